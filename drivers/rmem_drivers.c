@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* The drivers built into the library, in the order they are looked at. */
+
+#include <stddef.h>
+
+#include <rmem_driver.h>
+
+extern const struct rmem_driver rsoft_driver;
+
+const struct rmem_driver *const rmem_builtin_drivers[] = {
+		&rsoft_driver,
+		NULL,
+};

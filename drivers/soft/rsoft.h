@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * The software device: its objects, and who may write what.
+ *
+ * All of it lies in DPDK shared memory and holds no function pointer.
+ *
+ * Who writes, who reads, what orders them:
+ * - A key (struct rsoft_key) is read by any lcore that executes requests, between
+ *   rsoft_grace_enter() and rsoft_grace_leave(). Its fields change only while its word lacks
+ *   RSOFT_VALID and no lcore is left that saw it valid: the word is stored with release
+ *   when it becomes valid, loaded with acquire by each reader, and taken away at least one
+ *   grace period before a field changes (rsoft_grace.h).
+ * - The send queue of a QP is executed by one thread at a time: the holder of sq.lock
+ *   (posting, or polling any CQ of the device), or the service lcore of its engine.
+ * - The receive queue has one producer, the thread that posts to the QP, and one consumer
+ *   at a time, the holder of rq.lock: an lcore that executes requests of the peer, or whoever
+ *   flushes. No thread holds two rq.locks, and none takes an sq.lock inside one.
+ * - QP state: RTS to ERR by anybody, by compare-and-swap; to RESET by the owner. Who moves
+ *   it to ERR flushes the receive queue afterwards; who posts a receive looks at the state
+ *   afterwards and flushes too. So a receive is flushed whatever the order.
+ * - A CQ has many producers and one consumer (rsoft_cq.h).
+ * - rsoft_domain::lock orders connections and the tables of QPs; rsoft_dev::lock orders the
+ *   key table's free list. Nobody waits for a grace period while holding either.
+ */
+
+#ifndef RSOFT_H
+#define RSOFT_H
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include <rte_branch_prediction.h>
+#include <rte_common.h>
+#include <rte_lcore.h>
+#include <rte_log.h>
+#include <rte_ticketlock.h>
+
+#include <rmem_driver.h>
+
+struct rte_rcu_qsbr;
+
+extern int rsoft_logtype;
+
+#define RSOFT_LOG(level, fmt, ...)                                                                 \
+	rte_log(RTE_LOG_##level, (uint32_t)rsoft_logtype, "rmem soft: " fmt "\n", ##__VA_ARGS__)
+
+/* Add to a counter that others only read. */
+#define RSOFT_COUNT(counter, n) __atomic_store_n(&(counter), (counter) + (n), __ATOMIC_RELAXED)
+
+#define RSOFT_MAX_ENGINES   8
+#define RSOFT_MAX_SGE       16
+#define RSOFT_MAX_MSG_SIZE  (UINT64_C(1) << 31)  /* IBTA: 2^31 bytes a message */
+#define RSOFT_PAGE_SIZE_CAP UINT64_C(0x7ffff000) /* 4 KiB to 1 GiB */
+#define RSOFT_ACCESS        (RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE)
+
+/* An lkey is the rkey with the tag's bits inverted, so that one is never the other. */
+#define RSOFT_LKEY_XOR UINT32_C(0xff)
+
+/*
+ * Rights of a key, in the upper half of its word: RMEM_ACCESS_* in the low bits, and its
+ * state. Neither VALID nor BUSY is FREE.
+ */
+#define RSOFT_VALID (UINT32_C(1) << 31)
+#define RSOFT_PAGED (UINT32_C(1) << 30) /* pages[] and not base tells where the bytes are */
+#define RSOFT_BUSY  (UINT32_C(1) << 29) /* a REG_MR or an invalidation is under way */
+
+/* Limits and options of a device; one row each in rsoft_args.c. */
+struct rsoft_args {
+	uint64_t max_pd;
+	uint64_t max_mr;
+	uint64_t max_cq;
+	uint64_t max_qp;
+	uint64_t max_cqe;
+	uint64_t max_wr;
+	uint64_t max_sge;
+	uint64_t max_inline;
+	uint64_t max_mr_size;
+	uint64_t max_page_list_len;
+	uint64_t engine;
+	uint64_t socket; /* UINT64_MAX: any */
+};
+
+/* What a key opens. One cache line decides the common case. */
+struct rsoft_key {
+	uint64_t word; /* rkey | rights << 32; atomic */
+	uint64_t iova;
+	uint64_t length;
+	uint8_t *base;         /* first byte; NULL when paged */
+	const uint64_t *pages; /* when paged: address of each page */
+	struct rsoft_mr *mr;
+	uint32_t pd;
+	uint32_t page_offset; /* when paged: place of the first byte in the first page */
+	uint8_t log2_page_size;
+	uint8_t is_fast_reg;
+	uint16_t uses; /* tags given out since the index last rested */
+} __rte_cache_aligned;
+
+static_assert(sizeof(struct rsoft_key) == 64, "a key is one cache line");
+
+/* Free indexes, given out at random (rsoft_ids.c). */
+struct rsoft_ids {
+	uint32_t *free;
+	uint32_t nb_free;
+	uint32_t max;
+};
+
+struct rsoft_mr {
+	struct rmem_mr mr;
+	struct rsoft_key *key;
+	uint64_t *pages; /* of a fast-register MR: copy of a scattered page list */
+};
+
+struct rsoft_cq {
+	struct rmem_cq cq;
+	uint32_t mask;
+	struct rmem_wc *ring;
+
+	uint32_t prod __rte_cache_aligned; /* next place to reserve; atomic */
+	uint32_t cons_seen;                /* consumer's place as last seen; atomic */
+	uint32_t overrun;                  /* a completion was lost; atomic */
+
+	uint32_t cons __rte_cache_aligned; /* next place to poll; atomic */
+};
+
+/* What the requester waits for at the head of its send queue. */
+enum rsoft_wait {
+	RSOFT_WAIT_NONE = 0,
+	RSOFT_WAIT_GRACE, /* an invalidation took effect, lcores may still be copying */
+	RSOFT_WAIT_PEER,  /* the peer is not there */
+	RSOFT_WAIT_RNR,   /* the peer has no receive posted */
+};
+
+/* A completion that the send queue gave to its CQ, and the requests it retires. */
+struct rsoft_sig {
+	uint32_t cq_pos;
+	uint32_t sq_pos;
+};
+
+struct rsoft_sq {
+	rte_ticketlock_t lock;
+	uint32_t prod; /* requests queued so far; atomic */
+	uint32_t cons; /* requests taken from the queue; atomic */
+	uint32_t mask;
+	uint32_t depth;
+	uint32_t stride; /* bytes of a slot: the request, its SGEs, its inline data */
+	uint8_t *ring;
+	uint32_t posted;   /* requests accepted so far */
+	uint32_t done;     /* requests executed so far */
+	uint32_t retired;  /* requests that occupy the queue no more */
+	uint32_t sig_head; /* poster's place in sig[] */
+	uint32_t sig_tail; /* executor's place in sig[]; atomic */
+	uint32_t sig_mask;
+	struct rsoft_sig *sig;
+	uint8_t is_pending; /* in rsoft_dev::pending; under pending_lock */
+
+	uint8_t wait;              /* enum rsoft_wait */
+	uint8_t rnr_left;          /* tries left */
+	uint32_t nb_inv;           /* WAIT_GRACE: requests at the head that wait */
+	uint64_t token;            /* WAIT_GRACE */
+	uint64_t deadline;         /* WAIT_PEER, WAIT_RNR: TSC; 0 for never */
+	struct rsoft_key *inv_key; /* WAIT_GRACE of a *_WITH_INV: key to free */
+	uint32_t rq_pos;           /* WAIT_GRACE of SEND_WITH_INV: receive to complete */
+};
+
+/* Slot of the receive queue; its SGEs follow. */
+struct rsoft_rqe {
+	uint64_t wr_id;
+	uint32_t num_sge;
+	uint32_t pad;
+	struct rmem_sge sge[];
+};
+
+struct rsoft_rq {
+	uint32_t prod __rte_cache_aligned; /* receives posted so far; atomic */
+	uint32_t cons_seen;                /* producer's view of cons */
+	uint32_t mask;
+	uint32_t depth;
+	uint32_t stride;
+	uint8_t *ring;
+
+	rte_ticketlock_t lock __rte_cache_aligned;
+	uint32_t cons;      /* receives consumed so far; written under lock; atomic */
+	uint32_t prod_seen; /* consumer's view of prod; under lock */
+	uint64_t consumed;  /* counter: by messages */
+};
+
+struct rsoft_qp {
+	struct rmem_qp qp;
+	uint32_t state;  /* enum rmem_qp_state; atomic */
+	uint32_t access; /* of RMEM_ACCESS_REMOTE */
+	struct rsoft_dev *dev;
+	struct rsoft_qp *peer; /* NULL until resolved; atomic, valid until grace_leave */
+	uint32_t pd;
+	uint16_t sig_all;
+	uint16_t max_send_sge;
+	uint32_t max_inline;
+	uint16_t max_recv_sge;
+	uint16_t engine;
+	struct rmem_qp_conn conn;
+	TAILQ_ENTRY(rsoft_qp) next; /* in rsoft_dev::pending or its engine's list */
+
+	struct rsoft_sq sq __rte_cache_aligned;
+	struct rmem_dev_stats stats __rte_cache_aligned; /* by the executor of sq */
+	struct rsoft_rq rq;
+};
+
+TAILQ_HEAD(rsoft_qp_list, rsoft_qp);
+
+/* A service that executes the QPs of its list. */
+struct rsoft_engine {
+	rte_ticketlock_t lock; /* held while it runs, and to change the list */
+	struct rsoft_qp_list qps;
+	uint32_t nb_qps;
+	uint32_t service_id;
+	uint32_t lcore_id;
+};
+
+struct rsoft_dev {
+	struct rsoft_key *keys;
+	uint32_t nb_keys;       /* indexes; 0 is never used */
+	uint32_t prefetch_keys; /* the table is larger than a core's cache */
+	uint16_t dev_id;
+	uint16_t nb_engines;
+	uint32_t cookie; /* in the GID: not the same for a device made later */
+	struct rsoft_args args;
+
+	uint32_t nb_pending __rte_cache_aligned; /* QPs in pending; atomic */
+	rte_ticketlock_t pending_lock;
+	struct rsoft_qp_list pending; /* QPs with requests that could not run yet */
+
+	rte_ticketlock_t lock __rte_cache_aligned; /* of all below */
+	struct rsoft_ids key_ids;
+	struct rsoft_ids resting; /* key indexes whose tag wrapped, oldest first */
+	uint32_t resting_head;
+	uint32_t next_pd;
+	uint32_t nb_pd;
+	uint32_t nb_cq;
+	uint32_t nb_mr;
+	uint32_t nb_qp;
+	struct rsoft_ids qp_ids;
+	struct rsoft_qp **qps; /* by number & qp_mask; under rsoft_domain::lock */
+	uint32_t qp_mask;
+	uint32_t qp_generation;
+	struct rmem_dev_stats stats_gone; /* of QPs destroyed */
+	struct rmem_dev_stats stats_base; /* at the last reset */
+
+	struct rsoft_engine engine[RSOFT_MAX_ENGINES];
+};
+
+/* What all software devices share: one place to wait for lcores, one table of devices. */
+struct rsoft_domain {
+	rte_ticketlock_t lock; /* of dev[], of each device's qps[], and of connections */
+	uint32_t next_cookie;
+	struct rsoft_dev *dev[RMEM_MAX_DEVS];
+	uint8_t is_registered[RTE_MAX_LCORE]; /* with qsbr; each written by its lcore only */
+	struct rte_rcu_qsbr *qsbr;
+};
+
+extern struct rsoft_domain *rsoft_domain;
+
+static inline struct rsoft_dev *
+rsoft_dev_of(const struct rmem_obj *obj)
+{
+	return rsoft_domain->dev[obj->dev_id];
+}
+
+#endif /* RSOFT_H */

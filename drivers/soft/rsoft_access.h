@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * From a key, an address, a length and rights to bytes, or to a refusal. This is the only
+ * place that does so, for every kind of key; and the copy between what it yields.
+ *
+ * Between rsoft_grace_enter() and rsoft_grace_leave() only.
+ */
+
+#ifndef RSOFT_ACCESS_H
+#define RSOFT_ACCESS_H
+
+#include <string.h>
+
+#include "rsoft_key.h"
+
+/* Bytes that a key opened: at ptr, or page by page when paged is not NULL. */
+struct rsoft_span {
+	uint8_t *ptr; /* of the first byte */
+	uint64_t length;
+	const struct rsoft_key *paged;
+	uint64_t offset; /* when paged: of the first byte in the MR */
+};
+
+/* Why a key did not open a range: rmem_wc::vendor_err. */
+enum rsoft_why {
+	RSOFT_WHY_NONE = 0,
+	RSOFT_WHY_INDEX = 1, /* no key has this index */
+	RSOFT_WHY_TAG = 2,   /* another tag, or an lkey for an rkey */
+	RSOFT_WHY_STATE = 3, /* freed, or invalidated */
+	RSOFT_WHY_PD = 4,    /* of another PD */
+	RSOFT_WHY_RIGHT = 5, /* lacks a right */
+	RSOFT_WHY_RANGE = 6, /* outside */
+};
+
+/* Name the first reason; the arguments are those of rsoft_access(). */
+enum rsoft_why rsoft_access_why(const struct rsoft_dev *dev, uint32_t pd, uint32_t key_xor,
+		uint32_t key_num, uint64_t addr, uint64_t length, uint32_t need);
+
+/* Copy length bytes between spans of which at least one is not one stretch. */
+void rsoft_copy_spans(const struct rsoft_span *to, const struct rsoft_span *from, uint64_t length);
+
+/* Where byte offset of a paged key is, and how many bytes go on from there. */
+static inline uint8_t *
+rsoft_page(const struct rsoft_key *key, uint64_t offset, uint64_t *run)
+{
+	uint64_t at = offset + key->page_offset;
+	uint64_t in_page = at & ((UINT64_C(1) << key->log2_page_size) - 1);
+
+	*run = (UINT64_C(1) << key->log2_page_size) - in_page;
+	return (uint8_t *)(uintptr_t)key->pages[at >> key->log2_page_size] + in_page;
+}
+
+/*
+ * Open [addr, addr + length) by a key for what need asks: RSOFT_VALID, with RMEM_ACCESS_*
+ * bits. key_xor is RSOFT_LKEY_XOR for an lkey, 0 for an rkey. length is not 0. Returns false
+ * when the key does not open it.
+ */
+static __rte_always_inline bool
+rsoft_access(const struct rsoft_dev *dev, uint32_t pd, uint32_t key_xor, uint32_t key_num,
+		uint64_t addr, uint64_t length, uint32_t need, struct rsoft_span *span)
+{
+	const uint64_t mask = rsoft_key_word(UINT32_MAX, need);
+	uint32_t index = key_num >> 8;
+	const struct rsoft_key *key;
+	uint64_t word, offset, run;
+
+	if (unlikely(index >= dev->nb_keys))
+		return false;
+	key = &dev->keys[index];
+	/* Valid here means: no field changes before this lcore leaves. */
+	word = __atomic_load_n(&key->word, __ATOMIC_ACQUIRE);
+	if (unlikely(((word ^ rsoft_key_word(key_num ^ key_xor, need)) & mask) != 0))
+		return false;
+	offset = addr - key->iova;
+	if (unlikely(key->pd != pd || offset > key->length || length > key->length - offset))
+		return false;
+	span->length = length;
+	span->paged = NULL;
+	if (likely((rsoft_word_rights(word) & RSOFT_PAGED) == 0)) {
+		span->ptr = key->base + offset;
+		return true;
+	}
+	span->ptr = rsoft_page(key, offset, &run);
+	if (run < length) {
+		span->paged = key;
+		span->offset = offset;
+	}
+	return true;
+}
+
+/*
+ * Copy up to 64 bytes by loading all before storing any, larger ones by memmove: source and
+ * destination of a request may overlap.
+ */
+static __rte_always_inline void
+rsoft_copy(uint8_t *to, const uint8_t *from, uint64_t length)
+{
+	typedef struct {
+		uint64_t a, b;
+	} pair;
+	pair w, x, y, z;
+
+	if (likely(length == 64)) {
+		memcpy(&w, from, 16);
+		memcpy(&x, from + 16, 16);
+		memcpy(&y, from + 32, 16);
+		memcpy(&z, from + 48, 16);
+		memcpy(to, &w, 16);
+		memcpy(to + 16, &x, 16);
+		memcpy(to + 32, &y, 16);
+		memcpy(to + 48, &z, 16);
+	} else if (length == 8) {
+		memcpy(&w.a, from, 8);
+		memcpy(to, &w.a, 8);
+	} else {
+		memmove(to, from, length);
+	}
+}
+
+/* Copy length bytes from nb spans to nb spans; both lists hold at least as many. */
+static __rte_always_inline void
+rsoft_copy_all(const struct rsoft_span *to, const struct rsoft_span *from, uint64_t length)
+{
+	if (likely(to->paged == NULL && from->paged == NULL && to->length >= length &&
+			    from->length >= length))
+		rsoft_copy(to->ptr, from->ptr, length);
+	else
+		rsoft_copy_spans(to, from, length);
+}
+
+/*
+ * Open the SGEs of a list for up to length bytes. Returns false when one does not open,
+ * with the reason in *why; otherwise *total is how many bytes they hold, length at the most. spans has room for
+ * RSOFT_MAX_SGE; an empty list yields one empty span.
+ */
+static __rte_always_inline bool
+rsoft_access_sges(const struct rsoft_dev *dev, uint32_t pd, const struct rmem_sge *sge,
+		uint32_t num_sge, uint32_t need, uint64_t length, struct rsoft_span *spans,
+		uint64_t *total, uint32_t *why)
+{
+	uint64_t left = length;
+	uint32_t i, n = 0;
+
+	spans[0].length = 0;
+	spans[0].paged = NULL;
+	for (i = 0; i < num_sge && left != 0; i++) {
+		uint64_t len = RTE_MIN((uint64_t)sge[i].length, left);
+
+		if (unlikely(len == 0))
+			continue;
+		if (unlikely(!rsoft_access(dev, pd, RSOFT_LKEY_XOR, sge[i].lkey, sge[i].addr, len,
+				    need, &spans[n]))) {
+			*why = rsoft_access_why(dev, pd, RSOFT_LKEY_XOR, sge[i].lkey, sge[i].addr,
+					len, need);
+			return false;
+		}
+		n++;
+		left -= len;
+	}
+	*total = length - left;
+	return true;
+}
+
+#endif /* RSOFT_ACCESS_H */

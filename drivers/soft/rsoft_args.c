@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Arguments of the software device: one row each. */
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_kvargs.h>
+#include <rte_lcore.h>
+
+#include "rsoft_args.h"
+
+struct rsoft_arg {
+	const char *key;
+	size_t offset;
+	uint64_t initial;
+	uint64_t min;
+	uint64_t max;
+};
+
+#define RSOFT_ARG(name, initial, min, max)                                                         \
+	{                                                                                          \
+#name, offsetof(struct rsoft_args, name), initial, min, max                        \
+	}
+
+static const struct rsoft_arg rsoft_arg_table[] = {
+		RSOFT_ARG(max_pd, 256, 1, 65536),
+		RSOFT_ARG(max_mr, 16384, 1, (1 << 24) - 2),
+		RSOFT_ARG(max_cq, 256, 1, 65536),
+		RSOFT_ARG(max_qp, 256, 1, 65536),
+		RSOFT_ARG(max_cqe, 65536, 1, 4194304),
+		RSOFT_ARG(max_wr, 16384, 1, 65536),
+		RSOFT_ARG(max_sge, RSOFT_MAX_SGE, 1, RSOFT_MAX_SGE),
+		RSOFT_ARG(max_inline, 256, 0, 1024),
+		RSOFT_ARG(max_mr_size, UINT64_C(1) << 47, 4096, UINT64_C(1) << 47),
+		RSOFT_ARG(max_page_list_len, 512, 1, 65535),
+		RSOFT_ARG(engine, 0, 0, RSOFT_MAX_ENGINES),
+		RSOFT_ARG(socket, UINT64_MAX, 0, RTE_MAX_NUMA_NODES - 1),
+};
+
+static uint64_t *
+rsoft_arg_value(const struct rsoft_arg *arg, struct rsoft_args *args)
+{
+	return RTE_PTR_ADD(args, arg->offset);
+}
+
+static int
+rsoft_arg_set(const char *key, const char *value, void *opaque)
+{
+	struct rsoft_args *args = opaque;
+	const struct rsoft_arg *arg;
+	uint64_t number;
+	char *end;
+
+	for (arg = rsoft_arg_table; arg < rsoft_arg_table + RTE_DIM(rsoft_arg_table); arg++) {
+		if (strcmp(arg->key, key) == 0)
+			break;
+	}
+	if (arg == rsoft_arg_table + RTE_DIM(rsoft_arg_table)) {
+		RSOFT_LOG(ERR, "unknown argument '%s'; doc/driver_soft.md lists them", key);
+		return -EINVAL;
+	}
+	if (value == NULL || !isdigit((unsigned char)value[0])) {
+		RSOFT_LOG(ERR, "%s='%s' is not a number", key, value == NULL ? "" : value);
+		return -EINVAL;
+	}
+	errno = 0;
+	number = strtoull(value, &end, value[0] == '0' && value[1] == 'x' ? 16 : 10);
+	if (*end != '\0') {
+		RSOFT_LOG(ERR, "%s='%s' is not a number", key, value);
+		return -EINVAL;
+	}
+	if (errno != 0 || number < arg->min || number > arg->max) {
+		RSOFT_LOG(ERR, "%s=%s is out of range: %" PRIu64 " to %" PRIu64, key, value,
+				arg->min, arg->max);
+		return -EINVAL;
+	}
+	if (arg->offset == offsetof(struct rsoft_args, socket) && rte_socket_id_by_idx(0) != -1 &&
+			number >= rte_socket_count()) {
+		RSOFT_LOG(ERR, "socket=%s: the machine has %u NUMA sockets", value,
+				rte_socket_count());
+		return -EINVAL;
+	}
+	*rsoft_arg_value(arg, args) = number;
+	return 0;
+}
+
+int
+rsoft_args_parse(const char *str, struct rsoft_args *args)
+{
+	struct rte_kvargs *list;
+	unsigned int i;
+	int rc = 0;
+
+	for (i = 0; i < RTE_DIM(rsoft_arg_table); i++)
+		*rsoft_arg_value(&rsoft_arg_table[i], args) = rsoft_arg_table[i].initial;
+	if (str == NULL || str[0] == '\0')
+		return 0;
+	list = rte_kvargs_parse(str, NULL);
+	if (list == NULL) {
+		RSOFT_LOG(ERR, "arguments '%s' are not key=value,key=value", str);
+		return -EINVAL;
+	}
+	for (i = 0; i < list->count && rc == 0; i++) {
+		if (rte_kvargs_count(list, list->pairs[i].key) > 1) {
+			RSOFT_LOG(ERR, "argument '%s' is given more than once", list->pairs[i].key);
+			rc = -EINVAL;
+		}
+	}
+	if (rc == 0 && rte_kvargs_process(list, NULL, rsoft_arg_set, args) != 0)
+		rc = -EINVAL;
+	rte_kvargs_free(list);
+	return rc;
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Completion queues: create, destroy, poll; see rsoft_cq.h. */
+
+#include <errno.h>
+
+#include <rte_malloc.h>
+
+#include "rsoft_cq.h"
+#include "rsoft_post.h"
+
+int
+rsoft_cq_create(struct rmem_cq *base, const struct rmem_cq_conf *conf)
+{
+	struct rsoft_dev *dev = rsoft_dev_of(&base->obj);
+	struct rsoft_cq *cq = rsoft_cq_of(base);
+	uint32_t size = rte_align32pow2(conf->nb_cqe);
+	int rc = -ENOSPC;
+
+	rte_ticketlock_lock(&dev->lock);
+	if (dev->nb_cq < dev->args.max_cq) {
+		dev->nb_cq++;
+		rc = 0;
+	}
+	rte_ticketlock_unlock(&dev->lock);
+	if (rc != 0) {
+		RSOFT_LOG(ERR, "max_cq=%" PRIu64 " completion queues are in use", dev->args.max_cq);
+		return rc;
+	}
+	cq->ring = rte_zmalloc_socket("rsoft_cq", size * sizeof(*cq->ring), RTE_CACHE_LINE_SIZE,
+			(int)(int64_t)dev->args.socket);
+	if (cq->ring == NULL) {
+		RSOFT_LOG(ERR, "no memory for a completion queue of %u", size);
+		rsoft_cq_destroy(base);
+		return -ENOMEM;
+	}
+	cq->mask = size - 1;
+	base->nb_cqe = size;
+	return 0;
+}
+
+int
+rsoft_cq_destroy(struct rmem_cq *base)
+{
+	struct rsoft_dev *dev = rsoft_dev_of(&base->obj);
+
+	rte_free(rsoft_cq_of(base)->ring);
+	rte_ticketlock_lock(&dev->lock);
+	dev->nb_cq--;
+	rte_ticketlock_unlock(&dev->lock);
+	return 0;
+}
+
+int
+rsoft_poll_cq(struct rmem_cq *base, struct rmem_wc *wc, uint16_t nb_wc)
+{
+	struct rsoft_cq *cq = rsoft_cq_of(base);
+	struct rsoft_dev *dev = rsoft_dev_of(&base->obj);
+	uint32_t cons = cq->cons;
+	int n;
+
+	if (unlikely(__atomic_load_n(&dev->nb_pending, __ATOMIC_RELAXED) != 0))
+		rsoft_post_progress(dev);
+	for (n = 0; n < nb_wc; n++, cons++) {
+		const struct rmem_wc *e = &cq->ring[cons & cq->mask];
+
+		if (__atomic_load_n(&e->reserved, __ATOMIC_ACQUIRE) != cons + 1)
+			break;
+		wc[n].wr_id = e->wr_id;
+		wc[n].status = e->status;
+		wc[n].opcode = e->opcode;
+		wc[n].flags = e->flags;
+		wc[n].qp_num = e->qp_num;
+		wc[n].byte_len = e->byte_len;
+		wc[n].imm_data = e->imm_data;
+		wc[n].vendor_err = e->vendor_err;
+		wc[n].reserved = 0;
+	}
+	if (n != 0)
+		__atomic_store_n(&cq->cons, cons, __ATOMIC_RELEASE);
+	else if (unlikely(nb_wc != 0 && __atomic_load_n(&cq->overrun, __ATOMIC_ACQUIRE)))
+		return -EIO;
+	return n;
+}

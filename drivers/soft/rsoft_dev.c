@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* The software device: made, asked, closed; its PDs; and the tables that name all its ops. */
+
+#include <errno.h>
+
+#include <rte_malloc.h>
+
+#include "rsoft_args.h"
+#include "rsoft_cq.h"
+#include "rsoft_engine.h"
+#include "rsoft_grace.h"
+#include "rsoft_ids.h"
+#include "rsoft_mr.h"
+#include "rsoft_qp.h"
+#include "rsoft_post.h"
+#include "rsoft_rq.h"
+#include "rsoft_stats.h"
+
+RTE_LOG_REGISTER(rsoft_logtype, pmd.rmem.soft, NOTICE)
+
+static void
+rsoft_dev_free(struct rsoft_dev *dev)
+{
+	rte_free(dev->qps);
+	rsoft_ids_fini(&dev->qp_ids);
+	rsoft_keys_fini(dev);
+	rte_free(dev);
+}
+
+static int
+rsoft_dev_init_qps(struct rsoft_dev *dev, int socket_id)
+{
+	uint32_t max = (uint32_t)dev->args.max_qp;
+
+	dev->qp_mask = rte_align32pow2(max + 1) - 1;
+	dev->qps = rte_zmalloc_socket(
+			"rsoft_qps", (dev->qp_mask + 1) * sizeof(struct rsoft_qp *), 0, socket_id);
+	if (dev->qps == NULL || rsoft_ids_init(&dev->qp_ids, max, true, socket_id) != 0) {
+		RSOFT_LOG(ERR, "no memory for the table of max_qp=%u", max);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+static int
+rsoft_dev_create(struct rmem_dev *base, const char *args_str)
+{
+	struct rsoft_args args;
+	struct rsoft_dev *dev;
+	int rc, socket_id;
+
+	rc = rsoft_args_parse(args_str, &args);
+	if (rc == 0)
+		rc = rsoft_domain_get();
+	if (rc != 0)
+		return rc;
+	socket_id = (int)(int64_t)args.socket;
+	dev = rte_zmalloc_socket("rsoft_dev", sizeof(*dev), RTE_CACHE_LINE_SIZE, socket_id);
+	if (dev == NULL) {
+		RSOFT_LOG(ERR, "no memory for the %zu bytes of a device", sizeof(*dev));
+		return -ENOMEM;
+	}
+	dev->args = args;
+	dev->dev_id = base->obj.dev_id;
+	rte_ticketlock_init(&dev->lock);
+	rte_ticketlock_init(&dev->pending_lock);
+	TAILQ_INIT(&dev->pending);
+	rc = rsoft_keys_init(dev, socket_id);
+	if (rc == 0)
+		rc = rsoft_dev_init_qps(dev, socket_id);
+	if (rc == 0)
+		rc = rsoft_engines_start(dev, base->name);
+	if (rc != 0) {
+		rsoft_dev_free(dev);
+		return rc;
+	}
+	rte_ticketlock_lock(&rsoft_domain->lock);
+	dev->cookie = ++rsoft_domain->next_cookie;
+	rsoft_domain->dev[dev->dev_id] = dev;
+	rte_ticketlock_unlock(&rsoft_domain->lock);
+	base->priv = dev;
+	base->socket_id = socket_id;
+	return 0;
+}
+
+static void
+rsoft_dev_close(struct rmem_dev *base)
+{
+	struct rsoft_dev *dev = base->priv;
+
+	rte_ticketlock_lock(&rsoft_domain->lock);
+	rsoft_domain->dev[dev->dev_id] = NULL;
+	rte_ticketlock_unlock(&rsoft_domain->lock);
+	rsoft_engines_stop(dev);
+	rsoft_grace_wait();
+	rsoft_dev_free(dev);
+	base->priv = NULL;
+}
+
+static int
+rsoft_dev_info_get(struct rmem_dev *base, struct rmem_dev_info *info)
+{
+	struct rsoft_dev *dev = base->priv;
+
+	info->capa = RMEM_DEV_CAPA_FAST_REG | RMEM_DEV_CAPA_LOCAL_INV |
+			RMEM_DEV_CAPA_SEND_WITH_INV | RMEM_DEV_CAPA_READ_WITH_INV |
+			RMEM_DEV_CAPA_ATOMIC;
+	if (dev->nb_engines != 0)
+		info->capa |= RMEM_DEV_CAPA_ENGINE;
+	info->max_mr_size = dev->args.max_mr_size;
+	info->max_msg_size = RSOFT_MAX_MSG_SIZE;
+	info->page_size_cap = RSOFT_PAGE_SIZE_CAP;
+	info->access = RSOFT_ACCESS;
+	info->max_pd = (uint32_t)dev->args.max_pd;
+	info->max_mr = (uint32_t)dev->args.max_mr;
+	info->max_cq = (uint32_t)dev->args.max_cq;
+	info->max_qp = (uint32_t)dev->args.max_qp;
+	info->max_cqe = (uint32_t)dev->args.max_cqe;
+	info->max_send_wr = (uint32_t)dev->args.max_wr;
+	info->max_recv_wr = (uint32_t)dev->args.max_wr;
+	info->max_send_sge = (uint32_t)dev->args.max_sge;
+	info->max_recv_sge = (uint32_t)dev->args.max_sge;
+	info->max_inline_data = (uint32_t)dev->args.max_inline;
+	info->max_page_list_len = (uint32_t)dev->args.max_page_list_len;
+	rte_ticketlock_lock(&dev->lock);
+	info->nb_pd = dev->nb_pd;
+	info->nb_mr = dev->nb_mr;
+	info->nb_cq = dev->nb_cq;
+	rte_ticketlock_unlock(&dev->lock);
+	rte_ticketlock_lock(&rsoft_domain->lock);
+	info->nb_qp = dev->nb_qp;
+	rte_ticketlock_unlock(&rsoft_domain->lock);
+	return 0;
+}
+
+static int
+rsoft_dev_dump(struct rmem_dev *base, FILE *f)
+{
+	struct rsoft_dev *dev = base->priv;
+	unsigned int i;
+
+	rte_ticketlock_lock(&dev->lock);
+	fprintf(f, "  keys: %u free, %u resting, of %" PRIu64 "\n", dev->key_ids.nb_free,
+			dev->resting.nb_free, dev->args.max_mr);
+	rte_ticketlock_unlock(&dev->lock);
+	fprintf(f, "  QPs that wait: %u\n", __atomic_load_n(&dev->nb_pending, __ATOMIC_RELAXED));
+	for (i = 0; i < dev->nb_engines; i++)
+		fprintf(f, "  engine %u: lcore %u, %u QPs\n", i, dev->engine[i].lcore_id,
+				__atomic_load_n(&dev->engine[i].nb_qps, __ATOMIC_RELAXED));
+	return 0;
+}
+
+static int
+rsoft_pd_alloc(struct rmem_pd *pd)
+{
+	struct rsoft_dev *dev = rsoft_dev_of(&pd->obj);
+	int rc = -ENOSPC;
+
+	rte_ticketlock_lock(&dev->lock);
+	if (dev->nb_pd < dev->args.max_pd) {
+		dev->nb_pd++;
+		pd->handle = ++dev->next_pd;
+		rc = 0;
+	}
+	rte_ticketlock_unlock(&dev->lock);
+	if (rc != 0)
+		RSOFT_LOG(ERR, "max_pd=%" PRIu64 " protection domains are in use",
+				dev->args.max_pd);
+	return rc;
+}
+
+static int
+rsoft_pd_dealloc(struct rmem_pd *pd)
+{
+	struct rsoft_dev *dev = rsoft_dev_of(&pd->obj);
+
+	rte_ticketlock_lock(&dev->lock);
+	dev->nb_pd--;
+	rte_ticketlock_unlock(&dev->lock);
+	return 0;
+}
+
+extern const struct rmem_driver rsoft_driver;
+
+const struct rmem_driver rsoft_driver = {
+		.name = "soft",
+		.pd_size = sizeof(struct rmem_pd),
+		.mr_size = sizeof(struct rsoft_mr),
+		.page_list_size = sizeof(struct rmem_fast_reg_page_list),
+		.cq_size = sizeof(struct rsoft_cq),
+		.qp_size = sizeof(struct rsoft_qp),
+		.ops =
+				{
+						.dev_create = rsoft_dev_create,
+						.dev_close = rsoft_dev_close,
+						.dev_info_get = rsoft_dev_info_get,
+						.dev_stats_get = rsoft_dev_stats_get,
+						.dev_stats_reset = rsoft_dev_stats_reset,
+						.dev_dump = rsoft_dev_dump,
+
+						.pd_alloc = rsoft_pd_alloc,
+						.pd_dealloc = rsoft_pd_dealloc,
+
+						.mr_dereg = rsoft_mr_dereg,
+						.mr_query = rsoft_mr_query,
+						.mr_reg = rsoft_mr_reg,
+
+						.fast_reg_mr_alloc = rsoft_fast_reg_mr_alloc,
+						.page_list_alloc = rsoft_page_list_alloc,
+						.page_list_free = rsoft_page_list_free,
+
+						.cq_create = rsoft_cq_create,
+						.cq_destroy = rsoft_cq_destroy,
+
+						.qp_connect = rsoft_qp_connect,
+						.qp_create = rsoft_qp_create,
+						.qp_destroy = rsoft_qp_destroy,
+						.qp_query = rsoft_qp_query,
+						.qp_reset = rsoft_qp_reset,
+						.qp_set_error = rsoft_qp_set_error,
+				},
+		.fp =
+				{
+						.post_send = rsoft_post_send,
+						.post_recv = rsoft_post_recv,
+						.poll_cq = rsoft_poll_cq,
+				},
+};

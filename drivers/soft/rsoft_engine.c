@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Engines on service lcores; see rsoft_engine.h. */
+
+#include <errno.h>
+#include <stdio.h>
+
+#include <rte_pause.h>
+#include <rte_service.h>
+#include <rte_service_component.h>
+
+#include "rsoft_engine.h"
+#include "rsoft_grace.h"
+#include "rsoft_post.h"
+#include "rsoft_sq.h"
+
+/* Once through all QPs of an engine; the body of the service. */
+static int32_t
+rsoft_engine_run(void *arg)
+{
+	struct rsoft_engine *engine = arg;
+	struct rsoft_qp *qp;
+	unsigned int lcore;
+
+	if (!rte_ticketlock_trylock(&engine->lock))
+		return 0;
+	lcore = rsoft_grace_enter();
+	if (lcore != LCORE_ID_ANY) {
+		TAILQ_FOREACH(qp, &engine->qps, next) {
+			if (!rsoft_sq_is_empty(&qp->sq))
+				rsoft_post_drain(qp, lcore);
+		}
+		rsoft_grace_leave(lcore);
+	}
+	rte_ticketlock_unlock(&engine->lock);
+	return 0;
+}
+
+static int
+rsoft_engine_start(struct rsoft_engine *engine, const char *name, unsigned int i, uint32_t lcore)
+{
+	struct rte_service_spec spec = {.callback = rsoft_engine_run,
+			.callback_userdata = engine,
+			.capabilities = RTE_SERVICE_CAP_MT_SAFE,
+			.socket_id = SOCKET_ID_ANY};
+	int rc;
+
+	snprintf(spec.name, sizeof(spec.name), "%s_engine%u", name, i);
+	rte_ticketlock_init(&engine->lock);
+	TAILQ_INIT(&engine->qps);
+	engine->lcore_id = lcore;
+	rc = rte_service_component_register(&spec, &engine->service_id);
+	if (rc != 0) {
+		RSOFT_LOG(ERR, "service '%s' can't be registered: %d", spec.name, rc);
+		return -ENOSPC;
+	}
+	rte_service_component_runstate_set(engine->service_id, 1);
+	rte_service_runstate_set(engine->service_id, 1);
+	rte_service_map_lcore_set(engine->service_id, lcore, 1);
+	rc = rte_service_lcore_start(lcore);
+	if (rc != 0 && rc != -EALREADY) {
+		RSOFT_LOG(ERR, "service lcore %u can't be started: %d", lcore, rc);
+		rte_service_component_unregister(engine->service_id);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+int
+rsoft_engines_start(struct rsoft_dev *dev, const char *name)
+{
+	uint32_t lcores[RTE_MAX_LCORE];
+	unsigned int i, wanted = (unsigned int)dev->args.engine;
+	int32_t nb_lcores;
+	int rc;
+
+	if (wanted == 0)
+		return 0;
+	nb_lcores = rte_service_lcore_list(lcores, RTE_DIM(lcores));
+	if (nb_lcores <= 0) {
+		RSOFT_LOG(ERR,
+				"engine=%u needs a service lcore and there is none; EAL's -s or -S "
+				"makes some",
+				wanted);
+		return -EINVAL;
+	}
+	for (i = 0; i < wanted; i++) {
+		rc = rsoft_engine_start(
+				&dev->engine[i], name, i, lcores[i % (unsigned int)nb_lcores]);
+		if (rc != 0) {
+			rsoft_engines_stop(dev);
+			return rc;
+		}
+		dev->nb_engines++;
+	}
+	return 0;
+}
+
+void
+rsoft_engines_stop(struct rsoft_dev *dev)
+{
+	unsigned int i;
+
+	for (i = 0; i < dev->nb_engines; i++) {
+		struct rsoft_engine *engine = &dev->engine[i];
+
+		rte_service_runstate_set(engine->service_id, 0);
+		while (rte_service_may_be_active(engine->service_id) == 1)
+			rte_pause();
+		rte_service_map_lcore_set(engine->service_id, engine->lcore_id, 0);
+		rte_service_component_runstate_set(engine->service_id, 0);
+		rte_service_component_unregister(engine->service_id);
+	}
+	dev->nb_engines = 0;
+}
+
+void
+rsoft_engine_add_qp(struct rsoft_qp *qp)
+{
+	struct rsoft_dev *dev = qp->dev;
+	struct rsoft_engine *engine;
+	uint16_t i;
+
+	if (dev->nb_engines == 0)
+		return;
+	for (i = 1; i < dev->nb_engines; i++) {
+		if (__atomic_load_n(&dev->engine[i].nb_qps, __ATOMIC_RELAXED) <
+				__atomic_load_n(&dev->engine[qp->engine].nb_qps, __ATOMIC_RELAXED))
+			qp->engine = i;
+	}
+	engine = &dev->engine[qp->engine];
+	rte_ticketlock_lock(&engine->lock);
+	TAILQ_INSERT_TAIL(&engine->qps, qp, next);
+	__atomic_store_n(&engine->nb_qps, engine->nb_qps + 1, __ATOMIC_RELAXED);
+	rte_ticketlock_unlock(&engine->lock);
+}
+
+void
+rsoft_engine_remove_qp(struct rsoft_qp *qp)
+{
+	struct rsoft_engine *engine = &qp->dev->engine[qp->engine];
+
+	if (qp->dev->nb_engines == 0)
+		return;
+	rte_ticketlock_lock(&engine->lock);
+	TAILQ_REMOVE(&engine->qps, qp, next);
+	__atomic_store_n(&engine->nb_qps, engine->nb_qps - 1, __ATOMIC_RELAXED);
+	rte_ticketlock_unlock(&engine->lock);
+}
+
+void
+rsoft_engine_lock_qp(struct rsoft_qp *qp)
+{
+	if (qp->dev->nb_engines != 0)
+		rte_ticketlock_lock(&qp->dev->engine[qp->engine].lock);
+}
+
+void
+rsoft_engine_unlock_qp(struct rsoft_qp *qp)
+{
+	if (qp->dev->nb_engines != 0)
+		rte_ticketlock_unlock(&qp->dev->engine[qp->engine].lock);
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Engines: with engine=<n>, n services execute the send queues on service lcores, and a
+ * post only queues. Each QP belongs to one engine. Without engines all of this does nothing.
+ */
+
+#ifndef RSOFT_ENGINE_H
+#define RSOFT_ENGINE_H
+
+#include "rsoft.h"
+
+/* Register the services and put them on the service lcores. */
+int rsoft_engines_start(struct rsoft_dev *dev, const char *name);
+void rsoft_engines_stop(struct rsoft_dev *dev);
+
+/* Give a QP to the engine with the fewest; take it away. */
+void rsoft_engine_add_qp(struct rsoft_qp *qp);
+void rsoft_engine_remove_qp(struct rsoft_qp *qp);
+
+/* Keep the engine of a QP from executing. */
+void rsoft_engine_lock_qp(struct rsoft_qp *qp);
+void rsoft_engine_unlock_qp(struct rsoft_qp *qp);
+
+#endif /* RSOFT_ENGINE_H */

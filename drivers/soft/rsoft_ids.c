@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Free indexes: an array of those that are free, with a random one swapped to its end. */
+
+#include <errno.h>
+#include <sys/random.h>
+
+#include <rte_malloc.h>
+#include <rte_random.h>
+
+#include "rsoft_ids.h"
+
+int
+rsoft_ids_init(struct rsoft_ids *ids, uint32_t max, bool is_full, int socket_id)
+{
+	uint32_t i;
+
+	ids->free = rte_malloc_socket("rsoft_ids", (size_t)max * sizeof(*ids->free), 0, socket_id);
+	if (ids->free == NULL)
+		return -ENOMEM;
+	ids->max = max;
+	ids->nb_free = is_full ? max : 0;
+	for (i = 0; i < ids->nb_free; i++)
+		ids->free[i] = i + 1;
+	return 0;
+}
+
+void
+rsoft_ids_fini(struct rsoft_ids *ids)
+{
+	rte_free(ids->free);
+	ids->free = NULL;
+}
+
+uint32_t
+rsoft_ids_get(struct rsoft_ids *ids)
+{
+	uint32_t at, id;
+
+	if (ids->nb_free == 0)
+		return 0;
+	at = (uint32_t)(((uint64_t)rsoft_random() * ids->nb_free) >> 32);
+	id = ids->free[at];
+	ids->free[at] = ids->free[--ids->nb_free];
+	return id;
+}
+
+void
+rsoft_ids_put(struct rsoft_ids *ids, uint32_t id)
+{
+	ids->free[ids->nb_free++] = id;
+}
+
+uint32_t
+rsoft_random(void)
+{
+	/* One system call for many numbers: the control path may register by the million. */
+	static __thread uint32_t pool[64];
+	static __thread unsigned int left;
+
+	if (left == 0) {
+		if (getrandom(pool, sizeof(pool), 0) != (ssize_t)sizeof(pool))
+			return (uint32_t)rte_rand();
+		left = RTE_DIM(pool);
+	}
+	return pool[--left];
+}

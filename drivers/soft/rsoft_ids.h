@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Free indexes, given out at random so that a number tells nothing of the next one. */
+
+#ifndef RSOFT_IDS_H
+#define RSOFT_IDS_H
+
+#include <stdbool.h>
+
+#include "rsoft.h"
+
+/* Hold the indexes 1 to max, all free when is_full, else none. 0 or -ENOMEM. */
+int rsoft_ids_init(struct rsoft_ids *ids, uint32_t max, bool is_full, int socket_id);
+
+void rsoft_ids_fini(struct rsoft_ids *ids);
+
+/* Take a free index at random; 0 when there is none. */
+uint32_t rsoft_ids_get(struct rsoft_ids *ids);
+
+/* Give an index back. */
+void rsoft_ids_put(struct rsoft_ids *ids, uint32_t id);
+
+/* 32 bits that can't be foreseen. */
+uint32_t rsoft_random(void);
+
+#endif /* RSOFT_IDS_H */

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * The key table: which index is whose, and under which tag.
+ *
+ * A key is 24 bits of index, chosen at random, and 8 bits of tag. An index that comes back
+ * goes on with the next tag, so that keys of its former owner are refused; after 256 tags
+ * it rests behind all others that did so, and is used again only when free ones run short.
+ */
+
+#ifndef RSOFT_KEY_H
+#define RSOFT_KEY_H
+
+#include <stdbool.h>
+
+#include "rsoft.h"
+
+int rsoft_keys_init(struct rsoft_dev *dev, int socket_id);
+void rsoft_keys_fini(struct rsoft_dev *dev);
+
+/* Take a key for an MR: not valid, with the next tag of its index. NULL: table full. */
+struct rsoft_key *rsoft_key_alloc(struct rsoft_dev *dev, struct rsoft_mr *mr);
+
+/* Give a key back whose word lacks VALID since a grace period. */
+void rsoft_key_free(struct rsoft_dev *dev, struct rsoft_key *key);
+
+static inline uint64_t
+rsoft_key_word(uint32_t rkey, uint32_t rights)
+{
+	return rkey | (uint64_t)rights << 32;
+}
+
+static inline uint32_t
+rsoft_word_rkey(uint64_t word)
+{
+	return (uint32_t)word;
+}
+
+static inline uint32_t
+rsoft_word_rights(uint64_t word)
+{
+	return (uint32_t)(word >> 32);
+}
+
+/*
+ * Take a VALID key of a fast-register MR away: to BUSY. Later accesses fail; those under
+ * way end within a grace period, then rsoft_key_release() makes the MR FREE. NULL when the
+ * rkey may not be invalidated in that PD.
+ */
+static inline struct rsoft_key *
+rsoft_key_invalidate(struct rsoft_dev *dev, uint32_t pd, uint32_t rkey)
+{
+	uint32_t index = rkey >> 8;
+	struct rsoft_key *key;
+	uint64_t word;
+
+	if (unlikely(index >= dev->nb_keys))
+		return NULL;
+	key = &dev->keys[index];
+	word = __atomic_load_n(&key->word, __ATOMIC_ACQUIRE);
+	if (unlikely(rsoft_word_rkey(word) != rkey || !(rsoft_word_rights(word) & RSOFT_VALID) ||
+			    !key->is_fast_reg || key->pd != pd))
+		return NULL;
+	/* Only one of several that invalidate at a time goes on. */
+	if (!__atomic_compare_exchange_n(&key->word, &word, rsoft_key_word(rkey, RSOFT_BUSY), false,
+			    __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+		return NULL;
+	return key;
+}
+
+/* The end of a grace period: the MR is FREE. */
+static inline void
+rsoft_key_release(struct rsoft_key *key)
+{
+	uint32_t rkey = rsoft_word_rkey(__atomic_load_n(&key->word, __ATOMIC_RELAXED));
+
+	__atomic_store_n(&key->word, rsoft_key_word(rkey, 0), __ATOMIC_RELEASE);
+}
+
+#endif /* RSOFT_KEY_H */

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Memory regions: registered by call, or bound by REG_MR requests. */
+
+#include <errno.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <rte_malloc.h>
+
+#include "rsoft_grace.h"
+#include "rsoft_mr.h"
+
+#ifndef MADV_POPULATE_READ /* Linux 5.14 */
+#define MADV_POPULATE_READ  22
+#define MADV_POPULATE_WRITE 23
+#endif
+
+/*
+ * See that every page of a range is there and may be used as asked, as pinning it would.
+ * Where the kernel can't populate, at least see that it is mapped.
+ */
+static int
+rsoft_mr_check_mapped(const struct rmem_mr *mr)
+{
+	bool is_write = (mr->access & RMEM_ACCESS_LOCAL_WRITE) != 0;
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	uintptr_t at = (uintptr_t)mr->addr & ~(page - 1);
+	uintptr_t end = RTE_ALIGN_CEIL((uintptr_t)mr->addr + mr->length, page);
+	unsigned char resident;
+	int rc;
+
+	rc = madvise((void *)at, end - at, is_write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);
+	if (rc != 0 && errno == EINVAL) {
+		for (rc = 0; at < end && rc == 0; at += page)
+			rc = mincore((void *)at, page, &resident);
+	}
+	if (rc != 0) {
+		RSOFT_LOG(ERR, "[%p, +%zu) is not all mapped%s", mr->addr, mr->length,
+				is_write ? " and writable" : "");
+		return -EFAULT;
+	}
+	return 0;
+}
+
+static struct rsoft_key *
+rsoft_mr_take_key(struct rsoft_mr *mr)
+{
+	struct rsoft_dev *dev = rsoft_dev_of(&mr->mr.obj);
+
+	mr->key = rsoft_key_alloc(dev, mr);
+	if (mr->key == NULL) {
+		RSOFT_LOG(ERR, "max_mr=%" PRIu64 " memory regions are in use", dev->args.max_mr);
+		return NULL;
+	}
+	mr->key->pd = mr->mr.pd->handle;
+	mr->mr.rkey = rsoft_word_rkey(mr->key->word);
+	mr->mr.lkey = mr->mr.rkey ^ RSOFT_LKEY_XOR;
+	return mr->key;
+}
+
+int
+rsoft_mr_reg(struct rmem_mr *base)
+{
+	struct rsoft_mr *mr = rsoft_mr_of(base);
+	struct rsoft_key *key;
+	int rc;
+
+	rc = rsoft_mr_check_mapped(base);
+	if (rc != 0)
+		return rc;
+	key = rsoft_mr_take_key(mr);
+	if (key == NULL)
+		return -ENOSPC;
+	key->is_fast_reg = 0;
+	key->iova = base->iova;
+	key->length = base->length;
+	key->base = base->addr;
+	__atomic_store_n(&key->word,
+			rsoft_key_word(base->rkey, RSOFT_VALID | (base->access & RSOFT_ACCESS)),
+			__ATOMIC_RELEASE);
+	return 0;
+}
+
+int
+rsoft_mr_dereg(struct rmem_mr *base)
+{
+	struct rsoft_dev *dev = rsoft_dev_of(&base->obj);
+	struct rsoft_mr *mr = rsoft_mr_of(base);
+	uint64_t word = __atomic_load_n(&mr->key->word, __ATOMIC_RELAXED);
+
+	do {
+		if (rsoft_word_rights(word) & RSOFT_BUSY) {
+			RSOFT_LOG(ERR,
+					"MR of rkey 0x%08x: a request that binds or invalidates "
+					"it has not completed",
+					rsoft_word_rkey(word));
+			return -EBUSY;
+		}
+	} while (!__atomic_compare_exchange_n(&mr->key->word, &word,
+			rsoft_key_word(rsoft_word_rkey(word), 0), false, __ATOMIC_SEQ_CST,
+			__ATOMIC_RELAXED));
+	rsoft_grace_wait();
+	rsoft_key_free(dev, mr->key);
+	rte_free(mr->pages);
+	return 0;
+}
+
+int
+rsoft_mr_query(struct rmem_mr *base, struct rmem_mr_info *info)
+{
+	const struct rsoft_key *key = rsoft_mr_of(base)->key;
+	uint64_t word = __atomic_load_n(&key->word, __ATOMIC_ACQUIRE);
+
+	if (base->type != RMEM_MR_TYPE_FAST_REG)
+		return 0;
+	info->rkey = rsoft_word_rkey(word);
+	info->lkey = info->rkey ^ RSOFT_LKEY_XOR;
+	info->state = RMEM_MR_STATE_FREE;
+	if ((rsoft_word_rights(word) & RSOFT_VALID) == 0)
+		return 0;
+	info->state = RMEM_MR_STATE_VALID;
+	info->access = rsoft_word_rights(word) & RSOFT_ACCESS;
+	info->iova = key->iova;
+	info->length = key->length;
+	info->page_size = UINT64_C(1) << key->log2_page_size;
+	info->nb_extents = 1;
+	if (rsoft_word_rights(word) & RSOFT_PAGED)
+		info->nb_extents = (uint32_t)((key->page_offset + key->length - 1) >>
+						   key->log2_page_size) +
+				1;
+	return 0;
+}
+
+int
+rsoft_fast_reg_mr_alloc(struct rmem_mr *base)
+{
+	struct rsoft_dev *dev = rsoft_dev_of(&base->obj);
+	struct rsoft_mr *mr = rsoft_mr_of(base);
+
+	mr->pages = rte_malloc_socket("rsoft_pages", base->max_page_list_len * sizeof(*mr->pages),
+			0, (int)(int64_t)dev->args.socket);
+	if (mr->pages == NULL) {
+		RSOFT_LOG(ERR, "no memory for a page list of %u", base->max_page_list_len);
+		return -ENOMEM;
+	}
+	if (rsoft_mr_take_key(mr) == NULL) {
+		rte_free(mr->pages);
+		return -ENOSPC;
+	}
+	mr->key->is_fast_reg = 1;
+	return 0;
+}
+
+int
+rsoft_page_list_alloc(struct rmem_fast_reg_page_list *page_list)
+{
+	struct rsoft_dev *dev = rsoft_dev_of(&page_list->obj);
+
+	page_list->page_list = rte_zmalloc_socket("rsoft_page_list",
+			page_list->max_page_list_len * sizeof(*page_list->page_list),
+			RTE_CACHE_LINE_SIZE, (int)(int64_t)dev->args.socket);
+	if (page_list->page_list == NULL) {
+		RSOFT_LOG(ERR, "no memory for a page list of %u", page_list->max_page_list_len);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+int
+rsoft_page_list_free(struct rmem_fast_reg_page_list *page_list)
+{
+	rte_free(page_list->page_list);
+	return 0;
+}

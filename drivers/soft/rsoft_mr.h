@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Memory regions and fast registration. */
+
+#ifndef RSOFT_MR_H
+#define RSOFT_MR_H
+
+#include "rsoft_key.h"
+
+int rsoft_mr_reg(struct rmem_mr *mr);
+int rsoft_mr_dereg(struct rmem_mr *mr);
+int rsoft_mr_query(struct rmem_mr *mr, struct rmem_mr_info *info);
+int rsoft_fast_reg_mr_alloc(struct rmem_mr *mr);
+int rsoft_page_list_alloc(struct rmem_fast_reg_page_list *page_list);
+int rsoft_page_list_free(struct rmem_fast_reg_page_list *page_list);
+
+static inline struct rsoft_mr *
+rsoft_mr_of(struct rmem_mr *mr)
+{
+	return (struct rsoft_mr *)mr;
+}
+
+/* Give the MR's handle the keys of a tag, as the post of its REG_MR does. */
+static inline void
+rsoft_mr_set_tag(struct rmem_mr *mr, uint8_t tag)
+{
+	mr->rkey = rmem_rkey_of_tag(mr->rkey, tag);
+	mr->lkey = mr->rkey ^ RSOFT_LKEY_XOR;
+}
+
+/* Execute a REG_MR request of a QP; an enum rmem_wc_status. */
+int rsoft_reg_mr(struct rsoft_qp *qp, const struct rmem_send_wr *wr);
+
+#endif /* RSOFT_MR_H */

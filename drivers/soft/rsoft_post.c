@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * The doorbell: where send requests are executed, and when.
+ *
+ * Without engines a post executes straight from the caller's array while nothing is queued.
+ * What cannot run (no receive at the peer, no peer, an invalidation that waits for other
+ * lcores) is copied to the queue with all behind it, and the QP goes to the device's pending
+ * list, which every poll of a CQ of the device works on. With engines a post only queues.
+ */
+
+#include <errno.h>
+
+#include <rte_prefetch.h>
+
+#include "rsoft_grace.h"
+#include "rsoft_key.h"
+#include "rsoft_post.h"
+#include "rsoft_req.h"
+#include "rsoft_sq.h"
+
+/* More MRs than this do not stay in a core's cache: fetch ahead over a burst. */
+#define RSOFT_PREFETCH_MRS 4096
+
+void
+rsoft_post_drain(struct rsoft_qp *qp, unsigned int lcore)
+{
+	struct rsoft_sq *sq = &qp->sq;
+	uint32_t prod = __atomic_load_n(&sq->prod, __ATOMIC_ACQUIRE);
+	uint32_t cons = sq->cons;
+	uint32_t n, done;
+
+	do {
+		n = RTE_MIN(prod - cons, sq->mask + 1 - (cons & sq->mask));
+		done = rsoft_req_exec(qp, lcore, rsoft_sq_slot(sq, cons), sq->stride, n);
+		cons += done;
+	} while (done == n && cons != prod);
+	__atomic_store_n(&sq->cons, cons, __ATOMIC_RELEASE);
+}
+
+/* Have the pending list try the QP until its queue is empty. Under sq.lock. */
+static void
+rsoft_post_pend(struct rsoft_qp *qp)
+{
+	struct rsoft_dev *dev = qp->dev;
+
+	rte_ticketlock_lock(&dev->pending_lock);
+	if (!qp->sq.is_pending) {
+		qp->sq.is_pending = 1;
+		TAILQ_INSERT_TAIL(&dev->pending, qp, next);
+		__atomic_store_n(&dev->nb_pending, dev->nb_pending + 1, __ATOMIC_RELAXED);
+	}
+	rte_ticketlock_unlock(&dev->pending_lock);
+}
+
+/* Under pending_lock. */
+static void
+rsoft_post_unpend(struct rsoft_qp *qp)
+{
+	qp->sq.is_pending = 0;
+	TAILQ_REMOVE(&qp->dev->pending, qp, next);
+	__atomic_store_n(&qp->dev->nb_pending, qp->dev->nb_pending - 1, __ATOMIC_RELAXED);
+}
+
+void
+rsoft_post_progress(struct rsoft_dev *dev)
+{
+	unsigned int lcore = rsoft_grace_enter();
+	struct rsoft_qp *qp, *next;
+
+	if (lcore == LCORE_ID_ANY)
+		return;
+	/* Another lcore at it is as good. */
+	if (rte_ticketlock_trylock(&dev->pending_lock)) {
+		for (qp = TAILQ_FIRST(&dev->pending); qp != NULL; qp = next) {
+			next = TAILQ_NEXT(qp, next);
+			/* Only try: who posts takes sq.lock first, pending_lock second. */
+			if (!rte_ticketlock_trylock(&qp->sq.lock))
+				continue;
+			rsoft_post_drain(qp, lcore);
+			if (rsoft_sq_is_empty(&qp->sq))
+				rsoft_post_unpend(qp);
+			rte_ticketlock_unlock(&qp->sq.lock);
+		}
+		rte_ticketlock_unlock(&dev->pending_lock);
+	}
+	rsoft_grace_leave(lcore);
+}
+
+void
+rsoft_post_drop(struct rsoft_qp *qp)
+{
+	struct rsoft_sq *sq = &qp->sq;
+	uint32_t i;
+
+	rte_ticketlock_lock(&qp->dev->pending_lock);
+	if (sq->is_pending)
+		rsoft_post_unpend(qp);
+	rte_ticketlock_unlock(&qp->dev->pending_lock);
+	/* What was taken away stays away, and a grace period is over by now. */
+	if (sq->wait == RSOFT_WAIT_GRACE) {
+		for (i = 0; i < sq->nb_inv; i++) {
+			const struct rmem_send_wr *wr = rsoft_sq_slot(sq, sq->cons + i);
+
+			rsoft_key_release(wr->opcode == RMEM_WR_LOCAL_INV
+							? &qp->dev->keys[wr->invalidate_rkey >> 8]
+							: sq->inv_key);
+		}
+	}
+	sq->wait = RSOFT_WAIT_NONE;
+	sq->cons = sq->prod;
+	sq->posted = sq->done = sq->retired = 0;
+	sq->sig_head = sq->sig_tail = 0;
+}
+
+/*
+ * With many MRs, fetch over the burst: first the keys, then what the rkeys open. Only what
+ * is valid is followed, and nothing is decided here.
+ */
+static void
+rsoft_post_prefetch(const struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t n)
+{
+	const struct rsoft_qp *peer = __atomic_load_n(&qp->peer, __ATOMIC_ACQUIRE);
+	const struct rsoft_dev *dev = qp->dev;
+	uint32_t i, index;
+
+	if (peer == NULL)
+		return;
+	for (i = 0; i < n; i++) {
+		if (wr[i].opcode > RMEM_WR_RDMA_READ || wr[i].num_sge == 0)
+			continue;
+		index = wr[i].sg_list[0].lkey >> 8;
+		rte_prefetch0(&dev->keys[index < dev->nb_keys ? index : 0]);
+		index = wr[i].rdma.rkey >> 8;
+		rte_prefetch0(&peer->dev->keys[index < peer->dev->nb_keys ? index : 0]);
+	}
+	for (i = 0; i < n; i++) {
+		const struct rsoft_key *key;
+
+		index = wr[i].rdma.rkey >> 8;
+		if (wr[i].opcode > RMEM_WR_RDMA_READ || index >= peer->dev->nb_keys)
+			continue;
+		key = &peer->dev->keys[index];
+		if ((rsoft_word_rights(__atomic_load_n(&key->word, __ATOMIC_ACQUIRE)) &
+				    (RSOFT_VALID | RSOFT_PAGED)) == RSOFT_VALID)
+			__builtin_prefetch((const void *)((uintptr_t)key->base +
+							   (wr[i].rdma.remote_addr - key->iova)),
+					1);
+	}
+}
+
+/* Execute at the doorbell. */
+static int
+rsoft_post_send_now(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint16_t nb_wr)
+{
+	unsigned int lcore = rsoft_grace_enter();
+	uint32_t n, done = 0;
+	int rc;
+
+	if (unlikely(lcore == LCORE_ID_ANY))
+		return -EINVAL;
+	rte_ticketlock_lock(&qp->sq.lock);
+	n = rsoft_sq_accept(qp, wr, nb_wr, &rc);
+	if (unlikely(n > 1 &&
+			    __atomic_load_n(&qp->dev->nb_mr, __ATOMIC_RELAXED) >
+					    RSOFT_PREFETCH_MRS))
+		rsoft_post_prefetch(qp, wr, n);
+	if (likely(rsoft_sq_is_empty(&qp->sq)))
+		done = rsoft_req_exec(qp, lcore, wr, sizeof(*wr), n);
+	if (unlikely(done < n)) {
+		rsoft_sq_push(qp, wr + done, n - done);
+		RSOFT_COUNT(qp->stats.queued, n - done);
+		rsoft_post_pend(qp);
+	}
+	rte_ticketlock_unlock(&qp->sq.lock);
+	rsoft_grace_leave(lcore);
+	return n != 0 ? (int)n : rc;
+}
+
+/* Leave it to the engine. */
+static int
+rsoft_post_send_engine(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint16_t nb_wr)
+{
+	uint32_t n;
+	int rc;
+
+	if (unlikely(rte_lcore_id() >= RTE_MAX_LCORE))
+		return -EINVAL;
+	n = rsoft_sq_accept(qp, wr, nb_wr, &rc);
+	if (n == 0)
+		return rc;
+	rsoft_sq_push(qp, wr, n);
+	return (int)n;
+}
+
+int
+rsoft_post_send(struct rmem_qp *base, const struct rmem_send_wr *wr, uint16_t nb_wr)
+{
+	struct rsoft_qp *qp = (struct rsoft_qp *)base;
+
+	if (unlikely(__atomic_load_n(&qp->state, __ATOMIC_RELAXED) == RMEM_QPS_RESET))
+		return -EBUSY;
+	if (unlikely(qp->dev->nb_engines != 0))
+		return rsoft_post_send_engine(qp, wr, nb_wr);
+	return rsoft_post_send_now(qp, wr, nb_wr);
+}

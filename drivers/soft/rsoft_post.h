@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* The doorbell: where send requests are executed, and when. */
+
+#ifndef RSOFT_POST_H
+#define RSOFT_POST_H
+
+#include "rsoft.h"
+
+int rsoft_post_send(struct rmem_qp *qp, const struct rmem_send_wr *wr, uint16_t nb_wr);
+
+/* Try all QPs of the device that could not go on. */
+void rsoft_post_progress(struct rsoft_dev *dev);
+
+/* Execute what is queued, as far as it goes. For the holder of sq.lock, or the engine. */
+void rsoft_post_drain(struct rsoft_qp *qp, unsigned int lcore);
+
+/* Forget what is queued and what the head waits for. Nobody else uses the queue. */
+void rsoft_post_drop(struct rsoft_qp *qp);
+
+#endif /* RSOFT_POST_H */

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Queue pairs; see rsoft_qp.h. */
+
+#include <errno.h>
+#include <string.h>
+
+#include <rte_malloc.h>
+
+#include "rsoft_engine.h"
+#include "rsoft_grace.h"
+#include "rsoft_ids.h"
+#include "rsoft_qp.h"
+#include "rsoft_post.h"
+#include "rsoft_rq.h"
+#include "rsoft_sq.h"
+#include "rsoft_stats.h"
+
+/* A device's port, as its QPs' addresses name it. */
+struct rsoft_gid {
+	char tag[8];
+	uint16_t dev_id;
+	uint16_t zero;
+	uint32_t cookie;
+};
+
+static_assert(sizeof(struct rsoft_gid) == 16, "a GID has 16 bytes");
+
+static struct rsoft_qp *
+rsoft_qp_of(struct rmem_qp *qp)
+{
+	return (struct rsoft_qp *)qp;
+}
+
+static void
+rsoft_qp_addr(const struct rsoft_qp *qp, struct rmem_qp_addr *addr)
+{
+	struct rsoft_gid gid = {
+			.tag = "rsoft", .dev_id = qp->dev->dev_id, .cookie = qp->dev->cookie};
+
+	memset(addr, 0, sizeof(*addr));
+	memcpy(addr->gid, &gid, sizeof(gid));
+	addr->qp_num = qp->qp.qp_num;
+}
+
+/* The device of an address; NULL when there is none. Under the domain's lock. */
+static struct rsoft_dev *
+rsoft_qp_addr_dev(const struct rmem_qp_addr *addr)
+{
+	struct rsoft_gid gid;
+	struct rsoft_dev *dev;
+
+	memcpy(&gid, addr->gid, sizeof(gid));
+	if (memcmp(gid.tag, "rsoft\0\0", sizeof(gid.tag)) != 0 || gid.dev_id >= RMEM_MAX_DEVS)
+		return NULL;
+	dev = rsoft_domain->dev[gid.dev_id];
+	return dev != NULL && dev->cookie == gid.cookie ? dev : NULL;
+}
+
+struct rsoft_qp *
+rsoft_qp_lookup(const struct rmem_qp_addr *addr)
+{
+	struct rsoft_dev *dev = rsoft_qp_addr_dev(addr);
+	struct rsoft_qp *qp;
+
+	if (dev == NULL)
+		return NULL;
+	qp = dev->qps[addr->qp_num & dev->qp_mask];
+	return qp != NULL && qp->qp.qp_num == addr->qp_num ? qp : NULL;
+}
+
+/* Give the QP a number and a place in its device's table. */
+static int
+rsoft_qp_enter(struct rsoft_qp *qp)
+{
+	struct rsoft_dev *dev = qp->dev;
+	uint32_t index;
+
+	rte_ticketlock_lock(&rsoft_domain->lock);
+	index = rsoft_ids_get(&dev->qp_ids);
+	if (index != 0) {
+		/* Not the number of the QP that had the index before. */
+		dev->qp_generation += dev->qp_mask + 1;
+		qp->qp.qp_num = (dev->qp_generation & 0xffffff & ~dev->qp_mask) | index;
+		dev->qps[index] = qp;
+		dev->nb_qp++;
+	}
+	rte_ticketlock_unlock(&rsoft_domain->lock);
+	if (index == 0) {
+		RSOFT_LOG(ERR, "max_qp=%" PRIu64 " queue pairs are in use", dev->args.max_qp);
+		return -ENOSPC;
+	}
+	return 0;
+}
+
+int
+rsoft_qp_create(struct rmem_qp *base, const struct rmem_qp_conf *conf)
+{
+	struct rsoft_dev *dev = rsoft_dev_of(&base->obj);
+	struct rsoft_qp *qp = rsoft_qp_of(base);
+	int rc;
+
+	qp->dev = dev;
+	qp->state = RMEM_QPS_RESET;
+	qp->access = conf->access;
+	qp->pd = base->pd->handle;
+	qp->sig_all = (conf->flags & RMEM_QP_SIG_ALL) != 0;
+	qp->max_send_sge = conf->max_send_sge;
+	qp->max_recv_sge = conf->max_recv_sge;
+	qp->max_inline = conf->max_inline_data;
+	rc = rsoft_sq_init(&qp->sq, conf, (int)(int64_t)dev->args.socket);
+	if (rc != 0)
+		goto fail;
+	rc = rsoft_rq_init(&qp->rq, conf, (int)(int64_t)dev->args.socket);
+	if (rc != 0)
+		goto fini_sq;
+	rc = rsoft_qp_enter(qp);
+	if (rc != 0)
+		goto free_rq;
+	rsoft_engine_add_qp(qp);
+	return 0;
+
+free_rq:
+	rte_free(qp->rq.ring);
+fini_sq:
+	rsoft_sq_fini(&qp->sq);
+fail:
+	if (rc == -ENOMEM)
+		RSOFT_LOG(ERR, "no memory for queues of %u and %u requests", conf->max_send_wr,
+				conf->max_recv_wr);
+	return rc;
+}
+
+int
+rsoft_qp_connect(struct rmem_qp *base, const struct rmem_qp_conn *conn)
+{
+	struct rsoft_qp *qp = rsoft_qp_of(base);
+	int rc = 0;
+
+	rte_ticketlock_lock(&rsoft_domain->lock);
+	if (qp->state != RMEM_QPS_RESET) {
+		rc = -EBUSY;
+	} else if (rsoft_qp_addr_dev(&conn->remote) == NULL) {
+		rc = -EINVAL;
+	} else {
+		qp->conn = *conn;
+		__atomic_store_n(&qp->state, RMEM_QPS_RTS, __ATOMIC_RELEASE);
+	}
+	rte_ticketlock_unlock(&rsoft_domain->lock);
+	if (rc == -EBUSY)
+		RSOFT_LOG(ERR, "QP 0x%06x can't connect: it is not in RESET", base->qp_num);
+	if (rc == -EINVAL)
+		RSOFT_LOG(ERR,
+				"QP 0x%06x can't connect: the peer's GID is of no software device "
+				"of this process",
+				base->qp_num);
+	return rc;
+}
+
+int
+rsoft_qp_query(struct rmem_qp *base, struct rmem_qp_attr *attr)
+{
+	struct rsoft_qp *qp = rsoft_qp_of(base);
+
+	memset(attr, 0, sizeof(*attr));
+	rte_ticketlock_lock(&rsoft_domain->lock);
+	attr->state = __atomic_load_n(&qp->state, __ATOMIC_RELAXED);
+	attr->remote = qp->conn.remote;
+	rte_ticketlock_unlock(&rsoft_domain->lock);
+	attr->access = qp->access;
+	rsoft_qp_addr(qp, &attr->addr);
+	attr->max_send_wr = qp->sq.depth;
+	attr->max_recv_wr = qp->rq.depth;
+	attr->max_send_sge = qp->max_send_sge;
+	attr->max_recv_sge = qp->max_recv_sge;
+	attr->max_inline_data = qp->max_inline;
+	attr->send_queued = __atomic_load_n(&qp->sq.prod, __ATOMIC_RELAXED) -
+			__atomic_load_n(&qp->sq.cons, __ATOMIC_RELAXED);
+	attr->recv_queued = __atomic_load_n(&qp->rq.prod, __ATOMIC_RELAXED) -
+			__atomic_load_n(&qp->rq.cons, __ATOMIC_RELAXED);
+	return 0;
+}
+
+void
+rsoft_qp_fail(struct rsoft_qp *qp)
+{
+	if (rsoft_qp_to_err(qp))
+		rsoft_rq_flush(qp);
+}
+
+int
+rsoft_qp_set_error(struct rmem_qp *base)
+{
+	struct rsoft_qp *qp = rsoft_qp_of(base);
+
+	if (__atomic_load_n(&qp->state, __ATOMIC_ACQUIRE) == RMEM_QPS_RESET) {
+		RSOFT_LOG(ERR, "QP 0x%06x is in RESET", base->qp_num);
+		return -EBUSY;
+	}
+	rsoft_qp_fail(qp);
+	rsoft_grace_wait();
+	return 0;
+}
+
+/* To RESET, with nobody left who uses the QP as a peer; it leaves the table when it dies. */
+static void
+rsoft_qp_quiesce(struct rsoft_qp *qp, bool is_dying)
+{
+	struct rsoft_dev *dev = qp->dev;
+	struct rsoft_qp *peer;
+
+	rte_ticketlock_lock(&rsoft_domain->lock);
+	__atomic_store_n(&qp->state, RMEM_QPS_RESET, __ATOMIC_SEQ_CST);
+	peer = rsoft_qp_lookup(&qp->conn.remote);
+	if (peer != NULL && __atomic_load_n(&peer->peer, __ATOMIC_RELAXED) == qp)
+		__atomic_store_n(&peer->peer, NULL, __ATOMIC_RELEASE);
+	__atomic_store_n(&qp->peer, NULL, __ATOMIC_RELEASE);
+	memset(&qp->conn.remote, 0, sizeof(qp->conn.remote));
+	if (is_dying)
+		dev->qps[qp->qp.qp_num & dev->qp_mask] = NULL;
+	rte_ticketlock_unlock(&rsoft_domain->lock);
+	rsoft_grace_wait();
+	rsoft_engine_lock_qp(qp);
+	rsoft_post_drop(qp);
+	rsoft_engine_unlock_qp(qp);
+	rsoft_rq_drop(qp);
+}
+
+int
+rsoft_qp_reset(struct rmem_qp *base)
+{
+	rsoft_qp_quiesce(rsoft_qp_of(base), false);
+	return 0;
+}
+
+int
+rsoft_qp_destroy(struct rmem_qp *base)
+{
+	struct rsoft_qp *qp = rsoft_qp_of(base);
+	struct rsoft_dev *dev = qp->dev;
+
+	rsoft_engine_remove_qp(qp);
+	rsoft_qp_quiesce(qp, true);
+	rte_ticketlock_lock(&rsoft_domain->lock);
+	rsoft_stats_add(&dev->stats_gone, qp);
+	rsoft_ids_put(&dev->qp_ids, base->qp_num & dev->qp_mask);
+	dev->nb_qp--;
+	rte_ticketlock_unlock(&rsoft_domain->lock);
+	rte_free(qp->rq.ring);
+	rsoft_sq_fini(&qp->sq);
+	return 0;
+}

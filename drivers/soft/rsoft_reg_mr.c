@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * The REG_MR request: check, then bind.
+ *
+ * A page list whose pages follow each other, as those of a buffer in a hugepage do, makes
+ * a key like that of a registered MR. Any other is copied to the MR, and the key is paged.
+ */
+
+#include "rsoft_mr.h"
+
+/* Whether the request's own numbers fit together (seed-2; IBTA 10.6.3). */
+static bool
+rsoft_reg_mr_check_range(const struct rsoft_dev *dev, const struct rmem_send_wr *wr)
+{
+	uint64_t page_size = UINT64_C(1) << (wr->reg_mr.log2_page_size & 63);
+	uint64_t room = page_size * wr->reg_mr.page_list_len;
+
+	if ((RSOFT_PAGE_SIZE_CAP & page_size) == 0 || wr->reg_mr.log2_page_size > 63)
+		return false;
+	if (wr->reg_mr.first_byte_offset != (wr->reg_mr.iova & (page_size - 1)))
+		return false;
+	if (wr->reg_mr.length == 0 || wr->reg_mr.length > dev->args.max_mr_size ||
+			wr->reg_mr.first_byte_offset + (uint64_t)wr->reg_mr.length > room)
+		return false;
+	return wr->reg_mr.iova + wr->reg_mr.length > wr->reg_mr.iova;
+}
+
+/* Whether the rights asked for exist and go together (IBTA C10-72). */
+static bool
+rsoft_reg_mr_check_access(uint32_t access)
+{
+	if (access & ~(RSOFT_ACCESS | RMEM_ACCESS_OPTIONAL_RANGE))
+		return false;
+	return (access & RMEM_ACCESS_LOCAL_WRITE) ||
+			!(access & (RMEM_ACCESS_REMOTE_WRITE | RMEM_ACCESS_REMOTE_ATOMIC));
+}
+
+/* Whether the pages are aligned; *is_contiguous: they follow each other. */
+static bool
+rsoft_reg_mr_check_pages(const struct rmem_send_wr *wr, bool *is_contiguous)
+{
+	const uint64_t *page = wr->reg_mr.page_list->page_list;
+	uint64_t page_size = UINT64_C(1) << wr->reg_mr.log2_page_size;
+	uint32_t i;
+
+	*is_contiguous = true;
+	for (i = 0; i < wr->reg_mr.page_list_len; i++) {
+		if (page[i] == 0 || (page[i] & (page_size - 1)) != 0)
+			return false;
+		if (page[i] != page[0] + i * page_size)
+			*is_contiguous = false;
+	}
+	return true;
+}
+
+static bool
+rsoft_reg_mr_check(const struct rsoft_qp *qp, const struct rmem_send_wr *wr, bool *is_contiguous)
+{
+	const struct rmem_mr *mr = wr->reg_mr.mr;
+	const struct rmem_fast_reg_page_list *list = wr->reg_mr.page_list;
+
+	if (mr->obj.dev_id != qp->dev->dev_id || mr->type != RMEM_MR_TYPE_FAST_REG ||
+			mr->pd->handle != qp->pd)
+		return false;
+	if (wr->reg_mr.page_list_len == 0 || wr->reg_mr.page_list_len > mr->max_page_list_len ||
+			wr->reg_mr.page_list_len > list->max_page_list_len)
+		return false;
+	return rsoft_reg_mr_check_access(wr->reg_mr.access) &&
+			rsoft_reg_mr_check_range(qp->dev, wr) &&
+			rsoft_reg_mr_check_pages(wr, is_contiguous);
+}
+
+/* Fill a key that is BUSY and make it valid. */
+static void
+rsoft_reg_mr_do(struct rsoft_mr *mr, const struct rmem_send_wr *wr, uint32_t rkey,
+		bool is_contiguous)
+{
+	const uint64_t *page = wr->reg_mr.page_list->page_list;
+	uint32_t rights = RSOFT_VALID | (wr->reg_mr.access & RSOFT_ACCESS);
+	struct rsoft_key *key = mr->key;
+	uint32_t i;
+
+	key->iova = wr->reg_mr.iova;
+	key->length = wr->reg_mr.length;
+	key->log2_page_size = wr->reg_mr.log2_page_size;
+	key->page_offset = wr->reg_mr.first_byte_offset;
+	if (is_contiguous) {
+		key->base = (uint8_t *)(uintptr_t)page[0] + wr->reg_mr.first_byte_offset;
+	} else {
+		for (i = 0; i < wr->reg_mr.page_list_len; i++)
+			mr->pages[i] = page[i];
+		key->base = NULL;
+		key->pages = mr->pages;
+		rights |= RSOFT_PAGED;
+	}
+	__atomic_store_n(&key->word, rsoft_key_word(rkey, rights), __ATOMIC_RELEASE);
+}
+
+int
+rsoft_reg_mr(struct rsoft_qp *qp, const struct rmem_send_wr *wr)
+{
+	struct rsoft_mr *mr = rsoft_mr_of(wr->reg_mr.mr);
+	uint64_t word;
+	uint32_t rkey;
+	bool is_contiguous;
+
+	if (unlikely(!rsoft_reg_mr_check(qp, wr, &is_contiguous)))
+		return RMEM_WC_MW_BIND_ERR;
+	word = __atomic_load_n(&mr->key->word, __ATOMIC_RELAXED);
+	rkey = rsoft_word_rkey(word);
+	/* From FREE only, and only one of several at a time. */
+	if (unlikely(rsoft_word_rights(word) != 0 ||
+			    !__atomic_compare_exchange_n(&mr->key->word, &word,
+					    rsoft_key_word(rkey, RSOFT_BUSY), false,
+					    __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)))
+		return RMEM_WC_MW_BIND_ERR;
+	rsoft_reg_mr_do(mr, wr, rmem_rkey_of_tag(rkey, wr->reg_mr.key_tag), is_contiguous);
+	RSOFT_COUNT(qp->stats.reg_mrs, 1);
+	return RMEM_WC_SUCCESS;
+}

@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * The requester half: executes the requests of a send queue, in order, one at a time.
+ *
+ * As every request ends before the next starts, a fence is always satisfied.
+ */
+
+#include <rte_cycles.h>
+
+#include "rsoft_grace.h"
+#include "rsoft_mr.h"
+#include "rsoft_qp.h"
+#include "rsoft_req.h"
+#include "rsoft_resp.h"
+#include "rsoft_sq.h"
+
+/* The request stays at the head of the queue. */
+#define RSOFT_BLOCKED (-1)
+
+/* Completions gathered before they go to the CQ together. */
+#define RSOFT_RUN_WCS 32
+
+/* One execution of a stretch of requests. */
+struct rsoft_run {
+	struct rsoft_qp *qp;
+	unsigned int lcore;
+	uint32_t done; /* sq.done, kept here meanwhile */
+	uint32_t nb_wc;
+	uint32_t why; /* of the request that failed */
+	uint64_t bytes;
+	struct rmem_wc wc[RSOFT_RUN_WCS];
+	uint32_t sq_pos[RSOFT_RUN_WCS];
+};
+
+static const uint8_t rsoft_wc_opcode[RMEM_WR_OPCODE_NB] = {
+		[RMEM_WR_RDMA_WRITE] = RMEM_WC_RDMA_WRITE,
+		[RMEM_WR_RDMA_WRITE_WITH_IMM] = RMEM_WC_RDMA_WRITE,
+		[RMEM_WR_SEND] = RMEM_WC_SEND,
+		[RMEM_WR_SEND_WITH_IMM] = RMEM_WC_SEND,
+		[RMEM_WR_RDMA_READ] = RMEM_WC_RDMA_READ,
+		[RMEM_WR_ATOMIC_CMP_AND_SWP] = RMEM_WC_COMP_SWAP,
+		[RMEM_WR_ATOMIC_FETCH_AND_ADD] = RMEM_WC_FETCH_ADD,
+		[RMEM_WR_LOCAL_INV] = RMEM_WC_LOCAL_INV,
+		[RMEM_WR_SEND_WITH_INV] = RMEM_WC_SEND,
+		[RMEM_WR_REG_MR] = RMEM_WC_REG_MR,
+		[RMEM_WR_RDMA_READ_WITH_INV] = RMEM_WC_RDMA_READ,
+};
+
+/* Hand the gathered completions to the CQ. */
+static void
+rsoft_run_flush(struct rsoft_run *run)
+{
+	struct rsoft_sq *sq = &run->qp->sq;
+	uint32_t tail = sq->sig_tail;
+	uint32_t i, pos;
+	bool is_ok;
+
+	if (run->nb_wc == 0)
+		return;
+	is_ok = rsoft_cq_push(rsoft_cq_of(run->qp->qp.send_cq), run->wc, run->nb_wc, &pos);
+	for (i = 0; i < run->nb_wc; i++, tail++) {
+		sq->sig[tail & sq->sig_mask].cq_pos = pos + i;
+		sq->sig[tail & sq->sig_mask].sq_pos = run->sq_pos[i];
+	}
+	__atomic_store_n(&sq->sig_tail, tail, __ATOMIC_RELEASE);
+	run->nb_wc = 0;
+	if (unlikely(!is_ok))
+		rsoft_qp_fail(run->qp);
+}
+
+static __rte_always_inline void
+rsoft_run_add_wc(
+		struct rsoft_run *run, const struct rmem_send_wr *wr, int status, uint32_t byte_len)
+{
+	struct rmem_wc *wc = &run->wc[run->nb_wc];
+
+	wc->wr_id = wr->wr_id;
+	wc->status = (uint8_t)status;
+	wc->opcode = rsoft_wc_opcode[wr->opcode];
+	wc->flags = 0;
+	wc->qp_num = run->qp->qp.qp_num;
+	wc->byte_len = byte_len;
+	wc->imm_data = 0;
+	wc->vendor_err = run->why;
+	run->sq_pos[run->nb_wc] = run->done;
+	if (++run->nb_wc == RSOFT_RUN_WCS)
+		rsoft_run_flush(run);
+}
+
+/* A request succeeded. */
+static __rte_always_inline void
+rsoft_run_succeed(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t length)
+{
+	run->done++;
+	run->bytes += length;
+	if ((wr->flags & RMEM_SEND_SIGNALED) || run->qp->sig_all)
+		rsoft_run_add_wc(run, wr, RMEM_WC_SUCCESS, (uint32_t)length);
+}
+
+/* A request failed: it completes, and the QP is in ERR from here on. */
+static void
+rsoft_run_fail(struct rsoft_run *run, const struct rmem_send_wr *wr, int status)
+{
+	struct rsoft_qp *qp = run->qp;
+
+	run->done++;
+	rsoft_run_add_wc(run, wr, status, 0);
+	rsoft_run_flush(run);
+	qp->sq.wait = RSOFT_WAIT_NONE;
+	if (status == RMEM_WC_WR_FLUSH_ERR) {
+		RSOFT_COUNT(qp->stats.flushed, 1);
+		return;
+	}
+	RSOFT_COUNT(qp->stats.errors, 1);
+	if (status == RMEM_WC_LOC_PROT_ERR)
+		RSOFT_COUNT(qp->stats.local_prot_errors, 1);
+	if (status == RMEM_WC_REM_ACCESS_ERR)
+		RSOFT_COUNT(qp->stats.rem_access_errors, 1);
+	if (status == RMEM_WC_REM_ACCESS_ERR || status == RMEM_WC_REM_INV_REQ_ERR ||
+			status == RMEM_WC_REM_OP_ERR) {
+		struct rsoft_qp *peer = rsoft_resp_peer(qp);
+
+		if (peer != NULL)
+			rsoft_resp_fail(peer);
+	}
+	rsoft_qp_fail(qp);
+}
+
+/* The peer is not there: wait, or give up. */
+static int
+rsoft_req_no_peer(struct rsoft_qp *qp)
+{
+	struct rsoft_sq *sq = &qp->sq;
+	uint64_t now = rte_rdtsc();
+
+	if (sq->wait != RSOFT_WAIT_PEER) {
+		sq->wait = RSOFT_WAIT_PEER;
+		sq->deadline = 0;
+		if (qp->conn.timeout != 0) /* IBTA 11.2.5.2: 4.096 us * 2^timeout a try */
+			sq->deadline = now +
+					(uint64_t)((double)rte_get_tsc_hz() * 4.096e-6 *
+							(double)(UINT64_C(1) << qp->conn.timeout) *
+							(qp->conn.retry_cnt + 1));
+		return RSOFT_BLOCKED;
+	}
+	if (sq->deadline == 0 || now < sq->deadline)
+		return RSOFT_BLOCKED;
+	return RMEM_WC_RETRY_EXC_ERR;
+}
+
+/* The peer has no receive: wait for its RNR timer, or give up. */
+static int
+rsoft_req_no_recv(struct rsoft_qp *qp, const struct rsoft_qp *peer)
+{
+	uint64_t pause = rte_get_tsc_hz() / 1000 * rsoft_resp_rnr_ns(peer) / 1000000;
+	struct rsoft_sq *sq = &qp->sq;
+	uint64_t now = rte_rdtsc();
+
+	if (sq->wait != RSOFT_WAIT_RNR) {
+		RSOFT_COUNT(qp->stats.rnr_retries, 1);
+		if (qp->conn.rnr_retry == 0)
+			return RMEM_WC_RNR_RETRY_EXC_ERR;
+		sq->wait = RSOFT_WAIT_RNR;
+		sq->rnr_left = qp->conn.rnr_retry;
+		sq->deadline = now + pause;
+		return RSOFT_BLOCKED;
+	}
+	if (now < sq->deadline)
+		return RSOFT_BLOCKED;
+	RSOFT_COUNT(qp->stats.rnr_retries, 1);
+	sq->deadline = now + pause;
+	if (qp->conn.rnr_retry != 7 && --sq->rnr_left == 0) /* 7: for ever */
+		return RMEM_WC_RNR_RETRY_EXC_ERR;
+	return RSOFT_BLOCKED;
+}
+
+/* Wait at the head for the grace period of one invalidation; see rsoft_req_grace(). */
+static int
+rsoft_req_wait_inv(struct rsoft_qp *qp, struct rsoft_key *key, uint32_t rq_pos)
+{
+	qp->sq.wait = RSOFT_WAIT_GRACE;
+	qp->sq.token = 0;
+	qp->sq.nb_inv = 1;
+	qp->sq.inv_key = key;
+	qp->sq.rq_pos = rq_pos;
+	return RSOFT_BLOCKED;
+}
+
+/* Open the local side of a request. Inline data needs no key. */
+static __rte_always_inline int
+rsoft_req_local(struct rsoft_run *run, const struct rmem_send_wr *wr, uint32_t need,
+		struct rsoft_span *spans, uint64_t *length)
+{
+	const struct rsoft_qp *qp = run->qp;
+	uint32_t i;
+
+	if (unlikely(wr->flags & RMEM_SEND_INLINE)) {
+		*length = 0;
+		for (i = 0; i < wr->num_sge; i++) {
+			spans[i].ptr = (uint8_t *)(uintptr_t)wr->sg_list[i].addr;
+			spans[i].length = wr->sg_list[i].length;
+			spans[i].paged = NULL;
+			*length += spans[i].length;
+		}
+		return RMEM_WC_SUCCESS;
+	}
+	if (unlikely(!rsoft_access_sges(qp->dev, qp->pd, wr->sg_list, wr->num_sge, need, UINT64_MAX,
+			    spans, length, &run->why)))
+		return RMEM_WC_LOC_PROT_ERR;
+	return likely(*length <= RSOFT_MAX_MSG_SIZE) ? RMEM_WC_SUCCESS : RMEM_WC_LOC_LEN_ERR;
+}
+
+static __rte_always_inline int
+rsoft_req_write(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *length)
+{
+	struct rsoft_span from[RSOFT_MAX_SGE];
+	struct rsoft_qp *peer;
+	int status;
+
+	status = rsoft_req_local(run, wr, RSOFT_VALID, from, length);
+	if (unlikely(status != RMEM_WC_SUCCESS))
+		return status;
+	peer = rsoft_resp_peer(run->qp);
+	if (unlikely(peer == NULL))
+		return rsoft_req_no_peer(run->qp);
+	return rsoft_resp_write(peer, wr, from, *length, &run->why);
+}
+
+/* SEND of any kind, and WRITE_WITH_IMM: they consume a receive. */
+static int
+rsoft_req_send(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *length)
+{
+	struct rsoft_span from[RSOFT_MAX_SGE];
+	struct rsoft_key *inv_key = NULL;
+	struct rsoft_qp *peer;
+	uint32_t rq_pos = 0;
+	int status;
+
+	status = rsoft_req_local(run, wr, RSOFT_VALID, from, length);
+	if (unlikely(status != RMEM_WC_SUCCESS))
+		return status;
+	peer = rsoft_resp_peer(run->qp);
+	if (unlikely(peer == NULL))
+		return rsoft_req_no_peer(run->qp);
+	/* While it waits, look before all checks are made again. */
+	if (run->qp->sq.wait == RSOFT_WAIT_RNR && !rsoft_resp_has_recv(peer))
+		return rsoft_req_no_recv(run->qp, peer);
+	if (wr->opcode == RMEM_WR_RDMA_WRITE_WITH_IMM)
+		status = rsoft_resp_write_imm(peer, wr, from, *length, &run->why);
+	else
+		status = rsoft_resp_send(peer, wr, from, *length, &inv_key, &rq_pos);
+	switch (status) {
+	case RSOFT_NO_PEER:
+		return rsoft_req_no_peer(run->qp);
+	case RSOFT_NO_RECV:
+		return rsoft_req_no_recv(run->qp, peer);
+	case RSOFT_GRACE:
+		return rsoft_req_wait_inv(run->qp, inv_key, rq_pos);
+	default:
+		return status;
+	}
+}
+
+static int
+rsoft_req_read(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *length)
+{
+	struct rsoft_qp *qp = run->qp;
+	struct rsoft_span to[RSOFT_MAX_SGE];
+	struct rsoft_key *key;
+	struct rsoft_qp *peer;
+	int status;
+
+	status = rsoft_req_local(run, wr, RSOFT_VALID | RMEM_ACCESS_LOCAL_WRITE, to, length);
+	if (unlikely(status != RMEM_WC_SUCCESS))
+		return status;
+	peer = rsoft_resp_peer(qp);
+	if (unlikely(peer == NULL))
+		return rsoft_req_no_peer(qp);
+	status = rsoft_resp_read(peer, wr, to, *length, &run->why);
+	if (status != RMEM_WC_SUCCESS || wr->opcode == RMEM_WR_RDMA_READ)
+		return status;
+	key = rsoft_key_invalidate(qp->dev, qp->pd, wr->invalidate_rkey);
+	if (key == NULL)
+		return RMEM_WC_MW_BIND_ERR;
+	return rsoft_req_wait_inv(qp, key, 0);
+}
+
+static int
+rsoft_req_atomic(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *length)
+{
+	struct rsoft_span to[RSOFT_MAX_SGE];
+	struct rsoft_span from = {.length = sizeof(uint64_t)};
+	struct rsoft_qp *peer;
+	uint64_t before = 0;
+	int status;
+
+	status = rsoft_req_local(run, wr, RSOFT_VALID | RMEM_ACCESS_LOCAL_WRITE, to, length);
+	if (unlikely(status != RMEM_WC_SUCCESS))
+		return status;
+	peer = rsoft_resp_peer(run->qp);
+	if (unlikely(peer == NULL))
+		return rsoft_req_no_peer(run->qp);
+	status = rsoft_resp_atomic(peer, wr, &before, &run->why);
+	if (status != RMEM_WC_SUCCESS)
+		return status;
+	from.ptr = (uint8_t *)&before;
+	rsoft_copy_all(to, &from, sizeof(before));
+	return RMEM_WC_SUCCESS;
+}
+
+/* The requests at the head whose invalidation waited are done; those among n, how many. */
+static uint32_t
+rsoft_req_end_inv(struct rsoft_run *run, const uint8_t *wrs, size_t stride, uint32_t n)
+{
+	struct rsoft_qp *qp = run->qp;
+	uint32_t i, nb_inv = RTE_MIN(qp->sq.nb_inv, n);
+
+	/* The others stand behind the end of the ring, and wait no longer either. */
+	qp->sq.nb_inv -= nb_inv;
+	if (qp->sq.nb_inv == 0)
+		qp->sq.wait = RSOFT_WAIT_NONE;
+	RSOFT_COUNT(qp->stats.invalidates, nb_inv);
+	for (i = 0; i < nb_inv; i++, wrs += stride) {
+		const struct rmem_send_wr *wr = (const void *)wrs;
+		uint64_t length = 0;
+		uint32_t j;
+
+		if (wr->opcode == RMEM_WR_LOCAL_INV) {
+			rsoft_key_release(&qp->dev->keys[wr->invalidate_rkey >> 8]);
+		} else {
+			for (j = 0; j < wr->num_sge; j++)
+				length += wr->sg_list[j].length;
+			if (wr->opcode == RMEM_WR_SEND_WITH_INV)
+				rsoft_resp_send_end(rsoft_resp_peer(qp), wr, length, qp->sq.inv_key,
+						qp->sq.rq_pos);
+			else
+				rsoft_key_release(qp->sq.inv_key);
+		}
+		rsoft_run_succeed(run, wr, length);
+	}
+	return nb_inv;
+}
+
+/* Take away the keys of the LOCAL_INVs that follow each other; how many they are. */
+static uint32_t
+rsoft_req_local_inv(struct rsoft_qp *qp, const uint8_t *wrs, size_t stride, uint32_t n)
+{
+	uint32_t i;
+
+	for (i = 0; i < n; i++, wrs += stride) {
+		const struct rmem_send_wr *wr = (const void *)wrs;
+
+		if (wr->opcode != RMEM_WR_LOCAL_INV ||
+				rsoft_key_invalidate(qp->dev, qp->pd, wr->invalidate_rkey) == NULL)
+			break;
+	}
+	qp->sq.wait = i == 0 ? RSOFT_WAIT_NONE : RSOFT_WAIT_GRACE;
+	qp->sq.token = 0;
+	qp->sq.nb_inv = i;
+	return i;
+}
+
+/* Whether the grace period that the head waits for is over; the first call starts it. */
+static bool
+rsoft_req_grace(struct rsoft_run *run)
+{
+	struct rsoft_sq *sq = &run->qp->sq;
+
+	if (sq->token != 0)
+		return rsoft_grace_over(run->lcore, sq->token);
+	if (rsoft_grace_start(run->lcore, &sq->token))
+		return true;
+	RSOFT_COUNT(run->qp->stats.grace_waits, 1);
+	return false;
+}
+
+/* Execute one request that is not LOCAL_INV: an enum rmem_wc_status or RSOFT_BLOCKED. */
+static __rte_always_inline int
+rsoft_req_one(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *length)
+{
+	switch (wr->opcode) {
+	case RMEM_WR_RDMA_WRITE:
+		return rsoft_req_write(run, wr, length);
+	case RMEM_WR_RDMA_READ:
+	case RMEM_WR_RDMA_READ_WITH_INV:
+		return rsoft_req_read(run, wr, length);
+	case RMEM_WR_ATOMIC_CMP_AND_SWP:
+	case RMEM_WR_ATOMIC_FETCH_AND_ADD:
+		return rsoft_req_atomic(run, wr, length);
+	case RMEM_WR_REG_MR:
+		*length = 0;
+		return rsoft_reg_mr(run->qp, wr);
+	default:
+		return rsoft_req_send(run, wr, length);
+	}
+}
+
+/* The body of rsoft_req_exec(). */
+static uint32_t
+rsoft_req_run(struct rsoft_run *run, const uint8_t *wrs, size_t stride, uint32_t n)
+{
+	struct rsoft_qp *qp = run->qp;
+	uint64_t length = 0;
+	uint32_t state, i = 0;
+
+	while (i < n) {
+		const struct rmem_send_wr *wr = (const void *)(wrs + i * stride);
+		int status;
+
+		run->why = RSOFT_WHY_NONE;
+		if (unlikely(qp->sq.wait == RSOFT_WAIT_GRACE)) {
+			if (!rsoft_req_grace(run))
+				break;
+			i += rsoft_req_end_inv(run, (const uint8_t *)wr, stride, n - i);
+			continue;
+		}
+		state = __atomic_load_n(&qp->state, __ATOMIC_ACQUIRE);
+		if (unlikely(state != RMEM_QPS_RTS)) {
+			if (state == RMEM_QPS_RESET)
+				break;
+			rsoft_run_fail(run, wr, RMEM_WC_WR_FLUSH_ERR);
+			i++;
+			continue;
+		}
+		if (wr->opcode == RMEM_WR_LOCAL_INV) {
+			if (rsoft_req_local_inv(qp, (const uint8_t *)wr, stride, n - i) != 0)
+				continue;
+			status = RMEM_WC_MW_BIND_ERR;
+		} else {
+			status = rsoft_req_one(run, wr, &length);
+		}
+		if (likely(status == RMEM_WC_SUCCESS)) {
+			qp->sq.wait = RSOFT_WAIT_NONE;
+			rsoft_run_succeed(run, wr, length);
+		} else if (status != RSOFT_BLOCKED) {
+			rsoft_run_fail(run, wr, status);
+		} else if (qp->sq.wait == RSOFT_WAIT_GRACE) {
+			continue;
+		} else {
+			break;
+		}
+		i++;
+	}
+	return i;
+}
+
+uint32_t
+rsoft_req_exec(struct rsoft_qp *qp, unsigned int lcore, const void *wrs, size_t stride, uint32_t n)
+{
+	struct rsoft_run run;
+	uint32_t executed;
+
+	run.qp = qp;
+	run.lcore = lcore;
+	run.done = qp->sq.done;
+	run.nb_wc = 0;
+	run.bytes = 0;
+	executed = rsoft_req_run(&run, wrs, stride, n);
+	rsoft_run_flush(&run);
+	RSOFT_COUNT(qp->stats.send_wrs, run.done - qp->sq.done);
+	RSOFT_COUNT(qp->stats.bytes, run.bytes);
+	qp->sq.done = run.done;
+	return executed;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* The requester half: execution of the send queue. */
+
+#ifndef RSOFT_REQ_H
+#define RSOFT_REQ_H
+
+#include "rsoft.h"
+
+/*
+ * Execute n requests, stride bytes apart, until one must wait. Returns how many were; the
+ * request behind them, when there is one, is the head that waits. Under sq.lock or by the
+ * engine, from inside of rsoft_grace_enter().
+ */
+uint32_t rsoft_req_exec(struct rsoft_qp *qp, unsigned int lcore, const void *wrs, size_t stride,
+		uint32_t n);
+
+#endif /* RSOFT_REQ_H */

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* The responder half; see rsoft_resp.h. */
+
+#include "rsoft_qp.h"
+#include "rsoft_resp.h"
+
+/* IBTA table 45: RNR timer codes, in units of 10 us. */
+static const uint16_t rsoft_rnr_10us[32] = {65535, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96,
+		128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288,
+		16384, 24576, 32768, 49152};
+
+uint64_t
+rsoft_resp_rnr_ns(const struct rsoft_qp *peer)
+{
+	return rsoft_rnr_10us[peer->conn.min_rnr_timer & 31] * UINT64_C(10000);
+}
+
+bool
+rsoft_resp_has_recv(const struct rsoft_qp *peer)
+{
+	return __atomic_load_n(&peer->rq.prod, __ATOMIC_ACQUIRE) !=
+			__atomic_load_n(&peer->rq.cons, __ATOMIC_ACQUIRE);
+}
+
+struct rsoft_qp *
+rsoft_resp_resolve(struct rsoft_qp *qp)
+{
+	struct rsoft_qp *peer;
+
+	rte_ticketlock_lock(&rsoft_domain->lock);
+	peer = rsoft_qp_lookup(&qp->conn.remote);
+	if (peer != NULL &&
+			(__atomic_load_n(&peer->state, __ATOMIC_ACQUIRE) != RMEM_QPS_RTS ||
+					rsoft_qp_lookup(&peer->conn.remote) != qp))
+		peer = NULL;
+	if (peer != NULL)
+		__atomic_store_n(&qp->peer, peer, __ATOMIC_RELEASE);
+	rte_ticketlock_unlock(&rsoft_domain->lock);
+	return peer;
+}
+
+void
+rsoft_resp_fail(struct rsoft_qp *peer)
+{
+	rsoft_qp_fail(peer);
+}
+
+int
+rsoft_resp_read(struct rsoft_qp *peer, const struct rmem_send_wr *wr, const struct rsoft_span *to,
+		uint64_t length, uint32_t *why)
+{
+	struct rsoft_span from;
+	int status;
+
+	status = rsoft_resp_open(peer, RMEM_ACCESS_REMOTE_READ, wr->rdma.remote_addr, wr->rdma.rkey,
+			length, &from, why);
+	if (status == RMEM_WC_SUCCESS && length != 0)
+		rsoft_copy_all(to, &from, length);
+	return status;
+}
+
+int
+rsoft_resp_atomic(struct rsoft_qp *peer, const struct rmem_send_wr *wr, uint64_t *before,
+		uint32_t *why)
+{
+	struct rsoft_span span;
+	uint64_t *word;
+	int status;
+
+	if (wr->atomic.remote_addr % sizeof(uint64_t) != 0) /* IBTA C9-182 */
+		return RMEM_WC_REM_INV_REQ_ERR;
+	status = rsoft_resp_open(peer, RMEM_ACCESS_REMOTE_ATOMIC, wr->atomic.remote_addr,
+			wr->atomic.rkey, sizeof(uint64_t), &span, why);
+	if (status != RMEM_WC_SUCCESS)
+		return status;
+	/* The address is aligned; with a chosen iova the bytes behind it need not be. */
+	if ((uintptr_t)span.ptr % sizeof(uint64_t) != 0)
+		return RMEM_WC_REM_INV_REQ_ERR;
+	word = (uint64_t *)(void *)span.ptr;
+	if (wr->opcode == RMEM_WR_ATOMIC_FETCH_AND_ADD) {
+		*before = __atomic_fetch_add(word, wr->atomic.compare_add, __ATOMIC_SEQ_CST);
+	} else {
+		*before = wr->atomic.compare_add;
+		__atomic_compare_exchange_n(word, before, wr->atomic.swap, false, __ATOMIC_SEQ_CST,
+				__ATOMIC_SEQ_CST);
+	}
+	return RMEM_WC_SUCCESS;
+}
+
+/* The completion of the receive that a message consumes. */
+static struct rmem_wc
+rsoft_resp_wc(const struct rsoft_qp *peer, const struct rsoft_rqe *rqe,
+		const struct rmem_send_wr *wr, uint64_t length)
+{
+	struct rmem_wc wc = {.wr_id = rqe->wr_id,
+			.status = RMEM_WC_SUCCESS,
+			.opcode = RMEM_WC_RECV,
+			.qp_num = peer->qp.qp_num,
+			.byte_len = (uint32_t)length};
+
+	if (wr->opcode == RMEM_WR_RDMA_WRITE_WITH_IMM)
+		wc.opcode = RMEM_WC_RECV_RDMA_WITH_IMM;
+	if (wr->opcode == RMEM_WR_RDMA_WRITE_WITH_IMM || wr->opcode == RMEM_WR_SEND_WITH_IMM) {
+		wc.flags = RMEM_WC_WITH_IMM;
+		wc.imm_data = wr->imm_data;
+	} else if (wr->opcode == RMEM_WR_SEND_WITH_INV) {
+		wc.flags = RMEM_WC_WITH_INV;
+		wc.invalidated_rkey = wr->invalidate_rkey;
+	}
+	if (wr->flags & RMEM_SEND_SOLICITED)
+		wc.flags |= RMEM_WC_SOLICITED;
+	return wc;
+}
+
+/* Lock the receive queue and find the receive for a message; else why there is none. */
+static int
+rsoft_resp_take(struct rsoft_qp *peer, struct rsoft_rqe **rqe)
+{
+	rte_ticketlock_lock(&peer->rq.lock);
+	/* Under the lock: after a flush, nothing may be consumed. */
+	if (unlikely(__atomic_load_n(&peer->state, __ATOMIC_ACQUIRE) != RMEM_QPS_RTS)) {
+		rte_ticketlock_unlock(&peer->rq.lock);
+		return RSOFT_NO_PEER;
+	}
+	*rqe = rsoft_rq_head(&peer->rq);
+	if (unlikely(*rqe == NULL)) {
+		rte_ticketlock_unlock(&peer->rq.lock);
+		return RSOFT_NO_RECV;
+	}
+	return 0;
+}
+
+static void
+rsoft_resp_give(struct rsoft_qp *peer, const struct rmem_wc *wc)
+{
+	peer->rq.consumed++;
+	rsoft_rq_complete(peer, wc);
+	rte_ticketlock_unlock(&peer->rq.lock);
+}
+
+int
+rsoft_resp_write_imm(struct rsoft_qp *peer, const struct rmem_send_wr *wr,
+		const struct rsoft_span *from, uint64_t length, uint32_t *why)
+{
+	struct rsoft_span to;
+	struct rsoft_rqe *rqe;
+	struct rmem_wc wc;
+	int status;
+
+	status = rsoft_resp_open(peer, RMEM_ACCESS_REMOTE_WRITE, wr->rdma.remote_addr,
+			wr->rdma.rkey, length, &to, why);
+	if (status != RMEM_WC_SUCCESS)
+		return status;
+	status = rsoft_resp_take(peer, &rqe);
+	if (status != 0)
+		return status;
+	if (length != 0)
+		rsoft_copy_all(&to, from, length);
+	wc = rsoft_resp_wc(peer, rqe, wr, length);
+	rsoft_resp_give(peer, &wc);
+	return RMEM_WC_SUCCESS;
+}
+
+/* Place a message in a receive: the status of the receive, and that of the sender. */
+static int
+rsoft_resp_place(struct rsoft_qp *peer, const struct rsoft_rqe *rqe, const struct rsoft_span *from,
+		uint64_t length, struct rmem_wc *wc)
+{
+	struct rsoft_span to[RSOFT_MAX_SGE];
+	uint64_t room;
+
+	if (!rsoft_access_sges(peer->dev, peer->pd, rqe->sge, rqe->num_sge,
+			    RSOFT_VALID | RMEM_ACCESS_LOCAL_WRITE, length, to, &room,
+			    &wc->vendor_err)) {
+		wc->status = RMEM_WC_LOC_PROT_ERR;
+		return RMEM_WC_REM_OP_ERR;
+	}
+	if (unlikely(room < length)) {
+		wc->status = RMEM_WC_LOC_LEN_ERR;
+		return RMEM_WC_REM_INV_REQ_ERR;
+	}
+	if (length != 0)
+		rsoft_copy_all(to, from, length);
+	return RMEM_WC_SUCCESS;
+}
+
+int
+rsoft_resp_send(struct rsoft_qp *peer, const struct rmem_send_wr *wr, const struct rsoft_span *from,
+		uint64_t length, struct rsoft_key **inv_key, uint32_t *rq_pos)
+{
+	struct rsoft_rqe *rqe;
+	struct rmem_wc wc;
+	int status;
+
+	status = rsoft_resp_take(peer, &rqe);
+	if (unlikely(status != 0))
+		return status;
+	wc = rsoft_resp_wc(peer, rqe, wr, length);
+	status = rsoft_resp_place(peer, rqe, from, length, &wc);
+	if (status == RMEM_WC_SUCCESS && wr->opcode == RMEM_WR_SEND_WITH_INV) {
+		*inv_key = rsoft_key_invalidate(peer->dev, peer->pd, wr->invalidate_rkey);
+		if (*inv_key != NULL) {
+			/* The receive stays at the head until the key is out of use. */
+			*rq_pos = peer->rq.cons;
+			rte_ticketlock_unlock(&peer->rq.lock);
+			return RSOFT_GRACE;
+		}
+		/* IBTA class J: the data arrived, only the receive fails. */
+		wc.status = RMEM_WC_REM_INV_REQ_ERR;
+	}
+	rsoft_resp_give(peer, &wc);
+	if (unlikely(wc.status != RMEM_WC_SUCCESS))
+		rsoft_qp_fail(peer);
+	return status;
+}
+
+void
+rsoft_resp_send_end(struct rsoft_qp *peer, const struct rmem_send_wr *wr, uint64_t length,
+		struct rsoft_key *inv_key, uint32_t rq_pos)
+{
+	struct rsoft_rqe *rqe;
+	struct rmem_wc wc;
+
+	rsoft_key_release(inv_key);
+	if (peer == NULL || rsoft_resp_take(peer, &rqe) != 0)
+		return; /* flushed or dropped meanwhile */
+	if (peer->rq.cons != rq_pos) {
+		rte_ticketlock_unlock(&peer->rq.lock);
+		return;
+	}
+	wc = rsoft_resp_wc(peer, rqe, wr, length);
+	rsoft_resp_give(peer, &wc);
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * The responder half: what a QP does with a request of its peer.
+ *
+ * This is the seam between the two sides. The requester hands over what a packet would
+ * carry and the bytes to move; it never looks behind a struct rsoft_qp that it got here.
+ * A peer that is not in this process would be reached by another body of these functions.
+ *
+ * Between rsoft_grace_enter() and rsoft_grace_leave() only; a peer pointer is good until
+ * the lcore next passes a grace point.
+ */
+
+#ifndef RSOFT_RESP_H
+#define RSOFT_RESP_H
+
+#include "rsoft_access.h"
+#include "rsoft_rq.h"
+
+/* Answers that are no completion status: the requester waits. */
+#define RSOFT_NO_PEER (-1)
+#define RSOFT_NO_RECV (-2)
+/* SEND_WITH_INV: done but for the grace period; rsoft_resp_send_end() ends it. */
+#define RSOFT_GRACE (-3)
+
+/* Find the peer that a QP is connected to; NULL when it is not connected back. */
+struct rsoft_qp *rsoft_resp_resolve(struct rsoft_qp *qp);
+
+/* Time between tries when this peer has no receive, in nanoseconds. */
+uint64_t rsoft_resp_rnr_ns(const struct rsoft_qp *peer);
+
+/* Whether a receive is posted. */
+bool rsoft_resp_has_recv(const struct rsoft_qp *peer);
+
+/* READ length bytes into to; an enum rmem_wc_status. */
+int rsoft_resp_read(struct rsoft_qp *peer, const struct rmem_send_wr *wr,
+		const struct rsoft_span *to, uint64_t length, uint32_t *why);
+
+/* Do an atomic; *before is the value it found. An enum rmem_wc_status. */
+int rsoft_resp_atomic(struct rsoft_qp *peer, const struct rmem_send_wr *wr, uint64_t *before,
+		uint32_t *why);
+
+/* WRITE_WITH_IMM: an enum rmem_wc_status, RSOFT_NO_PEER or RSOFT_NO_RECV. */
+int rsoft_resp_write_imm(struct rsoft_qp *peer, const struct rmem_send_wr *wr,
+		const struct rsoft_span *from, uint64_t length, uint32_t *why);
+
+/*
+ * SEND of any kind: an enum rmem_wc_status, RSOFT_NO_PEER, RSOFT_NO_RECV or RSOFT_GRACE, then
+ * with the key to release and the receive to complete.
+ */
+int rsoft_resp_send(struct rsoft_qp *peer, const struct rmem_send_wr *wr,
+		const struct rsoft_span *from, uint64_t length, struct rsoft_key **inv_key,
+		uint32_t *rq_pos);
+
+/* The grace period of a SEND_WITH_INV is over; peer is NULL when it has gone. */
+void rsoft_resp_send_end(struct rsoft_qp *peer, const struct rmem_send_wr *wr, uint64_t length,
+		struct rsoft_key *inv_key, uint32_t rq_pos);
+
+/* The peer refused a request: it goes to ERR (IBTA 9.9.3, class B to D errors). */
+void rsoft_resp_fail(struct rsoft_qp *peer);
+
+/* The peer that answers, or NULL. */
+static inline struct rsoft_qp *
+rsoft_resp_peer(struct rsoft_qp *qp)
+{
+	struct rsoft_qp *peer = __atomic_load_n(&qp->peer, __ATOMIC_ACQUIRE);
+
+	if (unlikely(peer == NULL)) {
+		peer = rsoft_resp_resolve(qp);
+		if (peer == NULL)
+			return NULL;
+	}
+	if (unlikely(__atomic_load_n(&peer->state, __ATOMIC_ACQUIRE) != RMEM_QPS_RTS))
+		return NULL;
+	return peer;
+}
+
+/* Open the remote range of a WRITE; an enum rmem_wc_status. */
+static __rte_always_inline int
+rsoft_resp_open(const struct rsoft_qp *peer, uint32_t right, uint64_t addr, uint32_t rkey,
+		uint64_t length, struct rsoft_span *span, uint32_t *why)
+{
+	if (unlikely((peer->access & right) == 0))
+		return RMEM_WC_REM_INV_REQ_ERR;
+	span->length = 0;
+	span->paged = NULL;
+	if (unlikely(length == 0)) /* IBTA C9-88: the rkey is not looked at */
+		return RMEM_WC_SUCCESS;
+	if (unlikely(!rsoft_access(peer->dev, peer->pd, 0, rkey, addr, length, RSOFT_VALID | right,
+			    span))) {
+		*why = rsoft_access_why(
+				peer->dev, peer->pd, 0, rkey, addr, length, RSOFT_VALID | right);
+		return RMEM_WC_REM_ACCESS_ERR;
+	}
+	return RMEM_WC_SUCCESS;
+}
+
+/* WRITE length bytes; an enum rmem_wc_status. */
+static __rte_always_inline int
+rsoft_resp_write(struct rsoft_qp *peer, const struct rmem_send_wr *wr,
+		const struct rsoft_span *from, uint64_t length, uint32_t *why)
+{
+	struct rsoft_span to;
+	int status;
+
+	status = rsoft_resp_open(peer, RMEM_ACCESS_REMOTE_WRITE, wr->rdma.remote_addr,
+			wr->rdma.rkey, length, &to, why);
+	if (likely(status == RMEM_WC_SUCCESS && length != 0))
+		rsoft_copy_all(&to, from, length);
+	return status;
+}
+
+#endif /* RSOFT_RESP_H */

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* The receive queue: posted by its QP, consumed by messages of the peer, or flushed. */
+
+#ifndef RSOFT_RQ_H
+#define RSOFT_RQ_H
+
+#include "rsoft_cq.h"
+#include "rsoft_qp.h"
+
+int rsoft_rq_init(struct rsoft_rq *rq, const struct rmem_qp_conf *conf, int socket_id);
+int rsoft_post_recv(struct rmem_qp *qp, const struct rmem_recv_wr *wr, uint16_t nb_wr);
+
+/* Complete all receives with WR_FLUSH_ERR; after the QP's state became ERR. */
+void rsoft_rq_flush(struct rsoft_qp *qp);
+
+/* Drop all receives; nobody else uses the queue. */
+void rsoft_rq_drop(struct rsoft_qp *qp);
+
+/* The receive at the head; NULL when there is none. Under rq.lock. */
+static inline struct rsoft_rqe *
+rsoft_rq_head(struct rsoft_rq *rq)
+{
+	if (rq->cons == rq->prod_seen) {
+		rq->prod_seen = __atomic_load_n(&rq->prod, __ATOMIC_ACQUIRE);
+		if (rq->cons == rq->prod_seen)
+			return NULL;
+	}
+	return (struct rsoft_rqe *)(rq->ring + (size_t)(rq->cons & rq->mask) * rq->stride);
+}
+
+/* Complete the receive at the head. Under rq.lock. */
+static inline void
+rsoft_rq_complete(struct rsoft_qp *qp, const struct rmem_wc *wc)
+{
+	uint32_t pos;
+
+	/* With the CQ gone a flush would tell nobody: only the state changes. */
+	if (unlikely(!rsoft_cq_push(rsoft_cq_of(qp->qp.recv_cq), wc, 1, &pos)))
+		rsoft_qp_to_err(qp);
+	__atomic_store_n(&qp->rq.cons, qp->rq.cons + 1, __ATOMIC_RELEASE);
+}
+
+#endif /* RSOFT_RQ_H */

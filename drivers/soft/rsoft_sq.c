@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* The send queue: acceptance and queueing; see rsoft_sq.h. */
+
+#include <errno.h>
+#include <string.h>
+
+#include <rte_malloc.h>
+
+#include "rsoft_mr.h"
+#include "rsoft_sq.h"
+
+#define RSOFT_SEND_FLAGS                                                                           \
+	(RMEM_SEND_FENCE | RMEM_SEND_SIGNALED | RMEM_SEND_SOLICITED | RMEM_SEND_INLINE)
+
+/* Opcodes whose payload can be inline. */
+#define RSOFT_INLINE_OPCODES                                                                       \
+	(1u << RMEM_WR_RDMA_WRITE | 1u << RMEM_WR_RDMA_WRITE_WITH_IMM | 1u << RMEM_WR_SEND |       \
+			1u << RMEM_WR_SEND_WITH_IMM | 1u << RMEM_WR_SEND_WITH_INV)
+
+int
+rsoft_sq_init(struct rsoft_sq *sq, const struct rmem_qp_conf *conf, int socket_id)
+{
+	uint32_t size = rte_align32pow2(conf->max_send_wr);
+
+	rte_ticketlock_init(&sq->lock);
+	sq->depth = conf->max_send_wr;
+	sq->mask = size - 1;
+	sq->sig_mask = size - 1;
+	sq->stride = RTE_ALIGN_CEIL((uint32_t)(sizeof(struct rmem_send_wr) +
+						    conf->max_send_sge * sizeof(struct rmem_sge)) +
+					conf->max_inline_data,
+			RTE_CACHE_LINE_SIZE);
+	sq->ring = rte_zmalloc_socket(
+			"rsoft_sq", (size_t)size * sq->stride, RTE_CACHE_LINE_SIZE, socket_id);
+	sq->sig = rte_zmalloc_socket(
+			"rsoft_sig", size * sizeof(*sq->sig), RTE_CACHE_LINE_SIZE, socket_id);
+	if (sq->ring == NULL || sq->sig == NULL) {
+		rsoft_sq_fini(sq);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+void
+rsoft_sq_fini(struct rsoft_sq *sq)
+{
+	rte_free(sq->sig);
+	rte_free(sq->ring);
+	sq->sig = NULL;
+	sq->ring = NULL;
+}
+
+/* Free the places of requests whose completion was polled. */
+static void
+rsoft_sq_reclaim(struct rsoft_qp *qp)
+{
+	struct rsoft_cq *cq = rsoft_cq_of(qp->qp.send_cq);
+	uint32_t tail = __atomic_load_n(&qp->sq.sig_tail, __ATOMIC_ACQUIRE);
+
+	while (qp->sq.sig_head != tail) {
+		const struct rsoft_sig *sig = &qp->sq.sig[qp->sq.sig_head & qp->sq.sig_mask];
+
+		if (!rsoft_cq_is_polled(cq, sig->cq_pos))
+			break;
+		qp->sq.retired = sig->sq_pos;
+		qp->sq.sig_head++;
+	}
+}
+
+static bool
+rsoft_sq_check_inline(const struct rsoft_qp *qp, const struct rmem_send_wr *wr)
+{
+	uint64_t length = 0;
+	uint32_t i;
+
+	if ((RSOFT_INLINE_OPCODES & 1u << wr->opcode) == 0)
+		return false;
+	for (i = 0; i < wr->num_sge; i++)
+		length += wr->sg_list[i].length;
+	return length <= qp->max_inline;
+}
+
+/* The rules of the less common requests. */
+static bool
+rsoft_sq_check_special(const struct rsoft_qp *qp, const struct rmem_send_wr *wr)
+{
+	switch (wr->opcode) {
+	case RMEM_WR_ATOMIC_CMP_AND_SWP:
+	case RMEM_WR_ATOMIC_FETCH_AND_ADD:
+		if (wr->num_sge != 1 || wr->sg_list[0].length != sizeof(uint64_t))
+			return false;
+		break;
+	case RMEM_WR_REG_MR:
+		if (wr->reg_mr.mr == NULL || wr->reg_mr.mr->obj.type != RMEM_OBJ_MR ||
+				wr->reg_mr.page_list == NULL ||
+				wr->reg_mr.page_list->obj.type != RMEM_OBJ_PAGE_LIST)
+			return false;
+		break;
+	default:
+		break;
+	}
+	return !(wr->flags & RMEM_SEND_INLINE) || rsoft_sq_check_inline(qp, wr);
+}
+
+static __rte_always_inline bool
+rsoft_sq_check(const struct rsoft_qp *qp, const struct rmem_send_wr *wr)
+{
+	if (unlikely(wr->opcode >= RMEM_WR_OPCODE_NB || (wr->flags & ~RSOFT_SEND_FLAGS) != 0 ||
+			    wr->num_sge > qp->max_send_sge))
+		return false;
+	if (likely(wr->opcode <= RMEM_WR_RDMA_READ && !(wr->flags & RMEM_SEND_INLINE)))
+		return true;
+	return rsoft_sq_check_special(qp, wr);
+}
+
+uint32_t
+rsoft_sq_accept(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_wr, int *rc)
+{
+	struct rsoft_sq *sq = &qp->sq;
+	uint32_t room = sq->depth - (sq->posted - sq->retired);
+	uint32_t i;
+
+	if (unlikely(room < nb_wr)) {
+		rsoft_sq_reclaim(qp);
+		room = sq->depth - (sq->posted - sq->retired);
+	}
+	*rc = 0;
+	for (i = 0; i < nb_wr; i++) {
+		if (unlikely(!rsoft_sq_check(qp, &wr[i]))) {
+			*rc = -EINVAL;
+			break;
+		}
+		if (unlikely(i == room)) {
+			*rc = -ENOSPC;
+			break;
+		}
+		/* The handle's keys are those of the REG_MR posted last. */
+		if (wr[i].opcode == RMEM_WR_REG_MR &&
+				wr[i].reg_mr.mr->type == RMEM_MR_TYPE_FAST_REG)
+			rsoft_mr_set_tag(wr[i].reg_mr.mr, wr[i].reg_mr.key_tag);
+	}
+	sq->posted += i;
+	return i;
+}
+
+static void
+rsoft_sq_push_one(struct rsoft_qp *qp, struct rmem_send_wr *slot, const struct rmem_send_wr *wr)
+{
+	struct rmem_sge *sge = (struct rmem_sge *)(void *)(slot + 1);
+	uint8_t *data = (uint8_t *)(sge + qp->max_send_sge);
+	uint32_t i;
+
+	*slot = *wr;
+	slot->sg_list = sge;
+	for (i = 0; i < wr->num_sge; i++) {
+		sge[i] = wr->sg_list[i];
+		if (wr->flags & RMEM_SEND_INLINE) {
+			memcpy(data, (const void *)(uintptr_t)sge[i].addr, sge[i].length);
+			sge[i].addr = (uintptr_t)data;
+			data += sge[i].length;
+		}
+	}
+}
+
+void
+rsoft_sq_push(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_wr)
+{
+	uint32_t i;
+
+	for (i = 0; i < nb_wr; i++)
+		rsoft_sq_push_one(qp, rsoft_sq_slot(&qp->sq, qp->sq.prod + i), &wr[i]);
+	__atomic_store_n(&qp->sq.prod, qp->sq.prod + nb_wr, __ATOMIC_RELEASE);
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * The send queue: what is accepted, and where requests wait that cannot run at once.
+ *
+ * A request occupies the queue from its post until its completion, or that of a later
+ * signaled one, was polled (ibv_post_send(3)). So the executor notes in sig[] which place
+ * of the CQ tells of which request, and the poster looks there when the queue seems full.
+ */
+
+#ifndef RSOFT_SQ_H
+#define RSOFT_SQ_H
+
+#include "rsoft_cq.h"
+
+int rsoft_sq_init(struct rsoft_sq *sq, const struct rmem_qp_conf *conf, int socket_id);
+void rsoft_sq_fini(struct rsoft_sq *sq);
+
+/*
+ * How many of nb_wr requests can be accepted: all before the first that is malformed or
+ * finds no room. When that is the first, *rc says why.
+ */
+uint32_t rsoft_sq_accept(
+		struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_wr, int *rc);
+
+/* Copy accepted requests to the queue, with their SGEs and inline data. */
+void rsoft_sq_push(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_wr);
+
+static inline bool
+rsoft_sq_is_empty(const struct rsoft_sq *sq)
+{
+	return __atomic_load_n(&sq->prod, __ATOMIC_ACQUIRE) ==
+			__atomic_load_n(&sq->cons, __ATOMIC_ACQUIRE);
+}
+
+static inline struct rmem_send_wr *
+rsoft_sq_slot(const struct rsoft_sq *sq, uint32_t pos)
+{
+	return (struct rmem_send_wr *)(void *)(sq->ring + (size_t)(pos & sq->mask) * sq->stride);
+}
+
+#endif /* RSOFT_SQ_H */

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Counters; see rsoft_stats.h. The struct is looked at as an array of 64-bit counters. */
+
+#include <string.h>
+
+#include "rsoft_stats.h"
+
+#define RSOFT_NB_STATS (sizeof(struct rmem_dev_stats) / sizeof(uint64_t))
+
+static_assert(sizeof(struct rmem_dev_stats) == 12 * sizeof(uint64_t),
+		"all of struct rmem_dev_stats are 64-bit counters");
+
+void
+rsoft_stats_add(struct rmem_dev_stats *sum, const struct rsoft_qp *qp)
+{
+	const uint64_t *from = (const uint64_t *)&qp->stats;
+	uint64_t *to = (uint64_t *)sum;
+	size_t i;
+
+	for (i = 0; i < RSOFT_NB_STATS; i++)
+		to[i] += __atomic_load_n(&from[i], __ATOMIC_RELAXED);
+	sum->recv_wrs += __atomic_load_n(&qp->rq.consumed, __ATOMIC_RELAXED);
+}
+
+/* All since the device was created. Under the domain's lock. */
+static void
+rsoft_stats_sum(const struct rsoft_dev *dev, struct rmem_dev_stats *sum)
+{
+	uint32_t i;
+
+	*sum = dev->stats_gone;
+	for (i = 0; i <= dev->qp_mask; i++) {
+		if (dev->qps[i] != NULL)
+			rsoft_stats_add(sum, dev->qps[i]);
+	}
+}
+
+int
+rsoft_dev_stats_get(struct rmem_dev *base, struct rmem_dev_stats *stats)
+{
+	struct rsoft_dev *dev = base->priv;
+	const uint64_t *from = (const uint64_t *)&dev->stats_base;
+	uint64_t *to = (uint64_t *)stats;
+	size_t i;
+
+	rte_ticketlock_lock(&rsoft_domain->lock);
+	rsoft_stats_sum(dev, stats);
+	for (i = 0; i < RSOFT_NB_STATS; i++)
+		to[i] -= from[i];
+	rte_ticketlock_unlock(&rsoft_domain->lock);
+	return 0;
+}
+
+int
+rsoft_dev_stats_reset(struct rmem_dev *base)
+{
+	struct rsoft_dev *dev = base->priv;
+
+	rte_ticketlock_lock(&rsoft_domain->lock);
+	rsoft_stats_sum(dev, &dev->stats_base);
+	rte_ticketlock_unlock(&rsoft_domain->lock);
+	return 0;
+}

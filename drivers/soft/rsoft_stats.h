@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Counters: each QP has its own, the device adds them up. */
+
+#ifndef RSOFT_STATS_H
+#define RSOFT_STATS_H
+
+#include "rsoft.h"
+
+int rsoft_dev_stats_get(struct rmem_dev *dev, struct rmem_dev_stats *stats);
+int rsoft_dev_stats_reset(struct rmem_dev *dev);
+
+/* Add a QP's counters to a sum. Under the domain's lock. */
+void rsoft_stats_add(struct rmem_dev_stats *sum, const struct rsoft_qp *qp);
+
+#endif /* RSOFT_STATS_H */

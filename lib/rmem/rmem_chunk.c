@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/**
+ * @file
+ * Chunks: memzones of whole pages, and what is said when there is no memory for one.
+ */
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <rte_eal.h>
+#include <rte_errno.h>
+#include <rte_lcore.h>
+#include <rte_malloc.h>
+#include <rte_memory.h>
+
+#include <rmem_chunk.h>
+#include <rmem_priv.h>
+
+int
+rmem_check_socket(int socket_id, const char *func)
+{
+	unsigned int i;
+
+	if (socket_id == SOCKET_ID_ANY)
+		return 0;
+	for (i = 0; i < rte_socket_count(); i++) {
+		if (rte_socket_id_by_idx(i) == socket_id)
+			return 0;
+	}
+	RMEM_LOG(ERR, "%s: there is no NUMA socket %d, only %u of them", func, socket_id,
+			rte_socket_count());
+	return -EINVAL;
+}
+
+static int
+min_page_size(const struct rte_memseg_list *msl, void *arg)
+{
+	uint64_t *page_size = arg;
+
+	if (!msl->external && (*page_size == 0 || msl->page_sz < *page_size))
+		*page_size = msl->page_sz;
+	return 0;
+}
+
+/* Size of the smallest pages that EAL hands out. */
+static size_t
+eal_page_size(void)
+{
+	uint64_t page_size = 0;
+
+	if (rte_eal_has_hugepages())
+		rte_memseg_list_walk(min_page_size, &page_size);
+	return page_size != 0 ? (size_t)page_size : (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Free hugepages on a socket as the kernel tells; 0 when it doesn't. */
+static size_t
+free_hugepages(size_t page_size, int socket_id)
+{
+	const char *dir = "/sys/kernel/mm";
+	char node[64], path[128];
+	size_t nb = 0;
+	FILE *f;
+
+	if (socket_id != SOCKET_ID_ANY) {
+		snprintf(node, sizeof(node), "/sys/devices/system/node/node%d", socket_id);
+		dir = node;
+	}
+	snprintf(path, sizeof(path), "%s/hugepages/hugepages-%zukB/free_hugepages", dir,
+			page_size / 1024);
+	f = fopen(path, "r");
+	if (f == NULL)
+		return 0;
+	if (fscanf(f, "%zu", &nb) != 1)
+		nb = 0;
+	fclose(f);
+	return nb;
+}
+
+/* Largest free stretch of the memory that EAL holds already. */
+static size_t
+largest_free(int socket_id)
+{
+	struct rte_malloc_socket_stats stats;
+	size_t largest = 0;
+	unsigned int i;
+	int id;
+
+	for (i = 0; i < rte_socket_count(); i++) {
+		id = rte_socket_id_by_idx(i);
+		if (rte_eal_has_hugepages() && socket_id != SOCKET_ID_ANY && socket_id != id)
+			continue;
+		if (rte_malloc_get_socket_stats(id, &stats) == 0)
+			largest = RTE_MAX(largest, stats.greatest_free_size);
+	}
+	return largest;
+}
+
+/* Say what is short, by how much, and how to get more. */
+static void
+log_no_memory(size_t length, size_t page_size, int socket_id)
+{
+	size_t held = largest_free(socket_id), have, need, missing;
+	char where[32] = "any socket";
+
+	if (socket_id != SOCKET_ID_ANY)
+		snprintf(where, sizeof(where), "socket %d", socket_id);
+	/* The chunk starts at a page, behind a header in the page before. */
+	need = length / page_size + 1;
+	if (!rte_eal_has_hugepages()) {
+		missing = need * page_size - RTE_MIN(held, need * page_size);
+		RMEM_LOG(ERR, "no memory for %zu bytes: %zu are free in one piece, %zu are missing",
+				length, held, missing);
+		RMEM_LOG(ERR, "without hugepages, EAL has what its option -m gives: add %zu MiB",
+				missing / (1024 * 1024) + 1);
+		return;
+	}
+	have = free_hugepages(page_size, socket_id) + held / page_size;
+	missing = need - RTE_MIN(have, need);
+	RMEM_LOG(ERR, "no memory for %zu bytes on %s: needs %zu hugepages of %zu KiB, %zu are free",
+			length, where, need, page_size / 1024, have);
+	RMEM_LOG(ERR, "%zu hugepages are missing%s; reserve them in %s%zukB/nr_hugepages", missing,
+			missing == 0 ? " in number, but no stretch of addresses is long enough"
+				     : "",
+			"/sys/kernel/mm/hugepages/hugepages-", page_size / 1024);
+}
+
+/* A chunk aligned to page_size; the error is in rte_errno. */
+static const struct rte_memzone *
+reserve(const char *name, size_t length, size_t page_size, int socket_id)
+{
+	const struct rte_memzone *mz;
+	unsigned int flags = RTE_MEMZONE_SIZE_HINT_ONLY;
+
+	mz = rte_memzone_reserve_aligned(name, length, socket_id, flags | RTE_MEMZONE_IOVA_CONTIG,
+			(unsigned int)page_size);
+	if (mz == NULL && rte_errno == ENOMEM && rte_eal_iova_mode() != RTE_IOVA_VA)
+		mz = rte_memzone_reserve_aligned(
+				name, length, socket_id, flags, (unsigned int)page_size);
+	return mz;
+}
+
+static int
+check_args(const char *name, size_t length, int socket_id, const void *out)
+{
+	if (name == NULL || out == NULL) {
+		RMEM_LOG(ERR, "got NULL for the %s", name == NULL ? "name" : "memzone pointer");
+		return -EINVAL;
+	}
+	if (strnlen(name, RTE_MEMZONE_NAMESIZE) == RTE_MEMZONE_NAMESIZE) {
+		RMEM_LOG(ERR, "chunk name \"%s\" is longer than %d bytes", name,
+				RTE_MEMZONE_NAMESIZE - 1);
+		return -EINVAL;
+	}
+	/* Room to round up to a page of any size there is, and for a header. */
+	if (length == 0 || length > SIZE_MAX / 2) {
+		RMEM_LOG(ERR, "chunk length %zu is not 1 to %zu", length, (size_t)(SIZE_MAX / 2));
+		return -EINVAL;
+	}
+	return rmem_check_socket(socket_id, "rmem_chunk_reserve");
+}
+
+/* What rte_errno means to our caller. */
+static int
+reserve_error(const char *name, size_t length, size_t page_size, int socket_id)
+{
+	switch (rte_errno) {
+	case EEXIST:
+		RMEM_LOG(ERR, "a memzone \"%s\" exists already", name);
+		return -EEXIST;
+	case ENOSPC:
+		RMEM_LOG(ERR, "no memzone left for %zu bytes: EAL has room for %d", length,
+				RTE_MAX_MEMZONE);
+		return -ENOMEM;
+	default:
+		log_no_memory(length, page_size, socket_id);
+		return -ENOMEM;
+	}
+}
+
+int
+rmem_chunk_reserve(const char *name, size_t length, int socket_id, const struct rte_memzone **mz)
+{
+	const struct rte_memzone *new_mz;
+	size_t page_size, rounded;
+	int ret;
+
+	ret = check_args(name, length, socket_id, mz);
+	if (ret != 0)
+		return ret;
+	page_size = eal_page_size();
+	for (;;) {
+		rounded = RTE_ALIGN_CEIL(length, page_size);
+		new_mz = reserve(name, rounded, page_size, socket_id);
+		if (new_mz == NULL)
+			return reserve_error(name, rounded, page_size, socket_id);
+		if (new_mz->hugepage_sz <= page_size)
+			break;
+		/* Larger pages only: round up to those. */
+		page_size = new_mz->hugepage_sz;
+		rte_memzone_free(new_mz);
+	}
+	*mz = new_mz;
+	return 0;
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/**
+ * @file
+ * Completion queues. They are polled with rmem_poll_cq() of rmem_fp.h.
+ */
+
+#ifndef RMEM_CQ_H
+#define RMEM_CQ_H
+
+#include <rmem_obj.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct rmem_dev;
+
+/** A completion queue (CQ). Drivers extend it behind this head. */
+struct rmem_cq {
+	struct rmem_obj obj; /**< Private head. */
+	uint32_t nb_cqe;     /**< Completions it can hold; at least what was asked for. */
+};
+
+/** What a completion queue shall be. The caller zeroes it first. */
+struct rmem_cq_conf {
+	uint32_t nb_cqe;      /**< Completions to hold, 1 to rmem_dev_info::max_cqe. */
+	uint32_t flags;       /**< No flag is defined: 0. */
+	uint64_t reserved[2]; /**< Zero. */
+};
+
+/**
+ * Create a completion queue.
+ *
+ * It must hold every completion that can be outstanding on the queue pairs attached to
+ * it. One that overflows is lost for good: rmem_poll_cq() returns -EIO once what was
+ * saved is drained, and the queue pairs go to the error state (IBTA C11-39).
+ *
+ * Control path: allocates memory. Safe to call from any thread.
+ *
+ * @param dev
+ *   Device that the CQ belongs to.
+ * @param conf
+ *   What it shall be; not needed after the call.
+ * @param[out] cq
+ *   The new CQ. Written only on success. Release it with rmem_cq_destroy().
+ *
+ * @return
+ *   0 on success, otherwise:
+ *   - -EINVAL: NULL or not a device, NULL conf or cq, nb_cqe 0 or over the limit, an
+ *     unknown flag, or a reserved field that is not zero.
+ *   - -ENOSPC: the device has rmem_dev_info::max_cq queues already.
+ *   - -ENOMEM: no memory for the CQ.
+ *   - -ENODEV: the device is being closed.
+ */
+int rmem_cq_create(struct rmem_dev *dev, const struct rmem_cq_conf *conf, struct rmem_cq **cq);
+
+/**
+ * Destroy a completion queue. Completions not polled are lost.
+ *
+ * Control path. Safe to call from any thread, once for each CQ and when no thread polls it.
+ *
+ * @param cq
+ *   CQ to release; not valid any more on success. NULL is allowed and does nothing.
+ *
+ * @return
+ *   0 on success, otherwise:
+ *   - -EINVAL: not a CQ.
+ *   - -EBUSY: queue pairs are still attached to it.
+ */
+int rmem_cq_destroy(struct rmem_cq *cq);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* RMEM_CQ_H */

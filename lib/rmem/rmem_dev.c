@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/**
+ * @file
+ * Devices: the table of this process, by number.
+ *
+ * A slot is free when its tag is RMEM_OBJ_NONE. Slots are taken and given back under one
+ * lock; the fast-path functions are the dummies whenever the device is not ready.
+ */
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <string.h>
+
+#include <rte_memory.h>
+#include <rte_string_fns.h>
+
+#include <rmem_priv.h>
+
+static struct rmem_dev devs[RMEM_MAX_DEVS];
+static pthread_mutex_t devs_lock = PTHREAD_MUTEX_INITIALIZER;
+
+struct rmem_fp_ops rmem_fp[RMEM_MAX_DEVS];
+
+RTE_INIT(rmem_dev_init)
+{
+	unsigned int i;
+
+	for (i = 0; i < RMEM_MAX_DEVS; i++) {
+		devs[i].obj.dev_id = (uint16_t)i;
+		rmem_fp[i] = rmem_fp_none;
+	}
+}
+
+struct rmem_dev *
+rmem_dev_by_id(uint16_t dev_id)
+{
+	return &devs[dev_id];
+}
+
+/* Split a name into driver and number; the driver's length goes to *driver_len. */
+static int
+check_name(const char *name, size_t *driver_len)
+{
+	size_t len, i;
+
+	if (name == NULL) {
+		RMEM_LOG(ERR, "got NULL, expected a device name");
+		return -EINVAL;
+	}
+	len = strnlen(name, RMEM_NAME_SIZE);
+	if (len == RMEM_NAME_SIZE) {
+		RMEM_LOG(ERR, "device name \"%.*s...\" is longer than %d bytes", RMEM_NAME_SIZE,
+				name, RMEM_NAME_SIZE - 1);
+		return -EINVAL;
+	}
+	for (i = len; i > 0 && isdigit((unsigned char)name[i - 1]); i--)
+		;
+	if (i == 0 || i == len) {
+		RMEM_LOG(ERR, "device name \"%s\" is not a driver name and a number", name);
+		return -EINVAL;
+	}
+	*driver_len = i;
+	return 0;
+}
+
+static struct rmem_dev *
+find(const char *name)
+{
+	unsigned int i;
+
+	for (i = 0; i < RMEM_MAX_DEVS; i++) {
+		if (devs[i].obj.type == RMEM_OBJ_DEV && strcmp(devs[i].name, name) == 0)
+			return &devs[i];
+	}
+	return NULL;
+}
+
+static struct rmem_dev *
+find_free(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < RMEM_MAX_DEVS; i++) {
+		if (devs[i].obj.type == RMEM_OBJ_NONE)
+			return &devs[i];
+	}
+	return NULL;
+}
+
+/* Take a slot and have the driver fill it; call with the lock held. */
+static int
+do_create(const char *name, const struct rmem_driver *driver, const char *args,
+		struct rmem_dev **dev)
+{
+	struct rmem_dev *slot;
+	int ret;
+
+	if (find(name) != NULL) {
+		RMEM_LOG(ERR, "a device \"%s\" exists already", name);
+		return -EEXIST;
+	}
+	slot = find_free();
+	if (slot == NULL) {
+		RMEM_LOG(ERR, "no room for \"%s\": there are %d devices already", name,
+				RMEM_MAX_DEVS);
+		return -ENOSPC;
+	}
+	strlcpy(slot->name, name, sizeof(slot->name));
+	slot->socket_id = SOCKET_ID_ANY;
+	slot->driver = driver;
+	slot->priv = NULL;
+	slot->obj.refs = 0;
+	ret = driver->ops.dev_create(slot, args);
+	if (ret != 0)
+		return ret;
+	rmem_fp[slot->obj.dev_id] = driver->fp;
+	__atomic_store_n(&slot->obj.type, RMEM_OBJ_DEV, __ATOMIC_RELEASE);
+	*dev = slot;
+	return 0;
+}
+
+int
+rmem_dev_create(const char *name, const char *args, struct rmem_dev **dev)
+{
+	const struct rmem_driver *driver;
+	size_t driver_len;
+	int ret;
+
+	ret = check_name(name, &driver_len);
+	if (ret != 0)
+		return ret;
+	if (dev == NULL) {
+		RMEM_LOG(ERR, "%s: got NULL for the device pointer", name);
+		return -EINVAL;
+	}
+	driver = rmem_driver_find(name, driver_len);
+	if (driver == NULL) {
+		RMEM_LOG(ERR, "no driver \"%.*s\" for device \"%s\"", (int)driver_len, name, name);
+		return -ENODEV;
+	}
+	pthread_mutex_lock(&devs_lock);
+	ret = do_create(name, driver, args, dev);
+	pthread_mutex_unlock(&devs_lock);
+	return ret;
+}
+
+static void
+log_busy(struct rmem_dev *dev)
+{
+	struct rmem_dev_info info;
+
+	if (rmem_dev_info_fill(dev, &info) != 0)
+		memset(&info, 0, sizeof(info));
+	RMEM_LOG(ERR,
+			"%s is in use: %u objects refer to it (%u PDs with %u MRs and %u QPs, "
+			"%u CQs, page lists)",
+			dev->name, __atomic_load_n(&dev->obj.refs, __ATOMIC_RELAXED), info.nb_pd,
+			info.nb_mr, info.nb_qp, info.nb_cq);
+}
+
+int
+rmem_dev_close(struct rmem_dev *dev)
+{
+	int ret;
+
+	if (dev == NULL)
+		return 0;
+	pthread_mutex_lock(&devs_lock);
+	ret = rmem_obj_check(dev, RMEM_OBJ_DEV, __func__);
+	if (ret != 0)
+		goto unlock;
+	ret = rmem_obj_kill(&dev->obj, NULL);
+	if (ret != 0) {
+		log_busy(dev);
+		goto unlock;
+	}
+	rmem_fp[dev->obj.dev_id] = rmem_fp_none;
+	rmem_dev_ops(dev)->dev_close(dev);
+	__atomic_store_n(&dev->obj.type, RMEM_OBJ_NONE, __ATOMIC_RELEASE);
+unlock:
+	pthread_mutex_unlock(&devs_lock);
+	return ret;
+}
+
+struct rmem_dev *
+rmem_dev_get_by_name(const char *name)
+{
+	struct rmem_dev *dev;
+
+	if (name == NULL)
+		return NULL;
+	pthread_mutex_lock(&devs_lock);
+	dev = find(name);
+	pthread_mutex_unlock(&devs_lock);
+	return dev;
+}
+
+struct rmem_dev *
+rmem_dev_next(const struct rmem_dev *prev)
+{
+	unsigned int i;
+
+	for (i = prev == NULL ? 0 : prev->obj.dev_id + 1u; i < RMEM_MAX_DEVS; i++) {
+		if (devs[i].obj.type == RMEM_OBJ_DEV)
+			return &devs[i];
+	}
+	return NULL;
+}
+
+int
+rmem_dev_info_fill(struct rmem_dev *dev, struct rmem_dev_info *info)
+{
+	memset(info, 0, sizeof(*info));
+	info->driver_name = rmem_dev_driver(dev)->name;
+	return rmem_dev_ops(dev)->dev_info_get(dev, info);
+}
+
+/* The device and the place for the answer. */
+static int
+check_get(const struct rmem_dev *dev, const void *out, const char *func)
+{
+	int ret;
+
+	ret = rmem_obj_check(dev, RMEM_OBJ_DEV, func);
+	if (ret == 0 && out == NULL) {
+		RMEM_LOG(ERR, "%s: got NULL for the answer", func);
+		ret = -EINVAL;
+	}
+	return ret;
+}
+
+int
+rmem_dev_info_get(struct rmem_dev *dev, struct rmem_dev_info *info)
+{
+	struct rmem_dev_info tmp;
+	int ret;
+
+	ret = check_get(dev, info, __func__);
+	if (ret != 0)
+		return ret;
+	ret = rmem_dev_info_fill(dev, &tmp);
+	if (ret == 0)
+		*info = tmp;
+	return ret;
+}
+
+int
+rmem_dev_stats_get(struct rmem_dev *dev, struct rmem_dev_stats *stats)
+{
+	struct rmem_dev_stats tmp;
+	int ret;
+
+	ret = check_get(dev, stats, __func__);
+	if (ret != 0)
+		return ret;
+	memset(&tmp, 0, sizeof(tmp));
+	ret = rmem_dev_ops(dev)->dev_stats_get(dev, &tmp);
+	if (ret == 0)
+		*stats = tmp;
+	return ret;
+}
+
+int
+rmem_dev_stats_reset(struct rmem_dev *dev)
+{
+	int ret;
+
+	ret = rmem_obj_check(dev, RMEM_OBJ_DEV, __func__);
+	if (ret != 0)
+		return ret;
+	return rmem_dev_ops(dev)->dev_stats_reset(dev);
+}
+
+static void
+dump_stats(const struct rmem_dev_stats *stats, FILE *f)
+{
+	const struct {
+		const char *name;
+		uint64_t value;
+	} rows[] = {
+			{"send_wrs", stats->send_wrs},
+			{"recv_wrs", stats->recv_wrs},
+			{"bytes", stats->bytes},
+			{"reg_mrs", stats->reg_mrs},
+			{"invalidates", stats->invalidates},
+			{"errors", stats->errors},
+			{"flushed", stats->flushed},
+			{"local_prot_errors", stats->local_prot_errors},
+			{"rem_access_errors", stats->rem_access_errors},
+			{"rnr_retries", stats->rnr_retries},
+			{"queued", stats->queued},
+			{"grace_waits", stats->grace_waits},
+	};
+	size_t i;
+
+	for (i = 0; i < RTE_DIM(rows); i++)
+		fprintf(f, "  %s: %" PRIu64 "\n", rows[i].name, rows[i].value);
+}
+
+int
+rmem_dev_dump(struct rmem_dev *dev, FILE *f)
+{
+	struct rmem_dev_stats stats;
+	struct rmem_dev_info info;
+	int ret;
+
+	ret = check_get(dev, f, __func__);
+	if (ret != 0)
+		return ret;
+	ret = rmem_dev_info_fill(dev, &info);
+	if (ret != 0)
+		return ret;
+	fprintf(f, "device %s: driver %s, socket %d, capabilities 0x%" PRIx64 "\n", dev->name,
+			info.driver_name, dev->socket_id, info.capa);
+	fprintf(f, "  PDs: %u of %u\n", info.nb_pd, info.max_pd);
+	fprintf(f, "  MRs: %u of %u, up to %" PRIu64 " bytes, up to %u pages, access 0x%x\n",
+			info.nb_mr, info.max_mr, info.max_mr_size, info.max_page_list_len,
+			info.access);
+	fprintf(f, "  CQs: %u of %u, up to %u completions\n", info.nb_cq, info.max_cq,
+			info.max_cqe);
+	fprintf(f, "  QPs: %u of %u, up to %u sends of %u SGEs and %u receives of %u SGEs\n",
+			info.nb_qp, info.max_qp, info.max_send_wr, info.max_send_sge,
+			info.max_recv_wr, info.max_recv_sge);
+	fprintf(f, "  messages: up to %" PRIu64 " bytes, %u inline\n", info.max_msg_size,
+			info.max_inline_data);
+	memset(&stats, 0, sizeof(stats));
+	if (rmem_dev_ops(dev)->dev_stats_get(dev, &stats) == 0)
+		dump_stats(&stats, f);
+	return rmem_dev_ops(dev)->dev_dump(dev, f);
+}

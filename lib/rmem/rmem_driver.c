@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/**
+ * @file
+ * The registry of drivers: those of the library and those registered by the program.
+ *
+ * Entries are copies and stay for good, so that a pointer to one needs no lock.
+ */
+
+#include <ctype.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include <rmem_priv.h>
+
+#define DRIVERS_MAX     16
+#define DRIVER_NAME_MAX 15
+
+static struct rmem_driver drivers[DRIVERS_MAX];
+static unsigned int nb_drivers;
+static bool is_loaded; /* The drivers of the library are in the table. */
+static pthread_mutex_t drivers_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static int
+check_name(const char *name)
+{
+	size_t i;
+
+	if (name == NULL) {
+		RMEM_LOG(ERR, "a driver without a name");
+		return -EINVAL;
+	}
+	for (i = 0; isalpha((unsigned char)name[i]); i++)
+		;
+	if (i == 0 || i > DRIVER_NAME_MAX || name[i] != '\0') {
+		RMEM_LOG(ERR, "driver name \"%s\" is not 1 to %d letters", name, DRIVER_NAME_MAX);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int
+check_sizes(const struct rmem_driver *driver)
+{
+	const struct {
+		const char *what;
+		size_t size;
+		size_t min;
+	} objs[] = {
+			{"PD", driver->pd_size, sizeof(struct rmem_pd)},
+			{"MR", driver->mr_size, sizeof(struct rmem_mr)},
+			{"page list", driver->page_list_size,
+					sizeof(struct rmem_fast_reg_page_list)},
+			{"CQ", driver->cq_size, sizeof(struct rmem_cq)},
+			{"QP", driver->qp_size, sizeof(struct rmem_qp)},
+	};
+	size_t i;
+
+	for (i = 0; i < RTE_DIM(objs); i++) {
+		if (objs[i].size < objs[i].min) {
+			RMEM_LOG(ERR, "driver %s: its %s of %zu bytes is below the least, %zu",
+					driver->name, objs[i].what, objs[i].size, objs[i].min);
+			return -EINVAL;
+		}
+	}
+	return 0;
+}
+
+static int
+check_driver(const struct rmem_driver *driver)
+{
+	int ret;
+
+	if (driver == NULL) {
+		RMEM_LOG(ERR, "got NULL, expected a driver");
+		return -EINVAL;
+	}
+	ret = check_name(driver->name);
+	if (ret != 0)
+		return ret;
+	if (driver->ops.dev_create == NULL || driver->ops.dev_close == NULL ||
+			driver->ops.dev_info_get == NULL || driver->fp.post_send == NULL ||
+			driver->fp.post_recv == NULL || driver->fp.poll_cq == NULL) {
+		RMEM_LOG(ERR, "driver %s lacks a required function", driver->name);
+		return -EINVAL;
+	}
+	return check_sizes(driver);
+}
+
+static const struct rmem_driver *
+find(const char *name, size_t len)
+{
+	unsigned int i;
+
+	for (i = 0; i < nb_drivers; i++) {
+		if (strlen(drivers[i].name) == len && memcmp(drivers[i].name, name, len) == 0)
+			return &drivers[i];
+	}
+	return NULL;
+}
+
+static int
+add(const struct rmem_driver *driver)
+{
+	if (find(driver->name, strlen(driver->name)) != NULL) {
+		RMEM_LOG(ERR, "a driver %s is known already", driver->name);
+		return -EEXIST;
+	}
+	if (nb_drivers == DRIVERS_MAX) {
+		RMEM_LOG(ERR, "no room for driver %s: there are %d already", driver->name,
+				DRIVERS_MAX);
+		return -ENOSPC;
+	}
+	drivers[nb_drivers] = *driver;
+	rmem_ops_none_fill(&drivers[nb_drivers].ops);
+	nb_drivers++;
+	return 0;
+}
+
+/* Put the drivers of the library into the table, once; call with the lock held. */
+static void
+load_builtin(void)
+{
+	unsigned int i;
+
+	if (is_loaded)
+		return;
+	is_loaded = true;
+	for (i = 0; rmem_builtin_drivers[i] != NULL; i++) {
+		if (check_driver(rmem_builtin_drivers[i]) == 0)
+			add(rmem_builtin_drivers[i]);
+	}
+}
+
+const struct rmem_driver *
+rmem_driver_find(const char *name, size_t len)
+{
+	const struct rmem_driver *driver;
+
+	pthread_mutex_lock(&drivers_lock);
+	load_builtin();
+	driver = find(name, len);
+	pthread_mutex_unlock(&drivers_lock);
+	return driver;
+}
+
+int
+rmem_driver_register(const struct rmem_driver *driver)
+{
+	int ret;
+
+	ret = check_driver(driver);
+	if (ret != 0)
+		return ret;
+	pthread_mutex_lock(&drivers_lock);
+	load_builtin();
+	ret = add(driver);
+	pthread_mutex_unlock(&drivers_lock);
+	return ret;
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/**
+ * @file
+ * What a driver is to the class: doc/writing_a_driver.md goes through it.
+ *
+ * The class allocates every object, zeroed and of the size the driver asks for, in DPDK
+ * shared memory, fills its public part, counts references and checks all that needs no
+ * device knowledge; then it calls the driver. An op that fails changes nothing; the class
+ * frees the object. An op that releases an object leaves the freeing to the class.
+ */
+
+#ifndef RMEM_DRIVER_H
+#define RMEM_DRIVER_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include <rmem.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Create the device's state in dev->priv from its arguments (NULL for none). */
+typedef int (*rmem_dev_create_t)(struct rmem_dev *dev, const char *args);
+/** Release dev->priv; no object is left. */
+typedef void (*rmem_dev_close_t)(struct rmem_dev *dev);
+/** Fill limits and use; the class has set driver_name. */
+typedef int (*rmem_dev_info_get_t)(struct rmem_dev *dev, struct rmem_dev_info *info);
+/** Fill the counters. */
+typedef int (*rmem_dev_stats_get_t)(struct rmem_dev *dev, struct rmem_dev_stats *stats);
+/** Start the counters from zero. */
+typedef int (*rmem_dev_stats_reset_t)(struct rmem_dev *dev);
+/** Print what only the driver knows, indented by two spaces. */
+typedef int (*rmem_dev_dump_t)(struct rmem_dev *dev, FILE *f);
+
+/** Set pd->handle. */
+typedef int (*rmem_pd_alloc_t)(struct rmem_pd *pd);
+/** Release what pd_alloc took. */
+typedef int (*rmem_pd_dealloc_t)(struct rmem_pd *pd);
+
+/** Register [addr, addr + length) at iova with access; set lkey and rkey. */
+typedef int (*rmem_mr_reg_t)(struct rmem_mr *mr);
+/** Release what mr_reg or fast_reg_mr_alloc took; no lcore reaches the memory any more. */
+typedef int (*rmem_mr_dereg_t)(struct rmem_mr *mr);
+/** Correct what the class filled in: state, access, keys, iova, length, page size. */
+typedef int (*rmem_mr_query_t)(struct rmem_mr *mr, struct rmem_mr_info *info);
+
+/** Make a FREE MR for mr->max_page_list_len pages; set lkey and rkey. */
+typedef int (*rmem_fast_reg_mr_alloc_t)(struct rmem_mr *mr);
+/** Set page_list->page_list to room for max_page_list_len pages. */
+typedef int (*rmem_page_list_alloc_t)(struct rmem_fast_reg_page_list *page_list);
+/** Release what page_list_alloc took. */
+typedef int (*rmem_page_list_free_t)(struct rmem_fast_reg_page_list *page_list);
+
+/** Make the queue; may raise cq->nb_cqe. */
+typedef int (*rmem_cq_create_t)(struct rmem_cq *cq, const struct rmem_cq_conf *conf);
+/** Release what cq_create took. */
+typedef int (*rmem_cq_destroy_t)(struct rmem_cq *cq);
+
+/** Make the queues, in the RESET state; set qp_num. */
+typedef int (*rmem_qp_create_t)(struct rmem_qp *qp, const struct rmem_qp_conf *conf);
+/** RESET to RTS. */
+typedef int (*rmem_qp_connect_t)(struct rmem_qp *qp, const struct rmem_qp_conn *conn);
+/** Fill state, address and sizes. */
+typedef int (*rmem_qp_query_t)(struct rmem_qp *qp, struct rmem_qp_attr *attr);
+/** To ERR. */
+typedef int (*rmem_qp_set_error_t)(struct rmem_qp *qp);
+/** To RESET. */
+typedef int (*rmem_qp_reset_t)(struct rmem_qp *qp);
+/** Release what qp_create took. */
+typedef int (*rmem_qp_destroy_t)(struct rmem_qp *qp);
+
+/** Control operations. A slot left NULL returns -EOPNOTSUPP. */
+struct rmem_dev_ops {
+	rmem_dev_create_t dev_create;           /**< Required. */
+	rmem_dev_close_t dev_close;             /**< Required. */
+	rmem_dev_info_get_t dev_info_get;       /**< Required. */
+	rmem_dev_stats_get_t dev_stats_get;     /**< Counters. */
+	rmem_dev_stats_reset_t dev_stats_reset; /**< Counters. */
+	rmem_dev_dump_t dev_dump;               /**< More for people. */
+
+	rmem_pd_alloc_t pd_alloc;     /**< PDs. */
+	rmem_pd_dealloc_t pd_dealloc; /**< PDs. */
+
+	rmem_mr_dereg_t mr_dereg; /**< MRs. */
+	rmem_mr_query_t mr_query; /**< MRs. */
+	rmem_mr_reg_t mr_reg;     /**< MRs. */
+
+	rmem_fast_reg_mr_alloc_t fast_reg_mr_alloc; /**< Fast registration. */
+	rmem_page_list_alloc_t page_list_alloc;     /**< Fast registration. */
+	rmem_page_list_free_t page_list_free;       /**< Fast registration. */
+
+	rmem_cq_create_t cq_create;   /**< CQs. */
+	rmem_cq_destroy_t cq_destroy; /**< CQs. */
+
+	rmem_qp_connect_t qp_connect;     /**< QPs. */
+	rmem_qp_create_t qp_create;       /**< QPs. */
+	rmem_qp_destroy_t qp_destroy;     /**< QPs. */
+	rmem_qp_query_t qp_query;         /**< QPs. */
+	rmem_qp_reset_t qp_reset;         /**< QPs. */
+	rmem_qp_set_error_t qp_set_error; /**< QPs. */
+};
+
+/** A driver. It stays where it is; the class keeps a copy with the empty slots filled. */
+struct rmem_driver {
+	const char *name;        /**< Device names start with it: letters, at most 15. */
+	uint32_t pd_size;        /**< Bytes of its PD, struct rmem_pd first. */
+	uint32_t mr_size;        /**< Bytes of its MR, struct rmem_mr first. */
+	uint32_t page_list_size; /**< Bytes of its page list, the public struct first. */
+	uint32_t cq_size;        /**< Bytes of its CQ, struct rmem_cq first. */
+	uint32_t qp_size;        /**< Bytes of its QP, struct rmem_qp first. */
+	struct rmem_dev_ops ops; /**< Control operations. */
+	struct rmem_fp_ops fp;   /**< Fast path; all three are required. */
+};
+
+/** Drivers built into the library, ended by NULL (drivers/rmem_drivers.c). */
+extern const struct rmem_driver *const rmem_builtin_drivers[];
+
+/**
+ * Make a driver known, so that rmem_dev_create() finds it by name.
+ *
+ * The drivers of the library are known already.
+ *
+ * Control path. Safe to call from any thread.
+ *
+ * @param driver
+ *   Driver; must stay valid.
+ *
+ * @return
+ *   0 on success, otherwise:
+ *   - -EINVAL: NULL driver, a bad name, an object smaller than its public part, or a
+ *     required function is missing.
+ *   - -EEXIST: a driver of that name is known.
+ *   - -ENOSPC: too many drivers.
+ */
+int rmem_driver_register(const struct rmem_driver *driver);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* RMEM_DRIVER_H */

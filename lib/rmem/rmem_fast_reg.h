@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/**
+ * @file
+ * Fast registration (seed-2): an MR allocated once and bound again and again by work
+ * requests on the send queue, without a system call.
+ *
+ * Life of such an MR: rmem_fast_reg_mr_alloc() makes it FREE; RMEM_WR_REG_MR binds it to
+ * the pages of a page list and makes it VALID under a new key tag; RMEM_WR_LOCAL_INV (or
+ * the peer's RMEM_WR_SEND_WITH_INV) makes it FREE again; rmem_mr_dereg() frees it.
+ */
+
+#ifndef RMEM_FAST_REG_H
+#define RMEM_FAST_REG_H
+
+#include <stdint.h>
+
+#include <rmem_obj.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct rmem_dev;
+struct rmem_mr;
+struct rmem_pd;
+
+/**
+ * Pages for one RMEM_WR_REG_MR.
+ *
+ * The list belongs to the device from the post of the REG_MR until it completed: one list
+ * for each binding in flight (seed-2).
+ */
+struct rmem_fast_reg_page_list {
+	struct rmem_obj obj;        /**< Private head. */
+	uint32_t max_page_list_len; /**< Pages it has room for. */
+	uint64_t *page_list;        /**< IO address of each page, a multiple of the page size. The
+			       *  software device takes virtual addresses. */
+};
+
+/**
+ * Allocate an MR for fast registration. It is FREE: its keys open nothing yet.
+ *
+ * Control path: allocates memory. Safe to call from any thread.
+ *
+ * @param pd
+ *   Protection domain the MR belongs to.
+ * @param max_page_list_len
+ *   Pages that one REG_MR can name, 1 to rmem_dev_info::max_page_list_len.
+ * @param[out] mr
+ *   The new MR. Written only on success. Release it with rmem_mr_dereg().
+ *
+ * @return
+ *   0 on success, otherwise:
+ *   - -EINVAL: NULL or not a PD, NULL mr, or max_page_list_len out of range.
+ *   - -EOPNOTSUPP: the device lacks RMEM_DEV_CAPA_FAST_REG.
+ *   - -ENOSPC: the device has rmem_dev_info::max_mr regions already.
+ *   - -ENOMEM: no memory for the MR.
+ *   - -ENODEV: the device is being closed.
+ */
+int rmem_fast_reg_mr_alloc(struct rmem_pd *pd, uint32_t max_page_list_len, struct rmem_mr **mr);
+
+/**
+ * Allocate a page list for REG_MR requests.
+ *
+ * Control path: allocates memory. Safe to call from any thread.
+ *
+ * @param dev
+ *   Device that will read it.
+ * @param max_page_list_len
+ *   Pages to make room for, 1 to rmem_dev_info::max_page_list_len.
+ * @param[out] page_list
+ *   The new list. Written only on success. Release it with
+ *   rmem_fast_reg_page_list_free().
+ *
+ * @return
+ *   0 on success, otherwise:
+ *   - -EINVAL: NULL or not a device, NULL page_list, or max_page_list_len out of range.
+ *   - -EOPNOTSUPP: the device lacks RMEM_DEV_CAPA_FAST_REG.
+ *   - -ENOMEM: no memory for the list.
+ *   - -ENODEV: the device is being closed.
+ */
+int rmem_fast_reg_page_list_alloc(struct rmem_dev *dev, uint32_t max_page_list_len,
+		struct rmem_fast_reg_page_list **page_list);
+
+/**
+ * Free a page list. No REG_MR in flight may name it.
+ *
+ * Control path. Safe to call from any thread, once for each list.
+ *
+ * @param page_list
+ *   List to release; not valid any more on success. NULL is allowed and does nothing.
+ *
+ * @return
+ *   0 on success, otherwise:
+ *   - -EINVAL: not a page list.
+ */
+int rmem_fast_reg_page_list_free(struct rmem_fast_reg_page_list *page_list);
+
+/**
+ * The key that a REG_MR with the given tag gives an MR (the kernel's
+ * ib_update_fast_reg_key(), verbs' ibv_inc_rkey()).
+ *
+ * Fast path.
+ *
+ * @param rkey
+ *   Any rkey of the MR, such as rmem_mr::rkey.
+ * @param key_tag
+ *   Tag that the REG_MR carries.
+ *
+ * @return
+ *   The rkey after that REG_MR.
+ */
+static inline uint32_t
+rmem_rkey_of_tag(uint32_t rkey, uint8_t key_tag)
+{
+	return (rkey & ~UINT32_C(0xff)) | key_tag;
+}
+
+/**
+ * The tag for the next REG_MR of an MR: one up, so that the key it had is refused.
+ *
+ * Fast path.
+ *
+ * @param rkey
+ *   Present rkey of the MR.
+ *
+ * @return
+ *   The tag behind the present one; it wraps after 256 registrations.
+ */
+static inline uint8_t
+rmem_rkey_next_tag(uint32_t rkey)
+{
+	return (uint8_t)(rkey + 1);
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* RMEM_FAST_REG_H */

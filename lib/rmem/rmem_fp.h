@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/**
+ * @file
+ * The fast path: post and poll. Each function is one indirect call through the table of
+ * this process, by the number of the device; nothing else is looked at unless
+ * RMEM_DEBUG is defined.
+ *
+ * A QP or a CQ is used by one thread at a time, different ones in parallel. Threads that
+ * post or poll are lcores, or registered with rte_thread_register().
+ */
+
+#ifndef RMEM_FP_H
+#define RMEM_FP_H
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <rmem_cq.h>
+#include <rmem_dev.h>
+#include <rmem_qp.h>
+#include <rmem_wc.h>
+#include <rmem_wr.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Post send requests; see rmem_post_send(). */
+typedef int (*rmem_post_send_t)(struct rmem_qp *qp, const struct rmem_send_wr *wr, uint16_t nb_wr);
+/** Post receives; see rmem_post_recv(). */
+typedef int (*rmem_post_recv_t)(struct rmem_qp *qp, const struct rmem_recv_wr *wr, uint16_t nb_wr);
+/** Poll completions; see rmem_poll_cq(). */
+typedef int (*rmem_poll_cq_t)(struct rmem_cq *cq, struct rmem_wc *wc, uint16_t nb_wc);
+
+/** Fast-path functions of a device in this process. */
+struct rmem_fp_ops {
+	rmem_post_send_t post_send; /**< rmem_post_send(). */
+	rmem_post_recv_t post_recv; /**< rmem_post_recv(). */
+	rmem_poll_cq_t poll_cq;     /**< rmem_poll_cq(). */
+	void *reserved;             /**< Private. */
+};
+
+/** By device number. A number without a device has functions that return -ENODEV. */
+extern struct rmem_fp_ops rmem_fp[RMEM_MAX_DEVS];
+
+/**
+ * Post requests to the send queue of a QP.
+ *
+ * Requests are executed in the order posted. The post stops at the first one that is
+ * malformed or finds the queue full; those before it are accepted. A request occupies the
+ * queue until its completion, or that of a later signaled one, was polled
+ * (ibv_post_send(3)).
+ *
+ * Fast path, for the thread that owns the QP.
+ *
+ * @param qp
+ *   QP in the RTS or ERR state.
+ * @param wr
+ *   nb_wr requests; not needed after the call.
+ * @param nb_wr
+ *   How many; 0 is allowed.
+ *
+ * @return
+ *   How many were accepted, or if the first was not:
+ *   - -EINVAL: unknown opcode or flag, more SGEs or inline bytes than the QP takes, a
+ *     REG_MR without MR or page list, an atomic that is not one SGE of 8 bytes, or the
+ *     calling thread is not known to EAL; in debug builds a NULL or wrong handle.
+ *   - -EOPNOTSUPP: the device lacks the capability for the opcode.
+ *   - -EBUSY: the QP is in the RESET state.
+ *   - -ENOSPC: the send queue is full.
+ *   - -ENODEV: the device was closed.
+ */
+static inline int
+rmem_post_send(struct rmem_qp *qp, const struct rmem_send_wr *wr, uint16_t nb_wr)
+{
+#ifdef RMEM_DEBUG
+	if (qp == NULL || qp->obj.type != RMEM_OBJ_QP || (wr == NULL && nb_wr != 0))
+		return -EINVAL;
+#endif
+	return rmem_fp[qp->obj.dev_id].post_send(qp, wr, nb_wr);
+}
+
+/**
+ * Post receives to the receive queue of a QP.
+ *
+ * Fast path, for the thread that owns the QP.
+ *
+ * @param qp
+ *   QP in any state but RESET.
+ * @param wr
+ *   nb_wr receives; not needed after the call.
+ * @param nb_wr
+ *   How many; 0 is allowed.
+ *
+ * @return
+ *   How many were accepted, or if the first was not:
+ *   - -EINVAL: more SGEs than the QP takes, or the calling thread is not known to EAL; in
+ *     debug builds a NULL or wrong handle.
+ *   - -EBUSY: the QP is in the RESET state.
+ *   - -ENOSPC: the receive queue is full.
+ *   - -ENODEV: the device was closed.
+ */
+static inline int
+rmem_post_recv(struct rmem_qp *qp, const struct rmem_recv_wr *wr, uint16_t nb_wr)
+{
+#ifdef RMEM_DEBUG
+	if (qp == NULL || qp->obj.type != RMEM_OBJ_QP || (wr == NULL && nb_wr != 0))
+		return -EINVAL;
+#endif
+	return rmem_fp[qp->obj.dev_id].post_recv(qp, wr, nb_wr);
+}
+
+/**
+ * Poll completions from a CQ, oldest first.
+ *
+ * On the software device it also moves requests on that could not run when posted. A
+ * failed request is not a failed poll.
+ *
+ * Fast path, for the thread that owns the CQ.
+ *
+ * @param cq
+ *   CQ to poll.
+ * @param[out] wc
+ *   Room for nb_wc completions.
+ * @param nb_wc
+ *   How many at most; 0 is allowed and only makes progress.
+ *
+ * @return
+ *   How many were written, or:
+ *   - -EIO: the CQ overflowed and what it had saved is drained.
+ *   - -EINVAL: the calling thread is not known to EAL; in debug builds a NULL or wrong
+ *     handle.
+ *   - -ENODEV: the device was closed.
+ */
+static inline int
+rmem_poll_cq(struct rmem_cq *cq, struct rmem_wc *wc, uint16_t nb_wc)
+{
+#ifdef RMEM_DEBUG
+	if (cq == NULL || cq->obj.type != RMEM_OBJ_CQ || (wc == NULL && nb_wc != 0))
+		return -EINVAL;
+#endif
+	return rmem_fp[cq->obj.dev_id].poll_cq(cq, wc, nb_wc);
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* RMEM_FP_H */

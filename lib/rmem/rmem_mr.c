@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/**
+ * @file
+ * Memory regions. An MR refers to its PD; memory that the library allocated for it is a
+ * memzone named after the address of the MR.
+ */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <rte_eal.h>
+#include <rte_memory.h>
+#include <rte_memzone.h>
+
+#include <rmem_chunk.h>
+#include <rmem_priv.h>
+
+/* Verbs' MW_BIND, ZERO_BASED, ON_DEMAND and HUGETLB: bits we know and no device has yet. */
+#define ACCESS_VERBS UINT32_C(0xf0)
+
+static int
+check_access(const struct rmem_dev *dev, uint32_t access, uint32_t dev_access)
+{
+	uint32_t known = dev_access | RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE | ACCESS_VERBS |
+			RMEM_ACCESS_OPTIONAL_RANGE | RMEM_ACCESS_ALLOCATE_MR;
+
+	if ((access & ~known) != 0) {
+		RMEM_LOG(ERR, "%s: unknown access bits 0x%x in 0x%x", dev->name, access & ~known,
+				access);
+		return -EINVAL;
+	}
+	/* IBTA C10-72 */
+	if ((access & (RMEM_ACCESS_REMOTE_WRITE | RMEM_ACCESS_REMOTE_ATOMIC)) != 0 &&
+			(access & RMEM_ACCESS_LOCAL_WRITE) == 0) {
+		RMEM_LOG(ERR, "%s: access 0x%x lets peers modify without LOCAL_WRITE", dev->name,
+				access);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/* The range in itself; with ALLOCATE_MR the address is not known yet. */
+static int
+check_range(const struct rmem_dev *dev, const struct rmem_mr_attr *attr, uint64_t max_mr_size)
+{
+	bool is_allocated = (attr->access & RMEM_ACCESS_ALLOCATE_MR) != 0;
+
+	if (is_allocated != (attr->addr == NULL)) {
+		RMEM_LOG(ERR, "%s: addr %p %s ALLOCATE_MR", dev->name, attr->addr,
+				is_allocated ? "with" : "without");
+		return -EINVAL;
+	}
+	if (attr->length == 0 || attr->length > max_mr_size) {
+		RMEM_LOG(ERR, "%s: MR length %zu is not 1 to %" PRIu64, dev->name, attr->length,
+				max_mr_size);
+		return -EINVAL;
+	}
+	if (attr->length - 1 > UINTPTR_MAX - (uintptr_t)attr->addr ||
+			attr->length - 1 > UINT64_MAX - attr->iova) {
+		RMEM_LOG(ERR, "%s: %zu bytes at %p, iova 0x%" PRIx64 " wrap around", dev->name,
+				attr->length, attr->addr, attr->iova);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int
+check_attr(const struct rmem_dev *dev, const struct rmem_mr_attr *attr,
+		const struct rmem_dev_info *info)
+{
+	const char *func = "rmem_mr_reg_attr";
+	uint32_t lacking;
+	int ret;
+
+	ret = rmem_check_reserved(attr->reserved, sizeof(attr->reserved), func);
+	if (ret == 0)
+		ret = check_access(dev, attr->access, info->access);
+	if (ret == 0)
+		ret = check_range(dev, attr, info->max_mr_size);
+	if (ret == 0 && (attr->access & RMEM_ACCESS_ALLOCATE_MR) != 0)
+		ret = rmem_check_socket(attr->socket_id, func);
+	if (ret != 0)
+		return ret;
+	lacking = attr->access &
+			~(info->access | RMEM_ACCESS_OPTIONAL_RANGE | RMEM_ACCESS_ALLOCATE_MR);
+	if (lacking != 0) {
+		RMEM_LOG(ERR, "%s: the device lacks access bits 0x%x of 0x%x", dev->name, lacking,
+				attr->access);
+		return -EOPNOTSUPP;
+	}
+	return 0;
+}
+
+static void
+chunk_name(const struct rmem_mr *mr, char *name)
+{
+	snprintf(name, RTE_MEMZONE_NAMESIZE, "rmem_mr_%p", (const void *)mr);
+}
+
+/* Memory for an ALLOCATE_MR; what rounding adds above the limit is left unregistered. */
+static int
+alloc_chunk(struct rmem_mr *mr, int socket_id, uint64_t max_mr_size)
+{
+	char name[RTE_MEMZONE_NAMESIZE];
+	const struct rte_memzone *mz;
+	int ret;
+
+	chunk_name(mr, name);
+	ret = rmem_chunk_reserve(name, mr->length, socket_id, &mz);
+	if (ret != 0)
+		return ret;
+	mr->addr = mz->addr;
+	mr->length = RTE_MIN(mz->len, max_mr_size);
+	if (mr->iova != 0 && mr->length - 1 > UINT64_MAX - mr->iova) {
+		RMEM_LOG(ERR, "%zu bytes at iova 0x%" PRIx64 " wrap around", mr->length, mr->iova);
+		rte_memzone_free(mz);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static void
+free_chunk(const struct rmem_mr *mr)
+{
+	char name[RTE_MEMZONE_NAMESIZE];
+
+	if ((mr->access & RMEM_ACCESS_ALLOCATE_MR) == 0)
+		return;
+	chunk_name(mr, name);
+	rte_memzone_free(rte_memzone_lookup(name));
+}
+
+/* Fill a new MR, memory and all, and have the driver register it. */
+static int
+do_reg(struct rmem_mr *mr, const struct rmem_mr_attr *attr, const struct rmem_dev_info *info)
+{
+	int ret;
+
+	mr->type = RMEM_MR_TYPE_USER;
+	mr->access = attr->access & (info->access | RMEM_ACCESS_ALLOCATE_MR);
+	mr->addr = attr->addr;
+	mr->length = attr->length;
+	mr->iova = attr->iova;
+	if ((mr->access & RMEM_ACCESS_ALLOCATE_MR) != 0) {
+		ret = alloc_chunk(mr, attr->socket_id, info->max_mr_size);
+		if (ret != 0)
+			return ret;
+	}
+	if (mr->iova == 0)
+		mr->iova = (uintptr_t)mr->addr;
+	ret = rmem_dev_ops(rmem_obj_dev(&mr->obj))->mr_reg(mr);
+	if (ret != 0)
+		free_chunk(mr);
+	return ret;
+}
+
+int
+rmem_mr_reg_attr(struct rmem_pd *pd, const struct rmem_mr_attr *attr, struct rmem_mr **mr)
+{
+	struct rmem_dev_info info;
+	struct rmem_mr *new_mr;
+	struct rmem_dev *dev;
+	int ret;
+
+	ret = rmem_obj_check(pd, RMEM_OBJ_PD, __func__);
+	if (ret != 0)
+		return ret;
+	dev = rmem_obj_dev(&pd->obj);
+	if (attr == NULL || mr == NULL) {
+		RMEM_LOG(ERR, "%s: got NULL for the %s", dev->name,
+				attr == NULL ? "attributes" : "MR pointer");
+		return -EINVAL;
+	}
+	ret = rmem_dev_info_fill(dev, &info);
+	if (ret == 0)
+		ret = check_attr(dev, attr, &info);
+	if (ret == 0)
+		ret = rmem_obj_get(&pd->obj, __func__);
+	if (ret != 0)
+		return ret;
+	new_mr = rmem_obj_alloc(dev, RMEM_OBJ_MR, rmem_dev_driver(dev)->mr_size);
+	if (new_mr == NULL) {
+		ret = -ENOMEM;
+		goto put_pd;
+	}
+	new_mr->pd = pd;
+	ret = do_reg(new_mr, attr, &info);
+	if (ret != 0)
+		goto free_mr;
+	*mr = new_mr;
+	return 0;
+
+free_mr:
+	rmem_obj_free(&new_mr->obj);
+put_pd:
+	rmem_obj_put(&pd->obj);
+	return ret;
+}
+
+int
+rmem_mr_reg(struct rmem_pd *pd, void *addr, size_t length, uint64_t iova, uint32_t access,
+		struct rmem_mr **mr)
+{
+	struct rmem_mr_attr attr;
+
+	memset(&attr, 0, sizeof(attr));
+	attr.addr = addr;
+	attr.length = length;
+	attr.iova = iova;
+	attr.access = access;
+	attr.socket_id = SOCKET_ID_ANY;
+	return rmem_mr_reg_attr(pd, &attr, mr);
+}
+
+int
+rmem_mr_dereg(struct rmem_mr *mr)
+{
+	struct rmem_pd *pd;
+	int ret;
+
+	if (mr == NULL)
+		return 0;
+	ret = rmem_obj_check(mr, RMEM_OBJ_MR, __func__);
+	if (ret != 0)
+		return ret;
+	ret = rmem_obj_kill(&mr->obj, __func__);
+	if (ret != 0)
+		return ret;
+	pd = mr->pd;
+	ret = rmem_dev_ops(rmem_obj_dev(&mr->obj))->mr_dereg(mr);
+	if (ret != 0) {
+		rmem_obj_revive(&mr->obj);
+		return ret;
+	}
+	free_chunk(mr);
+	rmem_obj_free(&mr->obj);
+	rmem_obj_put(&pd->obj);
+	return 0;
+}
+
+/* IO address of a byte; RTE_BAD_IOVA when EAL does not know. */
+static rte_iova_t
+iova_of(const void *addr, const struct rte_memseg_list *msl)
+{
+	const struct rte_memseg *ms = NULL;
+
+	if (msl != NULL)
+		ms = rte_mem_virt2memseg(addr, msl);
+	if (ms == NULL)
+		return rte_mem_virt2iova(addr);
+	if (ms->iova == RTE_BAD_IOVA)
+		return RTE_BAD_IOVA;
+	return ms->iova + RTE_PTR_DIFF(addr, ms->addr);
+}
+
+/* Page size and extents of the memory below a user MR. */
+static void
+fill_pages(const struct rmem_mr *mr, struct rmem_mr_info *info)
+{
+	const struct rte_memseg_list *msl = rte_mem_virt2memseg_list(mr->addr);
+	rte_iova_t iova, next = RTE_BAD_IOVA;
+	uintptr_t first, last, page;
+
+	info->page_size = msl != NULL ? msl->page_sz : (uint64_t)sysconf(_SC_PAGESIZE);
+	info->nb_extents = 1;
+	if (rte_eal_iova_mode() == RTE_IOVA_VA)
+		return;
+	info->nb_extents = 0;
+	first = RTE_ALIGN_FLOOR((uintptr_t)mr->addr, info->page_size);
+	last = RTE_ALIGN_FLOOR((uintptr_t)mr->addr + mr->length - 1, info->page_size);
+	for (page = first;; page += info->page_size) {
+		iova = iova_of((const void *)page, msl);
+		if (iova == RTE_BAD_IOVA || iova != next)
+			info->nb_extents++;
+		next = iova == RTE_BAD_IOVA ? RTE_BAD_IOVA : iova + info->page_size;
+		if (page == last)
+			break;
+	}
+}
+
+int
+rmem_mr_query(struct rmem_mr *mr, struct rmem_mr_info *info)
+{
+	struct rmem_mr_info tmp;
+	int ret;
+
+	ret = rmem_obj_check(mr, RMEM_OBJ_MR, __func__);
+	if (ret != 0)
+		return ret;
+	if (info == NULL) {
+		RMEM_LOG(ERR, "got NULL for the answer");
+		return -EINVAL;
+	}
+	memset(&tmp, 0, sizeof(tmp));
+	tmp.type = mr->type;
+	tmp.access = mr->access;
+	tmp.lkey = mr->lkey;
+	tmp.rkey = mr->rkey;
+	tmp.addr = mr->addr;
+	tmp.iova = mr->iova;
+	tmp.length = mr->length;
+	tmp.max_page_list_len = mr->max_page_list_len;
+	tmp.state = mr->type == RMEM_MR_TYPE_USER ? RMEM_MR_STATE_VALID : RMEM_MR_STATE_FREE;
+	if (mr->type == RMEM_MR_TYPE_USER)
+		fill_pages(mr, &tmp);
+	ret = rmem_dev_ops(rmem_obj_dev(&mr->obj))->mr_query(mr, &tmp);
+	if (ret == 0)
+		*info = tmp;
+	return ret;
+}

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/**
+ * @file
+ * Memory regions: memory that the device may reach, and the keys that say so.
+ */
+
+#ifndef RMEM_MR_H
+#define RMEM_MR_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <rmem_obj.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct rmem_pd;
+
+/*
+ * Rights, with the values of enum ibv_access_flags. Every key gives the right to be read
+ * locally.
+ */
+/** The device may write for local requests: receives, READ and atomic results. */
+#define RMEM_ACCESS_LOCAL_WRITE (UINT32_C(1) << 0)
+/** Peers may WRITE. Needs LOCAL_WRITE. */
+#define RMEM_ACCESS_REMOTE_WRITE (UINT32_C(1) << 1)
+/** Peers may READ. */
+#define RMEM_ACCESS_REMOTE_READ (UINT32_C(1) << 2)
+/** Peers may use atomics. Needs LOCAL_WRITE. */
+#define RMEM_ACCESS_REMOTE_ATOMIC (UINT32_C(1) << 3)
+/** Rights that a peer can have. */
+#define RMEM_ACCESS_REMOTE                                                                         \
+	(RMEM_ACCESS_REMOTE_WRITE | RMEM_ACCESS_REMOTE_READ | RMEM_ACCESS_REMOTE_ATOMIC)
+/** A hint that the device may reorder its accesses; ignored where there is no use for it. */
+#define RMEM_ACCESS_RELAXED_ORDERING (UINT32_C(1) << 20)
+/** Bits that a device without a use for them ignores (verbs' optional range). */
+#define RMEM_ACCESS_OPTIONAL_RANGE UINT32_C(0x3ff00000)
+/** The library allocates the memory of the MR (seed-0, IBV_ACCESS_ALLOCATE_MR). */
+#define RMEM_ACCESS_ALLOCATE_MR (UINT32_C(1) << 30)
+
+/** What kind of region an MR is. */
+enum rmem_mr_type {
+	RMEM_MR_TYPE_USER = 1,     /**< Registered by rmem_mr_reg(). */
+	RMEM_MR_TYPE_FAST_REG = 2, /**< Made by rmem_fast_reg_mr_alloc(). */
+};
+
+/** Whether an MR can be used. */
+enum rmem_mr_state {
+	RMEM_MR_STATE_FREE = 0,  /**< Its keys open nothing; REG_MR may bind it. */
+	RMEM_MR_STATE_VALID = 1, /**< Its keys open its range. */
+};
+
+/**
+ * A memory region (MR). Drivers extend it behind this head.
+ *
+ * For a fast-register MR, addr is NULL and lkey and rkey are those of the REG_MR posted
+ * last; iova, length and access are what rmem_mr_query() tells.
+ */
+struct rmem_mr {
+	struct rmem_obj obj;        /**< Private head. */
+	uint32_t access;            /**< Bitwise OR of RMEM_ACCESS_*. */
+	uint32_t lkey;              /**< Key for the SGEs of local requests. */
+	uint32_t rkey;              /**< Key for the requests of peers. */
+	struct rmem_pd *pd;         /**< PD it belongs to. */
+	void *addr;                 /**< First byte. */
+	size_t length;              /**< Length in bytes. */
+	uint64_t iova;              /**< Address of the first byte as requests name it. */
+	uint16_t type;              /**< One of enum rmem_mr_type. */
+	uint16_t pad;               /**< Zero. */
+	uint32_t max_page_list_len; /**< Pages of a fast-register MR, else 0. */
+};
+
+/** What to register. The caller zeroes it first. */
+struct rmem_mr_attr {
+	void *addr;      /**< First byte; NULL with RMEM_ACCESS_ALLOCATE_MR. No alignment needed. */
+	size_t length;   /**< Length in bytes, 1 to rmem_dev_info::max_mr_size. */
+	uint64_t iova;   /**< Address requests use for the first byte; 0 for addr itself. */
+	uint32_t access; /**< Bitwise OR of RMEM_ACCESS_*. */
+	int socket_id;   /**< NUMA socket with ALLOCATE_MR, SOCKET_ID_ANY for any. */
+	uint64_t reserved[4]; /**< Zero. */
+};
+
+/** What rmem_mr_query() tells. */
+struct rmem_mr_info {
+	uint16_t type;              /**< One of enum rmem_mr_type. */
+	uint16_t state;             /**< One of enum rmem_mr_state. */
+	uint32_t access;            /**< Rights in force. */
+	uint32_t lkey;              /**< Key for local requests. */
+	uint32_t rkey;              /**< Key for peers. */
+	void *addr;                 /**< First byte, or NULL for a fast-register MR. */
+	uint64_t iova;              /**< Address of the first byte as requests name it. */
+	uint64_t length;            /**< Length in bytes. */
+	uint64_t page_size;         /**< Bytes of the pages below it. */
+	uint32_t nb_extents;        /**< Stretches of contiguous IO addresses it is made of. */
+	uint32_t max_page_list_len; /**< Pages of a fast-register MR, else 0. */
+};
+
+/**
+ * Register a memory region (MR) with a protection domain.
+ *
+ * The bytes [addr, addr + length) become reachable by the device, locally through
+ * the lkey and, if @p access asks for it, by peers through the rkey. The memory stays
+ * owned by the caller and must stay mapped until rmem_mr_dereg().
+ *
+ * With RMEM_ACCESS_ALLOCATE_MR and a NULL @p addr the library allocates the memory:
+ * contiguous, from hugepages unless EAL runs without them, on any NUMA socket, aligned to
+ * and rounded up to whole pages, registered once, and freed by rmem_mr_dereg(). The MR's
+ * length is then the rounded one. rmem_mr_reg_attr() chooses the socket.
+ *
+ * Control path: may allocate and touch pages. Safe to call from any thread.
+ *
+ * @param pd
+ *   Protection domain the MR belongs to.
+ * @param addr
+ *   First byte; NULL with RMEM_ACCESS_ALLOCATE_MR. No alignment required.
+ * @param length
+ *   Length in bytes, 1 to rmem_dev_info::max_mr_size.
+ * @param iova
+ *   Address requests use for the first byte; (uintptr_t)addr or 0 for the address itself.
+ * @param access
+ *   Bitwise OR of RMEM_ACCESS_*. REMOTE_WRITE and REMOTE_ATOMIC need LOCAL_WRITE
+ *   (IBTA C10-72).
+ * @param[out] mr
+ *   The new MR. Written only on success. Release it with rmem_mr_dereg().
+ *
+ * @return
+ *   0 on success, otherwise:
+ *   - -EINVAL: NULL or not a PD, NULL mr, NULL addr without ALLOCATE_MR or another addr
+ *     with it, length 0 or over the limit, addr + length or iova + length overflows, an
+ *     unknown access bit, or a remote right to modify without LOCAL_WRITE.
+ *   - -EOPNOTSUPP: the device lacks the capability for a requested access bit.
+ *   - -EFAULT: part of the range is not mapped, or not writable while access needs it.
+ *   - -ENOSPC: the device has rmem_dev_info::max_mr regions already.
+ *   - -ENOMEM: no memory for the MR, or too few hugepages for ALLOCATE_MR; the log tells
+ *     how many are missing.
+ *   - -ENODEV: the device is being closed.
+ */
+int rmem_mr_reg(struct rmem_pd *pd, void *addr, size_t length, uint64_t iova, uint32_t access,
+		struct rmem_mr **mr);
+
+/**
+ * Register a memory region by a structure of attributes; see rmem_mr_reg().
+ *
+ * Control path: may allocate and touch pages. Safe to call from any thread.
+ *
+ * @param pd
+ *   Protection domain the MR belongs to.
+ * @param attr
+ *   What to register; not needed after the call.
+ * @param[out] mr
+ *   The new MR. Written only on success. Release it with rmem_mr_dereg().
+ *
+ * @return
+ *   0 on success, otherwise what rmem_mr_reg() returns, or:
+ *   - -EINVAL: NULL attr, a reserved field that is not zero, or no such NUMA socket.
+ */
+int rmem_mr_reg_attr(struct rmem_pd *pd, const struct rmem_mr_attr *attr, struct rmem_mr **mr);
+
+/**
+ * Deregister a memory region, or free a fast-register MR.
+ *
+ * When it returns, no lcore reaches the memory through the MR's keys any more: requests
+ * that were being executed have ended, later ones fail. Memory that ALLOCATE_MR allocated
+ * is freed.
+ *
+ * Control path: waits for lcores that are executing a request. Safe to call from any
+ * thread, once for each MR.
+ *
+ * @param mr
+ *   MR to release; not valid any more on success. NULL is allowed and does nothing.
+ *
+ * @return
+ *   0 on success, otherwise:
+ *   - -EINVAL: not an MR.
+ *   - -EBUSY: something still refers to it (seed-4: close refused while bound).
+ */
+int rmem_mr_dereg(struct rmem_mr *mr);
+
+/**
+ * Ask what an MR covers now.
+ *
+ * Control path. Safe to call from any thread; for a fast-register MR with a REG_MR or an
+ * invalidation under way the answer may be of either state.
+ *
+ * @param mr
+ *   MR to ask.
+ * @param[out] info
+ *   Filled on success.
+ *
+ * @return
+ *   0 on success, otherwise:
+ *   - -EINVAL: NULL or not an MR, or NULL info.
+ */
+int rmem_mr_query(struct rmem_mr *mr, struct rmem_mr_info *info);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* RMEM_MR_H */

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/**
+ * @file
+ * The head that every rmem object starts with.
+ *
+ * It lets the class refuse a handle of the wrong type, find the device of an object, and
+ * count who still refers to it. Applications read none of it. Objects other than the
+ * device live in DPDK shared memory and hold no function pointer.
+ */
+
+#ifndef RMEM_OBJ_H
+#define RMEM_OBJ_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Bytes of a name, the closing NUL included. */
+#define RMEM_NAME_SIZE 32
+
+/** What an object is. The values are not small numbers, so that stray memory is noticed. */
+enum rmem_obj_type {
+	RMEM_OBJ_NONE = 0,               /**< Destroyed, or never an object. */
+	RMEM_OBJ_DEV = 0x726d0001,       /**< struct rmem_dev. */
+	RMEM_OBJ_PD = 0x726d0002,        /**< struct rmem_pd. */
+	RMEM_OBJ_MR = 0x726d0003,        /**< struct rmem_mr. */
+	RMEM_OBJ_CQ = 0x726d0004,        /**< struct rmem_cq. */
+	RMEM_OBJ_QP = 0x726d0005,        /**< struct rmem_qp. */
+	RMEM_OBJ_PAGE_LIST = 0x726d0006, /**< struct rmem_fast_reg_page_list. */
+	RMEM_OBJ_POOL = 0x726d0007,      /**< struct rmem_pool. */
+};
+
+/** Head of every object; private to the class and its drivers. */
+struct rmem_obj {
+	uint32_t type;   /**< One of enum rmem_obj_type. */
+	uint16_t dev_id; /**< Index of the device, below RMEM_MAX_DEVS. */
+	uint16_t pad;    /**< Zero. */
+	uint32_t refs;   /**< Objects that refer to this one; atomic. */
+};
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* RMEM_OBJ_H */

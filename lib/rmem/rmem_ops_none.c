@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/**
+ * @file
+ * Operations of what a driver does not have, and the fast path of no device.
+ */
+
+#include <errno.h>
+
+#include <rmem_priv.h>
+
+static int
+none_cq_create(struct rmem_cq *cq, const struct rmem_cq_conf *conf)
+{
+	RTE_SET_USED(cq);
+	RTE_SET_USED(conf);
+	return -EOPNOTSUPP;
+}
+
+static int
+none_cq_destroy(struct rmem_cq *cq)
+{
+	RTE_SET_USED(cq);
+	return -EOPNOTSUPP;
+}
+
+/* There is nothing more to print. */
+static int
+none_dev_dump(struct rmem_dev *dev, FILE *f)
+{
+	RTE_SET_USED(dev);
+	RTE_SET_USED(f);
+	return 0;
+}
+
+static int
+none_dev_stats_get(struct rmem_dev *dev, struct rmem_dev_stats *stats)
+{
+	RTE_SET_USED(dev);
+	RTE_SET_USED(stats);
+	return -EOPNOTSUPP;
+}
+
+static int
+none_dev_stats_reset(struct rmem_dev *dev)
+{
+	RTE_SET_USED(dev);
+	return -EOPNOTSUPP;
+}
+
+static int
+none_fast_reg_mr_alloc(struct rmem_mr *mr)
+{
+	RTE_SET_USED(mr);
+	return -EOPNOTSUPP;
+}
+
+static int
+none_mr_dereg(struct rmem_mr *mr)
+{
+	RTE_SET_USED(mr);
+	return -EOPNOTSUPP;
+}
+
+/* What the class filled in is the answer. */
+static int
+none_mr_query(struct rmem_mr *mr, struct rmem_mr_info *info)
+{
+	RTE_SET_USED(mr);
+	RTE_SET_USED(info);
+	return 0;
+}
+
+static int
+none_mr_reg(struct rmem_mr *mr)
+{
+	RTE_SET_USED(mr);
+	return -EOPNOTSUPP;
+}
+
+static int
+none_page_list_alloc(struct rmem_fast_reg_page_list *page_list)
+{
+	RTE_SET_USED(page_list);
+	return -EOPNOTSUPP;
+}
+
+static int
+none_page_list_free(struct rmem_fast_reg_page_list *page_list)
+{
+	RTE_SET_USED(page_list);
+	return -EOPNOTSUPP;
+}
+
+static int
+none_pd_alloc(struct rmem_pd *pd)
+{
+	RTE_SET_USED(pd);
+	return -EOPNOTSUPP;
+}
+
+static int
+none_pd_dealloc(struct rmem_pd *pd)
+{
+	RTE_SET_USED(pd);
+	return -EOPNOTSUPP;
+}
+
+static int
+none_qp_connect(struct rmem_qp *qp, const struct rmem_qp_conn *conn)
+{
+	RTE_SET_USED(qp);
+	RTE_SET_USED(conn);
+	return -EOPNOTSUPP;
+}
+
+static int
+none_qp_create(struct rmem_qp *qp, const struct rmem_qp_conf *conf)
+{
+	RTE_SET_USED(qp);
+	RTE_SET_USED(conf);
+	return -EOPNOTSUPP;
+}
+
+static int
+none_qp_destroy(struct rmem_qp *qp)
+{
+	RTE_SET_USED(qp);
+	return -EOPNOTSUPP;
+}
+
+static int
+none_qp_query(struct rmem_qp *qp, struct rmem_qp_attr *attr)
+{
+	RTE_SET_USED(qp);
+	RTE_SET_USED(attr);
+	return -EOPNOTSUPP;
+}
+
+static int
+none_qp_reset(struct rmem_qp *qp)
+{
+	RTE_SET_USED(qp);
+	return -EOPNOTSUPP;
+}
+
+static int
+none_qp_set_error(struct rmem_qp *qp)
+{
+	RTE_SET_USED(qp);
+	return -EOPNOTSUPP;
+}
+
+#define FILL(ops, op)                                                                              \
+	do {                                                                                       \
+		if ((ops)->op == NULL)                                                             \
+			(ops)->op = none_##op;                                                     \
+	} while (0)
+
+void
+rmem_ops_none_fill(struct rmem_dev_ops *ops)
+{
+	FILL(ops, cq_create);
+	FILL(ops, cq_destroy);
+	FILL(ops, dev_dump);
+	FILL(ops, dev_stats_get);
+	FILL(ops, dev_stats_reset);
+	FILL(ops, fast_reg_mr_alloc);
+	FILL(ops, mr_dereg);
+	FILL(ops, mr_query);
+	FILL(ops, mr_reg);
+	FILL(ops, page_list_alloc);
+	FILL(ops, page_list_free);
+	FILL(ops, pd_alloc);
+	FILL(ops, pd_dealloc);
+	FILL(ops, qp_connect);
+	FILL(ops, qp_create);
+	FILL(ops, qp_destroy);
+	FILL(ops, qp_query);
+	FILL(ops, qp_reset);
+	FILL(ops, qp_set_error);
+}
+
+static int
+none_post_send(struct rmem_qp *qp, const struct rmem_send_wr *wr, uint16_t nb_wr)
+{
+	RTE_SET_USED(qp);
+	RTE_SET_USED(wr);
+	RTE_SET_USED(nb_wr);
+	return -ENODEV;
+}
+
+static int
+none_post_recv(struct rmem_qp *qp, const struct rmem_recv_wr *wr, uint16_t nb_wr)
+{
+	RTE_SET_USED(qp);
+	RTE_SET_USED(wr);
+	RTE_SET_USED(nb_wr);
+	return -ENODEV;
+}
+
+static int
+none_poll_cq(struct rmem_cq *cq, struct rmem_wc *wc, uint16_t nb_wc)
+{
+	RTE_SET_USED(cq);
+	RTE_SET_USED(wc);
+	RTE_SET_USED(nb_wc);
+	return -ENODEV;
+}
+
+const struct rmem_fp_ops rmem_fp_none = {
+		.post_send = none_post_send,
+		.post_recv = none_post_recv,
+		.poll_cq = none_poll_cq,
+};

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/**
+ * @file
+ * Protection domains: which queue pairs may use which memory regions.
+ */
+
+#ifndef RMEM_PD_H
+#define RMEM_PD_H
+
+#include <rmem_obj.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct rmem_dev;
+
+/** A protection domain (PD). Drivers extend it behind this head. */
+struct rmem_pd {
+	struct rmem_obj obj; /**< Private head. */
+	uint32_t handle;     /**< Number of the PD on its device. */
+};
+
+/**
+ * Allocate a protection domain on a device.
+ *
+ * Memory regions and queue pairs belong to one PD; a request that names a key of another
+ * PD than its queue pair's fails. The PD belongs to the caller.
+ *
+ * Control path: allocates memory. Safe to call from any thread.
+ *
+ * @param dev
+ *   Device that the PD belongs to.
+ * @param[out] pd
+ *   The new PD. Written only on success. Release it with rmem_pd_dealloc().
+ *
+ * @return
+ *   0 on success, otherwise:
+ *   - -EINVAL: NULL or not a device, or NULL pd.
+ *   - -ENOSPC: the device has rmem_dev_info::max_pd domains already.
+ *   - -ENOMEM: no memory for the PD.
+ *   - -ENODEV: the device is being closed.
+ */
+int rmem_pd_alloc(struct rmem_dev *dev, struct rmem_pd **pd);
+
+/**
+ * Deallocate a protection domain.
+ *
+ * Control path. Safe to call from any thread, once for each PD.
+ *
+ * @param pd
+ *   PD to release; not valid any more on success, unchanged on failure. NULL is allowed
+ *   and does nothing.
+ *
+ * @return
+ *   0 on success, otherwise:
+ *   - -EINVAL: not a PD.
+ *   - -EBUSY: memory regions or queue pairs still belong to it (IBTA C10-10).
+ */
+int rmem_pd_dealloc(struct rmem_pd *pd);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* RMEM_PD_H */

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/**
+ * @file
+ * Names of completion statuses and opcodes.
+ */
+
+#include <rte_common.h>
+
+#include <rmem_wc.h>
+
+static const char *const statuses[] = {
+		[RMEM_WC_SUCCESS] = "SUCCESS",
+		[RMEM_WC_LOC_LEN_ERR] = "LOC_LEN_ERR",
+		[RMEM_WC_LOC_QP_OP_ERR] = "LOC_QP_OP_ERR",
+		[RMEM_WC_LOC_EEC_OP_ERR] = "LOC_EEC_OP_ERR",
+		[RMEM_WC_LOC_PROT_ERR] = "LOC_PROT_ERR",
+		[RMEM_WC_WR_FLUSH_ERR] = "WR_FLUSH_ERR",
+		[RMEM_WC_MW_BIND_ERR] = "MW_BIND_ERR",
+		[RMEM_WC_BAD_RESP_ERR] = "BAD_RESP_ERR",
+		[RMEM_WC_LOC_ACCESS_ERR] = "LOC_ACCESS_ERR",
+		[RMEM_WC_REM_INV_REQ_ERR] = "REM_INV_REQ_ERR",
+		[RMEM_WC_REM_ACCESS_ERR] = "REM_ACCESS_ERR",
+		[RMEM_WC_REM_OP_ERR] = "REM_OP_ERR",
+		[RMEM_WC_RETRY_EXC_ERR] = "RETRY_EXC_ERR",
+		[RMEM_WC_RNR_RETRY_EXC_ERR] = "RNR_RETRY_EXC_ERR",
+		[RMEM_WC_LOC_RDD_VIOL_ERR] = "LOC_RDD_VIOL_ERR",
+		[RMEM_WC_REM_INV_RD_REQ_ERR] = "REM_INV_RD_REQ_ERR",
+		[RMEM_WC_REM_ABORT_ERR] = "REM_ABORT_ERR",
+		[RMEM_WC_INV_EECN_ERR] = "INV_EECN_ERR",
+		[RMEM_WC_INV_EEC_STATE_ERR] = "INV_EEC_STATE_ERR",
+		[RMEM_WC_FATAL_ERR] = "FATAL_ERR",
+		[RMEM_WC_RESP_TIMEOUT_ERR] = "RESP_TIMEOUT_ERR",
+		[RMEM_WC_GENERAL_ERR] = "GENERAL_ERR",
+};
+
+const char *
+rmem_wc_status_str(int status)
+{
+	if (status < 0 || status >= (int)RTE_DIM(statuses))
+		return "unknown";
+	return statuses[status];
+}
+
+const char *
+rmem_wc_opcode_str(int opcode)
+{
+	switch (opcode) {
+	case RMEM_WC_SEND:
+		return "SEND";
+	case RMEM_WC_RDMA_WRITE:
+		return "RDMA_WRITE";
+	case RMEM_WC_RDMA_READ:
+		return "RDMA_READ";
+	case RMEM_WC_COMP_SWAP:
+		return "COMP_SWAP";
+	case RMEM_WC_FETCH_ADD:
+		return "FETCH_ADD";
+	case RMEM_WC_LOCAL_INV:
+		return "LOCAL_INV";
+	case RMEM_WC_REG_MR:
+		return "REG_MR";
+	case RMEM_WC_RECV:
+		return "RECV";
+	case RMEM_WC_RECV_RDMA_WITH_IMM:
+		return "RECV_RDMA_WITH_IMM";
+	default:
+		return "unknown";
+	}
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/**
+ * @file
+ * Work completions: what became of a request.
+ */
+
+#ifndef RMEM_WC_H
+#define RMEM_WC_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Status of a completion, with the names and values of enum ibv_wc_status. */
+enum rmem_wc_status {
+	RMEM_WC_SUCCESS = 0,             /**< Done. */
+	RMEM_WC_LOC_LEN_ERR = 1,         /**< Message longer than the receive, or than allowed. */
+	RMEM_WC_LOC_QP_OP_ERR = 2,       /**< The QP itself is inconsistent. */
+	RMEM_WC_LOC_EEC_OP_ERR = 3,      /**< Not used with RC. */
+	RMEM_WC_LOC_PROT_ERR = 4,        /**< An SGE names memory its lkey does not open. */
+	RMEM_WC_WR_FLUSH_ERR = 5,        /**< Not executed: the QP was in the error state. */
+	RMEM_WC_MW_BIND_ERR = 6,         /**< REG_MR, bind or invalidation refused. */
+	RMEM_WC_BAD_RESP_ERR = 7,        /**< The peer's answer made no sense. */
+	RMEM_WC_LOC_ACCESS_ERR = 8,      /**< WRITE_WITH_IMM could not be placed. */
+	RMEM_WC_REM_INV_REQ_ERR = 9,     /**< The peer refused the request as such. */
+	RMEM_WC_REM_ACCESS_ERR = 10,     /**< The rkey does not open the range for it. */
+	RMEM_WC_REM_OP_ERR = 11,         /**< The peer could not complete the request. */
+	RMEM_WC_RETRY_EXC_ERR = 12,      /**< The peer did not answer. */
+	RMEM_WC_RNR_RETRY_EXC_ERR = 13,  /**< The peer had no receive posted. */
+	RMEM_WC_LOC_RDD_VIOL_ERR = 14,   /**< Not used with RC. */
+	RMEM_WC_REM_INV_RD_REQ_ERR = 15, /**< Not used with RC. */
+	RMEM_WC_REM_ABORT_ERR = 16,      /**< The peer ended the request. */
+	RMEM_WC_INV_EECN_ERR = 17,       /**< Not used with RC. */
+	RMEM_WC_INV_EEC_STATE_ERR = 18,  /**< Not used with RC. */
+	RMEM_WC_FATAL_ERR = 19,          /**< The device failed. */
+	RMEM_WC_RESP_TIMEOUT_ERR = 20,   /**< The peer's answer came too late. */
+	RMEM_WC_GENERAL_ERR = 21,        /**< Another error; see vendor_err. */
+};
+
+/** What completed. Receives have bit 7 set, as in verbs: opcode & RMEM_WC_RECV. */
+enum rmem_wc_opcode {
+	RMEM_WC_SEND = 0,                 /**< SEND of any kind. */
+	RMEM_WC_RDMA_WRITE = 1,           /**< RDMA_WRITE of any kind. */
+	RMEM_WC_RDMA_READ = 2,            /**< RDMA_READ of any kind. */
+	RMEM_WC_COMP_SWAP = 3,            /**< ATOMIC_CMP_AND_SWP. */
+	RMEM_WC_FETCH_ADD = 4,            /**< ATOMIC_FETCH_AND_ADD. */
+	RMEM_WC_LOCAL_INV = 6,            /**< LOCAL_INV. */
+	RMEM_WC_REG_MR = 8,               /**< REG_MR. */
+	RMEM_WC_RECV = 128,               /**< A receive, by SEND. */
+	RMEM_WC_RECV_RDMA_WITH_IMM = 129, /**< A receive, by RDMA_WRITE_WITH_IMM. */
+};
+
+/** imm_data is there. */
+#define RMEM_WC_WITH_IMM (1u << 1)
+/** invalidated_rkey is there: the peer invalidated it, no LOCAL_INV is needed. */
+#define RMEM_WC_WITH_INV (1u << 3)
+/** The sender asked for RMEM_SEND_SOLICITED. */
+#define RMEM_WC_SOLICITED (1u << 4)
+
+/**
+ * A completion. When status is not SUCCESS, only wr_id, status, qp_num and vendor_err
+ * mean anything (ibv_poll_cq(3)).
+ */
+struct rmem_wc {
+	uint64_t wr_id;    /**< Of the request. */
+	uint8_t status;    /**< One of enum rmem_wc_status. */
+	uint8_t opcode;    /**< One of enum rmem_wc_opcode. */
+	uint16_t flags;    /**< Bitwise OR of RMEM_WC_WITH_*. */
+	uint32_t qp_num;   /**< QP of the request. */
+	uint32_t byte_len; /**< Bytes received or read. */
+	union {
+		uint32_t imm_data;         /**< With RMEM_WC_WITH_IMM. */
+		uint32_t invalidated_rkey; /**< With RMEM_WC_WITH_INV. */
+	};
+	uint32_t vendor_err; /**< Why, in the driver's terms; see its page in doc/. */
+	uint32_t reserved;   /**< Private to the driver. */
+};
+
+/**
+ * Name a completion status for people.
+ *
+ * Safe to call from any thread.
+ *
+ * @param status
+ *   One of enum rmem_wc_status.
+ *
+ * @return
+ *   Its name without the prefix, such as "REM_ACCESS_ERR", or "unknown"; static.
+ */
+const char *rmem_wc_status_str(int status);
+
+/**
+ * Name a completion opcode for people.
+ *
+ * Safe to call from any thread.
+ *
+ * @param opcode
+ *   One of enum rmem_wc_opcode.
+ *
+ * @return
+ *   Its name without the prefix, such as "RDMA_WRITE", or "unknown"; static.
+ */
+const char *rmem_wc_opcode_str(int opcode);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* RMEM_WC_H */

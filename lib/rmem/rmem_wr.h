@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/**
+ * @file
+ * Work requests: what is posted with rmem_post_send() and rmem_post_recv().
+ *
+ * A send request is 64 bytes plus its SGEs. The arrays belong to the caller again when
+ * the post returns; the memory that SGEs and page lists name, when the request completed.
+ */
+
+#ifndef RMEM_WR_H
+#define RMEM_WR_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct rmem_mr;
+struct rmem_fast_reg_page_list;
+
+/** What a send request does; the names are those of verbs and of the kernel. */
+enum rmem_wr_opcode {
+	RMEM_WR_RDMA_WRITE = 0,           /**< Write to the peer's memory. */
+	RMEM_WR_RDMA_WRITE_WITH_IMM = 1,  /**< The same, and complete a receive of the peer. */
+	RMEM_WR_SEND = 2,                 /**< Send into a receive of the peer. */
+	RMEM_WR_SEND_WITH_IMM = 3,        /**< The same with 32 bits of immediate data. */
+	RMEM_WR_RDMA_READ = 4,            /**< Read the peer's memory. */
+	RMEM_WR_ATOMIC_CMP_AND_SWP = 5,   /**< Compare and swap 8 bytes of the peer's. */
+	RMEM_WR_ATOMIC_FETCH_AND_ADD = 6, /**< Add to 8 bytes of the peer's. */
+	RMEM_WR_LOCAL_INV = 7,            /**< Invalidate a key of this device. */
+	RMEM_WR_SEND_WITH_INV = 8,        /**< Send, and invalidate a key of the peer. */
+	RMEM_WR_REG_MR = 9,               /**< Bind a fast-register MR to pages. */
+	RMEM_WR_RDMA_READ_WITH_INV = 10,  /**< Read, then invalidate a key of this device. */
+};
+
+/** How many opcodes there are: all below it are known. */
+#define RMEM_WR_OPCODE_NB 11
+
+/** Start only when all READs and atomics before it have completed. */
+#define RMEM_SEND_FENCE (1u << 0)
+/** Complete with a completion; without it only a failure does. */
+#define RMEM_SEND_SIGNALED (1u << 1)
+/** Mark the receive that it consumes as solicited. */
+#define RMEM_SEND_SOLICITED (1u << 2)
+/** Take the payload from the SGEs during the post; their lkeys are not looked at. */
+#define RMEM_SEND_INLINE (1u << 3)
+
+/** A stretch of local memory (scatter/gather element), as struct ibv_sge. */
+struct rmem_sge {
+	uint64_t addr;   /**< Address of the first byte, in terms of the MR's iova. */
+	uint32_t length; /**< Length in bytes; 0 is allowed and means none. */
+	uint32_t lkey;   /**< lkey of the MR that holds it. */
+};
+
+/** A request for the send queue. Fields that the opcode does not use are ignored. */
+struct rmem_send_wr {
+	uint64_t wr_id;                 /**< Returned in rmem_wc::wr_id. */
+	const struct rmem_sge *sg_list; /**< num_sge elements; NULL is allowed with 0. */
+	uint16_t num_sge;               /**< 0 to rmem_qp_conf::max_send_sge. */
+	uint8_t opcode;                 /**< One of enum rmem_wr_opcode. */
+	uint8_t flags;                  /**< Bitwise OR of RMEM_SEND_*. */
+	union {
+		uint32_t imm_data;        /**< *_WITH_IMM: carried as it is. */
+		uint32_t invalidate_rkey; /**< LOCAL_INV, *_WITH_INV: rkey to invalidate. */
+	};
+	union {
+		/** RDMA_WRITE, RDMA_READ and their variants. */
+		struct {
+			uint64_t remote_addr; /**< First byte, in terms of the MR's iova. */
+			uint32_t rkey;        /**< rkey that opens it. */
+		} rdma;
+		/** ATOMIC_*. One SGE of 8 bytes receives the value before. */
+		struct {
+			uint64_t remote_addr; /**< A multiple of 8. */
+			uint64_t compare_add; /**< Value to compare with, or to add. */
+			uint64_t swap;        /**< Value to store when equal. */
+			uint32_t rkey;        /**< rkey that opens it. */
+		} atomic;
+		/** REG_MR (seed-2: fast_reg). */
+		struct {
+			struct rmem_mr *mr; /**< Fast-register MR of the QP's PD, FREE. */
+			/** Its pages, of equal size. */
+			const struct rmem_fast_reg_page_list *page_list;
+			uint64_t iova;   /**< Address of the first byte. */
+			uint32_t length; /**< Length in bytes, at least 1. */
+			/** Place of the first byte in the first page: iova modulo the page
+			 *  size.
+			 */
+			uint32_t first_byte_offset;
+			uint32_t access;        /**< Bitwise OR of RMEM_ACCESS_*. */
+			uint16_t page_list_len; /**< Pages used, 1 to the MR's limit. */
+			uint8_t log2_page_size; /**< A bit of rmem_dev_info::page_size_cap. */
+			uint8_t key_tag;        /**< Low byte of the new rkey. */
+		} reg_mr;
+	};
+};
+
+/** A request for the receive queue. */
+struct rmem_recv_wr {
+	uint64_t wr_id;                 /**< Returned in rmem_wc::wr_id. */
+	const struct rmem_sge *sg_list; /**< num_sge elements; NULL is allowed with 0. */
+	uint32_t num_sge;               /**< 0 to rmem_qp_conf::max_recv_sge. */
+	uint32_t reserved;              /**< Zero. */
+};
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* RMEM_WR_H */

@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/**
+ * @file
+ * Registered mempools: buffers whose keys are known from the start.
+ *
+ * A pool is an rte_mempool over memory that is registered once (ALLOCATE_MR) and carved
+ * into buffers of equal size. Getting a buffer is getting an object of the mempool, per
+ * lcore cache and all; its keys are those of the registration, without a search.
+ *
+ * A pool larger than rmem_dev_info::max_mr_size is registered in slices of a power of two,
+ * each as one MR; the keys of a buffer are then one shift and one load away.
+ */
+
+#ifndef RMEM_POOL_H
+#define RMEM_POOL_H
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <rte_atomic.h>
+#include <rte_branch_prediction.h>
+#include <rte_lcore.h>
+#include <rte_mempool.h>
+
+#include <rmem_obj.h>
+#include <rmem_wr.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct rmem_mr;
+struct rmem_pd;
+
+/** Bytes that a buffer can have at most. */
+#define RMEM_POOL_MAX_BUF_SIZE (UINT32_C(1) << 30)
+
+/** What a pool shall be. The caller zeroes it first. */
+struct rmem_pool_conf {
+	const char *name;     /**< Unique name, 1 to 25 bytes (RTE_MEMPOOL_NAMESIZE - 1). */
+	const char *ops_name; /**< Mempool ops such as "stack"; NULL for "ring_mp_mc". */
+	uint32_t nb_bufs;     /**< Buffers, at least 1. */
+	uint32_t buf_size;    /**< Bytes of a buffer, 1 to RMEM_POOL_MAX_BUF_SIZE. */
+	uint32_t cache_size;  /**< Buffers cached by each lcore, 0 to
+				*  RTE_MEMPOOL_CACHE_MAX_SIZE and to nb_bufs / 1.5.
+				*/
+	uint32_t access;      /**< Bitwise OR of RMEM_ACCESS_*, without ALLOCATE_MR. */
+	int socket_id;        /**< NUMA socket, SOCKET_ID_ANY for any. */
+	uint32_t flags;       /**< No flag is defined: 0. */
+	uint64_t reserved[2]; /**< Zero. */
+};
+
+/** Keys of a slice of pool memory. */
+struct rmem_pool_keys {
+	uint32_t lkey; /**< For SGEs. */
+	uint32_t rkey; /**< For peers. */
+};
+
+/**
+ * A registered mempool. What getting and putting reads fills its first cache line.
+ * Applications read mp, buf_size and pd.
+ */
+struct rmem_pool {
+	struct rmem_obj obj;               /**< Private head. */
+	uint32_t log2_slice;               /**< Private: bytes of a slice. */
+	struct rte_mempool *mp;            /**< The mempool; rte_mempool_* calls work on it. */
+	struct rte_mempool_cache *caches;  /**< Private: by lcore, or NULL. */
+	uintptr_t base;                    /**< Private: where slice 0 begins. */
+	const struct rmem_pool_keys *keys; /**< Private: by slice. */
+	uint32_t buf_size;                 /**< Bytes of a buffer. */
+	uint32_t lkey;                /**< Private: when there is one slice; behind buf_size. */
+	uint32_t nb_slices;           /**< Private: elements of keys. */
+	uint32_t nb_mrs;              /**< Registrations; slices without a buffer have none. */
+	struct rmem_mr **mrs;         /**< Private: the registrations. */
+	struct rmem_pd *pd;           /**< PD its memory is registered with. */
+	const struct rte_memzone *mz; /**< Private: memory of several slices, else NULL. */
+} __rte_cache_aligned;
+
+/**
+ * Create a registered mempool.
+ *
+ * Control path: allocates, touches and registers memory. Safe to call from any thread.
+ *
+ * @param pd
+ *   Protection domain to register the memory with.
+ * @param conf
+ *   What it shall be; not needed after the call.
+ * @param[out] pool
+ *   The new pool. Written only on success. Release it with rmem_pool_destroy().
+ *
+ * @return
+ *   0 on success, otherwise:
+ *   - -EINVAL: NULL or not a PD, NULL conf, name or pool, a name that is empty or too long,
+ *     a number out of range, a buffer larger than rmem_dev_info::max_mr_size, unknown
+ *     mempool ops, an unknown access bit or flag, a remote right to modify without
+ *     LOCAL_WRITE, a reserved field that is not zero, or no such NUMA socket.
+ *   - -EEXIST: a mempool of that name exists.
+ *   - -EOPNOTSUPP: the device lacks the capability for a requested access bit.
+ *   - -ENOSPC: the device has too few of its rmem_dev_info::max_mr regions left.
+ *   - -ENOMEM: too little memory; the log tells how much is missing.
+ *   - -ENODEV: the device is being closed.
+ */
+int rmem_pool_create(
+		struct rmem_pd *pd, const struct rmem_pool_conf *conf, struct rmem_pool **pool);
+
+/**
+ * Destroy a pool, deregister and free its memory.
+ *
+ * Control path. Not while another thread uses the pool; once for each pool.
+ *
+ * @param pool
+ *   Pool to release; not valid any more on success, unchanged on failure. NULL is allowed
+ *   and does nothing.
+ *
+ * @return
+ *   0 on success, otherwise:
+ *   - -EINVAL: not a pool.
+ *   - -EBUSY: buffers are out, or something refers to a registration; the log counts them.
+ */
+int rmem_pool_destroy(struct rmem_pool *pool);
+
+/**
+ * Get buffers the plain way, through rte_mempool_get_bulk(): what rmem_pool_get_sges() does
+ * when the cache of the lcore cannot serve it.
+ *
+ * Fast path. Safe to call from any thread.
+ *
+ * @param pool
+ *   Pool to get from.
+ * @param[out] sge
+ *   Room for n SGEs; of no meaning on failure.
+ * @param n
+ *   How many; 0 is allowed.
+ *
+ * @return
+ *   0 on success, otherwise:
+ *   - -ENOENT: fewer than n buffers are free; none was taken.
+ */
+int rmem_pool_get_sges_plain(struct rmem_pool *pool, struct rmem_sge *sge, unsigned int n);
+
+/**
+ * Put buffers back the plain way, through rte_mempool_put_bulk(): what
+ * rmem_pool_put_sges() does when the cache of the lcore cannot take them.
+ *
+ * Fast path. Safe to call from any thread.
+ *
+ * @param pool
+ *   Pool they are from.
+ * @param sge
+ *   n SGEs with addr as it was when they were got.
+ * @param n
+ *   How many; 0 is allowed.
+ */
+void rmem_pool_put_sges_plain(struct rmem_pool *pool, const struct rmem_sge *sge, unsigned int n);
+
+/** Two words that are loaded or stored as one; they may be of any type. */
+typedef uint64_t rmem_pool_pair_t __attribute__((vector_size(16), aligned(8), may_alias));
+
+/*
+ * Whether get and put may use the lcore's cache themselves. Not when the mempool counts,
+ * checks or traces each call.
+ */
+#if defined(RTE_LIBRTE_MEMPOOL_STATS) || defined(RTE_LIBRTE_MEMPOOL_DEBUG) ||                      \
+		defined(RTE_ENABLE_TRACE_FP)
+#define RMEM_POOL_IS_DIRECT 0
+#else
+#define RMEM_POOL_IS_DIRECT 1
+#endif
+
+/** Cache of the calling lcore, or NULL; private. */
+static inline struct rte_mempool_cache *
+rmem_pool_cache(const struct rmem_pool *pool)
+{
+	unsigned int lcore_id = rte_lcore_id();
+
+	if (!RMEM_POOL_IS_DIRECT || pool->caches == NULL || lcore_id >= RTE_MAX_LCORE)
+		return NULL;
+	return &pool->caches[lcore_id];
+}
+
+/** Keys of a buffer; private. */
+static inline struct rmem_pool_keys
+rmem_pool_keys_of(const struct rmem_pool *pool, const void *obj)
+{
+	return pool->keys[((uintptr_t)obj - pool->base) >> pool->log2_slice];
+}
+
+/**
+ * The lkey of a buffer.
+ *
+ * Fast path: one load. Safe to call from any thread.
+ *
+ * @param pool
+ *   Pool the buffer is from.
+ * @param obj
+ *   First byte of the buffer.
+ *
+ * @return
+ *   Key for the SGEs of local requests.
+ */
+static inline uint32_t
+rmem_pool_lkey(const struct rmem_pool *pool, const void *obj)
+{
+	return rmem_pool_keys_of(pool, obj).lkey;
+}
+
+/**
+ * The rkey of a buffer.
+ *
+ * Fast path: one load. Safe to call from any thread.
+ *
+ * @param pool
+ *   Pool the buffer is from.
+ * @param obj
+ *   First byte of the buffer.
+ *
+ * @return
+ *   Key for the requests of peers.
+ */
+static inline uint32_t
+rmem_pool_rkey(const struct rmem_pool *pool, const void *obj)
+{
+	return rmem_pool_keys_of(pool, obj).rkey;
+}
+
+/**
+ * The address of a byte of a buffer as requests name it.
+ *
+ * Fast path. Safe to call from any thread.
+ *
+ * @param pool
+ *   Pool the buffer is from.
+ * @param obj
+ *   Byte of the buffer.
+ *
+ * @return
+ *   Address for rmem_sge::addr and for the remote_addr of peers.
+ */
+static inline uint64_t
+rmem_pool_iova(const struct rmem_pool *pool, const void *obj)
+{
+	(void)pool;
+	return (uintptr_t)obj;
+}
+
+/** Make SGEs of two buffers; private. */
+static inline void
+rmem_pool_fill_two(rmem_pool_pair_t *sge, const rmem_pool_pair_t *objs, rmem_pool_pair_t tail)
+{
+	rmem_pool_pair_t two = *objs;
+
+	sge[0] = __builtin_shufflevector(two, tail, 0, 2);
+	/* In the order of the addresses, which compilers like to turn around. */
+	rte_compiler_barrier();
+	sge[1] = __builtin_shufflevector(two, tail, 1, 3);
+	rte_compiler_barrier();
+}
+
+/** Make SGEs of n buffers of the only slice; private. */
+static inline void
+rmem_pool_fill(const struct rmem_pool *pool, struct rmem_sge *sge, void *const *objs,
+		unsigned int n)
+{
+	struct rmem_sge *end = sge + n;
+	uint64_t length_lkey;
+	rmem_pool_pair_t tail;
+
+	memcpy(&length_lkey, &pool->buf_size, sizeof(length_lkey));
+	tail = (rmem_pool_pair_t){length_lkey, length_lkey};
+	for (; end - sge >= 4; sge += 4, objs += 4) {
+		rmem_pool_fill_two((rmem_pool_pair_t *)&sge[0],
+				(const rmem_pool_pair_t *)&objs[0], tail);
+		rmem_pool_fill_two((rmem_pool_pair_t *)&sge[2],
+				(const rmem_pool_pair_t *)&objs[2], tail);
+	}
+	for (; sge != end; sge++, objs++) {
+		sge->addr = (uintptr_t)*objs;
+		/* Two stores: one of both words would wait for the address to be moved. */
+		rte_compiler_barrier();
+		memcpy(&sge->length, &length_lkey, sizeof(length_lkey));
+	}
+}
+
+/** Collect the buffers of n SGEs; private. */
+static inline void
+rmem_pool_collect(void **objs, const struct rmem_sge *sge, unsigned int n)
+{
+	const struct rmem_sge *end = sge + n;
+	const rmem_pool_pair_t *in;
+	rmem_pool_pair_t *out;
+
+	for (; end - sge >= 4; sge += 4, objs += 4) {
+		in = (const rmem_pool_pair_t *)sge;
+		out = (rmem_pool_pair_t *)objs;
+		out[0] = __builtin_shufflevector(in[0], in[1], 0, 2);
+		out[1] = __builtin_shufflevector(in[2], in[3], 0, 2);
+	}
+	for (; sge != end; sge++, objs++)
+		*objs = (void *)(uintptr_t)sge->addr;
+}
+
+/**
+ * Get buffers as SGEs that are ready to post: addr is the first byte of the buffer, length
+ * that of a whole buffer, lkey its lkey. All n or none.
+ *
+ * Fast path: serves lcores from their cache. Safe to call from any thread.
+ *
+ * @param pool
+ *   Pool to get from.
+ * @param[out] sge
+ *   Room for n SGEs; of no meaning on failure.
+ * @param n
+ *   How many; 0 is allowed.
+ *
+ * @return
+ *   0 on success, otherwise:
+ *   - -ENOENT: fewer than n buffers are free, those in the caches of other lcores not
+ *     counted; none was taken.
+ *   - -EINVAL: in debug builds, a NULL or wrong handle.
+ */
+static inline int
+rmem_pool_get_sges(struct rmem_pool *pool, struct rmem_sge *sge, unsigned int n)
+{
+	struct rte_mempool_cache *cache;
+
+#ifdef RMEM_DEBUG
+	if (pool == NULL || pool->obj.type != RMEM_OBJ_POOL || (sge == NULL && n != 0))
+		return -EINVAL;
+#endif
+	cache = rmem_pool_cache(pool);
+	if (unlikely(cache == NULL || n > cache->len || pool->nb_slices != 1))
+		return rmem_pool_get_sges_plain(pool, sge, n);
+	cache->len -= n;
+	rmem_pool_fill(pool, sge, &cache->objs[cache->len], n);
+	return 0;
+}
+
+/**
+ * Put buffers back.
+ *
+ * Fast path: serves lcores from their cache. Safe to call from any thread.
+ *
+ * @param pool
+ *   Pool they are from.
+ * @param sge
+ *   n SGEs with addr as it was when they were got; length and lkey are not looked at.
+ * @param n
+ *   How many; 0 is allowed.
+ */
+static inline void
+rmem_pool_put_sges(struct rmem_pool *pool, const struct rmem_sge *sge, unsigned int n)
+{
+	struct rte_mempool_cache *cache = rmem_pool_cache(pool);
+	void **objs;
+
+	if (unlikely(cache == NULL || n > cache->flushthresh - cache->len)) {
+		rmem_pool_put_sges_plain(pool, sge, n);
+		return;
+	}
+	objs = &cache->objs[cache->len];
+	cache->len += n;
+	rmem_pool_collect(objs, sge, n);
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* RMEM_POOL_H */
