@@ -119,11 +119,11 @@ struct rsoft_mr {
 struct rsoft_cq {
 	struct rmem_cq cq;
 	uint32_t mask;
+	uint32_t overrun; /* a completion was lost; atomic; here, as each empty poll looks */
 	struct rmem_wc *ring;
 
 	uint32_t prod __rte_cache_aligned; /* next place to reserve; atomic */
 	uint32_t cons_seen;                /* consumer's place as last seen; atomic */
-	uint32_t overrun;                  /* a completion was lost; atomic */
 
 	uint32_t cons __rte_cache_aligned; /* next place to poll; atomic */
 };

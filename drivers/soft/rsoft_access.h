@@ -14,6 +14,8 @@
 
 #include <string.h>
 
+#include <rte_memcpy.h>
+
 #include "rsoft_key.h"
 
 /* Bytes that a key opened: at ptr, or page by page when paged is not NULL. */
@@ -91,30 +93,27 @@ rsoft_access(const struct rsoft_dev *dev, uint32_t pd, uint32_t key_xor, uint32_
 	return true;
 }
 
+/* Larger copies go to memmove(), whose start-up no longer matters. */
+#define RSOFT_COPY_INLINE 8192
+
 /*
- * Copy up to 64 bytes by loading all before storing any, larger ones by memmove: source and
- * destination of a request may overlap.
+ * Copy between ranges that may overlap. 64 bytes are loaded before any is stored; up to a
+ * page or two, rte_memcpy() leaves the core free to check the next request meanwhile, which
+ * the string instructions of memmove() do not.
  */
 static __rte_always_inline void
 rsoft_copy(uint8_t *to, const uint8_t *from, uint64_t length)
 {
-	typedef struct {
-		uint64_t a, b;
-	} pair;
-	pair w, x, y, z;
+	struct {
+		uint64_t word[8];
+	} line;
 
-	if (likely(length == 64)) {
-		memcpy(&w, from, 16);
-		memcpy(&x, from + 16, 16);
-		memcpy(&y, from + 32, 16);
-		memcpy(&z, from + 48, 16);
-		memcpy(to, &w, 16);
-		memcpy(to + 16, &x, 16);
-		memcpy(to + 32, &y, 16);
-		memcpy(to + 48, &z, 16);
-	} else if (length == 8) {
-		memcpy(&w.a, from, 8);
-		memcpy(to, &w.a, 8);
+	if (likely(length == sizeof(line))) {
+		memcpy(&line, from, sizeof(line));
+		memcpy(to, &line, sizeof(line));
+	} else if (likely(length <= RSOFT_COPY_INLINE && (uintptr_t)to - (uintptr_t)from >= length &&
+				   (uintptr_t)from - (uintptr_t)to >= length)) {
+		rte_memcpy(to, from, length);
 	} else {
 		memmove(to, from, length);
 	}

@@ -43,14 +43,19 @@ rsoft_cq_has_room(struct rsoft_cq *cq, uint32_t pos)
 	return pos - cons <= cq->mask;
 }
 
-/* Push n completions; their first place goes to *pos. False: overrun, some are lost. */
-static inline bool
-rsoft_cq_push(struct rsoft_cq *cq, const struct rmem_wc *wc, uint32_t n, uint32_t *pos)
+/* Reserve n places; the first. The consumer waits there until each is written. */
+static inline uint32_t
+rsoft_cq_reserve(struct rsoft_cq *cq, uint32_t n)
 {
-	uint32_t at = __atomic_fetch_add(&cq->prod, n, __ATOMIC_RELAXED);
+	return __atomic_fetch_add(&cq->prod, n, __ATOMIC_RELAXED);
+}
+
+/* Write n completions to their places. False: overrun, some are lost. */
+static inline bool
+rsoft_cq_write(struct rsoft_cq *cq, uint32_t at, const struct rmem_wc *wc, uint32_t n)
+{
 	uint32_t i;
 
-	*pos = at;
 	for (i = 0; i < n; i++, at++) {
 		struct rmem_wc *e = &cq->ring[at & cq->mask];
 

@@ -53,6 +53,7 @@ static const uint8_t rsoft_wc_opcode[RMEM_WR_OPCODE_NB] = {
 static void
 rsoft_run_flush(struct rsoft_run *run)
 {
+	struct rsoft_cq *cq = rsoft_cq_of(run->qp->qp.send_cq);
 	struct rsoft_sq *sq = &run->qp->sq;
 	uint32_t tail = sq->sig_tail;
 	uint32_t i, pos;
@@ -60,7 +61,8 @@ rsoft_run_flush(struct rsoft_run *run)
 
 	if (run->nb_wc == 0)
 		return;
-	is_ok = rsoft_cq_push(rsoft_cq_of(run->qp->qp.send_cq), run->wc, run->nb_wc, &pos);
+	pos = rsoft_cq_reserve(cq, run->nb_wc);
+	is_ok = rsoft_cq_write(cq, pos, run->wc, run->nb_wc);
 	for (i = 0; i < run->nb_wc; i++, tail++) {
 		sq->sig[tail & sq->sig_mask].cq_pos = pos + i;
 		sq->sig[tail & sq->sig_mask].sq_pos = run->sq_pos[i];
@@ -398,6 +400,51 @@ rsoft_req_one(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *le
 	}
 }
 
+/*
+ * The common case, without the detours: WRITEs from one SGE each, as many of n as go
+ * through. Any that is different or fails is left, untouched, to rsoft_req_one(). The states
+ * are looked at once: a burst is short, and who changes them waits for it to end.
+ */
+static uint32_t
+rsoft_req_writes(struct rsoft_run *run, const uint8_t *wrs, size_t stride, uint32_t n)
+{
+	const uint8_t plain =
+			(uint8_t) ~(RMEM_SEND_SIGNALED | RMEM_SEND_FENCE | RMEM_SEND_SOLICITED);
+	const uint32_t right = RSOFT_VALID | RMEM_ACCESS_REMOTE_WRITE;
+	const struct rsoft_qp *qp = run->qp;
+	const struct rsoft_dev *dev = qp->dev;
+	const struct rsoft_qp *peer = rsoft_resp_peer(run->qp);
+	uint64_t bytes = 0;
+	uint32_t i;
+
+	if (unlikely(peer == NULL || (peer->access & RMEM_ACCESS_REMOTE_WRITE) == 0))
+		return 0;
+	for (i = 0; i < n; i++, wrs += stride) {
+		const struct rmem_send_wr *wr = (const void *)wrs;
+		const struct rmem_sge *sge = wr->sg_list;
+		struct rsoft_span from, to;
+
+		if (unlikely(wr->opcode != RMEM_WR_RDMA_WRITE || wr->num_sge != 1 ||
+				    (wr->flags & plain) != 0 || sge->length == 0))
+			break;
+		if (unlikely(!rsoft_access(dev, qp->pd, RSOFT_LKEY_XOR, sge->lkey, sge->addr,
+					     sge->length, RSOFT_VALID, &from) ||
+				    !rsoft_access(peer->dev, peer->pd, 0, wr->rdma.rkey,
+						    wr->rdma.remote_addr, sge->length, right, &to)))
+			break;
+		if (unlikely(from.paged != NULL || to.paged != NULL ||
+				    sge->length > RSOFT_MAX_MSG_SIZE))
+			break;
+		rsoft_copy(to.ptr, from.ptr, sge->length);
+		bytes += sge->length;
+		run->done++;
+		if ((wr->flags & RMEM_SEND_SIGNALED) || qp->sig_all)
+			rsoft_run_add_wc(run, wr, RMEM_WC_SUCCESS, sge->length);
+	}
+	run->bytes += bytes;
+	return i;
+}
+
 /* The body of rsoft_req_exec(). */
 static uint32_t
 rsoft_req_run(struct rsoft_run *run, const uint8_t *wrs, size_t stride, uint32_t n)
@@ -424,6 +471,15 @@ rsoft_req_run(struct rsoft_run *run, const uint8_t *wrs, size_t stride, uint32_t
 			rsoft_run_fail(run, wr, RMEM_WC_WR_FLUSH_ERR);
 			i++;
 			continue;
+		}
+		if (wr->opcode == RMEM_WR_RDMA_WRITE) {
+			uint32_t done = rsoft_req_writes(run, (const uint8_t *)wr, stride, n - i);
+
+			i += done;
+			if (done != 0) {
+				qp->sq.wait = RSOFT_WAIT_NONE;
+				continue;
+			}
 		}
 		if (wr->opcode == RMEM_WR_LOCAL_INV) {
 			if (rsoft_req_local_inv(qp, (const uint8_t *)wr, stride, n - i) != 0)

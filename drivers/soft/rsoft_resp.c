@@ -7,10 +7,20 @@
 #include "rsoft_qp.h"
 #include "rsoft_resp.h"
 
+/* Bytes of a message that is copied while its place in the CQ is reserved. */
+#define RSOFT_RESERVE_EARLY 1024
+
 /* IBTA table 45: RNR timer codes, in units of 10 us. */
 static const uint16_t rsoft_rnr_10us[32] = {65535, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96,
 		128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288,
 		16384, 24576, 32768, 49152};
+
+/* What a receive is told of a message, by its opcode. */
+static const uint16_t rsoft_recv_flags[RMEM_WR_OPCODE_NB] = {
+		[RMEM_WR_RDMA_WRITE_WITH_IMM] = RMEM_WC_WITH_IMM,
+		[RMEM_WR_SEND_WITH_IMM] = RMEM_WC_WITH_IMM,
+		[RMEM_WR_SEND_WITH_INV] = RMEM_WC_WITH_INV,
+};
 
 uint64_t
 rsoft_resp_rnr_ns(const struct rsoft_qp *peer)
@@ -90,29 +100,26 @@ rsoft_resp_atomic(struct rsoft_qp *peer, const struct rmem_send_wr *wr, uint64_t
 	return RMEM_WC_SUCCESS;
 }
 
-/* The completion of the receive that a message consumes. */
-static struct rmem_wc
+/*
+ * The completion of the receive that a message consumes. Field by field: a struct made as a
+ * value would be copied in wide words that wait for the narrow stores before them.
+ */
+static void
 rsoft_resp_wc(const struct rsoft_qp *peer, const struct rsoft_rqe *rqe,
-		const struct rmem_send_wr *wr, uint64_t length)
+		const struct rmem_send_wr *wr, uint64_t length, struct rmem_wc *wc)
 {
-	struct rmem_wc wc = {.wr_id = rqe->wr_id,
-			.status = RMEM_WC_SUCCESS,
-			.opcode = RMEM_WC_RECV,
-			.qp_num = peer->qp.qp_num,
-			.byte_len = (uint32_t)length};
-
-	if (wr->opcode == RMEM_WR_RDMA_WRITE_WITH_IMM)
-		wc.opcode = RMEM_WC_RECV_RDMA_WITH_IMM;
-	if (wr->opcode == RMEM_WR_RDMA_WRITE_WITH_IMM || wr->opcode == RMEM_WR_SEND_WITH_IMM) {
-		wc.flags = RMEM_WC_WITH_IMM;
-		wc.imm_data = wr->imm_data;
-	} else if (wr->opcode == RMEM_WR_SEND_WITH_INV) {
-		wc.flags = RMEM_WC_WITH_INV;
-		wc.invalidated_rkey = wr->invalidate_rkey;
-	}
+	wc->wr_id = rqe->wr_id;
+	wc->status = RMEM_WC_SUCCESS;
+	wc->opcode = wr->opcode == RMEM_WR_RDMA_WRITE_WITH_IMM ? RMEM_WC_RECV_RDMA_WITH_IMM
+							       : RMEM_WC_RECV;
+	wc->flags = rsoft_recv_flags[wr->opcode];
 	if (wr->flags & RMEM_SEND_SOLICITED)
-		wc.flags |= RMEM_WC_SOLICITED;
-	return wc;
+		wc->flags |= RMEM_WC_SOLICITED;
+	wc->qp_num = peer->qp.qp_num;
+	wc->byte_len = (uint32_t)length;
+	/* The same place in the request and in the completion: data, or the rkey. */
+	wc->imm_data = wc->flags & (RMEM_WC_WITH_IMM | RMEM_WC_WITH_INV) ? wr->imm_data : 0;
+	wc->vendor_err = 0;
 }
 
 /* Lock the receive queue and find the receive for a message; else why there is none. */
@@ -133,11 +140,13 @@ rsoft_resp_take(struct rsoft_qp *peer, struct rsoft_rqe **rqe)
 	return 0;
 }
 
+/* Complete the receive, at the place reserved in the CQ, and unlock. */
 static void
-rsoft_resp_give(struct rsoft_qp *peer, const struct rmem_wc *wc)
+rsoft_resp_give(struct rsoft_qp *peer, uint32_t cq_pos, const struct rmem_wc *wc)
 {
-	peer->rq.consumed++;
-	rsoft_rq_complete(peer, wc);
+	RSOFT_COUNT(peer->rq.consumed, 1);
+	rsoft_rq_complete(peer, cq_pos, wc);
+	rsoft_rq_prefetch(&peer->rq);
 	rte_ticketlock_unlock(&peer->rq.lock);
 }
 
@@ -159,8 +168,8 @@ rsoft_resp_write_imm(struct rsoft_qp *peer, const struct rmem_send_wr *wr,
 		return status;
 	if (length != 0)
 		rsoft_copy_all(&to, from, length);
-	wc = rsoft_resp_wc(peer, rqe, wr, length);
-	rsoft_resp_give(peer, &wc);
+	rsoft_resp_wc(peer, rqe, wr, length, &wc);
+	rsoft_resp_give(peer, rsoft_rq_reserve(peer), &wc);
 	return RMEM_WC_SUCCESS;
 }
 
@@ -193,12 +202,19 @@ rsoft_resp_send(struct rsoft_qp *peer, const struct rmem_send_wr *wr, const stru
 {
 	struct rsoft_rqe *rqe;
 	struct rmem_wc wc;
+	uint32_t cq_pos = 0;
 	int status;
 
 	status = rsoft_resp_take(peer, &rqe);
 	if (unlikely(status != 0))
 		return status;
-	wc = rsoft_resp_wc(peer, rqe, wr, length);
+	/*
+	 * The place in the CQ is reserved first when the copy is short: no locked instruction
+	 * then makes the completion wait until the payload's line has come from the other core.
+	 */
+	if (length <= RSOFT_RESERVE_EARLY && wr->opcode != RMEM_WR_SEND_WITH_INV)
+		cq_pos = rsoft_rq_reserve(peer);
+	rsoft_resp_wc(peer, rqe, wr, length, &wc);
 	status = rsoft_resp_place(peer, rqe, from, length, &wc);
 	if (status == RMEM_WC_SUCCESS && wr->opcode == RMEM_WR_SEND_WITH_INV) {
 		*inv_key = rsoft_key_invalidate(peer->dev, peer->pd, wr->invalidate_rkey);
@@ -211,7 +227,9 @@ rsoft_resp_send(struct rsoft_qp *peer, const struct rmem_send_wr *wr, const stru
 		/* IBTA class J: the data arrived, only the receive fails. */
 		wc.status = RMEM_WC_REM_INV_REQ_ERR;
 	}
-	rsoft_resp_give(peer, &wc);
+	if (length > RSOFT_RESERVE_EARLY || wr->opcode == RMEM_WR_SEND_WITH_INV)
+		cq_pos = rsoft_rq_reserve(peer);
+	rsoft_resp_give(peer, cq_pos, &wc);
 	if (unlikely(wc.status != RMEM_WC_SUCCESS))
 		rsoft_qp_fail(peer);
 	return status;
@@ -231,6 +249,6 @@ rsoft_resp_send_end(struct rsoft_qp *peer, const struct rmem_send_wr *wr, uint64
 		rte_ticketlock_unlock(&peer->rq.lock);
 		return;
 	}
-	wc = rsoft_resp_wc(peer, rqe, wr, length);
-	rsoft_resp_give(peer, &wc);
+	rsoft_resp_wc(peer, rqe, wr, length, &wc);
+	rsoft_resp_give(peer, rsoft_rq_reserve(peer), &wc);
 }

@@ -37,7 +37,7 @@ rsoft_rq_flush(struct rsoft_qp *qp)
 	rte_ticketlock_lock(&qp->rq.lock);
 	while ((rqe = rsoft_rq_head(&qp->rq)) != NULL) {
 		wc.wr_id = rqe->wr_id;
-		rsoft_rq_complete(qp, &wc);
+		rsoft_rq_complete(qp, rsoft_rq_reserve(qp), &wc);
 	}
 	rte_ticketlock_unlock(&qp->rq.lock);
 }

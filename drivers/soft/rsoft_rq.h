@@ -31,14 +31,26 @@ rsoft_rq_head(struct rsoft_rq *rq)
 	return (struct rsoft_rqe *)(rq->ring + (size_t)(rq->cons & rq->mask) * rq->stride);
 }
 
-/* Complete the receive at the head. Under rq.lock. */
+/* Fetch the receive at the head, which another core wrote. Under rq.lock. */
 static inline void
-rsoft_rq_complete(struct rsoft_qp *qp, const struct rmem_wc *wc)
+rsoft_rq_prefetch(const struct rsoft_rq *rq)
 {
-	uint32_t pos;
+	__builtin_prefetch(rq->ring + (size_t)(rq->cons & rq->mask) * rq->stride);
+}
 
+/* Reserve the place in the CQ for the receive at the head. Under rq.lock. */
+static inline uint32_t
+rsoft_rq_reserve(struct rsoft_qp *qp)
+{
+	return rsoft_cq_reserve(rsoft_cq_of(qp->qp.recv_cq), 1);
+}
+
+/* Complete the receive at the head, at the place reserved. Under rq.lock. */
+static inline void
+rsoft_rq_complete(struct rsoft_qp *qp, uint32_t cq_pos, const struct rmem_wc *wc)
+{
 	/* With the CQ gone a flush would tell nobody: only the state changes. */
-	if (unlikely(!rsoft_cq_push(rsoft_cq_of(qp->qp.recv_cq), wc, 1, &pos)))
+	if (unlikely(!rsoft_cq_write(rsoft_cq_of(qp->qp.recv_cq), cq_pos, wc, 1)))
 		rsoft_qp_to_err(qp);
 	__atomic_store_n(&qp->rq.cons, qp->rq.cons + 1, __ATOMIC_RELEASE);
 }

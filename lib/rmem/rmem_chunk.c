@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -64,7 +65,7 @@ static size_t
 free_hugepages(size_t page_size, int socket_id)
 {
 	const char *dir = "/sys/kernel/mm";
-	char node[64], path[128];
+	char node[64], path[128], line[32];
 	size_t nb = 0;
 	FILE *f;
 
@@ -77,8 +78,8 @@ free_hugepages(size_t page_size, int socket_id)
 	f = fopen(path, "r");
 	if (f == NULL)
 		return 0;
-	if (fscanf(f, "%zu", &nb) != 1)
-		nb = 0;
+	if (fgets(line, sizeof(line), f) != NULL)
+		nb = strtoul(line, NULL, 10);
 	fclose(f);
 	return nb;
 }
@@ -102,33 +103,41 @@ largest_free(int socket_id)
 	return largest;
 }
 
+/* Without hugepages, EAL has what its option -m gives it at the start. */
+static void
+log_no_small_pages(size_t length, size_t page_size)
+{
+	size_t need = length + page_size, held = largest_free(SOCKET_ID_ANY);
+	size_t missing = need - RTE_MIN(held, need);
+
+	RMEM_LOG(ERR, "no memory for %zu bytes: %zu are free, %zu are missing; add %zu MiB to EAL's -m",
+			length, held, missing, (missing >> 20) + 1);
+}
+
 /* Say what is short, by how much, and how to get more. */
 static void
 log_no_memory(size_t length, size_t page_size, int socket_id)
 {
-	size_t held = largest_free(socket_id), have, need, missing;
+	/* The chunk starts at a page, behind a header in the page before. */
+	size_t need = length / page_size + 1, have;
 	char where[32] = "any socket";
 
-	if (socket_id != SOCKET_ID_ANY)
-		snprintf(where, sizeof(where), "socket %d", socket_id);
-	/* The chunk starts at a page, behind a header in the page before. */
-	need = length / page_size + 1;
 	if (!rte_eal_has_hugepages()) {
-		missing = need * page_size - RTE_MIN(held, need * page_size);
-		RMEM_LOG(ERR, "no memory for %zu bytes: %zu are free in one piece, %zu are missing",
-				length, held, missing);
-		RMEM_LOG(ERR, "without hugepages, EAL has what its option -m gives: add %zu MiB",
-				missing / (1024 * 1024) + 1);
+		log_no_small_pages(length, page_size);
 		return;
 	}
-	have = free_hugepages(page_size, socket_id) + held / page_size;
-	missing = need - RTE_MIN(have, need);
-	RMEM_LOG(ERR, "no memory for %zu bytes on %s: needs %zu hugepages of %zu KiB, %zu are free",
-			length, where, need, page_size / 1024, have);
-	RMEM_LOG(ERR, "%zu hugepages are missing%s; reserve them in %s%zukB/nr_hugepages", missing,
-			missing == 0 ? " in number, but no stretch of addresses is long enough"
-				     : "",
-			"/sys/kernel/mm/hugepages/hugepages-", page_size / 1024);
+	if (socket_id != SOCKET_ID_ANY)
+		snprintf(where, sizeof(where), "socket %d", socket_id);
+	have = free_hugepages(page_size, socket_id) + largest_free(socket_id) / page_size;
+	if (have >= need) {
+		RMEM_LOG(ERR, "no stretch of %zu bytes on %s, though %zu hugepages are free",
+				length, where, have);
+		return;
+	}
+	RMEM_LOG(ERR,
+			"no memory for %zu bytes on %s: needs %zu hugepages of %zu KiB, %zu are "
+			"free, %zu are missing; reserve them with nr_hugepages",
+			length, where, need, page_size / 1024, have, need - have);
 }
 
 /* A chunk aligned to page_size; the error is in rte_errno. */

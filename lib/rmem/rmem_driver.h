@@ -117,9 +117,6 @@ struct rmem_driver {
 	struct rmem_fp_ops fp;   /**< Fast path; all three are required. */
 };
 
-/** Drivers built into the library, ended by NULL (drivers/rmem_drivers.c). */
-extern const struct rmem_driver *const rmem_builtin_drivers[];
-
 /**
  * Make a driver known, so that rmem_dev_create() finds it by name.
  *

@@ -4,7 +4,8 @@
 
 /**
  * @file
- * What the files of the class share. Not installed; drivers don't include it.
+ * What the files of the class share. Not installed; of the drivers, only their table
+ * (drivers/rmem_drivers.c) includes it.
  */
 
 #ifndef RMEM_PRIV_H
@@ -25,6 +26,9 @@ extern int rmem_logtype;
 	rte_log(RTE_LOG_##level, rmem_logtype,                                                     \
 			RTE_FMT("rmem: " RTE_FMT_HEAD(__VA_ARGS__, ) "\n",                         \
 					RTE_FMT_TAIL(__VA_ARGS__, )))
+
+/** Drivers built into the library, ended by NULL (drivers/rmem_drivers.c). */
+extern const struct rmem_driver *const rmem_builtin_drivers[];
 
 /** Fast-path functions of a number without a device. */
 extern const struct rmem_fp_ops rmem_fp_none;

@@ -33,18 +33,13 @@ RTE_LOG_REGISTER(rmem_pool_logtype, lib.rmem.pool, NOTICE)
 			RTE_FMT("rmem_pool: " RTE_FMT_HEAD(__VA_ARGS__, ) "\n",                    \
 					RTE_FMT_TAIL(__VA_ARGS__, )))
 
-/* Slice of the only registration: no distance has its bit. */
-#define LOG2_SLICE_ONE 63
 /* Buffers that the plain way puts back at a time. */
 #define PUT_BURST 64
 
-_Static_assert(offsetof(struct rmem_pool,
-			       lkey) == offsetof(struct rmem_pool, buf_size) + sizeof(uint32_t) &&
-				offsetof(struct rmem_sge, lkey) ==
-						offsetof(struct rmem_sge, length) +
-								sizeof(uint32_t),
-		"buf_size and lkey are copied to an SGE as one");
-_Static_assert(offsetof(struct rmem_pool, nb_slices) < RTE_CACHE_LINE_SIZE,
+_Static_assert(offsetof(struct rmem_sge, lkey) + sizeof(uint32_t) == sizeof(struct rmem_sge) &&
+				offsetof(struct rmem_sge, length) == sizeof(uint64_t),
+		"length and lkey of an SGE are its second word");
+_Static_assert(offsetof(struct rmem_pool, pd) == RTE_CACHE_LINE_SIZE || RTE_CACHE_LINE_SIZE != 64,
 		"the fast path reads one line of the pool");
 
 /* What a creation goes by. */
@@ -106,6 +101,22 @@ check_numbers(const struct rmem_pool_conf *conf)
 }
 
 static int
+check_socket(const struct rmem_pool_conf *conf)
+{
+	unsigned int i;
+
+	if (conf->socket_id == SOCKET_ID_ANY)
+		return 0;
+	for (i = 0; i < rte_socket_count(); i++) {
+		if (rte_socket_id_by_idx(i) == conf->socket_id)
+			return 0;
+	}
+	POOL_LOG(ERR, "%s: there is no NUMA socket %d, only %u of them", conf->name,
+			conf->socket_id, rte_socket_count());
+	return -EINVAL;
+}
+
+static int
 check_conf(const struct rmem_pool_conf *conf)
 {
 	int ret;
@@ -113,6 +124,8 @@ check_conf(const struct rmem_pool_conf *conf)
 	ret = check_name(conf->name);
 	if (ret == 0)
 		ret = check_numbers(conf);
+	if (ret == 0)
+		ret = check_socket(conf);
 	if (ret != 0)
 		return ret;
 	if ((conf->access & RMEM_ACCESS_ALLOCATE_MR) != 0) {
@@ -216,7 +229,7 @@ static int
 alloc_keys(struct rmem_pool *pool, size_t nb_slices)
 {
 	struct rmem_pool_keys *keys;
-	size_t size = nb_slices * (sizeof(*keys) + sizeof(*pool->mrs));
+	size_t size = nb_slices * (sizeof(*keys) + sizeof(void *));
 
 	if (nb_slices <= UINT32_MAX)
 		keys = rte_zmalloc_socket(
@@ -254,7 +267,9 @@ reg_one(struct rmem_pool *pool, const struct plan *plan)
 			.access = plan->conf->access | RMEM_ACCESS_ALLOCATE_MR,
 			.socket_id = plan->conf->socket_id,
 	};
+	struct rmem_sge sge;
 	struct rmem_mr *mr;
+	uint64_t word;
 	int ret;
 
 	ret = alloc_keys(pool, 1);
@@ -264,8 +279,11 @@ reg_one(struct rmem_pool *pool, const struct plan *plan)
 	if (ret != 0)
 		return ret;
 	pool->base = (uintptr_t)mr->addr;
-	pool->log2_slice = LOG2_SLICE_ONE;
-	pool->lkey = mr->lkey;
+	pool->log2_slice = RMEM_POOL_ONE_SLICE;
+	sge.length = pool->buf_size;
+	sge.lkey = mr->lkey;
+	memcpy(&word, &sge.length, sizeof(word));
+	pool->tail = (rmem_pool_pair_t){word, word};
 	set_keys(pool, 0, mr);
 	return 0;
 }
@@ -442,6 +460,7 @@ rmem_pool_create(struct rmem_pd *pd, const struct rmem_pool_conf *conf, struct r
 	new_pool->obj.dev_id = pd->obj.dev_id;
 	new_pool->pd = pd;
 	new_pool->buf_size = conf->buf_size;
+	new_pool->nb_bufs = conf->nb_bufs;
 	ret = do_create(new_pool, &plan);
 	if (ret != 0) {
 		release(new_pool);

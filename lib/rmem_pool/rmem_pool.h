@@ -61,9 +61,12 @@ struct rmem_pool_keys {
 	uint32_t rkey; /**< For peers. */
 };
 
+/** Two words that are loaded or stored as one; they may be of any type. */
+typedef uint64_t rmem_pool_pair_t __attribute__((vector_size(16), aligned(8), may_alias));
+
 /**
  * A registered mempool. What getting and putting reads fills its first cache line.
- * Applications read mp, buf_size and pd.
+ * Applications read mp, pd, buf_size, nb_bufs and nb_mrs.
  */
 struct rmem_pool {
 	struct rmem_obj obj;               /**< Private head. */
@@ -72,12 +75,13 @@ struct rmem_pool {
 	struct rte_mempool_cache *caches;  /**< Private: by lcore, or NULL. */
 	uintptr_t base;                    /**< Private: where slice 0 begins. */
 	const struct rmem_pool_keys *keys; /**< Private: by slice. */
-	uint32_t buf_size;                 /**< Bytes of a buffer. */
-	uint32_t lkey;                /**< Private: when there is one slice; behind buf_size. */
-	uint32_t nb_slices;           /**< Private: elements of keys. */
-	uint32_t nb_mrs;              /**< Registrations; slices without a buffer have none. */
-	struct rmem_mr **mrs;         /**< Private: the registrations. */
-	struct rmem_pd *pd;           /**< PD its memory is registered with. */
+	rmem_pool_pair_t tail; /**< Private: twice the second half of the SGEs of one slice. */
+	struct rmem_pd *pd;    /**< PD its memory is registered with. */
+	uint32_t buf_size;     /**< Bytes of a buffer. */
+	uint32_t nb_bufs;      /**< Buffers. */
+	uint32_t nb_mrs;       /**< Registrations: 1 unless larger than max_mr_size. */
+	uint32_t nb_slices;    /**< Private: elements of keys. */
+	struct rmem_mr **mrs;  /**< Private: the registrations. */
 	const struct rte_memzone *mz; /**< Private: memory of several slices, else NULL. */
 } __rte_cache_aligned;
 
@@ -158,8 +162,8 @@ int rmem_pool_get_sges_plain(struct rmem_pool *pool, struct rmem_sge *sge, unsig
  */
 void rmem_pool_put_sges_plain(struct rmem_pool *pool, const struct rmem_sge *sge, unsigned int n);
 
-/** Two words that are loaded or stored as one; they may be of any type. */
-typedef uint64_t rmem_pool_pair_t __attribute__((vector_size(16), aligned(8), may_alias));
+/** rmem_pool::log2_slice when there is one slice: shifted by it, any distance is 0. */
+#define RMEM_POOL_ONE_SLICE 63
 
 /*
  * Whether get and put may use the lcore's cache themselves. Not when the mempool counts,
@@ -266,23 +270,21 @@ static inline void
 rmem_pool_fill(const struct rmem_pool *pool, struct rmem_sge *sge, void *const *objs,
 		unsigned int n)
 {
+	const rmem_pool_pair_t tail = pool->tail;
 	struct rmem_sge *end = sge + n;
-	uint64_t length_lkey;
-	rmem_pool_pair_t tail;
+	uint64_t word = pool->tail[0];
 
-	memcpy(&length_lkey, &pool->buf_size, sizeof(length_lkey));
-	tail = (rmem_pool_pair_t){length_lkey, length_lkey};
 	for (; end - sge >= 4; sge += 4, objs += 4) {
-		rmem_pool_fill_two((rmem_pool_pair_t *)&sge[0],
-				(const rmem_pool_pair_t *)&objs[0], tail);
-		rmem_pool_fill_two((rmem_pool_pair_t *)&sge[2],
-				(const rmem_pool_pair_t *)&objs[2], tail);
+		rmem_pool_fill_two((rmem_pool_pair_t *)&sge[0], (const rmem_pool_pair_t *)&objs[0],
+				tail);
+		rmem_pool_fill_two((rmem_pool_pair_t *)&sge[2], (const rmem_pool_pair_t *)&objs[2],
+				tail);
 	}
 	for (; sge != end; sge++, objs++) {
 		sge->addr = (uintptr_t)*objs;
 		/* Two stores: one of both words would wait for the address to be moved. */
 		rte_compiler_barrier();
-		memcpy(&sge->length, &length_lkey, sizeof(length_lkey));
+		memcpy(&sge->length, &word, sizeof(word));
 	}
 }
 
@@ -333,7 +335,7 @@ rmem_pool_get_sges(struct rmem_pool *pool, struct rmem_sge *sge, unsigned int n)
 		return -EINVAL;
 #endif
 	cache = rmem_pool_cache(pool);
-	if (unlikely(cache == NULL || n > cache->len || pool->nb_slices != 1))
+	if (unlikely(cache == NULL || n > cache->len || pool->log2_slice != RMEM_POOL_ONE_SLICE))
 		return rmem_pool_get_sges_plain(pool, sge, n);
 	cache->len -= n;
 	rmem_pool_fill(pool, sge, &cache->objs[cache->len], n);
