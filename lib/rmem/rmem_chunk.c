@@ -140,19 +140,19 @@ log_no_memory(size_t length, size_t page_size, int socket_id)
 			length, where, need, page_size / 1024, have, need - have);
 }
 
-/* A chunk aligned to page_size; the error is in rte_errno. */
+/*
+ * A chunk aligned to page_size; the error is in rte_errno. With physical IO addresses,
+ * contiguous pages are a matter of luck: EAL would take the memory, look, and give it back,
+ * at the cost of clearing it twice.
+ */
 static const struct rte_memzone *
 reserve(const char *name, size_t length, size_t page_size, int socket_id)
 {
-	const struct rte_memzone *mz;
 	unsigned int flags = RTE_MEMZONE_SIZE_HINT_ONLY;
 
-	mz = rte_memzone_reserve_aligned(name, length, socket_id, flags | RTE_MEMZONE_IOVA_CONTIG,
-			(unsigned int)page_size);
-	if (mz == NULL && rte_errno == ENOMEM && rte_eal_iova_mode() != RTE_IOVA_VA)
-		mz = rte_memzone_reserve_aligned(
-				name, length, socket_id, flags, (unsigned int)page_size);
-	return mz;
+	if (rte_eal_iova_mode() == RTE_IOVA_VA)
+		flags |= RTE_MEMZONE_IOVA_CONTIG;
+	return rte_memzone_reserve_aligned(name, length, socket_id, flags, (unsigned int)page_size);
 }
 
 static int

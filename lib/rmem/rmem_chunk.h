@@ -26,7 +26,8 @@ extern "C" {
  * Reserve a chunk of contiguous memory.
  *
  * It is made of whole pages of one size: hugepages, or pages of the system when EAL runs
- * without hugepages. Its IO addresses are contiguous where that can be had.
+ * without hugepages. Its IO addresses are contiguous when EAL uses virtual ones;
+ * otherwise rmem_mr_query() tells in how many extents they are.
  *
  * Control path: may allocate and touch pages. Safe to call from any thread.
  *
