@@ -111,7 +111,8 @@ rsoft_copy(uint8_t *to, const uint8_t *from, uint64_t length)
 	if (likely(length == sizeof(line))) {
 		memcpy(&line, from, sizeof(line));
 		memcpy(to, &line, sizeof(line));
-	} else if (likely(length <= RSOFT_COPY_INLINE && (uintptr_t)to - (uintptr_t)from >= length &&
+	} else if (likely(length <= RSOFT_COPY_INLINE &&
+				   (uintptr_t)to - (uintptr_t)from >= length &&
 				   (uintptr_t)from - (uintptr_t)to >= length)) {
 		rte_memcpy(to, from, length);
 	} else {

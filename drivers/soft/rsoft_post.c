@@ -29,15 +29,13 @@ rsoft_post_drain(struct rsoft_qp *qp, unsigned int lcore)
 {
 	struct rsoft_sq *sq = &qp->sq;
 	uint32_t prod = __atomic_load_n(&sq->prod, __ATOMIC_ACQUIRE);
-	uint32_t cons = sq->cons;
 	uint32_t n, done;
 
 	do {
-		n = RTE_MIN(prod - cons, sq->mask + 1 - (cons & sq->mask));
-		done = rsoft_req_exec(qp, lcore, rsoft_sq_slot(sq, cons), sq->stride, n);
-		cons += done;
-	} while (done == n && cons != prod);
-	__atomic_store_n(&sq->cons, cons, __ATOMIC_RELEASE);
+		n = RTE_MIN(prod - sq->cons, sq->mask + 1 - (sq->cons & sq->mask));
+		done = rsoft_req_exec(qp, lcore, rsoft_sq_slot(sq, sq->cons), sq->stride, n);
+		rsoft_sq_pop(sq, done);
+	} while (done == n && sq->cons != prod);
 }
 
 /* Have the pending list try the QP until its queue is empty. Under sq.lock. */
@@ -110,7 +108,7 @@ rsoft_post_drop(struct rsoft_qp *qp)
 		}
 	}
 	sq->wait = RSOFT_WAIT_NONE;
-	sq->cons = sq->prod;
+	rsoft_sq_pop(sq, sq->prod - sq->cons);
 	sq->posted = sq->done = sq->retired = 0;
 	sq->sig_head = sq->sig_tail = 0;
 }

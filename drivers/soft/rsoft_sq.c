@@ -146,6 +146,32 @@ rsoft_sq_accept(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_
 	return i;
 }
 
+/* What a request names by pointer can't be released while it is queued. */
+static void
+rsoft_sq_hold(const struct rmem_send_wr *wr)
+{
+	if (wr->opcode != RMEM_WR_REG_MR)
+		return;
+	__atomic_fetch_add(&wr->reg_mr.mr->obj.refs, 1, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&wr->reg_mr.page_list->obj.refs, 1, __ATOMIC_RELAXED);
+}
+
+void
+rsoft_sq_pop(struct rsoft_sq *sq, uint32_t n)
+{
+	uint32_t i;
+
+	for (i = 0; i < n; i++) {
+		const struct rmem_send_wr *wr = rsoft_sq_slot(sq, sq->cons + i);
+
+		if (wr->opcode != RMEM_WR_REG_MR)
+			continue;
+		__atomic_fetch_sub(&wr->reg_mr.mr->obj.refs, 1, __ATOMIC_RELEASE);
+		__atomic_fetch_sub(&wr->reg_mr.page_list->obj.refs, 1, __ATOMIC_RELEASE);
+	}
+	__atomic_store_n(&sq->cons, sq->cons + n, __ATOMIC_RELEASE);
+}
+
 static void
 rsoft_sq_push_one(struct rsoft_qp *qp, struct rmem_send_wr *slot, const struct rmem_send_wr *wr)
 {
@@ -170,7 +196,9 @@ rsoft_sq_push(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_wr
 {
 	uint32_t i;
 
-	for (i = 0; i < nb_wr; i++)
+	for (i = 0; i < nb_wr; i++) {
+		rsoft_sq_hold(&wr[i]);
 		rsoft_sq_push_one(qp, rsoft_sq_slot(&qp->sq, qp->sq.prod + i), &wr[i]);
+	}
 	__atomic_store_n(&qp->sq.prod, qp->sq.prod + nb_wr, __ATOMIC_RELEASE);
 }

@@ -25,8 +25,14 @@ void rsoft_sq_fini(struct rsoft_sq *sq);
 uint32_t rsoft_sq_accept(
 		struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_wr, int *rc);
 
-/* Copy accepted requests to the queue, with their SGEs and inline data. */
+/*
+ * Copy accepted requests to the queue, with their SGEs and inline data. The MR and the page
+ * list of a REG_MR gain a reference until it is popped.
+ */
 void rsoft_sq_push(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_wr);
+
+/* Take n requests, executed or dropped, from the head. */
+void rsoft_sq_pop(struct rsoft_sq *sq, uint32_t n);
 
 static inline bool
 rsoft_sq_is_empty(const struct rsoft_sq *sq)

@@ -86,7 +86,7 @@ int rmem_fast_reg_page_list_alloc(struct rmem_dev *dev, uint32_t max_page_list_l
 		struct rmem_fast_reg_page_list **page_list);
 
 /**
- * Free a page list. No REG_MR in flight may name it.
+ * Free a page list.
  *
  * Control path. Safe to call from any thread, once for each list.
  *
@@ -96,6 +96,7 @@ int rmem_fast_reg_page_list_alloc(struct rmem_dev *dev, uint32_t max_page_list_l
  * @return
  *   0 on success, otherwise:
  *   - -EINVAL: not a page list.
+ *   - -EBUSY: a REG_MR that names it waits in a send queue.
  */
 int rmem_fast_reg_page_list_free(struct rmem_fast_reg_page_list *page_list);
 

@@ -177,7 +177,8 @@ int rmem_mr_reg_attr(struct rmem_pd *pd, const struct rmem_mr_attr *attr, struct
  * @return
  *   0 on success, otherwise:
  *   - -EINVAL: not an MR.
- *   - -EBUSY: something still refers to it (seed-4: close refused while bound).
+ *   - -EBUSY: something still refers to it (seed-4: close refused while bound), or a
+ *     request that binds or invalidates it has not completed.
  */
 int rmem_mr_dereg(struct rmem_mr *mr);
 

@@ -40,7 +40,7 @@ struct rmem_obj {
 	uint32_t type;   /**< One of enum rmem_obj_type. */
 	uint16_t dev_id; /**< Index of the device, below RMEM_MAX_DEVS. */
 	uint16_t pad;    /**< Zero. */
-	uint32_t refs;   /**< Objects that refer to this one; atomic. */
+	uint32_t refs;   /**< Objects and queued requests that refer to this one; atomic. */
 };
 
 #ifdef __cplusplus

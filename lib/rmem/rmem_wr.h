@@ -84,7 +84,7 @@ struct rmem_send_wr {
 		struct {
 			struct rmem_mr *mr; /**< Fast-register MR of the QP's PD, FREE. */
 			/** Its pages, of equal size. */
-			const struct rmem_fast_reg_page_list *page_list;
+			struct rmem_fast_reg_page_list *page_list;
 			uint64_t iova;   /**< Address of the first byte. */
 			uint32_t length; /**< Length in bytes, at least 1. */
 			/** Place of the first byte in the first page: iova modulo the page
