@@ -116,11 +116,34 @@ struct rsoft_mr {
 	uint64_t *pages; /* of a fast-register MR: copy of a scattered page list */
 };
 
+/*
+ * A completion in a ring: struct rmem_wc in words of 8 bytes. Words are written and read as
+ * such, since a wide load waits for narrow stores before it, and a line that another core
+ * polls is best written in few stores.
+ */
+struct rsoft_cqe {
+	uint64_t wr_id;
+	uint64_t what; /* status, opcode, flags, qp_num */
+	uint64_t data; /* byte_len, imm_data or rkey */
+	uint32_t vendor_err;
+	uint32_t number; /* its place + 1; atomic */
+};
+
+static_assert(sizeof(struct rsoft_cqe) == sizeof(struct rmem_wc) &&
+				offsetof(struct rsoft_cqe, what) ==
+						offsetof(struct rmem_wc, status) &&
+				offsetof(struct rsoft_cqe, data) ==
+						offsetof(struct rmem_wc, byte_len) &&
+				offsetof(struct rsoft_cqe, number) ==
+						offsetof(struct rmem_wc, reserved),
+		"a completion in a ring has the layout of struct rmem_wc");
+
 struct rsoft_cq {
 	struct rmem_cq cq;
 	uint32_t mask;
-	uint32_t overrun; /* a completion was lost; atomic; here, as each empty poll looks */
-	struct rmem_wc *ring;
+	uint32_t overrun;      /* a completion was lost; atomic; here, as each empty poll looks */
+	uint32_t nb_producers; /* queues that complete to it; atomic */
+	struct rsoft_cqe *ring;
 
 	uint32_t prod __rte_cache_aligned; /* next place to reserve; atomic */
 	uint32_t cons_seen;                /* consumer's place as last seen; atomic */

@@ -5,10 +5,12 @@
 /* Completion queues: create, destroy, poll; see rsoft_cq.h. */
 
 #include <errno.h>
+#include <string.h>
 
 #include <rte_malloc.h>
 
 #include "rsoft_cq.h"
+#include "rsoft_grace.h"
 #include "rsoft_post.h"
 
 int
@@ -53,6 +55,19 @@ rsoft_cq_destroy(struct rmem_cq *base)
 	return 0;
 }
 
+void
+rsoft_cq_attach(struct rsoft_cq *cq)
+{
+	__atomic_fetch_add(&cq->nb_producers, 1, __ATOMIC_SEQ_CST);
+	rsoft_grace_wait();
+}
+
+void
+rsoft_cq_detach(struct rsoft_cq *cq)
+{
+	__atomic_fetch_sub(&cq->nb_producers, 1, __ATOMIC_RELEASE);
+}
+
 int
 rsoft_poll_cq(struct rmem_cq *base, struct rmem_wc *wc, uint16_t nb_wc)
 {
@@ -64,18 +79,11 @@ rsoft_poll_cq(struct rmem_cq *base, struct rmem_wc *wc, uint16_t nb_wc)
 	if (unlikely(__atomic_load_n(&dev->nb_pending, __ATOMIC_RELAXED) != 0))
 		rsoft_post_progress(dev);
 	for (n = 0; n < nb_wc; n++, cons++) {
-		const struct rmem_wc *e = &cq->ring[cons & cq->mask];
+		const struct rsoft_cqe *e = &cq->ring[cons & cq->mask];
 
-		if (__atomic_load_n(&e->reserved, __ATOMIC_ACQUIRE) != cons + 1)
+		if (__atomic_load_n(&e->number, __ATOMIC_ACQUIRE) != cons + 1)
 			break;
-		wc[n].wr_id = e->wr_id;
-		wc[n].status = e->status;
-		wc[n].opcode = e->opcode;
-		wc[n].flags = e->flags;
-		wc[n].qp_num = e->qp_num;
-		wc[n].byte_len = e->byte_len;
-		wc[n].imm_data = e->imm_data;
-		wc[n].vendor_err = e->vendor_err;
+		memcpy(&wc[n], e, sizeof(wc[n]));
 		wc[n].reserved = 0;
 	}
 	if (n != 0)

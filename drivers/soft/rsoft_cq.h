@@ -7,7 +7,7 @@
  * carries both the completion and the news of it.
  *
  * A producer reserves places by adding to prod, writes each completion, and stores its
- * number (place + 1) in rmem_wc::reserved with release. The consumer loads that number with
+ * number (place + 1) in rsoft_cqe::number with release. The consumer loads that number with
  * acquire, copies, and stores cons with release once for all it took. A producer looks at
  * cons only when its last view of it says that the ring is full. A completion that finds it
  * full is lost: overrun.
@@ -18,10 +18,19 @@
 
 #include <stdbool.h>
 
+#include <rte_byteorder.h>
+
 #include "rsoft.h"
 
 int rsoft_cq_create(struct rmem_cq *cq, const struct rmem_cq_conf *conf);
 int rsoft_cq_destroy(struct rmem_cq *cq);
+/*
+ * One more, or one less, queue completes to the CQ. Those that did so alone are told before
+ * the new one starts: attach waits for a grace period.
+ */
+void rsoft_cq_attach(struct rsoft_cq *cq);
+void rsoft_cq_detach(struct rsoft_cq *cq);
+
 int rsoft_poll_cq(struct rmem_cq *cq, struct rmem_wc *wc, uint16_t nb_wc);
 
 static inline struct rsoft_cq *
@@ -43,36 +52,68 @@ rsoft_cq_has_room(struct rsoft_cq *cq, uint32_t pos)
 	return pos - cons <= cq->mask;
 }
 
+/* Where a field of struct rmem_wc stands in its word of 8 bytes. */
+#if RTE_BYTE_ORDER == RTE_LITTLE_ENDIAN
+#define RSOFT_WC_SHIFT(field) (8 * (offsetof(struct rmem_wc, field) % 8))
+#else
+#define RSOFT_WC_SHIFT(field)                                                                      \
+	(64 - 8 * (offsetof(struct rmem_wc, field) % 8 + sizeof(((struct rmem_wc *)0)->field)))
+#endif
+
+static inline uint64_t
+rsoft_cqe_what(uint8_t status, uint8_t opcode, uint16_t flags, uint32_t qp_num)
+{
+	return (uint64_t)status << RSOFT_WC_SHIFT(status) |
+			(uint64_t)opcode << RSOFT_WC_SHIFT(opcode) |
+			(uint64_t)flags << RSOFT_WC_SHIFT(flags) |
+			(uint64_t)qp_num << RSOFT_WC_SHIFT(qp_num);
+}
+
+static inline uint64_t
+rsoft_cqe_data(uint32_t byte_len, uint32_t imm_data)
+{
+	return (uint64_t)byte_len << RSOFT_WC_SHIFT(byte_len) |
+			(uint64_t)imm_data << RSOFT_WC_SHIFT(imm_data);
+}
+
 /* Reserve n places; the first. The consumer waits there until each is written. */
 static inline uint32_t
-rsoft_cq_reserve(struct rsoft_cq *cq, uint32_t n)
+rsoft_cq_reserve_shared(struct rsoft_cq *cq, uint32_t n)
 {
 	return __atomic_fetch_add(&cq->prod, n, __ATOMIC_RELAXED);
 }
 
-/* Write n completions to their places. False: overrun, some are lost. */
-static inline bool
-rsoft_cq_write(struct rsoft_cq *cq, uint32_t at, const struct rmem_wc *wc, uint32_t n)
+/*
+ * The same from inside of rsoft_grace_enter(). When one queue alone completes to the CQ, the
+ * lock under which it does so is enough.
+ */
+static inline uint32_t
+rsoft_cq_reserve(struct rsoft_cq *cq, uint32_t n)
 {
-	uint32_t i;
+	uint32_t at;
 
-	for (i = 0; i < n; i++, at++) {
-		struct rmem_wc *e = &cq->ring[at & cq->mask];
+	if (unlikely(__atomic_load_n(&cq->nb_producers, __ATOMIC_RELAXED) != 1))
+		return rsoft_cq_reserve_shared(cq, n);
+	at = __atomic_load_n(&cq->prod, __ATOMIC_RELAXED);
+	__atomic_store_n(&cq->prod, at + n, __ATOMIC_RELAXED);
+	return at;
+}
 
-		if (unlikely(!rsoft_cq_has_room(cq, at))) {
-			__atomic_store_n(&cq->overrun, 1, __ATOMIC_RELEASE);
-			return false;
-		}
-		e->wr_id = wc[i].wr_id;
-		e->status = wc[i].status;
-		e->opcode = wc[i].opcode;
-		e->flags = wc[i].flags;
-		e->qp_num = wc[i].qp_num;
-		e->byte_len = wc[i].byte_len;
-		e->imm_data = wc[i].imm_data;
-		e->vendor_err = wc[i].vendor_err;
-		__atomic_store_n(&e->reserved, at + 1, __ATOMIC_RELEASE);
+/* Write a completion to its place. False: overrun, it is lost. */
+static inline bool
+rsoft_cq_write(struct rsoft_cq *cq, uint32_t at, const struct rsoft_cqe *cqe)
+{
+	struct rsoft_cqe *e = &cq->ring[at & cq->mask];
+
+	if (unlikely(!rsoft_cq_has_room(cq, at))) {
+		__atomic_store_n(&cq->overrun, 1, __ATOMIC_RELEASE);
+		return false;
 	}
+	e->wr_id = cqe->wr_id;
+	e->what = cqe->what;
+	e->data = cqe->data;
+	e->vendor_err = cqe->vendor_err;
+	__atomic_store_n(&e->number, at + 1, __ATOMIC_RELEASE);
 	return true;
 }
 

@@ -9,6 +9,7 @@
 
 #include <rte_malloc.h>
 
+#include "rsoft_cq.h"
 #include "rsoft_engine.h"
 #include "rsoft_grace.h"
 #include "rsoft_ids.h"
@@ -119,6 +120,8 @@ rsoft_qp_create(struct rmem_qp *base, const struct rmem_qp_conf *conf)
 	rc = rsoft_qp_enter(qp);
 	if (rc != 0)
 		goto free_rq;
+	rsoft_cq_attach(rsoft_cq_of(base->send_cq));
+	rsoft_cq_attach(rsoft_cq_of(base->recv_cq));
 	rsoft_engine_add_qp(qp);
 	return 0;
 
@@ -243,6 +246,8 @@ rsoft_qp_destroy(struct rmem_qp *base)
 
 	rsoft_engine_remove_qp(qp);
 	rsoft_qp_quiesce(qp, true);
+	rsoft_cq_detach(rsoft_cq_of(base->send_cq));
+	rsoft_cq_detach(rsoft_cq_of(base->recv_cq));
 	rte_ticketlock_lock(&rsoft_domain->lock);
 	rsoft_stats_add(&dev->stats_gone, qp);
 	rsoft_ids_put(&dev->qp_ids, base->qp_num & dev->qp_mask);

@@ -31,7 +31,7 @@ struct rsoft_run {
 	uint32_t nb_wc;
 	uint32_t why; /* of the request that failed */
 	uint64_t bytes;
-	struct rmem_wc wc[RSOFT_RUN_WCS];
+	struct rsoft_cqe cqe[RSOFT_RUN_WCS];
 	uint32_t sq_pos[RSOFT_RUN_WCS];
 };
 
@@ -57,13 +57,13 @@ rsoft_run_flush(struct rsoft_run *run)
 	struct rsoft_sq *sq = &run->qp->sq;
 	uint32_t tail = sq->sig_tail;
 	uint32_t i, pos;
-	bool is_ok;
+	bool is_ok = true;
 
 	if (run->nb_wc == 0)
 		return;
 	pos = rsoft_cq_reserve(cq, run->nb_wc);
-	is_ok = rsoft_cq_write(cq, pos, run->wc, run->nb_wc);
 	for (i = 0; i < run->nb_wc; i++, tail++) {
+		is_ok &= rsoft_cq_write(cq, pos + i, &run->cqe[i]);
 		sq->sig[tail & sq->sig_mask].cq_pos = pos + i;
 		sq->sig[tail & sq->sig_mask].sq_pos = run->sq_pos[i];
 	}
@@ -77,16 +77,13 @@ static __rte_always_inline void
 rsoft_run_add_wc(
 		struct rsoft_run *run, const struct rmem_send_wr *wr, int status, uint32_t byte_len)
 {
-	struct rmem_wc *wc = &run->wc[run->nb_wc];
+	struct rsoft_cqe *cqe = &run->cqe[run->nb_wc];
 
-	wc->wr_id = wr->wr_id;
-	wc->status = (uint8_t)status;
-	wc->opcode = rsoft_wc_opcode[wr->opcode];
-	wc->flags = 0;
-	wc->qp_num = run->qp->qp.qp_num;
-	wc->byte_len = byte_len;
-	wc->imm_data = 0;
-	wc->vendor_err = run->why;
+	cqe->wr_id = wr->wr_id;
+	cqe->what = rsoft_cqe_what(
+			(uint8_t)status, rsoft_wc_opcode[wr->opcode], 0, run->qp->qp.qp_num);
+	cqe->data = rsoft_cqe_data(byte_len, 0);
+	cqe->vendor_err = run->why;
 	run->sq_pos[run->nb_wc] = run->done;
 	if (++run->nb_wc == RSOFT_RUN_WCS)
 		rsoft_run_flush(run);

@@ -100,26 +100,23 @@ rsoft_resp_atomic(struct rsoft_qp *peer, const struct rmem_send_wr *wr, uint64_t
 	return RMEM_WC_SUCCESS;
 }
 
-/*
- * The completion of the receive that a message consumes. Field by field: a struct made as a
- * value would be copied in wide words that wait for the narrow stores before them.
- */
+/* The completion of the receive that a message consumes. */
 static void
-rsoft_resp_wc(const struct rsoft_qp *peer, const struct rsoft_rqe *rqe,
-		const struct rmem_send_wr *wr, uint64_t length, struct rmem_wc *wc)
+rsoft_resp_cqe(const struct rsoft_qp *peer, const struct rsoft_rqe *rqe,
+		const struct rmem_send_wr *wr, uint64_t length, uint8_t status,
+		struct rsoft_cqe *cqe)
 {
-	wc->wr_id = rqe->wr_id;
-	wc->status = RMEM_WC_SUCCESS;
-	wc->opcode = wr->opcode == RMEM_WR_RDMA_WRITE_WITH_IMM ? RMEM_WC_RECV_RDMA_WITH_IMM
-							       : RMEM_WC_RECV;
-	wc->flags = rsoft_recv_flags[wr->opcode];
-	if (wr->flags & RMEM_SEND_SOLICITED)
-		wc->flags |= RMEM_WC_SOLICITED;
-	wc->qp_num = peer->qp.qp_num;
-	wc->byte_len = (uint32_t)length;
+	uint16_t flags = rsoft_recv_flags[wr->opcode];
+	uint8_t opcode = RMEM_WC_RECV;
+
+	if (wr->opcode == RMEM_WR_RDMA_WRITE_WITH_IMM)
+		opcode = RMEM_WC_RECV_RDMA_WITH_IMM;
+	cqe->wr_id = rqe->wr_id;
 	/* The same place in the request and in the completion: data, or the rkey. */
-	wc->imm_data = wc->flags & (RMEM_WC_WITH_IMM | RMEM_WC_WITH_INV) ? wr->imm_data : 0;
-	wc->vendor_err = 0;
+	cqe->data = rsoft_cqe_data((uint32_t)length, flags != 0 ? wr->imm_data : 0);
+	if (wr->flags & RMEM_SEND_SOLICITED)
+		flags |= RMEM_WC_SOLICITED;
+	cqe->what = rsoft_cqe_what(status, opcode, flags, peer->qp.qp_num);
 }
 
 /* Lock the receive queue and find the receive for a message; else why there is none. */
@@ -142,10 +139,10 @@ rsoft_resp_take(struct rsoft_qp *peer, struct rsoft_rqe **rqe)
 
 /* Complete the receive, at the place reserved in the CQ, and unlock. */
 static void
-rsoft_resp_give(struct rsoft_qp *peer, uint32_t cq_pos, const struct rmem_wc *wc)
+rsoft_resp_give(struct rsoft_qp *peer, uint32_t cq_pos, const struct rsoft_cqe *cqe)
 {
 	RSOFT_COUNT(peer->rq.consumed, 1);
-	rsoft_rq_complete(peer, cq_pos, wc);
+	rsoft_rq_complete(peer, cq_pos, cqe);
 	rsoft_rq_prefetch(&peer->rq);
 	rte_ticketlock_unlock(&peer->rq.lock);
 }
@@ -156,7 +153,7 @@ rsoft_resp_write_imm(struct rsoft_qp *peer, const struct rmem_send_wr *wr,
 {
 	struct rsoft_span to;
 	struct rsoft_rqe *rqe;
-	struct rmem_wc wc;
+	struct rsoft_cqe cqe = {0};
 	int status;
 
 	status = rsoft_resp_open(peer, RMEM_ACCESS_REMOTE_WRITE, wr->rdma.remote_addr,
@@ -168,27 +165,26 @@ rsoft_resp_write_imm(struct rsoft_qp *peer, const struct rmem_send_wr *wr,
 		return status;
 	if (length != 0)
 		rsoft_copy_all(&to, from, length);
-	rsoft_resp_wc(peer, rqe, wr, length, &wc);
-	rsoft_resp_give(peer, rsoft_rq_reserve(peer), &wc);
+	rsoft_resp_cqe(peer, rqe, wr, length, RMEM_WC_SUCCESS, &cqe);
+	rsoft_resp_give(peer, rsoft_rq_reserve(peer), &cqe);
 	return RMEM_WC_SUCCESS;
 }
 
 /* Place a message in a receive: the status of the receive, and that of the sender. */
 static int
 rsoft_resp_place(struct rsoft_qp *peer, const struct rsoft_rqe *rqe, const struct rsoft_span *from,
-		uint64_t length, struct rmem_wc *wc)
+		uint64_t length, uint8_t *recv_status, uint32_t *why)
 {
 	struct rsoft_span to[RSOFT_MAX_SGE];
 	uint64_t room;
 
 	if (!rsoft_access_sges(peer->dev, peer->pd, rqe->sge, rqe->num_sge,
-			    RSOFT_VALID | RMEM_ACCESS_LOCAL_WRITE, length, to, &room,
-			    &wc->vendor_err)) {
-		wc->status = RMEM_WC_LOC_PROT_ERR;
+			    RSOFT_VALID | RMEM_ACCESS_LOCAL_WRITE, length, to, &room, why)) {
+		*recv_status = RMEM_WC_LOC_PROT_ERR;
 		return RMEM_WC_REM_OP_ERR;
 	}
 	if (unlikely(room < length)) {
-		wc->status = RMEM_WC_LOC_LEN_ERR;
+		*recv_status = RMEM_WC_LOC_LEN_ERR;
 		return RMEM_WC_REM_INV_REQ_ERR;
 	}
 	if (length != 0)
@@ -201,7 +197,8 @@ rsoft_resp_send(struct rsoft_qp *peer, const struct rmem_send_wr *wr, const stru
 		uint64_t length, struct rsoft_key **inv_key, uint32_t *rq_pos)
 {
 	struct rsoft_rqe *rqe;
-	struct rmem_wc wc;
+	struct rsoft_cqe cqe = {0};
+	uint8_t recv_status = RMEM_WC_SUCCESS;
 	uint32_t cq_pos = 0;
 	int status;
 
@@ -214,8 +211,7 @@ rsoft_resp_send(struct rsoft_qp *peer, const struct rmem_send_wr *wr, const stru
 	 */
 	if (length <= RSOFT_RESERVE_EARLY && wr->opcode != RMEM_WR_SEND_WITH_INV)
 		cq_pos = rsoft_rq_reserve(peer);
-	rsoft_resp_wc(peer, rqe, wr, length, &wc);
-	status = rsoft_resp_place(peer, rqe, from, length, &wc);
+	status = rsoft_resp_place(peer, rqe, from, length, &recv_status, &cqe.vendor_err);
 	if (status == RMEM_WC_SUCCESS && wr->opcode == RMEM_WR_SEND_WITH_INV) {
 		*inv_key = rsoft_key_invalidate(peer->dev, peer->pd, wr->invalidate_rkey);
 		if (*inv_key != NULL) {
@@ -225,12 +221,13 @@ rsoft_resp_send(struct rsoft_qp *peer, const struct rmem_send_wr *wr, const stru
 			return RSOFT_GRACE;
 		}
 		/* IBTA class J: the data arrived, only the receive fails. */
-		wc.status = RMEM_WC_REM_INV_REQ_ERR;
+		recv_status = RMEM_WC_REM_INV_REQ_ERR;
 	}
 	if (length > RSOFT_RESERVE_EARLY || wr->opcode == RMEM_WR_SEND_WITH_INV)
 		cq_pos = rsoft_rq_reserve(peer);
-	rsoft_resp_give(peer, cq_pos, &wc);
-	if (unlikely(wc.status != RMEM_WC_SUCCESS))
+	rsoft_resp_cqe(peer, rqe, wr, length, recv_status, &cqe);
+	rsoft_resp_give(peer, cq_pos, &cqe);
+	if (unlikely(recv_status != RMEM_WC_SUCCESS))
 		rsoft_qp_fail(peer);
 	return status;
 }
@@ -240,7 +237,7 @@ rsoft_resp_send_end(struct rsoft_qp *peer, const struct rmem_send_wr *wr, uint64
 		struct rsoft_key *inv_key, uint32_t rq_pos)
 {
 	struct rsoft_rqe *rqe;
-	struct rmem_wc wc;
+	struct rsoft_cqe cqe = {0};
 
 	rsoft_key_release(inv_key);
 	if (peer == NULL || rsoft_resp_take(peer, &rqe) != 0)
@@ -249,6 +246,6 @@ rsoft_resp_send_end(struct rsoft_qp *peer, const struct rmem_send_wr *wr, uint64
 		rte_ticketlock_unlock(&peer->rq.lock);
 		return;
 	}
-	rsoft_resp_wc(peer, rqe, wr, length, &wc);
-	rsoft_resp_give(peer, rsoft_rq_reserve(peer), &wc);
+	rsoft_resp_cqe(peer, rqe, wr, length, RMEM_WC_SUCCESS, &cqe);
+	rsoft_resp_give(peer, rsoft_rq_reserve(peer), &cqe);
 }

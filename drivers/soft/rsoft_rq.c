@@ -29,15 +29,15 @@ rsoft_rq_init(struct rsoft_rq *rq, const struct rmem_qp_conf *conf, int socket_i
 void
 rsoft_rq_flush(struct rsoft_qp *qp)
 {
-	struct rmem_wc wc = {.status = RMEM_WC_WR_FLUSH_ERR,
-			.opcode = RMEM_WC_RECV,
-			.qp_num = qp->qp.qp_num};
+	struct rsoft_cqe cqe = {.what = rsoft_cqe_what(RMEM_WC_WR_FLUSH_ERR, RMEM_WC_RECV, 0,
+						qp->qp.qp_num)};
+	struct rsoft_cq *cq = rsoft_cq_of(qp->qp.recv_cq);
 	const struct rsoft_rqe *rqe;
 
 	rte_ticketlock_lock(&qp->rq.lock);
 	while ((rqe = rsoft_rq_head(&qp->rq)) != NULL) {
-		wc.wr_id = rqe->wr_id;
-		rsoft_rq_complete(qp, rsoft_rq_reserve(qp), &wc);
+		cqe.wr_id = rqe->wr_id;
+		rsoft_rq_complete(qp, rsoft_cq_reserve_shared(cq, 1), &cqe);
 	}
 	rte_ticketlock_unlock(&qp->rq.lock);
 }

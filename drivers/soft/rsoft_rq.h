@@ -47,10 +47,10 @@ rsoft_rq_reserve(struct rsoft_qp *qp)
 
 /* Complete the receive at the head, at the place reserved. Under rq.lock. */
 static inline void
-rsoft_rq_complete(struct rsoft_qp *qp, uint32_t cq_pos, const struct rmem_wc *wc)
+rsoft_rq_complete(struct rsoft_qp *qp, uint32_t cq_pos, const struct rsoft_cqe *cqe)
 {
 	/* With the CQ gone a flush would tell nobody: only the state changes. */
-	if (unlikely(!rsoft_cq_write(rsoft_cq_of(qp->qp.recv_cq), cq_pos, wc, 1)))
+	if (unlikely(!rsoft_cq_write(rsoft_cq_of(qp->qp.recv_cq), cq_pos, cqe)))
 		rsoft_qp_to_err(qp);
 	__atomic_store_n(&qp->rq.cons, qp->rq.cons + 1, __ATOMIC_RELEASE);
 }
