@@ -110,7 +110,8 @@ struct rmem_mr_info {
  * With RMEM_ACCESS_ALLOCATE_MR and a NULL @p addr the library allocates the memory:
  * contiguous, from hugepages unless EAL runs without them, on any NUMA socket, aligned to
  * and rounded up to whole pages, registered once, and freed by rmem_mr_dereg(). The MR's
- * length is then the rounded one. rmem_mr_reg_attr() chooses the socket.
+ * length is then the rounded one, or max_mr_size where that is less. rmem_mr_reg_attr()
+ * chooses the socket.
  *
  * Control path: may allocate and touch pages. Safe to call from any thread.
  *

@@ -4,7 +4,7 @@
 
 /**
  * @file
- * Registered mempools: making and destroying them, and the plain way of get and put.
+ * Registered mempools: making and destroying them.
  *
  * Memory of up to max_mr_size bytes is one ALLOCATE_MR. More is one chunk, cut into slices
  * of 2^log2_slice bytes. The MR of a slice covers the buffers that start in it, whole, and so
@@ -33,13 +33,10 @@ RTE_LOG_REGISTER(rmem_pool_logtype, lib.rmem.pool, NOTICE)
 			RTE_FMT("rmem_pool: " RTE_FMT_HEAD(__VA_ARGS__, ) "\n",                    \
 					RTE_FMT_TAIL(__VA_ARGS__, )))
 
-/* Buffers that the plain way puts back at a time. */
-#define PUT_BURST 64
-
 _Static_assert(offsetof(struct rmem_sge, lkey) + sizeof(uint32_t) == sizeof(struct rmem_sge) &&
 				offsetof(struct rmem_sge, length) == sizeof(uint64_t),
 		"length and lkey of an SGE are its second word");
-_Static_assert(offsetof(struct rmem_pool, pd) == RTE_CACHE_LINE_SIZE || RTE_CACHE_LINE_SIZE != 64,
+_Static_assert(offsetof(struct rmem_pool, tail) + sizeof(uint64_t) <= RTE_CACHE_LINE_MIN_SIZE,
 		"the fast path reads one line of the pool");
 
 /* What a creation goes by. */
@@ -269,7 +266,6 @@ reg_one(struct rmem_pool *pool, const struct plan *plan)
 	};
 	struct rmem_sge sge;
 	struct rmem_mr *mr;
-	uint64_t word;
 	int ret;
 
 	ret = alloc_keys(pool, 1);
@@ -282,8 +278,7 @@ reg_one(struct rmem_pool *pool, const struct plan *plan)
 	pool->log2_slice = RMEM_POOL_ONE_SLICE;
 	sge.length = pool->buf_size;
 	sge.lkey = mr->lkey;
-	memcpy(&word, &sge.length, sizeof(word));
-	pool->tail = (rmem_pool_pair_t){word, word};
+	memcpy(&pool->tail, &sge.length, sizeof(pool->tail));
 	set_keys(pool, 0, mr);
 	return 0;
 }
@@ -503,40 +498,4 @@ rmem_pool_destroy(struct rmem_pool *pool)
 	if (ret != 0)
 		return ret;
 	return release(pool);
-}
-
-int
-rmem_pool_get_sges_plain(struct rmem_pool *pool, struct rmem_sge *sge, unsigned int n)
-{
-	struct rmem_sge one;
-	unsigned int i;
-	void *obj;
-
-	if (n == 0)
-		return 0;
-	/* The pointers go to the front of the SGEs and are spread out from behind. */
-	if (rte_mempool_get_bulk(pool->mp, (void **)sge, n) != 0)
-		return -ENOENT;
-	for (i = n; i-- > 0;) {
-		memcpy(&obj, (uint8_t *)sge + i * sizeof(obj), sizeof(obj));
-		one.addr = (uintptr_t)obj;
-		one.length = pool->buf_size;
-		one.lkey = rmem_pool_lkey(pool, obj);
-		memcpy(&sge[i], &one, sizeof(one));
-	}
-	return 0;
-}
-
-void
-rmem_pool_put_sges_plain(struct rmem_pool *pool, const struct rmem_sge *sge, unsigned int n)
-{
-	void *objs[PUT_BURST];
-	unsigned int i, nb;
-
-	for (; n > 0; n -= nb, sge += nb) {
-		nb = RTE_MIN(n, (unsigned int)PUT_BURST);
-		for (i = 0; i < nb; i++)
-			objs[i] = (void *)(uintptr_t)sge[i].addr;
-		rte_mempool_put_bulk(pool->mp, objs, nb);
-	}
 }

@@ -61,9 +61,6 @@ struct rmem_pool_keys {
 	uint32_t rkey; /**< For peers. */
 };
 
-/** Two words that are loaded or stored as one; they may be of any type. */
-typedef uint64_t rmem_pool_pair_t __attribute__((vector_size(16), aligned(8), may_alias));
-
 /**
  * A registered mempool. What getting and putting reads fills its first cache line.
  * Applications read mp, pd, buf_size, nb_bufs and nb_mrs.
@@ -75,13 +72,13 @@ struct rmem_pool {
 	struct rte_mempool_cache *caches;  /**< Private: by lcore, or NULL. */
 	uintptr_t base;                    /**< Private: where slice 0 begins. */
 	const struct rmem_pool_keys *keys; /**< Private: by slice. */
-	rmem_pool_pair_t tail; /**< Private: twice the second half of the SGEs of one slice. */
-	struct rmem_pd *pd;    /**< PD its memory is registered with. */
-	uint32_t buf_size;     /**< Bytes of a buffer. */
-	uint32_t nb_bufs;      /**< Buffers. */
-	uint32_t nb_mrs;       /**< Registrations: 1 unless larger than max_mr_size. */
-	uint32_t nb_slices;    /**< Private: elements of keys. */
-	struct rmem_mr **mrs;  /**< Private: the registrations. */
+	uint64_t tail;                /**< Private: length and lkey of the SGEs of one slice. */
+	struct rmem_pd *pd;           /**< PD its memory is registered with. */
+	uint32_t buf_size;            /**< Bytes of a buffer. */
+	uint32_t nb_bufs;             /**< Buffers. */
+	uint32_t nb_mrs;              /**< Registrations: 1 unless larger than max_mr_size. */
+	uint32_t nb_slices;           /**< Private: elements of keys. */
+	struct rmem_mr **mrs;         /**< Private: the registrations. */
 	const struct rte_memzone *mz; /**< Private: memory of several slices, else NULL. */
 } __rte_cache_aligned;
 
@@ -128,9 +125,15 @@ int rmem_pool_create(
  */
 int rmem_pool_destroy(struct rmem_pool *pool);
 
+/** rmem_pool::log2_slice when there is one slice: shifted by it, any distance is 0. */
+#define RMEM_POOL_ONE_SLICE 63
+
+/** From so many buffers on, a call into the library pays off. */
+#define RMEM_POOL_BULK 8
+
 /**
- * Get buffers the plain way, through rte_mempool_get_bulk(): what rmem_pool_get_sges() does
- * when the cache of the lcore cannot serve it.
+ * Get any number of buffers: what rmem_pool_get_sges() does when n is large or the cache of
+ * the lcore cannot serve it.
  *
  * Fast path. Safe to call from any thread.
  *
@@ -145,11 +148,11 @@ int rmem_pool_destroy(struct rmem_pool *pool);
  *   0 on success, otherwise:
  *   - -ENOENT: fewer than n buffers are free; none was taken.
  */
-int rmem_pool_get_sges_plain(struct rmem_pool *pool, struct rmem_sge *sge, unsigned int n);
+int rmem_pool_get_sges_bulk(struct rmem_pool *pool, struct rmem_sge *sge, unsigned int n);
 
 /**
- * Put buffers back the plain way, through rte_mempool_put_bulk(): what
- * rmem_pool_put_sges() does when the cache of the lcore cannot take them.
+ * Put any number of buffers back: what rmem_pool_put_sges() does when n is large or the
+ * cache of the lcore cannot take them.
  *
  * Fast path. Safe to call from any thread.
  *
@@ -160,10 +163,7 @@ int rmem_pool_get_sges_plain(struct rmem_pool *pool, struct rmem_sge *sge, unsig
  * @param n
  *   How many; 0 is allowed.
  */
-void rmem_pool_put_sges_plain(struct rmem_pool *pool, const struct rmem_sge *sge, unsigned int n);
-
-/** rmem_pool::log2_slice when there is one slice: shifted by it, any distance is 0. */
-#define RMEM_POOL_ONE_SLICE 63
+void rmem_pool_put_sges_bulk(struct rmem_pool *pool, const struct rmem_sge *sge, unsigned int n);
 
 /*
  * Whether get and put may use the lcore's cache themselves. Not when the mempool counts,
@@ -252,60 +252,6 @@ rmem_pool_iova(const struct rmem_pool *pool, const void *obj)
 	return (uintptr_t)obj;
 }
 
-/** Make SGEs of two buffers; private. */
-static inline void
-rmem_pool_fill_two(rmem_pool_pair_t *sge, const rmem_pool_pair_t *objs, rmem_pool_pair_t tail)
-{
-	rmem_pool_pair_t two = *objs;
-
-	sge[0] = __builtin_shufflevector(two, tail, 0, 2);
-	/* In the order of the addresses, which compilers like to turn around. */
-	rte_compiler_barrier();
-	sge[1] = __builtin_shufflevector(two, tail, 1, 3);
-	rte_compiler_barrier();
-}
-
-/** Make SGEs of n buffers of the only slice; private. */
-static inline void
-rmem_pool_fill(const struct rmem_pool *pool, struct rmem_sge *sge, void *const *objs,
-		unsigned int n)
-{
-	const rmem_pool_pair_t tail = pool->tail;
-	struct rmem_sge *end = sge + n;
-	uint64_t word = pool->tail[0];
-
-	for (; end - sge >= 4; sge += 4, objs += 4) {
-		rmem_pool_fill_two((rmem_pool_pair_t *)&sge[0], (const rmem_pool_pair_t *)&objs[0],
-				tail);
-		rmem_pool_fill_two((rmem_pool_pair_t *)&sge[2], (const rmem_pool_pair_t *)&objs[2],
-				tail);
-	}
-	for (; sge != end; sge++, objs++) {
-		sge->addr = (uintptr_t)*objs;
-		/* Two stores: one of both words would wait for the address to be moved. */
-		rte_compiler_barrier();
-		memcpy(&sge->length, &word, sizeof(word));
-	}
-}
-
-/** Collect the buffers of n SGEs; private. */
-static inline void
-rmem_pool_collect(void **objs, const struct rmem_sge *sge, unsigned int n)
-{
-	const struct rmem_sge *end = sge + n;
-	const rmem_pool_pair_t *in;
-	rmem_pool_pair_t *out;
-
-	for (; end - sge >= 4; sge += 4, objs += 4) {
-		in = (const rmem_pool_pair_t *)sge;
-		out = (rmem_pool_pair_t *)objs;
-		out[0] = __builtin_shufflevector(in[0], in[1], 0, 2);
-		out[1] = __builtin_shufflevector(in[2], in[3], 0, 2);
-	}
-	for (; sge != end; sge++, objs++)
-		*objs = (void *)(uintptr_t)sge->addr;
-}
-
 /**
  * Get buffers as SGEs that are ready to post: addr is the first byte of the buffer, length
  * that of a whole buffer, lkey its lkey. All n or none.
@@ -329,16 +275,28 @@ static inline int
 rmem_pool_get_sges(struct rmem_pool *pool, struct rmem_sge *sge, unsigned int n)
 {
 	struct rte_mempool_cache *cache;
+	void *const *objs;
+	uint64_t tail;
+	unsigned int i;
 
 #ifdef RMEM_DEBUG
 	if (pool == NULL || pool->obj.type != RMEM_OBJ_POOL || (sge == NULL && n != 0))
 		return -EINVAL;
 #endif
+	if (n >= RMEM_POOL_BULK)
+		return rmem_pool_get_sges_bulk(pool, sge, n);
 	cache = rmem_pool_cache(pool);
 	if (unlikely(cache == NULL || n > cache->len || pool->log2_slice != RMEM_POOL_ONE_SLICE))
-		return rmem_pool_get_sges_plain(pool, sge, n);
+		return rmem_pool_get_sges_bulk(pool, sge, n);
 	cache->len -= n;
-	rmem_pool_fill(pool, sge, &cache->objs[cache->len], n);
+	objs = &cache->objs[cache->len];
+	tail = pool->tail;
+	for (i = 0; i < n; i++) {
+		sge[i].addr = (uintptr_t)objs[i];
+		/* Two stores: one of both words would wait for the address to be moved. */
+		rte_compiler_barrier();
+		memcpy(&sge[i].length, &tail, sizeof(tail));
+	}
 	return 0;
 }
 
@@ -357,16 +315,23 @@ rmem_pool_get_sges(struct rmem_pool *pool, struct rmem_sge *sge, unsigned int n)
 static inline void
 rmem_pool_put_sges(struct rmem_pool *pool, const struct rmem_sge *sge, unsigned int n)
 {
-	struct rte_mempool_cache *cache = rmem_pool_cache(pool);
+	struct rte_mempool_cache *cache;
 	void **objs;
+	unsigned int i;
 
+	if (n >= RMEM_POOL_BULK) {
+		rmem_pool_put_sges_bulk(pool, sge, n);
+		return;
+	}
+	cache = rmem_pool_cache(pool);
 	if (unlikely(cache == NULL || n > cache->flushthresh - cache->len)) {
-		rmem_pool_put_sges_plain(pool, sge, n);
+		rmem_pool_put_sges_bulk(pool, sge, n);
 		return;
 	}
 	objs = &cache->objs[cache->len];
 	cache->len += n;
-	rmem_pool_collect(objs, sge, n);
+	for (i = 0; i < n; i++)
+		objs[i] = (void *)(uintptr_t)sge[i].addr;
 }
 
 #ifdef __cplusplus

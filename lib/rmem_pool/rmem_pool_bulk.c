@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/**
+ * @file
+ * Getting and putting bulks. The cache of the lcore is used in place, so that SGEs are
+ * written and read once, without an array of pointers between; what it can't serve goes
+ * through the mempool's own functions.
+ */
+
+#include <stdbool.h>
+
+#include <rte_common.h>
+#include <rte_cpuflags.h>
+
+#include <rmem_pool_priv.h>
+
+/* Buffers that are put back at a time through the mempool. */
+#define PUT_BURST 64
+
+/* Two words, moved as one; they may be of any type. */
+typedef uint64_t pair_t __attribute__((vector_size(16), aligned(8), may_alias));
+
+static bool is_avx2;
+
+#ifdef RMEM_POOL_AVX2
+RTE_INIT(rmem_pool_bulk_init)
+{
+	is_avx2 = rte_cpu_get_flag_enabled(RTE_CPUFLAG_AVX2) > 0;
+}
+#else
+#define rmem_pool_fill_avx2    fill
+#define rmem_pool_collect_avx2 collect
+#endif
+
+static inline void
+store_two(struct rmem_sge *sge, void *const *objs, pair_t tails)
+{
+	pair_t two = *(const pair_t *)objs;
+
+	*(pair_t *)&sge[0] = __builtin_shufflevector(two, tails, 0, 2);
+	/* In the order of the addresses, which compilers like to turn around. */
+	rte_compiler_barrier();
+	*(pair_t *)&sge[1] = __builtin_shufflevector(two, tails, 1, 3);
+	rte_compiler_barrier();
+}
+
+static int
+fill(struct rmem_sge *sge, void *const *objs, unsigned int n, uint64_t tail)
+{
+	const struct rmem_sge *end = sge + n;
+	const pair_t tails = {tail, tail};
+
+	for (; end - sge >= 4; sge += 4, objs += 4) {
+		store_two(sge, objs, tails);
+		store_two(sge + 2, objs + 2, tails);
+	}
+	for (; sge != end; sge++, objs++)
+		*(pair_t *)sge = (pair_t){(uintptr_t)*objs, tail};
+	return 0;
+}
+
+static inline void
+load_two(void **objs, const struct rmem_sge *sge)
+{
+	*(pair_t *)objs = __builtin_shufflevector(
+			*(const pair_t *)&sge[0], *(const pair_t *)&sge[1], 0, 2);
+}
+
+static void
+collect(void **objs, const struct rmem_sge *sge, unsigned int n)
+{
+	const struct rmem_sge *end = sge + n;
+
+	for (; end - sge >= 4; sge += 4, objs += 4) {
+		load_two(objs, sge);
+		load_two(objs + 2, sge + 2);
+	}
+	for (; sge != end; sge++, objs++)
+		*objs = (void *)(uintptr_t)sge->addr;
+}
+
+/*
+ * Through the mempool, whatever there is of caches, slices and checks. Out of line: a function
+ * that only jumps to another saves no registers.
+ */
+static __rte_noinline int
+get_plain(struct rmem_pool *pool, struct rmem_sge *sge, unsigned int n)
+{
+	struct rmem_sge one;
+	unsigned int i;
+	void *obj;
+
+	/* The pointers go to the front of the SGEs and are spread out from behind. */
+	if (n != 0 && rte_mempool_get_bulk(pool->mp, (void **)sge, n) != 0)
+		return -ENOENT;
+	for (i = n; i-- > 0;) {
+		memcpy(&obj, (uint8_t *)sge + i * sizeof(obj), sizeof(obj));
+		one.addr = (uintptr_t)obj;
+		one.length = pool->buf_size;
+		one.lkey = rmem_pool_lkey(pool, obj);
+		memcpy(&sge[i], &one, sizeof(one));
+	}
+	return 0;
+}
+
+static __rte_noinline void
+put_plain(struct rmem_pool *pool, const struct rmem_sge *sge, unsigned int n)
+{
+	void *objs[PUT_BURST];
+	unsigned int nb;
+
+	for (; n > 0; n -= nb, sge += nb) {
+		nb = RTE_MIN(n, (unsigned int)PUT_BURST);
+		collect(objs, sge, nb);
+		rte_mempool_put_bulk(pool->mp, objs, nb);
+	}
+}
+
+int
+rmem_pool_get_sges_bulk(struct rmem_pool *pool, struct rmem_sge *sge, unsigned int n)
+{
+	struct rte_mempool_cache *cache = rmem_pool_cache(pool);
+	void *const *objs;
+
+	if (unlikely(cache == NULL || n > cache->len || pool->log2_slice != RMEM_POOL_ONE_SLICE))
+		return get_plain(pool, sge, n);
+	cache->len -= n;
+	objs = &cache->objs[cache->len];
+	if (is_avx2)
+		return rmem_pool_fill_avx2(sge, objs, n, pool->tail);
+	return fill(sge, objs, n, pool->tail);
+}
+
+void
+rmem_pool_put_sges_bulk(struct rmem_pool *pool, const struct rmem_sge *sge, unsigned int n)
+{
+	struct rte_mempool_cache *cache = rmem_pool_cache(pool);
+	void **objs;
+
+	if (unlikely(cache == NULL || n > cache->flushthresh - cache->len)) {
+		put_plain(pool, sge, n);
+		return;
+	}
+	objs = &cache->objs[cache->len];
+	cache->len += n;
+	if (is_avx2)
+		rmem_pool_collect_avx2(objs, sge, n);
+	else
+		collect(objs, sge, n);
+}
