@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 
-#include <rmem_driver.h>
+#include <rmem_priv.h>
 
 extern const struct rmem_driver rsoft_driver;
 

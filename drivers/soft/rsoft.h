@@ -47,8 +47,10 @@ struct rte_rcu_qsbr;
 
 extern int rsoft_logtype;
 
-#define RSOFT_LOG(level, fmt, ...)                                                                 \
-	rte_log(RTE_LOG_##level, (uint32_t)rsoft_logtype, "rmem soft: " fmt "\n", ##__VA_ARGS__)
+#define RSOFT_LOG(level, ...)                                                                      \
+	rte_log(RTE_LOG_##level, (uint32_t)rsoft_logtype,                                          \
+			RTE_FMT("rmem soft: " RTE_FMT_HEAD(__VA_ARGS__, ) "\n",                    \
+					RTE_FMT_TAIL(__VA_ARGS__, )))
 
 /* Add to a counter that others only read. */
 #define RSOFT_COUNT(counter, n) __atomic_store_n(&(counter), (counter) + (n), __ATOMIC_RELAXED)

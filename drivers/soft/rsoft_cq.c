@@ -76,6 +76,8 @@ rsoft_poll_cq(struct rmem_cq *base, struct rmem_wc *wc, uint16_t nb_wc)
 	uint32_t cons = cq->cons;
 	int n;
 
+	if (unlikely(rte_lcore_id() >= RTE_MAX_LCORE))
+		return -EINVAL;
 	if (unlikely(__atomic_load_n(&dev->nb_pending, __ATOMIC_RELAXED) != 0))
 		rsoft_post_progress(dev);
 	for (n = 0; n < nb_wc; n++, cons++) {

@@ -117,6 +117,12 @@ rsoft_cq_write(struct rsoft_cq *cq, uint32_t at, const struct rsoft_cqe *cqe)
 	return true;
 }
 
+static inline bool
+rsoft_cq_is_overrun(struct rmem_cq *cq)
+{
+	return __atomic_load_n(&rsoft_cq_of(cq)->overrun, __ATOMIC_ACQUIRE) != 0;
+}
+
 /* Whether the completion at a place was polled. */
 static inline bool
 rsoft_cq_is_polled(const struct rsoft_cq *cq, uint32_t pos)

@@ -18,6 +18,13 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
+/* Whether the kernel can populate; EINVAL alone may also mean a page without the right. */
+static bool
+rsoft_mr_can_populate(void *page, int advice)
+{
+	return madvise(page, 0, advice) == 0;
+}
+
 /*
  * See that every page of a range is there and may be used as asked, as pinning it would.
  * Where the kernel can't populate, at least see that it is mapped.
@@ -26,15 +33,17 @@ static int
 rsoft_mr_check_mapped(const struct rmem_mr *mr)
 {
 	bool is_write = (mr->access & RMEM_ACCESS_LOCAL_WRITE) != 0;
+	int advice = is_write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
 	uintptr_t at = (uintptr_t)mr->addr & ~(page - 1);
 	uintptr_t end = RTE_ALIGN_CEIL((uintptr_t)mr->addr + mr->length, page);
 	unsigned char resident;
-	int rc;
+	int rc = 0;
 
-	rc = madvise((void *)at, end - at, is_write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);
-	if (rc != 0 && errno == EINVAL) {
-		for (rc = 0; at < end && rc == 0; at += page)
+	if (rsoft_mr_can_populate((void *)at, advice)) {
+		rc = madvise((void *)at, end - at, advice);
+	} else {
+		for (; at < end && rc == 0; at += page)
 			rc = mincore((void *)at, page, &resident);
 	}
 	if (rc != 0) {

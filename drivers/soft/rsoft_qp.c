@@ -145,7 +145,7 @@ rsoft_qp_connect(struct rmem_qp *base, const struct rmem_qp_conn *conn)
 	rte_ticketlock_lock(&rsoft_domain->lock);
 	if (qp->state != RMEM_QPS_RESET) {
 		rc = -EBUSY;
-	} else if (rsoft_qp_addr_dev(&conn->remote) == NULL) {
+	} else if (rsoft_qp_addr_dev(&conn->remote) == NULL || conn->remote.qp_num >> 24 != 0) {
 		rc = -EINVAL;
 	} else {
 		qp->conn = *conn;
@@ -156,9 +156,9 @@ rsoft_qp_connect(struct rmem_qp *base, const struct rmem_qp_conn *conn)
 		RSOFT_LOG(ERR, "QP 0x%06x can't connect: it is not in RESET", base->qp_num);
 	if (rc == -EINVAL)
 		RSOFT_LOG(ERR,
-				"QP 0x%06x can't connect: the peer's GID is of no software device "
-				"of this process",
-				base->qp_num);
+				"QP 0x%06x can't connect: QP number 0x%x is over 0xffffff, or the "
+				"GID is of no software device of this process",
+				base->qp_num, conn->remote.qp_num);
 	return rc;
 }
 

@@ -25,7 +25,7 @@ rsoft_reg_mr_check_range(const struct rsoft_dev *dev, const struct rmem_send_wr 
 	if (wr->reg_mr.length == 0 || wr->reg_mr.length > dev->args.max_mr_size ||
 			wr->reg_mr.first_byte_offset + (uint64_t)wr->reg_mr.length > room)
 		return false;
-	return wr->reg_mr.iova + wr->reg_mr.length > wr->reg_mr.iova;
+	return wr->reg_mr.length - 1 <= UINT64_MAX - wr->reg_mr.iova;
 }
 
 /* Whether the rights asked for exist and go together (IBTA C10-72). */

@@ -99,16 +99,9 @@ rsoft_run_succeed(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t
 		rsoft_run_add_wc(run, wr, RMEM_WC_SUCCESS, (uint32_t)length);
 }
 
-/* A request failed: it completes, and the QP is in ERR from here on. */
 static void
-rsoft_run_fail(struct rsoft_run *run, const struct rmem_send_wr *wr, int status)
+rsoft_run_count_error(struct rsoft_qp *qp, int status)
 {
-	struct rsoft_qp *qp = run->qp;
-
-	run->done++;
-	rsoft_run_add_wc(run, wr, status, 0);
-	rsoft_run_flush(run);
-	qp->sq.wait = RSOFT_WAIT_NONE;
 	if (status == RMEM_WC_WR_FLUSH_ERR) {
 		RSOFT_COUNT(qp->stats.flushed, 1);
 		return;
@@ -118,6 +111,15 @@ rsoft_run_fail(struct rsoft_run *run, const struct rmem_send_wr *wr, int status)
 		RSOFT_COUNT(qp->stats.local_prot_errors, 1);
 	if (status == RMEM_WC_REM_ACCESS_ERR)
 		RSOFT_COUNT(qp->stats.rem_access_errors, 1);
+}
+
+/* A request failed: the QP is in ERR before who polls can know. */
+static void
+rsoft_run_fail(struct rsoft_run *run, const struct rmem_send_wr *wr, int status)
+{
+	struct rsoft_qp *qp = run->qp;
+	bool is_first;
+
 	if (status == RMEM_WC_REM_ACCESS_ERR || status == RMEM_WC_REM_INV_REQ_ERR ||
 			status == RMEM_WC_REM_OP_ERR) {
 		struct rsoft_qp *peer = rsoft_resp_peer(qp);
@@ -125,7 +127,14 @@ rsoft_run_fail(struct rsoft_run *run, const struct rmem_send_wr *wr, int status)
 		if (peer != NULL)
 			rsoft_resp_fail(peer);
 	}
-	rsoft_qp_fail(qp);
+	is_first = rsoft_qp_to_err(qp);
+	qp->sq.wait = RSOFT_WAIT_NONE;
+	run->done++;
+	rsoft_run_add_wc(run, wr, status, 0);
+	rsoft_run_flush(run);
+	rsoft_run_count_error(qp, status);
+	if (is_first)
+		rsoft_rq_flush(qp);
 }
 
 /* The peer is not there: wait, or give up. */
@@ -506,6 +515,8 @@ rsoft_req_exec(struct rsoft_qp *qp, unsigned int lcore, const void *wrs, size_t 
 	struct rsoft_run run;
 	uint32_t executed;
 
+	if (unlikely(rsoft_cq_is_overrun(qp->qp.send_cq) || rsoft_cq_is_overrun(qp->qp.recv_cq)))
+		rsoft_qp_fail(qp);
 	run.qp = qp;
 	run.lcore = lcore;
 	run.done = qp->sq.done;

@@ -199,6 +199,7 @@ rsoft_resp_send(struct rsoft_qp *peer, const struct rmem_send_wr *wr, const stru
 	struct rsoft_rqe *rqe;
 	struct rsoft_cqe cqe = {0};
 	uint8_t recv_status = RMEM_WC_SUCCESS;
+	bool is_first = false;
 	uint32_t cq_pos = 0;
 	int status;
 
@@ -226,9 +227,11 @@ rsoft_resp_send(struct rsoft_qp *peer, const struct rmem_send_wr *wr, const stru
 	if (length > RSOFT_RESERVE_EARLY || wr->opcode == RMEM_WR_SEND_WITH_INV)
 		cq_pos = rsoft_rq_reserve(peer);
 	rsoft_resp_cqe(peer, rqe, wr, length, recv_status, &cqe);
-	rsoft_resp_give(peer, cq_pos, &cqe);
 	if (unlikely(recv_status != RMEM_WC_SUCCESS))
-		rsoft_qp_fail(peer);
+		is_first = rsoft_qp_to_err(peer); /* before who polls can know */
+	rsoft_resp_give(peer, cq_pos, &cqe);
+	if (unlikely(is_first))
+		rsoft_rq_flush(peer);
 	return status;
 }
 
