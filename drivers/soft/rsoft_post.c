@@ -33,7 +33,7 @@ rsoft_post_drain(struct rsoft_qp *qp, unsigned int lcore)
 
 	do {
 		n = RTE_MIN(prod - sq->cons, sq->mask + 1 - (sq->cons & sq->mask));
-		done = rsoft_req_exec(qp, lcore, rsoft_sq_slot(sq, sq->cons), sq->stride, n);
+		done = rsoft_req_exec(qp, lcore, true, rsoft_sq_slot(sq, sq->cons), sq->stride, n);
 		rsoft_sq_pop(sq, done);
 	} while (done == n && sq->cons != prod);
 }
@@ -108,7 +108,8 @@ rsoft_post_drop(struct rsoft_qp *qp)
 		}
 	}
 	sq->wait = RSOFT_WAIT_NONE;
-	rsoft_sq_pop(sq, sq->prod - sq->cons);
+	for (; sq->cons != sq->prod; rsoft_sq_pop(sq, 1))
+		rsoft_sq_unhold(rsoft_sq_slot(sq, sq->cons));
 	sq->posted = sq->done = sq->retired = 0;
 	sq->sig_head = sq->sig_tail = 0;
 }
@@ -166,7 +167,7 @@ rsoft_post_send_now(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint16_t
 					    RSOFT_PREFETCH_MRS))
 		rsoft_post_prefetch(qp, wr, n);
 	if (likely(rsoft_sq_is_empty(&qp->sq)))
-		done = rsoft_req_exec(qp, lcore, wr, sizeof(*wr), n);
+		done = rsoft_req_exec(qp, lcore, false, wr, sizeof(*wr), n);
 	if (unlikely(done < n)) {
 		rsoft_sq_push(qp, wr + done, n - done);
 		RSOFT_COUNT(qp->stats.queued, n - done);

@@ -27,7 +27,8 @@
 struct rsoft_run {
 	struct rsoft_qp *qp;
 	unsigned int lcore;
-	uint32_t done; /* sq.done, kept here meanwhile */
+	bool is_queued; /* the requests lie in the queue, and hold what they name */
+	uint32_t done;  /* sq.done, kept here meanwhile */
 	uint32_t nb_wc;
 	uint32_t why; /* of the request that failed */
 	uint64_t bytes;
@@ -63,11 +64,13 @@ rsoft_run_flush(struct rsoft_run *run)
 		return;
 	pos = rsoft_cq_reserve(cq, run->nb_wc);
 	for (i = 0; i < run->nb_wc; i++, tail++) {
-		is_ok &= rsoft_cq_write(cq, pos + i, &run->cqe[i]);
 		sq->sig[tail & sq->sig_mask].cq_pos = pos + i;
 		sq->sig[tail & sq->sig_mask].sq_pos = run->sq_pos[i];
 	}
+	/* First: who polls a completion may post to the room it makes. */
 	__atomic_store_n(&sq->sig_tail, tail, __ATOMIC_RELEASE);
+	for (i = 0; i < run->nb_wc; i++)
+		is_ok &= rsoft_cq_write(cq, pos + i, &run->cqe[i]);
 	run->nb_wc = 0;
 	if (unlikely(!is_ok))
 		rsoft_qp_fail(run->qp);
@@ -385,6 +388,17 @@ rsoft_req_grace(struct rsoft_run *run)
 	return false;
 }
 
+static int
+rsoft_req_reg_mr(struct rsoft_run *run, const struct rmem_send_wr *wr)
+{
+	int status = rsoft_reg_mr(run->qp, wr);
+
+	/* Before the completion: who polls it may release the MR. */
+	if (run->is_queued)
+		rsoft_sq_unhold(wr);
+	return status;
+}
+
 /* Execute one request that is not LOCAL_INV: an enum rmem_wc_status or RSOFT_BLOCKED. */
 static __rte_always_inline int
 rsoft_req_one(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *length)
@@ -400,7 +414,7 @@ rsoft_req_one(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *le
 		return rsoft_req_atomic(run, wr, length);
 	case RMEM_WR_REG_MR:
 		*length = 0;
-		return rsoft_reg_mr(run->qp, wr);
+		return rsoft_req_reg_mr(run, wr);
 	default:
 		return rsoft_req_send(run, wr, length);
 	}
@@ -474,6 +488,8 @@ rsoft_req_run(struct rsoft_run *run, const uint8_t *wrs, size_t stride, uint32_t
 		if (unlikely(state != RMEM_QPS_RTS)) {
 			if (state == RMEM_QPS_RESET)
 				break;
+			if (run->is_queued)
+				rsoft_sq_unhold(wr);
 			rsoft_run_fail(run, wr, RMEM_WC_WR_FLUSH_ERR);
 			i++;
 			continue;
@@ -510,7 +526,8 @@ rsoft_req_run(struct rsoft_run *run, const uint8_t *wrs, size_t stride, uint32_t
 }
 
 uint32_t
-rsoft_req_exec(struct rsoft_qp *qp, unsigned int lcore, const void *wrs, size_t stride, uint32_t n)
+rsoft_req_exec(struct rsoft_qp *qp, unsigned int lcore, bool is_queued, const void *wrs,
+		size_t stride, uint32_t n)
 {
 	struct rsoft_run run;
 	uint32_t executed;
@@ -519,6 +536,7 @@ rsoft_req_exec(struct rsoft_qp *qp, unsigned int lcore, const void *wrs, size_t 
 		rsoft_qp_fail(qp);
 	run.qp = qp;
 	run.lcore = lcore;
+	run.is_queued = is_queued;
 	run.done = qp->sq.done;
 	run.nb_wc = 0;
 	run.bytes = 0;

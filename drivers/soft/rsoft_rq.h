@@ -49,10 +49,11 @@ rsoft_rq_reserve(struct rsoft_qp *qp)
 static inline void
 rsoft_rq_complete(struct rsoft_qp *qp, uint32_t cq_pos, const struct rsoft_cqe *cqe)
 {
+	/* First: who polls the completion may post another receive. */
+	__atomic_store_n(&qp->rq.cons, qp->rq.cons + 1, __ATOMIC_RELEASE);
 	/* With the CQ gone a flush would tell nobody: only the state changes. */
 	if (unlikely(!rsoft_cq_write(rsoft_cq_of(qp->qp.recv_cq), cq_pos, cqe)))
 		rsoft_qp_to_err(qp);
-	__atomic_store_n(&qp->rq.cons, qp->rq.cons + 1, __ATOMIC_RELEASE);
 }
 
 #endif /* RSOFT_RQ_H */

@@ -23,7 +23,8 @@
 int
 rsoft_sq_init(struct rsoft_sq *sq, const struct rmem_qp_conf *conf, int socket_id)
 {
-	uint32_t size = rte_align32pow2(conf->max_send_wr);
+	/* Twice: completed requests stay in the ring until the executor pops them. */
+	uint32_t size = rte_align32pow2(2 * conf->max_send_wr);
 
 	rte_ticketlock_init(&sq->lock);
 	sq->depth = conf->max_send_wr;
@@ -157,19 +158,12 @@ rsoft_sq_hold(const struct rmem_send_wr *wr)
 }
 
 void
-rsoft_sq_pop(struct rsoft_sq *sq, uint32_t n)
+rsoft_sq_unhold(const struct rmem_send_wr *wr)
 {
-	uint32_t i;
-
-	for (i = 0; i < n; i++) {
-		const struct rmem_send_wr *wr = rsoft_sq_slot(sq, sq->cons + i);
-
-		if (wr->opcode != RMEM_WR_REG_MR)
-			continue;
-		__atomic_fetch_sub(&wr->reg_mr.mr->obj.refs, 1, __ATOMIC_RELEASE);
-		__atomic_fetch_sub(&wr->reg_mr.page_list->obj.refs, 1, __ATOMIC_RELEASE);
-	}
-	__atomic_store_n(&sq->cons, sq->cons + n, __ATOMIC_RELEASE);
+	if (wr->opcode != RMEM_WR_REG_MR)
+		return;
+	__atomic_fetch_sub(&wr->reg_mr.mr->obj.refs, 1, __ATOMIC_RELEASE);
+	__atomic_fetch_sub(&wr->reg_mr.page_list->obj.refs, 1, __ATOMIC_RELEASE);
 }
 
 static void

@@ -27,12 +27,19 @@ uint32_t rsoft_sq_accept(
 
 /*
  * Copy accepted requests to the queue, with their SGEs and inline data. The MR and the page
- * list of a REG_MR gain a reference until it is popped.
+ * list of a REG_MR gain a reference until rsoft_sq_unhold().
  */
 void rsoft_sq_push(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_wr);
 
-/* Take n requests, executed or dropped, from the head. */
-void rsoft_sq_pop(struct rsoft_sq *sq, uint32_t n);
+/* Let go of what a queued request names; it is executed, flushed or dropped. */
+void rsoft_sq_unhold(const struct rmem_send_wr *wr);
+
+/* Take n requests from the head. */
+static inline void
+rsoft_sq_pop(struct rsoft_sq *sq, uint32_t n)
+{
+	__atomic_store_n(&sq->cons, sq->cons + n, __ATOMIC_RELEASE);
+}
 
 static inline bool
 rsoft_sq_is_empty(const struct rsoft_sq *sq)
