@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * The program's state, and the commands on it. All of it is the main lcore's.
+ */
+
+#ifndef APP_H
+#define APP_H
+
+#include "param.h"
+#include "stats.h"
+
+struct prompt;
+
+struct app {
+	struct testrmem_conf conf;
+	struct testrmem_dev devs[TESTRMEM_MAX_DEVS];
+	struct testrmem_session *session; /**< The run, or the last one; NULL before. */
+	struct stats stats;
+	struct prompt *prompt; /**< NULL without -i. */
+	FILE *json;            /**< NULL without --json. */
+	bool is_running;
+	bool is_start_wanted;
+	bool is_quit_wanted;
+	int exit_code;
+};
+
+/* prompt.c */
+/** Put up a prompt on stdin and stdout; NULL, told, when there is no memory. */
+struct prompt *prompt_open(struct app *app);
+void prompt_close(struct prompt *prompt);
+/** Write the prompt again behind other output. */
+void prompt_show(const struct prompt *prompt);
+/** Wait for input at most wait_ms and execute what came, up to a command that starts or stops. */
+void prompt_serve(struct prompt *prompt, int wait_ms);
+
+/* show.c */
+/** What show can show: name number i, or NULL behind the last one. */
+const char *show_name(int i);
+/** Show it; false when there is no such thing. */
+bool show(struct app *app, const char *name);
+
+#endif /* APP_H */

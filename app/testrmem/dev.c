@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Devices, and what a session has on each: a PD, a pool and target MRs.
+ *
+ * Targets are blocks of an area that is cut into MRs of equal length. Block number b lies in MR
+ * b modulo their number; the pairs of the device own the blocks in turn. So each pair has
+ * targets in as many MRs as can be, and no other pair's.
+ */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include <rte_errno.h>
+#include <rte_malloc.h>
+
+#include "testrmem.h"
+
+/* Buffers of an lcore's cache; large ones are not cached, too many would be idle. */
+#define MAX_CACHED_SIZE (UINT64_C(64) * 1024)
+
+static int
+open_dev(struct testrmem_dev *dev)
+{
+	const char *comma = strchr(dev->spec, ',');
+	char name[TESTRMEM_STR_SIZE];
+	int ret;
+
+	snprintf(name, sizeof(name), "%.*s",
+			comma != NULL ? (int)(comma - dev->spec) : TESTRMEM_STR_SIZE - 1,
+			dev->spec);
+	ret = rmem_dev_create(name, comma != NULL ? comma + 1 : NULL, &dev->dev);
+	if (ret == 0)
+		ret = rmem_dev_info_get(dev->dev, &dev->info);
+	if (ret != 0)
+		testrmem_err("cannot create device '%s': %s", dev->spec, rte_strerror(-ret));
+	return ret;
+}
+
+int
+testrmem_devs_open(const struct testrmem_conf *conf, struct testrmem_dev *devs)
+{
+	uint32_t i;
+	int ret;
+
+	for (i = 0; i < conf->nb_devs; i++) {
+		devs[i].spec = conf->devs[i];
+		ret = open_dev(&devs[i]);
+		if (ret != 0) {
+			testrmem_devs_close(devs, i + 1);
+			return ret;
+		}
+	}
+	return 0;
+}
+
+int
+testrmem_devs_close(struct testrmem_dev *devs, uint32_t nb_devs)
+{
+	int ret = 0;
+	uint32_t i;
+
+	for (i = 0; i < nb_devs; i++) {
+		if (rmem_dev_close(devs[i].dev) != 0) {
+			testrmem_err("device '%s' does not close", devs[i].spec);
+			ret = -EBUSY;
+		}
+		devs[i].dev = NULL;
+	}
+	return ret;
+}
+
+/* One limit of a device against what the run needs. */
+struct need {
+	const char *what;
+	uint64_t need;
+	uint64_t limit;
+};
+
+static int
+check_needs(const struct testrmem_dev *dev, const struct need *needs, size_t nb_needs)
+{
+	size_t i;
+
+	for (i = 0; i < nb_needs; i++) {
+		if (needs[i].need > needs[i].limit) {
+			testrmem_err("the run needs %" PRIu64 " %s, device '%s' has %" PRIu64,
+					needs[i].need, needs[i].what, dev->spec, needs[i].limit);
+			return -ENOSPC;
+		}
+	}
+	return 0;
+}
+
+static int
+check_capa(const struct testrmem_dev *dev, const struct testrmem_engine *engine)
+{
+	uint32_t access = engine->target_access & ~dev->info.access;
+	uint64_t capa = engine->capa & ~dev->info.capa;
+
+	if (capa == 0 && access == 0)
+		return 0;
+	testrmem_err("device '%s' can't do mode %s: it lacks capability 0x%" PRIx64
+		     ", access 0x%" PRIx32,
+			dev->spec, engine->name, capa, access);
+	return -EOPNOTSUPP;
+}
+
+int
+testrmem_dev_check(struct testrmem_dev *dev, const struct testrmem_session *session)
+{
+	const struct testrmem_engine *engine = session->engine;
+	const struct testrmem_conf *conf = &session->conf;
+	/* Mode fastreg connects another pair to try a revoked key. */
+	uint64_t nb_pairs = dev->nb_pairs + (engine->has_fast_reg ? 1 : 0);
+	uint64_t nb_mrs = 1 + (engine->target_access != 0 ? conf->mrs : 0) +
+			(engine->has_fast_reg ? dev->nb_pairs * conf->depth + 1 : 0);
+	struct rmem_dev_info *info = &dev->info;
+	int ret;
+
+	ret = rmem_dev_info_get(dev->dev, info);
+	if (ret != 0) {
+		testrmem_err("no limits of device '%s': %s", dev->spec, rte_strerror(-ret));
+		return ret;
+	}
+	const struct need needs[] = {
+			{"protection domains (max_pd)", 1, info->max_pd - info->nb_pd},
+			{"QPs (max_qp)", 2 * nb_pairs, info->max_qp - info->nb_qp},
+			{"CQs (max_cq)", 2 * nb_pairs, info->max_cq - info->nb_cq},
+			{"MRs (max_mr)", nb_mrs, info->max_mr - info->nb_mr},
+			{"send requests in flight on a QP (depth)", conf->depth, info->max_send_wr},
+			{"receives on a QP (depth)", engine->has_recv ? conf->depth : 0,
+					info->max_recv_wr},
+			{"completions of a CQ (depth + 1)", conf->depth + 1, info->max_cqe},
+			{"bytes of a message (size)", conf->size, info->max_msg_size},
+	};
+
+	ret = check_capa(dev, engine);
+	return ret != 0 ? ret : check_needs(dev, needs, RTE_DIM(needs));
+}
+
+static void
+tell_memory(const char *what, uint64_t bytes)
+{
+	testrmem_err("no memory for %s (%" PRIu64 " KiB in all): give EAL more (reserve hugepages,"
+		     " or with --no-huge a larger -m), or lower size, burst, depth, qps or mrs",
+			what, (bytes + 1023) >> 10);
+}
+
+void *
+testrmem_alloc(size_t n, size_t size)
+{
+	void *memory = rte_calloc("testrmem", n, size, RTE_CACHE_LINE_SIZE);
+
+	if (memory == NULL)
+		tell_memory("the tables", n * size);
+	return memory;
+}
+
+static int
+create_pool(struct testrmem_dev *dev, const struct testrmem_session *session)
+{
+	const struct testrmem_conf *conf = &session->conf;
+	struct rmem_pool_conf pool_conf = {
+			.buf_size = (uint32_t)conf->size,
+			.access = RMEM_ACCESS_LOCAL_WRITE,
+			.socket_id = dev->dev->socket_id,
+	};
+	uint64_t nb_bufs = dev->nb_pairs * conf->depth * session->engine->bufs_per_op + 2;
+	char name[RTE_MEMPOOL_NAMESIZE];
+	int ret;
+
+	if (conf->size <= MAX_CACHED_SIZE) {
+		pool_conf.cache_size = RTE_MIN(
+				2 * (uint32_t)conf->burst, (uint32_t)RTE_MEMPOOL_CACHE_MAX_SIZE);
+		/* What can be idle in the caches, which flush at 1.5 of their size. */
+		nb_bufs += UINT64_C(2) * pool_conf.cache_size * (session->nb_workers + 1);
+	}
+	snprintf(name, sizeof(name), "tr_%.20s", dev->dev->name);
+	pool_conf.name = name;
+	pool_conf.nb_bufs = (uint32_t)RTE_MIN(nb_bufs, (uint64_t)UINT32_MAX);
+	ret = rmem_pool_create(dev->pd, &pool_conf, &dev->pool);
+	if (ret == -ENOMEM)
+		tell_memory("the pool", nb_bufs * conf->size);
+	else if (ret != 0)
+		testrmem_err("no pool of %" PRIu64 " buffers of %" PRIu64 " bytes on '%s': %s",
+				nb_bufs, conf->size, dev->spec, rte_strerror(-ret));
+	return ret;
+}
+
+/* Distance of blocks: no two pairs write to a cache line. */
+static uint64_t
+block_stride(const struct testrmem_conf *conf)
+{
+	return RTE_ALIGN_CEIL(conf->size, (uint64_t)RTE_CACHE_LINE_SIZE);
+}
+
+static uint64_t
+blocks_per_pair(const struct testrmem_dev *dev, const struct testrmem_conf *conf)
+{
+	return RTE_MAX(conf->depth, (conf->mrs + dev->nb_pairs - 1) / dev->nb_pairs);
+}
+
+static uint64_t
+mr_length(const struct testrmem_dev *dev, const struct testrmem_conf *conf)
+{
+	uint64_t nb_blocks = blocks_per_pair(dev, conf) * dev->nb_pairs;
+
+	return (nb_blocks + conf->mrs - 1) / conf->mrs * block_stride(conf);
+}
+
+static int
+register_targets(struct testrmem_dev *dev, const struct testrmem_session *session)
+{
+	uint64_t length = mr_length(dev, &session->conf);
+	uint32_t access = RMEM_ACCESS_LOCAL_WRITE | session->engine->target_access;
+	int ret;
+
+	dev->area = rte_zmalloc_socket("testrmem_area", length * session->conf.mrs,
+			RTE_CACHE_LINE_SIZE, dev->dev->socket_id);
+	if (dev->area == NULL) {
+		tell_memory("the targets", length * session->conf.mrs);
+		return -ENOMEM;
+	}
+	dev->mrs = testrmem_alloc(session->conf.mrs, sizeof(void *));
+	if (dev->mrs == NULL)
+		return -ENOMEM;
+	while (dev->nb_mrs < session->conf.mrs) {
+		ret = rmem_mr_reg(dev->pd, dev->area + dev->nb_mrs * length, length, 0, access,
+				&dev->mrs[dev->nb_mrs]);
+		if (ret != 0) {
+			testrmem_err("cannot register target MR %" PRIu32 " of %" PRIu64
+				     " on '%s': %s",
+					dev->nb_mrs + 1, session->conf.mrs, dev->spec,
+					rte_strerror(-ret));
+			if (ret == -ENOMEM)
+				tell_memory("the targets", length * session->conf.mrs);
+			return ret;
+		}
+		dev->nb_mrs++;
+	}
+	return 0;
+}
+
+int
+testrmem_dev_setup(struct testrmem_dev *dev, const struct testrmem_session *session)
+{
+	int ret;
+
+	ret = rmem_pd_alloc(dev->dev, &dev->pd);
+	if (ret != 0) {
+		testrmem_err("no protection domain on '%s': %s", dev->spec, rte_strerror(-ret));
+		return ret;
+	}
+	ret = create_pool(dev, session);
+	if (ret == 0 && session->engine->target_access != 0)
+		ret = register_targets(dev, session);
+	return ret;
+}
+
+void
+testrmem_dev_teardown(struct testrmem_dev *dev)
+{
+	int ret = 0;
+
+	while (dev->nb_mrs > 0)
+		ret |= rmem_mr_dereg(dev->mrs[--dev->nb_mrs]);
+	rte_free(dev->mrs);
+	rte_free(dev->area);
+	if (dev->pool != NULL)
+		ret |= rmem_pool_destroy(dev->pool);
+	if (dev->pd != NULL)
+		ret |= rmem_pd_dealloc(dev->pd);
+	if (ret != 0)
+		testrmem_err("something of '%s' is still in use", dev->spec);
+	dev->mrs = NULL;
+	dev->area = NULL;
+	dev->pool = NULL;
+	dev->pd = NULL;
+	dev->nb_pairs = 0;
+}
+
+int
+testrmem_dev_targets(const struct testrmem_dev *dev, struct testrmem_pair *pair)
+{
+	const struct testrmem_conf *conf = &pair->worker->session->conf;
+	uint64_t nb_targets = blocks_per_pair(dev, conf);
+	uint64_t i, block;
+
+	pair->targets = testrmem_alloc(nb_targets, sizeof(*pair->targets));
+	if (pair->targets == NULL)
+		return -ENOMEM;
+	pair->nb_targets = (uint32_t)nb_targets;
+	for (i = 0; i < nb_targets; i++) {
+		const struct rmem_mr *mr;
+
+		block = i * dev->nb_pairs + pair->dev_index;
+		mr = dev->mrs[block % conf->mrs];
+		pair->targets[i].addr = mr->iova + block / conf->mrs * block_stride(conf);
+		pair->targets[i].rkey = mr->rkey;
+	}
+	return 0;
+}

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Mode send: SEND from buffers of the pool into receives of the peer, which are posted again in
+ * bursts. No more is sent than receives are posted, so that the receiver is always ready.
+ */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include <rte_malloc.h>
+
+#include "testrmem.h"
+
+#define POLL_BURST 32
+
+/* The peer's side of a pair; its ring has as many slots as the requester's. */
+struct send_peer {
+	struct rmem_recv_wr *wr;
+	struct rmem_sge *sge;
+	uint64_t posted;
+	uint64_t received;
+	uint32_t slot; /* Of the next message. */
+	bool has_bufs;
+};
+
+static int
+post_recv(struct testrmem_pair *pair, uint32_t slot, uint32_t n)
+{
+	struct send_peer *peer = pair->priv;
+	int ret;
+
+	ret = rmem_post_recv(pair->qp_b, &peer->wr[slot], (uint16_t)n);
+	if (unlikely(ret != (int)n))
+		return testrmem_pair_refused(pair, "post of receives", ret);
+	peer->posted += n;
+	return 0;
+}
+
+static int
+post_all(struct testrmem_pair *pair)
+{
+	uint32_t slot, n;
+	int ret;
+
+	for (slot = 0; slot < pair->depth; slot += n) {
+		n = RTE_MIN(pair->burst, pair->depth - slot);
+		ret = post_recv(pair, slot, n);
+		if (ret != 0)
+			return ret;
+	}
+	return 0;
+}
+
+static int
+send_setup(struct testrmem_pair *pair)
+{
+	struct send_peer *peer;
+	uint32_t i;
+	int ret;
+
+	ret = testrmem_pair_rdma_setup(pair, RMEM_WR_SEND);
+	if (ret != 0)
+		return ret;
+	peer = testrmem_alloc(1, sizeof(*peer));
+	if (peer == NULL)
+		return -ENOMEM;
+	pair->priv = peer;
+	peer->wr = testrmem_alloc(pair->depth, sizeof(*peer->wr));
+	peer->sge = testrmem_alloc(pair->depth, sizeof(*peer->sge));
+	if (peer->wr == NULL || peer->sge == NULL)
+		return -ENOMEM;
+	ret = testrmem_pair_bufs_get(pair, peer->sge, pair->depth);
+	if (ret != 0)
+		return ret;
+	peer->has_bufs = true;
+	for (i = 0; i < pair->depth; i++) {
+		peer->wr[i].wr_id = i;
+		peer->wr[i].sg_list = &peer->sge[i];
+		peer->wr[i].num_sge = 1;
+	}
+	return post_all(pair);
+}
+
+/* Check a completion; messages come in the order sent. */
+static int
+check_recv(struct testrmem_pair *pair, const struct rmem_wc *wc, uint32_t slot)
+{
+	if (unlikely(wc->status != RMEM_WC_SUCCESS))
+		return testrmem_pair_failed(pair, "receive", wc);
+	if (likely(wc->byte_len == pair->size && wc->wr_id == slot))
+		return 0;
+	testrmem_count(&pair->worker->cnt.errors, 1);
+	testrmem_fail(pair->worker->session,
+			"QP pair %" PRIu32 ": receive %" PRIu64 " of %" PRIu32
+			" bytes completed, not receive %" PRIu32 " of %" PRIu32,
+			pair->id, wc->wr_id, wc->byte_len, slot, pair->size);
+	return -EIO;
+}
+
+static int
+poll_recv(struct testrmem_pair *pair)
+{
+	struct send_peer *peer = pair->priv;
+	uint32_t slot = peer->slot;
+	struct rmem_wc wc[POLL_BURST];
+	uint32_t max = RTE_MIN((uint32_t)POLL_BURST, pair->depth - slot);
+	int i, n, ret;
+
+	n = rmem_poll_cq(pair->cq_b, wc, (uint16_t)max);
+	if (unlikely(n < 0))
+		return testrmem_pair_refused(pair, "poll", n);
+	for (i = 0; i < n; i++) {
+		ret = check_recv(pair, &wc[i], slot + (uint32_t)i);
+		if (ret != 0)
+			return ret;
+	}
+	peer->received += (uint32_t)n;
+	peer->slot += (uint32_t)n;
+	if (peer->slot == pair->depth)
+		peer->slot = 0;
+	return n == 0 ? 0 : post_recv(pair, slot, (uint32_t)n);
+}
+
+static int
+send_burst(struct testrmem_pair *pair, bool is_draining)
+{
+	struct send_peer *peer = pair->priv;
+	uint32_t n = is_draining ? 0 : testrmem_pair_room(pair);
+	int sent, ret;
+
+	n = (uint32_t)RTE_MIN((uint64_t)n, peer->posted - pair->posted);
+	ret = testrmem_pair_post(pair, n);
+	if (ret != 0)
+		return ret;
+	ret = poll_recv(pair);
+	if (ret != 0)
+		return ret;
+	sent = testrmem_pair_poll(pair);
+	return sent < 0 ? sent : RTE_MAX(sent, (int)(pair->posted - peer->received));
+}
+
+static int
+send_verify(struct testrmem_pair *pair)
+{
+	struct send_peer *peer = pair->priv;
+	uint32_t nb = (uint32_t)RTE_MIN((uint64_t)pair->burst, pair->posted);
+	uint32_t i, slot;
+
+	for (i = 1; i <= nb; i++) {
+		slot = (pair->slot + pair->depth - i) % pair->depth;
+		if (memcmp(testrmem_ptr(pair->sge[slot].addr), testrmem_ptr(peer->sge[slot].addr),
+				    pair->size) == 0)
+			continue;
+		testrmem_count(&pair->worker->cnt.errors, 1);
+		testrmem_fail(pair->worker->session,
+				"QP pair %" PRIu32 ": message %" PRIu64
+				" differs from what was sent",
+				pair->id, pair->posted - i + 1);
+		return -EIO;
+	}
+	return 0;
+}
+
+static void
+send_teardown(struct testrmem_pair *pair)
+{
+	struct send_peer *peer = pair->priv;
+
+	if (peer != NULL) {
+		if (peer->has_bufs)
+			testrmem_pair_bufs_put(pair, peer->sge, pair->depth);
+		rte_free(peer->sge);
+		rte_free(peer->wr);
+		rte_free(peer);
+		pair->priv = NULL;
+	}
+	testrmem_pair_ring_free(pair);
+}
+
+const struct testrmem_engine testrmem_engine_send = {
+		.name = "send",
+		.help = "SEND into receives of the peer",
+		.verified = "the last burst of each QP pair was received",
+		.default_size = 64,
+		.max_size = UINT32_MAX,
+		.bufs_per_op = 2,
+		.has_recv = true,
+		.setup = send_setup,
+		.burst = send_burst,
+		.verify = send_verify,
+		.teardown = send_teardown,
+};

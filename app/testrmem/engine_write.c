@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Mode write: RDMA WRITE from buffers of the pool to the targets.
+ */
+
+#include "testrmem.h"
+
+static int
+write_setup(struct testrmem_pair *pair)
+{
+	return testrmem_pair_rdma_setup(pair, RMEM_WR_RDMA_WRITE);
+}
+
+/* Whether one of the newer requests went to the same target. */
+static bool
+is_overwritten(const struct testrmem_pair *pair, uint32_t slot, uint32_t nb_newer)
+{
+	uint64_t addr = pair->wr[slot].rdma.remote_addr;
+	uint32_t i;
+
+	for (i = 1; i <= nb_newer; i++) {
+		if (pair->wr[(slot + i) % pair->depth].rdma.remote_addr == addr)
+			return true;
+	}
+	return false;
+}
+
+static int
+write_verify(struct testrmem_pair *pair)
+{
+	uint32_t nb = (uint32_t)RTE_MIN((uint64_t)pair->burst, pair->posted);
+	uint32_t i, slot;
+	int ret;
+
+	for (i = 0; i < nb; i++) {
+		slot = (pair->slot + pair->depth - 1 - i) % pair->depth;
+		if (is_overwritten(pair, slot, i))
+			continue;
+		ret = testrmem_pair_compare(pair, slot);
+		if (ret != 0)
+			return ret;
+	}
+	return 0;
+}
+
+const struct testrmem_engine testrmem_engine_write = {
+		.name = "write",
+		.help = "RDMA WRITE to random targets",
+		.verified = "the last burst of each QP pair arrived",
+		.default_size = 64,
+		.max_size = UINT32_MAX,
+		.bufs_per_op = 1,
+		.target_access = RMEM_ACCESS_REMOTE_WRITE,
+		.setup = write_setup,
+		.burst = testrmem_pair_rdma_burst,
+		.verify = write_verify,
+		.teardown = testrmem_pair_ring_free,
+};

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * dpdk-testrmem: moves data over rmem devices and tells how fast; see doc/testrmem.md.
+ */
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_cycles.h>
+#include <rte_eal.h>
+
+#include "app.h"
+
+/* How long the idle prompt waits before it looks for a signal. */
+#define IDLE_MS 50
+
+static volatile sig_atomic_t is_interrupted;
+
+bool
+testrmem_is_interrupted(void)
+{
+	return is_interrupted != 0;
+}
+
+static void
+on_signal(int number)
+{
+	RTE_SET_USED(number);
+	is_interrupted = 1;
+}
+
+static void
+catch_signals(void)
+{
+	/* The second one ends the program. */
+	struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
+
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+}
+
+struct ticker {
+	struct app *app;
+	uint64_t next_period;
+};
+
+/* What the main lcore does every few milliseconds of a run. */
+static void
+tick(void *arg, int wait_ms)
+{
+	struct ticker *ticker = arg;
+	struct app *app = ticker->app;
+	const struct testrmem_conf *conf = &app->session->conf;
+	uint64_t cycles_per_ms = rte_get_tsc_hz() / 1000;
+	uint64_t elapsed;
+
+	if (app->prompt != NULL)
+		prompt_serve(app->prompt, wait_ms);
+	else if (wait_ms > 0)
+		poll(NULL, 0, wait_ms);
+	elapsed = (rte_rdtsc() - app->stats.start_tsc) / cycles_per_ms;
+	if (conf->period_ms != 0 && elapsed >= ticker->next_period) {
+		stats_print_period(&app->stats);
+		ticker->next_period += conf->period_ms;
+	}
+	if (is_interrupted != 0)
+		app->is_quit_wanted = true;
+	if (app->is_quit_wanted || (conf->run_ms != 0 && elapsed >= conf->run_ms))
+		testrmem_session_stop(app->session);
+}
+
+/* Run with the present settings and print the results: 0 or the exit code. */
+static int
+run(struct app *app)
+{
+	struct ticker ticker = {.app = app};
+	int ret;
+
+	testrmem_session_close(app->session);
+	app->session = NULL;
+	ret = testrmem_session_open(&app->conf, app->devs, &app->session);
+	if (ret != 0 || app->session == NULL)
+		return TESTRMEM_EXIT_USAGE;
+	ticker.next_period = app->session->conf.period_ms;
+	app->is_running = true;
+	stats_start(&app->stats, app->session);
+	ret = testrmem_run(app->session, tick, &ticker);
+	app->is_running = false;
+	stats_print_table(&app->stats);
+	if (ret == 0)
+		ret = testrmem_session_verify(app->session);
+	if (ret == 0)
+		printf("verified: yes (%s)\n", app->session->engine->verified);
+	else
+		printf("verified: NO\n");
+	if (app->json != NULL)
+		ret |= stats_write_json(&app->stats, app->json, app->conf.json);
+	fflush(stdout);
+	return ret == 0 ? 0 : TESTRMEM_EXIT_RUN;
+}
+
+static int
+interact(struct app *app)
+{
+	int code = 0;
+
+	app->prompt = prompt_open(app);
+	if (app->prompt == NULL)
+		return TESTRMEM_EXIT_USAGE;
+	while (!app->is_quit_wanted && is_interrupted == 0) {
+		prompt_serve(app->prompt, IDLE_MS);
+		if (app->is_start_wanted) {
+			app->is_start_wanted = false;
+			code = RTE_MAX(code, run(app));
+			if (!app->is_quit_wanted)
+				prompt_show(app->prompt);
+		}
+	}
+	prompt_close(app->prompt);
+	app->prompt = NULL;
+	return code;
+}
+
+static int
+open_json(struct app *app)
+{
+	if (app->conf.json[0] == '\0')
+		return 0;
+	app->json = fopen(app->conf.json, "we");
+	if (app->json != NULL)
+		return 0;
+	testrmem_err("cannot write '%s': %s", app->conf.json, strerror(errno));
+	return TESTRMEM_EXIT_USAGE;
+}
+
+static int
+close_json(struct app *app)
+{
+	if (app->json == NULL || fclose(app->json) == 0)
+		return 0;
+	testrmem_err("cannot write '%s': %s", app->conf.json, strerror(errno));
+	return TESTRMEM_EXIT_RUN;
+}
+
+static int
+run_app(struct app *app)
+{
+	int code;
+
+	code = open_json(app);
+	if (code != 0)
+		return code;
+	code = TESTRMEM_EXIT_USAGE;
+	if (testrmem_devs_open(&app->conf, app->devs) == 0) {
+		code = app->conf.is_interactive ? interact(app) : run(app);
+		testrmem_session_close(app->session);
+		if (testrmem_devs_close(app->devs, app->conf.nb_devs) != 0)
+			code = RTE_MAX(code, TESTRMEM_EXIT_RUN);
+	}
+	return RTE_MAX(code, close_json(app));
+}
+
+int
+main(int argc, char **argv)
+{
+	static struct app app;
+	int nb_args, code;
+	char **args;
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	/* A file over its limit is an error of write(2). */
+	signal(SIGXFSZ, SIG_IGN);
+	param_defaults(&app.conf);
+	args = option_find(argc, argv, &nb_args);
+	if (option_parse(nb_args, args, &app.conf) != 0)
+		return TESTRMEM_EXIT_USAGE;
+	if (app.conf.is_help) {
+		option_usage(argv[0]);
+		return 0;
+	}
+	rte_set_application_usage_hook(option_usage);
+	if (rte_eal_init(argc, argv) < 0) {
+		testrmem_err("EAL does not start, its log says why. EAL options that help: without"
+			     " hugepages --no-huge -m 256, beside another DPDK program"
+			     " --file-prefix=NAME");
+		return TESTRMEM_EXIT_USAGE;
+	}
+	catch_signals();
+	code = run_app(&app);
+	rte_eal_cleanup();
+	return code;
+}

@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * A pair of QPs connected to each other, and the ring of requests on it.
+ *
+ * The wr_id of a signaled request is the number of operations posted up to it, so that one
+ * completion says how many slots are free again (ibv_post_send(3)).
+ */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include <rte_cycles.h>
+#include <rte_errno.h>
+#include <rte_malloc.h>
+
+#include "testrmem.h"
+
+#define POLL_BURST    32
+#define DRAIN_SECONDS 10
+
+static int
+create_cq(struct testrmem_pair *pair, uint32_t nb_cqe, struct rmem_cq **cq)
+{
+	const struct rmem_cq_conf conf = {.nb_cqe = nb_cqe};
+
+	return rmem_cq_create(pair->dev->dev, &conf, cq);
+}
+
+static int
+create_qp(struct testrmem_pair *pair, struct rmem_cq *cq, uint32_t send_wr, uint32_t recv_wr,
+		uint32_t access, struct rmem_qp **qp)
+{
+	const struct rmem_qp_conf conf = {
+			.send_cq = cq,
+			.recv_cq = cq,
+			.max_send_wr = send_wr,
+			.max_recv_wr = recv_wr,
+			.max_send_sge = 1,
+			.max_recv_sge = recv_wr != 0 ? 1 : 0,
+			.type = RMEM_QPT_RC,
+			.access = access,
+	};
+
+	return rmem_qp_create(pair->dev->pd, &conf, qp);
+}
+
+static int
+connect_qp(struct rmem_qp *qp, struct rmem_qp *peer)
+{
+	struct rmem_qp_conn conn = {
+			.timeout = 14, /* 67 ms */
+			.retry_cnt = 7,
+			.rnr_retry = 7,
+			.min_rnr_timer = 12, /* 0.64 ms */
+	};
+	struct rmem_qp_attr attr;
+	int ret;
+
+	ret = rmem_qp_query(peer, &attr);
+	if (ret != 0)
+		return ret;
+	conn.remote = attr.addr;
+	return rmem_qp_connect(qp, &conn);
+}
+
+int
+testrmem_pair_open(struct testrmem_pair *pair, const struct testrmem_session *session)
+{
+	const struct testrmem_engine *engine = session->engine;
+	uint32_t depth = (uint32_t)session->conf.depth;
+	uint32_t send_b = engine->has_fast_reg ? depth : 1;
+	uint32_t recv_b = engine->has_recv ? depth : 0;
+	uint32_t access = engine->target_access;
+	int ret;
+
+	if (engine->has_fast_reg)
+		access |= RMEM_ACCESS_REMOTE_WRITE;
+	pair->depth = depth;
+	pair->burst = (uint32_t)session->conf.burst;
+	pair->size = (uint32_t)session->conf.size;
+	ret = create_cq(pair, depth, &pair->cq_a);
+	if (ret == 0)
+		ret = create_cq(pair, send_b + recv_b, &pair->cq_b);
+	if (ret == 0)
+		ret = create_qp(pair, pair->cq_a, depth, 0, 0, &pair->qp_a);
+	if (ret == 0)
+		ret = create_qp(pair, pair->cq_b, send_b, recv_b, access, &pair->qp_b);
+	if (ret == 0)
+		ret = connect_qp(pair->qp_a, pair->qp_b);
+	if (ret == 0)
+		ret = connect_qp(pair->qp_b, pair->qp_a);
+	if (ret != 0)
+		testrmem_err("no connected QPs on '%s': %s", pair->dev->spec, rte_strerror(-ret));
+	return ret;
+}
+
+void
+testrmem_pair_close(struct testrmem_pair *pair)
+{
+	int ret;
+
+	ret = rmem_qp_destroy(pair->qp_a);
+	ret |= rmem_qp_destroy(pair->qp_b);
+	ret |= rmem_cq_destroy(pair->cq_a);
+	ret |= rmem_cq_destroy(pair->cq_b);
+	if (ret != 0)
+		testrmem_err("a QP or CQ of '%s' is still in use", pair->dev->spec);
+	pair->qp_a = NULL;
+	pair->qp_b = NULL;
+	pair->cq_a = NULL;
+	pair->cq_b = NULL;
+}
+
+int
+testrmem_pair_bufs_get(struct testrmem_pair *pair, struct rmem_sge *sge, uint32_t n)
+{
+	uint32_t i;
+	int ret;
+
+	ret = rmem_pool_get_sges(pair->dev->pool, sge, n);
+	if (ret < 0) {
+		testrmem_fail(pair->worker->session,
+				"the pool of '%s' has no %" PRIu32 " buffers left", pair->dev->spec,
+				n);
+		return ret;
+	}
+	for (i = 0; i < n; i++)
+		sge[i].length = pair->size;
+	return 0;
+}
+
+void
+testrmem_pair_bufs_put(struct testrmem_pair *pair, struct rmem_sge *sge, uint32_t n)
+{
+	rmem_pool_put_sges(pair->dev->pool, sge, n);
+}
+
+int
+testrmem_pair_ring_alloc(struct testrmem_pair *pair)
+{
+	uint32_t i;
+	int ret;
+
+	pair->wr = testrmem_alloc(pair->depth, sizeof(*pair->wr));
+	pair->sge = testrmem_alloc(pair->depth, sizeof(*pair->sge));
+	if (pair->wr == NULL || pair->sge == NULL)
+		return -ENOMEM;
+	ret = testrmem_pair_bufs_get(pair, pair->sge, pair->depth);
+	if (ret != 0) {
+		/* Nothing to put back. */
+		rte_free(pair->sge);
+		pair->sge = NULL;
+		return ret;
+	}
+	for (i = 0; i < pair->depth; i++) {
+		testrmem_fill(testrmem_ptr(pair->sge[i].addr), pair->size,
+				((uint64_t)pair->id << 32) + i + 1);
+		pair->wr[i].sg_list = &pair->sge[i];
+		pair->wr[i].num_sge = 1;
+	}
+	return 0;
+}
+
+void
+testrmem_pair_ring_free(struct testrmem_pair *pair)
+{
+	if (pair->sge != NULL && pair->wr != NULL)
+		testrmem_pair_bufs_put(pair, pair->sge, pair->depth);
+	rte_free(pair->sge);
+	rte_free(pair->wr);
+	pair->sge = NULL;
+	pair->wr = NULL;
+}
+
+int
+testrmem_pair_failed(struct testrmem_pair *pair, const char *what, const struct rmem_wc *wc)
+{
+	testrmem_count(&pair->worker->cnt.errors, 1);
+	testrmem_fail(pair->worker->session,
+			"lcore %u, QP pair %" PRIu32 ": %s failed: %s (vendor_err 0x%" PRIx32 ")",
+			pair->worker->lcore_id, pair->id, what, rmem_wc_status_str(wc->status),
+			wc->vendor_err);
+	return -EIO;
+}
+
+int
+testrmem_pair_refused(struct testrmem_pair *pair, const char *what, int ret)
+{
+	testrmem_count(&pair->worker->cnt.errors, 1);
+	testrmem_fail(pair->worker->session, "lcore %u, QP pair %" PRIu32 ": %s: %s",
+			pair->worker->lcore_id, pair->id, what,
+			ret < 0 ? rte_strerror(-ret) : "not all requests were accepted");
+	return ret < 0 ? ret : -EIO;
+}
+
+int
+testrmem_pair_post(struct testrmem_pair *pair, uint32_t n)
+{
+	struct rmem_send_wr *wr = &pair->wr[pair->slot];
+	int ret;
+
+	if (n == 0)
+		return 0;
+	wr[n - 1].wr_id = pair->posted + n;
+	wr[n - 1].flags = RMEM_SEND_SIGNALED;
+	ret = rmem_post_send(pair->qp_a, wr, (uint16_t)n);
+	wr[n - 1].flags = 0;
+	if (unlikely(ret != (int)n))
+		return testrmem_pair_refused(pair, "post", ret);
+	pair->posted += n;
+	pair->slot += n;
+	if (pair->slot == pair->depth)
+		pair->slot = 0;
+	if (pair->posted == pair->ops_limit)
+		pair->is_done = true;
+	return 0;
+}
+
+int
+testrmem_pair_poll(struct testrmem_pair *pair)
+{
+	struct testrmem_counters *cnt = &pair->worker->cnt;
+	struct rmem_wc wc[POLL_BURST];
+	uint64_t before = pair->completed;
+	int i, ret;
+
+	ret = rmem_poll_cq(pair->cq_a, wc, POLL_BURST);
+	if (unlikely(ret < 0))
+		return testrmem_pair_refused(pair, "poll", ret);
+	for (i = 0; i < ret; i++) {
+		if (unlikely(wc[i].status != RMEM_WC_SUCCESS))
+			return testrmem_pair_failed(
+					pair, pair->worker->session->engine->name, &wc[i]);
+		pair->completed = wc[i].wr_id;
+	}
+	if (pair->completed != before) {
+		testrmem_count(&cnt->ops, pair->completed - before);
+		testrmem_count(&cnt->bytes, (pair->completed - before) * pair->size);
+	}
+	return (int)(pair->posted - pair->completed);
+}
+
+int
+testrmem_pair_drain(struct testrmem_pair *pair)
+{
+	uint64_t deadline = rte_rdtsc() + DRAIN_SECONDS * rte_get_tsc_hz();
+	int ret;
+
+	do {
+		ret = pair->worker->session->engine->burst(pair, true);
+		if (ret <= 0)
+			return ret;
+	} while (rte_rdtsc() < deadline);
+	testrmem_fail(pair->worker->session,
+			"lcore %u, QP pair %" PRIu32 ": %d requests did not complete in %d s",
+			pair->worker->lcore_id, pair->id, ret, DRAIN_SECONDS);
+	return -ETIMEDOUT;
+}
+
+int
+testrmem_pair_compare(struct testrmem_pair *pair, uint32_t slot)
+{
+	const struct rmem_send_wr *wr = &pair->wr[slot];
+	uint64_t local = pair->sge[slot].addr;
+	uint64_t remote = wr->rdma.remote_addr;
+
+	if (memcmp(testrmem_ptr(local), testrmem_ptr(remote), pair->size) == 0)
+		return 0;
+	testrmem_count(&pair->worker->cnt.errors, 1);
+	testrmem_fail(pair->worker->session,
+			"QP pair %" PRIu32 ": %" PRIu32 " bytes at 0x%" PRIx64
+			" differ from those at 0x%" PRIx64,
+			pair->id, pair->size, local, remote);
+	return -EIO;
+}
+
+int
+testrmem_pair_rdma_setup(struct testrmem_pair *pair, uint8_t opcode)
+{
+	uint32_t i;
+	int ret;
+
+	ret = testrmem_pair_ring_alloc(pair);
+	if (ret != 0)
+		return ret;
+	for (i = 0; i < pair->depth; i++)
+		pair->wr[i].opcode = opcode;
+	return 0;
+}
+
+int
+testrmem_pair_rdma_burst(struct testrmem_pair *pair, bool is_draining)
+{
+	uint32_t n = is_draining ? 0 : testrmem_pair_room(pair);
+	struct rmem_send_wr *wr = &pair->wr[pair->slot];
+	uint32_t i;
+	int ret;
+
+	for (i = 0; i < n; i++) {
+		const struct testrmem_target *target = testrmem_pair_target(pair);
+
+		wr[i].rdma.remote_addr = target->addr;
+		wr[i].rdma.rkey = target->rkey;
+	}
+	ret = testrmem_pair_post(pair, n);
+	return ret != 0 ? ret : testrmem_pair_poll(pair);
+}
+
+void
+testrmem_fill(void *addr, size_t length, uint64_t seed)
+{
+	uint8_t *byte = addr;
+	uint64_t word = seed * UINT64_C(0x9e3779b97f4a7c15);
+	size_t i;
+
+	for (i = 0; i < length; i++) {
+		if (i % sizeof(word) == 0) {
+			word ^= word << 13;
+			word ^= word >> 7;
+			word ^= word << 17;
+		}
+		byte[i] = (uint8_t)(word >> (8 * (i % sizeof(word))));
+	}
+}

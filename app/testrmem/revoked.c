@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * A WRITE through a revoked rkey, which must be refused. It ends in an error on purpose, so it
+ * has QPs of its own.
+ */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include <rte_cycles.h>
+#include <rte_errno.h>
+
+#include "cycle.h"
+
+#define TIMEOUT_SECONDS 10
+
+/* A buffer, its key, and the pair that tries it. */
+struct trial {
+	struct testrmem_pair pair;
+	struct rmem_sge sge[2]; /* Source and target. */
+	struct rmem_mr *mr;
+	struct rmem_fast_reg_page_list *pages;
+	bool has_bufs;
+};
+
+static int
+open_trial(struct testrmem_session *session, struct trial *trial)
+{
+	struct testrmem_pair *pair = &trial->pair;
+	struct rmem_pd *pd;
+	int ret;
+
+	pair->worker = &session->workers[0];
+	pair->dev = pair->worker->pairs[0].dev;
+	pd = pair->dev->pd;
+	ret = testrmem_pair_open(pair, session);
+	if (ret != 0)
+		return ret;
+	ret = testrmem_pair_bufs_get(pair, trial->sge, RTE_DIM(trial->sge));
+	if (ret != 0)
+		return ret;
+	trial->has_bufs = true;
+	ret = rmem_fast_reg_mr_alloc(pd, cycle_max_pages(&pair->worker->pairs[0]), &trial->mr);
+	if (ret == 0)
+		ret = rmem_fast_reg_page_list_alloc(
+				pair->dev->dev, trial->mr->max_page_list_len, &trial->pages);
+	if (ret != 0)
+		testrmem_err("no fast-register MR on '%s': %s", pair->dev->spec,
+				rte_strerror(-ret));
+	return ret;
+}
+
+static void
+close_trial(struct trial *trial)
+{
+	testrmem_pair_close(&trial->pair);
+	if (rmem_mr_dereg(trial->mr) != 0 || rmem_fast_reg_page_list_free(trial->pages) != 0)
+		testrmem_err("a fast-register MR is still in use");
+	if (trial->has_bufs)
+		testrmem_pair_bufs_put(&trial->pair, trial->sge, RTE_DIM(trial->sge));
+}
+
+/* Post one signaled request and wait for it: its status, or -errno. */
+static int
+execute(struct trial *trial, struct rmem_qp *qp, struct rmem_send_wr *wr)
+{
+	uint64_t deadline = rte_rdtsc() + TIMEOUT_SECONDS * rte_get_tsc_hz();
+	struct rmem_wc wc;
+	int ret;
+
+	wr->flags = RMEM_SEND_SIGNALED;
+	ret = rmem_post_send(qp, wr, 1);
+	if (ret != 1)
+		return testrmem_pair_refused(&trial->pair, "post", ret);
+	do {
+		ret = rmem_poll_cq(qp->send_cq, &wc, 1);
+		if (ret < 0)
+			return testrmem_pair_refused(&trial->pair, "poll", ret);
+		if (ret == 1)
+			return wc.status;
+	} while (rte_rdtsc() < deadline);
+	testrmem_err("a request did not complete in %d s", TIMEOUT_SECONDS);
+	return -ETIMEDOUT;
+}
+
+/* The same when it has to succeed. */
+static int
+succeed(struct trial *trial, struct rmem_qp *qp, struct rmem_send_wr *wr, const char *what)
+{
+	int ret = execute(trial, qp, wr);
+
+	if (ret > 0) {
+		testrmem_err("%s failed: %s", what, rmem_wc_status_str(ret));
+		return -EIO;
+	}
+	return ret;
+}
+
+static int
+try(struct trial *trial)
+{
+	struct testrmem_pair *pair = &trial->pair;
+	uint8_t *src = testrmem_ptr(trial->sge[0].addr);
+	uint8_t *dst = testrmem_ptr(trial->sge[1].addr);
+	struct rmem_send_wr reg = {0}, inv = {.opcode = RMEM_WR_LOCAL_INV};
+	struct rmem_send_wr write = {
+			.opcode = RMEM_WR_RDMA_WRITE,
+			.sg_list = &trial->sge[0],
+			.num_sge = 1,
+	};
+	int ret;
+
+	cycle_fill_reg(&pair->worker->pairs[0], &reg, trial->mr, trial->pages, &trial->sge[1]);
+	ret = succeed(trial, pair->qp_b, &reg, "REG_MR");
+	if (ret != 0)
+		return ret;
+	write.rdma.remote_addr = trial->sge[1].addr;
+	write.rdma.rkey = trial->mr->rkey;
+	inv.invalidate_rkey = trial->mr->rkey;
+	memset(src, 0x5a, pair->size);
+	memset(dst, 0, pair->size);
+	ret = succeed(trial, pair->qp_a, &write, "WRITE");
+	if (ret != 0)
+		return ret;
+	ret = succeed(trial, pair->qp_b, &inv, "LOCAL_INV");
+	if (ret != 0)
+		return ret;
+	/* It arrived while the key was valid, and nothing does now. */
+	if (memcmp(src, dst, pair->size) != 0)
+		return 0;
+	memset(src, 0xa5, pair->size);
+	ret = execute(trial, pair->qp_a, &write);
+	if (ret < 0)
+		return ret;
+	return ret == RMEM_WC_REM_ACCESS_ERR && dst[0] == 0x5a && dst[pair->size - 1] == 0x5a;
+}
+
+int
+cycle_try_revoked(struct testrmem_session *session)
+{
+	struct trial trial = {0};
+	int ret;
+
+	ret = open_trial(session, &trial);
+	if (ret == 0)
+		ret = try(&trial);
+	close_trial(&trial);
+	return ret;
+}

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Sessions: who does what on which device. Pairs are numbered over all lcores, and number p
+ * uses device p modulo their number.
+ */
+
+#include <errno.h>
+#include <inttypes.h>
+
+#include <rte_lcore.h>
+#include <rte_malloc.h>
+
+#include "param.h"
+#include "testrmem.h"
+
+static void
+close_pairs(struct testrmem_session *session, struct testrmem_worker *worker)
+{
+	uint32_t i;
+
+	for (i = 0; worker->pairs != NULL && i < worker->nb_pairs; i++) {
+		struct testrmem_pair *pair = &worker->pairs[i];
+
+		/* First the QPs: nothing is in flight then. */
+		testrmem_pair_close(pair);
+		session->engine->teardown(pair);
+		rte_free(pair->targets);
+	}
+	rte_free(worker->pairs);
+}
+
+void
+testrmem_session_close(struct testrmem_session *session)
+{
+	uint32_t i;
+
+	if (session == NULL)
+		return;
+	for (i = 0; session->workers != NULL && i < session->nb_workers; i++)
+		close_pairs(session, &session->workers[i]);
+	for (i = 0; i < session->nb_devs; i++)
+		testrmem_dev_teardown(&session->devs[i]);
+	if (session->engine->close != NULL)
+		session->engine->close(session);
+	rte_free(session->workers);
+	rte_free(session);
+}
+
+/* The lcores that work: the main one only when there is no other. */
+static int
+alloc_workers(struct testrmem_session *session)
+{
+	unsigned int lcore_id;
+	uint32_t i = 0;
+
+	session->nb_workers = RTE_MAX(rte_lcore_count(), 2u) - 1;
+	session->workers = testrmem_alloc(session->nb_workers, sizeof(*session->workers));
+	if (session->workers == NULL)
+		return -ENOMEM;
+	session->workers[0].lcore_id = rte_get_main_lcore();
+	RTE_LCORE_FOREACH_WORKER(lcore_id)
+		session->workers[i++].lcore_id = lcore_id;
+	for (i = 0; i < session->nb_workers; i++)
+		session->workers[i].session = session;
+	session->nb_pairs = session->nb_workers * (uint32_t)session->conf.qps;
+	if (session->nb_pairs >= session->nb_devs)
+		return 0;
+	testrmem_err("%" PRIu32 " devices but only %" PRIu32
+		     " QP pairs to use them: raise qps or use more lcores",
+			session->nb_devs, session->nb_pairs);
+	return -EINVAL;
+}
+
+static uint64_t
+ops_limit(const struct testrmem_conf *conf, uint32_t index)
+{
+	if (conf->ops == 0)
+		return UINT64_MAX;
+	return conf->ops / conf->qps + (index < conf->ops % conf->qps ? 1 : 0);
+}
+
+static int
+alloc_pairs(struct testrmem_session *session)
+{
+	uint32_t id = 0;
+	uint32_t i, j;
+
+	for (i = 0; i < session->nb_workers; i++) {
+		struct testrmem_worker *worker = &session->workers[i];
+
+		worker->pairs = testrmem_alloc(session->conf.qps, sizeof(*worker->pairs));
+		if (worker->pairs == NULL)
+			return -ENOMEM;
+		worker->nb_pairs = (uint32_t)session->conf.qps;
+		for (j = 0; j < worker->nb_pairs; j++, id++) {
+			struct testrmem_pair *pair = &worker->pairs[j];
+
+			pair->worker = worker;
+			pair->id = id;
+			pair->seed = UINT64_C(0x9e3779b97f4a7c15) * (id + 1);
+			pair->dev = &session->devs[id % session->nb_devs];
+			pair->dev_index = pair->dev->nb_pairs++;
+			pair->ops_limit = ops_limit(&session->conf, j);
+			pair->is_done = pair->ops_limit == 0;
+		}
+	}
+	return 0;
+}
+
+static int
+setup_pair(struct testrmem_session *session, struct testrmem_pair *pair)
+{
+	int ret;
+
+	ret = testrmem_pair_open(pair, session);
+	if (ret == 0 && session->engine->target_access != 0)
+		ret = testrmem_dev_targets(pair->dev, pair);
+	return ret != 0 ? ret : session->engine->setup(pair);
+}
+
+static int
+setup(struct testrmem_session *session)
+{
+	uint32_t i, j;
+	int ret;
+
+	if (session->engine->open != NULL) {
+		ret = session->engine->open(session);
+		if (ret != 0)
+			return ret;
+	}
+	ret = alloc_workers(session);
+	if (ret == 0)
+		ret = alloc_pairs(session);
+	for (i = 0; i < session->nb_devs && ret == 0; i++)
+		ret = testrmem_dev_check(&session->devs[i], session);
+	for (i = 0; i < session->nb_devs && ret == 0; i++)
+		ret = testrmem_dev_setup(&session->devs[i], session);
+	for (i = 0; i < session->nb_workers; i++) {
+		for (j = 0; j < session->conf.qps && ret == 0; j++)
+			ret = setup_pair(session, &session->workers[i].pairs[j]);
+	}
+	return ret;
+}
+
+int
+testrmem_session_open(const struct testrmem_conf *conf, struct testrmem_dev *devs,
+		struct testrmem_session **session)
+{
+	struct testrmem_session *new;
+	int ret;
+
+	new = testrmem_alloc(1, sizeof(*new));
+	if (new == NULL)
+		return -ENOMEM;
+	new->engine = conf->engine;
+	new->devs = devs;
+	new->nb_devs = conf->nb_devs;
+	ret = param_resolve(conf, &new->conf);
+	if (ret == 0)
+		ret = setup(new);
+	if (ret != 0) {
+		testrmem_session_close(new);
+		return ret;
+	}
+	*session = new;
+	return 0;
+}
+
+static int
+verify_worker(struct testrmem_worker *worker)
+{
+	const struct testrmem_engine *engine = worker->session->engine;
+	/* What is done to verify is not of the run. */
+	struct testrmem_counters cnt = worker->cnt;
+	uint32_t i;
+	int ret = 0;
+
+	for (i = 0; i < worker->nb_pairs && ret == 0; i++)
+		ret = engine->verify(&worker->pairs[i]);
+	cnt.errors = worker->cnt.errors;
+	worker->cnt = cnt;
+	return ret;
+}
+
+int
+testrmem_session_verify(struct testrmem_session *session)
+{
+	const struct testrmem_engine *engine = session->engine;
+	uint32_t i;
+	int ret = 0;
+
+	if (engine->verify != NULL) {
+		for (i = 0; i < session->nb_workers && ret == 0; i++)
+			ret = verify_worker(&session->workers[i]);
+	}
+	if (ret == 0 && engine->finish != NULL)
+		ret = engine->finish(session);
+	return ret;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * What a session has done: lines of rates, the table at the end, JSON.
+ */
+
+#ifndef STATS_H
+#define STATS_H
+
+#include "testrmem.h"
+
+/** Where counting begins, and what was printed last. */
+struct stats {
+	struct testrmem_session *session;
+	struct testrmem_counters base[RTE_MAX_LCORE];
+	struct testrmem_counters last[RTE_MAX_LCORE];
+	uint64_t base_tsc; /**< 0: when the worker began. */
+	uint64_t last_tsc;
+	uint64_t start_tsc; /**< Of the run. */
+};
+
+/** Begin to count for a session that is about to run. */
+void stats_start(struct stats *stats, struct testrmem_session *session);
+/** Forget what was done so far; the session may run. */
+void stats_clear(struct stats *stats);
+/** Print a line for each lcore: rates since the last one. */
+void stats_print_period(struct stats *stats);
+/** Print a table: all since the beginning. */
+void stats_print_table(const struct stats *stats);
+/** Write a line for each lcore and a total; -errno, told, when that fails. */
+int stats_write_json(const struct stats *stats, FILE *file, const char *path);
+
+#endif /* STATS_H */

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * What the parts of dpdk-testrmem share.
+ *
+ * The objects: a configuration (param.c) and the devices it names (dev.c) live as long as the
+ * program. A session (session.c) is one run of one engine: a PD, a pool and target MRs on each
+ * device, and for each lcore a worker with its pairs of QPs (pair.c). The main lcore sets all of
+ * it up and takes it down; in between each pair belongs to its worker's lcore.
+ */
+
+#ifndef TESTRMEM_H
+#define TESTRMEM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <rte_common.h>
+
+#include <rmem.h>
+#include <rmem_pool.h>
+
+/** A number that the run chooses itself. */
+#define TESTRMEM_AUTO     UINT64_MAX
+#define TESTRMEM_MAX_DEVS 8
+#define TESTRMEM_STR_SIZE 1024
+
+/** Exit codes; 0 when all went well. */
+#define TESTRMEM_EXIT_USAGE 1 /**< Bad options, or the run could not start. */
+#define TESTRMEM_EXIT_RUN   2 /**< It ran, and something went wrong. */
+
+struct testrmem_cycle;
+struct testrmem_engine;
+struct testrmem_session;
+struct testrmem_worker;
+
+/** Settings, as given; TESTRMEM_AUTO where nothing was. */
+struct testrmem_conf {
+	char devs[TESTRMEM_MAX_DEVS][TESTRMEM_STR_SIZE]; /**< Name, or name,args. */
+	uint32_t nb_devs;
+	const struct testrmem_engine *engine; /**< The mode. */
+	uint64_t size;                        /**< Bytes of an operation. */
+	uint64_t burst;                       /**< Requests posted in one call. */
+	uint64_t depth;                       /**< Requests in flight on a pair. */
+	uint64_t qps;                         /**< Pairs of an lcore. */
+	uint64_t mrs;                         /**< Target MRs of a device. */
+	uint64_t ops;                         /**< Operations of an lcore, 0 for no limit. */
+	uint64_t run_ms;                      /**< Milliseconds to run, 0 for no limit. */
+	uint64_t period_ms;                   /**< Milliseconds between lines, 0 for none. */
+	char input[TESTRMEM_STR_SIZE];
+	char output[TESTRMEM_STR_SIZE];
+	char json[TESTRMEM_STR_SIZE];
+	bool is_interactive;
+	bool is_help;
+};
+
+/** Where a peer may reach with one operation. */
+struct testrmem_target {
+	uint64_t addr;
+	uint32_t rkey;
+};
+
+/** A device, and what a session has on it. */
+struct testrmem_dev {
+	const char *spec;
+	struct rmem_dev *dev;
+	struct rmem_dev_info info;
+	struct rmem_pd *pd;
+	struct rmem_pool *pool;
+	uint8_t *area; /**< Memory of the target MRs. */
+	struct rmem_mr **mrs;
+	uint32_t nb_mrs;
+	uint32_t nb_pairs;
+};
+
+/** Counters of a worker: written by its lcore alone, read by the main lcore. */
+struct testrmem_counters {
+	uint64_t ops;
+	uint64_t bytes;
+	uint64_t errors;
+	uint64_t reg_mrs;
+	uint64_t invs;
+};
+
+/**
+ * A requester QP (a) and its peer (b), both of one thread. A request in flight has a slot of
+ * the ring: its WR and its buffer.
+ */
+struct testrmem_pair {
+	struct testrmem_worker *worker;
+	struct testrmem_dev *dev;
+	struct rmem_qp *qp_a;
+	struct rmem_qp *qp_b;
+	struct rmem_cq *cq_a;
+	struct rmem_cq *cq_b;
+	uint32_t id;        /**< Over all lcores. */
+	uint32_t dev_index; /**< Over those of its device. */
+	uint32_t size;
+	uint32_t burst;
+	uint32_t depth;
+	uint32_t slot;      /**< Of the next request. */
+	bool is_done;       /**< Nothing is left to post. */
+	uint64_t posted;    /**< Operations. */
+	uint64_t completed; /**< Of them. */
+	uint64_t ops_limit;
+	uint64_t seed;
+	struct rmem_send_wr *wr; /**< Ring of depth. */
+	struct rmem_sge *sge;    /**< Ring of depth: buffers of the pool. */
+	struct testrmem_target *targets;
+	uint32_t nb_targets;
+	void *priv; /**< The engine's. */
+};
+
+/** What one lcore does. */
+struct testrmem_worker {
+	struct testrmem_session *session;
+	struct testrmem_pair *pairs;
+	uint32_t nb_pairs;
+	unsigned int lcore_id;
+	int result;
+	uint64_t start_tsc; /**< Written by the lcore; 0 before. */
+	uint64_t end_tsc;   /**< Written by the lcore; 0 before. */
+	struct testrmem_counters cnt __rte_cache_aligned;
+} __rte_cache_aligned;
+
+/** One run. */
+struct testrmem_session {
+	struct testrmem_conf conf; /**< No number in it is TESTRMEM_AUTO. */
+	const struct testrmem_engine *engine;
+	struct testrmem_dev *devs;
+	struct testrmem_worker *workers;
+	uint32_t nb_devs;
+	uint32_t nb_workers;
+	uint32_t nb_pairs; /**< Of all workers. */
+	int stop;          /**< Atomic: end the run. */
+	int has_failed;    /**< Atomic: the first error was told. */
+	void *priv;        /**< The engine's. */
+};
+
+/**
+ * A mode. All but burst is called by the main lcore. What fails tells why, once, with
+ * testrmem_fail() or testrmem_err(), and returns -errno.
+ */
+struct testrmem_engine {
+	const char *name;
+	const char *help;
+	const char *verified; /**< What verify proves. */
+	uint64_t capa;        /**< RMEM_DEV_CAPA_* that it needs. */
+	uint32_t default_size;
+	uint32_t max_size;
+	uint32_t bufs_per_op;   /**< Buffers of the pool for a request in flight. */
+	uint32_t target_access; /**< Remote rights that targets have; 0 for no targets. */
+	bool has_fast_reg;      /**< A fast-register MR for each request in flight. */
+	bool has_recv;          /**< A receive for each request in flight. */
+	/** Before memory is taken; NULL for nothing. */
+	int (*open)(struct testrmem_session *session);
+	/** Prepare a pair: its QPs are connected, its ring has buffers. */
+	int (*setup)(struct testrmem_pair *pair);
+	/**
+	 * Post what fits unless is_draining, and poll: the requests in flight, or -errno.
+	 * By the pair's worker.
+	 */
+	int (*burst)(struct testrmem_pair *pair, bool is_draining);
+	/** After a run without an error: prove that the data arrived; NULL for nothing. */
+	int (*verify)(struct testrmem_pair *pair);
+	/** After all pairs: print what is to tell; NULL for nothing. */
+	int (*finish)(struct testrmem_session *session);
+	/** Undo setup, complete or not; the QPs are gone. */
+	void (*teardown)(struct testrmem_pair *pair);
+	/** Undo open. */
+	void (*close)(struct testrmem_session *session);
+};
+
+/* engine.c */
+extern const struct testrmem_engine *const testrmem_engines[];
+extern const struct testrmem_engine testrmem_engine_atomic;
+extern const struct testrmem_engine testrmem_engine_copy;
+extern const struct testrmem_engine testrmem_engine_fastreg;
+extern const struct testrmem_engine testrmem_engine_read;
+extern const struct testrmem_engine testrmem_engine_send;
+extern const struct testrmem_engine testrmem_engine_write;
+
+/** Tell an error on stderr. */
+void testrmem_err(const char *format, ...) __rte_format_printf(1, 2);
+/** Tell the first error of a session, and stop it. From any lcore. */
+void testrmem_fail(struct testrmem_session *session, const char *format, ...)
+		__rte_format_printf(2, 3);
+
+/* dev.c */
+int testrmem_devs_open(const struct testrmem_conf *conf, struct testrmem_dev *devs);
+/** -EBUSY, told, when something of a run was not released. */
+int testrmem_devs_close(struct testrmem_dev *devs, uint32_t nb_devs);
+/** Zeroed memory of EAL, for rte_free(); tells when there is none. */
+void *testrmem_alloc(size_t n, size_t size);
+/** Check that the device can do what the session wants of it. */
+int testrmem_dev_check(struct testrmem_dev *dev, const struct testrmem_session *session);
+/** Make PD, pool and target MRs. */
+int testrmem_dev_setup(struct testrmem_dev *dev, const struct testrmem_session *session);
+void testrmem_dev_teardown(struct testrmem_dev *dev);
+/** Give a pair its share of the device's targets. */
+int testrmem_dev_targets(const struct testrmem_dev *dev, struct testrmem_pair *pair);
+
+/* pair.c */
+/** Connect two new QPs of a session. On failure what was made stays for close. */
+int testrmem_pair_open(struct testrmem_pair *pair, const struct testrmem_session *session);
+void testrmem_pair_close(struct testrmem_pair *pair);
+/** Get the ring: WRs with an SGE each of the session's size, filled with a pattern. */
+int testrmem_pair_ring_alloc(struct testrmem_pair *pair);
+void testrmem_pair_ring_free(struct testrmem_pair *pair);
+/** Get n buffers of the pool as SGEs of the session's size; tells why not. */
+int testrmem_pair_bufs_get(struct testrmem_pair *pair, struct rmem_sge *sge, uint32_t n);
+void testrmem_pair_bufs_put(struct testrmem_pair *pair, struct rmem_sge *sge, uint32_t n);
+/** Post n requests from the slot on, the last one signaled. */
+int testrmem_pair_post(struct testrmem_pair *pair, uint32_t n);
+/** Poll the requester's CQ and count: requests in flight, or -errno. */
+int testrmem_pair_poll(struct testrmem_pair *pair);
+/** Tell that a request failed. Returns -EIO. */
+int testrmem_pair_failed(struct testrmem_pair *pair, const char *what, const struct rmem_wc *wc);
+/** Tell that a post or poll failed. Returns ret, or -EIO for a count. */
+int testrmem_pair_refused(struct testrmem_pair *pair, const char *what, int ret);
+/** Compare the buffer of a slot with what its request named. */
+int testrmem_pair_compare(struct testrmem_pair *pair, uint32_t slot);
+/** Poll with burst() until nothing is in flight; -ETIMEDOUT when that takes too long. */
+int testrmem_pair_drain(struct testrmem_pair *pair);
+/** Setup and burst of WRITE and READ. */
+int testrmem_pair_rdma_setup(struct testrmem_pair *pair, uint8_t opcode);
+int testrmem_pair_rdma_burst(struct testrmem_pair *pair, bool is_draining);
+
+/** Fill bytes with a pattern that differs by seed. */
+void testrmem_fill(void *addr, size_t length, uint64_t seed);
+
+/** The memory that a request's address names: our iovas are addresses. */
+static inline void *
+testrmem_ptr(uint64_t addr)
+{
+	return (void *)(uintptr_t)addr;
+}
+
+/** Add to a counter that another lcore reads. */
+static inline void
+testrmem_count(uint64_t *counter, uint64_t n)
+{
+	__atomic_store_n(counter, *counter + n, __ATOMIC_RELAXED);
+}
+
+/** How many requests can be posted from the slot on, at most a burst. */
+static inline uint32_t
+testrmem_pair_room(const struct testrmem_pair *pair)
+{
+	uint64_t room = pair->depth - (pair->posted - pair->completed);
+
+	room = RTE_MIN(room, (uint64_t)pair->burst);
+	room = RTE_MIN(room, (uint64_t)(pair->depth - pair->slot));
+	return (uint32_t)RTE_MIN(room, pair->ops_limit - pair->posted);
+}
+
+/** One of the targets, pseudo-randomly (xorshift64). */
+static inline const struct testrmem_target *
+testrmem_pair_target(struct testrmem_pair *pair)
+{
+	pair->seed ^= pair->seed << 13;
+	pair->seed ^= pair->seed >> 7;
+	pair->seed ^= pair->seed << 17;
+	return &pair->targets[((pair->seed >> 32) * pair->nb_targets) >> 32];
+}
+
+/* session.c */
+/** Set a run up. On failure nothing is left of it. */
+int testrmem_session_open(const struct testrmem_conf *conf, struct testrmem_dev *devs,
+		struct testrmem_session **session);
+void testrmem_session_close(struct testrmem_session *session);
+/** Prove that the data arrived, and print what the engine has to tell. */
+int testrmem_session_verify(struct testrmem_session *session);
+
+static inline bool
+testrmem_session_is_stopped(const struct testrmem_session *session)
+{
+	return __atomic_load_n(&session->stop, __ATOMIC_RELAXED) != 0;
+}
+
+static inline void
+testrmem_session_stop(struct testrmem_session *session)
+{
+	__atomic_store_n(&session->stop, 1, __ATOMIC_RELAXED);
+}
+
+/* main.c */
+/** Whether SIGINT or SIGTERM came. */
+bool testrmem_is_interrupted(void);
+
+/* run.c */
+/** What the main lcore does while a run lasts, every few milliseconds. */
+typedef void (*testrmem_tick_t)(void *arg, int wait_ms);
+/** Run the workers to their end. 0, or -errno when one failed. */
+int testrmem_run(struct testrmem_session *session, testrmem_tick_t tick, void *arg);
+
+#endif /* TESTRMEM_H */
