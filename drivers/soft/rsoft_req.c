@@ -465,62 +465,76 @@ rsoft_req_writes(struct rsoft_run *run, const uint8_t *wrs, size_t stride, uint3
 	return i;
 }
 
+/* The QP is not in RTS: flush a request, unless it is in RESET and all will be dropped. */
+static bool
+rsoft_req_flush(struct rsoft_run *run, const struct rmem_send_wr *wr, uint32_t state)
+{
+	if (state == RMEM_QPS_RESET)
+		return false;
+	if (run->is_queued)
+		rsoft_sq_unhold(wr);
+	rsoft_run_fail(run, wr, RMEM_WC_WR_FLUSH_ERR);
+	return true;
+}
+
+/* Start what the next n requests begin with, and end it unless it must wait; how many. */
+static uint32_t
+rsoft_req_next(struct rsoft_run *run, const uint8_t *wrs, size_t stride, uint32_t n)
+{
+	const struct rmem_send_wr *wr = (const void *)wrs;
+	struct rsoft_qp *qp = run->qp;
+	uint64_t length = 0;
+	int status = RMEM_WC_MW_BIND_ERR;
+	uint32_t done;
+
+	if (wr->opcode == RMEM_WR_RDMA_WRITE) {
+		done = rsoft_req_writes(run, wrs, stride, n);
+		if (done != 0) {
+			qp->sq.wait = RSOFT_WAIT_NONE;
+			return done;
+		}
+	}
+	if (wr->opcode != RMEM_WR_LOCAL_INV)
+		status = rsoft_req_one(run, wr, &length);
+	else if (rsoft_req_local_inv(qp, wrs, stride, n) != 0)
+		return 0;
+	if (status == RSOFT_BLOCKED)
+		return 0;
+	if (likely(status == RMEM_WC_SUCCESS)) {
+		qp->sq.wait = RSOFT_WAIT_NONE;
+		rsoft_run_succeed(run, wr, length);
+	} else {
+		rsoft_run_fail(run, wr, status);
+	}
+	return 1;
+}
+
 /* The body of rsoft_req_exec(). */
 static uint32_t
 rsoft_req_run(struct rsoft_run *run, const uint8_t *wrs, size_t stride, uint32_t n)
 {
 	struct rsoft_qp *qp = run->qp;
-	uint64_t length = 0;
-	uint32_t state, i = 0;
+	uint32_t state, done, i = 0;
 
 	while (i < n) {
-		const struct rmem_send_wr *wr = (const void *)(wrs + i * stride);
-		int status;
+		const uint8_t *at = wrs + i * stride;
 
 		run->why = RSOFT_WHY_NONE;
+		state = __atomic_load_n(&qp->state, __ATOMIC_ACQUIRE);
 		if (unlikely(qp->sq.wait == RSOFT_WAIT_GRACE)) {
 			if (!rsoft_req_grace(run))
 				break;
-			i += rsoft_req_end_inv(run, (const uint8_t *)wr, stride, n - i);
-			continue;
-		}
-		state = __atomic_load_n(&qp->state, __ATOMIC_ACQUIRE);
-		if (unlikely(state != RMEM_QPS_RTS)) {
-			if (state == RMEM_QPS_RESET)
+			i += rsoft_req_end_inv(run, at, stride, n - i);
+		} else if (unlikely(state != RMEM_QPS_RTS)) {
+			if (!rsoft_req_flush(run, (const void *)at, state))
 				break;
-			if (run->is_queued)
-				rsoft_sq_unhold(wr);
-			rsoft_run_fail(run, wr, RMEM_WC_WR_FLUSH_ERR);
 			i++;
-			continue;
-		}
-		if (wr->opcode == RMEM_WR_RDMA_WRITE) {
-			uint32_t done = rsoft_req_writes(run, (const uint8_t *)wr, stride, n - i);
-
+		} else {
+			done = rsoft_req_next(run, at, stride, n - i);
+			if (done == 0 && qp->sq.wait != RSOFT_WAIT_GRACE)
+				break;
 			i += done;
-			if (done != 0) {
-				qp->sq.wait = RSOFT_WAIT_NONE;
-				continue;
-			}
 		}
-		if (wr->opcode == RMEM_WR_LOCAL_INV) {
-			if (rsoft_req_local_inv(qp, (const uint8_t *)wr, stride, n - i) != 0)
-				continue;
-			status = RMEM_WC_MW_BIND_ERR;
-		} else {
-			status = rsoft_req_one(run, wr, &length);
-		}
-		if (likely(status == RMEM_WC_SUCCESS)) {
-			qp->sq.wait = RSOFT_WAIT_NONE;
-			rsoft_run_succeed(run, wr, length);
-		} else if (status != RSOFT_BLOCKED) {
-			rsoft_run_fail(run, wr, status);
-		} else if (qp->sq.wait == RSOFT_WAIT_GRACE) {
-			continue;
-		} else {
-			break;
-		}
-		i++;
 	}
 	return i;
 }
