@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# gcc with AddressSanitizer (leaks included), UndefinedBehaviorSanitizer and rmem's own debug
+# checks; the fast tests.
+
+. "$(dirname -- "$0")/common.sh"
+need gcc meson ninja
+
+# Under sanitizers gcc guesses wrong about values; the other builds keep these warnings.
+guesses='-Wno-format-truncation -Wno-maybe-uninitialized'
+CC=gcc setup_build build-asan -Dwerror=true -Dbuildtype=debug -Doptimization=1 \
+	-Ddebug_checks=true -Db_sanitize=address,undefined -Dc_args="$guesses"
+ninja --quiet -k 0 -C build-asan
+
+# The full unwinder sees through DPDK's libraries, which keep no frame pointers; so leaks
+# of theirs are told apart from ours.
+export ASAN_OPTIONS=detect_leaks=1:halt_on_error=1:strict_string_checks=1:fast_unwind_on_malloc=0
+export LSAN_OPTIONS=suppressions=$root/devtools/lsan.supp:print_suppressions=0
+export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
+run_suite build-asan fast-tests --timeout-multiplier 4

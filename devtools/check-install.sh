@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Installs to a temporary prefix and builds an outside program against that alone, by
+# pkg-config, shared and static, and runs both. The tree must be as it was.
+
+. "$(dirname -- "$0")/common.sh"
+need cc git meson ninja nm pkg-config
+
+tree_state() {
+	tree_files '*' | xargs -0 cksum
+}
+
+tmp=$(mktemp -d "${TMPDIR:-/tmp}/rmem-install.XXXXXX")
+trap 'rm -rf "$tmp"' EXIT
+before=$(tree_state)
+
+setup_build build-install --prefix="$tmp/prefix" -Dbuildtype=release -Ddefault_library=both
+ninja --quiet -k 0 -C build-install
+meson install -C build-install --no-rebuild --quiet
+
+libdir=$(dirname "$(find "$tmp/prefix" -name librmem.so | head -n 1)")
+[ -f "$libdir/pkgconfig/rmem.pc" ] || die "no rmem.pc was installed"
+export PKG_CONFIG_PATH=$libdir/pkgconfig XDG_RUNTIME_DIR=$tmp
+
+# What a library exports is what its map says, to the symbol.
+for library in lib/*/; do
+	name=$(basename "$library")
+	diff <(sed -n 's/^\t\(rmem_[a-z0-9_]*\);.*/\1/p' "$library/version.map" | sort) \
+		<(nm -D --defined-only "$libdir/lib$name.so" | sed -n 's/.* [A-Z] \(rmem_\w*\).*/\1/p' | sort) ||
+		die "lib$name.so does not export what $library""version.map says (<)"
+done
+
+# consumer NAME: runs it outside the tree, as any program of someone else's.
+consumer() {
+	cd "$tmp"
+	"$@" --no-huge -m 64 --no-pci --no-telemetry
+	cd "$root"
+}
+
+cp devtools/consumer/main.c "$tmp"
+read -r -a flags <<<"$(pkg-config --cflags --libs rmem)"
+cc -Wall -Wextra -o "$tmp/shared" "$tmp/main.c" "${flags[@]}"
+say "shared:"
+LD_LIBRARY_PATH=$libdir consumer ./shared
+
+# With the shared libraries gone, only the archives are left to link with.
+rm "$libdir"/librmem*.so*
+read -r -a flags <<<"$(pkg-config --cflags rmem) $(pkg-config --static --libs rmem)"
+cc -Wall -Wextra -o "$tmp/static" "$tmp/main.c" "${flags[@]}"
+say "static:"
+consumer ./static
+
+diff <(echo "$before") <(tree_state) || die "the tree changed meanwhile"

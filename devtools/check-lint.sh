@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# clang-tidy (.clang-tidy says what) and cppcheck over every C file that is built.
+
+. "$(dirname -- "$0")/common.sh"
+need clang clang-tidy cppcheck meson
+
+# Configured only: what clang-tidy reads are the compile commands, with clang's own flags.
+CC=clang setup_build build-lint
+mapfile -t files < <(sed -n 's|^ *"file": "\.\./\(.*\)",*$|\1|p' build-lint/compile_commands.json |
+	sort -u)
+[ ${#files[@]} != 0 ] || die "no C files in build-lint/compile_commands.json"
+
+# Tests count on what they have just checked, and their numbers are small.
+lax=-bugprone-implicit-widening-of-multiplication-result
+lax+=,-clang-analyzer-core.NonNullParamChecker,-clang-analyzer-core.NullDereference
+lax+=,-clang-analyzer-core.DivideZero
+
+# tidy CHECKS FILE...: CHECKS are added to or taken from those of .clang-tidy.
+tidy() {
+	local checks=$1
+	shift
+	printf '%s\0' "$@" |
+		xargs -0 -n 1 -P "$(nproc)" clang-tidy --quiet -p build-lint --checks="$checks" \
+			2> >(grep -v 'warnings\? generated\.$' >&2)
+}
+
+failed=0
+say "clang-tidy over ${#files[@]} files"
+mapfile -t tests < <(printf '%s\n' "${files[@]}" | grep '^test/')
+mapfile -t others < <(printf '%s\n' "${files[@]}" | grep -v '^test/')
+tidy "" "${others[@]}" || failed=1
+tidy "$lax" "${tests[@]}" || failed=1
+
+say "cppcheck over ${#files[@]} files"
+mapfile -t includes < <(tree_files '*.h' | xargs -0 dirname | sort -u | sed 's/^/-I/')
+cppcheck --quiet --error-exitcode=1 --std=c11 --language=c -j "$(nproc)" \
+	--enable=warning,performance,portability --inline-suppr \
+	--library=posix --library=gnu --library=devtools/cppcheck.cfg \
+	--suppress=missingInclude --suppress=missingIncludeSystem '--suppress=memleak:test/*' \
+	"${includes[@]}" "${files[@]}" || failed=1
+exit $failed

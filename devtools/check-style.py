@@ -1,0 +1,315 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""The rules of the tree that need no build: one function per rule, one message per breach."""
+
+import os
+import re
+import subprocess
+import sys
+
+sys.dont_write_bytecode = True
+
+import ctext  # noqa: E402 (found beside this file)
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+MAX_FILE_LINES = 600
+MAX_FUNCTION_LINES = 50
+LICENCE = 'SPDX-License-Identifier: BSD-3-Clause'
+
+# 'path:function': why it may be longer than MAX_FUNCTION_LINES.
+LONG_FUNCTIONS = {
+}
+
+# What a library must leave to the program.
+BANNED_CALLS = ('printf', 'vprintf', 'puts', 'putchar', 'perror', 'sprintf', 'vsprintf', 'strcpy',
+                'strcat', 'gets', 'atoi', 'atol', 'atoll', 'atof', 'exit', '_exit', '_Exit',
+                'abort', 'assert', 'rte_exit', 'rte_panic', '__rte_panic')
+BANNED_STREAMS = ('stdout', 'stderr')
+
+# Paths and hosts that exist on one machine only (split, so that this file passes its own rule).
+MACHINE_PATHS = re.compile(r'(?<![\w.$}/-])/(?:wor' r'k|roo' r't|hom' r'e/\w+)/')
+MACHINE_HOSTS = re.compile(r'//[\w.-]*(?:mirror|proxy|artifactory|nexus|registry|deb\.|pypi|ftp\.)'
+                           r'[\w-]*\.[\w.-]+', re.I)
+
+
+class Tree:
+    """The project's files and their text."""
+
+    def __init__(self):
+        listing = subprocess.run(
+            ['bash', '-c', '. "$0" && tree_files "*"', os.path.join(ROOT, 'devtools', 'common.sh')],
+            stdout=subprocess.PIPE, check=True)
+        self.paths = [path for path in listing.stdout.decode().split('\0') if path]
+        self.broken = []
+        self._texts = {}
+        for path in self.paths:
+            with open(os.path.join(ROOT, path), 'rb') as file:
+                raw = file.read()
+            try:
+                self._texts[path] = raw.decode('utf-8')
+            except UnicodeDecodeError:
+                self.broken.append(path)
+                self._texts[path] = raw.decode('latin-1')
+
+    def text(self, path):
+        return self._texts[path]
+
+    def named(self, *patterns):
+        """Paths that match one of the regular expressions as a whole."""
+        return [path for path in self.paths if any(re.fullmatch(p, path) for p in patterns)]
+
+    def c_files(self, *tops):
+        under = '(?:' + '|'.join(tops) + ')/' if tops else ''
+        return self.named(under + r'.*\.[ch]')
+
+    def scripts(self):
+        return [path for path in self.paths if self._texts[path].startswith('#!')]
+
+    def headers(self, library=r'[^/]+'):
+        """The installed ones."""
+        return [path for path in self.named(r'lib/%s/.*\.h' % library)
+                if not path.endswith('_priv.h')]
+
+
+def file_is_short(tree):
+    for path in set(tree.c_files() + tree.scripts() + tree.named(r'.*\.(py|sh)')):
+        lines = tree.text(path).count('\n')
+        if lines > MAX_FILE_LINES:
+            yield path, 1, 'has %d lines, the limit is %d' % (lines, MAX_FILE_LINES)
+
+
+def function_is_short(tree):
+    unused = set(LONG_FUNCTIONS)
+    for path in tree.c_files():
+        for name, line, lines in ctext.functions(tree.text(path)):
+            if lines <= MAX_FUNCTION_LINES:
+                continue
+            key = '%s:%s' % (path, name)
+            if key in LONG_FUNCTIONS:
+                unused.discard(key)
+            else:
+                yield path, line, '%s() has %d lines, the limit is %d' % (
+                    name, lines, MAX_FUNCTION_LINES)
+    for key in sorted(unused):
+        yield 'devtools/check-style.py', 1, 'LONG_FUNCTIONS names %s, which is not long' % key
+
+
+def licence_is_on_top(tree):
+    sources = tree.c_files() + tree.scripts() + tree.named(
+        r'.*\.(py|sh)', r'(.*/)?meson\.build', r'meson[._]options(\.txt)?')
+    for path in set(sources):
+        lines = tree.text(path).split('\n', 2)
+        line = 1 if lines[0].startswith('#!') else 0
+        if len(lines) <= line or LICENCE not in lines[line]:
+            yield path, line + 1, 'does not say "%s" here' % LICENCE
+
+
+def library_leaves_it_to_the_program(tree):
+    calls = re.compile(r'\b(%s)\s*\(' % '|'.join(BANNED_CALLS))
+    streams = re.compile(r'\b(%s)\b' % '|'.join(BANNED_STREAMS))
+    for path in tree.c_files('lib', 'drivers'):
+        for number, line in enumerate(ctext.strip(tree.text(path)).split('\n'), 1):
+            for found in calls.finditer(line):
+                yield path, number, 'calls %s(): a library must not' % found.group(1)
+            for found in streams.finditer(line):
+                yield path, number, 'uses %s: a library must not' % found.group(1)
+
+
+def guard_is_named_after_the_file(tree):
+    for path in tree.named(r'.*\.h'):
+        guard = re.sub(r'\W', '_', os.path.basename(path)).upper()
+        code = ctext.strip(tree.text(path))
+        if not re.match(r'\s*#ifndef %s\n#define %s\n' % (guard, guard), code):
+            yield path, 1, 'does not open with the guard %s' % guard
+
+
+def declarations_are_in_extern_c(tree):
+    for path in tree.headers():
+        text = tree.text(path)
+        block = re.search(r'^#ifdef __cplusplus\nextern "C" \{\n#endif\n(.*?)'
+                          r'^#ifdef __cplusplus\n\}\n#endif\n', text, re.S | re.M)
+        inside = block.group(1) if block else ''
+        outside = text.replace(inside, '', 1) if inside else text
+        for name, _, _, _ in ctext.declarations(outside):
+            yield path, 1, '%s is declared outside extern "C"' % name
+        if re.search(r'^#\s*include', inside, re.M):
+            yield path, 1, 'includes a header inside extern "C"'
+
+
+def _version_map(text):
+    """Names the map exports, and whether it hides the rest."""
+    text = re.sub(r'/\*.*?\*/|#[^\n]*', '', text, flags=re.S)
+    names, section = [], 'global'
+    for token in re.findall(r'[\w*?]+\s*[:;]', text):
+        word = token[:-1].strip()
+        if token.endswith(':'):
+            section = word
+        elif section == 'global':
+            names.append(word)
+    return names, bool(re.search(r'local\s*:\s*\*\s*;', text))
+
+
+def map_equals_headers(tree):
+    for path in tree.named(r'lib/[^/]+/version\.map'):
+        exported, hides_rest = _version_map(tree.text(path))
+        if not hides_rest:
+            yield path, 1, 'does not say "local: *;"'
+        declared = {}
+        for header in tree.headers(path.split('/')[1]):
+            for name, kind, _, _ in ctext.declarations(tree.text(header)):
+                if kind != 'inline':
+                    declared[name] = header
+        for name in sorted(set(exported) - set(declared)):
+            yield path, 1, 'exports %s, which no installed header declares' % name
+        for name in sorted(set(declared) - set(exported)):
+            yield declared[name], 1, 'declares %s, which %s does not export' % (name, path)
+        for name in exported:
+            if not name.startswith('rmem_'):
+                yield path, 1, 'exports %s, which does not begin with rmem_' % name
+            if exported.count(name) > 1:
+                yield path, 1, 'exports %s twice' % name
+
+
+def library_has_a_map(tree):
+    libraries = {path.split('/')[1] for path in tree.c_files('lib')}
+    for library in sorted(libraries):
+        if 'lib/%s/version.map' % library not in tree.paths:
+            yield 'lib/%s' % library, 1, 'has no version.map'
+
+
+def every_export_is_tested(tree):
+    tests = '\n'.join(ctext.strip(tree.text(path)) for path in tree.c_files('test'))
+    headers = '\n'.join(ctext.strip(tree.text(path)) for path in tree.headers())
+    objects = {name for header in tree.headers()
+               for name, kind, _, _ in ctext.declarations(tree.text(header)) if kind == 'object'}
+    macros = re.findall(r'^#define (\w+)\(((?:[^\\\n]|\\.|\\\n)*)', headers, re.M)
+    for path in tree.named(r'lib/[^/]+/version\.map'):
+        for name in _version_map(tree.text(path))[0]:
+            word = r'\b%s\b' % name
+            if name in objects:
+                # What only the inline functions touch is tested through them.
+                is_used = re.search(word, tests) or len(re.findall(word, headers)) > 1
+            else:
+                callers = [name] + [macro for macro, body in macros if re.search(word, body)]
+                is_used = any(re.search(r'\b%s\s*\(' % caller, tests) for caller in callers)
+            if not is_used:
+                yield path, 1, 'exports %s, which nothing in test/ calls' % name
+
+
+def errors_are_documented(tree):
+    for path in tree.headers():
+        for name, kind, head, doc in ctext.declarations(tree.text(path)):
+            if kind == 'object':
+                continue
+            if not doc:
+                yield path, 1, '%s() has no Doxygen comment right before it' % name
+                continue
+            if not re.search(r'\bint\s*$', head) or re.search(r'unsigned\s+int\s*$', head):
+                continue
+            result = re.search(r'[@\\]returns?\b(.*)', doc, re.S)
+            if not result:
+                yield path, 1, '%s() has no @return' % name
+            elif not re.search(r"-E[A-Z]+|[Cc]an(?:not|'t) fail|[Nn]ever fails", result.group(1)):
+                yield path, 1, '%s() names no -E... in @return, nor says that it cannot fail' % name
+
+
+def whitespace_is_clean(tree):
+    for path in tree.broken:
+        yield path, 1, 'is not UTF-8'
+    spaces_only = set(tree.named(r'.*\.(py|md|yml|yaml)', r'(.*/)?meson\.build',
+                                 r'meson[._]options(\.txt)?'))
+    for path in tree.paths:
+        text = tree.text(path)
+        if '\0' in text:
+            continue
+        if text and not text.endswith('\n'):
+            yield path, text.count('\n') + 1, 'does not end with a newline'
+        if text.endswith('\n\n'):
+            yield path, text.count('\n'), 'ends with an empty line'
+        for number, line in enumerate(text.split('\n'), 1):
+            if line != line.rstrip():
+                yield path, number, 'has blanks or a carriage return at the end of the line'
+            if '\t' in line and path in spaces_only:
+                yield path, number, 'has a tab where .editorconfig wants spaces'
+
+
+def nothing_of_one_machine(tree):
+    for path in tree.paths:
+        for number, line in enumerate(tree.text(path).split('\n'), 1):
+            for pattern, what in ((MACHINE_PATHS, 'path'), (MACHINE_HOSTS, 'host')):
+                found = pattern.search(line)
+                if found:
+                    yield path, number, 'names a %s of one machine: %s' % (what, found.group())
+
+
+def _without_code(text):
+    """Markdown with fenced blocks and inline code blanked."""
+    def blank(match):
+        return re.sub(r'[^\n]', ' ', match.group())
+    text = re.sub(r'^(```|~~~).*?^\1', blank, text, flags=re.S | re.M)
+    return re.sub(r'`[^`\n]+`', blank, text)
+
+
+def _anchors(text):
+    """The anchors the headings of a Markdown text give."""
+    text = re.sub(r'^```.*?^```', '', text, flags=re.S | re.M)
+    slugs = set()
+    for heading in re.findall(r'^#+\s+(.*?)\s*#*$', text, re.M):
+        slug = re.sub(r'[^\w\- ]', '', heading.lower()).replace(' ', '-')
+        candidate, count = slug, 0
+        while candidate in slugs:
+            count += 1
+            candidate = '%s-%d' % (slug, count)
+        slugs.add(candidate)
+    return slugs
+
+
+def links_resolve(tree):
+    pages = tree.named(r'.*\.md')
+    link = re.compile(r'\[[^\]\n]*\]\(\s*<?([^)\s>]+)>?[^)]*\)|^\[[^\]\n]+\]:\s*(\S+)', re.M)
+    for path in pages:
+        text = _without_code(tree.text(path))
+        for found in link.finditer(text):
+            target = found.group(1) or found.group(2)
+            line = text.count('\n', 0, found.start()) + 1
+            if re.match(r'[a-z][a-z0-9+.-]*:', target):
+                continue
+            file, _, anchor = target.partition('#')
+            where = os.path.normpath(os.path.join(os.path.dirname(path), file)) if file else path
+            if not os.path.exists(os.path.join(ROOT, where)):
+                yield path, line, 'links to %s, which does not exist' % target
+            elif anchor and where in pages and anchor not in _anchors(tree.text(where)):
+                yield path, line, 'links to %s: no such heading' % target
+
+
+RULES = (
+    declarations_are_in_extern_c,
+    errors_are_documented,
+    every_export_is_tested,
+    file_is_short,
+    function_is_short,
+    guard_is_named_after_the_file,
+    library_has_a_map,
+    library_leaves_it_to_the_program,
+    licence_is_on_top,
+    links_resolve,
+    map_equals_headers,
+    nothing_of_one_machine,
+    whitespace_is_clean,
+)
+
+
+def main():
+    tree = Tree()
+    breaches = 0
+    for rule in RULES:
+        for path, line, message in sorted(rule(tree)):
+            print('%s:%d: %s [%s]' % (path, line, message, rule.__name__))
+            breaches += 1
+    print('check-style.py: %d rules, %d files, %d breaches' % (
+        len(RULES), len(tree.paths), breaches))
+    return 1 if breaches else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# shellcheck shell=bash
+# What the scripts here share. Sourced, never run; leaves the caller in the root of the tree.
+
+set -euo pipefail
+root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd -P)
+cd -- "$root"
+
+say() {
+	printf '%s: %s\n' "${0##*/}" "$*"
+}
+
+die() {
+	printf '%s: %s\n' "${0##*/}" "$*" >&2
+	exit 1
+}
+
+# Ends a gate that has nothing to check here. The last line printed is the reason.
+skip() {
+	say "skipped: $*"
+	exit 77
+}
+
+need() {
+	local tool
+	for tool; do
+		command -v "$tool" >/dev/null ||
+			die "$tool is not installed, run devtools/install-deps.sh all"
+	done
+}
+
+# tree_files PATTERN...: the project's own files of such names ('*' for all), NUL separated:
+# tracked or about to be, never build output.
+tree_files() {
+	local path
+	local -a names=(-false)
+	if git -c safe.directory="$root" rev-parse --is-inside-work-tree >/dev/null 2>&1; then
+		git -c safe.directory="$root" ls-files -z -co --exclude-standard -- "$@"
+	else
+		for path; do names+=(-o -path "./$path"); done
+		find . \( -name .git -o -path './build*' \) -prune -o -type f \( "${names[@]}" \) \
+			-printf '%P\0'
+	fi | sort -z -u | while IFS= read -r -d '' path; do
+		[ ! -f "$path" ] || printf '%s\0' "$path"
+	done
+}
+
+# setup_build DIR [meson options]: configures DIR, anew where it can't be configured again.
+setup_build() {
+	local dir=$1
+	shift
+	if [ -e "$dir" ] && [ ! -w "$dir" ]; then
+		die "$root/$dir belongs to $(stat -c %U "$dir"): remove it or run as that user"
+	fi
+	if [ -f "$dir/meson-private/coredata.dat" ]; then
+		# Compiler flags change by meson configure alone.
+		{ meson configure "$dir" "$@" && meson setup --reconfigure "$dir"; } ||
+			meson setup --wipe "$dir" "$@"
+	else
+		meson setup "$dir" "$@"
+	fi
+}
+
+# run_suite DIR SUITE [meson test options]: a suite without tests is a failure, not a pass.
+run_suite() {
+	local dir=$1 suite=$2
+	shift 2
+	[ -n "$(meson test -C "$dir" --no-rebuild --list --suite "$suite")" ] ||
+		die "no test in suite $suite"
+	meson test -C "$dir" --no-rebuild --print-errorlogs --suite "$suite" "$@"
+}

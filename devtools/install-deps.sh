@@ -1,0 +1,87 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Installs what is missing of the packages rmem needs (Debian and its kin, by apt-get).
+# With everything there it needs neither network nor rights.
+
+set -euo pipefail
+
+usage() {
+	cat <<-EOF
+	usage: ${0##*/} [build|all]
+	  build  what it takes to build and run rmem (the default)
+	  all    that, and what devtools/test.sh needs
+	EOF
+}
+
+# One a line: the package, and the command that succeeds where it is there already.
+build_set='
+gcc              command -v gcc
+libc6-dev        test -e /usr/include/stdio.h
+pkg-config       command -v pkg-config
+meson            command -v meson
+ninja-build      command -v ninja
+libdpdk-dev      pkg-config --exists libdpdk
+libssl-dev       pkg-config --exists libcrypto
+python3          command -v python3
+'
+check_set='
+git              command -v git
+g++              command -v g++
+clang            command -v clang
+clang-format     command -v clang-format
+clang-tidy       command -v clang-tidy
+cppcheck         command -v cppcheck
+codespell        command -v codespell
+doxygen          command -v doxygen
+shellcheck       command -v shellcheck
+libsystemd-dev   pkg-config --exists libsystemd
+'
+
+# missing SET: the packages of the set whose command fails.
+missing() {
+	local package probe
+	while read -r package probe; do
+		[ -z "$package" ] || bash -c "$probe" </dev/null >/dev/null 2>&1 || printf '%s\n' "$package"
+	done <<<"$1"
+}
+
+case ${1:-build} in
+build) wanted=$build_set ;;
+all) wanted=$build_set$check_set ;;
+-h | --help) usage && exit 0 ;;
+*) usage >&2 && exit 2 ;;
+esac
+
+mapfile -t packages < <(missing "$wanted")
+if [ ${#packages[@]} = 0 ]; then
+	echo "${0##*/}: everything is there"
+	exit 0
+fi
+echo "${0##*/}: missing: ${packages[*]}"
+
+if ! command -v apt-get >/dev/null; then
+	echo "${0##*/}: no apt-get here: install the above by this system's own means" >&2
+	exit 1
+fi
+as_root=()
+if [ "$(id -u)" != 0 ]; then
+	if ! command -v sudo >/dev/null; then
+		echo "${0##*/}: not root, and no sudo: run this as root once:" >&2
+		echo "  apt-get update && apt-get install --no-install-recommends ${packages[*]}" >&2
+		exit 1
+	fi
+	as_root=(sudo)
+fi
+apt=(env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=300)
+
+# Package lists may be absent or older than what the server still has: fetch them first.
+"${as_root[@]}" "${apt[@]}" update ||
+	echo "${0##*/}: the package lists could not all be fetched, going on with what is there" >&2
+"${as_root[@]}" "${apt[@]}" install -y --no-install-recommends "${packages[@]}" </dev/null >/dev/null
+
+mapfile -t packages < <(missing "$wanted")
+if [ ${#packages[@]} != 0 ]; then
+	echo "${0##*/}: still missing after the install: ${packages[*]}" >&2
+	exit 1
+fi
+echo "${0##*/}: installed"

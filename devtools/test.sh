@@ -1,0 +1,81 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Everything CI runs: installs what is missing, runs every gate, goes on after a failure, and
+# closes with one line of counts (each gate is one, each test a gate ran is one).
+
+. "$(dirname -- "$0")/common.sh"
+
+# Gates in the order they run: name, and the script under devtools/. What needs no build is
+# first, and user and huge run what gcc built.
+gates='
+tree
+headers
+gcc
+user
+huge
+asan
+clang
+tsan
+lint
+doc
+install
+'
+
+if [ $# != 0 ]; then
+	case $1 in
+	-*)
+		printf 'usage: %s [gate...]\ngates, all of them by default:%s' "${0##*/}" "$gates"
+		exit 2
+		;;
+	esac
+	for gate; do
+		[ -x "devtools/check-$gate.sh" ] || die "no gate $gate; --help lists them"
+	done
+	gates=$*
+fi
+
+logs=build-logs
+mkdir -p "$logs" || die "can't write in $root"
+passed=0 failed=0 skipped=0
+started=$SECONDS
+
+# count_tests LOG: adds up what meson test says at its end, once for each of its runs.
+count_tests() {
+	local ok bad skip
+	read -r ok bad skip < <(awk '
+		/^(Ok|Expected Fail): +[0-9]+ *$/ { ok += $NF }
+		/^(Fail|Unexpected Pass|Timeout): +[0-9]+ *$/ { bad += $NF }
+		/^Skipped: +[0-9]+ *$/ { skip += $NF }
+		END { print ok + 0, bad + 0, skip + 0 }' "$1")
+	passed=$((passed + ok)) failed=$((failed + bad)) skipped=$((skipped + skip))
+	tests=$((ok + bad + skip))
+}
+
+run_gate() {
+	local name=$1 log=$logs/$1.log begin=$SECONDS rc=0 tests
+	shift
+	printf '%-10s ' "$name"
+	"$@" </dev/null >"$log" 2>&1 || rc=$?
+	count_tests "$log"
+	printf '%4d s  ' $((SECONDS - begin))
+	[ "$tests" = 0 ] || printf '%3d tests  ' "$tests"
+	case $rc in
+	0) passed=$((passed + 1)) && echo ok ;;
+	77) skipped=$((skipped + 1)) && sed -n '$s/^[^:]*: //p' "$log" ;;
+	*)
+		failed=$((failed + 1))
+		echo "FAILED, status $rc; $log ends with:"
+		tail -n "${RMEM_TAIL:-40}" "$log" | sed 's/^/    /'
+		;;
+	esac
+}
+
+say "everything CI runs; what it prints is in $logs/"
+run_gate install-deps devtools/install-deps.sh all
+for gate in $gates; do
+	run_gate "$gate" "devtools/check-$gate.sh"
+done
+
+say "$(((SECONDS - started) / 60)) min $(((SECONDS - started) % 60)) s"
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" = 0 ]

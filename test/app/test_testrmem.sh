@@ -1,0 +1,357 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Runs dpdk-testrmem as a user does: every mode, bad options, files that go wrong, Ctrl-C, prompt.
+#
+# usage: test_testrmem.sh PATH_TO_DPDK_TESTRMEM
+#
+# Needs no hugepages, no root and one processor. Prints a line for each case; exit status 0 or 1.
+
+set -u
+
+program=$(realpath -- "${1:?path to dpdk-testrmem}")
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf -- "$dir"' EXIT
+cd -- "$dir" || exit 1
+
+cpus=$(awk '/^Cpus_allowed_list:/ { print $2 }' /proc/self/status)
+# No shared configuration: other DPDK programs may run beside this one.
+eal=(--no-huge --no-shconf -m 128 --no-pci --no-telemetry --log-level=lib.eal:error)
+one=("${eal[@]}" --lcores "0@($cpus)")
+# shellcheck disable=SC2034  # run() names it
+three=("${eal[@]}" --lcores "(0-2)@($cpus)")
+passed=0
+failed=0
+
+# verdict NAME RC: count a case and print it, with the program's output when it failed.
+verdict() {
+	if [ "$2" = 0 ]; then
+		printf 'ok: %s\n' "$1"
+		passed=$((passed + 1))
+	else
+		printf 'FAILED: %s\n' "$1"
+		sed 's/^/    /' out err 2>/dev/null
+		failed=$((failed + 1))
+	fi
+}
+
+# run LCORES [options]: run it, output in out and err, its exit status in rc.
+run() {
+	local -n lcores=$1
+	shift
+	timeout 60 "$program" "${lcores[@]}" -- "$@" >out 2>err </dev/null
+	rc=$?
+}
+
+# said FILE REGEX...: whether each is found in the file.
+said() {
+	local file=$1 regex
+	shift
+	for regex; do grep -Eq -- "$regex" "$file" || return 1; done
+}
+
+# wants NAME RC REGEX: exit status and one clear line of testrmem's on stderr.
+wants() {
+	[ "$rc" = "$2" ] && said err "^testrmem: .*$3" && [ "$(grep -c '^testrmem: ' err)" = 1 ]
+	verdict "$1" $?
+}
+
+# until_seen SECONDS COMMAND...: wait for the command to succeed.
+until_seen() {
+	local end=$((SECONDS + $1))
+	shift
+	until "$@"; do
+		[ "$SECONDS" -lt "$end" ] || return 1
+		sleep 0.02
+	done
+}
+
+test_modes() {
+	local mode lcores
+	for lcores in one three; do
+		for mode in write read send atomic fastreg; do
+			run $lcores --mode $mode --seconds 0.2 --stats-period 0.1 --qps 2
+			[ "$rc" = 0 ] && said out '^verified: yes' '^total ' '^\[ .*Mops/s.*GB/s' &&
+				[ ! -s err ]
+			verdict "mode $mode on $lcores lcore(s)" $?
+		done
+	done
+	said out '^revoked key refused: yes$' 'REG .*M/s  INV'
+	verdict 'fastreg refuses a revoked key and tells REG and INV rates' $?
+}
+
+test_shapes() {
+	local mode
+	for mode in write read send atomic fastreg; do
+		run one --mode $mode --burst 5 --depth 13 --ops 1001 --qps 3 --mrs 50
+		[ "$rc" = 0 ] && said out '^verified: yes' '^total +1001 '
+		verdict "mode $mode with odd numbers does just --ops" $?
+	done
+	run one --mode write --dev soft0 --dev soft1,max_qp=8 --qps 2 --ops 1000
+	[ "$rc" = 0 ] && said out '^mode write on soft0 soft1,max_qp=8:' '^verified: yes'
+	verdict 'two devices' $?
+	run one --mode write --size 1M --ops 100
+	[ "$rc" = 0 ] && said out 'size 1048576, burst 32, depth 32' '^verified: yes'
+	verdict 'large buffers lower the automatic depth' $?
+}
+
+check_json='
+import json, sys
+rows = [json.loads(line) for line in open(sys.argv[1])]
+assert [row["lcore"] for row in rows] == [1, 2, "total"], rows
+for row in rows:
+    assert (row["mode"], row["size"], row["burst"], row["qps"], row["mrs"]) == \
+        ("fastreg", 128, 16, 2, 1), row
+    assert row["errors"] == 0 and row["seconds"] > 0, row
+    assert row["bytes"] == 128 * row["ops"], row
+    assert abs(row["mops"] - row["ops"] / row["seconds"] / 1e6) <= 0.01 * row["mops"], row
+    assert abs(row["gbps"] - row["bytes"] / row["seconds"] / 1e9) <= 0.01 * row["gbps"], row
+assert rows[2]["ops"] == rows[0]["ops"] + rows[1]["ops"] == 20000, rows
+'
+
+# Requests run on a service lcore meanwhile.
+test_engine() {
+	# shellcheck disable=SC2034  # run() names it
+	local -a service=("${eal[@]}" --lcores "(0-1)@($cpus)" -S 1)
+	local mode shape
+	for mode in write read send atomic fastreg; do
+		for shape in '--qps 2' '--burst 8 --depth 8' '--burst 1 --depth 1'; do
+			# shellcheck disable=SC2086  # several words
+			run service --dev soft0,engine=1 --mode $mode $shape --ops 20000 --seconds 0.5
+			[ "$rc" = 0 ] && said out '^verified: yes' && [ ! -s err ]
+			verdict "mode $mode on a service lcore, $shape" $?
+		done
+	done
+}
+
+test_json() {
+	run three --mode fastreg --size 128 --burst 16 --qps 2 --ops 10000 --json rates.json
+	[ "$rc" = 0 ] && python3 -c "$check_json" rates.json 2>>err
+	verdict 'JSON is right' $?
+	run one --ops 1 --json missing/rates.json
+	wants 'JSON in a missing directory' 1 "'missing/rates.json': No such file"
+	run one --ops 1 --json /dev/full
+	wants 'JSON on a full disk' 2 "'/dev/full': No space left"
+}
+
+# refused ERROR [options]
+refused() {
+	local error=$1
+	shift
+	run one "$@"
+	wants "refused: ${*:-nothing}" 1 "$error"
+}
+
+test_options() {
+	refused "unknown option '--sise'" --sise 64
+	refused "unknown option '-x'" -x
+	refused "unknown argument 'write'" write
+	refused 'option --size needs a value' --size
+	refused "bad value '0' for size: .* 1 to 1G" --size 0
+	refused "bad value '2G' for size: .* 1 to 1G" --size 2G
+	refused "bad value '64Q' for size" --size 64Q
+	refused "bad value '-1' for size" --size -1
+	refused "bad value '99999999999999999999' for ops" --ops 99999999999999999999
+	refused "bad value '1025' for burst: .* 1 to 1024" --burst 1025
+	refused "bad value '0' for qps" --qps 0
+	refused "bad value '0' for mrs" --mrs 0
+	refused "bad value '1x' for seconds" --seconds 1x
+	refused "bad value 'x' for stats-period" --stats-period x
+	refused "bad value 'move' for mode: .*write\\|read\\|send\\|atomic\\|fastreg\\|copy" --mode move
+	refused 'depth 16 is less than burst 32' --depth 16
+	refused 'size 16 is more than the 8 bytes of mode atomic' --mode atomic --size 16
+	refused "cannot create device 'hard0'" --dev hard0
+	refused "cannot create device 'soft0,colour=1'" --dev soft0,colour=1
+	refused "cannot create device 'soft0,max_mr=0'" --dev soft0,max_mr=0
+	refused "cannot create device 'soft0'" --dev soft0 --dev soft0
+	refused '2 devices but only 1 QP pair' --dev soft0 --dev soft1
+	refused "needs 11 MRs \\(max_mr\\), device 'soft0,max_mr=10' has 10" \
+		--dev soft0,max_mr=10 --mrs 10
+	refused "needs 8 QPs \\(max_qp\\), device 'soft0,max_qp=6' has 6" \
+		--dev soft0,max_qp=6 --qps 4
+	refused "takes up to 1025 pages of 4096 bytes, device 'soft0' registers 512" \
+		--mode fastreg --size 4M --burst 1
+	refused 'no memory for the pool .*: give EAL more' --size 64M
+	refused 'input .* is for mode copy' --input a
+	refused 'mode copy needs an input' --mode copy --output b
+	refused 'mode copy needs an output' --mode copy --input a
+	run one --help
+	[ "$rc" = 0 ] && said out '^Usage: dpdk-testrmem' '--stats-period' 'fastreg +REG_MR'
+	verdict '--help' $?
+	"$program" --help >out 2>err && said out '--no-huge' '^Usage: dpdk-testrmem' '--stats-period'
+	verdict "EAL's --help has ours" $?
+}
+
+# copied NAME INPUT OUTPUT [options]: it has to arrive.
+copied() {
+	local name=$1 input=$2 output=$3
+	shift 3
+	run three --mode copy --input "$input" --output "$output" "$@"
+	[ "$rc" = 0 ] && cmp "$input" "$output" 2>>err && said out '^sums are equal$' &&
+		[ "$(grep -Eo 'SHA-256 [0-9a-f]{64}' out | uniq | wc -l)" = 1 ] &&
+		said out "$(sha256sum "$input" | cut -d' ' -f1)"
+	verdict "$name" $?
+}
+
+# not_copied NAME RC ERROR INPUT OUTPUT [options]: nothing new may stay behind.
+not_copied() {
+	local name=$1 status=$2 error=$3 input=$4 output=$5 before
+	shift 5
+	before=$(ls)
+	run one --mode copy --input "$input" --output "$output" "$@"
+	[ "$(ls)" = "$before" ] || printf 'left behind: %s\n' "$(ls)" >>err
+	wants "$name" "$status" "$error"
+}
+
+test_copy() {
+	head -c 3000001 /dev/urandom >input
+	printf 'x' >byte
+	: >empty
+	copied 'copy' input output
+	copied 'copy over an old file' input output
+	copied 'copy in small blocks' input output --size 1000 --qps 3 --burst 7
+	copied 'copy in large blocks' input output --size 2000000 --burst 1
+	copied 'copy of a byte' byte output
+	copied 'copy of an empty file' empty output
+	said out '^input is empty$'
+	verdict 'an empty input is told' $?
+	ln -s output link
+	copied 'copy to a symbolic link' input link
+	[ -L link ] && cmp input output 2>>err
+	verdict 'the link stays one' $?
+}
+
+test_copy_errors() {
+	: >out
+	: >err
+	mkdir folder
+	echo old >old
+	ln input hard
+	not_copied 'missing input' 1 "'absent': No such file" absent new
+	not_copied 'input is a directory' 1 "'folder': not a regular file" folder new
+	not_copied 'input that fails to read' 1 "cannot read '/proc/self/mem'" /proc/self/mem new
+	not_copied 'input of unknown size' 1 "'/proc/self/status' has 1 or more bytes, not 0" \
+		/proc/self/status new
+	if [ "$(id -u)" != 0 ]; then
+		echo secret >secret
+		chmod 0 secret
+		not_copied 'unreadable input' 1 "cannot read 'secret': Permission denied" secret new
+		chmod 500 folder
+		not_copied 'unwritable directory' 1 "'folder/new': Permission denied" input folder/new
+	fi
+	not_copied 'same file' 1 "output 'input' is the same file as input" input input
+	not_copied 'same file by another name' 1 "output 'hard' is the same file" input hard
+	not_copied 'output in a missing directory' 1 "'absent/new': No such file" input absent/new
+	not_copied 'output is a directory' 1 "'folder': Is a directory" input folder
+	not_copied 'full disk' 2 "'/dev/full': No space left" input /dev/full
+	not_copied 'output that forgets' 2 "'/dev/null' has 0 bytes" input /dev/null
+	not_copied 'copy cut short' 2 'ended at 655360 of 3000001 bytes' input old --ops 10
+	[ "$(cat old)" = old ]
+	verdict 'a failed copy leaves the old output' $?
+}
+
+# changing NAME ERROR COMMAND...: a copy while the command changes the input.
+changing() {
+	local name=$1 error=$2 pid
+	shift 2
+	head -c 8000000 /dev/zero >victim
+	timeout 60 "$program" "${one[@]}" -- --mode copy --size 16 --input victim --output old \
+		>out 2>err </dev/null &
+	pid=$!
+	until_seen 20 compgen -G 'old.part.*' >/dev/null
+	"$@"
+	wait $pid
+	rc=$?
+	[ "$rc" != 0 ] && said err "^testrmem: .*$error" && [ "$(cat old)" = old ] &&
+		! compgen -G 'old.part.*' >/dev/null
+	verdict "$name" $?
+}
+
+test_copy_changes() {
+	changing 'vanishing input' "'victim' vanished" rm victim
+	changing 'shrinking input' "'victim' (shrank|has)" truncate -s 1000 victim
+	changing 'growing input' "'victim' (changed|has)" truncate -s 9000000 victim
+}
+
+test_signals() {
+	local signal lcores pid
+	for signal in INT TERM; do
+		for lcores in one three; do
+			local -n eal_options=$lcores
+			: >out
+			"$program" "${eal_options[@]}" -- --mode fastreg --seconds 0 --stats-period 0.1 \
+				>out 2>err </dev/null &
+			pid=$!
+			until_seen 20 said out 'Mops/s'
+			kill -$signal $pid
+			wait $pid
+			rc=$?
+			[ "$rc" = 0 ] && said out '^total ' '^verified: yes' && [ ! -s err ]
+			verdict "SIG$signal on $lcores lcore(s)" $?
+		done
+	done
+	head -c 8000000 /dev/zero >victim
+	"$program" "${one[@]}" -- --mode copy --size 16 --input victim --output old \
+		>out 2>err </dev/null &
+	pid=$!
+	until_seen 20 compgen -G 'old.part.*' >/dev/null
+	kill -TERM $pid
+	wait $pid
+	rc=$?
+	[ "$rc" = 1 ] || [ "$rc" = 2 ] && [ "$(cat old)" = old ] && said err '^testrmem: ' &&
+		! compgen -G 'old.part.*' >/dev/null
+	verdict 'an interrupted copy leaves nothing' $?
+}
+
+# prompt LCORES COMMANDS [options]: feed the prompt.
+prompt() {
+	local -n prompt_lcores=$1
+	local commands=$2
+	shift 2
+	printf '%b' "$commands" |
+		timeout 60 "$program" "${prompt_lcores[@]}" -- -i "$@" >out 2>err
+	rc=$?
+}
+
+test_prompt() {
+	local lcores
+	for lcores in one three; do
+		prompt $lcores 'set size 4K\nstart\nshow stats\nshow pool\nstop\nshow mr\nquit\n'
+		[ "$rc" = 0 ] && [ ! -s err ] && [ "$(grep -c '^mode write' out)" = 2 ] &&
+			said out '^tr_soft0: .* buffers of 4096 bytes' '^  target ' '^verified: yes'
+		verdict "prompt: start, show, stop on $lcores lcore(s)" $?
+	done
+	prompt one 'help\nshow config\nshow device\nshow mr\nclear\nquit\n' --burst 7
+	[ "$rc" = 0 ] && [ ! -s err ] && said out '^set <parameter> <value>' '^burst +7' \
+		'^device soft0' '^nothing yet'
+	verdict 'prompt: help and show before a run' $?
+	prompt one 'set ops 1000\nstart\nset mode fastreg\nstart\n' --json rates.json
+	[ "$rc" = 0 ] && [ "$(wc -l <rates.json)" -ge 2 ]
+	verdict 'prompt: two runs, end of the input quits' $?
+	prompt one 'set size 0\nset colour 1\nset json x\nshow x\nstop\nquit\n'
+	[ "$rc" = 0 ] && said err "bad value '0' for size" "unknown parameter 'colour'" \
+		'json can be given on the command line only' "unknown thing to show 'x'" 'not running'
+	verdict 'prompt: errors are told' $?
+	prompt one 'start\nset size 8\nstart\nstop\nquit\n'
+	[ "$rc" = 0 ] && said err '^testrmem: running: stop first$' '^testrmem: running already$'
+	verdict 'prompt: no settings change while it runs' $?
+	prompt one 'set mode copy\nset input absent\nset output new\nstart\nquit\n'
+	[ "$rc" = 1 ] && said err "cannot read 'absent'" && said out 'testrmem> quit'
+	verdict 'prompt: a start that fails, and the exit status' $?
+	prompt one ''
+	[ "$rc" = 0 ] && [ ! -s err ]
+	verdict 'prompt: nothing to read' $?
+}
+
+test_modes
+test_shapes
+test_engine
+test_json
+test_options
+test_copy
+test_copy_errors
+test_copy_changes
+test_signals
+test_prompt
+
+printf '%d passed, %d failed\n' "$passed" "$failed"
+[ "$failed" = 0 ]

@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Objects of the cases: made, remembered and released. */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include <rte_cycles.h>
+
+#include "fixture.h"
+#include "test.h"
+
+#define MAX_OBJECTS 32768
+#define MAX_MEM     256
+
+struct fixture fx;
+
+/* In the order made: released in the opposite one. */
+static struct rmem_obj *objects[MAX_OBJECTS];
+static unsigned int nb_objects;
+static void *mems[MAX_MEM];
+static unsigned int nb_mems;
+static struct {
+	void *mem;
+	size_t size;
+} maps[8];
+static unsigned int nb_maps;
+
+void
+fx_track(void *object)
+{
+	if (nb_objects == MAX_OBJECTS) {
+		printf("fixture: more than %d objects\n", MAX_OBJECTS);
+		abort();
+	}
+	objects[nb_objects++] = object;
+}
+
+void
+fx_untrack(const void *object)
+{
+	unsigned int i = nb_objects;
+
+	while (i > 0 && objects[i - 1] != object)
+		i--;
+	if (i == 0)
+		return;
+	for (nb_objects--; i <= nb_objects; i++)
+		objects[i - 1] = objects[i];
+}
+
+static int
+release(struct rmem_obj *object)
+{
+	switch (object->type) {
+	case RMEM_OBJ_DEV:
+		return rmem_dev_close((struct rmem_dev *)object);
+	case RMEM_OBJ_PD:
+		return rmem_pd_dealloc((struct rmem_pd *)object);
+	case RMEM_OBJ_MR:
+		return rmem_mr_dereg((struct rmem_mr *)object);
+	case RMEM_OBJ_CQ:
+		return rmem_cq_destroy((struct rmem_cq *)object);
+	case RMEM_OBJ_QP:
+		return rmem_qp_destroy((struct rmem_qp *)object);
+	case RMEM_OBJ_PAGE_LIST:
+		return rmem_fast_reg_page_list_free((struct rmem_fast_reg_page_list *)object);
+	default:
+		return -EINVAL;
+	}
+}
+
+int
+fx_release(void *object)
+{
+	int ret = release(object);
+
+	if (ret == 0)
+		fx_untrack(object);
+	return ret;
+}
+
+/* Nothing but what the list holds may be counted on the device, and nothing in the end. */
+static int
+check_empty(struct rmem_dev *dev)
+{
+	struct rmem_dev_info info;
+
+	TEST_OK(rmem_dev_info_get(dev, &info));
+	TEST_EQ(info.nb_qp, 0);
+	TEST_EQ(info.nb_cq, 0);
+	TEST_EQ(info.nb_mr, 0);
+	TEST_EQ(info.nb_pd, 0);
+	return TEST_SUCCESS;
+}
+
+int
+fx_teardown(void)
+{
+	int result = TEST_SUCCESS;
+	int ret;
+
+	while (nb_objects > 0) {
+		struct rmem_obj *object = objects[--nb_objects];
+
+		if (object->type == RMEM_OBJ_DEV &&
+				check_empty((struct rmem_dev *)object) != TEST_SUCCESS)
+			result = TEST_FAILED;
+		ret = release(object);
+		if (ret != 0) {
+			printf("tear-down: releasing 0x%x: %s\n", object->type, strerror(-ret));
+			result = TEST_FAILED;
+		}
+	}
+	while (nb_mems > 0)
+		free(mems[--nb_mems]);
+	for (; nb_maps > 0; nb_maps--)
+		munmap(maps[nb_maps - 1].mem, maps[nb_maps - 1].size);
+	fx_free_memory();
+	memset(&fx, 0, sizeof(fx));
+	return result;
+}
+
+void *
+fx_mem(size_t align, size_t size)
+{
+	void *mem = NULL;
+
+	if (nb_mems == MAX_MEM || posix_memalign(&mem, align, size) != 0) {
+		printf("fixture: no %zu bytes of memory\n", size);
+		abort();
+	}
+	memset(mem, 0, size);
+	mems[nb_mems++] = mem;
+	return mem;
+}
+
+void *
+fx_map(size_t size)
+{
+	void *mem = mmap(NULL, size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (nb_maps == RTE_DIM(maps) || mem == MAP_FAILED) {
+		printf("fixture: no %zu bytes of memory\n", size);
+		abort();
+	}
+	maps[nb_maps].mem = mem;
+	maps[nb_maps++].size = size;
+	return mem;
+}
+
+/* What the maker returned; the object goes into the list when it is 0. */
+static void *
+made(int ret, void *object, const char *call)
+{
+	if (ret != 0) {
+		printf("fixture: %s: %s\n", call, strerror(-ret));
+		return NULL;
+	}
+	fx_track(object);
+	return object;
+}
+
+struct rmem_dev *
+fx_dev(const char *name, const char *args)
+{
+	struct rmem_dev *dev = NULL;
+	int ret = rmem_dev_create(name, args, &dev);
+
+	return made(ret, dev, "rmem_dev_create");
+}
+
+struct rmem_pd *
+fx_pd(struct rmem_dev *dev)
+{
+	struct rmem_pd *pd = NULL;
+	int ret = rmem_pd_alloc(dev, &pd);
+
+	return made(ret, pd, "rmem_pd_alloc");
+}
+
+struct rmem_mr *
+fx_mr(struct rmem_pd *pd, void *addr, size_t length, uint32_t access)
+{
+	struct rmem_mr *mr = NULL;
+	int ret = rmem_mr_reg(pd, addr, length, 0, access, &mr);
+
+	return made(ret, mr, "rmem_mr_reg");
+}
+
+struct rmem_mr *
+fx_fast_mr(struct rmem_pd *pd, uint32_t nb_pages)
+{
+	struct rmem_mr *mr = NULL;
+	int ret = rmem_fast_reg_mr_alloc(pd, nb_pages, &mr);
+
+	return made(ret, mr, "rmem_fast_reg_mr_alloc");
+}
+
+struct rmem_fast_reg_page_list *
+fx_page_list(struct rmem_dev *dev, uint32_t nb_pages)
+{
+	struct rmem_fast_reg_page_list *list = NULL;
+	int ret = rmem_fast_reg_page_list_alloc(dev, nb_pages, &list);
+
+	return made(ret, list, "rmem_fast_reg_page_list_alloc");
+}
+
+struct rmem_cq *
+fx_cq(struct rmem_dev *dev, uint32_t nb_cqe)
+{
+	const struct rmem_cq_conf conf = {.nb_cqe = nb_cqe};
+	struct rmem_cq *cq = NULL;
+	int ret = rmem_cq_create(dev, &conf, &cq);
+
+	return made(ret, cq, "rmem_cq_create");
+}
+
+struct rmem_qp_conf
+fx_qp_conf(struct rmem_cq *cq, uint32_t depth)
+{
+	const struct rmem_qp_conf conf = {
+			.send_cq = cq,
+			.recv_cq = cq,
+			.max_send_wr = depth,
+			.max_recv_wr = depth,
+			.max_send_sge = 4,
+			.max_recv_sge = 4,
+			.max_inline_data = 64,
+			.type = RMEM_QPT_RC,
+			.access = RMEM_ACCESS_REMOTE,
+	};
+
+	return conf;
+}
+
+struct rmem_qp *
+fx_qp_by(struct rmem_pd *pd, const struct rmem_qp_conf *conf)
+{
+	struct rmem_qp *qp = NULL;
+	int ret = rmem_qp_create(pd, conf, &qp);
+
+	return made(ret, qp, "rmem_qp_create");
+}
+
+struct rmem_qp *
+fx_qp(struct rmem_pd *pd, struct rmem_cq *cq, uint32_t depth)
+{
+	const struct rmem_qp_conf conf = fx_qp_conf(cq, depth);
+
+	return fx_qp_by(pd, &conf);
+}
+
+int
+fx_side_open(struct fx_side *side, struct rmem_dev *dev, struct rmem_pd *pd)
+{
+	side->dev = dev;
+	side->pd = pd;
+	side->buf = fx_mem(FX_PAGE, FX_BUF_SIZE);
+	side->mr = fx_mr(pd, side->buf, FX_BUF_SIZE, FX_ACCESS);
+	side->cq = fx_cq(dev, 4 * FX_DEPTH);
+	TEST_ASSERT(side->mr != NULL && side->cq != NULL);
+	side->qp = fx_qp(pd, side->cq, FX_DEPTH);
+	TEST_ASSERT(side->qp != NULL);
+	return TEST_SUCCESS;
+}
+
+int
+fx_setup_none(void)
+{
+	nb_objects = 0;
+	memset(&fx, 0, sizeof(fx));
+	return TEST_SUCCESS;
+}
+
+/*
+ * RMEM_TEST_ARGS are the device's arguments, "engine=1" for instance. One that a failed case
+ * left behind stays there: the others use another.
+ */
+int
+fx_setup_dev(void)
+{
+	char name[RMEM_NAME_SIZE] = "soft0";
+	unsigned int i;
+
+	fx_setup_none();
+	for (i = 100; rmem_dev_get_by_name(name) != NULL; i++)
+		snprintf(name, sizeof(name), "soft%u", i);
+	fx.a.dev = fx_dev(name, getenv("RMEM_TEST_ARGS"));
+	TEST_ASSERT(fx.a.dev != NULL);
+	fx.b.dev = fx.a.dev;
+	return TEST_SUCCESS;
+}
+
+int
+fx_setup(void)
+{
+	struct rmem_pd *pd;
+
+	TEST_RUN(fx_setup_dev());
+	pd = fx_pd(fx.a.dev);
+	TEST_ASSERT(pd != NULL);
+	TEST_RUN(fx_side_open(&fx.a, fx.a.dev, pd));
+	TEST_RUN(fx_side_open(&fx.b, fx.b.dev, pd));
+	TEST_OK(fx_connect_pair(fx.a.qp, fx.b.qp));
+	return TEST_SUCCESS;
+}
+
+int
+fx_setup_fast(void)
+{
+	TEST_RUN(fx_setup());
+	fx.fast.pages = fx_mem(FX_PAGE, FX_FAST_PAGES * FX_PAGE);
+	fx.fast.mr = fx_fast_mr(fx.a.pd, FX_FAST_PAGES);
+	fx.fast.list = fx_page_list(fx.a.dev, FX_FAST_PAGES);
+	TEST_ASSERT(fx.fast.mr != NULL && fx.fast.list != NULL);
+	fx_list_pages(fx.fast.list, fx.fast.pages, FX_FAST_PAGES);
+	return TEST_SUCCESS;
+}
+
+uint64_t
+fx_deadline(void)
+{
+	return rte_get_timer_cycles() + FX_DEADLINE_S * rte_get_timer_hz();
+}
+
+bool
+fx_is_late(uint64_t deadline)
+{
+	return rte_get_timer_cycles() > deadline;
+}
+
+bool
+fx_has_capa(struct rmem_dev *dev, uint64_t capa)
+{
+	struct rmem_dev_info info;
+
+	return rmem_dev_info_get(dev, &info) == 0 && (info.capa & capa) == capa;
+}
+
+uint64_t
+fx_addr(const void *addr)
+{
+	return (uintptr_t)addr;
+}
+
+void
+fx_fill(void *buf, size_t length, uint32_t seed)
+{
+	uint8_t *bytes = buf;
+	size_t i;
+
+	for (i = 0; i < length; i++) {
+		seed = seed * 1664525u + 1013904223u;
+		bytes[i] = (uint8_t)(seed >> 24);
+	}
+}
+
+bool
+fx_is_zero(const void *buf, size_t length)
+{
+	const uint8_t *bytes = buf;
+	size_t i;
+
+	for (i = 0; i < length && bytes[i] == 0; i++)
+		;
+	return i == length;
+}

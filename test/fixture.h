@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/**
+ * @file
+ * What cases start from, and the steps they are made of.
+ *
+ * fx_setup() makes a device with two connected sides, a and b, each with a CQ, a QP and an
+ * MR with all rights over its buffer. Objects made by fx_*() are known to fx_teardown(),
+ * which releases what a case left and fails when the device still counts one.
+ */
+
+#ifndef FIXTURE_H
+#define FIXTURE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <rmem.h>
+
+#define FX_BUF_SIZE   65536u
+#define FX_DEPTH      64u
+#define FX_PAGE       4096u
+#define FX_FAST_PAGES 8u
+#define FX_ACCESS     (RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE)
+/* Seconds after which what has not come counts as lost. */
+#define FX_DEADLINE_S 60u
+
+struct fx_side {
+	struct rmem_dev *dev;
+	struct rmem_pd *pd;
+	struct rmem_cq *cq;
+	struct rmem_qp *qp;
+	struct rmem_mr *mr; /* all of buf, with FX_ACCESS */
+	uint8_t *buf;       /* FX_BUF_SIZE bytes, page aligned */
+};
+
+/* A fast-register MR of a's, FREE, and what to bind it to. */
+struct fx_fast {
+	struct rmem_mr *mr;
+	struct rmem_fast_reg_page_list *list; /* names the pages in order */
+	uint8_t *pages;                       /* FX_FAST_PAGES of FX_PAGE bytes */
+};
+
+struct fixture {
+	struct fx_side a;
+	struct fx_side b;
+	struct fx_fast fast; /* by fx_setup_fast() */
+	struct rmem_wc wc;   /* of the last fx_wait() or fx_send() */
+};
+
+extern struct fixture fx;
+
+/* Around each case. */
+int fx_setup(void);
+int fx_setup_fast(void);
+int fx_setup_dev(void);
+int fx_setup_none(void);
+int fx_teardown(void);
+
+/* Make an object, or print why not and return NULL. */
+struct rmem_dev *fx_dev(const char *name, const char *args);
+struct rmem_pd *fx_pd(struct rmem_dev *dev);
+struct rmem_mr *fx_mr(struct rmem_pd *pd, void *addr, size_t length, uint32_t access);
+struct rmem_mr *fx_fast_mr(struct rmem_pd *pd, uint32_t nb_pages);
+struct rmem_fast_reg_page_list *fx_page_list(struct rmem_dev *dev, uint32_t nb_pages);
+struct rmem_cq *fx_cq(struct rmem_dev *dev, uint32_t nb_cqe);
+struct rmem_qp_conf fx_qp_conf(struct rmem_cq *cq, uint32_t depth);
+struct rmem_qp *fx_qp_by(struct rmem_pd *pd, const struct rmem_qp_conf *conf);
+struct rmem_qp *fx_qp(struct rmem_pd *pd, struct rmem_cq *cq, uint32_t depth);
+/* A device (opened or, if it is there, found) with PD, CQ, QP, MR and buffer. */
+int fx_side_open(struct fx_side *side, struct rmem_dev *dev, struct rmem_pd *pd);
+/* Zeroed memory, freed at the end of the case. */
+void *fx_mem(size_t align, size_t size);
+/* Zeroed memory that can only be read and takes no room. */
+void *fx_map(size_t size);
+/* Release any of these objects; what the release call returns. */
+int fx_release(void *object);
+/* Take an object that the case made itself into the list, or out of it. */
+void fx_track(void *object);
+void fx_untrack(const void *object);
+
+/* Connections. */
+int fx_connect_by(struct rmem_qp *qp, struct rmem_qp *peer, const struct rmem_qp_conn *conn);
+int fx_connect(struct rmem_qp *qp, struct rmem_qp *peer);
+int fx_connect_pair(struct rmem_qp *qp, struct rmem_qp *peer);
+int fx_reconnect(void); /* a and b: reset, empty CQs, connected */
+int fx_state(struct rmem_qp *qp);
+struct rmem_qp_conn fx_conn(void);
+
+/* Keys of MRs. */
+struct rmem_mr_info fx_query(struct rmem_mr *mr);
+int fx_mr_state(struct rmem_mr *mr);
+
+/* Requests. */
+struct rmem_sge fx_sge(const struct rmem_mr *mr, size_t offset, uint32_t length);
+struct rmem_send_wr fx_wr(uint8_t opcode, const struct rmem_sge *sge, uint16_t num_sge);
+struct rmem_send_wr fx_rdma(
+		uint8_t opcode, const struct rmem_sge *sge, uint64_t remote_addr, uint32_t rkey);
+struct rmem_send_wr fx_atomic(uint8_t opcode, const struct rmem_sge *sge, uint64_t remote_addr,
+		uint32_t rkey, uint64_t compare_add);
+struct rmem_send_wr fx_inv(uint32_t rkey);
+/* Of 4 KiB pages: iova's place in its page is that of the first byte. */
+struct rmem_send_wr fx_reg(struct rmem_mr *mr, struct rmem_fast_reg_page_list *list,
+		uint16_t nb_pages, uint64_t iova, uint32_t length);
+/* Bind fx.fast to all its pages, the address being the iova, or take its key away; a status. */
+int fx_bind(void);
+int fx_unbind(void);
+void fx_list_pages(struct rmem_fast_reg_page_list *list, const void *first, uint32_t nb_pages);
+
+/*
+ * Post and poll. Where a status is returned, a failure to get one is -errno: what the post
+ * returned, -ETIMEDOUT when no completion came, -EBADMSG when it was another's.
+ */
+int fx_post(struct rmem_qp *qp, const struct rmem_send_wr *wr);
+int fx_post_recv(struct rmem_qp *qp, uint64_t wr_id, const struct rmem_sge *sge, uint32_t num_sge);
+int fx_poll(struct rmem_cq *cq, struct rmem_wc *wc, uint32_t nb_wc);
+int fx_wait(struct rmem_cq *cq);
+int fx_send(struct rmem_qp *qp, const struct rmem_send_wr *wr);
+bool fx_is_idle(struct rmem_cq *cq);
+/* nb requests, from wr_id on and in this order, come flushed from the CQ. */
+int fx_expect_flush(struct rmem_cq *cq, uint64_t wr_id, uint32_t nb);
+/* The peer b writes length bytes of its buffer to addr; a status. */
+int fx_peer_write(uint64_t addr, uint32_t length, uint32_t rkey);
+/* The request ends with the status and leaves the QPs of both sides in these states. */
+int fx_expect(const struct rmem_send_wr *wr, int status, int state_a, int state_b);
+/* The same, and then the sides are connected again. */
+int fx_expect_refusal(const struct rmem_send_wr *wr, int status, int state_b);
+
+/* Run func on nb worker lcores, each with its element of args, and wait for the worst result. */
+unsigned int fx_nb_workers(void);
+int fx_launch(int (*func)(void *arg), void *args, size_t arg_size, unsigned int nb);
+int fx_join(unsigned int nb);
+/* Between two looks at what another thread does: there may be fewer processors than lcores. */
+void fx_relax(unsigned int *spins);
+
+uint64_t fx_deadline(void);
+bool fx_is_late(uint64_t deadline);
+bool fx_has_capa(struct rmem_dev *dev, uint64_t capa);
+uint64_t fx_addr(const void *addr);
+void fx_fill(void *buf, size_t length, uint32_t seed);
+bool fx_is_zero(const void *buf, size_t length);
+
+/* What rmem logs between the two, whatever the log level. */
+void fx_log_begin(void);
+const char *fx_log_end(void);
+
+/* Take all memory that EAL has but for size bytes, and give it back. */
+void fx_leave_memory(size_t size);
+void fx_free_memory(void);
+/*
+ * With less memory than it takes, the call fails with -ENOMEM and leaves nothing behind; with
+ * enough it succeeds.
+ */
+int fx_expect_enomem(int (*make)(void **object));
+
+#endif /* FIXTURE_H */

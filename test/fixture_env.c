@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* What surrounds the cases: the log, and memory that runs out. */
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <rte_lcore.h>
+#include <rte_log.h>
+#include <rte_malloc.h>
+
+#include "fixture.h"
+#include "test.h"
+
+static char log_text[16384];
+static FILE *log_stream;
+static uint32_t log_level;
+
+static const char *const log_types[] = {"lib.rmem", "lib.rmem.pool", "pmd.rmem.soft"};
+static int log_type_levels[RTE_DIM(log_types)];
+
+void
+fx_log_begin(void)
+{
+	unsigned int i;
+
+	log_text[0] = '\0';
+	log_stream = fmemopen(log_text, sizeof(log_text), "w");
+	if (log_stream == NULL)
+		return;
+	log_level = rte_log_get_global_level();
+	rte_log_set_global_level(RTE_LOG_DEBUG);
+	for (i = 0; i < RTE_DIM(log_types); i++) {
+		/* The number of a type that is there already. */
+		int type = rte_log_register(log_types[i]);
+
+		log_type_levels[i] = rte_log_get_level((uint32_t)type);
+		rte_log_set_level((uint32_t)type, RTE_LOG_INFO);
+	}
+	rte_openlog_stream(log_stream);
+}
+
+const char *
+fx_log_end(void)
+{
+	unsigned int i;
+
+	if (log_stream == NULL)
+		return "";
+	rte_openlog_stream(NULL);
+	for (i = 0; i < RTE_DIM(log_types); i++)
+		rte_log_set_level((uint32_t)rte_log_register(log_types[i]),
+				(uint32_t)log_type_levels[i]);
+	rte_log_set_global_level(log_level);
+	fclose(log_stream);
+	log_stream = NULL;
+	return log_text;
+}
+
+/* A list through the blocks themselves, the largest first. */
+static void *eaten;
+
+static void
+eat(size_t size)
+{
+	void **block;
+
+	while (size >= sizeof(void *)) {
+		block = rte_malloc("eaten", size, 0);
+		if (block == NULL) {
+			size /= 2;
+			continue;
+		}
+		*block = eaten;
+		eaten = block;
+	}
+}
+
+void
+fx_leave_memory(size_t size)
+{
+	void *left = size != 0 ? rte_malloc("left", size, 0) : NULL;
+
+	eat((size_t)1 << 40);
+	rte_free(left);
+}
+
+void
+fx_free_memory(void)
+{
+	while (eaten != NULL) {
+		void **block = eaten;
+
+		eaten = *block;
+		rte_free(block);
+	}
+}
+
+static uint32_t
+count_allocations(void)
+{
+	struct rte_malloc_socket_stats stats;
+	uint32_t nb = 0;
+	unsigned int i;
+
+	for (i = 0; i < rte_socket_count(); i++) {
+		if (rte_malloc_get_socket_stats(rte_socket_id_by_idx(i), &stats) == 0)
+			nb += stats.alloc_count;
+	}
+	return nb;
+}
+
+int
+fx_expect_enomem(int (*make)(void **object))
+{
+	uint32_t before = count_allocations();
+	void *object = NULL;
+	size_t size = 0;
+	int ret;
+
+	for (;; size = size * 3 / 2 + 64) {
+		fx_leave_memory(size);
+		ret = make(&object);
+		fx_free_memory();
+		if (ret == 0)
+			break;
+		TEST_EQ(ret, -ENOMEM);
+		TEST_ASSERT(object == NULL);
+		TEST_EQ(count_allocations(), before);
+		TEST_ASSERT(size < (size_t)1 << 32);
+	}
+	fx_track(object);
+	TEST_ASSERT(size > 0);
+	TEST_OK(fx_release(object));
+	TEST_EQ(count_allocations(), before);
+	return TEST_SUCCESS;
+}

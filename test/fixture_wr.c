@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Steps of the cases: connect, build requests, post them, wait for completions. */
+
+#include <string.h>
+
+#include "fixture.h"
+#include "test.h"
+
+struct rmem_qp_conn
+fx_conn(void)
+{
+	const struct rmem_qp_conn conn = {
+			.timeout = 8,
+			.retry_cnt = 7,
+			.rnr_retry = 7,
+			.min_rnr_timer = 1,
+	};
+
+	return conn;
+}
+
+int
+fx_connect_by(struct rmem_qp *qp, struct rmem_qp *peer, const struct rmem_qp_conn *conn)
+{
+	struct rmem_qp_conn to_peer = *conn;
+	struct rmem_qp_attr attr;
+	int ret;
+
+	ret = rmem_qp_query(peer, &attr);
+	if (ret != 0)
+		return ret;
+	to_peer.remote = attr.addr;
+	return rmem_qp_connect(qp, &to_peer);
+}
+
+int
+fx_connect(struct rmem_qp *qp, struct rmem_qp *peer)
+{
+	const struct rmem_qp_conn conn = fx_conn();
+
+	return fx_connect_by(qp, peer, &conn);
+}
+
+int
+fx_connect_pair(struct rmem_qp *qp, struct rmem_qp *peer)
+{
+	int ret = fx_connect(qp, peer);
+
+	return ret != 0 ? ret : fx_connect(peer, qp);
+}
+
+static void
+drain(struct rmem_cq *cq)
+{
+	struct rmem_wc wc;
+
+	while (rmem_poll_cq(cq, &wc, 1) > 0)
+		;
+}
+
+int
+fx_reconnect(void)
+{
+	TEST_OK(rmem_qp_reset(fx.a.qp));
+	TEST_OK(rmem_qp_reset(fx.b.qp));
+	drain(fx.a.cq);
+	drain(fx.b.cq);
+	TEST_OK(fx_connect_pair(fx.a.qp, fx.b.qp));
+	return TEST_SUCCESS;
+}
+
+int
+fx_state(struct rmem_qp *qp)
+{
+	struct rmem_qp_attr attr;
+	int ret = rmem_qp_query(qp, &attr);
+
+	return ret != 0 ? ret : (int)attr.state;
+}
+
+struct rmem_mr_info
+fx_query(struct rmem_mr *mr)
+{
+	struct rmem_mr_info info;
+
+	if (rmem_mr_query(mr, &info) != 0)
+		memset(&info, 0xff, sizeof(info));
+	return info;
+}
+
+int
+fx_mr_state(struct rmem_mr *mr)
+{
+	return fx_query(mr).state;
+}
+
+struct rmem_sge
+fx_sge(const struct rmem_mr *mr, size_t offset, uint32_t length)
+{
+	const struct rmem_sge sge = {
+			.addr = mr->iova + offset,
+			.length = length,
+			.lkey = mr->lkey,
+	};
+
+	return sge;
+}
+
+struct rmem_send_wr
+fx_wr(uint8_t opcode, const struct rmem_sge *sge, uint16_t num_sge)
+{
+	struct rmem_send_wr wr;
+
+	memset(&wr, 0, sizeof(wr));
+	wr.wr_id = 0xa0a0;
+	wr.opcode = opcode;
+	wr.sg_list = sge;
+	wr.num_sge = num_sge;
+	return wr;
+}
+
+struct rmem_send_wr
+fx_rdma(uint8_t opcode, const struct rmem_sge *sge, uint64_t remote_addr, uint32_t rkey)
+{
+	struct rmem_send_wr wr = fx_wr(opcode, sge, sge != NULL);
+
+	wr.rdma.remote_addr = remote_addr;
+	wr.rdma.rkey = rkey;
+	return wr;
+}
+
+struct rmem_send_wr
+fx_atomic(uint8_t opcode, const struct rmem_sge *sge, uint64_t remote_addr, uint32_t rkey,
+		uint64_t compare_add)
+{
+	struct rmem_send_wr wr = fx_wr(opcode, sge, 1);
+
+	wr.atomic.remote_addr = remote_addr;
+	wr.atomic.rkey = rkey;
+	wr.atomic.compare_add = compare_add;
+	return wr;
+}
+
+struct rmem_send_wr
+fx_inv(uint32_t rkey)
+{
+	struct rmem_send_wr wr = fx_wr(RMEM_WR_LOCAL_INV, NULL, 0);
+
+	wr.invalidate_rkey = rkey;
+	return wr;
+}
+
+struct rmem_send_wr
+fx_reg(struct rmem_mr *mr, struct rmem_fast_reg_page_list *list, uint16_t nb_pages, uint64_t iova,
+		uint32_t length)
+{
+	struct rmem_send_wr wr = fx_wr(RMEM_WR_REG_MR, NULL, 0);
+
+	wr.reg_mr.mr = mr;
+	wr.reg_mr.page_list = list;
+	wr.reg_mr.page_list_len = nb_pages;
+	wr.reg_mr.iova = iova;
+	wr.reg_mr.length = length;
+	wr.reg_mr.first_byte_offset = (uint32_t)(iova % FX_PAGE);
+	wr.reg_mr.access = FX_ACCESS;
+	wr.reg_mr.log2_page_size = 12;
+	wr.reg_mr.key_tag = rmem_rkey_next_tag(mr->rkey);
+	return wr;
+}
+
+void
+fx_list_pages(struct rmem_fast_reg_page_list *list, const void *first, uint32_t nb_pages)
+{
+	uint32_t i;
+
+	for (i = 0; i < nb_pages; i++)
+		list->page_list[i] = fx_addr(first) + (uint64_t)i * FX_PAGE;
+}
+
+int
+fx_bind(void)
+{
+	const struct rmem_send_wr wr = fx_reg(fx.fast.mr, fx.fast.list, FX_FAST_PAGES,
+			fx_addr(fx.fast.pages), FX_FAST_PAGES * FX_PAGE);
+
+	return fx_send(fx.a.qp, &wr);
+}
+
+int
+fx_unbind(void)
+{
+	const struct rmem_send_wr wr = fx_inv(fx.fast.mr->rkey);
+
+	return fx_send(fx.a.qp, &wr);
+}
+
+int
+fx_post(struct rmem_qp *qp, const struct rmem_send_wr *wr)
+{
+	return rmem_post_send(qp, wr, 1);
+}
+
+int
+fx_post_recv(struct rmem_qp *qp, uint64_t wr_id, const struct rmem_sge *sge, uint32_t num_sge)
+{
+	const struct rmem_recv_wr wr = {.wr_id = wr_id, .sg_list = sge, .num_sge = num_sge};
+
+	return rmem_post_recv(qp, &wr, 1);
+}
+
+int
+fx_poll(struct rmem_cq *cq, struct rmem_wc *wc, uint32_t nb_wc)
+{
+	uint64_t deadline = fx_deadline();
+	unsigned int spins = 0;
+	uint32_t nb = 0;
+	int ret;
+
+	while (nb < nb_wc && !fx_is_late(deadline)) {
+		ret = rmem_poll_cq(cq, &wc[nb], (uint16_t)(nb_wc - nb));
+		if (ret < 0)
+			return nb > 0 ? (int)nb : ret;
+		if (ret == 0)
+			fx_relax(&spins);
+		nb += (uint32_t)ret;
+	}
+	return (int)nb;
+}
+
+int
+fx_wait(struct rmem_cq *cq)
+{
+	int ret = fx_poll(cq, &fx.wc, 1);
+
+	if (ret < 0)
+		return ret;
+	return ret == 0 ? -ETIMEDOUT : fx.wc.status;
+}
+
+int
+fx_send(struct rmem_qp *qp, const struct rmem_send_wr *wr)
+{
+	struct rmem_send_wr signaled = *wr;
+	int ret;
+
+	signaled.flags |= RMEM_SEND_SIGNALED;
+	ret = fx_post(qp, &signaled);
+	if (ret != 1)
+		return ret == 0 ? -EPROTO : ret;
+	ret = fx_wait(qp->send_cq);
+	if (ret >= 0 && (fx.wc.wr_id != wr->wr_id || fx.wc.qp_num != qp->qp_num))
+		return -EBADMSG;
+	return ret;
+}
+
+bool
+fx_is_idle(struct rmem_cq *cq)
+{
+	struct rmem_wc wc;
+	int i;
+
+	for (i = 0; i < 1000; i++) {
+		if (rmem_poll_cq(cq, &wc, 1) != 0)
+			return false;
+	}
+	return true;
+}
+
+int
+fx_expect_flush(struct rmem_cq *cq, uint64_t wr_id, uint32_t nb)
+{
+	uint32_t i;
+
+	for (i = 0; i < nb; i++) {
+		TEST_STATUS(fx_wait(cq), RMEM_WC_WR_FLUSH_ERR);
+		TEST_EQ(fx.wc.wr_id, wr_id + i);
+	}
+	return TEST_SUCCESS;
+}
+
+int
+fx_peer_write(uint64_t addr, uint32_t length, uint32_t rkey)
+{
+	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, length);
+	const struct rmem_send_wr wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, addr, rkey);
+
+	return fx_send(fx.b.qp, &wr);
+}
+
+int
+fx_expect(const struct rmem_send_wr *wr, int status, int state_a, int state_b)
+{
+	TEST_STATUS(fx_send(fx.a.qp, wr), status);
+	TEST_EQ(fx_state(fx.a.qp), state_a);
+	TEST_EQ(fx_state(fx.b.qp), state_b);
+	return TEST_SUCCESS;
+}
+
+int
+fx_expect_refusal(const struct rmem_send_wr *wr, int status, int state_b)
+{
+	TEST_RUN(fx_expect(wr, status, RMEM_QPS_ERR, state_b));
+	TEST_ASSERT(fx_is_idle(fx.a.cq));
+	TEST_RUN(fx_reconnect());
+	return TEST_SUCCESS;
+}

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * dpdk-test-rmem: unit tests, run as DPDK's own dpdk-test is.
+ *
+ * usage: [DPDK_TEST=name[,name...]] dpdk-test-rmem [EAL options]
+ *
+ * With DPDK_TEST it runs these autotests and exits with 0, 1 (one failed) or 77 (all were
+ * skipped); without, it prompts. Unless the EAL options say which lcores to run, it gets four
+ * that share the processors it may use, so that lcores race on small machines too.
+ */
+
+#include <sched.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_debug.h>
+#include <rte_eal.h>
+#include <rte_errno.h>
+#include <rte_lcore.h>
+#include <rte_service.h>
+
+#include "test.h"
+
+/* What the pool tests take, with room for the largest of their pools. */
+#define WANTED_HUGEPAGES 64u
+
+static bool
+has_lcore_option(int argc, char **argv)
+{
+	int i;
+
+	for (i = 1; i < argc; i++) {
+		if (strncmp(argv[i], "-l", 2) == 0 || strncmp(argv[i], "-c", 2) == 0 ||
+				strncmp(argv[i], "--lcores", 8) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* "--lcores=(0-3)@(0,1)" on a machine where this process may run on processors 0 and 1. */
+static void
+print_lcores(char *text, size_t size)
+{
+	const char *comma = "";
+	cpu_set_t allowed;
+	size_t used;
+	int cpu;
+
+	if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) {
+		CPU_ZERO(&allowed);
+		CPU_SET(0, &allowed);
+	}
+	used = (size_t)snprintf(text, size, "--lcores=(0-3)@(");
+	for (cpu = 0; cpu < CPU_SETSIZE && used < size - sizeof(",9999)"); cpu++) {
+		if (CPU_ISSET(cpu, &allowed)) {
+			used += (size_t)snprintf(text + used, size - used, "%s%d", comma, cpu);
+			comma = ",";
+		}
+	}
+	snprintf(text + used, size - used, ")");
+}
+
+static int
+init_eal(int argc, char **argv)
+{
+	static char lcores[512];
+	char **args;
+	int result;
+
+	args = calloc((size_t)argc + 2, sizeof(*args));
+	if (args == NULL)
+		return -1;
+	memcpy(args, argv, (size_t)argc * sizeof(*args));
+	if (!has_lcore_option(argc, argv)) {
+		/* First, for what follows "--" is not EAL's. */
+		print_lcores(lcores, sizeof(lcores));
+		memmove(&args[2], &args[1], (size_t)(argc - 1) * sizeof(*args));
+		args[1] = lcores;
+		argc++;
+	}
+	result = rte_eal_init(argc, args);
+	free(args);
+	return result;
+}
+
+/* A device with engines, as RMEM_TEST_ARGS may ask for, needs a service lcore: the last one. */
+static int
+make_service_lcore(void)
+{
+	const char *args = getenv("RMEM_TEST_ARGS");
+	unsigned int lcore;
+
+	if (args == NULL || strstr(args, "engine=") == NULL || rte_service_lcore_count() != 0)
+		return 0;
+	for (lcore = RTE_MAX_LCORE; lcore-- > 0;) {
+		if (rte_lcore_is_enabled(lcore) && lcore != rte_get_main_lcore())
+			return rte_service_lcore_add(lcore);
+	}
+	fprintf(stderr, "RMEM_TEST_ARGS: %s: no lcore is left to serve\n", args);
+	return -1;
+}
+
+/* RMEM_TEST_HUGE asks for hugepages: without enough of them free there is nothing to run. */
+static bool
+lacks_hugepages(void)
+{
+	static const char *const path = "/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages";
+	unsigned int nb = 0;
+	FILE *f;
+
+	if (getenv("RMEM_TEST_HUGE") == NULL)
+		return false;
+	f = fopen(path, "r");
+	if (f != NULL) {
+		if (fscanf(f, "%u", &nb) != 1)
+			nb = 0;
+		fclose(f);
+	}
+	if (nb < WANTED_HUGEPAGES)
+		printf("Test Skipped: %u hugepages of 2 MiB are free, it takes %u\n", nb,
+				WANTED_HUGEPAGES);
+	return nb < WANTED_HUGEPAGES;
+}
+
+static const struct test_command *
+find_command(const char *name)
+{
+	const struct test_command *command = test_commands();
+
+	while (command != NULL && strcmp(command->name, name) != 0)
+		command = command->next;
+	return command;
+}
+
+/* Looks all names up before it runs one. */
+static int
+run_list(const char *names)
+{
+	bool is_all_skipped = true;
+	bool is_failed = false;
+	char *rest = NULL;
+	char *list;
+	char *name;
+	int pass;
+	int result;
+
+	for (pass = 0; pass < 2 && !is_failed; pass++) {
+		list = strdup(names);
+		if (list == NULL)
+			return EXIT_FAILURE;
+		for (name = strtok_r(list, ", ", &rest); name != NULL;
+				name = strtok_r(NULL, ", ", &rest)) {
+			const struct test_command *command = find_command(name);
+
+			if (command == NULL) {
+				fprintf(stderr, "DPDK_TEST: no test is named \"%s\"\n", name);
+				is_failed = true;
+			} else if (pass == 1) {
+				result = test_run_command(command);
+				is_failed |= result != TEST_SUCCESS && result != TEST_SKIPPED;
+				is_all_skipped &= result == TEST_SKIPPED;
+			}
+		}
+		free(list);
+	}
+	if (is_failed)
+		return EXIT_FAILURE;
+	return is_all_skipped ? TEST_SKIPPED : EXIT_SUCCESS;
+}
+
+int
+main(int argc, char **argv)
+{
+	const char *names = getenv("DPDK_TEST");
+	int result;
+
+	if (lacks_hugepages())
+		return TEST_SKIPPED;
+	if (init_eal(argc, argv) < 0) {
+		fprintf(stderr, "EAL does not start: %s\n", rte_strerror(rte_errno));
+		return EXIT_FAILURE;
+	}
+	if (make_service_lcore() != 0)
+		return EXIT_FAILURE;
+	if (names != NULL && names[0] != '\0')
+		result = run_list(names);
+	else
+		result = test_prompt();
+	rte_eal_cleanup();
+	return result;
+}

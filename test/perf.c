@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* What perf tests share; see perf.h. */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_cycles.h>
+
+#include "perf.h"
+#include "test.h"
+
+#define PERF_DEPTH 256u
+
+double
+perf_ns(uint64_t cycles, double n)
+{
+	return (double)cycles * 1e9 / (double)rte_get_tsc_hz() / n;
+}
+
+static int
+perf_connect(struct rmem_qp *qp, struct rmem_qp *peer)
+{
+	struct rmem_qp_conn conn = {.rnr_retry = 7, .min_rnr_timer = 1};
+	struct rmem_qp_attr attr;
+
+	TEST_OK(rmem_qp_query(peer, &attr));
+	conn.remote = attr.addr;
+	TEST_OK(rmem_qp_connect(qp, &conn));
+	return TEST_SUCCESS;
+}
+
+int
+perf_pair_open(struct perf_pair *pair, const char *args)
+{
+	struct rmem_cq_conf cq_conf = {.nb_cqe = 4 * PERF_DEPTH};
+	struct rmem_qp_conf conf = {.max_send_wr = PERF_DEPTH,
+			.max_recv_wr = PERF_DEPTH,
+			.max_send_sge = 1,
+			.max_recv_sge = 1,
+			.type = RMEM_QPT_RC,
+			.access = RMEM_ACCESS_REMOTE};
+
+	TEST_OK(rmem_dev_create("soft30", args, &pair->dev));
+	TEST_OK(rmem_pd_alloc(pair->dev, &pair->pd));
+	TEST_OK(rmem_cq_create(pair->dev, &cq_conf, &pair->cq_a));
+	TEST_OK(rmem_cq_create(pair->dev, &cq_conf, &pair->cq_b));
+	conf.send_cq = conf.recv_cq = pair->cq_a;
+	TEST_OK(rmem_qp_create(pair->pd, &conf, &pair->a));
+	conf.send_cq = conf.recv_cq = pair->cq_b;
+	TEST_OK(rmem_qp_create(pair->pd, &conf, &pair->b));
+	TEST_RUN(perf_connect(pair->a, pair->b));
+	return perf_connect(pair->b, pair->a);
+}
+
+int
+perf_pair_close(struct perf_pair *pair)
+{
+	TEST_OK(rmem_qp_destroy(pair->a));
+	TEST_OK(rmem_qp_destroy(pair->b));
+	TEST_OK(rmem_cq_destroy(pair->cq_a));
+	TEST_OK(rmem_cq_destroy(pair->cq_b));
+	TEST_OK(rmem_pd_dealloc(pair->pd));
+	TEST_OK(rmem_dev_close(pair->dev));
+	return TEST_SUCCESS;
+}
+
+struct rmem_mr *
+perf_mr(struct rmem_pd *pd, size_t size)
+{
+	struct rmem_mr *mr = NULL;
+	int rc;
+
+	rc = rmem_mr_reg(pd, NULL, size, 0, PERF_ACCESS | RMEM_ACCESS_ALLOCATE_MR, &mr);
+	if (rc != 0) {
+		printf("no MR of %zu bytes: %d\n", size, rc);
+		return NULL;
+	}
+	memset(mr->addr, 0x5a, mr->length);
+	return mr;
+}
+
+int
+perf_burst(struct perf_pair *pair, const struct rmem_send_wr *wr, uint16_t nb_wr)
+{
+	struct rmem_wc wc;
+	int n;
+
+	n = rmem_post_send(pair->a, wr, nb_wr);
+	if (unlikely(n != nb_wr))
+		return n < 0 ? n : -ENOSPC;
+	do {
+		n = rmem_poll_cq(pair->cq_a, &wc, 1);
+	} while (n == 0);
+	return n < 0 ? n : wc.status;
+}
+
+int
+perf_compare(perf_func_t yardstick, perf_func_t value, void *arg, double *baseline, double *best)
+{
+	double took;
+	int i;
+
+	*baseline = *best = -1.0;
+	for (i = 0; i < PERF_ROUNDS; i++) {
+		took = yardstick(arg);
+		TEST_ASSERT(took > 0.0);
+		if (*baseline < 0.0 || took < *baseline)
+			*baseline = took;
+		took = value(arg);
+		TEST_ASSERT(took > 0.0);
+		if (*best < 0.0 || took < *best)
+			*best = took;
+	}
+	return TEST_SUCCESS;
+}
+
+int
+perf_report(const struct perf_row *row)
+{
+	const char *path = getenv("RMEM_PERF_JSON");
+	FILE *f;
+
+	printf("%-18s %10.2f %s, %s %.2f %s, ratio %.3f (bar: %s)\n", row->name, row->value,
+			row->unit, row->yardstick, row->baseline, row->unit, row->ratio, row->bar);
+	if (path == NULL)
+		return TEST_SUCCESS;
+	f = fopen(path, "a");
+	if (f == NULL) {
+		printf("RMEM_PERF_JSON=%s: %s\n", path, strerror(errno));
+		return TEST_FAILED;
+	}
+	fprintf(f,
+			"{\"name\": \"%s\", \"value\": %.4f, \"unit\": \"%s\", \"baseline\": %.4f, "
+			"\"ratio\": %.4f}\n",
+			row->name, row->value, row->unit, row->baseline, row->ratio);
+	if (fclose(f) != 0) {
+		printf("RMEM_PERF_JSON=%s: %s\n", path, strerror(errno));
+		return TEST_FAILED;
+	}
+	return TEST_SUCCESS;
+}

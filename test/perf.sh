@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Run one perf autotest: perf.sh PROGRAM NAME. On hugepages where enough are free, on the first
+# two processors it may use, one lcore each.
+
+set -euo pipefail
+
+program=$1
+name=$2
+need_pages=300 # of 2 MiB, for a million MRs or a pool of 256 MiB
+
+free_pages=$(awk '/^HugePages_Free:/ { pages = $2 } /^Hugepagesize:/ { kib = $2 }
+	END { print kib == 2048 ? pages : 0 }' /proc/meminfo)
+lcores=$(python3 -c 'import os
+cpus = sorted(os.sched_getaffinity(0))[:2]
+print(",".join(f"{lcore}@{cpu}" for lcore, cpu in enumerate(cpus)))')
+
+args=(--no-pci --no-telemetry --lcores "$lcores")
+if [ "$free_pages" -ge "$need_pages" ]; then
+	echo "on hugepages, lcores $lcores"
+	args+=(--in-memory)
+else
+	echo "without hugepages ($free_pages of 2 MiB are free, $need_pages needed), lcores $lcores"
+	args+=(--no-huge -m 1024 --no-shconf)
+fi
+DPDK_TEST=${name}_perf_autotest exec "$program" "${args[@]}" --log-level=lib.eal:error

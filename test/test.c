@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Runs suites, keeps the list of autotests, and prints what a failed check found. */
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rmem.h>
+
+#include "test.h"
+
+static struct test_command *commands;
+static const char *running = "none";
+
+/* Keeps the list sorted by name. */
+void
+test_register(struct test_command *command)
+{
+	struct test_command **place = &commands;
+
+	while (*place != NULL && strcmp((*place)->name, command->name) < 0)
+		place = &(*place)->next;
+	command->next = *place;
+	*place = command;
+}
+
+const struct test_command *
+test_commands(void)
+{
+	return commands;
+}
+
+int
+test_run_command(const struct test_command *command)
+{
+	int result = command->func();
+
+	if (result == TEST_SUCCESS)
+		printf("Test OK\n");
+	else if (result == TEST_SKIPPED)
+		printf("Test Skipped\n");
+	else
+		printf("Test Failed\n");
+	fflush(stdout);
+	return result;
+}
+
+/* The tear-down runs after a failed case too: it releases what the case left. */
+static int
+run_case(const struct test_suite *suite, const struct test_case *test)
+{
+	int (*setup)(void) = test->setup != NULL ? test->setup : suite->setup;
+	int result;
+
+	running = test->name;
+	result = setup();
+	if (result == TEST_SUCCESS)
+		result = test->func();
+	else if (result != TEST_SKIPPED)
+		printf("  %s: set-up failed\n", test->name);
+	if (suite->teardown() != TEST_SUCCESS)
+		result = TEST_FAILED;
+	return result;
+}
+
+/* RMEM_CASE=name runs that case alone. */
+int
+test_run_suite(const struct test_suite *suite)
+{
+	const char *only = getenv("RMEM_CASE");
+	unsigned int passed = 0;
+	unsigned int failed = 0;
+	unsigned int skipped = 0;
+	unsigned int i;
+
+	for (i = 0; i < suite->nb_cases; i++) {
+		if (only != NULL && strcmp(only, suite->cases[i].name) != 0)
+			continue;
+		switch (run_case(suite, &suite->cases[i])) {
+		case TEST_SUCCESS:
+			passed++;
+			break;
+		case TEST_SKIPPED:
+			skipped++;
+			break;
+		default:
+			failed++;
+			printf("  %s failed\n", suite->cases[i].name);
+			break;
+		}
+	}
+	printf("%s: %u passed, %u failed, %u skipped\n", suite->name, passed, failed, skipped);
+	if (failed != 0)
+		return TEST_FAILED;
+	return passed == 0 ? TEST_SKIPPED : TEST_SUCCESS;
+}
+
+static void
+print_place(const char *file, int line)
+{
+	printf("%s:%d: %s: ", file, line, running);
+}
+
+bool
+test_check(const char *file, int line, bool is_true, const char *text)
+{
+	if (!is_true) {
+		print_place(file, line);
+		printf("not so: %s\n", text);
+	}
+	return is_true;
+}
+
+bool
+test_check_eq(const char *file, int line, const char *text, int64_t got, int64_t want)
+{
+	if (got != want) {
+		print_place(file, line);
+		printf("%s: got %" PRId64 " (0x%" PRIx64 "), want %" PRId64 " (0x%" PRIx64 ")\n",
+				text, got, (uint64_t)got, want, (uint64_t)want);
+	}
+	return got == want;
+}
+
+bool
+test_check_errno(const char *file, int line, const char *text, int got, int want)
+{
+	if (got != want) {
+		print_place(file, line);
+		printf("%s: got %d", text, got);
+		if (got < 0)
+			printf(" (%s)", strerror(-got));
+		printf(", want %d", want);
+		if (want < 0)
+			printf(" (%s)", strerror(-want));
+		printf("\n");
+	}
+	return got == want;
+}
+
+bool
+test_check_status(const char *file, int line, const char *text, int got, int want)
+{
+	if (got != want) {
+		print_place(file, line);
+		printf("%s: got %s, want %s\n", text,
+				got < 0 ? strerror(-got) : rmem_wc_status_str(got),
+				rmem_wc_status_str(want));
+	}
+	return got == want;
+}
+
+bool
+test_check_mem(const char *file, int line, const void *got, const void *want, size_t length)
+{
+	const uint8_t *a = got;
+	const uint8_t *b = want;
+	size_t i;
+
+	for (i = 0; i < length && a[i] == b[i]; i++)
+		;
+	if (i < length) {
+		print_place(file, line);
+		printf("byte %zu of %zu is 0x%02x, want 0x%02x\n", i, length, a[i], b[i]);
+	}
+	return i == length;
+}
+
+int
+test_skip(const char *reason)
+{
+	printf("  %s skipped: %s\n", running, reason);
+	return TEST_SKIPPED;
+}
+
+void
+test_note(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	printf("  %s: ", running);
+	vprintf(format, args);
+	printf("\n");
+	va_end(args);
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/**
+ * @file
+ * Cases, suites and checks of the test program.
+ *
+ * A case is a function that returns TEST_SUCCESS, TEST_FAILED or TEST_SKIPPED. A check that
+ * fails prints file, line and values, and returns from the function it stands in.
+ */
+
+#ifndef TEST_H
+#define TEST_H
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <rte_common.h>
+
+#define TEST_SUCCESS 0
+#define TEST_FAILED  (-1)
+#define TEST_SKIPPED 77 /* meson's exit status for a skipped test */
+
+struct test_case {
+	const char *name;
+	int (*func)(void);
+	int (*setup)(void); /* NULL for the suite's */
+};
+
+/* Cases; a set-up and the tear-down run around each of them. */
+struct test_suite {
+	const char *name;
+	int (*setup)(void);
+	int (*teardown)(void);
+	const struct test_case *cases;
+	unsigned int nb_cases;
+};
+
+/* What the prompt and DPDK_TEST know by name. */
+struct test_command {
+	const char *name;
+	int (*func)(void);
+	struct test_command *next;
+};
+
+#define TEST_CASE_WITH(set_up, function)                                                           \
+	{                                                                                          \
+		.name = #function, .func = function, .setup = set_up                               \
+	}
+#define TEST_CASE(function) TEST_CASE_WITH(NULL, function)
+
+/* Both want a semicolon behind. */
+#define REGISTER_RMEM_TEST(cmd, function)                                                          \
+	static struct test_command test_command_##cmd;                                             \
+	RTE_INIT(test_register_##cmd)                                                              \
+	{                                                                                          \
+		test_register(&test_command_##cmd);                                                \
+	}                                                                                          \
+	static struct test_command test_command_##cmd = {#cmd, function, NULL}
+
+/* A whole file: its cases, with the set-up around each, as one autotest. */
+#define REGISTER_RMEM_SUITE(object, set_up, tear_down, table)                                      \
+	static int test_suite_##object(void)                                                       \
+	{                                                                                          \
+		static const struct test_suite suite = {                                           \
+				#object, set_up, tear_down, table, RTE_DIM(table)};                \
+		return test_run_suite(&suite);                                                     \
+	}                                                                                          \
+	REGISTER_RMEM_TEST(object##_autotest, test_suite_##object)
+
+void test_register(struct test_command *command);
+const struct test_command *test_commands(void);
+int test_run_command(const struct test_command *command);
+int test_run_suite(const struct test_suite *suite);
+int test_prompt(void);
+
+/* The checks below; each returns whether it held, and prints what it found when not. */
+bool test_check(const char *file, int line, bool is_true, const char *text);
+bool test_check_eq(const char *file, int line, const char *text, int64_t got, int64_t want);
+bool test_check_errno(const char *file, int line, const char *text, int got, int want);
+bool test_check_status(const char *file, int line, const char *text, int got, int want);
+bool test_check_mem(const char *file, int line, const void *got, const void *want, size_t length);
+int test_skip(const char *reason);
+void test_note(const char *format, ...) __rte_format_printf(1, 2);
+
+#define TEST_RETURN_UNLESS(held)                                                                   \
+	do {                                                                                       \
+		if (!(held))                                                                       \
+			return TEST_FAILED;                                                        \
+	} while (0)
+
+#define TEST_ASSERT(condition)                                                                     \
+	TEST_RETURN_UNLESS(test_check(__FILE__, __LINE__, (condition), #condition))
+/* Any two integers. */
+#define TEST_EQ(got, want)                                                                         \
+	TEST_RETURN_UNLESS(test_check_eq(                                                          \
+			__FILE__, __LINE__, #got " == " #want, (int64_t)(got), (int64_t)(want)))
+/* A call that succeeds, and one that fails with -error. */
+#define TEST_OK(call) TEST_RETURN_UNLESS(test_check_errno(__FILE__, __LINE__, #call, (call), 0))
+#define TEST_ERR(call, error)                                                                      \
+	TEST_RETURN_UNLESS(test_check_errno(__FILE__, __LINE__, #call, (call), -(error)))
+/* A completion status, or -errno where there was none. */
+#define TEST_STATUS(call, want)                                                                    \
+	TEST_RETURN_UNLESS(test_check_status(__FILE__, __LINE__, #call, (call), want))
+#define TEST_MEM(got, want, length)                                                                \
+	TEST_RETURN_UNLESS(test_check_mem(__FILE__, __LINE__, got, want, length))
+/* Another function of checks. */
+#define TEST_RUN(call)                                                                             \
+	do {                                                                                       \
+		int test_result_ = (call);                                                         \
+		if (test_result_ != TEST_SUCCESS)                                                  \
+			return test_result_;                                                       \
+	} while (0)
+
+#endif /* TEST_H */

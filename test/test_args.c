@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Arguments of the software device: each key, its bounds, and what the log says of mistakes. */
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "fixture.h"
+#include "test.h"
+
+/* The table of doc/driver_soft.md; engine and socket depend on the machine. */
+static const struct row {
+	const char *key;
+	uint64_t initial;
+	uint64_t min;
+	uint64_t max;
+	size_t offset; /* in struct rmem_dev_info, of 32 bits but for max_mr_size */
+} rows[] = {
+		{"max_pd", 256, 1, 65536, offsetof(struct rmem_dev_info, max_pd)},
+		{"max_mr", 16384, 1, 16777214, offsetof(struct rmem_dev_info, max_mr)},
+		{"max_cq", 256, 1, 65536, offsetof(struct rmem_dev_info, max_cq)},
+		{"max_qp", 256, 1, 65536, offsetof(struct rmem_dev_info, max_qp)},
+		{"max_cqe", 65536, 1, 4194304, offsetof(struct rmem_dev_info, max_cqe)},
+		{"max_wr", 16384, 1, 65536, offsetof(struct rmem_dev_info, max_send_wr)},
+		{"max_sge", 16, 1, 16, offsetof(struct rmem_dev_info, max_send_sge)},
+		{"max_inline", 256, 0, 1024, offsetof(struct rmem_dev_info, max_inline_data)},
+		{"max_mr_size", UINT64_C(1) << 47, 4096, UINT64_C(1) << 47,
+				offsetof(struct rmem_dev_info, max_mr_size)},
+		{"max_page_list_len", 512, 1, 65535,
+				offsetof(struct rmem_dev_info, max_page_list_len)},
+};
+
+/* Memory that EAL has in the tests is too little for this many keys. */
+#define IS_TOO_LARGE(row, value) (strcmp((row)->key, "max_mr") == 0 && (value) > 1000000)
+
+static uint64_t
+limit_of(const struct rmem_dev_info *info, const struct row *row)
+{
+	const uint8_t *field = (const uint8_t *)info + row->offset;
+	uint32_t small;
+	uint64_t large;
+
+	if (row->offset == offsetof(struct rmem_dev_info, max_mr_size)) {
+		memcpy(&large, field, sizeof(large));
+		return large;
+	}
+	memcpy(&small, field, sizeof(small));
+	return small;
+}
+
+static int
+expect_limit(const struct row *row, const char *args, uint64_t want)
+{
+	struct rmem_dev *dev = fx_dev("soft1", args);
+	struct rmem_dev_info info;
+
+	TEST_ASSERT(dev != NULL);
+	TEST_OK(rmem_dev_info_get(dev, &info));
+	TEST_EQ(limit_of(&info, row), want);
+	TEST_OK(fx_release(dev));
+	return TEST_SUCCESS;
+}
+
+/* Refused, with a line that has all the words, and no device is left. */
+static int
+expect_refused(const char *args, const char *word1, const char *word2, const char *word3)
+{
+	const char *const words[] = {word1, word2, word3};
+	struct rmem_dev *dev = NULL;
+	const char *log;
+	unsigned int i;
+	int ret;
+
+	fx_log_begin();
+	ret = rmem_dev_create("soft1", args, &dev);
+	log = fx_log_end();
+	TEST_ERR(ret, EINVAL);
+	TEST_ASSERT(dev == NULL);
+	TEST_ASSERT(rmem_dev_get_by_name("soft1") == NULL);
+	for (i = 0; i < RTE_DIM(words); i++) {
+		if (words[i] != NULL && strstr(log, words[i]) == NULL) {
+			test_note("of \"%s\" the log lacks \"%s\": %s", args, words[i], log);
+			return TEST_FAILED;
+		}
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+no_arguments_give_the_defaults(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < RTE_DIM(rows); i++) {
+		TEST_RUN(expect_limit(&rows[i], NULL, rows[i].initial));
+		TEST_RUN(expect_limit(&rows[i], "", rows[i].initial));
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+smallest_and_largest_values_are_taken(void)
+{
+	char args[64];
+	unsigned int i;
+
+	for (i = 0; i < RTE_DIM(rows); i++) {
+		const struct row *row = &rows[i];
+
+		snprintf(args, sizeof(args), "%s=%" PRIu64, row->key, row->min);
+		TEST_RUN(expect_limit(row, args, row->min));
+		if (IS_TOO_LARGE(row, row->max))
+			continue;
+		snprintf(args, sizeof(args), "%s=%" PRIu64, row->key, row->max);
+		TEST_RUN(expect_limit(row, args, row->max));
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+values_out_of_range_are_refused_with_their_limits(void)
+{
+	char args[64], value[24], min[24], max[24];
+	unsigned int i;
+
+	for (i = 0; i < RTE_DIM(rows); i++) {
+		const struct row *row = &rows[i];
+
+		snprintf(min, sizeof(min), "%" PRIu64, row->min);
+		snprintf(max, sizeof(max), "%" PRIu64, row->max);
+		snprintf(value, sizeof(value), "%" PRIu64, row->max + 1);
+		snprintf(args, sizeof(args), "%s=%s", row->key, value);
+		TEST_RUN(expect_refused(args, row->key, value, max));
+		snprintf(args, sizeof(args), "%s=18446744073709551616", row->key);
+		TEST_RUN(expect_refused(args, row->key, "18446744073709551616", max));
+		if (row->min == 0)
+			continue;
+		snprintf(args, sizeof(args), "%s=%" PRIu64, row->key, row->min - 1);
+		TEST_RUN(expect_refused(args, row->key, min, max));
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+what_is_no_number_is_refused(void)
+{
+	static const char *const values[] = {"", "x", "-1", "+1", " 1", "1 ", "1k", "0x", "0xg",
+			"1.5", "1e3", "ten", "0x1 ", "--1"};
+	char args[64];
+	unsigned int i, j;
+
+	for (i = 0; i < RTE_DIM(rows); i++) {
+		for (j = 0; j < RTE_DIM(values); j++) {
+			snprintf(args, sizeof(args), "%s=%s", rows[i].key, values[j]);
+			TEST_RUN(expect_refused(args, rows[i].key, values[j], NULL));
+		}
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+hexadecimal_numbers_are_taken(void)
+{
+	TEST_RUN(expect_limit(&rows[0], "max_pd=0x10", 16));
+	TEST_RUN(expect_limit(&rows[0], "max_pd=0x1f", 31));
+	TEST_RUN(expect_limit(&rows[0], "max_pd=010", 10));
+	TEST_RUN(expect_limit(&rows[8], "max_mr_size=0x100000", 1048576));
+	TEST_RUN(expect_refused("max_pd=0x10001", "max_pd", "0x10001", "65536"));
+	return TEST_SUCCESS;
+}
+
+static int
+unknown_keys_are_refused_and_named(void)
+{
+	TEST_RUN(expect_refused("max_xy=1", "max_xy", NULL, NULL));
+	TEST_RUN(expect_refused("max_pd=1,colour=7", "colour", NULL, NULL));
+	TEST_RUN(expect_refused("MAX_PD=1", "MAX_PD", NULL, NULL));
+	TEST_RUN(expect_refused("max_pd =1", "max_pd", NULL, NULL));
+	TEST_RUN(expect_refused("max_p=1", "max_p", NULL, NULL));
+	TEST_RUN(expect_refused("max_pdx=1", "max_pdx", NULL, NULL));
+	return TEST_SUCCESS;
+}
+
+static int
+key_given_twice_is_refused_and_named(void)
+{
+	TEST_RUN(expect_refused("max_pd=1,max_pd=1", "max_pd", NULL, NULL));
+	TEST_RUN(expect_refused("max_pd=1,max_qp=2,max_pd=3", "max_pd", NULL, NULL));
+	return TEST_SUCCESS;
+}
+
+static int
+what_is_no_list_of_pairs_is_refused(void)
+{
+	TEST_RUN(expect_refused("max_pd", "max_pd", NULL, NULL));
+	TEST_RUN(expect_refused("=1", NULL, NULL, NULL));
+	TEST_RUN(expect_refused("max_pd=1=2", NULL, NULL, NULL));
+	TEST_RUN(expect_refused("max_pd=1;max_qp=2", "max_qp", NULL, NULL));
+	TEST_RUN(expect_refused("max_pd=[1,2]", "max_pd", NULL, NULL));
+	return TEST_SUCCESS;
+}
+
+static int
+all_keys_are_taken_together(void)
+{
+	const char *args = "max_page_list_len=9,max_mr_size=8192,max_inline=0,max_sge=1,max_wr=2,"
+			   "max_cqe=3,max_qp=4,max_cq=5,max_mr=6,max_pd=7,engine=0,socket=0";
+	static const uint64_t want[] = {7, 6, 5, 4, 3, 2, 1, 0, 8192, 9};
+	unsigned int i;
+
+	for (i = 0; i < RTE_DIM(rows); i++)
+		TEST_RUN(expect_limit(&rows[i], args, want[i]));
+	return TEST_SUCCESS;
+}
+
+static int
+bad_sockets_and_engines_are_refused(void)
+{
+	TEST_RUN(expect_refused("socket=4096", "socket", "4096", NULL));
+	TEST_RUN(expect_refused("socket=31", "socket", "31", NULL));
+	TEST_RUN(expect_refused("socket=x", "socket", "x", NULL));
+	TEST_RUN(expect_refused("engine=9", "engine", "9", "8"));
+	TEST_RUN(expect_refused("engine=-1", "engine", "-1", NULL));
+	return TEST_SUCCESS;
+}
+
+/* It would take 1 GiB. */
+static int
+more_keys_than_memory_is_enomem(void)
+{
+	struct rmem_dev *dev = NULL;
+	int ret;
+
+	fx_leave_memory(1u << 20);
+	ret = rmem_dev_create("soft1", "max_mr=16777214", &dev);
+	fx_free_memory();
+	TEST_ERR(ret, ENOMEM);
+	TEST_ASSERT(dev == NULL);
+	TEST_ASSERT(rmem_dev_get_by_name("soft1") == NULL);
+	return TEST_SUCCESS;
+}
+
+/* Later changes of the caller's string do not matter, nor does its length. */
+static int
+long_arguments_are_read_to_their_end(void)
+{
+	char args[512];
+	size_t used = 0;
+
+	used += (size_t)snprintf(args, sizeof(args), "max_pd=");
+	memset(args + used, '0', 300);
+	used += 300;
+	snprintf(args + used, sizeof(args) - used, "5");
+	TEST_RUN(expect_limit(&rows[0], args, 5));
+	return TEST_SUCCESS;
+}
+
+static const struct test_case args_cases[] = {
+		TEST_CASE(no_arguments_give_the_defaults),
+		TEST_CASE(smallest_and_largest_values_are_taken),
+		TEST_CASE(values_out_of_range_are_refused_with_their_limits),
+		TEST_CASE(what_is_no_number_is_refused),
+		TEST_CASE(hexadecimal_numbers_are_taken),
+		TEST_CASE(unknown_keys_are_refused_and_named),
+		TEST_CASE(key_given_twice_is_refused_and_named),
+		TEST_CASE(what_is_no_list_of_pairs_is_refused),
+		TEST_CASE(all_keys_are_taken_together),
+		TEST_CASE(bad_sockets_and_engines_are_refused),
+		TEST_CASE(more_keys_than_memory_is_enomem),
+		TEST_CASE(long_arguments_are_read_to_their_end),
+};
+
+REGISTER_RMEM_SUITE(args, fx_setup_none, fx_teardown, args_cases);

@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Completion queues hold what completed, oldest first, and say when they overflowed. */
+
+#include <pthread.h>
+
+#include <rte_lcore.h>
+
+#include "fixture.h"
+#include "test.h"
+
+static int
+create_refuses_bad_arguments(void)
+{
+	static uint64_t zeros[64];
+	const struct rmem_cq_conf conf = {.nb_cqe = 1};
+	struct rmem_cq *cq = NULL;
+
+	TEST_ERR(rmem_cq_create(NULL, &conf, &cq), EINVAL);
+	TEST_ERR(rmem_cq_create((struct rmem_dev *)zeros, &conf, &cq), EINVAL);
+	TEST_ERR(rmem_cq_create((struct rmem_dev *)fx.a.pd, &conf, &cq), EINVAL);
+	TEST_ERR(rmem_cq_create(fx.a.dev, NULL, &cq), EINVAL);
+	TEST_ERR(rmem_cq_create(fx.a.dev, &conf, NULL), EINVAL);
+	TEST_ASSERT(cq == NULL);
+	return TEST_SUCCESS;
+}
+
+static int
+create_refuses_bad_configurations(void)
+{
+	struct rmem_cq_conf conf = {.nb_cqe = 0};
+	struct rmem_cq *cq = NULL;
+	struct rmem_dev_info info;
+
+	TEST_OK(rmem_dev_info_get(fx.a.dev, &info));
+	TEST_ERR(rmem_cq_create(fx.a.dev, &conf, &cq), EINVAL);
+	conf.nb_cqe = info.max_cqe + 1;
+	TEST_ERR(rmem_cq_create(fx.a.dev, &conf, &cq), EINVAL);
+	conf.nb_cqe = UINT32_MAX;
+	TEST_ERR(rmem_cq_create(fx.a.dev, &conf, &cq), EINVAL);
+	conf.nb_cqe = 1;
+	conf.flags = 1;
+	TEST_ERR(rmem_cq_create(fx.a.dev, &conf, &cq), EINVAL);
+	conf.flags = 0;
+	conf.reserved[1] = 1;
+	TEST_ERR(rmem_cq_create(fx.a.dev, &conf, &cq), EINVAL);
+	TEST_ASSERT(cq == NULL);
+	return TEST_SUCCESS;
+}
+
+static int
+cq_holds_at_least_what_was_asked_for(void)
+{
+	static const uint32_t sizes[] = {1, 2, 3, 100, 4096};
+	unsigned int i;
+
+	for (i = 0; i < RTE_DIM(sizes); i++) {
+		struct rmem_cq *cq = fx_cq(fx.a.dev, sizes[i]);
+
+		TEST_ASSERT(cq != NULL && cq->nb_cqe >= sizes[i]);
+		TEST_EQ(rmem_poll_cq(cq, &fx.wc, 1), 0);
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+one_queue_too_many_is_enospc_and_destroy_makes_room(void)
+{
+	const struct rmem_cq_conf conf = {.nb_cqe = 1};
+	struct rmem_dev *dev = fx_dev("soft1", "max_cq=2");
+	struct rmem_cq *cq = NULL;
+	struct rmem_cq *last;
+
+	TEST_ASSERT(fx_cq(dev, 1) != NULL);
+	last = fx_cq(dev, 1);
+	TEST_ASSERT(last != NULL);
+	TEST_ERR(rmem_cq_create(dev, &conf, &cq), ENOSPC);
+	TEST_ASSERT(cq == NULL);
+	TEST_OK(fx_release(last));
+	TEST_ASSERT(fx_cq(dev, 1) != NULL);
+	return TEST_SUCCESS;
+}
+
+static int
+make_cq(void **cq)
+{
+	const struct rmem_cq_conf conf = {.nb_cqe = 64};
+
+	return rmem_cq_create(fx.a.dev, &conf, (struct rmem_cq **)cq);
+}
+
+static int
+no_memory_is_enomem_and_nothing_stays(void)
+{
+	return fx_expect_enomem(make_cq);
+}
+
+static int
+destroy_refuses_what_is_no_queue(void)
+{
+	static uint64_t zeros[64];
+
+	TEST_OK(rmem_cq_destroy(NULL));
+	TEST_ERR(rmem_cq_destroy((struct rmem_cq *)zeros), EINVAL);
+	TEST_ERR(rmem_cq_destroy((struct rmem_cq *)fx.a.qp), EINVAL);
+	return TEST_SUCCESS;
+}
+
+static int
+destroy_while_a_qp_is_attached_is_ebusy(void)
+{
+	struct rmem_cq *cqs[] = {fx_cq(fx.a.dev, 4), fx_cq(fx.a.dev, 4)};
+	struct rmem_qp_conf conf = fx_qp_conf(cqs[0], 4);
+	struct rmem_qp *qp;
+
+	TEST_ASSERT(cqs[0] != NULL && cqs[1] != NULL);
+	conf.recv_cq = cqs[1];
+	qp = fx_qp_by(fx.a.pd, &conf);
+	TEST_ASSERT(qp != NULL);
+	TEST_ERR(rmem_cq_destroy(cqs[0]), EBUSY);
+	TEST_ERR(rmem_cq_destroy(cqs[1]), EBUSY);
+	TEST_OK(fx_release(qp));
+	TEST_OK(fx_release(cqs[0]));
+	TEST_OK(fx_release(cqs[1]));
+	return TEST_SUCCESS;
+}
+
+/* n zero-length writes from a, all signaled, numbered from first on. */
+static int
+post_writes(struct rmem_qp *qp, uint64_t first, uint32_t n)
+{
+	struct rmem_send_wr wr = fx_wr(RMEM_WR_RDMA_WRITE, NULL, 0);
+	uint32_t i;
+
+	wr.flags = RMEM_SEND_SIGNALED;
+	for (i = 0; i < n; i++) {
+		wr.wr_id = first + i;
+		TEST_EQ(fx_post(qp, &wr), 1);
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+destroy_loses_completions_not_polled(void)
+{
+	TEST_RUN(post_writes(fx.a.qp, 0, 4));
+	TEST_OK(fx_release(fx.a.qp));
+	TEST_OK(fx_release(fx.a.cq));
+	return TEST_SUCCESS;
+}
+
+static int
+completions_come_oldest_first_in_any_burst(void)
+{
+	struct rmem_wc wc[16];
+	uint64_t next = 100;
+	uint32_t burst, i;
+
+	for (burst = 1; burst <= 16; burst++) {
+		TEST_RUN(post_writes(fx.a.qp, next, 16));
+		TEST_EQ(fx_poll(fx.a.cq, wc, burst), burst);
+		TEST_EQ(fx_poll(fx.a.cq, &wc[burst], 16 - burst), 16 - burst);
+		for (i = 0; i < 16; i++) {
+			TEST_EQ(wc[i].wr_id, next++);
+			TEST_EQ(wc[i].status, RMEM_WC_SUCCESS);
+			TEST_EQ(wc[i].opcode, RMEM_WC_RDMA_WRITE);
+			TEST_EQ(wc[i].qp_num, fx.a.qp->qp_num);
+		}
+	}
+	TEST_ASSERT(fx_is_idle(fx.a.cq));
+	return TEST_SUCCESS;
+}
+
+static int
+poll_writes_no_more_than_there_is_room_for(void)
+{
+	static const struct rmem_wc untouched = {.wr_id = 0x5555, .status = 77};
+	struct rmem_wc wc[3] = {untouched, untouched, untouched};
+
+	TEST_RUN(post_writes(fx.a.qp, 0, 8));
+	TEST_EQ(fx_poll(fx.a.cq, wc, 2), 2);
+	TEST_MEM(&wc[2], &untouched, sizeof(untouched));
+	return TEST_SUCCESS;
+}
+
+/* It only makes progress. */
+static int
+poll_of_zero_returns_zero_and_takes_nothing(void)
+{
+	TEST_RUN(post_writes(fx.a.qp, 7, 1));
+	TEST_EQ(rmem_poll_cq(fx.a.cq, NULL, 0), 0);
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+	TEST_EQ(fx.wc.wr_id, 7);
+	return TEST_SUCCESS;
+}
+
+static int
+two_qps_share_a_queue(void)
+{
+	struct rmem_qp *qps[] = {fx_qp(fx.a.pd, fx.a.cq, 8), fx_qp(fx.a.pd, fx.a.cq, 8)};
+	unsigned int seen[2] = {0, 0};
+	int i;
+
+	TEST_ASSERT(qps[0] != NULL && qps[1] != NULL);
+	TEST_OK(fx_connect_pair(qps[0], qps[1]));
+	for (i = 0; i < 8; i++)
+		TEST_RUN(post_writes(qps[i % 2], (uint64_t)i, 1));
+	for (i = 0; i < 8; i++) {
+		TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+		TEST_EQ(fx.wc.qp_num, qps[fx.wc.wr_id % 2]->qp_num);
+		seen[fx.wc.wr_id % 2]++;
+	}
+	TEST_EQ(seen[0], 4);
+	TEST_EQ(seen[1], 4);
+	return TEST_SUCCESS;
+}
+
+static int
+sends_and_receives_use_their_own_queue(void)
+{
+	struct rmem_cq *cqs[] = {fx_cq(fx.a.dev, 4), fx_cq(fx.a.dev, 4)};
+	struct rmem_qp_conf conf = fx_qp_conf(cqs[0], 4);
+	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, NULL, 0);
+	struct rmem_qp *qp;
+
+	conf.recv_cq = cqs[1];
+	qp = fx_qp_by(fx.a.pd, &conf);
+	TEST_ASSERT(qp != NULL);
+	TEST_OK(fx_connect(qp, qp));
+	TEST_EQ(fx_post_recv(qp, 3, NULL, 0), 1);
+	TEST_STATUS(fx_send(qp, &wr), RMEM_WC_SUCCESS);
+	TEST_STATUS(fx_wait(cqs[1]), RMEM_WC_SUCCESS);
+	TEST_EQ(fx.wc.wr_id, 3);
+	TEST_ASSERT(fx_is_idle(cqs[0]) && fx_is_idle(cqs[1]));
+	return TEST_SUCCESS;
+}
+
+/* IBTA C11-39: what was saved comes out, then -EIO for good; the QPs go to ERR. */
+static int
+overrun_gives_what_was_saved_then_eio(void)
+{
+	struct rmem_cq *cq = fx_cq(fx.a.dev, 4);
+	struct rmem_qp *qps[2];
+	uint32_t i, n;
+
+	TEST_ASSERT(cq != NULL);
+	n = cq->nb_cqe;
+	qps[0] = fx_qp(fx.a.pd, cq, n + 8);
+	qps[1] = fx_qp(fx.a.pd, cq, 8);
+	TEST_ASSERT(qps[0] != NULL && qps[1] != NULL);
+	TEST_OK(fx_connect_pair(qps[0], qps[1]));
+	TEST_RUN(post_writes(qps[0], 0, n));
+	TEST_EQ(fx_state(qps[0]), RMEM_QPS_RTS);
+	TEST_RUN(post_writes(qps[0], n, 1));
+	for (i = 0; i < n; i++) {
+		TEST_STATUS(fx_wait(cq), RMEM_WC_SUCCESS);
+		TEST_EQ(fx.wc.wr_id, i);
+	}
+	TEST_EQ(fx_wait(cq), -EIO);
+	TEST_RUN(post_writes(qps[0], n + 1, 1));
+	TEST_RUN(post_writes(qps[1], 0, 1));
+	TEST_EQ(fx_wait(cq), -EIO);
+	TEST_EQ(fx_state(qps[0]), RMEM_QPS_ERR);
+	TEST_EQ(fx_state(qps[1]), RMEM_QPS_ERR);
+	return TEST_SUCCESS;
+}
+
+static int
+overrun_of_receives_is_told_to_their_owner(void)
+{
+	struct rmem_cq *cqs[] = {fx_cq(fx.b.dev, 64), fx_cq(fx.b.dev, 1)};
+	struct rmem_qp_conf conf = fx_qp_conf(cqs[0], 16);
+	const struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, NULL, 0);
+	struct rmem_qp *qp;
+	uint32_t i, n;
+
+	TEST_ASSERT(cqs[0] != NULL && cqs[1] != NULL);
+	n = cqs[1]->nb_cqe;
+	conf.recv_cq = cqs[1];
+	conf.max_recv_wr = n + 1;
+	qp = fx_qp_by(fx.b.pd, &conf);
+	TEST_ASSERT(qp != NULL);
+	TEST_OK(rmem_qp_reset(fx.a.qp));
+	TEST_OK(fx_connect_pair(fx.a.qp, qp));
+	for (i = 0; i <= n; i++)
+		TEST_EQ(fx_post_recv(qp, i, NULL, 0), 1);
+	for (i = 0; i <= n; i++)
+		TEST_EQ(fx_post(fx.a.qp, &wr), 1);
+	TEST_ASSERT(fx_is_idle(fx.a.cq));
+	for (i = 0; i < n; i++)
+		TEST_STATUS(fx_wait(cqs[1]), RMEM_WC_SUCCESS);
+	TEST_EQ(fx_wait(cqs[1]), -EIO);
+	return TEST_SUCCESS;
+}
+
+static void *
+use_fast_path(void *arg)
+{
+	static const struct rmem_send_wr send_wr = {.opcode = RMEM_WR_RDMA_WRITE};
+	static const struct rmem_recv_wr recv_wr = {.wr_id = 1};
+	int *results = arg;
+	struct rmem_wc wc;
+
+	results[0] = rmem_post_send(fx.a.qp, &send_wr, 1);
+	results[1] = rmem_post_recv(fx.a.qp, &recv_wr, 1);
+	results[2] = rmem_poll_cq(fx.a.cq, &wc, 1);
+	return NULL;
+}
+
+static void *
+register_and_use_fast_path(void *arg)
+{
+	if (rte_thread_register() == 0) {
+		use_fast_path(arg);
+		rte_thread_unregister();
+	}
+	return NULL;
+}
+
+static int
+thread_that_eal_does_not_know_is_einval(void)
+{
+	int results[3] = {0, 0, 0};
+	pthread_t thread;
+
+	TEST_OK(pthread_create(&thread, NULL, use_fast_path, results));
+	TEST_OK(pthread_join(thread, NULL));
+	TEST_ERR(results[0], EINVAL);
+	TEST_ERR(results[1], EINVAL);
+	TEST_ERR(results[2], EINVAL);
+	return TEST_SUCCESS;
+}
+
+static int
+thread_registered_with_eal_posts_and_polls(void)
+{
+	int results[3] = {-1, -1, -1};
+	pthread_t thread;
+
+	TEST_OK(pthread_create(&thread, NULL, register_and_use_fast_path, results));
+	TEST_OK(pthread_join(thread, NULL));
+	TEST_EQ(results[0], 1);
+	TEST_EQ(results[1], 1);
+	TEST_EQ(results[2], 0);
+	return TEST_SUCCESS;
+}
+
+static const struct test_case cq_cases[] = {
+		TEST_CASE(create_refuses_bad_arguments),
+		TEST_CASE(create_refuses_bad_configurations),
+		TEST_CASE(cq_holds_at_least_what_was_asked_for),
+		TEST_CASE(one_queue_too_many_is_enospc_and_destroy_makes_room),
+		TEST_CASE(no_memory_is_enomem_and_nothing_stays),
+		TEST_CASE(destroy_refuses_what_is_no_queue),
+		TEST_CASE(destroy_while_a_qp_is_attached_is_ebusy),
+		TEST_CASE(destroy_loses_completions_not_polled),
+		TEST_CASE(completions_come_oldest_first_in_any_burst),
+		TEST_CASE(poll_writes_no_more_than_there_is_room_for),
+		TEST_CASE(poll_of_zero_returns_zero_and_takes_nothing),
+		TEST_CASE(two_qps_share_a_queue),
+		TEST_CASE(sends_and_receives_use_their_own_queue),
+		TEST_CASE(overrun_gives_what_was_saved_then_eio),
+		TEST_CASE(overrun_of_receives_is_told_to_their_owner),
+		TEST_CASE(thread_that_eal_does_not_know_is_einval),
+		TEST_CASE(thread_registered_with_eal_posts_and_polls),
+};
+
+REGISTER_RMEM_SUITE(cq, fx_setup, fx_teardown, cq_cases);

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* What the inline functions check when RMEM_DEBUG is defined, as it is for this file. */
+
+#undef RMEM_DEBUG
+#define RMEM_DEBUG 1
+
+#include <rmem.h>
+#include <rmem_pool.h>
+
+#include "fixture.h"
+#include "test.h"
+
+static uint64_t zeros[64];
+
+static int
+post_send_refuses_null_and_wrong_handles(void)
+{
+	const struct rmem_send_wr wr = fx_wr(RMEM_WR_RDMA_WRITE, NULL, 0);
+
+	TEST_ERR(rmem_post_send(NULL, &wr, 1), EINVAL);
+	TEST_ERR(rmem_post_send((struct rmem_qp *)zeros, &wr, 1), EINVAL);
+	TEST_ERR(rmem_post_send((struct rmem_qp *)fx.a.cq, &wr, 1), EINVAL);
+	TEST_ERR(rmem_post_send(fx.a.qp, NULL, 1), EINVAL);
+	TEST_EQ(rmem_post_send(fx.a.qp, NULL, 0), 0);
+	TEST_EQ(rmem_post_send(fx.a.qp, &wr, 1), 1);
+	return TEST_SUCCESS;
+}
+
+static int
+post_recv_refuses_null_and_wrong_handles(void)
+{
+	const struct rmem_recv_wr wr = {.wr_id = 1};
+
+	TEST_ERR(rmem_post_recv(NULL, &wr, 1), EINVAL);
+	TEST_ERR(rmem_post_recv((struct rmem_qp *)zeros, &wr, 1), EINVAL);
+	TEST_ERR(rmem_post_recv((struct rmem_qp *)fx.a.cq, &wr, 1), EINVAL);
+	TEST_ERR(rmem_post_recv(fx.a.qp, NULL, 1), EINVAL);
+	TEST_EQ(rmem_post_recv(fx.a.qp, NULL, 0), 0);
+	TEST_EQ(rmem_post_recv(fx.a.qp, &wr, 1), 1);
+	return TEST_SUCCESS;
+}
+
+static int
+poll_cq_refuses_null_and_wrong_handles(void)
+{
+	struct rmem_wc wc;
+
+	TEST_ERR(rmem_poll_cq(NULL, &wc, 1), EINVAL);
+	TEST_ERR(rmem_poll_cq((struct rmem_cq *)zeros, &wc, 1), EINVAL);
+	TEST_ERR(rmem_poll_cq((struct rmem_cq *)fx.a.qp, &wc, 1), EINVAL);
+	TEST_ERR(rmem_poll_cq(fx.a.cq, NULL, 1), EINVAL);
+	TEST_EQ(rmem_poll_cq(fx.a.cq, NULL, 0), 0);
+	TEST_EQ(rmem_poll_cq(fx.a.cq, &wc, 1), 0);
+	return TEST_SUCCESS;
+}
+
+static int
+pool_get_refuses_null_and_wrong_handles(void)
+{
+	const struct rmem_pool_conf conf = {.name = "debug", .nb_bufs = 4, .buf_size = 64};
+	struct rmem_pool *pool = NULL;
+	struct rmem_sge sge;
+
+	TEST_OK(rmem_pool_create(fx.a.pd, &conf, &pool));
+	TEST_ERR(rmem_pool_get_sges(NULL, &sge, 1), EINVAL);
+	TEST_ERR(rmem_pool_get_sges((struct rmem_pool *)zeros, &sge, 1), EINVAL);
+	TEST_ERR(rmem_pool_get_sges((struct rmem_pool *)fx.a.qp, &sge, 1), EINVAL);
+	TEST_ERR(rmem_pool_get_sges(pool, NULL, 1), EINVAL);
+	TEST_OK(rmem_pool_get_sges(pool, NULL, 0));
+	TEST_OK(rmem_pool_get_sges(pool, &sge, 1));
+	rmem_pool_put_sges(pool, &sge, 1);
+	TEST_OK(rmem_pool_destroy(pool));
+	return TEST_SUCCESS;
+}
+
+static const struct test_case debug_cases[] = {
+		TEST_CASE(post_send_refuses_null_and_wrong_handles),
+		TEST_CASE(post_recv_refuses_null_and_wrong_handles),
+		TEST_CASE(poll_cq_refuses_null_and_wrong_handles),
+		TEST_CASE(pool_get_refuses_null_and_wrong_handles),
+};
+
+REGISTER_RMEM_SUITE(debug, fx_setup, fx_teardown, debug_cases);

@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Devices are made by name, found, asked, counted and closed as rmem_dev.h says. */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_memory.h>
+
+#include "fixture.h"
+#include "test.h"
+
+static int
+created_device_is_found_by_name(void)
+{
+	struct rmem_dev *dev = fx_dev("soft7", NULL);
+
+	TEST_ASSERT(dev != NULL);
+	TEST_EQ(strcmp(dev->name, "soft7"), 0);
+	TEST_ASSERT(rmem_dev_get_by_name("soft7") == dev);
+	TEST_OK(fx_release(dev));
+	TEST_ASSERT(rmem_dev_get_by_name("soft7") == NULL);
+	return TEST_SUCCESS;
+}
+
+static int
+name_that_is_no_device_finds_nothing(void)
+{
+	TEST_ASSERT(rmem_dev_get_by_name("soft1") == NULL);
+	TEST_ASSERT(rmem_dev_get_by_name("soft") == NULL);
+	TEST_ASSERT(rmem_dev_get_by_name("") == NULL);
+	TEST_ASSERT(rmem_dev_get_by_name(NULL) == NULL);
+	return TEST_SUCCESS;
+}
+
+static int
+foreach_visits_every_device_once(void)
+{
+	struct rmem_dev *dev, *made[4];
+	unsigned int nb = 0;
+	char name[RMEM_NAME_SIZE];
+	int i;
+
+	made[0] = fx.a.dev;
+	for (i = 1; i < 4; i++) {
+		snprintf(name, sizeof(name), "soft%d", i);
+		made[i] = fx_dev(name, "max_mr=8");
+		TEST_ASSERT(made[i] != NULL);
+	}
+	TEST_OK(fx_release(made[1]));
+	RMEM_DEV_FOREACH(dev) {
+		TEST_ASSERT(dev == made[0] || dev == made[2] || dev == made[3]);
+		nb++;
+	}
+	TEST_EQ(nb, 3);
+	return TEST_SUCCESS;
+}
+
+static int
+bad_names_are_refused(void)
+{
+	static const char *const names[] = {NULL, "", "soft", "0", "7soft",
+			"soft0123456789012345678901234567", "soft 0x"};
+	struct rmem_dev *dev = NULL;
+	unsigned int i;
+
+	for (i = 0; i < RTE_DIM(names); i++) {
+		TEST_ERR(rmem_dev_create(names[i], NULL, &dev), EINVAL);
+		TEST_ASSERT(dev == NULL);
+	}
+	return TEST_SUCCESS;
+}
+
+/* RMEM_NAME_SIZE counts the closing NUL. */
+static int
+longest_name_is_taken(void)
+{
+	struct rmem_dev *dev = fx_dev("soft000000000000000000000000001", "max_mr=8");
+
+	TEST_ASSERT(dev != NULL);
+	TEST_EQ(strlen(dev->name), RMEM_NAME_SIZE - 1);
+	return TEST_SUCCESS;
+}
+
+static int
+unknown_driver_is_enodev_and_named_in_the_log(void)
+{
+	struct rmem_dev *dev = NULL;
+	int ret;
+
+	fx_log_begin();
+	ret = rmem_dev_create("hard3", NULL, &dev);
+	TEST_ASSERT(strstr(fx_log_end(), "hard3") != NULL);
+	TEST_ERR(ret, ENODEV);
+	TEST_ERR(rmem_dev_create("sof0", NULL, &dev), ENODEV);
+	TEST_ERR(rmem_dev_create("softer0", NULL, &dev), ENODEV);
+	TEST_ASSERT(dev == NULL);
+	return TEST_SUCCESS;
+}
+
+static int
+null_device_pointer_is_refused(void)
+{
+	TEST_ERR(rmem_dev_create("soft1", NULL, NULL), EINVAL);
+	TEST_ASSERT(rmem_dev_get_by_name("soft1") == NULL);
+	return TEST_SUCCESS;
+}
+
+static int
+name_in_use_is_eexist(void)
+{
+	struct rmem_dev *dev = NULL;
+
+	TEST_ERR(rmem_dev_create("soft0", NULL, &dev), EEXIST);
+	TEST_ASSERT(dev == NULL);
+	TEST_ASSERT(rmem_dev_get_by_name("soft0") == fx.a.dev);
+	return TEST_SUCCESS;
+}
+
+static int
+one_device_too_many_is_enospc_and_closing_one_makes_room(void)
+{
+	static const char *const args = "max_mr=8,max_qp=4,max_cq=4,max_pd=4";
+	struct rmem_dev *dev = NULL;
+	struct rmem_dev *last = NULL;
+	char name[16];
+	int i;
+
+	for (i = 1; i < RMEM_MAX_DEVS; i++) {
+		snprintf(name, sizeof(name), "soft%d", i);
+		last = fx_dev(name, args);
+		TEST_ASSERT(last != NULL);
+	}
+	TEST_ERR(rmem_dev_create("soft100", args, &dev), ENOSPC);
+	TEST_ASSERT(dev == NULL);
+	TEST_OK(fx_release(last));
+	TEST_ASSERT(fx_dev("soft100", args) != NULL);
+	return TEST_SUCCESS;
+}
+
+static int
+make_dev(void **dev)
+{
+	return rmem_dev_create("soft1", NULL, (struct rmem_dev **)dev);
+}
+
+static int
+no_memory_is_enomem_and_nothing_stays(void)
+{
+	TEST_RUN(fx_expect_enomem(make_dev));
+	TEST_ASSERT(rmem_dev_get_by_name("soft1") == NULL);
+	return TEST_SUCCESS;
+}
+
+static int
+close_of_null_does_nothing(void)
+{
+	TEST_OK(rmem_dev_close(NULL));
+	return TEST_SUCCESS;
+}
+
+static int
+close_of_what_is_no_device_is_refused(void)
+{
+	static uint64_t zeros[64];
+	struct rmem_pd *pd = fx_pd(fx.a.dev);
+
+	TEST_ASSERT(pd != NULL);
+	TEST_ERR(rmem_dev_close((struct rmem_dev *)zeros), EINVAL);
+	TEST_ERR(rmem_dev_close((struct rmem_dev *)pd), EINVAL);
+	return TEST_SUCCESS;
+}
+
+static int
+expect_busy(void *object)
+{
+	int ret;
+
+	TEST_ASSERT(object != NULL);
+	fx_log_begin();
+	ret = rmem_dev_close(fx.a.dev);
+	TEST_ASSERT(strstr(fx_log_end(), "soft0") != NULL);
+	TEST_ERR(ret, EBUSY);
+	TEST_OK(fx_release(object));
+	return TEST_SUCCESS;
+}
+
+static int
+close_while_an_object_exists_is_ebusy(void)
+{
+	TEST_RUN(expect_busy(fx_pd(fx.a.dev)));
+	TEST_RUN(expect_busy(fx_cq(fx.a.dev, 1)));
+	TEST_RUN(expect_busy(fx_page_list(fx.a.dev, 1)));
+	TEST_OK(fx_release(fx.a.dev));
+	return TEST_SUCCESS;
+}
+
+static int
+device_works_on_after_a_refused_close(void)
+{
+	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 64);
+	const struct rmem_send_wr wr =
+			fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
+
+	fx_fill(fx.a.buf, 64, 1);
+	TEST_ERR(rmem_dev_close(fx.a.dev), EBUSY);
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_MEM(fx.b.buf, fx.a.buf, 64);
+	return TEST_SUCCESS;
+}
+
+static int
+info_tells_limits_and_capabilities(void)
+{
+	struct rmem_dev *dev = fx_dev("soft1",
+			"max_pd=3,max_mr=5,max_cq=7,max_qp=9,max_cqe=100,"
+			"max_wr=20,max_sge=2,max_inline=32,"
+			"max_mr_size=8192,max_page_list_len=11");
+	struct rmem_dev_info info;
+
+	TEST_ASSERT(dev != NULL);
+	TEST_OK(rmem_dev_info_get(dev, &info));
+	TEST_EQ(strcmp(info.driver_name, "soft"), 0);
+	TEST_EQ(info.capa,
+			RMEM_DEV_CAPA_FAST_REG | RMEM_DEV_CAPA_LOCAL_INV |
+					RMEM_DEV_CAPA_SEND_WITH_INV | RMEM_DEV_CAPA_READ_WITH_INV |
+					RMEM_DEV_CAPA_ATOMIC);
+	TEST_EQ(info.max_pd, 3);
+	TEST_EQ(info.max_mr, 5);
+	TEST_EQ(info.max_cq, 7);
+	TEST_EQ(info.max_qp, 9);
+	TEST_EQ(info.max_cqe, 100);
+	TEST_EQ(info.max_send_wr, 20);
+	TEST_EQ(info.max_recv_wr, 20);
+	TEST_EQ(info.max_send_sge, 2);
+	TEST_EQ(info.max_recv_sge, 2);
+	TEST_EQ(info.max_inline_data, 32);
+	TEST_EQ(info.max_mr_size, 8192);
+	TEST_EQ(info.max_page_list_len, 11);
+	TEST_EQ(info.access & FX_ACCESS, FX_ACCESS);
+	TEST_ASSERT(info.max_msg_size >= FX_BUF_SIZE);
+	TEST_ASSERT((info.page_size_cap & FX_PAGE) != 0);
+	return TEST_SUCCESS;
+}
+
+static int
+info_counts_objects_in_use(void)
+{
+	struct rmem_dev_info before, after;
+
+	TEST_OK(rmem_dev_info_get(fx.a.dev, &before));
+	TEST_ASSERT(fx_pd(fx.a.dev) != NULL);
+	TEST_ASSERT(fx_fast_mr(fx.a.pd, 1) != NULL);
+	TEST_ASSERT(fx_mr(fx.a.pd, fx.a.buf, 1, 0) != NULL);
+	TEST_ASSERT(fx_cq(fx.a.dev, 1) != NULL);
+	TEST_ASSERT(fx_qp(fx.a.pd, fx.a.cq, 1) != NULL);
+	TEST_OK(rmem_dev_info_get(fx.a.dev, &after));
+	TEST_EQ(after.nb_pd, before.nb_pd + 1);
+	TEST_EQ(after.nb_mr, before.nb_mr + 2);
+	TEST_EQ(after.nb_cq, before.nb_cq + 1);
+	TEST_EQ(after.nb_qp, before.nb_qp + 1);
+	return TEST_SUCCESS;
+}
+
+static int
+null_and_wrong_arguments_of_queries_are_refused(void)
+{
+	struct rmem_dev_stats stats;
+	struct rmem_dev_info info;
+	static uint64_t zeros[64];
+	struct rmem_dev *wrong = (struct rmem_dev *)zeros;
+
+	TEST_ERR(rmem_dev_info_get(NULL, &info), EINVAL);
+	TEST_ERR(rmem_dev_info_get(wrong, &info), EINVAL);
+	TEST_ERR(rmem_dev_info_get(fx.a.dev, NULL), EINVAL);
+	TEST_ERR(rmem_dev_stats_get(NULL, &stats), EINVAL);
+	TEST_ERR(rmem_dev_stats_get(wrong, &stats), EINVAL);
+	TEST_ERR(rmem_dev_stats_get(fx.a.dev, NULL), EINVAL);
+	TEST_ERR(rmem_dev_stats_reset(NULL), EINVAL);
+	TEST_ERR(rmem_dev_stats_reset(wrong), EINVAL);
+	TEST_ERR(rmem_dev_dump(NULL, stdout), EINVAL);
+	TEST_ERR(rmem_dev_dump(wrong, stdout), EINVAL);
+	TEST_ERR(rmem_dev_dump(fx.a.dev, NULL), EINVAL);
+	return TEST_SUCCESS;
+}
+
+static int
+stats_count_what_succeeds(void)
+{
+	struct rmem_fast_reg_page_list *list = fx_page_list(fx.a.dev, 1);
+	struct rmem_mr *mr = fx_fast_mr(fx.a.pd, 1);
+	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 100);
+	struct rmem_dev_stats stats;
+	struct rmem_send_wr wr;
+
+	TEST_ASSERT(list != NULL && mr != NULL);
+	fx_list_pages(list, fx.a.buf, 1);
+	TEST_OK(rmem_dev_stats_reset(fx.a.dev));
+	wr = fx_reg(mr, list, 1, 0, FX_PAGE);
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	wr = fx_inv(mr->rkey);
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_EQ(fx_post_recv(fx.b.qp, 1, &sge, 1), 1);
+	wr = fx_wr(RMEM_WR_SEND, &sge, 1);
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_OK(rmem_dev_stats_get(fx.a.dev, &stats));
+	TEST_EQ(stats.send_wrs, 3);
+	TEST_EQ(stats.recv_wrs, 1);
+	TEST_EQ(stats.bytes, 100);
+	TEST_EQ(stats.reg_mrs, 1);
+	TEST_EQ(stats.invalidates, 1);
+	TEST_EQ(stats.errors, 0);
+	TEST_EQ(stats.flushed, 0);
+	return TEST_SUCCESS;
+}
+
+static int
+stats_count_what_fails(void)
+{
+	struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
+	struct rmem_dev_stats stats;
+	struct rmem_send_wr wr;
+
+	TEST_OK(rmem_dev_stats_reset(fx.a.dev));
+	wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey ^ 1);
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_REM_ACCESS_ERR);
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_WR_FLUSH_ERR);
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_WR_FLUSH_ERR);
+	TEST_RUN(fx_reconnect());
+	sge.lkey ^= 1;
+	wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_LOC_PROT_ERR);
+	TEST_OK(rmem_dev_stats_get(fx.a.dev, &stats));
+	TEST_EQ(stats.errors, 2);
+	TEST_EQ(stats.flushed, 2);
+	TEST_EQ(stats.rem_access_errors, 1);
+	TEST_EQ(stats.local_prot_errors, 1);
+	TEST_EQ(stats.bytes, 0);
+	return TEST_SUCCESS;
+}
+
+static int
+stats_count_waiting_requests(void)
+{
+	const struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, NULL, 0);
+	struct rmem_dev_stats stats;
+
+	TEST_OK(rmem_dev_stats_reset(fx.a.dev));
+	TEST_EQ(fx_post(fx.a.qp, &wr), 1);
+	TEST_ASSERT(fx_is_idle(fx.a.cq));
+	TEST_OK(rmem_dev_stats_get(fx.a.dev, &stats));
+	TEST_ASSERT(stats.rnr_retries > 0);
+	TEST_EQ(stats.queued, 1);
+	return TEST_SUCCESS;
+}
+
+static int
+stats_start_from_zero_after_a_reset(void)
+{
+	static const struct rmem_dev_stats zero;
+	struct rmem_dev_stats stats;
+
+	TEST_RUN(device_works_on_after_a_refused_close());
+	TEST_OK(rmem_dev_stats_get(fx.a.dev, &stats));
+	TEST_EQ(stats.send_wrs, 1);
+	TEST_OK(rmem_dev_stats_reset(fx.a.dev));
+	TEST_OK(rmem_dev_stats_get(fx.a.dev, &stats));
+	TEST_MEM(&stats, &zero, sizeof(stats));
+	return TEST_SUCCESS;
+}
+
+static int
+dump_prints_name_limits_and_counters(void)
+{
+	char *text = NULL;
+	size_t size = 0;
+	FILE *f = open_memstream(&text, &size);
+	bool is_complete;
+
+	TEST_ASSERT(f != NULL);
+	TEST_OK(rmem_dev_dump(fx.a.dev, f));
+	fclose(f);
+	is_complete = strstr(text, "soft0") != NULL && strstr(text, "16384") != NULL &&
+			strstr(text, "send_wrs: 0") != NULL;
+	free(text);
+	TEST_ASSERT(is_complete);
+	return TEST_SUCCESS;
+}
+
+/* The fast path of a number that no device has. */
+static int
+fast_path_without_a_device_is_enodev(void)
+{
+	static struct rmem_qp qp;
+	static struct rmem_cq cq;
+	struct rmem_recv_wr recv_wr = {0};
+	struct rmem_send_wr send_wr = fx_wr(RMEM_WR_SEND, NULL, 0);
+	struct rmem_wc wc;
+
+	qp.obj.type = RMEM_OBJ_QP;
+	qp.obj.dev_id = RMEM_MAX_DEVS - 1;
+	cq.obj.type = RMEM_OBJ_CQ;
+	cq.obj.dev_id = RMEM_MAX_DEVS - 1;
+	TEST_ERR(rmem_post_send(&qp, &send_wr, 1), ENODEV);
+	TEST_ERR(rmem_post_recv(&qp, &recv_wr, 1), ENODEV);
+	TEST_ERR(rmem_poll_cq(&cq, &wc, 1), ENODEV);
+	qp.obj.dev_id = fx.a.dev->obj.dev_id;
+	TEST_OK(fx_release(fx.a.dev));
+	TEST_ERR(rmem_post_send(&qp, &send_wr, 1), ENODEV);
+	TEST_ASSERT(rmem_fp[qp.obj.dev_id].post_send != NULL);
+	return TEST_SUCCESS;
+}
+
+static const struct test_case dev_cases[] = {
+		TEST_CASE(created_device_is_found_by_name),
+		TEST_CASE(name_that_is_no_device_finds_nothing),
+		TEST_CASE(foreach_visits_every_device_once),
+		TEST_CASE(bad_names_are_refused),
+		TEST_CASE(longest_name_is_taken),
+		TEST_CASE(unknown_driver_is_enodev_and_named_in_the_log),
+		TEST_CASE(null_device_pointer_is_refused),
+		TEST_CASE(name_in_use_is_eexist),
+		TEST_CASE(one_device_too_many_is_enospc_and_closing_one_makes_room),
+		TEST_CASE(no_memory_is_enomem_and_nothing_stays),
+		TEST_CASE(close_of_null_does_nothing),
+		TEST_CASE(close_of_what_is_no_device_is_refused),
+		TEST_CASE(close_while_an_object_exists_is_ebusy),
+		TEST_CASE(info_tells_limits_and_capabilities),
+		TEST_CASE(null_and_wrong_arguments_of_queries_are_refused),
+		TEST_CASE(dump_prints_name_limits_and_counters),
+		TEST_CASE(fast_path_without_a_device_is_enodev),
+		TEST_CASE_WITH(fx_setup, device_works_on_after_a_refused_close),
+		TEST_CASE_WITH(fx_setup, info_counts_objects_in_use),
+		TEST_CASE_WITH(fx_setup, stats_count_what_succeeds),
+		TEST_CASE_WITH(fx_setup, stats_count_what_fails),
+		TEST_CASE_WITH(fx_setup, stats_count_waiting_requests),
+		TEST_CASE_WITH(fx_setup, stats_start_from_zero_after_a_reset),
+};
+
+REGISTER_RMEM_SUITE(dev, fx_setup_dev, fx_teardown, dev_cases);

@@ -1,0 +1,471 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * The driver of doc/writing_a_driver.md: registered, and used through the class. See
+ * test_doc_examples.c for what the marks mean.
+ */
+
+#include <string.h>
+
+#include "fixture.h"
+#include "test.h"
+
+/* example: null_state */
+#include <errno.h>
+#include <stdint.h>
+
+#include <rte_common.h>
+#include <rte_log.h>
+#include <rte_malloc.h>
+#include <rte_spinlock.h>
+
+#include <rmem_driver.h>
+
+#define NULL_MAX 64 /* objects of each kind */
+
+struct null_dev {
+	uint32_t nb_pd; /* in use; these are atomic */
+	uint32_t nb_mr;
+	uint32_t nb_cq;
+	uint32_t nb_qp;
+	uint32_t next_number;
+};
+
+struct null_cq {
+	struct rmem_cq cq; /* first */
+	rte_spinlock_t lock;
+	uint32_t prod;
+	uint32_t cons;
+	struct rmem_wc *ring;
+};
+
+struct null_qp {
+	struct rmem_qp qp; /* first */
+	struct rmem_qp_conf conf;
+	struct rmem_qp_conn conn;
+	uint32_t state; /* enum rmem_qp_state; atomic */
+};
+
+static struct null_dev *null_devs[RMEM_MAX_DEVS];
+/* end of example */
+
+/* example: null_dev */
+static int
+null_dev_create(struct rmem_dev *dev, const char *args)
+{
+	struct null_dev *null;
+
+	if (args != NULL && args[0] != '\0') {
+		RTE_LOG(ERR, USER1, "%s takes no arguments, got \"%s\"\n", dev->name, args);
+		return -EINVAL;
+	}
+	null = rte_zmalloc("null_dev", sizeof(*null), 0);
+	if (null == NULL) {
+		RTE_LOG(ERR, USER1, "%s: no memory for %zu bytes\n", dev->name, sizeof(*null));
+		return -ENOMEM;
+	}
+	dev->priv = null;
+	null_devs[dev->obj.dev_id] = null;
+	return 0;
+}
+
+static void
+null_dev_close(struct rmem_dev *dev)
+{
+	null_devs[dev->obj.dev_id] = NULL;
+	rte_free(dev->priv);
+	dev->priv = NULL;
+}
+
+static int
+null_dev_info_get(struct rmem_dev *dev, struct rmem_dev_info *info)
+{
+	struct null_dev *null = dev->priv;
+
+	info->max_mr_size = UINT64_C(1) << 40;
+	info->max_msg_size = UINT64_C(1) << 31;
+	info->access = RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE_WRITE;
+	info->max_pd = info->max_mr = info->max_cq = info->max_qp = NULL_MAX;
+	info->max_cqe = info->max_send_wr = 4096;
+	info->max_send_sge = 4;
+	info->nb_pd = __atomic_load_n(&null->nb_pd, __ATOMIC_RELAXED);
+	info->nb_mr = __atomic_load_n(&null->nb_mr, __ATOMIC_RELAXED);
+	info->nb_cq = __atomic_load_n(&null->nb_cq, __ATOMIC_RELAXED);
+	info->nb_qp = __atomic_load_n(&null->nb_qp, __ATOMIC_RELAXED);
+	return 0;
+}
+/* end of example */
+
+/* example: null_objects */
+static int
+null_take(uint32_t *nb, const char *what)
+{
+	if (__atomic_add_fetch(nb, 1, __ATOMIC_RELAXED) <= NULL_MAX)
+		return 0;
+	__atomic_sub_fetch(nb, 1, __ATOMIC_RELAXED);
+	RTE_LOG(ERR, USER1, "%d %s are in use\n", NULL_MAX, what);
+	return -ENOSPC;
+}
+
+static int
+null_give(uint32_t *nb)
+{
+	__atomic_sub_fetch(nb, 1, __ATOMIC_RELAXED);
+	return 0;
+}
+
+static uint32_t
+null_number(struct null_dev *null)
+{
+	return __atomic_add_fetch(&null->next_number, 1, __ATOMIC_RELAXED);
+}
+
+static int
+null_pd_alloc(struct rmem_pd *pd)
+{
+	struct null_dev *null = null_devs[pd->obj.dev_id];
+	int ret = null_take(&null->nb_pd, "PDs");
+
+	if (ret == 0)
+		pd->handle = null_number(null);
+	return ret;
+}
+
+static int
+null_pd_dealloc(struct rmem_pd *pd)
+{
+	return null_give(&null_devs[pd->obj.dev_id]->nb_pd);
+}
+
+static int
+null_mr_reg(struct rmem_mr *mr)
+{
+	struct null_dev *null = null_devs[mr->obj.dev_id];
+	int ret = null_take(&null->nb_mr, "MRs");
+
+	if (ret == 0)
+		mr->lkey = mr->rkey = null_number(null);
+	return ret;
+}
+
+static int
+null_mr_dereg(struct rmem_mr *mr)
+{
+	return null_give(&null_devs[mr->obj.dev_id]->nb_mr);
+}
+
+static int
+null_cq_create(struct rmem_cq *base, const struct rmem_cq_conf *conf)
+{
+	struct null_dev *null = null_devs[base->obj.dev_id];
+	struct null_cq *cq = (struct null_cq *)base;
+	int ret = null_take(&null->nb_cq, "CQs");
+
+	if (ret != 0)
+		return ret;
+	rte_spinlock_init(&cq->lock);
+	base->nb_cqe = rte_align32pow2(conf->nb_cqe);
+	cq->ring = rte_malloc("null_cq", base->nb_cqe * sizeof(*cq->ring), 0);
+	if (cq->ring == NULL) {
+		RTE_LOG(ERR, USER1, "no memory for a CQ of %u\n", base->nb_cqe);
+		null_give(&null->nb_cq);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+static int
+null_cq_destroy(struct rmem_cq *base)
+{
+	rte_free(((struct null_cq *)base)->ring);
+	return null_give(&null_devs[base->obj.dev_id]->nb_cq);
+}
+/* end of example */
+
+/* example: null_qp */
+static int
+null_qp_create(struct rmem_qp *base, const struct rmem_qp_conf *conf)
+{
+	struct null_dev *null = null_devs[base->obj.dev_id];
+	struct null_qp *qp = (struct null_qp *)base;
+	int ret = null_take(&null->nb_qp, "QPs");
+
+	if (ret != 0)
+		return ret;
+	base->qp_num = null_number(null);
+	qp->conf = *conf;
+	return 0; /* zeroed: in RMEM_QPS_RESET */
+}
+
+static int
+null_qp_connect(struct rmem_qp *base, const struct rmem_qp_conn *conn)
+{
+	struct null_qp *qp = (struct null_qp *)base;
+
+	qp->conn = *conn;
+	__atomic_store_n(&qp->state, RMEM_QPS_RTS, __ATOMIC_RELEASE);
+	return 0;
+}
+
+static int
+null_qp_query(struct rmem_qp *base, struct rmem_qp_attr *attr)
+{
+	struct null_qp *qp = (struct null_qp *)base;
+
+	attr->state = __atomic_load_n(&qp->state, __ATOMIC_ACQUIRE);
+	attr->access = qp->conf.access;
+	attr->addr.qp_num = base->qp_num;
+	attr->remote = qp->conn.remote;
+	attr->max_send_wr = qp->conf.max_send_wr;
+	attr->max_send_sge = qp->conf.max_send_sge;
+	return 0;
+}
+
+static int
+null_qp_set_error(struct rmem_qp *base)
+{
+	__atomic_store_n(&((struct null_qp *)base)->state, RMEM_QPS_ERR, __ATOMIC_RELEASE);
+	return 0;
+}
+
+static int
+null_qp_reset(struct rmem_qp *base)
+{
+	struct null_qp *qp = (struct null_qp *)base;
+
+	__atomic_store_n(&qp->state, RMEM_QPS_RESET, __ATOMIC_RELEASE);
+	memset(&qp->conn, 0, sizeof(qp->conn));
+	return 0;
+}
+
+static int
+null_qp_destroy(struct rmem_qp *base)
+{
+	return null_give(&null_devs[base->obj.dev_id]->nb_qp);
+}
+/* end of example */
+
+/* example: null_fp */
+static int
+null_check(const struct null_qp *qp, const struct rmem_send_wr *wr)
+{
+	const uint8_t flags = RMEM_SEND_FENCE | RMEM_SEND_SIGNALED | RMEM_SEND_SOLICITED;
+
+	if (wr->opcode >= RMEM_WR_OPCODE_NB || (wr->flags & ~flags) != 0 ||
+			wr->num_sge > qp->conf.max_send_sge)
+		return -EINVAL;
+	return wr->opcode == RMEM_WR_RDMA_WRITE ? 0 : -EOPNOTSUPP;
+}
+
+static int
+null_post_send(struct rmem_qp *base, const struct rmem_send_wr *wr, uint16_t nb_wr)
+{
+	struct null_qp *qp = (struct null_qp *)base;
+	struct null_cq *cq = (struct null_cq *)base->send_cq;
+	uint32_t state = __atomic_load_n(&qp->state, __ATOMIC_ACQUIRE);
+	struct rmem_wc wc = {.qp_num = base->qp_num, .opcode = RMEM_WC_RDMA_WRITE};
+	int i, ret = 0;
+
+	if (state == RMEM_QPS_RESET)
+		return -EBUSY;
+	wc.status = state == RMEM_QPS_ERR ? RMEM_WC_WR_FLUSH_ERR : RMEM_WC_SUCCESS;
+	rte_spinlock_lock(&cq->lock); /* QPs of several threads may share the CQ */
+	for (i = 0; i < nb_wr; i++) {
+		ret = null_check(qp, &wr[i]);
+		if (ret == 0 && cq->prod - cq->cons == cq->cq.nb_cqe)
+			ret = -ENOSPC;
+		if (ret != 0)
+			break;
+		if (wc.status == RMEM_WC_SUCCESS && (wr[i].flags & RMEM_SEND_SIGNALED) == 0 &&
+				(qp->conf.flags & RMEM_QP_SIG_ALL) == 0)
+			continue;
+		wc.wr_id = wr[i].wr_id;
+		cq->ring[cq->prod++ % cq->cq.nb_cqe] = wc;
+	}
+	rte_spinlock_unlock(&cq->lock);
+	return i != 0 ? i : ret;
+}
+
+/* max_recv_wr is 0: the receive queue is always full. */
+static int
+null_post_recv(struct rmem_qp *base, const struct rmem_recv_wr *wr, uint16_t nb_wr)
+{
+	RTE_SET_USED(wr);
+	if (__atomic_load_n(&((struct null_qp *)base)->state, __ATOMIC_ACQUIRE) == RMEM_QPS_RESET)
+		return -EBUSY;
+	return nb_wr == 0 ? 0 : -ENOSPC;
+}
+
+static int
+null_poll_cq(struct rmem_cq *base, struct rmem_wc *wc, uint16_t nb_wc)
+{
+	struct null_cq *cq = (struct null_cq *)base;
+	int n;
+
+	rte_spinlock_lock(&cq->lock);
+	for (n = 0; n < nb_wc && cq->cons != cq->prod; n++)
+		wc[n] = cq->ring[cq->cons++ % cq->cq.nb_cqe];
+	rte_spinlock_unlock(&cq->lock);
+	return n;
+}
+/* end of example */
+
+/* example: null_driver */
+static const struct rmem_driver null_driver = {
+		.name = "null",
+		.pd_size = sizeof(struct rmem_pd),
+		.mr_size = sizeof(struct rmem_mr),
+		.page_list_size = sizeof(struct rmem_fast_reg_page_list),
+		.cq_size = sizeof(struct null_cq),
+		.qp_size = sizeof(struct null_qp),
+		.ops.dev_create = null_dev_create,
+		.ops.dev_close = null_dev_close,
+		.ops.dev_info_get = null_dev_info_get,
+		.ops.pd_alloc = null_pd_alloc,
+		.ops.pd_dealloc = null_pd_dealloc,
+		.ops.mr_reg = null_mr_reg,
+		.ops.mr_dereg = null_mr_dereg,
+		.ops.cq_create = null_cq_create,
+		.ops.cq_destroy = null_cq_destroy,
+		.ops.qp_create = null_qp_create,
+		.ops.qp_connect = null_qp_connect,
+		.ops.qp_query = null_qp_query,
+		.ops.qp_set_error = null_qp_set_error,
+		.ops.qp_reset = null_qp_reset,
+		.ops.qp_destroy = null_qp_destroy,
+		.fp.post_send = null_post_send,
+		.fp.post_recv = null_post_recv,
+		.fp.poll_cq = null_poll_cq,
+};
+
+/* Once in a process; then rmem_dev_create("null0", NULL, &dev) finds it. */
+static int
+null_register(void)
+{
+	return rmem_driver_register(&null_driver);
+}
+/* end of example */
+
+static int
+setup(void)
+{
+	struct rmem_pd *pd;
+	int ret = null_register();
+
+	if (ret == -ENOSPC)
+		return test_skip("other tests registered all the drivers there can be");
+	/* Known already when the test runs again. */
+	TEST_ASSERT(ret == 0 || ret == -EEXIST);
+	TEST_RUN(fx_setup_none());
+	fx.a.dev = fx_dev("null0", NULL);
+	TEST_ASSERT(fx.a.dev != NULL);
+	pd = fx_pd(fx.a.dev);
+	TEST_ASSERT(pd != NULL);
+	fx.a.pd = pd;
+	fx.a.buf = fx_mem(FX_PAGE, FX_PAGE);
+	fx.a.mr = fx_mr(pd, fx.a.buf, FX_PAGE, RMEM_ACCESS_LOCAL_WRITE);
+	fx.a.cq = fx_cq(fx.a.dev, 8);
+	TEST_ASSERT(fx.a.mr != NULL && fx.a.cq != NULL);
+	return TEST_SUCCESS;
+}
+
+static struct rmem_qp *
+make_qp(void)
+{
+	const struct rmem_qp_conf conf = {
+			.send_cq = fx.a.cq,
+			.recv_cq = fx.a.cq,
+			.max_send_wr = 8,
+			.max_send_sge = 1,
+			.type = RMEM_QPT_RC,
+	};
+
+	return fx_qp_by(fx.a.pd, &conf);
+}
+
+static int
+requests_succeed_and_are_flushed_after_an_error(void)
+{
+	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
+	struct rmem_send_wr wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, 0, 0);
+	struct rmem_qp *qp = make_qp(), *peer = make_qp();
+
+	TEST_ASSERT(qp != NULL && peer != NULL);
+	TEST_ERR(fx_post(qp, &wr), EBUSY);
+	TEST_OK(fx_connect(qp, peer));
+	wr.wr_id = 7;
+	wr.flags = RMEM_SEND_SIGNALED;
+	TEST_EQ(fx_post(qp, &wr), 1);
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+	TEST_EQ(fx.wc.wr_id, 7);
+	TEST_OK(rmem_qp_set_error(qp));
+	TEST_EQ(fx_post(qp, &wr), 1);
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_WR_FLUSH_ERR);
+	TEST_OK(rmem_qp_reset(qp));
+	TEST_OK(fx_connect(qp, peer));
+	return TEST_SUCCESS;
+}
+
+static int
+post_stops_at_what_is_refused(void)
+{
+	struct rmem_send_wr wrs[10];
+	struct rmem_qp *qp = make_qp();
+	struct rmem_recv_wr recv = {0};
+	unsigned int i;
+
+	TEST_ASSERT(qp != NULL);
+	TEST_OK(fx_connect(qp, qp));
+	for (i = 0; i < RTE_DIM(wrs); i++) {
+		wrs[i] = fx_rdma(RMEM_WR_RDMA_WRITE, NULL, 0, 0);
+		wrs[i].flags = i != 0 ? RMEM_SEND_SIGNALED : 0;
+	}
+	/* One without a completion, and as many as the CQ holds. */
+	TEST_EQ(rmem_post_send(qp, wrs, 10), 9);
+	TEST_ERR(rmem_post_send(qp, &wrs[9], 1), ENOSPC);
+	TEST_ERR(rmem_post_recv(qp, &recv, 1), ENOSPC);
+	wrs[0].opcode = RMEM_WR_SEND;
+	TEST_ERR(rmem_post_send(qp, wrs, 1), EOPNOTSUPP);
+	wrs[0].opcode = RMEM_WR_OPCODE_NB;
+	TEST_ERR(rmem_post_send(qp, wrs, 1), EINVAL);
+	return TEST_SUCCESS;
+}
+
+/* doc/writing_a_driver.md: what an empty slot and a missing capability give. */
+static int
+what_it_lacks_is_refused_by_the_class(void)
+{
+	struct rmem_fast_reg_page_list *list = NULL;
+	struct rmem_dev_stats stats;
+	struct rmem_mr *mr = NULL;
+
+	TEST_ERR(rmem_dev_stats_get(fx.a.dev, &stats), EOPNOTSUPP);
+	TEST_ERR(rmem_fast_reg_mr_alloc(fx.a.pd, 1, &mr), EOPNOTSUPP);
+	TEST_ERR(rmem_fast_reg_page_list_alloc(fx.a.dev, 1, &list), EOPNOTSUPP);
+	TEST_ERR(rmem_mr_reg(fx.a.pd, fx.a.buf, 8, 0, RMEM_ACCESS_REMOTE_READ, &mr), EOPNOTSUPP);
+	return TEST_SUCCESS;
+}
+
+static int
+one_object_too_many_is_enospc(void)
+{
+	struct rmem_cq_conf conf = {.nb_cqe = 1};
+	struct rmem_cq *cq = NULL;
+	unsigned int i;
+
+	for (i = 1; i < NULL_MAX; i++)
+		TEST_ASSERT(fx_cq(fx.a.dev, 1) != NULL);
+	TEST_ERR(rmem_cq_create(fx.a.dev, &conf, &cq), ENOSPC);
+	return TEST_SUCCESS;
+}
+
+static const struct test_case doc_driver_cases[] = {
+		TEST_CASE(requests_succeed_and_are_flushed_after_an_error),
+		TEST_CASE(post_stops_at_what_is_refused),
+		TEST_CASE(what_it_lacks_is_refused_by_the_class),
+		TEST_CASE(one_object_too_many_is_enospc),
+};
+
+REGISTER_RMEM_SUITE(doc_driver, setup, fx_teardown, doc_driver_cases);

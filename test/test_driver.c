@@ -1,0 +1,567 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * The registry of drivers, and what the class does for one: fills empty slots, checks
+ * capabilities, and takes everything back when an op fails. Registered drivers stay for good,
+ * so they are registered once for all runs of this test.
+ */
+
+#include <string.h>
+
+#include <rmem_driver.h>
+
+#include <rmem_pool.h>
+
+#include "fixture.h"
+#include "test.h"
+
+/* What the ops of the stub driver return, and what its device can do. */
+static struct {
+	int ret;
+	uint64_t capa;
+	uint32_t access;
+	unsigned int nb_calls;
+	unsigned int nb_posted;
+	int closing[4];
+} stub;
+
+static int
+stub_dev_create(struct rmem_dev *dev, const char *args)
+{
+	stub.nb_calls++;
+	dev->priv = &stub;
+	return args != NULL && strcmp(args, "fail") == 0 ? -ENOSPC : 0;
+}
+
+/* A device that is being closed takes no new object. */
+static void
+stub_dev_close(struct rmem_dev *dev)
+{
+	const struct rmem_cq_conf conf = {.nb_cqe = 1};
+	struct rmem_fast_reg_page_list *list = NULL;
+	struct rmem_pd *pd = NULL;
+	struct rmem_cq *cq = NULL;
+
+	stub.closing[0] = rmem_pd_alloc(dev, &pd);
+	stub.closing[1] = rmem_cq_create(dev, &conf, &cq);
+	stub.closing[2] = rmem_fast_reg_page_list_alloc(dev, 1, &list);
+}
+
+static int
+stub_dev_info_get(struct rmem_dev *dev, struct rmem_dev_info *info)
+{
+	RTE_SET_USED(dev);
+	info->capa = stub.capa;
+	info->access = stub.access;
+	info->max_mr_size = UINT64_C(1) << 40;
+	info->max_msg_size = UINT64_C(1) << 31;
+	info->max_pd = info->max_mr = info->max_cq = info->max_qp = 8;
+	info->max_cqe = info->max_send_wr = info->max_recv_wr = 64;
+	info->max_send_sge = info->max_recv_sge = 4;
+	info->max_inline_data = 64;
+	info->max_page_list_len = 8;
+	return 0;
+}
+
+#define STUB_OP(name, ...)                                                                         \
+	static int stub_##name(__VA_ARGS__)                                                        \
+	{                                                                                          \
+		stub.nb_calls++;                                                                   \
+		return stub.ret;                                                                   \
+	}
+
+STUB_OP(pd_alloc, struct rmem_pd *pd __rte_unused)
+STUB_OP(pd_dealloc, struct rmem_pd *pd __rte_unused)
+STUB_OP(mr_reg, struct rmem_mr *mr __rte_unused)
+STUB_OP(mr_dereg, struct rmem_mr *mr __rte_unused)
+STUB_OP(fast_reg_mr_alloc, struct rmem_mr *mr __rte_unused)
+STUB_OP(page_list_alloc, struct rmem_fast_reg_page_list *list __rte_unused)
+STUB_OP(page_list_free, struct rmem_fast_reg_page_list *list __rte_unused)
+STUB_OP(cq_create, struct rmem_cq *cq __rte_unused, const struct rmem_cq_conf *conf __rte_unused)
+STUB_OP(cq_destroy, struct rmem_cq *cq __rte_unused)
+STUB_OP(qp_create, struct rmem_qp *qp __rte_unused, const struct rmem_qp_conf *conf __rte_unused)
+STUB_OP(qp_destroy, struct rmem_qp *qp __rte_unused)
+
+static int
+stub_post_send(struct rmem_qp *qp, const struct rmem_send_wr *wr, uint16_t nb_wr)
+{
+	RTE_SET_USED(qp);
+	RTE_SET_USED(wr);
+	stub.nb_posted += nb_wr;
+	return nb_wr;
+}
+
+static int
+stub_post_recv(struct rmem_qp *qp, const struct rmem_recv_wr *wr, uint16_t nb_wr)
+{
+	RTE_SET_USED(qp);
+	RTE_SET_USED(wr);
+	return nb_wr;
+}
+
+static int
+stub_poll_cq(struct rmem_cq *cq, struct rmem_wc *wc, uint16_t nb_wc)
+{
+	RTE_SET_USED(cq);
+	RTE_SET_USED(wc);
+	RTE_SET_USED(nb_wc);
+	return -EIO;
+}
+
+/* The least that a driver can be. */
+static struct rmem_driver
+bare_driver(const char *name)
+{
+	const struct rmem_driver driver = {
+			.name = name,
+			.pd_size = sizeof(struct rmem_pd),
+			.mr_size = sizeof(struct rmem_mr),
+			.page_list_size = sizeof(struct rmem_fast_reg_page_list),
+			.cq_size = sizeof(struct rmem_cq),
+			.qp_size = sizeof(struct rmem_qp),
+			.ops =
+					{
+							.dev_close = stub_dev_close,
+							.dev_create = stub_dev_create,
+							.dev_info_get = stub_dev_info_get,
+					},
+			.fp =
+					{
+							.post_send = stub_post_send,
+							.post_recv = stub_post_recv,
+							.poll_cq = stub_poll_cq,
+					},
+	};
+
+	return driver;
+}
+
+/* All of it, but for what can be asked of a QP and for counters. */
+static struct rmem_driver
+stub_driver(const char *name)
+{
+	struct rmem_driver driver = bare_driver(name);
+
+	driver.ops.pd_alloc = stub_pd_alloc;
+	driver.ops.pd_dealloc = stub_pd_dealloc;
+	driver.ops.mr_reg = stub_mr_reg;
+	driver.ops.mr_dereg = stub_mr_dereg;
+	driver.ops.fast_reg_mr_alloc = stub_fast_reg_mr_alloc;
+	driver.ops.page_list_alloc = stub_page_list_alloc;
+	driver.ops.page_list_free = stub_page_list_free;
+	driver.ops.cq_create = stub_cq_create;
+	driver.ops.cq_destroy = stub_cq_destroy;
+	driver.ops.qp_create = stub_qp_create;
+	driver.ops.qp_destroy = stub_qp_destroy;
+	return driver;
+}
+
+/* A PD can be had, and nothing in it. */
+static struct rmem_driver
+half_driver(const char *name)
+{
+	struct rmem_driver driver = bare_driver(name);
+
+	driver.ops.pd_alloc = stub_pd_alloc;
+	driver.ops.pd_dealloc = stub_pd_dealloc;
+	driver.ops.cq_create = stub_cq_create;
+	driver.ops.cq_destroy = stub_cq_destroy;
+	return driver;
+}
+
+static int
+setup(void)
+{
+	static struct rmem_driver drivers[3];
+	static bool is_registered;
+	unsigned int i;
+
+	TEST_RUN(fx_setup_none());
+	memset(&stub, 0, sizeof(stub));
+	stub.capa = RMEM_DEV_CAPA_FAST_REG;
+	stub.access = FX_ACCESS;
+	if (is_registered)
+		return TEST_SUCCESS;
+	is_registered = true;
+	drivers[0] = bare_driver("bare");
+	drivers[1] = stub_driver("stub");
+	drivers[2] = half_driver("half");
+	for (i = 0; i < RTE_DIM(drivers); i++)
+		TEST_OK(rmem_driver_register(&drivers[i]));
+	return TEST_SUCCESS;
+}
+
+static int
+registered_driver_makes_devices(void)
+{
+	struct rmem_dev *dev = fx_dev("bare12", "any=thing");
+	struct rmem_dev_info info;
+
+	TEST_ASSERT(dev != NULL && dev->priv == &stub);
+	TEST_EQ(stub.nb_calls, 1);
+	TEST_OK(rmem_dev_info_get(dev, &info));
+	TEST_EQ(strcmp(info.driver_name, "bare"), 0);
+	TEST_ASSERT(rmem_dev_get_by_name("bare12") == dev);
+	return TEST_SUCCESS;
+}
+
+static int
+device_that_its_driver_refuses_is_not_there(void)
+{
+	struct rmem_dev *dev = NULL;
+
+	TEST_ERR(rmem_dev_create("stub0", "fail", &dev), ENOSPC);
+	TEST_ASSERT(dev == NULL);
+	TEST_ASSERT(rmem_dev_get_by_name("stub0") == NULL);
+	TEST_ASSERT(fx_dev("stub0", NULL) != NULL);
+	return TEST_SUCCESS;
+}
+
+static int
+bad_names_are_refused(void)
+{
+	static const char *const names[] = {NULL, "", "a1", "1a", "a-b", "a b", "sixteenlettersxx"};
+	unsigned int i;
+
+	TEST_ERR(rmem_driver_register(NULL), EINVAL);
+	for (i = 0; i < RTE_DIM(names); i++) {
+		const struct rmem_driver driver = bare_driver(names[i]);
+
+		TEST_ERR(rmem_driver_register(&driver), EINVAL);
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+expect_refused(const struct rmem_driver *driver)
+{
+	TEST_ERR(rmem_driver_register(driver), EINVAL);
+	return TEST_SUCCESS;
+}
+
+static int
+objects_smaller_than_their_public_part_are_refused(void)
+{
+	const struct rmem_driver good = bare_driver("small");
+	struct rmem_driver driver = good;
+
+	driver.pd_size--;
+	TEST_RUN(expect_refused(&driver));
+	driver = good;
+	driver.mr_size--;
+	TEST_RUN(expect_refused(&driver));
+	driver = good;
+	driver.page_list_size = 0;
+	TEST_RUN(expect_refused(&driver));
+	driver = good;
+	driver.cq_size--;
+	TEST_RUN(expect_refused(&driver));
+	driver = good;
+	driver.qp_size--;
+	TEST_RUN(expect_refused(&driver));
+	return TEST_SUCCESS;
+}
+
+static int
+driver_without_a_required_function_is_refused(void)
+{
+	const struct rmem_driver good = bare_driver("lacking");
+	struct rmem_driver driver = good;
+
+	driver.ops.dev_create = NULL;
+	TEST_RUN(expect_refused(&driver));
+	driver = good;
+	driver.ops.dev_close = NULL;
+	TEST_RUN(expect_refused(&driver));
+	driver = good;
+	driver.ops.dev_info_get = NULL;
+	TEST_RUN(expect_refused(&driver));
+	driver = good;
+	driver.fp.post_send = NULL;
+	TEST_RUN(expect_refused(&driver));
+	driver = good;
+	driver.fp.post_recv = NULL;
+	TEST_RUN(expect_refused(&driver));
+	driver = good;
+	driver.fp.poll_cq = NULL;
+	TEST_RUN(expect_refused(&driver));
+	return TEST_SUCCESS;
+}
+
+static int
+known_name_is_eexist(void)
+{
+	const struct rmem_driver bare = bare_driver("bare");
+	const struct rmem_driver soft = bare_driver("soft");
+
+	TEST_ERR(rmem_driver_register(&bare), EEXIST);
+	TEST_ERR(rmem_driver_register(&soft), EEXIST);
+	return TEST_SUCCESS;
+}
+
+static int
+empty_slots_are_eopnotsupp(void)
+{
+	const struct rmem_cq_conf conf = {.nb_cqe = 1};
+	struct rmem_dev *dev = fx_dev("bare0", NULL);
+	struct rmem_fast_reg_page_list *list = NULL;
+	struct rmem_dev_stats stats;
+	struct rmem_pd *pd = NULL;
+	struct rmem_cq *cq = NULL;
+
+	TEST_ASSERT(dev != NULL);
+	TEST_ERR(rmem_dev_stats_get(dev, &stats), EOPNOTSUPP);
+	TEST_ERR(rmem_dev_stats_reset(dev), EOPNOTSUPP);
+	TEST_ERR(rmem_pd_alloc(dev, &pd), EOPNOTSUPP);
+	TEST_ERR(rmem_cq_create(dev, &conf, &cq), EOPNOTSUPP);
+	TEST_ERR(rmem_fast_reg_page_list_alloc(dev, 1, &list), EOPNOTSUPP);
+	TEST_ASSERT(pd == NULL && cq == NULL && list == NULL);
+	TEST_OK(fx_release(dev));
+	return TEST_SUCCESS;
+}
+
+static int
+empty_slots_below_a_pd_are_eopnotsupp(void)
+{
+	struct rmem_dev *dev = fx_dev("half0", NULL);
+	struct rmem_pd *pd = fx_pd(dev);
+	struct rmem_cq *cq = fx_cq(dev, 1);
+	struct rmem_qp_conf conf = fx_qp_conf(cq, 1);
+	struct rmem_qp *qp = NULL;
+	struct rmem_mr *mr = NULL;
+
+	TEST_ASSERT(pd != NULL && cq != NULL);
+	TEST_ERR(rmem_mr_reg(pd, &stub, 8, 0, 0, &mr), EOPNOTSUPP);
+	TEST_ERR(rmem_mr_reg(pd, NULL, 8, 0, RMEM_ACCESS_ALLOCATE_MR, &mr), EOPNOTSUPP);
+	TEST_ERR(rmem_fast_reg_mr_alloc(pd, 1, &mr), EOPNOTSUPP);
+	TEST_ERR(rmem_qp_create(pd, &conf, &qp), EOPNOTSUPP);
+	TEST_ASSERT(mr == NULL && qp == NULL);
+	TEST_OK(fx_release(cq));
+	TEST_OK(fx_release(pd));
+	return TEST_SUCCESS;
+}
+
+static int
+empty_slots_of_a_qp_are_eopnotsupp(void)
+{
+	struct rmem_dev *dev = fx_dev("stub0", NULL);
+	struct rmem_qp *qp = fx_qp(fx_pd(dev), fx_cq(dev, 1), 1);
+	const struct rmem_qp_conn conn = fx_conn();
+	struct rmem_qp_attr attr;
+
+	TEST_ASSERT(qp != NULL);
+	TEST_ERR(rmem_qp_connect(qp, &conn), EOPNOTSUPP);
+	TEST_ERR(rmem_qp_query(qp, &attr), EOPNOTSUPP);
+	TEST_ERR(rmem_qp_set_error(qp), EOPNOTSUPP);
+	TEST_ERR(rmem_qp_reset(qp), EOPNOTSUPP);
+	return TEST_SUCCESS;
+}
+
+/* The class answers what it knows itself. */
+static int
+empty_slots_that_only_add_are_no_error(void)
+{
+	struct rmem_dev *dev = fx_dev("stub0", NULL);
+	struct rmem_mr *mr = fx_mr(fx_pd(dev), &stub, sizeof(stub), 0);
+	struct rmem_mr_info info;
+	FILE *null = fopen("/dev/null", "w");
+
+	TEST_ASSERT(mr != NULL && null != NULL);
+	TEST_OK(rmem_mr_query(mr, &info));
+	TEST_EQ(info.length, sizeof(stub));
+	TEST_EQ(info.state, RMEM_MR_STATE_VALID);
+	TEST_OK(rmem_dev_dump(dev, null));
+	fclose(null);
+	return TEST_SUCCESS;
+}
+
+static int
+access_that_the_device_lacks_is_eopnotsupp(void)
+{
+	struct rmem_pd *pd = fx_pd(fx_dev("stub0", NULL));
+	const struct rmem_pool_conf conf = {
+			.name = "lacking", .nb_bufs = 1, .buf_size = 1, .access = FX_ACCESS};
+	struct rmem_pool *pool = NULL;
+	struct rmem_mr *mr = NULL;
+
+	TEST_ASSERT(pd != NULL);
+	stub.access = FX_ACCESS & ~RMEM_ACCESS_REMOTE_ATOMIC;
+	TEST_ERR(rmem_mr_reg(pd, &stub, 8, 0, FX_ACCESS, &mr), EOPNOTSUPP);
+	TEST_ERR(rmem_pool_create(pd, &conf, &pool), EOPNOTSUPP);
+	TEST_ASSERT(mr == NULL && pool == NULL);
+	/* What is optional is left out instead. */
+	TEST_ASSERT(fx_mr(pd, &stub, 8, RMEM_ACCESS_RELAXED_ORDERING) != NULL);
+	return TEST_SUCCESS;
+}
+
+static int
+fast_reg_without_the_capability_is_eopnotsupp(void)
+{
+	struct rmem_dev *dev = fx_dev("stub0", NULL);
+	struct rmem_fast_reg_page_list *list = NULL;
+	struct rmem_pd *pd = fx_pd(dev);
+	struct rmem_mr *mr = NULL;
+
+	TEST_ASSERT(pd != NULL);
+	stub.capa = 0;
+	TEST_ERR(rmem_fast_reg_mr_alloc(pd, 1, &mr), EOPNOTSUPP);
+	TEST_ERR(rmem_fast_reg_page_list_alloc(dev, 1, &list), EOPNOTSUPP);
+	TEST_ASSERT(mr == NULL && list == NULL);
+	stub.capa = RMEM_DEV_CAPA_FAST_REG;
+	TEST_ASSERT(fx_fast_mr(pd, 1) != NULL);
+	return TEST_SUCCESS;
+}
+
+/* Parents count no child of a failed call: they can be released. */
+static int
+op_that_fails_changes_nothing(void)
+{
+	struct rmem_dev *dev = fx_dev("stub0", NULL);
+	struct rmem_fast_reg_page_list *list = NULL;
+	const struct rmem_cq_conf cq_conf = {.nb_cqe = 1};
+	struct rmem_pd *pd = fx_pd(dev);
+	struct rmem_cq *cq = fx_cq(dev, 1);
+	struct rmem_qp_conf conf = fx_qp_conf(cq, 1);
+	struct rmem_pd *new_pd = NULL;
+	struct rmem_cq *new_cq = NULL;
+	struct rmem_qp *qp = NULL;
+	struct rmem_mr *mr = NULL;
+
+	stub.ret = -EIO;
+	TEST_ERR(rmem_pd_alloc(dev, &new_pd), EIO);
+	TEST_ERR(rmem_cq_create(dev, &cq_conf, &new_cq), EIO);
+	TEST_ERR(rmem_mr_reg(pd, &stub, 8, 0, 0, &mr), EIO);
+	TEST_ERR(rmem_mr_reg(pd, NULL, 8, 0, RMEM_ACCESS_ALLOCATE_MR, &mr), EIO);
+	TEST_ERR(rmem_fast_reg_mr_alloc(pd, 1, &mr), EIO);
+	TEST_ERR(rmem_fast_reg_page_list_alloc(dev, 1, &list), EIO);
+	TEST_ERR(rmem_qp_create(pd, &conf, &qp), EIO);
+	TEST_ASSERT(new_pd == NULL && new_cq == NULL && mr == NULL && list == NULL && qp == NULL);
+	stub.ret = 0;
+	TEST_OK(fx_release(cq));
+	TEST_OK(fx_release(pd));
+	TEST_OK(fx_release(dev));
+	return TEST_SUCCESS;
+}
+
+static int
+make_mr(void **mr)
+{
+	struct rmem_pd *pd = (struct rmem_pd *)fx.a.pd;
+
+	return rmem_mr_reg(pd, &stub, 8, 0, 0, (struct rmem_mr **)mr);
+}
+
+static int
+memory_of_a_failed_op_is_freed(void)
+{
+	fx.a.pd = fx_pd(fx_dev("stub0", NULL));
+	TEST_ASSERT(fx.a.pd != NULL);
+	return fx_expect_enomem(make_mr);
+}
+
+/* A release that fails leaves the object as it was. */
+static int
+release_that_fails_keeps_the_object(void)
+{
+	struct rmem_dev *dev = fx_dev("stub0", NULL);
+	struct rmem_pd *pd = fx_pd(dev);
+	struct rmem_mr *mr = fx_mr(pd, &stub, 8, 0);
+	struct rmem_cq *cq = fx_cq(dev, 1);
+	struct rmem_qp *qp = fx_qp(pd, cq, 1);
+	struct rmem_fast_reg_page_list *list = fx_page_list(dev, 1);
+
+	TEST_ASSERT(mr != NULL && qp != NULL && list != NULL);
+	stub.ret = -EIO;
+	TEST_ERR(rmem_mr_dereg(mr), EIO);
+	TEST_ERR(rmem_qp_destroy(qp), EIO);
+	TEST_ERR(rmem_fast_reg_page_list_free(list), EIO);
+	stub.ret = 0;
+	TEST_ERR(rmem_pd_dealloc(pd), EBUSY);
+	TEST_ERR(rmem_cq_destroy(cq), EBUSY);
+	TEST_OK(fx_release(qp));
+	TEST_OK(fx_release(mr));
+	stub.ret = -EIO;
+	TEST_ERR(rmem_cq_destroy(cq), EIO);
+	TEST_ERR(rmem_pd_dealloc(pd), EIO);
+	stub.ret = 0;
+	TEST_ERR(rmem_dev_close(dev), EBUSY);
+	return TEST_SUCCESS;
+}
+
+static int
+device_being_closed_is_enodev(void)
+{
+	struct rmem_dev *dev = fx_dev("stub0", NULL);
+
+	TEST_ASSERT(dev != NULL);
+	TEST_OK(fx_release(dev));
+	TEST_ERR(stub.closing[0], ENODEV);
+	TEST_ERR(stub.closing[1], ENODEV);
+	TEST_ERR(stub.closing[2], ENODEV);
+	return TEST_SUCCESS;
+}
+
+static int
+fast_path_is_that_of_the_driver(void)
+{
+	struct rmem_dev *dev = fx_dev("stub0", NULL);
+	struct rmem_cq *cq = fx_cq(dev, 1);
+	struct rmem_qp *qp = fx_qp(fx_pd(dev), cq, 1);
+	const struct rmem_send_wr wrs[] = {
+			fx_wr(RMEM_WR_SEND, NULL, 0), fx_wr(RMEM_WR_SEND, NULL, 0)};
+	struct rmem_wc wc;
+
+	TEST_ASSERT(qp != NULL);
+	TEST_EQ(rmem_post_send(qp, wrs, 2), 2);
+	TEST_EQ(stub.nb_posted, 2);
+	TEST_ERR(rmem_poll_cq(cq, &wc, 1), EIO);
+	return TEST_SUCCESS;
+}
+
+/* Last: it leaves no room in the registry of this process. */
+static int
+one_driver_too_many_is_enospc(void)
+{
+	static char names[32][8];
+	struct rmem_dev *dev = NULL;
+	unsigned int i;
+	int ret = 0;
+
+	for (i = 0; i < RTE_DIM(names) && ret != -ENOSPC; i++) {
+		struct rmem_driver driver;
+
+		snprintf(names[i], sizeof(names[i]), "fill%c%c", 'a' + i / 16, 'a' + i % 16);
+		driver = bare_driver(names[i]);
+		ret = rmem_driver_register(&driver);
+		TEST_ASSERT(ret == 0 || ret == -ENOSPC || ret == -EEXIST);
+	}
+	TEST_ERR(ret, ENOSPC);
+	TEST_ERR(rmem_dev_create("filla0", NULL, &dev), ENODEV);
+	TEST_ASSERT(fx_dev("fillaa0", NULL) != NULL);
+	return TEST_SUCCESS;
+}
+
+static const struct test_case driver_cases[] = {
+		TEST_CASE(registered_driver_makes_devices),
+		TEST_CASE(device_that_its_driver_refuses_is_not_there),
+		TEST_CASE(bad_names_are_refused),
+		TEST_CASE(objects_smaller_than_their_public_part_are_refused),
+		TEST_CASE(driver_without_a_required_function_is_refused),
+		TEST_CASE(known_name_is_eexist),
+		TEST_CASE(empty_slots_are_eopnotsupp),
+		TEST_CASE(empty_slots_below_a_pd_are_eopnotsupp),
+		TEST_CASE(empty_slots_of_a_qp_are_eopnotsupp),
+		TEST_CASE(empty_slots_that_only_add_are_no_error),
+		TEST_CASE(access_that_the_device_lacks_is_eopnotsupp),
+		TEST_CASE(fast_reg_without_the_capability_is_eopnotsupp),
+		TEST_CASE(op_that_fails_changes_nothing),
+		TEST_CASE(memory_of_a_failed_op_is_freed),
+		TEST_CASE(release_that_fails_keeps_the_object),
+		TEST_CASE(device_being_closed_is_enodev),
+		TEST_CASE(fast_path_is_that_of_the_driver),
+		TEST_CASE(one_driver_too_many_is_enospc),
+};
+
+REGISTER_RMEM_SUITE(driver, setup, fx_teardown, driver_cases);

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * With engine=<n> service lcores execute what was posted, and nobody needs to poll for that.
+ * The suites of the data path run on such a device too: see test/meson.build.
+ */
+
+#include <string.h>
+
+#include <rte_launch.h>
+#include <rte_lcore.h>
+#include <rte_service.h>
+
+#include "fixture.h"
+#include "test.h"
+
+/* The last worker lcores serve, the others stay what they are. */
+static uint32_t serving[2];
+static unsigned int nb_serving;
+
+static int
+start_serving(unsigned int nb)
+{
+	unsigned int lcore;
+
+	for (lcore = RTE_MAX_LCORE; lcore-- > 0 && nb_serving < nb;) {
+		if (!rte_lcore_is_enabled(lcore) || lcore == rte_get_main_lcore())
+			continue;
+		TEST_OK(rte_service_lcore_add(lcore));
+		serving[nb_serving++] = lcore;
+	}
+	return nb_serving == nb ? TEST_SUCCESS : test_skip("it takes worker lcores to serve");
+}
+
+static int
+setup_none(void)
+{
+	nb_serving = 0;
+	return fx_setup_none();
+}
+
+static int
+teardown(void)
+{
+	int result = fx_teardown();
+
+	while (nb_serving > 0) {
+		uint32_t lcore = serving[--nb_serving];
+
+		rte_service_lcore_stop(lcore);
+		rte_eal_wait_lcore(lcore);
+		if (rte_service_lcore_del(lcore) != 0)
+			result = TEST_FAILED;
+	}
+	return result;
+}
+
+static int
+open_sides(unsigned int nb_lcores, const char *args)
+{
+	struct rmem_dev *dev;
+	struct rmem_pd *pd;
+
+	TEST_RUN(start_serving(nb_lcores));
+	dev = fx_dev("soft0", args);
+	TEST_ASSERT(dev != NULL);
+	pd = fx_pd(dev);
+	TEST_RUN(fx_side_open(&fx.a, dev, pd));
+	TEST_RUN(fx_side_open(&fx.b, dev, pd));
+	TEST_OK(fx_connect_pair(fx.a.qp, fx.b.qp));
+	return TEST_SUCCESS;
+}
+
+static int
+setup(void)
+{
+	TEST_RUN(setup_none());
+	return open_sides(1, "engine=1");
+}
+
+static int
+device_without_a_service_lcore_is_refused(void)
+{
+	struct rmem_dev *dev = NULL;
+	const char *log;
+	int ret;
+
+	if (rte_service_lcore_count() != 0)
+		return test_skip("EAL was given service lcores");
+	fx_log_begin();
+	ret = rmem_dev_create("soft0", "engine=1", &dev);
+	log = fx_log_end();
+	TEST_ERR(ret, EINVAL);
+	TEST_ASSERT(dev == NULL);
+	TEST_ASSERT(strstr(log, "engine=1") != NULL && strstr(log, "service lcore") != NULL);
+	return TEST_SUCCESS;
+}
+
+static int
+capability_tells_of_the_engine(void)
+{
+	TEST_ASSERT(fx_has_capa(fx.a.dev, RMEM_DEV_CAPA_ENGINE));
+	return TEST_SUCCESS;
+}
+
+/* Nobody polls here: the last request raises a flag in memory. */
+static int
+requests_run_without_a_poll(void)
+{
+	uint8_t *flag = fx.b.buf + FX_PAGE;
+	uint64_t deadline = fx_deadline();
+	struct rmem_send_wr wrs[2];
+	struct rmem_sge sges[2];
+	unsigned int spins = 0;
+
+	fx_fill(fx.a.buf, 1000, 1);
+	fx.a.buf[FX_PAGE] = 1;
+	sges[0] = fx_sge(fx.a.mr, 0, 1000);
+	sges[1] = fx_sge(fx.a.mr, FX_PAGE, 8);
+	wrs[0] = fx_rdma(RMEM_WR_RDMA_WRITE, &sges[0], fx_addr(fx.b.buf), fx.b.mr->rkey);
+	wrs[1] = fx_atomic(RMEM_WR_ATOMIC_FETCH_AND_ADD, &sges[1], fx_addr(flag), fx.b.mr->rkey, 1);
+	TEST_EQ(rmem_post_send(fx.a.qp, wrs, 2), 2);
+	while (__atomic_load_n((uint64_t *)(void *)flag, __ATOMIC_ACQUIRE) == 0) {
+		TEST_ASSERT(!fx_is_late(deadline));
+		fx_relax(&spins);
+	}
+	TEST_MEM(fx.b.buf, fx.a.buf, 1000);
+	return TEST_SUCCESS;
+}
+
+static int
+waiting_send_goes_on_without_a_poll(void)
+{
+	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, NULL, 0);
+	uint64_t deadline = fx_deadline();
+	struct rmem_qp_attr attr;
+	unsigned int spins = 0;
+
+	wr.flags = RMEM_SEND_SIGNALED;
+	TEST_EQ(fx_post(fx.a.qp, &wr), 1);
+	TEST_ASSERT(fx_is_idle(fx.a.cq));
+	TEST_EQ(fx_post_recv(fx.b.qp, 4, NULL, 0), 1);
+	do {
+		TEST_ASSERT(!fx_is_late(deadline));
+		fx_relax(&spins);
+		TEST_OK(rmem_qp_query(fx.a.qp, &attr));
+	} while (attr.send_queued != 0);
+	TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+	return TEST_SUCCESS;
+}
+
+static int
+requests_keep_their_order(void)
+{
+	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 64);
+	uint64_t posted = 0, polled = 0;
+	struct rmem_send_wr wr;
+
+	wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
+	wr.flags = RMEM_SEND_SIGNALED;
+	while (polled < 10000) {
+		wr.wr_id = posted;
+		if (posted < 10000 && fx_post(fx.a.qp, &wr) == 1) {
+			posted++;
+			continue;
+		}
+		TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+		TEST_EQ(fx.wc.wr_id, polled);
+		polled++;
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+key_is_bound_used_and_taken_away(void)
+{
+	struct rmem_mr *mr = fx_fast_mr(fx.a.pd, 4);
+	struct rmem_fast_reg_page_list *list = fx_page_list(fx.a.dev, 4);
+	uint32_t i;
+
+	TEST_ASSERT(mr != NULL && list != NULL);
+	fx_list_pages(list, fx.a.buf, 4);
+	for (i = 0; i < 300; i++) {
+		struct rmem_send_wr wr = fx_reg(mr, list, 4, 0x4000, 4 * FX_PAGE);
+
+		TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+		fx_fill(fx.b.buf, 64, i);
+		TEST_STATUS(fx_peer_write(0x4000, 64, mr->rkey), RMEM_WC_SUCCESS);
+		TEST_MEM(fx.a.buf, fx.b.buf, 64);
+		wr = fx_inv(mr->rkey);
+		TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+		TEST_STATUS(fx_peer_write(0x4000, 64, mr->rkey), RMEM_WC_REM_ACCESS_ERR);
+		TEST_RUN(fx_reconnect());
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+full_queue_is_enospc_until_polled(void)
+{
+	struct rmem_send_wr wr = fx_wr(RMEM_WR_RDMA_WRITE, NULL, 0);
+	uint32_t i;
+
+	wr.flags = RMEM_SEND_SIGNALED;
+	for (i = 0; i < FX_DEPTH; i++)
+		TEST_EQ(fx_post(fx.a.qp, &wr), 1);
+	TEST_ERR(fx_post(fx.a.qp, &wr), ENOSPC);
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+	TEST_EQ(fx_post(fx.a.qp, &wr), 1);
+	TEST_ERR(fx_post(fx.a.qp, &wr), ENOSPC);
+	return TEST_SUCCESS;
+}
+
+/* However close the poll follows the completion. */
+static int
+place_is_free_as_soon_as_its_completion_was_polled(void)
+{
+	const struct rmem_send_wr wr = fx_wr(RMEM_WR_RDMA_WRITE, NULL, 0);
+	struct rmem_qp *qp = fx_qp(fx.a.pd, fx.a.cq, 1);
+	uint32_t i;
+
+	TEST_ASSERT(qp != NULL);
+	TEST_OK(fx_connect(qp, qp));
+	for (i = 0; i < 20000; i++)
+		TEST_STATUS(fx_send(qp, &wr), RMEM_WC_SUCCESS);
+	return TEST_SUCCESS;
+}
+
+static int
+reset_and_destroy_stop_what_is_being_executed(void)
+{
+	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, FX_BUF_SIZE);
+	struct rmem_send_wr wr;
+	uint32_t round, i;
+
+	for (round = 0; round < 100; round++) {
+		wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
+		for (i = 0; i < FX_DEPTH; i++)
+			TEST_EQ(fx_post(fx.a.qp, &wr), 1);
+		if (round % 2 == 0) {
+			TEST_RUN(fx_reconnect());
+		} else {
+			TEST_OK(fx_release(fx.a.qp));
+			fx.a.qp = fx_qp(fx.a.pd, fx.a.cq, FX_DEPTH);
+			TEST_ASSERT(fx.a.qp != NULL);
+		}
+		/* Nothing is written any more. */
+		memset(fx.b.buf, 0x77, FX_BUF_SIZE);
+		for (i = 0; i < FX_BUF_SIZE; i++)
+			TEST_EQ(fx.b.buf[i], 0x77);
+		TEST_RUN(fx_reconnect());
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+dereg_stops_what_is_being_executed(void)
+{
+	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, FX_BUF_SIZE / 2);
+	struct rmem_send_wr wr;
+	uint32_t round, i;
+
+	for (round = 0; round < 100; round++) {
+		struct rmem_mr *mr = fx_mr(fx.b.pd, fx.b.buf, FX_BUF_SIZE, FX_ACCESS);
+
+		TEST_ASSERT(mr != NULL);
+		wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), mr->rkey);
+		for (i = 0; i < FX_DEPTH; i++)
+			TEST_EQ(fx_post(fx.a.qp, &wr), 1);
+		TEST_OK(fx_release(mr));
+		memset(fx.b.buf, 0x77, FX_BUF_SIZE);
+		for (i = 0; i < FX_BUF_SIZE; i++)
+			TEST_EQ(fx.b.buf[i], 0x77);
+		TEST_RUN(fx_reconnect());
+	}
+	return TEST_SUCCESS;
+}
+
+/* More engines than service lcores share them; QPs are spread over the engines. */
+static int
+expect_many_qps_run(unsigned int nb_lcores, const char *args)
+{
+	enum {
+		NB = 9
+	};
+	const struct rmem_send_wr wr = fx_wr(RMEM_WR_RDMA_WRITE, NULL, 0);
+	struct rmem_qp *qps[NB];
+	int i, round;
+
+	TEST_RUN(open_sides(nb_lcores, args));
+	for (i = 0; i < NB; i++) {
+		qps[i] = fx_qp(fx.a.pd, fx.a.cq, 4);
+		TEST_ASSERT(qps[i] != NULL);
+		TEST_OK(fx_connect(qps[i], qps[i]));
+	}
+	for (round = 0; round < 50; round++) {
+		for (i = 0; i < NB; i++)
+			TEST_STATUS(fx_send(qps[i], &wr), RMEM_WC_SUCCESS);
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+several_engines_share_one_service_lcore(void)
+{
+	return expect_many_qps_run(1, "engine=3");
+}
+
+static int
+several_engines_have_their_own_service_lcores(void)
+{
+	return expect_many_qps_run(2, "engine=2");
+}
+
+static int
+most_engines_are_eight(void)
+{
+	return expect_many_qps_run(1, "engine=8");
+}
+
+static int
+device_is_closed_and_created_again(void)
+{
+	int i;
+
+	TEST_RUN(start_serving(1));
+	for (i = 0; i < 20; i++) {
+		struct rmem_dev *dev = fx_dev("soft0", "engine=2,max_mr=16");
+
+		TEST_ASSERT(dev != NULL);
+		TEST_OK(fx_release(dev));
+	}
+	return TEST_SUCCESS;
+}
+
+static const struct test_case engine_cases[] = {
+		TEST_CASE_WITH(setup_none, device_without_a_service_lcore_is_refused),
+		TEST_CASE(capability_tells_of_the_engine),
+		TEST_CASE(requests_run_without_a_poll),
+		TEST_CASE(waiting_send_goes_on_without_a_poll),
+		TEST_CASE(requests_keep_their_order),
+		TEST_CASE(key_is_bound_used_and_taken_away),
+		TEST_CASE(full_queue_is_enospc_until_polled),
+		TEST_CASE(place_is_free_as_soon_as_its_completion_was_polled),
+		TEST_CASE(reset_and_destroy_stop_what_is_being_executed),
+		TEST_CASE(dereg_stops_what_is_being_executed),
+		TEST_CASE_WITH(setup_none, several_engines_share_one_service_lcore),
+		TEST_CASE_WITH(setup_none, several_engines_have_their_own_service_lcores),
+		TEST_CASE_WITH(setup_none, most_engines_are_eight),
+		TEST_CASE_WITH(setup_none, device_is_closed_and_created_again),
+};
+
+REGISTER_RMEM_SUITE(engine, setup, teardown, engine_cases);

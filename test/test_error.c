@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * The table of doc/driver_soft.md, "What is checked, and what the failure is": each mistake
+ * gives its status to the sender and to the peer, and leaves the QPs in their states.
+ * Those of keys are in test_key.c, of REG_MR and LOCAL_INV in test_fast_reg_bad.c.
+ */
+
+#include <string.h>
+
+#include "fixture.h"
+#include "test.h"
+
+static uint64_t
+b_addr(size_t offset)
+{
+	return fx_addr(fx.b.buf + offset);
+}
+
+/* A request of each opcode that reads or writes local memory by its SGE. */
+static const uint8_t local_opcodes[] = {RMEM_WR_RDMA_WRITE, RMEM_WR_RDMA_WRITE_WITH_IMM,
+		RMEM_WR_SEND, RMEM_WR_SEND_WITH_IMM, RMEM_WR_SEND_WITH_INV, RMEM_WR_RDMA_READ,
+		RMEM_WR_RDMA_READ_WITH_INV, RMEM_WR_ATOMIC_CMP_AND_SWP,
+		RMEM_WR_ATOMIC_FETCH_AND_ADD};
+
+static bool
+is_atomic(uint8_t opcode)
+{
+	return opcode == RMEM_WR_ATOMIC_CMP_AND_SWP || opcode == RMEM_WR_ATOMIC_FETCH_AND_ADD;
+}
+
+/* There is a key to invalidate, so that the mistake to come is the only one. */
+static int
+setup(void)
+{
+	TEST_RUN(fx_setup_fast());
+	TEST_STATUS(fx_bind(), RMEM_WC_SUCCESS);
+	return TEST_SUCCESS;
+}
+
+static struct rmem_send_wr
+request(uint8_t opcode, const struct rmem_sge *sge)
+{
+	struct rmem_send_wr wr = fx_rdma(opcode, sge, b_addr(0), fx.b.mr->rkey);
+
+	if (is_atomic(opcode))
+		wr = fx_atomic(opcode, sge, b_addr(0), fx.b.mr->rkey, 0);
+	wr.invalidate_rkey = fx.fast.mr->rkey;
+	return wr;
+}
+
+/* Eight bytes by each opcode: refused, nothing moved, no receive consumed. */
+static int
+expect_local_refusals(const struct rmem_sge *sge)
+{
+	const struct rmem_sge to = fx_sge(fx.b.mr, 64, 64);
+	unsigned int i;
+
+	memset(fx.b.buf, 0x11, 128);
+	for (i = 0; i < RTE_DIM(local_opcodes); i++) {
+		struct rmem_send_wr wr = request(local_opcodes[i], sge);
+
+		TEST_EQ(fx_post_recv(fx.b.qp, 1, &to, 1), 1);
+		TEST_RUN(fx_expect(&wr, RMEM_WC_LOC_PROT_ERR, RMEM_QPS_ERR, RMEM_QPS_RTS));
+		TEST_ASSERT(fx_is_idle(fx.b.cq));
+		TEST_RUN(fx_reconnect());
+	}
+	for (i = 0; i < 128; i++)
+		TEST_EQ(fx.b.buf[i], 0x11);
+	TEST_EQ(fx_mr_state(fx.fast.mr), RMEM_MR_STATE_VALID);
+	return TEST_SUCCESS;
+}
+
+static int
+sge_outside_the_region_is_loc_prot_err(void)
+{
+	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf + 64, 64, FX_ACCESS);
+	struct rmem_sge sge = fx_sge(mr, 0, 8);
+
+	sge.addr = fx_addr(fx.a.buf + 63);
+	TEST_RUN(expect_local_refusals(&sge));
+	sge.addr = fx_addr(fx.a.buf + 121);
+	TEST_RUN(expect_local_refusals(&sge));
+	sge.addr = fx_addr(fx.a.buf + 128);
+	TEST_RUN(expect_local_refusals(&sge));
+	return TEST_SUCCESS;
+}
+
+static int
+sge_that_wraps_is_loc_prot_err(void)
+{
+	struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
+
+	sge.addr = UINT64_MAX - 6;
+	TEST_RUN(expect_local_refusals(&sge));
+	sge.addr = UINT64_MAX;
+	TEST_RUN(expect_local_refusals(&sge));
+	sge.addr = 0;
+	TEST_RUN(expect_local_refusals(&sge));
+	return TEST_SUCCESS;
+}
+
+/* Of 2^32 - 1 bytes the end wraps in 32 bits, and so it must not be counted in those. */
+static int
+longest_sge_is_refused(void)
+{
+	struct rmem_sge sges[2] = {fx_sge(fx.a.mr, 1, UINT32_MAX), fx_sge(fx.a.mr, 0, 8)};
+	struct rmem_send_wr wr = fx_rdma(RMEM_WR_RDMA_WRITE, sges, b_addr(0), fx.b.mr->rkey);
+	struct rmem_dev_info info;
+	int status;
+
+	TEST_OK(rmem_dev_info_get(fx.a.dev, &info));
+	for (wr.num_sge = 1; wr.num_sge <= 2; wr.num_sge++) {
+		status = fx_send(fx.a.qp, &wr);
+		TEST_ASSERT(status == RMEM_WC_LOC_PROT_ERR || status == RMEM_WC_LOC_LEN_ERR);
+		TEST_RUN(fx_reconnect());
+	}
+	sges[0].length = (uint32_t)RTE_MIN(info.max_msg_size, UINT32_MAX);
+	wr.num_sge = 1;
+	TEST_RUN(fx_expect_refusal(&wr, RMEM_WC_LOC_PROT_ERR, RMEM_QPS_RTS));
+	TEST_ASSERT(fx_is_zero(fx.b.buf, FX_BUF_SIZE));
+	return TEST_SUCCESS;
+}
+
+static int
+second_sge_is_checked_as_the_first(void)
+{
+	struct rmem_sge sges[] = {fx_sge(fx.a.mr, 0, 8), fx_sge(fx.a.mr, FX_BUF_SIZE - 7, 8)};
+	struct rmem_send_wr wr = fx_rdma(RMEM_WR_RDMA_WRITE, sges, b_addr(0), fx.b.mr->rkey);
+
+	fx_fill(fx.a.buf, 16, 1);
+	wr.num_sge = 2;
+	TEST_RUN(fx_expect_refusal(&wr, RMEM_WC_LOC_PROT_ERR, RMEM_QPS_RTS));
+	TEST_ASSERT(fx_is_zero(fx.b.buf, 64));
+	fx_fill(fx.b.buf, 16, 2);
+	wr.opcode = RMEM_WR_RDMA_READ;
+	memset(fx.a.buf, 0, 64);
+	TEST_RUN(fx_expect_refusal(&wr, RMEM_WC_LOC_PROT_ERR, RMEM_QPS_RTS));
+	TEST_ASSERT(fx_is_zero(fx.a.buf, 64));
+	return TEST_SUCCESS;
+}
+
+static int
+result_into_a_region_without_local_write_is_loc_prot_err(void)
+{
+	static const uint8_t opcodes[] = {RMEM_WR_RDMA_READ, RMEM_WR_RDMA_READ_WITH_INV,
+			RMEM_WR_ATOMIC_CMP_AND_SWP, RMEM_WR_ATOMIC_FETCH_AND_ADD};
+	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, 64, RMEM_ACCESS_REMOTE_READ);
+	const struct rmem_sge sge = fx_sge(mr, 0, 8);
+	unsigned int i;
+
+	fx_fill(fx.b.buf, 8, 1);
+	for (i = 0; i < RTE_DIM(opcodes); i++) {
+		const struct rmem_send_wr wr = request(opcodes[i], &sge);
+
+		TEST_RUN(fx_expect_refusal(&wr, RMEM_WC_LOC_PROT_ERR, RMEM_QPS_RTS));
+	}
+	TEST_ASSERT(fx_is_zero(fx.a.buf, 64));
+	return TEST_SUCCESS;
+}
+
+/* As many SGEs over one large region as make the message too long. */
+static int
+message_over_the_limit_is_loc_len_err(void)
+{
+	struct rmem_qp_conf conf = fx_qp_conf(fx.a.cq, 4);
+	struct rmem_sge sges[16];
+	struct rmem_dev_info info;
+	struct rmem_send_wr wr;
+	struct rmem_mr *mr;
+	uint32_t size;
+	void *mem;
+	int i;
+
+	TEST_OK(rmem_dev_info_get(fx.a.dev, &info));
+	TEST_ASSERT(info.max_msg_size >= FX_BUF_SIZE && info.max_send_sge >= 16);
+	if (info.max_msg_size > UINT32_MAX)
+		return test_skip("the device takes messages of 4 GiB");
+	size = (uint32_t)(info.max_msg_size / 16 + FX_PAGE);
+	mem = fx_map(size);
+	mr = fx_mr(fx.a.pd, mem, size, 0);
+	TEST_ASSERT(mr != NULL);
+	for (i = 0; i < 16; i++)
+		sges[i] = fx_sge(mr, 0, size);
+	conf.max_send_sge = 16;
+	TEST_OK(fx_release(fx.a.qp));
+	fx.a.qp = fx_qp_by(fx.a.pd, &conf);
+	TEST_RUN(fx_reconnect());
+	wr = fx_rdma(RMEM_WR_RDMA_WRITE, sges, b_addr(0), fx.b.mr->rkey);
+	wr.num_sge = 16;
+	TEST_RUN(fx_expect_refusal(&wr, RMEM_WC_LOC_LEN_ERR, RMEM_QPS_RTS));
+	TEST_ASSERT(fx_is_zero(fx.b.buf, FX_BUF_SIZE));
+	return TEST_SUCCESS;
+}
+
+/* One opcode for each right of a QP. */
+static int
+qp_without_the_right_is_rem_inv_req_err(void)
+{
+	static const struct {
+		uint32_t right;
+		uint8_t opcodes[2];
+	} rows[] = {
+			{RMEM_ACCESS_REMOTE_WRITE,
+					{RMEM_WR_RDMA_WRITE, RMEM_WR_RDMA_WRITE_WITH_IMM}},
+			{RMEM_ACCESS_REMOTE_READ, {RMEM_WR_RDMA_READ, RMEM_WR_RDMA_READ_WITH_INV}},
+			{RMEM_ACCESS_REMOTE_ATOMIC,
+					{RMEM_WR_ATOMIC_CMP_AND_SWP, RMEM_WR_ATOMIC_FETCH_AND_ADD}},
+	};
+	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
+	struct rmem_qp_conf conf = fx_qp_conf(fx.b.cq, 4);
+	unsigned int i, j;
+
+	fx_fill(fx.a.buf, 8, 1);
+	for (i = 0; i < RTE_DIM(rows); i++) {
+		TEST_OK(fx_release(fx.b.qp));
+		conf.access = RMEM_ACCESS_REMOTE & ~rows[i].right;
+		fx.b.qp = fx_qp_by(fx.b.pd, &conf);
+		TEST_RUN(fx_reconnect());
+		for (j = 0; j < 2; j++) {
+			const struct rmem_send_wr wr = request(rows[i].opcodes[j], &sge);
+
+			TEST_EQ(fx_post_recv(fx.b.qp, 1, NULL, 0), 1);
+			TEST_RUN(fx_expect_refusal(&wr, RMEM_WC_REM_INV_REQ_ERR, RMEM_QPS_ERR));
+		}
+	}
+	TEST_ASSERT(fx_is_zero(fx.b.buf, 64));
+	return TEST_SUCCESS;
+}
+
+static int
+qp_without_any_right_takes_sends(void)
+{
+	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
+	const struct rmem_sge to = fx_sge(fx.b.mr, 0, 8);
+	struct rmem_qp_conf conf = fx_qp_conf(fx.b.cq, 4);
+	const struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &sge, 1);
+
+	TEST_OK(fx_release(fx.b.qp));
+	conf.access = 0;
+	fx.b.qp = fx_qp_by(fx.b.pd, &conf);
+	TEST_RUN(fx_reconnect());
+	TEST_EQ(fx_post_recv(fx.b.qp, 1, &to, 1), 1);
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	return TEST_SUCCESS;
+}
+
+static int
+expect_recv_refusal(const struct rmem_sge *to, uint32_t num_sge, int status, int recv_status)
+{
+	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 64);
+	const struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &sge, 1);
+
+	TEST_EQ(fx_post_recv(fx.b.qp, 70, to, num_sge), 1);
+	TEST_EQ(fx_post_recv(fx.b.qp, 71, to, num_sge), 1);
+	TEST_RUN(fx_expect(&wr, status, RMEM_QPS_ERR, RMEM_QPS_ERR));
+	TEST_STATUS(fx_wait(fx.b.cq), recv_status);
+	TEST_EQ(fx.wc.wr_id, 70);
+	TEST_RUN(fx_expect_flush(fx.b.cq, 71, 1));
+	TEST_ASSERT(fx_is_zero(fx.b.buf, FX_BUF_SIZE));
+	TEST_RUN(fx_reconnect());
+	return TEST_SUCCESS;
+}
+
+static int
+send_longer_than_the_receive_fails_both(void)
+{
+	const struct rmem_sge to[] = {fx_sge(fx.b.mr, 0, 40), fx_sge(fx.b.mr, 100, 23)};
+
+	fx_fill(fx.a.buf, 64, 1);
+	TEST_RUN(expect_recv_refusal(to, 2, RMEM_WC_REM_INV_REQ_ERR, RMEM_WC_LOC_LEN_ERR));
+	TEST_RUN(expect_recv_refusal(NULL, 0, RMEM_WC_REM_INV_REQ_ERR, RMEM_WC_LOC_LEN_ERR));
+	return TEST_SUCCESS;
+}
+
+static int
+receive_with_a_bad_lkey_fails_both(void)
+{
+	struct rmem_sge to = fx_sge(fx.b.mr, 0, 64);
+	uint32_t bad[] = {0, UINT32_MAX, to.lkey ^ 1, fx.b.mr->rkey};
+	unsigned int i;
+
+	fx_fill(fx.a.buf, 64, 1);
+	for (i = 0; i < RTE_DIM(bad); i++) {
+		to.lkey = bad[i];
+		TEST_RUN(expect_recv_refusal(&to, 1, RMEM_WC_REM_OP_ERR, RMEM_WC_LOC_PROT_ERR));
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+receive_outside_its_region_fails_both(void)
+{
+	struct rmem_sge to = fx_sge(fx.b.mr, FX_BUF_SIZE - 63, 64);
+
+	fx_fill(fx.a.buf, 64, 1);
+	TEST_RUN(expect_recv_refusal(&to, 1, RMEM_WC_REM_OP_ERR, RMEM_WC_LOC_PROT_ERR));
+	to.addr = UINT64_MAX - 62;
+	TEST_RUN(expect_recv_refusal(&to, 1, RMEM_WC_REM_OP_ERR, RMEM_WC_LOC_PROT_ERR));
+	return TEST_SUCCESS;
+}
+
+static int
+receive_into_a_region_without_local_write_fails_both(void)
+{
+	struct rmem_mr *mr = fx_mr(fx.b.pd, fx.b.buf, 64, RMEM_ACCESS_REMOTE_READ);
+	const struct rmem_sge to = fx_sge(mr, 0, 64);
+
+	fx_fill(fx.a.buf, 64, 1);
+	TEST_RUN(expect_recv_refusal(&to, 1, RMEM_WC_REM_OP_ERR, RMEM_WC_LOC_PROT_ERR));
+	return TEST_SUCCESS;
+}
+
+/* The region of a posted receive may go; it is missed when a message wants in. */
+static int
+receive_whose_region_was_deregistered_fails_both(void)
+{
+	struct rmem_mr *mr = fx_mr(fx.b.pd, fx.b.buf, 64, FX_ACCESS);
+	const struct rmem_sge to = fx_sge(mr, 0, 64);
+	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 64);
+	const struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &sge, 1);
+
+	TEST_EQ(fx_post_recv(fx.b.qp, 70, &to, 1), 1);
+	TEST_OK(fx_release(mr));
+	TEST_RUN(fx_expect(&wr, RMEM_WC_REM_OP_ERR, RMEM_QPS_ERR, RMEM_QPS_ERR));
+	TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_LOC_PROT_ERR);
+	return TEST_SUCCESS;
+}
+
+static int
+failed_request_completes_though_unsignaled(void)
+{
+	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
+	struct rmem_send_wr wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, b_addr(0), 0);
+
+	wr.wr_id = 99;
+	TEST_EQ(fx_post(fx.a.qp, &wr), 1);
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_REM_ACCESS_ERR);
+	TEST_EQ(fx.wc.wr_id, 99);
+	TEST_EQ(fx.wc.qp_num, fx.a.qp->qp_num);
+	return TEST_SUCCESS;
+}
+
+/* What is wrong on this side is told before the peer is bothered. */
+static int
+local_mistake_comes_before_the_remote_one(void)
+{
+	struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
+	struct rmem_send_wr wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, b_addr(0), 0);
+
+	sge.lkey = 0;
+	return fx_expect_refusal(&wr, RMEM_WC_LOC_PROT_ERR, RMEM_QPS_RTS);
+}
+
+static int
+statuses_and_opcodes_have_names(void)
+{
+	TEST_EQ(strcmp(rmem_wc_status_str(RMEM_WC_SUCCESS), "SUCCESS"), 0);
+	TEST_EQ(strcmp(rmem_wc_status_str(RMEM_WC_REM_ACCESS_ERR), "REM_ACCESS_ERR"), 0);
+	TEST_EQ(strcmp(rmem_wc_status_str(RMEM_WC_GENERAL_ERR), "GENERAL_ERR"), 0);
+	TEST_EQ(strcmp(rmem_wc_status_str(RMEM_WC_GENERAL_ERR + 1), "unknown"), 0);
+	TEST_EQ(strcmp(rmem_wc_status_str(-1), "unknown"), 0);
+	TEST_EQ(strcmp(rmem_wc_opcode_str(RMEM_WC_RDMA_WRITE), "RDMA_WRITE"), 0);
+	TEST_EQ(strcmp(rmem_wc_opcode_str(RMEM_WC_REG_MR), "REG_MR"), 0);
+	TEST_EQ(strcmp(rmem_wc_opcode_str(RMEM_WC_RECV), "RECV"), 0);
+	TEST_EQ(strcmp(rmem_wc_opcode_str(5), "unknown"), 0);
+	TEST_EQ(strcmp(rmem_wc_opcode_str(-1), "unknown"), 0);
+	return TEST_SUCCESS;
+}
+
+static const struct test_case error_cases[] = {
+		TEST_CASE(sge_outside_the_region_is_loc_prot_err),
+		TEST_CASE(sge_that_wraps_is_loc_prot_err),
+		TEST_CASE(longest_sge_is_refused),
+		TEST_CASE(second_sge_is_checked_as_the_first),
+		TEST_CASE(result_into_a_region_without_local_write_is_loc_prot_err),
+		TEST_CASE(message_over_the_limit_is_loc_len_err),
+		TEST_CASE(qp_without_the_right_is_rem_inv_req_err),
+		TEST_CASE(qp_without_any_right_takes_sends),
+		TEST_CASE(send_longer_than_the_receive_fails_both),
+		TEST_CASE(receive_with_a_bad_lkey_fails_both),
+		TEST_CASE(receive_outside_its_region_fails_both),
+		TEST_CASE(receive_into_a_region_without_local_write_fails_both),
+		TEST_CASE(receive_whose_region_was_deregistered_fails_both),
+		TEST_CASE(failed_request_completes_though_unsignaled),
+		TEST_CASE(local_mistake_comes_before_the_remote_one),
+		TEST_CASE(statuses_and_opcodes_have_names),
+};
+
+REGISTER_RMEM_SUITE(error, setup, fx_teardown, error_cases);

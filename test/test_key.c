@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* A key opens its region, for its rights, to its domain, while it lives, and nothing else. */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "fixture.h"
+#include "test.h"
+
+static uint64_t
+b_addr(size_t offset)
+{
+	return fx_addr(fx.b.buf + offset);
+}
+
+/* Eight bytes at addr are refused to each kind of remote access. */
+static int
+expect_remote_refusals(uint64_t addr, uint32_t rkey)
+{
+	static const uint8_t opcodes[] = {RMEM_WR_RDMA_WRITE, RMEM_WR_RDMA_WRITE_WITH_IMM,
+			RMEM_WR_RDMA_READ, RMEM_WR_ATOMIC_CMP_AND_SWP,
+			RMEM_WR_ATOMIC_FETCH_AND_ADD};
+	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
+	struct rmem_send_wr wr;
+	unsigned int i;
+
+	for (i = 0; i < RTE_DIM(opcodes); i++) {
+		if (opcodes[i] < RMEM_WR_ATOMIC_CMP_AND_SWP)
+			wr = fx_rdma(opcodes[i], &sge, addr, rkey);
+		else if (addr % 8 == 0)
+			wr = fx_atomic(opcodes[i], &sge, addr, rkey, 0);
+		else
+			continue;
+		TEST_EQ(fx_post_recv(fx.b.qp, 1, NULL, 0), 1);
+		TEST_RUN(fx_expect_refusal(&wr, RMEM_WC_REM_ACCESS_ERR, RMEM_QPS_ERR));
+	}
+	return TEST_SUCCESS;
+}
+
+/* Eight bytes at addr are refused as source of a WRITE and target of a READ. */
+static int
+expect_local_refusals(uint64_t addr, uint32_t lkey)
+{
+	const struct rmem_sge sge = {.addr = addr, .length = 8, .lkey = lkey};
+	struct rmem_send_wr wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, b_addr(0), fx.b.mr->rkey);
+
+	TEST_RUN(fx_expect_refusal(&wr, RMEM_WC_LOC_PROT_ERR, RMEM_QPS_RTS));
+	wr.opcode = RMEM_WR_RDMA_READ;
+	TEST_RUN(fx_expect_refusal(&wr, RMEM_WC_LOC_PROT_ERR, RMEM_QPS_RTS));
+	return TEST_SUCCESS;
+}
+
+static int
+lkey_and_rkey_differ(void)
+{
+	int i;
+
+	for (i = 0; i < 300; i++) {
+		struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, 8, 0);
+
+		TEST_ASSERT(mr != NULL);
+		TEST_ASSERT(mr->lkey != mr->rkey);
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+lkey_opens_nothing_to_a_peer(void)
+{
+	return expect_remote_refusals(b_addr(0), fx.b.mr->lkey);
+}
+
+static int
+rkey_opens_nothing_to_an_sge(void)
+{
+	return expect_local_refusals(fx_addr(fx.a.buf), fx.a.mr->rkey);
+}
+
+static int
+every_other_tag_of_an_index_is_refused(void)
+{
+	uint32_t rkey = fx.b.mr->rkey;
+	unsigned int tag;
+
+	for (tag = 0; tag < 256; tag++) {
+		uint32_t other = rmem_rkey_of_tag(rkey, (uint8_t)tag);
+		const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
+		struct rmem_send_wr wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, b_addr(0), other);
+
+		if (other != rkey)
+			TEST_RUN(fx_expect_refusal(&wr, RMEM_WC_REM_ACCESS_ERR, RMEM_QPS_ERR));
+	}
+	TEST_ASSERT(fx_is_zero(fx.b.buf, 8));
+	return TEST_SUCCESS;
+}
+
+/* Also far beyond the table, where a careless look-up would fault. */
+static int
+unknown_indexes_are_refused(void)
+{
+	uint32_t rkey = fx.b.mr->rkey;
+	uint32_t lkey = fx.a.mr->lkey;
+	uint32_t bit;
+
+	TEST_RUN(expect_remote_refusals(b_addr(0), 0));
+	TEST_RUN(expect_remote_refusals(b_addr(0), UINT32_MAX));
+	TEST_RUN(expect_local_refusals(fx_addr(fx.a.buf), 0));
+	TEST_RUN(expect_local_refusals(fx_addr(fx.a.buf), UINT32_MAX));
+	for (bit = 8; bit < 32; bit++) {
+		TEST_RUN(expect_remote_refusals(b_addr(0), rkey ^ UINT32_C(1) << bit));
+		TEST_RUN(expect_local_refusals(fx_addr(fx.a.buf), lkey ^ UINT32_C(1) << bit));
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+remote_range_outside_the_region_is_refused(void)
+{
+	struct rmem_mr *mr = fx_mr(fx.b.pd, fx.b.buf + 64, 64, FX_ACCESS);
+
+	TEST_ASSERT(mr != NULL);
+	TEST_RUN(expect_remote_refusals(b_addr(0), mr->rkey));
+	TEST_RUN(expect_remote_refusals(b_addr(57), mr->rkey));
+	TEST_RUN(expect_remote_refusals(b_addr(63), mr->rkey));
+	TEST_RUN(expect_remote_refusals(b_addr(121), mr->rkey));
+	TEST_RUN(expect_remote_refusals(b_addr(128), mr->rkey));
+	TEST_RUN(expect_remote_refusals(0, mr->rkey));
+	TEST_ASSERT(fx_is_zero(fx.b.buf, FX_BUF_SIZE));
+	return TEST_SUCCESS;
+}
+
+static int
+remote_range_that_wraps_is_refused(void)
+{
+	struct rmem_mr *mr = NULL;
+
+	/* Up to the last address there is, and one that ends behind it. */
+	TEST_OK(rmem_mr_reg(fx.b.pd, fx.b.buf, 64, UINT64_MAX - 63, FX_ACCESS, &mr));
+	fx_track(mr);
+	TEST_RUN(expect_remote_refusals(UINT64_MAX - 6, mr->rkey));
+	TEST_RUN(expect_remote_refusals(UINT64_MAX, mr->rkey));
+	TEST_RUN(expect_remote_refusals(UINT64_MAX - 6, fx.b.mr->rkey));
+	TEST_RUN(expect_remote_refusals(UINT64_MAX - 7, fx.b.mr->rkey));
+	TEST_ASSERT(fx_is_zero(fx.b.buf, FX_BUF_SIZE));
+	return TEST_SUCCESS;
+}
+
+/* Nothing of a message moves that is too long by a byte. */
+static int
+message_longer_than_the_region_moves_no_byte(void)
+{
+	struct rmem_mr *mr = fx_mr(fx.b.pd, fx.b.buf, 100, FX_ACCESS);
+	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 101);
+	struct rmem_send_wr wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, b_addr(0), mr->rkey);
+
+	fx_fill(fx.a.buf, 101, 1);
+	TEST_RUN(fx_expect_refusal(&wr, RMEM_WC_REM_ACCESS_ERR, RMEM_QPS_ERR));
+	TEST_ASSERT(fx_is_zero(fx.b.buf, 200));
+	fx_fill(fx.b.buf, 101, 2);
+	memset(fx.a.buf, 0, 200);
+	wr.opcode = RMEM_WR_RDMA_READ;
+	TEST_RUN(fx_expect_refusal(&wr, RMEM_WC_REM_ACCESS_ERR, RMEM_QPS_ERR));
+	TEST_ASSERT(fx_is_zero(fx.a.buf, 200));
+	return TEST_SUCCESS;
+}
+
+/* All sums of rights against all kinds of access: what is not granted is refused. */
+static int
+each_right_grants_just_its_access(void)
+{
+	static const struct {
+		uint8_t opcode;
+		uint32_t right;
+	} rows[] = {
+			{RMEM_WR_RDMA_WRITE, RMEM_ACCESS_REMOTE_WRITE},
+			{RMEM_WR_RDMA_WRITE_WITH_IMM, RMEM_ACCESS_REMOTE_WRITE},
+			{RMEM_WR_RDMA_READ, RMEM_ACCESS_REMOTE_READ},
+			{RMEM_WR_ATOMIC_CMP_AND_SWP, RMEM_ACCESS_REMOTE_ATOMIC},
+			{RMEM_WR_ATOMIC_FETCH_AND_ADD, RMEM_ACCESS_REMOTE_ATOMIC},
+	};
+	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
+	uint32_t access;
+	unsigned int i;
+
+	for (access = 0; access < 16; access += 2) {
+		struct rmem_mr *mr = fx_mr(fx.b.pd, fx.b.buf, 64, access | 1);
+
+		TEST_ASSERT(mr != NULL);
+		for (i = 0; i < RTE_DIM(rows); i++) {
+			struct rmem_send_wr wr = fx_rdma(rows[i].opcode, &sge, b_addr(0), mr->rkey);
+
+			if (rows[i].right == RMEM_ACCESS_REMOTE_ATOMIC)
+				wr = fx_atomic(rows[i].opcode, &sge, b_addr(0), mr->rkey, 0);
+			TEST_EQ(fx_post_recv(fx.b.qp, 1, NULL, 0), 1);
+			TEST_STATUS(fx_send(fx.a.qp, &wr),
+					(access & rows[i].right) != 0 ? RMEM_WC_SUCCESS
+								      : RMEM_WC_REM_ACCESS_ERR);
+			TEST_RUN(fx_reconnect());
+		}
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+key_of_another_domain_is_refused(void)
+{
+	struct rmem_pd *pd = fx_pd(fx.a.dev);
+	struct rmem_mr *mr_a = fx_mr(pd, fx.a.buf, 64, FX_ACCESS);
+	struct rmem_mr *mr_b = fx_mr(pd, fx.b.buf, 64, FX_ACCESS);
+
+	TEST_ASSERT(mr_a != NULL && mr_b != NULL);
+	TEST_RUN(expect_remote_refusals(b_addr(0), mr_b->rkey));
+	TEST_RUN(expect_local_refusals(fx_addr(fx.a.buf), mr_a->lkey));
+	return TEST_SUCCESS;
+}
+
+/* A new domain in the place of one that went is not it. */
+static int
+key_of_a_domain_that_took_the_place_of_another_is_its_own(void)
+{
+	struct rmem_pd *pd = fx_pd(fx.a.dev);
+	struct fx_side c = {0};
+	struct rmem_send_wr wr;
+	struct rmem_sge sge;
+
+	TEST_OK(fx_release(pd));
+	pd = fx_pd(fx.a.dev);
+	TEST_RUN(fx_side_open(&c, fx.a.dev, pd));
+	TEST_OK(fx_connect(c.qp, c.qp));
+	sge = fx_sge(c.mr, 0, 8);
+	wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, b_addr(0), fx.b.mr->rkey);
+	TEST_STATUS(fx_send(c.qp, &wr), RMEM_WC_REM_ACCESS_ERR);
+	return TEST_SUCCESS;
+}
+
+static int
+keys_of_a_deregistered_region_are_refused(void)
+{
+	struct rmem_mr *mr_a = fx_mr(fx.a.pd, fx.a.buf, 64, FX_ACCESS);
+	struct rmem_mr *mr_b = fx_mr(fx.b.pd, fx.b.buf, 64, FX_ACCESS);
+	uint32_t lkey, rkey;
+
+	TEST_ASSERT(mr_a != NULL && mr_b != NULL);
+	lkey = mr_a->lkey;
+	rkey = mr_b->rkey;
+	TEST_OK(fx_release(mr_a));
+	TEST_OK(fx_release(mr_b));
+	TEST_RUN(expect_local_refusals(fx_addr(fx.a.buf), lkey));
+	TEST_RUN(expect_remote_refusals(b_addr(0), rkey));
+	return TEST_SUCCESS;
+}
+
+static int
+former_keys_are_refused_when_the_memory_is_registered_again(void)
+{
+	uint32_t former[200];
+	unsigned int i, j;
+
+	for (i = 0; i < RTE_DIM(former); i++) {
+		struct rmem_mr *mr = fx_mr(fx.b.pd, fx.b.buf, 64, FX_ACCESS);
+		const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
+		struct rmem_send_wr wr;
+
+		TEST_ASSERT(mr != NULL);
+		for (j = i > 5 ? i - 5 : 0; j < i; j++) {
+			TEST_ASSERT(mr->rkey != former[j]);
+			wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, b_addr(0), former[j]);
+			TEST_RUN(fx_expect_refusal(&wr, RMEM_WC_REM_ACCESS_ERR, RMEM_QPS_ERR));
+		}
+		former[i] = mr->rkey;
+		TEST_OK(fx_release(mr));
+	}
+	return TEST_SUCCESS;
+}
+
+/* Of a key nothing can be foreseen: neither from the one before, nor from another device. */
+static int
+indexes_are_random(void)
+{
+	enum {
+		NB = 64
+	};
+	struct rmem_pd *pd = fx_pd(fx_dev("soft1", NULL));
+	uint32_t keys[2][NB];
+	unsigned int i, nb_next = 0, nb_same = 0;
+
+	for (i = 0; i < NB; i++) {
+		struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, 8, 0);
+		struct rmem_mr *other = fx_mr(pd, fx.a.buf, 8, 0);
+
+		TEST_ASSERT(mr != NULL && other != NULL);
+		keys[0][i] = mr->rkey;
+		keys[1][i] = other->rkey;
+	}
+	for (i = 1; i < NB; i++) {
+		nb_next += labs((long)(keys[0][i] >> 8) - (long)(keys[0][i - 1] >> 8)) == 1;
+		nb_same += keys[0][i] >> 8 == keys[1][i] >> 8;
+	}
+	/* Of 16384 indexes: five of either by chance in one of ten million runs. */
+	TEST_ASSERT(nb_next < 5);
+	TEST_ASSERT(nb_same < 5);
+	return TEST_SUCCESS;
+}
+
+/* With so few indexes that each is used again and again. */
+static int
+index_comes_back_with_another_tag(void)
+{
+	enum {
+		NB_INDEXES = 64,
+		ROUNDS = 1000
+	};
+	struct rmem_pd *pd = fx_pd(fx_dev("soft1", "max_mr=4"));
+	static int last_tag[1u << 16];
+	uint32_t i, index;
+
+	memset(last_tag, 0xff, sizeof(last_tag));
+	for (i = 0; i < ROUNDS; i++) {
+		struct rmem_mr *mr = fx_mr(pd, fx.a.buf, 8, 0);
+
+		TEST_ASSERT(mr != NULL);
+		index = mr->rkey >> 8;
+		TEST_ASSERT(index < RTE_DIM(last_tag));
+		TEST_ASSERT(last_tag[index] != (int)(mr->rkey & 0xff));
+		if (last_tag[index] >= 0)
+			TEST_EQ(mr->rkey & 0xff, (last_tag[index] + 1) & 0xff);
+		last_tag[index] = (int)(mr->rkey & 0xff);
+		TEST_OK(fx_release(mr));
+	}
+	return TEST_SUCCESS;
+}
+
+/* An index whose tags are used up rests while there are others. */
+static int
+index_whose_tag_wrapped_rests(void)
+{
+	enum {
+		NB = 4
+	};
+	struct rmem_pd *pd = fx_pd(fx_dev("soft1", "max_mr=4"));
+	static unsigned int uses[1u << 16];
+	uint32_t i, index, former = 0;
+
+	memset(uses, 0, sizeof(uses));
+	for (i = 0; i < NB * 256; i++) {
+		struct rmem_mr *mr = fx_mr(pd, fx.a.buf, 8, 0);
+
+		TEST_ASSERT(mr != NULL);
+		index = mr->rkey >> 8;
+		TEST_ASSERT(index < RTE_DIM(uses));
+		/* So no key is seen twice before every index has given all of its tags. */
+		TEST_ASSERT(++uses[index] <= 256);
+		TEST_ASSERT(mr->rkey != former);
+		former = mr->rkey;
+		TEST_OK(fx_release(mr));
+	}
+	TEST_ASSERT(fx_mr(pd, fx.a.buf, 8, 0) != NULL);
+	return TEST_SUCCESS;
+}
+
+static const struct test_case key_cases[] = {
+		TEST_CASE(lkey_and_rkey_differ),
+		TEST_CASE(lkey_opens_nothing_to_a_peer),
+		TEST_CASE(rkey_opens_nothing_to_an_sge),
+		TEST_CASE(every_other_tag_of_an_index_is_refused),
+		TEST_CASE(unknown_indexes_are_refused),
+		TEST_CASE(remote_range_outside_the_region_is_refused),
+		TEST_CASE(remote_range_that_wraps_is_refused),
+		TEST_CASE(message_longer_than_the_region_moves_no_byte),
+		TEST_CASE(each_right_grants_just_its_access),
+		TEST_CASE(key_of_another_domain_is_refused),
+		TEST_CASE(key_of_a_domain_that_took_the_place_of_another_is_its_own),
+		TEST_CASE(keys_of_a_deregistered_region_are_refused),
+		TEST_CASE(former_keys_are_refused_when_the_memory_is_registered_again),
+		TEST_CASE(indexes_are_random),
+		TEST_CASE(index_comes_back_with_another_tag),
+		TEST_CASE(index_whose_tag_wrapped_rests),
+};
+
+REGISTER_RMEM_SUITE(key, fx_setup, fx_teardown, key_cases);

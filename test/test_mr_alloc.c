@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* ALLOCATE_MR, registration by attributes, and the chunks behind them. */
+
+#include <string.h>
+
+#include <rte_malloc.h>
+#include <rte_memory.h>
+
+#include <rmem_chunk.h>
+
+#include "fixture.h"
+#include "test.h"
+
+#define ALLOCATE (FX_ACCESS | RMEM_ACCESS_ALLOCATE_MR)
+
+static int
+allocated_memory_is_whole_pages_and_writable(void)
+{
+	struct rmem_mr *mr = fx_mr(fx.a.pd, NULL, 5000, ALLOCATE);
+	struct rmem_mr_info info;
+
+	TEST_ASSERT(mr != NULL && mr->addr != NULL);
+	TEST_OK(rmem_mr_query(mr, &info));
+	TEST_ASSERT(info.page_size >= FX_PAGE);
+	TEST_ASSERT(mr->length >= 5000);
+	TEST_EQ(mr->length % info.page_size, 0);
+	TEST_EQ(fx_addr(mr->addr) % info.page_size, 0);
+	TEST_ASSERT(mr->length - info.page_size < 5000);
+	TEST_EQ(mr->iova, fx_addr(mr->addr));
+	TEST_EQ(info.length, mr->length);
+	TEST_ASSERT(info.nb_extents >= 1);
+	memset(mr->addr, 0xa5, mr->length);
+	return TEST_SUCCESS;
+}
+
+static int
+peers_write_allocated_memory_to_its_end(void)
+{
+	struct rmem_mr *mr = fx_mr(fx.a.pd, NULL, 1, ALLOCATE);
+	uint64_t end;
+
+	TEST_ASSERT(mr != NULL);
+	end = mr->iova + mr->length;
+	fx_fill(fx.b.buf, 100, 9);
+	TEST_STATUS(fx_peer_write(end - 100, 100, mr->rkey), RMEM_WC_SUCCESS);
+	TEST_MEM((uint8_t *)mr->addr + mr->length - 100, fx.b.buf, 100);
+	TEST_STATUS(fx_peer_write(end - 99, 100, mr->rkey), RMEM_WC_REM_ACCESS_ERR);
+	return TEST_SUCCESS;
+}
+
+static size_t
+heap_used(void)
+{
+	struct rte_malloc_socket_stats stats;
+	size_t used = 0;
+	unsigned int i;
+
+	for (i = 0; i < rte_socket_count(); i++) {
+		if (rte_malloc_get_socket_stats(rte_socket_id_by_idx(i), &stats) == 0)
+			used += stats.heap_allocsz_bytes;
+	}
+	return used;
+}
+
+static int
+dereg_frees_allocated_memory(void)
+{
+	size_t before = heap_used();
+	struct rmem_mr *mr;
+	int i;
+
+	for (i = 0; i < 8; i++) {
+		mr = fx_mr(fx.a.pd, NULL, 32u << 20, ALLOCATE);
+		TEST_ASSERT(mr != NULL);
+		TEST_ASSERT(heap_used() >= before + (32u << 20));
+		TEST_OK(fx_release(mr));
+		TEST_EQ(heap_used(), before);
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+allocated_memory_takes_a_chosen_iova(void)
+{
+	struct rmem_mr *mr = NULL;
+
+	TEST_OK(rmem_mr_reg(fx.a.pd, NULL, 1, 0x10000, ALLOCATE, &mr));
+	fx_track(mr);
+	TEST_EQ(mr->iova, 0x10000);
+	fx_fill(fx.b.buf, 16, 4);
+	TEST_STATUS(fx_peer_write(0x10000, 16, mr->rkey), RMEM_WC_SUCCESS);
+	TEST_MEM(mr->addr, fx.b.buf, 16);
+	return TEST_SUCCESS;
+}
+
+/* The log tells how much is missing. */
+static int
+more_memory_than_there_is_is_enomem(void)
+{
+	struct rmem_mr *mr = NULL;
+	const char *log;
+	int ret;
+
+	fx_log_begin();
+	ret = rmem_mr_reg(fx.a.pd, NULL, (size_t)1 << 45, 0, ALLOCATE, &mr);
+	log = fx_log_end();
+	TEST_ERR(ret, ENOMEM);
+	TEST_ASSERT(mr == NULL);
+	TEST_ASSERT(strstr(log, "35184372088832") != NULL);
+	TEST_ASSERT(strstr(log, "missing") != NULL || strstr(log, "are needed") != NULL);
+	return TEST_SUCCESS;
+}
+
+/* Rounded up to whole pages it wraps, though as asked it would not. */
+static int
+allocated_iova_that_wraps_is_refused(void)
+{
+	struct rmem_mr *mr = NULL;
+
+	TEST_ERR(rmem_mr_reg(fx.a.pd, NULL, 64, UINT64_MAX - 63, ALLOCATE, &mr), EINVAL);
+	TEST_ASSERT(mr == NULL);
+	return TEST_SUCCESS;
+}
+
+static int
+attr_registers_as_arguments_do(void)
+{
+	const struct rmem_mr_attr attr = {
+			.addr = fx.a.buf,
+			.length = 100,
+			.iova = 0x5000,
+			.access = FX_ACCESS,
+			.socket_id = SOCKET_ID_ANY,
+	};
+	struct rmem_mr *mr = NULL;
+
+	TEST_OK(rmem_mr_reg_attr(fx.a.pd, &attr, &mr));
+	fx_track(mr);
+	TEST_ASSERT(mr->addr == fx.a.buf);
+	TEST_EQ(mr->length, 100);
+	TEST_EQ(mr->iova, 0x5000);
+	TEST_STATUS(fx_peer_write(0x5000, 100, mr->rkey), RMEM_WC_SUCCESS);
+	return TEST_SUCCESS;
+}
+
+static int
+attr_refuses_null_and_reserved_fields(void)
+{
+	struct rmem_mr_attr attr = {.addr = fx.a.buf, .length = 100};
+	struct rmem_mr *mr = NULL;
+	unsigned int i;
+
+	TEST_ERR(rmem_mr_reg_attr(fx.a.pd, NULL, &mr), EINVAL);
+	TEST_ERR(rmem_mr_reg_attr(NULL, &attr, &mr), EINVAL);
+	TEST_ERR(rmem_mr_reg_attr(fx.a.pd, &attr, NULL), EINVAL);
+	for (i = 0; i < RTE_DIM(attr.reserved); i++) {
+		attr.reserved[i] = 1;
+		TEST_ERR(rmem_mr_reg_attr(fx.a.pd, &attr, &mr), EINVAL);
+		attr.reserved[i] = 0;
+	}
+	TEST_ASSERT(mr == NULL);
+	return TEST_SUCCESS;
+}
+
+static int
+allocation_on_a_socket_there_is_not_is_refused(void)
+{
+	struct rmem_mr_attr attr = {.length = 100, .access = ALLOCATE, .socket_id = 77};
+	struct rmem_mr *mr = NULL;
+
+	TEST_ERR(rmem_mr_reg_attr(fx.a.pd, &attr, &mr), EINVAL);
+	attr.socket_id = -2;
+	TEST_ERR(rmem_mr_reg_attr(fx.a.pd, &attr, &mr), EINVAL);
+	TEST_ASSERT(mr == NULL);
+	attr.socket_id = (int)rte_socket_id();
+	TEST_OK(rmem_mr_reg_attr(fx.a.pd, &attr, &mr));
+	fx_track(mr);
+	return TEST_SUCCESS;
+}
+
+static int
+chunk_is_contiguous_whole_pages(void)
+{
+	const struct rte_memzone *mz = NULL;
+
+	TEST_OK(rmem_chunk_reserve("test_chunk", 100000, SOCKET_ID_ANY, &mz));
+	TEST_ASSERT(mz != NULL && mz->hugepage_sz >= FX_PAGE);
+	TEST_ASSERT(mz->len >= 100000);
+	TEST_EQ(mz->len % mz->hugepage_sz, 0);
+	TEST_EQ(fx_addr(mz->addr) % mz->hugepage_sz, 0);
+	memset(mz->addr, 1, mz->len);
+	TEST_OK(rte_memzone_free(mz));
+	return TEST_SUCCESS;
+}
+
+static int
+chunk_refuses_bad_arguments(void)
+{
+	static const char *const name = "test_chunk";
+	static const char long_name[] = "a name of thirty-two characters.";
+	const struct rte_memzone *mz = NULL;
+	int any = SOCKET_ID_ANY;
+
+	TEST_EQ(strlen(long_name), RTE_MEMZONE_NAMESIZE);
+	TEST_ERR(rmem_chunk_reserve(NULL, 1, any, &mz), EINVAL);
+	TEST_ERR(rmem_chunk_reserve(long_name, 1, any, &mz), EINVAL);
+	TEST_ERR(rmem_chunk_reserve(name, 1, any, NULL), EINVAL);
+	TEST_ERR(rmem_chunk_reserve(name, 0, any, &mz), EINVAL);
+	TEST_ERR(rmem_chunk_reserve(name, SIZE_MAX, any, &mz), EINVAL);
+	TEST_ERR(rmem_chunk_reserve(name, 1, 77, &mz), EINVAL);
+	TEST_ERR(rmem_chunk_reserve(name, (size_t)1 << 45, any, &mz), ENOMEM);
+	TEST_ASSERT(mz == NULL);
+	return TEST_SUCCESS;
+}
+
+static int
+chunk_of_a_name_in_use_is_eexist(void)
+{
+	const struct rte_memzone *mz = NULL;
+	const struct rte_memzone *other = NULL;
+
+	TEST_OK(rmem_chunk_reserve("test_chunk", 1, SOCKET_ID_ANY, &mz));
+	TEST_ERR(rmem_chunk_reserve("test_chunk", 1, SOCKET_ID_ANY, &other), EEXIST);
+	TEST_ASSERT(other == NULL);
+	TEST_OK(rte_memzone_free(mz));
+	return TEST_SUCCESS;
+}
+
+static const struct test_case mr_alloc_cases[] = {
+		TEST_CASE(allocated_memory_is_whole_pages_and_writable),
+		TEST_CASE(peers_write_allocated_memory_to_its_end),
+		TEST_CASE(dereg_frees_allocated_memory),
+		TEST_CASE(allocated_memory_takes_a_chosen_iova),
+		TEST_CASE(more_memory_than_there_is_is_enomem),
+		TEST_CASE(allocated_iova_that_wraps_is_refused),
+		TEST_CASE(attr_registers_as_arguments_do),
+		TEST_CASE(attr_refuses_null_and_reserved_fields),
+		TEST_CASE(allocation_on_a_socket_there_is_not_is_refused),
+		TEST_CASE(chunk_is_contiguous_whole_pages),
+		TEST_CASE(chunk_refuses_bad_arguments),
+		TEST_CASE(chunk_of_a_name_in_use_is_eexist),
+};
+
+REGISTER_RMEM_SUITE(mr_alloc, fx_setup, fx_teardown, mr_alloc_cases);

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * What a 64-byte SEND ping-pong between two lcores costs, by round trip, against a bare
+ * cache line that goes to and fro between the same two.
+ */
+
+#include <string.h>
+
+#include <rte_cycles.h>
+#include <rte_launch.h>
+#include <rte_lcore.h>
+#include <rte_pause.h>
+
+#include "perf.h"
+#include "test.h"
+
+#define NB_TRIPS 200000u
+#define MESSAGE  64u
+#define NB_RECVS 64u
+
+/* One end of the ping-pong, with memory for one message out and NB_RECVS in. */
+struct end {
+	struct rmem_qp *qp;
+	struct rmem_cq *cq;
+	struct rmem_mr *mr;
+	struct rmem_sge recv_sge;
+	struct rmem_recv_wr recv[NB_RECVS / 2];
+	struct rmem_sge send_sge;
+	struct rmem_send_wr send;
+	uint32_t nb_recvs;
+	uint32_t nb_sends;
+	int status;
+};
+
+struct pingpong_job {
+	struct perf_pair pair;
+	struct end ping;
+	struct end pong;
+	unsigned int lcore; /* of pong */
+	uint64_t line[2] __rte_cache_aligned;
+};
+
+static int
+run_line_echo(void *arg)
+{
+	struct pingpong_job *job = arg;
+	uint64_t i;
+
+	for (i = 1; i <= NB_TRIPS; i++) {
+		while (__atomic_load_n(&job->line[0], __ATOMIC_ACQUIRE) != 2 * i - 1)
+			rte_compiler_barrier();
+		__atomic_store_n(&job->line[0], 2 * i, __ATOMIC_RELEASE);
+	}
+	return 0;
+}
+
+static double
+run_line(void *arg)
+{
+	struct pingpong_job *job = arg;
+	uint64_t i, start;
+
+	job->line[0] = 0;
+	if (rte_eal_remote_launch(run_line_echo, job, job->lcore) != 0)
+		return -1.0;
+	start = rte_rdtsc_precise();
+	for (i = 1; i <= NB_TRIPS; i++) {
+		__atomic_store_n(&job->line[0], 2 * i - 1, __ATOMIC_RELEASE);
+		while (__atomic_load_n(&job->line[0], __ATOMIC_ACQUIRE) != 2 * i)
+			rte_compiler_barrier();
+	}
+	start = rte_rdtsc_precise() - start;
+	rte_eal_wait_lcore(job->lcore);
+	return perf_ns(start, NB_TRIPS);
+}
+
+static int
+end_post_recvs(struct end *end)
+{
+	return rmem_post_recv(end->qp, end->recv, NB_RECVS / 2) == NB_RECVS / 2 ? 0 : -1;
+}
+
+/* Wait for a message; completions of sends may come with it. */
+static int
+end_receive(struct end *end)
+{
+	struct rmem_wc wc[4];
+	int i, n, nb_recvs = 0;
+
+	while (nb_recvs == 0) {
+		n = rmem_poll_cq(end->cq, wc, RTE_DIM(wc));
+		for (i = 0; i < n; i++) {
+			if (wc[i].status != RMEM_WC_SUCCESS)
+				return -1;
+			nb_recvs += (wc[i].opcode & RMEM_WC_RECV) != 0;
+		}
+		if (n < 0)
+			return -1;
+	}
+	/* Receives go back in halves of the queue, as an application does. */
+	end->nb_recvs += (uint32_t)nb_recvs;
+	if (end->nb_recvs >= NB_RECVS / 2) {
+		end->nb_recvs -= NB_RECVS / 2;
+		return end_post_recvs(end);
+	}
+	return 0;
+}
+
+static int
+end_send(struct end *end)
+{
+	/* One in 32 is signaled, so that the queue never fills. */
+	end->send.flags = (++end->nb_sends % 32) == 0 ? RMEM_SEND_SIGNALED : 0;
+	return rmem_post_send(end->qp, &end->send, 1) == 1 ? 0 : -1;
+}
+
+static int
+run_echo(void *arg)
+{
+	struct pingpong_job *job = arg;
+	uint32_t i;
+	int rc = 0;
+
+	for (i = 0; i < NB_TRIPS && rc == 0; i++) {
+		rc = end_receive(&job->pong);
+		if (rc == 0)
+			rc = end_send(&job->pong);
+	}
+	job->pong.status = rc;
+	return rc;
+}
+
+static double
+run_send(void *arg)
+{
+	struct pingpong_job *job = arg;
+	uint64_t start;
+	uint32_t i;
+	int rc = 0;
+
+	if (rte_eal_remote_launch(run_echo, job, job->lcore) != 0)
+		return -1.0;
+	start = rte_rdtsc_precise();
+	for (i = 0; i < NB_TRIPS && rc == 0; i++) {
+		rc = end_send(&job->ping);
+		if (rc == 0)
+			rc = end_receive(&job->ping);
+	}
+	start = rte_rdtsc_precise() - start;
+	rte_eal_wait_lcore(job->lcore);
+	return rc == 0 && job->pong.status == 0 ? perf_ns(start, NB_TRIPS) : -1.0;
+}
+
+static int
+end_open(struct end *end, struct perf_pair *pair, struct rmem_qp *qp, struct rmem_cq *cq)
+{
+	uint32_t i;
+
+	memset(end, 0, sizeof(*end));
+	end->qp = qp;
+	end->cq = cq;
+	end->mr = perf_mr(pair->pd, 4096);
+	TEST_ASSERT(end->mr != NULL);
+	end->send_sge = (struct rmem_sge){end->mr->iova, MESSAGE, end->mr->lkey};
+	end->recv_sge = (struct rmem_sge){end->mr->iova + 2048, MESSAGE, end->mr->lkey};
+	for (i = 0; i < NB_RECVS / 2; i++)
+		end->recv[i] = (struct rmem_recv_wr){.sg_list = &end->recv_sge, .num_sge = 1};
+	end->send.sg_list = &end->send_sge;
+	end->send.num_sge = 1;
+	end->send.opcode = RMEM_WR_SEND;
+	TEST_EQ(end_post_recvs(end), 0);
+	TEST_EQ(end_post_recvs(end), 0);
+	return TEST_SUCCESS;
+}
+
+static int
+test_pingpong64(void)
+{
+	struct perf_row row = {.name = "pingpong64",
+			.unit = "ns",
+			.yardstick = "a bare cache line",
+			.bar = "ratio <= 2.5"};
+	static struct pingpong_job job;
+
+	job.lcore = rte_get_next_lcore(-1, 1, 0);
+	if (job.lcore >= RTE_MAX_LCORE)
+		return test_skip("a ping-pong needs two lcores");
+	TEST_RUN(perf_pair_open(&job.pair, NULL));
+	TEST_RUN(end_open(&job.ping, &job.pair, job.pair.a, job.pair.cq_a));
+	TEST_RUN(end_open(&job.pong, &job.pair, job.pair.b, job.pair.cq_b));
+	TEST_RUN(perf_compare(run_line, run_send, &job, &row.baseline, &row.value));
+	row.ratio = row.value / row.baseline;
+	TEST_RUN(perf_report(&row));
+	TEST_OK(rmem_mr_dereg(job.ping.mr));
+	TEST_OK(rmem_mr_dereg(job.pong.mr));
+	return perf_pair_close(&job.pair);
+}
+
+REGISTER_RMEM_TEST(pingpong64_perf_autotest, test_pingpong64);

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * What a registered pool costs beyond an rte_mempool of the same geometry: getting and
+ * putting buffers with their SGEs filled, and creating 256 MiB of it.
+ */
+
+#include <string.h>
+#include <sys/mman.h>
+
+#include <rte_cycles.h>
+#include <rte_mempool.h>
+
+#include <rmem_pool.h>
+
+#include "perf.h"
+#include "test.h"
+
+#define NB_BUFS     8192u
+#define BUF_SIZE    2048u
+#define CACHE_SIZE  256u
+#define NB_OPS      4000000u
+#define CREATE_BUFS (120u * 1024) /* with their headers, 256 MiB */
+
+struct pool_job {
+	struct perf_pair pair;
+	struct rmem_pool *pool;
+	struct rte_mempool *mp;
+	struct rmem_sge sge[PERF_BURST];
+	void *obj[PERF_BURST];
+};
+
+/* The compiler sees a constant burst, as it does in an application. */
+static __rte_always_inline double
+run_mempool(struct pool_job *job, unsigned int burst)
+{
+	uint64_t start = rte_rdtsc_precise();
+	uint32_t i;
+
+	for (i = 0; i < NB_OPS; i += burst) {
+		if (unlikely(rte_mempool_get_bulk(job->mp, job->obj, burst) != 0))
+			return -1.0;
+		rte_compiler_barrier();
+		rte_mempool_put_bulk(job->mp, job->obj, burst);
+	}
+	return perf_ns(rte_rdtsc_precise() - start, NB_OPS);
+}
+
+static __rte_always_inline double
+run_pool(struct pool_job *job, unsigned int burst)
+{
+	uint64_t start = rte_rdtsc_precise();
+	uint32_t i;
+
+	for (i = 0; i < NB_OPS; i += burst) {
+		if (unlikely(rmem_pool_get_sges(job->pool, job->sge, burst) != 0))
+			return -1.0;
+		rte_compiler_barrier();
+		rmem_pool_put_sges(job->pool, job->sge, burst);
+	}
+	return perf_ns(rte_rdtsc_precise() - start, NB_OPS);
+}
+
+static double
+run_mempool_32(void *arg)
+{
+	return run_mempool(arg, PERF_BURST);
+}
+
+static double
+run_pool_32(void *arg)
+{
+	return run_pool(arg, PERF_BURST);
+}
+
+static double
+run_mempool_1(void *arg)
+{
+	return run_mempool(arg, 1);
+}
+
+static double
+run_pool_1(void *arg)
+{
+	return run_pool(arg, 1);
+}
+
+static int
+compare(const char *name, perf_func_t yardstick, perf_func_t value)
+{
+	struct rmem_pool_conf conf = {.name = "perf",
+			.nb_bufs = NB_BUFS,
+			.buf_size = BUF_SIZE,
+			.cache_size = CACHE_SIZE,
+			.access = PERF_ACCESS,
+			.socket_id = SOCKET_ID_ANY};
+	struct perf_row row = {.name = name,
+			.unit = "ns/buffer",
+			.yardstick = "rte_mempool",
+			.bar = "ratio <= 1.10"};
+	struct pool_job job;
+
+	TEST_RUN(perf_pair_open(&job.pair, NULL));
+	TEST_OK(rmem_pool_create(job.pair.pd, &conf, &job.pool));
+	job.mp = rte_mempool_create("perf_plain", NB_BUFS, BUF_SIZE, CACHE_SIZE, 0, NULL, NULL,
+			NULL, NULL, SOCKET_ID_ANY, 0);
+	TEST_ASSERT(job.mp != NULL);
+	TEST_RUN(perf_compare(yardstick, value, &job, &row.baseline, &row.value));
+	row.ratio = row.value / row.baseline;
+	TEST_RUN(perf_report(&row));
+	rte_mempool_free(job.mp);
+	TEST_OK(rmem_pool_destroy(job.pool));
+	return perf_pair_close(&job.pair);
+}
+
+static int
+test_pool_sge_bulk32(void)
+{
+	return compare("pool_sge_bulk32", run_mempool_32, run_pool_32);
+}
+
+static int
+test_pool_sge_bulk1(void)
+{
+	return compare("pool_sge_bulk1", run_mempool_1, run_pool_1);
+}
+
+static void
+lock_chunk(struct rte_mempool *mp, void *opaque, struct rte_mempool_memhdr *chunk, unsigned int i)
+{
+	RTE_SET_USED(mp);
+	RTE_SET_USED(opaque);
+	RTE_SET_USED(i);
+	/* As it may: where the limit forbids it, the yardstick is without. */
+	if (mlock(chunk->addr, chunk->len) == 0)
+		munlock(chunk->addr, chunk->len);
+}
+
+static double
+run_create_mempool(void *arg)
+{
+	uint64_t took, start = rte_rdtsc_precise();
+	struct rte_mempool *mp;
+
+	RTE_SET_USED(arg);
+	mp = rte_mempool_create("perf_plain", CREATE_BUFS, BUF_SIZE, 0, 0, NULL, NULL, NULL, NULL,
+			SOCKET_ID_ANY, RTE_MEMPOOL_F_NO_IOVA_CONTIG);
+	if (mp == NULL)
+		return -1.0;
+	rte_mempool_mem_iter(mp, lock_chunk, NULL);
+	took = rte_rdtsc_precise() - start;
+	rte_mempool_free(mp);
+	return perf_ns(took, 1e6);
+}
+
+static double
+run_create_pool(void *arg)
+{
+	struct pool_job *job = arg;
+	struct rmem_pool_conf conf = {.name = "perf",
+			.nb_bufs = CREATE_BUFS,
+			.buf_size = BUF_SIZE,
+			.access = PERF_ACCESS,
+			.socket_id = SOCKET_ID_ANY};
+	uint64_t took, start = rte_rdtsc_precise();
+
+	if (rmem_pool_create(job->pair.pd, &conf, &job->pool) != 0)
+		return -1.0;
+	took = rte_rdtsc_precise() - start;
+	return rmem_pool_destroy(job->pool) == 0 ? perf_ns(took, 1e6) : -1.0;
+}
+
+static int
+test_pool_create_256m(void)
+{
+	struct perf_row row = {.name = "pool_create_256m",
+			.unit = "ms",
+			.yardstick = "rte_mempool + mlock",
+			.bar = "ratio <= 1.10"};
+	struct pool_job job;
+
+	TEST_RUN(perf_pair_open(&job.pair, NULL));
+	if (run_create_mempool(&job) < 0.0) {
+		TEST_RUN(perf_pair_close(&job.pair));
+		return test_skip("less than 256 MiB of EAL memory");
+	}
+	TEST_RUN(perf_compare(
+			run_create_mempool, run_create_pool, &job, &row.baseline, &row.value));
+	row.ratio = row.value / row.baseline;
+	TEST_RUN(perf_report(&row));
+	return perf_pair_close(&job.pair);
+}
+
+REGISTER_RMEM_TEST(pool_sge_bulk32_perf_autotest, test_pool_sge_bulk32);
+REGISTER_RMEM_TEST(pool_sge_bulk1_perf_autotest, test_pool_sge_bulk1);
+REGISTER_RMEM_TEST(pool_create_256m_perf_autotest, test_pool_create_256m);

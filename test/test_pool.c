@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Registered mempools hand out buffers with their keys, all of them, and take them back. */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_mempool.h>
+
+#include <rmem_pool.h>
+
+#include "fixture.h"
+#include "test.h"
+
+#define NB_BUFS 1024u
+#define SIZE    2048u
+
+static struct rmem_pool *pool;
+
+static struct rmem_pool_conf
+good_conf(void)
+{
+	const struct rmem_pool_conf conf = {
+			.name = "pool_test",
+			.nb_bufs = NB_BUFS,
+			.buf_size = SIZE,
+			.cache_size = 64,
+			.access = FX_ACCESS,
+			.socket_id = SOCKET_ID_ANY,
+	};
+
+	return conf;
+}
+
+static int
+open_pool(const struct rmem_pool_conf *conf)
+{
+	TEST_OK(rmem_pool_create(fx.a.pd, conf, &pool));
+	return TEST_SUCCESS;
+}
+
+static int
+setup_none(void)
+{
+	pool = NULL;
+	return fx_setup();
+}
+
+static int
+setup(void)
+{
+	const struct rmem_pool_conf conf = good_conf();
+
+	TEST_RUN(setup_none());
+	return open_pool(&conf);
+}
+
+static int
+teardown(void)
+{
+	bool is_ok = rmem_pool_destroy(pool) == 0;
+
+	pool = NULL;
+	return fx_teardown() == TEST_SUCCESS && is_ok ? TEST_SUCCESS : TEST_FAILED;
+}
+
+static int
+pool_is_as_configured(void)
+{
+	struct rmem_dev_info info;
+
+	TEST_EQ(pool->buf_size, SIZE);
+	TEST_EQ(pool->nb_bufs, NB_BUFS);
+	TEST_EQ(pool->nb_mrs, 1);
+	TEST_ASSERT(pool->pd == fx.a.pd);
+	TEST_EQ(strcmp(pool->mp->name, "pool_test"), 0);
+	TEST_EQ(pool->mp->size, NB_BUFS);
+	TEST_EQ(rte_mempool_avail_count(pool->mp), NB_BUFS);
+	TEST_OK(rmem_dev_info_get(fx.a.dev, &info));
+	TEST_EQ(info.nb_mr, 3);
+	return TEST_SUCCESS;
+}
+
+static int
+sges_are_ready_to_post(void)
+{
+	static struct rmem_sge sge[NB_BUFS];
+	struct rmem_send_wr wr;
+	unsigned int i;
+
+	TEST_OK(rmem_pool_get_sges(pool, sge, 16));
+	for (i = 0; i < 16; i++) {
+		void *buf = (void *)(uintptr_t)sge[i].addr;
+
+		TEST_EQ(sge[i].length, SIZE);
+		TEST_EQ(sge[i].lkey, rmem_pool_lkey(pool, buf));
+		TEST_EQ(sge[i].addr, rmem_pool_iova(pool, buf));
+		fx_fill(buf, SIZE, i);
+		wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge[i], fx_addr(fx.b.buf), fx.b.mr->rkey);
+		TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+		TEST_MEM(fx.b.buf, buf, SIZE);
+		fx_fill(fx.b.buf, SIZE, 100 + i);
+		TEST_STATUS(fx_peer_write(rmem_pool_iova(pool, buf), SIZE,
+					    rmem_pool_rkey(pool, buf)),
+				RMEM_WC_SUCCESS);
+		TEST_MEM(buf, fx.b.buf, SIZE);
+	}
+	rmem_pool_put_sges(pool, sge, 16);
+	return TEST_SUCCESS;
+}
+
+static int
+compare_addr(const void *a, const void *b)
+{
+	const struct rmem_sge *x = a, *y = b;
+
+	return x->addr < y->addr ? -1 : x->addr > y->addr;
+}
+
+/* All buffers, got in bursts of any size: each once, none over another. */
+static int
+expect_every_buffer_once(unsigned int burst)
+{
+	static struct rmem_sge sge[NB_BUFS];
+	unsigned int i, n;
+
+	for (i = 0; i < NB_BUFS; i += n) {
+		n = RTE_MIN(burst, NB_BUFS - i);
+		TEST_OK(rmem_pool_get_sges(pool, &sge[i], n));
+	}
+	TEST_ERR(rmem_pool_get_sges(pool, sge, 1), ENOENT);
+	qsort(sge, NB_BUFS, sizeof(sge[0]), compare_addr);
+	for (i = 0; i < NB_BUFS; i++) {
+		memset((void *)(uintptr_t)sge[i].addr, (int)i, SIZE);
+		if (i != 0)
+			TEST_ASSERT(sge[i].addr >= sge[i - 1].addr + SIZE);
+	}
+	for (i = 0; i < NB_BUFS; i += n) {
+		n = RTE_MIN(burst, NB_BUFS - i);
+		rmem_pool_put_sges(pool, &sge[i], n);
+	}
+	TEST_EQ(rte_mempool_avail_count(pool->mp), NB_BUFS);
+	return TEST_SUCCESS;
+}
+
+static int
+every_buffer_is_got_once_in_any_burst(void)
+{
+	static const unsigned int bursts[] = {1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65,
+			100, 512, 1000, NB_BUFS};
+	unsigned int i;
+
+	for (i = 0; i < RTE_DIM(bursts); i++)
+		TEST_RUN(expect_every_buffer_once(bursts[i]));
+	return TEST_SUCCESS;
+}
+
+static int
+without_a_cache_every_buffer_is_got_once(void)
+{
+	struct rmem_pool_conf conf = good_conf();
+
+	conf.cache_size = 0;
+	TEST_RUN(open_pool(&conf));
+	return every_buffer_is_got_once_in_any_burst();
+}
+
+static int
+other_mempool_ops_are_used(void)
+{
+	struct rmem_pool_conf conf = good_conf();
+
+	conf.ops_name = "stack";
+	TEST_RUN(open_pool(&conf));
+	return every_buffer_is_got_once_in_any_burst();
+}
+
+static int
+get_of_more_than_there_are_takes_none(void)
+{
+	static struct rmem_sge sge[NB_BUFS + 1];
+
+	TEST_ERR(rmem_pool_get_sges(pool, sge, NB_BUFS + 1), ENOENT);
+	TEST_OK(rmem_pool_get_sges(pool, sge, NB_BUFS));
+	TEST_ERR(rmem_pool_get_sges(pool, sge, 1), ENOENT);
+	TEST_ERR(rmem_pool_get_sges(pool, sge, 8), ENOENT);
+	rmem_pool_put_sges(pool, sge, NB_BUFS);
+	TEST_EQ(rte_mempool_avail_count(pool->mp), NB_BUFS);
+	return TEST_SUCCESS;
+}
+
+static int
+get_and_put_of_none_do_nothing(void)
+{
+	TEST_OK(rmem_pool_get_sges(pool, NULL, 0));
+	TEST_OK(rmem_pool_get_sges_bulk(pool, NULL, 0));
+	rmem_pool_put_sges(pool, NULL, 0);
+	rmem_pool_put_sges_bulk(pool, NULL, 0);
+	TEST_EQ(rte_mempool_avail_count(pool->mp), NB_BUFS);
+	return TEST_SUCCESS;
+}
+
+/* Only addr counts: an SGE may come back shortened for its last use. */
+static int
+changed_lengths_and_keys_come_back_whole(void)
+{
+	struct rmem_sge sge[9];
+	unsigned int i;
+
+	TEST_OK(rmem_pool_get_sges(pool, sge, 9));
+	for (i = 0; i < 9; i++) {
+		sge[i].length = 1;
+		sge[i].lkey = 0;
+	}
+	rmem_pool_put_sges(pool, sge, 9);
+	TEST_OK(rmem_pool_get_sges(pool, sge, 9));
+	for (i = 0; i < 9; i++) {
+		TEST_EQ(sge[i].length, SIZE);
+		TEST_ASSERT(sge[i].lkey != 0);
+	}
+	rmem_pool_put_sges(pool, sge, 9);
+	return TEST_SUCCESS;
+}
+
+static int
+mempool_calls_work_on_it(void)
+{
+	struct rmem_sge sge;
+	void *buf = NULL;
+
+	TEST_OK(rte_mempool_get(pool->mp, &buf));
+	sge.addr = rmem_pool_iova(pool, buf);
+	fx_fill(fx.b.buf, SIZE, 3);
+	TEST_STATUS(fx_peer_write(sge.addr, SIZE, rmem_pool_rkey(pool, buf)), RMEM_WC_SUCCESS);
+	TEST_MEM(buf, fx.b.buf, SIZE);
+	rmem_pool_put_sges(pool, &sge, 1);
+	TEST_OK(rmem_pool_get_sges(pool, &sge, 1));
+	rte_mempool_put(pool->mp, (void *)(uintptr_t)sge.addr);
+	TEST_EQ(rte_mempool_avail_count(pool->mp), NB_BUFS);
+	return TEST_SUCCESS;
+}
+
+/* One page, one slice: a key opens the pool, not the byte behind its memory. */
+static int
+keys_open_no_byte_behind_the_pool(void)
+{
+	struct rmem_mr_info info = fx_query(pool->mrs[0]);
+	uint32_t rkey = info.rkey;
+
+	TEST_STATUS(fx_peer_write(info.iova + info.length - 8, 9, rkey), RMEM_WC_REM_ACCESS_ERR);
+	TEST_RUN(fx_reconnect());
+	TEST_STATUS(fx_peer_write(info.iova - 1, 1, rkey), RMEM_WC_REM_ACCESS_ERR);
+	return TEST_SUCCESS;
+}
+
+/* Larger than max_mr_size: several MRs, and each buffer has the keys of its own. */
+static int
+large_pool_is_registered_in_slices(void)
+{
+	struct rmem_dev *dev = fx_dev("soft1", "max_mr_size=131072,max_mr=64");
+	struct rmem_pool_conf conf = good_conf();
+	static struct rmem_sge sge[NB_BUFS];
+	struct fx_side c = {0};
+	struct rmem_send_wr wr;
+	unsigned int i;
+
+	TEST_RUN(fx_side_open(&c, dev, fx_pd(dev)));
+	TEST_OK(fx_connect(c.qp, c.qp));
+	TEST_OK(rmem_pool_create(c.pd, &conf, &pool));
+	TEST_ASSERT(pool->nb_mrs >= NB_BUFS * SIZE / 131072);
+	for (i = 0; i < pool->nb_mrs; i++)
+		TEST_ASSERT(pool->mrs[i]->length <= 131072);
+	for (i = 0; i < NB_BUFS; i += 5)
+		TEST_OK(rmem_pool_get_sges(pool, &sge[i], RTE_MIN(5u, NB_BUFS - i)));
+	for (i = 0; i < NB_BUFS; i++) {
+		const void *buf = (const void *)(uintptr_t)sge[i].addr;
+
+		wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge[i], rmem_pool_iova(pool, buf),
+				rmem_pool_rkey(pool, buf));
+		TEST_EQ(sge[i].lkey, rmem_pool_lkey(pool, buf));
+		TEST_STATUS(fx_send(c.qp, &wr), RMEM_WC_SUCCESS);
+	}
+	rmem_pool_put_sges(pool, sge, NB_BUFS);
+	TEST_OK(rmem_pool_destroy(pool));
+	pool = NULL;
+	return TEST_SUCCESS;
+}
+
+static int
+destroy_while_buffers_are_out_is_ebusy(void)
+{
+	struct rmem_sge sge[3];
+	const char *log;
+	int ret;
+
+	TEST_OK(rmem_pool_get_sges(pool, sge, 3));
+	fx_log_begin();
+	ret = rmem_pool_destroy(pool);
+	log = fx_log_end();
+	TEST_ERR(ret, EBUSY);
+	TEST_ASSERT(strstr(log, "pool_test") != NULL && strstr(log, "3 buffers") != NULL);
+	TEST_STATUS(fx_peer_write(sge[0].addr, 8,
+				    rmem_pool_rkey(pool, (void *)(uintptr_t)sge[0].addr)),
+			RMEM_WC_SUCCESS);
+	rmem_pool_put_sges(pool, sge, 3);
+	return TEST_SUCCESS;
+}
+
+/* Nothing binds to an MR yet, so the count is set here. */
+static int
+destroy_while_a_registration_is_referred_to_is_ebusy(void)
+{
+	struct rmem_obj *obj = &pool->mrs[0]->obj;
+
+	__atomic_fetch_add(&obj->refs, 1, __ATOMIC_SEQ_CST);
+	TEST_ERR(rmem_pool_destroy(pool), EBUSY);
+	__atomic_fetch_sub(&obj->refs, 1, __ATOMIC_SEQ_CST);
+	TEST_ERR(rmem_pd_dealloc(fx.a.pd), EBUSY);
+	return TEST_SUCCESS;
+}
+
+static int
+keys_of_a_destroyed_pool_are_refused(void)
+{
+	uint64_t addr = pool->base;
+	uint32_t rkey = rmem_pool_rkey(pool, (void *)(uintptr_t)addr);
+	const struct rmem_pool_conf conf = good_conf();
+
+	TEST_OK(rmem_pool_destroy(pool));
+	pool = NULL;
+	TEST_STATUS(fx_peer_write(addr, 8, rkey), RMEM_WC_REM_ACCESS_ERR);
+	TEST_RUN(fx_reconnect());
+	TEST_RUN(open_pool(&conf));
+	TEST_ASSERT(rmem_pool_rkey(pool, (void *)pool->base) != rkey);
+	TEST_STATUS(fx_peer_write(addr, 8, rkey), RMEM_WC_REM_ACCESS_ERR);
+	return TEST_SUCCESS;
+}
+
+/* Each worker gets, marks, checks and puts its own buffers. */
+static int
+churn(void *arg)
+{
+	uint8_t mark = *(uint8_t *)arg;
+	struct rmem_sge sge[32];
+	unsigned int round, i;
+
+	for (round = 0; round < 2000; round++) {
+		unsigned int n = 1 + round % 32;
+
+		if (rmem_pool_get_sges(pool, sge, n) != 0)
+			continue;
+		for (i = 0; i < n; i++)
+			memset((void *)(uintptr_t)sge[i].addr, mark, 64);
+		for (i = 0; i < n; i++) {
+			const uint8_t *buf = (const uint8_t *)(uintptr_t)sge[i].addr;
+
+			TEST_ASSERT(buf[0] == mark && buf[63] == mark);
+			TEST_EQ(sge[i].length, SIZE);
+		}
+		rmem_pool_put_sges(pool, sge, n);
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+lcores_never_share_a_buffer(void)
+{
+	static uint8_t marks[] = {1, 2, 3};
+	unsigned int nb = RTE_MIN(fx_nb_workers(), RTE_DIM(marks));
+
+	if (nb < 2)
+		return test_skip("it takes two worker lcores");
+	TEST_RUN(fx_launch(churn, marks, 1, nb));
+	TEST_RUN(fx_join(nb));
+	TEST_EQ(rte_mempool_avail_count(pool->mp), NB_BUFS);
+	return TEST_SUCCESS;
+}
+
+static const struct test_case pool_cases[] = {
+		TEST_CASE(pool_is_as_configured),
+		TEST_CASE(sges_are_ready_to_post),
+		TEST_CASE(every_buffer_is_got_once_in_any_burst),
+		TEST_CASE_WITH(setup_none, without_a_cache_every_buffer_is_got_once),
+		TEST_CASE_WITH(setup_none, other_mempool_ops_are_used),
+		TEST_CASE(get_of_more_than_there_are_takes_none),
+		TEST_CASE(get_and_put_of_none_do_nothing),
+		TEST_CASE(changed_lengths_and_keys_come_back_whole),
+		TEST_CASE(mempool_calls_work_on_it),
+		TEST_CASE(keys_open_no_byte_behind_the_pool),
+		TEST_CASE_WITH(setup_none, large_pool_is_registered_in_slices),
+		TEST_CASE(destroy_while_buffers_are_out_is_ebusy),
+		TEST_CASE(destroy_while_a_registration_is_referred_to_is_ebusy),
+		TEST_CASE(keys_of_a_destroyed_pool_are_refused),
+		TEST_CASE(lcores_never_share_a_buffer),
+};
+
+REGISTER_RMEM_SUITE(pool, setup, teardown, pool_cases);

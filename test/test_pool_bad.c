@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Pools that can't be made are refused, and nothing of them stays. */
+
+#include <string.h>
+
+#include <rte_mempool.h>
+
+#include <rmem_pool.h>
+
+#include "fixture.h"
+#include "test.h"
+
+#define NB_BUFS 1024u
+#define SIZE    2048u
+
+static struct rmem_pool *pool;
+
+static struct rmem_pool_conf
+good_conf(void)
+{
+	const struct rmem_pool_conf conf = {
+			.name = "pool_test",
+			.nb_bufs = NB_BUFS,
+			.buf_size = SIZE,
+			.cache_size = 64,
+			.access = FX_ACCESS,
+			.socket_id = SOCKET_ID_ANY,
+	};
+
+	return conf;
+}
+
+static int
+open_pool(const struct rmem_pool_conf *conf)
+{
+	TEST_OK(rmem_pool_create(fx.a.pd, conf, &pool));
+	return TEST_SUCCESS;
+}
+
+static int
+setup_none(void)
+{
+	pool = NULL;
+	return fx_setup();
+}
+
+static int
+setup(void)
+{
+	const struct rmem_pool_conf conf = good_conf();
+
+	TEST_RUN(setup_none());
+	return open_pool(&conf);
+}
+
+static int
+teardown(void)
+{
+	bool is_ok = rmem_pool_destroy(pool) == 0;
+
+	pool = NULL;
+	return fx_teardown() == TEST_SUCCESS && is_ok ? TEST_SUCCESS : TEST_FAILED;
+}
+
+static int
+too_few_regions_for_the_slices_is_enospc(void)
+{
+	struct rmem_dev *dev = fx_dev("soft1", "max_mr_size=131072,max_mr=4");
+	struct rmem_pool_conf conf = good_conf();
+	struct rmem_pd *pd = fx_pd(dev);
+
+	TEST_ERR(rmem_pool_create(pd, &conf, &pool), ENOSPC);
+	TEST_ASSERT(pool == NULL);
+	TEST_ASSERT(rte_mempool_lookup("pool_test") == NULL);
+	return TEST_SUCCESS;
+}
+
+static int
+no_region_left_is_enospc(void)
+{
+	struct rmem_pd *pd = fx_pd(fx_dev("soft1", "max_mr=1"));
+	struct rmem_pool_conf conf = good_conf();
+	struct rmem_mr *mr = fx_fast_mr(pd, 1);
+
+	TEST_ERR(rmem_pool_create(pd, &conf, &pool), ENOSPC);
+	TEST_ASSERT(pool == NULL);
+	TEST_OK(fx_release(mr));
+	TEST_OK(rmem_pool_create(pd, &conf, &pool));
+	TEST_OK(rmem_pool_destroy(pool));
+	pool = NULL;
+	return TEST_SUCCESS;
+}
+
+static int
+expect_conf_refused(const struct rmem_pool_conf *conf)
+{
+	TEST_ERR(rmem_pool_create(fx.a.pd, conf, &pool), EINVAL);
+	TEST_ASSERT(pool == NULL);
+	TEST_ASSERT(rte_mempool_lookup("pool_test") == NULL);
+	return TEST_SUCCESS;
+}
+
+static int
+null_and_wrong_handles_are_refused(void)
+{
+	static uint64_t zeros[64];
+	const struct rmem_pool_conf conf = good_conf();
+
+	TEST_ERR(rmem_pool_create(NULL, &conf, &pool), EINVAL);
+	TEST_ERR(rmem_pool_create((struct rmem_pd *)zeros, &conf, &pool), EINVAL);
+	TEST_ERR(rmem_pool_create((struct rmem_pd *)fx.a.dev, &conf, &pool), EINVAL);
+	TEST_ERR(rmem_pool_create(fx.a.pd, NULL, &pool), EINVAL);
+	TEST_ERR(rmem_pool_create(fx.a.pd, &conf, NULL), EINVAL);
+	TEST_OK(rmem_pool_destroy(NULL));
+	TEST_ERR(rmem_pool_destroy((struct rmem_pool *)zeros), EINVAL);
+	TEST_ERR(rmem_pool_destroy((struct rmem_pool *)fx.a.pd), EINVAL);
+	TEST_ASSERT(pool == NULL);
+	return TEST_SUCCESS;
+}
+
+static int
+bad_names_and_ops_are_refused(void)
+{
+	struct rmem_pool_conf conf = good_conf();
+	char name[RTE_MEMPOOL_NAMESIZE + 1];
+
+	conf.name = NULL;
+	TEST_RUN(expect_conf_refused(&conf));
+	conf.name = "";
+	TEST_RUN(expect_conf_refused(&conf));
+	memset(name, 'x', sizeof(name));
+	name[RTE_MEMPOOL_NAMESIZE] = '\0';
+	conf.name = name;
+	TEST_RUN(expect_conf_refused(&conf));
+	name[RTE_MEMPOOL_NAMESIZE - 1] = '\0';
+	TEST_RUN(open_pool(&conf));
+	TEST_OK(rmem_pool_destroy(pool));
+	pool = NULL;
+	conf = good_conf();
+	conf.ops_name = "no_such_ops";
+	TEST_RUN(expect_conf_refused(&conf));
+	return TEST_SUCCESS;
+}
+
+static int
+numbers_out_of_range_are_refused(void)
+{
+	const struct rmem_pool_conf good = good_conf();
+	struct rmem_pool_conf conf = good;
+
+	conf.nb_bufs = 0;
+	TEST_RUN(expect_conf_refused(&conf));
+	conf = good;
+	conf.buf_size = 0;
+	TEST_RUN(expect_conf_refused(&conf));
+	conf.buf_size = RMEM_POOL_MAX_BUF_SIZE + 1;
+	TEST_RUN(expect_conf_refused(&conf));
+	conf = good;
+	conf.cache_size = RTE_MEMPOOL_CACHE_MAX_SIZE + 1;
+	TEST_RUN(expect_conf_refused(&conf));
+	conf.cache_size = 64;
+	conf.nb_bufs = 95;
+	TEST_RUN(expect_conf_refused(&conf));
+	conf.nb_bufs = 96;
+	TEST_RUN(open_pool(&conf));
+	return TEST_SUCCESS;
+}
+
+static int
+unknown_access_flags_and_sockets_are_refused(void)
+{
+	const struct rmem_pool_conf good = good_conf();
+	struct rmem_pool_conf conf = good;
+
+	conf.access = RMEM_ACCESS_REMOTE_WRITE;
+	TEST_RUN(expect_conf_refused(&conf));
+	conf.access = FX_ACCESS | RMEM_ACCESS_ALLOCATE_MR;
+	TEST_RUN(expect_conf_refused(&conf));
+	conf.access = FX_ACCESS | UINT32_C(1) << 31;
+	TEST_RUN(expect_conf_refused(&conf));
+	conf = good;
+	conf.flags = 1;
+	TEST_RUN(expect_conf_refused(&conf));
+	conf = good;
+	conf.reserved[0] = 1;
+	TEST_RUN(expect_conf_refused(&conf));
+	conf.reserved[0] = 0;
+	conf.reserved[1] = 1;
+	TEST_RUN(expect_conf_refused(&conf));
+	conf = good;
+	conf.socket_id = 77;
+	TEST_RUN(expect_conf_refused(&conf));
+	return TEST_SUCCESS;
+}
+
+static int
+buffer_over_max_mr_size_is_refused(void)
+{
+	struct rmem_pd *pd = fx_pd(fx_dev("soft1", "max_mr_size=4096"));
+	struct rmem_pool_conf conf = good_conf();
+
+	conf.buf_size = 4097;
+	TEST_ERR(rmem_pool_create(pd, &conf, &pool), EINVAL);
+	TEST_ASSERT(pool == NULL);
+	conf.buf_size = 4096;
+	conf.nb_bufs = 100;
+	TEST_OK(rmem_pool_create(pd, &conf, &pool));
+	TEST_EQ(pool->nb_mrs, 100);
+	TEST_OK(rmem_pool_destroy(pool));
+	pool = NULL;
+	return TEST_SUCCESS;
+}
+
+static int
+name_in_use_is_eexist(void)
+{
+	const struct rmem_pool_conf conf = good_conf();
+	struct rmem_pool *other = NULL;
+
+	TEST_ERR(rmem_pool_create(fx.a.pd, &conf, &other), EEXIST);
+	TEST_ASSERT(other == NULL);
+	TEST_EQ(rte_mempool_avail_count(pool->mp), NB_BUFS);
+	return TEST_SUCCESS;
+}
+
+/* The log tells how much is missing. */
+static int
+more_memory_than_there_is_is_enomem(void)
+{
+	struct rmem_pool_conf conf = good_conf();
+	const char *log;
+	int ret;
+
+	conf.buf_size = RMEM_POOL_MAX_BUF_SIZE;
+	conf.nb_bufs = 4096;
+	fx_log_begin();
+	ret = rmem_pool_create(fx.a.pd, &conf, &pool);
+	log = fx_log_end();
+	TEST_ERR(ret, ENOMEM);
+	TEST_ASSERT(pool == NULL);
+	TEST_ASSERT(rte_mempool_lookup("pool_test") == NULL);
+	TEST_ASSERT(strstr(log, "missing") != NULL || strstr(log, "are needed") != NULL);
+	return TEST_SUCCESS;
+}
+
+/* With less memory than it takes, whatever step that stops. */
+static int
+no_memory_is_enomem_and_nothing_stays(void)
+{
+	struct rmem_pool_conf conf = good_conf();
+	struct rmem_dev_info info;
+	size_t size;
+	int ret = -1;
+
+	conf.nb_bufs = 128;
+	for (size = 0; ret != 0; size = size * 3 / 2 + 1024) {
+		fx_leave_memory(size);
+		ret = rmem_pool_create(fx.a.pd, &conf, &pool);
+		fx_free_memory();
+		TEST_ASSERT(ret == 0 || ret == -ENOMEM);
+		TEST_OK(rmem_dev_info_get(fx.a.dev, &info));
+		TEST_EQ(info.nb_mr, ret == 0 ? 3 : 2);
+	}
+	return TEST_SUCCESS;
+}
+
+static const struct test_case pool_bad_cases[] = {
+		TEST_CASE(too_few_regions_for_the_slices_is_enospc),
+		TEST_CASE(no_region_left_is_enospc),
+		TEST_CASE(null_and_wrong_handles_are_refused),
+		TEST_CASE(bad_names_and_ops_are_refused),
+		TEST_CASE(numbers_out_of_range_are_refused),
+		TEST_CASE(unknown_access_flags_and_sockets_are_refused),
+		TEST_CASE(buffer_over_max_mr_size_is_refused),
+		TEST_CASE_WITH(setup, name_in_use_is_eexist),
+		TEST_CASE(more_memory_than_there_is_is_enomem),
+		TEST_CASE(no_memory_is_enomem_and_nothing_stays),
+};
+
+REGISTER_RMEM_SUITE(pool_bad, setup_none, teardown, pool_bad_cases);

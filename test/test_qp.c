@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Queue pairs are made as configured, connected, and refuse what they can't be. */
+
+#include <string.h>
+
+#include "fixture.h"
+#include "test.h"
+
+static int
+new_qp_is_as_configured_and_in_reset(void)
+{
+	struct rmem_qp_conf conf = fx_qp_conf(fx.a.cq, 5);
+	static const struct rmem_qp_addr nowhere;
+	struct rmem_qp_attr attr;
+	struct rmem_qp *qp;
+
+	conf.max_recv_wr = 7;
+	conf.max_send_sge = 2;
+	conf.max_recv_sge = 3;
+	conf.max_inline_data = 33;
+	conf.access = RMEM_ACCESS_REMOTE_READ;
+	qp = fx_qp_by(fx.a.pd, &conf);
+	TEST_ASSERT(qp != NULL);
+	TEST_ASSERT(qp->pd == fx.a.pd && qp->send_cq == fx.a.cq && qp->recv_cq == fx.a.cq);
+	TEST_OK(rmem_qp_query(qp, &attr));
+	TEST_EQ(attr.state, RMEM_QPS_RESET);
+	TEST_EQ(attr.access, RMEM_ACCESS_REMOTE_READ);
+	TEST_EQ(attr.max_send_wr, 5);
+	TEST_EQ(attr.max_recv_wr, 7);
+	TEST_EQ(attr.max_send_sge, 2);
+	TEST_EQ(attr.max_recv_sge, 3);
+	TEST_EQ(attr.max_inline_data, 33);
+	TEST_EQ(attr.send_queued, 0);
+	TEST_EQ(attr.recv_queued, 0);
+	TEST_EQ(attr.addr.qp_num, qp->qp_num);
+	TEST_MEM(&attr.remote, &nowhere, sizeof(nowhere));
+	return TEST_SUCCESS;
+}
+
+static int
+qps_of_a_device_have_different_numbers(void)
+{
+	struct rmem_qp *qps[32];
+	int i, j;
+
+	for (i = 0; i < 32; i++) {
+		qps[i] = fx_qp(fx.a.pd, fx.a.cq, 1);
+		TEST_ASSERT(qps[i] != NULL);
+		for (j = 0; j < i; j++)
+			TEST_ASSERT(qps[i]->qp_num != qps[j]->qp_num);
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+create_refuses_null_and_wrong_handles(void)
+{
+	static uint64_t zeros[64];
+	struct rmem_qp_conf conf = fx_qp_conf(fx.a.cq, 1);
+	struct rmem_qp *qp = NULL;
+
+	TEST_ERR(rmem_qp_create(NULL, &conf, &qp), EINVAL);
+	TEST_ERR(rmem_qp_create((struct rmem_pd *)zeros, &conf, &qp), EINVAL);
+	TEST_ERR(rmem_qp_create((struct rmem_pd *)fx.a.dev, &conf, &qp), EINVAL);
+	TEST_ERR(rmem_qp_create(fx.a.pd, NULL, &qp), EINVAL);
+	TEST_ERR(rmem_qp_create(fx.a.pd, &conf, NULL), EINVAL);
+	TEST_ASSERT(qp == NULL);
+	return TEST_SUCCESS;
+}
+
+static int
+create_refuses_missing_and_wrong_cqs(void)
+{
+	struct rmem_dev *dev = fx_dev("soft1", NULL);
+	struct rmem_cq *wrong[] = {NULL, (struct rmem_cq *)fx.a.pd, fx_cq(dev, 4)};
+	struct rmem_qp *qp = NULL;
+	unsigned int i;
+
+	TEST_ASSERT(wrong[2] != NULL);
+	for (i = 0; i < RTE_DIM(wrong); i++) {
+		struct rmem_qp_conf conf = fx_qp_conf(fx.a.cq, 1);
+
+		conf.send_cq = wrong[i];
+		TEST_ERR(rmem_qp_create(fx.a.pd, &conf, &qp), EINVAL);
+		conf.send_cq = fx.a.cq;
+		conf.recv_cq = wrong[i];
+		TEST_ERR(rmem_qp_create(fx.a.pd, &conf, &qp), EINVAL);
+	}
+	TEST_ASSERT(qp == NULL);
+	return TEST_SUCCESS;
+}
+
+static int
+expect_conf_refused(const struct rmem_qp_conf *conf)
+{
+	struct rmem_qp *qp = NULL;
+
+	TEST_ERR(rmem_qp_create(fx.a.pd, conf, &qp), EINVAL);
+	TEST_ASSERT(qp == NULL);
+	return TEST_SUCCESS;
+}
+
+static int
+create_refuses_numbers_over_the_limit(void)
+{
+	const struct rmem_qp_conf good = fx_qp_conf(fx.a.cq, 1);
+	struct rmem_dev_info info;
+	struct rmem_qp_conf conf = good;
+
+	TEST_OK(rmem_dev_info_get(fx.a.dev, &info));
+	conf.max_send_wr = info.max_send_wr + 1;
+	TEST_RUN(expect_conf_refused(&conf));
+	conf.max_send_wr = 0;
+	TEST_RUN(expect_conf_refused(&conf));
+	conf = good;
+	conf.max_recv_wr = info.max_recv_wr + 1;
+	TEST_RUN(expect_conf_refused(&conf));
+	conf = good;
+	conf.max_send_sge = (uint16_t)(info.max_send_sge + 1);
+	TEST_RUN(expect_conf_refused(&conf));
+	conf.max_send_sge = 0;
+	TEST_RUN(expect_conf_refused(&conf));
+	conf = good;
+	conf.max_recv_sge = (uint16_t)(info.max_recv_sge + 1);
+	TEST_RUN(expect_conf_refused(&conf));
+	conf = good;
+	conf.max_inline_data = info.max_inline_data + 1;
+	TEST_RUN(expect_conf_refused(&conf));
+	return TEST_SUCCESS;
+}
+
+static int
+create_refuses_unknown_types_flags_and_access(void)
+{
+	const struct rmem_qp_conf good = fx_qp_conf(fx.a.cq, 1);
+	struct rmem_qp_conf conf = good;
+
+	for (conf.type = 0; conf.type < 10; conf.type++) {
+		if (conf.type != RMEM_QPT_RC)
+			TEST_RUN(expect_conf_refused(&conf));
+	}
+	conf = good;
+	for (conf.flags = 2; conf.flags != 0; conf.flags = (uint16_t)(conf.flags << 1))
+		TEST_RUN(expect_conf_refused(&conf));
+	conf.access = RMEM_ACCESS_LOCAL_WRITE;
+	TEST_RUN(expect_conf_refused(&conf));
+	conf.access = RMEM_ACCESS_REMOTE | UINT32_C(1) << 31;
+	TEST_RUN(expect_conf_refused(&conf));
+	conf = good;
+	conf.reserved[0] = 1;
+	TEST_RUN(expect_conf_refused(&conf));
+	conf.reserved[0] = 0;
+	conf.reserved[1] = UINT64_C(1) << 63;
+	TEST_RUN(expect_conf_refused(&conf));
+	return TEST_SUCCESS;
+}
+
+static int
+qp_of_the_largest_and_the_smallest_size_is_made(void)
+{
+	struct rmem_qp_conf conf = fx_qp_conf(fx.a.cq, 1);
+	struct rmem_dev_info info;
+
+	conf.max_recv_wr = 0;
+	conf.max_recv_sge = 0;
+	conf.max_send_sge = 1;
+	conf.max_inline_data = 0;
+	conf.access = 0;
+	TEST_ASSERT(fx_qp_by(fx.a.pd, &conf) != NULL);
+	TEST_OK(rmem_dev_info_get(fx.a.dev, &info));
+	conf.max_send_wr = info.max_send_wr;
+	conf.max_recv_wr = info.max_recv_wr;
+	conf.max_send_sge = (uint16_t)info.max_send_sge;
+	conf.max_recv_sge = (uint16_t)info.max_recv_sge;
+	conf.max_inline_data = info.max_inline_data;
+	TEST_ASSERT(fx_qp_by(fx.a.pd, &conf) != NULL);
+	return TEST_SUCCESS;
+}
+
+static int
+one_qp_too_many_is_enospc_and_destroy_makes_room(void)
+{
+	struct rmem_dev *dev = fx_dev("soft1", "max_qp=2");
+	struct rmem_pd *pd = fx_pd(dev);
+	struct rmem_cq *cq = fx_cq(dev, 4);
+	struct rmem_qp_conf conf = fx_qp_conf(cq, 1);
+	struct rmem_qp *qp = NULL;
+	struct rmem_qp *last;
+
+	TEST_ASSERT(fx_qp(pd, cq, 1) != NULL);
+	last = fx_qp(pd, cq, 1);
+	TEST_ASSERT(last != NULL);
+	TEST_ERR(rmem_qp_create(pd, &conf, &qp), ENOSPC);
+	TEST_ASSERT(qp == NULL);
+	TEST_OK(fx_release(last));
+	TEST_ASSERT(fx_qp(pd, cq, 1) != NULL);
+	return TEST_SUCCESS;
+}
+
+static int
+make_qp(void **qp)
+{
+	const struct rmem_qp_conf conf = fx_qp_conf(fx.a.cq, 16);
+
+	return rmem_qp_create(fx.a.pd, &conf, (struct rmem_qp **)qp);
+}
+
+static int
+no_memory_is_enomem_and_nothing_stays(void)
+{
+	TEST_RUN(fx_expect_enomem(make_qp));
+	/* Its parents are not held. */
+	TEST_OK(fx_release(fx.a.qp));
+	TEST_OK(fx_release(fx.a.cq));
+	return TEST_SUCCESS;
+}
+
+static int
+control_calls_refuse_null_and_wrong_handles(void)
+{
+	static uint64_t zeros[64];
+	struct rmem_qp *const wrong[] = {NULL, (struct rmem_qp *)zeros, (struct rmem_qp *)fx.a.cq};
+	const struct rmem_qp_conn conn = fx_conn();
+	struct rmem_qp_attr attr;
+	unsigned int i;
+
+	for (i = 0; i < RTE_DIM(wrong); i++) {
+		TEST_ERR(rmem_qp_connect(wrong[i], &conn), EINVAL);
+		TEST_ERR(rmem_qp_query(wrong[i], &attr), EINVAL);
+		TEST_ERR(rmem_qp_set_error(wrong[i]), EINVAL);
+		TEST_ERR(rmem_qp_reset(wrong[i]), EINVAL);
+		TEST_ERR(rmem_qp_destroy(wrong[i]), wrong[i] == NULL ? 0 : EINVAL);
+	}
+	TEST_ERR(rmem_qp_query(fx.a.qp, NULL), EINVAL);
+	return TEST_SUCCESS;
+}
+
+/* Nothing refers to a QP yet, so the count is set here. */
+static int
+destroy_of_what_is_referred_to_is_ebusy(void)
+{
+	const struct rmem_send_wr wr = fx_wr(RMEM_WR_RDMA_WRITE, NULL, 0);
+
+	__atomic_fetch_add(&fx.a.qp->obj.refs, 1, __ATOMIC_SEQ_CST);
+	TEST_ERR(rmem_qp_destroy(fx.a.qp), EBUSY);
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	__atomic_fetch_sub(&fx.a.qp->obj.refs, 1, __ATOMIC_SEQ_CST);
+	TEST_OK(fx_release(fx.a.qp));
+	return TEST_SUCCESS;
+}
+
+static int
+expect_conn_refused(struct rmem_qp *qp, const struct rmem_qp_conn *conn)
+{
+	TEST_ERR(rmem_qp_connect(qp, conn), EINVAL);
+	TEST_EQ(fx_state(qp), RMEM_QPS_RESET);
+	return TEST_SUCCESS;
+}
+
+/* A good connection to b, and a QP in RESET. */
+static int
+prepare_conn(struct rmem_qp **qp, struct rmem_qp_conn *conn)
+{
+	struct rmem_qp_attr attr;
+
+	*qp = fx_qp(fx.a.pd, fx.a.cq, 4);
+	TEST_ASSERT(*qp != NULL);
+	TEST_OK(rmem_qp_query(fx.b.qp, &attr));
+	*conn = fx_conn();
+	conn->remote = attr.addr;
+	return TEST_SUCCESS;
+}
+
+static int
+connect_refuses_counts_and_times_out_of_range(void)
+{
+	struct rmem_qp_conn good, conn;
+	struct rmem_qp *qp;
+
+	TEST_RUN(prepare_conn(&qp, &good));
+	TEST_ERR(rmem_qp_connect(qp, NULL), EINVAL);
+	conn = good;
+	conn.timeout = 32;
+	TEST_RUN(expect_conn_refused(qp, &conn));
+	conn = good;
+	conn.retry_cnt = 8;
+	TEST_RUN(expect_conn_refused(qp, &conn));
+	conn = good;
+	conn.rnr_retry = 8;
+	TEST_RUN(expect_conn_refused(qp, &conn));
+	conn = good;
+	conn.min_rnr_timer = 32;
+	TEST_RUN(expect_conn_refused(qp, &conn));
+	conn = good;
+	conn.reserved[11] = 1;
+	TEST_RUN(expect_conn_refused(qp, &conn));
+	conn = good;
+	conn.remote.reserved[4] = 1;
+	TEST_RUN(expect_conn_refused(qp, &conn));
+	good.timeout = 31;
+	good.retry_cnt = 7;
+	good.rnr_retry = 7;
+	good.min_rnr_timer = 31;
+	TEST_OK(rmem_qp_connect(qp, &good));
+	return TEST_SUCCESS;
+}
+
+/* A QP number has 24 bits; a gid is that of some software device. */
+static int
+connect_refuses_addresses_the_device_cannot_have(void)
+{
+	struct rmem_qp_conn good, conn;
+	struct rmem_qp *qp;
+
+	TEST_RUN(prepare_conn(&qp, &good));
+	conn = good;
+	conn.remote.qp_num |= UINT32_C(1) << 24;
+	TEST_RUN(expect_conn_refused(qp, &conn));
+	conn = good;
+	conn.remote.qp_num = UINT32_MAX;
+	TEST_RUN(expect_conn_refused(qp, &conn));
+	conn = good;
+	memset(conn.remote.gid, 0xff, sizeof(conn.remote.gid));
+	TEST_RUN(expect_conn_refused(qp, &conn));
+	TEST_OK(rmem_qp_connect(qp, &good));
+	return TEST_SUCCESS;
+}
+
+static int
+connected_qp_tells_its_peer_and_a_reset_one_none(void)
+{
+	static const struct rmem_qp_addr nowhere;
+	struct rmem_qp_attr a, b;
+
+	TEST_OK(rmem_qp_query(fx.a.qp, &a));
+	TEST_OK(rmem_qp_query(fx.b.qp, &b));
+	TEST_EQ(a.state, RMEM_QPS_RTS);
+	TEST_MEM(&a.remote, &b.addr, sizeof(a.remote));
+	TEST_MEM(&b.remote, &a.addr, sizeof(b.remote));
+	TEST_OK(rmem_qp_reset(fx.a.qp));
+	TEST_OK(rmem_qp_query(fx.a.qp, &b));
+	TEST_EQ(b.state, RMEM_QPS_RESET);
+	TEST_MEM(&b.remote, &nowhere, sizeof(nowhere));
+	TEST_MEM(&b.addr.gid, &a.addr.gid, sizeof(a.addr.gid));
+	TEST_EQ(b.addr.qp_num, a.addr.qp_num);
+	return TEST_SUCCESS;
+}
+
+static int
+query_counts_what_waits(void)
+{
+	const struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, NULL, 0);
+	struct rmem_qp_attr attr;
+	int i;
+
+	for (i = 0; i < 3; i++)
+		TEST_EQ(fx_post(fx.a.qp, &wr), 1);
+	for (i = 0; i < 4; i++)
+		TEST_EQ(fx_post_recv(fx.a.qp, 1, NULL, 0), 1);
+	TEST_OK(rmem_qp_query(fx.a.qp, &attr));
+	TEST_EQ(attr.send_queued, 3);
+	TEST_EQ(attr.recv_queued, 4);
+	for (i = 0; i < 3; i++) {
+		TEST_EQ(fx_post_recv(fx.b.qp, (uint64_t)i, NULL, 0), 1);
+		while (rmem_poll_cq(fx.b.cq, &fx.wc, 1) == 0)
+			TEST_EQ(rmem_poll_cq(fx.a.cq, &fx.wc, 0), 0);
+	}
+	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_OK(rmem_qp_query(fx.a.qp, &attr));
+	TEST_EQ(attr.send_queued, 0);
+	TEST_EQ(attr.recv_queued, 3);
+	return TEST_SUCCESS;
+}
+
+static const struct test_case qp_cases[] = {
+		TEST_CASE(new_qp_is_as_configured_and_in_reset),
+		TEST_CASE(qps_of_a_device_have_different_numbers),
+		TEST_CASE(create_refuses_null_and_wrong_handles),
+		TEST_CASE(create_refuses_missing_and_wrong_cqs),
+		TEST_CASE(create_refuses_numbers_over_the_limit),
+		TEST_CASE(create_refuses_unknown_types_flags_and_access),
+		TEST_CASE(qp_of_the_largest_and_the_smallest_size_is_made),
+		TEST_CASE(one_qp_too_many_is_enospc_and_destroy_makes_room),
+		TEST_CASE(no_memory_is_enomem_and_nothing_stays),
+		TEST_CASE(control_calls_refuse_null_and_wrong_handles),
+		TEST_CASE(destroy_of_what_is_referred_to_is_ebusy),
+		TEST_CASE(connect_refuses_counts_and_times_out_of_range),
+		TEST_CASE(connect_refuses_addresses_the_device_cannot_have),
+		TEST_CASE(connected_qp_tells_its_peer_and_a_reset_one_none),
+		TEST_CASE(query_counts_what_waits),
+};
+
+REGISTER_RMEM_SUITE(qp, fx_setup, fx_teardown, qp_cases);

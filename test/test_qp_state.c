@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* RESET, RTS and ERR: what moves a QP between them, what is flushed, dropped and kept. */
+
+#include <string.h>
+
+#include "fixture.h"
+#include "test.h"
+
+static int
+post_waiting_sends(struct rmem_qp *qp, uint64_t first, uint32_t n)
+{
+	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, NULL, 0);
+	uint32_t i;
+
+	for (i = 0; i < n; i++) {
+		wr.wr_id = first + i;
+		TEST_EQ(fx_post(qp, &wr), 1);
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+post_receives(struct rmem_qp *qp, uint64_t first, uint32_t n)
+{
+	uint32_t i;
+
+	for (i = 0; i < n; i++)
+		TEST_EQ(fx_post_recv(qp, first + i, NULL, 0), 1);
+	return TEST_SUCCESS;
+}
+
+static int
+nothing_is_posted_in_reset(void)
+{
+	const struct rmem_send_wr wr = fx_wr(RMEM_WR_RDMA_WRITE, NULL, 0);
+
+	TEST_OK(rmem_qp_reset(fx.a.qp));
+	TEST_ERR(fx_post(fx.a.qp, &wr), EBUSY);
+	TEST_ERR(fx_post_recv(fx.a.qp, 1, NULL, 0), EBUSY);
+	TEST_OK(fx_connect(fx.a.qp, fx.b.qp));
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_EQ(fx_post_recv(fx.a.qp, 1, NULL, 0), 1);
+	return TEST_SUCCESS;
+}
+
+static int
+connect_is_for_reset_only(void)
+{
+	TEST_ERR(fx_connect(fx.a.qp, fx.b.qp), EBUSY);
+	TEST_EQ(fx_state(fx.a.qp), RMEM_QPS_RTS);
+	TEST_OK(rmem_qp_set_error(fx.a.qp));
+	TEST_ERR(fx_connect(fx.a.qp, fx.b.qp), EBUSY);
+	TEST_EQ(fx_state(fx.a.qp), RMEM_QPS_ERR);
+	TEST_OK(rmem_qp_reset(fx.a.qp));
+	TEST_OK(fx_connect(fx.a.qp, fx.b.qp));
+	return TEST_SUCCESS;
+}
+
+static int
+set_error_is_not_for_reset(void)
+{
+	TEST_OK(rmem_qp_reset(fx.a.qp));
+	TEST_ERR(rmem_qp_set_error(fx.a.qp), EBUSY);
+	TEST_EQ(fx_state(fx.a.qp), RMEM_QPS_RESET);
+	TEST_OK(fx_connect(fx.a.qp, fx.b.qp));
+	TEST_OK(rmem_qp_set_error(fx.a.qp));
+	TEST_OK(rmem_qp_set_error(fx.a.qp));
+	TEST_EQ(fx_state(fx.a.qp), RMEM_QPS_ERR);
+	return TEST_SUCCESS;
+}
+
+static int
+reset_is_for_any_state(void)
+{
+	TEST_OK(rmem_qp_reset(fx.a.qp));
+	TEST_OK(rmem_qp_reset(fx.a.qp));
+	TEST_EQ(fx_state(fx.a.qp), RMEM_QPS_RESET);
+	TEST_OK(fx_connect(fx.a.qp, fx.b.qp));
+	TEST_OK(rmem_qp_set_error(fx.a.qp));
+	TEST_OK(rmem_qp_reset(fx.a.qp));
+	TEST_EQ(fx_state(fx.a.qp), RMEM_QPS_RESET);
+	return TEST_SUCCESS;
+}
+
+/* In the order posted, send queue and receive queue each, signaled or not. */
+static int
+set_error_flushes_both_queues_in_order(void)
+{
+	uint64_t next_send = 10;
+	uint64_t next_recv = 20;
+	uint32_t i;
+
+	TEST_RUN(post_waiting_sends(fx.a.qp, 10, 5));
+	TEST_RUN(post_receives(fx.a.qp, 20, 5));
+	TEST_OK(rmem_qp_set_error(fx.a.qp));
+	for (i = 0; i < 10; i++) {
+		TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_WR_FLUSH_ERR);
+		TEST_EQ(fx.wc.qp_num, fx.a.qp->qp_num);
+		if (fx.wc.wr_id >= 20)
+			TEST_EQ(fx.wc.wr_id, next_recv++);
+		else
+			TEST_EQ(fx.wc.wr_id, next_send++);
+	}
+	TEST_EQ(next_send, 15);
+	TEST_EQ(next_recv, 25);
+	TEST_ASSERT(fx_is_idle(fx.a.cq));
+	return TEST_SUCCESS;
+}
+
+static int
+what_is_posted_in_error_is_flushed(void)
+{
+	struct rmem_send_wr wrs[4];
+	uint8_t i;
+
+	TEST_OK(rmem_qp_set_error(fx.a.qp));
+	for (i = 0; i < 4; i++) {
+		wrs[i] = fx_wr(RMEM_WR_RDMA_WRITE, NULL, 0);
+		wrs[i].wr_id = 30 + (uint64_t)i;
+	}
+	TEST_EQ(rmem_post_send(fx.a.qp, wrs, 4), 4);
+	TEST_RUN(fx_expect_flush(fx.a.cq, 30, 4));
+	TEST_RUN(post_receives(fx.a.qp, 40, 4));
+	TEST_RUN(fx_expect_flush(fx.a.cq, 40, 4));
+	TEST_ASSERT(fx_is_idle(fx.a.cq));
+	return TEST_SUCCESS;
+}
+
+/* A peer in ERR does not answer; it is not moved by that. */
+static int
+error_of_one_side_leaves_the_other_until_it_sends(void)
+{
+	struct rmem_send_wr wr = fx_wr(RMEM_WR_RDMA_WRITE, NULL, 0);
+
+	TEST_OK(rmem_qp_set_error(fx.b.qp));
+	TEST_EQ(fx_state(fx.a.qp), RMEM_QPS_RTS);
+	TEST_RUN(fx_expect(&wr, RMEM_WC_RETRY_EXC_ERR, RMEM_QPS_ERR, RMEM_QPS_ERR));
+	return TEST_SUCCESS;
+}
+
+static int
+first_error_completes_and_the_rest_is_flushed(void)
+{
+	struct rmem_send_wr wrs[5];
+	uint32_t i;
+
+	for (i = 0; i < 5; i++) {
+		wrs[i] = fx_wr(RMEM_WR_RDMA_WRITE, NULL, 0);
+		wrs[i].wr_id = i;
+		wrs[i].flags = i % 2 == 0 ? RMEM_SEND_SIGNALED : 0;
+	}
+	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 1);
+	wrs[2] = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), 0);
+	wrs[2].wr_id = 2;
+	TEST_EQ(rmem_post_send(fx.a.qp, wrs, 5), 5);
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+	TEST_EQ(fx.wc.wr_id, 0);
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_REM_ACCESS_ERR);
+	TEST_EQ(fx.wc.wr_id, 2);
+	TEST_RUN(fx_expect_flush(fx.a.cq, 3, 2));
+	TEST_ASSERT(fx_is_idle(fx.a.cq));
+	return TEST_SUCCESS;
+}
+
+static int
+remote_error_flushes_receives_of_both_sides(void)
+{
+	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 1);
+	const struct rmem_send_wr wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), 0);
+
+	TEST_RUN(post_receives(fx.a.qp, 100, 3));
+	TEST_RUN(post_receives(fx.b.qp, 200, 3));
+	TEST_EQ(fx_post(fx.a.qp, &wr), 1);
+	TEST_RUN(fx_expect_flush(fx.b.cq, 200, 3));
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_REM_ACCESS_ERR);
+	TEST_RUN(fx_expect_flush(fx.a.cq, 100, 3));
+	return TEST_SUCCESS;
+}
+
+/* IBTA C10-97 */
+static int
+reset_drops_requests_and_keeps_completions(void)
+{
+	struct rmem_send_wr wr = fx_wr(RMEM_WR_RDMA_WRITE, NULL, 0);
+	struct rmem_qp_attr attr;
+
+	wr.wr_id = 77;
+	wr.flags = RMEM_SEND_SIGNALED;
+	TEST_EQ(fx_post(fx.a.qp, &wr), 1);
+	TEST_RUN(post_waiting_sends(fx.a.qp, 1, 3));
+	TEST_RUN(post_receives(fx.a.qp, 10, 3));
+	/* The write has completed when the send behind it waits. */
+	do {
+		TEST_EQ(rmem_poll_cq(fx.a.cq, NULL, 0), 0);
+		TEST_OK(rmem_qp_query(fx.a.qp, &attr));
+	} while (attr.send_queued > 3);
+	TEST_OK(rmem_qp_reset(fx.a.qp));
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+	TEST_EQ(fx.wc.wr_id, 77);
+	TEST_ASSERT(fx_is_idle(fx.a.cq));
+	TEST_OK(rmem_qp_query(fx.a.qp, &attr));
+	TEST_EQ(attr.send_queued, 0);
+	TEST_EQ(attr.recv_queued, 0);
+	return TEST_SUCCESS;
+}
+
+static int
+reset_qp_has_its_whole_queues_again(void)
+{
+	const struct rmem_send_wr wr = fx_wr(RMEM_WR_RDMA_WRITE, NULL, 0);
+	uint32_t round, i;
+
+	for (round = 0; round < 3; round++) {
+		/* Never signaled: their places come back by the reset only. */
+		for (i = 0; i < FX_DEPTH; i++)
+			TEST_EQ(fx_post(fx.a.qp, &wr), 1);
+		TEST_ERR(fx_post(fx.a.qp, &wr), ENOSPC);
+		TEST_RUN(post_receives(fx.a.qp, 0, FX_DEPTH));
+		TEST_ERR(fx_post_recv(fx.a.qp, 0, NULL, 0), ENOSPC);
+		TEST_RUN(fx_reconnect());
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+qp_works_again_after_error_reset_and_connect(void)
+{
+	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 64);
+	struct rmem_send_wr wr =
+			fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey ^ 1);
+	uint32_t i;
+
+	for (i = 0; i < 50; i++) {
+		wr.rdma.rkey = fx.b.mr->rkey ^ 1;
+		TEST_RUN(fx_expect_refusal(&wr, RMEM_WC_REM_ACCESS_ERR, RMEM_QPS_ERR));
+		wr.rdma.rkey = fx.b.mr->rkey;
+		fx_fill(fx.a.buf, 64, i);
+		TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+		TEST_MEM(fx.b.buf, fx.a.buf, 64);
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+reset_qp_is_connected_to_another_peer(void)
+{
+	struct fx_side c = {0};
+	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, NULL, 0);
+
+	TEST_RUN(fx_side_open(&c, fx.a.dev, fx.a.pd));
+	TEST_OK(rmem_qp_reset(fx.a.qp));
+	TEST_OK(fx_connect_pair(fx.a.qp, c.qp));
+	TEST_EQ(fx_post_recv(c.qp, 5, NULL, 0), 1);
+	TEST_EQ(fx_post_recv(fx.b.qp, 6, NULL, 0), 1);
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_STATUS(fx_wait(c.cq), RMEM_WC_SUCCESS);
+	TEST_EQ(fx.wc.wr_id, 5);
+	TEST_ASSERT(fx_is_idle(fx.b.cq));
+	return TEST_SUCCESS;
+}
+
+static int
+qp_connected_to_itself_sends_and_writes_to_itself(void)
+{
+	const struct rmem_sge from = fx_sge(fx.a.mr, 0, 100);
+	const struct rmem_sge to = fx_sge(fx.a.mr, 1000, 100);
+	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &from, 1);
+	struct rmem_wc wc[2];
+
+	TEST_OK(rmem_qp_reset(fx.a.qp));
+	TEST_OK(fx_connect(fx.a.qp, fx.a.qp));
+	fx_fill(fx.a.buf, 100, 2);
+	wr.flags = RMEM_SEND_SIGNALED;
+	TEST_EQ(fx_post_recv(fx.a.qp, 1, &to, 1), 1);
+	TEST_EQ(fx_post(fx.a.qp, &wr), 1);
+	TEST_EQ(fx_poll(fx.a.cq, wc, 2), 2);
+	TEST_EQ(wc[0].status + wc[1].status, 0);
+	TEST_ASSERT(wc[0].wr_id != wc[1].wr_id);
+	TEST_MEM(fx.a.buf + 1000, fx.a.buf, 100);
+	wr = fx_rdma(RMEM_WR_RDMA_WRITE, &from, fx_addr(fx.a.buf + 2000), fx.a.mr->rkey);
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_MEM(fx.a.buf + 2000, fx.a.buf, 100);
+	wr.rdma.rkey ^= 1;
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_REM_ACCESS_ERR);
+	TEST_EQ(fx_state(fx.a.qp), RMEM_QPS_ERR);
+	return TEST_SUCCESS;
+}
+
+static int
+destroy_drops_what_waits_without_a_completion(void)
+{
+	TEST_RUN(post_waiting_sends(fx.a.qp, 1, 3));
+	TEST_RUN(post_receives(fx.a.qp, 1, 3));
+	TEST_OK(fx_release(fx.a.qp));
+	TEST_ASSERT(fx_is_idle(fx.a.cq));
+	TEST_EQ(fx_state(fx.b.qp), RMEM_QPS_RTS);
+	return TEST_SUCCESS;
+}
+
+static int
+qp_is_destroyed_in_any_state(void)
+{
+	struct rmem_qp *qps[] = {fx_qp(fx.a.pd, fx.a.cq, 4), fx_qp(fx.a.pd, fx.a.cq, 4)};
+
+	TEST_ASSERT(qps[0] != NULL && qps[1] != NULL);
+	TEST_OK(fx_connect(qps[1], fx.b.qp));
+	TEST_OK(rmem_qp_set_error(fx.a.qp));
+	TEST_OK(fx_release(qps[0]));
+	TEST_OK(fx_release(qps[1]));
+	TEST_OK(fx_release(fx.a.qp));
+	return TEST_SUCCESS;
+}
+
+static const struct test_case qp_state_cases[] = {
+		TEST_CASE(nothing_is_posted_in_reset),
+		TEST_CASE(connect_is_for_reset_only),
+		TEST_CASE(set_error_is_not_for_reset),
+		TEST_CASE(reset_is_for_any_state),
+		TEST_CASE(set_error_flushes_both_queues_in_order),
+		TEST_CASE(what_is_posted_in_error_is_flushed),
+		TEST_CASE(error_of_one_side_leaves_the_other_until_it_sends),
+		TEST_CASE(first_error_completes_and_the_rest_is_flushed),
+		TEST_CASE(remote_error_flushes_receives_of_both_sides),
+		TEST_CASE(reset_drops_requests_and_keeps_completions),
+		TEST_CASE(reset_qp_has_its_whole_queues_again),
+		TEST_CASE(qp_works_again_after_error_reset_and_connect),
+		TEST_CASE(reset_qp_is_connected_to_another_peer),
+		TEST_CASE(qp_connected_to_itself_sends_and_writes_to_itself),
+		TEST_CASE(destroy_drops_what_waits_without_a_completion),
+		TEST_CASE(qp_is_destroyed_in_any_state),
+};
+
+REGISTER_RMEM_SUITE(qp_state, fx_setup, fx_teardown, qp_state_cases);

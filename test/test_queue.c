@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* What a post accepts, when a queue is full, and when a place in it is free again. */
+
+#include <string.h>
+
+#include "fixture.h"
+#include "test.h"
+
+#define DEPTH 8u
+
+/* The sides' QPs have send and receive queues of this depth. */
+static int
+use_depth(uint32_t depth)
+{
+	struct fx_side *const sides[] = {&fx.a, &fx.b};
+	unsigned int i;
+
+	for (i = 0; i < 2; i++) {
+		TEST_OK(fx_release(sides[i]->qp));
+		sides[i]->qp = fx_qp(sides[i]->pd, sides[i]->cq, depth);
+		TEST_ASSERT(sides[i]->qp != NULL);
+	}
+	TEST_OK(fx_connect_pair(fx.a.qp, fx.b.qp));
+	return TEST_SUCCESS;
+}
+
+static int
+setup(void)
+{
+	TEST_RUN(fx_setup());
+	return use_depth(DEPTH);
+}
+
+/* n zero-length writes of which the last is signaled if asked. */
+static int
+post_writes(uint32_t n, bool is_last_signaled)
+{
+	struct rmem_send_wr wr = fx_wr(RMEM_WR_RDMA_WRITE, NULL, 0);
+	uint32_t i;
+
+	for (i = 0; i < n; i++) {
+		if (i == n - 1 && is_last_signaled)
+			wr.flags = RMEM_SEND_SIGNALED;
+		TEST_EQ(fx_post(fx.a.qp, &wr), 1);
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+expect_full(void)
+{
+	const struct rmem_send_wr wr = fx_wr(RMEM_WR_RDMA_WRITE, NULL, 0);
+
+	TEST_ERR(fx_post(fx.a.qp, &wr), ENOSPC);
+	return TEST_SUCCESS;
+}
+
+static int
+only_signaled_requests_complete(void)
+{
+	TEST_RUN(post_writes(3, true));
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+	TEST_RUN(post_writes(3, false));
+	TEST_ASSERT(fx_is_idle(fx.a.cq));
+	return TEST_SUCCESS;
+}
+
+static int
+sig_all_completes_every_request(void)
+{
+	struct rmem_qp_conf conf = fx_qp_conf(fx.a.cq, DEPTH);
+	struct rmem_send_wr wr = fx_wr(RMEM_WR_RDMA_WRITE, NULL, 0);
+	struct rmem_qp *qp;
+
+	conf.flags = RMEM_QP_SIG_ALL;
+	qp = fx_qp_by(fx.a.pd, &conf);
+	TEST_ASSERT(qp != NULL);
+	TEST_OK(fx_connect(qp, qp));
+	for (wr.wr_id = 0; wr.wr_id < DEPTH; wr.wr_id++)
+		TEST_EQ(fx_post(qp, &wr), 1);
+	for (wr.wr_id = 0; wr.wr_id < DEPTH; wr.wr_id++) {
+		TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+		TEST_EQ(fx.wc.wr_id, wr.wr_id);
+	}
+	TEST_ASSERT(fx_is_idle(fx.a.cq));
+	return TEST_SUCCESS;
+}
+
+/* ibv_post_send(3): executed is not enough, the completion must have been polled. */
+static int
+place_is_free_when_its_completion_was_polled(void)
+{
+	uint32_t i;
+
+	for (i = 0; i < DEPTH; i++)
+		TEST_RUN(post_writes(1, true));
+	TEST_RUN(expect_full());
+	for (i = 0; i < 3 * DEPTH; i++) {
+		TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+		TEST_RUN(post_writes(1, true));
+		TEST_RUN(expect_full());
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+queue_of_never_signaled_requests_fills_up_for_good(void)
+{
+	TEST_RUN(post_writes(DEPTH, false));
+	TEST_RUN(expect_full());
+	TEST_ASSERT(fx_is_idle(fx.a.cq));
+	TEST_RUN(expect_full());
+	return TEST_SUCCESS;
+}
+
+static int
+later_signaled_completion_frees_those_before_it(void)
+{
+	uint32_t i;
+
+	for (i = 0; i < 5; i++) {
+		TEST_RUN(post_writes(DEPTH, true));
+		TEST_RUN(expect_full());
+		TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+earlier_signaled_completion_frees_none_behind_it(void)
+{
+	TEST_RUN(post_writes(1, true));
+	TEST_RUN(post_writes(DEPTH - 1, false));
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+	TEST_RUN(post_writes(1, false));
+	TEST_RUN(expect_full());
+	return TEST_SUCCESS;
+}
+
+static int
+queue_of_an_odd_depth_holds_just_that(void)
+{
+	static const uint32_t depths[] = {1, 3, 5};
+	unsigned int i;
+	uint32_t n;
+
+	for (i = 0; i < RTE_DIM(depths); i++) {
+		TEST_RUN(use_depth(depths[i]));
+		TEST_RUN(post_writes(depths[i], true));
+		TEST_RUN(expect_full());
+		for (n = 0; n < depths[i]; n++)
+			TEST_EQ(fx_post_recv(fx.a.qp, n, NULL, 0), 1);
+		TEST_ERR(fx_post_recv(fx.a.qp, n, NULL, 0), ENOSPC);
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+burst_is_accepted_up_to_the_full_queue(void)
+{
+	struct rmem_send_wr sends[DEPTH + 4];
+	struct rmem_recv_wr recvs[DEPTH + 4];
+	uint32_t i;
+
+	memset(recvs, 0, sizeof(recvs));
+	for (i = 0; i < RTE_DIM(sends); i++) {
+		sends[i] = fx_wr(RMEM_WR_RDMA_WRITE, NULL, 0);
+		sends[i].wr_id = i;
+		sends[i].flags = RMEM_SEND_SIGNALED;
+	}
+	TEST_EQ(rmem_post_send(fx.a.qp, sends, RTE_DIM(sends)), DEPTH);
+	TEST_EQ(rmem_post_recv(fx.a.qp, recvs, RTE_DIM(recvs)), DEPTH);
+	for (i = 0; i < DEPTH; i++) {
+		TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+		TEST_EQ(fx.wc.wr_id, i);
+	}
+	TEST_ASSERT(fx_is_idle(fx.a.cq));
+	TEST_EQ(rmem_post_send(fx.a.qp, &sends[DEPTH], 4), 4);
+	return TEST_SUCCESS;
+}
+
+static int
+place_of_a_receive_is_free_when_its_completion_was_polled(void)
+{
+	const struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, NULL, 0);
+	uint32_t i;
+
+	for (i = 0; i < DEPTH; i++)
+		TEST_EQ(fx_post_recv(fx.b.qp, i, NULL, 0), 1);
+	TEST_ERR(fx_post_recv(fx.b.qp, i, NULL, 0), ENOSPC);
+	for (i = 0; i < 3 * DEPTH; i++) {
+		TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+		TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
+		TEST_EQ(fx.wc.wr_id, i);
+		TEST_EQ(fx_post_recv(fx.b.qp, DEPTH + i, NULL, 0), 1);
+		TEST_ERR(fx_post_recv(fx.b.qp, 0, NULL, 0), ENOSPC);
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+qp_without_a_receive_queue_takes_no_receive(void)
+{
+	struct rmem_qp_conf conf = fx_qp_conf(fx.a.cq, DEPTH);
+	struct rmem_qp *qp;
+
+	conf.max_recv_wr = 0;
+	qp = fx_qp_by(fx.a.pd, &conf);
+	TEST_ASSERT(qp != NULL);
+	TEST_OK(fx_connect(qp, fx.b.qp));
+	TEST_ERR(fx_post_recv(qp, 1, NULL, 0), ENOSPC);
+	return TEST_SUCCESS;
+}
+
+static int
+post_of_nothing_returns_zero(void)
+{
+	TEST_EQ(rmem_post_send(fx.a.qp, NULL, 0), 0);
+	TEST_EQ(rmem_post_recv(fx.a.qp, NULL, 0), 0);
+	return TEST_SUCCESS;
+}
+
+static int
+post_stops_at_the_malformed_request(void)
+{
+	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 4);
+	struct rmem_send_wr wrs[4];
+	uint32_t i;
+
+	fx_fill(fx.a.buf, 4, 3);
+	for (i = 0; i < 4; i++)
+		wrs[i] = fx_rdma(
+				RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf + 4 * i), fx.b.mr->rkey);
+	wrs[2].opcode = 200;
+	wrs[1].flags = RMEM_SEND_SIGNALED;
+	TEST_EQ(rmem_post_send(fx.a.qp, wrs, 4), 2);
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+	TEST_MEM(fx.b.buf, fx.a.buf, 4);
+	TEST_MEM(fx.b.buf + 4, fx.a.buf, 4);
+	TEST_ASSERT(fx_is_zero(fx.b.buf + 8, 8));
+	TEST_ERR(rmem_post_send(fx.a.qp, &wrs[2], 2), EINVAL);
+	TEST_EQ(rmem_post_send(fx.a.qp, &wrs[3], 1), 1);
+	TEST_EQ(fx_state(fx.a.qp), RMEM_QPS_RTS);
+	return TEST_SUCCESS;
+}
+
+static int
+post_of_receives_stops_at_the_malformed_one(void)
+{
+	struct rmem_recv_wr wrs[3] = {{.wr_id = 1}, {.wr_id = 2}, {.wr_id = 3}};
+	struct rmem_sge sges[5];
+
+	memset(sges, 0, sizeof(sges));
+	wrs[1].sg_list = sges;
+	wrs[1].num_sge = 5;
+	TEST_EQ(rmem_post_recv(fx.a.qp, wrs, 3), 1);
+	TEST_ERR(rmem_post_recv(fx.a.qp, &wrs[1], 2), EINVAL);
+	wrs[1].num_sge = UINT32_MAX;
+	TEST_ERR(rmem_post_recv(fx.a.qp, &wrs[1], 2), EINVAL);
+	wrs[1].num_sge = 4;
+	TEST_EQ(rmem_post_recv(fx.a.qp, &wrs[1], 2), 2);
+	return TEST_SUCCESS;
+}
+
+static int
+unknown_opcodes_are_einval(void)
+{
+	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, NULL, 0);
+	unsigned int opcode;
+
+	for (opcode = RMEM_WR_OPCODE_NB; opcode < 256; opcode++) {
+		wr.opcode = (uint8_t)opcode;
+		TEST_ERR(fx_post(fx.a.qp, &wr), EINVAL);
+	}
+	TEST_EQ(fx_state(fx.a.qp), RMEM_QPS_RTS);
+	return TEST_SUCCESS;
+}
+
+static int
+unknown_flags_are_einval(void)
+{
+	struct rmem_send_wr wr = fx_wr(RMEM_WR_RDMA_WRITE, NULL, 0);
+	unsigned int bit;
+
+	for (bit = 4; bit < 8; bit++) {
+		wr.flags = (uint8_t)(RMEM_SEND_SIGNALED | 1u << bit);
+		TEST_ERR(fx_post(fx.a.qp, &wr), EINVAL);
+	}
+	TEST_ASSERT(fx_is_idle(fx.a.cq));
+	return TEST_SUCCESS;
+}
+
+static int
+more_sges_than_the_qp_takes_are_einval(void)
+{
+	static const uint8_t opcodes[] = {RMEM_WR_RDMA_WRITE, RMEM_WR_RDMA_WRITE_WITH_IMM,
+			RMEM_WR_SEND, RMEM_WR_SEND_WITH_IMM, RMEM_WR_SEND_WITH_INV,
+			RMEM_WR_RDMA_READ, RMEM_WR_RDMA_READ_WITH_INV};
+	struct rmem_sge sges[5];
+	unsigned int i;
+
+	for (i = 0; i < RTE_DIM(sges); i++)
+		sges[i] = fx_sge(fx.a.mr, i, 1);
+	for (i = 0; i < RTE_DIM(opcodes); i++) {
+		struct rmem_send_wr wr =
+				fx_rdma(opcodes[i], sges, fx_addr(fx.b.buf), fx.b.mr->rkey);
+
+		wr.num_sge = 5;
+		TEST_ERR(fx_post(fx.a.qp, &wr), EINVAL);
+		wr.num_sge = UINT16_MAX;
+		TEST_ERR(fx_post(fx.a.qp, &wr), EINVAL);
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+atomics_without_one_sge_of_eight_bytes_are_einval(void)
+{
+	static const uint8_t opcodes[] = {RMEM_WR_ATOMIC_CMP_AND_SWP, RMEM_WR_ATOMIC_FETCH_AND_ADD};
+	static const uint32_t lengths[] = {0, 4, 7, 9, 16};
+	struct rmem_sge sges[2];
+	struct rmem_send_wr wr;
+	unsigned int i, j;
+
+	for (i = 0; i < RTE_DIM(opcodes); i++) {
+		sges[0] = fx_sge(fx.a.mr, 0, 8);
+		sges[1] = fx_sge(fx.a.mr, 8, 8);
+		wr = fx_atomic(opcodes[i], sges, fx_addr(fx.b.buf), fx.b.mr->rkey, 1);
+		wr.num_sge = 0;
+		TEST_ERR(fx_post(fx.a.qp, &wr), EINVAL);
+		wr.num_sge = 2;
+		TEST_ERR(fx_post(fx.a.qp, &wr), EINVAL);
+		wr.num_sge = 1;
+		for (j = 0; j < RTE_DIM(lengths); j++) {
+			sges[0].length = lengths[j];
+			TEST_ERR(fx_post(fx.a.qp, &wr), EINVAL);
+		}
+	}
+	TEST_ASSERT(fx_is_zero(fx.b.buf, 16));
+	return TEST_SUCCESS;
+}
+
+/* The arrays belong to the caller when the post returns, also for requests that wait. */
+static int
+waiting_requests_need_neither_array_nor_sges_any_more(void)
+{
+	struct rmem_sge sges[] = {fx_sge(fx.a.mr, 0, 10), fx_sge(fx.a.mr, 100, 10)};
+	struct rmem_sge to = fx_sge(fx.b.mr, 0, 64);
+	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, sges, 2);
+
+	fx_fill(fx.a.buf, 200, 5);
+	wr.flags = RMEM_SEND_SIGNALED;
+	TEST_EQ(fx_post(fx.a.qp, &wr), 1);
+	memset(sges, 0xff, sizeof(sges));
+	memset(&wr, 0xff, sizeof(wr));
+	TEST_EQ(fx_post_recv(fx.b.qp, 1, &to, 1), 1);
+	memset(&to, 0xff, sizeof(to));
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+	TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
+	TEST_EQ(fx.wc.byte_len, 20);
+	TEST_MEM(fx.b.buf, fx.a.buf, 10);
+	TEST_MEM(fx.b.buf + 10, fx.a.buf + 100, 10);
+	return TEST_SUCCESS;
+}
+
+/* What a REG_MR names by pointer can't go away before it is executed, or dropped. */
+static int
+waiting_reg_mr_holds_its_mr_and_its_page_list(void)
+{
+	const struct rmem_send_wr send = fx_wr(RMEM_WR_SEND, NULL, 0);
+	struct rmem_send_wr reg =
+			fx_reg(fx.fast.mr, fx.fast.list, 1, fx_addr(fx.fast.pages), FX_PAGE);
+	unsigned int round;
+
+	reg.flags = RMEM_SEND_SIGNALED;
+	for (round = 0; round < 2; round++) {
+		TEST_EQ(fx_post(fx.a.qp, &send), 1);
+		TEST_EQ(fx_post(fx.a.qp, &reg), 1);
+		TEST_ERR(rmem_mr_dereg(fx.fast.mr), EBUSY);
+		TEST_ERR(rmem_fast_reg_page_list_free(fx.fast.list), EBUSY);
+		if (round == 0)
+			TEST_RUN(fx_reconnect());
+	}
+	TEST_EQ(fx_post_recv(fx.b.qp, 1, NULL, 0), 1);
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+	TEST_OK(fx_release(fx.fast.list));
+	TEST_OK(fx_release(fx.fast.mr));
+	return TEST_SUCCESS;
+}
+
+static const struct test_case queue_cases[] = {
+		TEST_CASE(only_signaled_requests_complete),
+		TEST_CASE(sig_all_completes_every_request),
+		TEST_CASE(place_is_free_when_its_completion_was_polled),
+		TEST_CASE(queue_of_never_signaled_requests_fills_up_for_good),
+		TEST_CASE(later_signaled_completion_frees_those_before_it),
+		TEST_CASE(earlier_signaled_completion_frees_none_behind_it),
+		TEST_CASE(queue_of_an_odd_depth_holds_just_that),
+		TEST_CASE(burst_is_accepted_up_to_the_full_queue),
+		TEST_CASE(place_of_a_receive_is_free_when_its_completion_was_polled),
+		TEST_CASE(qp_without_a_receive_queue_takes_no_receive),
+		TEST_CASE(post_of_nothing_returns_zero),
+		TEST_CASE(post_stops_at_the_malformed_request),
+		TEST_CASE(post_of_receives_stops_at_the_malformed_one),
+		TEST_CASE(unknown_opcodes_are_einval),
+		TEST_CASE(unknown_flags_are_einval),
+		TEST_CASE(more_sges_than_the_qp_takes_are_einval),
+		TEST_CASE(atomics_without_one_sge_of_eight_bytes_are_einval),
+		TEST_CASE(waiting_requests_need_neither_array_nor_sges_any_more),
+		TEST_CASE_WITH(fx_setup_fast, waiting_reg_mr_holds_its_mr_and_its_page_list),
+};
+
+REGISTER_RMEM_SUITE(queue, setup, fx_teardown, queue_cases);

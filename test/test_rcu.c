@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * No access outlives its invalidation (design.md, 4): lcores go on writing through a key while
+ * another takes it away. When that has completed, nothing of theirs reaches the memory.
+ *
+ * Writers own a pair of connected QPs each. When the key is refused, which is part of the
+ * test, they reset and connect them again. The main lcore invalidates, scribbles over the
+ * memory, and looks for bytes that are not its own after every writer was refused.
+ */
+
+#include <sched.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "fixture.h"
+#include "test.h"
+
+#define MAX_WRITERS 3u
+#define ROUNDS      1000u
+/* Where one lcore executes for all others, they wait for it and for each other. */
+#define ENGINE_ROUNDS 40u
+#define SIZE          (2u * FX_PAGE)
+#define SCRIBBLE      0x5c
+#define PAYLOAD       0xa9
+
+/* What the main lcore tells the writers. */
+static struct {
+	uint32_t rkey;       /* atomic; 0 while there is none */
+	uint32_t is_stopped; /* atomic */
+} target;
+
+struct writer {
+	struct fx_side side; /* posts */
+	struct fx_side peer; /* answers */
+	uint64_t addr;       /* where it writes */
+	uint64_t nb_written; /* atomic */
+	uint64_t nb_refused; /* atomic */
+} __rte_cache_aligned;
+
+static struct writer writers[MAX_WRITERS];
+static unsigned int nb_writers;
+static uint32_t nb_rounds;
+
+static void
+count(uint64_t *counter)
+{
+	__atomic_store_n(counter, *counter + 1, __ATOMIC_RELEASE);
+}
+
+static int
+reconnect(struct writer *writer)
+{
+	struct rmem_wc wc;
+
+	TEST_OK(rmem_qp_reset(writer->side.qp));
+	TEST_OK(rmem_qp_reset(writer->peer.qp));
+	while (rmem_poll_cq(writer->side.cq, &wc, 1) > 0)
+		;
+	TEST_OK(fx_connect_pair(writer->side.qp, writer->peer.qp));
+	return TEST_SUCCESS;
+}
+
+/* Bursts of four, the last of them signaled, to the writer's own part of the memory. */
+static int
+write_burst(struct writer *writer, uint32_t rkey)
+{
+	const struct rmem_sge sge = fx_sge(writer->side.mr, 0, SIZE / MAX_WRITERS / 4);
+	struct rmem_send_wr wrs[4];
+	struct rmem_wc wc;
+	uint32_t i;
+
+	for (i = 0; i < 4; i++)
+		wrs[i] = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, writer->addr + i * sge.length, rkey);
+	wrs[3].flags = RMEM_SEND_SIGNALED;
+	TEST_EQ(rmem_post_send(writer->side.qp, wrs, 4), 4);
+	TEST_EQ(fx_poll(writer->side.cq, &wc, 1), 1);
+	if (wc.status == RMEM_WC_SUCCESS) {
+		count(&writer->nb_written);
+		return TEST_SUCCESS;
+	}
+	TEST_STATUS(wc.status, RMEM_WC_REM_ACCESS_ERR);
+	TEST_RUN(reconnect(writer));
+	count(&writer->nb_refused);
+	return TEST_SUCCESS;
+}
+
+static int
+run_writer(void *arg)
+{
+	unsigned int spins = 0;
+
+	while (!__atomic_load_n(&target.is_stopped, __ATOMIC_ACQUIRE)) {
+		uint32_t rkey = __atomic_load_n(&target.rkey, __ATOMIC_ACQUIRE);
+
+		if (rkey == 0) {
+			fx_relax(&spins);
+			continue;
+		}
+		TEST_RUN(write_burst(arg, rkey));
+		/* With more lcores than processors, rather here than inside of a burst. */
+		sched_yield();
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+setup(void)
+{
+	unsigned int i;
+
+	TEST_RUN(fx_setup_fast());
+	memset(&target, 0, sizeof(target));
+	nb_rounds = fx_has_capa(fx.a.dev, RMEM_DEV_CAPA_ENGINE) ? ENGINE_ROUNDS : ROUNDS;
+	nb_writers = RTE_MIN(fx_nb_workers(), MAX_WRITERS);
+	for (i = 0; i < nb_writers; i++) {
+		struct writer *writer = &writers[i];
+
+		memset(writer, 0, sizeof(*writer));
+		TEST_RUN(fx_side_open(&writer->side, fx.a.dev, fx.a.pd));
+		TEST_RUN(fx_side_open(&writer->peer, fx.a.dev, fx.a.pd));
+		memset(writer->side.buf, PAYLOAD, FX_BUF_SIZE);
+		TEST_OK(fx_connect_pair(writer->side.qp, writer->peer.qp));
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+start_writers(uint64_t addr)
+{
+	unsigned int i;
+
+	for (i = 0; i < nb_writers; i++)
+		writers[i].addr = addr + i * (SIZE / MAX_WRITERS / 8 * 8);
+	return fx_launch(run_writer, writers, sizeof(writers[0]), nb_writers);
+}
+
+static int
+stop_writers(int result)
+{
+	__atomic_store_n(&target.is_stopped, 1, __ATOMIC_RELEASE);
+	if (fx_join(nb_writers) != TEST_SUCCESS)
+		return TEST_FAILED;
+	return result;
+}
+
+/* Until every writer has counted two more: the later one began after the call. */
+static int
+wait_for(size_t counter)
+{
+	uint64_t deadline = fx_deadline();
+	unsigned int i, spins = 0;
+
+	for (i = 0; i < nb_writers; i++) {
+		uint64_t *value = (uint64_t *)(void *)((uint8_t *)&writers[i] + counter);
+		uint64_t want = __atomic_load_n(value, __ATOMIC_ACQUIRE) + 2;
+
+		while (__atomic_load_n(value, __ATOMIC_ACQUIRE) < want) {
+			TEST_ASSERT(!fx_is_late(deadline));
+			fx_relax(&spins);
+		}
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+wait_for_writes(uint32_t rkey)
+{
+	__atomic_store_n(&target.rkey, rkey, __ATOMIC_RELEASE);
+	return wait_for(offsetof(struct writer, nb_written));
+}
+
+static int
+wait_for_refusals(void)
+{
+	return wait_for(offsetof(struct writer, nb_refused));
+}
+
+/* After the key is gone: our bytes stay, however often the writers try. */
+static int
+expect_no_late_write(uint8_t *buf)
+{
+	uint32_t i;
+
+	memset(buf, SCRIBBLE, SIZE);
+	TEST_RUN(wait_for_refusals());
+	for (i = 0; i < SIZE; i++)
+		TEST_EQ(buf[i], SCRIBBLE);
+	return TEST_SUCCESS;
+}
+
+static int
+local_inv_rounds(void)
+{
+	uint32_t i;
+
+	for (i = 0; i < nb_rounds; i++) {
+		TEST_STATUS(fx_bind(), RMEM_WC_SUCCESS);
+		TEST_RUN(wait_for_writes(fx.fast.mr->rkey));
+		TEST_STATUS(fx_unbind(), RMEM_WC_SUCCESS);
+		TEST_RUN(expect_no_late_write(fx.fast.pages));
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+no_write_comes_after_local_inv(void)
+{
+	if (nb_writers == 0)
+		return test_skip("it takes a worker lcore");
+	TEST_RUN(start_writers(fx_addr(fx.fast.pages)));
+	return stop_writers(local_inv_rounds());
+}
+
+static int
+dereg_rounds(void)
+{
+	uint32_t i;
+
+	for (i = 0; i < nb_rounds; i++) {
+		struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, SIZE, FX_ACCESS);
+
+		TEST_ASSERT(mr != NULL);
+		TEST_RUN(wait_for_writes(mr->rkey));
+		TEST_OK(fx_release(mr));
+		TEST_RUN(expect_no_late_write(fx.a.buf));
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+no_write_comes_after_dereg(void)
+{
+	if (nb_writers == 0)
+		return test_skip("it takes a worker lcore");
+	TEST_RUN(start_writers(fx_addr(fx.a.buf)));
+	return stop_writers(dereg_rounds());
+}
+
+/* The memory goes away at once: a write too late would be a SIGSEGV. */
+static int
+unmap_rounds(uint8_t *pages)
+{
+	uint32_t i;
+
+	for (i = 0; i < nb_rounds; i++) {
+		struct rmem_mr *mr;
+
+		TEST_OK(mprotect(pages, SIZE, PROT_READ | PROT_WRITE));
+		mr = fx_mr(fx.a.pd, pages, SIZE, FX_ACCESS);
+		TEST_ASSERT(mr != NULL);
+		TEST_RUN(wait_for_writes(mr->rkey));
+		TEST_OK(fx_release(mr));
+		TEST_OK(mprotect(pages, SIZE, PROT_NONE));
+		TEST_RUN(wait_for_refusals());
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+memory_may_be_unmapped_after_dereg(void)
+{
+	uint8_t *pages;
+	int result;
+
+	if (nb_writers == 0)
+		return test_skip("it takes a worker lcore");
+	pages = mmap(NULL, SIZE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	TEST_ASSERT(pages != MAP_FAILED);
+	TEST_RUN(start_writers(fx_addr(pages)));
+	result = stop_writers(unmap_rounds(pages));
+	munmap(pages, SIZE);
+	return result;
+}
+
+static int
+fast_dereg_rounds(void)
+{
+	struct rmem_mr *first = fx.fast.mr;
+	uint32_t i;
+
+	for (i = 0; i < nb_rounds; i++) {
+		fx.fast.mr = fx_fast_mr(fx.a.pd, FX_FAST_PAGES);
+		TEST_ASSERT(fx.fast.mr != NULL);
+		TEST_STATUS(fx_bind(), RMEM_WC_SUCCESS);
+		TEST_RUN(wait_for_writes(fx.fast.mr->rkey));
+		TEST_OK(fx_release(fx.fast.mr));
+		TEST_RUN(expect_no_late_write(fx.fast.pages));
+	}
+	fx.fast.mr = first;
+	return TEST_SUCCESS;
+}
+
+static int
+no_write_comes_after_dereg_of_a_bound_mr(void)
+{
+	if (nb_writers == 0)
+		return test_skip("it takes a worker lcore");
+	TEST_RUN(start_writers(fx_addr(fx.fast.pages)));
+	return stop_writers(fast_dereg_rounds());
+}
+
+/* The peer invalidates; the receive that tells of it completes when nobody writes any more. */
+static int
+send_with_inv_rounds(void)
+{
+	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND_WITH_INV, NULL, 0);
+	uint32_t i;
+
+	for (i = 0; i < nb_rounds; i++) {
+		TEST_STATUS(fx_bind(), RMEM_WC_SUCCESS);
+		TEST_RUN(wait_for_writes(fx.fast.mr->rkey));
+		TEST_EQ(fx_post_recv(fx.a.qp, i, NULL, 0), 1);
+		wr.invalidate_rkey = fx.fast.mr->rkey;
+		TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
+		TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+		TEST_EQ(fx.wc.invalidated_rkey, fx.fast.mr->rkey);
+		TEST_RUN(expect_no_late_write(fx.fast.pages));
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+no_write_comes_after_send_with_inv(void)
+{
+	if (nb_writers == 0)
+		return test_skip("it takes a worker lcore");
+	TEST_RUN(start_writers(fx_addr(fx.fast.pages)));
+	return stop_writers(send_with_inv_rounds());
+}
+
+/* The next binding, to other pages under the next tag, is not reached by the former key. */
+static int
+rebind_rounds(uint8_t *others)
+{
+	struct rmem_fast_reg_page_list *list = fx_page_list(fx.a.dev, 2);
+	uint32_t i;
+
+	TEST_ASSERT(list != NULL);
+	fx_list_pages(list, others, 2);
+	for (i = 0; i < nb_rounds; i++) {
+		struct rmem_send_wr wrs[2];
+
+		TEST_STATUS(fx_bind(), RMEM_WC_SUCCESS);
+		TEST_RUN(wait_for_writes(fx.fast.mr->rkey));
+		memset(others, SCRIBBLE, SIZE);
+		wrs[0] = fx_inv(fx.fast.mr->rkey);
+		wrs[1] = fx_reg(fx.fast.mr, list, 2, fx_addr(fx.fast.pages), SIZE);
+		wrs[1].flags = RMEM_SEND_SIGNALED;
+		TEST_EQ(rmem_post_send(fx.a.qp, wrs, 2), 2);
+		TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+		TEST_RUN(expect_no_late_write(fx.fast.pages));
+		TEST_ASSERT(memcmp(others, fx.fast.pages, SIZE) == 0);
+		TEST_STATUS(fx_unbind(), RMEM_WC_SUCCESS);
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+former_key_never_reaches_the_next_binding(void)
+{
+	uint8_t *others = fx_mem(FX_PAGE, SIZE);
+
+	if (nb_writers == 0)
+		return test_skip("it takes a worker lcore");
+	TEST_RUN(start_writers(fx_addr(fx.fast.pages)));
+	return stop_writers(rebind_rounds(others));
+}
+
+/* Without an invalidation the writes do come: these checks can see one. */
+static int
+checker_rounds(void)
+{
+	uint32_t i, nb_own = 0;
+
+	TEST_STATUS(fx_bind(), RMEM_WC_SUCCESS);
+	memset(fx.fast.pages, SCRIBBLE, SIZE);
+	TEST_RUN(wait_for_writes(fx.fast.mr->rkey));
+	TEST_STATUS(fx_unbind(), RMEM_WC_SUCCESS);
+	for (i = 0; i < SIZE; i++)
+		nb_own += fx.fast.pages[i] == SCRIBBLE;
+	TEST_ASSERT(nb_own < SIZE);
+	TEST_RUN(wait_for_refusals());
+	return TEST_SUCCESS;
+}
+
+static int
+checker_sees_writes_through_a_valid_key(void)
+{
+	if (nb_writers == 0)
+		return test_skip("it takes a worker lcore");
+	TEST_RUN(start_writers(fx_addr(fx.fast.pages)));
+	return stop_writers(checker_rounds());
+}
+
+static const struct test_case rcu_cases[] = {
+		TEST_CASE(no_write_comes_after_local_inv),
+		TEST_CASE(no_write_comes_after_dereg),
+		TEST_CASE(memory_may_be_unmapped_after_dereg),
+		TEST_CASE(no_write_comes_after_dereg_of_a_bound_mr),
+		TEST_CASE(no_write_comes_after_send_with_inv),
+		TEST_CASE(former_key_never_reaches_the_next_binding),
+		TEST_CASE(checker_sees_writes_through_a_valid_key),
+};
+
+REGISTER_RMEM_SUITE(rcu, setup, fx_teardown, rcu_cases);

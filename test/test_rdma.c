@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* WRITE and READ move exactly the bytes they name, whatever the sizes and the SGEs. */
+
+#include <string.h>
+
+#include "fixture.h"
+#include "test.h"
+
+static uint64_t
+b_addr(size_t offset)
+{
+	return fx_addr(fx.b.buf + offset);
+}
+
+static int
+write_lands_and_touches_no_byte_around(void)
+{
+	static const uint32_t sizes[] = {1, 7, 8, 63, 64, 65, 255, 4096, 4097, 60000};
+	unsigned int i;
+
+	for (i = 0; i < RTE_DIM(sizes); i++) {
+		const struct rmem_sge sge = fx_sge(fx.a.mr, 5, sizes[i]);
+		const struct rmem_send_wr wr =
+				fx_rdma(RMEM_WR_RDMA_WRITE, &sge, b_addr(11), fx.b.mr->rkey);
+
+		memset(fx.b.buf, 0, FX_BUF_SIZE);
+		fx_fill(fx.a.buf, FX_BUF_SIZE, sizes[i]);
+		TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+		TEST_EQ(fx.wc.opcode, RMEM_WC_RDMA_WRITE);
+		TEST_MEM(fx.b.buf + 11, fx.a.buf + 5, sizes[i]);
+		TEST_ASSERT(fx_is_zero(fx.b.buf, 11));
+		TEST_ASSERT(fx_is_zero(fx.b.buf + 11 + sizes[i], FX_BUF_SIZE - 11 - sizes[i]));
+	}
+	TEST_ASSERT(fx_is_idle(fx.b.cq));
+	return TEST_SUCCESS;
+}
+
+static int
+read_fetches_and_touches_no_byte_around(void)
+{
+	static const uint32_t sizes[] = {1, 7, 8, 63, 64, 65, 255, 4096, 4097, 60000};
+	unsigned int i;
+
+	for (i = 0; i < RTE_DIM(sizes); i++) {
+		const struct rmem_sge sge = fx_sge(fx.a.mr, 5, sizes[i]);
+		const struct rmem_send_wr wr =
+				fx_rdma(RMEM_WR_RDMA_READ, &sge, b_addr(11), fx.b.mr->rkey);
+
+		memset(fx.a.buf, 0, FX_BUF_SIZE);
+		fx_fill(fx.b.buf, FX_BUF_SIZE, sizes[i]);
+		TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+		TEST_EQ(fx.wc.opcode, RMEM_WC_RDMA_READ);
+		TEST_EQ(fx.wc.byte_len, sizes[i]);
+		TEST_MEM(fx.a.buf + 5, fx.b.buf + 11, sizes[i]);
+		TEST_ASSERT(fx_is_zero(fx.a.buf, 5));
+		TEST_ASSERT(fx_is_zero(fx.a.buf + 5 + sizes[i], FX_BUF_SIZE - 5 - sizes[i]));
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+whole_buffer_is_written_and_read(void)
+{
+	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, FX_BUF_SIZE);
+	struct rmem_send_wr wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, b_addr(0), fx.b.mr->rkey);
+
+	fx_fill(fx.a.buf, FX_BUF_SIZE, 1);
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_MEM(fx.b.buf, fx.a.buf, FX_BUF_SIZE);
+	fx_fill(fx.b.buf, FX_BUF_SIZE, 2);
+	wr.opcode = RMEM_WR_RDMA_READ;
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_MEM(fx.a.buf, fx.b.buf, FX_BUF_SIZE);
+	return TEST_SUCCESS;
+}
+
+static int
+messages_over_one_mib_arrive_whole(void)
+{
+	static const uint32_t sizes[] = {1u << 20, (1u << 20) + 1, 5u << 20};
+	const uint32_t max = 5u << 20;
+	uint8_t *from = fx_mem(64, max);
+	uint8_t *to = fx_mem(64, max);
+	struct rmem_mr *from_mr = fx_mr(fx.a.pd, from, max, FX_ACCESS);
+	struct rmem_mr *to_mr = fx_mr(fx.b.pd, to, max, FX_ACCESS);
+	unsigned int i;
+
+	TEST_ASSERT(from_mr != NULL && to_mr != NULL);
+	for (i = 0; i < RTE_DIM(sizes); i++) {
+		const struct rmem_sge sge = fx_sge(from_mr, 0, sizes[i]);
+		struct rmem_send_wr wr =
+				fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(to), to_mr->rkey);
+
+		fx_fill(from, sizes[i], i);
+		TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+		TEST_MEM(to, from, sizes[i]);
+		fx_fill(to, sizes[i], i + 100);
+		wr.opcode = RMEM_WR_RDMA_READ;
+		TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+		TEST_MEM(from, to, sizes[i]);
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+write_with_immediate_completes_a_receive(void)
+{
+	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 300);
+	struct rmem_send_wr wr =
+			fx_rdma(RMEM_WR_RDMA_WRITE_WITH_IMM, &sge, b_addr(64), fx.b.mr->rkey);
+
+	fx_fill(fx.a.buf, 300, 6);
+	wr.imm_data = 0xdeadbeef;
+	TEST_EQ(fx_post_recv(fx.b.qp, 44, NULL, 0), 1);
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_EQ(fx.wc.opcode, RMEM_WC_RDMA_WRITE);
+	TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
+	TEST_EQ(fx.wc.wr_id, 44);
+	TEST_EQ(fx.wc.opcode, RMEM_WC_RECV_RDMA_WITH_IMM);
+	TEST_ASSERT((fx.wc.opcode & RMEM_WC_RECV) != 0);
+	TEST_EQ(fx.wc.flags, RMEM_WC_WITH_IMM);
+	TEST_EQ(fx.wc.imm_data, 0xdeadbeef);
+	TEST_EQ(fx.wc.byte_len, 300);
+	TEST_EQ(fx.wc.qp_num, fx.b.qp->qp_num);
+	TEST_MEM(fx.b.buf + 64, fx.a.buf, 300);
+	return TEST_SUCCESS;
+}
+
+/* The bytes go where the WRITE says; the SGEs of the receive are not looked at. */
+static int
+write_with_immediate_leaves_the_memory_of_the_receive(void)
+{
+	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 16);
+	const struct rmem_sge to = {.addr = b_addr(4096), .length = 16, .lkey = 0xbad};
+	struct rmem_send_wr wr =
+			fx_rdma(RMEM_WR_RDMA_WRITE_WITH_IMM, &sge, b_addr(0), fx.b.mr->rkey);
+
+	fx_fill(fx.a.buf, 16, 6);
+	TEST_EQ(fx_post_recv(fx.b.qp, 44, &to, 1), 1);
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
+	TEST_ASSERT(fx_is_zero(fx.b.buf + 4096, 16));
+	return TEST_SUCCESS;
+}
+
+static int
+write_with_immediate_waits_for_a_receive(void)
+{
+	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 16);
+	struct rmem_send_wr wr =
+			fx_rdma(RMEM_WR_RDMA_WRITE_WITH_IMM, &sge, b_addr(0), fx.b.mr->rkey);
+
+	wr.flags = RMEM_SEND_SIGNALED;
+	TEST_EQ(fx_post(fx.a.qp, &wr), 1);
+	TEST_ASSERT(fx_is_idle(fx.a.cq));
+	TEST_EQ(fx_post_recv(fx.b.qp, 44, NULL, 0), 1);
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+	TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
+	return TEST_SUCCESS;
+}
+
+static int
+write_with_immediate_marks_a_solicited_receive(void)
+{
+	struct rmem_send_wr wr = fx_wr(RMEM_WR_RDMA_WRITE_WITH_IMM, NULL, 0);
+
+	wr.flags = RMEM_SEND_SOLICITED;
+	TEST_EQ(fx_post_recv(fx.b.qp, 44, NULL, 0), 1);
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
+	TEST_EQ(fx.wc.flags, RMEM_WC_WITH_IMM | RMEM_WC_SOLICITED);
+	TEST_EQ(fx.wc.byte_len, 0);
+	return TEST_SUCCESS;
+}
+
+/* Four SGEs in three MRs, one of them empty. */
+static int
+write_gathers_over_several_regions(void)
+{
+	struct rmem_mr *m1 = fx_mr(fx.a.pd, fx.a.buf + 1000, 1000, RMEM_ACCESS_LOCAL_WRITE);
+	struct rmem_mr *m2 = fx_mr(fx.a.pd, fx.a.buf + 9000, 500, 0);
+	struct rmem_sge sges[4];
+	struct rmem_send_wr wr;
+
+	TEST_ASSERT(m1 != NULL && m2 != NULL);
+	sges[0] = fx_sge(m2, 3, 100);
+	sges[1] = fx_sge(fx.a.mr, 0, 1);
+	sges[2] = fx_sge(fx.a.mr, 0, 0);
+	sges[3] = fx_sge(m1, 999, 1);
+	fx_fill(fx.a.buf, FX_BUF_SIZE, 7);
+	wr = fx_rdma(RMEM_WR_RDMA_WRITE, sges, b_addr(50), fx.b.mr->rkey);
+	wr.num_sge = 4;
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_MEM(fx.b.buf + 50, fx.a.buf + 9003, 100);
+	TEST_EQ(fx.b.buf[150], fx.a.buf[0]);
+	TEST_EQ(fx.b.buf[151], fx.a.buf[1999]);
+	TEST_ASSERT(fx_is_zero(fx.b.buf + 152, 100));
+	return TEST_SUCCESS;
+}
+
+static int
+read_scatters_over_several_regions(void)
+{
+	struct rmem_mr *m1 = fx_mr(fx.a.pd, fx.a.buf + 1000, 1000, RMEM_ACCESS_LOCAL_WRITE);
+	struct rmem_sge sges[3];
+	struct rmem_send_wr wr;
+
+	TEST_ASSERT(m1 != NULL);
+	sges[0] = fx_sge(m1, 0, 10);
+	sges[1] = fx_sge(fx.a.mr, 5000, 20);
+	sges[2] = fx_sge(m1, 500, 30);
+	fx_fill(fx.b.buf, 60, 8);
+	wr = fx_rdma(RMEM_WR_RDMA_READ, sges, b_addr(0), fx.b.mr->rkey);
+	wr.num_sge = 3;
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_EQ(fx.wc.byte_len, 60);
+	TEST_MEM(fx.a.buf + 1000, fx.b.buf, 10);
+	TEST_MEM(fx.a.buf + 5000, fx.b.buf + 10, 20);
+	TEST_MEM(fx.a.buf + 1500, fx.b.buf + 30, 30);
+	TEST_ASSERT(fx_is_zero(fx.a.buf + 1010, 490) && fx_is_zero(fx.a.buf + 1530, 470));
+	return TEST_SUCCESS;
+}
+
+static int
+as_many_sges_as_the_device_takes_are_used(void)
+{
+	struct rmem_qp_conf conf = fx_qp_conf(fx.a.cq, 4);
+	struct rmem_sge sges[64];
+	struct rmem_dev_info info;
+	struct rmem_send_wr wr;
+	struct rmem_qp *qp;
+	uint16_t i, n;
+
+	TEST_OK(rmem_dev_info_get(fx.a.dev, &info));
+	n = (uint16_t)RTE_MIN(info.max_send_sge, RTE_DIM(sges));
+	conf.max_send_sge = n;
+	qp = fx_qp_by(fx.a.pd, &conf);
+	TEST_ASSERT(qp != NULL);
+	TEST_OK(fx_connect(qp, qp));
+	fx_fill(fx.a.buf, FX_BUF_SIZE, 9);
+	for (i = 0; i < n; i++)
+		sges[i] = fx_sge(fx.a.mr, 100u * (n - i), 10);
+	wr = fx_rdma(RMEM_WR_RDMA_WRITE, sges, b_addr(0), fx.b.mr->rkey);
+	wr.num_sge = n;
+	TEST_STATUS(fx_send(qp, &wr), RMEM_WC_SUCCESS);
+	for (i = 0; i < n; i++)
+		TEST_MEM(fx.b.buf + 10u * i, fx.a.buf + 100u * (n - i), 10);
+	return TEST_SUCCESS;
+}
+
+/* IBTA C9-88 */
+static int
+zero_length_write_and_read_look_at_no_rkey(void)
+{
+	static const uint8_t opcodes[] = {RMEM_WR_RDMA_WRITE, RMEM_WR_RDMA_READ};
+	const struct rmem_sge empty = {.addr = 0, .length = 0, .lkey = 0xbad};
+	unsigned int i;
+
+	for (i = 0; i < RTE_DIM(opcodes); i++) {
+		struct rmem_send_wr wr = fx_rdma(opcodes[i], NULL, UINT64_MAX, 0xbad);
+
+		TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+		wr = fx_rdma(opcodes[i], &empty, UINT64_MAX, 0xbad);
+		TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	}
+	TEST_EQ(fx.wc.byte_len, 0);
+	return TEST_SUCCESS;
+}
+
+static int
+requests_of_a_burst_run_in_order(void)
+{
+	enum {
+		NB = 32
+	};
+	struct rmem_send_wr wrs[NB];
+	struct rmem_sge sges[NB];
+	uint32_t i;
+
+	for (i = 0; i < NB; i++) {
+		fx.a.buf[i] = (uint8_t)(i + 1);
+		sges[i] = fx_sge(fx.a.mr, i, 1);
+		wrs[i] = fx_rdma(RMEM_WR_RDMA_WRITE, &sges[i], b_addr(i % 2), fx.b.mr->rkey);
+	}
+	wrs[NB - 1].flags = RMEM_SEND_SIGNALED;
+	TEST_EQ(rmem_post_send(fx.a.qp, wrs, NB), NB);
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+	TEST_EQ(fx.b.buf[0], NB - 1);
+	TEST_EQ(fx.b.buf[1], NB);
+	return TEST_SUCCESS;
+}
+
+/* A fenced request starts only when the READ before it completed. */
+static int
+fence_makes_a_write_see_what_was_read(void)
+{
+	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 1000);
+	struct rmem_send_wr wrs[3];
+	uint32_t i;
+
+	for (i = 0; i < 100; i++) {
+		fx_fill(fx.b.buf, 1000, i);
+		wrs[0] = fx_wr(RMEM_WR_SEND, NULL, 0);
+		wrs[1] = fx_rdma(RMEM_WR_RDMA_READ, &sge, b_addr(0), fx.b.mr->rkey);
+		wrs[2] = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, b_addr(2000), fx.b.mr->rkey);
+		wrs[2].flags = RMEM_SEND_FENCE | RMEM_SEND_SIGNALED;
+		TEST_EQ(rmem_post_send(fx.a.qp, wrs, 3), 3);
+		/* All three wait for this. */
+		TEST_EQ(fx_post_recv(fx.b.qp, i, NULL, 0), 1);
+		TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+		TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
+		TEST_MEM(fx.b.buf + 2000, fx.b.buf, 1000);
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+fence_is_taken_by_every_opcode(void)
+{
+	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
+	struct rmem_send_wr wr;
+	uint8_t opcode;
+
+	for (opcode = 0; opcode <= RMEM_WR_ATOMIC_FETCH_AND_ADD; opcode++) {
+		wr = fx_rdma(opcode, &sge, b_addr(0), fx.b.mr->rkey);
+		if (opcode >= RMEM_WR_ATOMIC_CMP_AND_SWP)
+			wr = fx_atomic(opcode, &sge, b_addr(0), fx.b.mr->rkey, 0);
+		wr.flags = RMEM_SEND_FENCE;
+		TEST_EQ(fx_post_recv(fx.b.qp, 1, &sge, 1), 1);
+		TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+overlapping_source_and_target_move_as_memmove_does(void)
+{
+	static const uint32_t sizes[] = {8, 16, 64, 100, 5000};
+	uint8_t *want = fx_mem(64, FX_BUF_SIZE);
+	unsigned int i;
+	int shift;
+
+	for (i = 0; i < RTE_DIM(sizes); i++) {
+		for (shift = -3; shift <= 3; shift++) {
+			const struct rmem_sge sge = fx_sge(fx.b.mr, 100, sizes[i]);
+			const struct rmem_send_wr wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge,
+					b_addr((size_t)(100 + shift)), fx.b.mr->rkey);
+
+			fx_fill(fx.b.buf, FX_BUF_SIZE, i);
+			memcpy(want, fx.b.buf, FX_BUF_SIZE);
+			memmove(want + 100 + shift, want + 100, sizes[i]);
+			TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+			TEST_MEM(fx.b.buf, want, FX_BUF_SIZE);
+		}
+	}
+	return TEST_SUCCESS;
+}
+
+/* Keys of soft0 and soft1 are their own: each side names memory of its own device. */
+static int
+two_devices_are_connected_to_each_other(void)
+{
+	struct rmem_dev *dev = fx_dev("soft1", NULL);
+	struct rmem_send_wr wr;
+	struct fx_side c = {0};
+	struct rmem_sge sge;
+
+	TEST_RUN(fx_side_open(&c, dev, fx_pd(dev)));
+	TEST_OK(rmem_qp_reset(fx.a.qp));
+	TEST_OK(fx_connect_pair(fx.a.qp, c.qp));
+	fx_fill(fx.a.buf, 500, 3);
+	sge = fx_sge(fx.a.mr, 0, 500);
+	wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(c.buf), c.mr->rkey);
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_MEM(c.buf, fx.a.buf, 500);
+	sge = fx_sge(c.mr, 0, 500);
+	wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.a.buf + 1000), fx.a.mr->rkey);
+	TEST_STATUS(fx_send(c.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_MEM(fx.a.buf + 1000, c.buf, 500);
+	TEST_EQ(fx_post_recv(c.qp, 1, &sge, 1), 1);
+	sge = fx_sge(fx.a.mr, 0, 500);
+	wr = fx_wr(RMEM_WR_SEND, &sge, 1);
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_STATUS(fx_wait(c.cq), RMEM_WC_SUCCESS);
+	/* b's key is one of soft0, whatever soft1 has at that number. */
+	wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_REM_ACCESS_ERR);
+	return TEST_SUCCESS;
+}
+
+static const struct test_case rdma_cases[] = {
+		TEST_CASE(write_lands_and_touches_no_byte_around),
+		TEST_CASE(read_fetches_and_touches_no_byte_around),
+		TEST_CASE(whole_buffer_is_written_and_read),
+		TEST_CASE(messages_over_one_mib_arrive_whole),
+		TEST_CASE(write_with_immediate_completes_a_receive),
+		TEST_CASE(write_with_immediate_leaves_the_memory_of_the_receive),
+		TEST_CASE(write_with_immediate_waits_for_a_receive),
+		TEST_CASE(write_with_immediate_marks_a_solicited_receive),
+		TEST_CASE(write_gathers_over_several_regions),
+		TEST_CASE(read_scatters_over_several_regions),
+		TEST_CASE(as_many_sges_as_the_device_takes_are_used),
+		TEST_CASE(zero_length_write_and_read_look_at_no_rkey),
+		TEST_CASE(requests_of_a_burst_run_in_order),
+		TEST_CASE(fence_makes_a_write_see_what_was_read),
+		TEST_CASE(fence_is_taken_by_every_opcode),
+		TEST_CASE(overlapping_source_and_target_move_as_memmove_does),
+		TEST_CASE(two_devices_are_connected_to_each_other),
+};
+
+REGISTER_RMEM_SUITE(rdma, fx_setup, fx_teardown, rdma_cases);

@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* SEND finds its receive in order, waits when there is none, and inline payload is copied. */
+
+#include <string.h>
+
+#include "fixture.h"
+#include "test.h"
+
+static int
+send_lands_in_the_receive(void)
+{
+	static const uint32_t sizes[] = {1, 8, 64, 65, 1000, 32768};
+	unsigned int i;
+
+	for (i = 0; i < RTE_DIM(sizes); i++) {
+		const struct rmem_sge sge = fx_sge(fx.a.mr, 3, sizes[i]);
+		const struct rmem_sge to = fx_sge(fx.b.mr, 7, 32768);
+		const struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &sge, 1);
+
+		memset(fx.b.buf, 0, FX_BUF_SIZE);
+		fx_fill(fx.a.buf, FX_BUF_SIZE, i);
+		TEST_EQ(fx_post_recv(fx.b.qp, i, &to, 1), 1);
+		TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+		TEST_EQ(fx.wc.opcode, RMEM_WC_SEND);
+		TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
+		TEST_EQ(fx.wc.wr_id, i);
+		TEST_EQ(fx.wc.opcode, RMEM_WC_RECV);
+		TEST_EQ(fx.wc.flags, 0);
+		TEST_EQ(fx.wc.byte_len, sizes[i]);
+		TEST_EQ(fx.wc.qp_num, fx.b.qp->qp_num);
+		TEST_MEM(fx.b.buf + 7, fx.a.buf + 3, sizes[i]);
+		TEST_ASSERT(fx_is_zero(fx.b.buf + 7 + sizes[i], FX_BUF_SIZE - 7 - sizes[i]));
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+immediate_and_solicited_reach_the_receiver(void)
+{
+	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
+	const struct rmem_sge to = fx_sge(fx.b.mr, 0, 8);
+	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND_WITH_IMM, &sge, 1);
+
+	wr.imm_data = 0x01020304;
+	TEST_EQ(fx_post_recv(fx.b.qp, 1, &to, 1), 1);
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
+	TEST_EQ(fx.wc.flags, RMEM_WC_WITH_IMM);
+	TEST_EQ(fx.wc.imm_data, 0x01020304);
+	wr.flags = RMEM_SEND_SOLICITED;
+	TEST_EQ(fx_post_recv(fx.b.qp, 1, &to, 1), 1);
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
+	TEST_EQ(fx.wc.flags, RMEM_WC_WITH_IMM | RMEM_WC_SOLICITED);
+	return TEST_SUCCESS;
+}
+
+static int
+zero_length_send_completes_a_receive(void)
+{
+	const struct rmem_sge to = fx_sge(fx.b.mr, 0, 8);
+	const struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, NULL, 0);
+
+	TEST_EQ(fx_post_recv(fx.b.qp, 1, &to, 1), 1);
+	TEST_EQ(fx_post_recv(fx.b.qp, 2, NULL, 0), 1);
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
+	TEST_EQ(fx.wc.byte_len, 0);
+	TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
+	TEST_EQ(fx.wc.wr_id, 2);
+	return TEST_SUCCESS;
+}
+
+static int
+sges_of_both_sides_need_not_match(void)
+{
+	struct rmem_mr *m1 = fx_mr(fx.b.pd, fx.b.buf + 8192, 100, RMEM_ACCESS_LOCAL_WRITE);
+	const struct rmem_sge from[] = {fx_sge(fx.a.mr, 0, 7), fx_sge(fx.a.mr, 500, 93)};
+	const struct rmem_sge to[] = {fx_sge(fx.b.mr, 0, 50), fx_sge(m1, 10, 30),
+			fx_sge(fx.b.mr, 1000, 0), fx_sge(fx.b.mr, 100, 40)};
+	const struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, from, 2);
+	uint8_t want[100];
+
+	fx_fill(fx.a.buf, FX_BUF_SIZE, 3);
+	memcpy(want, fx.a.buf, 7);
+	memcpy(want + 7, fx.a.buf + 500, 93);
+	TEST_EQ(fx_post_recv(fx.b.qp, 1, to, 4), 1);
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
+	TEST_EQ(fx.wc.byte_len, 100);
+	TEST_MEM(fx.b.buf, want, 50);
+	TEST_MEM(fx.b.buf + 8192 + 10, want + 50, 30);
+	TEST_MEM(fx.b.buf + 100, want + 80, 20);
+	TEST_ASSERT(fx_is_zero(fx.b.buf + 120, 20));
+	return TEST_SUCCESS;
+}
+
+static int
+message_over_one_mib_is_received_whole(void)
+{
+	const uint32_t size = (1u << 20) + 77;
+	uint8_t *from = fx_mem(64, size);
+	uint8_t *to = fx_mem(64, size);
+	struct rmem_mr *from_mr = fx_mr(fx.a.pd, from, size, 0);
+	struct rmem_mr *to_mr = fx_mr(fx.b.pd, to, size, RMEM_ACCESS_LOCAL_WRITE);
+	struct rmem_sge sge, to_sge;
+	struct rmem_send_wr wr;
+
+	TEST_ASSERT(from_mr != NULL && to_mr != NULL);
+	sge = fx_sge(from_mr, 0, size);
+	to_sge = fx_sge(to_mr, 0, size);
+	fx_fill(from, size, 12);
+	wr = fx_wr(RMEM_WR_SEND, &sge, 1);
+	TEST_EQ(fx_post_recv(fx.b.qp, 1, &to_sge, 1), 1);
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
+	TEST_EQ(fx.wc.byte_len, size);
+	TEST_MEM(to, from, size);
+	return TEST_SUCCESS;
+}
+
+static int
+receives_are_consumed_in_order(void)
+{
+	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 1);
+	const struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &sge, 1);
+	uint32_t i;
+
+	for (i = 0; i < 20; i++) {
+		const struct rmem_sge to = fx_sge(fx.b.mr, i, 1);
+
+		TEST_EQ(fx_post_recv(fx.b.qp, 100 + i, &to, 1), 1);
+	}
+	for (i = 0; i < 20; i++) {
+		fx.a.buf[0] = (uint8_t)(i + 1);
+		TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	}
+	for (i = 0; i < 20; i++) {
+		TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
+		TEST_EQ(fx.wc.wr_id, 100 + i);
+		TEST_EQ(fx.b.buf[i], i + 1);
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+write_and_read_consume_no_receive(void)
+{
+	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
+	struct rmem_send_wr wr =
+			fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
+
+	TEST_EQ(fx_post_recv(fx.b.qp, 1, NULL, 0), 1);
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	wr.opcode = RMEM_WR_RDMA_READ;
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_ASSERT(fx_is_idle(fx.b.cq));
+	return TEST_SUCCESS;
+}
+
+static int
+both_sides_send_at_a_time(void)
+{
+	const struct rmem_sge sge_a = fx_sge(fx.a.mr, 0, 64);
+	const struct rmem_sge sge_b = fx_sge(fx.b.mr, 0, 64);
+	const struct rmem_send_wr from_a = fx_wr(RMEM_WR_SEND, &sge_a, 1);
+	const struct rmem_send_wr from_b = fx_wr(RMEM_WR_SEND, &sge_b, 1);
+	int i;
+
+	for (i = 0; i < 100; i++) {
+		TEST_EQ(fx_post_recv(fx.a.qp, 1, &sge_a, 1), 1);
+		TEST_STATUS(fx_send(fx.b.qp, &from_b), RMEM_WC_SUCCESS);
+		TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+		fx_fill(fx.a.buf, 64, (uint32_t)i);
+		TEST_EQ(fx_post_recv(fx.b.qp, 1, &sge_b, 1), 1);
+		TEST_STATUS(fx_send(fx.a.qp, &from_a), RMEM_WC_SUCCESS);
+		TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
+		TEST_MEM(fx.b.buf, fx.a.buf, 64);
+	}
+	return TEST_SUCCESS;
+}
+
+/* Polling the sender's CQ moves it on. */
+static int
+send_without_a_receive_waits_until_one_is_posted(void)
+{
+	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 16);
+	const struct rmem_sge to = fx_sge(fx.b.mr, 0, 16);
+	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &sge, 1);
+
+	wr.flags = RMEM_SEND_SIGNALED;
+	fx_fill(fx.a.buf, 16, 1);
+	TEST_EQ(fx_post(fx.a.qp, &wr), 1);
+	TEST_ASSERT(fx_is_idle(fx.a.cq) && fx_is_idle(fx.b.cq));
+	TEST_EQ(fx_post_recv(fx.b.qp, 8, &to, 1), 1);
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+	TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
+	TEST_EQ(fx.wc.wr_id, 8);
+	TEST_MEM(fx.b.buf, fx.a.buf, 16);
+	return TEST_SUCCESS;
+}
+
+static int
+requests_behind_a_waiting_one_keep_their_order(void)
+{
+	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 16);
+	const struct rmem_send_wr write =
+			fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
+	const struct rmem_send_wr send = fx_wr(RMEM_WR_SEND, NULL, 0);
+	uint32_t i;
+
+	fx_fill(fx.a.buf, 16, 1);
+	TEST_EQ(fx_post(fx.a.qp, &send), 1);
+	for (i = 0; i < 20; i++) {
+		struct rmem_send_wr wr = write;
+
+		wr.wr_id = i;
+		wr.flags = RMEM_SEND_SIGNALED;
+		TEST_EQ(fx_post(fx.a.qp, &wr), 1);
+	}
+	TEST_ASSERT(fx_is_idle(fx.a.cq));
+	TEST_ASSERT(fx_is_zero(fx.b.buf, 16));
+	TEST_EQ(fx_post_recv(fx.b.qp, 8, NULL, 0), 1);
+	for (i = 0; i < 20; i++) {
+		TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+		TEST_EQ(fx.wc.wr_id, i);
+	}
+	TEST_MEM(fx.b.buf, fx.a.buf, 16);
+	return TEST_SUCCESS;
+}
+
+static int
+inline_payload_needs_no_lkey(void)
+{
+	uint8_t payload[64] = {0};
+	const struct rmem_sge sge = {.addr = fx_addr(payload), .length = 64, .lkey = 0xbad};
+	struct rmem_send_wr wr =
+			fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
+
+	fx_fill(payload, 64, 5);
+	wr.flags = RMEM_SEND_INLINE;
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_MEM(fx.b.buf, payload, 64);
+	return TEST_SUCCESS;
+}
+
+static int
+inline_payload_is_reusable_after_the_post(void)
+{
+	uint8_t payload[32] = {0}, want[32];
+	struct rmem_sge sges[] = {{.addr = fx_addr(payload), .length = 5},
+			{.addr = fx_addr(payload + 5), .length = 27}};
+	const struct rmem_sge to = fx_sge(fx.b.mr, 0, 64);
+	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, sges, 2);
+
+	fx_fill(payload, 32, 5);
+	memcpy(want, payload, 32);
+	wr.flags = RMEM_SEND_INLINE | RMEM_SEND_SIGNALED;
+	/* It waits, for there is no receive. */
+	TEST_EQ(fx_post(fx.a.qp, &wr), 1);
+	memset(payload, 0, 32);
+	memset(sges, 0, sizeof(sges));
+	TEST_EQ(fx_post_recv(fx.b.qp, 8, &to, 1), 1);
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+	TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
+	TEST_EQ(fx.wc.byte_len, 32);
+	TEST_MEM(fx.b.buf, want, 32);
+	return TEST_SUCCESS;
+}
+
+static int
+inline_payloads_of_a_burst_are_all_kept(void)
+{
+	enum {
+		NB = 16
+	};
+	struct rmem_send_wr wrs[NB];
+	struct rmem_sge sges[NB];
+	uint8_t payload[NB][64] = {{0}};
+	uint32_t i;
+
+	for (i = 0; i < NB; i++) {
+		const struct rmem_sge to = fx_sge(fx.b.mr, 64 * i, 64);
+
+		fx_fill(payload[i], 64, i);
+		sges[i] = (struct rmem_sge){.addr = fx_addr(payload[i]), .length = 64 - i};
+		wrs[i] = fx_wr(RMEM_WR_SEND, &sges[i], 1);
+		wrs[i].flags = RMEM_SEND_INLINE;
+		TEST_EQ(fx_post_recv(fx.b.qp, i, &to, 1), 1);
+	}
+	TEST_EQ(rmem_post_send(fx.a.qp, wrs, NB), NB);
+	for (i = 0; i < NB; i++) {
+		TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
+		TEST_EQ(fx.wc.byte_len, 64 - i);
+		TEST_MEM(fx.b.buf + 64 * (size_t)i, payload[i], 64 - i);
+	}
+	return TEST_SUCCESS;
+}
+
+/* The limit is the QP's; the sum of the SGEs must not wrap around it. */
+static int
+more_inline_bytes_than_the_qp_takes_are_einval(void)
+{
+	uint8_t payload[80] = {0};
+	struct rmem_sge sges[] = {{.addr = fx_addr(payload), .length = 65},
+			{.addr = fx_addr(payload), .length = UINT32_MAX}};
+	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, sges, 1);
+
+	wr.flags = RMEM_SEND_INLINE;
+	TEST_ERR(fx_post(fx.a.qp, &wr), EINVAL);
+	sges[0].length = 64;
+	wr.num_sge = 2;
+	TEST_ERR(fx_post(fx.a.qp, &wr), EINVAL);
+	sges[1].length = 1;
+	TEST_ERR(fx_post(fx.a.qp, &wr), EINVAL);
+	sges[1].length = 0;
+	TEST_EQ(fx_post_recv(fx.b.qp, 1, NULL, 0), 1);
+	wr.num_sge = 0;
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	return TEST_SUCCESS;
+}
+
+static const struct test_case send_cases[] = {
+		TEST_CASE(send_lands_in_the_receive),
+		TEST_CASE(immediate_and_solicited_reach_the_receiver),
+		TEST_CASE(zero_length_send_completes_a_receive),
+		TEST_CASE(sges_of_both_sides_need_not_match),
+		TEST_CASE(message_over_one_mib_is_received_whole),
+		TEST_CASE(receives_are_consumed_in_order),
+		TEST_CASE(write_and_read_consume_no_receive),
+		TEST_CASE(both_sides_send_at_a_time),
+		TEST_CASE(send_without_a_receive_waits_until_one_is_posted),
+		TEST_CASE(requests_behind_a_waiting_one_keep_their_order),
+		TEST_CASE(inline_payload_needs_no_lkey),
+		TEST_CASE(inline_payload_is_reusable_after_the_post),
+		TEST_CASE(inline_payloads_of_a_burst_are_all_kept),
+		TEST_CASE(more_inline_bytes_than_the_qp_takes_are_einval),
+};
+
+REGISTER_RMEM_SUITE(send, fx_setup, fx_teardown, send_cases);

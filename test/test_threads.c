@@ -1,0 +1,588 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * What the headers call safe from any thread is: control calls race each other and the data
+ * path. Late accesses through a source key, a receive or a peer QP do not happen either.
+ */
+
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "fixture.h"
+#include "test.h"
+
+#define MAX_WORKERS 3u
+
+struct worker {
+	struct fx_side side;
+	struct fx_side peer;
+	uint64_t nb_done;    /* atomic */
+	uint64_t nb_refused; /* atomic */
+	unsigned int index;
+} __rte_cache_aligned;
+
+static struct worker workers[MAX_WORKERS];
+static unsigned int nb_workers;
+static uint32_t shared_key;    /* atomic */
+static uint32_t is_stopped;    /* atomic */
+static uint64_t shared_rounds; /* atomic */
+
+static int
+setup(void)
+{
+	unsigned int i;
+
+	TEST_RUN(fx_setup_fast());
+	shared_key = 0;
+	is_stopped = 0;
+	shared_rounds = 0;
+	nb_workers = RTE_MIN(fx_nb_workers(), MAX_WORKERS);
+	for (i = 0; i < nb_workers; i++) {
+		struct worker *worker = &workers[i];
+
+		memset(worker, 0, sizeof(*worker));
+		worker->index = i;
+		TEST_RUN(fx_side_open(&worker->side, fx.a.dev, fx.a.pd));
+		TEST_RUN(fx_side_open(&worker->peer, fx.a.dev, fx.a.pd));
+		TEST_OK(fx_connect_pair(worker->side.qp, worker->peer.qp));
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+launch(int (*func)(void *arg))
+{
+	return fx_launch(func, workers, sizeof(workers[0]), nb_workers);
+}
+
+static void
+count(uint64_t *counter)
+{
+	__atomic_store_n(counter, *counter + 1, __ATOMIC_RELEASE);
+}
+
+static bool
+is_running(void)
+{
+	return !__atomic_load_n(&is_stopped, __ATOMIC_ACQUIRE);
+}
+
+static int
+stop(int result)
+{
+	__atomic_store_n(&is_stopped, 1, __ATOMIC_RELEASE);
+	return fx_join(nb_workers) != TEST_SUCCESS ? TEST_FAILED : result;
+}
+
+static int
+reconnect(struct worker *worker)
+{
+	struct rmem_wc wc;
+
+	TEST_OK(rmem_qp_reset(worker->side.qp));
+	TEST_OK(rmem_qp_reset(worker->peer.qp));
+	while (rmem_poll_cq(worker->side.cq, &wc, 1) > 0)
+		;
+	TEST_OK(fx_connect_pair(worker->side.qp, worker->peer.qp));
+	return TEST_SUCCESS;
+}
+
+/* Post one signaled request, and its status. */
+static int
+send_one(struct fx_side *side, struct rmem_send_wr *wr)
+{
+	struct rmem_wc wc;
+	int ret;
+
+	wr->flags = RMEM_SEND_SIGNALED;
+	ret = fx_post(side->qp, wr);
+	if (ret != 1)
+		return ret;
+	ret = fx_poll(side->cq, &wc, 1);
+	/* With more lcores than processors, rather here than inside of a post. */
+	sched_yield();
+	return ret == 1 ? wc.status : -ETIMEDOUT;
+}
+
+/* Registers, writes through the new key and deregisters, 300 times. */
+static int
+use_own_regions(void *arg)
+{
+	struct worker *worker = arg;
+	struct fx_side *side = &worker->side;
+	const struct rmem_sge sge = fx_sge(side->mr, 0, 64);
+	struct rmem_send_wr wr;
+	struct rmem_mr *mr;
+	uint32_t i;
+
+	for (i = 0; i < 300; i++) {
+		TEST_OK(rmem_mr_reg(side->pd, side->buf, 4096, 0, FX_ACCESS, &mr));
+		wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, mr->iova + 64, mr->rkey);
+		TEST_STATUS(send_one(side, &wr), RMEM_WC_SUCCESS);
+		TEST_OK(rmem_mr_dereg(mr));
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+regions_come_and_go_on_every_lcore(void)
+{
+	if (nb_workers < 2)
+		return test_skip("it takes two worker lcores");
+	TEST_RUN(launch(use_own_regions));
+	return fx_join(nb_workers);
+}
+
+/* PD, CQ, QP pair, message, and all of it away again. */
+static int
+use_own_objects(void *arg)
+{
+	const struct rmem_cq_conf cq_conf = {.nb_cqe = 8};
+	struct worker *worker = arg;
+	struct fx_side *side = &worker->side;
+	struct rmem_qp_conf conf;
+	struct rmem_send_wr wr;
+	struct fx_side own;
+	struct rmem_pd *pd;
+	struct rmem_mr *mr;
+	uint32_t i;
+
+	memset(&own, 0, sizeof(own));
+	for (i = 0; i < 100; i++) {
+		TEST_OK(rmem_pd_alloc(side->dev, &pd));
+		TEST_OK(rmem_cq_create(side->dev, &cq_conf, &own.cq));
+		conf = fx_qp_conf(own.cq, 4);
+		TEST_OK(rmem_qp_create(pd, &conf, &own.qp));
+		TEST_OK(fx_connect(own.qp, own.qp));
+		TEST_OK(rmem_fast_reg_mr_alloc(pd, 4, &mr));
+		wr = fx_wr(RMEM_WR_RDMA_WRITE, NULL, 0);
+		TEST_STATUS(send_one(&own, &wr), RMEM_WC_SUCCESS);
+		TEST_OK(rmem_qp_destroy(own.qp));
+		TEST_OK(rmem_mr_dereg(mr));
+		TEST_OK(rmem_cq_destroy(own.cq));
+		TEST_OK(rmem_pd_dealloc(pd));
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+objects_come_and_go_on_every_lcore(void)
+{
+	if (nb_workers < 2)
+		return test_skip("it takes two worker lcores");
+	TEST_RUN(launch(use_own_objects));
+	return fx_join(nb_workers);
+}
+
+static int
+use_own_device(void *arg)
+{
+	const struct worker *worker = arg;
+	struct rmem_dev *dev;
+	struct rmem_pd *pd;
+	char name[16];
+	uint32_t i;
+
+	snprintf(name, sizeof(name), "soft%u", 10 + worker->index);
+	for (i = 0; i < 50; i++) {
+		TEST_OK(rmem_dev_create(name, "max_mr=16,max_qp=4", &dev));
+		TEST_OK(rmem_pd_alloc(dev, &pd));
+		TEST_ASSERT(rmem_dev_get_by_name(name) == dev);
+		TEST_ERR(rmem_dev_close(dev), EBUSY);
+		TEST_OK(rmem_pd_dealloc(pd));
+		TEST_OK(rmem_dev_close(dev));
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+devices_come_and_go_on_every_lcore(void)
+{
+	if (nb_workers < 2)
+		return test_skip("it takes two worker lcores");
+	TEST_RUN(launch(use_own_device));
+	return fx_join(nb_workers);
+}
+
+/* Only one of those that create a device of one name wins. */
+static int
+create_same_device(void *arg)
+{
+	struct worker *worker = arg;
+	struct rmem_dev *dev;
+	uint32_t i;
+	int ret;
+
+	for (i = 0; i < 100; i++) {
+		ret = rmem_dev_create("soft9", "max_mr=16,max_qp=4", &dev);
+		TEST_ASSERT(ret == 0 || ret == -EEXIST);
+		if (ret == 0) {
+			TEST_EQ(__atomic_exchange_n(&shared_key, 1, __ATOMIC_ACQ_REL), 0);
+			count(&worker->nb_done);
+			__atomic_store_n(&shared_key, 0, __ATOMIC_RELEASE);
+			TEST_OK(rmem_dev_close(dev));
+		}
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+one_of_several_creators_of_a_device_wins(void)
+{
+	uint64_t nb = 0;
+	unsigned int i;
+
+	if (nb_workers < 2)
+		return test_skip("it takes two worker lcores");
+	TEST_RUN(launch(create_same_device));
+	TEST_RUN(fx_join(nb_workers));
+	for (i = 0; i < nb_workers; i++)
+		nb += workers[i].nb_done;
+	TEST_ASSERT(nb >= 1);
+	TEST_ASSERT(rmem_dev_get_by_name("soft9") == NULL);
+	return TEST_SUCCESS;
+}
+
+/* All invalidate the key of the round; those who lose fail their QP. */
+static int
+invalidate_shared_key(void *arg)
+{
+	struct worker *worker = arg;
+	uint32_t former = 0;
+	unsigned int spins = 0;
+
+	while (is_running()) {
+		uint32_t rkey = __atomic_load_n(&shared_key, __ATOMIC_ACQUIRE);
+		struct rmem_send_wr wr = fx_inv(rkey);
+		int status;
+
+		if (rkey == former) {
+			fx_relax(&spins);
+			continue;
+		}
+		former = rkey;
+		status = send_one(&worker->side, &wr);
+		if (status == RMEM_WC_SUCCESS) {
+			count(&worker->nb_done);
+		} else {
+			TEST_STATUS(status, RMEM_WC_MW_BIND_ERR);
+			TEST_RUN(reconnect(worker));
+			count(&worker->nb_refused);
+		}
+		__atomic_fetch_add(&shared_rounds, 1, __ATOMIC_ACQ_REL);
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+invalidation_rounds(void)
+{
+	uint64_t deadline = fx_deadline();
+	unsigned int w, spins = 0;
+	uint64_t i, nb_won;
+
+	for (i = 1; i <= 200; i++) {
+		TEST_STATUS(fx_bind(), RMEM_WC_SUCCESS);
+		__atomic_store_n(&shared_key, fx.fast.mr->rkey, __ATOMIC_RELEASE);
+		while (__atomic_load_n(&shared_rounds, __ATOMIC_ACQUIRE) < i * nb_workers) {
+			TEST_ASSERT(!fx_is_late(deadline));
+			fx_relax(&spins);
+		}
+		nb_won = 0;
+		for (w = 0; w < nb_workers; w++)
+			nb_won += __atomic_load_n(&workers[w].nb_done, __ATOMIC_ACQUIRE);
+		TEST_EQ(nb_won, i);
+		TEST_EQ(fx_mr_state(fx.fast.mr), RMEM_MR_STATE_FREE);
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+one_of_several_invalidations_of_a_key_succeeds(void)
+{
+	if (nb_workers < 2)
+		return test_skip("it takes two worker lcores");
+	TEST_RUN(launch(invalidate_shared_key));
+	return stop(invalidation_rounds());
+}
+
+#define OLD 0x11
+#define NEW 0x22
+
+/* Writes from the shared source into its own buffer: never a byte of after the dereg. */
+static int
+write_from_shared_source(void *arg)
+{
+	struct worker *worker = arg;
+	unsigned int spins = 0;
+	uint32_t i;
+
+	while (is_running()) {
+		const struct rmem_sge sge = {.addr = fx_addr(fx.b.buf),
+				.length = 4096,
+				.lkey = __atomic_load_n(&shared_key, __ATOMIC_ACQUIRE)};
+		struct rmem_send_wr wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge,
+				fx_addr(worker->peer.buf), worker->peer.mr->rkey);
+		int status;
+
+		if (sge.lkey == 0) {
+			fx_relax(&spins);
+			continue;
+		}
+		status = send_one(&worker->side, &wr);
+		for (i = 0; i < 4096; i++)
+			TEST_ASSERT(worker->peer.buf[i] != NEW);
+		if (status == RMEM_WC_SUCCESS) {
+			count(&worker->nb_done);
+		} else {
+			TEST_STATUS(status, RMEM_WC_LOC_PROT_ERR);
+			TEST_RUN(reconnect(worker));
+			count(&worker->nb_refused);
+		}
+	}
+	return TEST_SUCCESS;
+}
+
+/* Until each worker has counted two more, as in test_rcu.c. */
+static int
+wait_for(size_t counter)
+{
+	uint64_t deadline = fx_deadline();
+	unsigned int i, spins = 0;
+
+	for (i = 0; i < nb_workers; i++) {
+		uint64_t *value = (uint64_t *)(void *)((uint8_t *)&workers[i] + counter);
+		uint64_t want = __atomic_load_n(value, __ATOMIC_ACQUIRE) + 2;
+
+		while (__atomic_load_n(value, __ATOMIC_ACQUIRE) < want) {
+			TEST_ASSERT(!fx_is_late(deadline));
+			fx_relax(&spins);
+		}
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+source_rounds(void)
+{
+	uint32_t i;
+
+	for (i = 0; i < 100; i++) {
+		struct rmem_mr *mr;
+
+		memset(fx.b.buf, OLD, 4096);
+		mr = fx_mr(fx.a.pd, fx.b.buf, 4096, FX_ACCESS);
+		TEST_ASSERT(mr != NULL);
+		__atomic_store_n(&shared_key, mr->lkey, __ATOMIC_RELEASE);
+		TEST_RUN(wait_for(offsetof(struct worker, nb_done)));
+		TEST_OK(fx_release(mr));
+		memset(fx.b.buf, NEW, 4096);
+		TEST_RUN(wait_for(offsetof(struct worker, nb_refused)));
+		__atomic_store_n(&shared_key, 0, __ATOMIC_RELEASE);
+		/* Nobody reads what OLD is about to overwrite: the key is gone. */
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+source_is_not_read_after_its_dereg(void)
+{
+	if (nb_workers == 0)
+		return test_skip("it takes a worker lcore");
+	TEST_RUN(launch(write_from_shared_source));
+	return stop(source_rounds());
+}
+
+/* Sends to the QP of the main lcore that is connected to it, as long as that answers. */
+static int
+send_to_main(void *arg)
+{
+	struct worker *worker = arg;
+	const struct rmem_sge sge = fx_sge(worker->side.mr, 0, 64);
+	unsigned int spins = 0;
+
+	while (is_running()) {
+		struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &sge, 1);
+		int status;
+
+		if (__atomic_load_n(&shared_key, __ATOMIC_ACQUIRE) == 0) {
+			fx_relax(&spins);
+			continue;
+		}
+		status = send_one(&worker->side, &wr);
+		if (status == RMEM_WC_SUCCESS) {
+			count(&worker->nb_done);
+			continue;
+		}
+		TEST_STATUS(status, RMEM_WC_RETRY_EXC_ERR);
+		/* The main lcore connects both anew. */
+		__atomic_store_n(&shared_key, 0, __ATOMIC_RELEASE);
+		count(&worker->nb_refused);
+	}
+	return TEST_SUCCESS;
+}
+
+/* a's QP, or a new one in its place, receives from the first worker. */
+static int
+connect_to_worker(void)
+{
+	struct rmem_qp_conn conn = fx_conn();
+	struct rmem_qp *qp = workers[0].side.qp;
+
+	conn.timeout = 1;
+	conn.retry_cnt = 0;
+	TEST_OK(rmem_qp_reset(qp));
+	TEST_OK(rmem_qp_reset(fx.a.qp));
+	TEST_OK(fx_connect(fx.a.qp, qp));
+	TEST_OK(fx_connect_by(qp, fx.a.qp, &conn));
+	return TEST_SUCCESS;
+}
+
+static int
+receive_rounds(int (*end)(void))
+{
+	uint64_t deadline = fx_deadline();
+	uint32_t i, j;
+
+	for (i = 0; i < 100; i++) {
+		const struct rmem_sge to = fx_sge(fx.a.mr, 0, 64);
+		uint64_t former = __atomic_load_n(&workers[0].nb_refused, __ATOMIC_ACQUIRE);
+		unsigned int spins = 0;
+
+		TEST_RUN(connect_to_worker());
+		for (j = 0; j < FX_DEPTH / 2; j++)
+			TEST_EQ(fx_post_recv(fx.a.qp, j, &to, 1), 1);
+		__atomic_store_n(&shared_key, 1, __ATOMIC_RELEASE);
+		TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+		TEST_RUN(end());
+		memset(fx.a.buf, NEW, 64);
+		while (__atomic_load_n(&workers[0].nb_refused, __ATOMIC_ACQUIRE) == former) {
+			TEST_ASSERT(!fx_is_late(deadline));
+			fx_relax(&spins);
+		}
+		for (j = 0; j < 64; j++)
+			TEST_EQ(fx.a.buf[j], NEW);
+		while (rmem_poll_cq(fx.a.cq, &fx.wc, 1) > 0)
+			;
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+end_by_reset(void)
+{
+	return rmem_qp_reset(fx.a.qp);
+}
+
+static int
+end_by_error(void)
+{
+	return rmem_qp_set_error(fx.a.qp);
+}
+
+static int
+end_by_destroy(void)
+{
+	TEST_OK(fx_release(fx.a.qp));
+	fx.a.qp = fx_qp(fx.a.pd, fx.a.cq, FX_DEPTH);
+	TEST_ASSERT(fx.a.qp != NULL);
+	return TEST_SUCCESS;
+}
+
+static int
+expect_no_late_receive(int (*end)(void))
+{
+	if (nb_workers == 0)
+		return test_skip("it takes a worker lcore");
+	nb_workers = 1;
+	TEST_RUN(launch(send_to_main));
+	return stop(receive_rounds(end));
+}
+
+static int
+no_message_comes_after_reset_of_the_receiver(void)
+{
+	return expect_no_late_receive(end_by_reset);
+}
+
+static int
+no_message_comes_after_set_error_of_the_receiver(void)
+{
+	return expect_no_late_receive(end_by_error);
+}
+
+static int
+no_message_comes_after_destroy_of_the_receiver(void)
+{
+	return expect_no_late_receive(end_by_destroy);
+}
+
+static int
+write_to_own_peer(void *arg)
+{
+	struct worker *worker = arg;
+	const struct rmem_sge sge = fx_sge(worker->side.mr, 0, 256);
+
+	while (is_running()) {
+		struct rmem_send_wr wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge,
+				fx_addr(worker->peer.buf), worker->peer.mr->rkey);
+
+		TEST_STATUS(send_one(&worker->side, &wr), RMEM_WC_SUCCESS);
+		count(&worker->nb_done);
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+query_rounds(void)
+{
+	struct rmem_dev_stats stats;
+	struct rmem_dev_info info;
+	struct rmem_qp_attr attr;
+	struct rmem_mr_info mr;
+	uint64_t sent = 0;
+	FILE *null = fopen("/dev/null", "w");
+	int i;
+
+	TEST_ASSERT(null != NULL);
+	for (i = 0; i < 500; i++) {
+		TEST_OK(rmem_dev_stats_get(fx.a.dev, &stats));
+		TEST_ASSERT(stats.send_wrs >= sent);
+		sent = stats.send_wrs;
+		TEST_OK(rmem_dev_info_get(fx.a.dev, &info));
+		TEST_OK(rmem_qp_query(workers[0].side.qp, &attr));
+		TEST_EQ(attr.state, RMEM_QPS_RTS);
+		TEST_OK(rmem_mr_query(workers[0].peer.mr, &mr));
+		TEST_EQ(mr.state, RMEM_MR_STATE_VALID);
+		TEST_OK(rmem_dev_dump(fx.a.dev, null));
+	}
+	fclose(null);
+	return wait_for(offsetof(struct worker, nb_done));
+}
+
+static int
+queries_race_the_data_path(void)
+{
+	if (nb_workers == 0)
+		return test_skip("it takes a worker lcore");
+	TEST_RUN(launch(write_to_own_peer));
+	return stop(query_rounds());
+}
+
+static const struct test_case threads_cases[] = {
+		TEST_CASE(regions_come_and_go_on_every_lcore),
+		TEST_CASE(objects_come_and_go_on_every_lcore),
+		TEST_CASE(devices_come_and_go_on_every_lcore),
+		TEST_CASE(one_of_several_creators_of_a_device_wins),
+		TEST_CASE(one_of_several_invalidations_of_a_key_succeeds),
+		TEST_CASE(source_is_not_read_after_its_dereg),
+		TEST_CASE(no_message_comes_after_reset_of_the_receiver),
+		TEST_CASE(no_message_comes_after_set_error_of_the_receiver),
+		TEST_CASE(no_message_comes_after_destroy_of_the_receiver),
+		TEST_CASE(queries_race_the_data_path),
+};
+
+REGISTER_RMEM_SUITE(threads, setup, fx_teardown, threads_cases);
