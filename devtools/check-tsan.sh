@@ -10,7 +10,8 @@ need gcc meson ninja pkg-config
 mkdir -p build-tsan-dpdk
 include=$(pkg-config --variable=includedir libdpdk)
 [ -f "$include/rte_rcu_qsbr.h" ] || include+=/dpdk
-sed -e 's/(t <= v->acked_token)/(t <= __atomic_load_n(\&v->acked_token, __ATOMIC_ACQUIRE))/' \
+sed -e '1i #pragma GCC system_header' \
+	-e 's/(t <= v->acked_token)/(t <= __atomic_load_n(\&v->acked_token, __ATOMIC_ACQUIRE))/' \
 	-e '/&v->acked_token, acked_token,/{n;s/__ATOMIC_RELAXED/__ATOMIC_RELEASE/}' \
 	"$include/rte_rcu_qsbr.h" >build-tsan-dpdk/rte_rcu_qsbr.h
 

@@ -218,8 +218,10 @@ device_takes_arguments(void)
 	struct rmem_dev_info info;
 	int ret;
 
+	if (rmem_dev_get_by_name("soft0") != NULL)
+		return test_skip("a test that failed left soft0 behind");
 	/* example: soft_args */
-	ret = rmem_dev_create("soft1", "max_mr=65536,max_qp=64", &dev);
+	ret = rmem_dev_create("soft0", "max_mr=65536,max_qp=64", &dev);
 	/* end of example */
 	TEST_OK(ret);
 	fx_track(dev);
@@ -284,9 +286,11 @@ send_burst(struct rmem_pd *pd, struct rmem_qp *qp)
 			.access = RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE_WRITE,
 			.socket_id = SOCKET_ID_ANY,
 	};
-	struct rmem_send_wr wr = {.opcode = RMEM_WR_SEND, .num_sge = 1};
+	struct rmem_send_wr wr = {
+			.opcode = RMEM_WR_SEND, .num_sge = 1, .flags = RMEM_SEND_SIGNALED};
 	struct rmem_sge sge[32];
 	struct rmem_pool *pool;
+	struct rmem_wc wc;
 	int ret;
 
 	ret = rmem_pool_create(pd, &conf, &pool);
@@ -297,7 +301,8 @@ send_burst(struct rmem_pd *pd, struct rmem_qp *qp)
 		goto destroy; /* -ENOENT: fewer than 32 buffers are free */
 	wr.sg_list = &sge[0];
 	ret = rmem_post_send(qp, &wr, 1);
-	/* ... and when the completion was polled: */
+	while (ret == 1 && rmem_poll_cq(qp->send_cq, &wc, 1) == 0)
+		; /* the buffer is the device's until its completion */
 	rmem_pool_put_sges(pool, sge, 32);
 destroy:
 	rmem_pool_destroy(pool);

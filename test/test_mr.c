@@ -365,7 +365,7 @@ dereg_refuses_what_is_no_region(void)
 	return TEST_SUCCESS;
 }
 
-/* seed-4: close refused while bound. Nothing binds to an MR yet, so the count is set here. */
+/* fi_mr(3): not closed while bound. Nothing binds to an MR yet, so the count is set here. */
 static int
 dereg_of_what_is_referred_to_is_ebusy(void)
 {

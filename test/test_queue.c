@@ -266,6 +266,15 @@ post_of_receives_stops_at_the_malformed_one(void)
 }
 
 static int
+reserved_field_of_a_receive_is_einval(void)
+{
+	const struct rmem_recv_wr wr = {.wr_id = 1, .reserved = 1};
+
+	TEST_ERR(rmem_post_recv(fx.a.qp, &wr, 1), EINVAL);
+	return TEST_SUCCESS;
+}
+
+static int
 unknown_opcodes_are_einval(void)
 {
 	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, NULL, 0);
@@ -405,6 +414,7 @@ static const struct test_case queue_cases[] = {
 		TEST_CASE(post_of_nothing_returns_zero),
 		TEST_CASE(post_stops_at_the_malformed_request),
 		TEST_CASE(post_of_receives_stops_at_the_malformed_one),
+		TEST_CASE(reserved_field_of_a_receive_is_einval),
 		TEST_CASE(unknown_opcodes_are_einval),
 		TEST_CASE(unknown_flags_are_einval),
 		TEST_CASE(more_sges_than_the_qp_takes_are_einval),

@@ -19,9 +19,9 @@
 #include "test.h"
 
 #define MAX_WRITERS 3u
-#define ROUNDS      1000u
+#define ROUNDS      150u
 /* Where one lcore executes for all others, they wait for it and for each other. */
-#define ENGINE_ROUNDS 40u
+#define ENGINE_ROUNDS 20u
 #define SIZE          (2u * FX_PAGE)
 #define SCRIBBLE      0x5c
 #define PAYLOAD       0xa9

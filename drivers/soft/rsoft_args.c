@@ -6,6 +6,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,6 +49,18 @@ rsoft_arg_value(const struct rsoft_arg *arg, struct rsoft_args *args)
 	return RTE_PTR_ADD(args, arg->offset);
 }
 
+static bool
+rsoft_has_socket(int socket_id)
+{
+	unsigned int i;
+
+	for (i = 0; i < rte_socket_count(); i++) {
+		if (rte_socket_id_by_idx(i) == socket_id)
+			return true;
+	}
+	return false;
+}
+
 static int
 rsoft_arg_set(const char *key, const char *value, void *opaque)
 {
@@ -79,9 +92,8 @@ rsoft_arg_set(const char *key, const char *value, void *opaque)
 				arg->min, arg->max);
 		return -EINVAL;
 	}
-	if (arg->offset == offsetof(struct rsoft_args, socket) && rte_socket_id_by_idx(0) != -1 &&
-			number >= rte_socket_count()) {
-		RSOFT_LOG(ERR, "socket=%s: the machine has %u NUMA sockets", value,
+	if (arg->offset == offsetof(struct rsoft_args, socket) && !rsoft_has_socket((int)number)) {
+		RSOFT_LOG(ERR, "socket=%s: there is no such NUMA socket, only %u of them", value,
 				rte_socket_count());
 		return -EINVAL;
 	}

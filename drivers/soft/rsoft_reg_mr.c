@@ -11,7 +11,7 @@
 
 #include "rsoft_mr.h"
 
-/* Whether the request's own numbers fit together (seed-2; IBTA 10.6.3). */
+/* Whether the request's own numbers fit together (IBTA 10.6.3). */
 static bool
 rsoft_reg_mr_check_range(const struct rsoft_dev *dev, const struct rmem_send_wr *wr)
 {

@@ -80,7 +80,7 @@ rsoft_post_recv(struct rmem_qp *base, const struct rmem_recv_wr *wr, uint16_t nb
 	for (i = 0; i < nb_wr; i++) {
 		struct rsoft_rqe *rqe;
 
-		if (unlikely(wr[i].num_sge > qp->max_recv_sge)) {
+		if (unlikely(wr[i].num_sge > qp->max_recv_sge || wr[i].reserved != 0)) {
 			rc = -EINVAL;
 			break;
 		}

@@ -74,13 +74,13 @@ struct rmem_dev_info {
 
 /** Counters of a device since it was created or its statistics were reset. */
 struct rmem_dev_stats {
-	uint64_t send_wrs;          /**< Send requests executed, failed ones included. */
-	uint64_t recv_wrs;          /**< Receives consumed by a message. */
-	uint64_t bytes;             /**< Payload bytes moved. */
-	uint64_t reg_mrs;           /**< REG_MR requests that succeeded. */
-	uint64_t invalidates;       /**< Keys invalidated by requests of any kind. */
-	uint64_t errors;            /**< Send requests that failed, flushed ones excluded. */
-	uint64_t flushed;           /**< Send requests flushed. */
+	uint64_t send_wrs;    /**< Send requests executed, failed and flushed ones included. */
+	uint64_t recv_wrs;    /**< Receives consumed by a message. */
+	uint64_t bytes;       /**< Payload bytes moved. */
+	uint64_t reg_mrs;     /**< REG_MR requests that succeeded. */
+	uint64_t invalidates; /**< Keys invalidated by requests of any kind. */
+	uint64_t errors;      /**< Send requests that failed, flushed ones excluded. */
+	uint64_t flushed;     /**< Send requests flushed. */
 	uint64_t local_prot_errors; /**< Requests that failed on a local key. */
 	uint64_t rem_access_errors; /**< Requests that failed on a remote key. */
 	uint64_t rnr_retries;       /**< Tries that found no receive posted. */

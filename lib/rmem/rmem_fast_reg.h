@@ -4,7 +4,8 @@
 
 /**
  * @file
- * Fast registration (seed-2): an MR allocated once and bound again and again by work
+ * Fast registration ("RDMA: New Memory Extensions", proposed for the kernel in 2008 and now
+ * its IB_WR_REG_MR): an MR allocated once and bound again and again by work
  * requests on the send queue, without a system call.
  *
  * Life of such an MR: rmem_fast_reg_mr_alloc() makes it FREE; RMEM_WR_REG_MR binds it to
@@ -31,7 +32,7 @@ struct rmem_pd;
  * Pages for one RMEM_WR_REG_MR.
  *
  * The list belongs to the device from the post of the REG_MR until it completed: one list
- * for each binding in flight (seed-2).
+ * for each binding in flight, as in the kernel's proposal.
  */
 struct rmem_fast_reg_page_list {
 	struct rmem_obj obj;        /**< Private head. */

@@ -66,7 +66,7 @@ extern struct rmem_fp_ops rmem_fp[RMEM_MAX_DEVS];
  *
  * @return
  *   How many were accepted, or if the first was not:
- *   - -EINVAL: unknown opcode or flag, more SGEs or inline bytes than the QP takes, a
+ *   - -EINVAL: unknown opcode or flag, RMEM_SEND_INLINE where nothing is sent, more SGEs or inline bytes than the QP takes, a
  *     REG_MR without MR or page list, an atomic that is not one SGE of 8 bytes, or the
  *     calling thread is not known to EAL; in debug builds a NULL or wrong handle.
  *   - -EOPNOTSUPP: the device lacks the capability for the opcode.
@@ -98,7 +98,7 @@ rmem_post_send(struct rmem_qp *qp, const struct rmem_send_wr *wr, uint16_t nb_wr
  *
  * @return
  *   How many were accepted, or if the first was not:
- *   - -EINVAL: more SGEs than the QP takes, or the calling thread is not known to EAL; in
+ *   - -EINVAL: more SGEs than the QP takes, a reserved field that is not zero, or the calling thread is not known to EAL; in
  *     debug builds a NULL or wrong handle.
  *   - -EBUSY: the QP is in the RESET state.
  *   - -ENOSPC: the receive queue is full.

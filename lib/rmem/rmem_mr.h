@@ -40,7 +40,7 @@ struct rmem_pd;
 #define RMEM_ACCESS_RELAXED_ORDERING (UINT32_C(1) << 20)
 /** Bits that a device without a use for them ignores (verbs' optional range). */
 #define RMEM_ACCESS_OPTIONAL_RANGE UINT32_C(0x3ff00000)
-/** The library allocates the memory of the MR (seed-0, IBV_ACCESS_ALLOCATE_MR). */
+/** The library allocates the memory of the MR (as MLNX_OFED's IBV_ACCESS_ALLOCATE_MR). */
 #define RMEM_ACCESS_ALLOCATE_MR (UINT32_C(1) << 30)
 
 /** What kind of region an MR is. */
@@ -178,7 +178,7 @@ int rmem_mr_reg_attr(struct rmem_pd *pd, const struct rmem_mr_attr *attr, struct
  * @return
  *   0 on success, otherwise:
  *   - -EINVAL: not an MR.
- *   - -EBUSY: something still refers to it (seed-4: close refused while bound), or a
+ *   - -EBUSY: something still refers to it (fi_mr(3): not closed while bound), or a
  *     request that binds or invalidates it has not completed.
  */
 int rmem_mr_dereg(struct rmem_mr *mr);

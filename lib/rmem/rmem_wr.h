@@ -80,7 +80,7 @@ struct rmem_send_wr {
 			uint64_t swap;        /**< Value to store when equal. */
 			uint32_t rkey;        /**< rkey that opens it. */
 		} atomic;
-		/** REG_MR (seed-2: fast_reg). */
+		/** REG_MR; the fields are those of the 2008 proposal. */
 		struct {
 			struct rmem_mr *mr; /**< Fast-register MR of the QP's PD, FREE. */
 			/** Its pages, of equal size. */
