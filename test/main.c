@@ -110,19 +110,20 @@ static bool
 lacks_hugepages(void)
 {
 	static const char *const path = "/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages";
-	unsigned int nb = 0;
+	unsigned long nb = 0;
+	char line[32];
 	FILE *f;
 
 	if (getenv("RMEM_TEST_HUGE") == NULL)
 		return false;
 	f = fopen(path, "r");
 	if (f != NULL) {
-		if (fscanf(f, "%u", &nb) != 1)
-			nb = 0;
+		if (fgets(line, sizeof(line), f) != NULL)
+			nb = strtoul(line, NULL, 10);
 		fclose(f);
 	}
 	if (nb < WANTED_HUGEPAGES)
-		printf("Test Skipped: %u hugepages of 2 MiB are free, it takes %u\n", nb,
+		printf("Test Skipped: %lu hugepages of 2 MiB are free, it takes %u\n", nb,
 				WANTED_HUGEPAGES);
 	return nb < WANTED_HUGEPAGES;
 }

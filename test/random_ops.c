@@ -315,7 +315,7 @@ move(uint8_t opcode, uint32_t local_need, uint32_t remote_need)
 	static struct model_span local, remote;
 	struct pair *pair = &run.pairs[random_below(NB_DOMAINS)];
 	const struct model_region *region = fitting_region(pair->pd_b, remote_need);
-	struct rmem_sge sge[4];
+	struct rmem_sge sge[4] = {{0}};
 	struct rmem_send_wr wr = fx_wr(opcode, sge, random_sges(sge, 0, local_need));
 	uint32_t length = 0, want;
 	int i, status;

@@ -62,7 +62,7 @@ pool_get_refuses_null_and_wrong_handles(void)
 {
 	const struct rmem_pool_conf conf = {.name = "debug", .nb_bufs = 4, .buf_size = 64};
 	struct rmem_pool *pool = NULL;
-	struct rmem_sge sge;
+	struct rmem_sge sge = {0};
 
 	TEST_OK(rmem_pool_create(fx.a.pd, &conf, &pool));
 	TEST_ERR(rmem_pool_get_sges(NULL, &sge, 1), EINVAL);

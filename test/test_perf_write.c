@@ -7,7 +7,6 @@
  * the same order, and with a million MRs against one.
  */
 
-#include <stdlib.h>
 #include <string.h>
 
 #include <rte_cycles.h>
@@ -17,6 +16,7 @@
 
 #define MANY_MRS    1000000u
 #define MANY_STRIDE 64u
+#define MANY_BURSTS 20000u
 
 /* Writes of one size over buffers that follow each other. */
 struct write_job {
@@ -26,8 +26,7 @@ struct write_job {
 	uint32_t size;
 	uint32_t nb_bufs; /* a power of two */
 	uint32_t nb_bursts;
-	uint32_t *place;       /* many MRs: buffer of each write, at random */
-	struct rmem_mr **many; /* one MR for each buffer */
+	const uint32_t *place; /* many MRs: buffer of each write, at random; then its key */
 	struct rmem_sge sge[PERF_BURST];
 	struct rmem_send_wr wr[PERF_BURST];
 };
@@ -192,26 +191,28 @@ test_write64k(void)
 	return compare_write("write64k", 65536, 16, 500);
 }
 
-/* The places and their keys, as two arrays of the same length. */
+/* One MR for each buffer; the places, and behind them their keys. */
+static struct rmem_mr *many[MANY_MRS];
+static uint32_t places[2 * MANY_BURSTS * PERF_BURST];
+
 static int
 many_open(struct write_job *job)
 {
-	uint32_t i, nb = job->nb_bursts * PERF_BURST;
+	const uint32_t nb = MANY_BURSTS * PERF_BURST;
 	uint64_t x = 88172645463325252u;
+	uint32_t i;
 
-	job->many = calloc(MANY_MRS, sizeof(*job->many));
-	job->place = calloc(2 * (size_t)nb, sizeof(*job->place));
-	TEST_ASSERT(job->many != NULL && job->place != NULL);
 	for (i = 0; i < MANY_MRS; i++)
 		TEST_OK(rmem_mr_reg(job->pair.pd, (uint8_t *)job->dst->addr + i * MANY_STRIDE,
-				MANY_STRIDE, 0, PERF_ACCESS, &job->many[i]));
+				MANY_STRIDE, 0, PERF_ACCESS, &many[i]));
 	for (i = 0; i < nb; i++) {
 		x ^= x << 13;
 		x ^= x >> 7;
 		x ^= x << 17;
-		job->place[i] = (uint32_t)(x % MANY_MRS);
-		job->place[nb + i] = job->many[job->place[i]]->rkey;
+		places[i] = (uint32_t)(x % MANY_MRS);
+		places[nb + i] = many[places[i]]->rkey;
 	}
+	job->place = places;
 	return TEST_SUCCESS;
 }
 
@@ -225,15 +226,13 @@ test_write64_1m_mrs(void)
 	struct write_job job;
 	uint32_t i;
 
-	TEST_RUN(job_open(&job, 64, 1024, 20000, (size_t)MANY_MRS * MANY_STRIDE));
+	TEST_RUN(job_open(&job, 64, 1024, MANY_BURSTS, (size_t)MANY_MRS * MANY_STRIDE));
 	TEST_RUN(many_open(&job));
 	TEST_RUN(perf_compare(run_one_mr, run_many_mrs, &job, &row.baseline, &row.value));
 	row.ratio = row.value / row.baseline;
 	TEST_RUN(perf_report(&row));
 	for (i = 0; i < MANY_MRS; i++)
-		TEST_OK(rmem_mr_dereg(job.many[i]));
-	free(job.many);
-	free(job.place);
+		TEST_OK(rmem_mr_dereg(many[i]));
 	return job_close(&job);
 }
 

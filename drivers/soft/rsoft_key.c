@@ -14,7 +14,7 @@
 /* A resting index is used again when fewer than one in this many are free. */
 #define RSOFT_KEY_REST_SHARE 8
 /* A table beyond this does not stay in a core's cache: fetch ahead over a burst. */
-#define RSOFT_KEY_CACHED_BYTES (256 * 1024)
+#define RSOFT_KEY_CACHED_BYTES (UINT32_C(256) * 1024)
 
 int
 rsoft_keys_init(struct rsoft_dev *dev, int socket_id)

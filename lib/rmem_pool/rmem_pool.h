@@ -165,6 +165,8 @@ int rmem_pool_get_sges_bulk(struct rmem_pool *pool, struct rmem_sge *sge, unsign
  */
 void rmem_pool_put_sges_bulk(struct rmem_pool *pool, const struct rmem_sge *sge, unsigned int n);
 
+/** @cond private */
+
 /*
  * Whether get and put may use the lcore's cache themselves. Not when the mempool counts,
  * checks or traces each call.
@@ -176,7 +178,7 @@ void rmem_pool_put_sges_bulk(struct rmem_pool *pool, const struct rmem_sge *sge,
 #define RMEM_POOL_IS_DIRECT 1
 #endif
 
-/** Cache of the calling lcore, or NULL; private. */
+/** Cache of the calling lcore, or NULL. */
 static inline struct rte_mempool_cache *
 rmem_pool_cache(const struct rmem_pool *pool)
 {
@@ -187,12 +189,14 @@ rmem_pool_cache(const struct rmem_pool *pool)
 	return &pool->caches[lcore_id];
 }
 
-/** Keys of a buffer; private. */
+/** Keys of a buffer. */
 static inline struct rmem_pool_keys
 rmem_pool_keys_of(const struct rmem_pool *pool, const void *obj)
 {
 	return pool->keys[((uintptr_t)obj - pool->base) >> pool->log2_slice];
 }
+
+/** @endcond */
 
 /**
  * The lkey of a buffer.
