@@ -52,7 +52,7 @@ extern int rsoft_logtype;
 			RTE_FMT("rmem soft: " RTE_FMT_HEAD(__VA_ARGS__, ) "\n",                    \
 					RTE_FMT_TAIL(__VA_ARGS__, )))
 
-/* Add to a counter that others only read. */
+/* Add to a counter that others only read; n may be negative. */
 #define RSOFT_COUNT(counter, n) __atomic_store_n(&(counter), (counter) + (n), __ATOMIC_RELAXED)
 
 #define RSOFT_MAX_ENGINES   8
@@ -266,7 +266,7 @@ struct rsoft_dev {
 	uint32_t next_pd;
 	uint32_t nb_pd;
 	uint32_t nb_cq;
-	uint32_t nb_mr;
+	uint32_t nb_mr; /* read by posts too; atomic */
 	uint32_t nb_qp;
 	struct rsoft_ids qp_ids;
 	struct rsoft_qp **qps; /* by number & qp_mask; under rsoft_domain::lock */

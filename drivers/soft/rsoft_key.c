@@ -95,7 +95,7 @@ rsoft_key_alloc(struct rsoft_dev *dev, struct rsoft_mr *mr)
 		key->mr = mr;
 		__atomic_store_n(&key->word, rsoft_key_word(index << 8 | (tag & 0xff), 0),
 				__ATOMIC_RELEASE);
-		dev->nb_mr++;
+		RSOFT_COUNT(dev->nb_mr, 1);
 	}
 	rte_ticketlock_unlock(&dev->lock);
 	return key;
@@ -109,7 +109,7 @@ rsoft_key_free(struct rsoft_dev *dev, struct rsoft_key *key)
 	rte_ticketlock_lock(&dev->lock);
 	key->mr = NULL;
 	key->pages = NULL;
-	dev->nb_mr--;
+	RSOFT_COUNT(dev->nb_mr, -1);
 	if (key->uses >= 256)
 		rsoft_key_rest(dev, index);
 	else
