@@ -62,9 +62,8 @@ rsoft_has_socket(int socket_id)
 }
 
 static int
-rsoft_arg_set(const char *key, const char *value, void *opaque)
+rsoft_arg_set(const char *key, const char *value, struct rsoft_args *args)
 {
-	struct rsoft_args *args = opaque;
 	const struct rsoft_arg *arg;
 	uint64_t number;
 	char *end;
@@ -123,8 +122,8 @@ rsoft_args_parse(const char *str, struct rsoft_args *args)
 			rc = -EINVAL;
 		}
 	}
-	if (rc == 0 && rte_kvargs_process(list, NULL, rsoft_arg_set, args) != 0)
-		rc = -EINVAL;
+	for (i = 0; i < list->count && rc == 0; i++)
+		rc = rsoft_arg_set(list->pairs[i].key, list->pairs[i].value, args);
 	rte_kvargs_free(list);
 	return rc;
 }

@@ -184,8 +184,7 @@ reserve_error(const char *name, size_t length, size_t page_size, int socket_id)
 		RMEM_LOG(ERR, "a memzone \"%s\" exists already", name);
 		return -EEXIST;
 	case ENOSPC:
-		RMEM_LOG(ERR, "no memzone left for %zu bytes: EAL has room for %d", length,
-				RTE_MAX_MEMZONE);
+		RMEM_LOG(ERR, "no memzone left for %zu bytes: EAL has as many as it can", length);
 		return -ENOMEM;
 	default:
 		log_no_memory(length, page_size, socket_id);
