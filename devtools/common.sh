@@ -52,13 +52,21 @@ setup_build() {
 	if [ -e "$dir" ] && [ ! -w "$dir" ]; then
 		die "$root/$dir belongs to $(stat -c %U "$dir"): remove it or run as that user"
 	fi
-	if [ -f "$dir/meson-private/coredata.dat" ]; then
-		# Compiler flags change by meson configure alone.
-		{ meson configure "$dir" "$@" && meson setup --reconfigure "$dir"; } ||
-			meson setup --wipe "$dir" "$@"
-	else
+	if [ ! -f "$dir/meson-private/coredata.dat" ]; then
 		meson setup "$dir" "$@"
+	elif ! reconfigure "$dir" "$@"; then
+		meson setup --wipe "$dir" "$@"
 	fi
+}
+
+# Compiler flags change by meson configure alone.
+reconfigure() {
+	local dir=$1
+	shift
+	if [ $# != 0 ]; then
+		meson configure "$dir" "$@" || return
+	fi
+	meson setup --reconfigure "$dir"
 }
 
 # run_suite DIR SUITE [meson test options]: a suite without tests is a failure, not a pass.

@@ -180,6 +180,8 @@ main(int argc, char **argv)
 	const char *names = getenv("DPDK_TEST");
 	int result;
 
+	/* Of a test that crashes, its name is known. */
+	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (lacks_hugepages())
 		return TEST_SKIPPED;
 	if (init_eal(argc, argv) < 0) {

@@ -84,11 +84,13 @@ reg_of_more_pages_than_the_mr_takes_is_refused(void)
 static int
 reg_of_more_pages_than_the_list_has_is_refused(void)
 {
-	struct rmem_fast_reg_page_list *list = fx_page_list(fx.a.dev, 2);
+	struct rmem_fast_reg_page_list *list = fx_page_list(fx.a.dev, 3);
 	struct rmem_send_wr wr = good_reg();
 
 	TEST_ASSERT(list != NULL);
-	fx_list_pages(list, fx.fast.pages, 2);
+	fx_list_pages(list, fx.fast.pages, 3);
+	/* What is behind its end would do for a page. */
+	list->max_page_list_len = 2;
 	wr.reg_mr.page_list = list;
 	wr.reg_mr.page_list_len = 3;
 	wr.reg_mr.length = 2 * FX_PAGE;

@@ -172,6 +172,27 @@ peer_connected_to_another_is_retry_exc_err(void)
 	return expect_retry_exceeded(RMEM_QPS_RTS);
 }
 
+/* After messages went through: nothing remembers who the peer was. */
+static int
+peer_that_left_for_another_is_retry_exc_err(void)
+{
+	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
+	struct rmem_send_wr wr =
+			fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
+	const struct rmem_qp_conn conn = impatient();
+	struct fx_side c = {0};
+
+	TEST_RUN(reconnect_by(&conn));
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_RUN(fx_side_open(&c, fx.a.dev, fx.a.pd));
+	TEST_OK(rmem_qp_reset(fx.b.qp));
+	TEST_OK(fx_connect_pair(fx.b.qp, c.qp));
+	fx_fill(fx.a.buf, 8, 1);
+	TEST_RUN(fx_expect(&wr, RMEM_WC_RETRY_EXC_ERR, RMEM_QPS_ERR, RMEM_QPS_RTS));
+	TEST_ASSERT(fx_is_zero(fx.b.buf, 8));
+	return TEST_SUCCESS;
+}
+
 static int
 destroyed_peer_is_retry_exc_err(void)
 {
@@ -326,6 +347,7 @@ static const struct test_case retry_cases[] = {
 		TEST_CASE(peer_in_reset_is_retry_exc_err),
 		TEST_CASE(peer_in_error_is_retry_exc_err),
 		TEST_CASE(peer_connected_to_another_is_retry_exc_err),
+		TEST_CASE(peer_that_left_for_another_is_retry_exc_err),
 		TEST_CASE(destroyed_peer_is_retry_exc_err),
 		TEST_CASE(peer_of_a_closed_device_is_retry_exc_err),
 		TEST_CASE(later_connect_of_the_peer_lets_requests_go_on),
