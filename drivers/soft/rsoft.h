@@ -65,12 +65,18 @@ extern int rsoft_logtype;
 #define RSOFT_LKEY_XOR UINT32_C(0xff)
 
 /*
- * Rights of a key, in the upper half of its word: RMEM_ACCESS_* in the low bits, and its
- * state. Neither VALID nor BUSY is FREE.
+ * Rights of a key, in the upper half of its word: RMEM_ACCESS_* in the low bits, what else
+ * requests may do with it, and its state. Neither VALID nor BUSY is FREE.
  */
 #define RSOFT_VALID (UINT32_C(1) << 31)
-#define RSOFT_PAGED (UINT32_C(1) << 30) /* pages[] and not base tells where the bytes are */
-#define RSOFT_BUSY  (UINT32_C(1) << 29) /* a REG_MR or an invalidation is under way */
+#define RSOFT_SLOW  (UINT32_C(1) << 30) /* more to do than base + offset; see rsoft_access_slow() */
+#define RSOFT_BUSY  (UINT32_C(1) << 29) /* a binding or an invalidation is under way */
+#define RSOFT_LOCAL (UINT32_C(1) << 28) /* its lkey opens it */
+#define RSOFT_INV   (UINT32_C(1) << 27) /* requests may invalidate it */
+
+/* What an lkey must allow to be read, and to be written. */
+#define RSOFT_NEED_READ  (RSOFT_VALID | RSOFT_LOCAL)
+#define RSOFT_NEED_WRITE (RSOFT_VALID | RSOFT_LOCAL | RMEM_ACCESS_LOCAL_WRITE)
 
 /* Limits and options of a device; one row each in rsoft_args.c. */
 struct rsoft_args {
@@ -88,19 +94,29 @@ struct rsoft_args {
 	uint64_t socket; /* UINT64_MAX: any */
 };
 
+/* How a key says where its bytes are. */
+enum rsoft_kind {
+	RSOFT_KIND_BASE = 0,  /* one stretch: from base on */
+	RSOFT_KIND_PAGES = 1, /* pages: addresses of pages of equal size */
+};
+
 /* What a key opens. One cache line decides the common case. */
 struct rsoft_key {
 	uint64_t word; /* rkey | rights << 32; atomic */
 	uint64_t iova;
 	uint64_t length;
-	uint8_t *base;         /* first byte; NULL when paged */
-	const uint64_t *pages; /* when paged: address of each page */
+	union {
+		uint8_t *base;       /* KIND_BASE: first byte */
+		uint64_t map_offset; /* else: place of the first byte in the map */
+	};
+	union {                        /* the map, by kind */
+		const uint64_t *pages; /* KIND_PAGES */
+	};
 	struct rsoft_mr *mr;
 	uint32_t pd;
-	uint32_t page_offset; /* when paged: place of the first byte in the first page */
-	uint8_t log2_page_size;
-	uint8_t is_fast_reg;
 	uint16_t uses; /* tags given out since the index last rested */
+	uint8_t kind;  /* enum rsoft_kind */
+	uint8_t log2_page_size;
 } __rte_cache_aligned;
 
 static_assert(sizeof(struct rsoft_key) == 64, "a key is one cache line");

@@ -2,9 +2,50 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Why an access was refused, and the copy between lists of spans, page by page where a key is paged. */
+/*
+ * Keys that take more than one addition, why an access was refused, and the copy between lists
+ * of spans, piece by piece where a key is not one stretch.
+ */
 
 #include "rsoft_access.h"
+
+/* Where byte offset of a key's pages is, and how many bytes go on from there. */
+static uint8_t *
+rsoft_page(const struct rsoft_key *key, uint64_t offset, uint64_t *run)
+{
+	uint64_t at = offset + key->map_offset;
+	uint64_t in_page = at & ((UINT64_C(1) << key->log2_page_size) - 1);
+
+	*run = (UINT64_C(1) << key->log2_page_size) - in_page;
+	return (uint8_t *)(uintptr_t)key->pages[at >> key->log2_page_size] + in_page;
+}
+
+/* Where byte offset of a key is, and how many bytes go on from there. */
+static uint8_t *
+rsoft_key_run(const struct rsoft_key *key, uint64_t offset, uint64_t *run)
+{
+	switch (key->kind) {
+	case RSOFT_KIND_PAGES:
+		return rsoft_page(key, offset, run);
+	default:
+		*run = key->length - offset;
+		return key->base + offset;
+	}
+}
+
+bool
+rsoft_access_slow(const struct rsoft_key *key, uint64_t offset, uint64_t length,
+		struct rsoft_span *span)
+{
+	uint64_t run;
+
+	span->ptr = rsoft_key_run(key, offset, &run);
+	if (run < length) {
+		span->key = key;
+		span->offset = offset;
+	}
+	return true;
+}
 
 /* A place in a list of spans. */
 struct rsoft_cursor {
@@ -22,11 +63,11 @@ rsoft_cursor_run(struct rsoft_cursor *at, uint64_t *run)
 		at->span++;
 		at->done = 0;
 	}
-	if (at->span->paged == NULL) {
+	if (at->span->key == NULL) {
 		*run = at->span->length - at->done;
 		return at->span->ptr + at->done;
 	}
-	ptr = rsoft_page(at->span->paged, at->span->offset + at->done, run);
+	ptr = rsoft_key_run(at->span->key, at->span->offset + at->done, run);
 	*run = RTE_MIN(*run, at->span->length - at->done);
 	return ptr;
 }
@@ -51,9 +92,10 @@ rsoft_copy_spans(const struct rsoft_span *to, const struct rsoft_span *from, uin
 }
 
 enum rsoft_why
-rsoft_access_why(const struct rsoft_dev *dev, uint32_t pd, uint32_t key_xor, uint32_t key_num,
-		uint64_t addr, uint64_t length, uint32_t need)
+rsoft_access_why(const struct rsoft_qp *qp, uint32_t key_xor, uint32_t key_num, uint64_t addr,
+		uint64_t length, uint32_t need)
 {
+	const struct rsoft_dev *dev = qp->dev;
 	uint32_t index = key_num >> 8;
 	const struct rsoft_key *key;
 	uint64_t word, offset;
@@ -66,7 +108,7 @@ rsoft_access_why(const struct rsoft_dev *dev, uint32_t pd, uint32_t key_xor, uin
 		return RSOFT_WHY_TAG;
 	if ((rsoft_word_rights(word) & RSOFT_VALID) == 0)
 		return RSOFT_WHY_STATE;
-	if (key->pd != pd)
+	if (key->pd != qp->pd)
 		return RSOFT_WHY_PD;
 	if ((rsoft_word_rights(word) & need) != need)
 		return RSOFT_WHY_RIGHT;

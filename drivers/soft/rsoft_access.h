@@ -18,12 +18,12 @@
 
 #include "rsoft_key.h"
 
-/* Bytes that a key opened: at ptr, or page by page when paged is not NULL. */
+/* Bytes that a key opened: at ptr, or piece by piece when key is not NULL. */
 struct rsoft_span {
 	uint8_t *ptr; /* of the first byte */
 	uint64_t length;
-	const struct rsoft_key *paged;
-	uint64_t offset; /* when paged: of the first byte in the MR */
+	const struct rsoft_key *key;
+	uint64_t offset; /* with key: of the first byte, from the key's first */
 };
 
 /* Why a key did not open a range: rmem_wc::vendor_err. */
@@ -38,36 +38,34 @@ enum rsoft_why {
 };
 
 /* Name the first reason; the arguments are those of rsoft_access(). */
-enum rsoft_why rsoft_access_why(const struct rsoft_dev *dev, uint32_t pd, uint32_t key_xor,
-		uint32_t key_num, uint64_t addr, uint64_t length, uint32_t need);
+enum rsoft_why rsoft_access_why(const struct rsoft_qp *qp, uint32_t key_xor, uint32_t key_num,
+		uint64_t addr, uint64_t length, uint32_t need);
+
+/*
+ * The rest of rsoft_access() for a key with RSOFT_SLOW, whose rights, PD and range are
+ * checked: what its kind asks for, and where the bytes are.
+ */
+bool rsoft_access_slow(const struct rsoft_key *key, uint64_t offset, uint64_t length,
+		struct rsoft_span *span);
 
 /* Copy length bytes between spans of which at least one is not one stretch. */
 void rsoft_copy_spans(const struct rsoft_span *to, const struct rsoft_span *from, uint64_t length);
 
-/* Where byte offset of a paged key is, and how many bytes go on from there. */
-static inline uint8_t *
-rsoft_page(const struct rsoft_key *key, uint64_t offset, uint64_t *run)
-{
-	uint64_t at = offset + key->page_offset;
-	uint64_t in_page = at & ((UINT64_C(1) << key->log2_page_size) - 1);
-
-	*run = (UINT64_C(1) << key->log2_page_size) - in_page;
-	return (uint8_t *)(uintptr_t)key->pages[at >> key->log2_page_size] + in_page;
-}
-
 /*
- * Open [addr, addr + length) by a key for what need asks: RSOFT_VALID, with RMEM_ACCESS_*
- * bits. key_xor is RSOFT_LKEY_XOR for an lkey, 0 for an rkey. length is not 0. Returns false
- * when the key does not open it.
+ * Open [addr, addr + length) by a key, for a request that the QP executes or answers, and for
+ * what need asks: RSOFT_NEED_* for an lkey, RSOFT_VALID with RMEM_ACCESS_* bits for an rkey.
+ * key_xor is RSOFT_LKEY_XOR for an lkey, 0 for an rkey. length is not 0. Returns false when
+ * the key does not open it.
  */
 static __rte_always_inline bool
-rsoft_access(const struct rsoft_dev *dev, uint32_t pd, uint32_t key_xor, uint32_t key_num,
-		uint64_t addr, uint64_t length, uint32_t need, struct rsoft_span *span)
+rsoft_access(const struct rsoft_qp *qp, uint32_t key_xor, uint32_t key_num, uint64_t addr,
+		uint64_t length, uint32_t need, struct rsoft_span *span)
 {
+	const struct rsoft_dev *dev = qp->dev;
 	const uint64_t mask = rsoft_key_word(UINT32_MAX, need);
 	uint32_t index = key_num >> 8;
 	const struct rsoft_key *key;
-	uint64_t word, offset, run;
+	uint64_t word, offset;
 
 	if (unlikely(index >= dev->nb_keys))
 		return false;
@@ -77,19 +75,13 @@ rsoft_access(const struct rsoft_dev *dev, uint32_t pd, uint32_t key_xor, uint32_
 	if (unlikely(((word ^ rsoft_key_word(key_num ^ key_xor, need)) & mask) != 0))
 		return false;
 	offset = addr - key->iova;
-	if (unlikely(key->pd != pd || offset > key->length || length > key->length - offset))
+	if (unlikely(key->pd != qp->pd || offset > key->length || length > key->length - offset))
 		return false;
 	span->length = length;
-	span->paged = NULL;
-	if (likely((rsoft_word_rights(word) & RSOFT_PAGED) == 0)) {
-		span->ptr = key->base + offset;
-		return true;
-	}
-	span->ptr = rsoft_page(key, offset, &run);
-	if (run < length) {
-		span->paged = key;
-		span->offset = offset;
-	}
+	span->key = NULL;
+	if (unlikely(rsoft_word_rights(word) & RSOFT_SLOW))
+		return rsoft_access_slow(key, offset, length, span);
+	span->ptr = key->base + offset;
 	return true;
 }
 
@@ -124,7 +116,7 @@ rsoft_copy(uint8_t *to, const uint8_t *from, uint64_t length)
 static __rte_always_inline void
 rsoft_copy_all(const struct rsoft_span *to, const struct rsoft_span *from, uint64_t length)
 {
-	if (likely(to->paged == NULL && from->paged == NULL && to->length >= length &&
+	if (likely(to->key == NULL && from->key == NULL && to->length >= length &&
 			    from->length >= length))
 		rsoft_copy(to->ptr, from->ptr, length);
 	else
@@ -137,24 +129,24 @@ rsoft_copy_all(const struct rsoft_span *to, const struct rsoft_span *from, uint6
  * RSOFT_MAX_SGE; an empty list yields one empty span.
  */
 static __rte_always_inline bool
-rsoft_access_sges(const struct rsoft_dev *dev, uint32_t pd, const struct rmem_sge *sge,
-		uint32_t num_sge, uint32_t need, uint64_t length, struct rsoft_span *spans,
-		uint64_t *total, uint32_t *why)
+rsoft_access_sges(const struct rsoft_qp *qp, const struct rmem_sge *sge, uint32_t num_sge,
+		uint32_t need, uint64_t length, struct rsoft_span *spans, uint64_t *total,
+		uint32_t *why)
 {
 	uint64_t left = length;
 	uint32_t i, n = 0;
 
 	spans[0].length = 0;
-	spans[0].paged = NULL;
+	spans[0].key = NULL;
 	for (i = 0; i < num_sge && left != 0; i++) {
 		uint64_t len = RTE_MIN((uint64_t)sge[i].length, left);
 
 		if (unlikely(len == 0))
 			continue;
-		if (unlikely(!rsoft_access(dev, pd, RSOFT_LKEY_XOR, sge[i].lkey, sge[i].addr, len,
-				    need, &spans[n]))) {
-			*why = rsoft_access_why(dev, pd, RSOFT_LKEY_XOR, sge[i].lkey, sge[i].addr,
-					len, need);
+		if (unlikely(!rsoft_access(qp, RSOFT_LKEY_XOR, sge[i].lkey, sge[i].addr, len, need,
+				    &spans[n]))) {
+			*why = rsoft_access_why(
+					qp, RSOFT_LKEY_XOR, sge[i].lkey, sge[i].addr, len, need);
 			return false;
 		}
 		n++;

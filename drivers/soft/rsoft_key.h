@@ -45,13 +45,14 @@ rsoft_word_rights(uint64_t word)
 }
 
 /*
- * Take a VALID key of a fast-register MR away: to BUSY. Later accesses fail; those under
- * way end within a grace period, then rsoft_key_release() makes the MR FREE. NULL when the
+ * Take a VALID key that has RSOFT_INV away: to BUSY. Later accesses fail; those under
+ * way end within a grace period, then rsoft_key_release() makes it FREE. NULL when the
  * rkey may not be invalidated in that PD.
  */
 static inline struct rsoft_key *
 rsoft_key_invalidate(struct rsoft_dev *dev, uint32_t pd, uint32_t rkey)
 {
+	const uint32_t can_inv = RSOFT_VALID | RSOFT_INV;
 	uint32_t index = rkey >> 8;
 	struct rsoft_key *key;
 	uint64_t word;
@@ -60,8 +61,8 @@ rsoft_key_invalidate(struct rsoft_dev *dev, uint32_t pd, uint32_t rkey)
 		return NULL;
 	key = &dev->keys[index];
 	word = __atomic_load_n(&key->word, __ATOMIC_ACQUIRE);
-	if (unlikely(rsoft_word_rkey(word) != rkey || !(rsoft_word_rights(word) & RSOFT_VALID) ||
-			    !key->is_fast_reg || key->pd != pd))
+	if (unlikely(rsoft_word_rkey(word) != rkey ||
+			    (rsoft_word_rights(word) & can_inv) != can_inv || key->pd != pd))
 		return NULL;
 	/* Only one of several that invalidate at a time goes on. */
 	if (!__atomic_compare_exchange_n(&key->word, &word, rsoft_key_word(rkey, RSOFT_BUSY), false,
@@ -70,7 +71,7 @@ rsoft_key_invalidate(struct rsoft_dev *dev, uint32_t pd, uint32_t rkey)
 	return key;
 }
 
-/* The end of a grace period: the MR is FREE. */
+/* The end of a grace period: the key is FREE. */
 static inline void
 rsoft_key_release(struct rsoft_key *key)
 {

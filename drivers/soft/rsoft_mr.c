@@ -83,12 +83,12 @@ rsoft_mr_reg(struct rmem_mr *base)
 	key = rsoft_mr_take_key(mr);
 	if (key == NULL)
 		return -ENOSPC;
-	key->is_fast_reg = 0;
+	key->kind = RSOFT_KIND_BASE;
 	key->iova = base->iova;
 	key->length = base->length;
 	key->base = base->addr;
 	__atomic_store_n(&key->word,
-			rsoft_key_word(base->rkey, RSOFT_VALID | (base->access & RSOFT_ACCESS)),
+			rsoft_key_word(base->rkey, RSOFT_NEED_READ | (base->access & RSOFT_ACCESS)),
 			__ATOMIC_RELEASE);
 	return 0;
 }
@@ -136,8 +136,8 @@ rsoft_mr_query(struct rmem_mr *base, struct rmem_mr_info *info)
 	info->length = key->length;
 	info->page_size = UINT64_C(1) << key->log2_page_size;
 	info->nb_extents = 1;
-	if (rsoft_word_rights(word) & RSOFT_PAGED)
-		info->nb_extents = (uint32_t)((key->page_offset + key->length - 1) >>
+	if (key->kind == RSOFT_KIND_PAGES)
+		info->nb_extents = (uint32_t)((key->map_offset + key->length - 1) >>
 						   key->log2_page_size) +
 				1;
 	return 0;
@@ -159,7 +159,6 @@ rsoft_fast_reg_mr_alloc(struct rmem_mr *base)
 		rte_free(mr->pages);
 		return -ENOSPC;
 	}
-	mr->key->is_fast_reg = 1;
 	return 0;
 }
 

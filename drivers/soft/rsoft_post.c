@@ -143,7 +143,7 @@ rsoft_post_prefetch(const struct rsoft_qp *qp, const struct rmem_send_wr *wr, ui
 			continue;
 		key = &peer->dev->keys[index];
 		if ((rsoft_word_rights(__atomic_load_n(&key->word, __ATOMIC_ACQUIRE)) &
-				    (RSOFT_VALID | RSOFT_PAGED)) == RSOFT_VALID)
+				    (RSOFT_VALID | RSOFT_SLOW)) == RSOFT_VALID)
 			__builtin_prefetch((const void *)((uintptr_t)key->base +
 							   (wr[i].rdma.remote_addr - key->iova)),
 					1);

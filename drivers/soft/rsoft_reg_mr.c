@@ -6,7 +6,7 @@
  * The REG_MR request: check, then bind.
  *
  * A page list whose pages follow each other, as those of a buffer in a hugepage do, makes
- * a key like that of a registered MR. Any other is copied to the MR, and the key is paged.
+ * a key like that of a registered MR. Any other is copied to the MR: KIND_PAGES.
  */
 
 #include "rsoft_mr.h"
@@ -79,22 +79,23 @@ rsoft_reg_mr_do(struct rsoft_mr *mr, const struct rmem_send_wr *wr, uint32_t rke
 		bool is_contiguous)
 {
 	const uint64_t *page = wr->reg_mr.page_list->page_list;
-	uint32_t rights = RSOFT_VALID | (wr->reg_mr.access & RSOFT_ACCESS);
+	uint32_t rights = RSOFT_NEED_READ | RSOFT_INV | (wr->reg_mr.access & RSOFT_ACCESS);
 	struct rsoft_key *key = mr->key;
 	uint32_t i;
 
 	key->iova = wr->reg_mr.iova;
 	key->length = wr->reg_mr.length;
 	key->log2_page_size = wr->reg_mr.log2_page_size;
-	key->page_offset = wr->reg_mr.first_byte_offset;
 	if (is_contiguous) {
+		key->kind = RSOFT_KIND_BASE;
 		key->base = (uint8_t *)(uintptr_t)page[0] + wr->reg_mr.first_byte_offset;
 	} else {
 		for (i = 0; i < wr->reg_mr.page_list_len; i++)
 			mr->pages[i] = page[i];
-		key->base = NULL;
+		key->kind = RSOFT_KIND_PAGES;
+		key->map_offset = wr->reg_mr.first_byte_offset;
 		key->pages = mr->pages;
-		rights |= RSOFT_PAGED;
+		rights |= RSOFT_SLOW;
 	}
 	__atomic_store_n(&key->word, rsoft_key_word(rkey, rights), __ATOMIC_RELEASE);
 }

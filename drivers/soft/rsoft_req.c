@@ -15,130 +15,11 @@
 #include "rsoft_qp.h"
 #include "rsoft_req.h"
 #include "rsoft_resp.h"
+#include "rsoft_run.h"
 #include "rsoft_sq.h"
 
 /* The request stays at the head of the queue. */
 #define RSOFT_BLOCKED (-1)
-
-/* Completions gathered before they go to the CQ together. */
-#define RSOFT_RUN_WCS 32
-
-/* One execution of a stretch of requests. */
-struct rsoft_run {
-	struct rsoft_qp *qp;
-	unsigned int lcore;
-	bool is_queued; /* the requests lie in the queue, and hold what they name */
-	uint32_t done;  /* sq.done, kept here meanwhile */
-	uint32_t nb_wc;
-	uint32_t why; /* of the request that failed */
-	uint64_t bytes;
-	struct rsoft_cqe cqe[RSOFT_RUN_WCS];
-	uint32_t sq_pos[RSOFT_RUN_WCS];
-};
-
-static const uint8_t rsoft_wc_opcode[RMEM_WR_OPCODE_NB] = {
-		[RMEM_WR_RDMA_WRITE] = RMEM_WC_RDMA_WRITE,
-		[RMEM_WR_RDMA_WRITE_WITH_IMM] = RMEM_WC_RDMA_WRITE,
-		[RMEM_WR_SEND] = RMEM_WC_SEND,
-		[RMEM_WR_SEND_WITH_IMM] = RMEM_WC_SEND,
-		[RMEM_WR_RDMA_READ] = RMEM_WC_RDMA_READ,
-		[RMEM_WR_ATOMIC_CMP_AND_SWP] = RMEM_WC_COMP_SWAP,
-		[RMEM_WR_ATOMIC_FETCH_AND_ADD] = RMEM_WC_FETCH_ADD,
-		[RMEM_WR_LOCAL_INV] = RMEM_WC_LOCAL_INV,
-		[RMEM_WR_SEND_WITH_INV] = RMEM_WC_SEND,
-		[RMEM_WR_REG_MR] = RMEM_WC_REG_MR,
-		[RMEM_WR_RDMA_READ_WITH_INV] = RMEM_WC_RDMA_READ,
-};
-
-/* Hand the gathered completions to the CQ. */
-static void
-rsoft_run_flush(struct rsoft_run *run)
-{
-	struct rsoft_cq *cq = rsoft_cq_of(run->qp->qp.send_cq);
-	struct rsoft_sq *sq = &run->qp->sq;
-	uint32_t tail = sq->sig_tail;
-	uint32_t i, pos;
-	bool is_ok = true;
-
-	if (run->nb_wc == 0)
-		return;
-	pos = rsoft_cq_reserve(cq, run->nb_wc);
-	for (i = 0; i < run->nb_wc; i++, tail++) {
-		sq->sig[tail & sq->sig_mask].cq_pos = pos + i;
-		sq->sig[tail & sq->sig_mask].sq_pos = run->sq_pos[i];
-	}
-	/* First: who polls a completion may post to the room it makes. */
-	__atomic_store_n(&sq->sig_tail, tail, __ATOMIC_RELEASE);
-	for (i = 0; i < run->nb_wc; i++)
-		is_ok &= rsoft_cq_write(cq, pos + i, &run->cqe[i]);
-	run->nb_wc = 0;
-	if (unlikely(!is_ok))
-		rsoft_qp_fail(run->qp);
-}
-
-static __rte_always_inline void
-rsoft_run_add_wc(
-		struct rsoft_run *run, const struct rmem_send_wr *wr, int status, uint32_t byte_len)
-{
-	struct rsoft_cqe *cqe = &run->cqe[run->nb_wc];
-
-	cqe->wr_id = wr->wr_id;
-	cqe->what = rsoft_cqe_what(
-			(uint8_t)status, rsoft_wc_opcode[wr->opcode], 0, run->qp->qp.qp_num);
-	cqe->data = rsoft_cqe_data(byte_len, 0);
-	cqe->vendor_err = run->why;
-	run->sq_pos[run->nb_wc] = run->done;
-	if (++run->nb_wc == RSOFT_RUN_WCS)
-		rsoft_run_flush(run);
-}
-
-/* A request succeeded. */
-static __rte_always_inline void
-rsoft_run_succeed(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t length)
-{
-	run->done++;
-	run->bytes += length;
-	if ((wr->flags & RMEM_SEND_SIGNALED) || run->qp->sig_all)
-		rsoft_run_add_wc(run, wr, RMEM_WC_SUCCESS, (uint32_t)length);
-}
-
-static void
-rsoft_run_count_error(struct rsoft_qp *qp, int status)
-{
-	if (status == RMEM_WC_WR_FLUSH_ERR) {
-		RSOFT_COUNT(qp->stats.flushed, 1);
-		return;
-	}
-	RSOFT_COUNT(qp->stats.errors, 1);
-	if (status == RMEM_WC_LOC_PROT_ERR)
-		RSOFT_COUNT(qp->stats.local_prot_errors, 1);
-	if (status == RMEM_WC_REM_ACCESS_ERR)
-		RSOFT_COUNT(qp->stats.rem_access_errors, 1);
-}
-
-/* A request failed: the QP is in ERR before who polls can know. */
-static void
-rsoft_run_fail(struct rsoft_run *run, const struct rmem_send_wr *wr, int status)
-{
-	struct rsoft_qp *qp = run->qp;
-	bool is_first;
-
-	if (status == RMEM_WC_REM_ACCESS_ERR || status == RMEM_WC_REM_INV_REQ_ERR ||
-			status == RMEM_WC_REM_OP_ERR) {
-		struct rsoft_qp *peer = rsoft_resp_peer(qp);
-
-		if (peer != NULL)
-			rsoft_resp_fail(peer);
-	}
-	is_first = rsoft_qp_to_err(qp);
-	qp->sq.wait = RSOFT_WAIT_NONE;
-	run->done++;
-	rsoft_run_add_wc(run, wr, status, 0);
-	rsoft_run_flush(run);
-	rsoft_run_count_error(qp, status);
-	if (is_first)
-		rsoft_rq_flush(qp);
-}
 
 /* The peer is not there: wait, or give up. */
 static int
@@ -213,13 +94,13 @@ rsoft_req_local(struct rsoft_run *run, const struct rmem_send_wr *wr, uint32_t n
 		for (i = 0; i < wr->num_sge; i++) {
 			spans[i].ptr = (uint8_t *)(uintptr_t)wr->sg_list[i].addr;
 			spans[i].length = wr->sg_list[i].length;
-			spans[i].paged = NULL;
+			spans[i].key = NULL;
 			*length += spans[i].length;
 		}
 		return RMEM_WC_SUCCESS;
 	}
-	if (unlikely(!rsoft_access_sges(qp->dev, qp->pd, wr->sg_list, wr->num_sge, need, UINT64_MAX,
-			    spans, length, &run->why)))
+	if (unlikely(!rsoft_access_sges(qp, wr->sg_list, wr->num_sge, need, UINT64_MAX, spans,
+			    length, &run->why)))
 		return RMEM_WC_LOC_PROT_ERR;
 	return likely(*length <= RSOFT_MAX_MSG_SIZE) ? RMEM_WC_SUCCESS : RMEM_WC_LOC_LEN_ERR;
 }
@@ -231,7 +112,7 @@ rsoft_req_write(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *
 	struct rsoft_qp *peer;
 	int status;
 
-	status = rsoft_req_local(run, wr, RSOFT_VALID, from, length);
+	status = rsoft_req_local(run, wr, RSOFT_NEED_READ, from, length);
 	if (unlikely(status != RMEM_WC_SUCCESS))
 		return status;
 	peer = rsoft_resp_peer(run->qp);
@@ -250,7 +131,7 @@ rsoft_req_send(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *l
 	uint32_t rq_pos = 0;
 	int status;
 
-	status = rsoft_req_local(run, wr, RSOFT_VALID, from, length);
+	status = rsoft_req_local(run, wr, RSOFT_NEED_READ, from, length);
 	if (unlikely(status != RMEM_WC_SUCCESS))
 		return status;
 	peer = rsoft_resp_peer(run->qp);
@@ -284,7 +165,7 @@ rsoft_req_read(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *l
 	struct rsoft_qp *peer;
 	int status;
 
-	status = rsoft_req_local(run, wr, RSOFT_VALID | RMEM_ACCESS_LOCAL_WRITE, to, length);
+	status = rsoft_req_local(run, wr, RSOFT_NEED_WRITE, to, length);
 	if (unlikely(status != RMEM_WC_SUCCESS))
 		return status;
 	peer = rsoft_resp_peer(qp);
@@ -308,7 +189,7 @@ rsoft_req_atomic(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t 
 	uint64_t before = 0;
 	int status;
 
-	status = rsoft_req_local(run, wr, RSOFT_VALID | RMEM_ACCESS_LOCAL_WRITE, to, length);
+	status = rsoft_req_local(run, wr, RSOFT_NEED_WRITE, to, length);
 	if (unlikely(status != RMEM_WC_SUCCESS))
 		return status;
 	peer = rsoft_resp_peer(run->qp);
@@ -432,7 +313,6 @@ rsoft_req_writes(struct rsoft_run *run, const uint8_t *wrs, size_t stride, uint3
 			(uint8_t) ~(RMEM_SEND_SIGNALED | RMEM_SEND_FENCE | RMEM_SEND_SOLICITED);
 	const uint32_t right = RSOFT_VALID | RMEM_ACCESS_REMOTE_WRITE;
 	const struct rsoft_qp *qp = run->qp;
-	const struct rsoft_dev *dev = qp->dev;
 	const struct rsoft_qp *peer = rsoft_resp_peer(run->qp);
 	uint64_t bytes = 0;
 	uint32_t i;
@@ -447,12 +327,12 @@ rsoft_req_writes(struct rsoft_run *run, const uint8_t *wrs, size_t stride, uint3
 		if (unlikely(wr->opcode != RMEM_WR_RDMA_WRITE || wr->num_sge != 1 ||
 				    (wr->flags & plain) != 0 || sge->length == 0))
 			break;
-		if (unlikely(!rsoft_access(dev, qp->pd, RSOFT_LKEY_XOR, sge->lkey, sge->addr,
-					     sge->length, RSOFT_VALID, &from) ||
-				    !rsoft_access(peer->dev, peer->pd, 0, wr->rdma.rkey,
-						    wr->rdma.remote_addr, sge->length, right, &to)))
+		if (unlikely(!rsoft_access(qp, RSOFT_LKEY_XOR, sge->lkey, sge->addr, sge->length,
+					     RSOFT_NEED_READ, &from) ||
+				    !rsoft_access(peer, 0, wr->rdma.rkey, wr->rdma.remote_addr,
+						    sge->length, right, &to)))
 			break;
-		if (unlikely(from.paged != NULL || to.paged != NULL ||
+		if (unlikely(from.key != NULL || to.key != NULL ||
 				    sge->length > RSOFT_MAX_MSG_SIZE))
 			break;
 		rsoft_copy(to.ptr, from.ptr, sge->length);

@@ -178,8 +178,8 @@ rsoft_resp_place(struct rsoft_qp *peer, const struct rsoft_rqe *rqe, const struc
 	struct rsoft_span to[RSOFT_MAX_SGE];
 	uint64_t room;
 
-	if (!rsoft_access_sges(peer->dev, peer->pd, rqe->sge, rqe->num_sge,
-			    RSOFT_VALID | RMEM_ACCESS_LOCAL_WRITE, length, to, &room, why)) {
+	if (!rsoft_access_sges(peer, rqe->sge, rqe->num_sge, RSOFT_NEED_WRITE, length, to, &room,
+			    why)) {
 		*recv_status = RMEM_WC_LOC_PROT_ERR;
 		return RMEM_WC_REM_OP_ERR;
 	}

@@ -85,13 +85,11 @@ rsoft_resp_open(const struct rsoft_qp *peer, uint32_t right, uint64_t addr, uint
 	if (unlikely((peer->access & right) == 0))
 		return RMEM_WC_REM_INV_REQ_ERR;
 	span->length = 0;
-	span->paged = NULL;
+	span->key = NULL;
 	if (unlikely(length == 0)) /* IBTA C9-88: the rkey is not looked at */
 		return RMEM_WC_SUCCESS;
-	if (unlikely(!rsoft_access(peer->dev, peer->pd, 0, rkey, addr, length, RSOFT_VALID | right,
-			    span))) {
-		*why = rsoft_access_why(
-				peer->dev, peer->pd, 0, rkey, addr, length, RSOFT_VALID | right);
+	if (unlikely(!rsoft_access(peer, 0, rkey, addr, length, RSOFT_VALID | right, span))) {
+		*why = rsoft_access_why(peer, 0, rkey, addr, length, RSOFT_VALID | right);
 		return RMEM_WC_REM_ACCESS_ERR;
 	}
 	return RMEM_WC_SUCCESS;

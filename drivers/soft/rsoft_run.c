@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* The completions of a run of the requester, and failure; see rsoft_run.h. */
+
+#include "rsoft_qp.h"
+#include "rsoft_resp.h"
+#include "rsoft_run.h"
+
+const uint8_t rsoft_wc_opcode[RMEM_WR_OPCODE_NB] = {
+		[RMEM_WR_RDMA_WRITE] = RMEM_WC_RDMA_WRITE,
+		[RMEM_WR_RDMA_WRITE_WITH_IMM] = RMEM_WC_RDMA_WRITE,
+		[RMEM_WR_SEND] = RMEM_WC_SEND,
+		[RMEM_WR_SEND_WITH_IMM] = RMEM_WC_SEND,
+		[RMEM_WR_RDMA_READ] = RMEM_WC_RDMA_READ,
+		[RMEM_WR_ATOMIC_CMP_AND_SWP] = RMEM_WC_COMP_SWAP,
+		[RMEM_WR_ATOMIC_FETCH_AND_ADD] = RMEM_WC_FETCH_ADD,
+		[RMEM_WR_LOCAL_INV] = RMEM_WC_LOCAL_INV,
+		[RMEM_WR_SEND_WITH_INV] = RMEM_WC_SEND,
+		[RMEM_WR_REG_MR] = RMEM_WC_REG_MR,
+		[RMEM_WR_RDMA_READ_WITH_INV] = RMEM_WC_RDMA_READ,
+};
+
+void
+rsoft_run_flush(struct rsoft_run *run)
+{
+	struct rsoft_cq *cq = rsoft_cq_of(run->qp->qp.send_cq);
+	struct rsoft_sq *sq = &run->qp->sq;
+	uint32_t tail = sq->sig_tail;
+	uint32_t i, pos;
+	bool is_ok = true;
+
+	if (run->nb_wc == 0)
+		return;
+	pos = rsoft_cq_reserve(cq, run->nb_wc);
+	for (i = 0; i < run->nb_wc; i++, tail++) {
+		sq->sig[tail & sq->sig_mask].cq_pos = pos + i;
+		sq->sig[tail & sq->sig_mask].sq_pos = run->sq_pos[i];
+	}
+	/* First: who polls a completion may post to the room it makes. */
+	__atomic_store_n(&sq->sig_tail, tail, __ATOMIC_RELEASE);
+	for (i = 0; i < run->nb_wc; i++)
+		is_ok &= rsoft_cq_write(cq, pos + i, &run->cqe[i]);
+	run->nb_wc = 0;
+	if (unlikely(!is_ok))
+		rsoft_qp_fail(run->qp);
+}
+
+static void
+rsoft_run_count_error(struct rsoft_qp *qp, int status)
+{
+	if (status == RMEM_WC_WR_FLUSH_ERR) {
+		RSOFT_COUNT(qp->stats.flushed, 1);
+		return;
+	}
+	RSOFT_COUNT(qp->stats.errors, 1);
+	if (status == RMEM_WC_LOC_PROT_ERR)
+		RSOFT_COUNT(qp->stats.local_prot_errors, 1);
+	if (status == RMEM_WC_REM_ACCESS_ERR)
+		RSOFT_COUNT(qp->stats.rem_access_errors, 1);
+}
+
+void
+rsoft_run_fail(struct rsoft_run *run, const struct rmem_send_wr *wr, int status)
+{
+	struct rsoft_qp *qp = run->qp;
+	bool is_first;
+
+	if (status == RMEM_WC_REM_ACCESS_ERR || status == RMEM_WC_REM_INV_REQ_ERR ||
+			status == RMEM_WC_REM_OP_ERR) {
+		struct rsoft_qp *peer = rsoft_resp_peer(qp);
+
+		if (peer != NULL)
+			rsoft_resp_fail(peer);
+	}
+	is_first = rsoft_qp_to_err(qp);
+	qp->sq.wait = RSOFT_WAIT_NONE;
+	run->done++;
+	rsoft_run_add_wc(run, wr, status, 0);
+	rsoft_run_flush(run);
+	rsoft_run_count_error(qp, status);
+	if (is_first)
+		rsoft_rq_flush(qp);
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * One run of the requester over a stretch of requests: what became of each, and the
+ * completions that go to the CQ together.
+ */
+
+#ifndef RSOFT_RUN_H
+#define RSOFT_RUN_H
+
+#include <stdbool.h>
+
+#include "rsoft_cq.h"
+
+/* Completions gathered before they go to the CQ together. */
+#define RSOFT_RUN_WCS 32
+
+/* One execution of a stretch of requests. */
+struct rsoft_run {
+	struct rsoft_qp *qp;
+	unsigned int lcore;
+	bool is_queued; /* the requests lie in the queue, and hold what they name */
+	uint32_t done;  /* sq.done, kept here meanwhile */
+	uint32_t nb_wc;
+	uint32_t why; /* of the request that failed */
+	uint64_t bytes;
+	struct rsoft_cqe cqe[RSOFT_RUN_WCS];
+	uint32_t sq_pos[RSOFT_RUN_WCS];
+};
+
+/* Completion opcode of each request. */
+extern const uint8_t rsoft_wc_opcode[RMEM_WR_OPCODE_NB];
+
+/* Hand the gathered completions to the CQ. */
+void rsoft_run_flush(struct rsoft_run *run);
+
+/* A request failed: the QP is in ERR before who polls can know. */
+void rsoft_run_fail(struct rsoft_run *run, const struct rmem_send_wr *wr, int status);
+
+/* Tell of a request. */
+static __rte_always_inline void
+rsoft_run_add_wc(
+		struct rsoft_run *run, const struct rmem_send_wr *wr, int status, uint32_t byte_len)
+{
+	struct rsoft_cqe *cqe = &run->cqe[run->nb_wc];
+
+	cqe->wr_id = wr->wr_id;
+	cqe->what = rsoft_cqe_what(
+			(uint8_t)status, rsoft_wc_opcode[wr->opcode], 0, run->qp->qp.qp_num);
+	cqe->data = rsoft_cqe_data(byte_len, 0);
+	cqe->vendor_err = run->why;
+	run->sq_pos[run->nb_wc] = run->done;
+	if (++run->nb_wc == RSOFT_RUN_WCS)
+		rsoft_run_flush(run);
+}
+
+/* A request succeeded. */
+static __rte_always_inline void
+rsoft_run_succeed(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t length)
+{
+	run->done++;
+	run->bytes += length;
+	if ((wr->flags & RMEM_SEND_SIGNALED) || run->qp->sig_all)
+		rsoft_run_add_wc(run, wr, RMEM_WC_SUCCESS, (uint32_t)length);
+}
+
+#endif /* RSOFT_RUN_H */
