@@ -140,11 +140,12 @@ null_pd_dealloc(struct rmem_pd *pd)
 }
 
 static int
-null_mr_reg(struct rmem_mr *mr)
+null_mr_reg(struct rmem_mr *mr, const struct rmem_mr_attr *attr)
 {
 	struct null_dev *null = null_devs[mr->obj.dev_id];
 	int ret = null_take(&null->nb_mr, "MRs");
 
+	RTE_SET_USED(attr);
 	if (ret == 0)
 		mr->lkey = mr->rkey = null_number(null);
 	return ret;

@@ -74,7 +74,7 @@ stub_dev_info_get(struct rmem_dev *dev, struct rmem_dev_info *info)
 
 STUB_OP(pd_alloc, struct rmem_pd *pd __rte_unused)
 STUB_OP(pd_dealloc, struct rmem_pd *pd __rte_unused)
-STUB_OP(mr_reg, struct rmem_mr *mr __rte_unused)
+STUB_OP(mr_reg, struct rmem_mr *mr __rte_unused, const struct rmem_mr_attr *attr __rte_unused)
 STUB_OP(mr_dereg, struct rmem_mr *mr __rte_unused)
 STUB_OP(fast_reg_mr_alloc, struct rmem_mr *mr __rte_unused)
 STUB_OP(page_list_alloc, struct rmem_fast_reg_page_list *list __rte_unused)

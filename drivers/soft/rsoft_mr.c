@@ -71,12 +71,13 @@ rsoft_mr_take_key(struct rsoft_mr *mr)
 }
 
 int
-rsoft_mr_reg(struct rmem_mr *base)
+rsoft_mr_reg(struct rmem_mr *base, const struct rmem_mr_attr *attr)
 {
 	struct rsoft_mr *mr = rsoft_mr_of(base);
 	struct rsoft_key *key;
 	int rc;
 
+	RTE_SET_USED(attr);
 	rc = rsoft_mr_check_mapped(base);
 	if (rc != 0)
 		return rc;

@@ -9,7 +9,7 @@
 
 #include "rsoft_key.h"
 
-int rsoft_mr_reg(struct rmem_mr *mr);
+int rsoft_mr_reg(struct rmem_mr *mr, const struct rmem_mr_attr *attr);
 int rsoft_mr_dereg(struct rmem_mr *mr);
 int rsoft_mr_query(struct rmem_mr *mr, struct rmem_mr_info *info);
 int rsoft_fast_reg_mr_alloc(struct rmem_mr *mr);

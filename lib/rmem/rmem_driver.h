@@ -42,8 +42,11 @@ typedef int (*rmem_pd_alloc_t)(struct rmem_pd *pd);
 /** Release what pd_alloc took. */
 typedef int (*rmem_pd_dealloc_t)(struct rmem_pd *pd);
 
-/** Register [addr, addr + length) at iova with access; set lkey and rkey. */
-typedef int (*rmem_mr_reg_t)(struct rmem_mr *mr);
+/**
+ * Register [addr, addr + length) at iova with access; set lkey and rkey. The class has filled
+ * these fields of mr; attr is what the caller asked, checked, for the attributes beyond them.
+ */
+typedef int (*rmem_mr_reg_t)(struct rmem_mr *mr, const struct rmem_mr_attr *attr);
 /** Release what mr_reg or fast_reg_mr_alloc took; no lcore reaches the memory any more. */
 typedef int (*rmem_mr_dereg_t)(struct rmem_mr *mr);
 /** Correct what the class filled in: state, access, keys, iova, length, page size. */

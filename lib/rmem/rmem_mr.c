@@ -154,7 +154,7 @@ do_reg(struct rmem_mr *mr, const struct rmem_mr_attr *attr, const struct rmem_de
 	}
 	if (mr->iova == 0)
 		mr->iova = (uintptr_t)mr->addr;
-	ret = rmem_dev_ops(rmem_obj_dev(&mr->obj))->mr_reg(mr);
+	ret = rmem_dev_ops(rmem_obj_dev(&mr->obj))->mr_reg(mr, attr);
 	if (ret != 0)
 		free_chunk(mr);
 	return ret;

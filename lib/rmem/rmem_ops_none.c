@@ -74,9 +74,10 @@ none_mr_query(struct rmem_mr *mr, struct rmem_mr_info *info)
 }
 
 static int
-none_mr_reg(struct rmem_mr *mr)
+none_mr_reg(struct rmem_mr *mr, const struct rmem_mr_attr *attr)
 {
 	RTE_SET_USED(mr);
+	RTE_SET_USED(attr);
 	return -EOPNOTSUPP;
 }
 
