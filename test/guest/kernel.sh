@@ -1,0 +1,156 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Gets a Debian kernel for the guest and keeps it: kernel.sh 6.1|new|VERSION DIR
+#
+# Prints the folder under DIR that has vmlinuz, modules/ (plain .ko files, named in the order to
+# load them in) and version. Exit status 77 with the reason when there is no such kernel to be had.
+# All by apt, with this machine's mirror and keys, but in a root of its own: the machine's package
+# lists and packages stay as they are. The kernel is unpacked, never installed.
+
+set -euo pipefail
+
+# Modules to load, each after those it needs. What a kernel has built in is left out.
+# rdma_rxe of 6.1 needs crc32_generic, though nothing says so.
+wanted="virtio_pci virtio_console virtio_net 9p 9pnet_virtio overlay dummy veth crc32_generic"
+wanted+=" rdma_rxe ib_uverbs rdma_ucm"
+# Where Debian has kernels that are newer than 12's, the preferred first.
+new_suites="trixie-backports forky"
+fetch_limit=600
+
+skip() {
+	echo "skipped: $*" >&2
+	exit 77
+}
+
+name=$1
+cache=$2
+case $name in
+new) pattern='[0-9][0-9.]*' ;;
+*) pattern=${name//./\\.}'(\.[0-9.]+)?' ;;
+esac
+dir=$cache/$name
+
+is_cached() {
+	[ -f "$dir/version" ] && [ "$(<"$dir/wanted")" = "$wanted" ]
+}
+
+mkdir -p "$cache" || exit
+if is_cached; then
+	echo "$dir"
+	exit 0
+fi
+# One fetches, the others wait for it.
+exec 9>"$cache/lock"
+flock 9
+if is_cached; then
+	echo "$dir"
+	exit 0
+fi
+for tool in apt-get apt-cache dpkg dpkg-deb depmod modprobe xz; do
+	PATH=$PATH:/usr/sbin:/sbin command -v $tool >/dev/null ||
+		skip "no kernel: $tool is not installed (devtools/install-deps.sh guest)"
+done
+PATH=$PATH:/usr/sbin:/sbin
+[ "$(dpkg --print-architecture)" = amd64 ] || skip "no kernel: this is not a Debian amd64 machine"
+
+tmp=$(mktemp -d "$cache/fetch.XXXXXX")
+trap 'rm -rf "$tmp"' EXIT
+trap 'exit 143' TERM
+trap 'exit 130' INT
+mkdir -p "$tmp"/{lists,archives}/partial "$tmp/tree"
+touch "$tmp/sources.list" "$tmp/status"
+
+private=(-qq -o "Dir::Etc::SourceList=$tmp/sources.list" -o Dir::Etc::SourceParts=/dev/null
+	-o "Dir::State::Lists=$tmp/lists" -o "Dir::State::status=$tmp/status"
+	-o "Dir::Cache=$tmp" -o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache=
+	-o Dir::Etc::Preferences=/dev/null -o Dir::Etc::PreferencesParts=/dev/null
+	-o "APT::Sandbox::User=$(id -un)" -o APT::Update::Error-Mode=any
+	-o Acquire::Retries=1 -o Acquire::http::Timeout=30 -o Acquire::https::Timeout=30
+	-o Acquire::Languages=none)
+
+# mirror REGEX: the archive of which this machine's own apt takes a suite of such a name.
+# (apt-get update --print-uris also works where the package lists are empty.)
+mirror() {
+	apt-get update --print-uris 2>/dev/null |
+		sed -nE "s#^'([^']+)/dists/($1)/(In)?Release'.*#\1#p" | head -n 1
+}
+
+# use_suite URI SUITE: adds a suite to the private root.
+use_suite() {
+	local keys=/usr/share/keyrings/debian-archive-keyring option=
+	for keys in "$keys.gpg" "$keys.pgp"; do
+		[ ! -r "$keys" ] || option="[signed-by=$keys]"
+	done
+	echo "deb $option $1 $2 main" >>"$tmp/sources.list"
+}
+
+# newest_image: the newest plain kernel package of the wanted version in the private root.
+newest_image() {
+	timeout $fetch_limit apt-get "${private[@]}" update >"$tmp/log" 2>&1 </dev/null || return 1
+	apt-cache "${private[@]}" pkgnames linux-image- |
+		grep -xE "linux-image-$pattern(-[0-9]+|\+deb[0-9.]+)-amd64" | sort -V | tail -n 1
+}
+
+archive=$(mirror '(old)*(stable|testing)|unstable|sid|bullseye|bookworm|trixie|forky')
+security=$(mirror '[a-z]+-security')
+[ -n "$archive" ] || skip "no kernel: this machine's apt has no Debian archive"
+
+image=
+if [ "$name" = 6.1 ]; then
+	use_suite "$archive" bookworm
+	[ -z "$security" ] || use_suite "$security" bookworm-security
+	image=$(newest_image) || true
+else
+	for suite in $new_suites; do
+		: >"$tmp/sources.list"
+		use_suite "$archive" "$suite"
+		image=$(newest_image) || true
+		[ -z "$image" ] || break
+	done
+fi
+if [ -z "$image" ]; then
+	sed 's/^/  /' "$tmp/log" >&2
+	skip "no kernel $name to be had by apt"
+fi
+
+# Since 7.x the image package is empty and depends on two that have its parts.
+parts=$(apt-cache "${private[@]}" depends "$image" |
+	sed -nE 's/^ *Depends: (linux-(binary|modules)-.*)/\1/p')
+echo "getting ${image#linux-image-} by apt, once" >&2
+# shellcheck disable=SC2086  # a list of words
+if ! (cd "$tmp" && timeout $fetch_limit apt-get "${private[@]}" download $image $parts) \
+	>"$tmp/log" 2>&1 </dev/null; then
+	sed 's/^/  /' "$tmp/log" >&2
+	skip "the packages of kernel $name could not be fetched"
+fi
+
+version=${image#linux-image-}
+tree=$tmp/tree
+for deb in "$tmp"/*.deb; do
+	dpkg-deb -x "$deb" "$tree"
+done
+[ -d "$tree/lib/modules" ] || ln -s usr/lib "$tree/lib"
+depmod -b "$tree" "$version" 2>/dev/null
+
+mkdir -p "$tmp/new/modules"
+# shellcheck disable=SC2086  # a list of words
+modprobe -C /dev/null -d "$tree" -S "$version" --show-depends -a $wanted 2>/dev/null |
+	awk '$1 == "insmod" && !seen[$2]++ { print $2 }' >"$tmp/order" || true
+count=100
+while read -r module; do
+	count=$((count + 1))
+	target=$tmp/new/modules/$count-$(basename "${module%.xz}")
+	case $module in
+	*.xz) xz -dc "$module" >"$target" ;;
+	*) cp "$module" "$target" ;;
+	esac
+done <"$tmp/order"
+cp "$tree/boot/vmlinuz-$version" "$tmp/new/vmlinuz" 2>/dev/null ||
+	cp "$tree/lib/modules/$version/vmlinuz" "$tmp/new/vmlinuz"
+grep -q /rdma_rxe.ko "$tmp/order" || skip "kernel $version has no rdma_rxe"
+echo "$wanted" >"$tmp/new/wanted"
+echo "$version" >"$tmp/new/version"
+chmod -R a+rX "$tmp/new"
+rm -rf "$dir"
+mv "$tmp/new" "$dir"
+echo "$dir"
