@@ -43,8 +43,16 @@ perf_pair_open(struct perf_pair *pair, const char *args)
 			.max_recv_sge = 1,
 			.type = RMEM_QPT_RC,
 			.access = RMEM_ACCESS_REMOTE};
+	char name[RMEM_NAME_SIZE];
+	unsigned int number = 30;
+	int ret;
 
-	TEST_OK(rmem_dev_create("soft30", args, &pair->dev));
+	/* A pair may be there already. */
+	do {
+		snprintf(name, sizeof(name), "soft%u", number++);
+		ret = rmem_dev_create(name, args, &pair->dev);
+	} while (ret == -EEXIST);
+	TEST_OK(ret);
 	TEST_OK(rmem_pd_alloc(pair->dev, &pair->pd));
 	TEST_OK(rmem_cq_create(pair->dev, &cq_conf, &pair->cq_a));
 	TEST_OK(rmem_cq_create(pair->dev, &cq_conf, &pair->cq_b));

@@ -227,7 +227,7 @@ info_tells_limits_and_capabilities(void)
 	TEST_EQ(info.capa,
 			RMEM_DEV_CAPA_FAST_REG | RMEM_DEV_CAPA_LOCAL_INV |
 					RMEM_DEV_CAPA_SEND_WITH_INV | RMEM_DEV_CAPA_READ_WITH_INV |
-					RMEM_DEV_CAPA_ATOMIC);
+					RMEM_DEV_CAPA_ATOMIC | RMEM_DEV_CAPA_INLINE_RECV);
 	TEST_EQ(info.max_pd, 3);
 	TEST_EQ(info.max_mr, 5);
 	TEST_EQ(info.max_cq, 7);

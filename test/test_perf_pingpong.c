@@ -7,6 +7,7 @@
  * cache line that goes to and fro between the same two.
  */
 
+#include <stdlib.h>
 #include <string.h>
 
 #include <rte_cycles.h>
@@ -177,6 +178,23 @@ end_open(struct end *end, struct perf_pair *pair, struct rmem_qp *qp, struct rme
 }
 
 static int
+job_open(struct pingpong_job *job)
+{
+	job->lcore = rte_get_next_lcore(-1, 1, 0);
+	TEST_RUN(perf_pair_open(&job->pair, NULL));
+	TEST_RUN(end_open(&job->ping, &job->pair, job->pair.a, job->pair.cq_a));
+	return end_open(&job->pong, &job->pair, job->pair.b, job->pair.cq_b);
+}
+
+static int
+job_close(struct pingpong_job *job)
+{
+	TEST_OK(rmem_mr_dereg(job->ping.mr));
+	TEST_OK(rmem_mr_dereg(job->pong.mr));
+	return perf_pair_close(&job->pair);
+}
+
+static int
 test_pingpong64(void)
 {
 	struct perf_row row = {.name = "pingpong64",
@@ -185,18 +203,53 @@ test_pingpong64(void)
 			.bar = "ratio <= 2.5"};
 	static struct pingpong_job job;
 
-	job.lcore = rte_get_next_lcore(-1, 1, 0);
-	if (job.lcore >= RTE_MAX_LCORE)
+	if (rte_get_next_lcore(-1, 1, 0) >= RTE_MAX_LCORE)
 		return test_skip("a ping-pong needs two lcores");
-	TEST_RUN(perf_pair_open(&job.pair, NULL));
-	TEST_RUN(end_open(&job.ping, &job.pair, job.pair.a, job.pair.cq_a));
-	TEST_RUN(end_open(&job.pong, &job.pair, job.pair.b, job.pair.cq_b));
+	TEST_RUN(job_open(&job));
 	TEST_RUN(perf_compare(run_line, run_send, &job, &row.baseline, &row.value));
 	row.ratio = row.value / row.baseline;
 	TEST_RUN(perf_report(&row));
-	TEST_OK(rmem_mr_dereg(job.ping.mr));
-	TEST_OK(rmem_mr_dereg(job.pong.mr));
-	return perf_pair_close(&job.pair);
+	return job_close(&job);
 }
 
+/* The same ping-pong with messages placed as they arrive, and with them in completions. */
+static double
+run_placed(void *arg)
+{
+	struct pingpong_job *jobs = arg;
+
+	return run_send(&jobs[0]);
+}
+
+static double
+run_inline(void *arg)
+{
+	struct pingpong_job *jobs = arg;
+
+	return run_send(&jobs[1]);
+}
+
+static int
+test_inline_recv64(void)
+{
+	struct perf_row row = {.name = "inline_recv64",
+			.unit = "ns",
+			.yardstick = "without inline receive",
+			.bar = "none"};
+	static struct pingpong_job jobs[2];
+
+	if (rte_get_next_lcore(-1, 1, 0) >= RTE_MAX_LCORE)
+		return test_skip("a ping-pong needs two lcores");
+	TEST_EQ(setenv("RMEM_SCATTER_TO_CQE", "0", 1), 0);
+	TEST_RUN(job_open(&jobs[0]));
+	TEST_EQ(unsetenv("RMEM_SCATTER_TO_CQE"), 0);
+	TEST_RUN(job_open(&jobs[1]));
+	TEST_RUN(perf_compare(run_placed, run_inline, jobs, &row.baseline, &row.value));
+	row.ratio = row.value / row.baseline;
+	TEST_RUN(perf_report(&row));
+	TEST_RUN(job_close(&jobs[1]));
+	return job_close(&jobs[0]);
+}
+
+REGISTER_RMEM_TEST(inline_recv64_perf_autotest, test_inline_recv64);
 REGISTER_RMEM_TEST(pingpong64_perf_autotest, test_pingpong64);

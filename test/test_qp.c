@@ -143,7 +143,7 @@ create_refuses_unknown_types_flags_and_access(void)
 			TEST_RUN(expect_conf_refused(&conf));
 	}
 	conf = good;
-	for (conf.flags = 2; conf.flags != 0; conf.flags = (uint16_t)(conf.flags << 1))
+	for (conf.flags = 4; conf.flags != 0; conf.flags = (uint16_t)(conf.flags << 1))
 		TEST_RUN(expect_conf_refused(&conf));
 	conf.access = RMEM_ACCESS_LOCAL_WRITE;
 	TEST_RUN(expect_conf_refused(&conf));

@@ -126,9 +126,10 @@ show_dev_stats(const struct testrmem_dev *dev)
 			dev->dev->name, stats.send_wrs, stats.recv_wrs, stats.bytes, stats.reg_mrs,
 			stats.invalidates, stats.errors, stats.flushed);
 	printf("%s: local_prot_errors %" PRIu64 " rem_access_errors %" PRIu64
-	       " rnr_retries %" PRIu64 " queued %" PRIu64 " grace_waits %" PRIu64 "\n",
+	       " rnr_retries %" PRIu64 " queued %" PRIu64 " grace_waits %" PRIu64
+	       " inline_recvs %" PRIu64 "\n",
 			dev->dev->name, stats.local_prot_errors, stats.rem_access_errors,
-			stats.rnr_retries, stats.queued, stats.grace_waits);
+			stats.rnr_retries, stats.queued, stats.grace_waits, stats.inline_recvs);
 }
 
 static void

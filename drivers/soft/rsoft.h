@@ -55,11 +55,12 @@ extern int rsoft_logtype;
 /* Add to a counter that others only read; n may be negative. */
 #define RSOFT_COUNT(counter, n) __atomic_store_n(&(counter), (counter) + (n), __ATOMIC_RELAXED)
 
-#define RSOFT_MAX_ENGINES   8
-#define RSOFT_MAX_SGE       16
-#define RSOFT_MAX_MSG_SIZE  (UINT64_C(1) << 31)  /* IBTA: 2^31 bytes a message */
-#define RSOFT_PAGE_SIZE_CAP UINT64_C(0x7ffff000) /* 4 KiB to 1 GiB */
-#define RSOFT_ACCESS        (RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE)
+#define RSOFT_MAX_ENGINES     8
+#define RSOFT_MAX_SGE         16
+#define RSOFT_MAX_INLINE_RECV 64
+#define RSOFT_MAX_MSG_SIZE    (UINT64_C(1) << 31)  /* IBTA: 2^31 bytes a message */
+#define RSOFT_PAGE_SIZE_CAP   UINT64_C(0x7ffff000) /* 4 KiB to 1 GiB */
+#define RSOFT_ACCESS          (RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE)
 
 /* An lkey is the rkey with the tag's bits inverted, so that one is never the other. */
 #define RSOFT_LKEY_XOR UINT32_C(0xff)
@@ -156,12 +157,21 @@ static_assert(sizeof(struct rsoft_cqe) == sizeof(struct rmem_wc) &&
 						offsetof(struct rmem_wc, reserved),
 		"a completion in a ring has the layout of struct rmem_wc");
 
+/* A message in its completion, and where it goes when that is polled. */
+struct rsoft_inline {
+	uint8_t data[RSOFT_MAX_INLINE_RECV];
+	uint64_t addr;
+	uint32_t lkey;
+	uint32_t pd;
+} __rte_aligned(2 * RTE_CACHE_LINE_SIZE);
+
 struct rsoft_cq {
 	struct rmem_cq cq;
 	uint32_t mask;
 	uint32_t overrun;      /* a completion was lost; atomic; here, as each empty poll looks */
 	uint32_t nb_producers; /* queues that complete to it; atomic */
 	struct rsoft_cqe *ring;
+	struct rsoft_inline *messages; /* one for each place; NULL until a QP asks; atomic */
 
 	uint32_t prod __rte_cache_aligned; /* next place to reserve; atomic */
 	uint32_t cons_seen;                /* consumer's place as last seen; atomic */
@@ -229,6 +239,7 @@ struct rsoft_rq {
 	uint32_t cons;      /* receives consumed so far; written under lock; atomic */
 	uint32_t prod_seen; /* consumer's view of prod; under lock */
 	uint64_t consumed;  /* counter: by messages */
+	uint64_t inlined;   /* counter: messages in their completion */
 };
 
 struct rsoft_qp {
@@ -242,7 +253,8 @@ struct rsoft_qp {
 	uint16_t max_send_sge;
 	uint32_t max_inline;
 	uint16_t max_recv_sge;
-	uint16_t engine;
+	uint8_t is_inline_recv; /* messages may travel in their completion */
+	uint8_t engine;
 	struct rmem_qp_conn conn;
 	TAILQ_ENTRY(rsoft_qp) next; /* in rsoft_dev::pending or its engine's list */
 

@@ -47,6 +47,26 @@ rsoft_access_slow(const struct rsoft_key *key, uint64_t offset, uint64_t length,
 	return true;
 }
 
+uint8_t *
+rsoft_access_again(const struct rsoft_dev *dev, uint32_t pd, uint32_t lkey, uint64_t addr,
+		uint64_t length)
+{
+	const struct rsoft_key *key = &dev->keys[lkey >> 8];
+	uint64_t word = __atomic_load_n(&key->word, __ATOMIC_ACQUIRE);
+	uint64_t offset, run;
+	uint8_t *to;
+
+	if (rsoft_word_rkey(word) != (lkey ^ RSOFT_LKEY_XOR) ||
+			(rsoft_word_rights(word) & RSOFT_NEED_WRITE) != RSOFT_NEED_WRITE)
+		return NULL;
+	offset = addr - key->iova;
+	if (key->pd != pd || offset > key->length || length > key->length - offset ||
+			key->kind > RSOFT_KIND_PAGES)
+		return NULL;
+	to = rsoft_key_run(key, offset, &run);
+	return run >= length ? to : NULL;
+}
+
 /* A place in a list of spans. */
 struct rsoft_cursor {
 	const struct rsoft_span *span;

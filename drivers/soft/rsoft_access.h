@@ -48,6 +48,13 @@ enum rsoft_why rsoft_access_why(const struct rsoft_qp *qp, uint32_t key_xor, uin
 bool rsoft_access_slow(const struct rsoft_key *key, uint64_t offset, uint64_t length,
 		struct rsoft_span *span);
 
+/*
+ * The bytes that an lkey opens for writing, if they are one stretch and the key needs no other;
+ * else NULL. For what was checked before and is copied later.
+ */
+uint8_t *rsoft_access_again(const struct rsoft_dev *dev, uint32_t pd, uint32_t lkey, uint64_t addr,
+		uint64_t length);
+
 /* Copy length bytes between spans of which at least one is not one stretch. */
 void rsoft_copy_spans(const struct rsoft_span *to, const struct rsoft_span *from, uint64_t length);
 

@@ -9,6 +9,7 @@
 
 #include <rte_malloc.h>
 
+#include "rsoft_access.h"
 #include "rsoft_cq.h"
 #include "rsoft_grace.h"
 #include "rsoft_post.h"
@@ -48,6 +49,7 @@ rsoft_cq_destroy(struct rmem_cq *base)
 {
 	struct rsoft_dev *dev = rsoft_dev_of(&base->obj);
 
+	rte_free(rsoft_cq_of(base)->messages);
 	rte_free(rsoft_cq_of(base)->ring);
 	rte_ticketlock_lock(&dev->lock);
 	dev->nb_cq--;
@@ -66,6 +68,41 @@ void
 rsoft_cq_detach(struct rsoft_cq *cq)
 {
 	__atomic_fetch_sub(&cq->nb_producers, 1, __ATOMIC_RELEASE);
+}
+
+void
+rsoft_cq_add_messages(struct rsoft_cq *cq)
+{
+	struct rsoft_dev *dev = rsoft_dev_of(&cq->cq.obj);
+	struct rsoft_inline *messages, *none = NULL;
+
+	if (__atomic_load_n(&cq->messages, __ATOMIC_ACQUIRE) != NULL)
+		return;
+	messages = rte_malloc_socket("rsoft_messages", (cq->mask + 1) * sizeof(*messages),
+			sizeof(*messages), (int)(int64_t)dev->args.socket);
+	/* Another QP of the CQ may have been faster. */
+	if (!__atomic_compare_exchange_n(&cq->messages, &none, messages, false, __ATOMIC_ACQ_REL,
+			    __ATOMIC_ACQUIRE))
+		rte_free(messages);
+}
+
+/*
+ * Copy a message from its completion to where the receive wanted it. The key opened that when
+ * the message arrived; when it no longer does, the receive fails as if it never had.
+ */
+static void
+rsoft_cq_take_message(struct rsoft_dev *dev, const struct rsoft_inline *message, struct rmem_wc *wc)
+{
+	unsigned int lcore = rsoft_grace_enter();
+	uint8_t *to;
+
+	to = rsoft_access_again(dev, message->pd, message->lkey, message->addr, wc->byte_len);
+	if (to != NULL)
+		memcpy(to, message->data, wc->byte_len);
+	else
+		wc->status = RMEM_WC_LOC_PROT_ERR;
+	rsoft_grace_leave(lcore);
+	wc->flags &= (uint16_t)~RSOFT_WC_INLINE;
 }
 
 int
@@ -87,6 +124,8 @@ rsoft_poll_cq(struct rmem_cq *base, struct rmem_wc *wc, uint16_t nb_wc)
 			break;
 		memcpy(&wc[n], e, sizeof(wc[n]));
 		wc[n].reserved = 0;
+		if (unlikely(wc[n].flags & RSOFT_WC_INLINE))
+			rsoft_cq_take_message(dev, &cq->messages[cons & cq->mask], &wc[n]);
 	}
 	if (n != 0)
 		__atomic_store_n(&cq->cons, cons, __ATOMIC_RELEASE);

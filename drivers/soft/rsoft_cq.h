@@ -8,7 +8,8 @@
  *
  * A producer reserves places by adding to prod, writes each completion, and stores its
  * number (place + 1) in rsoft_cqe::number with release. The consumer loads that number with
- * acquire, copies, and stores cons with release once for all it took. A producer looks at
+ * acquire, copies, and stores cons with release once for all it took. messages[] goes by the
+ * same rules: written before the number, read before cons moves on. A producer looks at
  * cons only when its last view of it says that the ring is full. A completion that finds it
  * full is lost: overrun.
  */
@@ -31,6 +32,9 @@ int rsoft_cq_destroy(struct rmem_cq *cq);
 void rsoft_cq_attach(struct rsoft_cq *cq);
 void rsoft_cq_detach(struct rsoft_cq *cq);
 
+/* Make room for messages in completions; without memory for it none will be. */
+void rsoft_cq_add_messages(struct rsoft_cq *cq);
+
 int rsoft_poll_cq(struct rmem_cq *cq, struct rmem_wc *wc, uint16_t nb_wc);
 
 static inline struct rsoft_cq *
@@ -51,6 +55,9 @@ rsoft_cq_has_room(struct rsoft_cq *cq, uint32_t pos)
 	__atomic_store_n(&cq->cons_seen, cons, __ATOMIC_RELEASE);
 	return pos - cons <= cq->mask;
 }
+
+/* In rmem_wc::flags, between the two sides of the ring only: the message is in messages[]. */
+#define RSOFT_WC_INLINE (1u << 15)
 
 /* Where a field of struct rmem_wc stands in its word of 8 bytes. */
 #if RTE_BYTE_ORDER == RTE_LITTLE_ENDIAN
@@ -121,6 +128,17 @@ static inline bool
 rsoft_cq_is_overrun(struct rmem_cq *cq)
 {
 	return __atomic_load_n(&rsoft_cq_of(cq)->overrun, __ATOMIC_ACQUIRE) != 0;
+}
+
+/* Room for a message in the completion at a reserved place; NULL when there is none. */
+static inline struct rsoft_inline *
+rsoft_cq_message(struct rsoft_cq *cq, uint32_t at)
+{
+	struct rsoft_inline *messages = __atomic_load_n(&cq->messages, __ATOMIC_ACQUIRE);
+
+	if (messages == NULL || !rsoft_cq_has_room(cq, at))
+		return NULL;
+	return &messages[at & cq->mask];
 }
 
 /* Whether the completion at a place was polled. */

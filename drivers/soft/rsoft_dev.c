@@ -107,7 +107,7 @@ rsoft_dev_info_get(struct rmem_dev *base, struct rmem_dev_info *info)
 
 	info->capa = RMEM_DEV_CAPA_FAST_REG | RMEM_DEV_CAPA_LOCAL_INV |
 			RMEM_DEV_CAPA_SEND_WITH_INV | RMEM_DEV_CAPA_READ_WITH_INV |
-			RMEM_DEV_CAPA_ATOMIC;
+			RMEM_DEV_CAPA_ATOMIC | RMEM_DEV_CAPA_INLINE_RECV;
 	if (dev->nb_engines != 0)
 		info->capa |= RMEM_DEV_CAPA_ENGINE;
 	info->max_mr_size = dev->args.max_mr_size;
@@ -124,6 +124,7 @@ rsoft_dev_info_get(struct rmem_dev *base, struct rmem_dev_info *info)
 	info->max_send_sge = (uint32_t)dev->args.max_sge;
 	info->max_recv_sge = (uint32_t)dev->args.max_sge;
 	info->max_inline_data = (uint32_t)dev->args.max_inline;
+	info->max_inline_recv = RSOFT_MAX_INLINE_RECV;
 	info->max_page_list_len = (uint32_t)dev->args.max_page_list_len;
 	rte_ticketlock_lock(&dev->lock);
 	info->nb_pd = dev->nb_pd;

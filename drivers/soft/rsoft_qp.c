@@ -5,6 +5,7 @@
 /* Queue pairs; see rsoft_qp.h. */
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <rte_malloc.h>
@@ -96,6 +97,17 @@ rsoft_qp_enter(struct rsoft_qp *qp)
 	return 0;
 }
 
+/* As mlx5's MLX5_SCATTER_TO_CQE: on, unless the variable is 0 or the QP says no. */
+static bool
+rsoft_qp_wants_inline_recv(const struct rmem_qp_conf *conf)
+{
+	const char *env = getenv("RMEM_SCATTER_TO_CQE");
+
+	if (env != NULL && strcmp(env, "0") == 0)
+		return false;
+	return conf->max_recv_wr != 0 && (conf->flags & RMEM_QP_NO_INLINE_RECV) == 0;
+}
+
 int
 rsoft_qp_create(struct rmem_qp *base, const struct rmem_qp_conf *conf)
 {
@@ -111,6 +123,7 @@ rsoft_qp_create(struct rmem_qp *base, const struct rmem_qp_conf *conf)
 	qp->max_send_sge = conf->max_send_sge;
 	qp->max_recv_sge = conf->max_recv_sge;
 	qp->max_inline = conf->max_inline_data;
+	qp->is_inline_recv = rsoft_qp_wants_inline_recv(conf);
 	rc = rsoft_sq_init(&qp->sq, conf, (int)(int64_t)dev->args.socket);
 	if (rc != 0)
 		goto fail;
@@ -122,6 +135,8 @@ rsoft_qp_create(struct rmem_qp *base, const struct rmem_qp_conf *conf)
 		goto free_rq;
 	rsoft_cq_attach(rsoft_cq_of(base->send_cq));
 	rsoft_cq_attach(rsoft_cq_of(base->recv_cq));
+	if (qp->is_inline_recv)
+		rsoft_cq_add_messages(rsoft_cq_of(base->recv_cq));
 	rsoft_engine_add_qp(qp);
 	return 0;
 

@@ -170,10 +170,42 @@ rsoft_resp_write_imm(struct rsoft_qp *peer, const struct rmem_send_wr *wr,
 	return RMEM_WC_SUCCESS;
 }
 
-/* Place a message in a receive: the status of the receive, and that of the sender. */
+/*
+ * Put a short message in the completion at its reserved place, for the poll to copy. False: it
+ * goes to the receive at once.
+ */
+static bool
+rsoft_resp_inline(struct rsoft_qp *peer, const struct rsoft_rqe *rqe, const struct rsoft_span *to,
+		const struct rsoft_span *from, uint64_t length, uint32_t cq_pos)
+{
+	struct rsoft_span data = {.length = length};
+	struct rsoft_inline *message;
+
+	/* The first SGE takes all of it, and the poll can find the place again. */
+	if (length == 0 || length > RSOFT_MAX_INLINE_RECV || rqe->sge[0].length < length ||
+			rsoft_access_again(peer->dev, peer->pd, rqe->sge[0].lkey, rqe->sge[0].addr,
+					length) != to->ptr)
+		return false;
+	message = rsoft_cq_message(rsoft_cq_of(peer->qp.recv_cq), cq_pos);
+	if (unlikely(message == NULL))
+		return false;
+	data.ptr = message->data;
+	rsoft_copy_all(&data, from, length);
+	message->addr = rqe->sge[0].addr;
+	message->lkey = rqe->sge[0].lkey;
+	message->pd = peer->pd;
+	RSOFT_COUNT(peer->rq.inlined, 1);
+	return true;
+}
+
+/*
+ * Place a message in a receive: the status of the receive, and that of the sender. With a
+ * place in the CQ it may go there; *is_inline tells.
+ */
 static int
 rsoft_resp_place(struct rsoft_qp *peer, const struct rsoft_rqe *rqe, const struct rsoft_span *from,
-		uint64_t length, uint8_t *recv_status, uint32_t *why)
+		uint64_t length, const uint32_t *cq_pos, bool *is_inline, uint8_t *recv_status,
+		uint32_t *why)
 {
 	struct rsoft_span to[RSOFT_MAX_SGE];
 	uint64_t room;
@@ -187,7 +219,9 @@ rsoft_resp_place(struct rsoft_qp *peer, const struct rsoft_rqe *rqe, const struc
 		*recv_status = RMEM_WC_LOC_LEN_ERR;
 		return RMEM_WC_REM_INV_REQ_ERR;
 	}
-	if (length != 0)
+	if (peer->is_inline_recv && cq_pos != NULL)
+		*is_inline = rsoft_resp_inline(peer, rqe, to, from, length, *cq_pos);
+	if (length != 0 && !*is_inline)
 		rsoft_copy_all(to, from, length);
 	return RMEM_WC_SUCCESS;
 }
@@ -199,7 +233,8 @@ rsoft_resp_send(struct rsoft_qp *peer, const struct rmem_send_wr *wr, const stru
 	struct rsoft_rqe *rqe;
 	struct rsoft_cqe cqe = {0};
 	uint8_t recv_status = RMEM_WC_SUCCESS;
-	bool is_first = false;
+	bool is_early = length <= RSOFT_RESERVE_EARLY && wr->opcode != RMEM_WR_SEND_WITH_INV;
+	bool is_first = false, is_inline = false;
 	uint32_t cq_pos = 0;
 	int status;
 
@@ -210,9 +245,10 @@ rsoft_resp_send(struct rsoft_qp *peer, const struct rmem_send_wr *wr, const stru
 	 * The place in the CQ is reserved first when the copy is short: no locked instruction
 	 * then makes the completion wait until the payload's line has come from the other core.
 	 */
-	if (length <= RSOFT_RESERVE_EARLY && wr->opcode != RMEM_WR_SEND_WITH_INV)
+	if (is_early)
 		cq_pos = rsoft_rq_reserve(peer);
-	status = rsoft_resp_place(peer, rqe, from, length, &recv_status, &cqe.vendor_err);
+	status = rsoft_resp_place(peer, rqe, from, length, is_early ? &cq_pos : NULL, &is_inline,
+			&recv_status, &cqe.vendor_err);
 	if (status == RMEM_WC_SUCCESS && wr->opcode == RMEM_WR_SEND_WITH_INV) {
 		*inv_key = rsoft_key_invalidate(peer->dev, peer->pd, wr->invalidate_rkey);
 		if (*inv_key != NULL) {
@@ -224,9 +260,11 @@ rsoft_resp_send(struct rsoft_qp *peer, const struct rmem_send_wr *wr, const stru
 		/* IBTA class J: the data arrived, only the receive fails. */
 		recv_status = RMEM_WC_REM_INV_REQ_ERR;
 	}
-	if (length > RSOFT_RESERVE_EARLY || wr->opcode == RMEM_WR_SEND_WITH_INV)
+	if (!is_early)
 		cq_pos = rsoft_rq_reserve(peer);
 	rsoft_resp_cqe(peer, rqe, wr, length, recv_status, &cqe);
+	if (is_inline)
+		cqe.what |= (uint64_t)RSOFT_WC_INLINE << RSOFT_WC_SHIFT(flags);
 	if (unlikely(recv_status != RMEM_WC_SUCCESS))
 		is_first = rsoft_qp_to_err(peer); /* before who polls can know */
 	rsoft_resp_give(peer, cq_pos, &cqe);

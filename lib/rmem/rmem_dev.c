@@ -295,6 +295,7 @@ dump_stats(const struct rmem_dev_stats *stats, FILE *f)
 			{"rnr_retries", stats->rnr_retries},
 			{"queued", stats->queued},
 			{"grace_waits", stats->grace_waits},
+			{"inline_recvs", stats->inline_recvs},
 	};
 	size_t i;
 

@@ -37,6 +37,13 @@ extern "C" {
 #define RMEM_DEV_CAPA_ATOMIC (UINT64_C(1) << 4)
 /** Requests run on service lcores and not in the thread that posts or polls. */
 #define RMEM_DEV_CAPA_ENGINE (UINT64_C(1) << 5)
+/**
+ * Inline receive: a message of at most rmem_dev_info::max_inline_recv bytes may travel in its
+ * completion, and is copied to the receive's memory by the poll that returns it. Nothing of
+ * that shows, but for the memory, which changes at the poll. On unless the environment has
+ * RMEM_SCATTER_TO_CQE=0 or the QP has RMEM_QP_NO_INLINE_RECV.
+ */
+#define RMEM_DEV_CAPA_INLINE_RECV (UINT64_C(1) << 16)
 
 /** A device. Applications read its name. */
 struct rmem_dev {
@@ -66,6 +73,7 @@ struct rmem_dev_info {
 	uint32_t max_recv_sge;      /**< SGEs of one receive. */
 	uint32_t max_inline_data;   /**< Bytes of one inline send. */
 	uint32_t max_page_list_len; /**< Pages of one fast-register MR. */
+	uint32_t max_inline_recv;   /**< Bytes of a message received inline, or 0. */
 	uint32_t nb_pd;             /**< Protection domains in use. */
 	uint32_t nb_mr;             /**< Memory regions in use. */
 	uint32_t nb_cq;             /**< Completion queues in use. */
@@ -86,6 +94,7 @@ struct rmem_dev_stats {
 	uint64_t rnr_retries;       /**< Tries that found no receive posted. */
 	uint64_t queued;            /**< Requests that could not run when posted. */
 	uint64_t grace_waits;       /**< Invalidations that had to wait for another lcore. */
+	uint64_t inline_recvs;      /**< Messages that travelled in their completion. */
 };
 
 /**

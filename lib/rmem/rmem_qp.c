@@ -13,6 +13,8 @@
 
 #include <rmem_priv.h>
 
+#define QP_FLAGS (RMEM_QP_SIG_ALL | RMEM_QP_NO_INLINE_RECV)
+
 /* A number of a configuration and its bounds. */
 struct bound {
 	const char *what;
@@ -77,9 +79,8 @@ check_conf(struct rmem_dev *dev, const struct rmem_qp_conf *conf)
 		RMEM_LOG(ERR, "%s: unknown QP type %u", dev->name, conf->type);
 		return -EINVAL;
 	}
-	if ((conf->flags & ~RMEM_QP_SIG_ALL) != 0) {
-		RMEM_LOG(ERR, "%s: unknown QP flags 0x%x", dev->name,
-				conf->flags & ~RMEM_QP_SIG_ALL);
+	if ((conf->flags & ~QP_FLAGS) != 0) {
+		RMEM_LOG(ERR, "%s: unknown QP flags 0x%x", dev->name, conf->flags & ~QP_FLAGS);
 		return -EINVAL;
 	}
 	if ((conf->access & ~RMEM_ACCESS_REMOTE) != 0) {

@@ -38,6 +38,12 @@ enum rmem_qp_state {
 
 /** Complete every send request, signaled or not. */
 #define RMEM_QP_SIG_ALL (1u << 0)
+/**
+ * Place every message where its receive says as it arrives, and never in its completion
+ * (mlx5dv_create_qp(3), MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE); see
+ * RMEM_DEV_CAPA_INLINE_RECV. Ignored by a device without it.
+ */
+#define RMEM_QP_NO_INLINE_RECV (1u << 1)
 
 /** A queue pair (QP). Drivers extend it behind this head. */
 struct rmem_qp {

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Inline receive (seed-0): a short message travels in its completion and reaches the memory of
+ * its receive at the poll; nothing else of it shows, and it can be switched off.
+ */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "fixture.h"
+#include "test.h"
+
+#define MAX_INLINE 64u
+
+static uint64_t
+nb_inline(void)
+{
+	struct rmem_dev_stats stats = {0};
+
+	rmem_dev_stats_get(fx.b.dev, &stats);
+	return stats.inline_recvs;
+}
+
+/* A message of a's to a receive of b's, which is not polled yet. */
+static int
+send_unpolled(const struct rmem_sge *to, uint32_t num_sge, uint32_t length)
+{
+	const struct rmem_sge sge = fx_sge(fx.a.mr, 1, length);
+	const struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &sge, 1);
+
+	fx_fill(fx.a.buf, FX_BUF_SIZE, length);
+	memset(fx.b.buf, 0, FX_BUF_SIZE);
+	TEST_EQ(fx_post_recv(fx.b.qp, 1, to, num_sge), 1);
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	return TEST_SUCCESS;
+}
+
+/* It reaches the memory now, with no sign of how. */
+static int
+expect_message(uint32_t length)
+{
+	TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
+	TEST_EQ(fx.wc.flags, 0);
+	TEST_EQ(fx.wc.opcode, RMEM_WC_RECV);
+	TEST_EQ(fx.wc.byte_len, length);
+	TEST_MEM(fx.b.buf, fx.a.buf + 1, length);
+	TEST_ASSERT(fx_is_zero(fx.b.buf + length, 256));
+	return TEST_SUCCESS;
+}
+
+static int
+info_tells_the_size(void)
+{
+	struct rmem_dev_info info;
+
+	TEST_OK(rmem_dev_info_get(fx.b.dev, &info));
+	TEST_ASSERT((info.capa & RMEM_DEV_CAPA_INLINE_RECV) != 0);
+	TEST_EQ(info.max_inline_recv, MAX_INLINE);
+	return TEST_SUCCESS;
+}
+
+static int
+message_reaches_the_memory_at_the_poll(void)
+{
+	static const uint32_t lengths[] = {1, 8, 63, MAX_INLINE};
+	const struct rmem_sge to = fx_sge(fx.b.mr, 0, 1024);
+	unsigned int i;
+
+	for (i = 0; i < RTE_DIM(lengths); i++) {
+		TEST_RUN(send_unpolled(&to, 1, lengths[i]));
+		TEST_EQ(nb_inline(), i + 1);
+		TEST_ASSERT(fx_is_zero(fx.b.buf, MAX_INLINE));
+		TEST_RUN(expect_message(lengths[i]));
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+longer_message_is_placed_at_once(void)
+{
+	const struct rmem_sge to = fx_sge(fx.b.mr, 0, 1024);
+
+	TEST_RUN(send_unpolled(&to, 1, MAX_INLINE + 1));
+	TEST_EQ(nb_inline(), 0);
+	TEST_MEM(fx.b.buf, fx.a.buf + 1, MAX_INLINE + 1);
+	return expect_message(MAX_INLINE + 1);
+}
+
+static int
+message_over_two_sges_is_right(void)
+{
+	const struct rmem_sge split[] = {fx_sge(fx.b.mr, 0, 10), fx_sge(fx.b.mr, 10, 90)};
+	const struct rmem_sge empty_first[] = {fx_sge(fx.b.mr, 512, 0), fx_sge(fx.b.mr, 0, 64)};
+
+	TEST_RUN(send_unpolled(split, 2, 40));
+	TEST_RUN(expect_message(40));
+	TEST_RUN(send_unpolled(empty_first, 2, 40));
+	return expect_message(40);
+}
+
+static int
+immediate_data_and_flags_come_as_without(void)
+{
+	const struct rmem_sge to = fx_sge(fx.b.mr, 0, 64);
+	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
+	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND_WITH_IMM, &sge, 1);
+
+	wr.imm_data = 0x89abcdef;
+	wr.flags = RMEM_SEND_SOLICITED | RMEM_SEND_SIGNALED;
+	TEST_EQ(fx_post_recv(fx.b.qp, 1, &to, 1), 1);
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_EQ(nb_inline(), 1);
+	TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
+	TEST_EQ(fx.wc.flags, RMEM_WC_WITH_IMM | RMEM_WC_SOLICITED);
+	TEST_EQ(fx.wc.imm_data, 0x89abcdef);
+	return TEST_SUCCESS;
+}
+
+/* A QP of b's made by conf takes the place of its own. */
+static int
+replace_qp(const struct rmem_qp_conf *conf)
+{
+	fx.b.qp = fx_qp_by(fx.b.pd, conf);
+	TEST_ASSERT(fx.b.qp != NULL);
+	TEST_OK(rmem_qp_reset(fx.a.qp));
+	TEST_OK(fx_connect_pair(fx.a.qp, fx.b.qp));
+	return TEST_SUCCESS;
+}
+
+static int
+qp_flag_switches_it_off(void)
+{
+	const struct rmem_sge to = fx_sge(fx.b.mr, 0, 1024);
+	struct rmem_qp_conf conf = fx_qp_conf(fx.b.cq, FX_DEPTH);
+
+	conf.flags = RMEM_QP_NO_INLINE_RECV;
+	TEST_RUN(replace_qp(&conf));
+	TEST_RUN(send_unpolled(&to, 1, 32));
+	TEST_EQ(nb_inline(), 0);
+	TEST_MEM(fx.b.buf, fx.a.buf + 1, 32);
+	return expect_message(32);
+}
+
+/* As MLX5_SCATTER_TO_CQE, looked at when a QP is created; only 0 switches off. */
+static int
+environment_switches_it_off(void)
+{
+	const struct rmem_sge to = fx_sge(fx.b.mr, 0, 1024);
+	const struct rmem_qp_conf conf = fx_qp_conf(fx.b.cq, FX_DEPTH);
+
+	TEST_EQ(setenv("RMEM_SCATTER_TO_CQE", "0", 1), 0);
+	TEST_RUN(replace_qp(&conf));
+	TEST_RUN(send_unpolled(&to, 1, 32));
+	TEST_EQ(nb_inline(), 0);
+	TEST_MEM(fx.b.buf, fx.a.buf + 1, 32);
+	TEST_RUN(expect_message(32));
+	TEST_EQ(setenv("RMEM_SCATTER_TO_CQE", "1", 1), 0);
+	TEST_RUN(replace_qp(&conf));
+	TEST_RUN(send_unpolled(&to, 1, 32));
+	TEST_EQ(nb_inline(), 1);
+	TEST_EQ(unsetenv("RMEM_SCATTER_TO_CQE"), 0);
+	return expect_message(32);
+}
+
+/* A receive whose lkey opens nothing fails at both sides as without. */
+static int
+bad_receive_fails_as_without(void)
+{
+	struct rmem_sge to = fx_sge(fx.b.mr, 0, 64);
+	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
+	const struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &sge, 1);
+
+	to.lkey = fx.b.mr->rkey;
+	TEST_EQ(fx_post_recv(fx.b.qp, 1, &to, 1), 1);
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_REM_OP_ERR);
+	TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_LOC_PROT_ERR);
+	TEST_EQ(nb_inline(), 0);
+	return TEST_SUCCESS;
+}
+
+/* No access outlives its key: what was not polled when the MR goes is lost, not written. */
+static int
+message_polled_after_its_mr_went_is_refused(void)
+{
+	struct rmem_mr *mr = fx_mr(fx.b.pd, fx.b.buf, 4096, RMEM_ACCESS_LOCAL_WRITE);
+	const struct rmem_sge to = fx_sge(mr, 0, 64);
+
+	TEST_ASSERT(mr != NULL);
+	TEST_RUN(send_unpolled(&to, 1, 32));
+	TEST_EQ(nb_inline(), 1);
+	TEST_OK(fx_release(mr));
+	TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_LOC_PROT_ERR);
+	TEST_ASSERT(fx_is_zero(fx.b.buf, 64));
+	return TEST_SUCCESS;
+}
+
+/* The pages of a fast-register MR need not follow each other: within one page it goes inline. */
+static int
+message_to_scattered_pages_is_right(void)
+{
+	const uint64_t iova = fx_addr(fx.fast.pages);
+	struct rmem_send_wr wr = fx_rdma(RMEM_WR_SEND, NULL, 0, 0);
+	struct rmem_sge to = {.length = 64}, sge = fx_sge(fx.b.mr, 0, 48);
+	unsigned int i;
+
+	fx.fast.list->page_list[1] = iova + 3 * FX_PAGE;
+	fx.fast.list->page_list[3] = iova + FX_PAGE;
+	fx_fill(fx.b.buf, FX_BUF_SIZE, 7);
+	TEST_STATUS(fx_bind(), RMEM_WC_SUCCESS);
+	wr.sg_list = &sge;
+	wr.num_sge = 1;
+	to.lkey = fx.fast.mr->lkey;
+	for (i = 0; i < 2; i++) { /* inside page 1, then over its end */
+		to.addr = iova + FX_PAGE + (i == 0 ? 8 : FX_PAGE - 24);
+		TEST_EQ(fx_post_recv(fx.a.qp, 1, &to, 1), 1);
+		TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
+		TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+	}
+	TEST_MEM(fx.fast.pages + 3 * FX_PAGE + 8, fx.b.buf, 48);
+	TEST_MEM(fx.fast.pages + 4 * FX_PAGE - 24, fx.b.buf, 24);
+	TEST_MEM(fx.fast.pages + 2 * FX_PAGE, fx.b.buf + 24, 24);
+	return TEST_SUCCESS;
+}
+
+/* A CQ that overflows loses completions, not the messages of those it has. */
+static int
+overrun_keeps_the_messages_it_has(void)
+{
+	struct rmem_cq *cq = fx_cq(fx.b.dev, 4);
+	struct rmem_qp_conf conf = fx_qp_conf(fx.b.cq, FX_DEPTH);
+	struct rmem_wc wc[8];
+	unsigned int i;
+
+	TEST_ASSERT(cq != NULL);
+	conf.recv_cq = cq;
+	TEST_RUN(replace_qp(&conf));
+	for (i = 0; i < 6; i++) {
+		const struct rmem_sge to = fx_sge(fx.b.mr, i * 64, 64);
+
+		TEST_EQ(fx_post_recv(fx.b.qp, i, &to, 1), 1);
+	}
+	for (i = 0; i < 5; i++) {
+		const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 64);
+		const struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &sge, 1);
+
+		memset(fx.a.buf, (int)i + 1, 64);
+		TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	}
+	TEST_EQ(rmem_poll_cq(cq, wc, 8), 4);
+	for (i = 0; i < 4; i++) {
+		TEST_STATUS(wc[i].status, RMEM_WC_SUCCESS);
+		TEST_EQ(fx.b.buf[i * 64], i + 1);
+		TEST_EQ(fx.b.buf[i * 64 + 63], i + 1);
+	}
+	TEST_EQ(rmem_poll_cq(cq, wc, 8), -EIO);
+	return TEST_SUCCESS;
+}
+
+static const struct test_case cases[] = {
+		TEST_CASE(info_tells_the_size),
+		TEST_CASE(message_reaches_the_memory_at_the_poll),
+		TEST_CASE(longer_message_is_placed_at_once),
+		TEST_CASE(message_over_two_sges_is_right),
+		TEST_CASE(immediate_data_and_flags_come_as_without),
+		TEST_CASE(qp_flag_switches_it_off),
+		TEST_CASE(environment_switches_it_off),
+		TEST_CASE(bad_receive_fails_as_without),
+		TEST_CASE(message_polled_after_its_mr_went_is_refused),
+		TEST_CASE_WITH(fx_setup_fast, message_to_scattered_pages_is_right),
+		TEST_CASE(overrun_keeps_the_messages_it_has),
+};
+
+REGISTER_RMEM_SUITE(inline_recv, fx_setup, fx_teardown, cases);
