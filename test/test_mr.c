@@ -148,6 +148,59 @@ iova_may_end_at_the_last_byte(void)
 	return TEST_SUCCESS;
 }
 
+/* Requests of both sides count from the first byte on; its address opens nothing. */
+static int
+zero_based_region_is_named_by_offsets(void)
+{
+	struct rmem_mr *mr =
+			fx_mr(fx.a.pd, fx.a.buf + 128, 100, FX_ACCESS | RMEM_ACCESS_ZERO_BASED);
+	struct rmem_send_wr wr;
+	struct rmem_sge sge;
+
+	TEST_ASSERT(mr != NULL);
+	TEST_EQ(mr->iova, 0);
+	TEST_EQ(fx_query(mr).iova, 0);
+	TEST_EQ(fx_query(mr).access, FX_ACCESS | RMEM_ACCESS_ZERO_BASED);
+	fx_fill(fx.b.buf, 100, 3);
+	TEST_STATUS(fx_peer_write(0, 100, mr->rkey), RMEM_WC_SUCCESS);
+	TEST_MEM(fx.a.buf + 128, fx.b.buf, 100);
+	sge = fx_sge(mr, 20, 80);
+	TEST_EQ(sge.addr, 20);
+	wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_MEM(fx.b.buf, fx.a.buf + 148, 80);
+	TEST_STATUS(fx_peer_write(1, 100, mr->rkey), RMEM_WC_REM_ACCESS_ERR);
+	TEST_OK(fx_reconnect());
+	TEST_STATUS(fx_peer_write(fx_addr(fx.a.buf + 128), 8, mr->rkey), RMEM_WC_REM_ACCESS_ERR);
+	return TEST_SUCCESS;
+}
+
+static int
+allocated_region_may_be_zero_based(void)
+{
+	struct rmem_mr *mr = fx_mr(fx.a.pd, NULL, 100,
+			FX_ACCESS | RMEM_ACCESS_ZERO_BASED | RMEM_ACCESS_ALLOCATE_MR);
+
+	TEST_ASSERT(mr != NULL);
+	TEST_EQ(mr->iova, 0);
+	fx_fill(fx.b.buf, 100, 4);
+	TEST_STATUS(fx_peer_write(0, 100, mr->rkey), RMEM_WC_SUCCESS);
+	TEST_MEM(mr->addr, fx.b.buf, 100);
+	return TEST_SUCCESS;
+}
+
+static int
+zero_based_region_takes_no_iova(void)
+{
+	const uint32_t access = FX_ACCESS | RMEM_ACCESS_ZERO_BASED;
+	struct rmem_mr *mr = NULL;
+
+	TEST_ERR(rmem_mr_reg(fx.a.pd, fx.a.buf, 64, 0x7000, access, &mr), EINVAL);
+	TEST_ERR(rmem_mr_reg(fx.a.pd, fx.a.buf, 64, fx_addr(fx.a.buf), access, &mr), EINVAL);
+	TEST_ASSERT(mr == NULL);
+	return TEST_SUCCESS;
+}
+
 /* IBTA C10-72: of the sixteen sums, those that let peers modify need LOCAL_WRITE. */
 static int
 remote_rights_to_modify_need_local_write(void)
@@ -401,6 +454,9 @@ static const struct test_case mr_cases[] = {
 		TEST_CASE(chosen_iova_is_what_requests_use),
 		TEST_CASE(chosen_iova_is_what_sges_use),
 		TEST_CASE(iova_may_end_at_the_last_byte),
+		TEST_CASE(zero_based_region_is_named_by_offsets),
+		TEST_CASE(allocated_region_may_be_zero_based),
+		TEST_CASE(zero_based_region_takes_no_iova),
 		TEST_CASE(remote_rights_to_modify_need_local_write),
 		TEST_CASE(optional_access_bits_are_ignored),
 		TEST_CASE(unknown_access_bits_are_refused),

@@ -179,6 +179,8 @@ unknown_access_flags_and_sockets_are_refused(void)
 	TEST_RUN(expect_conf_refused(&conf));
 	conf.access = FX_ACCESS | RMEM_ACCESS_ALLOCATE_MR;
 	TEST_RUN(expect_conf_refused(&conf));
+	conf.access = FX_ACCESS | RMEM_ACCESS_ZERO_BASED;
+	TEST_RUN(expect_conf_refused(&conf));
 	conf.access = FX_ACCESS | UINT32_C(1) << 31;
 	TEST_RUN(expect_conf_refused(&conf));
 	conf = good;

@@ -21,7 +21,7 @@
 #include <rmem_chunk.h>
 #include <rmem_priv.h>
 
-/* Verbs' MW_BIND, ZERO_BASED, ON_DEMAND and HUGETLB: bits we know and no device has yet. */
+/* Verbs' MW_BIND, ZERO_BASED, ON_DEMAND and HUGETLB: bits we know, whether a device has them or not. */
 #define ACCESS_VERBS UINT32_C(0xf0)
 
 static int
@@ -59,6 +59,10 @@ check_range(const struct rmem_dev *dev, const struct rmem_mr_attr *attr, uint64_
 	if (attr->length == 0 || attr->length > max_mr_size) {
 		RMEM_LOG(ERR, "%s: MR length %zu is not 1 to %" PRIu64, dev->name, attr->length,
 				max_mr_size);
+		return -EINVAL;
+	}
+	if ((attr->access & RMEM_ACCESS_ZERO_BASED) != 0 && attr->iova != 0) {
+		RMEM_LOG(ERR, "%s: iova 0x%" PRIx64 " with ZERO_BASED", dev->name, attr->iova);
 		return -EINVAL;
 	}
 	if (attr->length - 1 > UINTPTR_MAX - (uintptr_t)attr->addr ||
@@ -152,7 +156,7 @@ do_reg(struct rmem_mr *mr, const struct rmem_mr_attr *attr, const struct rmem_de
 		if (ret != 0)
 			return ret;
 	}
-	if (mr->iova == 0)
+	if (mr->iova == 0 && (mr->access & RMEM_ACCESS_ZERO_BASED) == 0)
 		mr->iova = (uintptr_t)mr->addr;
 	ret = rmem_dev_ops(rmem_obj_dev(&mr->obj))->mr_reg(mr, attr);
 	if (ret != 0)

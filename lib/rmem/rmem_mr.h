@@ -33,6 +33,8 @@ struct rmem_pd;
 #define RMEM_ACCESS_REMOTE_READ (UINT32_C(1) << 2)
 /** Peers may use atomics. Needs LOCAL_WRITE. */
 #define RMEM_ACCESS_REMOTE_ATOMIC (UINT32_C(1) << 3)
+/** Requests name the bytes by their offset: iova is 0. */
+#define RMEM_ACCESS_ZERO_BASED (UINT32_C(1) << 5)
 /** Rights that a peer can have. */
 #define RMEM_ACCESS_REMOTE                                                                         \
 	(RMEM_ACCESS_REMOTE_WRITE | RMEM_ACCESS_REMOTE_READ | RMEM_ACCESS_REMOTE_ATOMIC)
@@ -77,11 +79,11 @@ struct rmem_mr {
 
 /** What to register. The caller zeroes it first. */
 struct rmem_mr_attr {
-	void *addr;      /**< First byte; NULL with RMEM_ACCESS_ALLOCATE_MR. No alignment needed. */
-	size_t length;   /**< Length in bytes, 1 to rmem_dev_info::max_mr_size. */
-	uint64_t iova;   /**< Address requests use for the first byte; 0 for addr itself. */
-	uint32_t access; /**< Bitwise OR of RMEM_ACCESS_*. */
-	int socket_id;   /**< NUMA socket with ALLOCATE_MR, SOCKET_ID_ANY for any. */
+	void *addr;    /**< First byte; NULL with RMEM_ACCESS_ALLOCATE_MR. No alignment needed. */
+	size_t length; /**< Length in bytes, 1 to rmem_dev_info::max_mr_size. */
+	uint64_t iova; /**< Address requests use for the first byte; 0 for addr itself, or ZERO_BASED. */
+	uint32_t access;      /**< Bitwise OR of RMEM_ACCESS_*. */
+	int socket_id;        /**< NUMA socket with ALLOCATE_MR, SOCKET_ID_ANY for any. */
 	uint64_t reserved[4]; /**< Zero. */
 };
 
@@ -123,6 +125,7 @@ struct rmem_mr_info {
  *   Length in bytes, 1 to rmem_dev_info::max_mr_size.
  * @param iova
  *   Address requests use for the first byte; (uintptr_t)addr or 0 for the address itself.
+ *   0 with RMEM_ACCESS_ZERO_BASED, where requests count from the first byte on.
  * @param access
  *   Bitwise OR of RMEM_ACCESS_*. REMOTE_WRITE and REMOTE_ATOMIC need LOCAL_WRITE
  *   (IBTA C10-72).
@@ -133,7 +136,8 @@ struct rmem_mr_info {
  *   0 on success, otherwise:
  *   - -EINVAL: NULL or not a PD, NULL mr, NULL addr without ALLOCATE_MR or another addr
  *     with it, length 0 or over the limit, addr + length or iova + length overflows, an
- *     unknown access bit, or a remote right to modify without LOCAL_WRITE.
+ *     iova with ZERO_BASED, an unknown access bit, or a remote right to modify without
+ *     LOCAL_WRITE.
  *   - -EOPNOTSUPP: the device lacks the capability for a requested access bit.
  *   - -EFAULT: part of the range is not mapped, or not writable while access needs it.
  *   - -ENOSPC: the device has rmem_dev_info::max_mr regions already.

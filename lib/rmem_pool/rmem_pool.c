@@ -130,6 +130,11 @@ check_conf(const struct rmem_pool_conf *conf)
 				conf->name, conf->access);
 		return -EINVAL;
 	}
+	if ((conf->access & RMEM_ACCESS_ZERO_BASED) != 0) {
+		POOL_LOG(ERR, "%s: access 0x%x has ZERO_BASED, but buffers go by their address",
+				conf->name, conf->access);
+		return -EINVAL;
+	}
 	if (conf->flags != 0) {
 		POOL_LOG(ERR, "%s: unknown flags 0x%x", conf->name, conf->flags);
 		return -EINVAL;

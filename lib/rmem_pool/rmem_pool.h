@@ -49,9 +49,9 @@ struct rmem_pool_conf {
 	uint32_t cache_size;  /**< Buffers cached by each lcore, 0 to
 				*  RTE_MEMPOOL_CACHE_MAX_SIZE and to nb_bufs / 1.5.
 				*/
-	uint32_t access;      /**< Bitwise OR of RMEM_ACCESS_*, without ALLOCATE_MR. */
-	int socket_id;        /**< NUMA socket, SOCKET_ID_ANY for any. */
-	uint32_t flags;       /**< No flag is defined: 0. */
+	uint32_t access; /**< Bitwise OR of RMEM_ACCESS_*, without ALLOCATE_MR and ZERO_BASED. */
+	int socket_id;   /**< NUMA socket, SOCKET_ID_ANY for any. */
+	uint32_t flags;  /**< No flag is defined: 0. */
 	uint64_t reserved[2]; /**< Zero. */
 };
 
