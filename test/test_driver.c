@@ -446,6 +446,24 @@ op_that_fails_changes_nothing(void)
 }
 
 static int
+flags_of_regions_need_their_capability(void)
+{
+	static const uint32_t flags[] = {RMEM_MR_REQUESTED_KEY, RMEM_MR_DISABLED};
+	struct rmem_mr_attr attr = {.addr = &stub, .length = 8};
+	struct rmem_pd *pd = fx_pd(fx_dev("stub0", NULL));
+	struct rmem_mr *mr = NULL;
+	unsigned int i, nb_calls = stub.nb_calls;
+
+	for (i = 0; i < RTE_DIM(flags); i++) {
+		attr.flags = flags[i];
+		TEST_ERR(rmem_mr_reg_attr(pd, &attr, &mr), EOPNOTSUPP);
+	}
+	TEST_ASSERT(mr == NULL);
+	TEST_EQ(stub.nb_calls, nb_calls);
+	return TEST_SUCCESS;
+}
+
+static int
 make_mr(void **mr)
 {
 	struct rmem_pd *pd = (struct rmem_pd *)fx.a.pd;
@@ -557,6 +575,7 @@ static const struct test_case driver_cases[] = {
 		TEST_CASE(access_that_the_device_lacks_is_eopnotsupp),
 		TEST_CASE(fast_reg_without_the_capability_is_eopnotsupp),
 		TEST_CASE(op_that_fails_changes_nothing),
+		TEST_CASE(flags_of_regions_need_their_capability),
 		TEST_CASE(memory_of_a_failed_op_is_freed),
 		TEST_CASE(release_that_fails_keeps_the_object),
 		TEST_CASE(device_being_closed_is_enodev),

@@ -19,6 +19,12 @@
 #include "rsoft_rq.h"
 #include "rsoft_stats.h"
 
+#define RSOFT_CAPA                                                                                 \
+	(RMEM_DEV_CAPA_FAST_REG | RMEM_DEV_CAPA_LOCAL_INV | RMEM_DEV_CAPA_SEND_WITH_INV |          \
+			RMEM_DEV_CAPA_READ_WITH_INV | RMEM_DEV_CAPA_ATOMIC |                       \
+			RMEM_DEV_CAPA_REQUESTED_KEY | RMEM_DEV_CAPA_MR_ENABLE |                    \
+			RMEM_DEV_CAPA_INLINE_RECV)
+
 RTE_LOG_REGISTER(rsoft_logtype, pmd.rmem.soft, NOTICE)
 
 static void
@@ -105,9 +111,7 @@ rsoft_dev_info_get(struct rmem_dev *base, struct rmem_dev_info *info)
 {
 	struct rsoft_dev *dev = base->priv;
 
-	info->capa = RMEM_DEV_CAPA_FAST_REG | RMEM_DEV_CAPA_LOCAL_INV |
-			RMEM_DEV_CAPA_SEND_WITH_INV | RMEM_DEV_CAPA_READ_WITH_INV |
-			RMEM_DEV_CAPA_ATOMIC | RMEM_DEV_CAPA_INLINE_RECV;
+	info->capa = RSOFT_CAPA;
 	if (dev->nb_engines != 0)
 		info->capa |= RMEM_DEV_CAPA_ENGINE;
 	info->max_mr_size = dev->args.max_mr_size;
@@ -206,6 +210,7 @@ const struct rmem_driver rsoft_driver = {
 						.pd_dealloc = rsoft_pd_dealloc,
 
 						.mr_dereg = rsoft_mr_dereg,
+						.mr_enable = rsoft_mr_enable,
 						.mr_query = rsoft_mr_query,
 						.mr_reg = rsoft_mr_reg,
 

@@ -47,6 +47,19 @@ rsoft_ids_get(struct rsoft_ids *ids)
 	return id;
 }
 
+bool
+rsoft_ids_take(struct rsoft_ids *ids, uint32_t id)
+{
+	uint32_t i;
+
+	for (i = 0; i < ids->nb_free && ids->free[i] != id; i++)
+		;
+	if (i == ids->nb_free)
+		return false;
+	ids->free[i] = ids->free[--ids->nb_free];
+	return true;
+}
+
 void
 rsoft_ids_put(struct rsoft_ids *ids, uint32_t id)
 {

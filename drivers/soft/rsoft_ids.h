@@ -19,6 +19,9 @@ void rsoft_ids_fini(struct rsoft_ids *ids);
 /* Take a free index at random; 0 when there is none. */
 uint32_t rsoft_ids_get(struct rsoft_ids *ids);
 
+/* Take this one, by a search of the list; false when it is not free. */
+bool rsoft_ids_take(struct rsoft_ids *ids, uint32_t id);
+
 /* Give an index back. */
 void rsoft_ids_put(struct rsoft_ids *ids, uint32_t id);
 

@@ -101,6 +101,34 @@ rsoft_key_alloc(struct rsoft_dev *dev, struct rsoft_mr *mr)
 	return key;
 }
 
+int
+rsoft_key_request(struct rsoft_dev *dev, struct rsoft_mr *mr, uint32_t rkey, struct rsoft_key **key)
+{
+	uint32_t index = rkey >> 8;
+	bool is_free;
+
+	if (index == 0 || index >= dev->nb_keys) {
+		RSOFT_LOG(ERR, "requested key 0x%08x: its index %u is not 1 to max_mr=%u", rkey,
+				index, dev->nb_keys - 1);
+		return -EINVAL;
+	}
+	rte_ticketlock_lock(&dev->lock);
+	is_free = rsoft_ids_take(&dev->key_ids, index);
+	if (is_free) {
+		*key = &dev->keys[index];
+		(*key)->mr = mr;
+		__atomic_store_n(&(*key)->word, rsoft_key_word(rkey, 0), __ATOMIC_RELEASE);
+		RSOFT_COUNT(dev->nb_mr, 1);
+	}
+	rte_ticketlock_unlock(&dev->lock);
+	if (!is_free) {
+		RSOFT_LOG(ERR, "requested key 0x%08x: its index %u is in use or rests", rkey,
+				index);
+		return -EEXIST;
+	}
+	return 0;
+}
+
 void
 rsoft_key_free(struct rsoft_dev *dev, struct rsoft_key *key)
 {

@@ -8,6 +8,10 @@
  * A key is 24 bits of index, chosen at random, and 8 bits of tag. An index that comes back
  * goes on with the next tag, so that keys of its former owner are refused; after 256 tags
  * it rests behind all others that did so, and is used again only when free ones run short.
+ *
+ * A key that the caller asks for is found by a search of the free list. Its tag is none that
+ * was given out, so that it does not count: who registers the same key over and over never
+ * finds it resting.
  */
 
 #ifndef RSOFT_KEY_H
@@ -22,6 +26,10 @@ void rsoft_keys_fini(struct rsoft_dev *dev);
 
 /* Take a key for an MR: not valid, with the next tag of its index. NULL: table full. */
 struct rsoft_key *rsoft_key_alloc(struct rsoft_dev *dev, struct rsoft_mr *mr);
+
+/* Take the key of this rkey: not valid. -EINVAL: there is none, -EEXIST: not free. */
+int rsoft_key_request(
+		struct rsoft_dev *dev, struct rsoft_mr *mr, uint32_t rkey, struct rsoft_key **key);
 
 /* Give a key back whose word lacks VALID since a grace period. */
 void rsoft_key_free(struct rsoft_dev *dev, struct rsoft_key *key);

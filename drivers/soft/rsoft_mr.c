@@ -54,20 +54,28 @@ rsoft_mr_check_mapped(const struct rmem_mr *mr)
 	return 0;
 }
 
-static struct rsoft_key *
-rsoft_mr_take_key(struct rsoft_mr *mr)
+/* Any key, or the one that the attributes ask for; they may be NULL. */
+static int
+rsoft_mr_take_key(struct rsoft_mr *mr, const struct rmem_mr_attr *attr)
 {
 	struct rsoft_dev *dev = rsoft_dev_of(&mr->mr.obj);
+	int rc;
 
-	mr->key = rsoft_key_alloc(dev, mr);
+	if (attr != NULL && (attr->flags & RMEM_MR_REQUESTED_KEY)) {
+		rc = rsoft_key_request(dev, mr, attr->requested_key, &mr->key);
+		if (rc != 0)
+			return rc;
+	} else {
+		mr->key = rsoft_key_alloc(dev, mr);
+	}
 	if (mr->key == NULL) {
 		RSOFT_LOG(ERR, "max_mr=%" PRIu64 " memory regions are in use", dev->args.max_mr);
-		return NULL;
+		return -ENOSPC;
 	}
 	mr->key->pd = mr->mr.pd->handle;
 	mr->mr.rkey = rsoft_word_rkey(mr->key->word);
 	mr->mr.lkey = mr->mr.rkey ^ RSOFT_LKEY_XOR;
-	return mr->key;
+	return 0;
 }
 
 int
@@ -77,20 +85,29 @@ rsoft_mr_reg(struct rmem_mr *base, const struct rmem_mr_attr *attr)
 	struct rsoft_key *key;
 	int rc;
 
-	RTE_SET_USED(attr);
 	rc = rsoft_mr_check_mapped(base);
 	if (rc != 0)
 		return rc;
-	key = rsoft_mr_take_key(mr);
-	if (key == NULL)
-		return -ENOSPC;
+	rc = rsoft_mr_take_key(mr, attr);
+	if (rc != 0)
+		return rc;
+	key = mr->key;
 	key->kind = RSOFT_KIND_BASE;
 	key->iova = base->iova;
 	key->length = base->length;
 	key->base = base->addr;
-	__atomic_store_n(&key->word,
-			rsoft_key_word(base->rkey, RSOFT_NEED_READ | (base->access & RSOFT_ACCESS)),
-			__ATOMIC_RELEASE);
+	if ((attr->flags & RMEM_MR_DISABLED) == 0)
+		return rsoft_mr_enable(base);
+	return 0;
+}
+
+int
+rsoft_mr_enable(struct rmem_mr *base)
+{
+	const uint32_t rights = RSOFT_NEED_READ | (base->access & RSOFT_ACCESS);
+
+	__atomic_fetch_or(
+			&rsoft_mr_of(base)->key->word, rsoft_key_word(0, rights), __ATOMIC_RELEASE);
 	return 0;
 }
 
@@ -149,6 +166,7 @@ rsoft_fast_reg_mr_alloc(struct rmem_mr *base)
 {
 	struct rsoft_dev *dev = rsoft_dev_of(&base->obj);
 	struct rsoft_mr *mr = rsoft_mr_of(base);
+	int rc;
 
 	mr->pages = rte_malloc_socket("rsoft_pages", base->max_page_list_len * sizeof(*mr->pages),
 			0, (int)(int64_t)dev->args.socket);
@@ -156,11 +174,10 @@ rsoft_fast_reg_mr_alloc(struct rmem_mr *base)
 		RSOFT_LOG(ERR, "no memory for a page list of %u", base->max_page_list_len);
 		return -ENOMEM;
 	}
-	if (rsoft_mr_take_key(mr) == NULL) {
+	rc = rsoft_mr_take_key(mr, NULL);
+	if (rc != 0)
 		rte_free(mr->pages);
-		return -ENOSPC;
-	}
-	return 0;
+	return rc;
 }
 
 int

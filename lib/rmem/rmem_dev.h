@@ -44,6 +44,10 @@ extern "C" {
  * RMEM_SCATTER_TO_CQE=0 or the QP has RMEM_QP_NO_INLINE_RECV.
  */
 #define RMEM_DEV_CAPA_INLINE_RECV (UINT64_C(1) << 16)
+/** RMEM_MR_REQUESTED_KEY: the caller chooses the key of an MR. */
+#define RMEM_DEV_CAPA_REQUESTED_KEY (UINT64_C(1) << 13)
+/** RMEM_MR_DISABLED and rmem_mr_enable(). */
+#define RMEM_DEV_CAPA_MR_ENABLE (UINT64_C(1) << 14)
 
 /** A device. Applications read its name. */
 struct rmem_dev {

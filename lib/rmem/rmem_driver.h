@@ -49,6 +49,8 @@ typedef int (*rmem_pd_dealloc_t)(struct rmem_pd *pd);
 typedef int (*rmem_mr_reg_t)(struct rmem_mr *mr, const struct rmem_mr_attr *attr);
 /** Release what mr_reg or fast_reg_mr_alloc took; no lcore reaches the memory any more. */
 typedef int (*rmem_mr_dereg_t)(struct rmem_mr *mr);
+/** Let the keys of an MR registered with RMEM_MR_DISABLED open its range; may come twice. */
+typedef int (*rmem_mr_enable_t)(struct rmem_mr *mr);
 /** Correct what the class filled in: state, access, keys, iova, length, page size. */
 typedef int (*rmem_mr_query_t)(struct rmem_mr *mr, struct rmem_mr_info *info);
 
@@ -89,9 +91,10 @@ struct rmem_dev_ops {
 	rmem_pd_alloc_t pd_alloc;     /**< PDs. */
 	rmem_pd_dealloc_t pd_dealloc; /**< PDs. */
 
-	rmem_mr_dereg_t mr_dereg; /**< MRs. */
-	rmem_mr_query_t mr_query; /**< MRs. */
-	rmem_mr_reg_t mr_reg;     /**< MRs. */
+	rmem_mr_dereg_t mr_dereg;   /**< MRs. */
+	rmem_mr_enable_t mr_enable; /**< MRs: RMEM_DEV_CAPA_MR_ENABLE. */
+	rmem_mr_query_t mr_query;   /**< MRs. */
+	rmem_mr_reg_t mr_reg;       /**< MRs. */
 
 	rmem_fast_reg_mr_alloc_t fast_reg_mr_alloc; /**< Fast registration. */
 	rmem_page_list_alloc_t page_list_alloc;     /**< Fast registration. */

@@ -74,6 +74,41 @@ check_range(const struct rmem_dev *dev, const struct rmem_mr_attr *attr, uint64_
 	return 0;
 }
 
+/* What the flags ask for, and what the device must have for it. */
+static int
+check_flags(const struct rmem_dev *dev, const struct rmem_mr_attr *attr, uint64_t capa)
+{
+	static const struct {
+		uint32_t flag;
+		uint64_t capa;
+	} flags[] = {
+			{RMEM_MR_REQUESTED_KEY, RMEM_DEV_CAPA_REQUESTED_KEY},
+			{RMEM_MR_DISABLED, RMEM_DEV_CAPA_MR_ENABLE},
+	};
+	uint32_t unknown = attr->flags;
+	size_t i;
+
+	for (i = 0; i < RTE_DIM(flags); i++)
+		unknown &= ~flags[i].flag;
+	if (unknown != 0) {
+		RMEM_LOG(ERR, "%s: unknown MR flags 0x%x in 0x%x", dev->name, unknown, attr->flags);
+		return -EINVAL;
+	}
+	if ((attr->flags & RMEM_MR_REQUESTED_KEY) == 0 && attr->requested_key != 0) {
+		RMEM_LOG(ERR, "%s: requested_key 0x%08x without RMEM_MR_REQUESTED_KEY", dev->name,
+				attr->requested_key);
+		return -EINVAL;
+	}
+	for (i = 0; i < RTE_DIM(flags); i++) {
+		if ((attr->flags & flags[i].flag) != 0 && (capa & flags[i].capa) == 0) {
+			RMEM_LOG(ERR, "%s: the device lacks what MR flag 0x%x asks for", dev->name,
+					flags[i].flag);
+			return -EOPNOTSUPP;
+		}
+	}
+	return 0;
+}
+
 static int
 check_attr(const struct rmem_dev *dev, const struct rmem_mr_attr *attr,
 		const struct rmem_dev_info *info)
@@ -98,7 +133,7 @@ check_attr(const struct rmem_dev *dev, const struct rmem_mr_attr *attr,
 				attr->access);
 		return -EOPNOTSUPP;
 	}
-	return 0;
+	return check_flags(dev, attr, info->capa);
 }
 
 static void
@@ -140,6 +175,18 @@ free_chunk(const struct rmem_mr *mr)
 	rte_memzone_free(rte_memzone_lookup(name));
 }
 
+static void
+set_state(struct rmem_mr *mr, uint16_t state)
+{
+	__atomic_store_n(&mr->state, state, __ATOMIC_RELEASE);
+}
+
+static uint16_t
+get_state(const struct rmem_mr *mr)
+{
+	return __atomic_load_n(&mr->state, __ATOMIC_ACQUIRE);
+}
+
 /* Fill a new MR, memory and all, and have the driver register it. */
 static int
 do_reg(struct rmem_mr *mr, const struct rmem_mr_attr *attr, const struct rmem_dev_info *info)
@@ -159,9 +206,14 @@ do_reg(struct rmem_mr *mr, const struct rmem_mr_attr *attr, const struct rmem_de
 	if (mr->iova == 0 && (mr->access & RMEM_ACCESS_ZERO_BASED) == 0)
 		mr->iova = (uintptr_t)mr->addr;
 	ret = rmem_dev_ops(rmem_obj_dev(&mr->obj))->mr_reg(mr, attr);
-	if (ret != 0)
+	if (ret != 0) {
 		free_chunk(mr);
-	return ret;
+		return ret;
+	}
+	set_state(mr,
+			(attr->flags & RMEM_MR_DISABLED) != 0 ? RMEM_MR_STATE_DISABLED
+							      : RMEM_MR_STATE_VALID);
+	return 0;
 }
 
 int
@@ -220,6 +272,39 @@ rmem_mr_reg(struct rmem_pd *pd, void *addr, size_t length, uint64_t iova, uint32
 	attr.access = access;
 	attr.socket_id = SOCKET_ID_ANY;
 	return rmem_mr_reg_attr(pd, &attr, mr);
+}
+
+static int
+do_enable(struct rmem_mr *mr)
+{
+	int ret;
+
+	if (get_state(mr) == RMEM_MR_STATE_VALID)
+		return 0;
+	ret = rmem_dev_ops(rmem_obj_dev(&mr->obj))->mr_enable(mr);
+	if (ret == 0)
+		set_state(mr, RMEM_MR_STATE_VALID);
+	return ret;
+}
+
+int
+rmem_mr_enable(struct rmem_mr *mr)
+{
+	int ret;
+
+	ret = rmem_obj_check(mr, RMEM_OBJ_MR, __func__);
+	if (ret != 0)
+		return ret;
+	if (mr->type != RMEM_MR_TYPE_USER) {
+		RMEM_LOG(ERR, "an MR that requests bind can't be enabled by a call");
+		return -EINVAL;
+	}
+	ret = rmem_obj_get(&mr->obj, __func__);
+	if (ret != 0)
+		return ret;
+	ret = do_enable(mr);
+	rmem_obj_put(&mr->obj);
+	return ret;
 }
 
 int
@@ -310,7 +395,7 @@ rmem_mr_query(struct rmem_mr *mr, struct rmem_mr_info *info)
 	tmp.iova = mr->iova;
 	tmp.length = mr->length;
 	tmp.max_page_list_len = mr->max_page_list_len;
-	tmp.state = mr->type == RMEM_MR_TYPE_USER ? RMEM_MR_STATE_VALID : RMEM_MR_STATE_FREE;
+	tmp.state = get_state(mr);
 	if (mr->type == RMEM_MR_TYPE_USER)
 		fill_pages(mr, &tmp);
 	ret = rmem_dev_ops(rmem_obj_dev(&mr->obj))->mr_query(mr, &tmp);

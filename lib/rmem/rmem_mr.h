@@ -45,6 +45,11 @@ struct rmem_pd;
 /** The library allocates the memory of the MR (as MLNX_OFED's IBV_ACCESS_ALLOCATE_MR). */
 #define RMEM_ACCESS_ALLOCATE_MR (UINT32_C(1) << 30)
 
+/** rmem_mr_attr::requested_key is the rkey to give the MR. */
+#define RMEM_MR_REQUESTED_KEY (UINT32_C(1) << 0)
+/** The keys of the MR open nothing before rmem_mr_enable(). */
+#define RMEM_MR_DISABLED (UINT32_C(1) << 1)
+
 /** What kind of region an MR is. */
 enum rmem_mr_type {
 	RMEM_MR_TYPE_USER = 1,     /**< Registered by rmem_mr_reg(). */
@@ -53,8 +58,9 @@ enum rmem_mr_type {
 
 /** Whether an MR can be used. */
 enum rmem_mr_state {
-	RMEM_MR_STATE_FREE = 0,  /**< Its keys open nothing; REG_MR may bind it. */
-	RMEM_MR_STATE_VALID = 1, /**< Its keys open its range. */
+	RMEM_MR_STATE_FREE = 0,     /**< Its keys open nothing; REG_MR may bind it. */
+	RMEM_MR_STATE_VALID = 1,    /**< Its keys open its range. */
+	RMEM_MR_STATE_DISABLED = 2, /**< Its keys open nothing; rmem_mr_enable() makes it VALID. */
 };
 
 /**
@@ -73,7 +79,7 @@ struct rmem_mr {
 	size_t length;              /**< Length in bytes. */
 	uint64_t iova;              /**< Address of the first byte as requests name it. */
 	uint16_t type;              /**< One of enum rmem_mr_type. */
-	uint16_t pad;               /**< Zero. */
+	uint16_t state;             /**< Private: enum rmem_mr_state of a user MR; atomic. */
 	uint32_t max_page_list_len; /**< Pages of a fast-register MR, else 0. */
 };
 
@@ -82,9 +88,11 @@ struct rmem_mr_attr {
 	void *addr;    /**< First byte; NULL with RMEM_ACCESS_ALLOCATE_MR. No alignment needed. */
 	size_t length; /**< Length in bytes, 1 to rmem_dev_info::max_mr_size. */
 	uint64_t iova; /**< Address requests use for the first byte; 0 for addr itself, or ZERO_BASED. */
-	uint32_t access;      /**< Bitwise OR of RMEM_ACCESS_*. */
-	int socket_id;        /**< NUMA socket with ALLOCATE_MR, SOCKET_ID_ANY for any. */
-	uint64_t reserved[4]; /**< Zero. */
+	uint32_t access;        /**< Bitwise OR of RMEM_ACCESS_*. */
+	int socket_id;          /**< NUMA socket with ALLOCATE_MR, SOCKET_ID_ANY for any. */
+	uint32_t flags;         /**< Bitwise OR of RMEM_MR_*. */
+	uint32_t requested_key; /**< With RMEM_MR_REQUESTED_KEY: rkey to give the MR, else 0. */
+	uint64_t reserved[3];   /**< Zero. */
 };
 
 /** What rmem_mr_query() tells. */
@@ -151,6 +159,13 @@ int rmem_mr_reg(struct rmem_pd *pd, void *addr, size_t length, uint64_t iova, ui
 /**
  * Register a memory region by a structure of attributes; see rmem_mr_reg().
  *
+ * With RMEM_MR_REQUESTED_KEY the MR gets the rkey that the caller asks for, so that peers
+ * can know it before the MR is there (fi_mr(3): requested_key). Which keys a device can give
+ * is its own; its page in doc/ tells. Nothing keeps peers who know an earlier MR of the same
+ * key from reaching the new one.
+ *
+ * With RMEM_MR_DISABLED the MR has its keys, but they open nothing before rmem_mr_enable().
+ *
  * Control path: may allocate and touch pages. Safe to call from any thread.
  *
  * @param pd
@@ -162,9 +177,30 @@ int rmem_mr_reg(struct rmem_pd *pd, void *addr, size_t length, uint64_t iova, ui
  *
  * @return
  *   0 on success, otherwise what rmem_mr_reg() returns, or:
- *   - -EINVAL: NULL attr, a reserved field that is not zero, or no such NUMA socket.
+ *   - -EINVAL: NULL attr, an unknown flag, a reserved field that is not zero, no such NUMA
+ *     socket, a requested_key without the flag, or one that the device can't give; the log
+ *     tells which it can.
+ *   - -EEXIST: the requested key is in use, or kept back because it was used.
+ *   - -EOPNOTSUPP: the device lacks the capability for a flag.
  */
 int rmem_mr_reg_attr(struct rmem_pd *pd, const struct rmem_mr_attr *attr, struct rmem_mr **mr);
+
+/**
+ * Let the keys of an MR that was registered with RMEM_MR_DISABLED open its range.
+ *
+ * Requests posted after it returned are let through. For an MR that is enabled already it
+ * does nothing, so that several may ask for it. There is no way back but rmem_mr_dereg().
+ *
+ * Control path. Safe to call from any thread.
+ *
+ * @param mr
+ *   MR registered by rmem_mr_reg() or rmem_mr_reg_attr().
+ *
+ * @return
+ *   0 on success, otherwise:
+ *   - -EINVAL: NULL or not an MR, one that requests bind, or one that is being released.
+ */
+int rmem_mr_enable(struct rmem_mr *mr);
 
 /**
  * Deregister a memory region, or free a fast-register MR.

@@ -66,6 +66,13 @@ none_mr_dereg(struct rmem_mr *mr)
 
 /* What the class filled in is the answer. */
 static int
+none_mr_enable(struct rmem_mr *mr)
+{
+	RTE_SET_USED(mr);
+	return -EOPNOTSUPP;
+}
+
+static int
 none_mr_query(struct rmem_mr *mr, struct rmem_mr_info *info)
 {
 	RTE_SET_USED(mr);
@@ -170,6 +177,7 @@ rmem_ops_none_fill(struct rmem_dev_ops *ops)
 	FILL(ops, dev_stats_reset);
 	FILL(ops, fast_reg_mr_alloc);
 	FILL(ops, mr_dereg);
+	FILL(ops, mr_enable);
 	FILL(ops, mr_query);
 	FILL(ops, mr_reg);
 	FILL(ops, page_list_alloc);
