@@ -67,6 +67,8 @@ release(struct rmem_obj *object)
 		return rmem_cq_destroy((struct rmem_cq *)object);
 	case RMEM_OBJ_QP:
 		return rmem_qp_destroy((struct rmem_qp *)object);
+	case RMEM_OBJ_MW:
+		return rmem_mw_dealloc((struct rmem_mw *)object);
 	case RMEM_OBJ_PAGE_LIST:
 		return rmem_fast_reg_page_list_free((struct rmem_fast_reg_page_list *)object);
 	default:
@@ -94,6 +96,7 @@ check_empty(struct rmem_dev *dev)
 	TEST_EQ(info.nb_qp, 0);
 	TEST_EQ(info.nb_cq, 0);
 	TEST_EQ(info.nb_mr, 0);
+	TEST_EQ(info.nb_mw, 0);
 	TEST_EQ(info.nb_pd, 0);
 	return TEST_SUCCESS;
 }
@@ -199,6 +202,20 @@ fx_fast_mr(struct rmem_pd *pd, uint32_t nb_pages)
 	int ret = rmem_fast_reg_mr_alloc(pd, nb_pages, &mr);
 
 	return made(ret, mr, "rmem_fast_reg_mr_alloc");
+}
+
+struct rmem_mw *
+fx_mw(struct rmem_pd *pd, enum rmem_mw_type type)
+{
+	struct rmem_mw *mw = NULL;
+	int ret = rmem_mw_alloc(pd, type, &mw);
+
+	if (ret != 0) {
+		printf("fixture: window of type %d: %s\n", (int)type, strerror(-ret));
+		return NULL;
+	}
+	fx_track(mw);
+	return mw;
 }
 
 struct rmem_fast_reg_page_list *

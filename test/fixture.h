@@ -65,6 +65,7 @@ struct rmem_dev *fx_dev(const char *name, const char *args);
 struct rmem_pd *fx_pd(struct rmem_dev *dev);
 struct rmem_mr *fx_mr(struct rmem_pd *pd, void *addr, size_t length, uint32_t access);
 struct rmem_mr *fx_fast_mr(struct rmem_pd *pd, uint32_t nb_pages);
+struct rmem_mw *fx_mw(struct rmem_pd *pd, enum rmem_mw_type type);
 struct rmem_fast_reg_page_list *fx_page_list(struct rmem_dev *dev, uint32_t nb_pages);
 struct rmem_cq *fx_cq(struct rmem_dev *dev, uint32_t nb_cqe);
 struct rmem_qp_conf fx_qp_conf(struct rmem_cq *cq, uint32_t depth);

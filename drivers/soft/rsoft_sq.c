@@ -100,6 +100,8 @@ rsoft_sq_check_special(const struct rsoft_qp *qp, const struct rmem_send_wr *wr)
 				wr->reg_mr.page_list->obj.type != RMEM_OBJ_PAGE_LIST)
 			return false;
 		break;
+	case RMEM_WR_BIND_MW:
+		return false;
 	default:
 		break;
 	}

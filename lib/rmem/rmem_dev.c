@@ -157,10 +157,10 @@ log_busy(struct rmem_dev *dev)
 	if (rmem_dev_info_fill(dev, &info) != 0)
 		memset(&info, 0, sizeof(info));
 	RMEM_LOG(ERR,
-			"%s is in use: %u objects refer to it (%u PDs with %u MRs and %u QPs, "
+			"%s is in use: %u objects refer to it (%u PDs with %u MRs, %u MWs and %u QPs, "
 			"%u CQs, page lists)",
 			dev->name, __atomic_load_n(&dev->obj.refs, __ATOMIC_RELAXED), info.nb_pd,
-			info.nb_mr, info.nb_qp, info.nb_cq);
+			info.nb_mr, info.nb_mw, info.nb_qp, info.nb_cq);
 }
 
 int
@@ -296,6 +296,7 @@ dump_stats(const struct rmem_dev_stats *stats, FILE *f)
 			{"queued", stats->queued},
 			{"grace_waits", stats->grace_waits},
 			{"inline_recvs", stats->inline_recvs},
+			{"mw_binds", stats->mw_binds},
 	};
 	size_t i;
 
@@ -322,6 +323,7 @@ rmem_dev_dump(struct rmem_dev *dev, FILE *f)
 	fprintf(f, "  MRs: %u of %u, up to %" PRIu64 " bytes, up to %u pages, access 0x%x\n",
 			info.nb_mr, info.max_mr, info.max_mr_size, info.max_page_list_len,
 			info.access);
+	fprintf(f, "  MWs: %u of %u\n", info.nb_mw, info.max_mw);
 	fprintf(f, "  CQs: %u of %u, up to %u completions\n", info.nb_cq, info.max_cq,
 			info.max_cqe);
 	fprintf(f, "  QPs: %u of %u, up to %u sends of %u SGEs and %u receives of %u SGEs\n",

@@ -37,6 +37,10 @@ extern "C" {
 #define RMEM_DEV_CAPA_ATOMIC (UINT64_C(1) << 4)
 /** Requests run on service lcores and not in the thread that posts or polls. */
 #define RMEM_DEV_CAPA_ENGINE (UINT64_C(1) << 5)
+/** Memory windows of type 1: rmem_mw_bind(). */
+#define RMEM_DEV_CAPA_MW_TYPE_1 (UINT64_C(1) << 6)
+/** Memory windows of type 2B: RMEM_WR_BIND_MW. */
+#define RMEM_DEV_CAPA_MW_TYPE_2B (UINT64_C(1) << 7)
 /**
  * Inline receive: a message of at most rmem_dev_info::max_inline_recv bytes may travel in its
  * completion, and is copied to the receive's memory by the poll that returns it. Nothing of
@@ -78,10 +82,12 @@ struct rmem_dev_info {
 	uint32_t max_inline_data;   /**< Bytes of one inline send. */
 	uint32_t max_page_list_len; /**< Pages of one fast-register MR. */
 	uint32_t max_inline_recv;   /**< Bytes of a message received inline, or 0. */
+	uint32_t max_mw;            /**< Memory windows. */
 	uint32_t nb_pd;             /**< Protection domains in use. */
 	uint32_t nb_mr;             /**< Memory regions in use. */
 	uint32_t nb_cq;             /**< Completion queues in use. */
 	uint32_t nb_qp;             /**< Queue pairs in use. */
+	uint32_t nb_mw;             /**< Memory windows in use. */
 };
 
 /** Counters of a device since it was created or its statistics were reset. */
@@ -99,6 +105,7 @@ struct rmem_dev_stats {
 	uint64_t queued;            /**< Requests that could not run when posted. */
 	uint64_t grace_waits;       /**< Invalidations that had to wait for another lcore. */
 	uint64_t inline_recvs;      /**< Messages that travelled in their completion. */
+	uint64_t mw_binds;          /**< Bindings of memory windows that succeeded. */
 };
 
 /**

@@ -53,6 +53,8 @@ check_sizes(const struct rmem_driver *driver)
 	} objs[] = {
 			{"PD", driver->pd_size, sizeof(struct rmem_pd)},
 			{"MR", driver->mr_size, sizeof(struct rmem_mr)},
+			{"MW", driver->mw_size,
+					driver->ops.mw_alloc == NULL ? 0 : sizeof(struct rmem_mw)},
 			{"page list", driver->page_list_size,
 					sizeof(struct rmem_fast_reg_page_list)},
 			{"CQ", driver->cq_size, sizeof(struct rmem_cq)},

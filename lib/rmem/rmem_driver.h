@@ -61,6 +61,17 @@ typedef int (*rmem_page_list_alloc_t)(struct rmem_fast_reg_page_list *page_list)
 /** Release what page_list_alloc took. */
 typedef int (*rmem_page_list_free_t)(struct rmem_fast_reg_page_list *page_list);
 
+/** Make a window that is not bound; set rkey. */
+typedef int (*rmem_mw_alloc_t)(struct rmem_mw *mw);
+/**
+ * Queue a binding of a type 1 window on the QP and set mw->rkey; the class has checked it with
+ * rmem_mw_check_bind(). Length 0 unbinds, and then the MR may be NULL.
+ */
+typedef int (*rmem_mw_bind_t)(
+		struct rmem_qp *qp, struct rmem_mw *mw, const struct rmem_mw_bind *bind);
+/** Release what mw_alloc took; no lcore reaches the memory through the window any more. */
+typedef int (*rmem_mw_dealloc_t)(struct rmem_mw *mw);
+
 /** Make the queue; may raise cq->nb_cqe. */
 typedef int (*rmem_cq_create_t)(struct rmem_cq *cq, const struct rmem_cq_conf *conf);
 /** Release what cq_create took. */
@@ -100,6 +111,10 @@ struct rmem_dev_ops {
 	rmem_page_list_alloc_t page_list_alloc;     /**< Fast registration. */
 	rmem_page_list_free_t page_list_free;       /**< Fast registration. */
 
+	rmem_mw_alloc_t mw_alloc;     /**< Memory windows. */
+	rmem_mw_bind_t mw_bind;       /**< Memory windows. */
+	rmem_mw_dealloc_t mw_dealloc; /**< Memory windows. */
+
 	rmem_cq_create_t cq_create;   /**< CQs. */
 	rmem_cq_destroy_t cq_destroy; /**< CQs. */
 
@@ -116,6 +131,7 @@ struct rmem_driver {
 	const char *name;        /**< Device names start with it: letters, at most 15. */
 	uint32_t pd_size;        /**< Bytes of its PD, struct rmem_pd first. */
 	uint32_t mr_size;        /**< Bytes of its MR, struct rmem_mr first. */
+	uint32_t mw_size;        /**< Bytes of its MW, struct rmem_mw first; 0 without windows. */
 	uint32_t page_list_size; /**< Bytes of its page list, the public struct first. */
 	uint32_t cq_size;        /**< Bytes of its CQ, struct rmem_cq first. */
 	uint32_t qp_size;        /**< Bytes of its QP, struct rmem_qp first. */
@@ -141,6 +157,30 @@ struct rmem_driver {
  *   - -ENOSPC: too many drivers.
  */
 int rmem_driver_register(const struct rmem_driver *driver);
+
+/**
+ * Check that a window may be bound to a part of an MR: types of window and MR, PDs of window,
+ * MR and QP, rights, and range. What RMEM_WR_BIND_MW asks a driver checks with it, as
+ * rmem_mw_bind() does.
+ *
+ * Fast path: reads only, logs nothing. The MR must stay meanwhile.
+ *
+ * @param qp
+ *   QP whose request binds.
+ * @param mw
+ *   Window to bind.
+ * @param info
+ *   What to bind it to: MR, range and access.
+ *
+ * @return
+ *   0 when it may be bound, otherwise:
+ *   - -EINVAL: an access bit beyond RMEM_ACCESS_REMOTE and, for type 2, ZERO_BASED; an MR
+ *     that is not of RMEM_MR_TYPE_USER; length 0, or a range that is not inside the MR.
+ *   - -EPERM: window, MR and QP are not of one PD, the MR lacks RMEM_ACCESS_MW_BIND, or
+ *     LOCAL_WRITE for rights to modify.
+ */
+int rmem_mw_check_bind(const struct rmem_qp *qp, const struct rmem_mw *mw,
+		const struct rmem_mw_bind_info *info);
 
 #ifdef __cplusplus
 }

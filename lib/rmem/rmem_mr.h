@@ -33,6 +33,8 @@ struct rmem_pd;
 #define RMEM_ACCESS_REMOTE_READ (UINT32_C(1) << 2)
 /** Peers may use atomics. Needs LOCAL_WRITE. */
 #define RMEM_ACCESS_REMOTE_ATOMIC (UINT32_C(1) << 3)
+/** Memory windows may be bound to the MR. */
+#define RMEM_ACCESS_MW_BIND (UINT32_C(1) << 4)
 /** Requests name the bytes by their offset: iova is 0. */
 #define RMEM_ACCESS_ZERO_BASED (UINT32_C(1) << 5)
 /** Rights that a peer can have. */

@@ -43,6 +43,8 @@ rmem_obj_type_str(uint32_t type)
 		return "page list";
 	case RMEM_OBJ_POOL:
 		return "pool";
+	case RMEM_OBJ_MW:
+		return "MW";
 	default:
 		return "thing unknown";
 	}

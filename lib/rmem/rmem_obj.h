@@ -33,6 +33,7 @@ enum rmem_obj_type {
 	RMEM_OBJ_QP = 0x726d0005,        /**< struct rmem_qp. */
 	RMEM_OBJ_PAGE_LIST = 0x726d0006, /**< struct rmem_fast_reg_page_list. */
 	RMEM_OBJ_POOL = 0x726d0007,      /**< struct rmem_pool. */
+	RMEM_OBJ_MW = 0x726d0008,        /**< struct rmem_mw. */
 };
 
 /** Head of every object; private to the class and its drivers. */

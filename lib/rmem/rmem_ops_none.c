@@ -89,6 +89,29 @@ none_mr_reg(struct rmem_mr *mr, const struct rmem_mr_attr *attr)
 }
 
 static int
+none_mw_alloc(struct rmem_mw *mw)
+{
+	RTE_SET_USED(mw);
+	return -EOPNOTSUPP;
+}
+
+static int
+none_mw_bind(struct rmem_qp *qp, struct rmem_mw *mw, const struct rmem_mw_bind *bind)
+{
+	RTE_SET_USED(qp);
+	RTE_SET_USED(mw);
+	RTE_SET_USED(bind);
+	return -EOPNOTSUPP;
+}
+
+static int
+none_mw_dealloc(struct rmem_mw *mw)
+{
+	RTE_SET_USED(mw);
+	return -EOPNOTSUPP;
+}
+
+static int
 none_page_list_alloc(struct rmem_fast_reg_page_list *page_list)
 {
 	RTE_SET_USED(page_list);
@@ -180,6 +203,9 @@ rmem_ops_none_fill(struct rmem_dev_ops *ops)
 	FILL(ops, mr_enable);
 	FILL(ops, mr_query);
 	FILL(ops, mr_reg);
+	FILL(ops, mw_alloc);
+	FILL(ops, mw_bind);
+	FILL(ops, mw_dealloc);
 	FILL(ops, page_list_alloc);
 	FILL(ops, page_list_free);
 	FILL(ops, pd_alloc);

@@ -58,6 +58,8 @@ rmem_wc_opcode_str(int opcode)
 		return "COMP_SWAP";
 	case RMEM_WC_FETCH_ADD:
 		return "FETCH_ADD";
+	case RMEM_WC_BIND_MW:
+		return "BIND_MW";
 	case RMEM_WC_LOCAL_INV:
 		return "LOCAL_INV";
 	case RMEM_WC_REG_MR:

@@ -49,6 +49,7 @@ enum rmem_wc_opcode {
 	RMEM_WC_RDMA_READ = 2,            /**< RDMA_READ of any kind. */
 	RMEM_WC_COMP_SWAP = 3,            /**< ATOMIC_CMP_AND_SWP. */
 	RMEM_WC_FETCH_ADD = 4,            /**< ATOMIC_FETCH_AND_ADD. */
+	RMEM_WC_BIND_MW = 5,              /**< BIND_MW, or rmem_mw_bind(). */
 	RMEM_WC_LOCAL_INV = 6,            /**< LOCAL_INV. */
 	RMEM_WC_REG_MR = 8,               /**< REG_MR. */
 	RMEM_WC_RECV = 128,               /**< A receive, by SEND. */

@@ -20,6 +20,7 @@ extern "C" {
 #endif
 
 struct rmem_mr;
+struct rmem_mw;
 struct rmem_fast_reg_page_list;
 
 /** What a send request does; the names are those of verbs and of the kernel. */
@@ -35,10 +36,11 @@ enum rmem_wr_opcode {
 	RMEM_WR_SEND_WITH_INV = 8,        /**< Send, and invalidate a key of the peer. */
 	RMEM_WR_REG_MR = 9,               /**< Bind a fast-register MR to pages. */
 	RMEM_WR_RDMA_READ_WITH_INV = 10,  /**< Read, then invalidate a key of this device. */
+	RMEM_WR_BIND_MW = 11,             /**< Bind a type 2 memory window. */
 };
 
 /** How many opcodes there are: all below it are known. */
-#define RMEM_WR_OPCODE_NB 11
+#define RMEM_WR_OPCODE_NB 12
 
 /** Start only when all READs and atomics before it have completed. */
 #define RMEM_SEND_FENCE (1u << 0)
@@ -96,6 +98,15 @@ struct rmem_send_wr {
 			uint8_t log2_page_size; /**< A bit of rmem_dev_info::page_size_cap. */
 			uint8_t key_tag;        /**< Low byte of the new rkey. */
 		} reg_mr;
+		/** BIND_MW; as struct ibv_mw_bind_info. */
+		struct {
+			struct rmem_mw *mw; /**< Type 2 window of the QP's PD, not bound. */
+			struct rmem_mr *mr; /**< MR of that PD with RMEM_ACCESS_MW_BIND. */
+			uint64_t addr;      /**< First byte, in terms of the MR's iova. */
+			uint64_t length;    /**< Length in bytes, at least 1. */
+			uint32_t access;    /**< Rights in RMEM_ACCESS_REMOTE; ZERO_BASED. */
+			uint8_t key_tag;    /**< Low byte of the new rkey. */
+		} bind_mw;
 	};
 };
 

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/**
+ * @file
+ * Memory windows: a part of an MR, with rights of its own, under a key that comes and goes.
+ *
+ * A window has an rkey only: peers use it, local requests use the MR's lkey. It may be bound
+ * to MRs registered with RMEM_ACCESS_MW_BIND.
+ *
+ * Type 1 is bound by rmem_mw_bind() and opens for all QPs of its PD; a new binding ends the
+ * one before. Type 2 (the standard's 2B) is bound by RMEM_WR_BIND_MW, opens for the QP it
+ * was bound on, and must be invalidated (RMEM_WR_LOCAL_INV, or the peer's
+ * RMEM_WR_SEND_WITH_INV) before it is bound again.
+ */
+
+#ifndef RMEM_MW_H
+#define RMEM_MW_H
+
+#include <stdint.h>
+
+#include <rmem_obj.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct rmem_mr;
+struct rmem_pd;
+struct rmem_qp;
+
+/** How a window is bound; the values are those of enum ibv_mw_type. */
+enum rmem_mw_type {
+	RMEM_MW_TYPE_1 = 1, /**< By rmem_mw_bind(). */
+	RMEM_MW_TYPE_2 = 2, /**< By RMEM_WR_BIND_MW; type 2B of the standard. */
+};
+
+/**
+ * A memory window (MW). Drivers extend it behind this head.
+ *
+ * rkey is that of the binding posted last; for a type 1 window whose binding failed, that of
+ * the binding in force.
+ */
+struct rmem_mw {
+	struct rmem_obj obj; /**< Private head. */
+	uint32_t rkey;       /**< Key for the requests of peers. */
+	uint16_t type;       /**< One of enum rmem_mw_type. */
+	uint16_t pad;        /**< Zero. */
+	struct rmem_pd *pd;  /**< PD it belongs to. */
+};
+
+/** What a window opens; as struct ibv_mw_bind_info. */
+struct rmem_mw_bind_info {
+	struct rmem_mr *mr; /**< MR with RMEM_ACCESS_MW_BIND; ignored when length is 0. */
+	uint64_t addr;      /**< First byte, in terms of the MR's iova. */
+	uint64_t length;    /**< Length in bytes; 0 unbinds. */
+	uint32_t access;    /**< Bitwise OR of the rights in RMEM_ACCESS_REMOTE. */
+	uint32_t reserved;  /**< Zero. */
+};
+
+/** A binding of a type 1 window; as struct ibv_mw_bind. The caller zeroes it first. */
+struct rmem_mw_bind {
+	uint64_t wr_id;                     /**< Returned in rmem_wc::wr_id. */
+	uint32_t flags;                     /**< RMEM_SEND_SIGNALED, RMEM_SEND_FENCE. */
+	uint32_t reserved;                  /**< Zero. */
+	struct rmem_mw_bind_info bind_info; /**< What it opens. */
+};
+
+/**
+ * Allocate a memory window. It is not bound: its key opens nothing yet.
+ *
+ * Control path: allocates memory. Safe to call from any thread.
+ *
+ * @param pd
+ *   Protection domain the window belongs to.
+ * @param type
+ *   One of enum rmem_mw_type.
+ * @param[out] mw
+ *   The new window. Written only on success. Release it with rmem_mw_dealloc().
+ *
+ * @return
+ *   0 on success, otherwise:
+ *   - -EINVAL: NULL or not a PD, NULL mw, or an unknown type.
+ *   - -EOPNOTSUPP: the device lacks RMEM_DEV_CAPA_MW_TYPE_1 or RMEM_DEV_CAPA_MW_TYPE_2B.
+ *   - -ENOSPC: the device has rmem_dev_info::max_mw windows already.
+ *   - -ENOMEM: no memory for the window.
+ *   - -ENODEV: the device is being closed.
+ */
+int rmem_mw_alloc(struct rmem_pd *pd, enum rmem_mw_type type, struct rmem_mw **mw);
+
+/**
+ * Bind a type 1 window to a part of an MR, or unbind it (ibv_bind_mw()).
+ *
+ * The binding goes through the send queue of the QP, in order with other requests, and
+ * completes with RMEM_WC_BIND_MW when it is signaled. When it completed, the key that the
+ * window had before opens nothing any more, and no lcore reaches the memory through it. A
+ * bound window keeps its MR from being deregistered. A binding that fails (RMEM_WC_MW_BIND_ERR
+ * or flushed) leaves the one before in force, and mw->rkey is again the key of that.
+ *
+ * For the thread that owns the QP. One binding of a window must have completed before it is
+ * bound through another QP.
+ *
+ * @param qp
+ *   QP of the window's PD, in the RTS or ERR state.
+ * @param mw
+ *   Type 1 window; on success mw->rkey is its new key, also when it is unbound.
+ * @param bind
+ *   What to bind it to; not needed after the call. REMOTE_WRITE and REMOTE_ATOMIC need
+ *   LOCAL_WRITE of the MR (IBTA C10-74).
+ *
+ * @return
+ *   0 when the binding was accepted, otherwise:
+ *   - -EINVAL: NULL or wrong handle, NULL bind, a type 2 window, an unknown flag or access
+ *     bit, ZERO_BASED (IBTA o10-36.2.2), a reserved field that is not zero, an MR that was
+ *     not registered by rmem_mr_reg(), or a range that is not inside the MR (IBTA C10-75);
+ *     on the software device also a calling thread that EAL does not know.
+ *   - -EPERM: window, MR and QP are not of one PD (IBTA C10-72), the MR lacks
+ *     RMEM_ACCESS_MW_BIND (IBTA C10-73), or LOCAL_WRITE for rights to modify.
+ *   - -EBUSY: the QP is in the RESET state.
+ *   - -ENOSPC: the send queue is full.
+ */
+int rmem_mw_bind(struct rmem_qp *qp, struct rmem_mw *mw, const struct rmem_mw_bind *bind);
+
+/**
+ * Free a memory window, bound or not.
+ *
+ * When it returns, no lcore reaches the memory through the window any more, and the MR it was
+ * bound to can be deregistered.
+ *
+ * Control path: waits for lcores that are executing a request. Safe to call from any thread,
+ * once for each window.
+ *
+ * @param mw
+ *   Window to release; not valid any more on success. NULL is allowed and does nothing.
+ *
+ * @return
+ *   0 on success, otherwise:
+ *   - -EINVAL: not a window.
+ *   - -EBUSY: a request that binds it waits in a send queue, or one that binds or
+ *     invalidates it has not completed.
+ */
+int rmem_mw_dealloc(struct rmem_mw *mw);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* RMEM_MW_H */

@@ -1,0 +1,501 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * What the class does about memory windows for any driver: handles, capabilities, and the rules
+ * of a binding. The driver is a stub, registered once for all runs of this test.
+ */
+
+#include <string.h>
+
+#include <rmem_driver.h>
+
+#include "fixture.h"
+#include "test.h"
+
+#define CAPA_MW (RMEM_DEV_CAPA_MW_TYPE_1 | RMEM_DEV_CAPA_MW_TYPE_2B)
+#define IOVA    UINT64_C(0x10000)
+#define LENGTH  UINT64_C(0x1000)
+
+/* What the ops return, what the device can do, and the last binding that came. */
+static struct {
+	int ret;
+	uint64_t capa;
+	unsigned int nb_binds;
+	struct rmem_mw_bind bind;
+	uint8_t mem[LENGTH];
+} stub;
+
+/* Objects of most cases. */
+static struct {
+	struct rmem_dev *dev;
+	struct rmem_pd *pd;
+	struct rmem_qp *qp;
+	struct rmem_mr *mr;
+	struct rmem_mw *mw;
+} obj;
+
+static int
+stub_dev_create(struct rmem_dev *dev, const char *args)
+{
+	RTE_SET_USED(args);
+	dev->priv = &stub;
+	return 0;
+}
+
+static void
+stub_dev_close(struct rmem_dev *dev)
+{
+	dev->priv = NULL;
+}
+
+static int
+stub_dev_info_get(struct rmem_dev *dev, struct rmem_dev_info *info)
+{
+	RTE_SET_USED(dev);
+	info->capa = stub.capa;
+	info->access = FX_ACCESS | RMEM_ACCESS_MW_BIND;
+	info->max_mr_size = LENGTH;
+	info->max_pd = info->max_mr = info->max_cq = info->max_qp = info->max_mw = 8;
+	info->max_cqe = info->max_send_wr = info->max_recv_wr = 64;
+	info->max_send_sge = info->max_recv_sge = 4;
+	info->max_inline_data = 64;
+	return 0;
+}
+
+#define STUB_OP(name, ...)                                                                         \
+	static int stub_##name(__VA_ARGS__)                                                        \
+	{                                                                                          \
+		return stub.ret;                                                                   \
+	}
+
+STUB_OP(pd_alloc, struct rmem_pd *pd __rte_unused)
+STUB_OP(pd_dealloc, struct rmem_pd *pd __rte_unused)
+STUB_OP(mr_reg, struct rmem_mr *mr __rte_unused, const struct rmem_mr_attr *attr __rte_unused)
+STUB_OP(mr_dereg, struct rmem_mr *mr __rte_unused)
+STUB_OP(mw_alloc, struct rmem_mw *mw __rte_unused)
+STUB_OP(mw_dealloc, struct rmem_mw *mw __rte_unused)
+STUB_OP(cq_create, struct rmem_cq *cq __rte_unused, const struct rmem_cq_conf *conf __rte_unused)
+STUB_OP(cq_destroy, struct rmem_cq *cq __rte_unused)
+STUB_OP(qp_create, struct rmem_qp *qp __rte_unused, const struct rmem_qp_conf *conf __rte_unused)
+STUB_OP(qp_destroy, struct rmem_qp *qp __rte_unused)
+
+static int
+stub_mw_bind(struct rmem_qp *qp, struct rmem_mw *mw, const struct rmem_mw_bind *bind)
+{
+	RTE_SET_USED(qp);
+	stub.nb_binds++;
+	stub.bind = *bind;
+	if (stub.ret == 0)
+		mw->rkey++;
+	return stub.ret;
+}
+
+static int
+stub_post_send(struct rmem_qp *qp, const struct rmem_send_wr *wr, uint16_t nb_wr)
+{
+	RTE_SET_USED(qp);
+	RTE_SET_USED(wr);
+	return nb_wr;
+}
+
+static int
+stub_post_recv(struct rmem_qp *qp, const struct rmem_recv_wr *wr, uint16_t nb_wr)
+{
+	RTE_SET_USED(qp);
+	RTE_SET_USED(wr);
+	return nb_wr;
+}
+
+static int
+stub_poll_cq(struct rmem_cq *cq, struct rmem_wc *wc, uint16_t nb_wc)
+{
+	RTE_SET_USED(cq);
+	RTE_SET_USED(wc);
+	RTE_SET_USED(nb_wc);
+	return 0;
+}
+
+static struct rmem_driver
+mw_driver(const char *name)
+{
+	struct rmem_driver driver = {
+			.name = name,
+			.pd_size = sizeof(struct rmem_pd),
+			.mr_size = sizeof(struct rmem_mr),
+			.mw_size = sizeof(struct rmem_mw),
+			.page_list_size = sizeof(struct rmem_fast_reg_page_list),
+			.cq_size = sizeof(struct rmem_cq),
+			.qp_size = sizeof(struct rmem_qp),
+			.fp = {stub_post_send, stub_post_recv, stub_poll_cq, NULL},
+	};
+
+	driver.ops.dev_create = stub_dev_create;
+	driver.ops.dev_close = stub_dev_close;
+	driver.ops.dev_info_get = stub_dev_info_get;
+	driver.ops.pd_alloc = stub_pd_alloc;
+	driver.ops.pd_dealloc = stub_pd_dealloc;
+	driver.ops.mr_reg = stub_mr_reg;
+	driver.ops.mr_dereg = stub_mr_dereg;
+	driver.ops.mw_alloc = stub_mw_alloc;
+	driver.ops.mw_bind = stub_mw_bind;
+	driver.ops.mw_dealloc = stub_mw_dealloc;
+	driver.ops.cq_create = stub_cq_create;
+	driver.ops.cq_destroy = stub_cq_destroy;
+	driver.ops.qp_create = stub_qp_create;
+	driver.ops.qp_destroy = stub_qp_destroy;
+	return driver;
+}
+
+static int
+setup(void)
+{
+	static struct rmem_driver drivers[2];
+	static bool is_registered;
+	unsigned int i;
+
+	TEST_RUN(fx_setup_none());
+	memset(&stub, 0, sizeof(stub));
+	stub.capa = CAPA_MW;
+	if (!is_registered) {
+		is_registered = true;
+		drivers[0] = mw_driver("mwstub");
+		drivers[1] = mw_driver("mwless");
+		drivers[1].ops.mw_alloc = NULL;
+		drivers[1].ops.mw_bind = NULL;
+		drivers[1].mw_size = 0;
+		for (i = 0; i < RTE_DIM(drivers); i++)
+			TEST_OK(rmem_driver_register(&drivers[i]));
+	}
+	obj.dev = fx_dev("mwstub0", NULL);
+	obj.pd = fx_pd(obj.dev);
+	obj.qp = fx_qp(obj.pd, fx_cq(obj.dev, 1), 1);
+	TEST_ASSERT(obj.qp != NULL);
+	TEST_OK(rmem_mr_reg(
+			obj.pd, stub.mem, LENGTH, IOVA, FX_ACCESS | RMEM_ACCESS_MW_BIND, &obj.mr));
+	fx_track(obj.mr);
+	obj.mw = fx_mw(obj.pd, RMEM_MW_TYPE_1);
+	TEST_ASSERT(obj.mw != NULL);
+	return TEST_SUCCESS;
+}
+
+/* A binding of all of the MR that is right. */
+static struct rmem_mw_bind
+good_bind(void)
+{
+	struct rmem_mw_bind bind = {.wr_id = 5, .flags = RMEM_SEND_SIGNALED};
+
+	bind.bind_info.mr = obj.mr;
+	bind.bind_info.addr = IOVA;
+	bind.bind_info.length = LENGTH;
+	bind.bind_info.access = RMEM_ACCESS_REMOTE;
+	return bind;
+}
+
+static int
+driver_with_windows_says_how_large_they_are(void)
+{
+	struct rmem_driver driver = mw_driver("mwsmall");
+
+	driver.mw_size--;
+	TEST_ERR(rmem_driver_register(&driver), EINVAL);
+	return TEST_SUCCESS;
+}
+
+static int
+windows_without_the_op_are_eopnotsupp(void)
+{
+	struct rmem_pd *pd = fx_pd(fx_dev("mwless0", NULL));
+	struct rmem_mw *mw = NULL;
+
+	TEST_ASSERT(pd != NULL);
+	TEST_ERR(rmem_mw_alloc(pd, RMEM_MW_TYPE_1, &mw), EOPNOTSUPP);
+	TEST_ASSERT(mw == NULL);
+	TEST_OK(fx_release(pd));
+	return TEST_SUCCESS;
+}
+
+static int
+windows_without_the_capability_are_eopnotsupp(void)
+{
+	struct rmem_mw *mw = NULL;
+
+	stub.capa = RMEM_DEV_CAPA_MW_TYPE_1;
+	TEST_ERR(rmem_mw_alloc(obj.pd, RMEM_MW_TYPE_2, &mw), EOPNOTSUPP);
+	TEST_ASSERT(fx_mw(obj.pd, RMEM_MW_TYPE_1) != NULL);
+	stub.capa = RMEM_DEV_CAPA_MW_TYPE_2B;
+	TEST_ERR(rmem_mw_alloc(obj.pd, RMEM_MW_TYPE_1, &mw), EOPNOTSUPP);
+	TEST_ASSERT(fx_mw(obj.pd, RMEM_MW_TYPE_2) != NULL);
+	TEST_ASSERT(mw == NULL);
+	return TEST_SUCCESS;
+}
+
+static int
+bad_alloc_arguments_are_refused(void)
+{
+	struct rmem_mw *mw = NULL;
+
+	TEST_ERR(rmem_mw_alloc(NULL, RMEM_MW_TYPE_1, &mw), EINVAL);
+	TEST_ERR(rmem_mw_alloc((struct rmem_pd *)obj.mr, RMEM_MW_TYPE_1, &mw), EINVAL);
+	TEST_ERR(rmem_mw_alloc(obj.pd, RMEM_MW_TYPE_1, NULL), EINVAL);
+	TEST_ERR(rmem_mw_alloc(obj.pd, (enum rmem_mw_type)0, &mw), EINVAL);
+	TEST_ERR(rmem_mw_alloc(obj.pd, (enum rmem_mw_type)3, &mw), EINVAL);
+	TEST_ASSERT(mw == NULL);
+	return TEST_SUCCESS;
+}
+
+static int
+op_that_fails_changes_nothing(void)
+{
+	struct rmem_mw *mw = NULL;
+
+	stub.ret = -EIO;
+	TEST_ERR(rmem_mw_alloc(obj.pd, RMEM_MW_TYPE_1, &mw), EIO);
+	TEST_ERR(rmem_mw_dealloc(obj.mw), EIO);
+	stub.ret = 0;
+	TEST_ASSERT(mw == NULL);
+	TEST_EQ(obj.mw->obj.type, RMEM_OBJ_MW);
+	TEST_OK(fx_release(obj.mw));
+	return TEST_SUCCESS;
+}
+
+static int
+window_keeps_its_pd(void)
+{
+	struct rmem_pd *pd = fx_pd(obj.dev);
+	struct rmem_mw *mw = fx_mw(pd, RMEM_MW_TYPE_2);
+
+	TEST_ASSERT(mw != NULL);
+	TEST_ERR(rmem_pd_dealloc(pd), EBUSY);
+	TEST_OK(fx_release(mw));
+	TEST_OK(fx_release(pd));
+	return TEST_SUCCESS;
+}
+
+static int
+bad_release_is_refused(void)
+{
+	TEST_OK(rmem_mw_dealloc(NULL));
+	TEST_ERR(rmem_mw_dealloc((struct rmem_mw *)obj.mr), EINVAL);
+	return TEST_SUCCESS;
+}
+
+/* A binding reaches the driver as it is; one that the driver refuses keeps the key. */
+static int
+binding_is_the_drivers(void)
+{
+	const struct rmem_mw_bind bind = good_bind();
+
+	TEST_OK(rmem_mw_bind(obj.qp, obj.mw, &bind));
+	TEST_EQ(obj.mw->rkey, 1);
+	TEST_EQ(memcmp(&stub.bind, &bind, sizeof(bind)), 0);
+	stub.ret = -ENOSPC;
+	TEST_ERR(rmem_mw_bind(obj.qp, obj.mw, &bind), ENOSPC);
+	TEST_EQ(obj.mw->rkey, 1);
+	stub.ret = 0;
+	return TEST_SUCCESS;
+}
+
+static int
+bad_bind_handles_are_refused(void)
+{
+	struct rmem_mw_bind bind = good_bind();
+
+	TEST_ERR(rmem_mw_bind(NULL, obj.mw, &bind), EINVAL);
+	TEST_ERR(rmem_mw_bind((struct rmem_qp *)obj.mr, obj.mw, &bind), EINVAL);
+	TEST_ERR(rmem_mw_bind(obj.qp, NULL, &bind), EINVAL);
+	TEST_ERR(rmem_mw_bind(obj.qp, (struct rmem_mw *)obj.mr, &bind), EINVAL);
+	TEST_ERR(rmem_mw_bind(obj.qp, obj.mw, NULL), EINVAL);
+	bind.bind_info.mr = NULL;
+	TEST_ERR(rmem_mw_bind(obj.qp, obj.mw, &bind), EINVAL);
+	bind.bind_info.mr = (struct rmem_mr *)obj.mw;
+	TEST_ERR(rmem_mw_bind(obj.qp, obj.mw, &bind), EINVAL);
+	TEST_EQ(stub.nb_binds, 0);
+	return TEST_SUCCESS;
+}
+
+static int
+unknown_flags_and_reserved_fields_are_refused(void)
+{
+	struct rmem_mw_bind bind = good_bind();
+
+	bind.flags = RMEM_SEND_INLINE;
+	TEST_ERR(rmem_mw_bind(obj.qp, obj.mw, &bind), EINVAL);
+	bind = good_bind();
+	bind.reserved = 1;
+	TEST_ERR(rmem_mw_bind(obj.qp, obj.mw, &bind), EINVAL);
+	bind = good_bind();
+	bind.bind_info.reserved = 1;
+	TEST_ERR(rmem_mw_bind(obj.qp, obj.mw, &bind), EINVAL);
+	TEST_EQ(stub.nb_binds, 0);
+	return TEST_SUCCESS;
+}
+
+/* ibv_bind_mw(3): type 2 windows are bound by a posted request. */
+static int
+call_does_not_bind_type_2(void)
+{
+	struct rmem_mw *mw = fx_mw(obj.pd, RMEM_MW_TYPE_2);
+	const struct rmem_mw_bind bind = good_bind();
+
+	TEST_ASSERT(mw != NULL);
+	TEST_ERR(rmem_mw_bind(obj.qp, mw, &bind), EINVAL);
+	TEST_EQ(stub.nb_binds, 0);
+	return TEST_SUCCESS;
+}
+
+static int
+length_0_unbinds_without_an_mr(void)
+{
+	struct rmem_mw_bind bind = {.wr_id = 1};
+	struct rmem_mw *other = fx_mw(fx_pd(obj.dev), RMEM_MW_TYPE_1);
+
+	TEST_ASSERT(other != NULL);
+	TEST_OK(rmem_mw_bind(obj.qp, obj.mw, &bind));
+	TEST_ERR(rmem_mw_bind(obj.qp, other, &bind), EPERM);
+	TEST_EQ(stub.nb_binds, 1);
+	return TEST_SUCCESS;
+}
+
+/* IBTA C10-72 */
+static int
+objects_of_different_pds_are_eperm(void)
+{
+	struct rmem_pd *pd = fx_pd(obj.dev);
+	struct rmem_qp *qp = fx_qp(pd, fx_cq(obj.dev, 1), 1);
+	struct rmem_mw *mw = fx_mw(pd, RMEM_MW_TYPE_1);
+	const struct rmem_mw_bind bind = good_bind();
+
+	TEST_ASSERT(qp != NULL && mw != NULL);
+	TEST_ERR(rmem_mw_bind(qp, obj.mw, &bind), EPERM);
+	TEST_ERR(rmem_mw_bind(obj.qp, mw, &bind), EPERM);
+	TEST_ERR(rmem_mw_bind(qp, mw, &bind), EPERM);
+	TEST_EQ(stub.nb_binds, 0);
+	return TEST_SUCCESS;
+}
+
+/* IBTA C10-73, C10-74 */
+static int
+rights_that_the_mr_lacks_are_eperm(void)
+{
+	struct rmem_mr *plain = fx_mr(obj.pd, stub.mem, LENGTH, FX_ACCESS);
+	struct rmem_mr *fixed = fx_mr(obj.pd, stub.mem, LENGTH, RMEM_ACCESS_MW_BIND);
+	struct rmem_mw_bind_info info = good_bind().bind_info;
+
+	TEST_ASSERT(plain != NULL && fixed != NULL);
+	info.mr = plain;
+	info.addr = plain->iova;
+	TEST_ERR(rmem_mw_check_bind(obj.qp, obj.mw, &info), EPERM);
+	info.mr = fixed;
+	info.access = RMEM_ACCESS_REMOTE_WRITE;
+	TEST_ERR(rmem_mw_check_bind(obj.qp, obj.mw, &info), EPERM);
+	info.access = RMEM_ACCESS_REMOTE_ATOMIC;
+	TEST_ERR(rmem_mw_check_bind(obj.qp, obj.mw, &info), EPERM);
+	/* Reading takes no more than MW_BIND. */
+	info.access = RMEM_ACCESS_REMOTE_READ;
+	TEST_OK(rmem_mw_check_bind(obj.qp, obj.mw, &info));
+	return TEST_SUCCESS;
+}
+
+static int
+access_beyond_that_of_a_peer_is_refused(void)
+{
+	struct rmem_mw *mw = fx_mw(obj.pd, RMEM_MW_TYPE_2);
+	struct rmem_mw_bind_info info = good_bind().bind_info;
+
+	TEST_ASSERT(mw != NULL);
+	info.access = RMEM_ACCESS_LOCAL_WRITE;
+	TEST_ERR(rmem_mw_check_bind(obj.qp, obj.mw, &info), EINVAL);
+	info.access = RMEM_ACCESS_MW_BIND;
+	TEST_ERR(rmem_mw_check_bind(obj.qp, mw, &info), EINVAL);
+	/* IBTA o10-36.2.2: of type 2 only. */
+	info.access = RMEM_ACCESS_ZERO_BASED;
+	TEST_ERR(rmem_mw_check_bind(obj.qp, obj.mw, &info), EINVAL);
+	TEST_OK(rmem_mw_check_bind(obj.qp, mw, &info));
+	info.access = 0;
+	TEST_OK(rmem_mw_check_bind(obj.qp, obj.mw, &info));
+	return TEST_SUCCESS;
+}
+
+/* IBTA C10-75, and that no sum wraps. */
+static int
+range_outside_the_mr_is_refused(void)
+{
+	static const struct {
+		uint64_t addr;
+		uint64_t length;
+		int ret;
+	} rows[] = {
+			{IOVA, LENGTH, 0},
+			{IOVA + LENGTH - 1, 1, 0},
+			{IOVA, 0, -EINVAL},
+			{IOVA, LENGTH + 1, -EINVAL},
+			{IOVA - 1, 2, -EINVAL},
+			{IOVA + LENGTH, 1, -EINVAL},
+			{IOVA + LENGTH - 1, 2, -EINVAL},
+			{IOVA + 1, UINT64_MAX, -EINVAL},
+			{IOVA + 1, UINT64_MAX - IOVA, -EINVAL},
+			{0, UINT64_MAX, -EINVAL},
+			{UINT64_MAX, IOVA + 2, -EINVAL},
+			{UINT64_MAX - 1, 1, -EINVAL},
+	};
+	struct rmem_mw_bind_info info = good_bind().bind_info;
+	unsigned int i;
+
+	for (i = 0; i < RTE_DIM(rows); i++) {
+		info.addr = rows[i].addr;
+		info.length = rows[i].length;
+		TEST_EQ(rmem_mw_check_bind(obj.qp, obj.mw, &info), rows[i].ret);
+	}
+	return TEST_SUCCESS;
+}
+
+/* What requests bind is not for windows: they would outlive it. */
+static int
+only_registered_mrs_can_be_bound_to(void)
+{
+	struct rmem_mr fast = *obj.mr;
+	struct rmem_mw_bind_info info = good_bind().bind_info;
+
+	info.mr = &fast;
+	TEST_OK(rmem_mw_check_bind(obj.qp, obj.mw, &info));
+	fast.type = RMEM_MR_TYPE_FAST_REG;
+	TEST_ERR(rmem_mw_check_bind(obj.qp, obj.mw, &info), EINVAL);
+	return TEST_SUCCESS;
+}
+
+static int
+make_mw(void **mw)
+{
+	return rmem_mw_alloc(obj.pd, RMEM_MW_TYPE_2, (struct rmem_mw **)mw);
+}
+
+static int
+no_memory_for_a_window_is_enomem(void)
+{
+	return fx_expect_enomem(make_mw);
+}
+
+static const struct test_case mw_class_cases[] = {
+		TEST_CASE(driver_with_windows_says_how_large_they_are),
+		TEST_CASE(windows_without_the_op_are_eopnotsupp),
+		TEST_CASE(windows_without_the_capability_are_eopnotsupp),
+		TEST_CASE(bad_alloc_arguments_are_refused),
+		TEST_CASE(op_that_fails_changes_nothing),
+		TEST_CASE(window_keeps_its_pd),
+		TEST_CASE(bad_release_is_refused),
+		TEST_CASE(binding_is_the_drivers),
+		TEST_CASE(bad_bind_handles_are_refused),
+		TEST_CASE(unknown_flags_and_reserved_fields_are_refused),
+		TEST_CASE(call_does_not_bind_type_2),
+		TEST_CASE(length_0_unbinds_without_an_mr),
+		TEST_CASE(objects_of_different_pds_are_eperm),
+		TEST_CASE(rights_that_the_mr_lacks_are_eperm),
+		TEST_CASE(access_beyond_that_of_a_peer_is_refused),
+		TEST_CASE(range_outside_the_mr_is_refused),
+		TEST_CASE(only_registered_mrs_can_be_bound_to),
+		TEST_CASE(no_memory_for_a_window_is_enomem),
+};
+
+REGISTER_RMEM_SUITE(mw_class, setup, fx_teardown, mw_class_cases);
