@@ -69,6 +69,8 @@ release(struct rmem_obj *object)
 		return rmem_qp_destroy((struct rmem_qp *)object);
 	case RMEM_OBJ_MW:
 		return rmem_mw_dealloc((struct rmem_mw *)object);
+	case RMEM_OBJ_EQ:
+		return rmem_eq_destroy((struct rmem_eq *)object);
 	case RMEM_OBJ_PAGE_LIST:
 		return rmem_fast_reg_page_list_free((struct rmem_fast_reg_page_list *)object);
 	default:
@@ -225,6 +227,27 @@ fx_page_list(struct rmem_dev *dev, uint32_t nb_pages)
 	int ret = rmem_fast_reg_page_list_alloc(dev, nb_pages, &list);
 
 	return made(ret, list, "rmem_fast_reg_page_list_alloc");
+}
+
+struct rmem_eq *
+fx_eq(struct rmem_dev *dev, uint32_t nb_events)
+{
+	struct rmem_eq *eq = NULL;
+	int ret = rmem_eq_create(dev, nb_events, &eq);
+
+	return made(ret, eq, "rmem_eq_create");
+}
+
+struct rmem_event
+fx_event(struct rmem_eq *eq)
+{
+	struct rmem_event event = {.status = -ETIMEDOUT};
+	uint64_t deadline = fx_deadline();
+	unsigned int spins = 0;
+
+	while (rmem_eq_read(eq, &event, 1) == 0 && !fx_is_late(deadline))
+		fx_relax(&spins);
+	return event;
 }
 
 struct rmem_cq *

@@ -67,6 +67,7 @@ struct rmem_mr *fx_mr(struct rmem_pd *pd, void *addr, size_t length, uint32_t ac
 struct rmem_mr *fx_fast_mr(struct rmem_pd *pd, uint32_t nb_pages);
 struct rmem_mw *fx_mw(struct rmem_pd *pd, enum rmem_mw_type type);
 struct rmem_fast_reg_page_list *fx_page_list(struct rmem_dev *dev, uint32_t nb_pages);
+struct rmem_eq *fx_eq(struct rmem_dev *dev, uint32_t nb_events);
 struct rmem_cq *fx_cq(struct rmem_dev *dev, uint32_t nb_cqe);
 struct rmem_qp_conf fx_qp_conf(struct rmem_cq *cq, uint32_t depth);
 struct rmem_qp *fx_qp_by(struct rmem_pd *pd, const struct rmem_qp_conf *conf);
@@ -94,6 +95,9 @@ struct rmem_qp_conn fx_conn(void);
 /* Keys of MRs. */
 struct rmem_mr_info fx_query(struct rmem_mr *mr);
 int fx_mr_state(struct rmem_mr *mr);
+
+/* The next event of the EQ; the status is -ETIMEDOUT when none came. */
+struct rmem_event fx_event(struct rmem_eq *eq);
 
 /* Requests. */
 struct rmem_sge fx_sge(const struct rmem_mr *mr, size_t offset, uint32_t length);

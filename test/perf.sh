@@ -14,6 +14,8 @@ free_pages=$(awk '/^HugePages_Free:/ { pages = $2 } /^Hugepagesize:/ { kib = $2 
 lcores=$(python3 -c 'import os
 cpus = sorted(os.sched_getaffinity(0))[:2]
 print(",".join(f"{lcore}@{cpu}" for lcore, cpu in enumerate(cpus)))')
+# Control threads get the processors that no lcore has, or else those of the main lcore.
+[ "$name" != reg_parallel_1g ] || lcores="0@(${lcores//[0-9]@/})"
 
 args=(--no-pci --no-telemetry --lcores "$lcores")
 if [ "$free_pages" -ge "$need_pages" ]; then

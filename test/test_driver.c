@@ -43,10 +43,12 @@ stub_dev_close(struct rmem_dev *dev)
 	struct rmem_fast_reg_page_list *list = NULL;
 	struct rmem_pd *pd = NULL;
 	struct rmem_cq *cq = NULL;
+	struct rmem_eq *eq = NULL;
 
 	stub.closing[0] = rmem_pd_alloc(dev, &pd);
 	stub.closing[1] = rmem_cq_create(dev, &conf, &cq);
 	stub.closing[2] = rmem_fast_reg_page_list_alloc(dev, 1, &list);
+	stub.closing[3] = rmem_eq_create(dev, 1, &eq);
 }
 
 static int
@@ -518,6 +520,7 @@ device_being_closed_is_enodev(void)
 	TEST_ERR(stub.closing[0], ENODEV);
 	TEST_ERR(stub.closing[1], ENODEV);
 	TEST_ERR(stub.closing[2], ENODEV);
+	TEST_ERR(stub.closing[3], ENODEV);
 	return TEST_SUCCESS;
 }
 

@@ -22,6 +22,7 @@
 
 #include <rmem_cq.h>
 #include <rmem_dev.h>
+#include <rmem_eq.h>
 #include <rmem_fast_reg.h>
 #include <rmem_fp.h>
 #include <rmem_mr.h>

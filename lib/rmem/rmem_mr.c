@@ -110,6 +110,19 @@ check_flags(const struct rmem_dev *dev, const struct rmem_mr_attr *attr, uint64_
 }
 
 static int
+check_eq(const struct rmem_dev *dev, const struct rmem_eq *eq)
+{
+	int ret;
+
+	ret = rmem_obj_check(eq, RMEM_OBJ_EQ, "rmem_mr_reg_attr");
+	if (ret == 0 && eq->obj.dev_id != dev->obj.dev_id) {
+		RMEM_LOG(ERR, "%s: the EQ %p is of another device", dev->name, (const void *)eq);
+		ret = -EINVAL;
+	}
+	return ret;
+}
+
+static int
 check_attr(const struct rmem_dev *dev, const struct rmem_mr_attr *attr,
 		const struct rmem_dev_info *info)
 {
@@ -133,7 +146,10 @@ check_attr(const struct rmem_dev *dev, const struct rmem_mr_attr *attr,
 				attr->access);
 		return -EOPNOTSUPP;
 	}
-	return check_flags(dev, attr, info->capa);
+	ret = check_flags(dev, attr, info->capa);
+	if (ret == 0 && attr->eq != NULL)
+		ret = check_eq(dev, attr->eq);
+	return ret;
 }
 
 static void
@@ -175,29 +191,30 @@ free_chunk(const struct rmem_mr *mr)
 	rte_memzone_free(rte_memzone_lookup(name));
 }
 
+/* Whether its registration is under way, or failed. */
+static bool
+has_no_keys(uint16_t state)
+{
+	return state == RMEM_MR_STATE_PENDING || state == RMEM_MR_STATE_ERROR;
+}
+
+/* Fields of a new MR that are known from the start. */
 static void
-set_state(struct rmem_mr *mr, uint16_t state)
+fill(struct rmem_mr *mr, const struct rmem_mr_attr *attr, const struct rmem_dev_info *info)
 {
-	__atomic_store_n(&mr->state, state, __ATOMIC_RELEASE);
-}
-
-static uint16_t
-get_state(const struct rmem_mr *mr)
-{
-	return __atomic_load_n(&mr->state, __ATOMIC_ACQUIRE);
-}
-
-/* Fill a new MR, memory and all, and have the driver register it. */
-static int
-do_reg(struct rmem_mr *mr, const struct rmem_mr_attr *attr, const struct rmem_dev_info *info)
-{
-	int ret;
-
 	mr->type = RMEM_MR_TYPE_USER;
 	mr->access = attr->access & (info->access | RMEM_ACCESS_ALLOCATE_MR);
 	mr->addr = attr->addr;
 	mr->length = attr->length;
 	mr->iova = attr->iova;
+}
+
+/* Take memory where it is the library's to take, and have the driver register it. */
+static int
+do_reg(struct rmem_mr *mr, const struct rmem_mr_attr *attr, const struct rmem_dev_info *info)
+{
+	int ret;
+
 	if ((mr->access & RMEM_ACCESS_ALLOCATE_MR) != 0) {
 		ret = alloc_chunk(mr, attr->socket_id, info->max_mr_size);
 		if (ret != 0)
@@ -206,14 +223,25 @@ do_reg(struct rmem_mr *mr, const struct rmem_mr_attr *attr, const struct rmem_de
 	if (mr->iova == 0 && (mr->access & RMEM_ACCESS_ZERO_BASED) == 0)
 		mr->iova = (uintptr_t)mr->addr;
 	ret = rmem_dev_ops(rmem_obj_dev(&mr->obj))->mr_reg(mr, attr);
-	if (ret != 0) {
+	if (ret != 0)
 		free_chunk(mr);
-		return ret;
-	}
-	set_state(mr,
-			(attr->flags & RMEM_MR_DISABLED) != 0 ? RMEM_MR_STATE_DISABLED
-							      : RMEM_MR_STATE_VALID);
-	return 0;
+	return ret;
+}
+
+int
+rmem_mr_do_reg(struct rmem_mr *mr, const struct rmem_mr_attr *attr,
+		const struct rmem_dev_info *info)
+{
+	uint16_t state = RMEM_MR_STATE_VALID;
+	int ret;
+
+	ret = do_reg(mr, attr, info);
+	if (ret != 0)
+		state = RMEM_MR_STATE_ERROR;
+	else if ((attr->flags & RMEM_MR_DISABLED) != 0)
+		state = RMEM_MR_STATE_DISABLED;
+	rmem_mr_set_state(mr, state);
+	return ret;
 }
 
 int
@@ -246,10 +274,16 @@ rmem_mr_reg_attr(struct rmem_pd *pd, const struct rmem_mr_attr *attr, struct rme
 		goto put_pd;
 	}
 	new_mr->pd = pd;
-	ret = do_reg(new_mr, attr, &info);
+	fill(new_mr, attr, &info);
+	if (attr->eq != NULL)
+		ret = rmem_async_reg(new_mr, attr, &info, mr);
+	else
+		ret = rmem_mr_do_reg(new_mr, attr, &info);
 	if (ret != 0)
 		goto free_mr;
-	*mr = new_mr;
+	/* An MR whose event was read may be gone by now. */
+	if (attr->eq == NULL)
+		*mr = new_mr;
 	return 0;
 
 free_mr:
@@ -279,11 +313,20 @@ do_enable(struct rmem_mr *mr)
 {
 	int ret;
 
-	if (get_state(mr) == RMEM_MR_STATE_VALID)
+	switch (rmem_mr_state(mr)) {
+	case RMEM_MR_STATE_VALID:
 		return 0;
+	case RMEM_MR_STATE_DISABLED:
+		break;
+	default:
+		RMEM_LOG(ERR, "the registration of MR %p %s", (void *)mr,
+				rmem_mr_state(mr) == RMEM_MR_STATE_ERROR ? "failed"
+									 : "is under way");
+		return -EBUSY;
+	}
 	ret = rmem_dev_ops(rmem_obj_dev(&mr->obj))->mr_enable(mr);
 	if (ret == 0)
-		set_state(mr, RMEM_MR_STATE_VALID);
+		rmem_mr_set_state(mr, RMEM_MR_STATE_VALID);
 	return ret;
 }
 
@@ -307,6 +350,20 @@ rmem_mr_enable(struct rmem_mr *mr)
 	return ret;
 }
 
+/* What was never registered has nothing to take back. */
+static int
+do_dereg(struct rmem_mr *mr)
+{
+	int ret;
+
+	if (has_no_keys(rmem_mr_state(mr)))
+		return 0;
+	ret = rmem_dev_ops(rmem_obj_dev(&mr->obj))->mr_dereg(mr);
+	if (ret == 0)
+		free_chunk(mr);
+	return ret;
+}
+
 int
 rmem_mr_dereg(struct rmem_mr *mr)
 {
@@ -322,12 +379,11 @@ rmem_mr_dereg(struct rmem_mr *mr)
 	if (ret != 0)
 		return ret;
 	pd = mr->pd;
-	ret = rmem_dev_ops(rmem_obj_dev(&mr->obj))->mr_dereg(mr);
+	ret = do_dereg(mr);
 	if (ret != 0) {
 		rmem_obj_revive(&mr->obj);
 		return ret;
 	}
-	free_chunk(mr);
 	rmem_obj_free(&mr->obj);
 	rmem_obj_put(&pd->obj);
 	return 0;
@@ -388,14 +444,18 @@ rmem_mr_query(struct rmem_mr *mr, struct rmem_mr_info *info)
 	}
 	memset(&tmp, 0, sizeof(tmp));
 	tmp.type = mr->type;
+	tmp.state = rmem_mr_state(mr);
 	tmp.access = mr->access;
+	if (has_no_keys(tmp.state)) {
+		*info = tmp;
+		return 0;
+	}
 	tmp.lkey = mr->lkey;
 	tmp.rkey = mr->rkey;
 	tmp.addr = mr->addr;
 	tmp.iova = mr->iova;
 	tmp.length = mr->length;
 	tmp.max_page_list_len = mr->max_page_list_len;
-	tmp.state = get_state(mr);
 	if (mr->type == RMEM_MR_TYPE_USER)
 		fill_pages(mr, &tmp);
 	ret = rmem_dev_ops(rmem_obj_dev(&mr->obj))->mr_query(mr, &tmp);

@@ -19,6 +19,7 @@
 extern "C" {
 #endif
 
+struct rmem_eq;
 struct rmem_pd;
 
 /*
@@ -63,6 +64,8 @@ enum rmem_mr_state {
 	RMEM_MR_STATE_FREE = 0,     /**< Its keys open nothing; REG_MR may bind it. */
 	RMEM_MR_STATE_VALID = 1,    /**< Its keys open its range. */
 	RMEM_MR_STATE_DISABLED = 2, /**< Its keys open nothing; rmem_mr_enable() makes it VALID. */
+	RMEM_MR_STATE_PENDING = 3,  /**< Its registration is under way; it has no keys yet. */
+	RMEM_MR_STATE_ERROR = 4,    /**< Its registration failed; only good for rmem_mr_dereg(). */
 };
 
 /**
@@ -94,10 +97,12 @@ struct rmem_mr_attr {
 	int socket_id;          /**< NUMA socket with ALLOCATE_MR, SOCKET_ID_ANY for any. */
 	uint32_t flags;         /**< Bitwise OR of RMEM_MR_*. */
 	uint32_t requested_key; /**< With RMEM_MR_REQUESTED_KEY: rkey to give the MR, else 0. */
-	uint64_t reserved[3];   /**< Zero. */
+	struct rmem_eq *eq; /**< EQ to tell of the end, for control threads to register; or NULL. */
+	void *context;      /**< With eq: rmem_event::context. */
+	uint64_t reserved[2]; /**< Zero. */
 };
 
-/** What rmem_mr_query() tells. */
+/** What rmem_mr_query() tells. In the states PENDING and ERROR: type, state and access. */
 struct rmem_mr_info {
 	uint16_t type;              /**< One of enum rmem_mr_type. */
 	uint16_t state;             /**< One of enum rmem_mr_state. */
@@ -166,6 +171,16 @@ int rmem_mr_reg(struct rmem_pd *pd, void *addr, size_t length, uint64_t iova, ui
  * is its own; its page in doc/ tells. Nothing keeps peers who know an earlier MR of the same
  * key from reaching the new one.
  *
+ * With an EQ the call checks all that it can and returns, and control threads do the rest: they
+ * populate the memory in pieces, beside each other, then register it. It ends with one event,
+ * which has the context, and the status that the call would have returned: -EFAULT, -EEXIST,
+ * -ENOSPC, -ENOMEM, or -EINVAL for a key that can't be given. A call that failed yields no event.
+ * Registrations end in any order. @p mr is written before the event can be read. Until then the
+ * MR is PENDING: its other fields say nothing, rmem_mr_query() tells its state, and other calls
+ * refuse it. The memory must stay as it is meanwhile, the attributes need not. Fresh memory
+ * comes from where the kernel's policy for the range says (mbind()), or else from the NUMA
+ * socket of a control thread. After a failure the MR is in ERROR and is to be deregistered.
+ *
  * With RMEM_MR_DISABLED the MR has its keys, but they open nothing before rmem_mr_enable().
  *
  * Control path: may allocate and touch pages. Safe to call from any thread.
@@ -182,7 +197,9 @@ int rmem_mr_reg(struct rmem_pd *pd, void *addr, size_t length, uint64_t iova, ui
  *   - -EINVAL: NULL attr, an unknown flag, a reserved field that is not zero, no such NUMA
  *     socket, a requested_key without the flag, or one that the device can't give; the log
  *     tells which it can.
+ *     An eq that is no EQ, or one of another device.
  *   - -EEXIST: the requested key is in use, or kept back because it was used.
+ *   - -ENOSPC: the EQ has as many registrations under way or unread as it has room for.
  *   - -EOPNOTSUPP: the device lacks the capability for a flag.
  */
 int rmem_mr_reg_attr(struct rmem_pd *pd, const struct rmem_mr_attr *attr, struct rmem_mr **mr);
@@ -201,6 +218,7 @@ int rmem_mr_reg_attr(struct rmem_pd *pd, const struct rmem_mr_attr *attr, struct
  * @return
  *   0 on success, otherwise:
  *   - -EINVAL: NULL or not an MR, one that requests bind, or one that is being released.
+ *   - -EBUSY: its registration is under way, or failed.
  */
 int rmem_mr_enable(struct rmem_mr *mr);
 
@@ -220,8 +238,9 @@ int rmem_mr_enable(struct rmem_mr *mr);
  * @return
  *   0 on success, otherwise:
  *   - -EINVAL: not an MR.
- *   - -EBUSY: something still refers to it (fi_mr(3): not closed while bound), or a
- *     request that binds or invalidates it has not completed.
+ *   - -EBUSY: something still refers to it (fi_mr(3): not closed while bound), the event
+ *     of its registration was not read, or a request that binds or invalidates it has not
+ *     completed.
  */
 int rmem_mr_dereg(struct rmem_mr *mr);
 

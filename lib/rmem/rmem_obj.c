@@ -45,6 +45,8 @@ rmem_obj_type_str(uint32_t type)
 		return "pool";
 	case RMEM_OBJ_MW:
 		return "MW";
+	case RMEM_OBJ_EQ:
+		return "EQ";
 	default:
 		return "thing unknown";
 	}

@@ -90,6 +90,40 @@ int rmem_obj_kill(struct rmem_obj *obj, const char *func);
 /** Take back a successful rmem_obj_kill(). */
 void rmem_obj_revive(struct rmem_obj *obj);
 
+/** Put an MR into a state; what was written before is seen by who reads the state. */
+static inline void
+rmem_mr_set_state(struct rmem_mr *mr, uint16_t state)
+{
+	__atomic_store_n(&mr->state, state, __ATOMIC_RELEASE);
+}
+
+/** State of an MR: enum rmem_mr_state. */
+static inline uint16_t
+rmem_mr_state(const struct rmem_mr *mr)
+{
+	return __atomic_load_n(&mr->state, __ATOMIC_ACQUIRE);
+}
+
+/** Memory, driver and state of an MR whose fields are filled; on failure it is in ERROR. */
+int rmem_mr_do_reg(struct rmem_mr *mr, const struct rmem_mr_attr *attr,
+		const struct rmem_dev_info *info);
+
+/** Let control threads do that; -ENOMEM or -ENOSPC when not. Writes *mr on success. */
+int rmem_async_reg(struct rmem_mr *new_mr, const struct rmem_mr_attr *attr,
+		const struct rmem_dev_info *info, struct rmem_mr **mr);
+
+/** Have the threads for one EQ more; -ENOMEM when there is none. */
+int rmem_async_start(void);
+
+/** For one EQ less. */
+void rmem_async_stop(void);
+
+/** Keep a place for the event of a new MR; -ENOSPC when there is none left. */
+int rmem_eq_reserve(struct rmem_eq *eq, struct rmem_mr *mr);
+
+/** Put the event that a place was kept for. Neither EQ nor MR may be touched afterwards. */
+void rmem_eq_put(struct rmem_eq *eq, struct rmem_event *event);
+
 /** 0 when all n bytes at mem are zero, else -EINVAL and a line that names func. */
 int rmem_check_reserved(const void *mem, size_t n, const char *func);
 

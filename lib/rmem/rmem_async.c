@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/**
+ * @file
+ * Registrations that control threads carry out.
+ *
+ * A job is a registration. Its memory is split into pieces, which the threads populate beside
+ * each other, those of several jobs in turn; whoever ends the last piece has the driver
+ * register the MR and puts the event.
+ *
+ * Who writes, who reads, what orders them: the list of jobs, and what is claimed and busy of
+ * each, are under queue.lock. A job that is not in the list and has no piece under way belongs
+ * to the thread that found it so. Until then nobody else writes the MR: it is PENDING, which
+ * every call refuses. The threads live from the first EQ to the last, under threads.lock; an EQ
+ * is not destroyed while a job for it exists, so that no job is left when they end.
+ */
+
+#define _GNU_SOURCE
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/queue.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <rte_lcore.h>
+#include <rte_malloc.h>
+#include <rte_thread.h>
+#include <rte_version.h>
+
+#include <rmem_priv.h>
+
+#ifndef MADV_POPULATE_READ /* Linux 5.14 */
+#define MADV_POPULATE_READ  22
+#define MADV_POPULATE_WRITE 23
+#endif
+
+#define MAX_THREADS 8
+/* Large enough that claiming is nothing, small enough that threads end together. */
+#define PIECE_SIZE (UINT64_C(64) << 20)
+
+struct job {
+	TAILQ_ENTRY(job) next; /* in queue.jobs while pieces are left to claim */
+	struct rmem_mr *mr;
+	struct rmem_mr_attr attr;
+	struct rmem_dev_info info;
+	struct iovec left; /* memory that nobody claimed yet */
+	struct iovec bad;  /* piece that failed */
+	bool is_claimed;   /* not in the list any more */
+	unsigned int nb_busy;
+	int error;
+};
+
+TAILQ_HEAD(job_list, job);
+
+static struct {
+	pthread_mutex_t lock;
+	pthread_cond_t wake;
+	struct job_list jobs;
+	bool is_stopping;
+} queue = {
+		.lock = PTHREAD_MUTEX_INITIALIZER,
+		.wake = PTHREAD_COND_INITIALIZER,
+		.jobs = TAILQ_HEAD_INITIALIZER(queue.jobs),
+};
+
+static struct {
+	pthread_mutex_t lock;
+	unsigned int nb_users;
+	unsigned int nb;
+	pthread_t id[MAX_THREADS];
+} threads = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* Take the next piece, which ends at a multiple of its size; call with the lock held. */
+static struct iovec
+claim(struct job *job)
+{
+	uintptr_t at = (uintptr_t)job->left.iov_base;
+	struct iovec piece = job->left;
+
+	piece.iov_len = RTE_MIN(piece.iov_len, (size_t)(PIECE_SIZE - at % PIECE_SIZE));
+	job->left.iov_base = (uint8_t *)job->left.iov_base + piece.iov_len;
+	job->left.iov_len -= piece.iov_len;
+	job->nb_busy++;
+	TAILQ_REMOVE(&queue.jobs, job, next);
+	job->is_claimed = job->left.iov_len == 0;
+	/* Behind the others, so that small ones do not wait for a large one. */
+	if (!job->is_claimed)
+		TAILQ_INSERT_TAIL(&queue.jobs, job, next);
+	return piece;
+}
+
+/* A piece is done; whether it was the last. Call with the lock held. */
+static bool
+end_piece(struct job *job, const struct iovec *piece, int error)
+{
+	job->nb_busy--;
+	if (error != 0 && job->error == 0) {
+		job->error = error;
+		job->bad = *piece;
+		if (!job->is_claimed)
+			TAILQ_REMOVE(&queue.jobs, job, next);
+		job->is_claimed = true;
+	}
+	return job->is_claimed && job->nb_busy == 0;
+}
+
+/* Have the pages there, where the kernel can; where it can't, the driver does what it can. */
+static int
+populate(const struct iovec *piece, uint32_t access)
+{
+	bool is_write = (access & RMEM_ACCESS_LOCAL_WRITE) != 0;
+	int advice = is_write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	uintptr_t at = (uintptr_t)piece->iov_base & ~(page - 1);
+	uintptr_t end = RTE_ALIGN_CEIL((uintptr_t)piece->iov_base + piece->iov_len, page);
+
+	if (piece->iov_len == 0 || madvise((void *)at, 0, advice) != 0)
+		return 0;
+	return madvise((void *)at, end - at, advice) == 0 ? 0 : -EFAULT;
+}
+
+/* All its memory is there, or it failed: register it and tell. */
+static void
+finish(struct job *job)
+{
+	struct rmem_event event = {
+			.type = RMEM_EVENT_MR_COMPLETE,
+			.status = job->error,
+			.mr = job->mr,
+			.context = job->attr.context,
+	};
+	struct rmem_eq *eq = job->attr.eq;
+
+	if (job->error != 0) {
+		RMEM_LOG(ERR, "of [%p, +%zu), [%p, +%zu) is not all mapped%s", job->attr.addr,
+				job->attr.length, job->bad.iov_base, job->bad.iov_len,
+				(job->attr.access & RMEM_ACCESS_LOCAL_WRITE) != 0 ? " and writable"
+										  : "");
+		rmem_mr_set_state(job->mr, RMEM_MR_STATE_ERROR);
+	} else {
+		event.status = rmem_mr_do_reg(job->mr, &job->attr, &job->info);
+	}
+	rte_free(job);
+	rmem_eq_put(eq, &event);
+}
+
+static void
+run_jobs(void)
+{
+	struct iovec piece;
+	struct job *job;
+	int error;
+
+	pthread_mutex_lock(&queue.lock);
+	for (;;) {
+		job = TAILQ_FIRST(&queue.jobs);
+		if (job == NULL && queue.is_stopping)
+			break;
+		if (job == NULL) {
+			pthread_cond_wait(&queue.wake, &queue.lock);
+			continue;
+		}
+		piece = claim(job);
+		pthread_mutex_unlock(&queue.lock);
+		error = populate(&piece, job->attr.access);
+		pthread_mutex_lock(&queue.lock);
+		if (!end_piece(job, &piece, error))
+			continue;
+		pthread_mutex_unlock(&queue.lock);
+		finish(job);
+		pthread_mutex_lock(&queue.lock);
+	}
+	pthread_mutex_unlock(&queue.lock);
+}
+
+/* DPDK has changed how a control thread is made. */
+#if RTE_VERSION >= RTE_VERSION_NUM(23, 11, 0, 0)
+static uint32_t
+thread_main(void *arg)
+{
+	RTE_SET_USED(arg);
+	run_jobs();
+	return 0;
+}
+
+static int
+create_thread(pthread_t *id, const char *name)
+{
+	rte_thread_t thread;
+	int ret = rte_thread_create_control(&thread, name, thread_main, NULL);
+
+	if (ret == 0)
+		*id = (pthread_t)thread.opaque_id;
+	return ret;
+}
+#else
+static void *
+thread_main(void *arg)
+{
+	RTE_SET_USED(arg);
+	run_jobs();
+	return NULL;
+}
+
+static int
+create_thread(pthread_t *id, const char *name)
+{
+	return rte_ctrl_thread_create(id, name, NULL, thread_main, NULL);
+}
+#endif
+
+/* As many as there are processors for control threads; call with the lock held. */
+static int
+start_threads(void)
+{
+	unsigned int wanted = 1;
+	cpu_set_t cpus;
+	char name[16];
+
+	queue.is_stopping = false;
+	for (threads.nb = 0; threads.nb < wanted; threads.nb++) {
+		snprintf(name, sizeof(name), "rmem-reg-%u", threads.nb);
+		if (create_thread(&threads.id[threads.nb], name) != 0)
+			break;
+		if (threads.nb == 0 &&
+				pthread_getaffinity_np(threads.id[0], sizeof(cpus), &cpus) == 0)
+			wanted = RTE_MIN((unsigned int)CPU_COUNT(&cpus), MAX_THREADS);
+	}
+	if (threads.nb == 0) {
+		RMEM_LOG(ERR, "no control thread could be started");
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+int
+rmem_async_start(void)
+{
+	int ret = 0;
+
+	pthread_mutex_lock(&threads.lock);
+	if (threads.nb_users == 0)
+		ret = start_threads();
+	if (ret == 0)
+		threads.nb_users++;
+	pthread_mutex_unlock(&threads.lock);
+	return ret;
+}
+
+void
+rmem_async_stop(void)
+{
+	pthread_mutex_lock(&threads.lock);
+	if (--threads.nb_users == 0) {
+		pthread_mutex_lock(&queue.lock);
+		queue.is_stopping = true;
+		pthread_cond_broadcast(&queue.wake);
+		pthread_mutex_unlock(&queue.lock);
+		while (threads.nb > 0)
+			pthread_join(threads.id[--threads.nb], NULL);
+	}
+	pthread_mutex_unlock(&threads.lock);
+}
+
+int
+rmem_async_reg(struct rmem_mr *new_mr, const struct rmem_mr_attr *attr,
+		const struct rmem_dev_info *info, struct rmem_mr **mr)
+{
+	struct job *job;
+	int ret;
+
+	job = rte_zmalloc("rmem_job", sizeof(*job), 0);
+	if (job == NULL) {
+		RMEM_LOG(ERR, "no memory for the %zu bytes of a registration", sizeof(*job));
+		return -ENOMEM;
+	}
+	ret = rmem_eq_reserve(attr->eq, new_mr);
+	if (ret != 0) {
+		rte_free(job);
+		return ret;
+	}
+	job->mr = new_mr;
+	job->attr = *attr;
+	job->info = *info;
+	/* Memory of the library has its pages from the start. */
+	if (attr->addr != NULL) {
+		job->left.iov_base = attr->addr;
+		job->left.iov_len = attr->length;
+	}
+	rmem_mr_set_state(new_mr, RMEM_MR_STATE_PENDING);
+	/* Before who reads the event can know (fi_mr(3)). */
+	*mr = new_mr;
+	pthread_mutex_lock(&queue.lock);
+	TAILQ_INSERT_TAIL(&queue.jobs, job, next);
+	pthread_cond_broadcast(&queue.wake);
+	pthread_mutex_unlock(&queue.lock);
+	return 0;
+}

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/**
+ * @file
+ * Event queues. An EQ refers to its device.
+ *
+ * Each registration that is accepted takes a place of the EQ (nb_owed) and one reference to
+ * it, and one to the MR. Whoever reads the event gives back all three. So there is room for
+ * every event, and neither the EQ nor the MR goes away before the event was read. The thread
+ * that puts an event touches neither any more once it can be read.
+ *
+ * Those that put take turns, and those that read: an rte_ring of several producers or
+ * consumers orders them by loads that are relaxed, and their elements thereby not at all.
+ */
+
+#include <assert.h>
+#include <errno.h>
+#include <stddef.h>
+
+#include <rte_ring.h>
+#include <rte_ring_elem.h>
+#include <rte_ticketlock.h>
+
+#include <rmem_priv.h>
+
+#define EVENT_SIZE ((unsigned int)sizeof(struct rmem_event))
+
+struct eq {
+	struct rmem_eq eq;
+	uint32_t nb_owed __rte_cache_aligned; /* events accepted and not read yet; atomic */
+	rte_ticketlock_t lock; /* of the ring, for those that put and those that read */
+	struct rte_ring ring;  /* its elements follow */
+};
+
+static_assert(sizeof(struct eq) == offsetof(struct eq, ring) + sizeof(struct rte_ring),
+		"the elements of the ring are behind it");
+
+static struct eq *
+eq_of(struct rmem_eq *eq)
+{
+	return (struct eq *)eq;
+}
+
+static int
+init_ring(struct eq *eq, uint32_t nb_events)
+{
+	eq->eq.nb_events = nb_events;
+	return rte_ring_init(&eq->ring, "rmem_eq", nb_events,
+			RING_F_SP_ENQ | RING_F_SC_DEQ | RING_F_EXACT_SZ);
+}
+
+static struct eq *
+alloc_eq(const struct rmem_dev *dev, uint32_t nb_events)
+{
+	/* A ring keeps one element empty. */
+	size_t places = rte_align32pow2(nb_events + 1);
+	struct eq *eq;
+
+	eq = rmem_obj_alloc(dev, RMEM_OBJ_EQ, sizeof(*eq) + places * EVENT_SIZE);
+	if (eq != NULL && init_ring(eq, nb_events) != 0) {
+		rmem_obj_free(&eq->eq.obj);
+		return NULL;
+	}
+	return eq;
+}
+
+int
+rmem_eq_create(struct rmem_dev *dev, uint32_t nb_events, struct rmem_eq **eq)
+{
+	struct eq *new_eq;
+	int ret;
+
+	ret = rmem_obj_check(dev, RMEM_OBJ_DEV, __func__);
+	if (ret != 0)
+		return ret;
+	if (eq == NULL) {
+		RMEM_LOG(ERR, "%s: got NULL for the EQ pointer", dev->name);
+		return -EINVAL;
+	}
+	if (nb_events == 0 || nb_events > RMEM_EQ_MAX_EVENTS) {
+		RMEM_LOG(ERR, "%s: nb_events %u is not 1 to %u", dev->name, nb_events,
+				RMEM_EQ_MAX_EVENTS);
+		return -EINVAL;
+	}
+	ret = rmem_obj_get(&dev->obj, __func__);
+	if (ret != 0)
+		return ret;
+	new_eq = alloc_eq(dev, nb_events);
+	if (new_eq == NULL) {
+		ret = -ENOMEM;
+		goto put_dev;
+	}
+	ret = rmem_async_start();
+	if (ret != 0)
+		goto free_eq;
+	*eq = &new_eq->eq;
+	return 0;
+
+free_eq:
+	rmem_obj_free(&new_eq->eq.obj);
+put_dev:
+	rmem_obj_put(&dev->obj);
+	return ret;
+}
+
+int
+rmem_eq_reserve(struct rmem_eq *eq, struct rmem_mr *mr)
+{
+	uint32_t *nb_owed = &eq_of(eq)->nb_owed;
+	uint32_t nb = __atomic_load_n(nb_owed, __ATOMIC_RELAXED);
+	int ret;
+
+	ret = rmem_obj_get(&eq->obj, __func__);
+	if (ret != 0)
+		return ret;
+	do {
+		if (nb == eq->nb_events) {
+			RMEM_LOG(ERR, "the EQ %p of %u events is full: read it, or make it larger",
+					(void *)eq, eq->nb_events);
+			rmem_obj_put(&eq->obj);
+			return -ENOSPC;
+		}
+	} while (!__atomic_compare_exchange_n(
+			nb_owed, &nb, nb + 1, true, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED));
+	/* Nobody else knows this MR yet. */
+	return rmem_obj_get(&mr->obj, __func__);
+}
+
+void
+rmem_eq_put(struct rmem_eq *eq, struct rmem_event *event)
+{
+	/* It has room: a place was kept. Who reads can do so once this has unlocked. */
+	rte_ticketlock_lock(&eq_of(eq)->lock);
+	rte_ring_sp_enqueue_elem(&eq_of(eq)->ring, event, EVENT_SIZE);
+	rte_ticketlock_unlock(&eq_of(eq)->lock);
+}
+
+int
+rmem_eq_read(struct rmem_eq *eq, struct rmem_event *events, uint16_t nb_events)
+{
+	unsigned int i, nb;
+	int ret;
+
+	ret = rmem_obj_check(eq, RMEM_OBJ_EQ, __func__);
+	if (ret != 0)
+		return ret;
+	if (events == NULL) {
+		RMEM_LOG(ERR, "got NULL for the events");
+		return -EINVAL;
+	}
+	rte_ticketlock_lock(&eq_of(eq)->lock);
+	nb = rte_ring_sc_dequeue_burst_elem(&eq_of(eq)->ring, events, EVENT_SIZE, nb_events, NULL);
+	rte_ticketlock_unlock(&eq_of(eq)->lock);
+	if (nb == 0)
+		return 0;
+	__atomic_fetch_sub(&eq_of(eq)->nb_owed, nb, __ATOMIC_RELEASE);
+	for (i = 0; i < nb; i++) {
+		rmem_obj_put(&events[i].mr->obj);
+		rmem_obj_put(&eq->obj);
+	}
+	return (int)nb;
+}
+
+int
+rmem_eq_destroy(struct rmem_eq *eq)
+{
+	struct rmem_dev *dev;
+	int ret;
+
+	if (eq == NULL)
+		return 0;
+	ret = rmem_obj_check(eq, RMEM_OBJ_EQ, __func__);
+	if (ret != 0)
+		return ret;
+	ret = rmem_obj_kill(&eq->obj, __func__);
+	if (ret != 0)
+		return ret;
+	dev = rmem_obj_dev(&eq->obj);
+	rmem_async_stop();
+	rmem_obj_free(&eq->obj);
+	rmem_obj_put(&dev->obj);
+	return 0;
+}

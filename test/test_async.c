@@ -1,0 +1,549 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Registrations in the background end with one event each, and open nothing before. */
+
+#include <string.h>
+#include <sys/mman.h>
+
+#include <rte_malloc.h>
+
+#include <rmem_driver.h>
+
+#include "fixture.h"
+#include "test.h"
+
+#define MIB         (1024u * 1024)
+#define MAX_WORKERS 3u
+
+static int marks[4]; /* their addresses are contexts */
+
+static int
+reg(struct rmem_pd *pd, const struct rmem_mr_attr *attr, struct rmem_mr **mr)
+{
+	int ret = rmem_mr_reg_attr(pd, attr, mr);
+
+	if (ret == 0)
+		fx_track(*mr);
+	return ret;
+}
+
+static struct rmem_mr_attr
+attr_of(struct rmem_eq *eq, void *addr, size_t length)
+{
+	const struct rmem_mr_attr attr = {.addr = addr,
+			.length = length,
+			.access = FX_ACCESS,
+			.eq = eq,
+			.context = &marks[0]};
+
+	return attr;
+}
+
+static uint8_t *
+map(size_t size)
+{
+	void *addr = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	return addr == MAP_FAILED ? NULL : addr;
+}
+
+static int
+event_has_region_context_and_status(void)
+{
+	struct rmem_eq *eq = fx_eq(fx.a.dev, 4);
+	struct rmem_mr_attr attr = attr_of(eq, fx.a.buf, FX_BUF_SIZE);
+	struct rmem_mr *mr = NULL;
+	struct rmem_event event;
+
+	TEST_OK(reg(fx.a.pd, &attr, &mr));
+	event = fx_event(eq);
+	TEST_OK(event.status);
+	TEST_EQ(event.type, RMEM_EVENT_MR_COMPLETE);
+	TEST_ASSERT(event.mr == mr);
+	TEST_ASSERT(event.context == &marks[0]);
+	TEST_EQ(rmem_eq_read(eq, &event, 1), 0);
+	TEST_EQ(fx_mr_state(mr), RMEM_MR_STATE_VALID);
+	fx_fill(fx.b.buf, 64, 1);
+	TEST_STATUS(fx_peer_write(mr->iova, 64, mr->rkey), RMEM_WC_SUCCESS);
+	TEST_MEM(fx.a.buf, fx.b.buf, 64);
+	TEST_OK(fx_release(mr));
+	return TEST_SUCCESS;
+}
+
+/* Each event belongs to one call, whatever the order. */
+static int
+every_registration_has_its_own_event(void)
+{
+	struct rmem_eq *eq = fx_eq(fx.a.dev, RTE_DIM(marks));
+	struct rmem_mr *mr[RTE_DIM(marks)];
+	unsigned int i, seen = 0;
+
+	for (i = 0; i < RTE_DIM(marks); i++) {
+		struct rmem_mr_attr attr = attr_of(eq, fx.a.buf, 64 + i);
+
+		attr.context = &marks[i];
+		TEST_OK(reg(fx.a.pd, &attr, &mr[i]));
+	}
+	for (i = 0; i < RTE_DIM(marks); i++) {
+		struct rmem_event event = fx_event(eq);
+		size_t at;
+
+		TEST_OK(event.status);
+		at = (size_t)((int *)event.context - marks);
+		TEST_ASSERT(at < RTE_DIM(marks) && event.mr == mr[at]);
+		TEST_EQ(event.mr->length, 64 + at);
+		seen |= 1u << at;
+	}
+	TEST_EQ(seen, (1u << RTE_DIM(marks)) - 1);
+	return TEST_SUCCESS;
+}
+
+/* All pages of 200 MiB, from an odd byte to another, are there when the event is. */
+static int
+large_registration_populates_all_pages(void)
+{
+	const size_t size = 200u * MIB;
+	struct rmem_eq *eq = fx_eq(fx.a.dev, 1);
+	uint8_t *mem = map(size);
+	unsigned char *resident = fx_mem(8, size / FX_PAGE);
+	struct rmem_mr_attr attr = attr_of(eq, mem + 5, size - 9);
+	struct rmem_mr *mr = NULL;
+	size_t i;
+
+	TEST_ASSERT(mem != NULL);
+	TEST_OK(reg(fx.a.pd, &attr, &mr));
+	TEST_OK(fx_event(eq).status);
+	TEST_OK(mincore(mem, size, resident));
+	for (i = 0; i < size / FX_PAGE; i++)
+		TEST_EQ(resident[i] & 1, 1);
+	fx_fill(fx.b.buf, 64, 1);
+	TEST_STATUS(fx_peer_write(mr->iova + mr->length - 64, 64, mr->rkey), RMEM_WC_SUCCESS);
+	TEST_MEM(mem + size - 4 - 64, fx.b.buf, 64);
+	TEST_OK(fx_release(mr));
+	munmap(mem, size);
+	return TEST_SUCCESS;
+}
+
+/* One piece of several fails: the MR is only good for being released. */
+static int
+hole_in_the_memory_is_an_event_with_efault(void)
+{
+	const size_t size = 300u * MIB, hole = 170u * MIB;
+	struct rmem_eq *eq = fx_eq(fx.a.dev, 1);
+	uint8_t *mem = map(size);
+	struct rmem_mr_attr attr = attr_of(eq, mem, size);
+	struct rmem_mr *mr = NULL;
+	struct rmem_event event;
+
+	TEST_ASSERT(mem != NULL);
+	TEST_OK(munmap(mem + hole, FX_PAGE));
+	TEST_OK(reg(fx.a.pd, &attr, &mr));
+	event = fx_event(eq);
+	TEST_ERR(event.status, EFAULT);
+	TEST_ASSERT(event.mr == mr && event.context == &marks[0]);
+	TEST_EQ(fx_mr_state(mr), RMEM_MR_STATE_ERROR);
+	TEST_ERR(rmem_mr_enable(mr), EBUSY);
+	TEST_OK(fx_release(mr));
+	munmap(mem, size);
+	return TEST_SUCCESS;
+}
+
+static int
+memory_that_is_not_writable_is_an_event_with_efault(void)
+{
+	struct rmem_eq *eq = fx_eq(fx.a.dev, 2);
+	uint8_t *mem = fx_map(16 * FX_PAGE);
+	struct rmem_mr_attr attr = attr_of(eq, mem, 16 * FX_PAGE);
+	struct rmem_mr *mr = NULL;
+
+	TEST_OK(reg(fx.a.pd, &attr, &mr));
+	TEST_ERR(fx_event(eq).status, EFAULT);
+	attr.access = RMEM_ACCESS_REMOTE_READ;
+	TEST_OK(reg(fx.a.pd, &attr, &mr));
+	TEST_OK(fx_event(eq).status);
+	return TEST_SUCCESS;
+}
+
+/* What only the driver can tell comes with the event too. */
+static int
+failure_of_the_driver_comes_with_the_event(void)
+{
+	struct rmem_eq *eq = fx_eq(fx.a.dev, 2);
+	struct rmem_mr_attr attr = attr_of(eq, fx.a.buf, 64);
+	struct rmem_mr *mr = NULL;
+
+	attr.flags = RMEM_MR_REQUESTED_KEY;
+	attr.requested_key = fx.a.mr->rkey;
+	TEST_OK(reg(fx.a.pd, &attr, &mr));
+	TEST_ERR(fx_event(eq).status, EEXIST);
+	TEST_EQ(fx_mr_state(mr), RMEM_MR_STATE_ERROR);
+	TEST_OK(fx_release(mr));
+	attr.requested_key = 0;
+	TEST_OK(reg(fx.a.pd, &attr, &mr));
+	TEST_ERR(fx_event(eq).status, EINVAL);
+	return TEST_SUCCESS;
+}
+
+/* A call that failed has no event, and takes no place in the queue. */
+static int
+refused_call_yields_no_event(void)
+{
+	struct rmem_eq *eq = fx_eq(fx.a.dev, 1);
+	struct rmem_mr_attr attr = attr_of(eq, fx.a.buf, 0);
+	struct rmem_mr *mr = NULL;
+	struct rmem_event event;
+
+	TEST_ERR(rmem_mr_reg_attr(fx.a.pd, &attr, &mr), EINVAL);
+	attr.length = 64;
+	attr.access = RMEM_ACCESS_REMOTE_WRITE;
+	TEST_ERR(rmem_mr_reg_attr(fx.a.pd, &attr, &mr), EINVAL);
+	attr.access = FX_ACCESS;
+	attr.flags = UINT32_C(1) << 31;
+	TEST_ERR(rmem_mr_reg_attr(fx.a.pd, &attr, &mr), EINVAL);
+	TEST_ASSERT(mr == NULL);
+	attr.flags = 0;
+	TEST_OK(reg(fx.a.pd, &attr, &mr));
+	TEST_OK(fx_event(eq).status);
+	TEST_EQ(rmem_eq_read(eq, &event, 1), 0);
+	return TEST_SUCCESS;
+}
+
+static int
+queue_of_another_device_or_no_queue_is_einval(void)
+{
+	struct rmem_dev *dev = fx_dev("soft1", NULL);
+	struct rmem_mr_attr attr = attr_of(fx_eq(dev, 1), fx.a.buf, 64);
+	struct rmem_mr *mr = NULL;
+
+	TEST_ERR(rmem_mr_reg_attr(fx.a.pd, &attr, &mr), EINVAL);
+	attr.eq = (struct rmem_eq *)fx.a.cq;
+	TEST_ERR(rmem_mr_reg_attr(fx.a.pd, &attr, &mr), EINVAL);
+	TEST_ASSERT(mr == NULL);
+	return TEST_SUCCESS;
+}
+
+static int
+disabled_region_is_disabled_after_its_event(void)
+{
+	struct rmem_eq *eq = fx_eq(fx.a.dev, 1);
+	struct rmem_mr_attr attr = attr_of(eq, fx.a.buf, 64);
+	struct rmem_mr *mr = NULL;
+
+	attr.flags = RMEM_MR_DISABLED;
+	TEST_OK(reg(fx.a.pd, &attr, &mr));
+	TEST_OK(fx_event(eq).status);
+	TEST_EQ(fx_mr_state(mr), RMEM_MR_STATE_DISABLED);
+	TEST_STATUS(fx_peer_write(mr->iova, 64, mr->rkey), RMEM_WC_REM_ACCESS_ERR);
+	TEST_OK(fx_reconnect());
+	TEST_OK(rmem_mr_enable(mr));
+	TEST_STATUS(fx_peer_write(mr->iova, 64, mr->rkey), RMEM_WC_SUCCESS);
+	return TEST_SUCCESS;
+}
+
+static int
+memory_of_the_library_is_allocated_and_freed(void)
+{
+	struct rmem_eq *eq = fx_eq(fx.a.dev, 2);
+	struct rmem_mr_attr attr = attr_of(eq, NULL, 3 * MIB);
+	struct rmem_mr *mr = NULL;
+
+	attr.access |= RMEM_ACCESS_ALLOCATE_MR;
+	attr.socket_id = SOCKET_ID_ANY;
+	TEST_OK(reg(fx.a.pd, &attr, &mr));
+	TEST_OK(fx_event(eq).status);
+	TEST_ASSERT(mr->addr != NULL && mr->length >= 3 * MIB);
+	TEST_EQ(mr->iova, fx_addr(mr->addr));
+	TEST_STATUS(fx_peer_write(mr->iova, 64, mr->rkey), RMEM_WC_SUCCESS);
+	TEST_OK(fx_release(mr));
+	attr.length = (size_t)1 << 45;
+	TEST_OK(reg(fx.a.pd, &attr, &mr));
+	TEST_ERR(fx_event(eq).status, ENOMEM);
+	TEST_EQ(fx_mr_state(mr), RMEM_MR_STATE_ERROR);
+	TEST_OK(fx_release(mr));
+	return TEST_SUCCESS;
+}
+
+/* A driver whose mr_reg waits for the gate to open. */
+static struct {
+	uint32_t is_open;    /* atomic */
+	uint32_t nb_waiting; /* atomic */
+	unsigned int nb_dereg;
+	int ret;
+} gate;
+
+static int
+gate_dev_create(struct rmem_dev *dev, const char *args)
+{
+	RTE_SET_USED(dev);
+	RTE_SET_USED(args);
+	return 0;
+}
+
+static void
+gate_dev_close(struct rmem_dev *dev)
+{
+	RTE_SET_USED(dev);
+}
+
+static int
+gate_dev_info_get(struct rmem_dev *dev, struct rmem_dev_info *info)
+{
+	RTE_SET_USED(dev);
+	info->access = FX_ACCESS;
+	info->max_mr_size = UINT64_C(1) << 40;
+	return 0;
+}
+
+static int
+gate_pd(struct rmem_pd *pd)
+{
+	RTE_SET_USED(pd);
+	return 0;
+}
+
+static int
+gate_mr_reg(struct rmem_mr *mr, const struct rmem_mr_attr *attr)
+{
+	unsigned int spins = 0;
+
+	RTE_SET_USED(attr);
+	__atomic_fetch_add(&gate.nb_waiting, 1, __ATOMIC_ACQ_REL);
+	while (!__atomic_load_n(&gate.is_open, __ATOMIC_ACQUIRE))
+		fx_relax(&spins);
+	mr->lkey = mr->rkey = 0x1234;
+	return gate.ret;
+}
+
+static int
+gate_mr_dereg(struct rmem_mr *mr)
+{
+	RTE_SET_USED(mr);
+	gate.nb_dereg++;
+	return 0;
+}
+
+static int
+gate_post(struct rmem_qp *qp, const struct rmem_send_wr *wr, uint16_t nb_wr)
+{
+	RTE_SET_USED(qp);
+	RTE_SET_USED(wr);
+	return nb_wr;
+}
+
+static int
+gate_recv(struct rmem_qp *qp, const struct rmem_recv_wr *wr, uint16_t nb_wr)
+{
+	RTE_SET_USED(qp);
+	RTE_SET_USED(wr);
+	return nb_wr;
+}
+
+static int
+gate_poll(struct rmem_cq *cq, struct rmem_wc *wc, uint16_t nb_wc)
+{
+	RTE_SET_USED(cq);
+	RTE_SET_USED(wc);
+	return nb_wc == 0 ? 0 : -EIO;
+}
+
+/* Known once, and for good. */
+static int
+setup_gate(void)
+{
+	static const struct rmem_driver driver = {
+			.name = "gate",
+			.pd_size = sizeof(struct rmem_pd),
+			.mr_size = sizeof(struct rmem_mr),
+			.page_list_size = sizeof(struct rmem_fast_reg_page_list),
+			.cq_size = sizeof(struct rmem_cq),
+			.qp_size = sizeof(struct rmem_qp),
+			.ops.dev_create = gate_dev_create,
+			.ops.dev_close = gate_dev_close,
+			.ops.dev_info_get = gate_dev_info_get,
+			.ops.pd_alloc = gate_pd,
+			.ops.pd_dealloc = gate_pd,
+			.ops.mr_reg = gate_mr_reg,
+			.ops.mr_dereg = gate_mr_dereg,
+			.fp.post_send = gate_post,
+			.fp.post_recv = gate_recv,
+			.fp.poll_cq = gate_poll,
+	};
+	int ret = rmem_driver_register(&driver);
+
+	if (ret == -ENOSPC)
+		return test_skip("another test has filled the table of drivers");
+	TEST_ASSERT(ret == 0 || ret == -EEXIST);
+	memset(&gate, 0, sizeof(gate));
+	TEST_RUN(fx_setup_none());
+	fx.a.dev = fx_dev("gate0", NULL);
+	fx.a.pd = fx_pd(fx.a.dev);
+	fx.a.buf = fx_mem(FX_PAGE, FX_BUF_SIZE);
+	TEST_ASSERT(fx.a.pd != NULL);
+	return TEST_SUCCESS;
+}
+
+/* Until its event was read, an MR takes no call but rmem_mr_query(). */
+static int
+pending_region_is_busy(void)
+{
+	struct rmem_eq *eq = fx_eq(fx.a.dev, 1);
+	struct rmem_mr_attr attr = attr_of(eq, fx.a.buf, 64);
+	uint64_t deadline = fx_deadline();
+	struct rmem_mr *mr = NULL;
+	struct rmem_event event;
+	unsigned int spins = 0;
+
+	TEST_OK(reg(fx.a.pd, &attr, &mr));
+	memset(&attr, 0xff, sizeof(attr)); /* not needed any more */
+	while (!__atomic_load_n(&gate.nb_waiting, __ATOMIC_ACQUIRE) && !fx_is_late(deadline))
+		fx_relax(&spins);
+	TEST_EQ(rmem_eq_read(eq, &event, 1), 0);
+	TEST_EQ(fx_mr_state(mr), RMEM_MR_STATE_PENDING);
+	TEST_EQ(fx_query(mr).rkey, 0);
+	TEST_ERR(rmem_mr_dereg(mr), EBUSY);
+	TEST_ERR(rmem_mr_enable(mr), EBUSY);
+	TEST_ERR(rmem_eq_destroy(eq), EBUSY);
+	TEST_ERR(rmem_pd_dealloc(fx.a.pd), EBUSY);
+	TEST_ERR(rmem_dev_close(fx.a.dev), EBUSY);
+	__atomic_store_n(&gate.is_open, 1, __ATOMIC_RELEASE);
+	TEST_OK(fx_event(eq).status);
+	TEST_EQ(mr->rkey, 0x1234);
+	TEST_EQ(fx_query(mr).rkey, 0x1234);
+	TEST_OK(fx_release(mr));
+	TEST_EQ(gate.nb_dereg, 1);
+	return TEST_SUCCESS;
+}
+
+static int
+driver_does_not_deregister_what_it_refused(void)
+{
+	struct rmem_eq *eq = fx_eq(fx.a.dev, 1);
+	struct rmem_mr_attr attr = attr_of(eq, fx.a.buf, 64);
+	struct rmem_mr *mr = NULL;
+
+	gate.is_open = 1;
+	gate.ret = -EIO;
+	TEST_OK(reg(fx.a.pd, &attr, &mr));
+	TEST_ERR(fx_event(eq).status, EIO);
+	TEST_OK(fx_release(mr));
+	TEST_EQ(gate.nb_dereg, 0);
+	return TEST_SUCCESS;
+}
+
+/* Several lcores at one queue: all register, all read, and release what they read of. */
+struct worker {
+	struct rmem_eq *eq;
+	uint8_t *buf;
+	uint32_t nb_read;
+	uint32_t *left; /* events that nobody has read; atomic */
+} __rte_cache_aligned;
+
+#define ROUNDS 200u
+
+static int
+register_and_read(void *arg)
+{
+	struct worker *worker = arg;
+	uint64_t deadline = fx_deadline();
+	uint32_t nb_asked = 0;
+	unsigned int spins = 0;
+	struct rmem_event event;
+	struct rmem_mr *mr;
+
+	while (__atomic_load_n(worker->left, __ATOMIC_ACQUIRE) != 0 && !fx_is_late(deadline)) {
+		struct rmem_mr_attr attr = attr_of(worker->eq, worker->buf, FX_BUF_SIZE);
+
+		if (nb_asked < ROUNDS) {
+			int ret = rmem_mr_reg_attr(fx.a.pd, &attr, &mr);
+
+			TEST_ASSERT(ret == 0 || ret == -ENOSPC);
+			nb_asked += ret == 0;
+		}
+		if (rmem_eq_read(worker->eq, &event, 1) == 0) {
+			fx_relax(&spins);
+			continue;
+		}
+		TEST_OK(event.status);
+		event.mr->rkey ^= 1; /* it is ours alone */
+		TEST_OK(rmem_mr_dereg(event.mr));
+		__atomic_fetch_sub(worker->left, 1, __ATOMIC_ACQ_REL);
+	}
+	TEST_EQ(nb_asked, ROUNDS);
+	return TEST_SUCCESS;
+}
+
+static int
+lcores_share_a_queue(void)
+{
+	static struct worker workers[MAX_WORKERS];
+	unsigned int i, nb = RTE_MIN(fx_nb_workers(), MAX_WORKERS);
+	struct rmem_eq *eq = fx_eq(fx.a.dev, 5);
+	uint32_t left = nb * ROUNDS;
+
+	if (nb < 2)
+		return test_skip("it takes two worker lcores");
+	for (i = 0; i < nb; i++) {
+		workers[i].eq = eq;
+		workers[i].buf = fx_mem(FX_PAGE, FX_BUF_SIZE);
+		workers[i].left = &left;
+	}
+	TEST_OK(fx_launch(register_and_read, workers, sizeof(workers[0]), nb));
+	TEST_RUN(fx_join(nb));
+	TEST_EQ(left, 0);
+	TEST_OK(fx_release(eq));
+	return TEST_SUCCESS;
+}
+
+/* Threads start with the first queue and end with the last, over and over. */
+static int
+make_and_destroy_queues(void *arg)
+{
+	unsigned int i;
+
+	for (i = 0; i < 50; i++) {
+		struct rmem_mr_attr attr;
+		struct rmem_eq *eq = NULL;
+		struct rmem_mr *mr;
+
+		TEST_OK(rmem_eq_create(fx.a.dev, 1, &eq));
+		attr = attr_of(eq, ((struct worker *)arg)->buf, FX_BUF_SIZE);
+		TEST_OK(rmem_mr_reg_attr(fx.a.pd, &attr, &mr));
+		TEST_OK(fx_event(eq).status);
+		TEST_OK(rmem_eq_destroy(eq));
+		TEST_OK(rmem_mr_dereg(mr));
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+queues_come_and_go_on_every_lcore(void)
+{
+	static struct worker workers[MAX_WORKERS];
+	unsigned int i, nb = RTE_MIN(fx_nb_workers(), MAX_WORKERS);
+
+	for (i = 0; i < nb; i++)
+		workers[i].buf = fx_mem(FX_PAGE, FX_BUF_SIZE);
+	TEST_OK(fx_launch(make_and_destroy_queues, workers, sizeof(workers[0]), nb));
+	return fx_join(nb);
+}
+
+static const struct test_case async_cases[] = {
+		TEST_CASE(event_has_region_context_and_status),
+		TEST_CASE(every_registration_has_its_own_event),
+		TEST_CASE(large_registration_populates_all_pages),
+		TEST_CASE(hole_in_the_memory_is_an_event_with_efault),
+		TEST_CASE(memory_that_is_not_writable_is_an_event_with_efault),
+		TEST_CASE(failure_of_the_driver_comes_with_the_event),
+		TEST_CASE(refused_call_yields_no_event),
+		TEST_CASE(queue_of_another_device_or_no_queue_is_einval),
+		TEST_CASE(disabled_region_is_disabled_after_its_event),
+		TEST_CASE(memory_of_the_library_is_allocated_and_freed),
+		TEST_CASE_WITH(setup_gate, pending_region_is_busy),
+		TEST_CASE_WITH(setup_gate, driver_does_not_deregister_what_it_refused),
+		TEST_CASE(lcores_share_a_queue),
+		TEST_CASE(queues_come_and_go_on_every_lcore),
+};
+
+REGISTER_RMEM_SUITE(async, fx_setup, fx_teardown, async_cases);

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Event queues are made, refuse what is wrong, have room for what they accept, and go away. */
+
+#include <string.h>
+
+#include "fixture.h"
+#include "test.h"
+
+static int
+reg(struct rmem_eq *eq, struct rmem_mr **mr)
+{
+	const struct rmem_mr_attr attr = {
+			.addr = fx.a.buf, .length = 64, .access = FX_ACCESS, .eq = eq};
+	int ret = rmem_mr_reg_attr(fx.a.pd, &attr, mr);
+
+	if (ret == 0)
+		fx_track(*mr);
+	return ret;
+}
+
+static int
+new_queue_has_no_event(void)
+{
+	struct rmem_eq *eq = fx_eq(fx.a.dev, 3);
+	struct rmem_event event;
+
+	TEST_ASSERT(eq != NULL);
+	TEST_EQ(eq->nb_events, 3);
+	TEST_EQ(rmem_eq_read(eq, &event, 1), 0);
+	TEST_EQ(rmem_eq_read(eq, &event, 0), 0);
+	return TEST_SUCCESS;
+}
+
+static int
+create_refuses_null_and_wrong_handles(void)
+{
+	static uint64_t zeros[64];
+	struct rmem_eq *eq = NULL;
+
+	TEST_ERR(rmem_eq_create(NULL, 1, &eq), EINVAL);
+	TEST_ERR(rmem_eq_create((struct rmem_dev *)zeros, 1, &eq), EINVAL);
+	TEST_ERR(rmem_eq_create((struct rmem_dev *)fx.a.pd, 1, &eq), EINVAL);
+	TEST_ERR(rmem_eq_create(fx.a.dev, 1, NULL), EINVAL);
+	TEST_ASSERT(eq == NULL);
+	return TEST_SUCCESS;
+}
+
+static int
+create_refuses_bad_sizes(void)
+{
+	struct rmem_eq *eq = NULL;
+
+	TEST_ERR(rmem_eq_create(fx.a.dev, 0, &eq), EINVAL);
+	TEST_ERR(rmem_eq_create(fx.a.dev, RMEM_EQ_MAX_EVENTS + 1, &eq), EINVAL);
+	TEST_ERR(rmem_eq_create(fx.a.dev, UINT32_MAX, &eq), EINVAL);
+	TEST_ASSERT(eq == NULL);
+	TEST_ASSERT(fx_eq(fx.a.dev, RMEM_EQ_MAX_EVENTS) != NULL);
+	return TEST_SUCCESS;
+}
+
+static int
+make_eq(void **eq)
+{
+	return rmem_eq_create(fx.a.dev, 1, (struct rmem_eq **)eq);
+}
+
+static int
+no_memory_is_enomem_and_nothing_stays(void)
+{
+	return fx_expect_enomem(make_eq);
+}
+
+static int
+read_refuses_null_and_wrong_handles(void)
+{
+	struct rmem_eq *eq = fx_eq(fx.a.dev, 1);
+	static uint64_t zeros[64];
+	struct rmem_event event;
+
+	TEST_ERR(rmem_eq_read(NULL, &event, 1), EINVAL);
+	TEST_ERR(rmem_eq_read((struct rmem_eq *)zeros, &event, 1), EINVAL);
+	TEST_ERR(rmem_eq_read((struct rmem_eq *)fx.a.pd, &event, 1), EINVAL);
+	TEST_ERR(rmem_eq_read(eq, NULL, 1), EINVAL);
+	return TEST_SUCCESS;
+}
+
+/* What was accepted has its place until its event is read; nothing is lost. */
+static int
+full_queue_is_enospc_until_it_is_read(void)
+{
+	struct rmem_eq *eq = fx_eq(fx.a.dev, 3);
+	struct rmem_mr *mr = NULL;
+	struct rmem_mr *last = NULL;
+	struct rmem_dev_info info;
+	unsigned int i;
+
+	TEST_ASSERT(eq != NULL);
+	for (i = 0; i < 3; i++)
+		TEST_OK(reg(eq, &mr));
+	TEST_ERR(reg(eq, &last), ENOSPC);
+	TEST_ASSERT(last == NULL);
+	TEST_OK(fx_event(eq).status);
+	TEST_OK(reg(eq, &last));
+	TEST_ERR(reg(eq, &mr), ENOSPC);
+	for (i = 0; i < 3; i++)
+		TEST_OK(fx_event(eq).status);
+	TEST_OK(rmem_dev_info_get(fx.a.dev, &info));
+	TEST_EQ(info.nb_mr, 2 + 4);
+	return TEST_SUCCESS;
+}
+
+static int
+many_events_are_read_at_once(void)
+{
+	struct rmem_eq *eq = fx_eq(fx.a.dev, 1000);
+	uint64_t deadline = fx_deadline();
+	struct rmem_event events[64];
+	unsigned int i, spins = 0;
+	struct rmem_mr *mr;
+	int ret, nb = 0;
+
+	TEST_ASSERT(eq != NULL);
+	for (i = 0; i < 1000; i++)
+		TEST_OK(reg(eq, &mr));
+	while (nb < 1000 && !fx_is_late(deadline)) {
+		ret = rmem_eq_read(eq, events, RTE_DIM(events));
+		TEST_ASSERT(ret >= 0 && ret <= (int)RTE_DIM(events));
+		for (i = 0; i < (unsigned int)ret; i++) {
+			TEST_OK(events[i].status);
+			TEST_EQ(events[i].type, RMEM_EVENT_MR_COMPLETE);
+			TEST_OK(fx_release(events[i].mr));
+		}
+		nb += ret;
+		fx_relax(&spins);
+	}
+	TEST_EQ(nb, 1000);
+	TEST_EQ(rmem_eq_read(eq, events, RTE_DIM(events)), 0);
+	return TEST_SUCCESS;
+}
+
+static int
+destroy_refuses_what_is_no_queue(void)
+{
+	static uint64_t zeros[64];
+
+	TEST_OK(rmem_eq_destroy(NULL));
+	TEST_ERR(rmem_eq_destroy((struct rmem_eq *)zeros), EINVAL);
+	TEST_ERR(rmem_eq_destroy((struct rmem_eq *)fx.a.pd), EINVAL);
+	return TEST_SUCCESS;
+}
+
+static int
+destroy_with_an_event_unread_is_ebusy(void)
+{
+	struct rmem_eq *eq = fx_eq(fx.a.dev, 2);
+	uint64_t deadline = fx_deadline();
+	struct rmem_mr *mr = NULL;
+	unsigned int spins = 0;
+
+	TEST_OK(reg(eq, &mr));
+	TEST_ERR(rmem_eq_destroy(eq), EBUSY);
+	while (fx_mr_state(mr) == RMEM_MR_STATE_PENDING && !fx_is_late(deadline))
+		fx_relax(&spins);
+	TEST_EQ(fx_mr_state(mr), RMEM_MR_STATE_VALID);
+	TEST_ERR(rmem_eq_destroy(eq), EBUSY);
+	TEST_ERR(rmem_mr_dereg(mr), EBUSY);
+	TEST_OK(fx_event(eq).status);
+	TEST_OK(fx_release(eq));
+	TEST_OK(fx_release(mr));
+	return TEST_SUCCESS;
+}
+
+static int
+device_with_a_queue_is_busy(void)
+{
+	struct rmem_dev *dev = fx_dev("soft1", NULL);
+	struct rmem_eq *eq = fx_eq(dev, 1);
+
+	TEST_ERR(rmem_dev_close(dev), EBUSY);
+	TEST_OK(fx_release(eq));
+	TEST_OK(fx_release(dev));
+	return TEST_SUCCESS;
+}
+
+static const struct test_case eq_cases[] = {
+		TEST_CASE(new_queue_has_no_event),
+		TEST_CASE(create_refuses_null_and_wrong_handles),
+		TEST_CASE(create_refuses_bad_sizes),
+		TEST_CASE(no_memory_is_enomem_and_nothing_stays),
+		TEST_CASE(read_refuses_null_and_wrong_handles),
+		TEST_CASE(full_queue_is_enospc_until_it_is_read),
+		TEST_CASE(many_events_are_read_at_once),
+		TEST_CASE(destroy_refuses_what_is_no_queue),
+		TEST_CASE(destroy_with_an_event_unread_is_ebusy),
+		TEST_CASE(device_with_a_queue_is_busy),
+};
+
+REGISTER_RMEM_SUITE(eq, fx_setup, fx_teardown, eq_cases);

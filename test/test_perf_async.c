@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* What registering fresh memory takes in the background, on several threads. */
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include <rte_cycles.h>
+#include <rte_pause.h>
+
+#include "perf.h"
+#include "test.h"
+
+#define SIZE (UINT64_C(1) << 30)
+
+struct async_job {
+	struct perf_pair pair;
+	struct rmem_eq *eq;
+};
+
+/* What the kernel can give without swapping, in bytes. */
+static uint64_t
+available(void)
+{
+	unsigned long long kib = 0;
+	char line[128];
+	FILE *f = fopen("/proc/meminfo", "r");
+
+	if (f == NULL)
+		return 0;
+	while (fgets(line, sizeof(line), f) != NULL) {
+		if (sscanf(line, "MemAvailable: %llu kB", &kib) == 1)
+			break;
+	}
+	fclose(f);
+	return kib * 1024;
+}
+
+static int
+reg_and_wait(struct async_job *job, const struct rmem_mr_attr *attr, struct rmem_mr **mr)
+{
+	struct rmem_event event;
+
+	TEST_OK(rmem_mr_reg_attr(job->pair.pd, attr, mr));
+	if (attr->eq == NULL)
+		return TEST_SUCCESS;
+	while (rmem_eq_read(attr->eq, &event, 1) == 0)
+		rte_delay_us_sleep(100);
+	TEST_OK(event.status);
+	return TEST_SUCCESS;
+}
+
+/* Milliseconds to register memory that nobody has touched. */
+static double
+run_reg(struct async_job *job, struct rmem_eq *eq)
+{
+	struct rmem_mr_attr attr = {.length = SIZE, .access = PERF_ACCESS, .eq = eq};
+	struct rmem_mr *mr = NULL;
+	uint64_t start, took;
+	int ret;
+
+	attr.addr = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (attr.addr == MAP_FAILED)
+		return -1.0;
+	start = rte_rdtsc_precise();
+	ret = reg_and_wait(job, &attr, &mr);
+	took = rte_rdtsc_precise() - start;
+	if (ret == TEST_SUCCESS)
+		ret = rmem_mr_dereg(mr);
+	munmap(attr.addr, SIZE);
+	return ret == 0 ? perf_ns(took, 1e6) : -1.0;
+}
+
+static double
+run_serial(void *arg)
+{
+	return run_reg(arg, NULL);
+}
+
+static double
+run_parallel(void *arg)
+{
+	struct async_job *job = arg;
+
+	return run_reg(job, job->eq);
+}
+
+static int
+test_reg_parallel_1g(void)
+{
+	struct perf_row row = {.name = "reg_parallel_1g",
+			.unit = "ms",
+			.yardstick = "in the calling thread",
+			.bar = "none"};
+	struct async_job job;
+
+	if (available() < 2 * SIZE)
+		return test_skip("it takes 2 GiB of available memory");
+	TEST_RUN(perf_pair_open(&job.pair, NULL));
+	TEST_OK(rmem_eq_create(job.pair.dev, 1, &job.eq));
+	TEST_RUN(perf_compare(run_serial, run_parallel, &job, &row.baseline, &row.value));
+	row.ratio = row.value / row.baseline;
+	TEST_RUN(perf_report(&row));
+	TEST_OK(rmem_eq_destroy(job.eq));
+	return perf_pair_close(&job.pair);
+}
+
+REGISTER_RMEM_TEST(reg_parallel_1g_perf_autotest, test_reg_parallel_1g);
