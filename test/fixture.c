@@ -206,20 +206,6 @@ fx_fast_mr(struct rmem_pd *pd, uint32_t nb_pages)
 	return made(ret, mr, "rmem_fast_reg_mr_alloc");
 }
 
-struct rmem_mw *
-fx_mw(struct rmem_pd *pd, enum rmem_mw_type type)
-{
-	struct rmem_mw *mw = NULL;
-	int ret = rmem_mw_alloc(pd, type, &mw);
-
-	if (ret != 0) {
-		printf("fixture: window of type %d: %s\n", (int)type, strerror(-ret));
-		return NULL;
-	}
-	fx_track(mw);
-	return mw;
-}
-
 struct rmem_fast_reg_page_list *
 fx_page_list(struct rmem_dev *dev, uint32_t nb_pages)
 {

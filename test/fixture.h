@@ -44,10 +44,18 @@ struct fx_fast {
 	uint8_t *pages;                       /* FX_FAST_PAGES of FX_PAGE bytes */
 };
 
+/* Windows of a's, of both types, not bound; and an MR over a's buffer that takes them. */
+struct fx_mws {
+	struct rmem_mr *mr;
+	struct rmem_mw *one;
+	struct rmem_mw *two;
+};
+
 struct fixture {
 	struct fx_side a;
 	struct fx_side b;
 	struct fx_fast fast; /* by fx_setup_fast() */
+	struct fx_mws mw;    /* by fx_setup_mw() */
 	struct rmem_wc wc;   /* of the last fx_wait() or fx_send() */
 };
 
@@ -56,6 +64,7 @@ extern struct fixture fx;
 /* Around each case. */
 int fx_setup(void);
 int fx_setup_fast(void);
+int fx_setup_mw(void);
 int fx_setup_dev(void);
 int fx_setup_none(void);
 int fx_teardown(void);
@@ -114,6 +123,18 @@ struct rmem_send_wr fx_reg(struct rmem_mr *mr, struct rmem_fast_reg_page_list *l
 int fx_bind(void);
 int fx_unbind(void);
 void fx_list_pages(struct rmem_fast_reg_page_list *list, const void *first, uint32_t nb_pages);
+
+/*
+ * Windows: a request and a call that bind to [offset, offset + length) of fx.mw.mr, and both of
+ * these done on fx.mw.two and fx.mw.one; a status.
+ */
+struct rmem_send_wr fx_mw_wr(struct rmem_mw *mw, size_t offset, uint64_t length, uint32_t access);
+struct rmem_mw_bind fx_mw_bind(size_t offset, uint64_t length, uint32_t access);
+int fx_mw_bind_2(size_t offset, uint64_t length, uint32_t access);
+int fx_mw_bind_1(size_t offset, uint64_t length, uint32_t access);
+/* The peer b writes through a key: to a's buffer at and nowhere else; or not, and why. */
+int fx_mw_expect_write(uint64_t addr, uint32_t length, uint32_t rkey, const uint8_t *at);
+int fx_mw_expect_refusal(uint64_t addr, uint32_t length, uint32_t rkey, uint32_t why);
 
 /*
  * Post and poll. Where a status is returned, a failure to get one is -errno: what the post

@@ -218,7 +218,7 @@ info_tells_limits_and_capabilities(void)
 	struct rmem_dev *dev = fx_dev("soft1",
 			"max_pd=3,max_mr=5,max_cq=7,max_qp=9,max_cqe=100,"
 			"max_wr=20,max_sge=2,max_inline=32,"
-			"max_mr_size=8192,max_page_list_len=11");
+			"max_mr_size=8192,max_page_list_len=11,max_mw=6");
 	struct rmem_dev_info info;
 
 	TEST_ASSERT(dev != NULL);
@@ -228,9 +228,11 @@ info_tells_limits_and_capabilities(void)
 			RMEM_DEV_CAPA_FAST_REG | RMEM_DEV_CAPA_LOCAL_INV |
 					RMEM_DEV_CAPA_SEND_WITH_INV | RMEM_DEV_CAPA_READ_WITH_INV |
 					RMEM_DEV_CAPA_ATOMIC | RMEM_DEV_CAPA_REQUESTED_KEY |
-					RMEM_DEV_CAPA_MR_ENABLE | RMEM_DEV_CAPA_INLINE_RECV);
+					RMEM_DEV_CAPA_MR_ENABLE | RMEM_DEV_CAPA_INLINE_RECV |
+					RMEM_DEV_CAPA_MW_TYPE_1 | RMEM_DEV_CAPA_MW_TYPE_2B);
 	TEST_EQ(info.max_pd, 3);
 	TEST_EQ(info.max_mr, 5);
+	TEST_EQ(info.max_mw, 6);
 	TEST_EQ(info.max_cq, 7);
 	TEST_EQ(info.max_qp, 9);
 	TEST_EQ(info.max_cqe, 100);

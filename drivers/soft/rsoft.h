@@ -83,6 +83,7 @@ extern int rsoft_logtype;
 struct rsoft_args {
 	uint64_t max_pd;
 	uint64_t max_mr;
+	uint64_t max_mw;
 	uint64_t max_cq;
 	uint64_t max_qp;
 	uint64_t max_cqe;
@@ -113,11 +114,13 @@ struct rsoft_key {
 	union {                        /* the map, by kind */
 		const uint64_t *pages; /* KIND_PAGES */
 	};
-	struct rsoft_mr *mr;
+	struct rsoft_mr *mr; /* whose memory it opens; of a window, what it is bound to */
 	uint32_t pd;
 	uint16_t uses; /* tags given out since the index last rested */
 	uint8_t kind;  /* enum rsoft_kind */
 	uint8_t log2_page_size;
+	uint32_t qp_serial; /* of a type 2 window: rsoft_qp::serial it is tied to; else 0 */
+	uint8_t is_window;  /* by its index */
 } __rte_cache_aligned;
 
 static_assert(sizeof(struct rsoft_key) == 64, "a key is one cache line");
@@ -127,6 +130,19 @@ struct rsoft_ids {
 	uint32_t *free;
 	uint32_t nb_free;
 	uint32_t max;
+};
+
+/* The keys of one sort of object: those behind index first. */
+struct rsoft_key_pool {
+	struct rsoft_ids ids;
+	struct rsoft_ids resting; /* whose tag wrapped, oldest first */
+	uint32_t resting_head;
+	uint32_t first;
+};
+
+struct rsoft_mw {
+	struct rmem_mw mw;
+	struct rsoft_key *key;
 };
 
 struct rsoft_mr {
@@ -210,13 +226,14 @@ struct rsoft_sq {
 	struct rsoft_sig *sig;
 	uint8_t is_pending; /* in rsoft_dev::pending; under pending_lock */
 
-	uint8_t wait;              /* enum rsoft_wait */
-	uint8_t rnr_left;          /* tries left */
-	uint32_t nb_inv;           /* WAIT_GRACE: requests at the head that wait */
-	uint64_t token;            /* WAIT_GRACE */
-	uint64_t deadline;         /* WAIT_PEER, WAIT_RNR: TSC; 0 for never */
-	struct rsoft_key *inv_key; /* WAIT_GRACE of a *_WITH_INV: key to free */
-	uint32_t rq_pos;           /* WAIT_GRACE of SEND_WITH_INV: receive to complete */
+	uint8_t wait;                    /* enum rsoft_wait */
+	uint8_t rnr_left;                /* tries left */
+	uint32_t nb_inv;                 /* WAIT_GRACE: requests at the head that wait */
+	uint64_t token;                  /* WAIT_GRACE */
+	uint64_t deadline;               /* WAIT_PEER, WAIT_RNR: TSC; 0 for never */
+	struct rsoft_key *inv_key;       /* WAIT_GRACE of a *_WITH_INV: key to free */
+	uint32_t rq_pos;                 /* WAIT_GRACE of SEND_WITH_INV: receive to complete */
+	const struct rmem_send_wr *call; /* the binding that rmem_mw_bind() is posting */
 };
 
 /* Slot of the receive queue; its SGEs follow. */
@@ -249,6 +266,7 @@ struct rsoft_qp {
 	struct rsoft_dev *dev;
 	struct rsoft_qp *peer; /* NULL until resolved; atomic, valid until grace_leave */
 	uint32_t pd;
+	uint32_t serial; /* its number, not cut to 24 bits; never 0 */
 	uint16_t sig_all;
 	uint16_t max_send_sge;
 	uint32_t max_inline;
@@ -288,13 +306,13 @@ struct rsoft_dev {
 	struct rsoft_qp_list pending; /* QPs with requests that could not run yet */
 
 	rte_ticketlock_t lock __rte_cache_aligned; /* of all below */
-	struct rsoft_ids key_ids;
-	struct rsoft_ids resting; /* key indexes whose tag wrapped, oldest first */
-	uint32_t resting_head;
+	struct rsoft_key_pool mr_keys;
+	struct rsoft_key_pool mw_keys;
 	uint32_t next_pd;
 	uint32_t nb_pd;
 	uint32_t nb_cq;
 	uint32_t nb_mr; /* read by posts too; atomic */
+	uint32_t nb_mw;
 	uint32_t nb_qp;
 	struct rsoft_ids qp_ids;
 	struct rsoft_qp **qps; /* by number & qp_mask; under rsoft_domain::lock */

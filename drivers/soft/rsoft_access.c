@@ -34,11 +34,13 @@ rsoft_key_run(const struct rsoft_key *key, uint64_t offset, uint64_t *run)
 }
 
 bool
-rsoft_access_slow(const struct rsoft_key *key, uint64_t offset, uint64_t length,
-		struct rsoft_span *span)
+rsoft_access_slow(const struct rsoft_qp *qp, const struct rsoft_key *key, uint64_t offset,
+		uint64_t length, struct rsoft_span *span)
 {
 	uint64_t run;
 
+	if (unlikely(!rsoft_key_is_for(key, qp)))
+		return false;
 	span->ptr = rsoft_key_run(key, offset, &run);
 	if (run < length) {
 		span->key = key;
@@ -130,6 +132,8 @@ rsoft_access_why(const struct rsoft_qp *qp, uint32_t key_xor, uint32_t key_num, 
 		return RSOFT_WHY_STATE;
 	if (key->pd != qp->pd)
 		return RSOFT_WHY_PD;
+	if (!rsoft_key_is_for(key, qp))
+		return RSOFT_WHY_QP;
 	if ((rsoft_word_rights(word) & need) != need)
 		return RSOFT_WHY_RIGHT;
 	offset = addr - key->iova;

@@ -35,6 +35,7 @@ enum rsoft_why {
 	RSOFT_WHY_PD = 4,    /* of another PD */
 	RSOFT_WHY_RIGHT = 5, /* lacks a right */
 	RSOFT_WHY_RANGE = 6, /* outside */
+	RSOFT_WHY_QP = 7,    /* a window of another QP */
 };
 
 /* Name the first reason; the arguments are those of rsoft_access(). */
@@ -45,8 +46,8 @@ enum rsoft_why rsoft_access_why(const struct rsoft_qp *qp, uint32_t key_xor, uin
  * The rest of rsoft_access() for a key with RSOFT_SLOW, whose rights, PD and range are
  * checked: what its kind asks for, and where the bytes are.
  */
-bool rsoft_access_slow(const struct rsoft_key *key, uint64_t offset, uint64_t length,
-		struct rsoft_span *span);
+bool rsoft_access_slow(const struct rsoft_qp *qp, const struct rsoft_key *key, uint64_t offset,
+		uint64_t length, struct rsoft_span *span);
 
 /*
  * The bytes that an lkey opens for writing, if they are one stretch and the key needs no other;
@@ -87,7 +88,7 @@ rsoft_access(const struct rsoft_qp *qp, uint32_t key_xor, uint32_t key_num, uint
 	span->length = length;
 	span->key = NULL;
 	if (unlikely(rsoft_word_rights(word) & RSOFT_SLOW))
-		return rsoft_access_slow(key, offset, length, span);
+		return rsoft_access_slow(qp, key, offset, length, span);
 	span->ptr = key->base + offset;
 	return true;
 }

@@ -30,7 +30,9 @@ struct rsoft_arg {
 
 static const struct rsoft_arg rsoft_arg_table[] = {
 		RSOFT_ARG(max_pd, 256, 1, 65536),
-		RSOFT_ARG(max_mr, 16384, 1, (1 << 24) - 2),
+		/* Together they leave the index of a key 24 bits. */
+		RSOFT_ARG(max_mr, 16384, 1, (1 << 24) - 2 - (1 << 20)),
+		RSOFT_ARG(max_mw, 16384, 1, 1 << 20),
 		RSOFT_ARG(max_cq, 256, 1, 65536),
 		RSOFT_ARG(max_qp, 256, 1, 65536),
 		RSOFT_ARG(max_cqe, 65536, 1, 4194304),

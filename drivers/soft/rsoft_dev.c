@@ -14,6 +14,7 @@
 #include "rsoft_grace.h"
 #include "rsoft_ids.h"
 #include "rsoft_mr.h"
+#include "rsoft_mw.h"
 #include "rsoft_qp.h"
 #include "rsoft_post.h"
 #include "rsoft_rq.h"
@@ -23,7 +24,8 @@
 	(RMEM_DEV_CAPA_FAST_REG | RMEM_DEV_CAPA_LOCAL_INV | RMEM_DEV_CAPA_SEND_WITH_INV |          \
 			RMEM_DEV_CAPA_READ_WITH_INV | RMEM_DEV_CAPA_ATOMIC |                       \
 			RMEM_DEV_CAPA_REQUESTED_KEY | RMEM_DEV_CAPA_MR_ENABLE |                    \
-			RMEM_DEV_CAPA_INLINE_RECV)
+			RMEM_DEV_CAPA_INLINE_RECV | RMEM_DEV_CAPA_MW_TYPE_1 |                      \
+			RMEM_DEV_CAPA_MW_TYPE_2B)
 
 RTE_LOG_REGISTER(rsoft_logtype, pmd.rmem.soft, NOTICE)
 
@@ -117,9 +119,10 @@ rsoft_dev_info_get(struct rmem_dev *base, struct rmem_dev_info *info)
 	info->max_mr_size = dev->args.max_mr_size;
 	info->max_msg_size = RSOFT_MAX_MSG_SIZE;
 	info->page_size_cap = RSOFT_PAGE_SIZE_CAP;
-	info->access = RSOFT_ACCESS | RMEM_ACCESS_ZERO_BASED;
+	info->access = RSOFT_ACCESS | RMEM_ACCESS_MW_BIND | RMEM_ACCESS_ZERO_BASED;
 	info->max_pd = (uint32_t)dev->args.max_pd;
 	info->max_mr = (uint32_t)dev->args.max_mr;
+	info->max_mw = (uint32_t)dev->args.max_mw;
 	info->max_cq = (uint32_t)dev->args.max_cq;
 	info->max_qp = (uint32_t)dev->args.max_qp;
 	info->max_cqe = (uint32_t)dev->args.max_cqe;
@@ -134,6 +137,7 @@ rsoft_dev_info_get(struct rmem_dev *base, struct rmem_dev_info *info)
 	info->nb_pd = dev->nb_pd;
 	info->nb_mr = dev->nb_mr;
 	info->nb_cq = dev->nb_cq;
+	info->nb_mw = dev->nb_mw;
 	rte_ticketlock_unlock(&dev->lock);
 	rte_ticketlock_lock(&rsoft_domain->lock);
 	info->nb_qp = dev->nb_qp;
@@ -148,8 +152,10 @@ rsoft_dev_dump(struct rmem_dev *base, FILE *f)
 	unsigned int i;
 
 	rte_ticketlock_lock(&dev->lock);
-	fprintf(f, "  keys: %u free, %u resting, of %" PRIu64 "\n", dev->key_ids.nb_free,
-			dev->resting.nb_free, dev->args.max_mr);
+	fprintf(f, "  keys: %u free, %u resting, of %" PRIu64 "\n", dev->mr_keys.ids.nb_free,
+			dev->mr_keys.resting.nb_free, dev->args.max_mr);
+	fprintf(f, "  window keys: %u free, %u resting, of %" PRIu64 "\n", dev->mw_keys.ids.nb_free,
+			dev->mw_keys.resting.nb_free, dev->args.max_mw);
 	rte_ticketlock_unlock(&dev->lock);
 	fprintf(f, "  QPs that wait: %u\n", __atomic_load_n(&dev->nb_pending, __ATOMIC_RELAXED));
 	for (i = 0; i < dev->nb_engines; i++)
@@ -194,6 +200,7 @@ const struct rmem_driver rsoft_driver = {
 		.name = "soft",
 		.pd_size = sizeof(struct rmem_pd),
 		.mr_size = sizeof(struct rsoft_mr),
+		.mw_size = sizeof(struct rsoft_mw),
 		.page_list_size = sizeof(struct rmem_fast_reg_page_list),
 		.cq_size = sizeof(struct rsoft_cq),
 		.qp_size = sizeof(struct rsoft_qp),
@@ -217,6 +224,10 @@ const struct rmem_driver rsoft_driver = {
 						.fast_reg_mr_alloc = rsoft_fast_reg_mr_alloc,
 						.page_list_alloc = rsoft_page_list_alloc,
 						.page_list_free = rsoft_page_list_free,
+
+						.mw_alloc = rsoft_mw_alloc,
+						.mw_bind = rsoft_mw_bind,
+						.mw_dealloc = rsoft_mw_dealloc,
 
 						.cq_create = rsoft_cq_create,
 						.cq_destroy = rsoft_cq_destroy,

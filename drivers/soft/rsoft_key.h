@@ -24,7 +24,10 @@
 int rsoft_keys_init(struct rsoft_dev *dev, int socket_id);
 void rsoft_keys_fini(struct rsoft_dev *dev);
 
-/* Take a key for an MR: not valid, with the next tag of its index. NULL: table full. */
+/*
+ * Take a key for an MR, or for a window when mr is NULL: not valid, with the next tag of its
+ * index. NULL: all are in use.
+ */
 struct rsoft_key *rsoft_key_alloc(struct rsoft_dev *dev, struct rsoft_mr *mr);
 
 /* Take the key of this rkey: not valid. -EINVAL: there is none, -EEXIST: not free. */
@@ -52,14 +55,22 @@ rsoft_word_rights(uint64_t word)
 	return (uint32_t)(word >> 32);
 }
 
+/* Whether the QP may use the key: a type 2 window is for the one that bound it. */
+static inline bool
+rsoft_key_is_for(const struct rsoft_key *key, const struct rsoft_qp *qp)
+{
+	return key->qp_serial == 0 || key->qp_serial == qp->serial;
+}
+
 /*
  * Take a VALID key that has RSOFT_INV away: to BUSY. Later accesses fail; those under
  * way end within a grace period, then rsoft_key_release() makes it FREE. NULL when the
- * rkey may not be invalidated in that PD.
+ * rkey may not be invalidated by that QP.
  */
 static inline struct rsoft_key *
-rsoft_key_invalidate(struct rsoft_dev *dev, uint32_t pd, uint32_t rkey)
+rsoft_key_invalidate(const struct rsoft_qp *qp, uint32_t rkey)
 {
+	const struct rsoft_dev *dev = qp->dev;
 	const uint32_t can_inv = RSOFT_VALID | RSOFT_INV;
 	uint32_t index = rkey >> 8;
 	struct rsoft_key *key;
@@ -70,7 +81,8 @@ rsoft_key_invalidate(struct rsoft_dev *dev, uint32_t pd, uint32_t rkey)
 	key = &dev->keys[index];
 	word = __atomic_load_n(&key->word, __ATOMIC_ACQUIRE);
 	if (unlikely(rsoft_word_rkey(word) != rkey ||
-			    (rsoft_word_rights(word) & can_inv) != can_inv || key->pd != pd))
+			    (rsoft_word_rights(word) & can_inv) != can_inv || key->pd != qp->pd ||
+			    !rsoft_key_is_for(key, qp)))
 		return NULL;
 	/* Only one of several that invalidate at a time goes on. */
 	if (!__atomic_compare_exchange_n(&key->word, &word, rsoft_key_word(rkey, RSOFT_BUSY), false,
@@ -79,12 +91,23 @@ rsoft_key_invalidate(struct rsoft_dev *dev, uint32_t pd, uint32_t rkey)
 	return key;
 }
 
+/* The end of a window's binding, when its grace period is over: let go of the MR. */
+static inline void
+rsoft_key_unbind(struct rsoft_key *key)
+{
+	if (key->is_window && key->mr != NULL) {
+		rmem_obj_unhold(&key->mr->mr.obj);
+		key->mr = NULL;
+	}
+}
+
 /* The end of a grace period: the key is FREE. */
 static inline void
 rsoft_key_release(struct rsoft_key *key)
 {
 	uint32_t rkey = rsoft_word_rkey(__atomic_load_n(&key->word, __ATOMIC_RELAXED));
 
+	rsoft_key_unbind(key);
 	__atomic_store_n(&key->word, rsoft_key_word(rkey, 0), __ATOMIC_RELEASE);
 }
 

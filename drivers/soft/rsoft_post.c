@@ -17,6 +17,7 @@
 
 #include "rsoft_grace.h"
 #include "rsoft_key.h"
+#include "rsoft_mw.h"
 #include "rsoft_post.h"
 #include "rsoft_req.h"
 #include "rsoft_sq.h"
@@ -102,14 +103,18 @@ rsoft_post_drop(struct rsoft_qp *qp)
 		for (i = 0; i < sq->nb_inv; i++) {
 			const struct rmem_send_wr *wr = rsoft_sq_slot(sq, sq->cons + i);
 
-			rsoft_key_release(wr->opcode == RMEM_WR_LOCAL_INV
-							? &qp->dev->keys[wr->invalidate_rkey >> 8]
-							: sq->inv_key);
+			if (wr->opcode == RMEM_WR_BIND_MW)
+				rsoft_mw_bind_drop(wr);
+			else
+				rsoft_key_release(wr->opcode == RMEM_WR_LOCAL_INV
+								? &qp->dev->keys[wr->invalidate_rkey >>
+										  8]
+								: sq->inv_key);
 		}
 	}
 	sq->wait = RSOFT_WAIT_NONE;
 	for (; sq->cons != sq->prod; rsoft_sq_pop(sq, 1))
-		rsoft_sq_unhold(rsoft_sq_slot(sq, sq->cons));
+		rsoft_sq_cancel(rsoft_sq_slot(sq, sq->cons), true);
 	sq->posted = sq->done = sq->retired = 0;
 	sq->sig_head = sq->sig_tail = 0;
 }

@@ -12,6 +12,7 @@
 
 #include "rsoft_grace.h"
 #include "rsoft_mr.h"
+#include "rsoft_mw.h"
 #include "rsoft_qp.h"
 #include "rsoft_req.h"
 #include "rsoft_resp.h"
@@ -174,7 +175,7 @@ rsoft_req_read(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *l
 	status = rsoft_resp_read(peer, wr, to, *length, &run->why);
 	if (status != RMEM_WC_SUCCESS || wr->opcode == RMEM_WR_RDMA_READ)
 		return status;
-	key = rsoft_key_invalidate(qp->dev, qp->pd, wr->invalidate_rkey);
+	key = rsoft_key_invalidate(qp, wr->invalidate_rkey);
 	if (key == NULL)
 		return RMEM_WC_MW_BIND_ERR;
 	return rsoft_req_wait_inv(qp, key, 0);
@@ -214,7 +215,8 @@ rsoft_req_end_inv(struct rsoft_run *run, const uint8_t *wrs, size_t stride, uint
 	qp->sq.nb_inv -= nb_inv;
 	if (qp->sq.nb_inv == 0)
 		qp->sq.wait = RSOFT_WAIT_NONE;
-	RSOFT_COUNT(qp->stats.invalidates, nb_inv);
+	if (((const struct rmem_send_wr *)(const void *)wrs)->opcode != RMEM_WR_BIND_MW)
+		RSOFT_COUNT(qp->stats.invalidates, nb_inv);
 	for (i = 0; i < nb_inv; i++, wrs += stride) {
 		const struct rmem_send_wr *wr = (const void *)wrs;
 		uint64_t length = 0;
@@ -222,6 +224,10 @@ rsoft_req_end_inv(struct rsoft_run *run, const uint8_t *wrs, size_t stride, uint
 
 		if (wr->opcode == RMEM_WR_LOCAL_INV) {
 			rsoft_key_release(&qp->dev->keys[wr->invalidate_rkey >> 8]);
+		} else if (wr->opcode == RMEM_WR_BIND_MW) {
+			rsoft_mw_bind_end(qp, wr);
+			if (run->is_queued)
+				rsoft_sq_unhold(wr);
 		} else {
 			for (j = 0; j < wr->num_sge; j++)
 				length += wr->sg_list[j].length;
@@ -246,7 +252,7 @@ rsoft_req_local_inv(struct rsoft_qp *qp, const uint8_t *wrs, size_t stride, uint
 		const struct rmem_send_wr *wr = (const void *)wrs;
 
 		if (wr->opcode != RMEM_WR_LOCAL_INV ||
-				rsoft_key_invalidate(qp->dev, qp->pd, wr->invalidate_rkey) == NULL)
+				rsoft_key_invalidate(qp, wr->invalidate_rkey) == NULL)
 			break;
 	}
 	qp->sq.wait = i == 0 ? RSOFT_WAIT_NONE : RSOFT_WAIT_GRACE;
@@ -280,6 +286,20 @@ rsoft_req_reg_mr(struct rsoft_run *run, const struct rmem_send_wr *wr)
 	return status;
 }
 
+static int
+rsoft_req_bind_mw(struct rsoft_run *run, const struct rmem_send_wr *wr)
+{
+	int status = rsoft_mw_bind_start(run->qp, wr);
+
+	if (status == RSOFT_MW_GRACE)
+		return rsoft_req_wait_inv(run->qp, NULL, 0);
+	if (status != RMEM_WC_SUCCESS)
+		rsoft_mw_bind_undo(wr);
+	if (run->is_queued)
+		rsoft_sq_unhold(wr);
+	return status;
+}
+
 /* Execute one request that is not LOCAL_INV: an enum rmem_wc_status or RSOFT_BLOCKED. */
 static __rte_always_inline int
 rsoft_req_one(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *length)
@@ -296,6 +316,9 @@ rsoft_req_one(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *le
 	case RMEM_WR_REG_MR:
 		*length = 0;
 		return rsoft_req_reg_mr(run, wr);
+	case RMEM_WR_BIND_MW:
+		*length = 0;
+		return rsoft_req_bind_mw(run, wr);
 	default:
 		return rsoft_req_send(run, wr, length);
 	}
@@ -351,8 +374,7 @@ rsoft_req_flush(struct rsoft_run *run, const struct rmem_send_wr *wr, uint32_t s
 {
 	if (state == RMEM_QPS_RESET)
 		return false;
-	if (run->is_queued)
-		rsoft_sq_unhold(wr);
+	rsoft_sq_cancel(wr, run->is_queued);
 	rsoft_run_fail(run, wr, RMEM_WC_WR_FLUSH_ERR);
 	return true;
 }

@@ -250,7 +250,7 @@ rsoft_resp_send(struct rsoft_qp *peer, const struct rmem_send_wr *wr, const stru
 	status = rsoft_resp_place(peer, rqe, from, length, is_early ? &cq_pos : NULL, &is_inline,
 			&recv_status, &cqe.vendor_err);
 	if (status == RMEM_WC_SUCCESS && wr->opcode == RMEM_WR_SEND_WITH_INV) {
-		*inv_key = rsoft_key_invalidate(peer->dev, peer->pd, wr->invalidate_rkey);
+		*inv_key = rsoft_key_invalidate(peer, wr->invalidate_rkey);
 		if (*inv_key != NULL) {
 			/* The receive stays at the head until the key is out of use. */
 			*rq_pos = peer->rq.cons;

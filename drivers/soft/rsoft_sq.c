@@ -10,6 +10,7 @@
 #include <rte_malloc.h>
 
 #include "rsoft_mr.h"
+#include "rsoft_mw.h"
 #include "rsoft_sq.h"
 
 #define RSOFT_SEND_FLAGS                                                                           \
@@ -84,6 +85,17 @@ rsoft_sq_check_inline(const struct rsoft_qp *qp, const struct rmem_send_wr *wr)
 	return length <= qp->max_inline;
 }
 
+/* Type 1 windows are bound by call only. */
+static bool
+rsoft_sq_check_bind(const struct rsoft_qp *qp, const struct rmem_send_wr *wr)
+{
+	if (wr == qp->sq.call)
+		return true;
+	return wr->bind_mw.mw != NULL && wr->bind_mw.mw->obj.type == RMEM_OBJ_MW &&
+			wr->bind_mw.mw->type == RMEM_MW_TYPE_2 && wr->bind_mw.mr != NULL &&
+			wr->bind_mw.mr->obj.type == RMEM_OBJ_MR;
+}
+
 /* The rules of the less common requests. */
 static bool
 rsoft_sq_check_special(const struct rsoft_qp *qp, const struct rmem_send_wr *wr)
@@ -101,7 +113,9 @@ rsoft_sq_check_special(const struct rsoft_qp *qp, const struct rmem_send_wr *wr)
 			return false;
 		break;
 	case RMEM_WR_BIND_MW:
-		return false;
+		if (!rsoft_sq_check_bind(qp, wr))
+			return false;
+		break;
 	default:
 		break;
 	}
@@ -117,6 +131,16 @@ rsoft_sq_check(const struct rsoft_qp *qp, const struct rmem_send_wr *wr)
 	if (likely(wr->opcode <= RMEM_WR_RDMA_READ && !(wr->flags & RMEM_SEND_INLINE)))
 		return true;
 	return rsoft_sq_check_special(qp, wr);
+}
+
+/* The keys of a handle are those of the REG_MR or BIND_MW posted last. */
+static inline void
+rsoft_sq_set_tag(const struct rmem_send_wr *wr)
+{
+	if (wr->opcode == RMEM_WR_REG_MR && wr->reg_mr.mr->type == RMEM_MR_TYPE_FAST_REG)
+		rsoft_mr_set_tag(wr->reg_mr.mr, wr->reg_mr.key_tag);
+	if (wr->opcode == RMEM_WR_BIND_MW)
+		rsoft_mw_set_tag(wr->bind_mw.mw, wr->bind_mw.key_tag);
 }
 
 uint32_t
@@ -140,10 +164,8 @@ rsoft_sq_accept(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_
 			*rc = -ENOSPC;
 			break;
 		}
-		/* The handle's keys are those of the REG_MR posted last. */
-		if (wr[i].opcode == RMEM_WR_REG_MR &&
-				wr[i].reg_mr.mr->type == RMEM_MR_TYPE_FAST_REG)
-			rsoft_mr_set_tag(wr[i].reg_mr.mr, wr[i].reg_mr.key_tag);
+		if (unlikely(wr[i].opcode >= RMEM_WR_REG_MR))
+			rsoft_sq_set_tag(&wr[i]);
 	}
 	sq->posted += i;
 	return i;
@@ -153,19 +175,38 @@ rsoft_sq_accept(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_
 static void
 rsoft_sq_hold(const struct rmem_send_wr *wr)
 {
-	if (wr->opcode != RMEM_WR_REG_MR)
-		return;
-	__atomic_fetch_add(&wr->reg_mr.mr->obj.refs, 1, __ATOMIC_RELAXED);
-	__atomic_fetch_add(&wr->reg_mr.page_list->obj.refs, 1, __ATOMIC_RELAXED);
+	if (wr->opcode == RMEM_WR_REG_MR) {
+		__atomic_fetch_add(&wr->reg_mr.mr->obj.refs, 1, __ATOMIC_RELAXED);
+		__atomic_fetch_add(&wr->reg_mr.page_list->obj.refs, 1, __ATOMIC_RELAXED);
+	}
+	if (wr->opcode == RMEM_WR_BIND_MW) {
+		__atomic_fetch_add(&wr->bind_mw.mw->obj.refs, 1, __ATOMIC_RELAXED);
+		if (wr->bind_mw.mr != NULL)
+			__atomic_fetch_add(&wr->bind_mw.mr->obj.refs, 1, __ATOMIC_RELAXED);
+	}
 }
 
 void
 rsoft_sq_unhold(const struct rmem_send_wr *wr)
 {
-	if (wr->opcode != RMEM_WR_REG_MR)
-		return;
-	__atomic_fetch_sub(&wr->reg_mr.mr->obj.refs, 1, __ATOMIC_RELEASE);
-	__atomic_fetch_sub(&wr->reg_mr.page_list->obj.refs, 1, __ATOMIC_RELEASE);
+	if (wr->opcode == RMEM_WR_REG_MR) {
+		rmem_obj_unhold(&wr->reg_mr.mr->obj);
+		rmem_obj_unhold(&wr->reg_mr.page_list->obj);
+	}
+	if (wr->opcode == RMEM_WR_BIND_MW) {
+		if (wr->bind_mw.mr != NULL)
+			rmem_obj_unhold(&wr->bind_mw.mr->obj);
+		rmem_obj_unhold(&wr->bind_mw.mw->obj);
+	}
+}
+
+void
+rsoft_sq_cancel(const struct rmem_send_wr *wr, bool is_queued)
+{
+	if (wr->opcode == RMEM_WR_BIND_MW)
+		rsoft_mw_bind_undo(wr);
+	if (is_queued)
+		rsoft_sq_unhold(wr);
 }
 
 static void

@@ -26,13 +26,16 @@ uint32_t rsoft_sq_accept(
 		struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_wr, int *rc);
 
 /*
- * Copy accepted requests to the queue, with their SGEs and inline data. The MR and the page
- * list of a REG_MR gain a reference until rsoft_sq_unhold().
+ * Copy accepted requests to the queue, with their SGEs and inline data. What a REG_MR or
+ * a BIND_MW names gains a reference until rsoft_sq_unhold().
  */
 void rsoft_sq_push(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_wr);
 
 /* Let go of what a queued request names; it is executed, flushed or dropped. */
 void rsoft_sq_unhold(const struct rmem_send_wr *wr);
+
+/* A request is flushed or dropped; what it names may be released if it was queued. */
+void rsoft_sq_cancel(const struct rmem_send_wr *wr, bool is_queued);
 
 /* Take n requests from the head. */
 static inline void

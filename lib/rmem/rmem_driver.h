@@ -15,6 +15,7 @@
 #ifndef RMEM_DRIVER_H
 #define RMEM_DRIVER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -89,6 +90,47 @@ typedef int (*rmem_qp_set_error_t)(struct rmem_qp *qp);
 typedef int (*rmem_qp_reset_t)(struct rmem_qp *qp);
 /** Release what qp_create took. */
 typedef int (*rmem_qp_destroy_t)(struct rmem_qp *qp);
+
+/** rmem_obj::refs of an object that is being released. */
+#define RMEM_OBJ_REFS_DEAD UINT32_MAX
+
+/**
+ * Count one more that refers to an object, unless it is being released.
+ *
+ * Fast path. Safe to call from any thread.
+ *
+ * @param obj
+ *   Head of the object; its memory must stay meanwhile.
+ *
+ * @return
+ *   Whether it counts; then rmem_obj_unhold() takes it back.
+ */
+static inline bool
+rmem_obj_hold(struct rmem_obj *obj)
+{
+	uint32_t refs = __atomic_load_n(&obj->refs, __ATOMIC_RELAXED);
+
+	do {
+		if (refs == RMEM_OBJ_REFS_DEAD)
+			return false;
+	} while (!__atomic_compare_exchange_n(
+			&obj->refs, &refs, refs + 1, true, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED));
+	return true;
+}
+
+/**
+ * Take back one rmem_obj_hold().
+ *
+ * Fast path. Safe to call from any thread.
+ *
+ * @param obj
+ *   Head of the object.
+ */
+static inline void
+rmem_obj_unhold(struct rmem_obj *obj)
+{
+	__atomic_fetch_sub(&obj->refs, 1, __ATOMIC_RELEASE);
+}
 
 /** Control operations. A slot left NULL returns -EOPNOTSUPP. */
 struct rmem_dev_ops {

@@ -6,7 +6,7 @@
  * @file
  * Objects: their tag, their life and who refers to them.
  *
- * rmem_obj::refs counts referrers; REFS_DEAD says that the object is being released. The
+ * rmem_obj::refs counts referrers; RMEM_OBJ_REFS_DEAD says that the object is being released. The
  * two exclude each other by compare-and-swap: what is referred to can't be released, what
  * is being released can't be referred to.
  */
@@ -18,8 +18,6 @@
 #include <rte_malloc.h>
 
 #include <rmem_priv.h>
-
-#define REFS_DEAD UINT32_MAX
 
 RTE_LOG_REGISTER(rmem_logtype, lib.rmem, NOTICE)
 
@@ -94,23 +92,17 @@ rmem_obj_free(struct rmem_obj *obj)
 int
 rmem_obj_get(struct rmem_obj *obj, const char *func)
 {
-	uint32_t refs = __atomic_load_n(&obj->refs, __ATOMIC_RELAXED);
-
-	do {
-		if (refs == REFS_DEAD) {
-			RMEM_LOG(ERR, "%s: the %s %p is being released", func,
-					rmem_obj_type_str(obj->type), (void *)obj);
-			return obj->type == RMEM_OBJ_DEV ? -ENODEV : -EINVAL;
-		}
-	} while (!__atomic_compare_exchange_n(
-			&obj->refs, &refs, refs + 1, true, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED));
-	return 0;
+	if (rmem_obj_hold(obj))
+		return 0;
+	RMEM_LOG(ERR, "%s: the %s %p is being released", func, rmem_obj_type_str(obj->type),
+			(void *)obj);
+	return obj->type == RMEM_OBJ_DEV ? -ENODEV : -EINVAL;
 }
 
 void
 rmem_obj_put(struct rmem_obj *obj)
 {
-	__atomic_fetch_sub(&obj->refs, 1, __ATOMIC_RELEASE);
+	rmem_obj_unhold(obj);
 }
 
 int
@@ -118,10 +110,10 @@ rmem_obj_kill(struct rmem_obj *obj, const char *func)
 {
 	uint32_t refs = 0;
 
-	if (__atomic_compare_exchange_n(&obj->refs, &refs, REFS_DEAD, false, __ATOMIC_ACQ_REL,
-			    __ATOMIC_RELAXED))
+	if (__atomic_compare_exchange_n(&obj->refs, &refs, RMEM_OBJ_REFS_DEAD, false,
+			    __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 		return 0;
-	if (func != NULL && refs == REFS_DEAD)
+	if (func != NULL && refs == RMEM_OBJ_REFS_DEAD)
 		RMEM_LOG(ERR, "%s: the %s %p is being released already", func,
 				rmem_obj_type_str(obj->type), (void *)obj);
 	else if (func != NULL)

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Memory windows; see rsoft_mw.h. */
+
+#include <errno.h>
+#include <string.h>
+
+#include "rsoft_grace.h"
+#include "rsoft_mr.h"
+#include "rsoft_mw.h"
+#include "rsoft_post.h"
+
+int
+rsoft_mw_alloc(struct rmem_mw *base)
+{
+	struct rsoft_dev *dev = rsoft_dev_of(&base->obj);
+	struct rsoft_mw *mw = rsoft_mw_of(base);
+
+	mw->key = rsoft_key_alloc(dev, NULL);
+	if (mw->key == NULL) {
+		RSOFT_LOG(ERR, "max_mw=%" PRIu64 " memory windows are in use", dev->args.max_mw);
+		return -ENOSPC;
+	}
+	mw->key->pd = base->pd->handle;
+	base->rkey = rsoft_word_rkey(mw->key->word);
+	return 0;
+}
+
+int
+rsoft_mw_bind(struct rmem_qp *base, struct rmem_mw *mw, const struct rmem_mw_bind *bind)
+{
+	struct rsoft_qp *qp = (struct rsoft_qp *)base;
+	struct rmem_send_wr wr;
+	int rc;
+
+	memset(&wr, 0, sizeof(wr));
+	wr.wr_id = bind->wr_id;
+	wr.opcode = RMEM_WR_BIND_MW;
+	wr.flags = (uint8_t)bind->flags;
+	wr.bind_mw.mw = mw;
+	wr.bind_mw.key_tag = rmem_rkey_next_tag(mw->rkey);
+	if (bind->bind_info.length != 0) {
+		wr.bind_mw.mr = bind->bind_info.mr;
+		wr.bind_mw.addr = bind->bind_info.addr;
+		wr.bind_mw.length = bind->bind_info.length;
+		wr.bind_mw.access = bind->bind_info.access;
+	}
+	qp->sq.call = &wr;
+	rc = rsoft_post_send(base, &wr, 1);
+	qp->sq.call = NULL;
+	return rc == 1 ? 0 : rc;
+}
+
+int
+rsoft_mw_dealloc(struct rmem_mw *base)
+{
+	struct rsoft_dev *dev = rsoft_dev_of(&base->obj);
+	struct rsoft_key *key = rsoft_mw_of(base)->key;
+	uint64_t word = __atomic_load_n(&key->word, __ATOMIC_RELAXED);
+
+	do {
+		if (rsoft_word_rights(word) & RSOFT_BUSY) {
+			RSOFT_LOG(ERR,
+					"MW of rkey 0x%08x: a request that binds or invalidates "
+					"it has not completed",
+					rsoft_word_rkey(word));
+			return -EBUSY;
+		}
+	} while (!__atomic_compare_exchange_n(&key->word, &word,
+			rsoft_key_word(rsoft_word_rkey(word), RSOFT_BUSY), false, __ATOMIC_SEQ_CST,
+			__ATOMIC_RELAXED));
+	rsoft_grace_wait();
+	rsoft_key_release(key);
+	rsoft_key_free(dev, key);
+	return 0;
+}
+
+/* Check a binding and take a reference to its MR, if it has one. */
+static bool
+rsoft_mw_take_mr(const struct rsoft_qp *qp, const struct rmem_send_wr *wr)
+{
+	const struct rmem_mw_bind_info info = {
+			.mr = wr->bind_mw.mr,
+			.addr = wr->bind_mw.addr,
+			.length = wr->bind_mw.length,
+			.access = wr->bind_mw.access,
+	};
+	const struct rsoft_key *key;
+
+	if (unlikely(info.mr == NULL)) /* rmem_mw_bind() unbinds */
+		return wr->bind_mw.mw->pd == qp->qp.pd;
+	if (unlikely(!rmem_obj_hold(&info.mr->obj)))
+		return false;
+	if (likely(rmem_mw_check_bind(&qp->qp, wr->bind_mw.mw, &info) == 0)) {
+		key = rsoft_mr_of(info.mr)->key;
+		if (likely(rsoft_word_rights(__atomic_load_n(&key->word, __ATOMIC_ACQUIRE)) &
+				    RSOFT_VALID))
+			return true;
+	}
+	rmem_obj_unhold(&info.mr->obj);
+	return false;
+}
+
+int
+rsoft_mw_bind_start(struct rsoft_qp *qp, const struct rmem_send_wr *wr)
+{
+	struct rsoft_key *key = rsoft_mw_of(wr->bind_mw.mw)->key;
+	uint64_t word = __atomic_load_n(&key->word, __ATOMIC_RELAXED);
+	uint32_t rights = rsoft_word_rights(word);
+	uint32_t bad = RSOFT_BUSY;
+
+	if (wr->bind_mw.mw->type == RMEM_MW_TYPE_2)
+		bad |= RSOFT_VALID; /* IBTA o10-37.2.30: from FREE only */
+	if (unlikely((rights & bad) != 0 || !rsoft_mw_take_mr(qp, wr)))
+		return RMEM_WC_MW_BIND_ERR;
+	/* Only one of several at a time goes on; a full fence before the grace period. */
+	if (unlikely(!__atomic_compare_exchange_n(&key->word, &word,
+			    rsoft_key_word(rsoft_word_rkey(word), RSOFT_BUSY), false,
+			    __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))) {
+		if (wr->bind_mw.mr != NULL)
+			rmem_obj_unhold(&wr->bind_mw.mr->obj);
+		return RMEM_WC_MW_BIND_ERR;
+	}
+	if (rights & RSOFT_VALID)
+		return RSOFT_MW_GRACE;
+	rsoft_mw_bind_end(qp, wr);
+	return RMEM_WC_SUCCESS;
+}
+
+/* Fill a key that is BUSY; its rights. */
+static uint32_t
+rsoft_mw_fill(const struct rsoft_qp *qp, struct rsoft_key *key, const struct rmem_send_wr *wr)
+{
+	const struct rsoft_key *from = key->mr->key;
+	uint64_t word = __atomic_load_n(&from->word, __ATOMIC_RELAXED);
+	uint64_t offset = wr->bind_mw.addr - key->mr->mr.iova;
+	uint32_t rights = RSOFT_VALID | (wr->bind_mw.access & RMEM_ACCESS_REMOTE) |
+			(rsoft_word_rights(word) & RSOFT_SLOW);
+
+	key->iova = wr->bind_mw.access & RMEM_ACCESS_ZERO_BASED ? 0 : wr->bind_mw.addr;
+	key->length = wr->bind_mw.length;
+	key->kind = from->kind;
+	key->log2_page_size = from->log2_page_size;
+	key->pages = from->pages;
+	if (from->kind == RSOFT_KIND_BASE)
+		key->base = from->base + offset;
+	else
+		key->map_offset = from->map_offset + offset;
+	if (wr->bind_mw.mw->type == RMEM_MW_TYPE_2) {
+		key->qp_serial = qp->serial;
+		rights |= RSOFT_SLOW | RSOFT_INV;
+	}
+	return rights;
+}
+
+void
+rsoft_mw_bind_end(struct rsoft_qp *qp, const struct rmem_send_wr *wr)
+{
+	struct rsoft_key *key = rsoft_mw_of(wr->bind_mw.mw)->key;
+	uint32_t rkey = rsoft_word_rkey(__atomic_load_n(&key->word, __ATOMIC_RELAXED));
+	uint32_t rights = 0;
+
+	rsoft_key_unbind(key);
+	if (likely(wr->bind_mw.mr != NULL)) {
+		key->mr = rsoft_mr_of(wr->bind_mw.mr);
+		rights = rsoft_mw_fill(qp, key, wr);
+	}
+	__atomic_store_n(&key->word,
+			rsoft_key_word(rmem_rkey_of_tag(rkey, wr->bind_mw.key_tag), rights),
+			__ATOMIC_RELEASE);
+	RSOFT_COUNT(qp->stats.mw_binds, 1);
+}
+
+void
+rsoft_mw_bind_drop(const struct rmem_send_wr *wr)
+{
+	if (wr->bind_mw.mr != NULL)
+		rmem_obj_unhold(&wr->bind_mw.mr->obj);
+	rsoft_key_release(rsoft_mw_of(wr->bind_mw.mw)->key);
+}
+
+void
+rsoft_mw_bind_undo(const struct rmem_send_wr *wr)
+{
+	struct rmem_mw *mw = wr->bind_mw.mw;
+	uint64_t word = __atomic_load_n(&rsoft_mw_of(mw)->key->word, __ATOMIC_RELAXED);
+
+	if (mw->type == RMEM_MW_TYPE_1)
+		__atomic_store_n(&mw->rkey, rsoft_word_rkey(word), __ATOMIC_RELAXED);
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Memory windows.
+ *
+ * A window's key says where its bytes are just as the key of its MR does: it is filled from
+ * that, once, when it is bound. It lacks RSOFT_LOCAL, so that no lkey opens it; one of type 2
+ * is tied to the QP that bound it, and requests may invalidate it.
+ *
+ * Invariant: from the binding until the grace period of its end is over, key->mr is the MR and
+ * counts as a reference to it, so that neither its key nor its memory goes before. key->mr is
+ * written only by who took the key to BUSY.
+ */
+
+#ifndef RSOFT_MW_H
+#define RSOFT_MW_H
+
+#include "rsoft_key.h"
+
+int rsoft_mw_alloc(struct rmem_mw *mw);
+int rsoft_mw_bind(struct rmem_qp *qp, struct rmem_mw *mw, const struct rmem_mw_bind *bind);
+int rsoft_mw_dealloc(struct rmem_mw *mw);
+
+static inline struct rsoft_mw *
+rsoft_mw_of(struct rmem_mw *mw)
+{
+	return (struct rsoft_mw *)mw;
+}
+
+/* Give the handle the key of a tag, as the post of its binding does. */
+static inline void
+rsoft_mw_set_tag(struct rmem_mw *mw, uint8_t tag)
+{
+	__atomic_store_n(&mw->rkey, rmem_rkey_of_tag(mw->rkey, tag), __ATOMIC_RELAXED);
+}
+
+/*
+ * Execute a BIND_MW request of a QP: RMEM_WC_SUCCESS, RMEM_WC_MW_BIND_ERR with nothing
+ * changed, or RSOFT_MW_GRACE: the binding before is taken away, and rsoft_mw_bind_end() or
+ * rsoft_mw_bind_drop() goes on when no lcore can be using it.
+ */
+#define RSOFT_MW_GRACE (-1)
+int rsoft_mw_bind_start(struct rsoft_qp *qp, const struct rmem_send_wr *wr);
+void rsoft_mw_bind_end(struct rsoft_qp *qp, const struct rmem_send_wr *wr);
+void rsoft_mw_bind_drop(const struct rmem_send_wr *wr);
+
+/* A binding was not made: a type 1 window's handle gets the key that is in force. */
+void rsoft_mw_bind_undo(const struct rmem_send_wr *wr);
+
+#endif /* RSOFT_MW_H */

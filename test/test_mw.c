@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Memory windows as objects of the software device: counted, limited, kept and released. */
+
+#include <string.h>
+
+#include "fixture.h"
+#include "test.h"
+
+#define TYPE_1 RMEM_MW_TYPE_1
+#define TYPE_2 RMEM_MW_TYPE_2
+
+static int
+windows_are_counted(void)
+{
+	struct rmem_dev_info before, info;
+	struct rmem_mw *mw;
+
+	TEST_OK(rmem_dev_info_get(fx.a.dev, &before));
+	mw = fx_mw(fx.a.pd, TYPE_1);
+	TEST_ASSERT(mw != NULL);
+	TEST_EQ(mw->type, TYPE_1);
+	TEST_ASSERT(mw->pd == fx.a.pd);
+	TEST_OK(rmem_dev_info_get(fx.a.dev, &info));
+	TEST_EQ(info.nb_mw, before.nb_mw + 1);
+	TEST_EQ(info.nb_mr, before.nb_mr);
+	TEST_OK(fx_release(mw));
+	TEST_OK(rmem_dev_info_get(fx.a.dev, &info));
+	TEST_EQ(info.nb_mw, before.nb_mw);
+	return TEST_SUCCESS;
+}
+
+static int
+one_window_too_many_is_enospc(void)
+{
+	struct rmem_pd *pd = fx_pd(fx_dev("soft1", "max_mw=2,max_mr=1"));
+	struct rmem_mw *mw = NULL;
+
+	TEST_ASSERT(fx_mw(pd, TYPE_1) != NULL && fx_mw(pd, TYPE_2) != NULL);
+	TEST_ERR(rmem_mw_alloc(pd, TYPE_1, &mw), ENOSPC);
+	TEST_ASSERT(mw == NULL);
+	/* MRs have keys of their own. */
+	TEST_ASSERT(fx_mr(pd, fx.a.buf, 8, 0) != NULL);
+	return TEST_SUCCESS;
+}
+
+/* An index that comes back goes on with the next tag. */
+static int
+key_of_a_freed_window_is_not_given_out_again(void)
+{
+	struct rmem_pd *pd = fx_pd(fx_dev("soft1", "max_mw=1"));
+	uint32_t last = 0, i;
+
+	for (i = 0; i < 300; i++) {
+		struct rmem_mw *mw = fx_mw(pd, TYPE_1);
+
+		TEST_ASSERT(mw != NULL);
+		if (i > 0)
+			TEST_EQ(mw->rkey, rmem_rkey_of_tag(last, rmem_rkey_next_tag(last)));
+		last = mw->rkey;
+		TEST_OK(fx_release(mw));
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+window_that_was_never_bound_opens_nothing(void)
+{
+	TEST_RUN(fx_mw_expect_refusal(fx_addr(fx.a.buf), 8, fx.mw.one->rkey, 3));
+	TEST_RUN(fx_mw_expect_refusal(fx_addr(fx.a.buf), 8, fx.mw.two->rkey, 3));
+	return TEST_SUCCESS;
+}
+
+/* A window has no lkey, whichever way its key is written. */
+static int
+no_lkey_opens_a_window(void)
+{
+	struct rmem_mw *mws[] = {fx.mw.one, fx.mw.two};
+	unsigned int i;
+
+	TEST_STATUS(fx_mw_bind_1(0, 4096, RMEM_ACCESS_REMOTE), RMEM_WC_SUCCESS);
+	TEST_STATUS(fx_mw_bind_2(0, 4096, RMEM_ACCESS_REMOTE), RMEM_WC_SUCCESS);
+	for (i = 0; i < 2 * RTE_DIM(mws); i++) {
+		struct rmem_sge sge = fx_sge(fx.mw.mr, 0, 8);
+		struct rmem_send_wr wr;
+
+		sge.lkey = mws[i / 2]->rkey ^ (i % 2 == 0 ? 0xff : 0);
+		wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
+		TEST_RUN(fx_expect_refusal(&wr, RMEM_WC_LOC_PROT_ERR, RMEM_QPS_RTS));
+		wr.opcode = RMEM_WR_RDMA_READ;
+		TEST_RUN(fx_expect_refusal(&wr, RMEM_WC_LOC_PROT_ERR, RMEM_QPS_RTS));
+	}
+	return TEST_SUCCESS;
+}
+
+/* IBTA 10.6.7: an MR stays while a window is bound to it. */
+static int
+bound_window_keeps_its_mr(void)
+{
+	TEST_STATUS(fx_mw_bind_1(0, 4096, RMEM_ACCESS_REMOTE), RMEM_WC_SUCCESS);
+	TEST_ERR(rmem_mr_dereg(fx.mw.mr), EBUSY);
+	TEST_STATUS(fx_mw_bind_2(0, 4096, RMEM_ACCESS_REMOTE), RMEM_WC_SUCCESS);
+	TEST_OK(fx_release(fx.mw.one));
+	TEST_ERR(rmem_mr_dereg(fx.mw.mr), EBUSY);
+	TEST_RUN(fx_mw_expect_write(fx_addr(fx.a.buf), 8, fx.mw.two->rkey, fx.a.buf));
+	TEST_OK(fx_release(fx.mw.two));
+	TEST_OK(fx_release(fx.mw.mr));
+	return TEST_SUCCESS;
+}
+
+/* IBTA 10.6.7: release of a bound window ends its binding. */
+static int
+released_window_opens_nothing(void)
+{
+	uint32_t one, two;
+
+	TEST_STATUS(fx_mw_bind_1(0, 4096, RMEM_ACCESS_REMOTE), RMEM_WC_SUCCESS);
+	TEST_STATUS(fx_mw_bind_2(0, 4096, RMEM_ACCESS_REMOTE), RMEM_WC_SUCCESS);
+	one = fx.mw.one->rkey;
+	two = fx.mw.two->rkey;
+	TEST_OK(fx_release(fx.mw.one));
+	TEST_OK(fx_release(fx.mw.two));
+	TEST_RUN(fx_mw_expect_refusal(fx_addr(fx.a.buf), 8, one, 3));
+	TEST_RUN(fx_mw_expect_refusal(fx_addr(fx.a.buf), 8, two, 3));
+	return TEST_SUCCESS;
+}
+
+/* What a queued binding names stays: here the QP waits for a peer that is not there. */
+static int
+queued_binding_keeps_window_and_mr(void)
+{
+	struct rmem_qp *qp = fx_qp(fx.a.pd, fx.a.cq, 8);
+	const struct rmem_qp_conn conn = fx_conn();
+	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
+	struct rmem_send_wr wrs[2];
+
+	TEST_ASSERT(qp != NULL);
+	TEST_OK(fx_connect_by(qp, fx_qp(fx.a.pd, fx.a.cq, 8), &conn));
+	wrs[0] = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
+	wrs[1] = fx_mw_wr(fx.mw.two, 0, 8, RMEM_ACCESS_REMOTE);
+	TEST_EQ(rmem_post_send(qp, wrs, 2), 2);
+	TEST_ERR(rmem_mw_dealloc(fx.mw.two), EBUSY);
+	TEST_ERR(rmem_mr_dereg(fx.mw.mr), EBUSY);
+	TEST_OK(rmem_qp_reset(qp));
+	TEST_OK(fx_release(fx.mw.two));
+	TEST_OK(fx_release(fx.mw.mr));
+	return TEST_SUCCESS;
+}
+
+static int
+thousand_windows_over_the_same_bytes(void)
+{
+	const uint32_t nb = 1000;
+	struct rmem_mw *mws[1000];
+	uint32_t i;
+
+	for (i = 0; i < nb; i++) {
+		struct rmem_send_wr wr;
+
+		mws[i] = fx_mw(fx.a.pd, TYPE_2);
+		TEST_ASSERT(mws[i] != NULL);
+		wr = fx_mw_wr(mws[i], i, 8, RMEM_ACCESS_REMOTE);
+		TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	}
+	for (i = 0; i < nb; i += 100)
+		TEST_RUN(fx_mw_expect_write(fx_addr(fx.a.buf) + i, 8, mws[i]->rkey, fx.a.buf + i));
+	TEST_RUN(fx_mw_expect_refusal(fx_addr(fx.a.buf) + 500, 8, mws[499]->rkey, 6));
+	return TEST_SUCCESS;
+}
+
+static const struct test_case mw_cases[] = {
+		TEST_CASE(windows_are_counted),
+		TEST_CASE(one_window_too_many_is_enospc),
+		TEST_CASE(key_of_a_freed_window_is_not_given_out_again),
+		TEST_CASE(window_that_was_never_bound_opens_nothing),
+		TEST_CASE(no_lkey_opens_a_window),
+		TEST_CASE(bound_window_keeps_its_mr),
+		TEST_CASE(released_window_opens_nothing),
+		TEST_CASE(queued_binding_keeps_window_and_mr),
+		TEST_CASE(thousand_windows_over_the_same_bytes),
+};
+
+REGISTER_RMEM_SUITE(mw, fx_setup_mw, fx_teardown, mw_cases);
