@@ -403,6 +403,61 @@ former_key_never_reaches_the_next_binding(void)
 	return stop_writers(rebind_rounds(others));
 }
 
+/* Bind fx.mw.one to the memory, all of it or, with length 0, to nothing. */
+static int
+bind_window(struct rmem_mr *mr, uint64_t length)
+{
+	struct rmem_mw_bind bind = {.flags = RMEM_SEND_SIGNALED};
+	int ret;
+
+	bind.bind_info.mr = mr;
+	bind.bind_info.addr = mr->iova;
+	bind.bind_info.length = length;
+	bind.bind_info.access = RMEM_ACCESS_REMOTE;
+	ret = rmem_mw_bind(fx.a.qp, fx.mw.one, &bind);
+	return ret == 0 ? fx_wait(fx.a.cq) : ret;
+}
+
+/* In turn: bound to other memory, unbound, released. The key before opens nothing then. */
+static int
+window_rounds(uint8_t *others)
+{
+	const uint32_t access = FX_ACCESS | RMEM_ACCESS_MW_BIND;
+	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.fast.pages, SIZE, access);
+	struct rmem_mr *other = fx_mr(fx.a.pd, others, SIZE, access);
+	uint32_t i;
+
+	TEST_ASSERT(mr != NULL && other != NULL);
+	scribble(others);
+	for (i = 0; i < nb_rounds; i++) {
+		fx.mw.one = fx_mw(fx.a.pd, RMEM_MW_TYPE_1);
+		TEST_ASSERT(fx.mw.one != NULL);
+		TEST_STATUS(bind_window(mr, SIZE), RMEM_WC_SUCCESS);
+		TEST_RUN(wait_for_writes(fx.mw.one->rkey));
+		if (i % 3 != 2)
+			TEST_STATUS(bind_window(i % 3 == 0 ? other : mr, i % 3 == 0 ? SIZE : 0),
+					RMEM_WC_SUCCESS);
+		else
+			TEST_OK(fx_release(fx.mw.one));
+		TEST_RUN(expect_no_late_write(fx.fast.pages));
+		TEST_ASSERT(is_scribbled(others));
+		if (i % 3 != 2)
+			TEST_OK(fx_release(fx.mw.one));
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+former_key_of_a_window_reaches_nothing(void)
+{
+	uint8_t *others = fx_mem(FX_PAGE, SIZE);
+
+	if (nb_writers == 0)
+		return test_skip("it takes a worker lcore");
+	TEST_RUN(start_writers(fx_addr(fx.fast.pages)));
+	return stop_writers(window_rounds(others));
+}
+
 /* Without an invalidation the writes do come: these checks can see one. */
 static int
 checker_rounds(void)
@@ -432,6 +487,7 @@ static const struct test_case rcu_cases[] = {
 		TEST_CASE(no_write_comes_after_dereg_of_a_bound_mr),
 		TEST_CASE(no_write_comes_after_send_with_inv),
 		TEST_CASE(former_key_never_reaches_the_next_binding),
+		TEST_CASE(former_key_of_a_window_reaches_nothing),
 		TEST_CASE(checker_sees_writes_through_a_valid_key),
 };
 

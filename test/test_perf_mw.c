@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * What BIND_MW and the LOCAL_INV of windows cost on the software device, in bursts of 32 on one
+ * lcore. The yardstick is what each cannot do without: one compare-and-swap on one cache line.
+ */
+
+#include <string.h>
+
+#include <rte_common.h>
+#include <rte_cycles.h>
+
+#include "perf.h"
+#include "test.h"
+
+#define NB_BURSTS 20000u
+
+struct line {
+	uint64_t word;
+} __rte_cache_aligned;
+
+struct mw_job {
+	struct perf_pair pair;
+	struct rmem_mr *memory;
+	struct rmem_mw *mw[PERF_BURST];
+	struct rmem_send_wr bind[PERF_BURST];
+	struct rmem_send_wr inv[PERF_BURST];
+	struct line line[PERF_BURST];
+};
+
+static double
+run_cas(void *arg)
+{
+	struct mw_job *job = arg;
+	uint64_t start = rte_rdtsc_precise();
+	uint32_t burst, i;
+
+	for (burst = 0; burst < NB_BURSTS; burst++) {
+		for (i = 0; i < PERF_BURST; i++) {
+			uint64_t word = burst;
+
+			__atomic_compare_exchange_n(&job->line[i].word, &word, burst + 1, false,
+					__ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+		}
+	}
+	for (i = 0; i < PERF_BURST; i++)
+		job->line[i].word = 0;
+	return perf_ns(rte_rdtsc_precise() - start, (double)NB_BURSTS * PERF_BURST);
+}
+
+/* Bind all, take all away, again and again; the time of the one half or of the other. */
+static double
+run_cycle(struct mw_job *job, bool is_bind)
+{
+	uint64_t start, took_bind = 0, took_inv = 0;
+	uint32_t burst, i;
+
+	for (burst = 0; burst < NB_BURSTS; burst++) {
+		start = rte_rdtsc();
+		for (i = 0; i < PERF_BURST; i++)
+			job->bind[i].bind_mw.key_tag = rmem_rkey_next_tag(job->mw[i]->rkey);
+		if (perf_burst(&job->pair, job->bind, PERF_BURST) != RMEM_WC_SUCCESS)
+			return -1.0;
+		took_bind += rte_rdtsc() - start;
+		start = rte_rdtsc();
+		for (i = 0; i < PERF_BURST; i++)
+			job->inv[i].invalidate_rkey = job->mw[i]->rkey;
+		if (perf_burst(&job->pair, job->inv, PERF_BURST) != RMEM_WC_SUCCESS)
+			return -1.0;
+		took_inv += rte_rdtsc() - start;
+	}
+	return perf_ns(is_bind ? took_bind : took_inv, (double)NB_BURSTS * PERF_BURST);
+}
+
+static double
+run_bind(void *arg)
+{
+	return run_cycle(arg, true);
+}
+
+static double
+run_inv(void *arg)
+{
+	return run_cycle(arg, false);
+}
+
+static int
+job_open_one(struct mw_job *job, uint32_t i)
+{
+	TEST_OK(rmem_mw_alloc(job->pair.pd, RMEM_MW_TYPE_2, &job->mw[i]));
+	job->bind[i].opcode = RMEM_WR_BIND_MW;
+	job->bind[i].bind_mw.mw = job->mw[i];
+	job->bind[i].bind_mw.mr = job->memory;
+	job->bind[i].bind_mw.addr = job->memory->iova + i * 4096;
+	job->bind[i].bind_mw.length = 4096;
+	job->bind[i].bind_mw.access = RMEM_ACCESS_REMOTE;
+	job->inv[i].opcode = RMEM_WR_LOCAL_INV;
+	return TEST_SUCCESS;
+}
+
+static int
+job_open(struct mw_job *job)
+{
+	uint32_t i;
+
+	memset(job, 0, sizeof(*job));
+	TEST_RUN(perf_pair_open(&job->pair, NULL));
+	TEST_OK(rmem_mr_reg(job->pair.pd, NULL, PERF_BURST * 4096, 0,
+			PERF_ACCESS | RMEM_ACCESS_MW_BIND | RMEM_ACCESS_ALLOCATE_MR, &job->memory));
+	for (i = 0; i < PERF_BURST; i++)
+		TEST_RUN(job_open_one(job, i));
+	job->bind[PERF_BURST - 1].flags = RMEM_SEND_SIGNALED;
+	job->inv[PERF_BURST - 1].flags = RMEM_SEND_SIGNALED;
+	return TEST_SUCCESS;
+}
+
+static int
+job_close(struct mw_job *job)
+{
+	uint32_t i;
+
+	for (i = 0; i < PERF_BURST; i++)
+		TEST_OK(rmem_mw_dealloc(job->mw[i]));
+	TEST_OK(rmem_mr_dereg(job->memory));
+	return perf_pair_close(&job->pair);
+}
+
+static int
+compare(const char *name, perf_func_t func)
+{
+	struct perf_row row = {.name = name,
+			.unit = "ns/op",
+			.yardstick = "a compare-and-swap",
+			.bar = "value <= 20 ns"};
+	static struct mw_job job;
+
+	TEST_RUN(job_open(&job));
+	TEST_RUN(perf_compare(run_cas, func, &job, &row.baseline, &row.value));
+	row.ratio = row.value / row.baseline;
+	TEST_RUN(perf_report(&row));
+	return job_close(&job);
+}
+
+static int
+test_mw_bind_burst32(void)
+{
+	return compare("mw_bind_burst32", run_bind);
+}
+
+static int
+test_mw_inv_burst32(void)
+{
+	return compare("mw_inv_burst32", run_inv);
+}
+
+REGISTER_RMEM_TEST(mw_bind_burst32_perf_autotest, test_mw_bind_burst32);
+REGISTER_RMEM_TEST(mw_inv_burst32_perf_autotest, test_mw_inv_burst32);
