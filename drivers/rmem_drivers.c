@@ -9,8 +9,12 @@
 #include <rmem_priv.h>
 
 extern const struct rmem_driver rsoft_driver;
+extern const struct rmem_driver rverbs_driver;
 
 const struct rmem_driver *const rmem_builtin_drivers[] = {
 		&rsoft_driver,
+#ifdef RMEM_HAS_VERBS
+		&rverbs_driver,
+#endif
 		NULL,
 };

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * What the files of the verbs driver share.
+ *
+ * libibverbs' objects are pointers of the process that made them: a device, and what is made
+ * on it, is of use to that process only, though the structs lie in shared memory.
+ *
+ * A request goes to the device with a wr_id of ours: the place in its queue's ring, the QP's
+ * place in the device's table and the generation of that place. The completion so leads back
+ * to the ring, which keeps the program's wr_id. Invariant: the posting thread writes ring
+ * entries and prod; who holds the lock of the CQ writes cons and the counters of completions.
+ * An entry is written before its prod is published, and read only after.
+ */
+
+#ifndef RVERBS_H
+#define RVERBS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <infiniband/verbs.h>
+
+#include <rte_branch_prediction.h>
+#include <rte_common.h>
+#include <rte_log.h>
+#include <rte_ticketlock.h>
+
+#include <rmem_driver.h>
+
+extern int rverbs_logtype;
+
+/** Log a line: RVERBS_LOG(ERR, "format", ...). */
+#define RVERBS_LOG(level, ...)                                                                     \
+	rte_log(RTE_LOG_##level, rverbs_logtype,                                                   \
+			RTE_FMT("rmem_verbs: " RTE_FMT_HEAD(__VA_ARGS__, ) "\n",                   \
+					RTE_FMT_TAIL(__VA_ARGS__, )))
+
+#define RVERBS_MAX_QP    4096u  /* places of a device's table */
+#define RVERBS_MAX_DEPTH 32768u /* requests of a queue, half of what a place can tell apart */
+#define RVERBS_MAX_SGE   32u
+#define RVERBS_NAME_SIZE 64
+
+/* A wr_id of ours: generation (32), receive (1), QP (15), place in the ring (16). */
+#define RVERBS_ID_RECV (UINT64_C(1) << 31)
+
+/* Whether a QP takes requests; see rverbs_post.c. */
+enum rverbs_gate {
+	RVERBS_GATE_RESET = 0, /* -EBUSY */
+	RVERBS_GATE_OPEN = 1,
+	RVERBS_GATE_GONE = 2, /* -ENODEV: the device failed or was removed */
+};
+
+/* As asked for; what was not given is found out when the device opens. */
+struct rverbs_args {
+	char ibdev[RVERBS_NAME_SIZE]; /* empty: the only one there is */
+	char gid[RVERBS_NAME_SIZE];   /* an index, an address, or empty: the best one */
+	uint32_t port;
+	uint32_t mtu; /* bytes, or 0: what the port has */
+};
+
+/* The port in use. */
+struct rverbs_port {
+	uint8_t num;
+	uint8_t gid_index;
+	uint8_t link_layer;
+	uint8_t mtu; /* enum ibv_mtu */
+	uint16_t lid;
+	uint32_t max_msg_size;
+	union ibv_gid gid;
+};
+
+/* Counters of a QP's two queues, and of a device's gone QPs. */
+struct rverbs_send_stats {
+	uint64_t bytes_posted; /* by the posting thread */
+};
+struct rverbs_done_stats {
+	uint64_t bytes_failed;
+	uint64_t errors;
+	uint64_t flushed;
+	uint64_t local_prot_errors;
+	uint64_t rem_access_errors;
+	uint64_t recv_wrs;
+	uint64_t recv_bytes;
+	uint64_t send_wrs;
+};
+
+struct rverbs_qp;
+
+/* A place in a device's table of QPs. The generation is even while it is empty. */
+struct rverbs_slot {
+	struct rverbs_qp *qp;
+	uint32_t gen;
+};
+
+struct rverbs_dev {
+	struct rverbs_args args;
+	struct ibv_context *context;
+	struct ibv_device_attr_ex attr;
+	struct rverbs_port port;
+	uint64_t capa;         /* RMEM_DEV_CAPA_*, as probed */
+	uint32_t access;       /* RMEM_ACCESS_*, as probed */
+	uint32_t max_inline;   /* as probed */
+	uint32_t max_wr;       /* as probed */
+	uint64_t send_ops;     /* IBV_QP_EX_WITH_* of an extended QP, 0 without */
+	rte_ticketlock_t lock; /* of the table, the numbers and the sums */
+	struct rverbs_slot *slots;
+	uint32_t nb_pd;
+	uint32_t nb_mr;
+	uint32_t nb_cq;
+	uint32_t nb_qp;
+	struct rverbs_done_stats gone;
+	uint64_t gone_bytes;
+	struct rmem_dev_stats base; /* what a reset takes off */
+	/* Asynchronous events, read by a thread of ours. */
+	pthread_t event_thread;
+	int stop_fd;
+	uint32_t is_gone;   /* atomic: nothing works any more */
+	uint32_t port_down; /* atomic */
+	uint64_t nb_events; /* atomic */
+};
+
+struct rverbs_pd {
+	struct rmem_pd pd;
+	struct ibv_pd *ibv;
+};
+
+struct rverbs_mr {
+	struct rmem_mr mr;
+	struct ibv_mr *ibv;
+};
+
+struct rverbs_cq {
+	struct rmem_cq cq;
+	struct ibv_cq *ibv;
+	struct rverbs_dev *dev;
+	rte_ticketlock_t lock; /* of ibv_poll_cq() and all below */
+	uint32_t is_lost;      /* atomic: the device says that it overran */
+	/* Completions taken out before their QP went away or was reset. */
+	struct rmem_wc *saved;
+	uint32_t nb_saved;
+	uint32_t first_saved;
+};
+
+/* What is kept of a posted request. */
+struct rverbs_wqe {
+	uint64_t wr_id;
+	uint32_t bytes;
+	uint32_t pad;
+};
+
+struct rverbs_ring {
+	struct rverbs_wqe *wqe;
+	uint32_t mask;
+	uint32_t depth;
+	uint32_t prod; /* written by who posts */
+	uint32_t cons; /* written by who polls */
+} __rte_cache_aligned;
+
+struct rverbs_qp {
+	struct rmem_qp qp;
+	uint32_t gate; /* enum rverbs_gate; atomic */
+	uint32_t max_send_sge;
+	uint32_t max_recv_sge;
+	uint32_t max_inline;
+	uint64_t id; /* what a wr_id of ours starts with */
+	uint64_t capa;
+	struct ibv_qp *ibv;
+	struct ibv_qp_ex *ex; /* NULL: by ibv_post_send() */
+	struct rverbs_dev *dev;
+	uint32_t slot;
+	uint32_t psn;
+	struct rmem_qp_conf conf;
+	struct rmem_qp_addr remote;
+	struct rverbs_ring sq;
+	struct rverbs_send_stats posted;
+	struct rverbs_ring rq;
+	struct rverbs_done_stats send_done; /* under the lock of the send CQ */
+	struct rverbs_done_stats recv_done; /* under the lock of the receive CQ */
+};
+
+static inline struct rverbs_pd *
+rverbs_pd_of(struct rmem_pd *pd)
+{
+	return (struct rverbs_pd *)pd;
+}
+
+static inline struct rverbs_mr *
+rverbs_mr_of(struct rmem_mr *mr)
+{
+	return (struct rverbs_mr *)mr;
+}
+
+static inline struct rverbs_cq *
+rverbs_cq_of(struct rmem_cq *cq)
+{
+	return (struct rverbs_cq *)cq;
+}
+
+static inline struct rverbs_qp *
+rverbs_qp_of(struct rmem_qp *qp)
+{
+	return (struct rverbs_qp *)qp;
+}
+
+/* Device of an object; rverbs_dev.c. */
+struct rverbs_dev *rverbs_dev_of(const struct rmem_obj *obj);
+/* Take one of what there are max of, or -ENOSPC with a line. */
+int rverbs_take(struct rverbs_dev *dev, uint32_t *nb, int max, const char *what);
+void rverbs_give(struct rverbs_dev *dev, uint32_t *nb);
+
+/* rverbs_args.c */
+int rverbs_args_parse(const char *str, struct rverbs_args *args);
+
+/* rverbs_port.c: look the port up; -ENODEV with a line when it is of no use. */
+int rverbs_port_open(struct rverbs_dev *dev);
+
+/* rverbs_probe.c: find out what the device can do, by doing it. */
+int rverbs_probe(struct rverbs_dev *dev);
+
+/* rverbs_event.c */
+int rverbs_events_start(struct rverbs_dev *dev);
+void rverbs_events_stop(struct rverbs_dev *dev);
+
+/*
+ * rverbs_err.c: verbs' three conventions. Each gives 0 or -errno of our few, and logs what
+ * failed. A pointer of NULL with errno; errno returned; -1 with errno (or -errno) returned.
+ */
+int rverbs_err_null(const void *object, const char *what);
+int rverbs_err_code(int ret, const char *what);
+int rverbs_err_minus(int ret, const char *what);
+/* An errno of the kernel as one of ours, negative; never 0. */
+int rverbs_err_fold(int err);
+
+/* rverbs_map.c: a value of ours, or one that is an error where verbs' is not known. */
+uint8_t rverbs_map_status(enum ibv_wc_status status);
+uint8_t rverbs_map_wc_opcode(enum ibv_wc_opcode opcode);
+int rverbs_map_wr_opcode(uint8_t opcode); /* -1 where verbs has none */
+uint32_t rverbs_map_state(enum ibv_qp_state state);
+
+int rverbs_pd_alloc(struct rmem_pd *pd);
+int rverbs_pd_dealloc(struct rmem_pd *pd);
+
+int rverbs_mr_reg(struct rmem_mr *mr, const struct rmem_mr_attr *attr);
+int rverbs_mr_dereg(struct rmem_mr *mr);
+
+int rverbs_cq_create(struct rmem_cq *cq, const struct rmem_cq_conf *conf);
+int rverbs_cq_destroy(struct rmem_cq *cq);
+int rverbs_poll_cq(struct rmem_cq *cq, struct rmem_wc *wc, uint16_t nb_wc);
+/* Take out what the device has completed, before a QP's requests are forgotten. */
+void rverbs_cq_save(struct rverbs_cq *cq);
+
+int rverbs_qp_create(struct rmem_qp *qp, const struct rmem_qp_conf *conf);
+int rverbs_qp_connect(struct rmem_qp *qp, const struct rmem_qp_conn *conn);
+int rverbs_qp_query(struct rmem_qp *qp, struct rmem_qp_attr *attr);
+int rverbs_qp_set_error(struct rmem_qp *qp);
+int rverbs_qp_reset(struct rmem_qp *qp);
+int rverbs_qp_destroy(struct rmem_qp *qp);
+/* One of libibverbs, extended where dev->send_ops says so; rverbs_qp.c, and the probe. */
+struct ibv_qp *rverbs_ibv_qp(struct rverbs_dev *dev, struct ibv_pd *pd, struct ibv_cq *send_cq,
+		struct ibv_cq *recv_cq, const struct rmem_qp_conf *conf);
+int rverbs_ibv_connect(struct rverbs_dev *dev, struct ibv_qp *qp, uint32_t access, uint32_t psn,
+		const struct rmem_qp_conn *conn);
+
+int rverbs_post_send(struct rmem_qp *qp, const struct rmem_send_wr *wr, uint16_t nb_wr);
+int rverbs_post_recv(struct rmem_qp *qp, const struct rmem_recv_wr *wr, uint16_t nb_wr);
+
+int rverbs_dev_stats_get(struct rmem_dev *dev, struct rmem_dev_stats *stats);
+int rverbs_dev_stats_reset(struct rmem_dev *dev);
+/* Count what a QP did among the gone ones. Under dev->lock. */
+void rverbs_stats_keep(struct rverbs_dev *dev, const struct rverbs_qp *qp);
+
+#endif /* RVERBS_H */

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Arguments of the verbs device. */
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_kvargs.h>
+
+#include "rverbs.h"
+
+static int
+rverbs_arg_text(const char *key, const char *value, char *to)
+{
+	if (value[0] == '\0' || strlen(value) >= RVERBS_NAME_SIZE) {
+		RVERBS_LOG(ERR, "%s='%s' is not 1 to %d characters", key, value,
+				RVERBS_NAME_SIZE - 1);
+		return -EINVAL;
+	}
+	memcpy(to, value, strlen(value) + 1);
+	return 0;
+}
+
+static int
+rverbs_arg_number(const char *key, const char *value, uint32_t min, uint32_t max, uint32_t *to)
+{
+	unsigned long number;
+	char *end;
+
+	errno = 0;
+	number = strtoul(value, &end, 10);
+	if (!isdigit((unsigned char)value[0]) || *end != '\0') {
+		RVERBS_LOG(ERR, "%s='%s' is not a number", key, value);
+		return -EINVAL;
+	}
+	if (errno != 0 || number < min || number > max) {
+		RVERBS_LOG(ERR, "%s=%s is out of range: %u to %u", key, value, min, max);
+		return -EINVAL;
+	}
+	*to = (uint32_t)number;
+	return 0;
+}
+
+static int
+rverbs_arg_set(const char *key, const char *value, struct rverbs_args *args)
+{
+	int rc;
+
+	if (value == NULL)
+		value = "";
+	if (strcmp(key, "ibdev") == 0)
+		return rverbs_arg_text(key, value, args->ibdev);
+	if (strcmp(key, "gid") == 0)
+		return rverbs_arg_text(key, value, args->gid);
+	if (strcmp(key, "port") == 0)
+		return rverbs_arg_number(key, value, 1, 255, &args->port);
+	if (strcmp(key, "mtu") == 0) {
+		rc = rverbs_arg_number(key, value, 256, 4096, &args->mtu);
+		if (rc == 0 && !rte_is_power_of_2(args->mtu)) {
+			RVERBS_LOG(ERR, "mtu=%u is not 256, 512, 1024, 2048 or 4096", args->mtu);
+			rc = -EINVAL;
+		}
+		return rc;
+	}
+	RVERBS_LOG(ERR, "unknown argument '%s'; doc/driver_verbs.md lists them", key);
+	return -EINVAL;
+}
+
+int
+rverbs_args_parse(const char *str, struct rverbs_args *args)
+{
+	struct rte_kvargs *list;
+	unsigned int i;
+	int rc = 0;
+
+	memset(args, 0, sizeof(*args));
+	args->port = 1;
+	if (str == NULL || str[0] == '\0')
+		return 0;
+	list = rte_kvargs_parse(str, NULL);
+	if (list == NULL) {
+		RVERBS_LOG(ERR, "arguments '%s' are not key=value,key=value", str);
+		return -EINVAL;
+	}
+	for (i = 0; i < list->count && rc == 0; i++) {
+		if (rte_kvargs_count(list, list->pairs[i].key) > 1) {
+			RVERBS_LOG(ERR, "argument '%s' is given more than once",
+					list->pairs[i].key);
+			rc = -EINVAL;
+		} else {
+			rc = rverbs_arg_set(list->pairs[i].key, list->pairs[i].value, args);
+		}
+	}
+	rte_kvargs_free(list);
+	return rc;
+}

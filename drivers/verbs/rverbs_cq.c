@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Completion queues, and what completions tell of the queues of requests; see rverbs.h.
+ *
+ * A CQ's lock is held from ibv_poll_cq() to the last look at what it gave. Who takes a QP out
+ * of the table takes the locks of its CQs after that: nobody then still has the QP in hand.
+ */
+
+#include <errno.h>
+
+#include <rte_malloc.h>
+
+#include "rverbs.h"
+
+#define RVERBS_POLL_BURST 32
+
+int
+rverbs_cq_create(struct rmem_cq *base, const struct rmem_cq_conf *conf)
+{
+	struct rverbs_dev *dev = rverbs_dev_of(&base->obj);
+	struct rverbs_cq *cq = rverbs_cq_of(base);
+	int rc;
+
+	rc = rverbs_take(dev, &dev->nb_cq, dev->attr.orig_attr.max_cq, "completion queues");
+	if (rc != 0)
+		return rc;
+	rte_ticketlock_init(&cq->lock);
+	cq->dev = dev;
+	cq->ibv = ibv_create_cq(dev->context, (int)conf->nb_cqe, cq, NULL, 0);
+	rc = rverbs_err_null(cq->ibv, "ibv_create_cq");
+	if (rc != 0)
+		goto give;
+	base->nb_cqe = RTE_MAX((uint32_t)cq->ibv->cqe, conf->nb_cqe);
+	cq->saved = rte_malloc("rverbs_saved", base->nb_cqe * sizeof(*cq->saved), 0);
+	if (cq->saved == NULL) {
+		RVERBS_LOG(ERR, "no memory for %u completions", base->nb_cqe);
+		rc = -ENOMEM;
+		goto destroy;
+	}
+	return 0;
+
+destroy:
+	ibv_destroy_cq(cq->ibv);
+give:
+	rverbs_give(dev, &dev->nb_cq);
+	return rc;
+}
+
+int
+rverbs_cq_destroy(struct rmem_cq *base)
+{
+	struct rverbs_cq *cq = rverbs_cq_of(base);
+	int rc = rverbs_err_code(ibv_destroy_cq(cq->ibv), "ibv_destroy_cq");
+
+	if (rc != 0)
+		return rc;
+	rte_free(cq->saved);
+	rverbs_give(cq->dev, &cq->dev->nb_cq);
+	return 0;
+}
+
+/* The QP that a wr_id of ours names; NULL when it is gone or was reset since. */
+static struct rverbs_qp *
+rverbs_cq_qp(const struct rverbs_dev *dev, uint64_t id)
+{
+	const struct rverbs_slot *slot = &dev->slots[id >> 16 & (RVERBS_MAX_QP - 1)];
+
+	if (__atomic_load_n(&slot->gen, __ATOMIC_ACQUIRE) != (uint32_t)(id >> 32))
+		return NULL;
+	return __atomic_load_n(&slot->qp, __ATOMIC_ACQUIRE);
+}
+
+static void
+rverbs_cq_count(struct rverbs_done_stats *stats, uint8_t status)
+{
+	if (status == RMEM_WC_WR_FLUSH_ERR) {
+		stats->flushed++;
+		return;
+	}
+	stats->errors++;
+	if (status == RMEM_WC_LOC_PROT_ERR)
+		stats->local_prot_errors++;
+	else if (status == RMEM_WC_REM_ACCESS_ERR)
+		stats->rem_access_errors++;
+}
+
+/* Free the places of a ring up to the one that completed. */
+static const struct rverbs_wqe *
+rverbs_cq_retire(struct rverbs_ring *ring, uint64_t id, uint32_t *nb)
+{
+	uint32_t cons = ring->cons;
+
+	/* An acquire: what the posting thread wrote before it published the place. */
+	(void)__atomic_load_n(&ring->prod, __ATOMIC_ACQUIRE);
+	*nb = (uint16_t)((uint16_t)id - (uint16_t)cons) + 1u;
+	return &ring->wqe[(cons + *nb - 1) & ring->mask];
+}
+
+static void
+rverbs_cq_fill(struct rmem_wc *wc, const struct ibv_wc *ibv)
+{
+	wc->opcode = rverbs_map_wc_opcode(ibv->opcode);
+	wc->flags = ibv->wc_flags & IBV_WC_WITH_IMM ? RMEM_WC_WITH_IMM : 0;
+	wc->byte_len = ibv->byte_len;
+	wc->imm_data = ibv->imm_data;
+}
+
+/* A completion of the device as one of ours; false when its request is forgotten. */
+static bool
+rverbs_cq_translate(struct rverbs_cq *cq, const struct ibv_wc *ibv, struct rmem_wc *wc)
+{
+	struct rverbs_qp *qp = rverbs_cq_qp(cq->dev, ibv->wr_id);
+	const struct rverbs_wqe *wqe;
+	struct rverbs_ring *ring;
+	uint32_t nb;
+
+	if (unlikely(qp == NULL))
+		return false;
+	ring = ibv->wr_id & RVERBS_ID_RECV ? &qp->rq : &qp->sq;
+	wqe = rverbs_cq_retire(ring, ibv->wr_id, &nb);
+	wc->wr_id = wqe->wr_id;
+	wc->status = rverbs_map_status(ibv->status);
+	wc->opcode = 0;
+	wc->flags = 0;
+	wc->qp_num = qp->qp.qp_num;
+	wc->byte_len = 0;
+	wc->imm_data = 0;
+	wc->vendor_err = ibv->vendor_err;
+	wc->reserved = 0;
+	if (likely(ibv->status == IBV_WC_SUCCESS))
+		rverbs_cq_fill(wc, ibv);
+	if (ring == &qp->rq) {
+		qp->recv_done.recv_wrs += ibv->status == IBV_WC_SUCCESS;
+	} else {
+		qp->send_done.send_wrs += nb;
+		if (unlikely(ibv->status != IBV_WC_SUCCESS)) {
+			rverbs_cq_count(&qp->send_done, wc->status);
+			qp->send_done.bytes_failed += wqe->bytes;
+		}
+	}
+	__atomic_store_n(&ring->cons, ring->cons + nb, __ATOMIC_RELEASE);
+	return true;
+}
+
+/* From the device, at most nb_wc. Under the CQ's lock. */
+static int
+rverbs_cq_poll(struct rverbs_cq *cq, struct rmem_wc *wc, uint32_t nb_wc)
+{
+	struct ibv_wc ibv[RVERBS_POLL_BURST];
+	uint32_t done = 0;
+	int i, n, wanted;
+
+	do {
+		wanted = (int)RTE_MIN(nb_wc - done, (uint32_t)RVERBS_POLL_BURST);
+		n = ibv_poll_cq(cq->ibv, wanted, ibv);
+		if (unlikely(n < 0)) {
+			__atomic_store_n(&cq->is_lost, 1, __ATOMIC_RELAXED);
+			break;
+		}
+		for (i = 0; i < n; i++)
+			done += rverbs_cq_translate(cq, &ibv[i], &wc[done]);
+	} while (n == wanted && done < nb_wc);
+	return (int)done;
+}
+
+int
+rverbs_poll_cq(struct rmem_cq *base, struct rmem_wc *wc, uint16_t nb_wc)
+{
+	struct rverbs_cq *cq = rverbs_cq_of(base);
+	int n = 0;
+
+	if (unlikely(nb_wc == 0))
+		return 0;
+	rte_ticketlock_lock(&cq->lock);
+	while (unlikely(cq->nb_saved != 0) && n < nb_wc) {
+		wc[n++] = cq->saved[cq->first_saved];
+		cq->first_saved = (cq->first_saved + 1) % base->nb_cqe;
+		cq->nb_saved--;
+	}
+	if (n < nb_wc)
+		n += rverbs_cq_poll(cq, wc + n, (uint32_t)(nb_wc - n));
+	rte_ticketlock_unlock(&cq->lock);
+	if (unlikely(n == 0 &&
+			    (__atomic_load_n(&cq->is_lost, __ATOMIC_RELAXED) ||
+					    __atomic_load_n(&cq->dev->is_gone, __ATOMIC_RELAXED))))
+		return -EIO;
+	return n;
+}
+
+void
+rverbs_cq_save(struct rverbs_cq *cq)
+{
+	struct rmem_wc wc;
+
+	rte_ticketlock_lock(&cq->lock);
+	while (rverbs_cq_poll(cq, &wc, 1) == 1) {
+		if (cq->nb_saved == cq->cq.nb_cqe) {
+			/* As many as the CQ was to hold were never polled. */
+			__atomic_store_n(&cq->is_lost, 1, __ATOMIC_RELAXED);
+			break;
+		}
+		cq->saved[(cq->first_saved + cq->nb_saved++) % cq->cq.nb_cqe] = wc;
+	}
+	rte_ticketlock_unlock(&cq->lock);
+}

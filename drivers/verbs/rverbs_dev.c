@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* The verbs device: found by name, opened, tried, asked, closed; and the table of its ops. */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include <rte_malloc.h>
+
+#include "rverbs.h"
+
+RTE_LOG_REGISTER(rverbs_logtype, pmd.rmem.verbs, NOTICE)
+
+/* Of this process, as all that libibverbs makes. */
+static struct rverbs_dev *rverbs_devs[RMEM_MAX_DEVS];
+
+struct rverbs_dev *
+rverbs_dev_of(const struct rmem_obj *obj)
+{
+	return rverbs_devs[obj->dev_id];
+}
+
+int
+rverbs_take(struct rverbs_dev *dev, uint32_t *nb, int max, const char *what)
+{
+	int rc = -ENOSPC;
+
+	rte_ticketlock_lock(&dev->lock);
+	if (*nb < (uint32_t)RTE_MAX(max, 0)) {
+		(*nb)++;
+		rc = 0;
+	}
+	rte_ticketlock_unlock(&dev->lock);
+	if (rc != 0)
+		RVERBS_LOG(ERR, "%d %s are in use", max, what);
+	return rc;
+}
+
+void
+rverbs_give(struct rverbs_dev *dev, uint32_t *nb)
+{
+	rte_ticketlock_lock(&dev->lock);
+	(*nb)--;
+	rte_ticketlock_unlock(&dev->lock);
+}
+
+/* Names of the devices there are, for who asked for another. */
+static void
+rverbs_list_names(struct ibv_device **list, int nb, char *text, size_t size)
+{
+	size_t used = 0;
+	int i;
+
+	text[0] = '\0';
+	for (i = 0; i < nb && used < size; i++)
+		used += (size_t)snprintf(text + used, size - used, "%s%s", i == 0 ? "" : ", ",
+				list[i]->name);
+}
+
+static struct ibv_device *
+rverbs_choose(struct ibv_device **list, int nb, const char *name)
+{
+	char names[512];
+	int i;
+
+	if (name[0] == '\0' && nb == 1)
+		return list[0];
+	for (i = 0; i < nb && name[0] != '\0'; i++) {
+		if (strcmp(list[i]->name, name) == 0)
+			return list[i];
+	}
+	rverbs_list_names(list, nb, names, sizeof(names));
+	if (nb == 0)
+		RVERBS_LOG(ERR, "there is no RDMA device on this machine");
+	else if (name[0] == '\0')
+		RVERBS_LOG(ERR, "ibdev= is missing: there are %s", names);
+	else
+		RVERBS_LOG(ERR, "there is no RDMA device '%s', only %s", name, names);
+	return NULL;
+}
+
+static int
+rverbs_open(struct rverbs_dev *dev)
+{
+	struct ibv_device *device, **list;
+	int nb = 0, rc = 0, err;
+
+	list = ibv_get_device_list(&nb);
+	if (list == NULL) {
+		err = errno;
+		RVERBS_LOG(ERR, "no list of RDMA devices: %s", strerror(err));
+		/* ENOSYS: the kernel has no RDMA. */
+		return err == ENOSYS ? -ENODEV : rverbs_err_fold(err);
+	}
+	device = rverbs_choose(list, nb, dev->args.ibdev);
+	if (device == NULL) {
+		rc = -ENODEV;
+	} else {
+		dev->context = ibv_open_device(device);
+		err = errno;
+		if (dev->context == NULL) {
+			RVERBS_LOG(ERR, "%s can't be opened: %s%s", device->name, strerror(err),
+					err == EACCES || err == EPERM
+							? ": /dev/infiniband/uverbs* must be "
+							  "readable and writable"
+							: "");
+			rc = rverbs_err_fold(err);
+		}
+	}
+	ibv_free_device_list(list);
+	return rc;
+}
+
+static int
+rverbs_start(struct rverbs_dev *dev)
+{
+	int rc;
+
+	rc = rverbs_open(dev);
+	if (rc != 0)
+		return rc;
+	rc = rverbs_err_code(
+			ibv_query_device_ex(dev->context, NULL, &dev->attr), "ibv_query_device");
+	if (rc == 0)
+		rc = rverbs_port_open(dev);
+	if (rc == 0)
+		rc = rverbs_probe(dev);
+	if (rc == 0)
+		rc = rverbs_events_start(dev);
+	if (rc != 0)
+		ibv_close_device(dev->context);
+	return rc;
+}
+
+static int
+rverbs_dev_create(struct rmem_dev *base, const char *args)
+{
+	struct rverbs_dev *dev;
+	int rc;
+
+	dev = rte_zmalloc("rverbs_dev", sizeof(*dev), RTE_CACHE_LINE_SIZE);
+	if (dev != NULL)
+		dev->slots = rte_zmalloc("rverbs_slots", RVERBS_MAX_QP * sizeof(*dev->slots), 0);
+	if (dev == NULL || dev->slots == NULL) {
+		RVERBS_LOG(ERR, "no memory for a device");
+		rc = -ENOMEM;
+		goto free;
+	}
+	rte_ticketlock_init(&dev->lock);
+	rc = rverbs_args_parse(args, &dev->args);
+	if (rc == 0)
+		rc = rverbs_start(dev);
+	if (rc != 0)
+		goto free;
+	dev->max_wr = RTE_MIN((uint32_t)dev->attr.orig_attr.max_qp_wr, RVERBS_MAX_DEPTH);
+	rverbs_devs[base->obj.dev_id] = dev;
+	base->priv = dev;
+	return 0;
+
+free:
+	if (dev != NULL)
+		rte_free(dev->slots);
+	rte_free(dev);
+	return rc;
+}
+
+static void
+rverbs_dev_close(struct rmem_dev *base)
+{
+	struct rverbs_dev *dev = base->priv;
+
+	rverbs_events_stop(dev);
+	(void)rverbs_err_code(ibv_close_device(dev->context), "ibv_close_device");
+	rverbs_devs[base->obj.dev_id] = NULL;
+	rte_free(dev->slots);
+	rte_free(dev);
+	base->priv = NULL;
+}
+
+static int
+rverbs_dev_info_get(struct rmem_dev *base, struct rmem_dev_info *info)
+{
+	struct rverbs_dev *dev = base->priv;
+	const struct ibv_device_attr *attr = &dev->attr.orig_attr;
+
+	info->capa = dev->capa;
+	info->max_mr_size = attr->max_mr_size;
+	info->max_msg_size = dev->port.max_msg_size;
+	info->access = dev->access;
+	info->max_pd = (uint32_t)attr->max_pd;
+	info->max_mr = (uint32_t)attr->max_mr;
+	info->max_cq = (uint32_t)attr->max_cq;
+	info->max_qp = RTE_MIN((uint32_t)attr->max_qp, RVERBS_MAX_QP);
+	info->max_cqe = (uint32_t)attr->max_cqe;
+	info->max_send_wr = dev->max_wr;
+	info->max_recv_wr = dev->max_wr;
+	info->max_send_sge = RTE_MIN((uint32_t)attr->max_sge, RVERBS_MAX_SGE);
+	info->max_recv_sge = info->max_send_sge;
+	info->max_inline_data = dev->max_inline;
+	rte_ticketlock_lock(&dev->lock);
+	info->nb_pd = dev->nb_pd;
+	info->nb_mr = dev->nb_mr;
+	info->nb_cq = dev->nb_cq;
+	info->nb_qp = dev->nb_qp;
+	rte_ticketlock_unlock(&dev->lock);
+	return 0;
+}
+
+static int
+rverbs_dev_dump(struct rmem_dev *base, FILE *f)
+{
+	struct rverbs_dev *dev = base->priv;
+
+	fprintf(f, "  ibdev %s, firmware %s, port %u %s, GID index %u, MTU %u\n",
+			dev->context->device->name, dev->attr.orig_attr.fw_ver, dev->port.num,
+			__atomic_load_n(&dev->port_down, __ATOMIC_RELAXED) ? "down" : "active",
+			dev->port.gid_index, 128u << dev->port.mtu);
+	fprintf(f, "  posts by %s, asynchronous events: %" PRIu64 "%s\n",
+			dev->send_ops != 0 ? "ibv_wr_*" : "ibv_post_send",
+			__atomic_load_n(&dev->nb_events, __ATOMIC_RELAXED),
+			__atomic_load_n(&dev->is_gone, __ATOMIC_RELAXED) ? ", GONE" : "");
+	return 0;
+}
+
+extern const struct rmem_driver rverbs_driver;
+
+const struct rmem_driver rverbs_driver = {
+		.name = "verbs",
+		.pd_size = sizeof(struct rverbs_pd),
+		.mr_size = sizeof(struct rverbs_mr),
+		.page_list_size = sizeof(struct rmem_fast_reg_page_list),
+		.cq_size = sizeof(struct rverbs_cq),
+		.qp_size = sizeof(struct rverbs_qp),
+		.ops =
+				{
+						.dev_create = rverbs_dev_create,
+						.dev_close = rverbs_dev_close,
+						.dev_info_get = rverbs_dev_info_get,
+						.dev_stats_get = rverbs_dev_stats_get,
+						.dev_stats_reset = rverbs_dev_stats_reset,
+						.dev_dump = rverbs_dev_dump,
+
+						.pd_alloc = rverbs_pd_alloc,
+						.pd_dealloc = rverbs_pd_dealloc,
+
+						.mr_dereg = rverbs_mr_dereg,
+						.mr_reg = rverbs_mr_reg,
+
+						.cq_create = rverbs_cq_create,
+						.cq_destroy = rverbs_cq_destroy,
+
+						.qp_connect = rverbs_qp_connect,
+						.qp_create = rverbs_qp_create,
+						.qp_destroy = rverbs_qp_destroy,
+						.qp_query = rverbs_qp_query,
+						.qp_reset = rverbs_qp_reset,
+						.qp_set_error = rverbs_qp_set_error,
+				},
+		.fp =
+				{
+						.post_send = rverbs_post_send,
+						.post_recv = rverbs_post_recv,
+						.poll_cq = rverbs_poll_cq,
+				},
+};

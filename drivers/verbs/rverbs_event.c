@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Asynchronous events. A thread of each device waits for them, as reading them takes a system
+ * call, which neither a post nor a poll may make. It writes flags that these look at.
+ */
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "rverbs.h"
+
+static void
+rverbs_event_gone(struct rverbs_dev *dev)
+{
+	uint32_t i;
+
+	rte_ticketlock_lock(&dev->lock);
+	__atomic_store_n(&dev->is_gone, 1, __ATOMIC_RELEASE);
+	for (i = 0; i < RVERBS_MAX_QP; i++) {
+		if (dev->slots[i].qp != NULL)
+			__atomic_store_n(&dev->slots[i].qp->gate, RVERBS_GATE_GONE,
+					__ATOMIC_RELEASE);
+	}
+	rte_ticketlock_unlock(&dev->lock);
+}
+
+/* What is told of, with a line; each event once. */
+static void
+rverbs_event_take(struct rverbs_dev *dev, const struct ibv_async_event *event)
+{
+	const char *name = dev->context->device->name;
+	struct rverbs_cq *cq;
+
+	__atomic_add_fetch(&dev->nb_events, 1, __ATOMIC_RELAXED);
+	switch (event->event_type) {
+	case IBV_EVENT_CQ_ERR:
+		cq = event->element.cq->cq_context;
+		if (cq != NULL)
+			__atomic_store_n(&cq->is_lost, 1, __ATOMIC_RELAXED);
+		RVERBS_LOG(ERR, "%s: a CQ overran", name);
+		break;
+	case IBV_EVENT_DEVICE_FATAL:
+		RVERBS_LOG(ERR, "%s: the device failed or is being removed", name);
+		rverbs_event_gone(dev);
+		break;
+	case IBV_EVENT_PORT_ERR:
+	case IBV_EVENT_PORT_ACTIVE:
+		if (event->element.port_num != dev->port.num)
+			break;
+		__atomic_store_n(&dev->port_down, event->event_type == IBV_EVENT_PORT_ERR,
+				__ATOMIC_RELAXED);
+		RVERBS_LOG(NOTICE, "%s: port %u is %s", name, dev->port.num,
+				event->event_type == IBV_EVENT_PORT_ERR ? "down" : "active");
+		break;
+	case IBV_EVENT_QP_FATAL:
+	case IBV_EVENT_QP_REQ_ERR:
+	case IBV_EVENT_QP_ACCESS_ERR:
+		RVERBS_LOG(NOTICE, "%s: QP %u: %s", name, event->element.qp->qp_num,
+				ibv_event_type_str(event->event_type));
+		break;
+	default:
+		RVERBS_LOG(DEBUG, "%s: %s", name, ibv_event_type_str(event->event_type));
+		break;
+	}
+}
+
+static void *
+rverbs_event_loop(void *arg)
+{
+	struct rverbs_dev *dev = arg;
+	struct pollfd fds[] = {
+			{.fd = dev->stop_fd, .events = POLLIN},
+			{.fd = dev->context->async_fd, .events = POLLIN},
+	};
+	struct ibv_async_event event;
+
+	for (;;) {
+		if (poll(fds, RTE_DIM(fds), -1) < 0 && errno != EINTR)
+			break;
+		if (fds[0].revents != 0)
+			break;
+		if (fds[1].revents == 0)
+			continue;
+		if (ibv_get_async_event(dev->context, &event) != 0) {
+			if ((fds[1].revents & (POLLERR | POLLHUP | POLLNVAL)) == 0)
+				continue;
+			rverbs_event_gone(dev);
+			break;
+		}
+		rverbs_event_take(dev, &event);
+		ibv_ack_async_event(&event);
+	}
+	return NULL;
+}
+
+int
+rverbs_events_start(struct rverbs_dev *dev)
+{
+	sigset_t all, old;
+	int err;
+
+	dev->stop_fd = eventfd(0, EFD_CLOEXEC);
+	if (dev->stop_fd < 0)
+		return rverbs_err_minus(-1, "eventfd");
+	/* Signals are for the program's threads. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	err = pthread_create(&dev->event_thread, NULL, rverbs_event_loop, dev);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (err != 0)
+		close(dev->stop_fd);
+	return rverbs_err_code(err, "a thread for asynchronous events");
+}
+
+void
+rverbs_events_stop(struct rverbs_dev *dev)
+{
+	uint64_t one = 1;
+
+	while (write(dev->stop_fd, &one, sizeof(one)) < 0 && errno == EINTR)
+		;
+	pthread_join(dev->event_thread, NULL);
+	close(dev->stop_fd);
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Values of rmem and of verbs. Where both are equal, that is asserted here. */
+
+#include <assert.h>
+
+#include "rverbs.h"
+
+static_assert(RMEM_ACCESS_LOCAL_WRITE == (uint32_t)IBV_ACCESS_LOCAL_WRITE &&
+				RMEM_ACCESS_REMOTE_WRITE == (uint32_t)IBV_ACCESS_REMOTE_WRITE &&
+				RMEM_ACCESS_REMOTE_READ == (uint32_t)IBV_ACCESS_REMOTE_READ &&
+				RMEM_ACCESS_REMOTE_ATOMIC == (uint32_t)IBV_ACCESS_REMOTE_ATOMIC &&
+				RMEM_ACCESS_RELAXED_ORDERING ==
+						(uint32_t)IBV_ACCESS_RELAXED_ORDERING &&
+				RMEM_ACCESS_OPTIONAL_RANGE == (uint32_t)IBV_ACCESS_OPTIONAL_RANGE,
+		"access bits pass through");
+static_assert(RMEM_SEND_FENCE == (unsigned int)IBV_SEND_FENCE &&
+				RMEM_SEND_SIGNALED == (unsigned int)IBV_SEND_SIGNALED &&
+				RMEM_SEND_SOLICITED == (unsigned int)IBV_SEND_SOLICITED &&
+				RMEM_SEND_INLINE == (unsigned int)IBV_SEND_INLINE,
+		"flags of requests pass through");
+static_assert((int)RMEM_QPT_RC == (int)IBV_QPT_RC, "the type of a QP passes through");
+static_assert(sizeof(struct rmem_sge) == sizeof(struct ibv_sge) &&
+				offsetof(struct rmem_sge, addr) == offsetof(struct ibv_sge, addr) &&
+				offsetof(struct rmem_sge, length) ==
+						offsetof(struct ibv_sge, length) &&
+				offsetof(struct rmem_sge, lkey) == offsetof(struct ibv_sge, lkey),
+		"SGEs pass through");
+static_assert((int)RMEM_WC_SUCCESS == (int)IBV_WC_SUCCESS &&
+				(int)RMEM_WC_WR_FLUSH_ERR == (int)IBV_WC_WR_FLUSH_ERR &&
+				(int)RMEM_WC_REM_ACCESS_ERR == (int)IBV_WC_REM_ACCESS_ERR &&
+				(int)RMEM_WC_GENERAL_ERR == (int)IBV_WC_GENERAL_ERR,
+		"statuses have verbs' values");
+
+uint8_t
+rverbs_map_status(enum ibv_wc_status status)
+{
+	if ((unsigned int)status <= RMEM_WC_GENERAL_ERR)
+		return (uint8_t)status;
+	return RMEM_WC_GENERAL_ERR;
+}
+
+uint8_t
+rverbs_map_wc_opcode(enum ibv_wc_opcode opcode)
+{
+	switch (opcode) {
+	case IBV_WC_SEND:
+		return RMEM_WC_SEND;
+	case IBV_WC_RDMA_WRITE:
+		return RMEM_WC_RDMA_WRITE;
+	case IBV_WC_RDMA_READ:
+		return RMEM_WC_RDMA_READ;
+	case IBV_WC_COMP_SWAP:
+		return RMEM_WC_COMP_SWAP;
+	case IBV_WC_FETCH_ADD:
+		return RMEM_WC_FETCH_ADD;
+	case IBV_WC_LOCAL_INV:
+		return RMEM_WC_LOCAL_INV;
+	case IBV_WC_RECV:
+		return RMEM_WC_RECV;
+	case IBV_WC_RECV_RDMA_WITH_IMM:
+		return RMEM_WC_RECV_RDMA_WITH_IMM;
+	default:
+		return UINT8_MAX; /* rmem_wc_opcode_str() says "unknown" */
+	}
+}
+
+int
+rverbs_map_wr_opcode(uint8_t opcode)
+{
+	switch (opcode) {
+	case RMEM_WR_RDMA_WRITE:
+		return IBV_WR_RDMA_WRITE;
+	case RMEM_WR_RDMA_WRITE_WITH_IMM:
+		return IBV_WR_RDMA_WRITE_WITH_IMM;
+	case RMEM_WR_SEND:
+		return IBV_WR_SEND;
+	case RMEM_WR_SEND_WITH_IMM:
+		return IBV_WR_SEND_WITH_IMM;
+	case RMEM_WR_RDMA_READ:
+		return IBV_WR_RDMA_READ;
+	case RMEM_WR_ATOMIC_CMP_AND_SWP:
+		return IBV_WR_ATOMIC_CMP_AND_SWP;
+	case RMEM_WR_ATOMIC_FETCH_AND_ADD:
+		return IBV_WR_ATOMIC_FETCH_AND_ADD;
+	case RMEM_WR_LOCAL_INV:
+		return IBV_WR_LOCAL_INV;
+	case RMEM_WR_SEND_WITH_INV:
+		return IBV_WR_SEND_WITH_INV;
+	default:
+		return -1;
+	}
+}
+
+uint32_t
+rverbs_map_state(enum ibv_qp_state state)
+{
+	switch (state) {
+	case IBV_QPS_RESET:
+		return RMEM_QPS_RESET;
+	case IBV_QPS_RTS:
+		return RMEM_QPS_RTS;
+	default:
+		return RMEM_QPS_ERR;
+	}
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Memory regions. rmem's keys are those of verbs. */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "rverbs.h"
+
+/* ENOMEM is mostly the limit of locked memory: say what it is, and how to raise it. */
+static void
+rverbs_mr_tell_memlock(size_t length)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+		return;
+	RVERBS_LOG(ERR,
+			"it takes %zu bytes of locked memory, besides what is registered already; "
+			"RLIMIT_MEMLOCK allows %" PRIu64 ": raise it by ulimit -l or in "
+			"/etc/security/limits.conf, or give the process CAP_IPC_LOCK",
+			length, (uint64_t)limit.rlim_cur);
+}
+
+int
+rverbs_mr_reg(struct rmem_mr *base, const struct rmem_mr_attr *attr)
+{
+	struct rverbs_dev *dev = rverbs_dev_of(&base->obj);
+	struct rverbs_mr *mr = rverbs_mr_of(base);
+	struct ibv_pd *pd = rverbs_pd_of(base->pd)->ibv;
+	unsigned int access = base->access & dev->access;
+	int rc, err;
+
+	RTE_SET_USED(attr);
+	rc = rverbs_take(dev, &dev->nb_mr, dev->attr.orig_attr.max_mr, "memory regions");
+	if (rc != 0)
+		return rc;
+	mr->ibv = ibv_reg_mr_iova2(pd, base->addr, base->length, base->iova, access);
+	if (mr->ibv == NULL) {
+		err = errno;
+		RVERBS_LOG(ERR,
+				"ibv_reg_mr of %zu bytes at %p, iova 0x%" PRIx64
+				", access 0x%x: %s",
+				base->length, base->addr, base->iova, access, strerror(err));
+		rc = rverbs_err_fold(err);
+		if (rc == -ENOMEM)
+			rverbs_mr_tell_memlock(base->length);
+		rverbs_give(dev, &dev->nb_mr);
+		return rc;
+	}
+	base->lkey = mr->ibv->lkey;
+	base->rkey = mr->ibv->rkey;
+	return 0;
+}
+
+int
+rverbs_mr_dereg(struct rmem_mr *base)
+{
+	struct rverbs_dev *dev = rverbs_dev_of(&base->obj);
+	int rc = rverbs_err_code(ibv_dereg_mr(rverbs_mr_of(base)->ibv), "ibv_dereg_mr");
+
+	if (rc == 0)
+		rverbs_give(dev, &dev->nb_mr);
+	return rc;
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* The port of a device, and the GID that peers find it by. */
+
+#include <arpa/inet.h>
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rverbs.h"
+
+#define RVERBS_MAX_GIDS 256
+
+static const uint8_t rverbs_v4_prefix[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+
+/* How good a GID is to be found by: RoCE v2 before v1, IPv4 and global before link-local. */
+static int
+rverbs_gid_rank(const struct ibv_gid_entry *entry)
+{
+	const uint8_t *raw = entry->gid.raw;
+	bool is_local = raw[0] == 0xfe && (raw[1] & 0xc0) == 0x80;
+	int rank = entry->gid_type == IBV_GID_TYPE_ROCE_V1 ? 0 : 4;
+
+	if (memcmp(raw, rverbs_v4_prefix, sizeof(rverbs_v4_prefix)) == 0)
+		return rank + 2;
+	return is_local ? rank : rank + 1;
+}
+
+/* The address that was asked for; false when the text is none. */
+static bool
+rverbs_gid_parse(const char *text, union ibv_gid *gid)
+{
+	if (inet_pton(AF_INET6, text, gid->raw) == 1)
+		return true;
+	memcpy(gid->raw, rverbs_v4_prefix, sizeof(rverbs_v4_prefix));
+	return inet_pton(AF_INET, text, gid->raw + sizeof(rverbs_v4_prefix)) == 1;
+}
+
+static bool
+rverbs_gid_is_zero(const union ibv_gid *gid)
+{
+	return gid->global.subnet_prefix == 0 && gid->global.interface_id == 0;
+}
+
+/* Of the port's GIDs, the one asked for, or the best; NULL when there is none. */
+static const struct ibv_gid_entry *
+rverbs_gid_choose(const struct rverbs_dev *dev, const struct ibv_gid_entry *table, ssize_t nb)
+{
+	const char *text = dev->args.gid;
+	const struct ibv_gid_entry *best = NULL;
+	bool is_index = text[0] != '\0' && text[strspn(text, "0123456789")] == '\0';
+	union ibv_gid gid = {{0}};
+	ssize_t i;
+
+	if (text[0] != '\0' && !is_index && !rverbs_gid_parse(text, &gid))
+		return NULL;
+	for (i = 0; i < nb; i++) {
+		const struct ibv_gid_entry *entry = &table[i];
+
+		if (entry->port_num != dev->args.port || rverbs_gid_is_zero(&entry->gid) ||
+				entry->gid_index > UINT8_MAX)
+			continue;
+		if (is_index && entry->gid_index != strtoul(text, NULL, 10))
+			continue;
+		if (text[0] != '\0' && !is_index && memcmp(&gid, &entry->gid, sizeof(gid)) != 0)
+			continue;
+		if (best == NULL || rverbs_gid_rank(entry) > rverbs_gid_rank(best))
+			best = entry;
+	}
+	return best;
+}
+
+static int
+rverbs_gid_open(struct rverbs_dev *dev)
+{
+	const struct ibv_gid_entry *entry = NULL;
+	struct ibv_gid_entry *table;
+	ssize_t nb;
+	int rc = 0;
+
+	table = calloc(RVERBS_MAX_GIDS, sizeof(*table));
+	if (table == NULL) {
+		RVERBS_LOG(ERR, "no memory for a table of GIDs");
+		return -ENOMEM;
+	}
+	nb = ibv_query_gid_table(dev->context, table, RVERBS_MAX_GIDS, 0);
+	if (nb < 0) {
+		rc = rverbs_err_minus((int)nb, "ibv_query_gid_table");
+	} else {
+		entry = rverbs_gid_choose(dev, table, nb);
+		if (entry == NULL) {
+			RVERBS_LOG(ERR,
+					"%s: port %u has no usable GID%s%s among %zd: give its "
+					"network interface an address, or name another with gid=",
+					dev->context->device->name, dev->args.port,
+					dev->args.gid[0] != '\0' ? " " : "", dev->args.gid, nb);
+			rc = -ENODEV;
+		} else {
+			dev->port.gid = entry->gid;
+			dev->port.gid_index = (uint8_t)entry->gid_index;
+		}
+	}
+	free(table);
+	return rc;
+}
+
+static int
+rverbs_port_check(struct rverbs_dev *dev, const struct ibv_port_attr *attr)
+{
+	const char *name = dev->context->device->name;
+	uint32_t mtu;
+
+	if (attr->state != IBV_PORT_ACTIVE) {
+		RVERBS_LOG(ERR, "%s: port %u is not active but in state %d: is its link up?", name,
+				dev->args.port, attr->state);
+		return -ENODEV;
+	}
+	dev->port.mtu = (uint8_t)attr->active_mtu;
+	if (dev->args.mtu != 0) {
+		mtu = (uint32_t)rte_log2_u32(dev->args.mtu) - 7;
+		if (mtu > dev->port.mtu) {
+			RVERBS_LOG(ERR, "%s: mtu=%u is more than the %u of port %u", name,
+					dev->args.mtu, 128u << attr->active_mtu, dev->args.port);
+			return -EINVAL;
+		}
+		dev->port.mtu = (uint8_t)mtu;
+	}
+	return 0;
+}
+
+int
+rverbs_port_open(struct rverbs_dev *dev)
+{
+	struct ibv_port_attr attr;
+	int rc;
+
+	if (dev->args.port > dev->attr.orig_attr.phys_port_cnt) {
+		RVERBS_LOG(ERR, "%s: port=%u: it has %u", dev->context->device->name,
+				dev->args.port, dev->attr.orig_attr.phys_port_cnt);
+		return -EINVAL;
+	}
+	rc = rverbs_err_code(ibv_query_port(dev->context, (uint8_t)dev->args.port, &attr),
+			"ibv_query_port");
+	if (rc == 0)
+		rc = rverbs_port_check(dev, &attr);
+	if (rc != 0)
+		return rc;
+	dev->port.num = (uint8_t)dev->args.port;
+	dev->port.link_layer = attr.link_layer;
+	dev->port.lid = attr.lid;
+	dev->port.max_msg_size = attr.max_msg_sz;
+	return rverbs_gid_open(dev);
+}

@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Posting: in bursts, through the extended QP where the provider has it, else by chains.
+ *
+ * A burst is checked and written in one pass; nothing of it reaches the device before the
+ * whole is handed over. When the device refuses an extended burst, it took none of it: then
+ * requests go one by one, to tell how many it takes.
+ */
+
+#include <errno.h>
+
+#include "rverbs.h"
+
+#define RVERBS_CHAIN 32
+
+#define RVERBS_SEND_FLAGS                                                                          \
+	(RMEM_SEND_FENCE | RMEM_SEND_SIGNALED | RMEM_SEND_SOLICITED | RMEM_SEND_INLINE)
+
+/* Opcodes whose payload can be inline. */
+#define RVERBS_INLINE_OPCODES                                                                      \
+	(1u << RMEM_WR_RDMA_WRITE | 1u << RMEM_WR_RDMA_WRITE_WITH_IMM | 1u << RMEM_WR_SEND |       \
+			1u << RMEM_WR_SEND_WITH_IMM)
+
+/* What a closed gate answers. */
+static int
+rverbs_gate_errno(uint32_t gate)
+{
+	return gate == RVERBS_GATE_RESET ? -EBUSY : -ENODEV;
+}
+
+/* The device's refusal as the fast path has it. */
+static int
+rverbs_post_errno(int err)
+{
+	switch (rverbs_err_fold(err)) {
+	case -EINVAL:
+		return -EINVAL;
+	case -EOPNOTSUPP:
+		return -EOPNOTSUPP;
+	case -ENOMEM:
+	case -ENOSPC:
+		return -ENOSPC;
+	default:
+		return -ENODEV;
+	}
+}
+
+static uint32_t
+rverbs_wr_bytes(const struct rmem_send_wr *wr)
+{
+	uint32_t i, bytes = 0;
+
+	for (i = 0; i < wr->num_sge; i++)
+		bytes += wr->sg_list[i].length;
+	return bytes;
+}
+
+static int
+rverbs_check_rare(const struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t bytes)
+{
+	if (wr->opcode > RMEM_WR_ATOMIC_FETCH_AND_ADD)
+		return -EOPNOTSUPP;
+	if (wr->opcode >= RMEM_WR_ATOMIC_CMP_AND_SWP) {
+		if (wr->num_sge != 1 || bytes != sizeof(uint64_t))
+			return -EINVAL;
+		if ((qp->capa & RMEM_DEV_CAPA_ATOMIC) == 0)
+			return -EOPNOTSUPP;
+	}
+	if ((wr->flags & RMEM_SEND_INLINE) != 0 &&
+			((RVERBS_INLINE_OPCODES & 1u << wr->opcode) == 0 || bytes > qp->max_inline))
+		return -EINVAL;
+	return 0;
+}
+
+static __rte_always_inline int
+rverbs_check(const struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t *bytes)
+{
+	if (unlikely(wr->opcode >= RMEM_WR_OPCODE_NB || (wr->flags & ~RVERBS_SEND_FLAGS) != 0 ||
+			    wr->num_sge > qp->max_send_sge))
+		return -EINVAL;
+	*bytes = wr->num_sge == 1 ? wr->sg_list[0].length : rverbs_wr_bytes(wr);
+	if (likely(wr->opcode <= RMEM_WR_RDMA_READ && !(wr->flags & RMEM_SEND_INLINE)))
+		return 0;
+	return rverbs_check_rare(qp, wr, *bytes);
+}
+
+/* Check one and note it in the ring; its wr_id, or why not in *rc. */
+static __rte_always_inline uint64_t
+rverbs_accept(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t at, uint64_t *bytes,
+		int *rc)
+{
+	struct rverbs_wqe *wqe = &qp->sq.wqe[at & qp->sq.mask];
+	uint32_t length = 0;
+
+	*rc = rverbs_check(qp, wr, &length);
+	if (unlikely(*rc != 0))
+		return 0;
+	wqe->wr_id = wr->wr_id;
+	wqe->bytes = length;
+	*bytes += length;
+	return qp->id | (uint16_t)at;
+}
+
+/* Why one is not taken that finds no room. */
+static int
+rverbs_full(const struct rverbs_qp *qp, const struct rmem_send_wr *wr)
+{
+	uint32_t bytes;
+	int rc = rverbs_check(qp, wr, &bytes);
+
+	return rc != 0 ? rc : -ENOSPC;
+}
+
+static uint32_t
+rverbs_room(struct rverbs_ring *ring, uint32_t wanted)
+{
+	uint32_t room;
+
+	room = ring->depth - (ring->prod - __atomic_load_n(&ring->cons, __ATOMIC_ACQUIRE));
+	return RTE_MIN(room, wanted);
+}
+
+static void
+rverbs_ex_inline(struct ibv_qp_ex *ex, const struct rmem_send_wr *wr)
+{
+	struct ibv_data_buf buf[RVERBS_MAX_SGE];
+	uint32_t i;
+
+	for (i = 0; i < wr->num_sge; i++) {
+		buf[i].addr = (void *)(uintptr_t)wr->sg_list[i].addr;
+		buf[i].length = wr->sg_list[i].length;
+	}
+	ibv_wr_set_inline_data_list(ex, wr->num_sge, buf);
+}
+
+static __rte_always_inline void
+rverbs_ex_opcode(struct ibv_qp_ex *ex, const struct rmem_send_wr *wr)
+{
+	switch (wr->opcode) {
+	case RMEM_WR_RDMA_WRITE:
+		ibv_wr_rdma_write(ex, wr->rdma.rkey, wr->rdma.remote_addr);
+		break;
+	case RMEM_WR_RDMA_WRITE_WITH_IMM:
+		ibv_wr_rdma_write_imm(ex, wr->rdma.rkey, wr->rdma.remote_addr, wr->imm_data);
+		break;
+	case RMEM_WR_SEND:
+		ibv_wr_send(ex);
+		break;
+	case RMEM_WR_SEND_WITH_IMM:
+		ibv_wr_send_imm(ex, wr->imm_data);
+		break;
+	case RMEM_WR_RDMA_READ:
+		ibv_wr_rdma_read(ex, wr->rdma.rkey, wr->rdma.remote_addr);
+		break;
+	case RMEM_WR_ATOMIC_CMP_AND_SWP:
+		ibv_wr_atomic_cmp_swp(ex, wr->atomic.rkey, wr->atomic.remote_addr,
+				wr->atomic.compare_add, wr->atomic.swap);
+		break;
+	default: /* no other passes rverbs_check() */
+		ibv_wr_atomic_fetch_add(ex, wr->atomic.rkey, wr->atomic.remote_addr,
+				wr->atomic.compare_add);
+		break;
+	}
+}
+
+static __rte_always_inline void
+rverbs_ex_write(struct ibv_qp_ex *ex, const struct rmem_send_wr *wr, uint64_t id)
+{
+	ex->wr_id = id;
+	ex->wr_flags = wr->flags;
+	rverbs_ex_opcode(ex, wr);
+	if (unlikely((wr->flags & RMEM_SEND_INLINE) != 0))
+		rverbs_ex_inline(ex, wr);
+	else if (likely(wr->num_sge == 1))
+		ibv_wr_set_sge(ex, wr->sg_list[0].lkey, wr->sg_list[0].addr, wr->sg_list[0].length);
+	else
+		ibv_wr_set_sge_list(ex, wr->num_sge, (const struct ibv_sge *)wr->sg_list);
+}
+
+/* How many of nb_wr, or why not the first; *is_refused when the device itself took none. */
+static int
+rverbs_post_ex(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_wr,
+		bool *is_refused)
+{
+	uint32_t i, prod = qp->sq.prod, room = rverbs_room(&qp->sq, nb_wr);
+	uint64_t id, bytes = 0;
+	int rc = 0;
+
+	*is_refused = false;
+	if (unlikely(room == 0))
+		return rverbs_full(qp, wr);
+	ibv_wr_start(qp->ex);
+	for (i = 0; i < room; i++) {
+		id = rverbs_accept(qp, &wr[i], prod + i, &bytes, &rc);
+		if (unlikely(rc != 0))
+			break;
+		rverbs_ex_write(qp->ex, &wr[i], id);
+	}
+	if (unlikely(i == 0)) {
+		ibv_wr_abort(qp->ex);
+		return rc;
+	}
+	/* First: another thread may poll the completion before the call returns. */
+	__atomic_store_n(&qp->sq.prod, prod + i, __ATOMIC_RELEASE);
+	rc = ibv_wr_complete(qp->ex);
+	if (unlikely(rc != 0)) {
+		__atomic_store_n(&qp->sq.prod, prod, __ATOMIC_RELEASE);
+		*is_refused = true;
+		return rverbs_post_errno(rc);
+	}
+	qp->posted.bytes_posted += bytes;
+	return (int)i;
+}
+
+static int
+rverbs_post_one_by_one(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_wr)
+{
+	bool is_refused;
+	uint32_t i;
+	int rc = 0;
+
+	for (i = 0; i < nb_wr; i++) {
+		rc = rverbs_post_ex(qp, &wr[i], 1, &is_refused);
+		if (rc != 1)
+			break;
+	}
+	return i != 0 ? (int)i : rc;
+}
+
+static void
+rverbs_chain_fill(struct ibv_send_wr *to, const struct rmem_send_wr *wr, uint64_t id)
+{
+	to->wr_id = id;
+	to->sg_list = (struct ibv_sge *)(uintptr_t)wr->sg_list;
+	to->num_sge = wr->num_sge;
+	to->opcode = (enum ibv_wr_opcode)rverbs_map_wr_opcode(wr->opcode);
+	to->send_flags = wr->flags;
+	to->imm_data = wr->imm_data;
+	if (wr->opcode >= RMEM_WR_ATOMIC_CMP_AND_SWP) {
+		to->wr.atomic.remote_addr = wr->atomic.remote_addr;
+		to->wr.atomic.compare_add = wr->atomic.compare_add;
+		to->wr.atomic.swap = wr->atomic.swap;
+		to->wr.atomic.rkey = wr->atomic.rkey;
+	} else {
+		to->wr.rdma.remote_addr = wr->rdma.remote_addr;
+		to->wr.rdma.rkey = wr->rdma.rkey;
+	}
+}
+
+/* At most RVERBS_CHAIN of them; how many, and in *rc why not more. */
+static uint32_t
+rverbs_post_chain(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_wr, int *rc)
+{
+	uint32_t i, prod = qp->sq.prod, room = rverbs_room(&qp->sq, nb_wr);
+	struct ibv_send_wr chain[RVERBS_CHAIN], *bad = NULL;
+	uint64_t id, bytes = 0;
+	int err;
+
+	*rc = 0;
+	for (i = 0; i < nb_wr; i++) {
+		if (i >= room) {
+			*rc = rverbs_full(qp, &wr[i]);
+			break;
+		}
+		id = rverbs_accept(qp, &wr[i], prod + i, &bytes, rc);
+		if (*rc != 0)
+			break;
+		rverbs_chain_fill(&chain[i], &wr[i], id);
+		chain[i].next = i + 1 < RVERBS_CHAIN ? &chain[i + 1] : NULL;
+	}
+	if (i == 0)
+		return 0;
+	chain[i - 1].next = NULL;
+	__atomic_store_n(&qp->sq.prod, prod + i, __ATOMIC_RELEASE);
+	err = ibv_post_send(qp->ibv, chain, &bad);
+	if (err != 0) {
+		i = bad >= chain && bad < chain + i ? (uint32_t)(bad - chain) : 0;
+		__atomic_store_n(&qp->sq.prod, prod + i, __ATOMIC_RELEASE);
+		*rc = rverbs_post_errno(err == -1 ? errno : err);
+		for (bytes = 0; prod != qp->sq.prod; prod++)
+			bytes += qp->sq.wqe[prod & qp->sq.mask].bytes;
+	}
+	qp->posted.bytes_posted += bytes;
+	return i;
+}
+
+static int
+rverbs_post_chains(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_wr)
+{
+	uint32_t n, done = 0;
+	int rc = 0;
+
+	while (done < nb_wr && rc == 0) {
+		n = RTE_MIN(nb_wr - done, (uint32_t)RVERBS_CHAIN);
+		done += rverbs_post_chain(qp, wr + done, n, &rc);
+	}
+	return done != 0 ? (int)done : rc;
+}
+
+int
+rverbs_post_send(struct rmem_qp *base, const struct rmem_send_wr *wr, uint16_t nb_wr)
+{
+	struct rverbs_qp *qp = rverbs_qp_of(base);
+	uint32_t gate = __atomic_load_n(&qp->gate, __ATOMIC_RELAXED);
+	bool is_refused;
+	int rc;
+
+	if (unlikely(gate != RVERBS_GATE_OPEN))
+		return rverbs_gate_errno(gate);
+	if (unlikely(nb_wr == 0))
+		return 0;
+	if (unlikely(qp->ex == NULL))
+		return rverbs_post_chains(qp, wr, nb_wr);
+	rc = rverbs_post_ex(qp, wr, nb_wr, &is_refused);
+	if (unlikely(is_refused && nb_wr > 1))
+		rc = rverbs_post_one_by_one(qp, wr, nb_wr);
+	return rc;
+}
+
+/* At most RVERBS_CHAIN of them; how many, and in *rc why not more. */
+static uint32_t
+rverbs_recv_chain(struct rverbs_qp *qp, const struct rmem_recv_wr *wr, uint32_t nb_wr, int *rc)
+{
+	uint32_t i, prod = qp->rq.prod, room = rverbs_room(&qp->rq, nb_wr);
+	struct ibv_recv_wr chain[RVERBS_CHAIN], *bad = NULL;
+	int err;
+
+	*rc = 0;
+	for (i = 0; i < nb_wr; i++) {
+		if (wr[i].num_sge > qp->max_recv_sge || wr[i].reserved != 0)
+			*rc = -EINVAL;
+		else if (i >= room)
+			*rc = -ENOSPC;
+		if (*rc != 0)
+			break;
+		qp->rq.wqe[(prod + i) & qp->rq.mask].wr_id = wr[i].wr_id;
+		chain[i].wr_id = qp->id | RVERBS_ID_RECV | (uint16_t)(prod + i);
+		chain[i].sg_list = (struct ibv_sge *)(uintptr_t)wr[i].sg_list;
+		chain[i].num_sge = (int)wr[i].num_sge;
+		chain[i].next = i + 1 < RVERBS_CHAIN ? &chain[i + 1] : NULL;
+	}
+	if (i == 0)
+		return 0;
+	chain[i - 1].next = NULL;
+	__atomic_store_n(&qp->rq.prod, prod + i, __ATOMIC_RELEASE);
+	err = ibv_post_recv(qp->ibv, chain, &bad);
+	if (err != 0) {
+		i = bad >= chain && bad < chain + i ? (uint32_t)(bad - chain) : 0;
+		__atomic_store_n(&qp->rq.prod, prod + i, __ATOMIC_RELEASE);
+		*rc = rverbs_post_errno(err == -1 ? errno : err);
+	}
+	return i;
+}
+
+int
+rverbs_post_recv(struct rmem_qp *base, const struct rmem_recv_wr *wr, uint16_t nb_wr)
+{
+	struct rverbs_qp *qp = rverbs_qp_of(base);
+	uint32_t gate = __atomic_load_n(&qp->gate, __ATOMIC_RELAXED);
+	uint32_t n, done = 0;
+	int rc = 0;
+
+	if (unlikely(gate != RVERBS_GATE_OPEN))
+		return rverbs_gate_errno(gate);
+	while (done < nb_wr && rc == 0) {
+		n = RTE_MIN(nb_wr - done, (uint32_t)RVERBS_CHAIN);
+		done += rverbs_recv_chain(qp, wr + done, n, &rc);
+	}
+	return done != 0 ? (int)done : rc;
+}

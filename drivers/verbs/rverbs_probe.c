@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * What the device can do, found out by doing it once: the rights it registers with, whether
+ * it makes extended QPs, how much inline data they take, and whether an atomic over a QP that
+ * is connected to itself gives the right value. What is tried here is released again.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_cycles.h>
+
+#include "rverbs.h"
+
+#define RVERBS_PROBE_SECONDS 10
+#define RVERBS_PROBE_ATOMIC  UINT64_C(0x0123456789abcdef)
+#define RVERBS_BASIC_ACCESS                                                                        \
+	(RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE_WRITE | RMEM_ACCESS_REMOTE_READ)
+
+#define RVERBS_SEND_OPS                                                                            \
+	(IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_SEND |    \
+			IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_RDMA_READ |                  \
+			IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD)
+
+struct rverbs_probe {
+	struct rverbs_dev *dev;
+	struct ibv_pd *pd;
+	struct ibv_cq *cq;
+	struct ibv_mr *mr;
+	struct ibv_qp *qp;
+	uint64_t *mem; /* a page: the result of the atomic, and its target */
+};
+
+static const struct rmem_qp_conf rverbs_probe_conf = {
+		.max_send_wr = 4, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1};
+
+static bool
+rverbs_probe_access(const struct rverbs_probe *probe, uint32_t access)
+{
+	struct ibv_mr *mr;
+
+	mr = ibv_reg_mr_iova2(probe->pd, probe->mem, 4096, (uintptr_t)probe->mem, access);
+	if (mr == NULL)
+		return false;
+	return ibv_dereg_mr(mr) == 0;
+}
+
+/* Optional rights are left out where the device does not know them. */
+static int
+rverbs_probe_mr(struct rverbs_probe *probe)
+{
+	struct rverbs_dev *dev = probe->dev;
+
+	dev->access = RVERBS_BASIC_ACCESS;
+	if (rverbs_probe_access(probe, dev->access | RMEM_ACCESS_REMOTE_ATOMIC))
+		dev->access |= RMEM_ACCESS_REMOTE_ATOMIC;
+	if (rverbs_probe_access(probe, dev->access | RMEM_ACCESS_RELAXED_ORDERING))
+		dev->access |= RMEM_ACCESS_RELAXED_ORDERING;
+	probe->mr = ibv_reg_mr_iova2(probe->pd, probe->mem, 4096, (uintptr_t)probe->mem,
+			dev->access & ~RMEM_ACCESS_RELAXED_ORDERING);
+	return rverbs_err_null(probe->mr, "ibv_reg_mr of a page, to try the device");
+}
+
+static struct ibv_qp *
+rverbs_probe_try_qp(const struct rverbs_probe *probe, uint32_t max_inline)
+{
+	struct rmem_qp_conf conf = rverbs_probe_conf;
+
+	conf.max_inline_data = max_inline;
+	return rverbs_ibv_qp(probe->dev, probe->pd, probe->cq, probe->cq, &conf);
+}
+
+/* An extended QP where there is one, and the most inline data that a QP takes. */
+static int
+rverbs_probe_qp(struct rverbs_probe *probe)
+{
+	static const uint32_t inline_sizes[] = {1024, 512, 256, 128, 64, 32};
+	struct rverbs_dev *dev = probe->dev;
+	struct ibv_qp *qp;
+	size_t i;
+
+	dev->send_ops = RVERBS_SEND_OPS;
+	probe->qp = rverbs_probe_try_qp(probe, 0);
+	if (probe->qp == NULL) {
+		dev->send_ops = 0;
+		probe->qp = rverbs_probe_try_qp(probe, 0);
+	}
+	if (probe->qp == NULL)
+		return rverbs_err_null(NULL, "ibv_create_qp, to try the device");
+	for (i = 0; i < RTE_DIM(inline_sizes); i++) {
+		qp = rverbs_probe_try_qp(probe, inline_sizes[i]);
+		if (qp == NULL)
+			continue;
+		dev->max_inline = inline_sizes[i];
+		return rverbs_err_code(ibv_destroy_qp(qp), "ibv_destroy_qp");
+	}
+	return 0;
+}
+
+static int
+rverbs_probe_wait(const struct rverbs_probe *probe)
+{
+	uint64_t end = rte_get_timer_cycles() + RVERBS_PROBE_SECONDS * rte_get_timer_hz();
+	struct ibv_wc wc;
+	int n;
+
+	do {
+		n = ibv_poll_cq(probe->cq, 1, &wc);
+	} while (n == 0 && rte_get_timer_cycles() < end);
+	return n == 1 ? (int)wc.status : -1;
+}
+
+/* An atomic on ourselves; by ibv_post_send(), which every QP has. */
+static bool
+rverbs_probe_atomic(struct rverbs_probe *probe)
+{
+	struct rmem_qp_conn conn = {.timeout = 14, .retry_cnt = 7, .rnr_retry = 7};
+	struct rverbs_dev *dev = probe->dev;
+	struct ibv_sge sge = {(uintptr_t)probe->mem, sizeof(uint64_t), probe->mr->lkey};
+	struct ibv_send_wr *bad,
+			wr = {.sg_list = &sge,
+					.num_sge = 1,
+					.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD,
+					.send_flags = IBV_SEND_SIGNALED};
+
+	if ((dev->access & RMEM_ACCESS_REMOTE_ATOMIC) == 0)
+		return false;
+	memcpy(conn.remote.gid, dev->port.gid.raw, sizeof(conn.remote.gid));
+	conn.remote.qp_num = probe->qp->qp_num;
+	conn.remote.lid = dev->port.lid;
+	conn.remote.mtu = dev->port.mtu;
+	if (rverbs_ibv_connect(dev, probe->qp, dev->access & RMEM_ACCESS_REMOTE, 0, &conn) != 0)
+		return false;
+	probe->mem[1] = RVERBS_PROBE_ATOMIC;
+	wr.wr.atomic.remote_addr = (uintptr_t)&probe->mem[1];
+	wr.wr.atomic.compare_add = 1;
+	wr.wr.atomic.rkey = probe->mr->rkey;
+	if (ibv_post_send(probe->qp, &wr, &bad) != 0)
+		return false;
+	return rverbs_probe_wait(probe) == IBV_WC_SUCCESS && probe->mem[0] == RVERBS_PROBE_ATOMIC &&
+			probe->mem[1] == RVERBS_PROBE_ATOMIC + 1;
+}
+
+static int
+rverbs_probe_run(struct rverbs_probe *probe)
+{
+	struct rverbs_dev *dev = probe->dev;
+	int rc;
+
+	probe->pd = ibv_alloc_pd(dev->context);
+	rc = rverbs_err_null(probe->pd, "ibv_alloc_pd, to try the device");
+	if (rc != 0)
+		return rc;
+	probe->cq = ibv_create_cq(dev->context, 8, NULL, NULL, 0);
+	rc = rverbs_err_null(probe->cq, "ibv_create_cq, to try the device");
+	if (rc == 0)
+		rc = rverbs_probe_mr(probe);
+	if (rc == 0)
+		rc = rverbs_probe_qp(probe);
+	if (rc == 0 && rverbs_probe_atomic(probe))
+		dev->capa |= RMEM_DEV_CAPA_ATOMIC;
+	return rc;
+}
+
+int
+rverbs_probe(struct rverbs_dev *dev)
+{
+	struct rverbs_probe probe = {.dev = dev};
+	int rc, rc2;
+
+	probe.mem = aligned_alloc(4096, 4096);
+	if (probe.mem == NULL) {
+		RVERBS_LOG(ERR, "no memory to try the device with");
+		return -ENOMEM;
+	}
+	memset(probe.mem, 0, 4096);
+	rc = rverbs_probe_run(&probe);
+	rc2 = probe.qp != NULL ? ibv_destroy_qp(probe.qp) : 0;
+	if (probe.mr != NULL)
+		rc2 |= ibv_dereg_mr(probe.mr);
+	if (probe.cq != NULL)
+		rc2 |= ibv_destroy_cq(probe.cq);
+	if (probe.pd != NULL)
+		rc2 |= ibv_dealloc_pd(probe.pd);
+	if (rc == 0 && rc2 != 0) {
+		RVERBS_LOG(ERR, "what the device was tried with can't be released");
+		rc = -EIO;
+	}
+	if (rc2 == 0) /* else the device may still reach it */
+		free(probe.mem);
+	return rc;
+}

@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Queue pairs: places in the device's table, rings, and the states of verbs between ours. */
+
+#include <errno.h>
+#include <string.h>
+
+#include <rte_malloc.h>
+#include <rte_random.h>
+
+#include "rverbs.h"
+
+#define RVERBS_PSN_MASK      0xffffffu
+#define RVERBS_HOP_LIMIT     64
+#define RVERBS_MAX_RD_ATOMIC 16
+
+static int
+rverbs_ring_init(struct rverbs_ring *ring, uint32_t depth)
+{
+	uint32_t size = rte_align32pow2(RTE_MAX(depth, 1u));
+
+	ring->depth = depth;
+	ring->mask = size - 1;
+	ring->wqe = rte_zmalloc("rverbs_ring", size * sizeof(*ring->wqe), RTE_CACHE_LINE_SIZE);
+	if (ring->wqe != NULL)
+		return 0;
+	RVERBS_LOG(ERR, "no memory for a queue of %u", depth);
+	return -ENOMEM;
+}
+
+/* A place in the table, and so the wr_ids of the QP. */
+static int
+rverbs_slot_take(struct rverbs_dev *dev, struct rverbs_qp *qp)
+{
+	uint32_t i;
+
+	rte_ticketlock_lock(&dev->lock);
+	for (i = 0; i < RVERBS_MAX_QP && dev->slots[i].qp != NULL; i++)
+		;
+	if (i < RVERBS_MAX_QP) {
+		struct rverbs_slot *slot = &dev->slots[i];
+
+		__atomic_store_n(&slot->qp, qp, __ATOMIC_RELEASE);
+		__atomic_store_n(&slot->gen, slot->gen + 1, __ATOMIC_RELEASE);
+		qp->slot = i;
+		qp->id = (uint64_t)slot->gen << 32 | (uint64_t)i << 16;
+	}
+	rte_ticketlock_unlock(&dev->lock);
+	if (i < RVERBS_MAX_QP)
+		return 0;
+	RVERBS_LOG(ERR, "%u queue pairs are in use", RVERBS_MAX_QP);
+	return -ENOSPC;
+}
+
+/* Completions that still come are those of nobody. */
+static void
+rverbs_slot_give(struct rverbs_dev *dev, struct rverbs_qp *qp)
+{
+	struct rverbs_slot *slot = &dev->slots[qp->slot];
+
+	rte_ticketlock_lock(&dev->lock);
+	__atomic_store_n(&slot->gen, slot->gen + 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&slot->qp, NULL, __ATOMIC_RELEASE);
+	rverbs_stats_keep(dev, qp);
+	rte_ticketlock_unlock(&dev->lock);
+}
+
+/* Whoever polls a CQ of the QP has seen the table as it is now. */
+static void
+rverbs_qp_wait_polls(const struct rverbs_qp *qp)
+{
+	struct rverbs_cq *cqs[] = {rverbs_cq_of(qp->qp.send_cq), rverbs_cq_of(qp->qp.recv_cq)};
+	size_t i;
+
+	for (i = 0; i < RTE_DIM(cqs); i++) {
+		rte_ticketlock_lock(&cqs[i]->lock);
+		rte_ticketlock_unlock(&cqs[i]->lock);
+	}
+}
+
+static void
+rverbs_qp_save(const struct rverbs_qp *qp)
+{
+	rverbs_cq_save(rverbs_cq_of(qp->qp.send_cq));
+	if (qp->qp.recv_cq != qp->qp.send_cq)
+		rverbs_cq_save(rverbs_cq_of(qp->qp.recv_cq));
+}
+
+struct ibv_qp *
+rverbs_ibv_qp(struct rverbs_dev *dev, struct ibv_pd *pd, struct ibv_cq *send_cq,
+		struct ibv_cq *recv_cq, const struct rmem_qp_conf *conf)
+{
+	struct ibv_qp_init_attr_ex attr;
+
+	memset(&attr, 0, sizeof(attr));
+	attr.send_cq = send_cq;
+	attr.recv_cq = recv_cq;
+	attr.cap.max_send_wr = conf->max_send_wr;
+	attr.cap.max_recv_wr = conf->max_recv_wr;
+	attr.cap.max_send_sge = conf->max_send_sge;
+	attr.cap.max_recv_sge = conf->max_recv_sge;
+	attr.cap.max_inline_data = conf->max_inline_data;
+	attr.qp_type = IBV_QPT_RC;
+	attr.sq_sig_all = (conf->flags & RMEM_QP_SIG_ALL) != 0;
+	attr.comp_mask = IBV_QP_INIT_ATTR_PD;
+	attr.pd = pd;
+	if (dev->send_ops != 0) {
+		attr.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+		attr.send_ops_flags = dev->send_ops;
+	}
+	return ibv_create_qp_ex(dev->context, &attr);
+}
+
+int
+rverbs_qp_create(struct rmem_qp *base, const struct rmem_qp_conf *conf)
+{
+	struct rverbs_dev *dev = rverbs_dev_of(&base->obj);
+	struct rverbs_qp *qp = rverbs_qp_of(base);
+	int rc;
+
+	rc = rverbs_take(dev, &dev->nb_qp, dev->attr.orig_attr.max_qp, "queue pairs");
+	if (rc != 0)
+		return rc;
+	qp->dev = dev;
+	qp->conf = *conf;
+	qp->max_send_sge = conf->max_send_sge;
+	qp->max_recv_sge = conf->max_recv_sge;
+	qp->max_inline = conf->max_inline_data;
+	qp->capa = dev->capa;
+	qp->psn = (uint32_t)rte_rand() & RVERBS_PSN_MASK;
+	rc = rverbs_ring_init(&qp->sq, conf->max_send_wr);
+	if (rc == 0)
+		rc = rverbs_ring_init(&qp->rq, conf->max_recv_wr);
+	if (rc != 0)
+		goto free_rings;
+	qp->ibv = rverbs_ibv_qp(dev, rverbs_pd_of(base->pd)->ibv, rverbs_cq_of(base->send_cq)->ibv,
+			rverbs_cq_of(base->recv_cq)->ibv, conf);
+	rc = rverbs_err_null(qp->ibv, "ibv_create_qp");
+	if (rc != 0)
+		goto free_rings;
+	qp->ex = dev->send_ops != 0 ? ibv_qp_to_qp_ex(qp->ibv) : NULL;
+	qp->ibv->qp_context = qp;
+	base->qp_num = qp->ibv->qp_num;
+	rc = rverbs_slot_take(dev, qp);
+	if (rc == 0)
+		return 0;
+	ibv_destroy_qp(qp->ibv);
+free_rings:
+	rte_free(qp->rq.wqe);
+	rte_free(qp->sq.wqe);
+	rverbs_give(dev, &dev->nb_qp);
+	return rc;
+}
+
+static int
+rverbs_qp_init_state(const struct rverbs_dev *dev, struct ibv_qp *qp, uint32_t access)
+{
+	struct ibv_qp_attr attr;
+
+	memset(&attr, 0, sizeof(attr));
+	attr.qp_state = IBV_QPS_INIT;
+	attr.port_num = dev->port.num;
+	attr.qp_access_flags = access;
+	return rverbs_err_code(ibv_modify_qp(qp, &attr,
+					       IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+							       IBV_QP_ACCESS_FLAGS),
+			"ibv_modify_qp to INIT");
+}
+
+static int
+rverbs_qp_rtr_state(
+		const struct rverbs_dev *dev, struct ibv_qp *qp, const struct rmem_qp_conn *conn)
+{
+	const struct rmem_qp_addr *remote = &conn->remote;
+	struct ibv_qp_attr attr;
+
+	memset(&attr, 0, sizeof(attr));
+	attr.qp_state = IBV_QPS_RTR;
+	attr.path_mtu = (enum ibv_mtu)RTE_MIN(dev->port.mtu, remote->mtu);
+	attr.dest_qp_num = remote->qp_num;
+	attr.rq_psn = remote->psn;
+	attr.max_dest_rd_atomic =
+			(uint8_t)RTE_MIN(dev->attr.orig_attr.max_qp_rd_atom, RVERBS_MAX_RD_ATOMIC);
+	attr.min_rnr_timer = conn->min_rnr_timer;
+	attr.ah_attr.port_num = dev->port.num;
+	attr.ah_attr.dlid = remote->lid;
+	if (dev->port.link_layer == IBV_LINK_LAYER_ETHERNET || remote->lid == 0) {
+		attr.ah_attr.is_global = 1;
+		memcpy(attr.ah_attr.grh.dgid.raw, remote->gid, sizeof(remote->gid));
+		attr.ah_attr.grh.sgid_index = dev->port.gid_index;
+		attr.ah_attr.grh.hop_limit = RVERBS_HOP_LIMIT;
+	}
+	return rverbs_err_code(ibv_modify_qp(qp, &attr,
+					       IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
+							       IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+							       IBV_QP_MAX_DEST_RD_ATOMIC |
+							       IBV_QP_MIN_RNR_TIMER),
+			"ibv_modify_qp to RTR");
+}
+
+static int
+rverbs_qp_rts_state(const struct rverbs_dev *dev, struct ibv_qp *qp, uint32_t psn,
+		const struct rmem_qp_conn *conn)
+{
+	struct ibv_qp_attr attr;
+
+	memset(&attr, 0, sizeof(attr));
+	attr.qp_state = IBV_QPS_RTS;
+	attr.sq_psn = psn;
+	attr.timeout = conn->timeout;
+	attr.retry_cnt = conn->retry_cnt;
+	attr.rnr_retry = conn->rnr_retry;
+	attr.max_rd_atomic = (uint8_t)RTE_MIN(
+			dev->attr.orig_attr.max_qp_init_rd_atom, RVERBS_MAX_RD_ATOMIC);
+	return rverbs_err_code(ibv_modify_qp(qp, &attr,
+					       IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT |
+							       IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+							       IBV_QP_MAX_QP_RD_ATOMIC),
+			"ibv_modify_qp to RTS");
+}
+
+static int
+rverbs_qp_to(struct ibv_qp *qp, enum ibv_qp_state state, const char *what)
+{
+	struct ibv_qp_attr attr;
+
+	memset(&attr, 0, sizeof(attr));
+	attr.qp_state = state;
+	return rverbs_err_code(ibv_modify_qp(qp, &attr, IBV_QP_STATE), what);
+}
+
+int
+rverbs_ibv_connect(struct rverbs_dev *dev, struct ibv_qp *qp, uint32_t access, uint32_t psn,
+		const struct rmem_qp_conn *conn)
+{
+	int rc;
+
+	rc = rverbs_qp_init_state(dev, qp, access);
+	if (rc == 0)
+		rc = rverbs_qp_rtr_state(dev, qp, conn);
+	if (rc == 0)
+		rc = rverbs_qp_rts_state(dev, qp, psn, conn);
+	if (rc != 0) /* back to where it was; what it says of that is told already */
+		(void)rverbs_qp_to(qp, IBV_QPS_RESET, "ibv_modify_qp back to RESET");
+	return rc;
+}
+
+static int
+rverbs_qp_check_addr(const struct rverbs_dev *dev, const struct rmem_qp_addr *remote)
+{
+	static const uint8_t none[16];
+
+	if (remote->mtu < IBV_MTU_256 || remote->mtu > IBV_MTU_4096 ||
+			remote->qp_num > RVERBS_PSN_MASK || remote->psn > RVERBS_PSN_MASK) {
+		RVERBS_LOG(ERR, "QP %u, PSN %u, MTU code %u are no address of a verbs device",
+				remote->qp_num, remote->psn, remote->mtu);
+		return -EINVAL;
+	}
+	if (memcmp(remote->gid, none, sizeof(none)) == 0 &&
+			(remote->lid == 0 || dev->port.link_layer == IBV_LINK_LAYER_ETHERNET)) {
+		RVERBS_LOG(ERR, "the peer's address has no GID");
+		return -EINVAL;
+	}
+	return 0;
+}
+
+int
+rverbs_qp_connect(struct rmem_qp *base, const struct rmem_qp_conn *conn)
+{
+	struct rverbs_qp *qp = rverbs_qp_of(base);
+	struct rverbs_dev *dev = qp->dev;
+	int rc;
+
+	rc = rverbs_qp_check_addr(dev, &conn->remote);
+	if (rc == 0 && __atomic_load_n(&qp->gate, __ATOMIC_RELAXED) != RVERBS_GATE_RESET)
+		rc = -EBUSY;
+	if (rc == 0)
+		rc = rverbs_ibv_connect(dev, qp->ibv, qp->conf.access, qp->psn, conn);
+	if (rc != 0)
+		return rc;
+	qp->remote = conn->remote;
+	/* Under the lock, as the thread that finds the device gone. */
+	rte_ticketlock_lock(&dev->lock);
+	__atomic_store_n(&qp->gate, dev->is_gone ? RVERBS_GATE_GONE : RVERBS_GATE_OPEN,
+			__ATOMIC_RELEASE);
+	rte_ticketlock_unlock(&dev->lock);
+	return 0;
+}
+
+int
+rverbs_qp_query(struct rmem_qp *base, struct rmem_qp_attr *attr)
+{
+	struct rverbs_qp *qp = rverbs_qp_of(base);
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr ibv;
+	int rc;
+
+	memset(&ibv, 0, sizeof(ibv));
+	rc = rverbs_err_code(ibv_query_qp(qp->ibv, &ibv, IBV_QP_STATE, &init), "ibv_query_qp");
+	if (rc != 0)
+		return rc;
+	attr->state = rverbs_map_state(ibv.qp_state);
+	attr->access = qp->conf.access;
+	memcpy(attr->addr.gid, qp->dev->port.gid.raw, sizeof(attr->addr.gid));
+	attr->addr.qp_num = base->qp_num;
+	attr->addr.psn = qp->psn;
+	attr->addr.lid = qp->dev->port.lid;
+	attr->addr.mtu = qp->dev->port.mtu;
+	attr->remote = qp->remote;
+	attr->max_send_wr = qp->conf.max_send_wr;
+	attr->max_recv_wr = qp->conf.max_recv_wr;
+	attr->max_send_sge = qp->conf.max_send_sge;
+	attr->max_recv_sge = qp->conf.max_recv_sge;
+	attr->max_inline_data = qp->conf.max_inline_data;
+	attr->send_queued = qp->sq.prod - __atomic_load_n(&qp->sq.cons, __ATOMIC_RELAXED);
+	attr->recv_queued = qp->rq.prod - __atomic_load_n(&qp->rq.cons, __ATOMIC_RELAXED);
+	return 0;
+}
+
+int
+rverbs_qp_set_error(struct rmem_qp *base)
+{
+	return rverbs_qp_to(rverbs_qp_of(base)->ibv, IBV_QPS_ERR, "ibv_modify_qp to ERR");
+}
+
+/*
+ * Completions that are in the CQs stay there (IBTA C10-97). Some providers take them out at
+ * RESET, others leave them: both before and after are looked at.
+ */
+int
+rverbs_qp_reset(struct rmem_qp *base)
+{
+	struct rverbs_qp *qp = rverbs_qp_of(base);
+	struct rverbs_slot *slot = &qp->dev->slots[qp->slot];
+	int rc;
+
+	rverbs_qp_save(qp);
+	rc = rverbs_qp_to(qp->ibv, IBV_QPS_RESET, "ibv_modify_qp to RESET");
+	if (rc != 0)
+		return rc;
+	rverbs_qp_save(qp);
+	rte_ticketlock_lock(&qp->dev->lock);
+	__atomic_store_n(&slot->gen, slot->gen + 2, __ATOMIC_RELEASE);
+	if (qp->gate != RVERBS_GATE_GONE)
+		__atomic_store_n(&qp->gate, RVERBS_GATE_RESET, __ATOMIC_RELEASE);
+	rte_ticketlock_unlock(&qp->dev->lock);
+	rverbs_qp_wait_polls(qp);
+	qp->id = (uint64_t)slot->gen << 32 | (uint64_t)qp->slot << 16;
+	qp->sq.prod = qp->sq.cons = 0;
+	qp->rq.prod = qp->rq.cons = 0;
+	memset(&qp->remote, 0, sizeof(qp->remote));
+	return 0;
+}
+
+int
+rverbs_qp_destroy(struct rmem_qp *base)
+{
+	struct rverbs_qp *qp = rverbs_qp_of(base);
+	struct rverbs_dev *dev = qp->dev;
+	int rc;
+
+	rverbs_qp_save(qp);
+	rc = rverbs_err_code(ibv_destroy_qp(qp->ibv), "ibv_destroy_qp");
+	if (rc != 0)
+		return rc;
+	rverbs_qp_save(qp);
+	rverbs_slot_give(dev, qp);
+	rverbs_qp_wait_polls(qp);
+	rte_free(qp->rq.wqe);
+	rte_free(qp->sq.wqe);
+	rverbs_give(dev, &dev->nb_qp);
+	return 0;
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Counters. What is done is counted when its completion is polled. */
+
+#include <string.h>
+
+#include "rverbs.h"
+
+static void
+rverbs_stats_add(struct rverbs_done_stats *sum, const struct rverbs_done_stats *stats)
+{
+	sum->bytes_failed += stats->bytes_failed;
+	sum->errors += stats->errors;
+	sum->flushed += stats->flushed;
+	sum->local_prot_errors += stats->local_prot_errors;
+	sum->rem_access_errors += stats->rem_access_errors;
+	sum->recv_wrs += stats->recv_wrs;
+	sum->send_wrs += stats->send_wrs;
+}
+
+void
+rverbs_stats_keep(struct rverbs_dev *dev, const struct rverbs_qp *qp)
+{
+	rverbs_stats_add(&dev->gone, &qp->send_done);
+	rverbs_stats_add(&dev->gone, &qp->recv_done);
+	dev->gone_bytes += qp->posted.bytes_posted;
+}
+
+/* All since the device was created. Under dev->lock. */
+static void
+rverbs_stats_sum(const struct rverbs_dev *dev, struct rmem_dev_stats *stats)
+{
+	struct rverbs_done_stats sum = dev->gone;
+	uint64_t bytes = dev->gone_bytes;
+	uint32_t i;
+
+	for (i = 0; i < RVERBS_MAX_QP; i++) {
+		const struct rverbs_qp *qp = dev->slots[i].qp;
+
+		if (qp == NULL)
+			continue;
+		rverbs_stats_add(&sum, &qp->send_done);
+		rverbs_stats_add(&sum, &qp->recv_done);
+		bytes += qp->posted.bytes_posted;
+	}
+	memset(stats, 0, sizeof(*stats));
+	stats->send_wrs = sum.send_wrs;
+	stats->recv_wrs = sum.recv_wrs;
+	stats->bytes = bytes - sum.bytes_failed;
+	stats->errors = sum.errors;
+	stats->flushed = sum.flushed;
+	stats->local_prot_errors = sum.local_prot_errors;
+	stats->rem_access_errors = sum.rem_access_errors;
+}
+
+int
+rverbs_dev_stats_get(struct rmem_dev *base, struct rmem_dev_stats *stats)
+{
+	struct rverbs_dev *dev = base->priv;
+
+	rte_ticketlock_lock(&dev->lock);
+	rverbs_stats_sum(dev, stats);
+	stats->send_wrs -= dev->base.send_wrs;
+	stats->recv_wrs -= dev->base.recv_wrs;
+	stats->bytes -= dev->base.bytes;
+	stats->errors -= dev->base.errors;
+	stats->flushed -= dev->base.flushed;
+	stats->local_prot_errors -= dev->base.local_prot_errors;
+	stats->rem_access_errors -= dev->base.rem_access_errors;
+	rte_ticketlock_unlock(&dev->lock);
+	return 0;
+}
+
+int
+rverbs_dev_stats_reset(struct rmem_dev *base)
+{
+	struct rverbs_dev *dev = base->priv;
+
+	rte_ticketlock_lock(&dev->lock);
+	rverbs_stats_sum(dev, &dev->base);
+	rte_ticketlock_unlock(&dev->lock);
+	return 0;
+}

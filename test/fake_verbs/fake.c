@@ -1,0 +1,469 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* The fakes of what takes a system call; see fake.h. */
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "fake.h"
+
+/* As the header makes macros of them. */
+#undef ibv_get_device_list
+#undef ibv_query_port
+
+struct fake fake;
+
+static struct ibv_device fake_devices[2] = {
+		{.name = "fake0", .dev_name = "uverbs0"},
+		{.name = "fake1", .dev_name = "uverbs1"},
+};
+static struct fake_qp *fake_qps;
+static struct fake_mr *fake_mrs;
+static struct fake_cq *fake_cq_last;
+static uint32_t fake_next;
+static struct ibv_async_event fake_events[8];
+static unsigned int fake_nb_events;
+static struct ibv_context *fake_context;
+static pthread_mutex_t fake_lock = PTHREAD_MUTEX_INITIALIZER;
+
+void
+fake_reset(void)
+{
+	memset(&fake, 0, sizeof(fake));
+	fake.nb_devices = 1;
+	fake.port_state = IBV_PORT_ACTIVE;
+	fake.nb_gids = FAKE_NB_GIDS;
+	fake.max_inline = 256;
+	fake_nb_events = 0;
+}
+
+bool
+fake_fails(const char *name)
+{
+	fake.nb_calls++;
+	if (fake.nb_calls != fake.fail_at &&
+			(fake.fail_name == NULL || strcmp(fake.fail_name, name) != 0))
+		return false;
+	fake.is_failed = true;
+	errno = fake.fail_errno;
+	return true;
+}
+
+/* An object, counted; NULL where the call is to fail. */
+static void *
+fake_new(const char *name, size_t size)
+{
+	void *object;
+
+	if (fake_fails(name))
+		return NULL;
+	object = calloc(1, size);
+	if (object != NULL)
+		fake.nb_live++;
+	return object;
+}
+
+static int
+fake_free(const char *name, void *object)
+{
+	if (fake_fails(name))
+		return errno;
+	free(object);
+	fake.nb_live--;
+	return 0;
+}
+
+struct ibv_device **
+ibv_get_device_list(int *nb)
+{
+	struct ibv_device **list;
+	unsigned int i;
+
+	if (fake.list_errno != 0) {
+		errno = fake.list_errno;
+		return NULL;
+	}
+	list = fake_new("get_device_list", 3 * sizeof(*list));
+	if (list == NULL)
+		return NULL;
+	for (i = 0; i < fake.nb_devices; i++)
+		list[i] = &fake_devices[i];
+	*nb = (int)fake.nb_devices;
+	return list;
+}
+
+void
+ibv_free_device_list(struct ibv_device **list)
+{
+	free(list);
+	fake.nb_live--;
+}
+
+static int
+fake_query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
+		struct ibv_device_attr_ex *attr, size_t size)
+{
+	struct ibv_device_attr *orig = &attr->orig_attr;
+
+	(void)context;
+	(void)input;
+	if (fake_fails("query_device"))
+		return errno;
+	memset(attr, 0, size);
+	strcpy(orig->fw_ver, "1.0");
+	orig->max_mr_size = UINT64_C(1) << 40;
+	orig->max_pd = orig->max_cq = orig->max_qp = 16;
+	orig->max_mr = 32;
+	orig->max_cqe = 1024;
+	orig->max_qp_wr = FAKE_QUEUE;
+	orig->max_sge = 32;
+	orig->max_qp_rd_atom = orig->max_qp_init_rd_atom = 128;
+	orig->phys_port_cnt = 1;
+	return 0;
+}
+
+static int
+fake_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr, size_t size)
+{
+	(void)context;
+	(void)port;
+	if (fake_fails("query_port"))
+		return errno;
+	memset(attr, 0, size);
+	attr->state = (enum ibv_port_state)fake.port_state;
+	attr->active_mtu = IBV_MTU_1024;
+	attr->max_msg_sz = 1u << 30;
+	attr->link_layer = IBV_LINK_LAYER_ETHERNET;
+	attr->gid_tbl_len = FAKE_NB_GIDS;
+	return 0;
+}
+
+int
+ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
+{
+	(void)context;
+	(void)attr;
+	return EOPNOTSUPP;
+}
+
+int
+ibv_query_port(struct ibv_context *context, uint8_t port, struct _compat_ibv_port_attr *attr)
+{
+	(void)context;
+	(void)port;
+	(void)attr;
+	return EOPNOTSUPP;
+}
+
+/* Link-local v1 and v2, IPv4 v1 and v2, in this order. */
+ssize_t
+_ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries, size_t max,
+		uint32_t flags, size_t size)
+{
+	static const uint8_t v4[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, 1};
+	static const uint8_t local[] = {0xfe, 0x80, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 1};
+	unsigned int i;
+
+	(void)context;
+	(void)max;
+	(void)flags;
+	(void)size;
+	if (fake_fails("query_gid_table"))
+		return -errno;
+	for (i = 0; i < fake.nb_gids; i++) {
+		memset(&entries[i], 0, sizeof(entries[i]));
+		memcpy(entries[i].gid.raw, i < 2 ? local : v4, 16);
+		entries[i].gid_index = i;
+		entries[i].port_num = 1;
+		entries[i].gid_type = i % 2 ? IBV_GID_TYPE_ROCE_V2 : IBV_GID_TYPE_ROCE_V1;
+	}
+	return (ssize_t)fake.nb_gids;
+}
+
+static struct ibv_qp *fake_create_qp_ex(
+		struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
+
+struct ibv_context *
+ibv_open_device(struct ibv_device *device)
+{
+	struct verbs_context *ctx = fake_new("open_device", sizeof(*ctx));
+
+	if (ctx == NULL)
+		return NULL;
+	ctx->sz = sizeof(*ctx);
+	ctx->context.abi_compat = __VERBS_ABI_IS_EXTENDED;
+	ctx->context.device = device;
+	ctx->context.async_fd = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
+	ctx->query_device_ex = fake_query_device_ex;
+	ctx->query_port = fake_query_port;
+	ctx->create_qp_ex = fake_create_qp_ex;
+	fake_data_ops(&ctx->context);
+	fake_context = &ctx->context;
+	return &ctx->context;
+}
+
+int
+ibv_close_device(struct ibv_context *context)
+{
+	close(context->async_fd);
+	fake_context = NULL;
+	return fake_free("close_device", verbs_get_ctx(context));
+}
+
+struct ibv_pd *
+ibv_alloc_pd(struct ibv_context *context)
+{
+	struct ibv_pd *pd = fake_new("alloc_pd", sizeof(*pd));
+
+	if (pd != NULL) {
+		pd->context = context;
+		pd->handle = ++fake_next;
+	}
+	return pd;
+}
+
+int
+ibv_dealloc_pd(struct ibv_pd *pd)
+{
+	return fake_free("dealloc_pd", pd);
+}
+
+struct ibv_mr *
+ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access)
+{
+	struct fake_mr *mr;
+
+	fake.access = access;
+	if ((fake.has_no_relaxed && (access & IBV_ACCESS_OPTIONAL_RANGE) != 0) ||
+			(fake.has_no_atomic && (access & IBV_ACCESS_REMOTE_ATOMIC) != 0)) {
+		errno = EINVAL;
+		return NULL;
+	}
+	mr = fake_new("reg_mr", sizeof(*mr));
+	if (mr == NULL)
+		return NULL;
+	mr->ibv.context = pd->context;
+	mr->ibv.pd = pd;
+	mr->ibv.addr = addr;
+	mr->ibv.length = length;
+	mr->ibv.lkey = mr->ibv.rkey = ++fake_next << 8;
+	mr->iova = iova;
+	mr->access = access;
+	mr->next = fake_mrs;
+	fake_mrs = mr;
+	return &mr->ibv;
+}
+
+int
+ibv_dereg_mr(struct ibv_mr *ibv)
+{
+	struct fake_mr **at = &fake_mrs, *mr = (struct fake_mr *)ibv;
+
+	if (fake_fails("dereg_mr"))
+		return errno;
+	while (*at != mr)
+		at = &(*at)->next;
+	*at = mr->next;
+	free(mr);
+	fake.nb_live--;
+	return 0;
+}
+
+struct fake_mr *
+fake_mr_find(uint32_t key)
+{
+	struct fake_mr *mr = fake_mrs;
+
+	while (mr != NULL && mr->ibv.lkey != key)
+		mr = mr->next;
+	return mr;
+}
+
+struct ibv_cq *
+ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
+		struct ibv_comp_channel *channel, int comp_vector)
+{
+	struct fake_cq *cq = fake_new("create_cq", sizeof(*cq));
+
+	(void)channel;
+	(void)comp_vector;
+	if (cq == NULL)
+		return NULL;
+	cq->ibv.context = context;
+	cq->ibv.cq_context = cq_context;
+	cq->ibv.cqe = cqe;
+	cq->ring = calloc((size_t)cqe, sizeof(*cq->ring));
+	fake_cq_last = cq;
+	return &cq->ibv;
+}
+
+int
+ibv_destroy_cq(struct ibv_cq *ibv)
+{
+	struct fake_cq *cq = (struct fake_cq *)ibv;
+	struct ibv_wc *ring = cq->ring;
+	int ret = fake_free("destroy_cq", cq);
+
+	if (ret == 0)
+		free(ring);
+	return ret;
+}
+
+struct ibv_cq *
+fake_last_cq(void)
+{
+	return &fake_cq_last->ibv;
+}
+
+static struct ibv_qp *
+fake_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
+{
+	bool is_ex = (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0;
+	struct fake_qp *qp;
+
+	if ((is_ex && fake.has_no_ex) || attr->cap.max_inline_data > fake.max_inline) {
+		errno = is_ex && fake.has_no_ex ? EOPNOTSUPP : EINVAL;
+		return NULL;
+	}
+	qp = fake_new("create_qp", sizeof(*qp));
+	if (qp == NULL)
+		return NULL;
+	qp->ex.qp_base.context = context;
+	qp->ex.qp_base.pd = attr->pd;
+	qp->ex.qp_base.send_cq = attr->send_cq;
+	qp->ex.qp_base.recv_cq = attr->recv_cq;
+	qp->ex.qp_base.qp_num = ++fake_next;
+	qp->init = *attr;
+	if (is_ex)
+		fake_ex_ops(&qp->ex);
+	qp->next = fake_qps;
+	fake_qps = qp;
+	return &qp->ex.qp_base;
+}
+
+struct ibv_qp *
+ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+{
+	struct ibv_qp_init_attr_ex ex;
+
+	memset(&ex, 0, sizeof(ex));
+	memcpy(&ex, attr, sizeof(*attr));
+	ex.pd = pd;
+	return fake_create_qp_ex(pd->context, &ex);
+}
+
+struct ibv_qp_ex *
+ibv_qp_to_qp_ex(struct ibv_qp *qp)
+{
+	struct ibv_qp_ex *ex = (struct ibv_qp_ex *)qp;
+
+	return ex->wr_start != NULL ? ex : NULL;
+}
+
+int
+ibv_destroy_qp(struct ibv_qp *ibv)
+{
+	struct fake_qp **at = &fake_qps, *qp = (struct fake_qp *)ibv;
+
+	if (fake_fails("destroy_qp"))
+		return errno;
+	while (*at != qp)
+		at = &(*at)->next;
+	*at = qp->next;
+	free(qp);
+	fake.nb_live--;
+	return 0;
+}
+
+struct fake_qp *
+fake_qp_find(uint32_t qp_num)
+{
+	struct fake_qp *qp = fake_qps;
+
+	while (qp != NULL && qp->ex.qp_base.qp_num != qp_num)
+		qp = qp->next;
+	return qp;
+}
+
+int
+ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
+{
+	struct fake_qp *qp = (struct fake_qp *)ibv;
+
+	if (fake_fails("modify_qp"))
+		return errno;
+	if ((mask & IBV_QP_DEST_QPN) != 0)
+		qp->dest = attr->dest_qp_num;
+	if (attr->qp_state == IBV_QPS_ERR)
+		fake_qp_error(qp);
+	if (attr->qp_state == IBV_QPS_RESET)
+		qp->recv_cons = qp->recv_prod = 0;
+	ibv->state = attr->qp_state;
+	return 0;
+}
+
+int
+ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask, struct ibv_qp_init_attr *init)
+{
+	(void)mask;
+	(void)init;
+	if (fake_fails("query_qp"))
+		return errno;
+	attr->qp_state = ibv->state;
+	return 0;
+}
+
+void
+fake_event(enum ibv_event_type type, struct ibv_cq *cq, struct ibv_qp *qp, int port)
+{
+	struct ibv_async_event event = {.event_type = type};
+	uint64_t one = 1;
+
+	if (cq != NULL)
+		event.element.cq = cq;
+	else if (qp != NULL)
+		event.element.qp = qp;
+	else
+		event.element.port_num = port;
+	pthread_mutex_lock(&fake_lock);
+	fake_events[fake_nb_events++] = event;
+	pthread_mutex_unlock(&fake_lock);
+	if (write(fake_context->async_fd, &one, sizeof(one)) != sizeof(one))
+		abort();
+}
+
+int
+ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
+{
+	uint64_t one;
+
+	if (read(context->async_fd, &one, sizeof(one)) != sizeof(one))
+		return -1;
+	pthread_mutex_lock(&fake_lock);
+	*event = fake_events[0];
+	fake_nb_events--;
+	memmove(fake_events, fake_events + 1, fake_nb_events * sizeof(*event));
+	pthread_mutex_unlock(&fake_lock);
+	__atomic_add_fetch(&fake.nb_unacked, 1, __ATOMIC_RELAXED);
+	return 0;
+}
+
+void
+ibv_ack_async_event(struct ibv_async_event *event)
+{
+	(void)event;
+	__atomic_sub_fetch(&fake.nb_unacked, 1, __ATOMIC_RELAXED);
+}
+
+const char *
+ibv_event_type_str(enum ibv_event_type type)
+{
+	(void)type;
+	return "an event";
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/**
+ * @file
+ * libibverbs' functions as fakes: one device, "fake0", whose QPs reach each other and run
+ * their requests inside the post. Calls are counted, and fail when told to.
+ *
+ * Objects lie on the heap, so that a sanitizer sees those that are forgotten. Posts and polls
+ * are for one thread at a time.
+ */
+
+#ifndef FAKE_H
+#define FAKE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <infiniband/verbs.h>
+
+#define FAKE_NB_GIDS 4
+
+/* What the device is like, and what happened to it. fake_reset() makes a well-made one. */
+struct fake {
+	/* The device. */
+	unsigned int nb_devices; /* 0 to 2 */
+	int list_errno;          /* of ibv_get_device_list() */
+	int port_state;
+	unsigned int nb_gids;
+	bool has_no_ex;      /* no extended QPs */
+	bool has_no_atomic;  /* no rights for atomics */
+	bool is_atomic_bad;  /* the wrong value comes back */
+	bool has_no_relaxed; /* no optional rights */
+	bool is_quick;       /* completes at once, and moves nothing */
+	bool is_poll_bad;    /* ibv_poll_cq() fails */
+	uint32_t max_inline;
+	/* Failures. */
+	unsigned int fail_at;  /* the call, counted from 1; 0 for none */
+	const char *fail_name; /* every call of that function */
+	int fail_errno;
+	bool is_failed;         /* one did */
+	unsigned int post_take; /* requests that a post takes, then it fails */
+	int post_errno;         /* with this; 0: it takes all */
+	/* What was seen. */
+	unsigned int nb_calls;
+	int nb_live;             /* objects */
+	unsigned int access;     /* of the last registration */
+	unsigned int nb_classic; /* ibv_post_send() */
+	unsigned int nb_ex;      /* ibv_wr_complete() */
+	unsigned int nb_aborts;
+	int nb_unacked; /* events read and not acknowledged */
+};
+
+extern struct fake fake;
+
+void fake_reset(void);
+
+/* Raise an event; cq and qp may be NULL. */
+void fake_event(enum ibv_event_type type, struct ibv_cq *cq, struct ibv_qp *qp, int port);
+/* The CQ made last. */
+struct ibv_cq *fake_last_cq(void);
+
+/* What fake.c and fake_data.c share. */
+struct fake_cq {
+	struct ibv_cq ibv;
+	struct ibv_wc *ring;
+	uint32_t prod;
+	uint32_t cons;
+	bool is_overrun;
+};
+
+#define FAKE_QUEUE 256
+
+struct fake_wqe {
+	struct ibv_send_wr wr;
+	struct ibv_sge sge[32];
+	uint8_t data[1024]; /* inline */
+	uint32_t data_len;
+};
+
+struct fake_qp {
+	struct ibv_qp_ex ex;
+	struct ibv_qp_init_attr_ex init;
+	uint32_t dest;
+	struct fake_wqe batch[FAKE_QUEUE];
+	uint32_t nb_batch;
+	struct fake_wqe recv[FAKE_QUEUE];
+	uint32_t recv_prod;
+	uint32_t recv_cons;
+	struct fake_qp *next;
+};
+
+struct fake_mr {
+	struct ibv_mr ibv;
+	uint64_t iova;
+	unsigned int access;
+	struct fake_mr *next;
+};
+
+/* Count a call; true when it is to fail, errno being set. */
+bool fake_fails(const char *name);
+struct fake_qp *fake_qp_find(uint32_t qp_num);
+struct fake_mr *fake_mr_find(uint32_t key);
+void fake_qp_error(struct fake_qp *qp);
+void fake_data_ops(struct ibv_context *context);
+void fake_ex_ops(struct ibv_qp_ex *ex);
+
+#endif /* FAKE_H */

@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* The fakes of posts and polls: requests run inside the post; see fake.h. */
+
+#include <errno.h>
+#include <string.h>
+
+#include "fake.h"
+
+static void
+fake_complete(struct ibv_cq *ibv, const struct ibv_wc *wc)
+{
+	struct fake_cq *cq = (struct fake_cq *)ibv;
+
+	if (cq->prod - cq->cons == (uint32_t)ibv->cqe) {
+		cq->is_overrun = true;
+		return;
+	}
+	cq->ring[cq->prod++ % (uint32_t)ibv->cqe] = *wc;
+}
+
+static void
+fake_complete_recv(struct fake_qp *qp, struct ibv_wc wc)
+{
+	wc.wr_id = qp->recv[qp->recv_cons++ % FAKE_QUEUE].wr.wr_id;
+	wc.qp_num = qp->ex.qp_base.qp_num;
+	fake_complete(qp->ex.qp_base.recv_cq, &wc);
+}
+
+void
+fake_qp_error(struct fake_qp *qp)
+{
+	struct ibv_wc wc = {.status = IBV_WC_WR_FLUSH_ERR};
+
+	qp->ex.qp_base.state = IBV_QPS_ERR;
+	while (qp->recv_cons != qp->recv_prod)
+		fake_complete_recv(qp, wc);
+}
+
+static int
+fake_poll_cq(struct ibv_cq *ibv, int nb, struct ibv_wc *wc)
+{
+	struct fake_cq *cq = (struct fake_cq *)ibv;
+	int n;
+
+	if (fake.is_poll_bad)
+		return -1;
+	for (n = 0; n < nb && cq->cons != cq->prod; n++)
+		wc[n] = cq->ring[cq->cons++ % (uint32_t)ibv->cqe];
+	return n == 0 && cq->is_overrun ? -1 : n;
+}
+
+/* The bytes behind a key, or NULL. */
+static void *
+fake_access(uint32_t key, uint64_t addr, uint64_t length, unsigned int right)
+{
+	struct fake_mr *mr = fake_mr_find(key);
+
+	if (mr == NULL || (mr->access & right) != right || addr < mr->iova ||
+			addr - mr->iova + length > mr->ibv.length)
+		return NULL;
+	return (uint8_t *)mr->ibv.addr + (addr - mr->iova);
+}
+
+/* Between the SGEs and straight bytes, those that are there. */
+static bool
+fake_copy(struct fake_wqe *wqe, uint8_t *bytes, uint64_t room, bool is_to_sges, uint32_t *length)
+{
+	int i;
+
+	*length = 0;
+	if (wqe->data_len != 0) {
+		memcpy(bytes, wqe->data, wqe->data_len);
+		*length = wqe->data_len;
+		return true;
+	}
+	for (i = 0; i < wqe->wr.num_sge && room != 0; i++) {
+		const struct ibv_sge *sge = &wqe->sge[i];
+		uint64_t n = sge->length < room ? sge->length : room;
+		uint8_t *local = fake_access(
+				sge->lkey, sge->addr, n, is_to_sges ? IBV_ACCESS_LOCAL_WRITE : 0);
+
+		if (local == NULL)
+			return false;
+		memcpy(is_to_sges ? local : bytes, is_to_sges ? bytes : local, n);
+		bytes += n;
+		room -= n;
+		*length += (uint32_t)n;
+	}
+	return true;
+}
+
+static uint64_t
+fake_total(const struct fake_wqe *wqe)
+{
+	uint64_t total = wqe->data_len;
+	int i;
+
+	for (i = 0; i < wqe->wr.num_sge; i++)
+		total += wqe->sge[i].length;
+	return total;
+}
+
+static int
+fake_run_rdma(struct fake_wqe *wqe, bool is_read, struct ibv_wc *wc)
+{
+	const struct ibv_send_wr *wr = &wqe->wr;
+	uint64_t total = fake_total(wqe);
+	uint8_t *remote = fake_access(wr->wr.rdma.rkey, wr->wr.rdma.remote_addr, total,
+			is_read ? IBV_ACCESS_REMOTE_READ : IBV_ACCESS_REMOTE_WRITE);
+
+	wc->opcode = is_read ? IBV_WC_RDMA_READ : IBV_WC_RDMA_WRITE;
+	if (remote == NULL && total != 0)
+		return IBV_WC_REM_ACCESS_ERR;
+	if (!fake_copy(wqe, remote, total, is_read, &wc->byte_len))
+		return IBV_WC_LOC_PROT_ERR;
+	return IBV_WC_SUCCESS;
+}
+
+static int
+fake_run_atomic(struct fake_wqe *wqe, struct ibv_wc *wc)
+{
+	const struct ibv_send_wr *wr = &wqe->wr;
+	bool is_cas = wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
+	uint64_t old,
+			*remote = fake_access(wr->wr.atomic.rkey, wr->wr.atomic.remote_addr, 8,
+					IBV_ACCESS_REMOTE_ATOMIC);
+	uint32_t length;
+
+	wc->opcode = is_cas ? IBV_WC_COMP_SWAP : IBV_WC_FETCH_ADD;
+	if (remote == NULL)
+		return IBV_WC_REM_ACCESS_ERR;
+	old = *remote;
+	if (!is_cas)
+		*remote += wr->wr.atomic.compare_add;
+	else if (old == wr->wr.atomic.compare_add)
+		*remote = wr->wr.atomic.swap;
+	if (fake.is_atomic_bad)
+		old++;
+	return fake_copy(wqe, (uint8_t *)&old, 8, true, &length) ? IBV_WC_SUCCESS
+								 : IBV_WC_LOC_PROT_ERR;
+}
+
+/* SEND, or the end of a WRITE_WITH_IMM: a receive of the peer. */
+static int
+fake_run_recv(struct fake_qp *peer, struct fake_wqe *wqe, struct ibv_wc *wc)
+{
+	uint8_t bytes[65536];
+	struct ibv_wc recv = {.opcode = IBV_WC_RECV};
+	struct fake_wqe *to = &peer->recv[peer->recv_cons % FAKE_QUEUE];
+	uint32_t got;
+
+	wc->opcode = IBV_WC_SEND;
+	if (peer->recv_cons == peer->recv_prod)
+		return IBV_WC_RNR_RETRY_EXC_ERR;
+	if (wqe->wr.opcode == IBV_WR_SEND_WITH_IMM ||
+			wqe->wr.opcode == IBV_WR_RDMA_WRITE_WITH_IMM) {
+		recv.wc_flags = IBV_WC_WITH_IMM;
+		recv.imm_data = wqe->wr.imm_data;
+	}
+	if (wqe->wr.opcode == IBV_WR_RDMA_WRITE_WITH_IMM) {
+		wc->opcode = IBV_WC_RDMA_WRITE;
+		recv.opcode = IBV_WC_RECV_RDMA_WITH_IMM;
+	} else {
+		if (!fake_copy(wqe, bytes, sizeof(bytes), false, &recv.byte_len))
+			return IBV_WC_LOC_PROT_ERR;
+		if (recv.byte_len > fake_total(to))
+			return IBV_WC_REM_INV_REQ_ERR;
+		if (!fake_copy(to, bytes, recv.byte_len, true, &got))
+			return IBV_WC_REM_OP_ERR;
+	}
+	fake_complete_recv(peer, recv);
+	return IBV_WC_SUCCESS;
+}
+
+static int
+fake_run(struct fake_qp *qp, struct fake_wqe *wqe, struct ibv_wc *wc)
+{
+	struct fake_qp *peer = fake_qp_find(qp->dest);
+	int status;
+
+	if (peer == NULL || peer->ex.qp_base.state != IBV_QPS_RTS)
+		return IBV_WC_RETRY_EXC_ERR;
+	switch (wqe->wr.opcode) {
+	case IBV_WR_RDMA_WRITE:
+	case IBV_WR_RDMA_READ:
+		return fake_run_rdma(wqe, wqe->wr.opcode == IBV_WR_RDMA_READ, wc);
+	case IBV_WR_RDMA_WRITE_WITH_IMM:
+		status = fake_run_rdma(wqe, false, wc);
+		return status != IBV_WC_SUCCESS ? status : fake_run_recv(peer, wqe, wc);
+	case IBV_WR_SEND:
+	case IBV_WR_SEND_WITH_IMM:
+		return fake_run_recv(peer, wqe, wc);
+	default:
+		return fake_run_atomic(wqe, wc);
+	}
+}
+
+static void
+fake_execute(struct fake_qp *qp, struct fake_wqe *wqe)
+{
+	struct ibv_wc wc = {.wr_id = wqe->wr.wr_id, .qp_num = qp->ex.qp_base.qp_num};
+	bool is_signaled = qp->init.sq_sig_all || (wqe->wr.send_flags & IBV_SEND_SIGNALED) != 0;
+
+	if (qp->ex.qp_base.state == IBV_QPS_ERR)
+		wc.status = IBV_WC_WR_FLUSH_ERR;
+	else if (!fake.is_quick)
+		wc.status = (enum ibv_wc_status)fake_run(qp, wqe, &wc);
+	if (wc.status != IBV_WC_SUCCESS || is_signaled)
+		fake_complete(qp->ex.qp_base.send_cq, &wc);
+	if (wc.status != IBV_WC_SUCCESS)
+		fake_qp_error(qp);
+}
+
+static void
+fake_inline(struct fake_wqe *wqe, const void *addr, size_t length)
+{
+	memcpy(wqe->data + wqe->data_len, addr, length);
+	wqe->data_len += (uint32_t)length;
+}
+
+static int
+fake_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	struct fake_qp *qp = (struct fake_qp *)ibv;
+	unsigned int n;
+	int i;
+
+	fake.nb_classic++;
+	for (n = 0; wr != NULL; wr = wr->next, n++) {
+		struct fake_wqe *wqe = &qp->batch[0];
+
+		if (fake.post_errno != 0 && n == fake.post_take) {
+			*bad = wr;
+			return fake.post_errno;
+		}
+		wqe->wr = *wr;
+		wqe->data_len = 0;
+		for (i = 0; i < wr->num_sge; i++) {
+			wqe->sge[i] = wr->sg_list[i];
+			if ((wr->send_flags & IBV_SEND_INLINE) != 0)
+				fake_inline(wqe, (const void *)(uintptr_t)wr->sg_list[i].addr,
+						wr->sg_list[i].length);
+		}
+		if ((wr->send_flags & IBV_SEND_INLINE) != 0)
+			wqe->wr.num_sge = 0;
+		fake_execute(qp, wqe);
+	}
+	return 0;
+}
+
+static int
+fake_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	struct fake_qp *qp = (struct fake_qp *)ibv;
+	unsigned int n;
+
+	for (n = 0; wr != NULL; wr = wr->next, n++) {
+		struct fake_wqe *wqe = &qp->recv[qp->recv_prod % FAKE_QUEUE];
+
+		if (fake.post_errno != 0 && n == fake.post_take) {
+			*bad = wr;
+			return fake.post_errno;
+		}
+		memset(&wqe->wr, 0, sizeof(wqe->wr));
+		wqe->wr.wr_id = wr->wr_id;
+		wqe->wr.num_sge = wr->num_sge;
+		wqe->data_len = 0;
+		if (wr->num_sge != 0)
+			memcpy(wqe->sge, wr->sg_list, (size_t)wr->num_sge * sizeof(*wr->sg_list));
+		qp->recv_prod++;
+	}
+	if (ibv->state == IBV_QPS_ERR)
+		fake_qp_error(qp);
+	return 0;
+}
+
+void
+fake_data_ops(struct ibv_context *context)
+{
+	context->ops.poll_cq = fake_poll_cq;
+	context->ops.post_send = fake_post_send;
+	context->ops.post_recv = fake_post_recv;
+}
+
+/* Extended QPs: a batch is written, then run. */
+static struct fake_wqe *
+fake_ex_new(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode)
+{
+	struct fake_qp *qp = (struct fake_qp *)ex;
+	struct fake_wqe *wqe = &qp->batch[qp->nb_batch++ % FAKE_QUEUE];
+
+	wqe->wr.wr_id = ex->wr_id;
+	wqe->wr.send_flags = ex->wr_flags;
+	wqe->wr.opcode = opcode;
+	wqe->wr.num_sge = 0;
+	wqe->data_len = 0;
+	return wqe;
+}
+
+static struct fake_wqe *
+fake_ex_last(struct ibv_qp_ex *ex)
+{
+	struct fake_qp *qp = (struct fake_qp *)ex;
+
+	return &qp->batch[(qp->nb_batch - 1) % FAKE_QUEUE];
+}
+
+static void
+fake_ex_rdma(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode, uint32_t rkey, uint64_t addr)
+{
+	struct fake_wqe *wqe = fake_ex_new(ex, opcode);
+
+	wqe->wr.wr.rdma.rkey = rkey;
+	wqe->wr.wr.rdma.remote_addr = addr;
+}
+
+static void
+fake_ex_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr)
+{
+	fake_ex_rdma(ex, IBV_WR_RDMA_WRITE, rkey, addr);
+}
+
+static void
+fake_ex_read(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr)
+{
+	fake_ex_rdma(ex, IBV_WR_RDMA_READ, rkey, addr);
+}
+
+static void
+fake_ex_write_imm(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr, __be32 imm)
+{
+	fake_ex_rdma(ex, IBV_WR_RDMA_WRITE_WITH_IMM, rkey, addr);
+	fake_ex_last(ex)->wr.imm_data = imm;
+}
+
+static void
+fake_ex_send(struct ibv_qp_ex *ex)
+{
+	fake_ex_new(ex, IBV_WR_SEND);
+}
+
+static void
+fake_ex_send_imm(struct ibv_qp_ex *ex, __be32 imm)
+{
+	fake_ex_new(ex, IBV_WR_SEND_WITH_IMM)->wr.imm_data = imm;
+}
+
+static void
+fake_ex_cas(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr, uint64_t compare, uint64_t swap)
+{
+	struct fake_wqe *wqe = fake_ex_new(ex, IBV_WR_ATOMIC_CMP_AND_SWP);
+
+	wqe->wr.wr.atomic.rkey = rkey;
+	wqe->wr.wr.atomic.remote_addr = addr;
+	wqe->wr.wr.atomic.compare_add = compare;
+	wqe->wr.wr.atomic.swap = swap;
+}
+
+static void
+fake_ex_add(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr, uint64_t add)
+{
+	struct fake_wqe *wqe = fake_ex_new(ex, IBV_WR_ATOMIC_FETCH_AND_ADD);
+
+	wqe->wr.wr.atomic.rkey = rkey;
+	wqe->wr.wr.atomic.remote_addr = addr;
+	wqe->wr.wr.atomic.compare_add = add;
+}
+
+static void
+fake_ex_sge(struct ibv_qp_ex *ex, uint32_t lkey, uint64_t addr, uint32_t length)
+{
+	struct fake_wqe *wqe = fake_ex_last(ex);
+
+	wqe->wr.num_sge = 1;
+	wqe->sge[0].lkey = lkey;
+	wqe->sge[0].addr = addr;
+	wqe->sge[0].length = length;
+}
+
+static void
+fake_ex_sge_list(struct ibv_qp_ex *ex, size_t nb, const struct ibv_sge *list)
+{
+	struct fake_wqe *wqe = fake_ex_last(ex);
+
+	wqe->wr.num_sge = (int)nb;
+	if (nb != 0)
+		memcpy(wqe->sge, list, nb * sizeof(*list));
+}
+
+static void
+fake_ex_inline_list(struct ibv_qp_ex *ex, size_t nb, const struct ibv_data_buf *list)
+{
+	size_t i;
+
+	for (i = 0; i < nb; i++)
+		fake_inline(fake_ex_last(ex), list[i].addr, list[i].length);
+}
+
+static void
+fake_ex_start(struct ibv_qp_ex *ex)
+{
+	((struct fake_qp *)ex)->nb_batch = 0;
+}
+
+static void
+fake_ex_abort(struct ibv_qp_ex *ex)
+{
+	((struct fake_qp *)ex)->nb_batch = 0;
+	fake.nb_aborts++;
+}
+
+static int
+fake_ex_complete(struct ibv_qp_ex *ex)
+{
+	struct fake_qp *qp = (struct fake_qp *)ex;
+	uint32_t i;
+
+	fake.nb_ex++;
+	if (fake.post_errno != 0 && qp->nb_batch > fake.post_take)
+		return fake.post_errno;
+	if (fake.post_errno != 0)
+		fake.post_take -= qp->nb_batch;
+	for (i = 0; i < qp->nb_batch; i++)
+		fake_execute(qp, &qp->batch[i]);
+	return 0;
+}
+
+void
+fake_ex_ops(struct ibv_qp_ex *ex)
+{
+	ex->wr_start = fake_ex_start;
+	ex->wr_abort = fake_ex_abort;
+	ex->wr_complete = fake_ex_complete;
+	ex->wr_rdma_write = fake_ex_write;
+	ex->wr_rdma_write_imm = fake_ex_write_imm;
+	ex->wr_rdma_read = fake_ex_read;
+	ex->wr_send = fake_ex_send;
+	ex->wr_send_imm = fake_ex_send_imm;
+	ex->wr_atomic_cmp_swp = fake_ex_cas;
+	ex->wr_atomic_fetch_add = fake_ex_add;
+	ex->wr_set_sge = fake_ex_sge;
+	ex->wr_set_sge_list = fake_ex_sge_list;
+	ex->wr_set_inline_data_list = fake_ex_inline_list;
+}

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* What cases over the fakes start from; see setup.h. */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../test.h"
+#include "setup.h"
+
+struct verbs_test vt;
+
+static int
+vt_connect_one(struct rmem_qp *qp, struct rmem_qp *peer)
+{
+	struct rmem_qp_conn conn = {.timeout = 14, .retry_cnt = 7, .rnr_retry = 7};
+	struct rmem_qp_attr attr;
+	int rc = rmem_qp_query(peer, &attr);
+
+	conn.remote = attr.addr;
+	return rc != 0 ? rc : rmem_qp_connect(qp, &conn);
+}
+
+int
+vt_connect(void)
+{
+	int rc = vt_connect_one(vt.a, vt.b);
+
+	return rc != 0 ? rc : vt_connect_one(vt.b, vt.a);
+}
+
+static int
+vt_open_qps(void)
+{
+	struct rmem_cq_conf cq_conf = {.nb_cqe = 4 * VT_DEPTH};
+	struct rmem_qp_conf conf = {.max_send_wr = VT_DEPTH,
+			.max_recv_wr = VT_DEPTH,
+			.max_send_sge = 4,
+			.max_recv_sge = 4,
+			.max_inline_data = 64,
+			.type = RMEM_QPT_RC,
+			.access = RMEM_ACCESS_REMOTE};
+	int rc;
+
+	rc = rmem_cq_create(vt.dev, &cq_conf, &vt.cq_a);
+	if (rc == 0)
+		rc = rmem_cq_create(vt.dev, &cq_conf, &vt.cq_b);
+	conf.send_cq = conf.recv_cq = vt.cq_a;
+	if (rc == 0)
+		rc = rmem_qp_create(vt.pd, &conf, &vt.a);
+	conf.send_cq = conf.recv_cq = vt.cq_b;
+	if (rc == 0)
+		rc = rmem_qp_create(vt.pd, &conf, &vt.b);
+	return rc == 0 ? vt_connect() : rc;
+}
+
+int
+vt_open(void)
+{
+	int rc;
+
+	memset(&vt, 0, sizeof(vt));
+	vt.buf = aligned_alloc(4096, VT_BUF);
+	if (vt.buf == NULL)
+		return -ENOMEM;
+	memset(vt.buf, 0, VT_BUF);
+	rc = rmem_dev_create("verbs0", "ibdev=fake0", &vt.dev);
+	if (rc == 0)
+		rc = rmem_pd_alloc(vt.dev, &vt.pd);
+	if (rc == 0)
+		rc = rmem_mr_reg(vt.pd, vt.buf, VT_BUF, 0,
+				VT_ACCESS & ~(fake.has_no_atomic ? RMEM_ACCESS_REMOTE_ATOMIC : 0u),
+				&vt.mr);
+	return rc == 0 ? vt_open_qps() : rc;
+}
+
+int
+vt_close(void)
+{
+	int rc = rmem_qp_destroy(vt.a);
+
+	if (rc == 0)
+		vt.a = NULL;
+	if (rc == 0 && (rc = rmem_qp_destroy(vt.b)) == 0)
+		vt.b = NULL;
+	if (rc == 0 && (rc = rmem_cq_destroy(vt.cq_a)) == 0)
+		vt.cq_a = NULL;
+	if (rc == 0 && (rc = rmem_cq_destroy(vt.cq_b)) == 0)
+		vt.cq_b = NULL;
+	if (rc == 0 && (rc = rmem_mr_dereg(vt.mr)) == 0)
+		vt.mr = NULL;
+	if (rc == 0 && (rc = rmem_pd_dealloc(vt.pd)) == 0)
+		vt.pd = NULL;
+	if (rc == 0 && (rc = rmem_dev_close(vt.dev)) == 0)
+		vt.dev = NULL;
+	if (rc == 0) {
+		free(vt.buf);
+		vt.buf = NULL;
+	}
+	return rc;
+}
+
+int
+vt_setup_fake(void)
+{
+	fake_reset();
+	memset(&vt, 0, sizeof(vt));
+	return 0;
+}
+
+int
+vt_setup(void)
+{
+	fake_reset();
+	return vt_open();
+}
+
+int
+vt_setup_classic(void)
+{
+	fake_reset();
+	fake.has_no_ex = true;
+	return vt_open();
+}
+
+int
+vt_teardown(void)
+{
+	fake.fail_at = 0;
+	fake.fail_name = NULL;
+	TEST_OK(vt_close());
+	TEST_EQ(fake.nb_live, 0);
+	TEST_EQ(__atomic_load_n(&fake.nb_unacked, __ATOMIC_RELAXED), 0);
+	return TEST_SUCCESS;
+}
+
+struct rmem_sge
+vt_sge(uint32_t offset, uint32_t length)
+{
+	struct rmem_sge sge = {
+			.addr = (uintptr_t)vt.buf + offset, .length = length, .lkey = vt.mr->lkey};
+
+	return sge;
+}
+
+struct rmem_send_wr
+vt_wr(uint8_t opcode, const struct rmem_sge *sge)
+{
+	struct rmem_send_wr wr;
+
+	memset(&wr, 0, sizeof(wr));
+	wr.wr_id = 0x1122334455667788;
+	wr.sg_list = sge;
+	wr.num_sge = 1;
+	wr.opcode = opcode;
+	wr.flags = RMEM_SEND_SIGNALED;
+	if (opcode == RMEM_WR_ATOMIC_CMP_AND_SWP || opcode == RMEM_WR_ATOMIC_FETCH_AND_ADD) {
+		wr.atomic.remote_addr = (uintptr_t)vt.buf + VT_BUF / 2;
+		wr.atomic.rkey = vt.mr->rkey;
+	} else {
+		wr.rdma.remote_addr = (uintptr_t)vt.buf + VT_BUF / 2;
+		wr.rdma.rkey = vt.mr->rkey;
+	}
+	return wr;
+}
+
+int
+vt_wait(struct rmem_cq *cq, struct rmem_wc *wc)
+{
+	int n = rmem_poll_cq(cq, wc, 1); /* the fake completes inside the post */
+
+	return n == 1 ? wc->status : n == 0 ? -ETIMEDOUT : n;
+}
+
+int
+vt_run(const struct rmem_send_wr *wr)
+{
+	struct rmem_wc wc;
+	int n = rmem_post_send(vt.a, wr, 1);
+
+	if (n != 1)
+		return n;
+	n = vt_wait(vt.cq_a, &wc);
+	return n >= 0 && wc.wr_id != wr->wr_id ? -EBADMSG : n;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/**
+ * @file
+ * What cases over the fakes start from: device "verbs0" over "fake0" with two connected sides.
+ */
+
+#ifndef SETUP_H
+#define SETUP_H
+
+#include <rmem.h>
+
+#include "fake.h"
+
+#define VT_BUF    8192u
+#define VT_DEPTH  64u
+#define VT_ACCESS (RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE)
+
+struct verbs_test {
+	struct rmem_dev *dev;
+	struct rmem_pd *pd;
+	struct rmem_cq *cq_a;
+	struct rmem_cq *cq_b;
+	struct rmem_qp *a;
+	struct rmem_qp *b;
+	struct rmem_mr *mr;
+	uint8_t *buf; /* VT_BUF bytes; the second half is the target */
+};
+
+extern struct verbs_test vt;
+
+/* Make all of it, or as far as it goes: what the call that failed returned. */
+int vt_open(void);
+/* Release what is there; what a release returned that failed. */
+int vt_close(void);
+
+/* Around each case. */
+int vt_setup_fake(void);    /* a fake, no device */
+int vt_setup(void);         /* extended QPs */
+int vt_setup_classic(void); /* ibv_post_send() alone */
+int vt_teardown(void);
+
+int vt_connect(void);
+struct rmem_sge vt_sge(uint32_t offset, uint32_t length);
+/* A signaled request on the first half of the buffer, whose target is the second half. */
+struct rmem_send_wr vt_wr(uint8_t opcode, const struct rmem_sge *sge);
+/* The one completion of a posted request; its status, or what the post or poll returned. */
+int vt_run(const struct rmem_send_wr *wr);
+int vt_wait(struct rmem_cq *cq, struct rmem_wc *wc);
+
+#endif /* SETUP_H */

@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Requests go through the verbs driver as they were posted, and come back as what they were. */
+
+#include <string.h>
+
+#include "../test.h"
+#include "setup.h"
+
+#define HALF (VT_BUF / 2)
+
+static int
+each_operation_moves_its_bytes(void)
+{
+	struct rmem_sge sge = vt_sge(0, 8);
+	struct rmem_send_wr wr = vt_wr(RMEM_WR_RDMA_WRITE, &sge);
+	uint64_t *source = (uint64_t *)vt.buf, *target = (uint64_t *)(vt.buf + HALF);
+
+	*source = 41;
+	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
+	TEST_EQ(*target, 41);
+	*target = 43;
+	wr = vt_wr(RMEM_WR_RDMA_READ, &sge);
+	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
+	TEST_EQ(*source, 43);
+	wr = vt_wr(RMEM_WR_ATOMIC_FETCH_AND_ADD, &sge);
+	wr.atomic.compare_add = 7;
+	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
+	TEST_EQ(*source, 43);
+	TEST_EQ(*target, 50);
+	wr = vt_wr(RMEM_WR_ATOMIC_CMP_AND_SWP, &sge);
+	wr.atomic.compare_add = 50;
+	wr.atomic.swap = 99;
+	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
+	TEST_EQ(*source, 50);
+	TEST_EQ(*target, 99);
+	return TEST_SUCCESS;
+}
+
+static int
+sends_meet_receives(void)
+{
+	struct rmem_sge sge = vt_sge(0, 8), to = vt_sge(HALF, 64);
+	struct rmem_recv_wr recv = {.wr_id = 77, .sg_list = &to, .num_sge = 1};
+	static const uint8_t opcodes[] = {
+			RMEM_WR_SEND, RMEM_WR_SEND_WITH_IMM, RMEM_WR_RDMA_WRITE_WITH_IMM};
+	struct rmem_send_wr wr;
+	struct rmem_wc wc;
+	unsigned int i;
+
+	for (i = 0; i < RTE_DIM(opcodes); i++) {
+		vt.buf[0] = (uint8_t)(i + 1);
+		wr = vt_wr(opcodes[i], &sge);
+		wr.imm_data = 0x12345678;
+		TEST_EQ(rmem_post_recv(vt.b, &recv, 1), 1);
+		TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
+		TEST_STATUS(vt_wait(vt.cq_b, &wc), RMEM_WC_SUCCESS);
+		TEST_EQ(wc.wr_id, 77);
+		TEST_EQ(wc.qp_num, vt.b->qp_num);
+		TEST_EQ(wc.opcode, i == 2 ? RMEM_WC_RECV_RDMA_WITH_IMM : RMEM_WC_RECV);
+		TEST_EQ(wc.flags, i == 0 ? 0 : RMEM_WC_WITH_IMM);
+		if (i != 0)
+			TEST_EQ(wc.imm_data, 0x12345678);
+		TEST_EQ(vt.buf[HALF], i + 1);
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+lists_and_inline_data_arrive(void)
+{
+	struct rmem_sge sge[3] = {vt_sge(0, 3), vt_sge(10, 0), vt_sge(20, 5)};
+	struct rmem_send_wr wr = vt_wr(RMEM_WR_RDMA_WRITE, sge);
+
+	memcpy(vt.buf, "abc", 3);
+	memcpy(vt.buf + 20, "defgh", 5);
+	wr.num_sge = 3;
+	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
+	TEST_MEM(vt.buf + HALF, "abcdefgh", 8);
+	memset(vt.buf + HALF, 0, 8);
+	wr.flags |= RMEM_SEND_INLINE;
+	sge[0].lkey = sge[2].lkey = 1; /* not looked at */
+	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
+	TEST_MEM(vt.buf + HALF, "abcdefgh", 8);
+	wr.num_sge = 0;
+	wr.flags = RMEM_SEND_SIGNALED;
+	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
+	return TEST_SUCCESS;
+}
+
+static int
+malformed_requests_are_refused(void)
+{
+	struct rmem_sge sge[5] = {
+			vt_sge(0, 8), vt_sge(0, 8), vt_sge(0, 8), vt_sge(0, 8), vt_sge(0, 8)};
+	struct rmem_send_wr good = vt_wr(RMEM_WR_RDMA_WRITE, sge), wr = good;
+	struct rmem_recv_wr recv = {.sg_list = sge, .num_sge = 5};
+
+	wr.opcode = 200;
+	TEST_ERR(rmem_post_send(vt.a, &wr, 1), EINVAL);
+	wr = good;
+	wr.flags = 0x80;
+	TEST_ERR(rmem_post_send(vt.a, &wr, 1), EINVAL);
+	wr = good;
+	wr.num_sge = 5;
+	TEST_ERR(rmem_post_send(vt.a, &wr, 1), EINVAL);
+	wr = good;
+	wr.flags |= RMEM_SEND_INLINE;
+	sge[0].length = 65;
+	TEST_ERR(rmem_post_send(vt.a, &wr, 1), EINVAL);
+	sge[0].length = 8;
+	wr.opcode = RMEM_WR_RDMA_READ;
+	TEST_ERR(rmem_post_send(vt.a, &wr, 1), EINVAL);
+	wr = vt_wr(RMEM_WR_ATOMIC_FETCH_AND_ADD, sge);
+	wr.num_sge = 2;
+	TEST_ERR(rmem_post_send(vt.a, &wr, 1), EINVAL);
+	TEST_ERR(rmem_post_recv(vt.a, &recv, 1), EINVAL);
+	recv.num_sge = 1;
+	recv.reserved = 1;
+	TEST_ERR(rmem_post_recv(vt.a, &recv, 1), EINVAL);
+	TEST_EQ(rmem_post_send(vt.a, NULL, 0), 0);
+	TEST_EQ(rmem_post_recv(vt.a, NULL, 0), 0);
+	TEST_EQ(fake.nb_ex, 0);
+	return TEST_SUCCESS;
+}
+
+/* Fill wr with n good ones; wr_ids count from 0. */
+static void
+vt_fill(struct rmem_send_wr *wr, const struct rmem_sge *sge, unsigned int n)
+{
+	unsigned int i;
+
+	for (i = 0; i < n; i++) {
+		wr[i] = vt_wr(RMEM_WR_RDMA_WRITE, sge);
+		wr[i].wr_id = i;
+	}
+}
+
+static int
+vt_polled(unsigned int n)
+{
+	struct rmem_wc wc[2 * VT_DEPTH];
+	unsigned int i;
+
+	TEST_EQ(rmem_poll_cq(vt.cq_a, wc, 2 * VT_DEPTH), n);
+	for (i = 0; i < n; i++) {
+		TEST_EQ(wc[i].status, RMEM_WC_SUCCESS);
+		TEST_EQ(wc[i].wr_id, i);
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+burst_stops_at_the_first_bad_one(void)
+{
+	struct rmem_sge sge = vt_sge(0, 8);
+	struct rmem_send_wr wr[40];
+
+	vt_fill(wr, &sge, 40);
+	wr[35].opcode = 99;
+	TEST_EQ(rmem_post_send(vt.a, wr, 40), 35);
+	TEST_RUN(vt_polled(35));
+	TEST_ERR(rmem_post_send(vt.a, wr + 35, 5), EINVAL);
+	return TEST_SUCCESS;
+}
+
+/* The device takes 5 of 20: bad_wr is in the middle, or the whole extended burst is refused. */
+static int
+device_may_take_a_part(void)
+{
+	struct rmem_sge sge = vt_sge(0, 8), to = vt_sge(HALF, 8);
+	struct rmem_recv_wr recv[3] = {{1, &to, 1, 0}, {2, &to, 1, 0}, {3, &to, 1, 0}};
+	struct rmem_send_wr wr[20];
+
+	vt_fill(wr, &sge, 20);
+	fake.post_take = 5;
+	fake.post_errno = ENOMEM;
+	TEST_EQ(rmem_post_send(vt.a, wr, 20), 5);
+	TEST_RUN(vt_polled(5));
+	fake.post_take = 0;
+	TEST_ERR(rmem_post_send(vt.a, wr, 20), ENOSPC);
+	fake.post_errno = EINVAL;
+	TEST_ERR(rmem_post_send(vt.a, wr, 20), EINVAL);
+	fake.post_errno = EIO;
+	TEST_ERR(rmem_post_send(vt.a, wr, 1), ENODEV);
+	fake.post_take = 2;
+	fake.post_errno = ENOMEM;
+	TEST_EQ(rmem_post_recv(vt.a, recv, 3), 2);
+	fake.post_errno = 0;
+	TEST_EQ(rmem_post_send(vt.a, wr, 20), 20);
+	TEST_RUN(vt_polled(20));
+	return TEST_SUCCESS;
+}
+
+/* ibv_post_send(3): a place is free when a completion at or behind it was polled. */
+static int
+queue_is_as_deep_as_asked(void)
+{
+	struct rmem_sge sge = vt_sge(0, 8), to = vt_sge(HALF, 8);
+	struct rmem_recv_wr recv[VT_DEPTH + 1];
+	struct rmem_send_wr wr[VT_DEPTH + 1];
+	struct rmem_wc wc[VT_DEPTH];
+	unsigned int i, round;
+
+	for (round = 0; round < 3000; round++) {
+		vt_fill(wr, &sge, VT_DEPTH + 1);
+		for (i = 0; i < VT_DEPTH - 1; i++)
+			wr[i].flags = 0;
+		TEST_EQ(rmem_post_send(vt.a, wr, VT_DEPTH + 1), VT_DEPTH);
+		TEST_ERR(rmem_post_send(vt.a, wr, 1), ENOSPC);
+		TEST_EQ(rmem_poll_cq(vt.cq_a, wc, VT_DEPTH), 1);
+		TEST_EQ(wc[0].wr_id, VT_DEPTH - 1);
+	}
+	for (i = 0; i <= VT_DEPTH; i++)
+		recv[i] = (struct rmem_recv_wr){i, &to, 1, 0};
+	TEST_EQ(rmem_post_recv(vt.b, recv, VT_DEPTH + 1), VT_DEPTH);
+	TEST_ERR(rmem_post_recv(vt.b, recv, 1), ENOSPC);
+	return TEST_SUCCESS;
+}
+
+static int
+failure_is_told_and_the_rest_flushed(void)
+{
+	struct rmem_sge sge = vt_sge(0, 8), to = vt_sge(HALF, 8);
+	struct rmem_recv_wr recv = {.wr_id = 5, .sg_list = &to, .num_sge = 1};
+	struct rmem_dev_stats stats;
+	struct rmem_send_wr wr[4];
+	struct rmem_qp_attr attr;
+	struct rmem_wc wc[8];
+
+	TEST_OK(rmem_dev_stats_reset(vt.dev));
+	TEST_EQ(rmem_post_recv(vt.a, &recv, 1), 1);
+	vt_fill(wr, &sge, 4);
+	wr[0].flags = 0;
+	wr[1].rdma.rkey ^= 0x55;
+	wr[1].flags = 0;
+	TEST_EQ(rmem_post_send(vt.a, wr, 4), 4);
+	TEST_EQ(rmem_poll_cq(vt.cq_a, wc, 8), 4);
+	TEST_EQ(wc[0].wr_id, 1);
+	TEST_EQ(wc[0].status, RMEM_WC_REM_ACCESS_ERR);
+	TEST_EQ(wc[1].wr_id, 5); /* the receive */
+	TEST_EQ(wc[1].status, RMEM_WC_WR_FLUSH_ERR);
+	TEST_EQ(wc[3].wr_id, 3);
+	TEST_EQ(wc[3].status, RMEM_WC_WR_FLUSH_ERR);
+	TEST_OK(rmem_qp_query(vt.a, &attr));
+	TEST_EQ(attr.state, RMEM_QPS_ERR);
+	TEST_OK(rmem_dev_stats_get(vt.dev, &stats));
+	TEST_EQ(stats.send_wrs, 4);
+	TEST_EQ(stats.errors, 1);
+	TEST_EQ(stats.rem_access_errors, 1);
+	TEST_EQ(stats.flushed, 2);
+	TEST_EQ(stats.bytes, 8);
+	return TEST_SUCCESS;
+}
+
+static int
+reset_keeps_what_was_completed(void)
+{
+	struct rmem_sge sge = vt_sge(0, 8);
+	struct rmem_send_wr wr[4];
+
+	vt_fill(wr, &sge, 4);
+	TEST_EQ(rmem_post_send(vt.a, wr, 4), 4);
+	TEST_OK(rmem_qp_reset(vt.a));
+	TEST_ERR(rmem_post_send(vt.a, wr, 1), EBUSY);
+	TEST_RUN(vt_polled(4));
+	TEST_OK(rmem_qp_reset(vt.b));
+	TEST_OK(vt_connect());
+	TEST_EQ(rmem_post_send(vt.a, wr, 3), 3);
+	TEST_RUN(vt_polled(3));
+	TEST_EQ(rmem_post_send(vt.a, wr, 2), 2);
+	TEST_OK(rmem_qp_destroy(vt.a));
+	vt.a = NULL;
+	TEST_RUN(vt_polled(2));
+	return TEST_SUCCESS;
+}
+
+static int
+connection_needs_an_address(void)
+{
+	struct rmem_qp_conn conn = {.timeout = 14};
+	struct rmem_qp_attr attr;
+	struct rmem_send_wr wr;
+	struct rmem_sge sge = vt_sge(0, 8);
+
+	TEST_OK(rmem_qp_query(vt.b, &attr));
+	conn.remote = attr.addr;
+	TEST_ERR(rmem_qp_connect(vt.a, &conn), EBUSY);
+	TEST_OK(rmem_qp_reset(vt.a));
+	conn.remote.mtu = 0;
+	TEST_ERR(rmem_qp_connect(vt.a, &conn), EINVAL);
+	conn.remote = attr.addr;
+	memset(conn.remote.gid, 0, sizeof(conn.remote.gid));
+	TEST_ERR(rmem_qp_connect(vt.a, &conn), EINVAL);
+	conn.remote = attr.addr;
+	fake.fail_name = "modify_qp";
+	fake.fail_errno = EINVAL;
+	TEST_ERR(rmem_qp_connect(vt.a, &conn), EINVAL);
+	fake.fail_name = NULL;
+	conn.remote.qp_num = 0xfffff; /* nobody there */
+	TEST_OK(rmem_qp_connect(vt.a, &conn));
+	wr = vt_wr(RMEM_WR_RDMA_WRITE, &sge);
+	TEST_STATUS(vt_run(&wr), RMEM_WC_RETRY_EXC_ERR);
+	return TEST_SUCCESS;
+}
+
+static int
+failed_poll_ends_the_cq(void)
+{
+	struct rmem_sge sge = vt_sge(0, 8);
+	struct rmem_send_wr wr = vt_wr(RMEM_WR_RDMA_WRITE, &sge);
+	struct rmem_wc wc;
+
+	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
+	TEST_EQ(rmem_poll_cq(vt.cq_a, &wc, 0), 0);
+	fake.is_poll_bad = true;
+	TEST_ERR(rmem_poll_cq(vt.cq_a, &wc, 1), EIO);
+	fake.is_poll_bad = false;
+	TEST_ERR(rmem_poll_cq(vt.cq_a, &wc, 1), EIO);
+	return TEST_SUCCESS;
+}
+
+static int
+posts_go_the_way_the_provider_has(void)
+{
+	struct rmem_sge sge = vt_sge(0, 8);
+	struct rmem_send_wr wr = vt_wr(RMEM_WR_RDMA_WRITE, &sge);
+
+	fake.nb_classic = fake.nb_ex = 0;
+	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
+	TEST_EQ(fake.nb_ex, fake.has_no_ex ? 0 : 1);
+	TEST_EQ(fake.nb_classic, fake.has_no_ex ? 1 : 0);
+	return TEST_SUCCESS;
+}
+
+#define VT_CASES(setup)                                                                            \
+	TEST_CASE_WITH(setup, each_operation_moves_its_bytes),                                     \
+			TEST_CASE_WITH(setup, sends_meet_receives),                                \
+			TEST_CASE_WITH(setup, lists_and_inline_data_arrive),                       \
+			TEST_CASE_WITH(setup, malformed_requests_are_refused),                     \
+			TEST_CASE_WITH(setup, burst_stops_at_the_first_bad_one),                   \
+			TEST_CASE_WITH(setup, device_may_take_a_part),                             \
+			TEST_CASE_WITH(setup, queue_is_as_deep_as_asked),                          \
+			TEST_CASE_WITH(setup, failure_is_told_and_the_rest_flushed),               \
+			TEST_CASE_WITH(setup, reset_keeps_what_was_completed),                     \
+			TEST_CASE_WITH(setup, connection_needs_an_address),                        \
+			TEST_CASE_WITH(setup, failed_poll_ends_the_cq),                            \
+			TEST_CASE_WITH(setup, posts_go_the_way_the_provider_has)
+
+static const struct test_case cases[] = {VT_CASES(NULL), VT_CASES(vt_setup_classic)};
+
+REGISTER_RMEM_SUITE(verbs_data, vt_setup, vt_teardown, cases);

@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* A verbs device opens, tells what it can do, refuses bad input, and leaks nothing when calls
+ * fail.
+ */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_cycles.h>
+
+#include "../test.h"
+#include "setup.h"
+
+static int
+vt_refused(const char *args, int error)
+{
+	struct rmem_dev *dev = NULL;
+
+	TEST_ERR(rmem_dev_create("verbs0", args, &dev), error);
+	TEST_ASSERT(dev == NULL);
+	TEST_EQ(fake.nb_live, 0);
+	return TEST_SUCCESS;
+}
+
+static int
+bad_arguments_are_refused(void)
+{
+	static const char *const args[] = {"ibdev=", "port=0", "port=256", "port=x", "port=-1",
+			"mtu=300", "mtu=128", "mtu=8192", "colour=red", "port=1,port=1", "=",
+			"gid=", "port=2", "mtu=2048",
+			"ibdev=0123456789012345678901234567890123456789012345678901234567890123"};
+	unsigned int i;
+
+	for (i = 0; i < RTE_DIM(args); i++)
+		TEST_RUN(vt_refused(args[i], EINVAL));
+	return TEST_SUCCESS;
+}
+
+static int
+absent_device_is_refused(void)
+{
+	TEST_RUN(vt_refused("ibdev=mlx5_0", ENODEV));
+	fake.nb_devices = 2;
+	TEST_RUN(vt_refused(NULL, ENODEV)); /* which of both? */
+	fake.nb_devices = 0;
+	TEST_RUN(vt_refused(NULL, ENODEV));
+	fake.list_errno = ENOSYS;
+	TEST_RUN(vt_refused(NULL, ENODEV));
+	return TEST_SUCCESS;
+}
+
+static int
+device_without_permission_is_refused(void)
+{
+	fake.fail_name = "open_device";
+	fake.fail_errno = EACCES;
+	return vt_refused(NULL, EPERM);
+}
+
+static int
+port_that_is_down_is_refused(void)
+{
+	fake.port_state = IBV_PORT_DOWN;
+	return vt_refused(NULL, ENODEV);
+}
+
+static int
+port_without_gid_is_refused(void)
+{
+	TEST_RUN(vt_refused("gid=77", ENODEV));
+	TEST_RUN(vt_refused("gid=10.0.0.2", ENODEV));
+	TEST_RUN(vt_refused("gid=hello", ENODEV));
+	fake.nb_gids = 0;
+	return vt_refused(NULL, ENODEV);
+}
+
+/* The index of the GID that a device with these arguments takes. */
+static int
+vt_gid_is(const char *args, const char *text)
+{
+	struct rmem_dev *dev;
+	char dump[4096] = "";
+	FILE *f = fmemopen(dump, sizeof(dump), "w");
+
+	TEST_ASSERT(f != NULL);
+	TEST_OK(rmem_dev_create("verbs0", args, &dev));
+	TEST_OK(rmem_dev_dump(dev, f));
+	fclose(f);
+	TEST_OK(rmem_dev_close(dev));
+	TEST_ASSERT(strstr(dump, text) != NULL);
+	return TEST_SUCCESS;
+}
+
+static int
+gid_is_chosen_by_content(void)
+{
+	TEST_RUN(vt_gid_is(NULL, "GID index 3,")); /* RoCE v2, IPv4 */
+	TEST_RUN(vt_gid_is("gid=0", "GID index 0,"));
+	TEST_RUN(vt_gid_is("gid=10.0.0.1", "GID index 3,"));
+	TEST_RUN(vt_gid_is("gid=fe80::200:0:0:1", "GID index 1,"));
+	TEST_RUN(vt_gid_is("mtu=512", "MTU 512"));
+	fake.nb_gids = 2;
+	return vt_gid_is(NULL, "GID index 1,");
+}
+
+static int
+capabilities_are_what_was_tried(void)
+{
+	struct rmem_dev_info info;
+
+	TEST_OK(vt_open());
+	TEST_OK(rmem_dev_info_get(vt.dev, &info));
+	TEST_EQ(info.capa, RMEM_DEV_CAPA_ATOMIC);
+	TEST_EQ(info.access, VT_ACCESS | RMEM_ACCESS_RELAXED_ORDERING);
+	TEST_EQ(info.max_inline_data, 256);
+	TEST_EQ(info.max_page_list_len, 0);
+	TEST_EQ(info.nb_pd, 1);
+	TEST_EQ(info.nb_mr, 1);
+	TEST_EQ(info.nb_cq, 2);
+	TEST_EQ(info.nb_qp, 2);
+	TEST_STATUS(strcmp(info.driver_name, "verbs"), 0);
+	return TEST_SUCCESS;
+}
+
+static int
+wrong_atomics_are_not_offered(void)
+{
+	struct rmem_sge sge;
+	struct rmem_send_wr wr;
+	struct rmem_dev_info info;
+
+	fake.is_atomic_bad = true;
+	TEST_OK(vt_open());
+	TEST_OK(rmem_dev_info_get(vt.dev, &info));
+	TEST_EQ(info.capa, 0);
+	sge = vt_sge(0, 8);
+	wr = vt_wr(RMEM_WR_ATOMIC_FETCH_AND_ADD, &sge);
+	TEST_ERR(rmem_post_send(vt.a, &wr, 1), EOPNOTSUPP);
+	return TEST_SUCCESS;
+}
+
+static int
+unknown_rights_are_left_out(void)
+{
+	struct rmem_mr *mr;
+
+	fake.has_no_relaxed = true;
+	fake.has_no_atomic = true;
+	TEST_OK(vt_open());
+	TEST_ERR(rmem_mr_reg(vt.pd, vt.buf, 8, 0, VT_ACCESS, &mr), EOPNOTSUPP);
+	TEST_OK(rmem_mr_reg(vt.pd, vt.buf, 8, 0, RMEM_ACCESS_RELAXED_ORDERING, &mr));
+	TEST_EQ(fake.access, 0);
+	TEST_OK(rmem_mr_dereg(mr));
+	return TEST_SUCCESS;
+}
+
+static int
+what_verbs_lack_is_refused(void)
+{
+	struct rmem_mr *mr;
+	struct rmem_send_wr wr;
+	struct rmem_sge sge;
+	uint8_t opcode;
+
+	TEST_OK(vt_open());
+	TEST_ERR(rmem_fast_reg_mr_alloc(vt.pd, 8, &mr), EOPNOTSUPP);
+	sge = vt_sge(0, 8);
+	for (opcode = RMEM_WR_LOCAL_INV; opcode < RMEM_WR_OPCODE_NB; opcode++) {
+		wr = vt_wr(opcode, &sge);
+		TEST_ERR(rmem_post_send(vt.a, &wr, 1), EOPNOTSUPP);
+	}
+	TEST_EQ(fake.nb_ex, 0);
+	return TEST_SUCCESS;
+}
+
+/* Registration refused, with each of the errnos that a kernel has for it. */
+static int
+registration_errnos_are_folded(void)
+{
+	static const int pairs[][2] = {{ENOMEM, ENOMEM}, {EAGAIN, ENOMEM}, {EFAULT, EFAULT},
+			{EINVAL, EINVAL}, {EACCES, EPERM}, {EPERM, EPERM}, {ENOSPC, ENOSPC},
+			{EOPNOTSUPP, EOPNOTSUPP}, {ENOSYS, EOPNOTSUPP}, {EIO, EIO}, {EPIPE, EIO},
+			{ENODEV, ENODEV}, {EBUSY, EBUSY}, {EEXIST, EEXIST}, {ENOENT, ENOENT}};
+	struct rmem_mr *mr;
+	unsigned int i;
+
+	TEST_OK(vt_open());
+	for (i = 0; i < RTE_DIM(pairs); i++) {
+		fake.fail_name = "reg_mr";
+		fake.fail_errno = pairs[i][0];
+		TEST_ERR(rmem_mr_reg(vt.pd, vt.buf, 64, 0, VT_ACCESS, &mr), pairs[i][1]);
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+limits_of_the_device_hold(void)
+{
+	struct rmem_pd *pd[17];
+	struct rmem_mr *mr[33];
+	unsigned int i;
+
+	TEST_OK(vt_open());
+	for (i = 0; i < 15; i++)
+		TEST_OK(rmem_pd_alloc(vt.dev, &pd[i]));
+	TEST_ERR(rmem_pd_alloc(vt.dev, &pd[15]), ENOSPC);
+	while (i-- > 0)
+		TEST_OK(rmem_pd_dealloc(pd[i]));
+	for (i = 0; i < 31; i++)
+		TEST_OK(rmem_mr_reg(vt.pd, vt.buf, 8, 0, 0, &mr[i]));
+	TEST_ERR(rmem_mr_reg(vt.pd, vt.buf, 8, 0, 0, &mr[31]), ENOSPC);
+	while (i-- > 0)
+		TEST_OK(rmem_mr_dereg(mr[i]));
+	return TEST_SUCCESS;
+}
+
+/* Each call on the way fails once: nothing is left, or all is as before. */
+static int
+vt_each_call_fails(int error)
+{
+	unsigned int at;
+	int rc, rc2;
+
+	for (at = 1; at < 200; at++) {
+		fake.nb_calls = 0;
+		fake.fail_at = at;
+		fake.fail_errno = error;
+		fake.is_failed = false;
+		rc = vt_open();
+		rc2 = rc == 0 ? vt_close() : 0;
+		fake.fail_at = 0;
+		TEST_ASSERT(rc <= 0 && rc2 <= 0);
+		/* What a failed release left can be released again. */
+		TEST_OK(vt_close());
+		if (!fake.is_failed)
+			break;
+		/* ibv_close_device() and the tries of the probe are let go of. */
+		fake.nb_live = 0;
+	}
+	TEST_ASSERT(at > 30 && at < 200);
+	return TEST_SUCCESS;
+}
+
+static int
+each_call_may_fail(void)
+{
+	TEST_RUN(vt_each_call_fails(ENOMEM));
+	return vt_each_call_fails(EIO);
+}
+
+/* Calls that make something fail: nothing at all is left. */
+static int
+failed_open_leaves_nothing(void)
+{
+	static const char *const names[] = {"get_device_list", "open_device", "query_device",
+			"query_port", "query_gid_table", "alloc_pd", "create_cq", "reg_mr",
+			"create_qp", "query_qp"};
+	unsigned int i;
+
+	for (i = 0; i < RTE_DIM(names); i++) {
+		fake.fail_name = names[i];
+		fake.fail_errno = ENOMEM;
+		TEST_ERR(vt_open(), ENOMEM);
+		fake.fail_name = NULL;
+		TEST_OK(vt_close());
+		TEST_EQ(fake.nb_live, 0);
+	}
+	return TEST_SUCCESS;
+}
+
+/* A release that the device refuses leaves the object as it was. */
+static int
+refused_release_changes_nothing(void)
+{
+	TEST_OK(vt_open());
+	fake.fail_errno = EBUSY;
+	fake.fail_name = "destroy_qp";
+	TEST_ERR(rmem_qp_destroy(vt.a), EBUSY);
+	fake.fail_name = "dereg_mr";
+	TEST_ERR(rmem_mr_dereg(vt.mr), EBUSY);
+	fake.fail_name = NULL;
+	struct rmem_sge sge = vt_sge(0, 8);
+	struct rmem_send_wr wr = vt_wr(RMEM_WR_RDMA_WRITE, &sge);
+
+	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
+	return TEST_SUCCESS;
+}
+
+/* What the thread that reads events does comes after a while: until then, ask again. */
+static int
+vt_until(int (*func)(void), int want)
+{
+	uint64_t end = rte_get_timer_cycles() + 60 * rte_get_timer_hz();
+	int got;
+
+	do {
+		got = func();
+		rte_delay_us_sleep(100);
+	} while (got != want && rte_get_timer_cycles() < end);
+	return got;
+}
+
+static int
+vt_post_write(void)
+{
+	struct rmem_sge sge = vt_sge(0, 8);
+	struct rmem_send_wr wr = vt_wr(RMEM_WR_RDMA_WRITE, &sge);
+	struct rmem_wc wc;
+	int rc = rmem_post_send(vt.a, &wr, 1);
+
+	(void)rmem_poll_cq(vt.cq_a, &wc, 1);
+	return rc;
+}
+
+static int
+vt_poll_b(void)
+{
+	struct rmem_wc wc;
+
+	return rmem_poll_cq(vt.cq_b, &wc, 1);
+}
+
+static int
+removed_device_takes_no_requests(void)
+{
+	struct rmem_recv_wr recv = {.wr_id = 1};
+
+	TEST_OK(vt_open());
+	TEST_EQ(vt_post_write(), 1);
+	fake_event(IBV_EVENT_DEVICE_FATAL, NULL, NULL, 1);
+	TEST_ERR(vt_until(vt_post_write, -ENODEV), ENODEV);
+	TEST_ERR(rmem_post_recv(vt.a, &recv, 1), ENODEV);
+	TEST_ERR(vt_poll_b(), EIO);
+	/* It stays so after a reset, and all can be released. */
+	TEST_OK(rmem_qp_reset(vt.a));
+	TEST_ERR(rmem_post_recv(vt.a, &recv, 1), ENODEV);
+	return TEST_SUCCESS;
+}
+
+static int
+overrun_event_ends_the_cq(void)
+{
+	TEST_OK(vt_open());
+	TEST_EQ(vt_poll_b(), 0);
+	fake_event(IBV_EVENT_CQ_ERR, fake_last_cq(), NULL, 0);
+	TEST_ERR(vt_until(vt_poll_b, -EIO), EIO);
+	TEST_EQ(vt_post_write(), 1); /* the other CQ goes on */
+	return TEST_SUCCESS;
+}
+
+static int
+vt_is_port_down(void)
+{
+	char dump[4096] = "";
+	FILE *f = fmemopen(dump, sizeof(dump), "w");
+
+	if (f == NULL || rmem_dev_dump(vt.dev, f) != 0)
+		return -1;
+	fclose(f);
+	return strstr(dump, "port 1 down") != NULL;
+}
+
+static int
+other_events_are_told_and_no_more(void)
+{
+	TEST_OK(vt_open());
+	fake_event(IBV_EVENT_QP_ACCESS_ERR, NULL,
+			fake_qp_find(vt.a->qp_num) == NULL
+					? NULL
+					: &fake_qp_find(vt.a->qp_num)->ex.qp_base,
+			0);
+	fake_event(IBV_EVENT_SM_CHANGE, NULL, NULL, 1);
+	fake_event(IBV_EVENT_PORT_ERR, NULL, NULL, 2); /* not ours */
+	fake_event(IBV_EVENT_PORT_ERR, NULL, NULL, 1);
+	TEST_EQ(vt_until(vt_is_port_down, 1), 1);
+	fake_event(IBV_EVENT_PORT_ACTIVE, NULL, NULL, 1);
+	TEST_EQ(vt_until(vt_is_port_down, 0), 0);
+	TEST_EQ(vt_post_write(), 1);
+	return TEST_SUCCESS;
+}
+
+static const struct test_case cases[] = {
+		TEST_CASE(bad_arguments_are_refused),
+		TEST_CASE(absent_device_is_refused),
+		TEST_CASE(device_without_permission_is_refused),
+		TEST_CASE(port_that_is_down_is_refused),
+		TEST_CASE(port_without_gid_is_refused),
+		TEST_CASE(gid_is_chosen_by_content),
+		TEST_CASE(capabilities_are_what_was_tried),
+		TEST_CASE(wrong_atomics_are_not_offered),
+		TEST_CASE(unknown_rights_are_left_out),
+		TEST_CASE(what_verbs_lack_is_refused),
+		TEST_CASE(registration_errnos_are_folded),
+		TEST_CASE(limits_of_the_device_hold),
+		TEST_CASE(failed_open_leaves_nothing),
+		TEST_CASE(refused_release_changes_nothing),
+		TEST_CASE(removed_device_takes_no_requests),
+		TEST_CASE(overrun_event_ends_the_cq),
+		TEST_CASE(other_events_are_told_and_no_more),
+		TEST_CASE(each_call_may_fail),
+};
+
+REGISTER_RMEM_SUITE(verbs_dev, vt_setup_fake, vt_teardown, cases);
