@@ -180,8 +180,10 @@ rverbs_probe(struct rverbs_dev *dev)
 	memset(probe.mem, 0, 4096);
 	rc = rverbs_probe_run(&probe);
 	rc2 = probe.qp != NULL ? ibv_destroy_qp(probe.qp) : 0;
-	if (probe.mr != NULL)
-		rc2 |= ibv_dereg_mr(probe.mr);
+	if (probe.mr == NULL || ibv_dereg_mr(probe.mr) == 0)
+		free(probe.mem);
+	else /* the device may still reach it */
+		rc2 |= EIO;
 	if (probe.cq != NULL)
 		rc2 |= ibv_destroy_cq(probe.cq);
 	if (probe.pd != NULL)
@@ -190,7 +192,5 @@ rverbs_probe(struct rverbs_dev *dev)
 		RVERBS_LOG(ERR, "what the device was tried with can't be released");
 		rc = -EIO;
 	}
-	if (rc2 == 0) /* else the device may still reach it */
-		free(probe.mem);
 	return rc;
 }

@@ -40,6 +40,7 @@ struct fake {
 	const char *fail_name; /* every call of that function */
 	int fail_errno;
 	bool is_failed;         /* one did */
+	bool is_release_failed; /* that one released something */
 	unsigned int post_take; /* requests that a post takes, then it fails */
 	int post_errno;         /* with this; 0: it takes all */
 	/* What was seen. */
