@@ -22,6 +22,8 @@ meson            command -v meson
 ninja-build      command -v ninja
 libdpdk-dev      pkg-config --exists libdpdk
 libssl-dev       pkg-config --exists libcrypto
+libibverbs-dev   pkg-config --exists libibverbs
+librdmacm-dev    pkg-config --exists librdmacm
 python3          command -v python3
 '
 check_set='

@@ -129,6 +129,8 @@ struct rmem_dev_stats {
  *   - -EEXIST: a device of that name exists.
  *   - -ENOSPC: there are RMEM_MAX_DEVS devices already.
  *   - -ENOMEM: no memory for the device.
+ *   - -EPERM: the system does not let this process use the device.
+ *   - -EIO: the device fails; what else hardware may refuse is on the driver's page.
  */
 int rmem_dev_create(const char *name, const char *args, struct rmem_dev **dev);
 

@@ -72,7 +72,7 @@ extern struct rmem_fp_ops rmem_fp[RMEM_MAX_DEVS];
  *   - -EOPNOTSUPP: the device lacks the capability for the opcode.
  *   - -EBUSY: the QP is in the RESET state.
  *   - -ENOSPC: the send queue is full.
- *   - -ENODEV: the device was closed.
+ *   - -ENODEV: the device was closed, or has failed or was removed.
  */
 static inline int
 rmem_post_send(struct rmem_qp *qp, const struct rmem_send_wr *wr, uint16_t nb_wr)
@@ -102,7 +102,7 @@ rmem_post_send(struct rmem_qp *qp, const struct rmem_send_wr *wr, uint16_t nb_wr
  *     debug builds a NULL or wrong handle.
  *   - -EBUSY: the QP is in the RESET state.
  *   - -ENOSPC: the receive queue is full.
- *   - -ENODEV: the device was closed.
+ *   - -ENODEV: the device was closed, or has failed or was removed.
  */
 static inline int
 rmem_post_recv(struct rmem_qp *qp, const struct rmem_recv_wr *wr, uint16_t nb_wr)
@@ -131,7 +131,7 @@ rmem_post_recv(struct rmem_qp *qp, const struct rmem_recv_wr *wr, uint16_t nb_wr
  *
  * @return
  *   How many were written, or:
- *   - -EIO: the CQ overflowed and what it had saved is drained.
+ *   - -EIO: the CQ overflowed, or the device failed, and what was saved is drained.
  *   - -EINVAL: the calling thread is not known to EAL; in debug builds a NULL or wrong
  *     handle.
  *   - -ENODEV: the device was closed.
