@@ -17,7 +17,9 @@
  * is not destroyed while a job for it exists, so that no job is left when they end.
  */
 
-#define _GNU_SOURCE
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* pthread_getaffinity_np() */
+#endif
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
