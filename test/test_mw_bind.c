@@ -316,6 +316,25 @@ mr_must_allow_it(void)
 	return TEST_SUCCESS;
 }
 
+/* An MR whose keys open nothing yet lends nothing to a window. */
+static int
+disabled_mr_is_refused(void)
+{
+	const struct rmem_mr_attr attr = {.addr = fx.a.buf,
+			.length = 64,
+			.access = FX_ACCESS | RMEM_ACCESS_MW_BIND,
+			.flags = RMEM_MR_DISABLED};
+	struct rmem_send_wr wr = fx_mw_wr(fx.mw.two, 0, 64, ALL);
+
+	TEST_OK(rmem_mr_reg_attr(fx.a.pd, &attr, &wr.bind_mw.mr));
+	fx_track(wr.bind_mw.mr);
+	TEST_RUN(expect_bind_refusal(&wr));
+	TEST_OK(rmem_mr_enable(wr.bind_mw.mr));
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_OK(fx_release(fx.mw.two));
+	return TEST_SUCCESS;
+}
+
 /* IBTA C10-72: window, MR and QP are of one PD. */
 static int
 pds_must_be_the_same(void)
@@ -393,6 +412,7 @@ static const struct test_case mw_bind_cases[] = {
 		TEST_CASE(window_of_a_destroyed_qp_is_useless),
 		TEST_CASE(bad_bindings_are_refused),
 		TEST_CASE(mr_must_allow_it),
+		TEST_CASE(disabled_mr_is_refused),
 		TEST_CASE(pds_must_be_the_same),
 		TEST_CASE(malformed_requests_are_not_accepted),
 		TEST_CASE(bursts_through_a_window),
