@@ -69,6 +69,8 @@ release(struct rmem_obj *object)
 		return rmem_qp_destroy((struct rmem_qp *)object);
 	case RMEM_OBJ_MW:
 		return rmem_mw_dealloc((struct rmem_mw *)object);
+	case RMEM_OBJ_COUNTER:
+		return rmem_counter_free((struct rmem_counter *)object);
 	case RMEM_OBJ_EQ:
 		return rmem_eq_destroy((struct rmem_eq *)object);
 	case RMEM_OBJ_PAGE_LIST:
@@ -213,6 +215,15 @@ fx_page_list(struct rmem_dev *dev, uint32_t nb_pages)
 	int ret = rmem_fast_reg_page_list_alloc(dev, nb_pages, &list);
 
 	return made(ret, list, "rmem_fast_reg_page_list_alloc");
+}
+
+struct rmem_counter *
+fx_counter(struct rmem_dev *dev)
+{
+	struct rmem_counter *counter = NULL;
+	int ret = rmem_counter_alloc(dev, &counter);
+
+	return made(ret, counter, "rmem_counter_alloc");
 }
 
 struct rmem_eq *

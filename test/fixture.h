@@ -76,6 +76,7 @@ struct rmem_mr *fx_mr(struct rmem_pd *pd, void *addr, size_t length, uint32_t ac
 struct rmem_mr *fx_fast_mr(struct rmem_pd *pd, uint32_t nb_pages);
 struct rmem_mw *fx_mw(struct rmem_pd *pd, enum rmem_mw_type type);
 struct rmem_fast_reg_page_list *fx_page_list(struct rmem_dev *dev, uint32_t nb_pages);
+struct rmem_counter *fx_counter(struct rmem_dev *dev);
 struct rmem_eq *fx_eq(struct rmem_dev *dev, uint32_t nb_events);
 struct rmem_cq *fx_cq(struct rmem_dev *dev, uint32_t nb_cqe);
 struct rmem_qp_conf fx_qp_conf(struct rmem_cq *cq, uint32_t depth);

@@ -24,7 +24,7 @@ static struct {
 	uint32_t access;
 	unsigned int nb_calls;
 	unsigned int nb_posted;
-	int closing[4];
+	int closing[5];
 } stub;
 
 static int
@@ -43,12 +43,14 @@ stub_dev_close(struct rmem_dev *dev)
 	struct rmem_fast_reg_page_list *list = NULL;
 	struct rmem_pd *pd = NULL;
 	struct rmem_cq *cq = NULL;
+	struct rmem_counter *counter = NULL;
 	struct rmem_eq *eq = NULL;
 
 	stub.closing[0] = rmem_pd_alloc(dev, &pd);
 	stub.closing[1] = rmem_cq_create(dev, &conf, &cq);
 	stub.closing[2] = rmem_fast_reg_page_list_alloc(dev, 1, &list);
 	stub.closing[3] = rmem_eq_create(dev, 1, &eq);
+	stub.closing[4] = rmem_counter_alloc(dev, &counter);
 }
 
 static int
@@ -452,7 +454,8 @@ flags_of_regions_need_their_capability(void)
 {
 	static const uint32_t flags[] = {RMEM_MR_REQUESTED_KEY, RMEM_MR_DISABLED};
 	struct rmem_mr_attr attr = {.addr = &stub, .length = 8};
-	struct rmem_pd *pd = fx_pd(fx_dev("stub0", NULL));
+	struct rmem_dev *dev = fx_dev("stub0", NULL);
+	struct rmem_pd *pd = fx_pd(dev);
 	struct rmem_mr *mr = NULL;
 	unsigned int i, nb_calls = stub.nb_calls;
 
@@ -462,6 +465,8 @@ flags_of_regions_need_their_capability(void)
 	}
 	TEST_ASSERT(mr == NULL);
 	TEST_EQ(stub.nb_calls, nb_calls);
+	mr = fx_mr(pd, &stub, 8, 0);
+	TEST_ERR(rmem_mr_bind_counter(mr, fx_counter(dev), RMEM_COUNTER_REMOTE_WRITE), EOPNOTSUPP);
 	return TEST_SUCCESS;
 }
 
@@ -521,6 +526,7 @@ device_being_closed_is_enodev(void)
 	TEST_ERR(stub.closing[1], ENODEV);
 	TEST_ERR(stub.closing[2], ENODEV);
 	TEST_ERR(stub.closing[3], ENODEV);
+	TEST_ERR(stub.closing[4], ENODEV);
 	return TEST_SUCCESS;
 }
 

@@ -148,7 +148,8 @@ struct rsoft_mw {
 struct rsoft_mr {
 	struct rmem_mr mr;
 	struct rsoft_key *key;
-	uint64_t *pages; /* of a fast-register MR: copy of a scattered page list */
+	uint64_t *pages;              /* of a fast-register MR: copy of a scattered page list */
+	struct rmem_counter *counter; /* of requests that modify it, or NULL; atomic */
 };
 
 /*

@@ -42,11 +42,20 @@ rsoft_access_slow(const struct rsoft_qp *qp, const struct rsoft_key *key, uint64
 	if (unlikely(!rsoft_key_is_for(key, qp)))
 		return false;
 	span->ptr = rsoft_key_run(key, offset, &run);
-	if (run < length) {
+	if (run < length || __atomic_load_n(&key->mr->counter, __ATOMIC_RELAXED) != NULL) {
 		span->key = key;
 		span->offset = offset;
 	}
 	return true;
+}
+
+void
+rsoft_access_count(const struct rsoft_key *key)
+{
+	struct rmem_counter *counter = __atomic_load_n(&key->mr->counter, __ATOMIC_ACQUIRE);
+
+	if (counter != NULL)
+		__atomic_fetch_add(&counter->value, 1, __ATOMIC_RELEASE);
 }
 
 uint8_t *

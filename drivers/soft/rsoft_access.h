@@ -18,7 +18,10 @@
 
 #include "rsoft_key.h"
 
-/* Bytes that a key opened: at ptr, or piece by piece when key is not NULL. */
+/*
+ * Bytes that a key opened: at ptr, or piece by piece when key is not NULL, as it is too when
+ * what modifies them is to be counted.
+ */
 struct rsoft_span {
 	uint8_t *ptr; /* of the first byte */
 	uint64_t length;
@@ -55,6 +58,9 @@ bool rsoft_access_slow(const struct rsoft_qp *qp, const struct rsoft_key *key, u
  */
 uint8_t *rsoft_access_again(const struct rsoft_dev *dev, uint32_t pd, uint32_t lkey, uint64_t addr,
 		uint64_t length);
+
+/* A request of a peer has modified what the key of a span opened: count it, if it is counted. */
+void rsoft_access_count(const struct rsoft_key *key);
 
 /* Copy length bytes between spans of which at least one is not one stretch. */
 void rsoft_copy_spans(const struct rsoft_span *to, const struct rsoft_span *from, uint64_t length);

@@ -23,9 +23,9 @@
 #define RSOFT_CAPA                                                                                 \
 	(RMEM_DEV_CAPA_FAST_REG | RMEM_DEV_CAPA_LOCAL_INV | RMEM_DEV_CAPA_SEND_WITH_INV |          \
 			RMEM_DEV_CAPA_READ_WITH_INV | RMEM_DEV_CAPA_ATOMIC |                       \
-			RMEM_DEV_CAPA_REQUESTED_KEY | RMEM_DEV_CAPA_MR_ENABLE |                    \
-			RMEM_DEV_CAPA_INLINE_RECV | RMEM_DEV_CAPA_MW_TYPE_1 |                      \
-			RMEM_DEV_CAPA_MW_TYPE_2B)
+			RMEM_DEV_CAPA_REQUESTED_KEY | RMEM_DEV_CAPA_MR_COUNTER |                   \
+			RMEM_DEV_CAPA_MR_ENABLE | RMEM_DEV_CAPA_INLINE_RECV |                      \
+			RMEM_DEV_CAPA_MW_TYPE_1 | RMEM_DEV_CAPA_MW_TYPE_2B)
 
 RTE_LOG_REGISTER(rsoft_logtype, pmd.rmem.soft, NOTICE)
 
@@ -216,6 +216,7 @@ const struct rmem_driver rsoft_driver = {
 						.pd_alloc = rsoft_pd_alloc,
 						.pd_dealloc = rsoft_pd_dealloc,
 
+						.mr_bind_counter = rsoft_mr_bind_counter,
 						.mr_dereg = rsoft_mr_dereg,
 						.mr_enable = rsoft_mr_enable,
 						.mr_query = rsoft_mr_query,

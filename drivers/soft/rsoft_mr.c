@@ -101,6 +101,27 @@ rsoft_mr_reg(struct rmem_mr *base, const struct rmem_mr_attr *attr)
 	return 0;
 }
 
+/*
+ * An MR that counts has RSOFT_SLOW, so that the path of others stays as it is. The counter is
+ * stored before the bit, and looked at between grace_enter and grace_leave only.
+ */
+int
+rsoft_mr_bind_counter(struct rmem_mr *base, struct rmem_counter *counter)
+{
+	struct rsoft_mr *mr = rsoft_mr_of(base);
+
+	__atomic_store_n(&mr->counter, counter, __ATOMIC_SEQ_CST);
+	if (counter != NULL) {
+		__atomic_fetch_or(&mr->key->word, rsoft_key_word(0, RSOFT_SLOW), __ATOMIC_SEQ_CST);
+		return 0;
+	}
+	if (mr->key->kind == RSOFT_KIND_BASE)
+		__atomic_fetch_and(
+				&mr->key->word, ~rsoft_key_word(0, RSOFT_SLOW), __ATOMIC_SEQ_CST);
+	rsoft_grace_wait();
+	return 0;
+}
+
 int
 rsoft_mr_enable(struct rmem_mr *base)
 {

@@ -11,6 +11,7 @@
 
 int rsoft_mr_reg(struct rmem_mr *mr, const struct rmem_mr_attr *attr);
 int rsoft_mr_dereg(struct rmem_mr *mr);
+int rsoft_mr_bind_counter(struct rmem_mr *mr, struct rmem_counter *counter);
 int rsoft_mr_enable(struct rmem_mr *mr);
 int rsoft_mr_query(struct rmem_mr *mr, struct rmem_mr_info *info);
 int rsoft_fast_reg_mr_alloc(struct rmem_mr *mr);

@@ -77,6 +77,7 @@ rsoft_resp_atomic(struct rsoft_qp *peer, const struct rmem_send_wr *wr, uint64_t
 		uint32_t *why)
 {
 	struct rsoft_span span;
+	bool is_modified;
 	uint64_t *word;
 	int status;
 
@@ -92,11 +93,14 @@ rsoft_resp_atomic(struct rsoft_qp *peer, const struct rmem_send_wr *wr, uint64_t
 	word = (uint64_t *)(void *)span.ptr;
 	if (wr->opcode == RMEM_WR_ATOMIC_FETCH_AND_ADD) {
 		*before = __atomic_fetch_add(word, wr->atomic.compare_add, __ATOMIC_SEQ_CST);
+		is_modified = true;
 	} else {
 		*before = wr->atomic.compare_add;
-		__atomic_compare_exchange_n(word, before, wr->atomic.swap, false, __ATOMIC_SEQ_CST,
-				__ATOMIC_SEQ_CST);
+		is_modified = __atomic_compare_exchange_n(word, before, wr->atomic.swap, false,
+				__ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 	}
+	if (is_modified && span.key != NULL)
+		rsoft_access_count(span.key);
 	return RMEM_WC_SUCCESS;
 }
 
@@ -165,6 +169,8 @@ rsoft_resp_write_imm(struct rsoft_qp *peer, const struct rmem_send_wr *wr,
 		return status;
 	if (length != 0)
 		rsoft_copy_all(&to, from, length);
+	if (to.key != NULL)
+		rsoft_access_count(to.key);
 	rsoft_resp_cqe(peer, rqe, wr, length, RMEM_WC_SUCCESS, &cqe);
 	rsoft_resp_give(peer, rsoft_rq_reserve(peer), &cqe);
 	return RMEM_WC_SUCCESS;

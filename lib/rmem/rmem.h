@@ -20,6 +20,7 @@
 #ifndef RMEM_H
 #define RMEM_H
 
+#include <rmem_counter.h>
 #include <rmem_cq.h>
 #include <rmem_dev.h>
 #include <rmem_eq.h>

@@ -158,7 +158,7 @@ log_busy(struct rmem_dev *dev)
 		memset(&info, 0, sizeof(info));
 	RMEM_LOG(ERR,
 			"%s is in use: %u objects refer to it (%u PDs with %u MRs, %u MWs and %u QPs, "
-			"%u CQs, page lists, EQs)",
+			"%u CQs, page lists, EQs, counters)",
 			dev->name, __atomic_load_n(&dev->obj.refs, __ATOMIC_RELAXED), info.nb_pd,
 			info.nb_mr, info.nb_mw, info.nb_qp, info.nb_cq);
 }

@@ -52,6 +52,8 @@ extern "C" {
 #define RMEM_DEV_CAPA_REQUESTED_KEY (UINT64_C(1) << 13)
 /** RMEM_MR_DISABLED and rmem_mr_enable(). */
 #define RMEM_DEV_CAPA_MR_ENABLE (UINT64_C(1) << 14)
+/** rmem_mr_bind_counter(). */
+#define RMEM_DEV_CAPA_MR_COUNTER (UINT64_C(1) << 15)
 
 /** A device. Applications read its name. */
 struct rmem_dev {

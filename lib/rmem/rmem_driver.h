@@ -50,6 +50,11 @@ typedef int (*rmem_pd_dealloc_t)(struct rmem_pd *pd);
 typedef int (*rmem_mr_reg_t)(struct rmem_mr *mr, const struct rmem_mr_attr *attr);
 /** Release what mr_reg or fast_reg_mr_alloc took; no lcore reaches the memory any more. */
 typedef int (*rmem_mr_dereg_t)(struct rmem_mr *mr);
+/**
+ * Count what RMEM_COUNTER_REMOTE_WRITE says from now on: add to counter->value, with release,
+ * after the bytes. With NULL count no more; the counter may be gone when it returns.
+ */
+typedef int (*rmem_mr_bind_counter_t)(struct rmem_mr *mr, struct rmem_counter *counter);
 /** Let the keys of an MR registered with RMEM_MR_DISABLED open its range; may come twice. */
 typedef int (*rmem_mr_enable_t)(struct rmem_mr *mr);
 /** Correct what the class filled in: state, access, keys, iova, length, page size. */
@@ -144,10 +149,11 @@ struct rmem_dev_ops {
 	rmem_pd_alloc_t pd_alloc;     /**< PDs. */
 	rmem_pd_dealloc_t pd_dealloc; /**< PDs. */
 
-	rmem_mr_dereg_t mr_dereg;   /**< MRs. */
-	rmem_mr_enable_t mr_enable; /**< MRs: RMEM_DEV_CAPA_MR_ENABLE. */
-	rmem_mr_query_t mr_query;   /**< MRs. */
-	rmem_mr_reg_t mr_reg;       /**< MRs. */
+	rmem_mr_bind_counter_t mr_bind_counter; /**< MRs: RMEM_DEV_CAPA_MR_COUNTER. */
+	rmem_mr_dereg_t mr_dereg;               /**< MRs. */
+	rmem_mr_enable_t mr_enable;             /**< MRs: RMEM_DEV_CAPA_MR_ENABLE. */
+	rmem_mr_query_t mr_query;               /**< MRs. */
+	rmem_mr_reg_t mr_reg;                   /**< MRs. */
 
 	rmem_fast_reg_mr_alloc_t fast_reg_mr_alloc; /**< Fast registration. */
 	rmem_page_list_alloc_t page_list_alloc;     /**< Fast registration. */

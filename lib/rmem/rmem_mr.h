@@ -19,6 +19,7 @@
 extern "C" {
 #endif
 
+struct rmem_counter;
 struct rmem_eq;
 struct rmem_pd;
 
@@ -75,17 +76,18 @@ enum rmem_mr_state {
  * last; iova, length and access are what rmem_mr_query() tells.
  */
 struct rmem_mr {
-	struct rmem_obj obj;        /**< Private head. */
-	uint32_t access;            /**< Bitwise OR of RMEM_ACCESS_*. */
-	uint32_t lkey;              /**< Key for the SGEs of local requests. */
-	uint32_t rkey;              /**< Key for the requests of peers. */
-	struct rmem_pd *pd;         /**< PD it belongs to. */
-	void *addr;                 /**< First byte. */
-	size_t length;              /**< Length in bytes. */
-	uint64_t iova;              /**< Address of the first byte as requests name it. */
-	uint16_t type;              /**< One of enum rmem_mr_type. */
-	uint16_t state;             /**< Private: enum rmem_mr_state of a user MR; atomic. */
-	uint32_t max_page_list_len; /**< Pages of a fast-register MR, else 0. */
+	struct rmem_obj obj;          /**< Private head. */
+	uint32_t access;              /**< Bitwise OR of RMEM_ACCESS_*. */
+	uint32_t lkey;                /**< Key for the SGEs of local requests. */
+	uint32_t rkey;                /**< Key for the requests of peers. */
+	struct rmem_pd *pd;           /**< PD it belongs to. */
+	void *addr;                   /**< First byte. */
+	size_t length;                /**< Length in bytes. */
+	uint64_t iova;                /**< Address of the first byte as requests name it. */
+	uint16_t type;                /**< One of enum rmem_mr_type. */
+	uint16_t state;               /**< Private: enum rmem_mr_state of a user MR; atomic. */
+	uint32_t max_page_list_len;   /**< Pages of a fast-register MR, else 0. */
+	struct rmem_counter *counter; /**< Private: counter bound to it, or NULL. */
 };
 
 /** What to register. The caller zeroes it first. */

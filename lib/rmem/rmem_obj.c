@@ -45,6 +45,8 @@ rmem_obj_type_str(uint32_t type)
 		return "MW";
 	case RMEM_OBJ_EQ:
 		return "EQ";
+	case RMEM_OBJ_COUNTER:
+		return "counter";
 	default:
 		return "thing unknown";
 	}

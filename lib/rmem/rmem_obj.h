@@ -35,6 +35,7 @@ enum rmem_obj_type {
 	RMEM_OBJ_POOL = 0x726d0007,      /**< struct rmem_pool. */
 	RMEM_OBJ_MW = 0x726d0008,        /**< struct rmem_mw. */
 	RMEM_OBJ_EQ = 0x726d0009,        /**< struct rmem_eq. */
+	RMEM_OBJ_COUNTER = 0x726d000a,   /**< struct rmem_counter. */
 };
 
 /** Head of every object; private to the class and its drivers. */

@@ -66,6 +66,14 @@ none_mr_dereg(struct rmem_mr *mr)
 
 /* What the class filled in is the answer. */
 static int
+none_mr_bind_counter(struct rmem_mr *mr, struct rmem_counter *counter)
+{
+	RTE_SET_USED(mr);
+	RTE_SET_USED(counter);
+	return -EOPNOTSUPP;
+}
+
+static int
 none_mr_enable(struct rmem_mr *mr)
 {
 	RTE_SET_USED(mr);
@@ -200,6 +208,7 @@ rmem_ops_none_fill(struct rmem_dev_ops *ops)
 	FILL(ops, dev_stats_reset);
 	FILL(ops, fast_reg_mr_alloc);
 	FILL(ops, mr_dereg);
+	FILL(ops, mr_bind_counter);
 	FILL(ops, mr_enable);
 	FILL(ops, mr_query);
 	FILL(ops, mr_reg);

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* A counter tells how often peers modified an MR, and never before the bytes are there. */
+
+#include <string.h>
+
+#include "fixture.h"
+#include "test.h"
+
+#define NB_WRITES 5000u
+#define WORDS     64u
+
+static struct rmem_counter *counter;
+
+/* b's buffer counts. */
+static int
+setup(void)
+{
+	TEST_RUN(fx_setup());
+	counter = fx_counter(fx.b.dev);
+	TEST_ASSERT(counter != NULL);
+	TEST_OK(rmem_mr_bind_counter(fx.b.mr, counter, RMEM_COUNTER_REMOTE_WRITE));
+	return TEST_SUCCESS;
+}
+
+/* What a case left bound is not released. */
+static int
+teardown(void)
+{
+	if (fx.b.mr != NULL)
+		rmem_mr_bind_counter(fx.b.mr, NULL, RMEM_COUNTER_REMOTE_WRITE);
+	return fx_teardown();
+}
+
+static uint64_t
+b_addr(void)
+{
+	return fx_addr(fx.b.buf);
+}
+
+/* a sends a request of this opcode on 8 bytes of b's; a status. */
+static int
+request(uint8_t opcode, uint32_t length)
+{
+	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, length);
+	struct rmem_send_wr wr = fx_rdma(opcode, &sge, b_addr(), fx.b.mr->rkey);
+
+	return fx_send(fx.a.qp, &wr);
+}
+
+static int
+atomic(uint8_t opcode, uint64_t compare_add, uint64_t swap)
+{
+	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
+	struct rmem_send_wr wr = fx_atomic(opcode, &sge, b_addr(), fx.b.mr->rkey, compare_add);
+
+	wr.atomic.swap = swap;
+	return fx_send(fx.a.qp, &wr);
+}
+
+static int
+each_write_counts_once(void)
+{
+	TEST_EQ(rmem_counter_read(counter), 0);
+	fx_fill(fx.a.buf, FX_BUF_SIZE, 1);
+	TEST_STATUS(request(RMEM_WR_RDMA_WRITE, 1), RMEM_WC_SUCCESS);
+	TEST_EQ(rmem_counter_read(counter), 1);
+	TEST_STATUS(request(RMEM_WR_RDMA_WRITE, 64), RMEM_WC_SUCCESS);
+	TEST_EQ(rmem_counter_read(counter), 2);
+	TEST_STATUS(request(RMEM_WR_RDMA_WRITE, FX_BUF_SIZE), RMEM_WC_SUCCESS);
+	TEST_EQ(rmem_counter_read(counter), 3);
+	TEST_MEM(fx.b.buf, fx.a.buf, FX_BUF_SIZE);
+	TEST_EQ(fx_post_recv(fx.b.qp, 1, NULL, 0), 1);
+	TEST_STATUS(request(RMEM_WR_RDMA_WRITE_WITH_IMM, 64), RMEM_WC_SUCCESS);
+	TEST_EQ(rmem_counter_read(counter), 4);
+	return TEST_SUCCESS;
+}
+
+static int
+atomics_that_modify_count(void)
+{
+	TEST_STATUS(atomic(RMEM_WR_ATOMIC_FETCH_AND_ADD, 5, 0), RMEM_WC_SUCCESS);
+	TEST_EQ(rmem_counter_read(counter), 1);
+	TEST_STATUS(atomic(RMEM_WR_ATOMIC_CMP_AND_SWP, 5, 6), RMEM_WC_SUCCESS);
+	TEST_EQ(rmem_counter_read(counter), 2);
+	TEST_STATUS(atomic(RMEM_WR_ATOMIC_CMP_AND_SWP, 5, 7), RMEM_WC_SUCCESS);
+	TEST_EQ(rmem_counter_read(counter), 2);
+	return TEST_SUCCESS;
+}
+
+/* Reads, empty writes, refused ones, and what is written locally. */
+static int
+what_modifies_nothing_remotely_does_not_count(void)
+{
+	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 64);
+	struct rmem_send_wr wr = fx_rdma(RMEM_WR_RDMA_READ, &sge, fx_addr(fx.a.buf), fx.a.mr->rkey);
+	struct rmem_wc wc;
+
+	TEST_STATUS(request(RMEM_WR_RDMA_READ, 64), RMEM_WC_SUCCESS);
+	TEST_STATUS(request(RMEM_WR_RDMA_WRITE, 0), RMEM_WC_SUCCESS);
+	TEST_EQ(fx_post_recv(fx.b.qp, 1, NULL, 0), 1);
+	TEST_STATUS(request(RMEM_WR_RDMA_WRITE_WITH_IMM, 0), RMEM_WC_SUCCESS);
+	TEST_EQ(fx_poll(fx.b.cq, &wc, 1), 1);
+	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_EQ(fx_post_recv(fx.b.qp, 2, &sge, 1), 1);
+	wr = fx_wr(RMEM_WR_SEND, &sge, 1);
+	wr.sg_list = &(struct rmem_sge){
+			.addr = fx_addr(fx.a.buf), .length = 64, .lkey = fx.a.mr->lkey};
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_STATUS(request(RMEM_WR_RDMA_WRITE, 64), RMEM_WC_SUCCESS);
+	TEST_EQ(rmem_counter_read(counter), 1);
+	wr = fx_rdma(RMEM_WR_RDMA_WRITE, wr.sg_list, b_addr() + FX_BUF_SIZE - 63, fx.b.mr->rkey);
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_REM_ACCESS_ERR);
+	TEST_EQ(rmem_counter_read(counter), 1);
+	return TEST_SUCCESS;
+}
+
+static int
+unbound_region_counts_no_more(void)
+{
+	TEST_OK(rmem_mr_bind_counter(fx.b.mr, NULL, RMEM_COUNTER_REMOTE_WRITE));
+	TEST_STATUS(request(RMEM_WR_RDMA_WRITE, 64), RMEM_WC_SUCCESS);
+	TEST_EQ(rmem_counter_read(counter), 0);
+	TEST_OK(rmem_mr_bind_counter(fx.b.mr, NULL, RMEM_COUNTER_REMOTE_WRITE));
+	TEST_OK(rmem_mr_bind_counter(fx.b.mr, counter, RMEM_COUNTER_REMOTE_WRITE));
+	TEST_STATUS(request(RMEM_WR_RDMA_WRITE, 64), RMEM_WC_SUCCESS);
+	TEST_EQ(rmem_counter_read(counter), 1);
+	return TEST_SUCCESS;
+}
+
+static int
+one_counter_counts_for_several_regions(void)
+{
+	struct rmem_mr *mr = fx_mr(fx.b.pd, fx.b.buf, 64, FX_ACCESS);
+	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
+	struct rmem_send_wr wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, b_addr(), mr->rkey);
+
+	TEST_OK(rmem_mr_bind_counter(mr, counter, RMEM_COUNTER_REMOTE_WRITE));
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_STATUS(request(RMEM_WR_RDMA_WRITE, 64), RMEM_WC_SUCCESS);
+	TEST_EQ(rmem_counter_read(counter), 2);
+	TEST_OK(rmem_mr_bind_counter(mr, NULL, RMEM_COUNTER_REMOTE_WRITE));
+	return TEST_SUCCESS;
+}
+
+static int
+region_bound_while_disabled_counts_from_the_first_write(void)
+{
+	const struct rmem_mr_attr attr = {.addr = fx.b.buf,
+			.length = 64,
+			.access = FX_ACCESS,
+			.flags = RMEM_MR_DISABLED};
+	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
+	struct rmem_send_wr wr;
+	struct rmem_mr *mr = NULL;
+
+	TEST_OK(rmem_mr_reg_attr(fx.b.pd, &attr, &mr));
+	fx_track(mr);
+	TEST_OK(rmem_mr_bind_counter(mr, counter, RMEM_COUNTER_REMOTE_WRITE));
+	TEST_OK(rmem_mr_enable(mr));
+	wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, b_addr(), mr->rkey);
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_EQ(rmem_counter_read(counter), 1);
+	TEST_OK(rmem_mr_bind_counter(mr, NULL, RMEM_COUNTER_REMOTE_WRITE));
+	return TEST_SUCCESS;
+}
+
+/* fi_mr(3): not closed while bound. */
+static int
+what_is_bound_is_not_released(void)
+{
+	struct rmem_counter *other = fx_counter(fx.b.dev);
+
+	TEST_ERR(rmem_mr_dereg(fx.b.mr), EBUSY);
+	TEST_ERR(rmem_counter_free(counter), EBUSY);
+	TEST_ERR(rmem_mr_bind_counter(fx.b.mr, counter, RMEM_COUNTER_REMOTE_WRITE), EBUSY);
+	TEST_ERR(rmem_mr_bind_counter(fx.b.mr, other, RMEM_COUNTER_REMOTE_WRITE), EBUSY);
+	TEST_OK(fx_release(other));
+	TEST_STATUS(request(RMEM_WR_RDMA_WRITE, 64), RMEM_WC_SUCCESS);
+	TEST_EQ(rmem_counter_read(counter), 1);
+	TEST_OK(rmem_mr_bind_counter(fx.b.mr, NULL, RMEM_COUNTER_REMOTE_WRITE));
+	TEST_OK(fx_release(counter));
+	TEST_OK(fx_release(fx.b.mr));
+	fx.b.mr = NULL;
+	return TEST_SUCCESS;
+}
+
+static int
+bind_refuses_wrong_arguments(void)
+{
+	const uint32_t flags = RMEM_COUNTER_REMOTE_WRITE;
+	struct rmem_counter *other = fx_counter(fx_dev("soft1", NULL));
+	static uint64_t zeros[64];
+
+	TEST_ERR(rmem_mr_bind_counter(NULL, counter, flags), EINVAL);
+	TEST_ERR(rmem_mr_bind_counter((struct rmem_mr *)zeros, counter, flags), EINVAL);
+	TEST_ERR(rmem_mr_bind_counter(fx.a.mr, (struct rmem_counter *)zeros, flags), EINVAL);
+	TEST_ERR(rmem_mr_bind_counter(fx.a.mr, other, flags), EINVAL);
+	TEST_ERR(rmem_mr_bind_counter(fx.a.mr, counter, 0), EINVAL);
+	TEST_ERR(rmem_mr_bind_counter(fx.a.mr, counter, flags | 2), EINVAL);
+	TEST_ERR(rmem_mr_bind_counter(fx.a.mr, NULL, 0), EINVAL);
+	TEST_ERR(rmem_mr_bind_counter(fx_fast_mr(fx.a.pd, 1), counter, flags), EINVAL);
+	return TEST_SUCCESS;
+}
+
+static int
+failed_region_is_busy(void)
+{
+	const struct rmem_mr_attr attr = {.addr = fx_map(FX_PAGE),
+			.length = FX_PAGE,
+			.access = FX_ACCESS,
+			.eq = fx_eq(fx.a.dev, 1)};
+	struct rmem_mr *mr = NULL;
+
+	TEST_OK(rmem_mr_reg_attr(fx.a.pd, &attr, &mr));
+	fx_track(mr);
+	TEST_ERR(fx_event(attr.eq).status, EFAULT);
+	TEST_ERR(rmem_mr_bind_counter(mr, counter, RMEM_COUNTER_REMOTE_WRITE), EBUSY);
+	return TEST_SUCCESS;
+}
+
+static int
+make_counter(void **object)
+{
+	return rmem_counter_alloc(fx.a.dev, (struct rmem_counter **)object);
+}
+
+static int
+alloc_and_free_refuse_wrong_arguments(void)
+{
+	static uint64_t zeros[64];
+	struct rmem_counter *other = NULL;
+
+	TEST_ERR(rmem_counter_alloc(NULL, &other), EINVAL);
+	TEST_ERR(rmem_counter_alloc((struct rmem_dev *)fx.a.pd, &other), EINVAL);
+	TEST_ERR(rmem_counter_alloc(fx.a.dev, NULL), EINVAL);
+	TEST_ASSERT(other == NULL);
+	TEST_OK(rmem_counter_free(NULL));
+	TEST_ERR(rmem_counter_free((struct rmem_counter *)zeros), EINVAL);
+	return fx_expect_enomem(make_counter);
+}
+
+static uint32_t nb_seen; /* writes that the watcher has looked at; atomic */
+
+/* Write number n is n in every word: who sees it counted sees all of them, by plain loads. */
+static int
+watch(void *arg)
+{
+	const uint64_t *words = (const uint64_t *)(const void *)fx.b.buf;
+	uint64_t deadline = fx_deadline();
+	unsigned int i, spins = 0;
+	uint64_t n;
+
+	RTE_SET_USED(arg);
+	for (n = 1; n <= NB_WRITES; n++) {
+		while (rmem_counter_read(counter) < n && !fx_is_late(deadline))
+			fx_relax(&spins);
+		for (i = 0; i < WORDS; i++)
+			TEST_EQ(words[i], n);
+		__atomic_store_n(&nb_seen, (uint32_t)n, __ATOMIC_RELEASE);
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+who_sees_the_count_sees_the_data(void)
+{
+	uint64_t *words = (uint64_t *)(void *)fx.a.buf;
+	uint64_t deadline = fx_deadline();
+	unsigned int i, spins = 0;
+	int status = RMEM_WC_SUCCESS;
+	char none = 0;
+	uint32_t n;
+
+	if (fx_nb_workers() < 1)
+		return test_skip("it takes a worker lcore");
+	nb_seen = 0;
+	TEST_OK(fx_launch(watch, &none, 0, 1));
+	for (n = 1; n <= NB_WRITES && status == RMEM_WC_SUCCESS; n++) {
+		for (i = 0; i < WORDS; i++)
+			words[i] = n;
+		status = request(RMEM_WR_RDMA_WRITE, WORDS * 8);
+		while (__atomic_load_n(&nb_seen, __ATOMIC_ACQUIRE) < n && !fx_is_late(deadline))
+			fx_relax(&spins);
+	}
+	TEST_RUN(fx_join(1));
+	TEST_STATUS(status, RMEM_WC_SUCCESS);
+	return TEST_SUCCESS;
+}
+
+static const struct test_case counter_cases[] = {
+		TEST_CASE(each_write_counts_once),
+		TEST_CASE(atomics_that_modify_count),
+		TEST_CASE(what_modifies_nothing_remotely_does_not_count),
+		TEST_CASE(unbound_region_counts_no_more),
+		TEST_CASE(one_counter_counts_for_several_regions),
+		TEST_CASE(region_bound_while_disabled_counts_from_the_first_write),
+		TEST_CASE(what_is_bound_is_not_released),
+		TEST_CASE(bind_refuses_wrong_arguments),
+		TEST_CASE(failed_region_is_busy),
+		TEST_CASE(alloc_and_free_refuse_wrong_arguments),
+		TEST_CASE(who_sees_the_count_sees_the_data),
+};
+
+REGISTER_RMEM_SUITE(counter, setup, teardown, counter_cases);
