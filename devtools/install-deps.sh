@@ -7,8 +7,9 @@ set -euo pipefail
 
 usage() {
 	cat <<-EOF
-	usage: ${0##*/} [build|all]
+	usage: ${0##*/} [build|guest|all]
 	  build  what it takes to build and run rmem (the default)
+	  guest  that, and what test/guest needs
 	  all    that, and what devtools/test.sh needs
 	EOF
 }
@@ -38,6 +39,17 @@ doxygen          command -v doxygen
 shellcheck       command -v shellcheck
 libsystemd-dev   pkg-config --exists libsystemd
 '
+# shellcheck disable=SC2016  # for the shell that runs the command
+guest_set='
+qemu-system-x86   command -v qemu-system-x86_64
+busybox-static    command -v busybox && ! ldd "$(command -v busybox)"
+util-linux        command -v setpriv
+iproute2          PATH=$PATH:/usr/sbin:/sbin command -v rdma
+kmod              PATH=$PATH:/usr/sbin:/sbin command -v depmod
+xz-utils          command -v xz
+ibverbs-providers ls /usr/lib/*/libibverbs/librxe-*.so
+ibverbs-utils     command -v ibv_rc_pingpong
+'
 
 # missing SET: the packages of the set whose command fails.
 missing() {
@@ -49,6 +61,7 @@ missing() {
 
 case ${1:-build} in
 build) wanted=$build_set ;;
+guest) wanted=$build_set$guest_set ;;
 all) wanted=$build_set$check_set ;;
 -h | --help) usage && exit 0 ;;
 *) usage >&2 && exit 2 ;;

@@ -1,0 +1,148 @@
+#!/busybox sh
+# SPDX-License-Identifier: BSD-3-Clause
+# shellcheck shell=dash
+# Process 1 of the guest, started by the kernel from the initramfs that run.sh makes.
+#
+# Makes the host's root file system its own (read-only, changes go to memory), brings rxe0 up, runs
+# /share/command, tells run.sh in /share how it went, and resets the machine, which ends QEMU.
+# The kernel hands what run.sh put on its command line on as environment: RMEM_HOST (1 or 2),
+# RMEM_HOSTS, RMEM_PAGES and RMEM_UID.
+
+PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+export PATH
+
+root=/root # becomes the command's root file system
+share=
+
+fail() {
+	echo "guest-init: $*"
+	[ -z "$share" ] || echo "$*" >"$share/failed.$RMEM_HOST"
+	reboot -f
+}
+
+# must WHAT COMMAND...: no guest without it.
+must() {
+	what=$1
+	shift
+	"$@" || fail "$what"
+}
+
+# await WHAT COMMAND...: tries until it succeeds. The limit is run.sh's.
+await() {
+	echo "guest-init: waiting for $1"
+	shift
+	until "$@" >/dev/null 2>&1; do
+		usleep 50000
+	done
+}
+
+mount_9p() {
+	mount -t 9p -o "trans=virtio,version=9p2000.L,msize=262144,$2" "$1" "$3"
+}
+
+# port NAME: the device of the virtio port of that name.
+port() {
+	for name in /sys/class/virtio-ports/*/name; do
+		if [ "$(cat "$name")" = "$1" ]; then
+			name=${name%/name}
+			echo "/dev/${name##*/}"
+			return
+		fi
+	done
+	return 1
+}
+
+make_root() {
+	mount -t tmpfs tmpfs /over &&
+		mkdir /over/lower /over/upper /over/work &&
+		mount_9p root ro,cache=loose /over/lower &&
+		mount -t overlay -o lowerdir=/over/lower,upperdir=/over/upper,workdir=/over/work \
+			overlay "$root" &&
+		mount -t proc proc "$root/proc" &&
+		mount -t sysfs sysfs "$root/sys" &&
+		mount -t devtmpfs dev "$root/dev" &&
+		mkdir -p "$root/dev/shm" "$root/dev/pts" "$root/dev/hugepages" &&
+		mount -t tmpfs -o mode=1777 tmpfs "$root/dev/shm" &&
+		mount -t devpts devpts "$root/dev/pts" &&
+		mount -t tmpfs -o mode=755 tmpfs "$root/run" &&
+		mount -t hugetlbfs -o mode=1777 hugetlbfs "$root/dev/hugepages"
+}
+
+# MTU 9000 makes rxe's path MTU 4096.
+make_net() {
+	netdev=eth0
+	if [ "${RMEM_HOSTS:?}" = 1 ]; then
+		netdev=dummy0
+		[ -d /sys/class/net/dummy0 ] || ip link add dummy0 type dummy || return
+	fi
+	ip link set lo up &&
+		ip link set "$netdev" mtu 9000 &&
+		ip addr add "$RMEM_ADDR/24" dev "$netdev" &&
+		ip link set "$netdev" up &&
+		chroot "$root" rdma link add rxe0 type rxe netdev "$netdev" &&
+		chmod 666 "$root"/dev/infiniband/*
+}
+
+# The IPv4 GID comes a little after the device.
+rxe_is_up() {
+	grep -q ACTIVE /sys/class/infiniband/rxe0/ports/1/state &&
+		grep -q "ffff:c000:020$RMEM_HOST\$" /sys/class/infiniband/rxe0/ports/1/gids/*
+}
+
+# kill_rest: ends what the command left behind, but not those that carry its output.
+kill_rest() {
+	for pid in /proc/[0-9]*; do
+		pid=${pid#/proc/}
+		case $pid in
+		1 | "$out_pid" | "$err_pid") ;;
+		*) kill -9 "$pid" ;;
+		esac
+	done 2>/dev/null
+}
+
+/busybox mount -t proc proc /proc
+mount -t sysfs sysfs /sys
+mount -t devtmpfs dev /dev
+for module in /modules/*.ko; do
+	must "the module ${module##*/} does not load" insmod "$module"
+done
+must "no shared folder" mount_9p share cache=none /share
+share=/share
+must "no root file system" make_root
+
+RMEM_ADDR=192.0.2.$RMEM_HOST
+RMEM_PEER=192.0.2.$((RMEM_HOSTS == 1 ? 1 : 3 - RMEM_HOST))
+export RMEM_ADDR RMEM_PEER RMEM_HOST
+must "no rxe device" make_net
+[ "$(cat /proc/sys/vm/nr_hugepages)" = "$RMEM_PAGES" ] ||
+	fail "only $(cat /proc/sys/vm/nr_hugepages) of $RMEM_PAGES hugepages: it takes more --mem"
+await "rxe0" rxe_is_up
+await "the peer" ping -c 1 -W 1 "$RMEM_PEER"
+
+as_user=
+if [ "$RMEM_UID" != 0 ]; then
+	# (busybox would take its own setpriv, which knows no --reuid.)
+	as_user="/usr/bin/env setpriv --reuid=$RMEM_UID --regid=$RMEM_UID --clear-groups --"
+fi
+ulimit -l unlimited
+must "no command" cp /share/command "$root/run/rmem-command"
+chmod 644 "$root/run/rmem-command"
+
+# A port can be opened once only, so the command gets pipes.
+mkfifo /out /err
+cat /out >"$(port out)" &
+out_pid=$!
+cat /err >"$(port err)" &
+err_pid=$!
+echo "guest-init: the command starts"
+: >"/share/started.$RMEM_HOST"
+# shellcheck disable=SC2086  # a list of words
+chroot "$root" $as_user /bin/bash /run/rmem-command </dev/null >/out 2>/err
+echo "$?" >"/share/rc.$RMEM_HOST"
+
+# The peer may need this one's device to the end.
+[ "$RMEM_HOSTS" = 1 ] || await "the peer's end" [ -e "/share/rc.$((3 - RMEM_HOST))" ]
+kill_rest
+wait "$out_pid" "$err_pid"
+cat /proc/sys/kernel/tainted >"/share/tainted.$RMEM_HOST"
+reboot -f
