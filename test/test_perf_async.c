@@ -5,6 +5,7 @@
 /* What registering fresh memory takes in the background, on several threads. */
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -25,15 +26,16 @@ struct async_job {
 static uint64_t
 available(void)
 {
-	unsigned long long kib = 0;
+	static const char name[] = "MemAvailable:";
+	uint64_t kib = 0;
 	char line[128];
 	FILE *f = fopen("/proc/meminfo", "r");
 
 	if (f == NULL)
 		return 0;
 	while (fgets(line, sizeof(line), f) != NULL) {
-		if (sscanf(line, "MemAvailable: %llu kB", &kib) == 1)
-			break;
+		if (strncmp(line, name, sizeof(name) - 1) == 0)
+			kib = strtoull(line + sizeof(name) - 1, NULL, 10);
 	}
 	fclose(f);
 	return kib * 1024;

@@ -103,7 +103,7 @@ ibv_get_device_list(int *nb)
 		errno = fake.list_errno;
 		return NULL;
 	}
-	list = fake_new("get_device_list", 3 * sizeof(*list));
+	list = fake_new("get_device_list", sizeof(struct ibv_device *[3]));
 	if (list == NULL)
 		return NULL;
 	for (i = 0; i < fake.nb_devices; i++)
