@@ -230,7 +230,7 @@ info_tells_limits_and_capabilities(void)
 					RMEM_DEV_CAPA_ATOMIC | RMEM_DEV_CAPA_REQUESTED_KEY |
 					RMEM_DEV_CAPA_MR_COUNTER | RMEM_DEV_CAPA_MR_ENABLE |
 					RMEM_DEV_CAPA_INLINE_RECV | RMEM_DEV_CAPA_MW_TYPE_1 |
-					RMEM_DEV_CAPA_MW_TYPE_2B);
+					RMEM_DEV_CAPA_MW_TYPE_2B | RMEM_DEV_CAPA_REREG);
 	TEST_EQ(info.max_pd, 3);
 	TEST_EQ(info.max_mr, 5);
 	TEST_EQ(info.max_mw, 6);

@@ -458,6 +458,73 @@ former_key_of_a_window_reaches_nothing(void)
 	return stop_writers(window_rounds(others));
 }
 
+/* A change of the rights or of the PD takes the key away from the writers, and comes back. */
+static int
+rereg_rounds(uint32_t flags)
+{
+	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.fast.pages, SIZE, FX_ACCESS);
+	struct rmem_pd *pd = fx_pd(fx.a.dev);
+	uint32_t i;
+
+	TEST_ASSERT(mr != NULL && pd != NULL);
+	for (i = 0; i < nb_rounds; i++) {
+		TEST_RUN(wait_for_writes(mr->rkey));
+		TEST_OK(rmem_mr_rereg(mr, flags, pd, NULL, 0, RMEM_ACCESS_LOCAL_WRITE, NULL));
+		TEST_RUN(expect_no_late_write(fx.fast.pages));
+		TEST_OK(rmem_mr_rereg(mr, flags, fx.a.pd, NULL, 0, FX_ACCESS, NULL));
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+no_write_comes_after_rereg_of_access(void)
+{
+	if (nb_writers == 0)
+		return test_skip("it takes a worker lcore");
+	TEST_RUN(start_writers(fx_addr(fx.fast.pages)));
+	return stop_writers(rereg_rounds(RMEM_REREG_CHANGE_ACCESS));
+}
+
+static int
+no_write_comes_after_rereg_of_pd(void)
+{
+	if (nb_writers == 0)
+		return test_skip("it takes a worker lcore");
+	TEST_RUN(start_writers(fx_addr(fx.fast.pages)));
+	return stop_writers(rereg_rounds(RMEM_REREG_CHANGE_PD));
+}
+
+/* To memory elsewhere and back: the writers go on with the old addresses, and reach neither. */
+static int
+move_rounds(uint8_t *others)
+{
+	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.fast.pages, SIZE, FX_ACCESS);
+	const uint32_t flags = RMEM_REREG_CHANGE_TRANSLATION;
+	uint32_t i;
+
+	TEST_ASSERT(mr != NULL);
+	scribble(others);
+	for (i = 0; i < nb_rounds; i++) {
+		TEST_RUN(wait_for_writes(mr->rkey));
+		TEST_OK(rmem_mr_rereg(mr, flags, NULL, others, SIZE, 0, NULL));
+		TEST_RUN(expect_no_late_write(fx.fast.pages));
+		TEST_ASSERT(is_scribbled(others));
+		TEST_OK(rmem_mr_rereg(mr, flags, NULL, fx.fast.pages, SIZE, 0, NULL));
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+no_write_comes_after_rereg_of_translation(void)
+{
+	uint8_t *others = fx_mem(FX_PAGE, SIZE);
+
+	if (nb_writers == 0)
+		return test_skip("it takes a worker lcore");
+	TEST_RUN(start_writers(fx_addr(fx.fast.pages)));
+	return stop_writers(move_rounds(others));
+}
+
 /* Without an invalidation the writes do come: these checks can see one. */
 static int
 checker_rounds(void)
@@ -486,6 +553,9 @@ static const struct test_case rcu_cases[] = {
 		TEST_CASE(memory_may_be_unmapped_after_dereg),
 		TEST_CASE(no_write_comes_after_dereg_of_a_bound_mr),
 		TEST_CASE(no_write_comes_after_send_with_inv),
+		TEST_CASE(no_write_comes_after_rereg_of_access),
+		TEST_CASE(no_write_comes_after_rereg_of_pd),
+		TEST_CASE(no_write_comes_after_rereg_of_translation),
 		TEST_CASE(former_key_never_reaches_the_next_binding),
 		TEST_CASE(former_key_of_a_window_reaches_nothing),
 		TEST_CASE(checker_sees_writes_through_a_valid_key),

@@ -30,13 +30,13 @@ rsoft_mr_can_populate(void *page, int advice)
  * Where the kernel can't populate, at least see that it is mapped.
  */
 static int
-rsoft_mr_check_mapped(const struct rmem_mr *mr)
+rsoft_mr_check_mapped(void *addr, size_t length, uint32_t access)
 {
-	bool is_write = (mr->access & RMEM_ACCESS_LOCAL_WRITE) != 0;
+	bool is_write = (access & RMEM_ACCESS_LOCAL_WRITE) != 0;
 	int advice = is_write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-	uintptr_t at = (uintptr_t)mr->addr & ~(page - 1);
-	uintptr_t end = RTE_ALIGN_CEIL((uintptr_t)mr->addr + mr->length, page);
+	uintptr_t at = (uintptr_t)addr & ~(page - 1);
+	uintptr_t end = RTE_ALIGN_CEIL((uintptr_t)addr + length, page);
 	unsigned char resident;
 	int rc = 0;
 
@@ -47,7 +47,7 @@ rsoft_mr_check_mapped(const struct rmem_mr *mr)
 			rc = mincore((void *)at, page, &resident);
 	}
 	if (rc != 0) {
-		RSOFT_LOG(ERR, "[%p, +%zu) is not all mapped%s", mr->addr, mr->length,
+		RSOFT_LOG(ERR, "[%p, +%zu) is not all mapped%s", addr, length,
 				is_write ? " and writable" : "");
 		return -EFAULT;
 	}
@@ -85,7 +85,7 @@ rsoft_mr_reg(struct rmem_mr *base, const struct rmem_mr_attr *attr)
 	struct rsoft_key *key;
 	int rc;
 
-	rc = rsoft_mr_check_mapped(base);
+	rc = rsoft_mr_check_mapped(base->addr, base->length, base->access);
 	if (rc != 0)
 		return rc;
 	rc = rsoft_mr_take_key(mr, attr);
@@ -129,6 +129,51 @@ rsoft_mr_enable(struct rmem_mr *base)
 
 	__atomic_fetch_or(
 			&rsoft_mr_of(base)->key->word, rsoft_key_word(0, rights), __ATOMIC_RELEASE);
+	return 0;
+}
+
+/*
+ * The class lets nobody else change or release the MR meanwhile, so that its key's word has one
+ * writer. The full fence of the exchange comes before the look who is inside; dereg has the same.
+ */
+int
+rsoft_mr_rereg(struct rmem_mr *base, uint32_t flags, struct rmem_pd *pd, void *addr, size_t length,
+		uint32_t access, enum rmem_rereg_result *result)
+{
+	struct rsoft_key *key = rsoft_mr_of(base)->key;
+	uint32_t rights = rsoft_word_rights(__atomic_load_n(&key->word, __ATOMIC_RELAXED));
+	uint32_t new_rights = (rights & ~RSOFT_ACCESS) | (access & RSOFT_ACCESS);
+	uint64_t new_word;
+	int rc = 0;
+
+	if ((flags & RMEM_REREG_CHANGE_TRANSLATION) ||
+			(access & ~base->access & RMEM_ACCESS_LOCAL_WRITE))
+		rc = rsoft_mr_check_mapped(addr, length, access);
+	if (rc != 0) {
+		*result = RMEM_REREG_ERR_DONT_FORK_NEW;
+		return rc;
+	}
+	if (flags & RMEM_REREG_CHANGE_TRANSLATION)
+		new_rights &= ~RSOFT_SLOW;
+	if ((rights & RSOFT_VALID) == 0)
+		new_rights = 0; /* rsoft_mr_enable() gives them */
+	new_word = rsoft_key_word(base->rkey, new_rights);
+	if (flags == RMEM_REREG_CHANGE_ACCESS) {
+		__atomic_exchange_n(&key->word, new_word, __ATOMIC_SEQ_CST);
+		rsoft_grace_wait();
+		return 0;
+	}
+	__atomic_exchange_n(&key->word, rsoft_key_word(base->rkey, rights & ~RSOFT_VALID),
+			__ATOMIC_SEQ_CST);
+	rsoft_grace_wait();
+	if (flags & RMEM_REREG_CHANGE_TRANSLATION) {
+		key->kind = RSOFT_KIND_BASE;
+		key->iova = (access & RMEM_ACCESS_ZERO_BASED) ? 0 : (uintptr_t)addr;
+		key->length = length;
+		key->base = addr;
+	}
+	key->pd = pd->handle;
+	__atomic_store_n(&key->word, new_word, __ATOMIC_RELEASE);
 	return 0;
 }
 

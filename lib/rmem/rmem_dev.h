@@ -41,6 +41,8 @@ extern "C" {
 #define RMEM_DEV_CAPA_MW_TYPE_1 (UINT64_C(1) << 6)
 /** Memory windows of type 2B: RMEM_WR_BIND_MW. */
 #define RMEM_DEV_CAPA_MW_TYPE_2B (UINT64_C(1) << 7)
+/** rmem_mr_rereg() keeps the keys of the MR. */
+#define RMEM_DEV_CAPA_REREG (UINT64_C(1) << 9)
 /**
  * Inline receive: a message of at most rmem_dev_info::max_inline_recv bytes may travel in its
  * completion, and is copied to the receive's memory by the poll that returns it. Nothing of

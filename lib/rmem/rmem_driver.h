@@ -59,6 +59,15 @@ typedef int (*rmem_mr_bind_counter_t)(struct rmem_mr *mr, struct rmem_counter *c
 typedef int (*rmem_mr_enable_t)(struct rmem_mr *mr);
 /** Correct what the class filled in: state, access, keys, iova, length, page size. */
 typedef int (*rmem_mr_query_t)(struct rmem_mr *mr, struct rmem_mr_info *info);
+/**
+ * Change what flags (RMEM_REREG_*) say, keeping the keys, and return when nobody uses what was
+ * before. The other arguments are those of the MR as it shall be, changed or not, checked; the
+ * class stores them in mr afterwards, and when the translation changes, addr or, for ZERO_BASED,
+ * 0 as the iova. On failure, set *result to what is valid, if it is not ERR_INPUT. -EOPNOTSUPP,
+ * nothing being changed, makes the class deregister the MR and register it again.
+ */
+typedef int (*rmem_mr_rereg_t)(struct rmem_mr *mr, uint32_t flags, struct rmem_pd *pd, void *addr,
+		size_t length, uint32_t access, enum rmem_rereg_result *result);
 
 /** Make a FREE MR for mr->max_page_list_len pages; set lkey and rkey. */
 typedef int (*rmem_fast_reg_mr_alloc_t)(struct rmem_mr *mr);
@@ -154,6 +163,7 @@ struct rmem_dev_ops {
 	rmem_mr_enable_t mr_enable;             /**< MRs: RMEM_DEV_CAPA_MR_ENABLE. */
 	rmem_mr_query_t mr_query;               /**< MRs. */
 	rmem_mr_reg_t mr_reg;                   /**< MRs. */
+	rmem_mr_rereg_t mr_rereg;               /**< MRs, keeping their keys. */
 
 	rmem_fast_reg_mr_alloc_t fast_reg_mr_alloc; /**< Fast registration. */
 	rmem_page_list_alloc_t page_list_alloc;     /**< Fast registration. */

@@ -19,6 +19,7 @@
 #include <rte_memzone.h>
 
 #include <rmem_chunk.h>
+#include <rmem_mr_priv.h>
 #include <rmem_priv.h>
 
 /* Verbs' MW_BIND, ZERO_BASED, ON_DEMAND and HUGETLB: bits we know, whether a device has them or not. */
@@ -122,11 +123,10 @@ check_eq(const struct rmem_dev *dev, const struct rmem_eq *eq)
 	return ret;
 }
 
-static int
-check_attr(const struct rmem_dev *dev, const struct rmem_mr_attr *attr,
-		const struct rmem_dev_info *info)
+int
+rmem_mr_check_attr(const struct rmem_dev *dev, const struct rmem_mr_attr *attr,
+		const struct rmem_dev_info *info, const char *func)
 {
-	const char *func = "rmem_mr_reg_attr";
 	uint32_t lacking;
 	int ret;
 
@@ -152,42 +152,45 @@ check_attr(const struct rmem_dev *dev, const struct rmem_mr_attr *attr,
 	return ret;
 }
 
+/* What mr was given before a change and what it is given by it are there at the same time. */
 static void
-chunk_name(const struct rmem_mr *mr, char *name)
+chunk_name(const struct rmem_mr *of, const struct rmem_mr *mr, char *name)
 {
-	snprintf(name, RTE_MEMZONE_NAMESIZE, "rmem_mr_%p", (const void *)mr);
+	snprintf(name, RTE_MEMZONE_NAMESIZE, "rmem_mr_%p%s", (const void *)mr,
+			(of->flags & RMEM_MR_SECOND_NAME) != 0 ? "b" : "a");
 }
 
-/* Memory for an ALLOCATE_MR; what rounding adds above the limit is left unregistered. */
-static int
-alloc_chunk(struct rmem_mr *mr, int socket_id, uint64_t max_mr_size)
+/* What rounding adds above the limit is left unregistered. */
+int
+rmem_mr_alloc_chunk(
+		struct rmem_mr *of, const struct rmem_mr *mr, int socket_id, uint64_t max_mr_size)
 {
 	char name[RTE_MEMZONE_NAMESIZE];
 	const struct rte_memzone *mz;
 	int ret;
 
-	chunk_name(mr, name);
-	ret = rmem_chunk_reserve(name, mr->length, socket_id, &mz);
+	chunk_name(of, mr, name);
+	ret = rmem_chunk_reserve(name, of->length, socket_id, &mz);
 	if (ret != 0)
 		return ret;
-	mr->addr = mz->addr;
-	mr->length = RTE_MIN(mz->len, max_mr_size);
-	if (mr->iova != 0 && mr->length - 1 > UINT64_MAX - mr->iova) {
-		RMEM_LOG(ERR, "%zu bytes at iova 0x%" PRIx64 " wrap around", mr->length, mr->iova);
+	of->addr = mz->addr;
+	of->length = RTE_MIN(mz->len, max_mr_size);
+	if (of->iova != 0 && of->length - 1 > UINT64_MAX - of->iova) {
+		RMEM_LOG(ERR, "%zu bytes at iova 0x%" PRIx64 " wrap around", of->length, of->iova);
 		rte_memzone_free(mz);
 		return -EINVAL;
 	}
 	return 0;
 }
 
-static void
-free_chunk(const struct rmem_mr *mr)
+void
+rmem_mr_free_chunk(const struct rmem_mr *of, const struct rmem_mr *mr)
 {
 	char name[RTE_MEMZONE_NAMESIZE];
 
-	if ((mr->access & RMEM_ACCESS_ALLOCATE_MR) == 0)
+	if ((of->access & RMEM_ACCESS_ALLOCATE_MR) == 0)
 		return;
-	chunk_name(mr, name);
+	chunk_name(of, mr, name);
 	rte_memzone_free(rte_memzone_lookup(name));
 }
 
@@ -216,7 +219,7 @@ do_reg(struct rmem_mr *mr, const struct rmem_mr_attr *attr, const struct rmem_de
 	int ret;
 
 	if ((mr->access & RMEM_ACCESS_ALLOCATE_MR) != 0) {
-		ret = alloc_chunk(mr, attr->socket_id, info->max_mr_size);
+		ret = rmem_mr_alloc_chunk(mr, mr, attr->socket_id, info->max_mr_size);
 		if (ret != 0)
 			return ret;
 	}
@@ -224,7 +227,7 @@ do_reg(struct rmem_mr *mr, const struct rmem_mr_attr *attr, const struct rmem_de
 		mr->iova = (uintptr_t)mr->addr;
 	ret = rmem_dev_ops(rmem_obj_dev(&mr->obj))->mr_reg(mr, attr);
 	if (ret != 0)
-		free_chunk(mr);
+		rmem_mr_free_chunk(mr, mr);
 	return ret;
 }
 
@@ -263,7 +266,7 @@ rmem_mr_reg_attr(struct rmem_pd *pd, const struct rmem_mr_attr *attr, struct rme
 	}
 	ret = rmem_dev_info_fill(dev, &info);
 	if (ret == 0)
-		ret = check_attr(dev, attr, &info);
+		ret = rmem_mr_check_attr(dev, attr, &info, __func__);
 	if (ret == 0)
 		ret = rmem_obj_get(&pd->obj, __func__);
 	if (ret != 0)
@@ -354,13 +357,12 @@ rmem_mr_enable(struct rmem_mr *mr)
 static int
 do_dereg(struct rmem_mr *mr)
 {
-	int ret;
+	int ret = 0;
 
-	if (has_no_keys(rmem_mr_state(mr)))
-		return 0;
-	ret = rmem_dev_ops(rmem_obj_dev(&mr->obj))->mr_dereg(mr);
+	if (!has_no_keys(rmem_mr_state(mr)) || (mr->flags & RMEM_MR_HELD) != 0)
+		ret = rmem_dev_ops(rmem_obj_dev(&mr->obj))->mr_dereg(mr);
 	if (ret == 0)
-		free_chunk(mr);
+		rmem_mr_free_chunk(mr, mr);
 	return ret;
 }
 

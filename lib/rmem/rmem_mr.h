@@ -66,7 +66,7 @@ enum rmem_mr_state {
 	RMEM_MR_STATE_VALID = 1,    /**< Its keys open its range. */
 	RMEM_MR_STATE_DISABLED = 2, /**< Its keys open nothing; rmem_mr_enable() makes it VALID. */
 	RMEM_MR_STATE_PENDING = 3,  /**< Its registration is under way; it has no keys yet. */
-	RMEM_MR_STATE_ERROR = 4,    /**< Its registration failed; only good for rmem_mr_dereg(). */
+	RMEM_MR_STATE_ERROR = 4,    /**< It has failed; only good for rmem_mr_dereg(). */
 };
 
 /**
@@ -88,6 +88,8 @@ struct rmem_mr {
 	uint16_t state;               /**< Private: enum rmem_mr_state of a user MR; atomic. */
 	uint32_t max_page_list_len;   /**< Pages of a fast-register MR, else 0. */
 	struct rmem_counter *counter; /**< Private: counter bound to it, or NULL. */
+	uint32_t flags;               /**< Private to the class. */
+	uint32_t pad;                 /**< Zero. */
 };
 
 /** What to register. The caller zeroes it first. */
@@ -219,7 +221,8 @@ int rmem_mr_reg_attr(struct rmem_pd *pd, const struct rmem_mr_attr *attr, struct
  *
  * @return
  *   0 on success, otherwise:
- *   - -EINVAL: NULL or not an MR, one that requests bind, or one that is being released.
+ *   - -EINVAL: NULL or not an MR, one that requests bind, or one that is being released or
+ *     re-registered.
  *   - -EBUSY: its registration is under way, or failed.
  */
 int rmem_mr_enable(struct rmem_mr *mr);
@@ -246,10 +249,92 @@ int rmem_mr_enable(struct rmem_mr *mr);
  */
 int rmem_mr_dereg(struct rmem_mr *mr);
 
+/** rmem_mr_rereg(): other memory. The values are those of verbs' IBV_REREG_MR_*. */
+#define RMEM_REREG_CHANGE_TRANSLATION (UINT32_C(1) << 0)
+/** rmem_mr_rereg(): another PD. */
+#define RMEM_REREG_CHANGE_PD (UINT32_C(1) << 1)
+/** rmem_mr_rereg(): other rights. */
+#define RMEM_REREG_CHANGE_ACCESS (UINT32_C(1) << 2)
+
+/**
+ * What is valid after rmem_mr_rereg(). The negative values are those of verbs'
+ * enum ibv_rereg_mr_err_code; the call then returned an errno.
+ */
+enum rmem_rereg_result {
+	/** Changed; lkey and rkey are the same. */
+	RMEM_REREG_OK = 0,
+	/** Changed by deregistering and registering: lkey and rkey are new. */
+	RMEM_REREG_NEW_KEYS = 1,
+	/** Refused: the MR is as it was. */
+	RMEM_REREG_ERR_INPUT = -1,
+	/** The memory could not be had as asked: the MR is as it was. */
+	RMEM_REREG_ERR_DONT_FORK_NEW = -2,
+	/** The MR is changed, but the old memory could not be given back to the system. */
+	RMEM_REREG_ERR_DO_FORK_OLD = -3,
+	/** Neither the old nor the new is valid: RMEM_MR_STATE_ERROR. */
+	RMEM_REREG_ERR_CMD = -4,
+	/** The same, and the new memory could not be given back to the system. */
+	RMEM_REREG_ERR_CMD_AND_DO_FORK_NEW = -5,
+};
+
+/**
+ * Change memory, PD or rights of an MR, or several of them at once (ibv_rereg_mr).
+ *
+ * On a device with RMEM_DEV_CAPA_REREG, lkey and rkey stay the same, and so do all resources
+ * of the MR but what the change replaces; on others the MR is deregistered and registered
+ * again, with new keys. In both cases @p mr stays the handle. What @p flags does not name
+ * stays as it is, and its argument is ignored.
+ *
+ * When it returns, no lcore uses the old memory, PD or rights any more: requests that were
+ * being executed have ended. With CHANGE_ACCESS alone the keys open the MR throughout, by the
+ * old rights or by the new; during any other change requests fail as those of a key that is
+ * not valid do.
+ *
+ * A disabled MR stays disabled. A requested key is given up where the keys change.
+ *
+ * With RMEM_ACCESS_ALLOCATE_MR in @p access and a NULL @p addr, CHANGE_TRANSLATION allocates
+ * new memory as rmem_mr_reg() does, on any socket. Memory that the library had allocated for
+ * the MR is freed by CHANGE_TRANSLATION. The bytes of the old memory are not copied.
+ *
+ * Control path: may allocate and touch pages, and waits for lcores that are executing a
+ * request. Safe to call from any thread; no other call may use @p mr meanwhile.
+ *
+ * @param mr
+ *   MR of rmem_mr_reg().
+ * @param flags
+ *   Bitwise OR of RMEM_REREG_CHANGE_*, at least one.
+ * @param pd
+ *   With CHANGE_PD, the new PD, of the same device; else ignored.
+ * @param addr
+ *   With CHANGE_TRANSLATION, the first byte, or NULL with RMEM_ACCESS_ALLOCATE_MR; else
+ *   ignored. It is the MR's new iova too, unless the MR is or becomes ZERO_BASED.
+ * @param length
+ *   With CHANGE_TRANSLATION, the length in bytes; else ignored.
+ * @param access
+ *   With CHANGE_ACCESS, the new rights: bitwise OR of RMEM_ACCESS_*; else ignored, but for
+ *   RMEM_ACCESS_ALLOCATE_MR with CHANGE_TRANSLATION. What is ZERO_BASED stays so.
+ * @param[out] result
+ *   What is valid now; always written. NULL is allowed.
+ *
+ * @return
+ *   0 on success, otherwise:
+ *   - -EINVAL: NULL or not an MR, a fast-register MR, no flag or an unknown one, not a PD or
+ *     one of another device, or what rmem_mr_reg() refuses of addr, length and access;
+ *     ALLOCATE_MR or ZERO_BASED without CHANGE_TRANSLATION, unless the MR has it already.
+ *   - -EBUSY: something refers to the MR, or it is in RMEM_MR_STATE_ERROR.
+ *   - -EOPNOTSUPP: the device lacks the capability for a requested access bit.
+ *   - -EFAULT: part of the memory is not mapped, or not writable while access needs it.
+ *   - -ENOMEM: too little memory for ALLOCATE_MR; the log tells how much is missing.
+ *   - -ENOSPC: the device had no room left for the second half of a change with new keys.
+ *   - -EIO: the device failed.
+ */
+int rmem_mr_rereg(struct rmem_mr *mr, uint32_t flags, struct rmem_pd *pd, void *addr, size_t length,
+		uint32_t access, enum rmem_rereg_result *result);
+
 /**
  * Ask what an MR covers now.
  *
- * Control path. Safe to call from any thread; for a fast-register MR with a REG_MR or an
+ * Control path. Safe to call from any thread, but during rmem_mr_rereg() of the MR; for a fast-register MR with a REG_MR or an
  * invalidation under way the answer may be of either state.
  *
  * @param mr

@@ -97,6 +97,20 @@ none_mr_reg(struct rmem_mr *mr, const struct rmem_mr_attr *attr)
 }
 
 static int
+none_mr_rereg(struct rmem_mr *mr, uint32_t flags, struct rmem_pd *pd, void *addr, size_t length,
+		uint32_t access, enum rmem_rereg_result *result)
+{
+	RTE_SET_USED(mr);
+	RTE_SET_USED(flags);
+	RTE_SET_USED(pd);
+	RTE_SET_USED(addr);
+	RTE_SET_USED(length);
+	RTE_SET_USED(access);
+	RTE_SET_USED(result);
+	return -EOPNOTSUPP;
+}
+
+static int
 none_mw_alloc(struct rmem_mw *mw)
 {
 	RTE_SET_USED(mw);
@@ -212,6 +226,7 @@ rmem_ops_none_fill(struct rmem_dev_ops *ops)
 	FILL(ops, mr_enable);
 	FILL(ops, mr_query);
 	FILL(ops, mr_reg);
+	FILL(ops, mr_rereg);
 	FILL(ops, mw_alloc);
 	FILL(ops, mw_bind);
 	FILL(ops, mw_dealloc);

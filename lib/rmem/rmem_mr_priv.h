@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/**
+ * @file
+ * What the files about MRs share. Not installed.
+ */
+
+#ifndef RMEM_MR_PRIV_H
+#define RMEM_MR_PRIV_H
+
+#include <rmem_priv.h>
+
+/* In rmem_mr::flags. */
+/** Memory of ALLOCATE_MR has the second of its two names. */
+#define RMEM_MR_SECOND_NAME (UINT32_C(1) << 0)
+/** In RMEM_MR_STATE_ERROR: the driver still holds it. */
+#define RMEM_MR_HELD (UINT32_C(1) << 1)
+
+/** Check what to register but for its memory; -errno and a line that names func. */
+int rmem_mr_check_attr(const struct rmem_dev *dev, const struct rmem_mr_attr *attr,
+		const struct rmem_dev_info *info, const char *func);
+
+/** Memory of ALLOCATE_MR for of->length bytes, named after mr; sets of->addr and of->length. */
+int rmem_mr_alloc_chunk(
+		struct rmem_mr *of, const struct rmem_mr *mr, int socket_id, uint64_t max_mr_size);
+
+/** Free what rmem_mr_alloc_chunk() allocated; nothing when the memory is not the library's. */
+void rmem_mr_free_chunk(const struct rmem_mr *of, const struct rmem_mr *mr);
+
+#endif /* RMEM_MR_PRIV_H */

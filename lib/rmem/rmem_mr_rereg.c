@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/**
+ * @file
+ * Changing an MR that is in use.
+ *
+ * The MR counts as being released during the change: what refers to it forbids the change, and
+ * nobody can begin to refer to it. What it shall be is a second struct rmem_mr, of which only
+ * the fields that store() copies mean anything; they are stored when the device has them.
+ */
+
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include <rte_common.h>
+#include <rte_memory.h>
+
+#include <rmem_mr_priv.h>
+#include <rmem_priv.h>
+
+#define REREG_FLAGS                                                                                \
+	(RMEM_REREG_CHANGE_TRANSLATION | RMEM_REREG_CHANGE_PD | RMEM_REREG_CHANGE_ACCESS)
+/* Access bits that are no rights: they say what memory it is and how requests name it. */
+#define ACCESS_TRANSLATION (RMEM_ACCESS_ALLOCATE_MR | RMEM_ACCESS_ZERO_BASED)
+
+static int
+check_mr(const struct rmem_mr *mr, uint32_t flags, enum rmem_rereg_result *result, const char *func)
+{
+	int ret = rmem_obj_check(mr, RMEM_OBJ_MR, func);
+
+	if (ret != 0)
+		return ret;
+	if (flags == 0 || (flags & ~REREG_FLAGS) != 0) {
+		RMEM_LOG(ERR, "%s: flags 0x%x are none, or have others than 0x%x", func, flags,
+				REREG_FLAGS);
+		return -EINVAL;
+	}
+	if (mr->type != RMEM_MR_TYPE_USER) {
+		RMEM_LOG(ERR, "%s: MR type %u can't be re-registered, only %u", func, mr->type,
+				RMEM_MR_TYPE_USER);
+		return -EINVAL;
+	}
+	if (rmem_mr_state(mr) == RMEM_MR_STATE_ERROR) {
+		RMEM_LOG(ERR, "%s: the MR %p is in an error state: deregister it", func,
+				(const void *)mr);
+		*result = RMEM_REREG_ERR_CMD;
+		return -EBUSY;
+	}
+	return 0;
+}
+
+static int
+check_pd(const struct rmem_mr *mr, const struct rmem_pd *pd, const char *func)
+{
+	int ret = rmem_obj_check(pd, RMEM_OBJ_PD, func);
+
+	if (ret == 0 && pd->obj.dev_id != mr->obj.dev_id) {
+		RMEM_LOG(ERR, "%s: PD of device %u, MR of device %u", func, pd->obj.dev_id,
+				mr->obj.dev_id);
+		ret = -EINVAL;
+	}
+	return ret;
+}
+
+/* What is asked, by the rules of a new registration. */
+static int
+check_change(const struct rmem_mr *mr, uint32_t flags, const struct rmem_mr_attr *attr,
+		const struct rmem_dev_info *info, const char *func)
+{
+	struct rmem_mr_attr whole = *attr;
+
+	if ((flags & RMEM_REREG_CHANGE_TRANSLATION) == 0) {
+		if ((attr->access & ~mr->access & ACCESS_TRANSLATION) != 0) {
+			RMEM_LOG(ERR, "%s: ALLOCATE_MR or ZERO_BASED without CHANGE_TRANSLATION",
+					func);
+			return -EINVAL;
+		}
+		whole.access &= ~RMEM_ACCESS_ALLOCATE_MR;
+	}
+	return rmem_mr_check_attr(rmem_obj_dev(&mr->obj), &whole, info, func);
+}
+
+/* What requests name the first byte of new memory by. */
+static uint64_t
+iova_of(const void *addr, uint32_t access)
+{
+	return (access & RMEM_ACCESS_ZERO_BASED) != 0 ? 0 : (uintptr_t)addr;
+}
+
+/* All of what the MR shall be: what flags don't name is what it is. */
+static struct rmem_mr_attr
+whole_attr(const struct rmem_mr *mr, uint32_t flags, void *addr, size_t length, uint32_t access)
+{
+	struct rmem_mr_attr attr;
+
+	memset(&attr, 0, sizeof(attr));
+	attr.addr = mr->addr;
+	attr.length = mr->length;
+	attr.iova = mr->iova;
+	attr.access = mr->access;
+	attr.socket_id = SOCKET_ID_ANY;
+	if (rmem_mr_state(mr) == RMEM_MR_STATE_DISABLED)
+		attr.flags = RMEM_MR_DISABLED;
+	if ((flags & RMEM_REREG_CHANGE_ACCESS) != 0)
+		attr.access = access | (mr->access & RMEM_ACCESS_ZERO_BASED);
+	if ((flags & RMEM_REREG_CHANGE_TRANSLATION) != 0) {
+		attr.addr = addr;
+		attr.length = length;
+		attr.iova = iova_of(addr, attr.access);
+		attr.access = (attr.access & ~RMEM_ACCESS_ALLOCATE_MR) |
+				(access & RMEM_ACCESS_ALLOCATE_MR);
+	}
+	return attr;
+}
+
+static void
+store(struct rmem_mr *mr, const struct rmem_mr *from)
+{
+	mr->access = from->access;
+	mr->pd = from->pd;
+	mr->addr = from->addr;
+	mr->length = from->length;
+	mr->iova = from->iova;
+	mr->flags = from->flags;
+}
+
+/* Nothing is left in it of a registration: as the class gives MRs to mr_reg. */
+static void
+clear_registration(struct rmem_mr *mr)
+{
+	mr->lkey = 0;
+	mr->rkey = 0;
+	memset(mr + 1, 0, rmem_dev_driver(rmem_obj_dev(&mr->obj))->mr_size - sizeof(*mr));
+}
+
+/* For drivers that can't keep the keys. */
+static int
+rereg_by_reg(struct rmem_mr *mr, const struct rmem_mr *to, const struct rmem_mr_attr *attr,
+		enum rmem_rereg_result *result)
+{
+	const struct rmem_dev_ops *ops = rmem_dev_ops(rmem_obj_dev(&mr->obj));
+	const struct rmem_mr old = *mr;
+	int ret;
+
+	ret = ops->mr_dereg(mr);
+	if (ret != 0)
+		return ret;
+	store(mr, to);
+	clear_registration(mr);
+	ret = ops->mr_reg(mr, attr);
+	if (ret == 0) {
+		*result = RMEM_REREG_NEW_KEYS;
+		return 0;
+	}
+	store(mr, &old);
+	clear_registration(mr);
+	*result = RMEM_REREG_ERR_CMD;
+	return ret;
+}
+
+/* Have the device change the MR, and store what it has then. *result says which that is. */
+static int
+rereg_device(struct rmem_mr *mr, uint32_t flags, const struct rmem_mr *to,
+		const struct rmem_mr_attr *attr, enum rmem_rereg_result *result)
+{
+	int ret;
+
+	ret = rmem_dev_ops(rmem_obj_dev(&mr->obj))
+			      ->mr_rereg(mr, flags, to->pd, to->addr, to->length, to->access,
+					      result);
+	if (ret == 0)
+		*result = RMEM_REREG_OK;
+	else if (ret == -EOPNOTSUPP)
+		ret = rereg_by_reg(mr, to, attr, result);
+	else if (*result <= RMEM_REREG_ERR_CMD)
+		mr->flags |= RMEM_MR_HELD;
+	if (*result >= RMEM_REREG_OK || *result == RMEM_REREG_ERR_DO_FORK_OLD)
+		store(mr, to);
+	if (*result <= RMEM_REREG_ERR_CMD) {
+		rmem_mr_set_state(mr, RMEM_MR_STATE_ERROR);
+		RMEM_LOG(ERR, "the MR %p is not valid any more: deregister it", (void *)mr);
+	}
+	return ret;
+}
+
+/* Take what the new registration needs, change, and give back what is then not needed. */
+static int
+do_rereg(struct rmem_mr *mr, uint32_t flags, struct rmem_mr *to, struct rmem_mr_attr *attr,
+		const struct rmem_dev_info *info, enum rmem_rereg_result *result)
+{
+	const struct rmem_mr old = *mr;
+	const struct rmem_mr *unused = to;
+	int ret;
+
+	if ((flags & RMEM_REREG_CHANGE_TRANSLATION) != 0)
+		to->flags ^= RMEM_MR_SECOND_NAME;
+	if ((flags & RMEM_REREG_CHANGE_TRANSLATION) != 0 &&
+			(to->access & RMEM_ACCESS_ALLOCATE_MR) != 0) {
+		ret = rmem_mr_alloc_chunk(to, mr, attr->socket_id, info->max_mr_size);
+		if (ret != 0) {
+			*result = RMEM_REREG_ERR_DONT_FORK_NEW;
+			return ret;
+		}
+		to->iova = iova_of(to->addr, to->access);
+		attr->addr = to->addr;
+		attr->length = to->length;
+		attr->iova = to->iova;
+	}
+	ret = rereg_device(mr, flags, to, attr, result);
+	if (*result >= RMEM_REREG_OK || *result == RMEM_REREG_ERR_DO_FORK_OLD)
+		unused = &old;
+	if ((flags & RMEM_REREG_CHANGE_TRANSLATION) != 0)
+		rmem_mr_free_chunk(unused, mr);
+	return ret;
+}
+
+static int
+rereg(struct rmem_mr *mr, uint32_t flags, struct rmem_pd *pd, struct rmem_mr_attr *attr,
+		enum rmem_rereg_result *result, const char *func)
+{
+	struct rmem_pd *unused = pd;
+	struct rmem_mr to = *mr;
+	struct rmem_dev_info info;
+	int ret;
+
+	ret = rmem_dev_info_fill(rmem_obj_dev(&mr->obj), &info);
+	if (ret == 0)
+		ret = check_change(mr, flags, attr, &info, func);
+	if (ret == 0)
+		ret = rmem_obj_kill(&mr->obj, func);
+	if (ret != 0)
+		return ret;
+	ret = rmem_obj_get(&pd->obj, func);
+	if (ret != 0)
+		goto revive_mr;
+	to.pd = pd;
+	to.addr = attr->addr;
+	to.length = attr->length;
+	to.iova = attr->iova;
+	to.access = attr->access & (info.access | RMEM_ACCESS_ALLOCATE_MR);
+	if ((flags & RMEM_REREG_CHANGE_TRANSLATION) == 0)
+		to.access |= mr->access & RMEM_ACCESS_ALLOCATE_MR;
+	pd = mr->pd;
+	ret = do_rereg(mr, flags, &to, attr, &info, result);
+	if (mr->pd != pd)
+		unused = pd;
+	rmem_obj_put(&unused->obj);
+revive_mr:
+	rmem_obj_revive(&mr->obj);
+	return ret;
+}
+
+int
+rmem_mr_rereg(struct rmem_mr *mr, uint32_t flags, struct rmem_pd *pd, void *addr, size_t length,
+		uint32_t access, enum rmem_rereg_result *result)
+{
+	enum rmem_rereg_result tmp = RMEM_REREG_ERR_INPUT;
+	struct rmem_mr_attr attr;
+	int ret;
+
+	ret = check_mr(mr, flags, &tmp, __func__);
+	if (ret == 0 && (flags & RMEM_REREG_CHANGE_PD) != 0)
+		ret = check_pd(mr, pd, __func__);
+	if (ret == 0) {
+		if ((flags & RMEM_REREG_CHANGE_PD) == 0)
+			pd = mr->pd;
+		attr = whole_attr(mr, flags, addr, length, access);
+		ret = rereg(mr, flags, pd, &attr, &tmp, __func__);
+	}
+	if (result != NULL)
+		*result = tmp;
+	return ret;
+}

@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Re-registration changes what its flags name, all else stays, and what is refused changes nothing. */
+
+#include <string.h>
+#include <sys/mman.h>
+
+#include <rte_malloc.h>
+
+#include "fixture.h"
+#include "test.h"
+
+#define TRANSLATION RMEM_REREG_CHANGE_TRANSLATION
+#define PD          RMEM_REREG_CHANGE_PD
+#define ACCESS      RMEM_REREG_CHANGE_ACCESS
+#define ALL         (TRANSLATION | PD | ACCESS)
+
+#define OLD_SIZE   4096u
+#define NEW_OFFSET 8193u
+#define NEW_SIZE   5000u
+#define READ_ONLY  (RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE_READ)
+#define ALLOCATE   (FX_ACCESS | RMEM_ACCESS_ALLOCATE_MR)
+
+/* The arguments of a change, good ones first. */
+struct change {
+	uint32_t flags;
+	struct rmem_pd *pd;
+	void *addr;
+	size_t length;
+	uint32_t access;
+};
+
+static struct change
+good_change(uint32_t flags, struct rmem_pd *pd)
+{
+	const struct change change = {flags, pd, fx.a.buf + NEW_OFFSET, NEW_SIZE, READ_ONLY};
+
+	return change;
+}
+
+static int
+rereg(struct rmem_mr *mr, const struct change *change, enum rmem_rereg_result *result)
+{
+	return rmem_mr_rereg(mr, change->flags, change->pd, change->addr, change->length,
+			change->access, result);
+}
+
+/* A change of the MR's memory alone. */
+static int
+move(struct rmem_mr *mr, void *addr, size_t length, uint32_t access, enum rmem_rereg_result *result)
+{
+	return rmem_mr_rereg(mr, TRANSLATION, NULL, addr, length, access, result);
+}
+
+/* Whether the peer's request succeeds, with the sides connected afterwards. */
+static int
+expect_remote(uint8_t opcode, uint64_t addr, uint32_t rkey, bool is_open)
+{
+	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 64);
+	struct rmem_send_wr wr = fx_rdma(opcode, &sge, addr, rkey);
+
+	TEST_STATUS(fx_send(fx.b.qp, &wr), is_open ? RMEM_WC_SUCCESS : RMEM_WC_REM_ACCESS_ERR);
+	if (!is_open)
+		TEST_OK(fx_reconnect());
+	return TEST_SUCCESS;
+}
+
+/* What the keys open is what the flags say. */
+static int
+expect_changed(struct rmem_mr *mr, const struct change *change)
+{
+	uint8_t *addr = change->flags & TRANSLATION ? change->addr : fx.a.buf;
+	uint8_t *other = change->flags & TRANSLATION ? fx.a.buf : change->addr;
+	bool is_pd = (change->flags & PD) == 0, is_access = (change->flags & ACCESS) == 0;
+	struct rmem_mr_info info = fx_query(mr);
+
+	TEST_ASSERT(mr->addr == addr && info.addr == addr);
+	TEST_EQ(mr->iova, fx_addr(addr));
+	TEST_EQ(mr->length, change->flags & TRANSLATION ? NEW_SIZE : OLD_SIZE);
+	TEST_EQ(info.length, mr->length);
+	TEST_EQ(mr->access, is_access ? FX_ACCESS : READ_ONLY);
+	TEST_EQ(info.access, mr->access);
+	TEST_EQ(info.state, RMEM_MR_STATE_VALID);
+	TEST_ASSERT(mr->pd == (is_pd ? fx.a.pd : change->pd));
+	TEST_RUN(expect_remote(RMEM_WR_RDMA_READ, mr->iova, mr->rkey, is_pd));
+	TEST_RUN(expect_remote(RMEM_WR_RDMA_WRITE, mr->iova, mr->rkey, is_pd && is_access));
+	TEST_RUN(expect_remote(RMEM_WR_RDMA_READ, mr->iova + mr->length - 63, mr->rkey, false));
+	TEST_RUN(expect_remote(RMEM_WR_RDMA_READ, fx_addr(other), mr->rkey, false));
+	return TEST_SUCCESS;
+}
+
+/* The arguments that the flags do not name are nonsense: they are ignored. */
+static int
+every_combination_of_flags_changes_what_it_names(void)
+{
+	struct rmem_pd *pd = fx_pd(fx.a.dev);
+	uint32_t flags;
+
+	TEST_ASSERT(pd != NULL);
+	for (flags = 1; flags <= ALL; flags++) {
+		struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, OLD_SIZE, FX_ACCESS);
+		struct change change = good_change(flags, pd);
+		struct change call = change;
+		enum rmem_rereg_result result = RMEM_REREG_ERR_CMD;
+		uint32_t lkey, rkey;
+
+		TEST_ASSERT(mr != NULL);
+		lkey = mr->lkey;
+		rkey = mr->rkey;
+		if ((flags & TRANSLATION) == 0) {
+			call.addr = NULL;
+			call.length = 0;
+		}
+		if ((flags & PD) == 0)
+			call.pd = (struct rmem_pd *)mr;
+		if ((flags & ACCESS) == 0)
+			call.access = ~RMEM_ACCESS_ALLOCATE_MR;
+		TEST_OK(rereg(mr, &call, &result));
+		TEST_EQ(result, RMEM_REREG_OK);
+		TEST_EQ(mr->lkey, lkey);
+		TEST_EQ(mr->rkey, rkey);
+		TEST_RUN(expect_changed(mr, &change));
+		TEST_OK(fx_release(mr));
+	}
+	return TEST_SUCCESS;
+}
+
+/* Refused; the MR is as it was, and the PDs count as before. */
+static int
+expect_refused(struct rmem_mr *mr, const struct change *change, int error)
+{
+	enum rmem_rereg_result result = RMEM_REREG_OK;
+	const struct rmem_mr before = *mr;
+
+	TEST_ERR(rereg(mr, change, &result), error);
+	TEST_EQ(result, error == EFAULT ? RMEM_REREG_ERR_DONT_FORK_NEW : RMEM_REREG_ERR_INPUT);
+	TEST_EQ(memcmp(&before, mr, sizeof(before)), 0);
+	return expect_remote(RMEM_WR_RDMA_WRITE, fx_addr(fx.a.buf), mr->rkey, true);
+}
+
+/* One bad argument, with each combination of flags that looks at it. */
+static int
+expect_bad(struct rmem_mr *mr, uint32_t flag, const struct change *bad, int error)
+{
+	struct change change = *bad;
+	uint32_t flags;
+
+	for (flags = 1; flags <= ALL; flags++) {
+		if ((flags & flag) == 0)
+			continue;
+		change.flags = flags;
+		TEST_RUN(expect_refused(mr, &change, error));
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+bad_memory_is_refused_and_the_old_stays(void)
+{
+	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, OLD_SIZE, FX_ACCESS);
+	struct rmem_pd *pd = fx_pd(fx.a.dev);
+	struct change bad = good_change(0, pd);
+	uint8_t *pages = mmap(NULL, 2 * FX_PAGE, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	TEST_ASSERT(mr != NULL && pd != NULL && pages != MAP_FAILED);
+	bad.addr = NULL;
+	TEST_RUN(expect_bad(mr, TRANSLATION, &bad, EINVAL));
+	bad.addr = (void *)(UINTPTR_MAX - 100);
+	TEST_RUN(expect_bad(mr, TRANSLATION, &bad, EINVAL));
+	bad = good_change(0, pd);
+	bad.length = 0;
+	TEST_RUN(expect_bad(mr, TRANSLATION, &bad, EINVAL));
+	bad.length = SIZE_MAX;
+	TEST_RUN(expect_bad(mr, TRANSLATION, &bad, EINVAL));
+	bad = good_change(0, pd);
+	bad.access |= RMEM_ACCESS_ALLOCATE_MR;
+	TEST_RUN(expect_bad(mr, TRANSLATION, &bad, EINVAL));
+	TEST_OK(munmap(pages + FX_PAGE, FX_PAGE));
+	bad = good_change(0, pd);
+	bad.addr = pages;
+	bad.length = FX_PAGE + 1;
+	TEST_RUN(expect_bad(mr, TRANSLATION, &bad, EFAULT));
+	TEST_OK(munmap(pages, FX_PAGE));
+	TEST_OK(fx_release(pd));
+	return TEST_SUCCESS;
+}
+
+static int
+bad_pd_is_refused_and_the_old_stays(void)
+{
+	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, OLD_SIZE, FX_ACCESS);
+	struct rmem_dev *dev = fx_dev("soft7", NULL);
+	struct change bad = good_change(0, NULL);
+
+	TEST_ASSERT(mr != NULL && dev != NULL);
+	TEST_RUN(expect_bad(mr, PD, &bad, EINVAL));
+	bad.pd = (struct rmem_pd *)fx.a.cq;
+	TEST_RUN(expect_bad(mr, PD, &bad, EINVAL));
+	bad.pd = fx_pd(dev);
+	TEST_ASSERT(bad.pd != NULL);
+	TEST_RUN(expect_bad(mr, PD, &bad, EINVAL));
+	TEST_OK(fx_release(bad.pd));
+	return TEST_SUCCESS;
+}
+
+static int
+bad_access_is_refused_and_the_old_stays(void)
+{
+	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, OLD_SIZE, FX_ACCESS);
+	struct rmem_pd *pd = fx_pd(fx.a.dev);
+	struct change bad = good_change(0, pd);
+
+	TEST_ASSERT(mr != NULL && pd != NULL);
+	bad.access = UINT32_C(1) << 31;
+	TEST_RUN(expect_bad(mr, ACCESS, &bad, EINVAL));
+	bad.access = RMEM_ACCESS_REMOTE_WRITE;
+	TEST_RUN(expect_bad(mr, ACCESS, &bad, EINVAL));
+	bad.access = RMEM_ACCESS_REMOTE_ATOMIC;
+	TEST_RUN(expect_bad(mr, ACCESS, &bad, EINVAL));
+	bad = good_change(ACCESS, pd);
+	bad.access |= RMEM_ACCESS_ALLOCATE_MR;
+	TEST_RUN(expect_refused(mr, &bad, EINVAL));
+	bad.flags |= PD;
+	TEST_RUN(expect_refused(mr, &bad, EINVAL));
+	bad.access = READ_ONLY | RMEM_ACCESS_ZERO_BASED;
+	TEST_RUN(expect_refused(mr, &bad, EINVAL));
+	TEST_OK(fx_release(pd));
+	return TEST_SUCCESS;
+}
+
+static int
+access_that_the_device_lacks_is_eopnotsupp(void)
+{
+	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, OLD_SIZE, FX_ACCESS);
+	struct change bad = good_change(0, fx.a.pd);
+	struct rmem_dev_info info;
+	uint32_t bit;
+
+	TEST_ASSERT(mr != NULL);
+	TEST_OK(rmem_dev_info_get(fx.a.dev, &info));
+	/* Verbs' bits. */
+	for (bit = 1 << 4; bit <= 1 << 7; bit <<= 1) {
+		if (info.access & bit)
+			continue;
+		bad.access = READ_ONLY | bit;
+		TEST_RUN(expect_bad(mr, ACCESS, &bad, EOPNOTSUPP));
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+bad_flags_and_handles_are_refused(void)
+{
+	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, OLD_SIZE, FX_ACCESS);
+	struct rmem_mr *fast = fx_fast_mr(fx.a.pd, 1);
+	struct change bad = good_change(0, fx.a.pd);
+	enum rmem_rereg_result result = RMEM_REREG_OK;
+
+	TEST_ASSERT(mr != NULL && fast != NULL);
+	TEST_RUN(expect_refused(mr, &bad, EINVAL));
+	bad.flags = ALL + 1;
+	TEST_RUN(expect_refused(mr, &bad, EINVAL));
+	bad.flags = ACCESS;
+	TEST_ERR(rereg(NULL, &bad, &result), EINVAL);
+	TEST_EQ(result, RMEM_REREG_ERR_INPUT);
+	TEST_ERR(rereg((struct rmem_mr *)fx.a.pd, &bad, &result), EINVAL);
+	TEST_ERR(rereg(fast, &bad, &result), EINVAL);
+	TEST_EQ(fx_mr_state(fast), RMEM_MR_STATE_FREE);
+	/* Who asks for no result still gets the errno. */
+	TEST_ERR(rereg(fast, &bad, NULL), EINVAL);
+	TEST_OK(rereg(mr, &bad, NULL));
+	return TEST_SUCCESS;
+}
+
+/* Memory that can only be read is refused as soon as the device may write it. */
+static int
+write_access_needs_writable_memory(void)
+{
+	uint8_t *pages = fx_map(FX_PAGE);
+	struct rmem_mr *mr = fx_mr(fx.a.pd, pages, FX_PAGE, RMEM_ACCESS_REMOTE_READ);
+	enum rmem_rereg_result result = RMEM_REREG_OK;
+
+	TEST_ASSERT(mr != NULL);
+	TEST_ERR(rmem_mr_rereg(mr, ACCESS, NULL, NULL, 0, FX_ACCESS, &result), EFAULT);
+	TEST_EQ(result, RMEM_REREG_ERR_DONT_FORK_NEW);
+	TEST_EQ(mr->access, RMEM_ACCESS_REMOTE_READ);
+	TEST_RUN(expect_remote(RMEM_WR_RDMA_READ, mr->iova, mr->rkey, true));
+	return TEST_SUCCESS;
+}
+
+static int
+mr_belongs_to_its_new_pd_alone(void)
+{
+	struct rmem_pd *old_pd = fx_pd(fx.a.dev), *pd = fx_pd(fx.a.dev);
+	struct rmem_mr *mr = fx_mr(old_pd, fx.a.buf, OLD_SIZE, FX_ACCESS);
+
+	TEST_ASSERT(mr != NULL && pd != NULL);
+	TEST_OK(rmem_mr_rereg(mr, PD, pd, NULL, 0, 0, NULL));
+	TEST_OK(rmem_mr_rereg(mr, PD, pd, NULL, 0, 0, NULL));
+	TEST_OK(fx_release(old_pd));
+	TEST_ERR(rmem_pd_dealloc(pd), EBUSY);
+	TEST_OK(rmem_mr_rereg(mr, PD, fx.a.pd, NULL, 0, 0, NULL));
+	TEST_OK(fx_release(pd));
+	return expect_remote(RMEM_WR_RDMA_WRITE, mr->iova, mr->rkey, true);
+}
+
+static size_t
+heap_used(void)
+{
+	struct rte_malloc_socket_stats stats;
+	size_t used = 0;
+	unsigned int i;
+
+	for (i = 0; i < rte_socket_count(); i++) {
+		if (rte_malloc_get_socket_stats(rte_socket_id_by_idx(i), &stats) == 0)
+			used += stats.heap_allocsz_bytes;
+	}
+	return used;
+}
+
+/* From the user's memory to the library's, twice, and back: none is left over. */
+static int
+translation_allocates_and_frees(void)
+{
+	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, OLD_SIZE, FX_ACCESS);
+	const size_t sizes[] = {8u << 20, 16u << 20, 4u << 20};
+	size_t before = heap_used();
+	unsigned int i;
+
+	TEST_ASSERT(mr != NULL);
+	for (i = 0; i < RTE_DIM(sizes); i++) {
+		TEST_OK(move(mr, NULL, sizes[i] - 1, ALLOCATE, NULL));
+		TEST_EQ(mr->access, ALLOCATE);
+		TEST_EQ(mr->length, sizes[i]);
+		TEST_EQ(mr->iova, fx_addr(mr->addr));
+		TEST_ASSERT(heap_used() >= before + sizes[i]);
+		TEST_ASSERT(heap_used() < before + sizes[i] + (1u << 20));
+		TEST_RUN(expect_remote(
+				RMEM_WR_RDMA_WRITE, mr->iova + mr->length - 64, mr->rkey, true));
+	}
+	TEST_OK(rmem_mr_rereg(mr, ACCESS, NULL, NULL, 0, READ_ONLY, NULL));
+	TEST_EQ(mr->access, READ_ONLY | RMEM_ACCESS_ALLOCATE_MR);
+	TEST_OK(rmem_mr_rereg(mr, ACCESS, NULL, NULL, 0, ALLOCATE, NULL));
+	TEST_OK(move(mr, fx.a.buf, OLD_SIZE, 0, NULL));
+	TEST_EQ(mr->access, FX_ACCESS);
+	TEST_EQ(heap_used(), before);
+	TEST_RUN(expect_remote(RMEM_WR_RDMA_WRITE, mr->iova, mr->rkey, true));
+	TEST_OK(move(mr, NULL, 1, ALLOCATE, NULL));
+	TEST_OK(fx_release(mr));
+	TEST_ASSERT(heap_used() <= before);
+	return TEST_SUCCESS;
+}
+
+static int
+too_little_memory_is_enomem_and_the_old_stays(void)
+{
+	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, OLD_SIZE, FX_ACCESS);
+	enum rmem_rereg_result result = RMEM_REREG_OK;
+	int i;
+
+	TEST_ASSERT(mr != NULL);
+	for (i = 0; i < 2; i++) {
+		TEST_ERR(move(mr, NULL, (size_t)1 << 45, ALLOCATE, &result), ENOMEM);
+		TEST_EQ(result, RMEM_REREG_ERR_DONT_FORK_NEW);
+		TEST_RUN(expect_remote(RMEM_WR_RDMA_WRITE, mr->iova, mr->rkey, true));
+		TEST_OK(move(mr, NULL, 64, ALLOCATE, NULL));
+	}
+	return TEST_SUCCESS;
+}
+
+/* Zero-based stays so, whatever changes, and can begin with other memory. */
+static int
+zero_based_mr_stays_zero_based(void)
+{
+	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, OLD_SIZE, FX_ACCESS | RMEM_ACCESS_ZERO_BASED);
+	const struct change to = {TRANSLATION | ACCESS, NULL, fx.a.buf, OLD_SIZE,
+			FX_ACCESS | RMEM_ACCESS_ZERO_BASED};
+	struct rmem_mr *late = fx_mr(fx.a.pd, fx.a.buf, OLD_SIZE, FX_ACCESS);
+
+	TEST_ASSERT(mr != NULL && late != NULL);
+	TEST_OK(rmem_mr_rereg(mr, ACCESS, NULL, NULL, 0, READ_ONLY, NULL));
+	TEST_EQ(mr->access, READ_ONLY | RMEM_ACCESS_ZERO_BASED);
+	TEST_OK(move(mr, fx.a.buf + NEW_OFFSET, 64, 0, NULL));
+	TEST_EQ(mr->iova, 0);
+	TEST_RUN(expect_remote(RMEM_WR_RDMA_READ, 0, mr->rkey, true));
+	TEST_OK(move(mr, NULL, 64, RMEM_ACCESS_ALLOCATE_MR, NULL));
+	TEST_EQ(mr->iova, 0);
+	TEST_RUN(expect_remote(RMEM_WR_RDMA_READ, 0, mr->rkey, true));
+	TEST_OK(rereg(late, &to, NULL));
+	TEST_EQ(late->iova, 0);
+	return expect_remote(RMEM_WR_RDMA_WRITE, 0, late->rkey, true);
+}
+
+/* Its rights are those of the last change when it is enabled. */
+static int
+disabled_mr_stays_disabled(void)
+{
+	const struct rmem_mr_attr attr = {.addr = fx.a.buf,
+			.length = OLD_SIZE,
+			.access = FX_ACCESS,
+			.socket_id = SOCKET_ID_ANY,
+			.flags = RMEM_MR_DISABLED};
+	struct rmem_mr *mr = NULL;
+
+	TEST_OK(rmem_mr_reg_attr(fx.a.pd, &attr, &mr));
+	fx_track(mr);
+	TEST_OK(rmem_mr_rereg(mr, ACCESS, NULL, NULL, 0, READ_ONLY, NULL));
+	TEST_OK(move(mr, fx.a.buf + NEW_OFFSET, 64, 0, NULL));
+	TEST_EQ(fx_mr_state(mr), RMEM_MR_STATE_DISABLED);
+	TEST_RUN(expect_remote(RMEM_WR_RDMA_READ, mr->iova, mr->rkey, false));
+	TEST_OK(rmem_mr_enable(mr));
+	TEST_RUN(expect_remote(RMEM_WR_RDMA_READ, mr->iova, mr->rkey, true));
+	return expect_remote(RMEM_WR_RDMA_WRITE, mr->iova, mr->rkey, false);
+}
+
+/* An lkey follows its MR too. */
+static int
+lkey_opens_the_new_memory(void)
+{
+	struct rmem_mr *mr = fx_mr(fx.b.pd, fx.b.buf, OLD_SIZE, FX_ACCESS);
+	struct rmem_send_wr wr;
+	struct rmem_sge sge;
+
+	TEST_ASSERT(mr != NULL);
+	TEST_OK(move(mr, fx.b.buf + NEW_OFFSET, 64, 0, NULL));
+	fx_fill(fx.b.buf + NEW_OFFSET, 64, 11);
+	sge = fx_sge(mr, 0, 64);
+	wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.a.buf), fx.a.mr->rkey);
+	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_MEM(fx.a.buf, fx.b.buf + NEW_OFFSET, 64);
+	sge.addr = fx_addr(fx.b.buf);
+	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_LOC_PROT_ERR);
+	return TEST_SUCCESS;
+}
+
+static const struct test_case rereg_cases[] = {
+		TEST_CASE(every_combination_of_flags_changes_what_it_names),
+		TEST_CASE(bad_memory_is_refused_and_the_old_stays),
+		TEST_CASE(bad_pd_is_refused_and_the_old_stays),
+		TEST_CASE(bad_access_is_refused_and_the_old_stays),
+		TEST_CASE(access_that_the_device_lacks_is_eopnotsupp),
+		TEST_CASE(bad_flags_and_handles_are_refused),
+		TEST_CASE(write_access_needs_writable_memory),
+		TEST_CASE(mr_belongs_to_its_new_pd_alone),
+		TEST_CASE(translation_allocates_and_frees),
+		TEST_CASE(too_little_memory_is_enomem_and_the_old_stays),
+		TEST_CASE(zero_based_mr_stays_zero_based),
+		TEST_CASE(disabled_mr_stays_disabled),
+		TEST_CASE(lkey_opens_the_new_memory),
+};
+
+REGISTER_RMEM_SUITE(rereg, fx_setup, fx_teardown, rereg_cases);

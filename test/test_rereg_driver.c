@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * What the class makes of a driver's answer to a re-registration: each class of error, and
+ * deregistering and registering where the driver can do no better.
+ */
+
+#include <errno.h>
+#include <string.h>
+
+#include <rmem_driver.h>
+
+#include "fixture.h"
+#include "test.h"
+
+#define SIZE 4096u
+#define ALL  (RMEM_REREG_CHANGE_TRANSLATION | RMEM_REREG_CHANGE_PD | RMEM_REREG_CHANGE_ACCESS)
+
+/* An MR of the driver, which counts on finding it zeroed when it registers. */
+struct redo_mr {
+	struct rmem_mr mr;
+	uint32_t mark;
+};
+
+static struct {
+	int reg_ret;
+	int dereg_ret;
+	int rereg_ret;
+	enum rmem_rereg_result rereg_result;
+	int nested[2]; /* what calls on an MR that is being changed return */
+	bool is_marked;
+	unsigned int nb_reg;
+	unsigned int nb_dereg;
+	unsigned int nb_mr;
+	uint32_t next_key;
+} redo;
+
+static int
+redo_dev_create(struct rmem_dev *dev, const char *args)
+{
+	RTE_SET_USED(args);
+	dev->priv = &redo;
+	return 0;
+}
+
+static void
+redo_dev_close(struct rmem_dev *dev)
+{
+	RTE_SET_USED(dev);
+}
+
+static int
+redo_dev_info_get(struct rmem_dev *dev, struct rmem_dev_info *info)
+{
+	RTE_SET_USED(dev);
+	info->access = FX_ACCESS;
+	info->max_mr_size = UINT64_C(1) << 40;
+	info->max_pd = info->max_mr = 8;
+	info->nb_mr = redo.nb_mr;
+	return 0;
+}
+
+static int
+redo_pd(struct rmem_pd *pd)
+{
+	RTE_SET_USED(pd);
+	return 0;
+}
+
+static int
+redo_mr_reg(struct rmem_mr *mr, const struct rmem_mr_attr *attr)
+{
+	struct redo_mr *redo_mr = (struct redo_mr *)mr;
+
+	RTE_SET_USED(attr);
+	redo.nb_reg++;
+	redo.is_marked |= redo_mr->mark != 0 || mr->lkey != 0 || mr->rkey != 0;
+	redo_mr->mark = 1;
+	mr->lkey = mr->rkey = ++redo.next_key;
+	if (redo.reg_ret == 0)
+		redo.nb_mr++;
+	return redo.reg_ret;
+}
+
+static int
+redo_mr_dereg(struct rmem_mr *mr)
+{
+	RTE_SET_USED(mr);
+	redo.nb_dereg++;
+	if (redo.dereg_ret == 0)
+		redo.nb_mr--;
+	return redo.dereg_ret;
+}
+
+static int
+redo_mr_rereg(struct rmem_mr *mr, uint32_t flags, struct rmem_pd *pd, void *addr, size_t length,
+		uint32_t access, enum rmem_rereg_result *result)
+{
+	RTE_SET_USED(flags);
+	redo.nested[0] = rmem_mr_rereg(mr, ALL, pd, addr, length, access, NULL);
+	redo.nested[1] = rmem_mr_dereg(mr);
+	*result = redo.rereg_result;
+	return redo.rereg_ret;
+}
+
+static int
+no_post_send(struct rmem_qp *qp, const struct rmem_send_wr *wr, uint16_t nb_wr)
+{
+	RTE_SET_USED(qp);
+	RTE_SET_USED(wr);
+	RTE_SET_USED(nb_wr);
+	return -EOPNOTSUPP;
+}
+
+static int
+no_post_recv(struct rmem_qp *qp, const struct rmem_recv_wr *wr, uint16_t nb_wr)
+{
+	RTE_SET_USED(qp);
+	RTE_SET_USED(wr);
+	RTE_SET_USED(nb_wr);
+	return -EOPNOTSUPP;
+}
+
+static int
+no_poll_cq(struct rmem_cq *cq, struct rmem_wc *wc, uint16_t nb_wc)
+{
+	RTE_SET_USED(cq);
+	RTE_SET_USED(wc);
+	RTE_SET_USED(nb_wc);
+	return 0;
+}
+
+static struct rmem_driver
+redo_driver(const char *name)
+{
+	const struct rmem_driver driver = {
+			.name = name,
+			.pd_size = sizeof(struct rmem_pd),
+			.mr_size = sizeof(struct redo_mr),
+			.page_list_size = sizeof(struct rmem_fast_reg_page_list),
+			.cq_size = sizeof(struct rmem_cq),
+			.qp_size = sizeof(struct rmem_qp),
+			.ops.dev_create = redo_dev_create,
+			.ops.dev_close = redo_dev_close,
+			.ops.dev_info_get = redo_dev_info_get,
+			.ops.pd_alloc = redo_pd,
+			.ops.pd_dealloc = redo_pd,
+			.ops.mr_reg = redo_mr_reg,
+			.ops.mr_dereg = redo_mr_dereg,
+			.fp.post_send = no_post_send,
+			.fp.post_recv = no_post_recv,
+			.fp.poll_cq = no_poll_cq,
+	};
+
+	return driver;
+}
+
+/* "redo" can only register anew; "rereg" has the operation. */
+static struct {
+	struct rmem_dev *dev;
+	struct rmem_pd *pd;
+	struct rmem_pd *new_pd;
+	struct rmem_mr *mr;
+	uint8_t buf[2 * SIZE];
+} at;
+
+static int
+open_dev(const char *name)
+{
+	at.dev = fx_dev(name, NULL);
+	at.pd = fx_pd(at.dev);
+	at.new_pd = fx_pd(at.dev);
+	at.mr = fx_mr(at.pd, at.buf, SIZE, RMEM_ACCESS_LOCAL_WRITE);
+	TEST_ASSERT(at.new_pd != NULL && at.mr != NULL);
+	return TEST_SUCCESS;
+}
+
+static int
+setup(void)
+{
+	static struct rmem_driver drivers[2];
+	static bool is_registered;
+	unsigned int i;
+
+	TEST_RUN(fx_setup_none());
+	memset(&redo, 0, sizeof(redo));
+	if (is_registered)
+		return TEST_SUCCESS;
+	is_registered = true;
+	drivers[0] = redo_driver("redo");
+	drivers[1] = redo_driver("rereg");
+	drivers[1].ops.mr_rereg = redo_mr_rereg;
+	for (i = 0; i < RTE_DIM(drivers); i++)
+		TEST_OK(rmem_driver_register(&drivers[i]));
+	return TEST_SUCCESS;
+}
+
+static int
+change_all(enum rmem_rereg_result *result)
+{
+	*result = RMEM_REREG_ERR_CMD_AND_DO_FORK_NEW;
+	return rmem_mr_rereg(at.mr, ALL, at.new_pd, at.buf + SIZE, SIZE - 1, FX_ACCESS, result);
+}
+
+static int
+expect_old(void)
+{
+	TEST_ASSERT(at.mr->addr == at.buf && at.mr->pd == at.pd);
+	TEST_EQ(at.mr->length, SIZE);
+	TEST_EQ(at.mr->iova, fx_addr(at.buf));
+	TEST_EQ(at.mr->access, RMEM_ACCESS_LOCAL_WRITE);
+	TEST_EQ(fx_mr_state(at.mr), RMEM_MR_STATE_VALID);
+	TEST_OK(fx_release(at.new_pd));
+	TEST_ERR(rmem_pd_dealloc(at.pd), EBUSY);
+	return TEST_SUCCESS;
+}
+
+static int
+expect_new(void)
+{
+	TEST_ASSERT(at.mr->addr == at.buf + SIZE && at.mr->pd == at.new_pd);
+	TEST_EQ(at.mr->length, SIZE - 1);
+	TEST_EQ(at.mr->iova, fx_addr(at.buf + SIZE));
+	TEST_EQ(at.mr->access, FX_ACCESS);
+	TEST_EQ(fx_mr_state(at.mr), RMEM_MR_STATE_VALID);
+	TEST_OK(fx_release(at.pd));
+	TEST_ERR(rmem_pd_dealloc(at.new_pd), EBUSY);
+	return TEST_SUCCESS;
+}
+
+/* Nothing but the release of the MR is left to do. */
+static int
+expect_neither(void)
+{
+	enum rmem_rereg_result result;
+
+	TEST_EQ(fx_mr_state(at.mr), RMEM_MR_STATE_ERROR);
+	TEST_ERR(change_all(&result), EBUSY);
+	TEST_EQ(result, RMEM_REREG_ERR_CMD);
+	TEST_ERR(rmem_mr_enable(at.mr), EBUSY);
+	TEST_OK(fx_release(at.mr));
+	TEST_OK(fx_release(at.new_pd));
+	TEST_OK(fx_release(at.pd));
+	TEST_EQ(redo.nb_mr, 0);
+	return TEST_SUCCESS;
+}
+
+static int
+driver_without_the_operation_registers_anew(void)
+{
+	enum rmem_rereg_result result;
+	uint32_t rkey;
+
+	TEST_RUN(open_dev("redo0"));
+	rkey = at.mr->rkey;
+	TEST_OK(change_all(&result));
+	TEST_EQ(result, RMEM_REREG_NEW_KEYS);
+	TEST_ASSERT(at.mr->rkey != rkey && at.mr->lkey == at.mr->rkey);
+	TEST_EQ(redo.nb_reg, 2);
+	TEST_EQ(redo.nb_dereg, 1);
+	TEST_ASSERT(!redo.is_marked);
+	return expect_new();
+}
+
+static int
+driver_may_ask_to_register_anew(void)
+{
+	enum rmem_rereg_result result;
+
+	TEST_RUN(open_dev("rereg0"));
+	redo.rereg_ret = -EOPNOTSUPP;
+	redo.rereg_result = RMEM_REREG_ERR_INPUT;
+	TEST_OK(change_all(&result));
+	TEST_EQ(result, RMEM_REREG_NEW_KEYS);
+	return expect_new();
+}
+
+static int
+failure_to_deregister_leaves_the_old(void)
+{
+	enum rmem_rereg_result result;
+
+	TEST_RUN(open_dev("redo0"));
+	redo.dereg_ret = -EIO;
+	TEST_ERR(change_all(&result), EIO);
+	TEST_EQ(result, RMEM_REREG_ERR_INPUT);
+	redo.dereg_ret = 0;
+	TEST_EQ(redo.nb_reg, 1);
+	return expect_old();
+}
+
+/* The driver gave the MR back already and is not asked again. */
+static int
+failure_to_register_anew_leaves_neither(void)
+{
+	enum rmem_rereg_result result;
+
+	TEST_RUN(open_dev("redo0"));
+	redo.reg_ret = -ENOSPC;
+	TEST_ERR(change_all(&result), ENOSPC);
+	TEST_EQ(result, RMEM_REREG_ERR_CMD);
+	TEST_EQ(at.mr->lkey, 0);
+	TEST_EQ(at.mr->rkey, 0);
+	TEST_RUN(expect_neither());
+	TEST_EQ(redo.nb_dereg, 1);
+	return TEST_SUCCESS;
+}
+
+/* Both chunks are freed: as much can be allocated as before. */
+static int
+memory_of_a_failed_half_is_freed(void)
+{
+	enum rmem_rereg_result result;
+	int i;
+
+	TEST_RUN(open_dev("redo0"));
+	for (i = 0; i < 16; i++) {
+		struct rmem_mr *mr;
+
+		redo.reg_ret = 0;
+		mr = fx_mr(at.pd, NULL, 32u << 20, RMEM_ACCESS_ALLOCATE_MR);
+		TEST_ASSERT(mr != NULL);
+		redo.reg_ret = -EIO;
+		TEST_ERR(rmem_mr_rereg(mr, RMEM_REREG_CHANGE_TRANSLATION, NULL, NULL, 32u << 20,
+					 RMEM_ACCESS_ALLOCATE_MR, &result),
+				EIO);
+		TEST_EQ(result, RMEM_REREG_ERR_CMD);
+		TEST_OK(fx_release(mr));
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+change_in_place_keeps_the_keys(void)
+{
+	enum rmem_rereg_result result;
+	uint32_t rkey;
+
+	TEST_RUN(open_dev("rereg0"));
+	rkey = at.mr->rkey;
+	TEST_OK(change_all(&result));
+	TEST_EQ(result, RMEM_REREG_OK);
+	TEST_EQ(at.mr->rkey, rkey);
+	TEST_EQ(redo.nb_reg, 1);
+	TEST_EQ(redo.nb_dereg, 0);
+	return expect_new();
+}
+
+static int
+mr_being_changed_is_ebusy(void)
+{
+	enum rmem_rereg_result result;
+
+	TEST_RUN(open_dev("rereg0"));
+	TEST_OK(change_all(&result));
+	TEST_ERR(redo.nested[0], EBUSY);
+	TEST_ERR(redo.nested[1], EBUSY);
+	return expect_new();
+}
+
+static int
+fail_with(enum rmem_rereg_result want)
+{
+	enum rmem_rereg_result result;
+
+	TEST_RUN(open_dev("rereg0"));
+	redo.rereg_ret = -EIO;
+	redo.rereg_result = want;
+	TEST_ERR(change_all(&result), EIO);
+	TEST_EQ(result, want);
+	return TEST_SUCCESS;
+}
+
+static int
+err_input_leaves_the_old(void)
+{
+	TEST_RUN(fail_with(RMEM_REREG_ERR_INPUT));
+	return expect_old();
+}
+
+static int
+err_dont_fork_new_leaves_the_old(void)
+{
+	TEST_RUN(fail_with(RMEM_REREG_ERR_DONT_FORK_NEW));
+	return expect_old();
+}
+
+static int
+err_do_fork_old_leaves_the_new(void)
+{
+	TEST_RUN(fail_with(RMEM_REREG_ERR_DO_FORK_OLD));
+	return expect_new();
+}
+
+/* The driver still has something to release. */
+static int
+err_cmd_leaves_neither(void)
+{
+	TEST_RUN(fail_with(RMEM_REREG_ERR_CMD));
+	TEST_RUN(expect_neither());
+	TEST_EQ(redo.nb_dereg, 1);
+	return TEST_SUCCESS;
+}
+
+static int
+err_cmd_and_do_fork_new_leaves_neither(void)
+{
+	TEST_RUN(fail_with(RMEM_REREG_ERR_CMD_AND_DO_FORK_NEW));
+	TEST_RUN(expect_neither());
+	TEST_EQ(redo.nb_dereg, 1);
+	return TEST_SUCCESS;
+}
+
+static const struct test_case rereg_driver_cases[] = {
+		TEST_CASE(driver_without_the_operation_registers_anew),
+		TEST_CASE(driver_may_ask_to_register_anew),
+		TEST_CASE(failure_to_deregister_leaves_the_old),
+		TEST_CASE(failure_to_register_anew_leaves_neither),
+		TEST_CASE(memory_of_a_failed_half_is_freed),
+		TEST_CASE(change_in_place_keeps_the_keys),
+		TEST_CASE(mr_being_changed_is_ebusy),
+		TEST_CASE(err_input_leaves_the_old),
+		TEST_CASE(err_dont_fork_new_leaves_the_old),
+		TEST_CASE(err_do_fork_old_leaves_the_new),
+		TEST_CASE(err_cmd_leaves_neither),
+		TEST_CASE(err_cmd_and_do_fork_new_leaves_neither),
+};
+
+REGISTER_RMEM_SUITE(rereg_driver, setup, fx_teardown, rereg_driver_cases);
