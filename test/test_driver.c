@@ -395,6 +395,7 @@ access_that_the_device_lacks_is_eopnotsupp(void)
 	TEST_ERR(rmem_mr_reg(pd, &stub, 8, 0, FX_ACCESS, &mr), EOPNOTSUPP);
 	TEST_ERR(rmem_pool_create(pd, &conf, &pool), EOPNOTSUPP);
 	TEST_ASSERT(mr == NULL && pool == NULL);
+	TEST_ERR(rmem_mr_reg_shared(fx_mr(pd, &stub, 8, 0), pd, 0, 0, &mr), EOPNOTSUPP);
 	/* What is optional is left out instead. */
 	TEST_ASSERT(fx_mr(pd, &stub, 8, RMEM_ACCESS_RELAXED_ORDERING) != NULL);
 	return TEST_SUCCESS;

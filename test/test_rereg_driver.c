@@ -235,11 +235,13 @@ static int
 expect_neither(void)
 {
 	enum rmem_rereg_result result;
+	struct rmem_mr *mr = NULL;
 
 	TEST_EQ(fx_mr_state(at.mr), RMEM_MR_STATE_ERROR);
 	TEST_ERR(change_all(&result), EBUSY);
 	TEST_EQ(result, RMEM_REREG_ERR_CMD);
 	TEST_ERR(rmem_mr_enable(at.mr), EBUSY);
+	TEST_ERR(rmem_mr_reg_shared(at.mr, at.pd, 0, 0, &mr), EBUSY);
 	TEST_OK(fx_release(at.mr));
 	TEST_OK(fx_release(at.new_pd));
 	TEST_OK(fx_release(at.pd));

@@ -25,7 +25,8 @@
 			RMEM_DEV_CAPA_READ_WITH_INV | RMEM_DEV_CAPA_ATOMIC |                       \
 			RMEM_DEV_CAPA_REQUESTED_KEY | RMEM_DEV_CAPA_MR_COUNTER |                   \
 			RMEM_DEV_CAPA_MR_ENABLE | RMEM_DEV_CAPA_INLINE_RECV |                      \
-			RMEM_DEV_CAPA_MW_TYPE_1 | RMEM_DEV_CAPA_MW_TYPE_2B | RMEM_DEV_CAPA_REREG)
+			RMEM_DEV_CAPA_MW_TYPE_1 | RMEM_DEV_CAPA_MW_TYPE_2B | RMEM_DEV_CAPA_REREG | \
+			RMEM_DEV_CAPA_SHARED_MR)
 
 RTE_LOG_REGISTER(rsoft_logtype, pmd.rmem.soft, NOTICE)
 
@@ -222,6 +223,7 @@ const struct rmem_driver rsoft_driver = {
 						.mr_query = rsoft_mr_query,
 						.mr_reg = rsoft_mr_reg,
 						.mr_rereg = rsoft_mr_rereg,
+						.mr_share = rsoft_mr_share,
 
 						.fast_reg_mr_alloc = rsoft_fast_reg_mr_alloc,
 						.page_list_alloc = rsoft_page_list_alloc,

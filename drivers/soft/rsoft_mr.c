@@ -132,6 +132,14 @@ rsoft_mr_enable(struct rmem_mr *base)
 	return 0;
 }
 
+int
+rsoft_mr_share(struct rmem_mr *base, struct rmem_mr *from)
+{
+	const struct rmem_mr_attr attr = {.addr = from->addr, .length = from->length};
+
+	return rsoft_mr_reg(base, &attr);
+}
+
 /*
  * The class lets nobody else change or release the MR meanwhile, so that its key's word has one
  * writer. The full fence of the exchange comes before the look who is inside; dereg has the same.

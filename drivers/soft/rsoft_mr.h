@@ -12,6 +12,7 @@
 int rsoft_mr_reg(struct rmem_mr *mr, const struct rmem_mr_attr *attr);
 int rsoft_mr_rereg(struct rmem_mr *mr, uint32_t flags, struct rmem_pd *pd, void *addr,
 		size_t length, uint32_t access, enum rmem_rereg_result *result);
+int rsoft_mr_share(struct rmem_mr *mr, struct rmem_mr *from);
 int rsoft_mr_dereg(struct rmem_mr *mr);
 int rsoft_mr_bind_counter(struct rmem_mr *mr, struct rmem_counter *counter);
 int rsoft_mr_enable(struct rmem_mr *mr);

@@ -43,6 +43,8 @@ extern "C" {
 #define RMEM_DEV_CAPA_MW_TYPE_2B (UINT64_C(1) << 7)
 /** rmem_mr_rereg() keeps the keys of the MR. */
 #define RMEM_DEV_CAPA_REREG (UINT64_C(1) << 9)
+/** rmem_mr_reg_shared(). */
+#define RMEM_DEV_CAPA_SHARED_MR (UINT64_C(1) << 10)
 /**
  * Inline receive: a message of at most rmem_dev_info::max_inline_recv bytes may travel in its
  * completion, and is copied to the receive's memory by the poll that returns it. Nothing of

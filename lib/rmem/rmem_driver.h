@@ -68,6 +68,8 @@ typedef int (*rmem_mr_query_t)(struct rmem_mr *mr, struct rmem_mr_info *info);
  */
 typedef int (*rmem_mr_rereg_t)(struct rmem_mr *mr, uint32_t flags, struct rmem_pd *pd, void *addr,
 		size_t length, uint32_t access, enum rmem_rereg_result *result);
+/** Register as mr_reg does; the memory is that of from, which stays while the op runs. */
+typedef int (*rmem_mr_share_t)(struct rmem_mr *mr, struct rmem_mr *from);
 
 /** Make a FREE MR for mr->max_page_list_len pages; set lkey and rkey. */
 typedef int (*rmem_fast_reg_mr_alloc_t)(struct rmem_mr *mr);
@@ -164,6 +166,7 @@ struct rmem_dev_ops {
 	rmem_mr_query_t mr_query;               /**< MRs. */
 	rmem_mr_reg_t mr_reg;                   /**< MRs. */
 	rmem_mr_rereg_t mr_rereg;               /**< MRs, keeping their keys. */
+	rmem_mr_share_t mr_share;               /**< MRs: RMEM_DEV_CAPA_SHARED_MR. */
 
 	rmem_fast_reg_mr_alloc_t fast_reg_mr_alloc; /**< Fast registration. */
 	rmem_page_list_alloc_t page_list_alloc;     /**< Fast registration. */

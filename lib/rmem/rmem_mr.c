@@ -386,6 +386,7 @@ rmem_mr_dereg(struct rmem_mr *mr)
 		rmem_obj_revive(&mr->obj);
 		return ret;
 	}
+	rmem_mr_put_owner(mr);
 	rmem_obj_free(&mr->obj);
 	rmem_obj_put(&pd->obj);
 	return 0;
@@ -458,6 +459,7 @@ rmem_mr_query(struct rmem_mr *mr, struct rmem_mr_info *info)
 	tmp.iova = mr->iova;
 	tmp.length = mr->length;
 	tmp.max_page_list_len = mr->max_page_list_len;
+	tmp.is_shared = (mr->flags & RMEM_MR_SHARED) != 0;
 	if (mr->type == RMEM_MR_TYPE_USER)
 		fill_pages(mr, &tmp);
 	ret = rmem_dev_ops(rmem_obj_dev(&mr->obj))->mr_query(mr, &tmp);

@@ -90,6 +90,7 @@ struct rmem_mr {
 	struct rmem_counter *counter; /**< Private: counter bound to it, or NULL. */
 	uint32_t flags;               /**< Private to the class. */
 	uint32_t pad;                 /**< Zero. */
+	struct rmem_mr *owner;        /**< Private: MR whose allocated memory this one shares. */
 };
 
 /** What to register. The caller zeroes it first. */
@@ -119,6 +120,9 @@ struct rmem_mr_info {
 	uint64_t page_size;         /**< Bytes of the pages below it. */
 	uint32_t nb_extents;        /**< Stretches of contiguous IO addresses it is made of. */
 	uint32_t max_page_list_len; /**< Pages of a fast-register MR, else 0. */
+	uint32_t is_shared;         /**< 1: made by rmem_mr_reg_shared() and shares memory still. */
+	uint32_t pad;               /**< Zero. */
+	struct rmem_mr *owner;      /**< Private: MR whose allocated memory this one shares. */
 };
 
 /**
@@ -249,6 +253,43 @@ int rmem_mr_enable(struct rmem_mr *mr);
  */
 int rmem_mr_dereg(struct rmem_mr *mr);
 
+/**
+ * Register the memory of an MR once more, for another PD or with other rights.
+ *
+ * The new MR has keys of its own and covers the same bytes. Either may be deregistered first,
+ * unless the library allocated the memory: the MR that it allocated it for can then be neither
+ * deregistered nor re-registered while others share the memory. An MR made by this call may be
+ * shared on, and re-registered; a change of its memory ends the sharing.
+ *
+ * Control path: may allocate and touch pages. Safe to call from any thread.
+ *
+ * @param from
+ *   MR of rmem_mr_reg() or of this call, of the same device.
+ * @param pd
+ *   Protection domain the new MR belongs to; that of @p from or another.
+ * @param iova
+ *   Address requests use for the first byte; (uintptr_t)addr or 0 for the address itself.
+ *   0 with RMEM_ACCESS_ZERO_BASED.
+ * @param access
+ *   Bitwise OR of RMEM_ACCESS_*, not RMEM_ACCESS_ALLOCATE_MR.
+ * @param[out] mr
+ *   The new MR. Written only on success. Release it with rmem_mr_dereg().
+ *
+ * @return
+ *   0 on success, otherwise:
+ *   - -EINVAL: NULL or not an MR or PD, a fast-register MR, one that is being released or
+ *     re-registered, a PD of another device, NULL mr, ALLOCATE_MR, or what rmem_mr_reg()
+ *     refuses of iova and access.
+ *   - -EBUSY: the registration of @p from is under way, or it is in RMEM_MR_STATE_ERROR.
+ *   - -EOPNOTSUPP: the device lacks RMEM_DEV_CAPA_SHARED_MR, or an access bit.
+ *   - -EFAULT: part of the memory is not mapped any more, or not writable while access needs
+ *     it.
+ *   - -ENOSPC: the device has rmem_dev_info::max_mr regions already.
+ *   - -ENOMEM: no memory for the MR.
+ */
+int rmem_mr_reg_shared(struct rmem_mr *from, struct rmem_pd *pd, uint64_t iova, uint32_t access,
+		struct rmem_mr **mr);
+
 /** rmem_mr_rereg(): other memory. The values are those of verbs' IBV_REREG_MR_*. */
 #define RMEM_REREG_CHANGE_TRANSLATION (UINT32_C(1) << 0)
 /** rmem_mr_rereg(): another PD. */
@@ -294,7 +335,7 @@ enum rmem_rereg_result {
  *
  * With RMEM_ACCESS_ALLOCATE_MR in @p access and a NULL @p addr, CHANGE_TRANSLATION allocates
  * new memory as rmem_mr_reg() does, on any socket. Memory that the library had allocated for
- * the MR is freed by CHANGE_TRANSLATION. The bytes of the old memory are not copied.
+ * the MR is freed by CHANGE_TRANSLATION. An MR that shared its memory shares it no more. The bytes of the old memory are not copied.
  *
  * Control path: may allocate and touch pages, and waits for lcores that are executing a
  * request. Safe to call from any thread; no other call may use @p mr meanwhile.

@@ -17,6 +17,8 @@
 #define RMEM_MR_SECOND_NAME (UINT32_C(1) << 0)
 /** In RMEM_MR_STATE_ERROR: the driver still holds it. */
 #define RMEM_MR_HELD (UINT32_C(1) << 1)
+/** Made by rmem_mr_reg_shared(). */
+#define RMEM_MR_SHARED (UINT32_C(1) << 2)
 
 /** Check what to register but for its memory; -errno and a line that names func. */
 int rmem_mr_check_attr(const struct rmem_dev *dev, const struct rmem_mr_attr *attr,
@@ -28,5 +30,16 @@ int rmem_mr_alloc_chunk(
 
 /** Free what rmem_mr_alloc_chunk() allocated; nothing when the memory is not the library's. */
 void rmem_mr_free_chunk(const struct rmem_mr *of, const struct rmem_mr *mr);
+
+/** Let go of the MR whose memory this one shares, if there is one that counts it. */
+static inline void
+rmem_mr_put_owner(const struct rmem_mr *of)
+{
+	if (of->owner != NULL)
+		rmem_obj_put(&of->owner->obj);
+}
+
+/** 0 when pd is a PD of the MR's device, else -EINVAL and a line that names func. */
+int rmem_mr_check_pd(const struct rmem_mr *mr, const struct rmem_pd *pd, const char *func);
 
 #endif /* RMEM_MR_PRIV_H */

@@ -52,8 +52,8 @@ check_mr(const struct rmem_mr *mr, uint32_t flags, enum rmem_rereg_result *resul
 	return 0;
 }
 
-static int
-check_pd(const struct rmem_mr *mr, const struct rmem_pd *pd, const char *func)
+int
+rmem_mr_check_pd(const struct rmem_mr *mr, const struct rmem_pd *pd, const char *func)
 {
 	int ret = rmem_obj_check(pd, RMEM_OBJ_PD, func);
 
@@ -125,6 +125,7 @@ store(struct rmem_mr *mr, const struct rmem_mr *from)
 	mr->length = from->length;
 	mr->iova = from->iova;
 	mr->flags = from->flags;
+	mr->owner = from->owner;
 }
 
 /* Nothing is left in it of a registration: as the class gives MRs to mr_reg. */
@@ -195,8 +196,11 @@ do_rereg(struct rmem_mr *mr, uint32_t flags, struct rmem_mr *to, struct rmem_mr_
 	const struct rmem_mr *unused = to;
 	int ret;
 
-	if ((flags & RMEM_REREG_CHANGE_TRANSLATION) != 0)
+	if ((flags & RMEM_REREG_CHANGE_TRANSLATION) != 0) {
 		to->flags ^= RMEM_MR_SECOND_NAME;
+		to->flags &= ~RMEM_MR_SHARED;
+		to->owner = NULL;
+	}
 	if ((flags & RMEM_REREG_CHANGE_TRANSLATION) != 0 &&
 			(to->access & RMEM_ACCESS_ALLOCATE_MR) != 0) {
 		ret = rmem_mr_alloc_chunk(to, mr, attr->socket_id, info->max_mr_size);
@@ -212,8 +216,10 @@ do_rereg(struct rmem_mr *mr, uint32_t flags, struct rmem_mr *to, struct rmem_mr_
 	ret = rereg_device(mr, flags, to, attr, result);
 	if (*result >= RMEM_REREG_OK || *result == RMEM_REREG_ERR_DO_FORK_OLD)
 		unused = &old;
-	if ((flags & RMEM_REREG_CHANGE_TRANSLATION) != 0)
+	if ((flags & RMEM_REREG_CHANGE_TRANSLATION) != 0) {
 		rmem_mr_free_chunk(unused, mr);
+		rmem_mr_put_owner(unused);
+	}
 	return ret;
 }
 
@@ -263,7 +269,7 @@ rmem_mr_rereg(struct rmem_mr *mr, uint32_t flags, struct rmem_pd *pd, void *addr
 
 	ret = check_mr(mr, flags, &tmp, __func__);
 	if (ret == 0 && (flags & RMEM_REREG_CHANGE_PD) != 0)
-		ret = check_pd(mr, pd, __func__);
+		ret = rmem_mr_check_pd(mr, pd, __func__);
 	if (ret == 0) {
 		if ((flags & RMEM_REREG_CHANGE_PD) == 0)
 			pd = mr->pd;

@@ -111,6 +111,14 @@ none_mr_rereg(struct rmem_mr *mr, uint32_t flags, struct rmem_pd *pd, void *addr
 }
 
 static int
+none_mr_share(struct rmem_mr *mr, struct rmem_mr *from)
+{
+	RTE_SET_USED(mr);
+	RTE_SET_USED(from);
+	return -EOPNOTSUPP;
+}
+
+static int
 none_mw_alloc(struct rmem_mw *mw)
 {
 	RTE_SET_USED(mw);
@@ -227,6 +235,7 @@ rmem_ops_none_fill(struct rmem_dev_ops *ops)
 	FILL(ops, mr_query);
 	FILL(ops, mr_reg);
 	FILL(ops, mr_rereg);
+	FILL(ops, mr_share);
 	FILL(ops, mw_alloc);
 	FILL(ops, mw_bind);
 	FILL(ops, mw_dealloc);
