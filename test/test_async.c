@@ -391,6 +391,7 @@ pending_region_is_busy(void)
 	struct rmem_eq *eq = fx_eq(fx.a.dev, 1);
 	struct rmem_mr_attr attr = attr_of(eq, fx.a.buf, 64);
 	uint64_t deadline = fx_deadline();
+	enum rmem_rereg_result result;
 	struct rmem_mr *mr = NULL;
 	struct rmem_event event;
 	unsigned int spins = 0;
@@ -404,6 +405,8 @@ pending_region_is_busy(void)
 	TEST_EQ(fx_query(mr).rkey, 0);
 	TEST_ERR(rmem_mr_dereg(mr), EBUSY);
 	TEST_ERR(rmem_mr_enable(mr), EBUSY);
+	TEST_ERR(rmem_mr_rereg(mr, RMEM_REREG_CHANGE_ACCESS, NULL, NULL, 0, 0, &result), EBUSY);
+	TEST_EQ(result, RMEM_REREG_ERR_INPUT);
 	TEST_ERR(rmem_eq_destroy(eq), EBUSY);
 	TEST_ERR(rmem_pd_dealloc(fx.a.pd), EBUSY);
 	TEST_ERR(rmem_dev_close(fx.a.dev), EBUSY);

@@ -436,6 +436,54 @@ lkey_opens_the_new_memory(void)
 	return TEST_SUCCESS;
 }
 
+/* What is bound to an MR forbids every change of it. */
+static int
+expect_bound(struct rmem_mr *mr)
+{
+	enum rmem_rereg_result result;
+	uint32_t flags;
+
+	for (flags = 1; flags <= ALL; flags++) {
+		const struct change change = good_change(flags, fx.b.pd);
+
+		TEST_ERR(rereg(mr, &change, &result), EBUSY);
+		TEST_EQ(result, RMEM_REREG_ERR_INPUT);
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+bound_window_forbids_a_change(void)
+{
+	struct rmem_mr *mr = fx.mw.mr;
+	uint32_t rkey;
+
+	TEST_STATUS(fx_mw_bind_2(0, 64, RMEM_ACCESS_REMOTE_WRITE), RMEM_WC_SUCCESS);
+	rkey = fx.mw.two->rkey;
+	TEST_RUN(expect_bound(mr));
+	TEST_RUN(fx_mw_expect_write(fx_addr(fx.a.buf), 64, rkey, fx.a.buf));
+	TEST_OK(rmem_mw_dealloc(fx.mw.two));
+	fx_untrack(fx.mw.two);
+	TEST_OK(move(mr, fx.a.buf + NEW_OFFSET, NEW_SIZE, 0, NULL));
+	return TEST_SUCCESS;
+}
+
+static int
+bound_counter_forbids_a_change(void)
+{
+	struct rmem_counter *counter = fx_counter(fx.a.dev);
+
+	TEST_ASSERT(counter != NULL);
+	TEST_OK(rmem_mr_bind_counter(fx.mw.mr, counter, RMEM_COUNTER_REMOTE_WRITE));
+	TEST_RUN(expect_bound(fx.mw.mr));
+	TEST_OK(rmem_mr_bind_counter(fx.mw.mr, NULL, RMEM_COUNTER_REMOTE_WRITE));
+	TEST_OK(move(fx.mw.mr, fx.a.buf + NEW_OFFSET, NEW_SIZE, 0, NULL));
+	TEST_OK(rmem_mr_bind_counter(fx.mw.mr, counter, RMEM_COUNTER_REMOTE_WRITE));
+	TEST_RUN(expect_remote(RMEM_WR_RDMA_WRITE, fx.mw.mr->iova, fx.mw.mr->rkey, true));
+	TEST_EQ(rmem_counter_read(counter), 1);
+	return rmem_mr_bind_counter(fx.mw.mr, NULL, RMEM_COUNTER_REMOTE_WRITE);
+}
+
 static const struct test_case rereg_cases[] = {
 		TEST_CASE(every_combination_of_flags_changes_what_it_names),
 		TEST_CASE(bad_memory_is_refused_and_the_old_stays),
@@ -450,6 +498,8 @@ static const struct test_case rereg_cases[] = {
 		TEST_CASE(zero_based_mr_stays_zero_based),
 		TEST_CASE(disabled_mr_stays_disabled),
 		TEST_CASE(lkey_opens_the_new_memory),
+		TEST_CASE_WITH(fx_setup_mw, bound_window_forbids_a_change),
+		TEST_CASE_WITH(fx_setup_mw, bound_counter_forbids_a_change),
 };
 
 REGISTER_RMEM_SUITE(rereg, fx_setup, fx_teardown, rereg_cases);

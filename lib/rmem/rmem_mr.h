@@ -122,7 +122,6 @@ struct rmem_mr_info {
 	uint32_t max_page_list_len; /**< Pages of a fast-register MR, else 0. */
 	uint32_t is_shared;         /**< 1: made by rmem_mr_reg_shared() and shares memory still. */
 	uint32_t pad;               /**< Zero. */
-	struct rmem_mr *owner;      /**< Private: MR whose allocated memory this one shares. */
 };
 
 /**
@@ -362,7 +361,8 @@ enum rmem_rereg_result {
  *   - -EINVAL: NULL or not an MR, a fast-register MR, no flag or an unknown one, not a PD or
  *     one of another device, or what rmem_mr_reg() refuses of addr, length and access;
  *     ALLOCATE_MR or ZERO_BASED without CHANGE_TRANSLATION, unless the MR has it already.
- *   - -EBUSY: something refers to the MR, or it is in RMEM_MR_STATE_ERROR.
+ *   - -EBUSY: a window or a counter is bound to it, others share memory that the library
+ *     allocated for it, its registration is under way, or it is in RMEM_MR_STATE_ERROR.
  *   - -EOPNOTSUPP: the device lacks the capability for a requested access bit.
  *   - -EFAULT: part of the memory is not mapped, or not writable while access needs it.
  *   - -ENOMEM: too little memory for ALLOCATE_MR; the log tells how much is missing.
@@ -375,8 +375,8 @@ int rmem_mr_rereg(struct rmem_mr *mr, uint32_t flags, struct rmem_pd *pd, void *
 /**
  * Ask what an MR covers now.
  *
- * Control path. Safe to call from any thread, but during rmem_mr_rereg() of the MR; for a fast-register MR with a REG_MR or an
- * invalidation under way the answer may be of either state.
+ * Control path. Safe to call from any thread, but not during rmem_mr_rereg() of the MR; for a
+ * fast-register MR with a REG_MR or an invalidation under way the answer may be of either state.
  *
  * @param mr
  *   MR to ask.

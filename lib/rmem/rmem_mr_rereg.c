@@ -49,6 +49,11 @@ check_mr(const struct rmem_mr *mr, uint32_t flags, enum rmem_rereg_result *resul
 		*result = RMEM_REREG_ERR_CMD;
 		return -EBUSY;
 	}
+	if (rmem_mr_state(mr) == RMEM_MR_STATE_PENDING) {
+		RMEM_LOG(ERR, "%s: the registration of the MR %p is under way", func,
+				(const void *)mr);
+		return -EBUSY;
+	}
 	return 0;
 }
 
