@@ -208,6 +208,15 @@ fx_fast_mr(struct rmem_pd *pd, uint32_t nb_pages)
 	return made(ret, mr, "rmem_fast_reg_mr_alloc");
 }
 
+struct rmem_mr *
+fx_mkey(struct rmem_pd *pd, uint32_t nb_entries)
+{
+	struct rmem_mr *mr = NULL;
+	int ret = rmem_mkey_alloc(pd, nb_entries, &mr);
+
+	return made(ret, mr, "rmem_mkey_alloc");
+}
+
 struct rmem_fast_reg_page_list *
 fx_page_list(struct rmem_dev *dev, uint32_t nb_pages)
 {

@@ -75,6 +75,7 @@ struct rmem_pd *fx_pd(struct rmem_dev *dev);
 struct rmem_mr *fx_mr(struct rmem_pd *pd, void *addr, size_t length, uint32_t access);
 struct rmem_mr *fx_fast_mr(struct rmem_pd *pd, uint32_t nb_pages);
 struct rmem_mw *fx_mw(struct rmem_pd *pd, enum rmem_mw_type type);
+struct rmem_mr *fx_mkey(struct rmem_pd *pd, uint32_t nb_entries);
 struct rmem_fast_reg_page_list *fx_page_list(struct rmem_dev *dev, uint32_t nb_pages);
 struct rmem_counter *fx_counter(struct rmem_dev *dev);
 struct rmem_eq *fx_eq(struct rmem_dev *dev, uint32_t nb_events);
@@ -120,6 +121,11 @@ struct rmem_send_wr fx_inv(uint32_t rkey);
 /* Of 4 KiB pages: iova's place in its page is that of the first byte. */
 struct rmem_send_wr fx_reg(struct rmem_mr *mr, struct rmem_fast_reg_page_list *list,
 		uint16_t nb_pages, uint64_t iova, uint32_t length);
+/* An entry over length bytes from offset on of an MR. */
+struct rmem_mkey_entry fx_entry(const struct rmem_mr *mr, size_t offset, uint64_t length);
+/* Of one round, with FX_ACCESS. */
+struct rmem_send_wr fx_umr(struct rmem_mr *mr, const struct rmem_mkey_entry *entries,
+		uint32_t nb_entries, uint64_t iova);
 /* Bind fx.fast to all its pages, the address being the iova, or take its key away; a status. */
 int fx_bind(void);
 int fx_unbind(void);

@@ -171,6 +171,34 @@ fx_reg(struct rmem_mr *mr, struct rmem_fast_reg_page_list *list, uint16_t nb_pag
 	return wr;
 }
 
+struct rmem_mkey_entry
+fx_entry(const struct rmem_mr *mr, size_t offset, uint64_t length)
+{
+	const struct rmem_mkey_entry entry = {
+			.addr = mr->iova + offset,
+			.length = length,
+			.lkey = mr->lkey,
+	};
+
+	return entry;
+}
+
+struct rmem_send_wr
+fx_umr(struct rmem_mr *mr, const struct rmem_mkey_entry *entries, uint32_t nb_entries,
+		uint64_t iova)
+{
+	struct rmem_send_wr wr = fx_wr(RMEM_WR_UMR, NULL, 0);
+
+	wr.umr.mr = mr;
+	wr.umr.entries = entries;
+	wr.umr.nb_entries = nb_entries;
+	wr.umr.repeat_count = 1;
+	wr.umr.iova = iova;
+	wr.umr.access = FX_ACCESS;
+	wr.umr.key_tag = rmem_rkey_next_tag(mr->rkey);
+	return wr;
+}
+
 void
 fx_list_pages(struct rmem_fast_reg_page_list *list, const void *first, uint32_t nb_pages)
 {

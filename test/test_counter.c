@@ -290,10 +290,40 @@ who_sees_the_count_sees_the_data(void)
 	return TEST_SUCCESS;
 }
 
+/* Whether what it opens is one piece or two. */
+static int
+indirect_key_counts_nothing(void)
+{
+	const struct rmem_mkey_entry entries[] = {
+			fx_entry(fx.b.mr, 64, 32),
+			fx_entry(fx.b.mr, 8, 32),
+	};
+	struct rmem_mr *mr = fx_mkey(fx.b.pd, RTE_DIM(entries));
+	struct rmem_send_wr wr;
+	struct rmem_sge sge = fx_sge(fx.a.mr, 0, 64);
+
+	TEST_ASSERT(mr != NULL);
+	wr = fx_umr(mr, entries, RTE_DIM(entries), 0);
+	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
+	fx_fill(fx.a.buf, 64, 7);
+	wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, 0, mr->rkey);
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_MEM(fx.b.buf + 64, fx.a.buf, 32);
+	TEST_MEM(fx.b.buf + 8, fx.a.buf + 32, 32);
+	sge.length = 32;
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	wr = fx_atomic(RMEM_WR_ATOMIC_FETCH_AND_ADD, &sge, 0, mr->rkey, 1);
+	sge.length = 8;
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_EQ(rmem_counter_read(counter), 0);
+	return TEST_SUCCESS;
+}
+
 static const struct test_case counter_cases[] = {
 		TEST_CASE(each_write_counts_once),
 		TEST_CASE(atomics_that_modify_count),
 		TEST_CASE(what_modifies_nothing_remotely_does_not_count),
+		TEST_CASE(indirect_key_counts_nothing),
 		TEST_CASE(unbound_region_counts_no_more),
 		TEST_CASE(one_counter_counts_for_several_regions),
 		TEST_CASE(region_bound_while_disabled_counts_from_the_first_write),

@@ -340,6 +340,7 @@ empty_slots_below_a_pd_are_eopnotsupp(void)
 	TEST_ERR(rmem_mr_reg(pd, &stub, 8, 0, 0, &mr), EOPNOTSUPP);
 	TEST_ERR(rmem_mr_reg(pd, NULL, 8, 0, RMEM_ACCESS_ALLOCATE_MR, &mr), EOPNOTSUPP);
 	TEST_ERR(rmem_fast_reg_mr_alloc(pd, 1, &mr), EOPNOTSUPP);
+	TEST_ERR(rmem_mkey_alloc(pd, 1, &mr), EOPNOTSUPP);
 	TEST_ERR(rmem_qp_create(pd, &conf, &qp), EOPNOTSUPP);
 	TEST_ASSERT(mr == NULL && qp == NULL);
 	TEST_OK(fx_release(cq));

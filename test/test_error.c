@@ -365,6 +365,7 @@ statuses_and_opcodes_have_names(void)
 	TEST_EQ(strcmp(rmem_wc_opcode_str(RMEM_WC_RDMA_WRITE), "RDMA_WRITE"), 0);
 	TEST_EQ(strcmp(rmem_wc_opcode_str(RMEM_WC_REG_MR), "REG_MR"), 0);
 	TEST_EQ(strcmp(rmem_wc_opcode_str(RMEM_WC_BIND_MW), "BIND_MW"), 0);
+	TEST_EQ(strcmp(rmem_wc_opcode_str(RMEM_WC_UMR), "UMR"), 0);
 	TEST_EQ(strcmp(rmem_wc_opcode_str(RMEM_WC_RECV), "RECV"), 0);
 	TEST_EQ(strcmp(rmem_wc_opcode_str(7), "unknown"), 0);
 	TEST_EQ(strcmp(rmem_wc_opcode_str(-1), "unknown"), 0);

@@ -57,6 +57,7 @@ extern int rsoft_logtype;
 
 #define RSOFT_MAX_ENGINES     8
 #define RSOFT_MAX_SGE         16
+#define RSOFT_MAX_DEPTH       16 /* of keys over keys */
 #define RSOFT_MAX_INLINE_RECV 64
 #define RSOFT_MAX_MSG_SIZE    (UINT64_C(1) << 31)  /* IBTA: 2^31 bytes a message */
 #define RSOFT_PAGE_SIZE_CAP   UINT64_C(0x7ffff000) /* 4 KiB to 1 GiB */
@@ -92,6 +93,8 @@ struct rsoft_args {
 	uint64_t max_inline;
 	uint64_t max_mr_size;
 	uint64_t max_page_list_len;
+	uint64_t max_mkey_entries;
+	uint64_t max_mkey_depth;
 	uint64_t engine;
 	uint64_t socket; /* UINT64_MAX: any */
 };
@@ -100,7 +103,10 @@ struct rsoft_args {
 enum rsoft_kind {
 	RSOFT_KIND_BASE = 0,  /* one stretch: from base on */
 	RSOFT_KIND_PAGES = 1, /* pages: addresses of pages of equal size */
+	RSOFT_KIND_LIST = 2,  /* list: ranges of memory or of other keys (rsoft_list.h) */
 };
+
+struct rsoft_list;
 
 /* What a key opens. One cache line decides the common case. */
 struct rsoft_key {
@@ -111,8 +117,9 @@ struct rsoft_key {
 		uint8_t *base;       /* KIND_BASE: first byte */
 		uint64_t map_offset; /* else: place of the first byte in the map */
 	};
-	union {                        /* the map, by kind */
-		const uint64_t *pages; /* KIND_PAGES */
+	union {                                /* the map, by kind */
+		const uint64_t *pages;         /* KIND_PAGES */
+		const struct rsoft_list *list; /* KIND_LIST */
 	};
 	struct rsoft_mr *mr; /* whose memory it opens; of a window, what it is bound to */
 	uint32_t pd;
@@ -150,6 +157,7 @@ struct rsoft_mr {
 	struct rsoft_key *key;
 	uint64_t *pages;              /* of a fast-register MR: copy of a scattered page list */
 	struct rmem_counter *counter; /* of requests that modify it, or NULL; atomic */
+	struct rsoft_list *list;      /* of an indirect MR: what its entries cover */
 };
 
 /*

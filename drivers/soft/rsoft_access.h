@@ -39,6 +39,7 @@ enum rsoft_why {
 	RSOFT_WHY_RIGHT = 5, /* lacks a right */
 	RSOFT_WHY_RANGE = 6, /* outside */
 	RSOFT_WHY_QP = 7,    /* a window of another QP */
+	RSOFT_WHY_BELOW = 8, /* a key below it does not open its part */
 };
 
 /* Name the first reason; the arguments are those of rsoft_access(). */
@@ -47,10 +48,11 @@ enum rsoft_why rsoft_access_why(const struct rsoft_qp *qp, uint32_t key_xor, uin
 
 /*
  * The rest of rsoft_access() for a key with RSOFT_SLOW, whose rights, PD and range are
- * checked: what its kind asks for, and where the bytes are.
+ * checked: what its kind asks for, and where the bytes are. depth is how many levels of keys
+ * over keys there may be from here on. span has its length, and no key.
  */
 bool rsoft_access_slow(const struct rsoft_qp *qp, const struct rsoft_key *key, uint64_t offset,
-		uint64_t length, struct rsoft_span *span);
+		uint64_t length, uint32_t need, uint32_t depth, struct rsoft_span *span);
 
 /*
  * The bytes that an lkey opens for writing, if they are one stretch and the key needs no other;
@@ -66,6 +68,34 @@ void rsoft_access_count(const struct rsoft_key *key);
 void rsoft_copy_spans(const struct rsoft_span *to, const struct rsoft_span *from, uint64_t length);
 
 /*
+ * The key that opens [addr, addr + length) as rsoft_access() says, as far as its word, PD and
+ * range tell, and the place of the first byte in it; or NULL. *rights are those of its word.
+ */
+static __rte_always_inline const struct rsoft_key *
+rsoft_access_key(const struct rsoft_qp *qp, uint32_t key_xor, uint32_t key_num, uint64_t addr,
+		uint64_t length, uint32_t need, uint64_t *offset, uint32_t *rights)
+{
+	const struct rsoft_dev *dev = qp->dev;
+	const uint64_t mask = rsoft_key_word(UINT32_MAX, need);
+	uint32_t index = key_num >> 8;
+	const struct rsoft_key *key;
+	uint64_t word;
+
+	if (unlikely(index >= dev->nb_keys))
+		return NULL;
+	key = &dev->keys[index];
+	/* Valid here means: no field changes before this lcore leaves. */
+	word = __atomic_load_n(&key->word, __ATOMIC_ACQUIRE);
+	if (unlikely(((word ^ rsoft_key_word(key_num ^ key_xor, need)) & mask) != 0))
+		return NULL;
+	*rights = rsoft_word_rights(word);
+	*offset = addr - key->iova;
+	if (unlikely(key->pd != qp->pd || *offset > key->length || length > key->length - *offset))
+		return NULL;
+	return key;
+}
+
+/*
  * Open [addr, addr + length) by a key, for a request that the QP executes or answers, and for
  * what need asks: RSOFT_NEED_* for an lkey, RSOFT_VALID with RMEM_ACCESS_* bits for an rkey.
  * key_xor is RSOFT_LKEY_XOR for an lkey, 0 for an rkey. length is not 0. Returns false when
@@ -75,26 +105,18 @@ static __rte_always_inline bool
 rsoft_access(const struct rsoft_qp *qp, uint32_t key_xor, uint32_t key_num, uint64_t addr,
 		uint64_t length, uint32_t need, struct rsoft_span *span)
 {
-	const struct rsoft_dev *dev = qp->dev;
-	const uint64_t mask = rsoft_key_word(UINT32_MAX, need);
-	uint32_t index = key_num >> 8;
 	const struct rsoft_key *key;
-	uint64_t word, offset;
+	uint64_t offset;
+	uint32_t rights;
 
-	if (unlikely(index >= dev->nb_keys))
-		return false;
-	key = &dev->keys[index];
-	/* Valid here means: no field changes before this lcore leaves. */
-	word = __atomic_load_n(&key->word, __ATOMIC_ACQUIRE);
-	if (unlikely(((word ^ rsoft_key_word(key_num ^ key_xor, need)) & mask) != 0))
-		return false;
-	offset = addr - key->iova;
-	if (unlikely(key->pd != qp->pd || offset > key->length || length > key->length - offset))
+	key = rsoft_access_key(qp, key_xor, key_num, addr, length, need, &offset, &rights);
+	if (unlikely(key == NULL))
 		return false;
 	span->length = length;
 	span->key = NULL;
-	if (unlikely(rsoft_word_rights(word) & RSOFT_SLOW))
-		return rsoft_access_slow(qp, key, offset, length, span);
+	if (unlikely(rights & RSOFT_SLOW))
+		return rsoft_access_slow(qp, key, offset, length, need,
+				(uint32_t)qp->dev->args.max_mkey_depth, span);
 	span->ptr = key->base + offset;
 	return true;
 }

@@ -41,6 +41,8 @@ static const struct rsoft_arg rsoft_arg_table[] = {
 		RSOFT_ARG(max_inline, 256, 0, 1024),
 		RSOFT_ARG(max_mr_size, UINT64_C(1) << 47, 4096, UINT64_C(1) << 47),
 		RSOFT_ARG(max_page_list_len, 512, 1, 65535),
+		RSOFT_ARG(max_mkey_entries, 512, 1, 65535),
+		RSOFT_ARG(max_mkey_depth, 4, 1, RSOFT_MAX_DEPTH),
 		RSOFT_ARG(engine, 0, 0, RSOFT_MAX_ENGINES),
 		RSOFT_ARG(socket, UINT64_MAX, 0, RTE_MAX_NUMA_NODES - 1),
 };

@@ -26,7 +26,7 @@
 			RMEM_DEV_CAPA_REQUESTED_KEY | RMEM_DEV_CAPA_MR_COUNTER |                   \
 			RMEM_DEV_CAPA_MR_ENABLE | RMEM_DEV_CAPA_INLINE_RECV |                      \
 			RMEM_DEV_CAPA_MW_TYPE_1 | RMEM_DEV_CAPA_MW_TYPE_2B | RMEM_DEV_CAPA_REREG | \
-			RMEM_DEV_CAPA_SHARED_MR)
+			RMEM_DEV_CAPA_SHARED_MR | RMEM_DEV_CAPA_UMR)
 
 RTE_LOG_REGISTER(rsoft_logtype, pmd.rmem.soft, NOTICE)
 
@@ -134,6 +134,8 @@ rsoft_dev_info_get(struct rmem_dev *base, struct rmem_dev_info *info)
 	info->max_inline_data = (uint32_t)dev->args.max_inline;
 	info->max_inline_recv = RSOFT_MAX_INLINE_RECV;
 	info->max_page_list_len = (uint32_t)dev->args.max_page_list_len;
+	info->max_mkey_entries = (uint32_t)dev->args.max_mkey_entries;
+	info->max_mkey_depth = (uint32_t)dev->args.max_mkey_depth;
 	rte_ticketlock_lock(&dev->lock);
 	info->nb_pd = dev->nb_pd;
 	info->nb_mr = dev->nb_mr;
@@ -232,6 +234,8 @@ const struct rmem_driver rsoft_driver = {
 						.mw_alloc = rsoft_mw_alloc,
 						.mw_bind = rsoft_mw_bind,
 						.mw_dealloc = rsoft_mw_dealloc,
+
+						.mkey_alloc = rsoft_mkey_alloc,
 
 						.cq_create = rsoft_cq_create,
 						.cq_destroy = rsoft_cq_destroy,

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Memory regions: registered by call, or bound by REG_MR requests. */
+/* Memory regions: registered by call, or bound by REG_MR and UMR requests. */
 
 #include <errno.h>
 #include <sys/mman.h>
@@ -11,6 +11,7 @@
 #include <rte_malloc.h>
 
 #include "rsoft_grace.h"
+#include "rsoft_list.h"
 #include "rsoft_mr.h"
 
 #ifndef MADV_POPULATE_READ /* Linux 5.14 */
@@ -206,6 +207,7 @@ rsoft_mr_dereg(struct rmem_mr *base)
 	rsoft_grace_wait();
 	rsoft_key_free(dev, mr->key);
 	rte_free(mr->pages);
+	rsoft_list_free(mr->list);
 	return 0;
 }
 
@@ -215,7 +217,7 @@ rsoft_mr_query(struct rmem_mr *base, struct rmem_mr_info *info)
 	const struct rsoft_key *key = rsoft_mr_of(base)->key;
 	uint64_t word = __atomic_load_n(&key->word, __ATOMIC_ACQUIRE);
 
-	if (base->type != RMEM_MR_TYPE_FAST_REG)
+	if (base->type == RMEM_MR_TYPE_USER)
 		return 0;
 	info->rkey = rsoft_word_rkey(word);
 	info->lkey = info->rkey ^ RSOFT_LKEY_XOR;
@@ -226,6 +228,10 @@ rsoft_mr_query(struct rmem_mr *base, struct rmem_mr_info *info)
 	info->access = rsoft_word_rights(word) & RSOFT_ACCESS;
 	info->iova = key->iova;
 	info->length = key->length;
+	if (base->type == RMEM_MR_TYPE_INDIRECT) {
+		info->nb_extents = rsoft_list_nb_pieces(key->list, key->length);
+		return 0;
+	}
 	info->page_size = UINT64_C(1) << key->log2_page_size;
 	info->nb_extents = 1;
 	if (key->kind == RSOFT_KIND_PAGES)
@@ -251,6 +257,24 @@ rsoft_fast_reg_mr_alloc(struct rmem_mr *base)
 	rc = rsoft_mr_take_key(mr, NULL);
 	if (rc != 0)
 		rte_free(mr->pages);
+	return rc;
+}
+
+int
+rsoft_mkey_alloc(struct rmem_mr *base)
+{
+	struct rsoft_dev *dev = rsoft_dev_of(&base->obj);
+	struct rsoft_mr *mr = rsoft_mr_of(base);
+	int rc;
+
+	mr->list = rsoft_list_alloc(dev, base->max_entries);
+	if (mr->list == NULL) {
+		RSOFT_LOG(ERR, "no memory for %u entries", base->max_entries);
+		return -ENOMEM;
+	}
+	rc = rsoft_mr_take_key(mr, NULL);
+	if (rc != 0)
+		rsoft_list_free(mr->list);
 	return rc;
 }
 

@@ -18,6 +18,7 @@ int rsoft_mr_bind_counter(struct rmem_mr *mr, struct rmem_counter *counter);
 int rsoft_mr_enable(struct rmem_mr *mr);
 int rsoft_mr_query(struct rmem_mr *mr, struct rmem_mr_info *info);
 int rsoft_fast_reg_mr_alloc(struct rmem_mr *mr);
+int rsoft_mkey_alloc(struct rmem_mr *mr);
 int rsoft_page_list_alloc(struct rmem_fast_reg_page_list *page_list);
 int rsoft_page_list_free(struct rmem_fast_reg_page_list *page_list);
 
@@ -27,7 +28,7 @@ rsoft_mr_of(struct rmem_mr *mr)
 	return (struct rsoft_mr *)mr;
 }
 
-/* Give the MR's handle the keys of a tag, as the post of its REG_MR does. */
+/* Give the MR's handle the keys of a tag, as the post of its REG_MR or UMR does. */
 static inline void
 rsoft_mr_set_tag(struct rmem_mr *mr, uint8_t tag)
 {
@@ -37,5 +38,11 @@ rsoft_mr_set_tag(struct rmem_mr *mr, uint8_t tag)
 
 /* Execute a REG_MR request of a QP; an enum rmem_wc_status. */
 int rsoft_reg_mr(struct rsoft_qp *qp, const struct rmem_send_wr *wr);
+
+/* Execute a UMR request of a QP; an enum rmem_wc_status. */
+int rsoft_umr(struct rsoft_qp *qp, const struct rmem_send_wr *wr);
+
+/* Whether the rights asked for exist and go together (IBTA C10-72). */
+bool rsoft_reg_mr_check_access(uint32_t access);
 
 #endif /* RSOFT_MR_H */

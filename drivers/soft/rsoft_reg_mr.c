@@ -28,8 +28,7 @@ rsoft_reg_mr_check_range(const struct rsoft_dev *dev, const struct rmem_send_wr 
 	return wr->reg_mr.length - 1 <= UINT64_MAX - wr->reg_mr.iova;
 }
 
-/* Whether the rights asked for exist and go together (IBTA C10-72). */
-static bool
+bool
 rsoft_reg_mr_check_access(uint32_t access)
 {
 	if (access & ~(RSOFT_ACCESS | RMEM_ACCESS_OPTIONAL_RANGE))

@@ -276,9 +276,10 @@ rsoft_req_grace(struct rsoft_run *run)
 }
 
 static int
-rsoft_req_reg_mr(struct rsoft_run *run, const struct rmem_send_wr *wr)
+rsoft_req_bind(struct rsoft_run *run, const struct rmem_send_wr *wr)
 {
-	int status = rsoft_reg_mr(run->qp, wr);
+	int status = wr->opcode == RMEM_WR_REG_MR ? rsoft_reg_mr(run->qp, wr)
+						  : rsoft_umr(run->qp, wr);
 
 	/* Before the completion: who polls it may release the MR. */
 	if (run->is_queued)
@@ -314,8 +315,9 @@ rsoft_req_one(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *le
 	case RMEM_WR_ATOMIC_FETCH_AND_ADD:
 		return rsoft_req_atomic(run, wr, length);
 	case RMEM_WR_REG_MR:
+	case RMEM_WR_UMR:
 		*length = 0;
-		return rsoft_req_reg_mr(run, wr);
+		return rsoft_req_bind(run, wr);
 	case RMEM_WR_BIND_MW:
 		*length = 0;
 		return rsoft_req_bind_mw(run, wr);
@@ -355,10 +357,11 @@ rsoft_req_writes(struct rsoft_run *run, const uint8_t *wrs, size_t stride, uint3
 				    !rsoft_access(peer, 0, wr->rdma.rkey, wr->rdma.remote_addr,
 						    sge->length, right, &to)))
 			break;
-		if (unlikely(from.key != NULL || to.key != NULL ||
-				    sge->length > RSOFT_MAX_MSG_SIZE))
+		if (unlikely(sge->length > RSOFT_MAX_MSG_SIZE))
 			break;
-		rsoft_copy(to.ptr, from.ptr, sge->length);
+		rsoft_copy_all(&to, &from, sge->length);
+		if (unlikely(to.key != NULL))
+			rsoft_access_count(to.key);
 		bytes += sge->length;
 		run->done++;
 		if ((wr->flags & RMEM_SEND_SIGNALED) || qp->sig_all)

@@ -87,8 +87,11 @@ rsoft_resp_atomic(struct rsoft_qp *peer, const struct rmem_send_wr *wr, uint64_t
 			wr->atomic.rkey, sizeof(uint64_t), &span, why);
 	if (status != RMEM_WC_SUCCESS)
 		return status;
-	/* The address is aligned; with a chosen iova the bytes behind it need not be. */
-	if ((uintptr_t)span.ptr % sizeof(uint64_t) != 0)
+	/*
+	 * The address is aligned; the bytes behind it need not be with a chosen iova, nor lie
+	 * together behind an indirect key.
+	 */
+	if (span.ptr == NULL || (uintptr_t)span.ptr % sizeof(uint64_t) != 0)
 		return RMEM_WC_REM_INV_REQ_ERR;
 	word = (uint64_t *)(void *)span.ptr;
 	if (wr->opcode == RMEM_WR_ATOMIC_FETCH_AND_ADD) {
@@ -188,7 +191,8 @@ rsoft_resp_inline(struct rsoft_qp *peer, const struct rsoft_rqe *rqe, const stru
 	struct rsoft_inline *message;
 
 	/* The first SGE takes all of it, and the poll can find the place again. */
-	if (length == 0 || length > RSOFT_MAX_INLINE_RECV || rqe->sge[0].length < length ||
+	if (length == 0 || length > RSOFT_MAX_INLINE_RECV || to->key != NULL ||
+			rqe->sge[0].length < length ||
 			rsoft_access_again(peer->dev, peer->pd, rqe->sge[0].lkey, rqe->sge[0].addr,
 					length) != to->ptr)
 		return false;

@@ -21,6 +21,7 @@ const uint8_t rsoft_wc_opcode[RMEM_WR_OPCODE_NB] = {
 		[RMEM_WR_REG_MR] = RMEM_WC_REG_MR,
 		[RMEM_WR_RDMA_READ_WITH_INV] = RMEM_WC_RDMA_READ,
 		[RMEM_WR_BIND_MW] = RMEM_WC_BIND_MW,
+		[RMEM_WR_UMR] = RMEM_WC_UMR,
 };
 
 void

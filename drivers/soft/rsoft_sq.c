@@ -116,6 +116,11 @@ rsoft_sq_check_special(const struct rsoft_qp *qp, const struct rmem_send_wr *wr)
 		if (!rsoft_sq_check_bind(qp, wr))
 			return false;
 		break;
+	case RMEM_WR_UMR:
+		if (wr->umr.mr == NULL || wr->umr.mr->obj.type != RMEM_OBJ_MR ||
+				wr->umr.entries == NULL)
+			return false;
+		break;
 	default:
 		break;
 	}
@@ -133,12 +138,14 @@ rsoft_sq_check(const struct rsoft_qp *qp, const struct rmem_send_wr *wr)
 	return rsoft_sq_check_special(qp, wr);
 }
 
-/* The keys of a handle are those of the REG_MR or BIND_MW posted last. */
+/* The keys of a handle are those of the REG_MR, UMR or BIND_MW posted last. */
 static inline void
 rsoft_sq_set_tag(const struct rmem_send_wr *wr)
 {
 	if (wr->opcode == RMEM_WR_REG_MR && wr->reg_mr.mr->type == RMEM_MR_TYPE_FAST_REG)
 		rsoft_mr_set_tag(wr->reg_mr.mr, wr->reg_mr.key_tag);
+	if (wr->opcode == RMEM_WR_UMR && wr->umr.mr->type == RMEM_MR_TYPE_INDIRECT)
+		rsoft_mr_set_tag(wr->umr.mr, wr->umr.key_tag);
 	if (wr->opcode == RMEM_WR_BIND_MW)
 		rsoft_mw_set_tag(wr->bind_mw.mw, wr->bind_mw.key_tag);
 }
@@ -184,6 +191,8 @@ rsoft_sq_hold(const struct rmem_send_wr *wr)
 		if (wr->bind_mw.mr != NULL)
 			__atomic_fetch_add(&wr->bind_mw.mr->obj.refs, 1, __ATOMIC_RELAXED);
 	}
+	if (wr->opcode == RMEM_WR_UMR)
+		__atomic_fetch_add(&wr->umr.mr->obj.refs, 1, __ATOMIC_RELAXED);
 }
 
 void
@@ -198,6 +207,8 @@ rsoft_sq_unhold(const struct rmem_send_wr *wr)
 			rmem_obj_unhold(&wr->bind_mw.mr->obj);
 		rmem_obj_unhold(&wr->bind_mw.mw->obj);
 	}
+	if (wr->opcode == RMEM_WR_UMR)
+		rmem_obj_unhold(&wr->umr.mr->obj);
 }
 
 void

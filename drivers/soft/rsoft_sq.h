@@ -26,7 +26,7 @@ uint32_t rsoft_sq_accept(
 		struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_wr, int *rc);
 
 /*
- * Copy accepted requests to the queue, with their SGEs and inline data. What a REG_MR or
+ * Copy accepted requests to the queue, with their SGEs and inline data. What a REG_MR, a UMR or
  * a BIND_MW names gains a reference until rsoft_sq_unhold().
  */
 void rsoft_sq_push(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_wr);

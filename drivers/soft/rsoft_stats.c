@@ -10,7 +10,7 @@
 
 #define RSOFT_NB_STATS (sizeof(struct rmem_dev_stats) / sizeof(uint64_t))
 
-static_assert(sizeof(struct rmem_dev_stats) == 14 * sizeof(uint64_t),
+static_assert(sizeof(struct rmem_dev_stats) == 15 * sizeof(uint64_t),
 		"all of struct rmem_dev_stats are 64-bit counters");
 
 void

@@ -7,8 +7,9 @@
  * rmem: registered memory for DPDK. The one header an application includes.
  *
  * Objects, in the order an application makes them: a device (rmem_dev.h), a protection
- * domain on it (rmem_pd.h), memory regions (rmem_mr.h) or fast-register regions
- * (rmem_fast_reg.h), memory windows (rmem_mw.h), completion queues (rmem_cq.h) and queue pairs (rmem_qp.h). Work
+ * domain on it (rmem_pd.h), memory regions (rmem_mr.h), fast-register regions
+ * (rmem_fast_reg.h) or indirect keys (rmem_mkey.h), memory windows (rmem_mw.h), completion
+ * queues (rmem_cq.h) and queue pairs (rmem_qp.h). Work
  * requests (rmem_wr.h) are posted and completions (rmem_wc.h) polled by the inline
  * functions of rmem_fp.h.
  *
@@ -26,6 +27,7 @@
 #include <rmem_eq.h>
 #include <rmem_fast_reg.h>
 #include <rmem_fp.h>
+#include <rmem_mkey.h>
 #include <rmem_mr.h>
 #include <rmem_mw.h>
 #include <rmem_obj.h>

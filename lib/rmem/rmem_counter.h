@@ -93,7 +93,7 @@ int rmem_counter_free(struct rmem_counter *counter);
  * several MRs, an MR to one counter. While bound, neither can be released.
  *
  * What comes through a memory window counts too, when the window was bound after the counter;
- * through one bound before it may not.
+ * through one bound before it may not. What comes through an indirect key does not count.
  *
  * When an unbinding returns, the MR counts no more. Counting makes a request slower.
  *

@@ -297,6 +297,7 @@ dump_stats(const struct rmem_dev_stats *stats, FILE *f)
 			{"grace_waits", stats->grace_waits},
 			{"inline_recvs", stats->inline_recvs},
 			{"mw_binds", stats->mw_binds},
+			{"umrs", stats->umrs},
 	};
 	size_t i;
 

@@ -59,6 +59,9 @@ extern "C" {
 /** rmem_mr_bind_counter(). */
 #define RMEM_DEV_CAPA_MR_COUNTER (UINT64_C(1) << 15)
 
+/** Indirect keys: rmem_mkey_alloc() and RMEM_WR_UMR. */
+#define RMEM_DEV_CAPA_UMR (UINT64_C(1) << 8)
+
 /** A device. Applications read its name. */
 struct rmem_dev {
 	struct rmem_obj obj;       /**< Private head. */
@@ -77,7 +80,7 @@ struct rmem_dev_info {
 	uint64_t page_size_cap;     /**< Page sizes of REG_MR: bit n set for 2^n bytes. */
 	uint32_t access;            /**< RMEM_ACCESS_* bits that mr_reg takes. */
 	uint32_t max_pd;            /**< Protection domains. */
-	uint32_t max_mr;            /**< Memory regions, fast-register ones included. */
+	uint32_t max_mr;            /**< Memory regions of all types. */
 	uint32_t max_cq;            /**< Completion queues. */
 	uint32_t max_qp;            /**< Queue pairs. */
 	uint32_t max_cqe;           /**< Completions of one CQ. */
@@ -89,6 +92,8 @@ struct rmem_dev_info {
 	uint32_t max_page_list_len; /**< Pages of one fast-register MR. */
 	uint32_t max_inline_recv;   /**< Bytes of a message received inline, or 0. */
 	uint32_t max_mw;            /**< Memory windows. */
+	uint32_t max_mkey_entries;  /**< Entries of one indirect MR. */
+	uint32_t max_mkey_depth;    /**< Levels of indirect MRs over each other. */
 	uint32_t nb_pd;             /**< Protection domains in use. */
 	uint32_t nb_mr;             /**< Memory regions in use. */
 	uint32_t nb_cq;             /**< Completion queues in use. */
@@ -102,6 +107,7 @@ struct rmem_dev_stats {
 	uint64_t recv_wrs;    /**< Receives consumed by a message. */
 	uint64_t bytes;       /**< Payload bytes moved. */
 	uint64_t reg_mrs;     /**< REG_MR requests that succeeded. */
+	uint64_t umrs;        /**< UMR requests that succeeded. */
 	uint64_t invalidates; /**< Keys invalidated by requests of any kind. */
 	uint64_t errors;      /**< Send requests that failed, flushed ones excluded. */
 	uint64_t flushed;     /**< Send requests flushed. */

@@ -48,7 +48,7 @@ typedef int (*rmem_pd_dealloc_t)(struct rmem_pd *pd);
  * these fields of mr; attr is what the caller asked, checked, for the attributes beyond them.
  */
 typedef int (*rmem_mr_reg_t)(struct rmem_mr *mr, const struct rmem_mr_attr *attr);
-/** Release what mr_reg or fast_reg_mr_alloc took; no lcore reaches the memory any more. */
+/** Release what mr_reg, fast_reg_mr_alloc or mkey_alloc took; no lcore reaches the memory any more. */
 typedef int (*rmem_mr_dereg_t)(struct rmem_mr *mr);
 /**
  * Count what RMEM_COUNTER_REMOTE_WRITE says from now on: add to counter->value, with release,
@@ -73,6 +73,8 @@ typedef int (*rmem_mr_share_t)(struct rmem_mr *mr, struct rmem_mr *from);
 
 /** Make a FREE MR for mr->max_page_list_len pages; set lkey and rkey. */
 typedef int (*rmem_fast_reg_mr_alloc_t)(struct rmem_mr *mr);
+/** Make a FREE MR for mr->max_entries entries of a UMR; set lkey and rkey. */
+typedef int (*rmem_mkey_alloc_t)(struct rmem_mr *mr);
 /** Set page_list->page_list to room for max_page_list_len pages. */
 typedef int (*rmem_page_list_alloc_t)(struct rmem_fast_reg_page_list *page_list);
 /** Release what page_list_alloc took. */
@@ -175,6 +177,8 @@ struct rmem_dev_ops {
 	rmem_mw_alloc_t mw_alloc;     /**< Memory windows. */
 	rmem_mw_bind_t mw_bind;       /**< Memory windows. */
 	rmem_mw_dealloc_t mw_dealloc; /**< Memory windows. */
+
+	rmem_mkey_alloc_t mkey_alloc; /**< Indirect keys. */
 
 	rmem_cq_create_t cq_create;   /**< CQs. */
 	rmem_cq_destroy_t cq_destroy; /**< CQs. */

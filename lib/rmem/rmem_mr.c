@@ -460,6 +460,7 @@ rmem_mr_query(struct rmem_mr *mr, struct rmem_mr_info *info)
 	tmp.length = mr->length;
 	tmp.max_page_list_len = mr->max_page_list_len;
 	tmp.is_shared = (mr->flags & RMEM_MR_SHARED) != 0;
+	tmp.max_entries = mr->max_entries;
 	if (mr->type == RMEM_MR_TYPE_USER)
 		fill_pages(mr, &tmp);
 	ret = rmem_dev_ops(rmem_obj_dev(&mr->obj))->mr_query(mr, &tmp);

@@ -58,11 +58,12 @@ struct rmem_pd;
 enum rmem_mr_type {
 	RMEM_MR_TYPE_USER = 1,     /**< Registered by rmem_mr_reg(). */
 	RMEM_MR_TYPE_FAST_REG = 2, /**< Made by rmem_fast_reg_mr_alloc(). */
+	RMEM_MR_TYPE_INDIRECT = 3, /**< Made by rmem_mkey_alloc(). */
 };
 
 /** Whether an MR can be used. */
 enum rmem_mr_state {
-	RMEM_MR_STATE_FREE = 0,     /**< Its keys open nothing; REG_MR may bind it. */
+	RMEM_MR_STATE_FREE = 0,     /**< Its keys open nothing; REG_MR or UMR may bind it. */
 	RMEM_MR_STATE_VALID = 1,    /**< Its keys open its range. */
 	RMEM_MR_STATE_DISABLED = 2, /**< Its keys open nothing; rmem_mr_enable() makes it VALID. */
 	RMEM_MR_STATE_PENDING = 3,  /**< Its registration is under way; it has no keys yet. */
@@ -72,8 +73,8 @@ enum rmem_mr_state {
 /**
  * A memory region (MR). Drivers extend it behind this head.
  *
- * For a fast-register MR, addr is NULL and lkey and rkey are those of the REG_MR posted
- * last; iova, length and access are what rmem_mr_query() tells.
+ * For a fast-register or indirect MR, addr is NULL and lkey and rkey are those of the REG_MR
+ * or UMR posted last; iova, length and access are what rmem_mr_query() tells.
  */
 struct rmem_mr {
 	struct rmem_obj obj;          /**< Private head. */
@@ -89,7 +90,7 @@ struct rmem_mr {
 	uint32_t max_page_list_len;   /**< Pages of a fast-register MR, else 0. */
 	struct rmem_counter *counter; /**< Private: counter bound to it, or NULL. */
 	uint32_t flags;               /**< Private to the class. */
-	uint32_t pad;                 /**< Zero. */
+	uint32_t max_entries;         /**< Entries of an indirect MR, else 0. */
 	struct rmem_mr *owner;        /**< Private: MR whose allocated memory this one shares. */
 };
 
@@ -114,14 +115,16 @@ struct rmem_mr_info {
 	uint32_t access;            /**< Rights in force. */
 	uint32_t lkey;              /**< Key for local requests. */
 	uint32_t rkey;              /**< Key for peers. */
-	void *addr;                 /**< First byte, or NULL for a fast-register MR. */
+	void *addr;                 /**< First byte, or NULL for one that requests bind. */
 	uint64_t iova;              /**< Address of the first byte as requests name it. */
 	uint64_t length;            /**< Length in bytes. */
-	uint64_t page_size;         /**< Bytes of the pages below it. */
-	uint32_t nb_extents;        /**< Stretches of contiguous IO addresses it is made of. */
+	uint64_t page_size;         /**< Bytes of the pages below it; 0 for an indirect MR. */
+	uint32_t nb_extents;        /**< Stretches of contiguous IO addresses it is made of;
+				     *  for an indirect MR, of addresses below it.
+				     */
 	uint32_t max_page_list_len; /**< Pages of a fast-register MR, else 0. */
 	uint32_t is_shared;         /**< 1: made by rmem_mr_reg_shared() and shares memory still. */
-	uint32_t pad;               /**< Zero. */
+	uint32_t max_entries;       /**< Entries of an indirect MR, else 0. */
 };
 
 /**
@@ -231,7 +234,7 @@ int rmem_mr_reg_attr(struct rmem_pd *pd, const struct rmem_mr_attr *attr, struct
 int rmem_mr_enable(struct rmem_mr *mr);
 
 /**
- * Deregister a memory region, or free a fast-register MR.
+ * Deregister a memory region, or free a fast-register or indirect MR.
  *
  * When it returns, no lcore reaches the memory through the MR's keys any more: requests
  * that were being executed have ended, later ones fail. Memory that ALLOCATE_MR allocated
@@ -375,8 +378,8 @@ int rmem_mr_rereg(struct rmem_mr *mr, uint32_t flags, struct rmem_pd *pd, void *
 /**
  * Ask what an MR covers now.
  *
- * Control path. Safe to call from any thread, but not during rmem_mr_rereg() of the MR; for a
- * fast-register MR with a REG_MR or an invalidation under way the answer may be of either state.
+ * Control path. Safe to call from any thread, but not during rmem_mr_rereg() of the MR; for an MR
+ * with a REG_MR, a UMR or an invalidation under way the answer may be of either state.
  *
  * @param mr
  *   MR to ask.

@@ -58,6 +58,13 @@ none_fast_reg_mr_alloc(struct rmem_mr *mr)
 }
 
 static int
+none_mkey_alloc(struct rmem_mr *mr)
+{
+	RTE_SET_USED(mr);
+	return -EOPNOTSUPP;
+}
+
+static int
 none_mr_dereg(struct rmem_mr *mr)
 {
 	RTE_SET_USED(mr);
@@ -229,6 +236,7 @@ rmem_ops_none_fill(struct rmem_dev_ops *ops)
 	FILL(ops, dev_stats_get);
 	FILL(ops, dev_stats_reset);
 	FILL(ops, fast_reg_mr_alloc);
+	FILL(ops, mkey_alloc);
 	FILL(ops, mr_dereg);
 	FILL(ops, mr_bind_counter);
 	FILL(ops, mr_enable);

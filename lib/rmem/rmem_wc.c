@@ -64,6 +64,8 @@ rmem_wc_opcode_str(int opcode)
 		return "LOCAL_INV";
 	case RMEM_WC_REG_MR:
 		return "REG_MR";
+	case RMEM_WC_UMR:
+		return "UMR";
 	case RMEM_WC_RECV:
 		return "RECV";
 	case RMEM_WC_RECV_RDMA_WITH_IMM:

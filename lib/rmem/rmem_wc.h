@@ -24,7 +24,7 @@ enum rmem_wc_status {
 	RMEM_WC_LOC_EEC_OP_ERR = 3,      /**< Not used with RC. */
 	RMEM_WC_LOC_PROT_ERR = 4,        /**< An SGE names memory its lkey does not open. */
 	RMEM_WC_WR_FLUSH_ERR = 5,        /**< Not executed: the QP was in the error state. */
-	RMEM_WC_MW_BIND_ERR = 6,         /**< REG_MR, bind or invalidation refused. */
+	RMEM_WC_MW_BIND_ERR = 6,         /**< REG_MR, UMR, bind or invalidation refused. */
 	RMEM_WC_BAD_RESP_ERR = 7,        /**< The peer's answer made no sense. */
 	RMEM_WC_LOC_ACCESS_ERR = 8,      /**< WRITE_WITH_IMM could not be placed. */
 	RMEM_WC_REM_INV_REQ_ERR = 9,     /**< The peer refused the request as such. */
@@ -52,6 +52,7 @@ enum rmem_wc_opcode {
 	RMEM_WC_BIND_MW = 5,              /**< BIND_MW, or rmem_mw_bind(). */
 	RMEM_WC_LOCAL_INV = 6,            /**< LOCAL_INV. */
 	RMEM_WC_REG_MR = 8,               /**< REG_MR. */
+	RMEM_WC_UMR = 10,                 /**< UMR. */
 	RMEM_WC_RECV = 128,               /**< A receive, by SEND. */
 	RMEM_WC_RECV_RDMA_WITH_IMM = 129, /**< A receive, by RDMA_WRITE_WITH_IMM. */
 };

@@ -7,7 +7,8 @@
  * Work requests: what is posted with rmem_post_send() and rmem_post_recv().
  *
  * A send request is 64 bytes plus its SGEs. The arrays belong to the caller again when
- * the post returns; the memory that SGEs and page lists name, when the request completed.
+ * the post returns, but for the entries of a UMR; the memory that SGEs and page lists name,
+ * and those entries, when the request completed.
  */
 
 #ifndef RMEM_WR_H
@@ -22,6 +23,7 @@ extern "C" {
 struct rmem_mr;
 struct rmem_mw;
 struct rmem_fast_reg_page_list;
+struct rmem_mkey_entry;
 
 /** What a send request does; the names are those of verbs and of the kernel. */
 enum rmem_wr_opcode {
@@ -37,10 +39,11 @@ enum rmem_wr_opcode {
 	RMEM_WR_REG_MR = 9,               /**< Bind a fast-register MR to pages. */
 	RMEM_WR_RDMA_READ_WITH_INV = 10,  /**< Read, then invalidate a key of this device. */
 	RMEM_WR_BIND_MW = 11,             /**< Bind a type 2 memory window. */
+	RMEM_WR_UMR = 12,                 /**< Bind an indirect key to entries. */
 };
 
 /** How many opcodes there are: all below it are known. */
-#define RMEM_WR_OPCODE_NB 12
+#define RMEM_WR_OPCODE_NB 13
 
 /** Start only when all READs and atomics before it have completed. */
 #define RMEM_SEND_FENCE (1u << 0)
@@ -107,6 +110,17 @@ struct rmem_send_wr {
 			uint32_t access;    /**< Rights in RMEM_ACCESS_REMOTE; ZERO_BASED. */
 			uint8_t key_tag;    /**< Low byte of the new rkey. */
 		} bind_mw;
+		/** UMR: the key covers repeat_count rounds of all entries in turn. */
+		struct {
+			struct rmem_mr *mr; /**< Indirect MR of the QP's PD, FREE. */
+			/** What it names; not changed until the request completed. */
+			const struct rmem_mkey_entry *entries;
+			uint64_t iova;         /**< Address of the first byte. */
+			uint32_t nb_entries;   /**< 1 to the MR's limit. */
+			uint32_t repeat_count; /**< Rounds, at least 1; 1 for a list. */
+			uint32_t access;       /**< Bitwise OR of RMEM_ACCESS_*. */
+			uint8_t key_tag;       /**< Low byte of the new rkey. */
+		} umr;
 	};
 };
 

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * The map of a KIND_LIST key: rounds of entries, each a block of memory or of another key.
+ *
+ * A list belongs to its MR and is part of what a key opens: written only while the key is
+ * BUSY, read by who saw it VALID and has not left. Of the keys below nothing is kept but
+ * their lkeys: rsoft_list_open() opens all that a range touches, before a byte moves, and
+ * who copies afterwards, in the same grace section, finds them as they were.
+ */
+
+#ifndef RSOFT_LIST_H
+#define RSOFT_LIST_H
+
+#include "rsoft_access.h"
+
+struct rsoft_list_entry {
+	uint64_t start; /* its place in a round: the lengths of those before it */
+	uint64_t addr;  /* of the block of round 0 */
+	uint64_t length;
+	uint64_t step; /* from a round's block to the next one's */
+	uint32_t lkey; /* unless is_memory */
+};
+
+struct rsoft_list {
+	const struct rsoft_key *keys; /* of the device */
+	uint64_t round;               /* bytes of a round */
+	uint32_t nb_entries;
+	uint8_t is_memory; /* the addresses are memory's, and no key is asked */
+	uint8_t levels;    /* of keys below; 0 with is_memory */
+	struct rsoft_list_entry entry[];
+};
+
+/* A place in a list. */
+struct rsoft_list_at {
+	const struct rsoft_list *list;
+	uint64_t round;
+	uint64_t done; /* of the entry's block */
+	uint32_t entry;
+};
+
+/* NULL: no memory. */
+struct rsoft_list *rsoft_list_alloc(const struct rsoft_dev *dev, uint32_t max_entries);
+void rsoft_list_free(struct rsoft_list *list);
+
+/* Blocks that length bytes from the start of a list are made of. */
+uint32_t rsoft_list_nb_pieces(const struct rsoft_list *list, uint64_t length);
+
+/* The part of rsoft_access_slow() for a KIND_LIST key. */
+bool rsoft_list_open(const struct rsoft_qp *qp, const struct rsoft_key *key, uint64_t offset,
+		uint64_t length, uint32_t need, uint32_t depth, struct rsoft_span *span);
+
+/* Where a place is, and how many bytes go on from there; it was opened in this section. */
+uint8_t *rsoft_list_run(const struct rsoft_list_at *at, uint64_t *run);
+
+/* What a key below must allow when the key above it is used for need. */
+static inline uint32_t
+rsoft_list_need(uint32_t need)
+{
+	const uint32_t modifies = RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE_WRITE |
+			RMEM_ACCESS_REMOTE_ATOMIC;
+
+	return (need & modifies) ? RSOFT_NEED_WRITE : RSOFT_NEED_READ;
+}
+
+/* Find the place of a byte of a list, which is not at its end. */
+static inline void
+rsoft_list_seek(const struct rsoft_list *list, uint64_t offset, struct rsoft_list_at *at)
+{
+	uint32_t half, entry = 0, n = list->nb_entries;
+
+	at->list = list;
+	at->round = 0;
+	if (offset >= list->round) {
+		at->round = offset / list->round;
+		offset %= list->round;
+	}
+	/* Most ranges begin with the list. */
+	if (likely(offset < list->entry[0].length))
+		n = 1;
+	while (n > 1) {
+		half = n / 2;
+		if (list->entry[entry + half].start <= offset)
+			entry += half;
+		n -= half;
+	}
+	at->entry = entry;
+	at->done = offset - list->entry[entry].start;
+}
+
+/* Go on by n bytes, not beyond the end of the block. */
+static inline void
+rsoft_list_move(struct rsoft_list_at *at, uint64_t n)
+{
+	at->done += n;
+	if (at->done != at->list->entry[at->entry].length)
+		return;
+	at->done = 0;
+	if (++at->entry == at->list->nb_entries) {
+		at->entry = 0;
+		at->round++;
+	}
+}
+
+/* The address of a place, in memory or in terms of the key below. */
+static inline uint64_t
+rsoft_list_addr(const struct rsoft_list_at *at)
+{
+	const struct rsoft_list_entry *entry = &at->list->entry[at->entry];
+
+	return entry->addr + at->round * entry->step + at->done;
+}
+
+#endif /* RSOFT_LIST_H */

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * The UMR request: take the MR, check and copy the entries, bind.
+ *
+ * An indirect key refers to nothing below it: what its entries name is looked at here, so that
+ * a mistake is told early, and again at each access, which alone counts. A key can't get below
+ * itself: what is bound lacks VALID until it is, so that it is no entry of its own list, and
+ * the walk below the entries that are lists finds it in theirs.
+ */
+
+#include "rsoft_list.h"
+#include "rsoft_mr.h"
+
+/* Whether the request and its MR go together. */
+static bool
+rsoft_umr_check(const struct rsoft_qp *qp, const struct rmem_send_wr *wr)
+{
+	const struct rmem_mr *mr = wr->umr.mr;
+
+	if (mr->obj.dev_id != qp->dev->dev_id || mr->type != RMEM_MR_TYPE_INDIRECT ||
+			mr->pd->handle != qp->pd)
+		return false;
+	if (wr->umr.nb_entries == 0 || wr->umr.nb_entries > mr->max_entries ||
+			wr->umr.repeat_count == 0)
+		return false;
+	return rsoft_reg_mr_check_access(wr->umr.access);
+}
+
+/* From the first byte of an entry's first block to the last byte of its last; false: too far. */
+static bool
+rsoft_umr_extent(const struct rsoft_list_entry *entry, uint32_t repeat_count, uint64_t *extent)
+{
+	return !__builtin_mul_overflow(entry->step, (uint64_t)repeat_count - 1, extent) &&
+			!__builtin_add_overflow(*extent, entry->length, extent) &&
+			*extent - 1 <= UINT64_MAX - entry->addr;
+}
+
+/* Copy the entries to a list; false when the numbers don't fit together. */
+static bool
+rsoft_umr_fill(struct rsoft_list *list, const struct rmem_send_wr *wr, uint64_t max_mr_size)
+{
+	uint64_t extent, length, at = 0;
+	uint32_t i;
+
+	for (i = 0; i < wr->umr.nb_entries; i++) {
+		const struct rmem_mkey_entry *from = &wr->umr.entries[i];
+		struct rsoft_list_entry *entry = &list->entry[i];
+
+		entry->start = at;
+		entry->addr = from->addr;
+		entry->length = from->length;
+		entry->lkey = from->lkey;
+		entry->step = 0;
+		if (entry->length == 0 || from->reserved != 0)
+			return false;
+		if (wr->umr.repeat_count != 1 &&
+				__builtin_add_overflow(from->length, from->skip, &entry->step))
+			return false;
+		if (!rsoft_umr_extent(entry, wr->umr.repeat_count, &extent) ||
+				__builtin_add_overflow(at, entry->length, &at))
+			return false;
+	}
+	list->nb_entries = wr->umr.nb_entries;
+	list->round = at;
+	return !__builtin_mul_overflow(at, (uint64_t)wr->umr.repeat_count, &length) &&
+			length <= max_mr_size && length - 1 <= UINT64_MAX - wr->umr.iova;
+}
+
+/* Whether a key index is below a list, at most depth levels down. */
+static bool
+rsoft_umr_is_below(const struct rsoft_list *list, uint32_t index, uint32_t depth)
+{
+	uint32_t i, lkey = 0;
+
+	for (i = 0; i < list->nb_entries; i++) {
+		const struct rsoft_key *key;
+		uint64_t word;
+
+		if (list->entry[i].lkey == lkey)
+			continue; /* as the one before */
+		lkey = list->entry[i].lkey;
+		if (lkey >> 8 == index)
+			return true;
+		key = &list->keys[lkey >> 8];
+		word = __atomic_load_n(&key->word, __ATOMIC_ACQUIRE);
+		if (depth > 1 && rsoft_word_rkey(word) == (lkey ^ RSOFT_LKEY_XOR) &&
+				(rsoft_word_rights(word) & RSOFT_VALID) &&
+				key->kind == RSOFT_KIND_LIST && !key->list->is_memory &&
+				rsoft_umr_is_below(key->list, index, depth - 1))
+			return true;
+	}
+	return false;
+}
+
+/* Whether the keys of the entries open them for what the new key will give; sets the levels. */
+static bool
+rsoft_umr_check_below(const struct rsoft_qp *qp, const struct rmem_send_wr *wr,
+		struct rsoft_list *list, uint32_t index)
+{
+	const uint32_t need = rsoft_list_need(wr->umr.access);
+	const uint32_t max_depth = (uint32_t)qp->dev->args.max_mkey_depth;
+	uint32_t i, rights, levels = 0;
+
+	for (i = 0; i < list->nb_entries; i++) {
+		const struct rsoft_list_entry *entry = &list->entry[i];
+		const struct rsoft_key *key;
+		uint64_t extent, offset;
+
+		rsoft_umr_extent(entry, wr->umr.repeat_count, &extent);
+		key = rsoft_access_key(qp, RSOFT_LKEY_XOR, entry->lkey, entry->addr, extent, need,
+				&offset, &rights);
+		if (key == NULL)
+			return false;
+		if (key->kind == RSOFT_KIND_LIST)
+			levels = RTE_MAX(levels, (uint32_t)key->list->levels);
+	}
+	if (levels >= max_depth)
+		return false;
+	list->levels = (uint8_t)(levels + 1);
+	return levels == 0 || !rsoft_umr_is_below(list, index, max_depth);
+}
+
+/* Make a key that is BUSY, and whose list is filled, valid. */
+static void
+rsoft_umr_do(struct rsoft_key *key, const struct rsoft_list *list, const struct rmem_send_wr *wr)
+{
+	uint32_t rkey = rmem_rkey_of_tag(rsoft_word_rkey(key->word), wr->umr.key_tag);
+	uint32_t rights =
+			RSOFT_NEED_READ | RSOFT_INV | RSOFT_SLOW | (wr->umr.access & RSOFT_ACCESS);
+
+	key->iova = wr->umr.iova;
+	key->length = list->round * wr->umr.repeat_count;
+	key->kind = RSOFT_KIND_LIST;
+	key->map_offset = 0;
+	key->list = list;
+	__atomic_store_n(&key->word, rsoft_key_word(rkey, rights), __ATOMIC_RELEASE);
+}
+
+int
+rsoft_umr(struct rsoft_qp *qp, const struct rmem_send_wr *wr)
+{
+	struct rsoft_mr *mr = rsoft_mr_of(wr->umr.mr);
+	uint64_t word;
+	uint32_t rkey;
+
+	if (unlikely(!rsoft_umr_check(qp, wr)))
+		return RMEM_WC_MW_BIND_ERR;
+	word = __atomic_load_n(&mr->key->word, __ATOMIC_RELAXED);
+	rkey = rsoft_word_rkey(word);
+	/* From FREE only, and only one of several at a time. */
+	if (unlikely(rsoft_word_rights(word) != 0 ||
+			    !__atomic_compare_exchange_n(&mr->key->word, &word,
+					    rsoft_key_word(rkey, RSOFT_BUSY), false,
+					    __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)))
+		return RMEM_WC_MW_BIND_ERR;
+	if (unlikely(!rsoft_umr_fill(mr->list, wr, qp->dev->args.max_mr_size) ||
+			    !rsoft_umr_check_below(qp, wr, mr->list, rkey >> 8))) {
+		rsoft_key_release(mr->key);
+		return RMEM_WC_MW_BIND_ERR;
+	}
+	rsoft_umr_do(mr->key, mr->list, wr);
+	RSOFT_COUNT(qp->stats.umrs, 1);
+	return RMEM_WC_SUCCESS;
+}

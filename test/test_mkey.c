@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Indirect MRs are made, bound by UMR, asked, invalidated and released. */
+
+#include <string.h>
+
+#include "fixture.h"
+#include "test.h"
+
+#define NB_ENTRIES 4u
+#define IOVA       UINT64_C(0x7000000)
+
+static struct rmem_mr *mkey;
+static struct rmem_mkey_entry entries[NB_ENTRIES];
+
+static int
+setup(void)
+{
+	uint32_t i;
+
+	TEST_RUN(fx_setup());
+	mkey = fx_mkey(fx.a.pd, NB_ENTRIES);
+	TEST_ASSERT(mkey != NULL);
+	for (i = 0; i < NB_ENTRIES; i++)
+		entries[i] = fx_entry(fx.a.mr, i * 1000 + 1, 10 + i);
+	return TEST_SUCCESS;
+}
+
+static struct rmem_send_wr
+good_umr(void)
+{
+	return fx_umr(mkey, entries, NB_ENTRIES, IOVA);
+}
+
+static int
+bind(void)
+{
+	const struct rmem_send_wr wr = good_umr();
+
+	return fx_send(fx.a.qp, &wr);
+}
+
+/* A key that the peer had opens nothing any more. */
+static int
+expect_stale(uint32_t rkey)
+{
+	TEST_STATUS(fx_peer_write(IOVA, 1, rkey), RMEM_WC_REM_ACCESS_ERR);
+	TEST_RUN(fx_reconnect());
+	return TEST_SUCCESS;
+}
+
+static int
+mkey_is_free_when_made(void)
+{
+	const struct rmem_mr_info info = fx_query(mkey);
+
+	TEST_ASSERT(mkey->addr == NULL);
+	TEST_EQ(mkey->type, RMEM_MR_TYPE_INDIRECT);
+	TEST_EQ(mkey->max_entries, NB_ENTRIES);
+	TEST_EQ(info.type, RMEM_MR_TYPE_INDIRECT);
+	TEST_EQ(info.state, RMEM_MR_STATE_FREE);
+	TEST_EQ(info.max_entries, NB_ENTRIES);
+	TEST_EQ(info.max_page_list_len, 0);
+	TEST_RUN(expect_stale(mkey->rkey));
+	return TEST_SUCCESS;
+}
+
+static int
+alloc_refuses_bad_arguments(void)
+{
+	static uint64_t zeros[64];
+	struct rmem_mr *mr = NULL;
+	struct rmem_dev_info info;
+
+	TEST_OK(rmem_dev_info_get(fx.a.dev, &info));
+	TEST_ASSERT(info.capa & RMEM_DEV_CAPA_UMR);
+	TEST_ERR(rmem_mkey_alloc(NULL, 1, &mr), EINVAL);
+	TEST_ERR(rmem_mkey_alloc((struct rmem_pd *)zeros, 1, &mr), EINVAL);
+	TEST_ERR(rmem_mkey_alloc((struct rmem_pd *)fx.a.mr, 1, &mr), EINVAL);
+	TEST_ERR(rmem_mkey_alloc(fx.a.pd, 1, NULL), EINVAL);
+	TEST_ERR(rmem_mkey_alloc(fx.a.pd, 0, &mr), EINVAL);
+	TEST_ERR(rmem_mkey_alloc(fx.a.pd, info.max_mkey_entries + 1, &mr), EINVAL);
+	TEST_ASSERT(mr == NULL);
+	TEST_ASSERT(fx_mkey(fx.a.pd, info.max_mkey_entries) != NULL);
+	return TEST_SUCCESS;
+}
+
+static int
+more_mkeys_than_max_mr_are_enospc(void)
+{
+	struct rmem_dev *dev = fx_dev("soft77", "max_mr=1");
+	struct rmem_mr *mr = NULL;
+	struct rmem_pd *pd;
+
+	TEST_ASSERT(dev != NULL);
+	pd = fx_pd(dev);
+	TEST_ASSERT(pd != NULL && fx_mkey(pd, 1) != NULL);
+	TEST_ERR(rmem_mkey_alloc(pd, 1, &mr), ENOSPC);
+	TEST_ASSERT(mr == NULL);
+	return TEST_SUCCESS;
+}
+
+static int
+make_mkey(void **mr)
+{
+	return rmem_mkey_alloc(fx.a.pd, 64, (struct rmem_mr **)mr);
+}
+
+static int
+no_memory_is_enomem_and_nothing_stays(void)
+{
+	return fx_expect_enomem(make_mkey);
+}
+
+static int
+mkey_keeps_its_pd_from_going(void)
+{
+	struct rmem_pd *pd = fx_pd(fx.a.dev);
+	struct rmem_mr *mr;
+
+	TEST_ASSERT(pd != NULL);
+	mr = fx_mkey(pd, 1);
+	TEST_ASSERT(mr != NULL);
+	TEST_ERR(rmem_pd_dealloc(pd), EBUSY);
+	TEST_OK(fx_release(mr));
+	TEST_OK(fx_release(pd));
+	return TEST_SUCCESS;
+}
+
+static int
+umr_makes_it_valid_under_the_new_tag(void)
+{
+	struct rmem_send_wr wr = good_umr();
+	uint32_t before = mkey->rkey;
+	struct rmem_mr_info info;
+
+	wr.umr.key_tag = 0x5a;
+	wr.umr.access = RMEM_ACCESS_REMOTE_READ;
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_EQ(fx.wc.opcode, RMEM_WC_UMR);
+	TEST_EQ(mkey->rkey, (before & ~0xffu) | 0x5a);
+	info = fx_query(mkey);
+	TEST_EQ(info.state, RMEM_MR_STATE_VALID);
+	TEST_EQ(info.rkey, mkey->rkey);
+	TEST_EQ(info.lkey, mkey->lkey);
+	TEST_EQ(info.access, RMEM_ACCESS_REMOTE_READ);
+	TEST_EQ(info.iova, IOVA);
+	TEST_EQ(info.length, 10 + 11 + 12 + 13);
+	TEST_EQ(info.nb_extents, NB_ENTRIES);
+	TEST_EQ(info.page_size, 0);
+	return TEST_SUCCESS;
+}
+
+static int
+query_counts_the_blocks_of_all_rounds(void)
+{
+	struct rmem_send_wr wr = fx_umr(mkey, entries, 2, IOVA);
+	struct rmem_mr_info info;
+
+	wr.umr.repeat_count = 5;
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	info = fx_query(mkey);
+	TEST_EQ(info.length, 5 * (10 + 11));
+	TEST_EQ(info.nb_extents, 10);
+	return TEST_SUCCESS;
+}
+
+static int
+malformed_umrs_are_einval(void)
+{
+	struct rmem_send_wr wr = good_umr();
+
+	wr.umr.mr = NULL;
+	TEST_ERR(fx_post(fx.a.qp, &wr), EINVAL);
+	wr.umr.mr = (struct rmem_mr *)fx.a.pd;
+	TEST_ERR(fx_post(fx.a.qp, &wr), EINVAL);
+	wr = good_umr();
+	wr.umr.entries = NULL;
+	TEST_ERR(fx_post(fx.a.qp, &wr), EINVAL);
+	wr = good_umr();
+	wr.flags = RMEM_SEND_INLINE;
+	TEST_ERR(fx_post(fx.a.qp, &wr), EINVAL);
+	TEST_EQ(fx_state(fx.a.qp), RMEM_QPS_RTS);
+	TEST_STATUS(bind(), RMEM_WC_SUCCESS);
+	return TEST_SUCCESS;
+}
+
+static int
+entries_are_the_callers_again_when_it_completed(void)
+{
+	TEST_STATUS(bind(), RMEM_WC_SUCCESS);
+	memset(entries, 0xff, sizeof(entries));
+	fx_fill(fx.b.buf, 46, 3);
+	TEST_STATUS(fx_peer_write(IOVA, 46, mkey->rkey), RMEM_WC_SUCCESS);
+	TEST_MEM(fx.a.buf + 1, fx.b.buf, 10);
+	TEST_MEM(fx.a.buf + 3001, fx.b.buf + 33, 13);
+	return TEST_SUCCESS;
+}
+
+static int
+local_inv_takes_it_away(void)
+{
+	struct rmem_send_wr wr;
+	uint32_t rkey;
+
+	TEST_STATUS(bind(), RMEM_WC_SUCCESS);
+	rkey = mkey->rkey;
+	wr = fx_inv(rkey);
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_EQ(fx_mr_state(mkey), RMEM_MR_STATE_FREE);
+	TEST_RUN(expect_stale(rkey));
+	TEST_STATUS(bind(), RMEM_WC_SUCCESS);
+	TEST_RUN(expect_stale(rkey));
+	TEST_STATUS(fx_peer_write(IOVA, 46, mkey->rkey), RMEM_WC_SUCCESS);
+	return TEST_SUCCESS;
+}
+
+/* The message goes through the key, and then the key goes. */
+static int
+send_with_inv_takes_it_away(void)
+{
+	const struct rmem_sge from = fx_sge(fx.b.mr, 0, 46);
+	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND_WITH_INV, &from, 1);
+	struct rmem_sge to;
+	uint32_t rkey;
+
+	TEST_STATUS(bind(), RMEM_WC_SUCCESS);
+	rkey = mkey->rkey;
+	to = (struct rmem_sge){IOVA, 46, mkey->lkey};
+	fx_fill(fx.b.buf, 46, 4);
+	TEST_EQ(fx_post_recv(fx.a.qp, 9, &to, 1), 1);
+	wr.invalidate_rkey = rkey;
+	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+	TEST_EQ(fx.wc.flags, RMEM_WC_WITH_INV);
+	TEST_EQ(fx.wc.invalidated_rkey, rkey);
+	TEST_MEM(fx.a.buf + 1001, fx.b.buf + 10, 11);
+	TEST_MEM(fx.a.buf + 2001, fx.b.buf + 21, 12);
+	TEST_EQ(fx_mr_state(mkey), RMEM_MR_STATE_FREE);
+	TEST_RUN(expect_stale(rkey));
+	return TEST_SUCCESS;
+}
+
+static int
+read_with_inv_takes_it_away(void)
+{
+	struct rmem_send_wr wr;
+	struct rmem_sge to;
+	uint32_t rkey;
+
+	TEST_STATUS(bind(), RMEM_WC_SUCCESS);
+	rkey = mkey->rkey;
+	to = (struct rmem_sge){IOVA, 46, mkey->lkey};
+	fx_fill(fx.b.buf, 46, 5);
+	wr = fx_rdma(RMEM_WR_RDMA_READ_WITH_INV, &to, fx_addr(fx.b.buf), fx.b.mr->rkey);
+	wr.invalidate_rkey = rkey;
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_MEM(fx.a.buf + 3001, fx.b.buf + 33, 13);
+	TEST_EQ(fx_mr_state(mkey), RMEM_MR_STATE_FREE);
+	TEST_RUN(expect_stale(rkey));
+	return TEST_SUCCESS;
+}
+
+static int
+dereg_takes_a_bound_one_away(void)
+{
+	uint32_t rkey;
+
+	TEST_STATUS(bind(), RMEM_WC_SUCCESS);
+	rkey = mkey->rkey;
+	TEST_OK(fx_release(mkey));
+	TEST_RUN(expect_stale(rkey));
+	return TEST_SUCCESS;
+}
+
+/* A UMR that waits behind a SEND without a receive. */
+static int
+post_waiting_umr(void)
+{
+	struct rmem_send_wr wrs[2];
+
+	wrs[0] = fx_wr(RMEM_WR_SEND, NULL, 0);
+	wrs[1] = good_umr();
+	wrs[1].flags = RMEM_SEND_SIGNALED;
+	TEST_EQ(rmem_post_send(fx.a.qp, wrs, 2), 2);
+	TEST_ERR(rmem_mr_dereg(mkey), EBUSY);
+	return TEST_SUCCESS;
+}
+
+static int
+waiting_umr_holds_its_mr(void)
+{
+	TEST_RUN(post_waiting_umr());
+	TEST_EQ(fx_post_recv(fx.b.qp, 1, NULL, 0), 1);
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+	TEST_EQ(fx.wc.opcode, RMEM_WC_UMR);
+	TEST_EQ(fx_mr_state(mkey), RMEM_MR_STATE_VALID);
+	TEST_OK(fx_release(mkey));
+	return TEST_SUCCESS;
+}
+
+static int
+reset_lets_the_mr_of_a_waiting_umr_go(void)
+{
+	TEST_RUN(post_waiting_umr());
+	TEST_OK(rmem_qp_reset(fx.a.qp));
+	TEST_EQ(fx_mr_state(mkey), RMEM_MR_STATE_FREE);
+	TEST_OK(fx_release(mkey));
+	return TEST_SUCCESS;
+}
+
+static int
+flush_lets_the_mr_of_a_waiting_umr_go(void)
+{
+	TEST_RUN(post_waiting_umr());
+	TEST_OK(rmem_qp_set_error(fx.a.qp));
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_WR_FLUSH_ERR);
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_WR_FLUSH_ERR);
+	TEST_OK(fx_release(mkey));
+	return TEST_SUCCESS;
+}
+
+static int
+stats_count_umrs(void)
+{
+	struct rmem_dev_stats stats;
+	struct rmem_send_wr wr;
+
+	TEST_OK(rmem_dev_stats_reset(fx.a.dev));
+	TEST_STATUS(bind(), RMEM_WC_SUCCESS);
+	wr = fx_inv(mkey->rkey);
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_STATUS(bind(), RMEM_WC_SUCCESS);
+	TEST_STATUS(bind(), RMEM_WC_MW_BIND_ERR);
+	TEST_OK(rmem_dev_stats_get(fx.a.dev, &stats));
+	TEST_EQ(stats.umrs, 2);
+	TEST_EQ(stats.invalidates, 1);
+	TEST_EQ(stats.errors, 1);
+	TEST_EQ(stats.reg_mrs, 0);
+	return TEST_SUCCESS;
+}
+
+static const struct test_case mkey_cases[] = {
+		TEST_CASE(mkey_is_free_when_made),
+		TEST_CASE(alloc_refuses_bad_arguments),
+		TEST_CASE(more_mkeys_than_max_mr_are_enospc),
+		TEST_CASE(no_memory_is_enomem_and_nothing_stays),
+		TEST_CASE(mkey_keeps_its_pd_from_going),
+		TEST_CASE(umr_makes_it_valid_under_the_new_tag),
+		TEST_CASE(query_counts_the_blocks_of_all_rounds),
+		TEST_CASE(malformed_umrs_are_einval),
+		TEST_CASE(entries_are_the_callers_again_when_it_completed),
+		TEST_CASE(local_inv_takes_it_away),
+		TEST_CASE(send_with_inv_takes_it_away),
+		TEST_CASE(read_with_inv_takes_it_away),
+		TEST_CASE(dereg_takes_a_bound_one_away),
+		TEST_CASE(waiting_umr_holds_its_mr),
+		TEST_CASE(reset_lets_the_mr_of_a_waiting_umr_go),
+		TEST_CASE(flush_lets_the_mr_of_a_waiting_umr_go),
+		TEST_CASE(stats_count_umrs),
+};
+
+REGISTER_RMEM_SUITE(mkey, setup, fx_teardown, mkey_cases);

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * What a WRITE through an indirect key costs on the software device, in bursts of 32 on one
+ * lcore. The yardstick is a WRITE of as many bytes through the MR below.
+ */
+
+#include <string.h>
+
+#include <rte_common.h>
+#include <rte_cycles.h>
+
+#include "perf.h"
+#include "test.h"
+
+#define NB_BURSTS 10000u
+#define BUF_SIZE  (1u << 20)
+
+struct umr_job {
+	struct perf_pair pair;
+	struct rmem_mr *src;
+	struct rmem_mr *dst;
+	struct rmem_mr *mkey;
+	uint32_t size;
+	struct rmem_sge sge[PERF_BURST];
+	struct rmem_send_wr wr[PERF_BURST];
+};
+
+static double
+run_key(struct umr_job *job, uint64_t addr, uint32_t rkey)
+{
+	uint64_t start = rte_rdtsc_precise();
+	uint32_t burst, i;
+
+	for (burst = 0; burst < NB_BURSTS; burst++) {
+		for (i = 0; i < PERF_BURST; i++) {
+			job->sge[i].addr = job->src->iova + (uint64_t)(i & 7) * job->size;
+			job->wr[i].rdma.remote_addr = addr;
+			job->wr[i].rdma.rkey = rkey;
+		}
+		if (perf_burst(&job->pair, job->wr, PERF_BURST) != RMEM_WC_SUCCESS)
+			return -1.0;
+	}
+	return perf_ns(rte_rdtsc_precise() - start, (double)NB_BURSTS * PERF_BURST);
+}
+
+static double
+run_plain(void *arg)
+{
+	struct umr_job *job = arg;
+
+	return run_key(job, job->dst->iova, job->dst->rkey);
+}
+
+static double
+run_indirect(void *arg)
+{
+	struct umr_job *job = arg;
+
+	return run_key(job, 0, job->mkey->rkey);
+}
+
+static int
+job_open(struct umr_job *job, struct rmem_mkey_entry *entries, uint32_t nb_entries,
+		uint32_t repeat_count)
+{
+	struct rmem_send_wr wr;
+	uint32_t i;
+
+	memset(job, 0, sizeof(*job));
+	TEST_RUN(perf_pair_open(&job->pair, NULL));
+	job->src = perf_mr(job->pair.pd, BUF_SIZE);
+	job->dst = perf_mr(job->pair.pd, BUF_SIZE);
+	TEST_ASSERT(job->src != NULL && job->dst != NULL);
+	TEST_OK(rmem_mkey_alloc(job->pair.pd, nb_entries, &job->mkey));
+	for (i = 0; i < nb_entries; i++) {
+		entries[i].addr += job->dst->iova;
+		entries[i].lkey = job->dst->lkey;
+		job->size += (uint32_t)entries[i].length * repeat_count;
+	}
+	memset(&wr, 0, sizeof(wr));
+	wr.opcode = RMEM_WR_UMR;
+	wr.flags = RMEM_SEND_SIGNALED;
+	wr.umr.mr = job->mkey;
+	wr.umr.entries = entries;
+	wr.umr.nb_entries = nb_entries;
+	wr.umr.repeat_count = repeat_count;
+	wr.umr.access = PERF_ACCESS;
+	TEST_STATUS(perf_burst(&job->pair, &wr, 1), RMEM_WC_SUCCESS);
+	for (i = 0; i < PERF_BURST; i++) {
+		job->sge[i].length = job->size;
+		job->sge[i].lkey = job->src->lkey;
+		job->wr[i].sg_list = &job->sge[i];
+		job->wr[i].num_sge = 1;
+		job->wr[i].opcode = RMEM_WR_RDMA_WRITE;
+	}
+	job->wr[PERF_BURST - 1].flags = RMEM_SEND_SIGNALED;
+	return TEST_SUCCESS;
+}
+
+static int
+compare(struct perf_row *row, struct rmem_mkey_entry *entries, uint32_t nb_entries,
+		uint32_t repeat_count)
+{
+	struct umr_job job;
+
+	row->unit = "ns/op";
+	row->yardstick = "the same by a plain key";
+	TEST_RUN(job_open(&job, entries, nb_entries, repeat_count));
+	TEST_RUN(perf_compare(run_plain, run_indirect, &job, &row->baseline, &row->value));
+	row->ratio = row->value / row->baseline;
+	TEST_RUN(perf_report(row));
+	TEST_OK(rmem_mr_dereg(job.mkey));
+	TEST_OK(rmem_mr_dereg(job.src));
+	TEST_OK(rmem_mr_dereg(job.dst));
+	return perf_pair_close(&job.pair);
+}
+
+/* Four pieces of 64 bytes. */
+static int
+test_umr_list4_write256(void)
+{
+	struct rmem_mkey_entry entries[] = {{.addr = 4096, .length = 64},
+			{.addr = 1024, .length = 64}, {.addr = 16384, .length = 64},
+			{.addr = 8256, .length = 64}};
+	struct perf_row row = {.name = "umr_list4_write256", .bar = "ratio <= 2.5"};
+
+	return compare(&row, entries, RTE_DIM(entries), 1);
+}
+
+/* A column of 64 bytes of 64 rows. */
+static int
+test_umr_strided_write4k(void)
+{
+	struct rmem_mkey_entry entry = {.length = 64, .skip = 448};
+	struct perf_row row = {.name = "umr_strided_write4k", .bar = "reported"};
+
+	return compare(&row, &entry, 1, 64);
+}
+
+REGISTER_RMEM_TEST(umr_list4_write256_perf_autotest, test_umr_list4_write256);
+REGISTER_RMEM_TEST(umr_strided_write4k_perf_autotest, test_umr_strided_write4k);

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Indirect keys over indirect keys: byte for byte as the model says, to the depth that the
+ * device has and no further, without cycles, and refused when anything below is gone.
+ */
+
+#include <string.h>
+
+#include "fixture.h"
+#include "test.h"
+#include "umr_layout.h"
+
+#define DEPTH     4u /* max_mkey_depth of the device, unless RMEM_TEST_ARGS says otherwise */
+#define NB_RANDOM 60u
+#define NB_MOVES  6u
+#define WHY_BELOW 8u
+
+static struct layout plain, level[DEPTH];
+static struct rmem_mr *mkeys[DEPTH + 1]; /* [0] over memory's MR, each over the one before */
+
+static const uint8_t movers[] = {RMEM_WR_RDMA_WRITE, RMEM_WR_RDMA_WRITE_WITH_IMM, RMEM_WR_SEND,
+		RMEM_WR_SEND_WITH_IMM, RMEM_WR_RDMA_READ};
+
+static int
+setup(void)
+{
+	unsigned int i;
+
+	TEST_RUN(fx_setup());
+	for (i = 0; i <= DEPTH; i++) {
+		mkeys[i] = fx_mkey(fx.a.pd, LAYOUT_ENTRIES);
+		TEST_ASSERT(mkeys[i] != NULL);
+	}
+	layout_plain(&plain, fx.a.mr, 0, LAYOUT_MAX);
+	return TEST_SUCCESS;
+}
+
+/* Bind over 64 bytes of an MR at address 0; a status. The tag is the next one. */
+static int
+bind_over(struct rmem_mr *mr, const struct rmem_mr *below, uint64_t addr)
+{
+	const struct rmem_mkey_entry entries[] = {
+			{.addr = addr + 32, .length = 32, .lkey = below->lkey},
+			{.addr = addr, .length = 32, .lkey = below->lkey},
+	};
+	const struct rmem_send_wr wr = fx_umr(mr, entries, 2, 0);
+
+	return fx_send(fx.a.qp, &wr);
+}
+
+static int
+bind_tower(unsigned int nb)
+{
+	unsigned int i;
+
+	TEST_STATUS(bind_over(mkeys[0], fx.a.mr, fx.a.mr->iova), RMEM_WC_SUCCESS);
+	for (i = 1; i < nb; i++)
+		TEST_STATUS(bind_over(mkeys[i], mkeys[i - 1], 0), RMEM_WC_SUCCESS);
+	return TEST_SUCCESS;
+}
+
+static int
+unbind(const struct rmem_mr *mr)
+{
+	const struct rmem_send_wr wr = fx_inv(mr->rkey);
+
+	return fx_send(fx.a.qp, &wr);
+}
+
+static int
+expect_refused(const struct rmem_mr *mr)
+{
+	memset(fx.a.buf, 0, 64);
+	fx_fill(fx.b.buf, 64, 3);
+	TEST_STATUS(fx_peer_write(0, 64, mr->rkey), RMEM_WC_REM_ACCESS_ERR);
+	TEST_EQ(fx.wc.vendor_err, WHY_BELOW);
+	TEST_RUN(fx_reconnect());
+	TEST_ASSERT(fx_is_zero(fx.a.buf, 64));
+	return TEST_SUCCESS;
+}
+
+/* Each level swaps the halves. */
+static int
+keys_go_as_deep_as_the_device_says(void)
+{
+	struct rmem_dev_info info;
+
+	TEST_OK(rmem_dev_info_get(fx.a.dev, &info));
+	TEST_EQ(info.max_mkey_depth, DEPTH);
+	TEST_RUN(bind_tower(DEPTH));
+	fx_fill(fx.b.buf, 64, 1);
+	TEST_STATUS(fx_peer_write(0, 64, mkeys[DEPTH - 1]->rkey), RMEM_WC_SUCCESS);
+	TEST_MEM(fx.a.buf, fx.b.buf, 64);
+	TEST_STATUS(fx_peer_write(0, 64, mkeys[DEPTH - 2]->rkey), RMEM_WC_SUCCESS);
+	TEST_MEM(fx.a.buf, fx.b.buf + 32, 32);
+	TEST_MEM(fx.a.buf + 32, fx.b.buf, 32);
+	TEST_STATUS(bind_over(mkeys[DEPTH], mkeys[DEPTH - 1], 0), RMEM_WC_MW_BIND_ERR);
+	TEST_EQ(fx_mr_state(mkeys[DEPTH]), RMEM_MR_STATE_FREE);
+	return TEST_SUCCESS;
+}
+
+/* Bound when it was allowed, and below it something deeper since, under the same key. */
+static int
+what_became_too_deep_is_refused_at_the_access(void)
+{
+	struct rmem_mkey_entry entry;
+	struct rmem_send_wr wr;
+
+	TEST_RUN(bind_tower(DEPTH - 1));
+	/* mkeys[DEPTH - 1] is level 1, and below mkeys[DEPTH]. */
+	TEST_STATUS(bind_over(mkeys[DEPTH - 1], fx.a.mr, fx.a.mr->iova), RMEM_WC_SUCCESS);
+	TEST_STATUS(bind_over(mkeys[DEPTH], mkeys[DEPTH - 1], 0), RMEM_WC_SUCCESS);
+	TEST_STATUS(unbind(mkeys[DEPTH - 1]), RMEM_WC_SUCCESS);
+	TEST_RUN(expect_refused(mkeys[DEPTH]));
+	entry = (struct rmem_mkey_entry){.length = 64, .lkey = mkeys[DEPTH - 2]->lkey};
+	wr = fx_umr(mkeys[DEPTH - 1], &entry, 1, 0);
+	wr.umr.key_tag = (uint8_t)mkeys[DEPTH - 1]->rkey;
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_STATUS(fx_peer_write(0, 64, mkeys[DEPTH - 1]->rkey), RMEM_WC_SUCCESS);
+	TEST_RUN(expect_refused(mkeys[DEPTH]));
+	return TEST_SUCCESS;
+}
+
+static int
+depth_is_an_argument(void)
+{
+	struct rmem_dev *dev = fx_dev("soft76", "max_mkey_depth=1");
+	struct rmem_pd *pd = dev == NULL ? NULL : fx_pd(dev);
+	struct rmem_mkey_entry entry;
+	struct rmem_mr *low, *high;
+	struct rmem_send_wr wr;
+	struct fx_side a, b;
+
+	TEST_ASSERT(pd != NULL);
+	TEST_RUN(fx_side_open(&a, dev, pd));
+	TEST_RUN(fx_side_open(&b, dev, pd));
+	TEST_OK(fx_connect_pair(a.qp, b.qp));
+	low = fx_mkey(pd, 1);
+	high = fx_mkey(pd, 1);
+	TEST_ASSERT(low != NULL && high != NULL);
+	entry = fx_entry(a.mr, 0, 64);
+	wr = fx_umr(low, &entry, 1, 0);
+	TEST_STATUS(fx_send(a.qp, &wr), RMEM_WC_SUCCESS);
+	entry = (struct rmem_mkey_entry){.length = 64, .lkey = low->lkey};
+	wr = fx_umr(high, &entry, 1, 0);
+	TEST_STATUS(fx_send(a.qp, &wr), RMEM_WC_MW_BIND_ERR);
+	return TEST_SUCCESS;
+}
+
+/* 0 below 1 below 2, and then 2 below 0, under the key that 0 had and has again. */
+static int
+cycles_are_refused_when_they_are_bound(void)
+{
+	struct rmem_mkey_entry entry;
+	struct rmem_send_wr wr;
+	unsigned int i;
+
+	TEST_RUN(bind_tower(3));
+	for (i = 1; i < 3; i++) {
+		TEST_STATUS(unbind(mkeys[0]), RMEM_WC_SUCCESS);
+		entry = (struct rmem_mkey_entry){.length = 64, .lkey = mkeys[i]->lkey};
+		wr = fx_umr(mkeys[0], &entry, 1, 0);
+		wr.umr.key_tag = (uint8_t)mkeys[0]->rkey;
+		TEST_RUN(fx_expect_refusal(&wr, RMEM_WC_MW_BIND_ERR, RMEM_QPS_RTS));
+		TEST_EQ(fx_mr_state(mkeys[0]), RMEM_MR_STATE_FREE);
+		TEST_RUN(expect_refused(mkeys[i]));
+		TEST_STATUS(bind_over(mkeys[0], fx.a.mr, fx.a.mr->iova), RMEM_WC_SUCCESS);
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+key_gone_at_any_level_refuses_all_above(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < DEPTH - 1; i++) {
+		unsigned int j;
+
+		TEST_RUN(bind_tower(DEPTH));
+		TEST_STATUS(unbind(mkeys[i]), RMEM_WC_SUCCESS);
+		for (j = i + 1; j < DEPTH; j++)
+			TEST_RUN(expect_refused(mkeys[j]));
+		for (j = 0; j < DEPTH; j++)
+			TEST_STATUS(j == i ? RMEM_WC_SUCCESS : unbind(mkeys[j]), RMEM_WC_SUCCESS);
+	}
+	TEST_RUN(bind_tower(DEPTH));
+	TEST_OK(fx_release(fx.a.mr));
+	for (i = 0; i < DEPTH; i++)
+		TEST_RUN(expect_refused(mkeys[i]));
+	return TEST_SUCCESS;
+}
+
+/* An MR below may be released while keys above it are bound, and they after it. */
+static int
+keys_are_released_in_any_order(void)
+{
+	TEST_RUN(bind_tower(3));
+	TEST_OK(fx_release(mkeys[1]));
+	TEST_RUN(expect_refused(mkeys[2]));
+	TEST_OK(fx_release(mkeys[0]));
+	TEST_RUN(expect_refused(mkeys[2]));
+	TEST_OK(fx_release(mkeys[2]));
+	return TEST_SUCCESS;
+}
+
+/* Blocks over blocks: every other byte of every other byte. */
+static int
+blocks_of_blocks_are_as_the_model_says(void)
+{
+	const struct layout *below = &plain;
+	struct rmem_mkey_entry entry = fx_entry(fx.a.mr, 0, 1);
+	unsigned int i;
+
+	entry.skip = 1;
+	TEST_STATUS(layout_bind(&level[0], mkeys[0], &below, 1, &entry, 1, 512, 77),
+			RMEM_WC_SUCCESS);
+	below = &level[0];
+	entry = (struct rmem_mkey_entry){
+			.addr = 78, .length = 1, .skip = 1, .lkey = mkeys[0]->lkey};
+	TEST_STATUS(layout_bind(&level[1], mkeys[1], &below, 1, &entry, 1, 255, 99),
+			RMEM_WC_SUCCESS);
+	for (i = 0; i < RTE_DIM(movers); i++) {
+		TEST_RUN(layout_check(&level[1], movers[i], LAYOUT_LOCAL, 0, 255));
+		TEST_RUN(layout_check(&level[1], movers[i], LAYOUT_REMOTE, 3, 200));
+	}
+	return TEST_SUCCESS;
+}
+
+/* One round of the random case: a tower of random keys over all that lie below them. */
+static int
+check_random_tower(uint64_t *random)
+{
+	const struct layout *below[DEPTH + 1] = {&plain};
+	unsigned int i;
+
+	for (i = 0; i < DEPTH; i++) {
+		TEST_STATUS(layout_bind_random(&level[i], mkeys[i], below, i + 1, random),
+				RMEM_WC_SUCCESS);
+		below[i + 1] = &level[i];
+	}
+	for (i = 0; i < NB_MOVES; i++) {
+		const struct layout *key = &level[layout_random(random, DEPTH)];
+		uint32_t offset = layout_random(random, key->length);
+		uint32_t length = 1 + layout_random(random, key->length - offset);
+
+		TEST_RUN(layout_check(key, movers[layout_random(random, 5)],
+				layout_random(random, 2) ? LAYOUT_LOCAL : LAYOUT_REMOTE, offset,
+				length));
+	}
+	for (i = 0; i < DEPTH; i++)
+		TEST_STATUS(unbind(mkeys[i]), RMEM_WC_SUCCESS);
+	return TEST_SUCCESS;
+}
+
+static int
+random_towers_are_as_the_model_says(void)
+{
+	uint64_t random = layout_seed();
+	unsigned int i;
+
+	for (i = 0; i < NB_RANDOM; i++)
+		TEST_RUN(check_random_tower(&random));
+	return TEST_SUCCESS;
+}
+
+static const struct test_case umr_nested_cases[] = {
+		TEST_CASE(keys_go_as_deep_as_the_device_says),
+		TEST_CASE(what_became_too_deep_is_refused_at_the_access),
+		TEST_CASE(depth_is_an_argument),
+		TEST_CASE(cycles_are_refused_when_they_are_bound),
+		TEST_CASE(key_gone_at_any_level_refuses_all_above),
+		TEST_CASE(keys_are_released_in_any_order),
+		TEST_CASE(blocks_of_blocks_are_as_the_model_says),
+		TEST_CASE(random_towers_are_as_the_model_says),
+};
+
+REGISTER_RMEM_SUITE(umr_nested, setup, fx_teardown, umr_nested_cases);

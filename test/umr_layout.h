@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/**
+ * @file
+ * A plain model of what keys cover: for each byte of a key, its place in a's buffer. Keys are
+ * bound and modelled in one step, over keys that are modelled already; then any operation
+ * through a key is done on the device and on a copy of the buffer.
+ */
+
+#ifndef UMR_LAYOUT_H
+#define UMR_LAYOUT_H
+
+#include <rmem.h>
+
+#define LAYOUT_MAX     4096u /* bytes of a modelled key */
+#define LAYOUT_ENTRIES 8u
+
+struct layout {
+	struct rmem_mr *mr;
+	uint64_t iova;
+	uint32_t length;
+	uint32_t place[LAYOUT_MAX]; /* in fx.a.buf */
+};
+
+/* How an operation reaches a's key: by a's request, or as the target of b's. */
+enum layout_side {
+	LAYOUT_LOCAL,
+	LAYOUT_REMOTE,
+};
+
+/* Model a range of an MR that is one stretch of a's buffer. */
+void layout_plain(struct layout *layout, struct rmem_mr *mr, uint32_t first, uint32_t length);
+
+/* Bind an indirect MR of a's over entries of modelled keys, and model it; a status. */
+int layout_bind(struct layout *layout, struct rmem_mr *mr, const struct layout *const *below,
+		unsigned int nb_below, const struct rmem_mkey_entry *entries, uint32_t nb_entries,
+		uint32_t repeat_count, uint64_t iova);
+
+/* The same with entries at random; the numbers follow from *random, which goes on. */
+int layout_bind_random(struct layout *layout, struct rmem_mr *mr, const struct layout *const *below,
+		unsigned int nb_below, uint64_t *random);
+
+/*
+ * Move length bytes from offset on of a key by an opcode that moves bytes, from or to b's
+ * buffer, and compare all of both buffers with the model.
+ */
+int layout_check(const struct layout *layout, uint8_t opcode, enum layout_side side,
+		uint32_t offset, uint32_t length);
+
+/* Up to limit - 1; *random must not be 0. */
+uint32_t layout_random(uint64_t *random, uint32_t limit);
+
+/* From the environment, or of the time; printed. */
+uint64_t layout_seed(void);
+
+#endif /* UMR_LAYOUT_H */
