@@ -12,26 +12,15 @@
  * Slices smaller than the distance of two buffers hold one buffer or none.
  */
 
-#include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 
 #include <rte_errno.h>
-#include <rte_log.h>
 #include <rte_malloc.h>
 #include <rte_memzone.h>
 
-#include <rmem.h>
 #include <rmem_chunk.h>
-#include <rmem_pool.h>
-
-RTE_LOG_REGISTER(rmem_pool_logtype, lib.rmem.pool, NOTICE)
-
-/* Log a line: POOL_LOG(ERR, "format", ...). */
-#define POOL_LOG(level, ...)                                                                       \
-	rte_log(RTE_LOG_##level, rmem_pool_logtype,                                                \
-			RTE_FMT("rmem_pool: " RTE_FMT_HEAD(__VA_ARGS__, ) "\n",                    \
-					RTE_FMT_TAIL(__VA_ARGS__, )))
+#include <rmem_pool_priv.h>
 
 _Static_assert(offsetof(struct rmem_sge, lkey) + sizeof(uint32_t) == sizeof(struct rmem_sge) &&
 				offsetof(struct rmem_sge, length) == sizeof(uint64_t),
@@ -57,148 +46,6 @@ struct walk {
 	int ret;
 };
 
-static int
-check_name(const char *name)
-{
-	size_t len;
-
-	if (name == NULL) {
-		POOL_LOG(ERR, "got NULL for the name");
-		return -EINVAL;
-	}
-	len = strnlen(name, RTE_MEMPOOL_NAMESIZE);
-	if (len == 0 || len == RTE_MEMPOOL_NAMESIZE) {
-		POOL_LOG(ERR, "name \"%.*s\" is not 1 to %d bytes long", (int)RTE_MEMPOOL_NAMESIZE,
-				name, (int)RTE_MEMPOOL_NAMESIZE - 1);
-		return -EINVAL;
-	}
-	return 0;
-}
-
-static int
-check_numbers(const struct rmem_pool_conf *conf)
-{
-	if (conf->nb_bufs == 0) {
-		POOL_LOG(ERR, "%s: nb_bufs is 0", conf->name);
-		return -EINVAL;
-	}
-	if (conf->buf_size == 0 || conf->buf_size > RMEM_POOL_MAX_BUF_SIZE) {
-		POOL_LOG(ERR, "%s: buf_size %u is not 1 to %u", conf->name, conf->buf_size,
-				RMEM_POOL_MAX_BUF_SIZE);
-		return -EINVAL;
-	}
-	if (conf->cache_size > RTE_MEMPOOL_CACHE_MAX_SIZE ||
-			(uint64_t)conf->cache_size * 3 / 2 > conf->nb_bufs) {
-		POOL_LOG(ERR, "%s: cache_size %u is above %d, or above nb_bufs %u / 1.5",
-				conf->name, conf->cache_size, RTE_MEMPOOL_CACHE_MAX_SIZE,
-				conf->nb_bufs);
-		return -EINVAL;
-	}
-	return 0;
-}
-
-static int
-check_socket(const struct rmem_pool_conf *conf)
-{
-	unsigned int i;
-
-	if (conf->socket_id == SOCKET_ID_ANY)
-		return 0;
-	for (i = 0; i < rte_socket_count(); i++) {
-		if (rte_socket_id_by_idx(i) == conf->socket_id)
-			return 0;
-	}
-	POOL_LOG(ERR, "%s: there is no NUMA socket %d, only %u of them", conf->name,
-			conf->socket_id, rte_socket_count());
-	return -EINVAL;
-}
-
-static int
-check_conf(const struct rmem_pool_conf *conf)
-{
-	int ret;
-
-	ret = check_name(conf->name);
-	if (ret == 0)
-		ret = check_numbers(conf);
-	if (ret == 0)
-		ret = check_socket(conf);
-	if (ret != 0)
-		return ret;
-	if ((conf->access & RMEM_ACCESS_ALLOCATE_MR) != 0) {
-		POOL_LOG(ERR, "%s: access 0x%x has ALLOCATE_MR, which a pool sets itself",
-				conf->name, conf->access);
-		return -EINVAL;
-	}
-	if ((conf->access & RMEM_ACCESS_ZERO_BASED) != 0) {
-		POOL_LOG(ERR, "%s: access 0x%x has ZERO_BASED, but buffers go by their address",
-				conf->name, conf->access);
-		return -EINVAL;
-	}
-	if (conf->flags != 0) {
-		POOL_LOG(ERR, "%s: unknown flags 0x%x", conf->name, conf->flags);
-		return -EINVAL;
-	}
-	if (conf->reserved[0] != 0 || conf->reserved[1] != 0) {
-		POOL_LOG(ERR, "%s: a reserved field is not zero", conf->name);
-		return -EINVAL;
-	}
-	return 0;
-}
-
-static int
-check_args(const struct rmem_pd *pd, const struct rmem_pool_conf *conf, struct rmem_pool **pool)
-{
-	if (pd == NULL || pd->obj.type != RMEM_OBJ_PD) {
-		POOL_LOG(ERR, "got %p (tag 0x%x), expected a PD", (const void *)pd,
-				pd == NULL ? 0 : pd->obj.type);
-		return -EINVAL;
-	}
-	if (conf == NULL || pool == NULL) {
-		POOL_LOG(ERR, "got NULL for the %s",
-				conf == NULL ? "configuration" : "pool pointer");
-		return -EINVAL;
-	}
-	return check_conf(conf);
-}
-
-/* Ask the device of a PD what it can do. */
-static int
-get_info(const struct rmem_pd *pd, struct rmem_dev_info *info)
-{
-	struct rmem_dev *dev;
-
-	RMEM_DEV_FOREACH(dev) {
-		if (dev->obj.dev_id == pd->obj.dev_id)
-			return rmem_dev_info_get(dev, info);
-	}
-	POOL_LOG(ERR, "PD %p has no device any more", (const void *)pd);
-	return -ENODEV;
-}
-
-/* What a failed call of the mempool library means to our caller. */
-static int
-mempool_error(const struct rmem_pool_conf *conf, int err)
-{
-	switch (err) {
-	case EEXIST:
-		POOL_LOG(ERR, "a mempool \"%s\" exists already", conf->name);
-		return -EEXIST;
-	case EINVAL:
-		POOL_LOG(ERR, "%s: the mempool refuses %u buffers of %u bytes, cache %u, ops %s",
-				conf->name, conf->nb_bufs, conf->buf_size, conf->cache_size,
-				conf->ops_name == NULL ? "default" : conf->ops_name);
-		return -EINVAL;
-	default:
-		POOL_LOG(ERR,
-				"%s: no memory for the mempool itself, %u buffers with a cache "
-				"of %u for each of %d lcores: %s",
-				conf->name, conf->nb_bufs, conf->cache_size, RTE_MAX_LCORE,
-				rte_strerror(err));
-		return -ENOMEM;
-	}
-}
-
 /* The mempool without memory, and what memory it needs. */
 static int
 create_mempool(struct rmem_pool *pool, struct plan *plan)
@@ -212,15 +59,15 @@ create_mempool(struct rmem_pool *pool, struct plan *plan)
 	pool->mp = rte_mempool_create_empty(conf->name, conf->nb_bufs, conf->buf_size,
 			conf->cache_size, 0, conf->socket_id, RTE_MEMPOOL_F_NO_IOVA_CONTIG);
 	if (pool->mp == NULL)
-		return mempool_error(conf, rte_errno);
+		return rmem_pool_mempool_error(conf, rte_errno);
 	ret = rte_mempool_set_ops_byname(
 			pool->mp, conf->ops_name == NULL ? "ring_mp_mc" : conf->ops_name, NULL);
 	if (ret != 0)
-		return mempool_error(conf, EINVAL);
+		return rmem_pool_mempool_error(conf, EINVAL);
 	length = rte_mempool_op_calc_mem_size_default(
 			pool->mp, conf->nb_bufs, 0, &min_chunk, &align);
 	if (length < 0)
-		return mempool_error(conf, (int)-length);
+		return rmem_pool_mempool_error(conf, (int)-length);
 	plan->length = (size_t)length;
 	plan->stride = (size_t)pool->mp->header_size + pool->mp->elt_size + pool->mp->trailer_size;
 	return 0;
@@ -288,36 +135,16 @@ reg_one(struct rmem_pool *pool, const struct plan *plan)
 	return 0;
 }
 
-/* log2 of the slices: as large as max_mr_size allows, or holding one buffer at most. */
-static uint32_t
-choose_slice(const struct plan *plan)
-{
-	uint64_t largest = plan->info.max_mr_size - plan->conf->buf_size + 1;
-
-	return 63 - (uint32_t)__builtin_clzll(RTE_MAX(largest, (uint64_t)plan->stride));
-}
-
 /* Memory and keys for several MRs; they are registered when the buffers are there. */
 static int
 alloc_slices(struct rmem_pool *pool, const struct plan *plan)
 {
 	char name[RTE_MEMZONE_NAMESIZE];
-	uint64_t nb_slices, nb_mrs, nb_left;
 	int ret;
 
-	pool->log2_slice = choose_slice(plan);
-	nb_slices = ((plan->length - 1) >> pool->log2_slice) + 1;
-	nb_mrs = RTE_MIN(nb_slices, (uint64_t)plan->conf->nb_bufs);
-	nb_left = plan->info.max_mr - RTE_MIN(plan->info.nb_mr, plan->info.max_mr);
-	if (nb_mrs > nb_left) {
-		POOL_LOG(ERR,
-				"%s: %zu bytes need %" PRIu64 " MRs with max_mr_size %" PRIu64
-				", %" PRIu64 " of max_mr %u are left",
-				plan->conf->name, plan->length, nb_mrs, plan->info.max_mr_size,
-				nb_left, plan->info.max_mr);
-		return -ENOSPC;
-	}
-	ret = alloc_keys(pool, nb_slices);
+	pool->log2_slice = rmem_pool_log2_slice(
+			plan->info.max_mr_size, plan->conf->buf_size, plan->stride);
+	ret = alloc_keys(pool, ((plan->length - 1) >> pool->log2_slice) + 1);
 	if (ret != 0)
 		return ret;
 	snprintf(name, sizeof(name), "rmem_pool_%p", (void *)pool);
@@ -375,6 +202,9 @@ release(struct rmem_pool *pool)
 	/* First: the mempool keeps its lists in the memory of the MRs. */
 	rte_mempool_free(pool->mp);
 	pool->mp = NULL;
+	if (pool->map != NULL)
+		rmem_map_del(pool->mrs, pool->nb_mrs);
+	pool->map = NULL;
 	while (pool->nb_mrs > 0) {
 		ret = rmem_mr_dereg(pool->mrs[pool->nb_mrs - 1]);
 		if (ret != 0)
@@ -398,7 +228,7 @@ populate(struct rmem_pool *pool, const struct rmem_pool_conf *conf, size_t lengt
 	ret = rte_mempool_populate_iova(
 			pool->mp, (char *)pool->base, RTE_BAD_IOVA, length, NULL, NULL);
 	if (ret < 0)
-		return mempool_error(conf, -ret);
+		return rmem_pool_mempool_error(conf, -ret);
 	if ((uint32_t)ret != conf->nb_bufs) {
 		POOL_LOG(ERR, "%s: only %d of %u buffers fit into %zu bytes", conf->name, ret,
 				conf->nb_bufs, length);
@@ -427,6 +257,8 @@ do_create(struct rmem_pool *pool, struct plan *plan)
 	ret = populate(pool, conf, plan->length);
 	if (ret == 0 && !is_one)
 		ret = reg_slices(pool, conf->access);
+	if (ret == 0)
+		ret = rmem_map_add(pool->mrs, pool->nb_mrs, &pool->map);
 	if (ret == 0 && conf->cache_size != 0)
 		pool->caches = pool->mp->local_cache;
 	return ret;
@@ -437,18 +269,18 @@ rmem_pool_create(struct rmem_pd *pd, const struct rmem_pool_conf *conf, struct r
 {
 	struct plan plan = {.conf = conf};
 	struct rmem_pool *new_pool;
+	struct rmem_need need;
 	int ret;
 
-	ret = check_args(pd, conf, pool);
+	ret = rmem_pool_check_args(pd, conf, pool);
 	if (ret == 0)
-		ret = get_info(pd, &plan.info);
+		ret = rmem_pool_dev_info(pd, &plan.info);
 	if (ret != 0)
 		return ret;
-	if (conf->buf_size > plan.info.max_mr_size) {
-		POOL_LOG(ERR, "%s: buf_size %u is above max_mr_size %" PRIu64, conf->name,
-				conf->buf_size, plan.info.max_mr_size);
-		return -EINVAL;
-	}
+	rmem_pool_need(conf, &plan.info, &need);
+	ret = rmem_pool_report_mrs(&need, &plan.info);
+	if (ret != 0)
+		return ret;
 	new_pool = rte_zmalloc_socket(
 			"rmem_pool", sizeof(*new_pool), RTE_CACHE_LINE_SIZE, conf->socket_id);
 	if (new_pool == NULL) {
@@ -463,6 +295,8 @@ rmem_pool_create(struct rmem_pd *pd, const struct rmem_pool_conf *conf, struct r
 	new_pool->nb_bufs = conf->nb_bufs;
 	ret = do_create(new_pool, &plan);
 	if (ret != 0) {
+		if (ret == -ENOMEM)
+			rmem_pool_report_memlock(conf->name, need.length);
 		release(new_pool);
 		return ret;
 	}
@@ -474,17 +308,21 @@ rmem_pool_create(struct rmem_pd *pd, const struct rmem_pool_conf *conf, struct r
 static int
 check_idle(const struct rmem_pool *pool)
 {
-	unsigned int nb_out = 0;
+	unsigned int nb_out = 0, nb_regs = 0;
 	uint32_t i, refs = 0;
 
-	if (pool->mp != NULL)
+	if (pool->mp != NULL) {
 		nb_out = rte_mempool_in_use_count(pool->mp);
+		nb_regs = rmem_mempool_nb_regs(pool->mp);
+	}
 	for (i = 0; i < pool->nb_mrs; i++)
 		refs += __atomic_load_n(&pool->mrs[i]->obj.refs, __ATOMIC_RELAXED);
-	if (nb_out == 0 && refs == 0)
+	if (nb_out == 0 && nb_regs == 0 && refs == 0)
 		return 0;
-	POOL_LOG(ERR, "%s is in use: %u buffers are out, %u references to its MRs are left",
-			pool->mp == NULL ? "pool" : pool->mp->name, nb_out, refs);
+	POOL_LOG(ERR,
+			"%s is in use: %u buffers are out, %u registrations and %u references to its "
+			"MRs are left",
+			pool->mp == NULL ? "pool" : pool->mp->name, nb_out, nb_regs, refs);
 	return -EBUSY;
 }
 

@@ -34,6 +34,7 @@
 extern "C" {
 #endif
 
+struct rmem_map;
 struct rmem_mr;
 struct rmem_pd;
 
@@ -80,6 +81,7 @@ struct rmem_pool {
 	uint32_t nb_slices;           /**< Private: elements of keys. */
 	struct rmem_mr **mrs;         /**< Private: the registrations. */
 	const struct rte_memzone *mz; /**< Private: memory of several slices, else NULL. */
+	struct rmem_map *map;         /**< Private: all that is registered with the PD. */
 } __rte_cache_aligned;
 
 /**
@@ -121,7 +123,8 @@ int rmem_pool_create(
  * @return
  *   0 on success, otherwise:
  *   - -EINVAL: not a pool.
- *   - -EBUSY: buffers are out, or something refers to a registration; the log counts them.
+ *   - -EBUSY: buffers are out, the mempool is registered with another PD too, or something
+ *     refers to an MR; the log counts them.
  */
 int rmem_pool_destroy(struct rmem_pool *pool);
 

@@ -10,12 +10,114 @@
 #ifndef RMEM_POOL_PRIV_H
 #define RMEM_POOL_PRIV_H
 
+#include <stdbool.h>
+
+#include <rte_log.h>
+
+#include <rmem.h>
+#include <rmem_mempool.h>
 #include <rmem_pool.h>
+
+extern int rmem_pool_logtype;
+
+/** Log a line: POOL_LOG(ERR, "format", ...). */
+#define POOL_LOG(level, ...)                                                                       \
+	rte_log(RTE_LOG_##level, rmem_pool_logtype,                                                \
+			RTE_FMT("rmem_pool: " RTE_FMT_HEAD(__VA_ARGS__, ) "\n",                    \
+					RTE_FMT_TAIL(__VA_ARGS__, )))
 
 /** Make n SGEs of the buffers at objs with AVX2; 0. */
 int rmem_pool_fill_avx2(struct rmem_sge *sge, void *const *objs, unsigned int n, uint64_t tail);
 
 /** Collect the buffers of n SGEs with AVX2. */
 void rmem_pool_collect_avx2(void **objs, const struct rmem_sge *sge, unsigned int n);
+
+/** 0, or -EINVAL and a line. */
+int rmem_pool_check_pd(const struct rmem_pd *pd);
+
+/** What a pool is made of is as it must be: 0, or -EINVAL and a line. */
+int rmem_pool_check_args(
+		const struct rmem_pd *pd, const struct rmem_pool_conf *conf, const void *out);
+
+/** Ask the device of a PD what it can do; -ENODEV and a line when it has none any more. */
+int rmem_pool_dev_info(const struct rmem_pd *pd, struct rmem_dev_info *info);
+
+/** What a failed call of the mempool library means to our caller; logs it. */
+int rmem_pool_mempool_error(const struct rmem_pool_conf *conf, int err);
+
+/** log2 of the slices of a pool: as large as an MR may be, or holding one buffer at most. */
+uint32_t rmem_pool_log2_slice(uint64_t max_mr_size, size_t buf_size, size_t stride);
+
+/** A stretch of memory to become an MR. */
+struct rmem_range {
+	uint8_t *begin;
+	uint8_t *end;
+};
+
+/** Ranges by address, none touching another unless the limit of an MR parts them. */
+struct rmem_ranges {
+	struct rmem_range *range;
+	uint32_t nb;
+	uint32_t cap;
+	uint64_t buf_size; /* bytes of the largest object or external buffer */
+};
+
+/**
+ * What to register of a mempool, in ranges of max_mr_size at most; of no use when buf_size is
+ * above that. -ENOMEM with a line. Free it with rmem_ranges_free() after any result.
+ */
+int rmem_ranges_get(struct rte_mempool *mp, uint64_t max_mr_size, struct rmem_ranges *ranges);
+void rmem_ranges_free(struct rmem_ranges *ranges);
+
+/** Whether it is a pool of mbufs with pinned external buffers. */
+bool rmem_mempool_is_pinned(struct rte_mempool *mp);
+
+/** Register a mempool; what rmem_mempool_register() says, without checks of arguments. */
+int rmem_mempool_do_register(struct rte_mempool *mp, struct rmem_pd *pd, uint32_t access,
+		struct rmem_mempool **reg);
+
+/** -EBUSY and a line when something refers to an MR of it. */
+int rmem_mempool_check_idle(const struct rmem_mempool *reg);
+
+/** Take a registration back that is idle. */
+void rmem_mempool_do_unregister(struct rmem_mempool *reg);
+
+/** How many registrations a mempool has. */
+unsigned int rmem_mempool_nb_regs(const struct rte_mempool *mp);
+
+/* What is registered with a PD, by address (rmem_map.c). */
+
+/** Add MRs to the map of their PD, all or none; -EEXIST, -ENOMEM, with a line. */
+int rmem_map_add(struct rmem_mr *const *mrs, uint32_t nb_mrs, struct rmem_map **map);
+
+/** Take MRs out of their map; -ENOENT when there is one that it does not hold. */
+int rmem_map_del(struct rmem_mr *const *mrs, uint32_t nb_mrs);
+
+/** What a pool takes. */
+struct rmem_need {
+	const char *name;
+	uint64_t length;   /* bytes to register */
+	uint64_t buf_size; /* bytes of a buffer */
+	uint64_t nb_mrs;
+	int socket_id;
+	bool is_new; /* its memory is to be allocated */
+};
+
+/** What a pool of this configuration takes, as rmem_pool_create() makes it. */
+void rmem_pool_need(const struct rmem_pool_conf *conf, const struct rmem_dev_info *info,
+		struct rmem_need *need);
+
+/** Fill a report; 0 or the -errno of the first limit that is short. */
+int rmem_pool_report_fill(const struct rmem_need *need, const struct rmem_dev_info *info,
+		struct rmem_pool_report *report);
+
+/** -EINVAL or -ENOSPC and a line when the device can't hold it. */
+int rmem_pool_report_mrs(const struct rmem_need *need, const struct rmem_dev_info *info);
+
+/** After a refusal for memory: a line when the limit of locked memory may be why. */
+void rmem_pool_report_memlock(const char *name, uint64_t length);
+
+/** Bytes of the smallest pages that EAL hands out. */
+size_t rmem_pool_page_size(void);
 
 #endif /* RMEM_POOL_PRIV_H */

@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/**
+ * @file
+ * Mbufs: pools whose memory is registered once, the keys of an mbuf, and chains as SGEs.
+ *
+ * The keys of an mbuf are those of the memory that it points to: its own, that of another
+ * mbuf (a clone), or an external buffer. They are looked up by address in a registration
+ * with the PD of the QP (rmem_mempool.h); nothing is kept in the mbuf, so whatever
+ * rte_pktmbuf_* does to it, they are right.
+ */
+
+#ifndef RMEM_MBUF_H
+#define RMEM_MBUF_H
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <rte_branch_prediction.h>
+#include <rte_mbuf.h>
+
+#include <rmem_mempool.h>
+#include <rmem_wr.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct rmem_mr;
+struct rmem_pd;
+
+/** What an mbuf pool shall be. The caller zeroes it first. */
+struct rmem_pktmbuf_pool_conf {
+	const char *name;        /**< Unique name, 1 to 25 bytes (RTE_MEMPOOL_NAMESIZE - 1). */
+	const char *ops_name;    /**< Mempool ops; NULL for rte_mbuf_best_mempool_ops(). */
+	uint32_t nb_mbufs;       /**< Mbufs, at least 1. */
+	uint32_t cache_size;     /**< Mbufs cached by each lcore, 0 to
+				   *  RTE_MEMPOOL_CACHE_MAX_SIZE and to nb_mbufs / 1.5.
+				   */
+	uint16_t priv_size;      /**< Private bytes of an mbuf, a multiple of
+				   *  RTE_MBUF_PRIV_ALIGN.
+				   */
+	uint16_t data_room_size; /**< Bytes of a buffer, RTE_PKTMBUF_HEADROOM included. */
+	uint32_t access;         /**< Bitwise OR of RMEM_ACCESS_*, without ALLOCATE_MR and
+				  *  ZERO_BASED.
+				  */
+	int socket_id;           /**< NUMA socket, SOCKET_ID_ANY for any. */
+	uint32_t flags;          /**< No flag is defined: 0. */
+	uint64_t reserved[2];    /**< Zero. */
+};
+
+/**
+ * Create a pool of mbufs whose memory is registered once.
+ *
+ * rmem_mempool::mp of the result is a mempool as rte_pktmbuf_pool_create() makes it: every
+ * rte_pktmbuf_* and rte_mempool_* call works on it, and so do Ethernet devices. Its memory
+ * is one chunk of whole hugepages, one MR unless larger than rmem_dev_info::max_mr_size.
+ * For more devices, register rmem_mempool::mp with their PDs by rmem_mempool_register().
+ *
+ * Control path: allocates, touches and registers memory. Safe to call from any thread.
+ *
+ * @param pd
+ *   Protection domain to register the memory with.
+ * @param conf
+ *   What it shall be; not needed after the call.
+ * @param[out] reg
+ *   The registration of the new pool. Written only on success. Release pool and
+ *   registration with rmem_pktmbuf_pool_destroy().
+ *
+ * @return
+ *   0 on success, otherwise:
+ *   - -EINVAL: NULL or not a PD, NULL conf, name or reg, a name that is empty or too long,
+ *     a number out of range, an object larger than rmem_dev_info::max_mr_size, unknown
+ *     mempool ops, an unknown access bit or flag, a remote right to modify without
+ *     LOCAL_WRITE, a reserved field that is not zero, or no such NUMA socket.
+ *   - -EEXIST: a mempool of that name exists.
+ *   - -EOPNOTSUPP: the device lacks the capability for a requested access bit.
+ *   - -ENOSPC: the device has too few of its rmem_dev_info::max_mr regions left.
+ *   - -ENOMEM: too little memory; the log tells how much is missing.
+ *   - -ENODEV: the device is being closed.
+ */
+int rmem_pktmbuf_pool_create(struct rmem_pd *pd, const struct rmem_pktmbuf_pool_conf *conf,
+		struct rmem_mempool **reg);
+
+/**
+ * Destroy a pool of rmem_pktmbuf_pool_create(), deregister and free its memory.
+ *
+ * Control path. Not while another thread uses the pool; once for each pool.
+ *
+ * @param reg
+ *   Registration of the pool; not valid any more on success, unchanged on failure. NULL
+ *   is allowed and does nothing.
+ *
+ * @return
+ *   0 on success, otherwise:
+ *   - -EINVAL: not a registration, or one of rmem_mempool_register().
+ *   - -EBUSY: mbufs are out, the mempool is registered with another PD too, or something
+ *     refers to an MR.
+ */
+int rmem_pktmbuf_pool_destroy(struct rmem_mempool *reg);
+
+/**
+ * Tell whether rmem_pktmbuf_pool_create() finds what it needs, and what is short if not.
+ *
+ * Control path. Safe to call from any thread; see rmem_pool_check().
+ *
+ * @param pd
+ *   Protection domain that rmem_pktmbuf_pool_create() shall get.
+ * @param conf
+ *   Configuration that it shall get.
+ * @param[out] report
+ *   Written on success, and when a limit is short.
+ *
+ * @return
+ *   0 when it fits, otherwise:
+ *   - -EINVAL: what rmem_pktmbuf_pool_create() refuses as such, or NULL report.
+ *   - -ENOSPC: the device has too few MRs left.
+ *   - -ENOMEM: too little memory is free.
+ *   - -ENODEV: the device is being closed.
+ */
+int rmem_pktmbuf_pool_check(struct rmem_pd *pd, const struct rmem_pktmbuf_pool_conf *conf,
+		struct rmem_pool_report *report);
+
+/**
+ * Let lookups find the memory of an MR: for external buffers (rte_pktmbuf_attach_extbuf())
+ * in memory that the application registered itself.
+ *
+ * Control path. Safe to call from any thread.
+ *
+ * @param mr
+ *   MR of rmem_mr_reg(), the iova being the address. Take it out again with
+ *   rmem_extbuf_mr_del() before it is deregistered.
+ *
+ * @return
+ *   0 on success, otherwise:
+ *   - -EINVAL: NULL or not an MR, a fast-register MR, or an iova that is not the address.
+ *   - -EEXIST: lookups of that PD know part of the memory already.
+ *   - -ENOMEM: no memory.
+ */
+int rmem_extbuf_mr_add(struct rmem_mr *mr);
+
+/**
+ * Take an MR of rmem_extbuf_mr_add() out of the lookups.
+ *
+ * Control path. Not while another thread looks up an address of its memory.
+ *
+ * @param mr
+ *   The MR.
+ *
+ * @return
+ *   0 on success, otherwise:
+ *   - -EINVAL: NULL or not an MR.
+ *   - -ENOENT: it was not added.
+ */
+int rmem_extbuf_mr_del(struct rmem_mr *mr);
+
+/**
+ * The lkey of the memory that an mbuf points to.
+ *
+ * Fast path: buf_addr of the mbuf and one cache line of the registration when that is the
+ * pool's; see rmem_mempool_keys().
+ *
+ * @param reg
+ *   Registration with the PD of the QP.
+ * @param m
+ *   Mbuf: direct, a clone, or with an external buffer. Segments of a chain may differ.
+ *
+ * @return
+ *   Key for the SGEs of local requests, or RMEM_KEY_NONE.
+ */
+static inline uint32_t
+rmem_mbuf_lkey(const struct rmem_mempool *reg, const struct rte_mbuf *m)
+{
+	return rmem_mempool_keys(reg, m->buf_addr, 1).lkey;
+}
+
+/**
+ * The rkey of the memory that an mbuf points to.
+ *
+ * Fast path; see rmem_mbuf_lkey().
+ *
+ * @param reg
+ *   Registration with the PD that peers reach.
+ * @param m
+ *   Mbuf.
+ *
+ * @return
+ *   Key for the requests of peers, or RMEM_KEY_NONE.
+ */
+static inline uint32_t
+rmem_mbuf_rkey(const struct rmem_mempool *reg, const struct rte_mbuf *m)
+{
+	return rmem_mempool_keys(reg, m->buf_addr, 1).rkey;
+}
+
+/**
+ * The address of the data of an mbuf as requests name it.
+ *
+ * Fast path. Safe to call from any thread.
+ *
+ * @param reg
+ *   Registration.
+ * @param m
+ *   Mbuf.
+ *
+ * @return
+ *   Address for rmem_sge::addr and for the remote_addr of peers. It is not
+ *   rte_pktmbuf_iova(), which is for devices without MRs.
+ */
+static inline uint64_t
+rmem_mbuf_iova(const struct rmem_mempool *reg, const struct rte_mbuf *m)
+{
+	(void)reg;
+	return (uintptr_t)m->buf_addr + m->data_off;
+}
+
+/** @cond private */
+
+/**
+ * Turn the data of each segment, or the room behind its data, into SGEs.
+ *
+ * @return
+ *   How many, or -ENOSPC or -ENOENT; see rmem_mbuf_sges().
+ */
+static inline int
+rmem_mbuf_fill_sges(const struct rmem_mempool *reg, const struct rte_mbuf *m, struct rmem_sge *sge,
+		unsigned int n, bool is_room)
+{
+	struct rmem_pool_keys keys;
+	unsigned int nb = 0;
+	uint32_t begin, length;
+
+	for (; m != NULL; m = m->next) {
+		begin = m->data_off;
+		length = m->data_len;
+		if (is_room) {
+			begin += length;
+			length = m->buf_len - begin;
+		}
+		if (length == 0)
+			continue;
+		if (unlikely(nb == n))
+			return -ENOSPC;
+		keys = rmem_mempool_keys(reg, m->buf_addr, (size_t)begin + length);
+		if (unlikely(keys.lkey == RMEM_KEY_NONE))
+			return -ENOENT;
+		sge[nb].addr = (uintptr_t)m->buf_addr + begin;
+		sge[nb].length = length;
+		sge[nb].lkey = keys.lkey;
+		nb++;
+	}
+	return (int)nb;
+}
+
+/** @endcond */
+
+/**
+ * Turn the data of an mbuf chain into SGEs, for requests that send or WRITE it.
+ *
+ * A segment becomes one SGE, with the keys of the memory that it points to; a segment
+ * without data becomes none.
+ *
+ * Fast path. Safe to call from any thread.
+ *
+ * @param reg
+ *   Registration with the PD of the QP.
+ * @param m
+ *   First mbuf of the chain.
+ * @param[out] sge
+ *   Room for n SGEs; of no meaning on failure.
+ * @param n
+ *   How many at most; m->nb_segs is always enough.
+ *
+ * @return
+ *   How many SGEs were written, 0 for a chain without data, otherwise:
+ *   - -ENOSPC: more than n segments have data. Linearize a copy of the chain, or post it
+ *     in parts.
+ *   - -ENOENT: the memory of a segment is not registered with that PD as a whole.
+ */
+static inline int
+rmem_mbuf_sges(const struct rmem_mempool *reg, const struct rte_mbuf *m, struct rmem_sge *sge,
+		unsigned int n)
+{
+	return rmem_mbuf_fill_sges(reg, m, sge, n, false);
+}
+
+/**
+ * Turn the room behind the data of an mbuf chain into SGEs, for receives and READs.
+ *
+ * Segments are filled in order. data_len and pkt_len stay: set them by
+ * rmem_wc::byte_len when the request completed.
+ *
+ * Fast path. Safe to call from any thread.
+ *
+ * @param reg
+ *   Registration with the PD of the QP.
+ * @param m
+ *   First mbuf of the chain.
+ * @param[out] sge
+ *   Room for n SGEs; of no meaning on failure.
+ * @param n
+ *   How many at most; m->nb_segs is always enough.
+ *
+ * @return
+ *   How many SGEs were written, 0 for a chain without room, otherwise:
+ *   - -ENOSPC: more than n segments have room.
+ *   - -ENOENT: the memory of a segment is not registered with that PD as a whole.
+ */
+static inline int
+rmem_mbuf_room_sges(const struct rmem_mempool *reg, const struct rte_mbuf *m, struct rmem_sge *sge,
+		unsigned int n)
+{
+	return rmem_mbuf_fill_sges(reg, m, sge, n, true);
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* RMEM_MBUF_H */

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/**
+ * @file
+ * Mempools of any maker, registered with a PD: an MR for each range of rmem_ranges.c, all of
+ * them in the map of the PD.
+ */
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <string.h>
+
+#include <rte_malloc.h>
+
+#include <rmem_mbuf.h>
+#include <rmem_pool_priv.h>
+
+_Static_assert(offsetof(struct rmem_mempool, pd) + sizeof(void *) <= RTE_CACHE_LINE_MIN_SIZE,
+		"a lookup reads one line of the registration");
+
+/* All registrations, for who asks how many a mempool has. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct rmem_mempool *regs;
+
+unsigned int
+rmem_mempool_nb_regs(const struct rte_mempool *mp)
+{
+	const struct rmem_mempool *reg;
+	unsigned int nb = 0;
+
+	pthread_mutex_lock(&lock);
+	for (reg = regs; reg != NULL; reg = reg->next)
+		nb += reg->mp == mp;
+	pthread_mutex_unlock(&lock);
+	return nb;
+}
+
+static void
+list_reg(struct rmem_mempool *reg)
+{
+	pthread_mutex_lock(&lock);
+	reg->next = regs;
+	regs = reg;
+	pthread_mutex_unlock(&lock);
+}
+
+static void
+unlist_reg(struct rmem_mempool *reg)
+{
+	struct rmem_mempool **at = &regs;
+
+	pthread_mutex_lock(&lock);
+	while (*at != reg)
+		at = &(*at)->next;
+	*at = reg->next;
+	pthread_mutex_unlock(&lock);
+}
+
+static int
+check_reg(const struct rmem_mempool *reg)
+{
+	if (reg != NULL && reg->obj.type == RMEM_MEMPOOL_TAG)
+		return 0;
+	POOL_LOG(ERR, "got %p (tag 0x%x), expected a registration of a mempool", (const void *)reg,
+			reg == NULL ? 0 : reg->obj.type);
+	return -EINVAL;
+}
+
+static int
+check_mempool(const struct rte_mempool *mp, const struct rmem_pd *pd, const void *out)
+{
+	int ret;
+
+	ret = rmem_pool_check_pd(pd);
+	if (ret != 0)
+		return ret;
+	if (mp == NULL || out == NULL) {
+		POOL_LOG(ERR, "got NULL for the %s",
+				mp == NULL ? "mempool" : "place of the result");
+		return -EINVAL;
+	}
+	if (mp->size == 0 || mp->populated_size < mp->size) {
+		POOL_LOG(ERR, "%s has %u of its %u objects: populate it first", mp->name,
+				mp->populated_size, mp->size);
+		return -EBUSY;
+	}
+	return 0;
+}
+
+/* What its ranges take of the device. */
+static void
+fill_need(const struct rte_mempool *mp, const struct rmem_ranges *ranges, struct rmem_need *need)
+{
+	uint32_t i;
+
+	*need = (struct rmem_need){
+			.name = mp->name, .buf_size = ranges->buf_size, .nb_mrs = ranges->nb};
+	for (i = 0; i < ranges->nb; i++)
+		need->length += (uint64_t)(ranges->range[i].end - ranges->range[i].begin);
+}
+
+static void
+dereg_all(struct rmem_mempool *reg)
+{
+	/* Nobody refers to them yet, or no more: that was checked. */
+	while (reg->nb_mrs > 0 && rmem_mr_dereg(reg->mrs[reg->nb_mrs - 1]) == 0)
+		reg->nb_mrs--;
+}
+
+static int
+reg_all(struct rmem_mempool *reg, const struct rmem_ranges *ranges)
+{
+	const struct rmem_range *range;
+	struct rmem_mr *mr;
+	size_t length;
+	uint32_t i;
+	int ret;
+
+	for (i = 0; i < ranges->nb; i++) {
+		range = &ranges->range[i];
+		length = (size_t)(range->end - range->begin);
+		ret = rmem_mr_reg(reg->pd, range->begin, length, 0, reg->access, &mr);
+		if (ret != 0)
+			return ret;
+		reg->mrs[reg->nb_mrs++] = mr;
+		reg->registered += length;
+		if (length > reg->length) {
+			reg->base = (uintptr_t)range->begin;
+			reg->length = length;
+			reg->keys.lkey = mr->lkey;
+			reg->keys.rkey = mr->rkey;
+		}
+	}
+	return rmem_map_add(reg->mrs, reg->nb_mrs, &reg->map);
+}
+
+static int
+reg_ranges(struct rte_mempool *mp, struct rmem_pd *pd, uint32_t access,
+		const struct rmem_ranges *ranges, struct rmem_mempool **reg)
+{
+	size_t size = sizeof(**reg) + ranges->nb * sizeof(struct rmem_mr *);
+	struct rmem_mempool *new_reg;
+	int ret;
+
+	new_reg = rte_zmalloc_socket("rmem_mempool", size, RTE_CACHE_LINE_SIZE, mp->socket_id);
+	if (new_reg == NULL) {
+		POOL_LOG(ERR, "%s: no memory for a registration of %u MRs: %zu bytes", mp->name,
+				ranges->nb, size);
+		return -ENOMEM;
+	}
+	new_reg->obj.type = RMEM_MEMPOOL_TAG;
+	new_reg->obj.dev_id = pd->obj.dev_id;
+	new_reg->mp = mp;
+	new_reg->pd = pd;
+	new_reg->access = access;
+	new_reg->mrs = (struct rmem_mr **)(new_reg + 1);
+	ret = reg_all(new_reg, ranges);
+	if (ret != 0) {
+		dereg_all(new_reg);
+		rte_free(new_reg);
+		return ret;
+	}
+	list_reg(new_reg);
+	*reg = new_reg;
+	return 0;
+}
+
+int
+rmem_mempool_do_register(struct rte_mempool *mp, struct rmem_pd *pd, uint32_t access,
+		struct rmem_mempool **reg)
+{
+	struct rmem_dev_info info;
+	struct rmem_ranges ranges;
+	struct rmem_need need;
+	int ret;
+
+	ret = rmem_pool_dev_info(pd, &info);
+	if (ret != 0)
+		return ret;
+	ret = rmem_ranges_get(mp, info.max_mr_size, &ranges);
+	if (ret == 0) {
+		fill_need(mp, &ranges, &need);
+		ret = rmem_pool_report_mrs(&need, &info);
+		if (ret == 0)
+			ret = reg_ranges(mp, pd, access, &ranges, reg);
+		if (ret == -ENOMEM)
+			rmem_pool_report_memlock(mp->name, need.length);
+	}
+	rmem_ranges_free(&ranges);
+	return ret;
+}
+
+int
+rmem_mempool_register(struct rte_mempool *mp, struct rmem_pd *pd, uint32_t access,
+		struct rmem_mempool **reg)
+{
+	int ret;
+
+	ret = check_mempool(mp, pd, reg);
+	if (ret != 0)
+		return ret;
+	if ((access & RMEM_ACCESS_ALLOCATE_MR) != 0) {
+		POOL_LOG(ERR, "%s: access 0x%x has ALLOCATE_MR: its memory is there", mp->name,
+				access);
+		return -EINVAL;
+	}
+	if ((access & RMEM_ACCESS_ZERO_BASED) != 0) {
+		POOL_LOG(ERR, "%s: access 0x%x has ZERO_BASED, but objects go by their address",
+				mp->name, access);
+		return -EINVAL;
+	}
+	return rmem_mempool_do_register(mp, pd, access, reg);
+}
+
+int
+rmem_mempool_check_idle(const struct rmem_mempool *reg)
+{
+	uint32_t i, refs = 0;
+
+	for (i = 0; i < reg->nb_mrs; i++)
+		refs += __atomic_load_n(&reg->mrs[i]->obj.refs, __ATOMIC_RELAXED);
+	if (refs == 0)
+		return 0;
+	POOL_LOG(ERR, "registration %p is in use: %u references to its MRs are left",
+			(const void *)reg, refs);
+	return -EBUSY;
+}
+
+void
+rmem_mempool_do_unregister(struct rmem_mempool *reg)
+{
+	unlist_reg(reg);
+	rmem_map_del(reg->mrs, reg->nb_mrs);
+	dereg_all(reg);
+	__atomic_store_n(&reg->obj.type, RMEM_OBJ_NONE, __ATOMIC_RELEASE);
+	rte_free(reg);
+}
+
+int
+rmem_mempool_unregister(struct rmem_mempool *reg)
+{
+	int ret;
+
+	if (reg == NULL)
+		return 0;
+	ret = check_reg(reg);
+	if (ret != 0)
+		return ret;
+	if (reg->mz != NULL) {
+		POOL_LOG(ERR, "registration %p is that of an mbuf pool: destroy the pool",
+				(void *)reg);
+		return -EINVAL;
+	}
+	ret = rmem_mempool_check_idle(reg);
+	if (ret == 0)
+		rmem_mempool_do_unregister(reg);
+	return ret;
+}
+
+int
+rmem_mempool_check(struct rte_mempool *mp, struct rmem_pd *pd, struct rmem_pool_report *report)
+{
+	struct rmem_dev_info info;
+	struct rmem_ranges ranges;
+	struct rmem_need need;
+	int ret;
+
+	ret = check_mempool(mp, pd, report);
+	if (ret == 0)
+		ret = rmem_pool_dev_info(pd, &info);
+	if (ret != 0)
+		return ret;
+	ret = rmem_ranges_get(mp, info.max_mr_size, &ranges);
+	if (ret == 0) {
+		fill_need(mp, &ranges, &need);
+		ret = rmem_pool_report_fill(&need, &info, report);
+	}
+	rmem_ranges_free(&ranges);
+	return ret;
+}
+
+/* An MR that lookups shall know by its address. */
+static int
+check_mr(const struct rmem_mr *mr)
+{
+	if (mr == NULL || mr->obj.type != RMEM_OBJ_MR) {
+		POOL_LOG(ERR, "got %p (tag 0x%x), expected an MR", (const void *)mr,
+				mr == NULL ? 0 : mr->obj.type);
+		return -EINVAL;
+	}
+	if (mr->type != RMEM_MR_TYPE_USER || mr->addr == NULL || mr->iova != (uintptr_t)mr->addr) {
+		POOL_LOG(ERR, "MR %p of type %u at %p has iova 0x%" PRIx64 ", not its address",
+				(const void *)mr, mr->type, mr->addr, mr->iova);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+int
+rmem_extbuf_mr_add(struct rmem_mr *mr)
+{
+	struct rmem_map *map;
+	int ret;
+
+	ret = check_mr(mr);
+	if (ret != 0)
+		return ret;
+	return rmem_map_add(&mr, 1, &map);
+}
+
+int
+rmem_extbuf_mr_del(struct rmem_mr *mr)
+{
+	int ret;
+
+	ret = check_mr(mr);
+	if (ret != 0)
+		return ret;
+	ret = rmem_map_del(&mr, 1);
+	if (ret != 0)
+		POOL_LOG(ERR, "MR %p was not added", (void *)mr);
+	return ret;
+}

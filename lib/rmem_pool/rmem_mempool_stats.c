@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* How full a registered mempool is, and whether what it says of itself holds. */
+
+#include <rte_lcore.h>
+
+#include <rte_mbuf.h>
+
+#include <rmem_pool_priv.h>
+
+/* A visit of all objects. */
+struct visit {
+	const struct rmem_mempool *reg;
+	const void *lost; /* an object outside of all MRs */
+	bool is_pinned;
+};
+
+static int
+check_reg(const struct rmem_mempool *reg)
+{
+	if (reg != NULL && reg->obj.type == RMEM_MEMPOOL_TAG)
+		return 0;
+	POOL_LOG(ERR, "got %p (tag 0x%x), expected a registration of a mempool", (const void *)reg,
+			reg == NULL ? 0 : reg->obj.type);
+	return -EINVAL;
+}
+
+static uint32_t
+count_cached(const struct rte_mempool *mp)
+{
+	uint32_t nb = 0;
+	unsigned int i;
+
+	for (i = 0; mp->cache_size != 0 && i < RTE_MAX_LCORE; i++)
+		nb += mp->local_cache[i].len;
+	return nb;
+}
+
+int
+rmem_mempool_stats_get(const struct rmem_mempool *reg, struct rmem_mempool_stats *stats)
+{
+	int ret;
+
+	ret = check_reg(reg);
+	if (ret != 0)
+		return ret;
+	if (stats == NULL) {
+		POOL_LOG(ERR, "got NULL for the statistics");
+		return -EINVAL;
+	}
+	stats->nb_objs = reg->mp->populated_size;
+	stats->nb_avail = rte_mempool_avail_count(reg->mp);
+	stats->nb_cached = count_cached(reg->mp);
+	stats->nb_in_use = stats->nb_objs - RTE_MIN(stats->nb_avail, stats->nb_objs);
+	stats->nb_chunks = reg->mp->nb_mem_chunks;
+	stats->nb_mrs = reg->nb_mrs;
+	stats->registered = reg->registered;
+	stats->largest_mr = reg->length;
+	return 0;
+}
+
+static void
+visit_obj(struct rte_mempool *mp, void *opaque, void *obj, unsigned int idx)
+{
+	struct visit *visit = opaque;
+	const struct rte_mbuf *m = obj;
+	size_t length = mp->elt_size;
+
+	RTE_SET_USED(idx);
+	if (visit->is_pinned) {
+		obj = m->buf_addr;
+		length = m->buf_len;
+	}
+	if (visit->lost == NULL && length != 0 &&
+			rmem_mempool_keys(visit->reg, obj, length).lkey == RMEM_KEY_NONE)
+		visit->lost = obj;
+}
+
+static int
+audit_caches(const struct rte_mempool *mp)
+{
+	unsigned int i;
+
+	for (i = 0; mp->cache_size != 0 && i < RTE_MAX_LCORE; i++) {
+		if (mp->local_cache[i].len > mp->local_cache[i].flushthresh) {
+			POOL_LOG(ERR, "%s: the cache of lcore %u holds %u, it can hold %u",
+					mp->name, i, mp->local_cache[i].len,
+					mp->local_cache[i].flushthresh);
+			return -EIO;
+		}
+	}
+	return 0;
+}
+
+static int
+audit_mrs(const struct rmem_mempool *reg)
+{
+	struct rmem_pool_keys keys;
+	struct rmem_mr_info info;
+	uint32_t i;
+
+	for (i = 0; i < reg->nb_mrs; i++) {
+		if (rmem_mr_query(reg->mrs[i], &info) != 0 || info.state != RMEM_MR_STATE_VALID) {
+			POOL_LOG(ERR, "%s: MR %u is not valid any more", reg->mp->name, i);
+			return -EIO;
+		}
+		keys = rmem_mempool_keys(reg, info.addr, info.length);
+		if (keys.lkey != info.lkey || keys.rkey != info.rkey) {
+			POOL_LOG(ERR,
+					"%s: MR %u has lkey 0x%08x and rkey 0x%08x, lookups give "
+					"0x%08x and 0x%08x",
+					reg->mp->name, i, info.lkey, info.rkey, keys.lkey,
+					keys.rkey);
+			return -EIO;
+		}
+	}
+	return 0;
+}
+
+int
+rmem_mempool_audit(const struct rmem_mempool *reg)
+{
+	struct visit visit = {.reg = reg};
+	int ret;
+
+	ret = check_reg(reg);
+	if (ret == 0)
+		ret = audit_mrs(reg);
+	if (ret == 0)
+		ret = audit_caches(reg->mp);
+	if (ret != 0)
+		return ret;
+	visit.is_pinned = rmem_mempool_is_pinned(reg->mp);
+	rte_mempool_obj_iter(reg->mp, visit_obj, &visit);
+	if (visit.lost == NULL)
+		return 0;
+	POOL_LOG(ERR, "%s: %p is not in memory that is registered with PD %p", reg->mp->name,
+			visit.lost, (void *)reg->pd);
+	return -EFAULT;
+}

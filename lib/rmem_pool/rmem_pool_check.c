@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/**
+ * @file
+ * What a pool takes of each limit, what is left of it, and what to say when that is less.
+ */
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <rte_eal.h>
+#include <rte_lcore.h>
+#include <rte_malloc.h>
+#include <rte_memory.h>
+
+#include <rmem_pool_priv.h>
+
+#define CAP_IPC_LOCK_BIT 14 /* capabilities(7) */
+
+static int
+min_page_size(const struct rte_memseg_list *msl, void *arg)
+{
+	uint64_t *page_size = arg;
+
+	if (!msl->external && (*page_size == 0 || msl->page_sz < *page_size))
+		*page_size = msl->page_sz;
+	return 0;
+}
+
+size_t
+rmem_pool_page_size(void)
+{
+	uint64_t page_size = 0;
+
+	if (rte_eal_has_hugepages())
+		rte_memseg_list_walk(min_page_size, &page_size);
+	return page_size != 0 ? (size_t)page_size : (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Free hugepages on a socket as the kernel tells; 0 when it doesn't. */
+static uint64_t
+free_hugepages(uint64_t page_size, int socket_id)
+{
+	char dir[64] = "/sys/kernel/mm", path[128], line[32];
+	uint64_t nb = 0;
+	FILE *f;
+
+	if (socket_id != SOCKET_ID_ANY)
+		snprintf(dir, sizeof(dir), "/sys/devices/system/node/node%d", socket_id);
+	snprintf(path, sizeof(path), "%s/hugepages/hugepages-%" PRIu64 "kB/free_hugepages", dir,
+			page_size / 1024);
+	f = fopen(path, "r");
+	if (f == NULL)
+		return 0;
+	if (fgets(line, sizeof(line), f) != NULL)
+		nb = strtoull(line, NULL, 10);
+	fclose(f);
+	return nb;
+}
+
+/* Largest free stretch of the memory that EAL holds already. */
+static uint64_t
+largest_free(int socket_id)
+{
+	struct rte_malloc_socket_stats stats;
+	uint64_t largest = 0;
+	unsigned int i;
+	int id;
+
+	for (i = 0; i < rte_socket_count(); i++) {
+		id = rte_socket_id_by_idx(i);
+		if (rte_eal_has_hugepages() && socket_id != SOCKET_ID_ANY && socket_id != id)
+			continue;
+		if (rte_malloc_get_socket_stats(id, &stats) == 0)
+			largest = RTE_MAX(largest, (uint64_t)stats.greatest_free_size);
+	}
+	return largest;
+}
+
+/* A number of /proc/self/status, such as "VmLck:"; 0 when it is not there. */
+static uint64_t
+status_number(const char *key, int base)
+{
+	uint64_t number = 0;
+	char line[256];
+	FILE *f;
+
+	f = fopen("/proc/self/status", "r");
+	if (f == NULL)
+		return 0;
+	while (fgets(line, sizeof(line), f) != NULL) {
+		if (strncmp(line, key, strlen(key)) == 0)
+			number = strtoull(line + strlen(key), NULL, base);
+	}
+	fclose(f);
+	return number;
+}
+
+/*
+ * Bytes that the process may lock yet. The kernel holds mlock() and the pages that verbs
+ * devices pin against the limit, each by itself; who has CAP_IPC_LOCK has none.
+ */
+static uint64_t
+memlock_left(void)
+{
+	uint64_t locked, pinned;
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
+			(status_number("CapEff:", 16) >> CAP_IPC_LOCK_BIT & 1) != 0)
+		return UINT64_MAX;
+	locked = status_number("VmLck:", 10) * 1024;
+	pinned = status_number("VmPin:", 10) * 1024;
+	locked = RTE_MAX(locked, pinned);
+	return limit.rlim_cur - RTE_MIN((uint64_t)limit.rlim_cur, locked);
+}
+
+/* Add a sentence to the line. */
+__rte_format_printf(2, 3) static void say(struct rmem_pool_report *report, const char *format, ...)
+{
+	size_t used = strlen(report->text);
+	va_list args;
+
+	if (used != 0)
+		used += (size_t)snprintf(report->text + used, sizeof(report->text) - used, "; ");
+	if (used >= sizeof(report->text))
+		return;
+	va_start(args, format);
+	vsnprintf(report->text + used, sizeof(report->text) - used, format, args);
+	va_end(args);
+}
+
+static void
+check_mrs(struct rmem_pool_report *report)
+{
+	if (report->buf_size > report->max_mr_size) {
+		report->limits |= RMEM_POOL_LIMIT_MR_SIZE;
+		say(report,
+				"short of max_mr_size: a buffer of %" PRIu64
+				" bytes has to be in one MR, which holds %" PRIu64 ", %" PRIu64
+				" less: make buffers smaller, or max_mr_size larger",
+				report->buf_size, report->max_mr_size,
+				report->buf_size - report->max_mr_size);
+		return;
+	}
+	if (report->nb_mrs > report->nb_mrs_left) {
+		report->limits |= RMEM_POOL_LIMIT_MRS;
+		say(report,
+				"short of MRs and keys: %" PRIu64
+				" are needed with max_mr_size %" PRIu64 ", %" PRIu64
+				" of max_mr are left, %" PRIu64
+				" are missing: deregister some, or make max_mr or max_mr_size larger",
+				report->nb_mrs, report->max_mr_size, report->nb_mrs_left,
+				report->nb_mrs - report->nb_mrs_left);
+	}
+}
+
+static void
+check_memory(struct rmem_pool_report *report, int socket_id)
+{
+	uint64_t have, missing, kib = report->page_size / 1024;
+	char where[32] = "any socket";
+
+	have = largest_free(socket_id) / report->page_size;
+	if (rte_eal_has_hugepages())
+		have += free_hugepages(report->page_size, socket_id);
+	report->nb_pages_left = have;
+	if (have >= report->nb_pages)
+		return;
+	report->limits |= RMEM_POOL_LIMIT_MEMORY;
+	missing = report->nb_pages - have;
+	if (!rte_eal_has_hugepages()) {
+		say(report,
+				"short of memory: %" PRIu64 " pages of %" PRIu64
+				" KiB are needed, %" PRIu64 " are free in one piece, %" PRIu64
+				" are missing: add %" PRIu64 " to EAL's -m",
+				report->nb_pages, kib, have, missing, (missing * kib >> 10) + 1);
+		return;
+	}
+	if (socket_id != SOCKET_ID_ANY)
+		snprintf(where, sizeof(where), "socket %d", socket_id);
+	say(report,
+			"short of hugepages: %" PRIu64 " of %" PRIu64
+			" KiB are needed on %s, %" PRIu64 " are free, %" PRIu64
+			" are missing: reserve them with nr_hugepages",
+			report->nb_pages, kib, where, have, missing);
+}
+
+static void
+check_memlock(struct rmem_pool_report *report)
+{
+	if (report->memlock <= report->memlock_left)
+		return;
+	report->limits |= RMEM_POOL_LIMIT_MEMLOCK;
+	say(report,
+			"short of RLIMIT_MEMLOCK, for a device that pins: %" PRIu64
+			" bytes are to be locked, %" PRIu64 " may be, %" PRIu64
+			" are missing: raise it by %" PRIu64
+			" KiB (ulimit -l, LimitMEMLOCK) or grant CAP_IPC_LOCK",
+			report->memlock, report->memlock_left,
+			report->memlock - report->memlock_left,
+			(report->memlock - report->memlock_left + 1023) / 1024);
+}
+
+int
+rmem_pool_report_fill(const struct rmem_need *need, const struct rmem_dev_info *info,
+		struct rmem_pool_report *report)
+{
+	memset(report, 0, sizeof(*report));
+	report->buf_size = need->buf_size;
+	report->max_mr_size = info->max_mr_size;
+	report->nb_mrs = need->nb_mrs;
+	report->nb_mrs_left = info->max_mr - RTE_MIN(info->nb_mr, info->max_mr);
+	report->length = need->length;
+	report->nb_pages_left = UINT64_MAX;
+	if (need->is_new) {
+		report->page_size = rmem_pool_page_size();
+		report->length = RTE_ALIGN_CEIL(need->length, report->page_size);
+		/* The chunk starts at a page, behind a header in the page before. */
+		report->nb_pages = report->length / report->page_size + 1;
+	}
+	report->memlock = report->length;
+	report->memlock_left = memlock_left();
+	check_mrs(report);
+	if (need->is_new)
+		check_memory(report, need->socket_id);
+	check_memlock(report);
+	if ((report->limits & ~RMEM_POOL_LIMIT_MEMLOCK) == 0)
+		say(report, "fits: %" PRIu64 " bytes as %" PRIu64 " MRs", report->length,
+				report->nb_mrs);
+	if ((report->limits & RMEM_POOL_LIMIT_MR_SIZE) != 0)
+		return -EINVAL;
+	if ((report->limits & RMEM_POOL_LIMIT_MRS) != 0)
+		return -ENOSPC;
+	return (report->limits & RMEM_POOL_LIMIT_MEMORY) != 0 ? -ENOMEM : 0;
+}
+
+int
+rmem_pool_report_mrs(const struct rmem_need *need, const struct rmem_dev_info *info)
+{
+	struct rmem_pool_report report = {
+			.buf_size = need->buf_size,
+			.max_mr_size = info->max_mr_size,
+			.nb_mrs = need->nb_mrs,
+			.nb_mrs_left = info->max_mr - RTE_MIN(info->nb_mr, info->max_mr),
+	};
+
+	check_mrs(&report);
+	if (report.limits == 0)
+		return 0;
+	POOL_LOG(ERR, "%s: %s", need->name, report.text);
+	return (report.limits & RMEM_POOL_LIMIT_MR_SIZE) != 0 ? -EINVAL : -ENOSPC;
+}
+
+void
+rmem_pool_report_memlock(const char *name, uint64_t length)
+{
+	struct rmem_pool_report report = {.memlock = length, .memlock_left = memlock_left()};
+
+	check_memlock(&report);
+	if (report.limits != 0)
+		POOL_LOG(ERR, "%s: %s", name, report.text);
+}
+
+uint32_t
+rmem_pool_log2_slice(uint64_t max_mr_size, size_t buf_size, size_t stride)
+{
+	uint64_t largest = max_mr_size - buf_size + 1;
+
+	return 63 - (uint32_t)__builtin_clzll(RTE_MAX(largest, (uint64_t)stride));
+}
+
+void
+rmem_pool_need(const struct rmem_pool_conf *conf, const struct rmem_dev_info *info,
+		struct rmem_need *need)
+{
+	uint32_t stride = rte_mempool_calc_obj_size(
+			conf->buf_size, RTE_MEMPOOL_F_NO_IOVA_CONTIG, NULL);
+
+	*need = (struct rmem_need){
+			.name = conf->name,
+			.length = (uint64_t)stride * conf->nb_bufs,
+			.buf_size = conf->buf_size,
+			.nb_mrs = 1,
+			.socket_id = conf->socket_id,
+			.is_new = true,
+	};
+	if (need->length > info->max_mr_size && conf->buf_size <= info->max_mr_size)
+		need->nb_mrs = RTE_MIN((uint64_t)conf->nb_bufs,
+				((need->length - 1) >> rmem_pool_log2_slice(info->max_mr_size,
+								       conf->buf_size, stride)) +
+						1);
+}
+
+int
+rmem_pool_check(struct rmem_pd *pd, const struct rmem_pool_conf *conf,
+		struct rmem_pool_report *report)
+{
+	struct rmem_dev_info info;
+	struct rmem_need need;
+	int ret;
+
+	ret = rmem_pool_check_args(pd, conf, report);
+	if (ret == 0)
+		ret = rmem_pool_dev_info(pd, &info);
+	if (ret != 0)
+		return ret;
+	rmem_pool_need(conf, &info, &need);
+	return rmem_pool_report_fill(&need, &info, report);
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/**
+ * @file
+ * What the makers of pools check first, and how they say that the mempool library failed.
+ */
+
+#include <rte_errno.h>
+
+#include <rmem_pool_priv.h>
+
+RTE_LOG_REGISTER(rmem_pool_logtype, lib.rmem.pool, NOTICE)
+
+static int
+check_name(const char *name)
+{
+	size_t len;
+
+	if (name == NULL) {
+		POOL_LOG(ERR, "got NULL for the name");
+		return -EINVAL;
+	}
+	len = strnlen(name, RTE_MEMPOOL_NAMESIZE);
+	if (len == 0 || len == RTE_MEMPOOL_NAMESIZE) {
+		POOL_LOG(ERR, "name \"%.*s\" is not 1 to %d bytes long", (int)RTE_MEMPOOL_NAMESIZE,
+				name, (int)RTE_MEMPOOL_NAMESIZE - 1);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int
+check_numbers(const struct rmem_pool_conf *conf)
+{
+	if (conf->nb_bufs == 0) {
+		POOL_LOG(ERR, "%s: nb_bufs is 0", conf->name);
+		return -EINVAL;
+	}
+	if (conf->buf_size == 0 || conf->buf_size > RMEM_POOL_MAX_BUF_SIZE) {
+		POOL_LOG(ERR, "%s: buf_size %u is not 1 to %u", conf->name, conf->buf_size,
+				RMEM_POOL_MAX_BUF_SIZE);
+		return -EINVAL;
+	}
+	if (conf->cache_size > RTE_MEMPOOL_CACHE_MAX_SIZE ||
+			(uint64_t)conf->cache_size * 3 / 2 > conf->nb_bufs) {
+		POOL_LOG(ERR, "%s: cache_size %u is above %d, or above nb_bufs %u / 1.5",
+				conf->name, conf->cache_size, RTE_MEMPOOL_CACHE_MAX_SIZE,
+				conf->nb_bufs);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int
+check_socket(const struct rmem_pool_conf *conf)
+{
+	unsigned int i;
+
+	if (conf->socket_id == SOCKET_ID_ANY)
+		return 0;
+	for (i = 0; i < rte_socket_count(); i++) {
+		if (rte_socket_id_by_idx(i) == conf->socket_id)
+			return 0;
+	}
+	POOL_LOG(ERR, "%s: there is no NUMA socket %d, only %u of them", conf->name,
+			conf->socket_id, rte_socket_count());
+	return -EINVAL;
+}
+
+static int
+check_conf(const struct rmem_pool_conf *conf)
+{
+	int ret;
+
+	ret = check_name(conf->name);
+	if (ret == 0)
+		ret = check_numbers(conf);
+	if (ret == 0)
+		ret = check_socket(conf);
+	if (ret != 0)
+		return ret;
+	if ((conf->access & RMEM_ACCESS_ALLOCATE_MR) != 0) {
+		POOL_LOG(ERR, "%s: access 0x%x has ALLOCATE_MR, which a pool sets itself",
+				conf->name, conf->access);
+		return -EINVAL;
+	}
+	if ((conf->access & RMEM_ACCESS_ZERO_BASED) != 0) {
+		POOL_LOG(ERR, "%s: access 0x%x has ZERO_BASED, but buffers go by their address",
+				conf->name, conf->access);
+		return -EINVAL;
+	}
+	if (conf->flags != 0) {
+		POOL_LOG(ERR, "%s: unknown flags 0x%x", conf->name, conf->flags);
+		return -EINVAL;
+	}
+	if (conf->reserved[0] != 0 || conf->reserved[1] != 0) {
+		POOL_LOG(ERR, "%s: a reserved field is not zero", conf->name);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+int
+rmem_pool_check_pd(const struct rmem_pd *pd)
+{
+	if (pd != NULL && pd->obj.type == RMEM_OBJ_PD)
+		return 0;
+	POOL_LOG(ERR, "got %p (tag 0x%x), expected a PD", (const void *)pd,
+			pd == NULL ? 0 : pd->obj.type);
+	return -EINVAL;
+}
+
+int
+rmem_pool_check_args(const struct rmem_pd *pd, const struct rmem_pool_conf *conf, const void *out)
+{
+	int ret;
+
+	ret = rmem_pool_check_pd(pd);
+	if (ret != 0)
+		return ret;
+	if (conf == NULL || out == NULL) {
+		POOL_LOG(ERR, "got NULL for the %s",
+				conf == NULL ? "configuration" : "place of the result");
+		return -EINVAL;
+	}
+	return check_conf(conf);
+}
+
+int
+rmem_pool_dev_info(const struct rmem_pd *pd, struct rmem_dev_info *info)
+{
+	struct rmem_dev *dev;
+
+	RMEM_DEV_FOREACH(dev) {
+		if (dev->obj.dev_id == pd->obj.dev_id)
+			return rmem_dev_info_get(dev, info);
+	}
+	POOL_LOG(ERR, "PD %p has no device any more", (const void *)pd);
+	return -ENODEV;
+}
+
+int
+rmem_pool_mempool_error(const struct rmem_pool_conf *conf, int err)
+{
+	switch (err) {
+	case EEXIST:
+		POOL_LOG(ERR, "a mempool \"%s\" exists already", conf->name);
+		return -EEXIST;
+	case EINVAL:
+		POOL_LOG(ERR, "%s: the mempool refuses %u buffers of %u bytes, cache %u, ops %s",
+				conf->name, conf->nb_bufs, conf->buf_size, conf->cache_size,
+				conf->ops_name == NULL ? "default" : conf->ops_name);
+		return -EINVAL;
+	default:
+		POOL_LOG(ERR,
+				"%s: no memory for the mempool itself, %u buffers with a cache "
+				"of %u for each of %d lcores: %s",
+				conf->name, conf->nb_bufs, conf->cache_size, RTE_MAX_LCORE,
+				rte_strerror(err));
+		return -ENOMEM;
+	}
+}

@@ -1,0 +1,513 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Registered mbuf pools are pools of mbufs like any, and the keys are those of the data. */
+
+#include <string.h>
+
+#include <rte_mbuf.h>
+#include <rte_mempool.h>
+
+#include <rmem_mbuf.h>
+
+#include "fixture.h"
+#include "test.h"
+
+#define NB_MBUFS  512u
+#define PRIV_SIZE 16u
+
+static struct rmem_mempool *pool;
+static struct rmem_mempool *other;
+
+static struct rmem_pktmbuf_pool_conf
+good_conf(const char *name)
+{
+	const struct rmem_pktmbuf_pool_conf conf = {
+			.name = name,
+			.nb_mbufs = NB_MBUFS,
+			.cache_size = 32,
+			.priv_size = PRIV_SIZE,
+			.data_room_size = RTE_MBUF_DEFAULT_BUF_SIZE,
+			.access = FX_ACCESS,
+			.socket_id = SOCKET_ID_ANY,
+	};
+
+	return conf;
+}
+
+static int
+setup_none(void)
+{
+	pool = NULL;
+	other = NULL;
+	return fx_setup();
+}
+
+static int
+setup(void)
+{
+	const struct rmem_pktmbuf_pool_conf conf = good_conf("mbuf_test");
+
+	TEST_RUN(setup_none());
+	TEST_OK(rmem_pktmbuf_pool_create(fx.a.pd, &conf, &pool));
+	return TEST_SUCCESS;
+}
+
+static int
+teardown(void)
+{
+	bool is_ok = rmem_pktmbuf_pool_destroy(other) == 0;
+
+	is_ok = rmem_pktmbuf_pool_destroy(pool) == 0 && is_ok;
+	pool = NULL;
+	other = NULL;
+	return fx_teardown() == TEST_SUCCESS && is_ok ? TEST_SUCCESS : TEST_FAILED;
+}
+
+/* An mbuf with so many bytes of data. */
+static struct rte_mbuf *
+filled(const struct rmem_mempool *from, uint16_t length, uint32_t seed)
+{
+	struct rte_mbuf *m = rte_pktmbuf_alloc(from->mp);
+
+	if (m != NULL)
+		fx_fill(rte_pktmbuf_append(m, length), length, seed);
+	return m;
+}
+
+/* a WRITEs the chain to b's buffer, where it arrives; pool's registration is asked. */
+static int
+expect_written(const struct rte_mbuf *m)
+{
+	static uint8_t flat[FX_BUF_SIZE];
+	struct rmem_sge sge[4];
+	struct rmem_send_wr wr;
+	int nb;
+
+	memset(fx.b.buf, 0, FX_BUF_SIZE);
+	nb = rmem_mbuf_sges(pool, m, sge, RTE_DIM(sge));
+	TEST_ASSERT(nb > 0);
+	wr = fx_wr(RMEM_WR_RDMA_WRITE, sge, (uint16_t)nb);
+	wr.rdma.remote_addr = fx_addr(fx.b.buf);
+	wr.rdma.rkey = fx.b.mr->rkey;
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_MEM(fx.b.buf, rte_pktmbuf_read(m, 0, m->pkt_len, flat), m->pkt_len);
+	return TEST_SUCCESS;
+}
+
+static int
+pool_is_as_rte_pktmbuf_pool_create_makes_it(void)
+{
+	struct rte_mempool *plain;
+	struct rte_mbuf *m, *p;
+
+	plain = rte_pktmbuf_pool_create("mbuf_plain", NB_MBUFS, 32, PRIV_SIZE,
+			RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
+	TEST_ASSERT(plain != NULL);
+	TEST_EQ(pool->mp->size, NB_MBUFS);
+	TEST_EQ(pool->mp->ops_index, plain->ops_index);
+	TEST_EQ(pool->mp->elt_size, plain->elt_size);
+	TEST_EQ(pool->mp->header_size, plain->header_size);
+	TEST_EQ(pool->mp->cache_size, plain->cache_size);
+	TEST_EQ(pool->mp->flags, plain->flags);
+	TEST_EQ(rte_pktmbuf_priv_size(pool->mp), PRIV_SIZE);
+	TEST_EQ(rte_pktmbuf_data_room_size(pool->mp), RTE_MBUF_DEFAULT_BUF_SIZE);
+	TEST_EQ(rte_mempool_avail_count(pool->mp), NB_MBUFS);
+	m = rte_pktmbuf_alloc(pool->mp);
+	p = rte_pktmbuf_alloc(plain);
+	TEST_ASSERT(m != NULL && p != NULL);
+	TEST_EQ(m->buf_len, p->buf_len);
+	TEST_EQ(m->data_off, p->data_off);
+	TEST_EQ(rte_mempool_virt2iova(m) == RTE_BAD_IOVA, rte_mempool_virt2iova(p) == RTE_BAD_IOVA);
+	rte_mbuf_sanity_check(m, 1);
+	rte_pktmbuf_free(m);
+	rte_pktmbuf_free(p);
+	rte_mempool_free(plain);
+	return TEST_SUCCESS;
+}
+
+static int
+memory_is_whole_pages_as_one_mr(void)
+{
+	struct rmem_mr_info info = fx_query(pool->mrs[0]);
+
+	TEST_EQ(pool->nb_mrs, 1);
+	TEST_EQ(pool->registered, info.length);
+	TEST_EQ(info.length % info.page_size, 0);
+	TEST_EQ((uintptr_t)info.addr % info.page_size, 0);
+	return TEST_SUCCESS;
+}
+
+static int
+every_mbuf_has_the_keys_of_its_mr(void)
+{
+	static struct rte_mbuf *mbufs[NB_MBUFS];
+	unsigned int i;
+
+	TEST_OK(rte_pktmbuf_alloc_bulk(pool->mp, mbufs, NB_MBUFS));
+	TEST_ASSERT(rte_pktmbuf_alloc(pool->mp) == NULL);
+	for (i = 0; i < NB_MBUFS; i++) {
+		TEST_EQ(rmem_mbuf_lkey(pool, mbufs[i]), pool->mrs[0]->lkey);
+		TEST_EQ(rmem_mbuf_rkey(pool, mbufs[i]), pool->mrs[0]->rkey);
+		TEST_EQ(rmem_mbuf_iova(pool, mbufs[i]), rte_pktmbuf_mtod(mbufs[i], uintptr_t));
+	}
+	rte_pktmbuf_free_bulk(mbufs, NB_MBUFS);
+	TEST_EQ(rte_mempool_avail_count(pool->mp), NB_MBUFS);
+	return TEST_SUCCESS;
+}
+
+static int
+peer_writes_straight_into_an_mbuf(void)
+{
+	struct rte_mbuf *m = rte_pktmbuf_alloc(pool->mp);
+
+	TEST_ASSERT(m != NULL);
+	fx_fill(fx.b.buf, 1000, 5);
+	TEST_STATUS(fx_peer_write(rmem_mbuf_iova(pool, m), 1000, rmem_mbuf_rkey(pool, m)),
+			RMEM_WC_SUCCESS);
+	TEST_MEM(rte_pktmbuf_append(m, 1000), fx.b.buf, 1000);
+	rte_pktmbuf_free(m);
+	return TEST_SUCCESS;
+}
+
+static int
+chain_is_written_by_one_request(void)
+{
+	struct rte_mbuf *m = filled(pool, 700, 1);
+
+	TEST_OK(rte_pktmbuf_chain(m, filled(pool, 1, 2)));
+	TEST_OK(rte_pktmbuf_chain(m, filled(pool, 2048, 3)));
+	TEST_EQ(m->nb_segs, 3);
+	TEST_RUN(expect_written(m));
+	rte_pktmbuf_free(m);
+	TEST_EQ(rte_mempool_avail_count(pool->mp), NB_MBUFS);
+	return TEST_SUCCESS;
+}
+
+static int
+segments_without_data_take_no_sge(void)
+{
+	struct rte_mbuf *m = rte_pktmbuf_alloc(pool->mp);
+	struct rmem_sge sge[4];
+
+	TEST_EQ(rmem_mbuf_sges(pool, m, sge, 0), 0);
+	TEST_OK(rte_pktmbuf_chain(m, filled(pool, 10, 1)));
+	TEST_OK(rte_pktmbuf_chain(m, rte_pktmbuf_alloc(pool->mp)));
+	TEST_OK(rte_pktmbuf_chain(m, filled(pool, 20, 1)));
+	TEST_EQ(rmem_mbuf_sges(pool, m, sge, 2), 2);
+	TEST_EQ(sge[0].length, 10);
+	TEST_EQ(sge[1].length, 20);
+	TEST_RUN(expect_written(m));
+	rte_pktmbuf_free(m);
+	return TEST_SUCCESS;
+}
+
+static int
+chain_longer_than_the_list_is_enospc(void)
+{
+	struct rte_mbuf *m = filled(pool, 10, 1);
+	struct rmem_sge sge[2];
+
+	TEST_OK(rte_pktmbuf_chain(m, filled(pool, 10, 2)));
+	TEST_EQ(rmem_mbuf_sges(pool, m, sge, 2), 2);
+	TEST_OK(rte_pktmbuf_chain(m, filled(pool, 10, 3)));
+	TEST_ERR(rmem_mbuf_sges(pool, m, sge, 2), ENOSPC);
+	TEST_ERR(rmem_mbuf_room_sges(pool, m, sge, 2), ENOSPC);
+	TEST_ERR(rmem_mbuf_sges(pool, m, sge, 0), ENOSPC);
+	rte_pktmbuf_free(m);
+	return TEST_SUCCESS;
+}
+
+static int
+send_lands_in_the_room_of_a_chain(void)
+{
+	struct rte_mbuf *in = rte_pktmbuf_alloc(pool->mp), *out = filled(pool, 2000, 9);
+	uint32_t first = rte_pktmbuf_tailroom(in) - 1500;
+	struct rmem_sge sge[2];
+	struct rmem_send_wr wr;
+
+	/* A receive that begins with what is there: 1500 bytes fit into the first segment. */
+	TEST_ASSERT(rte_pktmbuf_append(in, (uint16_t)first) != NULL);
+	TEST_OK(rte_pktmbuf_chain(in, rte_pktmbuf_alloc(pool->mp)));
+	TEST_EQ(rmem_mbuf_room_sges(pool, in, sge, 2), 2);
+	TEST_EQ(sge[0].length, 1500);
+	TEST_EQ(sge[1].length, rte_pktmbuf_tailroom(in->next));
+	TEST_EQ(fx_post_recv(fx.b.qp, 7, sge, 2), 1);
+	TEST_EQ(rmem_mbuf_sges(pool, out, sge, 1), 1);
+	wr = fx_wr(RMEM_WR_SEND, sge, 1);
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
+	TEST_EQ(fx.wc.byte_len, 2000);
+	TEST_MEM(rte_pktmbuf_mtod_offset(in, uint8_t *, first), rte_pktmbuf_mtod(out, uint8_t *),
+			1500);
+	TEST_MEM(rte_pktmbuf_mtod(in->next, uint8_t *),
+			rte_pktmbuf_mtod_offset(out, uint8_t *, 1500), 500);
+	rte_pktmbuf_free(in);
+	rte_pktmbuf_free(out);
+	return TEST_SUCCESS;
+}
+
+/* Clones of an mbuf of another pool: the keys are of the memory, not of the clone's pool. */
+static int
+clone_has_the_keys_of_its_data(void)
+{
+	struct rmem_pktmbuf_pool_conf conf = good_conf("mbuf_other");
+	struct rte_mbuf *m, *clone, *twice;
+
+	conf.priv_size = 0;
+	TEST_OK(rmem_pktmbuf_pool_create(fx.a.pd, &conf, &other));
+	m = filled(other, 300, 4);
+	clone = rte_pktmbuf_clone(m, pool->mp);
+	TEST_ASSERT(clone != NULL && RTE_MBUF_CLONED(clone));
+	TEST_EQ(rmem_mbuf_lkey(pool, clone), other->mrs[0]->lkey);
+	TEST_EQ(rmem_mbuf_rkey(pool, clone), other->mrs[0]->rkey);
+	TEST_EQ(rmem_mbuf_lkey(other, clone), other->mrs[0]->lkey);
+	TEST_RUN(expect_written(clone));
+	twice = rte_pktmbuf_clone(clone, pool->mp);
+	TEST_EQ(rmem_mbuf_lkey(pool, twice), other->mrs[0]->lkey);
+	rte_pktmbuf_free(twice);
+	rte_pktmbuf_detach(clone);
+	TEST_EQ(rmem_mbuf_lkey(pool, clone), pool->mrs[0]->lkey);
+	rte_pktmbuf_free(clone);
+	rte_pktmbuf_free(m);
+	clone = rte_pktmbuf_alloc(pool->mp);
+	TEST_EQ(rmem_mbuf_lkey(pool, clone), pool->mrs[0]->lkey);
+	rte_pktmbuf_free(clone);
+	return TEST_SUCCESS;
+}
+
+static int
+chain_of_two_pools_and_its_copy_are_written(void)
+{
+	const struct rmem_pktmbuf_pool_conf conf = good_conf("mbuf_other");
+	struct rte_mbuf *m = filled(pool, 50, 4), *copy;
+
+	TEST_OK(rmem_pktmbuf_pool_create(fx.a.pd, &conf, &other));
+	TEST_OK(rte_pktmbuf_chain(m, filled(other, 60, 5)));
+	TEST_RUN(expect_written(m));
+	copy = rte_pktmbuf_copy(m, other->mp, 0, UINT32_MAX);
+	TEST_ASSERT(copy != NULL);
+	TEST_EQ(rmem_mbuf_lkey(pool, copy), other->mrs[0]->lkey);
+	TEST_RUN(expect_written(copy));
+	rte_pktmbuf_free(copy);
+	rte_pktmbuf_free(m);
+	return TEST_SUCCESS;
+}
+
+static void
+count_free(void *addr, void *opaque)
+{
+	RTE_SET_USED(addr);
+	++*(unsigned int *)opaque;
+}
+
+/* An mbuf with an external buffer of 4 KiB of memory at mem, and 100 bytes of data. */
+static struct rte_mbuf *
+attached(uint8_t *mem, unsigned int *nb_freed)
+{
+	struct rte_mbuf_ext_shared_info *shinfo;
+	struct rte_mbuf *m = rte_pktmbuf_alloc(pool->mp);
+	uint16_t length = 4096;
+
+	shinfo = rte_pktmbuf_ext_shinfo_init_helper(mem, &length, count_free, nb_freed);
+	rte_pktmbuf_attach_extbuf(m, mem, RTE_BAD_IOVA, length, shinfo);
+	fx_fill(rte_pktmbuf_append(m, 100), 100, 8);
+	return m;
+}
+
+static int
+external_buffer_has_the_keys_of_its_mr(void)
+{
+	uint8_t *mem = fx_mem(4096, 8192);
+	struct rmem_mr *mr = fx_mr(fx.a.pd, mem, 4096, FX_ACCESS);
+	unsigned int nb_freed = 0;
+	struct rmem_sge sge;
+	struct rte_mbuf *m, *clone;
+
+	m = attached(mem, &nb_freed);
+	TEST_EQ(rmem_mbuf_lkey(pool, m), RMEM_KEY_NONE);
+	TEST_EQ(rmem_mbuf_rkey(pool, m), RMEM_KEY_NONE);
+	TEST_ERR(rmem_mbuf_sges(pool, m, &sge, 1), ENOENT);
+	TEST_ERR(rmem_mbuf_room_sges(pool, m, &sge, 1), ENOENT);
+	TEST_OK(rmem_extbuf_mr_add(mr));
+	TEST_EQ(rmem_mbuf_lkey(pool, m), mr->lkey);
+	TEST_RUN(expect_written(m));
+	clone = rte_pktmbuf_clone(m, pool->mp);
+	TEST_EQ(rmem_mbuf_rkey(pool, clone), mr->rkey);
+	TEST_RUN(expect_written(clone));
+	rte_pktmbuf_free(m);
+	TEST_EQ(nb_freed, 0);
+	rte_pktmbuf_free(clone);
+	TEST_EQ(nb_freed, 1);
+	/* Half of it is in the MR. */
+	m = attached(mem + 2048, &nb_freed);
+	TEST_EQ(rmem_mbuf_sges(pool, m, &sge, 1), 1);
+	TEST_ERR(rmem_mbuf_room_sges(pool, m, &sge, 1), ENOENT);
+	rte_pktmbuf_free(m);
+	TEST_OK(rmem_extbuf_mr_del(mr));
+	TEST_EQ(rmem_mempool_lkey(pool, mem), RMEM_KEY_NONE);
+	return TEST_SUCCESS;
+}
+
+static int
+buffer_of_an_rmem_pool_is_found_as_external_buffer(void)
+{
+	const struct rmem_pool_conf conf = {.name = "mbuf_bufs",
+			.nb_bufs = 64,
+			.buf_size = 4096,
+			.access = FX_ACCESS,
+			.socket_id = SOCKET_ID_ANY};
+	unsigned int nb_freed = 0;
+	struct rmem_pool *bufs;
+	struct rmem_sge sge;
+	struct rte_mbuf *m;
+
+	TEST_OK(rmem_pool_create(fx.a.pd, &conf, &bufs));
+	TEST_OK(rmem_pool_get_sges(bufs, &sge, 1));
+	m = attached((uint8_t *)(uintptr_t)sge.addr, &nb_freed);
+	TEST_EQ(rmem_mbuf_lkey(pool, m), sge.lkey);
+	TEST_RUN(expect_written(m));
+	rte_pktmbuf_free(m);
+	TEST_EQ(nb_freed, 1);
+	rmem_pool_put_sges(bufs, &sge, 1);
+	TEST_OK(rmem_pool_destroy(bufs));
+	TEST_EQ(rmem_mempool_lkey(pool, (void *)(uintptr_t)sge.addr), RMEM_KEY_NONE);
+	return TEST_SUCCESS;
+}
+
+static int
+mrs_that_lookups_cannot_know_are_refused(void)
+{
+	uint8_t *mem = fx_mem(4096, 8192);
+	struct rmem_mr *mr = fx_mr(fx.a.pd, mem, 4096, FX_ACCESS);
+	struct rmem_mr *over = fx_mr(fx.a.pd, mem + 4000, 4096, FX_ACCESS);
+	struct rmem_mr *elsewhere = NULL;
+
+	TEST_ERR(rmem_extbuf_mr_add(NULL), EINVAL);
+	TEST_ERR(rmem_extbuf_mr_add((struct rmem_mr *)fx.a.pd), EINVAL);
+	TEST_ERR(rmem_extbuf_mr_add(fx_fast_mr(fx.a.pd, 1)), EINVAL);
+	TEST_OK(rmem_mr_reg(fx.a.pd, mem, 4096, 4096, FX_ACCESS, &elsewhere));
+	fx_track(elsewhere);
+	TEST_ERR(rmem_extbuf_mr_add(elsewhere), EINVAL);
+	TEST_ERR(rmem_extbuf_mr_del(NULL), EINVAL);
+	TEST_ERR(rmem_extbuf_mr_del(mr), ENOENT);
+	TEST_OK(rmem_extbuf_mr_add(mr));
+	TEST_ERR(rmem_extbuf_mr_add(mr), EEXIST);
+	TEST_ERR(rmem_extbuf_mr_add(over), EEXIST);
+	TEST_ERR(rmem_extbuf_mr_add(pool->mrs[0]), EEXIST);
+	TEST_ERR(rmem_extbuf_mr_del(over), ENOENT);
+	TEST_OK(rmem_extbuf_mr_del(mr));
+	TEST_OK(rmem_extbuf_mr_add(over));
+	TEST_OK(rmem_extbuf_mr_del(over));
+	return TEST_SUCCESS;
+}
+
+/* The other PD sees nothing of it, and then its own keys. */
+static int
+several_devices_have_keys_of_their_own(void)
+{
+	struct rmem_dev *dev = fx_dev("soft1", NULL);
+	struct rmem_mempool *reg = NULL;
+	struct rmem_sge sge = {0}, first = {0};
+	struct fx_side c = {0};
+	struct rmem_send_wr wr;
+	struct rte_mbuf *m;
+
+	TEST_RUN(fx_side_open(&c, dev, fx_pd(dev)));
+	TEST_OK(fx_connect(c.qp, c.qp));
+	TEST_OK(rmem_mempool_register(pool->mp, c.pd, FX_ACCESS, &reg));
+	m = filled(pool, 64, 1);
+	TEST_EQ(rmem_mbuf_sges(reg, m, &sge, 1), 1);
+	TEST_EQ(sge.lkey, reg->mrs[0]->lkey);
+	TEST_EQ(rmem_mbuf_sges(pool, m, &first, 1), 1);
+	TEST_EQ(first.lkey, pool->mrs[0]->lkey);
+	wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(c.buf), c.mr->rkey);
+	TEST_STATUS(fx_send(c.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_MEM(c.buf, rte_pktmbuf_mtod(m, uint8_t *), 64);
+	TEST_RUN(expect_written(m));
+	TEST_EQ(rmem_mempool_lkey(reg, fx.a.buf), RMEM_KEY_NONE);
+	rte_pktmbuf_free(m);
+	TEST_ERR(rmem_pktmbuf_pool_destroy(pool), EBUSY);
+	TEST_OK(rmem_mempool_unregister(reg));
+	return TEST_SUCCESS;
+}
+
+/* Beyond max_mr_size: no mbuf straddles two MRs, and each is found. */
+static int
+large_pool_takes_several_mrs(void)
+{
+	struct rmem_dev *dev = fx_dev("soft1", "max_mr_size=65536,max_mr=64");
+	struct rmem_pktmbuf_pool_conf conf = good_conf("mbuf_large");
+	static struct rte_mbuf *mbufs[NB_MBUFS];
+	struct rmem_pool_report report;
+	struct rmem_mempool *reg = NULL;
+	struct rmem_pd *pd = fx_pd(dev);
+	struct rmem_sge sge = {0};
+	unsigned int i;
+
+	TEST_OK(rmem_pktmbuf_pool_check(pd, &conf, &report));
+	TEST_OK(rmem_pktmbuf_pool_create(pd, &conf, &reg));
+	TEST_ASSERT(reg->nb_mrs > 1);
+	TEST_EQ(reg->nb_mrs, report.nb_mrs);
+	for (i = 0; i < reg->nb_mrs; i++)
+		TEST_ASSERT(reg->mrs[i]->length <= 65536);
+	TEST_OK(rte_pktmbuf_alloc_bulk(reg->mp, mbufs, NB_MBUFS));
+	for (i = 0; i < NB_MBUFS; i++) {
+		TEST_EQ(rmem_mbuf_room_sges(reg, mbufs[i], &sge, 1), 1);
+		TEST_ASSERT(sge.lkey == rmem_mbuf_lkey(reg, mbufs[i]));
+	}
+	TEST_OK(rmem_mempool_audit(reg));
+	rte_pktmbuf_free_bulk(mbufs, NB_MBUFS);
+	return rmem_pktmbuf_pool_destroy(reg);
+}
+
+static int
+destroy_while_mbufs_are_out_is_ebusy(void)
+{
+	struct rte_mbuf *m = rte_pktmbuf_alloc(pool->mp);
+
+	TEST_ERR(rmem_pktmbuf_pool_destroy(pool), EBUSY);
+	TEST_ASSERT(rmem_mbuf_lkey(pool, m) == pool->mrs[0]->lkey);
+	rte_pktmbuf_free(m);
+	__atomic_fetch_add(&pool->mrs[0]->obj.refs, 1, __ATOMIC_SEQ_CST);
+	TEST_ERR(rmem_pktmbuf_pool_destroy(pool), EBUSY);
+	__atomic_fetch_sub(&pool->mrs[0]->obj.refs, 1, __ATOMIC_SEQ_CST);
+	return TEST_SUCCESS;
+}
+
+static int
+keys_of_a_destroyed_pool_are_refused(void)
+{
+	struct rte_mbuf *m = rte_pktmbuf_alloc(pool->mp);
+	uint64_t addr = rmem_mbuf_iova(pool, m);
+	uint32_t rkey = rmem_mbuf_rkey(pool, m);
+
+	rte_pktmbuf_free(m);
+	TEST_OK(rmem_pktmbuf_pool_destroy(pool));
+	pool = NULL;
+	TEST_STATUS(fx_peer_write(addr, 8, rkey), RMEM_WC_REM_ACCESS_ERR);
+	return TEST_SUCCESS;
+}
+
+static const struct test_case mbuf_cases[] = {
+		TEST_CASE(pool_is_as_rte_pktmbuf_pool_create_makes_it),
+		TEST_CASE(memory_is_whole_pages_as_one_mr),
+		TEST_CASE(every_mbuf_has_the_keys_of_its_mr),
+		TEST_CASE(peer_writes_straight_into_an_mbuf),
+		TEST_CASE(chain_is_written_by_one_request),
+		TEST_CASE(segments_without_data_take_no_sge),
+		TEST_CASE(chain_longer_than_the_list_is_enospc),
+		TEST_CASE(send_lands_in_the_room_of_a_chain),
+		TEST_CASE(clone_has_the_keys_of_its_data),
+		TEST_CASE(chain_of_two_pools_and_its_copy_are_written),
+		TEST_CASE(external_buffer_has_the_keys_of_its_mr),
+		TEST_CASE(buffer_of_an_rmem_pool_is_found_as_external_buffer),
+		TEST_CASE(mrs_that_lookups_cannot_know_are_refused),
+		TEST_CASE(several_devices_have_keys_of_their_own),
+		TEST_CASE_WITH(setup_none, large_pool_takes_several_mrs),
+		TEST_CASE(destroy_while_mbufs_are_out_is_ebusy),
+		TEST_CASE(keys_of_a_destroyed_pool_are_refused),
+};
+
+REGISTER_RMEM_SUITE(mbuf, setup, teardown, mbuf_cases);
