@@ -49,9 +49,8 @@ min_page_size(const struct rte_memseg_list *msl, void *arg)
 	return 0;
 }
 
-/* Size of the smallest pages that EAL hands out. */
-static size_t
-eal_page_size(void)
+size_t
+rmem_chunk_page_size(void)
 {
 	uint64_t page_size = 0;
 
@@ -103,6 +102,14 @@ largest_free(int socket_id)
 	return largest;
 }
 
+size_t
+rmem_chunk_free_pages(size_t page_size, int socket_id)
+{
+	size_t nb = largest_free(socket_id) / page_size;
+
+	return rte_eal_has_hugepages() ? nb + free_hugepages(page_size, socket_id) : nb;
+}
+
 /* Without hugepages, EAL has what its option -m gives it at the start. */
 static void
 log_no_small_pages(size_t length, size_t page_size)
@@ -128,7 +135,7 @@ log_no_memory(size_t length, size_t page_size, int socket_id)
 	}
 	if (socket_id != SOCKET_ID_ANY)
 		snprintf(where, sizeof(where), "socket %d", socket_id);
-	have = free_hugepages(page_size, socket_id) + largest_free(socket_id) / page_size;
+	have = rmem_chunk_free_pages(page_size, socket_id);
 	if (have >= need) {
 		RMEM_LOG(ERR, "no stretch of %zu bytes on %s, though %zu hugepages are free",
 				length, where, have);
@@ -202,7 +209,7 @@ rmem_chunk_reserve(const char *name, size_t length, int socket_id, const struct 
 	ret = check_args(name, length, socket_id, mz);
 	if (ret != 0)
 		return ret;
-	page_size = eal_page_size();
+	page_size = rmem_chunk_page_size();
 	for (;;) {
 		rounded = RTE_ALIGN_CEIL(length, page_size);
 		new_mz = reserve(name, rounded, page_size, socket_id);

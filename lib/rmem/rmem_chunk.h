@@ -53,6 +53,34 @@ extern "C" {
 int rmem_chunk_reserve(
 		const char *name, size_t length, int socket_id, const struct rte_memzone **mz);
 
+/**
+ * Tell the size of the pages that chunks are made of, unless EAL has none of that size free.
+ *
+ * Control path. Safe to call from any thread.
+ *
+ * @return
+ *   Bytes of the smallest hugepages that EAL hands out, or of a page of the system when it
+ *   runs without hugepages.
+ */
+size_t rmem_chunk_page_size(void);
+
+/**
+ * Tell how many pages a chunk could take now: those in the largest free stretch of the memory
+ * that EAL holds, and the hugepages that the kernel has free. Others may take them meanwhile,
+ * and they may not all be in one stretch.
+ *
+ * Control path: reads a file of the kernel's. Safe to call from any thread.
+ *
+ * @param page_size
+ *   Bytes of a page, as rmem_chunk_page_size() tells.
+ * @param socket_id
+ *   NUMA socket, SOCKET_ID_ANY for any.
+ *
+ * @return
+ *   How many pages; a chunk needs one more than its length.
+ */
+size_t rmem_chunk_free_pages(size_t page_size, int socket_id);
+
 #ifdef __cplusplus
 }
 #endif

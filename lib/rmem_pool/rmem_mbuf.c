@@ -60,7 +60,7 @@ layout_of(const struct rmem_pool_conf *conf)
 {
 	struct layout layout = {
 			.stride = rte_mempool_calc_obj_size(conf->buf_size, 0, NULL),
-			.page_size = rmem_pool_page_size(),
+			.page_size = rmem_chunk_page_size(),
 	};
 
 	layout.per_page = (uint32_t)(layout.page_size / layout.stride);

@@ -13,76 +13,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include <rte_eal.h>
-#include <rte_lcore.h>
-#include <rte_malloc.h>
 #include <rte_memory.h>
 
+#include <rmem_chunk.h>
 #include <rmem_pool_priv.h>
 
 #define CAP_IPC_LOCK_BIT 14 /* capabilities(7) */
-
-static int
-min_page_size(const struct rte_memseg_list *msl, void *arg)
-{
-	uint64_t *page_size = arg;
-
-	if (!msl->external && (*page_size == 0 || msl->page_sz < *page_size))
-		*page_size = msl->page_sz;
-	return 0;
-}
-
-size_t
-rmem_pool_page_size(void)
-{
-	uint64_t page_size = 0;
-
-	if (rte_eal_has_hugepages())
-		rte_memseg_list_walk(min_page_size, &page_size);
-	return page_size != 0 ? (size_t)page_size : (size_t)sysconf(_SC_PAGESIZE);
-}
-
-/* Free hugepages on a socket as the kernel tells; 0 when it doesn't. */
-static uint64_t
-free_hugepages(uint64_t page_size, int socket_id)
-{
-	char dir[64] = "/sys/kernel/mm", path[128], line[32];
-	uint64_t nb = 0;
-	FILE *f;
-
-	if (socket_id != SOCKET_ID_ANY)
-		snprintf(dir, sizeof(dir), "/sys/devices/system/node/node%d", socket_id);
-	snprintf(path, sizeof(path), "%s/hugepages/hugepages-%" PRIu64 "kB/free_hugepages", dir,
-			page_size / 1024);
-	f = fopen(path, "r");
-	if (f == NULL)
-		return 0;
-	if (fgets(line, sizeof(line), f) != NULL)
-		nb = strtoull(line, NULL, 10);
-	fclose(f);
-	return nb;
-}
-
-/* Largest free stretch of the memory that EAL holds already. */
-static uint64_t
-largest_free(int socket_id)
-{
-	struct rte_malloc_socket_stats stats;
-	uint64_t largest = 0;
-	unsigned int i;
-	int id;
-
-	for (i = 0; i < rte_socket_count(); i++) {
-		id = rte_socket_id_by_idx(i);
-		if (rte_eal_has_hugepages() && socket_id != SOCKET_ID_ANY && socket_id != id)
-			continue;
-		if (rte_malloc_get_socket_stats(id, &stats) == 0)
-			largest = RTE_MAX(largest, (uint64_t)stats.greatest_free_size);
-	}
-	return largest;
-}
 
 /* A number of /proc/self/status, such as "VmLck:"; 0 when it is not there. */
 static uint64_t
@@ -168,9 +106,7 @@ check_memory(struct rmem_pool_report *report, int socket_id)
 	uint64_t have, missing, kib = report->page_size / 1024;
 	char where[32] = "any socket";
 
-	have = largest_free(socket_id) / report->page_size;
-	if (rte_eal_has_hugepages())
-		have += free_hugepages(report->page_size, socket_id);
+	have = rmem_chunk_free_pages(report->page_size, socket_id);
 	report->nb_pages_left = have;
 	if (have >= report->nb_pages)
 		return;
@@ -221,7 +157,7 @@ rmem_pool_report_fill(const struct rmem_need *need, const struct rmem_dev_info *
 	report->length = need->length;
 	report->nb_pages_left = UINT64_MAX;
 	if (need->is_new) {
-		report->page_size = rmem_pool_page_size();
+		report->page_size = rmem_chunk_page_size();
 		report->length = RTE_ALIGN_CEIL(need->length, report->page_size);
 		/* The chunk starts at a page, behind a header in the page before. */
 		report->nb_pages = report->length / report->page_size + 1;

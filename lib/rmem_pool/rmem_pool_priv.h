@@ -117,7 +117,4 @@ int rmem_pool_report_mrs(const struct rmem_need *need, const struct rmem_dev_inf
 /** After a refusal for memory: a line when the limit of locked memory may be why. */
 void rmem_pool_report_memlock(const char *name, uint64_t length);
 
-/** Bytes of the smallest pages that EAL hands out. */
-size_t rmem_pool_page_size(void);
-
 #endif /* RMEM_POOL_PRIV_H */
