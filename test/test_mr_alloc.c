@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include <rte_eal.h>
 #include <rte_malloc.h>
 #include <rte_memory.h>
 
@@ -229,6 +230,27 @@ chunk_of_a_name_in_use_is_eexist(void)
 	return TEST_SUCCESS;
 }
 
+/* With hugepages, other processes take and free them too. */
+static int
+chunk_takes_free_pages(void)
+{
+	size_t page_size = rmem_chunk_page_size();
+	size_t nb = rmem_chunk_free_pages(page_size, SOCKET_ID_ANY), left;
+	size_t half = rte_eal_has_hugepages() ? 1 : nb / 2;
+	const struct rte_memzone *mz = NULL;
+
+	TEST_ASSERT(nb > 1);
+	TEST_OK(rmem_chunk_reserve("test_chunk", half * page_size, SOCKET_ID_ANY, &mz));
+	left = rmem_chunk_free_pages(page_size, SOCKET_ID_ANY);
+	TEST_EQ(mz->hugepage_sz, page_size);
+	TEST_OK(rte_memzone_free(mz));
+	if (!rte_eal_has_hugepages()) {
+		TEST_ASSERT(left <= nb - half);
+		TEST_EQ(rmem_chunk_free_pages(page_size, SOCKET_ID_ANY), nb);
+	}
+	return TEST_SUCCESS;
+}
+
 static const struct test_case mr_alloc_cases[] = {
 		TEST_CASE(allocated_memory_is_whole_pages_and_writable),
 		TEST_CASE(peers_write_allocated_memory_to_its_end),
@@ -242,6 +264,7 @@ static const struct test_case mr_alloc_cases[] = {
 		TEST_CASE(chunk_is_contiguous_whole_pages),
 		TEST_CASE(chunk_refuses_bad_arguments),
 		TEST_CASE(chunk_of_a_name_in_use_is_eexist),
+		TEST_CASE(chunk_takes_free_pages),
 };
 
 REGISTER_RMEM_SUITE(mr_alloc, fx_setup, fx_teardown, mr_alloc_cases);
