@@ -16,7 +16,7 @@
 /* Which request of a train is in flight; part of the wr_id. */
 enum stage {
 	STAGE_IDLE,
-	STAGE_REG,
+	STAGE_BIND,
 	STAGE_WRITE,
 	STAGE_INV,
 };
@@ -30,82 +30,34 @@ struct testrmem_cycle {
 	uint32_t nb_trains;
 	uint32_t nb_active; /* Not idle. */
 	uint64_t started;   /* Operations. */
-	uint8_t log2_page_size;
-	bool is_checking; /* Compare the train that arrives. */
+	bool is_checking;   /* Compare the train that arrives. */
 	struct rmem_sge *dst;
-	struct rmem_mr **mr;
-	struct rmem_fast_reg_page_list **pages;
+	struct testrmem_grant *grants;
 	struct rmem_send_wr *wr;
 };
 
 static const char *
 stage_name(uint64_t stage)
 {
-	static const char *const names[] = {"request", "REG_MR", "WRITE", "LOCAL_INV"};
+	static const char *const names[] = {"request", "bind", "WRITE", "LOCAL_INV"};
 
 	return names[stage & STAGE_MASK];
 }
 
-uint32_t
-cycle_max_pages(const struct testrmem_pair *pair)
+static const struct testrmem_grant_kind *
+kind_of(const struct testrmem_pair *pair)
 {
-	const struct testrmem_cycle *cycle = pair->priv;
-	uint64_t page_size = UINT64_C(1) << cycle->log2_page_size;
-
-	/* The buffer may begin at the last byte of a page. */
-	return (uint32_t)((pair->size + 2 * page_size - 2) / page_size);
-}
-
-/* The largest page that the device takes and the pool's memory is made of. */
-static int
-choose_page_size(struct testrmem_pair *pair, struct testrmem_cycle *cycle)
-{
-	struct testrmem_dev *dev = pair->dev;
-	struct rmem_mr_info info;
-	uint64_t fitting;
-	int ret;
-
-	ret = rmem_mr_query(dev->pool->mrs[0], &info);
-	if (ret != 0) {
-		testrmem_err("no page size of the pool on '%s': %s", dev->spec, rte_strerror(-ret));
-		return ret;
-	}
-	/* All bits up to the page size's, which is a power of two. */
-	fitting = dev->info.page_size_cap & (info.page_size | (info.page_size - 1));
-	/* first_byte_offset has 32 bits. */
-	fitting &= UINT32_MAX;
-	if (fitting == 0) {
-		testrmem_err("device '%s' has no page size up to %" PRIu64
-			     " (page_size_cap 0x%" PRIx64 ")",
-				dev->spec, info.page_size, dev->info.page_size_cap);
-		return -EOPNOTSUPP;
-	}
-	cycle->log2_page_size = (uint8_t)(63 - __builtin_clzll(fitting));
-	if (cycle_max_pages(pair) <= dev->info.max_page_list_len)
-		return 0;
-	testrmem_err("size %" PRIu32 " takes up to %" PRIu32 " pages of %" PRIu64
-		     " bytes, device '%s' registers %" PRIu32 " (max_page_list_len)",
-			pair->size, cycle_max_pages(pair), UINT64_C(1) << cycle->log2_page_size,
-			dev->spec, dev->info.max_page_list_len);
-	return -EINVAL;
+	return pair->worker->session->engine->grant;
 }
 
 static int
-alloc_mrs(struct testrmem_pair *pair, struct testrmem_cycle *cycle)
+alloc_grants(struct testrmem_pair *pair, struct testrmem_cycle *cycle)
 {
-	uint32_t nb_pages = cycle_max_pages(pair);
 	uint32_t i;
 	int ret = 0;
 
-	for (i = 0; i < pair->depth && ret == 0; i++) {
-		ret = rmem_fast_reg_mr_alloc(pair->dev->pd, nb_pages, &cycle->mr[i]);
-		if (ret == 0)
-			ret = rmem_fast_reg_page_list_alloc(
-					pair->dev->dev, nb_pages, &cycle->pages[i]);
-	}
-	if (ret != 0)
-		testrmem_err("no fast-register MR %" PRIu32 " of %" PRIu32 " on '%s': %s", i,
-				pair->depth, pair->dev->spec, rte_strerror(-ret));
+	for (i = 0; i < pair->depth && ret == 0; i++)
+		ret = kind_of(pair)->alloc(pair, &cycle->grants[i]);
 	return ret;
 }
 
@@ -123,10 +75,9 @@ init_trains(struct testrmem_pair *pair, struct testrmem_cycle *cycle)
 		train->index = i;
 		train->src = &pair->sge[first];
 		train->dst = &cycle->dst[first];
-		train->mr = &cycle->mr[first];
-		train->pages = &cycle->pages[first];
-		train->reg = &cycle->wr[3 * first];
-		train->write = train->reg + pair->burst;
+		train->grant = &cycle->grants[first];
+		train->bind = &cycle->wr[3 * first];
+		train->write = train->bind + pair->burst;
 		train->inv = train->write + pair->burst;
 	}
 }
@@ -146,19 +97,15 @@ cycle_setup(struct testrmem_pair *pair, const struct cycle_ops *ops)
 	pair->priv = cycle;
 	cycle->ops = ops;
 	cycle->nb_trains = pair->depth / pair->burst;
-	ret = choose_page_size(pair, cycle);
-	if (ret != 0)
-		return ret;
 	cycle->trains = testrmem_alloc(cycle->nb_trains, sizeof(*cycle->trains));
 	cycle->dst = testrmem_alloc(pair->depth, sizeof(*cycle->dst));
-	cycle->mr = testrmem_alloc(pair->depth, sizeof(void *));
-	cycle->pages = testrmem_alloc(pair->depth, sizeof(void *));
+	cycle->grants = testrmem_alloc(pair->depth, sizeof(*cycle->grants));
 	cycle->wr = testrmem_alloc(pair->depth, 3 * sizeof(*cycle->wr));
-	if (cycle->trains == NULL || cycle->dst == NULL || cycle->mr == NULL ||
-			cycle->pages == NULL || cycle->wr == NULL)
+	if (cycle->trains == NULL || cycle->dst == NULL || cycle->grants == NULL ||
+			cycle->wr == NULL)
 		return -ENOMEM;
 	init_trains(pair, cycle);
-	return alloc_mrs(pair, cycle);
+	return alloc_grants(pair, cycle);
 }
 
 /* The buffers that trains under way hold. */
@@ -180,46 +127,17 @@ cycle_teardown(struct testrmem_pair *pair)
 	uint32_t i;
 
 	if (cycle != NULL) {
-		for (i = 0; i < pair->depth; i++) {
-			if (cycle->mr != NULL && rmem_mr_dereg(cycle->mr[i]) != 0)
-				testrmem_err("a fast-register MR is still in use");
-			if (cycle->pages != NULL &&
-					rmem_fast_reg_page_list_free(cycle->pages[i]) != 0)
-				testrmem_err("a page list is still in use");
-		}
+		for (i = 0; cycle->grants != NULL && i < pair->depth; i++)
+			testrmem_grant_free(&cycle->grants[i]);
 		put_trains(pair, cycle);
 		rte_free(cycle->wr);
-		rte_free(cycle->pages);
-		rte_free(cycle->mr);
+		rte_free(cycle->grants);
 		rte_free(cycle->dst);
 		rte_free(cycle->trains);
 		rte_free(cycle);
 		pair->priv = NULL;
 	}
 	testrmem_pair_ring_free(pair);
-}
-
-void
-cycle_fill_reg(const struct testrmem_pair *pair, struct rmem_send_wr *wr, struct rmem_mr *mr,
-		struct rmem_fast_reg_page_list *pages, const struct rmem_sge *buf)
-{
-	const struct testrmem_cycle *cycle = pair->priv;
-	uint64_t page_size = UINT64_C(1) << cycle->log2_page_size;
-	uint64_t page = buf->addr & ~(page_size - 1);
-	uint16_t nb_pages = 0;
-
-	for (; page < buf->addr + buf->length; page += page_size)
-		pages->page_list[nb_pages++] = page;
-	wr->opcode = RMEM_WR_REG_MR;
-	wr->reg_mr.mr = mr;
-	wr->reg_mr.page_list = pages;
-	wr->reg_mr.page_list_len = nb_pages;
-	wr->reg_mr.log2_page_size = cycle->log2_page_size;
-	wr->reg_mr.iova = buf->addr;
-	wr->reg_mr.first_byte_offset = (uint32_t)(buf->addr & (page_size - 1));
-	wr->reg_mr.length = buf->length;
-	wr->reg_mr.access = RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE_WRITE;
-	wr->reg_mr.key_tag = rmem_rkey_next_tag(mr->rkey);
 }
 
 static void
@@ -231,14 +149,14 @@ fill_write(struct cycle_train *train, uint32_t i)
 	wr->sg_list = &train->src[i];
 	wr->num_sge = 1;
 	wr->rdma.remote_addr = train->dst[i].addr;
-	wr->rdma.rkey = train->mr[i]->rkey;
+	wr->rdma.rkey = testrmem_grant_rkey(&train->grant[i]);
 }
 
 static void
 fill_inv(struct cycle_train *train, uint32_t i)
 {
 	train->inv[i].opcode = RMEM_WR_LOCAL_INV;
-	train->inv[i].invalidate_rkey = train->mr[i]->rkey;
+	train->inv[i].invalidate_rkey = testrmem_grant_rkey(&train->grant[i]);
 }
 
 /* Post the requests of one stage in one call, the last one signaled. */
@@ -246,9 +164,9 @@ static int
 post_stage(struct testrmem_pair *pair, struct cycle_train *train, enum stage stage)
 {
 	struct rmem_qp *qp = stage == STAGE_WRITE ? pair->qp_a : pair->qp_b;
-	struct rmem_send_wr *wr = stage == STAGE_REG ? train->reg
-			: stage == STAGE_WRITE       ? train->write
-						     : train->inv;
+	struct rmem_send_wr *wr = stage == STAGE_BIND ? train->bind
+			: stage == STAGE_WRITE        ? train->write
+						      : train->inv;
 	uint64_t wr_id = ((uint64_t)train->index << STAGE_BITS) | stage;
 	uint32_t i;
 	int ret;
@@ -265,7 +183,7 @@ post_stage(struct testrmem_pair *pair, struct cycle_train *train, enum stage sta
 	return 0;
 }
 
-/* Take buffers from the pool, fill them and register them. */
+/* Take buffers from the pool and open them. */
 static int
 start_train(struct testrmem_pair *pair, struct cycle_train *train)
 {
@@ -294,9 +212,9 @@ start_train(struct testrmem_pair *pair, struct cycle_train *train)
 		if (unlikely(cycle->is_checking))
 			memset(testrmem_ptr(train->dst[i].addr), 0, pair->size);
 		train->dst[i].length = train->src[i].length;
-		cycle_fill_reg(pair, &train->reg[i], train->mr[i], train->pages[i], &train->dst[i]);
+		kind_of(pair)->fill(pair, &train->grant[i], &train->dst[i], &train->bind[i]);
 	}
-	return post_stage(pair, train, STAGE_REG);
+	return post_stage(pair, train, STAGE_BIND);
 }
 
 static int
@@ -350,8 +268,8 @@ advance_train(struct testrmem_pair *pair, struct cycle_train *train)
 	uint32_t i;
 
 	switch (train->stage) {
-	case STAGE_REG:
-		testrmem_count(&pair->worker->cnt.reg_mrs, train->nb);
+	case STAGE_BIND:
+		testrmem_count(&pair->worker->cnt.binds, train->nb);
 		for (i = 0; i < train->nb; i++)
 			fill_write(train, i);
 		return post_stage(pair, train, STAGE_WRITE);

@@ -3,20 +3,21 @@
  */
 
 /*
- * The life of a buffer under fast registration, for modes fastreg and copy.
+ * The life of a buffer that is granted to a peer, for modes fastreg, mw, umr and copy.
  *
- * A buffer is taken from the pool; its owner, QP b, posts REG_MR; the peer, QP a, WRITEs through
- * the new rkey; the owner posts LOCAL_INV; and only when that completed, the buffer goes back.
+ * A buffer is taken from the pool; its owner, QP b, posts the request that opens it (grant.h);
+ * the peer, QP a, WRITEs through the new rkey; the owner posts LOCAL_INV; and only when that
+ * completed, the buffer goes back.
  * A burst of buffers goes through it together, as a train: each step is one post whose last
  * request is signaled. A pair has depth / burst trains, so that all steps go on at a time.
  *
- * The rkey of a REG_MR is used when the REG_MR completed, for the WRITE is on another QP.
+ * The new rkey is used when the request completed, for the WRITE is on another QP.
  */
 
 #ifndef CYCLE_H
 #define CYCLE_H
 
-#include "testrmem.h"
+#include "grant.h"
 
 /** A burst of buffers on their way. */
 struct cycle_train {
@@ -26,9 +27,8 @@ struct cycle_train {
 	uint64_t offset;      /**< Of the first one's block in the file (copy). */
 	struct rmem_sge *src; /**< What the peer writes; the length may be shortened. */
 	struct rmem_sge *dst; /**< The buffers. */
-	struct rmem_mr **mr;  /**< Fast-register MRs. */
-	struct rmem_fast_reg_page_list **pages;
-	struct rmem_send_wr *reg;
+	struct testrmem_grant *grant;
+	struct rmem_send_wr *bind;
 	struct rmem_send_wr *write;
 	struct rmem_send_wr *inv;
 };
@@ -49,13 +49,8 @@ int cycle_burst(struct testrmem_pair *pair, bool is_draining);
 /** Send one more train and compare what arrived. */
 int cycle_verify(struct testrmem_pair *pair);
 void cycle_teardown(struct testrmem_pair *pair);
-/** Pages that a REG_MR of the pair can name. */
-uint32_t cycle_max_pages(const struct testrmem_pair *pair);
-/** Fill a REG_MR that opens a buffer, all of the SGE, to the peer's WRITEs. */
-void cycle_fill_reg(const struct testrmem_pair *pair, struct rmem_send_wr *wr, struct rmem_mr *mr,
-		struct rmem_fast_reg_page_list *pages, const struct rmem_sge *buf);
 /**
- * On QPs of its own: fast-register a buffer, write to it, revoke the key, write again. 1 when
+ * On QPs of its own: grant a buffer, write to it, revoke the key, write again. 1 when
  * that was refused with REM_ACCESS_ERR, 0 when it was not, -errno when it couldn't be tried.
  */
 int cycle_try_revoked(struct testrmem_session *session);

@@ -17,7 +17,7 @@
 #include <rte_errno.h>
 #include <rte_malloc.h>
 
-#include "testrmem.h"
+#include "grant.h"
 
 /* Buffers of an lcore's cache; large ones are not cached, too many would be idle. */
 #define MAX_CACHED_SIZE (UINT64_C(64) * 1024)
@@ -95,11 +95,21 @@ check_needs(const struct testrmem_dev *dev, const struct need *needs, size_t nb_
 	return 0;
 }
 
+/* What the pool's MRs need so that grants can open parts of them. */
+static uint32_t
+grant_access(const struct testrmem_engine *engine)
+{
+	return engine->grant != NULL ? engine->grant->pool_access : 0;
+}
+
 static int
 check_capa(const struct testrmem_dev *dev, const struct testrmem_engine *engine)
 {
-	uint32_t access = engine->target_access & ~dev->info.access;
+	uint32_t access = (engine->target_access | grant_access(engine)) & ~dev->info.access;
 	uint64_t capa = engine->capa & ~dev->info.capa;
+
+	if (engine->grant != NULL)
+		capa |= engine->grant->capa & ~dev->info.capa;
 
 	if (capa == 0 && access == 0)
 		return 0;
@@ -114,10 +124,11 @@ testrmem_dev_check(struct testrmem_dev *dev, const struct testrmem_session *sess
 {
 	const struct testrmem_engine *engine = session->engine;
 	const struct testrmem_conf *conf = &session->conf;
-	/* Mode fastreg connects another pair to try a revoked key. */
-	uint64_t nb_pairs = dev->nb_pairs + (engine->has_fast_reg ? 1 : 0);
-	uint64_t nb_mrs = 1 + (engine->target_access != 0 ? conf->mrs : 0) +
-			(engine->has_fast_reg ? dev->nb_pairs * conf->depth + 1 : 0);
+	/* Who grants connects another pair to try a revoked key. */
+	uint64_t nb_pairs = dev->nb_pairs + (engine->grant != NULL ? 1 : 0);
+	uint64_t nb_grants = engine->grant != NULL ? dev->nb_pairs * conf->depth + 1 : 0;
+	uint64_t nb_mws = nb_grants != 0 && engine->grant->is_window ? nb_grants : 0;
+	uint64_t nb_mrs = 1 + (engine->target_access != 0 ? conf->mrs : 0) + nb_grants - nb_mws;
 	struct rmem_dev_info *info = &dev->info;
 	int ret;
 
@@ -131,11 +142,16 @@ testrmem_dev_check(struct testrmem_dev *dev, const struct testrmem_session *sess
 			{"QPs (max_qp)", 2 * nb_pairs, info->max_qp - info->nb_qp},
 			{"CQs (max_cq)", 2 * nb_pairs, info->max_cq - info->nb_cq},
 			{"MRs (max_mr)", nb_mrs, info->max_mr - info->nb_mr},
+			{"memory windows (max_mw)", nb_mws, info->max_mw - info->nb_mw},
 			{"send requests in flight on a QP (depth)", conf->depth, info->max_send_wr},
 			{"receives on a QP (depth)", engine->has_recv ? conf->depth : 0,
 					info->max_recv_wr},
 			{"completions of a CQ (depth + 1)", conf->depth + 1, info->max_cqe},
 			{"bytes of a message (size)", conf->size, info->max_msg_size},
+			{"bytes of inline data (size)", engine->is_inline ? conf->size : 0,
+					info->max_inline_data},
+			{"bytes of an inline receive (size)", engine->is_inline ? conf->size : 0,
+					info->max_inline_recv},
 	};
 
 	ret = check_capa(dev, engine);
@@ -166,7 +182,7 @@ create_pool(struct testrmem_dev *dev, const struct testrmem_session *session)
 	const struct testrmem_conf *conf = &session->conf;
 	struct rmem_pool_conf pool_conf = {
 			.buf_size = (uint32_t)conf->size,
-			.access = RMEM_ACCESS_LOCAL_WRITE,
+			.access = RMEM_ACCESS_LOCAL_WRITE | grant_access(session->engine),
 			.socket_id = dev->dev->socket_id,
 	};
 	uint64_t nb_bufs = dev->nb_pairs * conf->depth * session->engine->bufs_per_op + 2;

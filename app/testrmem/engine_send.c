@@ -3,8 +3,10 @@
  */
 
 /*
- * Mode send: SEND from buffers of the pool into receives of the peer, which are posted again in
- * bursts. No more is sent than receives are posted, so that the receiver is always ready.
+ * Modes send and inline: SEND from buffers of the pool into receives of the peer, which are posted
+ * again in bursts. No more is sent than receives are posted, so that the receiver is always ready.
+ * In mode inline the bytes are copied into the request, and the device may bring them in the
+ * completion.
  */
 
 #include <errno.h>
@@ -180,6 +182,86 @@ send_teardown(struct testrmem_pair *pair)
 	}
 	testrmem_pair_ring_free(pair);
 }
+
+/* Messages that came in their completion, over all devices since they were created. */
+static uint64_t
+nb_inline_recvs(const struct testrmem_session *session)
+{
+	struct rmem_dev_stats stats;
+	uint64_t nb = 0;
+	uint32_t i;
+
+	for (i = 0; i < session->nb_devs; i++) {
+		if (rmem_dev_stats_get(session->devs[i].dev, &stats) == 0)
+			nb += stats.inline_recvs;
+	}
+	return nb;
+}
+
+static int
+inline_open(struct testrmem_session *session)
+{
+	uint64_t *before = testrmem_alloc(1, sizeof(*before));
+
+	if (before == NULL)
+		return -ENOMEM;
+	*before = nb_inline_recvs(session);
+	session->priv = before;
+	return 0;
+}
+
+static void
+inline_close(struct testrmem_session *session)
+{
+	rte_free(session->priv);
+	session->priv = NULL;
+}
+
+static int
+inline_setup(struct testrmem_pair *pair)
+{
+	int ret = send_setup(pair);
+	uint32_t i;
+
+	for (i = 0; ret == 0 && i < pair->depth; i++)
+		pair->wr[i].flags = RMEM_SEND_INLINE;
+	return ret;
+}
+
+static int
+inline_finish(struct testrmem_session *session)
+{
+	const uint64_t *before = session->priv;
+	uint64_t nb_msgs = 0;
+	uint32_t i, j;
+
+	for (i = 0; i < session->nb_workers; i++) {
+		for (j = 0; j < session->workers[i].nb_pairs; j++)
+			nb_msgs += session->workers[i].pairs[j].completed;
+	}
+	printf("received in the completion: %" PRIu64 " of %" PRIu64 " messages\n",
+			nb_inline_recvs(session) - *before, nb_msgs);
+	return 0;
+}
+
+const struct testrmem_engine testrmem_engine_inline = {
+		.name = "inline",
+		.help = "the same, the bytes in the request and in the completion",
+		.verified = "the last burst of each QP pair was received",
+		.capa = RMEM_DEV_CAPA_INLINE_RECV,
+		.default_size = 32,
+		.max_size = 1024,
+		.bufs_per_op = 2,
+		.has_recv = true,
+		.is_inline = true,
+		.open = inline_open,
+		.setup = inline_setup,
+		.burst = send_burst,
+		.verify = send_verify,
+		.finish = inline_finish,
+		.teardown = send_teardown,
+		.close = inline_close,
+};
 
 const struct testrmem_engine testrmem_engine_send = {
 		.name = "send",

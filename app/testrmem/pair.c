@@ -34,6 +34,7 @@ static int
 create_qp(struct testrmem_pair *pair, struct rmem_cq *cq, uint32_t send_wr, uint32_t recv_wr,
 		uint32_t access, struct rmem_qp **qp)
 {
+	bool is_inline = pair->worker->session->engine->is_inline;
 	const struct rmem_qp_conf conf = {
 			.send_cq = cq,
 			.recv_cq = cq,
@@ -41,6 +42,7 @@ create_qp(struct testrmem_pair *pair, struct rmem_cq *cq, uint32_t send_wr, uint
 			.max_recv_wr = recv_wr,
 			.max_send_sge = 1,
 			.max_recv_sge = recv_wr != 0 ? 1 : 0,
+			.max_inline_data = is_inline ? pair->size : 0,
 			.type = RMEM_QPT_RC,
 			.access = access,
 	};
@@ -72,12 +74,12 @@ testrmem_pair_open(struct testrmem_pair *pair, const struct testrmem_session *se
 {
 	const struct testrmem_engine *engine = session->engine;
 	uint32_t depth = (uint32_t)session->conf.depth;
-	uint32_t send_b = engine->has_fast_reg ? depth : 1;
+	uint32_t send_b = engine->grant != NULL ? depth : 1;
 	uint32_t recv_b = engine->has_recv ? depth : 0;
 	uint32_t access = engine->target_access;
 	int ret;
 
-	if (engine->has_fast_reg)
+	if (engine->grant != NULL)
 		access |= RMEM_ACCESS_REMOTE_WRITE;
 	pair->depth = depth;
 	pair->burst = (uint32_t)session->conf.burst;
@@ -206,9 +208,9 @@ testrmem_pair_post(struct testrmem_pair *pair, uint32_t n)
 	if (n == 0)
 		return 0;
 	wr[n - 1].wr_id = pair->posted + n;
-	wr[n - 1].flags = RMEM_SEND_SIGNALED;
+	wr[n - 1].flags |= RMEM_SEND_SIGNALED;
 	ret = rmem_post_send(pair->qp_a, wr, (uint16_t)n);
-	wr[n - 1].flags = 0;
+	wr[n - 1].flags &= (uint8_t)~RMEM_SEND_SIGNALED;
 	if (unlikely(ret != (int)n))
 		return testrmem_pair_refused(pair, "post", ret);
 	pair->posted += n;

@@ -22,8 +22,7 @@
 struct trial {
 	struct testrmem_pair pair;
 	struct rmem_sge sge[2]; /* Source and target. */
-	struct rmem_mr *mr;
-	struct rmem_fast_reg_page_list *pages;
+	struct testrmem_grant grant;
 	bool has_bufs;
 };
 
@@ -31,12 +30,10 @@ static int
 open_trial(struct testrmem_session *session, struct trial *trial)
 {
 	struct testrmem_pair *pair = &trial->pair;
-	struct rmem_pd *pd;
 	int ret;
 
 	pair->worker = &session->workers[0];
 	pair->dev = pair->worker->pairs[0].dev;
-	pd = pair->dev->pd;
 	ret = testrmem_pair_open(pair, session);
 	if (ret != 0)
 		return ret;
@@ -44,22 +41,14 @@ open_trial(struct testrmem_session *session, struct trial *trial)
 	if (ret != 0)
 		return ret;
 	trial->has_bufs = true;
-	ret = rmem_fast_reg_mr_alloc(pd, cycle_max_pages(&pair->worker->pairs[0]), &trial->mr);
-	if (ret == 0)
-		ret = rmem_fast_reg_page_list_alloc(
-				pair->dev->dev, trial->mr->max_page_list_len, &trial->pages);
-	if (ret != 0)
-		testrmem_err("no fast-register MR on '%s': %s", pair->dev->spec,
-				rte_strerror(-ret));
-	return ret;
+	return session->engine->grant->alloc(pair, &trial->grant);
 }
 
 static void
 close_trial(struct trial *trial)
 {
 	testrmem_pair_close(&trial->pair);
-	if (rmem_mr_dereg(trial->mr) != 0 || rmem_fast_reg_page_list_free(trial->pages) != 0)
-		testrmem_err("a fast-register MR is still in use");
+	testrmem_grant_free(&trial->grant);
 	if (trial->has_bufs)
 		testrmem_pair_bufs_put(&trial->pair, trial->sge, RTE_DIM(trial->sge));
 }
@@ -106,7 +95,7 @@ try(struct trial *trial)
 	struct testrmem_pair *pair = &trial->pair;
 	uint8_t *src = testrmem_ptr(trial->sge[0].addr);
 	uint8_t *dst = testrmem_ptr(trial->sge[1].addr);
-	struct rmem_send_wr reg = {0}, inv = {.opcode = RMEM_WR_LOCAL_INV};
+	struct rmem_send_wr bind = {0}, inv = {.opcode = RMEM_WR_LOCAL_INV};
 	struct rmem_send_wr write = {
 			.opcode = RMEM_WR_RDMA_WRITE,
 			.sg_list = &trial->sge[0],
@@ -114,13 +103,13 @@ try(struct trial *trial)
 	};
 	int ret;
 
-	cycle_fill_reg(&pair->worker->pairs[0], &reg, trial->mr, trial->pages, &trial->sge[1]);
-	ret = succeed(trial, pair->qp_b, &reg, "REG_MR");
+	pair->worker->session->engine->grant->fill(pair, &trial->grant, &trial->sge[1], &bind);
+	ret = succeed(trial, pair->qp_b, &bind, "bind");
 	if (ret != 0)
 		return ret;
 	write.rdma.remote_addr = trial->sge[1].addr;
-	write.rdma.rkey = trial->mr->rkey;
-	inv.invalidate_rkey = trial->mr->rkey;
+	write.rdma.rkey = testrmem_grant_rkey(&trial->grant);
+	inv.invalidate_rkey = testrmem_grant_rkey(&trial->grant);
 	memset(src, 0x5a, pair->size);
 	memset(dst, 0, pair->size);
 	ret = succeed(trial, pair->qp_a, &write, "WRITE");

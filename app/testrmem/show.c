@@ -13,6 +13,7 @@
 #include <rte_mempool.h>
 
 #include "app.h"
+#include "grant.h"
 
 /* Target MRs of a device that are listed one by one. */
 #define MAX_LISTED 8
@@ -86,8 +87,8 @@ show_mr(struct app *app)
 			print_mr("target", dev->mrs[j]);
 		if (dev->nb_mrs > MAX_LISTED)
 			printf("  and %" PRIu32 " more target MRs\n", dev->nb_mrs - MAX_LISTED);
-		if (app->session->engine->has_fast_reg)
-			printf("  fast-register MRs: %" PRIu64 "\n",
+		if (app->session->engine->grant != NULL)
+			printf("  %ss: %" PRIu64 "\n", app->session->engine->grant->name,
 					dev->nb_pairs * app->session->conf.depth);
 	}
 }
@@ -127,9 +128,10 @@ show_dev_stats(const struct testrmem_dev *dev)
 			stats.invalidates, stats.errors, stats.flushed);
 	printf("%s: local_prot_errors %" PRIu64 " rem_access_errors %" PRIu64
 	       " rnr_retries %" PRIu64 " queued %" PRIu64 " grace_waits %" PRIu64
-	       " inline_recvs %" PRIu64 "\n",
+	       " inline_recvs %" PRIu64 " mw_binds %" PRIu64 " umrs %" PRIu64 "\n",
 			dev->dev->name, stats.local_prot_errors, stats.rem_access_errors,
-			stats.rnr_retries, stats.queued, stats.grace_waits, stats.inline_recvs);
+			stats.rnr_retries, stats.queued, stats.grace_waits, stats.inline_recvs,
+			stats.mw_binds, stats.umrs);
 }
 
 static void

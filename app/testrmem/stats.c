@@ -8,6 +8,7 @@
 
 #include <rte_cycles.h>
 
+#include "grant.h"
 #include "stats.h"
 
 /* What one lcore, or all, did in how long. */
@@ -37,7 +38,7 @@ read_counters(const struct testrmem_worker *worker)
 			.ops = __atomic_load_n(&cnt->ops, __ATOMIC_RELAXED),
 			.bytes = __atomic_load_n(&cnt->bytes, __ATOMIC_RELAXED),
 			.errors = __atomic_load_n(&cnt->errors, __ATOMIC_RELAXED),
-			.reg_mrs = __atomic_load_n(&cnt->reg_mrs, __ATOMIC_RELAXED),
+			.binds = __atomic_load_n(&cnt->binds, __ATOMIC_RELAXED),
 			.invs = __atomic_load_n(&cnt->invs, __ATOMIC_RELAXED),
 	};
 }
@@ -48,7 +49,7 @@ difference(struct testrmem_counters now, const struct testrmem_counters *before)
 	now.ops -= before->ops;
 	now.bytes -= before->bytes;
 	now.errors -= before->errors;
-	now.reg_mrs -= before->reg_mrs;
+	now.binds -= before->binds;
 	now.invs -= before->invs;
 	return now;
 }
@@ -60,7 +61,7 @@ add(struct sum *total, const struct sum *part)
 	total->cnt.ops += part->cnt.ops;
 	total->cnt.bytes += part->cnt.bytes;
 	total->cnt.errors += part->cnt.errors;
-	total->cnt.reg_mrs += part->cnt.reg_mrs;
+	total->cnt.binds += part->cnt.binds;
 	total->cnt.invs += part->cnt.invs;
 	total->seconds = RTE_MAX(total->seconds, part->seconds);
 }
@@ -106,13 +107,15 @@ sum_of(const struct stats *stats, uint32_t i)
 }
 
 static void
-print_rates(double elapsed, const char *who, const struct sum *sum, bool has_fast_reg)
+print_rates(double elapsed, const char *who, const struct sum *sum,
+		const struct testrmem_grant_kind *grant)
 {
 	printf("[%8.3f s] %-9s %9.3f Mops/s %9.3f GB/s", elapsed, who,
 			rate(sum->cnt.ops, sum->seconds) / 1e6,
 			rate(sum->cnt.bytes, sum->seconds) / 1e9);
-	if (has_fast_reg)
-		printf("  REG %8.3f M/s  INV %8.3f M/s", rate(sum->cnt.reg_mrs, sum->seconds) / 1e6,
+	if (grant != NULL)
+		printf("  %s %8.3f M/s  INV %8.3f M/s", grant->request,
+				rate(sum->cnt.binds, sum->seconds) / 1e6,
 				rate(sum->cnt.invs, sum->seconds) / 1e6);
 	printf("  errors %" PRIu64 "\n", sum->cnt.errors);
 }
@@ -121,7 +124,7 @@ void
 stats_print_period(struct stats *stats)
 {
 	const struct testrmem_session *session = stats->session;
-	bool has_fast_reg = session->engine->has_fast_reg;
+	const struct testrmem_grant_kind *grant = session->engine->grant;
 	uint64_t now = rte_rdtsc();
 	double elapsed = seconds_of(now - stats->start_tsc);
 	struct sum total = {0};
@@ -138,10 +141,10 @@ stats_print_period(struct stats *stats)
 		stats->last[i] = cnt;
 		add(&total, &sum);
 		snprintf(who, sizeof(who), "lcore %u", session->workers[i].lcore_id);
-		print_rates(elapsed, who, &sum, has_fast_reg);
+		print_rates(elapsed, who, &sum, grant);
 	}
 	if (session->nb_workers > 1)
-		print_rates(elapsed, "total", &total, has_fast_reg);
+		print_rates(elapsed, "total", &total, grant);
 	stats->last_tsc = now;
 	fflush(stdout);
 }
@@ -164,13 +167,13 @@ print_conf(const struct testrmem_session *session)
 }
 
 static void
-print_row(const char *who, const struct sum *sum, bool has_fast_reg)
+print_row(const char *who, const struct sum *sum, const struct testrmem_grant_kind *grant)
 {
 	printf("%-7s %14" PRIu64 " %17" PRIu64 " %9.3f %10.3f %9.3f", who, sum->cnt.ops,
 			sum->cnt.bytes, sum->seconds, rate(sum->cnt.ops, sum->seconds) / 1e6,
 			rate(sum->cnt.bytes, sum->seconds) / 1e9);
-	if (has_fast_reg)
-		printf(" %9.3f %9.3f", rate(sum->cnt.reg_mrs, sum->seconds) / 1e6,
+	if (grant != NULL)
+		printf(" %9.3f %9.3f", rate(sum->cnt.binds, sum->seconds) / 1e6,
 				rate(sum->cnt.invs, sum->seconds) / 1e6);
 	printf(" %8" PRIu64 "\n", sum->cnt.errors);
 }
@@ -179,24 +182,24 @@ void
 stats_print_table(const struct stats *stats)
 {
 	const struct testrmem_session *session = stats->session;
-	bool has_fast_reg = session->engine->has_fast_reg;
+	const struct testrmem_grant_kind *grant = session->engine->grant;
 	struct sum total = {0};
 	char who[32];
 	uint32_t i;
 
 	print_conf(session);
 	printf("%-7s %14s %17s %9s %10s %9s", "lcore", "ops", "bytes", "seconds", "Mops/s", "GB/s");
-	if (has_fast_reg)
-		printf(" %9s %9s", "REG M/s", "INV M/s");
+	if (grant != NULL)
+		printf(" %5s M/s %9s", grant->request, "INV M/s");
 	printf(" %8s\n", "errors");
 	for (i = 0; i < session->nb_workers; i++) {
 		struct sum sum = sum_of(stats, i);
 
 		add(&total, &sum);
 		snprintf(who, sizeof(who), "%u", session->workers[i].lcore_id);
-		print_row(who, &sum, has_fast_reg);
+		print_row(who, &sum, grant);
 	}
-	print_row("total", &total, has_fast_reg);
+	print_row("total", &total, grant);
 	fflush(stdout);
 }
 

@@ -35,6 +35,7 @@
 
 struct testrmem_cycle;
 struct testrmem_engine;
+struct testrmem_grant_kind;
 struct testrmem_session;
 struct testrmem_worker;
 
@@ -82,7 +83,7 @@ struct testrmem_counters {
 	uint64_t ops;
 	uint64_t bytes;
 	uint64_t errors;
-	uint64_t reg_mrs;
+	uint64_t binds;
 	uint64_t invs;
 };
 
@@ -149,13 +150,14 @@ struct testrmem_engine {
 	const char *name;
 	const char *help;
 	const char *verified; /**< What verify proves. */
-	uint64_t capa;        /**< RMEM_DEV_CAPA_* that it needs. */
+	uint64_t capa;        /**< RMEM_DEV_CAPA_* that it needs, beside its grants. */
 	uint32_t default_size;
 	uint32_t max_size;
 	uint32_t bufs_per_op;   /**< Buffers of the pool for a request in flight. */
 	uint32_t target_access; /**< Remote rights that targets have; 0 for no targets. */
-	bool has_fast_reg;      /**< A fast-register MR for each request in flight. */
-	bool has_recv;          /**< A receive for each request in flight. */
+	const struct testrmem_grant_kind *grant; /**< One for each request in flight, or NULL. */
+	bool has_recv;                           /**< A receive for each request in flight. */
+	bool is_inline;                          /**< The bytes travel in request and completion. */
 	/** Before memory is taken; NULL for nothing. */
 	int (*open)(struct testrmem_session *session);
 	/** Prepare a pair: its QPs are connected, its ring has buffers. */
@@ -180,8 +182,11 @@ extern const struct testrmem_engine *const testrmem_engines[];
 extern const struct testrmem_engine testrmem_engine_atomic;
 extern const struct testrmem_engine testrmem_engine_copy;
 extern const struct testrmem_engine testrmem_engine_fastreg;
+extern const struct testrmem_engine testrmem_engine_inline;
+extern const struct testrmem_engine testrmem_engine_mw;
 extern const struct testrmem_engine testrmem_engine_read;
 extern const struct testrmem_engine testrmem_engine_send;
+extern const struct testrmem_engine testrmem_engine_umr;
 extern const struct testrmem_engine testrmem_engine_write;
 
 /** Tell an error on stderr. */

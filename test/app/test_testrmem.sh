@@ -65,24 +65,41 @@ until_seen() {
 	done
 }
 
+# grants REQUEST MODE: it opens buffers and closes them.
+grants() {
+	run one --mode "$2" --ops 1000 --size 777
+	[ "$rc" = 0 ] && said out '^revoked key refused: yes$' " $1 M/s +INV M/s" '^total +1000 +777000 '
+	verdict "mode $2 refuses a revoked key and tells $1 and INV rates" $?
+}
+
+# mode copy is apart
+modes=(write read send atomic fastreg mw umr inline)
+
 test_modes() {
 	local mode lcores
 	for lcores in one three; do
-		for mode in write read send atomic fastreg; do
-			run $lcores --mode $mode --seconds 0.2 --stats-period 0.1 --qps 2
+		for mode in "${modes[@]}"; do
+			run $lcores --mode "$mode" --seconds 0.2 --stats-period 0.1 --qps 2
 			[ "$rc" = 0 ] && said out '^verified: yes' '^total ' '^\[ .*Mops/s.*GB/s' &&
 				[ ! -s err ]
 			verdict "mode $mode on $lcores lcore(s)" $?
 		done
 	done
-	said out '^revoked key refused: yes$' 'REG .*M/s  INV'
-	verdict 'fastreg refuses a revoked key and tells REG and INV rates' $?
+	grants REG fastreg
+	grants BIND mw
+	grants UMR umr
+	run one --mode inline --ops 1000
+	[ "$rc" = 0 ] && said out '^received in the completion: 1000 of 1000 messages$'
+	verdict 'mode inline receives in the completion' $?
+	RMEM_SCATTER_TO_CQE=0 run one --mode inline --ops 1000
+	[ "$rc" = 0 ] && said out '^received in the completion: 0 of 1000 messages$' '^verified: yes'
+	verdict 'RMEM_SCATTER_TO_CQE=0 is seen in mode inline' $?
 }
 
 test_shapes() {
 	local mode
-	for mode in write read send atomic fastreg; do
-		run one --mode $mode --burst 5 --depth 13 --ops 1001 --qps 3 --mrs 50
+	for mode in "${modes[@]}"; do
+		run one --mode "$mode" --burst 5 --depth 13 --ops 1001 --qps 3 --mrs 50
 		[ "$rc" = 0 ] && said out '^verified: yes' '^total +1001 '
 		verdict "mode $mode with odd numbers does just --ops" $?
 	done
@@ -113,10 +130,10 @@ test_engine() {
 	# shellcheck disable=SC2034  # run() names it
 	local -a service=("${eal[@]}" --lcores "(0-1)@($cpus)" -S 1)
 	local mode shape
-	for mode in write read send atomic fastreg; do
+	for mode in "${modes[@]}"; do
 		for shape in '--qps 2' '--burst 8 --depth 8' '--burst 1 --depth 1'; do
 			# shellcheck disable=SC2086  # several words
-			run service --dev soft0,engine=1 --mode $mode $shape --ops 20000 --seconds 0.5
+			run service --dev soft0,engine=1 --mode "$mode" $shape --ops 20000 --seconds 0.5
 			[ "$rc" = 0 ] && said out '^verified: yes' && [ ! -s err ]
 			verdict "mode $mode on a service lcore, $shape" $?
 		done
@@ -156,7 +173,7 @@ test_options() {
 	refused "bad value '0' for mrs" --mrs 0
 	refused "bad value '1x' for seconds" --seconds 1x
 	refused "bad value 'x' for stats-period" --stats-period x
-	refused "bad value 'move' for mode: .*write\\|read\\|send\\|atomic\\|fastreg\\|copy" --mode move
+	refused "bad value 'move' for mode: .*write\\|read\\|send\\|atomic\\|fastreg\\|mw\\|umr\\|inline\\|copy" --mode move
 	refused 'depth 16 is less than burst 32' --depth 16
 	refused 'size 16 is more than the 8 bytes of mode atomic' --mode atomic --size 16
 	refused "cannot create device 'hard0'" --dev hard0
@@ -170,6 +187,11 @@ test_options() {
 		--dev soft0,max_qp=6 --qps 4
 	refused "takes up to 1025 pages of 4096 bytes, device 'soft0' registers 512" \
 		--mode fastreg --size 4M --burst 1
+	refused "needs 129 memory windows \\(max_mw\\), device 'soft0,max_mw=128' has 128" \
+		--mode mw --dev soft0,max_mw=128
+	refused "needs 65 bytes of an inline receive \\(size\\), device 'soft0' has 64" \
+		--mode inline --size 65
+	refused 'size 1025 is more than the 1024 bytes of mode inline' --mode inline --size 1025
 	refused 'no memory for the pool .*: give EAL more' --size 64M
 	refused 'input .* is for mode copy' --input a
 	refused 'mode copy needs an input' --mode copy --output b
