@@ -106,7 +106,7 @@ expect_conf_refused(const struct rmem_pool_conf *conf)
 static int
 null_and_wrong_handles_are_refused(void)
 {
-	static uint64_t zeros[64];
+	static uint64_t zeros[64] __rte_cache_aligned;
 	const struct rmem_pool_conf conf = good_conf();
 
 	TEST_ERR(rmem_pool_create(NULL, &conf, &pool), EINVAL);

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* The examples of doc/memory_semantics.md, compiled and run; see test_doc_examples.c. */
+
+#include <string.h>
+
+#include <rte_memory.h>
+
+#include "fixture.h"
+#include "test.h"
+
+#define SIZE 256u
+
+/* example: mem_user */
+/* Once, at start: a gibibyte that the library allocates, for requests of both sides. */
+static int
+open_memory(struct rmem_pd *pd, size_t length, struct rmem_mr **mr)
+{
+	const uint32_t access = RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE_READ |
+			RMEM_ACCESS_REMOTE_WRITE | RMEM_ACCESS_ALLOCATE_MR;
+
+	return rmem_mr_reg(pd, NULL, length, 0, access, mr);
+}
+/* end of example */
+
+/* example: mem_zero_based */
+/* The peer names the bytes by their offset, and needs to know no address of ours. */
+static int
+open_by_offset(struct rmem_pd *pd, void *addr, size_t length, struct rmem_mr **mr)
+{
+	const struct rmem_mr_attr attr = {
+			.addr = addr,
+			.length = length,
+			.access = RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE_WRITE |
+					RMEM_ACCESS_ZERO_BASED,
+			.socket_id = SOCKET_ID_ANY,
+	};
+
+	return rmem_mr_reg_attr(pd, &attr, mr);
+}
+/* end of example */
+
+/* example: mem_async */
+/* Begin to register; the program goes on. The keys are there when the event has come. */
+static int
+begin_to_open(struct rmem_pd *pd, void *addr, size_t length, struct rmem_eq *eq,
+		struct rmem_mr **mr)
+{
+	const struct rmem_mr_attr attr = {
+			.addr = addr,
+			.length = length,
+			.access = RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE_WRITE,
+			.socket_id = SOCKET_ID_ANY,
+			.eq = eq,
+	};
+
+	return rmem_mr_reg_attr(pd, &attr, mr);
+}
+
+/* Now and then: the MR that is ready, or NULL. */
+static struct rmem_mr *
+next_opened(struct rmem_eq *eq)
+{
+	struct rmem_event event;
+
+	if (rmem_eq_read(eq, &event, 1) != 1)
+		return NULL;
+	if (event.status == 0)
+		return event.mr;
+	rmem_mr_dereg(event.mr); /* its registration failed with event.status */
+	return NULL;
+}
+/* end of example */
+
+/* example: mem_counter */
+/* An MR that counts from the first WRITE on: it opens when the counter is bound. */
+static int
+open_counted(struct rmem_pd *pd, void *addr, size_t length, struct rmem_counter *counter,
+		struct rmem_mr **mr)
+{
+	const struct rmem_mr_attr attr = {
+			.addr = addr,
+			.length = length,
+			.access = RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE_WRITE,
+			.socket_id = SOCKET_ID_ANY,
+			.flags = RMEM_MR_DISABLED,
+	};
+	int ret;
+
+	ret = rmem_mr_reg_attr(pd, &attr, mr);
+	if (ret == 0)
+		ret = rmem_mr_bind_counter(*mr, counter, RMEM_COUNTER_REMOTE_WRITE);
+	return ret == 0 ? rmem_mr_enable(*mr) : ret;
+}
+/* end of example */
+
+/* example: mem_rereg */
+/* Take the peers' rights away, and keep MR and lkey: when it returns nobody writes any more. */
+static int
+close_to_peers(struct rmem_mr *mr)
+{
+	enum rmem_rereg_result result;
+	int ret;
+
+	ret = rmem_mr_rereg(mr, RMEM_REREG_CHANGE_ACCESS, NULL, NULL, 0, RMEM_ACCESS_LOCAL_WRITE,
+			&result);
+	if (ret != 0 && result <= RMEM_REREG_ERR_CMD)
+		rmem_mr_dereg(mr); /* neither the old nor the new is valid */
+	return ret;
+}
+/* end of example */
+
+/* example: mem_shared */
+/* A second door to the same bytes: others may read them, by a key and a PD of their own. */
+static int
+open_to_readers(struct rmem_mr *mr, struct rmem_pd *readers, struct rmem_mr **view)
+{
+	return rmem_mr_reg_shared(mr, readers, mr->iova, RMEM_ACCESS_REMOTE_READ, view);
+}
+/* end of example */
+
+/* example: mem_fast_reg */
+/* One buffer of whole pages for the peer, by a request. The rkey is mr->rkey at once. */
+static int
+grant_pages(struct rmem_qp *qp, struct rmem_mr *mr, struct rmem_fast_reg_page_list *list,
+		uint8_t *buf, uint16_t nb_pages)
+{
+	struct rmem_send_wr wr = {.opcode = RMEM_WR_REG_MR, .flags = RMEM_SEND_SIGNALED};
+	uint16_t i;
+
+	for (i = 0; i < nb_pages; i++)
+		list->page_list[i] = (uintptr_t)buf + i * 4096u;
+	wr.reg_mr.mr = mr;
+	wr.reg_mr.page_list = list;
+	wr.reg_mr.page_list_len = nb_pages;
+	wr.reg_mr.log2_page_size = 12;
+	wr.reg_mr.iova = (uintptr_t)buf;
+	wr.reg_mr.length = nb_pages * 4096u;
+	wr.reg_mr.access = RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE_WRITE;
+	wr.reg_mr.key_tag = rmem_rkey_next_tag(mr->rkey);
+	return rmem_post_send(qp, &wr, 1);
+}
+
+/* Take it back. When this has completed, nothing of the peer's arrives any more. */
+static int
+revoke(struct rmem_qp *qp, uint32_t rkey)
+{
+	const struct rmem_send_wr wr = {
+			.opcode = RMEM_WR_LOCAL_INV,
+			.flags = RMEM_SEND_SIGNALED,
+			.invalidate_rkey = rkey,
+	};
+
+	return rmem_post_send(qp, &wr, 1);
+}
+/* end of example */
+
+/* example: mem_window_1 */
+/* Open part of an MR to all QPs of the PD. Bind it again, elsewhere, whenever you like. */
+static int
+open_window(struct rmem_qp *qp, struct rmem_mw *mw, struct rmem_mr *mr, uint64_t addr,
+		uint64_t length)
+{
+	const struct rmem_mw_bind bind = {
+			.flags = RMEM_SEND_SIGNALED,
+			.bind_info =
+					{
+							.mr = mr,
+							.addr = addr,
+							.length = length,
+							.access = RMEM_ACCESS_REMOTE_READ,
+					},
+	};
+
+	return rmem_mw_bind(qp, mw, &bind);
+}
+/* end of example */
+
+/* example: mem_window_2 */
+/* Open any bytes of an MR, to the peer of this QP alone; revoke() closes it. */
+static int
+grant_window(struct rmem_qp *qp, struct rmem_mw *mw, struct rmem_mr *mr, uint64_t addr,
+		uint64_t length)
+{
+	struct rmem_send_wr wr = {.opcode = RMEM_WR_BIND_MW, .flags = RMEM_SEND_SIGNALED};
+
+	wr.bind_mw.mw = mw;
+	wr.bind_mw.mr = mr;
+	wr.bind_mw.addr = addr;
+	wr.bind_mw.length = length;
+	wr.bind_mw.access = RMEM_ACCESS_REMOTE_WRITE;
+	wr.bind_mw.key_tag = rmem_rkey_next_tag(mw->rkey);
+	return rmem_post_send(qp, &wr, 1);
+}
+/* end of example */
+
+/* example: mem_umr */
+/*
+ * A column of a matrix as one range: rows elements of size bytes, stride bytes apart. The entry is
+ * the caller's again when this completed.
+ */
+static int
+grant_column(struct rmem_qp *qp, struct rmem_mr *column, struct rmem_mkey_entry *entry,
+		const struct rmem_mr *matrix, uint64_t first, uint32_t rows, uint64_t size,
+		uint64_t stride)
+{
+	struct rmem_send_wr wr = {.opcode = RMEM_WR_UMR, .flags = RMEM_SEND_SIGNALED};
+
+	entry->addr = first;
+	entry->length = size;
+	entry->skip = stride - size;
+	entry->lkey = matrix->lkey;
+	entry->reserved = 0;
+	wr.umr.mr = column;
+	wr.umr.entries = entry;
+	wr.umr.nb_entries = 1;
+	wr.umr.repeat_count = rows;
+	wr.umr.iova = 0;
+	wr.umr.access = RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE_WRITE;
+	wr.umr.key_tag = rmem_rkey_next_tag(column->rkey);
+	return rmem_post_send(qp, &wr, 1);
+}
+/* end of example */
+
+/* b writes the first bytes of its buffer to a's; whether it may. */
+static int
+expect(uint64_t addr, uint32_t length, uint32_t rkey, uint8_t opcode, bool is_open)
+{
+	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, length);
+	struct rmem_send_wr wr = fx_rdma(opcode, &sge, addr, rkey);
+
+	TEST_STATUS(fx_send(fx.b.qp, &wr), is_open ? RMEM_WC_SUCCESS : RMEM_WC_REM_ACCESS_ERR);
+	if (!is_open)
+		TEST_OK(fx_reconnect());
+	return TEST_SUCCESS;
+}
+
+static int
+expect_write(uint64_t addr, uint32_t rkey, const uint8_t *at)
+{
+	fx_fill(fx.b.buf, SIZE, 3);
+	TEST_RUN(expect(addr, SIZE, rkey, RMEM_WR_RDMA_WRITE, true));
+	TEST_MEM(at, fx.b.buf, SIZE);
+	return TEST_SUCCESS;
+}
+
+static int
+user_mrs(void)
+{
+	struct rmem_mr *mr, *zero, *view;
+
+	TEST_OK(open_memory(fx.a.pd, FX_BUF_SIZE, &mr));
+	fx_track(mr);
+	TEST_RUN(expect_write(mr->iova, mr->rkey, mr->addr));
+	TEST_OK(open_by_offset(fx.a.pd, fx.a.buf, FX_BUF_SIZE, &zero));
+	fx_track(zero);
+	TEST_RUN(expect_write(100, zero->rkey, fx.a.buf + 100));
+	TEST_OK(open_to_readers(zero, fx.a.pd, &view));
+	fx_track(view);
+	TEST_RUN(expect(view->iova, 8, view->rkey, RMEM_WR_RDMA_READ, true));
+	TEST_RUN(expect(view->iova, 8, view->rkey, RMEM_WR_RDMA_WRITE, false));
+	TEST_OK(close_to_peers(zero));
+	TEST_RUN(expect(100, 8, zero->rkey, RMEM_WR_RDMA_WRITE, false));
+	return TEST_SUCCESS;
+}
+
+static int
+async_and_counted_mrs(void)
+{
+	struct rmem_counter *counter = fx_counter(fx.a.dev);
+	struct rmem_eq *eq = fx_eq(fx.a.dev, 1);
+	uint64_t deadline = fx_deadline();
+	struct rmem_mr *mr, *ready = NULL;
+	unsigned int spins = 0;
+
+	TEST_OK(begin_to_open(fx.a.pd, fx.a.buf, FX_BUF_SIZE, eq, &mr));
+	while ((ready = next_opened(eq)) == NULL && !fx_is_late(deadline))
+		fx_relax(&spins);
+	TEST_ASSERT(ready == mr);
+	fx_track(mr);
+	TEST_RUN(expect_write(mr->iova, mr->rkey, fx.a.buf));
+	TEST_OK(open_counted(fx.a.pd, fx.a.buf, FX_BUF_SIZE, counter, &mr));
+	TEST_RUN(expect_write(mr->iova, mr->rkey, fx.a.buf));
+	TEST_EQ(rmem_counter_read(counter), 1);
+	TEST_OK(rmem_mr_bind_counter(mr, NULL, RMEM_COUNTER_REMOTE_WRITE));
+	TEST_OK(rmem_mr_dereg(mr));
+	return TEST_SUCCESS;
+}
+
+/* What is granted opens, and does not when it is revoked. */
+static int
+expect_grant(int nb_posted, uint64_t addr, const uint32_t *rkey, const uint8_t *at)
+{
+	TEST_EQ(nb_posted, 1);
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+	TEST_RUN(expect_write(addr, *rkey, at));
+	TEST_EQ(revoke(fx.a.qp, *rkey), 1);
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+	return expect(addr, SIZE, *rkey, RMEM_WR_RDMA_WRITE, false);
+}
+
+static int
+grants_of_every_kind(void)
+{
+	struct rmem_fast_reg_page_list *list = fx_page_list(fx.a.dev, 2);
+	struct rmem_mr *fast = fx_fast_mr(fx.a.pd, 2);
+	uint64_t addr = fx_addr(fx.a.buf) + 777;
+
+	TEST_RUN(expect_grant(grant_pages(fx.a.qp, fast, list, fx.a.buf, 2), fx_addr(fx.a.buf),
+			&fast->rkey, fx.a.buf));
+	TEST_RUN(expect_grant(grant_window(fx.a.qp, fx.mw.two, fx.mw.mr, addr, SIZE), addr,
+			&fx.mw.two->rkey, fx.a.buf + 777));
+	TEST_OK(open_window(fx.a.qp, fx.mw.one, fx.mw.mr, addr, SIZE));
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+	TEST_RUN(expect(addr, SIZE, fx.mw.one->rkey, RMEM_WR_RDMA_READ, true));
+	TEST_RUN(expect(addr, SIZE, fx.mw.one->rkey, RMEM_WR_RDMA_WRITE, false));
+	return TEST_SUCCESS;
+}
+
+static int
+column_of_a_matrix(void)
+{
+	struct rmem_mr *column = fx_mkey(fx.a.pd, 1);
+	struct rmem_mkey_entry entry;
+	uint32_t i;
+
+	TEST_EQ(grant_column(fx.a.qp, column, &entry, fx.a.mr, fx.a.mr->iova + 24, SIZE / 8, 8,
+				800),
+			1);
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+	fx_fill(fx.b.buf, SIZE, 3);
+	TEST_RUN(expect(0, SIZE, column->rkey, RMEM_WR_RDMA_WRITE, true));
+	for (i = 0; i < SIZE / 8; i++)
+		TEST_MEM(fx.a.buf + 24 + i * 800, fx.b.buf + i * 8, 8);
+	return TEST_SUCCESS;
+}
+
+static const struct test_case doc_memory_cases[] = {
+		TEST_CASE(user_mrs),
+		TEST_CASE(async_and_counted_mrs),
+		TEST_CASE_WITH(fx_setup_mw, grants_of_every_kind),
+		TEST_CASE(column_of_a_matrix),
+};
+
+REGISTER_RMEM_SUITE(doc_memory, fx_setup, fx_teardown, doc_memory_cases);
