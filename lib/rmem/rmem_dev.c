@@ -114,7 +114,7 @@ do_create(const char *name, const struct rmem_driver *driver, const char *args,
 	slot->socket_id = SOCKET_ID_ANY;
 	slot->driver = driver;
 	slot->priv = NULL;
-	slot->obj.refs = 0;
+	__atomic_fetch_and(&slot->obj.refs, ~RMEM_OBJ_REFS_DEAD, __ATOMIC_RELAXED);
 	ret = driver->ops.dev_create(slot, args);
 	if (ret != 0)
 		return ret;

@@ -19,6 +19,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include <rte_branch_prediction.h>
+
 #include <rmem.h>
 
 #ifdef __cplusplus
@@ -109,8 +111,8 @@ typedef int (*rmem_qp_reset_t)(struct rmem_qp *qp);
 /** Release what qp_create took. */
 typedef int (*rmem_qp_destroy_t)(struct rmem_qp *qp);
 
-/** rmem_obj::refs of an object that is being released. */
-#define RMEM_OBJ_REFS_DEAD UINT32_MAX
+/** Bit of rmem_obj::refs: the object is being released. */
+#define RMEM_OBJ_REFS_DEAD (UINT32_C(1) << 31)
 
 /**
  * Count one more that refers to an object, unless it is being released.
@@ -126,14 +128,13 @@ typedef int (*rmem_qp_destroy_t)(struct rmem_qp *qp);
 static inline bool
 rmem_obj_hold(struct rmem_obj *obj)
 {
-	uint32_t refs = __atomic_load_n(&obj->refs, __ATOMIC_RELAXED);
+	uint32_t refs = __atomic_fetch_add(&obj->refs, 1, __ATOMIC_ACQUIRE);
 
-	do {
-		if (refs == RMEM_OBJ_REFS_DEAD)
-			return false;
-	} while (!__atomic_compare_exchange_n(
-			&obj->refs, &refs, refs + 1, true, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED));
-	return true;
+	if (likely((refs & RMEM_OBJ_REFS_DEAD) == 0))
+		return true;
+	/* Who releases it sets and clears the bit alone, and so may come in between. */
+	__atomic_fetch_sub(&obj->refs, 1, __ATOMIC_RELAXED);
+	return false;
 }
 
 /**

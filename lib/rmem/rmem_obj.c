@@ -115,7 +115,7 @@ rmem_obj_kill(struct rmem_obj *obj, const char *func)
 	if (__atomic_compare_exchange_n(&obj->refs, &refs, RMEM_OBJ_REFS_DEAD, false,
 			    __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 		return 0;
-	if (func != NULL && refs == RMEM_OBJ_REFS_DEAD)
+	if (func != NULL && (refs & RMEM_OBJ_REFS_DEAD) != 0)
 		RMEM_LOG(ERR, "%s: the %s %p is being released already", func,
 				rmem_obj_type_str(obj->type), (void *)obj);
 	else if (func != NULL)
@@ -127,7 +127,7 @@ rmem_obj_kill(struct rmem_obj *obj, const char *func)
 void
 rmem_obj_revive(struct rmem_obj *obj)
 {
-	__atomic_store_n(&obj->refs, 0, __ATOMIC_RELEASE);
+	__atomic_fetch_and(&obj->refs, ~RMEM_OBJ_REFS_DEAD, __ATOMIC_RELEASE);
 }
 
 int
