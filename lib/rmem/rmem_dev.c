@@ -10,10 +10,12 @@
  * lock; the fast-path functions are the dummies whenever the device is not ready.
  */
 
+#include <assert.h>
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
+#include <stddef.h>
 #include <string.h>
 
 #include <rte_memory.h>
@@ -213,6 +215,19 @@ rmem_dev_next(const struct rmem_dev *prev)
 }
 
 int
+rmem_dev_visit(int (*func)(struct rmem_dev *dev, void *arg), void *arg)
+{
+	struct rmem_dev *dev = NULL;
+	int ret = 0;
+
+	pthread_mutex_lock(&devs_lock);
+	while (ret == 0 && (dev = rmem_dev_next(dev)) != NULL)
+		ret = func(dev, arg);
+	pthread_mutex_unlock(&devs_lock);
+	return ret;
+}
+
+int
 rmem_dev_info_fill(struct rmem_dev *dev, struct rmem_dev_info *info)
 {
 	memset(info, 0, sizeof(*info));
@@ -276,33 +291,41 @@ rmem_dev_stats_reset(struct rmem_dev *dev)
 	return rmem_dev_ops(dev)->dev_stats_reset(dev);
 }
 
+#define STAT(name)                                                                                 \
+	{                                                                                          \
+#name, offsetof(struct rmem_dev_stats, name)                                       \
+	}
+
+const struct rmem_dev_stat_name rmem_dev_stats_names[] = {
+		STAT(send_wrs),
+		STAT(recv_wrs),
+		STAT(bytes),
+		STAT(reg_mrs),
+		STAT(invalidates),
+		STAT(errors),
+		STAT(flushed),
+		STAT(local_prot_errors),
+		STAT(rem_access_errors),
+		STAT(rnr_retries),
+		STAT(queued),
+		STAT(grace_waits),
+		STAT(inline_recvs),
+		STAT(mw_binds),
+		STAT(umrs),
+};
+const size_t rmem_nb_dev_stats = RTE_DIM(rmem_dev_stats_names);
+
+static_assert(sizeof(struct rmem_dev_stats) == sizeof(uint64_t) * RTE_DIM(rmem_dev_stats_names),
+		"each counter has its name");
+
 static void
 dump_stats(const struct rmem_dev_stats *stats, FILE *f)
 {
-	const struct {
-		const char *name;
-		uint64_t value;
-	} rows[] = {
-			{"send_wrs", stats->send_wrs},
-			{"recv_wrs", stats->recv_wrs},
-			{"bytes", stats->bytes},
-			{"reg_mrs", stats->reg_mrs},
-			{"invalidates", stats->invalidates},
-			{"errors", stats->errors},
-			{"flushed", stats->flushed},
-			{"local_prot_errors", stats->local_prot_errors},
-			{"rem_access_errors", stats->rem_access_errors},
-			{"rnr_retries", stats->rnr_retries},
-			{"queued", stats->queued},
-			{"grace_waits", stats->grace_waits},
-			{"inline_recvs", stats->inline_recvs},
-			{"mw_binds", stats->mw_binds},
-			{"umrs", stats->umrs},
-	};
 	size_t i;
 
-	for (i = 0; i < RTE_DIM(rows); i++)
-		fprintf(f, "  %s: %" PRIu64 "\n", rows[i].name, rows[i].value);
+	for (i = 0; i < rmem_nb_dev_stats; i++)
+		fprintf(f, "  %s: %" PRIu64 "\n", rmem_dev_stats_names[i].name,
+				rmem_dev_stat(stats, &rmem_dev_stats_names[i]));
 }
 
 int

@@ -45,6 +45,27 @@ struct rmem_dev *rmem_dev_by_id(uint16_t dev_id);
 /** Ask the driver what dev can do; -errno is the driver's. */
 int rmem_dev_info_fill(struct rmem_dev *dev, struct rmem_dev_info *info);
 
+/** Call func for each device, none being created or closed meanwhile, until it gives not 0. */
+int rmem_dev_visit(int (*func)(struct rmem_dev *dev, void *arg), void *arg);
+
+/** Call func for each QP, none being created or destroyed meanwhile, until it gives not 0. */
+int rmem_qp_visit(int (*func)(struct rmem_qp *qp, void *arg), void *arg);
+
+/** A counter of struct rmem_dev_stats. */
+struct rmem_dev_stat_name {
+	const char *name;
+	size_t offset;
+};
+
+extern const struct rmem_dev_stat_name rmem_dev_stats_names[];
+extern const size_t rmem_nb_dev_stats;
+
+static inline uint64_t
+rmem_dev_stat(const struct rmem_dev_stats *stats, const struct rmem_dev_stat_name *which)
+{
+	return *(const uint64_t *)(const void *)((const char *)stats + which->offset);
+}
+
 /** Driver of dev. */
 static inline const struct rmem_driver *
 rmem_dev_driver(const struct rmem_dev *dev)

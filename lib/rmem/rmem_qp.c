@@ -8,12 +8,17 @@
  */
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <string.h>
 
 #include <rmem_priv.h>
 
 #define QP_FLAGS (RMEM_QP_SIG_ALL | RMEM_QP_NO_INLINE_RECV)
+
+/* All QPs that are neither being created nor destroyed. */
+static pthread_mutex_t qps_lock = PTHREAD_MUTEX_INITIALIZER;
+static LIST_HEAD(, rmem_qp) qps = LIST_HEAD_INITIALIZER(qps);
 
 /* A number of a configuration and its bounds. */
 struct bound {
@@ -124,6 +129,38 @@ put_parents(struct rmem_pd *pd, struct rmem_cq *send_cq, struct rmem_cq *recv_cq
 	rmem_obj_put(&pd->obj);
 }
 
+static void
+list(struct rmem_qp *qp)
+{
+	pthread_mutex_lock(&qps_lock);
+	LIST_INSERT_HEAD(&qps, qp, entry);
+	pthread_mutex_unlock(&qps_lock);
+}
+
+static void
+unlist(struct rmem_qp *qp)
+{
+	pthread_mutex_lock(&qps_lock);
+	LIST_REMOVE(qp, entry);
+	pthread_mutex_unlock(&qps_lock);
+}
+
+int
+rmem_qp_visit(int (*func)(struct rmem_qp *qp, void *arg), void *arg)
+{
+	struct rmem_qp *qp;
+	int ret = 0;
+
+	pthread_mutex_lock(&qps_lock);
+	LIST_FOREACH(qp, &qps, entry) {
+		ret = func(qp, arg);
+		if (ret != 0)
+			break;
+	}
+	pthread_mutex_unlock(&qps_lock);
+	return ret;
+}
+
 int
 rmem_qp_create(struct rmem_pd *pd, const struct rmem_qp_conf *conf, struct rmem_qp **qp)
 {
@@ -157,6 +194,7 @@ rmem_qp_create(struct rmem_pd *pd, const struct rmem_qp_conf *conf, struct rmem_
 	ret = rmem_dev_ops(dev)->qp_create(new_qp, conf);
 	if (ret != 0)
 		goto free_qp;
+	list(new_qp);
 	*qp = new_qp;
 	return 0;
 
@@ -289,8 +327,10 @@ rmem_qp_destroy(struct rmem_qp *qp)
 	pd = qp->pd;
 	send_cq = qp->send_cq;
 	recv_cq = qp->recv_cq;
+	unlist(qp);
 	ret = rmem_dev_ops(rmem_obj_dev(&qp->obj))->qp_destroy(qp);
 	if (ret != 0) {
+		list(qp);
 		rmem_obj_revive(&qp->obj);
 		return ret;
 	}

@@ -14,6 +14,7 @@
 #define RMEM_QP_H
 
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include <rmem_obj.h>
 
@@ -47,11 +48,12 @@ enum rmem_qp_state {
 
 /** A queue pair (QP). Drivers extend it behind this head. */
 struct rmem_qp {
-	struct rmem_obj obj;     /**< Private head. */
-	uint32_t qp_num;         /**< Number of the QP on its device. */
-	struct rmem_pd *pd;      /**< PD it belongs to. */
-	struct rmem_cq *send_cq; /**< CQ of its send queue. */
-	struct rmem_cq *recv_cq; /**< CQ of its receive queue. */
+	struct rmem_obj obj;       /**< Private head. */
+	uint32_t qp_num;           /**< Number of the QP on its device. */
+	struct rmem_pd *pd;        /**< PD it belongs to. */
+	struct rmem_cq *send_cq;   /**< CQ of its send queue. */
+	struct rmem_cq *recv_cq;   /**< CQ of its receive queue. */
+	LIST_ENTRY(rmem_qp) entry; /**< Private: in the list of all. */
 };
 
 /** What a QP shall be. The caller zeroes it first. */

@@ -304,13 +304,14 @@ rmem_map_del(struct rmem_mr *const *mrs, uint32_t nb_mrs)
 	const struct table *from;
 	uint32_t i, next = 0;
 	struct table *to;
-	int ret = 0;
+	int ret;
 
 	pthread_mutex_lock(&lock);
 	at = find_map(mrs[0]->pd);
 	map = *at;
+	ret = map != NULL ? 0 : -ENOENT;
 	for (i = 0; i < nb_mrs && ret == 0; i++)
-		ret = map != NULL && holds(map, mrs[i]) ? 0 : -ENOENT;
+		ret = holds(map, mrs[i]) ? 0 : -ENOENT;
 	if (ret == 0 && map->active->nb == nb_mrs) {
 		*at = map->next;
 		free_map(map);

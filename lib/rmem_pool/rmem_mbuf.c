@@ -117,24 +117,30 @@ fill_need(const struct rmem_pool_conf *conf, const struct rmem_dev_info *info,
 		need->nb_mrs = count_mrs(conf, info->max_mr_size);
 }
 
-/* A mempool of mbufs without memory. */
-static int
+/* A mempool of mbufs without memory; NULL with *ret. */
+static struct rte_mempool *
 create_mempool(const struct rmem_pktmbuf_pool_conf *conf, const struct rmem_pool_conf *pool_conf,
-		struct rte_mempool **mp)
+		int *ret)
 {
 	struct rte_pktmbuf_pool_private priv = {
 			.mbuf_data_room_size = conf->data_room_size,
 			.mbuf_priv_size = conf->priv_size,
 	};
+	struct rte_mempool *mp;
 
-	*mp = rte_mempool_create_empty(conf->name, conf->nb_mbufs, pool_conf->buf_size,
+	mp = rte_mempool_create_empty(conf->name, conf->nb_mbufs, pool_conf->buf_size,
 			conf->cache_size, sizeof(priv), conf->socket_id, 0);
-	if (*mp == NULL)
-		return rmem_pool_mempool_error(pool_conf, rte_errno);
-	if (rte_mempool_set_ops_byname(*mp, pool_conf->ops_name, NULL) != 0)
-		return rmem_pool_mempool_error(pool_conf, EINVAL);
-	rte_pktmbuf_pool_init(*mp, &priv);
-	return 0;
+	if (mp == NULL) {
+		*ret = rmem_pool_mempool_error(pool_conf, rte_errno);
+		return NULL;
+	}
+	if (rte_mempool_set_ops_byname(mp, pool_conf->ops_name, NULL) != 0) {
+		*ret = rmem_pool_mempool_error(pool_conf, EINVAL);
+		rte_mempool_free(mp);
+		return NULL;
+	}
+	rte_pktmbuf_pool_init(mp, &priv);
+	return mp;
 }
 
 /* Give it its memory. */
@@ -165,8 +171,8 @@ do_create(struct rmem_pd *pd, const struct rmem_pktmbuf_pool_conf *conf,
 	struct rmem_mempool *new_reg;
 	int ret;
 
-	ret = create_mempool(conf, pool_conf, mp);
-	if (ret != 0)
+	*mp = create_mempool(conf, pool_conf, &ret);
+	if (*mp == NULL)
 		return ret;
 	snprintf(name, sizeof(name), "rmem_mbuf_%p", (void *)*mp);
 	ret = rmem_chunk_reserve(name, (size_t)length_of(pool_conf), conf->socket_id, mz);

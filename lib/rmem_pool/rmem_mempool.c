@@ -58,6 +58,19 @@ unlist_reg(struct rmem_mempool *reg)
 	pthread_mutex_unlock(&lock);
 }
 
+int
+rmem_mempool_visit(int (*func)(struct rmem_mempool *reg, void *arg), void *arg)
+{
+	struct rmem_mempool *reg;
+	int ret = 0;
+
+	pthread_mutex_lock(&lock);
+	for (reg = regs; reg != NULL && ret == 0; reg = reg->next)
+		ret = func(reg, arg);
+	pthread_mutex_unlock(&lock);
+	return ret;
+}
+
 static int
 check_reg(const struct rmem_mempool *reg)
 {

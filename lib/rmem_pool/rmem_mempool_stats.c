@@ -27,8 +27,8 @@ check_reg(const struct rmem_mempool *reg)
 	return -EINVAL;
 }
 
-static uint32_t
-count_cached(const struct rte_mempool *mp)
+uint32_t
+rmem_pool_count_cached(const struct rte_mempool *mp)
 {
 	uint32_t nb = 0;
 	unsigned int i;
@@ -52,7 +52,7 @@ rmem_mempool_stats_get(const struct rmem_mempool *reg, struct rmem_mempool_stats
 	}
 	stats->nb_objs = reg->mp->populated_size;
 	stats->nb_avail = rte_mempool_avail_count(reg->mp);
-	stats->nb_cached = count_cached(reg->mp);
+	stats->nb_cached = rmem_pool_count_cached(reg->mp);
 	stats->nb_in_use = stats->nb_objs - RTE_MIN(stats->nb_avail, stats->nb_objs);
 	stats->nb_chunks = reg->mp->nb_mem_chunks;
 	stats->nb_mrs = reg->nb_mrs;

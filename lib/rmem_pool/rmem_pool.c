@@ -12,6 +12,7 @@
  * Slices smaller than the distance of two buffers hold one buffer or none.
  */
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 
@@ -27,6 +28,10 @@ _Static_assert(offsetof(struct rmem_sge, lkey) + sizeof(uint32_t) == sizeof(stru
 		"length and lkey of an SGE are its second word");
 _Static_assert(offsetof(struct rmem_pool, tail) + sizeof(uint64_t) <= RTE_CACHE_LINE_MIN_SIZE,
 		"the fast path reads one line of the pool");
+
+/* All pools that are neither being made nor destroyed. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct rmem_pool *pools;
 
 /* What a creation goes by. */
 struct plan {
@@ -264,6 +269,42 @@ do_create(struct rmem_pool *pool, struct plan *plan)
 	return ret;
 }
 
+static void
+list(struct rmem_pool *pool)
+{
+	pthread_mutex_lock(&lock);
+	pool->next = pools;
+	pools = pool;
+	pthread_mutex_unlock(&lock);
+}
+
+/* Unless it is not in the list any more. */
+static void
+unlist(struct rmem_pool *pool)
+{
+	struct rmem_pool **at = &pools;
+
+	pthread_mutex_lock(&lock);
+	while (*at != NULL && *at != pool)
+		at = &(*at)->next;
+	if (*at != NULL)
+		*at = pool->next;
+	pthread_mutex_unlock(&lock);
+}
+
+int
+rmem_pool_visit(int (*func)(struct rmem_pool *pool, void *arg), void *arg)
+{
+	struct rmem_pool *pool;
+	int ret = 0;
+
+	pthread_mutex_lock(&lock);
+	for (pool = pools; pool != NULL && ret == 0; pool = pool->next)
+		ret = func(pool, arg);
+	pthread_mutex_unlock(&lock);
+	return ret;
+}
+
 int
 rmem_pool_create(struct rmem_pd *pd, const struct rmem_pool_conf *conf, struct rmem_pool **pool)
 {
@@ -300,6 +341,7 @@ rmem_pool_create(struct rmem_pd *pd, const struct rmem_pool_conf *conf, struct r
 		release(new_pool);
 		return ret;
 	}
+	list(new_pool);
 	*pool = new_pool;
 	return 0;
 }
@@ -340,5 +382,6 @@ rmem_pool_destroy(struct rmem_pool *pool)
 	ret = check_idle(pool);
 	if (ret != 0)
 		return ret;
+	unlist(pool);
 	return release(pool);
 }

@@ -82,6 +82,7 @@ struct rmem_pool {
 	struct rmem_mr **mrs;         /**< Private: the registrations. */
 	const struct rte_memzone *mz; /**< Private: memory of several slices, else NULL. */
 	struct rmem_map *map;         /**< Private: all that is registered with the PD. */
+	struct rmem_pool *next;       /**< Private: another pool. */
 } __rte_cache_aligned;
 
 /**

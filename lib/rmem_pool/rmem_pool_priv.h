@@ -42,6 +42,18 @@ int rmem_pool_check_args(
 /** Ask the device of a PD what it can do; -ENODEV and a line when it has none any more. */
 int rmem_pool_dev_info(const struct rmem_pd *pd, struct rmem_dev_info *info);
 
+/** Name of the device of a PD; empty when it has none any more. */
+const char *rmem_pool_dev_name(const struct rmem_pd *pd);
+
+/** Objects in the caches of lcores. */
+uint32_t rmem_pool_count_cached(const struct rte_mempool *mp);
+
+/** Call func for each pool, none being made or destroyed meanwhile, until it gives not 0. */
+int rmem_pool_visit(int (*func)(struct rmem_pool *pool, void *arg), void *arg);
+
+/** The same for registered mempools, those of mbuf pools too. */
+int rmem_mempool_visit(int (*func)(struct rmem_mempool *reg, void *arg), void *arg);
+
 /** What a failed call of the mempool library means to our caller; logs it. */
 int rmem_pool_mempool_error(const struct rmem_pool_conf *conf, int err);
 

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/**
+ * @file
+ * Telemetry: devices and QPs, listed and by name.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_common.h>
+
+#include <rmem_priv.h>
+#include <rmem_telemetry_priv.h>
+
+/* What is looked for, and what is told of it. */
+struct query {
+	const char *name;
+	struct rte_tel_data *d;
+	uint32_t nb; /* seen */
+	int ret;
+};
+
+static int
+list_dev(struct rmem_dev *dev, void *arg)
+{
+	return rte_tel_data_add_array_string(arg, dev->name);
+}
+
+static void
+add_limit(struct rte_tel_data *d, const char *name, uint64_t used, uint64_t max)
+{
+	struct rte_tel_data *pair = rte_tel_data_alloc();
+
+	if (pair == NULL)
+		return;
+	rte_tel_data_start_dict(pair);
+	rmem_tel_uint(pair, "used", used);
+	rmem_tel_uint(pair, "max", max);
+	rte_tel_data_add_dict_container(d, name, pair, 0);
+}
+
+static void
+add_stats(struct rte_tel_data *d, struct rmem_dev *dev)
+{
+	struct rte_tel_data *dict;
+	struct rmem_dev_stats stats;
+	size_t i;
+
+	memset(&stats, 0, sizeof(stats));
+	if (rmem_dev_ops(dev)->dev_stats_get(dev, &stats) != 0)
+		return;
+	dict = rte_tel_data_alloc();
+	if (dict == NULL)
+		return;
+	rte_tel_data_start_dict(dict);
+	for (i = 0; i < rmem_nb_dev_stats; i++)
+		rmem_tel_uint(dict, rmem_dev_stats_names[i].name,
+				rmem_dev_stat(&stats, &rmem_dev_stats_names[i]));
+	rte_tel_data_add_dict_container(d, "stats", dict, 0);
+}
+
+static int
+tell_dev(struct rmem_dev *dev, void *arg)
+{
+	struct query *query = arg;
+	struct rte_tel_data *d = query->d;
+	struct rmem_dev_info info;
+
+	if (strcmp(dev->name, query->name) != 0)
+		return 0;
+	query->ret = rmem_dev_info_fill(dev, &info);
+	if (query->ret != 0)
+		return 1;
+	rte_tel_data_start_dict(d);
+	rte_tel_data_add_dict_string(d, "name", dev->name);
+	rte_tel_data_add_dict_string(d, "driver", info.driver_name);
+	rte_tel_data_add_dict_int(d, "socket", dev->socket_id);
+	rmem_tel_bits(d, "capabilities", info.capa);
+	rmem_tel_bits(d, "access", info.access);
+	add_limit(d, "pds", info.nb_pd, info.max_pd);
+	add_limit(d, "mrs", info.nb_mr, info.max_mr);
+	add_limit(d, "mws", info.nb_mw, info.max_mw);
+	add_limit(d, "cqs", info.nb_cq, info.max_cq);
+	add_limit(d, "qps", info.nb_qp, info.max_qp);
+	rmem_tel_uint(d, "max_mr_size", info.max_mr_size);
+	add_stats(d, dev);
+	return 1;
+}
+
+static int
+handle_dev(const char *cmd, const char *params, struct rte_tel_data *d)
+{
+	struct query query = {.name = params, .d = d, .ret = -ENODEV};
+
+	RTE_SET_USED(cmd);
+	if (params == NULL || *params == '\0') {
+		rte_tel_data_start_array(d, RTE_TEL_STRING_VAL);
+		return rmem_dev_visit(list_dev, d);
+	}
+	rmem_dev_visit(tell_dev, &query);
+	return query.ret;
+}
+
+/* A QP goes by "device,number". */
+static void
+qp_name(const struct rmem_qp *qp, char *name, size_t size)
+{
+	snprintf(name, size, "%s,%u", rmem_obj_dev(&qp->obj)->name, qp->qp_num);
+}
+
+/* More than an answer holds are counted and not named. */
+static int
+list_qp(struct rmem_qp *qp, void *arg)
+{
+	char name[RMEM_NAME_SIZE + 16];
+	struct query *query = arg;
+
+	if (query->name != NULL && strcmp(rmem_obj_dev(&qp->obj)->name, query->name) != 0)
+		return 0;
+	qp_name(qp, name, sizeof(name));
+	if (query->nb++ < RTE_TEL_MAX_ARRAY_ENTRIES)
+		rte_tel_data_add_array_string(query->d, name);
+	return 0;
+}
+
+static const char *
+state_str(uint32_t state)
+{
+	switch (state) {
+	case RMEM_QPS_RESET:
+		return "RESET";
+	case RMEM_QPS_RTS:
+		return "RTS";
+	case RMEM_QPS_ERR:
+		return "ERR";
+	default:
+		return "unknown";
+	}
+}
+
+static int
+tell_qp(struct rmem_qp *qp, void *arg)
+{
+	char name[RMEM_NAME_SIZE + 16];
+	struct query *query = arg;
+	struct rte_tel_data *d = query->d;
+	struct rmem_qp_attr attr;
+
+	qp_name(qp, name, sizeof(name));
+	if (strcmp(name, query->name) != 0)
+		return 0;
+	memset(&attr, 0, sizeof(attr));
+	query->ret = rmem_dev_ops(rmem_obj_dev(&qp->obj))->qp_query(qp, &attr);
+	if (query->ret != 0)
+		return 1;
+	rte_tel_data_start_dict(d);
+	rte_tel_data_add_dict_string(d, "device", rmem_obj_dev(&qp->obj)->name);
+	rmem_tel_uint(d, "qp_num", qp->qp_num);
+	rte_tel_data_add_dict_string(d, "state", state_str(attr.state));
+	rmem_tel_uint(d, "remote_qp_num", attr.remote.qp_num);
+	rmem_tel_bits(d, "access", attr.access);
+	add_limit(d, "send", attr.send_queued, attr.max_send_wr);
+	add_limit(d, "recv", attr.recv_queued, attr.max_recv_wr);
+	rmem_tel_uint(d, "max_send_sge", attr.max_send_sge);
+	rmem_tel_uint(d, "max_recv_sge", attr.max_recv_sge);
+	rmem_tel_uint(d, "max_inline_data", attr.max_inline_data);
+	return 1;
+}
+
+static int
+list_qps(const char *dev_name, struct rte_tel_data *d)
+{
+	struct query query = {.name = dev_name, .d = rte_tel_data_alloc()};
+
+	if (query.d == NULL)
+		return -ENOMEM;
+	rte_tel_data_start_array(query.d, RTE_TEL_STRING_VAL);
+	rmem_qp_visit(list_qp, &query);
+	rte_tel_data_start_dict(d);
+	rmem_tel_uint(d, "count", query.nb);
+	return rte_tel_data_add_dict_container(d, "qps", query.d, 0);
+}
+
+static int
+handle_qp(const char *cmd, const char *params, struct rte_tel_data *d)
+{
+	struct query query = {.name = params, .d = d, .ret = -ENOENT};
+
+	RTE_SET_USED(cmd);
+	if (params == NULL || *params == '\0')
+		return list_qps(NULL, d);
+	if (strchr(params, ',') == NULL)
+		return list_qps(params, d);
+	rmem_qp_visit(tell_qp, &query);
+	return query.ret;
+}
+
+RTE_INIT(rmem_telemetry_init)
+{
+	rte_telemetry_register_cmd("/rmem/dev", handle_dev,
+			"Names of the devices. Parameter: a name, for its limits and counters");
+	rte_telemetry_register_cmd("/rmem/qp", handle_qp,
+			"QPs. Parameter: a device, for its QPs; device,number for one of them");
+}

@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Asks a running dpdk-testrmem what its telemetry tells.
+
+usage: test_telemetry.py DPDK-TESTRMEM
+
+The answers come through the socket that dpdk-telemetry.py uses, and once by that script, where
+there is one.
+"""
+
+import glob
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import time
+
+DEADLINE_S = 60
+PREFIX = 'rmem_telemetry_%d' % os.getpid()
+
+
+def socket_path():
+    """Where EAL makes it; it depends on who runs the program."""
+    tops = ('/var/run/dpdk', os.path.join(os.environ.get('XDG_RUNTIME_DIR', '/tmp'), 'dpdk'))
+    for top in tops:
+        for path in glob.glob(os.path.join(top, PREFIX, 'dpdk_telemetry.v2')):
+            return path
+    return None
+
+
+class Client:
+    def __init__(self, program):
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.size = 0
+        self.connect(program)
+
+    def connect(self, program):
+        deadline = time.monotonic() + DEADLINE_S
+        while program.poll() is None and time.monotonic() < deadline:
+            try:
+                self.socket.settimeout(DEADLINE_S)
+                self.socket.connect(socket_path() or 'none')
+                self.size = json.loads(self.socket.recv(1024))['max_output_len']
+                return
+            except (FileNotFoundError, ConnectionRefusedError):
+                time.sleep(0.02)
+        sys.exit('no telemetry socket; exit status %s' % program.poll())
+
+    def ask(self, command):
+        self.socket.send(command.encode())
+        answer = json.loads(self.socket.recv(self.size))
+        return answer[command.split(',')[0]]
+
+
+def wait_for(what):
+    deadline = time.monotonic() + DEADLINE_S
+    while not what():
+        assert time.monotonic() < deadline, 'it did not come'
+        time.sleep(0.02)
+
+
+def check_devs(client):
+    assert client.ask('/rmem/dev') == ['soft0', 'soft1']
+    dev = client.ask('/rmem/dev,soft0')
+    assert (dev['name'], dev['driver']) == ('soft0', 'soft'), dev
+    assert dev['qps'] == {'used': 4, 'max': 256} and dev['pds']['used'] == 1, dev
+    assert dev['mrs']['used'] == 2 and dev['max_mr_size'] == 1 << 47, dev
+    assert int(dev['capabilities'], 16) != 0, dev
+    assert dev['stats']['errors'] == 0, dev
+    before = dev['stats']['send_wrs']
+    wait_for(lambda: client.ask('/rmem/dev,soft0')['stats']['send_wrs'] > before)
+    assert client.ask('/rmem/dev,soft1')['qps'] == {'used': 4, 'max': 8}
+    assert client.ask('/rmem/dev,hard0') is None
+
+
+def check_qps(client):
+    qps = client.ask('/rmem/qp')
+    assert qps['count'] == 8 and len(qps['qps']) == 8, qps
+    of_dev = client.ask('/rmem/qp,soft1')
+    assert of_dev['count'] == 4, of_dev
+    assert all(re.fullmatch(r'soft1,\d+', name) for name in of_dev['qps']), of_dev
+    assert set(of_dev['qps']) < set(qps['qps'])
+    peers = {}
+    for name in of_dev['qps']:
+        qp = client.ask('/rmem/qp,' + name)
+        assert name == '%s,%d' % (qp['device'], qp['qp_num']), qp
+        assert qp['state'] == 'RTS' and qp['send']['max'] > 0, qp
+        peers[qp['qp_num']] = qp['remote_qp_num']
+    assert all(peers[peers[num]] == num for num in peers), peers
+    assert client.ask('/rmem/qp,hard0') == {'count': 0, 'qps': []}
+    assert client.ask('/rmem/qp,soft0,0') is None
+
+
+def check_pools(client):
+    pools = client.ask('/rmem/pool')
+    assert pools['count'] == 2 and sorted(pools['pools']) == ['tr_soft0', 'tr_soft1'], pools
+    pool = client.ask('/rmem/pool,tr_soft0')
+    assert pool['name'] == 'tr_soft0' and pool['object_size'] == 256, pool
+    assert pool['in_use'] + pool['available'] == pool['objects'], pool
+    assert pool['in_use'] >= 2 * 16, pool
+    assert list(pool['registrations']) == ['0'], pool
+    reg = pool['registrations']['0']
+    assert (reg['device'], reg['mrs'], reg['access']) == ('soft0', 1, '0x40000001'), pool
+    assert reg['bytes'] >= 256 * pool['objects'], pool
+    assert client.ask('/rmem/pool,no such') is None
+
+
+def check_stock_script():
+    script = shutil.which('dpdk-telemetry.py')
+    if script is None:
+        print('skipped: no dpdk-telemetry.py')
+        return
+    out = subprocess.run([sys.executable, script, '-f', PREFIX], input='/rmem/dev\nquit\n', text=True,
+                         capture_output=True, timeout=DEADLINE_S, check=False)
+    assert 'soft1' in out.stdout, out
+
+
+def main(path):
+    args = [path, '--no-huge', '-m', '256', '--no-pci', '-l', '0', '--file-prefix', PREFIX, '--', '-i',
+            '--dev', 'soft0', '--dev', 'soft1,max_qp=8', '--mode', 'write', '--qps', '4',
+            '--size', '256', '--burst', '8', '--depth', '16']
+    with subprocess.Popen(args, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True) as program:
+        try:
+            program.stdin.write('start\n')
+            program.stdin.flush()
+            client = Client(program)
+            wait_for(lambda: client.ask('/rmem/qp')['count'] == 8)
+            check_devs(client)
+            check_qps(client)
+            check_pools(client)
+            check_stock_script()
+            out = program.communicate('quit\n', timeout=DEADLINE_S)[0]
+        finally:
+            program.kill()
+    assert program.returncode == 0, out
+    print('telemetry: devices, QPs and pools are told')
+
+
+if __name__ == '__main__':
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    main(sys.argv[1])
