@@ -80,7 +80,9 @@ struct rverbs_done_stats {
 	uint64_t bytes_failed;
 	uint64_t errors;
 	uint64_t flushed;
+	uint64_t invalidates;
 	uint64_t local_prot_errors;
+	uint64_t mw_binds;
 	uint64_t rem_access_errors;
 	uint64_t recv_wrs;
 	uint64_t recv_bytes;
@@ -105,10 +107,12 @@ struct rverbs_dev {
 	uint32_t max_inline;   /* as probed */
 	uint32_t max_wr;       /* as probed */
 	uint64_t send_ops;     /* IBV_QP_EX_WITH_* of an extended QP, 0 without */
+	uint32_t inv_flag;     /* what says in a completion that a key was invalidated */
 	rte_ticketlock_t lock; /* of the table, the numbers and the sums */
 	struct rverbs_slot *slots;
 	uint32_t nb_pd;
 	uint32_t nb_mr;
+	uint32_t nb_mw;
 	uint32_t nb_cq;
 	uint32_t nb_qp;
 	struct rverbs_done_stats gone;
@@ -125,6 +129,7 @@ struct rverbs_dev {
 struct rverbs_pd {
 	struct rmem_pd pd;
 	struct ibv_pd *ibv;
+	struct ibv_mr *park; /* a page of ours for windows that are unbound; NULL until needed */
 };
 
 struct rverbs_mr {
@@ -159,9 +164,20 @@ struct rverbs_ring {
 	uint32_t cons; /* written by who polls */
 } __rte_cache_aligned;
 
+/* What was posted that concerns windows; see rverbs_mw.h. */
+struct rverbs_mw_op;
+struct rverbs_mw_ops {
+	struct rverbs_mw_op *ops; /* NULL: no windows on this device */
+	uint32_t mask;
+	uint32_t prod;
+	uint32_t cons;
+};
+
 struct rverbs_qp {
 	struct rmem_qp qp;
-	uint32_t gate; /* enum rverbs_gate; atomic */
+	uint32_t gate;       /* enum rverbs_gate; atomic */
+	uint32_t has_failed; /* it flushes what is posted; atomic */
+	int peer_dev_id;     /* device of this process that the peer is on, or -1 */
 	uint32_t max_send_sge;
 	uint32_t max_recv_sge;
 	uint32_t max_inline;
@@ -177,9 +193,16 @@ struct rverbs_qp {
 	struct rverbs_ring sq;
 	struct rverbs_send_stats posted;
 	struct rverbs_ring rq;
+	struct rverbs_mw_ops mw_ops;
 	struct rverbs_done_stats send_done; /* under the lock of the send CQ */
 	struct rverbs_done_stats recv_done; /* under the lock of the receive CQ */
 };
+
+static inline bool
+rverbs_has_windows(uint64_t capa)
+{
+	return (capa & (RMEM_DEV_CAPA_MW_TYPE_1 | RMEM_DEV_CAPA_MW_TYPE_2B)) != 0;
+}
 
 static inline struct rverbs_pd *
 rverbs_pd_of(struct rmem_pd *pd)
@@ -205,8 +228,26 @@ rverbs_qp_of(struct rmem_qp *qp)
 	return (struct rverbs_qp *)qp;
 }
 
+static inline bool
+rverbs_qp_has_failed(const struct rverbs_qp *qp)
+{
+	return __atomic_load_n(&qp->has_failed, __ATOMIC_RELAXED) != 0;
+}
+
+/* Places of a ring that are free, up to what is wanted; for who posts. */
+static inline uint32_t
+rverbs_room(struct rverbs_ring *ring, uint32_t wanted)
+{
+	uint32_t room;
+
+	room = ring->depth - (ring->prod - __atomic_load_n(&ring->cons, __ATOMIC_ACQUIRE));
+	return RTE_MIN(room, wanted);
+}
+
 /* Device of an object; rverbs_dev.c. */
 struct rverbs_dev *rverbs_dev_of(const struct rmem_obj *obj);
+/* The number of the device of this process that has the QP with this address, or -1. */
+int rverbs_dev_find(const struct rmem_qp_addr *addr);
 /* Take one of what there are max of, or -ENOSPC with a line. */
 int rverbs_take(struct rverbs_dev *dev, uint32_t *nb, int max, const char *what);
 void rverbs_give(struct rverbs_dev *dev, uint32_t *nb);
@@ -242,6 +283,8 @@ uint32_t rverbs_map_state(enum ibv_qp_state state);
 
 int rverbs_pd_alloc(struct rmem_pd *pd);
 int rverbs_pd_dealloc(struct rmem_pd *pd);
+/* See to it that pd->park is there. */
+int rverbs_pd_park(struct rmem_pd *pd);
 
 int rverbs_mr_reg(struct rmem_mr *mr, const struct rmem_mr_attr *attr);
 int rverbs_mr_dereg(struct rmem_mr *mr);
@@ -264,6 +307,10 @@ struct ibv_qp *rverbs_ibv_qp(struct rverbs_dev *dev, struct ibv_pd *pd, struct i
 int rverbs_ibv_connect(struct rverbs_dev *dev, struct ibv_qp *qp, uint32_t access, uint32_t psn,
 		const struct rmem_qp_conn *conn);
 
+/* 0, or why the QP takes no requests. */
+int rverbs_qp_check_gate(const struct rverbs_qp *qp);
+/* The device's refusal of a request as the fast path has it. */
+int rverbs_post_errno(int err);
 int rverbs_post_send(struct rmem_qp *qp, const struct rmem_send_wr *wr, uint16_t nb_wr);
 int rverbs_post_recv(struct rmem_qp *qp, const struct rmem_recv_wr *wr, uint16_t nb_wr);
 

@@ -13,7 +13,7 @@
 
 #include <rte_malloc.h>
 
-#include "rverbs.h"
+#include "rverbs_mw.h"
 
 #define RVERBS_POLL_BURST 32
 
@@ -100,12 +100,26 @@ rverbs_cq_retire(struct rverbs_ring *ring, uint64_t id, uint32_t *nb)
 }
 
 static void
-rverbs_cq_fill(struct rmem_wc *wc, const struct ibv_wc *ibv)
+rverbs_cq_fill(struct rverbs_qp *qp, struct rmem_wc *wc, const struct ibv_wc *ibv)
 {
 	wc->opcode = rverbs_map_wc_opcode(ibv->opcode);
 	wc->flags = ibv->wc_flags & IBV_WC_WITH_IMM ? RMEM_WC_WITH_IMM : 0;
 	wc->byte_len = ibv->byte_len;
 	wc->imm_data = ibv->imm_data;
+	if (unlikely((ibv->wc_flags & qp->dev->inv_flag) != 0)) {
+		wc->flags |= RMEM_WC_WITH_INV;
+		wc->invalidated_rkey = ibv->invalidated_rkey;
+		rverbs_mw_invalidated(qp, ibv->invalidated_rkey);
+	}
+}
+
+/* A send request that failed, and with it the QP. */
+static void
+rverbs_cq_failed(struct rverbs_qp *qp, uint8_t status, uint32_t bytes)
+{
+	rverbs_cq_count(&qp->send_done, status);
+	qp->send_done.bytes_failed += bytes;
+	__atomic_store_n(&qp->has_failed, 1, __ATOMIC_RELAXED);
 }
 
 /* A completion of the device as one of ours; false when its request is forgotten. */
@@ -131,15 +145,16 @@ rverbs_cq_translate(struct rverbs_cq *cq, const struct ibv_wc *ibv, struct rmem_
 	wc->vendor_err = ibv->vendor_err;
 	wc->reserved = 0;
 	if (likely(ibv->status == IBV_WC_SUCCESS))
-		rverbs_cq_fill(wc, ibv);
+		rverbs_cq_fill(qp, wc, ibv);
 	if (ring == &qp->rq) {
 		qp->recv_done.recv_wrs += ibv->status == IBV_WC_SUCCESS;
 	} else {
 		qp->send_done.send_wrs += nb;
-		if (unlikely(ibv->status != IBV_WC_SUCCESS)) {
-			rverbs_cq_count(&qp->send_done, wc->status);
-			qp->send_done.bytes_failed += wqe->bytes;
-		}
+		if (unlikely(qp->mw_ops.cons !=
+				    __atomic_load_n(&qp->mw_ops.prod, __ATOMIC_RELAXED)))
+			rverbs_mw_done(qp, ring->cons + nb, &wc->status);
+		if (unlikely(ibv->status != IBV_WC_SUCCESS))
+			rverbs_cq_failed(qp, wc->status, wqe->bytes);
 	}
 	__atomic_store_n(&ring->cons, ring->cons + nb, __ATOMIC_RELEASE);
 	return true;

@@ -10,17 +10,56 @@
 
 #include <rte_malloc.h>
 
-#include "rverbs.h"
+#include "rverbs_mw.h"
 
 RTE_LOG_REGISTER(rverbs_logtype, pmd.rmem.verbs, NOTICE)
 
 /* Of this process, as all that libibverbs makes. */
 static struct rverbs_dev *rverbs_devs[RMEM_MAX_DEVS];
+static rte_ticketlock_t rverbs_devs_lock; /* while another's entry is looked at */
 
 struct rverbs_dev *
 rverbs_dev_of(const struct rmem_obj *obj)
 {
 	return rverbs_devs[obj->dev_id];
+}
+
+static void
+rverbs_dev_set(uint16_t dev_id, struct rverbs_dev *dev)
+{
+	rte_ticketlock_lock(&rverbs_devs_lock);
+	rverbs_devs[dev_id] = dev;
+	rte_ticketlock_unlock(&rverbs_devs_lock);
+}
+
+static bool
+rverbs_dev_has_qp(struct rverbs_dev *dev, uint32_t qp_num)
+{
+	bool is_found = false;
+	uint32_t i;
+
+	rte_ticketlock_lock(&dev->lock);
+	for (i = 0; i < RVERBS_MAX_QP && !is_found; i++)
+		is_found = dev->slots[i].qp != NULL && dev->slots[i].qp->qp.qp_num == qp_num;
+	rte_ticketlock_unlock(&dev->lock);
+	return is_found;
+}
+
+int
+rverbs_dev_find(const struct rmem_qp_addr *addr)
+{
+	int i, found = -1;
+
+	rte_ticketlock_lock(&rverbs_devs_lock);
+	for (i = 0; i < RMEM_MAX_DEVS && found < 0; i++) {
+		struct rverbs_dev *dev = rverbs_devs[i];
+
+		if (dev != NULL && memcmp(dev->port.gid.raw, addr->gid, sizeof(addr->gid)) == 0 &&
+				rverbs_dev_has_qp(dev, addr->qp_num))
+			found = i;
+	}
+	rte_ticketlock_unlock(&rverbs_devs_lock);
+	return found;
 }
 
 int
@@ -152,14 +191,19 @@ rverbs_dev_create(struct rmem_dev *base, const char *args)
 	rte_ticketlock_init(&dev->lock);
 	rc = rverbs_args_parse(args, &dev->args);
 	if (rc == 0)
-		rc = rverbs_start(dev);
+		rc = rverbs_mw_table_open(base->obj.dev_id);
 	if (rc != 0)
 		goto free;
+	rc = rverbs_start(dev);
+	if (rc != 0)
+		goto close_table;
 	dev->max_wr = RTE_MIN((uint32_t)dev->attr.orig_attr.max_qp_wr, RVERBS_MAX_DEPTH);
-	rverbs_devs[base->obj.dev_id] = dev;
+	rverbs_dev_set(base->obj.dev_id, dev);
 	base->priv = dev;
 	return 0;
 
+close_table:
+	rverbs_mw_table_close(base->obj.dev_id);
 free:
 	if (dev != NULL)
 		rte_free(dev->slots);
@@ -174,7 +218,8 @@ rverbs_dev_close(struct rmem_dev *base)
 
 	rverbs_events_stop(dev);
 	(void)rverbs_err_code(ibv_close_device(dev->context), "ibv_close_device");
-	rverbs_devs[base->obj.dev_id] = NULL;
+	rverbs_dev_set(base->obj.dev_id, NULL);
+	rverbs_mw_table_close(base->obj.dev_id);
 	rte_free(dev->slots);
 	rte_free(dev);
 	base->priv = NULL;
@@ -192,6 +237,7 @@ rverbs_dev_info_get(struct rmem_dev *base, struct rmem_dev_info *info)
 	info->access = dev->access;
 	info->max_pd = (uint32_t)attr->max_pd;
 	info->max_mr = (uint32_t)attr->max_mr;
+	info->max_mw = rverbs_has_windows(dev->capa) ? (uint32_t)RTE_MAX(attr->max_mw, 0) : 0;
 	info->max_cq = (uint32_t)attr->max_cq;
 	info->max_qp = RTE_MIN((uint32_t)attr->max_qp, RVERBS_MAX_QP);
 	info->max_cqe = (uint32_t)attr->max_cqe;
@@ -203,6 +249,7 @@ rverbs_dev_info_get(struct rmem_dev *base, struct rmem_dev_info *info)
 	rte_ticketlock_lock(&dev->lock);
 	info->nb_pd = dev->nb_pd;
 	info->nb_mr = dev->nb_mr;
+	info->nb_mw = dev->nb_mw;
 	info->nb_cq = dev->nb_cq;
 	info->nb_qp = dev->nb_qp;
 	rte_ticketlock_unlock(&dev->lock);
@@ -231,6 +278,7 @@ const struct rmem_driver rverbs_driver = {
 		.name = "verbs",
 		.pd_size = sizeof(struct rverbs_pd),
 		.mr_size = sizeof(struct rverbs_mr),
+		.mw_size = sizeof(struct rverbs_mw),
 		.page_list_size = sizeof(struct rmem_fast_reg_page_list),
 		.cq_size = sizeof(struct rverbs_cq),
 		.qp_size = sizeof(struct rverbs_qp),
@@ -248,6 +296,10 @@ const struct rmem_driver rverbs_driver = {
 
 						.mr_dereg = rverbs_mr_dereg,
 						.mr_reg = rverbs_mr_reg,
+
+						.mw_alloc = rverbs_mw_alloc,
+						.mw_bind = rverbs_mw_bind,
+						.mw_dealloc = rverbs_mw_dealloc,
 
 						.cq_create = rverbs_cq_create,
 						.cq_destroy = rverbs_cq_destroy,

@@ -12,6 +12,8 @@ static_assert(RMEM_ACCESS_LOCAL_WRITE == (uint32_t)IBV_ACCESS_LOCAL_WRITE &&
 				RMEM_ACCESS_REMOTE_WRITE == (uint32_t)IBV_ACCESS_REMOTE_WRITE &&
 				RMEM_ACCESS_REMOTE_READ == (uint32_t)IBV_ACCESS_REMOTE_READ &&
 				RMEM_ACCESS_REMOTE_ATOMIC == (uint32_t)IBV_ACCESS_REMOTE_ATOMIC &&
+				RMEM_ACCESS_MW_BIND == (uint32_t)IBV_ACCESS_MW_BIND &&
+				RMEM_ACCESS_ZERO_BASED == (uint32_t)IBV_ACCESS_ZERO_BASED &&
 				RMEM_ACCESS_RELAXED_ORDERING ==
 						(uint32_t)IBV_ACCESS_RELAXED_ORDERING &&
 				RMEM_ACCESS_OPTIONAL_RANGE == (uint32_t)IBV_ACCESS_OPTIONAL_RANGE,
@@ -56,6 +58,8 @@ rverbs_map_wc_opcode(enum ibv_wc_opcode opcode)
 		return RMEM_WC_COMP_SWAP;
 	case IBV_WC_FETCH_ADD:
 		return RMEM_WC_FETCH_ADD;
+	case IBV_WC_BIND_MW:
+		return RMEM_WC_BIND_MW;
 	case IBV_WC_LOCAL_INV:
 		return RMEM_WC_LOCAL_INV;
 	case IBV_WC_RECV:
@@ -85,10 +89,6 @@ rverbs_map_wr_opcode(uint8_t opcode)
 		return IBV_WR_ATOMIC_CMP_AND_SWP;
 	case RMEM_WR_ATOMIC_FETCH_AND_ADD:
 		return IBV_WR_ATOMIC_FETCH_AND_ADD;
-	case RMEM_WR_LOCAL_INV:
-		return IBV_WR_LOCAL_INV;
-	case RMEM_WR_SEND_WITH_INV:
-		return IBV_WR_SEND_WITH_INV;
 	default:
 		return -1;
 	}

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "rverbs.h"
+#include "rverbs_mw.h"
 
 /* ENOMEM is mostly the limit of locked memory: say what it is, and how to raise it. */
 static void
@@ -61,8 +61,16 @@ int
 rverbs_mr_dereg(struct rmem_mr *base)
 {
 	struct rverbs_dev *dev = rverbs_dev_of(&base->obj);
-	int rc = rverbs_err_code(ibv_dereg_mr(rverbs_mr_of(base)->ibv), "ibv_dereg_mr");
+	struct ibv_mr *ibv = rverbs_mr_of(base)->ibv;
+	int rc = 0;
 
+	/* A window may be bound to it without counting as bound: its binding was flushed. */
+	if (ibv_dereg_mr(ibv) != 0) {
+		(void)rverbs_mw_settle_mr(base);
+		rc = rverbs_err_code(ibv_dereg_mr(ibv), "ibv_dereg_mr");
+	}
+	if (rc == -EINVAL) /* rdma_rxe's word for it; more of the window's requests are under way */
+		rc = -EBUSY;
 	if (rc == 0)
 		rverbs_give(dev, &dev->nb_mr);
 	return rc;

@@ -4,7 +4,12 @@
 
 /* Protection domains. */
 
+#include <errno.h>
+#include <stdlib.h>
+
 #include "rverbs.h"
+
+#define RVERBS_PARK_SIZE 4096
 
 int
 rverbs_pd_alloc(struct rmem_pd *base)
@@ -25,12 +30,58 @@ rverbs_pd_alloc(struct rmem_pd *base)
 	return rc;
 }
 
+static int
+rverbs_pd_unpark(struct ibv_mr *park)
+{
+	void *page = park->addr;
+	int rc = rverbs_err_code(ibv_dereg_mr(park), "ibv_dereg_mr");
+
+	if (rc == 0)
+		free(page);
+	return rc;
+}
+
+int
+rverbs_pd_park(struct rmem_pd *base)
+{
+	struct rverbs_pd *pd = rverbs_pd_of(base);
+	struct ibv_mr *park, *none = NULL;
+	void *page;
+	int rc;
+
+	if (__atomic_load_n(&pd->park, __ATOMIC_ACQUIRE) != NULL)
+		return 0;
+	page = aligned_alloc(RVERBS_PARK_SIZE, RVERBS_PARK_SIZE);
+	if (page == NULL) {
+		RVERBS_LOG(ERR, "no memory for a page");
+		return -ENOMEM;
+	}
+	park = ibv_reg_mr_iova2(pd->ibv, page, RVERBS_PARK_SIZE, (uintptr_t)page,
+			RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_MW_BIND);
+	rc = rverbs_err_null(park, "ibv_reg_mr of a page for windows");
+	if (rc != 0) {
+		free(page);
+		return rc;
+	}
+	if (!__atomic_compare_exchange_n(&pd->park, &none, park, false, __ATOMIC_ACQ_REL,
+			    __ATOMIC_ACQUIRE)) /* another thread was first */
+		return rverbs_pd_unpark(park);
+	return 0;
+}
+
 int
 rverbs_pd_dealloc(struct rmem_pd *base)
 {
 	struct rverbs_dev *dev = rverbs_dev_of(&base->obj);
-	int rc = rverbs_err_code(ibv_dealloc_pd(rverbs_pd_of(base)->ibv), "ibv_dealloc_pd");
+	struct rverbs_pd *pd = rverbs_pd_of(base);
+	int rc = 0;
 
+	if (pd->park != NULL)
+		rc = rverbs_pd_unpark(pd->park);
+	if (rc != 0)
+		return rc;
+	pd->park = NULL;
+	rc = rverbs_err_code(ibv_dealloc_pd(pd->ibv), "ibv_dealloc_pd");
 	if (rc == 0)
 		rverbs_give(dev, &dev->nb_pd);
 	return rc;

@@ -12,7 +12,7 @@
 
 #include <errno.h>
 
-#include "rverbs.h"
+#include "rverbs_mw.h"
 
 #define RVERBS_CHAIN 32
 
@@ -22,7 +22,7 @@
 /* Opcodes whose payload can be inline. */
 #define RVERBS_INLINE_OPCODES                                                                      \
 	(1u << RMEM_WR_RDMA_WRITE | 1u << RMEM_WR_RDMA_WRITE_WITH_IMM | 1u << RMEM_WR_SEND |       \
-			1u << RMEM_WR_SEND_WITH_IMM)
+			1u << RMEM_WR_SEND_WITH_IMM | 1u << RMEM_WR_SEND_WITH_INV)
 
 /* What a closed gate answers. */
 static int
@@ -31,8 +31,15 @@ rverbs_gate_errno(uint32_t gate)
 	return gate == RVERBS_GATE_RESET ? -EBUSY : -ENODEV;
 }
 
-/* The device's refusal as the fast path has it. */
-static int
+int
+rverbs_qp_check_gate(const struct rverbs_qp *qp)
+{
+	uint32_t gate = __atomic_load_n(&qp->gate, __ATOMIC_RELAXED);
+
+	return gate == RVERBS_GATE_OPEN ? 0 : rverbs_gate_errno(gate);
+}
+
+int
 rverbs_post_errno(int err)
 {
 	switch (rverbs_err_fold(err)) {
@@ -58,21 +65,67 @@ rverbs_wr_bytes(const struct rmem_send_wr *wr)
 	return bytes;
 }
 
+/* Requests that need a capability. */
+static int
+rverbs_check_capa(const struct rverbs_qp *qp, const struct rmem_send_wr *wr)
+{
+	uint64_t capa;
+
+	switch (wr->opcode) {
+	case RMEM_WR_ATOMIC_CMP_AND_SWP:
+	case RMEM_WR_ATOMIC_FETCH_AND_ADD:
+		capa = RMEM_DEV_CAPA_ATOMIC;
+		break;
+	case RMEM_WR_LOCAL_INV:
+		capa = RMEM_DEV_CAPA_LOCAL_INV;
+		break;
+	case RMEM_WR_SEND_WITH_INV:
+		capa = RMEM_DEV_CAPA_SEND_WITH_INV;
+		break;
+	case RMEM_WR_BIND_MW:
+		capa = RMEM_DEV_CAPA_MW_TYPE_2B;
+		break;
+	case RMEM_WR_RDMA_WRITE:
+	case RMEM_WR_RDMA_WRITE_WITH_IMM:
+	case RMEM_WR_SEND:
+	case RMEM_WR_SEND_WITH_IMM:
+	case RMEM_WR_RDMA_READ:
+		return 0;
+	default: /* user-space verbs have no other */
+		return -EOPNOTSUPP;
+	}
+	return (qp->capa & capa) != 0 ? 0 : -EOPNOTSUPP;
+}
+
 static int
 rverbs_check_rare(const struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t bytes)
 {
-	if (wr->opcode > RMEM_WR_ATOMIC_FETCH_AND_ADD)
-		return -EOPNOTSUPP;
-	if (wr->opcode >= RMEM_WR_ATOMIC_CMP_AND_SWP) {
-		if (wr->num_sge != 1 || bytes != sizeof(uint64_t))
-			return -EINVAL;
-		if ((qp->capa & RMEM_DEV_CAPA_ATOMIC) == 0)
-			return -EOPNOTSUPP;
-	}
+	bool is_atomic = wr->opcode == RMEM_WR_ATOMIC_CMP_AND_SWP ||
+			wr->opcode == RMEM_WR_ATOMIC_FETCH_AND_ADD;
+	int rc;
+
+	if (is_atomic && (wr->num_sge != 1 || bytes != sizeof(uint64_t)))
+		return -EINVAL;
+	rc = rverbs_check_capa(qp, wr);
+	if (rc != 0)
+		return rc;
+	if (wr->opcode == RMEM_WR_BIND_MW &&
+			(wr->bind_mw.mw == NULL || wr->bind_mw.mw->obj.type != RMEM_OBJ_MW ||
+					wr->bind_mw.mw->type != RMEM_MW_TYPE_2 ||
+					wr->bind_mw.mr == NULL ||
+					wr->bind_mw.mr->obj.type != RMEM_OBJ_MR))
+		return -EINVAL;
 	if ((wr->flags & RMEM_SEND_INLINE) != 0 &&
 			((RVERBS_INLINE_OPCODES & 1u << wr->opcode) == 0 || bytes > qp->max_inline))
 		return -EINVAL;
 	return 0;
+}
+
+/* Whether the request concerns windows. */
+static __rte_always_inline bool
+rverbs_is_window(const struct rmem_send_wr *wr)
+{
+	return wr->opcode >= RMEM_WR_LOCAL_INV;
 }
 
 static __rte_always_inline int
@@ -81,7 +134,10 @@ rverbs_check(const struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t
 	if (unlikely(wr->opcode >= RMEM_WR_OPCODE_NB || (wr->flags & ~RVERBS_SEND_FLAGS) != 0 ||
 			    wr->num_sge > qp->max_send_sge))
 		return -EINVAL;
-	*bytes = wr->num_sge == 1 ? wr->sg_list[0].length : rverbs_wr_bytes(wr);
+	if (unlikely(rverbs_is_window(wr) && wr->opcode != RMEM_WR_SEND_WITH_INV))
+		*bytes = 0; /* has no SGEs */
+	else
+		*bytes = wr->num_sge == 1 ? wr->sg_list[0].length : rverbs_wr_bytes(wr);
 	if (likely(wr->opcode <= RMEM_WR_RDMA_READ && !(wr->flags & RMEM_SEND_INLINE)))
 		return 0;
 	return rverbs_check_rare(qp, wr, *bytes);
@@ -112,15 +168,6 @@ rverbs_full(const struct rverbs_qp *qp, const struct rmem_send_wr *wr)
 	int rc = rverbs_check(qp, wr, &bytes);
 
 	return rc != 0 ? rc : -ENOSPC;
-}
-
-static uint32_t
-rverbs_room(struct rverbs_ring *ring, uint32_t wanted)
-{
-	uint32_t room;
-
-	room = ring->depth - (ring->prod - __atomic_load_n(&ring->cons, __ATOMIC_ACQUIRE));
-	return RTE_MIN(room, wanted);
 }
 
 static void
@@ -167,17 +214,40 @@ rverbs_ex_opcode(struct ibv_qp_ex *ex, const struct rmem_send_wr *wr)
 }
 
 static __rte_always_inline void
-rverbs_ex_write(struct ibv_qp_ex *ex, const struct rmem_send_wr *wr, uint64_t id)
+rverbs_ex_sges(struct ibv_qp_ex *ex, const struct rmem_send_wr *wr)
 {
-	ex->wr_id = id;
-	ex->wr_flags = wr->flags;
-	rverbs_ex_opcode(ex, wr);
 	if (unlikely((wr->flags & RMEM_SEND_INLINE) != 0))
 		rverbs_ex_inline(ex, wr);
 	else if (likely(wr->num_sge == 1))
 		ibv_wr_set_sge(ex, wr->sg_list[0].lkey, wr->sg_list[0].addr, wr->sg_list[0].length);
 	else
 		ibv_wr_set_sge_list(ex, wr->num_sge, (const struct ibv_sge *)wr->sg_list);
+}
+
+static void
+rverbs_ex_window(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t at)
+{
+	const struct rverbs_mw_op *op = rverbs_mw_accept(qp, wr, at);
+
+	rverbs_mw_write_ex(qp->ex, wr, op);
+	rverbs_mw_written(op);
+	if (wr->opcode == RMEM_WR_SEND_WITH_INV)
+		rverbs_ex_sges(qp->ex, wr);
+}
+
+static __rte_always_inline void
+rverbs_ex_write(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t at, uint64_t id)
+{
+	struct ibv_qp_ex *ex = qp->ex;
+
+	ex->wr_id = id;
+	ex->wr_flags = wr->flags;
+	if (unlikely(rverbs_is_window(wr))) {
+		rverbs_ex_window(qp, wr, at);
+		return;
+	}
+	rverbs_ex_opcode(ex, wr);
+	rverbs_ex_sges(ex, wr);
 }
 
 /* How many of nb_wr, or why not the first; *is_refused when the device itself took none. */
@@ -197,7 +267,7 @@ rverbs_post_ex(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_
 		id = rverbs_accept(qp, &wr[i], prod + i, &bytes, &rc);
 		if (unlikely(rc != 0))
 			break;
-		rverbs_ex_write(qp->ex, &wr[i], id);
+		rverbs_ex_write(qp, &wr[i], prod + i, id);
 	}
 	if (unlikely(i == 0)) {
 		ibv_wr_abort(qp->ex);
@@ -208,6 +278,7 @@ rverbs_post_ex(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_
 	rc = ibv_wr_complete(qp->ex);
 	if (unlikely(rc != 0)) {
 		__atomic_store_n(&qp->sq.prod, prod, __ATOMIC_RELEASE);
+		rverbs_mw_undo(qp, prod);
 		*is_refused = true;
 		return rverbs_post_errno(rc);
 	}
@@ -250,17 +321,59 @@ rverbs_chain_fill(struct ibv_send_wr *to, const struct rmem_send_wr *wr, uint64_
 	}
 }
 
+/* Fill one in that concerns windows; the window, pinned, when the chain must end with it. */
+static struct rverbs_mw *
+rverbs_chain_window(struct rverbs_qp *qp, struct ibv_send_wr *to, const struct rmem_send_wr *wr,
+		uint32_t at, uint64_t id)
+{
+	const struct rverbs_mw_op *op = rverbs_mw_accept(qp, wr, at);
+
+	to->wr_id = id;
+	to->sg_list = (struct ibv_sge *)(uintptr_t)wr->sg_list;
+	to->num_sge = wr->num_sge;
+	to->send_flags = wr->flags;
+	rverbs_mw_write_chain(to, wr, op);
+	if (op->kind != RVERBS_MW_BIND)
+		return NULL;
+	rverbs_mw_pin(op->mw);
+	return op->mw;
+}
+
+/* Hand a chain over; how many the device took, and in *rc why not more. */
+static uint32_t
+rverbs_chain_send(struct rverbs_qp *qp, struct ibv_send_wr *chain, uint32_t nb_wr, int *rc)
+{
+	uint32_t prod = qp->sq.prod;
+	struct ibv_send_wr *bad = NULL;
+	uint32_t i = nb_wr;
+	int err;
+
+	/* First: another thread may poll the completion before the call returns. */
+	__atomic_store_n(&qp->sq.prod, prod + nb_wr, __ATOMIC_RELEASE);
+	err = ibv_post_send(qp->ibv, chain, &bad);
+	if (err != 0) {
+		i = bad >= chain && bad < chain + nb_wr ? (uint32_t)(bad - chain) : 0;
+		__atomic_store_n(&qp->sq.prod, prod + i, __ATOMIC_RELEASE);
+		rverbs_mw_undo(qp, prod + i);
+		*rc = rverbs_post_errno(err == -1 ? errno : err);
+	}
+	for (; prod != qp->sq.prod; prod++)
+		qp->posted.bytes_posted += qp->sq.wqe[prod & qp->sq.mask].bytes;
+	return i;
+}
+
 /* At most RVERBS_CHAIN of them; how many, and in *rc why not more. */
 static uint32_t
 rverbs_post_chain(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_wr, int *rc)
 {
 	uint32_t i, prod = qp->sq.prod, room = rverbs_room(&qp->sq, nb_wr);
-	struct ibv_send_wr chain[RVERBS_CHAIN], *bad = NULL;
+	struct ibv_send_wr chain[RVERBS_CHAIN];
+	struct rverbs_mw *mw = NULL;
 	uint64_t id, bytes = 0;
-	int err;
+	uint32_t n, key = 0;
 
 	*rc = 0;
-	for (i = 0; i < nb_wr; i++) {
+	for (i = 0; i < nb_wr && mw == NULL; i++) {
 		if (i >= room) {
 			*rc = rverbs_full(qp, &wr[i]);
 			break;
@@ -268,23 +381,21 @@ rverbs_post_chain(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t 
 		id = rverbs_accept(qp, &wr[i], prod + i, &bytes, rc);
 		if (*rc != 0)
 			break;
-		rverbs_chain_fill(&chain[i], &wr[i], id);
+		if (rverbs_is_window(&wr[i])) {
+			mw = rverbs_chain_window(qp, &chain[i], &wr[i], prod + i, id);
+			key = chain[i].bind_mw.rkey;
+		} else {
+			rverbs_chain_fill(&chain[i], &wr[i], id);
+		}
 		chain[i].next = i + 1 < RVERBS_CHAIN ? &chain[i + 1] : NULL;
 	}
 	if (i == 0)
 		return 0;
 	chain[i - 1].next = NULL;
-	__atomic_store_n(&qp->sq.prod, prod + i, __ATOMIC_RELEASE);
-	err = ibv_post_send(qp->ibv, chain, &bad);
-	if (err != 0) {
-		i = bad >= chain && bad < chain + i ? (uint32_t)(bad - chain) : 0;
-		__atomic_store_n(&qp->sq.prod, prod + i, __ATOMIC_RELEASE);
-		*rc = rverbs_post_errno(err == -1 ? errno : err);
-		for (bytes = 0; prod != qp->sq.prod; prod++)
-			bytes += qp->sq.wqe[prod & qp->sq.mask].bytes;
-	}
-	qp->posted.bytes_posted += bytes;
-	return i;
+	n = rverbs_chain_send(qp, chain, i, rc);
+	if (mw != NULL)
+		rverbs_mw_sent(mw, key, n == i);
+	return n;
 }
 
 static int

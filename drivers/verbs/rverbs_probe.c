@@ -4,8 +4,9 @@
 
 /*
  * What the device can do, found out by doing it once: the rights it registers with, whether
- * it makes extended QPs, how much inline data they take, and whether an atomic over a QP that
- * is connected to itself gives the right value. What is tried here is released again.
+ * it makes extended QPs, how much inline data they take, and over a QP that is connected to
+ * itself whether an atomic gives the right value and windows open and close. What is tried here is
+ * released again.
  */
 
 #include <errno.h>
@@ -14,7 +15,7 @@
 
 #include <rte_cycles.h>
 
-#include "rverbs.h"
+#include "rverbs_probe.h"
 
 #define RVERBS_PROBE_SECONDS 10
 #define RVERBS_PROBE_ATOMIC  UINT64_C(0x0123456789abcdef)
@@ -26,14 +27,8 @@
 			IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_RDMA_READ |                  \
 			IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD)
 
-struct rverbs_probe {
-	struct rverbs_dev *dev;
-	struct ibv_pd *pd;
-	struct ibv_cq *cq;
-	struct ibv_mr *mr;
-	struct ibv_qp *qp;
-	uint64_t *mem; /* a page: the result of the atomic, and its target */
-};
+#define RVERBS_WINDOW_OPS                                                                          \
+	(IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_SEND_WITH_INV)
 
 static const struct rmem_qp_conf rverbs_probe_conf = {
 		.max_send_wr = 4, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1};
@@ -60,6 +55,8 @@ rverbs_probe_mr(struct rverbs_probe *probe)
 		dev->access |= RMEM_ACCESS_REMOTE_ATOMIC;
 	if (rverbs_probe_access(probe, dev->access | RMEM_ACCESS_RELAXED_ORDERING))
 		dev->access |= RMEM_ACCESS_RELAXED_ORDERING;
+	if (rverbs_probe_access(probe, dev->access | RMEM_ACCESS_MW_BIND))
+		dev->access |= RMEM_ACCESS_MW_BIND;
 	probe->mr = ibv_reg_mr_iova2(probe->pd, probe->mem, 4096, (uintptr_t)probe->mem,
 			dev->access & ~RMEM_ACCESS_RELAXED_ORDERING);
 	return rverbs_err_null(probe->mr, "ibv_reg_mr of a page, to try the device");
@@ -78,15 +75,15 @@ rverbs_probe_try_qp(const struct rverbs_probe *probe, uint32_t max_inline)
 static int
 rverbs_probe_qp(struct rverbs_probe *probe)
 {
+	static const uint64_t send_ops[] = {
+			RVERBS_SEND_OPS | RVERBS_WINDOW_OPS, RVERBS_SEND_OPS, 0};
 	static const uint32_t inline_sizes[] = {1024, 512, 256, 128, 64, 32};
 	struct rverbs_dev *dev = probe->dev;
 	struct ibv_qp *qp;
 	size_t i;
 
-	dev->send_ops = RVERBS_SEND_OPS;
-	probe->qp = rverbs_probe_try_qp(probe, 0);
-	if (probe->qp == NULL) {
-		dev->send_ops = 0;
+	for (i = 0; i < RTE_DIM(send_ops) && probe->qp == NULL; i++) {
+		dev->send_ops = send_ops[i];
 		probe->qp = rverbs_probe_try_qp(probe, 0);
 	}
 	if (probe->qp == NULL)
@@ -101,47 +98,61 @@ rverbs_probe_qp(struct rverbs_probe *probe)
 	return 0;
 }
 
-static int
-rverbs_probe_wait(const struct rverbs_probe *probe)
+int
+rverbs_probe_wait(const struct rverbs_probe *probe, struct ibv_wc *wc)
 {
 	uint64_t end = rte_get_timer_cycles() + RVERBS_PROBE_SECONDS * rte_get_timer_hz();
-	struct ibv_wc wc;
 	int n;
 
 	do {
-		n = ibv_poll_cq(probe->cq, 1, &wc);
+		n = ibv_poll_cq(probe->cq, 1, wc);
 	} while (n == 0 && rte_get_timer_cycles() < end);
-	return n == 1 ? (int)wc.status : -1;
+	return n == 1 ? (int)wc->status : -1;
 }
 
-/* An atomic on ourselves; by ibv_post_send(), which every QP has. */
-static bool
-rverbs_probe_atomic(struct rverbs_probe *probe)
+/* By ibv_post_send(), which every QP has. */
+int
+rverbs_probe_run_wr(const struct rverbs_probe *probe, struct ibv_send_wr *wr)
+{
+	struct ibv_send_wr *bad;
+	struct ibv_wc wc;
+
+	wr->send_flags |= IBV_SEND_SIGNALED;
+	if (ibv_post_send(probe->qp, wr, &bad) != 0)
+		return -1;
+	return rverbs_probe_wait(probe, &wc);
+}
+
+static void
+rverbs_probe_connect(struct rverbs_probe *probe)
 {
 	struct rmem_qp_conn conn = {.timeout = 14, .retry_cnt = 7, .rnr_retry = 7};
 	struct rverbs_dev *dev = probe->dev;
-	struct ibv_sge sge = {(uintptr_t)probe->mem, sizeof(uint64_t), probe->mr->lkey};
-	struct ibv_send_wr *bad,
-			wr = {.sg_list = &sge,
-					.num_sge = 1,
-					.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD,
-					.send_flags = IBV_SEND_SIGNALED};
 
-	if ((dev->access & RMEM_ACCESS_REMOTE_ATOMIC) == 0)
-		return false;
 	memcpy(conn.remote.gid, dev->port.gid.raw, sizeof(conn.remote.gid));
 	conn.remote.qp_num = probe->qp->qp_num;
 	conn.remote.lid = dev->port.lid;
 	conn.remote.mtu = dev->port.mtu;
-	if (rverbs_ibv_connect(dev, probe->qp, dev->access & RMEM_ACCESS_REMOTE, 0, &conn) != 0)
+	probe->is_connected = rverbs_ibv_connect(dev, probe->qp, dev->access & RMEM_ACCESS_REMOTE,
+					      0, &conn) == 0;
+}
+
+/* An atomic on ourselves. */
+static bool
+rverbs_probe_atomic(const struct rverbs_probe *probe)
+{
+	struct ibv_sge sge = {(uintptr_t)probe->mem, sizeof(uint64_t), probe->mr->lkey};
+	struct ibv_send_wr wr = {
+			.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD};
+
+	if (!probe->is_connected || (probe->dev->access & RMEM_ACCESS_REMOTE_ATOMIC) == 0)
 		return false;
 	probe->mem[1] = RVERBS_PROBE_ATOMIC;
 	wr.wr.atomic.remote_addr = (uintptr_t)&probe->mem[1];
 	wr.wr.atomic.compare_add = 1;
 	wr.wr.atomic.rkey = probe->mr->rkey;
-	if (ibv_post_send(probe->qp, &wr, &bad) != 0)
-		return false;
-	return rverbs_probe_wait(probe) == IBV_WC_SUCCESS && probe->mem[0] == RVERBS_PROBE_ATOMIC &&
+	return rverbs_probe_run_wr(probe, &wr) == IBV_WC_SUCCESS &&
+			probe->mem[0] == RVERBS_PROBE_ATOMIC &&
 			probe->mem[1] == RVERBS_PROBE_ATOMIC + 1;
 }
 
@@ -161,9 +172,13 @@ rverbs_probe_run(struct rverbs_probe *probe)
 		rc = rverbs_probe_mr(probe);
 	if (rc == 0)
 		rc = rverbs_probe_qp(probe);
-	if (rc == 0 && rverbs_probe_atomic(probe))
+	if (rc != 0)
+		return rc;
+	rverbs_probe_connect(probe);
+	if (rverbs_probe_atomic(probe))
 		dev->capa |= RMEM_DEV_CAPA_ATOMIC;
-	return rc;
+	rverbs_probe_windows(probe);
+	return 0;
 }
 
 int

@@ -10,7 +10,7 @@
 #include <rte_malloc.h>
 #include <rte_random.h>
 
-#include "rverbs.h"
+#include "rverbs_mw.h"
 
 #define RVERBS_PSN_MASK      0xffffffu
 #define RVERBS_HOP_LIMIT     64
@@ -129,10 +129,13 @@ rverbs_qp_create(struct rmem_qp *base, const struct rmem_qp_conf *conf)
 	qp->max_recv_sge = conf->max_recv_sge;
 	qp->max_inline = conf->max_inline_data;
 	qp->capa = dev->capa;
+	qp->peer_dev_id = -1;
 	qp->psn = (uint32_t)rte_rand() & RVERBS_PSN_MASK;
 	rc = rverbs_ring_init(&qp->sq, conf->max_send_wr);
 	if (rc == 0)
 		rc = rverbs_ring_init(&qp->rq, conf->max_recv_wr);
+	if (rc == 0 && rverbs_has_windows(dev->capa))
+		rc = rverbs_mw_ops_init(&qp->mw_ops, conf->max_send_wr);
 	if (rc != 0)
 		goto free_rings;
 	qp->ibv = rverbs_ibv_qp(dev, rverbs_pd_of(base->pd)->ibv, rverbs_cq_of(base->send_cq)->ibv,
@@ -148,6 +151,7 @@ rverbs_qp_create(struct rmem_qp *base, const struct rmem_qp_conf *conf)
 		return 0;
 	ibv_destroy_qp(qp->ibv);
 free_rings:
+	rte_free(qp->mw_ops.ops);
 	rte_free(qp->rq.wqe);
 	rte_free(qp->sq.wqe);
 	rverbs_give(dev, &dev->nb_qp);
@@ -281,6 +285,7 @@ rverbs_qp_connect(struct rmem_qp *base, const struct rmem_qp_conn *conn)
 	if (rc != 0)
 		return rc;
 	qp->remote = conn->remote;
+	qp->peer_dev_id = rverbs_dev_find(&conn->remote);
 	/* Under the lock, as the thread that finds the device gone. */
 	rte_ticketlock_lock(&dev->lock);
 	__atomic_store_n(&qp->gate, dev->is_gone ? RVERBS_GATE_GONE : RVERBS_GATE_OPEN,
@@ -322,7 +327,12 @@ rverbs_qp_query(struct rmem_qp *base, struct rmem_qp_attr *attr)
 int
 rverbs_qp_set_error(struct rmem_qp *base)
 {
-	return rverbs_qp_to(rverbs_qp_of(base)->ibv, IBV_QPS_ERR, "ibv_modify_qp to ERR");
+	struct rverbs_qp *qp = rverbs_qp_of(base);
+	int rc = rverbs_qp_to(qp->ibv, IBV_QPS_ERR, "ibv_modify_qp to ERR");
+
+	if (rc == 0)
+		__atomic_store_n(&qp->has_failed, 1, __ATOMIC_RELAXED);
+	return rc;
 }
 
 /*
@@ -347,11 +357,31 @@ rverbs_qp_reset(struct rmem_qp *base)
 		__atomic_store_n(&qp->gate, RVERBS_GATE_RESET, __ATOMIC_RELEASE);
 	rte_ticketlock_unlock(&qp->dev->lock);
 	rverbs_qp_wait_polls(qp);
+	rverbs_mw_forget(qp);
+	qp->has_failed = 0;
 	qp->id = (uint64_t)slot->gen << 32 | (uint64_t)qp->slot << 16;
 	qp->sq.prod = qp->sq.cons = 0;
 	qp->rq.prod = qp->rq.cons = 0;
 	memset(&qp->remote, 0, sizeof(qp->remote));
-	return 0;
+	qp->peer_dev_id = -1;
+	return rverbs_mw_settle_qp(qp);
+}
+
+/*
+ * A QP with a bound type 2 window stays (IBTA 11.2.5.4): rdma_rxe would wait for 50 s, then free
+ * what the window still refers to. One whose binding or invalidation has not completed may be
+ * bound too, and is made anew first.
+ */
+static int
+rverbs_qp_unbind(struct rverbs_qp *qp)
+{
+	if (rverbs_mw_is_bound_on(qp)) {
+		RVERBS_LOG(ERR, "QP %u: a window is bound on it: invalidate or release that first",
+				qp->qp.qp_num);
+		return -EBUSY;
+	}
+	rverbs_mw_forget(qp);
+	return rverbs_mw_settle_qp(qp);
 }
 
 int
@@ -362,12 +392,16 @@ rverbs_qp_destroy(struct rmem_qp *base)
 	int rc;
 
 	rverbs_qp_save(qp);
+	rc = rverbs_qp_unbind(qp);
+	if (rc != 0)
+		return rc;
 	rc = rverbs_err_code(ibv_destroy_qp(qp->ibv), "ibv_destroy_qp");
 	if (rc != 0)
 		return rc;
 	rverbs_qp_save(qp);
 	rverbs_slot_give(dev, qp);
 	rverbs_qp_wait_polls(qp);
+	rte_free(qp->mw_ops.ops);
 	rte_free(qp->rq.wqe);
 	rte_free(qp->sq.wqe);
 	rverbs_give(dev, &dev->nb_qp);

@@ -14,6 +14,8 @@ rverbs_stats_add(struct rverbs_done_stats *sum, const struct rverbs_done_stats *
 	sum->bytes_failed += stats->bytes_failed;
 	sum->errors += stats->errors;
 	sum->flushed += stats->flushed;
+	sum->invalidates += stats->invalidates;
+	sum->mw_binds += stats->mw_binds;
 	sum->local_prot_errors += stats->local_prot_errors;
 	sum->rem_access_errors += stats->rem_access_errors;
 	sum->recv_wrs += stats->recv_wrs;
@@ -51,6 +53,8 @@ rverbs_stats_sum(const struct rverbs_dev *dev, struct rmem_dev_stats *stats)
 	stats->bytes = bytes - sum.bytes_failed;
 	stats->errors = sum.errors;
 	stats->flushed = sum.flushed;
+	stats->invalidates = sum.invalidates;
+	stats->mw_binds = sum.mw_binds;
 	stats->local_prot_errors = sum.local_prot_errors;
 	stats->rem_access_errors = sum.rem_access_errors;
 }
@@ -67,6 +71,8 @@ rverbs_dev_stats_get(struct rmem_dev *base, struct rmem_dev_stats *stats)
 	stats->bytes -= dev->base.bytes;
 	stats->errors -= dev->base.errors;
 	stats->flushed -= dev->base.flushed;
+	stats->invalidates -= dev->base.invalidates;
+	stats->mw_binds -= dev->base.mw_binds;
 	stats->local_prot_errors -= dev->base.local_prot_errors;
 	stats->rem_access_errors -= dev->base.rem_access_errors;
 	rte_ticketlock_unlock(&dev->lock);

@@ -117,8 +117,11 @@ int rmem_mw_alloc(struct rmem_pd *pd, enum rmem_mw_type type, struct rmem_mw **m
  *     on the software device also a calling thread that EAL does not know.
  *   - -EPERM: window, MR and QP are not of one PD (IBTA C10-72), the MR lacks
  *     RMEM_ACCESS_MW_BIND (IBTA C10-73), or LOCAL_WRITE for rights to modify.
- *   - -EBUSY: the QP is in the RESET state.
+ *   - -EBUSY: the QP is in the RESET state; on a verbs device also an MR whose registration is
+ *     under way.
  *   - -ENOSPC: the send queue is full.
+ *   - -ENOMEM: a binding before was lost, and no memory to make the window anew.
+ *   - -ENODEV: the device has failed or was removed.
  */
 int rmem_mw_bind(struct rmem_qp *qp, struct rmem_mw *mw, const struct rmem_mw_bind *bind);
 

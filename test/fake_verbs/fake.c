@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -55,8 +56,14 @@ fake_fails(const char *name)
 	return true;
 }
 
-/* An object, counted; NULL where the call is to fail. */
-static void *
+void
+fake_crash(const char *what)
+{
+	fprintf(stderr, "fake: %s\n", what);
+	fake.nb_crashes++;
+}
+
+void *
 fake_new(const char *name, size_t size)
 {
 	void *object;
@@ -69,8 +76,8 @@ fake_new(const char *name, size_t size)
 	return object;
 }
 
-/* A release that fails: the object stays, and is the device's, which a leak check can see. */
-static bool
+/* It is kept where a leak check can see it. */
+bool
 fake_keeps(const char *name, void *object)
 {
 	static void *kept[64];
@@ -134,6 +141,7 @@ fake_query_device_ex(struct ibv_context *context, const struct ibv_query_device_
 	orig->max_mr_size = UINT64_C(1) << 40;
 	orig->max_pd = orig->max_cq = orig->max_qp = 16;
 	orig->max_mr = 32;
+	orig->max_mw = 16;
 	orig->max_cqe = 1024;
 	orig->max_qp_wr = FAKE_QUEUE;
 	orig->max_sge = 32;
@@ -218,6 +226,7 @@ ibv_open_device(struct ibv_device *device)
 	ctx->query_port = fake_query_port;
 	ctx->create_qp_ex = fake_create_qp_ex;
 	fake_data_ops(&ctx->context);
+	fake_mw_ops(&ctx->context);
 	fake_context = &ctx->context;
 	return &ctx->context;
 }
@@ -250,6 +259,12 @@ ibv_dealloc_pd(struct ibv_pd *pd)
 	return fake_free("dealloc_pd", pd);
 }
 
+uint32_t
+fake_new_key(void)
+{
+	return ++fake_next << 8;
+}
+
 struct ibv_mr *
 ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access)
 {
@@ -268,7 +283,7 @@ ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, un
 	mr->ibv.pd = pd;
 	mr->ibv.addr = addr;
 	mr->ibv.length = length;
-	mr->ibv.lkey = mr->ibv.rkey = ++fake_next << 8;
+	mr->ibv.lkey = mr->ibv.rkey = fake_new_key();
 	mr->iova = iova;
 	mr->access = access;
 	mr->next = fake_mrs;
@@ -281,6 +296,8 @@ ibv_dereg_mr(struct ibv_mr *ibv)
 {
 	struct fake_mr **at = &fake_mrs, *mr = (struct fake_mr *)ibv;
 
+	if (mr->nb_mw != 0)
+		return EINVAL;
 	if (fake_keeps("dereg_mr", mr))
 		return errno;
 	while (*at != mr)
@@ -341,10 +358,15 @@ static struct ibv_qp *
 fake_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
 {
 	bool is_ex = (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0;
+	bool is_refused = is_ex &&
+			(fake.has_no_ex ||
+					(fake.has_no_mw_ex &&
+							attr->send_ops_flags &
+									IBV_QP_EX_WITH_BIND_MW));
 	struct fake_qp *qp;
 
-	if ((is_ex && fake.has_no_ex) || attr->cap.max_inline_data > fake.max_inline) {
-		errno = is_ex && fake.has_no_ex ? EOPNOTSUPP : EINVAL;
+	if (is_refused || attr->cap.max_inline_data > fake.max_inline) {
+		errno = is_refused ? EOPNOTSUPP : EINVAL;
 		return NULL;
 	}
 	qp = fake_new("create_qp", sizeof(*qp));
@@ -387,6 +409,8 @@ ibv_destroy_qp(struct ibv_qp *ibv)
 {
 	struct fake_qp **at = &fake_qps, *qp = (struct fake_qp *)ibv;
 
+	if (fake_nb_bound_on(qp) != 0)
+		fake_crash("a QP goes before its windows");
 	if (fake_keeps("destroy_qp", qp))
 		return errno;
 	while (*at != qp)
@@ -419,7 +443,7 @@ ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
 	if (attr->qp_state == IBV_QPS_ERR)
 		fake_qp_error(qp);
 	if (attr->qp_state == IBV_QPS_RESET)
-		qp->recv_cons = qp->recv_prod = 0;
+		fake_qp_drop(qp);
 	ibv->state = attr->qp_state;
 	return 0;
 }

@@ -34,6 +34,14 @@ struct fake {
 	bool has_no_relaxed; /* no optional rights */
 	bool is_quick;       /* completes at once, and moves nothing */
 	bool is_poll_bad;    /* ibv_poll_cq() fails */
+	bool has_no_mw[3];   /* no windows of type 1, of type 2 */
+	bool has_no_mw_ex;   /* no extended QPs that post windows */
+	bool is_bind_bad;    /* bindings fail */
+	bool is_inv_bad;     /* an invalidated window stays open */
+	bool has_kernel_inv; /* tells of an invalidation by the kernel's flag, as rdma_rxe does */
+	bool is_held;        /* requests wait for fake_run_held() */
+	bool is_flush_run; /* what waits when its QP fails is executed, and flushed all the same */
+	bool is_told_flushed; /* so is a request that fails by itself */
 	uint32_t max_inline;
 	/* Failures. */
 	unsigned int fail_at;  /* the call, counted from 1; 0 for none */
@@ -50,7 +58,8 @@ struct fake {
 	unsigned int nb_classic; /* ibv_post_send() */
 	unsigned int nb_ex;      /* ibv_wr_complete() */
 	unsigned int nb_aborts;
-	int nb_unacked; /* events read and not acknowledged */
+	unsigned int nb_crashes; /* where rdma_rxe crashes, or its provider, or blocks */
+	int nb_unacked;          /* events read and not acknowledged */
 };
 
 extern struct fake fake;
@@ -61,6 +70,8 @@ void fake_reset(void);
 void fake_event(enum ibv_event_type type, struct ibv_cq *cq, struct ibv_qp *qp, int port);
 /* The CQ made last. */
 struct ibv_cq *fake_last_cq(void);
+/* Execute requests that wait, at most so many. */
+void fake_run_held(uint32_t qp_num, unsigned int nb);
 
 /* What fake.c and fake_data.c share. */
 struct fake_cq {
@@ -78,6 +89,7 @@ struct fake_wqe {
 	struct ibv_sge sge[32];
 	uint8_t data[1024]; /* inline */
 	uint32_t data_len;
+	uint32_t mw_rkey; /* of a window when its binding was posted */
 };
 
 struct fake_qp {
@@ -89,6 +101,10 @@ struct fake_qp {
 	struct fake_wqe recv[FAKE_QUEUE];
 	uint32_t recv_prod;
 	uint32_t recv_cons;
+	struct fake_wqe held[FAKE_QUEUE];
+	uint32_t held_prod;
+	uint32_t held_cons;
+	bool runs_flushed; /* while what waits is flushed */
 	struct fake_qp *next;
 };
 
@@ -96,14 +112,41 @@ struct fake_mr {
 	struct ibv_mr ibv;
 	uint64_t iova;
 	unsigned int access;
+	unsigned int nb_mw; /* bound to it */
 	struct fake_mr *next;
+};
+
+struct fake_mw {
+	struct ibv_mw ibv;
+	uint32_t key;       /* the true one */
+	struct fake_mr *mr; /* NULL: not bound */
+	struct fake_qp *qp;
+	uint64_t addr;
+	uint64_t length;
+	unsigned int access;
+	struct fake_mw *next;
 };
 
 /* Count a call; true when it is to fail, errno being set. */
 bool fake_fails(const char *name);
+/* What takes rdma_rxe down happened. */
+void fake_crash(const char *what);
+/* An object, counted; NULL where the call is to fail. */
+void *fake_new(const char *name, size_t size);
+/* True when a release is to fail: the object stays, and is the device's. */
+bool fake_keeps(const char *name, void *object);
+uint32_t fake_new_key(void);
 struct fake_qp *fake_qp_find(uint32_t qp_num);
 struct fake_mr *fake_mr_find(uint32_t key);
 void fake_qp_error(struct fake_qp *qp);
+void fake_qp_drop(struct fake_qp *qp);
+/* The bytes behind a window's key as a request to that QP names them, or NULL. */
+void *fake_mw_access(const struct fake_qp *qp, uint32_t key, uint64_t addr, uint64_t length,
+		unsigned int right);
+int fake_run_bind(struct fake_qp *qp, const struct fake_wqe *wqe, struct ibv_wc *wc);
+bool fake_invalidate(uint32_t key);
+unsigned int fake_nb_bound_on(const struct fake_qp *qp);
+void fake_mw_ops(struct ibv_context *context);
 void fake_data_ops(struct ibv_context *context);
 void fake_ex_ops(struct ibv_qp_ex *ex);
 

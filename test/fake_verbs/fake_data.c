@@ -9,6 +9,9 @@
 
 #include "fake.h"
 
+static int fake_run_local(struct fake_qp *qp, struct fake_wqe *wqe, struct ibv_wc *wc);
+static void fake_execute(struct fake_qp *qp, struct fake_wqe *wqe);
+
 static void
 fake_complete(struct ibv_cq *ibv, const struct ibv_wc *wc)
 {
@@ -34,9 +37,36 @@ fake_qp_error(struct fake_qp *qp)
 {
 	struct ibv_wc wc = {.status = IBV_WC_WR_FLUSH_ERR};
 
-	qp->ex.qp_base.state = IBV_QPS_ERR;
+	if (qp->ex.qp_base.state != IBV_QPS_RESET)
+		qp->ex.qp_base.state = IBV_QPS_ERR;
 	while (qp->recv_cons != qp->recv_prod)
 		fake_complete_recv(qp, wc);
+	qp->runs_flushed = fake.is_flush_run;
+	while (qp->held_cons != qp->held_prod)
+		fake_execute(qp, &qp->held[qp->held_cons++ % FAKE_QUEUE]);
+	qp->runs_flushed = false;
+}
+
+/* To RESET: what is posted is gone, but a local operation may have been executed. */
+void
+fake_qp_drop(struct fake_qp *qp)
+{
+	struct ibv_wc wc;
+
+	qp->recv_cons = qp->recv_prod = 0;
+	for (; qp->held_cons != qp->held_prod; qp->held_cons++) {
+		if (fake.is_flush_run)
+			fake_run_local(qp, &qp->held[qp->held_cons % FAKE_QUEUE], &wc);
+	}
+}
+
+void
+fake_run_held(uint32_t qp_num, unsigned int nb)
+{
+	struct fake_qp *qp = fake_qp_find(qp_num);
+
+	for (; nb != 0 && qp->held_cons != qp->held_prod; nb--)
+		fake_execute(qp, &qp->held[qp->held_cons++ % FAKE_QUEUE]);
 }
 
 static int
@@ -52,12 +82,15 @@ fake_poll_cq(struct ibv_cq *ibv, int nb, struct ibv_wc *wc)
 	return n == 0 && cq->is_overrun ? -1 : n;
 }
 
-/* The bytes behind a key, or NULL. */
+/* The bytes behind a key, for a request to that QP or a local one; or NULL. */
 static void *
-fake_access(uint32_t key, uint64_t addr, uint64_t length, unsigned int right)
+fake_access(const struct fake_qp *qp, uint32_t key, uint64_t addr, uint64_t length,
+		unsigned int right)
 {
 	struct fake_mr *mr = fake_mr_find(key);
 
+	if (mr == NULL && qp != NULL)
+		return fake_mw_access(qp, key, addr, length, right);
 	if (mr == NULL || (mr->access & right) != right || addr < mr->iova ||
 			addr - mr->iova + length > mr->ibv.length)
 		return NULL;
@@ -79,8 +112,8 @@ fake_copy(struct fake_wqe *wqe, uint8_t *bytes, uint64_t room, bool is_to_sges, 
 	for (i = 0; i < wqe->wr.num_sge && room != 0; i++) {
 		const struct ibv_sge *sge = &wqe->sge[i];
 		uint64_t n = sge->length < room ? sge->length : room;
-		uint8_t *local = fake_access(
-				sge->lkey, sge->addr, n, is_to_sges ? IBV_ACCESS_LOCAL_WRITE : 0);
+		uint8_t *local = fake_access(NULL, sge->lkey, sge->addr, n,
+				is_to_sges ? IBV_ACCESS_LOCAL_WRITE : 0);
 
 		if (local == NULL)
 			return false;
@@ -104,11 +137,11 @@ fake_total(const struct fake_wqe *wqe)
 }
 
 static int
-fake_run_rdma(struct fake_wqe *wqe, bool is_read, struct ibv_wc *wc)
+fake_run_rdma(struct fake_qp *peer, struct fake_wqe *wqe, bool is_read, struct ibv_wc *wc)
 {
 	const struct ibv_send_wr *wr = &wqe->wr;
 	uint64_t total = fake_total(wqe);
-	uint8_t *remote = fake_access(wr->wr.rdma.rkey, wr->wr.rdma.remote_addr, total,
+	uint8_t *remote = fake_access(peer, wr->wr.rdma.rkey, wr->wr.rdma.remote_addr, total,
 			is_read ? IBV_ACCESS_REMOTE_READ : IBV_ACCESS_REMOTE_WRITE);
 
 	wc->opcode = is_read ? IBV_WC_RDMA_READ : IBV_WC_RDMA_WRITE;
@@ -120,13 +153,13 @@ fake_run_rdma(struct fake_wqe *wqe, bool is_read, struct ibv_wc *wc)
 }
 
 static int
-fake_run_atomic(struct fake_wqe *wqe, struct ibv_wc *wc)
+fake_run_atomic(struct fake_qp *peer, struct fake_wqe *wqe, struct ibv_wc *wc)
 {
 	const struct ibv_send_wr *wr = &wqe->wr;
 	bool is_cas = wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
 	uint64_t old,
-			*remote = fake_access(wr->wr.atomic.rkey, wr->wr.atomic.remote_addr, 8,
-					IBV_ACCESS_REMOTE_ATOMIC);
+			*remote = fake_access(peer, wr->wr.atomic.rkey, wr->wr.atomic.remote_addr,
+					8, IBV_ACCESS_REMOTE_ATOMIC);
 	uint32_t length;
 
 	wc->opcode = is_cas ? IBV_WC_COMP_SWAP : IBV_WC_FETCH_ADD;
@@ -171,30 +204,53 @@ fake_run_recv(struct fake_qp *peer, struct fake_wqe *wqe, struct ibv_wc *wc)
 		if (!fake_copy(to, bytes, recv.byte_len, true, &got))
 			return IBV_WC_REM_OP_ERR;
 	}
+	if (wqe->wr.opcode == IBV_WR_SEND_WITH_INV) {
+		recv.wc_flags = fake.has_kernel_inv ? 5 : IBV_WC_WITH_INV;
+		recv.invalidated_rkey = wqe->wr.invalidate_rkey;
+		if (!fake_invalidate(wqe->wr.invalidate_rkey))
+			recv.status = IBV_WC_REM_INV_REQ_ERR;
+	}
 	fake_complete_recv(peer, recv);
+	if (recv.status != IBV_WC_SUCCESS)
+		fake_qp_error(peer);
 	return IBV_WC_SUCCESS;
+}
+
+/* What needs no peer: a status, or -1. */
+static int
+fake_run_local(struct fake_qp *qp, struct fake_wqe *wqe, struct ibv_wc *wc)
+{
+	if (wqe->wr.opcode == IBV_WR_BIND_MW)
+		return fake_run_bind(qp, wqe, wc);
+	if (wqe->wr.opcode != IBV_WR_LOCAL_INV)
+		return -1;
+	wc->opcode = IBV_WC_LOCAL_INV;
+	return fake_invalidate(wqe->wr.invalidate_rkey) ? IBV_WC_SUCCESS : IBV_WC_LOC_QP_OP_ERR;
 }
 
 static int
 fake_run(struct fake_qp *qp, struct fake_wqe *wqe, struct ibv_wc *wc)
 {
 	struct fake_qp *peer = fake_qp_find(qp->dest);
-	int status;
+	int status = fake_run_local(qp, wqe, wc);
 
+	if (status >= 0)
+		return status;
 	if (peer == NULL || peer->ex.qp_base.state != IBV_QPS_RTS)
 		return IBV_WC_RETRY_EXC_ERR;
 	switch (wqe->wr.opcode) {
 	case IBV_WR_RDMA_WRITE:
 	case IBV_WR_RDMA_READ:
-		return fake_run_rdma(wqe, wqe->wr.opcode == IBV_WR_RDMA_READ, wc);
+		return fake_run_rdma(peer, wqe, wqe->wr.opcode == IBV_WR_RDMA_READ, wc);
 	case IBV_WR_RDMA_WRITE_WITH_IMM:
-		status = fake_run_rdma(wqe, false, wc);
+		status = fake_run_rdma(peer, wqe, false, wc);
 		return status != IBV_WC_SUCCESS ? status : fake_run_recv(peer, wqe, wc);
 	case IBV_WR_SEND:
 	case IBV_WR_SEND_WITH_IMM:
+	case IBV_WR_SEND_WITH_INV:
 		return fake_run_recv(peer, wqe, wc);
 	default:
-		return fake_run_atomic(wqe, wc);
+		return fake_run_atomic(peer, wqe, wc);
 	}
 }
 
@@ -204,14 +260,32 @@ fake_execute(struct fake_qp *qp, struct fake_wqe *wqe)
 	struct ibv_wc wc = {.wr_id = wqe->wr.wr_id, .qp_num = qp->ex.qp_base.qp_num};
 	bool is_signaled = qp->init.sq_sig_all || (wqe->wr.send_flags & IBV_SEND_SIGNALED) != 0;
 
-	if (qp->ex.qp_base.state == IBV_QPS_ERR)
+	if (qp->ex.qp_base.state == IBV_QPS_ERR) {
+		/* Up to the first that fails; -1 is none of these. */
+		if (qp->runs_flushed)
+			qp->runs_flushed = fake_run_local(qp, wqe, &wc) <= 0;
 		wc.status = IBV_WC_WR_FLUSH_ERR;
-	else if (!fake.is_quick)
+	} else if (!fake.is_quick)
 		wc.status = (enum ibv_wc_status)fake_run(qp, wqe, &wc);
+	if (wc.status != IBV_WC_SUCCESS && fake.is_told_flushed)
+		wc.status = IBV_WC_WR_FLUSH_ERR;
 	if (wc.status != IBV_WC_SUCCESS || is_signaled)
 		fake_complete(qp->ex.qp_base.send_cq, &wc);
 	if (wc.status != IBV_WC_SUCCESS)
 		fake_qp_error(qp);
+}
+
+/* Execute, or let it wait. */
+static void
+fake_take(struct fake_qp *qp, struct fake_wqe *wqe)
+{
+	if (fake.is_held && qp->ex.qp_base.state == IBV_QPS_RTS) {
+		qp->held[qp->held_prod++ % FAKE_QUEUE] = *wqe;
+		return;
+	}
+	while (qp->held_cons != qp->held_prod) /* in order */
+		fake_execute(qp, &qp->held[qp->held_cons++ % FAKE_QUEUE]);
+	fake_execute(qp, wqe);
 }
 
 static void
@@ -246,7 +320,9 @@ fake_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **
 		}
 		if ((wr->send_flags & IBV_SEND_INLINE) != 0)
 			wqe->wr.num_sge = 0;
-		fake_execute(qp, wqe);
+		if (wr->opcode == IBV_WR_BIND_MW)
+			wqe->mw_rkey = wr->bind_mw.mw->rkey;
+		fake_take(qp, wqe);
 	}
 	return 0;
 }
@@ -349,6 +425,30 @@ fake_ex_send_imm(struct ibv_qp_ex *ex, __be32 imm)
 }
 
 static void
+fake_ex_send_inv(struct ibv_qp_ex *ex, uint32_t key)
+{
+	fake_ex_new(ex, IBV_WR_SEND_WITH_INV)->wr.invalidate_rkey = key;
+}
+
+static void
+fake_ex_local_inv(struct ibv_qp_ex *ex, uint32_t key)
+{
+	fake_ex_new(ex, IBV_WR_LOCAL_INV)->wr.invalidate_rkey = key;
+}
+
+static void
+fake_ex_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey,
+		const struct ibv_mw_bind_info *info)
+{
+	struct fake_wqe *wqe = fake_ex_new(ex, IBV_WR_BIND_MW);
+
+	wqe->mw_rkey = mw->rkey;
+	wqe->wr.bind_mw.mw = mw;
+	wqe->wr.bind_mw.rkey = rkey;
+	wqe->wr.bind_mw.bind_info = *info;
+}
+
+static void
 fake_ex_cas(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr, uint64_t compare, uint64_t swap)
 {
 	struct fake_wqe *wqe = fake_ex_new(ex, IBV_WR_ATOMIC_CMP_AND_SWP);
@@ -424,7 +524,7 @@ fake_ex_complete(struct ibv_qp_ex *ex)
 	if (fake.post_errno != 0)
 		fake.post_take -= qp->nb_batch;
 	for (i = 0; i < qp->nb_batch; i++)
-		fake_execute(qp, &qp->batch[i]);
+		fake_take(qp, &qp->batch[i]);
 	return 0;
 }
 
@@ -439,6 +539,9 @@ fake_ex_ops(struct ibv_qp_ex *ex)
 	ex->wr_rdma_read = fake_ex_read;
 	ex->wr_send = fake_ex_send;
 	ex->wr_send_imm = fake_ex_send_imm;
+	ex->wr_send_inv = fake_ex_send_inv;
+	ex->wr_local_inv = fake_ex_local_inv;
+	ex->wr_bind_mw = fake_ex_bind_mw;
 	ex->wr_atomic_cmp_swp = fake_ex_cas;
 	ex->wr_atomic_fetch_add = fake_ex_add;
 	ex->wr_set_sge = fake_ex_sge;

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <rte_cycles.h>
+
 #include "../test.h"
 #include "setup.h"
 
@@ -30,6 +32,71 @@ vt_connect(void)
 	int rc = vt_connect_one(vt.a, vt.b);
 
 	return rc != 0 ? rc : vt_connect_one(vt.b, vt.a);
+}
+
+int
+vt_reconnect(void)
+{
+	struct rmem_wc wc;
+
+	TEST_OK(rmem_qp_reset(vt.a));
+	TEST_OK(rmem_qp_reset(vt.b));
+	while (rmem_poll_cq(vt.cq_a, &wc, 1) == 1 || rmem_poll_cq(vt.cq_b, &wc, 1) == 1)
+		;
+	TEST_OK(vt_connect());
+	return TEST_SUCCESS;
+}
+
+int
+vt_until_gone(void)
+{
+	uint64_t end = rte_get_timer_cycles() + 60 * rte_get_timer_hz();
+	struct rmem_recv_wr recv = {.wr_id = 1};
+	int rc;
+
+	do {
+		rc = rmem_post_recv(vt.a, &recv, 1);
+		rte_delay_us_sleep(100);
+	} while (rc != -ENODEV && rte_get_timer_cycles() < end);
+	TEST_ERR(rc, ENODEV);
+	return TEST_SUCCESS;
+}
+
+struct rmem_send_wr
+vt_bind_wr(struct rmem_mw *mw)
+{
+	struct rmem_send_wr wr = vt_wr(RMEM_WR_BIND_MW, NULL);
+
+	wr.num_sge = 0;
+	wr.bind_mw.mw = mw;
+	wr.bind_mw.mr = vt.mw_mr;
+	wr.bind_mw.addr = (uintptr_t)vt.buf + VT_BUF / 2;
+	wr.bind_mw.length = VT_BUF / 2;
+	wr.bind_mw.access = RMEM_ACCESS_REMOTE;
+	wr.bind_mw.key_tag = rmem_rkey_next_tag(mw->rkey);
+	return wr;
+}
+
+struct rmem_send_wr
+vt_inv_wr(uint32_t rkey)
+{
+	struct rmem_send_wr wr = vt_wr(RMEM_WR_LOCAL_INV, NULL);
+
+	wr.num_sge = 0;
+	wr.invalidate_rkey = rkey;
+	return wr;
+}
+
+struct rmem_mw_bind
+vt_bind(uint64_t length)
+{
+	struct rmem_mw_bind bind = {.wr_id = 0xb1b1, .flags = RMEM_SEND_SIGNALED};
+
+	bind.bind_info.mr = length != 0 ? vt.mw_mr : NULL;
+	bind.bind_info.addr = (uintptr_t)vt.buf + VT_BUF - length;
+	bind.bind_info.length = length;
+	bind.bind_info.access = RMEM_ACCESS_REMOTE;
+	return bind;
 }
 
 static int
@@ -74,15 +141,47 @@ vt_open(void)
 		rc = rmem_mr_reg(vt.pd, vt.buf, VT_BUF, 0,
 				VT_ACCESS & ~(fake.has_no_atomic ? RMEM_ACCESS_REMOTE_ATOMIC : 0u),
 				&vt.mr);
-	return rc == 0 ? vt_open_qps() : rc;
+	if (rc == 0)
+		rc = vt_open_qps();
+	fake.nb_ex = fake.nb_classic = fake.nb_aborts = 0;
+	return rc;
+}
+
+int
+vt_open_mw(void)
+{
+	int rc = vt_open();
+
+	if (rc == 0)
+		rc = rmem_mr_reg(vt.pd, vt.buf, VT_BUF, 0, VT_ACCESS | RMEM_ACCESS_MW_BIND,
+				&vt.mw_mr);
+	if (rc == 0)
+		rc = rmem_mw_alloc(vt.pd, RMEM_MW_TYPE_1, &vt.one);
+	if (rc == 0)
+		rc = rmem_mw_alloc(vt.pd, RMEM_MW_TYPE_2, &vt.two);
+	return rc;
+}
+
+static int
+vt_close_mw(void)
+{
+	int rc = rmem_mw_dealloc(vt.one);
+
+	if (rc == 0)
+		vt.one = NULL;
+	if (rc == 0 && (rc = rmem_mw_dealloc(vt.two)) == 0)
+		vt.two = NULL;
+	if (rc == 0 && (rc = rmem_mr_dereg(vt.mw_mr)) == 0)
+		vt.mw_mr = NULL;
+	return rc;
 }
 
 int
 vt_close(void)
 {
-	int rc = rmem_qp_destroy(vt.a);
+	int rc = vt_close_mw();
 
-	if (rc == 0)
+	if (rc == 0 && (rc = rmem_qp_destroy(vt.a)) == 0)
 		vt.a = NULL;
 	if (rc == 0 && (rc = rmem_qp_destroy(vt.b)) == 0)
 		vt.b = NULL;
@@ -127,12 +226,28 @@ vt_setup_classic(void)
 }
 
 int
+vt_setup_mw(void)
+{
+	fake_reset();
+	return vt_open_mw();
+}
+
+int
+vt_setup_mw_classic(void)
+{
+	fake_reset();
+	fake.has_no_ex = true;
+	return vt_open_mw();
+}
+
+int
 vt_teardown(void)
 {
 	fake.fail_at = 0;
 	fake.fail_name = NULL;
 	TEST_OK(vt_close());
 	TEST_EQ(fake.nb_live, 0);
+	TEST_EQ(fake.nb_crashes, 0);
 	TEST_EQ(__atomic_load_n(&fake.nb_unacked, __ATOMIC_RELAXED), 0);
 	return TEST_SUCCESS;
 }

@@ -26,6 +26,10 @@ struct verbs_test {
 	struct rmem_qp *a;
 	struct rmem_qp *b;
 	struct rmem_mr *mr;
+	/* Of vt_open_mw(). */
+	struct rmem_mr *mw_mr; /* of the whole buffer too */
+	struct rmem_mw *one;
+	struct rmem_mw *two;
 	uint8_t *buf; /* VT_BUF bytes; the second half is the target */
 };
 
@@ -33,6 +37,8 @@ extern struct verbs_test vt;
 
 /* Make all of it, or as far as it goes: what the call that failed returned. */
 int vt_open(void);
+/* And windows of both types. */
+int vt_open_mw(void);
 /* Release what is there; what a release returned that failed. */
 int vt_close(void);
 
@@ -40,9 +46,20 @@ int vt_close(void);
 int vt_setup_fake(void);    /* a fake, no device */
 int vt_setup(void);         /* extended QPs */
 int vt_setup_classic(void); /* ibv_post_send() alone */
+int vt_setup_mw(void);      /* with windows */
+int vt_setup_mw_classic(void);
 int vt_teardown(void);
 
 int vt_connect(void);
+/* Reset both QPs, forget what was completed, and connect them again. */
+int vt_reconnect(void);
+/* Until posts say that the device is gone. */
+int vt_until_gone(void);
+/* Signaled requests that bind a type 2 window to the buffer's second half, and invalidate. */
+struct rmem_send_wr vt_bind_wr(struct rmem_mw *mw);
+struct rmem_send_wr vt_inv_wr(uint32_t rkey);
+/* A binding of a type 1 window to the end of the buffer; 0 unbinds. */
+struct rmem_mw_bind vt_bind(uint64_t length);
 struct rmem_sge vt_sge(uint32_t offset, uint32_t length);
 /* A signaled request on the first half of the buffer, whose target is the second half. */
 struct rmem_send_wr vt_wr(uint8_t opcode, const struct rmem_sge *sge);

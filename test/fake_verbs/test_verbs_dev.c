@@ -78,6 +78,10 @@ port_without_gid_is_refused(void)
 	return vt_refused(NULL, ENODEV);
 }
 
+#define VT_WINDOWS                                                                                 \
+	(RMEM_DEV_CAPA_MW_TYPE_1 | RMEM_DEV_CAPA_MW_TYPE_2B | RMEM_DEV_CAPA_LOCAL_INV |            \
+			RMEM_DEV_CAPA_SEND_WITH_INV)
+
 /* The index of the GID that a device with these arguments takes. */
 static int
 vt_gid_is(const char *args, const char *text)
@@ -114,8 +118,10 @@ capabilities_are_what_was_tried(void)
 
 	TEST_OK(vt_open());
 	TEST_OK(rmem_dev_info_get(vt.dev, &info));
-	TEST_EQ(info.capa, RMEM_DEV_CAPA_ATOMIC);
-	TEST_EQ(info.access, VT_ACCESS | RMEM_ACCESS_RELAXED_ORDERING);
+	TEST_EQ(info.capa, RMEM_DEV_CAPA_ATOMIC | VT_WINDOWS);
+	TEST_EQ(info.access, VT_ACCESS | RMEM_ACCESS_MW_BIND | RMEM_ACCESS_RELAXED_ORDERING);
+	TEST_EQ(info.max_mw, 16);
+	TEST_EQ(info.nb_mw, 0);
 	TEST_EQ(info.max_inline_data, 256);
 	TEST_EQ(info.max_page_list_len, 0);
 	TEST_EQ(info.nb_pd, 1);
@@ -136,7 +142,7 @@ wrong_atomics_are_not_offered(void)
 	fake.is_atomic_bad = true;
 	TEST_OK(vt_open());
 	TEST_OK(rmem_dev_info_get(vt.dev, &info));
-	TEST_EQ(info.capa, 0);
+	TEST_EQ(info.capa, VT_WINDOWS);
 	sge = vt_sge(0, 8);
 	wr = vt_wr(RMEM_WR_ATOMIC_FETCH_AND_ADD, &sge);
 	TEST_ERR(rmem_post_send(vt.a, &wr, 1), EOPNOTSUPP);
@@ -162,11 +168,15 @@ static int
 what_verbs_lack_is_refused(void)
 {
 	struct rmem_mr *mr;
+	struct rmem_mw *mw;
 	struct rmem_send_wr wr;
 	struct rmem_sge sge;
 	uint8_t opcode;
 
+	fake.has_no_mw[RMEM_MW_TYPE_1] = fake.has_no_mw[RMEM_MW_TYPE_2] = true;
 	TEST_OK(vt_open());
+	TEST_ERR(rmem_mw_alloc(vt.pd, RMEM_MW_TYPE_1, &mw), EOPNOTSUPP);
+	TEST_ERR(rmem_mw_alloc(vt.pd, RMEM_MW_TYPE_2, &mw), EOPNOTSUPP);
 	TEST_ERR(rmem_fast_reg_mr_alloc(vt.pd, 8, &mr), EOPNOTSUPP);
 	sge = vt_sge(0, 8);
 	for (opcode = RMEM_WR_LOCAL_INV; opcode < RMEM_WR_OPCODE_NB; opcode++) {
@@ -174,6 +184,46 @@ what_verbs_lack_is_refused(void)
 		TEST_ERR(rmem_post_send(vt.a, &wr, 1), EOPNOTSUPP);
 	}
 	TEST_EQ(fake.nb_ex, 0);
+	return TEST_SUCCESS;
+}
+
+static int
+vt_capa(uint64_t *capa)
+{
+	struct rmem_dev_info info;
+	int rc = vt_open();
+
+	if (rc == 0)
+		rc = rmem_dev_info_get(vt.dev, &info);
+	*capa = info.capa;
+	return rc == 0 ? vt_close() : rc;
+}
+
+/* Each kind of windows by itself. */
+static int
+windows_are_what_was_tried(void)
+{
+	uint64_t capa;
+
+	fake.has_no_mw[RMEM_MW_TYPE_1] = true;
+	TEST_OK(vt_capa(&capa));
+	TEST_EQ(capa & VT_WINDOWS, VT_WINDOWS & ~RMEM_DEV_CAPA_MW_TYPE_1);
+	fake_reset();
+	fake.has_no_mw[RMEM_MW_TYPE_2] = true;
+	TEST_OK(vt_capa(&capa));
+	TEST_EQ(capa & VT_WINDOWS, RMEM_DEV_CAPA_MW_TYPE_1);
+	fake_reset();
+	fake.has_no_mw_ex = true; /* an extended QP without them is better than none */
+	TEST_OK(vt_capa(&capa));
+	TEST_EQ(capa & VT_WINDOWS, RMEM_DEV_CAPA_MW_TYPE_1);
+	fake_reset();
+	fake.is_inv_bad = true;
+	TEST_OK(vt_capa(&capa));
+	TEST_EQ(capa & VT_WINDOWS, RMEM_DEV_CAPA_MW_TYPE_1);
+	fake_reset();
+	fake.is_bind_bad = true;
+	TEST_OK(vt_capa(&capa));
+	TEST_EQ(capa & VT_WINDOWS, 0);
 	return TEST_SUCCESS;
 }
 
@@ -230,10 +280,11 @@ vt_each_call_fails(int error)
 		fake.fail_at = at;
 		fake.fail_errno = error;
 		fake.is_failed = fake.is_release_failed = false;
-		rc = vt_open();
+		rc = vt_open_mw();
 		rc2 = rc == 0 ? vt_close() : 0;
 		fake.fail_at = 0;
 		TEST_ASSERT(rc <= 0 && rc2 <= 0);
+		TEST_EQ(fake.nb_crashes, 0);
 		/* What a failed release left can be released again. */
 		TEST_OK(vt_close());
 		if (!fake.is_failed)
@@ -259,13 +310,14 @@ failed_open_leaves_nothing(void)
 {
 	static const char *const names[] = {"get_device_list", "open_device", "query_device",
 			"query_port", "query_gid_table", "alloc_pd", "create_cq", "reg_mr",
-			"create_qp", "query_qp"};
+			"create_qp", "query_qp", "alloc_mw"};
 	unsigned int i;
 
 	for (i = 0; i < RTE_DIM(names); i++) {
 		fake.fail_name = names[i];
 		fake.fail_errno = ENOMEM;
-		TEST_ERR(vt_open(), ENOMEM);
+		/* Without windows the device has not that capability. */
+		TEST_ERR(vt_open_mw(), strcmp(names[i], "alloc_mw") == 0 ? EOPNOTSUPP : ENOMEM);
 		fake.fail_name = NULL;
 		TEST_OK(vt_close());
 		TEST_EQ(fake.nb_live, 0);
@@ -395,6 +447,7 @@ static const struct test_case cases[] = {
 		TEST_CASE(wrong_atomics_are_not_offered),
 		TEST_CASE(unknown_rights_are_left_out),
 		TEST_CASE(what_verbs_lack_is_refused),
+		TEST_CASE(windows_are_what_was_tried),
 		TEST_CASE(registration_errnos_are_folded),
 		TEST_CASE(limits_of_the_device_hold),
 		TEST_CASE(failed_open_leaves_nothing),

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Windows of a device by the index of their key; see rverbs_mw.h. Indices have 24 bits and come
+ * as the device likes: a page of the table is there once it has been needed. The locks are never
+ * freed, as a request looks at the windows of its peer's device too.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "rverbs_mw.h"
+
+#define RVERBS_MW_PAGES 4096u
+#define RVERBS_MW_SLOTS 4096u
+
+TAILQ_HEAD(rverbs_mw_list, rverbs_mw);
+
+static struct {
+	rte_ticketlock_t lock;
+	struct rverbs_mw ***pages; /* NULL: no device */
+	struct rverbs_mw_list list;
+} rverbs_mw_tables[RMEM_MAX_DEVS];
+
+int
+rverbs_mw_table_open(uint16_t dev_id)
+{
+	struct rverbs_mw ***pages = calloc(RVERBS_MW_PAGES, sizeof(*pages));
+
+	if (pages == NULL) {
+		RVERBS_LOG(ERR, "no memory for a table of windows");
+		return -ENOMEM;
+	}
+	rverbs_mw_lock(dev_id);
+	TAILQ_INIT(&rverbs_mw_tables[dev_id].list);
+	rverbs_mw_tables[dev_id].pages = pages;
+	rverbs_mw_unlock(dev_id);
+	return 0;
+}
+
+void
+rverbs_mw_table_close(uint16_t dev_id)
+{
+	struct rverbs_mw ***pages;
+	uint32_t i;
+
+	rverbs_mw_lock(dev_id);
+	pages = rverbs_mw_tables[dev_id].pages;
+	rverbs_mw_tables[dev_id].pages = NULL;
+	rverbs_mw_unlock(dev_id);
+	for (i = 0; i < RVERBS_MW_PAGES; i++)
+		free(pages[i]);
+	free(pages);
+}
+
+void
+rverbs_mw_lock(uint16_t dev_id)
+{
+	rte_ticketlock_lock(&rverbs_mw_tables[dev_id].lock);
+}
+
+void
+rverbs_mw_unlock(uint16_t dev_id)
+{
+	rte_ticketlock_unlock(&rverbs_mw_tables[dev_id].lock);
+}
+
+/* The place of a key in the table, or NULL. */
+static struct rverbs_mw **
+rverbs_mw_place(uint16_t dev_id, uint32_t key, bool may_add)
+{
+	struct rverbs_mw ***page = rverbs_mw_tables[dev_id].pages;
+	uint32_t index = key >> 8;
+
+	if (page == NULL)
+		return NULL;
+	page += index / RVERBS_MW_SLOTS;
+	if (*page == NULL && may_add)
+		*page = calloc(RVERBS_MW_SLOTS, sizeof(**page));
+	return *page != NULL ? &(*page)[index % RVERBS_MW_SLOTS] : NULL;
+}
+
+int
+rverbs_mw_insert(struct rverbs_mw *mw)
+{
+	uint16_t dev_id = mw->mw.obj.dev_id;
+	struct rverbs_mw **place;
+
+	/* Requests name type 2 windows by key, type 1 windows by handle only. */
+	if (mw->mw.type == RMEM_MW_TYPE_2) {
+		place = rverbs_mw_place(dev_id, mw->ibv->rkey, true);
+		if (place == NULL)
+			return -ENOMEM;
+		*place = mw;
+	}
+	TAILQ_INSERT_TAIL(&rverbs_mw_tables[dev_id].list, mw, next);
+	return 0;
+}
+
+void
+rverbs_mw_remove(struct rverbs_mw *mw)
+{
+	uint16_t dev_id = mw->mw.obj.dev_id;
+
+	if (mw->mw.type == RMEM_MW_TYPE_2)
+		*rverbs_mw_place(dev_id, mw->ibv->rkey, false) = NULL;
+	TAILQ_REMOVE(&rverbs_mw_tables[dev_id].list, mw, next);
+}
+
+struct rverbs_mw *
+rverbs_mw_find(uint16_t dev_id, uint32_t key)
+{
+	struct rverbs_mw **place = rverbs_mw_place(dev_id, key, false);
+
+	return place != NULL ? *place : NULL;
+}
+
+struct rverbs_mw *
+rverbs_mw_first(uint16_t dev_id)
+{
+	return TAILQ_FIRST(&rverbs_mw_tables[dev_id].list);
+}

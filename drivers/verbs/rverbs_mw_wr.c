@@ -1,0 +1,500 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Requests that concern windows, from the post to their end; see rverbs_mw.h. */
+
+#include <errno.h>
+#include <string.h>
+
+#include <rte_malloc.h>
+
+#include "rverbs_mw.h"
+
+/* No window has this key: what names it is refused, and nothing else happens. */
+#define RVERBS_MW_NO_KEY 0
+
+int
+rverbs_mw_ops_init(struct rverbs_mw_ops *ops, uint32_t depth)
+{
+	uint32_t size = rte_align32pow2(RTE_MAX(depth, 1u));
+
+	ops->mask = size - 1;
+	ops->ops = rte_zmalloc("rverbs_mw_ops", size * sizeof(*ops->ops), RTE_CACHE_LINE_SIZE);
+	if (ops->ops != NULL)
+		return 0;
+	RVERBS_LOG(ERR, "no memory for a queue of %u", depth);
+	return -ENOMEM;
+}
+
+struct rverbs_mw_op *
+rverbs_mw_ops_next(struct rverbs_qp *qp, uint32_t pos)
+{
+	struct rverbs_mw_op *op = &qp->mw_ops.ops[qp->mw_ops.prod & qp->mw_ops.mask];
+
+	memset(op, 0, sizeof(*op));
+	op->pos = pos;
+	return op;
+}
+
+void
+rverbs_mw_ops_push(struct rverbs_qp *qp)
+{
+	__atomic_store_n(&qp->mw_ops.prod, qp->mw_ops.prod + 1, __ATOMIC_RELEASE);
+}
+
+/* Let go of the MR that a window is bound to. With the lock held. */
+static void
+rverbs_mw_release(struct rverbs_mw *mw)
+{
+	if (mw->mr != NULL)
+		rmem_obj_unhold(&mw->mr->obj);
+	mw->mr = NULL;
+}
+
+static void
+rverbs_mw_lose(struct rverbs_mw *mw)
+{
+	rverbs_mw_release(mw);
+	mw->state = RVERBS_MW_UNKNOWN;
+}
+
+static void
+rverbs_mw_free(struct rverbs_mw *mw)
+{
+	rverbs_mw_release(mw);
+	mw->state = RVERBS_MW_FREE;
+}
+
+/* The window that a QP's request may invalidate; with the lock held. */
+static struct rverbs_mw *
+rverbs_mw_find_bound(uint16_t dev_id, uint32_t key, uint32_t qp_num)
+{
+	struct rverbs_mw *mw = rverbs_mw_find(dev_id, key);
+
+	if (mw == NULL || mw->state != RVERBS_MW_BOUND || mw->key != key ||
+			mw->qp->qp.qp_num != qp_num)
+		return NULL;
+	return mw;
+}
+
+/*
+ * rdma_rxe dereferences NULL when the window is not bound (6.1 and 7.2), and takes a window of any
+ * QP: what is not bound on this one is not handed over.
+ */
+static void
+rverbs_mw_accept_inv(struct rverbs_qp *qp, uint32_t key, struct rverbs_mw_op *op)
+{
+	uint16_t dev_id = qp->qp.obj.dev_id;
+	struct rverbs_mw *mw;
+
+	op->kind = RVERBS_MW_BAD;
+	op->key = RVERBS_MW_NO_KEY;
+	rverbs_mw_lock(dev_id);
+	mw = rverbs_mw_find_bound(dev_id, key, qp->qp.qp_num);
+	if (mw != NULL) {
+		op->kind = RVERBS_MW_INV;
+		op->key = key;
+		op->mw = mw;
+		op->life = mw->life;
+		op->mr = mw->mr;
+		mw->mr = NULL;
+		mw->state = RVERBS_MW_FREE;
+		mw->busy++;
+	}
+	rverbs_mw_unlock(dev_id);
+}
+
+/*
+ * The same at the peer, whose kernel it is that dies. Here it is known what is bound there when
+ * the peer is of this process. A binding that has not completed may not have been made yet: the
+ * window then still has the key before, which must be another.
+ */
+static void
+rverbs_mw_accept_send_inv(struct rverbs_qp *qp, uint32_t key, struct rverbs_mw_op *op)
+{
+	struct rverbs_mw *mw;
+
+	op->kind = RVERBS_MW_PASS;
+	op->key = key;
+	if (qp->peer_dev_id < 0)
+		return;
+	rverbs_mw_lock((uint16_t)qp->peer_dev_id);
+	mw = rverbs_mw_find_bound((uint16_t)qp->peer_dev_id, key, qp->remote.qp_num);
+	if (mw != NULL && (mw->is_made || mw->is_fresh)) {
+		op->kind = RVERBS_MW_SEND_INV;
+		op->mw = mw;
+		op->life = mw->life;
+		mw->state = RVERBS_MW_TAKEN;
+		mw->busy++;
+	} else {
+		op->key = RVERBS_MW_NO_KEY;
+	}
+	rverbs_mw_unlock((uint16_t)qp->peer_dev_id);
+}
+
+/* Whether the binding may be asked for; then the MR is held. */
+static bool
+rverbs_mw_take_mr(const struct rverbs_qp *qp, const struct rmem_send_wr *wr)
+{
+	const struct rmem_mw_bind_info info = {
+			.mr = wr->bind_mw.mr,
+			.addr = wr->bind_mw.addr,
+			.length = wr->bind_mw.length,
+			.access = wr->bind_mw.access,
+	};
+
+	if (!rmem_obj_hold(&info.mr->obj))
+		return false;
+	if (rmem_mw_check_bind(&qp->qp, wr->bind_mw.mw, &info) == 0 &&
+			__atomic_load_n(&info.mr->state, __ATOMIC_ACQUIRE) == RMEM_MR_STATE_VALID)
+		return true;
+	rmem_obj_unhold(&info.mr->obj);
+	return false;
+}
+
+/* Whether a window of which nothing is under way is to be made anew first. */
+static bool
+rverbs_mw_is_lost(struct rverbs_mw *mw)
+{
+	bool is_lost;
+
+	rverbs_mw_lock(mw->mw.obj.dev_id);
+	is_lost = mw->busy == 0 && (mw->state == RVERBS_MW_UNKNOWN || mw->state == RVERBS_MW_GONE);
+	if (is_lost) {
+		mw->state = RVERBS_MW_RENEWED;
+		mw->busy++;
+	}
+	rverbs_mw_unlock(mw->mw.obj.dev_id);
+	return is_lost;
+}
+
+static void
+rverbs_mw_accept_bind(struct rverbs_qp *qp, const struct rmem_send_wr *wr, struct rverbs_mw_op *op)
+{
+	struct rverbs_mw *mw = rverbs_mw_of(wr->bind_mw.mw);
+	bool has_mr = rverbs_mw_take_mr(qp, wr);
+	uint32_t handle;
+
+	op->kind = RVERBS_MW_BAD;
+	op->key = RVERBS_MW_NO_KEY;
+	if (has_mr && rverbs_mw_is_lost(mw))
+		(void)rverbs_mw_renew(mw);
+	rverbs_mw_lock(mw->mw.obj.dev_id);
+	handle = mw->mw.rkey;
+	op->old_handle = handle;
+	/* A handle has the key of the binding posted last, also when that is refused. */
+	__atomic_store_n(&mw->mw.rkey, rmem_rkey_of_tag(handle, wr->bind_mw.key_tag),
+			__ATOMIC_RELAXED);
+	op->mw = mw;
+	mw->busy++;
+	if (has_mr && mw->state == RVERBS_MW_FREE) {
+		op->kind = RVERBS_MW_BIND;
+		op->key = rmem_rkey_of_tag(mw->key, wr->bind_mw.key_tag);
+		op->old_key = mw->key;
+		op->life = ++mw->life;
+		mw->is_fresh = mw->busy == 1 && op->key != mw->key;
+		mw->is_made = false;
+		mw->key = op->key;
+		mw->qp = qp;
+		mw->mr = wr->bind_mw.mr;
+		mw->state = RVERBS_MW_BOUND;
+		has_mr = false;
+	}
+	rverbs_mw_unlock(mw->mw.obj.dev_id);
+	if (has_mr)
+		rmem_obj_unhold(&wr->bind_mw.mr->obj);
+}
+
+/* The QP has failed, and flushes what is posted: no state changes. */
+static void
+rverbs_mw_accept_dead(const struct rmem_send_wr *wr, struct rverbs_mw_op *op)
+{
+	struct rmem_mw *mw = wr->bind_mw.mw;
+
+	op->kind = RVERBS_MW_DEAD;
+	op->key = RVERBS_MW_NO_KEY;
+	if (wr->opcode != RMEM_WR_BIND_MW)
+		return;
+	rverbs_mw_lock(mw->obj.dev_id);
+	op->old_handle = mw->rkey;
+	op->mw = rverbs_mw_of(mw);
+	op->mw->busy++;
+	__atomic_store_n(&mw->rkey, rmem_rkey_of_tag(mw->rkey, wr->bind_mw.key_tag),
+			__ATOMIC_RELAXED);
+	rverbs_mw_unlock(mw->obj.dev_id);
+}
+
+struct rverbs_mw_op *
+rverbs_mw_accept(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t pos)
+{
+	struct rverbs_mw_op *op = rverbs_mw_ops_next(qp, pos);
+
+	if (unlikely(rverbs_qp_has_failed(qp)))
+		rverbs_mw_accept_dead(wr, op);
+	else if (wr->opcode == RMEM_WR_LOCAL_INV)
+		rverbs_mw_accept_inv(qp, wr->invalidate_rkey, op);
+	else if (wr->opcode == RMEM_WR_SEND_WITH_INV)
+		rverbs_mw_accept_send_inv(qp, wr->invalidate_rkey, op);
+	else
+		rverbs_mw_accept_bind(qp, wr, op);
+	rverbs_mw_ops_push(qp);
+	return op;
+}
+
+static struct ibv_mw_bind_info
+rverbs_mw_bind_info(const struct rmem_send_wr *wr)
+{
+	struct ibv_mw_bind_info info = {
+			.mr = rverbs_mr_of(wr->bind_mw.mr)->ibv,
+			.addr = wr->bind_mw.addr,
+			.length = wr->bind_mw.length,
+			.mw_access_flags = wr->bind_mw.access,
+	};
+
+	return info;
+}
+
+void
+rverbs_mw_write_ex(
+		struct ibv_qp_ex *ex, const struct rmem_send_wr *wr, const struct rverbs_mw_op *op)
+{
+	struct ibv_mw_bind_info info;
+
+	if (wr->opcode == RMEM_WR_SEND_WITH_INV) {
+		ibv_wr_send_inv(ex, op->key);
+	} else if (op->kind == RVERBS_MW_BIND) {
+		info = rverbs_mw_bind_info(wr);
+		ibv_wr_bind_mw(ex, op->mw->ibv, op->key, &info);
+	} else {
+		ibv_wr_local_inv(ex, op->key);
+	}
+}
+
+void
+rverbs_mw_write_chain(struct ibv_send_wr *to, const struct rmem_send_wr *wr,
+		const struct rverbs_mw_op *op)
+{
+	if (op->kind == RVERBS_MW_BIND) {
+		to->opcode = IBV_WR_BIND_MW;
+		to->bind_mw.mw = op->mw->ibv;
+		to->bind_mw.rkey = op->key;
+		to->bind_mw.bind_info = rverbs_mw_bind_info(wr);
+	} else {
+		to->opcode = wr->opcode == RMEM_WR_SEND_WITH_INV ? IBV_WR_SEND_WITH_INV
+								 : IBV_WR_LOCAL_INV;
+		to->invalidate_rkey = op->key;
+	}
+	if (wr->opcode != RMEM_WR_SEND_WITH_INV)
+		to->num_sge = 0;
+}
+
+void
+rverbs_mw_pin(struct rverbs_mw *mw)
+{
+	rverbs_mw_lock(mw->mw.obj.dev_id);
+	mw->busy++;
+	rverbs_mw_unlock(mw->mw.obj.dev_id);
+}
+
+void
+rverbs_mw_sent(struct rverbs_mw *mw, uint32_t key, bool is_taken)
+{
+	rverbs_mw_lock(mw->mw.obj.dev_id);
+	if (is_taken)
+		mw->ibv->rkey = key;
+	mw->busy--;
+	rverbs_mw_unlock(mw->mw.obj.dev_id);
+}
+
+/* As if it had not been posted: the last first. With the lock held. */
+static void
+rverbs_mw_undo_one(struct rverbs_mw_op *op)
+{
+	struct rverbs_mw *mw = op->mw;
+	bool is_same = mw->life == op->life;
+
+	mw->busy--;
+	switch (op->kind) {
+	case RVERBS_MW_BIND:
+		__atomic_store_n(&mw->mw.rkey, op->old_handle, __ATOMIC_RELAXED);
+		if (!is_same) /* bound by another QP meanwhile, which the device will refuse */
+			break;
+		mw->ibv->rkey = mw->key = op->old_key;
+		/* What goes on with this life elsewhere shall not meet it again. */
+		mw->life += mw->state == RVERBS_MW_TAKEN ? 1 : UINT32_MAX;
+		rverbs_mw_free(mw);
+		break;
+	case RVERBS_MW_INV:
+		if (is_same && mw->state == RVERBS_MW_FREE) {
+			mw->state = RVERBS_MW_BOUND;
+			mw->mr = op->mr;
+		} else {
+			rmem_obj_unhold(&op->mr->obj);
+		}
+		break;
+	case RVERBS_MW_SEND_INV:
+		if (is_same && mw->state == RVERBS_MW_TAKEN)
+			mw->state = RVERBS_MW_BOUND;
+		break;
+	default: /* BAD, DEAD: bindings */
+		__atomic_store_n(&mw->mw.rkey, op->old_handle, __ATOMIC_RELAXED);
+		break;
+	}
+}
+
+void
+rverbs_mw_undo(struct rverbs_qp *qp, uint32_t pos)
+{
+	struct rverbs_mw_ops *ops = &qp->mw_ops;
+	struct rverbs_mw_op *op;
+
+	while (ops->prod != __atomic_load_n(&ops->cons, __ATOMIC_ACQUIRE)) {
+		op = &ops->ops[(ops->prod - 1) & ops->mask];
+		if ((int32_t)(op->pos - pos) < 0)
+			break;
+		if (op->mw != NULL) {
+			uint16_t dev_id = op->mw->mw.obj.dev_id;
+
+			rverbs_mw_lock(dev_id);
+			rverbs_mw_undo_one(op);
+			rverbs_mw_unlock(dev_id);
+		}
+		__atomic_store_n(&ops->prod, ops->prod - 1, __ATOMIC_RELEASE);
+	}
+}
+
+static void
+rverbs_mw_end_bind_1(struct rverbs_mw *mw, struct rverbs_mw_op *op, bool is_well)
+{
+	if (is_well && mw->life == op->life) {
+		rverbs_mw_release(mw);
+		mw->mr = op->mr;
+		mw->key_in_force = op->key;
+		return;
+	}
+	if (op->mr != NULL)
+		rmem_obj_unhold(&op->mr->obj);
+	if (mw->life != op->life)
+		return;
+	/* The binding before is in force, as far as one can know. */
+	__atomic_store_n(&mw->mw.rkey, mw->key_in_force, __ATOMIC_RELAXED);
+	if (op->kind == RVERBS_MW_BIND_1) {
+		mw->maybe = op->mr;
+		mw->state = RVERBS_MW_UNKNOWN;
+	}
+}
+
+static void
+rverbs_mw_end_send_inv(struct rverbs_mw *mw, uint8_t status)
+{
+	if (mw->state != RVERBS_MW_TAKEN)
+		return; /* the receive told it already */
+	if (status == RMEM_WC_SUCCESS)
+		rverbs_mw_free(mw);
+	else if (status == RMEM_WC_RNR_RETRY_EXC_ERR) /* the peer had no receive for it */
+		mw->state = RVERBS_MW_BOUND;
+	else
+		rverbs_mw_lose(mw);
+}
+
+/* The window of a request that came to its end; with the lock held. */
+static void
+rverbs_mw_end_one(struct rverbs_mw_op *op, uint8_t status)
+{
+	struct rverbs_mw *mw = op->mw;
+	bool is_well = status == RMEM_WC_SUCCESS;
+	bool is_same = mw->life == op->life;
+
+	mw->busy--;
+	switch (op->kind) {
+	case RVERBS_MW_BIND:
+		if (is_same && is_well)
+			mw->is_made = true;
+		else if (is_same)
+			rverbs_mw_lose(mw);
+		break;
+	case RVERBS_MW_INV:
+		rmem_obj_unhold(&op->mr->obj);
+		if (is_same && !is_well)
+			rverbs_mw_lose(mw);
+		break;
+	case RVERBS_MW_SEND_INV:
+		if (is_same)
+			rverbs_mw_end_send_inv(mw, status);
+		break;
+	default:
+		if (mw->mw.type == RMEM_MW_TYPE_1)
+			rverbs_mw_end_bind_1(mw, op, is_well);
+		break;
+	}
+}
+
+static void
+rverbs_mw_end(struct rverbs_qp *qp, struct rverbs_mw_op *op, uint8_t status)
+{
+	if (status == RMEM_WC_SUCCESS) {
+		if (op->kind <= RVERBS_MW_BIND_1)
+			qp->send_done.mw_binds++;
+		else if (op->kind <= RVERBS_MW_PASS)
+			qp->send_done.invalidates++;
+	}
+	if (op->mw != NULL) {
+		uint16_t dev_id = op->mw->mw.obj.dev_id;
+
+		rverbs_mw_lock(dev_id);
+		rverbs_mw_end_one(op, status);
+		rverbs_mw_unlock(dev_id);
+	}
+}
+
+/* Take out what stands before end. Under the lock of the send CQ. */
+void
+rverbs_mw_done(struct rverbs_qp *qp, uint32_t end, uint8_t *status)
+{
+	struct rverbs_mw_ops *ops = &qp->mw_ops;
+	uint32_t prod = __atomic_load_n(&ops->prod, __ATOMIC_ACQUIRE);
+	struct rverbs_mw_op *op;
+	bool is_last;
+
+	while (ops->cons != prod) {
+		op = &ops->ops[ops->cons & ops->mask];
+		if ((int32_t)(op->pos - end) >= 0)
+			break;
+		is_last = op->pos == end - 1;
+		/* Kernels differ in what they say of it; 7.2 that it was flushed. */
+		if (is_last && op->kind == RVERBS_MW_BAD &&
+				(*status != RMEM_WC_WR_FLUSH_ERR || !rverbs_qp_has_failed(qp)))
+			*status = RMEM_WC_MW_BIND_ERR;
+		rverbs_mw_end(qp, op, is_last ? *status : RMEM_WC_SUCCESS);
+		__atomic_store_n(&ops->cons, ops->cons + 1, __ATOMIC_RELEASE);
+	}
+}
+
+void
+rverbs_mw_forget(struct rverbs_qp *qp)
+{
+	struct rverbs_cq *cq = rverbs_cq_of(qp->qp.send_cq);
+	struct rverbs_mw_ops *ops = &qp->mw_ops;
+
+	rte_ticketlock_lock(&cq->lock);
+	while (ops->cons != __atomic_load_n(&ops->prod, __ATOMIC_ACQUIRE)) {
+		rverbs_mw_end(qp, &ops->ops[ops->cons & ops->mask], RMEM_WC_WR_FLUSH_ERR);
+		__atomic_store_n(&ops->cons, ops->cons + 1, __ATOMIC_RELEASE);
+	}
+	rte_ticketlock_unlock(&cq->lock);
+}
+
+void
+rverbs_mw_invalidated(struct rverbs_qp *qp, uint32_t key)
+{
+	uint16_t dev_id = qp->qp.obj.dev_id;
+	struct rverbs_mw *mw;
+
+	rverbs_mw_lock(dev_id);
+	mw = rverbs_mw_find(dev_id, key);
+	if (mw != NULL && mw->key == key &&
+			(mw->state == RVERBS_MW_BOUND || mw->state == RVERBS_MW_TAKEN))
+		rverbs_mw_free(mw);
+	rverbs_mw_unlock(dev_id);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* What the device is tried with: a page, and a QP that is connected to itself. */
+
+#ifndef RVERBS_PROBE_H
+#define RVERBS_PROBE_H
+
+#include "rverbs.h"
+
+struct rverbs_probe {
+	struct rverbs_dev *dev;
+	struct ibv_pd *pd;
+	struct ibv_cq *cq;
+	struct ibv_mr *mr;
+	struct ibv_qp *qp;
+	uint64_t *mem; /* a page: what goes out, and behind it what is reached */
+	bool is_connected;
+};
+
+/* The next completion within some seconds; its status, or -1. */
+int rverbs_probe_wait(const struct rverbs_probe *probe, struct ibv_wc *wc);
+/* Post one request, and wait for its completion. */
+int rverbs_probe_run_wr(const struct rverbs_probe *probe, struct ibv_send_wr *wr);
+
+/* rverbs_probe_mw.c: windows of either type. What is left of the QP is of no more use. */
+void rverbs_probe_windows(const struct rverbs_probe *probe);
+
+#endif /* RVERBS_PROBE_H */

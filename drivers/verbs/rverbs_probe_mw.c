@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Memory windows, tried: bound, written through, invalidated, and then closed. Only what is bound
+ * is invalidated here, and the QP goes after the windows: see rverbs_mw.h.
+ */
+
+#include <string.h>
+
+#include "rverbs_probe.h"
+
+#define RVERBS_PROBE_TARGET 2 /* index in mem */
+/* What rdma_rxe (6.1 and 7.2) sets in wc_flags in the place of IBV_WC_WITH_INV. */
+#define RVERBS_KERNEL_WITH_INV (1u << 2)
+
+/* Write through a key to the target; whether the status is as wanted, and so is the memory. */
+static bool
+rverbs_probe_write(const struct rverbs_probe *probe, uint32_t key, bool is_open)
+{
+	struct ibv_sge sge = {(uintptr_t)probe->mem, sizeof(uint64_t), probe->mr->lkey};
+	struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE};
+	int status;
+
+	probe->mem[0]++;
+	wr.wr.rdma.remote_addr = (uintptr_t)&probe->mem[RVERBS_PROBE_TARGET];
+	wr.wr.rdma.rkey = key;
+	status = rverbs_probe_run_wr(probe, &wr);
+	return is_open == (status == IBV_WC_SUCCESS) && status >= 0 &&
+			is_open == (probe->mem[RVERBS_PROBE_TARGET] == probe->mem[0]);
+}
+
+static struct ibv_mw_bind_info
+rverbs_probe_info(const struct rverbs_probe *probe)
+{
+	struct ibv_mw_bind_info info = {
+			.mr = probe->mr,
+			.addr = (uintptr_t)&probe->mem[RVERBS_PROBE_TARGET],
+			.length = sizeof(uint64_t),
+			.mw_access_flags = IBV_ACCESS_REMOTE_WRITE,
+	};
+
+	return info;
+}
+
+static bool
+rverbs_probe_bind_1(const struct rverbs_probe *probe, struct ibv_mw *mw, uint64_t length)
+{
+	struct ibv_mw_bind bind = {.send_flags = IBV_SEND_SIGNALED};
+	struct ibv_wc wc;
+
+	bind.bind_info = rverbs_probe_info(probe);
+	bind.bind_info.length = length;
+	return ibv_bind_mw(probe->qp, mw, &bind) == 0 &&
+			rverbs_probe_wait(probe, &wc) == IBV_WC_SUCCESS;
+}
+
+static bool
+rverbs_probe_type_1(const struct rverbs_probe *probe, struct ibv_mw *mw)
+{
+	return rverbs_probe_bind_1(probe, mw, sizeof(uint64_t)) &&
+			rverbs_probe_write(probe, mw->rkey, true) &&
+			rverbs_probe_bind_1(probe, mw, 0);
+}
+
+static bool
+rverbs_probe_bind_2(const struct rverbs_probe *probe, struct ibv_mw *mw)
+{
+	struct ibv_send_wr wr = {.opcode = IBV_WR_BIND_MW};
+
+	wr.bind_mw.mw = mw;
+	wr.bind_mw.rkey = ibv_inc_rkey(mw->rkey);
+	wr.bind_mw.bind_info = rverbs_probe_info(probe);
+	if (rverbs_probe_run_wr(probe, &wr) != IBV_WC_SUCCESS)
+		return false;
+	mw->rkey = wr.bind_mw.rkey;
+	return true;
+}
+
+static bool
+rverbs_probe_local_inv(const struct rverbs_probe *probe, struct ibv_mw *mw)
+{
+	struct ibv_send_wr wr = {.opcode = IBV_WR_LOCAL_INV, .invalidate_rkey = mw->rkey};
+
+	return rverbs_probe_bind_2(probe, mw) && rverbs_probe_write(probe, mw->rkey, true) &&
+			(wr.invalidate_rkey = mw->rkey) != 0 &&
+			rverbs_probe_run_wr(probe, &wr) == IBV_WC_SUCCESS;
+}
+
+/* The receive of a SEND_WITH_INV tells of it by one flag or another. */
+static bool
+rverbs_probe_inv_flag(struct rverbs_dev *dev, const struct ibv_wc *wc, uint32_t key)
+{
+	if ((wc->wc_flags & IBV_WC_WITH_INV) != 0)
+		dev->inv_flag = IBV_WC_WITH_INV;
+	else if ((wc->wc_flags & RVERBS_KERNEL_WITH_INV) != 0)
+		dev->inv_flag = RVERBS_KERNEL_WITH_INV;
+	else
+		return false;
+	return wc->invalidated_rkey == key;
+}
+
+static bool
+rverbs_probe_send_inv(const struct rverbs_probe *probe, struct ibv_mw *mw)
+{
+	struct ibv_send_wr *bad_send, wr = {.opcode = IBV_WR_SEND_WITH_INV};
+	struct ibv_recv_wr *bad_recv, recv = {.wr_id = 1};
+	bool is_told = false;
+	struct ibv_wc wc;
+	int i;
+
+	wr.send_flags = IBV_SEND_SIGNALED;
+	wr.invalidate_rkey = mw->rkey;
+	if (ibv_post_recv(probe->qp, &recv, &bad_recv) != 0 ||
+			ibv_post_send(probe->qp, &wr, &bad_send) != 0)
+		return false;
+	for (i = 0; i < 2; i++) {
+		if (rverbs_probe_wait(probe, &wc) != IBV_WC_SUCCESS)
+			return false;
+		if (wc.opcode == IBV_WC_RECV)
+			is_told = rverbs_probe_inv_flag(probe->dev, &wc, mw->rkey);
+	}
+	return is_told;
+}
+
+static uint64_t
+rverbs_probe_type_2(const struct rverbs_probe *probe, struct ibv_mw *mw)
+{
+	uint64_t capa = RMEM_DEV_CAPA_MW_TYPE_2B | RMEM_DEV_CAPA_LOCAL_INV;
+
+	if (!rverbs_probe_local_inv(probe, mw) || !rverbs_probe_bind_2(probe, mw))
+		return 0;
+	if (!rverbs_probe_send_inv(probe, mw))
+		return capa; /* as far as it goes: what was invalidated could be bound again */
+	capa |= RMEM_DEV_CAPA_SEND_WITH_INV;
+	return rverbs_probe_write(probe, mw->rkey, false) ? capa : 0;
+}
+
+static uint64_t
+rverbs_probe_type(const struct rverbs_probe *probe, enum ibv_mw_type type)
+{
+	struct ibv_mw *mw = ibv_alloc_mw(probe->pd, type);
+	uint64_t capa = 0;
+
+	if (mw == NULL)
+		return 0;
+	if (type == IBV_MW_TYPE_2)
+		capa = rverbs_probe_type_2(probe, mw);
+	else if (rverbs_probe_type_1(probe, mw))
+		capa = RMEM_DEV_CAPA_MW_TYPE_1;
+	/* One that can't be released is of no use, and keeps what it is of. */
+	return rverbs_err_code(ibv_dealloc_mw(mw), "ibv_dealloc_mw") == 0 ? capa : 0;
+}
+
+void
+rverbs_probe_windows(const struct rverbs_probe *probe)
+{
+	struct rverbs_dev *dev = probe->dev;
+
+	dev->inv_flag = IBV_WC_WITH_INV;
+	if (!probe->is_connected || (dev->access & RMEM_ACCESS_MW_BIND) == 0)
+		return;
+	dev->capa |= rverbs_probe_type(probe, IBV_MW_TYPE_1);
+	if (dev->send_ops == 0 || (dev->send_ops & IBV_QP_EX_WITH_BIND_MW) != 0)
+		dev->capa |= rverbs_probe_type(probe, IBV_MW_TYPE_2);
+}

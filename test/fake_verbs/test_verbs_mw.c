@@ -1,0 +1,484 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Windows of a verbs device open and close, and nothing reaches the device that breaks it. */
+
+#include <errno.h>
+#include <string.h>
+
+#include "../test.h"
+#include "setup.h"
+
+#define HALF (VT_BUF / 2)
+
+/* b writes 8 bytes through a key to the second half. */
+static int
+vt_peer_write(uint32_t rkey)
+{
+	struct rmem_sge sge = vt_sge(0, 8);
+	struct rmem_send_wr wr = vt_wr(RMEM_WR_RDMA_WRITE, &sge);
+	struct rmem_wc wc;
+
+	wr.rdma.rkey = rkey;
+	return rmem_post_send(vt.b, &wr, 1) == 1 ? vt_wait(vt.cq_b, &wc) : -EBADMSG;
+}
+
+static int
+vt_opens(uint32_t rkey)
+{
+	uint64_t *source = (uint64_t *)vt.buf, *target = (uint64_t *)(vt.buf + HALF);
+
+	(*source)++;
+	TEST_STATUS(vt_peer_write(rkey), RMEM_WC_SUCCESS);
+	TEST_EQ(*target, *source);
+	return TEST_SUCCESS;
+}
+
+static int
+vt_is_closed(uint32_t rkey)
+{
+	TEST_STATUS(vt_peer_write(rkey), RMEM_WC_REM_ACCESS_ERR);
+	return vt_reconnect();
+}
+
+/* The request of a is refused with that status, and the QPs are connected again. */
+static int
+vt_is_refused(const struct rmem_send_wr *wr, int status)
+{
+	TEST_STATUS(vt_run(wr), status);
+	return vt_reconnect();
+}
+
+static int
+type_2_lives_again_and_again(void)
+{
+	struct rmem_send_wr wr;
+	struct rmem_dev_stats stats;
+	unsigned int i;
+
+	for (i = 0; i < 600; i++) {
+		wr = vt_bind_wr(vt.two);
+		TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
+		TEST_EQ(vt.two->rkey & 0xff, wr.bind_mw.key_tag);
+		if (i % 100 == 0)
+			TEST_RUN(vt_opens(vt.two->rkey));
+		TEST_ERR(rmem_mr_dereg(vt.mw_mr), EBUSY);
+		wr = vt_inv_wr(vt.two->rkey);
+		TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
+	}
+	TEST_RUN(vt_is_closed(vt.two->rkey));
+	TEST_OK(rmem_dev_stats_get(vt.dev, &stats));
+	TEST_EQ(stats.mw_binds, 600);
+	TEST_EQ(stats.invalidates, 600);
+	TEST_OK(rmem_mr_dereg(vt.mw_mr));
+	vt.mw_mr = NULL;
+	return TEST_SUCCESS;
+}
+
+/* Bindings and invalidations in one post, of which the last tells. */
+static int
+pairs_go_in_one_burst(void)
+{
+	struct rmem_send_wr wr[60];
+	uint32_t rkey = vt.two->rkey;
+	struct rmem_wc wc;
+	unsigned int i;
+
+	for (i = 0; i < 60; i += 2) {
+		wr[i] = vt_bind_wr(vt.two);
+		wr[i].bind_mw.key_tag = (uint8_t)i;
+		wr[i + 1] = vt_inv_wr(rmem_rkey_of_tag(rkey, (uint8_t)i));
+		wr[i].flags = wr[i + 1].flags = i == 58 ? RMEM_SEND_SIGNALED : 0;
+	}
+	TEST_EQ(rmem_post_send(vt.a, wr, 60), 60);
+	TEST_ERR(rmem_mw_dealloc(vt.two), EBUSY);
+	TEST_STATUS(vt_wait(vt.cq_a, &wc), RMEM_WC_SUCCESS);
+	TEST_EQ(wc.opcode, RMEM_WC_BIND_MW);
+	TEST_STATUS(vt_wait(vt.cq_a, &wc), RMEM_WC_SUCCESS);
+	TEST_EQ(wc.opcode, RMEM_WC_LOCAL_INV);
+	TEST_OK(rmem_mr_dereg(vt.mw_mr));
+	vt.mw_mr = NULL;
+	return TEST_SUCCESS;
+}
+
+static int
+vt_only_bound_is_invalidated(void)
+{
+	struct rmem_send_wr wr = vt_inv_wr(vt.two->rkey);
+
+	TEST_RUN(vt_is_refused(&wr, RMEM_WC_MW_BIND_ERR)); /* never bound */
+	wr = vt_bind_wr(vt.two);
+	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
+	wr = vt_inv_wr(vt.two->rkey ^ 1);
+	TEST_RUN(vt_is_refused(&wr, RMEM_WC_MW_BIND_ERR));
+	wr = vt_inv_wr(vt.one->rkey);
+	TEST_RUN(vt_is_refused(&wr, RMEM_WC_MW_BIND_ERR));
+	wr = vt_inv_wr(vt.mr->rkey);
+	TEST_RUN(vt_is_refused(&wr, RMEM_WC_MW_BIND_ERR));
+	wr = vt_inv_wr(UINT32_MAX);
+	TEST_RUN(vt_is_refused(&wr, RMEM_WC_MW_BIND_ERR));
+	TEST_RUN(vt_opens(vt.two->rkey));
+	wr = vt_inv_wr(vt.two->rkey);
+	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
+	TEST_RUN(vt_is_refused(&wr, RMEM_WC_MW_BIND_ERR)); /* a second time */
+	return TEST_SUCCESS;
+}
+
+static int
+only_what_is_bound_is_invalidated(void)
+{
+	TEST_RUN(vt_only_bound_is_invalidated());
+	fake.is_told_flushed = true;
+	return vt_only_bound_is_invalidated();
+}
+
+static int
+another_qp_does_not_invalidate(void)
+{
+	struct rmem_send_wr wr = vt_bind_wr(vt.two);
+	struct rmem_wc wc;
+
+	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
+	wr = vt_inv_wr(vt.two->rkey);
+	TEST_EQ(rmem_post_send(vt.b, &wr, 1), 1);
+	TEST_STATUS(vt_wait(vt.cq_b, &wc), RMEM_WC_MW_BIND_ERR);
+	TEST_RUN(vt_reconnect());
+	return vt_opens(vt.two->rkey);
+}
+
+static int
+bad_bindings_are_refused(void)
+{
+	struct rmem_send_wr good = vt_bind_wr(vt.two), wr = good;
+	struct rmem_mr *fixed;
+
+	wr.bind_mw.length = 0;
+	TEST_RUN(vt_is_refused(&wr, RMEM_WC_MW_BIND_ERR));
+	wr.bind_mw.length = VT_BUF;
+	TEST_RUN(vt_is_refused(&wr, RMEM_WC_MW_BIND_ERR));
+	wr = good;
+	wr.bind_mw.mr = vt.mr; /* lacks MW_BIND */
+	TEST_RUN(vt_is_refused(&wr, RMEM_WC_MW_BIND_ERR));
+	TEST_OK(rmem_mr_reg(vt.pd, vt.buf, VT_BUF, 0, RMEM_ACCESS_MW_BIND, &fixed));
+	wr.bind_mw.mr = fixed;
+	TEST_RUN(vt_is_refused(&wr, RMEM_WC_MW_BIND_ERR));
+	TEST_OK(rmem_mr_dereg(fixed));
+	TEST_STATUS(vt_run(&good), RMEM_WC_SUCCESS);
+	TEST_RUN(vt_is_refused(&good, RMEM_WC_MW_BIND_ERR)); /* bound already */
+	wr = good;
+	wr.bind_mw.mw = NULL;
+	TEST_ERR(vt_run(&wr), EINVAL);
+	wr.bind_mw.mw = vt.one;
+	TEST_ERR(vt_run(&wr), EINVAL);
+	wr = good;
+	wr.bind_mw.mr = NULL;
+	TEST_ERR(vt_run(&wr), EINVAL);
+	wr = good;
+	wr.flags |= RMEM_SEND_INLINE;
+	TEST_ERR(vt_run(&wr), EINVAL);
+	wr = good;
+	wr.opcode = RMEM_WR_REG_MR;
+	TEST_ERR(vt_run(&wr), EOPNOTSUPP);
+	wr.opcode = RMEM_WR_RDMA_READ_WITH_INV;
+	TEST_ERR(vt_run(&wr), EOPNOTSUPP);
+	return TEST_SUCCESS;
+}
+
+/* A binding that the device refuses leaves a window that can be bound. */
+static int
+binding_that_the_device_refuses(void)
+{
+	struct rmem_mw_bind bind = vt_bind(HALF);
+	struct rmem_send_wr wr = vt_bind_wr(vt.two);
+	uint32_t rkey = vt.one->rkey;
+	struct rmem_wc wc;
+
+	fake.is_bind_bad = true;
+	TEST_RUN(vt_is_refused(&wr, RMEM_WC_MW_BIND_ERR));
+	TEST_OK(rmem_mw_bind(vt.a, vt.one, &bind));
+	TEST_STATUS(vt_wait(vt.cq_a, &wc), RMEM_WC_MW_BIND_ERR);
+	TEST_EQ(vt.one->rkey, rkey);
+	TEST_RUN(vt_reconnect());
+	fake.is_bind_bad = false;
+	wr = vt_bind_wr(vt.two);
+	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
+	TEST_RUN(vt_opens(vt.two->rkey));
+	TEST_OK(rmem_mw_bind(vt.a, vt.one, &bind));
+	TEST_STATUS(vt_wait(vt.cq_a, &wc), RMEM_WC_SUCCESS);
+	return vt_opens(vt.one->rkey);
+}
+
+/* Send from b with an invalidation; the statuses of b's send and a's receive. */
+static int
+vt_send_inv(uint32_t rkey, int status, struct rmem_wc *recv_wc)
+{
+	struct rmem_sge sge = vt_sge(0, 8), to = vt_sge(HALF, 64);
+	struct rmem_recv_wr recv = {.wr_id = 77, .sg_list = &to, .num_sge = 1};
+	struct rmem_send_wr wr = vt_wr(RMEM_WR_SEND_WITH_INV, &sge);
+	struct rmem_wc wc;
+
+	wr.invalidate_rkey = rkey;
+	TEST_EQ(rmem_post_recv(vt.a, &recv, 1), 1);
+	TEST_EQ(rmem_post_send(vt.b, &wr, 1), 1);
+	TEST_STATUS(vt_wait(vt.cq_b, &wc), RMEM_WC_SUCCESS);
+	TEST_STATUS(vt_wait(vt.cq_a, recv_wc), status);
+	TEST_EQ(recv_wc->wr_id, 77);
+	return TEST_SUCCESS;
+}
+
+static int
+vt_peer_invalidates(void)
+{
+	struct rmem_send_wr wr = vt_bind_wr(vt.two);
+	struct rmem_wc wc;
+	uint32_t rkey;
+
+	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
+	rkey = vt.two->rkey;
+	TEST_RUN(vt_send_inv(rkey, RMEM_WC_SUCCESS, &wc));
+	TEST_EQ(wc.flags, RMEM_WC_WITH_INV);
+	TEST_EQ(wc.invalidated_rkey, rkey);
+	TEST_RUN(vt_is_closed(rkey));
+	/* Once more: neither side's kernel may see it. */
+	TEST_RUN(vt_send_inv(rkey, RMEM_WC_REM_INV_REQ_ERR, &wc));
+	TEST_RUN(vt_reconnect());
+	wr = vt_inv_wr(rkey);
+	TEST_RUN(vt_is_refused(&wr, RMEM_WC_MW_BIND_ERR));
+	TEST_RUN(vt_send_inv(vt.one->rkey, RMEM_WC_REM_INV_REQ_ERR, &wc));
+	return vt_reconnect();
+}
+
+static int
+peer_invalidates_what_is_bound(void)
+{
+	struct rmem_dev_stats stats;
+
+	TEST_RUN(vt_peer_invalidates());
+	TEST_OK(rmem_dev_stats_get(vt.dev, &stats));
+	TEST_EQ(stats.mw_binds, 1);
+	TEST_OK(vt_close());
+	fake.has_kernel_inv = true;
+	TEST_OK(vt_open_mw());
+	return vt_peer_invalidates();
+}
+
+/* Its first receive is not there: nothing has changed. Then it is. */
+static int
+peer_that_finds_no_receive_invalidates_nothing(void)
+{
+	struct rmem_send_wr wr = vt_bind_wr(vt.two), send = vt_wr(RMEM_WR_SEND_WITH_INV, NULL);
+	struct rmem_wc wc;
+
+	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
+	send.num_sge = 0;
+	send.invalidate_rkey = vt.two->rkey;
+	TEST_EQ(rmem_post_send(vt.b, &send, 1), 1);
+	TEST_STATUS(vt_wait(vt.cq_b, &wc), RMEM_WC_RNR_RETRY_EXC_ERR);
+	TEST_RUN(vt_reconnect());
+	TEST_RUN(vt_opens(vt.two->rkey));
+	TEST_RUN(vt_send_inv(vt.two->rkey, RMEM_WC_SUCCESS, &wc));
+	return TEST_SUCCESS;
+}
+
+static int
+type_1_is_bound_again_and_again(void)
+{
+	struct rmem_mw_bind bind = vt_bind(HALF);
+	struct rmem_wc wc;
+	uint32_t before;
+	unsigned int i;
+
+	for (i = 0; i < 300; i++) {
+		before = vt.one->rkey;
+		TEST_OK(rmem_mw_bind(vt.a, vt.one, &bind));
+		TEST_STATUS(vt_wait(vt.cq_a, &wc), RMEM_WC_SUCCESS);
+		TEST_EQ(wc.wr_id, bind.wr_id);
+		TEST_EQ(wc.opcode, RMEM_WC_BIND_MW);
+		TEST_ASSERT(vt.one->rkey != before);
+	}
+	TEST_RUN(vt_opens(vt.one->rkey));
+	TEST_RUN(vt_is_closed(before));
+	TEST_ERR(rmem_mr_dereg(vt.mw_mr), EBUSY);
+	before = vt.one->rkey;
+	bind = vt_bind(0);
+	for (i = 0; i < 2; i++) { /* also when nothing is bound */
+		TEST_OK(rmem_mw_bind(vt.a, vt.one, &bind));
+		TEST_STATUS(vt_wait(vt.cq_a, &wc), RMEM_WC_SUCCESS);
+		TEST_RUN(vt_is_closed(before));
+		TEST_RUN(vt_is_closed(vt.one->rkey));
+	}
+	TEST_OK(rmem_mr_dereg(vt.mw_mr));
+	vt.mw_mr = NULL;
+	return TEST_SUCCESS;
+}
+
+static int
+refused_calls_keep_the_key(void)
+{
+	struct rmem_mw_bind bind = vt_bind(HALF);
+	uint32_t rkey = vt.one->rkey;
+	unsigned int i;
+
+	TEST_OK(rmem_qp_reset(vt.a));
+	TEST_ERR(rmem_mw_bind(vt.a, vt.one, &bind), EBUSY);
+	TEST_RUN(vt_reconnect());
+	fake.fail_name = "bind_mw";
+	fake.fail_errno = ENOMEM;
+	TEST_ERR(rmem_mw_bind(vt.a, vt.one, &bind), ENOSPC);
+	fake.fail_errno = EINVAL;
+	TEST_ERR(rmem_mw_bind(vt.a, vt.one, &bind), EINVAL);
+	fake.fail_name = NULL;
+	TEST_EQ(vt.one->rkey, rkey);
+	bind.flags = 0;
+	for (i = 0; i < VT_DEPTH; i++)
+		TEST_OK(rmem_mw_bind(vt.a, vt.one, &bind));
+	rkey = vt.one->rkey;
+	TEST_ERR(rmem_mw_bind(vt.a, vt.one, &bind), ENOSPC);
+	TEST_EQ(vt.one->rkey, rkey);
+	TEST_ERR(rmem_mw_dealloc(vt.one), EBUSY);
+	TEST_OK(rmem_qp_reset(vt.a)); /* their end is never told */
+	return TEST_SUCCESS;
+}
+
+/* A QP on which a window is bound stays: rdma_rxe would block. */
+static int
+qp_with_a_bound_window_stays(void)
+{
+	struct rmem_send_wr wr = vt_bind_wr(vt.two);
+
+	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
+	TEST_ERR(rmem_qp_destroy(vt.a), EBUSY);
+	TEST_RUN(vt_reconnect());
+	TEST_ERR(rmem_qp_destroy(vt.a), EBUSY);
+	wr = vt_inv_wr(vt.two->rkey);
+	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
+	TEST_OK(rmem_qp_destroy(vt.a));
+	vt.a = NULL;
+	return TEST_SUCCESS;
+}
+
+/* The device takes fewer of a burst than it is given: the others have done nothing. */
+static int
+burst_that_is_cut_short(void)
+{
+	struct rmem_send_wr wr[6];
+	uint32_t rkey = vt.two->rkey;
+	struct rmem_wc wc;
+	unsigned int take, i;
+	int n;
+
+	for (take = 0; take <= 6; take++) {
+		for (i = 0; i < 6; i += 2) {
+			wr[i] = vt_bind_wr(vt.two);
+			wr[i].bind_mw.key_tag = (uint8_t)(take * 8 + i);
+			wr[i + 1] = vt_inv_wr(rmem_rkey_of_tag(rkey, wr[i].bind_mw.key_tag));
+		}
+		fake.post_errno = ENOMEM;
+		fake.post_take = take;
+		n = rmem_post_send(vt.a, wr, 6);
+		fake.post_errno = 0;
+		TEST_ASSERT(n == -ENOSPC || (n > 0 && n <= 6));
+		for (i = 0; n > 0 && i < (unsigned int)n; i++)
+			TEST_STATUS(vt_wait(vt.cq_a, &wc), RMEM_WC_SUCCESS);
+		if (n > 0)
+			TEST_EQ(vt.two->rkey & 0xff, take * 8 + ((uint32_t)n - 1) / 2 * 2);
+		/* It goes on with the rest. */
+		i = n > 0 ? (unsigned int)n : 0;
+		TEST_EQ(rmem_post_send(vt.a, wr + i, (uint16_t)(6 - i)), (int)(6 - i));
+		for (; i < 6; i++)
+			TEST_STATUS(vt_wait(vt.cq_a, &wc), RMEM_WC_SUCCESS);
+	}
+	return TEST_SUCCESS;
+}
+
+/* A SEND_WITH_INV that was not taken leaves the window as it was. */
+static int
+invalidation_that_is_not_taken(void)
+{
+	struct rmem_send_wr wr = vt_bind_wr(vt.two), send = vt_wr(RMEM_WR_SEND_WITH_INV, NULL);
+	struct rmem_wc wc;
+
+	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
+	send.num_sge = 0;
+	send.invalidate_rkey = vt.two->rkey;
+	fake.post_errno = ENOMEM;
+	TEST_ERR(rmem_post_send(vt.b, &send, 1), ENOSPC);
+	fake.post_errno = 0;
+	return vt_send_inv(vt.two->rkey, RMEM_WC_SUCCESS, &wc);
+}
+
+static int
+windows_are_limited_and_counted(void)
+{
+	struct rmem_mw *mw[16];
+	struct rmem_dev_info info;
+	unsigned int i;
+
+	for (i = 0; i < 14; i++)
+		TEST_OK(rmem_mw_alloc(vt.pd, i % 2 ? RMEM_MW_TYPE_1 : RMEM_MW_TYPE_2, &mw[i]));
+	TEST_ERR(rmem_mw_alloc(vt.pd, RMEM_MW_TYPE_2, &mw[i]), ENOSPC);
+	TEST_OK(rmem_dev_info_get(vt.dev, &info));
+	TEST_EQ(info.nb_mw, 16);
+	while (i-- > 0)
+		TEST_OK(rmem_mw_dealloc(mw[i]));
+	TEST_OK(rmem_dev_info_get(vt.dev, &info));
+	TEST_EQ(info.nb_mw, 2);
+	return TEST_SUCCESS;
+}
+
+/* A window that the device does not release stays as it was. */
+static int
+refused_release_changes_nothing(void)
+{
+	struct rmem_send_wr wr = vt_bind_wr(vt.two);
+
+	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
+	fake.fail_name = "dealloc_mw";
+	fake.fail_errno = EIO;
+	TEST_ERR(rmem_mw_dealloc(vt.two), EIO);
+	fake.fail_name = NULL;
+	TEST_RUN(vt_opens(vt.two->rkey));
+	TEST_ERR(rmem_mr_dereg(vt.mw_mr), EBUSY);
+	wr = vt_inv_wr(vt.two->rkey);
+	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
+	return TEST_SUCCESS;
+}
+
+/* Removed or not: windows can be released. */
+static int
+gone_device_lets_windows_go(void)
+{
+	struct rmem_send_wr wr = vt_bind_wr(vt.two);
+	struct rmem_mw_bind bind = vt_bind(HALF);
+
+	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
+	fake_event(IBV_EVENT_DEVICE_FATAL, NULL, NULL, 1);
+	TEST_RUN(vt_until_gone());
+	TEST_ERR(rmem_mw_bind(vt.a, vt.one, &bind), ENODEV);
+	TEST_OK(rmem_mw_dealloc(vt.two));
+	vt.two = NULL;
+	return TEST_SUCCESS;
+}
+
+#define VT_CASES(setup)                                                                            \
+	TEST_CASE_WITH(setup, type_2_lives_again_and_again),                                       \
+			TEST_CASE_WITH(setup, pairs_go_in_one_burst),                              \
+			TEST_CASE_WITH(setup, only_what_is_bound_is_invalidated),                  \
+			TEST_CASE_WITH(setup, another_qp_does_not_invalidate),                     \
+			TEST_CASE_WITH(setup, bad_bindings_are_refused),                           \
+			TEST_CASE_WITH(setup, binding_that_the_device_refuses),                    \
+			TEST_CASE_WITH(setup, peer_invalidates_what_is_bound),                     \
+			TEST_CASE_WITH(setup, peer_that_finds_no_receive_invalidates_nothing),     \
+			TEST_CASE_WITH(setup, type_1_is_bound_again_and_again),                    \
+			TEST_CASE_WITH(setup, refused_calls_keep_the_key),                         \
+			TEST_CASE_WITH(setup, qp_with_a_bound_window_stays),                       \
+			TEST_CASE_WITH(setup, burst_that_is_cut_short),                            \
+			TEST_CASE_WITH(setup, invalidation_that_is_not_taken),                     \
+			TEST_CASE_WITH(setup, windows_are_limited_and_counted),                    \
+			TEST_CASE_WITH(setup, refused_release_changes_nothing),                    \
+			TEST_CASE_WITH(setup, gone_device_lets_windows_go)
+
+static const struct test_case cases[] = {VT_CASES(NULL), VT_CASES(vt_setup_mw_classic)};
+
+REGISTER_RMEM_SUITE(verbs_mw, vt_setup_mw, vt_teardown, cases);

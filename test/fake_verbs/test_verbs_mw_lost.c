@@ -1,0 +1,575 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Windows of a verbs device whose requests are under way when their QP fails, is reset or is
+ * destroyed: executed or not, nothing that comes after breaks the device.
+ */
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include <rte_cycles.h>
+
+#include "../test.h"
+#include "setup.h"
+
+#define HALF (VT_BUF / 2)
+
+static int
+vt_peer_write(uint32_t rkey)
+{
+	struct rmem_sge sge = vt_sge(0, 8);
+	struct rmem_send_wr wr = vt_wr(RMEM_WR_RDMA_WRITE, &sge);
+	struct rmem_wc wc;
+
+	wr.rdma.rkey = rkey;
+	return rmem_post_send(vt.b, &wr, 1) == 1 ? vt_wait(vt.cq_b, &wc) : -EBADMSG;
+}
+
+/* Post to a, and let it wait there. */
+static int
+vt_hold(const struct rmem_send_wr *wr)
+{
+	fake.is_held = true;
+	TEST_EQ(rmem_post_send(vt.a, wr, 1), 1);
+	fake.is_held = false;
+	return TEST_SUCCESS;
+}
+
+static int
+vt_flush(void)
+{
+	struct rmem_wc wc;
+
+	TEST_OK(rmem_qp_set_error(vt.a));
+	TEST_STATUS(vt_wait(vt.cq_a, &wc), RMEM_WC_WR_FLUSH_ERR);
+	return TEST_SUCCESS;
+}
+
+/* Whatever became of it: not bound, can't be invalidated, can be bound. */
+static int
+vt_window_is_usable(void)
+{
+	struct rmem_send_wr wr = vt_inv_wr(vt.two->rkey);
+
+	TEST_STATUS(vt_run(&wr), RMEM_WC_MW_BIND_ERR);
+	TEST_RUN(vt_reconnect());
+	TEST_STATUS(vt_peer_write(vt.two->rkey), RMEM_WC_REM_ACCESS_ERR);
+	TEST_RUN(vt_reconnect());
+	wr = vt_bind_wr(vt.two);
+	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
+	TEST_STATUS(vt_peer_write(vt.two->rkey), RMEM_WC_SUCCESS);
+	wr = vt_inv_wr(vt.two->rkey);
+	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
+	return TEST_SUCCESS;
+}
+
+/* A binding, then an invalidation is lost in that way; and each with its effect, and without. */
+static int
+vt_lose_in_all_ways(int (*lose)(void))
+{
+	struct rmem_send_wr wr;
+	unsigned int i;
+
+	for (i = 0; i < 4; i++) {
+		fake.is_flush_run = (i & 1) != 0;
+		wr = vt_bind_wr(vt.two);
+		if ((i & 2) != 0) {
+			TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
+			wr = vt_inv_wr(vt.two->rkey);
+		}
+		TEST_RUN(vt_hold(&wr));
+		TEST_ERR(rmem_mw_dealloc(vt.two), EBUSY);
+		TEST_RUN(lose());
+		TEST_RUN(vt_window_is_usable());
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+vt_lose_by_error(void)
+{
+	struct rmem_send_wr wr = vt_inv_wr(vt.two->rkey);
+
+	TEST_RUN(vt_flush());
+	/* Of a QP that failed nothing follows what is posted. */
+	TEST_STATUS(vt_run(&wr), RMEM_WC_WR_FLUSH_ERR);
+	wr = vt_bind_wr(vt.two);
+	TEST_STATUS(vt_run(&wr), RMEM_WC_WR_FLUSH_ERR);
+	return vt_reconnect();
+}
+
+static int
+flushed_requests_may_have_run(void)
+{
+	return vt_lose_in_all_ways(vt_lose_by_error);
+}
+
+static int
+dropped_requests_may_have_run(void)
+{
+	return vt_lose_in_all_ways(vt_reconnect);
+}
+
+/* The QP failed by itself, and nobody has polled that when the next are posted. */
+static int
+vt_lose_unseen(void)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+	struct rmem_send_wr wr = vt_bind_wr(vt.two);
+	struct rmem_wc wc;
+
+	TEST_OK(ibv_modify_qp(&fake_qp_find(vt.a->qp_num)->ex.qp_base, &attr, IBV_QP_STATE));
+	TEST_EQ(rmem_post_send(vt.a, &wr, 1), 1);
+	wr = vt_inv_wr(vt.two->rkey);
+	TEST_EQ(rmem_post_send(vt.a, &wr, 1), 1);
+	TEST_STATUS(vt_wait(vt.cq_a, &wc), RMEM_WC_WR_FLUSH_ERR);
+	TEST_STATUS(vt_wait(vt.cq_a, &wc), RMEM_WC_WR_FLUSH_ERR);
+	TEST_STATUS(vt_wait(vt.cq_a, &wc), RMEM_WC_WR_FLUSH_ERR);
+	return vt_reconnect();
+}
+
+static int
+requests_behind_a_failure_may_have_run(void)
+{
+	return vt_lose_in_all_ways(vt_lose_unseen);
+}
+
+/* The QP goes with its requests, and another is made. */
+static int
+vt_lose_with_the_qp(void)
+{
+	struct rmem_qp_conf conf = {.max_send_wr = VT_DEPTH,
+			.max_recv_wr = VT_DEPTH,
+			.max_send_sge = 4,
+			.max_recv_sge = 4,
+			.type = RMEM_QPT_RC,
+			.access = RMEM_ACCESS_REMOTE,
+			.send_cq = vt.cq_a,
+			.recv_cq = vt.cq_a};
+
+	TEST_OK(rmem_qp_destroy(vt.a));
+	TEST_OK(rmem_qp_create(vt.pd, &conf, &vt.a));
+	return vt_reconnect();
+}
+
+static int
+destroyed_requests_may_have_run(void)
+{
+	return vt_lose_in_all_ways(vt_lose_with_the_qp);
+}
+
+/* Nothing is reset: the MR goes, and another QP binds the window. */
+static int
+what_was_lost_holds_nothing(void)
+{
+	struct rmem_send_wr wr;
+	struct rmem_wc wc;
+	unsigned int i;
+
+	for (i = 0; i < 2; i++) {
+		fake.is_flush_run = i != 0;
+		wr = vt_bind_wr(vt.two);
+		TEST_RUN(vt_hold(&wr));
+		TEST_RUN(vt_flush());
+		TEST_OK(rmem_mr_dereg(vt.mw_mr));
+		TEST_OK(rmem_mr_reg(vt.pd, vt.buf, VT_BUF, 0, VT_ACCESS | RMEM_ACCESS_MW_BIND,
+				&vt.mw_mr));
+		wr = vt_bind_wr(vt.two);
+		TEST_EQ(rmem_post_send(vt.b, &wr, 1), 1);
+		TEST_STATUS(vt_wait(vt.cq_b, &wc), RMEM_WC_SUCCESS);
+		wr = vt_inv_wr(vt.two->rkey);
+		TEST_EQ(rmem_post_send(vt.b, &wr, 1), 1);
+		TEST_STATUS(vt_wait(vt.cq_b, &wc), RMEM_WC_SUCCESS);
+		TEST_RUN(vt_reconnect());
+	}
+	return TEST_SUCCESS;
+}
+
+/* A window that can't be made anew: bindings are refused until it can. */
+static int
+window_that_is_not_made_anew(void)
+{
+	static const char *const names[] = {"alloc_mw", "dealloc_mw"};
+	struct rmem_mw_bind bind = vt_bind(HALF);
+	struct rmem_send_wr wr = vt_bind_wr(vt.two);
+	struct rmem_wc wc;
+	unsigned int i;
+
+	for (i = 0; i < RTE_DIM(names); i++) {
+		TEST_OK(rmem_mw_bind(vt.b, vt.one, &bind));
+		TEST_STATUS(vt_wait(vt.cq_b, &wc), RMEM_WC_SUCCESS);
+		TEST_RUN(vt_hold(&wr));
+		fake.is_held = true;
+		TEST_OK(rmem_mw_bind(vt.a, vt.one, &bind));
+		fake.is_held = false;
+		TEST_RUN(vt_flush());
+		TEST_STATUS(vt_wait(vt.cq_a, &wc), RMEM_WC_WR_FLUSH_ERR);
+		fake.fail_name = names[i];
+		fake.fail_errno = ENOMEM;
+		TEST_ERR(rmem_mw_bind(vt.b, vt.one, &bind), ENOMEM);
+		wr = vt_bind_wr(vt.two);
+		TEST_EQ(rmem_post_send(vt.b, &wr, 1), 1);
+		TEST_STATUS(vt_wait(vt.cq_b, &wc), RMEM_WC_MW_BIND_ERR);
+		if (i == 1) /* the window may be bound on it */
+			TEST_ERR(rmem_qp_destroy(vt.a), ENOMEM);
+		fake.fail_name = NULL;
+		TEST_RUN(vt_reconnect());
+		wr = vt_bind_wr(vt.two);
+		TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
+		wr = vt_inv_wr(vt.two->rkey);
+		TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
+		wr = vt_bind_wr(vt.two);
+	}
+	return TEST_SUCCESS;
+}
+
+/* A window without one at the device can be released. */
+static int
+window_that_is_gone_is_released(void)
+{
+	struct rmem_send_wr wr = vt_bind_wr(vt.two);
+
+	TEST_RUN(vt_hold(&wr));
+	fake.fail_name = "alloc_mw";
+	fake.fail_errno = ENOMEM;
+	TEST_ERR(rmem_qp_reset(vt.a), ENOMEM);
+	fake.fail_name = NULL;
+	TEST_OK(rmem_mw_dealloc(vt.two));
+	vt.two = NULL;
+	return TEST_SUCCESS;
+}
+
+/* The binding before is in force as far as one can know, and the next starts anew. */
+static int
+type_1_that_is_lost_keeps_its_key(void)
+{
+	struct rmem_mw_bind bind = vt_bind(HALF);
+	struct rmem_wc wc;
+	uint32_t rkey, i;
+
+	for (i = 0; i < 4; i++) {
+		fake.is_flush_run = (i & 1) != 0;
+		TEST_OK(rmem_mw_bind(vt.a, vt.one, &bind));
+		TEST_STATUS(vt_wait(vt.cq_a, &wc), RMEM_WC_SUCCESS);
+		rkey = vt.one->rkey;
+		fake.is_held = true;
+		TEST_OK(rmem_mw_bind(vt.a, vt.one, &bind));
+		TEST_OK(rmem_mw_bind(vt.a, vt.one, &bind));
+		fake.is_held = false;
+		TEST_ASSERT(vt.one->rkey != rkey);
+		TEST_ERR(rmem_mw_dealloc(vt.one), EBUSY);
+		if ((i & 2) != 0) {
+			TEST_RUN(vt_flush());
+			TEST_STATUS(vt_wait(vt.cq_a, &wc), RMEM_WC_WR_FLUSH_ERR);
+		}
+		TEST_RUN(vt_reconnect());
+		TEST_EQ(vt.one->rkey, rkey);
+		TEST_STATUS(vt_peer_write(rkey),
+				fake.is_flush_run ? RMEM_WC_REM_ACCESS_ERR : RMEM_WC_SUCCESS);
+		TEST_RUN(vt_reconnect());
+		TEST_OK(rmem_mw_bind(vt.a, vt.one, &bind));
+		TEST_STATUS(vt_wait(vt.cq_a, &wc), RMEM_WC_SUCCESS);
+		TEST_STATUS(vt_peer_write(vt.one->rkey), RMEM_WC_SUCCESS);
+	}
+	return TEST_SUCCESS;
+}
+
+/* Bindings posted to a QP that has failed: the one before stays, exactly. */
+static int
+type_1_on_a_failed_qp_keeps_its_key(void)
+{
+	struct rmem_mw_bind bind = vt_bind(HALF);
+	struct rmem_wc wc;
+	uint32_t rkey;
+
+	TEST_OK(rmem_mw_bind(vt.a, vt.one, &bind));
+	TEST_STATUS(vt_wait(vt.cq_a, &wc), RMEM_WC_SUCCESS);
+	rkey = vt.one->rkey;
+	TEST_OK(rmem_qp_set_error(vt.a));
+	TEST_OK(rmem_mw_bind(vt.a, vt.one, &bind));
+	TEST_OK(rmem_mw_bind(vt.a, vt.one, &bind));
+	TEST_STATUS(vt_wait(vt.cq_a, &wc), RMEM_WC_WR_FLUSH_ERR);
+	TEST_STATUS(vt_wait(vt.cq_a, &wc), RMEM_WC_WR_FLUSH_ERR);
+	TEST_EQ(vt.one->rkey, rkey);
+	TEST_RUN(vt_reconnect());
+	TEST_STATUS(vt_peer_write(rkey), RMEM_WC_SUCCESS);
+	TEST_OK(rmem_mw_bind(vt.a, vt.one, &bind));
+	TEST_STATUS(vt_wait(vt.cq_a, &wc), RMEM_WC_SUCCESS);
+	TEST_EQ(vt.one->rkey, rmem_rkey_of_tag(rkey, rmem_rkey_next_tag(rkey)));
+	return TEST_SUCCESS;
+}
+
+/* What is posted to a QP that has failed is not executed, and so changes nothing. */
+static int
+type_2_on_a_failed_qp_stays_bound(void)
+{
+	struct rmem_send_wr wr = vt_bind_wr(vt.two);
+	uint32_t rkey;
+
+	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
+	rkey = vt.two->rkey;
+	TEST_OK(rmem_qp_set_error(vt.a));
+	wr = vt_inv_wr(rkey);
+	TEST_STATUS(vt_run(&wr), RMEM_WC_WR_FLUSH_ERR);
+	wr = vt_bind_wr(vt.two);
+	TEST_STATUS(vt_run(&wr), RMEM_WC_WR_FLUSH_ERR);
+	TEST_RUN(vt_reconnect());
+	TEST_STATUS(vt_peer_write(rkey), RMEM_WC_SUCCESS);
+	wr = vt_inv_wr(rkey);
+	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
+	return TEST_SUCCESS;
+}
+
+/* While the peer's SEND_WITH_INV is on its way, nobody else invalidates. */
+static int
+two_do_not_invalidate_at_once(void)
+{
+	struct rmem_recv_wr recv = {.wr_id = 77};
+	struct rmem_send_wr wr = vt_bind_wr(vt.two), send = vt_wr(RMEM_WR_SEND_WITH_INV, NULL);
+	struct rmem_wc wc;
+
+	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
+	send.num_sge = 0;
+	send.invalidate_rkey = vt.two->rkey;
+	TEST_EQ(rmem_post_recv(vt.a, &recv, 1), 1);
+	fake.is_held = true;
+	TEST_EQ(rmem_post_send(vt.b, &send, 1), 1);
+	fake.is_held = false;
+	TEST_ERR(rmem_mw_dealloc(vt.two), EBUSY);
+	TEST_ERR(rmem_qp_destroy(vt.a), EBUSY);
+	fake_run_held(vt.b->qp_num, 1);
+	wr = vt_inv_wr(vt.two->rkey);
+	TEST_EQ(rmem_post_send(vt.a, &wr, 1), 1);
+	TEST_STATUS(vt_wait(vt.cq_a, &wc), RMEM_WC_SUCCESS); /* the receive */
+	TEST_EQ(wc.flags, RMEM_WC_WITH_INV);
+	TEST_STATUS(vt_wait(vt.cq_a, &wc), RMEM_WC_MW_BIND_ERR);
+	TEST_STATUS(vt_wait(vt.cq_b, &wc), RMEM_WC_SUCCESS);
+	TEST_RUN(vt_reconnect());
+	return vt_window_is_usable();
+}
+
+/* b's SEND_WITH_INV is flushed: it may have reached a or not. */
+static int
+lost_invalidation_by_the_peer(void)
+{
+	struct rmem_send_wr wr = vt_bind_wr(vt.two), send = vt_wr(RMEM_WR_SEND_WITH_INV, NULL);
+	struct rmem_wc wc;
+
+	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
+	send.num_sge = 0;
+	send.invalidate_rkey = vt.two->rkey;
+	fake.is_held = true;
+	TEST_EQ(rmem_post_send(vt.b, &send, 1), 1);
+	fake.is_held = false;
+	TEST_OK(rmem_qp_set_error(vt.b));
+	TEST_STATUS(vt_wait(vt.cq_b, &wc), RMEM_WC_WR_FLUSH_ERR);
+	wr = vt_inv_wr(vt.two->rkey);
+	TEST_STATUS(vt_run(&wr), RMEM_WC_MW_BIND_ERR);
+	TEST_RUN(vt_reconnect());
+	return vt_window_is_usable();
+}
+
+/* A key may be invalidated by the peer before its binding was made: a key it had before, not. */
+static int
+early_invalidation_by_the_peer(void)
+{
+	struct rmem_recv_wr recv = {.wr_id = 77};
+	struct rmem_send_wr wr, send = vt_wr(RMEM_WR_SEND_WITH_INV, NULL);
+	struct rmem_wc wc;
+	unsigned int i;
+
+	send.num_sge = 0;
+	for (i = 0; i < 2; i++) {
+		wr = vt_bind_wr(vt.two);
+		if (i == 0)
+			wr.bind_mw.key_tag = (uint8_t)vt.two->rkey;
+		TEST_EQ(rmem_post_recv(vt.a, &recv, 1), 1);
+		TEST_RUN(vt_hold(&wr));
+		send.invalidate_rkey = vt.two->rkey;
+		TEST_EQ(rmem_post_send(vt.b, &send, 1), 1);
+		TEST_STATUS(vt_wait(vt.cq_b, &wc), RMEM_WC_SUCCESS);
+		TEST_STATUS(vt_wait(vt.cq_a, &wc), RMEM_WC_REM_INV_REQ_ERR);
+		TEST_STATUS(vt_wait(vt.cq_a, &wc), RMEM_WC_WR_FLUSH_ERR);
+		TEST_RUN(vt_reconnect());
+	}
+	return TEST_SUCCESS;
+}
+
+#define VT_STEPS 20000
+#define VT_MWS   4
+
+static struct {
+	uint64_t state;
+	struct rmem_mw *mw[VT_MWS];
+	uint32_t keys[16]; /* that some window had */
+} rnd;
+
+static uint32_t
+vt_rand(uint32_t n)
+{
+	rnd.state = rnd.state * UINT64_C(6364136223846793005) + 1442695040888963407u;
+	return (uint32_t)(rnd.state >> 33) % n;
+}
+
+/* A request that concerns a window, right or wrong. */
+static struct rmem_send_wr
+vt_random_wr(void)
+{
+	struct rmem_mw *mw = rnd.mw[vt_rand(VT_MWS)];
+	struct rmem_send_wr wr = vt_bind_wr(mw);
+	uint32_t kind = vt_rand(8);
+
+	wr.bind_mw.key_tag = (uint8_t)(vt_rand(4) == 0 ? mw->rkey : mw->rkey + 1 + vt_rand(3));
+	if (vt_rand(16) == 0)
+		wr.bind_mw.length = 0;
+	if (kind >= 4) {
+		wr = vt_inv_wr(vt_rand(3) == 0 ? rnd.keys[vt_rand(16)] : mw->rkey);
+		wr.opcode = kind >= 7 ? RMEM_WR_SEND_WITH_INV : RMEM_WR_LOCAL_INV;
+	}
+	wr.flags = vt_rand(2) != 0 ? RMEM_SEND_SIGNALED : 0;
+	rnd.keys[vt_rand(16)] = mw->rkey;
+	return wr;
+}
+
+static int
+vt_random_post(struct rmem_qp *qp)
+{
+	struct rmem_send_wr wr[4];
+	struct rmem_recv_wr recv = {.wr_id = 1};
+	uint16_t i, nb = (uint16_t)(1 + vt_rand(4));
+	int n;
+
+	for (i = 0; i < nb; i++)
+		wr[i] = vt_random_wr();
+	fake.post_errno = vt_rand(16) == 0 ? ENOMEM : 0;
+	fake.post_take = vt_rand(3);
+	(void)rmem_post_recv(vt.a, &recv, 1);
+	(void)rmem_post_recv(vt.b, &recv, 1);
+	n = rmem_post_send(qp, wr, nb);
+	fake.post_errno = 0;
+	TEST_ASSERT(n == -ENOSPC || (n > 0 && n <= (int)nb));
+	return TEST_SUCCESS;
+}
+
+static int
+vt_random_mw(uint32_t i)
+{
+	int rc = rmem_mw_dealloc(rnd.mw[i]);
+
+	TEST_ASSERT(rc == 0 || rc == -EBUSY);
+	if (rc == 0)
+		TEST_OK(rmem_mw_alloc(vt.pd, RMEM_MW_TYPE_2, &rnd.mw[i]));
+	return TEST_SUCCESS;
+}
+
+static int
+vt_random_mr(void)
+{
+	int rc = rmem_mr_dereg(vt.mw_mr);
+
+	TEST_ASSERT(rc == 0 || rc == -EBUSY);
+	if (rc == 0)
+		TEST_OK(rmem_mr_reg(vt.pd, vt.buf, VT_BUF, 0, VT_ACCESS | RMEM_ACCESS_MW_BIND,
+				&vt.mw_mr));
+	return TEST_SUCCESS;
+}
+
+static int
+vt_random_step(void)
+{
+	struct rmem_mw_bind bind = vt_bind(vt_rand(2) * HALF);
+	struct rmem_qp *qp = vt_rand(2) != 0 ? vt.a : vt.b;
+	struct rmem_wc wc[8];
+	int rc;
+
+	switch (vt_rand(16)) {
+	case 0:
+		return vt_reconnect();
+	case 1:
+		return rmem_qp_set_error(qp) == 0 ? TEST_SUCCESS : TEST_FAILED;
+	case 2:
+		return vt_random_mw(vt_rand(VT_MWS));
+	case 3:
+		return vt_random_mr();
+	case 4:
+		fake.is_held = vt_rand(2) != 0;
+		fake.is_flush_run = vt_rand(2) != 0;
+		fake.is_told_flushed = vt_rand(2) != 0;
+		return TEST_SUCCESS;
+	case 5:
+		rc = rmem_mw_bind(qp, vt.one, &bind);
+		TEST_ASSERT(rc == 0 || rc == -ENOSPC);
+		return TEST_SUCCESS;
+	case 6:
+	case 7:
+	case 8:
+		TEST_ASSERT(rmem_poll_cq(vt.cq_a, wc, 8) >= 0);
+		TEST_ASSERT(rmem_poll_cq(vt.cq_b, wc, 8) >= 0);
+		return TEST_SUCCESS;
+	case 9:
+	case 10:
+		fake_run_held(qp->qp_num, 1 + vt_rand(4));
+		return TEST_SUCCESS;
+	default:
+		return vt_random_post(qp);
+	}
+}
+
+static int
+vt_random_run(uint64_t seed)
+{
+	unsigned int i;
+
+	rnd.state = seed;
+	for (i = 0; i < VT_MWS; i++)
+		TEST_OK(rmem_mw_alloc(vt.pd, RMEM_MW_TYPE_2, &rnd.mw[i]));
+	for (i = 0; i < VT_STEPS; i++) {
+		TEST_RUN(vt_random_step());
+		TEST_EQ(fake.nb_crashes, 0);
+	}
+	fake.is_held = false;
+	TEST_RUN(vt_reconnect());
+	for (i = 0; i < VT_MWS; i++)
+		TEST_OK(rmem_mw_dealloc(rnd.mw[i]));
+	TEST_OK(rmem_mw_dealloc(vt.one));
+	vt.one = NULL;
+	TEST_OK(rmem_mr_dereg(vt.mw_mr)); /* nothing holds it */
+	vt.mw_mr = NULL;
+	return TEST_SUCCESS;
+}
+
+static int
+random_requests_break_nothing(void)
+{
+	const char *text = getenv("RMEM_SEED");
+	uint64_t seed = text != NULL ? strtoull(text, NULL, 0) : rte_rdtsc();
+
+	printf("seed %" PRIu64 " (RMEM_SEED)\n", seed);
+	return vt_random_run(seed);
+}
+
+#define VT_CASES(setup)                                                                            \
+	TEST_CASE_WITH(setup, flushed_requests_may_have_run),                                      \
+			TEST_CASE_WITH(setup, dropped_requests_may_have_run),                      \
+			TEST_CASE_WITH(setup, requests_behind_a_failure_may_have_run),             \
+			TEST_CASE_WITH(setup, destroyed_requests_may_have_run),                    \
+			TEST_CASE_WITH(setup, what_was_lost_holds_nothing),                        \
+			TEST_CASE_WITH(setup, window_that_is_not_made_anew),                       \
+			TEST_CASE_WITH(setup, window_that_is_gone_is_released),                    \
+			TEST_CASE_WITH(setup, type_1_that_is_lost_keeps_its_key),                  \
+			TEST_CASE_WITH(setup, type_1_on_a_failed_qp_keeps_its_key),                \
+			TEST_CASE_WITH(setup, type_2_on_a_failed_qp_stays_bound),                  \
+			TEST_CASE_WITH(setup, two_do_not_invalidate_at_once),                      \
+			TEST_CASE_WITH(setup, lost_invalidation_by_the_peer),                      \
+			TEST_CASE_WITH(setup, early_invalidation_by_the_peer),                     \
+			TEST_CASE_WITH(setup, random_requests_break_nothing)
+
+static const struct test_case cases[] = {VT_CASES(NULL), VT_CASES(vt_setup_mw_classic)};
+
+REGISTER_RMEM_SUITE(verbs_mw_lost, vt_setup_mw, vt_teardown, cases);
