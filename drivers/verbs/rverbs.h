@@ -38,10 +38,11 @@ extern int rverbs_logtype;
 			RTE_FMT("rmem_verbs: " RTE_FMT_HEAD(__VA_ARGS__, ) "\n",                   \
 					RTE_FMT_TAIL(__VA_ARGS__, )))
 
-#define RVERBS_MAX_QP    4096u  /* places of a device's table */
-#define RVERBS_MAX_DEPTH 32768u /* requests of a queue, half of what a place can tell apart */
-#define RVERBS_MAX_SGE   32u
-#define RVERBS_NAME_SIZE 64
+#define RVERBS_MAX_QP     4096u  /* places of a device's table */
+#define RVERBS_MAX_DEPTH  32768u /* requests of a queue, half of what a place can tell apart */
+#define RVERBS_MAX_SGE    32u
+#define RVERBS_MAX_INLINE 1024u
+#define RVERBS_NAME_SIZE  64
 
 /* A wr_id of ours: generation (32), receive (1), QP (15), place in the ring (16). */
 #define RVERBS_ID_RECV (UINT64_C(1) << 31)
@@ -107,6 +108,7 @@ struct rverbs_dev {
 	uint32_t max_inline;   /* as probed */
 	uint32_t max_wr;       /* as probed */
 	uint64_t send_ops;     /* IBV_QP_EX_WITH_* of an extended QP, 0 without */
+	bool is_list_bad;      /* ibv_wr_set_sge_list() takes lists wrong */
 	uint32_t inv_flag;     /* what says in a completion that a key was invalidated */
 	rte_ticketlock_t lock; /* of the table, the numbers and the sums */
 	struct rverbs_slot *slots;
@@ -185,6 +187,7 @@ struct rverbs_qp {
 	uint64_t capa;
 	struct ibv_qp *ibv;
 	struct ibv_qp_ex *ex; /* NULL: by ibv_post_send() */
+	bool is_list_bad;     /* as of the device: lists go by ibv_post_send() */
 	struct rverbs_dev *dev;
 	uint32_t slot;
 	uint32_t psn;

@@ -7,7 +7,9 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "rverbs_mw.h"
 
@@ -26,6 +28,20 @@ rverbs_mr_tell_memlock(size_t length)
 			length, (uint64_t)limit.rlim_cur);
 }
 
+/*
+ * Whether all of a range is mapped. libibverbs says ENOMEM of what is not when it was told to make
+ * memory safe for fork(2), as DPDK's own drivers tell it.
+ */
+static bool
+rverbs_mr_is_mapped(void *addr, size_t length)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	uintptr_t start = RTE_ALIGN_FLOOR((uintptr_t)addr, page);
+	uintptr_t end = (uintptr_t)addr + length;
+
+	return msync((void *)start, end - start, MS_ASYNC) == 0 || errno != ENOMEM;
+}
+
 int
 rverbs_mr_reg(struct rmem_mr *base, const struct rmem_mr_attr *attr)
 {
@@ -42,6 +58,8 @@ rverbs_mr_reg(struct rmem_mr *base, const struct rmem_mr_attr *attr)
 	mr->ibv = ibv_reg_mr_iova2(pd, base->addr, base->length, base->iova, access);
 	if (mr->ibv == NULL) {
 		err = errno;
+		if (err == ENOMEM && !rverbs_mr_is_mapped(base->addr, base->length))
+			err = EFAULT;
 		RVERBS_LOG(ERR,
 				"ibv_reg_mr of %zu bytes at %p, iova 0x%" PRIx64
 				", access 0x%x: %s",

@@ -11,6 +11,7 @@
  */
 
 #include <errno.h>
+#include <string.h>
 
 #include "rverbs_mw.h"
 
@@ -170,17 +171,24 @@ rverbs_full(const struct rverbs_qp *qp, const struct rmem_send_wr *wr)
 	return rc != 0 ? rc : -ENOSPC;
 }
 
+/* In one piece: rdma_rxe's provider counts the bytes of a list as 0 (seen with rdma-core 44). */
 static void
 rverbs_ex_inline(struct ibv_qp_ex *ex, const struct rmem_send_wr *wr)
 {
-	struct ibv_data_buf buf[RVERBS_MAX_SGE];
-	uint32_t i;
+	uint8_t data[RVERBS_MAX_INLINE];
+	uint32_t i, length = 0;
 
-	for (i = 0; i < wr->num_sge; i++) {
-		buf[i].addr = (void *)(uintptr_t)wr->sg_list[i].addr;
-		buf[i].length = wr->sg_list[i].length;
+	if (wr->num_sge == 1) {
+		ibv_wr_set_inline_data(
+				ex, (void *)(uintptr_t)wr->sg_list[0].addr, wr->sg_list[0].length);
+		return;
 	}
-	ibv_wr_set_inline_data_list(ex, wr->num_sge, buf);
+	for (i = 0; i < wr->num_sge; i++) {
+		memcpy(data + length, (const void *)(uintptr_t)wr->sg_list[i].addr,
+				wr->sg_list[i].length);
+		length += wr->sg_list[i].length;
+	}
+	ibv_wr_set_inline_data(ex, data, length);
 }
 
 static __rte_always_inline void
@@ -411,6 +419,19 @@ rverbs_post_chains(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t
 	return done != 0 ? (int)done : rc;
 }
 
+/* Whether one of them has more than one SGE, not inline. */
+static bool
+rverbs_has_list(const struct rmem_send_wr *wr, uint16_t nb_wr)
+{
+	uint16_t i;
+
+	for (i = 0; i < nb_wr; i++) {
+		if (wr[i].num_sge > 1 && (wr[i].flags & RMEM_SEND_INLINE) == 0)
+			return true;
+	}
+	return false;
+}
+
 int
 rverbs_post_send(struct rmem_qp *base, const struct rmem_send_wr *wr, uint16_t nb_wr)
 {
@@ -423,7 +444,7 @@ rverbs_post_send(struct rmem_qp *base, const struct rmem_send_wr *wr, uint16_t n
 		return rverbs_gate_errno(gate);
 	if (unlikely(nb_wr == 0))
 		return 0;
-	if (unlikely(qp->ex == NULL))
+	if (unlikely(qp->ex == NULL || (qp->is_list_bad && rverbs_has_list(wr, nb_wr))))
 		return rverbs_post_chains(qp, wr, nb_wr);
 	rc = rverbs_post_ex(qp, wr, nb_wr, &is_refused);
 	if (unlikely(is_refused && nb_wr > 1))

@@ -77,7 +77,7 @@ rverbs_probe_qp(struct rverbs_probe *probe)
 {
 	static const uint64_t send_ops[] = {
 			RVERBS_SEND_OPS | RVERBS_WINDOW_OPS, RVERBS_SEND_OPS, 0};
-	static const uint32_t inline_sizes[] = {1024, 512, 256, 128, 64, 32};
+	static const uint32_t inline_sizes[] = {RVERBS_MAX_INLINE, 512, 256, 128, 64, 32};
 	struct rverbs_dev *dev = probe->dev;
 	struct ibv_qp *qp;
 	size_t i;
@@ -127,14 +127,46 @@ static void
 rverbs_probe_connect(struct rverbs_probe *probe)
 {
 	struct rmem_qp_conn conn = {.timeout = 14, .retry_cnt = 7, .rnr_retry = 7};
+	struct ibv_qp_attr reset = {.qp_state = IBV_QPS_RESET};
 	struct rverbs_dev *dev = probe->dev;
 
+	if (probe->is_connected && ibv_modify_qp(probe->qp, &reset, IBV_QP_STATE) != 0) {
+		probe->is_connected = false;
+		return;
+	}
 	memcpy(conn.remote.gid, dev->port.gid.raw, sizeof(conn.remote.gid));
 	conn.remote.qp_num = probe->qp->qp_num;
 	conn.remote.lid = dev->port.lid;
 	conn.remote.mtu = dev->port.mtu;
 	probe->is_connected = rverbs_ibv_connect(dev, probe->qp, dev->access & RMEM_ACCESS_REMOTE,
 					      0, &conn) == 0;
+}
+
+/*
+ * A list of two SGEs through the extended QP: rdma_rxe's provider takes each to be as long as the
+ * first (seen with rdma-core 44).
+ */
+static bool
+rverbs_probe_list(const struct rverbs_probe *probe)
+{
+	struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(probe->qp);
+	uint64_t *from = probe->mem + 8, *to = probe->mem + 16;
+	struct ibv_sge sges[] = {{(uintptr_t)from, 8, probe->mr->lkey},
+			{(uintptr_t)(from + 1), 16, probe->mr->lkey}};
+	struct ibv_wc wc;
+	int i;
+
+	if (ex == NULL || !probe->is_connected)
+		return true;
+	for (i = 0; i < 3; i++)
+		from[i] = RVERBS_PROBE_ATOMIC + (uint64_t)i;
+	ibv_wr_start(ex);
+	ex->wr_id = 0;
+	ex->wr_flags = IBV_SEND_SIGNALED;
+	ibv_wr_rdma_write(ex, probe->mr->rkey, (uintptr_t)to);
+	ibv_wr_set_sge_list(ex, RTE_DIM(sges), sges);
+	return ibv_wr_complete(ex) == 0 && rverbs_probe_wait(probe, &wc) == IBV_WC_SUCCESS &&
+			memcmp(from, to, 24) == 0;
 }
 
 /* An atomic on ourselves. */
@@ -175,6 +207,9 @@ rverbs_probe_run(struct rverbs_probe *probe)
 	if (rc != 0)
 		return rc;
 	rverbs_probe_connect(probe);
+	dev->is_list_bad = !rverbs_probe_list(probe);
+	if (dev->is_list_bad) /* the QP may have failed */
+		rverbs_probe_connect(probe);
 	if (rverbs_probe_atomic(probe))
 		dev->capa |= RMEM_DEV_CAPA_ATOMIC;
 	rverbs_probe_windows(probe);

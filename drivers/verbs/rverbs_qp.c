@@ -129,6 +129,7 @@ rverbs_qp_create(struct rmem_qp *base, const struct rmem_qp_conf *conf)
 	qp->max_recv_sge = conf->max_recv_sge;
 	qp->max_inline = conf->max_inline_data;
 	qp->capa = dev->capa;
+	qp->is_list_bad = dev->is_list_bad;
 	qp->peer_dev_id = -1;
 	qp->psn = (uint32_t)rte_rand() & RVERBS_PSN_MASK;
 	rc = rverbs_ring_init(&qp->sq, conf->max_send_wr);

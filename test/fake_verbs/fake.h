@@ -36,6 +36,7 @@ struct fake {
 	bool is_poll_bad;    /* ibv_poll_cq() fails */
 	bool has_no_mw[3];   /* no windows of type 1, of type 2 */
 	bool has_no_mw_ex;   /* no extended QPs that post windows */
+	bool is_list_bad;    /* extended QPs take each SGE of a list to be as long as the first */
 	bool is_bind_bad;    /* bindings fail */
 	bool is_inv_bad;     /* an invalidated window stays open */
 	bool has_kernel_inv; /* tells of an invalidation by the kernel's flag, as rdma_rxe does */

@@ -485,18 +485,20 @@ fake_ex_sge_list(struct ibv_qp_ex *ex, size_t nb, const struct ibv_sge *list)
 {
 	struct fake_wqe *wqe = fake_ex_last(ex);
 
+	size_t i;
+
 	wqe->wr.num_sge = (int)nb;
-	if (nb != 0)
-		memcpy(wqe->sge, list, nb * sizeof(*list));
+	for (i = 0; i < nb; i++) {
+		wqe->sge[i] = list[i];
+		if (fake.is_list_bad)
+			wqe->sge[i].length = list[0].length;
+	}
 }
 
 static void
-fake_ex_inline_list(struct ibv_qp_ex *ex, size_t nb, const struct ibv_data_buf *list)
+fake_ex_inline(struct ibv_qp_ex *ex, void *addr, size_t length)
 {
-	size_t i;
-
-	for (i = 0; i < nb; i++)
-		fake_inline(fake_ex_last(ex), list[i].addr, list[i].length);
+	fake_inline(fake_ex_last(ex), addr, length);
 }
 
 static void
@@ -546,5 +548,5 @@ fake_ex_ops(struct ibv_qp_ex *ex)
 	ex->wr_atomic_fetch_add = fake_ex_add;
 	ex->wr_set_sge = fake_ex_sge;
 	ex->wr_set_sge_list = fake_ex_sge_list;
-	ex->wr_set_inline_data_list = fake_ex_inline_list;
+	ex->wr_set_inline_data = fake_ex_inline;
 }

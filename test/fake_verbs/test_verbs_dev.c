@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include <rte_cycles.h>
 
@@ -224,6 +225,52 @@ windows_are_what_was_tried(void)
 	fake.is_bind_bad = true;
 	TEST_OK(vt_capa(&capa));
 	TEST_EQ(capa & VT_WINDOWS, 0);
+	return TEST_SUCCESS;
+}
+
+/* A provider whose extended QPs take lists wrong: those go by ibv_post_send(). */
+static int
+wrong_lists_go_another_way(void)
+{
+	struct rmem_sge sge[2];
+	struct rmem_send_wr wr[2];
+	struct rmem_wc wc[2];
+
+	fake.is_list_bad = true;
+	TEST_OK(vt_open());
+	sge[0] = vt_sge(0, 3);
+	sge[1] = vt_sge(8, 5);
+	memcpy(vt.buf, "abc12345defgh", 13);
+	wr[0] = wr[1] = vt_wr(RMEM_WR_RDMA_WRITE, sge);
+	TEST_STATUS(vt_run(wr), RMEM_WC_SUCCESS);
+	TEST_EQ(fake.nb_classic, 0);
+	wr[1].num_sge = 2;
+	wr[1].rdma.remote_addr += 8;
+	TEST_EQ(rmem_post_send(vt.a, wr, 2), 2);
+	TEST_EQ(fake.nb_ex, 1);
+	TEST_EQ(fake.nb_classic, 1);
+	TEST_EQ(rmem_poll_cq(vt.cq_a, wc, 2), 2);
+	TEST_EQ(wc[1].status, RMEM_WC_SUCCESS);
+	TEST_MEM(vt.buf + VT_BUF / 2, "abc\0\0\0\0\0abcdefgh", 16);
+	return TEST_SUCCESS;
+}
+
+/* libibverbs says ENOMEM of what is not mapped, when it minds fork(2). */
+static int
+memory_that_is_not_there_is_efault(void)
+{
+	struct rmem_mr *mr;
+	uint8_t *page = mmap(NULL, 8192, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	TEST_ASSERT(page != MAP_FAILED);
+	TEST_ASSERT(munmap(page + 4096, 4096) == 0);
+	TEST_OK(vt_open());
+	fake.fail_name = "reg_mr";
+	fake.fail_errno = ENOMEM;
+	TEST_ERR(rmem_mr_reg(vt.pd, page + 5000, 8, 0, 0, &mr), EFAULT);
+	TEST_ERR(rmem_mr_reg(vt.pd, page + 1, 4096, 0, 0, &mr), EFAULT);
+	TEST_ERR(rmem_mr_reg(vt.pd, page + 1, 4095, 0, 0, &mr), ENOMEM);
+	TEST_ASSERT(munmap(page, 4096) == 0);
 	return TEST_SUCCESS;
 }
 
@@ -448,6 +495,8 @@ static const struct test_case cases[] = {
 		TEST_CASE(unknown_rights_are_left_out),
 		TEST_CASE(what_verbs_lack_is_refused),
 		TEST_CASE(windows_are_what_was_tried),
+		TEST_CASE(wrong_lists_go_another_way),
+		TEST_CASE(memory_that_is_not_there_is_efault),
 		TEST_CASE(registration_errnos_are_folded),
 		TEST_CASE(limits_of_the_device_hold),
 		TEST_CASE(failed_open_leaves_nothing),
