@@ -120,7 +120,8 @@ rsoft_dev_info_get(struct rmem_dev *base, struct rmem_dev_info *info)
 	info->max_mr_size = dev->args.max_mr_size;
 	info->max_msg_size = RSOFT_MAX_MSG_SIZE;
 	info->page_size_cap = RSOFT_PAGE_SIZE_CAP;
-	info->access = RSOFT_ACCESS | RMEM_ACCESS_MW_BIND | RMEM_ACCESS_ZERO_BASED;
+	info->access = RSOFT_ACCESS | RMEM_ACCESS_MW_BIND | RMEM_ACCESS_ZERO_BASED |
+			RMEM_ACCESS_HUGETLB;
 	info->max_pd = (uint32_t)dev->args.max_pd;
 	info->max_mr = (uint32_t)dev->args.max_mr;
 	info->max_mw = (uint32_t)dev->args.max_mw;

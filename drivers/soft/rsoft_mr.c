@@ -215,7 +215,7 @@ int
 rsoft_mr_query(struct rmem_mr *base, struct rmem_mr_info *info)
 {
 	const struct rsoft_key *key = rsoft_mr_of(base)->key;
-	uint64_t word = __atomic_load_n(&key->word, __ATOMIC_ACQUIRE);
+	uint64_t nb, word = __atomic_load_n(&key->word, __ATOMIC_ACQUIRE);
 
 	if (base->type == RMEM_MR_TYPE_USER)
 		return 0;
@@ -238,6 +238,10 @@ rsoft_mr_query(struct rmem_mr *base, struct rmem_mr_info *info)
 		info->nb_extents = (uint32_t)((key->map_offset + key->length - 1) >>
 						   key->log2_page_size) +
 				1;
+	info->nb_pages = (key->iova + key->length - 1) / info->page_size -
+			key->iova / info->page_size + 1;
+	for (nb = info->nb_pages; nb > 1; nb = 1 + (nb - 1) / 512)
+		info->nb_levels++;
 	return 0;
 }
 

@@ -12,13 +12,12 @@
 #include <inttypes.h>
 #include <stdbool.h>
 #include <string.h>
-#include <unistd.h>
 
-#include <rte_eal.h>
 #include <rte_memory.h>
 #include <rte_memzone.h>
 
 #include <rmem_chunk.h>
+#include <rmem_mr_pages_priv.h>
 #include <rmem_mr_priv.h>
 #include <rmem_priv.h>
 
@@ -194,6 +193,34 @@ rmem_mr_free_chunk(const struct rmem_mr *of, const struct rmem_mr *mr)
 	rte_memzone_free(rte_memzone_lookup(name));
 }
 
+uint32_t
+rmem_mr_ranges(const struct rmem_mr *mr, struct iovec *one, const struct iovec **iov)
+{
+	one->iov_base = mr->addr;
+	one->iov_len = mr->length;
+	*iov = one;
+	return 1;
+}
+
+int
+rmem_mr_check_hugetlb(struct rmem_mr *mr)
+{
+	const struct iovec *iov;
+	uint64_t page_size = 0;
+	struct iovec one;
+	uint32_t nb_iov;
+	int ret;
+
+	mr->flags &= ~(UINT32_MAX << RMEM_MR_LOG2_PAGE_SHIFT);
+	if ((mr->access & RMEM_ACCESS_HUGETLB) == 0)
+		return 0;
+	nb_iov = rmem_mr_ranges(mr, &one, &iov);
+	ret = rmem_hugetlb_check(iov, nb_iov, &page_size);
+	if (ret == 0)
+		mr->flags |= rte_log2_u64(page_size) << RMEM_MR_LOG2_PAGE_SHIFT;
+	return ret;
+}
+
 /* Whether its registration is under way, or failed. */
 static bool
 has_no_keys(uint16_t state)
@@ -225,7 +252,9 @@ do_reg(struct rmem_mr *mr, const struct rmem_mr_attr *attr, const struct rmem_de
 	}
 	if (mr->iova == 0 && (mr->access & RMEM_ACCESS_ZERO_BASED) == 0)
 		mr->iova = (uintptr_t)mr->addr;
-	ret = rmem_dev_ops(rmem_obj_dev(&mr->obj))->mr_reg(mr, attr);
+	ret = rmem_mr_check_hugetlb(mr);
+	if (ret == 0)
+		ret = rmem_dev_ops(rmem_obj_dev(&mr->obj))->mr_reg(mr, attr);
 	if (ret != 0)
 		rmem_mr_free_chunk(mr, mr);
 	return ret;
@@ -392,49 +421,24 @@ rmem_mr_dereg(struct rmem_mr *mr)
 	return 0;
 }
 
-/* IO address of a byte; RTE_BAD_IOVA when EAL does not know. */
-static rte_iova_t
-iova_of(const void *addr, const struct rte_memseg_list *msl)
-{
-	const struct rte_memseg *ms = NULL;
-
-	if (msl != NULL)
-		ms = rte_mem_virt2memseg(addr, msl);
-	if (ms == NULL)
-		return rte_mem_virt2iova(addr);
-	if (ms->iova == RTE_BAD_IOVA)
-		return RTE_BAD_IOVA;
-	return ms->iova + RTE_PTR_DIFF(addr, ms->addr);
-}
-
-/* Page size and extents of the memory below a user MR. */
+/* What info tells of the pages below a user MR. */
 static void
-fill_pages(const struct rmem_mr *mr, struct rmem_mr_info *info)
+fill_pages(const struct rmem_mr *mr, const struct rmem_dev_info *dev_info,
+		struct rmem_mr_info *info)
 {
-	const struct rte_memseg_list *msl = rte_mem_virt2memseg_list(mr->addr);
-	rte_iova_t iova, next = RTE_BAD_IOVA;
-	uintptr_t first, last, page;
+	uint32_t log2_own = mr->flags >> RMEM_MR_LOG2_PAGE_SHIFT;
+	const struct iovec *iov;
+	struct iovec one;
+	uint32_t nb_iov = rmem_mr_ranges(mr, &one, &iov);
 
-	info->page_size = msl != NULL ? msl->page_sz : (uint64_t)sysconf(_SC_PAGESIZE);
-	info->nb_extents = 1;
-	if (rte_eal_iova_mode() == RTE_IOVA_VA)
-		return;
-	info->nb_extents = 0;
-	first = RTE_ALIGN_FLOOR((uintptr_t)mr->addr, info->page_size);
-	last = RTE_ALIGN_FLOOR((uintptr_t)mr->addr + mr->length - 1, info->page_size);
-	for (page = first;; page += info->page_size) {
-		iova = iova_of((const void *)page, msl);
-		if (iova == RTE_BAD_IOVA || iova != next)
-			info->nb_extents++;
-		next = iova == RTE_BAD_IOVA ? RTE_BAD_IOVA : iova + info->page_size;
-		if (page == last)
-			break;
-	}
+	rmem_mr_pages_fill(iov, nb_iov, mr->iova, log2_own != 0 ? UINT64_C(1) << log2_own : 0,
+			dev_info->page_size_cap, info);
 }
 
 int
 rmem_mr_query(struct rmem_mr *mr, struct rmem_mr_info *info)
 {
+	struct rmem_dev_info dev_info;
 	struct rmem_mr_info tmp;
 	int ret;
 
@@ -445,6 +449,9 @@ rmem_mr_query(struct rmem_mr *mr, struct rmem_mr_info *info)
 		RMEM_LOG(ERR, "got NULL for the answer");
 		return -EINVAL;
 	}
+	ret = rmem_dev_info_fill(rmem_obj_dev(&mr->obj), &dev_info);
+	if (ret != 0)
+		return ret;
 	memset(&tmp, 0, sizeof(tmp));
 	tmp.type = mr->type;
 	tmp.state = rmem_mr_state(mr);
@@ -462,7 +469,7 @@ rmem_mr_query(struct rmem_mr *mr, struct rmem_mr_info *info)
 	tmp.is_shared = (mr->flags & RMEM_MR_SHARED) != 0;
 	tmp.max_entries = mr->max_entries;
 	if (mr->type == RMEM_MR_TYPE_USER)
-		fill_pages(mr, &tmp);
+		fill_pages(mr, &dev_info, &tmp);
 	ret = rmem_dev_ops(rmem_obj_dev(&mr->obj))->mr_query(mr, &tmp);
 	if (ret == 0)
 		*info = tmp;

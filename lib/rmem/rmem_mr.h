@@ -39,6 +39,11 @@ struct rmem_pd;
 #define RMEM_ACCESS_MW_BIND (UINT32_C(1) << 4)
 /** Requests name the bytes by their offset: iova is 0. */
 #define RMEM_ACCESS_ZERO_BASED (UINT32_C(1) << 5)
+/**
+ * All of the memory is hugepages: it is not registered otherwise. Without this bit hugepages
+ * are found out of EAL's own memory only.
+ */
+#define RMEM_ACCESS_HUGETLB (UINT32_C(1) << 7)
 /** Rights that a peer can have. */
 #define RMEM_ACCESS_REMOTE                                                                         \
 	(RMEM_ACCESS_REMOTE_WRITE | RMEM_ACCESS_REMOTE_READ | RMEM_ACCESS_REMOTE_ATOMIC)
@@ -118,13 +123,17 @@ struct rmem_mr_info {
 	void *addr;                 /**< First byte, or NULL for one that requests bind. */
 	uint64_t iova;              /**< Address of the first byte as requests name it. */
 	uint64_t length;            /**< Length in bytes. */
-	uint64_t page_size;         /**< Bytes of the pages below it; 0 for an indirect MR. */
+	uint64_t page_size;         /**< Page size that fits best; 0 for an indirect MR. */
+	uint64_t nb_pages;          /**< Pages of that size; 0 for an indirect MR. */
 	uint32_t nb_extents;        /**< Stretches of contiguous IO addresses it is made of;
 				     *  for an indirect MR, of addresses below it.
 				     */
 	uint32_t max_page_list_len; /**< Pages of a fast-register MR, else 0. */
 	uint32_t is_shared;         /**< 1: made by rmem_mr_reg_shared() and shares memory still. */
 	uint32_t max_entries;       /**< Entries of an indirect MR, else 0. */
+	uint32_t nb_levels;         /**< Levels of tables of 512 entries that nb_pages take; 0 for
+				     *  a single page, which its key can name.
+				     */
 };
 
 /**
@@ -162,7 +171,7 @@ struct rmem_mr_info {
  *   - -EINVAL: NULL or not a PD, NULL mr, NULL addr without ALLOCATE_MR or another addr
  *     with it, length 0 or over the limit, addr + length or iova + length overflows, an
  *     iova with ZERO_BASED, an unknown access bit, or a remote right to modify without
- *     LOCAL_WRITE.
+ *     LOCAL_WRITE; with HUGETLB, memory that is not all hugepages, or not known to be.
  *   - -EOPNOTSUPP: the device lacks the capability for a requested access bit.
  *   - -EFAULT: part of the range is not mapped, or not writable while access needs it.
  *   - -ENOSPC: the device has rmem_dev_info::max_mr regions already.
@@ -377,6 +386,12 @@ int rmem_mr_rereg(struct rmem_mr *mr, uint32_t flags, struct rmem_pd *pd, void *
 
 /**
  * Ask what an MR covers now.
+ *
+ * page_size is the best for its range of iovas, of those that the device has
+ * (rmem_dev_info::page_size_cap): iova and IO address agree modulo that size everywhere, and it
+ * is no larger than the memory's own pages unless their physical addresses follow each other. Of
+ * those that need the fewest pages it is the smallest. When none fits, because iova and address
+ * lie at different places of a page, it is the size of the memory's own pages.
  *
  * Control path. Safe to call from any thread, but not during rmem_mr_rereg() of the MR; for an MR
  * with a REG_MR, a UMR or an invalidation under way the answer may be of either state.

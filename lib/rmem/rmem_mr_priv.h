@@ -10,6 +10,9 @@
 #ifndef RMEM_MR_PRIV_H
 #define RMEM_MR_PRIV_H
 
+#include <stdbool.h>
+#include <sys/uio.h>
+
 #include <rmem_priv.h>
 
 /* In rmem_mr::flags. */
@@ -19,6 +22,8 @@
 #define RMEM_MR_HELD (UINT32_C(1) << 1)
 /** Made by rmem_mr_reg_shared(). */
 #define RMEM_MR_SHARED (UINT32_C(1) << 2)
+/** From this bit on: log2 of the size of its pages as HUGETLB found it, or 0. */
+#define RMEM_MR_LOG2_PAGE_SHIFT 24
 
 /** Check what to register but for its memory; -errno and a line that names func. */
 int rmem_mr_check_attr(const struct rmem_dev *dev, const struct rmem_mr_attr *attr,
@@ -30,6 +35,18 @@ int rmem_mr_alloc_chunk(
 
 /** Free what rmem_mr_alloc_chunk() allocated; nothing when the memory is not the library's. */
 void rmem_mr_free_chunk(const struct rmem_mr *of, const struct rmem_mr *mr);
+
+/**
+ * Whether all of the ranges is hugepages; *page_size is that of the smallest. -EINVAL and a line
+ * when not, or when the kernel can't tell.
+ */
+int rmem_hugetlb_check(const struct iovec *iov, uint32_t nb_iov, uint64_t *page_size);
+
+/** With RMEM_ACCESS_HUGETLB: check the memory of an MR that is filled, and keep its page size. */
+int rmem_mr_check_hugetlb(struct rmem_mr *mr);
+
+/** The ranges of a user MR; *iov is one or the MR's. */
+uint32_t rmem_mr_ranges(const struct rmem_mr *mr, struct iovec *one, const struct iovec **iov);
 
 /** Let go of the MR whose memory this one shares, if there is one that counts it. */
 static inline void

@@ -218,7 +218,9 @@ do_rereg(struct rmem_mr *mr, uint32_t flags, struct rmem_mr *to, struct rmem_mr_
 		attr->length = to->length;
 		attr->iova = to->iova;
 	}
-	ret = rereg_device(mr, flags, to, attr, result);
+	ret = rmem_mr_check_hugetlb(to);
+	if (ret == 0)
+		ret = rereg_device(mr, flags, to, attr, result);
 	if (*result >= RMEM_REREG_OK || *result == RMEM_REREG_ERR_DO_FORK_OLD)
 		unused = &old;
 	if ((flags & RMEM_REREG_CHANGE_TRANSLATION) != 0) {

@@ -79,7 +79,9 @@ do_share(struct rmem_mr *from, struct rmem_pd *pd, uint64_t iova, uint32_t acces
 	if (iova == 0 && (access & RMEM_ACCESS_ZERO_BASED) == 0)
 		new_mr->iova = (uintptr_t)from->addr;
 	new_mr->flags = RMEM_MR_SHARED;
-	ret = rmem_dev_ops(dev)->mr_share(new_mr, from);
+	ret = rmem_mr_check_hugetlb(new_mr);
+	if (ret == 0)
+		ret = rmem_dev_ops(dev)->mr_share(new_mr, from);
 	if (ret != 0) {
 		rmem_obj_free(&new_mr->obj);
 		return ret;

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/**
+ * @file
+ * Whether memory is of hugepages. EAL knows it of its own; of other memory the kernel tells it
+ * in /proc/self/smaps alone, mapping by mapping, and is slow about it: only who asks pays.
+ */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <rte_common.h>
+#include <rte_memory.h>
+
+#include <rmem_mr_priv.h>
+#include <rmem_priv.h>
+
+/* A mapping of the process. */
+struct mapping {
+	uintptr_t first;
+	uintptr_t end;
+	uint64_t page_size;
+};
+
+/* The next mapping; false behind the last. */
+static bool
+next_mapping(FILE *f, struct mapping *mapping)
+{
+	char line[4096];
+	uint64_t kib;
+
+	while (fgets(line, sizeof(line), f) != NULL) {
+		/* The line that begins a mapping has no word before its first colon. */
+		if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " ", &mapping->first, &mapping->end) == 2)
+			continue;
+		if (sscanf(line, "KernelPageSize: %" SCNu64 " kB", &kib) == 1) {
+			mapping->page_size = kib * 1024;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Bytes of a range that are in a mapping. */
+static size_t
+overlap(const struct iovec *range, const struct mapping *mapping)
+{
+	uintptr_t first = RTE_MAX((uintptr_t)range->iov_base, mapping->first);
+	uintptr_t last = RTE_MIN((uintptr_t)range->iov_base + range->iov_len - 1, mapping->end - 1);
+
+	return first <= last ? last - first + 1 : 0;
+}
+
+/* Smallest pages of the ranges by smaps; 0: not known. */
+static uint64_t
+kernel_page_size(const struct iovec *iov, uint32_t nb_iov)
+{
+	uint64_t size = UINT64_MAX, left = 0;
+	struct mapping mapping = {0, 0, 0};
+	uint32_t i;
+	FILE *f;
+
+	f = fopen("/proc/self/smaps", "r");
+	if (f == NULL)
+		return 0;
+	for (i = 0; i < nb_iov; i++)
+		left += iov[i].iov_len;
+	while (left != 0 && next_mapping(f, &mapping)) {
+		for (i = 0; i < nb_iov; i++) {
+			size_t length = overlap(&iov[i], &mapping);
+
+			left -= length;
+			if (length != 0)
+				size = RTE_MIN(size, mapping.page_size);
+		}
+	}
+	fclose(f);
+	return left == 0 ? size : 0;
+}
+
+/* Size of the pages of a range that is all EAL's own, else 0. */
+static uint64_t
+eal_page_size(const struct iovec *range)
+{
+	const struct rte_memseg_list *msl = rte_mem_virt2memseg_list(range->iov_base);
+	const uint8_t *last = (const uint8_t *)range->iov_base + range->iov_len - 1;
+
+	if (msl == NULL || msl->external || rte_mem_virt2memseg_list(last) != msl)
+		return 0;
+	return msl->page_sz;
+}
+
+int
+rmem_hugetlb_check(const struct iovec *iov, uint32_t nb_iov, uint64_t *page_size)
+{
+	uint64_t size = UINT64_MAX;
+	uint32_t i;
+
+	for (i = 0; i < nb_iov && size != 0; i++)
+		size = RTE_MIN(size, eal_page_size(&iov[i]));
+	if (size == 0)
+		size = kernel_page_size(iov, nb_iov);
+	if (size > (uint64_t)sysconf(_SC_PAGESIZE)) {
+		*page_size = size;
+		return 0;
+	}
+	if (size == 0)
+		RMEM_LOG(ERR, "HUGETLB: the kernel knows no pages of all of [%p, +%zu)%s",
+				iov[0].iov_base, iov[0].iov_len, nb_iov > 1 ? " and the rest" : "");
+	else
+		RMEM_LOG(ERR,
+				"HUGETLB: [%p, +%zu)%s is of pages of %" PRIu64
+				" bytes, no hugepages",
+				iov[0].iov_base, iov[0].iov_len, nb_iov > 1 ? " or the rest" : "",
+				size);
+	return -EINVAL;
+}
