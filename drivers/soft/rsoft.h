@@ -95,6 +95,7 @@ struct rsoft_args {
 	uint64_t max_page_list_len;
 	uint64_t max_mkey_entries;
 	uint64_t max_mkey_depth;
+	uint64_t max_iov;
 	uint64_t engine;
 	uint64_t socket; /* UINT64_MAX: any */
 };
@@ -157,7 +158,7 @@ struct rsoft_mr {
 	struct rsoft_key *key;
 	uint64_t *pages;              /* of a fast-register MR: copy of a scattered page list */
 	struct rmem_counter *counter; /* of requests that modify it, or NULL; atomic */
-	struct rsoft_list *list;      /* of an indirect MR: what its entries cover */
+	struct rsoft_list *list;      /* of an indirect MR, or one over ranges: what it covers */
 };
 
 /*

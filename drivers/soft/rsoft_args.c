@@ -43,6 +43,7 @@ static const struct rsoft_arg rsoft_arg_table[] = {
 		RSOFT_ARG(max_page_list_len, 512, 1, 65535),
 		RSOFT_ARG(max_mkey_entries, 512, 1, 65535),
 		RSOFT_ARG(max_mkey_depth, 4, 1, RSOFT_MAX_DEPTH),
+		RSOFT_ARG(max_iov, 512, 1, 65535),
 		RSOFT_ARG(engine, 0, 0, RSOFT_MAX_ENGINES),
 		RSOFT_ARG(socket, UINT64_MAX, 0, RTE_MAX_NUMA_NODES - 1),
 };

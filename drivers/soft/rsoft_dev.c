@@ -26,7 +26,7 @@
 			RMEM_DEV_CAPA_REQUESTED_KEY | RMEM_DEV_CAPA_MR_COUNTER |                   \
 			RMEM_DEV_CAPA_MR_ENABLE | RMEM_DEV_CAPA_INLINE_RECV |                      \
 			RMEM_DEV_CAPA_MW_TYPE_1 | RMEM_DEV_CAPA_MW_TYPE_2B | RMEM_DEV_CAPA_REREG | \
-			RMEM_DEV_CAPA_SHARED_MR | RMEM_DEV_CAPA_UMR)
+			RMEM_DEV_CAPA_SHARED_MR | RMEM_DEV_CAPA_UMR | RMEM_DEV_CAPA_MR_IOV)
 
 RTE_LOG_REGISTER(rsoft_logtype, pmd.rmem.soft, NOTICE)
 
@@ -136,6 +136,7 @@ rsoft_dev_info_get(struct rmem_dev *base, struct rmem_dev_info *info)
 	info->max_inline_recv = RSOFT_MAX_INLINE_RECV;
 	info->max_page_list_len = (uint32_t)dev->args.max_page_list_len;
 	info->max_mkey_entries = (uint32_t)dev->args.max_mkey_entries;
+	info->max_iov = (uint32_t)dev->args.max_iov;
 	info->max_mkey_depth = (uint32_t)dev->args.max_mkey_depth;
 	rte_ticketlock_lock(&dev->lock);
 	info->nb_pd = dev->nb_pd;

@@ -16,8 +16,29 @@ rsoft_list_alloc(const struct rsoft_dev *dev, uint32_t max_entries)
 	list = rte_zmalloc_socket("rsoft_list",
 			sizeof(*list) + max_entries * sizeof(list->entry[0]), RTE_CACHE_LINE_SIZE,
 			(int)(int64_t)dev->args.socket);
-	if (list != NULL)
+	if (list == NULL)
+		RSOFT_LOG(ERR, "no memory for %u entries", max_entries);
+	else
 		list->keys = dev->keys;
+	return list;
+}
+
+struct rsoft_list *
+rsoft_list_of_iov(const struct rsoft_dev *dev, const struct iovec *iov, uint32_t nb_iov)
+{
+	struct rsoft_list *list = rsoft_list_alloc(dev, nb_iov);
+	uint32_t i;
+
+	if (list == NULL)
+		return NULL;
+	for (i = 0; i < nb_iov; i++) {
+		list->entry[i].start = list->round;
+		list->entry[i].addr = (uintptr_t)iov[i].iov_base;
+		list->entry[i].length = iov[i].iov_len;
+		list->round += iov[i].iov_len;
+	}
+	list->nb_entries = nb_iov;
+	list->is_memory = 1;
 	return list;
 }
 
@@ -137,14 +158,23 @@ rsoft_list_open_round(const struct rsoft_list_opener *by, const struct rsoft_lis
 	return true;
 }
 
+/* Whether a key is one of memory, whose MR may have a counter. */
+static bool
+rsoft_list_may_count(const struct rsoft_key *key)
+{
+	return key->kind == RSOFT_KIND_BASE ||
+			(key->kind == RSOFT_KIND_LIST && key->list->is_memory);
+}
+
 /*
  * Open a range of one block by its key: the span may turn out one stretch, or that key's. An
- * MR below counts nothing, as in ranges of several blocks.
+ * MR below counts nothing, as in ranges of several blocks: its key is not left in the span.
  */
 static bool
 rsoft_list_open_block(const struct rsoft_list_opener *by, const struct rsoft_list_at *at,
 		uint64_t length, struct rsoft_span *span)
 {
+	const struct rsoft_span above = *span;
 	const struct rsoft_key *key;
 	uint64_t offset;
 	uint32_t rights;
@@ -153,14 +183,19 @@ rsoft_list_open_block(const struct rsoft_list_opener *by, const struct rsoft_lis
 			rsoft_list_addr(at), length, by->need, &offset, &rights);
 	if (key == NULL)
 		return false;
+	span->key = NULL;
 	if ((rights & RSOFT_SLOW) == 0) {
 		span->ptr = key->base + offset;
 		return true;
 	}
 	if (!rsoft_access_slow(by->qp, key, offset, length, by->need, by->depth, span))
 		return false;
-	if (span->key != NULL && span->key->kind == RSOFT_KIND_BASE)
-		span->key = NULL; /* it counts */
+	if (span->key == NULL || !rsoft_list_may_count(span->key))
+		return true;
+	if (span->ptr != NULL)
+		span->key = NULL;
+	else
+		*span = above;
 	return true;
 }
 
@@ -177,15 +212,19 @@ rsoft_list_open(const struct rsoft_qp *qp, const struct rsoft_key *key, uint64_t
 	is_one_block = length <= list->entry[first.entry].length - first.done;
 	if (is_one_block && list->is_memory) {
 		span->ptr = (uint8_t *)(uintptr_t)rsoft_list_addr(&first);
+		if (likely(__atomic_load_n(&key->mr->counter, __ATOMIC_RELAXED) == NULL))
+			return true;
+		span->key = key;
+		span->offset = offset;
 		return true;
 	}
 	if (!list->is_memory && depth == 0)
 		return false;
-	if (is_one_block)
-		return rsoft_list_open_block(&by, &first, length, span);
 	span->ptr = NULL;
 	span->key = key;
 	span->offset = offset;
+	if (is_one_block)
+		return rsoft_list_open_block(&by, &first, length, span);
 	if (list->is_memory)
 		return true;
 	if (length <= list->round - list->entry[first.entry].start - first.done)

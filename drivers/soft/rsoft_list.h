@@ -5,8 +5,9 @@
 /*
  * The map of a KIND_LIST key: rounds of entries, each a block of memory or of another key.
  *
- * A list belongs to its MR and is part of what a key opens: written only while the key is
- * BUSY, read by who saw it VALID and has not left. Of the keys below nothing is kept but
+ * A list belongs to its MR and is part of what a key opens: written only while the key is not
+ * VALID, read by who saw it VALID and has not left. That of an MR over ranges is one of memory; that
+ * of an indirect MR is of keys below. Of the keys below nothing is kept but
  * their lkeys: rsoft_list_open() opens all that a range touches, before a byte moves, and
  * who copies afterwards, in the same grace section, finds them as they were.
  */
@@ -41,9 +42,13 @@ struct rsoft_list_at {
 	uint32_t entry;
 };
 
-/* NULL: no memory. */
+/* NULL: no memory, and a line. */
 struct rsoft_list *rsoft_list_alloc(const struct rsoft_dev *dev, uint32_t max_entries);
 void rsoft_list_free(struct rsoft_list *list);
+
+/* A list of one round of ranges of memory; NULL as above. */
+struct rsoft_list *rsoft_list_of_iov(
+		const struct rsoft_dev *dev, const struct iovec *iov, uint32_t nb_iov);
 
 /* Blocks that length bytes from the start of a list are made of. */
 uint32_t rsoft_list_nb_pieces(const struct rsoft_list *list, uint64_t length);

@@ -31,7 +31,7 @@ rsoft_mr_can_populate(void *page, int advice)
  * Where the kernel can't populate, at least see that it is mapped.
  */
 static int
-rsoft_mr_check_mapped(void *addr, size_t length, uint32_t access)
+rsoft_mr_check_range(void *addr, size_t length, uint32_t access)
 {
 	bool is_write = (access & RMEM_ACCESS_LOCAL_WRITE) != 0;
 	int advice = is_write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
@@ -53,6 +53,20 @@ rsoft_mr_check_mapped(void *addr, size_t length, uint32_t access)
 		return -EFAULT;
 	}
 	return 0;
+}
+
+/* The same for all the memory of an MR. */
+static int
+rsoft_mr_check_mapped(const struct rmem_mr *base, uint32_t access)
+{
+	uint32_t i;
+	int rc = 0;
+
+	if (base->iov == NULL)
+		return rsoft_mr_check_range(base->addr, base->length, access);
+	for (i = 0; i < base->iov_count && rc == 0; i++)
+		rc = rsoft_mr_check_range(base->iov[i].iov_base, base->iov[i].iov_len, access);
+	return rc;
 }
 
 /* Any key, or the one that the attributes ask for; they may be NULL. */
@@ -86,17 +100,30 @@ rsoft_mr_reg(struct rmem_mr *base, const struct rmem_mr_attr *attr)
 	struct rsoft_key *key;
 	int rc;
 
-	rc = rsoft_mr_check_mapped(base->addr, base->length, base->access);
+	rc = rsoft_mr_check_mapped(base, base->access);
 	if (rc != 0)
 		return rc;
+	if (base->iov != NULL) {
+		mr->list = rsoft_list_of_iov(rsoft_dev_of(&base->obj), base->iov, base->iov_count);
+		if (mr->list == NULL)
+			return -ENOMEM;
+	}
 	rc = rsoft_mr_take_key(mr, attr);
-	if (rc != 0)
+	if (rc != 0) {
+		rsoft_list_free(mr->list);
 		return rc;
+	}
 	key = mr->key;
-	key->kind = RSOFT_KIND_BASE;
 	key->iova = base->iova;
 	key->length = base->length;
-	key->base = base->addr;
+	if (mr->list == NULL) {
+		key->kind = RSOFT_KIND_BASE;
+		key->base = base->addr;
+	} else {
+		key->kind = RSOFT_KIND_LIST;
+		key->map_offset = 0;
+		key->list = mr->list;
+	}
 	if ((attr->flags & RMEM_MR_DISABLED) == 0)
 		return rsoft_mr_enable(base);
 	return 0;
@@ -126,10 +153,12 @@ rsoft_mr_bind_counter(struct rmem_mr *base, struct rmem_counter *counter)
 int
 rsoft_mr_enable(struct rmem_mr *base)
 {
-	const uint32_t rights = RSOFT_NEED_READ | (base->access & RSOFT_ACCESS);
+	struct rsoft_key *key = rsoft_mr_of(base)->key;
+	uint32_t rights = RSOFT_NEED_READ | (base->access & RSOFT_ACCESS);
 
-	__atomic_fetch_or(
-			&rsoft_mr_of(base)->key->word, rsoft_key_word(0, rights), __ATOMIC_RELEASE);
+	if (key->kind == RSOFT_KIND_LIST)
+		rights |= RSOFT_SLOW;
+	__atomic_fetch_or(&key->word, rsoft_key_word(0, rights), __ATOMIC_RELEASE);
 	return 0;
 }
 
@@ -155,9 +184,10 @@ rsoft_mr_rereg(struct rmem_mr *base, uint32_t flags, struct rmem_pd *pd, void *a
 	uint64_t new_word;
 	int rc = 0;
 
-	if ((flags & RMEM_REREG_CHANGE_TRANSLATION) ||
-			(access & ~base->access & RMEM_ACCESS_LOCAL_WRITE))
-		rc = rsoft_mr_check_mapped(addr, length, access);
+	if (flags & RMEM_REREG_CHANGE_TRANSLATION)
+		rc = rsoft_mr_check_range(addr, length, access);
+	else if (access & ~base->access & RMEM_ACCESS_LOCAL_WRITE)
+		rc = rsoft_mr_check_mapped(base, access);
 	if (rc != 0) {
 		*result = RMEM_REREG_ERR_DONT_FORK_NEW;
 		return rc;
@@ -180,6 +210,8 @@ rsoft_mr_rereg(struct rmem_mr *base, uint32_t flags, struct rmem_pd *pd, void *a
 		key->iova = (access & RMEM_ACCESS_ZERO_BASED) ? 0 : (uintptr_t)addr;
 		key->length = length;
 		key->base = addr;
+		rsoft_list_free(rsoft_mr_of(base)->list);
+		rsoft_mr_of(base)->list = NULL;
 	}
 	key->pd = pd->handle;
 	__atomic_store_n(&key->word, new_word, __ATOMIC_RELEASE);
@@ -272,10 +304,8 @@ rsoft_mkey_alloc(struct rmem_mr *base)
 	int rc;
 
 	mr->list = rsoft_list_alloc(dev, base->max_entries);
-	if (mr->list == NULL) {
-		RSOFT_LOG(ERR, "no memory for %u entries", base->max_entries);
+	if (mr->list == NULL)
 		return -ENOMEM;
-	}
 	rc = rsoft_mr_take_key(mr, NULL);
 	if (rc != 0)
 		rsoft_list_free(mr->list);

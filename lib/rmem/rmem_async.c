@@ -51,9 +51,11 @@ struct job {
 	struct rmem_mr *mr;
 	struct rmem_mr_attr attr;
 	struct rmem_dev_info info;
-	struct iovec left; /* memory that nobody claimed yet */
-	struct iovec bad;  /* piece that failed */
-	bool is_claimed;   /* not in the list any more */
+	struct iovec left;           /* of a range, what nobody claimed yet */
+	const struct iovec *further; /* ranges behind it, nb_further of them */
+	uint32_t nb_further;
+	struct iovec bad; /* piece that failed */
+	bool is_claimed;  /* not in the list any more */
 	unsigned int nb_busy;
 	int error;
 };
@@ -89,6 +91,10 @@ claim(struct job *job)
 	job->left.iov_base = (uint8_t *)job->left.iov_base + piece.iov_len;
 	job->left.iov_len -= piece.iov_len;
 	job->nb_busy++;
+	if (job->left.iov_len == 0 && job->nb_further != 0) {
+		job->left = *job->further++;
+		job->nb_further--;
+	}
 	TAILQ_REMOVE(&queue.jobs, job, next);
 	job->is_claimed = job->left.iov_len == 0;
 	/* Behind the others, so that small ones do not wait for a large one. */
@@ -140,8 +146,8 @@ finish(struct job *job)
 	struct rmem_eq *eq = job->attr.eq;
 
 	if (job->error != 0) {
-		RMEM_LOG(ERR, "of [%p, +%zu), [%p, +%zu) is not all mapped%s", job->attr.addr,
-				job->attr.length, job->bad.iov_base, job->bad.iov_len,
+		RMEM_LOG(ERR, "of %zu bytes, [%p, +%zu) is not all mapped%s", job->mr->length,
+				job->bad.iov_base, job->bad.iov_len,
 				(job->attr.access & RMEM_ACCESS_LOCAL_WRITE) != 0 ? " and writable"
 										  : "");
 		rmem_mr_set_state(job->mr, RMEM_MR_STATE_ERROR);
@@ -274,6 +280,8 @@ int
 rmem_async_reg(struct rmem_mr *new_mr, const struct rmem_mr_attr *attr,
 		const struct rmem_dev_info *info, struct rmem_mr **mr)
 {
+	const struct iovec *iov;
+	struct iovec one;
 	struct job *job;
 	int ret;
 
@@ -290,10 +298,14 @@ rmem_async_reg(struct rmem_mr *new_mr, const struct rmem_mr_attr *attr,
 	job->mr = new_mr;
 	job->attr = *attr;
 	job->info = *info;
+	/* The caller's ranges may be gone; the MR has a copy. */
+	job->attr.iov = new_mr->iov;
+	job->attr.iov_count = new_mr->iov_count;
 	/* Memory of the library has its pages from the start. */
-	if (attr->addr != NULL) {
-		job->left.iov_base = attr->addr;
-		job->left.iov_len = attr->length;
+	if ((new_mr->access & RMEM_ACCESS_ALLOCATE_MR) == 0) {
+		job->nb_further = rmem_mr_ranges(new_mr, &one, &iov) - 1;
+		job->left = iov[0];
+		job->further = iov + 1;
 	}
 	rmem_mr_set_state(new_mr, RMEM_MR_STATE_PENDING);
 	/* Before who reads the event can know (fi_mr(3)). */

@@ -59,6 +59,8 @@ extern "C" {
 /** rmem_mr_bind_counter(). */
 #define RMEM_DEV_CAPA_MR_COUNTER (UINT64_C(1) << 15)
 
+/** rmem_mr_attr::iov: one MR over several ranges. */
+#define RMEM_DEV_CAPA_MR_IOV (UINT64_C(1) << 12)
 /** Indirect keys: rmem_mkey_alloc() and RMEM_WR_UMR. */
 #define RMEM_DEV_CAPA_UMR (UINT64_C(1) << 8)
 
@@ -94,6 +96,7 @@ struct rmem_dev_info {
 	uint32_t max_mw;            /**< Memory windows. */
 	uint32_t max_mkey_entries;  /**< Entries of one indirect MR. */
 	uint32_t max_mkey_depth;    /**< Levels of indirect MRs over each other. */
+	uint32_t max_iov;           /**< Ranges of one MR. */
 	uint32_t nb_pd;             /**< Protection domains in use. */
 	uint32_t nb_mr;             /**< Memory regions in use. */
 	uint32_t nb_cq;             /**< Completion queues in use. */

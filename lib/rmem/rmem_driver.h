@@ -47,7 +47,8 @@ typedef int (*rmem_pd_dealloc_t)(struct rmem_pd *pd);
 
 /**
  * Register [addr, addr + length) at iova with access; set lkey and rkey. The class has filled
- * these fields of mr; attr is what the caller asked, checked, for the attributes beyond them.
+ * these fields of mr; attr is what the caller asked, checked, for the attributes beyond them. With
+ * RMEM_DEV_CAPA_MR_IOV, mr->iov may name several ranges instead of addr.
  */
 typedef int (*rmem_mr_reg_t)(struct rmem_mr *mr, const struct rmem_mr_attr *attr);
 /** Release what mr_reg, fast_reg_mr_alloc or mkey_alloc took; no lcore reaches the memory any more. */
@@ -63,7 +64,8 @@ typedef int (*rmem_mr_enable_t)(struct rmem_mr *mr);
 typedef int (*rmem_mr_query_t)(struct rmem_mr *mr, struct rmem_mr_info *info);
 /**
  * Change what flags (RMEM_REREG_*) say, keeping the keys, and return when nobody uses what was
- * before. The other arguments are those of the MR as it shall be, changed or not, checked; the
+ * before. An MR over several ranges is one over [addr, addr + length) when the translation changes.
+ * The other arguments are those of the MR as it shall be, changed or not, checked; the
  * class stores them in mr afterwards, and when the translation changes, addr or, for ZERO_BASED,
  * 0 as the iova. On failure, set *result to what is valid, if it is not ERR_INPUT. -EOPNOTSUPP,
  * nothing being changed, makes the class deregister the MR and register it again.

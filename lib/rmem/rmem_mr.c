@@ -51,7 +51,7 @@ check_range(const struct rmem_dev *dev, const struct rmem_mr_attr *attr, uint64_
 {
 	bool is_allocated = (attr->access & RMEM_ACCESS_ALLOCATE_MR) != 0;
 
-	if (is_allocated != (attr->addr == NULL)) {
+	if (attr->iov_count == 0 && is_allocated != (attr->addr == NULL)) {
 		RMEM_LOG(ERR, "%s: addr %p %s ALLOCATE_MR", dev->name, attr->addr,
 				is_allocated ? "with" : "without");
 		return -EINVAL;
@@ -65,7 +65,7 @@ check_range(const struct rmem_dev *dev, const struct rmem_mr_attr *attr, uint64_
 		RMEM_LOG(ERR, "%s: iova 0x%" PRIx64 " with ZERO_BASED", dev->name, attr->iova);
 		return -EINVAL;
 	}
-	if (attr->length - 1 > UINTPTR_MAX - (uintptr_t)attr->addr ||
+	if ((attr->iov_count == 0 && attr->length - 1 > UINTPTR_MAX - (uintptr_t)attr->addr) ||
 			attr->length - 1 > UINT64_MAX - attr->iova) {
 		RMEM_LOG(ERR, "%s: %zu bytes at %p, iova 0x%" PRIx64 " wrap around", dev->name,
 				attr->length, attr->addr, attr->iova);
@@ -126,14 +126,19 @@ int
 rmem_mr_check_attr(const struct rmem_dev *dev, const struct rmem_mr_attr *attr,
 		const struct rmem_dev_info *info, const char *func)
 {
+	struct rmem_mr_attr whole = *attr;
 	uint32_t lacking;
 	int ret;
 
 	ret = rmem_check_reserved(attr->reserved, sizeof(attr->reserved), func);
 	if (ret == 0)
-		ret = check_access(dev, attr->access, info->access);
+		ret = rmem_check_reserved(&attr->pad, sizeof(attr->pad), func);
 	if (ret == 0)
-		ret = check_range(dev, attr, info->max_mr_size);
+		ret = check_access(dev, attr->access, info->access);
+	if (ret == 0 && (attr->iov != NULL || attr->iov_count != 0))
+		ret = rmem_mr_check_iov(dev, attr, info, &whole.length);
+	if (ret == 0)
+		ret = check_range(dev, &whole, info->max_mr_size);
 	if (ret == 0 && (attr->access & RMEM_ACCESS_ALLOCATE_MR) != 0)
 		ret = rmem_check_socket(attr->socket_id, func);
 	if (ret != 0)
@@ -193,15 +198,6 @@ rmem_mr_free_chunk(const struct rmem_mr *of, const struct rmem_mr *mr)
 	rte_memzone_free(rte_memzone_lookup(name));
 }
 
-uint32_t
-rmem_mr_ranges(const struct rmem_mr *mr, struct iovec *one, const struct iovec **iov)
-{
-	one->iov_base = mr->addr;
-	one->iov_len = mr->length;
-	*iov = one;
-	return 1;
-}
-
 int
 rmem_mr_check_hugetlb(struct rmem_mr *mr)
 {
@@ -229,14 +225,19 @@ has_no_keys(uint16_t state)
 }
 
 /* Fields of a new MR that are known from the start. */
-static void
+static int
 fill(struct rmem_mr *mr, const struct rmem_mr_attr *attr, const struct rmem_dev_info *info)
 {
+	uint32_t i;
+
 	mr->type = RMEM_MR_TYPE_USER;
 	mr->access = attr->access & (info->access | RMEM_ACCESS_ALLOCATE_MR);
 	mr->addr = attr->addr;
-	mr->length = attr->length;
+	mr->length = attr->iov_count == 0 ? attr->length : 0;
+	for (i = 0; i < attr->iov_count; i++)
+		mr->length += attr->iov[i].iov_len;
 	mr->iova = attr->iova;
+	return rmem_mr_copy_iov(mr, attr->iov, attr->iov_count);
 }
 
 /* Take memory where it is the library's to take, and have the driver register it. */
@@ -251,7 +252,7 @@ do_reg(struct rmem_mr *mr, const struct rmem_mr_attr *attr, const struct rmem_de
 			return ret;
 	}
 	if (mr->iova == 0 && (mr->access & RMEM_ACCESS_ZERO_BASED) == 0)
-		mr->iova = (uintptr_t)mr->addr;
+		mr->iova = rmem_mr_first(mr);
 	ret = rmem_mr_check_hugetlb(mr);
 	if (ret == 0)
 		ret = rmem_dev_ops(rmem_obj_dev(&mr->obj))->mr_reg(mr, attr);
@@ -306,7 +307,9 @@ rmem_mr_reg_attr(struct rmem_pd *pd, const struct rmem_mr_attr *attr, struct rme
 		goto put_pd;
 	}
 	new_mr->pd = pd;
-	fill(new_mr, attr, &info);
+	ret = fill(new_mr, attr, &info);
+	if (ret != 0)
+		goto free_mr;
 	if (attr->eq != NULL)
 		ret = rmem_async_reg(new_mr, attr, &info, mr);
 	else
@@ -319,6 +322,7 @@ rmem_mr_reg_attr(struct rmem_pd *pd, const struct rmem_mr_attr *attr, struct rme
 	return 0;
 
 free_mr:
+	rmem_mr_free_iov(new_mr);
 	rmem_obj_free(&new_mr->obj);
 put_pd:
 	rmem_obj_put(&pd->obj);
@@ -416,6 +420,7 @@ rmem_mr_dereg(struct rmem_mr *mr)
 		return ret;
 	}
 	rmem_mr_put_owner(mr);
+	rmem_mr_free_iov(mr);
 	rmem_obj_free(&mr->obj);
 	rmem_obj_put(&pd->obj);
 	return 0;

@@ -12,6 +12,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/uio.h>
 
 #include <rmem_obj.h>
 
@@ -87,7 +88,7 @@ struct rmem_mr {
 	uint32_t lkey;                /**< Key for the SGEs of local requests. */
 	uint32_t rkey;                /**< Key for the requests of peers. */
 	struct rmem_pd *pd;           /**< PD it belongs to. */
-	void *addr;                   /**< First byte. */
+	void *addr;                   /**< First byte; NULL for an MR over several ranges. */
 	size_t length;                /**< Length in bytes. */
 	uint64_t iova;                /**< Address of the first byte as requests name it. */
 	uint16_t type;                /**< One of enum rmem_mr_type. */
@@ -97,6 +98,9 @@ struct rmem_mr {
 	uint32_t flags;               /**< Private to the class. */
 	uint32_t max_entries;         /**< Entries of an indirect MR, else 0. */
 	struct rmem_mr *owner;        /**< Private: MR whose allocated memory this one shares. */
+	const struct iovec *iov;      /**< Its ranges when there are several, else NULL. */
+	uint32_t iov_count;           /**< Ranges in iov, else 0. */
+	uint32_t pad;                 /**< Zero. */
 };
 
 /** What to register. The caller zeroes it first. */
@@ -110,7 +114,10 @@ struct rmem_mr_attr {
 	uint32_t requested_key; /**< With RMEM_MR_REQUESTED_KEY: rkey to give the MR, else 0. */
 	struct rmem_eq *eq; /**< EQ to tell of the end, for control threads to register; or NULL. */
 	void *context;      /**< With eq: rmem_event::context. */
-	uint64_t reserved[2]; /**< Zero. */
+	const struct iovec *iov; /**< Ranges in place of addr, which is NULL then; or NULL. */
+	uint32_t iov_count;      /**< Ranges in iov, 1 to rmem_dev_info::max_iov; else 0. */
+	uint32_t pad;            /**< Zero. */
+	uint64_t reserved[2];    /**< Zero. */
 };
 
 /** What rmem_mr_query() tells. In the states PENDING and ERROR: type, state and access. */
@@ -120,7 +127,9 @@ struct rmem_mr_info {
 	uint32_t access;            /**< Rights in force. */
 	uint32_t lkey;              /**< Key for local requests. */
 	uint32_t rkey;              /**< Key for peers. */
-	void *addr;                 /**< First byte, or NULL for one that requests bind. */
+	void *addr;                 /**< First byte, or NULL for one over several ranges or that
+				     *  requests bind.
+				     */
 	uint64_t iova;              /**< Address of the first byte as requests name it. */
 	uint64_t length;            /**< Length in bytes. */
 	uint64_t page_size;         /**< Page size that fits best; 0 for an indirect MR. */
@@ -200,6 +209,12 @@ int rmem_mr_reg(struct rmem_pd *pd, void *addr, size_t length, uint64_t iova, ui
  * comes from where the kernel's policy for the range says (mbind()), or else from the NUMA
  * socket of a control thread. After a failure the MR is in ERROR and is to be deregistered.
  *
+ * With ranges in rmem_mr_attr::iov the MR covers them one behind the other, in their order: the
+ * first byte of a range has the address behind the last of the one before. They may overlap, and
+ * have any alignment. addr is NULL then, length 0 or their sum, and iova 0 stands for the address
+ * of the first range. The ranges are copied. rmem_mr_rereg() with CHANGE_TRANSLATION makes it an
+ * MR of one range. An atomic does not reach over the end of a range.
+ *
  * With RMEM_MR_DISABLED the MR has its keys, but they open nothing before rmem_mr_enable().
  *
  * Control path: may allocate and touch pages. Safe to call from any thread.
@@ -216,10 +231,12 @@ int rmem_mr_reg(struct rmem_pd *pd, void *addr, size_t length, uint64_t iova, ui
  *   - -EINVAL: NULL attr, an unknown flag, a reserved field that is not zero, no such NUMA
  *     socket, a requested_key without the flag, or one that the device can't give; the log
  *     tells which it can.
- *     An eq that is no EQ, or one of another device.
+ *     An eq that is no EQ, or one of another device. iov without iov_count or the reverse, more
+ *     ranges than rmem_dev_info::max_iov, together with addr or ALLOCATE_MR, with a length that is
+ *     not their sum, or one that is NULL, empty or wraps around.
  *   - -EEXIST: the requested key is in use, or kept back because it was used.
  *   - -ENOSPC: the EQ has as many registrations under way or unread as it has room for.
- *   - -EOPNOTSUPP: the device lacks the capability for a flag.
+ *   - -EOPNOTSUPP: the device lacks the capability for a flag, or for iov.
  */
 int rmem_mr_reg_attr(struct rmem_pd *pd, const struct rmem_mr_attr *attr, struct rmem_mr **mr);
 

@@ -45,8 +45,22 @@ int rmem_hugetlb_check(const struct iovec *iov, uint32_t nb_iov, uint64_t *page_
 /** With RMEM_ACCESS_HUGETLB: check the memory of an MR that is filled, and keep its page size. */
 int rmem_mr_check_hugetlb(struct rmem_mr *mr);
 
-/** The ranges of a user MR; *iov is one or the MR's. */
-uint32_t rmem_mr_ranges(const struct rmem_mr *mr, struct iovec *one, const struct iovec **iov);
+/** Check the ranges of attr, of which there are some; *length is their sum. */
+int rmem_mr_check_iov(const struct rmem_dev *dev, const struct rmem_mr_attr *attr,
+		const struct rmem_dev_info *info, size_t *length);
+
+/** Give an MR its copy of ranges, if there are any; -ENOMEM and a line. */
+int rmem_mr_copy_iov(struct rmem_mr *mr, const struct iovec *iov, uint32_t iov_count);
+
+/** Take it back. */
+void rmem_mr_free_iov(struct rmem_mr *mr);
+
+/** Address of the first byte of a user MR. */
+static inline uintptr_t
+rmem_mr_first(const struct rmem_mr *mr)
+{
+	return (uintptr_t)(mr->iov != NULL ? mr->iov[0].iov_base : mr->addr);
+}
 
 /** Let go of the MR whose memory this one shares, if there is one that counts it. */
 static inline void

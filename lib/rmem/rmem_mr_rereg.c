@@ -106,6 +106,8 @@ whole_attr(const struct rmem_mr *mr, uint32_t flags, void *addr, size_t length, 
 	attr.length = mr->length;
 	attr.iova = mr->iova;
 	attr.access = mr->access;
+	attr.iov = mr->iov;
+	attr.iov_count = mr->iov_count;
 	attr.socket_id = SOCKET_ID_ANY;
 	if (rmem_mr_state(mr) == RMEM_MR_STATE_DISABLED)
 		attr.flags = RMEM_MR_DISABLED;
@@ -114,6 +116,8 @@ whole_attr(const struct rmem_mr *mr, uint32_t flags, void *addr, size_t length, 
 	if ((flags & RMEM_REREG_CHANGE_TRANSLATION) != 0) {
 		attr.addr = addr;
 		attr.length = length;
+		attr.iov = NULL;
+		attr.iov_count = 0;
 		attr.iova = iova_of(addr, attr.access);
 		attr.access = (attr.access & ~RMEM_ACCESS_ALLOCATE_MR) |
 				(access & RMEM_ACCESS_ALLOCATE_MR);
@@ -129,6 +133,8 @@ store(struct rmem_mr *mr, const struct rmem_mr *from)
 	mr->addr = from->addr;
 	mr->length = from->length;
 	mr->iova = from->iova;
+	mr->iov = from->iov;
+	mr->iov_count = from->iov_count;
 	mr->flags = from->flags;
 	mr->owner = from->owner;
 }
@@ -197,8 +203,8 @@ static int
 do_rereg(struct rmem_mr *mr, uint32_t flags, struct rmem_mr *to, struct rmem_mr_attr *attr,
 		const struct rmem_dev_info *info, enum rmem_rereg_result *result)
 {
-	const struct rmem_mr old = *mr;
-	const struct rmem_mr *unused = to;
+	struct rmem_mr old = *mr;
+	struct rmem_mr *unused = to;
 	int ret;
 
 	if ((flags & RMEM_REREG_CHANGE_TRANSLATION) != 0) {
@@ -225,6 +231,7 @@ do_rereg(struct rmem_mr *mr, uint32_t flags, struct rmem_mr *to, struct rmem_mr_
 		unused = &old;
 	if ((flags & RMEM_REREG_CHANGE_TRANSLATION) != 0) {
 		rmem_mr_free_chunk(unused, mr);
+		rmem_mr_free_iov(unused);
 		rmem_mr_put_owner(unused);
 	}
 	return ret;
@@ -253,6 +260,8 @@ rereg(struct rmem_mr *mr, uint32_t flags, struct rmem_pd *pd, struct rmem_mr_att
 	to.addr = attr->addr;
 	to.length = attr->length;
 	to.iova = attr->iova;
+	to.iov = attr->iov;
+	to.iov_count = attr->iov_count;
 	to.access = attr->access & (info.access | RMEM_ACCESS_ALLOCATE_MR);
 	if ((flags & RMEM_REREG_CHANGE_TRANSLATION) == 0)
 		to.access |= mr->access & RMEM_ACCESS_ALLOCATE_MR;

@@ -52,6 +52,8 @@ check_shared(const struct rmem_mr *from, uint64_t iova, uint32_t access,
 	memset(&attr, 0, sizeof(attr));
 	attr.addr = from->addr;
 	attr.length = from->length;
+	attr.iov = from->iov;
+	attr.iov_count = from->iov_count;
 	attr.iova = iova;
 	attr.access = access;
 	attr.socket_id = SOCKET_ID_ANY;
@@ -77,12 +79,15 @@ do_share(struct rmem_mr *from, struct rmem_pd *pd, uint64_t iova, uint32_t acces
 	new_mr->length = from->length;
 	new_mr->iova = iova;
 	if (iova == 0 && (access & RMEM_ACCESS_ZERO_BASED) == 0)
-		new_mr->iova = (uintptr_t)from->addr;
+		new_mr->iova = rmem_mr_first(from);
 	new_mr->flags = RMEM_MR_SHARED;
-	ret = rmem_mr_check_hugetlb(new_mr);
+	ret = rmem_mr_copy_iov(new_mr, from->iov, from->iov_count);
+	if (ret == 0)
+		ret = rmem_mr_check_hugetlb(new_mr);
 	if (ret == 0)
 		ret = rmem_dev_ops(dev)->mr_share(new_mr, from);
 	if (ret != 0) {
+		rmem_mr_free_iov(new_mr);
 		rmem_obj_free(&new_mr->obj);
 		return ret;
 	}

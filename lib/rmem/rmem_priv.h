@@ -125,6 +125,9 @@ rmem_mr_state(const struct rmem_mr *mr)
 	return __atomic_load_n(&mr->state, __ATOMIC_ACQUIRE);
 }
 
+/** The ranges of a user MR; *iov is one or the MR's. */
+uint32_t rmem_mr_ranges(const struct rmem_mr *mr, struct iovec *one, const struct iovec **iov);
+
 /** Memory, driver and state of an MR whose fields are filled; on failure it is in ERROR. */
 int rmem_mr_do_reg(struct rmem_mr *mr, const struct rmem_mr_attr *attr,
 		const struct rmem_dev_info *info);

@@ -168,6 +168,8 @@ unknown_rights_are_left_out(void)
 static int
 what_verbs_lack_is_refused(void)
 {
+	const struct iovec iov[] = {{vt.buf, 8}, {vt.buf, 8}};
+	const struct rmem_mr_attr attr = {.iov = iov, .iov_count = RTE_DIM(iov)};
 	struct rmem_mr *mr;
 	struct rmem_mw *mw;
 	struct rmem_send_wr wr;
@@ -179,6 +181,8 @@ what_verbs_lack_is_refused(void)
 	TEST_ERR(rmem_mw_alloc(vt.pd, RMEM_MW_TYPE_1, &mw), EOPNOTSUPP);
 	TEST_ERR(rmem_mw_alloc(vt.pd, RMEM_MW_TYPE_2, &mw), EOPNOTSUPP);
 	TEST_ERR(rmem_fast_reg_mr_alloc(vt.pd, 8, &mr), EOPNOTSUPP);
+	TEST_ERR(rmem_mr_reg_attr(vt.pd, &attr, &mr), EOPNOTSUPP);
+	TEST_ERR(rmem_mr_reg(vt.pd, vt.buf, 8, 0, RMEM_ACCESS_HUGETLB, &mr), EOPNOTSUPP);
 	sge = vt_sge(0, 8);
 	for (opcode = RMEM_WR_LOCAL_INV; opcode < RMEM_WR_OPCODE_NB; opcode++) {
 		wr = vt_wr(opcode, &sge);

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/**
+ * @file
+ * MRs over several ranges of memory. The MR has its own copy of the ranges; a single range is
+ * as good as an address, and is stored as one.
+ */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include <rte_malloc.h>
+
+#include <rmem_mr_priv.h>
+#include <rmem_priv.h>
+
+/* What goes together with ranges. */
+static int
+check_form(const struct rmem_dev *dev, const struct rmem_mr_attr *attr)
+{
+	if (attr->iov == NULL || attr->iov_count == 0) {
+		RMEM_LOG(ERR, "%s: iov is %p and iov_count %u", dev->name, (const void *)attr->iov,
+				attr->iov_count);
+		return -EINVAL;
+	}
+	if (attr->addr != NULL || (attr->access & RMEM_ACCESS_ALLOCATE_MR) != 0) {
+		RMEM_LOG(ERR, "%s: iov together with %s", dev->name,
+				attr->addr != NULL ? "addr" : "ALLOCATE_MR");
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int
+check_one(const struct rmem_dev *dev, const struct iovec *range, uint32_t i)
+{
+	if (range->iov_base == NULL || range->iov_len == 0 ||
+			range->iov_len - 1 > UINTPTR_MAX - (uintptr_t)range->iov_base) {
+		RMEM_LOG(ERR,
+				"%s: range %u is of %zu bytes at %p: not 1 or more bytes that do "
+				"not wrap around",
+				dev->name, i, range->iov_len, range->iov_base);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+int
+rmem_mr_check_iov(const struct rmem_dev *dev, const struct rmem_mr_attr *attr,
+		const struct rmem_dev_info *info, size_t *length)
+{
+	size_t sum = 0;
+	uint32_t i;
+	int ret;
+
+	ret = check_form(dev, attr);
+	if (ret != 0)
+		return ret;
+	if ((info->capa & RMEM_DEV_CAPA_MR_IOV) == 0) {
+		RMEM_LOG(ERR, "%s: no MRs over several ranges on this device", dev->name);
+		return -EOPNOTSUPP;
+	}
+	if (attr->iov_count > info->max_iov) {
+		RMEM_LOG(ERR, "%s: iov_count %u is not 1 to %u", dev->name, attr->iov_count,
+				info->max_iov);
+		return -EINVAL;
+	}
+	for (i = 0; i < attr->iov_count; i++) {
+		ret = check_one(dev, &attr->iov[i], i);
+		if (ret != 0)
+			return ret;
+		if (__builtin_add_overflow(sum, attr->iov[i].iov_len, &sum))
+			sum = SIZE_MAX; /* and so it stays: over every limit */
+	}
+	if (attr->length != 0 && attr->length != sum) {
+		RMEM_LOG(ERR, "%s: length %zu is neither 0 nor the %zu bytes of the %u ranges",
+				dev->name, attr->length, sum, attr->iov_count);
+		return -EINVAL;
+	}
+	*length = sum;
+	return 0;
+}
+
+int
+rmem_mr_copy_iov(struct rmem_mr *mr, const struct iovec *iov, uint32_t iov_count)
+{
+	struct iovec *copy;
+
+	if (iov_count == 0)
+		return 0;
+	if (iov_count == 1) {
+		mr->addr = iov->iov_base;
+		return 0;
+	}
+	copy = rte_malloc("rmem_iov", iov_count * sizeof(*copy), 0);
+	if (copy == NULL) {
+		RMEM_LOG(ERR, "no memory for %u ranges", iov_count);
+		return -ENOMEM;
+	}
+	memcpy(copy, iov, iov_count * sizeof(*copy));
+	mr->iov = copy;
+	mr->iov_count = iov_count;
+	return 0;
+}
+
+void
+rmem_mr_free_iov(struct rmem_mr *mr)
+{
+	rte_free((void *)(uintptr_t)mr->iov);
+	mr->iov = NULL;
+	mr->iov_count = 0;
+}
+
+uint32_t
+rmem_mr_ranges(const struct rmem_mr *mr, struct iovec *one, const struct iovec **iov)
+{
+	if (mr->iov != NULL) {
+		*iov = mr->iov;
+		return mr->iov_count;
+	}
+	one->iov_base = mr->addr;
+	one->iov_len = mr->length;
+	*iov = one;
+	return 1;
+}

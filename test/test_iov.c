@@ -1,0 +1,508 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* MRs over several ranges: one key, byte for byte as the model says, for every use of a key. */
+
+#include <string.h>
+#include <sys/mman.h>
+
+#include <rmem_counter.h>
+
+#include "fixture.h"
+#include "test.h"
+#include "umr_layout.h"
+
+#define NB     4u
+#define LENGTH (77u + 1u + 64u + 24u)
+
+static struct iovec ranges[NB];
+static struct rmem_mr_attr attr;
+static struct layout layout;
+
+static int
+reg(struct rmem_mr **mr)
+{
+	int ret = rmem_mr_reg_attr(fx.a.pd, &attr, mr);
+
+	if (ret == 0)
+		fx_track(*mr);
+	return ret;
+}
+
+/* Of odd pieces of a's buffer, out of order. */
+static int
+setup(void)
+{
+	TEST_RUN(fx_setup());
+	ranges[0] = (struct iovec){fx.a.buf + 2011, 77};
+	ranges[1] = (struct iovec){fx.a.buf + 3, 1};
+	ranges[2] = (struct iovec){fx.a.buf + 1024, 64};
+	ranges[3] = (struct iovec){fx.a.buf + 4000, 24};
+	memset(&attr, 0, sizeof(attr));
+	attr.iov = ranges;
+	attr.iov_count = NB;
+	attr.access = FX_ACCESS | RMEM_ACCESS_MW_BIND;
+	return TEST_SUCCESS;
+}
+
+/* Model an MR over the ranges. */
+static void
+model(struct rmem_mr *mr)
+{
+	uint32_t i, j;
+
+	layout.mr = mr;
+	layout.iova = mr->iova;
+	layout.length = 0;
+	for (i = 0; i < attr.iov_count; i++) {
+		size_t place = (size_t)((uint8_t *)ranges[i].iov_base - fx.a.buf);
+
+		for (j = 0; j < ranges[i].iov_len; j++)
+			layout.place[layout.length++] = (uint32_t)(place + j);
+	}
+}
+
+/* All of it, within one range, and across each border. */
+static int
+check(uint8_t opcode, enum layout_side side)
+{
+	uint32_t length = layout.length;
+
+	TEST_RUN(layout_check(&layout, opcode, side, 0, length));
+	TEST_RUN(layout_check(&layout, opcode, side, 5, 9));
+	TEST_RUN(layout_check(&layout, opcode, side, 76, 2));
+	TEST_RUN(layout_check(&layout, opcode, side, 77, 1));
+	TEST_RUN(layout_check(&layout, opcode, side, length - 1, 1));
+	return layout_check(&layout, opcode, side, 1, length - 2);
+}
+
+static int
+check_all(void)
+{
+	static const uint8_t opcodes[] = {RMEM_WR_RDMA_WRITE, RMEM_WR_RDMA_WRITE_WITH_IMM,
+			RMEM_WR_SEND, RMEM_WR_SEND_WITH_IMM, RMEM_WR_RDMA_READ};
+	unsigned int i;
+
+	for (i = 0; i < RTE_DIM(opcodes); i++) {
+		TEST_RUN(check(opcodes[i], LAYOUT_LOCAL));
+		TEST_RUN(check(opcodes[i], LAYOUT_REMOTE));
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+ranges_follow_each_other_for_every_opcode(void)
+{
+	struct rmem_mr *mr = NULL;
+
+	TEST_OK(reg(&mr));
+	model(mr);
+	return check_all();
+}
+
+static int
+query_tells_the_ranges(void)
+{
+	struct rmem_mr_info info;
+	struct rmem_mr *mr = NULL;
+
+	attr.length = LENGTH;
+	TEST_OK(reg(&mr));
+	TEST_ASSERT(mr->addr == NULL);
+	TEST_EQ(mr->iov_count, NB);
+	TEST_MEM(mr->iov, ranges, sizeof(ranges));
+	info = fx_query(mr);
+	TEST_ASSERT(info.addr == NULL);
+	TEST_EQ(info.type, RMEM_MR_TYPE_USER);
+	TEST_EQ(info.state, RMEM_MR_STATE_VALID);
+	TEST_EQ(info.length, LENGTH);
+	TEST_EQ(info.iova, fx_addr(ranges[0].iov_base));
+	TEST_EQ(info.nb_extents, NB);
+	/* No page fits: one page of memory for each range. */
+	TEST_EQ(info.page_size, FX_PAGE);
+	TEST_EQ(info.nb_pages, NB);
+	TEST_EQ(info.nb_levels, 1);
+	return TEST_SUCCESS;
+}
+
+static int
+pages_that_are_apart_fit(void)
+{
+	struct rmem_mr_info info;
+	struct rmem_mr *mr = NULL;
+
+	ranges[0] = (struct iovec){fx.a.buf + 2 * FX_PAGE - 8, 8};
+	ranges[1] = (struct iovec){fx.a.buf + 7 * FX_PAGE, FX_PAGE};
+	ranges[2] = (struct iovec){fx.a.buf + 3 * FX_PAGE, 100};
+	attr.iov_count = 3;
+	TEST_OK(reg(&mr));
+	info = fx_query(mr);
+	TEST_EQ(info.nb_extents, 3);
+	TEST_EQ(info.page_size, FX_PAGE);
+	TEST_EQ(info.nb_pages, 3);
+	return TEST_SUCCESS;
+}
+
+static int
+iova_is_the_first_range_s_or_chosen(void)
+{
+	struct rmem_mr *mr = NULL;
+
+	attr.iova = UINT64_C(0x7001);
+	TEST_OK(reg(&mr));
+	TEST_EQ(mr->iova, 0x7001);
+	model(mr);
+	TEST_RUN(check(RMEM_WR_RDMA_WRITE, LAYOUT_REMOTE));
+	attr.iova = 0;
+	attr.access |= RMEM_ACCESS_ZERO_BASED;
+	TEST_OK(reg(&mr));
+	TEST_EQ(mr->iova, 0);
+	model(mr);
+	return check(RMEM_WR_RDMA_WRITE, LAYOUT_REMOTE);
+}
+
+static int
+nothing_beyond_the_ranges_is_reached(void)
+{
+	struct rmem_mr *mr = NULL;
+
+	TEST_OK(reg(&mr));
+	TEST_STATUS(fx_peer_write(mr->iova + 1, LENGTH, mr->rkey), RMEM_WC_REM_ACCESS_ERR);
+	TEST_OK(fx_reconnect());
+	TEST_STATUS(fx_peer_write(mr->iova + LENGTH, 1, mr->rkey), RMEM_WC_REM_ACCESS_ERR);
+	TEST_OK(fx_reconnect());
+	TEST_STATUS(fx_peer_write(mr->iova - 1, 1, mr->rkey), RMEM_WC_REM_ACCESS_ERR);
+	return TEST_SUCCESS;
+}
+
+static int
+one_range_is_as_good_as_an_address(void)
+{
+	struct rmem_mr *mr = NULL;
+
+	attr.iov_count = 1;
+	TEST_OK(reg(&mr));
+	TEST_ASSERT(mr->addr == ranges[0].iov_base);
+	TEST_ASSERT(mr->iov == NULL);
+	TEST_EQ(mr->length, 77);
+	model(mr);
+	return layout_check(&layout, RMEM_WR_RDMA_WRITE, LAYOUT_REMOTE, 3, 70);
+}
+
+/* What is written through one range is read through the other. */
+static int
+ranges_may_overlap(void)
+{
+	struct rmem_mr *mr = NULL;
+
+	ranges[1] = (struct iovec){fx.a.buf + 2011 + 7, 70};
+	ranges[2] = ranges[0];
+	attr.iov_count = 3;
+	TEST_OK(reg(&mr));
+	fx_fill(fx.b.buf, 77, 3);
+	TEST_STATUS(fx_peer_write(mr->iova + 77 + 70, 77, mr->rkey), RMEM_WC_SUCCESS);
+	TEST_MEM(fx.a.buf + 2011, fx.b.buf, 77);
+	return TEST_SUCCESS;
+}
+
+static int
+rights_hold_for_all_ranges(void)
+{
+	struct rmem_mr *mr = NULL;
+
+	attr.access = RMEM_ACCESS_REMOTE_READ;
+	TEST_OK(reg(&mr));
+	model(mr);
+	TEST_RUN(check(RMEM_WR_RDMA_READ, LAYOUT_REMOTE));
+	TEST_STATUS(fx_peer_write(mr->iova, 8, mr->rkey), RMEM_WC_REM_ACCESS_ERR);
+	TEST_OK(fx_reconnect());
+	TEST_STATUS(fx_peer_write(mr->iova + 70, 80, mr->rkey), RMEM_WC_REM_ACCESS_ERR);
+	return TEST_SUCCESS;
+}
+
+/* b adds to 8 bytes at an offset; a status. */
+static int
+add(const struct rmem_mr *mr, uint64_t offset)
+{
+	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
+	const struct rmem_send_wr wr = fx_atomic(
+			RMEM_WR_ATOMIC_FETCH_AND_ADD, &sge, mr->iova + offset, mr->rkey, 5);
+
+	return fx_send(fx.b.qp, &wr);
+}
+
+static int
+atomics_stay_within_a_range(void)
+{
+	struct rmem_mr *mr = NULL;
+	uint64_t got = 0;
+
+	ranges[0] = (struct iovec){fx.a.buf, 12};
+	ranges[1] = (struct iovec){fx.a.buf + 1020, 20};
+	attr.iov_count = 2;
+	TEST_OK(reg(&mr));
+	memset(fx.a.buf, 0, FX_BUF_SIZE);
+	TEST_STATUS(add(mr, 0), RMEM_WC_SUCCESS);
+	TEST_STATUS(add(mr, 16), RMEM_WC_SUCCESS);
+	memcpy(&got, fx.a.buf, sizeof(got));
+	TEST_EQ(got, 5);
+	memcpy(&got, fx.a.buf + 1024, sizeof(got));
+	TEST_EQ(got, 5);
+	/* Over the border, as over that of any stretch. */
+	TEST_STATUS(add(mr, 8), RMEM_WC_REM_INV_REQ_ERR);
+	return TEST_SUCCESS;
+}
+
+/* The result of an atomic is scattered like that of a READ. */
+static int
+atomic_results_cross_borders(void)
+{
+	struct rmem_mr *mr = NULL;
+	struct rmem_send_wr wr;
+	struct rmem_sge sge;
+	uint64_t before = UINT64_C(0x1122334455667788);
+
+	TEST_OK(reg(&mr));
+	sge = fx_sge(mr, 74, 8);
+	memcpy(fx.b.buf, &before, sizeof(before));
+	wr = fx_atomic(RMEM_WR_ATOMIC_FETCH_AND_ADD, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey, 1);
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_MEM(fx.a.buf + 2011 + 74, &before, 3);
+	TEST_MEM(fx.a.buf + 3, (uint8_t *)&before + 3, 1);
+	TEST_MEM(fx.a.buf + 1024, (uint8_t *)&before + 4, 4);
+	return TEST_SUCCESS;
+}
+
+static int
+windows_cover_borders(void)
+{
+	struct rmem_mr *mr = NULL;
+
+	TEST_OK(reg(&mr));
+	fx.mw.mr = mr;
+	fx.mw.one = fx_mw(fx.a.pd, RMEM_MW_TYPE_1);
+	fx.mw.two = fx_mw(fx.a.pd, RMEM_MW_TYPE_2);
+	TEST_STATUS(fx_mw_bind_2(70, 80, RMEM_ACCESS_REMOTE_WRITE), RMEM_WC_SUCCESS);
+	TEST_STATUS(fx_mw_bind_1(70, 80, RMEM_ACCESS_REMOTE_WRITE), RMEM_WC_SUCCESS);
+	fx_fill(fx.b.buf, 80, 8);
+	TEST_STATUS(fx_peer_write(mr->iova + 70, 80, fx.mw.two->rkey), RMEM_WC_SUCCESS);
+	TEST_MEM(fx.a.buf + 2011 + 70, fx.b.buf, 7);
+	TEST_MEM(fx.a.buf + 3, fx.b.buf + 7, 1);
+	TEST_MEM(fx.a.buf + 1024, fx.b.buf + 8, 64);
+	TEST_MEM(fx.a.buf + 4000, fx.b.buf + 72, 8);
+	fx_fill(fx.b.buf, 80, 9);
+	TEST_STATUS(fx_peer_write(mr->iova + 72, 72, fx.mw.one->rkey), RMEM_WC_SUCCESS);
+	TEST_MEM(fx.a.buf + 1024, fx.b.buf + 6, 64);
+	TEST_STATUS(fx_peer_write(mr->iova + 72, 79, fx.mw.one->rkey), RMEM_WC_REM_ACCESS_ERR);
+	return fx_reconnect();
+}
+
+/* Changes of PD and rights keep the ranges; other memory ends them. */
+static int
+rereg_of_the_memory_ends_the_list(void)
+{
+	struct rmem_pd *pd = fx_pd(fx.a.dev);
+	enum rmem_rereg_result result;
+	struct rmem_mr *mr = NULL;
+	uint32_t rkey;
+
+	TEST_OK(reg(&mr));
+	rkey = mr->rkey;
+	TEST_OK(rmem_mr_rereg(mr, RMEM_REREG_CHANGE_PD | RMEM_REREG_CHANGE_ACCESS, pd, NULL, 0,
+			RMEM_ACCESS_REMOTE_READ, NULL));
+	TEST_OK(rmem_mr_rereg(mr, RMEM_REREG_CHANGE_PD, fx.a.pd, NULL, 0, 0, NULL));
+	TEST_OK(rmem_mr_rereg(mr, RMEM_REREG_CHANGE_ACCESS, NULL, NULL, 0, FX_ACCESS, NULL));
+	TEST_EQ(mr->iov_count, NB);
+	TEST_EQ(mr->rkey, rkey);
+	model(mr);
+	TEST_RUN(check_all());
+	TEST_OK(rmem_mr_rereg(
+			mr, RMEM_REREG_CHANGE_TRANSLATION, NULL, fx.a.buf + 64, 512, 0, &result));
+	TEST_EQ(result, RMEM_REREG_OK);
+	TEST_ASSERT(mr->addr == fx.a.buf + 64 && mr->iov == NULL);
+	TEST_EQ(mr->iov_count, 0);
+	TEST_EQ(fx_query(mr).nb_extents, 1);
+	return fx_mw_expect_write(mr->iova + 2, 510, rkey, fx.a.buf + 66);
+}
+
+static int
+failed_rereg_keeps_the_list(void)
+{
+	struct rmem_mr *mr = NULL;
+	uint8_t *mem = fx_map(FX_PAGE);
+
+	TEST_OK(reg(&mr));
+	TEST_ERR(rmem_mr_rereg(mr, RMEM_REREG_CHANGE_TRANSLATION, NULL, mem, 8, 0, NULL), EFAULT);
+	TEST_EQ(mr->iov_count, NB);
+	model(mr);
+	return check(RMEM_WR_RDMA_WRITE, LAYOUT_REMOTE);
+}
+
+static int
+sharers_have_their_own_list(void)
+{
+	struct rmem_mr *mr = NULL, *other = NULL;
+
+	TEST_OK(reg(&mr));
+	TEST_OK(rmem_mr_reg_shared(mr, fx.a.pd, 0, FX_ACCESS, &other));
+	fx_track(other);
+	TEST_EQ(other->iova, mr->iova);
+	TEST_OK(fx_release(mr));
+	model(other);
+	TEST_EQ(fx_query(other).is_shared, 1);
+	return check(RMEM_WR_RDMA_WRITE, LAYOUT_REMOTE);
+}
+
+static int
+disabled_list_opens_when_enabled(void)
+{
+	struct rmem_mr *mr = NULL;
+
+	attr.flags = RMEM_MR_DISABLED;
+	TEST_OK(reg(&mr));
+	TEST_STATUS(fx_peer_write(mr->iova, 8, mr->rkey), RMEM_WC_REM_ACCESS_ERR);
+	TEST_OK(fx_reconnect());
+	TEST_OK(rmem_mr_enable(mr));
+	model(mr);
+	return check_all();
+}
+
+/* The caller's array is its own again when the call returned. */
+static int
+background_registration_copies_the_ranges(void)
+{
+	struct rmem_mr *mr = NULL;
+	struct iovec saved[NB];
+	struct rmem_event event;
+
+	attr.eq = fx_eq(fx.a.dev, 2);
+	memcpy(saved, ranges, sizeof(saved));
+	TEST_OK(reg(&mr));
+	memset(ranges, 0xff, sizeof(ranges));
+	event = fx_event(attr.eq);
+	memcpy(ranges, saved, sizeof(saved));
+	TEST_OK(event.status);
+	TEST_ASSERT(event.mr == mr);
+	model(mr);
+	TEST_RUN(check(RMEM_WR_RDMA_WRITE, LAYOUT_REMOTE));
+	attr.iov_count = 1;
+	TEST_OK(reg(&mr));
+	TEST_OK(fx_event(attr.eq).status);
+	TEST_ASSERT(mr->addr == ranges[0].iov_base);
+	return TEST_SUCCESS;
+}
+
+static int
+background_registration_populates_every_range(void)
+{
+	const size_t size = 64 * FX_PAGE;
+	unsigned char resident[64];
+	struct rmem_mr *mr = NULL;
+	unsigned int i, j;
+	uint8_t *mem;
+
+	mem = mmap(NULL, NB * size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	TEST_ASSERT(mem != MAP_FAILED);
+	for (i = 0; i < NB; i++)
+		ranges[i] = (struct iovec){mem + (NB - 1 - i) * size, size};
+	attr.eq = fx_eq(fx.a.dev, 2);
+	TEST_OK(reg(&mr));
+	TEST_OK(fx_event(attr.eq).status);
+	for (i = 0; i < NB; i++) {
+		TEST_OK(mincore(ranges[i].iov_base, size, resident));
+		for (j = 0; j < RTE_DIM(resident); j++)
+			TEST_ASSERT(resident[j] & 1);
+	}
+	TEST_OK(fx_release(mr));
+	/* One that has gone is found wherever it is. */
+	for (i = 0; i < NB; i++) {
+		TEST_OK(munmap(ranges[i].iov_base, size));
+		TEST_OK(reg(&mr));
+		TEST_ERR(fx_event(attr.eq).status, EFAULT);
+		TEST_EQ(fx_mr_state(mr), RMEM_MR_STATE_ERROR);
+		TEST_OK(fx_release(mr));
+		ranges[i].iov_base = fx.a.buf;
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+counter_counts_each_request_once(void)
+{
+	struct rmem_counter *counter = fx_counter(fx.a.dev);
+	struct rmem_mr *mr = NULL;
+
+	TEST_OK(reg(&mr));
+	TEST_OK(rmem_mr_bind_counter(mr, counter, RMEM_COUNTER_REMOTE_WRITE));
+	model(mr);
+	TEST_STATUS(fx_peer_write(mr->iova + 3, 8, mr->rkey), RMEM_WC_SUCCESS);
+	TEST_EQ(rmem_counter_read(counter), 1);
+	TEST_STATUS(fx_peer_write(mr->iova, LENGTH, mr->rkey), RMEM_WC_SUCCESS);
+	TEST_EQ(rmem_counter_read(counter), 2);
+	TEST_RUN(check_all());
+	/* Those of b's requests that write: six each of WRITE and WRITE_WITH_IMM. */
+	TEST_EQ(rmem_counter_read(counter), 2 + 12);
+	TEST_OK(rmem_mr_bind_counter(mr, NULL, RMEM_COUNTER_REMOTE_WRITE));
+	TEST_STATUS(fx_peer_write(mr->iova + 3, 8, mr->rkey), RMEM_WC_SUCCESS);
+	TEST_EQ(rmem_counter_read(counter), 14);
+	return TEST_SUCCESS;
+}
+
+/* An indirect key over it sees its bytes in their order, and counts nothing below. */
+static int
+indirect_keys_go_over_lists(void)
+{
+	struct rmem_counter *counter = fx_counter(fx.a.dev);
+	struct rmem_mr *list = fx_mkey(fx.a.pd, 4), *mr = NULL;
+	struct rmem_mkey_entry entries[2];
+	struct rmem_send_wr wr;
+
+	TEST_OK(reg(&mr));
+	TEST_OK(rmem_mr_bind_counter(mr, counter, RMEM_COUNTER_REMOTE_WRITE));
+	entries[0] = fx_entry(mr, 70, 80);
+	entries[1] = fx_entry(mr, 3, 20);
+	wr = fx_umr(list, entries, 2, 0x5000);
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	fx_fill(fx.b.buf, 100, 8);
+	TEST_STATUS(fx_peer_write(0x5000, 100, list->rkey), RMEM_WC_SUCCESS);
+	TEST_MEM(fx.a.buf + 2011 + 70, fx.b.buf, 7);
+	TEST_MEM(fx.a.buf + 3, fx.b.buf + 7, 1);
+	TEST_MEM(fx.a.buf + 1024, fx.b.buf + 8, 64);
+	TEST_MEM(fx.a.buf + 4000, fx.b.buf + 72, 8);
+	TEST_MEM(fx.a.buf + 2011 + 3, fx.b.buf + 80, 20);
+	/* Within a range, and over a border, of a single entry. */
+	TEST_STATUS(fx_peer_write(0x5000 + 8, 60, list->rkey), RMEM_WC_SUCCESS);
+	TEST_MEM(fx.a.buf + 1024, fx.b.buf, 60);
+	fx_fill(fx.b.buf, 100, 9);
+	TEST_STATUS(fx_peer_write(0x5000 + 2, 70, list->rkey), RMEM_WC_SUCCESS);
+	TEST_MEM(fx.a.buf + 2011 + 72, fx.b.buf, 5);
+	TEST_MEM(fx.a.buf + 1024, fx.b.buf + 6, 64);
+	TEST_EQ(rmem_counter_read(counter), 0);
+	TEST_OK(rmem_mr_bind_counter(mr, NULL, RMEM_COUNTER_REMOTE_WRITE));
+	return TEST_SUCCESS;
+}
+
+static const struct test_case iov_cases[] = {
+		TEST_CASE(ranges_follow_each_other_for_every_opcode),
+		TEST_CASE(query_tells_the_ranges),
+		TEST_CASE(pages_that_are_apart_fit),
+		TEST_CASE(iova_is_the_first_range_s_or_chosen),
+		TEST_CASE(nothing_beyond_the_ranges_is_reached),
+		TEST_CASE(one_range_is_as_good_as_an_address),
+		TEST_CASE(ranges_may_overlap),
+		TEST_CASE(rights_hold_for_all_ranges),
+		TEST_CASE(atomics_stay_within_a_range),
+		TEST_CASE(atomic_results_cross_borders),
+		TEST_CASE(windows_cover_borders),
+		TEST_CASE(rereg_of_the_memory_ends_the_list),
+		TEST_CASE(failed_rereg_keeps_the_list),
+		TEST_CASE(sharers_have_their_own_list),
+		TEST_CASE(disabled_list_opens_when_enabled),
+		TEST_CASE(background_registration_copies_the_ranges),
+		TEST_CASE(background_registration_populates_every_range),
+		TEST_CASE(counter_counts_each_request_once),
+		TEST_CASE(indirect_keys_go_over_lists),
+};
+
+REGISTER_RMEM_SUITE(iov, setup, fx_teardown, iov_cases);

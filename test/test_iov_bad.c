@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Ranges that make no MR: each mistake is refused, and the line tells what is wrong. */
+
+#include <string.h>
+#include <sys/mman.h>
+
+#include "fixture.h"
+#include "test.h"
+
+#define NB     4u
+#define LENGTH (77u + 1u + 64u + 24u)
+
+static struct iovec ranges[NB];
+static struct rmem_mr_attr attr;
+static struct rmem_mr *shared;
+
+static int
+reg(struct rmem_mr **mr)
+{
+	int ret = rmem_mr_reg_attr(fx.a.pd, &attr, mr);
+
+	if (ret == 0)
+		fx_track(*mr);
+	return ret;
+}
+
+/* Good ones, of which a case spoils something. */
+static int
+setup(void)
+{
+	TEST_RUN(fx_setup());
+	ranges[0] = (struct iovec){fx.a.buf + 2011, 77};
+	ranges[1] = (struct iovec){fx.a.buf + 3, 1};
+	ranges[2] = (struct iovec){fx.a.buf + 1024, 64};
+	ranges[3] = (struct iovec){fx.a.buf + 4000, 24};
+	memset(&attr, 0, sizeof(attr));
+	attr.iov = ranges;
+	attr.iov_count = NB;
+	attr.access = FX_ACCESS;
+	return TEST_SUCCESS;
+}
+
+static int
+bad_forms_are_refused(void)
+{
+	const struct rmem_mr_attr good = attr;
+	struct rmem_mr *mr = NULL;
+
+	attr.iov = NULL;
+	TEST_ERR(reg(&mr), EINVAL);
+	attr = good;
+	attr.iov_count = 0;
+	TEST_ERR(reg(&mr), EINVAL);
+	attr = good;
+	attr.addr = fx.a.buf;
+	TEST_ERR(reg(&mr), EINVAL);
+	attr = good;
+	attr.access |= RMEM_ACCESS_ALLOCATE_MR;
+	TEST_ERR(reg(&mr), EINVAL);
+	attr = good;
+	attr.length = LENGTH - 1;
+	TEST_ERR(reg(&mr), EINVAL);
+	attr = good;
+	attr.pad = 1;
+	TEST_ERR(reg(&mr), EINVAL);
+	attr = good;
+	attr.iova = UINT64_MAX - LENGTH + 2;
+	TEST_ERR(reg(&mr), EINVAL);
+	TEST_ASSERT(mr == NULL);
+	attr.iova--;
+	TEST_OK(reg(&mr));
+	return TEST_SUCCESS;
+}
+
+/* One range is bad; the line names it and what is wrong. */
+static int
+expect_bad_range(void *base, size_t length, const char *what)
+{
+	struct rmem_mr *mr = NULL;
+	int ret;
+
+	ranges[2] = (struct iovec){base, length};
+	fx_log_begin();
+	ret = reg(&mr);
+	what = strstr(fx_log_end(), what);
+	TEST_ERR(ret, EINVAL);
+	TEST_ASSERT(what != NULL);
+	return TEST_SUCCESS;
+}
+
+static int
+bad_ranges_are_refused(void)
+{
+	TEST_RUN(expect_bad_range(fx.a.buf, 0, "range 2 is of 0 bytes"));
+	TEST_RUN(expect_bad_range(NULL, 8, "range 2 is of 8 bytes"));
+	TEST_RUN(expect_bad_range((void *)(UINTPTR_MAX - 62), 64, "wrap around"));
+	/* Each is possible, their sum is not. */
+	ranges[1] = (struct iovec){(void *)1, SIZE_MAX - 8};
+	TEST_RUN(expect_bad_range((void *)1, SIZE_MAX - 8, "is not 1 to"));
+	return TEST_SUCCESS;
+}
+
+static int
+limits_hold(void)
+{
+	struct rmem_dev *dev = fx_dev("soft1", "max_iov=3,max_mr_size=8192");
+	struct rmem_pd *pd = fx_pd(dev);
+	struct rmem_mr *mr = NULL;
+	struct rmem_dev_info info;
+	const char *log;
+	int ret;
+
+	TEST_OK(rmem_dev_info_get(dev, &info));
+	TEST_EQ(info.max_iov, 3);
+	TEST_ASSERT(info.capa & RMEM_DEV_CAPA_MR_IOV);
+	fx_log_begin();
+	ret = rmem_mr_reg_attr(pd, &attr, &mr);
+	log = fx_log_end();
+	TEST_ERR(ret, EINVAL);
+	TEST_ASSERT(strstr(log, "iov_count 4 is not 1 to 3") != NULL);
+	attr.iov_count = 3;
+	ranges[2].iov_len = 8192 - 78 + 1;
+	TEST_ERR(rmem_mr_reg_attr(pd, &attr, &mr), EINVAL);
+	TEST_ASSERT(mr == NULL);
+	ranges[2].iov_len--;
+	TEST_OK(rmem_mr_reg_attr(pd, &attr, &mr));
+	fx_track(mr);
+	return TEST_SUCCESS;
+}
+
+static int
+each_range_must_be_mapped_as_needed(void)
+{
+	uint8_t *mem = fx_map(2 * FX_PAGE);
+	struct rmem_mr *mr = NULL;
+
+	ranges[2] = (struct iovec){mem, 8};
+	TEST_ERR(reg(&mr), EFAULT);
+	attr.access = RMEM_ACCESS_REMOTE_READ;
+	TEST_OK(reg(&mr));
+	TEST_ERR(rmem_mr_rereg(mr, RMEM_REREG_CHANGE_ACCESS, NULL, NULL, 0, FX_ACCESS, NULL),
+			EFAULT);
+	TEST_OK(munmap(mem + FX_PAGE, FX_PAGE));
+	ranges[2] = (struct iovec){mem + FX_PAGE - 1, 2};
+	TEST_ERR(reg(&mr), EFAULT);
+	return TEST_SUCCESS;
+}
+
+static int
+make_list(void **mr)
+{
+	return rmem_mr_reg_attr(fx.a.pd, &attr, (struct rmem_mr **)mr);
+}
+
+static int
+make_shared_list(void **mr)
+{
+	return rmem_mr_reg_shared(shared, fx.a.pd, 0, FX_ACCESS, (struct rmem_mr **)mr);
+}
+
+static int
+no_memory_is_enomem_and_nothing_stays(void)
+{
+	TEST_RUN(fx_expect_enomem(make_list));
+	TEST_OK(reg(&shared));
+	return fx_expect_enomem(make_shared_list);
+}
+
+static const struct test_case iov_bad_cases[] = {
+		TEST_CASE(bad_forms_are_refused),
+		TEST_CASE(bad_ranges_are_refused),
+		TEST_CASE(limits_hold),
+		TEST_CASE(each_range_must_be_mapped_as_needed),
+		TEST_CASE(no_memory_is_enomem_and_nothing_stays),
+};
+
+REGISTER_RMEM_SUITE(iov_bad, setup, fx_teardown, iov_bad_cases);
