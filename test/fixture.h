@@ -26,7 +26,9 @@
 #define FX_FAST_PAGES 8u
 #define FX_ACCESS     (RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE)
 /* Seconds after which what has not come counts as lost. */
+#ifndef FX_DEADLINE_S
 #define FX_DEADLINE_S 60u
+#endif
 
 struct fx_side {
 	struct rmem_dev *dev;
@@ -68,6 +70,8 @@ int fx_setup_mw(void);
 int fx_setup_dev(void);
 int fx_setup_none(void);
 int fx_teardown(void);
+/* Nothing of the device is in use. */
+int fx_check_empty(struct rmem_dev *dev);
 
 /* Make an object, or print why not and return NULL. */
 struct rmem_dev *fx_dev(const char *name, const char *args);
@@ -111,6 +115,8 @@ int fx_mr_state(struct rmem_mr *mr);
 struct rmem_event fx_event(struct rmem_eq *eq);
 
 /* Requests. */
+/* What the CQ holds is thrown away. */
+void fx_drain(struct rmem_cq *cq);
 struct rmem_sge fx_sge(const struct rmem_mr *mr, size_t offset, uint32_t length);
 struct rmem_send_wr fx_wr(uint8_t opcode, const struct rmem_sge *sge, uint16_t num_sge);
 struct rmem_send_wr fx_rdma(

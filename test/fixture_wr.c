@@ -52,8 +52,8 @@ fx_connect_pair(struct rmem_qp *qp, struct rmem_qp *peer)
 	return ret != 0 ? ret : fx_connect(peer, qp);
 }
 
-static void
-drain(struct rmem_cq *cq)
+void
+fx_drain(struct rmem_cq *cq)
 {
 	struct rmem_wc wc;
 
@@ -66,8 +66,8 @@ fx_reconnect(void)
 {
 	TEST_OK(rmem_qp_reset(fx.a.qp));
 	TEST_OK(rmem_qp_reset(fx.b.qp));
-	drain(fx.a.cq);
-	drain(fx.b.cq);
+	fx_drain(fx.a.cq);
+	fx_drain(fx.b.cq);
 	TEST_OK(fx_connect_pair(fx.a.qp, fx.b.qp));
 	return TEST_SUCCESS;
 }

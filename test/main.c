@@ -12,7 +12,6 @@
  * that share the processors it may use, so that lcores race on small machines too.
  */
 
-#include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,89 +20,11 @@
 #include <rte_debug.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
-#include <rte_lcore.h>
-#include <rte_service.h>
 
 #include "test.h"
 
 /* What the pool tests take, with room for the largest of their pools. */
 #define WANTED_HUGEPAGES 64u
-
-static bool
-has_lcore_option(int argc, char **argv)
-{
-	int i;
-
-	for (i = 1; i < argc; i++) {
-		if (strncmp(argv[i], "-l", 2) == 0 || strncmp(argv[i], "-c", 2) == 0 ||
-				strncmp(argv[i], "--lcores", 8) == 0)
-			return true;
-	}
-	return false;
-}
-
-/* "--lcores=(0-3)@(0,1)" on a machine where this process may run on processors 0 and 1. */
-static void
-print_lcores(char *text, size_t size)
-{
-	const char *comma = "";
-	cpu_set_t allowed;
-	size_t used;
-	int cpu;
-
-	if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) {
-		CPU_ZERO(&allowed);
-		CPU_SET(0, &allowed);
-	}
-	used = (size_t)snprintf(text, size, "--lcores=(0-3)@(");
-	for (cpu = 0; cpu < CPU_SETSIZE && used < size - sizeof(",9999)"); cpu++) {
-		if (CPU_ISSET(cpu, &allowed)) {
-			used += (size_t)snprintf(text + used, size - used, "%s%d", comma, cpu);
-			comma = ",";
-		}
-	}
-	snprintf(text + used, size - used, ")");
-}
-
-static int
-init_eal(int argc, char **argv)
-{
-	static char lcores[512];
-	char **args;
-	int result;
-
-	args = calloc((size_t)argc + 2, sizeof(*args));
-	if (args == NULL)
-		return -1;
-	memcpy(args, argv, (size_t)argc * sizeof(*args));
-	if (!has_lcore_option(argc, argv)) {
-		/* First, for what follows "--" is not EAL's. */
-		print_lcores(lcores, sizeof(lcores));
-		memmove(&args[2], &args[1], (size_t)(argc - 1) * sizeof(*args));
-		args[1] = lcores;
-		argc++;
-	}
-	result = rte_eal_init(argc, args);
-	free(args);
-	return result;
-}
-
-/* A device with engines, as RMEM_TEST_ARGS may ask for, needs a service lcore: the last one. */
-static int
-make_service_lcore(void)
-{
-	const char *args = getenv("RMEM_TEST_ARGS");
-	unsigned int lcore;
-
-	if (args == NULL || strstr(args, "engine=") == NULL || rte_service_lcore_count() != 0)
-		return 0;
-	for (lcore = RTE_MAX_LCORE; lcore-- > 0;) {
-		if (rte_lcore_is_enabled(lcore) && lcore != rte_get_main_lcore())
-			return rte_service_lcore_add(lcore);
-	}
-	fprintf(stderr, "RMEM_TEST_ARGS: %s: no lcore is left to serve\n", args);
-	return -1;
-}
 
 /* RMEM_TEST_HUGE asks for hugepages: without enough of them free there is nothing to run. */
 static bool
@@ -184,11 +105,11 @@ main(int argc, char **argv)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (lacks_hugepages())
 		return TEST_SKIPPED;
-	if (init_eal(argc, argv) < 0) {
+	if (test_start_eal(argc, argv) < 0) {
 		fprintf(stderr, "EAL does not start: %s\n", rte_strerror(rte_errno));
 		return EXIT_FAILURE;
 	}
-	if (make_service_lcore() != 0)
+	if (test_serve_lcore(getenv("RMEM_TEST_ARGS")) != 0)
 		return EXIT_FAILURE;
 	if (names != NULL && names[0] != '\0')
 		result = run_list(names);

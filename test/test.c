@@ -18,6 +18,12 @@
 static struct test_command *commands;
 static const char *running = "none";
 
+void
+test_set_running(const char *name)
+{
+	running = name;
+}
+
 /* Keeps the list sorted by name. */
 void
 test_register(struct test_command *command)

@@ -77,6 +77,16 @@ int test_run_command(const struct test_command *command);
 int test_run_suite(const struct test_suite *suite);
 int test_prompt(void);
 
+/*
+ * Start EAL: as rte_eal_init(), but unless the options say which lcores to run there are four
+ * that share the processors this process may use. How many arguments were EAL's, or -1.
+ */
+int test_start_eal(int argc, char **argv);
+/* Make a lcore serve where a device with these arguments (or NULL) needs one. */
+int test_serve_lcore(const char *args);
+/* The case that failed checks and notes are told of. */
+void test_set_running(const char *name);
+
 /* The checks below; each returns whether it held, and prints what it found when not. */
 bool test_check(const char *file, int line, bool is_true, const char *text);
 bool test_check_eq(const char *file, int line, const char *text, int64_t got, int64_t want);

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * What known devices do against the rules. Each was seen in a run; a case that meets one says
+ * so and is counted apart. A profile is taken by --known, or because the device's arguments
+ * say that it is one.
+ */
+
+#include <stdio.h>
+#include <string.h>
+
+#include "conf.h"
+
+#define BIT(status) (UINT32_C(1) << (status))
+
+struct deviation {
+	const char *profile;
+	const char *name; /* what conf_deviates() is asked for, or NULL */
+	enum conf_refusal why;
+	uint32_t statuses; /* without a name: these are given for that refusal */
+	const char *text;
+};
+
+static const struct deviation deviations[] = {
+		{"rxe", NULL, CONF_LOCAL_KEY, BIT(RMEM_WC_LOC_QP_OP_ERR),
+				"an lkey that it can't find is LOC_QP_OP_ERR, not LOC_PROT_ERR"},
+		{"rxe", NULL, CONF_LOCAL_KEY, BIT(RMEM_WC_WR_FLUSH_ERR),
+				"the request that fails on an lkey is told of as flushed by newer kernels"},
+		{"rxe", NULL, CONF_BIND, BIT(RMEM_WC_WR_FLUSH_ERR),
+				"the binding that fails is told of as flushed by newer kernels"},
+		{"rxe", NULL, CONF_INVALIDATE, BIT(RMEM_WC_LOC_QP_OP_ERR),
+				"an invalidation that fails is LOC_QP_OP_ERR, not MW_BIND_ERR"},
+		{"rxe", NULL, CONF_INVALIDATE, BIT(RMEM_WC_WR_FLUSH_ERR),
+				"the invalidation that fails is told of as flushed by newer kernels"},
+		{"rxe", NULL, CONF_TOO_LONG, BIT(RMEM_WC_REM_OP_ERR),
+				"a message too long is REM_OP_ERR to its sender"},
+		{"rxe", NULL, CONF_RECV_LENGTH, BIT(RMEM_WC_LOC_QP_OP_ERR),
+				"a receive too short is LOC_QP_OP_ERR, not LOC_LEN_ERR"},
+		{"rxe", NULL, CONF_RECV_KEY, BIT(RMEM_WC_LOC_QP_OP_ERR),
+				"a receive whose lkey does not open is LOC_QP_OP_ERR, not LOC_PROT_ERR"},
+		{"rxe", "window_bounds", 0, 0,
+				"the bounds of a window are not looked at, only those of its MR"},
+		{"rxe", "window_other_qp_inv", 0, 0,
+				"LOCAL_INV takes a window away through another QP than its own"},
+};
+
+/* For each: how many cases met it, and whether the one that runs did. */
+static unsigned int nb_cases[RTE_DIM(deviations)];
+static bool is_met[RTE_DIM(deviations)];
+
+bool
+conf_has_profile(const char *profile)
+{
+	size_t i;
+
+	for (i = 0; i < RTE_DIM(deviations); i++) {
+		if (strcmp(deviations[i].profile, profile) == 0)
+			return true;
+	}
+	return false;
+}
+
+static bool
+meet(size_t i)
+{
+	if (!is_met[i]) {
+		is_met[i] = true;
+		nb_cases[i]++;
+		test_note("known deviation, kernel %s: %s", deviations[i].profile,
+				deviations[i].text);
+	}
+	return true;
+}
+
+static bool
+is_known(const struct deviation *deviation)
+{
+	return conf.profile != NULL && strcmp(deviation->profile, conf.profile) == 0;
+}
+
+bool
+conf_deviates(const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < RTE_DIM(deviations); i++) {
+		const struct deviation *deviation = &deviations[i];
+
+		if (is_known(deviation) && deviation->name != NULL &&
+				strcmp(deviation->name, name) == 0)
+			return meet(i);
+	}
+	test_note("this is no known deviation of the device");
+	return false;
+}
+
+bool
+conf_deviates_status(enum conf_refusal why, int status)
+{
+	size_t i;
+
+	for (i = 0; status >= 0 && i < RTE_DIM(deviations); i++) {
+		const struct deviation *deviation = &deviations[i];
+
+		if (is_known(deviation) && deviation->name == NULL && deviation->why == why &&
+				(deviation->statuses & BIT(status)) != 0)
+			return meet(i);
+	}
+	return false;
+}
+
+unsigned int
+conf_deviations_taken(void)
+{
+	unsigned int nb = 0;
+	size_t i;
+
+	for (i = 0; i < RTE_DIM(deviations); i++) {
+		nb += is_met[i];
+		is_met[i] = false;
+	}
+	return nb;
+}
+
+void
+conf_print_deviations(void)
+{
+	size_t i;
+
+	if (conf.profile == NULL)
+		return;
+	printf("known deviations, kernel %s, and the cases that met them:\n", conf.profile);
+	for (i = 0; i < RTE_DIM(deviations); i++) {
+		if (is_known(&deviations[i]))
+			printf("  %3u  %s\n", nb_cases[i], deviations[i].text);
+	}
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* What the cases start from, on the device that is tried. */
+
+#include <string.h>
+
+#include "conf.h"
+
+#define DEPTH 64u
+
+uint32_t
+conf_access(void)
+{
+	uint32_t access = FX_ACCESS;
+
+	if ((conf.info.capa & (RMEM_DEV_CAPA_MW_TYPE_1 | RMEM_DEV_CAPA_MW_TYPE_2B)) != 0)
+		access |= RMEM_ACCESS_MW_BIND;
+	return access & conf.info.access;
+}
+
+struct rmem_qp *
+conf_qp(struct rmem_pd *pd, struct rmem_cq *cq, uint32_t access)
+{
+	struct rmem_qp_conf qp = fx_qp_conf(cq, RTE_MIN(DEPTH, conf.info.max_send_wr));
+
+	qp.max_recv_wr = RTE_MIN(qp.max_recv_wr, conf.info.max_recv_wr);
+	qp.max_send_sge = (uint16_t)RTE_MIN(qp.max_send_sge, conf.info.max_send_sge);
+	qp.max_recv_sge = (uint16_t)RTE_MIN(qp.max_recv_sge, conf.info.max_recv_sge);
+	qp.max_inline_data = RTE_MIN(qp.max_inline_data, conf.info.max_inline_data);
+	qp.access = access & conf.info.access;
+	return fx_qp_by(pd, &qp);
+}
+
+static int
+connect_one(struct rmem_qp *qp, struct rmem_qp *peer)
+{
+	struct rmem_qp_conn conn = fx_conn();
+
+	/* Each try waits a second: a busy machine is no lost packet. */
+	conn.timeout = 18;
+	return fx_connect_by(qp, peer, &conn);
+}
+
+int
+conf_connect(struct rmem_qp *qp, struct rmem_qp *peer)
+{
+	int ret = connect_one(qp, peer);
+
+	return ret != 0 ? ret : connect_one(peer, qp);
+}
+
+int
+conf_reconnect_pair(struct rmem_qp *qp, struct rmem_qp *peer)
+{
+	TEST_OK(rmem_qp_reset(qp));
+	TEST_OK(rmem_qp_reset(peer));
+	fx_drain(qp->send_cq);
+	fx_drain(peer->send_cq);
+	TEST_OK(conf_connect(qp, peer));
+	return TEST_SUCCESS;
+}
+
+int
+conf_reconnect(void)
+{
+	return conf_reconnect_pair(fx.a.qp, fx.b.qp);
+}
+
+static int
+open_side(struct fx_side *side, struct rmem_pd *pd)
+{
+	side->dev = conf.dev;
+	side->pd = pd;
+	side->buf = fx_mem(FX_PAGE, FX_BUF_SIZE);
+	side->mr = fx_mr(pd, side->buf, FX_BUF_SIZE, FX_ACCESS & conf.info.access);
+	side->cq = fx_cq(conf.dev, RTE_MIN(4 * DEPTH, conf.info.max_cqe));
+	TEST_ASSERT(side->mr != NULL && side->cq != NULL);
+	side->qp = conf_qp(pd, side->cq, RMEM_ACCESS_REMOTE);
+	TEST_ASSERT(side->qp != NULL);
+	return TEST_SUCCESS;
+}
+
+int
+conf_setup(void)
+{
+	struct rmem_pd *pd;
+
+	fx_setup_none();
+	pd = fx_pd(conf.dev);
+	TEST_ASSERT(pd != NULL);
+	TEST_RUN(open_side(&fx.a, pd));
+	TEST_RUN(open_side(&fx.b, pd));
+	TEST_OK(conf_connect(fx.a.qp, fx.b.qp));
+	return TEST_SUCCESS;
+}
+
+/* Behind the QPs, so that the windows are released before them. */
+int
+conf_setup_mw(void)
+{
+	TEST_RUN(conf_setup());
+	fx.mw.mr = fx_mr(fx.a.pd, fx.a.buf, FX_BUF_SIZE, conf_access());
+	TEST_ASSERT(fx.mw.mr != NULL);
+	if ((conf.info.capa & RMEM_DEV_CAPA_MW_TYPE_1) != 0) {
+		fx.mw.one = fx_mw(fx.a.pd, RMEM_MW_TYPE_1);
+		TEST_ASSERT(fx.mw.one != NULL);
+	}
+	if ((conf.info.capa & RMEM_DEV_CAPA_MW_TYPE_2B) != 0) {
+		fx.mw.two = fx_mw(fx.a.pd, RMEM_MW_TYPE_2);
+		TEST_ASSERT(fx.mw.two != NULL);
+	}
+	return TEST_SUCCESS;
+}
+
+int
+conf_setup_fast(void)
+{
+	TEST_RUN(conf_setup());
+	fx.fast.pages = fx.a.buf;
+	fx.fast.mr = fx_fast_mr(fx.a.pd, FX_FAST_PAGES);
+	fx.fast.list = fx_page_list(conf.dev, FX_FAST_PAGES);
+	TEST_ASSERT(fx.fast.mr != NULL && fx.fast.list != NULL);
+	fx_list_pages(fx.fast.list, fx.fast.pages, FX_FAST_PAGES);
+	return TEST_SUCCESS;
+}
+
+int
+conf_teardown(void)
+{
+	TEST_RUN(fx_teardown());
+	return fx_check_empty(conf.dev);
+}
+
+struct rmem_send_wr
+conf_request(uint8_t opcode, const struct rmem_sge *sge, uint64_t remote_addr, uint32_t rkey)
+{
+	if (opcode == RMEM_WR_ATOMIC_CMP_AND_SWP || opcode == RMEM_WR_ATOMIC_FETCH_AND_ADD)
+		return fx_atomic(opcode, sge, remote_addr, rkey, 1);
+	return fx_rdma(opcode, sge, remote_addr, rkey);
+}
+
+int
+conf_do(uint8_t opcode, uint64_t remote_addr, uint32_t length, uint32_t rkey)
+{
+	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, length);
+	const struct rmem_send_wr wr = conf_request(opcode, &sge, remote_addr, rkey);
+
+	return fx_send(fx.b.qp, &wr);
+}

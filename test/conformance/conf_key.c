@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Keys: the right one opens, any other does not. */
+
+#include <string.h>
+
+#include "conf.h"
+
+#define ALL (RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE_WRITE | RMEM_ACCESS_REMOTE_READ)
+
+/* Whether some MR of the case has the key, so that it may open something. */
+static bool
+is_used(uint32_t key)
+{
+	return key == fx.a.mr->rkey || key == fx.b.mr->rkey || key == fx.a.mr->lkey ||
+			key == fx.b.mr->lkey;
+}
+
+static int
+another_rkey_is_closed(void)
+{
+	uint32_t rkey = fx.a.mr->rkey;
+	unsigned int bit;
+
+	for (bit = 0; bit < 32; bit++) {
+		if (!is_used(rkey ^ UINT32_C(1) << bit))
+			TEST_RUN(conf_closed(fx_addr(fx.a.buf), 8, rkey ^ UINT32_C(1) << bit));
+	}
+	TEST_RUN(conf_closed(fx_addr(fx.a.buf), 8, UINT32_MAX));
+	TEST_RUN(conf_closed(fx_addr(fx.a.buf), 8, 0));
+	TEST_RUN(conf_open(fx_addr(fx.a.buf), 8, rkey, fx.a.buf));
+	return TEST_SUCCESS;
+}
+
+static int
+another_lkey_is_closed(void)
+{
+	struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
+	const struct rmem_send_wr wr =
+			fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.a.buf), fx.a.mr->rkey);
+	uint32_t lkey = fx.b.mr->lkey;
+	unsigned int bit;
+
+	fx_fill(fx.b.buf, 8, 1);
+	for (bit = 0; bit < 32; bit++) {
+		sge.lkey = lkey ^ UINT32_C(1) << bit;
+		if (!is_used(sge.lkey))
+			TEST_RUN(conf_refused(CONF_LOCAL_KEY, fx.b.qp, &wr));
+	}
+	sge.lkey = UINT32_MAX;
+	TEST_RUN(conf_refused(CONF_LOCAL_KEY, fx.b.qp, &wr));
+	TEST_ASSERT(fx_is_zero(fx.a.buf, 8));
+	return TEST_SUCCESS;
+}
+
+/* Where the two are different numbers, they are not each other. */
+static int
+lkey_is_no_rkey(void)
+{
+	struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
+	const struct rmem_send_wr wr =
+			fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.a.buf), fx.a.mr->rkey);
+
+	if (fx.a.mr->lkey == fx.a.mr->rkey)
+		return test_skip("lkey and rkey of an MR are the same number on this device");
+	TEST_RUN(conf_closed(fx_addr(fx.a.buf), 8, fx.a.mr->lkey));
+	sge.lkey = fx.b.mr->rkey;
+	TEST_RUN(conf_refused(CONF_LOCAL_KEY, fx.b.qp, &wr));
+	return TEST_SUCCESS;
+}
+
+/* All opcodes look at the rkey alike. */
+static int
+each_opcode_checks_the_rkey(void)
+{
+	static const uint8_t opcodes[] = {RMEM_WR_RDMA_WRITE, RMEM_WR_RDMA_WRITE_WITH_IMM,
+			RMEM_WR_RDMA_READ, RMEM_WR_ATOMIC_CMP_AND_SWP,
+			RMEM_WR_ATOMIC_FETCH_AND_ADD};
+	unsigned int nb = (conf.info.capa & RMEM_DEV_CAPA_ATOMIC) != 0 ? RTE_DIM(opcodes) : 3;
+	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
+	unsigned int i;
+
+	fx_fill(fx.b.buf, 8, 1);
+	for (i = 0; i < nb; i++) {
+		const struct rmem_send_wr wr = conf_request(
+				opcodes[i], &sge, fx_addr(fx.a.buf), fx.a.mr->rkey ^ 0x5a);
+
+		TEST_EQ(fx_post_recv(fx.a.qp, 1, NULL, 0), 1);
+		TEST_RUN(conf_refused(CONF_REMOTE_KEY, fx.b.qp, &wr));
+	}
+	TEST_ASSERT(fx_is_zero(fx.a.buf, FX_BUF_SIZE));
+	return TEST_SUCCESS;
+}
+
+static int
+empty_requests_look_at_no_rkey(void)
+{
+	static const uint8_t opcodes[] = {RMEM_WR_RDMA_WRITE, RMEM_WR_RDMA_READ};
+	unsigned int i;
+
+	for (i = 0; i < RTE_DIM(opcodes); i++) {
+		const struct rmem_send_wr wr = fx_rdma(opcodes[i], NULL, 0, UINT32_MAX);
+
+		TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
+	}
+	return TEST_SUCCESS;
+}
+
+/* What a peer kept of a former registration of the memory opens nothing. */
+static int
+former_keys_stay_closed(void)
+{
+	uint32_t former[8];
+	struct rmem_mr *mr;
+	unsigned int i, j;
+
+	for (i = 0; i < RTE_DIM(former); i++) {
+		mr = fx_mr(fx.a.pd, fx.a.buf, 4096, ALL);
+		TEST_ASSERT(mr != NULL);
+		former[i] = mr->rkey;
+		for (j = 0; j < i; j++) {
+			if (former[j] != mr->rkey)
+				TEST_RUN(conf_closed(fx_addr(fx.a.buf), 8, former[j]));
+		}
+		TEST_RUN(conf_open(fx_addr(fx.a.buf), 8, mr->rkey, fx.a.buf));
+		TEST_OK(fx_release(mr));
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+reg_requested(uint32_t rkey, struct rmem_mr **mr)
+{
+	const struct rmem_mr_attr attr = {.addr = fx.a.buf,
+			.length = 4096,
+			.access = ALL,
+			.flags = RMEM_MR_REQUESTED_KEY,
+			.requested_key = rkey};
+	int ret = rmem_mr_reg_attr(fx.a.pd, &attr, mr);
+
+	if (ret == 0)
+		fx_track(*mr);
+	return ret;
+}
+
+/* A key that the device gives is one that it can give. */
+static int
+requested_key_is_given(void)
+{
+	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, 4096, ALL);
+	uint32_t rkey;
+
+	TEST_ASSERT(mr != NULL);
+	rkey = mr->rkey ^ 1;
+	TEST_OK(fx_release(mr));
+	TEST_OK(reg_requested(rkey, &mr));
+	TEST_EQ(mr->rkey, rkey);
+	TEST_RUN(conf_open(fx_addr(fx.a.buf), 8, rkey, fx.a.buf));
+	TEST_OK(fx_release(mr));
+	TEST_RUN(conf_closed(fx_addr(fx.a.buf), 8, rkey));
+	return TEST_SUCCESS;
+}
+
+static int
+requested_key_in_use_is_refused(void)
+{
+	struct rmem_mr *mr = NULL;
+
+	TEST_ERR(reg_requested(fx.a.mr->rkey, &mr), EEXIST);
+	TEST_ASSERT(mr == NULL);
+	TEST_RUN(conf_open(fx_addr(fx.a.buf), 8, fx.a.mr->rkey, fx.a.buf));
+	return TEST_SUCCESS;
+}
+
+static int
+flags_that_are_unknown_are_refused(void)
+{
+	struct rmem_mr_attr attr = {.addr = fx.a.buf, .length = 64, .flags = UINT32_C(1) << 31};
+	struct rmem_mr *mr = NULL;
+
+	TEST_ERR(rmem_mr_reg_attr(fx.a.pd, &attr, &mr), EINVAL);
+	attr.flags = 0;
+	attr.requested_key = 77;
+	TEST_ERR(rmem_mr_reg_attr(fx.a.pd, &attr, &mr), EINVAL);
+	attr.flags = RMEM_MR_REQUESTED_KEY;
+	if ((conf.info.capa & RMEM_DEV_CAPA_REQUESTED_KEY) == 0)
+		TEST_ERR(rmem_mr_reg_attr(fx.a.pd, &attr, &mr), EOPNOTSUPP);
+	attr.flags = RMEM_MR_DISABLED;
+	attr.requested_key = 0;
+	if ((conf.info.capa & RMEM_DEV_CAPA_MR_ENABLE) == 0)
+		TEST_ERR(rmem_mr_reg_attr(fx.a.pd, &attr, &mr), EOPNOTSUPP);
+	TEST_ASSERT(mr == NULL);
+	return TEST_SUCCESS;
+}
+
+static const struct conf_case key_cases[] = {
+		CONF_CASE(another_rkey_is_closed, 0, 0,
+				"IBTA 10.6.3: index and key of the R_Key must match"),
+		CONF_CASE(another_lkey_is_closed, 0, 0,
+				"IBTA 10.6.3: index and key of the L_Key must match"),
+		CONF_CASE(lkey_is_no_rkey, 0, 0,
+				"ibv_reg_mr(3): lkey for local requests, rkey for peers"),
+		CONF_CASE(each_opcode_checks_the_rkey, 0, 0,
+				"IBTA 9.7.4: the responder checks the R_Key of each request"),
+		CONF_CASE(empty_requests_look_at_no_rkey, 0, 0,
+				"IBTA C9-88: no R_Key is checked for a request of length 0"),
+		CONF_CASE(former_keys_stay_closed, 0, 0,
+				"ibv_dereg_mr(3): a key that is gone does not come back as it was"),
+		CONF_CASE(requested_key_is_given, RMEM_DEV_CAPA_REQUESTED_KEY, 0,
+				"fi_mr(3): requested_key"),
+		CONF_CASE(requested_key_in_use_is_refused, RMEM_DEV_CAPA_REQUESTED_KEY, 0,
+				"fi_mr(3): a requested key in use is refused (FI_ENOKEY)"),
+		CONF_CASE(flags_that_are_unknown_are_refused, 0, 0,
+				"fi_mr(3): flags are 0 but for those defined"),
+};
+
+CONF_SUBJECT(key, conf_setup, conf_teardown, key_cases);

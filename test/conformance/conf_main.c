@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * dpdk-test-rmem-conformance: what any device must do, tried on one. See doc/conformance.md.
+ *
+ * Exit status: 0 all passed, 1 a case failed, 2 wrong usage or no such device, 77 all skipped.
+ */
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+#include <rte_eal.h>
+#include <rte_errno.h>
+
+#include "conf.h"
+
+#define EXIT_USAGE 2
+
+static struct {
+	char *name;        /* of the device */
+	char *args;        /* behind its name, or NULL */
+	char *known;       /* --known, or NULL */
+	bool is_list;      /* --list */
+	bool is_self_test; /* --self-test */
+} options;
+
+static void
+print_usage(FILE *f)
+{
+	fprintf(f,
+			"usage: dpdk-test-rmem-conformance [EAL options] -- [options] [PATTERN...]\n"
+			"  PATTERN: a subject (mr), or a pattern of cases (mw2.*right*); all without one\n"
+			"  --dev NAME[,ARGS]  device to try; soft0 without it\n"
+			"  --known PROFILE    expect what that device is known to do wrong (rxe), or none;\n"
+			"                     without it: rxe for a device whose ibdev is rxe*\n"
+			"  --list             print the cases and the rules that they prove\n"
+			"  --self-test        show that devices made wrong on purpose fail\n"
+			"  --help             print this\n");
+}
+
+static int
+parse(int argc, char **argv)
+{
+	static const struct option known[] = {{"dev", required_argument, NULL, 'd'},
+			{"known", required_argument, NULL, 'k'}, {"list", no_argument, NULL, 'l'},
+			{"self-test", no_argument, NULL, 's'}, {"help", no_argument, NULL, 'h'},
+			{NULL, 0, NULL, 0}};
+	static char soft[] = "soft0";
+	int option;
+
+	options.name = soft;
+	optind = 1;
+	while ((option = getopt_long(argc, argv, "", known, NULL)) != -1) {
+		switch (option) {
+		case 'd':
+			options.name = optarg;
+			break;
+		case 'k':
+			options.known = optarg;
+			break;
+		case 'l':
+			options.is_list = true;
+			break;
+		case 's':
+			options.is_self_test = true;
+			break;
+		case 'h':
+			print_usage(stdout);
+			exit(EXIT_SUCCESS);
+		default:
+			print_usage(stderr);
+			return -1;
+		}
+	}
+	options.args = strchr(options.name, ',');
+	if (options.args != NULL)
+		*options.args++ = '\0';
+	return optind;
+}
+
+/* Whose deviations to expect; false for a name that has none. */
+static bool
+choose_profile(void)
+{
+	const char *ibdev = options.args != NULL ? strstr(options.args, "ibdev=") : NULL;
+
+	conf.profile = options.known;
+	if (conf.profile == NULL && ibdev != NULL && strncmp(ibdev, "ibdev=rxe", 9) == 0)
+		conf.profile = "rxe";
+	if (conf.profile != NULL && strcmp(conf.profile, "none") == 0)
+		conf.profile = NULL;
+	if (conf.profile == NULL || conf_has_profile(conf.profile))
+		return true;
+	fprintf(stderr, "--known %s: no deviations are known of that\n", conf.profile);
+	return false;
+}
+
+/* For people, and a line for programs. */
+static int
+print_counts(const struct conf_counts *counts)
+{
+	struct utsname system;
+
+	conf_print_deviations();
+	printf("%u passed, %u passed but for known deviations, %u failed, %u skipped\n",
+			counts->passed, counts->deviated, counts->failed, counts->skipped);
+	if (uname(&system) != 0)
+		strcpy(system.release, "unknown");
+	printf("conformance: dev=%s driver=%s kernel=%s passed=%u deviated=%u failed=%u "
+	       "skipped=%u\n",
+			options.name, conf.info.driver_name, system.release, counts->passed,
+			counts->deviated, counts->failed, counts->skipped);
+	if (counts->failed != 0)
+		return EXIT_FAILURE;
+	return counts->passed + counts->deviated == 0 ? TEST_SKIPPED : EXIT_SUCCESS;
+}
+
+static int
+run(char *const *patterns, int nb_patterns)
+{
+	struct conf_counts counts;
+	int result;
+
+	if (test_serve_lcore(options.args) != 0)
+		return EXIT_USAGE;
+	if (conf_open_dev(options.name, options.args) != 0)
+		return EXIT_USAGE;
+	conf_run(patterns, nb_patterns, &counts);
+	result = print_counts(&counts);
+	if (counts.passed + counts.deviated + counts.failed + counts.skipped == 0) {
+		fprintf(stderr, "no case matches\n");
+		result = EXIT_USAGE;
+	}
+	if (conf_close_dev() != 0) {
+		fprintf(stderr, "the device can't be closed\n");
+		result = EXIT_FAILURE;
+	}
+	return result;
+}
+
+int
+main(int argc, char **argv)
+{
+	int nb_eal, first, result;
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	nb_eal = test_start_eal(argc, argv);
+	if (nb_eal < 0) {
+		fprintf(stderr, "EAL does not start: %s\n", rte_strerror(rte_errno));
+		return EXIT_FAILURE;
+	}
+	argc -= nb_eal;
+	argv += nb_eal;
+	first = parse(argc, argv);
+	if (first < 0 || !choose_profile()) {
+		result = EXIT_USAGE;
+	} else if (options.is_list) {
+		conf_list(argv + first, argc - first);
+		result = EXIT_SUCCESS;
+	} else if (options.is_self_test) {
+		result = conf_self_test();
+	} else {
+		result = run(argv + first, argc - first);
+	}
+	rte_eal_cleanup();
+	return result;
+}

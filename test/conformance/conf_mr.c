@@ -1,0 +1,505 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Memory regions: what is registered can be reached, all of it and nothing else. */
+
+#include <string.h>
+#include <sys/mman.h>
+
+#include "conf.h"
+
+#define ALL (RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE_WRITE | RMEM_ACCESS_REMOTE_READ)
+
+/* Unaligned places and lengths around those of pages and packets. */
+static const uint32_t lengths[] = {1, 7, 64, 255, 1023, 1024, 1025, 4095, 4096, 4097, 16385, 40000};
+
+static int
+write_changes_its_range_only(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < RTE_DIM(lengths); i++) {
+		TEST_RUN(conf_open(fx_addr(fx.a.buf), lengths[i], fx.a.mr->rkey, fx.a.buf));
+		TEST_RUN(conf_open(fx_addr(fx.a.buf) + 4093, lengths[i], fx.a.mr->rkey,
+				fx.a.buf + 4093));
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+read_gets_its_range_only(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < RTE_DIM(lengths); i++) {
+		fx_fill(fx.a.buf, FX_BUF_SIZE, i);
+		memset(fx.b.buf, 0, FX_BUF_SIZE);
+		TEST_STATUS(conf_do(RMEM_WR_RDMA_READ, fx_addr(fx.a.buf) + 4093, lengths[i],
+					    fx.a.mr->rkey),
+				RMEM_WC_SUCCESS);
+		TEST_MEM(fx.b.buf, fx.a.buf + 4093, lengths[i]);
+		TEST_ASSERT(fx_is_zero(fx.b.buf + lengths[i], FX_BUF_SIZE - lengths[i]));
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+message_fills_its_receive(void)
+{
+	const struct rmem_sge to = fx_sge(fx.a.mr, 5, 50000);
+	unsigned int i;
+
+	for (i = 0; i < RTE_DIM(lengths); i++) {
+		const struct rmem_sge from = fx_sge(fx.b.mr, 3, lengths[i]);
+		const struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &from, 1);
+
+		fx_fill(fx.b.buf, FX_BUF_SIZE, i);
+		memset(fx.a.buf, 0, FX_BUF_SIZE);
+		TEST_EQ(fx_post_recv(fx.a.qp, i, &to, 1), 1);
+		TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
+		TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+		TEST_EQ(fx.wc.wr_id, i);
+		TEST_EQ(fx.wc.byte_len, lengths[i]);
+		TEST_MEM(fx.a.buf + 5, fx.b.buf + 3, lengths[i]);
+		TEST_ASSERT(fx_is_zero(fx.a.buf, 5));
+		TEST_ASSERT(fx_is_zero(fx.a.buf + 5 + lengths[i], FX_BUF_SIZE - 5 - lengths[i]));
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+atomics_are_right(void)
+{
+	uint64_t *word = (uint64_t *)(void *)(fx.a.buf + 64);
+	uint64_t *result = (uint64_t *)(void *)fx.b.buf;
+	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
+	struct rmem_send_wr wr = fx_atomic(RMEM_WR_ATOMIC_FETCH_AND_ADD, &sge, fx_addr(word),
+			fx.a.mr->rkey, UINT64_C(0x100000001));
+
+	*word = UINT64_C(0xffffffff00000007);
+	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_EQ(*result, UINT64_C(0xffffffff00000007));
+	TEST_EQ(*word, 8);
+	wr = fx_atomic(RMEM_WR_ATOMIC_CMP_AND_SWP, &sge, fx_addr(word), fx.a.mr->rkey, 7);
+	wr.atomic.swap = 99;
+	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_EQ(*result, 8);
+	TEST_EQ(*word, 8);
+	wr.atomic.compare_add = 8;
+	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_EQ(*result, 8);
+	TEST_EQ(*word, 99);
+	TEST_ASSERT(fx_is_zero(fx.a.buf, 64));
+	TEST_ASSERT(fx_is_zero(fx.a.buf + 72, 64));
+	return TEST_SUCCESS;
+}
+
+/* Gathered from, and scattered to, several MRs; one SGE is empty. */
+static int
+sges_are_taken_in_turn(void)
+{
+	struct rmem_mr *other = fx_mr(fx.b.pd, fx.b.buf + 8192, 4096, RMEM_ACCESS_LOCAL_WRITE);
+	struct rmem_sge sges[3] = {fx_sge(fx.b.mr, 100, 11), fx_sge(fx.b.mr, 0, 0)};
+	struct rmem_send_wr wr =
+			fx_rdma(RMEM_WR_RDMA_WRITE, sges, fx_addr(fx.a.buf) + 9, fx.a.mr->rkey);
+
+	if (conf.info.max_send_sge < RTE_DIM(sges))
+		return test_skip("the device takes fewer than 3 SGEs");
+	TEST_ASSERT(other != NULL);
+	sges[2] = fx_sge(other, 1, 3000);
+	wr.num_sge = RTE_DIM(sges);
+	fx_fill(fx.b.buf, FX_BUF_SIZE, 1);
+	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_MEM(fx.a.buf + 9, fx.b.buf + 100, 11);
+	TEST_MEM(fx.a.buf + 20, fx.b.buf + 8193, 3000);
+	TEST_ASSERT(fx_is_zero(fx.a.buf + 3020, 4096));
+	wr.opcode = RMEM_WR_RDMA_READ;
+	memset(fx.b.buf, 0, FX_BUF_SIZE);
+	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_MEM(fx.b.buf + 100, fx.a.buf + 9, 11);
+	TEST_MEM(fx.b.buf + 8193, fx.a.buf + 20, 3000);
+	TEST_ASSERT(fx_is_zero(fx.b.buf + 111, 8193 - 111));
+	return TEST_SUCCESS;
+}
+
+/* An MR of 200 bytes inside the buffer, which lies inside another MR. */
+static int
+remote_range_ends_where_the_mr_does(void)
+{
+	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf + 5000, 200, ALL);
+	uint64_t at = fx_addr(fx.a.buf) + 5000;
+
+	TEST_ASSERT(mr != NULL);
+	TEST_RUN(conf_open(at, 200, mr->rkey, fx.a.buf + 5000));
+	TEST_RUN(conf_open(at + 199, 1, mr->rkey, fx.a.buf + 5199));
+	TEST_RUN(conf_closed(at - 1, 1, mr->rkey));
+	TEST_RUN(conf_closed(at - 1, 201, mr->rkey));
+	TEST_RUN(conf_closed(at, 201, mr->rkey));
+	TEST_RUN(conf_closed(at + 199, 2, mr->rkey));
+	TEST_RUN(conf_closed(at + 200, 1, mr->rkey));
+	TEST_RUN(conf_closed(at + 4096, 8, mr->rkey));
+	TEST_RUN(conf_closed(0, 8, mr->rkey));
+	return TEST_SUCCESS;
+}
+
+/* The sum of address and length must not be what is compared. */
+static int
+remote_range_does_not_wrap(void)
+{
+	static const uint64_t far[] = {UINT64_MAX, UINT64_MAX - 7, UINT64_MAX - 4095};
+	uint64_t at = fx_addr(fx.a.buf);
+	unsigned int i;
+
+	for (i = 0; i < RTE_DIM(far); i++) {
+		TEST_RUN(conf_closed(far[i], 8, fx.a.mr->rkey));
+		TEST_RUN(conf_closed(far[i], 40000, fx.a.mr->rkey));
+	}
+	TEST_RUN(conf_closed(at + (UINT64_C(1) << 32), 8, fx.a.mr->rkey));
+	TEST_RUN(conf_closed(at ^ (UINT64_C(1) << 63), 8, fx.a.mr->rkey));
+	return TEST_SUCCESS;
+}
+
+static int
+local_range_ends_where_the_mr_does(void)
+{
+	struct rmem_mr *mr = fx_mr(fx.b.pd, fx.b.buf + 5000, 200, ALL);
+	static const int64_t offsets[] = {-1, 193, 200, 4096};
+	struct rmem_sge sge = {.length = 8, .lkey = mr != NULL ? mr->lkey : 0};
+	struct rmem_send_wr wr =
+			fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.a.buf), fx.a.mr->rkey);
+	unsigned int i;
+
+	TEST_ASSERT(mr != NULL);
+	fx_fill(fx.b.buf, FX_BUF_SIZE, 1);
+	for (i = 0; i < RTE_DIM(offsets); i++) {
+		sge.addr = fx_addr(fx.b.buf) + 5000 + (uint64_t)offsets[i];
+		TEST_RUN(conf_refused(CONF_LOCAL_KEY, fx.b.qp, &wr));
+	}
+	sge.addr = UINT64_MAX - 3;
+	TEST_RUN(conf_refused(CONF_LOCAL_KEY, fx.b.qp, &wr));
+	TEST_ASSERT(fx_is_zero(fx.a.buf, FX_BUF_SIZE));
+	sge.addr = fx_addr(fx.b.buf) + 5192;
+	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_MEM(fx.a.buf, fx.b.buf + 5192, 8);
+	return TEST_SUCCESS;
+}
+
+/* A device may want the iova at the same place in its page (verbs: ibv_reg_mr_iova(3)). */
+static int
+iova_is_what_requests_name(void)
+{
+	const uint64_t iova = (UINT64_C(0x5a) << 40) + 100;
+	struct rmem_mr *mr = NULL;
+	struct rmem_sge sge;
+	struct rmem_send_wr wr;
+
+	TEST_OK(rmem_mr_reg(fx.a.pd, fx.a.buf + 4096 + 100, 1000, iova, ALL, &mr));
+	fx_track(mr);
+	TEST_EQ(mr->iova, iova);
+	TEST_RUN(conf_open(iova, 1000, mr->rkey, fx.a.buf + 4196));
+	TEST_RUN(conf_open(iova + 999, 1, mr->rkey, fx.a.buf + 5195));
+	TEST_RUN(conf_closed(iova - 1, 1, mr->rkey));
+	TEST_RUN(conf_closed(iova + 1000, 1, mr->rkey));
+	TEST_RUN(conf_closed(fx_addr(fx.a.buf) + 4196, 8, mr->rkey));
+	sge = fx_sge(mr, 10, 100);
+	wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
+	fx_fill(fx.a.buf, FX_BUF_SIZE, 1);
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_MEM(fx.b.buf, fx.a.buf + 4206, 100);
+	sge.addr = fx_addr(fx.a.buf) + 4206;
+	TEST_RUN(conf_refused(CONF_LOCAL_KEY, fx.a.qp, &wr));
+	return TEST_SUCCESS;
+}
+
+static int
+zero_based_mr_counts_from_its_first_byte(void)
+{
+	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf + 77, 1000, ALL | RMEM_ACCESS_ZERO_BASED);
+
+	TEST_ASSERT(mr != NULL);
+	TEST_EQ(mr->iova, 0);
+	TEST_RUN(conf_open(0, 1000, mr->rkey, fx.a.buf + 77));
+	TEST_RUN(conf_open(999, 1, mr->rkey, fx.a.buf + 1076));
+	TEST_RUN(conf_closed(999, 2, mr->rkey));
+	TEST_RUN(conf_closed(UINT64_MAX, 1, mr->rkey));
+	TEST_RUN(conf_closed(fx_addr(fx.a.buf) + 77, 8, mr->rkey));
+	return TEST_SUCCESS;
+}
+
+static int
+mr_of_another_pd_is_closed(void)
+{
+	struct rmem_pd *pd = fx_pd(conf.dev);
+	struct rmem_mr *mr = fx_mr(pd, fx.a.buf, FX_BUF_SIZE, ALL);
+	struct rmem_sge sge;
+	struct rmem_send_wr wr;
+
+	TEST_ASSERT(mr != NULL);
+	TEST_RUN(conf_closed(fx_addr(fx.a.buf), 8, mr->rkey));
+	sge = fx_sge(mr, 0, 8);
+	wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
+	TEST_RUN(conf_refused(CONF_LOCAL_KEY, fx.a.qp, &wr));
+	TEST_ERR(rmem_pd_dealloc(pd), EBUSY);
+	return TEST_SUCCESS;
+}
+
+static int
+deregistered_mr_is_closed(void)
+{
+	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, 4096, ALL);
+	struct rmem_send_wr wr;
+	struct rmem_sge sge;
+	uint32_t rkey;
+
+	TEST_ASSERT(mr != NULL);
+	rkey = mr->rkey;
+	sge = fx_sge(mr, 0, 8);
+	TEST_RUN(conf_open(fx_addr(fx.a.buf), 8, rkey, fx.a.buf));
+	TEST_OK(fx_release(mr));
+	TEST_RUN(conf_closed(fx_addr(fx.a.buf), 8, rkey));
+	wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
+	TEST_RUN(conf_refused(CONF_LOCAL_KEY, fx.a.qp, &wr));
+	return TEST_SUCCESS;
+}
+
+/* What is in flight ends before the call returns; later requests of the burst may fail. */
+static int
+nothing_arrives_after_deregistration(void)
+{
+	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, 32768, ALL);
+	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 32768);
+	struct rmem_send_wr wrs[16];
+	struct rmem_wc wcs[16];
+	unsigned int i;
+
+	TEST_ASSERT(mr != NULL);
+	memset(fx.b.buf, 0xff, FX_BUF_SIZE);
+	for (i = 0; i < RTE_DIM(wrs); i++) {
+		wrs[i] = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.a.buf), mr->rkey);
+		wrs[i].flags = RMEM_SEND_SIGNALED;
+	}
+	TEST_EQ(rmem_post_send(fx.b.qp, wrs, RTE_DIM(wrs)), RTE_DIM(wrs));
+	TEST_OK(fx_release(mr));
+	memset(fx.a.buf, 0, FX_BUF_SIZE);
+	TEST_EQ(fx_poll(fx.b.cq, wcs, RTE_DIM(wcs)), RTE_DIM(wcs));
+	TEST_ASSERT(fx_is_zero(fx.a.buf, FX_BUF_SIZE));
+	for (i = 0; i < RTE_DIM(wcs) && wcs[i].status == RMEM_WC_SUCCESS; i++)
+		;
+	if (i < RTE_DIM(wcs))
+		TEST_RUN(conf_status(CONF_REMOTE_KEY, wcs[i].status));
+	for (i++; i < RTE_DIM(wcs); i++)
+		TEST_STATUS(wcs[i].status, RMEM_WC_WR_FLUSH_ERR);
+	return TEST_SUCCESS;
+}
+
+/* The receive's MR is looked at when the message comes. */
+static int
+receive_of_a_deregistered_mr_fails(void)
+{
+	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, 4096, ALL);
+	const struct rmem_sge from = fx_sge(fx.b.mr, 0, 64);
+	const struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &from, 1);
+	struct rmem_sge to;
+
+	TEST_ASSERT(mr != NULL);
+	to = fx_sge(mr, 0, 64);
+	memset(fx.b.buf, 0xff, 64);
+	TEST_EQ(fx_post_recv(fx.a.qp, 1, &to, 1), 1);
+	TEST_OK(fx_release(mr));
+	TEST_RUN(conf_status(CONF_PEER_MEMORY, fx_send(fx.b.qp, &wr)));
+	TEST_RUN(conf_status(CONF_RECV_KEY, fx_wait(fx.a.cq)));
+	TEST_ASSERT(fx_is_zero(fx.a.buf, 64));
+	return TEST_SUCCESS;
+}
+
+static int
+memory_must_be_there(void)
+{
+	struct rmem_mr *mr = NULL;
+	uint8_t *hole = fx_map(3 * FX_PAGE);
+
+	TEST_OK(munmap(hole + FX_PAGE, FX_PAGE));
+	TEST_ERR(rmem_mr_reg(fx.a.pd, hole + FX_PAGE, 8, 0, 0, &mr), EFAULT);
+	TEST_ERR(rmem_mr_reg(fx.a.pd, hole, 3 * FX_PAGE, 0, 0, &mr), EFAULT);
+	TEST_ASSERT(mr == NULL);
+	return TEST_SUCCESS;
+}
+
+static int
+read_only_memory_takes_no_write_right(void)
+{
+	uint8_t *mem = fx_map(FX_PAGE);
+	struct rmem_mr *mr = NULL;
+
+	TEST_ERR(rmem_mr_reg(fx.a.pd, mem, FX_PAGE, 0, RMEM_ACCESS_LOCAL_WRITE, &mr), EFAULT);
+	TEST_ASSERT(mr == NULL);
+	mr = fx_mr(fx.a.pd, mem, FX_PAGE, RMEM_ACCESS_REMOTE_READ);
+	TEST_ASSERT(mr != NULL);
+	memset(fx.b.buf, 0xff, 64);
+	TEST_STATUS(conf_do(RMEM_WR_RDMA_READ, fx_addr(mem), 64, mr->rkey), RMEM_WC_SUCCESS);
+	TEST_ASSERT(fx_is_zero(fx.b.buf, 64));
+	return TEST_SUCCESS;
+}
+
+static int
+bad_registrations_are_refused(void)
+{
+	struct rmem_mr *mr = NULL;
+	uint8_t *buf = fx.a.buf;
+
+	TEST_ERR(rmem_mr_reg(fx.a.pd, NULL, 64, 0, 0, &mr), EINVAL);
+	TEST_ERR(rmem_mr_reg(fx.a.pd, buf, 0, 0, 0, &mr), EINVAL);
+	TEST_ERR(rmem_mr_reg(fx.a.pd, buf, SIZE_MAX, 0, 0, &mr), EINVAL);
+	TEST_ERR(rmem_mr_reg(fx.a.pd, buf, 64, UINT64_MAX - 62, 0, &mr), EINVAL);
+	TEST_ERR(rmem_mr_reg(fx.a.pd, buf, 64, 0, RMEM_ACCESS_REMOTE_WRITE, &mr), EINVAL);
+	TEST_ERR(rmem_mr_reg(fx.a.pd, buf, 64, 0, RMEM_ACCESS_REMOTE_ATOMIC, &mr), EINVAL);
+	TEST_ERR(rmem_mr_reg(fx.a.pd, buf, 64, 0, UINT32_C(1) << 10, &mr), EINVAL);
+	TEST_ERR(rmem_mr_reg(fx.a.pd, buf, 64, 0, UINT32_C(1) << 19, &mr), EINVAL);
+	TEST_ASSERT(mr == NULL);
+	return TEST_SUCCESS;
+}
+
+/* What a device has no use for changes nothing. */
+static int
+optional_rights_are_taken(void)
+{
+	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, 4096,
+			ALL | (RMEM_ACCESS_OPTIONAL_RANGE & ~RMEM_ACCESS_ALLOCATE_MR));
+
+	TEST_ASSERT(mr != NULL);
+	TEST_RUN(conf_open(fx_addr(fx.a.buf), 4096, mr->rkey, fx.a.buf));
+	TEST_RUN(conf_closed(fx_addr(fx.a.buf) + 4096, 1, mr->rkey));
+	return TEST_SUCCESS;
+}
+
+/* Each MR has rights and a range of its own over the same bytes. */
+static int
+mrs_overlap(void)
+{
+	struct rmem_mr *readable = fx_mr(fx.a.pd, fx.a.buf, 8192, RMEM_ACCESS_REMOTE_READ);
+	struct rmem_mr *writable = fx_mr(fx.a.pd, fx.a.buf + 4000, 1000,
+			RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE_WRITE);
+	uint64_t at = fx_addr(fx.a.buf) + 4000;
+
+	TEST_ASSERT(readable != NULL && writable != NULL);
+	TEST_RUN(conf_closed(at, 8, readable->rkey));
+	TEST_RUN(conf_open(at, 1000, writable->rkey, fx.a.buf + 4000));
+	TEST_RUN(conf_closed(at - 1, 8, writable->rkey));
+	TEST_STATUS(conf_do(RMEM_WR_RDMA_READ, at, 8, readable->rkey), RMEM_WC_SUCCESS);
+	TEST_MEM(fx.b.buf, fx.a.buf + 4000, 8);
+	TEST_OK(fx_release(writable));
+	TEST_STATUS(conf_do(RMEM_WR_RDMA_READ, at, 8, readable->rkey), RMEM_WC_SUCCESS);
+	return TEST_SUCCESS;
+}
+
+static int
+many_mrs_open_their_own_bytes(void)
+{
+	enum {
+		nb = 256,
+		size = FX_BUF_SIZE / nb
+	};
+	struct rmem_mr *mrs[nb];
+	unsigned int i, j;
+
+	for (i = 0; i < nb; i++) {
+		mrs[i] = fx_mr(fx.a.pd, fx.a.buf + i * size, size, ALL);
+		TEST_ASSERT(mrs[i] != NULL);
+		for (j = 0; j < i; j++)
+			TEST_ASSERT(mrs[j]->rkey != mrs[i]->rkey && mrs[j]->lkey != mrs[i]->lkey);
+	}
+	for (i = 0; i < nb; i++)
+		TEST_RUN(conf_open(fx_addr(fx.a.buf) + i * size, size, mrs[i]->rkey,
+				fx.a.buf + i * size));
+	for (i = 0; i + 1 < nb; i += 51)
+		TEST_RUN(conf_closed(fx_addr(fx.a.buf) + (i + 1) * size, 8, mrs[i]->rkey));
+	return TEST_SUCCESS;
+}
+
+static int
+allocated_memory_is_reached(void)
+{
+	struct rmem_mr_info info;
+	struct rmem_mr *mr = NULL;
+
+	TEST_OK(rmem_mr_reg(fx.a.pd, NULL, 100000, 0, ALL | RMEM_ACCESS_ALLOCATE_MR, &mr));
+	fx_track(mr);
+	TEST_ASSERT(mr->addr != NULL && mr->length >= 100000);
+	TEST_OK(rmem_mr_query(mr, &info));
+	TEST_ASSERT(info.page_size >= FX_PAGE && info.nb_extents >= 1);
+	TEST_EQ(mr->length % info.page_size, 0);
+	fx_fill(fx.b.buf, 40000, 7);
+	TEST_STATUS(conf_do(RMEM_WR_RDMA_WRITE, mr->iova + mr->length - 40000, 40000, mr->rkey),
+			RMEM_WC_SUCCESS);
+	TEST_MEM((uint8_t *)mr->addr + mr->length - 40000, fx.b.buf, 40000);
+	TEST_RUN(conf_closed(mr->iova + mr->length, 1, mr->rkey));
+	return TEST_SUCCESS;
+}
+
+static int
+query_tells_what_was_registered(void)
+{
+	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf + 10, 500, ALL);
+	struct rmem_mr_info info;
+
+	TEST_ASSERT(mr != NULL);
+	TEST_OK(rmem_mr_query(mr, &info));
+	TEST_EQ(info.type, RMEM_MR_TYPE_USER);
+	TEST_EQ(info.state, RMEM_MR_STATE_VALID);
+	TEST_ASSERT(info.addr == fx.a.buf + 10);
+	TEST_EQ(info.iova, fx_addr(fx.a.buf + 10));
+	TEST_EQ(info.length, 500);
+	TEST_EQ(info.access, ALL);
+	TEST_EQ(info.lkey, mr->lkey);
+	TEST_EQ(info.rkey, mr->rkey);
+	return TEST_SUCCESS;
+}
+
+static const struct conf_case mr_cases[] = {
+		CONF_CASE(write_changes_its_range_only, 0, 0,
+				"IBTA 9.4.3: a WRITE places its bytes where it says"),
+		CONF_CASE(read_gets_its_range_only, 0, 0, "IBTA 9.4.4: a READ gets what it names"),
+		CONF_CASE(message_fills_its_receive, 0, 0,
+				"IBTA 9.4.1: a SEND fills the receive; ibv_poll_cq(3): byte_len"),
+		CONF_CASE(atomics_are_right, RMEM_DEV_CAPA_ATOMIC, RMEM_ACCESS_REMOTE_ATOMIC,
+				"IBTA 9.4.5: the value before is returned, all 64 bits take part"),
+		CONF_CASE(sges_are_taken_in_turn, 0, 0,
+				"ibv_post_send(3): sg_list is gathered and scattered in order"),
+		CONF_CASE(remote_range_ends_where_the_mr_does, 0, 0,
+				"IBTA 10.6.3: an rkey opens the MR's range and no byte beside it"),
+		CONF_CASE(remote_range_does_not_wrap, 0, 0,
+				"IBTA 10.6.3: address + length must not overflow the check"),
+		CONF_CASE(local_range_ends_where_the_mr_does, 0, 0,
+				"IBTA 10.6.3: an lkey opens the MR's range and no byte beside it"),
+		CONF_CASE(iova_is_what_requests_name, 0, 0,
+				"ibv_reg_mr_iova(3): requests name bytes by the iova"),
+		CONF_CASE(zero_based_mr_counts_from_its_first_byte, 0, RMEM_ACCESS_ZERO_BASED,
+				"ibv_reg_mr(3): IBV_ACCESS_ZERO_BASED, offsets in place of addresses"),
+		CONF_CASE(mr_of_another_pd_is_closed, 0, 0,
+				"IBTA 10.2.3: an MR serves QPs of its PD only"),
+		CONF_CASE(deregistered_mr_is_closed, 0, 0,
+				"ibv_dereg_mr(3): the keys open nothing any more"),
+		CONF_CASE(nothing_arrives_after_deregistration, 0, 0,
+				"IBTA 11.2.8.5: no access after Deregister has returned"),
+		CONF_CASE(receive_of_a_deregistered_mr_fails, 0, 0,
+				"IBTA 10.6.3: a receive's memory is checked when the message comes"),
+		CONF_CASE(memory_must_be_there, 0, 0,
+				"ibv_reg_mr(3): what is not mapped can't be registered"),
+		CONF_CASE(read_only_memory_takes_no_write_right, 0, 0,
+				"ibv_reg_mr(3): LOCAL_WRITE needs memory that can be written"),
+		CONF_CASE(bad_registrations_are_refused, 0, 0,
+				"ibv_reg_mr(3): remote rights to modify need LOCAL_WRITE; bad ranges"),
+		CONF_CASE(optional_rights_are_taken, 0, 0,
+				"ibv_reg_mr(3): IBV_ACCESS_OPTIONAL_RANGE is ignored where unknown"),
+		CONF_CASE(mrs_overlap, 0, 0,
+				"IBTA 10.6.2: several MRs over the same memory, each for itself"),
+		CONF_CASE(many_mrs_open_their_own_bytes, 0, 0,
+				"IBTA 10.6.2: keys of valid MRs differ"),
+		CONF_CASE(allocated_memory_is_reached, 0, 0,
+				"Optimized Memory Access: ALLOCATE_MR, memory of the library"),
+		CONF_CASE(query_tells_what_was_registered, 0, 0,
+				"IBTA 11.2.8: Query Memory Region returns what was registered"),
+};
+
+CONF_SUBJECT(mr, conf_setup, conf_teardown, mr_cases);

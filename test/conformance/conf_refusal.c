@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * What a request that must fail ends with. The statuses are those of IBTA 11.6.2 as
+ * ibv_poll_cq(3) names them; where the post may refuse it already, so does the table.
+ */
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "conf.h"
+
+#define BIT(status) (UINT32_C(1) << (status))
+
+static const struct {
+	const char *what;
+	uint32_t statuses;
+	bool is_post; /* rmem_post_send() may refuse it */
+} refusals[] = {
+		/* "Local Protection Error": the SGE's memory is not valid for the operation. */
+		[CONF_LOCAL_KEY] = {"an lkey that does not open", BIT(RMEM_WC_LOC_PROT_ERR), false},
+		/* "Remote Access Error": a protection error at the peer. */
+		[CONF_REMOTE_KEY] = {"an rkey that does not open", BIT(RMEM_WC_REM_ACCESS_ERR),
+				false},
+		/* "Remote Invalid Request": not supported by that queue. */
+		[CONF_QP_RIGHT] = {"an opcode that the QP does not allow",
+				BIT(RMEM_WC_REM_INV_REQ_ERR), false},
+		/* The same; a driver that sees it may refuse it as malformed. */
+		[CONF_UNALIGNED] = {"an atomic at no multiple of 8", BIT(RMEM_WC_REM_INV_REQ_ERR),
+				true},
+		/* "Remote Invalid Request", and "Local Length Error" at the receiver. */
+		[CONF_TOO_LONG] = {"a message too long for its receive",
+				BIT(RMEM_WC_REM_INV_REQ_ERR), false},
+		[CONF_RECV_LENGTH] = {"a receive too short", BIT(RMEM_WC_LOC_LEN_ERR), false},
+		/* "Remote Operation Error", and "Local Protection Error" at the receiver. */
+		[CONF_PEER_MEMORY] = {"a receive that names other memory", BIT(RMEM_WC_REM_OP_ERR),
+				false},
+		[CONF_RECV_KEY] = {"a receive whose lkey does not open", BIT(RMEM_WC_LOC_PROT_ERR),
+				false},
+		/* "Memory Management Operation Error", verbs' MW_BIND_ERR. */
+		[CONF_BIND] = {"a binding that may not be", BIT(RMEM_WC_MW_BIND_ERR), false},
+		[CONF_INVALIDATE] = {"an invalidation that may not be", BIT(RMEM_WC_MW_BIND_ERR),
+				false},
+		/* The message arrived; the receive can't end well. */
+		[CONF_RECV_INV] = {"an invalidation by the peer that may not be",
+				BIT(RMEM_WC_REM_INV_REQ_ERR) | BIT(RMEM_WC_MW_BIND_ERR), false},
+		[CONF_NO_RECV] = {"a message without receive", BIT(RMEM_WC_RNR_RETRY_EXC_ERR),
+				false},
+		[CONF_NO_PEER] = {"a peer that does not answer", BIT(RMEM_WC_RETRY_EXC_ERR), false},
+		[CONF_FLUSHED] = {"a request to a QP in ERR", BIT(RMEM_WC_WR_FLUSH_ERR), false},
+};
+
+static void
+print_wanted(uint32_t statuses)
+{
+	int status;
+
+	for (status = 0; status < 32; status++) {
+		if ((statuses & BIT(status)) != 0)
+			printf(" %s", rmem_wc_status_str(status));
+	}
+	printf("\n");
+}
+
+int
+conf_status(enum conf_refusal why, int status)
+{
+	if (status >= 0 && (refusals[why].statuses & BIT(status)) != 0)
+		return TEST_SUCCESS;
+	if (conf_deviates_status(why, status))
+		return TEST_SUCCESS;
+	test_note("%s ended with %s; what it may end with:", refusals[why].what,
+			status < 0 ? strerror(-status) : rmem_wc_status_str(status));
+	print_wanted(refusals[why].statuses);
+	return TEST_FAILED;
+}
+
+int
+conf_refused(enum conf_refusal why, struct rmem_qp *qp, const struct rmem_send_wr *wr)
+{
+	int status = fx_send(qp, wr);
+
+	if (refusals[why].is_post && (status == -EINVAL || status == -EPERM)) {
+		TEST_EQ(fx_state(qp), RMEM_QPS_RTS);
+		return TEST_SUCCESS;
+	}
+	TEST_RUN(conf_status(why, status));
+	TEST_EQ(fx_state(qp), RMEM_QPS_ERR);
+	return conf_reconnect();
+}
+
+int
+conf_closed(uint64_t addr, uint32_t length, uint32_t rkey)
+{
+	static uint8_t before[FX_BUF_SIZE];
+
+	memcpy(before, fx.a.buf, FX_BUF_SIZE);
+	fx_fill(fx.b.buf, FX_BUF_SIZE, rkey + 1);
+	TEST_RUN(conf_status(CONF_REMOTE_KEY, conf_do(RMEM_WR_RDMA_WRITE, addr, length, rkey)));
+	TEST_EQ(fx_state(fx.b.qp), RMEM_QPS_ERR);
+	TEST_MEM(fx.a.buf, before, FX_BUF_SIZE);
+	return conf_reconnect();
+}
+
+int
+conf_open(uint64_t addr, uint32_t length, uint32_t rkey, const uint8_t *at)
+{
+	const size_t offset = (size_t)(at - fx.a.buf);
+
+	memset(fx.a.buf, 0, FX_BUF_SIZE);
+	fx_fill(fx.b.buf, FX_BUF_SIZE, rkey + length);
+	TEST_STATUS(conf_do(RMEM_WR_RDMA_WRITE, addr, length, rkey), RMEM_WC_SUCCESS);
+	TEST_MEM(at, fx.b.buf, length);
+	TEST_ASSERT(fx_is_zero(fx.a.buf, offset));
+	TEST_ASSERT(fx_is_zero(at + length, FX_BUF_SIZE - offset - length));
+	return TEST_SUCCESS;
+}
+
+int
+conf_closed_beside(uint64_t addr, uint32_t length, uint32_t rkey)
+{
+	int status = conf_do(RMEM_WR_RDMA_WRITE, addr, length, rkey);
+
+	if (status == RMEM_WC_SUCCESS) {
+		TEST_ASSERT(conf_deviates("window_bounds"));
+		return TEST_SUCCESS;
+	}
+	TEST_RUN(conf_status(CONF_REMOTE_KEY, status));
+	return conf_reconnect();
+}

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Every sum of rights that an MR can have against every opcode that needs one, and those of QPs. */
+
+#include <string.h>
+
+#include "conf.h"
+
+#define NB_SUMS 16u
+
+/* All sums of LOCAL_WRITE and the remote rights that the device registers; false for the others. */
+static bool
+is_sum(uint32_t access)
+{
+	if ((access & ~conf.info.access) != 0)
+		return false;
+	return (access & (RMEM_ACCESS_REMOTE_WRITE | RMEM_ACCESS_REMOTE_ATOMIC)) == 0 ||
+			(access & RMEM_ACCESS_LOCAL_WRITE) != 0;
+}
+
+static bool
+is_atomic(uint8_t opcode)
+{
+	return opcode == RMEM_WR_ATOMIC_CMP_AND_SWP || opcode == RMEM_WR_ATOMIC_FETCH_AND_ADD;
+}
+
+/* b's requests of the opcodes on MRs of a's with each sum succeed by that right alone. */
+static int
+try_remote(const uint8_t *opcodes, unsigned int nb, uint32_t right)
+{
+	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
+	static uint8_t before[64];
+	uint32_t access;
+	unsigned int i;
+
+	for (access = 0; access < NB_SUMS; access++) {
+		struct rmem_mr *mr;
+
+		if (!is_sum(access))
+			continue;
+		mr = fx_mr(fx.a.pd, fx.a.buf, 64, access);
+		TEST_ASSERT(mr != NULL);
+		for (i = 0; i < nb; i++) {
+			const struct rmem_send_wr wr =
+					conf_request(opcodes[i], &sge, fx_addr(fx.a.buf), mr->rkey);
+
+			fx_fill(fx.a.buf, 64, access);
+			memcpy(before, fx.a.buf, 64);
+			fx_fill(fx.b.buf, 64, 77);
+			TEST_EQ(fx_post_recv(fx.a.qp, 1, NULL, 0), 1);
+			if ((access & right) != 0) {
+				TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
+				TEST_RUN(conf_reconnect());
+			} else {
+				TEST_RUN(conf_refused(CONF_REMOTE_KEY, fx.b.qp, &wr));
+				TEST_MEM(fx.a.buf, before, 64);
+			}
+		}
+		TEST_OK(fx_release(mr));
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+remote_write_lets_peers_write(void)
+{
+	static const uint8_t opcodes[] = {RMEM_WR_RDMA_WRITE, RMEM_WR_RDMA_WRITE_WITH_IMM};
+
+	return try_remote(opcodes, RTE_DIM(opcodes), RMEM_ACCESS_REMOTE_WRITE);
+}
+
+static int
+remote_read_lets_peers_read(void)
+{
+	static const uint8_t opcodes[] = {RMEM_WR_RDMA_READ};
+
+	return try_remote(opcodes, RTE_DIM(opcodes), RMEM_ACCESS_REMOTE_READ);
+}
+
+static int
+remote_atomic_lets_peers_use_atomics(void)
+{
+	static const uint8_t opcodes[] = {RMEM_WR_ATOMIC_CMP_AND_SWP, RMEM_WR_ATOMIC_FETCH_AND_ADD};
+
+	return try_remote(opcodes, RTE_DIM(opcodes), RMEM_ACCESS_REMOTE_ATOMIC);
+}
+
+/* a's requests from, and into, MRs with each sum. */
+static int
+try_local(const uint8_t *opcodes, unsigned int nb, uint32_t right)
+{
+	uint32_t access;
+	unsigned int i;
+
+	for (access = 0; access < NB_SUMS; access++) {
+		struct rmem_mr *mr;
+		struct rmem_sge sge;
+
+		if (!is_sum(access))
+			continue;
+		mr = fx_mr(fx.a.pd, fx.a.buf, 64, access);
+		TEST_ASSERT(mr != NULL);
+		sge = fx_sge(mr, 0, 8);
+		for (i = 0; i < nb; i++) {
+			const struct rmem_send_wr wr = conf_request(
+					opcodes[i], &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
+
+			if (is_atomic(opcodes[i]) && (conf.info.capa & RMEM_DEV_CAPA_ATOMIC) == 0)
+				continue;
+			memset(fx.a.buf, 0, 64);
+			memset(fx.b.buf, 1, 64);
+			TEST_EQ(fx_post_recv(fx.b.qp, 1, NULL, 0), 1);
+			if ((access & right) == right) {
+				TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+				TEST_RUN(conf_reconnect());
+			} else {
+				TEST_RUN(conf_refused(CONF_LOCAL_KEY, fx.a.qp, &wr));
+				TEST_ASSERT(fx_is_zero(fx.a.buf, 64));
+			}
+		}
+		TEST_OK(fx_release(mr));
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+any_mr_can_be_read_locally(void)
+{
+	static const uint8_t opcodes[] = {RMEM_WR_RDMA_WRITE, RMEM_WR_RDMA_WRITE_WITH_IMM};
+
+	return try_local(opcodes, RTE_DIM(opcodes), 0);
+}
+
+static int
+local_write_lets_results_in(void)
+{
+	static const uint8_t opcodes[] = {RMEM_WR_RDMA_READ, RMEM_WR_ATOMIC_CMP_AND_SWP,
+			RMEM_WR_ATOMIC_FETCH_AND_ADD};
+
+	return try_local(opcodes, RTE_DIM(opcodes), RMEM_ACCESS_LOCAL_WRITE);
+}
+
+static int
+local_write_lets_messages_in(void)
+{
+	const struct rmem_sge from = fx_sge(fx.b.mr, 0, 8);
+	const struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &from, 1);
+	uint32_t access;
+
+	fx_fill(fx.b.buf, 8, 1);
+	for (access = 0; access < NB_SUMS; access++) {
+		struct rmem_sge to;
+		struct rmem_mr *mr;
+
+		if (!is_sum(access))
+			continue;
+		mr = fx_mr(fx.a.pd, fx.a.buf, 64, access);
+		TEST_ASSERT(mr != NULL);
+		to = fx_sge(mr, 0, 64);
+		memset(fx.a.buf, 0, 64);
+		TEST_EQ(fx_post_recv(fx.a.qp, 1, &to, 1), 1);
+		if ((access & RMEM_ACCESS_LOCAL_WRITE) != 0) {
+			TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
+			TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+			TEST_MEM(fx.a.buf, fx.b.buf, 8);
+		} else {
+			TEST_RUN(conf_status(CONF_PEER_MEMORY, fx_send(fx.b.qp, &wr)));
+			TEST_RUN(conf_status(CONF_RECV_KEY, fx_wait(fx.a.cq)));
+			TEST_ASSERT(fx_is_zero(fx.a.buf, 64));
+			TEST_RUN(conf_reconnect());
+		}
+		TEST_OK(fx_release(mr));
+	}
+	return TEST_SUCCESS;
+}
+
+/* a's QP allows the rest; sends need no right. */
+static int
+qp_without_the_right_refuses(void)
+{
+	static const struct {
+		uint32_t right;
+		uint8_t opcode;
+	} rows[] = {
+			{RMEM_ACCESS_REMOTE_WRITE, RMEM_WR_RDMA_WRITE},
+			{RMEM_ACCESS_REMOTE_READ, RMEM_WR_RDMA_READ},
+			{RMEM_ACCESS_REMOTE_ATOMIC, RMEM_WR_ATOMIC_FETCH_AND_ADD},
+	};
+	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
+	unsigned int i, j;
+
+	for (i = 0; i < RTE_DIM(rows); i++) {
+		TEST_OK(fx_release(fx.a.qp));
+		fx.a.qp = conf_qp(fx.a.pd, fx.a.cq, RMEM_ACCESS_REMOTE & ~rows[i].right);
+		TEST_ASSERT(fx.a.qp != NULL);
+		TEST_RUN(conf_reconnect());
+		for (j = 0; j < RTE_DIM(rows); j++) {
+			const struct rmem_send_wr wr = conf_request(
+					rows[j].opcode, &sge, fx_addr(fx.a.buf), fx.a.mr->rkey);
+
+			if (is_atomic(rows[j].opcode) &&
+					(conf.info.capa & RMEM_DEV_CAPA_ATOMIC) == 0)
+				continue;
+			if (i == j)
+				TEST_RUN(conf_refused(CONF_QP_RIGHT, fx.b.qp, &wr));
+			else
+				TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
+		}
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+qp_without_rights_takes_messages(void)
+{
+	const struct rmem_sge from = fx_sge(fx.b.mr, 0, 8), to = fx_sge(fx.a.mr, 0, 8);
+	const struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &from, 1);
+
+	TEST_OK(fx_release(fx.a.qp));
+	fx.a.qp = conf_qp(fx.a.pd, fx.a.cq, 0);
+	TEST_ASSERT(fx.a.qp != NULL);
+	TEST_RUN(conf_reconnect());
+	fx_fill(fx.b.buf, 8, 1);
+	TEST_EQ(fx_post_recv(fx.a.qp, 1, &to, 1), 1);
+	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+	TEST_MEM(fx.a.buf, fx.b.buf, 8);
+	return TEST_SUCCESS;
+}
+
+/* A message may come from anywhere, rights or not. */
+static int
+inline_data_needs_no_key(void)
+{
+	uint8_t stack[16] = {0};
+	const struct rmem_sge sge = {.addr = fx_addr(stack), .length = sizeof(stack)};
+	struct rmem_send_wr wr =
+			fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.a.buf), fx.a.mr->rkey);
+
+	if (conf.info.max_inline_data < sizeof(stack))
+		return test_skip("the device takes less inline data");
+	fx_fill(stack, sizeof(stack), 5);
+	wr.flags = RMEM_SEND_INLINE;
+	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_MEM(fx.a.buf, stack, sizeof(stack));
+	return TEST_SUCCESS;
+}
+
+static const struct conf_case right_cases[] = {
+		CONF_CASE(remote_write_lets_peers_write, 0, 0,
+				"IBTA 10.6.3: remote write by the MR's right, of 10 sums"),
+		CONF_CASE(remote_read_lets_peers_read, 0, 0,
+				"IBTA 10.6.3: remote read by the MR's right, of 10 sums"),
+		CONF_CASE(remote_atomic_lets_peers_use_atomics, RMEM_DEV_CAPA_ATOMIC,
+				RMEM_ACCESS_REMOTE_ATOMIC,
+				"IBTA 10.6.3: remote atomics by the MR's right, of 10 sums"),
+		CONF_CASE(any_mr_can_be_read_locally, 0, 0,
+				"IBTA 10.6.3: local read is always allowed"),
+		CONF_CASE(local_write_lets_results_in, 0, 0,
+				"ibv_reg_mr(3): results of READ and atomics need LOCAL_WRITE"),
+		CONF_CASE(local_write_lets_messages_in, 0, 0,
+				"ibv_reg_mr(3): receives need LOCAL_WRITE"),
+		CONF_CASE(qp_without_the_right_refuses, 0, 0,
+				"ibv_modify_qp(3): qp_access_flags; IBTA 11.6.2"),
+		CONF_CASE(qp_without_rights_takes_messages, 0, 0,
+				"IBTA 9.4.1: a SEND needs no remote right"),
+		CONF_CASE(inline_data_needs_no_key, 0, 0,
+				"ibv_post_send(3): IBV_SEND_INLINE, lkeys are not looked at"),
+};
+
+CONF_SUBJECT(right, conf_setup, conf_teardown, right_cases);

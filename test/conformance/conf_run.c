@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Opens the device, picks the cases, runs them and counts. */
+
+#include <fnmatch.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "conf.h"
+
+struct conf_dev conf;
+
+static const struct conf_subject *const subjects[] = {
+		&conf_mr,
+		&conf_right,
+		&conf_key,
+		&conf_fast_reg,
+		&conf_mw1,
+		&conf_mw2,
+};
+
+/* What a case may lack, in words. */
+static const struct {
+	uint64_t capa;
+	uint32_t access;
+	const char *what;
+} needs[] = {
+		{RMEM_DEV_CAPA_FAST_REG, 0, "fast registration (RMEM_DEV_CAPA_FAST_REG)"},
+		{RMEM_DEV_CAPA_LOCAL_INV, 0, "LOCAL_INV (RMEM_DEV_CAPA_LOCAL_INV)"},
+		{RMEM_DEV_CAPA_SEND_WITH_INV, 0, "SEND_WITH_INV (RMEM_DEV_CAPA_SEND_WITH_INV)"},
+		{RMEM_DEV_CAPA_READ_WITH_INV, 0, "READ_WITH_INV (RMEM_DEV_CAPA_READ_WITH_INV)"},
+		{RMEM_DEV_CAPA_ATOMIC, 0, "atomics (RMEM_DEV_CAPA_ATOMIC)"},
+		{RMEM_DEV_CAPA_MW_TYPE_1, 0, "windows of type 1 (RMEM_DEV_CAPA_MW_TYPE_1)"},
+		{RMEM_DEV_CAPA_MW_TYPE_2B, 0, "windows of type 2B (RMEM_DEV_CAPA_MW_TYPE_2B)"},
+		{RMEM_DEV_CAPA_INLINE_RECV, 0, "inline receive (RMEM_DEV_CAPA_INLINE_RECV)"},
+		{RMEM_DEV_CAPA_REQUESTED_KEY, 0, "requested keys (RMEM_DEV_CAPA_REQUESTED_KEY)"},
+		{RMEM_DEV_CAPA_MR_ENABLE, 0, "disabled MRs (RMEM_DEV_CAPA_MR_ENABLE)"},
+		{RMEM_DEV_CAPA_MR_COUNTER, 0, "counters of MRs (RMEM_DEV_CAPA_MR_COUNTER)"},
+		{0, RMEM_ACCESS_REMOTE_ATOMIC, "the right REMOTE_ATOMIC"},
+		{0, RMEM_ACCESS_MW_BIND, "the right MW_BIND"},
+		{0, RMEM_ACCESS_ZERO_BASED, "the right ZERO_BASED"},
+};
+
+int
+conf_open_dev(const char *name, const char *args)
+{
+	int ret = rmem_dev_create(name, args, &conf.dev);
+
+	if (ret != 0) {
+		fprintf(stderr, "device %s%s%s: %s\n", name, args != NULL ? "," : "",
+				args != NULL ? args : "", strerror(-ret));
+		return ret;
+	}
+	return rmem_dev_info_get(conf.dev, &conf.info);
+}
+
+int
+conf_close_dev(void)
+{
+	int ret = rmem_dev_close(conf.dev);
+
+	conf.dev = NULL;
+	return ret;
+}
+
+static void
+full_name(const struct conf_subject *subject, const struct conf_case *test, char *name, size_t size)
+{
+	snprintf(name, size, "%s.%s", subject->name, test->name);
+}
+
+/* A pattern as of a shell over "subject.case", or a subject. */
+static bool
+is_wanted(const char *subject, const char *name, char *const *patterns, int nb_patterns)
+{
+	int i;
+
+	for (i = 0; i < nb_patterns; i++) {
+		if (strcmp(patterns[i], subject) == 0 || fnmatch(patterns[i], name, 0) == 0)
+			return true;
+	}
+	return nb_patterns == 0;
+}
+
+void
+conf_list(char *const *patterns, int nb_patterns)
+{
+	char name[128];
+	unsigned int i, j;
+
+	for (i = 0; i < RTE_DIM(subjects); i++) {
+		for (j = 0; j < subjects[i]->nb_cases; j++) {
+			const struct conf_case *test = &subjects[i]->cases[j];
+
+			full_name(subjects[i], test, name, sizeof(name));
+			if (is_wanted(subjects[i]->name, name, patterns, nb_patterns))
+				printf("%s: %s\n", name, test->rule);
+		}
+	}
+}
+
+/* The first thing that the case needs and the device lacks, or NULL. */
+static const char *
+lacking(const struct conf_case *test)
+{
+	size_t i;
+
+	for (i = 0; i < RTE_DIM(needs); i++) {
+		if ((test->capa & needs[i].capa & ~conf.info.capa) != 0 ||
+				(test->access & needs[i].access & ~conf.info.access) != 0)
+			return needs[i].what;
+	}
+	return NULL;
+}
+
+/* The tear-down runs after a failed case too: it releases what the case left. */
+static int
+run_case(const struct conf_subject *subject, const struct conf_case *test)
+{
+	int result;
+
+	result = subject->setup();
+	if (result == TEST_SUCCESS)
+		result = test->func();
+	else if (result != TEST_SKIPPED)
+		test_note("set-up failed");
+	if (subject->teardown() != TEST_SUCCESS)
+		result = TEST_FAILED;
+	return result;
+}
+
+static void
+run_one(const struct conf_subject *subject, const struct conf_case *test, const char *name,
+		struct conf_counts *counts)
+{
+	const char *lack = lacking(test);
+	unsigned int nb_deviations;
+	int result;
+
+	test_set_running(name);
+	result = lack != NULL ? TEST_SKIPPED : run_case(subject, test);
+	nb_deviations = conf_deviations_taken();
+	if (lack != NULL)
+		printf("SKIP %s: the device lacks %s\n", name, lack);
+	if (result == TEST_SKIPPED) {
+		counts->skipped++;
+	} else if (result != TEST_SUCCESS) {
+		counts->failed++;
+		printf("FAIL %s: %s\n", name, test->rule);
+	} else if (nb_deviations != 0) {
+		counts->deviated++;
+		printf("DEVI %s\n", name);
+	} else {
+		counts->passed++;
+		printf("PASS %s\n", name);
+	}
+}
+
+void
+conf_run(char *const *patterns, int nb_patterns, struct conf_counts *counts)
+{
+	char name[128];
+	unsigned int i, j;
+
+	memset(counts, 0, sizeof(*counts));
+	for (i = 0; i < RTE_DIM(subjects); i++) {
+		for (j = 0; j < subjects[i]->nb_cases; j++) {
+			const struct conf_case *test = &subjects[i]->cases[j];
+
+			full_name(subjects[i], test, name, sizeof(name));
+			if (is_wanted(subjects[i]->name, name, patterns, nb_patterns))
+				run_one(subjects[i], test, name, counts);
+		}
+	}
+}

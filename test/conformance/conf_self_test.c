@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Devices that are wrong on purpose: the software device under other names, with one function
+ * that skips a check, loses a byte or does too little. The suite must fail on each of them.
+ */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rmem_driver.h>
+
+#include "conf.h"
+
+#define BURST 64
+
+static const struct rmem_driver *soft;
+
+/* More rights than were asked for. */
+static int
+reg_all_rights(struct rmem_mr *mr, const struct rmem_mr_attr *attr)
+{
+	uint32_t access = mr->access;
+	int ret;
+
+	mr->access |= FX_ACCESS;
+	ret = soft->ops.mr_reg(mr, attr);
+	mr->access = access;
+	return ret;
+}
+
+static int
+reg_one_byte_more(struct rmem_mr *mr, const struct rmem_mr_attr *attr)
+{
+	int ret;
+
+	mr->length++;
+	ret = soft->ops.mr_reg(mr, attr);
+	mr->length--;
+	return ret;
+}
+
+static int
+reg_one_byte_before(struct rmem_mr *mr, const struct rmem_mr_attr *attr)
+{
+	int ret;
+
+	mr->length++;
+	mr->addr = (uint8_t *)mr->addr - 1;
+	mr->iova--;
+	ret = soft->ops.mr_reg(mr, attr);
+	mr->iova++;
+	mr->addr = (uint8_t *)mr->addr + 1;
+	mr->length--;
+	return ret;
+}
+
+static int
+reg_without_iova(struct rmem_mr *mr, const struct rmem_mr_attr *attr)
+{
+	uint64_t iova = mr->iova;
+	int ret;
+
+	mr->iova = (uintptr_t)mr->addr;
+	ret = soft->ops.mr_reg(mr, attr);
+	mr->iova = iova;
+	return ret;
+}
+
+/* Every binding of a window is of all its MR. */
+static int
+bind_all(struct rmem_qp *qp, struct rmem_mw *mw, const struct rmem_mw_bind *bind)
+{
+	struct rmem_mw_bind all = *bind;
+
+	if (bind->bind_info.mr != NULL) {
+		all.bind_info.addr = bind->bind_info.mr->iova;
+		all.bind_info.length = bind->bind_info.mr->length;
+	}
+	return soft->ops.mw_bind(qp, mw, &all);
+}
+
+static int
+bind_readable(struct rmem_qp *qp, struct rmem_mw *mw, const struct rmem_mw_bind *bind)
+{
+	struct rmem_mw_bind more = *bind;
+
+	more.bind_info.access |= RMEM_ACCESS_REMOTE_READ;
+	return soft->ops.mw_bind(qp, mw, &more);
+}
+
+typedef void (*change_t)(struct rmem_send_wr *wr);
+
+/* Posts requests after a change; one by one when it is more than a burst. */
+static int
+post_changed(struct rmem_qp *qp, const struct rmem_send_wr *wr, uint16_t nb_wr, change_t change)
+{
+	struct rmem_send_wr changed[BURST];
+	uint16_t i;
+
+	if (nb_wr > BURST)
+		nb_wr = BURST;
+	for (i = 0; i < nb_wr; i++) {
+		changed[i] = wr[i];
+		change(&changed[i]);
+	}
+	return soft->fp.post_send(qp, changed, nb_wr);
+}
+
+static void
+skip_inv(struct rmem_send_wr *wr)
+{
+	static const struct rmem_send_wr nothing;
+	uint64_t wr_id = wr->wr_id;
+	uint8_t flags = wr->flags;
+
+	if (wr->opcode != RMEM_WR_LOCAL_INV)
+		return;
+	*wr = nothing;
+	wr->wr_id = wr_id;
+	wr->flags = flags;
+	wr->opcode = RMEM_WR_RDMA_WRITE;
+}
+
+static int
+post_no_inv(struct rmem_qp *qp, const struct rmem_send_wr *wr, uint16_t nb_wr)
+{
+	return post_changed(qp, wr, nb_wr, skip_inv);
+}
+
+static void
+widen_window(struct rmem_send_wr *wr)
+{
+	if (wr->opcode == RMEM_WR_BIND_MW && wr->bind_mw.length != 0)
+		wr->bind_mw.length++;
+}
+
+static int
+post_wide_windows(struct rmem_qp *qp, const struct rmem_send_wr *wr, uint16_t nb_wr)
+{
+	return post_changed(qp, wr, nb_wr, widen_window);
+}
+
+static void
+lend_rights(struct rmem_send_wr *wr)
+{
+	if (wr->opcode == RMEM_WR_REG_MR)
+		wr->reg_mr.access |= FX_ACCESS;
+	if (wr->opcode == RMEM_WR_BIND_MW)
+		wr->bind_mw.access |= RMEM_ACCESS_REMOTE_READ;
+}
+
+static int
+post_more_rights(struct rmem_qp *qp, const struct rmem_send_wr *wr, uint16_t nb_wr)
+{
+	return post_changed(qp, wr, nb_wr, lend_rights);
+}
+
+static void
+drop_flag(struct rmem_send_wr *wr)
+{
+	if (wr->opcode == RMEM_WR_SEND_WITH_INV)
+		wr->opcode = RMEM_WR_SEND;
+}
+
+static int
+post_sends_without_inv(struct rmem_qp *qp, const struct rmem_send_wr *wr, uint16_t nb_wr)
+{
+	return post_changed(qp, wr, nb_wr, drop_flag);
+}
+
+/* Refused requests look as if they had been done. */
+static int
+poll_all_well(struct rmem_cq *cq, struct rmem_wc *wc, uint16_t nb_wc)
+{
+	int i, nb = soft->fp.poll_cq(cq, wc, nb_wc);
+
+	for (i = 0; i < nb; i++) {
+		if (wc[i].status == RMEM_WC_REM_ACCESS_ERR)
+			wc[i].status = RMEM_WC_SUCCESS;
+	}
+	return nb;
+}
+
+/* The wrong status for an error is no detail. */
+static int
+poll_wrong_status(struct rmem_cq *cq, struct rmem_wc *wc, uint16_t nb_wc)
+{
+	int i, nb = soft->fp.poll_cq(cq, wc, nb_wc);
+
+	for (i = 0; i < nb; i++) {
+		if (wc[i].status == RMEM_WC_LOC_PROT_ERR)
+			wc[i].status = RMEM_WC_LOC_QP_OP_ERR;
+	}
+	return nb;
+}
+
+/* A QP lets the peer do all. */
+static int
+create_open_qp(struct rmem_qp *qp, const struct rmem_qp_conf *conf_of_qp)
+{
+	struct rmem_qp_conf all = *conf_of_qp;
+
+	all.access = RMEM_ACCESS_REMOTE;
+	return soft->ops.qp_create(qp, &all);
+}
+
+/* What is wrong; functions that are NULL are the software device's. */
+struct wrong {
+	const char *what;
+	const char *subject; /* at least one case of it fails */
+	rmem_mr_reg_t mr_reg;
+	rmem_mw_bind_t mw_bind;
+	rmem_qp_create_t qp_create;
+	rmem_post_send_t post_send;
+	rmem_poll_cq_t poll_cq;
+};
+
+static const struct wrong wrongs[] = {
+		{.what = "MRs have all rights", .subject = "right", .mr_reg = reg_all_rights},
+		{.what = "MRs are a byte too long", .subject = "mr", .mr_reg = reg_one_byte_more},
+		{.what = "MRs start early", .subject = "mr", .mr_reg = reg_one_byte_before},
+		{.what = "MRs have no iova", .subject = "mr", .mr_reg = reg_without_iova},
+		{.what = "QPs allow everything", .subject = "right", .qp_create = create_open_qp},
+		{.what = "type 1 windows open their MR", .subject = "mw1", .mw_bind = bind_all},
+		{.what = "type 1 windows can be read", .subject = "mw1", .mw_bind = bind_readable},
+		{.what = "type 2 windows are a byte too long",
+				.subject = "mw2",
+				.post_send = post_wide_windows},
+		{.what = "type 2 windows have more rights",
+				.subject = "mw2",
+				.post_send = post_more_rights},
+		{.what = "REG_MR gives more rights",
+				.subject = "fast_reg",
+				.post_send = post_more_rights},
+		{.what = "LOCAL_INV leaves windows", .subject = "mw2", .post_send = post_no_inv},
+		{.what = "LOCAL_INV leaves MRs", .subject = "fast_reg", .post_send = post_no_inv},
+		{.what = "SEND_WITH_INV only sends",
+				.subject = "mw2",
+				.post_send = post_sends_without_inv},
+		{.what = "errors are told as success", .subject = "key", .poll_cq = poll_all_well},
+		{.what = "errors have another status",
+				.subject = "key",
+				.poll_cq = poll_wrong_status},
+};
+
+/* The one in force. */
+static const struct wrong *wrong;
+
+static int
+wrong_mr_reg(struct rmem_mr *mr, const struct rmem_mr_attr *attr)
+{
+	return wrong->mr_reg != NULL ? wrong->mr_reg(mr, attr) : soft->ops.mr_reg(mr, attr);
+}
+
+static int
+wrong_mw_bind(struct rmem_qp *qp, struct rmem_mw *mw, const struct rmem_mw_bind *bind)
+{
+	return wrong->mw_bind != NULL ? wrong->mw_bind(qp, mw, bind)
+				      : soft->ops.mw_bind(qp, mw, bind);
+}
+
+static int
+wrong_qp_create(struct rmem_qp *qp, const struct rmem_qp_conf *conf_of_qp)
+{
+	return wrong->qp_create != NULL ? wrong->qp_create(qp, conf_of_qp)
+					: soft->ops.qp_create(qp, conf_of_qp);
+}
+
+static int
+wrong_post_send(struct rmem_qp *qp, const struct rmem_send_wr *wr, uint16_t nb_wr)
+{
+	return wrong->post_send != NULL ? wrong->post_send(qp, wr, nb_wr)
+					: soft->fp.post_send(qp, wr, nb_wr);
+}
+
+static int
+wrong_poll_cq(struct rmem_cq *cq, struct rmem_wc *wc, uint16_t nb_wc)
+{
+	return wrong->poll_cq != NULL ? wrong->poll_cq(cq, wc, nb_wc)
+				      : soft->fp.poll_cq(cq, wc, nb_wc);
+}
+
+static int
+register_driver(void)
+{
+	struct rmem_driver driver = *soft;
+
+	driver.name = "wrong";
+	driver.ops.mr_reg = wrong_mr_reg;
+	driver.ops.mw_bind = wrong_mw_bind;
+	driver.ops.qp_create = wrong_qp_create;
+	driver.fp.post_send = wrong_post_send;
+	driver.fp.poll_cq = wrong_poll_cq;
+	return rmem_driver_register(&driver);
+}
+
+/* How many cases of the subject failed, or -1 when none could be tried. */
+static int
+try_wrong(unsigned int i)
+{
+	char subject[16], name[RMEM_NAME_SIZE];
+	char *pattern = subject;
+	struct conf_counts counts;
+
+	wrong = &wrongs[i];
+	snprintf(subject, sizeof(subject), "%s", wrong->subject);
+	snprintf(name, sizeof(name), "wrong%u", i);
+	if (conf_open_dev(name, NULL) != 0)
+		return -1;
+	conf_run(&pattern, 1, &counts);
+	/* What a failed case could not release may be left. */
+	conf_close_dev();
+	return counts.passed + counts.deviated + counts.failed == 0 ? -1 : (int)counts.failed;
+}
+
+int
+conf_self_test(void)
+{
+	struct rmem_dev *dev = NULL;
+	int failed[RTE_DIM(wrongs)];
+	unsigned int nb_unnoticed = 0;
+	unsigned int i;
+
+	if (rmem_dev_create("soft0", NULL, &dev) != 0)
+		return EXIT_FAILURE;
+	soft = dev->driver;
+	if (register_driver() != 0)
+		return EXIT_FAILURE;
+	for (i = 0; i < RTE_DIM(wrongs); i++) {
+		printf("-- %s\n", wrongs[i].what);
+		failed[i] = try_wrong(i);
+	}
+	for (i = 0; i < RTE_DIM(wrongs); i++) {
+		if (failed[i] > 0) {
+			printf("noticed by %d cases of %s: %s\n", failed[i], wrongs[i].subject,
+					wrongs[i].what);
+		} else {
+			printf("NOT NOTICED by %s: %s\n", wrongs[i].subject, wrongs[i].what);
+			nb_unnoticed++;
+		}
+	}
+	printf("self-test: wrong=%zu unnoticed=%u\n", RTE_DIM(wrongs), nb_unnoticed);
+	rmem_dev_close(dev);
+	return nb_unnoticed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* EAL for test programs: lcores that race on small machines too, and one that serves. */
+
+#include <sched.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_eal.h>
+#include <rte_lcore.h>
+#include <rte_service.h>
+
+#include "test.h"
+
+static bool
+has_lcore_option(int argc, char **argv)
+{
+	int i;
+
+	for (i = 1; i < argc; i++) {
+		if (strncmp(argv[i], "-l", 2) == 0 || strncmp(argv[i], "-c", 2) == 0 ||
+				strncmp(argv[i], "--lcores", 8) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* "--lcores=(0-3)@(0,1)" on a machine where this process may run on processors 0 and 1. */
+static void
+print_lcores(char *text, size_t size)
+{
+	const char *comma = "";
+	cpu_set_t allowed;
+	size_t used;
+	int cpu;
+
+	if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) {
+		CPU_ZERO(&allowed);
+		CPU_SET(0, &allowed);
+	}
+	used = (size_t)snprintf(text, size, "--lcores=(0-3)@(");
+	for (cpu = 0; cpu < CPU_SETSIZE && used < size - sizeof(",9999)"); cpu++) {
+		if (CPU_ISSET(cpu, &allowed)) {
+			used += (size_t)snprintf(text + used, size - used, "%s%d", comma, cpu);
+			comma = ",";
+		}
+	}
+	snprintf(text + used, size - used, ")");
+}
+
+int
+test_start_eal(int argc, char **argv)
+{
+	static char lcores[512];
+	bool is_added = !has_lcore_option(argc, argv);
+	char **args;
+	int result;
+
+	args = calloc((size_t)argc + 2, sizeof(*args));
+	if (args == NULL)
+		return -1;
+	memcpy(args, argv, (size_t)argc * sizeof(*args));
+	if (is_added) {
+		/* First, for what follows "--" is not EAL's. */
+		print_lcores(lcores, sizeof(lcores));
+		memmove(&args[2], &args[1], (size_t)(argc - 1) * sizeof(*args));
+		args[1] = lcores;
+		argc++;
+	}
+	result = rte_eal_init(argc, args);
+	free(args);
+	return is_added && result > 0 ? result - 1 : result;
+}
+
+/* The last one. */
+int
+test_serve_lcore(const char *args)
+{
+	unsigned int lcore;
+
+	if (args == NULL || strstr(args, "engine=") == NULL || rte_service_lcore_count() != 0)
+		return 0;
+	for (lcore = RTE_MAX_LCORE; lcore-- > 0;) {
+		if (rte_lcore_is_enabled(lcore) && lcore != rte_get_main_lcore())
+			return rte_service_lcore_add(lcore);
+	}
+	fprintf(stderr, "%s: no lcore is left to serve\n", args);
+	return -1;
+}
