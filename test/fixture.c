@@ -91,8 +91,8 @@ fx_release(void *object)
 }
 
 /* Nothing but what the list holds may be counted on the device, and nothing in the end. */
-int
-fx_check_empty(struct rmem_dev *dev)
+static int
+check_empty(struct rmem_dev *dev)
 {
 	struct rmem_dev_info info;
 
@@ -115,7 +115,7 @@ fx_teardown(void)
 		struct rmem_obj *object = objects[--nb_objects];
 
 		if (object->type == RMEM_OBJ_DEV &&
-				fx_check_empty((struct rmem_dev *)object) != TEST_SUCCESS)
+				check_empty((struct rmem_dev *)object) != TEST_SUCCESS)
 			result = TEST_FAILED;
 		ret = release(object);
 		if (ret != 0) {

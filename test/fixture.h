@@ -70,8 +70,6 @@ int fx_setup_mw(void);
 int fx_setup_dev(void);
 int fx_setup_none(void);
 int fx_teardown(void);
-/* Nothing of the device is in use. */
-int fx_check_empty(struct rmem_dev *dev);
 
 /* Make an object, or print why not and return NULL. */
 struct rmem_dev *fx_dev(const char *name, const char *args);

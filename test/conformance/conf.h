@@ -52,6 +52,12 @@ extern const struct conf_subject conf_key;
 extern const struct conf_subject conf_fast_reg;
 extern const struct conf_subject conf_mw1;
 extern const struct conf_subject conf_mw2;
+extern const struct conf_subject conf_inv;
+extern const struct conf_subject conf_recv;
+extern const struct conf_subject conf_error;
+extern const struct conf_subject conf_attr;
+extern const struct conf_subject conf_rereg;
+extern const struct conf_subject conf_umr;
 
 /* The device that is tried. */
 struct conf_dev {
@@ -120,6 +126,8 @@ int conf_open(uint64_t addr, uint32_t length, uint32_t rkey, const uint8_t *at);
  * goes on, and is counted and printed apart.
  */
 bool conf_deviates(const char *name);
+/* Whether it is known to, so that there is no use in waiting for long. */
+bool conf_knows(const char *name);
 /* A status that is no such refusal's; the same. */
 bool conf_deviates_status(enum conf_refusal why, int status);
 /* How many different ones were noted since the last call. */

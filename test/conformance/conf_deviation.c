@@ -42,6 +42,7 @@ static const struct deviation deviations[] = {
 				"a receive whose lkey does not open is LOC_QP_OP_ERR, not LOC_PROT_ERR"},
 		{"rxe", "window_bounds", 0, 0,
 				"the bounds of a window are not looked at, only those of its MR"},
+		{"rxe", "recv_in_err", 0, 0, "a receive posted to a QP in ERR is not flushed"},
 		{"rxe", "window_other_qp_inv", 0, 0,
 				"LOCAL_INV takes a window away through another QP than its own"},
 };
@@ -80,18 +81,32 @@ is_known(const struct deviation *deviation)
 	return conf.profile != NULL && strcmp(deviation->profile, conf.profile) == 0;
 }
 
-bool
-conf_deviates(const char *name)
+static size_t
+find_named(const char *name)
 {
 	size_t i;
 
 	for (i = 0; i < RTE_DIM(deviations); i++) {
-		const struct deviation *deviation = &deviations[i];
-
-		if (is_known(deviation) && deviation->name != NULL &&
-				strcmp(deviation->name, name) == 0)
-			return meet(i);
+		if (is_known(&deviations[i]) && deviations[i].name != NULL &&
+				strcmp(deviations[i].name, name) == 0)
+			break;
 	}
+	return i;
+}
+
+bool
+conf_knows(const char *name)
+{
+	return find_named(name) < RTE_DIM(deviations);
+}
+
+bool
+conf_deviates(const char *name)
+{
+	size_t i = find_named(name);
+
+	if (i < RTE_DIM(deviations))
+		return meet(i);
 	test_note("this is no known deviation of the device");
 	return false;
 }

@@ -20,6 +20,12 @@ static const struct conf_subject *const subjects[] = {
 		&conf_fast_reg,
 		&conf_mw1,
 		&conf_mw2,
+		&conf_inv,
+		&conf_recv,
+		&conf_error,
+		&conf_attr,
+		&conf_rereg,
+		&conf_umr,
 };
 
 /* What a case may lack, in words. */
@@ -35,6 +41,8 @@ static const struct {
 		{RMEM_DEV_CAPA_ATOMIC, 0, "atomics (RMEM_DEV_CAPA_ATOMIC)"},
 		{RMEM_DEV_CAPA_MW_TYPE_1, 0, "windows of type 1 (RMEM_DEV_CAPA_MW_TYPE_1)"},
 		{RMEM_DEV_CAPA_MW_TYPE_2B, 0, "windows of type 2B (RMEM_DEV_CAPA_MW_TYPE_2B)"},
+		{RMEM_DEV_CAPA_UMR, 0, "indirect keys (RMEM_DEV_CAPA_UMR)"},
+		{RMEM_DEV_CAPA_SHARED_MR, 0, "shared MRs (RMEM_DEV_CAPA_SHARED_MR)"},
 		{RMEM_DEV_CAPA_INLINE_RECV, 0, "inline receive (RMEM_DEV_CAPA_INLINE_RECV)"},
 		{RMEM_DEV_CAPA_REQUESTED_KEY, 0, "requested keys (RMEM_DEV_CAPA_REQUESTED_KEY)"},
 		{RMEM_DEV_CAPA_MR_ENABLE, 0, "disabled MRs (RMEM_DEV_CAPA_MR_ENABLE)"},
@@ -143,10 +151,12 @@ run_one(const struct conf_subject *subject, const struct conf_case *test, const 
 	test_set_running(name);
 	result = lack != NULL ? TEST_SKIPPED : run_case(subject, test);
 	nb_deviations = conf_deviations_taken();
-	if (lack != NULL)
-		printf("SKIP %s: the device lacks %s\n", name, lack);
 	if (result == TEST_SKIPPED) {
 		counts->skipped++;
+		if (lack != NULL)
+			printf("SKIP %s: the device lacks %s\n", name, lack);
+		else
+			printf("SKIP %s\n", name);
 	} else if (result != TEST_SUCCESS) {
 		counts->failed++;
 		printf("FAIL %s: %s\n", name, test->rule);

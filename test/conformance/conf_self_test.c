@@ -198,6 +198,75 @@ poll_wrong_status(struct rmem_cq *cq, struct rmem_wc *wc, uint16_t nb_wc)
 	return nb;
 }
 
+static int
+poll_no_flush(struct rmem_cq *cq, struct rmem_wc *wc, uint16_t nb_wc)
+{
+	int i, nb = soft->fp.poll_cq(cq, wc, nb_wc);
+
+	for (i = 0; i < nb; i++) {
+		if (wc[i].status == RMEM_WC_WR_FLUSH_ERR)
+			wc[i].status = RMEM_WC_SUCCESS;
+	}
+	return nb;
+}
+
+static int
+poll_short(struct rmem_cq *cq, struct rmem_wc *wc, uint16_t nb_wc)
+{
+	int i, nb = soft->fp.poll_cq(cq, wc, nb_wc);
+
+	for (i = 0; i < nb; i++)
+		wc[i].byte_len -= wc[i].byte_len > 64;
+	return nb;
+}
+
+static int
+reg_enabled(struct rmem_mr *mr, const struct rmem_mr_attr *attr)
+{
+	struct rmem_mr_attr enabled = *attr;
+
+	enabled.flags &= ~RMEM_MR_DISABLED;
+	return soft->ops.mr_reg(mr, &enabled);
+}
+
+static int
+count_nothing(struct rmem_mr *mr, struct rmem_counter *counter)
+{
+	RTE_SET_USED(mr);
+	RTE_SET_USED(counter);
+	return 0;
+}
+
+static int
+rereg_keeps_rights(struct rmem_mr *mr, uint32_t flags, struct rmem_pd *pd, void *addr,
+		size_t length, uint32_t access, enum rmem_rereg_result *result)
+{
+	if ((flags & RMEM_REREG_CHANGE_ACCESS) != 0)
+		access |= RMEM_ACCESS_REMOTE_WRITE;
+	return soft->ops.mr_rereg(mr, flags, pd, addr, length, access, result);
+}
+
+static int
+rereg_keeps_pd(struct rmem_mr *mr, uint32_t flags, struct rmem_pd *pd, void *addr, size_t length,
+		uint32_t access, enum rmem_rereg_result *result)
+{
+	RTE_SET_USED(pd);
+	return soft->ops.mr_rereg(mr, flags, mr->pd, addr, length, access, result);
+}
+
+static void
+skip_round(struct rmem_send_wr *wr)
+{
+	if (wr->opcode == RMEM_WR_UMR && wr->umr.repeat_count > 1)
+		wr->umr.repeat_count--;
+}
+
+static int
+post_short_umr(struct rmem_qp *qp, const struct rmem_send_wr *wr, uint16_t nb_wr)
+{
+	return post_changed(qp, wr, nb_wr, skip_round);
+}
+
 /* A QP lets the peer do all. */
 static int
 create_open_qp(struct rmem_qp *qp, const struct rmem_qp_conf *conf_of_qp)
@@ -212,7 +281,9 @@ create_open_qp(struct rmem_qp *qp, const struct rmem_qp_conf *conf_of_qp)
 struct wrong {
 	const char *what;
 	const char *subject; /* at least one case of it fails */
+	rmem_mr_bind_counter_t mr_bind_counter;
 	rmem_mr_reg_t mr_reg;
+	rmem_mr_rereg_t mr_rereg;
 	rmem_mw_bind_t mw_bind;
 	rmem_qp_create_t qp_create;
 	rmem_post_send_t post_send;
@@ -241,6 +312,20 @@ static const struct wrong wrongs[] = {
 		{.what = "SEND_WITH_INV only sends",
 				.subject = "mw2",
 				.post_send = post_sends_without_inv},
+		{.what = "LOCAL_INV leaves what requests bind",
+				.subject = "inv",
+				.post_send = post_no_inv},
+		{.what = "UMR leaves a round out", .subject = "umr", .post_send = post_short_umr},
+		{.what = "disabled MRs are enabled", .subject = "attr", .mr_reg = reg_enabled},
+		{.what = "counters do not count",
+				.subject = "attr",
+				.mr_bind_counter = count_nothing},
+		{.what = "rereg keeps a right", .subject = "rereg", .mr_rereg = rereg_keeps_rights},
+		{.what = "rereg keeps the PD", .subject = "rereg", .mr_rereg = rereg_keeps_pd},
+		{.what = "lengths are short", .subject = "recv", .poll_cq = poll_short},
+		{.what = "flushed is told as success",
+				.subject = "error",
+				.poll_cq = poll_no_flush},
 		{.what = "errors are told as success", .subject = "key", .poll_cq = poll_all_well},
 		{.what = "errors have another status",
 				.subject = "key",
@@ -254,6 +339,22 @@ static int
 wrong_mr_reg(struct rmem_mr *mr, const struct rmem_mr_attr *attr)
 {
 	return wrong->mr_reg != NULL ? wrong->mr_reg(mr, attr) : soft->ops.mr_reg(mr, attr);
+}
+
+static int
+wrong_mr_bind_counter(struct rmem_mr *mr, struct rmem_counter *counter)
+{
+	return wrong->mr_bind_counter != NULL ? wrong->mr_bind_counter(mr, counter)
+					      : soft->ops.mr_bind_counter(mr, counter);
+}
+
+static int
+wrong_mr_rereg(struct rmem_mr *mr, uint32_t flags, struct rmem_pd *pd, void *addr, size_t length,
+		uint32_t access, enum rmem_rereg_result *result)
+{
+	rmem_mr_rereg_t rereg = wrong->mr_rereg != NULL ? wrong->mr_rereg : soft->ops.mr_rereg;
+
+	return rereg(mr, flags, pd, addr, length, access, result);
 }
 
 static int
@@ -290,7 +391,9 @@ register_driver(void)
 	struct rmem_driver driver = *soft;
 
 	driver.name = "wrong";
+	driver.ops.mr_bind_counter = wrong_mr_bind_counter;
 	driver.ops.mr_reg = wrong_mr_reg;
+	driver.ops.mr_rereg = wrong_mr_rereg;
 	driver.ops.mw_bind = wrong_mw_bind;
 	driver.ops.qp_create = wrong_qp_create;
 	driver.fp.post_send = wrong_post_send;

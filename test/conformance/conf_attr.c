@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* What fi_mr(3) has beyond verbs: MRs that start disabled, that count, and that come later. */
+
+#include <string.h>
+#include <sys/mman.h>
+
+#include "conf.h"
+
+#define ALL (RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE_WRITE | RMEM_ACCESS_REMOTE_READ)
+
+/* What a case left bound is not released. */
+static struct rmem_mr *counting;
+
+static int
+setup(void)
+{
+	counting = NULL;
+	return conf_setup();
+}
+
+static int
+teardown(void)
+{
+	if (counting != NULL)
+		rmem_mr_bind_counter(counting, NULL, RMEM_COUNTER_REMOTE_WRITE);
+	return conf_teardown();
+}
+
+static int
+count(struct rmem_mr *mr, struct rmem_counter *counter)
+{
+	int ret = rmem_mr_bind_counter(mr, counter, RMEM_COUNTER_REMOTE_WRITE);
+
+	counting = ret == 0 && counter != NULL ? mr : NULL;
+	return ret;
+}
+
+/* An MR of a's over the start of its buffer, or NULL. */
+static struct rmem_mr *
+reg(uint32_t flags, struct rmem_eq *eq, void *context)
+{
+	const struct rmem_mr_attr attr = {.addr = fx.a.buf,
+			.length = 4096,
+			.access = ALL,
+			.flags = flags,
+			.eq = eq,
+			.context = context};
+	struct rmem_mr *mr = NULL;
+
+	if (rmem_mr_reg_attr(fx.a.pd, &attr, &mr) != 0)
+		return NULL;
+	fx_track(mr);
+	return mr;
+}
+
+static int
+disabled_mr_is_closed_until_enabled(void)
+{
+	struct rmem_mr *mr = reg(RMEM_MR_DISABLED, NULL, NULL);
+	struct rmem_send_wr wr;
+	struct rmem_sge sge;
+	uint32_t rkey;
+
+	TEST_ASSERT(mr != NULL);
+	rkey = mr->rkey;
+	sge = fx_sge(mr, 0, 64);
+	wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
+	TEST_EQ(fx_mr_state(mr), RMEM_MR_STATE_DISABLED);
+	TEST_RUN(conf_closed(mr->iova, 64, rkey));
+	TEST_RUN(conf_refused(CONF_LOCAL_KEY, fx.a.qp, &wr));
+	TEST_OK(rmem_mr_enable(mr));
+	TEST_EQ(mr->rkey, rkey);
+	TEST_EQ(fx_mr_state(mr), RMEM_MR_STATE_VALID);
+	TEST_RUN(conf_open(mr->iova, 4096, rkey, fx.a.buf));
+	TEST_RUN(conf_closed(mr->iova + 4096, 1, rkey));
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_OK(rmem_mr_enable(mr));
+	return TEST_SUCCESS;
+}
+
+/* The counter says so when the bytes are there. */
+static int
+counter_counts_what_peers_modify(void)
+{
+	struct rmem_counter *counter = fx_counter(conf.dev);
+	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, 4096, FX_ACCESS & conf.info.access);
+	uint64_t want = 0;
+
+	TEST_ASSERT(counter != NULL && mr != NULL);
+	TEST_OK(count(mr, counter));
+	TEST_EQ(rmem_counter_read(counter), want);
+	TEST_RUN(conf_open(mr->iova, 1, mr->rkey, fx.a.buf));
+	TEST_EQ(rmem_counter_read(counter), ++want);
+	TEST_RUN(conf_open(mr->iova, 4096, mr->rkey, fx.a.buf));
+	TEST_EQ(rmem_counter_read(counter), ++want);
+	if ((conf.info.capa & RMEM_DEV_CAPA_ATOMIC) != 0) {
+		TEST_STATUS(conf_do(RMEM_WR_ATOMIC_FETCH_AND_ADD, mr->iova, 8, mr->rkey),
+				RMEM_WC_SUCCESS);
+		TEST_EQ(rmem_counter_read(counter), ++want);
+	}
+	TEST_STATUS(conf_do(RMEM_WR_RDMA_READ, mr->iova, 64, mr->rkey), RMEM_WC_SUCCESS);
+	TEST_STATUS(conf_do(RMEM_WR_RDMA_WRITE, mr->iova, 0, mr->rkey), RMEM_WC_SUCCESS);
+	TEST_RUN(conf_closed(mr->iova + 4095, 2, mr->rkey));
+	TEST_EQ(rmem_counter_read(counter), want);
+	TEST_OK(count(mr, NULL));
+	TEST_RUN(conf_open(mr->iova, 64, mr->rkey, fx.a.buf));
+	TEST_EQ(rmem_counter_read(counter), want);
+	return TEST_SUCCESS;
+}
+
+static int
+what_is_bound_is_not_released(void)
+{
+	struct rmem_counter *counter = fx_counter(conf.dev);
+	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, 4096, ALL);
+
+	TEST_ASSERT(counter != NULL && mr != NULL);
+	TEST_OK(count(mr, counter));
+	TEST_ERR(rmem_mr_dereg(mr), EBUSY);
+	TEST_ERR(rmem_counter_free(counter), EBUSY);
+	TEST_OK(count(mr, NULL));
+	TEST_OK(fx_release(mr));
+	TEST_OK(fx_release(counter));
+	return TEST_SUCCESS;
+}
+
+static int
+registration_ends_with_an_event(void)
+{
+	struct rmem_eq *eq = fx_eq(conf.dev, 4);
+	struct rmem_event event;
+	struct rmem_mr *mr;
+	int context;
+
+	TEST_ASSERT(eq != NULL);
+	mr = reg(0, eq, &context);
+	TEST_ASSERT(mr != NULL);
+	event = fx_event(eq);
+	TEST_OK(event.status);
+	TEST_EQ(event.type, RMEM_EVENT_MR_COMPLETE);
+	TEST_ASSERT(event.mr == mr);
+	TEST_ASSERT(event.context == &context);
+	TEST_EQ(rmem_eq_read(eq, &event, 1), 0);
+	TEST_EQ(fx_mr_state(mr), RMEM_MR_STATE_VALID);
+	TEST_RUN(conf_open(mr->iova, 4096, mr->rkey, fx.a.buf));
+	TEST_RUN(conf_closed(mr->iova + 4096, 1, mr->rkey));
+	return TEST_SUCCESS;
+}
+
+static int
+unread_event_keeps_mr_and_queue(void)
+{
+	struct rmem_eq *eq = fx_eq(conf.dev, 4);
+	struct rmem_mr *mr;
+
+	TEST_ASSERT(eq != NULL);
+	mr = reg(0, eq, NULL);
+	TEST_ASSERT(mr != NULL);
+	TEST_ERR(rmem_mr_dereg(mr), EBUSY);
+	TEST_ERR(rmem_eq_destroy(eq), EBUSY);
+	TEST_OK(fx_event(eq).status);
+	TEST_OK(fx_release(mr));
+	TEST_OK(fx_release(eq));
+	return TEST_SUCCESS;
+}
+
+/* The MR is only good for its release. */
+static int
+failed_registration_tells_why(void)
+{
+	struct rmem_eq *eq = fx_eq(conf.dev, 4);
+	uint8_t *mem = fx_map(FX_PAGE);
+	const struct rmem_mr_attr attr = {.addr = mem, .length = FX_PAGE, .access = ALL, .eq = eq};
+	struct rmem_mr *mr = NULL;
+
+	TEST_ASSERT(eq != NULL);
+	TEST_OK(rmem_mr_reg_attr(fx.a.pd, &attr, &mr));
+	fx_track(mr);
+	TEST_EQ(fx_event(eq).status, -EFAULT);
+	TEST_EQ(fx_mr_state(mr), RMEM_MR_STATE_ERROR);
+	TEST_OK(fx_release(mr));
+	return TEST_SUCCESS;
+}
+
+static int
+many_registrations_each_have_an_event(void)
+{
+	enum {
+		nb = 16
+	};
+	struct rmem_eq *eq = fx_eq(conf.dev, nb);
+	struct rmem_mr *mrs[nb];
+	uintptr_t i;
+	unsigned int seen[nb] = {0};
+
+	TEST_ASSERT(eq != NULL);
+	for (i = 0; i < nb; i++) {
+		mrs[i] = reg(0, eq, (void *)i);
+		TEST_ASSERT(mrs[i] != NULL);
+	}
+	for (i = 0; i < nb; i++) {
+		const struct rmem_event event = fx_event(eq);
+
+		TEST_OK(event.status);
+		TEST_ASSERT((uintptr_t)event.context < nb);
+		TEST_ASSERT(event.mr == mrs[(uintptr_t)event.context]);
+		seen[(uintptr_t)event.context]++;
+	}
+	for (i = 0; i < nb; i++) {
+		TEST_EQ(seen[i], 1);
+		TEST_RUN(conf_open(mrs[i]->iova, 8, mrs[i]->rkey, fx.a.buf));
+	}
+	return TEST_SUCCESS;
+}
+
+static const struct conf_case attr_cases[] = {
+		CONF_CASE(disabled_mr_is_closed_until_enabled, RMEM_DEV_CAPA_MR_ENABLE, 0,
+				"fi_mr(3): fi_mr_enable, an MR that starts disabled"),
+		CONF_CASE(counter_counts_what_peers_modify, RMEM_DEV_CAPA_MR_COUNTER, 0,
+				"fi_mr(3): a counter bound with FI_REMOTE_WRITE"),
+		CONF_CASE(what_is_bound_is_not_released, RMEM_DEV_CAPA_MR_COUNTER, 0,
+				"fi_mr(3): closing while bound is refused (FI_EBUSY)"),
+		CONF_CASE(registration_ends_with_an_event, 0, 0,
+				"fi_mr(3): asynchronous registration, FI_MR_COMPLETE"),
+		CONF_CASE(unread_event_keeps_mr_and_queue, 0, 0,
+				"fi_mr(3): an MR is not closed while its event is to come"),
+		CONF_CASE(failed_registration_tells_why, 0, 0, "fi_mr(3): the event has the error"),
+		CONF_CASE(many_registrations_each_have_an_event, 0, 0,
+				"fi_mr(3): the event has the context"),
+};
+
+CONF_SUBJECT(attr, setup, teardown, attr_cases);

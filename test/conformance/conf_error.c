@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Errors: the first one stops the QP, the rest is flushed, a reset brings it back. */
+
+#include <string.h>
+
+#include "conf.h"
+
+static struct rmem_send_wr
+good_write(const struct rmem_sge *sge)
+{
+	return fx_rdma(RMEM_WR_RDMA_WRITE, sge, fx_addr(fx.a.buf), fx.a.mr->rkey);
+}
+
+static int
+first_error_flushes_the_rest(void)
+{
+	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
+	struct rmem_send_wr wrs[6];
+	struct rmem_wc wcs[6];
+	unsigned int i;
+
+	fx_fill(fx.b.buf, 8, 1);
+	for (i = 0; i < RTE_DIM(wrs); i++) {
+		wrs[i] = good_write(&sge);
+		wrs[i].rdma.remote_addr += i * 64;
+		wrs[i].wr_id = i;
+		wrs[i].flags = RMEM_SEND_SIGNALED;
+	}
+	wrs[2].rdma.rkey ^= 0x5500;
+	TEST_EQ(rmem_post_send(fx.b.qp, wrs, RTE_DIM(wrs)), RTE_DIM(wrs));
+	TEST_EQ(fx_poll(fx.b.cq, wcs, RTE_DIM(wcs)), RTE_DIM(wcs));
+	for (i = 0; i < RTE_DIM(wcs); i++) {
+		TEST_EQ(wcs[i].wr_id, i);
+		TEST_EQ(wcs[i].qp_num, fx.b.qp->qp_num);
+	}
+	TEST_STATUS(wcs[0].status, RMEM_WC_SUCCESS);
+	TEST_STATUS(wcs[1].status, RMEM_WC_SUCCESS);
+	TEST_RUN(conf_status(CONF_REMOTE_KEY, wcs[2].status));
+	for (i = 3; i < RTE_DIM(wcs); i++)
+		TEST_STATUS(wcs[i].status, RMEM_WC_WR_FLUSH_ERR);
+	TEST_MEM(fx.a.buf + 64, fx.b.buf, 8);
+	TEST_ASSERT(fx_is_zero(fx.a.buf + 128, 4096));
+	return TEST_SUCCESS;
+}
+
+static int
+failure_completes_though_unsignaled(void)
+{
+	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
+	struct rmem_send_wr wr = good_write(&sge);
+
+	wr.rdma.rkey ^= 0x5500;
+	wr.wr_id = 99;
+	TEST_EQ(fx_post(fx.b.qp, &wr), 1);
+	TEST_RUN(conf_status(CONF_REMOTE_KEY, fx_wait(fx.b.cq)));
+	TEST_EQ(fx.wc.wr_id, 99);
+	return TEST_SUCCESS;
+}
+
+/* A signaled one tells of those before it; they make no completion of their own. */
+static int
+success_completes_when_signaled(void)
+{
+	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
+	struct rmem_send_wr wrs[8];
+	unsigned int i;
+
+	for (i = 0; i < RTE_DIM(wrs); i++) {
+		wrs[i] = good_write(&sge);
+		wrs[i].wr_id = i;
+		wrs[i].flags = i % 4 == 3 ? RMEM_SEND_SIGNALED : 0;
+	}
+	TEST_EQ(rmem_post_send(fx.b.qp, wrs, RTE_DIM(wrs)), RTE_DIM(wrs));
+	TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
+	TEST_EQ(fx.wc.wr_id, 3);
+	TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
+	TEST_EQ(fx.wc.wr_id, 7);
+	TEST_ASSERT(fx_is_idle(fx.b.cq));
+	return TEST_SUCCESS;
+}
+
+/* The side that refuses goes to ERR too, and gives its receives back. */
+static int
+receives_of_the_refusing_side_are_flushed(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < 5; i++)
+		TEST_EQ(fx_post_recv(fx.a.qp, 50 + i, NULL, 0), 1);
+	TEST_RUN(conf_status(CONF_REMOTE_KEY,
+			conf_do(RMEM_WR_RDMA_WRITE, fx_addr(fx.a.buf), 8, fx.a.mr->rkey ^ 0x5500)));
+	TEST_RUN(fx_expect_flush(fx.a.cq, 50, 5));
+	TEST_EQ(fx_state(fx.a.qp), RMEM_QPS_ERR);
+	return TEST_SUCCESS;
+}
+
+static int
+qp_in_err_flushes_what_is_posted(void)
+{
+	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
+	struct rmem_send_wr wr = good_write(&sge);
+	unsigned int i;
+
+	fx_fill(fx.b.buf, 8, 1);
+	for (i = 0; i < 3; i++)
+		TEST_EQ(fx_post_recv(fx.b.qp, 10 + i, NULL, 0), 1);
+	TEST_OK(rmem_qp_set_error(fx.b.qp));
+	TEST_EQ(fx_state(fx.b.qp), RMEM_QPS_ERR);
+	TEST_RUN(fx_expect_flush(fx.b.cq, 10, 3));
+	for (i = 0; i < 3; i++) {
+		wr.wr_id = 20 + i;
+		TEST_EQ(fx_post(fx.b.qp, &wr), 1);
+	}
+	TEST_RUN(fx_expect_flush(fx.b.cq, 20, 3));
+	TEST_ASSERT(fx_is_zero(fx.a.buf, 64));
+	return TEST_SUCCESS;
+}
+
+static int
+qp_in_err_flushes_receives_too(void)
+{
+	TEST_OK(rmem_qp_set_error(fx.b.qp));
+	TEST_EQ(fx_post_recv(fx.b.qp, 30, NULL, 0), 1);
+	if (conf_knows("recv_in_err") && fx_is_idle(fx.b.cq)) {
+		TEST_ASSERT(conf_deviates("recv_in_err"));
+		return TEST_SUCCESS;
+	}
+	return fx_expect_flush(fx.b.cq, 30, 1);
+}
+
+static int
+reset_brings_it_back(void)
+{
+	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
+	const struct rmem_send_wr wr = good_write(&sge);
+	unsigned int i;
+
+	for (i = 0; i < 20; i++) {
+		TEST_RUN(conf_closed(fx_addr(fx.a.buf), 8, fx.a.mr->rkey ^ 0x5500));
+		TEST_RUN(conf_open(fx_addr(fx.a.buf), 100, fx.a.mr->rkey, fx.a.buf));
+	}
+	TEST_OK(rmem_qp_reset(fx.b.qp));
+	TEST_EQ(fx_state(fx.b.qp), RMEM_QPS_RESET);
+	TEST_ERR(fx_post(fx.b.qp, &wr), EBUSY);
+	TEST_ERR(fx_post_recv(fx.b.qp, 1, NULL, 0), EBUSY);
+	TEST_ERR(rmem_qp_set_error(fx.b.qp), EBUSY);
+	return TEST_SUCCESS;
+}
+
+/* Receives that were posted are gone, without a completion. */
+static int
+reset_drops_what_was_posted(void)
+{
+	const struct rmem_sge from = fx_sge(fx.b.mr, 0, 8), to = fx_sge(fx.a.mr, 0, 8);
+	const struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &from, 1);
+	unsigned int i;
+
+	for (i = 0; i < 4; i++)
+		TEST_EQ(fx_post_recv(fx.a.qp, i, &to, 1), 1);
+	TEST_OK(rmem_qp_reset(fx.a.qp));
+	TEST_ASSERT(fx_is_idle(fx.a.cq));
+	TEST_RUN(conf_reconnect());
+	TEST_EQ(fx_post_recv(fx.a.qp, 70, &to, 1), 1);
+	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+	TEST_EQ(fx.wc.wr_id, 70);
+	return TEST_SUCCESS;
+}
+
+/* A pair of its own, with the patience to try. */
+static int
+connect_with(struct rmem_qp *qp, struct rmem_qp *peer, uint8_t timeout, uint8_t rnr_retry)
+{
+	struct rmem_qp_conn conn = fx_conn();
+
+	conn.timeout = timeout;
+	conn.retry_cnt = 2;
+	conn.rnr_retry = rnr_retry;
+	return fx_connect_by(qp, peer, &conn);
+}
+
+static int
+message_without_receive_fails_in_the_end(void)
+{
+	const struct rmem_sge from = fx_sge(fx.b.mr, 0, 8);
+	const struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &from, 1);
+
+	TEST_OK(rmem_qp_reset(fx.b.qp));
+	TEST_OK(rmem_qp_reset(fx.a.qp));
+	TEST_OK(connect_with(fx.b.qp, fx.a.qp, 18, 2));
+	TEST_OK(connect_with(fx.a.qp, fx.b.qp, 18, 2));
+	TEST_RUN(conf_status(CONF_NO_RECV, fx_send(fx.b.qp, &wr)));
+	TEST_EQ(fx_state(fx.b.qp), RMEM_QPS_ERR);
+	TEST_EQ(fx_state(fx.a.qp), RMEM_QPS_RTS);
+	return TEST_SUCCESS;
+}
+
+/* rnr_retry 7: for ever. */
+static int
+message_waits_for_its_receive(void)
+{
+	const struct rmem_sge from = fx_sge(fx.b.mr, 0, 8), to = fx_sge(fx.a.mr, 0, 8);
+	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &from, 1);
+
+	fx_fill(fx.b.buf, 8, 1);
+	wr.flags = RMEM_SEND_SIGNALED;
+	TEST_EQ(fx_post(fx.b.qp, &wr), 1);
+	TEST_ASSERT(fx_is_idle(fx.b.cq));
+	TEST_EQ(fx_post_recv(fx.a.qp, 1, &to, 1), 1);
+	TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+	TEST_MEM(fx.a.buf, fx.b.buf, 8);
+	return TEST_SUCCESS;
+}
+
+static int
+peer_that_is_not_there_is_given_up(void)
+{
+	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
+	const struct rmem_send_wr wr = good_write(&sge);
+
+	TEST_OK(rmem_qp_reset(fx.b.qp));
+	TEST_OK(rmem_qp_reset(fx.a.qp));
+	TEST_OK(connect_with(fx.b.qp, fx.a.qp, 14, 2));
+	TEST_RUN(conf_status(CONF_NO_PEER, fx_send(fx.b.qp, &wr)));
+	TEST_EQ(fx_state(fx.b.qp), RMEM_QPS_ERR);
+	return TEST_SUCCESS;
+}
+
+static int
+full_queues_take_no_more(void)
+{
+	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
+	struct rmem_send_wr wr = good_write(&sge);
+	struct rmem_qp_attr attr;
+	unsigned int i;
+
+	TEST_OK(rmem_qp_query(fx.b.qp, &attr));
+	wr.flags = RMEM_SEND_SIGNALED;
+	for (i = 0; i < attr.max_send_wr; i++) {
+		wr.wr_id = i;
+		TEST_EQ(fx_post(fx.b.qp, &wr), 1);
+	}
+	TEST_ERR(fx_post(fx.b.qp, &wr), ENOSPC);
+	for (i = 0; i < attr.max_send_wr; i++) {
+		TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
+		TEST_EQ(fx.wc.wr_id, i);
+	}
+	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
+	for (i = 0; i < attr.max_recv_wr; i++)
+		TEST_EQ(fx_post_recv(fx.b.qp, i, NULL, 0), 1);
+	TEST_ERR(fx_post_recv(fx.b.qp, i, NULL, 0), ENOSPC);
+	return TEST_SUCCESS;
+}
+
+/* The post stops there; what was before is done. */
+static int
+malformed_request_ends_the_burst(void)
+{
+	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
+	struct rmem_send_wr wrs[4];
+	unsigned int i;
+
+	for (i = 0; i < RTE_DIM(wrs); i++)
+		wrs[i] = good_write(&sge);
+	wrs[1].flags = RMEM_SEND_SIGNALED;
+	wrs[2].opcode = 200;
+	TEST_EQ(rmem_post_send(fx.b.qp, wrs, RTE_DIM(wrs)), 2);
+	TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
+	TEST_ERR(fx_post(fx.b.qp, &wrs[2]), EINVAL);
+	wrs[2] = good_write(&sge);
+	wrs[2].flags = 1 << 7;
+	TEST_ERR(fx_post(fx.b.qp, &wrs[2]), EINVAL);
+	wrs[2].flags = 0;
+	wrs[2].num_sge = 1000;
+	TEST_ERR(fx_post(fx.b.qp, &wrs[2]), EINVAL);
+	TEST_STATUS(fx_send(fx.b.qp, &wrs[0]), RMEM_WC_SUCCESS);
+	return TEST_SUCCESS;
+}
+
+static int
+opcodes_without_capability_are_refused(void)
+{
+	static const struct {
+		uint8_t opcode;
+		uint64_t capa;
+	} rows[] = {
+			{RMEM_WR_LOCAL_INV, RMEM_DEV_CAPA_LOCAL_INV},
+			{RMEM_WR_SEND_WITH_INV, RMEM_DEV_CAPA_SEND_WITH_INV},
+			{RMEM_WR_RDMA_READ_WITH_INV, RMEM_DEV_CAPA_READ_WITH_INV},
+			{RMEM_WR_REG_MR, RMEM_DEV_CAPA_FAST_REG},
+			{RMEM_WR_BIND_MW, RMEM_DEV_CAPA_MW_TYPE_2B},
+			{RMEM_WR_UMR, RMEM_DEV_CAPA_UMR},
+			{RMEM_WR_ATOMIC_FETCH_AND_ADD, RMEM_DEV_CAPA_ATOMIC},
+	};
+	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
+	unsigned int i, nb = 0;
+
+	for (i = 0; i < RTE_DIM(rows); i++) {
+		struct rmem_send_wr wr = fx_wr(rows[i].opcode, NULL, 0);
+
+		if ((conf.info.capa & rows[i].capa) != 0)
+			continue;
+		if (rows[i].opcode == RMEM_WR_ATOMIC_FETCH_AND_ADD)
+			wr = conf_request(rows[i].opcode, &sge, fx_addr(fx.a.buf), fx.a.mr->rkey);
+		TEST_ERR(fx_post(fx.b.qp, &wr), EOPNOTSUPP);
+		nb++;
+	}
+	return nb != 0 ? TEST_SUCCESS : test_skip("the device has the capability for each opcode");
+}
+
+static int
+unaligned_atomic_is_refused(void)
+{
+	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
+	struct rmem_send_wr wr = conf_request(
+			RMEM_WR_ATOMIC_FETCH_AND_ADD, &sge, fx_addr(fx.a.buf) + 4, fx.a.mr->rkey);
+
+	TEST_RUN(conf_refused(CONF_UNALIGNED, fx.b.qp, &wr));
+	wr.opcode = RMEM_WR_ATOMIC_CMP_AND_SWP;
+	TEST_RUN(conf_refused(CONF_UNALIGNED, fx.b.qp, &wr));
+	TEST_ASSERT(fx_is_zero(fx.a.buf, 64));
+	return TEST_SUCCESS;
+}
+
+/* a hears of none of it. */
+static int
+local_error_leaves_the_peer_alone(void)
+{
+	struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
+	struct rmem_send_wr wr = good_write(&sge);
+
+	sge.addr += FX_BUF_SIZE;
+	TEST_EQ(fx_post_recv(fx.a.qp, 1, NULL, 0), 1);
+	TEST_RUN(conf_status(CONF_LOCAL_KEY, fx_send(fx.b.qp, &wr)));
+	TEST_EQ(fx_state(fx.b.qp), RMEM_QPS_ERR);
+	TEST_EQ(fx_state(fx.a.qp), RMEM_QPS_RTS);
+	TEST_ASSERT(fx_is_idle(fx.a.cq));
+	return TEST_SUCCESS;
+}
+
+static const struct conf_case error_cases[] = {
+		CONF_CASE(first_error_flushes_the_rest, 0, 0,
+				"IBTA 10.3.1.5: requests behind the first error are flushed"),
+		CONF_CASE(failure_completes_though_unsignaled, 0, 0,
+				"ibv_post_send(3): a failed request always completes"),
+		CONF_CASE(success_completes_when_signaled, 0, 0,
+				"ibv_post_send(3): IBV_SEND_SIGNALED"),
+		CONF_CASE(receives_of_the_refusing_side_are_flushed, 0, 0,
+				"IBTA 9.9.3: class C errors put the responder's QP into Error"),
+		CONF_CASE(qp_in_err_flushes_what_is_posted, 0, 0,
+				"IBTA 10.3.1.5: requests posted in Error are flushed"),
+		CONF_CASE(qp_in_err_flushes_receives_too, 0, 0,
+				"IBTA 10.3.1.5: receives posted in Error are flushed"),
+		CONF_CASE(reset_brings_it_back, 0, 0,
+				"ibv_modify_qp(3): RESET from any state; no posts in RESET"),
+		CONF_CASE(reset_drops_what_was_posted, 0, 0,
+				"IBTA 10.3.1.1: outstanding requests are removed without completing"),
+		CONF_CASE(message_without_receive_fails_in_the_end, 0, 0,
+				"ibv_modify_qp(3): rnr_retry"),
+		CONF_CASE(message_waits_for_its_receive, 0, 0,
+				"ibv_modify_qp(3): rnr_retry 7 is without end"),
+		CONF_CASE(peer_that_is_not_there_is_given_up, 0, 0,
+				"ibv_modify_qp(3): timeout and retry_cnt"),
+		CONF_CASE(full_queues_take_no_more, 0, 0,
+				"ibv_post_send(3): room until completions were polled"),
+		CONF_CASE(malformed_request_ends_the_burst, 0, 0, "ibv_post_send(3): bad_wr"),
+		CONF_CASE(opcodes_without_capability_are_refused, 0, 0,
+				"rmem_fp.h: -EOPNOTSUPP without the capability"),
+		CONF_CASE(unaligned_atomic_is_refused, RMEM_DEV_CAPA_ATOMIC, 0,
+				"IBTA 9.4.5: the address is a multiple of 8"),
+		CONF_CASE(local_error_leaves_the_peer_alone, 0, 0,
+				"IBTA 9.9.2: a requester's local error sends nothing"),
+};
+
+CONF_SUBJECT(error, conf_setup, conf_teardown, error_cases);

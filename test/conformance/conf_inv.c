@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Invalidation by requests: which keys it takes, in what order, and that nothing gets through. */
+
+#include <string.h>
+
+#include "conf.h"
+
+#define ALL (RMEM_ACCESS_REMOTE & conf.info.access)
+
+/* What requests can bind on this device: a fast-register MR, or else a type 2 window. */
+static int
+setup(void)
+{
+	if ((conf.info.capa & RMEM_DEV_CAPA_FAST_REG) != 0 &&
+			(conf.info.page_size_cap & FX_PAGE) != 0)
+		return conf_setup_fast();
+	if ((conf.info.capa & RMEM_DEV_CAPA_MW_TYPE_2B) != 0)
+		return conf_setup_mw();
+	return test_skip("the device has nothing that requests bind");
+}
+
+/* Open the first FX_FAST_PAGES pages of a's buffer; their key. */
+static int
+bind(uint32_t *rkey)
+{
+	if (fx.fast.mr != NULL) {
+		TEST_STATUS(fx_bind(), RMEM_WC_SUCCESS);
+		*rkey = fx.fast.mr->rkey;
+	} else {
+		TEST_STATUS(fx_mw_bind_2(0, FX_FAST_PAGES * FX_PAGE, ALL), RMEM_WC_SUCCESS);
+		*rkey = fx.mw.two->rkey;
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+key_opens_until_it_is_invalidated(void)
+{
+	struct rmem_send_wr wr;
+	uint32_t rkey = 0;
+	unsigned int i;
+
+	for (i = 0; i < 10; i++) {
+		TEST_RUN(bind(&rkey));
+		TEST_RUN(conf_open(fx_addr(fx.a.buf), 64, rkey, fx.a.buf));
+		wr = fx_inv(rkey);
+		TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+		TEST_EQ(fx.wc.opcode, RMEM_WC_LOCAL_INV);
+		TEST_RUN(conf_closed(fx_addr(fx.a.buf), 64, rkey));
+	}
+	return TEST_SUCCESS;
+}
+
+/* b writes all the time; what arrives after the invalidation has completed is seen. */
+static int
+nothing_arrives_after_it_completed(void)
+{
+	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, FX_FAST_PAGES * FX_PAGE);
+	struct rmem_send_wr wrs[16], inv;
+	struct rmem_wc wcs[16];
+	uint32_t rkey = 0;
+	unsigned int i;
+
+	TEST_RUN(bind(&rkey));
+	memset(fx.b.buf, 0xff, FX_BUF_SIZE);
+	for (i = 0; i < RTE_DIM(wrs); i++) {
+		wrs[i] = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.a.buf), rkey);
+		wrs[i].flags = RMEM_SEND_SIGNALED;
+	}
+	inv = fx_inv(rkey);
+	TEST_EQ(rmem_post_send(fx.b.qp, wrs, RTE_DIM(wrs)), RTE_DIM(wrs));
+	TEST_STATUS(fx_send(fx.a.qp, &inv), RMEM_WC_SUCCESS);
+	memset(fx.a.buf, 0, FX_BUF_SIZE);
+	TEST_EQ(fx_poll(fx.b.cq, wcs, RTE_DIM(wcs)), RTE_DIM(wcs));
+	TEST_ASSERT(fx_is_zero(fx.a.buf, FX_BUF_SIZE));
+	for (i = 0; i < RTE_DIM(wcs) && wcs[i].status == RMEM_WC_SUCCESS; i++)
+		;
+	if (i < RTE_DIM(wcs))
+		TEST_RUN(conf_status(CONF_REMOTE_KEY, wcs[i].status));
+	return TEST_SUCCESS;
+}
+
+static int
+user_mr_is_not_invalidated(void)
+{
+	struct rmem_send_wr wr = fx_inv(fx.a.mr->rkey);
+
+	TEST_RUN(conf_refused(CONF_INVALIDATE, fx.a.qp, &wr));
+	wr = fx_inv(fx.a.mr->lkey);
+	TEST_RUN(conf_refused(CONF_INVALIDATE, fx.a.qp, &wr));
+	TEST_RUN(conf_open(fx_addr(fx.a.buf), 64, fx.a.mr->rkey, fx.a.buf));
+	return TEST_SUCCESS;
+}
+
+static int
+unknown_key_is_not_invalidated(void)
+{
+	const uint32_t keys[] = {0, UINT32_MAX, fx.a.mr->rkey ^ 0x55500};
+	unsigned int i;
+
+	for (i = 0; i < RTE_DIM(keys); i++) {
+		const struct rmem_send_wr wr = fx_inv(keys[i]);
+
+		TEST_RUN(conf_refused(CONF_INVALIDATE, fx.a.qp, &wr));
+	}
+	return TEST_SUCCESS;
+}
+
+/* The message arrives; the receive fails, and the MR is as it was. */
+static int
+peer_does_not_invalidate_a_user_mr(void)
+{
+	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND_WITH_INV, NULL, 0);
+	const uint32_t keys[] = {fx.a.mr->rkey, fx.a.mr->rkey ^ 0x55500};
+	unsigned int i;
+
+	for (i = 0; i < RTE_DIM(keys); i++) {
+		TEST_EQ(fx_post_recv(fx.a.qp, 1, NULL, 0), 1);
+		wr.invalidate_rkey = keys[i];
+		TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
+		TEST_RUN(conf_status(CONF_RECV_INV, fx_wait(fx.a.cq)));
+		TEST_EQ(fx_state(fx.a.qp), RMEM_QPS_ERR);
+		TEST_RUN(conf_reconnect());
+		TEST_RUN(conf_open(fx_addr(fx.a.buf), 64, fx.a.mr->rkey, fx.a.buf));
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+peer_invalidates_with_its_message(void)
+{
+	const struct rmem_sge from = fx_sge(fx.b.mr, 0, 64);
+	const struct rmem_sge to = fx_sge(fx.a.mr, FX_FAST_PAGES * FX_PAGE, 64);
+	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND_WITH_INV, &from, 1);
+	uint32_t rkey = 0;
+
+	TEST_RUN(bind(&rkey));
+	fx_fill(fx.b.buf, 64, 1);
+	TEST_EQ(fx_post_recv(fx.a.qp, 1, &to, 1), 1);
+	wr.invalidate_rkey = rkey;
+	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+	TEST_ASSERT((fx.wc.flags & RMEM_WC_WITH_INV) != 0);
+	TEST_EQ(fx.wc.invalidated_rkey, rkey);
+	TEST_EQ(fx.wc.byte_len, 64);
+	TEST_MEM(fx.a.buf + FX_FAST_PAGES * FX_PAGE, fx.b.buf, 64);
+	TEST_RUN(conf_closed(fx_addr(fx.a.buf), 64, rkey));
+	TEST_RUN(bind(&rkey));
+	return TEST_SUCCESS;
+}
+
+/* a reads through its fast-register MR, and closes it with the data. */
+static int
+read_invalidates_when_its_data_is_there(void)
+{
+	struct rmem_sge sge = {.addr = fx_addr(fx.a.buf), .length = 64};
+	struct rmem_send_wr wr;
+	uint32_t rkey = 0;
+
+	if (fx.fast.mr == NULL)
+		return test_skip("the device has no fast-register MRs");
+	TEST_RUN(bind(&rkey));
+	sge.lkey = fx.fast.mr->lkey;
+	wr = fx_rdma(RMEM_WR_RDMA_READ_WITH_INV, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
+	wr.invalidate_rkey = rkey;
+	fx_fill(fx.b.buf, 64, 1);
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_MEM(fx.a.buf, fx.b.buf, 64);
+	TEST_RUN(conf_closed(fx_addr(fx.a.buf), 64, rkey));
+	return TEST_SUCCESS;
+}
+
+/* Requests before it in the queue have used the key; those behind it are refused. */
+static int
+it_keeps_its_place_in_the_queue(void)
+{
+	struct rmem_sge sge = {.addr = fx_addr(fx.a.buf), .length = 64};
+	struct rmem_send_wr wrs[3];
+	struct rmem_wc wcs[3];
+	uint32_t rkey = 0;
+
+	if (fx.fast.mr == NULL)
+		return test_skip("the device has no fast-register MRs");
+	TEST_RUN(bind(&rkey));
+	fx_fill(fx.a.buf, 64, 1);
+	sge.lkey = fx.fast.mr->lkey;
+	wrs[0] = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
+	wrs[0].flags = RMEM_SEND_SIGNALED;
+	wrs[1] = fx_inv(rkey);
+	wrs[1].flags = RMEM_SEND_SIGNALED;
+	wrs[2] = wrs[0];
+	wrs[2].rdma.remote_addr += 64;
+	TEST_EQ(rmem_post_send(fx.a.qp, wrs, 3), 3);
+	TEST_EQ(fx_poll(fx.a.cq, wcs, 3), 3);
+	TEST_STATUS(wcs[0].status, RMEM_WC_SUCCESS);
+	TEST_STATUS(wcs[1].status, RMEM_WC_SUCCESS);
+	TEST_RUN(conf_status(CONF_LOCAL_KEY, wcs[2].status));
+	TEST_MEM(fx.b.buf, fx.a.buf, 64);
+	TEST_ASSERT(fx_is_zero(fx.b.buf + 64, 64));
+	return TEST_SUCCESS;
+}
+
+/* It is flushed with the rest, and the key stays open. */
+static int
+flushed_invalidation_does_nothing(void)
+{
+	struct rmem_send_wr wr;
+	uint32_t rkey = 0;
+
+	TEST_RUN(bind(&rkey));
+	TEST_OK(rmem_qp_set_error(fx.a.qp));
+	wr = fx_inv(rkey);
+	TEST_RUN(conf_refused(CONF_FLUSHED, fx.a.qp, &wr));
+	TEST_RUN(conf_open(fx_addr(fx.a.buf), 64, rkey, fx.a.buf));
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	return TEST_SUCCESS;
+}
+
+#define CAPA     RMEM_DEV_CAPA_LOCAL_INV
+#define CAPA_INV (RMEM_DEV_CAPA_LOCAL_INV | RMEM_DEV_CAPA_SEND_WITH_INV)
+
+static const struct conf_case inv_cases[] = {
+		CONF_CASE(key_opens_until_it_is_invalidated, CAPA, 0,
+				"IBTA 10.6.6: an invalidated key opens nothing"),
+		CONF_CASE(nothing_arrives_after_it_completed, CAPA, 0,
+				"IBTA 10.6.6: no access once the invalidation has completed"),
+		CONF_CASE(user_mr_is_not_invalidated, CAPA, 0,
+				"IBTA 10.6.6: MRs of Register Memory Region are not invalidated"),
+		CONF_CASE(unknown_key_is_not_invalidated, CAPA, 0,
+				"IBTA 10.6.6: the R_Key must be one of the device"),
+		CONF_CASE(peer_does_not_invalidate_a_user_mr, CAPA_INV, 0,
+				"IBTA 9.4.1: what SEND with Invalidate may not take"),
+		CONF_CASE(peer_invalidates_with_its_message, CAPA_INV, 0,
+				"IBTA 9.4.1: SEND with Invalidate; ibv_poll_cq(3): invalidated_rkey"),
+		CONF_CASE(read_invalidates_when_its_data_is_there,
+				CAPA | RMEM_DEV_CAPA_READ_WITH_INV, 0,
+				"New Memory Extensions (2008): read with invalidate"),
+		CONF_CASE(it_keeps_its_place_in_the_queue, CAPA, 0,
+				"IBTA 10.8.3: Local Invalidate is ordered in its send queue"),
+		CONF_CASE(flushed_invalidation_does_nothing, CAPA, 0,
+				"IBTA 10.3.1.5: what is flushed was not executed"),
+};
+
+CONF_SUBJECT(inv, setup, conf_teardown, inv_cases);

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Receives: short messages, which may travel in their completions, arrive as long ones do, with
+ * inline receive as without.
+ */
+
+#include <string.h>
+
+#include "conf.h"
+
+/* A QP of a's with these flags in place of its own. */
+static int
+use_flags(uint16_t flags)
+{
+	struct rmem_qp_conf qp = fx_qp_conf(fx.a.cq, RTE_MIN(64u, conf.info.max_recv_wr));
+
+	qp.max_send_sge = (uint16_t)RTE_MIN(qp.max_send_sge, conf.info.max_send_sge);
+	qp.max_recv_sge = (uint16_t)RTE_MIN(qp.max_recv_sge, conf.info.max_recv_sge);
+	qp.max_inline_data = 0;
+	qp.access &= conf.info.access;
+	qp.flags = flags;
+	TEST_OK(fx_release(fx.a.qp));
+	fx.a.qp = fx_qp_by(fx.a.pd, &qp);
+	TEST_ASSERT(fx.a.qp != NULL);
+	return conf_reconnect();
+}
+
+/* b's message of this length fills a's receive and no byte beside. */
+static int
+try_message(const struct rmem_sge *to, uint32_t num_sge, uint32_t length)
+{
+	const struct rmem_sge from = fx_sge(fx.b.mr, 1, length);
+	const struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &from, 1);
+
+	fx_fill(fx.b.buf, 1024, length + 1);
+	memset(fx.a.buf, 0, 1024);
+	TEST_EQ(fx_post_recv(fx.a.qp, length, to, num_sge), 1);
+	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+	TEST_EQ(fx.wc.wr_id, length);
+	TEST_EQ(fx.wc.byte_len, length);
+	TEST_EQ(fx.wc.opcode, RMEM_WC_RECV);
+	TEST_EQ(fx.wc.flags & (RMEM_WC_WITH_IMM | RMEM_WC_WITH_INV), 0);
+	return TEST_SUCCESS;
+}
+
+static int
+try_lengths(void)
+{
+	const struct rmem_sge to = fx_sge(fx.a.mr, 0, 512);
+	uint32_t length;
+
+	for (length = 0; length <= conf.info.max_inline_recv + 2 || length <= 130; length++) {
+		TEST_RUN(try_message(&to, 1, length));
+		TEST_MEM(fx.a.buf, fx.b.buf + 1, length);
+		TEST_ASSERT(fx_is_zero(fx.a.buf + length, 1024 - length));
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+short_messages_arrive(void)
+{
+	return try_lengths();
+}
+
+static int
+short_messages_arrive_without_inline_receive(void)
+{
+	TEST_RUN(use_flags(RMEM_QP_NO_INLINE_RECV));
+	return try_lengths();
+}
+
+static int
+short_messages_are_scattered(void)
+{
+	struct rmem_sge to[3] = {
+			fx_sge(fx.a.mr, 0, 5), fx_sge(fx.a.mr, 0, 0), fx_sge(fx.a.mr, 100, 200)};
+	uint32_t length;
+
+	if (conf.info.max_recv_sge < RTE_DIM(to))
+		return test_skip("the device takes fewer than 3 SGEs");
+	for (length = 1; length <= 70; length++) {
+		uint32_t first = RTE_MIN(length, 5u);
+
+		TEST_RUN(try_message(to, RTE_DIM(to), length));
+		TEST_MEM(fx.a.buf, fx.b.buf + 1, first);
+		TEST_MEM(fx.a.buf + 100, fx.b.buf + 6, length - first);
+		TEST_ASSERT(fx_is_zero(fx.a.buf + first, 100 - first));
+		TEST_ASSERT(fx_is_zero(fx.a.buf + 100 + length - first, 100));
+	}
+	return TEST_SUCCESS;
+}
+
+/* Many before the first poll: each keeps what it carried. */
+static int
+messages_wait_in_their_completions(void)
+{
+	struct rmem_sge from[16], to[16];
+	struct rmem_send_wr wrs[16];
+	unsigned int i;
+
+	fx_fill(fx.b.buf, 1024, 3);
+	for (i = 0; i < RTE_DIM(wrs); i++) {
+		to[i] = fx_sge(fx.a.mr, 64 * i, 64);
+		from[i] = fx_sge(fx.b.mr, 64 * i, 1 + 4 * i);
+		wrs[i] = fx_wr(RMEM_WR_SEND, &from[i], 1);
+		wrs[i].flags = i == 15 ? RMEM_SEND_SIGNALED : 0;
+		TEST_EQ(fx_post_recv(fx.a.qp, i, &to[i], 1), 1);
+	}
+	TEST_EQ(rmem_post_send(fx.b.qp, wrs, RTE_DIM(wrs)), RTE_DIM(wrs));
+	TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
+	for (i = 0; i < RTE_DIM(wrs); i++) {
+		TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+		TEST_EQ(fx.wc.wr_id, i);
+		TEST_EQ(fx.wc.byte_len, 1 + 4 * i);
+		TEST_MEM(fx.a.buf + 64 * i, fx.b.buf + 64 * i, 1 + 4 * i);
+		TEST_ASSERT(fx_is_zero(fx.a.buf + 64 * i + 1 + 4 * i, 64 - 1 - 4 * i));
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+immediate_data_arrives(void)
+{
+	const struct rmem_sge from = fx_sge(fx.b.mr, 0, 8), to = fx_sge(fx.a.mr, 0, 64);
+	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND_WITH_IMM, &from, 1);
+
+	fx_fill(fx.b.buf, 8, 1);
+	wr.imm_data = 0x89abcdef;
+	TEST_EQ(fx_post_recv(fx.a.qp, 1, &to, 1), 1);
+	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+	TEST_ASSERT((fx.wc.flags & RMEM_WC_WITH_IMM) != 0);
+	TEST_EQ(fx.wc.imm_data, 0x89abcdef);
+	TEST_MEM(fx.a.buf, fx.b.buf, 8);
+	return TEST_SUCCESS;
+}
+
+/* It takes a receive, whose memory stays as it is. */
+static int
+write_with_immediate_takes_a_receive(void)
+{
+	const struct rmem_sge from = fx_sge(fx.b.mr, 0, 32), to = fx_sge(fx.a.mr, 4096, 64);
+	struct rmem_send_wr wr = fx_rdma(
+			RMEM_WR_RDMA_WRITE_WITH_IMM, &from, fx_addr(fx.a.buf), fx.a.mr->rkey);
+
+	fx_fill(fx.b.buf, 32, 1);
+	wr.imm_data = 77;
+	TEST_EQ(fx_post_recv(fx.a.qp, 5, &to, 1), 1);
+	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+	TEST_EQ(fx.wc.opcode, RMEM_WC_RECV_RDMA_WITH_IMM);
+	TEST_EQ(fx.wc.wr_id, 5);
+	TEST_EQ(fx.wc.imm_data, 77);
+	TEST_EQ(fx.wc.byte_len, 32);
+	TEST_MEM(fx.a.buf, fx.b.buf, 32);
+	TEST_ASSERT(fx_is_zero(fx.a.buf + 4096, 64));
+	return TEST_SUCCESS;
+}
+
+static int
+message_too_long_fails_both(void)
+{
+	static const uint32_t lengths[] = {65, 600, 5000};
+	unsigned int i;
+
+	fx_fill(fx.b.buf, 8192, 1);
+	for (i = 0; i < RTE_DIM(lengths); i++) {
+		const struct rmem_sge to = fx_sge(fx.a.mr, 0, lengths[i] - 1);
+		const struct rmem_sge from = fx_sge(fx.b.mr, 0, lengths[i]);
+		const struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &from, 1);
+
+		TEST_EQ(fx_post_recv(fx.a.qp, 1, &to, 1), 1);
+		TEST_RUN(conf_status(CONF_TOO_LONG, fx_send(fx.b.qp, &wr)));
+		TEST_RUN(conf_status(CONF_RECV_LENGTH, fx_wait(fx.a.cq)));
+		TEST_ASSERT(fx_is_zero(fx.a.buf + lengths[i] - 1, 4096));
+		TEST_EQ(fx_state(fx.a.qp), RMEM_QPS_ERR);
+		TEST_RUN(conf_reconnect());
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+receives_are_taken_in_order(void)
+{
+	const struct rmem_sge from = fx_sge(fx.b.mr, 0, 1), to = fx_sge(fx.a.mr, 0, 1);
+	const struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &from, 1);
+	unsigned int i;
+
+	for (i = 0; i < 20; i++)
+		TEST_EQ(fx_post_recv(fx.a.qp, 100 + i, &to, 1), 1);
+	for (i = 0; i < 20; i++) {
+		TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
+		TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+		TEST_EQ(fx.wc.wr_id, 100 + i);
+	}
+	return TEST_SUCCESS;
+}
+
+static const struct conf_case recv_cases[] = {
+		CONF_CASE(short_messages_arrive, 0, 0,
+				"mlx5dv_create_qp(3): scatter to CQE does not show"),
+		CONF_CASE(short_messages_arrive_without_inline_receive, 0, 0,
+				"mlx5dv_create_qp(3): MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE"),
+		CONF_CASE(short_messages_are_scattered, 0, 0, "ibv_post_recv(3): sg_list in order"),
+		CONF_CASE(messages_wait_in_their_completions, 0, 0,
+				"mlx5dv_create_qp(3): a message is its own until it is polled"),
+		CONF_CASE(immediate_data_arrives, 0, 0, "ibv_poll_cq(3): imm_data"),
+		CONF_CASE(write_with_immediate_takes_a_receive, 0, 0,
+				"IBTA 9.4.3: RDMA WRITE with Immediate takes a receive"),
+		CONF_CASE(message_too_long_fails_both, 0, 0, "IBTA 11.6.2: length errors"),
+		CONF_CASE(receives_are_taken_in_order, 0, 0,
+				"IBTA 10.8.3.3: receive queues are FIFOs"),
+};
+
+CONF_SUBJECT(recv, conf_setup, conf_teardown, recv_cases);

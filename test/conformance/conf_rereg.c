@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Re-registration: what the flags name changes, all else stays. A device that can't do it in
+ * place gives new keys; the rest holds for it too.
+ */
+
+#include <string.h>
+
+#include "conf.h"
+
+#define TRANSLATION RMEM_REREG_CHANGE_TRANSLATION
+#define PD          RMEM_REREG_CHANGE_PD
+#define ACCESS      RMEM_REREG_CHANGE_ACCESS
+
+#define ALL      (RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE_WRITE | RMEM_ACCESS_REMOTE_READ)
+#define READ     (RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE_READ)
+#define OLD_SIZE 4096u
+#define OFFSET   8300u
+#define NEW_SIZE 5000u
+
+static int
+rereg(struct rmem_mr *mr, uint32_t flags, struct rmem_pd *pd)
+{
+	enum rmem_rereg_result result = RMEM_REREG_ERR_CMD;
+	uint32_t lkey = mr->lkey, rkey = mr->rkey;
+
+	TEST_OK(rmem_mr_rereg(mr, flags, pd, fx.a.buf + OFFSET, NEW_SIZE, READ, &result));
+	if ((conf.info.capa & RMEM_DEV_CAPA_REREG) != 0) {
+		TEST_EQ(result, RMEM_REREG_OK);
+		TEST_EQ(mr->lkey, lkey);
+		TEST_EQ(mr->rkey, rkey);
+	} else {
+		TEST_EQ(result, RMEM_REREG_NEW_KEYS);
+		if (rkey != mr->rkey)
+			TEST_RUN(conf_closed(fx_addr(fx.a.buf), 8, rkey));
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+can_read(const struct rmem_mr *mr, uint64_t addr)
+{
+	TEST_STATUS(conf_do(RMEM_WR_RDMA_READ, addr, 8, mr->rkey), RMEM_WC_SUCCESS);
+	return TEST_SUCCESS;
+}
+
+static int
+can_not_read(const struct rmem_mr *mr, uint64_t addr)
+{
+	TEST_RUN(conf_status(CONF_REMOTE_KEY, conf_do(RMEM_WR_RDMA_READ, addr, 8, mr->rkey)));
+	return conf_reconnect();
+}
+
+/* The seven sums of flags, each on a fresh MR. */
+static int
+flags_name_what_changes(void)
+{
+	struct rmem_pd *pd = fx_pd(conf.dev);
+	uint64_t old = fx_addr(fx.a.buf), new = old + OFFSET;
+	uint32_t flags;
+
+	TEST_ASSERT(pd != NULL);
+	for (flags = 1; flags <= (TRANSLATION | PD | ACCESS); flags++) {
+		struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, OLD_SIZE, ALL);
+		uint64_t at = (flags & TRANSLATION) != 0 ? new : old;
+		uint8_t *place = fx.a.buf + (at - old);
+
+		TEST_ASSERT(mr != NULL);
+		TEST_RUN(rereg(mr, flags, pd));
+		TEST_EQ(mr->iova, at);
+		TEST_EQ(mr->length, (flags & TRANSLATION) != 0 ? NEW_SIZE : OLD_SIZE);
+		TEST_EQ(mr->access, (flags & ACCESS) != 0 ? READ : ALL);
+		TEST_ASSERT(mr->pd == ((flags & PD) != 0 ? pd : fx.a.pd));
+		TEST_RUN(can_not_read(mr, (flags & TRANSLATION) != 0 ? old : new));
+		if ((flags & PD) != 0) {
+			TEST_RUN(can_not_read(mr, at));
+		} else {
+			TEST_RUN(can_read(mr, at));
+			TEST_RUN(can_not_read(mr, at + mr->length - 7));
+			if ((flags & ACCESS) != 0)
+				TEST_RUN(conf_closed(at, 8, mr->rkey));
+			else
+				TEST_RUN(conf_open(at, (uint32_t)mr->length, mr->rkey, place));
+		}
+		TEST_OK(fx_release(mr));
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+new_pd_can_use_it(void)
+{
+	struct rmem_pd *pd = fx_pd(conf.dev);
+	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, OLD_SIZE, ALL);
+	struct rmem_qp *mine, *peer;
+	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
+	struct rmem_send_wr wr;
+
+	TEST_ASSERT(pd != NULL && mr != NULL);
+	mine = conf_qp(pd, fx.a.cq, RMEM_ACCESS_REMOTE);
+	peer = conf_qp(fx.a.pd, fx.b.cq, RMEM_ACCESS_REMOTE);
+	TEST_ASSERT(mine != NULL && peer != NULL);
+	TEST_OK(conf_connect(mine, peer));
+	TEST_RUN(rereg(mr, PD, pd));
+	wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.a.buf), mr->rkey);
+	TEST_STATUS(fx_send(peer, &wr), RMEM_WC_SUCCESS);
+	TEST_ERR(rmem_pd_dealloc(pd), EBUSY);
+	TEST_RUN(conf_closed(fx_addr(fx.a.buf), 8, mr->rkey));
+	TEST_OK(fx_release(mr));
+	return TEST_SUCCESS;
+}
+
+static int
+lkey_opens_the_new_memory(void)
+{
+	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, OLD_SIZE, ALL);
+	struct rmem_sge sge;
+	struct rmem_send_wr wr;
+
+	TEST_ASSERT(mr != NULL);
+	TEST_RUN(rereg(mr, TRANSLATION, NULL));
+	fx_fill(fx.a.buf, FX_BUF_SIZE, 1);
+	sge = fx_sge(mr, 100, 64);
+	wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_MEM(fx.b.buf, fx.a.buf + OFFSET + 100, 64);
+	sge.addr = fx_addr(fx.a.buf);
+	TEST_RUN(conf_refused(CONF_LOCAL_KEY, fx.a.qp, &wr));
+	return TEST_SUCCESS;
+}
+
+static int
+what_is_refused_changes_nothing(void)
+{
+	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, OLD_SIZE, ALL);
+	enum rmem_rereg_result result;
+	uint32_t rkey;
+
+	TEST_ASSERT(mr != NULL);
+	rkey = mr->rkey;
+	TEST_ERR(rmem_mr_rereg(mr, 0, NULL, NULL, 0, 0, &result), EINVAL);
+	TEST_EQ(result, RMEM_REREG_ERR_INPUT);
+	TEST_ERR(rmem_mr_rereg(mr, 8, NULL, NULL, 0, 0, &result), EINVAL);
+	TEST_ERR(rmem_mr_rereg(mr, TRANSLATION, NULL, NULL, 64, 0, &result), EINVAL);
+	TEST_ERR(rmem_mr_rereg(mr, TRANSLATION, NULL, fx.a.buf, 0, 0, &result), EINVAL);
+	TEST_ERR(rmem_mr_rereg(mr, PD, NULL, NULL, 0, 0, &result), EINVAL);
+	TEST_ERR(rmem_mr_rereg(mr, ACCESS, NULL, NULL, 0, RMEM_ACCESS_REMOTE_WRITE, &result),
+			EINVAL);
+	TEST_EQ(result, RMEM_REREG_ERR_INPUT);
+	TEST_EQ(mr->rkey, rkey);
+	TEST_RUN(conf_open(fx_addr(fx.a.buf), OLD_SIZE, rkey, fx.a.buf));
+	TEST_RUN(conf_closed(fx_addr(fx.a.buf) + OLD_SIZE, 1, rkey));
+	return TEST_SUCCESS;
+}
+
+/* Old bytes, or none: what was in flight has ended. */
+static int
+nothing_arrives_at_the_old_memory(void)
+{
+	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, OLD_SIZE, ALL);
+	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, OLD_SIZE);
+	struct rmem_send_wr wrs[16];
+	struct rmem_wc wcs[16];
+	unsigned int i;
+
+	TEST_ASSERT(mr != NULL);
+	memset(fx.b.buf, 0xff, FX_BUF_SIZE);
+	for (i = 0; i < RTE_DIM(wrs); i++) {
+		wrs[i] = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.a.buf), mr->rkey);
+		wrs[i].flags = RMEM_SEND_SIGNALED;
+	}
+	TEST_EQ(rmem_post_send(fx.b.qp, wrs, RTE_DIM(wrs)), RTE_DIM(wrs));
+	TEST_OK(rmem_mr_rereg(mr, TRANSLATION, NULL, fx.a.buf + OFFSET, NEW_SIZE, 0, NULL));
+	memset(fx.a.buf, 0, FX_BUF_SIZE);
+	TEST_EQ(fx_poll(fx.b.cq, wcs, RTE_DIM(wcs)), RTE_DIM(wcs));
+	TEST_ASSERT(fx_is_zero(fx.a.buf, FX_BUF_SIZE));
+	return TEST_SUCCESS;
+}
+
+static int
+bound_window_forbids_it(void)
+{
+	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, OLD_SIZE, conf_access());
+	struct rmem_mw *mw = fx_mw(fx.a.pd, RMEM_MW_TYPE_1);
+	const struct rmem_mw_bind bind = {.flags = RMEM_SEND_SIGNALED,
+			.bind_info = {.mr = mr,
+					.addr = fx_addr(fx.a.buf),
+					.length = 64,
+					.access = RMEM_ACCESS_REMOTE_READ}};
+	enum rmem_rereg_result result;
+
+	TEST_ASSERT(mr != NULL && mw != NULL);
+	TEST_OK(rmem_mw_bind(fx.a.qp, mw, &bind));
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+	TEST_ERR(rmem_mr_rereg(mr, TRANSLATION, NULL, fx.a.buf + OFFSET, 64, 0, &result), EBUSY);
+	TEST_EQ(result, RMEM_REREG_ERR_INPUT);
+	TEST_STATUS(conf_do(RMEM_WR_RDMA_READ, fx_addr(fx.a.buf), 64, mw->rkey), RMEM_WC_SUCCESS);
+	TEST_OK(fx_release(mw));
+	TEST_OK(rmem_mr_rereg(mr, TRANSLATION, NULL, fx.a.buf + OFFSET, 64, 0, &result));
+	return TEST_SUCCESS;
+}
+
+static int
+translation_allocates(void)
+{
+	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, OLD_SIZE, ALL);
+
+	TEST_ASSERT(mr != NULL);
+	TEST_OK(rmem_mr_rereg(mr, TRANSLATION | ACCESS, NULL, NULL, 10000,
+			ALL | RMEM_ACCESS_ALLOCATE_MR, NULL));
+	TEST_ASSERT(mr->addr != NULL && mr->addr != fx.a.buf && mr->length >= 10000);
+	fx_fill(fx.b.buf, 10000, 1);
+	TEST_STATUS(conf_do(RMEM_WR_RDMA_WRITE, mr->iova, 10000, mr->rkey), RMEM_WC_SUCCESS);
+	TEST_MEM(mr->addr, fx.b.buf, 10000);
+	TEST_RUN(conf_closed(fx_addr(fx.a.buf), 8, mr->rkey));
+	TEST_RUN(rereg(mr, TRANSLATION, NULL));
+	TEST_RUN(conf_open(fx_addr(fx.a.buf) + OFFSET, NEW_SIZE, mr->rkey, fx.a.buf + OFFSET));
+	return TEST_SUCCESS;
+}
+
+static int
+shared_mr_has_rights_of_its_own(void)
+{
+	struct rmem_mr *from = fx_mr(fx.a.pd, fx.a.buf, OLD_SIZE, ALL);
+	struct rmem_mr *mr = NULL;
+
+	TEST_ASSERT(from != NULL);
+	TEST_OK(rmem_mr_reg_shared(from, fx.a.pd, 0, RMEM_ACCESS_REMOTE_READ, &mr));
+	fx_track(mr);
+	TEST_ASSERT(mr->rkey != from->rkey);
+	TEST_RUN(conf_open(fx_addr(fx.a.buf), OLD_SIZE, from->rkey, fx.a.buf));
+	TEST_RUN(can_read(mr, fx_addr(fx.a.buf)));
+	TEST_RUN(conf_closed(fx_addr(fx.a.buf), 8, mr->rkey));
+	TEST_OK(fx_release(from));
+	TEST_RUN(can_read(mr, fx_addr(fx.a.buf)));
+	TEST_RUN(can_not_read(mr, fx_addr(fx.a.buf) + OLD_SIZE - 4));
+	return TEST_SUCCESS;
+}
+
+static int
+shared_mr_may_be_of_another_pd(void)
+{
+	struct rmem_mr *from = fx_mr(fx.a.pd, fx.a.buf, OLD_SIZE, ALL);
+	struct rmem_pd *pd = fx_pd(conf.dev);
+	struct rmem_mr *mr = NULL;
+
+	TEST_ASSERT(from != NULL && pd != NULL);
+	TEST_OK(rmem_mr_reg_shared(from, pd, 0, ALL, &mr));
+	fx_track(mr);
+	TEST_ASSERT(mr->pd == pd);
+	TEST_RUN(conf_closed(fx_addr(fx.a.buf), 8, mr->rkey));
+	TEST_RUN(conf_open(fx_addr(fx.a.buf), 8, from->rkey, fx.a.buf));
+	TEST_ERR(rmem_mr_reg_shared(from, pd, 0, RMEM_ACCESS_REMOTE_WRITE, &mr), EINVAL);
+	return TEST_SUCCESS;
+}
+
+/* Who owns the memory stays as long as others share it. */
+static int
+owner_of_allocated_memory_stays(void)
+{
+	struct rmem_mr *from = NULL, *mr = NULL;
+
+	TEST_OK(rmem_mr_reg(fx.a.pd, NULL, 4096, 0, ALL | RMEM_ACCESS_ALLOCATE_MR, &from));
+	fx_track(from);
+	TEST_OK(rmem_mr_reg_shared(from, fx.a.pd, 0, ALL, &mr));
+	fx_track(mr);
+	TEST_ERR(rmem_mr_dereg(from), EBUSY);
+	TEST_RUN(can_read(mr, mr->iova));
+	TEST_OK(fx_release(mr));
+	TEST_OK(fx_release(from));
+	return TEST_SUCCESS;
+}
+
+/* IBTA 11.2.8.8; a change of memory ends the sharing. */
+static int
+translation_ends_the_sharing(void)
+{
+	struct rmem_mr *from = fx_mr(fx.a.pd, fx.a.buf, OLD_SIZE, ALL);
+	struct rmem_mr *mr = NULL;
+
+	TEST_ASSERT(from != NULL);
+	TEST_OK(rmem_mr_reg_shared(from, fx.a.pd, 0, ALL, &mr));
+	fx_track(mr);
+	TEST_RUN(rereg(mr, TRANSLATION, NULL));
+	TEST_RUN(conf_open(fx_addr(fx.a.buf) + OFFSET, NEW_SIZE, mr->rkey, fx.a.buf + OFFSET));
+	TEST_RUN(conf_open(fx_addr(fx.a.buf), OLD_SIZE, from->rkey, fx.a.buf));
+	return TEST_SUCCESS;
+}
+
+static const struct conf_case rereg_cases[] = {
+		CONF_CASE(flags_name_what_changes, 0, 0, "ibv_rereg_mr(3): flags, in all sums"),
+		CONF_CASE(new_pd_can_use_it, 0, 0, "ibv_rereg_mr(3): IBV_REREG_MR_CHANGE_PD"),
+		CONF_CASE(lkey_opens_the_new_memory, 0, 0,
+				"ibv_rereg_mr(3): IBV_REREG_MR_CHANGE_TRANSLATION"),
+		CONF_CASE(what_is_refused_changes_nothing, 0, 0,
+				"ibv_rereg_mr(3): IBV_REREG_MR_ERR_INPUT, the old MR is valid"),
+		CONF_CASE(nothing_arrives_at_the_old_memory, 0, 0,
+				"IBTA 11.2.8.6: Reregister is deregistration, then registration"),
+		CONF_CASE(bound_window_forbids_it, RMEM_DEV_CAPA_MW_TYPE_1, 0,
+				"ibv_rereg_mr(3): it fails while a window is bound"),
+		CONF_CASE(translation_allocates, 0, 0,
+				"Optimized Memory Access: ALLOCATE_MR in a translation change"),
+		CONF_CASE(shared_mr_has_rights_of_its_own, RMEM_DEV_CAPA_SHARED_MR, 0,
+				"IBTA 11.2.8: Register Shared Memory Region"),
+		CONF_CASE(shared_mr_may_be_of_another_pd, RMEM_DEV_CAPA_SHARED_MR, 0,
+				"IBTA 11.2.8: Register Shared Memory Region, in another PD"),
+		CONF_CASE(owner_of_allocated_memory_stays, RMEM_DEV_CAPA_SHARED_MR, 0,
+				"Optimized Memory Access: shared MRs of allocated memory"),
+		CONF_CASE(translation_ends_the_sharing, RMEM_DEV_CAPA_SHARED_MR, 0,
+				"IBTA 11.2.8: Reregister of a shared MR"),
+};
+
+CONF_SUBJECT(rereg, conf_setup, conf_teardown, rereg_cases);
