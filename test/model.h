@@ -21,59 +21,104 @@
 #define MODEL_PAGE     4096u
 #define MODEL_PAGES    16u
 #define MODEL_BYTES    (MODEL_PAGES * MODEL_PAGE)
-#define MODEL_REGIONS  12u
+#define MODEL_REGIONS  20u
 #define MODEL_MR_PAGES 4u
+#define MODEL_ENTRIES  4u
 #define MODEL_MAX_LEN  (2u * MODEL_PAGE)
+#define MODEL_DEPTH    3u /* the device's max_mkey_depth */
 
 /* A set of completion statuses. */
 #define MODEL_STATUS(status) (UINT32_C(1) << (status))
 
-/* A region, of either kind, over bytes of the arena. */
+/* What holds a key. */
+enum model_kind {
+	MODEL_NONE = 0,
+	MODEL_USER, /* rmem_mr_reg() */
+	MODEL_FAST, /* REG_MR */
+	MODEL_LIST, /* UMR */
+	MODEL_MW1,  /* rmem_mw_bind() */
+	MODEL_MW2,  /* BIND_MW */
+};
+
+/* Something with a key, over bytes of the arena. */
 struct model_region {
-	struct rmem_mr *mr; /* NULL: there is none */
-	bool is_fast;
+	enum model_kind kind;
+	struct rmem_mr *mr; /* or */
+	struct rmem_mw *mw;
 	bool is_valid;
+	bool is_disabled; /* user MR */
+	bool is_zero_based;
 	unsigned int pd;
 	uint32_t access;
-	uint32_t lkey;
+	uint32_t lkey; /* not of a window */
 	uint32_t rkey;
 	uint64_t iova;
 	uint64_t length;
-	uint32_t start;                 /* user MR: place in the arena */
+	uint32_t start;                 /* user MR and window: place in the arena */
 	uint32_t pages[MODEL_MR_PAGES]; /* fast MR: number of each page */
+	const struct rmem_qp *qp;       /* type 2 window: that bound it */
+	struct model_region *below;     /* window: its MR */
+	unsigned int nb_windows;        /* user MR: bound to it */
+	int counter;                    /* user MR: number of the one that counts it, or -1 */
+	struct rmem_mkey_entry entries[MODEL_ENTRIES];
+	uint32_t nb_entries;
+	uint32_t repeat_count;
+	uint32_t levels; /* of a list when it was bound */
 };
 
 struct model {
 	struct model_region regions[MODEL_REGIONS];
 	uint8_t bytes[MODEL_BYTES];
+	uint8_t seen[MODEL_BYTES]; /* scratch */
 };
 
 /* A list of places in the arena: the bytes of a message, one by one. */
 struct model_span {
 	uint32_t length;
+	uint32_t nb_pieces; /* of blocks and ranges that it is made of */
 	uint32_t places[MODEL_MAX_LEN];
+};
+
+/* Who reaches for memory: a QP in a protection domain. */
+struct model_side {
+	unsigned int pd;
+	const struct rmem_qp *qp;
 };
 
 /* The region that a key of either kind opens, or NULL. */
 struct model_region *model_find(struct model *model, uint32_t key, bool is_lkey);
 
 /* Append the bytes that a key opens for these rights; false when it does not open them. */
-bool model_open(struct model *model, uint32_t key, bool is_lkey, unsigned int pd, uint64_t addr,
-		uint32_t length, uint32_t need, struct model_span *span);
+bool model_open_rkey(struct model *model, const struct model_side *side, uint32_t rkey,
+		uint64_t addr, uint32_t length, uint32_t need, struct model_span *span);
 
 /* The same for a list of SGEs. */
-bool model_open_sges(struct model *model, unsigned int pd, const struct rmem_sge *sge,
+bool model_open_sges(struct model *model, const struct model_side *side, const struct rmem_sge *sge,
 		uint32_t num_sge, uint32_t need, struct model_span *span);
 
 /* Whether a byte is in both spans, or twice in the second. */
-bool model_overlaps(const struct model_span *from, const struct model_span *to);
+bool model_overlaps(
+		struct model *model, const struct model_span *from, const struct model_span *to);
 
 /* Copy length bytes. */
 void model_copy(struct model *model, const struct model_span *to, const struct model_span *from,
 		uint32_t length);
 
-/* Whether REG_MR of the region is right; region is NULL for one that is not fast. */
-bool model_may_bind(
-		const struct model_region *region, unsigned int pd, const struct rmem_send_wr *wr);
+/* Whether the request may bind the region; a BIND_MW and a binding of a type 1 window alike. */
+bool model_may_reg(const struct model_region *region, const struct model_side *side,
+		const struct rmem_send_wr *wr);
+bool model_may_umr(struct model *model, const struct model_region *region,
+		const struct model_side *side, const struct rmem_send_wr *wr);
+bool model_may_bind(const struct model_region *window, const struct model_region *below,
+		const struct model_side *side, const struct rmem_mw_bind_info *info);
+
+/* Levels that a list with these entries has. */
+uint32_t model_levels(struct model *model, const struct rmem_mkey_entry *entries, uint32_t nb);
+
+/* Whether a request of that side may take the key away. */
+bool model_may_invalidate(const struct model_region *region, const struct model_side *side);
+
+/* A window is not bound any more. */
+void model_unbind(struct model_region *window);
 
 #endif /* MODEL_H */

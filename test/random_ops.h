@@ -5,6 +5,8 @@
 /**
  * @file
  * Random operations on a device and on its model at a time, for test_random.c.
+ *
+ * A run has all it needs for itself, so that lcores run theirs beside each other.
  */
 
 #ifndef RANDOM_OPS_H
@@ -13,8 +15,9 @@
 #include "fixture.h"
 #include "model.h"
 
-#define NB_FORMER  64u
-#define NB_DOMAINS 2u
+#define NB_FORMER   64u
+#define NB_DOMAINS  2u
+#define NB_COUNTERS 2u
 
 /* a is in domain 0; b in domain 0 or 1. */
 struct pair {
@@ -28,19 +31,66 @@ struct random_run {
 	struct rmem_pd *pds[NB_DOMAINS];
 	struct pair pairs[NB_DOMAINS];
 	struct rmem_fast_reg_page_list *list;
+	struct rmem_counter *counters[NB_COUNTERS];
+	uint64_t counts[NB_COUNTERS]; /* what they should be */
 	uint8_t *arena;
 	uint32_t former[NB_FORMER]; /* keys that were given out at some time */
 	uint64_t random;
 	uint64_t nb_succeeded;
 	uint64_t nb_refused;
+	uint64_t nb_bound; /* windows and lists that were bound */
+	struct model_span local;
+	struct model_span remote;
 	char what[160]; /* the operation, for who has to look at a failure */
 };
 
-extern struct random_run run;
-
-uint32_t random_below(uint32_t limit);
-
 /* One operation; not 0 when the device does what the model does not allow. */
-int random_op(void);
+int random_op(struct random_run *run);
+
+/* Release what the operations made, and tell what could not be. */
+int random_end(struct random_run *run);
+
+/* What random_ops.c, random_key.c and random_bind.c share. */
+uint32_t random_below(struct random_run *run, uint32_t limit);
+bool random_one_in(struct random_run *run, uint32_t n);
+/* A key that is given up. */
+void random_remember(struct random_run *run, uint32_t key);
+struct model_region *random_region(struct random_run *run);
+/* Mostly one of these kinds (bits 1 << enum model_kind), open or not. */
+struct model_region *random_of_kind(struct random_run *run, uint32_t kinds, bool is_valid);
+/* A place that no region has, or NULL. */
+struct model_region *random_place(struct random_run *run);
+/* Mostly one that opens something for these rights in this domain. */
+struct model_region *random_fitting(
+		struct random_run *run, unsigned int pd, uint32_t need, bool is_local);
+/* Mostly the key of a region, else one of the past, one of the wrong kind, or noise. */
+uint32_t random_key(struct random_run *run, const struct model_region *region, bool is_lkey);
+/* Address of so many bytes, which are mostly inside the region. */
+uint64_t random_addr(struct random_run *run, const struct model_region *region, uint32_t length);
+/* Rights that an MR may have. */
+uint32_t random_access(struct random_run *run);
+/* A side of a pair, mostly of that domain, or the one with that QP. */
+struct fx_side *random_side(struct random_run *run, unsigned int pd, const struct rmem_qp *qp,
+		struct pair **pair, struct model_side *who);
+/* Post one request on a side; its status or -errno. A failed pair is connected again. */
+int random_send(struct random_run *run, struct pair *pair, struct fx_side *side,
+		const struct rmem_send_wr *wr);
+/* The same for a completion that is to come. */
+int random_wait(struct random_run *run, struct pair *pair, struct fx_side *side);
+int random_reconnect(struct pair *pair);
+
+/* Operations. */
+int random_reg(struct random_run *run);
+int random_alloc(struct random_run *run);
+int random_release(struct random_run *run);
+int random_rereg(struct random_run *run);
+int random_enable(struct random_run *run);
+int random_count(struct random_run *run);
+int random_reg_mr(struct random_run *run);
+int random_umr(struct random_run *run);
+int random_bind(struct random_run *run);
+int random_unbind(struct random_run *run);
+int random_local_inv(struct random_run *run);
+int random_send_inv(struct random_run *run);
 
 #endif /* RANDOM_OPS_H */

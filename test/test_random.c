@@ -4,11 +4,12 @@
 
 /*
  * Random operations against a plain model: every status must be one that the model allows, and
- * every byte of the arena as the model has it. RMEM_SEED=number replays a run. Corruptions
- * show that the check can fail.
+ * every byte of the arena and every counter as the model has it; on one lcore, and on several
+ * at a time. RMEM_SEED=number replays a run. Corruptions show that the check can fail.
  */
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,7 +19,12 @@
 #include "random_ops.h"
 #include "test.h"
 
-#define NB_OPS 20000u
+#define NB_OPS  30000u
+#define NB_RUNS 3u
+
+static struct random_run runs[NB_RUNS];
+static struct random_run *const run = &runs[0];
+static unsigned int nb_runs;
 
 static uint64_t
 get_seed(void)
@@ -29,160 +35,331 @@ get_seed(void)
 	return seed != 0 ? seed : 1;
 }
 
+/* What a run has of its own, on the device of all. */
 static int
-setup(void)
+open_run(struct random_run *one)
 {
 	unsigned int i;
 
-	TEST_RUN(fx_setup_dev());
-	memset(&run, 0, sizeof(run));
-	run.arena = fx_mem(MODEL_PAGE, MODEL_BYTES);
-	run.list = fx_page_list(fx.a.dev, MODEL_MR_PAGES + 1);
-	TEST_ASSERT(run.list != NULL);
-	for (i = 0; i < NB_DOMAINS; i++) {
-		run.pds[i] = fx_pd(fx.a.dev);
-		TEST_ASSERT(run.pds[i] != NULL);
+	memset(one, 0, sizeof(*one));
+	one->arena = fx_mem(MODEL_PAGE, MODEL_BYTES);
+	one->list = fx_page_list(fx.a.dev, MODEL_MR_PAGES + 1);
+	TEST_ASSERT(one->list != NULL);
+	for (i = 0; i < NB_COUNTERS; i++) {
+		one->counters[i] = fx_counter(fx.a.dev);
+		TEST_ASSERT(one->counters[i] != NULL);
 	}
 	for (i = 0; i < NB_DOMAINS; i++) {
-		struct pair *pair = &run.pairs[i];
+		one->pds[i] = fx_pd(fx.a.dev);
+		TEST_ASSERT(one->pds[i] != NULL);
+	}
+	for (i = 0; i < NB_DOMAINS; i++) {
+		struct pair *pair = &one->pairs[i];
 
 		pair->pd_b = i;
-		TEST_RUN(fx_side_open(&pair->a, fx.a.dev, run.pds[0]));
-		TEST_RUN(fx_side_open(&pair->b, fx.a.dev, run.pds[i]));
+		TEST_RUN(fx_side_open(&pair->a, fx.a.dev, one->pds[0]));
+		TEST_RUN(fx_side_open(&pair->b, fx.a.dev, one->pds[i]));
 		TEST_OK(fx_connect_pair(pair->a.qp, pair->b.qp));
 	}
 	return TEST_SUCCESS;
 }
 
+static int
+setup_runs(unsigned int nb)
+{
+	char args[64];
+	const char *more = getenv("RMEM_TEST_ARGS");
+	unsigned int i;
+
+	fx_setup_none();
+	snprintf(args, sizeof(args), "max_mkey_depth=%u%s%s", MODEL_DEPTH, more != NULL ? "," : "",
+			more != NULL ? more : "");
+	fx.a.dev = fx_dev("soft0", args);
+	TEST_ASSERT(fx.a.dev != NULL);
+	fx.b.dev = fx.a.dev;
+	for (nb_runs = 0; nb_runs < nb; nb_runs++)
+		TEST_RUN(open_run(&runs[nb_runs]));
+	for (i = 0; i < nb_runs; i++)
+		runs[i].random = 1;
+	return TEST_SUCCESS;
+}
+
+static int
+setup(void)
+{
+	return setup_runs(1);
+}
+
+static int
+teardown(void)
+{
+	int result = TEST_SUCCESS;
+	unsigned int i;
+
+	for (i = 0; i < nb_runs; i++) {
+		if (random_end(&runs[i]) != 0) {
+			test_note("what the operations made could not be released");
+			result = TEST_FAILED;
+		}
+	}
+	nb_runs = 0;
+	return fx_teardown() == TEST_SUCCESS ? result : TEST_FAILED;
+}
+
+static bool
+is_counted(const struct random_run *one)
+{
+	unsigned int i;
+
+	for (i = 0; i < NB_COUNTERS; i++) {
+		if (rmem_counter_read(one->counters[i]) != one->counts[i])
+			return false;
+	}
+	return true;
+}
+
 /* Whether the device did something else than the model within nb operations. */
 static bool
-finds_difference(uint32_t nb)
+finds_difference(struct random_run *one, uint32_t nb)
 {
 	uint32_t i;
 
 	for (i = 0; i < nb; i++) {
-		run.what[0] = '\0';
-		if (random_op() != 0)
+		one->what[0] = '\0';
+		if (random_op(one) != 0)
 			return true;
-		if (memcmp(run.arena, run.model.bytes, MODEL_BYTES) != 0)
+		if (memcmp(one->arena, one->model.bytes, MODEL_BYTES) != 0 || !is_counted(one))
 			return true;
 	}
 	return false;
 }
 
 static void
-start(uint64_t seed)
+start(struct random_run *one, uint64_t seed)
 {
-	run.random = seed;
-	fx_fill(run.arena, MODEL_BYTES, (uint32_t)seed);
-	memcpy(run.model.bytes, run.arena, MODEL_BYTES);
+	one->random = seed;
+	fx_fill(one->arena, MODEL_BYTES, (uint32_t)seed);
+	memcpy(one->model.bytes, one->arena, MODEL_BYTES);
+}
+
+/* Neither all nor nothing went well: else this would prove little. */
+static int
+judge(const struct random_run *one, uint64_t seed, bool is_different)
+{
+	test_note("seed 0x%" PRIx64 ": %" PRIu64 " requests succeeded, %" PRIu64
+		  " were refused, %" PRIu64 " bound something",
+			seed, one->nb_succeeded, one->nb_refused, one->nb_bound);
+	if (is_different)
+		test_note("replay with RMEM_SEED=0x%" PRIx64 "; differs at: %s", seed, one->what);
+	TEST_ASSERT(!is_different);
+	TEST_ASSERT(one->nb_succeeded > NB_OPS / 20);
+	TEST_ASSERT(one->nb_refused > NB_OPS / 20);
+	TEST_ASSERT(one->nb_bound > NB_OPS / 200);
+	return TEST_SUCCESS;
 }
 
 static int
 device_does_as_the_model_does(void)
 {
 	uint64_t seed = get_seed();
-	bool is_different;
 
-	start(seed);
-	is_different = finds_difference(NB_OPS);
-	test_note("seed 0x%" PRIx64 ": %" PRIu64 " requests succeeded, %" PRIu64 " were refused",
-			seed, run.nb_succeeded, run.nb_refused);
-	if (is_different)
-		test_note("replay with RMEM_SEED=0x%" PRIx64 "; differs at: %s", seed, run.what);
-	TEST_ASSERT(!is_different);
-	/* Neither all nor nothing: else this would prove little. */
-	TEST_ASSERT(run.nb_succeeded > NB_OPS / 20);
-	TEST_ASSERT(run.nb_refused > NB_OPS / 20);
+	start(run, seed);
+	return judge(run, seed, finds_difference(run, NB_OPS));
+}
+
+struct job {
+	struct random_run *one;
+	bool is_different;
+};
+
+static int
+run_beside_others(void *arg)
+{
+	struct job *job = arg;
+
+	job->is_different = finds_difference(job->one, NB_OPS);
 	return TEST_SUCCESS;
+}
+
+/* One device, its keys and its grace periods; lcore n replays with the seed that it printed. */
+static int
+lcores_do_as_their_models_do(void)
+{
+	uint64_t seed = get_seed();
+	struct job jobs[NB_RUNS];
+	unsigned int i;
+
+	for (i = 0; i < nb_runs; i++) {
+		start(&runs[i], seed + i);
+		jobs[i].one = &runs[i];
+	}
+	TEST_RUN(fx_launch(run_beside_others, jobs, sizeof(jobs[0]), nb_runs));
+	TEST_RUN(fx_join(nb_runs));
+	for (i = 0; i < nb_runs; i++)
+		TEST_RUN(judge(&runs[i], seed + i, jobs[i].is_different));
+	return TEST_SUCCESS;
+}
+
+static int
+setup_lcores(void)
+{
+	unsigned int nb = RTE_MIN(fx_nb_workers(), NB_RUNS);
+
+	nb_runs = 0;
+	fx_setup_none();
+	if (nb < 2)
+		return test_skip("fewer than 2 worker lcores");
+	return setup_runs(nb);
 }
 
 static int
 checker_notices_a_byte_changed_behind_its_back(void)
 {
-	start(1);
-	TEST_ASSERT(!finds_difference(1000));
-	run.arena[random_below(MODEL_BYTES)] ^= 0x10;
-	TEST_ASSERT(finds_difference(1));
+	start(run, 1);
+	TEST_ASSERT(!finds_difference(run, 1000));
+	run->arena[random_below(run, MODEL_BYTES)] ^= 0x10;
+	TEST_ASSERT(finds_difference(run, 1));
 	return TEST_SUCCESS;
 }
 
-/* Some region that can be used on both pairs' requester side. */
+/* Run until there is a region of that kind which is open. */
 static struct model_region *
-find_used(bool is_fast)
+run_until_used(enum model_kind kind)
 {
-	unsigned int i;
+	unsigned int i, j;
 
-	for (i = 0; i < MODEL_REGIONS; i++) {
-		struct model_region *region = &run.model.regions[i];
+	for (i = 0; i < 100; i++) {
+		for (j = 0; j < MODEL_REGIONS; j++) {
+			struct model_region *region = &run->model.regions[j];
 
-		if (region->mr != NULL && region->is_valid && region->is_fast == is_fast)
-			return region;
+			if (region->kind == kind && region->is_valid && !region->is_disabled)
+				return region;
+		}
+		if (finds_difference(run, 50))
+			return NULL;
 	}
 	return NULL;
 }
 
-/* Run until there is such a region. */
-static struct model_region *
-run_until_used(bool is_fast)
-{
-	struct model_region *region = NULL;
-	int i;
+/* Change the model so, or the device, behind the other's back; whether the change was made. */
+typedef bool (*corrupt_t)(struct model_region *region);
 
-	start(1);
-	for (i = 0; i < 100 && region == NULL; i++) {
-		if (finds_difference(200))
-			return NULL;
-		region = find_used(is_fast);
+/* What a request renews before another has used it is not noticed: so, several times. */
+static int
+expect_noticed(corrupt_t corrupt, const enum model_kind *kinds, unsigned int nb_kinds)
+{
+	unsigned int i, tries;
+	bool is_corrupt, is_noticed;
+
+	for (i = 0; i < nb_kinds; i++) {
+		start(run, 1);
+		is_corrupt = false;
+		is_noticed = false;
+		for (tries = 0; tries < 100 && !is_noticed; tries++) {
+			struct model_region *region = run_until_used(kinds[i]);
+
+			TEST_ASSERT(region != NULL);
+			is_corrupt |= corrupt(region);
+			is_noticed = finds_difference(run, 500);
+			TEST_ASSERT(is_corrupt || !is_noticed);
+		}
+		TEST_ASSERT(is_noticed);
+		TEST_RUN(teardown());
+		TEST_RUN(setup());
 	}
-	return region;
+	return TEST_SUCCESS;
+}
+
+static bool
+change_rights(struct model_region *region)
+{
+	region->access ^= FX_ACCESS;
+	return true;
 }
 
 static int
 checker_notices_rights_that_differ(void)
 {
-	struct model_region *region = run_until_used(false);
+	static const enum model_kind kinds[] = {
+			MODEL_USER, MODEL_FAST, MODEL_LIST, MODEL_MW1, MODEL_MW2};
 
-	TEST_ASSERT(region != NULL);
-	region->access ^= RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE;
-	TEST_ASSERT(finds_difference(NB_OPS));
-	return TEST_SUCCESS;
+	return expect_noticed(change_rights, kinds, RTE_DIM(kinds));
+}
+
+static bool
+change_range(struct model_region *region)
+{
+	region->length -= region->length / 2;
+	return true;
 }
 
 static int
 checker_notices_a_range_that_differs(void)
 {
-	struct model_region *region = run_until_used(false);
+	static const enum model_kind kinds[] = {
+			MODEL_USER, MODEL_FAST, MODEL_LIST, MODEL_MW1, MODEL_MW2};
 
-	TEST_ASSERT(region != NULL);
-	region->length += 1;
-	region->iova -= 1;
-	TEST_ASSERT(finds_difference(NB_OPS));
-	return TEST_SUCCESS;
+	return expect_noticed(change_range, kinds, RTE_DIM(kinds));
+}
+
+/* By a request of a side that may. */
+static bool
+take_key_away(struct model_region *region)
+{
+	struct rmem_send_wr wr = fx_inv(region->rkey);
+	struct model_side who = {0, NULL};
+	struct fx_side *side = NULL;
+	struct pair *pair = NULL;
+	unsigned int i;
+
+	for (i = 0; i < 100 && !model_may_invalidate(region, &who); i++)
+		side = random_side(run, region->pd, region->mw != NULL ? region->qp : NULL, &pair,
+				&who);
+	return side != NULL && random_send(run, pair, side, &wr) == RMEM_WC_SUCCESS;
 }
 
 static int
 checker_notices_a_key_taken_away_behind_its_back(void)
 {
-	struct model_region *region = run_until_used(true);
-	struct rmem_send_wr wr;
-	unsigned int pair;
+	static const enum model_kind kinds[] = {MODEL_FAST, MODEL_LIST, MODEL_MW2};
 
-	TEST_ASSERT(region != NULL);
-	wr = fx_inv(region->rkey);
-	pair = region->pd == 0 ? 0 : 1;
-	TEST_STATUS(fx_send(region->pd == 0 ? run.pairs[pair].a.qp : run.pairs[pair].b.qp, &wr),
-			RMEM_WC_SUCCESS);
-	TEST_ASSERT(finds_difference(NB_OPS));
+	return expect_noticed(take_key_away, kinds, RTE_DIM(kinds));
+}
+
+static bool
+move_to_another_pd(struct model_region *region)
+{
+	return rmem_mr_rereg(region->mr, RMEM_REREG_CHANGE_PD, run->pds[1 - region->pd], NULL, 0, 0,
+			       NULL) == 0;
+}
+
+static int
+checker_notices_an_mr_changed_behind_its_back(void)
+{
+	static const enum model_kind kind = MODEL_USER;
+
+	return expect_noticed(move_to_another_pd, &kind, 1);
+}
+
+static int
+checker_notices_a_count_that_differs(void)
+{
+	start(run, 1);
+	TEST_ASSERT(!finds_difference(run, 100));
+	run->counts[1]++;
+	TEST_ASSERT(finds_difference(run, 1));
 	return TEST_SUCCESS;
 }
 
 static const struct test_case random_cases[] = {
 		TEST_CASE(device_does_as_the_model_does),
+		TEST_CASE_WITH(setup_lcores, lcores_do_as_their_models_do),
 		TEST_CASE(checker_notices_a_byte_changed_behind_its_back),
 		TEST_CASE(checker_notices_rights_that_differ),
 		TEST_CASE(checker_notices_a_range_that_differs),
 		TEST_CASE(checker_notices_a_key_taken_away_behind_its_back),
+		TEST_CASE(checker_notices_an_mr_changed_behind_its_back),
+		TEST_CASE(checker_notices_a_count_that_differs),
 };
 
-REGISTER_RMEM_SUITE(random, setup, fx_teardown, random_cases);
+REGISTER_RMEM_SUITE(random, setup, teardown, random_cases);
