@@ -105,6 +105,7 @@ struct rverbs_dev {
 	struct rverbs_port port;
 	uint64_t capa;         /* RMEM_DEV_CAPA_*, as probed */
 	uint32_t access;       /* RMEM_ACCESS_*, as probed */
+	uint32_t rereg;        /* RMEM_REREG_* that ibv_rereg_mr() does, as probed */
 	uint32_t max_inline;   /* as probed */
 	uint32_t max_wr;       /* as probed */
 	uint64_t send_ops;     /* IBV_QP_EX_WITH_* of an extended QP, 0 without */
@@ -291,6 +292,8 @@ int rverbs_pd_park(struct rmem_pd *pd);
 
 int rverbs_mr_reg(struct rmem_mr *mr, const struct rmem_mr_attr *attr);
 int rverbs_mr_dereg(struct rmem_mr *mr);
+int rverbs_mr_rereg(struct rmem_mr *mr, uint32_t flags, struct rmem_pd *pd, void *addr,
+		size_t length, uint32_t access, enum rmem_rereg_result *result);
 
 int rverbs_cq_create(struct rmem_cq *cq, const struct rmem_cq_conf *conf);
 int rverbs_cq_destroy(struct rmem_cq *cq);

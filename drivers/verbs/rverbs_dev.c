@@ -296,6 +296,7 @@ const struct rmem_driver rverbs_driver = {
 
 						.mr_dereg = rverbs_mr_dereg,
 						.mr_reg = rverbs_mr_reg,
+						.mr_rereg = rverbs_mr_rereg,
 
 						.mw_alloc = rverbs_mw_alloc,
 						.mw_bind = rverbs_mw_bind,

@@ -23,6 +23,19 @@ static_assert(RMEM_SEND_FENCE == (unsigned int)IBV_SEND_FENCE &&
 				RMEM_SEND_SOLICITED == (unsigned int)IBV_SEND_SOLICITED &&
 				RMEM_SEND_INLINE == (unsigned int)IBV_SEND_INLINE,
 		"flags of requests pass through");
+static_assert((int)RMEM_REREG_CHANGE_TRANSLATION == (int)IBV_REREG_MR_CHANGE_TRANSLATION &&
+				(int)RMEM_REREG_CHANGE_PD == (int)IBV_REREG_MR_CHANGE_PD &&
+				(int)RMEM_REREG_CHANGE_ACCESS == (int)IBV_REREG_MR_CHANGE_ACCESS,
+		"changes of an MR pass through");
+static_assert((int)RMEM_REREG_ERR_INPUT == (int)IBV_REREG_MR_ERR_INPUT &&
+				(int)RMEM_REREG_ERR_DONT_FORK_NEW ==
+						(int)IBV_REREG_MR_ERR_DONT_FORK_NEW &&
+				(int)RMEM_REREG_ERR_DO_FORK_OLD ==
+						(int)IBV_REREG_MR_ERR_DO_FORK_OLD &&
+				(int)RMEM_REREG_ERR_CMD == (int)IBV_REREG_MR_ERR_CMD &&
+				(int)RMEM_REREG_ERR_CMD_AND_DO_FORK_NEW ==
+						(int)IBV_REREG_MR_ERR_CMD_AND_DO_FORK_NEW,
+		"what is valid after such a change has verbs' values");
 static_assert((int)RMEM_QPT_RC == (int)IBV_QPT_RC, "the type of a QP passes through");
 static_assert(sizeof(struct rmem_sge) == sizeof(struct ibv_sge) &&
 				offsetof(struct rmem_sge, addr) == offsetof(struct ibv_sge, addr) &&

@@ -42,6 +42,23 @@ rverbs_mr_is_mapped(void *addr, size_t length)
 	return msync((void *)start, end - start, MS_ASYNC) == 0 || errno != ENOMEM;
 }
 
+/* An errno of a registration as ours, with a line that says what to do about it. */
+static int
+rverbs_mr_refused(int err, const char *what, void *addr, size_t length, uint64_t iova,
+		uint32_t access)
+{
+	int rc;
+
+	if (err == ENOMEM && !rverbs_mr_is_mapped(addr, length))
+		err = EFAULT;
+	RVERBS_LOG(ERR, "%s of %zu bytes at %p, iova 0x%" PRIx64 ", access 0x%x: %s", what, length,
+			addr, iova, access, strerror(err));
+	rc = rverbs_err_fold(err);
+	if (rc == -ENOMEM)
+		rverbs_mr_tell_memlock(length);
+	return rc;
+}
+
 int
 rverbs_mr_reg(struct rmem_mr *base, const struct rmem_mr_attr *attr)
 {
@@ -49,7 +66,7 @@ rverbs_mr_reg(struct rmem_mr *base, const struct rmem_mr_attr *attr)
 	struct rverbs_mr *mr = rverbs_mr_of(base);
 	struct ibv_pd *pd = rverbs_pd_of(base->pd)->ibv;
 	unsigned int access = base->access & dev->access;
-	int rc, err;
+	int rc;
 
 	RTE_SET_USED(attr);
 	rc = rverbs_take(dev, &dev->nb_mr, dev->attr.orig_attr.max_mr, "memory regions");
@@ -57,22 +74,51 @@ rverbs_mr_reg(struct rmem_mr *base, const struct rmem_mr_attr *attr)
 		return rc;
 	mr->ibv = ibv_reg_mr_iova2(pd, base->addr, base->length, base->iova, access);
 	if (mr->ibv == NULL) {
-		err = errno;
-		if (err == ENOMEM && !rverbs_mr_is_mapped(base->addr, base->length))
-			err = EFAULT;
-		RVERBS_LOG(ERR,
-				"ibv_reg_mr of %zu bytes at %p, iova 0x%" PRIx64
-				", access 0x%x: %s",
-				base->length, base->addr, base->iova, access, strerror(err));
-		rc = rverbs_err_fold(err);
-		if (rc == -ENOMEM)
-			rverbs_mr_tell_memlock(base->length);
+		rc = rverbs_mr_refused(
+				errno, "ibv_reg_mr", base->addr, base->length, base->iova, access);
 		rverbs_give(dev, &dev->nb_mr);
 		return rc;
 	}
 	base->lkey = mr->ibv->lkey;
 	base->rkey = mr->ibv->rkey;
 	return 0;
+}
+
+/*
+ * What a provider can't do it says as ERR_CMD with EOPNOTSUPP, and has then changed nothing:
+ * rdma_rxe's MRs go on as they were. After any other ERR_CMD the MR is of no use.
+ */
+int
+rverbs_mr_rereg(struct rmem_mr *base, uint32_t flags, struct rmem_pd *pd, void *addr, size_t length,
+		uint32_t access, enum rmem_rereg_result *result)
+{
+	struct rverbs_dev *dev = rverbs_dev_of(&base->obj);
+	struct ibv_mr *ibv = rverbs_mr_of(base)->ibv;
+	bool is_moved = (flags & RMEM_REREG_CHANGE_TRANSLATION) != 0;
+	int ret;
+
+	if ((flags & ~dev->rereg) != 0)
+		return -EOPNOTSUPP;
+	access &= dev->access;
+	errno = 0;
+	ret = ibv_rereg_mr(ibv, (int)flags,
+			(flags & RMEM_REREG_CHANGE_PD) != 0 ? rverbs_pd_of(pd)->ibv : NULL,
+			is_moved ? addr : NULL, is_moved ? length : 0,
+			(flags & RMEM_REREG_CHANGE_ACCESS) != 0 ? (int)access : 0);
+	if (ret != 0 && ret <= IBV_REREG_MR_ERR_CMD && errno == EOPNOTSUPP)
+		return -EOPNOTSUPP;
+	if (ret == 0 && (ibv->lkey != base->lkey || ibv->rkey != base->rkey))
+		*result = RMEM_REREG_NEW_KEYS;
+	if (ret == 0 || ret == IBV_REREG_MR_ERR_DO_FORK_OLD) {
+		base->lkey = ibv->lkey;
+		base->rkey = ibv->rkey;
+	}
+	if (ret == 0)
+		return 0;
+	*result = ret < IBV_REREG_MR_ERR_CMD_AND_DO_FORK_NEW ? RMEM_REREG_ERR_CMD
+							     : (enum rmem_rereg_result)ret;
+	return rverbs_mr_refused(errno != 0 ? errno : EIO, "ibv_rereg_mr", addr, length,
+			(uintptr_t)addr, access);
 }
 
 int

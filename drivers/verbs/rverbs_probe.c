@@ -19,9 +19,6 @@
 
 #define RVERBS_PROBE_SECONDS 10
 #define RVERBS_PROBE_ATOMIC  UINT64_C(0x0123456789abcdef)
-#define RVERBS_BASIC_ACCESS                                                                        \
-	(RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE_WRITE | RMEM_ACCESS_REMOTE_READ)
-
 #define RVERBS_SEND_OPS                                                                            \
 	(IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_SEND |    \
 			IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_RDMA_READ |                  \
@@ -34,14 +31,16 @@ static const struct rmem_qp_conf rverbs_probe_conf = {
 		.max_send_wr = 4, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1};
 
 static bool
-rverbs_probe_access(const struct rverbs_probe *probe, uint32_t access)
+rverbs_probe_access(struct rverbs_probe *probe, uint32_t access)
 {
 	struct ibv_mr *mr;
 
 	mr = ibv_reg_mr_iova2(probe->pd, probe->mem, 4096, (uintptr_t)probe->mem, access);
 	if (mr == NULL)
 		return false;
-	return ibv_dereg_mr(mr) == 0;
+	if (ibv_dereg_mr(mr) != 0)
+		probe->is_stuck = true;
+	return !probe->is_stuck;
 }
 
 /* Optional rights are left out where the device does not know them. */
@@ -123,7 +122,7 @@ rverbs_probe_run_wr(const struct rverbs_probe *probe, struct ibv_send_wr *wr)
 	return rverbs_probe_wait(probe, &wc);
 }
 
-static void
+void
 rverbs_probe_connect(struct rverbs_probe *probe)
 {
 	struct rmem_qp_conn conn = {.timeout = 14, .retry_cnt = 7, .rnr_retry = 7};
@@ -212,6 +211,7 @@ rverbs_probe_run(struct rverbs_probe *probe)
 		rverbs_probe_connect(probe);
 	if (rverbs_probe_atomic(probe))
 		dev->capa |= RMEM_DEV_CAPA_ATOMIC;
+	rverbs_probe_rereg(probe);
 	rverbs_probe_windows(probe);
 	return 0;
 }
@@ -230,10 +230,14 @@ rverbs_probe(struct rverbs_dev *dev)
 	memset(probe.mem, 0, 4096);
 	rc = rverbs_probe_run(&probe);
 	rc2 = probe.qp != NULL ? ibv_destroy_qp(probe.qp) : 0;
-	if (probe.mr == NULL || ibv_dereg_mr(probe.mr) == 0)
+	if (probe.mr != NULL && ibv_dereg_mr(probe.mr) != 0)
+		probe.is_stuck = true;
+	if (!probe.is_stuck)
 		free(probe.mem);
 	else /* the device may still reach it */
 		rc2 |= EIO;
+	if (probe.other_pd != NULL)
+		rc2 |= ibv_dealloc_pd(probe.other_pd);
 	if (probe.cq != NULL)
 		rc2 |= ibv_destroy_cq(probe.cq);
 	if (probe.pd != NULL)

@@ -9,20 +9,31 @@
 
 #include "rverbs.h"
 
+#define RVERBS_BASIC_ACCESS                                                                        \
+	(RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE_WRITE | RMEM_ACCESS_REMOTE_READ)
+
 struct rverbs_probe {
 	struct rverbs_dev *dev;
 	struct ibv_pd *pd;
+	struct ibv_pd *other_pd; /* for an MR to be moved to */
 	struct ibv_cq *cq;
 	struct ibv_mr *mr;
 	struct ibv_qp *qp;
 	uint64_t *mem; /* a page: what goes out, and behind it what is reached */
 	bool is_connected;
+	bool is_stuck; /* an MR of the page can't be released */
 };
 
 /* The next completion within some seconds; its status, or -1. */
 int rverbs_probe_wait(const struct rverbs_probe *probe, struct ibv_wc *wc);
 /* Post one request, and wait for its completion. */
 int rverbs_probe_run_wr(const struct rverbs_probe *probe, struct ibv_send_wr *wr);
+
+/* (Re-)connect the QP to itself. */
+void rverbs_probe_connect(struct rverbs_probe *probe);
+
+/* rverbs_probe_mr.c: what an MR can be changed in. */
+void rverbs_probe_rereg(struct rverbs_probe *probe);
 
 /* rverbs_probe_mw.c: windows of either type. What is left of the QP is of no more use. */
 void rverbs_probe_windows(const struct rverbs_probe *probe);

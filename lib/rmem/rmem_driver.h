@@ -67,7 +67,8 @@ typedef int (*rmem_mr_query_t)(struct rmem_mr *mr, struct rmem_mr_info *info);
  * before. An MR over several ranges is one over [addr, addr + length) when the translation changes.
  * The other arguments are those of the MR as it shall be, changed or not, checked; the
  * class stores them in mr afterwards, and when the translation changes, addr or, for ZERO_BASED,
- * 0 as the iova. On failure, set *result to what is valid, if it is not ERR_INPUT. -EOPNOTSUPP,
+ * 0 as the iova. A device that changed the keys all the same sets them in mr, and *result to
+ * NEW_KEYS. On failure, set *result to what is valid, if it is not ERR_INPUT. -EOPNOTSUPP,
  * nothing being changed, makes the class deregister the MR and register it again.
  */
 typedef int (*rmem_mr_rereg_t)(struct rmem_mr *mr, uint32_t flags, struct rmem_pd *pd, void *addr,

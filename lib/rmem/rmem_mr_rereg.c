@@ -183,7 +183,7 @@ rereg_device(struct rmem_mr *mr, uint32_t flags, const struct rmem_mr *to,
 	ret = rmem_dev_ops(rmem_obj_dev(&mr->obj))
 			      ->mr_rereg(mr, flags, to->pd, to->addr, to->length, to->access,
 					      result);
-	if (ret == 0)
+	if (ret == 0 && *result != RMEM_REREG_NEW_KEYS)
 		*result = RMEM_REREG_OK;
 	else if (ret == -EOPNOTSUPP)
 		ret = rereg_by_reg(mr, to, attr, result);

@@ -41,6 +41,7 @@ fake_reset(void)
 	fake.port_state = IBV_PORT_ACTIVE;
 	fake.nb_gids = FAKE_NB_GIDS;
 	fake.max_inline = 256;
+	fake.rereg_flags = IBV_REREG_MR_FLAGS_SUPPORTED;
 	fake_nb_events = 0;
 }
 
@@ -289,6 +290,45 @@ ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, un
 	mr->next = fake_mrs;
 	fake_mrs = mr;
 	return &mr->ibv;
+}
+
+/* What the five results leave behind is as libibverbs has it. */
+int
+ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr, size_t length,
+		int access)
+{
+	struct fake_mr *mr = (struct fake_mr *)ibv;
+
+	if (fake_fails("rereg_mr"))
+		return IBV_REREG_MR_ERR_CMD;
+	if (((unsigned int)flags & ~fake.rereg_flags) != 0) {
+		errno = EOPNOTSUPP;
+		return IBV_REREG_MR_ERR_CMD;
+	}
+	if ((access != 0 && (flags & IBV_REREG_MR_CHANGE_ACCESS) == 0) ||
+			((flags & IBV_REREG_MR_CHANGE_TRANSLATION) != 0 &&
+					(addr == NULL || length == 0))) {
+		errno = EINVAL;
+		return IBV_REREG_MR_ERR_INPUT;
+	}
+	errno = fake.fail_errno;
+	if (fake.rereg_result != 0 && fake.rereg_result != IBV_REREG_MR_ERR_DO_FORK_OLD) {
+		if (fake.rereg_result <= IBV_REREG_MR_ERR_CMD)
+			mr->access = mr->ibv.lkey = mr->ibv.rkey = 0;
+		return fake.rereg_result;
+	}
+	if ((flags & IBV_REREG_MR_CHANGE_PD) != 0)
+		mr->ibv.pd = pd;
+	if ((flags & IBV_REREG_MR_CHANGE_ACCESS) != 0)
+		mr->access = (unsigned int)access;
+	if ((flags & IBV_REREG_MR_CHANGE_TRANSLATION) != 0) {
+		mr->ibv.addr = addr;
+		mr->ibv.length = length;
+		mr->iova = (uintptr_t)addr;
+	}
+	if (fake.has_new_keys)
+		mr->ibv.lkey = mr->ibv.rkey = fake_new_key();
+	return fake.rereg_result;
 }
 
 int

@@ -119,7 +119,7 @@ capabilities_are_what_was_tried(void)
 
 	TEST_OK(vt_open());
 	TEST_OK(rmem_dev_info_get(vt.dev, &info));
-	TEST_EQ(info.capa, RMEM_DEV_CAPA_ATOMIC | VT_WINDOWS);
+	TEST_EQ(info.capa, RMEM_DEV_CAPA_ATOMIC | RMEM_DEV_CAPA_REREG | VT_WINDOWS);
 	TEST_EQ(info.access, VT_ACCESS | RMEM_ACCESS_MW_BIND | RMEM_ACCESS_RELAXED_ORDERING);
 	TEST_EQ(info.max_mw, 16);
 	TEST_EQ(info.nb_mw, 0);
@@ -143,7 +143,7 @@ wrong_atomics_are_not_offered(void)
 	fake.is_atomic_bad = true;
 	TEST_OK(vt_open());
 	TEST_OK(rmem_dev_info_get(vt.dev, &info));
-	TEST_EQ(info.capa, VT_WINDOWS);
+	TEST_EQ(info.capa, RMEM_DEV_CAPA_REREG | VT_WINDOWS);
 	sge = vt_sge(0, 8);
 	wr = vt_wr(RMEM_WR_ATOMIC_FETCH_AND_ADD, &sge);
 	TEST_ERR(rmem_post_send(vt.a, &wr, 1), EOPNOTSUPP);

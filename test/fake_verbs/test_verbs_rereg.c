@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* MRs are changed by ibv_rereg_mr() as far as the provider does it, and what it says is told. */
+
+#include <errno.h>
+
+#include "../test.h"
+#include "setup.h"
+
+#define HALF     (VT_BUF / 2)
+#define FLAGS    (RMEM_REREG_CHANGE_TRANSLATION | RMEM_REREG_CHANGE_PD | RMEM_REREG_CHANGE_ACCESS)
+#define REMOTE_W RMEM_ACCESS_REMOTE_WRITE
+#define LOCAL_W  RMEM_ACCESS_LOCAL_WRITE
+
+static struct rmem_mr *mr; /* of the second half */
+
+static int
+vt_setup_rereg(void)
+{
+	TEST_OK(vt_setup());
+	TEST_OK(rmem_mr_reg(vt.pd, vt.buf + HALF, 64, 0, LOCAL_W | REMOTE_W, &mr));
+	return TEST_SUCCESS;
+}
+
+static int
+vt_teardown_rereg(void)
+{
+	TEST_OK(rmem_mr_dereg(mr));
+	mr = NULL;
+	return vt_teardown();
+}
+
+/* The status of a WRITE to that place of the buffer. */
+static int
+vt_write(uint32_t offset, uint32_t rkey)
+{
+	struct rmem_sge sge = vt_sge(0, 8);
+	struct rmem_send_wr wr = vt_wr(RMEM_WR_RDMA_WRITE, &sge);
+	int status;
+
+	wr.rdma.remote_addr = (uintptr_t)vt.buf + offset;
+	wr.rdma.rkey = rkey;
+	status = vt_run(&wr);
+	return status != RMEM_WC_SUCCESS && vt_reconnect() != TEST_SUCCESS ? -EBADMSG : status;
+}
+
+static int
+keys_stay_where_the_provider_can(void)
+{
+	enum rmem_rereg_result result;
+	uint32_t rkey = mr->rkey, lkey = mr->lkey;
+	struct rmem_pd *pd;
+
+	TEST_OK(rmem_mr_rereg(mr, RMEM_REREG_CHANGE_TRANSLATION, NULL, vt.buf + HALF + 128, 32, 0,
+			&result));
+	TEST_EQ(result, RMEM_REREG_OK);
+	TEST_STATUS(vt_write(HALF + 128, rkey), RMEM_WC_SUCCESS);
+	TEST_STATUS(vt_write(HALF, rkey), RMEM_WC_REM_ACCESS_ERR);
+	TEST_OK(rmem_mr_rereg(mr, RMEM_REREG_CHANGE_ACCESS, NULL, NULL, 0, LOCAL_W, &result));
+	TEST_EQ(result, RMEM_REREG_OK);
+	TEST_STATUS(vt_write(HALF + 128, rkey), RMEM_WC_REM_ACCESS_ERR);
+	TEST_OK(rmem_pd_alloc(vt.dev, &pd));
+	TEST_OK(rmem_mr_rereg(mr, FLAGS, pd, vt.buf + HALF, 64, LOCAL_W | REMOTE_W, &result));
+	TEST_EQ(result, RMEM_REREG_OK);
+	TEST_ASSERT(mr->pd == pd && mr->rkey == rkey && mr->lkey == lkey);
+	TEST_STATUS(vt_write(HALF, rkey), RMEM_WC_SUCCESS);
+	TEST_OK(rmem_mr_rereg(mr, RMEM_REREG_CHANGE_PD, vt.pd, NULL, 0, 0, &result));
+	TEST_OK(rmem_pd_dealloc(pd));
+	return TEST_SUCCESS;
+}
+
+/* What the provider can't do is done by two calls. */
+static int
+vt_has_new_keys(uint32_t flags)
+{
+	enum rmem_rereg_result result;
+	uint32_t rkey = mr->rkey;
+
+	TEST_OK(rmem_mr_rereg(
+			mr, flags, vt.pd, vt.buf + HALF + 64, 64, LOCAL_W | REMOTE_W, &result));
+	TEST_EQ(result, RMEM_REREG_NEW_KEYS);
+	TEST_ASSERT(mr->rkey != rkey);
+	TEST_STATUS(vt_write(HALF + 64, mr->rkey), RMEM_WC_SUCCESS);
+	TEST_STATUS(vt_write(HALF + 64, rkey), RMEM_WC_REM_ACCESS_ERR);
+	return TEST_SUCCESS;
+}
+
+/* As it was found at create, or as it says when it is asked. */
+static int
+other_providers_give_new_keys(void)
+{
+	struct rmem_dev_info info;
+
+	fake.rereg_flags = 0;
+	TEST_RUN(vt_has_new_keys(FLAGS));
+	TEST_OK(rmem_mr_dereg(mr));
+	TEST_OK(vt_close());
+	TEST_OK(vt_open());
+	TEST_OK(rmem_mr_reg(vt.pd, vt.buf, 64, 0, LOCAL_W | REMOTE_W, &mr));
+	TEST_OK(rmem_dev_info_get(vt.dev, &info));
+	TEST_EQ(info.capa & RMEM_DEV_CAPA_REREG, 0);
+	TEST_RUN(vt_has_new_keys(FLAGS));
+	return TEST_SUCCESS;
+}
+
+static int
+part_of_it_is_better_than_nothing(void)
+{
+	enum rmem_rereg_result result;
+	struct rmem_dev_info info;
+
+	TEST_OK(rmem_mr_dereg(mr));
+	TEST_OK(vt_close());
+	fake.rereg_flags = IBV_REREG_MR_CHANGE_ACCESS;
+	TEST_OK(vt_open());
+	TEST_OK(rmem_mr_reg(vt.pd, vt.buf, 64, 0, LOCAL_W, &mr));
+	TEST_OK(rmem_dev_info_get(vt.dev, &info));
+	TEST_EQ(info.capa & RMEM_DEV_CAPA_REREG, 0);
+	TEST_OK(rmem_mr_rereg(
+			mr, RMEM_REREG_CHANGE_ACCESS, NULL, NULL, 0, LOCAL_W | REMOTE_W, &result));
+	TEST_EQ(result, RMEM_REREG_OK);
+	TEST_RUN(vt_has_new_keys(FLAGS));
+	return TEST_SUCCESS;
+}
+
+static int
+new_keys_of_the_provider_are_told(void)
+{
+	struct rmem_dev_info info;
+
+	fake.has_new_keys = true;
+	TEST_RUN(vt_has_new_keys(FLAGS));
+	TEST_OK(rmem_mr_dereg(mr));
+	TEST_OK(vt_close());
+	TEST_OK(vt_open());
+	TEST_OK(rmem_mr_reg(vt.pd, vt.buf, 64, 0, LOCAL_W | REMOTE_W, &mr));
+	TEST_OK(rmem_dev_info_get(vt.dev, &info));
+	TEST_EQ(info.capa & RMEM_DEV_CAPA_REREG, 0);
+	return TEST_SUCCESS;
+}
+
+/* Each result of libibverbs, with an errno; which MR is valid then. */
+static int
+each_result_is_told(void)
+{
+	static const struct {
+		int verbs;
+		enum rmem_rereg_result result;
+		bool is_old;
+		bool is_new;
+	} rows[] = {
+			{IBV_REREG_MR_ERR_INPUT, RMEM_REREG_ERR_INPUT, true, false},
+			{IBV_REREG_MR_ERR_DONT_FORK_NEW, RMEM_REREG_ERR_DONT_FORK_NEW, true, false},
+			{IBV_REREG_MR_ERR_DO_FORK_OLD, RMEM_REREG_ERR_DO_FORK_OLD, false, true},
+			{IBV_REREG_MR_ERR_CMD, RMEM_REREG_ERR_CMD, false, false},
+			{IBV_REREG_MR_ERR_CMD_AND_DO_FORK_NEW, RMEM_REREG_ERR_CMD_AND_DO_FORK_NEW,
+					false, false},
+			{-77, RMEM_REREG_ERR_CMD, false, false},
+	};
+	enum rmem_rereg_result result;
+	unsigned int i;
+
+	for (i = 0; i < RTE_DIM(rows); i++) {
+		uint32_t rkey = mr->rkey;
+
+		fake.rereg_result = rows[i].verbs;
+		fake.fail_errno = EPERM;
+		TEST_ERR(rmem_mr_rereg(mr, RMEM_REREG_CHANGE_TRANSLATION, NULL, vt.buf + HALF + 64,
+					 64, 0, &result),
+				EPERM);
+		fake.rereg_result = 0;
+		TEST_EQ(result, rows[i].result);
+		TEST_STATUS(vt_write(HALF, rkey),
+				rows[i].is_old ? RMEM_WC_SUCCESS : RMEM_WC_REM_ACCESS_ERR);
+		TEST_STATUS(vt_write(HALF + 64, rkey),
+				rows[i].is_new ? RMEM_WC_SUCCESS : RMEM_WC_REM_ACCESS_ERR);
+		TEST_OK(rmem_mr_dereg(mr));
+		TEST_OK(rmem_mr_reg(vt.pd, vt.buf + HALF, 64, 0, LOCAL_W | REMOTE_W, &mr));
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+command_without_errno_is_eio(void)
+{
+	enum rmem_rereg_result result;
+
+	fake.rereg_result = IBV_REREG_MR_ERR_CMD;
+	fake.fail_errno = 0;
+	TEST_ERR(rmem_mr_rereg(mr, RMEM_REREG_CHANGE_ACCESS, NULL, NULL, 0, LOCAL_W, &result), EIO);
+	TEST_EQ(result, RMEM_REREG_ERR_CMD);
+	return TEST_SUCCESS;
+}
+
+static const struct test_case cases[] = {
+		TEST_CASE(keys_stay_where_the_provider_can),
+		TEST_CASE(other_providers_give_new_keys),
+		TEST_CASE(part_of_it_is_better_than_nothing),
+		TEST_CASE(new_keys_of_the_provider_are_told),
+		TEST_CASE(each_result_is_told),
+		TEST_CASE(command_without_errno_is_eio),
+};
+
+REGISTER_RMEM_SUITE(verbs_rereg, vt_setup_rereg, vt_teardown_rereg, cases);
