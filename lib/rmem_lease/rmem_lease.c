@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Contexts: made, asked, recovered and destroyed. */
+
+#include <string.h>
+
+#include <rte_malloc.h>
+
+#include <rmem_driver.h>
+
+#include "rmem_lease_priv.h"
+
+#define LEASE_MAX_QUARANTINE_US UINT32_C(3600000000)
+
+RTE_LOG_REGISTER(rmem_lease_logtype, lib.rmem.lease, NOTICE)
+
+int
+lease_check_ctx(const struct rmem_lease_ctx *ctx, const char *func)
+{
+	if (lease_is_ctx(ctx))
+		return 0;
+	LEASE_LOG(ERR, "%s: %p is no lease context", func, (const void *)ctx);
+	return -EINVAL;
+}
+
+static bool
+is_socket(int socket_id)
+{
+	unsigned int i;
+
+	for (i = 0; i < rte_socket_count(); i++) {
+		if (rte_socket_id_by_idx(i) == socket_id)
+			return true;
+	}
+	return socket_id == SOCKET_ID_ANY;
+}
+
+static uint32_t
+max_leases(const struct rmem_lease_conf *conf)
+{
+	return conf->max_leases != 0 ? conf->max_leases : RMEM_LEASE_DEFAULT_MAX;
+}
+
+static int
+check_conf(const struct rmem_lease_conf *conf)
+{
+	const char *what = NULL;
+
+	if (conf->backend > RMEM_LEASE_UMR)
+		what = "backend is unknown";
+	else if (conf->max_leases > RMEM_LEASE_MAX)
+		what = "max_leases is above RMEM_LEASE_MAX";
+	else if (conf->min_leases > max_leases(conf))
+		what = "min_leases is above max_leases";
+	else if (conf->max_length == 0)
+		what = "max_length is 0";
+	else if (conf->quarantine_us > LEASE_MAX_QUARANTINE_US)
+		what = "quarantine_us is above one hour";
+	else if (!is_socket(conf->socket_id))
+		what = "there is no such NUMA socket";
+	else if (conf->flags != 0 || conf->reserved != 0)
+		what = "flags or reserved is not 0";
+	if (what == NULL)
+		return 0;
+	LEASE_LOG(ERR, "configuration: %s", what);
+	return -EINVAL;
+}
+
+/* The smallest pages of which a list covers any buffer; few, where the device has larger ones. */
+static int
+set_pages(struct rmem_lease_ctx *ctx, const struct rmem_dev_info *info, uint32_t max_list)
+{
+	uint32_t log2;
+
+	for (log2 = 12; log2 < 63; log2++) {
+		uint64_t size = UINT64_C(1) << log2;
+		uint64_t nb = (ctx->max_length + size - 2) / size + 1;
+
+		if ((info->page_size_cap & size) == 0 || nb > max_list)
+			continue;
+		ctx->log2_page_size = log2;
+		ctx->max_page_list_len = (uint32_t)nb;
+		return 0;
+	}
+	return -EINVAL;
+}
+
+/* Choose the backend, and what follows from it. */
+static int
+set_backend(struct rmem_lease_ctx *ctx, const struct rmem_lease_conf *conf)
+{
+	struct rmem_dev_info info;
+	int ret = 0;
+
+	if (rmem_dev_info_get(ctx->dev, &info) != 0)
+		return -ENODEV;
+	ctx->backend = lease_ops_find(conf->backend, info.capa);
+	if (ctx->backend == NULL) {
+		LEASE_LOG(ERR, "%s can't do leases%s", ctx->dev->name,
+				conf->backend == RMEM_LEASE_AUTO ? "" : " of that backend");
+		return -EOPNOTSUPP;
+	}
+	ctx->stats.backend = lease_ops_number(ctx->backend);
+	ctx->max_length = conf->max_length;
+	if (ctx->stats.backend == RMEM_LEASE_MW)
+		ctx->mr_needs = RMEM_ACCESS_MW_BIND;
+	if (ctx->stats.backend == RMEM_LEASE_FAST_REG) {
+		ret = set_pages(ctx, &info, RTE_MIN(info.max_page_list_len, LEASE_PAGES));
+		if (ret != 0)
+			ret = set_pages(ctx, &info, info.max_page_list_len);
+	}
+	if (ret != 0 || conf->max_length > info.max_mr_size) {
+		LEASE_LOG(ERR, "%s can't lease buffers of max_length %u by %s", ctx->dev->name,
+				conf->max_length, ctx->backend->name);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/* What the QP gives its peer, and how many requests can be outstanding. */
+static int
+set_qp(struct rmem_lease_ctx *ctx, struct rmem_qp *qp, uint32_t *depth)
+{
+	struct rmem_dev *dev;
+	struct rmem_qp_attr attr;
+	int ret = rmem_qp_query(qp, &attr);
+
+	if (ret != 0)
+		return ret;
+	ctx->qp = qp;
+	ctx->access = attr.access;
+	*depth = attr.max_send_wr;
+	RMEM_DEV_FOREACH(dev) {
+		if (dev->obj.dev_id == qp->obj.dev_id)
+			ctx->dev = dev;
+	}
+	return ctx->dev != NULL ? 0 : -ENODEV;
+}
+
+/* Memory of a context, from one piece; the first call only counts. */
+struct lease_room {
+	uint8_t *at;
+	size_t size;
+};
+
+static void *
+take_room(struct lease_room *room, size_t nb, size_t size)
+{
+	void *mem = (void *)((uintptr_t)room->at + room->size);
+
+	room->size += RTE_ALIGN_CEIL(nb * size, (size_t)RTE_CACHE_LINE_SIZE);
+	return mem;
+}
+
+static void
+lay_out(struct rmem_lease_ctx *ctx, struct lease_room *room, uint32_t nb_slots, uint32_t depth)
+{
+	uint32_t nb = rte_align32pow2(nb_slots);
+	/* Two requests a lease, or more with leases that the peer ended; the queue has no more. */
+	uint32_t nb_ops = rte_align32pow2(2 * RTE_MAX(nb_slots, depth));
+	uint32_t nb_map = RTE_MAX(4 * nb, 64u);
+
+	ctx->nb_slots = nb_slots;
+	ctx->slots = take_room(room, nb_slots, sizeof(*ctx->slots));
+	ctx->ops = take_room(room, nb_ops, sizeof(*ctx->ops));
+	ctx->ops_mask = nb_ops - 1;
+	ctx->free = take_room(room, nb_slots, sizeof(*ctx->free));
+	ctx->empty = take_room(room, nb_slots, sizeof(*ctx->empty));
+	ctx->resting.ring = take_room(room, nb, sizeof(uint32_t));
+	ctx->revokes.ring = take_room(room, nb, sizeof(uint32_t));
+	ctx->ended.ring = take_room(room, nb, sizeof(uint32_t));
+	ctx->resting.mask = ctx->revokes.mask = ctx->ended.mask = nb - 1;
+	ctx->heap = take_room(room, nb_slots, sizeof(*ctx->heap));
+	ctx->map = take_room(room, nb_map, sizeof(*ctx->map));
+	ctx->map_mask = nb_map - 1;
+	if (ctx->backend->capa & RMEM_DEV_CAPA_UMR)
+		ctx->entries = take_room(room, nb_slots, sizeof(*ctx->entries));
+}
+
+/* A copy of a context, with room behind it. */
+static struct rmem_lease_ctx *
+alloc_ctx(struct rmem_lease_ctx *from, const struct rmem_lease_conf *conf, uint32_t depth)
+{
+	struct lease_room room = {.at = NULL, .size = 0};
+	struct rmem_lease_ctx *ctx;
+	uint32_t i, nb = max_leases(conf);
+
+	take_room(&room, 1, sizeof(*ctx));
+	lay_out(from, &room, nb, depth);
+	ctx = rte_zmalloc_socket("rmem_lease", room.size, RTE_CACHE_LINE_SIZE, conf->socket_id);
+	if (ctx == NULL) {
+		LEASE_LOG(ERR, "no memory for the %zu bytes of max_leases %u", room.size, nb);
+		return NULL;
+	}
+	*ctx = *from;
+	room.at = (uint8_t *)ctx;
+	room.size = 0;
+	take_room(&room, 1, sizeof(*ctx));
+	lay_out(ctx, &room, nb, depth);
+	for (i = 0; i < nb; i++) {
+		ctx->slots[i].lease.id = i;
+		ctx->slots[i].heap_at = LEASE_NOWHERE;
+		ctx->empty[i] = nb - 1 - i;
+	}
+	ctx->nb_empty = nb;
+	for (i = 0; i < LEASE_BURST; i++)
+		ctx->inv[i].opcode = RMEM_WR_LOCAL_INV;
+	return ctx;
+}
+
+/* Release all keys, of slots that are in `free`, `resting` or `empty`. */
+static int
+release_all(struct rmem_lease_ctx *ctx)
+{
+	uint32_t i;
+	int ret;
+
+	for (i = 0; i < ctx->nb_slots; i++) {
+		if (!ctx->slots[i].has_key)
+			continue;
+		ret = lease_release(ctx, &ctx->slots[i]);
+		if (ret != 0)
+			return ret;
+	}
+	return 0;
+}
+
+static void
+free_ctx(struct rmem_lease_ctx *ctx)
+{
+	rmem_obj_unhold(&ctx->qp->obj);
+	__atomic_store_n(&ctx->obj.type, RMEM_OBJ_NONE, __ATOMIC_RELEASE);
+	rte_free(ctx);
+}
+
+int
+rmem_lease_ctx_create(
+		struct rmem_qp *qp, const struct rmem_lease_conf *conf, struct rmem_lease_ctx **ctx)
+{
+	static uint16_t nb_created; /* atomic */
+	struct rmem_lease_ctx *new_ctx, draft;
+	uint32_t depth;
+	int ret;
+
+	if (conf == NULL || ctx == NULL) {
+		LEASE_LOG(ERR, "got NULL for the configuration or the result");
+		return -EINVAL;
+	}
+	memset(&draft, 0, sizeof(draft));
+	ret = check_conf(conf);
+	if (ret == 0)
+		ret = set_qp(&draft, qp, &depth);
+	if (ret == 0)
+		ret = set_backend(&draft, conf);
+	if (ret != 0)
+		return ret;
+	draft.obj.type = LEASE_TAG;
+	draft.obj.dev_id = qp->obj.dev_id;
+	draft.wr_tag = (uint32_t)RMEM_LEASE_WR_ID << 16 |
+			__atomic_fetch_add(&nb_created, 1, __ATOMIC_RELAXED);
+	draft.quarantine = rte_get_tsc_hz() / 1000 *
+			(conf->quarantine_us != 0 ? conf->quarantine_us
+						  : RMEM_LEASE_DEFAULT_QUARANTINE_US) /
+			1000;
+	draft.stats.min_keys = conf->min_leases;
+	if (!rmem_obj_hold(&qp->obj)) {
+		LEASE_LOG(ERR, "QP 0x%06x is being destroyed", qp->qp_num);
+		return -EINVAL;
+	}
+	new_ctx = alloc_ctx(&draft, conf, depth);
+	if (new_ctx == NULL) {
+		rmem_obj_unhold(&qp->obj);
+		return -ENOMEM;
+	}
+	ret = lease_make(new_ctx, conf->min_leases);
+	if (ret != 0) {
+		release_all(new_ctx);
+		free_ctx(new_ctx);
+		return ret;
+	}
+	lease_gauge(new_ctx);
+	*ctx = new_ctx;
+	return 0;
+}
+
+int
+rmem_lease_ctx_destroy(struct rmem_lease_ctx *ctx)
+{
+	int ret;
+
+	if (ctx == NULL)
+		return 0;
+	ret = lease_check_ctx(ctx, __func__);
+	if (ret != 0)
+		return ret;
+	if (ctx->stats.nb_leases != 0) {
+		LEASE_LOG(ERR, "%u leases were not taken back", ctx->stats.nb_leases);
+		return -EBUSY;
+	}
+	ret = release_all(ctx);
+	if (ret != 0)
+		return ret;
+	free_ctx(ctx);
+	return 0;
+}
+
+int
+rmem_lease_stats_get(const struct rmem_lease_ctx *ctx, struct rmem_lease_stats *stats)
+{
+	uint64_t words[sizeof(*stats) / sizeof(uint64_t)];
+	const uint64_t *from;
+	uint32_t i;
+	int ret = lease_check_ctx(ctx, __func__);
+
+	if (ret != 0)
+		return ret;
+	if (stats == NULL) {
+		LEASE_LOG(ERR, "got NULL for the figures");
+		return -EINVAL;
+	}
+	from = (const uint64_t *)&ctx->stats;
+	for (i = 0; i < RTE_DIM(words); i++)
+		words[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
+	memcpy(stats, words, sizeof(*stats));
+	return 0;
+}
+
+/* Whether a key is out: of a lease that may still be reached. */
+static bool
+is_out(const struct lease_slot *slot)
+{
+	return slot->lease.state >= RMEM_LEASE_GRANTING && slot->lease.state <= RMEM_LEASE_LOST;
+}
+
+int
+rmem_lease_recover(struct rmem_lease_ctx *ctx)
+{
+	struct rmem_qp_attr attr;
+	uint32_t i;
+	int ret = lease_check_ctx(ctx, __func__);
+
+	if (ret == 0)
+		ret = rmem_qp_query(ctx->qp, &attr);
+	if (ret != 0)
+		return ret;
+	if (attr.state != RMEM_QPS_RESET) {
+		LEASE_LOG(ERR, "QP 0x%06x is not in RESET", ctx->qp->qp_num);
+		return -EBUSY;
+	}
+	/* Nothing is in the send queue any more. */
+	ctx->ops_head = ctx->ops_tail;
+	ctx->nb_unsignaled = 0;
+	ctx->revokes.head = ctx->revokes.tail;
+	while (ctx->nb_staged > 0)
+		lease_end(ctx, &ctx->slots[ctx->staged[--ctx->nb_staged]], RMEM_LEASE_END_FAILED);
+	for (i = 0; i < ctx->nb_slots; i++) {
+		struct lease_slot *slot = &ctx->slots[i];
+
+		if (!is_out(slot))
+			continue;
+		if (slot->heap_at != LEASE_NOWHERE)
+			lease_heap_del(ctx, slot);
+		slot->lease.state = RMEM_LEASE_LOST;
+		ret = lease_replace(ctx, slot);
+		if (ret != 0)
+			return ret;
+		lease_end(ctx, slot, RMEM_LEASE_END_FAILED);
+	}
+	return 0;
+}
+
+int
+rmem_lease_age(struct rmem_lease_ctx *ctx)
+{
+	uint32_t nb, i, spare;
+	int ret = lease_check_ctx(ctx, __func__);
+
+	if (ret != 0)
+		return ret;
+	/* Those at the bottom of the stack were not needed. */
+	spare = ctx->stats.nb_keys - RTE_MIN(ctx->stats.nb_keys, ctx->stats.min_keys);
+	nb = RTE_MIN(ctx->low_free, spare);
+	for (i = 0; i < nb; i++) {
+		ret = lease_release(ctx, &ctx->slots[ctx->free[i]]);
+		if (ret != 0)
+			break;
+		ctx->empty[ctx->nb_empty++] = ctx->free[i];
+	}
+	ctx->nb_free -= i;
+	memmove(ctx->free, &ctx->free[i], ctx->nb_free * sizeof(*ctx->free));
+	ctx->low_free = ctx->nb_free;
+	LEASE_COUNT(ctx->stats.aged, i);
+	lease_gauge(ctx);
+	return ret != 0 ? ret : (int)i;
+}

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* How leases end: revoked, expired, invalidated by the peer; and what completions tell. */
+
+#include <string.h>
+
+#include "rmem_lease_priv.h"
+
+void
+lease_end(struct rmem_lease_ctx *ctx, struct lease_slot *slot, uint8_t why)
+{
+	if (slot->heap_at != LEASE_NOWHERE)
+		lease_heap_del(ctx, slot);
+	if (slot->lease.end == RMEM_LEASE_END_NONE)
+		slot->lease.end = why;
+	switch (slot->lease.end) {
+	case RMEM_LEASE_END_REVOKED:
+		LEASE_COUNT(ctx->stats.revoked, 1);
+		break;
+	case RMEM_LEASE_END_EXPIRED:
+		LEASE_COUNT(ctx->stats.expired, 1);
+		break;
+	case RMEM_LEASE_END_PEER_INV:
+		LEASE_COUNT(ctx->stats.peer_invs, 1);
+		break;
+	default:
+		LEASE_COUNT(ctx->stats.failed, 1);
+		break;
+	}
+	slot->lease.state = RMEM_LEASE_ENDED;
+	lease_fifo_put(&ctx->ended, lease_number(ctx, slot));
+}
+
+void
+lease_unstage(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
+{
+	uint32_t i = 0, behind;
+
+	while (ctx->staged[i] != lease_number(ctx, slot))
+		i++;
+	behind = --ctx->nb_staged - i;
+	memmove(&ctx->staged[i], &ctx->staged[i + 1], behind * sizeof(ctx->staged[0]));
+	memmove(&ctx->wr[i], &ctx->wr[i + 1], behind * sizeof(ctx->wr[0]));
+}
+
+/* Collect LOCAL_INVs of leases that wait to be revoked; how many. */
+static uint32_t
+collect(struct rmem_lease_ctx *ctx, uint32_t *number)
+{
+	uint32_t n = 0;
+
+	while (n < LEASE_BURST && !lease_fifo_is_empty(&ctx->revokes)) {
+		struct lease_slot *slot;
+
+		number[n] = lease_fifo_get(&ctx->revokes);
+		slot = &ctx->slots[number[n]];
+		if (unlikely(slot->lease.state != RMEM_LEASE_REVOKING))
+			continue; /* lost meanwhile */
+		/* Not where unsignaled ones count on a signaled one to come. */
+		if (unlikely(slot->is_peer_inv && ctx->nb_unsignaled == 0)) {
+			slot->lease.end = RMEM_LEASE_END_NONE;
+			lease_end(ctx, slot, RMEM_LEASE_END_PEER_INV);
+			continue;
+		}
+		ctx->inv[n].wr_id = (uint64_t)ctx->wr_tag << 32 | (ctx->ops_tail + n);
+		ctx->inv[n].invalidate_rkey = slot->lease.rkey;
+		n++;
+	}
+	return n;
+}
+
+/* Post LOCAL_INVs for what waits, as far as the send queue has room. */
+static void
+post_revokes(struct rmem_lease_ctx *ctx)
+{
+	uint32_t number[LEASE_BURST];
+	uint32_t i, n, done;
+	int ret;
+
+	do {
+		n = collect(ctx, number);
+		if (n == 0)
+			return;
+		ctx->inv[n - 1].flags = RMEM_SEND_SIGNALED;
+		ret = rmem_post_send(ctx->qp, ctx->inv, (uint16_t)n);
+		ctx->inv[n - 1].flags = 0;
+		done = (uint32_t)RTE_MAX(ret, 0);
+		for (i = 0; i < done; i++)
+			ctx->ops[ctx->ops_tail++ & ctx->ops_mask] =
+					lease_op(ctx, &ctx->slots[number[i]], true);
+		LEASE_COUNT(ctx->stats.local_invs, done);
+		ctx->nb_unsignaled = done == n ? 0 : ctx->nb_unsignaled + done;
+		if (unlikely(done < n)) {
+			if (ret >= 0 || ret == -ENOSPC)
+				LEASE_COUNT(ctx->stats.queue_full, 1);
+			for (i = n; i > done; i--)
+				ctx->revokes.ring[--ctx->revokes.head & ctx->revokes.mask] =
+						number[i - 1];
+			return;
+		}
+	} while (unlikely(!lease_fifo_is_empty(&ctx->revokes)));
+}
+
+/* Start to take a lease away. */
+static inline void
+revoke_one(struct rmem_lease_ctx *ctx, struct lease_slot *slot, uint8_t why)
+{
+	switch (slot->lease.state) {
+	case RMEM_LEASE_GRANTING:
+	case RMEM_LEASE_GRANTED:
+		if (slot->heap_at != LEASE_NOWHERE)
+			lease_heap_del(ctx, slot);
+		slot->lease.state = RMEM_LEASE_REVOKING;
+		slot->lease.end = why;
+		lease_fifo_put(&ctx->revokes, lease_number(ctx, slot));
+		break;
+	case RMEM_LEASE_PREPARED:
+		lease_unstage(ctx, slot);
+		lease_end(ctx, slot, why);
+		break;
+	case RMEM_LEASE_LOST:
+		if (slot->lease.end == RMEM_LEASE_END_NONE)
+			slot->lease.end = why;
+		break;
+	default:
+		break;
+	}
+}
+
+int
+rmem_lease_revoke(struct rmem_lease_ctx *ctx, struct rmem_lease *const *lease, uint16_t nb)
+{
+	uint16_t i;
+
+	if (unlikely(!lease_is_ctx(ctx)))
+		return -EINVAL;
+	for (i = 0; i < nb; i++) {
+		size_t at = (uintptr_t)lease[i] - (uintptr_t)ctx->slots;
+
+		if (unlikely(at >= ctx->nb_slots * sizeof(ctx->slots[0]) ||
+				    at % sizeof(ctx->slots[0]) != 0 ||
+				    lease[i]->state == RMEM_LEASE_FREE))
+			return -EINVAL;
+	}
+	for (i = 0; i < nb; i++)
+		revoke_one(ctx, (struct lease_slot *)lease[i], RMEM_LEASE_END_REVOKED);
+	post_revokes(ctx);
+	return 0;
+}
+
+/* All requests before a place in the send queue have completed well. */
+static void
+complete_until(struct rmem_lease_ctx *ctx, uint32_t place)
+{
+	while (ctx->ops_head != place) {
+		uint32_t op = ctx->ops[ctx->ops_head++ & ctx->ops_mask];
+		struct lease_slot *slot = lease_op_slot(ctx, op);
+
+		if (op & 1)
+			lease_end(ctx, slot, RMEM_LEASE_END_REVOKED);
+		else if (slot->lease.state == RMEM_LEASE_GRANTING &&
+				lease_op(ctx, slot, false) == op)
+			slot->lease.state = RMEM_LEASE_GRANTED;
+	}
+}
+
+/* A request failed: what its key opens is not known, but for one that the peer has taken. */
+static void
+fail(struct rmem_lease_ctx *ctx, uint32_t op)
+{
+	struct lease_slot *slot = lease_op_slot(ctx, op);
+
+	if (slot->lease.state == RMEM_LEASE_LOST)
+		return;
+	if ((op & 1) != 0 && slot->is_peer_inv) {
+		slot->lease.end = RMEM_LEASE_END_NONE;
+		lease_end(ctx, slot, RMEM_LEASE_END_PEER_INV);
+		return;
+	}
+	if (slot->heap_at != LEASE_NOWHERE)
+		lease_heap_del(ctx, slot);
+	slot->lease.state = RMEM_LEASE_LOST;
+}
+
+static void
+take_wc(struct rmem_lease_ctx *ctx, const struct rmem_wc *wc)
+{
+	uint32_t place = (uint32_t)wc->wr_id;
+
+	/* Of before a reset. */
+	if (unlikely(place - ctx->ops_head >= ctx->ops_tail - ctx->ops_head))
+		return;
+	if (likely(wc->status == RMEM_WC_SUCCESS)) {
+		complete_until(ctx, place + 1);
+		return;
+	}
+	complete_until(ctx, place);
+	fail(ctx, ctx->ops[ctx->ops_head++ & ctx->ops_mask]);
+}
+
+/* The peer has invalidated a key; it may be none of ours. */
+static void
+take_peer_inv(struct rmem_lease_ctx *ctx, uint32_t rkey)
+{
+	struct lease_slot *slot = lease_map_find(ctx, rkey);
+
+	if (slot == NULL)
+		return;
+	if (slot->lease.state == RMEM_LEASE_GRANTING || slot->lease.state == RMEM_LEASE_GRANTED)
+		lease_end(ctx, slot, RMEM_LEASE_END_PEER_INV);
+	else if (slot->lease.state == RMEM_LEASE_REVOKING)
+		slot->is_peer_inv = true;
+}
+
+/* Revoke what is overdue. */
+static void
+expire(struct rmem_lease_ctx *ctx)
+{
+	uint64_t now = rte_rdtsc();
+
+	while (ctx->nb_due != 0 && ctx->heap[0].deadline <= now)
+		revoke_one(ctx, &ctx->slots[ctx->heap[0].slot], RMEM_LEASE_END_EXPIRED);
+}
+
+int
+rmem_lease_take_wcs(struct rmem_lease_ctx *ctx, struct rmem_wc *wc, uint16_t nb_wc)
+{
+	uint16_t i, left = 0;
+
+	if (unlikely(!lease_is_ctx(ctx)))
+		return -EINVAL;
+	for (i = 0; i < nb_wc; i++) {
+		if (wc[i].wr_id >> 32 == ctx->wr_tag && wc[i].qp_num == ctx->qp->qp_num) {
+			take_wc(ctx, &wc[i]);
+			continue;
+		}
+		if (unlikely((wc[i].flags & RMEM_WC_WITH_INV) != 0 &&
+				    wc[i].status == RMEM_WC_SUCCESS))
+			take_peer_inv(ctx, wc[i].invalidated_rkey);
+		if (left != i)
+			wc[left] = wc[i];
+		left++;
+	}
+	if (ctx->nb_due != 0)
+		expire(ctx);
+	if (unlikely(!lease_fifo_is_empty(&ctx->revokes)))
+		post_revokes(ctx);
+	return left;
+}
+
+int
+rmem_lease_poll(struct rmem_lease_ctx *ctx, struct rmem_wc *wc, uint16_t nb_wc)
+{
+	int n;
+
+	if (unlikely(!lease_is_ctx(ctx)))
+		return -EINVAL;
+	n = rmem_poll_cq(ctx->qp->send_cq, wc, nb_wc);
+	return likely(n >= 0) ? rmem_lease_take_wcs(ctx, wc, (uint16_t)n) : n;
+}
+
+int
+rmem_lease_take_ended(struct rmem_lease_ctx *ctx, struct rmem_lease **lease, uint16_t nb)
+{
+	uint16_t i;
+
+	if (unlikely(!lease_is_ctx(ctx)))
+		return -EINVAL;
+	for (i = 0; i < nb && !lease_fifo_is_empty(&ctx->ended); i++) {
+		struct lease_slot *slot = &ctx->slots[lease_fifo_get(&ctx->ended)];
+
+		lease[i] = &slot->lease;
+		lease_put(ctx, slot);
+	}
+	LEASE_SET(ctx->stats.nb_leases, ctx->stats.nb_leases - i);
+	lease_gauge(ctx);
+	return i;
+}
+
+struct rmem_lease *
+rmem_lease_find(const struct rmem_lease_ctx *ctx, uint64_t id)
+{
+	uint64_t number = id & ((UINT64_C(1) << LEASE_ID_BITS) - 1);
+	struct lease_slot *slot;
+
+	if (!lease_is_ctx(ctx) || number >= ctx->nb_slots)
+		return NULL;
+	slot = &ctx->slots[number];
+	if (slot->lease.id != id || slot->lease.state == RMEM_LEASE_FREE)
+		return NULL;
+	return &slot->lease;
+}

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Grants: checked, given a slot and a tag, staged, and posted. */
+
+#include <string.h>
+
+#include "rmem_lease_priv.h"
+
+#define LEASE_MODIFY (RMEM_ACCESS_REMOTE_WRITE | RMEM_ACCESS_REMOTE_ATOMIC)
+
+/* Whether the buffer is one, inside its MR. */
+static inline bool
+check_range(const struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req)
+{
+	const struct rmem_mr *mr = req->mr;
+	uint64_t offset;
+
+	if (unlikely(mr == NULL || mr->obj.type != RMEM_OBJ_MR || mr->type != RMEM_MR_TYPE_USER ||
+			    __atomic_load_n(&mr->state, __ATOMIC_ACQUIRE) != RMEM_MR_STATE_VALID ||
+			    mr->pd != ctx->qp->pd))
+		return false;
+	offset = (uintptr_t)req->addr - (uintptr_t)mr->addr; /* too large when it is before */
+	return likely(req->length != 0 && req->length <= ctx->max_length && offset < mr->length &&
+			req->length <= mr->length - offset);
+}
+
+static inline int
+check_req(const struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req)
+{
+	uint32_t need = ctx->mr_needs;
+
+	if (unlikely(!check_range(ctx, req) || req->access == 0 ||
+			    (req->access & ~RMEM_ACCESS_REMOTE) != 0))
+		return -EINVAL;
+	if (req->access & LEASE_MODIFY)
+		need |= RMEM_ACCESS_LOCAL_WRITE; /* IBTA C10-74 */
+	if (unlikely((req->access & ~ctx->access) != 0 || (need & ~req->mr->access) != 0))
+		return -EPERM;
+	return 0;
+}
+
+/* Stage a request that was checked; the free stack is not empty. */
+static inline struct lease_slot *
+stage(struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req)
+{
+	uint32_t number = ctx->free[--ctx->nb_free];
+	struct lease_slot *slot = &ctx->slots[number];
+	struct rmem_send_wr *wr = &ctx->wr[ctx->nb_staged];
+	struct rmem_lease *lease = &slot->lease;
+	uint8_t tag = lease_tag(slot->order, slot->nb_tags++);
+
+	lease->id += UINT64_C(1) << LEASE_ID_BITS;
+	lease->addr = req->addr;
+	lease->user = req->user;
+	lease->deadline = req->deadline;
+	lease->mr = req->mr;
+	lease->length = req->length;
+	lease->rkey = rmem_rkey_of_tag(lease->rkey, tag);
+	lease->access = req->access;
+	lease->state = RMEM_LEASE_PREPARED;
+	lease->end = RMEM_LEASE_END_NONE;
+	slot->is_peer_inv = false;
+	memset(wr, 0, sizeof(*wr));
+	ctx->backend->fill(ctx, slot, wr, tag);
+	ctx->staged[ctx->nb_staged++] = number;
+	if (req->deadline != 0)
+		lease_heap_add(ctx, slot);
+	return slot;
+}
+
+/* Stage up to the limit; how many, or -errno of the first. */
+static int
+prepare(struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req, uint16_t nb,
+		struct rmem_lease **lease)
+{
+	int ret = 0;
+	uint16_t i;
+
+	for (i = 0; i < nb; i++) {
+		ret = check_req(ctx, &req[i]);
+		if (ret == 0 && unlikely(ctx->nb_staged == LEASE_BURST))
+			ret = -ENOSPC;
+		if (ret == 0 && unlikely(ctx->nb_free == 0))
+			ret = lease_refill(ctx);
+		if (unlikely(ret != 0))
+			break;
+		lease[i] = &stage(ctx, &req[i])->lease;
+	}
+	if (ctx->nb_free < ctx->low_free)
+		ctx->low_free = ctx->nb_free;
+	LEASE_SET(ctx->stats.nb_leases, ctx->stats.nb_leases + i);
+	if (ctx->stats.peak_leases < ctx->stats.nb_leases)
+		LEASE_SET(ctx->stats.peak_leases, ctx->stats.nb_leases);
+	lease_gauge(ctx);
+	return i != 0 ? i : ret;
+}
+
+/* The first n staged ones are in the send queue: the rest moves up. */
+static void
+staged_are_posted(struct rmem_lease_ctx *ctx, uint32_t n)
+{
+	uint32_t i;
+
+	for (i = 0; i < n; i++) {
+		struct lease_slot *slot = &ctx->slots[ctx->staged[i]];
+
+		slot->lease.state = RMEM_LEASE_GRANTING;
+		ctx->ops[ctx->ops_tail++ & ctx->ops_mask] = lease_op(ctx, slot, false);
+	}
+	LEASE_COUNT(ctx->stats.granted, n);
+	if (likely(n == ctx->nb_staged)) {
+		if (n != 0)
+			ctx->nb_unsignaled = 0;
+		ctx->nb_staged = 0;
+		return;
+	}
+	ctx->nb_unsignaled += n;
+	ctx->nb_staged -= n;
+	memmove(ctx->staged, &ctx->staged[n], ctx->nb_staged * sizeof(ctx->staged[0]));
+	memmove(ctx->wr, &ctx->wr[n], ctx->nb_staged * sizeof(ctx->wr[0]));
+	LEASE_COUNT(ctx->stats.queue_full, 1);
+}
+
+/* Post the staged ones with so many requests of the application behind them; as a post. */
+static int
+post_staged(struct rmem_lease_ctx *ctx, uint32_t nb_wr)
+{
+	uint32_t i, nb = ctx->nb_staged;
+	int ret;
+
+	for (i = 0; i < nb; i++)
+		ctx->wr[i].wr_id = (uint64_t)ctx->wr_tag << 32 | (ctx->ops_tail + i);
+	if (nb != 0)
+		ctx->wr[nb - 1].flags = RMEM_SEND_SIGNALED;
+	ret = rmem_post_send(ctx->qp, ctx->wr, (uint16_t)(nb + nb_wr));
+	if (likely(ret >= 0))
+		staged_are_posted(ctx, RTE_MIN((uint32_t)ret, nb));
+	return ret;
+}
+
+/* Take back the staged ones that were not posted. */
+static void
+roll_back(struct rmem_lease_ctx *ctx)
+{
+	LEASE_SET(ctx->stats.nb_leases, ctx->stats.nb_leases - ctx->nb_staged);
+	while (ctx->nb_staged > 0) {
+		struct lease_slot *slot = &ctx->slots[ctx->staged[--ctx->nb_staged]];
+
+		if (slot->heap_at != LEASE_NOWHERE)
+			lease_heap_del(ctx, slot);
+		lease_put(ctx, slot);
+	}
+	lease_gauge(ctx);
+}
+
+int
+rmem_lease_grant(struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req, uint16_t nb,
+		struct rmem_lease **lease)
+{
+	uint16_t granted = 0;
+	int nb_staged, ret;
+
+	if (unlikely(!lease_is_ctx(ctx)))
+		return -EINVAL;
+	if (unlikely(ctx->nb_staged != 0))
+		return -EBUSY;
+	while (granted < nb) {
+		nb_staged = prepare(ctx, &req[granted],
+				(uint16_t)RTE_MIN(nb - granted, LEASE_BURST), &lease[granted]);
+		if (unlikely(nb_staged < 0))
+			return granted != 0 ? granted : nb_staged;
+		ret = post_staged(ctx, 0);
+		if (unlikely(ret != nb_staged)) {
+			roll_back(ctx);
+			granted += (uint16_t)RTE_MAX(ret, 0);
+			return granted != 0 ? granted : ret;
+		}
+		granted += (uint16_t)nb_staged;
+	}
+	return granted;
+}
+
+int
+rmem_lease_prepare(struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req, uint16_t nb,
+		struct rmem_lease **lease)
+{
+	if (unlikely(!lease_is_ctx(ctx)))
+		return -EINVAL;
+	return prepare(ctx, req, nb, lease);
+}
+
+int
+rmem_lease_post(struct rmem_lease_ctx *ctx, const struct rmem_send_wr *wr, uint16_t nb_wr)
+{
+	uint32_t nb, chained;
+	int ret, more;
+
+	if (unlikely(!lease_is_ctx(ctx)))
+		return -EINVAL;
+	nb = ctx->nb_staged;
+	chained = RTE_MIN((uint32_t)nb_wr, RTE_DIM(ctx->wr) - nb);
+	if (likely(chained != 0))
+		memcpy(&ctx->wr[nb], wr, chained * sizeof(*wr));
+	ret = post_staged(ctx, chained);
+	if (unlikely(ret < 0))
+		return ret;
+	if (unlikely((uint32_t)ret < nb))
+		return -ENOSPC;
+	ret -= (int)nb;
+	if (unlikely((uint32_t)ret < chained || chained == nb_wr)) {
+		/* What stopped it is told when it is the first. */
+		if (ret != 0 || nb_wr == 0)
+			return ret;
+		return rmem_post_send(ctx->qp, wr, nb_wr);
+	}
+	more = rmem_post_send(ctx->qp, &wr[chained], (uint16_t)(nb_wr - chained));
+	return ret + RTE_MAX(more, 0);
+}

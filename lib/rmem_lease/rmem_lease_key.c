@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Keys: how each backend makes, opens and releases one, their tags, and their rest.
+ *
+ * A fast-register MR needs no MR below it; a window is bound to the MR that holds the buffer; an
+ * indirect key goes through the lkey of that.
+ */
+
+#include <string.h>
+#include <sys/random.h>
+
+#include <rte_random.h>
+
+#include "rmem_lease_priv.h"
+
+/* Keys made at a time when more are needed than ever before. */
+#define LEASE_MAKE 32u
+
+static int
+make_fast_reg(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
+{
+	struct rmem_fast_reg_page_list *list;
+	int ret;
+
+	ret = rmem_fast_reg_page_list_alloc(ctx->dev, ctx->max_page_list_len, &list);
+	if (ret != 0)
+		return ret;
+	ret = rmem_fast_reg_mr_alloc(ctx->qp->pd, ctx->max_page_list_len, &slot->mr);
+	if (ret != 0) {
+		rmem_fast_reg_page_list_free(list);
+		return ret;
+	}
+	slot->list = list;
+	slot->lease.rkey = slot->mr->rkey;
+	return 0;
+}
+
+static int
+release_fast_reg(struct lease_slot *slot)
+{
+	int ret = rmem_mr_dereg(slot->mr);
+
+	if (ret != 0)
+		return ret;
+	slot->mr = NULL; /* if the list must be tried again */
+	return rmem_fast_reg_page_list_free(slot->list);
+}
+
+static void
+fill_fast_reg(const struct rmem_lease_ctx *ctx, struct lease_slot *slot, struct rmem_send_wr *wr,
+		uint8_t tag)
+{
+	const uint64_t page_size = UINT64_C(1) << ctx->log2_page_size;
+	uint64_t addr = (uintptr_t)slot->lease.addr;
+	uint64_t offset = addr & (page_size - 1);
+	uint64_t page = addr - offset;
+	uint32_t i, nb;
+
+	nb = (uint32_t)((offset + slot->lease.length + page_size - 1) >> ctx->log2_page_size);
+	for (i = 0; i < nb; i++, page += page_size)
+		slot->list->page_list[i] = page;
+	slot->lease.remote_addr = addr;
+	wr->opcode = RMEM_WR_REG_MR;
+	wr->reg_mr.mr = slot->mr;
+	wr->reg_mr.page_list = slot->list;
+	wr->reg_mr.iova = addr;
+	wr->reg_mr.length = slot->lease.length;
+	wr->reg_mr.first_byte_offset = (uint32_t)offset;
+	wr->reg_mr.access = slot->lease.access;
+	if (slot->lease.access & (RMEM_ACCESS_REMOTE_WRITE | RMEM_ACCESS_REMOTE_ATOMIC))
+		wr->reg_mr.access |= RMEM_ACCESS_LOCAL_WRITE;
+	wr->reg_mr.page_list_len = (uint16_t)nb;
+	wr->reg_mr.log2_page_size = (uint8_t)ctx->log2_page_size;
+	wr->reg_mr.key_tag = tag;
+}
+
+static int
+make_mw(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
+{
+	int ret = rmem_mw_alloc(ctx->qp->pd, RMEM_MW_TYPE_2, &slot->mw);
+
+	if (ret == 0)
+		slot->lease.rkey = slot->mw->rkey;
+	return ret;
+}
+
+static int
+release_mw(struct lease_slot *slot)
+{
+	return rmem_mw_dealloc(slot->mw);
+}
+
+/* Address of the buffer in terms of the iova of its MR. */
+static inline uint64_t
+iova_of(const struct rmem_lease *lease)
+{
+	return lease->mr->iova + ((uintptr_t)lease->addr - (uintptr_t)lease->mr->addr);
+}
+
+static void
+fill_mw(const struct rmem_lease_ctx *ctx, struct lease_slot *slot, struct rmem_send_wr *wr,
+		uint8_t tag)
+{
+	RTE_SET_USED(ctx);
+	slot->lease.remote_addr = iova_of(&slot->lease);
+	wr->opcode = RMEM_WR_BIND_MW;
+	wr->bind_mw.mw = slot->mw;
+	wr->bind_mw.mr = (struct rmem_mr *)(uintptr_t)slot->lease.mr;
+	wr->bind_mw.addr = slot->lease.remote_addr;
+	wr->bind_mw.length = slot->lease.length;
+	wr->bind_mw.access = slot->lease.access;
+	wr->bind_mw.key_tag = tag;
+}
+
+static int
+make_umr(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
+{
+	int ret = rmem_mkey_alloc(ctx->qp->pd, 1, &slot->mr);
+
+	if (ret != 0)
+		return ret;
+	slot->entry = &ctx->entries[lease_number(ctx, slot)];
+	slot->lease.rkey = slot->mr->rkey;
+	return 0;
+}
+
+static int
+release_umr(struct lease_slot *slot)
+{
+	return rmem_mr_dereg(slot->mr);
+}
+
+static void
+fill_umr(const struct rmem_lease_ctx *ctx, struct lease_slot *slot, struct rmem_send_wr *wr,
+		uint8_t tag)
+{
+	RTE_SET_USED(ctx);
+	slot->entry->addr = iova_of(&slot->lease);
+	slot->entry->length = slot->lease.length;
+	slot->entry->lkey = slot->lease.mr->lkey;
+	slot->lease.remote_addr = slot->entry->addr;
+	wr->opcode = RMEM_WR_UMR;
+	wr->umr.mr = slot->mr;
+	wr->umr.entries = slot->entry;
+	wr->umr.iova = slot->entry->addr;
+	wr->umr.nb_entries = 1;
+	wr->umr.repeat_count = 1;
+	wr->umr.access = slot->lease.access;
+	if (slot->lease.access & (RMEM_ACCESS_REMOTE_WRITE | RMEM_ACCESS_REMOTE_ATOMIC))
+		wr->umr.access |= RMEM_ACCESS_LOCAL_WRITE;
+	wr->umr.key_tag = tag;
+}
+
+/* By enum rmem_lease_backend, less 1: the first that the device can do is taken. */
+static const struct lease_ops lease_backends[] = {
+		{"fast-register MRs", RMEM_DEV_CAPA_FAST_REG | RMEM_DEV_CAPA_LOCAL_INV,
+				make_fast_reg, release_fast_reg, fill_fast_reg},
+		{"windows of type 2B", RMEM_DEV_CAPA_MW_TYPE_2B | RMEM_DEV_CAPA_LOCAL_INV, make_mw,
+				release_mw, fill_mw},
+		{"indirect keys", RMEM_DEV_CAPA_UMR | RMEM_DEV_CAPA_LOCAL_INV, make_umr,
+				release_umr, fill_umr},
+};
+
+const struct lease_ops *
+lease_ops_find(uint32_t backend, uint64_t capa)
+{
+	uint32_t i;
+
+	for (i = 0; i < RTE_DIM(lease_backends); i++) {
+		const struct lease_ops *ops = &lease_backends[i];
+
+		if ((backend == RMEM_LEASE_AUTO || backend == i + 1) &&
+				(capa & ops->capa) == ops->capa)
+			return ops;
+	}
+	return NULL;
+}
+
+uint32_t
+lease_ops_number(const struct lease_ops *ops)
+{
+	return (uint32_t)(ops - lease_backends) + 1;
+}
+
+/* 64 random bits that nobody can foretell. */
+static uint64_t
+draw(struct rmem_lease_ctx *ctx)
+{
+	size_t got = 0;
+	ssize_t n;
+
+	if (ctx->nb_random == 0) {
+		while (got < sizeof(ctx->random)) {
+			n = getrandom((uint8_t *)ctx->random + got, sizeof(ctx->random) - got, 0);
+			if (n < 0 && errno != EINTR)
+				break;
+			got += n > 0 ? (size_t)n : 0;
+		}
+		ctx->nb_random = (uint32_t)(got / sizeof(ctx->random[0]));
+		if (ctx->nb_random == 0)
+			return rte_rand(); /* a kernel without getrandom() */
+	}
+	return ctx->random[--ctx->nb_random];
+}
+
+/* Start over with the tags of a key. The first differs from the one it has. */
+static void
+draw_order(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
+{
+	uint32_t i;
+
+	do {
+		for (i = 0; i < RTE_DIM(slot->order); i++)
+			slot->order[i] = draw(ctx);
+	} while (lease_tag(slot->order, 0) == (uint8_t)slot->lease.rkey);
+	slot->nb_tags = 0;
+}
+
+static uint32_t
+map_hash(uint32_t rkey)
+{
+	return (rkey >> 8) * UINT32_C(0x9e3779b1) >> 7;
+}
+
+static void
+map_insert(struct rmem_lease_ctx *ctx, uint32_t number)
+{
+	uint32_t at = map_hash(ctx->slots[number].lease.rkey);
+
+	while (ctx->map[at & ctx->map_mask] != 0)
+		at++;
+	ctx->map[at & ctx->map_mask] = number + 1;
+	ctx->map_used++;
+}
+
+/* Entries of keys that are gone stay until the map is three quarters full. */
+static void
+map_add(struct rmem_lease_ctx *ctx, const struct lease_slot *slot)
+{
+	uint32_t i;
+
+	if (ctx->map_used < ctx->map_mask / 4 * 3) {
+		map_insert(ctx, lease_number(ctx, slot));
+		return;
+	}
+	memset(ctx->map, 0, (ctx->map_mask + UINT64_C(1)) * sizeof(*ctx->map));
+	ctx->map_used = 0;
+	for (i = 0; i < ctx->nb_slots; i++) {
+		if (ctx->slots[i].has_key)
+			map_insert(ctx, i);
+	}
+}
+
+struct lease_slot *
+lease_map_find(const struct rmem_lease_ctx *ctx, uint32_t rkey)
+{
+	uint32_t number, at;
+
+	for (at = map_hash(rkey); (number = ctx->map[at & ctx->map_mask]) != 0; at++) {
+		struct lease_slot *slot = &ctx->slots[number - 1];
+
+		if (slot->has_key && slot->lease.rkey == rkey)
+			return slot;
+	}
+	return NULL;
+}
+
+/* Make the key of one slot. */
+static int
+make_one(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
+{
+	int ret = ctx->backend->make(ctx, slot);
+
+	if (ret != 0)
+		return ret;
+	slot->has_key = true;
+	draw_order(ctx, slot);
+	map_add(ctx, slot);
+	LEASE_COUNT(ctx->stats.made, 1);
+	LEASE_COUNT(ctx->stats.nb_keys, 1);
+	if (ctx->stats.peak_keys < ctx->stats.nb_keys)
+		LEASE_SET(ctx->stats.peak_keys, ctx->stats.nb_keys);
+	return 0;
+}
+
+int
+lease_make(struct rmem_lease_ctx *ctx, uint32_t nb)
+{
+	int ret;
+
+	while (nb-- > 0) {
+		if (ctx->nb_empty == 0)
+			return -ENOSPC;
+		ret = make_one(ctx, &ctx->slots[ctx->empty[ctx->nb_empty - 1]]);
+		if (ret != 0)
+			return ret;
+		ctx->free[ctx->nb_free++] = ctx->empty[--ctx->nb_empty];
+	}
+	return 0;
+}
+
+int
+lease_refill(struct rmem_lease_ctx *ctx)
+{
+	struct lease_fifo *resting = &ctx->resting;
+	int ret;
+
+	if (!lease_fifo_is_empty(resting)) {
+		uint32_t number = resting->ring[resting->head & resting->mask];
+		struct lease_slot *slot = &ctx->slots[number];
+
+		if (rte_rdtsc() - slot->rests_from >= ctx->quarantine) {
+			resting->head++;
+			draw_order(ctx, slot);
+			ctx->free[ctx->nb_free++] = number;
+			return 0;
+		}
+	}
+	ret = lease_make(ctx, RTE_MIN(LEASE_MAKE, RTE_MAX(ctx->nb_empty, 1u)));
+	if (ctx->nb_free > 0)
+		return 0;
+	if (!lease_fifo_is_empty(resting))
+		LEASE_COUNT(ctx->stats.rest_refused, 1);
+	return ret;
+}
+
+int
+lease_release(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
+{
+	int ret = ctx->backend->release(slot);
+
+	if (ret != 0) {
+		LEASE_LOG(ERR, "key of rkey 0x%08x can't be released: error %d", slot->lease.rkey,
+				-ret);
+		return -EIO;
+	}
+	slot->has_key = false;
+	LEASE_COUNT(ctx->stats.nb_keys, -1);
+	return 0;
+}
+
+int
+lease_replace(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
+{
+	int ret = lease_release(ctx, slot);
+
+	if (ret != 0)
+		return ret;
+	LEASE_COUNT(ctx->stats.replaced, 1);
+	ret = make_one(ctx, slot);
+	if (ret != 0)
+		LEASE_LOG(WARNING, "a key can't be replaced: error %d; one less", -ret);
+	return 0;
+}
+
+void
+lease_put(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
+{
+	uint32_t number = lease_number(ctx, slot);
+
+	slot->lease.state = RMEM_LEASE_FREE;
+	if (unlikely(!slot->has_key)) {
+		ctx->empty[ctx->nb_empty++] = number;
+	} else if (unlikely(slot->nb_tags == LEASE_TAGS)) {
+		slot->rests_from = rte_rdtsc();
+		lease_fifo_put(&ctx->resting, number);
+		LEASE_COUNT(ctx->stats.quarantines, 1);
+	} else {
+		ctx->free[ctx->nb_free++] = number;
+	}
+}

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/**
+ * @file
+ * What the files of the lease share. Not installed.
+ *
+ * A context is used by one thread: nothing in it is locked. Each slot has one owner at a time:
+ *
+ *   FREE      the context: in `free` with a key that opens nothing, in `resting` with one whose
+ *             tags are used up, or in `empty` without a key
+ *   PREPARED  the application, and `staged`
+ *   GRANTING  the application, and the send queue: `ops` holds its REG_MR until that completes
+ *   GRANTED   the application
+ *   REVOKING  the peer may still reach the buffer: in `revokes` until the LOCAL_INV is accepted,
+ *             then in `ops` until that completes
+ *   LOST      nobody: what its key opens is not known before rmem_lease_recover() released it
+ *   ENDED     the application may have the buffer: in `ended` until that takes it
+ *
+ * The requests of a send queue complete in order. So a completion tells of all that `ops` holds
+ * before it, and a lease ends only when its LOCAL_INV, or a later request, completed well; when
+ * the peer's invalidation was received; or when its key was released.
+ */
+
+#ifndef RMEM_LEASE_PRIV_H
+#define RMEM_LEASE_PRIV_H
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <rte_branch_prediction.h>
+#include <rte_common.h>
+#include <rte_cycles.h>
+#include <rte_log.h>
+
+#include <rmem.h>
+#include <rmem_lease.h>
+
+extern int rmem_lease_logtype;
+
+/** Log a line: LEASE_LOG(ERR, "format", ...). */
+#define LEASE_LOG(level, ...)                                                                      \
+	rte_log(RTE_LOG_##level, rmem_lease_logtype,                                               \
+			RTE_FMT("rmem_lease: " RTE_FMT_HEAD(__VA_ARGS__, ) "\n",                   \
+					RTE_FMT_TAIL(__VA_ARGS__, )))
+
+/** Tag of a context, beside those of enum rmem_obj_type. */
+#define LEASE_TAG UINT32_C(0x726d0101)
+/** Requests posted at once, beside those of the application. */
+#define LEASE_BURST RMEM_LEASE_MAX_PREPARED
+/** Tags of a key. */
+#define LEASE_TAGS 256
+/** No place in the heap. */
+#define LEASE_NOWHERE UINT32_MAX
+/** Low bits of an id: the slot. The rest counts. */
+#define LEASE_ID_BITS 24
+/** Bits of that count in an op. */
+#define LEASE_OP_BITS 11
+/** Pages that a buffer spans at most where the device has larger pages. */
+#define LEASE_PAGES 9
+
+/** Count: read by others, written by the owner of the context alone. */
+#define LEASE_COUNT(counter, n) __atomic_store_n(&(counter), (counter) + (n), __ATOMIC_RELAXED)
+#define LEASE_SET(gauge, value) __atomic_store_n(&(gauge), (value), __ATOMIC_RELAXED)
+
+/** A lease and the key that it is made of. */
+struct lease_slot {
+	struct rmem_lease lease; /* in FREE, of what it was last; rkey is that of the key */
+	union {
+		struct rmem_mr *mr; /* fast-register or indirect */
+		struct rmem_mw *mw;
+	};
+	union {
+		struct rmem_fast_reg_page_list *list; /* of a fast-register MR */
+		struct rmem_mkey_entry *entry;        /* of an indirect one, in `entries` */
+	};
+	uint64_t order[4];   /* of its tags; see lease_tag() */
+	uint64_t rests_from; /* TSC, while in `resting` */
+	uint32_t heap_at;    /* place in the heap of deadlines, or LEASE_NOWHERE */
+	uint16_t nb_tags;    /* how many of LEASE_TAGS were used since the order was drawn */
+	bool has_key;
+	bool is_peer_inv; /* REVOKING: the peer has invalidated the key meanwhile */
+} __rte_cache_aligned;
+
+/** Slots in order, by number. It has room for all. */
+struct lease_fifo {
+	uint32_t *ring;
+	uint32_t mask;
+	uint32_t head; /* next to take */
+	uint32_t tail; /* next to put */
+};
+
+/** A deadline. */
+struct lease_due {
+	uint64_t deadline;
+	uint32_t slot;
+};
+
+/** What differs from backend to backend. */
+struct lease_ops {
+	const char *name;
+	uint64_t capa;
+	/* Make the key of a slot; -errno of the class. */
+	int (*make)(struct rmem_lease_ctx *ctx, struct lease_slot *slot);
+	/* Release it, whatever it opens. */
+	int (*release)(struct lease_slot *slot);
+	/* The request that opens a lease by a tag; remote_addr is set. */
+	void (*fill)(const struct rmem_lease_ctx *ctx, struct lease_slot *slot,
+			struct rmem_send_wr *wr, uint8_t tag);
+};
+
+struct rmem_lease_ctx {
+	struct rmem_obj obj;
+	uint32_t wr_tag; /* upper half of a wr_id; the lower one is the place in `ops` */
+	struct rmem_qp *qp;
+	struct rmem_dev *dev;
+	const struct lease_ops *backend;
+	struct lease_slot *slots;
+
+	/* In the send queue; see lease_op(). */
+	uint32_t *ops;
+	uint32_t ops_mask;
+	uint32_t ops_head;      /* oldest not completed */
+	uint32_t ops_tail;      /* next to post */
+	uint32_t nb_unsignaled; /* of the last ones, with none signaled behind */
+
+	uint32_t nb_free;
+	uint32_t low_free; /* least since rmem_lease_age() */
+	uint32_t *free;    /* stack: what was used last is granted first */
+	uint32_t *empty;   /* stack */
+	uint32_t nb_empty;
+	uint32_t nb_slots;
+	struct lease_fifo resting;
+	struct lease_fifo revokes;
+	struct lease_fifo ended;
+
+	struct lease_due *heap; /* the next deadline first */
+	uint32_t nb_due;
+	uint32_t access;   /* what the QP gives its peer */
+	uint32_t mr_needs; /* right that the backend needs of an MR */
+	uint32_t max_length;
+	uint32_t log2_page_size;    /* of page lists */
+	uint32_t max_page_list_len; /* of a buffer */
+	uint64_t quarantine;        /* TSC cycles */
+
+	uint32_t *map; /* slot + 1 by the index of its key; see lease_map_find() */
+	uint32_t map_mask;
+	uint32_t map_used;
+	uint32_t nb_random; /* left of random */
+	uint32_t nb_staged;
+	uint32_t staged[LEASE_BURST];
+	struct rmem_mkey_entry *entries; /* of indirect keys */
+	struct rmem_lease_stats stats;   /* gauges are those of the last burst */
+	uint64_t random[512];
+
+	struct rmem_send_wr wr[2 * LEASE_BURST]; /* of the staged ones, then of the application */
+	struct rmem_send_wr inv[LEASE_BURST];
+};
+
+/** 0, or -EINVAL and a line. */
+int lease_check_ctx(const struct rmem_lease_ctx *ctx, const char *func);
+
+/** On the fast path: no line. */
+static inline bool
+lease_is_ctx(const struct rmem_lease_ctx *ctx)
+{
+	return likely(ctx != NULL && ctx->obj.type == LEASE_TAG);
+}
+
+static inline uint32_t
+lease_number(const struct rmem_lease_ctx *ctx, const struct lease_slot *slot)
+{
+	return (uint32_t)(slot - ctx->slots);
+}
+
+/*
+ * A request in the send queue: the slot, low bits of the count of its leases, and whether it is a
+ * LOCAL_INV. The count tells a REG_MR of the present lease from that of one that the peer ended.
+ */
+static inline uint32_t
+lease_op(const struct rmem_lease_ctx *ctx, const struct lease_slot *slot, bool is_inv)
+{
+	uint32_t count = (uint32_t)(slot->lease.id >> LEASE_ID_BITS) &
+			RTE_LEN2MASK(LEASE_OP_BITS, uint32_t);
+
+	return lease_number(ctx, slot) << (LEASE_OP_BITS + 1) | count << 1 | is_inv;
+}
+
+static inline struct lease_slot *
+lease_op_slot(const struct rmem_lease_ctx *ctx, uint32_t op)
+{
+	return &ctx->slots[op >> (LEASE_OP_BITS + 1)];
+}
+
+/* Tell others what there is, after a burst. */
+static inline void
+lease_gauge(struct rmem_lease_ctx *ctx)
+{
+	LEASE_SET(ctx->stats.nb_free, ctx->nb_free);
+	LEASE_SET(ctx->stats.nb_resting, ctx->resting.tail - ctx->resting.head);
+}
+
+static inline void
+lease_fifo_put(struct lease_fifo *fifo, uint32_t slot)
+{
+	fifo->ring[fifo->tail++ & fifo->mask] = slot;
+}
+
+static inline bool
+lease_fifo_is_empty(const struct lease_fifo *fifo)
+{
+	return fifo->head == fifo->tail;
+}
+
+static inline uint32_t
+lease_fifo_get(struct lease_fifo *fifo)
+{
+	return fifo->ring[fifo->head++ & fifo->mask];
+}
+
+/* Deadlines (rmem_lease_heap.c). */
+void lease_heap_add(struct rmem_lease_ctx *ctx, struct lease_slot *slot);
+void lease_heap_del(struct rmem_lease_ctx *ctx, struct lease_slot *slot);
+
+/* Keys (rmem_lease_key.c). */
+
+/** Backend of a configuration that the device can do; NULL when there is none. */
+const struct lease_ops *lease_ops_find(uint32_t backend, uint64_t capa);
+/** Number of a backend: enum rmem_lease_backend. */
+uint32_t lease_ops_number(const struct lease_ops *ops);
+/** Make keys for so many empty slots, which become free; -errno when not all could be made. */
+int lease_make(struct rmem_lease_ctx *ctx, uint32_t nb);
+/** Have a key in `free`: wake one that rested, or make some. -errno when there is none. */
+int lease_refill(struct rmem_lease_ctx *ctx);
+/** Release the key of a slot that is in no list; 0 or -EIO with a line. */
+int lease_release(struct rmem_lease_ctx *ctx, struct lease_slot *slot);
+/** Replace the key of a slot: by none when the device has none left. 0 or -EIO with a line. */
+int lease_replace(struct rmem_lease_ctx *ctx, struct lease_slot *slot);
+/** Slot whose key has that rkey now, or NULL. */
+struct lease_slot *lease_map_find(const struct rmem_lease_ctx *ctx, uint32_t rkey);
+/** Give a slot back to the context: free, resting or empty. */
+void lease_put(struct rmem_lease_ctx *ctx, struct lease_slot *slot);
+
+/*
+ * The tags of a key come each once, in an order that who has seen some of them can't tell the
+ * next from: a permutation of 8 bits, made of four rounds with a random function of 4 bits each
+ * (Luby and Rackoff), drawn anew each time round.
+ */
+static inline uint8_t
+lease_tag(const uint64_t order[4], uint16_t n)
+{
+	uint32_t left = n >> 4 & 15, right = n & 15, i;
+
+	for (i = 0; i < 4; i++) {
+		uint32_t next = left ^ (uint32_t)(order[i] >> 4 * right & 15);
+
+		left = right;
+		right = next;
+	}
+	return (uint8_t)(left << 4 | right);
+}
+
+/* Ends (rmem_lease_end.c). */
+
+/** The peer can't reach the buffer any more. */
+void lease_end(struct rmem_lease_ctx *ctx, struct lease_slot *slot, uint8_t why);
+/** Take back a prepared lease. */
+void lease_unstage(struct rmem_lease_ctx *ctx, struct lease_slot *slot);
+
+#endif /* RMEM_LEASE_PRIV_H */

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Leases of the cases; see lease.h. */
+
+#include <string.h>
+
+#include "lease.h"
+
+struct lease_fixture lx;
+
+static int
+setup(uint32_t backend, uint64_t capa, const char *reason)
+{
+	TEST_RUN(fx_setup());
+	memset(&lx, 0, sizeof(lx));
+	if (!fx_has_capa(fx.a.dev, capa))
+		return test_skip(reason);
+	lx.conf.backend = backend;
+	lx.conf.max_leases = LX_MAX;
+	lx.conf.max_length = FX_BUF_SIZE;
+	lx.conf.socket_id = SOCKET_ID_ANY;
+	lx.mr = fx_mr(fx.a.pd, fx.a.buf, FX_BUF_SIZE, FX_ACCESS | RMEM_ACCESS_MW_BIND);
+	TEST_ASSERT(lx.mr != NULL);
+	return lx_remake();
+}
+
+int
+lx_setup_fast_reg(void)
+{
+	return setup(RMEM_LEASE_FAST_REG, RMEM_DEV_CAPA_FAST_REG, "no fast registration");
+}
+
+int
+lx_setup_mw(void)
+{
+	return setup(RMEM_LEASE_MW, RMEM_DEV_CAPA_MW_TYPE_2B, "no windows of type 2B");
+}
+
+int
+lx_setup_umr(void)
+{
+	return setup(RMEM_LEASE_UMR, RMEM_DEV_CAPA_UMR, "no indirect keys");
+}
+
+int
+lx_setup_auto(void)
+{
+	return setup(RMEM_LEASE_AUTO, 0, "");
+}
+
+/* Whatever the case left: leases end when the QP is reset. */
+static int
+close_ctx(void)
+{
+	struct rmem_lease_ctx *ctx = lx.ctx;
+
+	lx.ctx = NULL;
+	if (ctx == NULL)
+		return TEST_SUCCESS;
+	TEST_OK(rmem_qp_reset(fx.a.qp));
+	TEST_OK(rmem_lease_recover(ctx));
+	while (rmem_lease_take_ended(ctx, lx.ended, LX_MAX) > 0)
+		;
+	TEST_OK(rmem_lease_ctx_destroy(ctx));
+	return TEST_SUCCESS;
+}
+
+int
+lx_teardown(void)
+{
+	int result = close_ctx();
+
+	return fx_teardown() == TEST_SUCCESS ? result : TEST_FAILED;
+}
+
+int
+lx_remake(void)
+{
+	if (lx.ctx != NULL) {
+		TEST_RUN(close_ctx());
+		TEST_RUN(fx_reconnect());
+	}
+	TEST_OK(rmem_lease_ctx_create(fx.a.qp, &lx.conf, &lx.ctx));
+	return TEST_SUCCESS;
+}
+
+struct rmem_lease_req
+lx_req(size_t offset, uint32_t length, uint32_t access)
+{
+	const struct rmem_lease_req req = {
+			.mr = lx.mr,
+			.addr = fx.a.buf + offset,
+			.length = length,
+			.access = access,
+			.user = fx.a.buf + offset,
+	};
+
+	return req;
+}
+
+int
+lx_grant(uint16_t nb, uint32_t access)
+{
+	struct rmem_lease_req req[LX_MAX];
+	uint16_t i;
+
+	for (i = 0; i < nb; i++)
+		req[i] = lx_req(i * FX_PAGE, FX_PAGE, access);
+	TEST_EQ(rmem_lease_grant(lx.ctx, req, nb, lx.lease), nb);
+	return TEST_SUCCESS;
+}
+
+/* Completions of the application are not expected. */
+static int
+poll_none(void)
+{
+	struct rmem_wc wc[8];
+
+	TEST_EQ(rmem_lease_poll(lx.ctx, wc, RTE_DIM(wc)), 0);
+	return TEST_SUCCESS;
+}
+
+int
+lx_take(uint16_t nb, uint8_t how)
+{
+	uint64_t deadline = fx_deadline();
+	unsigned int spins = 0;
+	uint16_t i, got = 0;
+
+	while (got < nb) {
+		TEST_RUN(poll_none());
+		got += (uint16_t)rmem_lease_take_ended(
+				lx.ctx, &lx.ended[got], (uint16_t)(nb - got));
+		TEST_ASSERT(!fx_is_late(deadline));
+		fx_relax(&spins);
+	}
+	for (i = 0; i < nb; i++)
+		TEST_EQ(lx.ended[i]->end, how);
+	return TEST_SUCCESS;
+}
+
+int
+lx_wait_state(const struct rmem_lease *lease, uint8_t state)
+{
+	uint64_t deadline = fx_deadline();
+	unsigned int spins = 0;
+
+	while (lease->state != state) {
+		TEST_RUN(poll_none());
+		TEST_ASSERT(!fx_is_late(deadline));
+		fx_relax(&spins);
+	}
+	return TEST_SUCCESS;
+}
+
+int
+lx_write(const struct rmem_lease *lease, uint32_t offset, uint32_t length)
+{
+	return fx_peer_write(lease->remote_addr + offset, length, lease->rkey);
+}
+
+int
+lx_expect_open(const struct rmem_lease *lease)
+{
+	fx_fill(fx.b.buf, lease->length, lease->rkey);
+	TEST_STATUS(lx_write(lease, 0, lease->length), RMEM_WC_SUCCESS);
+	TEST_MEM(lease->addr, fx.b.buf, lease->length);
+	return TEST_SUCCESS;
+}
+
+int
+lx_expect_closed(uint64_t remote_addr, uint32_t length, uint32_t rkey)
+{
+	TEST_STATUS(fx_peer_write(remote_addr, length, rkey), RMEM_WC_REM_ACCESS_ERR);
+	return lx_recover();
+}
+
+int
+lx_recover(void)
+{
+	TEST_OK(rmem_qp_reset(fx.a.qp));
+	TEST_OK(rmem_lease_recover(lx.ctx));
+	return fx_reconnect();
+}
+
+struct rmem_lease_stats
+lx_stats(void)
+{
+	struct rmem_lease_stats stats;
+
+	if (rmem_lease_stats_get(lx.ctx, &stats) != 0)
+		memset(&stats, 0xff, sizeof(stats));
+	return stats;
+}

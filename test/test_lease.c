@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Leases open one buffer for the rights asked for, until they end; with each backend. */
+
+#include <string.h>
+
+#include "lease.h"
+
+#define WRITE RMEM_ACCESS_REMOTE_WRITE
+#define READ  RMEM_ACCESS_REMOTE_READ
+
+static int
+lease_opens_its_buffer(void)
+{
+	TEST_RUN(lx_grant(1, WRITE));
+	TEST_ASSERT(lx.lease[0]->addr == fx.a.buf && lx.lease[0]->user == fx.a.buf);
+	TEST_EQ(lx.lease[0]->length, FX_PAGE);
+	TEST_EQ(lx.lease[0]->access, WRITE);
+	TEST_EQ(lx.lease[0]->end, RMEM_LEASE_END_NONE);
+	TEST_RUN(lx_wait_state(lx.lease[0], RMEM_LEASE_GRANTED));
+	TEST_RUN(lx_expect_open(lx.lease[0]));
+	return TEST_SUCCESS;
+}
+
+static int
+lease_is_closed_when_taken_back(void)
+{
+	TEST_RUN(lx_grant(1, WRITE));
+	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 1));
+	TEST_RUN(lx_take(1, RMEM_LEASE_END_REVOKED));
+	TEST_ASSERT(lx.ended[0] == lx.lease[0]);
+	TEST_ASSERT(lx.ended[0]->user == fx.a.buf);
+	return lx_expect_closed(lx.ended[0]->remote_addr, 1, lx.ended[0]->rkey);
+}
+
+/* No page and no cache line is a border. */
+static int
+lease_opens_no_byte_before_its_buffer(void)
+{
+	const struct rmem_lease_req req = lx_req(1001, 777, WRITE);
+
+	TEST_EQ(rmem_lease_grant(lx.ctx, &req, 1, lx.lease), 1);
+	TEST_RUN(lx_expect_open(lx.lease[0]));
+	return lx_expect_closed(lx.lease[0]->remote_addr - 1, 777, lx.lease[0]->rkey);
+}
+
+static int
+lease_opens_no_byte_behind_its_buffer(void)
+{
+	const struct rmem_lease_req req = lx_req(1001, 777, WRITE);
+
+	TEST_EQ(rmem_lease_grant(lx.ctx, &req, 1, lx.lease), 1);
+	return lx_expect_closed(lx.lease[0]->remote_addr + 776, 2, lx.lease[0]->rkey);
+}
+
+static int
+lease_of_any_length_is_exact(void)
+{
+	static const uint32_t length[] = {1, 4095, 4097, 8193, 40000, 65536 - 13};
+	uint32_t i;
+
+	for (i = 0; i < RTE_DIM(length); i++) {
+		const struct rmem_lease_req req = lx_req(13, length[i], WRITE);
+
+		memset(fx.a.buf, 0, FX_BUF_SIZE);
+		TEST_EQ(rmem_lease_grant(lx.ctx, &req, 1, lx.lease), 1);
+		TEST_RUN(lx_expect_open(lx.lease[0]));
+		TEST_ASSERT(fx_is_zero(fx.a.buf, 13));
+		TEST_ASSERT(fx_is_zero(fx.a.buf + 13 + length[i], FX_BUF_SIZE - 13 - length[i]));
+		TEST_RUN(lx_expect_closed(
+				lx.lease[0]->remote_addr, length[i] + 1, lx.lease[0]->rkey));
+		TEST_RUN(lx_take(1, RMEM_LEASE_END_FAILED));
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+lease_to_read_refuses_a_write(void)
+{
+	TEST_RUN(lx_grant(1, READ));
+	return lx_expect_closed(lx.lease[0]->remote_addr, 8, lx.lease[0]->rkey);
+}
+
+static int
+peer_read(const struct rmem_lease *lease, uint32_t length)
+{
+	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, length);
+	struct rmem_send_wr wr = fx_rdma(RMEM_WR_RDMA_READ, &sge, lease->remote_addr, lease->rkey);
+
+	return fx_send(fx.b.qp, &wr);
+}
+
+static int
+lease_to_read_opens_for_a_read(void)
+{
+	fx_fill(fx.a.buf, FX_PAGE, 5);
+	TEST_RUN(lx_grant(1, READ));
+	TEST_STATUS(peer_read(lx.lease[0], FX_PAGE), RMEM_WC_SUCCESS);
+	TEST_MEM(fx.b.buf, fx.a.buf, FX_PAGE);
+	return TEST_SUCCESS;
+}
+
+static int
+lease_to_write_refuses_a_read(void)
+{
+	TEST_RUN(lx_grant(1, WRITE));
+	TEST_STATUS(peer_read(lx.lease[0], 8), RMEM_WC_REM_ACCESS_ERR);
+	return TEST_SUCCESS;
+}
+
+static int
+lease_of_atomics_opens_for_them_alone(void)
+{
+	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
+	struct rmem_send_wr wr;
+	uint64_t value = 40;
+
+	memcpy(fx.a.buf, &value, sizeof(value));
+	TEST_RUN(lx_grant(1, RMEM_ACCESS_REMOTE_ATOMIC));
+	wr = fx_atomic(RMEM_WR_ATOMIC_FETCH_AND_ADD, &sge, lx.lease[0]->remote_addr,
+			lx.lease[0]->rkey, 2);
+	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
+	memcpy(&value, fx.a.buf, sizeof(value));
+	TEST_EQ(value, 42);
+	return lx_expect_closed(lx.lease[0]->remote_addr, 8, lx.lease[0]->rkey);
+}
+
+static int
+leases_of_a_burst_have_keys_of_their_own(void)
+{
+	uint16_t i, j;
+
+	TEST_RUN(lx_grant(LX_MAX, WRITE));
+	for (i = 0; i < LX_MAX; i++) {
+		for (j = 0; j < i; j++) {
+			TEST_ASSERT(lx.lease[i]->rkey != lx.lease[j]->rkey);
+			TEST_ASSERT(lx.lease[i]->id != lx.lease[j]->id);
+		}
+		TEST_RUN(lx_expect_open(lx.lease[i]));
+	}
+	/* One opens nothing of another's. */
+	return lx_expect_closed(lx.lease[1]->remote_addr, 8, lx.lease[0]->rkey);
+}
+
+static int
+burst_takes_one_completion(void)
+{
+	struct rmem_wc wc[4];
+
+	TEST_RUN(lx_grant(LX_MAX, WRITE));
+	TEST_RUN(lx_wait_state(lx.lease[LX_MAX - 1], RMEM_LEASE_GRANTED));
+	TEST_EQ(lx.lease[0]->state, RMEM_LEASE_GRANTED);
+	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, LX_MAX));
+	TEST_EQ(fx_poll(fx.a.cq, wc, 1), 1);
+	TEST_EQ(wc[0].opcode, RMEM_WC_LOCAL_INV);
+	TEST_EQ(rmem_poll_cq(fx.a.cq, &wc[1], 3), 0);
+	TEST_EQ(rmem_lease_take_wcs(lx.ctx, wc, 1), 0);
+	TEST_EQ(rmem_lease_take_ended(lx.ctx, lx.ended, LX_MAX), LX_MAX);
+	TEST_EQ(lx_stats().local_invs, LX_MAX);
+	TEST_EQ(lx_stats().granted, LX_MAX);
+	return TEST_SUCCESS;
+}
+
+/* As frwr does: what opens the key goes out with what tells the peer. */
+static int
+prepared_lease_goes_out_with_its_message(void)
+{
+	const struct rmem_lease_req req = lx_req(0, FX_PAGE, WRITE);
+	struct rmem_sge to = fx_sge(fx.b.mr, 0, 64), from;
+	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &from, 1);
+	uint32_t rkey;
+
+	TEST_OK(fx_post_recv(fx.b.qp, 1, &to, 1) == 1 ? 0 : -EIO);
+	TEST_EQ(rmem_lease_prepare(lx.ctx, &req, 1, lx.lease), 1);
+	TEST_EQ(lx.lease[0]->state, RMEM_LEASE_PREPARED);
+	rkey = lx.lease[0]->rkey;
+	memcpy(fx.a.buf + FX_PAGE, &rkey, sizeof(rkey));
+	from = fx_sge(fx.a.mr, FX_PAGE, sizeof(rkey));
+	wr.flags = RMEM_SEND_SIGNALED;
+	TEST_EQ(rmem_lease_post(lx.ctx, &wr, 1), 1);
+	TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
+	TEST_MEM(fx.b.buf, &rkey, sizeof(rkey));
+	TEST_RUN(lx_expect_open(lx.lease[0]));
+	/* The SEND's completion is the application's, and comes from the same poll. */
+	TEST_EQ(rmem_lease_poll(lx.ctx, &fx.wc, 1), 0);
+	TEST_EQ(rmem_lease_poll(lx.ctx, &fx.wc, 1), 1);
+	TEST_EQ(fx.wc.wr_id, wr.wr_id);
+	TEST_EQ(lx.lease[0]->state, RMEM_LEASE_GRANTED);
+	return TEST_SUCCESS;
+}
+
+static int
+prepared_lease_is_closed_until_posted(void)
+{
+	const struct rmem_lease_req req = lx_req(0, FX_PAGE, WRITE);
+
+	TEST_EQ(rmem_lease_prepare(lx.ctx, &req, 1, lx.lease), 1);
+	TEST_ERR(rmem_lease_grant(lx.ctx, &req, 1, &lx.lease[1]), EBUSY);
+	return lx_expect_closed(lx.lease[0]->remote_addr, 8, lx.lease[0]->rkey);
+}
+
+static int
+prepared_lease_can_be_revoked(void)
+{
+	struct rmem_lease_req req[3];
+	uint16_t i;
+
+	for (i = 0; i < 3; i++)
+		req[i] = lx_req(i * FX_PAGE, FX_PAGE, WRITE);
+	TEST_EQ(rmem_lease_prepare(lx.ctx, req, 3, lx.lease), 3);
+	TEST_OK(rmem_lease_revoke(lx.ctx, &lx.lease[1], 1));
+	TEST_EQ(rmem_lease_take_ended(lx.ctx, lx.ended, LX_MAX), 1);
+	TEST_ASSERT(lx.ended[0] == lx.lease[1]);
+	TEST_EQ(rmem_lease_post(lx.ctx, NULL, 0), 0);
+	TEST_RUN(lx_expect_open(lx.lease[0]));
+	TEST_RUN(lx_expect_open(lx.lease[2]));
+	TEST_EQ(lx_stats().local_invs, 0);
+	return lx_expect_closed(lx.ended[0]->remote_addr, 8, lx.ended[0]->rkey);
+}
+
+static int
+completions_of_others_are_left_in_order(void)
+{
+	const struct rmem_sge from = fx_sge(fx.a.mr, 0, 8);
+	struct rmem_send_wr wr =
+			fx_rdma(RMEM_WR_RDMA_WRITE, &from, fx_addr(fx.b.buf), fx.b.mr->rkey);
+	struct rmem_wc wc[8];
+	uint16_t i;
+
+	wr.flags = RMEM_SEND_SIGNALED;
+	for (i = 0; i < 3; i++) {
+		wr.wr_id = 100 + i;
+		TEST_RUN(lx_grant(2, WRITE));
+		TEST_EQ(fx_post(fx.a.qp, &wr), 1);
+	}
+	TEST_EQ(fx_poll(fx.a.cq, wc, 6), 6);
+	TEST_EQ(rmem_lease_take_wcs(lx.ctx, wc, 6), 3);
+	for (i = 0; i < 3; i++)
+		TEST_EQ(wc[i].wr_id, 100 + i);
+	TEST_EQ(lx.lease[1]->state, RMEM_LEASE_GRANTED);
+	return TEST_SUCCESS;
+}
+
+/* Revoked twice, or behind its end: nothing more happens to it. */
+static int
+lease_ends_once(void)
+{
+	struct rmem_lease *twice[2];
+
+	TEST_RUN(lx_grant(2, WRITE));
+	twice[0] = twice[1] = lx.lease[0];
+	TEST_OK(rmem_lease_revoke(lx.ctx, twice, 2));
+	TEST_RUN(lx_wait_state(lx.lease[0], RMEM_LEASE_ENDED));
+	TEST_OK(rmem_lease_revoke(lx.ctx, twice, 1));
+	TEST_EQ(rmem_lease_take_ended(lx.ctx, lx.ended, LX_MAX), 1);
+	TEST_EQ(rmem_lease_take_ended(lx.ctx, lx.ended, LX_MAX), 0);
+	TEST_EQ(lx_stats().local_invs, 1);
+	TEST_EQ(lx_stats().nb_leases, 1);
+	TEST_RUN(lx_expect_open(lx.lease[1]));
+	return TEST_SUCCESS;
+}
+
+static int
+lease_is_found_by_its_number(void)
+{
+	uint64_t id;
+
+	TEST_RUN(lx_grant(2, WRITE));
+	id = lx.lease[0]->id;
+	TEST_ASSERT(rmem_lease_find(lx.ctx, id) == lx.lease[0]);
+	TEST_ASSERT(rmem_lease_find(lx.ctx, lx.lease[1]->id) == lx.lease[1]);
+	TEST_ASSERT(rmem_lease_find(lx.ctx, id + 77 * (UINT64_C(1) << 24)) == NULL);
+	TEST_ASSERT(rmem_lease_find(lx.ctx, LX_MAX) == NULL);
+	TEST_ASSERT(rmem_lease_find(NULL, id) == NULL);
+	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 1));
+	TEST_RUN(lx_take(1, RMEM_LEASE_END_REVOKED));
+	TEST_ASSERT(rmem_lease_find(lx.ctx, id) == NULL);
+	/* The same key again is another lease. */
+	TEST_RUN(lx_grant(1, WRITE));
+	TEST_ASSERT(rmem_lease_find(lx.ctx, id) == NULL);
+	return TEST_SUCCESS;
+}
+
+static int
+figures_tell_what_happened(void)
+{
+	struct rmem_lease_stats stats;
+
+	TEST_RUN(lx_grant(5, WRITE));
+	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 3));
+	TEST_RUN(lx_take(3, RMEM_LEASE_END_REVOKED));
+	stats = lx_stats();
+	TEST_EQ(stats.granted, 5);
+	TEST_EQ(stats.revoked, 3);
+	TEST_EQ(stats.nb_leases, 2);
+	TEST_EQ(stats.peak_leases, 5);
+	TEST_EQ(stats.nb_keys, stats.nb_free + 2);
+	TEST_EQ(stats.peak_keys, stats.nb_keys);
+	TEST_EQ(stats.made, stats.nb_keys);
+	TEST_EQ(stats.backend, lx.conf.backend);
+	return TEST_SUCCESS;
+}
+
+static const struct test_case lease_cases[] = {
+		TEST_CASE(lease_opens_its_buffer),
+		TEST_CASE(lease_is_closed_when_taken_back),
+		TEST_CASE(lease_opens_no_byte_before_its_buffer),
+		TEST_CASE(lease_opens_no_byte_behind_its_buffer),
+		TEST_CASE(lease_of_any_length_is_exact),
+		TEST_CASE(lease_to_read_refuses_a_write),
+		TEST_CASE(lease_to_read_opens_for_a_read),
+		TEST_CASE(lease_to_write_refuses_a_read),
+		TEST_CASE(lease_of_atomics_opens_for_them_alone),
+		TEST_CASE(leases_of_a_burst_have_keys_of_their_own),
+		TEST_CASE(burst_takes_one_completion),
+		TEST_CASE(prepared_lease_goes_out_with_its_message),
+		TEST_CASE(prepared_lease_is_closed_until_posted),
+		TEST_CASE(prepared_lease_can_be_revoked),
+		TEST_CASE(completions_of_others_are_left_in_order),
+		TEST_CASE(lease_ends_once),
+		TEST_CASE(lease_is_found_by_its_number),
+		TEST_CASE(figures_tell_what_happened),
+};
+
+REGISTER_LEASE_SUITES(lease, lease_cases);

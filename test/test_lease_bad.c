@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* What leases refuse: each error of each call, with each backend; and the choice of a backend. */
+
+#include <string.h>
+
+#include "lease.h"
+
+#define WRITE RMEM_ACCESS_REMOTE_WRITE
+
+static int
+grant(const struct rmem_lease_req *req)
+{
+	return rmem_lease_grant(lx.ctx, req, 1, lx.lease);
+}
+
+static int
+bad_buffers_are_refused(void)
+{
+	struct rmem_lease_req req = lx_req(0, 8, WRITE);
+	int on_stack;
+
+	req.mr = NULL;
+	TEST_ERR(grant(&req), EINVAL);
+	req.mr = (const struct rmem_mr *)fx.a.pd;
+	TEST_ERR(grant(&req), EINVAL);
+	req = lx_req(0, 0, WRITE);
+	TEST_ERR(grant(&req), EINVAL);
+	req = lx_req(1, FX_BUF_SIZE, WRITE);
+	TEST_ERR(grant(&req), EINVAL);
+	req = lx_req(FX_BUF_SIZE, 1, WRITE);
+	TEST_ERR(grant(&req), EINVAL);
+	req = lx_req(0, 8, WRITE);
+	req.addr = fx.a.buf - 1;
+	TEST_ERR(grant(&req), EINVAL);
+	req.addr = &on_stack;
+	TEST_ERR(grant(&req), EINVAL);
+	req = lx_req(0, FX_BUF_SIZE, WRITE);
+	TEST_EQ(grant(&req), 1);
+	return TEST_SUCCESS;
+}
+
+static int
+length_above_the_limit_is_refused(void)
+{
+	struct rmem_lease_req req = lx_req(0, 4097, WRITE);
+
+	lx.conf.max_length = 4096;
+	TEST_RUN(lx_remake());
+	TEST_ERR(grant(&req), EINVAL);
+	req.length = 4096;
+	TEST_EQ(grant(&req), 1);
+	return TEST_SUCCESS;
+}
+
+static int
+bad_rights_are_refused(void)
+{
+	struct rmem_lease_req req = lx_req(0, 8, 0);
+
+	TEST_ERR(grant(&req), EINVAL);
+	req.access = RMEM_ACCESS_LOCAL_WRITE | WRITE;
+	TEST_ERR(grant(&req), EINVAL);
+	req.access = RMEM_ACCESS_ZERO_BASED | WRITE;
+	TEST_ERR(grant(&req), EINVAL);
+	return TEST_SUCCESS;
+}
+
+static int
+bad_mrs_are_refused(void)
+{
+	struct rmem_lease_req req = lx_req(0, 8, WRITE);
+	struct rmem_pd *pd = fx_pd(fx.a.dev);
+	const struct rmem_mr_attr attr = {
+			.addr = fx.a.buf,
+			.length = FX_BUF_SIZE,
+			.access = FX_ACCESS | RMEM_ACCESS_MW_BIND,
+			.flags = RMEM_MR_DISABLED,
+	};
+	struct rmem_mr *disabled;
+
+	req.mr = fx_mr(pd, fx.a.buf, FX_BUF_SIZE, FX_ACCESS | RMEM_ACCESS_MW_BIND);
+	TEST_ERR(grant(&req), EINVAL);
+	TEST_OK(rmem_mr_reg_attr(fx.a.pd, &attr, &disabled));
+	fx_track(disabled);
+	req.mr = disabled;
+	TEST_ERR(grant(&req), EINVAL);
+	TEST_OK(rmem_mr_enable(disabled));
+	TEST_EQ(grant(&req), 1);
+	req.mr = fx_mkey(fx.a.pd, 1);
+	TEST_ERR(grant(&req), EINVAL);
+	return TEST_SUCCESS;
+}
+
+static int
+rights_that_the_mr_lacks_are_refused(void)
+{
+	struct rmem_lease_req req = lx_req(0, 8, WRITE);
+
+	req.mr = fx_mr(fx.a.pd, fx.a.buf, FX_BUF_SIZE,
+			RMEM_ACCESS_REMOTE_READ | RMEM_ACCESS_MW_BIND);
+	TEST_ERR(grant(&req), EPERM);
+	req.access = RMEM_ACCESS_REMOTE_ATOMIC;
+	TEST_ERR(grant(&req), EPERM);
+	req.access = RMEM_ACCESS_REMOTE_READ;
+	TEST_EQ(grant(&req), 1);
+	return TEST_SUCCESS;
+}
+
+static int
+windows_need_mw_bind_and_others_do_not(void)
+{
+	struct rmem_lease_req req = lx_req(0, 8, WRITE);
+
+	req.mr = fx.a.mr;
+	if (lx.conf.backend == RMEM_LEASE_MW)
+		TEST_ERR(grant(&req), EPERM);
+	else
+		TEST_EQ(grant(&req), 1);
+	return TEST_SUCCESS;
+}
+
+static int
+rights_that_the_qp_lacks_are_refused(void)
+{
+	struct rmem_lease_req req = lx_req(0, 8, WRITE);
+	struct rmem_qp_conf conf = fx_qp_conf(fx.a.cq, 8);
+	struct rmem_lease_ctx *ctx;
+	struct rmem_qp *qp;
+
+	conf.access = RMEM_ACCESS_REMOTE_READ;
+	qp = fx_qp_by(fx.a.pd, &conf);
+	TEST_OK(rmem_lease_ctx_create(qp, &lx.conf, &ctx));
+	TEST_ERR(rmem_lease_grant(ctx, &req, 1, lx.lease), EPERM);
+	req.access = RMEM_ACCESS_REMOTE_READ;
+	/* Allowed, and then it is the state of the QP. */
+	TEST_ERR(rmem_lease_grant(ctx, &req, 1, lx.lease), EBUSY);
+	TEST_ERR(fx_release(qp), EBUSY);
+	return rmem_lease_ctx_destroy(ctx);
+}
+
+static int
+burst_stops_at_the_first_bad_one(void)
+{
+	struct rmem_lease_req req[3];
+
+	req[0] = lx_req(0, 8, WRITE);
+	req[1] = lx_req(8, 8, WRITE);
+	req[2] = lx_req(16, 0, WRITE);
+	TEST_EQ(rmem_lease_grant(lx.ctx, req, 3, lx.lease), 2);
+	TEST_EQ(lx_stats().nb_leases, 2);
+	TEST_EQ(rmem_lease_prepare(lx.ctx, req, 3, lx.lease), 2);
+	TEST_ERR(rmem_lease_prepare(lx.ctx, &req[2], 1, lx.lease), EINVAL);
+	TEST_EQ(rmem_lease_grant(lx.ctx, req, 0, lx.lease), -EBUSY);
+	return TEST_SUCCESS;
+}
+
+static int
+no_more_leases_than_there_are(void)
+{
+	struct rmem_lease_req req[LX_MAX + 1];
+	uint16_t i;
+
+	for (i = 0; i <= LX_MAX; i++)
+		req[i] = lx_req(i, 8, WRITE);
+	TEST_EQ(rmem_lease_grant(lx.ctx, req, LX_MAX, lx.lease), LX_MAX);
+	TEST_ERR(rmem_lease_grant(lx.ctx, &req[LX_MAX], 1, lx.lease), ENOSPC);
+	TEST_ERR(rmem_lease_prepare(lx.ctx, &req[LX_MAX], 1, lx.lease), ENOSPC);
+	return TEST_SUCCESS;
+}
+
+static int
+revoke_refuses_what_is_no_lease(void)
+{
+	struct rmem_lease copy, *lease[2];
+
+	TEST_RUN(lx_grant(1, WRITE));
+	lease[0] = lx.lease[0];
+	lease[1] = NULL;
+	TEST_ERR(rmem_lease_revoke(lx.ctx, lease, 2), EINVAL);
+	copy = *lx.lease[0];
+	lease[1] = &copy;
+	TEST_ERR(rmem_lease_revoke(lx.ctx, lease, 2), EINVAL);
+	lease[1] = (struct rmem_lease *)((uintptr_t)lx.lease[0] + 8);
+	TEST_ERR(rmem_lease_revoke(lx.ctx, lease, 2), EINVAL);
+	/* Nothing was revoked. */
+	TEST_RUN(lx_expect_open(lx.lease[0]));
+	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 1));
+	TEST_RUN(lx_take(1, RMEM_LEASE_END_REVOKED));
+	TEST_ERR(rmem_lease_revoke(lx.ctx, lx.lease, 1), EINVAL);
+	return TEST_SUCCESS;
+}
+
+static int
+calls_refuse_what_is_no_context(void)
+{
+	struct rmem_lease_ctx *const bad[] = {NULL, (struct rmem_lease_ctx *)fx.a.qp};
+	const struct rmem_lease_req req = lx_req(0, 8, WRITE);
+	struct rmem_lease_stats stats;
+	uint32_t i;
+
+	for (i = 0; i < RTE_DIM(bad); i++) {
+		TEST_ERR(rmem_lease_grant(bad[i], &req, 1, lx.lease), EINVAL);
+		TEST_ERR(rmem_lease_prepare(bad[i], &req, 1, lx.lease), EINVAL);
+		TEST_ERR(rmem_lease_post(bad[i], NULL, 0), EINVAL);
+		TEST_ERR(rmem_lease_revoke(bad[i], lx.lease, 0), EINVAL);
+		TEST_ERR(rmem_lease_poll(bad[i], &fx.wc, 1), EINVAL);
+		TEST_ERR(rmem_lease_take_wcs(bad[i], &fx.wc, 0), EINVAL);
+		TEST_ERR(rmem_lease_take_ended(bad[i], lx.lease, 1), EINVAL);
+		TEST_ERR(rmem_lease_recover(bad[i]), EINVAL);
+		TEST_ERR(rmem_lease_age(bad[i]), EINVAL);
+		TEST_ERR(rmem_lease_stats_get(bad[i], &stats), EINVAL);
+		TEST_ASSERT(rmem_lease_find(bad[i], 0) == NULL);
+	}
+	TEST_ERR(rmem_lease_stats_get(lx.ctx, NULL), EINVAL);
+	TEST_ERR(rmem_lease_ctx_destroy(bad[1]), EINVAL);
+	TEST_OK(rmem_lease_ctx_destroy(NULL));
+	return TEST_SUCCESS;
+}
+
+static int
+state_is_asked_for(void)
+{
+	TEST_ERR(rmem_lease_recover(lx.ctx), EBUSY);
+	TEST_RUN(lx_grant(1, WRITE));
+	TEST_ERR(rmem_lease_ctx_destroy(lx.ctx), EBUSY);
+	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 1));
+	TEST_RUN(lx_wait_state(lx.lease[0], RMEM_LEASE_ENDED));
+	TEST_ERR(rmem_lease_ctx_destroy(lx.ctx), EBUSY);
+	TEST_EQ(rmem_lease_take_ended(lx.ctx, lx.ended, 1), 1);
+	TEST_OK(rmem_lease_ctx_destroy(lx.ctx));
+	lx.ctx = NULL;
+	return TEST_SUCCESS;
+}
+
+static int
+post_tells_what_stopped_it(void)
+{
+	const struct rmem_lease_req req = lx_req(0, 8, WRITE);
+	struct rmem_send_wr wr = fx_wr(0xff, NULL, 0);
+
+	TEST_EQ(rmem_lease_prepare(lx.ctx, &req, 1, lx.lease), 1);
+	TEST_ERR(rmem_lease_post(lx.ctx, &wr, 1), EINVAL);
+	TEST_RUN(lx_expect_open(lx.lease[0]));
+	TEST_ERR(rmem_lease_post(lx.ctx, &wr, 1), EINVAL);
+	TEST_OK(rmem_qp_reset(fx.a.qp));
+	TEST_ERR(rmem_lease_post(lx.ctx, &wr, 1), EBUSY);
+	TEST_ERR(grant(&req), EBUSY);
+	return TEST_SUCCESS;
+}
+
+static int
+make_refused(const struct rmem_lease_conf *conf, int error)
+{
+	struct rmem_lease_ctx *ctx = NULL;
+
+	TEST_ERR(rmem_lease_ctx_create(fx.a.qp, conf, &ctx), error);
+	TEST_ASSERT(ctx == NULL);
+	return TEST_SUCCESS;
+}
+
+static int
+bad_configurations_are_refused(void)
+{
+	struct rmem_lease_conf conf = lx.conf;
+	struct rmem_lease_ctx *ctx;
+
+	TEST_ERR(rmem_lease_ctx_create(NULL, &conf, &ctx), EINVAL);
+	TEST_ERR(rmem_lease_ctx_create((struct rmem_qp *)fx.a.pd, &conf, &ctx), EINVAL);
+	TEST_ERR(rmem_lease_ctx_create(fx.a.qp, NULL, &ctx), EINVAL);
+	TEST_ERR(rmem_lease_ctx_create(fx.a.qp, &conf, NULL), EINVAL);
+	conf.backend = RMEM_LEASE_UMR + 1;
+	TEST_RUN(make_refused(&conf, EINVAL));
+	conf = lx.conf;
+	conf.max_leases = RMEM_LEASE_MAX + 1;
+	TEST_RUN(make_refused(&conf, EINVAL));
+	conf = lx.conf;
+	conf.min_leases = conf.max_leases + 1;
+	TEST_RUN(make_refused(&conf, EINVAL));
+	conf = lx.conf;
+	conf.max_length = 0;
+	TEST_RUN(make_refused(&conf, EINVAL));
+	conf = lx.conf;
+	conf.quarantine_us = UINT32_MAX;
+	TEST_RUN(make_refused(&conf, EINVAL));
+	conf = lx.conf;
+	conf.socket_id = 77;
+	TEST_RUN(make_refused(&conf, EINVAL));
+	conf = lx.conf;
+	conf.flags = 1;
+	TEST_RUN(make_refused(&conf, EINVAL));
+	conf = lx.conf;
+	conf.reserved = 1;
+	TEST_RUN(make_refused(&conf, EINVAL));
+	return TEST_SUCCESS;
+}
+
+static int
+make_ctx(void **object)
+{
+	struct rmem_lease_ctx *ctx = NULL;
+	int ret;
+
+	ret = rmem_lease_ctx_create(fx.a.qp, &lx.conf, &ctx);
+	*object = NULL;
+	return ret != 0 ? ret : rmem_lease_ctx_destroy(ctx);
+}
+
+static int
+context_without_memory_is_refused(void)
+{
+	void *object;
+
+	fx_leave_memory(4096);
+	TEST_ERR(make_ctx(&object), ENOMEM);
+	fx_free_memory();
+	return make_ctx(&object);
+}
+
+static const struct test_case lease_bad_cases[] = {
+		TEST_CASE(bad_buffers_are_refused),
+		TEST_CASE(length_above_the_limit_is_refused),
+		TEST_CASE(bad_rights_are_refused),
+		TEST_CASE(bad_mrs_are_refused),
+		TEST_CASE(rights_that_the_mr_lacks_are_refused),
+		TEST_CASE(windows_need_mw_bind_and_others_do_not),
+		TEST_CASE(rights_that_the_qp_lacks_are_refused),
+		TEST_CASE(burst_stops_at_the_first_bad_one),
+		TEST_CASE(no_more_leases_than_there_are),
+		TEST_CASE(revoke_refuses_what_is_no_lease),
+		TEST_CASE(calls_refuse_what_is_no_context),
+		TEST_CASE(state_is_asked_for),
+		TEST_CASE(post_tells_what_stopped_it),
+		TEST_CASE(bad_configurations_are_refused),
+		TEST_CASE(context_without_memory_is_refused),
+};
+
+REGISTER_LEASE_SUITES(lease_bad, lease_bad_cases);
+
+static int
+fast_registration_is_taken_first(void)
+{
+	TEST_EQ(lx_stats().backend, RMEM_LEASE_FAST_REG);
+	return TEST_SUCCESS;
+}
+
+/* max_mr and max_mw are the arguments of the software device. */
+static int
+device_without_room_is_refused(void)
+{
+	struct rmem_dev *dev = fx_dev("soft99", "max_mr=4");
+	struct rmem_cq *cq = fx_cq(dev, 8);
+	struct rmem_qp *qp = fx_qp(fx_pd(dev), cq, 8);
+	struct rmem_lease_conf conf = lx.conf;
+	struct rmem_lease_ctx *ctx;
+	struct rmem_dev_info info;
+
+	conf.min_leases = 5;
+	TEST_ERR(rmem_lease_ctx_create(qp, &conf, &ctx), ENOSPC);
+	TEST_OK(rmem_dev_info_get(dev, &info));
+	TEST_EQ(info.nb_mr, 0);
+	conf.min_leases = 4;
+	TEST_OK(rmem_lease_ctx_create(qp, &conf, &ctx));
+	return rmem_lease_ctx_destroy(ctx);
+}
+
+static int
+buffers_too_large_for_the_device_are_refused(void)
+{
+	struct rmem_dev *dev = fx_dev("soft98", "max_mr_size=65536");
+	struct rmem_cq *cq = fx_cq(dev, 8);
+	struct rmem_qp *qp = fx_qp(fx_pd(dev), cq, 8);
+	struct rmem_lease_conf conf = lx.conf;
+	struct rmem_lease_ctx *ctx;
+
+	conf.max_length = 65537;
+	TEST_ERR(rmem_lease_ctx_create(qp, &conf, &ctx), EINVAL);
+	conf.max_length = 65536;
+	TEST_OK(rmem_lease_ctx_create(qp, &conf, &ctx));
+	return rmem_lease_ctx_destroy(ctx);
+}
+
+static const struct test_case lease_auto_cases[] = {
+		TEST_CASE(fast_registration_is_taken_first),
+		TEST_CASE(device_without_room_is_refused),
+		TEST_CASE(buffers_too_large_for_the_device_are_refused),
+};
+
+REGISTER_RMEM_SUITE(lease_auto, lx_setup_auto, lx_teardown, lease_auto_cases);

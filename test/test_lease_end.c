@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* However a lease ends, it is closed when it is taken back, and its key comes again; each backend. */
+
+#include <string.h>
+
+#include <rte_cycles.h>
+
+#include "lease.h"
+
+#define WRITE RMEM_ACCESS_REMOTE_WRITE
+
+/* A SEND for which the peer has no receive: what is posted behind it waits. */
+static int
+block_queue(void)
+{
+	const struct rmem_sge from = fx_sge(fx.a.mr, FX_BUF_SIZE - 8, 8);
+	const struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &from, 1);
+
+	TEST_EQ(fx_post(fx.a.qp, &wr), 1);
+	return TEST_SUCCESS;
+}
+
+static int
+unblock_queue(void)
+{
+	const struct rmem_sge to = fx_sge(fx.b.mr, FX_BUF_SIZE - 8, 8);
+
+	TEST_EQ(fx_post_recv(fx.b.qp, 7, &to, 1), 1);
+	TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
+	return TEST_SUCCESS;
+}
+
+static int
+buffer_is_kept_until_its_key_is_gone(void)
+{
+	struct rmem_wc wc[4];
+
+	TEST_RUN(lx_grant(1, WRITE));
+	TEST_RUN(lx_wait_state(lx.lease[0], RMEM_LEASE_GRANTED));
+	TEST_RUN(block_queue());
+	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 1));
+	TEST_EQ(rmem_lease_poll(lx.ctx, wc, RTE_DIM(wc)), 0);
+	TEST_EQ(rmem_lease_take_ended(lx.ctx, lx.ended, 1), 0);
+	TEST_EQ(lx.lease[0]->state, RMEM_LEASE_REVOKING);
+	/* Who reused the buffer now would find this in it. */
+	TEST_RUN(lx_expect_open(lx.lease[0]));
+	TEST_RUN(unblock_queue());
+	return lx_take(1, RMEM_LEASE_END_REVOKED);
+}
+
+static int
+revocations_wait_for_room_in_the_queue(void)
+{
+	const uint64_t full = lx_stats().queue_full;
+	uint32_t i;
+
+	TEST_RUN(lx_grant(4, WRITE));
+	TEST_RUN(lx_wait_state(lx.lease[3], RMEM_LEASE_GRANTED));
+	for (i = 0; i < FX_DEPTH - 2; i++)
+		TEST_RUN(block_queue());
+	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 4));
+	TEST_EQ(lx_stats().local_invs, 2);
+	TEST_EQ(lx_stats().queue_full, full + 1);
+	for (i = 0; i < FX_DEPTH - 2; i++)
+		TEST_RUN(unblock_queue());
+	/* Two of them are unsignaled: a completion of the application's makes room for the rest. */
+	TEST_EQ(lx_stats().local_invs, 2);
+	return TEST_SUCCESS;
+}
+
+/* The same, with room made by a signaled request of the application's. */
+static int
+revocations_go_on_when_there_is_room(void)
+{
+	const struct rmem_sge from = fx_sge(fx.a.mr, FX_BUF_SIZE - 8, 8);
+	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &from, 1);
+	struct rmem_wc wc[4];
+	uint32_t i;
+
+	TEST_RUN(lx_grant(4, WRITE));
+	TEST_RUN(lx_wait_state(lx.lease[3], RMEM_LEASE_GRANTED));
+	for (i = 0; i < FX_DEPTH - 3; i++)
+		TEST_RUN(block_queue());
+	wr.flags = RMEM_SEND_SIGNALED;
+	TEST_EQ(fx_post(fx.a.qp, &wr), 1);
+	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 4));
+	TEST_EQ(lx_stats().local_invs, 2);
+	for (i = 0; i < FX_DEPTH - 2; i++)
+		TEST_RUN(unblock_queue());
+	TEST_EQ(fx_poll(fx.a.cq, wc, 1), 1);
+	TEST_EQ(rmem_lease_take_wcs(lx.ctx, wc, 1), 1);
+	return lx_take(4, RMEM_LEASE_END_REVOKED);
+}
+
+static int
+grants_stop_at_a_full_queue(void)
+{
+	struct rmem_lease_req req[4];
+	uint32_t i;
+
+	for (i = 0; i < 4; i++)
+		req[i] = lx_req(i * FX_PAGE, FX_PAGE, WRITE);
+	for (i = 0; i < FX_DEPTH - 3; i++)
+		TEST_RUN(block_queue());
+	TEST_EQ(rmem_lease_grant(lx.ctx, req, 4, lx.lease), 3);
+	TEST_ERR(rmem_lease_grant(lx.ctx, req, 4, &lx.lease[3]), ENOSPC);
+	TEST_EQ(lx_stats().nb_leases, 3);
+	for (i = 0; i < FX_DEPTH - 3; i++)
+		TEST_RUN(unblock_queue());
+	for (i = 0; i < 3; i++)
+		TEST_RUN(lx_expect_open(lx.lease[i]));
+	return TEST_SUCCESS;
+}
+
+static int
+prepared_leases_stay_at_a_full_queue(void)
+{
+	const struct rmem_sge from = fx_sge(fx.a.mr, FX_BUF_SIZE - 8, 8);
+	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &from, 1);
+	struct rmem_lease_req req[2];
+	uint32_t i;
+
+	req[0] = lx_req(0, FX_PAGE, WRITE);
+	req[1] = lx_req(FX_PAGE, FX_PAGE, WRITE);
+	for (i = 0; i < FX_DEPTH - 2; i++)
+		TEST_RUN(block_queue());
+	wr.flags = RMEM_SEND_SIGNALED;
+	TEST_EQ(fx_post(fx.a.qp, &wr), 1);
+	TEST_EQ(rmem_lease_prepare(lx.ctx, req, 2, lx.lease), 2);
+	TEST_ERR(rmem_lease_post(lx.ctx, &wr, 1), ENOSPC);
+	TEST_EQ(lx.lease[0]->state, RMEM_LEASE_GRANTING);
+	TEST_EQ(lx.lease[1]->state, RMEM_LEASE_PREPARED);
+	TEST_ERR(rmem_lease_post(lx.ctx, &wr, 1), ENOSPC);
+	for (i = 0; i < FX_DEPTH - 1; i++)
+		TEST_RUN(unblock_queue());
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+	TEST_EQ(rmem_lease_post(lx.ctx, &wr, 1), 1);
+	TEST_RUN(unblock_queue());
+	TEST_RUN(lx_expect_open(lx.lease[0]));
+	TEST_RUN(lx_expect_open(lx.lease[1]));
+	return TEST_SUCCESS;
+}
+
+static int
+overdue_lease_is_revoked_by_the_poll(void)
+{
+	struct rmem_lease_req req = lx_req(0, FX_PAGE, WRITE);
+	uint64_t hour = rte_get_tsc_hz() * 3600;
+
+	req.deadline = rte_rdtsc() + hour;
+	TEST_EQ(rmem_lease_grant(lx.ctx, &req, 1, &lx.lease[0]), 1);
+	req.deadline = rte_rdtsc() + 1;
+	TEST_EQ(rmem_lease_grant(lx.ctx, &req, 1, &lx.lease[1]), 1);
+	req.deadline = rte_rdtsc() + 2 * hour;
+	TEST_EQ(rmem_lease_grant(lx.ctx, &req, 1, &lx.lease[2]), 1);
+	TEST_RUN(lx_take(1, RMEM_LEASE_END_EXPIRED));
+	TEST_ASSERT(lx.ended[0] == lx.lease[1]);
+	TEST_EQ(lx_stats().expired, 1);
+	TEST_RUN(lx_expect_open(lx.lease[0]));
+	TEST_RUN(lx_expect_open(lx.lease[2]));
+	return lx_expect_closed(lx.ended[0]->remote_addr, 8, lx.ended[0]->rkey);
+}
+
+/* Deadlines in no order, some of them gone before their time. */
+static int
+leases_expire_in_the_order_of_their_deadlines(void)
+{
+	static const uint8_t order[] = {5, 9, 1, 7, 3, 8, 2, 6, 4, 0};
+	uint64_t base = rte_rdtsc() + rte_get_tsc_hz() / 1000;
+	uint16_t i, j = 0;
+
+	for (i = 0; i < RTE_DIM(order); i++) {
+		struct rmem_lease_req req = lx_req(i * FX_PAGE, FX_PAGE, WRITE);
+
+		req.deadline = base + order[i];
+		TEST_EQ(rmem_lease_grant(lx.ctx, &req, 1, &lx.lease[order[i]]), 1);
+	}
+	TEST_OK(rmem_lease_revoke(lx.ctx, &lx.lease[0], 1));
+	TEST_OK(rmem_lease_revoke(lx.ctx, &lx.lease[6], 1));
+	TEST_RUN(lx_wait_state(lx.lease[9], RMEM_LEASE_ENDED));
+	TEST_EQ(rmem_lease_take_ended(lx.ctx, lx.ended, LX_MAX), RTE_DIM(order));
+	TEST_ASSERT(lx.ended[0] == lx.lease[0] && lx.ended[1] == lx.lease[6]);
+	TEST_EQ(lx.ended[0]->end, RMEM_LEASE_END_REVOKED);
+	for (i = 2; i < RTE_DIM(order); i++) {
+		do
+			j++;
+		while (j == 6);
+		TEST_ASSERT(lx.ended[i] == lx.lease[j]);
+		TEST_EQ(lx.ended[i]->end, RMEM_LEASE_END_EXPIRED);
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+overdue_prepared_lease_ends(void)
+{
+	struct rmem_lease_req req = lx_req(0, FX_PAGE, WRITE);
+
+	req.deadline = 1;
+	TEST_EQ(rmem_lease_prepare(lx.ctx, &req, 1, lx.lease), 1);
+	TEST_RUN(lx_take(1, RMEM_LEASE_END_EXPIRED));
+	TEST_EQ(rmem_lease_post(lx.ctx, NULL, 0), 0);
+	TEST_EQ(lx_stats().granted, 0);
+	return TEST_SUCCESS;
+}
+
+static int
+send_with_inv(uint32_t rkey)
+{
+	const struct rmem_sge from = fx_sge(fx.b.mr, 0, 8),
+			      to = fx_sge(fx.a.mr, FX_BUF_SIZE - 8, 8);
+	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND_WITH_INV, &from, 1);
+
+	wr.invalidate_rkey = rkey;
+	TEST_EQ(fx_post_recv(fx.a.qp, 77, &to, 1), 1);
+	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
+	return TEST_SUCCESS;
+}
+
+/* Poll a's CQ for the receive that told it: the application sees it too. */
+static int
+expect_peer_inv(uint32_t rkey)
+{
+	uint64_t deadline = fx_deadline();
+	int n;
+
+	do {
+		n = rmem_lease_poll(lx.ctx, &fx.wc, 1);
+		TEST_ASSERT(n >= 0 && !fx_is_late(deadline));
+	} while (n == 0);
+	TEST_EQ(fx.wc.wr_id, 77);
+	TEST_ASSERT(fx.wc.flags & RMEM_WC_WITH_INV);
+	TEST_EQ(fx.wc.invalidated_rkey, rkey);
+	return TEST_SUCCESS;
+}
+
+static int
+peers_invalidation_saves_ours(void)
+{
+	uint32_t rkey;
+
+	TEST_RUN(lx_grant(2, WRITE));
+	rkey = lx.lease[0]->rkey;
+	TEST_RUN(send_with_inv(rkey));
+	TEST_RUN(expect_peer_inv(rkey));
+	TEST_EQ(rmem_lease_take_ended(lx.ctx, lx.ended, LX_MAX), 1);
+	TEST_ASSERT(lx.ended[0] == lx.lease[0]);
+	TEST_EQ(lx.ended[0]->end, RMEM_LEASE_END_PEER_INV);
+	TEST_EQ(lx_stats().peer_invs, 1);
+	TEST_EQ(lx_stats().local_invs, 0);
+	/* The key can be granted again. */
+	TEST_RUN(lx_grant(1, WRITE));
+	TEST_ASSERT(lx.lease[0] == lx.ended[0] && lx.lease[0]->rkey != rkey);
+	TEST_RUN(lx_expect_open(lx.lease[0]));
+	TEST_RUN(lx_expect_open(lx.lease[1]));
+	return TEST_SUCCESS;
+}
+
+static int
+peers_invalidation_of_another_key_is_left_alone(void)
+{
+	TEST_RUN(lx_grant(1, WRITE));
+	fx.wc = (struct rmem_wc){.flags = RMEM_WC_WITH_INV, .opcode = RMEM_WC_RECV};
+	fx.wc.invalidated_rkey = lx.lease[0]->rkey ^ 1;
+	TEST_EQ(rmem_lease_take_wcs(lx.ctx, &fx.wc, 1), 1);
+	fx.wc.invalidated_rkey = fx.a.mr->rkey;
+	TEST_EQ(rmem_lease_take_wcs(lx.ctx, &fx.wc, 1), 1);
+	TEST_EQ(lx_stats().peer_invs, 0);
+	TEST_RUN(lx_expect_open(lx.lease[0]));
+	return TEST_SUCCESS;
+}
+
+/* Both sides at once: the queue fails, as verbs have it, and the lease ends once. */
+static int
+invalidation_by_both_sides_ends_once(void)
+{
+	TEST_RUN(lx_grant(1, WRITE));
+	TEST_RUN(lx_wait_state(lx.lease[0], RMEM_LEASE_GRANTED));
+	TEST_RUN(send_with_inv(lx.lease[0]->rkey));
+	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 1));
+	TEST_RUN(expect_peer_inv(lx.lease[0]->rkey));
+	TEST_RUN(lx_take(1, RMEM_LEASE_END_PEER_INV));
+	TEST_EQ(fx_state(fx.a.qp), RMEM_QPS_ERR);
+	TEST_RUN(lx_recover());
+	TEST_EQ(lx_stats().replaced, 0);
+	TEST_RUN(lx_grant(1, WRITE));
+	return lx_expect_open(lx.lease[0]);
+}
+
+static const struct test_case lease_end_cases[] = {
+		TEST_CASE(buffer_is_kept_until_its_key_is_gone),
+		TEST_CASE(revocations_wait_for_room_in_the_queue),
+		TEST_CASE(revocations_go_on_when_there_is_room),
+		TEST_CASE(grants_stop_at_a_full_queue),
+		TEST_CASE(prepared_leases_stay_at_a_full_queue),
+		TEST_CASE(overdue_lease_is_revoked_by_the_poll),
+		TEST_CASE(leases_expire_in_the_order_of_their_deadlines),
+		TEST_CASE(overdue_prepared_lease_ends),
+		TEST_CASE(peers_invalidation_saves_ours),
+		TEST_CASE(peers_invalidation_of_another_key_is_left_alone),
+		TEST_CASE(invalidation_by_both_sides_ends_once),
+};
+
+REGISTER_LEASE_SUITES(lease_end, lease_end_cases);

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Keys of leases: their tags, their rest, their age, and what a failed QP leaves; each backend. */
+
+#include <string.h>
+
+#include <rte_cycles.h>
+
+#include "lease.h"
+
+#define WRITE RMEM_ACCESS_REMOTE_WRITE
+#define TAGS  256u
+
+/* One lease of the only key, granted and taken back. */
+static int
+use_once(uint32_t *rkey)
+{
+	TEST_RUN(lx_grant(1, WRITE));
+	*rkey = lx.lease[0]->rkey;
+	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 1));
+	return lx_take(1, RMEM_LEASE_END_REVOKED);
+}
+
+/* One key, all of its tags. */
+static int
+use_all(uint32_t rkey[TAGS])
+{
+	uint32_t i;
+
+	for (i = 0; i < TAGS; i++)
+		TEST_RUN(use_once(&rkey[i]));
+	return TEST_SUCCESS;
+}
+
+static int
+one_key(uint32_t quarantine_us)
+{
+	lx.conf.max_leases = 1;
+	lx.conf.quarantine_us = quarantine_us;
+	return lx_remake();
+}
+
+static int
+each_tag_comes_once(void)
+{
+	bool is_seen[TAGS] = {false};
+	uint32_t rkey[TAGS], i;
+
+	TEST_RUN(one_key(1));
+	TEST_RUN(use_all(rkey));
+	for (i = 0; i < TAGS; i++) {
+		TEST_EQ(rkey[i] >> 8, rkey[0] >> 8);
+		TEST_ASSERT(!is_seen[rkey[i] & 0xff]);
+		is_seen[rkey[i] & 0xff] = true;
+	}
+	return TEST_SUCCESS;
+}
+
+/* A step that repeats would tell the next key. */
+static int
+tags_follow_no_step(void)
+{
+	uint32_t rkey[TAGS], i, nb[TAGS] = {0}, most = 0;
+
+	TEST_RUN(one_key(1));
+	TEST_RUN(use_all(rkey));
+	for (i = 1; i < TAGS; i++)
+		most = RTE_MAX(most, ++nb[(rkey[i] - rkey[i - 1]) & 0xff]);
+	/* By chance, one step comes 10 times in a billionth of the cases. */
+	TEST_ASSERT(most < 32);
+	return TEST_SUCCESS;
+}
+
+static int
+key_rests_when_its_tags_are_used_up(void)
+{
+	const struct rmem_lease_req req = lx_req(0, FX_PAGE, WRITE);
+	uint32_t rkey[TAGS];
+
+	TEST_RUN(one_key(3600u * 1000000));
+	TEST_RUN(use_all(rkey));
+	TEST_EQ(lx_stats().nb_resting, 1);
+	TEST_EQ(lx_stats().nb_free, 0);
+	TEST_EQ(lx_stats().quarantines, 1);
+	TEST_ERR(rmem_lease_grant(lx.ctx, &req, 1, lx.lease), ENOSPC);
+	TEST_EQ(lx_stats().rest_refused, 1);
+	return TEST_SUCCESS;
+}
+
+static int
+key_comes_back_from_its_rest(void)
+{
+	const struct rmem_lease_req req = lx_req(0, FX_PAGE, WRITE);
+	uint32_t rkey[TAGS];
+	uint64_t begin, took;
+	int ret;
+
+	TEST_RUN(one_key(2000));
+	TEST_RUN(use_all(rkey));
+	begin = rte_rdtsc();
+	do {
+		ret = rmem_lease_grant(lx.ctx, &req, 1, lx.lease);
+		took = rte_rdtsc() - begin;
+	} while (ret == -ENOSPC);
+	TEST_EQ(ret, 1);
+	/* It came to rest before begin. */
+	TEST_ASSERT(took + rte_get_tsc_hz() / 1000 > rte_get_tsc_hz() / 500);
+	TEST_EQ(lx.lease[0]->rkey >> 8, rkey[0] >> 8);
+	TEST_ASSERT(lx.lease[0]->rkey != rkey[TAGS - 1]);
+	return lx_expect_open(lx.lease[0]);
+}
+
+static int
+another_key_serves_while_one_rests(void)
+{
+	uint32_t rkey[TAGS], next;
+
+	lx.conf.max_leases = 2;
+	lx.conf.quarantine_us = 3600u * 1000000;
+	TEST_RUN(lx_remake());
+	TEST_RUN(use_all(rkey));
+	TEST_RUN(use_once(&next));
+	TEST_ASSERT(next >> 8 != rkey[0] >> 8);
+	return TEST_SUCCESS;
+}
+
+static int
+keys_are_made_as_needed_and_the_minimum_at_once(void)
+{
+	struct rmem_dev_info before, after;
+
+	TEST_OK(rmem_lease_ctx_destroy(lx.ctx));
+	lx.ctx = NULL;
+	TEST_OK(rmem_dev_info_get(fx.a.dev, &before));
+	lx.conf.min_leases = 5;
+	TEST_OK(rmem_lease_ctx_create(fx.a.qp, &lx.conf, &lx.ctx));
+	TEST_OK(rmem_dev_info_get(fx.a.dev, &after));
+	TEST_EQ(after.nb_mr + after.nb_mw - before.nb_mr - before.nb_mw, 5);
+	TEST_EQ(lx_stats().nb_keys, 5);
+	TEST_RUN(lx_grant(5, WRITE));
+	TEST_EQ(lx_stats().nb_keys, 5);
+	TEST_RUN(lx_grant(6, WRITE));
+	TEST_ASSERT(lx_stats().nb_keys >= 11);
+	TEST_EQ(lx_stats().peak_keys, lx_stats().nb_keys);
+	return TEST_SUCCESS;
+}
+
+static int
+idle_keys_age_down_to_the_minimum(void)
+{
+	lx.conf.min_leases = 3;
+	TEST_RUN(lx_remake());
+	TEST_RUN(lx_grant(8, WRITE));
+	/* All that are free were made a moment ago, but are needed no more. */
+	TEST_ASSERT(rmem_lease_age(lx.ctx) >= 0);
+	TEST_ASSERT(lx_stats().nb_keys >= 8);
+	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 8));
+	TEST_RUN(lx_take(8, RMEM_LEASE_END_REVOKED));
+	/* They were in use since the call before. */
+	TEST_ASSERT(rmem_lease_age(lx.ctx) >= 0);
+	TEST_ASSERT(lx_stats().nb_keys >= 8);
+	TEST_RUN(lx_grant(4, WRITE));
+	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 4));
+	TEST_RUN(lx_take(4, RMEM_LEASE_END_REVOKED));
+	/* Four of them were. */
+	TEST_ASSERT(rmem_lease_age(lx.ctx) > 0);
+	TEST_EQ(lx_stats().nb_keys, 4);
+	TEST_EQ(rmem_lease_age(lx.ctx), 1);
+	TEST_EQ(rmem_lease_age(lx.ctx), 0);
+	TEST_EQ(lx_stats().nb_keys, 3);
+	TEST_EQ(lx_stats().nb_free, 3);
+	TEST_ASSERT(lx_stats().peak_keys >= 8);
+	TEST_RUN(lx_grant(8, WRITE));
+	return lx_expect_open(lx.lease[7]);
+}
+
+/* Nothing that was granted before the reset opens after it, and the keys are as many as before. */
+static int
+expect_recovered(uint16_t nb, uint32_t nb_keys)
+{
+	struct rmem_lease old[LX_MAX];
+	uint16_t i;
+
+	for (i = 0; i < nb; i++)
+		old[i] = *lx.lease[i];
+	TEST_RUN(lx_recover());
+	TEST_EQ(rmem_lease_take_ended(lx.ctx, lx.ended, LX_MAX), nb);
+	TEST_EQ(lx_stats().nb_keys, nb_keys);
+	TEST_EQ(lx_stats().nb_leases, 0);
+	for (i = 0; i < nb; i++)
+		TEST_RUN(lx_expect_closed(old[i].remote_addr, 8, old[i].rkey));
+	TEST_RUN(lx_grant(nb, WRITE));
+	for (i = 0; i < nb; i++)
+		TEST_RUN(lx_expect_open(lx.lease[i]));
+	return TEST_SUCCESS;
+}
+
+static int
+leases_end_with_their_connection(void)
+{
+	TEST_RUN(lx_grant(4, WRITE));
+	TEST_RUN(lx_wait_state(lx.lease[3], RMEM_LEASE_GRANTED));
+	return expect_recovered(4, lx_stats().nb_keys);
+}
+
+static int
+flushed_grants_are_recovered(void)
+{
+	const uint32_t nb_keys = 8;
+
+	lx.conf.min_leases = nb_keys;
+	TEST_RUN(lx_remake());
+	TEST_OK(rmem_qp_set_error(fx.a.qp));
+	TEST_RUN(lx_grant(4, WRITE));
+	TEST_RUN(lx_wait_state(lx.lease[3], RMEM_LEASE_LOST));
+	TEST_EQ(lx.lease[0]->state, RMEM_LEASE_LOST);
+	TEST_EQ(rmem_lease_take_ended(lx.ctx, lx.ended, LX_MAX), 0);
+	TEST_RUN(expect_recovered(4, nb_keys));
+	TEST_EQ(lx_stats().failed, 4);
+	return TEST_SUCCESS;
+}
+
+static int
+flushed_revocations_are_recovered(void)
+{
+	TEST_RUN(lx_grant(4, WRITE));
+	TEST_RUN(lx_wait_state(lx.lease[3], RMEM_LEASE_GRANTED));
+	TEST_OK(rmem_qp_set_error(fx.a.qp));
+	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 2));
+	TEST_RUN(lx_wait_state(lx.lease[1], RMEM_LEASE_LOST));
+	TEST_EQ(rmem_lease_take_ended(lx.ctx, lx.ended, LX_MAX), 0);
+	TEST_RUN(expect_recovered(4, lx_stats().nb_keys));
+	TEST_EQ(lx_stats().revoked, 2);
+	TEST_EQ(lx_stats().failed, 2);
+	return TEST_SUCCESS;
+}
+
+/* Requests that a reset drops complete never. */
+static int
+dropped_requests_are_recovered(void)
+{
+	const struct rmem_sge from = fx_sge(fx.a.mr, FX_BUF_SIZE - 8, 8);
+	const struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &from, 1);
+
+	TEST_RUN(lx_grant(2, WRITE));
+	TEST_RUN(lx_wait_state(lx.lease[1], RMEM_LEASE_GRANTED));
+	TEST_EQ(fx_post(fx.a.qp, &wr), 1); /* waits for a receive, and all behind it */
+	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 1));
+	TEST_RUN(expect_recovered(2, lx_stats().nb_keys));
+	TEST_EQ(lx_stats().replaced, 2);
+	return TEST_SUCCESS;
+}
+
+/* Those of before a reset are in the CQ still (IBTA C10-97), and tell nothing any more. */
+static int
+old_completions_are_ignored(void)
+{
+	struct rmem_wc wc[4];
+	int n;
+
+	TEST_RUN(lx_grant(2, WRITE));
+	n = fx_poll(fx.a.cq, wc, 1);
+	TEST_EQ(n, 1);
+	TEST_RUN(lx_recover());
+	TEST_EQ(rmem_lease_take_ended(lx.ctx, lx.ended, LX_MAX), 2);
+	TEST_OK(rmem_qp_set_error(fx.a.qp));
+	TEST_RUN(lx_grant(2, WRITE));
+	TEST_EQ(rmem_lease_take_wcs(lx.ctx, wc, 1), 0);
+	TEST_EQ(lx.lease[1]->state, RMEM_LEASE_GRANTING);
+	return lx_wait_state(lx.lease[1], RMEM_LEASE_LOST);
+}
+
+static int
+prepared_leases_end_with_a_reset(void)
+{
+	const struct rmem_lease_req req = lx_req(0, FX_PAGE, WRITE);
+
+	TEST_EQ(rmem_lease_prepare(lx.ctx, &req, 1, lx.lease), 1);
+	TEST_RUN(lx_recover());
+	TEST_EQ(rmem_lease_take_ended(lx.ctx, lx.ended, LX_MAX), 1);
+	TEST_EQ(lx.ended[0]->end, RMEM_LEASE_END_FAILED);
+	TEST_RUN(lx_grant(1, WRITE));
+	return lx_expect_open(lx.lease[0]);
+}
+
+/* What the completion of one tells of those before it, and of itself. */
+static int
+refused_grant_loses_its_lease_alone(void)
+{
+	struct rmem_wc wc;
+
+	TEST_RUN(lx_grant(3, WRITE));
+	TEST_EQ(fx_poll(fx.a.cq, &wc, 1), 1);
+	wc.status = RMEM_WC_MW_BIND_ERR;
+	TEST_EQ(rmem_lease_take_wcs(lx.ctx, &wc, 1), 0);
+	TEST_EQ(lx.lease[0]->state, RMEM_LEASE_GRANTED);
+	TEST_EQ(lx.lease[1]->state, RMEM_LEASE_GRANTED);
+	TEST_EQ(lx.lease[2]->state, RMEM_LEASE_LOST);
+	TEST_OK(rmem_lease_revoke(lx.ctx, &lx.lease[2], 1));
+	TEST_EQ(lx_stats().local_invs, 0);
+	return expect_recovered(3, lx_stats().nb_keys);
+}
+
+/* The same by a device: the MR below an indirect key has gone. */
+static int
+grant_that_the_device_refuses_is_recovered(void)
+{
+	const struct rmem_sge from = fx_sge(fx.a.mr, FX_BUF_SIZE - 8, 8),
+			      to = fx_sge(fx.b.mr, FX_BUF_SIZE - 8, 8);
+	const struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &from, 1);
+	struct rmem_lease_req req = lx_req(0, FX_PAGE, WRITE);
+	struct rmem_mr *other;
+
+	if (lx.conf.backend != RMEM_LEASE_UMR)
+		return test_skip("only an indirect key outlives what is below it");
+	other = fx_mr(fx.a.pd, fx.a.buf, FX_PAGE, FX_ACCESS);
+	TEST_ASSERT(other != NULL);
+	TEST_EQ(fx_post(fx.a.qp, &wr), 1); /* waits for a receive, and all behind it */
+	req.mr = other;
+	TEST_EQ(rmem_lease_grant(lx.ctx, &req, 1, lx.lease), 1);
+	TEST_OK(fx_release(other));
+	TEST_EQ(fx_post_recv(fx.b.qp, 7, &to, 1), 1);
+	TEST_RUN(lx_wait_state(lx.lease[0], RMEM_LEASE_LOST));
+	TEST_EQ(fx_state(fx.a.qp), RMEM_QPS_ERR);
+	return expect_recovered(1, lx_stats().nb_keys);
+}
+
+static const struct test_case lease_key_cases[] = {
+		TEST_CASE(each_tag_comes_once),
+		TEST_CASE(tags_follow_no_step),
+		TEST_CASE(key_rests_when_its_tags_are_used_up),
+		TEST_CASE(key_comes_back_from_its_rest),
+		TEST_CASE(another_key_serves_while_one_rests),
+		TEST_CASE(keys_are_made_as_needed_and_the_minimum_at_once),
+		TEST_CASE(idle_keys_age_down_to_the_minimum),
+		TEST_CASE(leases_end_with_their_connection),
+		TEST_CASE(flushed_grants_are_recovered),
+		TEST_CASE(flushed_revocations_are_recovered),
+		TEST_CASE(dropped_requests_are_recovered),
+		TEST_CASE(old_completions_are_ignored),
+		TEST_CASE(prepared_leases_end_with_a_reset),
+		TEST_CASE(refused_grant_loses_its_lease_alone),
+		TEST_CASE(grant_that_the_device_refuses_is_recovered),
+};
+
+REGISTER_LEASE_SUITES(lease_key, lease_key_cases);
