@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * No write of a peer arrives in a buffer that was taken back: one lcore grants, revokes and uses
+ * buffers again at once, another writes to them through the keys of now and of before.
+ *
+ * RMEM_TEST_LEASES is how many leases: 10000000 takes a minute or so. A run that uses the buffers
+ * without waiting for the end of their leases must be caught.
+ */
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_pause.h>
+
+#include "lease.h"
+
+#define HALF       8u /* leases at a time; two halves take turns */
+#define LENGTH     FX_PAGE
+#define NB_LEASES  4000u
+#define NB_REFUSED 100u /* rounds of windows, each of which ends with a refusal */
+#define SCRIBBLE   0x5c
+#define PAYLOAD    0xa9
+
+/* The writer's own QPs: a refusal leaves those of the leases alone. */
+static struct {
+	struct rmem_cq *cq;
+	struct rmem_qp *qp;
+	struct rmem_qp *target; /* where it writes; passive */
+} own;
+
+static struct {
+	uint32_t rkey[2 * HALF]; /* of now, or of before; 0: none yet; atomic */
+	uint32_t nb_written;     /* atomic */
+	uint32_t nb_refused;     /* atomic */
+	uint32_t is_stopped;     /* atomic */
+} race;
+
+static uint8_t *
+buf_of(uint32_t i)
+{
+	return fx.a.buf + i * FX_PAGE;
+}
+
+/* A write through the key that is known for a buffer, whatever became of it; a status. */
+static int
+write_to(struct rmem_qp *qp, struct rmem_cq *cq, uint32_t i)
+{
+	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, LENGTH);
+	uint32_t rkey = __atomic_load_n(&race.rkey[i], __ATOMIC_ACQUIRE);
+	struct rmem_send_wr wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(buf_of(i)), rkey);
+	struct rmem_wc wc;
+
+	wr.flags = RMEM_SEND_SIGNALED;
+	TEST_EQ(rmem_post_send(qp, &wr, 1), 1);
+	TEST_EQ(fx_poll(cq, &wc, 1), 1);
+	if (wc.status == RMEM_WC_SUCCESS)
+		__atomic_fetch_add(&race.nb_written, 1, __ATOMIC_RELEASE);
+	else
+		TEST_STATUS(wc.status, RMEM_WC_REM_ACCESS_ERR);
+	return wc.status;
+}
+
+static int
+run_writer(void *arg)
+{
+	uint32_t refused[2 * HALF] = {0};
+	uint32_t i = 0, nb_tried = 0, rkey;
+	int status;
+
+	RTE_SET_USED(arg);
+	while (!__atomic_load_n(&race.is_stopped, __ATOMIC_ACQUIRE)) {
+		i = (i + 5) % (2 * HALF);
+		rkey = __atomic_load_n(&race.rkey[i], __ATOMIC_RELAXED);
+		/* Old keys now and then: a refusal takes long. */
+		if (rkey == 0 || (rkey == refused[i] && ++nb_tried % 64 != 0)) {
+			rte_pause();
+			continue;
+		}
+		status = write_to(own.qp, own.cq, i);
+		TEST_ASSERT(status >= 0);
+		if (status == RMEM_WC_SUCCESS)
+			continue;
+		refused[i] = rkey;
+		__atomic_fetch_add(&race.nb_refused, 1, __ATOMIC_RELEASE);
+		TEST_OK(rmem_qp_reset(own.qp));
+		TEST_OK(rmem_qp_reset(own.target));
+		TEST_OK(fx_connect_pair(own.qp, own.target));
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+wait_until(const uint32_t *value, uint32_t want)
+{
+	uint64_t deadline = fx_deadline();
+	unsigned int spins = 0;
+
+	while (__atomic_load_n(value, __ATOMIC_ACQUIRE) < want) {
+		TEST_ASSERT(!fx_is_late(deadline));
+		fx_relax(&spins);
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+grant_half(uint32_t half)
+{
+	struct rmem_lease_req req[HALF];
+	uint64_t deadline = fx_deadline();
+	uint32_t i;
+	int ret;
+
+	for (i = 0; i < HALF; i++)
+		req[i] = lx_req((half * HALF + i) * FX_PAGE, LENGTH, RMEM_ACCESS_REMOTE_WRITE);
+	do {
+		ret = rmem_lease_grant(lx.ctx, req, HALF, lx.lease);
+		TEST_ASSERT(!fx_is_late(deadline));
+	} while (ret == -ENOSPC); /* all keys rest */
+	TEST_EQ(ret, HALF);
+	for (i = 0; i < HALF; i++)
+		__atomic_store_n(&race.rkey[half * HALF + i], lx.lease[i]->rkey, __ATOMIC_RELEASE);
+	return TEST_SUCCESS;
+}
+
+/* From the end to the start: a copy comes last where we were first. */
+static void
+scribble(uint8_t *buf)
+{
+	uint32_t at;
+
+	for (at = LENGTH; at > 0; at -= 512)
+		memset(buf + at - 512, SCRIBBLE, 512);
+}
+
+static void
+scribble_half(uint32_t half)
+{
+	uint32_t i;
+
+	for (i = 0; i < HALF; i++)
+		scribble(buf_of(half * HALF + i));
+}
+
+static bool
+is_scribbled(uint32_t half)
+{
+	uint32_t i;
+
+	for (i = 0; i < HALF; i++) {
+		const uint8_t *buf = buf_of(half * HALF + i);
+
+		if (buf[0] != SCRIBBLE || memcmp(buf, buf + 1, LENGTH - 1) != 0)
+			return false;
+	}
+	return true;
+}
+
+/* While the one half is granted, what was taken back of the other must stay as it was left. */
+static int
+run_rounds(uint32_t nb_leases)
+{
+	const uint32_t pause = RTE_MAX(nb_leases / HALF / 1000, 8u);
+	uint32_t round;
+
+	for (round = 0; round * HALF < nb_leases; round++) {
+		TEST_RUN(grant_half(round % 2));
+		/* Now and then, that the writer has its share of each. */
+		if (round % pause == 0)
+			TEST_RUN(wait_until(&race.nb_written,
+					__atomic_load_n(&race.nb_written, __ATOMIC_RELAXED) + 1));
+		TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, HALF));
+		TEST_RUN(lx_take(HALF, RMEM_LEASE_END_REVOKED));
+		scribble_half(round % 2);
+		if (round % (4 * pause) == 0)
+			TEST_RUN(wait_until(&race.nb_refused,
+					__atomic_load_n(&race.nb_refused, __ATOMIC_RELAXED) + 1));
+		if (round != 0)
+			TEST_ASSERT(is_scribbled((round + 1) % 2));
+	}
+	TEST_ASSERT(is_scribbled((round + 1) % 2));
+	test_note("%" PRIu64 " leases, %u writes, %u refused", lx_stats().granted, race.nb_written,
+			race.nb_refused);
+	return TEST_SUCCESS;
+}
+
+/* The owner waits for nothing: its LOCAL_INVs are behind a SEND without a receive. */
+static int
+run_without_waiting(uint32_t nb_leases)
+{
+	const struct rmem_sge from = fx_sge(fx.a.mr, FX_BUF_SIZE - 8, 8),
+			      to = fx_sge(fx.b.mr, FX_BUF_SIZE - 8, 8);
+	const struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &from, 1);
+
+	RTE_SET_USED(nb_leases);
+	TEST_RUN(grant_half(0));
+	TEST_RUN(wait_until(&race.nb_written, 1));
+	TEST_EQ(fx_post(fx.a.qp, &wr), 1);
+	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, HALF));
+	scribble_half(0);
+	TEST_RUN(wait_until(&race.nb_written,
+			__atomic_load_n(&race.nb_written, __ATOMIC_RELAXED) + 2 * HALF));
+	TEST_EQ(fx_post_recv(fx.b.qp, 7, &to, 1), 1);
+	TEST_RUN(lx_take(HALF, RMEM_LEASE_END_REVOKED));
+	TEST_ASSERT(!is_scribbled(0));
+	return TEST_SUCCESS;
+}
+
+static uint32_t
+nb_leases_wanted(void)
+{
+	const char *env = getenv("RMEM_TEST_LEASES");
+
+	return env != NULL ? (uint32_t)strtoul(env, NULL, 0) : NB_LEASES;
+}
+
+static int
+open_race(void)
+{
+	if (fx_nb_workers() == 0)
+		return test_skip("it takes a worker lcore");
+	memset(&race, 0, sizeof(race));
+	memset(fx.b.buf, PAYLOAD, LENGTH);
+	lx.conf.max_leases = 256;
+	lx.conf.min_leases = 256;
+	lx.conf.quarantine_us = 1000;
+	return lx_remake();
+}
+
+static int
+race_with(int (*run)(uint32_t nb_leases))
+{
+	int result;
+
+	TEST_RUN(open_race());
+	own.cq = fx_cq(fx.b.dev, 64);
+	own.qp = fx_qp(fx.b.pd, own.cq, 8);
+	own.target = fx_qp(fx.b.pd, own.cq, 8);
+	TEST_OK(fx_connect_pair(own.qp, own.target));
+	TEST_RUN(fx_launch(run_writer, &race, sizeof(race), 1));
+	result = run(nb_leases_wanted());
+	__atomic_store_n(&race.is_stopped, 1, __ATOMIC_RELEASE);
+	return fx_join(1) == TEST_SUCCESS ? result : TEST_FAILED;
+}
+
+static int
+no_write_comes_after_the_end_of_a_lease(void)
+{
+	return race_with(run_rounds);
+}
+
+static int
+who_does_not_wait_is_caught(void)
+{
+	return race_with(run_without_waiting);
+}
+
+/* Windows open for the peer's QP alone, which a refusal ends, and the leases' with it. */
+static int
+run_peer(void *arg)
+{
+	unsigned int spins = 0;
+	uint32_t i = 0;
+	int status;
+
+	RTE_SET_USED(arg);
+	while (!__atomic_load_n(&race.is_stopped, __ATOMIC_ACQUIRE)) {
+		i = (i + 5) % HALF;
+		if (__atomic_load_n(&race.nb_refused, __ATOMIC_ACQUIRE) != 0 ||
+				__atomic_load_n(&race.rkey[i], __ATOMIC_RELAXED) == 0) {
+			fx_relax(&spins);
+			continue;
+		}
+		status = write_to(fx.b.qp, fx.b.cq, i);
+		TEST_ASSERT(status >= 0);
+		if (status != RMEM_WC_SUCCESS)
+			__atomic_store_n(&race.nb_refused, 1, __ATOMIC_RELEASE);
+	}
+	return TEST_SUCCESS;
+}
+
+/* Use what has ended, while the peer goes on; the rest ends when the QPs were reset. */
+static int
+run_refused_round(void)
+{
+	struct rmem_wc wc[8];
+	uint32_t used[HALF], nb_used = 0, i;
+	int n;
+
+	TEST_RUN(grant_half(0));
+	TEST_RUN(wait_until(&race.nb_written, 2));
+	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, HALF));
+	while (__atomic_load_n(&race.nb_refused, __ATOMIC_ACQUIRE) == 0 || nb_used == 0) {
+		TEST_EQ(rmem_lease_poll(lx.ctx, wc, RTE_DIM(wc)), 0);
+		n = rmem_lease_take_ended(lx.ctx, lx.ended, LX_MAX);
+		for (i = 0; i < (uint32_t)n; i++) {
+			used[nb_used++] = (uint32_t)((uint8_t *)lx.ended[i]->addr - fx.a.buf) /
+					FX_PAGE;
+			scribble(lx.ended[i]->addr);
+		}
+		if (fx_state(fx.a.qp) == RMEM_QPS_ERR)
+			break;
+	}
+	TEST_RUN(wait_until(&race.nb_refused, 1));
+	for (i = 0; i < nb_used; i++) {
+		const uint8_t *buf = buf_of(used[i]);
+
+		TEST_ASSERT(buf[0] == SCRIBBLE && memcmp(buf, buf + 1, LENGTH - 1) == 0);
+	}
+	TEST_RUN(lx_recover());
+	n = rmem_lease_take_ended(lx.ctx, lx.ended, LX_MAX);
+	TEST_EQ(n + (int)nb_used, HALF);
+	memset(race.rkey, 0, sizeof(race.rkey));
+	__atomic_store_n(&race.nb_written, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&race.nb_refused, 0, __ATOMIC_RELEASE);
+	return TEST_SUCCESS;
+}
+
+static int
+no_write_comes_after_the_end_of_a_window(void)
+{
+	int result = TEST_SUCCESS;
+	uint32_t i;
+
+	TEST_RUN(open_race());
+	TEST_RUN(fx_launch(run_peer, &race, sizeof(race), 1));
+	for (i = 0; i < NB_REFUSED && result == TEST_SUCCESS; i++)
+		result = run_refused_round();
+	__atomic_store_n(&race.is_stopped, 1, __ATOMIC_RELEASE);
+	return fx_join(1) == TEST_SUCCESS ? result : TEST_FAILED;
+}
+
+static const struct test_case lease_race_cases[] = {
+		TEST_CASE_WITH(lx_setup_fast_reg, no_write_comes_after_the_end_of_a_lease),
+		TEST_CASE_WITH(lx_setup_umr, no_write_comes_after_the_end_of_a_lease),
+		TEST_CASE_WITH(lx_setup_mw, no_write_comes_after_the_end_of_a_window),
+};
+
+REGISTER_RMEM_SUITE(lease_race, lx_setup_auto, lx_teardown, lease_race_cases);
+
+/* A thread sanitizer would see that race too. */
+static const struct test_case lease_caught_cases[] = {
+		TEST_CASE_WITH(lx_setup_fast_reg, who_does_not_wait_is_caught),
+		TEST_CASE_WITH(lx_setup_umr, who_does_not_wait_is_caught),
+};
+
+REGISTER_RMEM_SUITE(lease_caught, lx_setup_auto, lx_teardown, lease_caught_cases);

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * What a lease costs on the software device, in bursts of 32 on one lcore: granted, revoked and
+ * taken back, and with a WRITE of 64 bytes by the peer between the two. The yardstick is the same
+ * by hand: REG_MR and LOCAL_INV without any care for tags, ends or buffers.
+ */
+
+#include <string.h>
+
+#include <rte_common.h>
+#include <rte_cycles.h>
+#include <rte_memory.h>
+
+#include <rmem_lease.h>
+
+#include "perf.h"
+#include "test.h"
+
+#define NB_BURSTS 2000u
+#define BUF_SIZE  2048u
+
+struct lease_job {
+	struct perf_pair pair;
+	struct rmem_mr *memory;
+	struct rmem_mr *from; /* of the peer's WRITEs */
+	struct rmem_lease_ctx *ctx;
+	struct rmem_lease_req req[PERF_BURST];
+	struct rmem_lease *lease[PERF_BURST];
+	struct rmem_sge sge[PERF_BURST];
+	struct rmem_send_wr write[PERF_BURST];
+	struct rmem_mr *mr[PERF_BURST];
+	struct rmem_fast_reg_page_list *list[PERF_BURST];
+	struct rmem_send_wr reg[PERF_BURST];
+	struct rmem_send_wr inv[PERF_BURST];
+	bool is_written;
+};
+
+/* The peer writes to what the rkeys of the burst open. */
+static int
+write_burst(struct lease_job *job)
+{
+	struct rmem_wc wc;
+	int n;
+
+	n = rmem_post_send(job->pair.b, job->write, PERF_BURST);
+	if (n != (int)PERF_BURST)
+		return -1;
+	do {
+		n = rmem_poll_cq(job->pair.cq_b, &wc, 1);
+	} while (n == 0);
+	return n == 1 && wc.status == RMEM_WC_SUCCESS ? 0 : -1;
+}
+
+static double
+run_by_hand(void *arg)
+{
+	struct lease_job *job = arg;
+	uint64_t start = rte_rdtsc_precise();
+	uint32_t burst, i;
+
+	for (burst = 0; burst < NB_BURSTS; burst++) {
+		for (i = 0; i < PERF_BURST; i++)
+			job->reg[i].reg_mr.key_tag = rmem_rkey_next_tag(job->mr[i]->rkey);
+		if (perf_burst(&job->pair, job->reg, PERF_BURST) != RMEM_WC_SUCCESS)
+			return -1.0;
+		for (i = 0; i < PERF_BURST; i++) {
+			job->inv[i].invalidate_rkey = job->mr[i]->rkey;
+			job->write[i].rdma.remote_addr = job->reg[i].reg_mr.iova;
+			job->write[i].rdma.rkey = job->mr[i]->rkey;
+		}
+		if (job->is_written && write_burst(job) != 0)
+			return -1.0;
+		if (perf_burst(&job->pair, job->inv, PERF_BURST) != RMEM_WC_SUCCESS)
+			return -1.0;
+	}
+	return perf_ns(rte_rdtsc_precise() - start, (double)NB_BURSTS * PERF_BURST);
+}
+
+static int
+lease_burst(struct lease_job *job)
+{
+	struct rmem_wc wc[4];
+	uint32_t i, ended = 0;
+
+	if (rmem_lease_grant(job->ctx, job->req, PERF_BURST, job->lease) != (int)PERF_BURST)
+		return -1;
+	if (job->is_written) {
+		for (i = 0; i < PERF_BURST; i++) {
+			job->write[i].rdma.remote_addr = job->lease[i]->remote_addr;
+			job->write[i].rdma.rkey = job->lease[i]->rkey;
+		}
+		if (write_burst(job) != 0)
+			return -1;
+	}
+	if (rmem_lease_revoke(job->ctx, job->lease, PERF_BURST) != 0)
+		return -1;
+	while (ended < PERF_BURST) {
+		if (rmem_lease_poll(job->ctx, wc, RTE_DIM(wc)) != 0)
+			return -1;
+		ended += (uint32_t)rmem_lease_take_ended(
+				job->ctx, &job->lease[ended], (uint16_t)(PERF_BURST - ended));
+	}
+	return 0;
+}
+
+static double
+run_lease(void *arg)
+{
+	struct lease_job *job = arg;
+	uint64_t start = rte_rdtsc_precise();
+	uint32_t burst;
+
+	for (burst = 0; burst < NB_BURSTS; burst++) {
+		if (lease_burst(job) != 0)
+			return -1.0;
+	}
+	return perf_ns(rte_rdtsc_precise() - start, (double)NB_BURSTS * PERF_BURST);
+}
+
+static int
+job_open_one(struct lease_job *job, uint32_t i)
+{
+	uint8_t *buf = (uint8_t *)job->memory->addr + i * BUF_SIZE;
+
+	job->req[i].mr = job->memory;
+	job->req[i].addr = buf;
+	job->req[i].length = BUF_SIZE;
+	job->req[i].access = RMEM_ACCESS_REMOTE_WRITE;
+	job->sge[i].addr = job->from->iova + i * 64;
+	job->sge[i].length = 64;
+	job->sge[i].lkey = job->from->lkey;
+	job->write[i].opcode = RMEM_WR_RDMA_WRITE;
+	job->write[i].sg_list = &job->sge[i];
+	job->write[i].num_sge = 1;
+	TEST_OK(rmem_fast_reg_mr_alloc(job->pair.pd, 1, &job->mr[i]));
+	TEST_OK(rmem_fast_reg_page_list_alloc(job->pair.dev, 1, &job->list[i]));
+	job->list[i]->page_list[0] = RTE_ALIGN_FLOOR((uintptr_t)buf, 4096);
+	job->reg[i].opcode = RMEM_WR_REG_MR;
+	job->reg[i].reg_mr.mr = job->mr[i];
+	job->reg[i].reg_mr.page_list = job->list[i];
+	job->reg[i].reg_mr.iova = (uintptr_t)buf;
+	job->reg[i].reg_mr.length = BUF_SIZE;
+	job->reg[i].reg_mr.first_byte_offset = (uintptr_t)buf % 4096;
+	job->reg[i].reg_mr.access = RMEM_ACCESS_REMOTE_WRITE | RMEM_ACCESS_LOCAL_WRITE;
+	job->reg[i].reg_mr.page_list_len = 1;
+	job->reg[i].reg_mr.log2_page_size = 12;
+	job->inv[i].opcode = RMEM_WR_LOCAL_INV;
+	return TEST_SUCCESS;
+}
+
+static int
+job_open(struct lease_job *job, uint32_t backend, bool is_written)
+{
+	const struct rmem_lease_conf conf = {
+			.backend = backend,
+			.min_leases = 1024,
+			.max_length = BUF_SIZE,
+			.socket_id = SOCKET_ID_ANY,
+			.quarantine_us = 1000,
+	};
+	uint32_t i;
+
+	memset(job, 0, sizeof(*job));
+	job->is_written = is_written;
+	TEST_RUN(perf_pair_open(&job->pair, NULL));
+	TEST_OK(rmem_mr_reg(job->pair.pd, NULL, PERF_BURST * BUF_SIZE, 0,
+			PERF_ACCESS | RMEM_ACCESS_MW_BIND | RMEM_ACCESS_ALLOCATE_MR, &job->memory));
+	job->from = perf_mr(job->pair.pd, PERF_BURST * 64);
+	TEST_ASSERT(job->from != NULL);
+	TEST_OK(rmem_lease_ctx_create(job->pair.a, &conf, &job->ctx));
+	for (i = 0; i < PERF_BURST; i++)
+		TEST_RUN(job_open_one(job, i));
+	job->reg[PERF_BURST - 1].flags = RMEM_SEND_SIGNALED;
+	job->inv[PERF_BURST - 1].flags = RMEM_SEND_SIGNALED;
+	job->write[PERF_BURST - 1].flags = RMEM_SEND_SIGNALED;
+	return TEST_SUCCESS;
+}
+
+static int
+job_close(struct lease_job *job)
+{
+	uint32_t i;
+
+	for (i = 0; i < PERF_BURST; i++) {
+		TEST_OK(rmem_mr_dereg(job->mr[i]));
+		TEST_OK(rmem_fast_reg_page_list_free(job->list[i]));
+	}
+	TEST_OK(rmem_lease_ctx_destroy(job->ctx));
+	TEST_OK(rmem_mr_dereg(job->from));
+	TEST_OK(rmem_mr_dereg(job->memory));
+	return perf_pair_close(&job->pair);
+}
+
+static int
+compare(const char *name, const char *bar, uint32_t backend, bool is_written)
+{
+	struct perf_row row = {.name = name,
+			.unit = "ns/op",
+			.yardstick = "REG_MR and LOCAL_INV by hand",
+			.bar = bar};
+	static struct lease_job job;
+
+	TEST_RUN(job_open(&job, backend, is_written));
+	TEST_RUN(perf_compare(run_by_hand, run_lease, &job, &row.baseline, &row.value));
+	row.ratio = row.value / row.baseline;
+	TEST_RUN(perf_report(&row));
+	return job_close(&job);
+}
+
+static int
+test_lease_grant_revoke_burst32(void)
+{
+	return compare("lease_grant_revoke_burst32", "value <= 60 ns", RMEM_LEASE_FAST_REG, false);
+}
+
+static int
+test_lease_write_revoke64(void)
+{
+	return compare("lease_write_revoke64", "none", RMEM_LEASE_FAST_REG, true);
+}
+
+static int
+test_lease_mw_burst32(void)
+{
+	return compare("lease_mw_burst32", "none", RMEM_LEASE_MW, false);
+}
+
+static int
+test_lease_umr_burst32(void)
+{
+	return compare("lease_umr_burst32", "none", RMEM_LEASE_UMR, false);
+}
+
+REGISTER_RMEM_TEST(lease_grant_revoke_burst32_perf_autotest, test_lease_grant_revoke_burst32);
+REGISTER_RMEM_TEST(lease_write_revoke64_perf_autotest, test_lease_write_revoke64);
+REGISTER_RMEM_TEST(lease_mw_burst32_perf_autotest, test_lease_mw_burst32);
+REGISTER_RMEM_TEST(lease_umr_burst32_perf_autotest, test_lease_umr_burst32);
