@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Sealed descriptors: AES-256-GCM of libcrypto. The nonce is a random number of 64 bits that the
+ * sealer has for itself, and a count of 32 bits: none comes twice under a key (NIST SP 800-38D,
+ * 8.2.1). The head, the nonce and the bytes of the caller are authenticated, not sent secret.
+ */
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <rte_byteorder.h>
+
+#include <rmem_lease_desc.h>
+
+#include "rmem_lease_priv.h"
+
+#define SEAL_MAGIC    UINT32_C(0x726d4c53) /* "rmLS" */
+#define SEAL_VERSION  1
+#define SEAL_MAX_WITH 65536
+#define SEAL_TAG_SIZE 16
+
+/* As it goes over the wire; up to the data it is authenticated as it is. */
+struct sealed_desc {
+	rte_be32_t magic;
+	uint8_t version;
+	uint8_t reserved;
+	rte_be16_t size;
+	uint8_t nonce[12];
+	uint8_t data[RMEM_LEASE_DESC_SIZE];
+	uint8_t tag[SEAL_TAG_SIZE];
+};
+
+_Static_assert(sizeof(struct sealed_desc) == RMEM_LEASE_SEALED_SIZE, "no holes");
+
+struct rmem_lease_sealer {
+	EVP_CIPHER_CTX *seal;
+	EVP_CIPHER_CTX *open;
+	uint64_t sender;
+	uint64_t nb_sealed; /* by this sender */
+};
+
+static int
+draw_sender(struct rmem_lease_sealer *sealer)
+{
+	uint64_t sender;
+
+	if (getrandom(&sender, sizeof(sender), 0) != sizeof(sender)) {
+		LEASE_LOG(ERR, "the system has no random numbers: error %d", errno);
+		return -EIO;
+	}
+	sealer->sender = sender;
+	sealer->nb_sealed = 0;
+	return 0;
+}
+
+int
+rmem_lease_sealer_create(const uint8_t *key, struct rmem_lease_sealer **sealer)
+{
+	struct rmem_lease_sealer *new_sealer;
+	int ret = -ENOMEM;
+
+	if (key == NULL || sealer == NULL) {
+		LEASE_LOG(ERR, "got NULL for the key or the result");
+		return -EINVAL;
+	}
+	new_sealer = calloc(1, sizeof(*new_sealer));
+	if (new_sealer == NULL)
+		goto fail;
+	new_sealer->seal = EVP_CIPHER_CTX_new();
+	new_sealer->open = EVP_CIPHER_CTX_new();
+	if (new_sealer->seal == NULL || new_sealer->open == NULL)
+		goto fail;
+	ret = -EIO;
+	if (EVP_EncryptInit_ex(new_sealer->seal, EVP_aes_256_gcm(), NULL, key, NULL) != 1 ||
+			EVP_DecryptInit_ex(new_sealer->open, EVP_aes_256_gcm(), NULL, key, NULL) !=
+					1)
+		goto fail;
+	ret = draw_sender(new_sealer);
+	if (ret != 0)
+		goto fail;
+	*sealer = new_sealer;
+	return 0;
+
+fail:
+	LEASE_LOG(ERR, "no sealer: error %d", -ret);
+	rmem_lease_sealer_destroy(new_sealer);
+	return ret;
+}
+
+void
+rmem_lease_sealer_destroy(struct rmem_lease_sealer *sealer)
+{
+	if (sealer == NULL)
+		return;
+	/* They wipe the key. */
+	EVP_CIPHER_CTX_free(sealer->seal);
+	EVP_CIPHER_CTX_free(sealer->open);
+	free(sealer);
+}
+
+/* The nonce, and what is authenticated: of the caller, then of the head. */
+static bool
+feed(EVP_CIPHER_CTX *cipher, const struct sealed_desc *sealed, const void *with, size_t with_size)
+{
+	int len;
+
+	if (EVP_CipherInit_ex(cipher, NULL, NULL, NULL, sealed->nonce, -1) != 1)
+		return false;
+	if (with_size != 0 && EVP_CipherUpdate(cipher, NULL, &len, with, (int)with_size) != 1)
+		return false;
+	return EVP_CipherUpdate(cipher, NULL, &len, (const uint8_t *)sealed,
+			       offsetof(struct sealed_desc, data)) == 1;
+}
+
+static bool
+is_with(const void *with, size_t with_size)
+{
+	return (with != NULL || with_size == 0) && with_size <= SEAL_MAX_WITH;
+}
+
+int
+rmem_lease_seal(struct rmem_lease_sealer *sealer, const struct rmem_lease_desc *desc,
+		const void *with, size_t with_size, void *buf, size_t size)
+{
+	uint8_t packed[RMEM_LEASE_DESC_SIZE];
+	struct sealed_desc sealed;
+	rte_be32_t count;
+	int ret, len;
+
+	if (sealer == NULL || buf == NULL || !is_with(with, with_size))
+		return -EINVAL;
+	ret = rmem_lease_desc_pack(desc, packed, sizeof(packed));
+	if (ret < 0)
+		return ret;
+	if (size < sizeof(sealed))
+		return -ENOSPC;
+	if (sealer->nb_sealed > UINT32_MAX) {
+		ret = draw_sender(sealer);
+		if (ret != 0)
+			return ret;
+	}
+	sealed.magic = rte_cpu_to_be_32(SEAL_MAGIC);
+	sealed.version = SEAL_VERSION;
+	sealed.reserved = 0;
+	sealed.size = rte_cpu_to_be_16(sizeof(sealed));
+	count = rte_cpu_to_be_32((uint32_t)sealer->nb_sealed++);
+	memcpy(sealed.nonce, &sealer->sender, sizeof(sealer->sender));
+	memcpy(sealed.nonce + sizeof(sealer->sender), &count, sizeof(count));
+	if (!feed(sealer->seal, &sealed, with, with_size) ||
+			EVP_EncryptUpdate(sealer->seal, sealed.data, &len, packed,
+					sizeof(packed)) != 1 ||
+			EVP_EncryptFinal_ex(sealer->seal, sealed.data + len, &len) != 1 ||
+			EVP_CIPHER_CTX_ctrl(sealer->seal, EVP_CTRL_GCM_GET_TAG, SEAL_TAG_SIZE,
+					sealed.tag) != 1)
+		return -EIO;
+	memcpy(buf, &sealed, sizeof(sealed));
+	return sizeof(sealed);
+}
+
+static int
+check_head(const struct sealed_desc *sealed, uint32_t *part)
+{
+	if (sealed->magic != rte_cpu_to_be_32(SEAL_MAGIC)) {
+		*part = RMEM_LEASE_DESC_PART_MAGIC;
+		return -EINVAL;
+	}
+	if (sealed->version != SEAL_VERSION) {
+		*part = RMEM_LEASE_DESC_PART_VERSION;
+		return -EOPNOTSUPP;
+	}
+	if (sealed->size != rte_cpu_to_be_16(sizeof(*sealed))) {
+		*part = RMEM_LEASE_DESC_PART_SIZE;
+		return -EINVAL;
+	}
+	if (sealed->reserved != 0) {
+		*part = RMEM_LEASE_DESC_PART_RESERVED;
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int
+unseal(struct rmem_lease_sealer *sealer, struct sealed_desc *sealed, const void *with,
+		size_t with_size, struct rmem_lease_desc *desc, uint32_t *part)
+{
+	uint8_t packed[RMEM_LEASE_DESC_SIZE];
+	int len, ret = check_head(sealed, part);
+
+	if (ret != 0)
+		return ret;
+	if (!feed(sealer->open, sealed, with, with_size) ||
+			EVP_DecryptUpdate(sealer->open, packed, &len, sealed->data,
+					sizeof(packed)) != 1 ||
+			EVP_CIPHER_CTX_ctrl(sealer->open, EVP_CTRL_GCM_SET_TAG, SEAL_TAG_SIZE,
+					sealed->tag) != 1)
+		return -EIO;
+	if (EVP_DecryptFinal_ex(sealer->open, packed + len, &len) != 1) {
+		OPENSSL_cleanse(packed, sizeof(packed));
+		*part = RMEM_LEASE_DESC_PART_SEAL;
+		return -EPERM;
+	}
+	ret = rmem_lease_desc_unpack(packed, sizeof(packed), desc, part);
+	OPENSSL_cleanse(packed, sizeof(packed));
+	return ret < 0 ? ret : (int)sizeof(*sealed);
+}
+
+int
+rmem_lease_unseal(struct rmem_lease_sealer *sealer, const void *buf, size_t size, const void *with,
+		size_t with_size, struct rmem_lease_desc *desc, struct rmem_lease_seal_info *info,
+		uint32_t *part)
+{
+	uint32_t bad = RMEM_LEASE_DESC_PART_NONE;
+	struct sealed_desc sealed;
+	rte_be32_t count;
+	int ret = -EINVAL;
+
+	if (sealer == NULL || buf == NULL || desc == NULL || !is_with(with, with_size)) {
+		ret = -EINVAL;
+	} else if (size < sizeof(sealed)) {
+		bad = RMEM_LEASE_DESC_PART_ROOM;
+		ret = -ENOSPC;
+	} else {
+		memcpy(&sealed, buf, sizeof(sealed));
+		ret = unseal(sealer, &sealed, with, with_size, desc, &bad);
+	}
+	if (part != NULL)
+		*part = bad;
+	if (ret > 0 && info != NULL) {
+		memcpy(&info->sender, sealed.nonce, sizeof(info->sender));
+		memcpy(&count, sealed.nonce + sizeof(info->sender), sizeof(count));
+		info->sequence = rte_be_to_cpu_32(count);
+		info->reserved = 0;
+	}
+	return ret;
+}

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Sealed descriptors open under the same key and with the same bytes, and are refused else. */
+
+#include <string.h>
+
+#include <rmem_lease_desc.h>
+
+#include "lease.h"
+
+#define SIZE RMEM_LEASE_SEALED_SIZE
+
+static const uint8_t key[RMEM_LEASE_SEAL_KEY_SIZE] = {1, 2, 3};
+static const char with[] = "qp 17 to qp 18";
+static struct rmem_lease_sealer *here;
+static struct rmem_lease_sealer *there;
+
+static const struct rmem_lease_desc example = {
+		.lease_id = 1,
+		.remote_addr = 0x7f0012345678,
+		.length = 4096,
+		.rkey = 0x00abcdef,
+		.access = RMEM_ACCESS_REMOTE_READ,
+};
+
+/* Both sides have the key. */
+static int
+setup_seal(void)
+{
+	int ret;
+
+	here = there = NULL;
+	TEST_RUN(fx_setup_none());
+	ret = rmem_lease_sealer_create(key, &here);
+	if (ret == -EOPNOTSUPP)
+		return test_skip("built without libcrypto");
+	TEST_OK(ret);
+	TEST_OK(rmem_lease_sealer_create(key, &there));
+	return TEST_SUCCESS;
+}
+
+static int
+teardown_seal(void)
+{
+	rmem_lease_sealer_destroy(here);
+	rmem_lease_sealer_destroy(there);
+	return fx_teardown();
+}
+
+static int
+seal(uint8_t *buf)
+{
+	return rmem_lease_seal(here, &example, with, sizeof(with), buf, SIZE);
+}
+
+static int
+sealed_descriptor_opens_at_the_peer(void)
+{
+	struct rmem_lease_seal_info info;
+	struct rmem_lease_desc desc;
+	uint8_t buf[SIZE + 1];
+	uint32_t part = 77;
+
+	buf[SIZE] = 0xa5;
+	TEST_EQ(seal(buf), SIZE);
+	TEST_EQ(buf[SIZE], 0xa5);
+	TEST_EQ(rmem_lease_unseal(there, buf, SIZE, with, sizeof(with), &desc, &info, &part), SIZE);
+	TEST_EQ(part, RMEM_LEASE_DESC_PART_NONE);
+	TEST_EQ(desc.lease_id, example.lease_id);
+	TEST_EQ(desc.remote_addr, example.remote_addr);
+	TEST_EQ(desc.length, example.length);
+	TEST_EQ(desc.left_ns, example.left_ns);
+	TEST_EQ(desc.rkey, example.rkey);
+	TEST_EQ(desc.access, example.access);
+	TEST_EQ(info.sequence, 0);
+	return TEST_SUCCESS;
+}
+
+static int
+rkey_is_not_to_be_read(void)
+{
+	uint8_t packed[RMEM_LEASE_DESC_SIZE], buf[SIZE];
+	uint32_t i;
+
+	TEST_EQ(rmem_lease_desc_pack(&example, packed, sizeof(packed)), sizeof(packed));
+	TEST_EQ(seal(buf), SIZE);
+	for (i = 0; i + 4 <= SIZE; i++)
+		TEST_ASSERT(memcmp(buf + i, packed + 40, 4) != 0);
+	return TEST_SUCCESS;
+}
+
+/* Each bit, that of the nonce and of the tag too. */
+static int
+each_changed_bit_is_refused(void)
+{
+	struct rmem_lease_desc desc = {.lease_id = 99};
+	uint32_t bit, part;
+	uint8_t buf[SIZE];
+	int ret;
+
+	TEST_EQ(seal(buf), SIZE);
+	for (bit = 0; bit < SIZE * 8; bit++) {
+		buf[bit / 8] ^= (uint8_t)(1u << bit % 8);
+		ret = rmem_lease_unseal(there, buf, SIZE, with, sizeof(with), &desc, NULL, &part);
+		buf[bit / 8] ^= (uint8_t)(1u << bit % 8);
+		if (bit >= 64) {
+			TEST_EQ(ret, -EPERM);
+			TEST_EQ(part, RMEM_LEASE_DESC_PART_SEAL);
+		}
+		TEST_ASSERT(ret < 0 && desc.lease_id == 99);
+	}
+	TEST_EQ(rmem_lease_unseal(there, buf, SIZE, with, sizeof(with), &desc, NULL, NULL), SIZE);
+	return TEST_SUCCESS;
+}
+
+static int
+expect_bad(const uint8_t *from, uint32_t at, int error, uint32_t want)
+{
+	struct rmem_lease_desc desc;
+	uint8_t buf[SIZE];
+	uint32_t part;
+
+	memcpy(buf, from, SIZE);
+	buf[at] ^= 0x80;
+	TEST_ERR(rmem_lease_unseal(there, buf, SIZE, with, sizeof(with), &desc, NULL, &part),
+			error);
+	TEST_EQ(part, want);
+	return TEST_SUCCESS;
+}
+
+static int
+each_bad_part_of_the_head_is_told(void)
+{
+	struct rmem_lease_desc desc;
+	uint8_t buf[SIZE];
+	uint32_t part;
+
+	TEST_EQ(seal(buf), SIZE);
+	TEST_RUN(expect_bad(buf, 0, EINVAL, RMEM_LEASE_DESC_PART_MAGIC));
+	TEST_RUN(expect_bad(buf, 4, EOPNOTSUPP, RMEM_LEASE_DESC_PART_VERSION));
+	TEST_RUN(expect_bad(buf, 5, EINVAL, RMEM_LEASE_DESC_PART_RESERVED));
+	TEST_RUN(expect_bad(buf, 6, EINVAL, RMEM_LEASE_DESC_PART_SIZE));
+	TEST_RUN(expect_bad(buf, 8, EPERM, RMEM_LEASE_DESC_PART_SEAL));
+	TEST_ERR(rmem_lease_unseal(there, buf, SIZE - 1, with, sizeof(with), &desc, NULL, &part),
+			ENOSPC);
+	TEST_EQ(part, RMEM_LEASE_DESC_PART_ROOM);
+	return TEST_SUCCESS;
+}
+
+static int
+another_key_is_refused(void)
+{
+	static const uint8_t other_key[RMEM_LEASE_SEAL_KEY_SIZE] = {1, 2, 4};
+	struct rmem_lease_sealer *other;
+	struct rmem_lease_desc desc;
+	uint8_t buf[SIZE];
+
+	TEST_EQ(seal(buf), SIZE);
+	TEST_OK(rmem_lease_sealer_create(other_key, &other));
+	TEST_ERR(rmem_lease_unseal(other, buf, SIZE, with, sizeof(with), &desc, NULL, NULL), EPERM);
+	rmem_lease_sealer_destroy(other);
+	return TEST_SUCCESS;
+}
+
+/* As of another connection. */
+static int
+other_bytes_with_it_are_refused(void)
+{
+	struct rmem_lease_desc desc;
+	uint8_t buf[SIZE];
+
+	TEST_EQ(seal(buf), SIZE);
+	TEST_ERR(rmem_lease_unseal(there, buf, SIZE, "qp 17 to qp 19", sizeof(with), &desc, NULL,
+				 NULL),
+			EPERM);
+	TEST_ERR(rmem_lease_unseal(there, buf, SIZE, NULL, 0, &desc, NULL, NULL), EPERM);
+	TEST_EQ(rmem_lease_seal(here, &example, NULL, 0, buf, SIZE), SIZE);
+	TEST_EQ(rmem_lease_unseal(there, buf, SIZE, NULL, 0, &desc, NULL, NULL), SIZE);
+	return TEST_SUCCESS;
+}
+
+static int
+no_nonce_comes_twice(void)
+{
+	struct rmem_lease_seal_info info, other;
+	struct rmem_lease_desc desc;
+	uint8_t buf[SIZE];
+	uint32_t i;
+
+	for (i = 0; i < 1000; i++) {
+		TEST_EQ(seal(buf), SIZE);
+		TEST_EQ(rmem_lease_unseal(there, buf, SIZE, with, sizeof(with), &desc, &info, NULL),
+				SIZE);
+		TEST_EQ(info.sequence, i);
+	}
+	TEST_EQ(rmem_lease_seal(there, &example, NULL, 0, buf, SIZE), SIZE);
+	TEST_EQ(rmem_lease_unseal(here, buf, SIZE, NULL, 0, &desc, &other, NULL), SIZE);
+	/* Of one key, but each with a number of its own. */
+	TEST_ASSERT(other.sender != info.sender);
+	return TEST_SUCCESS;
+}
+
+/* A replay opens, and can be told by its sequence. */
+static int
+replay_has_the_same_sequence(void)
+{
+	struct rmem_lease_seal_info first, again;
+	struct rmem_lease_desc desc;
+	uint8_t buf[SIZE];
+
+	TEST_EQ(seal(buf), SIZE);
+	TEST_EQ(rmem_lease_unseal(there, buf, SIZE, with, sizeof(with), &desc, &first, NULL), SIZE);
+	TEST_EQ(rmem_lease_unseal(there, buf, SIZE, with, sizeof(with), &desc, &again, NULL), SIZE);
+	TEST_EQ(first.sender, again.sender);
+	TEST_EQ(first.sequence, again.sequence);
+	return TEST_SUCCESS;
+}
+
+static int
+bad_arguments_are_refused(void)
+{
+	struct rmem_lease_desc desc = example;
+	struct rmem_lease_sealer *sealer;
+	uint8_t buf[SIZE];
+
+	TEST_ERR(rmem_lease_sealer_create(NULL, &sealer), EINVAL);
+	TEST_ERR(rmem_lease_sealer_create(key, NULL), EINVAL);
+	rmem_lease_sealer_destroy(NULL);
+	TEST_ERR(rmem_lease_seal(NULL, &desc, NULL, 0, buf, SIZE), EINVAL);
+	TEST_ERR(rmem_lease_seal(here, NULL, NULL, 0, buf, SIZE), EINVAL);
+	TEST_ERR(rmem_lease_seal(here, &desc, NULL, 1, buf, SIZE), EINVAL);
+	TEST_ERR(rmem_lease_seal(here, &desc, with, 65537, buf, SIZE), EINVAL);
+	TEST_ERR(rmem_lease_seal(here, &desc, NULL, 0, NULL, SIZE), EINVAL);
+	TEST_ERR(rmem_lease_seal(here, &desc, NULL, 0, buf, SIZE - 1), ENOSPC);
+	desc.length = 0;
+	TEST_ERR(rmem_lease_seal(here, &desc, NULL, 0, buf, SIZE), EINVAL);
+	TEST_EQ(seal(buf), SIZE);
+	TEST_ERR(rmem_lease_unseal(NULL, buf, SIZE, NULL, 0, &desc, NULL, NULL), EINVAL);
+	TEST_ERR(rmem_lease_unseal(there, NULL, SIZE, NULL, 0, &desc, NULL, NULL), EINVAL);
+	TEST_ERR(rmem_lease_unseal(there, buf, SIZE, NULL, 1, &desc, NULL, NULL), EINVAL);
+	TEST_ERR(rmem_lease_unseal(there, buf, SIZE, NULL, 0, NULL, NULL, NULL), EINVAL);
+	return TEST_SUCCESS;
+}
+
+static const struct test_case lease_seal_cases[] = {
+		TEST_CASE(sealed_descriptor_opens_at_the_peer),
+		TEST_CASE(rkey_is_not_to_be_read),
+		TEST_CASE(each_changed_bit_is_refused),
+		TEST_CASE(each_bad_part_of_the_head_is_told),
+		TEST_CASE(another_key_is_refused),
+		TEST_CASE(other_bytes_with_it_are_refused),
+		TEST_CASE(no_nonce_comes_twice),
+		TEST_CASE(replay_has_the_same_sequence),
+		TEST_CASE(bad_arguments_are_refused),
+};
+
+REGISTER_RMEM_SUITE(lease_seal, setup_seal, teardown_seal, lease_seal_cases);
+
+/* What is left where the library was built without libcrypto. */
+static int
+seals_are_there_or_refused(void)
+{
+	struct rmem_lease_sealer *sealer = NULL;
+	struct rmem_lease_desc desc;
+	uint8_t buf[SIZE] = {0};
+	int ret = rmem_lease_sealer_create(key, &sealer);
+
+	if (ret == 0) {
+		rmem_lease_sealer_destroy(sealer);
+		return TEST_SUCCESS;
+	}
+	TEST_EQ(ret, -EOPNOTSUPP);
+	TEST_ERR(rmem_lease_seal(NULL, &example, NULL, 0, buf, SIZE), EOPNOTSUPP);
+	TEST_ERR(rmem_lease_unseal(NULL, buf, SIZE, NULL, 0, &desc, NULL, NULL), EOPNOTSUPP);
+	return TEST_SUCCESS;
+}
+
+static const struct test_case lease_no_seal_cases[] = {
+		TEST_CASE(seals_are_there_or_refused),
+};
+
+REGISTER_RMEM_SUITE(lease_no_seal, fx_setup_none, fx_teardown, lease_no_seal_cases);
