@@ -15,6 +15,7 @@
 #define RVERBS_PSN_MASK      0xffffffu
 #define RVERBS_HOP_LIMIT     64
 #define RVERBS_MAX_RD_ATOMIC 16
+#define RVERBS_RESET_TRIES   4
 
 static int
 rverbs_ring_init(struct rverbs_ring *ring, uint32_t depth)
@@ -337,6 +338,31 @@ rverbs_qp_set_error(struct rmem_qp *base)
 }
 
 /*
+ * rdma_rxe sets the state and then waits for its tasks, one of which may yet put the QP into ERR
+ * (seen on 7.3 when the peer's completion came before this side was done). The second time there
+ * is none.
+ */
+static int
+rverbs_qp_to_reset(struct ibv_qp *qp)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+	int i, rc;
+
+	for (i = 0; i < RVERBS_RESET_TRIES; i++) {
+		memset(&attr, 0, sizeof(attr));
+		rc = rverbs_qp_to(qp, IBV_QPS_RESET, "ibv_modify_qp to RESET");
+		if (rc == 0)
+			rc = rverbs_err_code(ibv_query_qp(qp, &attr, IBV_QP_STATE, &init),
+					"ibv_query_qp");
+		if (rc != 0 || attr.qp_state == IBV_QPS_RESET)
+			return rc;
+	}
+	RVERBS_LOG(ERR, "QP %u does not stay in RESET", qp->qp_num);
+	return -EIO;
+}
+
+/*
  * Completions that are in the CQs stay there (IBTA C10-97). Some providers take them out at
  * RESET, others leave them: both before and after are looked at.
  */
@@ -348,7 +374,7 @@ rverbs_qp_reset(struct rmem_qp *base)
 	int rc;
 
 	rverbs_qp_save(qp);
-	rc = rverbs_qp_to(qp->ibv, IBV_QPS_RESET, "ibv_modify_qp to RESET");
+	rc = rverbs_qp_to_reset(qp->ibv);
 	if (rc != 0)
 		return rc;
 	rverbs_qp_save(qp);

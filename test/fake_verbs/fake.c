@@ -485,6 +485,10 @@ ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
 	if (attr->qp_state == IBV_QPS_RESET)
 		fake_qp_drop(qp);
 	ibv->state = attr->qp_state;
+	if (attr->qp_state == IBV_QPS_RESET && fake.nb_late_errors != 0) {
+		fake.nb_late_errors--;
+		ibv->state = IBV_QPS_ERR;
+	}
 	return 0;
 }
 

@@ -45,7 +45,8 @@ struct fake {
 	bool has_kernel_inv; /* tells of an invalidation by the kernel's flag, as rdma_rxe does */
 	bool is_held;        /* requests wait for fake_run_held() */
 	bool is_flush_run; /* what waits when its QP fails is executed, and flushed all the same */
-	bool is_told_flushed; /* so is a request that fails by itself */
+	bool is_told_flushed;        /* so is a request that fails by itself */
+	unsigned int nb_late_errors; /* resets that a late error undoes */
 	uint32_t max_inline;
 	/* Failures. */
 	unsigned int fail_at;  /* the call, counted from 1; 0 for none */

@@ -277,6 +277,28 @@ reset_keeps_what_was_completed(void)
 	return TEST_SUCCESS;
 }
 
+/* As of rdma_rxe, whose tasks end after the state was set. */
+static int
+reset_outlasts_a_late_error(void)
+{
+	struct rmem_sge sge = vt_sge(0, 8);
+	struct rmem_send_wr wr;
+
+	fake.nb_late_errors = 1;
+	TEST_OK(rmem_qp_reset(vt.a));
+	fake.nb_late_errors = 3;
+	TEST_OK(rmem_qp_reset(vt.b));
+	TEST_EQ(fake.nb_late_errors, 0);
+	TEST_OK(vt_connect());
+	vt_fill(&wr, &sge, 1);
+	TEST_EQ(rmem_post_send(vt.a, &wr, 1), 1);
+	TEST_RUN(vt_polled(1));
+	fake.nb_late_errors = 100;
+	TEST_ERR(rmem_qp_reset(vt.a), EIO);
+	fake.nb_late_errors = 0;
+	return TEST_SUCCESS;
+}
+
 static int
 connection_needs_an_address(void)
 {
@@ -345,6 +367,7 @@ posts_go_the_way_the_provider_has(void)
 			TEST_CASE_WITH(setup, queue_is_as_deep_as_asked),                          \
 			TEST_CASE_WITH(setup, failure_is_told_and_the_rest_flushed),               \
 			TEST_CASE_WITH(setup, reset_keeps_what_was_completed),                     \
+			TEST_CASE_WITH(setup, reset_outlasts_a_late_error),                        \
 			TEST_CASE_WITH(setup, connection_needs_an_address),                        \
 			TEST_CASE_WITH(setup, failed_poll_ends_the_cq),                            \
 			TEST_CASE_WITH(setup, posts_go_the_way_the_provider_has)
