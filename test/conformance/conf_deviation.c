@@ -28,12 +28,6 @@ static const struct deviation deviations[] = {
 				"an lkey that it can't find is LOC_QP_OP_ERR, not LOC_PROT_ERR"},
 		{"rxe", NULL, CONF_LOCAL_KEY, BIT(RMEM_WC_WR_FLUSH_ERR),
 				"the request that fails on an lkey is told of as flushed by newer kernels"},
-		{"rxe", NULL, CONF_BIND, BIT(RMEM_WC_WR_FLUSH_ERR),
-				"the binding that fails is told of as flushed by newer kernels"},
-		{"rxe", NULL, CONF_INVALIDATE, BIT(RMEM_WC_LOC_QP_OP_ERR),
-				"an invalidation that fails is LOC_QP_OP_ERR, not MW_BIND_ERR"},
-		{"rxe", NULL, CONF_INVALIDATE, BIT(RMEM_WC_WR_FLUSH_ERR),
-				"the invalidation that fails is told of as flushed by newer kernels"},
 		{"rxe", NULL, CONF_TOO_LONG, BIT(RMEM_WC_REM_OP_ERR),
 				"a message too long is REM_OP_ERR to its sender"},
 		{"rxe", NULL, CONF_RECV_LENGTH, BIT(RMEM_WC_LOC_QP_OP_ERR),
@@ -43,8 +37,6 @@ static const struct deviation deviations[] = {
 		{"rxe", "window_bounds", 0, 0,
 				"the bounds of a window are not looked at, only those of its MR"},
 		{"rxe", "recv_in_err", 0, 0, "a receive posted to a QP in ERR is not flushed"},
-		{"rxe", "window_other_qp_inv", 0, 0,
-				"LOCAL_INV takes a window away through another QP than its own"},
 };
 
 /* For each: how many cases met it, and whether the one that runs did. */
