@@ -234,6 +234,26 @@ bad_sockets_and_engines_are_refused(void)
 	return TEST_SUCCESS;
 }
 
+static int
+pin_is_one_of_three_words(void)
+{
+	static const char *const args[] = {"pin=auto", "pin=require", "pin=off"};
+	struct rmem_dev *dev;
+	unsigned int i;
+
+	for (i = 0; i < RTE_DIM(args); i++) {
+		dev = fx_dev("soft1", args[i]);
+		TEST_ASSERT(dev != NULL);
+		TEST_OK(fx_release(dev));
+	}
+	TEST_RUN(expect_refused("pin=yes", "pin='yes'", "auto", "off"));
+	TEST_RUN(expect_refused("pin=", "pin", NULL, NULL));
+	TEST_RUN(expect_refused("pin", "pin", NULL, NULL));
+	TEST_RUN(expect_refused("pin=0", "pin='0'", NULL, NULL));
+	TEST_RUN(expect_refused("pin=auto,pin=off", "pin", "once", NULL));
+	return TEST_SUCCESS;
+}
+
 /* It would take 1 GiB. */
 static int
 more_keys_than_memory_is_enomem(void)
@@ -276,6 +296,7 @@ static const struct test_case args_cases[] = {
 		TEST_CASE(what_is_no_list_of_pairs_is_refused),
 		TEST_CASE(all_keys_are_taken_together),
 		TEST_CASE(bad_sockets_and_engines_are_refused),
+		TEST_CASE(pin_is_one_of_three_words),
 		TEST_CASE(more_keys_than_memory_is_enomem),
 		TEST_CASE(long_arguments_are_read_to_their_end),
 };

@@ -96,9 +96,20 @@ struct rsoft_args {
 	uint64_t max_mkey_entries;
 	uint64_t max_mkey_depth;
 	uint64_t max_iov;
+	uint64_t pin; /* enum rsoft_pin_arg */
 	uint64_t engine;
 	uint64_t socket; /* UINT64_MAX: any */
 };
+
+/* The values of pin=, and their names. */
+enum rsoft_pin_arg {
+	RSOFT_PIN_ARG_AUTO = 0,
+	RSOFT_PIN_ARG_REQUIRE,
+	RSOFT_PIN_ARG_OFF,
+	RSOFT_PIN_ARG_NB,
+};
+
+extern const char *const rsoft_pin_arg_words[RSOFT_PIN_ARG_NB];
 
 /* How a key says where its bytes are. */
 enum rsoft_kind {
@@ -159,6 +170,7 @@ struct rsoft_mr {
 	uint64_t *pages;              /* of a fast-register MR: copy of a scattered page list */
 	struct rmem_counter *counter; /* of requests that modify it, or NULL; atomic */
 	struct rsoft_list *list;      /* of an indirect MR, or one over ranges: what it covers */
+	uint8_t pin;                  /* of rsoft_pin(); 0: not pinned */
 };
 
 /*
@@ -308,7 +320,8 @@ struct rsoft_dev {
 	uint32_t prefetch_keys; /* the table is larger than a core's cache */
 	uint16_t dev_id;
 	uint16_t nb_engines;
-	uint32_t cookie; /* in the GID: not the same for a device made later */
+	uint32_t cookie;       /* in the GID: not the same for a device made later */
+	uint32_t has_told_pin; /* that memory can't be pinned; atomic */
 	struct rsoft_args args;
 
 	uint32_t nb_pending __rte_cache_aligned; /* QPs in pending; atomic */

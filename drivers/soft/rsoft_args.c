@@ -21,11 +21,14 @@ struct rsoft_arg {
 	uint64_t initial;
 	uint64_t min;
 	uint64_t max;
+	const char *const *words; /* names of min to max, or NULL: numbers */
 };
+
+const char *const rsoft_pin_arg_words[RSOFT_PIN_ARG_NB] = {"auto", "require", "off"};
 
 #define RSOFT_ARG(name, initial, min, max)                                                         \
 	{                                                                                          \
-#name, offsetof(struct rsoft_args, name), initial, min, max                        \
+#name, offsetof(struct rsoft_args, name), initial, min, max, NULL                  \
 	}
 
 static const struct rsoft_arg rsoft_arg_table[] = {
@@ -44,6 +47,8 @@ static const struct rsoft_arg rsoft_arg_table[] = {
 		RSOFT_ARG(max_mkey_entries, 512, 1, 65535),
 		RSOFT_ARG(max_mkey_depth, 4, 1, RSOFT_MAX_DEPTH),
 		RSOFT_ARG(max_iov, 512, 1, 65535),
+		{"pin", offsetof(struct rsoft_args, pin), RSOFT_PIN_ARG_AUTO, 0,
+				RSOFT_PIN_ARG_NB - 1, rsoft_pin_arg_words},
 		RSOFT_ARG(engine, 0, 0, RSOFT_MAX_ENGINES),
 		RSOFT_ARG(socket, UINT64_MAX, 0, RTE_MAX_NUMA_NODES - 1),
 };
@@ -66,36 +71,73 @@ rsoft_has_socket(int socket_id)
 	return false;
 }
 
-static int
-rsoft_arg_set(const char *key, const char *value, struct rsoft_args *args)
+static const struct rsoft_arg *
+rsoft_arg_find(const char *key)
 {
 	const struct rsoft_arg *arg;
-	uint64_t number;
-	char *end;
 
 	for (arg = rsoft_arg_table; arg < rsoft_arg_table + RTE_DIM(rsoft_arg_table); arg++) {
 		if (strcmp(arg->key, key) == 0)
-			break;
+			return arg;
 	}
-	if (arg == rsoft_arg_table + RTE_DIM(rsoft_arg_table)) {
-		RSOFT_LOG(ERR, "unknown argument '%s'; doc/driver_soft.md lists them", key);
-		return -EINVAL;
+	RSOFT_LOG(ERR, "unknown argument '%s'; doc/driver_soft.md lists them", key);
+	return NULL;
+}
+
+static int
+rsoft_arg_word(const struct rsoft_arg *arg, const char *value, uint64_t *number)
+{
+	uint64_t i;
+
+	for (i = arg->min; i <= arg->max; i++) {
+		if (value != NULL && strcmp(arg->words[i], value) == 0) {
+			*number = i;
+			return 0;
+		}
 	}
+	RSOFT_LOG(ERR, "%s='%s' is none of %s to %s; doc/driver_soft.md lists them", arg->key,
+			value == NULL ? "" : value, arg->words[arg->min], arg->words[arg->max]);
+	return -EINVAL;
+}
+
+static int
+rsoft_arg_number(const struct rsoft_arg *arg, const char *value, uint64_t *number)
+{
+	char *end;
+
 	if (value == NULL || !isdigit((unsigned char)value[0])) {
-		RSOFT_LOG(ERR, "%s='%s' is not a number", key, value == NULL ? "" : value);
+		RSOFT_LOG(ERR, "%s='%s' is not a number", arg->key, value == NULL ? "" : value);
 		return -EINVAL;
 	}
 	errno = 0;
-	number = strtoull(value, &end, value[0] == '0' && value[1] == 'x' ? 16 : 10);
+	*number = strtoull(value, &end, value[0] == '0' && value[1] == 'x' ? 16 : 10);
 	if (*end != '\0') {
-		RSOFT_LOG(ERR, "%s='%s' is not a number", key, value);
+		RSOFT_LOG(ERR, "%s='%s' is not a number", arg->key, value);
 		return -EINVAL;
 	}
-	if (errno != 0 || number < arg->min || number > arg->max) {
-		RSOFT_LOG(ERR, "%s=%s is out of range: %" PRIu64 " to %" PRIu64, key, value,
+	if (errno != 0 || *number < arg->min || *number > arg->max) {
+		RSOFT_LOG(ERR, "%s=%s is out of range: %" PRIu64 " to %" PRIu64, arg->key, value,
 				arg->min, arg->max);
 		return -EINVAL;
 	}
+	return 0;
+}
+
+static int
+rsoft_arg_set(const char *key, const char *value, struct rsoft_args *args)
+{
+	const struct rsoft_arg *arg = rsoft_arg_find(key);
+	uint64_t number = 0;
+	int rc;
+
+	if (arg == NULL)
+		return -EINVAL;
+	if (arg->words != NULL)
+		rc = rsoft_arg_word(arg, value, &number);
+	else
+		rc = rsoft_arg_number(arg, value, &number);
+	if (rc != 0)
+		return rc;
 	if (arg->offset == offsetof(struct rsoft_args, socket) && !rsoft_has_socket((int)number)) {
 		RSOFT_LOG(ERR, "socket=%s: there is no such NUMA socket, only %u of them", value,
 				rte_socket_count());

@@ -15,6 +15,7 @@
 #include "rsoft_ids.h"
 #include "rsoft_mr.h"
 #include "rsoft_mw.h"
+#include "rsoft_pin.h"
 #include "rsoft_qp.h"
 #include "rsoft_post.h"
 #include "rsoft_rq.h"
@@ -163,6 +164,7 @@ rsoft_dev_dump(struct rmem_dev *base, FILE *f)
 			dev->mw_keys.resting.nb_free, dev->args.max_mw);
 	rte_ticketlock_unlock(&dev->lock);
 	fprintf(f, "  QPs that wait: %u\n", __atomic_load_n(&dev->nb_pending, __ATOMIC_RELAXED));
+	rsoft_pin_dump(dev, f);
 	for (i = 0; i < dev->nb_engines; i++)
 		fprintf(f, "  engine %u: lcore %u, %u QPs\n", i, dev->engine[i].lcore_id,
 				__atomic_load_n(&dev->engine[i].nb_qps, __ATOMIC_RELAXED));

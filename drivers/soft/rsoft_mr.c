@@ -13,6 +13,7 @@
 #include "rsoft_grace.h"
 #include "rsoft_list.h"
 #include "rsoft_mr.h"
+#include "rsoft_pin.h"
 
 #ifndef MADV_POPULATE_READ /* Linux 5.14 */
 #define MADV_POPULATE_READ  22
@@ -69,6 +70,27 @@ rsoft_mr_check_mapped(const struct rmem_mr *base, uint32_t access)
 	return rc;
 }
 
+/* Pin all the memory of an MR, as the device and its access say; -ENOMEM. */
+static int
+rsoft_mr_pin(struct rmem_mr *base)
+{
+	struct iovec one = {base->addr, base->length};
+	const bool is_one = base->iov == NULL;
+
+	return rsoft_pin(rsoft_dev_of(&base->obj), base->access, is_one ? &one : base->iov,
+			is_one ? 1 : base->iov_count, &rsoft_mr_of(base)->pin);
+}
+
+/* Take it back, base being filled as it was. */
+static int
+rsoft_mr_unpin(struct rmem_mr *base, uint8_t pin)
+{
+	struct iovec one = {base->addr, base->length};
+	const bool is_one = base->iov == NULL;
+
+	return rsoft_unpin(pin, is_one ? &one : base->iov, is_one ? 1 : base->iov_count);
+}
+
 /* Any key, or the one that the attributes ask for; they may be NULL. */
 static int
 rsoft_mr_take_key(struct rsoft_mr *mr, const struct rmem_mr_attr *attr)
@@ -103,14 +125,19 @@ rsoft_mr_reg(struct rmem_mr *base, const struct rmem_mr_attr *attr)
 	rc = rsoft_mr_check_mapped(base, base->access);
 	if (rc != 0)
 		return rc;
+	rc = rsoft_mr_pin(base);
+	if (rc != 0)
+		return rc;
 	if (base->iov != NULL) {
 		mr->list = rsoft_list_of_iov(rsoft_dev_of(&base->obj), base->iov, base->iov_count);
 		if (mr->list == NULL)
-			return -ENOMEM;
+			rc = -ENOMEM;
 	}
-	rc = rsoft_mr_take_key(mr, attr);
+	if (rc == 0)
+		rc = rsoft_mr_take_key(mr, attr);
 	if (rc != 0) {
 		rsoft_list_free(mr->list);
+		rsoft_mr_unpin(base, mr->pin);
 		return rc;
 	}
 	key = mr->key;
@@ -170,6 +197,41 @@ rsoft_mr_share(struct rmem_mr *base, struct rmem_mr *from)
 	return rsoft_mr_reg(base, &attr);
 }
 
+/* See that an MR can be changed to what it shall be; with other memory, pin that: *pin. */
+static int
+rsoft_mr_rereg_take(struct rmem_mr *base, uint32_t flags, void *addr, size_t length,
+		uint32_t access, uint8_t *pin)
+{
+	const struct iovec range = {addr, length};
+	int rc;
+
+	if (flags & RMEM_REREG_CHANGE_TRANSLATION) {
+		rc = rsoft_mr_check_range(addr, length, access);
+		return rc != 0 ? rc : rsoft_pin(rsoft_dev_of(&base->obj), access, &range, 1, pin);
+	}
+	if (access & ~base->access & RMEM_ACCESS_LOCAL_WRITE)
+		return rsoft_mr_check_mapped(base, access);
+	return 0;
+}
+
+/* What is left to do when nobody uses the old memory any more. */
+static int
+rsoft_mr_rereg_give(struct rmem_mr *base, uint8_t pin, enum rmem_rereg_result *result)
+{
+	struct rsoft_mr *mr = rsoft_mr_of(base);
+	int rc = rsoft_mr_unpin(base, mr->pin);
+
+	rsoft_list_free(mr->list);
+	mr->list = NULL;
+	mr->pin = pin;
+	if (rc != 0) {
+		RSOFT_LOG(ERR, "the old memory of MR 0x%08x is not all mapped any more",
+				base->rkey);
+		*result = RMEM_REREG_ERR_DO_FORK_OLD;
+	}
+	return rc;
+}
+
 /*
  * The class lets nobody else change or release the MR meanwhile, so that its key's word has one
  * writer. The full fence of the exchange comes before the look who is inside; dereg has the same.
@@ -182,12 +244,10 @@ rsoft_mr_rereg(struct rmem_mr *base, uint32_t flags, struct rmem_pd *pd, void *a
 	uint32_t rights = rsoft_word_rights(__atomic_load_n(&key->word, __ATOMIC_RELAXED));
 	uint32_t new_rights = (rights & ~RSOFT_ACCESS) | (access & RSOFT_ACCESS);
 	uint64_t new_word;
-	int rc = 0;
+	uint8_t pin = 0;
+	int rc;
 
-	if (flags & RMEM_REREG_CHANGE_TRANSLATION)
-		rc = rsoft_mr_check_range(addr, length, access);
-	else if (access & ~base->access & RMEM_ACCESS_LOCAL_WRITE)
-		rc = rsoft_mr_check_mapped(base, access);
+	rc = rsoft_mr_rereg_take(base, flags, addr, length, access, &pin);
 	if (rc != 0) {
 		*result = RMEM_REREG_ERR_DONT_FORK_NEW;
 		return rc;
@@ -210,11 +270,11 @@ rsoft_mr_rereg(struct rmem_mr *base, uint32_t flags, struct rmem_pd *pd, void *a
 		key->iova = (access & RMEM_ACCESS_ZERO_BASED) ? 0 : (uintptr_t)addr;
 		key->length = length;
 		key->base = addr;
-		rsoft_list_free(rsoft_mr_of(base)->list);
-		rsoft_mr_of(base)->list = NULL;
 	}
 	key->pd = pd->handle;
 	__atomic_store_n(&key->word, new_word, __ATOMIC_RELEASE);
+	if (flags & RMEM_REREG_CHANGE_TRANSLATION)
+		return rsoft_mr_rereg_give(base, pin, result);
 	return 0;
 }
 
@@ -238,6 +298,8 @@ rsoft_mr_dereg(struct rmem_mr *base)
 			__ATOMIC_RELAXED));
 	rsoft_grace_wait();
 	rsoft_key_free(dev, mr->key);
+	/* Memory that is not mapped any more is not locked either. */
+	rsoft_mr_unpin(base, mr->pin);
 	rte_free(mr->pages);
 	rsoft_list_free(mr->list);
 	return 0;
@@ -249,8 +311,10 @@ rsoft_mr_query(struct rmem_mr *base, struct rmem_mr_info *info)
 	const struct rsoft_key *key = rsoft_mr_of(base)->key;
 	uint64_t nb, word = __atomic_load_n(&key->word, __ATOMIC_ACQUIRE);
 
-	if (base->type == RMEM_MR_TYPE_USER)
+	if (base->type == RMEM_MR_TYPE_USER) {
+		info->is_pinned = rsoft_mr_of(base)->pin != 0;
 		return 0;
+	}
 	info->rkey = rsoft_word_rkey(word);
 	info->lkey = info->rkey ^ RSOFT_LKEY_XOR;
 	info->state = RMEM_MR_STATE_FREE;

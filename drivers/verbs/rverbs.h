@@ -294,6 +294,7 @@ int rverbs_mr_reg(struct rmem_mr *mr, const struct rmem_mr_attr *attr);
 int rverbs_mr_dereg(struct rmem_mr *mr);
 int rverbs_mr_rereg(struct rmem_mr *mr, uint32_t flags, struct rmem_pd *pd, void *addr,
 		size_t length, uint32_t access, enum rmem_rereg_result *result);
+int rverbs_mr_query(struct rmem_mr *mr, struct rmem_mr_info *info);
 
 int rverbs_cq_create(struct rmem_cq *cq, const struct rmem_cq_conf *conf);
 int rverbs_cq_destroy(struct rmem_cq *cq);

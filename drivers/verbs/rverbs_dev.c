@@ -295,6 +295,7 @@ const struct rmem_driver rverbs_driver = {
 						.pd_dealloc = rverbs_pd_dealloc,
 
 						.mr_dereg = rverbs_mr_dereg,
+						.mr_query = rverbs_mr_query,
 						.mr_reg = rverbs_mr_reg,
 						.mr_rereg = rverbs_mr_rereg,
 

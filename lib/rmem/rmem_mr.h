@@ -40,6 +40,8 @@ struct rmem_pd;
 #define RMEM_ACCESS_MW_BIND (UINT32_C(1) << 4)
 /** Requests name the bytes by their offset: iova is 0. */
 #define RMEM_ACCESS_ZERO_BASED (UINT32_C(1) << 5)
+/** Pages come on demand; on a device that has this, they are not pinned. */
+#define RMEM_ACCESS_ON_DEMAND (UINT32_C(1) << 6)
 /**
  * All of the memory is hugepages: it is not registered otherwise. Without this bit hugepages
  * are found out of EAL's own memory only.
@@ -143,6 +145,7 @@ struct rmem_mr_info {
 	uint32_t nb_levels;         /**< Levels of tables of 512 entries that nb_pages take; 0 for
 				     *  a single page, which its key can name.
 				     */
+	uint32_t is_pinned;         /**< 1: all its pages stay in memory, where they are. */
 };
 
 /**
@@ -185,7 +188,7 @@ struct rmem_mr_info {
  *   - -EFAULT: part of the range is not mapped, or not writable while access needs it.
  *   - -ENOSPC: the device has rmem_dev_info::max_mr regions already.
  *   - -ENOMEM: no memory for the MR, or too few hugepages for ALLOCATE_MR; the log tells
- *     how many are missing.
+ *     how many are missing. Or the memory can't be pinned and the device insists on it.
  *   - -ENODEV: the device is being closed.
  */
 int rmem_mr_reg(struct rmem_pd *pd, void *addr, size_t length, uint64_t iova, uint32_t access,
@@ -313,7 +316,7 @@ int rmem_mr_dereg(struct rmem_mr *mr);
  *   - -EFAULT: part of the memory is not mapped any more, or not writable while access needs
  *     it.
  *   - -ENOSPC: the device has rmem_dev_info::max_mr regions already.
- *   - -ENOMEM: no memory for the MR.
+ *   - -ENOMEM: no memory for the MR, or it can't be pinned and the device insists on it.
  */
 int rmem_mr_reg_shared(struct rmem_mr *from, struct rmem_pd *pd, uint64_t iova, uint32_t access,
 		struct rmem_mr **mr);
@@ -393,8 +396,10 @@ enum rmem_rereg_result {
  *   - -EBUSY: a window or a counter is bound to it, others share memory that the library
  *     allocated for it, its registration is under way, or it is in RMEM_MR_STATE_ERROR.
  *   - -EOPNOTSUPP: the device lacks the capability for a requested access bit.
- *   - -EFAULT: part of the memory is not mapped, or not writable while access needs it.
- *   - -ENOMEM: too little memory for ALLOCATE_MR; the log tells how much is missing.
+ *   - -EFAULT: part of the memory is not mapped, or not writable while access needs it; or,
+ *     with RMEM_REREG_ERR_DO_FORK_OLD, part of the old memory is not mapped any more.
+ *   - -ENOMEM: too little memory for ALLOCATE_MR; the log tells how much is missing. Or the new
+ *     memory can't be pinned and the device insists on it.
  *   - -ENOSPC: the device had no room left for the second half of a change with new keys.
  *   - -EIO: the device failed.
  */

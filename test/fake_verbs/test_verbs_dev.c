@@ -153,6 +153,7 @@ wrong_atomics_are_not_offered(void)
 static int
 unknown_rights_are_left_out(void)
 {
+	struct rmem_mr_info info;
 	struct rmem_mr *mr;
 
 	fake.has_no_relaxed = true;
@@ -161,6 +162,9 @@ unknown_rights_are_left_out(void)
 	TEST_ERR(rmem_mr_reg(vt.pd, vt.buf, 8, 0, VT_ACCESS, &mr), EOPNOTSUPP);
 	TEST_OK(rmem_mr_reg(vt.pd, vt.buf, 8, 0, RMEM_ACCESS_RELAXED_ORDERING, &mr));
 	TEST_EQ(fake.access, 0);
+	TEST_OK(rmem_mr_query(mr, &info));
+	TEST_EQ(info.access, 0);
+	TEST_EQ(info.is_pinned, 1);
 	TEST_OK(rmem_mr_dereg(mr));
 	return TEST_SUCCESS;
 }

@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Pinning; see rsoft_pin.h. */
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* mlock2() */
+#endif
+#include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <rte_memory.h>
+
+#include "rsoft_pin.h"
+#include "rsoft_segs.h"
+
+#ifndef MADV_POPULATE_WRITE /* Linux 5.14 */
+#define MADV_POPULATE_WRITE 23
+#endif
+
+/* Of the mappings that the kernel lets a process have, locks may take one part in this many. */
+#define RSOFT_PIN_MAPS_SHARE 2
+
+/* How an MR is pinned. */
+enum rsoft_pin_how {
+	RSOFT_PIN_NONE = 0,
+	RSOFT_PIN_LOCKED, /* counted in segments, but for hugepages that EAL knows */
+	RSOFT_PIN_HUGE,   /* all of it is hugepages, which are never swapped */
+};
+
+static struct {
+	pthread_mutex_t lock; /* of all below */
+	struct rsoft_seg *segs;
+	uint64_t nb_bytes; /* locked by us */
+	uint64_t nb_runs;  /* stretches of them that nothing of ours adjoins */
+} rsoft_pins = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* The whole pages that hold a range. */
+static void
+rsoft_pin_pages(const struct iovec *range, uintptr_t *first, uintptr_t *end)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+
+	*first = (uintptr_t)range->iov_base & ~(page - 1);
+	*end = RTE_ALIGN_CEIL((uintptr_t)range->iov_base + range->iov_len, page);
+}
+
+/* A number behind a word at the start of a line of a file; what is given when it isn't there. */
+static uint64_t
+rsoft_pin_read(const char *path, const char *word, uint64_t otherwise)
+{
+	char line[256];
+	FILE *f;
+
+	f = fopen(path, "r");
+	if (f == NULL)
+		return otherwise;
+	while (fgets(line, sizeof(line), f) != NULL) {
+		if (strncmp(line, word, strlen(word)) != 0)
+			continue;
+		otherwise = strtoull(line + strlen(word), NULL, 10);
+		break;
+	}
+	fclose(f);
+	return otherwise;
+}
+
+/* Stretches that may be locked apart; each splits a mapping in up to three. */
+static uint64_t
+rsoft_pin_max_runs(void)
+{
+	static uint64_t max_runs;
+
+	if (max_runs == 0)
+		max_runs = rsoft_pin_read("/proc/sys/vm/max_map_count", "", 65530) / 2 /
+				RSOFT_PIN_MAPS_SHARE;
+	return max_runs;
+}
+
+/* End of the mapping that holds a byte; where that is not known, of its page. */
+static uintptr_t
+rsoft_pin_mapping_end(uintptr_t at)
+{
+	uintptr_t first, last, end = at + (uintptr_t)sysconf(_SC_PAGESIZE);
+	char line[4096];
+	FILE *f;
+
+	f = fopen("/proc/self/maps", "r");
+	if (f == NULL)
+		return end;
+	while (fgets(line, sizeof(line), f) != NULL) {
+		if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " ", &first, &last) == 2 && at >= first &&
+				at < last) {
+			end = last;
+			break;
+		}
+	}
+	fclose(f);
+	return end;
+}
+
+/* Whether some of it is locked: that alone makes the kernel refuse to invalidate it. */
+static bool
+rsoft_pin_is_locked(uintptr_t first, uintptr_t end)
+{
+	return msync((void *)first, end - first, MS_ASYNC | MS_INVALIDATE) != 0 && errno == EBUSY;
+}
+
+/* How many ends of a segment have no other of ours beside them. */
+static uint64_t
+rsoft_pin_open_ends(const struct rsoft_seg *seg)
+{
+	const struct rsoft_seg *before = rsoft_segs_find(rsoft_pins.segs, seg->first - 1);
+	const struct rsoft_seg *behind = rsoft_segs_find(rsoft_pins.segs, seg->end);
+	uint64_t nb = 2;
+
+	if (before != NULL && before->end == seg->first && before->is_ours)
+		nb--;
+	if (behind != NULL && behind->first == seg->end && behind->is_ours)
+		nb--;
+	return nb;
+}
+
+/* Take a segment that is locked by us into the sums, or (sign -1) out of them. */
+static void
+rsoft_pin_sum(const struct rsoft_seg *seg, int sign)
+{
+	rsoft_pins.nb_bytes += (uint64_t)sign * (seg->end - seg->first);
+	rsoft_pins.nb_runs += (uint64_t)sign * (rsoft_pin_open_ends(seg) - 1);
+}
+
+/* Let an edge of segments be there; false: no memory. */
+static bool
+rsoft_pin_cut(uintptr_t at)
+{
+	struct rsoft_seg *behind, *seg = rsoft_segs_find(rsoft_pins.segs, at);
+
+	if (seg == NULL || seg->first >= at)
+		return true;
+	behind = rsoft_segs_add(&rsoft_pins.segs, at, seg->end);
+	if (behind == NULL)
+		return false;
+	behind->nb_pins = seg->nb_pins;
+	behind->is_ours = seg->is_ours;
+	seg->end = at;
+	return true;
+}
+
+/* Lock a segment that is in the tree; 0, or a positive errno. */
+static int
+rsoft_pin_lock(struct rsoft_seg *seg, int flags)
+{
+	int error = 0;
+
+	rsoft_pin_sum(seg, 1);
+	seg->is_ours = true;
+	if (rsoft_pins.nb_runs > rsoft_pin_max_runs())
+		error = EMFILE;
+	else if (mlock2((void *)seg->first, seg->end - seg->first, flags) != 0)
+		error = errno;
+	if (error != 0) {
+		rsoft_pin_sum(seg, -1);
+		rsoft_segs_remove(&rsoft_pins.segs, seg);
+	}
+	return error;
+}
+
+/*
+ * Pin the start of a gap between segments, as much of it as is alike: not locked yet, or locked
+ * by the program. 0, or a positive errno.
+ */
+static int
+rsoft_pin_gap(uintptr_t first, uintptr_t end, int flags, struct rsoft_seg **seg)
+{
+	bool is_locked = rsoft_pin_is_locked(first, end);
+
+	if (is_locked && end - first > (uintptr_t)sysconf(_SC_PAGESIZE)) {
+		/* A mapping is locked as a whole. */
+		end = RTE_MIN(end, rsoft_pin_mapping_end(first));
+		is_locked = rsoft_pin_is_locked(first, end);
+	}
+	*seg = rsoft_segs_add(&rsoft_pins.segs, first, end);
+	if (*seg == NULL)
+		return ENOMEM;
+	(*seg)->nb_pins = 1;
+	return is_locked ? 0 : rsoft_pin_lock(*seg, flags);
+}
+
+/* Count one pin less of the segments of [at, end); false: some were not there to unlock. */
+static bool
+rsoft_pin_drop(uintptr_t at, uintptr_t end)
+{
+	struct rsoft_seg *seg;
+	bool is_good = true;
+
+	while (at < end) {
+		seg = rsoft_segs_find(rsoft_pins.segs, at);
+		at = seg->end;
+		if (--seg->nb_pins != 0)
+			continue;
+		if (seg->is_ours) {
+			if (munlock((void *)seg->first, seg->end - seg->first) != 0)
+				is_good = false;
+			rsoft_pin_sum(seg, -1);
+		}
+		rsoft_segs_remove(&rsoft_pins.segs, seg);
+	}
+	return is_good;
+}
+
+/* Count one pin more of whole pages; 0, or a positive errno and nothing is changed. */
+static int
+rsoft_pin_add(uintptr_t first, uintptr_t end, int flags)
+{
+	struct rsoft_seg *seg;
+	uintptr_t at = first;
+	int error;
+
+	if (!rsoft_pin_cut(first) || !rsoft_pin_cut(end))
+		return ENOMEM;
+	for (; at < end; at = seg->end) {
+		seg = rsoft_segs_find(rsoft_pins.segs, at);
+		if (seg != NULL && seg->first <= at) {
+			seg->nb_pins++;
+			continue;
+		}
+		error = rsoft_pin_gap(
+				at, seg != NULL ? RTE_MIN(seg->first, end) : end, flags, &seg);
+		if (error != 0) {
+			rsoft_pin_drop(first, at);
+			return error;
+		}
+	}
+	return 0;
+}
+
+/* Whether a range is all hugepages of EAL; the answer stays, as it does not ask what is free. */
+static bool
+rsoft_pin_is_eal_huge(const struct iovec *range)
+{
+	const struct rte_memseg_list *msl = rte_mem_virt2memseg_list(range->iov_base);
+	const uint8_t *last = (const uint8_t *)range->iov_base + range->iov_len - 1;
+
+	return msl != NULL && !msl->external && msl->page_sz > (uint64_t)sysconf(_SC_PAGESIZE) &&
+			rte_mem_virt2memseg_list(last) == msl;
+}
+
+/* Take back the first of several ranges. */
+static bool
+rsoft_pin_drop_ranges(const struct iovec *iov, uint32_t nb_iov)
+{
+	uintptr_t first, end;
+	bool is_good = true;
+	uint32_t i;
+
+	for (i = 0; i < nb_iov; i++) {
+		if (rsoft_pin_is_eal_huge(&iov[i]))
+			continue;
+		rsoft_pin_pages(&iov[i], &first, &end);
+		if (!rsoft_pin_drop(first, end))
+			is_good = false;
+	}
+	return is_good;
+}
+
+/* Pin all of several ranges; 0, or a positive errno and nothing is changed. */
+static int
+rsoft_pin_add_ranges(const struct iovec *iov, uint32_t nb_iov, int flags)
+{
+	uintptr_t first, end;
+	int error = 0;
+	uint32_t i;
+
+	for (i = 0; i < nb_iov && error == 0; i++) {
+		if (rsoft_pin_is_eal_huge(&iov[i]))
+			continue;
+		rsoft_pin_pages(&iov[i], &first, &end);
+		error = rsoft_pin_add(first, end, flags);
+	}
+	if (error != 0)
+		rsoft_pin_drop_ranges(iov, i - 1);
+	return error;
+}
+
+/*
+ * Flags of mlock2(). Pages that were populated for writing just before are there: mlock() would go
+ * through them all once more. Those that were for reading may be the kernel's page of zeros,
+ * which mlock() replaces by pages to stay.
+ */
+static int
+rsoft_pin_flags(uint32_t access, const struct iovec *iov)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	void *first = (void *)((uintptr_t)iov->iov_base & ~(page - 1));
+
+	if ((access & RMEM_ACCESS_LOCAL_WRITE) && madvise(first, 0, MADV_POPULATE_WRITE) == 0)
+		return MLOCK_ONFAULT;
+	return 0;
+}
+
+/* Say what is short, by the numbers, and how to get more. */
+static void
+rsoft_pin_tell(uint32_t level, int error, const struct iovec *iov, uint32_t nb_iov)
+{
+	uint64_t used = 1024 * rsoft_pin_read("/proc/self/status", "VmLck:", 0);
+	struct rlimit limit = {RLIM_INFINITY, RLIM_INFINITY};
+	uint64_t needed = 0;
+	uintptr_t first, end;
+	uint32_t i;
+
+	for (i = 0; i < nb_iov; i++) {
+		rsoft_pin_pages(&iov[i], &first, &end);
+		needed += end - first;
+	}
+	getrlimit(RLIMIT_MEMLOCK, &limit);
+	if (error == EMFILE)
+		rte_log(level, (uint32_t)rsoft_logtype,
+				"rmem soft: %" PRIu64 " bytes can't be pinned: what is pinned lies "
+				"in %" PRIu64 " separate stretches, as many as vm.max_map_count "
+				"leaves room for; raise that, or register what lies together\n",
+				needed, rsoft_pin_max_runs());
+	else if (limit.rlim_cur != RLIM_INFINITY && used + needed > limit.rlim_cur)
+		rte_log(level, (uint32_t)rsoft_logtype,
+				"rmem soft: %" PRIu64 " bytes can't be pinned: RLIMIT_MEMLOCK is "
+				"%" PRIu64 ", of which %" PRIu64 " are used; raise it by ulimit -l "
+				"or in /etc/security/limits.conf, or give the process "
+				"CAP_IPC_LOCK\n",
+				needed, (uint64_t)limit.rlim_cur, used);
+	else
+		rte_log(level, (uint32_t)rsoft_logtype,
+				"rmem soft: %" PRIu64 " bytes can't be pinned: %s\n", needed,
+				strerror(error));
+}
+
+int
+rsoft_pin(struct rsoft_dev *dev, uint32_t access, const struct iovec *iov, uint32_t nb_iov,
+		uint8_t *pin)
+{
+	int error;
+
+	*pin = RSOFT_PIN_NONE;
+	if (dev->args.pin == RSOFT_PIN_ARG_OFF || (access & RMEM_ACCESS_ON_DEMAND))
+		return 0;
+	if (access & RMEM_ACCESS_HUGETLB) {
+		*pin = RSOFT_PIN_HUGE;
+		return 0;
+	}
+	pthread_mutex_lock(&rsoft_pins.lock);
+	error = rsoft_pin_add_ranges(iov, nb_iov, rsoft_pin_flags(access, iov));
+	pthread_mutex_unlock(&rsoft_pins.lock);
+	if (error == 0) {
+		*pin = RSOFT_PIN_LOCKED;
+		return 0;
+	}
+	if (dev->args.pin == RSOFT_PIN_ARG_REQUIRE) {
+		rsoft_pin_tell(RTE_LOG_ERR, error, iov, nb_iov);
+		return -ENOMEM;
+	}
+	if (__atomic_exchange_n(&dev->has_told_pin, 1, __ATOMIC_RELAXED) == 0)
+		rsoft_pin_tell(RTE_LOG_WARNING, error, iov, nb_iov);
+	return 0;
+}
+
+int
+rsoft_unpin(uint8_t pin, const struct iovec *iov, uint32_t nb_iov)
+{
+	bool is_good;
+
+	if (pin != RSOFT_PIN_LOCKED)
+		return 0;
+	pthread_mutex_lock(&rsoft_pins.lock);
+	is_good = rsoft_pin_drop_ranges(iov, nb_iov);
+	pthread_mutex_unlock(&rsoft_pins.lock);
+	return is_good ? 0 : -EFAULT;
+}
+
+void
+rsoft_pin_dump(const struct rsoft_dev *dev, FILE *f)
+{
+	struct rlimit limit = {RLIM_INFINITY, RLIM_INFINITY};
+	uint64_t nb_bytes, nb_runs;
+
+	getrlimit(RLIMIT_MEMLOCK, &limit);
+	pthread_mutex_lock(&rsoft_pins.lock);
+	nb_bytes = rsoft_pins.nb_bytes;
+	nb_runs = rsoft_pins.nb_runs;
+	pthread_mutex_unlock(&rsoft_pins.lock);
+	fprintf(f,
+			"  pin=%s; locked by all soft devices: %" PRIu64 " bytes in %" PRIu64
+			" stretches",
+			rsoft_pin_arg_words[dev->args.pin], nb_bytes, nb_runs);
+	if (limit.rlim_cur == RLIM_INFINITY)
+		fprintf(f, "; no RLIMIT_MEMLOCK\n");
+	else
+		fprintf(f, "; RLIMIT_MEMLOCK %" PRIu64 "\n", (uint64_t)limit.rlim_cur);
+}

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Memory of MRs is locked as long as one of them covers it, and the program's own locks stay. */
+
+#include <string.h>
+#include <sys/mman.h>
+
+#include "fixture_pin.h"
+#include "test.h"
+
+static int
+pages_of_a_region_are_locked_until_dereg(void)
+{
+	struct rmem_mr *mr = pin_reg(PIN_AUTO, FX_PAGE + 8, 2 * FX_PAGE);
+
+	TEST_ASSERT(mr != NULL);
+	TEST_EQ(pin_locked(), 101110000);
+	TEST_EQ(fx_query(mr).is_pinned, 1);
+	TEST_OK(fx_release(mr));
+	TEST_EQ(pin_locked(), 100000000);
+	return TEST_SUCCESS;
+}
+
+static int
+off_locks_nothing(void)
+{
+	struct rmem_mr *mr = pin_reg(PIN_OFF, 0, PIN_SIZE);
+
+	TEST_ASSERT(mr != NULL);
+	TEST_EQ(pin_locked(), 100000000);
+	TEST_EQ(fx_query(mr).is_pinned, 0);
+	return TEST_SUCCESS;
+}
+
+/* Dereg of one must not unpin the other, whichever goes first. */
+static int
+regions_over_a_page_count(void)
+{
+	struct rmem_mr *mr[4];
+
+	mr[0] = pin_reg(PIN_AUTO, 0, 100);
+	mr[1] = pin_reg(PIN_REQUIRE, 200, 100);
+	mr[2] = pin_reg(PIN_AUTO, FX_PAGE - 1, 2);
+	TEST_ASSERT(mr[0] != NULL && mr[1] != NULL && mr[2] != NULL);
+	TEST_EQ(pin_locked(), 111000000);
+	TEST_OK(fx_release(mr[0]));
+	TEST_EQ(pin_locked(), 111000000);
+	TEST_OK(fx_release(mr[2]));
+	TEST_EQ(pin_locked(), 110000000);
+	mr[3] = pin_reg(PIN_AUTO, 0, 8);
+	TEST_OK(fx_release(mr[1]));
+	TEST_EQ(pin_locked(), 110000000);
+	TEST_OK(fx_release(mr[3]));
+	TEST_EQ(pin_locked(), 100000000);
+	return TEST_SUCCESS;
+}
+
+static int
+overlaps_of_every_kind_count(void)
+{
+	struct rmem_mr *mid = pin_reg(PIN_AUTO, 2 * FX_PAGE, 2 * FX_PAGE);
+	struct rmem_mr *all = pin_reg(PIN_AUTO, 0, 6 * FX_PAGE);
+	struct rmem_mr *low = pin_reg(PIN_AUTO, FX_PAGE, 2 * FX_PAGE);
+	struct rmem_mr *high = pin_reg(PIN_AUTO, 3 * FX_PAGE, 5 * FX_PAGE);
+
+	TEST_ASSERT(mid != NULL && all != NULL && low != NULL && high != NULL);
+	TEST_EQ(pin_locked(), 111111111);
+	TEST_OK(fx_release(all));
+	TEST_EQ(pin_locked(), 101111111);
+	TEST_OK(fx_release(mid));
+	TEST_EQ(pin_locked(), 101111111);
+	TEST_OK(fx_release(low));
+	TEST_EQ(pin_locked(), 100011111);
+	TEST_OK(fx_release(high));
+	TEST_EQ(pin_locked(), 100000000);
+	return TEST_SUCCESS;
+}
+
+/* At random, against a count for each page. */
+static int
+random_regions_are_as_the_model_says(void)
+{
+	struct {
+		struct rmem_mr *mr;
+		size_t first;
+		size_t last;
+	} mrs[12] = {{NULL, 0, 0}};
+	unsigned int count[PIN_NB_PAGES] = {0};
+	uint64_t random = UINT64_C(88172645463325252), want;
+	unsigned int i, j, round;
+
+	for (round = 0; round < 3000; round++) {
+		random ^= random << 13;
+		random ^= random >> 7;
+		random ^= random << 17;
+		i = (unsigned int)(random % RTE_DIM(mrs));
+		if (mrs[i].mr != NULL) {
+			TEST_OK(fx_release(mrs[i].mr));
+			mrs[i].mr = NULL;
+		} else {
+			mrs[i].first = (random >> 8) % PIN_NB_PAGES;
+			mrs[i].last = mrs[i].first + (random >> 16) % (PIN_NB_PAGES - mrs[i].first);
+			mrs[i].mr = pin_reg(PIN_AUTO, mrs[i].first * FX_PAGE,
+					(mrs[i].last - mrs[i].first + 1) * FX_PAGE);
+			TEST_ASSERT(mrs[i].mr != NULL);
+		}
+		for (j = (unsigned int)mrs[i].first; j <= mrs[i].last; j++)
+			count[j] += mrs[i].mr != NULL ? 1 : -1u;
+		for (want = 1, j = 0; j < PIN_NB_PAGES; j++)
+			want = want * 10 + (count[j] != 0);
+		TEST_EQ(pin_locked(), want);
+	}
+	return TEST_SUCCESS;
+}
+
+/* What the program had locked is its own to unlock. */
+static int
+locks_of_the_program_stay(void)
+{
+	struct rmem_mr *one, *all;
+
+	TEST_OK(mlock(pin_pages + 2 * FX_PAGE, 2 * FX_PAGE));
+	one = pin_reg(PIN_AUTO, 2 * FX_PAGE, 8);
+	TEST_ASSERT(one != NULL);
+	TEST_EQ(fx_query(one).is_pinned, 1);
+	all = pin_reg(PIN_AUTO, 0, PIN_SIZE);
+	TEST_ASSERT(all != NULL);
+	TEST_EQ(pin_locked(), 111111111);
+	TEST_OK(fx_release(all));
+	TEST_EQ(pin_locked(), 100110000);
+	TEST_OK(fx_release(one));
+	TEST_EQ(pin_locked(), 100110000);
+	TEST_OK(munlock(pin_pages + 2 * FX_PAGE, 2 * FX_PAGE));
+	TEST_EQ(pin_locked(), 100000000);
+	return TEST_SUCCESS;
+}
+
+static int
+range_of_many_mappings_is_pinned(void)
+{
+	struct rmem_mr *mr;
+
+	TEST_OK(mprotect(pin_pages + FX_PAGE, FX_PAGE, PROT_READ | PROT_WRITE | PROT_EXEC));
+	TEST_OK(mlock(pin_pages, 2 * FX_PAGE));
+	TEST_OK(mlock(pin_pages + 5 * FX_PAGE, FX_PAGE));
+	mr = pin_reg(PIN_REQUIRE, 8, PIN_SIZE - 16);
+	TEST_ASSERT(mr != NULL);
+	TEST_EQ(pin_locked(), 111111111);
+	TEST_OK(fx_release(mr));
+	TEST_EQ(pin_locked(), 111000100);
+	return TEST_SUCCESS;
+}
+
+static int
+all_ranges_of_a_list_are_pinned(void)
+{
+	const struct iovec iov[] = {{pin_pages + 5 * FX_PAGE, 8}, {pin_pages, FX_PAGE + 1},
+			{pin_pages + 8, FX_PAGE}};
+	const struct rmem_mr_attr attr = {
+			.iov = iov, .iov_count = RTE_DIM(iov), .access = FX_ACCESS};
+	struct rmem_mr *mr = NULL;
+
+	TEST_OK(rmem_mr_reg_attr(pin_pds[PIN_AUTO], &attr, &mr));
+	fx_track(mr);
+	TEST_EQ(pin_locked(), 111000100);
+	TEST_EQ(fx_query(mr).is_pinned, 1);
+	TEST_OK(fx_release(mr));
+	TEST_EQ(pin_locked(), 100000000);
+	return TEST_SUCCESS;
+}
+
+static int
+sharers_pin_again(void)
+{
+	struct rmem_mr *mr = pin_reg(PIN_AUTO, 0, 8), *other = NULL;
+
+	TEST_ASSERT(mr != NULL);
+	TEST_OK(rmem_mr_reg_shared(mr, pin_pds[PIN_AUTO], 0, FX_ACCESS, &other));
+	fx_track(other);
+	TEST_EQ(fx_query(other).is_pinned, 1);
+	TEST_OK(fx_release(mr));
+	TEST_EQ(pin_locked(), 110000000);
+	TEST_OK(fx_release(other));
+	TEST_EQ(pin_locked(), 100000000);
+	return TEST_SUCCESS;
+}
+
+static int
+rereg_pins_the_new_and_unpins_the_old(void)
+{
+	struct rmem_mr *mr = pin_reg(PIN_AUTO, 0, 2 * FX_PAGE);
+	enum rmem_rereg_result result;
+
+	TEST_ASSERT(mr != NULL);
+	TEST_OK(rmem_mr_rereg(mr, RMEM_REREG_CHANGE_TRANSLATION, NULL, pin_pages + FX_PAGE,
+			2 * FX_PAGE, 0, &result));
+	TEST_EQ(result, RMEM_REREG_OK);
+	TEST_EQ(pin_locked(), 101100000);
+	TEST_OK(rmem_mr_rereg(mr, RMEM_REREG_CHANGE_ACCESS, NULL, NULL, 0, RMEM_ACCESS_REMOTE_READ,
+			NULL));
+	TEST_EQ(pin_locked(), 101100000);
+	TEST_EQ(fx_query(mr).is_pinned, 1);
+	TEST_OK(fx_release(mr));
+	TEST_EQ(pin_locked(), 100000000);
+	return TEST_SUCCESS;
+}
+
+/* The class DO_FORK_OLD of ibv_rereg_mr: the new MR is valid. */
+static int
+rereg_tells_of_old_memory_that_is_gone(void)
+{
+	struct rmem_mr *mr = pin_reg(PIN_AUTO, 0, FX_PAGE);
+	enum rmem_rereg_result result;
+
+	TEST_ASSERT(mr != NULL);
+	TEST_OK(munmap(pin_pages, FX_PAGE));
+	TEST_ERR(rmem_mr_rereg(mr, RMEM_REREG_CHANGE_TRANSLATION, NULL, pin_pages + FX_PAGE,
+				 FX_PAGE, 0, &result),
+			EFAULT);
+	TEST_EQ(result, RMEM_REREG_ERR_DO_FORK_OLD);
+	TEST_ASSERT(mr->addr == pin_pages + FX_PAGE);
+	TEST_EQ(fx_mr_state(mr), RMEM_MR_STATE_VALID);
+	TEST_EQ(fx_query(mr).is_pinned, 1);
+	TEST_OK(fx_release(mr));
+	TEST_ASSERT(!pin_is_locked(1));
+	return TEST_SUCCESS;
+}
+
+static int
+what_requests_bind_is_not_pinned(void)
+{
+	TEST_EQ(fx_query(fx_fast_mr(pin_pds[PIN_REQUIRE], 4)).is_pinned, 0);
+	TEST_EQ(fx_query(fx_mkey(pin_pds[PIN_REQUIRE], 4)).is_pinned, 0);
+	return TEST_SUCCESS;
+}
+
+static int
+background_registration_pins(void)
+{
+	const struct rmem_mr_attr attr = {.addr = pin_pages,
+			.length = PIN_SIZE,
+			.access = FX_ACCESS,
+			.eq = fx_eq(fx.a.dev, 1)};
+	struct rmem_mr *mr = NULL;
+
+	TEST_OK(rmem_mr_reg_attr(fx.a.pd, &attr, &mr));
+	fx_track(mr);
+	TEST_OK(fx_event(attr.eq).status);
+	TEST_EQ(pin_locked(), 111111111);
+	TEST_EQ(fx_query(mr).is_pinned, 1);
+	return TEST_SUCCESS;
+}
+
+/* Nothing stays pinned of a registration that failed. */
+static int
+failed_registration_unpins(void)
+{
+	struct rmem_mr_attr attr = {.addr = pin_pages,
+			.length = PIN_SIZE,
+			.access = FX_ACCESS,
+			.flags = RMEM_MR_REQUESTED_KEY,
+			.requested_key = 0};
+	struct rmem_mr *mr = NULL;
+
+	TEST_ERR(rmem_mr_reg_attr(pin_pds[PIN_AUTO], &attr, &mr), EINVAL);
+	TEST_EQ(pin_locked(), 100000000);
+	attr.length = PIN_SIZE + FX_PAGE;
+	TEST_ERR(rmem_mr_reg_attr(pin_pds[PIN_AUTO], &attr, &mr), EFAULT);
+	TEST_EQ(pin_locked(), 100000000);
+	return TEST_SUCCESS;
+}
+
+/* Own random numbers; the first page is pinned all the time. */
+static int
+race(void *arg)
+{
+	uint64_t random = *(uint64_t *)arg;
+	struct rmem_mr *mr;
+	unsigned int i;
+
+	for (i = 0; i < 2000; i++) {
+		size_t first, length;
+
+		random ^= random << 13;
+		random ^= random >> 7;
+		random ^= random << 17;
+		first = (random >> 8) % PIN_SIZE;
+		length = 1 + (random >> 32) % (PIN_SIZE - first);
+		TEST_OK(rmem_mr_reg(pin_pds[i % 2], pin_pages + first, length, 0, FX_ACCESS, &mr));
+		TEST_ASSERT(pin_is_locked(first / FX_PAGE) && pin_is_locked(0));
+		TEST_OK(rmem_mr_dereg(mr));
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+regions_of_several_lcores_count(void)
+{
+	uint64_t seeds[] = {UINT64_C(88172645463325252), UINT64_C(9123718237123)};
+	struct rmem_mr *mr = pin_reg(PIN_AUTO, 0, 8);
+	unsigned int nb = RTE_MIN(fx_nb_workers(), (unsigned int)RTE_DIM(seeds));
+
+	TEST_ASSERT(mr != NULL);
+	if (nb == 0)
+		return test_skip("no worker lcore");
+	TEST_OK(fx_launch(race, seeds, sizeof(seeds[0]), nb));
+	TEST_OK(fx_join(nb));
+	TEST_EQ(pin_locked(), 110000000);
+	TEST_OK(fx_release(mr));
+	TEST_EQ(pin_locked(), 100000000);
+	return TEST_SUCCESS;
+}
+
+static const struct test_case pin_cases[] = {
+		TEST_CASE(pages_of_a_region_are_locked_until_dereg),
+		TEST_CASE(off_locks_nothing),
+		TEST_CASE(regions_over_a_page_count),
+		TEST_CASE(overlaps_of_every_kind_count),
+		TEST_CASE(random_regions_are_as_the_model_says),
+		TEST_CASE(locks_of_the_program_stay),
+		TEST_CASE(range_of_many_mappings_is_pinned),
+		TEST_CASE(all_ranges_of_a_list_are_pinned),
+		TEST_CASE(sharers_pin_again),
+		TEST_CASE(rereg_pins_the_new_and_unpins_the_old),
+		TEST_CASE(rereg_tells_of_old_memory_that_is_gone),
+		TEST_CASE(what_requests_bind_is_not_pinned),
+		TEST_CASE(background_registration_pins),
+		TEST_CASE(failed_registration_unpins),
+		TEST_CASE(regions_of_several_lcores_count),
+};
+
+REGISTER_RMEM_SUITE(pin, pin_setup, pin_teardown, pin_cases);

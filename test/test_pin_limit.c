@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* What happens where memory can't be pinned: pin=require fails as a NIC would, pin=auto goes on. */
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <linux/capability.h>
+
+#include "fixture_pin.h"
+#include "test.h"
+
+/* CAP_IPC_LOCK of this thread, which lifts RLIMIT_MEMLOCK. */
+static int
+set_may_lock(bool may)
+{
+	struct __user_cap_header_struct head = {_LINUX_CAPABILITY_VERSION_3, 0};
+	struct __user_cap_data_struct data[2];
+	const uint32_t bit = UINT32_C(1) << CAP_IPC_LOCK;
+
+	if (syscall(SYS_capget, &head, data) != 0)
+		return -errno;
+	if (may)
+		data[0].effective |= data[0].permitted & bit;
+	else
+		data[0].effective &= ~bit;
+	return syscall(SYS_capset, &head, data) != 0 ? -errno : 0;
+}
+
+static struct rlimit old_limit;
+
+/* The limit holds for this thread, at what the process has locked and nb pages more. */
+static int
+limit_begin(uint64_t nb)
+{
+	struct rlimit limit;
+	char line[256];
+	uint64_t used = 0;
+	FILE *f = fopen("/proc/self/status", "r");
+
+	TEST_ASSERT(f != NULL);
+	while (fgets(line, sizeof(line), f) != NULL)
+		sscanf(line, "VmLck: %" SCNu64, &used);
+	fclose(f);
+	TEST_OK(getrlimit(RLIMIT_MEMLOCK, &old_limit));
+	limit = old_limit;
+	limit.rlim_cur = RTE_MIN(used * 1024 + nb * FX_PAGE, (uint64_t)limit.rlim_max);
+	TEST_OK(setrlimit(RLIMIT_MEMLOCK, &limit));
+	TEST_OK(set_may_lock(false));
+	return TEST_SUCCESS;
+}
+
+static int
+limit_end(void)
+{
+	TEST_OK(set_may_lock(true));
+	TEST_OK(setrlimit(RLIMIT_MEMLOCK, &old_limit));
+	return TEST_SUCCESS;
+}
+
+/* A NIC's answer: -ENOMEM, with the numbers, and nothing is kept. */
+static int
+require_fails_at_the_limit(void)
+{
+	struct rmem_mr *mr = NULL;
+	const char *log;
+	int small, large;
+
+	TEST_RUN(limit_begin(2));
+	small = rmem_mr_reg(pin_pds[PIN_REQUIRE], pin_pages, 2 * FX_PAGE, 0, FX_ACCESS, &mr);
+	if (small == 0)
+		fx_track(mr);
+	fx_log_begin();
+	large = rmem_mr_reg(pin_pds[PIN_REQUIRE], pin_pages, 3 * FX_PAGE, 0, FX_ACCESS, &mr);
+	log = fx_log_end();
+	TEST_RUN(limit_end());
+	TEST_OK(small);
+	TEST_ERR(large, ENOMEM);
+	TEST_ASSERT(strstr(log, "12288 bytes can't be pinned") != NULL);
+	TEST_ASSERT(strstr(log, "RLIMIT_MEMLOCK is") != NULL && strstr(log, "are used") != NULL);
+	TEST_ASSERT(strstr(log, "ulimit -l") != NULL && strstr(log, "CAP_IPC_LOCK") != NULL);
+	TEST_EQ(pin_locked(), 111000000);
+	TEST_OK(fx_release(mr));
+	TEST_EQ(pin_locked(), 100000000);
+	return TEST_SUCCESS;
+}
+
+/* Says so once, and goes on. */
+static int
+auto_goes_on_at_the_limit(void)
+{
+	struct rmem_mr *mr[3];
+	const char *log;
+	bool is_told, is_told_again;
+
+	TEST_RUN(limit_begin(2));
+	fx_log_begin();
+	mr[0] = pin_reg(PIN_AUTO, 0, 3 * FX_PAGE);
+	log = fx_log_end();
+	is_told = strstr(log, "12288 bytes can't be pinned: RLIMIT_MEMLOCK is") != NULL;
+	fx_log_begin();
+	mr[1] = pin_reg(PIN_AUTO, 0, 3 * FX_PAGE);
+	is_told_again = fx_log_end()[0] != '\0';
+	/* What fits is pinned as ever. */
+	mr[2] = pin_reg(PIN_AUTO, 0, FX_PAGE);
+	TEST_RUN(limit_end());
+	TEST_ASSERT(mr[0] != NULL && mr[1] != NULL && mr[2] != NULL);
+	TEST_ASSERT(is_told && !is_told_again);
+	TEST_EQ(fx_query(mr[0]).is_pinned, 0);
+	TEST_EQ(fx_query(mr[2]).is_pinned, 1);
+	TEST_EQ(pin_locked(), 110000000);
+	TEST_OK(fx_release(mr[0]));
+	TEST_EQ(pin_locked(), 110000000);
+	TEST_OK(fx_release(mr[2]));
+	TEST_EQ(pin_locked(), 100000000);
+	return TEST_SUCCESS;
+}
+
+static int
+off_and_memory_that_is_locked_need_no_limit(void)
+{
+	struct rmem_mr *off, *again, *first = pin_reg(PIN_REQUIRE, 0, PIN_SIZE);
+
+	TEST_ASSERT(first != NULL);
+	TEST_RUN(limit_begin(0));
+	off = pin_reg(PIN_OFF, 0, PIN_SIZE);
+	again = pin_reg(PIN_REQUIRE, 0, PIN_SIZE);
+	TEST_RUN(limit_end());
+	TEST_ASSERT(off != NULL && again != NULL);
+	TEST_EQ(fx_query(again).is_pinned, 1);
+	return TEST_SUCCESS;
+}
+
+/* The class DONT_FORK_NEW of ibv_rereg_mr: the old MR is valid, and pinned. */
+static int
+rereg_that_cannot_pin_keeps_the_old(void)
+{
+	struct rmem_mr *mr = pin_reg(PIN_REQUIRE, 0, FX_PAGE);
+	enum rmem_rereg_result result;
+	int ret;
+
+	TEST_ASSERT(mr != NULL);
+	TEST_RUN(limit_begin(1));
+	ret = rmem_mr_rereg(mr, RMEM_REREG_CHANGE_TRANSLATION, NULL, pin_pages, 3 * FX_PAGE, 0,
+			&result);
+	TEST_RUN(limit_end());
+	TEST_ERR(ret, ENOMEM);
+	TEST_EQ(result, RMEM_REREG_ERR_DONT_FORK_NEW);
+	TEST_EQ(mr->length, FX_PAGE);
+	TEST_EQ(pin_locked(), 110000000);
+	TEST_OK(fx_release(mr));
+	TEST_EQ(pin_locked(), 100000000);
+	return TEST_SUCCESS;
+}
+
+/* A list whose second range does not fit leaves nothing of the first. */
+static int
+list_is_pinned_as_a_whole(void)
+{
+	const struct iovec iov[] = {{pin_pages, 8}, {pin_pages + 2 * FX_PAGE, 4 * FX_PAGE}};
+	const struct rmem_mr_attr attr = {
+			.iov = iov, .iov_count = RTE_DIM(iov), .access = FX_ACCESS};
+	struct rmem_mr *mr = NULL;
+	int ret;
+
+	TEST_RUN(limit_begin(3));
+	ret = rmem_mr_reg_attr(pin_pds[PIN_REQUIRE], &attr, &mr);
+	TEST_RUN(limit_end());
+	TEST_ERR(ret, ENOMEM);
+	TEST_EQ(pin_locked(), 100000000);
+	return TEST_SUCCESS;
+}
+
+static int
+hugepages_count_as_pinned(void)
+{
+	const size_t size = (size_t)2 << 20;
+	struct rmem_mr *mr;
+	void *mem;
+	int ret = -1;
+
+	mem = mmap(NULL, size, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB | 21 << MAP_HUGE_SHIFT, -1, 0);
+	if (mem == MAP_FAILED)
+		return test_skip("no hugepage of 2 MiB is free");
+	TEST_RUN(limit_begin(0));
+	mr = fx_mr(pin_pds[PIN_REQUIRE], mem, size, FX_ACCESS | RMEM_ACCESS_HUGETLB);
+	if (mr != NULL)
+		ret = rmem_mr_rereg(mr, RMEM_REREG_CHANGE_ACCESS, NULL, NULL, 0, FX_ACCESS, NULL);
+	TEST_RUN(limit_end());
+	TEST_ASSERT(mr != NULL);
+	TEST_OK(ret);
+	TEST_EQ(fx_query(mr).is_pinned, 1);
+	TEST_OK(fx_release(mr));
+	TEST_OK(munmap(mem, size));
+	return TEST_SUCCESS;
+}
+
+/* Stretches that lie apart: each costs mappings, of which the kernel gives a process so many. */
+static int
+stretches_leave_mappings_to_the_program(void)
+{
+	static struct rmem_mr *mrs[20000];
+	struct rmem_pd *pd = fx_pd(fx_dev("soft13", "pin=require,max_mr=20001"));
+	const size_t size = (2 * RTE_DIM(mrs) + 1) * FX_PAGE;
+	uint8_t *mem = mmap(NULL, size, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	struct rmem_mr *last = NULL;
+	const char *log;
+	unsigned int nb = 0;
+	int ret = 0, joined;
+
+	TEST_ASSERT(mem != MAP_FAILED && pd != NULL);
+	fx_log_begin();
+	for (; nb < RTE_DIM(mrs) && ret == 0; nb += ret == 0)
+		ret = rmem_mr_reg(pd, mem + 2 * nb * FX_PAGE, 1, 0, FX_ACCESS, &mrs[nb]);
+	log = fx_log_end();
+	/* What joins two takes none. */
+	joined = rmem_mr_reg(pd, mem + FX_PAGE, 1, 0, FX_ACCESS, &last);
+	TEST_OK(rmem_mr_dereg(last));
+	while (nb > 0)
+		TEST_OK(rmem_mr_dereg(mrs[--nb]));
+	TEST_OK(munmap(mem, size));
+	if (ret == 0)
+		return test_skip("vm.max_map_count is large");
+	TEST_ERR(ret, ENOMEM);
+	TEST_ASSERT(strstr(log, "vm.max_map_count") != NULL);
+	TEST_OK(joined);
+	return TEST_SUCCESS;
+}
+
+static const struct test_case pin_limit_cases[] = {
+		TEST_CASE(require_fails_at_the_limit),
+		TEST_CASE(auto_goes_on_at_the_limit),
+		TEST_CASE(off_and_memory_that_is_locked_need_no_limit),
+		TEST_CASE(rereg_that_cannot_pin_keeps_the_old),
+		TEST_CASE(list_is_pinned_as_a_whole),
+		TEST_CASE(hugepages_count_as_pinned),
+		TEST_CASE(stretches_leave_mappings_to_the_program),
+};
+
+REGISTER_RMEM_SUITE(pin_limit, pin_setup, pin_teardown, pin_limit_cases);
