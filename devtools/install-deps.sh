@@ -10,7 +10,7 @@ usage() {
 	usage: ${0##*/} [build|guest|all]
 	  build  what it takes to build and run rmem (the default)
 	  guest  that, and what test/guest needs
-	  all    that, and what devtools/test.sh needs
+	  all    that, and what else devtools/test.sh needs
 	EOF
 }
 
@@ -62,7 +62,7 @@ missing() {
 case ${1:-build} in
 build) wanted=$build_set ;;
 guest) wanted=$build_set$guest_set ;;
-all) wanted=$build_set$check_set ;;
+all) wanted=$build_set$check_set$guest_set ;;
 -h | --help) usage && exit 0 ;;
 *) usage >&2 && exit 2 ;;
 esac

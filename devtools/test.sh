@@ -6,7 +6,7 @@
 . "$(dirname -- "$0")/common.sh"
 
 # Gates in the order they run: name, and the script under devtools/. What needs no build is
-# first, and user and huge run what gcc built.
+# first, and user, huge and guest run what gcc built.
 gates='
 tree
 headers
@@ -16,6 +16,7 @@ huge
 asan
 clang
 tsan
+guest
 lint
 doc
 install

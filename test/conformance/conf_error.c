@@ -93,7 +93,7 @@ receives_of_the_refusing_side_are_flushed(void)
 	TEST_RUN(conf_status(CONF_REMOTE_KEY,
 			conf_do(RMEM_WR_RDMA_WRITE, fx_addr(fx.a.buf), 8, fx.a.mr->rkey ^ 0x5500)));
 	TEST_RUN(fx_expect_flush(fx.a.cq, 50, 5));
-	TEST_EQ(fx_state(fx.a.qp), RMEM_QPS_ERR);
+	TEST_RUN(conf_expect_err(fx.a.qp));
 	return TEST_SUCCESS;
 }
 
@@ -108,7 +108,7 @@ qp_in_err_flushes_what_is_posted(void)
 	for (i = 0; i < 3; i++)
 		TEST_EQ(fx_post_recv(fx.b.qp, 10 + i, NULL, 0), 1);
 	TEST_OK(rmem_qp_set_error(fx.b.qp));
-	TEST_EQ(fx_state(fx.b.qp), RMEM_QPS_ERR);
+	TEST_RUN(conf_expect_err(fx.b.qp));
 	TEST_RUN(fx_expect_flush(fx.b.cq, 10, 3));
 	for (i = 0; i < 3; i++) {
 		wr.wr_id = 20 + i;
@@ -193,7 +193,7 @@ message_without_receive_fails_in_the_end(void)
 	TEST_OK(connect_with(fx.b.qp, fx.a.qp, 18, 2));
 	TEST_OK(connect_with(fx.a.qp, fx.b.qp, 18, 2));
 	TEST_RUN(conf_status(CONF_NO_RECV, fx_send(fx.b.qp, &wr)));
-	TEST_EQ(fx_state(fx.b.qp), RMEM_QPS_ERR);
+	TEST_RUN(conf_expect_err(fx.b.qp));
 	TEST_EQ(fx_state(fx.a.qp), RMEM_QPS_RTS);
 	return TEST_SUCCESS;
 }
@@ -226,7 +226,7 @@ peer_that_is_not_there_is_given_up(void)
 	TEST_OK(rmem_qp_reset(fx.a.qp));
 	TEST_OK(connect_with(fx.b.qp, fx.a.qp, 14, 2));
 	TEST_RUN(conf_status(CONF_NO_PEER, fx_send(fx.b.qp, &wr)));
-	TEST_EQ(fx_state(fx.b.qp), RMEM_QPS_ERR);
+	TEST_RUN(conf_expect_err(fx.b.qp));
 	return TEST_SUCCESS;
 }
 
@@ -336,7 +336,7 @@ local_error_leaves_the_peer_alone(void)
 	sge.addr += FX_BUF_SIZE;
 	TEST_EQ(fx_post_recv(fx.a.qp, 1, NULL, 0), 1);
 	TEST_RUN(conf_status(CONF_LOCAL_KEY, fx_send(fx.b.qp, &wr)));
-	TEST_EQ(fx_state(fx.b.qp), RMEM_QPS_ERR);
+	TEST_RUN(conf_expect_err(fx.b.qp));
 	TEST_EQ(fx_state(fx.a.qp), RMEM_QPS_RTS);
 	TEST_ASSERT(fx_is_idle(fx.a.cq));
 	return TEST_SUCCESS;

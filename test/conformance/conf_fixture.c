@@ -71,6 +71,18 @@ conf_reconnect(void)
 	return conf_reconnect_pair(fx.a.qp, fx.b.qp);
 }
 
+int
+conf_expect_err(struct rmem_qp *qp)
+{
+	uint64_t deadline = fx_deadline();
+	unsigned int spins = 0;
+
+	while (fx_state(qp) != RMEM_QPS_ERR && !fx_is_late(deadline))
+		fx_relax(&spins);
+	TEST_EQ(fx_state(qp), RMEM_QPS_ERR);
+	return TEST_SUCCESS;
+}
+
 static int
 open_side(struct fx_side *side, struct rmem_pd *pd)
 {

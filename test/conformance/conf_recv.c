@@ -178,7 +178,7 @@ message_too_long_fails_both(void)
 		TEST_RUN(conf_status(CONF_TOO_LONG, fx_send(fx.b.qp, &wr)));
 		TEST_RUN(conf_status(CONF_RECV_LENGTH, fx_wait(fx.a.cq)));
 		TEST_ASSERT(fx_is_zero(fx.a.buf + lengths[i] - 1, 4096));
-		TEST_EQ(fx_state(fx.a.qp), RMEM_QPS_ERR);
+		TEST_RUN(conf_expect_err(fx.a.qp));
 		TEST_RUN(conf_reconnect());
 	}
 	return TEST_SUCCESS;

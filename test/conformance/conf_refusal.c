@@ -88,7 +88,7 @@ conf_refused(enum conf_refusal why, struct rmem_qp *qp, const struct rmem_send_w
 		return TEST_SUCCESS;
 	}
 	TEST_RUN(conf_status(why, status));
-	TEST_EQ(fx_state(qp), RMEM_QPS_ERR);
+	TEST_RUN(conf_expect_err(qp));
 	return conf_reconnect();
 }
 
@@ -100,7 +100,7 @@ conf_closed(uint64_t addr, uint32_t length, uint32_t rkey)
 	memcpy(before, fx.a.buf, FX_BUF_SIZE);
 	fx_fill(fx.b.buf, FX_BUF_SIZE, rkey + 1);
 	TEST_RUN(conf_status(CONF_REMOTE_KEY, conf_do(RMEM_WR_RDMA_WRITE, addr, length, rkey)));
-	TEST_EQ(fx_state(fx.b.qp), RMEM_QPS_ERR);
+	TEST_RUN(conf_expect_err(fx.b.qp));
 	TEST_MEM(fx.a.buf, before, FX_BUF_SIZE);
 	return conf_reconnect();
 }

@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# The conformance suite and dpdk-testrmem on real rdma_rxe devices, in emulated guests: those of
+# Debian 12's kernel and of the newest one. Skipped where there is no kernel to be had.
+
+. "$(dirname -- "$0")/common.sh"
+need meson qemu-system-x86_64 busybox rdma
+
+[ -x build/test/dpdk-test-rmem ] || die "nothing built, run devtools/check-gcc.sh first"
+
+run_suite build guest-tests --logbase guest --verbose
+log=build/meson-logs/guest.txt
+if ! grep -qE '^(Ok|Fail|Timeout): +[1-9]' "$log"; then
+	skip "$(sed -n 's/^.*skipped: //p' "$log" | head -n 1)"
+fi

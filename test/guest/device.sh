@@ -1,0 +1,31 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# Runs in a guest (run.sh): what is built in BUILD on the guest's RDMA device. A line for each
+# part that failed, and at the end PASS or FAIL.
+# usage: device.sh BUILD
+
+build=$1
+eal='--no-huge -m 256 --no-shconf --no-pci --no-telemetry'
+device='verbs0,ibdev=rxe0'
+failed=0
+
+verdict() {
+	[ "$2" = 0 ] && echo "ok: $1" && return
+	echo "FAILED, status $2: $1"
+	failed=1
+}
+
+# shellcheck disable=SC2086  # several words
+"$build/test/conformance/dpdk-test-rmem-conformance" $eal '--log-level=*rmem*:emergency' -- \
+	--dev $device
+verdict conformance $?
+
+for mode in write read send atomic mw; do
+	# shellcheck disable=SC2086  # several words
+	"$build/app/dpdk-testrmem" $eal -l 0 -- --dev $device --mode $mode --burst 8 --ops 800 \
+		--seconds 30 --stats-period 0
+	verdict "testrmem --mode $mode" $?
+done
+
+[ $failed = 0 ] && echo PASS || echo FAIL
+exit $failed
