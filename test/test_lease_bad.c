@@ -5,6 +5,7 @@
 /* What leases refuse: each error of each call, with each backend; and the choice of a backend. */
 
 #include <string.h>
+#include <sys/uio.h>
 
 #include "lease.h"
 
@@ -73,7 +74,8 @@ bad_mrs_are_refused(void)
 {
 	struct rmem_lease_req req = lx_req(0, 8, WRITE);
 	struct rmem_pd *pd = fx_pd(fx.a.dev);
-	const struct rmem_mr_attr attr = {
+	const struct iovec iov[] = {{fx.a.buf, FX_PAGE}, {fx.b.buf, FX_BUF_SIZE - FX_PAGE}};
+	struct rmem_mr_attr attr = {
 			.addr = fx.a.buf,
 			.length = FX_BUF_SIZE,
 			.access = FX_ACCESS | RMEM_ACCESS_MW_BIND,
@@ -90,6 +92,16 @@ bad_mrs_are_refused(void)
 	TEST_OK(rmem_mr_enable(disabled));
 	TEST_EQ(grant(&req), 1);
 	req.mr = fx_mkey(fx.a.pd, 1);
+	TEST_ERR(grant(&req), EINVAL);
+	/* Over several ranges: which is the buffer's? */
+	attr.addr = NULL;
+	attr.flags = 0;
+	attr.iov = iov;
+	attr.iov_count = RTE_DIM(iov);
+	attr.length = FX_BUF_SIZE;
+	TEST_OK(rmem_mr_reg_attr(fx.a.pd, &attr, &disabled));
+	fx_track(disabled);
+	req.mr = disabled;
 	TEST_ERR(grant(&req), EINVAL);
 	return TEST_SUCCESS;
 }

@@ -209,12 +209,12 @@ int rmem_lease_ctx_destroy(struct rmem_lease_ctx *ctx);
  * @param nb
  *   How many; 0 is allowed.
  * @param[out] lease
- *   Room for nb leases.
+ *   Room for nb leases; those behind the last one returned mean nothing.
  *
  * @return
  *   How many were granted; it stops at the first that can't be. If that is the first:
  *   - -EINVAL: NULL ctx or not a context, an MR that is NULL, not made by rmem_mr_reg(),
- *     not valid or of another PD, a buffer outside of it, a length out of range, no right or an
+ *     not valid, over several ranges or of another PD, a buffer outside of it, a length out of range, no right or an
  *     unknown one.
  *   - -EPERM: the QP gives its peer no such right, the MR lacks RMEM_ACCESS_MW_BIND for a
  *     window, or LOCAL_WRITE for a right to modify.
@@ -240,7 +240,7 @@ int rmem_lease_grant(struct rmem_lease_ctx *ctx, const struct rmem_lease_req *re
  * @param nb
  *   How many; 0 is allowed.
  * @param[out] lease
- *   Room for nb leases.
+ *   Room for nb leases; those behind the last one returned mean nothing.
  *
  * @return
  *   How many were prepared; never more than RMEM_LEASE_MAX_PREPARED are. If not one:
@@ -349,7 +349,7 @@ int rmem_lease_take_wcs(struct rmem_lease_ctx *ctx, struct rmem_wc *wc, uint16_t
  * @param ctx
  *   Context of the leases.
  * @param[out] lease
- *   Room for nb leases.
+ *   Room for nb leases; those behind the last one returned mean nothing.
  * @param nb
  *   How many at most.
  *

@@ -19,7 +19,7 @@ check_range(const struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req)
 
 	if (unlikely(mr == NULL || mr->obj.type != RMEM_OBJ_MR || mr->type != RMEM_MR_TYPE_USER ||
 			    __atomic_load_n(&mr->state, __ATOMIC_ACQUIRE) != RMEM_MR_STATE_VALID ||
-			    mr->pd != ctx->qp->pd))
+			    mr->pd != ctx->qp->pd || mr->addr == NULL))
 		return false;
 	offset = (uintptr_t)req->addr - (uintptr_t)mr->addr; /* too large when it is before */
 	return likely(req->length != 0 && req->length <= ctx->max_length && offset < mr->length &&
