@@ -5,7 +5,7 @@
 /*
  * What a lease costs on the software device, in bursts of 32 on one lcore: granted, revoked and
  * taken back, and with a WRITE of 64 bytes by the peer between the two. The yardstick is the same
- * by hand: REG_MR and LOCAL_INV without any care for tags, ends or buffers.
+ * by hand: REG_MR, BIND_MW or UMR and LOCAL_INV without any care for tags, ends or buffers.
  */
 
 #include <string.h>
@@ -31,8 +31,11 @@ struct lease_job {
 	struct rmem_lease *lease[PERF_BURST];
 	struct rmem_sge sge[PERF_BURST];
 	struct rmem_send_wr write[PERF_BURST];
-	struct rmem_mr *mr[PERF_BURST];
+	struct rmem_mr *mr[PERF_BURST]; /* or mw */
+	struct rmem_mw *mw[PERF_BURST];
+	const uint32_t *rkey[PERF_BURST]; /* of the one or the other */
 	struct rmem_fast_reg_page_list *list[PERF_BURST];
+	struct rmem_mkey_entry entry[PERF_BURST];
 	struct rmem_send_wr reg[PERF_BURST];
 	struct rmem_send_wr inv[PERF_BURST];
 	bool is_written;
@@ -54,6 +57,17 @@ write_burst(struct lease_job *job)
 	return n == 1 && wc.status == RMEM_WC_SUCCESS ? 0 : -1;
 }
 
+static void
+set_tag(struct rmem_send_wr *wr, uint8_t tag)
+{
+	if (wr->opcode == RMEM_WR_REG_MR)
+		wr->reg_mr.key_tag = tag;
+	else if (wr->opcode == RMEM_WR_BIND_MW)
+		wr->bind_mw.key_tag = tag;
+	else
+		wr->umr.key_tag = tag;
+}
+
 static double
 run_by_hand(void *arg)
 {
@@ -63,13 +77,13 @@ run_by_hand(void *arg)
 
 	for (burst = 0; burst < NB_BURSTS; burst++) {
 		for (i = 0; i < PERF_BURST; i++)
-			job->reg[i].reg_mr.key_tag = rmem_rkey_next_tag(job->mr[i]->rkey);
+			set_tag(&job->reg[i], rmem_rkey_next_tag(*job->rkey[i]));
 		if (perf_burst(&job->pair, job->reg, PERF_BURST) != RMEM_WC_SUCCESS)
 			return -1.0;
 		for (i = 0; i < PERF_BURST; i++) {
-			job->inv[i].invalidate_rkey = job->mr[i]->rkey;
-			job->write[i].rdma.remote_addr = job->reg[i].reg_mr.iova;
-			job->write[i].rdma.rkey = job->mr[i]->rkey;
+			job->inv[i].invalidate_rkey = *job->rkey[i];
+			job->write[i].rdma.remote_addr = (uintptr_t)job->req[i].addr;
+			job->write[i].rdma.rkey = *job->rkey[i];
 		}
 		if (job->is_written && write_burst(job) != 0)
 			return -1.0;
@@ -121,7 +135,60 @@ run_lease(void *arg)
 }
 
 static int
-job_open_one(struct lease_job *job, uint32_t i)
+by_hand_fast_reg(struct lease_job *job, uint32_t i)
+{
+	uintptr_t addr = (uintptr_t)job->req[i].addr;
+
+	TEST_OK(rmem_fast_reg_mr_alloc(job->pair.pd, 1, &job->mr[i]));
+	TEST_OK(rmem_fast_reg_page_list_alloc(job->pair.dev, 1, &job->list[i]));
+	job->rkey[i] = &job->mr[i]->rkey;
+	job->list[i]->page_list[0] = RTE_ALIGN_FLOOR(addr, 4096);
+	job->reg[i].opcode = RMEM_WR_REG_MR;
+	job->reg[i].reg_mr.mr = job->mr[i];
+	job->reg[i].reg_mr.page_list = job->list[i];
+	job->reg[i].reg_mr.iova = addr;
+	job->reg[i].reg_mr.length = BUF_SIZE;
+	job->reg[i].reg_mr.first_byte_offset = addr % 4096;
+	job->reg[i].reg_mr.access = RMEM_ACCESS_REMOTE_WRITE | RMEM_ACCESS_LOCAL_WRITE;
+	job->reg[i].reg_mr.page_list_len = 1;
+	job->reg[i].reg_mr.log2_page_size = 12;
+	return TEST_SUCCESS;
+}
+
+static int
+by_hand_mw(struct lease_job *job, uint32_t i)
+{
+	TEST_OK(rmem_mw_alloc(job->pair.pd, RMEM_MW_TYPE_2, &job->mw[i]));
+	job->rkey[i] = &job->mw[i]->rkey;
+	job->reg[i].opcode = RMEM_WR_BIND_MW;
+	job->reg[i].bind_mw.mw = job->mw[i];
+	job->reg[i].bind_mw.mr = job->memory;
+	job->reg[i].bind_mw.addr = (uintptr_t)job->req[i].addr;
+	job->reg[i].bind_mw.length = BUF_SIZE;
+	job->reg[i].bind_mw.access = RMEM_ACCESS_REMOTE_WRITE;
+	return TEST_SUCCESS;
+}
+
+static int
+by_hand_umr(struct lease_job *job, uint32_t i)
+{
+	TEST_OK(rmem_mkey_alloc(job->pair.pd, 1, &job->mr[i]));
+	job->rkey[i] = &job->mr[i]->rkey;
+	job->entry[i].addr = (uintptr_t)job->req[i].addr;
+	job->entry[i].length = BUF_SIZE;
+	job->entry[i].lkey = job->memory->lkey;
+	job->reg[i].opcode = RMEM_WR_UMR;
+	job->reg[i].umr.mr = job->mr[i];
+	job->reg[i].umr.entries = &job->entry[i];
+	job->reg[i].umr.iova = job->entry[i].addr;
+	job->reg[i].umr.nb_entries = 1;
+	job->reg[i].umr.repeat_count = 1;
+	job->reg[i].umr.access = RMEM_ACCESS_REMOTE_WRITE | RMEM_ACCESS_LOCAL_WRITE;
+	return TEST_SUCCESS;
+}
+
+static int
+job_open_one(struct lease_job *job, uint32_t backend, uint32_t i)
 {
 	uint8_t *buf = (uint8_t *)job->memory->addr + i * BUF_SIZE;
 
@@ -135,20 +202,10 @@ job_open_one(struct lease_job *job, uint32_t i)
 	job->write[i].opcode = RMEM_WR_RDMA_WRITE;
 	job->write[i].sg_list = &job->sge[i];
 	job->write[i].num_sge = 1;
-	TEST_OK(rmem_fast_reg_mr_alloc(job->pair.pd, 1, &job->mr[i]));
-	TEST_OK(rmem_fast_reg_page_list_alloc(job->pair.dev, 1, &job->list[i]));
-	job->list[i]->page_list[0] = RTE_ALIGN_FLOOR((uintptr_t)buf, 4096);
-	job->reg[i].opcode = RMEM_WR_REG_MR;
-	job->reg[i].reg_mr.mr = job->mr[i];
-	job->reg[i].reg_mr.page_list = job->list[i];
-	job->reg[i].reg_mr.iova = (uintptr_t)buf;
-	job->reg[i].reg_mr.length = BUF_SIZE;
-	job->reg[i].reg_mr.first_byte_offset = (uintptr_t)buf % 4096;
-	job->reg[i].reg_mr.access = RMEM_ACCESS_REMOTE_WRITE | RMEM_ACCESS_LOCAL_WRITE;
-	job->reg[i].reg_mr.page_list_len = 1;
-	job->reg[i].reg_mr.log2_page_size = 12;
 	job->inv[i].opcode = RMEM_WR_LOCAL_INV;
-	return TEST_SUCCESS;
+	if (backend == RMEM_LEASE_FAST_REG)
+		return by_hand_fast_reg(job, i);
+	return backend == RMEM_LEASE_MW ? by_hand_mw(job, i) : by_hand_umr(job, i);
 }
 
 static int
@@ -172,7 +229,7 @@ job_open(struct lease_job *job, uint32_t backend, bool is_written)
 	TEST_ASSERT(job->from != NULL);
 	TEST_OK(rmem_lease_ctx_create(job->pair.a, &conf, &job->ctx));
 	for (i = 0; i < PERF_BURST; i++)
-		TEST_RUN(job_open_one(job, i));
+		TEST_RUN(job_open_one(job, backend, i));
 	job->reg[PERF_BURST - 1].flags = RMEM_SEND_SIGNALED;
 	job->inv[PERF_BURST - 1].flags = RMEM_SEND_SIGNALED;
 	job->write[PERF_BURST - 1].flags = RMEM_SEND_SIGNALED;
@@ -186,6 +243,7 @@ job_close(struct lease_job *job)
 
 	for (i = 0; i < PERF_BURST; i++) {
 		TEST_OK(rmem_mr_dereg(job->mr[i]));
+		TEST_OK(rmem_mw_dealloc(job->mw[i]));
 		TEST_OK(rmem_fast_reg_page_list_free(job->list[i]));
 	}
 	TEST_OK(rmem_lease_ctx_destroy(job->ctx));
@@ -197,10 +255,8 @@ job_close(struct lease_job *job)
 static int
 compare(const char *name, const char *bar, uint32_t backend, bool is_written)
 {
-	struct perf_row row = {.name = name,
-			.unit = "ns/op",
-			.yardstick = "REG_MR and LOCAL_INV by hand",
-			.bar = bar};
+	struct perf_row row = {
+			.name = name, .unit = "ns/op", .yardstick = "the same by hand", .bar = bar};
 	static struct lease_job job;
 
 	TEST_RUN(job_open(&job, backend, is_written));
