@@ -42,6 +42,25 @@ open_by_offset(struct rmem_pd *pd, void *addr, size_t length, struct rmem_mr **m
 }
 /* end of example */
 
+/* example: mem_iov */
+/* A header and a body that lie apart, as one range for the peer. */
+static int
+open_both(struct rmem_pd *pd, void *header, size_t header_length, void *body, size_t body_length,
+		struct rmem_mr **mr)
+{
+	const struct iovec iov[] = {{header, header_length}, {body, body_length}};
+	const struct rmem_mr_attr attr = {
+			.iov = iov,
+			.iov_count = 2,
+			.access = RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE_WRITE |
+					RMEM_ACCESS_ZERO_BASED,
+			.socket_id = SOCKET_ID_ANY,
+	};
+
+	return rmem_mr_reg_attr(pd, &attr, mr);
+}
+/* end of example */
+
 /* example: mem_async */
 /* Begin to register; the program goes on. The keys are there when the event has come. */
 static int
@@ -249,7 +268,7 @@ expect_write(uint64_t addr, uint32_t rkey, const uint8_t *at)
 static int
 user_mrs(void)
 {
-	struct rmem_mr *mr, *zero, *view;
+	struct rmem_mr *mr, *zero, *view, *both;
 
 	TEST_OK(open_memory(fx.a.pd, FX_BUF_SIZE, &mr));
 	fx_track(mr);
@@ -261,6 +280,12 @@ user_mrs(void)
 	fx_track(view);
 	TEST_RUN(expect(view->iova, 8, view->rkey, RMEM_WR_RDMA_READ, true));
 	TEST_RUN(expect(view->iova, 8, view->rkey, RMEM_WR_RDMA_WRITE, false));
+	TEST_OK(open_both(fx.a.pd, fx.a.buf + 4096, 64, fx.a.buf, 4096, &both));
+	fx_track(both);
+	fx_fill(fx.b.buf, SIZE, 5);
+	TEST_RUN(expect(0, SIZE, both->rkey, RMEM_WR_RDMA_WRITE, true));
+	TEST_MEM(fx.a.buf + 4096, fx.b.buf, 64);
+	TEST_MEM(fx.a.buf, fx.b.buf + 64, SIZE - 64);
 	TEST_OK(close_to_peers(zero));
 	TEST_RUN(expect(100, 8, zero->rkey, RMEM_WR_RDMA_WRITE, false));
 	return TEST_SUCCESS;
