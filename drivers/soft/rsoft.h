@@ -76,6 +76,9 @@ extern int rsoft_logtype;
 #define RSOFT_LOCAL (UINT32_C(1) << 28) /* its lkey opens it */
 #define RSOFT_INV   (UINT32_C(1) << 27) /* requests may invalidate it */
 
+/* Asked for, not given: open only what needs no page fault. */
+#define RSOFT_PEEK (UINT32_C(1) << 26)
+
 /* What an lkey must allow to be read, and to be written. */
 #define RSOFT_NEED_READ  (RSOFT_VALID | RSOFT_LOCAL)
 #define RSOFT_NEED_WRITE (RSOFT_VALID | RSOFT_LOCAL | RMEM_ACCESS_LOCAL_WRITE)
@@ -98,6 +101,7 @@ struct rsoft_args {
 	uint64_t max_iov;
 	uint64_t pin; /* enum rsoft_pin_arg */
 	uint64_t engine;
+	uint64_t odp_guard;
 	uint64_t socket; /* UINT64_MAX: any */
 };
 
@@ -116,9 +120,11 @@ enum rsoft_kind {
 	RSOFT_KIND_BASE = 0,  /* one stretch: from base on */
 	RSOFT_KIND_PAGES = 1, /* pages: addresses of pages of equal size */
 	RSOFT_KIND_LIST = 2,  /* list: ranges of memory or of other keys (rsoft_list.h) */
+	RSOFT_KIND_ODP = 3, /* one stretch from base on, of pages that come and go (rsoft_odp.h) */
 };
 
 struct rsoft_list;
+struct rsoft_odp;
 
 /* What a key opens. One cache line decides the common case. */
 struct rsoft_key {
@@ -126,12 +132,13 @@ struct rsoft_key {
 	uint64_t iova;
 	uint64_t length;
 	union {
-		uint8_t *base;       /* KIND_BASE: first byte */
+		uint8_t *base;       /* KIND_BASE, KIND_ODP: first byte */
 		uint64_t map_offset; /* else: place of the first byte in the map */
 	};
 	union {                                /* the map, by kind */
 		const uint64_t *pages;         /* KIND_PAGES */
 		const struct rsoft_list *list; /* KIND_LIST */
+		struct rsoft_odp *odp;         /* KIND_ODP: table of pages */
 	};
 	struct rsoft_mr *mr; /* whose memory it opens; of a window, what it is bound to */
 	uint32_t pd;
@@ -171,6 +178,16 @@ struct rsoft_mr {
 	struct rmem_counter *counter; /* of requests that modify it, or NULL; atomic */
 	struct rsoft_list *list;      /* of an indirect MR, or one over ranges: what it covers */
 	uint8_t pin;                  /* of rsoft_pin(); 0: not pinned */
+	struct rsoft_odp *odp;        /* of an on-demand MR: its pages */
+};
+
+/* What on-demand paging counts; atomic, by anybody. */
+struct rsoft_odp_stats {
+	uint64_t page_faults;
+	uint64_t invalidations;
+	uint64_t prefetches;
+	uint64_t failed_faults;
+	int64_t pages; /* that have a bit in a table now */
 };
 
 /*
@@ -343,6 +360,8 @@ struct rsoft_dev {
 	uint32_t qp_generation;
 	struct rmem_dev_stats stats_gone; /* of QPs destroyed */
 	struct rmem_dev_stats stats_base; /* at the last reset */
+	struct rsoft_odp_stats odp_stats; /* of all MRs, also of those gone */
+	uint8_t is_odp_supported;
 
 	struct rsoft_engine engine[RSOFT_MAX_ENGINES];
 };

@@ -8,104 +8,118 @@
  */
 
 #include "rsoft_list.h"
+#include "rsoft_odp.h"
 
-/* Where byte offset of a key's pages is, and how many bytes go on from there. */
-static uint8_t *
-rsoft_page(const struct rsoft_key *key, uint64_t offset, uint64_t *run)
+/* The bytes of a key's pages from an offset on. */
+static void
+rsoft_page_piece(const struct rsoft_key *key, uint64_t offset, struct rsoft_piece *piece)
 {
 	uint64_t at = offset + key->map_offset;
 	uint64_t in_page = at & ((UINT64_C(1) << key->log2_page_size) - 1);
 
-	*run = (UINT64_C(1) << key->log2_page_size) - in_page;
-	return (uint8_t *)(uintptr_t)key->pages[at >> key->log2_page_size] + in_page;
+	piece->ptr = (uint8_t *)(uintptr_t)key->pages[at >> key->log2_page_size] + in_page;
+	piece->length = (UINT64_C(1) << key->log2_page_size) - in_page;
+	piece->odp = NULL;
 }
 
-/* Where byte offset of a key is, and how many bytes go on from there. */
-static uint8_t *
-rsoft_key_run(const struct rsoft_key *key, uint64_t offset, uint64_t *run)
+/* The bytes of a key that follow each other from an offset on. */
+static void
+rsoft_key_piece(const struct rsoft_key *key, uint64_t offset, struct rsoft_piece *piece)
 {
 	struct rsoft_list_at at;
 
 	switch (key->kind) {
 	case RSOFT_KIND_PAGES:
-		return rsoft_page(key, offset, run);
+		rsoft_page_piece(key, offset, piece);
+		break;
 	case RSOFT_KIND_LIST:
 		rsoft_list_seek(key->list, offset + key->map_offset, &at);
-		return rsoft_list_run(&at, run);
+		rsoft_list_piece(&at, piece);
+		break;
 	default:
-		*run = key->length - offset;
-		return key->base + offset;
+		piece->ptr = (uint8_t *)((uintptr_t)key->base + offset);
+		piece->length = key->length - offset;
+		piece->odp = key->kind == RSOFT_KIND_ODP ? key->odp : NULL;
+		break;
 	}
 }
 
-uint8_t *
-rsoft_list_run(const struct rsoft_list_at *at, uint64_t *run)
+void
+rsoft_list_piece(const struct rsoft_list_at *at, struct rsoft_piece *piece)
 {
 	const struct rsoft_list_entry *entry = &at->list->entry[at->entry];
+	uint64_t left = entry->length - at->done;
 	uint64_t addr = rsoft_list_addr(at);
 	const struct rsoft_key *key;
-	uint8_t *ptr;
 
-	*run = entry->length - at->done;
-	if (at->list->is_memory)
-		return (uint8_t *)(uintptr_t)addr;
+	piece->length = left;
+	piece->odp = NULL;
+	if (at->list->is_memory) {
+		piece->ptr = (uint8_t *)(uintptr_t)addr;
+		return;
+	}
 	key = &at->list->keys[entry->lkey >> 8];
 	if (likely(key->kind == RSOFT_KIND_BASE)) {
-		ptr = key->base + (addr - key->iova);
-	} else {
-		uint64_t below;
-
-		ptr = rsoft_key_run(key, addr - key->iova, &below);
-		*run = RTE_MIN(*run, below);
+		piece->ptr = key->base + (addr - key->iova);
+		return;
 	}
-	return ptr;
+	rsoft_key_piece(key, addr - key->iova, piece);
+	piece->length = RTE_MIN(piece->length, left);
 }
 
 bool
-rsoft_access_slow(const struct rsoft_qp *qp, const struct rsoft_key *key, uint64_t offset,
+rsoft_access_below(const struct rsoft_qp *qp, const struct rsoft_key *key, uint64_t offset,
 		uint64_t length, uint32_t need, uint32_t depth, struct rsoft_span *span)
 {
-	uint64_t run;
+	struct rsoft_piece piece;
 
 	if (unlikely(!rsoft_key_is_for(key, qp)))
 		return false;
+	span->odp = NULL;
+	if (key->kind == RSOFT_KIND_ODP)
+		return rsoft_access_odp(key, offset, length, need, span);
 	if (key->kind == RSOFT_KIND_LIST)
 		return rsoft_list_open(qp, key, offset, length, need, depth, span);
-	span->ptr = rsoft_key_run(key, offset, &run);
-	if (run < length || __atomic_load_n(&key->mr->counter, __ATOMIC_RELAXED) != NULL) {
+	rsoft_key_piece(key, offset, &piece);
+	span->ptr = piece.ptr;
+	if (piece.length < length || __atomic_load_n(&key->mr->counter, __ATOMIC_RELAXED) != NULL) {
 		span->key = key;
 		span->offset = offset;
 	}
 	return true;
 }
 
-void
-rsoft_access_count(const struct rsoft_key *key)
+bool
+rsoft_access_slow(const struct rsoft_qp *qp, const struct rsoft_key *key, uint64_t offset,
+		uint64_t length, uint32_t need, struct rsoft_span *span)
 {
-	struct rmem_counter *counter = __atomic_load_n(&key->mr->counter, __ATOMIC_ACQUIRE);
-
-	if (counter != NULL)
-		__atomic_fetch_add(&counter->value, 1, __ATOMIC_RELEASE);
+	return rsoft_access_below(qp, key, offset, length, need,
+			(uint32_t)qp->dev->args.max_mkey_depth, span);
 }
 
-uint8_t *
+bool
 rsoft_access_again(const struct rsoft_dev *dev, uint32_t pd, uint32_t lkey, uint64_t addr,
-		uint64_t length)
+		uint64_t length, struct rsoft_span *span)
 {
 	const struct rsoft_key *key = &dev->keys[lkey >> 8];
 	uint64_t word = __atomic_load_n(&key->word, __ATOMIC_ACQUIRE);
-	uint64_t offset, run;
-	uint8_t *to;
+	struct rsoft_piece piece;
+	uint64_t offset;
 
 	if (rsoft_word_rkey(word) != (lkey ^ RSOFT_LKEY_XOR) ||
 			(rsoft_word_rights(word) & RSOFT_NEED_WRITE) != RSOFT_NEED_WRITE)
-		return NULL;
+		return false;
 	offset = addr - key->iova;
 	if (key->pd != pd || offset > key->length || length > key->length - offset ||
-			key->kind > RSOFT_KIND_PAGES)
-		return NULL;
-	to = rsoft_key_run(key, offset, &run);
-	return run >= length ? to : NULL;
+			key->kind == RSOFT_KIND_LIST)
+		return false;
+	rsoft_key_piece(key, offset, &piece);
+	span->ptr = piece.ptr;
+	span->length = length;
+	span->odp = piece.odp;
+	span->offset = offset;
+	span->key = piece.odp != NULL ? key : NULL;
+	return piece.length >= length;
 }
 
 /* A place in a list of spans. */
@@ -115,13 +129,12 @@ struct rsoft_cursor {
 	struct rsoft_list_at at; /* in its key's list; at.list is NULL until sought */
 };
 
-/* The next byte of a cursor, and how many go on from there; the list is not at its end. */
-static inline uint8_t *
-rsoft_cursor_run(struct rsoft_cursor *cur, uint64_t *run)
+/* The bytes that go on from a cursor; the list is not at its end. */
+static inline void
+rsoft_cursor_piece(struct rsoft_cursor *cur, struct rsoft_piece *piece)
 {
 	const struct rsoft_span *span;
 	uint64_t left;
-	uint8_t *ptr;
 
 	while (cur->done == cur->span->length) {
 		cur->span++;
@@ -130,20 +143,21 @@ rsoft_cursor_run(struct rsoft_cursor *cur, uint64_t *run)
 	}
 	span = cur->span;
 	left = span->length - cur->done;
-	if (span->key == NULL) {
-		*run = left;
-		return span->ptr + cur->done;
+	if (span->key == NULL || span->odp != NULL) {
+		piece->ptr = span->ptr + cur->done;
+		piece->length = left;
+		piece->odp = span->key == NULL ? NULL : span->odp;
+		return;
 	}
 	if (span->key->kind == RSOFT_KIND_LIST) {
 		if (cur->at.list == NULL)
 			rsoft_list_seek(span->key->list,
 					span->offset + cur->done + span->key->map_offset, &cur->at);
-		ptr = rsoft_list_run(&cur->at, run);
+		rsoft_list_piece(&cur->at, piece);
 	} else {
-		ptr = rsoft_key_run(span->key, span->offset + cur->done, run);
+		rsoft_key_piece(span->key, span->offset + cur->done, piece);
 	}
-	*run = RTE_MIN(*run, left);
-	return ptr;
+	piece->length = RTE_MIN(piece->length, left);
 }
 
 static inline void
@@ -154,14 +168,25 @@ rsoft_cursor_move(struct rsoft_cursor *cur, uint64_t n)
 		rsoft_list_move(&cur->at, n);
 }
 
+static __rte_always_inline unsigned int
+rsoft_copy_piece(const struct rsoft_piece *to, const struct rsoft_piece *from, uint64_t length)
+{
+	if (likely(to->odp == NULL && from->odp == NULL)) {
+		rsoft_copy(to->ptr, from->ptr, length);
+		return RSOFT_SIDE_NONE;
+	}
+	return rsoft_odp_copy(to->odp, to->ptr, from->odp, from->ptr, length);
+}
+
 /*
  * Copy between a list and one stretch. Entries that follow each other are often of one key, so
  * what was found of it is kept.
  */
-static __rte_always_inline void
+static __rte_always_inline unsigned int
 rsoft_copy_list(const struct rsoft_span *span, uint8_t *flat, uint64_t length, bool is_to_list)
 {
 	const struct rsoft_list *list = span->key->list;
+	struct rsoft_piece piece = {.odp = NULL}, other = {.ptr = flat};
 	struct rsoft_list_at at;
 	uintptr_t to_memory = 0; /* from an address of the key that lkey names */
 	bool is_one_stretch = true;
@@ -170,8 +195,8 @@ rsoft_copy_list(const struct rsoft_span *span, uint8_t *flat, uint64_t length, b
 	rsoft_list_seek(list, span->offset + span->key->map_offset, &at);
 	while (length != 0) {
 		const struct rsoft_list_entry *entry = &list->entry[at.entry];
-		uint64_t run, n = RTE_MIN(entry->length - at.done, length);
-		uint8_t *ptr;
+		uint64_t n = RTE_MIN(entry->length - at.done, length);
+		unsigned int side;
 
 		if (entry->lkey != lkey) {
 			const struct rsoft_key *key = &list->keys[entry->lkey >> 8];
@@ -179,25 +204,31 @@ rsoft_copy_list(const struct rsoft_span *span, uint8_t *flat, uint64_t length, b
 			lkey = entry->lkey;
 			is_one_stretch = key->kind == RSOFT_KIND_BASE;
 			to_memory = (uintptr_t)key->base - key->iova;
+			piece.odp = NULL;
 		}
 		if (likely(is_one_stretch)) {
-			ptr = (uint8_t *)(to_memory + rsoft_list_addr(&at));
+			piece.ptr = (uint8_t *)(to_memory + rsoft_list_addr(&at));
 		} else {
-			ptr = rsoft_list_run(&at, &run);
-			n = RTE_MIN(n, run);
+			rsoft_list_piece(&at, &piece);
+			n = RTE_MIN(n, piece.length);
 		}
-		rsoft_copy(is_to_list ? ptr : flat, is_to_list ? flat : ptr, n);
-		flat += n;
+		side = is_to_list ? rsoft_copy_piece(&piece, &other, n)
+				  : rsoft_copy_piece(&other, &piece, n);
+		if (unlikely(side != RSOFT_SIDE_NONE))
+			return side;
+		other.ptr += n;
 		length -= n;
 		rsoft_list_move(&at, n);
 	}
+	return RSOFT_SIDE_NONE;
 }
 
 /* Whether a span is a list's, and holds length bytes. */
 static inline bool
 rsoft_span_is_list(const struct rsoft_span *span, uint64_t length)
 {
-	return span->length >= length && span->key != NULL && span->key->kind == RSOFT_KIND_LIST;
+	return span->length >= length && span->key != NULL && span->odp == NULL &&
+			span->key->kind == RSOFT_KIND_LIST;
 }
 
 static inline bool
@@ -206,31 +237,39 @@ rsoft_span_is_flat(const struct rsoft_span *span, uint64_t length)
 	return span->length >= length && span->key == NULL;
 }
 
-void
-rsoft_copy_spans(const struct rsoft_span *to, const struct rsoft_span *from, uint64_t length)
+/* Piece by piece. */
+static __rte_noinline unsigned int
+rsoft_copy_pieces(const struct rsoft_span *to, const struct rsoft_span *from, uint64_t length)
 {
 	struct rsoft_cursor dst = {.span = to}, src = {.span = from};
-	uint64_t n, src_run;
-	const uint8_t *in;
-	uint8_t *out;
+	struct rsoft_piece in, out;
+	unsigned int side;
+	uint64_t n;
 
-	if (rsoft_span_is_list(to, length) && rsoft_span_is_flat(from, length)) {
-		rsoft_copy_list(to, from->ptr, length, true);
-		return;
-	}
-	if (rsoft_span_is_list(from, length) && rsoft_span_is_flat(to, length)) {
-		rsoft_copy_list(from, to->ptr, length, false);
-		return;
-	}
+	if (rsoft_span_is_list(to, length) && rsoft_span_is_flat(from, length))
+		return rsoft_copy_list(to, from->ptr, length, true);
+	if (rsoft_span_is_list(from, length) && rsoft_span_is_flat(to, length))
+		return rsoft_copy_list(from, to->ptr, length, false);
 	while (length != 0) {
-		out = rsoft_cursor_run(&dst, &n);
-		in = rsoft_cursor_run(&src, &src_run);
-		n = RTE_MIN(RTE_MIN(n, src_run), length);
-		rsoft_copy(out, in, n);
+		rsoft_cursor_piece(&dst, &out);
+		rsoft_cursor_piece(&src, &in);
+		n = RTE_MIN(RTE_MIN(out.length, in.length), length);
+		side = rsoft_copy_piece(&out, &in, n);
+		if (unlikely(side != RSOFT_SIDE_NONE))
+			return side;
 		rsoft_cursor_move(&dst, n);
 		rsoft_cursor_move(&src, n);
 		length -= n;
 	}
+	return RSOFT_SIDE_NONE;
+}
+
+unsigned int
+rsoft_copy_spans(const struct rsoft_span *to, const struct rsoft_span *from, uint64_t length)
+{
+	if (likely(rsoft_span_is_near(to, length) && rsoft_span_is_near(from, length)))
+		return rsoft_copy_near(to, from, length);
+	return rsoft_copy_pieces(to, from, length);
 }
 
 enum rsoft_why
@@ -240,7 +279,6 @@ rsoft_access_why(const struct rsoft_qp *qp, uint32_t key_xor, uint32_t key_num, 
 	const struct rsoft_dev *dev = qp->dev;
 	uint32_t index = key_num >> 8;
 	const struct rsoft_key *key;
-	struct rsoft_span span = {.length = length};
 	uint64_t word, offset;
 
 	if (index == 0 || index >= dev->nb_keys)
@@ -260,9 +298,8 @@ rsoft_access_why(const struct rsoft_qp *qp, uint32_t key_xor, uint32_t key_num, 
 	offset = addr - key->iova;
 	if (offset > key->length || length > key->length - offset)
 		return RSOFT_WHY_RANGE;
-	if ((rsoft_word_rights(word) & RSOFT_SLOW) &&
-			!rsoft_access_slow(qp, key, offset, length, need,
-					(uint32_t)dev->args.max_mkey_depth, &span))
+	/* Nothing else is left that could be the reason; a fault is not to be tried twice. */
+	if (key->kind == RSOFT_KIND_LIST)
 		return RSOFT_WHY_BELOW;
-	return RSOFT_WHY_NONE;
+	return key->kind == RSOFT_KIND_ODP ? RSOFT_WHY_FAULT : RSOFT_WHY_NONE;
 }

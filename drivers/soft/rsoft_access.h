@@ -17,16 +17,18 @@
 #include <rte_memcpy.h>
 
 #include "rsoft_key.h"
+#include "rsoft_odp.h"
 
 /*
  * Bytes that a key opened: at ptr, or piece by piece when key is not NULL, as it is too when
- * what modifies them is to be counted.
+ * what modifies them is to be counted, or when pages below it come and go.
  */
 struct rsoft_span {
 	uint8_t *ptr; /* of the first byte */
 	uint64_t length;
 	const struct rsoft_key *key;
-	uint64_t offset; /* with key: of the first byte, from the key's first */
+	struct rsoft_odp *odp; /* with key: all of it is at ptr, in pages of this table; or NULL */
+	uint64_t offset;       /* with key, without odp: of the first byte, from the key's first */
 };
 
 /* Why a key did not open a range: rmem_wc::vendor_err. */
@@ -40,6 +42,7 @@ enum rsoft_why {
 	RSOFT_WHY_RANGE = 6, /* outside */
 	RSOFT_WHY_QP = 7,    /* a window of another QP */
 	RSOFT_WHY_BELOW = 8, /* a key below it does not open its part */
+	RSOFT_WHY_FAULT = 9, /* a page on demand is not mapped, or protected */
 };
 
 /* Name the first reason; the arguments are those of rsoft_access(). */
@@ -48,24 +51,35 @@ enum rsoft_why rsoft_access_why(const struct rsoft_qp *qp, uint32_t key_xor, uin
 
 /*
  * The rest of rsoft_access() for a key with RSOFT_SLOW, whose rights, PD and range are
- * checked: what its kind asks for, and where the bytes are. depth is how many levels of keys
- * over keys there may be from here on. span has its length, and no key.
+ * checked: what its kind asks for, and where the bytes are. span has its length, and no key.
  */
 bool rsoft_access_slow(const struct rsoft_qp *qp, const struct rsoft_key *key, uint64_t offset,
+		uint64_t length, uint32_t need, struct rsoft_span *span);
+
+/* The same for a key below others: depth is how many levels there may be from here on. */
+bool rsoft_access_below(const struct rsoft_qp *qp, const struct rsoft_key *key, uint64_t offset,
 		uint64_t length, uint32_t need, uint32_t depth, struct rsoft_span *span);
 
 /*
- * The bytes that an lkey opens for writing, if they are one stretch and the key needs no other;
- * else NULL. For what was checked before and is copied later.
+ * Open for writing by an lkey again what was checked before and is copied later, if it is one
+ * stretch and the key needs no other; else false.
  */
-uint8_t *rsoft_access_again(const struct rsoft_dev *dev, uint32_t pd, uint32_t lkey, uint64_t addr,
-		uint64_t length);
+bool rsoft_access_again(const struct rsoft_dev *dev, uint32_t pd, uint32_t lkey, uint64_t addr,
+		uint64_t length, struct rsoft_span *span);
 
 /* A request of a peer has modified what the key of a span opened: count it, if it is counted. */
-void rsoft_access_count(const struct rsoft_key *key);
+static inline void
+rsoft_access_count(const struct rsoft_key *key)
+{
+	struct rmem_counter *counter = __atomic_load_n(&key->mr->counter, __ATOMIC_ACQUIRE);
 
-/* Copy length bytes between spans of which at least one is not one stretch. */
-void rsoft_copy_spans(const struct rsoft_span *to, const struct rsoft_span *from, uint64_t length);
+	if (unlikely(counter != NULL))
+		__atomic_fetch_add(&counter->value, 1, __ATOMIC_RELEASE);
+}
+
+/* The part of rsoft_copy_all() for spans of which at least one is not one plain stretch. */
+unsigned int rsoft_copy_spans(
+		const struct rsoft_span *to, const struct rsoft_span *from, uint64_t length);
 
 /*
  * The key that opens [addr, addr + length) as rsoft_access() says, as far as its word, PD and
@@ -76,7 +90,7 @@ rsoft_access_key(const struct rsoft_qp *qp, uint32_t key_xor, uint32_t key_num, 
 		uint64_t length, uint32_t need, uint64_t *offset, uint32_t *rights)
 {
 	const struct rsoft_dev *dev = qp->dev;
-	const uint64_t mask = rsoft_key_word(UINT32_MAX, need);
+	const uint64_t mask = rsoft_key_word(UINT32_MAX, need & ~RSOFT_PEEK);
 	uint32_t index = key_num >> 8;
 	const struct rsoft_key *key;
 	uint64_t word;
@@ -95,11 +109,22 @@ rsoft_access_key(const struct rsoft_qp *qp, uint32_t key_xor, uint32_t key_num, 
 	return key;
 }
 
+/* Open pages on demand. The base may be NULL, and not that of an object. */
+static __rte_always_inline bool
+rsoft_access_odp(const struct rsoft_key *key, uint64_t offset, uint64_t length, uint32_t need,
+		struct rsoft_span *span)
+{
+	span->ptr = (uint8_t *)((uintptr_t)key->base + offset);
+	span->key = key;
+	span->odp = key->odp;
+	return rsoft_odp_open(key->odp, span->ptr, length, need);
+}
+
 /*
  * Open [addr, addr + length) by a key, for a request that the QP executes or answers, and for
  * what need asks: RSOFT_NEED_* for an lkey, RSOFT_VALID with RMEM_ACCESS_* bits for an rkey.
  * key_xor is RSOFT_LKEY_XOR for an lkey, 0 for an rkey. length is not 0. Returns false when
- * the key does not open it.
+ * the key does not open it; with RSOFT_PEEK also when a page on demand is not known.
  */
 static __rte_always_inline bool
 rsoft_access(const struct rsoft_qp *qp, uint32_t key_xor, uint32_t key_num, uint64_t addr,
@@ -114,9 +139,13 @@ rsoft_access(const struct rsoft_qp *qp, uint32_t key_xor, uint32_t key_num, uint
 		return false;
 	span->length = length;
 	span->key = NULL;
-	if (unlikely(rights & RSOFT_SLOW))
-		return rsoft_access_slow(qp, key, offset, length, need,
-				(uint32_t)qp->dev->args.max_mkey_depth, span);
+	if (unlikely(rights & RSOFT_SLOW)) {
+		/* Inline where many follow each other. */
+		if ((need & RSOFT_PEEK) && likely(key->kind == RSOFT_KIND_ODP) &&
+				key->qp_serial == 0)
+			return rsoft_access_odp(key, offset, length, need, span);
+		return rsoft_access_slow(qp, key, offset, length, need, span);
+	}
 	span->ptr = key->base + offset;
 	return true;
 }
@@ -148,15 +177,45 @@ rsoft_copy(uint8_t *to, const uint8_t *from, uint64_t length)
 	}
 }
 
-/* Copy length bytes from nb spans to nb spans; both lists hold at least as many. */
-static __rte_always_inline void
+/* Whether a span is one stretch, of a plain MR or of pages on demand. */
+static __rte_always_inline bool
+rsoft_span_is_near(const struct rsoft_span *span, uint64_t length)
+{
+	return span->length >= length && (span->key == NULL || span->odp != NULL);
+}
+
+/* Copy between such spans, of which at least one is of pages on demand. */
+static __rte_always_inline unsigned int
+rsoft_copy_near(const struct rsoft_span *to, const struct rsoft_span *from, uint64_t length)
+{
+	return rsoft_odp_copy(to->key == NULL ? NULL : to->odp, to->ptr,
+			from->key == NULL ? NULL : from->odp, from->ptr, length);
+}
+
+/*
+ * Copy length bytes from nb spans to nb spans; both lists hold at least as many. An enum
+ * rsoft_side: pages on demand may have gone since they were opened. Part of the bytes may have
+ * been copied then.
+ */
+static __rte_always_inline unsigned int
 rsoft_copy_all(const struct rsoft_span *to, const struct rsoft_span *from, uint64_t length)
 {
 	if (likely(to->key == NULL && from->key == NULL && to->length >= length &&
-			    from->length >= length))
+			    from->length >= length)) {
 		rsoft_copy(to->ptr, from->ptr, length);
-	else
-		rsoft_copy_spans(to, from, length);
+		return RSOFT_SIDE_NONE;
+	}
+	return rsoft_copy_spans(to, from, length);
+}
+
+/* What a request ends with whose copy ended so; local is the side of who posted it. */
+static inline int
+rsoft_copy_status(unsigned int side, unsigned int local, uint32_t *why)
+{
+	if (likely(side == RSOFT_SIDE_NONE))
+		return RMEM_WC_SUCCESS;
+	*why = RSOFT_WHY_FAULT;
+	return side == local ? RMEM_WC_LOC_PROT_ERR : RMEM_WC_REM_ACCESS_ERR;
 }
 
 /*

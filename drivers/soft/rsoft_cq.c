@@ -93,13 +93,14 @@ rsoft_cq_add_messages(struct rsoft_cq *cq)
 static void
 rsoft_cq_take_message(struct rsoft_dev *dev, const struct rsoft_inline *message, struct rmem_wc *wc)
 {
+	const struct rsoft_span from = {
+			.ptr = (uint8_t *)(uintptr_t)message->data, .length = wc->byte_len};
 	unsigned int lcore = rsoft_grace_enter();
-	uint8_t *to;
+	struct rsoft_span to;
 
-	to = rsoft_access_again(dev, message->pd, message->lkey, message->addr, wc->byte_len);
-	if (to != NULL)
-		memcpy(to, message->data, wc->byte_len);
-	else
+	if (!rsoft_access_again(
+			    dev, message->pd, message->lkey, message->addr, wc->byte_len, &to) ||
+			rsoft_copy_all(&to, &from, wc->byte_len) != RSOFT_SIDE_NONE)
 		wc->status = RMEM_WC_LOC_PROT_ERR;
 	rsoft_grace_leave(lcore);
 	wc->flags &= (uint16_t)~RSOFT_WC_INLINE;

@@ -15,6 +15,7 @@
 #include "rsoft_ids.h"
 #include "rsoft_mr.h"
 #include "rsoft_mw.h"
+#include "rsoft_odp.h"
 #include "rsoft_pin.h"
 #include "rsoft_qp.h"
 #include "rsoft_post.h"
@@ -75,6 +76,7 @@ rsoft_dev_create(struct rmem_dev *base, const char *args_str)
 	}
 	dev->args = args;
 	dev->dev_id = base->obj.dev_id;
+	dev->is_odp_supported = rsoft_odp_is_supported(dev);
 	rte_ticketlock_init(&dev->lock);
 	rte_ticketlock_init(&dev->pending_lock);
 	TAILQ_INIT(&dev->pending);
@@ -123,6 +125,9 @@ rsoft_dev_info_get(struct rmem_dev *base, struct rmem_dev_info *info)
 	info->page_size_cap = RSOFT_PAGE_SIZE_CAP;
 	info->access = RSOFT_ACCESS | RMEM_ACCESS_MW_BIND | RMEM_ACCESS_ZERO_BASED |
 			RMEM_ACCESS_HUGETLB;
+	if (dev->is_odp_supported)
+		info->access |= RMEM_ACCESS_ON_DEMAND;
+	rsoft_odp_caps(dev, &info->odp);
 	info->max_pd = (uint32_t)dev->args.max_pd;
 	info->max_mr = (uint32_t)dev->args.max_mr;
 	info->max_mw = (uint32_t)dev->args.max_mw;
@@ -230,6 +235,7 @@ const struct rmem_driver rsoft_driver = {
 						.mr_reg = rsoft_mr_reg,
 						.mr_rereg = rsoft_mr_rereg,
 						.mr_share = rsoft_mr_share,
+						.mr_stats_get = rsoft_mr_stats_get,
 
 						.fast_reg_mr_alloc = rsoft_fast_reg_mr_alloc,
 						.page_list_alloc = rsoft_page_list_alloc,

@@ -89,7 +89,8 @@ rsoft_list_open_entry(const struct rsoft_list_opener *by, const struct rsoft_lis
 
 		span.length = end - from;
 		span.key = NULL;
-		if (!rsoft_access_slow(by->qp, key, offset, end - from, by->need, by->depth, &span))
+		if (!rsoft_access_below(
+				    by->qp, key, offset, end - from, by->need, by->depth, &span))
 			return false;
 		offset += entry->step - from;
 		from = 0;
@@ -152,7 +153,7 @@ rsoft_list_open_round(const struct rsoft_list_opener *by, const struct rsoft_lis
 			continue;
 		span.length = n;
 		span.key = NULL;
-		if (!rsoft_access_slow(by->qp, key, offset, n, by->need, by->depth, &span))
+		if (!rsoft_access_below(by->qp, key, offset, n, by->need, by->depth, &span))
 			return false;
 	}
 	return true;
@@ -168,7 +169,8 @@ rsoft_list_may_count(const struct rsoft_key *key)
 
 /*
  * Open a range of one block by its key: the span may turn out one stretch, or that key's. An
- * MR below counts nothing, as in ranges of several blocks: its key is not left in the span.
+ * MR below counts nothing, as in ranges of several blocks: its key is not left in the span. That
+ * it is the upper key's shows in the pages on demand too.
  */
 static bool
 rsoft_list_open_block(const struct rsoft_list_opener *by, const struct rsoft_list_at *at,
@@ -188,8 +190,12 @@ rsoft_list_open_block(const struct rsoft_list_opener *by, const struct rsoft_lis
 		span->ptr = key->base + offset;
 		return true;
 	}
-	if (!rsoft_access_slow(by->qp, key, offset, length, by->need, by->depth, span))
+	if (!rsoft_access_below(by->qp, key, offset, length, by->need, by->depth, span))
 		return false;
+	if (span->key != NULL && span->odp != NULL) {
+		span->key = above.key;
+		return true;
+	}
 	if (span->key == NULL || !rsoft_list_may_count(span->key))
 		return true;
 	if (span->ptr != NULL)

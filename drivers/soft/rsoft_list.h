@@ -34,6 +34,13 @@ struct rsoft_list {
 	struct rsoft_list_entry entry[];
 };
 
+/* Bytes that follow each other. */
+struct rsoft_piece {
+	uint8_t *ptr;
+	uint64_t length;
+	struct rsoft_odp *odp; /* table of the pages they are in, or NULL */
+};
+
 /* A place in a list. */
 struct rsoft_list_at {
 	const struct rsoft_list *list;
@@ -53,12 +60,12 @@ struct rsoft_list *rsoft_list_of_iov(
 /* Blocks that length bytes from the start of a list are made of. */
 uint32_t rsoft_list_nb_pieces(const struct rsoft_list *list, uint64_t length);
 
-/* The part of rsoft_access_slow() for a KIND_LIST key. */
+/* The part of rsoft_access_below() for a KIND_LIST key. */
 bool rsoft_list_open(const struct rsoft_qp *qp, const struct rsoft_key *key, uint64_t offset,
 		uint64_t length, uint32_t need, uint32_t depth, struct rsoft_span *span);
 
-/* Where a place is, and how many bytes go on from there; it was opened in this section. */
-uint8_t *rsoft_list_run(const struct rsoft_list_at *at, uint64_t *run);
+/* The bytes that go on from a place; it was opened in this section. */
+void rsoft_list_piece(const struct rsoft_list_at *at, struct rsoft_piece *piece);
 
 /* What a key below must allow when the key above it is used for need. */
 static inline uint32_t
@@ -67,7 +74,7 @@ rsoft_list_need(uint32_t need)
 	const uint32_t modifies = RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE_WRITE |
 			RMEM_ACCESS_REMOTE_ATOMIC;
 
-	return (need & modifies) ? RSOFT_NEED_WRITE : RSOFT_NEED_READ;
+	return ((need & modifies) ? RSOFT_NEED_WRITE : RSOFT_NEED_READ) | (need & RSOFT_PEEK);
 }
 
 /* Find the place of a byte of a list, which is not at its end. */

@@ -13,6 +13,7 @@
 #include "rsoft_grace.h"
 #include "rsoft_list.h"
 #include "rsoft_mr.h"
+#include "rsoft_odp.h"
 #include "rsoft_pin.h"
 
 #ifndef MADV_POPULATE_READ /* Linux 5.14 */
@@ -115,42 +116,67 @@ rsoft_mr_take_key(struct rsoft_mr *mr, const struct rmem_mr_attr *attr)
 	return 0;
 }
 
+/* Have what a new MR needs for its memory: the pages, their table, or a list of ranges. */
+static int
+rsoft_mr_take_memory(struct rsoft_mr *mr)
+{
+	struct rsoft_dev *dev = rsoft_dev_of(&mr->mr.obj);
+	int rc;
+
+	if (mr->mr.access & RMEM_ACCESS_ON_DEMAND)
+		return rsoft_odp_alloc(dev, mr->mr.addr, mr->mr.length, mr->mr.access, &mr->odp);
+	rc = rsoft_mr_check_mapped(&mr->mr, mr->mr.access);
+	if (rc == 0)
+		rc = rsoft_mr_pin(&mr->mr);
+	if (rc != 0 || mr->mr.iov == NULL)
+		return rc;
+	mr->list = rsoft_list_of_iov(dev, mr->mr.iov, mr->mr.iov_count);
+	return mr->list == NULL ? -ENOMEM : 0;
+}
+
+/* Fill in one stretch of memory; the key is not valid. */
+static void
+rsoft_mr_set_stretch(struct rsoft_mr *mr, void *addr, size_t length)
+{
+	struct rsoft_key *key = mr->key;
+
+	key->kind = mr->odp != NULL ? RSOFT_KIND_ODP : RSOFT_KIND_BASE;
+	key->length = mr->odp != NULL ? RTE_MIN(length, RSOFT_ODP_SPACE) : length;
+	key->base = addr;
+	key->odp = mr->odp;
+}
+
+static void
+rsoft_mr_set_list(struct rsoft_mr *mr, size_t length)
+{
+	struct rsoft_key *key = mr->key;
+
+	key->kind = RSOFT_KIND_LIST;
+	key->length = length;
+	key->map_offset = 0;
+	key->list = mr->list;
+}
+
 int
 rsoft_mr_reg(struct rmem_mr *base, const struct rmem_mr_attr *attr)
 {
 	struct rsoft_mr *mr = rsoft_mr_of(base);
-	struct rsoft_key *key;
 	int rc;
 
-	rc = rsoft_mr_check_mapped(base, base->access);
-	if (rc != 0)
-		return rc;
-	rc = rsoft_mr_pin(base);
-	if (rc != 0)
-		return rc;
-	if (base->iov != NULL) {
-		mr->list = rsoft_list_of_iov(rsoft_dev_of(&base->obj), base->iov, base->iov_count);
-		if (mr->list == NULL)
-			rc = -ENOMEM;
-	}
+	rc = rsoft_mr_take_memory(mr);
 	if (rc == 0)
 		rc = rsoft_mr_take_key(mr, attr);
 	if (rc != 0) {
+		rsoft_odp_free(mr->odp);
 		rsoft_list_free(mr->list);
 		rsoft_mr_unpin(base, mr->pin);
 		return rc;
 	}
-	key = mr->key;
-	key->iova = base->iova;
-	key->length = base->length;
-	if (mr->list == NULL) {
-		key->kind = RSOFT_KIND_BASE;
-		key->base = base->addr;
-	} else {
-		key->kind = RSOFT_KIND_LIST;
-		key->map_offset = 0;
-		key->list = mr->list;
-	}
+	mr->key->iova = base->iova;
+	if (mr->list != NULL)
+		rsoft_mr_set_list(mr, base->length);
+	else
+		rsoft_mr_set_stretch(mr, base->addr, base->length);
 	if ((attr->flags & RMEM_MR_DISABLED) == 0)
 		return rsoft_mr_enable(base);
 	return 0;
@@ -183,7 +209,7 @@ rsoft_mr_enable(struct rmem_mr *base)
 	struct rsoft_key *key = rsoft_mr_of(base)->key;
 	uint32_t rights = RSOFT_NEED_READ | (base->access & RSOFT_ACCESS);
 
-	if (key->kind == RSOFT_KIND_LIST)
+	if (key->kind == RSOFT_KIND_LIST || key->kind == RSOFT_KIND_ODP)
 		rights |= RSOFT_SLOW;
 	__atomic_fetch_or(&key->word, rsoft_key_word(0, rights), __ATOMIC_RELEASE);
 	return 0;
@@ -197,36 +223,52 @@ rsoft_mr_share(struct rmem_mr *base, struct rmem_mr *from)
 	return rsoft_mr_reg(base, &attr);
 }
 
-/* See that an MR can be changed to what it shall be; with other memory, pin that: *pin. */
+/* What a change gives an MR. */
+struct rsoft_mr_change {
+	bool is_other; /* memory, or other as to on demand */
+	uint8_t pin;
+	struct rsoft_odp *odp;
+};
+
+/* See that an MR can be changed to what it shall be; have other memory, its pin and its table. */
 static int
-rsoft_mr_rereg_take(struct rmem_mr *base, uint32_t flags, void *addr, size_t length,
-		uint32_t access, uint8_t *pin)
+rsoft_mr_rereg_take(struct rsoft_mr *mr, void *addr, size_t length, uint32_t access,
+		struct rsoft_mr_change *change)
 {
+	struct rsoft_dev *dev = rsoft_dev_of(&mr->mr.obj);
 	const struct iovec range = {addr, length};
 	int rc;
 
-	if (flags & RMEM_REREG_CHANGE_TRANSLATION) {
+	if (change->is_other && (access & RMEM_ACCESS_ON_DEMAND))
+		return rsoft_odp_alloc(dev, addr, length, access, &change->odp);
+	if (change->is_other) {
 		rc = rsoft_mr_check_range(addr, length, access);
-		return rc != 0 ? rc : rsoft_pin(rsoft_dev_of(&base->obj), access, &range, 1, pin);
+		return rc != 0 ? rc : rsoft_pin(dev, access, &range, 1, &change->pin);
 	}
-	if (access & ~base->access & RMEM_ACCESS_LOCAL_WRITE)
-		return rsoft_mr_check_mapped(base, access);
+	change->odp = mr->odp;
+	if (mr->odp != NULL)
+		return rsoft_odp_check_access(mr->odp, access);
+	if (access & ~mr->mr.access & RMEM_ACCESS_LOCAL_WRITE)
+		return rsoft_mr_check_mapped(&mr->mr, access);
 	return 0;
 }
 
-/* What is left to do when nobody uses the old memory any more. */
+/* Nobody uses the old memory any more, and the key is not valid: fill in the new. */
 static int
-rsoft_mr_rereg_give(struct rmem_mr *base, uint8_t pin, enum rmem_rereg_result *result)
+rsoft_mr_rereg_give(struct rsoft_mr *mr, void *addr, size_t length,
+		const struct rsoft_mr_change *change, enum rmem_rereg_result *result)
 {
-	struct rsoft_mr *mr = rsoft_mr_of(base);
-	int rc = rsoft_mr_unpin(base, mr->pin);
+	int rc = rsoft_mr_unpin(&mr->mr, mr->pin);
 
+	rsoft_odp_free(mr->odp);
 	rsoft_list_free(mr->list);
 	mr->list = NULL;
-	mr->pin = pin;
+	mr->pin = change->pin;
+	mr->odp = change->odp;
+	rsoft_mr_set_stretch(mr, addr, length);
 	if (rc != 0) {
 		RSOFT_LOG(ERR, "the old memory of MR 0x%08x is not all mapped any more",
-				base->rkey);
+				mr->mr.rkey);
 		*result = RMEM_REREG_ERR_DO_FORK_OLD;
 	}
 	return rc;
@@ -240,24 +282,28 @@ int
 rsoft_mr_rereg(struct rmem_mr *base, uint32_t flags, struct rmem_pd *pd, void *addr, size_t length,
 		uint32_t access, enum rmem_rereg_result *result)
 {
-	struct rsoft_key *key = rsoft_mr_of(base)->key;
+	struct rsoft_mr *mr = rsoft_mr_of(base);
+	struct rsoft_key *key = mr->key;
 	uint32_t rights = rsoft_word_rights(__atomic_load_n(&key->word, __ATOMIC_RELAXED));
 	uint32_t new_rights = (rights & ~RSOFT_ACCESS) | (access & RSOFT_ACCESS);
+	struct rsoft_mr_change change = {.is_other = (flags & RMEM_REREG_CHANGE_TRANSLATION) ||
+					((access ^ base->access) & RMEM_ACCESS_ON_DEMAND)};
 	uint64_t new_word;
-	uint8_t pin = 0;
 	int rc;
 
-	rc = rsoft_mr_rereg_take(base, flags, addr, length, access, &pin);
+	rc = rsoft_mr_rereg_take(mr, addr, length, access, &change);
 	if (rc != 0) {
 		*result = RMEM_REREG_ERR_DONT_FORK_NEW;
 		return rc;
 	}
-	if (flags & RMEM_REREG_CHANGE_TRANSLATION)
+	if (change.is_other)
 		new_rights &= ~RSOFT_SLOW;
+	if (change.odp != NULL)
+		new_rights |= RSOFT_SLOW;
 	if ((rights & RSOFT_VALID) == 0)
 		new_rights = 0; /* rsoft_mr_enable() gives them */
 	new_word = rsoft_key_word(base->rkey, new_rights);
-	if (flags == RMEM_REREG_CHANGE_ACCESS) {
+	if (flags == RMEM_REREG_CHANGE_ACCESS && !change.is_other) {
 		__atomic_exchange_n(&key->word, new_word, __ATOMIC_SEQ_CST);
 		rsoft_grace_wait();
 		return 0;
@@ -265,17 +311,13 @@ rsoft_mr_rereg(struct rmem_mr *base, uint32_t flags, struct rmem_pd *pd, void *a
 	__atomic_exchange_n(&key->word, rsoft_key_word(base->rkey, rights & ~RSOFT_VALID),
 			__ATOMIC_SEQ_CST);
 	rsoft_grace_wait();
-	if (flags & RMEM_REREG_CHANGE_TRANSLATION) {
-		key->kind = RSOFT_KIND_BASE;
+	if (change.is_other)
+		rc = rsoft_mr_rereg_give(mr, addr, length, &change, result);
+	if (flags & RMEM_REREG_CHANGE_TRANSLATION)
 		key->iova = (access & RMEM_ACCESS_ZERO_BASED) ? 0 : (uintptr_t)addr;
-		key->length = length;
-		key->base = addr;
-	}
 	key->pd = pd->handle;
 	__atomic_store_n(&key->word, new_word, __ATOMIC_RELEASE);
-	if (flags & RMEM_REREG_CHANGE_TRANSLATION)
-		return rsoft_mr_rereg_give(base, pin, result);
-	return 0;
+	return rc;
 }
 
 int
@@ -302,6 +344,15 @@ rsoft_mr_dereg(struct rmem_mr *base)
 	rsoft_mr_unpin(base, mr->pin);
 	rte_free(mr->pages);
 	rsoft_list_free(mr->list);
+	rsoft_odp_free(mr->odp);
+	return 0;
+}
+
+int
+rsoft_mr_stats_get(struct rmem_mr *base, struct rmem_mr_stats *stats)
+{
+	if (rsoft_mr_of(base)->odp != NULL)
+		rsoft_odp_stats_get(rsoft_mr_of(base)->odp, stats);
 	return 0;
 }
 

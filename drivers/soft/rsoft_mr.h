@@ -16,6 +16,7 @@ int rsoft_mr_share(struct rmem_mr *mr, struct rmem_mr *from);
 int rsoft_mr_dereg(struct rmem_mr *mr);
 int rsoft_mr_bind_counter(struct rmem_mr *mr, struct rmem_counter *counter);
 int rsoft_mr_enable(struct rmem_mr *mr);
+int rsoft_mr_stats_get(struct rmem_mr *mr, struct rmem_mr_stats *stats);
 int rsoft_mr_query(struct rmem_mr *mr, struct rmem_mr_info *info);
 int rsoft_fast_reg_mr_alloc(struct rmem_mr *mr);
 int rsoft_mkey_alloc(struct rmem_mr *mr);

@@ -77,6 +77,15 @@ rsoft_mw_dealloc(struct rmem_mw *base)
 	return 0;
 }
 
+/* The range is in the MR; an implicit one says that it is longer than its key is. */
+static bool
+rsoft_mw_is_inside(const struct rsoft_key *key, const struct rmem_mw_bind_info *info)
+{
+	uint64_t offset = info->addr - key->iova;
+
+	return offset < key->length && info->length <= key->length - offset;
+}
+
 /* Check a binding and take a reference to its MR, if it has one. */
 static bool
 rsoft_mw_take_mr(const struct rsoft_qp *qp, const struct rmem_send_wr *wr)
@@ -95,8 +104,9 @@ rsoft_mw_take_mr(const struct rsoft_qp *qp, const struct rmem_send_wr *wr)
 		return false;
 	if (likely(rmem_mw_check_bind(&qp->qp, wr->bind_mw.mw, &info) == 0)) {
 		key = rsoft_mr_of(info.mr)->key;
-		if (likely(rsoft_word_rights(__atomic_load_n(&key->word, __ATOMIC_ACQUIRE)) &
-				    RSOFT_VALID))
+		if (likely((rsoft_word_rights(__atomic_load_n(&key->word, __ATOMIC_ACQUIRE)) &
+					   RSOFT_VALID) &&
+				    rsoft_mw_is_inside(key, &info)))
 			return true;
 	}
 	rmem_obj_unhold(&info.mr->obj);
@@ -144,8 +154,8 @@ rsoft_mw_fill(const struct rsoft_qp *qp, struct rsoft_key *key, const struct rme
 	key->kind = from->kind;
 	key->log2_page_size = from->log2_page_size;
 	key->pages = from->pages;
-	if (from->kind == RSOFT_KIND_BASE)
-		key->base = from->base + offset;
+	if (from->kind == RSOFT_KIND_BASE || from->kind == RSOFT_KIND_ODP)
+		key->base = (uint8_t *)((uintptr_t)from->base + offset);
 	else
 		key->map_offset = from->map_offset + offset;
 	if (wr->bind_mw.mw->type == RMEM_MW_TYPE_2) {

@@ -152,6 +152,9 @@ rsoft_req_send(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *l
 		return rsoft_req_no_recv(run->qp, peer);
 	case RSOFT_GRACE:
 		return rsoft_req_wait_inv(run->qp, inv_key, rq_pos);
+	case RMEM_WC_LOC_PROT_ERR:
+		run->why = RSOFT_WHY_FAULT;
+		return status;
 	default:
 		return status;
 	}
@@ -200,8 +203,8 @@ rsoft_req_atomic(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t 
 	if (status != RMEM_WC_SUCCESS)
 		return status;
 	from.ptr = (uint8_t *)&before;
-	rsoft_copy_all(to, &from, sizeof(before));
-	return RMEM_WC_SUCCESS;
+	return rsoft_copy_status(
+			rsoft_copy_all(to, &from, sizeof(before)), RSOFT_SIDE_TO, &run->why);
 }
 
 /* The requests at the head whose invalidation waited are done; those among n, how many. */
@@ -328,19 +331,21 @@ rsoft_req_one(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *le
 
 /*
  * The common case, without the detours: WRITEs from one SGE each, as many of n as go
- * through. Any that is different or fails is left, untouched, to rsoft_req_one(). The states
- * are looked at once: a burst is short, and who changes them waits for it to end.
+ * through. Any that is different or does not open is left, untouched, to rsoft_req_one(). The
+ * states are looked at once: a burst is short, and who changes them waits for it to end.
  */
 static uint32_t
 rsoft_req_writes(struct rsoft_run *run, const uint8_t *wrs, size_t stride, uint32_t n)
 {
 	const uint8_t plain =
 			(uint8_t) ~(RMEM_SEND_SIGNALED | RMEM_SEND_FENCE | RMEM_SEND_SOLICITED);
-	const uint32_t right = RSOFT_VALID | RMEM_ACCESS_REMOTE_WRITE;
+	const uint32_t right = RSOFT_VALID | RMEM_ACCESS_REMOTE_WRITE | RSOFT_PEEK;
 	const struct rsoft_qp *qp = run->qp;
 	const struct rsoft_qp *peer = rsoft_resp_peer(run->qp);
 	uint64_t bytes = 0;
+	unsigned int side;
 	uint32_t i;
+	int status;
 
 	if (unlikely(peer == NULL || (peer->access & RMEM_ACCESS_REMOTE_WRITE) == 0))
 		return 0;
@@ -353,13 +358,24 @@ rsoft_req_writes(struct rsoft_run *run, const uint8_t *wrs, size_t stride, uint3
 				    (wr->flags & plain) != 0 || sge->length == 0))
 			break;
 		if (unlikely(!rsoft_access(qp, RSOFT_LKEY_XOR, sge->lkey, sge->addr, sge->length,
-					     RSOFT_NEED_READ, &from) ||
+					     RSOFT_NEED_READ | RSOFT_PEEK, &from) ||
 				    !rsoft_access(peer, 0, wr->rdma.rkey, wr->rdma.remote_addr,
 						    sge->length, right, &to)))
 			break;
 		if (unlikely(sge->length > RSOFT_MAX_MSG_SIZE))
 			break;
-		rsoft_copy_all(&to, &from, sge->length);
+		if (unlikely(to.key != NULL || from.key != NULL) &&
+				likely(rsoft_span_is_near(&to, sge->length) &&
+						rsoft_span_is_near(&from, sge->length)))
+			side = rsoft_copy_near(&to, &from, sge->length);
+		else
+			side = rsoft_copy_all(&to, &from, sge->length);
+		status = rsoft_copy_status(side, RSOFT_SIDE_FROM, &run->why);
+		if (unlikely(status != RMEM_WC_SUCCESS)) {
+			rsoft_run_fail(run, wr, status);
+			i++;
+			break;
+		}
 		if (unlikely(to.key != NULL))
 			rsoft_access_count(to.key);
 		bytes += sge->length;

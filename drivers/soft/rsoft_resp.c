@@ -4,6 +4,7 @@
 
 /* The responder half; see rsoft_resp.h. */
 
+#include "rsoft_odp.h"
 #include "rsoft_qp.h"
 #include "rsoft_resp.h"
 
@@ -68,8 +69,34 @@ rsoft_resp_read(struct rsoft_qp *peer, const struct rmem_send_wr *wr, const stru
 	status = rsoft_resp_open(peer, RMEM_ACCESS_REMOTE_READ, wr->rdma.remote_addr, wr->rdma.rkey,
 			length, &from, why);
 	if (status == RMEM_WC_SUCCESS && length != 0)
-		rsoft_copy_all(to, &from, length);
+		status = rsoft_copy_status(rsoft_copy_all(to, &from, length), RSOFT_SIDE_TO, why);
 	return status;
+}
+
+/* Execute an atomic; *is_modified: the word has changed. False: it is not there. */
+static bool
+rsoft_resp_do_atomic(const struct rmem_send_wr *wr, const struct rsoft_span *span, uint64_t *before,
+		bool *is_modified)
+{
+	uint64_t *word = (uint64_t *)(void *)span->ptr;
+	bool is_on_demand = span->key != NULL && span->odp != NULL;
+	bool is_there = true;
+
+	*is_modified = true;
+	if (wr->opcode == RMEM_WR_ATOMIC_FETCH_AND_ADD) {
+		if (is_on_demand)
+			return rsoft_odp_add(span->odp, word, wr->atomic.compare_add, before);
+		*before = __atomic_fetch_add(word, wr->atomic.compare_add, __ATOMIC_SEQ_CST);
+		return true;
+	}
+	*before = wr->atomic.compare_add;
+	if (is_on_demand)
+		is_there = rsoft_odp_swap(span->odp, word, before, wr->atomic.swap);
+	else
+		__atomic_compare_exchange_n(word, before, wr->atomic.swap, false, __ATOMIC_SEQ_CST,
+				__ATOMIC_SEQ_CST);
+	*is_modified = *before == wr->atomic.compare_add;
+	return is_there;
 }
 
 int
@@ -78,7 +105,6 @@ rsoft_resp_atomic(struct rsoft_qp *peer, const struct rmem_send_wr *wr, uint64_t
 {
 	struct rsoft_span span;
 	bool is_modified;
-	uint64_t *word;
 	int status;
 
 	if (wr->atomic.remote_addr % sizeof(uint64_t) != 0) /* IBTA C9-182 */
@@ -93,14 +119,9 @@ rsoft_resp_atomic(struct rsoft_qp *peer, const struct rmem_send_wr *wr, uint64_t
 	 */
 	if (span.ptr == NULL || (uintptr_t)span.ptr % sizeof(uint64_t) != 0)
 		return RMEM_WC_REM_INV_REQ_ERR;
-	word = (uint64_t *)(void *)span.ptr;
-	if (wr->opcode == RMEM_WR_ATOMIC_FETCH_AND_ADD) {
-		*before = __atomic_fetch_add(word, wr->atomic.compare_add, __ATOMIC_SEQ_CST);
-		is_modified = true;
-	} else {
-		*before = wr->atomic.compare_add;
-		is_modified = __atomic_compare_exchange_n(word, before, wr->atomic.swap, false,
-				__ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+	if (!rsoft_resp_do_atomic(wr, &span, before, &is_modified)) {
+		*why = RSOFT_WHY_FAULT;
+		return RMEM_WC_REM_ACCESS_ERR;
 	}
 	if (is_modified && span.key != NULL)
 		rsoft_access_count(span.key);
@@ -171,12 +192,30 @@ rsoft_resp_write_imm(struct rsoft_qp *peer, const struct rmem_send_wr *wr,
 	if (status != 0)
 		return status;
 	if (length != 0)
-		rsoft_copy_all(&to, from, length);
+		status = rsoft_copy_status(rsoft_copy_all(&to, from, length), RSOFT_SIDE_FROM, why);
+	if (unlikely(status != RMEM_WC_SUCCESS)) {
+		rte_ticketlock_unlock(&peer->rq.lock);
+		return status;
+	}
 	if (to.key != NULL)
 		rsoft_access_count(to.key);
 	rsoft_resp_cqe(peer, rqe, wr, length, RMEM_WC_SUCCESS, &cqe);
 	rsoft_resp_give(peer, rsoft_rq_reserve(peer), &cqe);
 	return RMEM_WC_SUCCESS;
+}
+
+/* Whether no page below the spans of length bytes comes on demand: a copy can't fail. */
+static bool
+rsoft_resp_is_safe(const struct rsoft_span *span, uint64_t length)
+{
+	for (;; span++) {
+		if (unlikely(span->key != NULL &&
+				    (span->odp != NULL || span->key->kind == RSOFT_KIND_LIST)))
+			return false;
+		if (likely(span->length >= length))
+			return true;
+		length -= span->length;
+	}
 }
 
 /*
@@ -187,14 +226,15 @@ static bool
 rsoft_resp_inline(struct rsoft_qp *peer, const struct rsoft_rqe *rqe, const struct rsoft_span *to,
 		const struct rsoft_span *from, uint64_t length, uint32_t cq_pos)
 {
-	struct rsoft_span data = {.length = length};
+	struct rsoft_span data = {.length = length}, again;
 	struct rsoft_inline *message;
 
 	/* The first SGE takes all of it, and the poll can find the place again. */
 	if (length == 0 || length > RSOFT_MAX_INLINE_RECV || to->key != NULL ||
 			rqe->sge[0].length < length ||
-			rsoft_access_again(peer->dev, peer->pd, rqe->sge[0].lkey, rqe->sge[0].addr,
-					length) != to->ptr)
+			!rsoft_access_again(peer->dev, peer->pd, rqe->sge[0].lkey, rqe->sge[0].addr,
+					length, &again) ||
+			again.ptr != to->ptr)
 		return false;
 	message = rsoft_cq_message(rsoft_cq_of(peer->qp.recv_cq), cq_pos);
 	if (unlikely(message == NULL))
@@ -208,57 +248,98 @@ rsoft_resp_inline(struct rsoft_qp *peer, const struct rsoft_rqe *rqe, const stru
 	return true;
 }
 
+/* What becomes of a message in a receive. */
+struct rsoft_placed {
+	bool is_early;       /* before: the place in the CQ may be reserved; after: it is */
+	bool is_inline;      /* it is in its completion */
+	uint8_t recv_status; /* of the receive */
+	uint32_t cq_pos;     /* with is_early */
+	uint32_t why;        /* of the receive */
+};
+
 /*
- * Place a message in a receive: the status of the receive, and that of the sender. With a
- * place in the CQ it may go there; *is_inline tells.
+ * Place a message in a receive: the status of the sender. LOC_PROT_ERR leaves the receive as
+ * it was, and nothing reserved.
  */
 static int
 rsoft_resp_place(struct rsoft_qp *peer, const struct rsoft_rqe *rqe, const struct rsoft_span *from,
-		uint64_t length, const uint32_t *cq_pos, bool *is_inline, uint8_t *recv_status,
-		uint32_t *why)
+		uint64_t length, struct rsoft_placed *placed)
 {
+	bool is_early = placed->is_early;
 	struct rsoft_span to[RSOFT_MAX_SGE];
+	unsigned int side = RSOFT_SIDE_NONE;
 	uint64_t room;
 
+	placed->is_early = false;
 	if (!rsoft_access_sges(peer, rqe->sge, rqe->num_sge, RSOFT_NEED_WRITE, length, to, &room,
-			    why)) {
-		*recv_status = RMEM_WC_LOC_PROT_ERR;
+			    &placed->why)) {
+		placed->recv_status = RMEM_WC_LOC_PROT_ERR;
 		return RMEM_WC_REM_OP_ERR;
 	}
 	if (unlikely(room < length)) {
-		*recv_status = RMEM_WC_LOC_LEN_ERR;
+		placed->recv_status = RMEM_WC_LOC_LEN_ERR;
 		return RMEM_WC_REM_INV_REQ_ERR;
 	}
-	if (peer->is_inline_recv && cq_pos != NULL)
-		*is_inline = rsoft_resp_inline(peer, rqe, to, from, length, *cq_pos);
-	if (length != 0 && !*is_inline)
-		rsoft_copy_all(to, from, length);
-	return RMEM_WC_SUCCESS;
+	if (is_early && rsoft_resp_is_safe(to, length) && rsoft_resp_is_safe(from, length)) {
+		placed->cq_pos = rsoft_rq_reserve(peer);
+		placed->is_early = true;
+		if (peer->is_inline_recv)
+			placed->is_inline = rsoft_resp_inline(
+					peer, rqe, to, from, length, placed->cq_pos);
+	}
+	if (length != 0 && !placed->is_inline)
+		side = rsoft_copy_all(to, from, length);
+	if (likely(side == RSOFT_SIDE_NONE))
+		return RMEM_WC_SUCCESS;
+	if (side == RSOFT_SIDE_FROM)
+		return RMEM_WC_LOC_PROT_ERR;
+	placed->recv_status = RMEM_WC_LOC_PROT_ERR;
+	placed->why = RSOFT_WHY_FAULT;
+	return RMEM_WC_REM_OP_ERR;
+}
+
+/* Complete the receive of a message, or of what was to be one. */
+static void
+rsoft_resp_complete(struct rsoft_qp *peer, const struct rsoft_rqe *rqe,
+		const struct rmem_send_wr *wr, uint64_t length, const struct rsoft_placed *placed)
+{
+	struct rsoft_cqe cqe = {.vendor_err = placed->why};
+	uint32_t cq_pos = placed->cq_pos;
+	bool is_first = false;
+
+	if (!placed->is_early)
+		cq_pos = rsoft_rq_reserve(peer);
+	rsoft_resp_cqe(peer, rqe, wr, length, placed->recv_status, &cqe);
+	if (placed->is_inline)
+		cqe.what |= (uint64_t)RSOFT_WC_INLINE << RSOFT_WC_SHIFT(flags);
+	if (unlikely(placed->recv_status != RMEM_WC_SUCCESS))
+		is_first = rsoft_qp_to_err(peer); /* before who polls can know */
+	rsoft_resp_give(peer, cq_pos, &cqe);
+	if (unlikely(is_first))
+		rsoft_rq_flush(peer);
 }
 
 int
 rsoft_resp_send(struct rsoft_qp *peer, const struct rmem_send_wr *wr, const struct rsoft_span *from,
 		uint64_t length, struct rsoft_key **inv_key, uint32_t *rq_pos)
 {
+	/*
+	 * The place in the CQ is reserved before the copy when that is short: no locked instruction
+	 * then makes the completion wait until the payload's line has come from the other core.
+	 */
+	struct rsoft_placed placed = {.is_early = length <= RSOFT_RESERVE_EARLY &&
+					wr->opcode != RMEM_WR_SEND_WITH_INV};
 	struct rsoft_rqe *rqe;
-	struct rsoft_cqe cqe = {0};
-	uint8_t recv_status = RMEM_WC_SUCCESS;
-	bool is_early = length <= RSOFT_RESERVE_EARLY && wr->opcode != RMEM_WR_SEND_WITH_INV;
-	bool is_first = false, is_inline = false;
-	uint32_t cq_pos = 0;
 	int status;
 
 	status = rsoft_resp_take(peer, &rqe);
 	if (unlikely(status != 0))
 		return status;
-	/*
-	 * The place in the CQ is reserved first when the copy is short: no locked instruction
-	 * then makes the completion wait until the payload's line has come from the other core.
-	 */
-	if (is_early)
-		cq_pos = rsoft_rq_reserve(peer);
-	status = rsoft_resp_place(peer, rqe, from, length, is_early ? &cq_pos : NULL, &is_inline,
-			&recv_status, &cqe.vendor_err);
+	status = rsoft_resp_place(peer, rqe, from, length, &placed);
+	if (unlikely(status == RMEM_WC_LOC_PROT_ERR)) {
+		rte_ticketlock_unlock(&peer->rq.lock);
+		return status;
+	}
 	if (status == RMEM_WC_SUCCESS && wr->opcode == RMEM_WR_SEND_WITH_INV) {
 		*inv_key = rsoft_key_invalidate(peer, wr->invalidate_rkey);
 		if (*inv_key != NULL) {
@@ -268,18 +349,9 @@ rsoft_resp_send(struct rsoft_qp *peer, const struct rmem_send_wr *wr, const stru
 			return RSOFT_GRACE;
 		}
 		/* IBTA class J: the data arrived, only the receive fails. */
-		recv_status = RMEM_WC_REM_INV_REQ_ERR;
+		placed.recv_status = RMEM_WC_REM_INV_REQ_ERR;
 	}
-	if (!is_early)
-		cq_pos = rsoft_rq_reserve(peer);
-	rsoft_resp_cqe(peer, rqe, wr, length, recv_status, &cqe);
-	if (is_inline)
-		cqe.what |= (uint64_t)RSOFT_WC_INLINE << RSOFT_WC_SHIFT(flags);
-	if (unlikely(recv_status != RMEM_WC_SUCCESS))
-		is_first = rsoft_qp_to_err(peer); /* before who polls can know */
-	rsoft_resp_give(peer, cq_pos, &cqe);
-	if (unlikely(is_first))
-		rsoft_rq_flush(peer);
+	rsoft_resp_complete(peer, rqe, wr, length, &placed);
 	return status;
 }
 

@@ -106,8 +106,8 @@ rsoft_resp_write(struct rsoft_qp *peer, const struct rmem_send_wr *wr,
 	status = rsoft_resp_open(peer, RMEM_ACCESS_REMOTE_WRITE, wr->rdma.remote_addr,
 			wr->rdma.rkey, length, &to, why);
 	if (likely(status == RMEM_WC_SUCCESS && length != 0)) {
-		rsoft_copy_all(&to, from, length);
-		if (unlikely(to.key != NULL))
+		status = rsoft_copy_status(rsoft_copy_all(&to, from, length), RSOFT_SIDE_FROM, why);
+		if (unlikely(to.key != NULL) && status == RMEM_WC_SUCCESS)
 			rsoft_access_count(to.key);
 	}
 	return status;

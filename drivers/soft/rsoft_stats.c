@@ -10,7 +10,7 @@
 
 #define RSOFT_NB_STATS (sizeof(struct rmem_dev_stats) / sizeof(uint64_t))
 
-static_assert(sizeof(struct rmem_dev_stats) == 15 * sizeof(uint64_t),
+static_assert(sizeof(struct rmem_dev_stats) == 20 * sizeof(uint64_t),
 		"all of struct rmem_dev_stats are 64-bit counters");
 
 void
@@ -33,6 +33,10 @@ rsoft_stats_sum(const struct rsoft_dev *dev, struct rmem_dev_stats *sum)
 	uint32_t i;
 
 	*sum = dev->stats_gone;
+	sum->odp_page_faults = __atomic_load_n(&dev->odp_stats.page_faults, __ATOMIC_RELAXED);
+	sum->odp_invalidations = __atomic_load_n(&dev->odp_stats.invalidations, __ATOMIC_RELAXED);
+	sum->odp_prefetches = __atomic_load_n(&dev->odp_stats.prefetches, __ATOMIC_RELAXED);
+	sum->odp_failed_faults = __atomic_load_n(&dev->odp_stats.failed_faults, __ATOMIC_RELAXED);
 	for (i = 0; i <= dev->qp_mask; i++) {
 		if (dev->qps[i] != NULL)
 			rsoft_stats_add(sum, dev->qps[i]);
@@ -51,6 +55,8 @@ rsoft_dev_stats_get(struct rmem_dev *base, struct rmem_dev_stats *stats)
 	rsoft_stats_sum(dev, stats);
 	for (i = 0; i < RSOFT_NB_STATS; i++)
 		to[i] -= from[i];
+	/* What is there now does not start from zero. */
+	stats->odp_pages = (uint64_t)__atomic_load_n(&dev->odp_stats.pages, __ATOMIC_RELAXED);
 	rte_ticketlock_unlock(&rsoft_domain->lock);
 	return 0;
 }

@@ -301,8 +301,8 @@ rmem_async_reg(struct rmem_mr *new_mr, const struct rmem_mr_attr *attr,
 	/* The caller's ranges may be gone; the MR has a copy. */
 	job->attr.iov = new_mr->iov;
 	job->attr.iov_count = new_mr->iov_count;
-	/* Memory of the library has its pages from the start. */
-	if ((new_mr->access & RMEM_ACCESS_ALLOCATE_MR) == 0) {
+	/* Memory of the library has its pages from the start, that of on-demand MRs later. */
+	if ((new_mr->access & (RMEM_ACCESS_ALLOCATE_MR | RMEM_ACCESS_ON_DEMAND)) == 0) {
 		job->nb_further = rmem_mr_ranges(new_mr, &one, &iov) - 1;
 		job->left = iov[0];
 		job->further = iov + 1;

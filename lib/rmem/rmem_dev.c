@@ -312,6 +312,11 @@ const struct rmem_dev_stat_name rmem_dev_stats_names[] = {
 		STAT(inline_recvs),
 		STAT(mw_binds),
 		STAT(umrs),
+		STAT(odp_page_faults),
+		STAT(odp_invalidations),
+		STAT(odp_prefetches),
+		STAT(odp_pages),
+		STAT(odp_failed_faults),
 };
 const size_t rmem_nb_dev_stats = RTE_DIM(rmem_dev_stats_names);
 

@@ -73,6 +73,35 @@ struct rmem_dev {
 	void *priv;                /**< Private: state of the driver, in shared memory. */
 };
 
+/** rmem_odp_caps::general: MRs with RMEM_ACCESS_ON_DEMAND. */
+#define RMEM_ODP_SUPPORT (UINT32_C(1) << 0)
+/** rmem_odp_caps::general: MRs over the whole address space (NULL, SIZE_MAX). */
+#define RMEM_ODP_SUPPORT_IMPLICIT (UINT32_C(1) << 1)
+/*
+ * What an on-demand MR can be used for, on each transport; the values are those of verbs'
+ * enum ibv_odp_transport_cap_bits.
+ */
+/** Data of SENDs. */
+#define RMEM_ODP_SEND (UINT32_C(1) << 0)
+/** Receives. */
+#define RMEM_ODP_RECV (UINT32_C(1) << 1)
+/** WRITEs, on either side. */
+#define RMEM_ODP_WRITE (UINT32_C(1) << 2)
+/** READs, on either side. */
+#define RMEM_ODP_READ (UINT32_C(1) << 3)
+/** Atomics. */
+#define RMEM_ODP_ATOMIC (UINT32_C(1) << 4)
+/** Receives of a shared receive queue. */
+#define RMEM_ODP_SRQ_RECV (UINT32_C(1) << 5)
+
+/** On-demand paging: what a device has of it (struct ibv_odp_caps). All 0: nothing. */
+struct rmem_odp_caps {
+	uint32_t general; /**< RMEM_ODP_SUPPORT and RMEM_ODP_SUPPORT_IMPLICIT. */
+	uint32_t rc;      /**< RMEM_ODP_SEND to RMEM_ODP_SRQ_RECV on reliable connections. */
+	uint32_t uc;      /**< The same on unreliable connections. */
+	uint32_t ud;      /**< The same on unreliable datagrams. */
+};
+
 /** What a device can do, its limits, and what is in use. */
 struct rmem_dev_info {
 	const char *driver_name;    /**< Name of the driver, static. */
@@ -102,6 +131,7 @@ struct rmem_dev_info {
 	uint32_t nb_cq;             /**< Completion queues in use. */
 	uint32_t nb_qp;             /**< Queue pairs in use. */
 	uint32_t nb_mw;             /**< Memory windows in use. */
+	struct rmem_odp_caps odp;   /**< On-demand paging. */
 };
 
 /** Counters of a device since it was created or its statistics were reset. */
@@ -121,6 +151,11 @@ struct rmem_dev_stats {
 	uint64_t grace_waits;       /**< Invalidations that had to wait for another lcore. */
 	uint64_t inline_recvs;      /**< Messages that travelled in their completion. */
 	uint64_t mw_binds;          /**< Bindings of memory windows that succeeded. */
+	uint64_t odp_page_faults;   /**< Pages of on-demand MRs that requests had fetched. */
+	uint64_t odp_invalidations; /**< Pages of on-demand MRs that went. */
+	uint64_t odp_prefetches;    /**< Pages of on-demand MRs that advice had fetched. */
+	uint64_t odp_pages;         /**< Pages that on-demand MRs have now; never reset. */
+	uint64_t odp_failed_faults; /**< Accesses to on-demand MRs that found no page. */
 };
 
 /**

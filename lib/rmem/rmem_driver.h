@@ -73,6 +73,11 @@ typedef int (*rmem_mr_query_t)(struct rmem_mr *mr, struct rmem_mr_info *info);
  */
 typedef int (*rmem_mr_rereg_t)(struct rmem_mr *mr, uint32_t flags, struct rmem_pd *pd, void *addr,
 		size_t length, uint32_t access, enum rmem_rereg_result *result);
+/**
+ * Fill the counters of on-demand paging; the class has zeroed them, and may ask for any MR of
+ * RMEM_MR_TYPE_USER.
+ */
+typedef int (*rmem_mr_stats_get_t)(struct rmem_mr *mr, struct rmem_mr_stats *stats);
 /** Register as mr_reg does; the memory is that of from, which stays while the op runs. */
 typedef int (*rmem_mr_share_t)(struct rmem_mr *mr, struct rmem_mr *from);
 
@@ -173,6 +178,7 @@ struct rmem_dev_ops {
 	rmem_mr_reg_t mr_reg;                   /**< MRs. */
 	rmem_mr_rereg_t mr_rereg;               /**< MRs, keeping their keys. */
 	rmem_mr_share_t mr_share;               /**< MRs: RMEM_DEV_CAPA_SHARED_MR. */
+	rmem_mr_stats_get_t mr_stats_get;       /**< MRs: RMEM_ODP_SUPPORT. */
 
 	rmem_fast_reg_mr_alloc_t fast_reg_mr_alloc; /**< Fast registration. */
 	rmem_page_list_alloc_t page_list_alloc;     /**< Fast registration. */

@@ -51,6 +51,8 @@ check_range(const struct rmem_dev *dev, const struct rmem_mr_attr *attr, uint64_
 {
 	bool is_allocated = (attr->access & RMEM_ACCESS_ALLOCATE_MR) != 0;
 
+	if (rmem_mr_is_implicit(attr->addr, attr->length, attr->access))
+		return 0;
 	if (attr->iov_count == 0 && is_allocated != (attr->addr == NULL)) {
 		RMEM_LOG(ERR, "%s: addr %p %s ALLOCATE_MR", dev->name, attr->addr,
 				is_allocated ? "with" : "without");
@@ -135,6 +137,8 @@ rmem_mr_check_attr(const struct rmem_dev *dev, const struct rmem_mr_attr *attr,
 		ret = rmem_check_reserved(&attr->pad, sizeof(attr->pad), func);
 	if (ret == 0)
 		ret = check_access(dev, attr->access, info->access);
+	if (ret == 0)
+		ret = rmem_mr_check_odp(dev, attr);
 	if (ret == 0 && (attr->iov != NULL || attr->iov_count != 0))
 		ret = rmem_mr_check_iov(dev, attr, info, &whole.length);
 	if (ret == 0)
@@ -150,7 +154,9 @@ rmem_mr_check_attr(const struct rmem_dev *dev, const struct rmem_mr_attr *attr,
 				attr->access);
 		return -EOPNOTSUPP;
 	}
-	ret = check_flags(dev, attr, info->capa);
+	ret = rmem_mr_check_odp_capa(dev, attr, &info->odp);
+	if (ret == 0)
+		ret = check_flags(dev, attr, info->capa);
 	if (ret == 0 && attr->eq != NULL)
 		ret = check_eq(dev, attr->eq);
 	return ret;
@@ -436,6 +442,10 @@ fill_pages(const struct rmem_mr *mr, const struct rmem_dev_info *dev_info,
 	struct iovec one;
 	uint32_t nb_iov = rmem_mr_ranges(mr, &one, &iov);
 
+	if ((mr->access & RMEM_ACCESS_ON_DEMAND) != 0) {
+		rmem_mr_odp_pages_fill(mr, dev_info->page_size_cap, info);
+		return;
+	}
 	rmem_mr_pages_fill(iov, nb_iov, mr->iova, log2_own != 0 ? UINT64_C(1) << log2_own : 0,
 			dev_info->page_size_cap, info);
 }

@@ -43,6 +43,11 @@ struct rmem_pd;
 /** Pages come on demand; on a device that has this, they are not pinned. */
 #define RMEM_ACCESS_ON_DEMAND (UINT32_C(1) << 6)
 /**
+ * On-demand paging (ODP): pages come when the device first accesses them, and may go. With addr
+ * NULL and length SIZE_MAX, an implicit MR: all of the address space, mapped or not.
+ */
+#define RMEM_ACCESS_ON_DEMAND (UINT32_C(1) << 6)
+/**
  * All of the memory is hugepages: it is not registered otherwise. Without this bit hugepages
  * are found out of EAL's own memory only.
  */
@@ -161,14 +166,20 @@ struct rmem_mr_info {
  * length is then the rounded one, or max_mr_size where that is less. rmem_mr_reg_attr()
  * chooses the socket.
  *
+ * With RMEM_ACCESS_ON_DEMAND the memory need not be mapped, now or later. The device has a page
+ * populated when it first accesses it; an access to what is not mapped then, or may not be read
+ * or written, ends with an access error. What replaces a page that was unmapped, discarded or
+ * moved is seen by the next access. rmem_dev_info::odp tells what a device has of this.
+ *
  * Control path: may allocate and touch pages. Safe to call from any thread.
  *
  * @param pd
  *   Protection domain the MR belongs to.
  * @param addr
- *   First byte; NULL with RMEM_ACCESS_ALLOCATE_MR. No alignment required.
+ *   First byte; NULL with RMEM_ACCESS_ALLOCATE_MR, or for an implicit on-demand MR. No alignment
+ *   required.
  * @param length
- *   Length in bytes, 1 to rmem_dev_info::max_mr_size.
+ *   Length in bytes, 1 to rmem_dev_info::max_mr_size; SIZE_MAX for an implicit on-demand MR.
  * @param iova
  *   Address requests use for the first byte; (uintptr_t)addr or 0 for the address itself.
  *   0 with RMEM_ACCESS_ZERO_BASED, where requests count from the first byte on.
@@ -183,9 +194,14 @@ struct rmem_mr_info {
  *   - -EINVAL: NULL or not a PD, NULL mr, NULL addr without ALLOCATE_MR or another addr
  *     with it, length 0 or over the limit, addr + length or iova + length overflows, an
  *     iova with ZERO_BASED, an unknown access bit, or a remote right to modify without
- *     LOCAL_WRITE; with HUGETLB, memory that is not all hugepages, or not known to be.
- *   - -EOPNOTSUPP: the device lacks the capability for a requested access bit.
+ *     LOCAL_WRITE; with HUGETLB, memory that is not all hugepages, or not known to be;
+ *     ON_DEMAND with ALLOCATE_MR, HUGETLB or several ranges, or an implicit MR with ZERO_BASED
+ *     or an iova.
+ *   - -EOPNOTSUPP: the device lacks the capability for a requested access bit, for implicit
+ *     on-demand MRs, or for REMOTE_ATOMIC on demand.
  *   - -EFAULT: part of the range is not mapped, or not writable while access needs it.
+ *   - -EBUSY: ON_DEMAND needs a signal handler that another one keeps away; the driver's page
+ *     tells.
  *   - -ENOSPC: the device has rmem_dev_info::max_mr regions already.
  *   - -ENOMEM: no memory for the MR, or too few hugepages for ALLOCATE_MR; the log tells
  *     how many are missing. Or the memory can't be pinned and the device insists on it.
@@ -311,7 +327,8 @@ int rmem_mr_dereg(struct rmem_mr *mr);
  *   - -EINVAL: NULL or not an MR or PD, a fast-register MR, one that is being released or
  *     re-registered, a PD of another device, NULL mr, ALLOCATE_MR, or what rmem_mr_reg()
  *     refuses of iova and access.
- *   - -EBUSY: the registration of @p from is under way, or it is in RMEM_MR_STATE_ERROR.
+ *   - -EBUSY: the registration of @p from is under way, or it is in RMEM_MR_STATE_ERROR; or
+ *     what rmem_mr_reg() says of ON_DEMAND.
  *   - -EOPNOTSUPP: the device lacks RMEM_DEV_CAPA_SHARED_MR, or an access bit.
  *   - -EFAULT: part of the memory is not mapped any more, or not writable while access needs
  *     it.
@@ -362,6 +379,9 @@ enum rmem_rereg_result {
  * old rights or by the new; during any other change requests fail as those of a key that is
  * not valid do.
  *
+ * CHANGE_ACCESS may set or clear ON_DEMAND, which is a change of more than rights: requests fail
+ * meanwhile. Clearing it takes the memory as rmem_mr_reg() does.
+ *
  * A disabled MR stays disabled. A requested key is given up where the keys change.
  *
  * With RMEM_ACCESS_ALLOCATE_MR in @p access and a NULL @p addr, CHANGE_TRANSLATION allocates
@@ -394,7 +414,8 @@ enum rmem_rereg_result {
  *     one of another device, or what rmem_mr_reg() refuses of addr, length and access;
  *     ALLOCATE_MR or ZERO_BASED without CHANGE_TRANSLATION, unless the MR has it already.
  *   - -EBUSY: a window or a counter is bound to it, others share memory that the library
- *     allocated for it, its registration is under way, or it is in RMEM_MR_STATE_ERROR.
+ *     allocated for it, its registration is under way, or it is in RMEM_MR_STATE_ERROR; or
+ *     what rmem_mr_reg() says of ON_DEMAND.
  *   - -EOPNOTSUPP: the device lacks the capability for a requested access bit.
  *   - -EFAULT: part of the memory is not mapped, or not writable while access needs it; or,
  *     with RMEM_REREG_ERR_DO_FORK_OLD, part of the old memory is not mapped any more.
@@ -428,6 +449,37 @@ int rmem_mr_rereg(struct rmem_mr *mr, uint32_t flags, struct rmem_pd *pd, void *
  *   - -EINVAL: NULL or not an MR, or NULL info.
  */
 int rmem_mr_query(struct rmem_mr *mr, struct rmem_mr_info *info);
+
+/** What an on-demand MR has counted, in pages of the system; all 0 for other MRs. */
+struct rmem_mr_stats {
+	uint64_t page_faults;   /**< Pages that requests had fetched, or fetched for writing. */
+	uint64_t invalidations; /**< Pages that went: unmapped, discarded, moved, swapped out. */
+	uint64_t prefetches;    /**< Pages that advice had fetched. */
+	uint64_t pages;         /**< Pages that the device has now. */
+	uint64_t failed_faults; /**< Accesses that found a page not mapped, or protected. */
+};
+
+/**
+ * Get the counters of an MR.
+ *
+ * They start at 0 when the MR is registered, and again when rmem_mr_rereg() changes its memory or
+ * makes it an on-demand MR. They are read while lcores go on. A device that is not told of pages
+ * that go looks for them here.
+ *
+ * Control path. Safe to call from any thread, but not during rmem_mr_rereg() of the MR.
+ *
+ * @param mr
+ *   MR of rmem_mr_reg().
+ * @param[out] stats
+ *   Filled on success.
+ *
+ * @return
+ *   0 on success, otherwise:
+ *   - -EINVAL: NULL or not an MR, one that requests bind, or NULL stats.
+ *   - -EBUSY: its registration is under way, or failed.
+ *   - -EOPNOTSUPP: the driver counts nothing.
+ */
+int rmem_mr_stats_get(struct rmem_mr *mr, struct rmem_mr_stats *stats);
 
 #ifdef __cplusplus
 }

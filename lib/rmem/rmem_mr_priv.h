@@ -25,6 +25,24 @@
 /** From this bit on: log2 of the size of its pages as HUGETLB found it, or 0. */
 #define RMEM_MR_LOG2_PAGE_SHIFT 24
 
+/** Whether what is registered is all of the address space. */
+static inline bool
+rmem_mr_is_implicit(const void *addr, size_t length, uint32_t access)
+{
+	return (access & RMEM_ACCESS_ON_DEMAND) != 0 && addr == NULL && length == SIZE_MAX;
+}
+
+/** Check what goes together with ON_DEMAND, if that is asked for. */
+int rmem_mr_check_odp(const struct rmem_dev *dev, const struct rmem_mr_attr *attr);
+
+/** Check what the device must have for it; -EOPNOTSUPP. */
+int rmem_mr_check_odp_capa(const struct rmem_dev *dev, const struct rmem_mr_attr *attr,
+		const struct rmem_odp_caps *odp);
+
+/** What info tells of the pages below an on-demand MR, which have no IO addresses that last. */
+void rmem_mr_odp_pages_fill(
+		const struct rmem_mr *mr, uint64_t page_size_cap, struct rmem_mr_info *info);
+
 /** Check what to register but for its memory; -errno and a line that names func. */
 int rmem_mr_check_attr(const struct rmem_dev *dev, const struct rmem_mr_attr *attr,
 		const struct rmem_dev_info *info, const char *func);

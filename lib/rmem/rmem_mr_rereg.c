@@ -83,6 +83,11 @@ check_change(const struct rmem_mr *mr, uint32_t flags, const struct rmem_mr_attr
 					func);
 			return -EINVAL;
 		}
+		if ((mr->access & RMEM_ACCESS_ALLOCATE_MR) != 0 &&
+				(attr->access & RMEM_ACCESS_ON_DEMAND) != 0) {
+			RMEM_LOG(ERR, "%s: memory of ALLOCATE_MR is there, not on demand", func);
+			return -EINVAL;
+		}
 		whole.access &= ~RMEM_ACCESS_ALLOCATE_MR;
 	}
 	return rmem_mr_check_attr(rmem_obj_dev(&mr->obj), &whole, info, func);

@@ -126,6 +126,14 @@ none_mr_share(struct rmem_mr *mr, struct rmem_mr *from)
 }
 
 static int
+none_mr_stats_get(struct rmem_mr *mr, struct rmem_mr_stats *stats)
+{
+	RTE_SET_USED(mr);
+	RTE_SET_USED(stats);
+	return -EOPNOTSUPP;
+}
+
+static int
 none_mw_alloc(struct rmem_mw *mw)
 {
 	RTE_SET_USED(mw);
@@ -244,6 +252,7 @@ rmem_ops_none_fill(struct rmem_dev_ops *ops)
 	FILL(ops, mr_reg);
 	FILL(ops, mr_rereg);
 	FILL(ops, mr_share);
+	FILL(ops, mr_stats_get);
 	FILL(ops, mw_alloc);
 	FILL(ops, mw_bind);
 	FILL(ops, mw_dealloc);

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * The signal handler, and the copy by the kernel; see rsoft_guard.h.
+ *
+ * guard.before is written under guard.lock while the handler is not installed, and read by
+ * the handler only.
+ */
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* process_vm_readv(), REG_RIP */
+#endif
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include <rte_common.h>
+
+#include "rsoft_guard.h"
+
+#define CHUNK 4096u
+
+/* Copy one piece within a buffer that is there in between, so that the side is known. */
+static struct rsoft_guarded
+copy_chunk(uint8_t *to, const uint8_t *from, size_t length)
+{
+	uint8_t buf[CHUNK];
+	struct iovec own = {.iov_base = buf, .iov_len = length};
+	struct iovec other = {.iov_base = (void *)(uintptr_t)from, .iov_len = length};
+	struct rsoft_guarded end = {RSOFT_SIDE_NONE, 0};
+	ssize_t n;
+
+	n = process_vm_readv(getpid(), &own, 1, &other, 1, 0);
+	if (n != (ssize_t)length) {
+		end.side = RSOFT_SIDE_FROM;
+		end.addr = (uintptr_t)from + (size_t)RTE_MAX(n, 0);
+		return end;
+	}
+	other.iov_base = to;
+	n = process_vm_writev(getpid(), &own, 1, &other, 1, 0);
+	if (n != (ssize_t)length) {
+		end.side = RSOFT_SIDE_TO;
+		end.addr = (uintptr_t)to + (size_t)RTE_MAX(n, 0);
+	}
+	return end;
+}
+
+struct rsoft_guarded
+rsoft_guard_copy_slow(void *to, const void *from, size_t length)
+{
+	bool is_backward = (uintptr_t)to - (uintptr_t)from < length;
+	struct rsoft_guarded end = {RSOFT_SIDE_NONE, 0};
+	size_t n, at, done = 0;
+
+	for (; done < length && end.side == RSOFT_SIDE_NONE; done += n) {
+		n = RTE_MIN(length - done, (size_t)CHUNK);
+		at = is_backward ? length - done - n : done;
+		end = copy_chunk((uint8_t *)to + at, (const uint8_t *)from + at, n);
+	}
+	return end;
+}
+
+bool
+rsoft_guard_has_slow(void)
+{
+	uint64_t from = 1, to = 0;
+
+	return rsoft_guard_copy_slow(&to, &from, sizeof(to)).side == RSOFT_SIDE_NONE && to == from;
+}
+
+#if defined(__x86_64__) && defined(__linux__)
+
+#define PAGE_FAULT_WRITE 2 /* bit of the processor's error code */
+#define NB_SIGNALS       2
+
+/* Labels, not data. */
+extern const uint8_t rsoft_guard_begin[], rsoft_guard_end[], rsoft_guard_stop[];
+
+static const int guard_signals[NB_SIGNALS] = {SIGSEGV, SIGBUS};
+
+static struct {
+	pthread_mutex_t lock;
+	unsigned int nb_users;
+	bool is_installed;
+	struct sigaction before[NB_SIGNALS];
+} guard = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* No handler was there: let the signal do what it would have done. */
+static void
+guard_default(int sig, const siginfo_t *info)
+{
+	struct sigaction action;
+
+	memset(&action, 0, sizeof(action));
+	action.sa_handler = SIG_DFL;
+	sigaction(sig, &action, NULL);
+	/* What an instruction raised comes again with it; what somebody sent does not. */
+	if (info->si_code <= 0)
+		raise(sig);
+}
+
+/* Hand a signal that is not ours to the handler that was there before. */
+static void
+guard_chain(int sig, siginfo_t *info, void *context)
+{
+	struct sigaction *before = &guard.before[sig == SIGBUS];
+	sigset_t mask = before->sa_mask;
+
+	if (before->sa_handler == SIG_IGN && info->si_code <= 0)
+		return;
+	if (before->sa_handler == SIG_DFL || before->sa_handler == SIG_IGN) {
+		guard_default(sig, info);
+		return;
+	}
+	if ((before->sa_flags & SA_NODEFER) == 0)
+		sigaddset(&mask, sig);
+	pthread_sigmask(SIG_BLOCK, &mask, NULL); /* until this handler returns */
+	if (before->sa_flags & SA_SIGINFO)
+		before->sa_sigaction(sig, info, context);
+	else
+		before->sa_handler(sig);
+}
+
+__attribute__((no_sanitize("address", "undefined", "thread"))) static void
+guard_handler(int sig, siginfo_t *info, void *context)
+{
+	greg_t *regs = ((ucontext_t *)context)->uc_mcontext.gregs;
+	uintptr_t at = (uintptr_t)regs[REG_RIP];
+
+	if (info->si_code > 0 && at >= (uintptr_t)rsoft_guard_begin &&
+			at < (uintptr_t)rsoft_guard_end) {
+		regs[REG_RAX] = (regs[REG_ERR] & PAGE_FAULT_WRITE) != 0 ? RSOFT_SIDE_TO
+									: RSOFT_SIDE_FROM;
+		regs[REG_RDX] = (greg_t)(uintptr_t)info->si_addr;
+		regs[REG_RIP] = (greg_t)(uintptr_t)rsoft_guard_stop;
+		return;
+	}
+	guard_chain(sig, info, context);
+}
+
+/* Whether nobody has put a handler before ours. */
+static bool
+guard_is_first(void)
+{
+	struct sigaction now;
+	unsigned int i;
+
+	for (i = 0; i < NB_SIGNALS; i++) {
+		if (sigaction(guard_signals[i], NULL, &now) != 0 ||
+				(now.sa_flags & SA_SIGINFO) == 0 ||
+				now.sa_sigaction != guard_handler)
+			return false;
+	}
+	return true;
+}
+
+static void
+guard_install(void)
+{
+	struct sigaction action;
+	unsigned int i;
+
+	memset(&action, 0, sizeof(action));
+	action.sa_sigaction = guard_handler;
+	/* With nothing blocked, as guard_chain() blocks what the handler before wants. */
+	action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
+	sigemptyset(&action.sa_mask);
+	for (i = 0; i < NB_SIGNALS; i++) {
+		/* First, so that the handler never sees it half written. */
+		sigaction(guard_signals[i], NULL, &guard.before[i]);
+		sigaction(guard_signals[i], &action, NULL);
+	}
+	guard.is_installed = true;
+}
+
+bool
+rsoft_guard_has_fast(void)
+{
+	return true;
+}
+
+bool
+rsoft_guard_get(void)
+{
+	bool is_there;
+
+	pthread_mutex_lock(&guard.lock);
+	if (!guard.is_installed)
+		guard_install();
+	is_there = guard_is_first();
+	if (is_there)
+		guard.nb_users++;
+	pthread_mutex_unlock(&guard.lock);
+	return is_there;
+}
+
+void
+rsoft_guard_put(void)
+{
+	unsigned int i;
+
+	pthread_mutex_lock(&guard.lock);
+	/* One that another handler may call stays. */
+	if (--guard.nb_users == 0 && guard_is_first()) {
+		for (i = 0; i < NB_SIGNALS; i++)
+			sigaction(guard_signals[i], &guard.before[i], NULL);
+		guard.is_installed = false;
+	}
+	pthread_mutex_unlock(&guard.lock);
+}
+
+#else
+
+bool
+rsoft_guard_has_fast(void)
+{
+	return false;
+}
+
+bool
+rsoft_guard_get(void)
+{
+	return false;
+}
+
+void
+rsoft_guard_put(void)
+{
+}
+
+#endif

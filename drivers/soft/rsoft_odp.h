@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * On-demand paging: MRs whose pages come at the first access, and may go.
+ *
+ * An ODP MR has a table with two bits for each page of its range: the device has had the page
+ * for reading, and for writing. Before a request touches a page whose bit is not set, a fault
+ * has the kernel populate it, which fails where the memory is not mapped or may not be used
+ * so. The table says what was; pages may go at any time, so that each copy is guarded
+ * (rsoft_guard.h) whatever the table says, and one that fails takes the bits back.
+ *
+ * Invariant: the bits decide what is counted and when the kernel is asked, never what is
+ * accessed. They are set and cleared by atomics, by anybody: lcores that execute requests,
+ * control calls, and who hears of pages that went. A table goes with its MR's translation,
+ * after the grace period of that. It is memory of this process, as what it tells of is.
+ */
+
+#ifndef RSOFT_ODP_H
+#define RSOFT_ODP_H
+
+#include "rsoft_guard.h"
+#include "rsoft_key.h"
+
+/* The addresses that an implicit MR covers: all that a process has. */
+#if defined(__x86_64__)
+#define RSOFT_ODP_SPACE (UINT64_C(1) << 47)
+#else
+#define RSOFT_ODP_SPACE (UINT64_C(1) << 48)
+#endif
+
+/* Bits of a page. */
+#define RSOFT_ODP_READ  1u
+#define RSOFT_ODP_WRITE 2u
+
+/* Pages of a word of the table: those of as many addresses that begin at a multiple. */
+#define RSOFT_ODP_WORD      32u
+#define RSOFT_ODP_LOG2_WORD 5
+
+struct rsoft_odp {
+	uint64_t *table;
+	uint64_t first_word; /* address of the first word's pages, in words */
+	uint64_t nb_words;
+	uint8_t is_guarded; /* by the signal handler, else by the kernel */
+	uint8_t log2_page;
+	/* A bit for each 512 words of the table that ever had one; atomic. */
+	uint64_t *used;
+	size_t table_size;
+	size_t used_size;
+	struct rsoft_dev *dev;
+	struct rsoft_odp_stats stats; /* of this MR */
+};
+
+/* Whether this kernel can do what ODP needs, by what the device's arguments say. */
+bool rsoft_odp_is_supported(const struct rsoft_dev *dev);
+
+/* What rmem_dev_info_get() tells. */
+void rsoft_odp_caps(const struct rsoft_dev *dev, struct rmem_odp_caps *caps);
+
+/* A table for a range, or an implicit one for NULL and SIZE_MAX; -errno with a log line. */
+int rsoft_odp_alloc(struct rsoft_dev *dev, void *addr, size_t length, uint32_t access,
+		struct rsoft_odp **odp);
+void rsoft_odp_free(struct rsoft_odp *odp);
+
+/* Whether an MR with a table can have other rights; -errno with a log line. */
+int rsoft_odp_check_access(const struct rsoft_odp *odp, uint32_t access);
+
+/* Pages of [addr, addr + length), counted from the table's first; false: not all are in it. */
+bool rsoft_odp_pages(const struct rsoft_odp *odp, uint64_t addr, uint64_t length, uint64_t *first,
+		uint64_t *nb);
+
+/* Set the bits of pages that are there; how many had not all of them. */
+uint64_t rsoft_odp_set(struct rsoft_odp *odp, uint64_t first, uint64_t nb, unsigned int bits);
+
+/* The pages went, or may have: clear their bits. */
+void rsoft_odp_invalidate(struct rsoft_odp *odp, uint64_t first, uint64_t nb);
+
+/* Have pages populated, as many as are not known; false: can't be. */
+bool rsoft_odp_populate(const struct rsoft_odp *odp, uint64_t first, uint64_t nb, bool is_write);
+
+/* A request is about to access a range; the slow part of rsoft_odp_open(). */
+bool rsoft_odp_fault(struct rsoft_odp *odp, uint64_t addr, uint64_t length, bool is_write);
+
+/* A copy ended so that is not done: count it; the enum rsoft_side. */
+unsigned int rsoft_odp_copy_failed(
+		struct rsoft_guarded end, struct rsoft_odp *to, struct rsoft_odp *from);
+
+/* The atomics; false: the word is not there. Only on a table that is_guarded. */
+bool rsoft_odp_add(struct rsoft_odp *odp, uint64_t *word, uint64_t add, uint64_t *before);
+bool rsoft_odp_swap(struct rsoft_odp *odp, uint64_t *word, uint64_t *before, uint64_t swap);
+
+/* The counters of an MR; looks first for pages that went unheard. */
+void rsoft_odp_stats_get(struct rsoft_odp *odp, struct rmem_mr_stats *stats);
+
+static inline bool
+rsoft_odp_needs_write(uint32_t need)
+{
+	return (need &
+			       (RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE_WRITE |
+					       RMEM_ACCESS_REMOTE_ATOMIC)) != 0;
+}
+
+static inline unsigned int
+rsoft_odp_log2_page(const struct rsoft_odp *odp)
+{
+#if defined(__x86_64__)
+	RTE_SET_USED(odp);
+	return 12;
+#else
+	return odp->log2_page;
+#endif
+}
+
+/*
+ * Have the pages of a range for what need says; false: an access error. A key opened the range,
+ * so that it is in the table.
+ */
+static __rte_always_inline bool
+rsoft_odp_open(struct rsoft_odp *odp, const uint8_t *ptr, uint64_t length, uint32_t need)
+{
+	uint64_t page = (uintptr_t)ptr >> rsoft_odp_log2_page(odp);
+	uint64_t last = ((uintptr_t)ptr + length - 1) >> rsoft_odp_log2_page(odp);
+	bool is_write = rsoft_odp_needs_write(need);
+	uint64_t word;
+
+	if (likely(page == last)) {
+		word = __atomic_load_n(&odp->table[page / RSOFT_ODP_WORD - odp->first_word],
+				__ATOMIC_RELAXED);
+		if (likely(word >> (2 * (page % RSOFT_ODP_WORD) + is_write) & 1))
+			return true;
+	}
+	if (need & RSOFT_PEEK)
+		return false;
+	return rsoft_odp_fault(odp, (uintptr_t)ptr, length, is_write);
+}
+
+/*
+ * Copy between ranges that rsoft_odp_open() let through, of which at least one is of an MR
+ * with a table; NULL for one that is not. An enum rsoft_side.
+ */
+static __rte_always_inline unsigned int
+rsoft_odp_copy(struct rsoft_odp *to_odp, uint8_t *to, struct rsoft_odp *from_odp,
+		const uint8_t *from, uint64_t length)
+{
+	struct rsoft_guarded end;
+
+	if (likely((to_odp == NULL || to_odp->is_guarded) &&
+			    (from_odp == NULL || from_odp->is_guarded)))
+		end = rsoft_guard_copy(to, from, length);
+	else
+		end = rsoft_guard_copy_slow(to, from, length);
+	if (likely(end.side == RSOFT_SIDE_NONE))
+		return RSOFT_SIDE_NONE;
+	return rsoft_odp_copy_failed(end, to_odp, from_odp);
+}
+
+#endif /* RSOFT_ODP_H */

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/**
+ * @file
+ * On-demand paging: what goes together with it, and the counters of an MR.
+ */
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <rmem_mr_pages_priv.h>
+#include <rmem_mr_priv.h>
+
+int
+rmem_mr_check_odp(const struct rmem_dev *dev, const struct rmem_mr_attr *attr)
+{
+	const uint32_t others = RMEM_ACCESS_ALLOCATE_MR | RMEM_ACCESS_HUGETLB;
+
+	if ((attr->access & RMEM_ACCESS_ON_DEMAND) == 0)
+		return 0;
+	if ((attr->access & others) != 0 || attr->iov != NULL) {
+		RMEM_LOG(ERR, "%s: ON_DEMAND together with %s", dev->name,
+				attr->iov != NULL ? "iov" : "ALLOCATE_MR or HUGETLB");
+		return -EINVAL;
+	}
+	if (rmem_mr_is_implicit(attr->addr, attr->length, attr->access) &&
+			(attr->iova != 0 || (attr->access & RMEM_ACCESS_ZERO_BASED) != 0)) {
+		RMEM_LOG(ERR, "%s: an implicit MR has no iova but the address", dev->name);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+int
+rmem_mr_check_odp_capa(const struct rmem_dev *dev, const struct rmem_mr_attr *attr,
+		const struct rmem_odp_caps *odp)
+{
+	if ((attr->access & RMEM_ACCESS_ON_DEMAND) == 0)
+		return 0;
+	if (rmem_mr_is_implicit(attr->addr, attr->length, attr->access) &&
+			(odp->general & RMEM_ODP_SUPPORT_IMPLICIT) == 0) {
+		RMEM_LOG(ERR, "%s: the device has no implicit on-demand MRs", dev->name);
+		return -EOPNOTSUPP;
+	}
+	if ((attr->access & RMEM_ACCESS_REMOTE_ATOMIC) != 0 &&
+			((odp->rc | odp->uc | odp->ud) & RMEM_ODP_ATOMIC) == 0) {
+		RMEM_LOG(ERR, "%s: the device has no atomics on demand", dev->name);
+		return -EOPNOTSUPP;
+	}
+	return 0;
+}
+
+void
+rmem_mr_odp_pages_fill(const struct rmem_mr *mr, uint64_t page_size_cap, struct rmem_mr_info *info)
+{
+	uint64_t own = (uint64_t)sysconf(_SC_PAGESIZE);
+	struct rmem_mr_pages pages;
+
+	rmem_mr_pages_start(&pages, mr->iova);
+	rmem_mr_pages_add(&pages, (uintptr_t)mr->addr, mr->length, true);
+	rmem_mr_pages_end(&pages, page_size_cap, own);
+	info->page_size = pages.page_size != 0 ? pages.page_size : own;
+	info->nb_pages = pages.nb_pages;
+	info->nb_levels = pages.nb_levels;
+	info->nb_extents = 1;
+}
+
+static int
+check_stats(const struct rmem_mr *mr, const struct rmem_mr_stats *stats, const char *func)
+{
+	int ret = rmem_obj_check(mr, RMEM_OBJ_MR, func);
+
+	if (ret != 0)
+		return ret;
+	if (stats == NULL) {
+		RMEM_LOG(ERR, "%s: got NULL for the answer", func);
+		return -EINVAL;
+	}
+	if (mr->type != RMEM_MR_TYPE_USER) {
+		RMEM_LOG(ERR, "%s: MR type %u has no counters, only %u", func, mr->type,
+				RMEM_MR_TYPE_USER);
+		return -EINVAL;
+	}
+	if (rmem_mr_state(mr) != RMEM_MR_STATE_VALID &&
+			rmem_mr_state(mr) != RMEM_MR_STATE_DISABLED) {
+		RMEM_LOG(ERR, "%s: the MR %p has failed, or its registration is under way", func,
+				(const void *)mr);
+		return -EBUSY;
+	}
+	return 0;
+}
+
+int
+rmem_mr_stats_get(struct rmem_mr *mr, struct rmem_mr_stats *stats)
+{
+	struct rmem_mr_stats tmp;
+	int ret;
+
+	ret = check_stats(mr, stats, __func__);
+	if (ret != 0)
+		return ret;
+	memset(&tmp, 0, sizeof(tmp));
+	ret = rmem_dev_ops(rmem_obj_dev(&mr->obj))->mr_stats_get(mr, &tmp);
+	if (ret == 0)
+		*stats = tmp;
+	return ret;
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/**
+ * @file
+ * Memory on demand: fx_setup_odp() adds an MR of a's over pages that nothing has touched, and
+ * fx_odp_do() accesses them by every opcode, on either side.
+ */
+
+#ifndef FIXTURE_ODP_H
+#define FIXTURE_ODP_H
+
+#include "fixture.h"
+
+#define FX_ODP_PAGES  8u
+#define FX_ODP_SIZE   (FX_ODP_PAGES * FX_PAGE)
+#define FX_ODP_ACCESS (FX_ACCESS | RMEM_ACCESS_ON_DEMAND | RMEM_ACCESS_MW_BIND)
+/* vendor_err of a page that is not there; doc/errors.md. */
+#define FX_ODP_WHY 9u
+
+struct fx_odp {
+	struct rmem_mr *mr; /* with fx_odp_access(), over all of mem */
+	uint8_t *mem;       /* FX_ODP_PAGES pages of private memory */
+	int recv_status;    /* of the receive of the last fx_odp_do() */
+};
+
+extern struct fx_odp fx_odp;
+
+/* How an on-demand MR is accessed: the remote or the local side of each opcode. */
+enum fx_odp_op {
+	FX_ODP_WRITE_TO,
+	FX_ODP_WRITE_FROM,
+	FX_ODP_READ_FROM,
+	FX_ODP_READ_TO,
+	FX_ODP_SEND,
+	FX_ODP_RECV,
+	FX_ODP_WRITE_IMM,
+	FX_ODP_ADD,
+	FX_ODP_SWAP,
+	FX_ODP_ADD_RESULT,
+	FX_ODP_NB,
+};
+
+int fx_setup_odp(void);
+/* All rights that the device has on demand: not all have atomics. */
+uint32_t fx_odp_access(void);
+bool fx_odp_has_atomics(void);
+
+uint8_t *fx_odp_page(uint32_t page);
+bool fx_odp_is_resident(uint32_t page);
+/* Change a page's mapping; 0, or not. What was unmapped is mapped again before the case ends. */
+int fx_odp_protect(uint32_t page, int prot);
+int fx_odp_unmap(uint32_t page);
+int fx_odp_map(uint32_t page);
+
+struct rmem_mr_stats fx_stats(struct rmem_mr *mr);
+
+/* The peer writes to a page; a status. */
+int fx_odp_write(uint32_t page, uint32_t length);
+/* Access length bytes of the MR, 8 for atomics, against b's buffer; the requester's status. */
+int fx_odp_do(enum fx_odp_op op, uint64_t addr, uint32_t length);
+/* Whether the MR is on the requester's side; is modified; can be used so; is refused how. */
+bool fx_odp_is_local(enum fx_odp_op op);
+bool fx_odp_modifies(enum fx_odp_op op);
+bool fx_odp_can(enum fx_odp_op op);
+int fx_odp_refusal(enum fx_odp_op op);
+
+#endif /* FIXTURE_ODP_H */

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * On-demand MRs over explicit ranges (seed-0, "Explicit ODP"): pages come at the first access
+ * of the device, every opcode reaches them, and what comes is counted.
+ */
+
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include "fixture_odp.h"
+#include "test.h"
+
+static int
+device_tells_what_it_has_on_demand(void)
+{
+	const uint32_t rc = RMEM_ODP_SEND | RMEM_ODP_RECV | RMEM_ODP_WRITE | RMEM_ODP_READ;
+	struct rmem_dev_info info;
+
+	TEST_OK(rmem_dev_info_get(fx.a.dev, &info));
+	TEST_EQ(info.odp.general, RMEM_ODP_SUPPORT | RMEM_ODP_SUPPORT_IMPLICIT);
+	TEST_EQ(info.odp.rc & ~RMEM_ODP_ATOMIC, rc);
+	TEST_EQ(info.odp.uc, 0);
+	TEST_EQ(info.odp.ud, 0);
+	TEST_ASSERT((info.access & RMEM_ACCESS_ON_DEMAND) != 0);
+	return TEST_SUCCESS;
+}
+
+static int
+registration_touches_nothing(void)
+{
+	struct rmem_mr_info info = fx_query(fx_odp.mr);
+	uint32_t i;
+
+	for (i = 0; i < FX_ODP_PAGES; i++)
+		TEST_ASSERT(!fx_odp_is_resident(i));
+	TEST_EQ(fx_stats(fx_odp.mr).pages, 0);
+	TEST_ASSERT((info.access & RMEM_ACCESS_ON_DEMAND) != 0);
+	TEST_EQ(info.page_size, FX_PAGE);
+	TEST_EQ(info.nb_extents, 1);
+	return TEST_SUCCESS;
+}
+
+static int
+memory_need_not_be_mapped_at_registration(void)
+{
+	struct rmem_mr *mr;
+
+	TEST_OK(fx_odp_unmap(2));
+	mr = fx_mr(fx.a.pd, fx_odp_page(2), FX_PAGE, fx_odp_access());
+	TEST_OK(fx_odp_map(2));
+	TEST_ASSERT(mr != NULL);
+	TEST_STATUS(fx_peer_write(mr->iova, 64, mr->rkey), RMEM_WC_SUCCESS);
+	TEST_MEM(fx_odp_page(2), fx.b.buf, 64);
+	return TEST_SUCCESS;
+}
+
+static int
+write_brings_the_page_that_it_touches(void)
+{
+	uint32_t i;
+
+	fx_fill(fx.b.buf, 64, 1);
+	TEST_STATUS(fx_odp_write(3, 64), RMEM_WC_SUCCESS);
+	TEST_MEM(fx_odp_page(3), fx.b.buf, 64);
+	for (i = 0; i < FX_ODP_PAGES; i++)
+		TEST_EQ(fx_odp_is_resident(i), i == 3);
+	return TEST_SUCCESS;
+}
+
+static int
+read_of_what_nobody_wrote_gives_zeros(void)
+{
+	fx_fill(fx.b.buf, FX_PAGE, 2);
+	TEST_STATUS(fx_odp_do(FX_ODP_READ_FROM, fx_addr(fx_odp_page(1)), FX_PAGE), RMEM_WC_SUCCESS);
+	TEST_ASSERT(fx_is_zero(fx.b.buf, FX_PAGE));
+	return TEST_SUCCESS;
+}
+
+/* Of the bytes at the two ends of an opcode: are they what it says? */
+static int
+check_bytes(enum fx_odp_op op, const uint8_t *mem, const uint8_t *old, const uint8_t *old_peer,
+		uint32_t length)
+{
+	uint64_t word, before;
+
+	switch (op) {
+	case FX_ODP_ADD:
+	case FX_ODP_SWAP:
+		memcpy(&before, old, sizeof(before));
+		memcpy(&word, mem, sizeof(word));
+		TEST_EQ(word, op == FX_ODP_ADD ? before + 5 : before == 0 ? 7 : before);
+		TEST_MEM(fx.b.buf, old, sizeof(before));
+		return TEST_SUCCESS;
+	case FX_ODP_ADD_RESULT:
+		TEST_MEM(mem, old_peer, sizeof(before));
+		return TEST_SUCCESS;
+	default:
+		if (fx_odp_modifies(op))
+			TEST_MEM(mem, fx.b.buf, length);
+		else
+			TEST_MEM(fx.b.buf, old, length);
+		return TEST_SUCCESS;
+	}
+}
+
+static int
+expect_op(enum fx_odp_op op, uint8_t *mem, uint32_t length)
+{
+	static uint8_t old[FX_ODP_SIZE], old_peer[FX_ODP_SIZE];
+
+	memcpy(old_peer, fx.b.buf, FX_ODP_SIZE);
+	memcpy(old, fx_odp.mem, FX_ODP_SIZE);
+	TEST_STATUS(fx_odp_do(op, fx_addr(mem), length), RMEM_WC_SUCCESS);
+	TEST_STATUS(fx_odp.recv_status, RMEM_WC_SUCCESS);
+	TEST_RUN(check_bytes(op, mem, old + (mem - fx_odp.mem), old_peer, length));
+	if (op == FX_ODP_ADD || op == FX_ODP_SWAP || op == FX_ODP_ADD_RESULT)
+		length = sizeof(uint64_t);
+	if (fx_odp_modifies(op)) {
+		TEST_MEM(fx_odp.mem, old, (size_t)(mem - fx_odp.mem));
+		TEST_MEM(mem + length, old + (mem - fx_odp.mem) + length,
+				(size_t)(fx_odp.mem + FX_ODP_SIZE - mem) - length);
+	}
+	return TEST_SUCCESS;
+}
+
+/* Over a page's end and start, and a second time over pages that are known. */
+static int
+every_opcode_reaches_pages_on_demand(void)
+{
+	enum fx_odp_op op;
+	uint32_t i;
+
+	for (op = 0; op < FX_ODP_NB; op++) {
+		for (i = 0; fx_odp_can(op) && i < 2; i++) {
+			fx_fill(fx.b.buf, FX_BUF_SIZE, 10 + op + i);
+			TEST_RUN(expect_op(op, fx_odp_page(1) - 8 * (i + 1), 5000));
+			TEST_RUN(expect_op(op, fx_odp_page(4), 64));
+		}
+	}
+	return TEST_SUCCESS;
+}
+
+/* The copy has a way of its own for each size, and may not touch what is beside. */
+static int
+copies_of_every_size_are_exact(void)
+{
+	static const uint32_t large[] = {255, 256, 511, 1000, 1023, 1024, 1025, 4095, 4097, 9000};
+	uint32_t length, i;
+
+	fx_fill(fx.b.buf, FX_BUF_SIZE, 3);
+	fx_fill(fx_odp.mem, FX_ODP_SIZE, 4);
+	for (length = 1; length <= 200; length++) {
+		TEST_RUN(expect_op(FX_ODP_WRITE_TO, fx_odp_page(1) - length / 2, length));
+		TEST_RUN(expect_op(FX_ODP_READ_FROM, fx_odp_page(2) - length / 3, length));
+	}
+	for (i = 0; i < RTE_DIM(large); i++) {
+		TEST_RUN(expect_op(FX_ODP_WRITE_TO, fx_odp_page(1) - 13, large[i]));
+		TEST_RUN(expect_op(FX_ODP_WRITE_FROM, fx_odp_page(1) - 31, large[i]));
+	}
+	return TEST_SUCCESS;
+}
+
+/* As a memmove(): both ranges are of one MR. */
+static int
+copies_between_ranges_that_overlap_are_exact(void)
+{
+	static const int32_t shifts[] = {
+			-4000, -100, -64, -63, -8, -1, 1, 7, 63, 64, 65, 1000, 5000};
+	static const uint32_t lengths[] = {3, 15, 33, 64, 65, 130, 700, 1024, 3000, 9000};
+	static uint8_t want[FX_ODP_SIZE];
+	struct rmem_mr *mr = fx_mr(fx.b.pd, fx_odp.mem, FX_ODP_SIZE, fx_odp_access());
+	struct rmem_send_wr wr;
+	struct rmem_sge sge;
+	uint32_t i, j;
+
+	TEST_ASSERT(mr != NULL);
+	for (i = 0; i < RTE_DIM(shifts); i++) {
+		for (j = 0; j < RTE_DIM(lengths); j++) {
+			fx_fill(fx_odp.mem, FX_ODP_SIZE, i * 100 + j);
+			memcpy(want, fx_odp.mem, FX_ODP_SIZE);
+			memmove(want + 10000 + shifts[i], want + 10000, lengths[j]);
+			sge = fx_sge(mr, 10000, lengths[j]);
+			wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge,
+					fx_odp.mr->iova + 10000 + (uint64_t)(int64_t)shifts[i],
+					fx_odp.mr->rkey);
+			TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
+			TEST_MEM(fx_odp.mem, want, FX_ODP_SIZE);
+		}
+	}
+	return TEST_SUCCESS;
+}
+
+/* Each page once for reading and once more when it is first written. */
+static int
+first_accesses_are_page_faults(void)
+{
+	TEST_STATUS(fx_odp_do(FX_ODP_READ_FROM, fx_addr(fx_odp_page(0)), 3 * FX_PAGE),
+			RMEM_WC_SUCCESS);
+	TEST_EQ(fx_stats(fx_odp.mr).page_faults, 3);
+	TEST_STATUS(fx_odp_do(FX_ODP_READ_FROM, fx_addr(fx_odp_page(0)), 3 * FX_PAGE),
+			RMEM_WC_SUCCESS);
+	TEST_EQ(fx_stats(fx_odp.mr).page_faults, 3);
+	TEST_STATUS(fx_odp_write(1, 64), RMEM_WC_SUCCESS);
+	TEST_STATUS(fx_odp_write(1, 64), RMEM_WC_SUCCESS);
+	TEST_EQ(fx_stats(fx_odp.mr).page_faults, 4);
+	TEST_EQ(fx_stats(fx_odp.mr).pages, 3);
+	TEST_STATUS(fx_odp_write(5, 2 * FX_PAGE), RMEM_WC_SUCCESS);
+	TEST_STATUS(fx_odp_do(FX_ODP_READ_FROM, fx_addr(fx_odp_page(5)), FX_PAGE), RMEM_WC_SUCCESS);
+	TEST_EQ(fx_stats(fx_odp.mr).page_faults, 6);
+	TEST_EQ(fx_stats(fx_odp.mr).pages, 5);
+	TEST_EQ(fx_stats(fx_odp.mr).failed_faults, 0);
+	TEST_EQ(fx_stats(fx_odp.mr).invalidations, 0);
+	return TEST_SUCCESS;
+}
+
+/* The device's counters are those of its MRs, and stay when an MR goes; its pages do not. */
+static int
+device_counts_for_all_mrs(void)
+{
+	struct rmem_mr *mr = fx_mr(fx.a.pd, fx_odp.mem, FX_ODP_SIZE, fx_odp_access());
+	struct rmem_dev_stats stats;
+
+	TEST_ASSERT(mr != NULL);
+	TEST_STATUS(fx_odp_write(0, 2 * FX_PAGE), RMEM_WC_SUCCESS);
+	TEST_STATUS(fx_peer_write(mr->iova, 64, mr->rkey), RMEM_WC_SUCCESS);
+	TEST_OK(rmem_dev_stats_get(fx.a.dev, &stats));
+	TEST_EQ(stats.odp_page_faults, 3);
+	TEST_EQ(stats.odp_pages, 3);
+	TEST_OK(fx_release(mr));
+	TEST_OK(rmem_dev_stats_reset(fx.a.dev));
+	TEST_OK(rmem_dev_stats_get(fx.a.dev, &stats));
+	TEST_EQ(stats.odp_page_faults, 0);
+	TEST_EQ(stats.odp_pages, 2);
+	return TEST_SUCCESS;
+}
+
+static int
+plain_mr_counts_nothing(void)
+{
+	struct rmem_mr_stats stats = fx_stats(fx.a.mr);
+
+	TEST_ASSERT(fx_is_zero(&stats, sizeof(stats)));
+	return TEST_SUCCESS;
+}
+
+static int
+stats_without_mr_or_answer_are_refused(void)
+{
+	struct rmem_mr *mkey = fx_mkey(fx.a.pd, 1);
+	struct rmem_mr_stats stats;
+
+	TEST_ERR(rmem_mr_stats_get(NULL, &stats), EINVAL);
+	TEST_ERR(rmem_mr_stats_get((struct rmem_mr *)fx.a.pd, &stats), EINVAL);
+	TEST_ERR(rmem_mr_stats_get(fx_odp.mr, NULL), EINVAL);
+	TEST_ERR(rmem_mr_stats_get(mkey, &stats), EINVAL);
+	return TEST_SUCCESS;
+}
+
+static int
+allocated_memory_is_not_on_demand(void)
+{
+	struct rmem_mr *mr;
+
+	TEST_ERR(rmem_mr_reg(fx.a.pd, NULL, FX_PAGE, 0, FX_ODP_ACCESS | RMEM_ACCESS_ALLOCATE_MR,
+				 &mr),
+			EINVAL);
+	TEST_ERR(rmem_mr_reg(fx.a.pd, NULL, FX_PAGE, 0, FX_ODP_ACCESS, &mr), EINVAL);
+	return TEST_SUCCESS;
+}
+
+static int
+atomics_on_demand_are_refused_where_there_are_none(void)
+{
+	const uint32_t flags = RMEM_REREG_CHANGE_ACCESS;
+	struct rmem_mr *mr;
+
+	if (fx_odp_has_atomics())
+		return test_skip("the device has atomics on demand");
+	TEST_ERR(rmem_mr_reg(fx.a.pd, fx_odp.mem, FX_PAGE, 0, FX_ODP_ACCESS, &mr), EOPNOTSUPP);
+	TEST_ERR(rmem_mr_rereg(fx_odp.mr, flags, NULL, NULL, 0, FX_ODP_ACCESS, NULL), EOPNOTSUPP);
+	TEST_STATUS(fx_odp_write(0, 64), RMEM_WC_SUCCESS);
+	return TEST_SUCCESS;
+}
+
+/* A table for a range that takes more addresses than a process may have. */
+static int
+mr_without_room_for_its_table_is_refused(void)
+{
+	struct rlimit old, none;
+	struct rmem_mr *mr;
+	int ret;
+
+	TEST_OK(getrlimit(RLIMIT_AS, &old));
+	none = old;
+	none.rlim_cur = 1;
+	TEST_OK(setrlimit(RLIMIT_AS, &none));
+	ret = rmem_mr_reg(fx.a.pd, NULL, SIZE_MAX, 0, fx_odp_access(), &mr);
+	TEST_OK(setrlimit(RLIMIT_AS, &old));
+	TEST_ERR(ret, ENOMEM);
+	return TEST_SUCCESS;
+}
+
+static const struct test_case odp_cases[] = {
+		TEST_CASE(device_tells_what_it_has_on_demand),
+		TEST_CASE(registration_touches_nothing),
+		TEST_CASE(memory_need_not_be_mapped_at_registration),
+		TEST_CASE(write_brings_the_page_that_it_touches),
+		TEST_CASE(read_of_what_nobody_wrote_gives_zeros),
+		TEST_CASE(every_opcode_reaches_pages_on_demand),
+		TEST_CASE(copies_of_every_size_are_exact),
+		TEST_CASE(copies_between_ranges_that_overlap_are_exact),
+		TEST_CASE(first_accesses_are_page_faults),
+		TEST_CASE(device_counts_for_all_mrs),
+		TEST_CASE(plain_mr_counts_nothing),
+		TEST_CASE(stats_without_mr_or_answer_are_refused),
+		TEST_CASE(allocated_memory_is_not_on_demand),
+		TEST_CASE(atomics_on_demand_are_refused_where_there_are_none),
+		TEST_CASE(mr_without_room_for_its_table_is_refused),
+};
+
+REGISTER_RMEM_SUITE(odp, fx_setup_odp, fx_teardown, odp_cases);

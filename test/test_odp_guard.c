@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * The signal handler that guards copies to on-demand MRs: it is there while such an MR is, and
+ * the program's own handlers, put there before or after, go on as if it were not.
+ */
+
+#include <setjmp.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "fixture_odp.h"
+#include "test.h"
+
+static sigjmp_buf back;
+static volatile sig_atomic_t nb_signals;
+static struct sigaction chained;
+
+static void
+own_handler(int sig)
+{
+	nb_signals = nb_signals + 1;
+	siglongjmp(back, sig);
+}
+
+static void
+chaining_handler(int sig, siginfo_t *info, void *context)
+{
+	nb_signals = nb_signals + 1;
+	if ((chained.sa_flags & SA_SIGINFO) != 0)
+		chained.sa_sigaction(sig, info, context);
+}
+
+static void
+count_signal(int sig)
+{
+	RTE_SET_USED(sig);
+	nb_signals = nb_signals + 1;
+}
+
+static int
+install(int sig, void (*handler)(int), struct sigaction *old)
+{
+	struct sigaction action;
+
+	memset(&action, 0, sizeof(action));
+	action.sa_handler = handler;
+	return sigaction(sig, &action, old);
+}
+
+static struct sigaction
+installed(int sig)
+{
+	struct sigaction now;
+
+	memset(&now, 0, sizeof(now));
+	sigaction(sig, NULL, &now);
+	return now;
+}
+
+/* The suite's MR holds the handler: start from where it is not there. */
+static int
+setup(void)
+{
+	struct rmem_dev_info info;
+
+	TEST_RUN(fx_setup_odp());
+	TEST_OK(rmem_dev_info_get(fx.a.dev, &info));
+	if (!fx_odp_has_atomics())
+		return test_skip("nothing is guarded by a signal handler here");
+	TEST_OK(fx_release(fx_odp.mr));
+	nb_signals = 0;
+	return TEST_SUCCESS;
+}
+
+static int
+take_mr(void)
+{
+	fx_odp.mr = fx_mr(fx.a.pd, fx_odp.mem, FX_ODP_SIZE, FX_ODP_ACCESS);
+	TEST_ASSERT(fx_odp.mr != NULL);
+	return TEST_SUCCESS;
+}
+
+static int
+handler_is_there_while_an_mr_is(void)
+{
+	struct sigaction old, now;
+
+	TEST_OK(install(SIGSEGV, count_signal, &old));
+	TEST_RUN(take_mr());
+	now = installed(SIGSEGV);
+	TEST_ASSERT(now.sa_handler != count_signal);
+	TEST_OK(fx_release(fx_odp.mr));
+	now = installed(SIGSEGV);
+	sigaction(SIGSEGV, &old, NULL);
+	TEST_ASSERT(now.sa_handler == count_signal);
+	return TEST_SUCCESS;
+}
+
+static int
+expect_own_fault(int sig, const volatile uint8_t *at)
+{
+	int got = sigsetjmp(back, 1);
+
+	if (got == 0) {
+		(void)*at;
+		TEST_ASSERT(!"no signal came");
+	}
+	TEST_EQ(got, sig);
+	return TEST_SUCCESS;
+}
+
+/* Also for the second time: the mask is that of the program. */
+static int
+expect_own_faults(int sig, const volatile uint8_t *at)
+{
+	struct sigaction old;
+	int result;
+
+	TEST_OK(install(sig, own_handler, &old));
+	TEST_RUN(take_mr());
+	result = expect_own_fault(sig, at);
+	if (result == TEST_SUCCESS)
+		result = expect_own_fault(sig, at);
+	TEST_STATUS(fx_odp_write(1, 64), RMEM_WC_SUCCESS);
+	TEST_OK(fx_odp_protect(1, PROT_NONE));
+	TEST_STATUS(fx_odp_write(1, 64), RMEM_WC_REM_ACCESS_ERR);
+	TEST_OK(fx_release(fx_odp.mr));
+	sigaction(sig, &old, NULL);
+	TEST_EQ(nb_signals, 2);
+	return result;
+}
+
+static int
+handler_from_before_gets_its_faults(void)
+{
+	TEST_OK(fx_odp_protect(3, PROT_NONE));
+	return expect_own_faults(SIGSEGV, fx_odp_page(3));
+}
+
+static int
+handler_from_before_gets_its_bus_errors(void)
+{
+	int fd = memfd_create("rmem_test_guard", 0);
+	void *at = fx_odp_page(3);
+	int result;
+
+	TEST_ASSERT(fd >= 0);
+	TEST_ASSERT(mmap(at, FX_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) == at);
+	result = expect_own_faults(SIGBUS, at);
+	close(fd);
+	return result;
+}
+
+/* What kill() sends is none of ours, wherever it strikes. */
+static int
+signals_that_are_sent_go_to_the_handler(void)
+{
+	struct sigaction old;
+
+	TEST_OK(install(SIGSEGV, count_signal, &old));
+	TEST_RUN(take_mr());
+	raise(SIGSEGV);
+	TEST_EQ(nb_signals, 1);
+	TEST_OK(fx_release(fx_odp.mr));
+	sigaction(SIGSEGV, &old, NULL);
+	return TEST_SUCCESS;
+}
+
+static int
+ignored_signals_that_are_sent_stay_ignored(void)
+{
+	struct sigaction old;
+
+	TEST_OK(install(SIGBUS, SIG_IGN, &old));
+	TEST_RUN(take_mr());
+	raise(SIGBUS);
+	TEST_OK(fx_release(fx_odp.mr));
+	TEST_ASSERT(installed(SIGBUS).sa_handler == SIG_IGN);
+	sigaction(SIGBUS, &old, NULL);
+	return TEST_SUCCESS;
+}
+
+/* A later handler that hands on what is not its own, as is the custom. */
+static int
+handler_from_after_that_chains_changes_nothing(void)
+{
+	struct sigaction action;
+
+	TEST_RUN(take_mr());
+	memset(&action, 0, sizeof(action));
+	action.sa_sigaction = chaining_handler;
+	action.sa_flags = SA_SIGINFO;
+	TEST_OK(sigaction(SIGSEGV, &action, &chained));
+	TEST_STATUS(fx_odp_write(1, 64), RMEM_WC_SUCCESS);
+	TEST_OK(fx_odp_protect(1, PROT_NONE));
+	TEST_STATUS(fx_odp_write(1, 64), RMEM_WC_REM_ACCESS_ERR);
+	TEST_EQ(nb_signals, 1);
+	TEST_OK(sigaction(SIGSEGV, &chained, NULL));
+	return TEST_SUCCESS;
+}
+
+/* With another handler on top there is no guard for new MRs: the kernel copies. */
+static int
+mr_behind_another_handler_is_copied_by_the_kernel(void)
+{
+	const uint32_t access = FX_ODP_ACCESS & ~RMEM_ACCESS_REMOTE_ATOMIC;
+	struct rmem_mr *first, *mr = NULL;
+	struct sigaction old;
+
+	TEST_RUN(take_mr());
+	first = fx_odp.mr;
+	TEST_OK(install(SIGSEGV, own_handler, &old));
+	TEST_ERR(rmem_mr_reg(fx.a.pd, fx_odp.mem, FX_ODP_SIZE, 0, FX_ODP_ACCESS, &mr), EBUSY);
+	fx_odp.mr = fx_mr(fx.a.pd, fx_odp.mem, FX_ODP_SIZE, access);
+	TEST_ERR(rmem_mr_rereg(fx_odp.mr, RMEM_REREG_CHANGE_ACCESS, NULL, NULL, 0, FX_ODP_ACCESS,
+				 NULL),
+			EBUSY);
+	fx_fill(fx.b.buf, 3 * FX_PAGE, 1);
+	TEST_STATUS(fx_odp_write(1, 3 * FX_PAGE), RMEM_WC_SUCCESS);
+	TEST_MEM(fx_odp_page(1), fx.b.buf, 3 * FX_PAGE);
+	TEST_OK(fx_odp_protect(2, PROT_NONE));
+	TEST_STATUS(fx_odp_write(1, 3 * FX_PAGE), RMEM_WC_REM_ACCESS_ERR);
+	TEST_EQ(nb_signals, 0);
+	/* Ours stays below it, as it may be called from there. */
+	TEST_OK(fx_release(first));
+	TEST_ASSERT(installed(SIGSEGV).sa_handler == own_handler);
+	sigaction(SIGSEGV, &old, NULL);
+	TEST_RUN(fx_reconnect());
+	TEST_RUN(take_mr());
+	TEST_STATUS(fx_odp_write(2, 64), RMEM_WC_REM_ACCESS_ERR);
+	return TEST_SUCCESS;
+}
+
+static const struct test_case odp_guard_cases[] = {
+		TEST_CASE(handler_is_there_while_an_mr_is),
+		TEST_CASE(handler_from_before_gets_its_faults),
+		TEST_CASE(handler_from_before_gets_its_bus_errors),
+		TEST_CASE(signals_that_are_sent_go_to_the_handler),
+		TEST_CASE(ignored_signals_that_are_sent_stay_ignored),
+		TEST_CASE(handler_from_after_that_chains_changes_nothing),
+		TEST_CASE(mr_behind_another_handler_is_copied_by_the_kernel),
+};
+
+REGISTER_RMEM_SUITE(odp_guard, setup, fx_teardown, odp_guard_cases);

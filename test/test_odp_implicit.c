@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Implicit on-demand MRs (seed-0, "Implicit ODP"): one key for all of the address space, within
+ * its rights, mapped now or later.
+ */
+
+#include <string.h>
+#include <sys/mman.h>
+
+#include "fixture_odp.h"
+#include "test.h"
+
+static struct rmem_mr *all;
+
+/* The explicit MR gives way: the steps of fx_odp go through the implicit one. */
+static int
+setup(void)
+{
+	TEST_RUN(fx_setup_odp());
+	TEST_OK(fx_release(fx_odp.mr));
+	all = fx_mr(fx.a.pd, NULL, SIZE_MAX, fx_odp_access());
+	TEST_ASSERT(all != NULL);
+	fx_odp.mr = all;
+	return TEST_SUCCESS;
+}
+
+static int
+implicit_mr_tells_that_it_covers_all(void)
+{
+	struct rmem_mr_info info = fx_query(all);
+
+	TEST_ASSERT(info.addr == NULL);
+	TEST_EQ(info.iova, 0);
+	TEST_EQ(info.length, SIZE_MAX);
+	TEST_EQ(info.access, fx_odp_access());
+	TEST_EQ(info.nb_extents, 1);
+	return TEST_SUCCESS;
+}
+
+static int
+every_opcode_reaches_any_memory(void)
+{
+	static uint8_t data[FX_PAGE] __attribute__((aligned(64)));
+	uint8_t stack[256] __attribute__((aligned(64)));
+	enum fx_odp_op op;
+
+	memset(stack, 0, sizeof(stack));
+	for (op = 0; op < FX_ODP_NB; op++) {
+		if (!fx_odp_can(op))
+			continue;
+		TEST_STATUS(fx_odp_do(op, fx_addr(fx_odp_page(op % FX_ODP_PAGES)), 64),
+				RMEM_WC_SUCCESS);
+		TEST_STATUS(fx_odp_do(op, fx_addr(data), sizeof(data)), RMEM_WC_SUCCESS);
+		TEST_STATUS(fx_odp_do(op, fx_addr(stack), sizeof(stack)), RMEM_WC_SUCCESS);
+	}
+	fx_fill(fx.b.buf, sizeof(stack), 1);
+	TEST_STATUS(fx_odp_do(FX_ODP_WRITE_TO, fx_addr(stack), sizeof(stack)), RMEM_WC_SUCCESS);
+	TEST_MEM(stack, fx.b.buf, sizeof(stack));
+	return TEST_SUCCESS;
+}
+
+static int
+memory_that_is_mapped_later_is_covered(void)
+{
+	uint8_t *later = fx_map(FX_PAGE);
+
+	TEST_STATUS(fx_odp_do(FX_ODP_WRITE_TO, fx_addr(later), 64), RMEM_WC_REM_ACCESS_ERR);
+	TEST_RUN(fx_reconnect());
+	TEST_OK(mprotect(later, FX_PAGE, PROT_READ | PROT_WRITE));
+	fx_fill(fx.b.buf, 64, 2);
+	TEST_STATUS(fx_odp_do(FX_ODP_WRITE_TO, fx_addr(later), 64), RMEM_WC_SUCCESS);
+	TEST_MEM(later, fx.b.buf, 64);
+	return TEST_SUCCESS;
+}
+
+static int
+expect_error(enum fx_odp_op op, uint64_t addr, uint32_t length)
+{
+	TEST_STATUS(fx_odp_do(op, addr, length), fx_odp_refusal(op));
+	return fx_reconnect();
+}
+
+/* NULL, what is not mapped, and the half of the addresses that no process has. */
+static int
+addresses_without_memory_give_an_error(void)
+{
+	static const uint64_t addrs[] = {0, 4096, UINT64_C(0x7fffffffe000), UINT64_C(1) << 47,
+			UINT64_C(1) << 63, UINT64_MAX - 127};
+	enum fx_odp_op op;
+	uint32_t i;
+
+	for (op = 0; op < FX_ODP_NB; op++) {
+		for (i = 0; fx_odp_can(op) && i < RTE_DIM(addrs); i++)
+			TEST_RUN(expect_error(op, addrs[i], 64));
+	}
+	TEST_RUN(expect_error(FX_ODP_WRITE_TO, (UINT64_C(1) << 47) - 32, 64));
+	return TEST_SUCCESS;
+}
+
+static int
+implicit_mr_keeps_to_its_rights(void)
+{
+	struct rmem_mr *mr = fx_mr(
+			fx.a.pd, NULL, SIZE_MAX, RMEM_ACCESS_ON_DEMAND | RMEM_ACCESS_REMOTE_READ);
+
+	TEST_ASSERT(mr != NULL);
+	TEST_STATUS(fx_peer_write(fx_addr(fx_odp.mem), 64, mr->rkey), RMEM_WC_REM_ACCESS_ERR);
+	TEST_EQ(fx.wc.vendor_err, 5);
+	TEST_RUN(fx_reconnect());
+	fx_odp.mr = mr;
+	TEST_STATUS(fx_odp_do(FX_ODP_READ_FROM, fx_addr(fx_odp.mem), 64), RMEM_WC_SUCCESS);
+	return TEST_SUCCESS;
+}
+
+/* Far from each other in the table. */
+static int
+implicit_mr_counts_its_pages(void)
+{
+	static uint8_t data[2 * FX_PAGE] __attribute__((aligned(FX_PAGE)));
+
+	TEST_STATUS(fx_odp_write(0, FX_PAGE), RMEM_WC_SUCCESS);
+	TEST_STATUS(fx_odp_do(FX_ODP_WRITE_TO, fx_addr(data), sizeof(data)), RMEM_WC_SUCCESS);
+	TEST_STATUS(fx_odp_write(0, FX_PAGE), RMEM_WC_SUCCESS);
+	TEST_EQ(fx_stats(all).page_faults, 3);
+	TEST_EQ(fx_stats(all).pages, 3);
+	TEST_OK(madvise(fx_odp_page(0), FX_PAGE, MADV_DONTNEED));
+	TEST_EQ(fx_stats(all).pages, 2);
+	TEST_EQ(fx_stats(all).invalidations, 1);
+	return TEST_SUCCESS;
+}
+
+static int
+window_over_all_memory_opens_its_part(void)
+{
+	struct rmem_mw *mw = fx_mw(fx.a.pd, RMEM_MW_TYPE_1);
+	const struct rmem_mw_bind bind = {
+			.flags = RMEM_SEND_SIGNALED,
+			.bind_info = {all, fx_addr(fx_odp_page(1)), FX_PAGE,
+					RMEM_ACCESS_REMOTE_WRITE, 0},
+	};
+
+	TEST_OK(rmem_mw_bind(fx.a.qp, mw, &bind));
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+	fx_fill(fx.b.buf, FX_PAGE, 3);
+	TEST_STATUS(fx_peer_write(fx_addr(fx_odp_page(1)), FX_PAGE, mw->rkey), RMEM_WC_SUCCESS);
+	TEST_MEM(fx_odp_page(1), fx.b.buf, FX_PAGE);
+	TEST_STATUS(fx_peer_write(fx_addr(fx_odp_page(2)), 64, mw->rkey), RMEM_WC_REM_ACCESS_ERR);
+	return TEST_SUCCESS;
+}
+
+/* Inside the MR, whose length is SIZE_MAX, but where no process has memory. */
+static int
+window_beyond_all_memory_is_refused(void)
+{
+	struct rmem_mw *mw = fx_mw(fx.a.pd, RMEM_MW_TYPE_1);
+	const struct rmem_mw_bind bind = {
+			.flags = RMEM_SEND_SIGNALED,
+			.bind_info = {all, UINT64_C(1) << 60, FX_PAGE, RMEM_ACCESS_REMOTE_WRITE, 0},
+	};
+
+	TEST_OK(rmem_mw_bind(fx.a.qp, mw, &bind));
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_MW_BIND_ERR);
+	return TEST_SUCCESS;
+}
+
+static int
+implicit_mr_has_no_other_iova(void)
+{
+	struct rmem_mr *mr;
+
+	TEST_ERR(rmem_mr_reg(fx.a.pd, NULL, SIZE_MAX, 4096, FX_ODP_ACCESS, &mr), EINVAL);
+	TEST_ERR(rmem_mr_reg(fx.a.pd, NULL, SIZE_MAX, 0, FX_ODP_ACCESS | RMEM_ACCESS_ZERO_BASED,
+				 &mr),
+			EINVAL);
+	TEST_ERR(rmem_mr_reg(fx.a.pd, NULL, SIZE_MAX, 0, FX_ACCESS, &mr), EINVAL);
+	return TEST_SUCCESS;
+}
+
+static const struct test_case odp_implicit_cases[] = {
+		TEST_CASE(implicit_mr_tells_that_it_covers_all),
+		TEST_CASE(every_opcode_reaches_any_memory),
+		TEST_CASE(memory_that_is_mapped_later_is_covered),
+		TEST_CASE(addresses_without_memory_give_an_error),
+		TEST_CASE(implicit_mr_keeps_to_its_rights),
+		TEST_CASE(implicit_mr_counts_its_pages),
+		TEST_CASE(window_over_all_memory_opens_its_part),
+		TEST_CASE(window_beyond_all_memory_is_refused),
+		TEST_CASE(implicit_mr_has_no_other_iova),
+};
+
+REGISTER_RMEM_SUITE(odp_implicit, setup, fx_teardown, odp_implicit_cases);

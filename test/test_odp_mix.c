@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * On-demand MRs together with all else that MRs can be: windows and indirect keys over them,
+ * re-registered, shared, counted, disabled, registered in the background.
+ */
+
+#include <string.h>
+#include <sys/mman.h>
+
+#include <rte_memory.h>
+
+#include "fixture_odp.h"
+#include "test.h"
+
+#define IOVA UINT64_C(0x10000)
+
+/* Writes reach the pages, which come one by one, and one that is protected gives an error. */
+static int
+expect_on_demand(uint64_t addr, uint32_t rkey)
+{
+	fx_fill(fx.b.buf, FX_PAGE, rkey);
+	TEST_STATUS(fx_peer_write(addr, 64, rkey), RMEM_WC_SUCCESS);
+	TEST_MEM(fx_odp_page(0), fx.b.buf, 64);
+	TEST_ASSERT(!fx_odp_is_resident(2));
+	TEST_STATUS(fx_peer_write(addr + FX_PAGE, FX_PAGE + 8, rkey), RMEM_WC_SUCCESS);
+	TEST_MEM(fx_odp_page(1), fx.b.buf, FX_PAGE);
+	TEST_OK(fx_odp_protect(1, PROT_NONE)); /* known */
+	TEST_STATUS(fx_peer_write(addr + FX_PAGE, 64, rkey), RMEM_WC_REM_ACCESS_ERR);
+	TEST_RUN(fx_reconnect());
+	TEST_STATUS(fx_peer_write(addr + FX_PAGE - 16, 64, rkey), RMEM_WC_REM_ACCESS_ERR);
+	TEST_RUN(fx_reconnect());
+	TEST_OK(fx_odp_protect(1, PROT_READ | PROT_WRITE));
+	TEST_STATUS(fx_peer_write(addr + FX_PAGE, 64, rkey), RMEM_WC_SUCCESS);
+	return TEST_SUCCESS;
+}
+
+static int
+window_over_an_on_demand_mr(void)
+{
+	struct rmem_mw *mw = fx_mw(fx.a.pd, RMEM_MW_TYPE_2);
+	struct rmem_send_wr wr = fx_wr(RMEM_WR_BIND_MW, NULL, 0);
+
+	wr.bind_mw.mw = mw;
+	wr.bind_mw.mr = fx_odp.mr;
+	wr.bind_mw.addr = fx_odp.mr->iova;
+	wr.bind_mw.length = FX_ODP_SIZE;
+	wr.bind_mw.access = RMEM_ACCESS_REMOTE_WRITE | RMEM_ACCESS_ZERO_BASED;
+	wr.bind_mw.key_tag = 3;
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	fx_fill(fx.b.buf, FX_PAGE, 1);
+	TEST_STATUS(fx_peer_write(FX_PAGE, 100, mw->rkey), RMEM_WC_SUCCESS);
+	TEST_MEM(fx_odp_page(1), fx.b.buf, 100);
+	TEST_EQ(fx_stats(fx_odp.mr).page_faults, 1);
+	TEST_OK(fx_odp_protect(1, PROT_NONE));
+	TEST_STATUS(fx_peer_write(FX_PAGE, 100, mw->rkey), RMEM_WC_REM_ACCESS_ERR);
+	TEST_EQ(fx.wc.vendor_err, FX_ODP_WHY);
+	return TEST_SUCCESS;
+}
+
+static int
+bind_mkey(struct rmem_mr *mkey, const struct rmem_mkey_entry *entries, uint32_t nb_entries)
+{
+	const struct rmem_send_wr wr = fx_umr(mkey, entries, nb_entries, IOVA);
+
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	return TEST_SUCCESS;
+}
+
+/* One block, then blocks of a few bytes, and a key over that key. */
+static int
+indirect_key_over_an_on_demand_mr(void)
+{
+	const struct rmem_mkey_entry one = fx_entry(fx_odp.mr, 0, FX_ODP_SIZE);
+	const struct rmem_mkey_entry three[] = {fx_entry(fx_odp.mr, 0, FX_PAGE - 8),
+			fx_entry(fx_odp.mr, FX_PAGE - 8, 8 + 100),
+			fx_entry(fx_odp.mr, FX_PAGE + 100, FX_ODP_SIZE - FX_PAGE - 100)};
+	struct rmem_mr *mkey = fx_mkey(fx.a.pd, 3), *upper = fx_mkey(fx.a.pd, 1);
+	struct rmem_mkey_entry over = {.addr = IOVA, .length = FX_ODP_SIZE};
+
+	TEST_RUN(bind_mkey(mkey, &one, 1));
+	TEST_RUN(expect_on_demand(IOVA, mkey->rkey));
+	TEST_OK(fx_release(mkey));
+	mkey = fx_mkey(fx.a.pd, 3);
+	TEST_OK(madvise(fx_odp.mem, FX_ODP_SIZE, MADV_DONTNEED));
+	TEST_RUN(bind_mkey(mkey, three, 3));
+	TEST_RUN(expect_on_demand(IOVA, mkey->rkey));
+	TEST_OK(madvise(fx_odp.mem, FX_ODP_SIZE, MADV_DONTNEED));
+	over.lkey = mkey->lkey;
+	TEST_RUN(bind_mkey(upper, &over, 1));
+	TEST_RUN(expect_on_demand(IOVA, upper->rkey));
+	return TEST_SUCCESS;
+}
+
+/* All that is found below a key is found before a byte moves. */
+static int
+indirect_key_over_a_hole_moves_no_byte(void)
+{
+	const struct rmem_mkey_entry entries[] = {
+			fx_entry(fx_odp.mr, 3 * FX_PAGE, 64), fx_entry(fx_odp.mr, 5 * FX_PAGE, 64)};
+	struct rmem_mr *mkey = fx_mkey(fx.a.pd, 2);
+
+	TEST_RUN(bind_mkey(mkey, entries, 2));
+	TEST_OK(fx_odp_protect(5, PROT_NONE));
+	fx_fill(fx.b.buf, 128, 4);
+	TEST_STATUS(fx_peer_write(IOVA, 128, mkey->rkey), RMEM_WC_REM_ACCESS_ERR);
+	TEST_EQ(fx.wc.vendor_err, 8);
+	TEST_EQ(fx_stats(fx_odp.mr).failed_faults, 1);
+	TEST_OK(fx_odp_protect(5, PROT_READ | PROT_WRITE));
+	TEST_ASSERT(fx_is_zero(fx_odp_page(3), FX_PAGE));
+	return TEST_SUCCESS;
+}
+
+static int
+atomics_through_an_indirect_key(void)
+{
+	const struct rmem_mkey_entry one = fx_entry(fx_odp.mr, 0, FX_ODP_SIZE);
+	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
+	struct rmem_mr *mkey = fx_mkey(fx.a.pd, 1);
+	struct rmem_send_wr wr;
+	uint64_t word;
+
+	if (!fx_odp_has_atomics())
+		return test_skip("no atomics on demand");
+	TEST_RUN(bind_mkey(mkey, &one, 1));
+	wr = fx_atomic(RMEM_WR_ATOMIC_FETCH_AND_ADD, &sge, IOVA + 8, mkey->rkey, 11);
+	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
+	memcpy(&word, fx_odp.mem + 8, sizeof(word));
+	TEST_EQ(word, 22);
+	TEST_OK(fx_odp_protect(0, PROT_NONE));
+	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_REM_ACCESS_ERR);
+	return TEST_SUCCESS;
+}
+
+/* To pages on demand and back: the keys stay. */
+static int
+rereg_sets_and_clears_on_demand(void)
+{
+	uint32_t plain = fx_odp_access() & ~RMEM_ACCESS_ON_DEMAND;
+	uint32_t rkey = fx_odp.mr->rkey;
+	enum rmem_rereg_result result;
+
+	TEST_STATUS(fx_odp_write(0, 64), RMEM_WC_SUCCESS);
+	TEST_OK(rmem_mr_rereg(fx_odp.mr, RMEM_REREG_CHANGE_ACCESS, NULL, NULL, 0, plain, &result));
+	TEST_EQ(result, RMEM_REREG_OK);
+	TEST_EQ(fx_odp.mr->rkey, rkey);
+	TEST_ASSERT(fx_odp_is_resident(FX_ODP_PAGES - 1));
+	TEST_EQ(fx_stats(fx_odp.mr).page_faults, 0);
+	TEST_STATUS(fx_odp_write(1, 64), RMEM_WC_SUCCESS);
+	TEST_OK(rmem_mr_rereg(fx_odp.mr, RMEM_REREG_CHANGE_ACCESS, NULL, NULL, 0, fx_odp_access(),
+			&result));
+	TEST_EQ(fx_odp.mr->rkey, rkey);
+	TEST_OK(madvise(fx_odp.mem, FX_ODP_SIZE, MADV_DONTNEED));
+	TEST_RUN(expect_on_demand(fx_odp.mr->iova, rkey));
+	return TEST_SUCCESS;
+}
+
+/* What is not all mapped stays on demand. */
+static int
+rereg_of_a_hole_stays_on_demand(void)
+{
+	uint32_t plain = fx_odp_access() & ~RMEM_ACCESS_ON_DEMAND;
+	enum rmem_rereg_result result;
+
+	TEST_OK(fx_odp_protect(5, PROT_NONE));
+	TEST_ERR(rmem_mr_rereg(fx_odp.mr, RMEM_REREG_CHANGE_ACCESS, NULL, NULL, 0, plain, &result),
+			EFAULT);
+	TEST_EQ(result, RMEM_REREG_ERR_DONT_FORK_NEW);
+	TEST_OK(madvise(fx_odp.mem, FX_ODP_SIZE, MADV_DONTNEED));
+	return expect_on_demand(fx_odp.mr->iova, fx_odp.mr->rkey);
+}
+
+static int
+rereg_changes_rights_and_memory(void)
+{
+	struct rmem_mr *mr = fx_odp.mr;
+	uint32_t read = RMEM_ACCESS_ON_DEMAND | RMEM_ACCESS_REMOTE_READ;
+
+	TEST_STATUS(fx_odp_write(0, 64), RMEM_WC_SUCCESS);
+	TEST_OK(rmem_mr_rereg(mr, RMEM_REREG_CHANGE_ACCESS, NULL, NULL, 0, read, NULL));
+	TEST_EQ(fx_stats(mr).page_faults, 1);
+	TEST_STATUS(fx_odp_write(0, 64), RMEM_WC_REM_ACCESS_ERR);
+	TEST_EQ(fx.wc.vendor_err, 5);
+	TEST_RUN(fx_reconnect());
+	TEST_OK(rmem_mr_rereg(mr, RMEM_REREG_CHANGE_ACCESS | RMEM_REREG_CHANGE_TRANSLATION, NULL,
+			fx_odp_page(4), 2 * FX_PAGE, fx_odp_access(), NULL));
+	TEST_EQ(fx_stats(mr).page_faults, 0);
+	TEST_STATUS(fx_odp_write(4, 2 * FX_PAGE), RMEM_WC_SUCCESS);
+	TEST_EQ(fx_stats(mr).page_faults, 2);
+	TEST_STATUS(fx_odp_write(0, 64), RMEM_WC_REM_ACCESS_ERR);
+	TEST_RUN(fx_reconnect());
+	TEST_OK(rmem_mr_rereg(mr, RMEM_REREG_CHANGE_TRANSLATION, NULL, NULL, SIZE_MAX, 0, NULL));
+	TEST_STATUS(fx_odp_write(7, 64), RMEM_WC_SUCCESS);
+	TEST_ERR(rmem_mr_rereg(mr, RMEM_REREG_CHANGE_ACCESS, NULL, NULL, 0, FX_ACCESS, NULL),
+			EINVAL);
+	return TEST_SUCCESS;
+}
+
+static int
+rereg_of_allocated_memory_is_not_on_demand(void)
+{
+	struct rmem_mr *mr = fx_mr(fx.a.pd, NULL, FX_PAGE, FX_ACCESS | RMEM_ACCESS_ALLOCATE_MR);
+
+	TEST_ASSERT(mr != NULL);
+	TEST_ERR(rmem_mr_rereg(mr, RMEM_REREG_CHANGE_ACCESS, NULL, NULL, 0, fx_odp_access(), NULL),
+			EINVAL);
+	return TEST_SUCCESS;
+}
+
+static int
+shared_mrs_have_their_own_pages(void)
+{
+	struct rmem_mr *mr, *plain;
+
+	TEST_STATUS(fx_odp_write(0, 64), RMEM_WC_SUCCESS);
+	TEST_OK(rmem_mr_reg_shared(fx_odp.mr, fx.a.pd, 0, fx_odp_access(), &mr));
+	fx_track(mr);
+	TEST_EQ(fx_stats(mr).pages, 0);
+	TEST_RUN(expect_on_demand(mr->iova, mr->rkey));
+	TEST_ASSERT(!fx_odp_is_resident(5));
+	TEST_OK(rmem_mr_reg_shared(fx_odp.mr, fx.a.pd, 0, FX_ACCESS, &plain));
+	fx_track(plain);
+	TEST_ASSERT(fx_odp_is_resident(5));
+	return TEST_SUCCESS;
+}
+
+static int
+counter_counts_on_demand(void)
+{
+	struct rmem_counter *counter = fx_counter(fx.a.dev);
+	uint64_t n;
+
+	TEST_OK(rmem_mr_bind_counter(fx_odp.mr, counter, RMEM_COUNTER_REMOTE_WRITE));
+	TEST_STATUS(fx_odp_write(0, 64), RMEM_WC_SUCCESS);
+	TEST_STATUS(fx_odp_write(0, 2 * FX_PAGE), RMEM_WC_SUCCESS);
+	n = 2;
+	if (fx_odp_has_atomics()) {
+		TEST_STATUS(fx_odp_do(FX_ODP_ADD, fx_odp.mr->iova, 8), RMEM_WC_SUCCESS);
+		n++;
+	}
+	TEST_EQ(rmem_counter_read(counter), n);
+	TEST_OK(fx_odp_protect(0, PROT_NONE));
+	TEST_STATUS(fx_odp_write(0, 64), RMEM_WC_REM_ACCESS_ERR);
+	TEST_RUN(fx_reconnect());
+	TEST_EQ(rmem_counter_read(counter), n);
+	TEST_OK(fx_odp_protect(0, PROT_READ | PROT_WRITE));
+	TEST_OK(rmem_mr_bind_counter(fx_odp.mr, NULL, RMEM_COUNTER_REMOTE_WRITE));
+	return expect_on_demand(fx_odp.mr->iova, fx_odp.mr->rkey);
+}
+
+static struct rmem_mr_attr
+attr_of_all(void)
+{
+	const struct rmem_mr_attr attr = {
+			.addr = fx_odp.mem,
+			.length = FX_ODP_SIZE,
+			.access = fx_odp_access(),
+			.socket_id = SOCKET_ID_ANY,
+	};
+
+	return attr;
+}
+
+static int
+disabled_mr_is_on_demand_when_enabled(void)
+{
+	struct rmem_mr_attr attr = attr_of_all();
+	struct rmem_mr *mr;
+
+	attr.flags = RMEM_MR_DISABLED;
+	TEST_OK(rmem_mr_reg_attr(fx.a.pd, &attr, &mr));
+	fx_track(mr);
+	TEST_STATUS(fx_peer_write(mr->iova, 64, mr->rkey), RMEM_WC_REM_ACCESS_ERR);
+	TEST_RUN(fx_reconnect());
+	TEST_EQ(fx_stats(mr).failed_faults, 0);
+	TEST_OK(rmem_mr_enable(mr));
+	return expect_on_demand(mr->iova, mr->rkey);
+}
+
+static int
+background_registration_touches_nothing(void)
+{
+	struct rmem_mr_attr attr = attr_of_all();
+	struct rmem_event event;
+	struct rmem_mr *mr;
+
+	attr.eq = fx_eq(fx.a.dev, 1);
+	TEST_OK(fx_odp_unmap(3));
+	TEST_OK(rmem_mr_reg_attr(fx.a.pd, &attr, &mr));
+	fx_track(mr);
+	event = fx_event(attr.eq);
+	TEST_OK(fx_odp_map(3));
+	TEST_EQ(event.status, 0);
+	TEST_ASSERT(!fx_odp_is_resident(0));
+	return expect_on_demand(mr->iova, mr->rkey);
+}
+
+/* A chosen iova, a range that is not of whole pages, and zero-based. */
+static int
+on_demand_mr_has_any_iova(void)
+{
+	struct rmem_mr *mr;
+
+	TEST_OK(rmem_mr_reg(fx.a.pd, fx_odp.mem + 100, 2 * FX_PAGE, 7, fx_odp_access(), &mr));
+	fx_track(mr);
+	fx_fill(fx.b.buf, FX_PAGE, 11);
+	TEST_STATUS(fx_peer_write(7, FX_PAGE, mr->rkey), RMEM_WC_SUCCESS);
+	TEST_MEM(fx_odp.mem + 100, fx.b.buf, FX_PAGE);
+	TEST_EQ(fx_stats(mr).pages, 2);
+	TEST_OK(rmem_mr_reg(fx.a.pd, fx_odp.mem + 5, FX_PAGE, 0,
+			fx_odp_access() | RMEM_ACCESS_ZERO_BASED, &mr));
+	fx_track(mr);
+	TEST_STATUS(fx_peer_write(0, FX_PAGE, mr->rkey), RMEM_WC_SUCCESS);
+	TEST_MEM(fx_odp.mem + 5, fx.b.buf, FX_PAGE);
+	return TEST_SUCCESS;
+}
+
+static int
+inline_message_goes_to_pages_on_demand(void)
+{
+	fx_fill(fx.b.buf, 32, 12);
+	TEST_STATUS(fx_odp_do(FX_ODP_RECV, fx_odp.mr->iova, 32), RMEM_WC_SUCCESS);
+	TEST_MEM(fx_odp.mem, fx.b.buf, 32);
+	TEST_OK(fx_odp_protect(0, PROT_NONE));
+	TEST_STATUS(fx_odp_do(FX_ODP_RECV, fx_odp.mr->iova, 32), RMEM_WC_REM_OP_ERR);
+	TEST_STATUS(fx_odp.recv_status, RMEM_WC_LOC_PROT_ERR);
+	return TEST_SUCCESS;
+}
+
+/* The message is in its completion when the receive's MR becomes an on-demand one. */
+static int
+inline_message_is_copied_to_what_is_on_demand_by_then(void)
+{
+	const struct rmem_sge peer = fx_sge(fx.b.mr, 0, 32);
+	struct rmem_mr *mr = fx_mr(fx.a.pd, fx_odp.mem, FX_PAGE, FX_ACCESS);
+	const struct rmem_sge own = fx_sge(mr, 0, 64);
+	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &peer, 1);
+
+	fx_fill(fx.b.buf, 32, 13);
+	TEST_EQ(fx_post_recv(fx.a.qp, 1, &own, 1), 1);
+	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_OK(rmem_mr_rereg(mr, RMEM_REREG_CHANGE_ACCESS, NULL, NULL, 0, fx_odp_access(), NULL));
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+	TEST_MEM(fx_odp.mem, fx.b.buf, 32);
+	return TEST_SUCCESS;
+}
+
+static const struct test_case odp_mix_cases[] = {
+		TEST_CASE(window_over_an_on_demand_mr),
+		TEST_CASE(indirect_key_over_an_on_demand_mr),
+		TEST_CASE(indirect_key_over_a_hole_moves_no_byte),
+		TEST_CASE(atomics_through_an_indirect_key),
+		TEST_CASE(rereg_sets_and_clears_on_demand),
+		TEST_CASE(rereg_of_a_hole_stays_on_demand),
+		TEST_CASE(rereg_changes_rights_and_memory),
+		TEST_CASE(rereg_of_allocated_memory_is_not_on_demand),
+		TEST_CASE(shared_mrs_have_their_own_pages),
+		TEST_CASE(counter_counts_on_demand),
+		TEST_CASE(disabled_mr_is_on_demand_when_enabled),
+		TEST_CASE(background_registration_touches_nothing),
+		TEST_CASE(on_demand_mr_has_any_iova),
+		TEST_CASE(inline_message_goes_to_pages_on_demand),
+		TEST_CASE(inline_message_is_copied_to_what_is_on_demand_by_then),
+};
+
+REGISTER_RMEM_SUITE(odp_mix, fx_setup_odp, fx_teardown, odp_mix_cases);

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Pages come and go below on-demand MRs while an lcore writes and reads through them: requests
+ * succeed or end with an access error, never with a signal, and those over pages that stay
+ * mapped all succeed (design.md, 4).
+ */
+
+#include <string.h>
+#include <sys/mman.h>
+
+#include "fixture_odp.h"
+#include "test.h"
+
+#define ROUNDS 2000u
+
+/* What the other thread does to the pages meanwhile. */
+enum change {
+	CHANGE_DISCARD,
+	CHANGE_REPLACE,
+	CHANGE_PROTECT,
+	CHANGE_UNMAP,
+	CHANGE_NB,
+};
+
+static struct {
+	enum change change;
+	uint32_t nb_done;    /* requests; atomic */
+	uint32_t nb_refused; /* by the writer */
+	uint32_t is_stopped; /* atomic */
+} race;
+
+static bool
+is_mapped_throughout(void)
+{
+	return race.change == CHANGE_DISCARD || race.change == CHANGE_REPLACE;
+}
+
+/* Sizes of each way to copy, over one page and over several. */
+static int
+run_requests(void *arg)
+{
+	static const uint32_t sizes[] = {8, 64, 500, 2000, FX_PAGE, FX_ODP_SIZE};
+	uint32_t i, size;
+	int status;
+
+	RTE_SET_USED(arg);
+	for (i = 0; !__atomic_load_n(&race.is_stopped, __ATOMIC_ACQUIRE); i++) {
+		size = sizes[i % RTE_DIM(sizes)];
+		status = fx_odp_do(
+				i & 1 ? FX_ODP_READ_FROM : FX_ODP_WRITE_TO, fx_odp.mr->iova, size);
+		if (status != RMEM_WC_SUCCESS) {
+			TEST_STATUS(status, RMEM_WC_REM_ACCESS_ERR);
+			TEST_ASSERT(!is_mapped_throughout());
+			race.nb_refused++;
+			TEST_RUN(fx_reconnect());
+		}
+		__atomic_fetch_add(&race.nb_done, 1, __ATOMIC_RELEASE);
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+change_pages(uint32_t page)
+{
+	switch (race.change) {
+	case CHANGE_DISCARD:
+		TEST_OK(madvise(fx_odp_page(page), 2 * FX_PAGE, MADV_DONTNEED));
+		return TEST_SUCCESS;
+	case CHANGE_REPLACE:
+		TEST_OK(fx_odp_map(page));
+		return TEST_SUCCESS;
+	case CHANGE_PROTECT:
+		TEST_OK(fx_odp_protect(page, PROT_NONE));
+		TEST_OK(fx_odp_protect(page, PROT_READ));
+		TEST_OK(fx_odp_protect(page, PROT_READ | PROT_WRITE));
+		return TEST_SUCCESS;
+	default:
+		TEST_OK(fx_odp_unmap(page));
+		TEST_OK(fx_odp_map(page));
+		return TEST_SUCCESS;
+	}
+}
+
+/* At least so many rounds, and until a request ran beside each hundred of them. */
+static int
+run_changes(void)
+{
+	uint64_t deadline = fx_deadline();
+	unsigned int spins = 0;
+	uint32_t i;
+
+	for (i = 0; i < ROUNDS; i++) {
+		TEST_RUN(change_pages(i % (FX_ODP_PAGES - 1)));
+		if (i % 20 == 0)
+			fx_relax(&spins);
+	}
+	while (__atomic_load_n(&race.nb_done, __ATOMIC_ACQUIRE) < ROUNDS / 100) {
+		TEST_ASSERT(!fx_is_late(deadline));
+		fx_relax(&spins);
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+race_with(enum change change)
+{
+	int result;
+
+	if (fx_nb_workers() == 0)
+		return test_skip("it takes a worker lcore");
+	memset(&race, 0, sizeof(race));
+	race.change = change;
+	TEST_RUN(fx_launch(run_requests, &race, sizeof(race), 1));
+	result = run_changes();
+	__atomic_store_n(&race.is_stopped, 1, __ATOMIC_RELEASE);
+	TEST_EQ(fx_join(1), TEST_SUCCESS);
+	TEST_EQ(result, TEST_SUCCESS);
+	/* When all is mapped again all of it is reached. */
+	TEST_STATUS(fx_odp_write(0, FX_ODP_SIZE), RMEM_WC_SUCCESS);
+	TEST_MEM(fx_odp.mem, fx.b.buf, FX_ODP_SIZE);
+	/* A request that failed found one page gone, or met two of them in turn. */
+	TEST_ASSERT(fx_stats(fx_odp.mr).failed_faults >= race.nb_refused);
+	return TEST_SUCCESS;
+}
+
+static int
+pages_are_discarded_below_requests(void)
+{
+	return race_with(CHANGE_DISCARD);
+}
+
+static int
+pages_are_replaced_below_requests(void)
+{
+	return race_with(CHANGE_REPLACE);
+}
+
+static int
+pages_are_protected_below_requests(void)
+{
+	return race_with(CHANGE_PROTECT);
+}
+
+static int
+pages_are_unmapped_below_requests(void)
+{
+	return race_with(CHANGE_UNMAP);
+}
+
+static const struct test_case odp_race_cases[] = {
+		TEST_CASE(pages_are_discarded_below_requests),
+		TEST_CASE(pages_are_replaced_below_requests),
+		TEST_CASE(pages_are_protected_below_requests),
+		TEST_CASE(pages_are_unmapped_below_requests),
+};
+
+REGISTER_RMEM_SUITE(odp_race, fx_setup_odp, fx_teardown, odp_race_cases);

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * What on-demand paging costs on the software device: a WRITE to pages that the device has
+ * had, against a plain MR; and one to a page that it has not, against a bare first touch.
+ */
+
+#include <string.h>
+#include <sys/mman.h>
+
+#include <rte_cycles.h>
+
+#include "perf.h"
+#include "test.h"
+
+#define WRITE_SIZE 64u
+#define NB_BUFS    1024u
+#define NB_BURSTS  10000u
+#define PAGE       4096u
+#define NB_PAGES   8192u
+
+struct odp_job {
+	struct perf_pair pair;
+	struct rmem_mr *src;
+	struct rmem_mr *plain; /* over the same memory as on_demand */
+	struct rmem_mr *on_demand;
+	uint8_t *mem;
+	size_t size;
+	struct rmem_sge sge[PERF_BURST];
+	struct rmem_send_wr wr[PERF_BURST];
+};
+
+static double
+run_writes(struct odp_job *job, const struct rmem_mr *dst)
+{
+	uint64_t start = rte_rdtsc_precise();
+	uint32_t burst, i, at = 0;
+
+	for (burst = 0; burst < NB_BURSTS; burst++) {
+		for (i = 0; i < PERF_BURST; i++) {
+			job->sge[i].addr = job->src->iova + (uint64_t)at * WRITE_SIZE;
+			job->wr[i].rdma.remote_addr = dst->iova + (uint64_t)at * WRITE_SIZE;
+			job->wr[i].rdma.rkey = dst->rkey;
+			at = (at + 1) & (NB_BUFS - 1);
+		}
+		if (perf_burst(&job->pair, job->wr, PERF_BURST) != RMEM_WC_SUCCESS)
+			return -1.0;
+	}
+	return perf_ns(rte_rdtsc_precise() - start, (double)NB_BURSTS * PERF_BURST);
+}
+
+static double
+run_plain(void *arg)
+{
+	struct odp_job *job = arg;
+
+	return run_writes(job, job->plain);
+}
+
+static double
+run_warm(void *arg)
+{
+	struct odp_job *job = arg;
+
+	return run_writes(job, job->on_demand);
+}
+
+/* What the processor's own faults cost. */
+static double
+run_touch(void *arg)
+{
+	struct odp_job *job = arg;
+	volatile uint8_t *mem = job->mem;
+	uint64_t start;
+	uint32_t i;
+
+	if (madvise(job->mem, job->size, MADV_DONTNEED) != 0)
+		return -1.0;
+	start = rte_rdtsc_precise();
+	for (i = 0; i < NB_PAGES; i++)
+		mem[(size_t)i * PAGE] = 1;
+	return perf_ns(rte_rdtsc_precise() - start, NB_PAGES);
+}
+
+static double
+run_faults(void *arg)
+{
+	struct odp_job *job = arg;
+	struct rmem_mr_stats before, after;
+	uint64_t start, cycles;
+	uint32_t page, i;
+
+	if (madvise(job->mem, job->size, MADV_DONTNEED) != 0 ||
+			rmem_mr_stats_get(job->on_demand, &before) != 0)
+		return -1.0;
+	start = rte_rdtsc_precise();
+	for (page = 0; page < NB_PAGES; page += PERF_BURST) {
+		for (i = 0; i < PERF_BURST; i++) {
+			job->wr[i].rdma.remote_addr =
+					job->on_demand->iova + (uint64_t)(page + i) * PAGE;
+			job->wr[i].rdma.rkey = job->on_demand->rkey;
+		}
+		if (perf_burst(&job->pair, job->wr, PERF_BURST) != RMEM_WC_SUCCESS)
+			return -1.0;
+	}
+	cycles = rte_rdtsc_precise() - start;
+	if (rmem_mr_stats_get(job->on_demand, &after) != 0 ||
+			after.page_faults - before.page_faults != NB_PAGES)
+		return -1.0;
+	return perf_ns(cycles, NB_PAGES);
+}
+
+static int
+job_open(struct odp_job *job, size_t size, bool has_plain)
+{
+	uint32_t i;
+
+	memset(job, 0, sizeof(*job));
+	TEST_RUN(perf_pair_open(&job->pair, NULL));
+	job->src = perf_mr(job->pair.pd, NB_BUFS * WRITE_SIZE);
+	TEST_ASSERT(job->src != NULL);
+	job->size = size;
+	job->mem = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	TEST_ASSERT(job->mem != MAP_FAILED);
+	madvise(job->mem, size, MADV_NOHUGEPAGE);
+	if (has_plain)
+		TEST_OK(rmem_mr_reg(job->pair.pd, job->mem, size, 0, PERF_ACCESS, &job->plain));
+	TEST_OK(rmem_mr_reg(job->pair.pd, job->mem, size, 0, PERF_ACCESS | RMEM_ACCESS_ON_DEMAND,
+			&job->on_demand));
+	for (i = 0; i < PERF_BURST; i++) {
+		job->sge[i].addr = job->src->iova;
+		job->sge[i].length = WRITE_SIZE;
+		job->sge[i].lkey = job->src->lkey;
+		job->wr[i].sg_list = &job->sge[i];
+		job->wr[i].num_sge = 1;
+		job->wr[i].opcode = RMEM_WR_RDMA_WRITE;
+	}
+	job->wr[PERF_BURST - 1].flags = RMEM_SEND_SIGNALED;
+	return TEST_SUCCESS;
+}
+
+static int
+job_close(struct odp_job *job)
+{
+	TEST_OK(rmem_mr_dereg(job->on_demand));
+	TEST_OK(rmem_mr_dereg(job->plain));
+	TEST_OK(rmem_mr_dereg(job->src));
+	munmap(job->mem, job->size);
+	return perf_pair_close(&job->pair);
+}
+
+static int
+test_odp_warm_write64(void)
+{
+	struct perf_row row = {
+			.name = "odp_warm_write64",
+			.unit = "ns/op",
+			.yardstick = "the same by a plain MR",
+			.bar = "ratio <= 1.3",
+	};
+	struct odp_job job;
+
+	TEST_RUN(job_open(&job, NB_BUFS * WRITE_SIZE, true));
+	TEST_RUN(perf_compare(run_plain, run_warm, &job, &row.baseline, &row.value));
+	row.ratio = row.value / row.baseline;
+	TEST_RUN(perf_report(&row));
+	return job_close(&job);
+}
+
+static int
+test_odp_fault_4k(void)
+{
+	struct perf_row row = {
+			.name = "odp_fault_4k",
+			.unit = "ns/page",
+			.yardstick = "a bare first touch",
+			.bar = "reported",
+	};
+	struct odp_job job;
+
+	TEST_RUN(job_open(&job, (size_t)NB_PAGES * PAGE, false));
+	TEST_RUN(perf_compare(run_touch, run_faults, &job, &row.baseline, &row.value));
+	row.ratio = row.value / row.baseline;
+	TEST_RUN(perf_report(&row));
+	return job_close(&job);
+}
+
+REGISTER_RMEM_TEST(odp_warm_write64_perf_autotest, test_odp_warm_write64);
+REGISTER_RMEM_TEST(odp_fault_4k_perf_autotest, test_odp_fault_4k);
