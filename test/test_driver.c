@@ -402,6 +402,28 @@ access_that_the_device_lacks_is_eopnotsupp(void)
 	return TEST_SUCCESS;
 }
 
+/* Advice and counters; implicit MRs and atomics beyond the bit alone. */
+static int
+on_demand_paging_that_the_device_lacks_is_eopnotsupp(void)
+{
+	const uint32_t on_demand = FX_ACCESS | RMEM_ACCESS_ON_DEMAND;
+	const struct rmem_sge sge = {.addr = 1, .length = 1};
+	struct rmem_pd *pd = fx_pd(fx_dev("stub0", NULL));
+	struct rmem_mr_stats stats;
+	struct rmem_mr *mr = NULL;
+
+	TEST_ASSERT(pd != NULL);
+	TEST_ERR(rmem_mr_advise(pd, RMEM_ADVISE_PREFETCH, 0, &sge, 1), EOPNOTSUPP);
+	TEST_ERR(rmem_mr_stats_get(fx_mr(pd, &stub, 8, 0), &stats), EOPNOTSUPP);
+	stub.access = FX_ACCESS;
+	TEST_ERR(rmem_mr_reg(pd, &stub, 8, 0, on_demand, &mr), EOPNOTSUPP);
+	stub.access = on_demand;
+	TEST_ERR(rmem_mr_reg(pd, NULL, SIZE_MAX, 0, RMEM_ACCESS_ON_DEMAND, &mr), EOPNOTSUPP);
+	TEST_ERR(rmem_mr_reg(pd, &stub, 8, 0, on_demand, &mr), EOPNOTSUPP);
+	TEST_ASSERT(mr == NULL);
+	return TEST_SUCCESS;
+}
+
 static int
 fast_reg_without_the_capability_is_eopnotsupp(void)
 {
@@ -584,6 +606,7 @@ static const struct test_case driver_cases[] = {
 		TEST_CASE(empty_slots_of_a_qp_are_eopnotsupp),
 		TEST_CASE(empty_slots_that_only_add_are_no_error),
 		TEST_CASE(access_that_the_device_lacks_is_eopnotsupp),
+		TEST_CASE(on_demand_paging_that_the_device_lacks_is_eopnotsupp),
 		TEST_CASE(fast_reg_without_the_capability_is_eopnotsupp),
 		TEST_CASE(op_that_fails_changes_nothing),
 		TEST_CASE(flags_of_regions_need_their_capability),

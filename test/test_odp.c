@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/uio.h>
 
 #include "fixture_odp.h"
 #include "test.h"
@@ -269,6 +270,31 @@ allocated_memory_is_not_on_demand(void)
 				 &mr),
 			EINVAL);
 	TEST_ERR(rmem_mr_reg(fx.a.pd, NULL, FX_PAGE, 0, FX_ODP_ACCESS, &mr), EINVAL);
+	TEST_ERR(rmem_mr_reg(fx.a.pd, fx_odp.mem, FX_PAGE, 0, FX_ODP_ACCESS | RMEM_ACCESS_HUGETLB,
+				 &mr),
+			EINVAL);
+	return TEST_SUCCESS;
+}
+
+/* Nor does one that is of ranges become one. */
+static int
+ranges_are_not_on_demand(void)
+{
+	const struct iovec iov[] = {{fx_odp_page(0), FX_PAGE}, {fx_odp_page(2), FX_PAGE}};
+	struct rmem_mr_attr attr = {.iov = iov, .iov_count = 2, .access = FX_ODP_ACCESS};
+	struct rmem_mr *mr;
+
+	TEST_ERR(rmem_mr_reg_attr(fx.a.pd, &attr, &mr), EINVAL);
+	attr.access = FX_ACCESS;
+	TEST_OK(rmem_mr_reg_attr(fx.a.pd, &attr, &mr));
+	fx_track(mr);
+	TEST_ERR(rmem_mr_rereg(mr, RMEM_REREG_CHANGE_ACCESS, NULL, NULL, 0, FX_ODP_ACCESS, NULL),
+			EINVAL);
+	/* With other memory it can. */
+	TEST_OK(rmem_mr_rereg(mr, RMEM_REREG_CHANGE_ACCESS | RMEM_REREG_CHANGE_TRANSLATION, NULL,
+			fx_odp_page(4), FX_PAGE, fx_odp_access(), NULL));
+	TEST_STATUS(fx_peer_write(fx_addr(fx_odp_page(4)), 64, mr->rkey), RMEM_WC_SUCCESS);
+	TEST_EQ(fx_stats(mr).pages, 1);
 	return TEST_SUCCESS;
 }
 
@@ -318,6 +344,7 @@ static const struct test_case odp_cases[] = {
 		TEST_CASE(plain_mr_counts_nothing),
 		TEST_CASE(stats_without_mr_or_answer_are_refused),
 		TEST_CASE(allocated_memory_is_not_on_demand),
+		TEST_CASE(ranges_are_not_on_demand),
 		TEST_CASE(atomics_on_demand_are_refused_where_there_are_none),
 		TEST_CASE(mr_without_room_for_its_table_is_refused),
 };

@@ -228,6 +228,7 @@ const struct rmem_driver rsoft_driver = {
 						.pd_alloc = rsoft_pd_alloc,
 						.pd_dealloc = rsoft_pd_dealloc,
 
+						.mr_advise = rsoft_mr_advise,
 						.mr_bind_counter = rsoft_mr_bind_counter,
 						.mr_dereg = rsoft_mr_dereg,
 						.mr_enable = rsoft_mr_enable,

@@ -162,6 +162,7 @@ rsoft_odp_free(struct rsoft_odp *odp)
 {
 	if (odp == NULL)
 		return;
+	rsoft_advise_cancel(odp);
 	__atomic_fetch_sub(&odp->dev->odp_stats.pages, odp->stats.pages, __ATOMIC_RELAXED);
 	if (odp->is_guarded)
 		rsoft_guard_put();
@@ -313,6 +314,46 @@ rsoft_odp_fault(struct rsoft_odp *odp, uint64_t addr, uint64_t length, bool is_w
 	}
 	COUNT(odp, failed_faults, 1);
 	return false;
+}
+
+/* Know the pages that are resident. */
+static bool
+prefetch_resident(struct rsoft_odp *odp, uint64_t first, uint64_t nb, uint64_t *nb_new)
+{
+	unsigned char resident[RSOFT_ODP_WORD];
+	uint64_t page = odp->first_word * RSOFT_ODP_WORD + first;
+	uint64_t i, n;
+
+	for (; nb != 0; nb -= n, first += n, page += n) {
+		n = RTE_MIN(nb, RSOFT_ODP_WORD);
+		if (mincore((void *)(uintptr_t)(page << odp->log2_page), n << odp->log2_page,
+				    resident) != 0)
+			return false;
+		for (i = 0; i < n; i++) {
+			if (resident[i] & 1)
+				*nb_new += rsoft_odp_set(odp, first + i, 1, RSOFT_ODP_READ);
+		}
+	}
+	return true;
+}
+
+bool
+rsoft_odp_prefetch(struct rsoft_odp *odp, uint64_t first, uint64_t nb, int advice)
+{
+	bool is_write = advice == RMEM_ADVISE_PREFETCH_WRITE;
+	uint64_t nb_new = 0;
+	bool is_there;
+
+	if (advice == RMEM_ADVISE_PREFETCH_NO_FAULT) {
+		is_there = prefetch_resident(odp, first, nb, &nb_new);
+	} else {
+		is_there = rsoft_odp_populate(odp, first, nb, is_write);
+		if (is_there)
+			nb_new = rsoft_odp_set(odp, first, nb,
+					is_write ? RSOFT_ODP_WRITE : RSOFT_ODP_READ);
+	}
+	COUNT(odp, prefetches, nb_new);
+	return is_there;
 }
 
 /* A guarded access found a page gone that the table may know. */

@@ -44,6 +44,7 @@ struct rsoft_odp {
 	uint64_t nb_words;
 	uint8_t is_guarded; /* by the signal handler, else by the kernel */
 	uint8_t log2_page;
+	uint8_t is_advised; /* control threads may know of it; atomic */
 	/* A bit for each 512 words of the table that ever had one; atomic. */
 	uint64_t *used;
 	size_t table_size;
@@ -78,6 +79,12 @@ void rsoft_odp_invalidate(struct rsoft_odp *odp, uint64_t first, uint64_t nb);
 
 /* Have pages populated, as many as are not known; false: can't be. */
 bool rsoft_odp_populate(const struct rsoft_odp *odp, uint64_t first, uint64_t nb, bool is_write);
+
+/* Follow an advice (enum rmem_mr_advice) on some pages; false: they are not all there. */
+bool rsoft_odp_prefetch(struct rsoft_odp *odp, uint64_t first, uint64_t nb, int advice);
+
+/* End what is left to do of advice on the table (rsoft_advise.c). */
+void rsoft_advise_cancel(const struct rsoft_odp *odp);
 
 /* A request is about to access a range; the slow part of rsoft_odp_open(). */
 bool rsoft_odp_fault(struct rsoft_odp *odp, uint64_t addr, uint64_t length, bool is_write);

@@ -74,6 +74,12 @@ typedef int (*rmem_mr_query_t)(struct rmem_mr *mr, struct rmem_mr_info *info);
 typedef int (*rmem_mr_rereg_t)(struct rmem_mr *mr, uint32_t flags, struct rmem_pd *pd, void *addr,
 		size_t length, uint32_t access, enum rmem_rereg_result *result);
 /**
+ * Follow an advice on pages of on-demand MRs of pd; what needs no device knowledge is checked: the
+ * driver looks at the keys, their PDs and rights, and the ranges.
+ */
+typedef int (*rmem_mr_advise_t)(struct rmem_pd *pd, int advice, uint32_t flags,
+		const struct rmem_sge *sg_list, uint32_t num_sge);
+/**
  * Fill the counters of on-demand paging; the class has zeroed them, and may ask for any MR of
  * RMEM_MR_TYPE_USER.
  */
@@ -171,6 +177,7 @@ struct rmem_dev_ops {
 	rmem_pd_alloc_t pd_alloc;     /**< PDs. */
 	rmem_pd_dealloc_t pd_dealloc; /**< PDs. */
 
+	rmem_mr_advise_t mr_advise;             /**< MRs: RMEM_ODP_SUPPORT. */
 	rmem_mr_bind_counter_t mr_bind_counter; /**< MRs: RMEM_DEV_CAPA_MR_COUNTER. */
 	rmem_mr_dereg_t mr_dereg;               /**< MRs. */
 	rmem_mr_enable_t mr_enable;             /**< MRs: RMEM_DEV_CAPA_MR_ENABLE. */

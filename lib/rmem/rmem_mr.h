@@ -23,6 +23,7 @@ extern "C" {
 struct rmem_counter;
 struct rmem_eq;
 struct rmem_pd;
+struct rmem_sge;
 
 /*
  * Rights, with the values of enum ibv_access_flags. Every key gives the right to be read
@@ -449,6 +450,51 @@ int rmem_mr_rereg(struct rmem_mr *mr, uint32_t flags, struct rmem_pd *pd, void *
  *   - -EINVAL: NULL or not an MR, or NULL info.
  */
 int rmem_mr_query(struct rmem_mr *mr, struct rmem_mr_info *info);
+
+/** What the device is to do about pages of on-demand MRs; verbs' values. */
+enum rmem_mr_advice {
+	RMEM_ADVISE_PREFETCH = 0,          /**< Have them populated for reading. */
+	RMEM_ADVISE_PREFETCH_WRITE = 1,    /**< For writing; the MR needs LOCAL_WRITE. */
+	RMEM_ADVISE_PREFETCH_NO_FAULT = 2, /**< Know those that are there, populate none. */
+};
+
+/** rmem_mr_advise(): return when it is done. Without it, control threads may do it later. */
+#define RMEM_ADVISE_FLUSH (UINT32_C(1) << 0)
+
+/**
+ * Tell a device which pages of on-demand MRs requests will need (ibv_advise_mr).
+ *
+ * What is wrong with a key or a range is told at once. Without RMEM_ADVISE_FLUSH that pages can't
+ * be had is not told, and an MR that goes or changes in the meantime ends what was left to do.
+ * It is advice: an access to what was not prefetched takes a page fault as ever.
+ *
+ * Control path: may wait for pages. Safe to call from any thread; an MR that is named can't be
+ * deregistered or re-registered during the call.
+ *
+ * @param pd
+ *   Protection domain of the MRs.
+ * @param advice
+ *   One of enum rmem_mr_advice.
+ * @param flags
+ *   RMEM_ADVISE_FLUSH, or 0.
+ * @param sg_list
+ *   Parts of on-demand MRs, as local requests name them; not needed after the call.
+ * @param num_sge
+ *   How many, at least 1.
+ *
+ * @return
+ *   0 on success, otherwise nothing is done, but for what came before with -EFAULT or -ENOMEM:
+ *   - -EINVAL: NULL or not a PD, an unknown advice or flag, NULL sg_list, num_sge 0, or an MR that
+ *     is not on demand.
+ *   - -EOPNOTSUPP: the device has no on-demand paging.
+ *   - -ENOENT: an lkey that opens nothing.
+ *   - -EPERM: an MR of another PD, or PREFETCH_WRITE for one without LOCAL_WRITE.
+ *   - -EFAULT: a range that is not inside its MR; with FLUSH, memory that is not mapped, or
+ *     protected.
+ *   - -ENOMEM: no memory for what is left to do.
+ */
+int rmem_mr_advise(struct rmem_pd *pd, int advice, uint32_t flags, const struct rmem_sge *sg_list,
+		uint32_t num_sge);
 
 /** What an on-demand MR has counted, in pages of the system; all 0 for other MRs. */
 struct rmem_mr_stats {

@@ -4,7 +4,7 @@
 
 /**
  * @file
- * On-demand paging: what goes together with it, and the counters of an MR.
+ * On-demand paging: what goes together with it, advice, and the counters of an MR.
  */
 
 #include <errno.h>
@@ -66,6 +66,57 @@ rmem_mr_odp_pages_fill(const struct rmem_mr *mr, uint64_t page_size_cap, struct 
 	info->nb_pages = pages.nb_pages;
 	info->nb_levels = pages.nb_levels;
 	info->nb_extents = 1;
+}
+
+static int
+check_advice(const struct rmem_pd *pd, int advice, uint32_t flags, const struct rmem_sge *sg_list,
+		uint32_t num_sge, const char *func)
+{
+	int ret = rmem_obj_check(pd, RMEM_OBJ_PD, func);
+
+	if (ret != 0)
+		return ret;
+	if (advice < RMEM_ADVISE_PREFETCH || advice > RMEM_ADVISE_PREFETCH_NO_FAULT) {
+		RMEM_LOG(ERR, "%s: advice %d is not %d to %d", func, advice, RMEM_ADVISE_PREFETCH,
+				RMEM_ADVISE_PREFETCH_NO_FAULT);
+		return -EINVAL;
+	}
+	if ((flags & ~RMEM_ADVISE_FLUSH) != 0) {
+		RMEM_LOG(ERR, "%s: unknown flags 0x%x", func, flags & ~RMEM_ADVISE_FLUSH);
+		return -EINVAL;
+	}
+	if (sg_list == NULL || num_sge == 0) {
+		RMEM_LOG(ERR, "%s: %u SGEs at %p", func, num_sge, (const void *)sg_list);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+int
+rmem_mr_advise(struct rmem_pd *pd, int advice, uint32_t flags, const struct rmem_sge *sg_list,
+		uint32_t num_sge)
+{
+	struct rmem_dev_info info;
+	struct rmem_dev *dev;
+	int ret;
+
+	ret = check_advice(pd, advice, flags, sg_list, num_sge, __func__);
+	if (ret != 0)
+		return ret;
+	dev = rmem_obj_dev(&pd->obj);
+	ret = rmem_dev_info_fill(dev, &info);
+	if (ret != 0)
+		return ret;
+	if ((info.odp.general & RMEM_ODP_SUPPORT) == 0) {
+		RMEM_LOG(ERR, "%s: the device has no on-demand paging", dev->name);
+		return -EOPNOTSUPP;
+	}
+	ret = rmem_obj_get(&pd->obj, __func__);
+	if (ret != 0)
+		return ret;
+	ret = rmem_dev_ops(dev)->mr_advise(pd, advice, flags, sg_list, num_sge);
+	rmem_obj_put(&pd->obj);
+	return ret;
 }
 
 static int

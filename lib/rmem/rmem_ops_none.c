@@ -126,6 +126,18 @@ none_mr_share(struct rmem_mr *mr, struct rmem_mr *from)
 }
 
 static int
+none_mr_advise(struct rmem_pd *pd, int advice, uint32_t flags, const struct rmem_sge *sg_list,
+		uint32_t num_sge)
+{
+	RTE_SET_USED(pd);
+	RTE_SET_USED(advice);
+	RTE_SET_USED(flags);
+	RTE_SET_USED(sg_list);
+	RTE_SET_USED(num_sge);
+	return -EOPNOTSUPP;
+}
+
+static int
 none_mr_stats_get(struct rmem_mr *mr, struct rmem_mr_stats *stats)
 {
 	RTE_SET_USED(mr);
@@ -245,6 +257,7 @@ rmem_ops_none_fill(struct rmem_dev_ops *ops)
 	FILL(ops, dev_stats_reset);
 	FILL(ops, fast_reg_mr_alloc);
 	FILL(ops, mkey_alloc);
+	FILL(ops, mr_advise);
 	FILL(ops, mr_dereg);
 	FILL(ops, mr_bind_counter);
 	FILL(ops, mr_enable);

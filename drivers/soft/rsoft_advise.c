@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Advice on pages of on-demand MRs, at once or by a control thread.
+ *
+ * What the thread is to do are jobs, each a range of a table, in a queue under advise.lock. A table
+ * outlives its jobs: rsoft_advise_cancel() takes those that wait away, and waits for the step
+ * that the thread may be at. The thread lives while there are jobs, and is joined by who starts
+ * the next one or cancels; so none is left when there are no on-demand MRs.
+ */
+
+#include <errno.h>
+#include <pthread.h>
+
+#include <rte_lcore.h>
+#include <rte_malloc.h>
+#include <rte_thread.h>
+#include <rte_version.h>
+
+#include "rsoft_mr.h"
+#include "rsoft_odp.h"
+
+/* Small enough that who cancels does not wait long. */
+#define STEP_PAGES 256u
+
+struct advice_job {
+	TAILQ_ENTRY(advice_job) next;
+	struct rsoft_odp *odp;
+	uint64_t first;
+	uint64_t nb;
+	int advice;
+};
+
+TAILQ_HEAD(advice_jobs, advice_job);
+
+static struct {
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	struct advice_jobs jobs;
+	struct rsoft_odp *busy; /* table of the step under way */
+	bool is_running;        /* the thread has not yet decided to end */
+	bool is_started;        /* there is a thread to join */
+	pthread_t thread;
+} advise = {
+		.lock = PTHREAD_MUTEX_INITIALIZER,
+		.changed = PTHREAD_COND_INITIALIZER,
+		.jobs = TAILQ_HEAD_INITIALIZER(advise.jobs),
+};
+
+/* Do the next step of the first job; call with the lock held. */
+static void
+advise_step(void)
+{
+	struct advice_job *job = TAILQ_FIRST(&advise.jobs);
+	struct rsoft_odp *odp = job->odp;
+	uint64_t first = job->first, nb = RTE_MIN(job->nb, STEP_PAGES);
+	int advice = job->advice;
+
+	job->first += nb;
+	job->nb -= nb;
+	if (job->nb == 0) {
+		TAILQ_REMOVE(&advise.jobs, job, next);
+		rte_free(job);
+	}
+	advise.busy = odp;
+	pthread_mutex_unlock(&advise.lock);
+	/* Nobody is told that pages are not there; the access that needs them is. */
+	rsoft_odp_prefetch(odp, first, nb, advice);
+	pthread_mutex_lock(&advise.lock);
+	advise.busy = NULL;
+	pthread_cond_broadcast(&advise.changed);
+}
+
+static void
+advise_run(void)
+{
+	pthread_mutex_lock(&advise.lock);
+	while (!TAILQ_EMPTY(&advise.jobs))
+		advise_step();
+	advise.is_running = false;
+	pthread_cond_broadcast(&advise.changed);
+	pthread_mutex_unlock(&advise.lock);
+}
+
+/* DPDK has changed how a control thread is made. */
+#if RTE_VERSION >= RTE_VERSION_NUM(23, 11, 0, 0)
+static uint32_t
+advise_main(void *arg)
+{
+	RTE_SET_USED(arg);
+	advise_run();
+	return 0;
+}
+
+static int
+advise_create_thread(pthread_t *id)
+{
+	rte_thread_t thread;
+	int rc = rte_thread_create_control(&thread, "rmem-advise", advise_main, NULL);
+
+	if (rc == 0)
+		*id = (pthread_t)thread.opaque_id;
+	return rc;
+}
+#else
+static void *
+advise_main(void *arg)
+{
+	RTE_SET_USED(arg);
+	advise_run();
+	return NULL;
+}
+
+static int
+advise_create_thread(pthread_t *id)
+{
+	return rte_ctrl_thread_create(id, "rmem-advise", NULL, advise_main, NULL);
+}
+#endif
+
+/* The thread has ended, or is about to without the lock; call with the lock held. */
+static void
+advise_join(void)
+{
+	if (advise.is_started && !advise.is_running) {
+		pthread_join(advise.thread, NULL);
+		advise.is_started = false;
+	}
+}
+
+/* Hand jobs to the thread. */
+static int
+advise_queue(struct advice_jobs *jobs)
+{
+	int rc = 0;
+
+	pthread_mutex_lock(&advise.lock);
+	if (!advise.is_running) {
+		advise_join();
+		rc = advise_create_thread(&advise.thread);
+		advise.is_started = advise.is_running = rc == 0;
+	}
+	if (rc == 0)
+		TAILQ_CONCAT(&advise.jobs, jobs, next);
+	pthread_mutex_unlock(&advise.lock);
+	if (rc == 0)
+		return 0;
+	RSOFT_LOG(ERR, "no control thread could be started");
+	return -ENOMEM;
+}
+
+void
+rsoft_advise_cancel(const struct rsoft_odp *odp)
+{
+	struct advice_job *job, *next;
+
+	if (!__atomic_load_n(&odp->is_advised, __ATOMIC_ACQUIRE))
+		return;
+	pthread_mutex_lock(&advise.lock);
+	for (job = TAILQ_FIRST(&advise.jobs); job != NULL; job = next) {
+		next = TAILQ_NEXT(job, next);
+		if (job->odp == odp) {
+			TAILQ_REMOVE(&advise.jobs, job, next);
+			rte_free(job);
+		}
+	}
+	/* With nothing left the thread ends. */
+	while (advise.busy == odp || (TAILQ_EMPTY(&advise.jobs) && advise.is_running))
+		pthread_cond_wait(&advise.changed, &advise.lock);
+	advise_join();
+	pthread_mutex_unlock(&advise.lock);
+}
+
+/* An MR that an SGE names, and its pages. */
+struct advice_target {
+	struct rsoft_mr *mr; /* held */
+	uint64_t first;
+	uint64_t nb;
+};
+
+/* Check what an SGE asks of an MR, which is held so that its key does not change. */
+static int
+advise_check(const struct rmem_pd *pd, int advice, const struct rmem_sge *sge,
+		struct advice_target *target)
+{
+	const struct rsoft_key *key = target->mr->key;
+	uint32_t rights = rsoft_word_rights(__atomic_load_n(&key->word, __ATOMIC_ACQUIRE));
+	uint64_t offset = sge->addr - key->iova;
+
+	if (key->pd != pd->handle ||
+			(advice == RMEM_ADVISE_PREFETCH_WRITE &&
+					(rights & RMEM_ACCESS_LOCAL_WRITE) == 0)) {
+		RSOFT_LOG(ERR, "advice on lkey 0x%08x of another PD, or without LOCAL_WRITE",
+				sge->lkey);
+		return -EPERM;
+	}
+	if (key->kind != RSOFT_KIND_ODP) {
+		RSOFT_LOG(ERR, "advice on lkey 0x%08x of an MR that is not on demand", sge->lkey);
+		return -EINVAL;
+	}
+	if (offset > key->length || sge->length > key->length - offset) {
+		RSOFT_LOG(ERR, "advice on %u bytes at 0x%" PRIx64 ", outside of lkey 0x%08x",
+				sge->length, sge->addr, sge->lkey);
+		return -EFAULT;
+	}
+	target->nb = 0;
+	if (sge->length != 0)
+		rsoft_odp_pages(key->odp, (uintptr_t)key->base + offset, sge->length,
+				&target->first, &target->nb);
+	return 0;
+}
+
+/* Find and hold the MR of an SGE. */
+static int
+advise_target(const struct rmem_pd *pd, int advice, const struct rmem_sge *sge,
+		struct advice_target *target)
+{
+	struct rsoft_dev *dev = rsoft_dev_of(&pd->obj);
+	uint32_t index = sge->lkey >> 8;
+	uint64_t word;
+	int rc;
+
+	target->mr = NULL;
+	/* An MR is not freed before it took its key back under this lock. */
+	rte_ticketlock_lock(&dev->lock);
+	if (index < dev->nb_keys && dev->keys[index].mr != NULL) {
+		word = __atomic_load_n(&dev->keys[index].word, __ATOMIC_ACQUIRE);
+		if (rsoft_word_rkey(word) == (sge->lkey ^ RSOFT_LKEY_XOR) &&
+				(rsoft_word_rights(word) & RSOFT_NEED_READ) == RSOFT_NEED_READ &&
+				rmem_obj_hold(&dev->keys[index].mr->mr.obj))
+			target->mr = dev->keys[index].mr;
+	}
+	rte_ticketlock_unlock(&dev->lock);
+	if (target->mr == NULL) {
+		RSOFT_LOG(ERR, "advice on lkey 0x%08x, which opens nothing", sge->lkey);
+		return -ENOENT;
+	}
+	rc = advise_check(pd, advice, sge, target);
+	if (rc != 0)
+		rmem_obj_unhold(&target->mr->mr.obj);
+	return rc;
+}
+
+static int
+advise_now(const struct advice_target *target, int advice)
+{
+	if (target->nb == 0 ||
+			rsoft_odp_prefetch(target->mr->odp, target->first, target->nb, advice))
+		return 0;
+	RSOFT_LOG(ERR, "advice on pages that are not all mapped, or protected");
+	return -EFAULT;
+}
+
+static int
+advise_later(const struct advice_target *target, int advice)
+{
+	struct advice_jobs jobs = TAILQ_HEAD_INITIALIZER(jobs);
+	struct advice_job *job;
+	int rc;
+
+	if (target->nb == 0)
+		return 0;
+	job = rte_zmalloc("rsoft_advice", sizeof(*job), 0);
+	if (job == NULL) {
+		RSOFT_LOG(ERR, "no memory for the %zu bytes of an advice", sizeof(*job));
+		return -ENOMEM;
+	}
+	job->odp = target->mr->odp;
+	job->first = target->first;
+	job->nb = target->nb;
+	job->advice = advice;
+	__atomic_store_n(&job->odp->is_advised, 1, __ATOMIC_RELEASE);
+	TAILQ_INSERT_TAIL(&jobs, job, next);
+	rc = advise_queue(&jobs);
+	if (rc != 0)
+		rte_free(job);
+	return rc;
+}
+
+int
+rsoft_mr_advise(struct rmem_pd *pd, int advice, uint32_t flags, const struct rmem_sge *sg_list,
+		uint32_t num_sge)
+{
+	struct advice_target target;
+	uint32_t i;
+	int rc;
+
+	/* All of them first, as a call that fails changes nothing. */
+	for (i = 0; i < num_sge; i++) {
+		rc = advise_target(pd, advice, &sg_list[i], &target);
+		if (rc != 0)
+			return rc;
+		rmem_obj_unhold(&target.mr->mr.obj);
+	}
+	for (i = 0; i < num_sge; i++) {
+		rc = advise_target(pd, advice, &sg_list[i], &target);
+		if (rc != 0)
+			return rc;
+		rc = (flags & RMEM_ADVISE_FLUSH) ? advise_now(&target, advice)
+						 : advise_later(&target, advice);
+		rmem_obj_unhold(&target.mr->mr.obj);
+		if (rc != 0)
+			return rc;
+	}
+	return 0;
+}
