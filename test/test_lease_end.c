@@ -170,7 +170,7 @@ leases_expire_in_the_order_of_their_deadlines(void)
 {
 	static const uint8_t order[] = {5, 9, 1, 7, 3, 8, 2, 6, 4, 0};
 	uint64_t base = rte_rdtsc() + rte_get_tsc_hz() / 1000;
-	uint16_t i, j = 0;
+	uint32_t i, j = 0;
 
 	for (i = 0; i < RTE_DIM(order); i++) {
 		struct rmem_lease_req req = lx_req(i * FX_PAGE, FX_PAGE, WRITE);

@@ -112,9 +112,8 @@ alloc_window(const struct testrmem_pair *pair, struct testrmem_grant *grant)
 	return ret != 0 ? tell_none(pair, "memory window", ret) : 0;
 }
 
-/* The pool's MR that a buffer is in. */
-static struct rmem_mr *
-mr_of(const struct rmem_pool *pool, uint64_t addr)
+struct rmem_mr *
+testrmem_pool_mr(const struct rmem_pool *pool, uint64_t addr)
 {
 	uint32_t i = 0;
 
@@ -129,7 +128,7 @@ fill_window(const struct testrmem_pair *pair, struct testrmem_grant *grant,
 {
 	wr->opcode = RMEM_WR_BIND_MW;
 	wr->bind_mw.mw = grant->mw;
-	wr->bind_mw.mr = mr_of(pair->dev->pool, buf->addr);
+	wr->bind_mw.mr = testrmem_pool_mr(pair->dev->pool, buf->addr);
 	wr->bind_mw.addr = buf->addr;
 	wr->bind_mw.length = buf->length;
 	wr->bind_mw.access = RMEM_ACCESS_REMOTE_WRITE;

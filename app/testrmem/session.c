@@ -24,6 +24,8 @@ close_pairs(struct testrmem_session *session, struct testrmem_worker *worker)
 	for (i = 0; worker->pairs != NULL && i < worker->nb_pairs; i++) {
 		struct testrmem_pair *pair = &worker->pairs[i];
 
+		if (session->engine->disconnect != NULL)
+			session->engine->disconnect(pair);
 		/* First the QPs: nothing is in flight then. */
 		testrmem_pair_close(pair);
 		session->engine->teardown(pair);

@@ -171,6 +171,8 @@ struct testrmem_engine {
 	int (*verify)(struct testrmem_pair *pair);
 	/** After all pairs: print what is to tell; NULL for nothing. */
 	int (*finish)(struct testrmem_session *session);
+	/** Let go of the QPs, after any setup; NULL for nothing. */
+	void (*disconnect)(struct testrmem_pair *pair);
 	/** Undo setup, complete or not; the QPs are gone. */
 	void (*teardown)(struct testrmem_pair *pair);
 	/** Undo open. */
@@ -183,6 +185,7 @@ extern const struct testrmem_engine testrmem_engine_atomic;
 extern const struct testrmem_engine testrmem_engine_copy;
 extern const struct testrmem_engine testrmem_engine_fastreg;
 extern const struct testrmem_engine testrmem_engine_inline;
+extern const struct testrmem_engine testrmem_engine_lease;
 extern const struct testrmem_engine testrmem_engine_mw;
 extern const struct testrmem_engine testrmem_engine_read;
 extern const struct testrmem_engine testrmem_engine_send;

@@ -86,7 +86,7 @@ post_revokes(struct rmem_lease_ctx *ctx)
 		ctx->inv[n - 1].flags = RMEM_SEND_SIGNALED;
 		ret = rmem_post_send(ctx->qp, ctx->inv, (uint16_t)n);
 		ctx->inv[n - 1].flags = 0;
-		done = (uint32_t)RTE_MAX(ret, 0);
+		done = RTE_MIN((uint32_t)RTE_MAX(ret, 0), n);
 		for (i = 0; i < done; i++)
 			ctx->ops[ctx->ops_tail++ & ctx->ops_mask] =
 					lease_op(ctx, &ctx->slots[number[i]], true);

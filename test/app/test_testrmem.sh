@@ -73,7 +73,7 @@ grants() {
 }
 
 # mode copy is apart
-modes=(write read send atomic fastreg mw umr inline)
+modes=(write read send atomic fastreg mw umr lease inline)
 
 test_modes() {
 	local mode lcores
@@ -88,6 +88,10 @@ test_modes() {
 	grants REG fastreg
 	grants BIND mw
 	grants UMR umr
+	run one --mode lease --ops 1000 --size 777
+	[ "$rc" = 0 ] && said out '^revoked lease refused: yes$' '^expired lease refused: yes$' \
+		' GRANT M/s +INV M/s' '^total +1000 +777000 '
+	verdict 'mode lease refuses a revoked and an expired lease' $?
 	run one --mode inline --ops 1000
 	[ "$rc" = 0 ] && said out '^received in the completion: 1000 of 1000 messages$'
 	verdict 'mode inline receives in the completion' $?
