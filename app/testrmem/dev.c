@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include <rte_errno.h>
 #include <rte_malloc.h>
@@ -73,6 +74,22 @@ testrmem_devs_close(struct testrmem_dev *devs, uint32_t nb_devs)
 	return ret;
 }
 
+uint64_t
+testrmem_devs_stat(const struct testrmem_session *session, size_t offset)
+{
+	struct rmem_dev_stats stats;
+	uint64_t value, sum = 0;
+	uint32_t i;
+
+	for (i = 0; i < session->nb_devs; i++) {
+		if (rmem_dev_stats_get(session->devs[i].dev, &stats) != 0)
+			continue;
+		memcpy(&value, (const char *)&stats + offset, sizeof(value));
+		sum += value;
+	}
+	return sum;
+}
+
 /* One limit of a device against what the run needs. */
 struct need {
 	const char *what;
@@ -110,6 +127,8 @@ check_capa(const struct testrmem_dev *dev, const struct testrmem_engine *engine)
 
 	if (engine->grant != NULL)
 		capa |= engine->grant->capa & ~dev->info.capa;
+	if (engine->is_on_demand && (dev->info.odp.general & RMEM_ODP_SUPPORT) == 0)
+		access |= RMEM_ACCESS_ON_DEMAND;
 
 	if (capa == 0 && access == 0)
 		return 0;
@@ -228,6 +247,36 @@ mr_length(const struct testrmem_dev *dev, const struct testrmem_conf *conf)
 	return (nb_blocks + conf->mrs - 1) / conf->mrs * block_stride(conf);
 }
 
+/* Zeroed; on demand, of pages that are not there yet. */
+static bool
+alloc_area(struct testrmem_dev *dev, size_t length, bool is_on_demand)
+{
+	void *area;
+
+	if (!is_on_demand) {
+		dev->area = rte_zmalloc_socket(
+				"testrmem_area", length, RTE_CACHE_LINE_SIZE, dev->dev->socket_id);
+		return dev->area != NULL;
+	}
+	area = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (area == MAP_FAILED)
+		return false;
+	dev->area = area;
+	dev->area_length = length;
+	return true;
+}
+
+static void
+free_area(struct testrmem_dev *dev)
+{
+	if (dev->area_length != 0)
+		munmap(dev->area, dev->area_length);
+	else
+		rte_free(dev->area);
+	dev->area = NULL;
+	dev->area_length = 0;
+}
+
 static int
 register_targets(struct testrmem_dev *dev, const struct testrmem_session *session)
 {
@@ -235,9 +284,10 @@ register_targets(struct testrmem_dev *dev, const struct testrmem_session *sessio
 	uint32_t access = RMEM_ACCESS_LOCAL_WRITE | session->engine->target_access;
 	int ret;
 
-	dev->area = rte_zmalloc_socket("testrmem_area", length * session->conf.mrs,
-			RTE_CACHE_LINE_SIZE, dev->dev->socket_id);
-	if (dev->area == NULL) {
+	if (session->engine->is_on_demand)
+		access |= RMEM_ACCESS_ON_DEMAND;
+
+	if (!alloc_area(dev, length * session->conf.mrs, session->engine->is_on_demand)) {
 		tell_memory("the targets", length * session->conf.mrs);
 		return -ENOMEM;
 	}
@@ -285,7 +335,7 @@ testrmem_dev_teardown(struct testrmem_dev *dev)
 	while (dev->nb_mrs > 0)
 		ret |= rmem_mr_dereg(dev->mrs[--dev->nb_mrs]);
 	rte_free(dev->mrs);
-	rte_free(dev->area);
+	free_area(dev);
 	if (dev->pool != NULL)
 		ret |= rmem_pool_destroy(dev->pool);
 	if (dev->pd != NULL)
@@ -293,7 +343,6 @@ testrmem_dev_teardown(struct testrmem_dev *dev)
 	if (ret != 0)
 		testrmem_err("something of '%s' is still in use", dev->spec);
 	dev->mrs = NULL;
-	dev->area = NULL;
 	dev->pool = NULL;
 	dev->pd = NULL;
 	dev->nb_pairs = 0;

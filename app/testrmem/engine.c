@@ -22,6 +22,7 @@ const struct testrmem_engine *const testrmem_engines[] = {
 		&testrmem_engine_mw,
 		&testrmem_engine_umr,
 		&testrmem_engine_lease,
+		&testrmem_engine_odp,
 		&testrmem_engine_inline,
 		&testrmem_engine_copy,
 		NULL,

@@ -187,15 +187,7 @@ send_teardown(struct testrmem_pair *pair)
 static uint64_t
 nb_inline_recvs(const struct testrmem_session *session)
 {
-	struct rmem_dev_stats stats;
-	uint64_t nb = 0;
-	uint32_t i;
-
-	for (i = 0; i < session->nb_devs; i++) {
-		if (rmem_dev_stats_get(session->devs[i].dev, &stats) == 0)
-			nb += stats.inline_recvs;
-	}
-	return nb;
+	return testrmem_devs_stat(session, offsetof(struct rmem_dev_stats, inline_recvs));
 }
 
 static int

@@ -3,8 +3,14 @@
  */
 
 /*
- * Mode write: RDMA WRITE from buffers of the pool to the targets.
+ * Modes write and odp: RDMA WRITE from buffers of the pool to the targets. In mode odp the targets
+ * are registered on demand, and their pages come with the first WRITEs.
  */
+
+#include <errno.h>
+#include <inttypes.h>
+
+#include <rte_malloc.h>
 
 #include "testrmem.h"
 
@@ -58,4 +64,56 @@ const struct testrmem_engine testrmem_engine_write = {
 		.burst = testrmem_pair_rdma_burst,
 		.verify = write_verify,
 		.teardown = testrmem_pair_ring_free,
+};
+
+static uint64_t
+nb_page_faults(const struct testrmem_session *session)
+{
+	return testrmem_devs_stat(session, offsetof(struct rmem_dev_stats, odp_page_faults));
+}
+
+static int
+odp_open(struct testrmem_session *session)
+{
+	uint64_t *before = testrmem_alloc(1, sizeof(*before));
+
+	if (before == NULL)
+		return -ENOMEM;
+	*before = nb_page_faults(session);
+	session->priv = before;
+	return 0;
+}
+
+static void
+odp_close(struct testrmem_session *session)
+{
+	rte_free(session->priv);
+	session->priv = NULL;
+}
+
+static int
+odp_finish(struct testrmem_session *session)
+{
+	const uint64_t *before = session->priv;
+
+	printf("page faults: %" PRIu64 "\n", nb_page_faults(session) - *before);
+	return 0;
+}
+
+const struct testrmem_engine testrmem_engine_odp = {
+		.name = "odp",
+		.help = "the same to targets on demand, whose pages come with the first WRITE",
+		.verified = "the last burst of each QP pair arrived",
+		.default_size = 64,
+		.max_size = UINT32_MAX,
+		.bufs_per_op = 1,
+		.target_access = RMEM_ACCESS_REMOTE_WRITE,
+		.is_on_demand = true,
+		.open = odp_open,
+		.setup = write_setup,
+		.burst = testrmem_pair_rdma_burst,
+		.verify = write_verify,
+		.finish = odp_finish,
+		.teardown = testrmem_pair_ring_free,
+		.close = odp_close,
 };

@@ -72,7 +72,8 @@ struct testrmem_dev {
 	struct rmem_dev_info info;
 	struct rmem_pd *pd;
 	struct rmem_pool *pool;
-	uint8_t *area; /**< Memory of the target MRs. */
+	uint8_t *area;      /**< Memory of the target MRs. */
+	size_t area_length; /**< Bytes of it. */
 	struct rmem_mr **mrs;
 	uint32_t nb_mrs;
 	uint32_t nb_pairs;
@@ -157,6 +158,7 @@ struct testrmem_engine {
 	uint32_t target_access; /**< Remote rights that targets have; 0 for no targets. */
 	const struct testrmem_grant_kind *grant; /**< One for each request in flight, or NULL. */
 	bool has_recv;                           /**< A receive for each request in flight. */
+	bool is_on_demand;                       /**< Targets on demand, that have no pages yet. */
 	bool is_inline;                          /**< The bytes travel in request and completion. */
 	/** Before memory is taken; NULL for nothing. */
 	int (*open)(struct testrmem_session *session);
@@ -187,6 +189,7 @@ extern const struct testrmem_engine testrmem_engine_fastreg;
 extern const struct testrmem_engine testrmem_engine_inline;
 extern const struct testrmem_engine testrmem_engine_lease;
 extern const struct testrmem_engine testrmem_engine_mw;
+extern const struct testrmem_engine testrmem_engine_odp;
 extern const struct testrmem_engine testrmem_engine_read;
 extern const struct testrmem_engine testrmem_engine_send;
 extern const struct testrmem_engine testrmem_engine_umr;
@@ -202,6 +205,8 @@ void testrmem_fail(struct testrmem_session *session, const char *format, ...)
 int testrmem_devs_open(const struct testrmem_conf *conf, struct testrmem_dev *devs);
 /** -EBUSY, told, when something of a run was not released. */
 int testrmem_devs_close(struct testrmem_dev *devs, uint32_t nb_devs);
+/** A counter of struct rmem_dev_stats, by its offset, over all devices of a session. */
+uint64_t testrmem_devs_stat(const struct testrmem_session *session, size_t offset);
 /** Zeroed memory of EAL, for rte_free(); tells when there is none. */
 void *testrmem_alloc(size_t n, size_t size);
 /** Check that the device can do what the session wants of it. */

@@ -73,7 +73,7 @@ grants() {
 }
 
 # mode copy is apart
-modes=(write read send atomic fastreg mw umr lease inline)
+modes=(write read send atomic fastreg mw umr lease odp inline)
 
 test_modes() {
 	local mode lcores
@@ -92,6 +92,9 @@ test_modes() {
 	[ "$rc" = 0 ] && said out '^revoked lease refused: yes$' '^expired lease refused: yes$' \
 		' GRANT M/s +INV M/s' '^total +1000 +777000 '
 	verdict 'mode lease refuses a revoked and an expired lease' $?
+	run one --mode odp --ops 1000 --size 4096 --mrs 3
+	[ "$rc" = 0 ] && said out '^page faults: [1-9][0-9]*$' '^total +1000 '
+	verdict 'mode odp fetches pages' $?
 	run one --mode inline --ops 1000
 	[ "$rc" = 0 ] && said out '^received in the completion: 1000 of 1000 messages$'
 	verdict 'mode inline receives in the completion' $?
@@ -177,7 +180,7 @@ test_options() {
 	refused "bad value '0' for mrs" --mrs 0
 	refused "bad value '1x' for seconds" --seconds 1x
 	refused "bad value 'x' for stats-period" --stats-period x
-	refused "bad value 'move' for mode: .*write\\|read\\|send\\|atomic\\|fastreg\\|mw\\|umr\\|inline\\|copy" --mode move
+	refused "bad value 'move' for mode: .*write\\|read\\|send\\|atomic\\|fastreg\\|mw\\|umr\\|lease\\|odp\\|inline\\|copy" --mode move
 	refused 'depth 16 is less than burst 32' --depth 16
 	refused 'size 16 is more than the 8 bytes of mode atomic' --mode atomic --size 16
 	refused "cannot create device 'hard0'" --dev hard0
