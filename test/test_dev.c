@@ -232,7 +232,7 @@ info_tells_limits_and_capabilities(void)
 					RMEM_DEV_CAPA_INLINE_RECV | RMEM_DEV_CAPA_MW_TYPE_1 |
 					RMEM_DEV_CAPA_MW_TYPE_2B | RMEM_DEV_CAPA_REREG |
 					RMEM_DEV_CAPA_SHARED_MR | RMEM_DEV_CAPA_UMR |
-					RMEM_DEV_CAPA_MR_IOV);
+					RMEM_DEV_CAPA_MR_IOV | RMEM_DEV_CAPA_MR_FD);
 	TEST_EQ(info.max_pd, 3);
 	TEST_EQ(info.max_mr, 5);
 	TEST_EQ(info.max_mw, 6);

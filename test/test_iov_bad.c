@@ -64,7 +64,7 @@ bad_forms_are_refused(void)
 	attr.length = LENGTH - 1;
 	TEST_ERR(reg(&mr), EINVAL);
 	attr = good;
-	attr.pad = 1;
+	attr.flags = RMEM_MR_FD;
 	TEST_ERR(reg(&mr), EINVAL);
 	attr = good;
 	attr.iova = UINT64_MAX - LENGTH + 2;

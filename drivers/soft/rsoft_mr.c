@@ -33,7 +33,7 @@ rsoft_mr_can_populate(void *page, int advice)
  * Where the kernel can't populate, at least see that it is mapped.
  */
 static int
-rsoft_mr_check_range(void *addr, size_t length, uint32_t access)
+rsoft_mr_check_range(void *addr, size_t length, uint32_t access, bool is_fd)
 {
 	bool is_write = (access & RMEM_ACCESS_LOCAL_WRITE) != 0;
 	int advice = is_write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
@@ -45,6 +45,9 @@ rsoft_mr_check_range(void *addr, size_t length, uint32_t access)
 
 	if (rsoft_mr_can_populate((void *)at, advice)) {
 		rc = madvise((void *)at, end - at, advice);
+		/* What a device maps has no pages to populate; the class has mapped it as asked. */
+		if (rc != 0 && errno == EINVAL && is_fd)
+			rc = 0;
 	} else {
 		for (; at < end && rc == 0; at += page)
 			rc = mincore((void *)at, page, &resident);
@@ -65,9 +68,11 @@ rsoft_mr_check_mapped(const struct rmem_mr *base, uint32_t access)
 	int rc = 0;
 
 	if (base->iov == NULL)
-		return rsoft_mr_check_range(base->addr, base->length, access);
+		return rsoft_mr_check_range(
+				base->addr, base->length, access, (base->flags & RMEM_MR_FD) != 0);
 	for (i = 0; i < base->iov_count && rc == 0; i++)
-		rc = rsoft_mr_check_range(base->iov[i].iov_base, base->iov[i].iov_len, access);
+		rc = rsoft_mr_check_range(
+				base->iov[i].iov_base, base->iov[i].iov_len, access, false);
 	return rc;
 }
 
@@ -242,7 +247,7 @@ rsoft_mr_rereg_take(struct rsoft_mr *mr, void *addr, size_t length, uint32_t acc
 	if (change->is_other && (access & RMEM_ACCESS_ON_DEMAND))
 		return rsoft_odp_alloc(dev, addr, length, access, &change->odp);
 	if (change->is_other) {
-		rc = rsoft_mr_check_range(addr, length, access);
+		rc = rsoft_mr_check_range(addr, length, access, (mr->mr.flags & RMEM_MR_FD) != 0);
 		return rc != 0 ? rc : rsoft_pin(dev, access, &range, 1, &change->pin);
 	}
 	change->odp = mr->odp;

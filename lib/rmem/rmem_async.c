@@ -120,9 +120,9 @@ end_piece(struct job *job, const struct iovec *piece, int error)
 
 /* Have the pages there, where the kernel can; where it can't, the driver does what it can. */
 static int
-populate(const struct iovec *piece, uint32_t access)
+populate(const struct iovec *piece, const struct rmem_mr *mr)
 {
-	bool is_write = (access & RMEM_ACCESS_LOCAL_WRITE) != 0;
+	bool is_write = (mr->access & RMEM_ACCESS_LOCAL_WRITE) != 0;
 	int advice = is_write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
 	uintptr_t at = (uintptr_t)piece->iov_base & ~(page - 1);
@@ -130,7 +130,10 @@ populate(const struct iovec *piece, uint32_t access)
 
 	if (piece->iov_len == 0 || madvise((void *)at, 0, advice) != 0)
 		return 0;
-	return madvise((void *)at, end - at, advice) == 0 ? 0 : -EFAULT;
+	if (madvise((void *)at, end - at, advice) == 0)
+		return 0;
+	/* What a device maps has no pages to populate: the driver of the MR sees to it. */
+	return errno == EINVAL && (mr->flags & RMEM_MR_FD) != 0 ? 0 : -EFAULT;
 }
 
 /* All its memory is there, or it failed: register it and tell. */
@@ -176,7 +179,7 @@ run_jobs(void)
 		}
 		piece = claim(job);
 		pthread_mutex_unlock(&queue.lock);
-		error = populate(&piece, job->attr.access);
+		error = populate(&piece, job->mr);
 		pthread_mutex_lock(&queue.lock);
 		if (!end_piece(job, &piece, error))
 			continue;

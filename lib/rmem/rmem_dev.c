@@ -230,9 +230,13 @@ rmem_dev_visit(int (*func)(struct rmem_dev *dev, void *arg), void *arg)
 int
 rmem_dev_info_fill(struct rmem_dev *dev, struct rmem_dev_info *info)
 {
+	int ret;
+
 	memset(info, 0, sizeof(*info));
 	info->driver_name = rmem_dev_driver(dev)->name;
-	return rmem_dev_ops(dev)->dev_info_get(dev, info);
+	ret = rmem_dev_ops(dev)->dev_info_get(dev, info);
+	info->capa |= RMEM_DEV_CAPA_MR_FD;
+	return ret;
 }
 
 /* The device and the place for the answer. */

@@ -59,6 +59,8 @@ extern "C" {
 /** rmem_mr_bind_counter(). */
 #define RMEM_DEV_CAPA_MR_COUNTER (UINT64_C(1) << 15)
 
+/** RMEM_MR_FD: memory of a file descriptor. The class sees to it, for every device. */
+#define RMEM_DEV_CAPA_MR_FD (UINT64_C(1) << 11)
 /** rmem_mr_attr::iov: one MR over several ranges. */
 #define RMEM_DEV_CAPA_MR_IOV (UINT64_C(1) << 12)
 /** Indirect keys: rmem_mkey_alloc() and RMEM_WR_UMR. */

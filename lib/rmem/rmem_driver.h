@@ -258,6 +258,7 @@ int rmem_driver_register(const struct rmem_driver *driver);
  *   0 when it may be bound, otherwise:
  *   - -EINVAL: an access bit beyond RMEM_ACCESS_REMOTE and, for type 2, ZERO_BASED; an MR
  *     that is not of RMEM_MR_TYPE_USER; length 0, or a range that is not inside the MR.
+ *   - -EOPNOTSUPP: the MR is of RMEM_MR_FD.
  *   - -EPERM: window, MR and QP are not of one PD, the MR lacks RMEM_ACCESS_MW_BIND, or
  *     LOCAL_WRITE for rights to modify.
  */

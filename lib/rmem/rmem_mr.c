@@ -53,7 +53,8 @@ check_range(const struct rmem_dev *dev, const struct rmem_mr_attr *attr, uint64_
 
 	if (rmem_mr_is_implicit(attr->addr, attr->length, attr->access))
 		return 0;
-	if (attr->iov_count == 0 && is_allocated != (attr->addr == NULL)) {
+	if (attr->iov_count == 0 && (attr->flags & RMEM_MR_FD) == 0 &&
+			is_allocated != (attr->addr == NULL)) {
 		RMEM_LOG(ERR, "%s: addr %p %s ALLOCATE_MR", dev->name, attr->addr,
 				is_allocated ? "with" : "without");
 		return -EINVAL;
@@ -86,6 +87,7 @@ check_flags(const struct rmem_dev *dev, const struct rmem_mr_attr *attr, uint64_
 	} flags[] = {
 			{RMEM_MR_REQUESTED_KEY, RMEM_DEV_CAPA_REQUESTED_KEY},
 			{RMEM_MR_DISABLED, RMEM_DEV_CAPA_MR_ENABLE},
+			{RMEM_MR_FD, RMEM_DEV_CAPA_MR_FD},
 	};
 	uint32_t unknown = attr->flags;
 	size_t i;
@@ -134,8 +136,6 @@ rmem_mr_check_attr(const struct rmem_dev *dev, const struct rmem_mr_attr *attr,
 
 	ret = rmem_check_reserved(attr->reserved, sizeof(attr->reserved), func);
 	if (ret == 0)
-		ret = rmem_check_reserved(&attr->pad, sizeof(attr->pad), func);
-	if (ret == 0)
 		ret = check_access(dev, attr->access, info->access);
 	if (ret == 0)
 		ret = rmem_mr_check_odp(dev, attr);
@@ -159,6 +159,8 @@ rmem_mr_check_attr(const struct rmem_dev *dev, const struct rmem_mr_attr *attr,
 		ret = check_flags(dev, attr, info->capa);
 	if (ret == 0 && attr->eq != NULL)
 		ret = check_eq(dev, attr->eq);
+	if (ret == 0)
+		ret = rmem_mr_check_fd(dev, attr);
 	return ret;
 }
 
@@ -213,7 +215,8 @@ rmem_mr_check_hugetlb(struct rmem_mr *mr)
 	uint32_t nb_iov;
 	int ret;
 
-	mr->flags &= ~(UINT32_MAX << RMEM_MR_LOG2_PAGE_SHIFT);
+	if ((mr->flags & RMEM_MR_FD) == 0)
+		mr->flags &= ~(UINT32_MAX << RMEM_MR_LOG2_PAGE_SHIFT);
 	if ((mr->access & RMEM_ACCESS_HUGETLB) == 0)
 		return 0;
 	nb_iov = rmem_mr_ranges(mr, &one, &iov);
@@ -243,6 +246,8 @@ fill(struct rmem_mr *mr, const struct rmem_mr_attr *attr, const struct rmem_dev_
 	for (i = 0; i < attr->iov_count; i++)
 		mr->length += attr->iov[i].iov_len;
 	mr->iova = attr->iova;
+	if ((attr->flags & RMEM_MR_FD) != 0)
+		return rmem_mr_map_fd(mr, attr);
 	return rmem_mr_copy_iov(mr, attr->iov, attr->iov_count);
 }
 
@@ -329,6 +334,7 @@ rmem_mr_reg_attr(struct rmem_pd *pd, const struct rmem_mr_attr *attr, struct rme
 
 free_mr:
 	rmem_mr_free_iov(new_mr);
+	rmem_mr_unmap_fd(new_mr);
 	rmem_obj_free(&new_mr->obj);
 put_pd:
 	rmem_obj_put(&pd->obj);
@@ -427,6 +433,7 @@ rmem_mr_dereg(struct rmem_mr *mr)
 	}
 	rmem_mr_put_owner(mr);
 	rmem_mr_free_iov(mr);
+	rmem_mr_unmap_fd(mr);
 	rmem_obj_free(&mr->obj);
 	rmem_obj_put(&pd->obj);
 	return 0;
@@ -482,6 +489,7 @@ rmem_mr_query(struct rmem_mr *mr, struct rmem_mr_info *info)
 	tmp.length = mr->length;
 	tmp.max_page_list_len = mr->max_page_list_len;
 	tmp.is_shared = (mr->flags & RMEM_MR_SHARED) != 0;
+	tmp.is_fd = (mr->flags & RMEM_MR_FD) != 0;
 	tmp.max_entries = mr->max_entries;
 	if (mr->type == RMEM_MR_TYPE_USER)
 		fill_pages(mr, &dev_info, &tmp);

@@ -67,6 +67,8 @@ struct rmem_sge;
 #define RMEM_MR_REQUESTED_KEY (UINT32_C(1) << 0)
 /** The keys of the MR open nothing before rmem_mr_enable(). */
 #define RMEM_MR_DISABLED (UINT32_C(1) << 1)
+/** The memory is that of rmem_mr_attr::fd, which the library maps. */
+#define RMEM_MR_FD (UINT32_C(1) << 2)
 
 /** What kind of region an MR is. */
 enum rmem_mr_type {
@@ -103,7 +105,7 @@ struct rmem_mr {
 	uint16_t state;               /**< Private: enum rmem_mr_state of a user MR; atomic. */
 	uint32_t max_page_list_len;   /**< Pages of a fast-register MR, else 0. */
 	struct rmem_counter *counter; /**< Private: counter bound to it, or NULL. */
-	uint32_t flags;               /**< Private to the class. */
+	uint32_t flags;               /**< RMEM_MR_FD; the other bits are private to the class. */
 	uint32_t max_entries;         /**< Entries of an indirect MR, else 0. */
 	struct rmem_mr *owner;        /**< Private: MR whose allocated memory this one shares. */
 	const struct iovec *iov;      /**< Its ranges when there are several, else NULL. */
@@ -113,7 +115,7 @@ struct rmem_mr {
 
 /** What to register. The caller zeroes it first. */
 struct rmem_mr_attr {
-	void *addr;    /**< First byte; NULL with RMEM_ACCESS_ALLOCATE_MR. No alignment needed. */
+	void *addr; /**< First byte; NULL with ALLOCATE_MR, iov or RMEM_MR_FD. No alignment needed. */
 	size_t length; /**< Length in bytes, 1 to rmem_dev_info::max_mr_size. */
 	uint64_t iova; /**< Address requests use for the first byte; 0 for addr itself, or ZERO_BASED. */
 	uint32_t access;        /**< Bitwise OR of RMEM_ACCESS_*. */
@@ -124,7 +126,8 @@ struct rmem_mr_attr {
 	void *context;      /**< With eq: rmem_event::context. */
 	const struct iovec *iov; /**< Ranges in place of addr, which is NULL then; or NULL. */
 	uint32_t iov_count;      /**< Ranges in iov, 1 to rmem_dev_info::max_iov; else 0. */
-	uint32_t pad;            /**< Zero. */
+	int fd;                  /**< With RMEM_MR_FD: what to map; else 0. */
+	uint64_t fd_offset;      /**< With RMEM_MR_FD: place of the first byte in it; else 0. */
 	uint64_t reserved[2];    /**< Zero. */
 };
 
@@ -151,6 +154,7 @@ struct rmem_mr_info {
 	uint32_t nb_levels;         /**< Levels of tables of 512 entries that nb_pages take; 0 for
 				     *  a single page, which its key can name.
 				     */
+	uint32_t is_fd;             /**< 1: its memory is a mapping that RMEM_MR_FD made. */
 	uint32_t is_pinned;         /**< 1: all its pages stay in memory, where they are. */
 };
 
@@ -235,6 +239,14 @@ int rmem_mr_reg(struct rmem_pd *pd, void *addr, size_t length, uint64_t iova, ui
  * of the first range. The ranges are copied. rmem_mr_rereg() with CHANGE_TRANSLATION makes it an
  * MR of one range. An atomic does not reach over the end of a range.
  *
+ * With RMEM_MR_FD the memory is length bytes of a file descriptor: a memfd, a file, one on
+ * hugetlbfs, a dmabuf, or any other that mmap(2) takes. The library maps it for the device, shared,
+ * at rmem_mr::addr, and unmaps it with the MR; the descriptor may be closed when the call returned.
+ * It is for memory that others manage: rmem_mr_rereg() refuses CHANGE_TRANSLATION, windows can't
+ * be bound to it, and rmem_mr_dereg() and others share it as that of ALLOCATE_MR. A file must not be
+ * made shorter meanwhile, as who uses the mapping would be killed; a dmabuf's DMA_BUF_IOCTL_SYNC
+ * is left to the caller.
+ *
  * With RMEM_MR_DISABLED the MR has its keys, but they open nothing before rmem_mr_enable().
  *
  * Control path: may allocate and touch pages. Safe to call from any thread.
@@ -253,7 +265,11 @@ int rmem_mr_reg(struct rmem_pd *pd, void *addr, size_t length, uint64_t iova, ui
  *     tells which it can.
  *     An eq that is no EQ, or one of another device. iov without iov_count or the reverse, more
  *     ranges than rmem_dev_info::max_iov, together with addr or ALLOCATE_MR, with a length that is
- *     not their sum, or one that is NULL, empty or wraps around.
+ *     not their sum, or one that is NULL, empty or wraps around. With RMEM_MR_FD an fd that is
+ *     not open or can't be mapped, an fd_offset that is not a multiple of the page size, bytes
+ *     beyond the end of the file, addr, iov, ALLOCATE_MR or ON_DEMAND; without it an fd or
+ *     fd_offset.
+ *   - -EPERM: the fd does not allow what access needs.
  *   - -EEXIST: the requested key is in use, or kept back because it was used.
  *   - -ENOSPC: the EQ has as many registrations under way or unread as it has room for.
  *   - -EOPNOTSUPP: the device lacks the capability for a flag, or for iov.
@@ -305,7 +321,7 @@ int rmem_mr_dereg(struct rmem_mr *mr);
  * Register the memory of an MR once more, for another PD or with other rights.
  *
  * The new MR has keys of its own and covers the same bytes. Either may be deregistered first,
- * unless the library allocated the memory: the MR that it allocated it for can then be neither
+ * unless the library allocated or mapped the memory: the MR that it did so for can then be neither
  * deregistered nor re-registered while others share the memory. An MR made by this call may be
  * shared on, and re-registered; a change of its memory ends the sharing.
  *
@@ -417,7 +433,8 @@ enum rmem_rereg_result {
  *   - -EBUSY: a window or a counter is bound to it, others share memory that the library
  *     allocated for it, its registration is under way, or it is in RMEM_MR_STATE_ERROR; or
  *     what rmem_mr_reg() says of ON_DEMAND.
- *   - -EOPNOTSUPP: the device lacks the capability for a requested access bit.
+ *   - -EOPNOTSUPP: the device lacks the capability for a requested access bit, or
+ *     CHANGE_TRANSLATION of an MR of RMEM_MR_FD.
  *   - -EFAULT: part of the memory is not mapped, or not writable while access needs it; or,
  *     with RMEM_REREG_ERR_DO_FORK_OLD, part of the old memory is not mapped any more.
  *   - -ENOMEM: too little memory for ALLOCATE_MR; the log tells how much is missing. Or the new

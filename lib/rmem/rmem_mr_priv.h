@@ -15,14 +15,16 @@
 
 #include <rmem_priv.h>
 
-/* In rmem_mr::flags. */
+/* In rmem_mr::flags, above RMEM_MR_FD. */
 /** Memory of ALLOCATE_MR has the second of its two names. */
-#define RMEM_MR_SECOND_NAME (UINT32_C(1) << 0)
+#define RMEM_MR_SECOND_NAME (UINT32_C(1) << 16)
 /** In RMEM_MR_STATE_ERROR: the driver still holds it. */
-#define RMEM_MR_HELD (UINT32_C(1) << 1)
+#define RMEM_MR_HELD (UINT32_C(1) << 17)
 /** Made by rmem_mr_reg_shared(). */
-#define RMEM_MR_SHARED (UINT32_C(1) << 2)
-/** From this bit on: log2 of the size of its pages as HUGETLB found it, or 0. */
+#define RMEM_MR_SHARED (UINT32_C(1) << 18)
+/** Its fd could be mapped for reading only. */
+#define RMEM_MR_FD_READ_ONLY (UINT32_C(1) << 19)
+/** From this bit on: log2 of the size of its pages as HUGETLB or an fd told it, or 0. */
 #define RMEM_MR_LOG2_PAGE_SHIFT 24
 
 /** Whether what is registered is all of the address space. */
@@ -72,6 +74,18 @@ int rmem_mr_copy_iov(struct rmem_mr *mr, const struct iovec *iov, uint32_t iov_c
 
 /** Take it back. */
 void rmem_mr_free_iov(struct rmem_mr *mr);
+
+/** Check what attr says of an fd, or that it says nothing. */
+int rmem_mr_check_fd(const struct rmem_dev *dev, const struct rmem_mr_attr *attr);
+
+/** Map the fd of attr, of which mr has the length; -EINVAL, -EPERM or -ENOMEM and a line. */
+int rmem_mr_map_fd(struct rmem_mr *mr, const struct rmem_mr_attr *attr);
+
+/** 0 when the memory of an MR gives that access, as far as its fd is concerned; else -EFAULT, -EINVAL. */
+int rmem_mr_check_fd_access(const struct rmem_mr *mr, uint32_t access);
+
+/** Take back the mapping, if the MR has one that is its own. */
+void rmem_mr_unmap_fd(const struct rmem_mr *mr);
 
 /** Address of the first byte of a user MR. */
 static inline uintptr_t

@@ -54,6 +54,10 @@ check_mr(const struct rmem_mr *mr, uint32_t flags, enum rmem_rereg_result *resul
 				(const void *)mr);
 		return -EBUSY;
 	}
+	if ((flags & RMEM_REREG_CHANGE_TRANSLATION) != 0 && (mr->flags & RMEM_MR_FD) != 0) {
+		RMEM_LOG(ERR, "%s: memory of an fd can't be changed for other memory", func);
+		return -EOPNOTSUPP;
+	}
 	return 0;
 }
 
@@ -76,7 +80,10 @@ check_change(const struct rmem_mr *mr, uint32_t flags, const struct rmem_mr_attr
 		const struct rmem_dev_info *info, const char *func)
 {
 	struct rmem_mr_attr whole = *attr;
+	int ret = rmem_mr_check_fd_access(mr, attr->access);
 
+	if (ret != 0)
+		return ret;
 	if ((flags & RMEM_REREG_CHANGE_TRANSLATION) == 0) {
 		if ((attr->access & ~mr->access & ACCESS_TRANSLATION) != 0) {
 			RMEM_LOG(ERR, "%s: ALLOCATE_MR or ZERO_BASED without CHANGE_TRANSLATION",

@@ -80,7 +80,9 @@ do_share(struct rmem_mr *from, struct rmem_pd *pd, uint64_t iova, uint32_t acces
 	new_mr->iova = iova;
 	if (iova == 0 && (access & RMEM_ACCESS_ZERO_BASED) == 0)
 		new_mr->iova = rmem_mr_first(from);
-	new_mr->flags = RMEM_MR_SHARED;
+	new_mr->flags = RMEM_MR_SHARED | (from->flags & (RMEM_MR_FD | RMEM_MR_FD_READ_ONLY));
+	if ((from->flags & RMEM_MR_FD) != 0)
+		new_mr->flags |= from->flags & UINT32_MAX << RMEM_MR_LOG2_PAGE_SHIFT;
 	ret = rmem_mr_copy_iov(new_mr, from->iov, from->iov_count);
 	if (ret == 0)
 		ret = rmem_mr_check_hugetlb(new_mr);
@@ -107,7 +109,10 @@ share(struct rmem_mr *from, struct rmem_pd *pd, uint64_t iova, uint32_t access, 
 	ret = rmem_obj_get(&from->obj, func);
 	if (ret != 0)
 		return ret;
-	owner = (from->access & RMEM_ACCESS_ALLOCATE_MR) != 0 ? from : from->owner;
+	owner = from->owner;
+	if ((from->access & RMEM_ACCESS_ALLOCATE_MR) != 0 ||
+			(from->flags & (RMEM_MR_FD | RMEM_MR_SHARED)) == RMEM_MR_FD)
+		owner = from;
 	if (owner != NULL)
 		ret = rmem_obj_get(&owner->obj, func);
 	if (ret != 0)
@@ -147,6 +152,8 @@ rmem_mr_reg_shared(struct rmem_mr *from, struct rmem_pd *pd, uint64_t iova, uint
 		ret = rmem_dev_info_fill(rmem_obj_dev(&from->obj), &info);
 	if (ret == 0)
 		ret = check_shared(from, iova, access, &info, __func__);
+	if (ret == 0)
+		ret = rmem_mr_check_fd_access(from, access);
 	if (ret != 0)
 		return ret;
 	return share(from, pd, iova, access & info.access, mr, __func__);

@@ -28,6 +28,8 @@ rmem_mw_check_bind(const struct rmem_qp *qp, const struct rmem_mw *mw,
 		known = RMEM_ACCESS_REMOTE;
 	if ((info->access & ~known) != 0 || mr->type != RMEM_MR_TYPE_USER)
 		return -EINVAL;
+	if ((mr->flags & RMEM_MR_FD) != 0)
+		return -EOPNOTSUPP;
 	if (qp->pd != mw->pd || mr->pd != mw->pd) /* IBTA C10-72 */
 		return -EPERM;
 	if ((mr->access & RMEM_ACCESS_MW_BIND) == 0) /* IBTA C10-73 */
@@ -161,7 +163,9 @@ rmem_mw_bind(struct rmem_qp *qp, struct rmem_mw *mw, const struct rmem_mw_bind *
 				"%s: a window can't be bound to %" PRIu64 " bytes at 0x%" PRIx64
 				" of that MR with access 0x%x: %s",
 				__func__, info->length, info->addr, info->access,
-				ret == -EPERM ? "PD or rights forbid it" : "bad range or access");
+				ret == -EPERM                        ? "PD or rights forbid it"
+						: ret == -EOPNOTSUPP ? "it is memory of an fd"
+								     : "bad range or access");
 		return ret;
 	}
 	return rmem_dev_ops(rmem_obj_dev(&mw->obj))->mw_bind(qp, mw, bind);

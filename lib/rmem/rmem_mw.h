@@ -117,6 +117,7 @@ int rmem_mw_alloc(struct rmem_pd *pd, enum rmem_mw_type type, struct rmem_mw **m
  *     on the software device also a calling thread that EAL does not know.
  *   - -EPERM: window, MR and QP are not of one PD (IBTA C10-72), the MR lacks
  *     RMEM_ACCESS_MW_BIND (IBTA C10-73), or LOCAL_WRITE for rights to modify.
+ *   - -EOPNOTSUPP: the MR is of RMEM_MR_FD.
  *   - -EBUSY: the QP is in the RESET state; on a verbs device also an MR whose registration is
  *     under way.
  *   - -ENOSPC: the send queue is full.

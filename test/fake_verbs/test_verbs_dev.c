@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <rte_cycles.h>
 
@@ -119,7 +120,9 @@ capabilities_are_what_was_tried(void)
 
 	TEST_OK(vt_open());
 	TEST_OK(rmem_dev_info_get(vt.dev, &info));
-	TEST_EQ(info.capa, RMEM_DEV_CAPA_ATOMIC | RMEM_DEV_CAPA_REREG | VT_WINDOWS);
+	TEST_EQ(info.capa,
+			RMEM_DEV_CAPA_ATOMIC | RMEM_DEV_CAPA_REREG | RMEM_DEV_CAPA_MR_FD |
+					VT_WINDOWS);
 	TEST_EQ(info.access, VT_ACCESS | RMEM_ACCESS_MW_BIND | RMEM_ACCESS_RELAXED_ORDERING);
 	TEST_EQ(info.max_mw, 16);
 	TEST_EQ(info.nb_mw, 0);
@@ -143,7 +146,7 @@ wrong_atomics_are_not_offered(void)
 	fake.is_atomic_bad = true;
 	TEST_OK(vt_open());
 	TEST_OK(rmem_dev_info_get(vt.dev, &info));
-	TEST_EQ(info.capa, RMEM_DEV_CAPA_REREG | VT_WINDOWS);
+	TEST_EQ(info.capa, RMEM_DEV_CAPA_REREG | RMEM_DEV_CAPA_MR_FD | VT_WINDOWS);
 	sge = vt_sge(0, 8);
 	wr = vt_wr(RMEM_WR_ATOMIC_FETCH_AND_ADD, &sge);
 	TEST_ERR(rmem_post_send(vt.a, &wr, 1), EOPNOTSUPP);
@@ -166,6 +169,29 @@ unknown_rights_are_left_out(void)
 	TEST_EQ(info.access, 0);
 	TEST_EQ(info.is_pinned, 1);
 	TEST_OK(rmem_mr_dereg(mr));
+	return TEST_SUCCESS;
+}
+
+/* The class maps it; to verbs it is memory like any other. */
+static int
+memory_of_an_fd_is_registered(void)
+{
+	int fd = memfd_create("rmem_test", MFD_CLOEXEC);
+	const struct rmem_mr_attr attr = {
+			.flags = RMEM_MR_FD, .fd = fd, .length = 4096, .access = VT_ACCESS};
+	unsigned char resident;
+	struct rmem_mr *mr;
+	void *addr;
+
+	TEST_OK(vt_open());
+	TEST_ASSERT(fd >= 0);
+	TEST_OK(ftruncate(fd, 4096));
+	TEST_OK(rmem_mr_reg_attr(vt.pd, &attr, &mr));
+	TEST_OK(close(fd));
+	addr = mr->addr;
+	TEST_OK(mincore(addr, 4096, &resident));
+	TEST_OK(rmem_mr_dereg(mr));
+	TEST_ASSERT(mincore(addr, 4096, &resident) != 0);
 	return TEST_SUCCESS;
 }
 
@@ -501,6 +527,7 @@ static const struct test_case cases[] = {
 		TEST_CASE(capabilities_are_what_was_tried),
 		TEST_CASE(wrong_atomics_are_not_offered),
 		TEST_CASE(unknown_rights_are_left_out),
+		TEST_CASE(memory_of_an_fd_is_registered),
 		TEST_CASE(what_verbs_lack_is_refused),
 		TEST_CASE(windows_are_what_was_tried),
 		TEST_CASE(wrong_lists_go_another_way),

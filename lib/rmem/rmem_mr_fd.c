@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/**
+ * @file
+ * MRs over the memory of a file descriptor: the class maps it for every driver. The mapping is
+ * that of the MR it was made for; sharers of it refer to that one.
+ */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <linux/magic.h>
+
+#include <rmem_mr_priv.h>
+#include <rmem_priv.h>
+
+/* What goes together with an fd. */
+static int
+check_form(const struct rmem_dev *dev, const struct rmem_mr_attr *attr)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+
+	const uint32_t bad = RMEM_ACCESS_ALLOCATE_MR | RMEM_ACCESS_ON_DEMAND;
+
+	if (attr->addr != NULL || attr->iov_count != 0 || (attr->access & bad) != 0) {
+		RMEM_LOG(ERR, "%s: RMEM_MR_FD together with addr, iov, ALLOCATE_MR or ON_DEMAND",
+				dev->name);
+		return -EINVAL;
+	}
+	if (attr->fd_offset % page != 0) {
+		RMEM_LOG(ERR, "%s: fd_offset %" PRIu64 " is not a multiple of %" PRIu64, dev->name,
+				attr->fd_offset, page);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+int
+rmem_mr_check_fd(const struct rmem_dev *dev, const struct rmem_mr_attr *attr)
+{
+	struct stat st;
+	int ret;
+
+	if ((attr->flags & RMEM_MR_FD) == 0) {
+		if (attr->fd == 0 && attr->fd_offset == 0)
+			return 0;
+		RMEM_LOG(ERR, "%s: fd %d, offset %" PRIu64 " without RMEM_MR_FD", dev->name,
+				attr->fd, attr->fd_offset);
+		return -EINVAL;
+	}
+	ret = check_form(dev, attr);
+	if (ret != 0)
+		return ret;
+	if (fstat(attr->fd, &st) != 0) {
+		RMEM_LOG(ERR, "%s: fd %d: %s", dev->name, attr->fd, strerror(errno));
+		return -EINVAL;
+	}
+	/* Those of devices have no size; their drivers know what they map. */
+	if (!S_ISREG(st.st_mode) && st.st_size == 0)
+		return 0;
+	if (attr->fd_offset > (uint64_t)st.st_size ||
+			attr->length > (uint64_t)st.st_size - attr->fd_offset) {
+		RMEM_LOG(ERR,
+				"%s: %zu bytes from offset %" PRIu64 " on are beyond the %" PRIu64
+				" bytes of fd %d",
+				dev->name, attr->length, attr->fd_offset, (uint64_t)st.st_size,
+				attr->fd);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/* Size of the hugepages of a file on hugetlbfs, else of the system's pages. */
+static uint64_t
+page_size_of(int fd)
+{
+	struct statfs fs;
+
+	if (fstatfs(fd, &fs) == 0 && (uint64_t)fs.f_type == HUGETLBFS_MAGIC)
+		return (uint64_t)fs.f_bsize;
+	return (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+/* What mmap() said, in our words. */
+static int
+refused(const struct rmem_mr_attr *attr, int error)
+{
+	RMEM_LOG(ERR, "%zu bytes from offset %" PRIu64 " on of fd %d can't be mapped%s: %s",
+			attr->length, attr->fd_offset, attr->fd,
+			(attr->access & RMEM_ACCESS_LOCAL_WRITE) != 0 ? " for writing" : "",
+			strerror(error));
+	switch (error) {
+	case EACCES:
+	case EPERM:
+		return -EPERM;
+	case ENOMEM:
+	case EAGAIN:
+		return -ENOMEM;
+	default:
+		return -EINVAL;
+	}
+}
+
+int
+rmem_mr_map_fd(struct rmem_mr *mr, const struct rmem_mr_attr *attr)
+{
+	bool is_write = (attr->access & RMEM_ACCESS_LOCAL_WRITE) != 0;
+	off_t offset = (off_t)attr->fd_offset;
+	void *addr;
+
+	/* Writable if it can be, for rights that rmem_mr_rereg() may give later. */
+	addr = mmap(NULL, attr->length, PROT_READ | PROT_WRITE, MAP_SHARED, attr->fd, offset);
+	if (addr == MAP_FAILED && !is_write && (errno == EACCES || errno == EPERM)) {
+		addr = mmap(NULL, attr->length, PROT_READ, MAP_SHARED, attr->fd, offset);
+		mr->flags |= RMEM_MR_FD_READ_ONLY;
+	}
+	if (addr == MAP_FAILED)
+		return refused(attr, errno);
+	mr->addr = addr;
+	mr->flags |= RMEM_MR_FD | rte_log2_u64(page_size_of(attr->fd)) << RMEM_MR_LOG2_PAGE_SHIFT;
+	return 0;
+}
+
+int
+rmem_mr_check_fd_access(const struct rmem_mr *mr, uint32_t access)
+{
+	if ((mr->flags & RMEM_MR_FD) != 0 && (access & RMEM_ACCESS_ON_DEMAND) != 0) {
+		RMEM_LOG(ERR, "memory of an fd can't be on demand");
+		return -EINVAL;
+	}
+	if ((mr->flags & RMEM_MR_FD_READ_ONLY) == 0 || (access & RMEM_ACCESS_LOCAL_WRITE) == 0)
+		return 0;
+	RMEM_LOG(ERR, "the fd of MR %p could be mapped for reading only", (const void *)mr);
+	return -EFAULT;
+}
+
+void
+rmem_mr_unmap_fd(const struct rmem_mr *mr)
+{
+	uint64_t page = UINT64_C(1) << (mr->flags >> RMEM_MR_LOG2_PAGE_SHIFT);
+
+	if ((mr->flags & RMEM_MR_FD) != 0 && (mr->flags & RMEM_MR_SHARED) == 0)
+		munmap(mr->addr, RTE_ALIGN_CEIL(mr->length, page));
+}
