@@ -140,7 +140,7 @@ static int
 rereg_sets_and_clears_on_demand(void)
 {
 	uint32_t plain = fx_odp_access() & ~RMEM_ACCESS_ON_DEMAND;
-	uint32_t rkey = fx_odp.mr->rkey;
+	uint32_t page, rkey = fx_odp.mr->rkey;
 	enum rmem_rereg_result result;
 
 	TEST_STATUS(fx_odp_write(0, 64), RMEM_WC_SUCCESS);
@@ -153,7 +153,8 @@ rereg_sets_and_clears_on_demand(void)
 	TEST_OK(rmem_mr_rereg(fx_odp.mr, RMEM_REREG_CHANGE_ACCESS, NULL, NULL, 0, fx_odp_access(),
 			&result));
 	TEST_EQ(fx_odp.mr->rkey, rkey);
-	TEST_OK(madvise(fx_odp.mem, FX_ODP_SIZE, MADV_DONTNEED));
+	for (page = 0; page < FX_ODP_PAGES; page++)
+		TEST_OK(fx_odp_map(page));
 	TEST_RUN(expect_on_demand(fx_odp.mr->iova, rkey));
 	return TEST_SUCCESS;
 }

@@ -102,6 +102,7 @@ struct rsoft_args {
 	uint64_t pin; /* enum rsoft_pin_arg */
 	uint64_t engine;
 	uint64_t odp_guard;
+	uint64_t odp_uffd;
 	uint64_t socket; /* UINT64_MAX: any */
 };
 

@@ -51,6 +51,7 @@ static const struct rsoft_arg rsoft_arg_table[] = {
 				RSOFT_PIN_ARG_NB - 1, rsoft_pin_arg_words},
 		RSOFT_ARG(engine, 0, 0, RSOFT_MAX_ENGINES),
 		RSOFT_ARG(odp_guard, 1, 0, 1),
+		RSOFT_ARG(odp_uffd, 1, 0, 1),
 		RSOFT_ARG(socket, UINT64_MAX, 0, RTE_MAX_NUMA_NODES - 1),
 };
 

@@ -14,6 +14,7 @@
 #include <rte_malloc.h>
 
 #include "rsoft_odp.h"
+#include "rsoft_uffd.h"
 
 #ifndef MADV_POPULATE_READ /* Linux 5.14 */
 #define MADV_POPULATE_READ  22
@@ -146,6 +147,11 @@ rsoft_odp_alloc(struct rsoft_dev *dev, void *addr, size_t length, uint32_t acces
 	rc = choose_guard(odp, access);
 	if (rc != 0)
 		goto free_tables;
+	odp->start = (uintptr_t)addr >> odp->log2_page << odp->log2_page;
+	odp->end = RTE_ALIGN_CEIL(end, UINT64_C(1) << odp->log2_page);
+	/* What an implicit MR covers is not to be touched as a whole. */
+	if (!is_implicit && dev->args.odp_uffd != 0)
+		rsoft_uffd_watch(odp);
 	*new_odp = odp;
 	return 0;
 
@@ -162,6 +168,8 @@ rsoft_odp_free(struct rsoft_odp *odp)
 {
 	if (odp == NULL)
 		return;
+	if (odp->is_watched)
+		rsoft_uffd_unwatch(odp);
 	rsoft_advise_cancel(odp);
 	__atomic_fetch_sub(&odp->dev->odp_stats.pages, odp->stats.pages, __ATOMIC_RELAXED);
 	if (odp->is_guarded)
@@ -297,6 +305,14 @@ rsoft_odp_populate(const struct rsoft_odp *odp, uint64_t first, uint64_t nb, boo
 			       is_write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) == 0;
 }
 
+/* Pages are there that may have been mapped since: hear when they go. */
+static void
+watch_anew(struct rsoft_odp *odp)
+{
+	if (odp->is_watched && __atomic_load_n(&odp->has_holes, __ATOMIC_SEQ_CST))
+		rsoft_uffd_renew(odp);
+}
+
 bool
 rsoft_odp_fault(struct rsoft_odp *odp, uint64_t addr, uint64_t length, bool is_write)
 {
@@ -306,6 +322,7 @@ rsoft_odp_fault(struct rsoft_odp *odp, uint64_t addr, uint64_t length, bool is_w
 		if (is_known(odp, first, nb, is_write))
 			return true;
 		if (rsoft_odp_populate(odp, first, nb, is_write)) {
+			watch_anew(odp);
 			lacked = rsoft_odp_set(odp, first, nb,
 					is_write ? RSOFT_ODP_WRITE : RSOFT_ODP_READ);
 			COUNT(odp, page_faults, lacked);
@@ -348,9 +365,11 @@ rsoft_odp_prefetch(struct rsoft_odp *odp, uint64_t first, uint64_t nb, int advic
 		is_there = prefetch_resident(odp, first, nb, &nb_new);
 	} else {
 		is_there = rsoft_odp_populate(odp, first, nb, is_write);
-		if (is_there)
+		if (is_there) {
+			watch_anew(odp);
 			nb_new = rsoft_odp_set(odp, first, nb,
 					is_write ? RSOFT_ODP_WRITE : RSOFT_ODP_READ);
+		}
 	}
 	COUNT(odp, prefetches, nb_new);
 	return is_there;

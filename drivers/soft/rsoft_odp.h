@@ -9,7 +9,8 @@
  * for reading, and for writing. Before a request touches a page whose bit is not set, a fault
  * has the kernel populate it, which fails where the memory is not mapped or may not be used
  * so. The table says what was; pages may go at any time, so that each copy is guarded
- * (rsoft_guard.h) whatever the table says, and one that fails takes the bits back.
+ * (rsoft_guard.h) whatever the table says, and one that fails takes the bits back, as does who
+ * hears of it (rsoft_uffd.h).
  *
  * Invariant: the bits decide what is counted and when the kernel is asked, never what is
  * accessed. They are set and cleared by atomics, by anybody: lcores that execute requests,
@@ -45,6 +46,10 @@ struct rsoft_odp {
 	uint8_t is_guarded; /* by the signal handler, else by the kernel */
 	uint8_t log2_page;
 	uint8_t is_advised; /* control threads may know of it; atomic */
+	uint8_t is_watched; /* by rsoft_uffd_watch() */
+	uint32_t has_holes; /* with is_watched: what is mapped there next is not; atomic */
+	uint64_t start;     /* addresses of its pages */
+	uint64_t end;
 	/* A bit for each 512 words of the table that ever had one; atomic. */
 	uint64_t *used;
 	size_t table_size;

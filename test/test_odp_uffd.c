@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Pages that go from below on-demand MRs are told to the device by userfaultfd, where the kernel
+ * allows it (design.md, 4): the device's counter moves without anybody asking the MR.
+ */
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "fixture_odp.h"
+#include "test.h"
+
+/* All pages are known. */
+static int
+setup(void)
+{
+	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
+
+	TEST_RUN(fx_setup_odp());
+	if (fd < 0)
+		return test_skip("the kernel gives this user no userfaultfd");
+	close(fd);
+	TEST_STATUS(fx_odp_write(0, FX_ODP_SIZE), RMEM_WC_SUCCESS);
+	return TEST_SUCCESS;
+}
+
+static uint64_t
+nb_invalidations(struct rmem_dev *dev)
+{
+	struct rmem_dev_stats stats;
+
+	return rmem_dev_stats_get(dev, &stats) == 0 ? stats.odp_invalidations : UINT64_MAX;
+}
+
+static int
+expect_news(uint64_t want)
+{
+	uint64_t deadline = fx_deadline();
+	unsigned int spins = 0;
+
+	while (nb_invalidations(fx.a.dev) < want) {
+		TEST_ASSERT(!fx_is_late(deadline));
+		fx_relax(&spins);
+	}
+	TEST_EQ(nb_invalidations(fx.a.dev), want);
+	return TEST_SUCCESS;
+}
+
+static int
+discarded_pages_are_told(void)
+{
+	TEST_OK(madvise(fx_odp_page(2), 3 * FX_PAGE, MADV_DONTNEED));
+	TEST_RUN(expect_news(3));
+	TEST_STATUS(fx_odp_write(2, 3 * FX_PAGE), RMEM_WC_SUCCESS);
+	TEST_EQ(fx_stats(fx_odp.mr).page_faults, FX_ODP_PAGES + 3);
+	return TEST_SUCCESS;
+}
+
+static int
+unmapped_and_moved_pages_are_told(void)
+{
+	void *to = fx_map(FX_PAGE);
+
+	TEST_OK(fx_odp_unmap(1));
+	TEST_RUN(expect_news(1));
+	TEST_OK(fx_odp_map(1));
+	TEST_OK(fx_odp_map(3));
+	TEST_RUN(expect_news(2));
+	TEST_ASSERT(mremap(fx_odp_page(5), FX_PAGE, FX_PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, to) ==
+			to);
+	TEST_RUN(expect_news(3));
+	TEST_OK(fx_odp_map(5));
+	return TEST_SUCCESS;
+}
+
+/* What was not mapped at the registration, or has been replaced, is watched from its fault on. */
+static int
+pages_that_are_mapped_later_are_told(void)
+{
+	TEST_OK(fx_odp_map(4));
+	TEST_RUN(expect_news(1));
+	TEST_STATUS(fx_odp_write(4, FX_PAGE), RMEM_WC_SUCCESS);
+	TEST_OK(madvise(fx_odp_page(4), FX_PAGE, MADV_DONTNEED));
+	TEST_RUN(expect_news(2));
+	TEST_OK(fx_odp_map(4));
+	TEST_STATUS(fx_odp_write(4, FX_PAGE), RMEM_WC_SUCCESS);
+	TEST_OK(fx_odp_unmap(4));
+	TEST_RUN(expect_news(3));
+	TEST_OK(fx_odp_map(4));
+	return TEST_SUCCESS;
+}
+
+static int
+all_mrs_over_a_page_are_told(void)
+{
+	struct rmem_mr *other = fx_mr(fx.a.pd, fx_odp.mem, FX_ODP_SIZE, fx_odp_access());
+
+	TEST_ASSERT(other != NULL);
+	TEST_STATUS(fx_peer_write(fx_addr(fx_odp_page(1)), 64, other->rkey), RMEM_WC_SUCCESS);
+	TEST_OK(madvise(fx_odp_page(1), FX_PAGE, MADV_DONTNEED));
+	TEST_RUN(expect_news(2));
+	/* One that goes takes nothing from those that stay. */
+	TEST_OK(fx_release(other));
+	TEST_OK(madvise(fx_odp_page(2), FX_PAGE, MADV_DONTNEED));
+	TEST_RUN(expect_news(3));
+	return TEST_SUCCESS;
+}
+
+/* It finds out when it is asked for the MR's counters. */
+static int
+device_that_is_not_to_be_told_looks_for_itself(void)
+{
+	struct rmem_dev *dev = fx_dev("soft8", "odp_uffd=0");
+	struct rmem_mr *mr = fx_mr(fx_pd(dev), fx_odp.mem, FX_ODP_SIZE, fx_odp_access());
+	struct rmem_sge sge = {.addr = fx_addr(fx_odp.mem), .length = FX_ODP_SIZE};
+
+	TEST_ASSERT(mr != NULL);
+	sge.lkey = mr->lkey;
+	TEST_OK(rmem_mr_advise(mr->pd, RMEM_ADVISE_PREFETCH, RMEM_ADVISE_FLUSH, &sge, 1));
+	TEST_OK(madvise(fx_odp_page(1), 2 * FX_PAGE, MADV_DONTNEED));
+	TEST_RUN(expect_news(2)); /* of the other device */
+	TEST_EQ(nb_invalidations(dev), 0);
+	TEST_EQ(fx_stats(mr).invalidations, 2);
+	TEST_EQ(nb_invalidations(dev), 2);
+	return TEST_SUCCESS;
+}
+
+static const struct test_case odp_uffd_cases[] = {
+		TEST_CASE(discarded_pages_are_told),
+		TEST_CASE(unmapped_and_moved_pages_are_told),
+		TEST_CASE(pages_that_are_mapped_later_are_told),
+		TEST_CASE(all_mrs_over_a_page_are_told),
+		TEST_CASE(device_that_is_not_to_be_told_looks_for_itself),
+};
+
+REGISTER_RMEM_SUITE(odp_uffd, setup, fx_teardown, odp_uffd_cases);
