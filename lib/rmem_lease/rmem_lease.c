@@ -281,6 +281,7 @@ rmem_lease_ctx_create(
 		return ret;
 	}
 	lease_gauge(new_ctx);
+	lease_list_add(new_ctx);
 	*ctx = new_ctx;
 	return 0;
 }
@@ -302,6 +303,7 @@ rmem_lease_ctx_destroy(struct rmem_lease_ctx *ctx)
 	ret = release_all(ctx);
 	if (ret != 0)
 		return ret;
+	lease_list_del(ctx);
 	free_ctx(ctx);
 	return 0;
 }

@@ -31,6 +31,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include <rte_branch_prediction.h>
 #include <rte_common.h>
@@ -156,6 +157,7 @@ struct rmem_lease_ctx {
 	struct rmem_mkey_entry *entries; /* of indirect keys */
 	struct rmem_lease_stats stats;   /* gauges are those of the last burst */
 	uint64_t random[512];
+	TAILQ_ENTRY(rmem_lease_ctx) next; /* of all contexts */
 
 	struct rmem_send_wr wr[2 * LEASE_BURST]; /* of the staged ones, then of the application */
 	struct rmem_send_wr inv[LEASE_BURST];
@@ -270,5 +272,9 @@ lease_tag(const uint64_t order[4], uint16_t n)
 void lease_end(struct rmem_lease_ctx *ctx, struct lease_slot *slot, uint8_t why);
 /** Take back a prepared lease. */
 void lease_unstage(struct rmem_lease_ctx *ctx, struct lease_slot *slot);
+
+/* All contexts (rmem_lease_telemetry.c). */
+void lease_list_add(struct rmem_lease_ctx *ctx);
+void lease_list_del(struct rmem_lease_ctx *ctx);
 
 #endif /* RMEM_LEASE_PRIV_H */

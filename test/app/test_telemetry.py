@@ -108,6 +108,21 @@ def check_pools(client):
     assert client.ask('/rmem/pool,no such') is None
 
 
+def check_leases(client):
+    leases = client.ask('/rmem/lease')
+    assert leases['count'] == 8 and set(leases['leases']) < set(client.ask('/rmem/qp')['qps']), leases
+    name = leases['leases'][0]
+    lease = client.ask('/rmem/lease,' + name)
+    assert name == '%s,%d' % (lease['device'], lease['qp_num']), lease
+    assert lease['backend'] == 'fast-register MRs' and lease['max_leases'] == 64, lease
+    assert lease['keys'] >= lease['min_keys'] == 16 and lease['peak_keys'] <= 64, lease
+    assert lease['leases'] <= lease['peak_leases'] <= 16, lease
+    assert lease['failed'] == lease['replaced'] == lease['expired'] == 0, lease
+    before = lease['revoked']
+    wait_for(lambda: client.ask('/rmem/lease,' + name)['revoked'] > before)
+    assert client.ask('/rmem/lease,soft0,0') is None
+
+
 def check_stock_script():
     script = shutil.which('dpdk-telemetry.py')
     if script is None:
@@ -118,26 +133,40 @@ def check_stock_script():
     assert 'soft1' in out.stdout, out
 
 
-def main(path):
+def check_write(client):
+    wait_for(lambda: client.ask('/rmem/qp')['count'] == 8)
+    assert client.ask('/rmem/lease') == {'count': 0, 'leases': []}
+    check_devs(client)
+    check_qps(client)
+    check_pools(client)
+    check_stock_script()
+
+
+def check_lease(client):
+    wait_for(lambda: client.ask('/rmem/lease')['count'] == 8)
+    check_leases(client)
+
+
+def run(path, mode, qps, check):
     args = [path, '--no-huge', '-m', '256', '--no-pci', '-l', '0', '--file-prefix', PREFIX, '--', '-i',
-            '--dev', 'soft0', '--dev', 'soft1,max_qp=8', '--mode', 'write', '--qps', '4',
+            '--dev', 'soft0', '--dev', 'soft1,max_qp=%d' % (2 * qps), '--mode', mode, '--qps', str(qps),
             '--size', '256', '--burst', '8', '--depth', '16']
     with subprocess.Popen(args, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True) as program:
         try:
             program.stdin.write('start\n')
             program.stdin.flush()
-            client = Client(program)
-            wait_for(lambda: client.ask('/rmem/qp')['count'] == 8)
-            check_devs(client)
-            check_qps(client)
-            check_pools(client)
-            check_stock_script()
+            check(Client(program))
             out = program.communicate('quit\n', timeout=DEADLINE_S)[0]
         finally:
             program.kill()
     assert program.returncode == 0, out
-    print('telemetry: devices, QPs and pools are told')
+
+
+def main(path):
+    run(path, 'write', 4, check_write)
+    run(path, 'lease', 8, check_lease)
+    print('telemetry: devices, QPs, pools and leases are told')
 
 
 if __name__ == '__main__':

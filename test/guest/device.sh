@@ -20,7 +20,7 @@ verdict() {
 	--dev $device
 verdict conformance $?
 
-for mode in write read send atomic mw; do
+for mode in write read send atomic mw lease; do
 	# shellcheck disable=SC2086  # several words
 	"$build/app/dpdk-testrmem" $eal -l 0 -- --dev $device --mode $mode --burst 8 --ops 800 \
 		--seconds 30 --stats-period 0

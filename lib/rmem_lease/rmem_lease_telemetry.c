@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Telemetry: lease contexts, listed and by the name of their QP. A context is in the list from
+ * its creation to its destruction, both of which take the lock; nothing else does.
+ */
+
+#include <string.h>
+
+#include <rte_ticketlock.h>
+
+#include <rmem_telemetry_priv.h>
+
+#include "rmem_lease_priv.h"
+
+static rte_ticketlock_t lock = RTE_TICKETLOCK_INITIALIZER;
+static TAILQ_HEAD(, rmem_lease_ctx) ctxs = TAILQ_HEAD_INITIALIZER(ctxs);
+
+void
+lease_list_add(struct rmem_lease_ctx *ctx)
+{
+	rte_ticketlock_lock(&lock);
+	TAILQ_INSERT_TAIL(&ctxs, ctx, next);
+	rte_ticketlock_unlock(&lock);
+}
+
+void
+lease_list_del(struct rmem_lease_ctx *ctx)
+{
+	rte_ticketlock_lock(&lock);
+	TAILQ_REMOVE(&ctxs, ctx, next);
+	rte_ticketlock_unlock(&lock);
+}
+
+/* As /rmem/qp names the QP. */
+static void
+ctx_name(const struct rmem_lease_ctx *ctx, char *name, size_t size)
+{
+	snprintf(name, size, "%s,%u", ctx->dev->name, ctx->qp->qp_num);
+}
+
+static int
+list_ctxs(struct rte_tel_data *d)
+{
+	struct rte_tel_data *names = rte_tel_data_alloc();
+	const struct rmem_lease_ctx *ctx;
+	char name[RMEM_NAME_SIZE + 16];
+	uint32_t nb = 0;
+
+	if (names == NULL)
+		return -ENOMEM;
+	rte_tel_data_start_array(names, RTE_TEL_STRING_VAL);
+	rte_ticketlock_lock(&lock);
+	TAILQ_FOREACH(ctx, &ctxs, next) {
+		ctx_name(ctx, name, sizeof(name));
+		if (nb++ < RTE_TEL_MAX_ARRAY_ENTRIES)
+			rte_tel_data_add_array_string(names, name);
+	}
+	rte_ticketlock_unlock(&lock);
+	rte_tel_data_start_dict(d);
+	rmem_tel_uint(d, "count", nb);
+	return rte_tel_data_add_dict_container(d, "leases", names, 0);
+}
+
+static void
+tell_ctx(const struct rmem_lease_ctx *ctx, struct rte_tel_data *d)
+{
+	struct rmem_lease_stats stats;
+
+	rmem_lease_stats_get(ctx, &stats);
+	rte_tel_data_start_dict(d);
+	rte_tel_data_add_dict_string(d, "device", ctx->dev->name);
+	rmem_tel_uint(d, "qp_num", ctx->qp->qp_num);
+	rte_tel_data_add_dict_string(d, "backend", ctx->backend->name);
+	rmem_tel_uint(d, "leases", stats.nb_leases);
+	rmem_tel_uint(d, "peak_leases", stats.peak_leases);
+	rmem_tel_uint(d, "max_leases", ctx->nb_slots);
+	rmem_tel_uint(d, "keys", stats.nb_keys);
+	rmem_tel_uint(d, "free_keys", stats.nb_free);
+	rmem_tel_uint(d, "resting_keys", stats.nb_resting);
+	rmem_tel_uint(d, "peak_keys", stats.peak_keys);
+	rmem_tel_uint(d, "min_keys", stats.min_keys);
+	rmem_tel_uint(d, "granted", stats.granted);
+	rmem_tel_uint(d, "revoked", stats.revoked);
+	rmem_tel_uint(d, "expired", stats.expired);
+	rmem_tel_uint(d, "peer_invs", stats.peer_invs);
+	rmem_tel_uint(d, "failed", stats.failed);
+	rmem_tel_uint(d, "local_invs", stats.local_invs);
+	rmem_tel_uint(d, "quarantines", stats.quarantines);
+	rmem_tel_uint(d, "rest_refused", stats.rest_refused);
+	rmem_tel_uint(d, "queue_full", stats.queue_full);
+	rmem_tel_uint(d, "made", stats.made);
+	rmem_tel_uint(d, "aged", stats.aged);
+	rmem_tel_uint(d, "replaced", stats.replaced);
+}
+
+static int
+handle_lease(const char *cmd, const char *params, struct rte_tel_data *d)
+{
+	const struct rmem_lease_ctx *ctx;
+	char name[RMEM_NAME_SIZE + 16];
+	int ret = -ENOENT;
+
+	RTE_SET_USED(cmd);
+	if (params == NULL || *params == '\0')
+		return list_ctxs(d);
+	rte_ticketlock_lock(&lock);
+	TAILQ_FOREACH(ctx, &ctxs, next) {
+		ctx_name(ctx, name, sizeof(name));
+		if (strcmp(name, params) == 0) {
+			tell_ctx(ctx, d);
+			ret = 0;
+			break;
+		}
+	}
+	rte_ticketlock_unlock(&lock);
+	return ret;
+}
+
+RTE_INIT(rmem_lease_telemetry_init)
+{
+	rte_telemetry_register_cmd("/rmem/lease", handle_lease,
+			"Lease contexts. Parameter: device,number of a QP, for its figures");
+}
