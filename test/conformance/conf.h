@@ -137,6 +137,15 @@ unsigned int conf_deviations_taken(void);
 bool conf_has_profile(const char *profile);
 void conf_print_deviations(void);
 
+/* Whether a device of the profile ends a request, or a receive, so where the first is due. */
+bool conf_deviates_from(int status, int other, bool is_recv);
+
+/*
+ * The same random program on the reference and on conf.dev, which must do alike; a result as a
+ * case's.
+ */
+int conf_diff(struct rmem_dev *reference, uint64_t seed, uint32_t nb_ops);
+
 /* The suite notices a device that is wrong: main() of --self-test. */
 int conf_self_test(void);
 

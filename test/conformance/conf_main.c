@@ -9,11 +9,13 @@
  */
 
 #include <getopt.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
 
+#include <rte_cycles.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
 
@@ -25,6 +27,9 @@ static struct {
 	char *name;        /* of the device */
 	char *args;        /* behind its name, or NULL */
 	char *known;       /* --known, or NULL */
+	char *against;     /* --against, or NULL */
+	uint64_t seed;     /* --seed */
+	uint32_t nb_ops;   /* --ops */
 	bool is_list;      /* --list */
 	bool is_self_test; /* --self-test */
 } options;
@@ -47,13 +52,18 @@ static int
 parse(int argc, char **argv)
 {
 	static const struct option known[] = {{"dev", required_argument, NULL, 'd'},
-			{"known", required_argument, NULL, 'k'}, {"list", no_argument, NULL, 'l'},
+			{"known", required_argument, NULL, 'k'},
+			{"against", required_argument, NULL, 'a'},
+			{"seed", required_argument, NULL, 'e'},
+			{"ops", required_argument, NULL, 'o'}, {"list", no_argument, NULL, 'l'},
 			{"self-test", no_argument, NULL, 's'}, {"help", no_argument, NULL, 'h'},
 			{NULL, 0, NULL, 0}};
 	static char soft[] = "soft0";
 	int option;
 
 	options.name = soft;
+	options.seed = rte_rdtsc();
+	options.nb_ops = 5000;
 	optind = 1;
 	while ((option = getopt_long(argc, argv, "", known, NULL)) != -1) {
 		switch (option) {
@@ -62,6 +72,15 @@ parse(int argc, char **argv)
 			break;
 		case 'k':
 			options.known = optarg;
+			break;
+		case 'a':
+			options.against = optarg;
+			break;
+		case 'e':
+			options.seed = strtoull(optarg, NULL, 0);
+			break;
+		case 'o':
+			options.nb_ops = (uint32_t)strtoul(optarg, NULL, 0);
 			break;
 		case 'l':
 			options.is_list = true;
@@ -143,6 +162,36 @@ run(char *const *patterns, int nb_patterns)
 	return result;
 }
 
+/* The device against another: both must do the same. */
+static int
+run_against(void)
+{
+	char *args = strchr(options.against, ',');
+	struct rmem_dev *reference = NULL;
+	int result;
+
+	if (args != NULL)
+		*args++ = '\0';
+	if (test_serve_lcore(options.args) != 0 || test_serve_lcore(args) != 0)
+		return EXIT_USAGE;
+	if (conf_open_dev(options.name, options.args) != 0)
+		return EXIT_USAGE;
+	result = rmem_dev_create(options.against, args, &reference);
+	if (result != 0) {
+		fprintf(stderr, "device %s: %s\n", options.against, strerror(-result));
+		conf_close_dev();
+		return EXIT_USAGE;
+	}
+	result = conf_diff(reference, options.seed, options.nb_ops);
+	conf_print_deviations();
+	printf("differential: dev=%s against=%s seed=0x%" PRIx64 " ops=%u result=%s\n",
+			options.name, options.against, options.seed, options.nb_ops,
+			result == TEST_SUCCESS ? "same" : "different");
+	if (conf_close_dev() != 0 || rmem_dev_close(reference) != 0)
+		return EXIT_FAILURE;
+	return result == TEST_SUCCESS ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
 int
 main(int argc, char **argv)
 {
@@ -164,6 +213,8 @@ main(int argc, char **argv)
 		result = EXIT_SUCCESS;
 	} else if (options.is_self_test) {
 		result = conf_self_test();
+	} else if (options.against != NULL) {
+		result = run_against();
 	} else {
 		result = run(argv + first, argc - first);
 	}

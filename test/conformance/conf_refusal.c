@@ -78,6 +78,22 @@ conf_status(enum conf_refusal why, int status)
 	return TEST_FAILED;
 }
 
+bool
+conf_deviates_from(int status, int other, bool is_recv)
+{
+	unsigned int why;
+
+	for (why = 0; status >= 0 && why < RTE_DIM(refusals); why++) {
+		bool is_of_recv = why == CONF_RECV_LENGTH || why == CONF_RECV_KEY ||
+				why == CONF_RECV_INV;
+
+		if (is_of_recv == is_recv && (refusals[why].statuses & BIT(status)) != 0 &&
+				conf_deviates_status((enum conf_refusal)why, other))
+			return true;
+	}
+	return false;
+}
+
 int
 conf_refused(enum conf_refusal why, struct rmem_qp *qp, const struct rmem_send_wr *wr)
 {

@@ -280,7 +280,7 @@ create_open_qp(struct rmem_qp *qp, const struct rmem_qp_conf *conf_of_qp)
 /* What is wrong; functions that are NULL are the software device's. */
 struct wrong {
 	const char *what;
-	const char *subject; /* at least one case of it fails */
+	const char *subject; /* at least one case of it fails; or "differential" */
 	rmem_mr_bind_counter_t mr_bind_counter;
 	rmem_mr_reg_t mr_reg;
 	rmem_mr_rereg_t mr_rereg;
@@ -326,6 +326,19 @@ static const struct wrong wrongs[] = {
 		{.what = "flushed is told as success",
 				.subject = "error",
 				.poll_cq = poll_no_flush},
+		{.what = "MRs have all rights",
+				.subject = "differential",
+				.mr_reg = reg_all_rights},
+		{.what = "MRs are a byte too long",
+				.subject = "differential",
+				.mr_reg = reg_one_byte_more},
+		{.what = "type 2 windows are a byte too long",
+				.subject = "differential",
+				.post_send = post_wide_windows},
+		{.what = "LOCAL_INV leaves windows",
+				.subject = "differential",
+				.post_send = post_no_inv},
+		{.what = "lengths are short", .subject = "differential", .poll_cq = poll_short},
 		{.what = "errors are told as success", .subject = "key", .poll_cq = poll_all_well},
 		{.what = "errors have another status",
 				.subject = "key",
@@ -403,7 +416,7 @@ register_driver(void)
 
 /* How many cases of the subject failed, or -1 when none could be tried. */
 static int
-try_wrong(unsigned int i)
+try_wrong(struct rmem_dev *reference, unsigned int i)
 {
 	char subject[16], name[RMEM_NAME_SIZE];
 	char *pattern = subject;
@@ -414,7 +427,11 @@ try_wrong(unsigned int i)
 	snprintf(name, sizeof(name), "wrong%u", i);
 	if (conf_open_dev(name, NULL) != 0)
 		return -1;
-	conf_run(&pattern, 1, &counts);
+	memset(&counts, 0, sizeof(counts));
+	if (strcmp(subject, "differential") == 0)
+		counts.failed = conf_diff(reference, i + 1, 5000) != TEST_SUCCESS;
+	else
+		conf_run(&pattern, 1, &counts);
 	/* What a failed case could not release may be left. */
 	conf_close_dev();
 	return counts.passed + counts.deviated + counts.failed == 0 ? -1 : (int)counts.failed;
@@ -435,7 +452,7 @@ conf_self_test(void)
 		return EXIT_FAILURE;
 	for (i = 0; i < RTE_DIM(wrongs); i++) {
 		printf("-- %s\n", wrongs[i].what);
-		failed[i] = try_wrong(i);
+		failed[i] = try_wrong(dev, i);
 	}
 	for (i = 0; i < RTE_DIM(wrongs); i++) {
 		if (failed[i] > 0) {

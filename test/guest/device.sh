@@ -20,6 +20,11 @@ verdict() {
 	--dev $device
 verdict conformance $?
 
+# shellcheck disable=SC2086  # several words
+"$build/test/conformance/dpdk-test-rmem-conformance" $eal '--log-level=*rmem*:emergency' -- \
+	--dev $device --against soft0 --ops 2000
+verdict 'as the software device' $?
+
 for mode in write read send atomic mw lease; do
 	# shellcheck disable=SC2086  # several words
 	"$build/app/dpdk-testrmem" $eal -l 0 -- --dev $device --mode $mode --burst 8 --ops 800 \
