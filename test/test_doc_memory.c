@@ -5,6 +5,8 @@
 /* The examples of doc/memory_semantics.md, compiled and run; see test_doc_examples.c. */
 
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <rte_memory.h>
 
@@ -115,6 +117,44 @@ open_counted(struct rmem_pd *pd, void *addr, size_t length, struct rmem_counter 
 }
 /* end of example */
 
+/* example: mem_fd */
+/* Memory that another process shares with us: a memfd, or any file that can be mapped. */
+static int
+open_fd(struct rmem_pd *pd, int fd, size_t length, struct rmem_mr **mr)
+{
+	const struct rmem_mr_attr attr = {
+			.length = length,
+			.access = RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE_WRITE,
+			.socket_id = SOCKET_ID_ANY,
+			.flags = RMEM_MR_FD,
+			.fd = fd,
+	};
+
+	return rmem_mr_reg_attr(pd, &attr, mr);
+}
+/* end of example */
+
+/* example: mem_odp */
+/* A file of any size, whose pages come when somebody reaches for them. */
+static int
+open_on_demand(struct rmem_pd *pd, void *map, size_t length, struct rmem_mr **mr)
+{
+	const uint32_t access = RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE_READ |
+			RMEM_ACCESS_REMOTE_WRITE | RMEM_ACCESS_ON_DEMAND;
+
+	return rmem_mr_reg(pd, map, length, 0, access, mr);
+}
+
+/* Soon the peer will write there: have the pages there before. */
+static int
+warm(struct rmem_pd *pd, const struct rmem_mr *mr, size_t offset, uint32_t length)
+{
+	const struct rmem_sge part = {mr->iova + offset, length, mr->lkey};
+
+	return rmem_mr_advise(pd, RMEM_ADVISE_PREFETCH_WRITE, 0, &part, 1);
+}
+/* end of example */
+
 /* example: mem_rereg */
 /* Take the peers' rights away, and keep MR and lkey: when it returns nobody writes any more. */
 static int
@@ -164,7 +204,7 @@ grant_pages(struct rmem_qp *qp, struct rmem_mr *mr, struct rmem_fast_reg_page_li
 
 /* Take it back. When this has completed, nothing of the peer's arrives any more. */
 static int
-revoke(struct rmem_qp *qp, uint32_t rkey)
+take_back(struct rmem_qp *qp, uint32_t rkey)
 {
 	const struct rmem_send_wr wr = {
 			.opcode = RMEM_WR_LOCAL_INV,
@@ -198,7 +238,7 @@ open_window(struct rmem_qp *qp, struct rmem_mw *mw, struct rmem_mr *mr, uint64_t
 /* end of example */
 
 /* example: mem_window_2 */
-/* Open any bytes of an MR, to the peer of this QP alone; revoke() closes it. */
+/* Open any bytes of an MR, to the peer of this QP alone; take_back() closes it. */
 static int
 grant_window(struct rmem_qp *qp, struct rmem_mw *mw, struct rmem_mr *mr, uint64_t addr,
 		uint64_t length)
@@ -292,6 +332,33 @@ user_mrs(void)
 }
 
 static int
+memory_of_a_file_and_on_demand(void)
+{
+	int fd = memfd_create("test_doc_memory", 0);
+	void *map = fx_mem(FX_PAGE, 4 * FX_PAGE);
+	struct rmem_dev_info info;
+	struct rmem_mr *mr;
+	int ret;
+
+	TEST_ASSERT(fd >= 0);
+	ret = ftruncate(fd, FX_PAGE);
+	if (ret == 0)
+		ret = open_fd(fx.a.pd, fd, FX_PAGE, &mr);
+	close(fd);
+	TEST_OK(ret);
+	fx_track(mr);
+	TEST_RUN(expect_write(mr->iova, mr->rkey, mr->addr));
+	TEST_OK(rmem_dev_info_get(fx.a.dev, &info));
+	if ((info.odp.general & RMEM_ODP_SUPPORT) == 0)
+		return TEST_SUCCESS;
+	TEST_OK(open_on_demand(fx.a.pd, map, 4 * FX_PAGE, &mr));
+	fx_track(mr);
+	TEST_OK(warm(fx.a.pd, mr, 0, FX_PAGE));
+	TEST_RUN(expect_write(mr->iova, mr->rkey, map));
+	return TEST_SUCCESS;
+}
+
+static int
 async_and_counted_mrs(void)
 {
 	struct rmem_counter *counter = fx_counter(fx.a.dev);
@@ -321,7 +388,7 @@ expect_grant(int nb_posted, uint64_t addr, const uint32_t *rkey, const uint8_t *
 	TEST_EQ(nb_posted, 1);
 	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
 	TEST_RUN(expect_write(addr, *rkey, at));
-	TEST_EQ(revoke(fx.a.qp, *rkey), 1);
+	TEST_EQ(take_back(fx.a.qp, *rkey), 1);
 	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
 	return expect(addr, SIZE, *rkey, RMEM_WR_RDMA_WRITE, false);
 }
@@ -364,6 +431,7 @@ column_of_a_matrix(void)
 
 static const struct test_case doc_memory_cases[] = {
 		TEST_CASE(user_mrs),
+		TEST_CASE(memory_of_a_file_and_on_demand),
 		TEST_CASE(async_and_counted_mrs),
 		TEST_CASE_WITH(fx_setup_mw, grants_of_every_kind),
 		TEST_CASE(column_of_a_matrix),
