@@ -5,7 +5,6 @@
 /* Requests that concern windows, from the post to their end; see rverbs_mw.h. */
 
 #include <errno.h>
-#include <string.h>
 
 #include <rte_malloc.h>
 
@@ -32,8 +31,9 @@ rverbs_mw_ops_next(struct rverbs_qp *qp, uint32_t pos)
 {
 	struct rverbs_mw_op *op = &qp->mw_ops.ops[qp->mw_ops.prod & qp->mw_ops.mask];
 
-	memset(op, 0, sizeof(*op));
 	op->pos = pos;
+	op->mw = NULL;
+	op->mr = NULL;
 	return op;
 }
 
@@ -153,20 +153,17 @@ rverbs_mw_take_mr(const struct rverbs_qp *qp, const struct rmem_send_wr *wr)
 	return false;
 }
 
-/* Whether a window of which nothing is under way is to be made anew first. */
-static bool
-rverbs_mw_is_lost(struct rverbs_mw *mw)
+/* One of which nothing is under way is made anew first. The lock is held before and after. */
+static void
+rverbs_mw_find_lost(struct rverbs_mw *mw)
 {
-	bool is_lost;
-
-	rverbs_mw_lock(mw->mw.obj.dev_id);
-	is_lost = mw->busy == 0 && (mw->state == RVERBS_MW_UNKNOWN || mw->state == RVERBS_MW_GONE);
-	if (is_lost) {
-		mw->state = RVERBS_MW_RENEWED;
-		mw->busy++;
-	}
+	if (mw->busy != 0 || (mw->state != RVERBS_MW_UNKNOWN && mw->state != RVERBS_MW_GONE))
+		return;
+	mw->state = RVERBS_MW_RENEWED;
+	mw->busy++;
 	rverbs_mw_unlock(mw->mw.obj.dev_id);
-	return is_lost;
+	(void)rverbs_mw_renew(mw);
+	rverbs_mw_lock(mw->mw.obj.dev_id);
 }
 
 static void
@@ -178,9 +175,9 @@ rverbs_mw_accept_bind(struct rverbs_qp *qp, const struct rmem_send_wr *wr, struc
 
 	op->kind = RVERBS_MW_BAD;
 	op->key = RVERBS_MW_NO_KEY;
-	if (has_mr && rverbs_mw_is_lost(mw))
-		(void)rverbs_mw_renew(mw);
 	rverbs_mw_lock(mw->mw.obj.dev_id);
+	if (unlikely(has_mr && mw->state != RVERBS_MW_FREE))
+		rverbs_mw_find_lost(mw);
 	handle = mw->mw.rkey;
 	op->old_handle = handle;
 	/* A handle has the key of the binding posted last, also when that is refused. */
@@ -430,22 +427,31 @@ rverbs_mw_end_one(struct rverbs_mw_op *op, uint8_t status)
 	}
 }
 
+/*
+ * A request came to its end. *locked is the device whose table is locked, before and after, or -1:
+ * requests that end together are mostly about windows of one.
+ */
 static void
-rverbs_mw_end(struct rverbs_qp *qp, struct rverbs_mw_op *op, uint8_t status)
+rverbs_mw_end(struct rverbs_qp *qp, struct rverbs_mw_op *op, uint8_t status, int *locked)
 {
+	int dev_id;
+
 	if (status == RMEM_WC_SUCCESS) {
 		if (op->kind <= RVERBS_MW_BIND_1)
 			qp->send_done.mw_binds++;
 		else if (op->kind <= RVERBS_MW_PASS)
 			qp->send_done.invalidates++;
 	}
-	if (op->mw != NULL) {
-		uint16_t dev_id = op->mw->mw.obj.dev_id;
-
-		rverbs_mw_lock(dev_id);
-		rverbs_mw_end_one(op, status);
-		rverbs_mw_unlock(dev_id);
+	if (op->mw == NULL)
+		return;
+	dev_id = op->mw->mw.obj.dev_id;
+	if (*locked != dev_id) {
+		if (*locked >= 0)
+			rverbs_mw_unlock((uint16_t)*locked);
+		rverbs_mw_lock((uint16_t)dev_id);
+		*locked = dev_id;
 	}
+	rverbs_mw_end_one(op, status);
 }
 
 /* Take out what stands before end. Under the lock of the send CQ. */
@@ -455,10 +461,12 @@ rverbs_mw_done(struct rverbs_qp *qp, uint32_t end, uint8_t *status)
 	struct rverbs_mw_ops *ops = &qp->mw_ops;
 	uint32_t prod = __atomic_load_n(&ops->prod, __ATOMIC_ACQUIRE);
 	struct rverbs_mw_op *op;
+	uint32_t cons;
 	bool is_last;
+	int locked = -1;
 
-	while (ops->cons != prod) {
-		op = &ops->ops[ops->cons & ops->mask];
+	for (cons = ops->cons; cons != prod; cons++) {
+		op = &ops->ops[cons & ops->mask];
 		if ((int32_t)(op->pos - end) >= 0)
 			break;
 		is_last = op->pos == end - 1;
@@ -466,9 +474,11 @@ rverbs_mw_done(struct rverbs_qp *qp, uint32_t end, uint8_t *status)
 		if (is_last && op->kind == RVERBS_MW_BAD &&
 				(*status != RMEM_WC_WR_FLUSH_ERR || !rverbs_qp_has_failed(qp)))
 			*status = RMEM_WC_MW_BIND_ERR;
-		rverbs_mw_end(qp, op, is_last ? *status : RMEM_WC_SUCCESS);
-		__atomic_store_n(&ops->cons, ops->cons + 1, __ATOMIC_RELEASE);
+		rverbs_mw_end(qp, op, is_last ? *status : RMEM_WC_SUCCESS, &locked);
 	}
+	if (locked >= 0)
+		rverbs_mw_unlock((uint16_t)locked);
+	__atomic_store_n(&ops->cons, cons, __ATOMIC_RELEASE);
 }
 
 void
@@ -476,12 +486,15 @@ rverbs_mw_forget(struct rverbs_qp *qp)
 {
 	struct rverbs_cq *cq = rverbs_cq_of(qp->qp.send_cq);
 	struct rverbs_mw_ops *ops = &qp->mw_ops;
+	int locked = -1;
 
 	rte_ticketlock_lock(&cq->lock);
 	while (ops->cons != __atomic_load_n(&ops->prod, __ATOMIC_ACQUIRE)) {
-		rverbs_mw_end(qp, &ops->ops[ops->cons & ops->mask], RMEM_WC_WR_FLUSH_ERR);
+		rverbs_mw_end(qp, &ops->ops[ops->cons & ops->mask], RMEM_WC_WR_FLUSH_ERR, &locked);
 		__atomic_store_n(&ops->cons, ops->cons + 1, __ATOMIC_RELEASE);
 	}
+	if (locked >= 0)
+		rverbs_mw_unlock((uint16_t)locked);
 	rte_ticketlock_unlock(&cq->lock);
 }
 
