@@ -29,6 +29,7 @@ static struct {
 	struct rmem_mw *mw;
 	struct ibv_mw *ibv_mw;
 	void *buf;
+	struct rmem_send_wr wr[2 * PERF_BURST]; /* but for the keys */
 } gm;
 
 static int
@@ -98,7 +99,7 @@ static int
 gm_burst_by_driver(void)
 {
 	uint64_t end = rte_get_timer_cycles() + 30 * rte_get_timer_hz();
-	struct rmem_send_wr wr[2 * PERF_BURST] = {0};
+	struct rmem_send_wr *wr = gm.wr;
 	uint32_t rkey = gm.mw->rkey;
 	struct rmem_wc wc;
 	unsigned int i;
@@ -107,18 +108,10 @@ gm_burst_by_driver(void)
 	for (i = 0; i < 2 * PERF_BURST; i += 2) {
 		uint8_t tag = rmem_rkey_next_tag(rkey);
 
-		wr[i].opcode = RMEM_WR_BIND_MW;
-		wr[i].bind_mw.mw = gm.mw;
-		wr[i].bind_mw.mr = gm.mr;
-		wr[i].bind_mw.addr = (uintptr_t)gm.buf;
-		wr[i].bind_mw.length = BUF;
-		wr[i].bind_mw.access = RMEM_ACCESS_REMOTE_WRITE;
 		wr[i].bind_mw.key_tag = tag;
 		rkey = rmem_rkey_of_tag(rkey, tag);
-		wr[i + 1].opcode = RMEM_WR_LOCAL_INV;
 		wr[i + 1].invalidate_rkey = rkey;
 	}
-	wr[2 * PERF_BURST - 1].flags = RMEM_SEND_SIGNALED;
 	if (rmem_post_send(gm.qp, wr, 2 * PERF_BURST) != (int)(2 * PERF_BURST))
 		return -1;
 	do {
@@ -156,6 +149,24 @@ gm_open_qp(void)
 	return TEST_SUCCESS;
 }
 
+static void
+gm_fill(void)
+{
+	struct rmem_send_wr *wr = gm.wr;
+	unsigned int i;
+
+	for (i = 0; i < 2 * PERF_BURST; i += 2) {
+		wr[i].opcode = RMEM_WR_BIND_MW;
+		wr[i].bind_mw.mw = gm.mw;
+		wr[i].bind_mw.mr = gm.mr;
+		wr[i].bind_mw.addr = (uintptr_t)gm.buf;
+		wr[i].bind_mw.length = BUF;
+		wr[i].bind_mw.access = RMEM_ACCESS_REMOTE_WRITE;
+		wr[i + 1].opcode = RMEM_WR_LOCAL_INV;
+	}
+	wr[2 * PERF_BURST - 1].flags = RMEM_SEND_SIGNALED;
+}
+
 static int
 gm_open(void)
 {
@@ -172,6 +183,7 @@ gm_open(void)
 	TEST_OK(rmem_mw_alloc(gm.pd, RMEM_MW_TYPE_2, &gm.mw));
 	gm.ibv_mw = ibv_alloc_mw(rverbs_pd_of(gm.pd)->ibv, IBV_MW_TYPE_2);
 	TEST_ASSERT(gm.ibv_mw != NULL);
+	gm_fill();
 	return TEST_SUCCESS;
 }
 
