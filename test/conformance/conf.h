@@ -58,6 +58,7 @@ extern const struct conf_subject conf_error;
 extern const struct conf_subject conf_attr;
 extern const struct conf_subject conf_rereg;
 extern const struct conf_subject conf_umr;
+extern const struct conf_subject conf_odp;
 
 /* The device that is tried. */
 struct conf_dev {

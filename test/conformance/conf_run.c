@@ -26,6 +26,7 @@ static const struct conf_subject *const subjects[] = {
 		&conf_attr,
 		&conf_rereg,
 		&conf_umr,
+		&conf_odp,
 };
 
 /* What a case may lack, in words. */
@@ -49,6 +50,7 @@ static const struct {
 		{RMEM_DEV_CAPA_MR_COUNTER, 0, "counters of MRs (RMEM_DEV_CAPA_MR_COUNTER)"},
 		{0, RMEM_ACCESS_REMOTE_ATOMIC, "the right REMOTE_ATOMIC"},
 		{0, RMEM_ACCESS_MW_BIND, "the right MW_BIND"},
+		{0, RMEM_ACCESS_ON_DEMAND, "the right ON_DEMAND"},
 		{0, RMEM_ACCESS_ZERO_BASED, "the right ZERO_BASED"},
 };
 

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * On-demand paging: pages come at the first access, may go, and are missed where there are none.
+ * Requests are whole pages, which known devices place right.
+ */
+
+#include <string.h>
+#include <sys/mman.h>
+
+#include "conf.h"
+
+#define NB_PAGES 8u
+#define SIZE     (NB_PAGES * FX_PAGE)
+#define ALL                                                                                        \
+	(RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE_WRITE | RMEM_ACCESS_REMOTE_READ |            \
+			RMEM_ACCESS_ON_DEMAND)
+
+static uint8_t *mem;
+static struct rmem_mr *mr;
+
+static int
+setup(void)
+{
+	TEST_RUN(conf_setup());
+	mr = NULL;
+	mem = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	TEST_ASSERT(mem != MAP_FAILED);
+	if ((conf.info.access & RMEM_ACCESS_ON_DEMAND) == 0)
+		return TEST_SUCCESS;
+	mr = fx_mr(fx.a.pd, mem, SIZE, ALL);
+	TEST_ASSERT(mr != NULL);
+	return TEST_SUCCESS;
+}
+
+static int
+teardown(void)
+{
+	int result = conf_teardown();
+
+	if (mem != MAP_FAILED)
+		munmap(mem, SIZE);
+	return result;
+}
+
+/* b's request on a page of the MR; a status. */
+static int
+use_page(uint8_t opcode, unsigned int page)
+{
+	return conf_do(opcode, mr->iova + page * FX_PAGE, FX_PAGE, mr->rkey);
+}
+
+static int
+pages_come_at_the_first_access(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < NB_PAGES; i++) {
+		fx_fill(fx.b.buf, FX_PAGE, i);
+		TEST_STATUS(use_page(RMEM_WR_RDMA_WRITE, i), RMEM_WC_SUCCESS);
+		TEST_MEM(mem + i * FX_PAGE, fx.b.buf, FX_PAGE);
+		memset(fx.b.buf, 0, FX_PAGE);
+		TEST_STATUS(use_page(RMEM_WR_RDMA_READ, i), RMEM_WC_SUCCESS);
+		TEST_MEM(fx.b.buf, mem + i * FX_PAGE, FX_PAGE);
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+discarded_pages_are_seen(void)
+{
+	fx_fill(fx.b.buf, FX_PAGE, 1);
+	TEST_STATUS(use_page(RMEM_WR_RDMA_WRITE, 2), RMEM_WC_SUCCESS);
+	TEST_OK(madvise(mem, SIZE, MADV_DONTNEED));
+	TEST_STATUS(use_page(RMEM_WR_RDMA_READ, 2), RMEM_WC_SUCCESS);
+	TEST_ASSERT(fx_is_zero(fx.b.buf, FX_PAGE));
+	fx_fill(fx.b.buf, FX_PAGE, 2);
+	TEST_STATUS(use_page(RMEM_WR_RDMA_WRITE, 2), RMEM_WC_SUCCESS);
+	TEST_MEM(mem + 2 * FX_PAGE, fx.b.buf, FX_PAGE);
+	return TEST_SUCCESS;
+}
+
+static int
+pages_that_are_not_there_are_refused(void)
+{
+	TEST_STATUS(use_page(RMEM_WR_RDMA_WRITE, 3), RMEM_WC_SUCCESS);
+	TEST_OK(munmap(mem + 3 * FX_PAGE, FX_PAGE));
+	TEST_RUN(conf_status(CONF_REMOTE_KEY, use_page(RMEM_WR_RDMA_WRITE, 3)));
+	TEST_RUN(conf_reconnect());
+	TEST_STATUS(use_page(RMEM_WR_RDMA_WRITE, 4), RMEM_WC_SUCCESS);
+	TEST_ASSERT(mmap(mem + 3 * FX_PAGE, FX_PAGE, PROT_READ | PROT_WRITE,
+				    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED);
+	fx_fill(fx.b.buf, FX_PAGE, 1);
+	TEST_STATUS(use_page(RMEM_WR_RDMA_WRITE, 3), RMEM_WC_SUCCESS);
+	TEST_MEM(mem + 3 * FX_PAGE, fx.b.buf, FX_PAGE);
+	return TEST_SUCCESS;
+}
+
+static int
+protected_pages_are_not_written(void)
+{
+	fx_fill(fx.b.buf, FX_PAGE, 1);
+	TEST_STATUS(use_page(RMEM_WR_RDMA_WRITE, 1), RMEM_WC_SUCCESS);
+	TEST_OK(mprotect(mem + FX_PAGE, FX_PAGE, PROT_READ));
+	fx_fill(fx.b.buf, FX_PAGE, 2);
+	TEST_RUN(conf_status(CONF_REMOTE_KEY, use_page(RMEM_WR_RDMA_WRITE, 1)));
+	TEST_RUN(conf_reconnect());
+	TEST_STATUS(use_page(RMEM_WR_RDMA_READ, 1), RMEM_WC_SUCCESS);
+	TEST_MEM(fx.b.buf, mem + FX_PAGE, FX_PAGE);
+	TEST_OK(mprotect(mem + FX_PAGE, FX_PAGE, PROT_READ | PROT_WRITE));
+	fx_fill(fx.b.buf, FX_PAGE, 3);
+	TEST_STATUS(use_page(RMEM_WR_RDMA_WRITE, 1), RMEM_WC_SUCCESS);
+	TEST_MEM(mem + FX_PAGE, fx.b.buf, FX_PAGE);
+	return TEST_SUCCESS;
+}
+
+/* Rights, range and PD hold as for any MR. */
+static int
+keys_are_checked_as_ever(void)
+{
+	struct rmem_mr *readable =
+			fx_mr(fx.a.pd, mem, SIZE, RMEM_ACCESS_REMOTE_READ | RMEM_ACCESS_ON_DEMAND);
+	struct rmem_pd *pd = fx_pd(conf.dev);
+	struct rmem_mr *foreign = fx_mr(pd, mem, SIZE, ALL);
+
+	TEST_ASSERT(readable != NULL && foreign != NULL);
+	TEST_RUN(conf_closed(readable->iova, FX_PAGE, readable->rkey));
+	TEST_RUN(conf_closed(foreign->iova, FX_PAGE, foreign->rkey));
+	TEST_RUN(conf_closed(mr->iova + SIZE, FX_PAGE, mr->rkey));
+	TEST_RUN(conf_closed(mr->iova, FX_PAGE, mr->rkey ^ 1));
+	TEST_ASSERT(fx_is_zero(mem, SIZE));
+	return TEST_SUCCESS;
+}
+
+static int
+advice_is_checked(void)
+{
+	struct rmem_sge sge = fx_sge(mr, 0, SIZE);
+	int ret = rmem_mr_advise(fx.a.pd, RMEM_ADVISE_PREFETCH_WRITE, RMEM_ADVISE_FLUSH, &sge, 1);
+
+	if (ret == -EOPNOTSUPP)
+		return test_skip("the device takes no advice");
+	TEST_OK(ret);
+	TEST_ERR(rmem_mr_advise(fx.a.pd, 99, 0, &sge, 1), EINVAL);
+	TEST_ERR(rmem_mr_advise(fx.a.pd, RMEM_ADVISE_PREFETCH, UINT32_C(1) << 31, &sge, 1), EINVAL);
+	TEST_ERR(rmem_mr_advise(fx.a.pd, RMEM_ADVISE_PREFETCH, 0, NULL, 1), EINVAL);
+	sge.length = SIZE + 1;
+	TEST_ERR(rmem_mr_advise(fx.a.pd, RMEM_ADVISE_PREFETCH, 0, &sge, 1), EFAULT);
+	sge = fx_sge(fx.a.mr, 0, FX_PAGE);
+	TEST_ERR(rmem_mr_advise(fx.a.pd, RMEM_ADVISE_PREFETCH, 0, &sge, 1), EINVAL);
+	return TEST_SUCCESS;
+}
+
+#define ODP RMEM_ACCESS_ON_DEMAND
+
+static const struct conf_case odp_cases[] = {
+		CONF_CASE(pages_come_at_the_first_access, 0, ODP,
+				"ibv_reg_mr(3): IBV_ACCESS_ON_DEMAND, pages come when they are used"),
+		CONF_CASE(discarded_pages_are_seen, 0, ODP,
+				"Optimized Memory Access: ODP, pages that the system took are let go"),
+		CONF_CASE(pages_that_are_not_there_are_refused, 0, ODP,
+				"Optimized Memory Access: ODP, no page is an access error"),
+		CONF_CASE(protected_pages_are_not_written, 0, ODP,
+				"Optimized Memory Access: ODP, the process's own rights hold"),
+		CONF_CASE(keys_are_checked_as_ever, 0, ODP,
+				"IBTA 10.6.3: rights, range and PD of the MR"),
+		CONF_CASE(advice_is_checked, 0, ODP, "ibv_advise_mr(3): EINVAL and EFAULT"),
+};
+
+CONF_SUBJECT(odp, setup, teardown, odp_cases);
