@@ -74,8 +74,14 @@ testrmem_devs_close(struct testrmem_dev *devs, uint32_t nb_devs)
 	return ret;
 }
 
-uint64_t
-testrmem_devs_stat(const struct testrmem_session *session, size_t offset)
+/* A counter, and its sum when the session was opened. */
+struct stat_base {
+	size_t offset;
+	uint64_t sum;
+};
+
+static uint64_t
+sum_stat(const struct testrmem_session *session, size_t offset)
 {
 	struct rmem_dev_stats stats;
 	uint64_t value, sum = 0;
@@ -88,6 +94,34 @@ testrmem_devs_stat(const struct testrmem_session *session, size_t offset)
 		sum += value;
 	}
 	return sum;
+}
+
+int
+testrmem_stat_open(struct testrmem_session *session, size_t offset)
+{
+	struct stat_base *base = testrmem_alloc(1, sizeof(*base));
+
+	if (base == NULL)
+		return -ENOMEM;
+	base->offset = offset;
+	base->sum = sum_stat(session, offset);
+	session->priv = base;
+	return 0;
+}
+
+uint64_t
+testrmem_stat_get(const struct testrmem_session *session)
+{
+	const struct stat_base *base = session->priv;
+
+	return sum_stat(session, base->offset) - base->sum;
+}
+
+void
+testrmem_stat_close(struct testrmem_session *session)
+{
+	rte_free(session->priv);
+	session->priv = NULL;
 }
 
 /* One limit of a device against what the run needs. */

@@ -183,30 +183,10 @@ send_teardown(struct testrmem_pair *pair)
 	testrmem_pair_ring_free(pair);
 }
 
-/* Messages that came in their completion, over all devices since they were created. */
-static uint64_t
-nb_inline_recvs(const struct testrmem_session *session)
-{
-	return testrmem_devs_stat(session, offsetof(struct rmem_dev_stats, inline_recvs));
-}
-
 static int
 inline_open(struct testrmem_session *session)
 {
-	uint64_t *before = testrmem_alloc(1, sizeof(*before));
-
-	if (before == NULL)
-		return -ENOMEM;
-	*before = nb_inline_recvs(session);
-	session->priv = before;
-	return 0;
-}
-
-static void
-inline_close(struct testrmem_session *session)
-{
-	rte_free(session->priv);
-	session->priv = NULL;
+	return testrmem_stat_open(session, offsetof(struct rmem_dev_stats, inline_recvs));
 }
 
 static int
@@ -223,7 +203,6 @@ inline_setup(struct testrmem_pair *pair)
 static int
 inline_finish(struct testrmem_session *session)
 {
-	const uint64_t *before = session->priv;
 	uint64_t nb_msgs = 0;
 	uint32_t i, j;
 
@@ -232,7 +211,7 @@ inline_finish(struct testrmem_session *session)
 			nb_msgs += session->workers[i].pairs[j].completed;
 	}
 	printf("received in the completion: %" PRIu64 " of %" PRIu64 " messages\n",
-			nb_inline_recvs(session) - *before, nb_msgs);
+			testrmem_stat_get(session), nb_msgs);
 	return 0;
 }
 
@@ -252,7 +231,7 @@ const struct testrmem_engine testrmem_engine_inline = {
 		.verify = send_verify,
 		.finish = inline_finish,
 		.teardown = send_teardown,
-		.close = inline_close,
+		.close = testrmem_stat_close,
 };
 
 const struct testrmem_engine testrmem_engine_send = {

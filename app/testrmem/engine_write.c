@@ -66,37 +66,16 @@ const struct testrmem_engine testrmem_engine_write = {
 		.teardown = testrmem_pair_ring_free,
 };
 
-static uint64_t
-nb_page_faults(const struct testrmem_session *session)
-{
-	return testrmem_devs_stat(session, offsetof(struct rmem_dev_stats, odp_page_faults));
-}
-
 static int
 odp_open(struct testrmem_session *session)
 {
-	uint64_t *before = testrmem_alloc(1, sizeof(*before));
-
-	if (before == NULL)
-		return -ENOMEM;
-	*before = nb_page_faults(session);
-	session->priv = before;
-	return 0;
-}
-
-static void
-odp_close(struct testrmem_session *session)
-{
-	rte_free(session->priv);
-	session->priv = NULL;
+	return testrmem_stat_open(session, offsetof(struct rmem_dev_stats, odp_page_faults));
 }
 
 static int
 odp_finish(struct testrmem_session *session)
 {
-	const uint64_t *before = session->priv;
-
-	printf("page faults: %" PRIu64 "\n", nb_page_faults(session) - *before);
+	printf("page faults: %" PRIu64 "\n", testrmem_stat_get(session));
 	return 0;
 }
 
@@ -115,5 +94,5 @@ const struct testrmem_engine testrmem_engine_odp = {
 		.verify = write_verify,
 		.finish = odp_finish,
 		.teardown = testrmem_pair_ring_free,
-		.close = odp_close,
+		.close = testrmem_stat_close,
 };

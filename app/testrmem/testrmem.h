@@ -205,8 +205,13 @@ void testrmem_fail(struct testrmem_session *session, const char *format, ...)
 int testrmem_devs_open(const struct testrmem_conf *conf, struct testrmem_dev *devs);
 /** -EBUSY, told, when something of a run was not released. */
 int testrmem_devs_close(struct testrmem_dev *devs, uint32_t nb_devs);
-/** A counter of struct rmem_dev_stats, by its offset, over all devices of a session. */
-uint64_t testrmem_devs_stat(const struct testrmem_session *session, size_t offset);
+/**
+ * What a counter of struct rmem_dev_stats, by its offset, grows by in a session, over all of its
+ * devices: for an engine that has nothing else in session->priv.
+ */
+int testrmem_stat_open(struct testrmem_session *session, size_t offset);
+uint64_t testrmem_stat_get(const struct testrmem_session *session);
+void testrmem_stat_close(struct testrmem_session *session);
 /** Zeroed memory of EAL, for rte_free(); tells when there is none. */
 void *testrmem_alloc(size_t n, size_t size);
 /** Check that the device can do what the session wants of it. */

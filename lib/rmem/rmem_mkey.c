@@ -7,72 +7,32 @@
  * Indirect keys: MRs over ranges of other keys.
  */
 
-#include <errno.h>
+#include <rmem_mr_priv.h>
 
-#include <rmem_priv.h>
+static uint32_t
+max_entries_of(const struct rmem_dev_info *info)
+{
+	return info->max_mkey_entries;
+}
 
 static int
-check_entries(struct rmem_dev *dev, uint32_t max_entries)
+alloc(struct rmem_mr *mr, uint32_t max_entries)
 {
-	struct rmem_dev_info info;
-	int ret;
-
-	if (max_entries == 0) {
-		RMEM_LOG(ERR, "%s: max_entries is 0", dev->name);
-		return -EINVAL;
-	}
-	ret = rmem_dev_info_fill(dev, &info);
-	if (ret != 0)
-		return ret;
-	if ((info.capa & RMEM_DEV_CAPA_UMR) == 0) {
-		RMEM_LOG(ERR, "%s: no indirect keys on this device", dev->name);
-		return -EOPNOTSUPP;
-	}
-	if (max_entries > info.max_mkey_entries) {
-		RMEM_LOG(ERR, "%s: max_entries %u is not 1 to %u", dev->name, max_entries,
-				info.max_mkey_entries);
-		return -EINVAL;
-	}
-	return 0;
+	mr->max_entries = max_entries;
+	return rmem_dev_ops(rmem_obj_dev(&mr->obj))->mkey_alloc(mr);
 }
+
+static const struct rmem_mr_bound indirect = {
+		.name = "indirect keys",
+		.size_name = "max_entries",
+		.capa = RMEM_DEV_CAPA_UMR,
+		.type = RMEM_MR_TYPE_INDIRECT,
+		.max_size = max_entries_of,
+		.alloc = alloc,
+};
 
 int
 rmem_mkey_alloc(struct rmem_pd *pd, uint32_t max_entries, struct rmem_mr **mr)
 {
-	struct rmem_dev *dev;
-	struct rmem_mr *new_mr;
-	int ret;
-
-	ret = rmem_obj_check(pd, RMEM_OBJ_PD, __func__);
-	if (ret != 0)
-		return ret;
-	dev = rmem_obj_dev(&pd->obj);
-	if (mr == NULL) {
-		RMEM_LOG(ERR, "%s: got NULL for the MR pointer", dev->name);
-		return -EINVAL;
-	}
-	ret = check_entries(dev, max_entries);
-	if (ret == 0)
-		ret = rmem_obj_get(&pd->obj, __func__);
-	if (ret != 0)
-		return ret;
-	new_mr = rmem_obj_alloc(dev, RMEM_OBJ_MR, rmem_dev_driver(dev)->mr_size);
-	if (new_mr == NULL) {
-		ret = -ENOMEM;
-		goto put_pd;
-	}
-	new_mr->pd = pd;
-	new_mr->type = RMEM_MR_TYPE_INDIRECT;
-	new_mr->max_entries = max_entries;
-	ret = rmem_dev_ops(dev)->mkey_alloc(new_mr);
-	if (ret != 0)
-		goto free_mr;
-	*mr = new_mr;
-	return 0;
-
-free_mr:
-	rmem_obj_free(&new_mr->obj);
-put_pd:
-	rmem_obj_put(&pd->obj);
-	return ret;
+	return rmem_mr_alloc_bound(pd, &indirect, max_entries, mr, __func__);
 }

@@ -102,6 +102,25 @@ rmem_mr_put_owner(const struct rmem_mr *of)
 		rmem_obj_put(&of->owner->obj);
 }
 
+/** A kind of MR that requests bind. */
+struct rmem_mr_bound {
+	const char *name;      /**< For messages: what the device must have. */
+	const char *size_name; /**< What its size is called. */
+	uint64_t capa;         /**< RMEM_DEV_CAPA_* that it needs. */
+	uint16_t type;         /**< One of enum rmem_mr_type. */
+	/** The device's limit of sizes. */
+	uint32_t (*max_size)(const struct rmem_dev_info *info);
+	/** Note the size in a new MR, and have the driver do its part. */
+	int (*alloc)(struct rmem_mr *mr, uint32_t size);
+};
+
+/** 0 when the device has the kind in that size, else -EINVAL or -EOPNOTSUPP and a line. */
+int rmem_mr_check_bound(struct rmem_dev *dev, const struct rmem_mr_bound *kind, uint32_t size);
+
+/** Allocate an MR of that kind; what its public call says. */
+int rmem_mr_alloc_bound(struct rmem_pd *pd, const struct rmem_mr_bound *kind, uint32_t size,
+		struct rmem_mr **mr, const char *func);
+
 /** 0 when pd is a PD of the MR's device, else -EINVAL and a line that names func. */
 int rmem_mr_check_pd(const struct rmem_mr *mr, const struct rmem_pd *pd, const char *func);
 

@@ -71,8 +71,8 @@ rmem_mempool_visit(int (*func)(struct rmem_mempool *reg, void *arg), void *arg)
 	return ret;
 }
 
-static int
-check_reg(const struct rmem_mempool *reg)
+int
+rmem_mempool_check_reg(const struct rmem_mempool *reg)
 {
 	if (reg != NULL && reg->obj.type == RMEM_MEMPOOL_TAG)
 		return 0;
@@ -258,7 +258,7 @@ rmem_mempool_unregister(struct rmem_mempool *reg)
 
 	if (reg == NULL)
 		return 0;
-	ret = check_reg(reg);
+	ret = rmem_mempool_check_reg(reg);
 	if (ret != 0)
 		return ret;
 	if (reg->mz != NULL) {

@@ -17,16 +17,6 @@ struct visit {
 	bool is_pinned;
 };
 
-static int
-check_reg(const struct rmem_mempool *reg)
-{
-	if (reg != NULL && reg->obj.type == RMEM_MEMPOOL_TAG)
-		return 0;
-	POOL_LOG(ERR, "got %p (tag 0x%x), expected a registration of a mempool", (const void *)reg,
-			reg == NULL ? 0 : reg->obj.type);
-	return -EINVAL;
-}
-
 uint32_t
 rmem_pool_count_cached(const struct rte_mempool *mp)
 {
@@ -43,7 +33,7 @@ rmem_mempool_stats_get(const struct rmem_mempool *reg, struct rmem_mempool_stats
 {
 	int ret;
 
-	ret = check_reg(reg);
+	ret = rmem_mempool_check_reg(reg);
 	if (ret != 0)
 		return ret;
 	if (stats == NULL) {
@@ -125,7 +115,7 @@ rmem_mempool_audit(const struct rmem_mempool *reg)
 	struct visit visit = {.reg = reg};
 	int ret;
 
-	ret = check_reg(reg);
+	ret = rmem_mempool_check_reg(reg);
 	if (ret == 0)
 		ret = audit_mrs(reg);
 	if (ret == 0)

@@ -88,6 +88,9 @@ bool rmem_mempool_is_pinned(struct rte_mempool *mp);
 int rmem_mempool_do_register(struct rte_mempool *mp, struct rmem_pd *pd, uint32_t access,
 		struct rmem_mempool **reg);
 
+/** 0 when it is a registration, else -EINVAL and a line. */
+int rmem_mempool_check_reg(const struct rmem_mempool *reg);
+
 /** -EBUSY and a line when something refers to an MR of it. */
 int rmem_mempool_check_idle(const struct rmem_mempool *reg);
 
