@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * No access outlives the end of a type 2 window, of an indirect key, or of an MR below one: an
+ * lcore goes on writing through it while the owner ends it, uses the memory again at once, and
+ * opens it anew. Each round the writer ends on its refusal, and the owner connects the QPs again.
+ */
+
+#include <string.h>
+
+#include "fixture.h"
+#include "test.h"
+
+#define ROUNDS   100u
+#define SCRIBBLE 0x5c
+#define PAYLOAD  0xa9
+/* What a message fills: the whole of a's buffer, so that the key goes in the midst of a copy. */
+#define SIZE FX_BUF_SIZE
+
+static struct {
+	uint32_t rkey;       /* what to write through; 0: wait; atomic */
+	uint32_t nb_written; /* atomic */
+	uint32_t is_refused; /* the writer waits for the next key; atomic */
+	uint32_t is_stopped; /* atomic */
+	struct rmem_mr *indirect;
+	struct rmem_mr *below; /* it */
+} race;
+
+static int
+write_until_refused(uint32_t rkey)
+{
+	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, SIZE);
+	struct rmem_send_wr wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.a.buf), rkey);
+	struct rmem_wc wc;
+
+	wr.flags = RMEM_SEND_SIGNALED;
+	do {
+		TEST_EQ(rmem_post_send(fx.b.qp, &wr, 1), 1);
+		TEST_EQ(fx_poll(fx.b.cq, &wc, 1), 1);
+		__atomic_fetch_add(&race.nb_written, 1, __ATOMIC_RELEASE);
+	} while (wc.status == RMEM_WC_SUCCESS);
+	TEST_STATUS(wc.status, RMEM_WC_REM_ACCESS_ERR);
+	return TEST_SUCCESS;
+}
+
+static int
+run_writer(void *arg)
+{
+	unsigned int spins = 0;
+
+	RTE_SET_USED(arg);
+	while (!__atomic_load_n(&race.is_stopped, __ATOMIC_ACQUIRE)) {
+		uint32_t rkey = __atomic_exchange_n(&race.rkey, 0, __ATOMIC_ACQ_REL);
+
+		if (rkey == 0) {
+			fx_relax(&spins);
+			continue;
+		}
+		TEST_RUN(write_until_refused(rkey));
+		__atomic_store_n(&race.is_refused, 1, __ATOMIC_RELEASE);
+	}
+	return TEST_SUCCESS;
+}
+
+/* Until *value is at least want. */
+static int
+wait_until(const uint32_t *value, uint32_t want)
+{
+	uint64_t deadline = fx_deadline();
+	unsigned int spins = 0;
+
+	while (__atomic_load_n(value, __ATOMIC_ACQUIRE) < want) {
+		TEST_ASSERT(!fx_is_late(deadline));
+		fx_relax(&spins);
+	}
+	return TEST_SUCCESS;
+}
+
+static bool
+is_scribbled(void)
+{
+	return fx.a.buf[0] == SCRIBBLE && memcmp(fx.a.buf, fx.a.buf + 1, SIZE - 1) == 0;
+}
+
+/* From the end to the start, page by page: a copy comes last where we were first. */
+static void
+scribble(void)
+{
+	uint32_t page;
+
+	for (page = SIZE / FX_PAGE; page-- > 0;)
+		memset(fx.a.buf + page * FX_PAGE, SCRIBBLE, FX_PAGE);
+}
+
+static int
+open_window(uint32_t *rkey)
+{
+	TEST_STATUS(fx_mw_bind_2(0, SIZE, RMEM_ACCESS_REMOTE_WRITE), RMEM_WC_SUCCESS);
+	*rkey = fx.mw.two->rkey;
+	return TEST_SUCCESS;
+}
+
+static int
+invalidate_window(void)
+{
+	const struct rmem_send_wr inv = fx_inv(fx.mw.two->rkey);
+
+	TEST_STATUS(fx_send(fx.a.qp, &inv), RMEM_WC_SUCCESS);
+	return TEST_SUCCESS;
+}
+
+static int
+release_window(void)
+{
+	TEST_OK(fx_release(fx.mw.two));
+	return TEST_SUCCESS;
+}
+
+static int
+new_window(void)
+{
+	fx.mw.two = fx_mw(fx.a.pd, RMEM_MW_TYPE_2);
+	TEST_ASSERT(fx.mw.two != NULL);
+	return TEST_SUCCESS;
+}
+
+/* Over the two halves of the buffer by an MR of their own. */
+static int
+open_indirect(uint32_t *rkey)
+{
+	struct rmem_mkey_entry entries[2];
+	struct rmem_send_wr wr;
+
+	entries[0] = fx_entry(race.below, 0, SIZE / 2);
+	entries[1] = fx_entry(race.below, SIZE / 2, SIZE / 2);
+	wr = fx_umr(race.indirect, entries, RTE_DIM(entries), fx_addr(fx.a.buf));
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	*rkey = race.indirect->rkey;
+	return TEST_SUCCESS;
+}
+
+static int
+invalidate_indirect(void)
+{
+	const struct rmem_send_wr inv = fx_inv(race.indirect->rkey);
+
+	TEST_STATUS(fx_send(fx.a.qp, &inv), RMEM_WC_SUCCESS);
+	return TEST_SUCCESS;
+}
+
+static int
+release_below(void)
+{
+	TEST_OK(fx_release(race.below));
+	return TEST_SUCCESS;
+}
+
+/* The indirect key is valid still, over a key that is not. */
+static int
+new_below(void)
+{
+	TEST_RUN(invalidate_indirect());
+	race.below = fx_mr(fx.a.pd, fx.a.buf, SIZE, FX_ACCESS);
+	TEST_ASSERT(race.below != NULL);
+	return TEST_SUCCESS;
+}
+
+static int
+same_again(void)
+{
+	return TEST_SUCCESS;
+}
+
+/* A way to open the buffer, to end that, and to be ready to open it again. */
+struct way {
+	int (*open)(uint32_t *rkey);
+	int (*end)(void);
+	int (*renew)(void);
+};
+
+static int
+open_and_start(const struct way *way)
+{
+	uint32_t rkey;
+
+	TEST_RUN(way->open(&rkey));
+	race.nb_written = 0;
+	race.is_refused = 0;
+	__atomic_store_n(&race.rkey, rkey, __ATOMIC_RELEASE);
+	return wait_until(&race.nb_written, 2);
+}
+
+static int
+run_rounds(const struct way *way)
+{
+	uint32_t i;
+
+	for (i = 0; i < ROUNDS; i++) {
+		TEST_RUN(open_and_start(way));
+		TEST_RUN(way->end());
+		scribble();
+		TEST_RUN(wait_until(&race.is_refused, 1));
+		TEST_ASSERT(is_scribbled());
+		TEST_RUN(fx_reconnect());
+		TEST_RUN(way->renew());
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+race_with(const struct way *way)
+{
+	int result;
+
+	if (fx_nb_workers() == 0)
+		return test_skip("it takes a worker lcore");
+	memset(&race, 0, sizeof(race));
+	race.below = fx_mr(fx.a.pd, fx.a.buf, SIZE, FX_ACCESS);
+	race.indirect = fx_mkey(fx.a.pd, 2);
+	TEST_ASSERT(race.below != NULL && race.indirect != NULL);
+	memset(fx.b.buf, PAYLOAD, SIZE);
+	TEST_RUN(fx_launch(run_writer, &race, sizeof(race), 1));
+	result = run_rounds(way);
+	__atomic_store_n(&race.is_stopped, 1, __ATOMIC_RELEASE);
+	return fx_join(1) == TEST_SUCCESS ? result : TEST_FAILED;
+}
+
+static int
+no_write_comes_after_local_inv_of_a_window(void)
+{
+	const struct way way = {open_window, invalidate_window, same_again};
+
+	return race_with(&way);
+}
+
+static int
+no_write_comes_after_release_of_a_window(void)
+{
+	const struct way way = {open_window, release_window, new_window};
+
+	return race_with(&way);
+}
+
+static int
+no_write_comes_after_local_inv_of_an_indirect_key(void)
+{
+	const struct way way = {open_indirect, invalidate_indirect, same_again};
+
+	return race_with(&way);
+}
+
+static int
+no_write_comes_after_release_below_an_indirect_key(void)
+{
+	const struct way way = {open_indirect, release_below, new_below};
+
+	return race_with(&way);
+}
+
+static const struct test_case revoke_race_cases[] = {
+		TEST_CASE(no_write_comes_after_local_inv_of_a_window),
+		TEST_CASE(no_write_comes_after_release_of_a_window),
+		TEST_CASE(no_write_comes_after_local_inv_of_an_indirect_key),
+		TEST_CASE(no_write_comes_after_release_below_an_indirect_key),
+};
+
+REGISTER_RMEM_SUITE(revoke_race, fx_setup_mw, fx_teardown, revoke_race_cases);
