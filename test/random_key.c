@@ -33,6 +33,30 @@ start_region(struct random_run *run, enum model_kind kind, unsigned int pd)
 	return region;
 }
 
+/* As one range, as two that follow each other, or on demand: it is the same to requests. */
+static void
+choose_memory(struct random_run *run, struct rmem_mr_attr *attr, struct iovec iov[2])
+{
+	uintptr_t first = (uintptr_t)attr->addr;
+	/* No 8 bytes that an atomic may name lie in both. */
+	size_t half = RTE_ALIGN_CEIL(first + attr->length / 2, sizeof(uint64_t)) - first;
+
+	if (random_one_in(run, 4)) {
+		attr->access |= run->on_demand;
+		return;
+	}
+	if (half >= attr->length || !random_one_in(run, 4))
+		return;
+	iov[0].iov_base = attr->addr;
+	iov[0].iov_len = half;
+	iov[1].iov_base = (void *)(first + half);
+	iov[1].iov_len = attr->length - half;
+	attr->addr = NULL;
+	attr->length = 0;
+	attr->iov = iov;
+	attr->iov_count = 2;
+}
+
 int
 random_reg(struct random_run *run)
 {
@@ -43,6 +67,8 @@ random_reg(struct random_run *run)
 	struct model_region *region = start_region(run, MODEL_USER, pd);
 	struct rmem_mr_attr attr = {.addr = run->arena + start, .length = length};
 
+	struct iovec iov[2];
+
 	if (region == NULL)
 		return 0;
 	region->is_zero_based = random_one_in(run, 4);
@@ -52,13 +78,14 @@ random_reg(struct random_run *run)
 		attr.iova = iova;
 	attr.access = region->access | (region->is_zero_based ? RMEM_ACCESS_ZERO_BASED : 0);
 	attr.flags = region->is_disabled ? RMEM_MR_DISABLED : 0;
+	choose_memory(run, &attr, iov);
 	snprintf(run->what, sizeof(run->what), "reg of %u bytes, access 0x%x", length, attr.access);
 	if (rmem_mr_reg_attr(run->pds[pd], &attr, &region->mr) != 0)
 		return -1;
 	region->is_valid = true;
 	region->lkey = region->mr->lkey;
 	region->rkey = region->mr->rkey;
-	region->iova = attr.iova != 0 ? attr.iova : fx_addr(attr.addr);
+	region->iova = attr.iova != 0 ? attr.iova : fx_addr(run->arena + start);
 	if (region->is_zero_based)
 		region->iova = 0;
 	region->length = length;
@@ -127,6 +154,7 @@ random_rereg(struct random_run *run)
 {
 	struct model_region *region = random_region(run);
 	uint32_t flags = 1 + random_below(run, 7), access = random_access(run);
+	uint32_t on_demand = random_one_in(run, 4) ? run->on_demand : 0;
 	unsigned int pd = random_below(run, NB_DOMAINS);
 	uint32_t start = random_below(run, MODEL_BYTES - 1);
 	uint32_t length = 1 + random_below(run, RTE_MIN(MODEL_BYTES - start, 3 * MODEL_PAGE));
@@ -135,9 +163,11 @@ random_rereg(struct random_run *run)
 
 	if (region->kind != MODEL_USER)
 		return 0;
+	if (region->mr->iov_count != 0)
+		on_demand = 0; /* refused, unless it gets other memory */
 	snprintf(run->what, sizeof(run->what), "rereg of key 0x%x, flags %u", region->rkey, flags);
-	ret = rmem_mr_rereg(region->mr, flags, run->pds[pd], run->arena + start, length, access,
-			&result);
+	ret = rmem_mr_rereg(region->mr, flags, run->pds[pd], run->arena + start, length,
+			access | on_demand, &result);
 	if (region->nb_windows != 0 || region->counter >= 0)
 		return ret == -EBUSY && result == RMEM_REREG_ERR_INPUT ? 0 : -1;
 	if (ret != 0 || result != RMEM_REREG_OK || region->mr->rkey != region->rkey)

@@ -34,6 +34,7 @@ struct random_run {
 	struct rmem_counter *counters[NB_COUNTERS];
 	uint64_t counts[NB_COUNTERS]; /* what they should be */
 	uint8_t *arena;
+	uint32_t on_demand;         /* RMEM_ACCESS_ON_DEMAND, where the device has it, or 0 */
 	uint32_t former[NB_FORMER]; /* keys that were given out at some time */
 	uint64_t random;
 	uint64_t nb_succeeded;
