@@ -182,8 +182,9 @@ run_rounds(uint32_t nb_leases)
 			TEST_ASSERT(is_scribbled((round + 1) % 2));
 	}
 	TEST_ASSERT(is_scribbled((round + 1) % 2));
-	test_note("%" PRIu64 " leases, %u writes, %u refused", lx_stats().granted, race.nb_written,
-			race.nb_refused);
+	test_note("%" PRIu64 " leases, %u writes, %u refused", lx_stats().granted,
+			__atomic_load_n(&race.nb_written, __ATOMIC_RELAXED),
+			__atomic_load_n(&race.nb_refused, __ATOMIC_RELAXED));
 	return TEST_SUCCESS;
 }
 

@@ -178,6 +178,18 @@ rsoft_copy_piece(const struct rsoft_piece *to, const struct rsoft_piece *from, u
 	return rsoft_odp_copy(to->odp, to->ptr, from->odp, from->ptr, length);
 }
 
+/* Copy between one stretch and what goes on from a place of a list, *n bytes at the most. */
+static __rte_noinline unsigned int
+rsoft_copy_block(struct rsoft_list_at at, uint8_t *flat, uint64_t *n, bool is_to_list)
+{
+	struct rsoft_piece piece, other = {.ptr = flat};
+
+	rsoft_list_piece(&at, &piece);
+	*n = RTE_MIN(*n, piece.length);
+	return is_to_list ? rsoft_copy_piece(&piece, &other, *n)
+			  : rsoft_copy_piece(&other, &piece, *n);
+}
+
 /*
  * Copy between a list and one stretch. Entries that follow each other are often of one key, so
  * what was found of it is kept.
@@ -186,17 +198,15 @@ static __rte_always_inline unsigned int
 rsoft_copy_list(const struct rsoft_span *span, uint8_t *flat, uint64_t length, bool is_to_list)
 {
 	const struct rsoft_list *list = span->key->list;
-	struct rsoft_piece piece = {.odp = NULL}, other = {.ptr = flat};
-	struct rsoft_list_at at;
 	uintptr_t to_memory = 0; /* from an address of the key that lkey names */
 	bool is_one_stretch = true;
+	struct rsoft_list_at at;
 	uint32_t lkey = 0;
 
 	rsoft_list_seek(list, span->offset + span->key->map_offset, &at);
 	while (length != 0) {
 		const struct rsoft_list_entry *entry = &list->entry[at.entry];
 		uint64_t n = RTE_MIN(entry->length - at.done, length);
-		unsigned int side;
 
 		if (entry->lkey != lkey) {
 			const struct rsoft_key *key = &list->keys[entry->lkey >> 8];
@@ -204,19 +214,20 @@ rsoft_copy_list(const struct rsoft_span *span, uint8_t *flat, uint64_t length, b
 			lkey = entry->lkey;
 			is_one_stretch = key->kind == RSOFT_KIND_BASE;
 			to_memory = (uintptr_t)key->base - key->iova;
-			piece.odp = NULL;
 		}
 		if (likely(is_one_stretch)) {
-			piece.ptr = (uint8_t *)(to_memory + rsoft_list_addr(&at));
+			uint8_t *ptr = (uint8_t *)(to_memory + rsoft_list_addr(&at));
+
+			rsoft_copy(is_to_list ? ptr : flat, is_to_list ? flat : ptr, n);
 		} else {
-			rsoft_list_piece(&at, &piece);
-			n = RTE_MIN(n, piece.length);
+			uint64_t block = n;
+			unsigned int side = rsoft_copy_block(at, flat, &block, is_to_list);
+
+			if (unlikely(side != RSOFT_SIDE_NONE))
+				return side;
+			n = block;
 		}
-		side = is_to_list ? rsoft_copy_piece(&piece, &other, n)
-				  : rsoft_copy_piece(&other, &piece, n);
-		if (unlikely(side != RSOFT_SIDE_NONE))
-			return side;
-		other.ptr += n;
+		flat += n;
 		length -= n;
 		rsoft_list_move(&at, n);
 	}
@@ -246,10 +257,6 @@ rsoft_copy_pieces(const struct rsoft_span *to, const struct rsoft_span *from, ui
 	unsigned int side;
 	uint64_t n;
 
-	if (rsoft_span_is_list(to, length) && rsoft_span_is_flat(from, length))
-		return rsoft_copy_list(to, from->ptr, length, true);
-	if (rsoft_span_is_list(from, length) && rsoft_span_is_flat(to, length))
-		return rsoft_copy_list(from, to->ptr, length, false);
 	while (length != 0) {
 		rsoft_cursor_piece(&dst, &out);
 		rsoft_cursor_piece(&src, &in);
@@ -269,6 +276,10 @@ rsoft_copy_spans(const struct rsoft_span *to, const struct rsoft_span *from, uin
 {
 	if (likely(rsoft_span_is_near(to, length) && rsoft_span_is_near(from, length)))
 		return rsoft_copy_near(to, from, length);
+	if (rsoft_span_is_list(to, length) && rsoft_span_is_flat(from, length))
+		return rsoft_copy_list(to, from->ptr, length, true);
+	if (rsoft_span_is_list(from, length) && rsoft_span_is_flat(to, length))
+		return rsoft_copy_list(from, to->ptr, length, false);
 	return rsoft_copy_pieces(to, from, length);
 }
 
