@@ -208,14 +208,15 @@ rsoft_resp_write_imm(struct rsoft_qp *peer, const struct rmem_send_wr *wr,
 static bool
 rsoft_resp_is_safe(const struct rsoft_span *span, uint64_t length)
 {
-	for (;; span++) {
+	uint64_t n;
+
+	for (; length != 0; length -= n, span++) {
 		if (unlikely(span->key != NULL &&
 				    (span->odp != NULL || span->key->kind == RSOFT_KIND_LIST)))
 			return false;
-		if (likely(span->length >= length))
-			return true;
-		length -= span->length;
+		n = RTE_MIN(span->length, length);
 	}
+	return true;
 }
 
 /*
