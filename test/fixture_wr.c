@@ -287,11 +287,10 @@ fx_send(struct rmem_qp *qp, const struct rmem_send_wr *wr)
 bool
 fx_is_idle(struct rmem_cq *cq)
 {
-	struct rmem_wc wc;
 	int i;
 
 	for (i = 0; i < 1000; i++) {
-		if (rmem_poll_cq(cq, &wc, 1) != 0)
+		if (rmem_poll_cq(cq, &fx.wc, 1) != 0)
 			return false;
 	}
 	return true;
