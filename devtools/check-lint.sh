@@ -7,7 +7,7 @@ need clang clang-tidy cppcheck meson
 
 # Configured only: what clang-tidy reads are the compile commands, with clang's own flags.
 CC=clang setup_build build-lint
-mapfile -t files < <(sed -n 's|^ *"file": "\.\./\(.*\)",*$|\1|p' build-lint/compile_commands.json |
+mapfile -t files < <(sed -n 's|^ *"file": "\.\./\(.*\.c\)",*$|\1|p' build-lint/compile_commands.json |
 	sort -u)
 [ ${#files[@]} != 0 ] || die "no C files in build-lint/compile_commands.json"
 

@@ -85,6 +85,20 @@ rsoft_pin_max_runs(void)
 	return max_runs;
 }
 
+/* The range that a line of the kernel's list of mappings begins with. */
+static bool
+rsoft_pin_parse(const char *line, uintptr_t *first, uintptr_t *end)
+{
+	char *at;
+
+	*first = strtoull(line, &at, 16);
+	if (at == line || *at != '-')
+		return false;
+	line = at + 1;
+	*end = strtoull(line, &at, 16);
+	return at != line && *at == ' ';
+}
+
 /* End of the mapping that holds a byte; where that is not known, of its page. */
 static uintptr_t
 rsoft_pin_mapping_end(uintptr_t at)
@@ -97,8 +111,7 @@ rsoft_pin_mapping_end(uintptr_t at)
 	if (f == NULL)
 		return end;
 	while (fgets(line, sizeof(line), f) != NULL) {
-		if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " ", &first, &last) == 2 && at >= first &&
-				at < last) {
+		if (rsoft_pin_parse(line, &first, &last) && at >= first && at < last) {
 			end = last;
 			break;
 		}

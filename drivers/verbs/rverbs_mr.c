@@ -105,7 +105,7 @@ rverbs_mr_rereg(struct rmem_mr *base, uint32_t flags, struct rmem_pd *pd, void *
 			(flags & RMEM_REREG_CHANGE_PD) != 0 ? rverbs_pd_of(pd)->ibv : NULL,
 			is_moved ? addr : NULL, is_moved ? length : 0,
 			(flags & RMEM_REREG_CHANGE_ACCESS) != 0 ? (int)access : 0);
-	if (ret != 0 && ret <= IBV_REREG_MR_ERR_CMD && errno == EOPNOTSUPP)
+	if (ret <= IBV_REREG_MR_ERR_CMD && errno == EOPNOTSUPP)
 		return -EOPNOTSUPP;
 	if (ret == 0 && (ibv->lkey != base->lkey || ibv->rkey != base->rkey))
 		*result = RMEM_REREG_NEW_KEYS;

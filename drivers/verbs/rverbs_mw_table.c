@@ -78,7 +78,7 @@ rverbs_mw_place(uint16_t dev_id, uint32_t key, bool may_add)
 		return NULL;
 	page += index / RVERBS_MW_SLOTS;
 	if (*page == NULL && may_add)
-		*page = calloc(RVERBS_MW_SLOTS, sizeof(**page));
+		*page = calloc(RVERBS_MW_SLOTS, sizeof(void *));
 	return *page != NULL ? &(*page)[index % RVERBS_MW_SLOTS] : NULL;
 }
 

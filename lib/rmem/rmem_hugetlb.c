@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -27,19 +28,33 @@ struct mapping {
 	uint64_t page_size;
 };
 
+/* The range that a line of the kernel's list of mappings begins with. */
+static bool
+parse_range(const char *line, uintptr_t *first, uintptr_t *end)
+{
+	char *at;
+
+	*first = strtoull(line, &at, 16);
+	if (at == line || *at != '-')
+		return false;
+	line = at + 1;
+	*end = strtoull(line, &at, 16);
+	return at != line && *at == ' ';
+}
+
 /* The next mapping; false behind the last. */
 static bool
 next_mapping(FILE *f, struct mapping *mapping)
 {
+	static const char word[] = "KernelPageSize:";
 	char line[4096];
-	uint64_t kib;
 
 	while (fgets(line, sizeof(line), f) != NULL) {
 		/* The line that begins a mapping has no word before its first colon. */
-		if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " ", &mapping->first, &mapping->end) == 2)
+		if (parse_range(line, &mapping->first, &mapping->end))
 			continue;
-		if (sscanf(line, "KernelPageSize: %" SCNu64 " kB", &kib) == 1) {
-			mapping->page_size = kib * 1024;
+		if (strncmp(line, word, sizeof(word) - 1) == 0) {
+			mapping->page_size = strtoull(line + sizeof(word) - 1, NULL, 10) * 1024;
 			return true;
 		}
 	}
