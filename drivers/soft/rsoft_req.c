@@ -329,6 +329,24 @@ rsoft_req_one(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *le
 	}
 }
 
+/* Copy what a WRITE opened when it is not all of plain MRs; a status. */
+static __rte_always_inline int
+rsoft_req_write_spans(struct rsoft_run *run, const struct rsoft_span *to,
+		const struct rsoft_span *from, uint32_t length)
+{
+	unsigned int side;
+	int status;
+
+	if (likely(rsoft_span_is_near(to, length) && rsoft_span_is_near(from, length)))
+		side = rsoft_copy_near(to, from, length);
+	else
+		side = rsoft_copy_spans(to, from, length);
+	status = rsoft_copy_status(side, RSOFT_SIDE_FROM, &run->why);
+	if (likely(status == RMEM_WC_SUCCESS) && to->key != NULL)
+		rsoft_access_count(to->key);
+	return status;
+}
+
 /*
  * The common case, without the detours: WRITEs from one SGE each, as many of n as go
  * through. Any that is different or does not open is left, untouched, to rsoft_req_one(). The
@@ -343,7 +361,6 @@ rsoft_req_writes(struct rsoft_run *run, const uint8_t *wrs, size_t stride, uint3
 	const struct rsoft_qp *qp = run->qp;
 	const struct rsoft_qp *peer = rsoft_resp_peer(run->qp);
 	uint64_t bytes = 0;
-	unsigned int side;
 	uint32_t i;
 	int status;
 
@@ -364,20 +381,16 @@ rsoft_req_writes(struct rsoft_run *run, const uint8_t *wrs, size_t stride, uint3
 			break;
 		if (unlikely(sge->length > RSOFT_MAX_MSG_SIZE))
 			break;
-		if (unlikely(to.key != NULL || from.key != NULL) &&
-				likely(rsoft_span_is_near(&to, sge->length) &&
-						rsoft_span_is_near(&from, sge->length)))
-			side = rsoft_copy_near(&to, &from, sge->length);
-		else
-			side = rsoft_copy_all(&to, &from, sge->length);
-		status = rsoft_copy_status(side, RSOFT_SIDE_FROM, &run->why);
-		if (unlikely(status != RMEM_WC_SUCCESS)) {
-			rsoft_run_fail(run, wr, status);
-			i++;
-			break;
+		if (likely(to.key == NULL && from.key == NULL)) {
+			rsoft_copy(to.ptr, from.ptr, sge->length);
+		} else {
+			status = rsoft_req_write_spans(run, &to, &from, sge->length);
+			if (unlikely(status != RMEM_WC_SUCCESS)) {
+				rsoft_run_fail(run, wr, status);
+				i++;
+				break;
+			}
 		}
-		if (unlikely(to.key != NULL))
-			rsoft_access_count(to.key);
 		bytes += sge->length;
 		run->done++;
 		if ((wr->flags & RMEM_SEND_SIGNALED) || qp->sig_all)
