@@ -337,7 +337,7 @@ memory_of_a_file_and_on_demand(void)
 	int fd = memfd_create("test_doc_memory", 0);
 	void *map = fx_mem(FX_PAGE, 4 * FX_PAGE);
 	struct rmem_dev_info info;
-	struct rmem_mr *mr;
+	struct rmem_mr *mr = NULL;
 	int ret;
 
 	TEST_ASSERT(fd >= 0);
@@ -345,7 +345,7 @@ memory_of_a_file_and_on_demand(void)
 	if (ret == 0)
 		ret = open_fd(fx.a.pd, fd, FX_PAGE, &mr);
 	close(fd);
-	TEST_OK(ret);
+	TEST_ASSERT(ret == 0 && mr != NULL);
 	fx_track(mr);
 	TEST_RUN(expect_write(mr->iova, mr->rkey, mr->addr));
 	TEST_OK(rmem_dev_info_get(fx.a.dev, &info));

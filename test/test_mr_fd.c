@@ -391,6 +391,7 @@ file_of_hugepages_is_registered(void)
 	TEST_STATUS(fx_peer_write(mr->iova + HUGE - 64, 64, mr->rkey), RMEM_WC_SUCCESS);
 	addr = mr->addr;
 	TEST_OK(fx_release(mr));
+	TEST_ASSERT(!is_mapped(addr));
 	/* Less than a page of it is mapped and unmapped as a whole. */
 	attr.length = 5000;
 	attr.access = FX_ACCESS;

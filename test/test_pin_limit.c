@@ -4,8 +4,8 @@
 
 /* What happens where memory can't be pinned: pin=require fails as a NIC would, pin=auto goes on. */
 
-#include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -47,7 +47,8 @@ limit_begin(uint64_t nb)
 
 	TEST_ASSERT(f != NULL);
 	while (fgets(line, sizeof(line), f) != NULL)
-		sscanf(line, "VmLck: %" SCNu64, &used);
+		if (strncmp(line, "VmLck:", 6) == 0)
+			used = strtoull(line + 6, NULL, 10);
 	fclose(f);
 	TEST_OK(getrlimit(RLIMIT_MEMLOCK, &old_limit));
 	limit = old_limit;

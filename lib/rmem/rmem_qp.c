@@ -16,9 +16,11 @@
 
 #define QP_FLAGS (RMEM_QP_SIG_ALL | RMEM_QP_NO_INLINE_RECV)
 
+LIST_HEAD(qp_list, rmem_qp);
+
 /* All QPs that are neither being created nor destroyed. */
 static pthread_mutex_t qps_lock = PTHREAD_MUTEX_INITIALIZER;
-static LIST_HEAD(, rmem_qp) qps = LIST_HEAD_INITIALIZER(qps);
+static struct qp_list qps = LIST_HEAD_INITIALIZER(qps);
 
 /* A number of a configuration and its bounds. */
 struct bound {

@@ -15,8 +15,10 @@
 
 #include "rmem_lease_priv.h"
 
+TAILQ_HEAD(ctx_list, rmem_lease_ctx);
+
 static rte_ticketlock_t lock = RTE_TICKETLOCK_INITIALIZER;
-static TAILQ_HEAD(, rmem_lease_ctx) ctxs = TAILQ_HEAD_INITIALIZER(ctxs);
+static struct ctx_list ctxs = TAILQ_HEAD_INITIALIZER(ctxs);
 
 void
 lease_list_add(struct rmem_lease_ctx *ctx)

@@ -225,7 +225,7 @@ what_verbs_lack_is_refused(void)
 static int
 vt_capa(uint64_t *capa)
 {
-	struct rmem_dev_info info;
+	struct rmem_dev_info info = {.capa = 0};
 	int rc = vt_open();
 
 	if (rc == 0)
