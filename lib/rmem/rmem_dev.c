@@ -36,6 +36,8 @@ RTE_INIT(rmem_dev_init)
 		devs[i].obj.dev_id = (uint16_t)i;
 		rmem_fp[i] = rmem_fp_none;
 	}
+	/* By name, so that a static library brings it too. */
+	rmem_telemetry_init();
 }
 
 struct rmem_dev *

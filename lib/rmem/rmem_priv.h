@@ -45,6 +45,9 @@ struct rmem_dev *rmem_dev_by_id(uint16_t dev_id);
 /** Ask the driver what dev can do; -errno is the driver's. */
 int rmem_dev_info_fill(struct rmem_dev *dev, struct rmem_dev_info *info);
 
+/** Register the commands, at the start of the program. */
+void rmem_telemetry_init(void);
+
 /** Call func for each device, none being created or closed meanwhile, until it gives not 0. */
 int rmem_dev_visit(int (*func)(struct rmem_dev *dev, void *arg), void *arg);
 

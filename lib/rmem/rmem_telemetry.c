@@ -199,7 +199,8 @@ handle_qp(const char *cmd, const char *params, struct rte_tel_data *d)
 	return query.ret;
 }
 
-RTE_INIT(rmem_telemetry_init)
+void
+rmem_telemetry_init(void)
 {
 	rte_telemetry_register_cmd("/rmem/dev", handle_dev,
 			"Names of the devices. Parameter: a name, for its limits and counters");

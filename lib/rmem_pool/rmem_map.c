@@ -52,6 +52,12 @@ struct rmem_map {
 	struct table *retired;
 };
 
+/* By name, so that a static library brings it too: pools and mempools have this file. */
+RTE_INIT(rmem_pool_init)
+{
+	rmem_pool_telemetry_init();
+}
+
 /* For the list, for the maps and for those who change them. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct rmem_map *maps;

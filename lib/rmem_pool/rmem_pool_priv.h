@@ -48,6 +48,9 @@ const char *rmem_pool_dev_name(const struct rmem_pd *pd);
 /** Objects in the caches of lcores. */
 uint32_t rmem_pool_count_cached(const struct rte_mempool *mp);
 
+/** Register the commands, at the start of the program. */
+void rmem_pool_telemetry_init(void);
+
 /** Call func for each pool, none being made or destroyed meanwhile, until it gives not 0. */
 int rmem_pool_visit(int (*func)(struct rmem_pool *pool, void *arg), void *arg);
 

@@ -150,7 +150,8 @@ handle_pool(const char *cmd, const char *params, struct rte_tel_data *d)
 	return rte_tel_data_add_dict_container(d, "registrations", query.regs, 0);
 }
 
-RTE_INIT(rmem_pool_telemetry_init)
+void
+rmem_pool_telemetry_init(void)
 {
 	rte_telemetry_register_cmd("/rmem/pool", handle_pool,
 			"Pools and registered mempools. Parameter: a name, for its numbers");
