@@ -45,7 +45,7 @@ choose_memory(struct random_run *run, struct rmem_mr_attr *attr, struct iovec io
 		attr->access |= run->on_demand;
 		return;
 	}
-	if (half >= attr->length || !random_one_in(run, 4))
+	if (half == 0 || half >= attr->length || !random_one_in(run, 4))
 		return;
 	iov[0].iov_base = attr->addr;
 	iov[0].iov_len = half;
