@@ -14,10 +14,9 @@
 #include <errno.h>
 #include <pthread.h>
 
-#include <rte_lcore.h>
 #include <rte_malloc.h>
-#include <rte_thread.h>
-#include <rte_version.h>
+
+#include <rmem_thread_priv.h>
 
 #include "rsoft_mr.h"
 #include "rsoft_odp.h"
@@ -42,7 +41,7 @@ static struct {
 	struct rsoft_odp *busy; /* table of the step under way */
 	bool is_running;        /* the thread has not yet decided to end */
 	bool is_started;        /* there is a thread to join */
-	pthread_t thread;
+	struct rmem_thread thread;
 } advise = {
 		.lock = PTHREAD_MUTEX_INITIALIZER,
 		.changed = PTHREAD_COND_INITIALIZER,
@@ -84,48 +83,12 @@ advise_run(void)
 	pthread_mutex_unlock(&advise.lock);
 }
 
-/* DPDK has changed how a control thread is made. */
-#if RTE_VERSION >= RTE_VERSION_NUM(23, 11, 0, 0)
-static uint32_t
-advise_main(void *arg)
-{
-	RTE_SET_USED(arg);
-	advise_run();
-	return 0;
-}
-
-static int
-advise_create_thread(pthread_t *id)
-{
-	rte_thread_t thread;
-	int rc = rte_thread_create_control(&thread, "rmem-advise", advise_main, NULL);
-
-	if (rc == 0)
-		*id = (pthread_t)thread.opaque_id;
-	return rc;
-}
-#else
-static void *
-advise_main(void *arg)
-{
-	RTE_SET_USED(arg);
-	advise_run();
-	return NULL;
-}
-
-static int
-advise_create_thread(pthread_t *id)
-{
-	return rte_ctrl_thread_create(id, "rmem-advise", NULL, advise_main, NULL);
-}
-#endif
-
 /* The thread has ended, or is about to without the lock; call with the lock held. */
 static void
 advise_join(void)
 {
 	if (advise.is_started && !advise.is_running) {
-		pthread_join(advise.thread, NULL);
+		pthread_join(advise.thread.id, NULL);
 		advise.is_started = false;
 	}
 }
@@ -139,7 +102,8 @@ advise_queue(struct advice_jobs *jobs)
 	pthread_mutex_lock(&advise.lock);
 	if (!advise.is_running) {
 		advise_join();
-		rc = advise_create_thread(&advise.thread);
+		advise.thread.run = advise_run;
+		rc = rmem_thread_start(&advise.thread, "rmem-advise");
 		advise.is_started = advise.is_running = rc == 0;
 	}
 	if (rc == 0)

@@ -15,10 +15,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <rte_lcore.h>
 #include <rte_pause.h>
-#include <rte_thread.h>
-#include <rte_version.h>
+
+#include <rmem_thread_priv.h>
 
 #include "rsoft_uffd.h"
 
@@ -30,7 +29,7 @@ static struct {
 	int stop; /* eventfd */
 	unsigned int nb_tables;
 	bool is_refused; /* the kernel does not let us */
-	pthread_t thread;
+	struct rmem_thread thread;
 	uint32_t pass;                    /* odd while the thread uses tables; atomic */
 	struct rsoft_odp *slot[NB_SLOTS]; /* atomic */
 } uffd = {.lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1, .stop = -1};
@@ -88,42 +87,6 @@ uffd_run(void)
 	}
 }
 
-/* DPDK has changed how a control thread is made. */
-#if RTE_VERSION >= RTE_VERSION_NUM(23, 11, 0, 0)
-static uint32_t
-uffd_main(void *arg)
-{
-	RTE_SET_USED(arg);
-	uffd_run();
-	return 0;
-}
-
-static int
-uffd_create_thread(pthread_t *id)
-{
-	rte_thread_t thread;
-	int rc = rte_thread_create_control(&thread, "rmem-uffd", uffd_main, NULL);
-
-	if (rc == 0)
-		*id = (pthread_t)thread.opaque_id;
-	return rc;
-}
-#else
-static void *
-uffd_main(void *arg)
-{
-	RTE_SET_USED(arg);
-	uffd_run();
-	return NULL;
-}
-
-static int
-uffd_create_thread(pthread_t *id)
-{
-	return rte_ctrl_thread_create(id, "rmem-uffd", NULL, uffd_main, NULL);
-}
-#endif
-
 static void
 uffd_close(void)
 {
@@ -141,10 +104,11 @@ uffd_open(void)
 			.features = UFFD_FEATURE_EVENT_REMOVE | UFFD_FEATURE_EVENT_UNMAP |
 					UFFD_FEATURE_EVENT_REMAP | UFFD_FEATURE_PAGEFAULT_FLAG_WP};
 
+	uffd.thread.run = uffd_run;
 	uffd.fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
 	uffd.stop = eventfd(0, EFD_CLOEXEC);
 	if (uffd.fd >= 0 && uffd.stop >= 0 && ioctl(uffd.fd, UFFDIO_API, &api) == 0 &&
-			uffd_create_thread(&uffd.thread) == 0)
+			rmem_thread_start(&uffd.thread, "rmem-uffd") == 0)
 		return true;
 	uffd_close();
 	return false;
@@ -156,7 +120,7 @@ uffd_stop(void)
 	uint64_t one = 1;
 
 	if (write(uffd.stop, &one, sizeof(one)) == (ssize_t)sizeof(one))
-		pthread_join(uffd.thread, NULL);
+		pthread_join(uffd.thread.id, NULL);
 	uffd_close();
 }
 

@@ -30,12 +30,10 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include <rte_lcore.h>
 #include <rte_malloc.h>
-#include <rte_thread.h>
-#include <rte_version.h>
 
 #include <rmem_priv.h>
+#include <rmem_thread_priv.h>
 
 #ifndef MADV_POPULATE_READ /* Linux 5.14 */
 #define MADV_POPULATE_READ  22
@@ -77,7 +75,7 @@ static struct {
 	pthread_mutex_t lock;
 	unsigned int nb_users;
 	unsigned int nb;
-	pthread_t id[MAX_THREADS];
+	struct rmem_thread all[MAX_THREADS];
 } threads = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* Take the next piece, which ends at a multiple of its size; call with the lock held. */
@@ -190,42 +188,6 @@ run_jobs(void)
 	pthread_mutex_unlock(&queue.lock);
 }
 
-/* DPDK has changed how a control thread is made. */
-#if RTE_VERSION >= RTE_VERSION_NUM(23, 11, 0, 0)
-static uint32_t
-thread_main(void *arg)
-{
-	RTE_SET_USED(arg);
-	run_jobs();
-	return 0;
-}
-
-static int
-create_thread(pthread_t *id, const char *name)
-{
-	rte_thread_t thread;
-	int ret = rte_thread_create_control(&thread, name, thread_main, NULL);
-
-	if (ret == 0)
-		*id = (pthread_t)thread.opaque_id;
-	return ret;
-}
-#else
-static void *
-thread_main(void *arg)
-{
-	RTE_SET_USED(arg);
-	run_jobs();
-	return NULL;
-}
-
-static int
-create_thread(pthread_t *id, const char *name)
-{
-	return rte_ctrl_thread_create(id, name, NULL, thread_main, NULL);
-}
-#endif
-
 /* As many as there are processors for control threads; call with the lock held. */
 static int
 start_threads(void)
@@ -237,10 +199,11 @@ start_threads(void)
 	queue.is_stopping = false;
 	for (threads.nb = 0; threads.nb < wanted; threads.nb++) {
 		snprintf(name, sizeof(name), "rmem-reg-%u", threads.nb);
-		if (create_thread(&threads.id[threads.nb], name) != 0)
+		threads.all[threads.nb].run = run_jobs;
+		if (rmem_thread_start(&threads.all[threads.nb], name) != 0)
 			break;
 		if (threads.nb == 0 &&
-				pthread_getaffinity_np(threads.id[0], sizeof(cpus), &cpus) == 0)
+				pthread_getaffinity_np(threads.all[0].id, sizeof(cpus), &cpus) == 0)
 			wanted = RTE_MIN((unsigned int)CPU_COUNT(&cpus), MAX_THREADS);
 	}
 	if (threads.nb == 0) {
@@ -274,7 +237,7 @@ rmem_async_stop(void)
 		pthread_cond_broadcast(&queue.wake);
 		pthread_mutex_unlock(&queue.lock);
 		while (threads.nb > 0)
-			pthread_join(threads.id[--threads.nb], NULL);
+			pthread_join(threads.all[--threads.nb].id, NULL);
 	}
 	pthread_mutex_unlock(&threads.lock);
 }

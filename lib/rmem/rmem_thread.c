@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/**
+ * @file
+ * Control threads of DPDK's, by whichever call it has for them.
+ */
+
+#include <rte_common.h>
+#include <rte_lcore.h>
+#include <rte_thread.h>
+#include <rte_version.h>
+
+#include <rmem_thread_priv.h>
+
+#if RTE_VERSION >= RTE_VERSION_NUM(23, 11, 0, 0)
+static uint32_t
+thread_main(void *arg)
+{
+	const struct rmem_thread *thread = arg;
+
+	thread->run();
+	return 0;
+}
+
+int
+rmem_thread_start(struct rmem_thread *thread, const char *name)
+{
+	rte_thread_t id;
+	int ret = rte_thread_create_control(&id, name, thread_main, thread);
+
+	if (ret == 0)
+		thread->id = (pthread_t)id.opaque_id;
+	return ret;
+}
+#else
+static void *
+thread_main(void *arg)
+{
+	const struct rmem_thread *thread = arg;
+
+	thread->run();
+	return NULL;
+}
+
+int
+rmem_thread_start(struct rmem_thread *thread, const char *name)
+{
+	return rte_ctrl_thread_create(&thread->id, name, NULL, thread_main, thread);
+}
+#endif
