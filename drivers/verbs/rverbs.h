@@ -20,6 +20,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include <infiniband/verbs.h>
 
@@ -91,6 +92,7 @@ struct rverbs_done_stats {
 };
 
 struct rverbs_qp;
+struct rverbs_mr;
 
 /* A place in a device's table of QPs. The generation is even while it is empty. */
 struct rverbs_slot {
@@ -103,16 +105,18 @@ struct rverbs_dev {
 	struct ibv_context *context;
 	struct ibv_device_attr_ex attr;
 	struct rverbs_port port;
-	uint64_t capa;         /* RMEM_DEV_CAPA_*, as probed */
-	uint32_t access;       /* RMEM_ACCESS_*, as probed */
-	uint32_t rereg;        /* RMEM_REREG_* that ibv_rereg_mr() does, as probed */
-	uint32_t max_inline;   /* as probed */
-	uint32_t max_wr;       /* as probed */
-	uint64_t send_ops;     /* IBV_QP_EX_WITH_* of an extended QP, 0 without */
-	bool is_list_bad;      /* ibv_wr_set_sge_list() takes lists wrong */
-	uint32_t inv_flag;     /* what says in a completion that a key was invalidated */
-	rte_ticketlock_t lock; /* of the table, the numbers and the sums */
+	uint64_t capa;            /* RMEM_DEV_CAPA_*, as probed */
+	uint32_t access;          /* RMEM_ACCESS_*, as probed */
+	uint32_t rereg;           /* RMEM_REREG_* that ibv_rereg_mr() does, as probed */
+	struct rmem_odp_caps odp; /* as probed */
+	uint32_t max_inline;      /* as probed */
+	uint32_t max_wr;          /* as probed */
+	uint64_t send_ops;        /* IBV_QP_EX_WITH_* of an extended QP, 0 without */
+	bool is_list_bad;         /* ibv_wr_set_sge_list() takes lists wrong */
+	uint32_t inv_flag;        /* what says in a completion that a key was invalidated */
+	rte_ticketlock_t lock;    /* of the table, the numbers and the sums */
 	struct rverbs_slot *slots;
+	TAILQ_HEAD(, rverbs_mr) mrs; /* see rverbs_odp.c */
 	uint32_t nb_pd;
 	uint32_t nb_mr;
 	uint32_t nb_mw;
@@ -138,6 +142,9 @@ struct rverbs_pd {
 struct rverbs_mr {
 	struct rmem_mr mr;
 	struct ibv_mr *ibv;
+	uint32_t key; /* lkey, as it is looked up */
+	bool is_on_demand;
+	TAILQ_ENTRY(rverbs_mr) next;
 };
 
 struct rverbs_cq {
@@ -295,6 +302,14 @@ int rverbs_mr_dereg(struct rmem_mr *mr);
 int rverbs_mr_rereg(struct rmem_mr *mr, uint32_t flags, struct rmem_pd *pd, void *addr,
 		size_t length, uint32_t access, enum rmem_rereg_result *result);
 int rverbs_mr_query(struct rmem_mr *mr, struct rmem_mr_info *info);
+
+/* rverbs_odp.c: 0, or why the device does not get this MR. */
+int rverbs_odp_check(const struct rmem_mr *mr);
+/* An MR is registered, or goes. */
+void rverbs_odp_add(struct rverbs_dev *dev, struct rverbs_mr *mr);
+void rverbs_odp_remove(struct rverbs_dev *dev, struct rverbs_mr *mr);
+int rverbs_mr_advise(struct rmem_pd *pd, int advice, uint32_t flags, const struct rmem_sge *sg_list,
+		uint32_t num_sge);
 
 int rverbs_cq_create(struct rmem_cq *cq, const struct rmem_cq_conf *conf);
 int rverbs_cq_destroy(struct rmem_cq *cq);

@@ -189,6 +189,7 @@ rverbs_dev_create(struct rmem_dev *base, const char *args)
 		goto free;
 	}
 	rte_ticketlock_init(&dev->lock);
+	TAILQ_INIT(&dev->mrs);
 	rc = rverbs_args_parse(args, &dev->args);
 	if (rc == 0)
 		rc = rverbs_mw_table_open(base->obj.dev_id);
@@ -235,6 +236,7 @@ rverbs_dev_info_get(struct rmem_dev *base, struct rmem_dev_info *info)
 	info->max_mr_size = attr->max_mr_size;
 	info->max_msg_size = dev->port.max_msg_size;
 	info->access = dev->access;
+	info->odp = dev->odp;
 	info->max_pd = (uint32_t)attr->max_pd;
 	info->max_mr = (uint32_t)attr->max_mr;
 	info->max_mw = rverbs_has_windows(dev->capa) ? (uint32_t)RTE_MAX(attr->max_mw, 0) : 0;
@@ -294,6 +296,7 @@ const struct rmem_driver rverbs_driver = {
 						.pd_alloc = rverbs_pd_alloc,
 						.pd_dealloc = rverbs_pd_dealloc,
 
+						.mr_advise = rverbs_mr_advise,
 						.mr_dereg = rverbs_mr_dereg,
 						.mr_query = rverbs_mr_query,
 						.mr_reg = rverbs_mr_reg,

@@ -47,14 +47,15 @@ static int
 rverbs_mr_refused(int err, const char *what, void *addr, size_t length, uint64_t iova,
 		uint32_t access)
 {
+	bool is_on_demand = (access & RMEM_ACCESS_ON_DEMAND) != 0;
 	int rc;
 
-	if (err == ENOMEM && !rverbs_mr_is_mapped(addr, length))
+	if (err == ENOMEM && !is_on_demand && !rverbs_mr_is_mapped(addr, length))
 		err = EFAULT;
 	RVERBS_LOG(ERR, "%s of %zu bytes at %p, iova 0x%" PRIx64 ", access 0x%x: %s", what, length,
 			addr, iova, access, strerror(err));
 	rc = rverbs_err_fold(err);
-	if (rc == -ENOMEM)
+	if (rc == -ENOMEM && !is_on_demand)
 		rverbs_mr_tell_memlock(length);
 	return rc;
 }
@@ -69,7 +70,9 @@ rverbs_mr_reg(struct rmem_mr *base, const struct rmem_mr_attr *attr)
 	int rc;
 
 	RTE_SET_USED(attr);
-	rc = rverbs_take(dev, &dev->nb_mr, dev->attr.orig_attr.max_mr, "memory regions");
+	rc = rverbs_odp_check(base);
+	if (rc == 0)
+		rc = rverbs_take(dev, &dev->nb_mr, dev->attr.orig_attr.max_mr, "memory regions");
 	if (rc != 0)
 		return rc;
 	mr->ibv = ibv_reg_mr_iova2(pd, base->addr, base->length, base->iova, access);
@@ -81,12 +84,14 @@ rverbs_mr_reg(struct rmem_mr *base, const struct rmem_mr_attr *attr)
 	}
 	base->lkey = mr->ibv->lkey;
 	base->rkey = mr->ibv->rkey;
+	rverbs_odp_add(dev, mr);
 	return 0;
 }
 
 /*
  * What a provider can't do it says as ERR_CMD with EOPNOTSUPP, and has then changed nothing:
- * rdma_rxe's MRs go on as they were. After any other ERR_CMD the MR is of no use.
+ * rdma_rxe's MRs go on as they were. After any other ERR_CMD the MR is of no use. MRs on demand are
+ * always registered anew, as nothing tries them here.
  */
 int
 rverbs_mr_rereg(struct rmem_mr *base, uint32_t flags, struct rmem_pd *pd, void *addr, size_t length,
@@ -97,7 +102,7 @@ rverbs_mr_rereg(struct rmem_mr *base, uint32_t flags, struct rmem_pd *pd, void *
 	bool is_moved = (flags & RMEM_REREG_CHANGE_TRANSLATION) != 0;
 	int ret;
 
-	if ((flags & ~dev->rereg) != 0)
+	if ((flags & ~dev->rereg) != 0 || ((base->access | access) & RMEM_ACCESS_ON_DEMAND) != 0)
 		return -EOPNOTSUPP;
 	access &= dev->access;
 	errno = 0;
@@ -112,6 +117,8 @@ rverbs_mr_rereg(struct rmem_mr *base, uint32_t flags, struct rmem_pd *pd, void *
 	if (ret == 0 || ret == IBV_REREG_MR_ERR_DO_FORK_OLD) {
 		base->lkey = ibv->lkey;
 		base->rkey = ibv->rkey;
+		rverbs_odp_remove(dev, rverbs_mr_of(base));
+		rverbs_odp_add(dev, rverbs_mr_of(base));
 	}
 	if (ret == 0)
 		return 0;
@@ -128,6 +135,7 @@ rverbs_mr_dereg(struct rmem_mr *base)
 	struct ibv_mr *ibv = rverbs_mr_of(base)->ibv;
 	int rc = 0;
 
+	rverbs_odp_remove(dev, rverbs_mr_of(base));
 	/* A window may be bound to it without counting as bound: its binding was flushed. */
 	if (ibv_dereg_mr(ibv) != 0) {
 		(void)rverbs_mw_settle_mr(base);
@@ -137,14 +145,15 @@ rverbs_mr_dereg(struct rmem_mr *base)
 		rc = -EBUSY;
 	if (rc == 0)
 		rverbs_give(dev, &dev->nb_mr);
+	else
+		rverbs_odp_add(dev, rverbs_mr_of(base));
 	return rc;
 }
 
-/* The kernel pins what it registers. */
+/* The kernel pins what it registers, but for what comes on demand. */
 int
 rverbs_mr_query(struct rmem_mr *base, struct rmem_mr_info *info)
 {
-	RTE_SET_USED(base);
-	info->is_pinned = 1;
+	info->is_pinned = (base->access & RMEM_ACCESS_ON_DEMAND) == 0;
 	return 0;
 }

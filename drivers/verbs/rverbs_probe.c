@@ -5,7 +5,7 @@
 /*
  * What the device can do, found out by doing it once: the rights it registers with, whether
  * it makes extended QPs, how much inline data they take, and over a QP that is connected to
- * itself whether an atomic gives the right value and windows open and close. What is tried here is
+ * itself whether an atomic gives the right value, on-demand MRs move the right bytes, and windows open and close. What is tried here is
  * released again.
  */
 
@@ -212,6 +212,7 @@ rverbs_probe_run(struct rverbs_probe *probe)
 	if (rverbs_probe_atomic(probe))
 		dev->capa |= RMEM_DEV_CAPA_ATOMIC;
 	rverbs_probe_rereg(probe);
+	rverbs_probe_on_demand(probe);
 	rverbs_probe_windows(probe);
 	return 0;
 }
@@ -232,6 +233,8 @@ rverbs_probe(struct rverbs_dev *dev)
 	rc2 = probe.qp != NULL ? ibv_destroy_qp(probe.qp) : 0;
 	if (probe.mr != NULL && ibv_dereg_mr(probe.mr) != 0)
 		probe.is_stuck = true;
+	if (probe.is_held)
+		rc2 |= EIO;
 	if (!probe.is_stuck)
 		free(probe.mem);
 	else /* the device may still reach it */

@@ -22,6 +22,7 @@ struct rverbs_probe {
 	uint64_t *mem; /* a page: what goes out, and behind it what is reached */
 	bool is_connected;
 	bool is_stuck; /* an MR of the page can't be released */
+	bool is_held;  /* one of other memory can't */
 };
 
 /* The next completion within some seconds; its status, or -1. */
@@ -34,6 +35,9 @@ void rverbs_probe_connect(struct rverbs_probe *probe);
 
 /* rverbs_probe_mr.c: what an MR can be changed in. */
 void rverbs_probe_rereg(struct rverbs_probe *probe);
+
+/* rverbs_probe_odp.c: MRs on demand. */
+void rverbs_probe_on_demand(struct rverbs_probe *probe);
 
 /* rverbs_probe_mw.c: windows of either type. What is left of the QP is of no more use. */
 void rverbs_probe_windows(const struct rverbs_probe *probe);

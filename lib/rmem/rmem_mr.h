@@ -203,7 +203,7 @@ struct rmem_mr_info {
  *     ON_DEMAND with ALLOCATE_MR, HUGETLB or several ranges, or an implicit MR with ZERO_BASED
  *     or an iova.
  *   - -EOPNOTSUPP: the device lacks the capability for a requested access bit, for implicit
- *     on-demand MRs, or for REMOTE_ATOMIC on demand.
+ *     on-demand MRs, for REMOTE_ATOMIC on demand, or for an iova on demand.
  *   - -EFAULT: part of the range is not mapped, or not writable while access needs it.
  *   - -EBUSY: ON_DEMAND needs a signal handler that another one keeps away; the driver's page
  *     tells.
@@ -503,7 +503,7 @@ enum rmem_mr_advice {
  *   0 on success, otherwise nothing is done, but for what came before with -EFAULT or -ENOMEM:
  *   - -EINVAL: NULL or not a PD, an unknown advice or flag, NULL sg_list, num_sge 0, or an MR that
  *     is not on demand.
- *   - -EOPNOTSUPP: the device has no on-demand paging.
+ *   - -EOPNOTSUPP: the device has no on-demand paging, or takes no advice.
  *   - -ENOENT: an lkey that opens nothing.
  *   - -EPERM: an MR of another PD, or PREFETCH_WRITE for one without LOCAL_WRITE.
  *   - -EFAULT: a range that is not inside its MR; with FLUSH, memory that is not mapped, or

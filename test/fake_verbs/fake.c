@@ -42,6 +42,8 @@ fake_reset(void)
 	fake.nb_gids = FAKE_NB_GIDS;
 	fake.max_inline = 256;
 	fake.rereg_flags = IBV_REREG_MR_FLAGS_SUPPORTED;
+	fake.odp_general = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT;
+	fake.odp_rc = 0x3f; /* with an SRQ's receives */
 	fake_nb_events = 0;
 }
 
@@ -148,6 +150,9 @@ fake_query_device_ex(struct ibv_context *context, const struct ibv_query_device_
 	orig->max_sge = 32;
 	orig->max_qp_rd_atom = orig->max_qp_init_rd_atom = 128;
 	orig->phys_port_cnt = 1;
+	attr->odp_caps.general_caps = fake.odp_general;
+	attr->odp_caps.per_transport_caps.rc_odp_caps = fake.odp_rc;
+	attr->odp_caps.per_transport_caps.ud_odp_caps = fake.odp_rc;
 	return 0;
 }
 
@@ -228,6 +233,7 @@ ibv_open_device(struct ibv_device *device)
 	ctx->create_qp_ex = fake_create_qp_ex;
 	fake_data_ops(&ctx->context);
 	fake_mw_ops(&ctx->context);
+	fake_odp_ops(ctx);
 	fake_context = &ctx->context;
 	return &ctx->context;
 }
@@ -273,7 +279,8 @@ ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, un
 
 	fake.access = access;
 	if ((fake.has_no_relaxed && (access & IBV_ACCESS_OPTIONAL_RANGE) != 0) ||
-			(fake.has_no_atomic && (access & IBV_ACCESS_REMOTE_ATOMIC) != 0)) {
+			(fake.has_no_atomic && (access & IBV_ACCESS_REMOTE_ATOMIC) != 0) ||
+			!fake_odp_takes(addr, length, access)) {
 		errno = EINVAL;
 		return NULL;
 	}

@@ -47,6 +47,15 @@ struct fake {
 	bool is_flush_run; /* what waits when its QP fails is executed, and flushed all the same */
 	bool is_told_flushed;        /* so is a request that fails by itself */
 	unsigned int nb_late_errors; /* resets that a late error undoes */
+	uint64_t odp_general;        /* enum ibv_odp_general_caps */
+	uint32_t odp_rc;             /* enum ibv_odp_transport_cap_bits */
+	bool is_odp_misplaced;    /* data goes to the start of the page, as with rdma_rxe of 7.2 */
+	bool is_odp_refused;      /* requests on on-demand MRs fail */
+	bool is_implicit_refused; /* so does the registration of implicit ones */
+	bool is_implicit_bad;     /* requests on those fail */
+	bool is_odp_atomic_bad;   /* atomics on on-demand MRs fail */
+	bool has_no_advice;
+	int advise_result; /* of ibv_advise_mr(), with fail_errno */
 	uint32_t max_inline;
 	/* Failures. */
 	unsigned int fail_at;  /* the call, counted from 1; 0 for none */
@@ -63,6 +72,9 @@ struct fake {
 	unsigned int nb_classic; /* ibv_post_send() */
 	unsigned int nb_ex;      /* ibv_wr_complete() */
 	unsigned int nb_aborts;
+	unsigned int nb_advice; /* SGEs of the last ibv_advise_mr(), and what it said */
+	int advice;
+	uint32_t advice_flags;
 	unsigned int nb_crashes; /* where rdma_rxe crashes, or its provider, or blocks */
 	int nb_unacked;          /* events read and not acknowledged */
 };
@@ -132,6 +144,10 @@ struct fake_mw {
 	struct fake_mw *next;
 };
 
+/* Whether the device registers that on demand. */
+bool fake_odp_takes(const void *addr, size_t length, unsigned int access);
+/* Where a request's bytes are in an on-demand MR, or NULL. */
+void *fake_odp_place(const struct fake_mr *mr, uint8_t *at, unsigned int right);
 /* Count a call; true when it is to fail, errno being set. */
 bool fake_fails(const char *name);
 /* What takes rdma_rxe down happened. */
@@ -152,6 +168,7 @@ int fake_run_bind(struct fake_qp *qp, const struct fake_wqe *wqe, struct ibv_wc 
 bool fake_invalidate(uint32_t key);
 unsigned int fake_nb_bound_on(const struct fake_qp *qp);
 void fake_mw_ops(struct ibv_context *context);
+void fake_odp_ops(struct verbs_context *context);
 void fake_data_ops(struct ibv_context *context);
 void fake_ex_ops(struct ibv_qp_ex *ex);
 

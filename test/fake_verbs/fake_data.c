@@ -88,13 +88,15 @@ fake_access(const struct fake_qp *qp, uint32_t key, uint64_t addr, uint64_t leng
 		unsigned int right)
 {
 	struct fake_mr *mr = fake_mr_find(key);
+	uint8_t *at;
 
 	if (mr == NULL && qp != NULL)
 		return fake_mw_access(qp, key, addr, length, right);
 	if (mr == NULL || (mr->access & right) != right || addr < mr->iova ||
 			addr - mr->iova + length > mr->ibv.length)
 		return NULL;
-	return (uint8_t *)mr->ibv.addr + (addr - mr->iova);
+	at = (uint8_t *)((uintptr_t)mr->ibv.addr + (addr - mr->iova));
+	return (mr->access & IBV_ACCESS_ON_DEMAND) != 0 ? fake_odp_place(mr, at, right) : at;
 }
 
 /* Between the SGEs and straight bytes, those that are there. */

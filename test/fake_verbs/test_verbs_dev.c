@@ -123,7 +123,9 @@ capabilities_are_what_was_tried(void)
 	TEST_EQ(info.capa,
 			RMEM_DEV_CAPA_ATOMIC | RMEM_DEV_CAPA_REREG | RMEM_DEV_CAPA_MR_FD |
 					VT_WINDOWS);
-	TEST_EQ(info.access, VT_ACCESS | RMEM_ACCESS_MW_BIND | RMEM_ACCESS_RELAXED_ORDERING);
+	TEST_EQ(info.access,
+			VT_ACCESS | RMEM_ACCESS_MW_BIND | RMEM_ACCESS_RELAXED_ORDERING |
+					RMEM_ACCESS_ON_DEMAND);
 	TEST_EQ(info.max_mw, 16);
 	TEST_EQ(info.nb_mw, 0);
 	TEST_EQ(info.max_inline_data, 256);

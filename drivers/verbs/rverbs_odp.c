@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * On-demand paging: what is refused before it reaches the device, and advice.
+ *
+ * The kernel's rdma_rxe (7.2) dies of advice about an MR that is not on demand, and of requests to
+ * an on-demand MR whose iova is not its address. So the device keeps a list of its MRs, in which
+ * the MR of an lkey is looked up before the advice is passed on, and other iovas are refused.
+ *
+ * Invariant: the list, and the key and is_on_demand of what is in it, are written under dev->lock.
+ * Those on demand stand in front. An MR leaves the list before it is deregistered, so that no
+ * two there have one key. The other fields of an MR that advice names stand still meanwhile,
+ * as it may not be deregistered or changed.
+ */
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "rverbs.h"
+
+static_assert((int)RMEM_ADVISE_PREFETCH == IBV_ADVISE_MR_ADVICE_PREFETCH &&
+				(int)RMEM_ADVISE_PREFETCH_WRITE ==
+						IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE &&
+				(int)RMEM_ADVISE_PREFETCH_NO_FAULT ==
+						IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT &&
+				RMEM_ADVISE_FLUSH == IBV_ADVISE_MR_FLAG_FLUSH,
+		"advice is passed on as it is");
+
+int
+rverbs_odp_check(const struct rmem_mr *mr)
+{
+	if ((mr->access & RMEM_ACCESS_ON_DEMAND) == 0 || mr->iova == (uintptr_t)mr->addr)
+		return 0;
+	RVERBS_LOG(ERR, "an on-demand MR at %p can't have another iova, 0x%" PRIx64, mr->addr,
+			mr->iova);
+	return -EOPNOTSUPP;
+}
+
+void
+rverbs_odp_add(struct rverbs_dev *dev, struct rverbs_mr *mr)
+{
+	rte_ticketlock_lock(&dev->lock);
+	mr->key = mr->ibv->lkey;
+	mr->is_on_demand = (mr->mr.access & RMEM_ACCESS_ON_DEMAND) != 0;
+	if (mr->is_on_demand)
+		TAILQ_INSERT_HEAD(&dev->mrs, mr, next);
+	else
+		TAILQ_INSERT_TAIL(&dev->mrs, mr, next);
+	rte_ticketlock_unlock(&dev->lock);
+}
+
+void
+rverbs_odp_remove(struct rverbs_dev *dev, struct rverbs_mr *mr)
+{
+	rte_ticketlock_lock(&dev->lock);
+	TAILQ_REMOVE(&dev->mrs, mr, next);
+	rte_ticketlock_unlock(&dev->lock);
+}
+
+/* Under dev->lock. */
+static int
+rverbs_odp_check_sge(const struct rverbs_dev *dev, const struct rmem_pd *pd, int advice,
+		const struct rmem_sge *sge)
+{
+	const struct rverbs_mr *mr;
+	const struct rmem_mr *base;
+	uint64_t offset;
+
+	TAILQ_FOREACH(mr, &dev->mrs, next) {
+		if (mr->key == sge->lkey)
+			break;
+	}
+	if (mr == NULL)
+		return -ENOENT;
+	base = &mr->mr;
+	if (base->pd != pd)
+		return -EPERM;
+	if (!mr->is_on_demand)
+		return -EINVAL;
+	if (advice == RMEM_ADVISE_PREFETCH_WRITE && (base->access & RMEM_ACCESS_LOCAL_WRITE) == 0)
+		return -EPERM;
+	offset = sge->addr - base->iova;
+	if (sge->addr < base->iova || offset > base->length || base->length - offset < sge->length)
+		return -EFAULT;
+	return 0;
+}
+
+int
+rverbs_mr_advise(struct rmem_pd *pd, int advice, uint32_t flags, const struct rmem_sge *sg_list,
+		uint32_t num_sge)
+{
+	struct rverbs_dev *dev = rverbs_dev_of(&pd->obj);
+	uint32_t i;
+	int rc = 0;
+
+	for (i = 0; i < num_sge && rc == 0; i++) {
+		rte_ticketlock_lock(&dev->lock);
+		rc = rverbs_odp_check_sge(dev, pd, advice, &sg_list[i]);
+		rte_ticketlock_unlock(&dev->lock);
+	}
+	if (rc != 0) {
+		i--;
+		RVERBS_LOG(ERR, "advice %d: SGE %u, lkey 0x%08x, 0x%" PRIx64 " + %u: %s", advice, i,
+				sg_list[i].lkey, sg_list[i].addr, sg_list[i].length, strerror(-rc));
+		return rc;
+	}
+	/* libibverbs does not write to the list. */
+	return rverbs_err_code(
+			ibv_advise_mr(rverbs_pd_of(pd)->ibv, (enum ibv_advise_mr_advice)advice,
+					flags, (struct ibv_sge *)(uintptr_t)sg_list, num_sge),
+			"ibv_advise_mr");
+}
