@@ -14,6 +14,7 @@ import ctext  # noqa: E402 (found beside this file)
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 MAX_FILE_LINES = 600
 MAX_FUNCTION_LINES = 50
+MAX_COMMENT_COLUMNS = 100
 LICENCE = 'SPDX-License-Identifier: BSD-3-Clause'
 
 # 'path:function': why it may be longer than MAX_FUNCTION_LINES.
@@ -92,6 +93,16 @@ def function_is_short(tree):
                     name, lines, MAX_FUNCTION_LINES)
     for key in sorted(unused):
         yield 'devtools/check-style.py', 1, 'LONG_FUNCTIONS names %s, which is not long' % key
+
+
+def comment_is_narrow(tree):
+    for path in tree.c_files():
+        for number, line in enumerate(tree.text(path).split('\n'), 1):
+            columns = len(line.expandtabs(8))
+            is_comment = '/*' in line or line.lstrip().startswith('* ')
+            if is_comment and '"' not in line and columns > MAX_COMMENT_COLUMNS:
+                yield path, number, 'has a comment of %d columns, the limit is %d' % (
+                    columns, MAX_COMMENT_COLUMNS)
 
 
 def licence_is_on_top(tree):
@@ -288,6 +299,7 @@ RULES = (
     every_export_is_tested,
     file_is_short,
     function_is_short,
+    comment_is_narrow,
     guard_is_named_after_the_file,
     library_has_a_map,
     library_leaves_it_to_the_program,

@@ -2,7 +2,9 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* What leases make of a device's capabilities, refusals and failures: a driver that does as told. */
+/*
+ * What leases make of a device's capabilities, refusals and failures: a driver that does as told.
+ */
 
 #include <errno.h>
 #include <string.h>

@@ -2,7 +2,9 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* However a lease ends, it is closed when it is taken back, and its key comes again; each backend. */
+/*
+ * However a lease ends, it is closed when it is taken back, and its key comes again; each backend.
+ */
 
 #include <string.h>
 

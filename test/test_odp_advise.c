@@ -2,7 +2,9 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Advice on the pages of on-demand MRs (seed-0; ibv_advise_mr(3)): at once and in the background. */
+/*
+ * Advice on the pages of on-demand MRs (seed-0; ibv_advise_mr(3)): at once and in the background.
+ */
 
 #include <sys/mman.h>
 

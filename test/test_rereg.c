@@ -2,7 +2,10 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Re-registration changes what its flags name, all else stays, and what is refused changes nothing. */
+/*
+ * Re-registration changes what its flags name, all else stays, and what is refused changes
+ * nothing.
+ */
 
 #include <string.h>
 #include <sys/mman.h>

@@ -220,8 +220,8 @@ rsoft_copy_status(unsigned int side, unsigned int local, uint32_t *why)
 
 /*
  * Open the SGEs of a list for up to length bytes. Returns false when one does not open,
- * with the reason in *why; otherwise *total is how many bytes they hold, length at the most. spans has room for
- * RSOFT_MAX_SGE; an empty list yields one empty span.
+ * with the reason in *why; otherwise *total is how many bytes they hold, length at the most.
+ * spans has room for RSOFT_MAX_SGE; an empty list yields one empty span.
  */
 static __rte_always_inline bool
 rsoft_access_sges(const struct rsoft_qp *qp, const struct rmem_sge *sge, uint32_t num_sge,

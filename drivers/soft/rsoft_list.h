@@ -6,10 +6,10 @@
  * The map of a KIND_LIST key: rounds of entries, each a block of memory or of another key.
  *
  * A list belongs to its MR and is part of what a key opens: written only while the key is not
- * VALID, read by who saw it VALID and has not left. That of an MR over ranges is one of memory; that
- * of an indirect MR is of keys below. Of the keys below nothing is kept but
- * their lkeys: rsoft_list_open() opens all that a range touches, before a byte moves, and
- * who copies afterwards, in the same grace section, finds them as they were.
+ * VALID, read by who saw it VALID and has not left. That of an MR over ranges is one of memory;
+ * that of an indirect MR is of keys below. Of the keys below nothing is kept but their lkeys:
+ * rsoft_list_open() opens all that a range touches, before a byte moves, and who copies
+ * afterwards, in the same grace section, finds them as they were.
  */
 
 #ifndef RSOFT_LIST_H

@@ -24,13 +24,16 @@
 #include "rsoft.h"
 
 /*
- * Pin what an MR of this access covers, whose pages were populated, if the device does that at all; *pin is 0 when it is not
- * pinned. -ENOMEM and a line: with pin=require only.
+ * Pin what an MR of this access covers, whose pages were populated, if the device does that at
+ * all; *pin is 0 when it is not pinned. -ENOMEM and a line: with pin=require only.
  */
 int rsoft_pin(struct rsoft_dev *dev, uint32_t access, const struct iovec *iov, uint32_t nb_iov,
 		uint8_t *pin);
 
-/* Take back what rsoft_pin() gave for the same ranges; -EFAULT when part of the memory is not mapped any more. */
+/*
+ * Take back what rsoft_pin() gave for the same ranges; -EFAULT when part of the memory is not
+ * mapped any more.
+ */
 int rsoft_unpin(uint8_t pin, const struct iovec *iov, uint32_t nb_iov);
 
 /* How much this process has pinned, and what it may, for people. */

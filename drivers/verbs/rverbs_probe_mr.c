@@ -3,8 +3,8 @@
  */
 
 /*
- * ibv_rereg_mr(), tried: an MR of a part of the page is changed, and written to through its rkey where
- * it then is. Each change by itself, on an MR of its own, as one that fails leaves no MR.
+ * ibv_rereg_mr(), tried: an MR of a part of the page is changed, and written to through its rkey
+ * where it then is. Each change by itself, on an MR of its own, as one that fails leaves no MR.
  */
 
 #include "rverbs_probe.h"

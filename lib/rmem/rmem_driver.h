@@ -51,7 +51,9 @@ typedef int (*rmem_pd_dealloc_t)(struct rmem_pd *pd);
  * RMEM_DEV_CAPA_MR_IOV, mr->iov may name several ranges instead of addr.
  */
 typedef int (*rmem_mr_reg_t)(struct rmem_mr *mr, const struct rmem_mr_attr *attr);
-/** Release what mr_reg, fast_reg_mr_alloc or mkey_alloc took; no lcore reaches the memory any more. */
+/**
+ * Release what mr_reg, fast_reg_mr_alloc or mkey_alloc took; no lcore reaches the memory any more.
+ */
 typedef int (*rmem_mr_dereg_t)(struct rmem_mr *mr);
 /**
  * Count what RMEM_COUNTER_REMOTE_WRITE says from now on: add to counter->value, with release,

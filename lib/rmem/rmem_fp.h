@@ -99,8 +99,8 @@ rmem_post_send(struct rmem_qp *qp, const struct rmem_send_wr *wr, uint16_t nb_wr
  *
  * @return
  *   How many were accepted, or if the first was not:
- *   - -EINVAL: more SGEs than the QP takes, a reserved field that is not zero, or the calling thread is not known to EAL; in
- *     debug builds a NULL or wrong handle.
+ *   - -EINVAL: more SGEs than the QP takes, a reserved field that is not zero, or the calling
+ *     thread is not known to EAL; in debug builds a NULL or wrong handle.
  *   - -EBUSY: the QP is in the RESET state.
  *   - -ENOSPC: the receive queue is full.
  *   - -ENODEV: the device was closed, or has failed or was removed.

@@ -21,7 +21,10 @@
 #include <rmem_mr_priv.h>
 #include <rmem_priv.h>
 
-/* Verbs' MW_BIND, ZERO_BASED, ON_DEMAND and HUGETLB: bits we know, whether a device has them or not. */
+/*
+ * Verbs' MW_BIND, ZERO_BASED, ON_DEMAND and HUGETLB: bits we know, whether a device has them or
+ * not.
+ */
 #define ACCESS_VERBS UINT32_C(0xf0)
 
 static int

@@ -115,9 +115,9 @@ struct rmem_mr {
 
 /** What to register. The caller zeroes it first. */
 struct rmem_mr_attr {
-	void *addr; /**< First byte; NULL with ALLOCATE_MR, iov or RMEM_MR_FD. No alignment needed. */
+	void *addr;    /**< First byte, anywhere; NULL with ALLOCATE_MR, iov or RMEM_MR_FD. */
 	size_t length; /**< Length in bytes, 1 to rmem_dev_info::max_mr_size. */
-	uint64_t iova; /**< Address requests use for the first byte; 0 for addr itself, or ZERO_BASED. */
+	uint64_t iova; /**< What requests call the first byte; 0 for addr itself, or ZERO_BASED. */
 	uint32_t access;        /**< Bitwise OR of RMEM_ACCESS_*. */
 	int socket_id;          /**< NUMA socket with ALLOCATE_MR, SOCKET_ID_ANY for any. */
 	uint32_t flags;         /**< Bitwise OR of RMEM_MR_*. */
@@ -243,9 +243,9 @@ int rmem_mr_reg(struct rmem_pd *pd, void *addr, size_t length, uint64_t iova, ui
  * hugetlbfs, a dmabuf, or any other that mmap(2) takes. The library maps it for the device, shared,
  * at rmem_mr::addr, and unmaps it with the MR; the descriptor may be closed when the call returned.
  * It is for memory that others manage: rmem_mr_rereg() refuses CHANGE_TRANSLATION, windows can't
- * be bound to it, and rmem_mr_dereg() and others share it as that of ALLOCATE_MR. A file must not be
- * made shorter meanwhile, as who uses the mapping would be killed; a dmabuf's DMA_BUF_IOCTL_SYNC
- * is left to the caller.
+ * be bound to it, and rmem_mr_dereg() and others share it as that of ALLOCATE_MR. A file must not
+ * be made shorter meanwhile, as who uses the mapping would be killed; a dmabuf's
+ * DMA_BUF_IOCTL_SYNC is left to the caller.
  *
  * With RMEM_MR_DISABLED the MR has its keys, but they open nothing before rmem_mr_enable().
  *
@@ -403,7 +403,8 @@ enum rmem_rereg_result {
  *
  * With RMEM_ACCESS_ALLOCATE_MR in @p access and a NULL @p addr, CHANGE_TRANSLATION allocates
  * new memory as rmem_mr_reg() does, on any socket. Memory that the library had allocated for
- * the MR is freed by CHANGE_TRANSLATION. An MR that shared its memory shares it no more. The bytes of the old memory are not copied.
+ * the MR is freed by CHANGE_TRANSLATION. An MR that shared its memory shares it no more. The
+ * bytes of the old memory are not copied.
  *
  * Control path: may allocate and touch pages, and waits for lcores that are executing a
  * request. Safe to call from any thread; no other call may use @p mr meanwhile.

@@ -81,7 +81,10 @@ int rmem_mr_check_fd(const struct rmem_dev *dev, const struct rmem_mr_attr *attr
 /** Map the fd of attr, of which mr has the length; -EINVAL, -EPERM or -ENOMEM and a line. */
 int rmem_mr_map_fd(struct rmem_mr *mr, const struct rmem_mr_attr *attr);
 
-/** 0 when the memory of an MR gives that access, as far as its fd is concerned; else -EFAULT, -EINVAL. */
+/**
+ * 0 when the memory of an MR gives that access, as far as its fd is concerned; else -EFAULT,
+ * -EINVAL.
+ */
 int rmem_mr_check_fd_access(const struct rmem_mr *mr, uint32_t access);
 
 /** Take back the mapping, if the MR has one that is its own. */

@@ -111,10 +111,10 @@ struct rmem_lease_req {
 /** What a context shall be. The caller zeroes it first. */
 struct rmem_lease_conf {
 	uint32_t backend;    /**< One of enum rmem_lease_backend. */
-	uint32_t max_leases; /**< Leases at a time, resting keys included, up to RMEM_LEASE_MAX; 0 for
+	uint32_t max_leases; /**< Leases at a time, with resting keys, up to RMEM_LEASE_MAX; 0 for
 			      *  RMEM_LEASE_DEFAULT_MAX. */
-	uint32_t min_leases;    /**< Keys made at once and kept for good, 0 to max_leases. */
-	uint32_t max_length;    /**< Bytes of the largest buffer, at least 1. */
+	uint32_t min_leases; /**< Keys made at once and kept for good, 0 to max_leases. */
+	uint32_t max_length; /**< Bytes of the largest buffer, at least 1. */
 	uint32_t quarantine_us; /**< Rest of a key whose tags were all used, up to one hour; 0 for
 				 *   RMEM_LEASE_DEFAULT_QUARANTINE_US. */
 	int socket_id;          /**< NUMA socket of its memory, SOCKET_ID_ANY for any. */
@@ -131,7 +131,7 @@ struct rmem_lease_stats {
 	uint64_t failed;       /**< Leases that ended by a failure alone. */
 	uint64_t local_invs;   /**< LOCAL_INVs posted. */
 	uint64_t quarantines;  /**< Times that a key came to rest. */
-	uint64_t rest_refused; /**< Grants cut short while keys rested and no others could be had. */
+	uint64_t rest_refused; /**< Grants cut short while keys rested and there were no others. */
 	uint64_t queue_full;   /**< Posts cut short by a full send queue. */
 	uint64_t made;         /**< Keys made. */
 	uint64_t aged;         /**< Keys released by rmem_lease_age(). */
@@ -214,8 +214,8 @@ int rmem_lease_ctx_destroy(struct rmem_lease_ctx *ctx);
  * @return
  *   How many were granted; it stops at the first that can't be. If that is the first:
  *   - -EINVAL: NULL ctx or not a context, an MR that is NULL, not made by rmem_mr_reg(),
- *     not valid, over several ranges or of another PD, a buffer outside of it, a length out of range, no right or an
- *     unknown one.
+ *     not valid, over several ranges or of another PD, a buffer outside of it, a length out of
+ *     range, no right or an unknown one.
  *   - -EPERM: the QP gives its peer no such right, the MR lacks RMEM_ACCESS_MW_BIND for a
  *     window, or LOCAL_WRITE for a right to modify.
  *   - -ENOSPC: the send queue is full, max_leases are out or resting, or the device has no key

@@ -102,7 +102,10 @@ struct rmem_qp *conf_qp(struct rmem_pd *pd, struct rmem_cq *cq, uint32_t access)
 int conf_connect(struct rmem_qp *qp, struct rmem_qp *peer);
 int conf_reconnect_pair(struct rmem_qp *qp, struct rmem_qp *peer);
 int conf_reconnect(void);
-/* The QP of a request that failed is in ERR, or goes there: some devices tell of the failure first. */
+/*
+ * The QP of a request that failed is in ERR, or goes there: some devices tell of the failure
+ * first.
+ */
 int conf_expect_err(struct rmem_qp *qp);
 
 /* Requests of b on memory of a's, by opcode; the SGE is in b's buffer. */

@@ -260,7 +260,9 @@ compare(const struct diff_op *op, const struct diff_outcome *first,
 	}
 	TEST_EQ(second->ret, first->ret);
 	if (op->type == DIFF_READ && op->bad_local) {
-		/* Where the data goes to is looked at before the peer is asked, or when it comes. */
+		/*
+		 * Where the data goes to is looked at before the peer is asked, or when it comes.
+		 */
 		TEST_EQ(second->status == RMEM_WC_SUCCESS, first->status == RMEM_WC_SUCCESS);
 	} else {
 		TEST_ASSERT(is_same_status(first->status, second->status, false));

@@ -2,7 +2,9 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* On-demand MRs are offered where every byte came out right, and advice is checked before it goes. */
+/*
+ * On-demand MRs are offered where every byte came out right, and advice is checked before it goes.
+ */
 
 #include <errno.h>
 #include <string.h>
