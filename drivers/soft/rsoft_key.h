@@ -62,6 +62,19 @@ rsoft_key_is_for(const struct rsoft_key *key, const struct rsoft_qp *qp)
 	return key->qp_serial == 0 || key->qp_serial == qp->serial;
 }
 
+/* From FREE to BUSY, by one of several that try; the caller fills the key and makes it VALID. */
+static inline bool
+rsoft_key_take(struct rsoft_key *key, uint32_t *rkey)
+{
+	uint64_t word = __atomic_load_n(&key->word, __ATOMIC_RELAXED);
+
+	*rkey = rsoft_word_rkey(word);
+	return rsoft_word_rights(word) == 0 &&
+			__atomic_compare_exchange_n(&key->word, &word,
+					rsoft_key_word(*rkey, RSOFT_BUSY), false, __ATOMIC_ACQUIRE,
+					__ATOMIC_RELAXED);
+}
+
 /*
  * Take a VALID key that has RSOFT_INV away: to BUSY. Later accesses fail; those under
  * way end within a grace period, then rsoft_key_release() makes it FREE. NULL when the

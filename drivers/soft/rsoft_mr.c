@@ -10,50 +10,39 @@
 
 #include <rte_malloc.h>
 
+#include <rmem_pages_priv.h>
+#include <rmem_priv.h>
+
 #include "rsoft_grace.h"
 #include "rsoft_list.h"
 #include "rsoft_mr.h"
 #include "rsoft_odp.h"
 #include "rsoft_pin.h"
 
-#ifndef MADV_POPULATE_READ /* Linux 5.14 */
-#define MADV_POPULATE_READ  22
-#define MADV_POPULATE_WRITE 23
-#endif
-
-/* Whether the kernel can populate; EINVAL alone may also mean a page without the right. */
-static bool
-rsoft_mr_can_populate(void *page, int advice)
-{
-	return madvise(page, 0, advice) == 0;
-}
-
 /*
  * See that every page of a range is there and may be used as asked, as pinning it would.
  * Where the kernel can't populate, at least see that it is mapped.
  */
 static int
-rsoft_mr_check_range(void *addr, size_t length, uint32_t access, bool is_fd)
+rsoft_mr_check_range(const struct iovec *range, bool is_write, bool is_fd)
 {
-	bool is_write = (access & RMEM_ACCESS_LOCAL_WRITE) != 0;
-	int advice = is_write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-	uintptr_t at = (uintptr_t)addr & ~(page - 1);
-	uintptr_t end = RTE_ALIGN_CEIL((uintptr_t)addr + length, page);
 	unsigned char resident;
-	int rc = 0;
+	uintptr_t at, end;
+	int error = 0;
 
-	if (rsoft_mr_can_populate((void *)at, advice)) {
-		rc = madvise((void *)at, end - at, advice);
+	rmem_pages_of(range, &at, &end);
+	if (rmem_pages_can_populate()) {
+		error = rmem_pages_populate(at, end, is_write);
 		/* What a device maps has no pages to populate; the class has mapped it as asked. */
-		if (rc != 0 && errno == EINVAL && is_fd)
-			rc = 0;
+		if (error == EINVAL && is_fd)
+			error = 0;
 	} else {
-		for (; at < end && rc == 0; at += page)
-			rc = mincore((void *)at, page, &resident);
+		for (; at < end && error == 0; at += page)
+			error = mincore((void *)at, page, &resident);
 	}
-	if (rc != 0) {
-		RSOFT_LOG(ERR, "[%p, +%zu) is not all mapped%s", addr, length,
+	if (error != 0) {
+		RSOFT_LOG(ERR, "[%p, +%zu) is not all mapped%s", range->iov_base, range->iov_len,
 				is_write ? " and writable" : "");
 		return -EFAULT;
 	}
@@ -64,15 +53,15 @@ rsoft_mr_check_range(void *addr, size_t length, uint32_t access, bool is_fd)
 static int
 rsoft_mr_check_mapped(const struct rmem_mr *base, uint32_t access)
 {
-	uint32_t i;
+	bool is_write = (access & RMEM_ACCESS_LOCAL_WRITE) != 0;
+	bool is_fd = (base->flags & RMEM_MR_FD) != 0;
+	const struct iovec *iov;
+	struct iovec one;
+	uint32_t i, nb_iov = rmem_mr_ranges(base, &one, &iov);
 	int rc = 0;
 
-	if (base->iov == NULL)
-		return rsoft_mr_check_range(
-				base->addr, base->length, access, (base->flags & RMEM_MR_FD) != 0);
-	for (i = 0; i < base->iov_count && rc == 0; i++)
-		rc = rsoft_mr_check_range(
-				base->iov[i].iov_base, base->iov[i].iov_len, access, false);
+	for (i = 0; i < nb_iov && rc == 0; i++)
+		rc = rsoft_mr_check_range(&iov[i], is_write, is_fd);
 	return rc;
 }
 
@@ -80,21 +69,23 @@ rsoft_mr_check_mapped(const struct rmem_mr *base, uint32_t access)
 static int
 rsoft_mr_pin(struct rmem_mr *base)
 {
-	struct iovec one = {base->addr, base->length};
-	const bool is_one = base->iov == NULL;
+	const struct iovec *iov;
+	struct iovec one;
+	uint32_t nb_iov = rmem_mr_ranges(base, &one, &iov);
 
-	return rsoft_pin(rsoft_dev_of(&base->obj), base->access, is_one ? &one : base->iov,
-			is_one ? 1 : base->iov_count, &rsoft_mr_of(base)->pin);
+	return rsoft_pin(rsoft_dev_of(&base->obj), base->access, iov, nb_iov,
+			&rsoft_mr_of(base)->pin);
 }
 
 /* Take it back, base being filled as it was. */
 static int
 rsoft_mr_unpin(struct rmem_mr *base, uint8_t pin)
 {
-	struct iovec one = {base->addr, base->length};
-	const bool is_one = base->iov == NULL;
+	const struct iovec *iov;
+	struct iovec one;
+	uint32_t nb_iov = rmem_mr_ranges(base, &one, &iov);
 
-	return rsoft_unpin(pin, is_one ? &one : base->iov, is_one ? 1 : base->iov_count);
+	return rsoft_unpin(pin, iov, nb_iov);
 }
 
 /* Any key, or the one that the attributes ask for; they may be NULL. */
@@ -247,7 +238,8 @@ rsoft_mr_rereg_take(struct rsoft_mr *mr, void *addr, size_t length, uint32_t acc
 	if (change->is_other && (access & RMEM_ACCESS_ON_DEMAND))
 		return rsoft_odp_alloc(dev, addr, length, access, &change->odp);
 	if (change->is_other) {
-		rc = rsoft_mr_check_range(addr, length, access, (mr->mr.flags & RMEM_MR_FD) != 0);
+		rc = rsoft_mr_check_range(&range, (access & RMEM_ACCESS_LOCAL_WRITE) != 0,
+				(mr->mr.flags & RMEM_MR_FD) != 0);
 		return rc != 0 ? rc : rsoft_pin(dev, access, &range, 1, &change->pin);
 	}
 	change->odp = mr->odp;

@@ -13,13 +13,10 @@
 
 #include <rte_malloc.h>
 
+#include <rmem_pages_priv.h>
+
 #include "rsoft_odp.h"
 #include "rsoft_uffd.h"
-
-#ifndef MADV_POPULATE_READ /* Linux 5.14 */
-#define MADV_POPULATE_READ  22
-#define MADV_POPULATE_WRITE 23
-#endif
 
 /* Every page of a word for reading. */
 #define ALL_READ UINT64_C(0x5555555555555555)
@@ -40,10 +37,7 @@ count(struct rsoft_odp *odp, size_t counter, uint64_t n)
 bool
 rsoft_odp_is_supported(const struct rsoft_dev *dev)
 {
-	size_t page_size = (size_t)sysconf(_SC_PAGESIZE);
-	void *page = (void *)((uintptr_t)dev & ~(uintptr_t)(page_size - 1));
-
-	if (madvise(page, 0, MADV_POPULATE_READ) != 0)
+	if (!rmem_pages_can_populate())
 		return false;
 	return (dev->args.odp_guard != 0 && rsoft_guard_has_fast()) || rsoft_guard_has_slow();
 }
@@ -299,10 +293,9 @@ bool
 rsoft_odp_populate(const struct rsoft_odp *odp, uint64_t first, uint64_t nb, bool is_write)
 {
 	uint64_t page = odp->first_word * RSOFT_ODP_WORD + first;
-	void *at = (void *)(uintptr_t)(page << odp->log2_page);
+	uintptr_t at = (uintptr_t)(page << odp->log2_page);
 
-	return madvise(at, nb << odp->log2_page,
-			       is_write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) == 0;
+	return rmem_pages_populate(at, at + (nb << odp->log2_page), is_write) == 0;
 }
 
 /* Pages are there that may have been mapped since: hear when they go. */

@@ -17,14 +17,13 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <rte_memory.h>
+#include <rte_common.h>
+#include <rte_log.h>
+
+#include <rmem_pages_priv.h>
 
 #include "rsoft_pin.h"
 #include "rsoft_segs.h"
-
-#ifndef MADV_POPULATE_WRITE /* Linux 5.14 */
-#define MADV_POPULATE_WRITE 23
-#endif
 
 /* Of the mappings that the kernel lets a process have, locks may take one part in this many. */
 #define RSOFT_PIN_MAPS_SHARE 2
@@ -42,16 +41,6 @@ static struct {
 	uint64_t nb_bytes; /* locked by us */
 	uint64_t nb_runs;  /* stretches of them that nothing of ours adjoins */
 } rsoft_pins = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-/* The whole pages that hold a range. */
-static void
-rsoft_pin_pages(const struct iovec *range, uintptr_t *first, uintptr_t *end)
-{
-	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-
-	*first = (uintptr_t)range->iov_base & ~(page - 1);
-	*end = RTE_ALIGN_CEIL((uintptr_t)range->iov_base + range->iov_len, page);
-}
 
 /* A number behind a word at the start of a line of a file; what is given when it isn't there. */
 static uint64_t
@@ -85,20 +74,6 @@ rsoft_pin_max_runs(void)
 	return max_runs;
 }
 
-/* The range that a line of the kernel's list of mappings begins with. */
-static bool
-rsoft_pin_parse(const char *line, uintptr_t *first, uintptr_t *end)
-{
-	char *at;
-
-	*first = strtoull(line, &at, 16);
-	if (at == line || *at != '-')
-		return false;
-	line = at + 1;
-	*end = strtoull(line, &at, 16);
-	return at != line && *at == ' ';
-}
-
 /* End of the mapping that holds a byte; where that is not known, of its page. */
 static uintptr_t
 rsoft_pin_mapping_end(uintptr_t at)
@@ -111,7 +86,7 @@ rsoft_pin_mapping_end(uintptr_t at)
 	if (f == NULL)
 		return end;
 	while (fgets(line, sizeof(line), f) != NULL) {
-		if (rsoft_pin_parse(line, &first, &last) && at >= first && at < last) {
+		if (rmem_pages_parse(line, &first, &last) && at >= first && at < last) {
 			end = last;
 			break;
 		}
@@ -259,11 +234,7 @@ rsoft_pin_add(uintptr_t first, uintptr_t end, int flags)
 static bool
 rsoft_pin_is_eal_huge(const struct iovec *range)
 {
-	const struct rte_memseg_list *msl = rte_mem_virt2memseg_list(range->iov_base);
-	const uint8_t *last = (const uint8_t *)range->iov_base + range->iov_len - 1;
-
-	return msl != NULL && !msl->external && msl->page_sz > (uint64_t)sysconf(_SC_PAGESIZE) &&
-			rte_mem_virt2memseg_list(last) == msl;
+	return rmem_pages_eal_size(range) > (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
 /* Take back the first of several ranges. */
@@ -277,7 +248,7 @@ rsoft_pin_drop_ranges(const struct iovec *iov, uint32_t nb_iov)
 	for (i = 0; i < nb_iov; i++) {
 		if (rsoft_pin_is_eal_huge(&iov[i]))
 			continue;
-		rsoft_pin_pages(&iov[i], &first, &end);
+		rmem_pages_of(&iov[i], &first, &end);
 		if (!rsoft_pin_drop(first, end))
 			is_good = false;
 	}
@@ -295,7 +266,7 @@ rsoft_pin_add_ranges(const struct iovec *iov, uint32_t nb_iov, int flags)
 	for (i = 0; i < nb_iov && error == 0; i++) {
 		if (rsoft_pin_is_eal_huge(&iov[i]))
 			continue;
-		rsoft_pin_pages(&iov[i], &first, &end);
+		rmem_pages_of(&iov[i], &first, &end);
 		error = rsoft_pin_add(first, end, flags);
 	}
 	if (error != 0)
@@ -309,14 +280,9 @@ rsoft_pin_add_ranges(const struct iovec *iov, uint32_t nb_iov, int flags)
  * which mlock() replaces by pages to stay.
  */
 static int
-rsoft_pin_flags(uint32_t access, const struct iovec *iov)
+rsoft_pin_flags(uint32_t access)
 {
-	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-	void *first = (void *)((uintptr_t)iov->iov_base & ~(page - 1));
-
-	if ((access & RMEM_ACCESS_LOCAL_WRITE) && madvise(first, 0, MADV_POPULATE_WRITE) == 0)
-		return MLOCK_ONFAULT;
-	return 0;
+	return (access & RMEM_ACCESS_LOCAL_WRITE) && rmem_pages_can_populate() ? MLOCK_ONFAULT : 0;
 }
 
 /* Say what is short, by the numbers, and how to get more. */
@@ -330,7 +296,7 @@ rsoft_pin_tell(uint32_t level, int error, const struct iovec *iov, uint32_t nb_i
 	uint32_t i;
 
 	for (i = 0; i < nb_iov; i++) {
-		rsoft_pin_pages(&iov[i], &first, &end);
+		rmem_pages_of(&iov[i], &first, &end);
 		needed += end - first;
 	}
 	getrlimit(RLIMIT_MEMLOCK, &limit);
@@ -367,7 +333,7 @@ rsoft_pin(struct rsoft_dev *dev, uint32_t access, const struct iovec *iov, uint3
 		return 0;
 	}
 	pthread_mutex_lock(&rsoft_pins.lock);
-	error = rsoft_pin_add_ranges(iov, nb_iov, rsoft_pin_flags(access, iov));
+	error = rsoft_pin_add_ranges(iov, nb_iov, rsoft_pin_flags(access));
 	pthread_mutex_unlock(&rsoft_pins.lock);
 	if (error == 0) {
 		*pin = RSOFT_PIN_LOCKED;

@@ -103,19 +103,12 @@ int
 rsoft_reg_mr(struct rsoft_qp *qp, const struct rmem_send_wr *wr)
 {
 	struct rsoft_mr *mr = rsoft_mr_of(wr->reg_mr.mr);
-	uint64_t word;
 	uint32_t rkey;
 	bool is_contiguous;
 
 	if (unlikely(!rsoft_reg_mr_check(qp, wr, &is_contiguous)))
 		return RMEM_WC_MW_BIND_ERR;
-	word = __atomic_load_n(&mr->key->word, __ATOMIC_RELAXED);
-	rkey = rsoft_word_rkey(word);
-	/* From FREE only, and only one of several at a time. */
-	if (unlikely(rsoft_word_rights(word) != 0 ||
-			    !__atomic_compare_exchange_n(&mr->key->word, &word,
-					    rsoft_key_word(rkey, RSOFT_BUSY), false,
-					    __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)))
+	if (unlikely(!rsoft_key_take(mr->key, &rkey)))
 		return RMEM_WC_MW_BIND_ERR;
 	rsoft_reg_mr_do(mr, wr, rmem_rkey_of_tag(rkey, wr->reg_mr.key_tag), is_contiguous);
 	RSOFT_COUNT(qp->stats.reg_mrs, 1);

@@ -143,18 +143,11 @@ int
 rsoft_umr(struct rsoft_qp *qp, const struct rmem_send_wr *wr)
 {
 	struct rsoft_mr *mr = rsoft_mr_of(wr->umr.mr);
-	uint64_t word;
 	uint32_t rkey;
 
 	if (unlikely(!rsoft_umr_check(qp, wr)))
 		return RMEM_WC_MW_BIND_ERR;
-	word = __atomic_load_n(&mr->key->word, __ATOMIC_RELAXED);
-	rkey = rsoft_word_rkey(word);
-	/* From FREE only, and only one of several at a time. */
-	if (unlikely(rsoft_word_rights(word) != 0 ||
-			    !__atomic_compare_exchange_n(&mr->key->word, &word,
-					    rsoft_key_word(rkey, RSOFT_BUSY), false,
-					    __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)))
+	if (unlikely(!rsoft_key_take(mr->key, &rkey)))
 		return RMEM_WC_MW_BIND_ERR;
 	if (unlikely(!rsoft_umr_fill(mr->list, wr, qp->dev->args.max_mr_size) ||
 			    !rsoft_umr_check_below(qp, wr, mr->list, rkey >> 8))) {

@@ -25,20 +25,14 @@
 #include <sched.h>
 #include <stdbool.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/queue.h>
 #include <sys/uio.h>
-#include <unistd.h>
 
 #include <rte_malloc.h>
 
+#include <rmem_pages_priv.h>
 #include <rmem_priv.h>
 #include <rmem_thread_priv.h>
-
-#ifndef MADV_POPULATE_READ /* Linux 5.14 */
-#define MADV_POPULATE_READ  22
-#define MADV_POPULATE_WRITE 23
-#endif
 
 #define MAX_THREADS 8
 /* Large enough that claiming is nothing, small enough that threads end together. */
@@ -121,17 +115,15 @@ static int
 populate(const struct iovec *piece, const struct rmem_mr *mr)
 {
 	bool is_write = (mr->access & RMEM_ACCESS_LOCAL_WRITE) != 0;
-	int advice = is_write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
-	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-	uintptr_t at = (uintptr_t)piece->iov_base & ~(page - 1);
-	uintptr_t end = RTE_ALIGN_CEIL((uintptr_t)piece->iov_base + piece->iov_len, page);
+	uintptr_t first, end;
+	int error;
 
-	if (piece->iov_len == 0 || madvise((void *)at, 0, advice) != 0)
+	if (piece->iov_len == 0)
 		return 0;
-	if (madvise((void *)at, end - at, advice) == 0)
-		return 0;
+	rmem_pages_of(piece, &first, &end);
+	error = rmem_pages_populate(first, end, is_write);
 	/* What a device maps has no pages to populate: the driver of the MR sees to it. */
-	return errno == EINVAL && (mr->flags & RMEM_MR_FD) != 0 ? 0 : -EFAULT;
+	return error == 0 || (error == EINVAL && (mr->flags & RMEM_MR_FD) != 0) ? 0 : -EFAULT;
 }
 
 /* All its memory is there, or it failed: register it and tell. */

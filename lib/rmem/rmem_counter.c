@@ -90,11 +90,9 @@ check_bind(const struct rmem_mr *mr, const struct rmem_counter *counter, uint32_
 static int
 do_bind(struct rmem_mr *mr, struct rmem_counter *counter)
 {
-	uint16_t state = rmem_mr_state(mr);
 	int ret;
 
-	if (mr->counter != NULL ||
-			(state != RMEM_MR_STATE_VALID && state != RMEM_MR_STATE_DISABLED)) {
+	if (mr->counter != NULL || !rmem_mr_is_registered(mr)) {
 		RMEM_LOG(ERR, "MR %p: %s", (void *)mr,
 				mr->counter != NULL ? "a counter is bound to it"
 						    : "its registration is under way or failed");

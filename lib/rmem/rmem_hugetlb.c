@@ -16,9 +16,9 @@
 #include <unistd.h>
 
 #include <rte_common.h>
-#include <rte_memory.h>
 
 #include <rmem_mr_priv.h>
+#include <rmem_pages_priv.h>
 #include <rmem_priv.h>
 
 /* A mapping of the process. */
@@ -27,20 +27,6 @@ struct mapping {
 	uintptr_t end;
 	uint64_t page_size;
 };
-
-/* The range that a line of the kernel's list of mappings begins with. */
-static bool
-parse_range(const char *line, uintptr_t *first, uintptr_t *end)
-{
-	char *at;
-
-	*first = strtoull(line, &at, 16);
-	if (at == line || *at != '-')
-		return false;
-	line = at + 1;
-	*end = strtoull(line, &at, 16);
-	return at != line && *at == ' ';
-}
 
 /* The next mapping; false behind the last. */
 static bool
@@ -51,7 +37,7 @@ next_mapping(FILE *f, struct mapping *mapping)
 
 	while (fgets(line, sizeof(line), f) != NULL) {
 		/* The line that begins a mapping has no word before its first colon. */
-		if (parse_range(line, &mapping->first, &mapping->end))
+		if (rmem_pages_parse(line, &mapping->first, &mapping->end))
 			continue;
 		if (strncmp(line, word, sizeof(word) - 1) == 0) {
 			mapping->page_size = strtoull(line + sizeof(word) - 1, NULL, 10) * 1024;
@@ -98,18 +84,6 @@ kernel_page_size(const struct iovec *iov, uint32_t nb_iov)
 	return left == 0 ? size : 0;
 }
 
-/* Size of the pages of a range that is all EAL's own, else 0. */
-static uint64_t
-eal_page_size(const struct iovec *range)
-{
-	const struct rte_memseg_list *msl = rte_mem_virt2memseg_list(range->iov_base);
-	const uint8_t *last = (const uint8_t *)range->iov_base + range->iov_len - 1;
-
-	if (msl == NULL || msl->external || rte_mem_virt2memseg_list(last) != msl)
-		return 0;
-	return msl->page_sz;
-}
-
 int
 rmem_hugetlb_check(const struct iovec *iov, uint32_t nb_iov, uint64_t *page_size)
 {
@@ -117,7 +91,7 @@ rmem_hugetlb_check(const struct iovec *iov, uint32_t nb_iov, uint64_t *page_size
 	uint32_t i;
 
 	for (i = 0; i < nb_iov && size != 0; i++)
-		size = RTE_MIN(size, eal_page_size(&iov[i]));
+		size = RTE_MIN(size, rmem_pages_eal_size(&iov[i]));
 	if (size == 0)
 		size = kernel_page_size(iov, nb_iov);
 	if (size > (uint64_t)sysconf(_SC_PAGESIZE)) {

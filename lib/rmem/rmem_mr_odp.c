@@ -135,8 +135,7 @@ check_stats(const struct rmem_mr *mr, const struct rmem_mr_stats *stats, const c
 				RMEM_MR_TYPE_USER);
 		return -EINVAL;
 	}
-	if (rmem_mr_state(mr) != RMEM_MR_STATE_VALID &&
-			rmem_mr_state(mr) != RMEM_MR_STATE_DISABLED) {
+	if (!rmem_mr_is_registered(mr)) {
 		RMEM_LOG(ERR, "%s: the MR %p has failed, or its registration is under way", func,
 				(const void *)mr);
 		return -EBUSY;

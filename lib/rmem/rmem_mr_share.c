@@ -29,8 +29,7 @@ check_from(const struct rmem_mr *from, const char *func)
 				RMEM_MR_TYPE_USER);
 		return -EINVAL;
 	}
-	if (rmem_mr_state(from) != RMEM_MR_STATE_VALID &&
-			rmem_mr_state(from) != RMEM_MR_STATE_DISABLED) {
+	if (!rmem_mr_is_registered(from)) {
 		RMEM_LOG(ERR, "%s: the MR %p has failed, or its registration is under way", func,
 				(const void *)from);
 		return -EBUSY;

@@ -128,6 +128,15 @@ rmem_mr_state(const struct rmem_mr *mr)
 	return __atomic_load_n(&mr->state, __ATOMIC_ACQUIRE);
 }
 
+/** Whether a user MR is registered, enabled or not; else that failed, or is under way. */
+static inline bool
+rmem_mr_is_registered(const struct rmem_mr *mr)
+{
+	uint16_t state = rmem_mr_state(mr);
+
+	return state == RMEM_MR_STATE_VALID || state == RMEM_MR_STATE_DISABLED;
+}
+
 /** The ranges of a user MR; *iov is one or the MR's. */
 uint32_t rmem_mr_ranges(const struct rmem_mr *mr, struct iovec *one, const struct iovec **iov);
 
