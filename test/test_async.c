@@ -9,9 +9,8 @@
 
 #include <rte_malloc.h>
 
-#include <rmem_driver.h>
-
 #include "fixture.h"
+#include "stub_driver.h"
 #include "test.h"
 
 #define MIB         (1024u * 1024)
@@ -274,36 +273,6 @@ static struct {
 } gate;
 
 static int
-gate_dev_create(struct rmem_dev *dev, const char *args)
-{
-	RTE_SET_USED(dev);
-	RTE_SET_USED(args);
-	return 0;
-}
-
-static void
-gate_dev_close(struct rmem_dev *dev)
-{
-	RTE_SET_USED(dev);
-}
-
-static int
-gate_dev_info_get(struct rmem_dev *dev, struct rmem_dev_info *info)
-{
-	RTE_SET_USED(dev);
-	info->access = FX_ACCESS;
-	info->max_mr_size = UINT64_C(1) << 40;
-	return 0;
-}
-
-static int
-gate_pd(struct rmem_pd *pd)
-{
-	RTE_SET_USED(pd);
-	return 0;
-}
-
-static int
 gate_mr_reg(struct rmem_mr *mr, const struct rmem_mr_attr *attr)
 {
 	unsigned int spins = 0;
@@ -324,58 +293,22 @@ gate_mr_dereg(struct rmem_mr *mr)
 	return 0;
 }
 
-static int
-gate_post(struct rmem_qp *qp, const struct rmem_send_wr *wr, uint16_t nb_wr)
-{
-	RTE_SET_USED(qp);
-	RTE_SET_USED(wr);
-	return nb_wr;
-}
-
-static int
-gate_recv(struct rmem_qp *qp, const struct rmem_recv_wr *wr, uint16_t nb_wr)
-{
-	RTE_SET_USED(qp);
-	RTE_SET_USED(wr);
-	return nb_wr;
-}
-
-static int
-gate_poll(struct rmem_cq *cq, struct rmem_wc *wc, uint16_t nb_wc)
-{
-	RTE_SET_USED(cq);
-	RTE_SET_USED(wc);
-	return nb_wc == 0 ? 0 : -EIO;
-}
-
 /* Known once, and for good. */
 static int
 setup_gate(void)
 {
-	static const struct rmem_driver driver = {
-			.name = "gate",
-			.pd_size = sizeof(struct rmem_pd),
-			.mr_size = sizeof(struct rmem_mr),
-			.page_list_size = sizeof(struct rmem_fast_reg_page_list),
-			.cq_size = sizeof(struct rmem_cq),
-			.qp_size = sizeof(struct rmem_qp),
-			.ops.dev_create = gate_dev_create,
-			.ops.dev_close = gate_dev_close,
-			.ops.dev_info_get = gate_dev_info_get,
-			.ops.pd_alloc = gate_pd,
-			.ops.pd_dealloc = gate_pd,
-			.ops.mr_reg = gate_mr_reg,
-			.ops.mr_dereg = gate_mr_dereg,
-			.fp.post_send = gate_post,
-			.fp.post_recv = gate_recv,
-			.fp.poll_cq = gate_poll,
-	};
-	int ret = rmem_driver_register(&driver);
+	struct rmem_driver driver = stub_driver_full("gate");
+	int ret;
 
+	driver.ops.mr_reg = gate_mr_reg;
+	driver.ops.mr_dereg = gate_mr_dereg;
+	ret = rmem_driver_register(&driver);
 	if (ret == -ENOSPC)
 		return test_skip("another test has filled the table of drivers");
 	TEST_ASSERT(ret == 0 || ret == -EEXIST);
 	memset(&gate, 0, sizeof(gate));
+	memset(&stub, 0, sizeof(stub));
+	stub.access = FX_ACCESS;
 	TEST_RUN(fx_setup_none());
 	fx.a.dev = fx_dev("gate0", NULL);
 	fx.a.pd = fx_pd(fx.a.dev);

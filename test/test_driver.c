@@ -10,24 +10,17 @@
 
 #include <string.h>
 
-#include <rmem_driver.h>
 #include <rmem_pool.h>
 
 #include "fixture.h"
+#include "stub_driver.h"
 #include "test.h"
 
-/* What the ops of the stub driver return, and what its device can do. */
-static struct {
-	int ret;
-	uint64_t capa;
-	uint32_t access;
-	unsigned int nb_calls;
-	unsigned int nb_posted;
-	int closing[5];
-} stub;
+/* What calls on a device that is being closed returned. */
+static int closing[5];
 
 static int
-stub_dev_create(struct rmem_dev *dev, const char *args)
+driver_dev_create(struct rmem_dev *dev, const char *args)
 {
 	stub.nb_calls++;
 	dev->priv = &stub;
@@ -36,7 +29,7 @@ stub_dev_create(struct rmem_dev *dev, const char *args)
 
 /* A device that is being closed takes no new object. */
 static void
-stub_dev_close(struct rmem_dev *dev)
+driver_dev_close(struct rmem_dev *dev)
 {
 	const struct rmem_cq_conf conf = {.nb_cqe = 1};
 	struct rmem_fast_reg_page_list *list = NULL;
@@ -45,119 +38,32 @@ stub_dev_close(struct rmem_dev *dev)
 	struct rmem_counter *counter = NULL;
 	struct rmem_eq *eq = NULL;
 
-	stub.closing[0] = rmem_pd_alloc(dev, &pd);
-	stub.closing[1] = rmem_cq_create(dev, &conf, &cq);
-	stub.closing[2] = rmem_fast_reg_page_list_alloc(dev, 1, &list);
-	stub.closing[3] = rmem_eq_create(dev, 1, &eq);
-	stub.closing[4] = rmem_counter_alloc(dev, &counter);
-}
-
-static int
-stub_dev_info_get(struct rmem_dev *dev, struct rmem_dev_info *info)
-{
-	RTE_SET_USED(dev);
-	info->capa = stub.capa;
-	info->access = stub.access;
-	info->max_mr_size = UINT64_C(1) << 40;
-	info->max_msg_size = UINT64_C(1) << 31;
-	info->max_pd = info->max_mr = info->max_cq = info->max_qp = 8;
-	info->max_cqe = info->max_send_wr = info->max_recv_wr = 64;
-	info->max_send_sge = info->max_recv_sge = 4;
-	info->max_inline_data = 64;
-	info->max_page_list_len = 8;
-	return 0;
-}
-
-#define STUB_OP(name, ...)                                                                         \
-	static int stub_##name(__VA_ARGS__)                                                        \
-	{                                                                                          \
-		stub.nb_calls++;                                                                   \
-		return stub.ret;                                                                   \
-	}
-
-STUB_OP(pd_alloc, struct rmem_pd *pd __rte_unused)
-STUB_OP(pd_dealloc, struct rmem_pd *pd __rte_unused)
-STUB_OP(mr_reg, struct rmem_mr *mr __rte_unused, const struct rmem_mr_attr *attr __rte_unused)
-STUB_OP(mr_dereg, struct rmem_mr *mr __rte_unused)
-STUB_OP(fast_reg_mr_alloc, struct rmem_mr *mr __rte_unused)
-STUB_OP(page_list_alloc, struct rmem_fast_reg_page_list *list __rte_unused)
-STUB_OP(page_list_free, struct rmem_fast_reg_page_list *list __rte_unused)
-STUB_OP(cq_create, struct rmem_cq *cq __rte_unused, const struct rmem_cq_conf *conf __rte_unused)
-STUB_OP(cq_destroy, struct rmem_cq *cq __rte_unused)
-STUB_OP(qp_create, struct rmem_qp *qp __rte_unused, const struct rmem_qp_conf *conf __rte_unused)
-STUB_OP(qp_destroy, struct rmem_qp *qp __rte_unused)
-
-static int
-stub_post_send(struct rmem_qp *qp, const struct rmem_send_wr *wr, uint16_t nb_wr)
-{
-	RTE_SET_USED(qp);
-	RTE_SET_USED(wr);
-	stub.nb_posted += nb_wr;
-	return nb_wr;
-}
-
-static int
-stub_post_recv(struct rmem_qp *qp, const struct rmem_recv_wr *wr, uint16_t nb_wr)
-{
-	RTE_SET_USED(qp);
-	RTE_SET_USED(wr);
-	return nb_wr;
-}
-
-static int
-stub_poll_cq(struct rmem_cq *cq, struct rmem_wc *wc, uint16_t nb_wc)
-{
-	RTE_SET_USED(cq);
-	RTE_SET_USED(wc);
-	RTE_SET_USED(nb_wc);
-	return -EIO;
+	closing[0] = rmem_pd_alloc(dev, &pd);
+	closing[1] = rmem_cq_create(dev, &conf, &cq);
+	closing[2] = rmem_fast_reg_page_list_alloc(dev, 1, &list);
+	closing[3] = rmem_eq_create(dev, 1, &eq);
+	closing[4] = rmem_counter_alloc(dev, &counter);
 }
 
 /* The least that a driver can be. */
 static struct rmem_driver
 bare_driver(const char *name)
 {
-	const struct rmem_driver driver = {
-			.name = name,
-			.pd_size = sizeof(struct rmem_pd),
-			.mr_size = sizeof(struct rmem_mr),
-			.page_list_size = sizeof(struct rmem_fast_reg_page_list),
-			.cq_size = sizeof(struct rmem_cq),
-			.qp_size = sizeof(struct rmem_qp),
-			.ops =
-					{
-							.dev_close = stub_dev_close,
-							.dev_create = stub_dev_create,
-							.dev_info_get = stub_dev_info_get,
-					},
-			.fp =
-					{
-							.post_send = stub_post_send,
-							.post_recv = stub_post_recv,
-							.poll_cq = stub_poll_cq,
-					},
-	};
+	struct rmem_driver driver = stub_driver_bare(name);
 
+	driver.ops.dev_create = driver_dev_create;
+	driver.ops.dev_close = driver_dev_close;
 	return driver;
 }
 
 /* All of it, but for what can be asked of a QP and for counters. */
 static struct rmem_driver
-stub_driver(const char *name)
+full_driver(const char *name)
 {
-	struct rmem_driver driver = bare_driver(name);
+	struct rmem_driver driver = stub_driver_full(name);
 
-	driver.ops.pd_alloc = stub_pd_alloc;
-	driver.ops.pd_dealloc = stub_pd_dealloc;
-	driver.ops.mr_reg = stub_mr_reg;
-	driver.ops.mr_dereg = stub_mr_dereg;
-	driver.ops.fast_reg_mr_alloc = stub_fast_reg_mr_alloc;
-	driver.ops.page_list_alloc = stub_page_list_alloc;
-	driver.ops.page_list_free = stub_page_list_free;
-	driver.ops.cq_create = stub_cq_create;
-	driver.ops.cq_destroy = stub_cq_destroy;
-	driver.ops.qp_create = stub_qp_create;
-	driver.ops.qp_destroy = stub_qp_destroy;
+	driver.ops.dev_create = driver_dev_create;
+	driver.ops.dev_close = driver_dev_close;
 	return driver;
 }
 
@@ -165,12 +71,13 @@ stub_driver(const char *name)
 static struct rmem_driver
 half_driver(const char *name)
 {
+	const struct rmem_driver full = full_driver(name);
 	struct rmem_driver driver = bare_driver(name);
 
-	driver.ops.pd_alloc = stub_pd_alloc;
-	driver.ops.pd_dealloc = stub_pd_dealloc;
-	driver.ops.cq_create = stub_cq_create;
-	driver.ops.cq_destroy = stub_cq_destroy;
+	driver.ops.pd_alloc = full.ops.pd_alloc;
+	driver.ops.pd_dealloc = full.ops.pd_dealloc;
+	driver.ops.cq_create = full.ops.cq_create;
+	driver.ops.cq_destroy = full.ops.cq_destroy;
 	return driver;
 }
 
@@ -185,11 +92,12 @@ setup(void)
 	memset(&stub, 0, sizeof(stub));
 	stub.capa = RMEM_DEV_CAPA_FAST_REG;
 	stub.access = FX_ACCESS;
+	stub.poll_ret = -EIO;
 	if (is_registered)
 		return TEST_SUCCESS;
 	is_registered = true;
 	drivers[0] = bare_driver("bare");
-	drivers[1] = stub_driver("stub");
+	drivers[1] = full_driver("stub");
 	drivers[2] = half_driver("half");
 	for (i = 0; i < RTE_DIM(drivers); i++)
 		TEST_OK(rmem_driver_register(&drivers[i]));
@@ -530,8 +438,8 @@ device_being_closed_is_enodev(void)
 
 	TEST_ASSERT(dev != NULL);
 	TEST_OK(fx_release(dev));
-	for (i = 0; i < RTE_DIM(stub.closing); i++)
-		TEST_ERR(stub.closing[i], ENODEV);
+	for (i = 0; i < RTE_DIM(closing); i++)
+		TEST_ERR(closing[i], ENODEV);
 	return TEST_SUCCESS;
 }
 

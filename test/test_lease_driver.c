@@ -9,22 +9,19 @@
 #include <errno.h>
 #include <string.h>
 
-#include <rmem_driver.h>
-
 #include "lease.h"
+#include "stub_driver.h"
 
 #define WRITE RMEM_ACCESS_REMOTE_WRITE
 #define INV   RMEM_DEV_CAPA_LOCAL_INV
 #define MW    (RMEM_DEV_CAPA_MW_TYPE_2B | INV)
 
 static struct {
-	uint64_t capa;
 	int alloc_ret;
 	int dealloc_ret;
-	int post_ret;      /* when not 0 */
-	uint16_t room;     /* of the send queue */
-	uint32_t state;    /* of the QP */
-	uint32_t next_key; /* index */
+	int post_ret;   /* when not 0 */
+	uint16_t room;  /* of the send queue */
+	uint32_t state; /* of the QP */
 	uint32_t nb_mw;
 	struct rmem_send_wr posted[64];
 	uint16_t nb_posted;
@@ -40,62 +37,10 @@ static struct {
 } at;
 
 static int
-leaser_dev_create(struct rmem_dev *dev, const char *args)
-{
-	RTE_SET_USED(args);
-	dev->priv = &leaser;
-	return 0;
-}
-
-static void
-leaser_dev_close(struct rmem_dev *dev)
-{
-	RTE_SET_USED(dev);
-}
-
-static int
 leaser_dev_info_get(struct rmem_dev *dev, struct rmem_dev_info *info)
 {
-	RTE_SET_USED(dev);
-	info->capa = leaser.capa;
-	info->access = FX_ACCESS | RMEM_ACCESS_MW_BIND;
-	info->max_mr_size = UINT64_C(1) << 40;
-	info->max_pd = info->max_mr = info->max_mw = info->max_cq = info->max_qp = 64;
-	info->max_cqe = info->max_send_wr = info->max_recv_wr = 64;
-	info->max_send_sge = info->max_recv_sge = 4;
-	info->max_mkey_entries = 1;
-	info->max_inline_data = 64;
 	info->nb_mw = leaser.nb_mw;
-	return 0;
-}
-
-static int
-leaser_pd(struct rmem_pd *pd)
-{
-	RTE_SET_USED(pd);
-	return 0;
-}
-
-static int
-leaser_mr_reg(struct rmem_mr *mr, const struct rmem_mr_attr *attr)
-{
-	RTE_SET_USED(attr);
-	mr->lkey = mr->rkey = ++leaser.next_key << 8;
-	return 0;
-}
-
-static int
-leaser_mr_dereg(struct rmem_mr *mr)
-{
-	RTE_SET_USED(mr);
-	return 0;
-}
-
-static int
-leaser_mkey_alloc(struct rmem_mr *mr)
-{
-	mr->lkey = mr->rkey = ++leaser.next_key << 8;
-	return 0;
+	return stub_dev_info_get(dev, info);
 }
 
 static int
@@ -103,7 +48,7 @@ leaser_mw_alloc(struct rmem_mw *mw)
 {
 	if (leaser.alloc_ret != 0)
 		return leaser.alloc_ret;
-	mw->rkey = ++leaser.next_key << 8;
+	mw->rkey = ++stub.next_key << 8;
 	leaser.nb_mw++;
 	return 0;
 }
@@ -115,21 +60,6 @@ leaser_mw_dealloc(struct rmem_mw *mw)
 	if (leaser.dealloc_ret != 0)
 		return leaser.dealloc_ret;
 	leaser.nb_mw--;
-	return 0;
-}
-
-static int
-leaser_cq_create(struct rmem_cq *cq, const struct rmem_cq_conf *conf)
-{
-	RTE_SET_USED(cq);
-	RTE_SET_USED(conf);
-	return 0;
-}
-
-static int
-leaser_cq(struct rmem_cq *cq)
-{
-	RTE_SET_USED(cq);
 	return 0;
 }
 
@@ -152,7 +82,7 @@ leaser_qp_query(struct rmem_qp *qp, struct rmem_qp_attr *attr)
 }
 
 static int
-leaser_qp(struct rmem_qp *qp)
+leaser_qp_reset(struct rmem_qp *qp)
 {
 	RTE_SET_USED(qp);
 	return 0;
@@ -173,14 +103,6 @@ leaser_post_send(struct rmem_qp *qp, const struct rmem_send_wr *wr, uint16_t nb_
 }
 
 static int
-leaser_post_recv(struct rmem_qp *qp, const struct rmem_recv_wr *wr, uint16_t nb_wr)
-{
-	RTE_SET_USED(qp);
-	RTE_SET_USED(wr);
-	return nb_wr;
-}
-
-static int
 leaser_poll_cq(struct rmem_cq *cq, struct rmem_wc *wc, uint16_t nb_wc)
 {
 	RTE_SET_USED(cq);
@@ -189,47 +111,37 @@ leaser_poll_cq(struct rmem_cq *cq, struct rmem_wc *wc, uint16_t nb_wc)
 	return leaser.post_ret;
 }
 
-static const struct rmem_driver leaser_driver = {
-		.name = "leaser",
-		.pd_size = sizeof(struct rmem_pd),
-		.mr_size = sizeof(struct rmem_mr),
-		.mw_size = sizeof(struct rmem_mw),
-		.page_list_size = sizeof(struct rmem_fast_reg_page_list),
-		.cq_size = sizeof(struct rmem_cq),
-		.qp_size = sizeof(struct rmem_qp),
-		.ops.dev_create = leaser_dev_create,
-		.ops.dev_close = leaser_dev_close,
-		.ops.dev_info_get = leaser_dev_info_get,
-		.ops.pd_alloc = leaser_pd,
-		.ops.pd_dealloc = leaser_pd,
-		.ops.mr_reg = leaser_mr_reg,
-		.ops.mr_dereg = leaser_mr_dereg,
-		.ops.mkey_alloc = leaser_mkey_alloc,
-		.ops.mw_alloc = leaser_mw_alloc,
-		.ops.mw_dealloc = leaser_mw_dealloc,
-		.ops.cq_create = leaser_cq_create,
-		.ops.cq_destroy = leaser_cq,
-		.ops.qp_create = leaser_qp_create,
-		.ops.qp_query = leaser_qp_query,
-		.ops.qp_reset = leaser_qp,
-		.ops.qp_destroy = leaser_qp,
-		.fp.post_send = leaser_post_send,
-		.fp.post_recv = leaser_post_recv,
-		.fp.poll_cq = leaser_poll_cq,
-};
+static struct rmem_driver
+leaser_driver(void)
+{
+	struct rmem_driver driver = stub_driver_full("leaser");
+
+	driver.ops.dev_info_get = leaser_dev_info_get;
+	driver.ops.mw_alloc = leaser_mw_alloc;
+	driver.ops.mw_dealloc = leaser_mw_dealloc;
+	driver.ops.qp_create = leaser_qp_create;
+	driver.ops.qp_query = leaser_qp_query;
+	driver.ops.qp_reset = leaser_qp_reset;
+	driver.fp.post_send = leaser_post_send;
+	driver.fp.poll_cq = leaser_poll_cq;
+	return driver;
+}
 
 static int
 setup(void)
 {
-	static bool is_registered;
+	static struct rmem_driver driver;
 
 	TEST_RUN(fx_setup_none());
 	memset(&lx, 0, sizeof(lx));
 	memset(&leaser, 0, sizeof(leaser));
-	if (!is_registered)
-		TEST_OK(rmem_driver_register(&leaser_driver));
-	is_registered = true;
-	leaser.capa = MW;
+	memset(&stub, 0, sizeof(stub));
+	if (driver.name == NULL) {
+		driver = leaser_driver();
+		TEST_OK(rmem_driver_register(&driver));
+	}
+	stub.access = FX_ACCESS | RMEM_ACCESS_MW_BIND;
+	stub.capa = MW;
 	leaser.room = 64;
 	leaser.state = RMEM_QPS_RTS;
 	at.dev = fx_dev("leaser0", NULL);
@@ -292,7 +204,7 @@ complete(uint16_t at_wr)
 static int
 expect_backend(uint64_t capa, uint32_t wanted, int want)
 {
-	leaser.capa = capa;
+	stub.capa = capa;
 	lx.conf.backend = wanted;
 	if (want < 0) {
 		TEST_ERR(make(), -want);

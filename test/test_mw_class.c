@@ -9,23 +9,19 @@
 
 #include <string.h>
 
-#include <rmem_driver.h>
-
 #include "fixture.h"
+#include "stub_driver.h"
 #include "test.h"
 
 #define CAPA_MW (RMEM_DEV_CAPA_MW_TYPE_1 | RMEM_DEV_CAPA_MW_TYPE_2B)
 #define IOVA    UINT64_C(0x10000)
 #define LENGTH  UINT64_C(0x1000)
 
-/* What the ops return, what the device can do, and the last binding that came. */
+/* The bindings that came, and the last of them. */
 static struct {
-	int ret;
-	uint64_t capa;
-	unsigned int nb_binds;
-	struct rmem_mw_bind bind;
-	uint8_t mem[LENGTH];
-} stub;
+	unsigned int nb;
+	struct rmem_mw_bind last;
+} binds;
 
 /* Objects of most cases. */
 static struct {
@@ -34,117 +30,26 @@ static struct {
 	struct rmem_qp *qp;
 	struct rmem_mr *mr;
 	struct rmem_mw *mw;
+	uint8_t mem[LENGTH];
 } obj;
 
 static int
-stub_dev_create(struct rmem_dev *dev, const char *args)
-{
-	RTE_SET_USED(args);
-	dev->priv = &stub;
-	return 0;
-}
-
-static void
-stub_dev_close(struct rmem_dev *dev)
-{
-	dev->priv = NULL;
-}
-
-static int
-stub_dev_info_get(struct rmem_dev *dev, struct rmem_dev_info *info)
-{
-	RTE_SET_USED(dev);
-	info->capa = stub.capa;
-	info->access = FX_ACCESS | RMEM_ACCESS_MW_BIND;
-	info->max_mr_size = LENGTH;
-	info->max_pd = info->max_mr = info->max_cq = info->max_qp = info->max_mw = 8;
-	info->max_cqe = info->max_send_wr = info->max_recv_wr = 64;
-	info->max_send_sge = info->max_recv_sge = 4;
-	info->max_inline_data = 64;
-	return 0;
-}
-
-#define STUB_OP(name, ...)                                                                         \
-	static int stub_##name(__VA_ARGS__)                                                        \
-	{                                                                                          \
-		return stub.ret;                                                                   \
-	}
-
-STUB_OP(pd_alloc, struct rmem_pd *pd __rte_unused)
-STUB_OP(pd_dealloc, struct rmem_pd *pd __rte_unused)
-STUB_OP(mr_reg, struct rmem_mr *mr __rte_unused, const struct rmem_mr_attr *attr __rte_unused)
-STUB_OP(mr_dereg, struct rmem_mr *mr __rte_unused)
-STUB_OP(mw_alloc, struct rmem_mw *mw __rte_unused)
-STUB_OP(mw_dealloc, struct rmem_mw *mw __rte_unused)
-STUB_OP(cq_create, struct rmem_cq *cq __rte_unused, const struct rmem_cq_conf *conf __rte_unused)
-STUB_OP(cq_destroy, struct rmem_cq *cq __rte_unused)
-STUB_OP(qp_create, struct rmem_qp *qp __rte_unused, const struct rmem_qp_conf *conf __rte_unused)
-STUB_OP(qp_destroy, struct rmem_qp *qp __rte_unused)
-
-static int
-stub_mw_bind(struct rmem_qp *qp, struct rmem_mw *mw, const struct rmem_mw_bind *bind)
+mw_bind(struct rmem_qp *qp, struct rmem_mw *mw, const struct rmem_mw_bind *bind)
 {
 	RTE_SET_USED(qp);
-	stub.nb_binds++;
-	stub.bind = *bind;
+	binds.nb++;
+	binds.last = *bind;
 	if (stub.ret == 0)
 		mw->rkey++;
 	return stub.ret;
 }
 
-static int
-stub_post_send(struct rmem_qp *qp, const struct rmem_send_wr *wr, uint16_t nb_wr)
-{
-	RTE_SET_USED(qp);
-	RTE_SET_USED(wr);
-	return nb_wr;
-}
-
-static int
-stub_post_recv(struct rmem_qp *qp, const struct rmem_recv_wr *wr, uint16_t nb_wr)
-{
-	RTE_SET_USED(qp);
-	RTE_SET_USED(wr);
-	return nb_wr;
-}
-
-static int
-stub_poll_cq(struct rmem_cq *cq, struct rmem_wc *wc, uint16_t nb_wc)
-{
-	RTE_SET_USED(cq);
-	RTE_SET_USED(wc);
-	RTE_SET_USED(nb_wc);
-	return 0;
-}
-
 static struct rmem_driver
 mw_driver(const char *name)
 {
-	struct rmem_driver driver = {
-			.name = name,
-			.pd_size = sizeof(struct rmem_pd),
-			.mr_size = sizeof(struct rmem_mr),
-			.mw_size = sizeof(struct rmem_mw),
-			.page_list_size = sizeof(struct rmem_fast_reg_page_list),
-			.cq_size = sizeof(struct rmem_cq),
-			.qp_size = sizeof(struct rmem_qp),
-			.fp = {stub_post_send, stub_post_recv, stub_poll_cq, NULL},
-	};
+	struct rmem_driver driver = stub_driver_full(name);
 
-	driver.ops.dev_create = stub_dev_create;
-	driver.ops.dev_close = stub_dev_close;
-	driver.ops.dev_info_get = stub_dev_info_get;
-	driver.ops.pd_alloc = stub_pd_alloc;
-	driver.ops.pd_dealloc = stub_pd_dealloc;
-	driver.ops.mr_reg = stub_mr_reg;
-	driver.ops.mr_dereg = stub_mr_dereg;
-	driver.ops.mw_alloc = stub_mw_alloc;
-	driver.ops.mw_bind = stub_mw_bind;
-	driver.ops.mw_dealloc = stub_mw_dealloc;
-	driver.ops.cq_create = stub_cq_create;
-	driver.ops.cq_destroy = stub_cq_destroy;
-	driver.ops.qp_create = stub_qp_create;
-	driver.ops.qp_destroy = stub_qp_destroy;
+	driver.ops.mw_bind = mw_bind;
 	return driver;
 }
 
@@ -157,7 +62,9 @@ setup(void)
 
 	TEST_RUN(fx_setup_none());
 	memset(&stub, 0, sizeof(stub));
+	memset(&binds, 0, sizeof(binds));
 	stub.capa = CAPA_MW;
+	stub.access = FX_ACCESS | RMEM_ACCESS_MW_BIND;
 	if (!is_registered) {
 		is_registered = true;
 		drivers[0] = mw_driver("mwstub");
@@ -173,7 +80,7 @@ setup(void)
 	obj.qp = fx_qp(obj.pd, fx_cq(obj.dev, 1), 1);
 	TEST_ASSERT(obj.qp != NULL);
 	TEST_OK(rmem_mr_reg(
-			obj.pd, stub.mem, LENGTH, IOVA, FX_ACCESS | RMEM_ACCESS_MW_BIND, &obj.mr));
+			obj.pd, obj.mem, LENGTH, IOVA, FX_ACCESS | RMEM_ACCESS_MW_BIND, &obj.mr));
 	fx_track(obj.mr);
 	obj.mw = fx_mw(obj.pd, RMEM_MW_TYPE_1);
 	TEST_ASSERT(obj.mw != NULL);
@@ -286,13 +193,14 @@ static int
 binding_is_the_drivers(void)
 {
 	const struct rmem_mw_bind bind = good_bind();
+	uint32_t rkey = obj.mw->rkey;
 
 	TEST_OK(rmem_mw_bind(obj.qp, obj.mw, &bind));
-	TEST_EQ(obj.mw->rkey, 1);
-	TEST_EQ(memcmp(&stub.bind, &bind, sizeof(bind)), 0);
+	TEST_EQ(obj.mw->rkey, rkey + 1);
+	TEST_EQ(memcmp(&binds.last, &bind, sizeof(bind)), 0);
 	stub.ret = -ENOSPC;
 	TEST_ERR(rmem_mw_bind(obj.qp, obj.mw, &bind), ENOSPC);
-	TEST_EQ(obj.mw->rkey, 1);
+	TEST_EQ(obj.mw->rkey, rkey + 1);
 	stub.ret = 0;
 	return TEST_SUCCESS;
 }
@@ -311,7 +219,7 @@ bad_bind_handles_are_refused(void)
 	TEST_ERR(rmem_mw_bind(obj.qp, obj.mw, &bind), EINVAL);
 	bind.bind_info.mr = (struct rmem_mr *)obj.mw;
 	TEST_ERR(rmem_mw_bind(obj.qp, obj.mw, &bind), EINVAL);
-	TEST_EQ(stub.nb_binds, 0);
+	TEST_EQ(binds.nb, 0);
 	return TEST_SUCCESS;
 }
 
@@ -328,7 +236,7 @@ unknown_flags_and_reserved_fields_are_refused(void)
 	bind = good_bind();
 	bind.bind_info.reserved = 1;
 	TEST_ERR(rmem_mw_bind(obj.qp, obj.mw, &bind), EINVAL);
-	TEST_EQ(stub.nb_binds, 0);
+	TEST_EQ(binds.nb, 0);
 	return TEST_SUCCESS;
 }
 
@@ -341,7 +249,7 @@ call_does_not_bind_type_2(void)
 
 	TEST_ASSERT(mw != NULL);
 	TEST_ERR(rmem_mw_bind(obj.qp, mw, &bind), EINVAL);
-	TEST_EQ(stub.nb_binds, 0);
+	TEST_EQ(binds.nb, 0);
 	return TEST_SUCCESS;
 }
 
@@ -354,7 +262,7 @@ length_0_unbinds_without_an_mr(void)
 	TEST_ASSERT(other != NULL);
 	TEST_OK(rmem_mw_bind(obj.qp, obj.mw, &bind));
 	TEST_ERR(rmem_mw_bind(obj.qp, other, &bind), EPERM);
-	TEST_EQ(stub.nb_binds, 1);
+	TEST_EQ(binds.nb, 1);
 	return TEST_SUCCESS;
 }
 
@@ -371,7 +279,7 @@ objects_of_different_pds_are_eperm(void)
 	TEST_ERR(rmem_mw_bind(qp, obj.mw, &bind), EPERM);
 	TEST_ERR(rmem_mw_bind(obj.qp, mw, &bind), EPERM);
 	TEST_ERR(rmem_mw_bind(qp, mw, &bind), EPERM);
-	TEST_EQ(stub.nb_binds, 0);
+	TEST_EQ(binds.nb, 0);
 	return TEST_SUCCESS;
 }
 
@@ -379,8 +287,8 @@ objects_of_different_pds_are_eperm(void)
 static int
 rights_that_the_mr_lacks_are_eperm(void)
 {
-	struct rmem_mr *plain = fx_mr(obj.pd, stub.mem, LENGTH, FX_ACCESS);
-	struct rmem_mr *fixed = fx_mr(obj.pd, stub.mem, LENGTH, RMEM_ACCESS_MW_BIND);
+	struct rmem_mr *plain = fx_mr(obj.pd, obj.mem, LENGTH, FX_ACCESS);
+	struct rmem_mr *fixed = fx_mr(obj.pd, obj.mem, LENGTH, RMEM_ACCESS_MW_BIND);
 	struct rmem_mw_bind_info info = good_bind().bind_info;
 
 	TEST_ASSERT(plain != NULL && fixed != NULL);

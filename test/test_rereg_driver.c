@@ -10,9 +10,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include <rmem_driver.h>
-
 #include "fixture.h"
+#include "stub_driver.h"
 #include "test.h"
 
 #define SIZE 4096u
@@ -34,39 +33,13 @@ static struct {
 	unsigned int nb_reg;
 	unsigned int nb_dereg;
 	unsigned int nb_mr;
-	uint32_t next_key;
 } redo;
-
-static int
-redo_dev_create(struct rmem_dev *dev, const char *args)
-{
-	RTE_SET_USED(args);
-	dev->priv = &redo;
-	return 0;
-}
-
-static void
-redo_dev_close(struct rmem_dev *dev)
-{
-	RTE_SET_USED(dev);
-}
 
 static int
 redo_dev_info_get(struct rmem_dev *dev, struct rmem_dev_info *info)
 {
-	RTE_SET_USED(dev);
-	info->access = FX_ACCESS;
-	info->max_mr_size = UINT64_C(1) << 40;
-	info->max_pd = info->max_mr = 8;
 	info->nb_mr = redo.nb_mr;
-	return 0;
-}
-
-static int
-redo_pd(struct rmem_pd *pd)
-{
-	RTE_SET_USED(pd);
-	return 0;
+	return stub_dev_info_get(dev, info);
 }
 
 static int
@@ -78,7 +51,7 @@ redo_mr_reg(struct rmem_mr *mr, const struct rmem_mr_attr *attr)
 	redo.nb_reg++;
 	redo.is_marked |= redo_mr->mark != 0 || mr->lkey != 0 || mr->rkey != 0;
 	redo_mr->mark = 1;
-	mr->lkey = mr->rkey = ++redo.next_key;
+	mr->lkey = mr->rkey = ++stub.next_key;
 	if (redo.reg_ret == 0)
 		redo.nb_mr++;
 	return redo.reg_ret;
@@ -105,55 +78,15 @@ redo_mr_rereg(struct rmem_mr *mr, uint32_t flags, struct rmem_pd *pd, void *addr
 	return redo.rereg_ret;
 }
 
-static int
-no_post_send(struct rmem_qp *qp, const struct rmem_send_wr *wr, uint16_t nb_wr)
-{
-	RTE_SET_USED(qp);
-	RTE_SET_USED(wr);
-	RTE_SET_USED(nb_wr);
-	return -EOPNOTSUPP;
-}
-
-static int
-no_post_recv(struct rmem_qp *qp, const struct rmem_recv_wr *wr, uint16_t nb_wr)
-{
-	RTE_SET_USED(qp);
-	RTE_SET_USED(wr);
-	RTE_SET_USED(nb_wr);
-	return -EOPNOTSUPP;
-}
-
-static int
-no_poll_cq(struct rmem_cq *cq, struct rmem_wc *wc, uint16_t nb_wc)
-{
-	RTE_SET_USED(cq);
-	RTE_SET_USED(wc);
-	RTE_SET_USED(nb_wc);
-	return 0;
-}
-
 static struct rmem_driver
 redo_driver(const char *name)
 {
-	const struct rmem_driver driver = {
-			.name = name,
-			.pd_size = sizeof(struct rmem_pd),
-			.mr_size = sizeof(struct redo_mr),
-			.page_list_size = sizeof(struct rmem_fast_reg_page_list),
-			.cq_size = sizeof(struct rmem_cq),
-			.qp_size = sizeof(struct rmem_qp),
-			.ops.dev_create = redo_dev_create,
-			.ops.dev_close = redo_dev_close,
-			.ops.dev_info_get = redo_dev_info_get,
-			.ops.pd_alloc = redo_pd,
-			.ops.pd_dealloc = redo_pd,
-			.ops.mr_reg = redo_mr_reg,
-			.ops.mr_dereg = redo_mr_dereg,
-			.fp.post_send = no_post_send,
-			.fp.post_recv = no_post_recv,
-			.fp.poll_cq = no_poll_cq,
-	};
+	struct rmem_driver driver = stub_driver_full(name);
 
+	driver.mr_size = sizeof(struct redo_mr);
+	driver.ops.dev_info_get = redo_dev_info_get;
+	driver.ops.mr_reg = redo_mr_reg;
+	driver.ops.mr_dereg = redo_mr_dereg;
 	return driver;
 }
 
@@ -186,6 +119,8 @@ setup(void)
 
 	TEST_RUN(fx_setup_none());
 	memset(&redo, 0, sizeof(redo));
+	memset(&stub, 0, sizeof(stub));
+	stub.access = FX_ACCESS;
 	if (is_registered)
 		return TEST_SUCCESS;
 	is_registered = true;

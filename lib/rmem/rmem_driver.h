@@ -231,7 +231,7 @@ struct rmem_driver {
  * Control path. Safe to call from any thread.
  *
  * @param driver
- *   Driver; must stay valid.
+ *   Driver; it is copied, but for its name, which must stay valid.
  *
  * @return
  *   0 on success, otherwise:
