@@ -63,7 +63,8 @@ struct rsoft_list_opener {
 	uint32_t depth;
 };
 
-/* Open by the key of an entry what its blocks have from byte from on, and to byte to of the
+/*
+ * Open by the key of an entry what its blocks have from byte from on, and to byte to of the
  * last, in rounds first to last.
  */
 static bool
