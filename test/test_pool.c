@@ -288,6 +288,43 @@ large_pool_is_registered_in_slices(void)
 	return TEST_SUCCESS;
 }
 
+/* Whether all buffers of a pool of so many MRs and more lie in what rmem_pool_mr() says. */
+static int
+check_mrs(struct rmem_pd *pd, const struct rmem_pool_conf *conf, uint32_t nb_mrs)
+{
+	static struct rmem_sge sge[NB_BUFS];
+	uint32_t i;
+
+	TEST_OK(rmem_pool_create(pd, conf, &pool));
+	TEST_ASSERT(pool->nb_mrs >= nb_mrs);
+	TEST_OK(rmem_pool_get_sges(pool, sge, conf->nb_bufs));
+	for (i = 0; i < conf->nb_bufs; i++) {
+		const struct rmem_mr *mr = rmem_pool_mr(pool, (void *)(uintptr_t)sge[i].addr);
+
+		TEST_EQ(mr->lkey, sge[i].lkey);
+		TEST_ASSERT(sge[i].addr - mr->iova <= mr->length - conf->buf_size);
+	}
+	rmem_pool_put_sges(pool, sge, conf->nb_bufs);
+	TEST_OK(rmem_pool_destroy(pool));
+	pool = NULL;
+	return TEST_SUCCESS;
+}
+
+/* One MR, several, and fewer MRs than slices: in most of those no buffer starts. */
+static int
+mr_of_a_buffer_is_known(void)
+{
+	struct rmem_pd *pd = fx_pd(fx_dev("soft1", "max_mr_size=131072,max_mr=64"));
+	struct rmem_pool_conf conf = good_conf();
+
+	TEST_RUN(check_mrs(fx.a.pd, &conf, 1));
+	TEST_RUN(check_mrs(pd, &conf, NB_BUFS * SIZE / 131072));
+	conf.nb_bufs = 20;
+	conf.cache_size = 0;
+	conf.buf_size = 120000;
+	return check_mrs(pd, &conf, 20);
+}
+
 static int
 destroy_while_buffers_are_out_is_ebusy(void)
 {
@@ -390,6 +427,7 @@ static const struct test_case pool_cases[] = {
 		TEST_CASE(mempool_calls_work_on_it),
 		TEST_CASE(keys_open_no_byte_behind_the_pool),
 		TEST_CASE_WITH(setup_none, large_pool_is_registered_in_slices),
+		TEST_CASE_WITH(setup_none, mr_of_a_buffer_is_known),
 		TEST_CASE(destroy_while_buffers_are_out_is_ebusy),
 		TEST_CASE(destroy_while_a_registration_is_referred_to_is_ebusy),
 		TEST_CASE(keys_of_a_destroyed_pool_are_refused),

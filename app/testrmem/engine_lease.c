@@ -196,7 +196,7 @@ grant_train(struct testrmem_pair *pair, struct lease_train *train, uint32_t nb)
 
 		if (unlikely(leases->is_checking))
 			memset(testrmem_ptr(train->dst[i].addr), 0, pair->size);
-		req->mr = testrmem_pool_mr(pair->dev->pool, train->dst[i].addr);
+		req->mr = rmem_pool_mr(pair->dev->pool, testrmem_ptr(train->dst[i].addr));
 		req->addr = testrmem_ptr(train->dst[i].addr);
 		req->length = pair->size;
 		req->access = RMEM_ACCESS_REMOTE_WRITE;
@@ -378,7 +378,7 @@ static int
 grant_trial(struct trial *trial, uint64_t deadline)
 {
 	const struct rmem_lease_req req = {
-			.mr = testrmem_pool_mr(trial->pair.dev->pool, trial->sge[1].addr),
+			.mr = rmem_pool_mr(trial->pair.dev->pool, testrmem_ptr(trial->sge[1].addr)),
 			.addr = testrmem_ptr(trial->sge[1].addr),
 			.length = trial->pair.size,
 			.access = RMEM_ACCESS_REMOTE_WRITE,

@@ -112,23 +112,13 @@ alloc_window(const struct testrmem_pair *pair, struct testrmem_grant *grant)
 	return ret != 0 ? tell_none(pair, "memory window", ret) : 0;
 }
 
-struct rmem_mr *
-testrmem_pool_mr(const struct rmem_pool *pool, uint64_t addr)
-{
-	uint32_t i = 0;
-
-	while (addr - pool->mrs[i]->iova >= pool->mrs[i]->length)
-		i++;
-	return pool->mrs[i];
-}
-
 static void
 fill_window(const struct testrmem_pair *pair, struct testrmem_grant *grant,
 		const struct rmem_sge *buf, struct rmem_send_wr *wr)
 {
 	wr->opcode = RMEM_WR_BIND_MW;
 	wr->bind_mw.mw = grant->mw;
-	wr->bind_mw.mr = testrmem_pool_mr(pair->dev->pool, buf->addr);
+	wr->bind_mw.mr = rmem_pool_mr(pair->dev->pool, testrmem_ptr(buf->addr));
 	wr->bind_mw.addr = buf->addr;
 	wr->bind_mw.length = buf->length;
 	wr->bind_mw.access = RMEM_ACCESS_REMOTE_WRITE;

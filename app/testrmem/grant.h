@@ -39,9 +39,6 @@ extern const struct testrmem_grant_kind testrmem_grant_fast_reg;
 extern const struct testrmem_grant_kind testrmem_grant_window;
 extern const struct testrmem_grant_kind testrmem_grant_umr;
 
-/** The pool's MR that a buffer is in. */
-struct rmem_mr *testrmem_pool_mr(const struct rmem_pool *pool, uint64_t addr);
-
 /** Release it, complete or not; tells when it is still in use. */
 void testrmem_grant_free(struct testrmem_grant *grant);
 

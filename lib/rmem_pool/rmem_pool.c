@@ -385,3 +385,15 @@ rmem_pool_destroy(struct rmem_pool *pool)
 	unlist(pool);
 	return release(pool);
 }
+
+struct rmem_mr *
+rmem_pool_mr(const struct rmem_pool *pool, const void *obj)
+{
+	size_t i = RTE_MIN(((uintptr_t)obj - pool->base) >> pool->log2_slice,
+			(size_t)pool->nb_mrs - 1);
+
+	/* Slices in which no buffer starts have none. */
+	while ((uintptr_t)obj < (uintptr_t)pool->mrs[i]->addr)
+		i--;
+	return pool->mrs[i];
+}

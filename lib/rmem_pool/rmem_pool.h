@@ -129,6 +129,22 @@ int rmem_pool_create(
  */
 int rmem_pool_destroy(struct rmem_pool *pool);
 
+/**
+ * The MR that a buffer lies in: for leases, windows and indirect keys over single buffers.
+ *
+ * Fast path: one load with one MR, which most pools have, else a short search. Safe to call
+ * from any thread.
+ *
+ * @param pool
+ *   Pool the buffer is from.
+ * @param obj
+ *   First byte of the buffer.
+ *
+ * @return
+ *   The MR, which holds all of the buffer. It belongs to the pool.
+ */
+struct rmem_mr *rmem_pool_mr(const struct rmem_pool *pool, const void *obj);
+
 /** rmem_pool::log2_slice when there is one slice: shifted by it, any distance is 0. */
 #define RMEM_POOL_ONE_SLICE 63
 
