@@ -84,15 +84,72 @@ rverbs_mw_of(struct rmem_mw *mw)
 }
 
 /* rverbs_mw_table.c: windows of a device by the index of their key. */
+#define RVERBS_MW_PAGES 4096u
+#define RVERBS_MW_SLOTS 4096u
+
+TAILQ_HEAD(rverbs_mw_list, rverbs_mw);
+
+struct rverbs_mw_table {
+	rte_ticketlock_t lock;
+	struct rverbs_mw ***pages; /* NULL: no device */
+	struct rverbs_mw_list list;
+};
+
+extern struct rverbs_mw_table rverbs_mw_tables[RMEM_MAX_DEVS];
+
 int rverbs_mw_table_open(uint16_t dev_id);
 void rverbs_mw_table_close(uint16_t dev_id);
-void rverbs_mw_lock(uint16_t dev_id);
-void rverbs_mw_unlock(uint16_t dev_id);
+
+static inline void
+rverbs_mw_lock(uint16_t dev_id)
+{
+	rte_ticketlock_lock(&rverbs_mw_tables[dev_id].lock);
+}
+
+static inline void
+rverbs_mw_unlock(uint16_t dev_id)
+{
+	rte_ticketlock_unlock(&rverbs_mw_tables[dev_id].lock);
+}
+
+/*
+ * A thread that goes through requests keeps the lock from one to the next, as they mostly are about
+ * windows of one device. *locked is that device, or -1; no more than one is ever held.
+ */
+static inline void
+rverbs_mw_lock_next(int *locked, uint16_t dev_id)
+{
+	if (likely(*locked == dev_id))
+		return;
+	if (*locked >= 0)
+		rverbs_mw_unlock((uint16_t)*locked);
+	rverbs_mw_lock(dev_id);
+	*locked = dev_id;
+}
+
+static inline void
+rverbs_mw_unlock_last(int locked)
+{
+	if (locked >= 0)
+		rverbs_mw_unlock((uint16_t)locked);
+}
+
 /* With the lock held. */
 int rverbs_mw_insert(struct rverbs_mw *mw);
 void rverbs_mw_remove(struct rverbs_mw *mw);
-struct rverbs_mw *rverbs_mw_find(uint16_t dev_id, uint32_t key);
 struct rverbs_mw *rverbs_mw_first(uint16_t dev_id);
+
+static inline struct rverbs_mw *
+rverbs_mw_find(uint16_t dev_id, uint32_t key)
+{
+	struct rverbs_mw ***pages = rverbs_mw_tables[dev_id].pages;
+	struct rverbs_mw **page;
+
+	if (pages == NULL)
+		return NULL;
+	page = pages[(key >> 8) / RVERBS_MW_SLOTS];
+	return page != NULL ? page[(key >> 8) % RVERBS_MW_SLOTS] : NULL;
+}
 
 /* rverbs_mw.c */
 int rverbs_mw_alloc(struct rmem_mw *mw);
@@ -109,21 +166,67 @@ bool rverbs_mw_is_bound_on(const struct rverbs_qp *qp);
 
 /* rverbs_mw_wr.c */
 int rverbs_mw_ops_init(struct rverbs_mw_ops *ops, uint32_t depth);
-/* Note a request that passed its checks; what to hand over is in the entry. */
+/*
+ * Note a request that passed its checks; what to hand over is in the entry. *locked as above: the
+ * burst is handed over without.
+ */
 struct rverbs_mw_op *rverbs_mw_accept(
-		struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t pos);
+		struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t pos, int *locked);
+
 /* A room for a note; rverbs_mw_ops_push() makes it known. */
-struct rverbs_mw_op *rverbs_mw_ops_next(struct rverbs_qp *qp, uint32_t pos);
-void rverbs_mw_ops_push(struct rverbs_qp *qp);
+static inline struct rverbs_mw_op *
+rverbs_mw_ops_next(struct rverbs_qp *qp, uint32_t pos)
+{
+	struct rverbs_mw_op *op = &qp->mw_ops.ops[qp->mw_ops.prod & qp->mw_ops.mask];
+
+	op->pos = pos;
+	op->mw = NULL;
+	op->mr = NULL;
+	return op;
+}
+
+static inline void
+rverbs_mw_ops_push(struct rverbs_qp *qp)
+{
+	__atomic_store_n(&qp->mw_ops.prod, qp->mw_ops.prod + 1, __ATOMIC_RELEASE);
+}
+
+static inline struct ibv_mw_bind_info
+rverbs_mw_bind_info(const struct rmem_send_wr *wr)
+{
+	struct ibv_mw_bind_info info = {
+			.mr = rverbs_mr_of(wr->bind_mw.mr)->ibv,
+			.addr = wr->bind_mw.addr,
+			.length = wr->bind_mw.length,
+			.mw_access_flags = wr->bind_mw.access,
+	};
+
+	return info;
+}
+
 /* Write a request to an extended QP, or to an entry of a chain. */
-void rverbs_mw_write_ex(
-		struct ibv_qp_ex *ex, const struct rmem_send_wr *wr, const struct rverbs_mw_op *op);
+static inline void
+rverbs_mw_write_ex(
+		struct ibv_qp_ex *ex, const struct rmem_send_wr *wr, const struct rverbs_mw_op *op)
+{
+	struct ibv_mw_bind_info info;
+
+	if (wr->opcode == RMEM_WR_SEND_WITH_INV) {
+		ibv_wr_send_inv(ex, op->key);
+	} else if (op->kind == RVERBS_MW_BIND) {
+		info = rverbs_mw_bind_info(wr);
+		ibv_wr_bind_mw(ex, op->mw->ibv, op->key, &info);
+	} else {
+		ibv_wr_local_inv(ex, op->key);
+	}
+}
+
 void rverbs_mw_write_chain(struct ibv_send_wr *to, const struct rmem_send_wr *wr,
 		const struct rverbs_mw_op *op);
 /*
  * The next binding of the window starts from the key of this one, which providers look for in
- * ibv_mw: it is written once the request is, and before the completion can come; or, after
- * rverbs_mw_pin(), when a chain was handed over, of which the device took it or not.
+ * ibv_mw: it is written once the request is, and before the completion can come; or when a chain
+ * was handed over, of which the device took it or not, with the window counted in busy till then.
  */
 static inline void
 rverbs_mw_written(const struct rverbs_mw_op *op)
@@ -131,7 +234,6 @@ rverbs_mw_written(const struct rverbs_mw_op *op)
 	if (op->kind == RVERBS_MW_BIND)
 		op->mw->ibv->rkey = op->key;
 }
-void rverbs_mw_pin(struct rverbs_mw *mw);
 void rverbs_mw_sent(struct rverbs_mw *mw, uint32_t key, bool is_taken);
 /* The device did not take the requests from pos on. */
 void rverbs_mw_undo(struct rverbs_qp *qp, uint32_t pos);

@@ -13,16 +13,7 @@
 
 #include "rverbs_mw.h"
 
-#define RVERBS_MW_PAGES 4096u
-#define RVERBS_MW_SLOTS 4096u
-
-TAILQ_HEAD(rverbs_mw_list, rverbs_mw);
-
-static struct {
-	rte_ticketlock_t lock;
-	struct rverbs_mw ***pages; /* NULL: no device */
-	struct rverbs_mw_list list;
-} rverbs_mw_tables[RMEM_MAX_DEVS];
+struct rverbs_mw_table rverbs_mw_tables[RMEM_MAX_DEVS];
 
 int
 rverbs_mw_table_open(uint16_t dev_id)
@@ -53,18 +44,6 @@ rverbs_mw_table_close(uint16_t dev_id)
 	for (i = 0; i < RVERBS_MW_PAGES; i++)
 		free(pages[i]);
 	free(pages);
-}
-
-void
-rverbs_mw_lock(uint16_t dev_id)
-{
-	rte_ticketlock_lock(&rverbs_mw_tables[dev_id].lock);
-}
-
-void
-rverbs_mw_unlock(uint16_t dev_id)
-{
-	rte_ticketlock_unlock(&rverbs_mw_tables[dev_id].lock);
 }
 
 /* The place of a key in the table, or NULL. */
@@ -107,14 +86,6 @@ rverbs_mw_remove(struct rverbs_mw *mw)
 	if (mw->mw.type == RMEM_MW_TYPE_2)
 		*rverbs_mw_place(dev_id, mw->ibv->rkey, false) = NULL;
 	TAILQ_REMOVE(&rverbs_mw_tables[dev_id].list, mw, next);
-}
-
-struct rverbs_mw *
-rverbs_mw_find(uint16_t dev_id, uint32_t key)
-{
-	struct rverbs_mw **place = rverbs_mw_place(dev_id, key, false);
-
-	return place != NULL ? *place : NULL;
 }
 
 struct rverbs_mw *

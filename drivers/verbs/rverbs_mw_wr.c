@@ -26,23 +26,6 @@ rverbs_mw_ops_init(struct rverbs_mw_ops *ops, uint32_t depth)
 	return -ENOMEM;
 }
 
-struct rverbs_mw_op *
-rverbs_mw_ops_next(struct rverbs_qp *qp, uint32_t pos)
-{
-	struct rverbs_mw_op *op = &qp->mw_ops.ops[qp->mw_ops.prod & qp->mw_ops.mask];
-
-	op->pos = pos;
-	op->mw = NULL;
-	op->mr = NULL;
-	return op;
-}
-
-void
-rverbs_mw_ops_push(struct rverbs_qp *qp)
-{
-	__atomic_store_n(&qp->mw_ops.prod, qp->mw_ops.prod + 1, __ATOMIC_RELEASE);
-}
-
 /* Let go of the MR that a window is bound to. With the lock held. */
 static void
 rverbs_mw_release(struct rverbs_mw *mw)
@@ -83,14 +66,14 @@ rverbs_mw_find_bound(uint16_t dev_id, uint32_t key, uint32_t qp_num)
  * QP: what is not bound on this one is not handed over.
  */
 static void
-rverbs_mw_accept_inv(struct rverbs_qp *qp, uint32_t key, struct rverbs_mw_op *op)
+rverbs_mw_accept_inv(struct rverbs_qp *qp, uint32_t key, struct rverbs_mw_op *op, int *locked)
 {
 	uint16_t dev_id = qp->qp.obj.dev_id;
 	struct rverbs_mw *mw;
 
 	op->kind = RVERBS_MW_BAD;
 	op->key = RVERBS_MW_NO_KEY;
-	rverbs_mw_lock(dev_id);
+	rverbs_mw_lock_next(locked, dev_id);
 	mw = rverbs_mw_find_bound(dev_id, key, qp->qp.qp_num);
 	if (mw != NULL) {
 		op->kind = RVERBS_MW_INV;
@@ -102,7 +85,6 @@ rverbs_mw_accept_inv(struct rverbs_qp *qp, uint32_t key, struct rverbs_mw_op *op
 		mw->state = RVERBS_MW_FREE;
 		mw->busy++;
 	}
-	rverbs_mw_unlock(dev_id);
 }
 
 /*
@@ -111,7 +93,7 @@ rverbs_mw_accept_inv(struct rverbs_qp *qp, uint32_t key, struct rverbs_mw_op *op
  * window then still has the key before, which must be another.
  */
 static void
-rverbs_mw_accept_send_inv(struct rverbs_qp *qp, uint32_t key, struct rverbs_mw_op *op)
+rverbs_mw_accept_send_inv(struct rverbs_qp *qp, uint32_t key, struct rverbs_mw_op *op, int *locked)
 {
 	struct rverbs_mw *mw;
 
@@ -119,7 +101,7 @@ rverbs_mw_accept_send_inv(struct rverbs_qp *qp, uint32_t key, struct rverbs_mw_o
 	op->key = key;
 	if (qp->peer_dev_id < 0)
 		return;
-	rverbs_mw_lock((uint16_t)qp->peer_dev_id);
+	rverbs_mw_lock_next(locked, (uint16_t)qp->peer_dev_id);
 	mw = rverbs_mw_find_bound((uint16_t)qp->peer_dev_id, key, qp->remote.qp_num);
 	if (mw != NULL && (mw->is_made || mw->is_fresh)) {
 		op->kind = RVERBS_MW_SEND_INV;
@@ -130,7 +112,6 @@ rverbs_mw_accept_send_inv(struct rverbs_qp *qp, uint32_t key, struct rverbs_mw_o
 	} else {
 		op->key = RVERBS_MW_NO_KEY;
 	}
-	rverbs_mw_unlock((uint16_t)qp->peer_dev_id);
 }
 
 /* Whether the binding may be asked for; then the MR is held. */
@@ -167,7 +148,8 @@ rverbs_mw_find_lost(struct rverbs_mw *mw)
 }
 
 static void
-rverbs_mw_accept_bind(struct rverbs_qp *qp, const struct rmem_send_wr *wr, struct rverbs_mw_op *op)
+rverbs_mw_accept_bind(struct rverbs_qp *qp, const struct rmem_send_wr *wr, struct rverbs_mw_op *op,
+		int *locked)
 {
 	struct rverbs_mw *mw = rverbs_mw_of(wr->bind_mw.mw);
 	bool has_mr = rverbs_mw_take_mr(qp, wr);
@@ -175,7 +157,7 @@ rverbs_mw_accept_bind(struct rverbs_qp *qp, const struct rmem_send_wr *wr, struc
 
 	op->kind = RVERBS_MW_BAD;
 	op->key = RVERBS_MW_NO_KEY;
-	rverbs_mw_lock(mw->mw.obj.dev_id);
+	rverbs_mw_lock_next(locked, mw->mw.obj.dev_id);
 	if (unlikely(has_mr && mw->state != RVERBS_MW_FREE))
 		rverbs_mw_find_lost(mw);
 	handle = mw->mw.rkey;
@@ -198,14 +180,13 @@ rverbs_mw_accept_bind(struct rverbs_qp *qp, const struct rmem_send_wr *wr, struc
 		mw->state = RVERBS_MW_BOUND;
 		has_mr = false;
 	}
-	rverbs_mw_unlock(mw->mw.obj.dev_id);
-	if (has_mr)
+	if (unlikely(has_mr))
 		rmem_obj_unhold(&wr->bind_mw.mr->obj);
 }
 
 /* The QP has failed, and flushes what is posted: no state changes. */
 static void
-rverbs_mw_accept_dead(const struct rmem_send_wr *wr, struct rverbs_mw_op *op)
+rverbs_mw_accept_dead(const struct rmem_send_wr *wr, struct rverbs_mw_op *op, int *locked)
 {
 	struct rmem_mw *mw = wr->bind_mw.mw;
 
@@ -213,59 +194,29 @@ rverbs_mw_accept_dead(const struct rmem_send_wr *wr, struct rverbs_mw_op *op)
 	op->key = RVERBS_MW_NO_KEY;
 	if (wr->opcode != RMEM_WR_BIND_MW)
 		return;
-	rverbs_mw_lock(mw->obj.dev_id);
+	rverbs_mw_lock_next(locked, mw->obj.dev_id);
 	op->old_handle = mw->rkey;
 	op->mw = rverbs_mw_of(mw);
 	op->mw->busy++;
 	__atomic_store_n(&mw->rkey, rmem_rkey_of_tag(mw->rkey, wr->bind_mw.key_tag),
 			__ATOMIC_RELAXED);
-	rverbs_mw_unlock(mw->obj.dev_id);
 }
 
 struct rverbs_mw_op *
-rverbs_mw_accept(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t pos)
+rverbs_mw_accept(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t pos, int *locked)
 {
 	struct rverbs_mw_op *op = rverbs_mw_ops_next(qp, pos);
 
 	if (unlikely(rverbs_qp_has_failed(qp)))
-		rverbs_mw_accept_dead(wr, op);
+		rverbs_mw_accept_dead(wr, op, locked);
 	else if (wr->opcode == RMEM_WR_LOCAL_INV)
-		rverbs_mw_accept_inv(qp, wr->invalidate_rkey, op);
+		rverbs_mw_accept_inv(qp, wr->invalidate_rkey, op, locked);
 	else if (wr->opcode == RMEM_WR_SEND_WITH_INV)
-		rverbs_mw_accept_send_inv(qp, wr->invalidate_rkey, op);
+		rverbs_mw_accept_send_inv(qp, wr->invalidate_rkey, op, locked);
 	else
-		rverbs_mw_accept_bind(qp, wr, op);
+		rverbs_mw_accept_bind(qp, wr, op, locked);
 	rverbs_mw_ops_push(qp);
 	return op;
-}
-
-static struct ibv_mw_bind_info
-rverbs_mw_bind_info(const struct rmem_send_wr *wr)
-{
-	struct ibv_mw_bind_info info = {
-			.mr = rverbs_mr_of(wr->bind_mw.mr)->ibv,
-			.addr = wr->bind_mw.addr,
-			.length = wr->bind_mw.length,
-			.mw_access_flags = wr->bind_mw.access,
-	};
-
-	return info;
-}
-
-void
-rverbs_mw_write_ex(
-		struct ibv_qp_ex *ex, const struct rmem_send_wr *wr, const struct rverbs_mw_op *op)
-{
-	struct ibv_mw_bind_info info;
-
-	if (wr->opcode == RMEM_WR_SEND_WITH_INV) {
-		ibv_wr_send_inv(ex, op->key);
-	} else if (op->kind == RVERBS_MW_BIND) {
-		info = rverbs_mw_bind_info(wr);
-		ibv_wr_bind_mw(ex, op->mw->ibv, op->key, &info);
-	} else {
-		ibv_wr_local_inv(ex, op->key);
-	}
 }
 
 void
@@ -284,14 +235,6 @@ rverbs_mw_write_chain(struct ibv_send_wr *to, const struct rmem_send_wr *wr,
 	}
 	if (wr->opcode != RMEM_WR_SEND_WITH_INV)
 		to->num_sge = 0;
-}
-
-void
-rverbs_mw_pin(struct rverbs_mw *mw)
-{
-	rverbs_mw_lock(mw->mw.obj.dev_id);
-	mw->busy++;
-	rverbs_mw_unlock(mw->mw.obj.dev_id);
 }
 
 void
@@ -427,15 +370,10 @@ rverbs_mw_end_one(struct rverbs_mw_op *op, uint8_t status)
 	}
 }
 
-/*
- * A request came to its end. *locked is the device whose table is locked, before and after, or -1:
- * requests that end together are mostly about windows of one.
- */
+/* A request came to its end. */
 static void
 rverbs_mw_end(struct rverbs_qp *qp, struct rverbs_mw_op *op, uint8_t status, int *locked)
 {
-	int dev_id;
-
 	if (status == RMEM_WC_SUCCESS) {
 		if (op->kind <= RVERBS_MW_BIND_1)
 			qp->send_done.mw_binds++;
@@ -444,13 +382,7 @@ rverbs_mw_end(struct rverbs_qp *qp, struct rverbs_mw_op *op, uint8_t status, int
 	}
 	if (op->mw == NULL)
 		return;
-	dev_id = op->mw->mw.obj.dev_id;
-	if (*locked != dev_id) {
-		if (*locked >= 0)
-			rverbs_mw_unlock((uint16_t)*locked);
-		rverbs_mw_lock((uint16_t)dev_id);
-		*locked = dev_id;
-	}
+	rverbs_mw_lock_next(locked, op->mw->mw.obj.dev_id);
 	rverbs_mw_end_one(op, status);
 }
 
@@ -476,8 +408,7 @@ rverbs_mw_done(struct rverbs_qp *qp, uint32_t end, uint8_t *status)
 			*status = RMEM_WC_MW_BIND_ERR;
 		rverbs_mw_end(qp, op, is_last ? *status : RMEM_WC_SUCCESS, &locked);
 	}
-	if (locked >= 0)
-		rverbs_mw_unlock((uint16_t)locked);
+	rverbs_mw_unlock_last(locked);
 	__atomic_store_n(&ops->cons, cons, __ATOMIC_RELEASE);
 }
 
@@ -493,8 +424,7 @@ rverbs_mw_forget(struct rverbs_qp *qp)
 		rverbs_mw_end(qp, &ops->ops[ops->cons & ops->mask], RMEM_WC_WR_FLUSH_ERR, &locked);
 		__atomic_store_n(&ops->cons, ops->cons + 1, __ATOMIC_RELEASE);
 	}
-	if (locked >= 0)
-		rverbs_mw_unlock((uint16_t)locked);
+	rverbs_mw_unlock_last(locked);
 	rte_ticketlock_unlock(&cq->lock);
 }
 

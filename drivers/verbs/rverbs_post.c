@@ -233,9 +233,9 @@ rverbs_ex_sges(struct ibv_qp_ex *ex, const struct rmem_send_wr *wr)
 }
 
 static void
-rverbs_ex_window(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t at)
+rverbs_ex_window(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t at, int *locked)
 {
-	const struct rverbs_mw_op *op = rverbs_mw_accept(qp, wr, at);
+	const struct rverbs_mw_op *op = rverbs_mw_accept(qp, wr, at, locked);
 
 	rverbs_mw_write_ex(qp->ex, wr, op);
 	rverbs_mw_written(op);
@@ -244,14 +244,15 @@ rverbs_ex_window(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t a
 }
 
 static __rte_always_inline void
-rverbs_ex_write(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t at, uint64_t id)
+rverbs_ex_write(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t at, uint64_t id,
+		int *locked)
 {
 	struct ibv_qp_ex *ex = qp->ex;
 
 	ex->wr_id = id;
 	ex->wr_flags = wr->flags;
 	if (unlikely(rverbs_is_window(wr))) {
-		rverbs_ex_window(qp, wr, at);
+		rverbs_ex_window(qp, wr, at, locked);
 		return;
 	}
 	rverbs_ex_opcode(ex, wr);
@@ -265,7 +266,7 @@ rverbs_post_ex(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_
 {
 	uint32_t i, prod = qp->sq.prod, room = rverbs_room(&qp->sq, nb_wr);
 	uint64_t id, bytes = 0;
-	int rc = 0;
+	int rc = 0, locked = -1;
 
 	*is_refused = false;
 	if (unlikely(room == 0))
@@ -275,8 +276,9 @@ rverbs_post_ex(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_
 		id = rverbs_accept(qp, &wr[i], prod + i, &bytes, &rc);
 		if (unlikely(rc != 0))
 			break;
-		rverbs_ex_write(qp, &wr[i], prod + i, id);
+		rverbs_ex_write(qp, &wr[i], prod + i, id, &locked);
 	}
+	rverbs_mw_unlock_last(locked);
 	if (unlikely(i == 0)) {
 		ibv_wr_abort(qp->ex);
 		return rc;
@@ -334,17 +336,19 @@ static struct rverbs_mw *
 rverbs_chain_window(struct rverbs_qp *qp, struct ibv_send_wr *to, const struct rmem_send_wr *wr,
 		uint32_t at, uint64_t id)
 {
-	const struct rverbs_mw_op *op = rverbs_mw_accept(qp, wr, at);
+	int locked = -1;
+	const struct rverbs_mw_op *op = rverbs_mw_accept(qp, wr, at, &locked);
+	struct rverbs_mw *mw = op->kind == RVERBS_MW_BIND ? op->mw : NULL;
 
+	if (mw != NULL)
+		mw->busy++;
+	rverbs_mw_unlock_last(locked);
 	to->wr_id = id;
 	to->sg_list = (struct ibv_sge *)(uintptr_t)wr->sg_list;
 	to->num_sge = wr->num_sge;
 	to->send_flags = wr->flags;
 	rverbs_mw_write_chain(to, wr, op);
-	if (op->kind != RVERBS_MW_BIND)
-		return NULL;
-	rverbs_mw_pin(op->mw);
-	return op->mw;
+	return mw;
 }
 
 /* Hand a chain over; how many the device took, and in *rc why not more. */
