@@ -181,6 +181,9 @@ testrmem_dev_check(struct testrmem_dev *dev, const struct testrmem_session *sess
 	uint64_t nb_pairs = dev->nb_pairs + (engine->grant != NULL ? 1 : 0);
 	uint64_t nb_grants = engine->grant != NULL ? dev->nb_pairs * conf->depth + 1 : 0;
 	uint64_t nb_mws = nb_grants != 0 && engine->grant->is_window ? nb_grants : 0;
+	uint64_t nb_qps = (engine->is_mbuf ? 4 : 2) * nb_pairs;
+	uint64_t nb_cqes = conf->depth + (engine->is_mbuf ? conf->depth : 1);
+	uint64_t nb_sges = engine->is_mbuf ? testrmem_nb_segs(conf->size) : 1;
 	uint64_t nb_mrs = 1 + (engine->target_access != 0 ? conf->mrs : 0) + nb_grants - nb_mws;
 	struct rmem_dev_info *info = &dev->info;
 	int ret;
@@ -192,14 +195,17 @@ testrmem_dev_check(struct testrmem_dev *dev, const struct testrmem_session *sess
 	}
 	const struct need needs[] = {
 			{"protection domains (max_pd)", 1, info->max_pd - info->nb_pd},
-			{"QPs (max_qp)", 2 * nb_pairs, info->max_qp - info->nb_qp},
-			{"CQs (max_cq)", 2 * nb_pairs, info->max_cq - info->nb_cq},
+			{"QPs (max_qp)", nb_qps, info->max_qp - info->nb_qp},
+			{"CQs (max_cq)", nb_qps, info->max_cq - info->nb_cq},
 			{"MRs (max_mr)", nb_mrs, info->max_mr - info->nb_mr},
 			{"memory windows (max_mw)", nb_mws, info->max_mw - info->nb_mw},
 			{"send requests in flight on a QP (depth)", conf->depth, info->max_send_wr},
 			{"receives on a QP (depth)", engine->has_recv ? conf->depth : 0,
 					info->max_recv_wr},
-			{"completions of a CQ (depth + 1)", conf->depth + 1, info->max_cqe},
+			{"completions of a CQ (depth)", nb_cqes, info->max_cqe},
+			{"SGEs of a SEND (size)", nb_sges, info->max_send_sge},
+			{"SGEs of a receive (size)", engine->has_recv ? nb_sges : 0,
+					info->max_recv_sge},
 			{"bytes of a message (size)", conf->size, info->max_msg_size},
 			{"bytes of inline data (size)", engine->is_inline ? conf->size : 0,
 					info->max_inline_data},
@@ -257,6 +263,37 @@ create_pool(struct testrmem_dev *dev, const struct testrmem_session *session)
 	else if (ret != 0)
 		testrmem_err("no pool of %" PRIu64 " buffers of %" PRIu64 " bytes on '%s': %s",
 				nb_bufs, conf->size, dev->spec, rte_strerror(-ret));
+	return ret;
+}
+
+/* Mbufs on their way and in receives, and what the caches and the lcores hold. */
+static int
+create_mbufs(struct testrmem_dev *dev, const struct testrmem_session *session)
+{
+	const struct testrmem_conf *conf = &session->conf;
+	uint64_t nb_pkts = dev->nb_pairs * conf->depth * session->engine->bufs_per_op +
+			session->nb_workers * conf->burst;
+	struct rmem_pktmbuf_pool_conf pool_conf = {
+			.data_room_size = RTE_MBUF_DEFAULT_BUF_SIZE,
+			.cache_size = RTE_MIN(2 * (uint32_t)conf->burst,
+					(uint32_t)RTE_MEMPOOL_CACHE_MAX_SIZE),
+			.access = RMEM_ACCESS_LOCAL_WRITE,
+			.socket_id = dev->dev->socket_id,
+	};
+	uint64_t nb_mbufs = nb_pkts * testrmem_nb_segs(conf->size) +
+			UINT64_C(2) * pool_conf.cache_size * (session->nb_workers + 1);
+	char name[RTE_MEMPOOL_NAMESIZE];
+	int ret;
+
+	snprintf(name, sizeof(name), "tr_%.20s", dev->dev->name);
+	pool_conf.name = name;
+	pool_conf.nb_mbufs = (uint32_t)RTE_MIN(nb_mbufs, (uint64_t)UINT32_MAX);
+	ret = rmem_pktmbuf_pool_create(dev->pd, &pool_conf, &dev->mbufs);
+	if (ret == -ENOMEM)
+		tell_memory("the pool", nb_mbufs * RTE_MBUF_DEFAULT_BUF_SIZE);
+	else if (ret != 0)
+		testrmem_err("no pool of %" PRIu64 " mbufs on '%s': %s", nb_mbufs, dev->spec,
+				rte_strerror(-ret));
 	return ret;
 }
 
@@ -355,7 +392,7 @@ testrmem_dev_setup(struct testrmem_dev *dev, const struct testrmem_session *sess
 		testrmem_err("no protection domain on '%s': %s", dev->spec, rte_strerror(-ret));
 		return ret;
 	}
-	ret = create_pool(dev, session);
+	ret = session->engine->is_mbuf ? create_mbufs(dev, session) : create_pool(dev, session);
 	if (ret == 0 && session->engine->target_access != 0)
 		ret = register_targets(dev, session);
 	return ret;
@@ -372,12 +409,15 @@ testrmem_dev_teardown(struct testrmem_dev *dev)
 	free_area(dev);
 	if (dev->pool != NULL)
 		ret |= rmem_pool_destroy(dev->pool);
+	if (dev->mbufs != NULL)
+		ret |= rmem_pktmbuf_pool_destroy(dev->mbufs);
 	if (dev->pd != NULL)
 		ret |= rmem_pd_dealloc(dev->pd);
 	if (ret != 0)
 		testrmem_err("something of '%s' is still in use", dev->spec);
 	dev->mrs = NULL;
 	dev->pool = NULL;
+	dev->mbufs = NULL;
 	dev->pd = NULL;
 	dev->nb_pairs = 0;
 }

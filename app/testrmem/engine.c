@@ -17,6 +17,7 @@ const struct testrmem_engine *const testrmem_engines[] = {
 		&testrmem_engine_write,
 		&testrmem_engine_read,
 		&testrmem_engine_send,
+		&testrmem_engine_mbuf,
 		&testrmem_engine_atomic,
 		&testrmem_engine_fastreg,
 		&testrmem_engine_mw,

@@ -34,15 +34,16 @@ static int
 create_qp(struct testrmem_pair *pair, struct rmem_cq *cq, uint32_t send_wr, uint32_t recv_wr,
 		uint32_t access, struct rmem_qp **qp)
 {
-	bool is_inline = pair->worker->session->engine->is_inline;
+	const struct testrmem_engine *engine = pair->worker->session->engine;
+	uint32_t nb_sges = engine->is_mbuf ? testrmem_nb_segs(pair->size) : 1;
 	const struct rmem_qp_conf conf = {
 			.send_cq = cq,
 			.recv_cq = cq,
 			.max_send_wr = send_wr,
 			.max_recv_wr = recv_wr,
-			.max_send_sge = 1,
-			.max_recv_sge = recv_wr != 0 ? 1 : 0,
-			.max_inline_data = is_inline ? pair->size : 0,
+			.max_send_sge = nb_sges,
+			.max_recv_sge = recv_wr != 0 ? nb_sges : 0,
+			.max_inline_data = engine->is_inline ? pair->size : 0,
 			.type = RMEM_QPT_RC,
 			.access = access,
 	};
@@ -74,7 +75,8 @@ testrmem_pair_open(struct testrmem_pair *pair, const struct testrmem_session *se
 {
 	const struct testrmem_engine *engine = session->engine;
 	uint32_t depth = (uint32_t)session->conf.depth;
-	uint32_t send_b = engine->grant != NULL ? depth : 1;
+	uint32_t send_b = engine->grant != NULL || engine->is_mbuf ? depth : 1;
+	uint32_t recv_a = engine->is_mbuf ? depth : 0;
 	uint32_t recv_b = engine->has_recv ? depth : 0;
 	uint32_t access = engine->target_access;
 	int ret;
@@ -84,11 +86,11 @@ testrmem_pair_open(struct testrmem_pair *pair, const struct testrmem_session *se
 	pair->depth = depth;
 	pair->burst = (uint32_t)session->conf.burst;
 	pair->size = (uint32_t)session->conf.size;
-	ret = create_cq(pair, depth, &pair->cq_a);
+	ret = create_cq(pair, depth + recv_a, &pair->cq_a);
 	if (ret == 0)
 		ret = create_cq(pair, send_b + recv_b, &pair->cq_b);
 	if (ret == 0)
-		ret = create_qp(pair, pair->cq_a, depth, 0, 0, &pair->qp_a);
+		ret = create_qp(pair, pair->cq_a, depth, recv_a, 0, &pair->qp_a);
 	if (ret == 0)
 		ret = create_qp(pair, pair->cq_b, send_b, recv_b, access, &pair->qp_b);
 	if (ret == 0)

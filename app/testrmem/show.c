@@ -81,8 +81,10 @@ show_mr(struct app *app)
 		const struct testrmem_dev *dev = &app->devs[i];
 
 		printf("%s:\n", dev->dev->name);
-		for (j = 0; j < dev->pool->nb_mrs; j++)
+		for (j = 0; dev->pool != NULL && j < dev->pool->nb_mrs; j++)
 			print_mr("pool", dev->pool->mrs[j]);
+		for (j = 0; dev->mbufs != NULL && j < dev->mbufs->nb_mrs; j++)
+			print_mr("mbufs", dev->mbufs->mrs[j]);
 		for (j = 0; j < RTE_MIN(dev->nb_mrs, (uint32_t)MAX_LISTED); j++)
 			print_mr("target", dev->mrs[j]);
 		if (dev->nb_mrs > MAX_LISTED)
@@ -94,6 +96,16 @@ show_mr(struct app *app)
 }
 
 static void
+print_pool(const struct rte_mempool *mp, const char *what, uint32_t size, uint32_t nb_mrs)
+{
+	printf("%s: %" PRIu32 " %s of %" PRIu32 " bytes, %u available, %u in use, cache %" PRIu32
+	       " an lcore, %" PRIu32 " registration%s\n",
+			mp->name, mp->size, what, size, rte_mempool_avail_count(mp),
+			rte_mempool_in_use_count(mp), mp->cache_size, nb_mrs,
+			nb_mrs == 1 ? "" : "s");
+}
+
+static void
 show_pool(struct app *app)
 {
 	uint32_t i;
@@ -101,14 +113,13 @@ show_pool(struct app *app)
 	if (!has_session(app))
 		return;
 	for (i = 0; i < app->session->nb_devs; i++) {
-		const struct rmem_pool *pool = app->devs[i].pool;
+		const struct testrmem_dev *dev = &app->devs[i];
 
-		printf("%s: %" PRIu32 " buffers of %" PRIu32 " bytes, %u available, %u in use, "
-		       "cache %" PRIu32 " an lcore, %" PRIu32 " registration%s\n",
-				pool->mp->name, pool->mp->size, pool->buf_size,
-				rte_mempool_avail_count(pool->mp),
-				rte_mempool_in_use_count(pool->mp), pool->mp->cache_size,
-				pool->nb_mrs, pool->nb_mrs == 1 ? "" : "s");
+		if (dev->pool != NULL)
+			print_pool(dev->pool->mp, "buffers", dev->pool->buf_size,
+					dev->pool->nb_mrs);
+		else
+			print_pool(dev->mbufs->mp, "mbufs", TESTRMEM_DATA_ROOM, dev->mbufs->nb_mrs);
 	}
 }
 

@@ -106,12 +106,20 @@ sum_of(const struct stats *stats, uint32_t i)
 	return sum;
 }
 
+static const char *
+unit_of(const struct testrmem_engine *engine)
+{
+	return engine->unit != NULL ? engine->unit : "ops";
+}
+
 static void
 print_rates(double elapsed, const char *who, const struct sum *sum,
-		const struct testrmem_grant_kind *grant)
+		const struct testrmem_engine *engine)
 {
-	printf("[%8.3f s] %-9s %9.3f Mops/s %9.3f GB/s", elapsed, who,
-			rate(sum->cnt.ops, sum->seconds) / 1e6,
+	const struct testrmem_grant_kind *grant = engine->grant;
+
+	printf("[%8.3f s] %-9s %9.3f M%s/s %9.3f GB/s", elapsed, who,
+			rate(sum->cnt.ops, sum->seconds) / 1e6, unit_of(engine),
 			rate(sum->cnt.bytes, sum->seconds) / 1e9);
 	if (grant != NULL)
 		printf("  %s %8.3f M/s  INV %8.3f M/s", grant->request,
@@ -124,7 +132,6 @@ void
 stats_print_period(struct stats *stats)
 {
 	const struct testrmem_session *session = stats->session;
-	const struct testrmem_grant_kind *grant = session->engine->grant;
 	uint64_t now = rte_rdtsc();
 	double elapsed = seconds_of(now - stats->start_tsc);
 	struct sum total = {0};
@@ -141,10 +148,10 @@ stats_print_period(struct stats *stats)
 		stats->last[i] = cnt;
 		add(&total, &sum);
 		snprintf(who, sizeof(who), "lcore %u", session->workers[i].lcore_id);
-		print_rates(elapsed, who, &sum, grant);
+		print_rates(elapsed, who, &sum, session->engine);
 	}
 	if (session->nb_workers > 1)
-		print_rates(elapsed, "total", &total, grant);
+		print_rates(elapsed, "total", &total, session->engine);
 	stats->last_tsc = now;
 	fflush(stdout);
 }
@@ -184,11 +191,13 @@ stats_print_table(const struct stats *stats)
 	const struct testrmem_session *session = stats->session;
 	const struct testrmem_grant_kind *grant = session->engine->grant;
 	struct sum total = {0};
-	char who[32];
+	char who[32], unit[32];
 	uint32_t i;
 
 	print_conf(session);
-	printf("%-7s %14s %17s %9s %10s %9s", "lcore", "ops", "bytes", "seconds", "Mops/s", "GB/s");
+	snprintf(unit, sizeof(unit), "M%s/s", unit_of(session->engine));
+	printf("%-7s %14s %17s %9s %10s %9s", "lcore", unit_of(session->engine), "bytes", "seconds",
+			unit, "GB/s");
 	if (grant != NULL)
 		printf(" %5s M/s %9s", grant->request, "INV M/s");
 	printf(" %8s\n", "errors");

@@ -20,14 +20,18 @@
 #include <stdio.h>
 
 #include <rte_common.h>
+#include <rte_mbuf.h>
 
 #include <rmem.h>
+#include <rmem_mbuf.h>
 #include <rmem_pool.h>
 
 /** A number that the run chooses itself. */
 #define TESTRMEM_AUTO     UINT64_MAX
 #define TESTRMEM_MAX_DEVS 8
 #define TESTRMEM_STR_SIZE 1024
+/** Bytes that an mbuf holds. */
+#define TESTRMEM_DATA_ROOM RTE_MBUF_DEFAULT_DATAROOM
 
 /** Exit codes; 0 when all went well. */
 #define TESTRMEM_EXIT_USAGE 1 /**< Bad options, or the run could not start. */
@@ -71,9 +75,10 @@ struct testrmem_dev {
 	struct rmem_dev *dev;
 	struct rmem_dev_info info;
 	struct rmem_pd *pd;
-	struct rmem_pool *pool;
-	uint8_t *area;      /**< Memory of the target MRs. */
-	size_t area_length; /**< Bytes of it. */
+	struct rmem_pool *pool;     /**< Of buffers, or NULL. */
+	struct rmem_mempool *mbufs; /**< Of mbufs, or NULL. */
+	uint8_t *area;              /**< Memory of the target MRs. */
+	size_t area_length;         /**< Bytes of it. */
 	struct rmem_mr **mrs;
 	uint32_t nb_mrs;
 	uint32_t nb_pairs;
@@ -151,6 +156,7 @@ struct testrmem_engine {
 	const char *name;
 	const char *help;
 	const char *verified; /**< What verify proves. */
+	const char *unit;     /**< Of operations; NULL for "ops". */
 	uint64_t capa;        /**< RMEM_DEV_CAPA_* that it needs, beside its grants. */
 	uint32_t default_size;
 	uint32_t max_size;
@@ -160,6 +166,8 @@ struct testrmem_engine {
 	bool has_recv;                           /**< A receive for each request in flight. */
 	bool is_on_demand;                       /**< Targets on demand, that have no pages yet. */
 	bool is_inline;                          /**< The bytes travel in request and completion. */
+	/** The pool is of mbufs, both QPs of a pair send and receive, and the engine opens another. */
+	bool is_mbuf;
 	/** Before memory is taken; NULL for nothing. */
 	int (*open)(struct testrmem_session *session);
 	/** Prepare a pair: its QPs are connected, its ring has buffers. */
@@ -188,6 +196,7 @@ extern const struct testrmem_engine testrmem_engine_copy;
 extern const struct testrmem_engine testrmem_engine_fastreg;
 extern const struct testrmem_engine testrmem_engine_inline;
 extern const struct testrmem_engine testrmem_engine_lease;
+extern const struct testrmem_engine testrmem_engine_mbuf;
 extern const struct testrmem_engine testrmem_engine_mw;
 extern const struct testrmem_engine testrmem_engine_odp;
 extern const struct testrmem_engine testrmem_engine_read;
@@ -247,6 +256,13 @@ int testrmem_pair_drain(struct testrmem_pair *pair);
 /** Setup and burst of WRITE and READ. */
 int testrmem_pair_rdma_setup(struct testrmem_pair *pair, uint8_t opcode);
 int testrmem_pair_rdma_burst(struct testrmem_pair *pair, bool is_draining);
+
+/** Mbufs that a packet of that size takes. */
+static inline uint32_t
+testrmem_nb_segs(uint64_t size)
+{
+	return (uint32_t)((size + TESTRMEM_DATA_ROOM - 1) / TESTRMEM_DATA_ROOM);
+}
 
 /** Fill bytes with a pattern that differs by seed. */
 void testrmem_fill(void *addr, size_t length, uint64_t seed);

@@ -73,14 +73,14 @@ grants() {
 }
 
 # mode copy is apart
-modes=(write read send atomic fastreg mw umr lease odp inline)
+modes=(write read send mbuf atomic fastreg mw umr lease odp inline)
 
 test_modes() {
 	local mode lcores
 	for lcores in one three; do
 		for mode in "${modes[@]}"; do
 			run $lcores --mode "$mode" --seconds 0.2 --stats-period 0.1 --qps 2
-			[ "$rc" = 0 ] && said out '^verified: yes' '^total ' '^\[ .*Mops/s.*GB/s' &&
+			[ "$rc" = 0 ] && said out '^verified: yes' '^total ' '^\[ .*M(ops|packets)/s.*GB/s' &&
 				[ ! -s err ]
 			verdict "mode $mode on $lcores lcore(s)" $?
 		done
@@ -92,6 +92,20 @@ test_modes() {
 	[ "$rc" = 0 ] && said out '^revoked lease refused: yes$' '^expired lease refused: yes$' \
 		' GRANT M/s +INV M/s' '^total +1000 +777000 '
 	verdict 'mode lease refuses a revoked and an expired lease' $?
+	run one --mode mbuf --ops 1000 --size 777
+	[ "$rc" = 0 ] && said out '^lcore +packets +bytes .* Mpackets/s +GB/s' '^total +1000 +777000 ' \
+		'^chains of mbufs: 0 of 1000 packets$' '^tr_soft0: ([0-9]+) of \1 mbufs are free again$'
+	verdict 'mode mbuf counts packets and gets every mbuf back' $?
+	run one --mode mbuf --ops 1000 --size 5000 --burst 7
+	[ "$rc" = 0 ] && said out '^total +1000 +426[0-9]{4} ' '^chains of mbufs: 75[01] of 1000 packets$' \
+		'^tr_soft0: ([0-9]+) of \1 mbufs are free again$'
+	verdict 'mode mbuf forwards chains' $?
+	run one --mode mbuf --ops 1000 --size 1 --burst 1 --depth 1
+	[ "$rc" = 0 ] && said out '^total +1000 +1000 ' '^verified: yes'
+	verdict 'mode mbuf forwards packets of a byte, one at a time' $?
+	run one --mode mbuf --dev soft0 --dev soft1 --qps 3 --ops 1000
+	[ "$rc" = 0 ] && said out '^tr_soft0: ([0-9]+) of \1 mbufs' '^tr_soft1: ([0-9]+) of \1 mbufs'
+	verdict 'mode mbuf on two devices' $?
 	run one --mode odp --ops 1000 --size 4096 --mrs 3
 	[ "$rc" = 0 ] && said out '^page faults: [1-9][0-9]*$' '^total +1000 '
 	verdict 'mode odp fetches pages' $?
@@ -180,7 +194,7 @@ test_options() {
 	refused "bad value '0' for mrs" --mrs 0
 	refused "bad value '1x' for seconds" --seconds 1x
 	refused "bad value 'x' for stats-period" --stats-period x
-	refused "bad value 'move' for mode: .*write\\|read\\|send\\|atomic\\|fastreg\\|mw\\|umr\\|lease\\|odp\\|inline\\|copy" --mode move
+	refused "bad value 'move' for mode: .*write\\|read\\|send\\|mbuf\\|atomic\\|fastreg\\|mw\\|umr\\|lease\\|odp\\|inline\\|copy" --mode move
 	refused 'depth 16 is less than burst 32' --depth 16
 	refused 'size 16 is more than the 8 bytes of mode atomic' --mode atomic --size 16
 	refused "cannot create device 'hard0'" --dev hard0
@@ -199,6 +213,14 @@ test_options() {
 	refused "needs 65 bytes of an inline receive \\(size\\), device 'soft0' has 64" \
 		--mode inline --size 65
 	refused 'size 1025 is more than the 1024 bytes of mode inline' --mode inline --size 1025
+	refused "needs 17 SGEs of a SEND \\(size\\), device 'soft0' has 16" --mode mbuf --size 32769
+	refused "needs 8 QPs \\(max_qp\\), device 'soft0,max_qp=7' has 7" \
+		--mode mbuf --dev soft0,max_qp=7 --qps 2
+	refused "needs 8 CQs \\(max_cq\\), device 'soft0,max_cq=7' has 7" \
+		--mode mbuf --dev soft0,max_cq=7 --qps 2
+	refused 'depth 16 is less than burst 32' --mode mbuf --depth 16
+	refused 'no memory for the pool .*: give EAL more' --mode mbuf --depth 16K
+	refused 'input .* is for mode copy' --mode mbuf --input a
 	refused 'no memory for the pool .*: give EAL more' --size 64M
 	refused 'input .* is for mode copy' --input a
 	refused 'mode copy needs an input' --mode copy --output b
@@ -302,20 +324,22 @@ test_copy_changes() {
 }
 
 test_signals() {
-	local signal lcores pid
+	local signal lcores mode pid
 	for signal in INT TERM; do
 		for lcores in one three; do
-			local -n eal_options=$lcores
-			: >out
-			"$program" "${eal_options[@]}" -- --mode fastreg --seconds 0 --stats-period 0.1 \
-				>out 2>err </dev/null &
-			pid=$!
-			until_seen 20 said out 'Mops/s'
-			kill -$signal $pid
-			wait $pid
-			rc=$?
-			[ "$rc" = 0 ] && said out '^total ' '^verified: yes' && [ ! -s err ]
-			verdict "SIG$signal on $lcores lcore(s)" $?
+			for mode in fastreg mbuf; do
+				local -n eal_options=$lcores
+				: >out
+				"$program" "${eal_options[@]}" -- --mode $mode --seconds 0 \
+					--stats-period 0.1 >out 2>err </dev/null &
+				pid=$!
+				until_seen 20 said out 'M(ops|packets)/s'
+				kill -$signal $pid
+				wait $pid
+				rc=$?
+				[ "$rc" = 0 ] && said out '^total ' '^verified: yes' && [ ! -s err ]
+				verdict "SIG$signal in mode $mode on $lcores lcore(s)" $?
+			done
 		done
 	done
 	head -c 8000000 /dev/zero >victim
@@ -349,6 +373,9 @@ test_prompt() {
 			said out '^tr_soft0: .* buffers of 4096 bytes' '^  target ' '^verified: yes'
 		verdict "prompt: start, show, stop on $lcores lcore(s)" $?
 	done
+	prompt one 'set mode mbuf\nset ops 1000\nstart\nshow pool\nshow mr\nset mode write\nstart\nquit\n'
+	[ "$rc" = 0 ] && [ ! -s err ] && said out '^tr_soft0: .* mbufs of 2048 bytes' '^  mbufs '
+	verdict 'prompt: mode mbuf, its pool and MRs' $?
 	prompt one 'help\nshow config\nshow device\nshow mr\nclear\nquit\n' --burst 7
 	[ "$rc" = 0 ] && [ ! -s err ] && said out '^set <parameter> <value>' '^burst +7' \
 		'^device soft0' '^nothing yet'

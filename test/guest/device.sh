@@ -25,7 +25,7 @@ verdict conformance $?
 	--dev $device --against soft0 --ops 2000
 verdict 'as the software device' $?
 
-for mode in write read send atomic mw lease; do
+for mode in write read send mbuf atomic mw lease; do
 	# shellcheck disable=SC2086  # several words
 	"$build/app/dpdk-testrmem" $eal -l 0 -- --dev $device --mode $mode --burst 8 --ops 800 \
 		--seconds 30 --stats-period 0
