@@ -166,7 +166,7 @@ struct testrmem_engine {
 	bool has_recv;                           /**< A receive for each request in flight. */
 	bool is_on_demand;                       /**< Targets on demand, that have no pages yet. */
 	bool is_inline;                          /**< The bytes travel in request and completion. */
-	/** The pool is of mbufs, both QPs of a pair send and receive, and the engine opens another. */
+	/** The pool is of mbufs, both QPs of a pair send and receive; the engine opens another. */
 	bool is_mbuf;
 	/** Before memory is taken; NULL for nothing. */
 	int (*open)(struct testrmem_session *session);
