@@ -34,6 +34,7 @@ stub_dev_info_get(struct rmem_dev *dev, struct rmem_dev_info *info)
 	info->max_send_sge = info->max_recv_sge = 4;
 	info->max_inline_data = 64;
 	info->max_page_list_len = 8;
+	info->page_size_cap = UINT64_C(1) << 12;
 	info->max_mkey_entries = 1;
 	return 0;
 }

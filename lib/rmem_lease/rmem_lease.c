@@ -221,8 +221,10 @@ release_all(struct rmem_lease_ctx *ctx)
 		if (!ctx->slots[i].has_key)
 			continue;
 		ret = lease_release(ctx, &ctx->slots[i]);
-		if (ret != 0)
+		if (ret != 0) {
+			lease_sort_out(ctx);
 			return ret;
+		}
 	}
 	return 0;
 }
@@ -265,6 +267,7 @@ rmem_lease_ctx_create(
 						  : RMEM_LEASE_DEFAULT_QUARANTINE_US) /
 			1000;
 	draft.stats.min_keys = conf->min_leases;
+	draft.signal_every = RTE_MIN(RTE_MAX(depth / 2, 1u), LEASE_BURST);
 	if (!rmem_obj_hold(&qp->obj)) {
 		LEASE_LOG(ERR, "QP 0x%06x is being destroyed", qp->qp_num);
 		return -EINVAL;
@@ -301,6 +304,8 @@ rmem_lease_ctx_destroy(struct rmem_lease_ctx *ctx)
 		return -EBUSY;
 	}
 	ret = release_all(ctx);
+	if (ret == -EBUSY)
+		LEASE_LOG(ERR, "a request about a key has not completed");
 	if (ret != 0)
 		return ret;
 	lease_list_del(ctx);
@@ -336,6 +341,29 @@ is_out(const struct lease_slot *slot)
 	return slot->lease.state >= RMEM_LEASE_GRANTING && slot->lease.state <= RMEM_LEASE_LOST;
 }
 
+/* Replace the key of a slot of which it is not known what it opens, or whose lease it is. */
+static int
+recover_slot(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
+{
+	bool was_out = is_out(slot);
+	int ret;
+
+	if (was_out) {
+		if (slot->heap_at != LEASE_NOWHERE)
+			lease_heap_del(ctx, slot);
+		slot->lease.state = RMEM_LEASE_LOST;
+	} else if (!slot->is_doubtful || !slot->has_key || slot->is_stuck) {
+		return 0;
+	}
+	ret = lease_replace(ctx, slot);
+	if (ret != 0)
+		return ret;
+	slot->is_doubtful = false;
+	if (was_out)
+		lease_end(ctx, slot, RMEM_LEASE_END_FAILED);
+	return 0;
+}
+
 int
 rmem_lease_recover(struct rmem_lease_ctx *ctx)
 {
@@ -351,26 +379,17 @@ rmem_lease_recover(struct rmem_lease_ctx *ctx)
 		LEASE_LOG(ERR, "QP 0x%06x is not in RESET", ctx->qp->qp_num);
 		return -EBUSY;
 	}
-	/* Nothing is in the send queue any more. */
-	ctx->ops_head = ctx->ops_tail;
+	/* Nothing is in the send queue any more; what was may have been done. */
+	for (; ctx->ops_head != ctx->ops_tail; ctx->ops_head++)
+		lease_op_slot(ctx, ctx->ops[ctx->ops_head & ctx->ops_mask])->is_doubtful = true;
 	ctx->nb_unsignaled = 0;
 	ctx->revokes.head = ctx->revokes.tail;
 	while (ctx->nb_staged > 0)
 		lease_end(ctx, &ctx->slots[ctx->staged[--ctx->nb_staged]], RMEM_LEASE_END_FAILED);
-	for (i = 0; i < ctx->nb_slots; i++) {
-		struct lease_slot *slot = &ctx->slots[i];
-
-		if (!is_out(slot))
-			continue;
-		if (slot->heap_at != LEASE_NOWHERE)
-			lease_heap_del(ctx, slot);
-		slot->lease.state = RMEM_LEASE_LOST;
-		ret = lease_replace(ctx, slot);
-		if (ret != 0)
-			return ret;
-		lease_end(ctx, slot, RMEM_LEASE_END_FAILED);
-	}
-	return 0;
+	for (i = 0; i < ctx->nb_slots && ret == 0; i++)
+		ret = recover_slot(ctx, &ctx->slots[i]);
+	lease_sort_out(ctx);
+	return ret;
 }
 
 int
@@ -388,12 +407,10 @@ rmem_lease_age(struct rmem_lease_ctx *ctx)
 		ret = lease_release(ctx, &ctx->slots[ctx->free[i]]);
 		if (ret != 0)
 			break;
-		ctx->empty[ctx->nb_empty++] = ctx->free[i];
 	}
-	ctx->nb_free -= i;
-	memmove(ctx->free, &ctx->free[i], ctx->nb_free * sizeof(*ctx->free));
+	lease_sort_out(ctx);
 	ctx->low_free = ctx->nb_free;
 	LEASE_COUNT(ctx->stats.aged, i);
-	lease_gauge(ctx);
-	return ret != 0 ? ret : (int)i;
+	/* A key whose last request has not completed was needed. */
+	return ret != 0 && ret != -EBUSY ? ret : (int)i;
 }

@@ -185,13 +185,16 @@ int rmem_lease_ctx_create(struct rmem_qp *qp, const struct rmem_lease_conf *conf
  * @return
  *   0 on success, otherwise:
  *   - -EINVAL: not a context.
- *   - -EBUSY: leases were not taken back; the log counts them.
- *   - -EIO: the device failed to release a key.
+ *   - -EBUSY: leases were not taken back; the log counts them. Or the peer ended a lease, and
+ *     the completion of its grant was not polled yet.
+ *   - -EIO: the device failed to release a key. The others may be released; the context goes
+ *     on with what it has left, and can be destroyed again.
  */
 int rmem_lease_ctx_destroy(struct rmem_lease_ctx *ctx);
 
 /**
- * Grant leases: post what opens their rkeys, one after the other, the last request signaled.
+ * Grant leases: post what opens their rkeys, one after the other, the last request signaled, and
+ * so many before it that they can't fill the send queue alone.
  *
  * A lease opens for what the peer does in answer to requests that were posted to the QP later,
  * such as a SEND with its rkey. Who tells the peer in another way waits for
@@ -199,6 +202,9 @@ int rmem_lease_ctx_destroy(struct rmem_lease_ctx *ctx);
  *
  * Makes keys, which is slow, when more leases are out than ever before: none below
  * rmem_lease_conf::min_leases.
+ *
+ * When the send queue takes only a part, the last ones may be GRANTING until the next grant or
+ * revocation completes; for requests posted later they are open as the others.
  *
  * Fast path, for the thread that owns the QP.
  *
@@ -274,8 +280,9 @@ int rmem_lease_prepare(struct rmem_lease_ctx *ctx, const struct rmem_lease_req *
 int rmem_lease_post(struct rmem_lease_ctx *ctx, const struct rmem_send_wr *wr, uint16_t nb_wr);
 
 /**
- * Revoke leases: post the invalidations of their rkeys, the last signaled. What the send queue
- * has no room for is posted by a later poll.
+ * Revoke leases: post the invalidations of their rkeys, signaled as grants are. What the send queue
+ * has no room for is posted by a later poll. Room comes with completions: in a queue that is full
+ * of unsignaled requests of the application there is none before a signaled one of it completes.
  *
  * A lease that is being revoked or has ended already is left alone, so that one which expired
  * meanwhile can be named.
@@ -390,7 +397,8 @@ struct rmem_lease *rmem_lease_find(const struct rmem_lease_ctx *ctx, uint64_t id
  *   0 on success, otherwise:
  *   - -EINVAL: NULL or not a context.
  *   - -EBUSY: the QP is not in the RESET state.
- *   - -EIO: the device failed to release a key; its lease has not ended. It can be tried again.
+ *   - -EIO: the device failed to release a key; a lease of it has not ended. It can be tried
+ *     again.
  */
 int rmem_lease_recover(struct rmem_lease_ctx *ctx);
 
@@ -407,7 +415,7 @@ int rmem_lease_recover(struct rmem_lease_ctx *ctx);
  * @return
  *   How many were released, or:
  *   - -EINVAL: NULL or not a context.
- *   - -EIO: the device failed to release a key.
+ *   - -EIO: the device failed to release a key, which is not used any more.
  */
 int rmem_lease_age(struct rmem_lease_ctx *ctx);
 

@@ -45,11 +45,57 @@ lease_unstage(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
 	memmove(&ctx->wr[i], &ctx->wr[i + 1], behind * sizeof(ctx->wr[0]));
 }
 
+static void
+note_op(struct rmem_lease_ctx *ctx, const struct lease_slot *slot, bool is_inv)
+{
+	ctx->ops[ctx->ops_tail++ & ctx->ops_mask] = lease_op(ctx, slot, is_inv);
+}
+
+/*
+ * The peer took the last one that waited, and unsignaled requests before it count on a signaled
+ * one to come. Open its key again, by a tag that nobody was told, and take it away: the lease ends
+ * with that.
+ */
+static void
+reopen(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
+{
+	uint32_t rkey = slot->lease.rkey;
+	struct rmem_send_wr wr[2];
+	uint8_t tag = lease_tag(slot->order, slot->nb_tags++);
+	int ret;
+
+	memset(wr, 0, sizeof(wr));
+	slot->lease.rkey = rmem_rkey_of_tag(rkey, tag);
+	ctx->backend->fill(ctx, slot, &wr[0], tag);
+	wr[0].wr_id = (uint64_t)ctx->wr_tag << 32 | ctx->ops_tail;
+	wr[1].wr_id = (uint64_t)ctx->wr_tag << 32 | (ctx->ops_tail + 1);
+	wr[1].opcode = RMEM_WR_LOCAL_INV;
+	wr[1].flags = RMEM_SEND_SIGNALED;
+	wr[1].invalidate_rkey = slot->lease.rkey;
+	ret = rmem_post_send(ctx->qp, wr, 2);
+	if (ret <= 0) {
+		slot->lease.rkey = rkey;
+		slot->nb_tags--;
+		ctx->revokes.head--;
+		return;
+	}
+	slot->lease.end = RMEM_LEASE_END_PEER_INV;
+	slot->is_peer_inv = false;
+	note_op(ctx, slot, false);
+	if (ret == 1) {
+		ctx->revokes.head--;
+	} else {
+		note_op(ctx, slot, true);
+		LEASE_COUNT(ctx->stats.local_invs, 1);
+	}
+	lease_posted(ctx, (uint32_t)ret, 2);
+}
+
 /* Collect LOCAL_INVs of leases that wait to be revoked; how many. */
 static uint32_t
 collect(struct rmem_lease_ctx *ctx, uint32_t *number)
 {
-	uint32_t n = 0;
+	uint32_t n = 0, run = ctx->nb_unsignaled;
 
 	while (n < LEASE_BURST && !lease_fifo_is_empty(&ctx->revokes)) {
 		struct lease_slot *slot;
@@ -58,16 +104,23 @@ collect(struct rmem_lease_ctx *ctx, uint32_t *number)
 		slot = &ctx->slots[number[n]];
 		if (unlikely(slot->lease.state != RMEM_LEASE_REVOKING))
 			continue; /* lost meanwhile */
-		/* Not where unsignaled ones count on a signaled one to come. */
-		if (unlikely(slot->is_peer_inv && ctx->nb_unsignaled == 0)) {
+		if (unlikely(slot->is_peer_inv)) {
+			if (n == 0 && ctx->nb_unsignaled != 0 && slot->nb_tags != LEASE_TAGS &&
+					lease_fifo_is_empty(&ctx->revokes)) {
+				reopen(ctx, slot);
+				return 0;
+			}
 			slot->lease.end = RMEM_LEASE_END_NONE;
 			lease_end(ctx, slot, RMEM_LEASE_END_PEER_INV);
 			continue;
 		}
 		ctx->inv[n].wr_id = (uint64_t)ctx->wr_tag << 32 | (ctx->ops_tail + n);
 		ctx->inv[n].invalidate_rkey = slot->lease.rkey;
+		ctx->inv[n].flags = lease_flags(ctx, false, &run);
 		n++;
 	}
+	if (n != 0)
+		ctx->inv[n - 1].flags = RMEM_SEND_SIGNALED;
 	return n;
 }
 
@@ -83,15 +136,12 @@ post_revokes(struct rmem_lease_ctx *ctx)
 		n = collect(ctx, number);
 		if (n == 0)
 			return;
-		ctx->inv[n - 1].flags = RMEM_SEND_SIGNALED;
 		ret = rmem_post_send(ctx->qp, ctx->inv, (uint16_t)n);
-		ctx->inv[n - 1].flags = 0;
 		done = RTE_MIN((uint32_t)RTE_MAX(ret, 0), n);
 		for (i = 0; i < done; i++)
-			ctx->ops[ctx->ops_tail++ & ctx->ops_mask] =
-					lease_op(ctx, &ctx->slots[number[i]], true);
+			note_op(ctx, &ctx->slots[number[i]], true);
 		LEASE_COUNT(ctx->stats.local_invs, done);
-		ctx->nb_unsignaled = done == n ? 0 : ctx->nb_unsignaled + done;
+		lease_posted(ctx, done, n);
 		if (unlikely(done < n)) {
 			if (ret >= 0 || ret == -ENOSPC)
 				LEASE_COUNT(ctx->stats.queue_full, 1);
@@ -166,7 +216,10 @@ complete_until(struct rmem_lease_ctx *ctx, uint32_t place)
 	}
 }
 
-/* A request failed: what its key opens is not known, but for one that the peer has taken. */
+/*
+ * A request failed: what its key opens is not known, but for one that the peer has taken. That of
+ * a lease which has ended meanwhile, as the peer took it, says nothing about the present one.
+ */
 static void
 fail(struct rmem_lease_ctx *ctx, uint32_t op)
 {
@@ -174,6 +227,14 @@ fail(struct rmem_lease_ctx *ctx, uint32_t op)
 
 	if (slot->lease.state == RMEM_LEASE_LOST)
 		return;
+	if ((op & 1) == 0 &&
+			(lease_op(ctx, slot, false) != op ||
+					(slot->lease.state != RMEM_LEASE_GRANTING &&
+							slot->lease.state !=
+									RMEM_LEASE_REVOKING))) {
+		slot->is_doubtful = true;
+		return;
+	}
 	if ((op & 1) != 0 && slot->is_peer_inv) {
 		slot->lease.end = RMEM_LEASE_END_NONE;
 		lease_end(ctx, slot, RMEM_LEASE_END_PEER_INV);

@@ -110,14 +110,10 @@ staged_are_posted(struct rmem_lease_ctx *ctx, uint32_t n)
 		ctx->ops[ctx->ops_tail++ & ctx->ops_mask] = lease_op(ctx, slot, false);
 	}
 	LEASE_COUNT(ctx->stats.granted, n);
-	if (likely(n == ctx->nb_staged)) {
-		if (n != 0)
-			ctx->nb_unsignaled = 0;
-		ctx->nb_staged = 0;
-		return;
-	}
-	ctx->nb_unsignaled += n;
+	lease_posted(ctx, n, ctx->nb_staged);
 	ctx->nb_staged -= n;
+	if (likely(ctx->nb_staged == 0))
+		return;
 	memmove(ctx->staged, &ctx->staged[n], ctx->nb_staged * sizeof(ctx->staged[0]));
 	memmove(ctx->wr, &ctx->wr[n], ctx->nb_staged * sizeof(ctx->wr[0]));
 	LEASE_COUNT(ctx->stats.queue_full, 1);
@@ -127,13 +123,13 @@ staged_are_posted(struct rmem_lease_ctx *ctx, uint32_t n)
 static int
 post_staged(struct rmem_lease_ctx *ctx, uint32_t nb_wr)
 {
-	uint32_t i, nb = ctx->nb_staged;
+	uint32_t i, nb = ctx->nb_staged, run = ctx->nb_unsignaled;
 	int ret;
 
-	for (i = 0; i < nb; i++)
+	for (i = 0; i < nb; i++) {
 		ctx->wr[i].wr_id = (uint64_t)ctx->wr_tag << 32 | (ctx->ops_tail + i);
-	if (nb != 0)
-		ctx->wr[nb - 1].flags = RMEM_SEND_SIGNALED;
+		ctx->wr[i].flags = lease_flags(ctx, i == nb - 1, &run);
+	}
 	ret = rmem_post_send(ctx->qp, ctx->wr, (uint16_t)(nb + nb_wr));
 	if (likely(ret >= 0))
 		staged_are_posted(ctx, RTE_MIN((uint32_t)ret, nb));

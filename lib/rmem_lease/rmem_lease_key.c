@@ -46,7 +46,8 @@ release_fast_reg(struct lease_slot *slot)
 	if (ret != 0)
 		return ret;
 	slot->mr = NULL; /* if the list must be tried again */
-	return rmem_fast_reg_page_list_free(slot->list);
+	ret = rmem_fast_reg_page_list_free(slot->list);
+	return ret != 0 ? -EIO : 0;
 }
 
 static void
@@ -332,14 +333,42 @@ lease_release(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
 {
 	int ret = ctx->backend->release(slot);
 
+	if (ret == -EBUSY)
+		return ret;
 	if (ret != 0) {
 		LEASE_LOG(ERR, "key of rkey 0x%08x can't be released: error %d", slot->lease.rkey,
 				-ret);
+		slot->is_stuck = true;
 		return -EIO;
 	}
+	slot->is_stuck = false;
 	slot->has_key = false;
 	LEASE_COUNT(ctx->stats.nb_keys, -1);
 	return 0;
+}
+
+void
+lease_sort_out(struct rmem_lease_ctx *ctx)
+{
+	uint32_t i, number, nb = ctx->nb_free, left = ctx->resting.tail - ctx->resting.head;
+
+	ctx->nb_free = 0;
+	for (i = 0; i < nb; i++) {
+		number = ctx->free[i];
+		if (!ctx->slots[number].has_key)
+			ctx->empty[ctx->nb_empty++] = number;
+		else if (!ctx->slots[number].is_stuck)
+			ctx->free[ctx->nb_free++] = number;
+	}
+	for (; left > 0; left--) {
+		number = lease_fifo_get(&ctx->resting);
+		if (!ctx->slots[number].has_key)
+			ctx->empty[ctx->nb_empty++] = number;
+		else if (!ctx->slots[number].is_stuck)
+			lease_fifo_put(&ctx->resting, number);
+	}
+	ctx->low_free = RTE_MIN(ctx->low_free, ctx->nb_free);
+	lease_gauge(ctx);
 }
 
 int
@@ -362,6 +391,8 @@ lease_put(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
 	uint32_t number = lease_number(ctx, slot);
 
 	slot->lease.state = RMEM_LEASE_FREE;
+	if (unlikely(slot->is_stuck))
+		return;
 	if (unlikely(!slot->has_key)) {
 		ctx->empty[ctx->nb_empty++] = number;
 	} else if (unlikely(slot->nb_tags == LEASE_TAGS)) {

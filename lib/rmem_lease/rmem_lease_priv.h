@@ -9,7 +9,7 @@
  * A context is used by one thread: nothing in it is locked. Each slot has one owner at a time:
  *
  *   FREE      the context: in `free` with a key that opens nothing, in `resting` with one whose
- *             tags are used up, or in `empty` without a key
+ *             tags are used up, or in `empty` without a key; in none with one that is stuck
  *   PREPARED  the application, and `staged`
  *   GRANTING  the application, and the send queue: `ops` holds its REG_MR until that completes
  *   GRANTED   the application
@@ -83,8 +83,10 @@ struct lease_slot {
 	uint64_t rests_from; /* TSC, while in `resting` */
 	uint32_t heap_at;    /* place in the heap of deadlines, or LEASE_NOWHERE */
 	uint16_t nb_tags;    /* how many of LEASE_TAGS were used since the order was drawn */
-	bool has_key;
-	bool is_peer_inv; /* REVOKING: the peer has invalidated the key meanwhile */
+	bool has_key : 1;
+	bool is_peer_inv : 1; /* REVOKING: the peer has invalidated the key meanwhile */
+	bool is_doubtful : 1; /* a request that opens the key failed, after its lease had ended */
+	bool is_stuck : 1;    /* the key could not be released: the slot is in no list */
 } __rte_cache_aligned;
 
 /** Slots in order, by number. It has room for all. */
@@ -128,6 +130,7 @@ struct rmem_lease_ctx {
 	uint32_t ops_head;      /* oldest not completed */
 	uint32_t ops_tail;      /* next to post */
 	uint32_t nb_unsignaled; /* of the last ones, with none signaled behind */
+	uint32_t signal_every;  /* there are always less of these */
 
 	uint32_t nb_free;
 	uint32_t low_free; /* least since rmem_lease_age() */
@@ -192,6 +195,30 @@ lease_op(const struct rmem_lease_ctx *ctx, const struct lease_slot *slot, bool i
 	return lease_number(ctx, slot) << (LEASE_OP_BITS + 1) | count << 1 | is_inv;
 }
 
+/*
+ * Flags of a request that is posted behind *run unsignaled ones. The queue takes as many as it has
+ * room for, and gives room back with a completion alone: besides the last of a burst, enough are
+ * signaled that a queue can't be full of others.
+ */
+static inline uint8_t
+lease_flags(const struct rmem_lease_ctx *ctx, bool is_last, uint32_t *run)
+{
+	if (likely(!is_last && ++*run != ctx->signal_every))
+		return 0;
+	*run = 0;
+	return RMEM_SEND_SIGNALED;
+}
+
+/* Of n requests with such flags the first were posted. */
+static inline void
+lease_posted(struct rmem_lease_ctx *ctx, uint32_t posted, uint32_t n)
+{
+	if (likely(posted == n && n != 0))
+		ctx->nb_unsignaled = 0;
+	else
+		ctx->nb_unsignaled = (ctx->nb_unsignaled + posted) % ctx->signal_every;
+}
+
 static inline struct lease_slot *
 lease_op_slot(const struct rmem_lease_ctx *ctx, uint32_t op)
 {
@@ -238,9 +265,14 @@ uint32_t lease_ops_number(const struct lease_ops *ops);
 int lease_make(struct rmem_lease_ctx *ctx, uint32_t nb);
 /** Have a key in `free`: wake one that rested, or make some. -errno when there is none. */
 int lease_refill(struct rmem_lease_ctx *ctx);
-/** Release the key of a slot that is in no list; 0 or -EIO with a line. */
+/**
+ * Release the key of a slot. -EBUSY: a request about it has not completed. -EIO and a line: the
+ * slot is stuck, but for another try. lease_sort_out() puts it where it then belongs.
+ */
 int lease_release(struct rmem_lease_ctx *ctx, struct lease_slot *slot);
-/** Replace the key of a slot: by none when the device has none left. 0 or -EIO with a line. */
+/** Take slots that have no key, or are stuck, out of `free` and `resting`. */
+void lease_sort_out(struct rmem_lease_ctx *ctx);
+/** Replace the key of a slot: by none when the device has none left. As lease_release(). */
 int lease_replace(struct rmem_lease_ctx *ctx, struct lease_slot *slot);
 /** Slot whose key has that rkey now, or NULL. */
 struct lease_slot *lease_map_find(const struct rmem_lease_ctx *ctx, uint32_t rkey);

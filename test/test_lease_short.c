@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* A send queue that takes a part of a burst: the rest is posted later, and all comes to an end. */
+
+#include "lease_stub.h"
+
+/* Of a burst cut short the last is unsignaled: it ends by what is posted later, and no sooner. */
+static int
+short_post_is_made_up_for(void)
+{
+	TEST_OK(leaser_make());
+	TEST_EQ(leaser_grant(4), 4);
+	TEST_EQ(leaser.posted[3].flags, RMEM_SEND_SIGNALED);
+	leaser.room = 2;
+	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 4));
+	TEST_EQ(leaser.nb_posted, 6);
+	TEST_EQ(leaser.posted[5].flags, 0);
+	TEST_EQ(leaser_complete(3), 0);
+	TEST_EQ(rmem_lease_take_ended(lx.ctx, lx.ended, LX_MAX), 0);
+	leaser.room = 2;
+	TEST_EQ(rmem_lease_take_wcs(lx.ctx, NULL, 0), 0);
+	TEST_EQ(leaser.nb_posted, 8);
+	TEST_EQ(leaser.posted[6].flags, 0);
+	TEST_EQ(leaser.posted[7].flags, RMEM_SEND_SIGNALED);
+	TEST_EQ(leaser.posted[7].invalidate_rkey, lx.lease[3]->rkey);
+	TEST_EQ(leaser_complete(7), 0);
+	TEST_EQ(rmem_lease_take_ended(lx.ctx, lx.ended, LX_MAX), 4);
+	return TEST_SUCCESS;
+}
+
+/* A LOCAL_INV that waits for room is not needed when the peer was faster. */
+static int
+invalidation_of_the_peer_saves_one_that_waits(void)
+{
+	TEST_OK(leaser_make());
+	TEST_EQ(leaser_grant(2), 2);
+	TEST_EQ(leaser_complete(1), 0);
+	leaser.room = 0;
+	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 2));
+	TEST_EQ(leaser_peer_inv(lx.lease[0]->rkey), 1);
+	leaser.room = 8;
+	TEST_EQ(rmem_lease_take_wcs(lx.ctx, NULL, 0), 0);
+	TEST_EQ(leaser.nb_posted, 3);
+	TEST_EQ(leaser.posted[2].invalidate_rkey, lx.lease[1]->rkey);
+	TEST_EQ(rmem_lease_take_ended(lx.ctx, lx.ended, LX_MAX), 1);
+	TEST_ASSERT(lx.ended[0] == lx.lease[0]);
+	TEST_EQ(lx.ended[0]->end, RMEM_LEASE_END_PEER_INV);
+	return TEST_SUCCESS;
+}
+
+static int
+unsignaled_requests_fill_no_queue(void)
+{
+	uint16_t i;
+
+	leaser.depth = leaser.room = 8;
+	TEST_OK(leaser_make());
+	TEST_EQ(leaser_grant(LX_MAX), 8);
+	for (i = 0; i < 8; i++)
+		TEST_EQ(leaser.posted[i].flags, i % 4 == 3 ? RMEM_SEND_SIGNALED : 0);
+	TEST_EQ(leaser_complete(7), 0);
+	leaser.room = 3;
+	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 8));
+	leaser.room = 8;
+	TEST_EQ(rmem_lease_take_wcs(lx.ctx, NULL, 0), 0);
+	TEST_EQ(leaser.nb_posted, 16);
+	for (i = 8; i < 16; i++)
+		TEST_EQ(leaser.posted[i].flags, i % 4 == 3 ? RMEM_SEND_SIGNALED : 0);
+	TEST_EQ(leaser_complete(15), 0);
+	TEST_EQ(rmem_lease_take_ended(lx.ctx, lx.ended, LX_MAX), 8);
+	return TEST_SUCCESS;
+}
+
+/* Two LOCAL_INVs were posted unsignaled, and the peer took the last lease that waits. */
+static int
+leave_unsignaled(void)
+{
+	TEST_OK(leaser_make());
+	TEST_EQ(leaser_grant(3), 3);
+	TEST_EQ(leaser_complete(2), 0);
+	leaser.room = 2;
+	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 3));
+	TEST_EQ(leaser.nb_posted, 5);
+	TEST_EQ(leaser_peer_inv(lx.lease[2]->rkey), 1);
+	TEST_EQ(leaser.nb_posted, 5);
+	return TEST_SUCCESS;
+}
+
+static int
+expect_all_end(uint32_t old_rkey, uint16_t open, uint16_t inv)
+{
+	TEST_EQ(leaser.posted[open].opcode, RMEM_WR_BIND_MW);
+	TEST_ASSERT(lx.lease[2]->rkey != old_rkey);
+	TEST_EQ(leaser.posted[open].bind_mw.key_tag, lx.lease[2]->rkey & 0xff);
+	TEST_EQ(leaser.posted[inv].opcode, RMEM_WR_LOCAL_INV);
+	TEST_EQ(leaser.posted[inv].flags, RMEM_SEND_SIGNALED);
+	TEST_EQ(leaser.posted[inv].invalidate_rkey, lx.lease[2]->rkey);
+	TEST_EQ(leaser_complete(inv), 0);
+	TEST_EQ(rmem_lease_take_ended(lx.ctx, lx.ended, LX_MAX), 3);
+	TEST_EQ(lx.ended[0]->end, RMEM_LEASE_END_REVOKED);
+	TEST_EQ(lx.ended[2]->end, RMEM_LEASE_END_PEER_INV);
+	return TEST_SUCCESS;
+}
+
+/* Something signaled must follow, and no key is invalidated twice. */
+static int
+unsignaled_revocations_end_by_a_key_opened_again(void)
+{
+	uint32_t rkey;
+
+	TEST_RUN(leave_unsignaled());
+	rkey = lx.lease[2]->rkey;
+	leaser.room = 8;
+	TEST_EQ(rmem_lease_take_wcs(lx.ctx, NULL, 0), 0);
+	TEST_EQ(leaser.nb_posted, 7);
+	return expect_all_end(rkey, 5, 6);
+}
+
+static int
+key_is_opened_again_one_request_at_a_time(void)
+{
+	uint32_t rkey;
+
+	TEST_RUN(leave_unsignaled());
+	rkey = lx.lease[2]->rkey;
+	leaser.room = 1;
+	TEST_EQ(rmem_lease_take_wcs(lx.ctx, NULL, 0), 0);
+	TEST_EQ(leaser.nb_posted, 6);
+	TEST_EQ(rmem_lease_take_ended(lx.ctx, lx.ended, LX_MAX), 0);
+	leaser.room = 1;
+	TEST_EQ(rmem_lease_take_wcs(lx.ctx, NULL, 0), 0);
+	TEST_EQ(leaser.nb_posted, 7);
+	return expect_all_end(rkey, 5, 6);
+}
+
+static const struct test_case lease_short_cases[] = {
+		TEST_CASE(short_post_is_made_up_for),
+		TEST_CASE(invalidation_of_the_peer_saves_one_that_waits),
+		TEST_CASE(unsignaled_requests_fill_no_queue),
+		TEST_CASE(unsignaled_revocations_end_by_a_key_opened_again),
+		TEST_CASE(key_is_opened_again_one_request_at_a_time),
+};
+
+REGISTER_RMEM_SUITE(lease_short, leaser_setup, leaser_teardown, lease_short_cases);
