@@ -161,16 +161,16 @@ populate(struct rte_mempool *mp, const struct rmem_pool_conf *conf, const struct
 	return 0;
 }
 
-/* The caller frees what is there on failure. */
+/* The caller frees what is there on failure, unless a part of it stays registered: *reg. */
 static int
 do_create(struct rmem_pd *pd, const struct rmem_pktmbuf_pool_conf *conf,
 		const struct rmem_pool_conf *pool_conf, struct rte_mempool **mp,
 		const struct rte_memzone **mz, struct rmem_mempool **reg)
 {
 	char name[RTE_MEMZONE_NAMESIZE];
-	struct rmem_mempool *new_reg;
 	int ret;
 
+	*reg = NULL;
 	*mp = create_mempool(conf, pool_conf, &ret);
 	if (*mp == NULL)
 		return ret;
@@ -179,12 +179,10 @@ do_create(struct rmem_pd *pd, const struct rmem_pktmbuf_pool_conf *conf,
 	if (ret == 0)
 		ret = populate(*mp, pool_conf, *mz);
 	if (ret == 0)
-		ret = rmem_mempool_do_register(*mp, pd, conf->access, &new_reg);
-	if (ret != 0)
-		return ret;
-	new_reg->mz = *mz;
-	*reg = new_reg;
-	return 0;
+		ret = rmem_mempool_do_register(*mp, pd, conf->access, reg);
+	if (*reg != NULL)
+		(*reg)->mz = *mz;
+	return ret;
 }
 
 /* What create and check do first. */
@@ -212,6 +210,7 @@ rmem_pktmbuf_pool_create(struct rmem_pd *pd, const struct rmem_pktmbuf_pool_conf
 	const struct rte_memzone *mz = NULL;
 	struct rmem_pool_conf pool_conf;
 	struct rte_mempool *mp = NULL;
+	struct rmem_mempool *new_reg;
 	struct rmem_dev_info info;
 	struct rmem_need need;
 	int ret;
@@ -221,8 +220,13 @@ rmem_pktmbuf_pool_create(struct rmem_pd *pd, const struct rmem_pktmbuf_pool_conf
 		ret = rmem_pool_report_mrs(&need, &info);
 	if (ret != 0)
 		return ret;
-	ret = do_create(pd, conf, &pool_conf, &mp, &mz, reg);
-	if (ret != 0) {
+	ret = do_create(pd, conf, &pool_conf, &mp, &mz, &new_reg);
+	if (ret == 0) {
+		*reg = new_reg;
+	} else if (new_reg != NULL) {
+		POOL_LOG(ERR, "%s: %u MRs can't be taken back: its memory is kept", conf->name,
+				new_reg->nb_mrs);
+	} else {
 		rte_mempool_free(mp);
 		rte_memzone_free(mz);
 	}
@@ -263,7 +267,9 @@ rmem_pktmbuf_pool_destroy(struct rmem_mempool *reg)
 		return ret;
 	mz = reg->mz;
 	mp = reg->mp;
-	rmem_mempool_do_unregister(reg);
+	ret = rmem_mempool_do_unregister(reg);
+	if (ret != 0)
+		return ret;
 	rte_mempool_free(mp);
 	rte_memzone_free(mz);
 	return 0;

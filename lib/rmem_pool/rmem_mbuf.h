@@ -91,14 +91,16 @@ int rmem_pktmbuf_pool_create(struct rmem_pd *pd, const struct rmem_pktmbuf_pool_
  * Control path. Not while another thread uses the pool; once for each pool.
  *
  * @param reg
- *   Registration of the pool; not valid any more on success, unchanged on failure. NULL
+ *   Registration of the pool; not valid any more on success, unchanged on failure but -EIO. NULL
  *   is allowed and does nothing.
  *
  * @return
  *   0 on success, otherwise:
  *   - -EINVAL: not a registration, or one of rmem_mempool_register().
  *   - -EBUSY: mbufs are out, the mempool is registered with another PD too, or something
- *     refers to an MR.
+ *     refers to an MR; where only the device knows of that, as with -EIO.
+ *   - -EIO: the device failed to deregister an MR. The memory is kept, as it may still reach it;
+ *     the pool is good for nothing but another call of this.
  */
 int rmem_pktmbuf_pool_destroy(struct rmem_mempool *reg);
 

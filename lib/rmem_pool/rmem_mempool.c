@@ -114,12 +114,18 @@ fill_need(const struct rte_mempool *mp, const struct rmem_ranges *ranges, struct
 		need->length += (uint64_t)(ranges->range[i].end - ranges->range[i].begin);
 }
 
-static void
+/* Nobody refers to them yet, or no more: but a device may know better, or fail. */
+static int
 dereg_all(struct rmem_mempool *reg)
 {
-	/* Nobody refers to them yet, or no more: that was checked. */
-	while (reg->nb_mrs > 0 && rmem_mr_dereg(reg->mrs[reg->nb_mrs - 1]) == 0)
-		reg->nb_mrs--;
+	int ret = 0;
+
+	while (reg->nb_mrs > 0 && ret == 0) {
+		ret = rmem_mr_dereg(reg->mrs[reg->nb_mrs - 1]);
+		if (ret == 0)
+			reg->nb_mrs--;
+	}
+	return ret;
 }
 
 static int
@@ -170,14 +176,14 @@ reg_ranges(struct rte_mempool *mp, struct rmem_pd *pd, uint32_t access,
 	new_reg->access = access;
 	new_reg->mrs = (struct rmem_mr **)(new_reg + 1);
 	ret = reg_all(new_reg, ranges);
-	if (ret != 0) {
-		dereg_all(new_reg);
+	if (ret != 0 && dereg_all(new_reg) == 0) {
 		rte_free(new_reg);
 		return ret;
 	}
-	list_reg(new_reg);
 	*reg = new_reg;
-	return 0;
+	if (ret == 0)
+		list_reg(new_reg);
+	return ret;
 }
 
 int
@@ -209,6 +215,7 @@ int
 rmem_mempool_register(struct rte_mempool *mp, struct rmem_pd *pd, uint32_t access,
 		struct rmem_mempool **reg)
 {
+	struct rmem_mempool *new_reg = NULL;
 	int ret;
 
 	ret = check_mempool(mp, pd, reg);
@@ -224,7 +231,13 @@ rmem_mempool_register(struct rte_mempool *mp, struct rmem_pd *pd, uint32_t acces
 				mp->name, access);
 		return -EINVAL;
 	}
-	return rmem_mempool_do_register(mp, pd, access, reg);
+	ret = rmem_mempool_do_register(mp, pd, access, &new_reg);
+	if (ret == 0)
+		*reg = new_reg;
+	else if (new_reg != NULL)
+		POOL_LOG(ERR, "%s: %u MRs can't be taken back: don't free it", mp->name,
+				new_reg->nb_mrs);
+	return ret;
 }
 
 int
@@ -241,14 +254,19 @@ rmem_mempool_check_idle(const struct rmem_mempool *reg)
 	return -EBUSY;
 }
 
-void
+int
 rmem_mempool_do_unregister(struct rmem_mempool *reg)
 {
-	unlist_reg(reg);
+	int ret;
+
 	rmem_map_del(reg->mrs, reg->nb_mrs);
-	dereg_all(reg);
+	ret = dereg_all(reg);
+	if (ret != 0)
+		return ret;
+	unlist_reg(reg);
 	__atomic_store_n(&reg->obj.type, RMEM_OBJ_NONE, __ATOMIC_RELEASE);
 	rte_free(reg);
+	return 0;
 }
 
 int
@@ -267,9 +285,7 @@ rmem_mempool_unregister(struct rmem_mempool *reg)
 		return -EINVAL;
 	}
 	ret = rmem_mempool_check_idle(reg);
-	if (ret == 0)
-		rmem_mempool_do_unregister(reg);
-	return ret;
+	return ret != 0 ? ret : rmem_mempool_do_unregister(reg);
 }
 
 int

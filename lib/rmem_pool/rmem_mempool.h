@@ -122,13 +122,16 @@ int rmem_mempool_register(struct rte_mempool *mp, struct rmem_pd *pd, uint32_t a
  * its memory through another one; once for each registration.
  *
  * @param reg
- *   Registration to release; not valid any more on success, unchanged on failure. NULL is
- *   allowed and does nothing.
+ *   Registration to release; not valid any more on success, unchanged on failure but -EIO.
+ *   NULL is allowed and does nothing.
  *
  * @return
  *   0 on success, otherwise:
  *   - -EINVAL: not a registration, or that of rmem_pktmbuf_pool_create().
- *   - -EBUSY: something refers to one of its MRs.
+ *   - -EBUSY: something refers to one of its MRs; where only the device knows of that, as with
+ *     -EIO.
+ *   - -EIO: the device failed to deregister an MR, and may still reach the memory: it must not be
+ *     freed. The registration is good for nothing but another call of this.
  */
 int rmem_mempool_unregister(struct rmem_mempool *reg);
 

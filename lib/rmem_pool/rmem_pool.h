@@ -118,14 +118,16 @@ int rmem_pool_create(
  * Control path. Not while another thread uses the pool; once for each pool.
  *
  * @param pool
- *   Pool to release; not valid any more on success, unchanged on failure. NULL is allowed
- *   and does nothing.
+ *   Pool to release; not valid any more on success, unchanged on failure but -EIO. NULL is
+ *   allowed and does nothing.
  *
  * @return
  *   0 on success, otherwise:
  *   - -EINVAL: not a pool.
  *   - -EBUSY: buffers are out, the mempool is registered with another PD too, or something
- *     refers to an MR; the log counts them.
+ *     refers to an MR; the log counts them. Where only the device knows of that, as with -EIO.
+ *   - -EIO: the device failed to deregister an MR. The memory is kept, as it may still reach it;
+ *     the pool is good for nothing but another call of this.
  */
 int rmem_pool_destroy(struct rmem_pool *pool);
 

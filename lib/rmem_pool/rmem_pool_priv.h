@@ -87,7 +87,10 @@ void rmem_ranges_free(struct rmem_ranges *ranges);
 /** Whether it is a pool of mbufs with pinned external buffers. */
 bool rmem_mempool_is_pinned(struct rte_mempool *mp);
 
-/** Register a mempool; what rmem_mempool_register() says, without checks of arguments. */
+/**
+ * Register a mempool; what rmem_mempool_register() says, without checks of arguments. *reg is also
+ * set on a failure after which some MRs can't be taken back.
+ */
 int rmem_mempool_do_register(struct rte_mempool *mp, struct rmem_pd *pd, uint32_t access,
 		struct rmem_mempool **reg);
 
@@ -97,8 +100,8 @@ int rmem_mempool_check_reg(const struct rmem_mempool *reg);
 /** -EBUSY and a line when something refers to an MR of it. */
 int rmem_mempool_check_idle(const struct rmem_mempool *reg);
 
-/** Take a registration back that is idle. */
-void rmem_mempool_do_unregister(struct rmem_mempool *reg);
+/** Take a registration back that is idle; -errno when MRs are left, and it is. */
+int rmem_mempool_do_unregister(struct rmem_mempool *reg);
 
 /** How many registrations a mempool has. */
 unsigned int rmem_mempool_nb_regs(const struct rte_mempool *mp);
