@@ -56,10 +56,11 @@ rverbs_post_errno(int err)
 	}
 }
 
-static uint32_t
+static uint64_t
 rverbs_wr_bytes(const struct rmem_send_wr *wr)
 {
-	uint32_t i, bytes = 0;
+	uint64_t bytes = 0;
+	uint32_t i;
 
 	for (i = 0; i < wr->num_sge; i++)
 		bytes += wr->sg_list[i].length;
@@ -99,7 +100,7 @@ rverbs_check_capa(const struct rverbs_qp *qp, const struct rmem_send_wr *wr)
 }
 
 static int
-rverbs_check_rare(const struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t bytes)
+rverbs_check_rare(const struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint64_t bytes)
 {
 	bool is_atomic = wr->opcode == RMEM_WR_ATOMIC_CMP_AND_SWP ||
 			wr->opcode == RMEM_WR_ATOMIC_FETCH_AND_ADD;
@@ -129,8 +130,9 @@ rverbs_is_window(const struct rmem_send_wr *wr)
 	return wr->opcode >= RMEM_WR_LOCAL_INV;
 }
 
+/* Providers add the lengths of a list up in 32 bits, as rdma_rxe's does: 4 GiB would be none. */
 static __rte_always_inline int
-rverbs_check(const struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t *bytes)
+rverbs_check(const struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint64_t *bytes)
 {
 	if (unlikely(wr->opcode >= RMEM_WR_OPCODE_NB || (wr->flags & ~RVERBS_SEND_FLAGS) != 0 ||
 			    wr->num_sge > qp->max_send_sge))
@@ -139,6 +141,8 @@ rverbs_check(const struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t
 		*bytes = 0; /* has no SGEs */
 	else
 		*bytes = wr->num_sge == 1 ? wr->sg_list[0].length : rverbs_wr_bytes(wr);
+	if (unlikely(*bytes > UINT32_MAX))
+		return -EINVAL;
 	if (likely(wr->opcode <= RMEM_WR_RDMA_READ && !(wr->flags & RMEM_SEND_INLINE)))
 		return 0;
 	return rverbs_check_rare(qp, wr, *bytes);
@@ -150,13 +154,13 @@ rverbs_accept(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t at, 
 		int *rc)
 {
 	struct rverbs_wqe *wqe = &qp->sq.wqe[at & qp->sq.mask];
-	uint32_t length = 0;
+	uint64_t length = 0;
 
 	*rc = rverbs_check(qp, wr, &length);
 	if (unlikely(*rc != 0))
 		return 0;
 	wqe->wr_id = wr->wr_id;
-	wqe->bytes = length;
+	wqe->bytes = (uint32_t)length;
 	*bytes += length;
 	return qp->id | (uint16_t)at;
 }
@@ -165,7 +169,7 @@ rverbs_accept(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t at, 
 static int
 rverbs_full(const struct rverbs_qp *qp, const struct rmem_send_wr *wr)
 {
-	uint32_t bytes;
+	uint64_t bytes;
 	int rc = rverbs_check(qp, wr, &bytes);
 
 	return rc != 0 ? rc : -ENOSPC;

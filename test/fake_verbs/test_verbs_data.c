@@ -126,6 +126,27 @@ malformed_requests_are_refused(void)
 	return TEST_SUCCESS;
 }
 
+/* Lengths that add up to little in 32 bits: as inline data they would be copied to the stack. */
+static int
+lengths_are_added_up_in_full(void)
+{
+	struct rmem_sge sge[3] = {vt_sge(0, 0x80000000), vt_sge(0, 0x80000008), vt_sge(0, 8)};
+	struct rmem_send_wr wr = vt_wr(RMEM_WR_RDMA_WRITE, sge);
+
+	wr.flags |= RMEM_SEND_INLINE;
+	for (wr.num_sge = 2; wr.num_sge <= 3; wr.num_sge++)
+		TEST_ERR(rmem_post_send(vt.a, &wr, 1), EINVAL);
+	wr.opcode = RMEM_WR_SEND_WITH_INV;
+	TEST_ERR(rmem_post_send(vt.a, &wr, 1), EINVAL);
+	/* Not inline either: no provider sends so much. */
+	wr = vt_wr(RMEM_WR_RDMA_WRITE, sge);
+	wr.num_sge = 2;
+	TEST_ERR(rmem_post_send(vt.a, &wr, 1), EINVAL);
+	TEST_EQ(fake.nb_ex, 0);
+	TEST_EQ(fake.nb_classic, 0);
+	return TEST_SUCCESS;
+}
+
 /* Fill wr with n good ones; wr_ids count from 0. */
 static void
 vt_fill(struct rmem_send_wr *wr, const struct rmem_sge *sge, unsigned int n)
@@ -362,6 +383,7 @@ posts_go_the_way_the_provider_has(void)
 			TEST_CASE_WITH(setup, sends_meet_receives),                                \
 			TEST_CASE_WITH(setup, lists_and_inline_data_arrive),                       \
 			TEST_CASE_WITH(setup, malformed_requests_are_refused),                     \
+			TEST_CASE_WITH(setup, lengths_are_added_up_in_full),                       \
 			TEST_CASE_WITH(setup, burst_stops_at_the_first_bad_one),                   \
 			TEST_CASE_WITH(setup, device_may_take_a_part),                             \
 			TEST_CASE_WITH(setup, queue_is_as_deep_as_asked),                          \
