@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <rte_malloc.h>
 
@@ -121,6 +122,24 @@ rverbs_choose(struct ibv_device **list, int nb, const char *name)
 	return NULL;
 }
 
+/* libibverbs goes on to look for the file elsewhere, and then tells that it is not there. */
+static int
+rverbs_open_failed(const struct ibv_device *device, int err)
+{
+	char path[32 + IBV_SYSFS_NAME_MAX];
+
+	snprintf(path, sizeof(path), "/dev/infiniband/%s", device->dev_name);
+	if (access(path, R_OK | W_OK) != 0 && (errno == EACCES || errno == EPERM))
+		err = errno;
+	if (err == EACCES || err == EPERM) {
+		RVERBS_LOG(ERR, "%s can't be opened: %s: %s must be readable and writable",
+				device->name, strerror(err), path);
+		return -EPERM;
+	}
+	RVERBS_LOG(ERR, "%s can't be opened: %s", device->name, strerror(err));
+	return err == ENOENT ? -ENODEV : rverbs_err_fold(err);
+}
+
 static int
 rverbs_open(struct rverbs_dev *dev)
 {
@@ -139,15 +158,8 @@ rverbs_open(struct rverbs_dev *dev)
 		rc = -ENODEV;
 	} else {
 		dev->context = ibv_open_device(device);
-		err = errno;
-		if (dev->context == NULL) {
-			RVERBS_LOG(ERR, "%s can't be opened: %s%s", device->name, strerror(err),
-					err == EACCES || err == EPERM
-							? ": /dev/infiniband/uverbs* must be "
-							  "readable and writable"
-							: "");
-			rc = rverbs_err_fold(err);
-		}
+		if (dev->context == NULL)
+			rc = rverbs_open_failed(device, errno);
 	}
 	ibv_free_device_list(list);
 	return rc;

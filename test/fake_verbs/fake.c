@@ -9,7 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <fcntl.h>
 #include <sys/eventfd.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "fake.h"
@@ -101,6 +103,16 @@ fake_free(const char *name, void *object)
 	free(object);
 	fake.nb_live--;
 	return 0;
+}
+
+/* That of libc for all the program, but for the files of our devices. */
+int
+access(const char *path, int mode)
+{
+	if (strncmp(path, "/dev/infiniband/", strlen("/dev/infiniband/")) != 0)
+		return (int)syscall(SYS_faccessat, AT_FDCWD, path, mode);
+	errno = fake.access_errno;
+	return errno == 0 ? 0 : -1;
 }
 
 struct ibv_device **

@@ -26,6 +26,7 @@ struct fake {
 	/* The device. */
 	unsigned int nb_devices; /* 0 to 2 */
 	int list_errno;          /* of ibv_get_device_list() */
+	int access_errno;        /* of access(2) to files of /dev/infiniband; 0: they open */
 	int port_state;
 	unsigned int nb_gids;
 	bool has_no_ex;           /* no extended QPs */

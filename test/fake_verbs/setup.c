@@ -5,15 +5,50 @@
 /* What cases over the fakes start from; see setup.h. */
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <rte_cycles.h>
+#include <rte_log.h>
 
 #include "../test.h"
 #include "setup.h"
 
 struct verbs_test vt;
+
+static char vt_log_text[4096];
+static FILE *vt_log_stream;
+static uint32_t vt_log_global;
+static int vt_log_type;
+
+void
+vt_log_begin(void)
+{
+	uint32_t type = (uint32_t)rte_log_register("pmd.rmem.verbs"); /* it is there already */
+
+	vt_log_text[0] = '\0';
+	vt_log_stream = fmemopen(vt_log_text, sizeof(vt_log_text), "w");
+	vt_log_global = rte_log_get_global_level();
+	vt_log_type = rte_log_get_level(type);
+	rte_log_set_global_level(RTE_LOG_DEBUG);
+	rte_log_set_level(type, RTE_LOG_NOTICE);
+	rte_openlog_stream(vt_log_stream);
+}
+
+const char *
+vt_log_end(void)
+{
+	uint32_t type = (uint32_t)rte_log_register("pmd.rmem.verbs");
+
+	rte_openlog_stream(NULL);
+	rte_log_set_level(type, (uint32_t)vt_log_type);
+	rte_log_set_global_level(vt_log_global);
+	if (vt_log_stream != NULL)
+		fclose(vt_log_stream);
+	vt_log_stream = NULL;
+	return vt_log_text;
+}
 
 static int
 vt_connect_one(struct rmem_qp *qp, struct rmem_qp *peer)

@@ -50,6 +50,10 @@ int vt_setup_mw(void);      /* with windows */
 int vt_setup_mw_classic(void);
 int vt_teardown(void);
 
+/* What is logged in between, as with the level that is the default; until the next time. */
+void vt_log_begin(void);
+const char *vt_log_end(void);
+
 int vt_connect(void);
 /* Reset both QPs, forget what was completed, and connect them again. */
 int vt_reconnect(void);

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* What can't be opened is refused with one line that says why; what can, by the best GID. */
+
+#include <stdio.h>
+#include <string.h>
+
+#include "../test.h"
+#include "setup.h"
+
+static int
+vt_refused(const char *args, int error)
+{
+	struct rmem_dev *dev = NULL;
+
+	TEST_ERR(rmem_dev_create("verbs0", args, &dev), error);
+	TEST_ASSERT(dev == NULL);
+	TEST_EQ(fake.nb_live, 0);
+	return TEST_SUCCESS;
+}
+
+/* The driver's one line is this one. */
+static int
+vt_refused_with(const char *args, int error, const char *line)
+{
+	const char *log;
+	int rc;
+
+	vt_log_begin();
+	rc = vt_refused(args, error);
+	log = vt_log_end();
+	TEST_EQ(rc, TEST_SUCCESS);
+	if (strcmp(log, line) != 0)
+		printf("the log is: %s", log);
+	TEST_ASSERT(strcmp(log, line) == 0);
+	return TEST_SUCCESS;
+}
+
+static int
+bad_arguments_are_refused(void)
+{
+	static const char *const args[] = {"ibdev=", "port=0", "port=256", "port=x", "port=-1",
+			"mtu=300", "mtu=128", "mtu=8192", "colour=red", "port=1,port=1", "=",
+			"gid=", "port=2", "mtu=2048",
+			"ibdev=0123456789012345678901234567890123456789012345678901234567890123"};
+	unsigned int i;
+
+	for (i = 0; i < RTE_DIM(args); i++)
+		TEST_RUN(vt_refused(args[i], EINVAL));
+	return TEST_SUCCESS;
+}
+
+static int
+absent_device_is_refused(void)
+{
+	TEST_RUN(vt_refused("ibdev=mlx5_0", ENODEV));
+	fake.nb_devices = 2;
+	TEST_RUN(vt_refused(NULL, ENODEV)); /* which of both? */
+	fake.nb_devices = 0;
+	TEST_RUN(vt_refused(NULL, ENODEV));
+	fake.list_errno = ENOSYS;
+	TEST_RUN(vt_refused(NULL, ENODEV));
+	return TEST_SUCCESS;
+}
+
+static int
+device_without_permission_is_refused(void)
+{
+	static const char line[] = "rmem_verbs: fake0 can't be opened: Permission denied: "
+				   "/dev/infiniband/uverbs0 must be readable and writable\n";
+
+	fake.fail_name = "open_device";
+	fake.fail_errno = EACCES;
+	TEST_RUN(vt_refused_with(NULL, EPERM, line));
+	/* libibverbs goes on to look elsewhere, and says what came of that. */
+	fake.fail_errno = ENOENT;
+	fake.access_errno = EACCES;
+	TEST_RUN(vt_refused_with(NULL, EPERM, line));
+	fake.access_errno = 0;
+	return vt_refused_with(NULL, ENODEV,
+			"rmem_verbs: fake0 can't be opened: No such file or directory\n");
+}
+
+static int
+port_that_is_down_is_refused(void)
+{
+	fake.port_state = IBV_PORT_DOWN;
+	return vt_refused(NULL, ENODEV);
+}
+
+static int
+port_without_gid_is_refused(void)
+{
+	TEST_RUN(vt_refused("gid=77", ENODEV));
+	TEST_RUN(vt_refused("gid=10.0.0.2", ENODEV));
+	TEST_RUN(vt_refused("gid=hello", ENODEV));
+	fake.nb_gids = 0;
+	return vt_refused(NULL, ENODEV);
+}
+
+/* The index of the GID that a device with these arguments takes. */
+static int
+vt_gid_is(const char *args, const char *text)
+{
+	struct rmem_dev *dev;
+	char dump[4096] = "";
+	FILE *f = fmemopen(dump, sizeof(dump), "w");
+
+	TEST_ASSERT(f != NULL);
+	TEST_OK(rmem_dev_create("verbs0", args, &dev));
+	TEST_OK(rmem_dev_dump(dev, f));
+	fclose(f);
+	TEST_OK(rmem_dev_close(dev));
+	TEST_ASSERT(strstr(dump, text) != NULL);
+	return TEST_SUCCESS;
+}
+
+static int
+gid_is_chosen_by_content(void)
+{
+	TEST_RUN(vt_gid_is(NULL, "GID index 3,")); /* RoCE v2, IPv4 */
+	TEST_RUN(vt_gid_is("gid=0", "GID index 0,"));
+	TEST_RUN(vt_gid_is("gid=10.0.0.1", "GID index 3,"));
+	TEST_RUN(vt_gid_is("gid=fe80::200:0:0:1", "GID index 1,"));
+	TEST_RUN(vt_gid_is("mtu=512", "MTU 512"));
+	fake.nb_gids = 2;
+	return vt_gid_is(NULL, "GID index 1,");
+}
+
+static const struct test_case cases[] = {
+		TEST_CASE(bad_arguments_are_refused),
+		TEST_CASE(absent_device_is_refused),
+		TEST_CASE(device_without_permission_is_refused),
+		TEST_CASE(port_that_is_down_is_refused),
+		TEST_CASE(port_without_gid_is_refused),
+		TEST_CASE(gid_is_chosen_by_content),
+};
+
+REGISTER_RMEM_SUITE(verbs_open, vt_setup_fake, vt_teardown, cases);
