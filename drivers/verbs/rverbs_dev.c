@@ -149,9 +149,12 @@ rverbs_open(struct rverbs_dev *dev)
 	list = ibv_get_device_list(&nb);
 	if (list == NULL) {
 		err = errno;
+		if (err == ENOSYS) { /* of a kernel without RDMA */
+			(void)rverbs_choose(NULL, 0, dev->args.ibdev);
+			return -ENODEV;
+		}
 		RVERBS_LOG(ERR, "no list of RDMA devices: %s", strerror(err));
-		/* ENOSYS: the kernel has no RDMA. */
-		return err == ENOSYS ? -ENODEV : rverbs_err_fold(err);
+		return rverbs_err_fold(err);
 	}
 	device = rverbs_choose(list, nb, dev->args.ibdev);
 	if (device == NULL) {

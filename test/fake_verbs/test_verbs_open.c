@@ -55,14 +55,23 @@ bad_arguments_are_refused(void)
 static int
 absent_device_is_refused(void)
 {
-	TEST_RUN(vt_refused("ibdev=mlx5_0", ENODEV));
+	static const char none[] = "rmem_verbs: there is no RDMA device on this machine\n";
+
+	TEST_RUN(vt_refused_with("ibdev=mlx5_0", ENODEV,
+			"rmem_verbs: there is no RDMA device 'mlx5_0', only fake0\n"));
 	fake.nb_devices = 2;
-	TEST_RUN(vt_refused(NULL, ENODEV)); /* which of both? */
+	TEST_RUN(vt_refused_with("ibdev=mlx5_0", ENODEV,
+			"rmem_verbs: there is no RDMA device 'mlx5_0', only fake0, fake1\n"));
+	TEST_RUN(vt_refused_with(
+			NULL, ENODEV, "rmem_verbs: ibdev= is missing: there are fake0, fake1\n"));
 	fake.nb_devices = 0;
-	TEST_RUN(vt_refused(NULL, ENODEV));
-	fake.list_errno = ENOSYS;
-	TEST_RUN(vt_refused(NULL, ENODEV));
-	return TEST_SUCCESS;
+	TEST_RUN(vt_refused_with(NULL, ENODEV, none));
+	TEST_RUN(vt_refused_with("ibdev=mlx5_0", ENODEV, none));
+	fake.list_errno = ENOSYS; /* no RDMA in the kernel */
+	TEST_RUN(vt_refused_with(NULL, ENODEV, none));
+	fake.list_errno = EMFILE;
+	return vt_refused_with(
+			NULL, ENOSPC, "rmem_verbs: no list of RDMA devices: Too many open files\n");
 }
 
 static int
