@@ -326,8 +326,9 @@ int rverbs_qp_destroy(struct rmem_qp *qp);
 /* One of libibverbs, extended where dev->send_ops says so; rverbs_qp.c, and the probe. */
 struct ibv_qp *rverbs_ibv_qp(struct rverbs_dev *dev, struct ibv_pd *pd, struct ibv_cq *send_cq,
 		struct ibv_cq *recv_cq, const struct rmem_qp_conf *conf);
+/* From RESET to RTS. 0, or an errno and which step it is of; the QP is in RESET then. */
 int rverbs_ibv_connect(struct rverbs_dev *dev, struct ibv_qp *qp, uint32_t access, uint32_t psn,
-		const struct rmem_qp_conn *conn);
+		const struct rmem_qp_conn *conn, const char **what);
 
 /* 0, or why the QP takes no requests. */
 int rverbs_qp_check_gate(const struct rverbs_qp *qp);

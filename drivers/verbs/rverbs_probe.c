@@ -9,6 +9,7 @@
  * open and close. What is tried here is released again.
  */
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -128,17 +129,42 @@ rverbs_probe_connect(struct rverbs_probe *probe)
 	struct rmem_qp_conn conn = {.timeout = 14, .retry_cnt = 7, .rnr_retry = 7};
 	struct ibv_qp_attr reset = {.qp_state = IBV_QPS_RESET};
 	struct rverbs_dev *dev = probe->dev;
+	const char *what;
 
-	if (probe->is_connected && ibv_modify_qp(probe->qp, &reset, IBV_QP_STATE) != 0) {
+	if (probe->is_connected) {
 		probe->is_connected = false;
-		return;
+		probe->connect_err = ibv_modify_qp(probe->qp, &reset, IBV_QP_STATE);
+		if (probe->connect_err != 0)
+			return;
 	}
 	memcpy(conn.remote.gid, dev->port.gid.raw, sizeof(conn.remote.gid));
 	conn.remote.qp_num = probe->qp->qp_num;
 	conn.remote.lid = dev->port.lid;
 	conn.remote.mtu = dev->port.mtu;
-	probe->is_connected = rverbs_ibv_connect(dev, probe->qp, dev->access & RMEM_ACCESS_REMOTE,
-					      0, &conn) == 0;
+	probe->connect_err = rverbs_ibv_connect(
+			dev, probe->qp, dev->access & RMEM_ACCESS_REMOTE, 0, &conn, &what);
+	probe->is_connected = probe->connect_err == 0;
+}
+
+/*
+ * A QP that can't be connected to itself can't to a peer either: the way to our own GID is the
+ * shortest there is, over RoCE as over InfiniBand (whose devices loop back what is for their LID).
+ */
+static int
+rverbs_probe_check(const struct rverbs_probe *probe)
+{
+	const struct rverbs_dev *dev = probe->dev;
+	char gid[INET6_ADDRSTRLEN] = "";
+
+	if (probe->is_connected)
+		return 0;
+	inet_ntop(AF_INET6, dev->port.gid.raw, gid, sizeof(gid));
+	RVERBS_LOG(ERR,
+			"%s: no QP can be connected over port %u by GID %u, %s: %s: give its network "
+			"interface an address, or name another GID with gid=",
+			dev->context->device->name, dev->port.num, dev->port.gid_index, gid,
+			strerror(probe->connect_err < 0 ? EIO : probe->connect_err));
+	return -ENODEV;
 }
 
 /*
@@ -206,6 +232,9 @@ rverbs_probe_run(struct rverbs_probe *probe)
 	if (rc != 0)
 		return rc;
 	rverbs_probe_connect(probe);
+	rc = rverbs_probe_check(probe);
+	if (rc != 0)
+		return rc;
 	dev->is_list_bad = !rverbs_probe_list(probe);
 	if (dev->is_list_bad) /* the QP may have failed */
 		rverbs_probe_connect(probe);
@@ -214,7 +243,7 @@ rverbs_probe_run(struct rverbs_probe *probe)
 	rverbs_probe_rereg(probe);
 	rverbs_probe_on_demand(probe);
 	rverbs_probe_windows(probe);
-	return 0;
+	return rverbs_probe_check(probe);
 }
 
 int

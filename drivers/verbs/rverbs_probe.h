@@ -19,8 +19,9 @@ struct rverbs_probe {
 	struct ibv_cq *cq;
 	struct ibv_mr *mr;
 	struct ibv_qp *qp;
-	uint64_t *mem; /* a page: what goes out, and behind it what is reached */
-	bool is_connected;
+	uint64_t *mem;     /* a page: what goes out, and behind it what is reached */
+	bool is_connected; /* else why it could not be is in connect_err */
+	int connect_err;
 	bool is_stuck; /* an MR of the page can't be released */
 	bool is_held;  /* one of other memory can't */
 };
@@ -30,7 +31,7 @@ int rverbs_probe_wait(const struct rverbs_probe *probe, struct ibv_wc *wc);
 /* Post one request, and wait for its completion. */
 int rverbs_probe_run_wr(const struct rverbs_probe *probe, struct ibv_send_wr *wr);
 
-/* (Re-)connect the QP to itself. */
+/* (Re-)connect the QP to itself. What can't is of no use: see rverbs_probe_check(). */
 void rverbs_probe_connect(struct rverbs_probe *probe);
 
 /* rverbs_probe_mr.c: what an MR can be changed in. */

@@ -5,6 +5,7 @@
 /* Queue pairs: places in the device's table, rings, and the states of verbs between ours. */
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <rte_malloc.h>
@@ -160,8 +161,20 @@ free_rings:
 	return rc;
 }
 
+/* 0 or an errno, and which step it was of. */
 static int
-rverbs_qp_init_state(const struct rverbs_dev *dev, struct ibv_qp *qp, uint32_t access)
+rverbs_qp_modify(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask, const char *name,
+		const char **what)
+{
+	int ret = ibv_modify_qp(qp, attr, mask);
+
+	*what = name;
+	return ret == -1 ? errno : abs(ret);
+}
+
+static int
+rverbs_qp_init_state(
+		const struct rverbs_dev *dev, struct ibv_qp *qp, uint32_t access, const char **what)
 {
 	struct ibv_qp_attr attr;
 
@@ -169,15 +182,14 @@ rverbs_qp_init_state(const struct rverbs_dev *dev, struct ibv_qp *qp, uint32_t a
 	attr.qp_state = IBV_QPS_INIT;
 	attr.port_num = dev->port.num;
 	attr.qp_access_flags = access;
-	return rverbs_err_code(ibv_modify_qp(qp, &attr,
-					       IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-							       IBV_QP_ACCESS_FLAGS),
-			"ibv_modify_qp to INIT");
+	return rverbs_qp_modify(qp, &attr,
+			IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS,
+			"ibv_modify_qp to INIT", what);
 }
 
 static int
-rverbs_qp_rtr_state(
-		const struct rverbs_dev *dev, struct ibv_qp *qp, const struct rmem_qp_conn *conn)
+rverbs_qp_rtr_state(const struct rverbs_dev *dev, struct ibv_qp *qp,
+		const struct rmem_qp_conn *conn, const char **what)
 {
 	const struct rmem_qp_addr *remote = &conn->remote;
 	struct ibv_qp_attr attr;
@@ -198,17 +210,16 @@ rverbs_qp_rtr_state(
 		attr.ah_attr.grh.sgid_index = dev->port.gid_index;
 		attr.ah_attr.grh.hop_limit = RVERBS_HOP_LIMIT;
 	}
-	return rverbs_err_code(ibv_modify_qp(qp, &attr,
-					       IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
-							       IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-							       IBV_QP_MAX_DEST_RD_ATOMIC |
-							       IBV_QP_MIN_RNR_TIMER),
-			"ibv_modify_qp to RTR");
+	return rverbs_qp_modify(qp, &attr,
+			IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+					IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+					IBV_QP_MIN_RNR_TIMER,
+			"ibv_modify_qp to RTR", what);
 }
 
 static int
 rverbs_qp_rts_state(const struct rverbs_dev *dev, struct ibv_qp *qp, uint32_t psn,
-		const struct rmem_qp_conn *conn)
+		const struct rmem_qp_conn *conn, const char **what)
 {
 	struct ibv_qp_attr attr;
 
@@ -220,11 +231,10 @@ rverbs_qp_rts_state(const struct rverbs_dev *dev, struct ibv_qp *qp, uint32_t ps
 	attr.rnr_retry = conn->rnr_retry;
 	attr.max_rd_atomic = (uint8_t)RTE_MIN(
 			dev->attr.orig_attr.max_qp_init_rd_atom, RVERBS_MAX_RD_ATOMIC);
-	return rverbs_err_code(ibv_modify_qp(qp, &attr,
-					       IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT |
-							       IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-							       IBV_QP_MAX_QP_RD_ATOMIC),
-			"ibv_modify_qp to RTS");
+	return rverbs_qp_modify(qp, &attr,
+			IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+					IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC,
+			"ibv_modify_qp to RTS", what);
 }
 
 static int
@@ -239,18 +249,19 @@ rverbs_qp_to(struct ibv_qp *qp, enum ibv_qp_state state, const char *what)
 
 int
 rverbs_ibv_connect(struct rverbs_dev *dev, struct ibv_qp *qp, uint32_t access, uint32_t psn,
-		const struct rmem_qp_conn *conn)
+		const struct rmem_qp_conn *conn, const char **what)
 {
-	int rc;
+	struct ibv_qp_attr reset = {.qp_state = IBV_QPS_RESET};
+	int err;
 
-	rc = rverbs_qp_init_state(dev, qp, access);
-	if (rc == 0)
-		rc = rverbs_qp_rtr_state(dev, qp, conn);
-	if (rc == 0)
-		rc = rverbs_qp_rts_state(dev, qp, psn, conn);
-	if (rc != 0) /* back to where it was; what it says of that is told already */
-		(void)rverbs_qp_to(qp, IBV_QPS_RESET, "ibv_modify_qp back to RESET");
-	return rc;
+	err = rverbs_qp_init_state(dev, qp, access, what);
+	if (err == 0)
+		err = rverbs_qp_rtr_state(dev, qp, conn, what);
+	if (err == 0)
+		err = rverbs_qp_rts_state(dev, qp, psn, conn, what);
+	if (err != 0) /* back to where it was; what is told is why it did not go on */
+		(void)ibv_modify_qp(qp, &reset, IBV_QP_STATE);
+	return err;
 }
 
 static int
@@ -277,13 +288,16 @@ rverbs_qp_connect(struct rmem_qp *base, const struct rmem_qp_conn *conn)
 {
 	struct rverbs_qp *qp = rverbs_qp_of(base);
 	struct rverbs_dev *dev = qp->dev;
+	const char *what;
 	int rc;
 
 	rc = rverbs_qp_check_addr(dev, &conn->remote);
 	if (rc == 0 && __atomic_load_n(&qp->gate, __ATOMIC_RELAXED) != RVERBS_GATE_RESET)
 		rc = -EBUSY;
-	if (rc == 0)
-		rc = rverbs_ibv_connect(dev, qp->ibv, qp->conf.access, qp->psn, conn);
+	if (rc == 0) {
+		rc = rverbs_ibv_connect(dev, qp->ibv, qp->conf.access, qp->psn, conn, &what);
+		rc = rverbs_err_code(rc, what);
+	}
 	if (rc != 0)
 		return rc;
 	qp->remote = conn->remote;

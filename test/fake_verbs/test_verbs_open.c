@@ -109,6 +109,21 @@ port_without_gid_is_refused(void)
 	return vt_refused(NULL, ENODEV);
 }
 
+/* As of rdma_rxe whose network interface lost its addresses: the GID is there, the way is not. */
+static int
+gid_that_leads_nowhere_is_refused(void)
+{
+	fake.fail_name = "modify_qp";
+	fake.fail_errno = ENETUNREACH;
+	TEST_RUN(vt_refused_with("gid=1", ENODEV,
+			"rmem_verbs: fake0: no QP can be connected over port 1 by GID 1, "
+			"fe80::200:0:0:1: Network is unreachable: give its network interface an "
+			"address, or name another GID with gid=\n"));
+	fake.fail_name = NULL;
+	TEST_OK(vt_open());
+	return TEST_SUCCESS;
+}
+
 /* The index of the GID that a device with these arguments takes. */
 static int
 vt_gid_is(const char *args, const char *text)
@@ -144,6 +159,7 @@ static const struct test_case cases[] = {
 		TEST_CASE(device_without_permission_is_refused),
 		TEST_CASE(port_that_is_down_is_refused),
 		TEST_CASE(port_without_gid_is_refused),
+		TEST_CASE(gid_that_leads_nowhere_is_refused),
 		TEST_CASE(gid_is_chosen_by_content),
 };
 
