@@ -94,11 +94,48 @@ struct rverbs_done_stats {
 struct rverbs_qp;
 struct rverbs_mr;
 
-/* A place in a device's table of QPs. The generation is even while it is empty. */
+/*
+ * A place in a device's table of QPs. The generation is even while it is empty.
+ *
+ * Invariant: both fields are written under dev->lock; qp changes only while gen is even, and so
+ * between two generations of requests. Who polls reads without that lock: qp is that of a
+ * generation when gen is this one before and after qp was read.
+ */
 struct rverbs_slot {
 	struct rverbs_qp *qp;
 	uint32_t gen;
 };
+
+/* Into an empty place. Under dev->lock. */
+static inline void
+rverbs_slot_fill(struct rverbs_slot *slot, struct rverbs_qp *qp)
+{
+	__atomic_store_n(&slot->qp, qp, __ATOMIC_RELEASE);
+	__atomic_store_n(&slot->gen, slot->gen + 1, __ATOMIC_RELEASE);
+}
+
+/* Out of it. Under dev->lock. */
+static inline void
+rverbs_slot_empty(struct rverbs_slot *slot)
+{
+	__atomic_store_n(&slot->gen, slot->gen + 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&slot->qp, NULL, __ATOMIC_RELEASE);
+}
+
+/* The QP of that generation, or NULL when it is gone or was reset since. */
+static inline struct rverbs_qp *
+rverbs_slot_qp(const struct rverbs_slot *slot, uint32_t gen)
+{
+	struct rverbs_qp *qp;
+
+	if (__atomic_load_n(&slot->gen, __ATOMIC_ACQUIRE) != gen)
+		return NULL;
+	/* An acquire: who sees a later QP also sees that the generation is over. */
+	qp = __atomic_load_n(&slot->qp, __ATOMIC_ACQUIRE);
+	if (unlikely(__atomic_load_n(&slot->gen, __ATOMIC_RELAXED) != gen))
+		return NULL;
+	return qp;
+}
 
 struct rverbs_dev {
 	struct rverbs_args args;

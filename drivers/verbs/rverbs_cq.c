@@ -66,11 +66,7 @@ rverbs_cq_destroy(struct rmem_cq *base)
 static struct rverbs_qp *
 rverbs_cq_qp(const struct rverbs_dev *dev, uint64_t id)
 {
-	const struct rverbs_slot *slot = &dev->slots[id >> 16 & (RVERBS_MAX_QP - 1)];
-
-	if (__atomic_load_n(&slot->gen, __ATOMIC_ACQUIRE) != (uint32_t)(id >> 32))
-		return NULL;
-	return __atomic_load_n(&slot->qp, __ATOMIC_ACQUIRE);
+	return rverbs_slot_qp(&dev->slots[id >> 16 & (RVERBS_MAX_QP - 1)], (uint32_t)(id >> 32));
 }
 
 static void

@@ -44,8 +44,7 @@ rverbs_slot_take(struct rverbs_dev *dev, struct rverbs_qp *qp)
 	if (i < RVERBS_MAX_QP) {
 		struct rverbs_slot *slot = &dev->slots[i];
 
-		__atomic_store_n(&slot->qp, qp, __ATOMIC_RELEASE);
-		__atomic_store_n(&slot->gen, slot->gen + 1, __ATOMIC_RELEASE);
+		rverbs_slot_fill(slot, qp);
 		qp->slot = i;
 		qp->id = (uint64_t)slot->gen << 32 | (uint64_t)i << 16;
 	}
@@ -60,11 +59,8 @@ rverbs_slot_take(struct rverbs_dev *dev, struct rverbs_qp *qp)
 static void
 rverbs_slot_give(struct rverbs_dev *dev, struct rverbs_qp *qp)
 {
-	struct rverbs_slot *slot = &dev->slots[qp->slot];
-
 	rte_ticketlock_lock(&dev->lock);
-	__atomic_store_n(&slot->gen, slot->gen + 1, __ATOMIC_RELEASE);
-	__atomic_store_n(&slot->qp, NULL, __ATOMIC_RELEASE);
+	rverbs_slot_empty(&dev->slots[qp->slot]);
 	rverbs_stats_keep(dev, qp);
 	rte_ticketlock_unlock(&dev->lock);
 }
