@@ -12,8 +12,6 @@
 
 #include "rverbs.h"
 
-#define RVERBS_MAX_GIDS 256
-
 static const uint8_t rverbs_v4_prefix[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 
 /* How good a GID is to be found by: RoCE v2 before v1, IPv4 and global before link-local. */
@@ -73,36 +71,60 @@ rverbs_gid_choose(const struct rverbs_dev *dev, const struct ibv_gid_entry *tabl
 	return best;
 }
 
+/* Of all ports: the kernel gives all GIDs at once, or none. 0 with a line when that can't be had. */
+static size_t
+rverbs_gid_room(const struct rverbs_dev *dev)
+{
+	uint32_t i, nb_ports = dev->attr.orig_attr.phys_port_cnt;
+	struct ibv_port_attr attr;
+	size_t room = 1;
+
+	for (i = 1; i <= nb_ports; i++) {
+		if (rverbs_err_code(ibv_query_port(dev->context, (uint8_t)i, &attr),
+				    "ibv_query_port") != 0)
+			return 0;
+		room += (size_t)RTE_MAX(attr.gid_tbl_len, 0);
+	}
+	return room;
+}
+
+/* Take the best of the table. */
+static int
+rverbs_gid_take(struct rverbs_dev *dev, const struct ibv_gid_entry *table, ssize_t nb)
+{
+	const struct ibv_gid_entry *entry = rverbs_gid_choose(dev, table, nb);
+
+	if (entry == NULL) {
+		RVERBS_LOG(ERR,
+				"%s: port %u has no usable GID%s%s among %zd: give its "
+				"network interface an address, or name another with gid=",
+				dev->context->device->name, dev->args.port,
+				dev->args.gid[0] != '\0' ? " " : "", dev->args.gid, nb);
+		return -ENODEV;
+	}
+	dev->port.gid = entry->gid;
+	dev->port.gid_index = (uint8_t)entry->gid_index;
+	return 0;
+}
+
 static int
 rverbs_gid_open(struct rverbs_dev *dev)
 {
-	const struct ibv_gid_entry *entry = NULL;
+	size_t room = rverbs_gid_room(dev);
 	struct ibv_gid_entry *table;
 	ssize_t nb;
-	int rc = 0;
+	int rc;
 
-	table = calloc(RVERBS_MAX_GIDS, sizeof(*table));
+	if (room == 0)
+		return -EIO;
+	table = calloc(room, sizeof(*table));
 	if (table == NULL) {
-		RVERBS_LOG(ERR, "no memory for a table of GIDs");
+		RVERBS_LOG(ERR, "no memory for a table of %zu GIDs", room);
 		return -ENOMEM;
 	}
-	nb = ibv_query_gid_table(dev->context, table, RVERBS_MAX_GIDS, 0);
-	if (nb < 0) {
-		rc = rverbs_err_minus((int)nb, "ibv_query_gid_table");
-	} else {
-		entry = rverbs_gid_choose(dev, table, nb);
-		if (entry == NULL) {
-			RVERBS_LOG(ERR,
-					"%s: port %u has no usable GID%s%s among %zd: give its "
-					"network interface an address, or name another with gid=",
-					dev->context->device->name, dev->args.port,
-					dev->args.gid[0] != '\0' ? " " : "", dev->args.gid, nb);
-			rc = -ENODEV;
-		} else {
-			dev->port.gid = entry->gid;
-			dev->port.gid_index = (uint8_t)entry->gid_index;
-		}
-	}
+	nb = ibv_query_gid_table(dev->context, table, room, 0);
+	rc = nb < 0 ? rverbs_err_minus((int)nb, "ibv_query_gid_table")
+		    : rverbs_gid_take(dev, table, nb);
 	free(table);
 	return rc;
 }

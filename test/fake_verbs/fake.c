@@ -161,7 +161,7 @@ fake_query_device_ex(struct ibv_context *context, const struct ibv_query_device_
 	orig->max_qp_wr = FAKE_QUEUE;
 	orig->max_sge = 32;
 	orig->max_qp_rd_atom = orig->max_qp_init_rd_atom = 128;
-	orig->phys_port_cnt = 1;
+	orig->phys_port_cnt = fake.nb_other_gids == 0 ? 1 : 2;
 	attr->odp_caps.general_caps = fake.odp_general;
 	attr->odp_caps.per_transport_caps.rc_odp_caps = fake.odp_rc;
 	attr->odp_caps.per_transport_caps.ud_odp_caps = fake.odp_rc;
@@ -172,7 +172,6 @@ static int
 fake_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr, size_t size)
 {
 	(void)context;
-	(void)port;
 	if (fake_fails("query_port"))
 		return errno;
 	memset(attr, 0, size);
@@ -180,7 +179,7 @@ fake_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr 
 	attr->active_mtu = IBV_MTU_1024;
 	attr->max_msg_sz = 1u << 30;
 	attr->link_layer = IBV_LINK_LAYER_ETHERNET;
-	attr->gid_tbl_len = FAKE_NB_GIDS;
+	attr->gid_tbl_len = (int)(port == 1 ? fake.nb_gids : fake.nb_other_gids);
 	return 0;
 }
 
@@ -201,29 +200,33 @@ ibv_query_port(struct ibv_context *context, uint8_t port, struct _compat_ibv_por
 	return EOPNOTSUPP;
 }
 
-/* Link-local v1 and v2, IPv4 v1 and v2, in this order. */
+/* Link-local v1 and v2, then IPv4 v1 and v2 in turn; all of them, or none as the kernel does. */
 ssize_t
 _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries, size_t max,
 		uint32_t flags, size_t size)
 {
 	static const uint8_t v4[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, 1};
 	static const uint8_t local[] = {0xfe, 0x80, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 1};
-	unsigned int i;
+	unsigned int i, nb = fake.nb_other_gids + fake.nb_gids;
 
 	(void)context;
-	(void)max;
 	(void)flags;
 	(void)size;
 	if (fake_fails("query_gid_table"))
 		return -errno;
-	for (i = 0; i < fake.nb_gids; i++) {
+	if (nb > max)
+		return -EINVAL;
+	for (i = 0; i < nb; i++) {
+		bool is_other = i < fake.nb_other_gids;
+		unsigned int index = is_other ? i : i - fake.nb_other_gids;
+
 		memset(&entries[i], 0, sizeof(entries[i]));
-		memcpy(entries[i].gid.raw, i < 2 ? local : v4, 16);
-		entries[i].gid_index = i;
-		entries[i].port_num = 1;
-		entries[i].gid_type = i % 2 ? IBV_GID_TYPE_ROCE_V2 : IBV_GID_TYPE_ROCE_V1;
+		memcpy(entries[i].gid.raw, index < 2 ? local : v4, 16);
+		entries[i].gid_index = index;
+		entries[i].port_num = is_other ? 2 : 1;
+		entries[i].gid_type = index % 2 ? IBV_GID_TYPE_ROCE_V2 : IBV_GID_TYPE_ROCE_V1;
 	}
-	return (ssize_t)fake.nb_gids;
+	return (ssize_t)nb;
 }
 
 static struct ibv_qp *fake_create_qp_ex(

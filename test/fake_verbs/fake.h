@@ -29,17 +29,18 @@ struct fake {
 	int access_errno;        /* of access(2) to files of /dev/infiniband; 0: they open */
 	int port_state;
 	unsigned int nb_gids;
-	bool has_no_ex;           /* no extended QPs */
-	bool has_no_atomic;       /* no rights for atomics */
-	bool is_atomic_bad;       /* the wrong value comes back */
-	bool has_no_relaxed;      /* no optional rights */
-	bool is_quick;            /* completes at once, and moves nothing */
-	bool is_poll_bad;         /* ibv_poll_cq() fails */
-	unsigned int rereg_flags; /* IBV_REREG_MR_* that ibv_rereg_mr() does */
-	int rereg_result;         /* enum ibv_rereg_mr_err_code, with fail_errno; 0: it does */
-	bool has_new_keys;        /* ibv_rereg_mr() makes new ones */
-	bool has_no_mw[3];        /* no windows of type 1, of type 2 */
-	bool has_no_mw_ex;        /* no extended QPs that post windows */
+	unsigned int nb_other_gids; /* of a second port, listed first; 0: there is one port */
+	bool has_no_ex;             /* no extended QPs */
+	bool has_no_atomic;         /* no rights for atomics */
+	bool is_atomic_bad;         /* the wrong value comes back */
+	bool has_no_relaxed;        /* no optional rights */
+	bool is_quick;              /* completes at once, and moves nothing */
+	bool is_poll_bad;           /* ibv_poll_cq() fails */
+	unsigned int rereg_flags;   /* IBV_REREG_MR_* that ibv_rereg_mr() does */
+	int rereg_result;           /* enum ibv_rereg_mr_err_code, with fail_errno; 0: it does */
+	bool has_new_keys;          /* ibv_rereg_mr() makes new ones */
+	bool has_no_mw[3];          /* no windows of type 1, of type 2 */
+	bool has_no_mw_ex;          /* no extended QPs that post windows */
 	bool is_list_bad;    /* extended QPs take each SGE of a list to be as long as the first */
 	bool is_bind_bad;    /* bindings fail */
 	bool is_inv_bad;     /* an invalidated window stays open */

@@ -153,6 +153,20 @@ gid_is_chosen_by_content(void)
 	return vt_gid_is(NULL, "GID index 1,");
 }
 
+/* The kernel gives the table of all ports, and refuses when there is no room for it. */
+static int
+tables_of_gids_may_be_long(void)
+{
+	fake.nb_gids = 300;
+	TEST_RUN(vt_gid_is(NULL, "GID index 3,"));
+	TEST_RUN(vt_gid_is("gid=255", "GID index 255,"));
+	TEST_RUN(vt_refused("gid=256", ENODEV)); /* verbs have a byte for it */
+	fake_reset();
+	fake.nb_other_gids = 1000;
+	TEST_RUN(vt_gid_is(NULL, "port 1 active, GID index 3,"));
+	return vt_gid_is("port=2,gid=200", "port 2 active, GID index 200,");
+}
+
 static const struct test_case cases[] = {
 		TEST_CASE(bad_arguments_are_refused),
 		TEST_CASE(absent_device_is_refused),
@@ -161,6 +175,7 @@ static const struct test_case cases[] = {
 		TEST_CASE(port_without_gid_is_refused),
 		TEST_CASE(gid_that_leads_nowhere_is_refused),
 		TEST_CASE(gid_is_chosen_by_content),
+		TEST_CASE(tables_of_gids_may_be_long),
 };
 
 REGISTER_RMEM_SUITE(verbs_open, vt_setup_fake, vt_teardown, cases);
