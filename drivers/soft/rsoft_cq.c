@@ -91,17 +91,19 @@ rsoft_cq_add_messages(struct rsoft_cq *cq)
  * the message arrived; when it no longer does, the receive fails as if it never had.
  */
 static void
-rsoft_cq_take_message(struct rsoft_dev *dev, const struct rsoft_inline *message, struct rmem_wc *wc)
+rsoft_cq_take_message(uint16_t dev_id, const struct rsoft_inline *message, struct rmem_wc *wc)
 {
 	const struct rsoft_span from = {
 			.ptr = (uint8_t *)(uintptr_t)message->data, .length = wc->byte_len};
 	unsigned int lcore = rsoft_grace_enter();
 	struct rsoft_span to;
 
-	if (!rsoft_access_again(
-			    dev, message->pd, message->lkey, message->addr, wc->byte_len, &to) ||
-			rsoft_copy_all(&to, &from, wc->byte_len) != RSOFT_SIDE_NONE)
+	if (!rsoft_access_again(rsoft_domain->dev[dev_id], message->pd, message->lkey,
+			    message->addr, wc->byte_len, &to) ||
+			rsoft_copy_all(&to, &from, wc->byte_len) != RSOFT_SIDE_NONE) {
 		wc->status = RMEM_WC_LOC_PROT_ERR;
+		rmem_wc_trace_error(dev_id, wc->qp_num, wc->wr_id, wc->status, 0);
+	}
 	rsoft_grace_leave(lcore);
 	wc->flags &= (uint16_t)~RSOFT_WC_INLINE;
 }
@@ -126,7 +128,8 @@ rsoft_poll_cq(struct rmem_cq *base, struct rmem_wc *wc, uint16_t nb_wc)
 		memcpy(&wc[n], e, sizeof(wc[n]));
 		wc[n].reserved = 0;
 		if (unlikely(wc[n].flags & RSOFT_WC_INLINE))
-			rsoft_cq_take_message(dev, &cq->messages[cons & cq->mask], &wc[n]);
+			rsoft_cq_take_message(
+					base->obj.dev_id, &cq->messages[cons & cq->mask], &wc[n]);
 	}
 	if (n != 0)
 		__atomic_store_n(&cq->cons, cons, __ATOMIC_RELEASE);

@@ -313,8 +313,11 @@ rsoft_resp_complete(struct rsoft_qp *peer, const struct rsoft_rqe *rqe,
 	rsoft_resp_cqe(peer, rqe, wr, length, placed->recv_status, &cqe);
 	if (placed->is_inline)
 		cqe.what |= (uint64_t)RSOFT_WC_INLINE << RSOFT_WC_SHIFT(flags);
-	if (unlikely(placed->recv_status != RMEM_WC_SUCCESS))
+	if (unlikely(placed->recv_status != RMEM_WC_SUCCESS)) {
+		rmem_wc_trace_error(peer->qp.obj.dev_id, peer->qp.qp_num, rqe->wr_id,
+				placed->recv_status, placed->why);
 		is_first = rsoft_qp_to_err(peer); /* before who polls can know */
+	}
 	rsoft_resp_give(peer, cq_pos, &cqe);
 	if (unlikely(is_first))
 		rsoft_rq_flush(peer);

@@ -37,6 +37,8 @@ rsoft_rq_flush(struct rsoft_qp *qp)
 	rte_ticketlock_lock(&qp->rq.lock);
 	while ((rqe = rsoft_rq_head(&qp->rq)) != NULL) {
 		cqe.wr_id = rqe->wr_id;
+		rmem_wc_trace_error(qp->qp.obj.dev_id, qp->qp.qp_num, rqe->wr_id,
+				RMEM_WC_WR_FLUSH_ERR, 0);
 		rsoft_rq_complete(qp, rsoft_cq_reserve_shared(cq, 1), &cqe);
 	}
 	rte_ticketlock_unlock(&qp->rq.lock);

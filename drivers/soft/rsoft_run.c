@@ -50,8 +50,11 @@ rsoft_run_flush(struct rsoft_run *run)
 }
 
 static void
-rsoft_run_count_error(struct rsoft_qp *qp, int status)
+rsoft_run_tell_error(struct rsoft_run *run, const struct rmem_send_wr *wr, int status)
 {
+	struct rsoft_qp *qp = run->qp;
+
+	rmem_wc_trace_error(qp->qp.obj.dev_id, qp->qp.qp_num, wr->wr_id, (uint8_t)status, run->why);
 	if (status == RMEM_WC_WR_FLUSH_ERR) {
 		RSOFT_COUNT(qp->stats.flushed, 1);
 		return;
@@ -81,7 +84,7 @@ rsoft_run_fail(struct rsoft_run *run, const struct rmem_send_wr *wr, int status)
 	run->done++;
 	rsoft_run_add_wc(run, wr, status, 0);
 	rsoft_run_flush(run);
-	rsoft_run_count_error(qp, status);
+	rsoft_run_tell_error(run, wr, status);
 	if (is_first)
 		rsoft_rq_flush(qp);
 }

@@ -109,11 +109,18 @@ rverbs_cq_fill(struct rverbs_qp *qp, struct rmem_wc *wc, const struct ibv_wc *ib
 	}
 }
 
+static void
+rverbs_cq_trace(const struct rverbs_qp *qp, const struct rmem_wc *wc)
+{
+	rmem_wc_trace_error(qp->qp.obj.dev_id, wc->qp_num, wc->wr_id, wc->status, wc->vendor_err);
+}
+
 /* A send request that failed, and with it the QP. */
 static void
-rverbs_cq_failed(struct rverbs_qp *qp, uint8_t status, uint32_t bytes)
+rverbs_cq_failed(struct rverbs_qp *qp, const struct rmem_wc *wc, uint32_t bytes)
 {
-	rverbs_cq_count(&qp->send_done, status);
+	rverbs_cq_trace(qp, wc);
+	rverbs_cq_count(&qp->send_done, wc->status);
 	qp->send_done.bytes_failed += bytes;
 	__atomic_store_n(&qp->has_failed, 1, __ATOMIC_RELAXED);
 }
@@ -142,6 +149,8 @@ rverbs_cq_translate(struct rverbs_cq *cq, const struct ibv_wc *ibv, struct rmem_
 	wc->reserved = 0;
 	if (likely(ibv->status == IBV_WC_SUCCESS))
 		rverbs_cq_fill(qp, wc, ibv);
+	else if (ring == &qp->rq)
+		rverbs_cq_trace(qp, wc);
 	if (ring == &qp->rq) {
 		qp->recv_done.recv_wrs += ibv->status == IBV_WC_SUCCESS;
 	} else {
@@ -150,7 +159,7 @@ rverbs_cq_translate(struct rverbs_cq *cq, const struct ibv_wc *ibv, struct rmem_
 				    __atomic_load_n(&qp->mw_ops.prod, __ATOMIC_RELAXED)))
 			rverbs_mw_done(qp, ring->cons + nb, &wc->status);
 		if (unlikely(ibv->status != IBV_WC_SUCCESS))
-			rverbs_cq_failed(qp, wc->status, wqe->bytes);
+			rverbs_cq_failed(qp, wc, wqe->bytes);
 	}
 	__atomic_store_n(&ring->cons, ring->cons + nb, __ATOMIC_RELEASE);
 	return true;

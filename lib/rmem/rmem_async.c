@@ -33,6 +33,7 @@
 #include <rmem_pages_priv.h>
 #include <rmem_priv.h>
 #include <rmem_thread_priv.h>
+#include <rmem_trace_priv.h>
 
 #define MAX_THREADS 8
 /* Large enough that claiming is nothing, small enough that threads end together. */
@@ -147,6 +148,7 @@ finish(struct job *job)
 	} else {
 		event.status = rmem_mr_do_reg(job->mr, &job->attr, &job->info);
 	}
+	rmem_trace_mr_complete(job->mr, event.status, job->mr->lkey, job->mr->rkey);
 	rte_free(job);
 	rmem_eq_put(eq, &event);
 }
@@ -266,6 +268,7 @@ rmem_async_reg(struct rmem_mr *new_mr, const struct rmem_mr_attr *attr,
 		job->further = iov + 1;
 	}
 	rmem_mr_set_state(new_mr, RMEM_MR_STATE_PENDING);
+	rmem_trace_mr_start(new_mr->pd, new_mr, new_mr->length);
 	/* Before who reads the event can know (fi_mr(3)). */
 	*mr = new_mr;
 	pthread_mutex_lock(&queue.lock);

@@ -12,23 +12,24 @@
 #include <pthread.h>
 
 #include <rmem_priv.h>
+#include <rmem_trace_priv.h>
 
 static pthread_mutex_t bind_lock = PTHREAD_MUTEX_INITIALIZER;
 
-int
-rmem_counter_alloc(struct rmem_dev *dev, struct rmem_counter **counter)
+static int
+counter_alloc(struct rmem_dev *dev, struct rmem_counter **counter)
 {
 	struct rmem_counter *new_counter;
 	int ret;
 
-	ret = rmem_obj_check(dev, RMEM_OBJ_DEV, __func__);
+	ret = rmem_obj_check(dev, RMEM_OBJ_DEV, "rmem_counter_alloc");
 	if (ret != 0)
 		return ret;
 	if (counter == NULL) {
 		RMEM_LOG(ERR, "%s: got NULL for the counter pointer", dev->name);
 		return -EINVAL;
 	}
-	ret = rmem_obj_get(&dev->obj, __func__);
+	ret = rmem_obj_get(&dev->obj, "rmem_counter_alloc");
 	if (ret != 0)
 		return ret;
 	new_counter = rmem_obj_alloc(dev, RMEM_OBJ_COUNTER, sizeof(*new_counter));
@@ -41,23 +42,35 @@ rmem_counter_alloc(struct rmem_dev *dev, struct rmem_counter **counter)
 }
 
 int
-rmem_counter_free(struct rmem_counter *counter)
+rmem_counter_alloc(struct rmem_dev *dev, struct rmem_counter **counter)
+{
+	return rmem_trace_call(__func__, dev, counter_alloc(dev, counter));
+}
+
+static int
+counter_free(struct rmem_counter *counter)
 {
 	struct rmem_dev *dev;
 	int ret;
 
 	if (counter == NULL)
 		return 0;
-	ret = rmem_obj_check(counter, RMEM_OBJ_COUNTER, __func__);
+	ret = rmem_obj_check(counter, RMEM_OBJ_COUNTER, "rmem_counter_free");
 	if (ret != 0)
 		return ret;
-	ret = rmem_obj_kill(&counter->obj, __func__);
+	ret = rmem_obj_kill(&counter->obj, "rmem_counter_free");
 	if (ret != 0)
 		return ret;
 	dev = rmem_obj_dev(&counter->obj);
 	rmem_obj_free(&counter->obj);
 	rmem_obj_put(&dev->obj);
 	return 0;
+}
+
+int
+rmem_counter_free(struct rmem_counter *counter)
+{
+	return rmem_trace_call(__func__, counter, counter_free(counter));
 }
 
 static int
@@ -134,8 +147,8 @@ do_unbind(struct rmem_mr *mr)
 	return 0;
 }
 
-int
-rmem_mr_bind_counter(struct rmem_mr *mr, struct rmem_counter *counter, uint32_t flags)
+static int
+mr_bind_counter(struct rmem_mr *mr, struct rmem_counter *counter, uint32_t flags)
 {
 	int ret;
 
@@ -146,4 +159,10 @@ rmem_mr_bind_counter(struct rmem_mr *mr, struct rmem_counter *counter, uint32_t 
 	ret = counter != NULL ? do_bind(mr, counter) : do_unbind(mr);
 	pthread_mutex_unlock(&bind_lock);
 	return ret;
+}
+
+int
+rmem_mr_bind_counter(struct rmem_mr *mr, struct rmem_counter *counter, uint32_t flags)
+{
+	return rmem_trace_call(__func__, mr, mr_bind_counter(mr, counter, flags));
 }

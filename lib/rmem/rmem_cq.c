@@ -10,6 +10,7 @@
 #include <errno.h>
 
 #include <rmem_priv.h>
+#include <rmem_trace_priv.h>
 
 static int
 check_conf(struct rmem_dev *dev, const struct rmem_cq_conf *conf)
@@ -35,13 +36,13 @@ check_conf(struct rmem_dev *dev, const struct rmem_cq_conf *conf)
 	return 0;
 }
 
-int
-rmem_cq_create(struct rmem_dev *dev, const struct rmem_cq_conf *conf, struct rmem_cq **cq)
+static int
+cq_create(struct rmem_dev *dev, const struct rmem_cq_conf *conf, struct rmem_cq **cq)
 {
 	struct rmem_cq *new_cq;
 	int ret;
 
-	ret = rmem_obj_check(dev, RMEM_OBJ_DEV, __func__);
+	ret = rmem_obj_check(dev, RMEM_OBJ_DEV, "rmem_cq_create");
 	if (ret != 0)
 		return ret;
 	if (conf == NULL || cq == NULL) {
@@ -52,7 +53,7 @@ rmem_cq_create(struct rmem_dev *dev, const struct rmem_cq_conf *conf, struct rme
 	ret = check_conf(dev, conf);
 	if (ret != 0)
 		return ret;
-	ret = rmem_obj_get(&dev->obj, __func__);
+	ret = rmem_obj_get(&dev->obj, "rmem_cq_create");
 	if (ret != 0)
 		return ret;
 	new_cq = rmem_obj_alloc(dev, RMEM_OBJ_CQ, rmem_dev_driver(dev)->cq_size);
@@ -65,6 +66,7 @@ rmem_cq_create(struct rmem_dev *dev, const struct rmem_cq_conf *conf, struct rme
 	if (ret != 0)
 		goto free_cq;
 	*cq = new_cq;
+	rmem_trace_cq_create(dev->name, new_cq, new_cq->nb_cqe);
 	return 0;
 
 free_cq:
@@ -75,17 +77,23 @@ put_dev:
 }
 
 int
-rmem_cq_destroy(struct rmem_cq *cq)
+rmem_cq_create(struct rmem_dev *dev, const struct rmem_cq_conf *conf, struct rmem_cq **cq)
+{
+	return rmem_trace_call(__func__, dev, cq_create(dev, conf, cq));
+}
+
+static int
+cq_destroy(struct rmem_cq *cq)
 {
 	struct rmem_dev *dev;
 	int ret;
 
 	if (cq == NULL)
 		return 0;
-	ret = rmem_obj_check(cq, RMEM_OBJ_CQ, __func__);
+	ret = rmem_obj_check(cq, RMEM_OBJ_CQ, "rmem_cq_destroy");
 	if (ret != 0)
 		return ret;
-	ret = rmem_obj_kill(&cq->obj, __func__);
+	ret = rmem_obj_kill(&cq->obj, "rmem_cq_destroy");
 	if (ret != 0)
 		return ret;
 	dev = rmem_obj_dev(&cq->obj);
@@ -94,7 +102,14 @@ rmem_cq_destroy(struct rmem_cq *cq)
 		rmem_obj_revive(&cq->obj);
 		return ret;
 	}
+	rmem_trace_cq_destroy(cq);
 	rmem_obj_free(&cq->obj);
 	rmem_obj_put(&dev->obj);
 	return 0;
+}
+
+int
+rmem_cq_destroy(struct rmem_cq *cq)
+{
+	return rmem_trace_call(__func__, cq, cq_destroy(cq));
 }

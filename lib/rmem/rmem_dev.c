@@ -22,6 +22,7 @@
 #include <rte_string_fns.h>
 
 #include <rmem_priv.h>
+#include <rmem_trace_priv.h>
 
 static struct rmem_dev devs[RMEM_MAX_DEVS];
 static pthread_mutex_t devs_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -128,8 +129,8 @@ do_create(const char *name, const struct rmem_driver *driver, const char *args,
 	return 0;
 }
 
-int
-rmem_dev_create(const char *name, const char *args, struct rmem_dev **dev)
+static int
+dev_create(const char *name, const char *args, struct rmem_dev **dev)
 {
 	const struct rmem_driver *driver;
 	size_t driver_len;
@@ -149,8 +150,16 @@ rmem_dev_create(const char *name, const char *args, struct rmem_dev **dev)
 	}
 	pthread_mutex_lock(&devs_lock);
 	ret = do_create(name, driver, args, dev);
+	if (ret == 0)
+		rmem_trace_dev_create((*dev)->name, (*dev)->obj.dev_id);
 	pthread_mutex_unlock(&devs_lock);
 	return ret;
+}
+
+int
+rmem_dev_create(const char *name, const char *args, struct rmem_dev **dev)
+{
+	return rmem_trace_call(__func__, NULL, dev_create(name, args, dev));
 }
 
 static void
@@ -167,15 +176,15 @@ log_busy(struct rmem_dev *dev)
 			info.nb_mr, info.nb_mw, info.nb_qp, info.nb_cq);
 }
 
-int
-rmem_dev_close(struct rmem_dev *dev)
+static int
+dev_close(struct rmem_dev *dev)
 {
 	int ret;
 
 	if (dev == NULL)
 		return 0;
 	pthread_mutex_lock(&devs_lock);
-	ret = rmem_obj_check(dev, RMEM_OBJ_DEV, __func__);
+	ret = rmem_obj_check(dev, RMEM_OBJ_DEV, "rmem_dev_close");
 	if (ret != 0)
 		goto unlock;
 	ret = rmem_obj_kill(&dev->obj, NULL);
@@ -183,12 +192,19 @@ rmem_dev_close(struct rmem_dev *dev)
 		log_busy(dev);
 		goto unlock;
 	}
+	rmem_trace_dev_close(dev->name);
 	rmem_fp[dev->obj.dev_id] = rmem_fp_none;
 	rmem_dev_ops(dev)->dev_close(dev);
 	__atomic_store_n(&dev->obj.type, RMEM_OBJ_NONE, __ATOMIC_RELEASE);
 unlock:
 	pthread_mutex_unlock(&devs_lock);
 	return ret;
+}
+
+int
+rmem_dev_close(struct rmem_dev *dev)
+{
+	return rmem_trace_call(__func__, dev, dev_close(dev));
 }
 
 struct rmem_dev *
@@ -255,13 +271,13 @@ check_get(const struct rmem_dev *dev, const void *out, const char *func)
 	return ret;
 }
 
-int
-rmem_dev_info_get(struct rmem_dev *dev, struct rmem_dev_info *info)
+static int
+dev_info_get(struct rmem_dev *dev, struct rmem_dev_info *info)
 {
 	struct rmem_dev_info tmp;
 	int ret;
 
-	ret = check_get(dev, info, __func__);
+	ret = check_get(dev, info, "rmem_dev_info_get");
 	if (ret != 0)
 		return ret;
 	ret = rmem_dev_info_fill(dev, &tmp);
@@ -271,12 +287,18 @@ rmem_dev_info_get(struct rmem_dev *dev, struct rmem_dev_info *info)
 }
 
 int
-rmem_dev_stats_get(struct rmem_dev *dev, struct rmem_dev_stats *stats)
+rmem_dev_info_get(struct rmem_dev *dev, struct rmem_dev_info *info)
+{
+	return rmem_trace_call(__func__, dev, dev_info_get(dev, info));
+}
+
+static int
+dev_stats_get(struct rmem_dev *dev, struct rmem_dev_stats *stats)
 {
 	struct rmem_dev_stats tmp;
 	int ret;
 
-	ret = check_get(dev, stats, __func__);
+	ret = check_get(dev, stats, "rmem_dev_stats_get");
 	if (ret != 0)
 		return ret;
 	memset(&tmp, 0, sizeof(tmp));
@@ -287,14 +309,26 @@ rmem_dev_stats_get(struct rmem_dev *dev, struct rmem_dev_stats *stats)
 }
 
 int
-rmem_dev_stats_reset(struct rmem_dev *dev)
+rmem_dev_stats_get(struct rmem_dev *dev, struct rmem_dev_stats *stats)
+{
+	return rmem_trace_call(__func__, dev, dev_stats_get(dev, stats));
+}
+
+static int
+dev_stats_reset(struct rmem_dev *dev)
 {
 	int ret;
 
-	ret = rmem_obj_check(dev, RMEM_OBJ_DEV, __func__);
+	ret = rmem_obj_check(dev, RMEM_OBJ_DEV, "rmem_dev_stats_reset");
 	if (ret != 0)
 		return ret;
 	return rmem_dev_ops(dev)->dev_stats_reset(dev);
+}
+
+int
+rmem_dev_stats_reset(struct rmem_dev *dev)
+{
+	return rmem_trace_call(__func__, dev, dev_stats_reset(dev));
 }
 
 #define STAT(name)                                                                                 \
@@ -339,14 +373,14 @@ dump_stats(const struct rmem_dev_stats *stats, FILE *f)
 				rmem_dev_stat(stats, &rmem_dev_stats_names[i]));
 }
 
-int
-rmem_dev_dump(struct rmem_dev *dev, FILE *f)
+static int
+dev_dump(struct rmem_dev *dev, FILE *f)
 {
 	struct rmem_dev_stats stats;
 	struct rmem_dev_info info;
 	int ret;
 
-	ret = check_get(dev, f, __func__);
+	ret = check_get(dev, f, "rmem_dev_dump");
 	if (ret != 0)
 		return ret;
 	ret = rmem_dev_info_fill(dev, &info);
@@ -370,4 +404,10 @@ rmem_dev_dump(struct rmem_dev *dev, FILE *f)
 	if (rmem_dev_ops(dev)->dev_stats_get(dev, &stats) == 0)
 		dump_stats(&stats, f);
 	return rmem_dev_ops(dev)->dev_dump(dev, f);
+}
+
+int
+rmem_dev_dump(struct rmem_dev *dev, FILE *f)
+{
+	return rmem_trace_call(__func__, dev, dev_dump(dev, f));
 }

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include <rmem_priv.h>
+#include <rmem_trace_priv.h>
 
 #define DRIVERS_MAX     16
 #define DRIVER_NAME_MAX 15
@@ -150,8 +151,8 @@ rmem_driver_find(const char *name, size_t len)
 	return driver;
 }
 
-int
-rmem_driver_register(const struct rmem_driver *driver)
+static int
+driver_register(const struct rmem_driver *driver)
 {
 	int ret;
 
@@ -163,4 +164,17 @@ rmem_driver_register(const struct rmem_driver *driver)
 	ret = add(driver);
 	pthread_mutex_unlock(&drivers_lock);
 	return ret;
+}
+
+int
+rmem_driver_register(const struct rmem_driver *driver)
+{
+	return rmem_trace_call(__func__, driver, driver_register(driver));
+}
+
+void
+rmem_wc_trace_error(uint16_t dev_id, uint32_t qp_num, uint64_t wr_id, uint8_t status,
+		uint32_t vendor_err)
+{
+	rmem_trace_error_wc(rmem_dev_by_id(dev_id)->name, qp_num, wr_id, status, vendor_err);
 }

@@ -267,6 +267,26 @@ int rmem_driver_register(const struct rmem_driver *driver);
 int rmem_mw_check_bind(const struct rmem_qp *qp, const struct rmem_mw *mw,
 		const struct rmem_mw_bind_info *info);
 
+/**
+ * Trace a request that failed: the point lib.rmem.error.wc. A driver calls it for each completion
+ * with another status than SUCCESS, where it makes or finds it.
+ *
+ * Fast path: a load and a branch while the point is off. Safe to call from any thread.
+ *
+ * @param dev_id
+ *   Of the QP's device: rmem_obj::dev_id.
+ * @param qp_num
+ *   Number of the QP.
+ * @param wr_id
+ *   That of the request.
+ * @param status
+ *   Of enum rmem_wc_status.
+ * @param vendor_err
+ *   As in the completion.
+ */
+void rmem_wc_trace_error(uint16_t dev_id, uint32_t qp_num, uint64_t wr_id, uint8_t status,
+		uint32_t vendor_err);
+
 #ifdef __cplusplus
 }
 #endif

@@ -24,6 +24,7 @@
 #include <rte_ticketlock.h>
 
 #include <rmem_priv.h>
+#include <rmem_trace_priv.h>
 
 #define EVENT_SIZE ((unsigned int)sizeof(struct rmem_event))
 
@@ -66,13 +67,13 @@ alloc_eq(const struct rmem_dev *dev, uint32_t nb_events)
 	return eq;
 }
 
-int
-rmem_eq_create(struct rmem_dev *dev, uint32_t nb_events, struct rmem_eq **eq)
+static int
+eq_create(struct rmem_dev *dev, uint32_t nb_events, struct rmem_eq **eq)
 {
 	struct eq *new_eq;
 	int ret;
 
-	ret = rmem_obj_check(dev, RMEM_OBJ_DEV, __func__);
+	ret = rmem_obj_check(dev, RMEM_OBJ_DEV, "rmem_eq_create");
 	if (ret != 0)
 		return ret;
 	if (eq == NULL) {
@@ -84,7 +85,7 @@ rmem_eq_create(struct rmem_dev *dev, uint32_t nb_events, struct rmem_eq **eq)
 				RMEM_EQ_MAX_EVENTS);
 		return -EINVAL;
 	}
-	ret = rmem_obj_get(&dev->obj, __func__);
+	ret = rmem_obj_get(&dev->obj, "rmem_eq_create");
 	if (ret != 0)
 		return ret;
 	new_eq = alloc_eq(dev, nb_events);
@@ -103,6 +104,12 @@ free_eq:
 put_dev:
 	rmem_obj_put(&dev->obj);
 	return ret;
+}
+
+int
+rmem_eq_create(struct rmem_dev *dev, uint32_t nb_events, struct rmem_eq **eq)
+{
+	return rmem_trace_call(__func__, dev, eq_create(dev, nb_events, eq));
 }
 
 int
@@ -137,13 +144,13 @@ rmem_eq_put(struct rmem_eq *eq, struct rmem_event *event)
 	rte_ticketlock_unlock(&eq_of(eq)->lock);
 }
 
-int
-rmem_eq_read(struct rmem_eq *eq, struct rmem_event *events, uint16_t nb_events)
+static int
+eq_read(struct rmem_eq *eq, struct rmem_event *events, uint16_t nb_events)
 {
 	unsigned int i, nb;
 	int ret;
 
-	ret = rmem_obj_check(eq, RMEM_OBJ_EQ, __func__);
+	ret = rmem_obj_check(eq, RMEM_OBJ_EQ, "rmem_eq_read");
 	if (ret != 0)
 		return ret;
 	if (events == NULL) {
@@ -164,17 +171,23 @@ rmem_eq_read(struct rmem_eq *eq, struct rmem_event *events, uint16_t nb_events)
 }
 
 int
-rmem_eq_destroy(struct rmem_eq *eq)
+rmem_eq_read(struct rmem_eq *eq, struct rmem_event *events, uint16_t nb_events)
+{
+	return rmem_trace_call(__func__, eq, eq_read(eq, events, nb_events));
+}
+
+static int
+eq_destroy(struct rmem_eq *eq)
 {
 	struct rmem_dev *dev;
 	int ret;
 
 	if (eq == NULL)
 		return 0;
-	ret = rmem_obj_check(eq, RMEM_OBJ_EQ, __func__);
+	ret = rmem_obj_check(eq, RMEM_OBJ_EQ, "rmem_eq_destroy");
 	if (ret != 0)
 		return ret;
-	ret = rmem_obj_kill(&eq->obj, __func__);
+	ret = rmem_obj_kill(&eq->obj, "rmem_eq_destroy");
 	if (ret != 0)
 		return ret;
 	dev = rmem_obj_dev(&eq->obj);
@@ -182,4 +195,10 @@ rmem_eq_destroy(struct rmem_eq *eq)
 	rmem_obj_free(&eq->obj);
 	rmem_obj_put(&dev->obj);
 	return 0;
+}
+
+int
+rmem_eq_destroy(struct rmem_eq *eq)
+{
+	return rmem_trace_call(__func__, eq, eq_destroy(eq));
 }

@@ -10,6 +10,7 @@
 #include <errno.h>
 
 #include <rmem_mr_priv.h>
+#include <rmem_trace_priv.h>
 
 static uint32_t
 max_len_of(const struct rmem_dev_info *info)
@@ -33,20 +34,26 @@ static const struct rmem_mr_bound fast_reg = {
 		.alloc = alloc,
 };
 
-int
-rmem_fast_reg_mr_alloc(struct rmem_pd *pd, uint32_t max_page_list_len, struct rmem_mr **mr)
+static int
+fast_reg_mr_alloc(struct rmem_pd *pd, uint32_t max_page_list_len, struct rmem_mr **mr)
 {
-	return rmem_mr_alloc_bound(pd, &fast_reg, max_page_list_len, mr, __func__);
+	return rmem_mr_alloc_bound(pd, &fast_reg, max_page_list_len, mr, "rmem_fast_reg_mr_alloc");
 }
 
 int
-rmem_fast_reg_page_list_alloc(struct rmem_dev *dev, uint32_t max_page_list_len,
+rmem_fast_reg_mr_alloc(struct rmem_pd *pd, uint32_t max_page_list_len, struct rmem_mr **mr)
+{
+	return rmem_trace_call(__func__, pd, fast_reg_mr_alloc(pd, max_page_list_len, mr));
+}
+
+static int
+fast_reg_page_list_alloc(struct rmem_dev *dev, uint32_t max_page_list_len,
 		struct rmem_fast_reg_page_list **page_list)
 {
 	struct rmem_fast_reg_page_list *list;
 	int ret;
 
-	ret = rmem_obj_check(dev, RMEM_OBJ_DEV, __func__);
+	ret = rmem_obj_check(dev, RMEM_OBJ_DEV, "rmem_fast_reg_page_list_alloc");
 	if (ret != 0)
 		return ret;
 	if (page_list == NULL) {
@@ -56,7 +63,7 @@ rmem_fast_reg_page_list_alloc(struct rmem_dev *dev, uint32_t max_page_list_len,
 	ret = rmem_mr_check_bound(dev, &fast_reg, max_page_list_len);
 	if (ret != 0)
 		return ret;
-	ret = rmem_obj_get(&dev->obj, __func__);
+	ret = rmem_obj_get(&dev->obj, "rmem_fast_reg_page_list_alloc");
 	if (ret != 0)
 		return ret;
 	list = rmem_obj_alloc(dev, RMEM_OBJ_PAGE_LIST, rmem_dev_driver(dev)->page_list_size);
@@ -79,17 +86,25 @@ put_dev:
 }
 
 int
-rmem_fast_reg_page_list_free(struct rmem_fast_reg_page_list *page_list)
+rmem_fast_reg_page_list_alloc(struct rmem_dev *dev, uint32_t max_page_list_len,
+		struct rmem_fast_reg_page_list **page_list)
+{
+	return rmem_trace_call(
+			__func__, dev, fast_reg_page_list_alloc(dev, max_page_list_len, page_list));
+}
+
+static int
+fast_reg_page_list_free(struct rmem_fast_reg_page_list *page_list)
 {
 	struct rmem_dev *dev;
 	int ret;
 
 	if (page_list == NULL)
 		return 0;
-	ret = rmem_obj_check(page_list, RMEM_OBJ_PAGE_LIST, __func__);
+	ret = rmem_obj_check(page_list, RMEM_OBJ_PAGE_LIST, "rmem_fast_reg_page_list_free");
 	if (ret != 0)
 		return ret;
-	ret = rmem_obj_kill(&page_list->obj, __func__);
+	ret = rmem_obj_kill(&page_list->obj, "rmem_fast_reg_page_list_free");
 	if (ret != 0)
 		return ret;
 	dev = rmem_obj_dev(&page_list->obj);
@@ -101,4 +116,10 @@ rmem_fast_reg_page_list_free(struct rmem_fast_reg_page_list *page_list)
 	rmem_obj_free(&page_list->obj);
 	rmem_obj_put(&dev->obj);
 	return 0;
+}
+
+int
+rmem_fast_reg_page_list_free(struct rmem_fast_reg_page_list *page_list)
+{
+	return rmem_trace_call(__func__, page_list, fast_reg_page_list_free(page_list));
 }

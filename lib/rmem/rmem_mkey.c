@@ -8,6 +8,7 @@
  */
 
 #include <rmem_mr_priv.h>
+#include <rmem_trace_priv.h>
 
 static uint32_t
 max_entries_of(const struct rmem_dev_info *info)
@@ -31,8 +32,14 @@ static const struct rmem_mr_bound indirect = {
 		.alloc = alloc,
 };
 
+static int
+mkey_alloc(struct rmem_pd *pd, uint32_t max_entries, struct rmem_mr **mr)
+{
+	return rmem_mr_alloc_bound(pd, &indirect, max_entries, mr, "rmem_mkey_alloc");
+}
+
 int
 rmem_mkey_alloc(struct rmem_pd *pd, uint32_t max_entries, struct rmem_mr **mr)
 {
-	return rmem_mr_alloc_bound(pd, &indirect, max_entries, mr, __func__);
+	return rmem_trace_call(__func__, pd, mkey_alloc(pd, max_entries, mr));
 }

@@ -20,6 +20,7 @@
 #include <rmem_mr_pages_priv.h>
 #include <rmem_mr_priv.h>
 #include <rmem_priv.h>
+#include <rmem_trace_priv.h>
 
 /*
  * Verbs' MW_BIND, ZERO_BASED, ON_DEMAND and HUGETLB: bits we know, whether a device has them or
@@ -291,15 +292,30 @@ rmem_mr_do_reg(struct rmem_mr *mr, const struct rmem_mr_attr *attr,
 	return ret;
 }
 
-int
-rmem_mr_reg_attr(struct rmem_pd *pd, const struct rmem_mr_attr *attr, struct rmem_mr **mr)
+/* Register it, and only then tell of it. */
+static int
+reg_now(struct rmem_mr *new_mr, const struct rmem_mr_attr *attr, const struct rmem_dev_info *info,
+		struct rmem_mr **mr)
+{
+	int ret = rmem_mr_do_reg(new_mr, attr, info);
+
+	if (ret != 0)
+		return ret;
+	*mr = new_mr;
+	rmem_trace_mr_reg(new_mr->pd, new_mr, new_mr->addr, new_mr->length, new_mr->iova,
+			new_mr->access, new_mr->lkey, new_mr->rkey);
+	return 0;
+}
+
+static int
+mr_reg_attr(struct rmem_pd *pd, const struct rmem_mr_attr *attr, struct rmem_mr **mr)
 {
 	struct rmem_dev_info info;
 	struct rmem_mr *new_mr;
 	struct rmem_dev *dev;
 	int ret;
 
-	ret = rmem_obj_check(pd, RMEM_OBJ_PD, __func__);
+	ret = rmem_obj_check(pd, RMEM_OBJ_PD, "rmem_mr_reg_attr");
 	if (ret != 0)
 		return ret;
 	dev = rmem_obj_dev(&pd->obj);
@@ -310,9 +326,9 @@ rmem_mr_reg_attr(struct rmem_pd *pd, const struct rmem_mr_attr *attr, struct rme
 	}
 	ret = rmem_dev_info_fill(dev, &info);
 	if (ret == 0)
-		ret = rmem_mr_check_attr(dev, attr, &info, __func__);
+		ret = rmem_mr_check_attr(dev, attr, &info, "rmem_mr_reg_attr");
 	if (ret == 0)
-		ret = rmem_obj_get(&pd->obj, __func__);
+		ret = rmem_obj_get(&pd->obj, "rmem_mr_reg_attr");
 	if (ret != 0)
 		return ret;
 	new_mr = rmem_obj_alloc(dev, RMEM_OBJ_MR, rmem_dev_driver(dev)->mr_size);
@@ -327,13 +343,10 @@ rmem_mr_reg_attr(struct rmem_pd *pd, const struct rmem_mr_attr *attr, struct rme
 	if (attr->eq != NULL)
 		ret = rmem_async_reg(new_mr, attr, &info, mr);
 	else
-		ret = rmem_mr_do_reg(new_mr, attr, &info);
-	if (ret != 0)
-		goto free_mr;
+		ret = reg_now(new_mr, attr, &info, mr);
 	/* An MR whose event was read may be gone by now. */
-	if (attr->eq == NULL)
-		*mr = new_mr;
-	return 0;
+	if (ret == 0)
+		return 0;
 
 free_mr:
 	rmem_mr_free_iov(new_mr);
@@ -342,6 +355,12 @@ free_mr:
 put_pd:
 	rmem_obj_put(&pd->obj);
 	return ret;
+}
+
+int
+rmem_mr_reg_attr(struct rmem_pd *pd, const struct rmem_mr_attr *attr, struct rmem_mr **mr)
+{
+	return rmem_trace_call(__func__, pd, mr_reg_attr(pd, attr, mr));
 }
 
 int
@@ -376,29 +395,37 @@ do_enable(struct rmem_mr *mr)
 		return -EBUSY;
 	}
 	ret = rmem_dev_ops(rmem_obj_dev(&mr->obj))->mr_enable(mr);
-	if (ret == 0)
+	if (ret == 0) {
 		rmem_mr_set_state(mr, RMEM_MR_STATE_VALID);
+		rmem_trace_mr_enable(mr, mr->lkey, mr->rkey);
+	}
 	return ret;
 }
 
-int
-rmem_mr_enable(struct rmem_mr *mr)
+static int
+mr_enable(struct rmem_mr *mr)
 {
 	int ret;
 
-	ret = rmem_obj_check(mr, RMEM_OBJ_MR, __func__);
+	ret = rmem_obj_check(mr, RMEM_OBJ_MR, "rmem_mr_enable");
 	if (ret != 0)
 		return ret;
 	if (mr->type != RMEM_MR_TYPE_USER) {
 		RMEM_LOG(ERR, "an MR that requests bind can't be enabled by a call");
 		return -EINVAL;
 	}
-	ret = rmem_obj_get(&mr->obj, __func__);
+	ret = rmem_obj_get(&mr->obj, "rmem_mr_enable");
 	if (ret != 0)
 		return ret;
 	ret = do_enable(mr);
 	rmem_obj_put(&mr->obj);
 	return ret;
+}
+
+int
+rmem_mr_enable(struct rmem_mr *mr)
+{
+	return rmem_trace_call(__func__, mr, mr_enable(mr));
 }
 
 /* What was never registered has nothing to take back. */
@@ -414,18 +441,18 @@ do_dereg(struct rmem_mr *mr)
 	return ret;
 }
 
-int
-rmem_mr_dereg(struct rmem_mr *mr)
+static int
+mr_dereg(struct rmem_mr *mr)
 {
 	struct rmem_pd *pd;
 	int ret;
 
 	if (mr == NULL)
 		return 0;
-	ret = rmem_obj_check(mr, RMEM_OBJ_MR, __func__);
+	ret = rmem_obj_check(mr, RMEM_OBJ_MR, "rmem_mr_dereg");
 	if (ret != 0)
 		return ret;
-	ret = rmem_obj_kill(&mr->obj, __func__);
+	ret = rmem_obj_kill(&mr->obj, "rmem_mr_dereg");
 	if (ret != 0)
 		return ret;
 	pd = mr->pd;
@@ -434,12 +461,19 @@ rmem_mr_dereg(struct rmem_mr *mr)
 		rmem_obj_revive(&mr->obj);
 		return ret;
 	}
+	rmem_trace_mr_dereg(mr, mr->lkey, mr->rkey);
 	rmem_mr_put_owner(mr);
 	rmem_mr_free_iov(mr);
 	rmem_mr_unmap_fd(mr);
 	rmem_obj_free(&mr->obj);
 	rmem_obj_put(&pd->obj);
 	return 0;
+}
+
+int
+rmem_mr_dereg(struct rmem_mr *mr)
+{
+	return rmem_trace_call(__func__, mr, mr_dereg(mr));
 }
 
 /* What info tells of the pages below a user MR. */
@@ -460,14 +494,14 @@ fill_pages(const struct rmem_mr *mr, const struct rmem_dev_info *dev_info,
 			dev_info->page_size_cap, info);
 }
 
-int
-rmem_mr_query(struct rmem_mr *mr, struct rmem_mr_info *info)
+static int
+mr_query(struct rmem_mr *mr, struct rmem_mr_info *info)
 {
 	struct rmem_dev_info dev_info;
 	struct rmem_mr_info tmp;
 	int ret;
 
-	ret = rmem_obj_check(mr, RMEM_OBJ_MR, __func__);
+	ret = rmem_obj_check(mr, RMEM_OBJ_MR, "rmem_mr_query");
 	if (ret != 0)
 		return ret;
 	if (info == NULL) {
@@ -500,4 +534,10 @@ rmem_mr_query(struct rmem_mr *mr, struct rmem_mr_info *info)
 	if (ret == 0)
 		*info = tmp;
 	return ret;
+}
+
+int
+rmem_mr_query(struct rmem_mr *mr, struct rmem_mr_info *info)
+{
+	return rmem_trace_call(__func__, mr, mr_query(mr, info));
 }

@@ -10,6 +10,7 @@
 #include <errno.h>
 
 #include <rmem_mr_priv.h>
+#include <rmem_trace_priv.h>
 
 int
 rmem_mr_check_bound(struct rmem_dev *dev, const struct rmem_mr_bound *kind, uint32_t size)
@@ -80,7 +81,9 @@ rmem_mr_alloc_bound(struct rmem_pd *pd, const struct rmem_mr_bound *kind, uint32
 	if (ret != 0)
 		return ret;
 	ret = do_alloc(pd, kind, size, mr);
-	if (ret != 0)
+	if (ret == 0)
+		rmem_trace_mr_alloc(pd, *mr, (*mr)->type, size, (*mr)->lkey, (*mr)->rkey);
+	else
 		rmem_obj_put(&pd->obj);
 	return ret;
 }

@@ -13,6 +13,7 @@
 
 #include <rmem_mr_pages_priv.h>
 #include <rmem_mr_priv.h>
+#include <rmem_trace_priv.h>
 
 int
 rmem_mr_check_odp(const struct rmem_dev *dev, const struct rmem_mr_attr *attr)
@@ -92,15 +93,15 @@ check_advice(const struct rmem_pd *pd, int advice, uint32_t flags, const struct 
 	return 0;
 }
 
-int
-rmem_mr_advise(struct rmem_pd *pd, int advice, uint32_t flags, const struct rmem_sge *sg_list,
+static int
+mr_advise(struct rmem_pd *pd, int advice, uint32_t flags, const struct rmem_sge *sg_list,
 		uint32_t num_sge)
 {
 	struct rmem_dev_info info;
 	struct rmem_dev *dev;
 	int ret;
 
-	ret = check_advice(pd, advice, flags, sg_list, num_sge, __func__);
+	ret = check_advice(pd, advice, flags, sg_list, num_sge, "rmem_mr_advise");
 	if (ret != 0)
 		return ret;
 	dev = rmem_obj_dev(&pd->obj);
@@ -111,12 +112,19 @@ rmem_mr_advise(struct rmem_pd *pd, int advice, uint32_t flags, const struct rmem
 		RMEM_LOG(ERR, "%s: the device has no on-demand paging", dev->name);
 		return -EOPNOTSUPP;
 	}
-	ret = rmem_obj_get(&pd->obj, __func__);
+	ret = rmem_obj_get(&pd->obj, "rmem_mr_advise");
 	if (ret != 0)
 		return ret;
 	ret = rmem_dev_ops(dev)->mr_advise(pd, advice, flags, sg_list, num_sge);
 	rmem_obj_put(&pd->obj);
 	return ret;
+}
+
+int
+rmem_mr_advise(struct rmem_pd *pd, int advice, uint32_t flags, const struct rmem_sge *sg_list,
+		uint32_t num_sge)
+{
+	return rmem_trace_call(__func__, pd, mr_advise(pd, advice, flags, sg_list, num_sge));
 }
 
 static int
@@ -143,13 +151,13 @@ check_stats(const struct rmem_mr *mr, const struct rmem_mr_stats *stats, const c
 	return 0;
 }
 
-int
-rmem_mr_stats_get(struct rmem_mr *mr, struct rmem_mr_stats *stats)
+static int
+mr_stats_get(struct rmem_mr *mr, struct rmem_mr_stats *stats)
 {
 	struct rmem_mr_stats tmp;
 	int ret;
 
-	ret = check_stats(mr, stats, __func__);
+	ret = check_stats(mr, stats, "rmem_mr_stats_get");
 	if (ret != 0)
 		return ret;
 	memset(&tmp, 0, sizeof(tmp));
@@ -157,4 +165,10 @@ rmem_mr_stats_get(struct rmem_mr *mr, struct rmem_mr_stats *stats)
 	if (ret == 0)
 		*stats = tmp;
 	return ret;
+}
+
+int
+rmem_mr_stats_get(struct rmem_mr *mr, struct rmem_mr_stats *stats)
+{
+	return rmem_trace_call(__func__, mr, mr_stats_get(mr, stats));
 }

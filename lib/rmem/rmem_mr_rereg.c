@@ -20,6 +20,7 @@
 
 #include <rmem_mr_priv.h>
 #include <rmem_priv.h>
+#include <rmem_trace_priv.h>
 
 #define REREG_FLAGS                                                                                \
 	(RMEM_REREG_CHANGE_TRANSLATION | RMEM_REREG_CHANGE_PD | RMEM_REREG_CHANGE_ACCESS)
@@ -287,24 +288,33 @@ revive_mr:
 	return ret;
 }
 
-int
-rmem_mr_rereg(struct rmem_mr *mr, uint32_t flags, struct rmem_pd *pd, void *addr, size_t length,
+static int
+mr_rereg(struct rmem_mr *mr, uint32_t flags, struct rmem_pd *pd, void *addr, size_t length,
 		uint32_t access, enum rmem_rereg_result *result)
 {
 	enum rmem_rereg_result tmp = RMEM_REREG_ERR_INPUT;
 	struct rmem_mr_attr attr;
 	int ret;
 
-	ret = check_mr(mr, flags, &tmp, __func__);
+	ret = check_mr(mr, flags, &tmp, "rmem_mr_rereg");
 	if (ret == 0 && (flags & RMEM_REREG_CHANGE_PD) != 0)
-		ret = rmem_mr_check_pd(mr, pd, __func__);
+		ret = rmem_mr_check_pd(mr, pd, "rmem_mr_rereg");
 	if (ret == 0) {
 		if ((flags & RMEM_REREG_CHANGE_PD) == 0)
 			pd = mr->pd;
 		attr = whole_attr(mr, flags, addr, length, access);
-		ret = rereg(mr, flags, pd, &attr, &tmp, __func__);
+		ret = rereg(mr, flags, pd, &attr, &tmp, "rmem_mr_rereg");
+		rmem_trace_mr_rereg(mr, flags, tmp, mr->addr, mr->length, mr->access, mr->lkey,
+				mr->rkey);
 	}
 	if (result != NULL)
 		*result = tmp;
 	return ret;
+}
+
+int
+rmem_mr_rereg(struct rmem_mr *mr, uint32_t flags, struct rmem_pd *pd, void *addr, size_t length,
+		uint32_t access, enum rmem_rereg_result *result)
+{
+	return rmem_trace_call(__func__, mr, mr_rereg(mr, flags, pd, addr, length, access, result));
 }

@@ -16,6 +16,7 @@
 
 #include <rmem_mr_priv.h>
 #include <rmem_priv.h>
+#include <rmem_trace_priv.h>
 
 static int
 check_from(const struct rmem_mr *from, const char *func)
@@ -133,16 +134,16 @@ put_from:
 	return ret;
 }
 
-int
-rmem_mr_reg_shared(struct rmem_mr *from, struct rmem_pd *pd, uint64_t iova, uint32_t access,
+static int
+mr_reg_shared(struct rmem_mr *from, struct rmem_pd *pd, uint64_t iova, uint32_t access,
 		struct rmem_mr **mr)
 {
 	struct rmem_dev_info info;
 	int ret;
 
-	ret = check_from(from, __func__);
+	ret = check_from(from, "rmem_mr_reg_shared");
 	if (ret == 0)
-		ret = rmem_mr_check_pd(from, pd, __func__);
+		ret = rmem_mr_check_pd(from, pd, "rmem_mr_reg_shared");
 	if (ret == 0 && mr == NULL) {
 		RMEM_LOG(ERR, "got NULL for the MR pointer");
 		ret = -EINVAL;
@@ -150,10 +151,20 @@ rmem_mr_reg_shared(struct rmem_mr *from, struct rmem_pd *pd, uint64_t iova, uint
 	if (ret == 0)
 		ret = rmem_dev_info_fill(rmem_obj_dev(&from->obj), &info);
 	if (ret == 0)
-		ret = check_shared(from, iova, access, &info, __func__);
+		ret = check_shared(from, iova, access, &info, "rmem_mr_reg_shared");
 	if (ret == 0)
 		ret = rmem_mr_check_fd_access(from, access);
 	if (ret != 0)
 		return ret;
-	return share(from, pd, iova, access & info.access, mr, __func__);
+	ret = share(from, pd, iova, access & info.access, mr, "rmem_mr_reg_shared");
+	if (ret == 0)
+		rmem_trace_mr_share(from, pd, *mr, (*mr)->access, (*mr)->lkey, (*mr)->rkey);
+	return ret;
+}
+
+int
+rmem_mr_reg_shared(struct rmem_mr *from, struct rmem_pd *pd, uint64_t iova, uint32_t access,
+		struct rmem_mr **mr)
+{
+	return rmem_trace_call(__func__, from, mr_reg_shared(from, pd, iova, access, mr));
 }

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 
 #include <rmem_priv.h>
+#include <rmem_trace_priv.h>
 
 #define BIND_FLAGS   (RMEM_SEND_SIGNALED | RMEM_SEND_FENCE)
 #define RIGHT_MODIFY (RMEM_ACCESS_REMOTE_WRITE | RMEM_ACCESS_REMOTE_ATOMIC)
@@ -69,21 +70,21 @@ check_alloc(struct rmem_dev *dev, int type, struct rmem_mw **mw)
 	return 0;
 }
 
-int
-rmem_mw_alloc(struct rmem_pd *pd, enum rmem_mw_type type, struct rmem_mw **mw)
+static int
+mw_alloc(struct rmem_pd *pd, enum rmem_mw_type type, struct rmem_mw **mw)
 {
 	struct rmem_mw *new_mw;
 	struct rmem_dev *dev;
 	int ret;
 
-	ret = rmem_obj_check(pd, RMEM_OBJ_PD, __func__);
+	ret = rmem_obj_check(pd, RMEM_OBJ_PD, "rmem_mw_alloc");
 	if (ret != 0)
 		return ret;
 	dev = rmem_obj_dev(&pd->obj);
 	ret = check_alloc(dev, (int)type, mw);
 	if (ret != 0)
 		return ret;
-	ret = rmem_obj_get(&pd->obj, __func__);
+	ret = rmem_obj_get(&pd->obj, "rmem_mw_alloc");
 	if (ret != 0)
 		return ret;
 	/* A driver without windows need not say how large they are; its op then refuses. */
@@ -99,6 +100,7 @@ rmem_mw_alloc(struct rmem_pd *pd, enum rmem_mw_type type, struct rmem_mw **mw)
 	if (ret != 0)
 		goto free_mw;
 	*mw = new_mw;
+	rmem_trace_mw_alloc(pd, new_mw, new_mw->type, new_mw->rkey);
 	return 0;
 
 free_mw:
@@ -106,6 +108,12 @@ free_mw:
 put_pd:
 	rmem_obj_put(&pd->obj);
 	return ret;
+}
+
+int
+rmem_mw_alloc(struct rmem_pd *pd, enum rmem_mw_type type, struct rmem_mw **mw)
+{
+	return rmem_trace_call(__func__, pd, mw_alloc(pd, type, mw));
 }
 
 /* The arguments of a binding in themselves. */
@@ -139,8 +147,8 @@ check_bind_args(const struct rmem_qp *qp, const struct rmem_mw *mw, const struct
 			"rmem_mw_bind");
 }
 
-int
-rmem_mw_bind(struct rmem_qp *qp, struct rmem_mw *mw, const struct rmem_mw_bind *bind)
+static int
+mw_bind(struct rmem_qp *qp, struct rmem_mw *mw, const struct rmem_mw_bind *bind)
 {
 	const struct rmem_mw_bind_info *info;
 	int ret;
@@ -150,7 +158,7 @@ rmem_mw_bind(struct rmem_qp *qp, struct rmem_mw *mw, const struct rmem_mw_bind *
 		return ret;
 	info = &bind->bind_info;
 	if (info->length != 0) {
-		ret = rmem_obj_check(info->mr, RMEM_OBJ_MR, __func__);
+		ret = rmem_obj_check(info->mr, RMEM_OBJ_MR, "rmem_mw_bind");
 		if (ret == 0)
 			ret = rmem_mw_check_bind(qp, mw, info);
 		else
@@ -162,7 +170,7 @@ rmem_mw_bind(struct rmem_qp *qp, struct rmem_mw *mw, const struct rmem_mw_bind *
 		RMEM_LOG(ERR,
 				"%s: a window can't be bound to %" PRIu64 " bytes at 0x%" PRIx64
 				" of that MR with access 0x%x: %s",
-				__func__, info->length, info->addr, info->access,
+				"rmem_mw_bind", info->length, info->addr, info->access,
 				ret == -EPERM                        ? "PD or rights forbid it"
 						: ret == -EOPNOTSUPP ? "it is memory of an fd"
 								     : "bad range or access");
@@ -172,17 +180,23 @@ rmem_mw_bind(struct rmem_qp *qp, struct rmem_mw *mw, const struct rmem_mw_bind *
 }
 
 int
-rmem_mw_dealloc(struct rmem_mw *mw)
+rmem_mw_bind(struct rmem_qp *qp, struct rmem_mw *mw, const struct rmem_mw_bind *bind)
+{
+	return rmem_trace_call(__func__, mw, mw_bind(qp, mw, bind));
+}
+
+static int
+mw_dealloc(struct rmem_mw *mw)
 {
 	struct rmem_pd *pd;
 	int ret;
 
 	if (mw == NULL)
 		return 0;
-	ret = rmem_obj_check(mw, RMEM_OBJ_MW, __func__);
+	ret = rmem_obj_check(mw, RMEM_OBJ_MW, "rmem_mw_dealloc");
 	if (ret != 0)
 		return ret;
-	ret = rmem_obj_kill(&mw->obj, __func__);
+	ret = rmem_obj_kill(&mw->obj, "rmem_mw_dealloc");
 	if (ret != 0)
 		return ret;
 	pd = mw->pd;
@@ -191,7 +205,14 @@ rmem_mw_dealloc(struct rmem_mw *mw)
 		rmem_obj_revive(&mw->obj);
 		return ret;
 	}
+	rmem_trace_mw_dealloc(mw, mw->rkey);
 	rmem_obj_free(&mw->obj);
 	rmem_obj_put(&pd->obj);
 	return 0;
+}
+
+int
+rmem_mw_dealloc(struct rmem_mw *mw)
+{
+	return rmem_trace_call(__func__, mw, mw_dealloc(mw));
 }

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include <rmem_priv.h>
+#include <rmem_trace_priv.h>
 
 #define QP_FLAGS (RMEM_QP_SIG_ALL | RMEM_QP_NO_INLINE_RECV)
 
@@ -163,14 +164,14 @@ rmem_qp_visit(int (*func)(struct rmem_qp *qp, void *arg), void *arg)
 	return ret;
 }
 
-int
-rmem_qp_create(struct rmem_pd *pd, const struct rmem_qp_conf *conf, struct rmem_qp **qp)
+static int
+qp_create(struct rmem_pd *pd, const struct rmem_qp_conf *conf, struct rmem_qp **qp)
 {
 	struct rmem_dev *dev;
 	struct rmem_qp *new_qp;
 	int ret;
 
-	ret = rmem_obj_check(pd, RMEM_OBJ_PD, __func__);
+	ret = rmem_obj_check(pd, RMEM_OBJ_PD, "rmem_qp_create");
 	if (ret != 0)
 		return ret;
 	dev = rmem_obj_dev(&pd->obj);
@@ -198,6 +199,8 @@ rmem_qp_create(struct rmem_pd *pd, const struct rmem_qp_conf *conf, struct rmem_
 		goto free_qp;
 	list(new_qp);
 	*qp = new_qp;
+	rmem_trace_qp_create(pd, new_qp, new_qp->qp_num, conf->send_cq, conf->recv_cq,
+			conf->max_send_wr, conf->max_recv_wr, conf->access);
 	return 0;
 
 free_qp:
@@ -205,6 +208,12 @@ free_qp:
 put:
 	put_parents(pd, conf->send_cq, conf->recv_cq);
 	return ret;
+}
+
+int
+rmem_qp_create(struct rmem_pd *pd, const struct rmem_qp_conf *conf, struct rmem_qp **qp)
+{
+	return rmem_trace_call(__func__, pd, qp_create(pd, conf, qp));
 }
 
 static int
@@ -245,13 +254,13 @@ check_state(struct rmem_qp *qp, bool want_reset, const char *func)
 	return -EBUSY;
 }
 
-int
-rmem_qp_connect(struct rmem_qp *qp, const struct rmem_qp_conn *conn)
+static int
+qp_connect(struct rmem_qp *qp, const struct rmem_qp_conn *conn)
 {
 	struct rmem_dev *dev;
 	int ret;
 
-	ret = rmem_obj_check(qp, RMEM_OBJ_QP, __func__);
+	ret = rmem_obj_check(qp, RMEM_OBJ_QP, "rmem_qp_connect");
 	if (ret != 0)
 		return ret;
 	dev = rmem_obj_dev(&qp->obj);
@@ -261,19 +270,28 @@ rmem_qp_connect(struct rmem_qp *qp, const struct rmem_qp_conn *conn)
 	}
 	ret = check_conn(dev, conn);
 	if (ret == 0)
-		ret = check_state(qp, true, __func__);
+		ret = check_state(qp, true, "rmem_qp_connect");
 	if (ret != 0)
 		return ret;
-	return rmem_dev_ops(dev)->qp_connect(qp, conn);
+	ret = rmem_dev_ops(dev)->qp_connect(qp, conn);
+	if (ret == 0)
+		rmem_trace_qp_connect(qp, qp->qp_num, conn->remote.qp_num);
+	return ret;
 }
 
 int
-rmem_qp_query(struct rmem_qp *qp, struct rmem_qp_attr *attr)
+rmem_qp_connect(struct rmem_qp *qp, const struct rmem_qp_conn *conn)
+{
+	return rmem_trace_call(__func__, qp, qp_connect(qp, conn));
+}
+
+static int
+qp_query(struct rmem_qp *qp, struct rmem_qp_attr *attr)
 {
 	struct rmem_qp_attr tmp;
 	int ret;
 
-	ret = rmem_obj_check(qp, RMEM_OBJ_QP, __func__);
+	ret = rmem_obj_check(qp, RMEM_OBJ_QP, "rmem_qp_query");
 	if (ret != 0)
 		return ret;
 	if (attr == NULL) {
@@ -288,31 +306,53 @@ rmem_qp_query(struct rmem_qp *qp, struct rmem_qp_attr *attr)
 }
 
 int
-rmem_qp_set_error(struct rmem_qp *qp)
+rmem_qp_query(struct rmem_qp *qp, struct rmem_qp_attr *attr)
+{
+	return rmem_trace_call(__func__, qp, qp_query(qp, attr));
+}
+
+static int
+qp_set_error(struct rmem_qp *qp)
 {
 	int ret;
 
-	ret = rmem_obj_check(qp, RMEM_OBJ_QP, __func__);
+	ret = rmem_obj_check(qp, RMEM_OBJ_QP, "rmem_qp_set_error");
 	if (ret == 0)
-		ret = check_state(qp, false, __func__);
-	if (ret != 0)
-		return ret;
-	return rmem_dev_ops(rmem_obj_dev(&qp->obj))->qp_set_error(qp);
+		ret = check_state(qp, false, "rmem_qp_set_error");
+	if (ret == 0)
+		ret = rmem_dev_ops(rmem_obj_dev(&qp->obj))->qp_set_error(qp);
+	if (ret == 0)
+		rmem_trace_qp_state(qp, qp->qp_num, RMEM_QPS_ERR);
+	return ret;
+}
+
+int
+rmem_qp_set_error(struct rmem_qp *qp)
+{
+	return rmem_trace_call(__func__, qp, qp_set_error(qp));
+}
+
+static int
+qp_reset(struct rmem_qp *qp)
+{
+	int ret;
+
+	ret = rmem_obj_check(qp, RMEM_OBJ_QP, "rmem_qp_reset");
+	if (ret == 0)
+		ret = rmem_dev_ops(rmem_obj_dev(&qp->obj))->qp_reset(qp);
+	if (ret == 0)
+		rmem_trace_qp_state(qp, qp->qp_num, RMEM_QPS_RESET);
+	return ret;
 }
 
 int
 rmem_qp_reset(struct rmem_qp *qp)
 {
-	int ret;
-
-	ret = rmem_obj_check(qp, RMEM_OBJ_QP, __func__);
-	if (ret != 0)
-		return ret;
-	return rmem_dev_ops(rmem_obj_dev(&qp->obj))->qp_reset(qp);
+	return rmem_trace_call(__func__, qp, qp_reset(qp));
 }
 
-int
-rmem_qp_destroy(struct rmem_qp *qp)
+static int
+qp_destroy(struct rmem_qp *qp)
 {
 	struct rmem_cq *send_cq, *recv_cq;
 	struct rmem_pd *pd;
@@ -320,10 +360,10 @@ rmem_qp_destroy(struct rmem_qp *qp)
 
 	if (qp == NULL)
 		return 0;
-	ret = rmem_obj_check(qp, RMEM_OBJ_QP, __func__);
+	ret = rmem_obj_check(qp, RMEM_OBJ_QP, "rmem_qp_destroy");
 	if (ret != 0)
 		return ret;
-	ret = rmem_obj_kill(&qp->obj, __func__);
+	ret = rmem_obj_kill(&qp->obj, "rmem_qp_destroy");
 	if (ret != 0)
 		return ret;
 	pd = qp->pd;
@@ -336,7 +376,14 @@ rmem_qp_destroy(struct rmem_qp *qp)
 		rmem_obj_revive(&qp->obj);
 		return ret;
 	}
+	rmem_trace_qp_destroy(qp, qp->qp_num);
 	rmem_obj_free(&qp->obj);
 	put_parents(pd, send_cq, recv_cq);
 	return 0;
+}
+
+int
+rmem_qp_destroy(struct rmem_qp *qp)
+{
+	return rmem_trace_call(__func__, qp, qp_destroy(qp));
 }

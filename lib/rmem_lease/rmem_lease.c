@@ -11,6 +11,7 @@
 #include <rmem_driver.h>
 
 #include "rmem_lease_priv.h"
+#include "rmem_lease_trace_priv.h"
 
 #define LEASE_MAX_QUARANTINE_US UINT32_C(3600000000)
 
@@ -237,8 +238,8 @@ free_ctx(struct rmem_lease_ctx *ctx)
 	rte_free(ctx);
 }
 
-int
-rmem_lease_ctx_create(
+static int
+lease_ctx_create(
 		struct rmem_qp *qp, const struct rmem_lease_conf *conf, struct rmem_lease_ctx **ctx)
 {
 	static uint16_t nb_created; /* atomic */
@@ -286,17 +287,26 @@ rmem_lease_ctx_create(
 	lease_gauge(new_ctx);
 	lease_list_add(new_ctx);
 	*ctx = new_ctx;
+	rmem_lease_trace_create(new_ctx, qp->qp_num, new_ctx->backend->name, conf->min_leases,
+			new_ctx->nb_slots);
 	return 0;
 }
 
 int
-rmem_lease_ctx_destroy(struct rmem_lease_ctx *ctx)
+rmem_lease_ctx_create(
+		struct rmem_qp *qp, const struct rmem_lease_conf *conf, struct rmem_lease_ctx **ctx)
+{
+	return rmem_lease_trace_call(__func__, qp, lease_ctx_create(qp, conf, ctx));
+}
+
+static int
+lease_ctx_destroy(struct rmem_lease_ctx *ctx)
 {
 	int ret;
 
 	if (ctx == NULL)
 		return 0;
-	ret = lease_check_ctx(ctx, __func__);
+	ret = lease_check_ctx(ctx, "rmem_lease_ctx_destroy");
 	if (ret != 0)
 		return ret;
 	if (ctx->stats.nb_leases != 0) {
@@ -309,8 +319,15 @@ rmem_lease_ctx_destroy(struct rmem_lease_ctx *ctx)
 	if (ret != 0)
 		return ret;
 	lease_list_del(ctx);
+	rmem_lease_trace_destroy(ctx);
 	free_ctx(ctx);
 	return 0;
+}
+
+int
+rmem_lease_ctx_destroy(struct rmem_lease_ctx *ctx)
+{
+	return rmem_lease_trace_call(__func__, ctx, lease_ctx_destroy(ctx));
 }
 
 int
@@ -364,12 +381,12 @@ recover_slot(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
 	return 0;
 }
 
-int
-rmem_lease_recover(struct rmem_lease_ctx *ctx)
+static int
+lease_recover(struct rmem_lease_ctx *ctx)
 {
 	struct rmem_qp_attr attr;
-	uint32_t i;
-	int ret = lease_check_ctx(ctx, __func__);
+	uint32_t i, nb_lost = 0;
+	int ret = lease_check_ctx(ctx, "rmem_lease_recover");
 
 	if (ret == 0)
 		ret = rmem_qp_query(ctx->qp, &attr);
@@ -386,17 +403,27 @@ rmem_lease_recover(struct rmem_lease_ctx *ctx)
 	ctx->revokes.head = ctx->revokes.tail;
 	while (ctx->nb_staged > 0)
 		lease_end(ctx, &ctx->slots[ctx->staged[--ctx->nb_staged]], RMEM_LEASE_END_FAILED);
-	for (i = 0; i < ctx->nb_slots && ret == 0; i++)
+	for (i = 0; i < ctx->nb_slots && ret == 0; i++) {
+		nb_lost += is_out(&ctx->slots[i]);
 		ret = recover_slot(ctx, &ctx->slots[i]);
+	}
 	lease_sort_out(ctx);
+	if (ret == 0)
+		rmem_lease_trace_recover(ctx, ctx->qp->qp_num, nb_lost);
 	return ret;
 }
 
 int
-rmem_lease_age(struct rmem_lease_ctx *ctx)
+rmem_lease_recover(struct rmem_lease_ctx *ctx)
+{
+	return rmem_lease_trace_call(__func__, ctx, lease_recover(ctx));
+}
+
+static int
+lease_age(struct rmem_lease_ctx *ctx)
 {
 	uint32_t nb, i, spare;
-	int ret = lease_check_ctx(ctx, __func__);
+	int ret = lease_check_ctx(ctx, "rmem_lease_age");
 
 	if (ret != 0)
 		return ret;
@@ -411,6 +438,13 @@ rmem_lease_age(struct rmem_lease_ctx *ctx)
 	lease_sort_out(ctx);
 	ctx->low_free = ctx->nb_free;
 	LEASE_COUNT(ctx->stats.aged, i);
+	rmem_lease_trace_age(ctx, i);
 	/* A key whose last request has not completed was needed. */
 	return ret != 0 && ret != -EBUSY ? ret : (int)i;
+}
+
+int
+rmem_lease_age(struct rmem_lease_ctx *ctx)
+{
+	return rmem_lease_trace_call(__func__, ctx, lease_age(ctx));
 }

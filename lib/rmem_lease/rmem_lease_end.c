@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "rmem_lease_priv.h"
+#include "rmem_lease_trace_priv.h"
 
 void
 lease_end(struct rmem_lease_ctx *ctx, struct lease_slot *slot, uint8_t why)
@@ -221,7 +222,7 @@ complete_until(struct rmem_lease_ctx *ctx, uint32_t place)
  * a lease which has ended meanwhile, as the peer took it, says nothing about the present one.
  */
 static void
-fail(struct rmem_lease_ctx *ctx, uint32_t op)
+fail(struct rmem_lease_ctx *ctx, uint32_t op, uint8_t status)
 {
 	struct lease_slot *slot = lease_op_slot(ctx, op);
 
@@ -243,6 +244,7 @@ fail(struct rmem_lease_ctx *ctx, uint32_t op)
 	if (slot->heap_at != LEASE_NOWHERE)
 		lease_heap_del(ctx, slot);
 	slot->lease.state = RMEM_LEASE_LOST;
+	rmem_lease_trace_lose(ctx, slot->lease.rkey, status);
 }
 
 static void
@@ -258,7 +260,7 @@ take_wc(struct rmem_lease_ctx *ctx, const struct rmem_wc *wc)
 		return;
 	}
 	complete_until(ctx, place);
-	fail(ctx, ctx->ops[ctx->ops_head++ & ctx->ops_mask]);
+	fail(ctx, ctx->ops[ctx->ops_head++ & ctx->ops_mask], wc->status);
 }
 
 /* The peer has invalidated a key; it may be none of ours. */

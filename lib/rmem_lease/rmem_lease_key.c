@@ -15,6 +15,7 @@
 #include <rte_random.h>
 
 #include "rmem_lease_priv.h"
+#include "rmem_lease_trace_priv.h"
 
 /* Keys made at a time when more are needed than ever before. */
 #define LEASE_MAKE 32u
@@ -399,6 +400,7 @@ lease_put(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
 		slot->rests_from = rte_rdtsc();
 		lease_fifo_put(&ctx->resting, number);
 		LEASE_COUNT(ctx->stats.quarantines, 1);
+		rmem_lease_trace_rest(ctx, slot->lease.rkey, ctx->stats.quarantines);
 	} else {
 		ctx->free[ctx->nb_free++] = number;
 	}

@@ -17,6 +17,7 @@
 #include <rmem_chunk.h>
 #include <rmem_mbuf.h>
 #include <rmem_pool_priv.h>
+#include <rmem_pool_trace_priv.h>
 
 /* The configuration as that of a pool whose buffers are whole mbufs, or -EINVAL. */
 static int
@@ -203,8 +204,8 @@ prepare(struct rmem_pd *pd, const struct rmem_pktmbuf_pool_conf *conf, const voi
 	return ret;
 }
 
-int
-rmem_pktmbuf_pool_create(struct rmem_pd *pd, const struct rmem_pktmbuf_pool_conf *conf,
+static int
+pktmbuf_pool_create(struct rmem_pd *pd, const struct rmem_pktmbuf_pool_conf *conf,
 		struct rmem_mempool **reg)
 {
 	const struct rte_memzone *mz = NULL;
@@ -223,6 +224,8 @@ rmem_pktmbuf_pool_create(struct rmem_pd *pd, const struct rmem_pktmbuf_pool_conf
 	ret = do_create(pd, conf, &pool_conf, &mp, &mz, &new_reg);
 	if (ret == 0) {
 		*reg = new_reg;
+		rmem_pool_trace_pktmbuf_create(conf->name, pd, new_reg, conf->nb_mbufs,
+				conf->data_room_size, conf->access, new_reg->nb_mrs);
 	} else if (new_reg != NULL) {
 		POOL_LOG(ERR, "%s: %u MRs can't be taken back: its memory is kept", conf->name,
 				new_reg->nb_mrs);
@@ -231,6 +234,13 @@ rmem_pktmbuf_pool_create(struct rmem_pd *pd, const struct rmem_pktmbuf_pool_conf
 		rte_memzone_free(mz);
 	}
 	return ret;
+}
+
+int
+rmem_pktmbuf_pool_create(struct rmem_pd *pd, const struct rmem_pktmbuf_pool_conf *conf,
+		struct rmem_mempool **reg)
+{
+	return rmem_pool_trace_call(__func__, pd, pktmbuf_pool_create(pd, conf, reg));
 }
 
 static int
@@ -253,8 +263,8 @@ check_pool(const struct rmem_mempool *reg)
 	return rmem_mempool_check_idle(reg);
 }
 
-int
-rmem_pktmbuf_pool_destroy(struct rmem_mempool *reg)
+static int
+pktmbuf_pool_destroy(struct rmem_mempool *reg)
 {
 	const struct rte_memzone *mz;
 	struct rte_mempool *mp;
@@ -270,9 +280,16 @@ rmem_pktmbuf_pool_destroy(struct rmem_mempool *reg)
 	ret = rmem_mempool_do_unregister(reg);
 	if (ret != 0)
 		return ret;
+	rmem_pool_trace_pktmbuf_destroy(reg);
 	rte_mempool_free(mp);
 	rte_memzone_free(mz);
 	return 0;
+}
+
+int
+rmem_pktmbuf_pool_destroy(struct rmem_mempool *reg)
+{
+	return rmem_pool_trace_call(__func__, reg, pktmbuf_pool_destroy(reg));
 }
 
 int

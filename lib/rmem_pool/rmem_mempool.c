@@ -16,6 +16,7 @@
 
 #include <rmem_mbuf.h>
 #include <rmem_pool_priv.h>
+#include <rmem_pool_trace_priv.h>
 
 _Static_assert(offsetof(struct rmem_mempool, pd) + sizeof(void *) <= RTE_CACHE_LINE_MIN_SIZE,
 		"a lookup reads one line of the registration");
@@ -211,8 +212,8 @@ rmem_mempool_do_register(struct rte_mempool *mp, struct rmem_pd *pd, uint32_t ac
 	return ret;
 }
 
-int
-rmem_mempool_register(struct rte_mempool *mp, struct rmem_pd *pd, uint32_t access,
+static int
+mempool_register(struct rte_mempool *mp, struct rmem_pd *pd, uint32_t access,
 		struct rmem_mempool **reg)
 {
 	struct rmem_mempool *new_reg = NULL;
@@ -232,12 +233,22 @@ rmem_mempool_register(struct rte_mempool *mp, struct rmem_pd *pd, uint32_t acces
 		return -EINVAL;
 	}
 	ret = rmem_mempool_do_register(mp, pd, access, &new_reg);
-	if (ret == 0)
+	if (ret == 0) {
 		*reg = new_reg;
-	else if (new_reg != NULL)
+		rmem_pool_trace_mempool_register(mp->name, pd, new_reg, access, new_reg->nb_mrs,
+				new_reg->registered);
+	} else if (new_reg != NULL) {
 		POOL_LOG(ERR, "%s: %u MRs can't be taken back: don't free it", mp->name,
 				new_reg->nb_mrs);
+	}
 	return ret;
+}
+
+int
+rmem_mempool_register(struct rte_mempool *mp, struct rmem_pd *pd, uint32_t access,
+		struct rmem_mempool **reg)
+{
+	return rmem_pool_trace_call(__func__, pd, mempool_register(mp, pd, access, reg));
 }
 
 int
@@ -269,8 +280,8 @@ rmem_mempool_do_unregister(struct rmem_mempool *reg)
 	return 0;
 }
 
-int
-rmem_mempool_unregister(struct rmem_mempool *reg)
+static int
+mempool_unregister(struct rmem_mempool *reg)
 {
 	int ret;
 
@@ -285,7 +296,17 @@ rmem_mempool_unregister(struct rmem_mempool *reg)
 		return -EINVAL;
 	}
 	ret = rmem_mempool_check_idle(reg);
-	return ret != 0 ? ret : rmem_mempool_do_unregister(reg);
+	if (ret == 0)
+		ret = rmem_mempool_do_unregister(reg);
+	if (ret == 0)
+		rmem_pool_trace_mempool_unregister(reg);
+	return ret;
+}
+
+int
+rmem_mempool_unregister(struct rmem_mempool *reg)
+{
+	return rmem_pool_trace_call(__func__, reg, mempool_unregister(reg));
 }
 
 int
@@ -327,8 +348,8 @@ check_mr(const struct rmem_mr *mr)
 	return 0;
 }
 
-int
-rmem_extbuf_mr_add(struct rmem_mr *mr)
+static int
+extbuf_mr_add(struct rmem_mr *mr)
 {
 	struct rmem_map *map;
 	int ret;
@@ -336,11 +357,20 @@ rmem_extbuf_mr_add(struct rmem_mr *mr)
 	ret = check_mr(mr);
 	if (ret != 0)
 		return ret;
-	return rmem_map_add(&mr, 1, &map);
+	ret = rmem_map_add(&mr, 1, &map);
+	if (ret == 0)
+		rmem_pool_trace_extbuf_add(mr, mr->addr, mr->length);
+	return ret;
 }
 
 int
-rmem_extbuf_mr_del(struct rmem_mr *mr)
+rmem_extbuf_mr_add(struct rmem_mr *mr)
+{
+	return rmem_pool_trace_call(__func__, mr, extbuf_mr_add(mr));
+}
+
+static int
+extbuf_mr_del(struct rmem_mr *mr)
 {
 	int ret;
 
@@ -350,5 +380,13 @@ rmem_extbuf_mr_del(struct rmem_mr *mr)
 	ret = rmem_map_del(&mr, 1);
 	if (ret != 0)
 		POOL_LOG(ERR, "MR %p was not added", (void *)mr);
+	else
+		rmem_pool_trace_extbuf_del(mr);
 	return ret;
+}
+
+int
+rmem_extbuf_mr_del(struct rmem_mr *mr)
+{
+	return rmem_pool_trace_call(__func__, mr, extbuf_mr_del(mr));
 }

@@ -22,6 +22,7 @@
 
 #include <rmem_chunk.h>
 #include <rmem_pool_priv.h>
+#include <rmem_pool_trace_priv.h>
 
 _Static_assert(offsetof(struct rmem_sge, lkey) + sizeof(uint32_t) == sizeof(struct rmem_sge) &&
 				offsetof(struct rmem_sge, length) == sizeof(uint64_t),
@@ -305,8 +306,8 @@ rmem_pool_visit(int (*func)(struct rmem_pool *pool, void *arg), void *arg)
 	return ret;
 }
 
-int
-rmem_pool_create(struct rmem_pd *pd, const struct rmem_pool_conf *conf, struct rmem_pool **pool)
+static int
+pool_create(struct rmem_pd *pd, const struct rmem_pool_conf *conf, struct rmem_pool **pool)
 {
 	struct plan plan = {.conf = conf};
 	struct rmem_pool *new_pool;
@@ -343,7 +344,15 @@ rmem_pool_create(struct rmem_pd *pd, const struct rmem_pool_conf *conf, struct r
 	}
 	list(new_pool);
 	*pool = new_pool;
+	rmem_pool_trace_create(conf->name, pd, new_pool, new_pool->nb_bufs, new_pool->buf_size,
+			conf->access, new_pool->nb_mrs);
 	return 0;
+}
+
+int
+rmem_pool_create(struct rmem_pd *pd, const struct rmem_pool_conf *conf, struct rmem_pool **pool)
+{
+	return rmem_pool_trace_call(__func__, pd, pool_create(pd, conf, pool));
 }
 
 /* What keeps a pool from being destroyed. */
@@ -368,8 +377,8 @@ check_idle(const struct rmem_pool *pool)
 	return -EBUSY;
 }
 
-int
-rmem_pool_destroy(struct rmem_pool *pool)
+static int
+pool_destroy(struct rmem_pool *pool)
 {
 	int ret;
 
@@ -383,7 +392,16 @@ rmem_pool_destroy(struct rmem_pool *pool)
 	if (ret != 0)
 		return ret;
 	unlist(pool);
-	return release(pool);
+	ret = release(pool);
+	if (ret == 0)
+		rmem_pool_trace_destroy(pool);
+	return ret;
+}
+
+int
+rmem_pool_destroy(struct rmem_pool *pool)
+{
+	return rmem_pool_trace_call(__func__, pool, pool_destroy(pool));
 }
 
 struct rmem_mr *

@@ -1,0 +1,154 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Runs the autotests of traces with and without --trace, and reads what was saved.
+
+usage: test_trace.py DPDK-TEST-RMEM
+
+The autotests print what has to be in the trace. Each point that the libraries register must be in
+it and in doc/telemetry.md.
+"""
+
+import glob
+import os
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+PAGE = os.path.join(ROOT, 'doc', 'telemetry.md')
+POINT = re.compile(r'RTE_TRACE_POINT_REGISTER\(\s*\w+,\s*([\w.]+)\)')
+ROW = re.compile(r'^\| `(lib\.rmem\.[\w.]+)` \| ([^|]*) \|', re.M)
+EVENT = re.compile(r'event \{\s*id = (\d+);\s*name = "([\w.]+)";\s*fields := struct \{(.*?)\};\s*\};',
+                   re.S)
+FIELD = re.compile(r'(\w+) (\w+)(?:\[\d+\])?;')
+EAL = ['--no-huge', '-m', '256', '--no-shconf', '--no-pci', '--no-telemetry',
+       '--log-level=*rmem*:emergency']
+HEADER = 56
+FORMATS = {'uint16_t': 'H', 'uint32_t': 'I', 'uint64_t': 'Q', 'int32_t': 'i', 'uintptr_t': 'Q',
+           'size_t': 'Q', 'string_bounded_t': '32s'}
+
+
+def read(path, mode='r'):
+    with open(path, mode) as file:
+        return file.read()
+
+
+def points():
+    """Names of the points that the libraries register."""
+    names = set()
+    for path in glob.glob(os.path.join(ROOT, 'lib', '*', '*_trace_points.c')):
+        names.update(POINT.findall(read(path)))
+    assert len(names) > 30, names
+    return names
+
+
+def run(program, env, *options):
+    done = subprocess.run([program, *EAL, *options], env={**os.environ, **env}, check=False,
+                          stdout=subprocess.PIPE, text=True)
+    if done.returncode != 0:
+        sys.exit('%s ended with %d:\n%s' % (' '.join(done.args), done.returncode, done.stdout))
+    return [line[len('wanted: '):] for line in done.stdout.splitlines()
+            if line.startswith('wanted: ')]
+
+
+def parse_metadata(path):
+    """id -> (name, fields as (type, name))."""
+    return {int(number): (name, FIELD.findall(fields))
+            for number, name, fields in EVENT.findall(read(path))}
+
+
+def parse_stream(path, events):
+    """The events of a stream, as (name, {field: value})."""
+    data = read(path, 'rb')
+    assert struct.unpack_from('<I', data)[0] == 0xc1fc1fc1, path
+    at = HEADER
+    while at + 8 <= len(data):
+        name, fields = events[struct.unpack_from('<Q', data, at)[0] >> 48]
+        at += 8
+        values = {}
+        for kind, field in fields:
+            value, = struct.unpack_from('<' + FORMATS[kind], data, at)
+            at += struct.calcsize('<' + FORMATS[kind])
+            if isinstance(value, bytes):
+                value = value.split(b'\0')[0].decode()
+            values[field] = str(value)
+        yield name, values
+        at = (at + 7) // 8 * 8
+
+
+def parse_trace(folder):
+    paths = glob.glob(os.path.join(folder, '*', 'metadata'))
+    assert len(paths) == 1, paths
+    events = parse_metadata(paths[0])
+    found = []
+    for path in glob.glob(os.path.join(os.path.dirname(paths[0]), 'channel*')):
+        found.extend(parse_stream(path, events))
+    return events, found
+
+
+def is_there(line, found):
+    name, *fields = line.split()
+    wanted = [field.split('=') for field in fields]
+    return any(name == other and all(values[field] == value for field, value in wanted)
+               for other, values in found)
+
+
+def check_on(program):
+    with tempfile.TemporaryDirectory() as folder:
+        wanted = run(program, {'DPDK_TEST': 'trace_lease_autotest,trace_autotest',
+                               'RMEM_TEST_TRACE': '1'},
+                     '--trace=lib.rmem.*', '--trace-dir=' + folder)
+        events, found = parse_trace(folder)
+    registered = {name for name, _ in events.values() if name.startswith('lib.rmem.')}
+    assert registered == points(), registered ^ points()
+    assert {name for name, _ in found} == points(), {name for name, _ in found} ^ points()
+    missing = [line for line in wanted if not is_there(line, found)]
+    assert len(wanted) > 40 and not missing, missing
+    # Nothing else is as good.
+    assert not is_there('lib.rmem.pool.create name=other', found)
+    print('%d events of %d points, %d looked for' % (len(found), len(registered), len(wanted)))
+    return events
+
+
+def check_some(program):
+    """The pattern chooses."""
+    with tempfile.TemporaryDirectory() as folder:
+        run(program, {'DPDK_TEST': 'pd_autotest'}, '--trace=lib.rmem.error.*',
+            '--trace-dir=' + folder)
+        names = {name for name, _ in parse_trace(folder)[1]}
+    assert names == {'lib.rmem.error.call'}, names
+
+
+def check_off(program):
+    with tempfile.TemporaryDirectory() as folder:
+        wanted = run(program, {'DPDK_TEST': 'trace_lease_autotest,trace_autotest'},
+                     '--trace-dir=' + folder)
+        assert wanted and not os.listdir(folder), os.listdir(folder)
+    print('nothing is saved with traces off')
+
+
+def check_page(events):
+    """The table in the documentation names the points and their fields."""
+    rows = dict(ROW.findall(read(PAGE)))
+    assert set(rows) == points(), set(rows) ^ points()
+    for name, fields in events.values():
+        if name in rows:
+            told = re.findall(r'`(\w+)`', rows[name])
+            assert told == [field for _, field in fields], (name, told, fields)
+    print('%s tells the same %d points' % (os.path.relpath(PAGE, ROOT), len(rows)))
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    program = os.path.abspath(sys.argv[1])
+    events = check_on(program)
+    check_some(program)
+    check_off(program)
+    check_page(events)
+
+
+if __name__ == '__main__':
+    main()

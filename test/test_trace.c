@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Control calls and errors are traced. The cases only make them happen and print what has to be in
+ * the trace, as "wanted: NAME FIELD=VALUE..."; app/test_trace.py reads the trace. With traces off
+ * nothing is told, and all goes on as ever.
+ */
+
+#define ALLOW_EXPERIMENTAL_API /* trace points in DPDK 22.11 */
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_mempool.h>
+#include <rte_trace.h>
+#include <rte_trace_point.h>
+
+#include <rmem_driver.h>
+#include <rmem_lease.h>
+#include <rmem_mbuf.h>
+#include <rmem_pool.h>
+
+#include "fixture.h"
+#include "lease.h"
+#include "test.h"
+
+#define SIZE     4096u
+#define NB_MBUFS 63u
+#define TAGS     256u
+#define BAD_KEY  UINT32_C(0xdead00)
+
+static void expect(const char *format, ...) __rte_format_printf(1, 2);
+
+/* An event of this name and these fields has to be there. */
+static void
+expect(const char *format, ...)
+{
+	va_list args;
+
+	printf("wanted: ");
+	va_start(args, format);
+	vprintf(format, args);
+	va_end(args);
+	printf("\n");
+}
+
+static uint64_t
+at(const void *ptr)
+{
+	return (uintptr_t)ptr;
+}
+
+static int
+points_are_on_when_asked_for(void)
+{
+	static const char *const names[] = {"lib.rmem.mr.reg", "lib.rmem.error.call",
+			"lib.rmem.error.wc", "lib.rmem.pool.create", "lib.rmem.lease.rest"};
+	bool is_on = getenv("RMEM_TEST_TRACE") != NULL;
+	rte_trace_point_t *point;
+	size_t i;
+
+	TEST_EQ(rte_trace_is_enabled(), is_on);
+	for (i = 0; i < RTE_DIM(names); i++) {
+		point = rte_trace_point_lookup(names[i]);
+		TEST_ASSERT(point != NULL);
+		TEST_EQ(rte_trace_point_is_enabled(point), is_on);
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+registrations_are_traced(void)
+{
+	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, SIZE, FX_ACCESS), *other;
+	enum rmem_rereg_result result;
+
+	TEST_ASSERT(mr != NULL);
+	expect("lib.rmem.mr.reg pd=%" PRIu64 " mr=%" PRIu64 " addr=%" PRIu64
+	       " length=%u iova=%" PRIu64 " access=%u lkey=%u rkey=%u",
+			at(fx.a.pd), at(mr), at(fx.a.buf), SIZE, mr->iova, FX_ACCESS, mr->lkey,
+			mr->rkey);
+	TEST_OK(rmem_mr_reg_shared(mr, fx.a.pd, 0, RMEM_ACCESS_LOCAL_WRITE, &other));
+	expect("lib.rmem.mr.share from=%" PRIu64 " mr=%" PRIu64 " access=1 lkey=%u", at(mr),
+			at(other), other->lkey);
+	TEST_OK(rmem_mr_dereg(other));
+	TEST_OK(rmem_mr_rereg(mr, RMEM_REREG_CHANGE_ACCESS, NULL, NULL, 0, RMEM_ACCESS_LOCAL_WRITE,
+			&result));
+	expect("lib.rmem.mr.rereg mr=%" PRIu64 " flags=%u result=%d access=1 lkey=%u", at(mr),
+			RMEM_REREG_CHANGE_ACCESS, result, mr->lkey);
+	expect("lib.rmem.mr.dereg mr=%" PRIu64 " lkey=%u rkey=%u", at(mr), mr->lkey, mr->rkey);
+	TEST_OK(fx_release(mr));
+	return TEST_SUCCESS;
+}
+
+static int
+registrations_of_other_kinds_are_traced(void)
+{
+	struct rmem_mr *fast = fx_fast_mr(fx.a.pd, 3), *mkey = fx_mkey(fx.a.pd, 5), *mr;
+	struct rmem_mr_attr attr = {.addr = fx.a.buf, .length = SIZE, .access = FX_ACCESS};
+	struct rmem_event event;
+
+	TEST_ASSERT(fast != NULL && mkey != NULL);
+	expect("lib.rmem.mr.alloc mr=%" PRIu64 " type=%d size=3", at(fast), RMEM_MR_TYPE_FAST_REG);
+	expect("lib.rmem.mr.alloc mr=%" PRIu64 " type=%d size=5", at(mkey), RMEM_MR_TYPE_INDIRECT);
+	attr.flags = RMEM_MR_DISABLED;
+	TEST_OK(rmem_mr_reg_attr(fx.a.pd, &attr, &mr));
+	fx_track(mr);
+	TEST_OK(rmem_mr_enable(mr));
+	expect("lib.rmem.mr.enable mr=%" PRIu64 " rkey=%u", at(mr), mr->rkey);
+	attr.flags = 0;
+	attr.eq = fx_eq(fx.a.dev, 1);
+	TEST_ASSERT(attr.eq != NULL);
+	TEST_OK(rmem_mr_reg_attr(fx.a.pd, &attr, &mr));
+	fx_track(mr);
+	event = fx_event(attr.eq);
+	TEST_EQ(event.status, 0);
+	expect("lib.rmem.mr.start mr=%" PRIu64 " length=%u", at(mr), SIZE);
+	expect("lib.rmem.mr.complete mr=%" PRIu64 " status=0 lkey=%u", at(mr), mr->lkey);
+	return TEST_SUCCESS;
+}
+
+static int
+windows_are_traced(void)
+{
+	expect("lib.rmem.mw.alloc mw=%" PRIu64 " type=2 rkey=%u", at(fx.mw.two), fx.mw.two->rkey);
+	expect("lib.rmem.mw.dealloc mw=%" PRIu64 " rkey=%u", at(fx.mw.two), fx.mw.two->rkey);
+	TEST_OK(fx_release(fx.mw.two));
+	return TEST_SUCCESS;
+}
+
+static int
+qps_are_traced(void)
+{
+	struct rmem_cq *cq = fx_cq(fx.a.dev, 77);
+	struct rmem_qp *qp = fx_qp(fx.a.pd, cq, 7);
+	uint32_t number;
+
+	TEST_ASSERT(qp != NULL);
+	number = qp->qp_num;
+	expect("lib.rmem.cq.create dev=soft0 cq=%" PRIu64 " nb_cqe=%u", at(cq), cq->nb_cqe);
+	expect("lib.rmem.qp.create pd=%" PRIu64 " qp=%" PRIu64 " qp_num=%u send_cq=%" PRIu64
+	       " max_send_wr=7",
+			at(fx.a.pd), at(qp), number, at(cq));
+	TEST_OK(fx_connect(qp, qp));
+	expect("lib.rmem.qp.connect qp=%" PRIu64 " remote_qp_num=%u", at(qp), number);
+	TEST_OK(rmem_qp_set_error(qp));
+	expect("lib.rmem.qp.state qp_num=%u state=%d", number, RMEM_QPS_ERR);
+	TEST_OK(rmem_qp_reset(qp));
+	expect("lib.rmem.qp.state qp_num=%u state=%d", number, RMEM_QPS_RESET);
+	TEST_OK(fx_release(qp));
+	expect("lib.rmem.qp.destroy qp_num=%u", number);
+	TEST_OK(fx_release(cq));
+	expect("lib.rmem.cq.destroy cq=%" PRIu64, at(cq));
+	return TEST_SUCCESS;
+}
+
+static int
+devices_and_pds_are_traced(void)
+{
+	struct rmem_dev *dev = fx_dev("soft77", NULL);
+	struct rmem_pd *pd = fx_pd(dev);
+
+	TEST_ASSERT(pd != NULL);
+	expect("lib.rmem.dev.create dev=soft77 dev_id=%u", dev->obj.dev_id);
+	expect("lib.rmem.pd.alloc dev=soft77 pd=%" PRIu64, at(pd));
+	TEST_OK(fx_release(pd));
+	expect("lib.rmem.pd.dealloc pd=%" PRIu64, at(pd));
+	TEST_OK(fx_release(dev));
+	expect("lib.rmem.dev.close dev=soft77");
+	return TEST_SUCCESS;
+}
+
+static int
+refused_calls_are_traced(void)
+{
+	struct rmem_dev *dev;
+	struct rmem_mr *mr;
+
+	TEST_ERR(rmem_pd_dealloc(fx.a.pd), EBUSY);
+	expect("lib.rmem.error.call call=rmem_pd_dealloc obj=%" PRIu64 " error=%d", at(fx.a.pd),
+			EBUSY);
+	TEST_ERR(rmem_mr_reg(fx.a.pd, fx.a.buf, 0, 0, FX_ACCESS, &mr), EINVAL);
+	expect("lib.rmem.error.call call=rmem_mr_reg_attr obj=%" PRIu64 " error=%d", at(fx.a.pd),
+			EINVAL);
+	TEST_ERR(rmem_dev_create("hard0", NULL, &dev), ENODEV);
+	expect("lib.rmem.error.call call=rmem_dev_create obj=0 error=%d", ENODEV);
+	TEST_ERR(rmem_qp_connect(fx.a.qp, NULL), EINVAL);
+	expect("lib.rmem.error.call call=rmem_qp_connect obj=%" PRIu64 " error=%d", at(fx.a.qp),
+			EINVAL);
+	return TEST_SUCCESS;
+}
+
+static int
+failed_requests_are_traced(void)
+{
+	struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
+	struct rmem_send_wr wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), BAD_KEY);
+
+	wr.wr_id = 4711;
+	TEST_EQ(fx_post_recv(fx.a.qp, 4712, &sge, 1), 1);
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_REM_ACCESS_ERR);
+	expect("lib.rmem.error.wc dev=soft0 qp_num=%u wr_id=4711 status=%d", fx.a.qp->qp_num,
+			RMEM_WC_REM_ACCESS_ERR);
+	expect("lib.rmem.error.wc dev=soft0 qp_num=%u wr_id=4712 status=%d", fx.a.qp->qp_num,
+			RMEM_WC_WR_FLUSH_ERR);
+	/* What a driver of others tells. */
+	rmem_wc_trace_error(fx.a.dev->obj.dev_id, 99, 4713, RMEM_WC_GENERAL_ERR, 98);
+	expect("lib.rmem.error.wc dev=soft0 qp_num=99 wr_id=4713 status=%d vendor_err=98",
+			RMEM_WC_GENERAL_ERR);
+	return TEST_SUCCESS;
+}
+
+/* The receive fails, and with it the request. */
+static int
+failed_receives_are_traced(void)
+{
+	struct rmem_sge from = fx_sge(fx.a.mr, 0, 200), to = fx_sge(fx.b.mr, 0, 100);
+	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &from, 1);
+
+	wr.wr_id = 4714;
+	TEST_EQ(fx_post_recv(fx.b.qp, 4715, &to, 1), 1);
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_REM_INV_REQ_ERR);
+	expect("lib.rmem.error.wc qp_num=%u wr_id=4714 status=%d", fx.a.qp->qp_num,
+			RMEM_WC_REM_INV_REQ_ERR);
+	expect("lib.rmem.error.wc qp_num=%u wr_id=4715 status=%d", fx.b.qp->qp_num,
+			RMEM_WC_LOC_LEN_ERR);
+	return TEST_SUCCESS;
+}
+
+static int
+pools_are_traced(void)
+{
+	const struct rmem_pool_conf conf = {.name = "trace_pool",
+			.nb_bufs = 31,
+			.buf_size = SIZE,
+			.access = RMEM_ACCESS_LOCAL_WRITE,
+			.socket_id = SOCKET_ID_ANY};
+	struct rmem_pool *pool;
+	struct rmem_sge sge;
+
+	TEST_OK(rmem_pool_create(fx.a.pd, &conf, &pool));
+	expect("lib.rmem.pool.create name=trace_pool pd=%" PRIu64 " pool=%" PRIu64
+	       " nb_bufs=31 buf_size=%u access=1 nb_mrs=1",
+			at(fx.a.pd), at(pool), SIZE);
+	TEST_OK(rmem_pool_get_sges(pool, &sge, 1));
+	TEST_ERR(rmem_pool_destroy(pool), EBUSY);
+	expect("lib.rmem.pool.error call=rmem_pool_destroy obj=%" PRIu64 " error=%d", at(pool),
+			EBUSY);
+	rmem_pool_put_sges(pool, &sge, 1);
+	TEST_OK(rmem_pool_destroy(pool));
+	expect("lib.rmem.pool.destroy pool=%" PRIu64, at(pool));
+	return TEST_SUCCESS;
+}
+
+static int
+mempools_are_traced(void)
+{
+	const struct rmem_pktmbuf_pool_conf conf = {.name = "trace_mbufs",
+			.nb_mbufs = NB_MBUFS,
+			.data_room_size = RTE_MBUF_DEFAULT_BUF_SIZE,
+			.access = RMEM_ACCESS_LOCAL_WRITE,
+			.socket_id = SOCKET_ID_ANY};
+	struct rmem_pd *pd = fx_pd(fx.a.dev);
+	struct rmem_mempool *mbufs, *reg;
+
+	TEST_OK(rmem_pktmbuf_pool_create(fx.a.pd, &conf, &mbufs));
+	expect("lib.rmem.pktmbuf.create name=trace_mbufs pd=%" PRIu64 " reg=%" PRIu64
+	       " nb_mbufs=%u data_room_size=%u",
+			at(fx.a.pd), at(mbufs), NB_MBUFS, RTE_MBUF_DEFAULT_BUF_SIZE);
+	TEST_OK(rmem_mempool_register(mbufs->mp, pd, RMEM_ACCESS_LOCAL_WRITE, &reg));
+	expect("lib.rmem.mempool.register name=trace_mbufs pd=%" PRIu64 " reg=%" PRIu64
+	       " nb_mrs=1 registered=%" PRIu64,
+			at(pd), at(reg), reg->registered);
+	TEST_OK(rmem_mempool_unregister(reg));
+	expect("lib.rmem.mempool.unregister reg=%" PRIu64, at(reg));
+	TEST_OK(rmem_pktmbuf_pool_destroy(mbufs));
+	expect("lib.rmem.pktmbuf.destroy reg=%" PRIu64, at(mbufs));
+	TEST_OK(rmem_extbuf_mr_add(fx.a.mr));
+	TEST_OK(rmem_extbuf_mr_del(fx.a.mr));
+	expect("lib.rmem.extbuf.add mr=%" PRIu64 " addr=%" PRIu64 " length=%u", at(fx.a.mr),
+			at(fx.a.buf), FX_BUF_SIZE);
+	expect("lib.rmem.extbuf.del mr=%" PRIu64, at(fx.a.mr));
+	return TEST_SUCCESS;
+}
+
+static int
+leases_are_traced(void)
+{
+	uint32_t i;
+
+	lx.conf.max_leases = 1;
+	lx.conf.quarantine_us = 1;
+	TEST_RUN(lx_remake());
+	expect("lib.rmem.lease.create ctx=%" PRIu64 " qp_num=%u max_leases=1", at(lx.ctx),
+			fx.a.qp->qp_num);
+	for (i = 0; i < TAGS; i++) {
+		TEST_RUN(lx_grant(1, RMEM_ACCESS_REMOTE_WRITE));
+		TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 1));
+		TEST_RUN(lx_take(1, RMEM_LEASE_END_REVOKED));
+	}
+	expect("lib.rmem.lease.rest ctx=%" PRIu64 " rkey=%u quarantines=1", at(lx.ctx),
+			lx.ended[0]->rkey);
+	TEST_ASSERT(rmem_lease_age(lx.ctx) >= 0);
+	expect("lib.rmem.lease.age ctx=%" PRIu64, at(lx.ctx));
+	return TEST_SUCCESS;
+}
+
+static int
+lost_leases_are_traced(void)
+{
+	TEST_RUN(lx_grant(1, RMEM_ACCESS_REMOTE_WRITE));
+	TEST_OK(rmem_qp_set_error(fx.a.qp));
+	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 1));
+	TEST_RUN(lx_wait_state(lx.lease[0], RMEM_LEASE_LOST));
+	expect("lib.rmem.lease.lose ctx=%" PRIu64 " rkey=%u status=%d", at(lx.ctx),
+			lx.lease[0]->rkey, RMEM_WC_WR_FLUSH_ERR);
+	TEST_ERR(rmem_lease_recover(lx.ctx), EBUSY);
+	expect("lib.rmem.lease.error call=rmem_lease_recover obj=%" PRIu64 " error=%d", at(lx.ctx),
+			EBUSY);
+	TEST_RUN(lx_recover());
+	expect("lib.rmem.lease.recover ctx=%" PRIu64 " qp_num=%u nb_lost=1", at(lx.ctx),
+			fx.a.qp->qp_num);
+	expect("lib.rmem.lease.destroy ctx=%" PRIu64, at(lx.ctx));
+	return lx_take(1, RMEM_LEASE_END_REVOKED);
+}
+
+/* Also where nothing is traced. */
+static int
+trace_is_saved(void)
+{
+	TEST_OK(rte_trace_save());
+	return TEST_SUCCESS;
+}
+
+static const struct test_case cases[] = {
+		TEST_CASE_WITH(fx_setup_none, points_are_on_when_asked_for),
+		TEST_CASE(registrations_are_traced),
+		TEST_CASE(registrations_of_other_kinds_are_traced),
+		TEST_CASE_WITH(fx_setup_mw, windows_are_traced),
+		TEST_CASE(qps_are_traced),
+		TEST_CASE_WITH(fx_setup_none, devices_and_pds_are_traced),
+		TEST_CASE(refused_calls_are_traced),
+		TEST_CASE(failed_requests_are_traced),
+		TEST_CASE(failed_receives_are_traced),
+		TEST_CASE(pools_are_traced),
+		TEST_CASE(mempools_are_traced),
+		TEST_CASE_WITH(fx_setup_none, trace_is_saved),
+};
+
+REGISTER_RMEM_SUITE(trace, fx_setup, fx_teardown, cases);
+
+static const struct test_case lease_cases[] = {
+		TEST_CASE(leases_are_traced),
+		TEST_CASE(lost_leases_are_traced),
+};
+
+REGISTER_RMEM_SUITE(trace_lease, lx_setup_auto, lx_teardown, lease_cases);
