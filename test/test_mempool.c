@@ -191,6 +191,37 @@ chunks_that_touch_are_one_mr(void)
 	return expect_all_reachable(12);
 }
 
+/* The MR of an object holds it, and has the keys that lookups give. */
+static int
+expect_mr(const struct rmem_mempool *by, const void *obj)
+{
+	const struct rmem_mr *mr = rmem_mempool_mr(by, obj, SIZE);
+
+	TEST_ASSERT(mr != NULL);
+	TEST_EQ(mr->lkey, rmem_mempool_lkey(by, obj));
+	TEST_ASSERT((uintptr_t)obj - (uintptr_t)mr->addr <= mr->length - SIZE);
+	return TEST_SUCCESS;
+}
+
+static int
+mr_of_an_object_is_known(void)
+{
+	const struct rmem_mr *first = reg->mrs[0], *last = reg->mrs[reg->nb_mrs - 1];
+	void *obj;
+
+	TEST_OK(rte_mempool_get(mp, &obj));
+	TEST_RUN(expect_mr(reg, obj));
+	rte_mempool_put(mp, obj);
+	TEST_ASSERT(rmem_mempool_mr(reg, first->addr, 1) == first);
+	TEST_ASSERT(rmem_mempool_mr(reg, (uint8_t *)first->addr - 1, 1) == NULL);
+	TEST_ASSERT(rmem_mempool_mr(reg, (uint8_t *)last->addr + last->length - 1, 1) == last);
+	TEST_ASSERT(rmem_mempool_mr(reg, (uint8_t *)last->addr + last->length - 1, 2) == NULL);
+	TEST_ASSERT(rmem_mempool_mr(reg, (uint8_t *)last->addr + last->length, 1) == NULL);
+	/* That of another registration of the PD. */
+	TEST_ASSERT(rmem_mempool_mr(reg, fx.a.buf, 1) == NULL);
+	return TEST_SUCCESS;
+}
+
 /* Extents too large for an MR are cut between objects. */
 static int
 large_extent_is_cut_between_objects(void)
@@ -212,8 +243,12 @@ large_extent_is_cut_between_objects(void)
 	/* Four objects fit into one, with the headers between them. */
 	TEST_EQ(cut->nb_mrs, NB_OBJS / 4);
 	TEST_OK(rte_mempool_get_bulk(mp, objs, NB_OBJS));
-	for (i = 0; i < NB_OBJS; i++)
+	for (i = 0; i < NB_OBJS; i++) {
 		TEST_ASSERT(rmem_mempool_keys(cut, objs[i], SIZE).lkey != RMEM_KEY_NONE);
+		TEST_RUN(expect_mr(cut, objs[i]));
+	}
+	/* Not over two of them. */
+	TEST_ASSERT(rmem_mempool_mr(cut, cut->mrs[0]->addr, cut->mrs[0]->length + 1) == NULL);
 	rte_mempool_put_bulk(mp, objs, NB_OBJS);
 	TEST_OK(rmem_mempool_audit(cut));
 	return rmem_mempool_unregister(cut);
@@ -515,6 +550,7 @@ static const struct test_case mempool_cases[] = {
 		TEST_CASE(objects_are_reachable_and_the_mempool_is_as_before),
 		TEST_CASE_WITH(setup_none, each_extent_is_an_mr),
 		TEST_CASE_WITH(setup_none, chunks_that_touch_are_one_mr),
+		TEST_CASE(mr_of_an_object_is_known),
 		TEST_CASE_WITH(setup_none, large_extent_is_cut_between_objects),
 		TEST_CASE_WITH(setup_none, pinned_external_buffers_are_registered),
 		TEST_CASE_WITH(setup_none, pinned_buffers_beyond_max_mr_size_are_cut),

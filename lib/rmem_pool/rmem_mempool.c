@@ -331,6 +331,29 @@ rmem_mempool_check(struct rte_mempool *mp, struct rmem_pd *pd, struct rmem_pool_
 	return ret;
 }
 
+struct rmem_mr *
+rmem_mempool_mr(const struct rmem_mempool *reg, const void *addr, size_t length)
+{
+	uint32_t low = 0, high = reg->nb_mrs;
+	struct rmem_mr *mr;
+	uintptr_t offset;
+
+	/* The last one that does not begin behind addr. */
+	while (low < high) {
+		uint32_t mid = low + (high - low) / 2;
+
+		if ((uintptr_t)reg->mrs[mid]->addr <= (uintptr_t)addr)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	if (low == 0)
+		return NULL;
+	mr = reg->mrs[low - 1];
+	offset = (uintptr_t)addr - (uintptr_t)mr->addr;
+	return offset < mr->length && length <= mr->length - offset ? mr : NULL;
+}
+
 /* An MR that lookups shall know by its address. */
 static int
 check_mr(const struct rmem_mr *mr)

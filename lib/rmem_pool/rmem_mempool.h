@@ -45,7 +45,7 @@ struct rmem_pd;
 
 /**
  * A mempool registered with a PD. What a lookup reads is its first cache line.
- * Applications read mp, pd, nb_mrs, access and registered.
+ * Applications read mp, pd, nb_mrs, mrs, access and registered.
  */
 struct rmem_mempool {
 	struct rmem_obj obj;          /**< Private head. */
@@ -56,7 +56,7 @@ struct rmem_mempool {
 	struct rmem_map *map;         /**< Private: all that is registered with the PD. */
 	struct rte_mempool *mp;       /**< The mempool; rte_mempool_* calls work on it. */
 	struct rmem_pd *pd;           /**< PD its memory is registered with. */
-	struct rmem_mr **mrs;         /**< Private: the MRs, by address. */
+	struct rmem_mr **mrs;         /**< The MRs, nb_mrs of them, by address. */
 	const struct rte_memzone *mz; /**< Private: memory made for it, else NULL. */
 	struct rmem_mempool *next;    /**< Private: another registration. */
 	uint64_t registered;          /**< Bytes registered. */
@@ -236,6 +236,25 @@ rmem_mempool_keys(const struct rmem_mempool *reg, const void *addr, size_t lengt
 		return reg->keys;
 	return rmem_mempool_find(reg, addr, length);
 }
+
+/**
+ * The MR that memory lies in: for leases, windows and indirect keys over single objects.
+ *
+ * Fast path: a binary search in the MRs of the registration, which has one when its memory is one
+ * extent of up to rmem_dev_info::max_mr_size. Safe to call from any thread.
+ *
+ * @param reg
+ *   Registration with the PD of the lease or window.
+ * @param addr
+ *   First byte; of an mbuf, in the buffer that it points to.
+ * @param length
+ *   Bytes, at least 1.
+ *
+ * @return
+ *   The MR, which holds them all and belongs to the registration, or NULL when none of this
+ *   registration does.
+ */
+struct rmem_mr *rmem_mempool_mr(const struct rmem_mempool *reg, const void *addr, size_t length);
 
 /**
  * The lkey of an object.

@@ -64,7 +64,7 @@ struct rmem_pool_keys {
 
 /**
  * A registered mempool. What getting and putting reads fills its first cache line.
- * Applications read mp, pd, buf_size, nb_bufs and nb_mrs.
+ * Applications read mp, pd, buf_size, nb_bufs, nb_mrs and mrs.
  */
 struct rmem_pool {
 	struct rmem_obj obj;               /**< Private head. */
@@ -79,7 +79,7 @@ struct rmem_pool {
 	uint32_t nb_bufs;             /**< Buffers. */
 	uint32_t nb_mrs;              /**< Registrations: 1 unless larger than max_mr_size. */
 	uint32_t nb_slices;           /**< Private: elements of keys. */
-	struct rmem_mr **mrs;         /**< Private: the registrations. */
+	struct rmem_mr **mrs;         /**< The MRs, nb_mrs of them, by address. */
 	const struct rte_memzone *mz; /**< Private: memory of several slices, else NULL. */
 	struct rmem_map *map;         /**< Private: all that is registered with the PD. */
 	struct rmem_pool *next;       /**< Private: another pool. */
