@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The conformance suite and dpdk-testrmem on real rdma_rxe devices, in emulated guests: those of
+# The conformance suite and the programs on real rdma_rxe devices, in emulated guests: those of
 # Debian 12's kernel and of the newest one. Skipped where there is no kernel to be had.
 
 . "$(dirname -- "$0")/common.sh"

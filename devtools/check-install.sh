@@ -43,6 +43,20 @@ cc -Wall -Wextra -o "$tmp/shared" "$tmp/main.c" "${flags[@]}"
 say "shared:"
 LD_LIBRARY_PATH=$libdir consumer ./shared
 
+# The example that others start from: as installed, and built from its own files alone.
+kv=(--no-huge -m 64 --no-pci --no-telemetry --no-shconf
+	--lcores "(0-1)@($(awk '/^Cpus_allowed_list:/ { print $2 }' /proc/self/status))"
+	-- --keys 5 --gets 100 --lease-ms 100)
+mkdir "$tmp/kv"
+cp app/kv/*.[ch] "$tmp/kv"
+cc -Wall -Wextra -o "$tmp/kv/kv" "$tmp"/kv/*.c "${flags[@]}"
+cd "$tmp"
+for program in prefix/bin/dpdk-rmem-kv kv/kv; do
+	say "$program:"
+	LD_LIBRARY_PATH=$libdir "$program" "${kv[@]}"
+done
+cd "$root"
+
 # With the shared libraries gone, only the archives are left to link with.
 rm "$libdir"/librmem*.so*
 read -r -a flags <<<"$(pkg-config --cflags rmem) $(pkg-config --static --libs rmem)"

@@ -32,5 +32,9 @@ for mode in write read send mbuf atomic mw lease; do
 	verdict "testrmem --mode $mode" $?
 done
 
+# shellcheck disable=SC2086  # several words
+"$build/app/dpdk-rmem-kv" $eal --lcores 0,1 -- --dev $device --keys 20 --gets 200
+verdict dpdk-rmem-kv $?
+
 [ $failed = 0 ] && echo PASS || echo FAIL
 exit $failed

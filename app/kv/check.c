@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * What a client does with its lcore: store its values, check that a lease opens its value and, once
+ * it has ended, nothing, and then GET values as fast as it can.
+ */
+
+#include <string.h>
+
+#include <rte_cycles.h>
+#include <rte_random.h>
+
+#include "client.h"
+
+/* A slow machine may let leases expire before they are used: so often it is tried again. */
+#define MAX_TRIES 100
+/* Of the values that the run reads; the key of the checks has others. */
+#define VERSION 0
+
+/* Whether a call that failed so is worth another try; with a new connection where one is lost. */
+static int
+recover(struct kv_client *client, int ret)
+{
+	if (ret == -EBUSY || ret == -ENOSPC)
+		return 0; /* no lease now */
+	if (ret < 0 && ret != -ECONNRESET)
+		return ret;
+	client->nb_lost++;
+	return client_connect(client);
+}
+
+static int
+put(struct kv_client *client, uint64_t key, uint32_t version, uint32_t *nb_revoked)
+{
+	int ret, tries = 0;
+
+	do {
+		ret = client_put(client, key, version, nb_revoked);
+		if (ret != 0 && recover(client, ret) != 0)
+			break;
+	} while (ret != 0 && ++tries < MAX_TRIES);
+	return ret;
+}
+
+/* Get leases of n values and READ them. */
+static int
+fetch(struct kv_client *client, const uint64_t *keys, uint32_t n)
+{
+	int ret, tries = 0;
+
+	do {
+		ret = client_get(client, keys, n);
+		if (ret == 0)
+			ret = client_read(client, n);
+		if (ret != 0 && recover(client, ret) != 0)
+			break;
+	} while (ret != 0 && ++tries < MAX_TRIES);
+	return ret;
+}
+
+/* A release that comes too late costs the connection, and nothing else. */
+static int
+release(struct kv_client *client, uint32_t n)
+{
+	int ret = client_release(client, n);
+
+	return ret == 0 ? 0 : recover(client, ret);
+}
+
+/* The key of the checks. */
+static uint64_t
+check_key(const struct kv_client *client)
+{
+	return client->conf->keys;
+}
+
+/* READ through a lease that ended: it must be refused as such, and fetch nothing. */
+static int
+check_refusal(struct kv_client *client, bool *held)
+{
+	size_t size = client->conf->value_size, i;
+	int ret;
+
+	memset(client->values, 0, size);
+	ret = client_read(client, 1);
+	*held = ret == RMEM_WC_REM_ACCESS_ERR;
+	for (i = 0; i < size; i++)
+		*held = *held && client->values[i] == 0;
+	return ret == 0 ? 0 : recover(client, ret);
+}
+
+/*
+ * The checks. They tell whether it held, and return 0, or why that is not known: -errno or a
+ * status.
+ */
+
+static int
+lease_opens_its_value(struct kv_client *client, bool *held)
+{
+	uint64_t key = check_key(client);
+	uint32_t nb_revoked;
+	int ret;
+
+	ret = put(client, key, 1, &nb_revoked);
+	if (ret == 0)
+		ret = fetch(client, &key, 1);
+	*held = ret == 0 && client_has(client, 0, key, 1);
+	return ret;
+}
+
+static int
+changed_descriptor_is_refused(struct kv_client *client, bool *held)
+{
+	struct kv_answer *answer = &client->answers[0];
+	uint64_t key = check_key(client);
+	struct rmem_lease_desc desc;
+	uint32_t bit;
+	int ret;
+
+	ret = fetch(client, &key, 1);
+	*held = ret == 0;
+	for (bit = 0; *held && bit < 8 * rte_be_to_cpu_32(answer->desc_size); bit++) {
+		answer->desc[bit / 8] ^= (uint8_t)(1 << bit % 8);
+		*held = client_open_desc(client, answer, &desc) != 0;
+		answer->desc[bit / 8] ^= (uint8_t)(1 << bit % 8);
+	}
+	return ret;
+}
+
+static int
+unsealed_descriptor_is_refused(struct kv_client *client, bool *held)
+{
+	struct kv_answer answer = {.desc_size = RTE_BE32(RMEM_LEASE_DESC_SIZE)};
+	uint64_t key = check_key(client);
+	struct rmem_lease_desc desc;
+	int ret;
+
+	ret = fetch(client, &key, 1);
+	if (ret != 0)
+		return ret;
+	ret = rmem_lease_desc_pack(&client->desc[0], answer.desc, sizeof(answer.desc));
+	*held = client_open_desc(client, &answer, &desc) != 0;
+	return RTE_MIN(ret, 0);
+}
+
+/* A PUT is answered when the leases of the value before it have ended. */
+static int
+revoked_lease_is_refused(struct kv_client *client, bool *held)
+{
+	uint32_t nb_revoked = 0, tries = 0;
+	uint64_t key = check_key(client);
+	bool is_refused = false;
+	int ret;
+
+	do { /* until it was revoked, and had not expired before */
+		ret = fetch(client, &key, 1);
+		if (ret == 0)
+			ret = put(client, key, 2, &nb_revoked);
+	} while (ret == 0 && nb_revoked == 0 && ++tries < MAX_TRIES);
+	if (ret == 0)
+		ret = nb_revoked == 0 ? -ETIMEDOUT : check_refusal(client, &is_refused);
+	if (ret == 0)
+		ret = fetch(client, &key, 1);
+	*held = ret == 0 && is_refused && client_has(client, 0, key, 2);
+	return ret;
+}
+
+/* What is overdue is revoked before the next request is answered. */
+static int
+expired_lease_is_refused(struct kv_client *client, bool *held)
+{
+	uint64_t key = check_key(client), no_key = key + 1, end;
+	struct rmem_lease_desc old;
+	int ret;
+
+	ret = fetch(client, &key, 1);
+	if (ret != 0)
+		return ret;
+	old = client->desc[0];
+	end = rte_rdtsc() + (uint64_t)((double)old.left_ns * 1e-9 * (double)rte_get_tsc_hz()) + 1;
+	while (rte_rdtsc() < end && !kv_is_interrupted())
+		rte_delay_us_sleep(1000);
+	if (kv_is_interrupted())
+		return -EINTR;
+	ret = client_get(client, &no_key, 1);
+	client->desc[0] = old;
+	*held = false;
+	return ret != -ENOENT ? ret : check_refusal(client, held);
+}
+
+static const struct check {
+	const char *what;
+	int (*run)(struct kv_client *client, bool *held);
+	bool is_for_seals;
+} checks[] = {
+		{"value read through its lease", lease_opens_its_value, false},
+		{"changed descriptor refused", changed_descriptor_is_refused, false},
+		{"unsealed descriptor refused", unsealed_descriptor_is_refused, true},
+		{"revoked lease refused", revoked_lease_is_refused, false},
+		{"expired lease refused", expired_lease_is_refused, false},
+};
+
+static const char *
+reason(int ret)
+{
+	return ret < 0 ? rte_strerror(-ret) : rmem_wc_status_str(ret);
+}
+
+static int
+run_checks(struct kv_client *client)
+{
+	bool held = false;
+	uint32_t i;
+	int ret;
+
+	for (i = 0; i < RTE_DIM(checks); i++) {
+		if (checks[i].is_for_seals && client->conf->seal == NULL)
+			continue;
+		ret = kv_is_interrupted() ? -EINTR : checks[i].run(client, &held);
+		if (ret != 0) {
+			KV_ERR("client %" PRIu32 ": not checked, %s: %s", client->number,
+					checks[i].what, reason(ret));
+			return -EIO;
+		}
+		printf("client %" PRIu32 ": %s: %s\n", client->number, checks[i].what,
+				held ? "yes" : "NO");
+		if (!held)
+			return -EIO;
+	}
+	return 0;
+}
+
+static int
+store(struct kv_client *client)
+{
+	uint32_t nb_revoked;
+	uint64_t key;
+	int ret = 0;
+
+	for (key = 0; key < client->conf->keys && ret == 0 && !kv_is_interrupted(); key++)
+		ret = put(client, key, VERSION, &nb_revoked);
+	if (ret != 0)
+		KV_ERR("client %" PRIu32 ": PUT of key %" PRIu64 ": %s", client->number, key - 1,
+				reason(ret));
+	return ret != 0 ? -EIO : 0;
+}
+
+/* GET values by random keys, in bursts, and compare each. */
+static int
+get_values(struct kv_client *client)
+{
+	uint64_t limit = client->conf->gets != 0 ? client->conf->gets : UINT64_MAX;
+	uint64_t start = rte_rdtsc(), keys[KV_BURST];
+	uint32_t i, n;
+	int ret = 0;
+
+	while (client->nb_gets < limit && ret == 0 && !kv_is_interrupted()) {
+		n = (uint32_t)RTE_MIN(limit - client->nb_gets, (uint64_t)KV_BURST);
+		for (i = 0; i < n; i++)
+			keys[i] = rte_rand_max(client->conf->keys);
+		ret = fetch(client, keys, n);
+		for (i = 0; i < n && ret == 0; i++) {
+			if (!client_has(client, i, keys[i], VERSION))
+				ret = -EBADMSG;
+		}
+		if (ret == 0)
+			ret = release(client, n);
+		client->nb_gets += ret == 0 ? n : 0;
+	}
+	client->cycles = rte_rdtsc() - start;
+	if (ret != 0)
+		KV_ERR("client %" PRIu32 ": after %" PRIu64 " GETs: %s", client->number,
+				client->nb_gets, reason(ret));
+	return ret != 0 ? -EIO : 0;
+}
+
+int
+kv_client_run(void *arg)
+{
+	struct kv_client *client = arg;
+	double seconds, rate;
+	int ret;
+
+	ret = client_connect(client);
+	if (ret != 0)
+		KV_ERR("client %" PRIu32 ": no connection: %s", client->number, rte_strerror(-ret));
+	if (ret == 0)
+		ret = store(client);
+	if (ret == 0)
+		ret = run_checks(client);
+	if (ret == 0)
+		ret = get_values(client);
+	__atomic_store_n(&client->conn->state, KV_CLOSED, __ATOMIC_RELEASE);
+	seconds = (double)client->cycles / (double)rte_get_tsc_hz();
+	rate = client->nb_gets == 0 ? 0 : (double)client->nb_gets / seconds / 1e6;
+	printf("client %" PRIu32 ": %" PRIu64 " GETs in %.3f s: %.3f M/s, %.1f MB/s; %" PRIu64
+	       " leases released, %" PRIu64 " left to expire; %" PRIu64 " connections lost\n",
+			client->number, client->nb_gets, seconds, rate,
+			rate * (double)client->conf->value_size, client->nb_released,
+			client->nb_left, client->nb_lost);
+	return ret;
+}

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * What a client does: ask for leases of values in bursts, READ the values, release the leases.
+ * The server's CPU has no part in the READs.
+ */
+
+#include <string.h>
+
+#include <rte_cycles.h>
+#include <rte_pause.h>
+
+#include "client.h"
+
+static int
+state_of(const struct kv_client *client)
+{
+	return __atomic_load_n(&client->conn->state, __ATOMIC_ACQUIRE);
+}
+
+/* A refused request has ended both QPs. With rdma_cm, here is rdma_connect(). */
+int
+client_connect(struct kv_client *client)
+{
+	struct rmem_wc wc[KV_BURST];
+	int ret;
+
+	ret = rmem_qp_reset(client->qp);
+	if (ret != 0)
+		return ret;
+	while (rmem_poll_cq(client->cq, wc, KV_BURST) > 0)
+		; /* of before */
+	__atomic_store_n(&client->conn->state, KV_ASKED, __ATOMIC_RELEASE);
+	while (state_of(client) == KV_ASKED)
+		rte_pause();
+	if (state_of(client) == KV_CLOSED)
+		return -ECONNREFUSED;
+	return kv_qp_connect(client->qp, client->conn->server_qp);
+}
+
+/* Wait for a signaled request, and for so many answers. */
+static int
+wait_for(struct kv_client *client, bool is_sent, uint32_t nb_answers)
+{
+	struct rmem_wc wc[KV_BURST];
+	uint32_t nb_arrived = 0;
+	int i, n;
+
+	while (!is_sent || nb_arrived < nb_answers) {
+		n = rmem_poll_cq(client->cq, wc, KV_BURST);
+		if (n < 0)
+			return n;
+		/* What was sent completes, whatever comes; an answer may not. */
+		if (n == 0 && is_sent && state_of(client) != KV_UP)
+			return -ECONNRESET;
+		for (i = 0; i < n; i++) {
+			if (wc[i].status != RMEM_WC_SUCCESS)
+				return wc[i].status;
+			if (wc[i].opcode & RMEM_WC_RECV)
+				client->arrived[nb_arrived++] = (uint32_t)wc[i].wr_id;
+			else
+				is_sent = true;
+		}
+	}
+	return 0;
+}
+
+/* Post receives for n answers, then n requests, the last one signaled; wait for all of it. */
+static int
+post(struct kv_client *client, struct rmem_send_wr *wr, uint32_t n, uint32_t nb_answers)
+{
+	struct rmem_recv_wr recv[KV_BURST];
+	struct rmem_sge sge[KV_BURST];
+	uint32_t i;
+	int ret;
+
+	if (n == 0)
+		return 0;
+	for (i = 0; i < nb_answers; i++) {
+		sge[i] = (struct rmem_sge){(uintptr_t)&client->answers[i], sizeof(struct kv_answer),
+				client->mr->lkey};
+		recv[i] = (struct rmem_recv_wr){.wr_id = i, .sg_list = &sge[i], .num_sge = 1};
+	}
+	ret = nb_answers == 0 ? 0 : rmem_post_recv(client->qp, recv, (uint16_t)nb_answers);
+	if (ret != (int)nb_answers)
+		return ret < 0 ? ret : -EIO;
+	wr[n - 1].flags |= RMEM_SEND_SIGNALED;
+	ret = rmem_post_send(client->qp, wr, (uint16_t)n);
+	if (ret != (int)n)
+		return ret < 0 ? ret : -EIO;
+	return wait_for(client, false, nb_answers);
+}
+
+/* Eight bytes of a value; the first are different for each key and version. */
+static inline uint64_t
+value_word(uint64_t key, uint32_t version, size_t at)
+{
+	return (key + 1) * UINT64_C(0x9e3779b97f4a7c15) + version + at;
+}
+
+bool
+client_has(const struct kv_client *client, uint32_t i, uint64_t key, uint32_t version)
+{
+	size_t size = client->conf->value_size, at;
+	const uint8_t *value = client->values + i * size;
+
+	for (at = 0; at < size; at += sizeof(uint64_t)) {
+		uint64_t word = value_word(key, version, at);
+
+		if (memcmp(value + at, &word, RTE_MIN(size - at, sizeof(word))) != 0)
+			return false;
+	}
+	return true;
+}
+
+/* Each client has keys of its own. */
+static void
+fill_request(const struct kv_client *client, struct kv_request *request, uint32_t op, uint32_t tag,
+		uint64_t key)
+{
+	request->op = rte_cpu_to_be_32(op);
+	request->tag = rte_cpu_to_be_32(tag);
+	request->key = rte_cpu_to_be_64((uint64_t)client->number << 32 | key);
+}
+
+int
+client_put(struct kv_client *client, uint64_t key, uint32_t version, uint32_t *nb_revoked)
+{
+	const struct rmem_sge sge = {(uintptr_t)client->put,
+			(uint32_t)(sizeof(*client->put) + client->conf->value_size),
+			client->mr->lkey};
+	struct rmem_send_wr wr = {.opcode = RMEM_WR_SEND, .sg_list = &sge, .num_sge = 1};
+	size_t size = client->conf->value_size, at;
+	uint8_t *value = (uint8_t *)(client->put + 1);
+	int ret;
+
+	fill_request(client, client->put, KV_PUT, 0, key);
+	for (at = 0; at < size; at += sizeof(uint64_t)) {
+		uint64_t word = value_word(key, version, at);
+
+		memcpy(value + at, &word, RTE_MIN(size - at, sizeof(word)));
+	}
+	ret = post(client, &wr, 1, 1);
+	if (ret != 0)
+		return ret;
+	*nb_revoked = rte_be_to_cpu_32(client->answers[0].nb_revoked);
+	return -(int)rte_be_to_cpu_32(client->answers[0].error);
+}
+
+int
+client_open_desc(const struct kv_client *client, const struct kv_answer *answer,
+		struct rmem_lease_desc *desc)
+{
+	uint32_t size = RTE_MIN(rte_be_to_cpu_32(answer->desc_size), sizeof(answer->desc));
+	struct kv_seal_with with = kv_seal_with(client->conn);
+	int ret;
+
+	if (client->sealer == NULL)
+		ret = rmem_lease_desc_unpack(answer->desc, size, desc, NULL);
+	else
+		ret = rmem_lease_unseal(client->sealer, answer->desc, size, &with, sizeof(with),
+				desc, NULL, NULL);
+	if (ret < 0)
+		return ret;
+	return desc->length == client->conf->value_size ? 0 : -EBADMSG;
+}
+
+static int
+take_lease(struct kv_client *client, const struct kv_answer *answer)
+{
+	uint32_t tag = rte_be_to_cpu_32(answer->tag);
+	int ret;
+
+	if (answer->error != 0)
+		return -(int)rte_be_to_cpu_32(answer->error);
+	if (tag >= KV_BURST)
+		return -EBADMSG;
+	ret = client_open_desc(client, answer, &client->desc[tag]);
+	client->half_time[tag] = rte_rdtsc() +
+			(uint64_t)((double)client->desc[tag].left_ns / 2e9 *
+					(double)rte_get_tsc_hz());
+	return ret;
+}
+
+int
+client_get(struct kv_client *client, const uint64_t *keys, uint32_t n)
+{
+	struct kv_request request[KV_BURST];
+	struct rmem_send_wr wr[KV_BURST];
+	struct rmem_sge sge[KV_BURST];
+	uint32_t i;
+	int ret;
+
+	for (i = 0; i < n; i++) {
+		fill_request(client, &request[i], KV_GET, i, keys[i]);
+		sge[i] = (struct rmem_sge){(uintptr_t)&request[i], sizeof(request[i]), 0};
+		wr[i] = (struct rmem_send_wr){.opcode = RMEM_WR_SEND,
+				.sg_list = &sge[i],
+				.num_sge = 1,
+				.flags = RMEM_SEND_INLINE};
+	}
+	ret = post(client, wr, n, n);
+	for (i = 0; i < n && ret == 0; i++)
+		ret = take_lease(client, &client->answers[client->arrived[i]]);
+	return ret;
+}
+
+int
+client_read(struct kv_client *client, uint32_t n)
+{
+	uint32_t size = (uint32_t)client->conf->value_size, i;
+	struct rmem_send_wr wr[KV_BURST];
+	struct rmem_sge sge[KV_BURST];
+
+	for (i = 0; i < n; i++) {
+		sge[i] = (struct rmem_sge){(uintptr_t)(client->values + (size_t)i * size), size,
+				client->mr->lkey};
+		wr[i] = (struct rmem_send_wr){.opcode = RMEM_WR_RDMA_READ,
+				.sg_list = &sge[i],
+				.num_sge = 1,
+				.rdma = {.remote_addr = client->desc[i].remote_addr,
+						.rkey = client->desc[i].rkey}};
+	}
+	return post(client, wr, n, 0);
+}
+
+/*
+ * SEND_WITH_INV saves the server an invalidation. It must not meet the server's own at the end of
+ * the lease, which would cost the connection: in its second half a lease is left to expire.
+ */
+int
+client_release(struct kv_client *client, uint32_t n)
+{
+	struct rmem_send_wr wr[KV_BURST];
+	struct kv_request request;
+	const struct rmem_sge sge = {(uintptr_t)&request, sizeof(request), 0};
+	uint64_t now = rte_rdtsc();
+	uint32_t i, nb = 0;
+
+	fill_request(client, &request, KV_DONE, 0, 0);
+	for (i = 0; i < n; i++) {
+		if (now < client->half_time[i])
+			wr[nb++] = (struct rmem_send_wr){.opcode = RMEM_WR_SEND_WITH_INV,
+					.sg_list = &sge,
+					.num_sge = 1,
+					.flags = RMEM_SEND_INLINE,
+					.invalidate_rkey = client->desc[i].rkey};
+	}
+	client->nb_released += nb;
+	client->nb_left += n - nb;
+	return post(client, wr, nb, 0);
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * What a client keeps, and what it can do. All of it is its lcore's. Calls return 0, -errno, or
+ * the status (RMEM_WC_*, above 0) of the first request that failed: the connection is lost then.
+ */
+
+#ifndef CLIENT_H
+#define CLIENT_H
+
+#include "kv.h"
+
+struct kv_client {
+	const struct kv_conf *conf;
+	struct kv_conn *conn;
+	uint32_t number; /* from 1 */
+	struct rmem_pd *pd;
+	struct rmem_cq *cq;
+	struct rmem_qp *qp;
+	struct rmem_mr *mr;         /* of the following */
+	struct kv_answer *answers;  /* KV_BURST */
+	uint8_t *values;            /* KV_BURST: what READs fetch */
+	struct kv_request *put;     /* with a value behind it */
+	uint32_t arrived[KV_BURST]; /* which answers, in order */
+	struct rmem_lease_desc desc[KV_BURST];
+	uint64_t half_time[KV_BURST]; /* TSC when half of the lease is over */
+	struct rmem_lease_sealer *sealer;
+	uint64_t nb_gets, nb_released, nb_left, nb_lost, cycles;
+};
+
+/* client.c */
+/** Get a connection, a new one if there was one. */
+int client_connect(struct kv_client *client);
+/** Store a value, that of this version; tells how many leases of the one before were revoked. */
+int client_put(struct kv_client *client, uint64_t key, uint32_t version, uint32_t *nb_revoked);
+/** Get leases of n values, into desc. */
+int client_get(struct kv_client *client, const uint64_t *keys, uint32_t n);
+/** READ the n values that desc names. */
+int client_read(struct kv_client *client, uint32_t n);
+/** Release n leases; those that end soon are left to expire. */
+int client_release(struct kv_client *client, uint32_t n);
+/** Whether value number i is that of a key and version. */
+bool client_has(const struct kv_client *client, uint32_t i, uint64_t key, uint32_t version);
+/** Take a descriptor out of an answer, whole and genuine. */
+int client_open_desc(const struct kv_client *client, const struct kv_answer *answer,
+		struct rmem_lease_desc *desc);
+
+#endif /* CLIENT_H */

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * The server, of one lcore: a hash of values, each in the buffer of the pool that its PUT was
+ * received into, and the leases of them. A value that was replaced keeps its buffer until the last
+ * of its leases has ended; then its PUT is answered and the buffer is used again.
+ */
+
+#include <rte_cycles.h>
+
+#include "server.h"
+
+/* The connection is of no more use: the client is to ask for another. */
+static void
+drop(struct peer *peer)
+{
+	int up = KV_UP;
+
+	__atomic_compare_exchange_n(&peer->conn->state, &up, KV_LOST, false, __ATOMIC_RELEASE,
+			__ATOMIC_RELAXED);
+}
+
+/* Post the receives of these numbers. */
+static void
+post_recvs(struct peer *peer, const uint32_t *slots, uint32_t nb)
+{
+	struct rmem_recv_wr wr[KV_RECVS];
+	struct rmem_sge sge[KV_RECVS];
+	uint32_t i;
+
+	for (i = 0; i < nb; i++) {
+		struct item *item = peer->recvs[slots[i]];
+
+		sge[i].addr = rmem_pool_iova(peer->server->pool, &item->request);
+		sge[i].length = sizeof(item->request) + (uint32_t)peer->server->conf->value_size;
+		sge[i].lkey = rmem_pool_lkey(peer->server->pool, item);
+		wr[i] = (struct rmem_recv_wr){.wr_id = slots[i], .sg_list = &sge[i], .num_sge = 1};
+	}
+	if (rmem_post_recv(peer->qp, wr, (uint16_t)nb) != (int)nb)
+		drop(peer);
+}
+
+/* Post the leases that are prepared and the answers that are ready: the peer sees them in order. */
+static void
+post_answers(struct peer *peer)
+{
+	struct rmem_send_wr wr[KV_BURST];
+	struct rmem_sge sge[KV_BURST];
+	uint32_t i, nb = peer->nb_answers;
+
+	if (nb == 0)
+		return;
+	for (i = 0; i < nb; i++) {
+		sge[i] = (struct rmem_sge){
+				(uintptr_t)&peer->answers[i], sizeof(struct kv_answer), 0};
+		wr[i] = (struct rmem_send_wr){.opcode = RMEM_WR_SEND,
+				.sg_list = &sge[i],
+				.num_sge = 1,
+				.flags = RMEM_SEND_INLINE};
+	}
+	wr[nb - 1].flags |= RMEM_SEND_SIGNALED;
+	peer->nb_answers = 0;
+	/* There is room but for a client that does not take its answers. */
+	if (rmem_lease_post(peer->ctx, wr, (uint16_t)nb) != (int)nb)
+		drop(peer);
+}
+
+static struct kv_answer *
+add_answer(struct peer *peer, rte_be32_t tag, int error)
+{
+	struct kv_answer *answer;
+
+	if (peer->nb_answers == KV_BURST)
+		post_answers(peer);
+	answer = &peer->answers[peer->nb_answers++];
+	*answer = (struct kv_answer){.tag = tag, .error = rte_cpu_to_be_32((uint32_t)error)};
+	return answer;
+}
+
+/* What the client is told of a lease: bytes, or -errno. */
+static int
+describe(const struct peer *peer, const struct rmem_lease *lease, uint8_t *buf)
+{
+	struct kv_seal_with with = kv_seal_with(peer->conn);
+	struct rmem_lease_desc desc;
+	int ret;
+
+	ret = rmem_lease_desc_get(lease, &desc);
+	if (ret != 0)
+		return ret;
+	if (peer->server->sealer == NULL)
+		return rmem_lease_desc_pack(&desc, buf, RMEM_LEASE_SEALED_SIZE);
+	return rmem_lease_seal(peer->server->sealer, &desc, &with, sizeof(with), buf,
+			RMEM_LEASE_SEALED_SIZE);
+}
+
+/* Grant what a burst of GETs asked for, and answer. */
+static void
+grant_burst(struct peer *peer)
+{
+	struct rmem_lease *lease[KV_BURST];
+	struct kv_answer *answer;
+	int i, n, ret;
+
+	n = rmem_lease_prepare(peer->ctx, peer->gets, (uint16_t)peer->nb_gets, lease);
+	for (i = 0; i < (int)peer->nb_gets; i++) {
+		struct grant *grant = peer->gets[i].user;
+
+		if (i >= n) {
+			LIST_INSERT_HEAD(&peer->spare, grant, entry);
+			add_answer(peer, grant->tag, n < 0 ? -n : ENOSPC);
+			continue;
+		}
+		grant->lease = lease[i];
+		LIST_INSERT_HEAD(&grant->item->grants, grant, entry);
+		answer = add_answer(peer, grant->tag, 0);
+		ret = describe(peer, lease[i], answer->desc);
+		answer->desc_size = rte_cpu_to_be_32((uint32_t)RTE_MAX(ret, 0));
+		if (ret >= 0)
+			continue;
+		answer->error = rte_cpu_to_be_32((uint32_t)-ret);
+		rmem_lease_revoke(peer->ctx, &lease[i], 1);
+	}
+	peer->nb_gets = 0;
+	post_answers(peer);
+}
+
+static void
+get(struct peer *peer, const struct kv_request *request)
+{
+	const struct kv_server *server = peer->server;
+	struct grant *grant = LIST_FIRST(&peer->spare);
+	void *found;
+
+	if (rte_hash_lookup_data(server->hash, &request->key, &found) < 0) {
+		add_answer(peer, request->tag, ENOENT);
+		return;
+	}
+	if (grant == NULL) {
+		add_answer(peer, request->tag, ENOSPC);
+		return;
+	}
+	LIST_REMOVE(grant, entry);
+	grant->item = found;
+	grant->tag = request->tag;
+	peer->gets[peer->nb_gets++] = (struct rmem_lease_req){
+			.mr = rmem_pool_mr(server->pool, found),
+			.addr = grant->item + 1,
+			.length = grant->item->length,
+			.access = RMEM_ACCESS_REMOTE_READ,
+			.deadline = rte_rdtsc() + server->conf->lease_ms * rte_get_tsc_hz() / 1000,
+			.user = grant,
+	};
+}
+
+/* A value that was replaced and is leased to nobody: answer that, and use the buffer again. */
+static void
+end_item(struct kv_server *server, struct item *item)
+{
+	struct peer *putter = item->putter;
+
+	if (putter == NULL || !LIST_EMPTY(&item->grants))
+		return;
+	if (putter->nb_conns == item->put_conn)
+		add_answer(putter, item->put_tag, 0)->nb_revoked =
+				rte_cpu_to_be_32(item->nb_revoked);
+	rte_mempool_put(server->pool->mp, item);
+}
+
+/* The buffer that was received into becomes the value; the receive gets another one. */
+static void
+put(struct peer *peer, uint32_t slot, uint32_t length)
+{
+	struct kv_server *server = peer->server;
+	struct item *item = peer->recvs[slot];
+	void *spare, *found = NULL;
+	struct grant *grant;
+	struct item *old;
+
+	if (rte_mempool_get(server->pool->mp, &spare) != 0) {
+		add_answer(peer, item->request.tag, ENOMEM);
+		return;
+	}
+	grant_burst(peer); /* of before it */
+	rte_hash_lookup_data(server->hash, &item->request.key, &found);
+	if (rte_hash_add_key_data(server->hash, &item->request.key, item) < 0) {
+		rte_mempool_put(server->pool->mp, spare);
+		add_answer(peer, item->request.tag, ENOSPC);
+		return;
+	}
+	LIST_INIT(&item->grants);
+	item->putter = NULL;
+	item->length = length;
+	peer->recvs[slot] = spare;
+	server->nb_puts++;
+	if (found == NULL) {
+		add_answer(peer, item->request.tag, 0);
+		return;
+	}
+	old = found;
+	old->putter = peer;
+	old->put_conn = peer->nb_conns;
+	old->put_tag = item->request.tag;
+	old->nb_revoked = 0;
+	LIST_FOREACH(grant, &old->grants, entry)
+		rmem_lease_revoke(grant->peer->ctx, &grant->lease, 1);
+	end_item(server, old);
+}
+
+static void
+take_request(struct peer *peer, const struct rmem_wc *wc)
+{
+	const struct kv_request *request = &peer->recvs[wc->wr_id]->request;
+	uint32_t length = wc->byte_len - (uint32_t)sizeof(*request);
+
+	if (wc->byte_len < sizeof(*request))
+		drop(peer); /* no client of ours */
+	else if (request->op == RTE_BE32(KV_GET))
+		get(peer, request);
+	else if (request->op == RTE_BE32(KV_PUT) && length != 0)
+		put(peer, (uint32_t)wc->wr_id, length);
+	else if (request->op != RTE_BE32(KV_DONE)) /* the context saw which key that ended */
+		add_answer(peer, request->tag, EINVAL);
+}
+
+/* Leases have ended, whatever ended them: how many. */
+static int
+take_ended(struct peer *peer)
+{
+	struct rmem_lease *lease[KV_BURST];
+	int i, n;
+
+	n = rmem_lease_take_ended(peer->ctx, lease, KV_BURST);
+	for (i = 0; i < n; i++) {
+		struct grant *grant = lease[i]->user;
+
+		LIST_REMOVE(grant, entry);
+		LIST_INSERT_HEAD(&peer->spare, grant, entry);
+		grant->item->nb_revoked += lease[i]->end == RMEM_LEASE_END_REVOKED;
+		end_item(peer->server, grant->item);
+	}
+	return n;
+}
+
+/* One round of the poll loop, for one client. */
+static void
+serve(struct peer *peer)
+{
+	uint32_t slots[KV_BURST], nb_slots = 0;
+	struct rmem_wc wc[KV_BURST];
+	int i, n;
+
+	n = rmem_lease_poll(peer->ctx, wc, KV_BURST); /* revokes what is overdue, too */
+	for (i = 0; i < n && wc[i].status == RMEM_WC_SUCCESS; i++) {
+		if ((wc[i].opcode & RMEM_WC_RECV) == 0)
+			continue; /* answers went out */
+		take_request(peer, &wc[i]);
+		slots[nb_slots++] = (uint32_t)wc[i].wr_id;
+	}
+	if (n < 0 || i < n)
+		drop(peer);
+	post_recvs(peer, slots, nb_slots);
+	grant_burst(peer);
+	while (take_ended(peer) > 0)
+		;
+	post_answers(peer);
+}
+
+int
+disconnect(struct peer *peer)
+{
+	struct rmem_wc wc[KV_BURST];
+	int ret;
+
+	ret = rmem_qp_reset(peer->qp);
+	if (ret == 0)
+		ret = rmem_lease_recover(peer->ctx);
+	while (rmem_lease_poll(peer->ctx, wc, KV_BURST) > 0)
+		;
+	peer->nb_conns++;
+	while (take_ended(peer) > 0)
+		;
+	peer->nb_answers = 0;
+	return ret;
+}
+
+/* The client has asked for a connection: with rdma_cm, here is rdma_accept(). */
+static void
+accept_client(struct peer *peer)
+{
+	uint32_t i, slots[KV_RECVS];
+	int ret;
+
+	ret = disconnect(peer);
+	if (ret == 0)
+		ret = kv_qp_connect(peer->qp, peer->conn->client_qp);
+	if (ret != 0)
+		KV_ERR("server: no connection: %s", rte_strerror(-ret));
+	for (i = 0; i < KV_RECVS; i++)
+		slots[i] = i;
+	if (ret == 0)
+		post_recvs(peer, slots, KV_RECVS);
+	__atomic_store_n(&peer->conn->state, ret == 0 ? KV_UP : KV_CLOSED, __ATOMIC_RELEASE);
+}
+
+void
+kv_server_run(struct kv_server *server)
+{
+	uint32_t i, nb_open;
+
+	do {
+		nb_open = server->nb_peers;
+		for (i = 0; i < server->nb_peers; i++) {
+			struct peer *peer = &server->peers[i];
+
+			switch (__atomic_load_n(&peer->conn->state, __ATOMIC_ACQUIRE)) {
+			case KV_UP:
+				serve(peer);
+				break;
+			case KV_ASKED:
+				accept_client(peer);
+				break;
+			case KV_CLOSED:
+				serve(peer); /* it may have released leases before */
+				nb_open--;
+				break;
+			default:
+				break;
+			}
+		}
+	} while (nb_open != 0);
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* What the server keeps. All of it is the main lcore's. */
+
+#ifndef SERVER_H
+#define SERVER_H
+
+#include <sys/queue.h>
+
+#include <rte_hash.h>
+
+#include <rmem_pool.h>
+
+#include "kv.h"
+
+/* A lease of a value. */
+struct grant {
+	LIST_ENTRY(grant) entry; /* of the value, or of those not in use */
+	struct rmem_lease *lease;
+	struct item *item;
+	struct peer *peer;
+	rte_be32_t tag; /* of the request */
+};
+
+LIST_HEAD(grants, grant);
+
+/* What a buffer of the pool begins with. A value follows its request. */
+struct item {
+	struct grants grants;
+	struct peer *putter; /* who replaced it, or NULL */
+	uint32_t put_conn;   /* on which connection, and by which request */
+	rte_be32_t put_tag;
+	uint32_t nb_revoked;
+	uint32_t length; /* bytes of the value */
+	struct kv_request request;
+};
+
+/* The server's side of a connection. */
+struct peer {
+	struct kv_server *server;
+	struct kv_conn *conn;
+	struct rmem_cq *cq;
+	struct rmem_qp *qp;
+	struct rmem_lease_ctx *ctx;
+	uint32_t nb_conns; /* that there have been */
+	uint32_t nb_gets, nb_answers;
+	struct rmem_lease_req gets[KV_BURST]; /* to grant */
+	struct kv_answer answers[KV_BURST];   /* to post */
+	struct item *recvs[KV_RECVS];         /* posted, by their wr_id */
+	struct grants spare;
+	struct grant grants[KV_LEASES];
+};
+
+struct kv_server {
+	const struct kv_conf *conf;
+	struct rmem_dev *dev;
+	struct rmem_pd *pd;
+	struct rmem_pool *pool;
+	struct rte_hash *hash; /* key as in the request -> struct item */
+	struct rmem_lease_sealer *sealer;
+	struct peer *peers;
+	uint32_t nb_peers;
+	uint64_t nb_puts;
+};
+
+/* No request of before is left, and no lease: the client can't reach any value. */
+int disconnect(struct peer *peer);
+
+#endif /* SERVER_H */

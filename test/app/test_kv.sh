@@ -1,0 +1,207 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Runs dpdk-rmem-kv as a user does: each kind of lease, sealed or not, one and more clients, bad
+# options, Ctrl-C; and its checks over leases that do not keep what they promise.
+#
+# usage: test_kv.sh PATH_TO_DPDK_RMEM_KV PATH_TO_DPDK_RMEM_KV_BROKEN
+#
+# Needs no hugepages, no root and one processor. Prints a line for each case; exit status 0 or 1.
+
+set -u
+
+program=$(realpath -- "${1:?path to dpdk-rmem-kv}")
+broken=$(realpath -- "${2:?path to dpdk-rmem-kv-broken}")
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf -- "$dir"' EXIT
+cd -- "$dir" || exit 1
+
+cpus=$(awk '/^Cpus_allowed_list:/ { print $2 }' /proc/self/status)
+# No shared configuration: other DPDK programs may run beside this one.
+eal=(--no-huge --no-shconf -m 128 --no-pci --no-telemetry --log-level=lib.eal:error)
+# shellcheck disable=SC2034  # run() names these
+one=("${eal[@]}" --lcores "0@($cpus)")
+two=("${eal[@]}" --lcores "(0-1)@($cpus)")
+# shellcheck disable=SC2034
+four=("${eal[@]}" --lcores "(0-3)@($cpus)")
+# shellcheck disable=SC2034
+service=("${eal[@]}" --lcores "(0-2)@($cpus)" -S 2)
+# Few: lcores may share a processor.
+few=(--keys 10 --gets 200)
+passed=0
+failed=0
+
+# verdict NAME RC: count a case and print it, with the program's output when it failed.
+verdict() {
+	if [ "$2" = 0 ]; then
+		printf 'ok: %s\n' "$1"
+		passed=$((passed + 1))
+	else
+		printf 'FAILED, status %s: %s\n' "$rc" "$1"
+		sed 's/^/    /' out err 2>/dev/null
+		failed=$((failed + 1))
+	fi
+}
+
+# run LCORES [options]: run it, output in out and err, its exit status in rc.
+run() {
+	local -n lcores=$1
+	shift
+	timeout -k 5 300 "$program" "${lcores[@]}" -- "$@" >out 2>err </dev/null
+	rc=$?
+}
+
+# said FILE REGEX...: whether each is found in the file.
+said() {
+	local file=$1 regex
+	shift
+	for regex; do grep -Eq -- "$regex" "$file" || return 1; done
+}
+
+# held CLIENTS CHECKS GETS: each of so many clients told so many checks, and all held.
+held() {
+	[ "$rc" = 0 ] && [ ! -s err ] && [ "$(grep -c ': yes$' out)" = $(($1 * $2)) ] &&
+		! grep -q ': NO$' out && [ "$(grep -c "^client [0-9]*: $3 GETs " out)" = "$1" ] &&
+		said out '^server: [0-9]+ PUTs; .* [1-9][0-9]* revoked, [1-9][0-9]* expired'
+}
+
+test_runs() {
+	local backend
+	head -c 32 /dev/urandom >key
+	for backend in auto fast_reg mw umr; do
+		run two --backend $backend "${few[@]}"
+		held 1 4 200
+		verdict "leases of backend $backend" $?
+	done
+	run two --seal key --backend mw "${few[@]}"
+	if said err 'Operation not supported'; then
+		echo 'skipped: built without libcrypto'
+		rm key
+	else
+		held 1 5 200
+		verdict 'sealed descriptors' $?
+	fi
+	run four "${few[@]}"
+	held 3 4 200
+	verdict 'three clients' $?
+	run service --dev soft0,engine=1 --keys 2 --gets 100
+	held 1 4 100
+	verdict 'requests on a service lcore' $?
+	run two --value-size 65536 --keys 3 --gets 7
+	held 1 4 7
+	verdict 'large values' $?
+	run two --value-size 9 --keys 1 --gets 33
+	held 1 4 33
+	verdict 'one small value' $?
+	run two "${few[@]}" --lease-ms 1
+	held 1 4 200
+	verdict 'leases that hardly last' $?
+}
+
+# finds WHAT LINE [options]: with that broken, the program ends so and tells it.
+finds() {
+	local what=$1 line=$2
+	shift 2
+	KV_BROKEN=$what timeout -k 5 300 "$broken" "${two[@]}" -- "${few[@]}" "$@" >out 2>err </dev/null
+	rc=$?
+	[ "$rc" = 2 ] && said out "$line"
+	verdict "found: broken $what" $?
+}
+
+test_broken() {
+	KV_BROKEN='' timeout -k 5 300 "$broken" "${two[@]}" -- "${few[@]}" >out 2>err </dev/null
+	rc=$?
+	held 1 4 200
+	verdict 'nothing broken, nothing found' $?
+	finds value '^client 1: value read through its lease: NO$'
+	finds change '^client 1: changed descriptor refused: NO$'
+	finds revoke '^client 1: revoked lease refused: NO$' --lease-ms 600000
+	finds expire '^client 1: expired lease refused: NO$' --lease-ms 600000
+	finds run '^client 1: 0 GETs '
+	said err '^rmem-kv: client 1: after 0 GETs: Bad message$'
+	verdict 'a wrong value of the run is told' $?
+	[ ! -e key ] || finds unseal '^client 1: unsealed descriptor refused: NO$' --seal key
+}
+
+# refused ERROR [options]: exit status 1 and one clear line on stderr.
+refused() {
+	local error=$1
+	shift
+	run two "$@"
+	[ "$rc" = 1 ] && said err "^rmem-kv: .*$error" && [ "$(grep -c '^rmem-kv: ' err)" = 1 ]
+	verdict "refused: $*" $?
+}
+
+test_options() {
+	refused "unknown option '--kyes'" --kyes 1
+	refused "unknown argument 'get'" get
+	refused 'option --keys needs a value' --keys
+	refused "bad value '0' for keys: .* 1 to 1000000" --keys 0
+	refused "bad value '1000001' for keys: .* 1 to 1000000" --keys 1000001
+	refused "bad value '7' for value-size: .* 8 to 65536" --value-size 7
+	refused "bad value '65537' for value-size: .* 8 to 65536" --value-size 65537
+	refused "bad value '-1' for gets" --gets -1
+	refused "bad value '1x' for gets" --gets 1x
+	refused "bad value '99999999999999999999' for gets" --gets 99999999999999999999
+	refused "bad value '' for gets" --gets ''
+	refused "bad value '0' for lease-ms: .* 1 to 3600000" --lease-ms 0
+	refused "bad value 'tcp' for backend: auto, fast_reg, mw or umr" --backend tcp
+	refused "cannot read 'missing': No such file" --seal missing
+	printf 'short' >short
+	refused "seal 'short' has 5 bytes: a key has 32" --seal short
+	head -c 33 /dev/zero >long
+	refused "seal 'long' has more than 32 bytes: a key has 32" --seal long
+	refused "cannot create device 'hard0': No such device" --dev hard0
+	refused "cannot create device 'soft0,colour=1': Invalid" --dev soft0,colour=1
+	refused "cannot create device '$(printf '%0300d' 0)': Invalid" --dev "$(printf '%0300d' 0)"
+	refused "1000000 keys of 1 clients, values of 65536 bytes, on 'soft0': Cannot allocate" \
+		--keys 1000000 --value-size 65536
+	refused "on 'soft0,max_qp=1': No space left" --dev soft0,max_qp=1
+	run one
+	[ "$rc" = 1 ] && said err '^rmem-kv: it takes 2 lcores, there is 1: .*--lcores'
+	verdict 'refused: one lcore' $?
+	run two --help
+	[ "$rc" = 0 ] && said out '^Usage: dpdk-rmem-kv' 'lease-ms N' '1 to 3600000 .default 1000'
+	verdict '--help' $?
+	"$program" --help >out 2>err && said out '--no-huge' '^Usage: dpdk-rmem-kv' 'lease-ms'
+	rc=$?
+	verdict "EAL's --help has ours" $rc
+}
+
+test_signals() {
+	local signal pid end
+	for signal in INT TERM; do
+		: >out
+		"$program" "${two[@]}" -- --keys 5 --gets 0 --lease-ms 100 >out 2>err </dev/null &
+		pid=$!
+		end=$((SECONDS + 120))
+		until said out '^client 1: expired lease refused: yes$' || [ $SECONDS -ge $end ]; do
+			sleep 0.02
+		done
+		kill -$signal $pid
+		wait $pid
+		rc=$?
+		[ "$rc" = 0 ] && [ ! -s err ] && said out '^client 1: [0-9]+ GETs ' '^server: '
+		verdict "SIG$signal ends it with the counts" $?
+	done
+	: >out
+	"$program" "${two[@]}" -- --keys 5 --lease-ms 3600000 >out 2>err </dev/null &
+	pid=$!
+	end=$((SECONDS + 120))
+	until said out '^client 1: revoked lease refused: yes$' || [ $SECONDS -ge $end ]; do
+		sleep 0.02
+	done
+	kill -INT $pid
+	wait $pid
+	rc=$?
+	[ "$rc" = 2 ] && said err 'not checked, expired lease refused: Interrupted' &&
+		said out '^client 1: 0 GETs ' '^server: '
+	verdict 'a signal before the checks are done is told' $?
+}
+
+test_runs
+test_broken
+test_options
+test_signals
+
+printf '%d passed, %d failed\n' "$passed" "$failed"
+[ "$failed" = 0 ]
