@@ -198,14 +198,14 @@ unseal(struct rmem_lease_sealer *sealer, struct sealed_desc *sealed, const void 
 			EVP_DecryptUpdate(sealer->open, packed, &len, sealed->data,
 					sizeof(packed)) != 1 ||
 			EVP_CIPHER_CTX_ctrl(sealer->open, EVP_CTRL_GCM_SET_TAG, SEAL_TAG_SIZE,
-					sealed->tag) != 1)
-		return -EIO;
-	if (EVP_DecryptFinal_ex(sealer->open, packed + len, &len) != 1) {
-		OPENSSL_cleanse(packed, sizeof(packed));
+					sealed->tag) != 1) {
+		ret = -EIO;
+	} else if (EVP_DecryptFinal_ex(sealer->open, packed + len, &len) != 1) {
 		*part = RMEM_LEASE_DESC_PART_SEAL;
-		return -EPERM;
+		ret = -EPERM;
+	} else {
+		ret = rmem_lease_desc_unpack(packed, sizeof(packed), desc, part);
 	}
-	ret = rmem_lease_desc_unpack(packed, sizeof(packed), desc, part);
 	OPENSSL_cleanse(packed, sizeof(packed));
 	return ret < 0 ? ret : (int)sizeof(*sealed);
 }

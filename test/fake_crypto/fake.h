@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* A libcrypto that fails when it is told to. */
+
+#ifndef FAKE_H
+#define FAKE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct fake {
+	uint32_t fail_at;   /* the how manyth call fails, from 1; 0 for none */
+	uint32_t nb_calls;  /* that could fail */
+	const char *failed; /* name of the one that did, or NULL */
+	int32_t nb_ciphers; /* not freed */
+	bool is_corrupting; /* what is encrypted is changed before */
+};
+
+extern struct fake fake;
+
+/* Let call number n fail, counted from now. */
+void fake_fail_at(uint32_t n);
+
+#endif /* FAKE_H */

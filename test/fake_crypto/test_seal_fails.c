@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Whichever call of libcrypto or the system fails, sealing and opening say so, hand out nothing
+ * and go on to work.
+ */
+
+#include <string.h>
+
+/* The source itself: a case sets the count of a sealer, which 2^32 calls would take to reach. */
+#include "../../lib/rmem_lease/rmem_lease_seal.c" /* NOLINT(bugprone-suspicious-include) */
+#include "../test.h"
+#include "fake.h"
+
+#define SIZE RMEM_LEASE_SEALED_SIZE
+
+RTE_LOG_REGISTER(rmem_lease_logtype, lib.rmem.lease, NOTICE)
+
+static const uint8_t key[RMEM_LEASE_SEAL_KEY_SIZE] = {1, 2, 3};
+static const char with[] = "qp 17 to qp 18";
+static struct rmem_lease_sealer *sealer;
+
+static const struct rmem_lease_desc example = {
+		.lease_id = 1,
+		.remote_addr = 0x7f0012345678,
+		.length = 4096,
+		.rkey = 0x00abcdef,
+		.access = RMEM_ACCESS_REMOTE_READ,
+};
+
+static int
+setup(void)
+{
+	memset(&fake, 0, sizeof(fake));
+	sealer = NULL;
+	TEST_OK(rmem_lease_sealer_create(key, &sealer));
+	return TEST_SUCCESS;
+}
+
+static int
+teardown(void)
+{
+	rmem_lease_sealer_destroy(sealer);
+	TEST_EQ(fake.nb_ciphers, 0);
+	return TEST_SUCCESS;
+}
+
+static int
+seal_example(uint8_t *buf)
+{
+	return rmem_lease_seal(sealer, &example, with, sizeof(with), buf, SIZE);
+}
+
+static int
+open_sealed(const uint8_t *buf, struct rmem_lease_desc *desc, struct rmem_lease_seal_info *info,
+		uint32_t *part)
+{
+	return rmem_lease_unseal(sealer, buf, SIZE, with, sizeof(with), desc, info, part);
+}
+
+/* Not a byte of a buffer was written: all are 0xa5. */
+static bool
+is_untouched(const void *buf, size_t size)
+{
+	const uint8_t *bytes = buf;
+	size_t i;
+
+	for (i = 0; i < size && bytes[i] == 0xa5; i++)
+		;
+	return i == size;
+}
+
+/* As many calls as one that goes well makes, each failing in turn. */
+
+static int
+create_fails_with_each_call(void)
+{
+	struct rmem_lease_sealer *other = NULL;
+	uint32_t n, nb_calls;
+	int32_t nb_ciphers = fake.nb_ciphers;
+	bool is_memory;
+	int ret;
+
+	fake_fail_at(0);
+	TEST_OK(rmem_lease_sealer_create(key, &other));
+	rmem_lease_sealer_destroy(other);
+	nb_calls = fake.nb_calls;
+	TEST_EQ(nb_calls, 6);
+	for (n = 1; n <= nb_calls; n++) {
+		other = NULL;
+		fake_fail_at(n);
+		ret = rmem_lease_sealer_create(key, &other);
+		TEST_ASSERT(fake.failed != NULL && other == NULL);
+		is_memory = strcmp(fake.failed, "calloc") == 0 ||
+				strcmp(fake.failed, "EVP_CIPHER_CTX_new") == 0;
+		TEST_EQ(ret, is_memory ? -ENOMEM : -EIO);
+		TEST_EQ(fake.nb_ciphers, nb_ciphers);
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+seal_fails_with_each_call(void)
+{
+	struct rmem_lease_seal_info info = {0};
+	struct rmem_lease_desc desc;
+	uint32_t n, nb_calls;
+	uint8_t buf[SIZE];
+
+	fake_fail_at(0);
+	TEST_EQ(seal_example(buf), SIZE);
+	nb_calls = fake.nb_calls;
+	TEST_EQ(nb_calls, 6);
+	for (n = 1; n <= nb_calls; n++) {
+		memset(buf, 0xa5, sizeof(buf));
+		fake_fail_at(n);
+		TEST_ERR(seal_example(buf), EIO);
+		TEST_ASSERT(fake.failed != NULL && is_untouched(buf, sizeof(buf)));
+		/* The next one is good, and has no nonce of the one that failed. */
+		fake_fail_at(0);
+		TEST_EQ(seal_example(buf), SIZE);
+		TEST_EQ(open_sealed(buf, &desc, &info, NULL), SIZE);
+		TEST_MEM(&desc, &example, sizeof(desc));
+		TEST_EQ(info.sequence, 2 * n);
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+unseal_fails_with_each_call(void)
+{
+	struct rmem_lease_seal_info info = {0};
+	struct rmem_lease_desc desc;
+	uint32_t n, nb_calls, part;
+	uint8_t buf[SIZE];
+	bool is_verdict;
+	int ret;
+
+	TEST_EQ(seal_example(buf), SIZE);
+	fake_fail_at(0);
+	TEST_EQ(open_sealed(buf, &desc, &info, &part), SIZE);
+	nb_calls = fake.nb_calls;
+	TEST_EQ(nb_calls, 6);
+	for (n = 1; n <= nb_calls; n++) {
+		memset(&desc, 0xa5, sizeof(desc));
+		memset(&info, 0xa5, sizeof(info));
+		fake_fail_at(n);
+		ret = open_sealed(buf, &desc, &info, &part);
+		TEST_ASSERT(fake.failed != NULL);
+		/* The last call is libcrypto's verdict: it is not genuine. */
+		is_verdict = strcmp(fake.failed, "EVP_DecryptFinal_ex") == 0;
+		TEST_EQ(is_verdict, n == nb_calls);
+		TEST_EQ(ret, is_verdict ? -EPERM : -EIO);
+		TEST_EQ(part, is_verdict ? RMEM_LEASE_DESC_PART_SEAL : RMEM_LEASE_DESC_PART_NONE);
+		TEST_ASSERT(is_untouched(&desc, sizeof(desc)) && is_untouched(&info, sizeof(info)));
+		fake_fail_at(0);
+		TEST_EQ(open_sealed(buf, &desc, &info, &part), SIZE);
+		TEST_MEM(&desc, &example, sizeof(desc));
+	}
+	return TEST_SUCCESS;
+}
+
+/* Who has the key sealed something that was damaged before. */
+static int
+genuine_descriptor_with_a_wrong_checksum_is_eio(void)
+{
+	struct rmem_lease_desc desc;
+	uint8_t buf[SIZE];
+	uint32_t part;
+
+	fake.is_corrupting = true;
+	TEST_EQ(seal_example(buf), SIZE);
+	fake.is_corrupting = false;
+	memset(&desc, 0xa5, sizeof(desc));
+	TEST_ERR(open_sealed(buf, &desc, NULL, &part), EIO);
+	TEST_EQ(part, RMEM_LEASE_DESC_PART_CHECKSUM);
+	TEST_ASSERT(is_untouched(&desc, sizeof(desc)));
+	return TEST_SUCCESS;
+}
+
+/* After 2^32 descriptors another sender is drawn; none is sealed when that fails. */
+static int
+sender_is_drawn_anew_or_nothing_is_sealed(void)
+{
+	struct rmem_lease_seal_info last = {0}, info = {0};
+	struct rmem_lease_desc desc;
+	uint8_t buf[SIZE];
+
+	sealer->nb_sealed = UINT32_MAX;
+	TEST_EQ(seal_example(buf), SIZE);
+	TEST_EQ(open_sealed(buf, &desc, &last, NULL), SIZE);
+	TEST_EQ(last.sequence, UINT32_MAX);
+	memset(buf, 0xa5, sizeof(buf));
+	fake_fail_at(1);
+	TEST_ERR(seal_example(buf), EIO);
+	TEST_ASSERT(fake.failed != NULL && strcmp(fake.failed, "getrandom") == 0);
+	TEST_ASSERT(is_untouched(buf, sizeof(buf)));
+	TEST_EQ(seal_example(buf), SIZE);
+	TEST_EQ(open_sealed(buf, &desc, &info, NULL), SIZE);
+	TEST_EQ(info.sequence, 0);
+	TEST_ASSERT(info.sender != last.sender);
+	return TEST_SUCCESS;
+}
+
+static const struct test_case seal_fails_cases[] = {
+		TEST_CASE(create_fails_with_each_call),
+		TEST_CASE(seal_fails_with_each_call),
+		TEST_CASE(unseal_fails_with_each_call),
+		TEST_CASE(genuine_descriptor_with_a_wrong_checksum_is_eio),
+		TEST_CASE(sender_is_drawn_anew_or_nothing_is_sealed),
+};
+
+REGISTER_RMEM_SUITE(seal_fails, setup, teardown, seal_fails_cases);
