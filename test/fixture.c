@@ -324,19 +324,28 @@ fx_setup_none(void)
 }
 
 /*
- * RMEM_TEST_ARGS are the device's arguments, "engine=1" for instance. One that a failed case
- * left behind stays there: the others use another.
+ * RMEM_TEST_DEV is the device and its arguments, "verbs0,ibdev=rxe0" for instance; soft0 without.
+ * RMEM_TEST_ARGS are arguments alone, "engine=1" for instance. One that a failed case left behind
+ * stays there: the others use another.
  */
 int
 fx_setup_dev(void)
 {
-	char name[RMEM_NAME_SIZE] = "soft0";
+	const char *spec = getenv("RMEM_TEST_DEV");
+	const char *args = getenv("RMEM_TEST_ARGS");
+	char name[RMEM_NAME_SIZE], driver[RMEM_NAME_SIZE];
 	unsigned int i;
 
 	fx_setup_none();
+	if (spec == NULL)
+		spec = "soft0";
+	snprintf(name, sizeof(name), "%.*s", (int)strcspn(spec, ","), spec);
+	snprintf(driver, sizeof(driver), "%.*s", (int)strcspn(name, "0123456789"), name);
+	if (strchr(spec, ',') != NULL)
+		args = strchr(spec, ',') + 1;
 	for (i = 100; rmem_dev_get_by_name(name) != NULL; i++)
-		snprintf(name, sizeof(name), "soft%u", i);
-	fx.a.dev = fx_dev(name, getenv("RMEM_TEST_ARGS"));
+		snprintf(name, sizeof(name), "%.16s%u", driver, i);
+	fx.a.dev = fx_dev(name, args);
 	TEST_ASSERT(fx.a.dev != NULL);
 	fx.b.dev = fx.a.dev;
 	return TEST_SUCCESS;
@@ -386,6 +395,22 @@ fx_has_capa(struct rmem_dev *dev, uint64_t capa)
 	struct rmem_dev_info info;
 
 	return rmem_dev_info_get(dev, &info) == 0 && (info.capa & capa) == capa;
+}
+
+bool
+fx_is_soft(void)
+{
+	struct rmem_dev_info info;
+
+	return rmem_dev_info_get(fx.a.dev, &info) == 0 && strcmp(info.driver_name, "soft") == 0;
+}
+
+bool
+fx_is_rxe(void)
+{
+	const char *spec = getenv("RMEM_TEST_DEV");
+
+	return spec != NULL && strstr(spec, "ibdev=rxe") != NULL;
 }
 
 uint64_t

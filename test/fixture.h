@@ -177,6 +177,9 @@ void fx_relax(unsigned int *spins);
 uint64_t fx_deadline(void);
 bool fx_is_late(uint64_t deadline);
 bool fx_has_capa(struct rmem_dev *dev, uint64_t capa);
+/* The device is the software device; or, by RMEM_TEST_DEV, rdma_rxe, which breaks some rules. */
+bool fx_is_soft(void);
+bool fx_is_rxe(void);
 uint64_t fx_addr(const void *addr);
 void fx_fill(void *buf, size_t length, uint32_t seed);
 bool fx_is_zero(const void *buf, size_t length);

@@ -13,9 +13,9 @@ struct lease_fixture lx;
 static int
 setup(uint32_t backend, uint64_t capa, const char *reason)
 {
-	TEST_RUN(fx_setup());
 	memset(&lx, 0, sizeof(lx));
-	if (!fx_has_capa(fx.a.dev, capa))
+	TEST_RUN(fx_setup());
+	if (!fx_has_capa(fx.a.dev, capa | RMEM_DEV_CAPA_LOCAL_INV))
 		return test_skip(reason);
 	lx.conf.backend = backend;
 	lx.conf.max_leases = LX_MAX;
@@ -156,6 +156,14 @@ lx_wait_state(const struct rmem_lease *lease, uint8_t state)
 }
 
 int
+lx_wait_open(const struct rmem_lease *lease)
+{
+	if (fx_is_soft() || lease->state != RMEM_LEASE_GRANTING)
+		return TEST_SUCCESS;
+	return lx_wait_state(lease, RMEM_LEASE_GRANTED);
+}
+
+int
 lx_write(const struct rmem_lease *lease, uint32_t offset, uint32_t length)
 {
 	return fx_peer_write(lease->remote_addr + offset, length, lease->rkey);
@@ -164,6 +172,7 @@ lx_write(const struct rmem_lease *lease, uint32_t offset, uint32_t length)
 int
 lx_expect_open(const struct rmem_lease *lease)
 {
+	TEST_RUN(lx_wait_open(lease));
 	fx_fill(fx.b.buf, lease->length, lease->rkey);
 	TEST_STATUS(lx_write(lease, 0, lease->length), RMEM_WC_SUCCESS);
 	TEST_MEM(lease->addr, fx.b.buf, lease->length);
@@ -175,6 +184,24 @@ lx_expect_closed(uint64_t remote_addr, uint32_t length, uint32_t rkey)
 {
 	TEST_STATUS(fx_peer_write(remote_addr, length, rkey), RMEM_WC_REM_ACCESS_ERR);
 	return lx_recover();
+}
+
+bool
+lx_has_bounds(void)
+{
+	return lx_stats().backend != RMEM_LEASE_MW || !fx_is_rxe();
+}
+
+int
+lx_skip_bounds(void)
+{
+	return test_skip("rdma_rxe does not look at the bounds of windows");
+}
+
+int
+lx_expect_outside(uint64_t remote_addr, uint32_t length, uint32_t rkey)
+{
+	return lx_has_bounds() ? lx_expect_closed(remote_addr, length, rkey) : lx_recover();
 }
 
 int

@@ -30,7 +30,10 @@ struct lease_fixture {
 
 extern struct lease_fixture lx;
 
-/* Around each case, by backend. Skipped where the device lacks it. */
+/*
+ * Around each case, by backend. Skipped where the device lacks it. The device is the fixture's:
+ * RMEM_TEST_DEV may name another than soft0.
+ */
 int lx_setup_fast_reg(void);
 int lx_setup_mw(void);
 int lx_setup_umr(void);
@@ -53,11 +56,23 @@ int lx_grant(uint16_t nb, uint32_t access);
 int lx_take(uint16_t nb, uint8_t how);
 /* Poll until a lease is in a state. */
 int lx_wait_state(const struct rmem_lease *lease, uint8_t state);
+/*
+ * Before the peer uses a lease of which no request behind its own told it: the peer's may be there
+ * before that one is executed, but for the software device, which executes it when it is posted.
+ */
+int lx_wait_open(const struct rmem_lease *lease);
 /* b writes to the lease: a status. */
 int lx_write(const struct rmem_lease *lease, uint32_t offset, uint32_t length);
 /* That goes to its place, or is refused, and then the QPs are connected again. */
 int lx_expect_open(const struct rmem_lease *lease);
 int lx_expect_closed(uint64_t remote_addr, uint32_t length, uint32_t rkey);
+/*
+ * The same for bytes beside the lease's. Nothing is tried of windows of a device that does not look
+ * at their bounds: what a case proves of that alone is skipped, with the reason.
+ */
+bool lx_has_bounds(void);
+int lx_skip_bounds(void);
+int lx_expect_outside(uint64_t remote_addr, uint32_t length, uint32_t rkey);
 /* Reset both QPs, recover, and connect them. */
 int lx_recover(void);
 struct rmem_lease_stats lx_stats(void);

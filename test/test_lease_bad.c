@@ -70,38 +70,71 @@ bad_rights_are_refused(void)
 }
 
 static int
-bad_mrs_are_refused(void)
+mr_of_another_pd_is_refused(void)
 {
 	struct rmem_lease_req req = lx_req(0, 8, WRITE);
-	struct rmem_pd *pd = fx_pd(fx.a.dev);
-	const struct iovec iov[] = {{fx.a.buf, FX_PAGE}, {fx.b.buf, FX_BUF_SIZE - FX_PAGE}};
-	struct rmem_mr_attr attr = {
+
+	req.mr = fx_mr(fx_pd(fx.a.dev), fx.a.buf, FX_BUF_SIZE, FX_ACCESS | RMEM_ACCESS_MW_BIND);
+	TEST_ASSERT(req.mr != NULL);
+	TEST_ERR(grant(&req), EINVAL);
+	return TEST_SUCCESS;
+}
+
+static int
+disabled_mr_is_refused(void)
+{
+	struct rmem_lease_req req = lx_req(0, 8, WRITE);
+	const struct rmem_mr_attr attr = {
 			.addr = fx.a.buf,
 			.length = FX_BUF_SIZE,
 			.access = FX_ACCESS | RMEM_ACCESS_MW_BIND,
 			.flags = RMEM_MR_DISABLED,
 	};
-	struct rmem_mr *disabled;
+	struct rmem_mr *mr;
 
-	req.mr = fx_mr(pd, fx.a.buf, FX_BUF_SIZE, FX_ACCESS | RMEM_ACCESS_MW_BIND);
+	if (!fx_has_capa(fx.a.dev, RMEM_DEV_CAPA_MR_ENABLE))
+		return test_skip("no disabled MRs");
+	TEST_OK(rmem_mr_reg_attr(fx.a.pd, &attr, &mr));
+	fx_track(mr);
+	req.mr = mr;
 	TEST_ERR(grant(&req), EINVAL);
-	TEST_OK(rmem_mr_reg_attr(fx.a.pd, &attr, &disabled));
-	fx_track(disabled);
-	req.mr = disabled;
-	TEST_ERR(grant(&req), EINVAL);
-	TEST_OK(rmem_mr_enable(disabled));
+	TEST_OK(rmem_mr_enable(mr));
 	TEST_EQ(grant(&req), 1);
+	return TEST_SUCCESS;
+}
+
+static int
+indirect_mr_is_refused(void)
+{
+	struct rmem_lease_req req = lx_req(0, 8, WRITE);
+
+	if (!fx_has_capa(fx.a.dev, RMEM_DEV_CAPA_UMR))
+		return test_skip("no indirect keys");
 	req.mr = fx_mkey(fx.a.pd, 1);
+	TEST_ASSERT(req.mr != NULL);
 	TEST_ERR(grant(&req), EINVAL);
-	/* Over several ranges: which is the buffer's? */
-	attr.addr = NULL;
-	attr.flags = 0;
-	attr.iov = iov;
-	attr.iov_count = RTE_DIM(iov);
-	attr.length = FX_BUF_SIZE;
-	TEST_OK(rmem_mr_reg_attr(fx.a.pd, &attr, &disabled));
-	fx_track(disabled);
-	req.mr = disabled;
+	return TEST_SUCCESS;
+}
+
+/* Which range is the buffer's? */
+static int
+mr_over_several_ranges_is_refused(void)
+{
+	struct rmem_lease_req req = lx_req(0, 8, WRITE);
+	const struct iovec iov[] = {{fx.a.buf, FX_PAGE}, {fx.b.buf, FX_BUF_SIZE - FX_PAGE}};
+	const struct rmem_mr_attr attr = {
+			.length = FX_BUF_SIZE,
+			.access = FX_ACCESS | RMEM_ACCESS_MW_BIND,
+			.iov = iov,
+			.iov_count = RTE_DIM(iov),
+	};
+	struct rmem_mr *mr;
+
+	if (!fx_has_capa(fx.a.dev, RMEM_DEV_CAPA_MR_IOV))
+		return test_skip("no MRs over several ranges");
+	TEST_OK(rmem_mr_reg_attr(fx.a.pd, &attr, &mr));
+	fx_track(mr);
+	req.mr = mr;
 	TEST_ERR(grant(&req), EINVAL);
 	return TEST_SUCCESS;
 }
@@ -335,7 +368,10 @@ static const struct test_case lease_bad_cases[] = {
 		TEST_CASE(bad_buffers_are_refused),
 		TEST_CASE(length_above_the_limit_is_refused),
 		TEST_CASE(bad_rights_are_refused),
-		TEST_CASE(bad_mrs_are_refused),
+		TEST_CASE(mr_of_another_pd_is_refused),
+		TEST_CASE(disabled_mr_is_refused),
+		TEST_CASE(indirect_mr_is_refused),
+		TEST_CASE(mr_over_several_ranges_is_refused),
 		TEST_CASE(rights_that_the_mr_lacks_are_refused),
 		TEST_CASE(windows_need_mw_bind_and_others_do_not),
 		TEST_CASE(rights_that_the_qp_lacks_are_refused),
@@ -354,6 +390,8 @@ REGISTER_LEASE_SUITES(lease_bad, lease_bad_cases);
 static int
 fast_registration_is_taken_first(void)
 {
+	if (!fx_has_capa(fx.a.dev, RMEM_DEV_CAPA_FAST_REG))
+		return test_skip("no fast registration");
 	TEST_EQ(lx_stats().backend, RMEM_LEASE_FAST_REG);
 	return TEST_SUCCESS;
 }

@@ -97,12 +97,24 @@ revocations_go_on_when_there_is_room(void)
 	return lx_take(4, RMEM_LEASE_END_REVOKED);
 }
 
+/*
+ * rdma_rxe executes a binding at once, and once more when what was posted before it is sent again:
+ * that fails, and the QP with it (6.1: nothing more is sent; 7.3: all is flushed).
+ */
+static int
+skip_repeated_binding(void)
+{
+	return test_skip("rdma_rxe repeats a binding behind a request that it sends again");
+}
+
 static int
 grants_stop_at_a_full_queue(void)
 {
 	struct rmem_lease_req req[4];
 	uint32_t i;
 
+	if (fx_is_rxe())
+		return skip_repeated_binding();
 	for (i = 0; i < 4; i++)
 		req[i] = lx_req(i * FX_PAGE, FX_PAGE, WRITE);
 	for (i = 0; i < FX_DEPTH - 3; i++)
@@ -125,6 +137,8 @@ prepared_leases_stay_at_a_full_queue(void)
 	struct rmem_lease_req req[2];
 	uint32_t i;
 
+	if (fx_is_rxe())
+		return skip_repeated_binding();
 	req[0] = lx_req(0, FX_PAGE, WRITE);
 	req[1] = lx_req(FX_PAGE, FX_PAGE, WRITE);
 	for (i = 0; i < FX_DEPTH - 2; i++)
@@ -244,8 +258,11 @@ peers_invalidation_saves_ours(void)
 {
 	uint32_t rkey;
 
+	if (!fx_has_capa(fx.a.dev, RMEM_DEV_CAPA_SEND_WITH_INV))
+		return test_skip("no SEND_WITH_INV");
 	TEST_RUN(lx_grant(2, WRITE));
 	rkey = lx.lease[0]->rkey;
+	TEST_RUN(lx_wait_open(lx.lease[0]));
 	TEST_RUN(send_with_inv(rkey));
 	TEST_RUN(expect_peer_inv(rkey));
 	TEST_EQ(rmem_lease_take_ended(lx.ctx, lx.ended, LX_MAX), 1);
@@ -279,6 +296,8 @@ peers_invalidation_of_another_key_is_left_alone(void)
 static int
 invalidation_by_both_sides_ends_once(void)
 {
+	if (!fx_has_capa(fx.a.dev, RMEM_DEV_CAPA_SEND_WITH_INV))
+		return test_skip("no SEND_WITH_INV");
 	TEST_RUN(lx_grant(1, WRITE));
 	TEST_RUN(lx_wait_state(lx.lease[0], RMEM_LEASE_GRANTED));
 	TEST_RUN(send_with_inv(lx.lease[0]->rkey));

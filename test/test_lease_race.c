@@ -326,6 +326,8 @@ no_write_comes_after_the_end_of_a_window(void)
 	int result = TEST_SUCCESS;
 	uint32_t i;
 
+	if (fx_is_rxe())
+		return test_skip("rdma_rxe may place a packet after the end of its window");
 	TEST_RUN(open_race());
 	TEST_RUN(fx_launch(run_peer, &race, sizeof(race), 1));
 	for (i = 0; i < NB_REFUSED && result == TEST_SUCCESS; i++)

@@ -25,6 +25,18 @@ verdict conformance $?
 	--dev $device --against soft0 --ops 2000
 verdict 'as the software device' $?
 
+# All backends: what the device lacks is skipped, with the reason.
+suites=lease_auto_autotest,lease_desc_autotest,lease_race_autotest
+for backend in fast_reg mw umr; do
+	for object in lease lease_bad lease_end lease_key; do
+		suites=$suites,${object}_${backend}_autotest
+	done
+done
+# shellcheck disable=SC2086  # several words
+DPDK_TEST=$suites RMEM_TEST_DEV=$device "$build/test/dpdk-test-rmem" $eal \
+	'--log-level=*rmem*:emergency'
+verdict leases $?
+
 for mode in write read send mbuf atomic mw lease; do
 	# shellcheck disable=SC2086  # several words
 	"$build/app/dpdk-testrmem" $eal -l 0 -- --dev $device --mode $mode --burst 8 --ops 800 \
