@@ -49,9 +49,21 @@ failed_allocations_are_told(void)
 	TEST_ERR(leaser_grant(1), ENOMEM);
 	leaser.alloc_ret = -ENOSPC;
 	TEST_ERR(leaser_grant(1), ENOSPC);
+	leaser.alloc_ret = -EIO;
+	TEST_ERR(leaser_grant(1), EIO);
 	leaser.alloc_ret = 0;
 	TEST_EQ(leaser_grant(1), 1);
 	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 1));
+	return TEST_SUCCESS;
+}
+
+static int
+context_whose_keys_fail_is_not_made(void)
+{
+	lx.conf.min_leases = 2;
+	leaser.alloc_ret = -EIO;
+	TEST_ERR(leaser_make(), EIO);
+	TEST_EQ(leaser.nb_mw, 0);
 	return TEST_SUCCESS;
 }
 
@@ -240,6 +252,7 @@ half_released_key_is_not_used(void)
 static const struct test_case lease_driver_cases[] = {
 		TEST_CASE(backend_follows_the_capabilities),
 		TEST_CASE(failed_allocations_are_told),
+		TEST_CASE(context_whose_keys_fail_is_not_made),
 		TEST_CASE(failed_device_is_told),
 		TEST_CASE(key_that_cannot_be_released_ends_no_lease),
 		TEST_CASE(key_that_cannot_be_replaced_is_one_less),

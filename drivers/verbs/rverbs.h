@@ -313,15 +313,27 @@ int rverbs_probe(struct rverbs_dev *dev);
 int rverbs_events_start(struct rverbs_dev *dev);
 void rverbs_events_stop(struct rverbs_dev *dev);
 
+/* What a call does, and so which errors it may tell of. */
+enum rverbs_err_kind {
+	RVERBS_ERR_OPEN,    /* opens a device */
+	RVERBS_ERR_MAKE,    /* makes an object */
+	RVERBS_ERR_REG,     /* registers memory */
+	RVERBS_ERR_CHANGE,  /* changes a state, or asks for one */
+	RVERBS_ERR_RELEASE, /* releases an object */
+	RVERBS_ERR_ADVISE,
+	RVERBS_ERR_POST,
+};
+
 /*
- * rverbs_err.c: verbs' three conventions. Each gives 0 or -errno of our few, and logs what
- * failed. A pointer of NULL with errno; errno returned; -1 with errno (or -errno) returned.
+ * rverbs_err.c: verbs' three conventions. Each gives 0 or -errno of those of its kind, and logs
+ * what failed. A pointer of NULL with errno, of what makes something; errno returned; -1 with errno
+ * (or -errno) returned, of what makes something.
  */
 int rverbs_err_null(const void *object, const char *what);
-int rverbs_err_code(int ret, const char *what);
+int rverbs_err_code(int ret, enum rverbs_err_kind kind, const char *what);
 int rverbs_err_minus(int ret, const char *what);
 /* An errno of the kernel as one of ours, negative; never 0. */
-int rverbs_err_fold(int err);
+int rverbs_err_fold(int err, enum rverbs_err_kind kind);
 
 /* rverbs_map.c: a value of ours, or one that is an error where verbs' is not known. */
 uint8_t rverbs_map_status(enum ibv_wc_status status);

@@ -53,7 +53,7 @@ int
 rverbs_cq_destroy(struct rmem_cq *base)
 {
 	struct rverbs_cq *cq = rverbs_cq_of(base);
-	int rc = rverbs_err_code(ibv_destroy_cq(cq->ibv), "ibv_destroy_cq");
+	int rc = rverbs_err_code(ibv_destroy_cq(cq->ibv), RVERBS_ERR_RELEASE, "ibv_destroy_cq");
 
 	if (rc != 0)
 		return rc;

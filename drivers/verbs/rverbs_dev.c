@@ -137,7 +137,7 @@ rverbs_open_failed(const struct ibv_device *device, int err)
 		return -EPERM;
 	}
 	RVERBS_LOG(ERR, "%s can't be opened: %s", device->name, strerror(err));
-	return err == ENOENT ? -ENODEV : rverbs_err_fold(err);
+	return err == ENOENT ? -ENODEV : rverbs_err_fold(err, RVERBS_ERR_OPEN);
 }
 
 static int
@@ -154,7 +154,7 @@ rverbs_open(struct rverbs_dev *dev)
 			return -ENODEV;
 		}
 		RVERBS_LOG(ERR, "no list of RDMA devices: %s", strerror(err));
-		return rverbs_err_fold(err);
+		return rverbs_err_fold(err, RVERBS_ERR_OPEN);
 	}
 	device = rverbs_choose(list, nb, dev->args.ibdev);
 	if (device == NULL) {
@@ -176,8 +176,8 @@ rverbs_start(struct rverbs_dev *dev)
 	rc = rverbs_open(dev);
 	if (rc != 0)
 		return rc;
-	rc = rverbs_err_code(
-			ibv_query_device_ex(dev->context, NULL, &dev->attr), "ibv_query_device");
+	rc = rverbs_err_code(ibv_query_device_ex(dev->context, NULL, &dev->attr), RVERBS_ERR_OPEN,
+			"ibv_query_device");
 	if (rc == 0)
 		rc = rverbs_port_open(dev);
 	if (rc == 0)
@@ -233,7 +233,8 @@ rverbs_dev_close(struct rmem_dev *base)
 	struct rverbs_dev *dev = base->priv;
 
 	rverbs_events_stop(dev);
-	(void)rverbs_err_code(ibv_close_device(dev->context), "ibv_close_device");
+	(void)rverbs_err_code(
+			ibv_close_device(dev->context), RVERBS_ERR_RELEASE, "ibv_close_device");
 	rverbs_dev_set(base->obj.dev_id, NULL);
 	rverbs_mw_table_close(base->obj.dev_id);
 	rte_free(dev->slots);

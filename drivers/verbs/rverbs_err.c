@@ -9,66 +9,77 @@
 
 #include "rverbs.h"
 
-int
-rverbs_err_fold(int err)
+/* What each kind of calls may return besides -EIO; the headers of lib/rmem have no others. */
+static const int rverbs_err_kinds[][6] = {
+		[RVERBS_ERR_OPEN] = {ENODEV, ENOMEM, ENOSPC},
+		[RVERBS_ERR_MAKE] = {EINVAL, ENOMEM, ENOSPC},
+		[RVERBS_ERR_REG] = {EINVAL, ENOMEM, ENOSPC, EOPNOTSUPP, EFAULT},
+		[RVERBS_ERR_CHANGE] = {EINVAL},
+		[RVERBS_ERR_RELEASE] = {EINVAL, EBUSY},
+		[RVERBS_ERR_ADVISE] = {EINVAL, ENOMEM, EOPNOTSUPP, EFAULT, ENOENT, EPERM},
+		[RVERBS_ERR_POST] = {EINVAL, ENOMEM, ENOSPC, EOPNOTSUPP},
+};
+
+/* Those that mean the same, as one. */
+static int
+rverbs_err_plain(int err)
 {
-	switch (err < 0 ? -err : err) {
-	case EINVAL:
+	switch (err) {
 	case ERANGE:
 	case EOVERFLOW:
-		return -EINVAL;
-	case EPERM:
+		return EINVAL;
 	case EACCES:
-		return -EPERM;
-	case EBUSY:
-		return -EBUSY;
-	case ENODEV:
+		return EPERM;
 	case ENXIO:
-		return -ENODEV;
-	case ENOENT:
-		return -ENOENT;
-	case EEXIST:
-		return -EEXIST;
-	case ENOMEM:
+		return ENODEV;
 	case EAGAIN: /* what mlock(2) says of the limit */
-		return -ENOMEM;
-	case ENOSPC:
+		return ENOMEM;
 	case EMFILE:
 	case ENFILE:
-		return -ENOSPC;
-	case EOPNOTSUPP:
+		return ENOSPC;
 	case ENOSYS:
 	case EPROTONOSUPPORT:
-		return -EOPNOTSUPP;
-	case EFAULT:
-		return -EFAULT;
+		return EOPNOTSUPP;
 	default:
-		return -EIO;
+		return err;
 	}
 }
 
+int
+rverbs_err_fold(int err, enum rverbs_err_kind kind)
+{
+	size_t i;
+
+	err = rverbs_err_plain(err < 0 ? -err : err);
+	for (i = 0; i < RTE_DIM(rverbs_err_kinds[kind]); i++) {
+		if (err != 0 && err == rverbs_err_kinds[kind][i])
+			return -err;
+	}
+	return -EIO;
+}
+
 static int
-rverbs_err_tell(int err, const char *what)
+rverbs_err_tell(int err, enum rverbs_err_kind kind, const char *what)
 {
 	RVERBS_LOG(ERR, "%s: %s", what, strerror(err));
-	return rverbs_err_fold(err);
+	return rverbs_err_fold(err, kind);
 }
 
 int
 rverbs_err_null(const void *object, const char *what)
 {
-	return object != NULL ? 0 : rverbs_err_tell(errno, what);
+	return object != NULL ? 0 : rverbs_err_tell(errno, RVERBS_ERR_MAKE, what);
 }
 
 int
-rverbs_err_code(int ret, const char *what)
+rverbs_err_code(int ret, enum rverbs_err_kind kind, const char *what)
 {
 	if (ret == 0)
 		return 0;
 	/* Some providers keep to the older convention. */
 	if (ret == -1)
 		ret = errno;
-	return rverbs_err_tell(ret < 0 ? -ret : ret, what);
+	return rverbs_err_tell(ret < 0 ? -ret : ret, kind, what);
 }
 
 int
@@ -76,5 +87,5 @@ rverbs_err_minus(int ret, const char *what)
 {
 	if (ret >= 0)
 		return 0;
-	return rverbs_err_tell(ret == -1 ? errno : -ret, what);
+	return rverbs_err_tell(ret == -1 ? errno : -ret, RVERBS_ERR_MAKE, what);
 }

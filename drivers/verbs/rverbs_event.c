@@ -117,7 +117,7 @@ rverbs_events_start(struct rverbs_dev *dev)
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (err != 0)
 		close(dev->stop_fd);
-	return rverbs_err_code(err, "a thread for asynchronous events");
+	return rverbs_err_code(err, RVERBS_ERR_OPEN, "a thread for asynchronous events");
 }
 
 void

@@ -54,7 +54,7 @@ rverbs_mr_refused(int err, const char *what, void *addr, size_t length, uint64_t
 		err = EFAULT;
 	RVERBS_LOG(ERR, "%s of %zu bytes at %p, iova 0x%" PRIx64 ", access 0x%x: %s", what, length,
 			addr, iova, access, strerror(err));
-	rc = rverbs_err_fold(err);
+	rc = rverbs_err_fold(err, RVERBS_ERR_REG);
 	if (rc == -ENOMEM && !is_on_demand)
 		rverbs_mr_tell_memlock(length);
 	return rc;
@@ -139,7 +139,7 @@ rverbs_mr_dereg(struct rmem_mr *base)
 	/* A window may be bound to it without counting as bound: its binding was flushed. */
 	if (ibv_dereg_mr(ibv) != 0) {
 		(void)rverbs_mw_settle_mr(base);
-		rc = rverbs_err_code(ibv_dereg_mr(ibv), "ibv_dereg_mr");
+		rc = rverbs_err_code(ibv_dereg_mr(ibv), RVERBS_ERR_RELEASE, "ibv_dereg_mr");
 	}
 	if (rc == -EINVAL) /* rdma_rxe's word for it; more of the window's requests are under way */
 		rc = -EBUSY;

@@ -58,7 +58,7 @@ rverbs_mw_make(struct rverbs_mw *mw)
 	rverbs_mw_unlock(dev_id);
 	if (rc != 0) {
 		RVERBS_LOG(ERR, "no memory for a place of a window");
-		(void)rverbs_err_code(ibv_dealloc_mw(ibv), "ibv_dealloc_mw");
+		(void)rverbs_err_code(ibv_dealloc_mw(ibv), RVERBS_ERR_RELEASE, "ibv_dealloc_mw");
 	}
 	return rc;
 }
@@ -75,7 +75,7 @@ rverbs_mw_unmake(struct rverbs_mw *mw)
 	rverbs_mw_lock(dev_id);
 	rverbs_mw_remove(mw);
 	rverbs_mw_unlock(dev_id);
-	rc = rverbs_err_code(ibv_dealloc_mw(mw->ibv), "ibv_dealloc_mw");
+	rc = rverbs_err_code(ibv_dealloc_mw(mw->ibv), RVERBS_ERR_RELEASE, "ibv_dealloc_mw");
 	rverbs_mw_lock(dev_id);
 	if (rc == 0) {
 		mr = mw->mr;
@@ -196,7 +196,7 @@ rverbs_mw_settle(uint16_t dev_id, const struct rverbs_qp *qp, const struct rmem_
 			break;
 		rc = rverbs_mw_renew(mw);
 	}
-	return rc;
+	return rc == 0 ? 0 : -EIO; /* of calls that make nothing */
 }
 
 int

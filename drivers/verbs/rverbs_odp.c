@@ -112,5 +112,5 @@ rverbs_mr_advise(struct rmem_pd *pd, int advice, uint32_t flags, const struct rm
 	return rverbs_err_code(
 			ibv_advise_mr(rverbs_pd_of(pd)->ibv, (enum ibv_advise_mr_advice)advice,
 					flags, (struct ibv_sge *)(uintptr_t)sg_list, num_sge),
-			"ibv_advise_mr");
+			RVERBS_ERR_ADVISE, "ibv_advise_mr");
 }

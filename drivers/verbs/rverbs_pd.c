@@ -34,7 +34,7 @@ static int
 rverbs_pd_unpark(struct ibv_mr *park)
 {
 	void *page = park->addr;
-	int rc = rverbs_err_code(ibv_dereg_mr(park), "ibv_dereg_mr");
+	int rc = rverbs_err_code(ibv_dereg_mr(park), RVERBS_ERR_RELEASE, "ibv_dereg_mr");
 
 	if (rc == 0)
 		free(page);
@@ -65,7 +65,7 @@ rverbs_pd_park(struct rmem_pd *base)
 	}
 	if (!__atomic_compare_exchange_n(&pd->park, &none, park, false, __ATOMIC_ACQ_REL,
 			    __ATOMIC_ACQUIRE)) /* another thread was first */
-		return rverbs_pd_unpark(park);
+		return rverbs_pd_unpark(park) == 0 ? 0 : -EIO;
 	return 0;
 }
 
@@ -81,7 +81,7 @@ rverbs_pd_dealloc(struct rmem_pd *base)
 	if (rc != 0)
 		return rc;
 	pd->park = NULL;
-	rc = rverbs_err_code(ibv_dealloc_pd(pd->ibv), "ibv_dealloc_pd");
+	rc = rverbs_err_code(ibv_dealloc_pd(pd->ibv), RVERBS_ERR_RELEASE, "ibv_dealloc_pd");
 	if (rc == 0)
 		rverbs_give(dev, &dev->nb_pd);
 	return rc;

@@ -81,7 +81,7 @@ rverbs_gid_room(const struct rverbs_dev *dev)
 
 	for (i = 1; i <= nb_ports; i++) {
 		if (rverbs_err_code(ibv_query_port(dev->context, (uint8_t)i, &attr),
-				    "ibv_query_port") != 0)
+				    RVERBS_ERR_OPEN, "ibv_query_port") != 0)
 			return 0;
 		room += (size_t)RTE_MAX(attr.gid_tbl_len, 0);
 	}
@@ -165,7 +165,7 @@ rverbs_port_open(struct rverbs_dev *dev)
 		return -EINVAL;
 	}
 	rc = rverbs_err_code(ibv_query_port(dev->context, (uint8_t)dev->args.port, &attr),
-			"ibv_query_port");
+			RVERBS_ERR_OPEN, "ibv_query_port");
 	if (rc == 0)
 		rc = rverbs_port_check(dev, &attr);
 	if (rc != 0)

@@ -43,7 +43,7 @@ rverbs_qp_check_gate(const struct rverbs_qp *qp)
 int
 rverbs_post_errno(int err)
 {
-	switch (rverbs_err_fold(err)) {
+	switch (rverbs_err_fold(err, RVERBS_ERR_POST)) {
 	case -EINVAL:
 		return -EINVAL;
 	case -EOPNOTSUPP:

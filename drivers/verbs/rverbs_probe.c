@@ -93,7 +93,7 @@ rverbs_probe_qp(struct rverbs_probe *probe)
 		if (qp == NULL)
 			continue;
 		dev->max_inline = inline_sizes[i];
-		return rverbs_err_code(ibv_destroy_qp(qp), "ibv_destroy_qp");
+		return rverbs_err_code(ibv_destroy_qp(qp), RVERBS_ERR_OPEN, "ibv_destroy_qp");
 	}
 	return 0;
 }

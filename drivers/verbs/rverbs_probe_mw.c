@@ -150,7 +150,8 @@ rverbs_probe_type(const struct rverbs_probe *probe, enum ibv_mw_type type)
 	else if (rverbs_probe_type_1(probe, mw))
 		capa = RMEM_DEV_CAPA_MW_TYPE_1;
 	/* One that can't be released is of no use, and keeps what it is of. */
-	return rverbs_err_code(ibv_dealloc_mw(mw), "ibv_dealloc_mw") == 0 ? capa : 0;
+	return rverbs_err_code(ibv_dealloc_mw(mw), RVERBS_ERR_RELEASE, "ibv_dealloc_mw") == 0 ? capa
+											      : 0;
 }
 
 void

@@ -240,7 +240,7 @@ rverbs_qp_to(struct ibv_qp *qp, enum ibv_qp_state state, const char *what)
 
 	memset(&attr, 0, sizeof(attr));
 	attr.qp_state = state;
-	return rverbs_err_code(ibv_modify_qp(qp, &attr, IBV_QP_STATE), what);
+	return rverbs_err_code(ibv_modify_qp(qp, &attr, IBV_QP_STATE), RVERBS_ERR_CHANGE, what);
 }
 
 int
@@ -292,7 +292,7 @@ rverbs_qp_connect(struct rmem_qp *base, const struct rmem_qp_conn *conn)
 		rc = -EBUSY;
 	if (rc == 0) {
 		rc = rverbs_ibv_connect(dev, qp->ibv, qp->conf.access, qp->psn, conn, &what);
-		rc = rverbs_err_code(rc, what);
+		rc = rverbs_err_code(rc, RVERBS_ERR_CHANGE, what);
 	}
 	if (rc != 0)
 		return rc;
@@ -315,7 +315,8 @@ rverbs_qp_query(struct rmem_qp *base, struct rmem_qp_attr *attr)
 	int rc;
 
 	memset(&ibv, 0, sizeof(ibv));
-	rc = rverbs_err_code(ibv_query_qp(qp->ibv, &ibv, IBV_QP_STATE, &init), "ibv_query_qp");
+	rc = rverbs_err_code(ibv_query_qp(qp->ibv, &ibv, IBV_QP_STATE, &init), RVERBS_ERR_CHANGE,
+			"ibv_query_qp");
 	if (rc != 0)
 		return rc;
 	attr->state = rverbs_map_state(ibv.qp_state);
@@ -364,7 +365,7 @@ rverbs_qp_to_reset(struct ibv_qp *qp)
 		rc = rverbs_qp_to(qp, IBV_QPS_RESET, "ibv_modify_qp to RESET");
 		if (rc == 0)
 			rc = rverbs_err_code(ibv_query_qp(qp, &attr, IBV_QP_STATE, &init),
-					"ibv_query_qp");
+					RVERBS_ERR_CHANGE, "ibv_query_qp");
 		if (rc != 0 || attr.qp_state == IBV_QPS_RESET)
 			return rc;
 	}
@@ -432,7 +433,7 @@ rverbs_qp_destroy(struct rmem_qp *base)
 	rc = rverbs_qp_unbind(qp);
 	if (rc != 0)
 		return rc;
-	rc = rverbs_err_code(ibv_destroy_qp(qp->ibv), "ibv_destroy_qp");
+	rc = rverbs_err_code(ibv_destroy_qp(qp->ibv), RVERBS_ERR_RELEASE, "ibv_destroy_qp");
 	if (rc != 0)
 		return rc;
 	rverbs_qp_save(qp);

@@ -54,6 +54,7 @@ struct rmem_cq_conf {
  *   - -ENOSPC: the device has rmem_dev_info::max_cq queues already.
  *   - -ENOMEM: no memory for the CQ.
  *   - -ENODEV: the device is being closed.
+ *   - -EIO: the device failed.
  */
 int rmem_cq_create(struct rmem_dev *dev, const struct rmem_cq_conf *conf, struct rmem_cq **cq);
 
@@ -69,6 +70,7 @@ int rmem_cq_create(struct rmem_dev *dev, const struct rmem_cq_conf *conf, struct
  *   0 on success, otherwise:
  *   - -EINVAL: not a CQ.
  *   - -EBUSY: queue pairs are still attached to it.
+ *   - -EIO: the device failed.
  */
 int rmem_cq_destroy(struct rmem_cq *cq);
 

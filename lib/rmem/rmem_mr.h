@@ -211,6 +211,7 @@ struct rmem_mr_info {
  *   - -ENOMEM: no memory for the MR, or too few hugepages for ALLOCATE_MR; the log tells
  *     how many are missing. Or the memory can't be pinned and the device insists on it.
  *   - -ENODEV: the device is being closed.
+ *   - -EIO: the device failed.
  */
 int rmem_mr_reg(struct rmem_pd *pd, void *addr, size_t length, uint64_t iova, uint32_t access,
 		struct rmem_mr **mr);
@@ -314,6 +315,7 @@ int rmem_mr_enable(struct rmem_mr *mr);
  *   - -EBUSY: something still refers to it (fi_mr(3): not closed while bound), the event
  *     of its registration was not read, or a request that binds or invalidates it has not
  *     completed.
+ *   - -EIO: the device failed.
  */
 int rmem_mr_dereg(struct rmem_mr *mr);
 
@@ -510,6 +512,7 @@ enum rmem_mr_advice {
  *   - -EFAULT: a range that is not inside its MR; with FLUSH, memory that is not mapped, or
  *     protected.
  *   - -ENOMEM: no memory for what is left to do.
+ *   - -EIO: the device failed.
  */
 int rmem_mr_advise(struct rmem_pd *pd, int advice, uint32_t flags, const struct rmem_sge *sg_list,
 		uint32_t num_sge);

@@ -86,6 +86,7 @@ struct rmem_mw_bind {
  *   - -ENOSPC: the device has rmem_dev_info::max_mw windows already.
  *   - -ENOMEM: no memory for the window.
  *   - -ENODEV: the device is being closed.
+ *   - -EIO: the device failed.
  */
 int rmem_mw_alloc(struct rmem_pd *pd, enum rmem_mw_type type, struct rmem_mw **mw);
 
@@ -123,6 +124,7 @@ int rmem_mw_alloc(struct rmem_pd *pd, enum rmem_mw_type type, struct rmem_mw **m
  *   - -ENOSPC: the send queue is full.
  *   - -ENOMEM: a binding before was lost, and no memory to make the window anew.
  *   - -ENODEV: the device has failed or was removed.
+ *   - -EIO: the device failed.
  */
 int rmem_mw_bind(struct rmem_qp *qp, struct rmem_mw *mw, const struct rmem_mw_bind *bind);
 
@@ -143,6 +145,7 @@ int rmem_mw_bind(struct rmem_qp *qp, struct rmem_mw *mw, const struct rmem_mw_bi
  *   - -EINVAL: not a window.
  *   - -EBUSY: a request that binds it waits in a send queue, or one that binds or
  *     invalidates it has not completed.
+ *   - -EIO: the device failed.
  */
 int rmem_mw_dealloc(struct rmem_mw *mw);
 

@@ -43,6 +43,7 @@ struct rmem_pd {
  *   - -ENOSPC: the device has rmem_dev_info::max_pd domains already.
  *   - -ENOMEM: no memory for the PD.
  *   - -ENODEV: the device is being closed.
+ *   - -EIO: the device failed.
  */
 int rmem_pd_alloc(struct rmem_dev *dev, struct rmem_pd **pd);
 
@@ -59,6 +60,7 @@ int rmem_pd_alloc(struct rmem_dev *dev, struct rmem_pd **pd);
  *   0 on success, otherwise:
  *   - -EINVAL: not a PD.
  *   - -EBUSY: memory regions or queue pairs still belong to it (IBTA C10-10).
+ *   - -EIO: the device failed.
  */
 int rmem_pd_dealloc(struct rmem_pd *pd);
 

@@ -126,6 +126,7 @@ struct rmem_qp_attr {
  *   - -ENOSPC: the device has rmem_dev_info::max_qp queue pairs already.
  *   - -ENOMEM: no memory for the QP.
  *   - -ENODEV: the device is being closed.
+ *   - -EIO: the device failed.
  */
 int rmem_qp_create(struct rmem_pd *pd, const struct rmem_qp_conf *conf, struct rmem_qp **qp);
 
@@ -147,6 +148,7 @@ int rmem_qp_create(struct rmem_pd *pd, const struct rmem_qp_conf *conf, struct r
  *   - -EINVAL: NULL or not a QP, NULL conn, an address the device can't have, a coded time
  *     or count out of range, or a reserved field that is not zero.
  *   - -EBUSY: not in the RESET state.
+ *   - -EIO: the device failed.
  */
 int rmem_qp_connect(struct rmem_qp *qp, const struct rmem_qp_conn *conn);
 
@@ -163,6 +165,7 @@ int rmem_qp_connect(struct rmem_qp *qp, const struct rmem_qp_conn *conn);
  * @return
  *   0 on success, otherwise:
  *   - -EINVAL: NULL or not a QP, or NULL attr.
+ *   - -EIO: the device failed.
  */
 int rmem_qp_query(struct rmem_qp *qp, struct rmem_qp_attr *attr);
 
@@ -180,6 +183,7 @@ int rmem_qp_query(struct rmem_qp *qp, struct rmem_qp_attr *attr);
  *   0 on success, otherwise:
  *   - -EINVAL: NULL or not a QP.
  *   - -EBUSY: in the RESET state.
+ *   - -EIO: the device failed.
  */
 int rmem_qp_set_error(struct rmem_qp *qp);
 
@@ -198,6 +202,7 @@ int rmem_qp_set_error(struct rmem_qp *qp);
  * @return
  *   0 on success, otherwise:
  *   - -EINVAL: NULL or not a QP.
+ *   - -EIO: the device failed.
  */
 int rmem_qp_reset(struct rmem_qp *qp);
 
@@ -214,6 +219,7 @@ int rmem_qp_reset(struct rmem_qp *qp);
  *   0 on success, otherwise:
  *   - -EINVAL: not a QP.
  *   - -EBUSY: something still refers to it.
+ *   - -EIO: the device failed.
  */
 int rmem_qp_destroy(struct rmem_qp *qp);
 

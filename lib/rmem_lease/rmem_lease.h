@@ -170,6 +170,7 @@ struct rmem_lease_stats {
  *   - -ENOSPC: the device has too few MRs or windows left for min_leases.
  *   - -ENOMEM: no memory for the context or its keys.
  *   - -ENODEV: the device is being closed.
+ *   - -EIO: the device failed.
  */
 int rmem_lease_ctx_create(struct rmem_qp *qp, const struct rmem_lease_conf *conf,
 		struct rmem_lease_ctx **ctx);
@@ -229,6 +230,7 @@ int rmem_lease_ctx_destroy(struct rmem_lease_ctx *ctx);
  *   - -ENOMEM: no memory for another key.
  *   - -EBUSY: the QP is in the RESET state, or prepared leases wait for rmem_lease_post().
  *   - -ENODEV: the device is being closed, or was.
+ *   - -EIO: the device failed to make another key.
  */
 int rmem_lease_grant(struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req, uint16_t nb,
 		struct rmem_lease **lease);
@@ -250,7 +252,7 @@ int rmem_lease_grant(struct rmem_lease_ctx *ctx, const struct rmem_lease_req *re
  *
  * @return
  *   How many were prepared; never more than RMEM_LEASE_MAX_PREPARED are. If not one:
- *   - -EINVAL, -EPERM, -ENOMEM, -ENODEV: as rmem_lease_grant().
+ *   - -EINVAL, -EPERM, -ENOMEM, -ENODEV, -EIO: as rmem_lease_grant().
  *   - -ENOSPC: as there, or RMEM_LEASE_MAX_PREPARED wait for rmem_lease_post().
  */
 int rmem_lease_prepare(struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req, uint16_t nb,

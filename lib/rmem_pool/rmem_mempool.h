@@ -111,6 +111,7 @@ struct rmem_mempool_stats {
  *   - -ENOSPC: the device has too few of its rmem_dev_info::max_mr regions left.
  *   - -ENOMEM: no memory for the registration, or the pages could not be pinned.
  *   - -ENODEV: the device is being closed.
+ *   - -EIO: the device failed.
  */
 int rmem_mempool_register(struct rte_mempool *mp, struct rmem_pd *pd, uint32_t access,
 		struct rmem_mempool **reg);

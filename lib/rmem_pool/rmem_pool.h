@@ -108,6 +108,7 @@ struct rmem_pool {
  *   - -ENOSPC: the device has too few of its rmem_dev_info::max_mr regions left.
  *   - -ENOMEM: too little memory; the log tells how much is missing.
  *   - -ENODEV: the device is being closed.
+ *   - -EIO: the device failed.
  */
 int rmem_pool_create(
 		struct rmem_pd *pd, const struct rmem_pool_conf *conf, struct rmem_pool **pool);

@@ -291,7 +291,7 @@ errnos_of_advice_are_folded(void)
 	}
 	fake.fail_name = "advise_mr";
 	fake.fail_errno = EBUSY;
-	TEST_ERR(vt_advise(RMEM_ADVISE_PREFETCH, 0, &sge, 1), EBUSY);
+	TEST_ERR(vt_advise(RMEM_ADVISE_PREFETCH, 0, &sge, 1), EIO);
 	fake.fail_name = NULL;
 	fake.has_no_advice = true; /* a provider without it */
 	TEST_RUN(vt_reopen(&info));

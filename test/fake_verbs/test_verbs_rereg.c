@@ -169,7 +169,7 @@ each_result_is_told(void)
 		fake.fail_errno = EPERM;
 		TEST_ERR(rmem_mr_rereg(mr, RMEM_REREG_CHANGE_TRANSLATION, NULL, vt.buf + HALF + 64,
 					 64, 0, &result),
-				EPERM);
+				EIO);
 		fake.rereg_result = 0;
 		TEST_EQ(result, rows[i].result);
 		TEST_STATUS(vt_write(HALF, rkey),

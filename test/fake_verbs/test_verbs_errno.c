@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Whatever errno the kernel has for a call, the call returns one that its header names. */
+
+#include <stdio.h>
+
+#include "../test.h"
+#include "setup.h"
+
+/* What the kernel says, and what is made of it by calls of each kind. */
+static const struct {
+	int kernel;
+	int make;
+	int reg;
+	int change;
+	int release;
+	int advise;
+} rows[] = {
+		{EINVAL, EINVAL, EINVAL, EINVAL, EINVAL, EINVAL},
+		{ERANGE, EINVAL, EINVAL, EINVAL, EINVAL, EINVAL},
+		{EOVERFLOW, EINVAL, EINVAL, EINVAL, EINVAL, EINVAL},
+		{ENOMEM, ENOMEM, ENOMEM, EIO, EIO, ENOMEM},
+		{EAGAIN, ENOMEM, ENOMEM, EIO, EIO, ENOMEM},
+		{ENOSPC, ENOSPC, ENOSPC, EIO, EIO, EIO},
+		{EMFILE, ENOSPC, ENOSPC, EIO, EIO, EIO},
+		{EBUSY, EIO, EIO, EIO, EBUSY, EIO},
+		{EPERM, EIO, EIO, EIO, EIO, EPERM},
+		{EACCES, EIO, EIO, EIO, EIO, EPERM},
+		{ENOENT, EIO, EIO, EIO, EIO, ENOENT},
+		{EFAULT, EIO, EFAULT, EIO, EIO, EFAULT},
+		{EOPNOTSUPP, EIO, EOPNOTSUPP, EIO, EIO, EOPNOTSUPP},
+		{ENOSYS, EIO, EOPNOTSUPP, EIO, EIO, EOPNOTSUPP},
+		{EEXIST, EIO, EIO, EIO, EIO, EIO},
+		{ENODEV, EIO, EIO, EIO, EIO, EIO},
+		{EPIPE, EIO, EIO, EIO, EIO, EIO},
+		{EIO, EIO, EIO, EIO, EIO, EIO},
+};
+
+static int
+do_pd_alloc(void)
+{
+	struct rmem_pd *pd;
+
+	return rmem_pd_alloc(vt.dev, &pd);
+}
+
+static int
+do_cq_create(void)
+{
+	struct rmem_cq_conf conf = {.nb_cqe = 4};
+	struct rmem_cq *cq;
+
+	return rmem_cq_create(vt.dev, &conf, &cq);
+}
+
+static int
+do_qp_create(void)
+{
+	struct rmem_qp_conf conf = {.max_send_wr = 4,
+			.max_send_sge = 1,
+			.type = RMEM_QPT_RC,
+			.send_cq = vt.cq_a,
+			.recv_cq = vt.cq_a};
+	struct rmem_qp *qp;
+
+	return rmem_qp_create(vt.pd, &conf, &qp);
+}
+
+static int
+do_mw_alloc(void)
+{
+	struct rmem_mw *mw;
+
+	return rmem_mw_alloc(vt.pd, RMEM_MW_TYPE_2, &mw);
+}
+
+static int
+do_mr_reg(void)
+{
+	struct rmem_mr *mr;
+
+	return rmem_mr_reg(vt.pd, vt.buf, 64, 0, VT_ACCESS, &mr);
+}
+
+static int
+do_mr_rereg(void)
+{
+	enum rmem_rereg_result result;
+	int rc;
+
+	fake.rereg_result = IBV_REREG_MR_ERR_DONT_FORK_NEW; /* the old MR stays */
+	rc = rmem_mr_rereg(vt.mr, RMEM_REREG_CHANGE_ACCESS, NULL, NULL, 0, 0, &result);
+	/* What the provider can't is a new registration. */
+	return rc == 0 && result == RMEM_REREG_NEW_KEYS ? -EOPNOTSUPP : rc;
+}
+
+static int
+do_qp_query(void)
+{
+	struct rmem_qp_attr attr;
+
+	return rmem_qp_query(vt.b, &attr);
+}
+
+static int
+do_qp_connect(void)
+{
+	struct rmem_qp_conn conn = {.timeout = 14};
+	const char *name = fake.fail_name;
+	struct rmem_qp_attr attr;
+
+	fake.fail_name = NULL;
+	TEST_OK(rmem_qp_query(vt.b, &attr));
+	TEST_OK(rmem_qp_reset(vt.a));
+	fake.fail_name = name;
+	conn.remote = attr.addr;
+	return rmem_qp_connect(vt.a, &conn);
+}
+
+static int
+do_qp_set_error(void)
+{
+	return rmem_qp_set_error(vt.b);
+}
+
+static int
+do_qp_reset(void)
+{
+	return rmem_qp_reset(vt.b);
+}
+
+static int
+do_qp_destroy(void)
+{
+	return rmem_qp_destroy(vt.b);
+}
+
+static int
+do_cq_destroy(void)
+{
+	struct rmem_cq_conf conf = {.nb_cqe = 4};
+	const char *name = fake.fail_name;
+	struct rmem_cq *cq;
+	int rc;
+
+	TEST_OK(rmem_cq_create(vt.dev, &conf, &cq));
+	rc = rmem_cq_destroy(cq);
+	fake.fail_name = NULL;
+	TEST_OK(rmem_cq_destroy(cq));
+	fake.fail_name = name;
+	return rc;
+}
+
+static int
+do_mr_dereg(void)
+{
+	int rc = rmem_mr_dereg(vt.mr);
+
+	/* What rdma_rxe says of an MR with a window is what is meant by EBUSY. */
+	return rc == -EBUSY && fake.fail_errno != EBUSY ? -EINVAL : rc;
+}
+
+static int
+do_mw_dealloc(void)
+{
+	return rmem_mw_dealloc(vt.two);
+}
+
+static int
+do_pd_dealloc(void)
+{
+	const char *name = fake.fail_name;
+	struct rmem_pd *pd;
+	int rc;
+
+	TEST_OK(rmem_pd_alloc(vt.dev, &pd));
+	rc = rmem_pd_dealloc(pd);
+	fake.fail_name = NULL;
+	TEST_OK(rmem_pd_dealloc(pd));
+	fake.fail_name = name;
+	return rc;
+}
+
+static int
+do_mr_advise(void)
+{
+	struct rmem_mr *mr;
+	struct rmem_sge sge;
+	int rc;
+
+	TEST_OK(rmem_mr_reg(vt.pd, vt.buf, 64, 0, RMEM_ACCESS_ON_DEMAND, &mr));
+	sge = (struct rmem_sge){.addr = (uintptr_t)vt.buf, .length = 64, .lkey = mr->lkey};
+	fake.advise_result = fake.fail_errno;
+	rc = rmem_mr_advise(vt.pd, RMEM_ADVISE_PREFETCH, 0, &sge, 1);
+	fake.advise_result = 0;
+	TEST_OK(rmem_mr_dereg(mr));
+	return rc;
+}
+
+/* A call, made where the device's function fails with each errno in turn: told as in the column. */
+static int
+vt_folds(const char *name, int (*func)(void), size_t column)
+{
+	unsigned int i;
+	int want;
+
+	for (i = 0; i < RTE_DIM(rows); i++) {
+		want = *(const int *)((const char *)&rows[i] + column);
+		fake.fail_name = name;
+		fake.fail_errno = rows[i].kernel;
+		TEST_ERR(func(), want);
+		fake.fail_name = NULL;
+	}
+	return TEST_SUCCESS;
+}
+
+#define VT_FOLDS(name, func, column)                                                               \
+	TEST_RUN(vt_folds(name, func, offsetof(__typeof__(rows[0]), column)))
+
+static int
+calls_that_make_something_fold_errnos(void)
+{
+	VT_FOLDS("alloc_pd", do_pd_alloc, make);
+	VT_FOLDS("create_cq", do_cq_create, make);
+	VT_FOLDS("create_qp", do_qp_create, make);
+	VT_FOLDS("alloc_mw", do_mw_alloc, make);
+	VT_FOLDS("reg_mr", do_mr_reg, reg);
+	return TEST_SUCCESS;
+}
+
+static int
+calls_that_change_something_fold_errnos(void)
+{
+	VT_FOLDS("modify_qp", do_qp_set_error, change);
+	VT_FOLDS("query_qp", do_qp_query, change);
+	VT_FOLDS("query_qp", do_qp_reset, change);
+	VT_FOLDS("modify_qp", do_qp_reset, change);
+	VT_FOLDS("modify_qp", do_qp_connect, change);
+	VT_FOLDS("", do_mr_rereg, reg);
+	VT_FOLDS("", do_mr_advise, advise);
+	return TEST_SUCCESS;
+}
+
+static int
+calls_that_release_something_fold_errnos(void)
+{
+	VT_FOLDS("dealloc_mw", do_mw_dealloc, release);
+	VT_FOLDS("destroy_qp", do_qp_destroy, release);
+	VT_FOLDS("destroy_cq", do_cq_destroy, release);
+	VT_FOLDS("dereg_mr", do_mr_dereg, release);
+	VT_FOLDS("dealloc_pd", do_pd_dealloc, release);
+	return TEST_SUCCESS;
+}
+
+static const struct test_case cases[] = {
+		TEST_CASE(calls_that_make_something_fold_errnos),
+		TEST_CASE(calls_that_change_something_fold_errnos),
+		TEST_CASE(calls_that_release_something_fold_errnos),
+};
+
+REGISTER_RMEM_SUITE(verbs_errno, vt_setup_mw, vt_teardown, cases);
