@@ -217,6 +217,7 @@ testrmem_dev_check(struct testrmem_dev *dev, const struct testrmem_session *sess
 	return ret != 0 ? ret : check_needs(dev, needs, RTE_DIM(needs));
 }
 
+/* Of EAL's memory: what a device can't register it tells itself. */
 static void
 tell_memory(const char *what, uint64_t bytes)
 {
@@ -245,6 +246,7 @@ create_pool(struct testrmem_dev *dev, const struct testrmem_session *session)
 			.socket_id = dev->dev->socket_id,
 	};
 	uint64_t nb_bufs = dev->nb_pairs * conf->depth * session->engine->bufs_per_op + 2;
+	struct rmem_pool_report report;
 	char name[RTE_MEMPOOL_NAMESIZE];
 	int ret;
 
@@ -258,7 +260,7 @@ create_pool(struct testrmem_dev *dev, const struct testrmem_session *session)
 	pool_conf.name = name;
 	pool_conf.nb_bufs = (uint32_t)RTE_MIN(nb_bufs, (uint64_t)UINT32_MAX);
 	ret = rmem_pool_create(dev->pd, &pool_conf, &dev->pool);
-	if (ret == -ENOMEM)
+	if (ret == -ENOMEM && rmem_pool_check(dev->pd, &pool_conf, &report) == -ENOMEM)
 		tell_memory("the pool", nb_bufs * conf->size);
 	else if (ret != 0)
 		testrmem_err("no pool of %" PRIu64 " buffers of %" PRIu64 " bytes on '%s': %s",
@@ -282,6 +284,7 @@ create_mbufs(struct testrmem_dev *dev, const struct testrmem_session *session)
 	};
 	uint64_t nb_mbufs = nb_pkts * testrmem_nb_segs(conf->size) +
 			UINT64_C(2) * pool_conf.cache_size * (session->nb_workers + 1);
+	struct rmem_pool_report report;
 	char name[RTE_MEMPOOL_NAMESIZE];
 	int ret;
 
@@ -289,7 +292,7 @@ create_mbufs(struct testrmem_dev *dev, const struct testrmem_session *session)
 	pool_conf.name = name;
 	pool_conf.nb_mbufs = (uint32_t)RTE_MIN(nb_mbufs, (uint64_t)UINT32_MAX);
 	ret = rmem_pktmbuf_pool_create(dev->pd, &pool_conf, &dev->mbufs);
-	if (ret == -ENOMEM)
+	if (ret == -ENOMEM && rmem_pktmbuf_pool_check(dev->pd, &pool_conf, &report) == -ENOMEM)
 		tell_memory("the pool", nb_mbufs * RTE_MBUF_DEFAULT_BUF_SIZE);
 	else if (ret != 0)
 		testrmem_err("no pool of %" PRIu64 " mbufs on '%s': %s", nb_mbufs, dev->spec,
@@ -373,8 +376,6 @@ register_targets(struct testrmem_dev *dev, const struct testrmem_session *sessio
 				     " on '%s': %s",
 					dev->nb_mrs + 1, session->conf.mrs, dev->spec,
 					rte_strerror(-ret));
-			if (ret == -ENOMEM)
-				tell_memory("the targets", length * session->conf.mrs);
 			return ret;
 		}
 		dev->nb_mrs++;

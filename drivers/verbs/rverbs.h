@@ -347,6 +347,9 @@ int rverbs_pd_dealloc(struct rmem_pd *pd);
 int rverbs_pd_park(struct rmem_pd *pd);
 
 int rverbs_mr_reg(struct rmem_mr *mr, const struct rmem_mr_attr *attr);
+/* An errno of a registration as ours, with a line that says what to do about it. */
+int rverbs_mr_refused(int err, const char *what, void *addr, size_t length, uint64_t iova,
+		uint32_t access);
 int rverbs_mr_dereg(struct rmem_mr *mr);
 int rverbs_mr_rereg(struct rmem_mr *mr, uint32_t flags, struct rmem_pd *pd, void *addr,
 		size_t length, uint32_t access, enum rmem_rereg_result *result);

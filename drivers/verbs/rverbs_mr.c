@@ -6,27 +6,13 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include "rverbs_mw.h"
-
-/* ENOMEM is mostly the limit of locked memory: say what it is, and how to raise it. */
-static void
-rverbs_mr_tell_memlock(size_t length)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
-		return;
-	RVERBS_LOG(ERR,
-			"it takes %zu bytes of locked memory, besides what is registered already; "
-			"RLIMIT_MEMLOCK allows %" PRIu64 ": raise it by ulimit -l or in "
-			"/etc/security/limits.conf, or give the process CAP_IPC_LOCK",
-			length, (uint64_t)limit.rlim_cur);
-}
 
 /*
  * Whether all of a range is mapped. libibverbs says ENOMEM of what is not when it was told to make
@@ -42,22 +28,34 @@ rverbs_mr_is_mapped(void *addr, size_t length)
 	return msync((void *)start, end - start, MS_ASYNC) == 0 || errno != ENOMEM;
 }
 
-/* An errno of a registration as ours, with a line that says what to do about it. */
-static int
+/*
+ * ENOMEM is mostly the limit of locked memory, and EPERM is what the kernel says of a limit of 0:
+ * say what it is, and how to raise it.
+ */
+int
 rverbs_mr_refused(int err, const char *what, void *addr, size_t length, uint64_t iova,
 		uint32_t access)
 {
 	bool is_on_demand = (access & RMEM_ACCESS_ON_DEMAND) != 0;
-	int rc;
+	struct rlimit limit = {.rlim_cur = RLIM_INFINITY};
+	char hint[256] = "";
 
+	(void)getrlimit(RLIMIT_MEMLOCK, &limit);
 	if (err == ENOMEM && !is_on_demand && !rverbs_mr_is_mapped(addr, length))
 		err = EFAULT;
-	RVERBS_LOG(ERR, "%s of %zu bytes at %p, iova 0x%" PRIx64 ", access 0x%x: %s", what, length,
-			addr, iova, access, strerror(err));
-	rc = rverbs_err_fold(err, RVERBS_ERR_REG);
-	if (rc == -ENOMEM && !is_on_demand)
-		rverbs_mr_tell_memlock(length);
-	return rc;
+	if (err == EPERM && limit.rlim_cur == 0)
+		err = ENOMEM;
+	if (rverbs_err_fold(err, RVERBS_ERR_REG) == -ENOMEM && !is_on_demand &&
+			limit.rlim_cur != RLIM_INFINITY)
+		snprintf(hint, sizeof(hint),
+				": it takes as much locked memory, besides what is registered "
+				"already; RLIMIT_MEMLOCK allows %" PRIu64 " bytes: raise it by "
+				"ulimit -l or in /etc/security/limits.conf, or give the process "
+				"CAP_IPC_LOCK",
+				(uint64_t)limit.rlim_cur);
+	RVERBS_LOG(ERR, "%s: %zu bytes at %p, iova 0x%" PRIx64 ", access 0x%x: %s%s", what, length,
+			addr, iova, access, strerror(err), hint);
+	return rverbs_err_fold(err, RVERBS_ERR_REG);
 }
 
 int

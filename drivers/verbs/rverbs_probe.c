@@ -49,6 +49,8 @@ static int
 rverbs_probe_mr(struct rverbs_probe *probe)
 {
 	struct rverbs_dev *dev = probe->dev;
+	uint32_t access;
+	int rc;
 
 	dev->access = RVERBS_BASIC_ACCESS;
 	if (rverbs_probe_access(probe, dev->access | RMEM_ACCESS_REMOTE_ATOMIC))
@@ -57,9 +59,13 @@ rverbs_probe_mr(struct rverbs_probe *probe)
 		dev->access |= RMEM_ACCESS_RELAXED_ORDERING;
 	if (rverbs_probe_access(probe, dev->access | RMEM_ACCESS_MW_BIND))
 		dev->access |= RMEM_ACCESS_MW_BIND;
-	probe->mr = ibv_reg_mr_iova2(probe->pd, probe->mem, 4096, (uintptr_t)probe->mem,
-			dev->access & ~RMEM_ACCESS_RELAXED_ORDERING);
-	return rverbs_err_null(probe->mr, "ibv_reg_mr of a page, to try the device");
+	access = dev->access & ~RMEM_ACCESS_RELAXED_ORDERING;
+	probe->mr = ibv_reg_mr_iova2(probe->pd, probe->mem, 4096, (uintptr_t)probe->mem, access);
+	if (probe->mr != NULL)
+		return 0;
+	rc = rverbs_mr_refused(errno, "ibv_reg_mr, to try the device", probe->mem, 4096,
+			(uintptr_t)probe->mem, access);
+	return rc == -ENOMEM || rc == -ENOSPC ? rc : -EIO;
 }
 
 static struct ibv_qp *

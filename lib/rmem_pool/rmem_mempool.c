@@ -205,8 +205,6 @@ rmem_mempool_do_register(struct rte_mempool *mp, struct rmem_pd *pd, uint32_t ac
 		ret = rmem_pool_report_mrs(&need, &info);
 		if (ret == 0)
 			ret = reg_ranges(mp, pd, access, &ranges, reg);
-		if (ret == -ENOMEM)
-			rmem_pool_report_memlock(mp->name, need.length);
 	}
 	rmem_ranges_free(&ranges);
 	return ret;

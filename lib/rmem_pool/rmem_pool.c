@@ -337,8 +337,6 @@ pool_create(struct rmem_pd *pd, const struct rmem_pool_conf *conf, struct rmem_p
 	new_pool->nb_bufs = conf->nb_bufs;
 	ret = do_create(new_pool, &plan);
 	if (ret != 0) {
-		if (ret == -ENOMEM)
-			rmem_pool_report_memlock(conf->name, need.length);
 		release(new_pool);
 		return ret;
 	}

@@ -195,16 +195,6 @@ rmem_pool_report_mrs(const struct rmem_need *need, const struct rmem_dev_info *i
 	return (report.limits & RMEM_POOL_LIMIT_MR_SIZE) != 0 ? -EINVAL : -ENOSPC;
 }
 
-void
-rmem_pool_report_memlock(const char *name, uint64_t length)
-{
-	struct rmem_pool_report report = {.memlock = length, .memlock_left = memlock_left()};
-
-	check_memlock(&report);
-	if (report.limits != 0)
-		POOL_LOG(ERR, "%s: %s", name, report.text);
-}
-
 uint32_t
 rmem_pool_log2_slice(uint64_t max_mr_size, size_t buf_size, size_t stride)
 {

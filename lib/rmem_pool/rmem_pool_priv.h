@@ -135,7 +135,4 @@ int rmem_pool_report_fill(const struct rmem_need *need, const struct rmem_dev_in
 /** -EINVAL or -ENOSPC and a line when the device can't hold it. */
 int rmem_pool_report_mrs(const struct rmem_need *need, const struct rmem_dev_info *info);
 
-/** After a refusal for memory: a line when the limit of locked memory may be why. */
-void rmem_pool_report_memlock(const char *name, uint64_t length);
-
 #endif /* RMEM_POOL_PRIV_H */

@@ -5,6 +5,8 @@
 /* Whatever errno the kernel has for a call, the call returns one that its header names. */
 
 #include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
 
 #include "../test.h"
 #include "setup.h"
@@ -254,10 +256,67 @@ calls_that_release_something_fold_errnos(void)
 	return TEST_SUCCESS;
 }
 
+/* The limit of locked memory as it was is put back. */
+static int
+vt_limit_memlock(rlim_t bytes, struct rlimit *old)
+{
+	struct rlimit limit;
+
+	TEST_EQ(getrlimit(RLIMIT_MEMLOCK, old), 0);
+	limit = *old;
+	limit.rlim_cur = bytes;
+	TEST_EQ(setrlimit(RLIMIT_MEMLOCK, &limit), 0);
+	return TEST_SUCCESS;
+}
+
+/* A call that fails as the kernel has it, with one line that says what to do. */
+static int
+vt_tells_memlock(int err, rlim_t bytes, int (*func)(void), const char *want)
+{
+	struct rlimit old;
+	char limit[64];
+	const char *log;
+	int rc;
+
+	snprintf(limit, sizeof(limit), "RLIMIT_MEMLOCK allows %llu bytes: raise it by ulimit -l",
+			(unsigned long long)bytes);
+	TEST_RUN(vt_limit_memlock(bytes, &old));
+	fake.fail_name = "reg_mr";
+	fake.fail_errno = err;
+	vt_log_begin();
+	rc = func();
+	log = vt_log_end();
+	fake.fail_name = NULL;
+	TEST_EQ(setrlimit(RLIMIT_MEMLOCK, &old), 0);
+	TEST_ERR(rc, ENOMEM);
+	TEST_ASSERT(strstr(log, want) != NULL);
+	TEST_ASSERT(strstr(log, limit) != NULL);
+	TEST_ASSERT(strchr(log, '\n') == log + strlen(log) - 1);
+	return TEST_SUCCESS;
+}
+
+static int
+do_dev_create(void)
+{
+	struct rmem_dev *dev;
+
+	return rmem_dev_create("verbs1", NULL, &dev);
+}
+
+static int
+low_memlock_is_told_in_one_line(void)
+{
+	TEST_RUN(vt_tells_memlock(ENOMEM, 65536, do_mr_reg, "ibv_reg_mr: 64 bytes at "));
+	TEST_RUN(vt_tells_memlock(EPERM, 0, do_mr_reg, "Cannot allocate memory: it takes "));
+	TEST_RUN(vt_tells_memlock(EPERM, 0, do_dev_create, "to try the device: 4096 bytes at "));
+	return TEST_SUCCESS;
+}
+
 static const struct test_case cases[] = {
 		TEST_CASE(calls_that_make_something_fold_errnos),
 		TEST_CASE(calls_that_change_something_fold_errnos),
 		TEST_CASE(calls_that_release_something_fold_errnos),
+		TEST_CASE(low_memlock_is_told_in_one_line),
 };
 
 REGISTER_RMEM_SUITE(verbs_errno, vt_setup_mw, vt_teardown, cases);
