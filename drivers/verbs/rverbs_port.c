@@ -71,7 +71,7 @@ rverbs_gid_choose(const struct rverbs_dev *dev, const struct ibv_gid_entry *tabl
 	return best;
 }
 
-/* Of all ports: the kernel gives all GIDs at once, or none. 0 with a line when that can't be had. */
+/* Of all ports: the kernel gives all GIDs at once, or none. 0 and a line when that is not known. */
 static size_t
 rverbs_gid_room(const struct rverbs_dev *dev)
 {
