@@ -280,6 +280,8 @@ rereg(struct rmem_mr *mr, uint32_t flags, struct rmem_pd *pd, struct rmem_mr_att
 		to.access |= mr->access & RMEM_ACCESS_ALLOCATE_MR;
 	pd = mr->pd;
 	ret = do_rereg(mr, flags, &to, attr, &info, result);
+	rmem_trace_mr_rereg(
+			mr, flags, *result, mr->addr, mr->length, mr->access, mr->lkey, mr->rkey);
 	if (mr->pd != pd)
 		unused = pd;
 	rmem_obj_put(&unused->obj);
@@ -304,8 +306,6 @@ mr_rereg(struct rmem_mr *mr, uint32_t flags, struct rmem_pd *pd, void *addr, siz
 			pd = mr->pd;
 		attr = whole_attr(mr, flags, addr, length, access);
 		ret = rereg(mr, flags, pd, &attr, &tmp, "rmem_mr_rereg");
-		rmem_trace_mr_rereg(mr, flags, tmp, mr->addr, mr->length, mr->access, mr->lkey,
-				mr->rkey);
 	}
 	if (result != NULL)
 		*result = tmp;
