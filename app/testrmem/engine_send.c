@@ -217,7 +217,7 @@ inline_finish(struct testrmem_session *session)
 
 const struct testrmem_engine testrmem_engine_inline = {
 		.name = "inline",
-		.help = "the same, the bytes in the request and in the completion",
+		.help = "send, the bytes in the request and in the completion",
 		.verified = "the last burst of each QP pair was received",
 		.capa = RMEM_DEV_CAPA_INLINE_RECV,
 		.default_size = 32,

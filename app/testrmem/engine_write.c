@@ -81,7 +81,7 @@ odp_finish(struct testrmem_session *session)
 
 const struct testrmem_engine testrmem_engine_odp = {
 		.name = "odp",
-		.help = "the same to targets on demand, whose pages come with the first WRITE",
+		.help = "write to targets on demand, whose pages come with the first WRITE",
 		.verified = "the last burst of each QP pair arrived",
 		.default_size = 64,
 		.max_size = UINT32_MAX,
