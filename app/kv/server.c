@@ -38,7 +38,7 @@ post_recvs(struct peer *peer, const uint32_t *slots, uint32_t nb)
 		sge[i].lkey = rmem_pool_lkey(peer->server->pool, item);
 		wr[i] = (struct rmem_recv_wr){.wr_id = slots[i], .sg_list = &sge[i], .num_sge = 1};
 	}
-	if (rmem_post_recv(peer->qp, wr, (uint16_t)nb) != (int)nb)
+	if (nb != 0 && rmem_post_recv(peer->qp, wr, (uint16_t)nb) != (int)nb)
 		drop(peer);
 }
 
