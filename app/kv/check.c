@@ -69,11 +69,11 @@ release(struct kv_client *client, uint32_t n)
 	return ret == 0 ? 0 : recover(client, ret);
 }
 
-/* The key of the checks. */
+/* The key of this client's checks: all the others are shared. */
 static uint64_t
 check_key(const struct kv_client *client)
 {
-	return client->conf->keys;
+	return client->conf->keys + client->number;
 }
 
 /* READ through a lease that ended: it must be refused as such, and fetch nothing. */
@@ -171,7 +171,7 @@ revoked_lease_is_refused(struct kv_client *client, bool *held)
 static int
 expired_lease_is_refused(struct kv_client *client, bool *held)
 {
-	uint64_t key = check_key(client), no_key = key + 1, end;
+	uint64_t key = check_key(client), no_key = UINT64_MAX, end;
 	struct rmem_lease_desc old;
 	int ret;
 

@@ -115,14 +115,12 @@ client_has(const struct kv_client *client, uint32_t i, uint64_t key, uint32_t ve
 	return true;
 }
 
-/* Each client has keys of its own. */
 static void
-fill_request(const struct kv_client *client, struct kv_request *request, uint32_t op, uint32_t tag,
-		uint64_t key)
+fill_request(struct kv_request *request, uint32_t op, uint32_t tag, uint64_t key)
 {
 	request->op = rte_cpu_to_be_32(op);
 	request->tag = rte_cpu_to_be_32(tag);
-	request->key = rte_cpu_to_be_64((uint64_t)client->number << 32 | key);
+	request->key = rte_cpu_to_be_64(key);
 }
 
 int
@@ -136,7 +134,7 @@ client_put(struct kv_client *client, uint64_t key, uint32_t version, uint32_t *n
 	uint8_t *value = (uint8_t *)(client->put + 1);
 	int ret;
 
-	fill_request(client, client->put, KV_PUT, 0, key);
+	fill_request(client->put, KV_PUT, 0, key);
 	for (at = 0; at < size; at += sizeof(uint64_t)) {
 		uint64_t word = value_word(key, version, at);
 
@@ -194,7 +192,7 @@ client_get(struct kv_client *client, const uint64_t *keys, uint32_t n)
 	int ret;
 
 	for (i = 0; i < n; i++) {
-		fill_request(client, &request[i], KV_GET, i, keys[i]);
+		fill_request(&request[i], KV_GET, i, keys[i]);
 		sge[i] = (struct rmem_sge){(uintptr_t)&request[i], sizeof(request[i]), 0};
 		wr[i] = (struct rmem_send_wr){.opcode = RMEM_WR_SEND,
 				.sg_list = &sge[i],
@@ -239,7 +237,7 @@ client_release(struct kv_client *client, uint32_t n)
 	uint64_t now = rte_rdtsc();
 	uint32_t i, nb = 0;
 
-	fill_request(client, &request, KV_DONE, 0, 0);
+	fill_request(&request, KV_DONE, 0, 0);
 	for (i = 0; i < n; i++) {
 		if (now < client->half_time[i])
 			wr[nb++] = (struct rmem_send_wr){.opcode = RMEM_WR_SEND_WITH_INV,

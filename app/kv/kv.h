@@ -37,7 +37,7 @@
 struct kv_conf {
 	const char *dev; /**< Name, or name,args. */
 	const char *seal;
-	uint64_t keys; /**< Of each client. */
+	uint64_t keys; /**< Of the values, which all clients share. */
 	uint64_t value_size;
 	uint64_t gets; /**< Of each client; 0 for no limit. */
 	uint64_t lease_ms;

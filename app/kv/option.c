@@ -18,8 +18,8 @@ static const struct number {
 	size_t offset;
 	uint64_t min, max, def;
 } numbers[] = {
-		{"keys", "values that each client stores", offsetof(struct kv_conf, keys), 1,
-				1000000, 1000},
+		{"keys", "values that each client stores and reads", offsetof(struct kv_conf, keys),
+				1, 1000000, 1000},
 		{"value-size", "bytes of a value", offsetof(struct kv_conf, value_size), 8, 65536,
 				64},
 		{"gets", "GETs of each client; 0 until Ctrl-C", offsetof(struct kv_conf, gets), 0,

@@ -18,8 +18,8 @@
 static int
 open_store(struct kv_server *server)
 {
-	/* One key more: the checks have their own. */
-	uint32_t nb_items = ((uint32_t)server->conf->keys + 1) * server->nb_peers;
+	/* Each client has one more, for its checks. */
+	uint32_t nb_items = (uint32_t)server->conf->keys + server->nb_peers;
 	const struct rte_hash_parameters hash_conf = {
 			.name = "kv",
 			.entries = RTE_MAX(nb_items, 8u),
