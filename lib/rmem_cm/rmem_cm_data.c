@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* The private data of a connection: the address of a QP, and the bytes of the caller. */
+
+#include <errno.h>
+#include <string.h>
+
+#include <rte_byteorder.h>
+
+#include "rmem_cm_priv.h"
+
+#define CM_MAGIC   0x724d /* "rM" */
+#define CM_VERSION 1
+
+/* As it goes over the wire. */
+struct cm_head {
+	rte_be16_t magic;
+	uint8_t version;
+	uint8_t data_size;
+	uint8_t mtu;
+	uint8_t reserved; /* 0 */
+	rte_be16_t lid;
+	rte_be32_t qp_num;
+	rte_be32_t psn;
+	uint8_t gid[16];
+};
+
+_Static_assert(sizeof(struct cm_head) == CM_HEAD_SIZE, "no holes");
+
+uint8_t
+cm_pack(const struct rmem_qp_addr *addr, const void *data, uint32_t data_size,
+		uint8_t message[CM_MAX_SIZE])
+{
+	struct cm_head head = {.magic = rte_cpu_to_be_16(CM_MAGIC),
+			.version = CM_VERSION,
+			.data_size = (uint8_t)data_size,
+			.mtu = addr->mtu,
+			.lid = rte_cpu_to_be_16(addr->lid),
+			.qp_num = rte_cpu_to_be_32(addr->qp_num),
+			.psn = rte_cpu_to_be_32(addr->psn)};
+
+	memcpy(head.gid, addr->gid, sizeof(head.gid));
+	memcpy(message, &head, sizeof(head));
+	if (data_size != 0)
+		memcpy(message + sizeof(head), data, data_size);
+	return (uint8_t)(sizeof(head) + data_size);
+}
+
+int
+cm_unpack(const uint8_t *message, uint32_t size, struct rmem_cm_peer *peer)
+{
+	struct cm_head head;
+
+	if (size < sizeof(head)) {
+		CM_LOG(ERR, "the peer sent %u bytes; an address has %zu", size, sizeof(head));
+		return -EBADMSG;
+	}
+	memcpy(&head, message, sizeof(head));
+	if (head.magic != rte_cpu_to_be_16(CM_MAGIC)) {
+		CM_LOG(ERR, "what the peer sent is not of rmem: it begins with 0x%04x, not 0x%04x",
+				rte_be_to_cpu_16(head.magic), CM_MAGIC);
+		return -EBADMSG;
+	}
+	if (head.version != CM_VERSION || head.reserved != 0) {
+		CM_LOG(ERR, "the peer's version is %u, this one's %u", head.version, CM_VERSION);
+		return -EBADMSG;
+	}
+	if (head.data_size > RMEM_CM_MAX_ANSWER || head.data_size > size - sizeof(head)) {
+		CM_LOG(ERR, "the peer tells of %u bytes and sent %zu", head.data_size,
+				size - sizeof(head));
+		return -EBADMSG;
+	}
+	memset(peer, 0, sizeof(*peer));
+	memcpy(peer->addr.gid, head.gid, sizeof(head.gid));
+	peer->addr.qp_num = rte_be_to_cpu_32(head.qp_num);
+	peer->addr.psn = rte_be_to_cpu_32(head.psn);
+	peer->addr.lid = rte_be_to_cpu_16(head.lid);
+	peer->addr.mtu = head.mtu;
+	peer->data_size = head.data_size;
+	memcpy(peer->data, message + sizeof(head), head.data_size);
+	return 0;
+}

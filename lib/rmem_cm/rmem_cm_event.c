@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Events of rdma_cm, waited for with an end, and what they and its errors are to our callers. */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <time.h>
+
+#include <rte_common.h>
+
+#include "rmem_cm_priv.h"
+
+int
+cm_error(int error)
+{
+	switch (error) {
+	case ENODEV:
+	case ENOENT:
+	case ENXIO:
+	case EADDRNOTAVAIL:
+		return -ENODEV;
+	case EADDRINUSE:
+		return -EEXIST;
+	case EACCES:
+	case EPERM:
+		return -EPERM;
+	case ENOMEM:
+		return -ENOMEM;
+	case ENETUNREACH:
+	case EHOSTUNREACH:
+		return -EHOSTUNREACH;
+	default:
+		return -EIO;
+	}
+}
+
+int
+cm_errno(const char *call)
+{
+	int error = errno;
+
+	CM_LOG(ERR, "%s: error %d, %s", call, error, strerror(error));
+	return cm_error(error);
+}
+
+uint64_t
+cm_now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+int
+cm_channel_create(struct rdma_event_channel **out)
+{
+	struct rdma_event_channel *channel;
+	int flags, rc;
+
+	channel = rdma_create_event_channel();
+	if (channel == NULL)
+		return cm_errno("rdma_create_event_channel (is rdma_ucm loaded?)");
+	flags = fcntl(channel->fd, F_GETFL);
+	if (flags == -1 || fcntl(channel->fd, F_SETFL, flags | O_NONBLOCK) != 0) {
+		rc = cm_errno("fcntl");
+		rdma_destroy_event_channel(channel);
+		return rc;
+	}
+	*out = channel;
+	return 0;
+}
+
+static void
+cm_copy(const struct rdma_cm_event *from, struct cm_event *to)
+{
+	memset(to, 0, sizeof(*to));
+	to->id = from->id;
+	to->type = from->event;
+	to->status = from->status;
+	if (from->param.conn.private_data == NULL)
+		return;
+	to->size = from->param.conn.private_data_len;
+	memcpy(to->data, from->param.conn.private_data, to->size);
+}
+
+int
+cm_next(struct rdma_event_channel *channel, uint64_t end_ms, struct cm_event *event)
+{
+	struct pollfd fd = {.fd = channel->fd, .events = POLLIN};
+	struct rdma_cm_event *got;
+	uint64_t now;
+
+	while (rdma_get_cm_event(channel, &got) != 0) {
+		if (errno != EAGAIN && errno != EINTR)
+			return cm_errno("rdma_get_cm_event");
+		now = cm_now_ms();
+		if (now >= end_ms)
+			return -ETIMEDOUT;
+		if (poll(&fd, 1, (int)(end_ms - now)) < 0 && errno != EINTR)
+			return cm_errno("poll");
+	}
+	cm_copy(got, event);
+	rdma_ack_cm_event(got);
+	return 0;
+}
+
+/* 0 for an event that says nothing of the connection's making. */
+static int
+cm_refusal(const struct cm_event *event)
+{
+	switch (event->type) {
+	case RDMA_CM_EVENT_ADDR_ERROR:
+		return event->status == -ENODEV ? -ENODEV : -EHOSTUNREACH;
+	case RDMA_CM_EVENT_ROUTE_ERROR:
+	case RDMA_CM_EVENT_UNREACHABLE:
+		return -EHOSTUNREACH;
+	case RDMA_CM_EVENT_REJECTED:
+	case RDMA_CM_EVENT_DISCONNECTED:
+		return -ECONNREFUSED;
+	case RDMA_CM_EVENT_CONNECT_ERROR:
+		return -EIO;
+	case RDMA_CM_EVENT_DEVICE_REMOVAL:
+		return -ENODEV;
+	default:
+		return 0;
+	}
+}
+
+int
+cm_expect(struct rdma_event_channel *channel, enum rdma_cm_event_type type, uint64_t end_ms,
+		struct cm_event *event)
+{
+	int rc;
+
+	do {
+		rc = cm_next(channel, end_ms, event);
+		/* That nobody comes is no mistake. */
+		if (rc == -ETIMEDOUT && type != RDMA_CM_EVENT_CONNECT_REQUEST)
+			CM_LOG(ERR, "no %s in time", rdma_event_str(type));
+		if (rc != 0)
+			return rc;
+		if (event->type == type && event->status == 0)
+			return 0;
+		rc = event->type == type ? cm_error(-event->status) : cm_refusal(event);
+	} while (rc == 0);
+	CM_LOG(ERR, "%s, status %d, in place of %s", rdma_event_str(event->type), event->status,
+			rdma_event_str(type));
+	return rc;
+}

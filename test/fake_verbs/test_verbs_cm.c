@@ -1,0 +1,492 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* QPs are connected by rdma_cm, or a clear error tells why not and nothing is left behind. */
+
+#include <arpa/inet.h>
+#include <string.h>
+
+#include "../../lib/rmem_cm/rmem_cm_priv.h"
+#include "../test.h"
+#include "fake_cm.h"
+#include "setup.h"
+
+#define DATA     "descriptor"
+#define SHORT_MS 20
+#define LONG_MS  60000
+
+static struct sockaddr_in where;
+static struct rmem_cm_listener *listener;
+static struct rmem_cm_conn *conn;
+static struct rmem_cm_peer peer;
+
+static struct rmem_cm_conf
+cm_conf(void)
+{
+	struct rmem_cm_conf conf = {.qp = vt.a,
+			.data = DATA,
+			.data_size = sizeof(DATA),
+			.timeout_ms = LONG_MS,
+			.timeout = 14,
+			.retry_cnt = 7,
+			.rnr_retry = 7};
+
+	return conf;
+}
+
+/* The peer is the other QP, and sends bytes too. */
+static int
+cm_peer_says(const void *data, uint32_t size)
+{
+	struct rmem_qp_attr attr;
+
+	TEST_OK(rmem_qp_query(vt.b, &attr));
+	fake_cm.size = cm_pack(&attr.addr, data, size, fake_cm.data);
+	return TEST_SUCCESS;
+}
+
+static int
+cm_setup(void)
+{
+	TEST_OK(vt_setup());
+	TEST_OK(rmem_qp_reset(vt.a));
+	TEST_OK(rmem_qp_reset(vt.b));
+	fake_cm_reset();
+	where = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons(7174)};
+	conn = NULL;
+	listener = NULL;
+	TEST_OK(rmem_cm_listen((struct sockaddr *)&where, &listener));
+	return cm_peer_says("answer", 6);
+}
+
+static int
+cm_teardown(void)
+{
+	rmem_cm_close(conn);
+	rmem_cm_unlisten(listener);
+	return vt_teardown();
+}
+
+static int
+cm_connect(const struct rmem_cm_conf *conf)
+{
+	return rmem_cm_connect((struct sockaddr *)&where, conf, &peer, &conn);
+}
+
+static int
+cm_accept(const struct rmem_cm_conf *conf)
+{
+	fake_cm_request();
+	return rmem_cm_accept(listener, conf, &peer, &conn);
+}
+
+/* Our QP leads to the other, which was told of it. */
+static int
+cm_is_connected(void)
+{
+	struct rmem_cm_peer told;
+	struct rmem_qp_attr a, b;
+
+	TEST_OK(rmem_qp_query(vt.a, &a));
+	TEST_OK(rmem_qp_query(vt.b, &b));
+	TEST_EQ(a.state, RMEM_QPS_RTS);
+	TEST_MEM(&a.remote, &b.addr, sizeof(a.remote));
+	TEST_MEM(&peer.addr, &b.addr, sizeof(peer.addr));
+	TEST_EQ(peer.data_size, 6);
+	TEST_MEM(peer.data, "answer\0", 7);
+	TEST_OK(cm_unpack(fake_cm.sent, fake_cm.sent_size, &told));
+	TEST_MEM(&told.addr, &a.addr, sizeof(told.addr));
+	TEST_EQ(told.data_size, sizeof(DATA));
+	TEST_MEM(told.data, DATA, sizeof(DATA));
+	TEST_EQ(fake_cm.sent_qp, vt.a->qp_num);
+	return TEST_SUCCESS;
+}
+
+/* Nothing came of it. */
+static int
+cm_is_as_before(int nb_live)
+{
+	struct rmem_qp_attr attr;
+
+	TEST_OK(rmem_qp_query(vt.a, &attr));
+	TEST_EQ(attr.state, RMEM_QPS_RESET);
+	TEST_EQ(fake.nb_live, nb_live);
+	TEST_ASSERT(conn == NULL);
+	return TEST_SUCCESS;
+}
+
+static int
+cm_connect_exchanges_addresses_and_bytes(void)
+{
+	struct rmem_cm_conf conf = cm_conf();
+
+	TEST_OK(cm_connect(&conf));
+	TEST_RUN(cm_is_connected());
+	TEST_EQ(fake_cm.nb_established, 1);
+	TEST_EQ(fake_cm.nb_disconnects, 0);
+	rmem_cm_close(conn);
+	conn = NULL;
+	TEST_EQ(fake_cm.nb_disconnects, 1);
+	return TEST_SUCCESS;
+}
+
+static int
+cm_accept_exchanges_addresses_and_bytes(void)
+{
+	struct rmem_cm_conf conf = cm_conf();
+
+	TEST_OK(cm_accept(&conf));
+	TEST_RUN(cm_is_connected());
+	TEST_EQ(fake_cm.nb_rejects, 0);
+	return TEST_SUCCESS;
+}
+
+/* As much as rdma_cm carries, and none. */
+static int
+cm_carries_all_sizes(void)
+{
+	uint8_t bytes[RMEM_CM_MAX_ANSWER + 1] = {1};
+	struct rmem_cm_conf conf = cm_conf();
+
+	bytes[RMEM_CM_MAX_REQUEST - 1] = bytes[RMEM_CM_MAX_ANSWER - 1] = 0xee;
+	conf.data = bytes;
+	conf.data_size = RMEM_CM_MAX_REQUEST + 1;
+	TEST_ERR(cm_connect(&conf), EINVAL);
+	conf.data_size = RMEM_CM_MAX_REQUEST;
+	TEST_RUN(cm_peer_says(bytes, RMEM_CM_MAX_ANSWER));
+	TEST_OK(cm_connect(&conf));
+	TEST_EQ(fake_cm.sent_size, 56);
+	TEST_EQ(peer.data_size, RMEM_CM_MAX_ANSWER);
+	TEST_MEM(peer.data, bytes, RMEM_CM_MAX_ANSWER);
+	rmem_cm_close(conn);
+	conn = NULL;
+	TEST_OK(rmem_qp_reset(vt.a));
+	conf.data_size = RMEM_CM_MAX_ANSWER;
+	TEST_RUN(cm_peer_says(NULL, 0));
+	TEST_OK(cm_accept(&conf));
+	TEST_EQ(fake_cm.sent_size, 196);
+	TEST_EQ(peer.data_size, 0);
+	return TEST_SUCCESS;
+}
+
+/* Each call of rdma_cm and of libibverbs in turn, until there is none left to fail. */
+static int
+cm_each_call_fails(int (*call)(const struct rmem_cm_conf *conf))
+{
+	struct rmem_cm_conf conf = cm_conf();
+	int nb_live = fake.nb_live, rc;
+	unsigned int i, nb_spared = 0;
+
+	for (i = 1; i < 100; i++) {
+		fake.is_failed = false;
+		fake.fail_at = fake.nb_calls + i;
+		fake.fail_errno = EIO;
+		rc = call(&conf);
+		fake.fail_at = 0;
+		if (!fake.is_failed) {
+			TEST_OK(rc);
+			TEST_ASSERT(i > 8);
+			return TEST_SUCCESS;
+		}
+		TEST_ASSERT(rc == -EIO || rc == -ENODEV || rc == 0);
+		if (rc == 0) { /* one that the class can do without */
+			TEST_ASSERT(++nb_spared <= 1);
+			rmem_cm_close(conn);
+			conn = NULL;
+			TEST_OK(rmem_qp_reset(vt.a));
+		}
+		/* What was not taken is no more once nobody listens. */
+		rmem_cm_unlisten(listener);
+		listener = NULL;
+		TEST_OK(rmem_cm_listen((struct sockaddr *)&where, &listener));
+		TEST_RUN(cm_is_as_before(nb_live));
+	}
+	return TEST_FAILED;
+}
+
+static int
+cm_connect_leaves_nothing_when_a_call_fails(void)
+{
+	return cm_each_call_fails(cm_connect);
+}
+
+static int
+cm_accept_leaves_nothing_when_a_call_fails(void)
+{
+	return cm_each_call_fails(cm_accept);
+}
+
+static int
+cm_listen_tells_why_it_failed(void)
+{
+	static const struct {
+		const char *call;
+		int error;
+		int want;
+	} table[] = {
+			{"rdma_create_event_channel", ENODEV, ENODEV},
+			{"rdma_create_event_channel", ENOENT, ENODEV},
+			{"rdma_create_event_channel", EACCES, EPERM},
+			{"rdma_create_id", ENOMEM, ENOMEM},
+			{"rdma_bind_addr", ENODEV, ENODEV},
+			{"rdma_bind_addr", EADDRNOTAVAIL, ENODEV},
+			{"rdma_bind_addr", EADDRINUSE, EEXIST},
+			{"rdma_listen", EADDRINUSE, EEXIST},
+			{"rdma_listen", EBADF, EIO},
+	};
+	struct rmem_cm_listener *other = NULL;
+	int nb_live = fake.nb_live;
+	size_t i;
+
+	for (i = 0; i < RTE_DIM(table); i++) {
+		fake.fail_name = table[i].call;
+		fake.fail_errno = table[i].error;
+		TEST_ERR(rmem_cm_listen((struct sockaddr *)&where, &other), table[i].want);
+		fake.fail_name = NULL;
+		TEST_ASSERT(other == NULL);
+		TEST_EQ(fake.nb_live, nb_live);
+	}
+	return TEST_SUCCESS;
+}
+
+/* A field of fake_cm, the event in it, its status, and what connecting is told. */
+struct bad_event {
+	size_t step;
+	int event;
+	int status;
+	int want;
+};
+
+#define STEP(field) offsetof(struct fake_cm, field)
+
+static int
+cm_connect_tells_events_apart(void)
+{
+	static const struct bad_event table[] = {
+			{STEP(on_addr), FAKE_CM_NONE, 0, ETIMEDOUT},
+			{STEP(on_addr), RDMA_CM_EVENT_ADDR_ERROR, -ENODEV, ENODEV},
+			{STEP(on_addr), RDMA_CM_EVENT_ADDR_ERROR, -ETIMEDOUT, EHOSTUNREACH},
+			{STEP(on_addr), RDMA_CM_EVENT_TIMEWAIT_EXIT, 0, ETIMEDOUT},
+			{STEP(on_route), FAKE_CM_NONE, 0, ETIMEDOUT},
+			{STEP(on_route), RDMA_CM_EVENT_ROUTE_ERROR, -EINVAL, EHOSTUNREACH},
+			{STEP(on_route), RDMA_CM_EVENT_DEVICE_REMOVAL, 0, ENODEV},
+			{STEP(on_connect), FAKE_CM_NONE, 0, ETIMEDOUT},
+			{STEP(on_connect), RDMA_CM_EVENT_REJECTED, 8, ECONNREFUSED},
+			{STEP(on_connect), RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT, EHOSTUNREACH},
+			{STEP(on_connect), RDMA_CM_EVENT_CONNECT_ERROR, -EINVAL, EIO},
+	};
+	struct rmem_cm_conf conf = cm_conf();
+	int nb_live = fake.nb_live;
+	size_t i;
+
+	for (i = 0; i < RTE_DIM(table); i++) {
+		int *step = (int *)((char *)&fake_cm + table[i].step), was = *step;
+
+		*step = table[i].event;
+		fake_cm.status = table[i].status;
+		conf.timeout_ms = table[i].want == ETIMEDOUT ? SHORT_MS : LONG_MS;
+		TEST_ERR(cm_connect(&conf), table[i].want);
+		*step = was;
+		TEST_RUN(cm_is_as_before(nb_live));
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+cm_accept_tells_events_apart(void)
+{
+	static const struct bad_event table[] = {
+			{0, FAKE_CM_NONE, 0, ETIMEDOUT},
+			{0, RDMA_CM_EVENT_REJECTED, 28, ECONNREFUSED},
+			{0, RDMA_CM_EVENT_DISCONNECTED, 0, ECONNREFUSED},
+			{0, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT, EHOSTUNREACH},
+			{0, RDMA_CM_EVENT_CONNECT_ERROR, -EINVAL, EIO},
+			{0, RDMA_CM_EVENT_DEVICE_REMOVAL, 0, ENODEV},
+	};
+	struct rmem_cm_conf conf = cm_conf();
+	int nb_live = fake.nb_live;
+	size_t i;
+
+	for (i = 0; i < RTE_DIM(table); i++) {
+		fake_cm.on_accept = table[i].event;
+		fake_cm.status = table[i].status;
+		conf.timeout_ms = table[i].want == ETIMEDOUT ? SHORT_MS : LONG_MS;
+		TEST_ERR(cm_accept(&conf), table[i].want);
+		TEST_RUN(cm_is_as_before(nb_live));
+	}
+	conf.timeout_ms = SHORT_MS;
+	TEST_ERR(rmem_cm_accept(listener, &conf, &peer, &conn), ETIMEDOUT);
+	fake.fail_name = "rdma_accept";
+	fake.fail_errno = EINVAL;
+	TEST_ERR(cm_accept(&conf), ECONNREFUSED);
+	fake.fail_name = NULL;
+	return cm_is_as_before(nb_live);
+}
+
+/* A byte of the message, what it becomes, and how long the message is. */
+static int
+cm_wrong_data_is_refused(int (*call)(const struct rmem_cm_conf *conf))
+{
+	static const struct {
+		uint8_t at;
+		uint8_t value;
+		uint8_t size;
+	} table[] = {
+			{0, 0, 56},    /* magic */
+			{1, 'm', 56},  /* magic */
+			{2, 2, 56},    /* version */
+			{3, 25, 56},   /* more bytes than came */
+			{3, 165, 250}, /* more than there may be */
+			{4, 0, 56},    /* MTU */
+			{5, 1, 56},    /* reserved */
+			{8, 1, 56},    /* QP number */
+			{12, 1, 56},   /* PSN */
+			{0, 'r', 31},  /* short */
+			{0, 'r', 0},   /* none */
+	};
+	struct rmem_cm_conf conf = cm_conf();
+	int nb_live = fake.nb_live;
+	size_t i;
+
+	for (i = 0; i < RTE_DIM(table); i++) {
+		TEST_RUN(cm_peer_says("answer", 6));
+		fake_cm.data[table[i].at] = table[i].value;
+		fake_cm.size = table[i].size;
+		TEST_ERR(call(&conf), EBADMSG);
+		TEST_EQ(fake_cm.nb_rejects, i + 1);
+		TEST_RUN(cm_is_as_before(nb_live));
+	}
+	TEST_RUN(cm_peer_says("answer", 6));
+	TEST_OK(call(&conf));
+	return cm_is_connected();
+}
+
+static int
+cm_connect_refuses_wrong_data(void)
+{
+	return cm_wrong_data_is_refused(cm_connect);
+}
+
+static int
+cm_accept_refuses_wrong_data_and_goes_on(void)
+{
+	return cm_wrong_data_is_refused(cm_accept);
+}
+
+/* The address leads to a device that has no GID of the QP's. */
+static int
+cm_of_another_device_is_refused(void)
+{
+	struct rmem_cm_conf conf = cm_conf();
+	int nb_live = fake.nb_live;
+
+	fake.nb_gids = 2;
+	TEST_ERR(cm_connect(&conf), ENODEV);
+	TEST_RUN(cm_is_as_before(nb_live));
+	TEST_ERR(cm_accept(&conf), ENODEV);
+	TEST_EQ(fake_cm.nb_rejects, 1);
+	return cm_is_as_before(nb_live);
+}
+
+static int
+cm_checks_its_arguments(void)
+{
+	struct sockaddr_in no_port = where, no_family = where;
+	struct rmem_cm_conf conf = cm_conf();
+	struct rmem_cm_listener *other;
+
+	no_port.sin_port = 0;
+	no_family.sin_family = AF_UNIX;
+	TEST_ERR(rmem_cm_listen(NULL, &other), EINVAL);
+	TEST_ERR(rmem_cm_listen((struct sockaddr *)&where, NULL), EINVAL);
+	TEST_ERR(rmem_cm_listen((struct sockaddr *)&no_port, &other), EINVAL);
+	TEST_ERR(rmem_cm_listen((struct sockaddr *)&no_family, &other), EINVAL);
+	TEST_ERR(rmem_cm_connect(NULL, &conf, NULL, &conn), EINVAL);
+	TEST_ERR(rmem_cm_connect((struct sockaddr *)&no_port, &conf, NULL, &conn), EINVAL);
+	TEST_ERR(rmem_cm_connect((struct sockaddr *)&where, &conf, NULL, NULL), EINVAL);
+	TEST_ERR(rmem_cm_accept(NULL, &conf, NULL, &conn), EINVAL);
+	TEST_ERR(rmem_cm_accept(listener, &conf, NULL, NULL), EINVAL);
+	TEST_ERR(rmem_cm_accept(listener, NULL, NULL, &conn), EINVAL);
+	TEST_ERR(rmem_cm_wait_end(NULL, 0), EINVAL);
+	rmem_cm_close(NULL);
+	rmem_cm_unlisten(NULL);
+	return TEST_SUCCESS;
+}
+
+#define CONF_IS_REFUSED(field, bad)                                                                \
+	do {                                                                                       \
+		struct rmem_cm_conf conf_ = cm_conf();                                             \
+		conf_.field = bad;                                                                 \
+		TEST_ERR(cm_connect(&conf_), EINVAL);                                              \
+		TEST_ERR(rmem_cm_accept(listener, &conf_, NULL, &conn), EINVAL);                   \
+	} while (0)
+
+static int
+cm_checks_its_conf(void)
+{
+	CONF_IS_REFUSED(qp, NULL);
+	CONF_IS_REFUSED(data, NULL);
+	CONF_IS_REFUSED(data_size, RMEM_CM_MAX_ANSWER + 1);
+	CONF_IS_REFUSED(timeout_ms, 0);
+	CONF_IS_REFUSED(timeout_ms, RMEM_CM_MAX_TIMEOUT_MS + 1);
+	CONF_IS_REFUSED(timeout, 32);
+	CONF_IS_REFUSED(retry_cnt, 8);
+	CONF_IS_REFUSED(rnr_retry, 8);
+	CONF_IS_REFUSED(min_rnr_timer, 32);
+	CONF_IS_REFUSED(reserved[11], 1);
+	return TEST_SUCCESS;
+}
+
+static int
+cm_of_a_connected_qp_is_refused(void)
+{
+	struct rmem_cm_conf conf = cm_conf();
+
+	TEST_OK(vt_connect());
+	TEST_ERR(cm_connect(&conf), EBUSY);
+	TEST_ERR(rmem_cm_accept(listener, &conf, NULL, &conn), EBUSY);
+	return TEST_SUCCESS;
+}
+
+static int
+cm_wait_end_waits_for_the_peer(void)
+{
+	struct rmem_cm_conf conf = cm_conf();
+
+	TEST_OK(cm_connect(&conf));
+	TEST_ERR(rmem_cm_wait_end(conn, RMEM_CM_MAX_TIMEOUT_MS + 1), EINVAL);
+	TEST_ERR(rmem_cm_wait_end(conn, 0), ETIMEDOUT);
+	fake_cm_event(RDMA_CM_EVENT_ADDR_CHANGE);
+	TEST_ERR(rmem_cm_wait_end(conn, SHORT_MS), ETIMEDOUT);
+	fake_cm_event(RDMA_CM_EVENT_DEVICE_REMOVAL);
+	TEST_ERR(rmem_cm_wait_end(conn, LONG_MS), ENODEV);
+	fake.fail_name = "rdma_get_cm_event";
+	fake.fail_errno = EBADF;
+	TEST_ERR(rmem_cm_wait_end(conn, LONG_MS), EIO);
+	fake.fail_name = NULL;
+	fake_cm_event(RDMA_CM_EVENT_DISCONNECTED);
+	TEST_OK(rmem_cm_wait_end(conn, LONG_MS));
+	TEST_OK(rmem_cm_wait_end(conn, LONG_MS));
+	return TEST_SUCCESS;
+}
+
+static const struct test_case cm_cases[] = {
+		TEST_CASE(cm_connect_exchanges_addresses_and_bytes),
+		TEST_CASE(cm_accept_exchanges_addresses_and_bytes),
+		TEST_CASE(cm_carries_all_sizes),
+		TEST_CASE(cm_connect_leaves_nothing_when_a_call_fails),
+		TEST_CASE(cm_accept_leaves_nothing_when_a_call_fails),
+		TEST_CASE(cm_listen_tells_why_it_failed),
+		TEST_CASE(cm_connect_tells_events_apart),
+		TEST_CASE(cm_accept_tells_events_apart),
+		TEST_CASE(cm_connect_refuses_wrong_data),
+		TEST_CASE(cm_accept_refuses_wrong_data_and_goes_on),
+		TEST_CASE(cm_of_another_device_is_refused),
+		TEST_CASE(cm_checks_its_arguments),
+		TEST_CASE(cm_checks_its_conf),
+		TEST_CASE(cm_of_a_connected_qp_is_refused),
+		TEST_CASE(cm_wait_end_waits_for_the_peer),
+};
+
+REGISTER_RMEM_SUITE(verbs_cm, cm_setup, cm_teardown, cm_cases);
