@@ -304,8 +304,9 @@ cm_resolve(struct rmem_cm_conn *conn, const struct sockaddr *remote,
 		conn->id = NULL;
 		return cm_errno("rdma_create_id");
 	}
+	/* Half of the time: no host's answer is told from that of a host which keeps silent. */
 	if (rdma_resolve_addr(conn->id, NULL, (struct sockaddr *)(void *)&to,
-			    (int)conf->timeout_ms) != 0)
+			    (int)(conf->timeout_ms + 1) / 2) != 0)
 		return cm_errno("rdma_resolve_addr");
 	rc = cm_expect(conn->channel, RDMA_CM_EVENT_ADDR_RESOLVED, end_ms, &event);
 	if (rc == 0)

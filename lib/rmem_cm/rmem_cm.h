@@ -147,7 +147,7 @@ int rmem_cm_accept(struct rmem_cm_listener *listener, const struct rmem_cm_conf 
  *     bytes without data, or a reserved field that is not zero.
  *   - -EBUSY: the QP is not in the RESET state.
  *   - -ETIMEDOUT: the peer does not answer.
- *   - -EHOSTUNREACH: no such host, or no way to it.
+ *   - -EHOSTUNREACH: no such host within half of the time, or no way to it.
  *   - -ECONNREFUSED: nobody listens there, or the peer rejected the request; the log has the
  *     reason, as IBTA 12.6.7.2 numbers it.
  *   - -EBADMSG: what the peer sent is not of rmem, of another version, or of a wrong length, or
