@@ -84,6 +84,17 @@ check(const struct testrmem_conf *conf)
 	const char *file = conf->input[0] != '\0' ? conf->input : conf->output;
 	struct testrmem_conf resolved;
 
+	if (conf->listen[0] != '\0' || conf->connect[0] != '\0') {
+		bool is_known = conf->engine == &testrmem_engine_write ||
+				conf->engine == &testrmem_engine_read;
+
+		if ((conf->listen[0] != '\0' && conf->connect[0] != '\0') || !is_known ||
+				conf->mrs != 1 || conf->nb_devs != 1 || conf->is_interactive) {
+			testrmem_err("one of --listen and --connect, for mode write or read, with"
+				     " one device, one MR and no prompt");
+			return -EINVAL;
+		}
+	}
 	/* The prompt can still change what is missing; its start checks. */
 	if (conf->is_interactive)
 		return 0;

@@ -79,23 +79,27 @@ testrmem_pair_open(struct testrmem_pair *pair, const struct testrmem_session *se
 	uint32_t recv_a = engine->is_mbuf ? depth : 0;
 	uint32_t recv_b = engine->has_recv ? depth : 0;
 	uint32_t access = engine->target_access;
-	int ret;
+	/* Of two hosts each has one. */
+	bool has_a = session->conf.listen[0] == '\0';
+	bool has_b = session->conf.connect[0] == '\0';
+	int ret = 0;
 
 	if (engine->grant != NULL)
 		access |= RMEM_ACCESS_REMOTE_WRITE;
 	pair->depth = depth;
 	pair->burst = (uint32_t)session->conf.burst;
 	pair->size = (uint32_t)session->conf.size;
-	ret = create_cq(pair, depth + recv_a, &pair->cq_a);
-	if (ret == 0)
+	if (has_a)
+		ret = create_cq(pair, depth + recv_a, &pair->cq_a);
+	if (ret == 0 && has_b)
 		ret = create_cq(pair, send_b + recv_b, &pair->cq_b);
-	if (ret == 0)
+	if (ret == 0 && has_a)
 		ret = create_qp(pair, pair->cq_a, depth, recv_a, 0, &pair->qp_a);
-	if (ret == 0)
+	if (ret == 0 && has_b)
 		ret = create_qp(pair, pair->cq_b, send_b, recv_b, access, &pair->qp_b);
-	if (ret == 0)
+	if (ret == 0 && has_a && has_b)
 		ret = connect_qp(pair->qp_a, pair->qp_b);
-	if (ret == 0)
+	if (ret == 0 && has_a && has_b)
 		ret = connect_qp(pair->qp_b, pair->qp_a);
 	if (ret != 0)
 		testrmem_err("no connected QPs on '%s': %s", pair->dev->spec, rte_strerror(-ret));
@@ -107,6 +111,7 @@ testrmem_pair_close(struct testrmem_pair *pair)
 {
 	int ret;
 
+	testrmem_remote_disconnect(pair);
 	ret = rmem_qp_destroy(pair->qp_a);
 	ret |= rmem_qp_destroy(pair->qp_b);
 	ret |= rmem_cq_destroy(pair->cq_a);

@@ -117,6 +117,22 @@ const struct param params[] = {
 				.help = "write the results there too, one JSON object a line",
 		},
 		{
+				.name = "listen",
+				.type = PARAM_STRING,
+				.arg = "ADDR",
+				.offset = AT(listen),
+				.is_fixed = true,
+				.help = "serve targets at this IP address (modes write, read)",
+		},
+		{
+				.name = "connect",
+				.type = PARAM_STRING,
+				.arg = "ADDR",
+				.offset = AT(connect),
+				.is_fixed = true,
+				.help = "use the targets of the host that listens there",
+		},
+		{
 				.name = "interactive",
 				FLAG,
 				.letter = 'i',

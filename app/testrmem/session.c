@@ -47,6 +47,7 @@ testrmem_session_close(struct testrmem_session *session)
 		testrmem_dev_teardown(&session->devs[i]);
 	if (session->engine->close != NULL)
 		session->engine->close(session);
+	testrmem_remote_close(session);
 	rte_free(session->workers);
 	rte_free(session);
 }
@@ -120,6 +121,8 @@ setup_pair(struct testrmem_session *session, struct testrmem_pair *pair)
 	ret = testrmem_pair_open(pair, session);
 	if (ret == 0 && session->engine->target_access != 0)
 		ret = testrmem_dev_targets(pair->dev, pair);
+	if (ret == 0 && testrmem_is_remote(session))
+		ret = testrmem_remote_connect(pair, session);
 	return ret != 0 ? ret : session->engine->setup(pair);
 }
 
@@ -162,6 +165,8 @@ testrmem_session_open(const struct testrmem_conf *conf, struct testrmem_dev *dev
 	new->devs = devs;
 	new->nb_devs = conf->nb_devs;
 	ret = param_resolve(conf, &new->conf);
+	if (ret == 0 && testrmem_is_remote(new))
+		ret = testrmem_remote_open(new);
 	if (ret == 0)
 		ret = setup(new);
 	if (ret != 0) {

@@ -37,6 +37,8 @@
 #define TESTRMEM_EXIT_USAGE 1 /**< Bad options, or the run could not start. */
 #define TESTRMEM_EXIT_RUN   2 /**< It ran, and something went wrong. */
 
+struct rmem_cm_conn;
+struct rmem_cm_listener;
 struct testrmem_cycle;
 struct testrmem_engine;
 struct testrmem_grant_kind;
@@ -59,6 +61,8 @@ struct testrmem_conf {
 	char input[TESTRMEM_STR_SIZE];
 	char output[TESTRMEM_STR_SIZE];
 	char json[TESTRMEM_STR_SIZE];
+	char listen[TESTRMEM_STR_SIZE];  /**< Address to serve targets at, or empty. */
+	char connect[TESTRMEM_STR_SIZE]; /**< Address of who serves them, or empty. */
 	bool is_interactive;
 	bool is_help;
 };
@@ -119,7 +123,8 @@ struct testrmem_pair {
 	struct rmem_sge *sge;    /**< Ring of depth: buffers of the pool. */
 	struct testrmem_target *targets;
 	uint32_t nb_targets;
-	void *priv; /**< The engine's. */
+	struct rmem_cm_conn *conn; /**< To the other host, when it has one. */
+	void *priv;                /**< The engine's. */
 };
 
 /** What one lcore does. */
@@ -133,20 +138,6 @@ struct testrmem_worker {
 	uint64_t end_tsc;   /**< Written by the lcore; 0 before. */
 	struct testrmem_counters cnt __rte_cache_aligned;
 } __rte_cache_aligned;
-
-/** One run. */
-struct testrmem_session {
-	struct testrmem_conf conf; /**< No number in it is TESTRMEM_AUTO. */
-	const struct testrmem_engine *engine;
-	struct testrmem_dev *devs;
-	struct testrmem_worker *workers;
-	uint32_t nb_devs;
-	uint32_t nb_workers;
-	uint32_t nb_pairs; /**< Of all workers. */
-	int stop;          /**< Atomic: end the run. */
-	int has_failed;    /**< Atomic: the first error was told. */
-	void *priv;        /**< The engine's. */
-};
 
 /**
  * A mode. All but burst is called by the main lcore. What fails tells why, once, with
@@ -187,6 +178,22 @@ struct testrmem_engine {
 	void (*teardown)(struct testrmem_pair *pair);
 	/** Undo open. */
 	void (*close)(struct testrmem_session *session);
+};
+
+/** One run. */
+struct testrmem_session {
+	struct testrmem_conf conf; /**< No number in it is TESTRMEM_AUTO. */
+	const struct testrmem_engine *engine;
+	struct testrmem_dev *devs;
+	struct testrmem_worker *workers;
+	uint32_t nb_devs;
+	uint32_t nb_workers;
+	uint32_t nb_pairs;                    /**< Of all workers. */
+	int stop;                             /**< Atomic: end the run. */
+	int has_failed;                       /**< Atomic: the first error was told. */
+	void *priv;                           /**< The engine's. */
+	struct rmem_cm_listener *listener;    /**< Of --listen. */
+	struct testrmem_engine remote_engine; /**< The mode, as one of two hosts does it. */
 };
 
 /* engine.c */
@@ -325,6 +332,20 @@ testrmem_session_stop(struct testrmem_session *session)
 /* main.c */
 /** Whether SIGINT or SIGTERM came. */
 bool testrmem_is_interrupted(void);
+
+/* remote.c */
+static inline bool
+testrmem_is_remote(const struct testrmem_session *session)
+{
+	return session->conf.listen[0] != '\0' || session->conf.connect[0] != '\0';
+}
+
+/** Be one of two hosts; tells what fails. */
+int testrmem_remote_open(struct testrmem_session *session);
+void testrmem_remote_close(struct testrmem_session *session);
+/** Connect the one QP of a pair, and know the other host's targets. */
+int testrmem_remote_connect(struct testrmem_pair *pair, struct testrmem_session *session);
+void testrmem_remote_disconnect(struct testrmem_pair *pair);
 
 /* run.c */
 /** What the main lcore does while a run lasts, every few milliseconds. */

@@ -201,6 +201,10 @@ test_options() {
 	refused "cannot create device 'soft0,colour=1'" --dev soft0,colour=1
 	refused "cannot create device 'soft0,max_mr=0'" --dev soft0,max_mr=0
 	refused "cannot create device 'soft0'" --dev soft0 --dev soft0
+	refused 'one of --listen and --connect' --listen 192.0.2.1 --connect 192.0.2.1
+	refused 'one of --listen and --connect' --listen 192.0.2.1 --mode send
+	refused 'one of --listen and --connect' --connect 192.0.2.1 --mrs 2
+	refused 'one of --listen and --connect' --connect 192.0.2.1 --dev soft0 --dev soft1
 	refused '2 devices but only 1 QP pair' --dev soft0 --dev soft1
 	refused "needs 11 MRs \\(max_mr\\), device 'soft0,max_mr=10' has 10" \
 		--dev soft0,max_mr=10 --mrs 10
