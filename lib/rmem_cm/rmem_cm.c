@@ -6,6 +6,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,14 +30,25 @@ cm_is_zero(const uint8_t *bytes, size_t nb)
 }
 
 static int
+cm_check_given(const void *pointer, const char *what)
+{
+	if (pointer != NULL)
+		return 0;
+	CM_LOG(ERR, "got NULL for %s", what);
+	return -EINVAL;
+}
+
+static int
 cm_check_addr(const struct sockaddr *addr)
 {
 	struct sockaddr_storage room;
 	const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)(const void *)&room;
 	const struct sockaddr_in *four = (const struct sockaddr_in *)(const void *)&room;
+	int rc;
 
-	if (addr == NULL)
-		return -EINVAL;
+	rc = cm_check_given(addr, "the address");
+	if (rc != 0)
+		return rc;
 	if (addr->sa_family != AF_INET && addr->sa_family != AF_INET6) {
 		CM_LOG(ERR, "address family %u is neither IPv4 nor IPv6", addr->sa_family);
 		return -EINVAL;
@@ -49,6 +61,29 @@ cm_check_addr(const struct sockaddr *addr)
 	return 0;
 }
 
+/* A number of a caller and its limits. */
+struct cm_number {
+	const char *name;
+	uint64_t value;
+	uint64_t low;
+	uint64_t high;
+};
+
+static int
+cm_check_numbers(const struct cm_number *numbers, size_t nb)
+{
+	size_t i;
+
+	for (i = 0; i < nb; i++) {
+		if (numbers[i].value >= numbers[i].low && numbers[i].value <= numbers[i].high)
+			continue;
+		CM_LOG(ERR, "%s is %" PRIu64 ", not %" PRIu64 " to %" PRIu64, numbers[i].name,
+				numbers[i].value, numbers[i].low, numbers[i].high);
+		return -EINVAL;
+	}
+	return 0;
+}
+
 /* The QP's address, when all else is as it must be. */
 static int
 cm_check_conf(const struct rmem_cm_conf *conf, uint32_t max_size, struct rmem_qp_addr *addr)
@@ -56,17 +91,27 @@ cm_check_conf(const struct rmem_cm_conf *conf, uint32_t max_size, struct rmem_qp
 	struct rmem_qp_attr attr;
 	int rc;
 
-	if (conf == NULL)
+	rc = cm_check_given(conf, "the configuration");
+	if (rc != 0)
+		return rc;
+	const struct cm_number numbers[] = {
+			{"data_size", conf->data_size, 0, max_size},
+			{"timeout_ms", conf->timeout_ms, 1, RMEM_CM_MAX_TIMEOUT_MS},
+			{"timeout", conf->timeout, 0, 31},
+			{"retry_cnt", conf->retry_cnt, 0, 7},
+			{"rnr_retry", conf->rnr_retry, 0, 7},
+			{"min_rnr_timer", conf->min_rnr_timer, 0, 31},
+	};
+
+	rc = cm_check_numbers(numbers, RTE_DIM(numbers));
+	if (rc != 0)
+		return rc;
+	if (conf->data_size != 0 && conf->data == NULL) {
+		CM_LOG(ERR, "%u bytes for the peer at NULL", conf->data_size);
 		return -EINVAL;
-	if (conf->data_size > max_size || (conf->data_size != 0 && conf->data == NULL) ||
-			conf->timeout_ms == 0 || conf->timeout_ms > RMEM_CM_MAX_TIMEOUT_MS ||
-			conf->timeout > 31 || conf->retry_cnt > 7 || conf->rnr_retry > 7 ||
-			conf->min_rnr_timer > 31 ||
-			!cm_is_zero(conf->reserved, sizeof(conf->reserved))) {
-		CM_LOG(ERR, "data %p of %u bytes (at most %u), %u ms (1 to %u), times %u %u %u %u",
-				conf->data, conf->data_size, max_size, conf->timeout_ms,
-				RMEM_CM_MAX_TIMEOUT_MS, conf->timeout, conf->retry_cnt,
-				conf->rnr_retry, conf->min_rnr_timer);
+	}
+	if (!cm_is_zero(conf->reserved, sizeof(conf->reserved))) {
+		CM_LOG(ERR, "a reserved field of rmem_cm_conf is not zero");
 		return -EINVAL;
 	}
 	rc = rmem_qp_query(conf->qp, &attr);
@@ -168,7 +213,9 @@ rmem_cm_listen(const struct sockaddr *addr, struct rmem_cm_listener **out)
 	struct rmem_cm_listener *listener;
 	int rc;
 
-	rc = out == NULL ? -EINVAL : cm_check_addr(addr);
+	rc = cm_check_given(out, "the new listener");
+	if (rc == 0)
+		rc = cm_check_addr(addr);
 	if (rc != 0)
 		return rc;
 	listener = calloc(1, sizeof(*listener));
@@ -267,9 +314,11 @@ rmem_cm_accept(struct rmem_cm_listener *listener, const struct rmem_cm_conf *con
 	uint64_t end_ms;
 	int rc;
 
-	if (listener == NULL || out == NULL)
-		return -EINVAL;
-	rc = cm_check_conf(conf, RMEM_CM_MAX_ANSWER, &addr);
+	rc = cm_check_given(listener, "the listener");
+	if (rc == 0)
+		rc = cm_check_given(out, "the new connection");
+	if (rc == 0)
+		rc = cm_check_conf(conf, RMEM_CM_MAX_ANSWER, &addr);
 	if (rc == 0)
 		rc = cm_conn_create(&conn);
 	if (rc != 0)
@@ -357,7 +406,9 @@ rmem_cm_connect(const struct sockaddr *remote, const struct rmem_cm_conf *conf,
 	uint64_t end_ms;
 	int rc;
 
-	rc = out == NULL ? -EINVAL : cm_check_addr(remote);
+	rc = cm_check_given(out, "the new connection");
+	if (rc == 0)
+		rc = cm_check_addr(remote);
 	if (rc == 0)
 		rc = cm_check_conf(conf, RMEM_CM_MAX_REQUEST, &addr);
 	if (rc == 0)
@@ -381,12 +432,16 @@ rmem_cm_connect(const struct sockaddr *remote, const struct rmem_cm_conf *conf,
 int
 rmem_cm_wait_end(struct rmem_cm_conn *conn, uint32_t timeout_ms)
 {
+	const struct cm_number number = {"timeout_ms", timeout_ms, 0, RMEM_CM_MAX_TIMEOUT_MS};
 	uint64_t end_ms = cm_now_ms() + timeout_ms;
 	struct cm_event event;
 	int rc;
 
-	if (conn == NULL || timeout_ms > RMEM_CM_MAX_TIMEOUT_MS)
-		return -EINVAL;
+	rc = cm_check_given(conn, "the connection");
+	if (rc == 0)
+		rc = cm_check_numbers(&number, 1);
+	if (rc != 0)
+		return rc;
 	while (!conn->is_ended) {
 		rc = cm_next(conn->channel, end_ms, &event);
 		if (rc != 0)
