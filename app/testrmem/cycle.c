@@ -10,6 +10,7 @@
 #include <rte_malloc.h>
 
 #include "cycle.h"
+#include "remote.h"
 
 #define POLL_BURST 32
 
@@ -96,6 +97,7 @@ cycle_setup(struct testrmem_pair *pair, const struct cycle_ops *ops)
 		return -ENOMEM;
 	pair->priv = cycle;
 	cycle->ops = ops;
+	cycle->is_checking = ops->is_checked;
 	cycle->nb_trains = pair->depth / pair->burst;
 	cycle->trains = testrmem_alloc(cycle->nb_trains, sizeof(*cycle->trains));
 	cycle->dst = testrmem_alloc(pair->depth, sizeof(*cycle->dst));
@@ -121,17 +123,29 @@ put_trains(struct testrmem_pair *pair, struct testrmem_cycle *cycle)
 }
 
 void
-cycle_teardown(struct testrmem_pair *pair)
+cycle_disconnect(struct testrmem_pair *pair)
 {
 	struct testrmem_cycle *cycle = pair->priv;
 	uint32_t i;
 
+	if (cycle == NULL || cycle->grants == NULL)
+		return;
+	/* What is posted refers to them until then. */
+	(void)rmem_qp_reset(pair->qp_b);
+	for (i = 0; i < pair->depth; i++)
+		testrmem_grant_free(&cycle->grants[i]);
+	rte_free(cycle->grants);
+	cycle->grants = NULL;
+}
+
+void
+cycle_teardown(struct testrmem_pair *pair)
+{
+	struct testrmem_cycle *cycle = pair->priv;
+
 	if (cycle != NULL) {
-		for (i = 0; cycle->grants != NULL && i < pair->depth; i++)
-			testrmem_grant_free(&cycle->grants[i]);
 		put_trains(pair, cycle);
 		rte_free(cycle->wr);
-		rte_free(cycle->grants);
 		rte_free(cycle->dst);
 		rte_free(cycle->trains);
 		rte_free(cycle);
@@ -206,6 +220,7 @@ start_train(struct testrmem_pair *pair, struct cycle_train *train)
 	if (ret != 0)
 		return ret;
 	train->nb = nb;
+	train->nb_written = nb;
 	cycle->started += nb;
 	cycle->nb_active++;
 	for (i = 0; i < nb; i++) {
@@ -222,7 +237,7 @@ compare_train(struct testrmem_pair *pair, const struct cycle_train *train)
 {
 	uint32_t i;
 
-	for (i = 0; i < train->nb; i++) {
+	for (i = 0; i < train->nb_written; i++) {
 		if (memcmp(testrmem_ptr(train->src[i].addr), testrmem_ptr(train->dst[i].addr),
 				    train->src[i].length) == 0)
 			continue;
@@ -246,7 +261,7 @@ end_train(struct testrmem_pair *pair, struct cycle_train *train)
 	uint32_t i;
 	int ret;
 
-	for (i = 0; i < train->nb; i++)
+	for (i = 0; i < train->nb_written; i++)
 		bytes += train->src[i].length;
 	ret = cycle->ops->arrived != NULL ? cycle->ops->arrived(pair, train) : 0;
 	if (ret == 0 && unlikely(cycle->is_checking))
@@ -257,7 +272,8 @@ end_train(struct testrmem_pair *pair, struct cycle_train *train)
 	testrmem_count(&cnt->invs, train->nb);
 	if (ret != 0)
 		return ret;
-	testrmem_count(&cnt->ops, train->nb);
+	pair->completed += train->nb_written;
+	testrmem_count(&cnt->ops, train->nb_written);
 	testrmem_count(&cnt->bytes, bytes);
 	return 0;
 }
@@ -265,11 +281,16 @@ end_train(struct testrmem_pair *pair, struct cycle_train *train)
 static int
 advance_train(struct testrmem_pair *pair, struct cycle_train *train)
 {
+	const struct testrmem_cycle *cycle = pair->priv;
 	uint32_t i;
 
 	switch (train->stage) {
 	case STAGE_BIND:
 		testrmem_count(&pair->worker->cnt.binds, train->nb);
+		if (cycle->ops->announce != NULL) {
+			train->stage = STAGE_WRITE;
+			return cycle->ops->announce(pair, train);
+		}
 		for (i = 0; i < train->nb; i++)
 			fill_write(train, i);
 		return post_stage(pair, train, STAGE_WRITE);
@@ -289,17 +310,38 @@ poll_trains(struct testrmem_pair *pair, struct rmem_cq *cq)
 	struct rmem_wc wc[POLL_BURST];
 	int i, n, ret;
 
-	n = rmem_poll_cq(cq, wc, POLL_BURST);
+	n = testrmem_remote_poll(pair, cq, wc, POLL_BURST);
 	if (unlikely(n < 0))
 		return testrmem_pair_refused(pair, "poll", n);
 	for (i = 0; i < n; i++) {
 		if (unlikely(wc[i].status != RMEM_WC_SUCCESS))
 			return testrmem_pair_failed(pair, stage_name(wc[i].wr_id), &wc[i]);
-		ret = advance_train(pair, &cycle->trains[wc[i].wr_id >> STAGE_BITS]);
+		if (wc[i].opcode == RMEM_WC_RECV_RDMA_WITH_IMM)
+			ret = cycle->ops->received(pair, &wc[i]);
+		else
+			ret = advance_train(pair, &cycle->trains[wc[i].wr_id >> STAGE_BITS]);
 		if (unlikely(ret != 0))
 			return ret;
 	}
 	return 0;
+}
+
+int
+cycle_written(struct testrmem_pair *pair, uint32_t index, uint32_t nb)
+{
+	struct testrmem_cycle *cycle = pair->priv;
+
+	if (index >= cycle->nb_trains || cycle->trains[index].stage != STAGE_WRITE ||
+			nb > cycle->trains[index].nb) {
+		testrmem_count(&pair->worker->cnt.errors, 1);
+		testrmem_fail(pair->worker->session,
+				"QP pair %" PRIu32 ": the other host tells of %" PRIu32
+				" WRITEs to burst %" PRIu32 ", which it was not granted",
+				pair->id, nb, index);
+		return -EIO;
+	}
+	cycle->trains[index].nb_written = nb;
+	return advance_train(pair, &cycle->trains[index]);
 }
 
 int
@@ -316,7 +358,7 @@ cycle_burst(struct testrmem_pair *pair, bool is_draining)
 			return ret;
 	}
 	ret = poll_trains(pair, pair->cq_b);
-	if (likely(ret == 0))
+	if (likely(ret == 0) && likely(pair->cq_a != NULL))
 		ret = poll_trains(pair, pair->cq_a);
 	return ret != 0 ? ret : (int)cycle->nb_active;
 }

@@ -24,6 +24,7 @@ struct cycle_train {
 	uint32_t index;
 	uint32_t stage;
 	uint32_t nb;          /**< Buffers in it. */
+	uint32_t nb_written;  /**< Of them, by the peer. */
 	uint64_t offset;      /**< Of the first one's block in the file (copy). */
 	struct rmem_sge *src; /**< What the peer writes; the length may be shortened. */
 	struct rmem_sge *dst; /**< The buffers. */
@@ -40,15 +41,27 @@ struct cycle_ops {
 	 * are no more.
 	 */
 	int (*fill)(struct testrmem_pair *pair, struct cycle_train *train, uint32_t nb);
-	/** The blocks are in train->dst, and revoked. 0 or -errno. */
+	/** The blocks are in train->dst, and revoked. 0 or -errno. NULL for nothing to do. */
 	int (*arrived)(struct testrmem_pair *pair, struct cycle_train *train);
+	/**
+	 * The buffers are open to the peer on another host, which is to WRITE: tell it. 0 or
+	 * -errno. NULL: QP a WRITEs.
+	 */
+	int (*announce)(struct testrmem_pair *pair, struct cycle_train *train);
+	/** That peer's word that it did; calls cycle_written(). 0 or -errno. */
+	int (*received)(struct testrmem_pair *pair, const struct rmem_wc *wc);
+	bool is_checked; /**< Compare all that arrives. */
 };
 
 int cycle_setup(struct testrmem_pair *pair, const struct cycle_ops *ops);
 int cycle_burst(struct testrmem_pair *pair, bool is_draining);
 /** Send one more train and compare what arrived. */
 int cycle_verify(struct testrmem_pair *pair);
+/** Take back what is open: QPs on which windows are bound can't be destroyed. */
+void cycle_disconnect(struct testrmem_pair *pair);
 void cycle_teardown(struct testrmem_pair *pair);
+/** The peer wrote to the first nb buffers of a train: 0 or -errno, told. */
+int cycle_written(struct testrmem_pair *pair, uint32_t index, uint32_t nb);
 /**
  * On QPs of its own: grant a buffer, write to it, revoke the key, write again. 1 when
  * that was refused with REM_ACCESS_ERR, 0 when it was not, -errno when it couldn't be tried.

@@ -19,6 +19,7 @@
 #include <rte_malloc.h>
 
 #include "grant.h"
+#include "remote.h"
 
 /* Buffers of an lcore's cache; large ones are not cached, too many would be idle. */
 #define MAX_CACHED_SIZE (UINT64_C(64) * 1024)
@@ -185,6 +186,8 @@ testrmem_dev_check(struct testrmem_dev *dev, const struct testrmem_session *sess
 	uint64_t nb_cqes = conf->depth + (engine->is_mbuf ? conf->depth : 1);
 	uint64_t nb_sges = engine->is_mbuf ? testrmem_nb_segs(conf->size) : 1;
 	uint64_t nb_mrs = 1 + (engine->target_access != 0 ? conf->mrs : 0) + nb_grants - nb_mws;
+	/* What a pair has in flight beside its requests. */
+	uint64_t nb_more = testrmem_is_remote(session) ? conf->depth / conf->burst + 1 : 0;
 	struct rmem_dev_info *info = &dev->info;
 	int ret;
 
@@ -197,12 +200,14 @@ testrmem_dev_check(struct testrmem_dev *dev, const struct testrmem_session *sess
 			{"protection domains (max_pd)", 1, info->max_pd - info->nb_pd},
 			{"QPs (max_qp)", nb_qps, info->max_qp - info->nb_qp},
 			{"CQs (max_cq)", nb_qps, info->max_cq - info->nb_cq},
-			{"MRs (max_mr)", nb_mrs, info->max_mr - info->nb_mr},
+			{"MRs (max_mr)", nb_mrs + (nb_more != 0 ? 2 * dev->nb_pairs : 0),
+					info->max_mr - info->nb_mr},
 			{"memory windows (max_mw)", nb_mws, info->max_mw - info->nb_mw},
-			{"send requests in flight on a QP (depth)", conf->depth, info->max_send_wr},
+			{"send requests in flight on a QP (depth)", conf->depth + nb_more,
+					info->max_send_wr},
 			{"receives on a QP (depth)", engine->has_recv ? conf->depth : 0,
 					info->max_recv_wr},
-			{"completions of a CQ (depth)", nb_cqes, info->max_cqe},
+			{"completions of a CQ (depth)", nb_cqes + 2 * nb_more, info->max_cqe},
 			{"SGEs of a SEND (size)", nb_sges, info->max_send_sge},
 			{"SGEs of a receive (size)", engine->has_recv ? nb_sges : 0,
 					info->max_recv_sge},

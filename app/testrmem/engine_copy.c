@@ -150,6 +150,7 @@ const struct testrmem_engine testrmem_engine_copy = {
 		.setup = copy_setup,
 		.burst = cycle_burst,
 		.finish = copy_finish,
+		.disconnect = cycle_disconnect,
 		.teardown = cycle_teardown,
 		.close = copy_close,
 };

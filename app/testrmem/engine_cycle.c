@@ -11,6 +11,7 @@
 #include <errno.h>
 
 #include "cycle.h"
+#include "remote.h"
 
 #define VERIFIED "a last burst of each QP pair arrived"
 
@@ -59,6 +60,7 @@ const struct testrmem_engine testrmem_engine_fastreg = {
 		.burst = cycle_burst,
 		.verify = cycle_verify,
 		.finish = grant_finish,
+		.disconnect = cycle_disconnect,
 		.teardown = cycle_teardown,
 };
 
@@ -70,10 +72,13 @@ const struct testrmem_engine testrmem_engine_mw = {
 		.max_size = UINT32_MAX,
 		.bufs_per_op = 2,
 		.grant = &testrmem_grant_window,
+		.listener = &testrmem_listener_mw,
+		.connector = &testrmem_connector_mw,
 		.setup = grant_setup,
 		.burst = cycle_burst,
 		.verify = cycle_verify,
 		.finish = grant_finish,
+		.disconnect = cycle_disconnect,
 		.teardown = cycle_teardown,
 };
 
@@ -89,5 +94,6 @@ const struct testrmem_engine testrmem_engine_umr = {
 		.burst = cycle_burst,
 		.verify = cycle_verify,
 		.finish = grant_finish,
+		.disconnect = cycle_disconnect,
 		.teardown = cycle_teardown,
 };

@@ -6,7 +6,7 @@
  * Mode read: RDMA READ from the targets to buffers of the pool.
  */
 
-#include "testrmem.h"
+#include "remote.h"
 
 static int
 read_setup(struct testrmem_pair *pair)
@@ -42,6 +42,8 @@ const struct testrmem_engine testrmem_engine_read = {
 		.max_size = UINT32_MAX,
 		.bufs_per_op = 1,
 		.target_access = RMEM_ACCESS_REMOTE_READ,
+		.listener = &testrmem_listener_read,
+		.connector = &testrmem_connector_read,
 		.setup = read_setup,
 		.burst = testrmem_pair_rdma_burst,
 		.verify = read_verify,

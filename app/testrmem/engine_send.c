@@ -6,7 +6,8 @@
  * Modes send and inline: SEND from buffers of the pool into receives of the peer, which are posted
  * again in bursts. No more is sent than receives are posted, so that the receiver is always ready.
  * In mode inline the bytes are copied into the request, and the device may bring them in the
- * completion.
+ * completion. Of two hosts the connecting one sends and is made to wait where no receive is
+ * posted (RNR); the listening one has a ring of the same bytes to compare with.
  */
 
 #include <errno.h>
@@ -15,7 +16,7 @@
 
 #include <rte_malloc.h>
 
-#include "testrmem.h"
+#include "remote.h"
 
 #define POLL_BURST 32
 
@@ -112,7 +113,7 @@ poll_recv(struct testrmem_pair *pair)
 	uint32_t max = RTE_MIN((uint32_t)POLL_BURST, pair->depth - slot);
 	int i, n, ret;
 
-	n = rmem_poll_cq(pair->cq_b, wc, (uint16_t)max);
+	n = testrmem_remote_poll(pair, pair->cq_b, wc, (uint16_t)max);
 	if (unlikely(n < 0))
 		return testrmem_pair_refused(pair, "poll", n);
 	for (i = 0; i < n; i++) {
@@ -234,6 +235,78 @@ const struct testrmem_engine testrmem_engine_inline = {
 		.close = testrmem_stat_close,
 };
 
+static int
+send_connector_setup(struct testrmem_pair *pair)
+{
+	return testrmem_pair_rdma_setup(pair, RMEM_WR_SEND);
+}
+
+static int
+send_connector_burst(struct testrmem_pair *pair, bool is_draining)
+{
+	int ret = testrmem_pair_post(pair, is_draining ? 0 : testrmem_pair_room(pair));
+
+	return ret != 0 ? ret : testrmem_pair_poll(pair);
+}
+
+/* What comes before the report is here at the latest with the end of the connection. */
+static int
+send_listener_burst(struct testrmem_pair *pair, bool is_draining)
+{
+	struct testrmem_counters *cnt = &pair->worker->cnt;
+	struct send_peer *peer = pair->priv;
+	uint64_t nb, told;
+	int ret;
+
+	ret = poll_recv(pair);
+	if (ret != 0)
+		return ret;
+	nb = peer->received - pair->completed;
+	pair->completed = peer->received;
+	testrmem_count(&cnt->ops, nb);
+	testrmem_count(&cnt->bytes, nb * pair->size);
+	told = testrmem_remote_ops(pair);
+	return !is_draining || (told != UINT64_MAX && peer->received < told);
+}
+
+static int
+send_listener_verify(struct testrmem_pair *pair)
+{
+	struct send_peer *peer = pair->priv;
+	int ret = testrmem_remote_check(pair);
+
+	if (ret != 0)
+		return ret;
+	pair->posted = peer->received;
+	pair->slot = peer->slot;
+	return send_verify(pair);
+}
+
+const struct testrmem_engine testrmem_listener_send = {
+		.name = "send",
+		.verified = "the last burst of each QP pair was received",
+		.default_size = 64,
+		.max_size = UINT32_MAX,
+		.bufs_per_op = 2,
+		.has_recv = true,
+		.setup = send_setup,
+		.burst = send_listener_burst,
+		.verify = send_listener_verify,
+		.teardown = send_teardown,
+};
+
+const struct testrmem_engine testrmem_connector_send = {
+		.name = "send",
+		.verified = "the other host compares the last burst of each QP pair",
+		.default_size = 64,
+		.max_size = UINT32_MAX,
+		.bufs_per_op = 1,
+		.setup = send_connector_setup,
+		.burst = send_connector_burst,
+		.verify = testrmem_remote_tell,
+		.teardown = testrmem_pair_ring_free,
+};
+
 const struct testrmem_engine testrmem_engine_send = {
 		.name = "send",
 		.help = "SEND into receives of the peer",
@@ -242,6 +315,8 @@ const struct testrmem_engine testrmem_engine_send = {
 		.max_size = UINT32_MAX,
 		.bufs_per_op = 2,
 		.has_recv = true,
+		.listener = &testrmem_listener_send,
+		.connector = &testrmem_connector_send,
 		.setup = send_setup,
 		.burst = send_burst,
 		.verify = send_verify,

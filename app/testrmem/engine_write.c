@@ -12,7 +12,7 @@
 
 #include <rte_malloc.h>
 
-#include "testrmem.h"
+#include "remote.h"
 
 static int
 write_setup(struct testrmem_pair *pair)
@@ -60,6 +60,8 @@ const struct testrmem_engine testrmem_engine_write = {
 		.max_size = UINT32_MAX,
 		.bufs_per_op = 1,
 		.target_access = RMEM_ACCESS_REMOTE_WRITE,
+		.listener = &testrmem_listener_write,
+		.connector = &testrmem_connector_write,
 		.setup = write_setup,
 		.burst = testrmem_pair_rdma_burst,
 		.verify = write_verify,

@@ -6,13 +6,16 @@
  * The command line: what stands behind "--", by the table of parameters.
  */
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "param.h"
+#include "remote.h"
 
 #define MAX_PARAMS 32
 /* What getopt_long returns for parameter number n. */
@@ -78,23 +81,58 @@ parse_one(int option, char **argv, struct testrmem_conf *conf)
 	return param_set(conf, param, optarg);
 }
 
+int
+testrmem_addr_parse(const char *text, struct sockaddr_storage *addr)
+{
+	struct sockaddr_in6 *six = (struct sockaddr_in6 *)addr;
+	struct sockaddr_in *four = (struct sockaddr_in *)addr;
+
+	memset(addr, 0, sizeof(*addr));
+	if (inet_pton(AF_INET, text, &four->sin_addr) == 1) {
+		four->sin_family = AF_INET;
+		four->sin_port = htons(REMOTE_PORT);
+		return 0;
+	}
+	if (inet_pton(AF_INET6, text, &six->sin6_addr) == 1) {
+		six->sin6_family = AF_INET6;
+		six->sin6_port = htons(REMOTE_PORT);
+		return 0;
+	}
+	testrmem_err("'%s' is no IPv4 or IPv6 address", text);
+	return -EINVAL;
+}
+
+/* What one of two hosts can do. */
+static int
+check_remote(const struct testrmem_conf *conf)
+{
+	bool is_listener = conf->listen[0] != '\0';
+	struct sockaddr_storage addr;
+
+	if (is_listener && conf->connect[0] != '\0')
+		testrmem_err("one of --listen and --connect, not both");
+	else if (conf->engine->listener == NULL)
+		testrmem_err("mode %s is not for two hosts: write, read, send and mw are",
+				conf->engine->name);
+	else if (conf->nb_devs != 1)
+		testrmem_err("two hosts run with 1 device each, not %" PRIu32, conf->nb_devs);
+	else if (conf->mrs != 1)
+		testrmem_err("two hosts run with 1 target MR, not %" PRIu64, conf->mrs);
+	else if (conf->is_interactive)
+		testrmem_err("two hosts run without a prompt");
+	else
+		return testrmem_addr_parse(is_listener ? conf->listen : conf->connect, &addr);
+	return -EINVAL;
+}
+
 static int
 check(const struct testrmem_conf *conf)
 {
 	const char *file = conf->input[0] != '\0' ? conf->input : conf->output;
 	struct testrmem_conf resolved;
 
-	if (conf->listen[0] != '\0' || conf->connect[0] != '\0') {
-		bool is_known = conf->engine == &testrmem_engine_write ||
-				conf->engine == &testrmem_engine_read;
-
-		if ((conf->listen[0] != '\0' && conf->connect[0] != '\0') || !is_known ||
-				conf->mrs != 1 || conf->nb_devs != 1 || conf->is_interactive) {
-			testrmem_err("one of --listen and --connect, for mode write or read, with"
-				     " one device, one MR and no prompt");
-			return -EINVAL;
-		}
-	}
+	if ((conf->listen[0] != '\0' || conf->connect[0] != '\0') && check_remote(conf) != 0)
+		return -EINVAL;
 	/* The prompt can still change what is missing; its start checks. */
 	if (conf->is_interactive)
 		return 0;

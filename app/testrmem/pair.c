@@ -17,7 +17,7 @@
 #include <rte_errno.h>
 #include <rte_malloc.h>
 
-#include "testrmem.h"
+#include "remote.h"
 
 #define POLL_BURST    32
 #define DRAIN_SECONDS 10
@@ -70,37 +70,66 @@ connect_qp(struct rmem_qp *qp, struct rmem_qp *peer)
 	return rmem_qp_connect(qp, &conn);
 }
 
+/* The requester; of two hosts the other one tries the way to it. */
+static int
+open_a(struct testrmem_pair *pair, const struct testrmem_session *session)
+{
+	bool is_remote = testrmem_is_remote(session);
+	uint32_t send_wr = pair->depth + (is_remote ? 1 : 0);
+	uint32_t recv_wr = session->engine->is_mbuf ? pair->depth : 0;
+	uint32_t access = is_remote ? RMEM_ACCESS_REMOTE_WRITE : 0;
+	int ret;
+
+	if (session->engine->is_granted)
+		recv_wr = pair->depth / pair->burst;
+	ret = create_cq(pair, send_wr + recv_wr, &pair->cq_a);
+	if (ret == 0)
+		ret = create_qp(pair, pair->cq_a, send_wr, recv_wr, access, &pair->qp_a);
+	return ret;
+}
+
+/* Its peer; of two hosts it takes a report, and messages for the bursts that it grants. */
+static int
+open_b(struct testrmem_pair *pair, const struct testrmem_session *session)
+{
+	const struct testrmem_engine *engine = session->engine;
+	uint32_t send_wr = engine->grant != NULL || engine->is_mbuf ? pair->depth : 1;
+	uint32_t recv_wr = engine->has_recv ? pair->depth : 0;
+	uint32_t access = engine->target_access;
+	int ret;
+
+	if (engine->grant != NULL || testrmem_is_remote(session))
+		access |= RMEM_ACCESS_REMOTE_WRITE;
+	if (testrmem_is_remote(session))
+		send_wr++;
+	if (testrmem_is_remote(session) && engine->grant != NULL) {
+		send_wr += pair->depth / pair->burst;
+		recv_wr += pair->depth / pair->burst;
+	}
+	ret = create_cq(pair, send_wr + recv_wr, &pair->cq_b);
+	if (ret == 0)
+		ret = create_qp(pair, pair->cq_b, send_wr, recv_wr, access, &pair->qp_b);
+	return ret;
+}
+
 int
 testrmem_pair_open(struct testrmem_pair *pair, const struct testrmem_session *session)
 {
-	const struct testrmem_engine *engine = session->engine;
-	uint32_t depth = (uint32_t)session->conf.depth;
-	uint32_t send_b = engine->grant != NULL || engine->is_mbuf ? depth : 1;
-	uint32_t recv_a = engine->is_mbuf ? depth : 0;
-	uint32_t recv_b = engine->has_recv ? depth : 0;
-	uint32_t access = engine->target_access;
-	/* Of two hosts each has one. */
-	bool has_a = session->conf.listen[0] == '\0';
-	bool has_b = session->conf.connect[0] == '\0';
 	int ret = 0;
 
-	if (engine->grant != NULL)
-		access |= RMEM_ACCESS_REMOTE_WRITE;
-	pair->depth = depth;
+	pair->depth = (uint32_t)session->conf.depth;
 	pair->burst = (uint32_t)session->conf.burst;
 	pair->size = (uint32_t)session->conf.size;
-	if (has_a)
-		ret = create_cq(pair, depth + recv_a, &pair->cq_a);
-	if (ret == 0 && has_b)
-		ret = create_cq(pair, send_b + recv_b, &pair->cq_b);
-	if (ret == 0 && has_a)
-		ret = create_qp(pair, pair->cq_a, depth, recv_a, 0, &pair->qp_a);
-	if (ret == 0 && has_b)
-		ret = create_qp(pair, pair->cq_b, send_b, recv_b, access, &pair->qp_b);
-	if (ret == 0 && has_a && has_b)
+	/* Of two hosts each has one. */
+	if (session->conf.listen[0] == '\0')
+		ret = open_a(pair, session);
+	if (ret == 0 && session->conf.connect[0] == '\0')
+		ret = open_b(pair, session);
+	if (ret == 0 && !testrmem_is_remote(session)) {
 		ret = connect_qp(pair->qp_a, pair->qp_b);
-	if (ret == 0 && has_a && has_b)
-		ret = connect_qp(pair->qp_b, pair->qp_a);
+		if (ret == 0)
+			ret = connect_qp(pair->qp_b, pair->qp_a);
+	}
 	if (ret != 0)
 		testrmem_err("no connected QPs on '%s': %s", pair->dev->spec, rte_strerror(-ret));
 	return ret;
@@ -237,7 +266,7 @@ testrmem_pair_poll(struct testrmem_pair *pair)
 	uint64_t before = pair->completed;
 	int i, ret;
 
-	ret = rmem_poll_cq(pair->cq_a, wc, POLL_BURST);
+	ret = testrmem_remote_poll(pair, pair->cq_a, wc, POLL_BURST);
 	if (unlikely(ret < 0))
 		return testrmem_pair_refused(pair, "poll", ret);
 	for (i = 0; i < ret; i++) {

@@ -122,7 +122,7 @@ const struct param params[] = {
 				.arg = "ADDR",
 				.offset = AT(listen),
 				.is_fixed = true,
-				.help = "serve targets at this IP address (modes write, read)",
+				.help = "be the one of two hosts that has the targets, at this IP address",
 		},
 		{
 				.name = "connect",
@@ -130,7 +130,7 @@ const struct param params[] = {
 				.arg = "ADDR",
 				.offset = AT(connect),
 				.is_fixed = true,
-				.help = "use the targets of the host that listens there",
+				.help = "be the one that uses them; modes write, read, send and mw",
 		},
 		{
 				.name = "interactive",

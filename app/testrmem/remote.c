@@ -3,243 +3,190 @@
  */
 
 /*
- * Pairs whose QPs are on two hosts: with --listen there is the peer QP b and its targets, with
- * --connect the requester QP a. The answer to a connection tells where the targets are. Pairs
- * connect in the order of their ids.
+ * Two hosts, connected. Each tells the other its settings, so that both know what does not fit;
+ * the answer to a connection tells where the targets and the report are.
  */
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 
-#include <rte_byteorder.h>
 #include <rte_cycles.h>
 #include <rte_errno.h>
-#include <rte_malloc.h>
 
 #include <rmem_cm.h>
 
-#include "testrmem.h"
+#include "remote.h"
 
-#define REMOTE_PORT    7174
-#define ACCEPT_MS      200
-#define CONNECT_MS     10000
-#define SERVE_MS       10
-#define VERIFY_SECONDS 10
-#define MAX_MODE       8
+#define HELLO_MAGIC 0x7401 /* "t", version 1 */
+#define ACCEPT_MS   200
+#define CONNECT_MS  10000
+#define WATCH_MS    10
+#define MAX_TARGETS 65536
 
-/* What the listening side answers. */
-struct answer {
-	rte_be64_t addr; /* Of the first target. */
-	rte_be64_t step; /* To the next. */
-	rte_be64_t size;
-	rte_be32_t nb_targets;
-	rte_be32_t rkey;
-	char mode[MAX_MODE];
+/* The settings of a host. */
+struct hello {
+	rte_be16_t magic;
+	uint8_t mode; /* Place in testrmem_engines. */
+	uint8_t reserved;
+	rte_be32_t pair;
+	rte_be32_t size;
+	rte_be32_t depth;
+	rte_be16_t burst;
+	rte_be16_t qps;
+	rte_be16_t lcores;
+	rte_be16_t reserved2;
 };
 
-static int
-parse(const char *text, struct sockaddr_storage *addr)
-{
-	struct sockaddr_in6 *six = (struct sockaddr_in6 *)addr;
-	struct sockaddr_in *four = (struct sockaddr_in *)addr;
+_Static_assert(sizeof(struct hello) <= RMEM_CM_MAX_REQUEST, "fits a request");
 
-	memset(addr, 0, sizeof(*addr));
-	if (inet_pton(AF_INET, text, &four->sin_addr) == 1) {
-		four->sin_family = AF_INET;
-		four->sin_port = htons(REMOTE_PORT);
-		return 0;
+/* What the listening host answers. */
+struct answer {
+	struct hello hello;
+	rte_be64_t addr; /* Of the first target. */
+	rte_be64_t step; /* To the next. */
+	rte_be32_t nb_targets;
+	rte_be32_t rkey;
+	rte_be64_t report_addr;
+	rte_be32_t report_rkey;
+	rte_be32_t reserved;
+};
+
+static const char *
+why(int ret)
+{
+	switch (ret) {
+	case -EEXIST:
+		return "its port is in use";
+	case -ENODEV:
+		return "the device has no such address, or no way there";
+	case -ECONNREFUSED:
+		return "nobody listens there, or it refused";
+	case -EHOSTUNREACH:
+		return "no such host";
+	case -EBADMSG:
+		return "what listens there is not this program";
+	default:
+		return rte_strerror(-ret);
 	}
-	if (inet_pton(AF_INET6, text, &six->sin6_addr) == 1) {
-		six->sin6_family = AF_INET6;
-		six->sin6_port = htons(REMOTE_PORT);
-		return 0;
-	}
-	testrmem_err("'%s' is no IP address", text);
-	return -EINVAL;
 }
 
-static int
-read_setup(struct testrmem_pair *pair)
+static uint8_t
+mode_index(const struct testrmem_session *session)
 {
-	return testrmem_pair_rdma_setup(pair, RMEM_WR_RDMA_READ);
-}
+	uint8_t i = 0;
 
-/* Until the peer ends the connection. */
-static int
-serve_burst(struct testrmem_pair *pair, bool is_draining)
-{
-	int ret;
-
-	if (is_draining || pair->is_done)
-		return 0;
-	ret = rmem_cm_wait_end(pair->conn, SERVE_MS);
-	if (ret == -ETIMEDOUT)
-		return 1;
-	pair->is_done = true;
-	return ret == 0 ? 0 : testrmem_pair_refused(pair, "wait for the peer", ret);
-}
-
-static int
-serve_setup(struct testrmem_pair *pair)
-{
-	RTE_SET_USED(pair);
-	return 0;
-}
-
-static void
-serve_teardown(struct testrmem_pair *pair)
-{
-	RTE_SET_USED(pair);
-}
-
-/* The bytes of a target that mode read is to find, as both sides know them. */
-static void
-fill_target(const struct testrmem_pair *pair, void *bytes, uint32_t target)
-{
-	testrmem_fill(bytes, pair->size, ~(((uint64_t)pair->id << 32) + target));
-}
-
-static int
-serve_read_setup(struct testrmem_pair *pair)
-{
-	uint32_t i;
-
-	for (i = 0; i < pair->nb_targets; i++)
-		fill_target(pair, testrmem_ptr(pair->targets[i].addr), i);
-	return 0;
-}
-
-static int
-differs(struct testrmem_pair *pair, const struct rmem_send_wr *wr)
-{
-	testrmem_count(&pair->worker->cnt.errors, 1);
-	testrmem_fail(pair->worker->session,
-			"QP pair %" PRIu32 ": %" PRIu32 " bytes at the peer's 0x%" PRIx64
-			" are not as they must be",
-			pair->id, pair->size, wr->rdma.remote_addr);
-	return -EIO;
-}
-
-/* The request before the next one; NULL when there was none. */
-static struct rmem_send_wr *
-last_request(struct testrmem_pair *pair)
-{
-	return pair->posted == 0 ? NULL : &pair->wr[(pair->slot + pair->depth - 1) % pair->depth];
-}
-
-static int
-read_verify(struct testrmem_pair *pair)
-{
-	const struct rmem_send_wr *wr = last_request(pair);
-	uint32_t i = 0;
-	uint8_t *want;
-	int ret = 0;
-
-	if (wr == NULL)
-		return 0;
-	want = testrmem_alloc(1, pair->size);
-	if (want == NULL)
-		return -ENOMEM;
-	while (pair->targets[i].addr != wr->rdma.remote_addr)
+	while (testrmem_engines[i] != session->conf.engine)
 		i++;
-	fill_target(pair, want, i);
-	if (memcmp(want, testrmem_ptr(wr->sg_list->addr), pair->size) != 0)
-		ret = differs(pair, wr);
-	rte_free(want);
-	return ret;
+	return i;
 }
 
-/* Read a target into the buffer of a request. */
-static int
-read_back(struct testrmem_pair *pair, struct rmem_send_wr *wr)
+static const char *
+mode_name(uint8_t index)
 {
-	uint64_t end = rte_get_timer_cycles() + VERIFY_SECONDS * rte_get_timer_hz();
-	struct rmem_wc wc;
-	int ret;
+	uint8_t i = 0;
 
-	wr->opcode = RMEM_WR_RDMA_READ;
-	wr->flags |= RMEM_SEND_SIGNALED;
-	ret = rmem_post_send(pair->qp_a, wr, 1);
-	if (ret != 1)
-		return testrmem_pair_refused(pair, "post of a READ", ret);
-	do {
-		ret = rmem_poll_cq(pair->cq_a, &wc, 1);
-	} while (ret == 0 && rte_get_timer_cycles() < end);
-	if (ret != 1)
-		return testrmem_pair_refused(pair, "poll of a READ", ret < 0 ? ret : -ETIMEDOUT);
-	return wc.status == RMEM_WC_SUCCESS ? 0 : testrmem_pair_failed(pair, "READ", &wc);
+	while (testrmem_engines[i] != NULL && i < index)
+		i++;
+	return testrmem_engines[i] != NULL ? testrmem_engines[i]->name : "unknown";
 }
 
-static int
-write_verify(struct testrmem_pair *pair)
+static struct hello
+make_hello(const struct testrmem_pair *pair, const struct testrmem_session *session)
 {
-	struct rmem_send_wr *wr = last_request(pair);
-	uint8_t *want;
-	void *got;
-	int ret;
+	const struct testrmem_conf *conf = &session->conf;
 
-	if (wr == NULL)
-		return 0;
-	want = testrmem_alloc(1, pair->size);
-	if (want == NULL)
-		return -ENOMEM;
-	got = testrmem_ptr(wr->sg_list->addr);
-	memcpy(want, got, pair->size);
-	memset(got, 0, pair->size);
-	ret = read_back(pair, wr);
-	if (ret == 0 && memcmp(want, got, pair->size) != 0)
-		ret = differs(pair, wr);
-	rte_free(want);
-	return ret;
+	return (struct hello){
+			.magic = rte_cpu_to_be_16(HELLO_MAGIC),
+			.mode = mode_index(session),
+			.pair = rte_cpu_to_be_32(pair->id),
+			.size = rte_cpu_to_be_32((uint32_t)conf->size),
+			.depth = rte_cpu_to_be_32((uint32_t)conf->depth),
+			.burst = rte_cpu_to_be_16((uint16_t)conf->burst),
+			.qps = rte_cpu_to_be_16((uint16_t)conf->qps),
+			.lcores = rte_cpu_to_be_16((uint16_t)session->nb_workers),
+	};
 }
 
+/* What has to be the same on both hosts; tells the first that is not. */
 static int
-open_listen(struct testrmem_session *session)
+compare(const struct testrmem_session *session, const struct hello *mine, const struct hello *peer)
 {
-	struct testrmem_engine *engine = &session->remote_engine;
-	struct sockaddr_storage addr;
-	int ret;
+	const struct testrmem_engine *engine = session->conf.engine;
+	/* Where both have a ring of requests that fit each other's. */
+	bool is_ring = engine->has_recv || engine->grant != NULL;
+	const struct {
+		const char *name;
+		uint32_t here;
+		uint32_t there;
+	} table[] = {
+			{"size", rte_be_to_cpu_32(mine->size), rte_be_to_cpu_32(peer->size)},
+			{"qps", rte_be_to_cpu_16(mine->qps), rte_be_to_cpu_16(peer->qps)},
+			{"worker lcores", rte_be_to_cpu_16(mine->lcores),
+					rte_be_to_cpu_16(peer->lcores)},
+			{"QP pair", rte_be_to_cpu_32(mine->pair), rte_be_to_cpu_32(peer->pair)},
+			{"depth", rte_be_to_cpu_32(mine->depth), rte_be_to_cpu_32(peer->depth)},
+			{"burst", rte_be_to_cpu_16(mine->burst), rte_be_to_cpu_16(peer->burst)},
+	};
+	size_t i, nb = is_ring ? RTE_DIM(table) : RTE_DIM(table) - 2;
 
-	engine->setup = session->conf.engine == &testrmem_engine_read ? serve_read_setup
-								      : serve_setup;
-	engine->burst = serve_burst;
-	engine->verify = NULL;
-	engine->verified = "the peers ended all connections";
-	engine->teardown = serve_teardown;
-	engine->target_access |= RMEM_ACCESS_REMOTE_READ;
-	session->conf.run_ms = 0;
-	session->conf.ops = 0;
-	ret = parse(session->conf.listen, &addr);
-	if (ret != 0)
-		return ret;
-	ret = rmem_cm_listen((struct sockaddr *)&addr, &session->listener);
-	if (ret != 0)
-		testrmem_err("cannot listen at %s: %s", session->conf.listen, rte_strerror(-ret));
-	return ret;
+	if (mine->mode != peer->mode) {
+		testrmem_err("the hosts do not fit: mode %s here, %s on the other",
+				mode_name(mine->mode), mode_name(peer->mode));
+		return -EINVAL;
+	}
+	for (i = 0; i < nb; i++) {
+		if (table[i].here == table[i].there)
+			continue;
+		testrmem_err("the hosts do not fit: %s %" PRIu32 " here, %" PRIu32 " on the other",
+				table[i].name, table[i].here, table[i].there);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/* The other host's settings, which begin what it sent. */
+static int
+check_hello(const struct testrmem_session *session, const struct hello *mine,
+		const struct rmem_cm_peer *peer, size_t size)
+{
+	struct hello hello;
+
+	memcpy(&hello, peer->data, sizeof(hello));
+	if (peer->data_size != size || hello.magic != rte_cpu_to_be_16(HELLO_MAGIC)) {
+		testrmem_err("the peer is not this program, or of another version: it sent %" PRIu32
+			     " bytes, not %zu, or other ones",
+				peer->data_size, size);
+		return -EINVAL;
+	}
+	return compare(session, mine, &hello);
 }
 
 int
 testrmem_remote_open(struct testrmem_session *session)
 {
-	struct testrmem_engine *engine = &session->remote_engine;
+	const struct testrmem_engine *mode = session->conf.engine;
+	struct testrmem_conf *conf = &session->conf;
+	struct sockaddr_storage addr;
+	int ret;
 
-	*engine = *session->engine;
-	session->engine = engine;
-	if (session->conf.listen[0] != '\0')
-		return open_listen(session);
-	engine->target_access = 0;
-	if (session->conf.engine == &testrmem_engine_read) {
-		engine->setup = read_setup;
-		engine->verify = read_verify;
-		engine->verified = "the last READ of each QP pair is what the peer's target holds";
-	} else {
-		engine->verify = write_verify;
-		engine->verified = "the last WRITE of each QP pair was read back";
+	if (conf->listen[0] == '\0') {
+		session->engine = mode->connector;
+		return 0;
 	}
-	return 0;
+	session->engine = mode->listener;
+	/* The other host decides. */
+	conf->run_ms = 0;
+	conf->ops = 0;
+	ret = testrmem_addr_parse(conf->listen, &addr);
+	if (ret != 0)
+		return ret;
+	ret = rmem_cm_listen((struct sockaddr *)&addr, &session->listener);
+	if (ret != 0)
+		testrmem_err("cannot listen at %s port %d: %s", conf->listen, REMOTE_PORT,
+				why(ret));
+	return ret;
 }
 
 void
@@ -250,60 +197,64 @@ testrmem_remote_close(struct testrmem_session *session)
 }
 
 static int
-accept_pair(struct testrmem_pair *pair, struct testrmem_session *session,
-		const struct rmem_cm_conf *common)
+accept_pair(struct testrmem_pair *pair, struct testrmem_session *session, struct rmem_cm_conf *conf)
 {
+	uint64_t end = rte_rdtsc() + CONNECT_MS / 1000 * rte_get_tsc_hz();
 	const struct testrmem_target *targets = pair->targets;
-	struct rmem_cm_conf conf = *common;
-	struct answer answer;
+	struct answer answer = {.hello = make_hello(pair, session)};
+	struct testrmem_remote *remote = pair->remote;
+	struct rmem_cm_peer peer;
 	int ret;
 
-	memset(&answer, 0, sizeof(answer));
-	answer.addr = rte_cpu_to_be_64(targets[0].addr);
-	answer.step = rte_cpu_to_be_64(
-			pair->nb_targets > 1 ? targets[1].addr - targets[0].addr : 0);
-	answer.size = rte_cpu_to_be_64(pair->size);
-	answer.nb_targets = rte_cpu_to_be_32(pair->nb_targets);
-	answer.rkey = rte_cpu_to_be_32(targets[0].rkey);
-	snprintf(answer.mode, sizeof(answer.mode), "%s", session->engine->name);
-	conf.qp = pair->qp_b;
-	conf.data = &answer;
-	conf.data_size = sizeof(answer);
-	conf.timeout_ms = ACCEPT_MS;
+	if (pair->nb_targets != 0) {
+		answer.addr = rte_cpu_to_be_64(targets[0].addr);
+		answer.step = rte_cpu_to_be_64(
+				pair->nb_targets > 1 ? targets[1].addr - targets[0].addr : 0);
+		answer.nb_targets = rte_cpu_to_be_32(pair->nb_targets);
+		answer.rkey = rte_cpu_to_be_32(targets[0].rkey);
+	}
+	answer.report_addr = rte_cpu_to_be_64(remote->mr->iova);
+	answer.report_rkey = rte_cpu_to_be_32(remote->mr->rkey);
+	conf->qp = pair->qp_b;
+	conf->data = &answer;
+	conf->data_size = sizeof(answer);
+	conf->timeout_ms = ACCEPT_MS;
+	/* The first is waited for until it comes, who came has all of its pairs at once. */
 	do {
-		ret = rmem_cm_accept(session->listener, &conf, NULL, &pair->conn);
+		ret = rmem_cm_accept(session->listener, conf, &peer, &remote->conn);
 	} while ((ret == -ETIMEDOUT || ret == -EBADMSG || ret == -ECONNREFUSED) &&
-			!testrmem_is_interrupted());
-	if (ret != 0)
-		testrmem_err("no peer at %s: %s", session->conf.listen, rte_strerror(-ret));
-	return ret;
+			!testrmem_is_interrupted() && (pair->id == 0 || rte_rdtsc() < end));
+	if (ret != 0) {
+		testrmem_err("no peer for QP pair %" PRIu32 " at %s: %s", pair->id,
+				session->conf.listen, rte_strerror(-ret));
+		return ret;
+	}
+	return check_hello(session, &answer.hello, &peer, sizeof(answer.hello));
 }
 
 static int
-take_targets(struct testrmem_pair *pair, const struct testrmem_session *session,
-		const struct rmem_cm_peer *peer)
+take_answer(struct testrmem_pair *pair, const struct answer *answer)
 {
-	struct answer answer;
-	uint32_t i;
+	bool has_targets = pair->worker->session->conf.engine->target_access != 0;
+	uint32_t i, nb = rte_be_to_cpu_32(answer->nb_targets);
 
-	memcpy(&answer, peer->data, sizeof(answer));
-	answer.mode[MAX_MODE - 1] = '\0';
-	pair->nb_targets = rte_be_to_cpu_32(answer.nb_targets);
-	if (peer->data_size != sizeof(answer) || pair->nb_targets == 0 ||
-			strcmp(answer.mode, session->engine->name) != 0 ||
-			rte_be_to_cpu_64(answer.size) != pair->size) {
-		testrmem_err("%s serves mode '%s' with size %" PRIu64 ", not '%s' with %" PRIu32,
-				session->conf.connect, answer.mode, rte_be_to_cpu_64(answer.size),
-				session->engine->name, pair->size);
+	pair->remote->peer.addr = rte_be_to_cpu_64(answer->report_addr);
+	pair->remote->peer.rkey = rte_be_to_cpu_32(answer->report_rkey);
+	if (nb < has_targets || nb > (has_targets ? MAX_TARGETS : 0)) {
+		testrmem_err("the peer tells of %" PRIu32 " targets, not %d to %d", nb, has_targets,
+				has_targets ? MAX_TARGETS : 0);
 		return -EINVAL;
 	}
-	pair->targets = testrmem_alloc(pair->nb_targets, sizeof(*pair->targets));
+	if (nb == 0)
+		return 0;
+	pair->targets = testrmem_alloc(nb, sizeof(*pair->targets));
 	if (pair->targets == NULL)
 		return -ENOMEM;
-	for (i = 0; i < pair->nb_targets; i++) {
+	pair->nb_targets = nb;
+	for (i = 0; i < nb; i++) {
 		pair->targets[i].addr =
-				rte_be_to_cpu_64(answer.addr) + i * rte_be_to_cpu_64(answer.step);
-		pair->targets[i].rkey = rte_be_to_cpu_32(answer.rkey);
+				rte_be_to_cpu_64(answer->addr) + i * rte_be_to_cpu_64(answer->step);
+		pair->targets[i].rkey = rte_be_to_cpu_32(answer->rkey);
 	}
 	return 0;
 }
@@ -312,32 +263,45 @@ static int
 connect_pair(struct testrmem_pair *pair, const struct testrmem_session *session,
 		struct rmem_cm_conf *conf)
 {
+	struct hello hello = make_hello(pair, session);
 	struct sockaddr_storage addr;
 	struct rmem_cm_peer peer;
+	struct answer answer;
 	int ret;
 
-	ret = parse(session->conf.connect, &addr);
+	ret = testrmem_addr_parse(session->conf.connect, &addr);
 	if (ret != 0)
 		return ret;
 	conf->qp = pair->qp_a;
+	conf->data = &hello;
+	conf->data_size = sizeof(hello);
 	conf->timeout_ms = CONNECT_MS;
-	ret = rmem_cm_connect((struct sockaddr *)&addr, conf, &peer, &pair->conn);
-	if (ret == 0)
-		return take_targets(pair, session, &peer);
-	testrmem_err("cannot connect to %s: %s", session->conf.connect, rte_strerror(-ret));
-	return ret;
+	ret = rmem_cm_connect((struct sockaddr *)&addr, conf, &peer, &pair->remote->conn);
+	if (ret != 0) {
+		testrmem_err("cannot connect to %s port %d: %s", session->conf.connect, REMOTE_PORT,
+				why(ret));
+		return ret;
+	}
+	ret = check_hello(session, &hello, &peer, sizeof(answer));
+	if (ret != 0)
+		return ret;
+	memcpy(&answer, peer.data, sizeof(answer));
+	return take_answer(pair, &answer);
 }
 
 int
 testrmem_remote_connect(struct testrmem_pair *pair, struct testrmem_session *session)
 {
-	struct rmem_cm_conf conf;
+	struct rmem_cm_conf conf = {
+			.timeout = 14, /* 67 ms */
+			.retry_cnt = 7,
+			.rnr_retry = 7,
+			.min_rnr_timer = 12, /* 0.64 ms */
+	};
+	int ret = testrmem_remote_make(pair);
 
-	memset(&conf, 0, sizeof(conf));
-	conf.timeout = 14; /* 67 ms */
-	conf.retry_cnt = 7;
-	conf.rnr_retry = 7;
-	conf.min_rnr_timer = 12; /* 0.64 ms */
+	if (ret != 0)
+		return ret;
 	return session->listener != NULL ? accept_pair(pair, session, &conf)
 					 : connect_pair(pair, session, &conf);
 }
@@ -345,6 +309,34 @@ testrmem_remote_connect(struct testrmem_pair *pair, struct testrmem_session *ses
 void
 testrmem_remote_disconnect(struct testrmem_pair *pair)
 {
-	rmem_cm_close(pair->conn);
-	pair->conn = NULL;
+	if (pair->remote == NULL)
+		return;
+	rmem_cm_close(pair->remote->conn);
+	pair->remote->conn = NULL;
+}
+
+int
+testrmem_remote_watch(struct testrmem_pair *pair)
+{
+	struct testrmem_session *session = pair->worker->session;
+	struct testrmem_remote *remote = pair->remote;
+	uint64_t now = rte_rdtsc();
+	int ret;
+
+	if (pair->is_done || now < remote->watch_tsc)
+		return 0;
+	remote->watch_tsc = now + WATCH_MS * rte_get_tsc_hz() / 1000;
+	ret = rmem_cm_wait_end(remote->conn, 0);
+	if (ret == -ETIMEDOUT)
+		return testrmem_remote_probe(pair);
+	if (ret != 0)
+		return testrmem_pair_refused(pair, "the connection", ret);
+	if (session->listener != NULL) {
+		testrmem_remote_ended(pair);
+		return 0;
+	}
+	testrmem_count(&pair->worker->cnt.errors, 1);
+	testrmem_fail(session, "QP pair %" PRIu32 ": the other host ended the connection",
+			pair->id);
+	return -ECONNRESET;
 }

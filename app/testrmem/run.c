@@ -13,7 +13,7 @@
 #include <rte_lcore.h>
 #include <rte_malloc.h>
 
-#include "testrmem.h"
+#include "remote.h"
 
 #define TICK_MS       10
 #define TICKS_PER_SEC (1000 / TICK_MS)
@@ -36,7 +36,9 @@ work_once(struct testrmem_worker *worker)
 	for (i = 0; i < worker->nb_pairs; i++) {
 		struct testrmem_pair *pair = &worker->pairs[i];
 
-		ret = engine->burst(pair, pair->is_done);
+		ret = pair->remote != NULL ? testrmem_remote_watch(pair) : 0;
+		if (likely(ret == 0))
+			ret = engine->burst(pair, pair->is_done);
 		if (unlikely(ret < 0))
 			return ret;
 		nb_active += !pair->is_done || ret > 0;

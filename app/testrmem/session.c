@@ -14,7 +14,7 @@
 #include <rte_malloc.h>
 
 #include "param.h"
-#include "testrmem.h"
+#include "remote.h"
 
 static void
 close_pairs(struct testrmem_session *session, struct testrmem_worker *worker)
@@ -29,6 +29,7 @@ close_pairs(struct testrmem_session *session, struct testrmem_worker *worker)
 		/* First the QPs: nothing is in flight then. */
 		testrmem_pair_close(pair);
 		session->engine->teardown(pair);
+		testrmem_remote_free(pair);
 		rte_free(pair->targets);
 	}
 	rte_free(worker->pairs);

@@ -103,6 +103,8 @@ sum_of(const struct stats *stats, uint32_t i)
 		end = rte_rdtsc();
 	start = start == 0 ? end : RTE_MAX(start, stats->base_tsc);
 	sum.seconds = end > start ? seconds_of(end - start) : 0;
+	if (worker->peer_us != 0)
+		sum.seconds = (double)worker->peer_us / 1e6;
 	return sum;
 }
 
@@ -138,6 +140,8 @@ stats_print_period(struct stats *stats)
 	char who[32];
 	uint32_t i;
 
+	if (session->engine->is_peer_counted)
+		return; /* It tells at the end. */
 	for (i = 0; i < session->nb_workers; i++) {
 		struct testrmem_counters cnt = read_counters(&session->workers[i]);
 		struct sum sum = {
@@ -170,7 +174,7 @@ print_conf(const struct testrmem_session *session)
 			conf->size, conf->burst, conf->depth, conf->qps, conf->qps == 1 ? "" : "s");
 	if (session->engine->target_access != 0)
 		printf(", %" PRIu64 " target MR%s", conf->mrs, conf->mrs == 1 ? "" : "s");
-	printf("\n");
+	printf("%s\n", session->engine->is_peer_counted ? ", as the other host counts" : "");
 }
 
 static void

@@ -37,11 +37,11 @@
 #define TESTRMEM_EXIT_USAGE 1 /**< Bad options, or the run could not start. */
 #define TESTRMEM_EXIT_RUN   2 /**< It ran, and something went wrong. */
 
-struct rmem_cm_conn;
 struct rmem_cm_listener;
-struct testrmem_cycle;
+struct sockaddr_storage;
 struct testrmem_engine;
 struct testrmem_grant_kind;
+struct testrmem_remote;
 struct testrmem_session;
 struct testrmem_worker;
 
@@ -123,8 +123,8 @@ struct testrmem_pair {
 	struct rmem_sge *sge;    /**< Ring of depth: buffers of the pool. */
 	struct testrmem_target *targets;
 	uint32_t nb_targets;
-	struct rmem_cm_conn *conn; /**< To the other host, when it has one. */
-	void *priv;                /**< The engine's. */
+	struct testrmem_remote *remote; /**< Of two hosts: the other one. */
+	void *priv;                     /**< The engine's. */
 };
 
 /** What one lcore does. */
@@ -134,6 +134,7 @@ struct testrmem_worker {
 	uint32_t nb_pairs;
 	unsigned int lcore_id;
 	int result;
+	uint64_t peer_us;   /**< Time that the other host worked, where it alone counts. */
 	uint64_t start_tsc; /**< Written by the lcore; 0 before. */
 	uint64_t end_tsc;   /**< Written by the lcore; 0 before. */
 	struct testrmem_counters cnt __rte_cache_aligned;
@@ -159,6 +160,10 @@ struct testrmem_engine {
 	bool is_inline;                          /**< The bytes travel in request and completion. */
 	/** The pool is of mbufs, both QPs of a pair send and receive; the engine opens another. */
 	bool is_mbuf;
+	bool is_granted; /**< The other host opens buffers, and sends a message for each burst. */
+	bool is_peer_counted;                    /**< The other host alone knows what is done. */
+	const struct testrmem_engine *listener;  /**< Of two hosts, the one of --listen, or NULL. */
+	const struct testrmem_engine *connector; /**< The one of --connect. */
 	/** Before memory is taken; NULL for nothing. */
 	int (*open)(struct testrmem_session *session);
 	/** Prepare a pair: its QPs are connected, its ring has buffers. */
@@ -188,12 +193,11 @@ struct testrmem_session {
 	struct testrmem_worker *workers;
 	uint32_t nb_devs;
 	uint32_t nb_workers;
-	uint32_t nb_pairs;                    /**< Of all workers. */
-	int stop;                             /**< Atomic: end the run. */
-	int has_failed;                       /**< Atomic: the first error was told. */
-	void *priv;                           /**< The engine's. */
-	struct rmem_cm_listener *listener;    /**< Of --listen. */
-	struct testrmem_engine remote_engine; /**< The mode, as one of two hosts does it. */
+	uint32_t nb_pairs;                 /**< Of all workers. */
+	int stop;                          /**< Atomic: end the run. */
+	int has_failed;                    /**< Atomic: the first error was told. */
+	void *priv;                        /**< The engine's. */
+	struct rmem_cm_listener *listener; /**< Of --listen. */
 };
 
 /* engine.c */
@@ -333,19 +337,9 @@ testrmem_session_stop(struct testrmem_session *session)
 /** Whether SIGINT or SIGTERM came. */
 bool testrmem_is_interrupted(void);
 
-/* remote.c */
-static inline bool
-testrmem_is_remote(const struct testrmem_session *session)
-{
-	return session->conf.listen[0] != '\0' || session->conf.connect[0] != '\0';
-}
-
-/** Be one of two hosts; tells what fails. */
-int testrmem_remote_open(struct testrmem_session *session);
-void testrmem_remote_close(struct testrmem_session *session);
-/** Connect the one QP of a pair, and know the other host's targets. */
-int testrmem_remote_connect(struct testrmem_pair *pair, struct testrmem_session *session);
-void testrmem_remote_disconnect(struct testrmem_pair *pair);
+/* option.c */
+/** The address that text names, with the port of two hosts; tells when it is none. */
+int testrmem_addr_parse(const char *text, struct sockaddr_storage *addr);
 
 /* run.c */
 /** What the main lcore does while a run lasts, every few milliseconds. */

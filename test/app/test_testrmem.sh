@@ -201,10 +201,15 @@ test_options() {
 	refused "cannot create device 'soft0,colour=1'" --dev soft0,colour=1
 	refused "cannot create device 'soft0,max_mr=0'" --dev soft0,max_mr=0
 	refused "cannot create device 'soft0'" --dev soft0 --dev soft0
-	refused 'one of --listen and --connect' --listen 192.0.2.1 --connect 192.0.2.1
-	refused 'one of --listen and --connect' --listen 192.0.2.1 --mode send
-	refused 'one of --listen and --connect' --connect 192.0.2.1 --mrs 2
-	refused 'one of --listen and --connect' --connect 192.0.2.1 --dev soft0 --dev soft1
+	refused 'one of --listen and --connect, not both' --listen 192.0.2.1 --connect 192.0.2.1
+	refused 'mode atomic is not for two hosts' --listen 192.0.2.1 --mode atomic
+	refused 'with 1 target MR, not 2' --connect 192.0.2.1 --mrs 2
+	refused 'with 1 device each, not 2' --connect 192.0.2.1 --dev soft0 --dev soft1
+	refused 'without a prompt' --listen 192.0.2.1 -i
+	refused "'192.0.2' is no IPv4 or IPv6 address" --connect 192.0.2
+	refused "'host' is no IPv4 or IPv6 address" --listen host
+	refused '(cannot connect to 203.0.113.1 port 7174:|built without librdmacm)' \
+		--connect 203.0.113.1
 	refused '2 devices but only 1 QP pair' --dev soft0 --dev soft1
 	refused "needs 11 MRs \\(max_mr\\), device 'soft0,max_mr=10' has 10" \
 		--dev soft0,max_mr=10 --mrs 10

@@ -7,7 +7,7 @@
 build=$1
 failed=0
 
-for mode in write read; do
+for mode in write read send mw; do
 	set -- "$build/app/dpdk-testrmem" --no-huge -m 128 --no-shconf --no-pci --no-telemetry -l 0 \
 		-- --dev verbs0,ibdev=rxe0 --mode $mode --size 4K --depth 16 --burst 8 --ops 400 \
 		--qps 2 --seconds 30 --stats-period 0

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Two hosts: with --listen a program has the QPs b of all pairs, with --connect the QPs a. They
+ * are connected by rdma_cm in the order of the pairs' ids (remote.c, or remote_none.c where
+ * librdmacm is not installed). At the end the connecting host WRITEs a report for each pair, and
+ * the listening one knows by it that all went well (remote_end.c).
+ */
+
+#ifndef REMOTE_H
+#define REMOTE_H
+
+#include <rte_byteorder.h>
+
+#include "testrmem.h"
+
+#define REMOTE_PORT 7174
+
+struct remote_mail;
+struct rmem_cm_conn;
+
+/** What the connecting host did on a pair. */
+struct remote_report {
+	rte_be32_t magic; /**< REMOTE_REPORT when it is there. */
+	rte_be32_t reserved;
+	rte_be64_t ops;
+	rte_be64_t bytes;
+	rte_be64_t us; /**< How long it worked. */
+};
+
+#define REMOTE_REPORT 0x72657054 /* "repT" */
+
+/** The other host of a pair. */
+struct testrmem_remote {
+	struct rmem_cm_conn *conn;
+	struct remote_mail *mail;     /**< Messages of mode mw. */
+	struct remote_report *report; /**< Of the connecting host, here. */
+	struct rmem_mr *mr;           /**< Of the report. */
+	struct testrmem_target peer;  /**< Where the listening host takes it. */
+	uint64_t watch_tsc;           /**< When to look at the connection next. */
+	uint64_t probe_tsc;           /**< When to try the way to the peer next. */
+	bool is_probing;              /**< A trial is under way. */
+};
+
+static inline bool
+testrmem_is_remote(const struct testrmem_session *session)
+{
+	return session->conf.listen[0] != '\0' || session->conf.connect[0] != '\0';
+}
+
+/* remote.c; all tell what fails */
+/** Be one of two hosts. */
+int testrmem_remote_open(struct testrmem_session *session);
+void testrmem_remote_close(struct testrmem_session *session);
+/** Connect the one QP of a pair, and know the other host's targets. */
+int testrmem_remote_connect(struct testrmem_pair *pair, struct testrmem_session *session);
+/** End the connection. */
+void testrmem_remote_disconnect(struct testrmem_pair *pair);
+/**
+ * See, now and then, whether the other host is there: 0 or -errno. That the connecting one has
+ * ended makes a pair done. By the pair's worker.
+ */
+int testrmem_remote_watch(struct testrmem_pair *pair);
+
+/* remote_end.c */
+/** Make room for a report; tells what fails, and what was made is for free. */
+int testrmem_remote_make(struct testrmem_pair *pair);
+/** The QPs are gone. */
+void testrmem_remote_free(struct testrmem_pair *pair);
+/** rmem_poll_cq() without completions that are of this file, or come after the peer's report. */
+int testrmem_remote_poll(
+		struct testrmem_pair *pair, struct rmem_cq *cq, struct rmem_wc *wc, uint16_t nb);
+/** Post a request that is signaled and wait for it: its status, or -errno, told. */
+int testrmem_remote_execute(struct testrmem_pair *pair, struct rmem_send_wr *wr);
+/** Try the way to the peer, now and then: 0 or -errno, told. */
+int testrmem_remote_probe(struct testrmem_pair *pair);
+/** Tell the listening host what was done. */
+int testrmem_remote_tell(struct testrmem_pair *pair);
+/** Operations that the connecting host told of, UINT64_MAX before. */
+uint64_t testrmem_remote_ops(const struct testrmem_pair *pair);
+/** The connecting host has ended: the pair is done, and counts what it was told if it must. */
+void testrmem_remote_ended(struct testrmem_pair *pair);
+/** The listening host: both have done the same. */
+int testrmem_remote_check(struct testrmem_pair *pair);
+
+/* engine_send.c, remote_mw.c, remote_rdma.c: the modes' halves */
+extern const struct testrmem_engine testrmem_listener_mw;
+extern const struct testrmem_engine testrmem_listener_read;
+extern const struct testrmem_engine testrmem_listener_send;
+extern const struct testrmem_engine testrmem_listener_write;
+extern const struct testrmem_engine testrmem_connector_mw;
+extern const struct testrmem_engine testrmem_connector_read;
+extern const struct testrmem_engine testrmem_connector_send;
+extern const struct testrmem_engine testrmem_connector_write;
+
+#endif /* REMOTE_H */
