@@ -311,7 +311,6 @@ rmem_cm_accept(struct rmem_cm_listener *listener, const struct rmem_cm_conf *con
 	struct rmem_cm_conn *conn;
 	struct rmem_cm_peer from;
 	struct rmem_qp_addr addr;
-	uint64_t end_ms;
 	int rc;
 
 	rc = cm_check_given(listener, "the listener");
@@ -323,10 +322,10 @@ rmem_cm_accept(struct rmem_cm_listener *listener, const struct rmem_cm_conf *con
 		rc = cm_conn_create(&conn);
 	if (rc != 0)
 		return rc;
-	end_ms = cm_now_ms() + conf->timeout_ms;
-	rc = cm_take_request(listener, &addr, end_ms, conn, &from);
+	rc = cm_take_request(listener, &addr, cm_now_ms() + conf->timeout_ms, conn, &from);
+	/* A peer that comes at the end of the wait has all of the time to answer. */
 	if (rc == 0)
-		rc = cm_answer(conn, conf, &addr, &from, end_ms);
+		rc = cm_answer(conn, conf, &addr, &from, cm_now_ms() + conf->timeout_ms);
 	if (rc != 0) {
 		cm_release(conn);
 		return rc;

@@ -44,10 +44,11 @@ struct rmem_cm_conn;
 
 /** How to connect. The caller zeroes it first; the coded times are those of rmem_qp_conn. */
 struct rmem_cm_conf {
-	struct rmem_qp *qp;    /**< In the RESET state. */
-	const void *data;      /**< For the peer; NULL when there are none. */
-	uint32_t data_size;    /**< Bytes of it, 0 to the limit. */
-	uint32_t timeout_ms;   /**< For the whole call, 1 to RMEM_CM_MAX_TIMEOUT_MS. */
+	struct rmem_qp *qp; /**< In the RESET state. */
+	const void *data;   /**< For the peer; NULL when there are none. */
+	uint32_t data_size; /**< Bytes of it, 0 to the limit. */
+	/** For the whole call, 1 to RMEM_CM_MAX_TIMEOUT_MS; accepting, once more for who came. */
+	uint32_t timeout_ms;
 	uint8_t timeout;       /**< As rmem_qp_conn::timeout. */
 	uint8_t retry_cnt;     /**< As rmem_qp_conn::retry_cnt. */
 	uint8_t rnr_retry;     /**< As rmem_qp_conn::rnr_retry. */
