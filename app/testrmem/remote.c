@@ -20,7 +20,7 @@
 #include "remote.h"
 
 #define HELLO_MAGIC 0x7401 /* "t", version 1 */
-#define ACCEPT_MS   200
+#define ACCEPT_MS   1000
 #define CONNECT_MS  10000
 #define WATCH_MS    10
 #define MAX_TARGETS 65536
@@ -87,7 +87,7 @@ mode_name(uint8_t index)
 {
 	uint8_t i = 0;
 
-	while (testrmem_engines[i] != NULL && i < index)
+	while (i < index && testrmem_engines[i] != NULL)
 		i++;
 	return testrmem_engines[i] != NULL ? testrmem_engines[i]->name : "unknown";
 }
@@ -186,6 +186,8 @@ testrmem_remote_open(struct testrmem_session *session)
 	if (ret != 0)
 		testrmem_err("cannot listen at %s port %d: %s", conf->listen, REMOTE_PORT,
 				why(ret));
+	else
+		printf("listening at %s port %d\n", conf->listen, REMOTE_PORT);
 	return ret;
 }
 
@@ -196,13 +198,29 @@ testrmem_remote_close(struct testrmem_session *session)
 	session->listener = NULL;
 }
 
+static struct rmem_cm_conf
+make_conf(struct rmem_qp *qp, const void *data, uint32_t data_size, uint32_t timeout_ms)
+{
+	return (struct rmem_cm_conf){
+			.qp = qp,
+			.data = data,
+			.data_size = data_size,
+			.timeout_ms = timeout_ms,
+			.timeout = 17,  /* 0.54 s, for hosts that are busy */
+			.retry_cnt = 6, /* rdma_rxe takes 7 for no end */
+			.rnr_retry = 7,
+			.min_rnr_timer = 12, /* 0.64 ms */
+	};
+}
+
 static int
-accept_pair(struct testrmem_pair *pair, struct testrmem_session *session, struct rmem_cm_conf *conf)
+accept_pair(struct testrmem_pair *pair, struct testrmem_session *session)
 {
 	uint64_t end = rte_rdtsc() + CONNECT_MS / 1000 * rte_get_tsc_hz();
 	const struct testrmem_target *targets = pair->targets;
 	struct answer answer = {.hello = make_hello(pair, session)};
 	struct testrmem_remote *remote = pair->remote;
+	struct rmem_cm_conf conf;
 	struct rmem_cm_peer peer;
 	int ret;
 
@@ -215,13 +233,10 @@ accept_pair(struct testrmem_pair *pair, struct testrmem_session *session, struct
 	}
 	answer.report_addr = rte_cpu_to_be_64(remote->mr->iova);
 	answer.report_rkey = rte_cpu_to_be_32(remote->mr->rkey);
-	conf->qp = pair->qp_b;
-	conf->data = &answer;
-	conf->data_size = sizeof(answer);
-	conf->timeout_ms = ACCEPT_MS;
+	conf = make_conf(pair->qp_b, &answer, sizeof(answer), ACCEPT_MS);
 	/* The first is waited for until it comes, who came has all of its pairs at once. */
 	do {
-		ret = rmem_cm_accept(session->listener, conf, &peer, &remote->conn);
+		ret = rmem_cm_accept(session->listener, &conf, &peer, &remote->conn);
 	} while ((ret == -ETIMEDOUT || ret == -EBADMSG || ret == -ECONNREFUSED) &&
 			!testrmem_is_interrupted() && (pair->id == 0 || rte_rdtsc() < end));
 	if (ret != 0) {
@@ -260,11 +275,11 @@ take_answer(struct testrmem_pair *pair, const struct answer *answer)
 }
 
 static int
-connect_pair(struct testrmem_pair *pair, const struct testrmem_session *session,
-		struct rmem_cm_conf *conf)
+connect_pair(struct testrmem_pair *pair, const struct testrmem_session *session)
 {
 	struct hello hello = make_hello(pair, session);
 	struct sockaddr_storage addr;
+	struct rmem_cm_conf conf;
 	struct rmem_cm_peer peer;
 	struct answer answer;
 	int ret;
@@ -272,11 +287,8 @@ connect_pair(struct testrmem_pair *pair, const struct testrmem_session *session,
 	ret = testrmem_addr_parse(session->conf.connect, &addr);
 	if (ret != 0)
 		return ret;
-	conf->qp = pair->qp_a;
-	conf->data = &hello;
-	conf->data_size = sizeof(hello);
-	conf->timeout_ms = CONNECT_MS;
-	ret = rmem_cm_connect((struct sockaddr *)&addr, conf, &peer, &pair->remote->conn);
+	conf = make_conf(pair->qp_a, &hello, sizeof(hello), CONNECT_MS);
+	ret = rmem_cm_connect((struct sockaddr *)&addr, &conf, &peer, &pair->remote->conn);
 	if (ret != 0) {
 		testrmem_err("cannot connect to %s port %d: %s", session->conf.connect, REMOTE_PORT,
 				why(ret));
@@ -292,18 +304,11 @@ connect_pair(struct testrmem_pair *pair, const struct testrmem_session *session,
 int
 testrmem_remote_connect(struct testrmem_pair *pair, struct testrmem_session *session)
 {
-	struct rmem_cm_conf conf = {
-			.timeout = 14, /* 67 ms */
-			.retry_cnt = 7,
-			.rnr_retry = 7,
-			.min_rnr_timer = 12, /* 0.64 ms */
-	};
 	int ret = testrmem_remote_make(pair);
 
 	if (ret != 0)
 		return ret;
-	return session->listener != NULL ? accept_pair(pair, session, &conf)
-					 : connect_pair(pair, session, &conf);
+	return session->listener != NULL ? accept_pair(pair, session) : connect_pair(pair, session);
 }
 
 void

@@ -24,6 +24,7 @@
 #define EXECUTE_ID (UINT64_MAX - 1)
 
 #define EXECUTE_SECONDS 10
+#define PROBE_SECONDS   10
 
 int
 testrmem_remote_make(struct testrmem_pair *pair)
@@ -89,6 +90,7 @@ testrmem_remote_poll(
 		}
 		if (wc[i].wr_id == PROBE_ID) {
 			remote->is_probing = false;
+			remote->probe_tsc = rte_rdtsc() + rte_get_tsc_hz();
 			if (wc[i].status == RMEM_WC_SUCCESS)
 				continue;
 		}
@@ -129,13 +131,15 @@ testrmem_remote_probe(struct testrmem_pair *pair)
 	uint64_t now = rte_rdtsc();
 	int ret;
 
-	if (remote->is_probing || now < remote->probe_tsc)
+	if (now < remote->probe_tsc)
 		return 0;
-	remote->probe_tsc = now + rte_get_tsc_hz();
+	if (remote->is_probing)
+		return testrmem_pair_refused(pair, "no answer of the other host", -ETIMEDOUT);
 	ret = rmem_post_send(qp_of(pair), &wr, 1);
 	if (ret != 1)
 		return testrmem_pair_refused(pair, "post", ret);
 	remote->is_probing = true;
+	remote->probe_tsc = now + PROBE_SECONDS * rte_get_tsc_hz();
 	return 0;
 }
 
