@@ -48,5 +48,8 @@ done
 "$build/app/dpdk-rmem-kv" $eal --lcores 0,1 -- --dev $device --keys 20 --gets 200
 verdict dpdk-rmem-kv $?
 
+"${0%/*}/trouble.sh" "$build"
+verdict 'testrmem in trouble' $?
+
 [ $failed = 0 ] && echo PASS || echo FAIL
 exit $failed

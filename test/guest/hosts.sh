@@ -1,32 +1,60 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # Runs in both guests (run.sh --hosts 2): dpdk-testrmem of BUILD, where the first host listens and
-# the second connects. A line for each mode, and at the end PASS or FAIL.
+# the second connects; at last the second one's cable is pulled. A line for each case, and at the end
+# PASS or FAIL.
 # usage: hosts.sh BUILD
 
 build=$1
 failed=0
+out=$(mktemp)
+
+verdict() {
+	[ "$2" = 0 ] && echo "ok: $1" && return
+	echo "FAILED: $1"
+	failed=1
+}
+
+# testrmem [options]: becomes it. For a subshell.
+testrmem() {
+	exec "$build/app/dpdk-testrmem" --no-huge -m 128 --no-shconf --no-pci --no-telemetry -l 0 \
+		-- --dev verbs0,ibdev=rxe0 --size 4K --depth 16 --burst 8 --qps 2 "$@"
+}
+
+# The other may not listen yet.
+connect() {
+	tries=0 rc=1
+	while [ $rc = 1 ] && [ $tries != 20 ]; do
+		(testrmem --connect "$RMEM_PEER" "$@")
+		rc=$?
+		tries=$((tries + 1))
+	done
+	return $rc
+}
 
 for mode in write read send mw; do
-	set -- "$build/app/dpdk-testrmem" --no-huge -m 128 --no-shconf --no-pci --no-telemetry -l 0 \
-		-- --dev verbs0,ibdev=rxe0 --mode $mode --size 4K --depth 16 --burst 8 --ops 400 \
-		--qps 2 --seconds 30 --stats-period 0
 	if [ "$RMEM_HOST" = 1 ]; then
-		"$@" --listen "$RMEM_ADDR"
-		rc=$?
+		(testrmem --mode $mode --listen "$RMEM_ADDR")
 	else
-		# The other may not listen yet.
-		tries=0 rc=1
-		while [ $rc = 1 ] && [ $tries != 10 ]; do
-			"$@" --connect "$RMEM_PEER"
-			rc=$?
-			tries=$((tries + 1))
-		done
+		connect --mode $mode --ops 400 --seconds 60 --stats-period 0
 	fi
-	[ $rc = 0 ] && echo "ok: testrmem --mode $mode" && continue
-	echo "FAILED, status $rc: testrmem --mode $mode"
-	failed=1
+	verdict "testrmem --mode $mode" $?
 done
+
+if [ "$RMEM_HOST" = 1 ]; then
+	(testrmem --mode write --listen "$RMEM_ADDR")
+	rc=$?
+else
+	connect --mode write --seconds 60 --stats-period 0.2 >"$out" 2>&1 &
+	pid=$!
+	until grep -q Mops "$out" || ! kill -0 $pid 2>/dev/null; do sleep 0.1; done
+	ip link set eth0 down
+	wait $pid
+	rc=$?
+	cat "$out"
+fi
+[ $rc = 2 ]
+verdict "a cable is pulled, status $rc" $?
 
 [ $failed = 0 ] && echo PASS || echo FAIL
 exit $failed
