@@ -6,8 +6,8 @@
  * No write of a peer arrives in a buffer that was taken back: one lcore grants, revokes and uses
  * buffers again at once, another writes to them through the keys of now and of before.
  *
- * RMEM_TEST_LEASES is how many leases: 10000000 takes a minute or so. A run that uses the buffers
- * without waiting for the end of their leases must be caught.
+ * RMEM_TEST_LEASES is how many leases of each kind: meson's suite long-tests has 10000000. A run
+ * that uses the buffers without waiting for the end of their leases must be caught.
  */
 
 #include <inttypes.h>
@@ -21,7 +21,7 @@
 #define HALF       8u /* leases at a time; two halves take turns */
 #define LENGTH     FX_PAGE
 #define NB_LEASES  4000u
-#define NB_REFUSED 100u /* rounds of windows, each of which ends with a refusal */
+#define NB_WINDOWS 800u /* leases by windows, each HALF of which end with a refusal */
 #define SCRIBBLE   0x5c
 #define PAYLOAD    0xa9
 
@@ -37,6 +37,7 @@ static struct {
 	uint32_t nb_written;     /* atomic */
 	uint32_t nb_refused;     /* atomic */
 	uint32_t is_stopped;     /* atomic */
+	uint32_t nb_used;        /* of windows: used again before the refusal */
 } race;
 
 static uint8_t *
@@ -190,32 +191,26 @@ run_rounds(uint32_t nb_leases)
 
 /* The owner waits for nothing: its LOCAL_INVs are behind a SEND without a receive. */
 static int
-run_without_waiting(uint32_t nb_leases)
+use_without_waiting(void)
 {
-	const struct rmem_sge from = fx_sge(fx.a.mr, FX_BUF_SIZE - 8, 8),
-			      to = fx_sge(fx.b.mr, FX_BUF_SIZE - 8, 8);
+	const struct rmem_sge from = fx_sge(fx.a.mr, FX_BUF_SIZE - 8, 8);
 	const struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &from, 1);
 
-	RTE_SET_USED(nb_leases);
 	TEST_RUN(grant_half(0));
 	TEST_RUN(wait_until(&race.nb_written, 1));
 	TEST_EQ(fx_post(fx.a.qp, &wr), 1);
 	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, HALF));
 	scribble_half(0);
-	TEST_RUN(wait_until(&race.nb_written,
-			__atomic_load_n(&race.nb_written, __ATOMIC_RELAXED) + 2 * HALF));
-	TEST_EQ(fx_post_recv(fx.b.qp, 7, &to, 1), 1);
-	TEST_RUN(lx_take(HALF, RMEM_LEASE_END_REVOKED));
-	TEST_ASSERT(!is_scribbled(0));
-	return TEST_SUCCESS;
+	return wait_until(&race.nb_written,
+			__atomic_load_n(&race.nb_written, __ATOMIC_RELAXED) + 2 * HALF);
 }
 
 static uint32_t
-nb_leases_wanted(void)
+nb_leases_wanted(uint32_t otherwise)
 {
 	const char *env = getenv("RMEM_TEST_LEASES");
 
-	return env != NULL ? (uint32_t)strtoul(env, NULL, 0) : NB_LEASES;
+	return env != NULL ? (uint32_t)strtoul(env, NULL, 0) : otherwise;
 }
 
 static int
@@ -232,31 +227,48 @@ open_race(void)
 }
 
 static int
-race_with(int (*run)(uint32_t nb_leases))
+stop_writer(int result)
 {
-	int result;
-
-	TEST_RUN(open_race());
-	own.cq = fx_cq(fx.b.dev, 64);
-	own.qp = fx_qp(fx.b.pd, own.cq, 8);
-	own.target = fx_qp(fx.b.pd, own.cq, 8);
-	TEST_OK(fx_connect_pair(own.qp, own.target));
-	TEST_RUN(fx_launch(run_writer, &race, sizeof(race), 1));
-	result = run(nb_leases_wanted());
 	__atomic_store_n(&race.is_stopped, 1, __ATOMIC_RELEASE);
 	return fx_join(1) == TEST_SUCCESS ? result : TEST_FAILED;
 }
 
 static int
+launch_writer(void)
+{
+	TEST_RUN(open_race());
+	own.cq = fx_cq(fx.b.dev, 64);
+	own.qp = fx_qp(fx.b.pd, own.cq, 8);
+	own.target = fx_qp(fx.b.pd, own.cq, 8);
+	TEST_OK(fx_connect_pair(own.qp, own.target));
+	return fx_launch(run_writer, &race, sizeof(race), 1);
+}
+
+static int
 no_write_comes_after_the_end_of_a_lease(void)
 {
-	return race_with(run_rounds);
+	TEST_RUN(launch_writer());
+	return stop_writer(run_rounds(nb_leases_wanted(NB_LEASES)));
+}
+
+/* The leases end, now that nobody writes any more, and it shows what was written meanwhile. */
+static int
+expect_caught(void)
+{
+	const struct rmem_sge to = fx_sge(fx.b.mr, FX_BUF_SIZE - 8, 8);
+
+	TEST_EQ(fx_post_recv(fx.b.qp, 7, &to, 1), 1);
+	TEST_RUN(lx_take(HALF, RMEM_LEASE_END_REVOKED));
+	TEST_ASSERT(!is_scribbled(0));
+	return TEST_SUCCESS;
 }
 
 static int
 who_does_not_wait_is_caught(void)
 {
-	return race_with(run_without_waiting);
+	TEST_RUN(launch_writer());
+	TEST_RUN(stop_writer(use_without_waiting()));
+	return expect_caught();
 }
 
 /* Windows open for the peer's QP alone, which a refusal ends, and the leases' with it. */
@@ -314,6 +326,7 @@ run_refused_round(void)
 	TEST_RUN(lx_recover());
 	n = rmem_lease_take_ended(lx.ctx, lx.ended, LX_MAX);
 	TEST_EQ(n + (int)nb_used, HALF);
+	race.nb_used += nb_used;
 	memset(race.rkey, 0, sizeof(race.rkey));
 	__atomic_store_n(&race.nb_written, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&race.nb_refused, 0, __ATOMIC_RELEASE);
@@ -323,6 +336,7 @@ run_refused_round(void)
 static int
 no_write_comes_after_the_end_of_a_window(void)
 {
+	const uint32_t nb_leases = nb_leases_wanted(NB_WINDOWS);
 	int result = TEST_SUCCESS;
 	uint32_t i;
 
@@ -330,10 +344,20 @@ no_write_comes_after_the_end_of_a_window(void)
 		return test_skip("rdma_rxe may place a packet after the end of its window");
 	TEST_RUN(open_race());
 	TEST_RUN(fx_launch(run_peer, &race, sizeof(race), 1));
-	for (i = 0; i < NB_REFUSED && result == TEST_SUCCESS; i++)
+	for (i = 0; i < nb_leases && result == TEST_SUCCESS; i += HALF)
 		result = run_refused_round();
-	__atomic_store_n(&race.is_stopped, 1, __ATOMIC_RELEASE);
-	return fx_join(1) == TEST_SUCCESS ? result : TEST_FAILED;
+	test_note("%" PRIu64 " leases, %u of them used again before the peer was refused",
+			lx_stats().granted, race.nb_used);
+	return stop_writer(result);
+}
+
+static int
+who_does_not_wait_for_a_window_is_caught(void)
+{
+	TEST_RUN(open_race());
+	TEST_RUN(fx_launch(run_peer, &race, sizeof(race), 1));
+	TEST_RUN(stop_writer(use_without_waiting()));
+	return expect_caught();
 }
 
 static const struct test_case lease_race_cases[] = {
@@ -348,6 +372,7 @@ REGISTER_RMEM_SUITE(lease_race, lx_setup_auto, lx_teardown, lease_race_cases);
 static const struct test_case lease_caught_cases[] = {
 		TEST_CASE_WITH(lx_setup_fast_reg, who_does_not_wait_is_caught),
 		TEST_CASE_WITH(lx_setup_umr, who_does_not_wait_is_caught),
+		TEST_CASE_WITH(lx_setup_mw, who_does_not_wait_for_a_window_is_caught),
 };
 
 REGISTER_RMEM_SUITE(lease_caught, lx_setup_auto, lx_teardown, lease_caught_cases);
