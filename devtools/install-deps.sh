@@ -49,6 +49,7 @@ kmod              PATH=$PATH:/usr/sbin:/sbin command -v depmod
 xz-utils          command -v xz
 ibverbs-providers ls /usr/lib/*/libibverbs/librxe-*.so
 ibverbs-utils     command -v ibv_rc_pingpong
+perftest          command -v ib_write_bw
 '
 
 # missing SET: the packages of the set whose command fails.
