@@ -283,8 +283,11 @@ rverbs_dev_dump(struct rmem_dev *base, FILE *f)
 			dev->context->device->name, dev->attr.orig_attr.fw_ver, dev->port.num,
 			__atomic_load_n(&dev->port_down, __ATOMIC_RELAXED) ? "down" : "active",
 			dev->port.gid_index, 128u << dev->port.mtu);
-	fprintf(f, "  posts by %s, asynchronous events: %" PRIu64 "%s\n",
+	fprintf(f, "  posts by %s, lists by %s, rereg 0x%x, on demand 0x%x, RC 0x%x\n",
 			dev->send_ops != 0 ? "ibv_wr_*" : "ibv_post_send",
+			dev->send_ops != 0 && !dev->is_list_bad ? "ibv_wr_*" : "ibv_post_send",
+			dev->rereg, dev->odp.general, dev->odp.rc);
+	fprintf(f, "  asynchronous events: %" PRIu64 "%s\n",
 			__atomic_load_n(&dev->nb_events, __ATOMIC_RELAXED),
 			__atomic_load_n(&dev->is_gone, __ATOMIC_RELAXED) ? ", GONE" : "");
 	return 0;

@@ -124,9 +124,9 @@ gid_that_leads_nowhere_is_refused(void)
 	return TEST_SUCCESS;
 }
 
-/* The index of the GID that a device with these arguments takes. */
+/* What a device with these arguments says of itself has this. */
 static int
-vt_gid_is(const char *args, const char *text)
+vt_dump_has(const char *args, const char *text)
 {
 	struct rmem_dev *dev;
 	char dump[4096] = "";
@@ -144,13 +144,13 @@ vt_gid_is(const char *args, const char *text)
 static int
 gid_is_chosen_by_content(void)
 {
-	TEST_RUN(vt_gid_is(NULL, "GID index 3,")); /* RoCE v2, IPv4 */
-	TEST_RUN(vt_gid_is("gid=0", "GID index 0,"));
-	TEST_RUN(vt_gid_is("gid=10.0.0.1", "GID index 3,"));
-	TEST_RUN(vt_gid_is("gid=fe80::200:0:0:1", "GID index 1,"));
-	TEST_RUN(vt_gid_is("mtu=512", "MTU 512"));
+	TEST_RUN(vt_dump_has(NULL, "GID index 3,")); /* RoCE v2, IPv4 */
+	TEST_RUN(vt_dump_has("gid=0", "GID index 0,"));
+	TEST_RUN(vt_dump_has("gid=10.0.0.1", "GID index 3,"));
+	TEST_RUN(vt_dump_has("gid=fe80::200:0:0:1", "GID index 1,"));
+	TEST_RUN(vt_dump_has("mtu=512", "MTU 512"));
 	fake.nb_gids = 2;
-	return vt_gid_is(NULL, "GID index 1,");
+	return vt_dump_has(NULL, "GID index 1,");
 }
 
 /* The kernel gives the table of all ports, and refuses when there is no room for it. */
@@ -158,13 +158,29 @@ static int
 tables_of_gids_may_be_long(void)
 {
 	fake.nb_gids = 300;
-	TEST_RUN(vt_gid_is(NULL, "GID index 3,"));
-	TEST_RUN(vt_gid_is("gid=255", "GID index 255,"));
+	TEST_RUN(vt_dump_has(NULL, "GID index 3,"));
+	TEST_RUN(vt_dump_has("gid=255", "GID index 255,"));
 	TEST_RUN(vt_refused("gid=256", ENODEV)); /* verbs have a byte for it */
 	fake_reset();
 	fake.nb_other_gids = 1000;
-	TEST_RUN(vt_gid_is(NULL, "port 1 active, GID index 3,"));
-	return vt_gid_is("port=2,gid=200", "port 2 active, GID index 200,");
+	TEST_RUN(vt_dump_has(NULL, "port 1 active, GID index 3,"));
+	return vt_dump_has("port=2,gid=200", "port 2 active, GID index 200,");
+}
+
+static int
+dump_tells_what_was_tried(void)
+{
+	TEST_RUN(vt_dump_has(NULL,
+			"posts by ibv_wr_*, lists by ibv_wr_*, rereg 0x7, on demand "
+			"0x3, RC 0x1f\n"));
+	fake.is_list_bad = true;
+	fake.rereg_flags = 0;
+	fake.odp_general = 0;
+	TEST_RUN(vt_dump_has(NULL,
+			"posts by ibv_wr_*, lists by ibv_post_send, rereg 0x0, on "
+			"demand 0x0, RC 0x0\n"));
+	fake.has_no_ex = true;
+	return vt_dump_has(NULL, "posts by ibv_post_send, lists by ibv_post_send");
 }
 
 static const struct test_case cases[] = {
@@ -176,6 +192,7 @@ static const struct test_case cases[] = {
 		TEST_CASE(gid_that_leads_nowhere_is_refused),
 		TEST_CASE(gid_is_chosen_by_content),
 		TEST_CASE(tables_of_gids_may_be_long),
+		TEST_CASE(dump_tells_what_was_tried),
 };
 
 REGISTER_RMEM_SUITE(verbs_open, vt_setup_fake, vt_teardown, cases);
