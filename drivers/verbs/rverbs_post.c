@@ -137,12 +137,15 @@ rverbs_check(const struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint64_t
 	if (unlikely(wr->opcode >= RMEM_WR_OPCODE_NB || (wr->flags & ~RVERBS_SEND_FLAGS) != 0 ||
 			    wr->num_sge > qp->max_send_sge))
 		return -EINVAL;
-	if (unlikely(rverbs_is_window(wr) && wr->opcode != RMEM_WR_SEND_WITH_INV))
+	if (unlikely(rverbs_is_window(wr) && wr->opcode != RMEM_WR_SEND_WITH_INV)) {
 		*bytes = 0; /* has no SGEs */
-	else
-		*bytes = wr->num_sge == 1 ? wr->sg_list[0].length : rverbs_wr_bytes(wr);
-	if (unlikely(*bytes > UINT32_MAX))
-		return -EINVAL;
+	} else if (likely(wr->num_sge == 1)) {
+		*bytes = wr->sg_list[0].length;
+	} else {
+		*bytes = rverbs_wr_bytes(wr);
+		if (unlikely(*bytes > UINT32_MAX))
+			return -EINVAL;
+	}
 	if (likely(wr->opcode <= RMEM_WR_RDMA_READ && !(wr->flags & RMEM_SEND_INLINE)))
 		return 0;
 	return rverbs_check_rare(qp, wr, *bytes);
