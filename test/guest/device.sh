@@ -48,6 +48,19 @@ done
 "$build/app/dpdk-rmem-kv" $eal --lcores 0,1 -- --dev $device --keys 20 --gets 200
 verdict dpdk-rmem-kv $?
 
+# Out of hugepages, of which the guest has some.
+"$build/app/dpdk-testrmem" --in-memory --socket-limit=64 --no-pci --no-telemetry -l 0 -- \
+	--dev $device --mode write --size 4096 --burst 8 --ops 800 --seconds 30 --stats-period 0
+verdict 'testrmem over hugepages' $?
+
+# Little of it depends on the kernel.
+case $(uname -r) in
+6.1.*)
+	"${0%/*}/bad.sh" "$build"
+	verdict 'bad input' $?
+	;;
+esac
+
 "${0%/*}/trouble.sh" "$build"
 verdict 'testrmem in trouble' $?
 

@@ -1,0 +1,94 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# Runs in a guest (run.sh): what users get wrong with a device, tried with dpdk-testrmem. Each is
+# refused with status 1, one line of the driver's, and this one. Takes the network interface down
+# and up again. A line for each that went otherwise, and at the end how many were tried.
+# usage: bad.sh BUILD
+
+app=$1/app/dpdk-testrmem
+eal='--no-huge -m 64 --no-shconf --no-pci --no-telemetry -l 0'
+run='--mode write --burst 8 --ops 100 --seconds 20 --stats-period 0 --size 4096'
+uverbs=/dev/infiniband/uverbs0
+netdev=$(rdma link show rxe0/1 | sed -n 's/.*netdev \([^ ]*\).*/\1/p')
+out=$(mktemp)
+trap 'rm -f "$out"' EXIT
+failed=0
+cases=0
+
+fail() {
+	echo "FAILED: $*"
+	sed 's/^/    /' "$out"
+	failed=$((failed + 1))
+}
+
+# refused LINE COMMAND...: the driver says this line, a regular expression, and no other.
+refused() {
+	line=$1
+	shift
+	cases=$((cases + 1))
+	"$@" >"$out" 2>&1
+	status=$?
+	[ $status = 1 ] || fail "exit status $status, not 1: $*"
+	grep -q "^rmem_verbs: .*$line" "$out" || fail "no line '$line': $*"
+	# (Of a notice, where the kernel has on-demand MRs.)
+	[ "$(grep '^rmem_verbs: ' "$out" | grep -vc 'on-demand MRs are not offered')" = 1 ] ||
+		fail "more than one line: $*"
+	if grep -q 'hugepages' "$out"; then
+		fail "hugepages have nothing to do with it: $*"
+	fi
+}
+
+# open ARGUMENTS [OPTION...]: on the device that these arguments name.
+open() {
+	args=$1
+	shift
+	# shellcheck disable=SC2086  # several words
+	"$app" $eal -- --dev "verbs0$args" $run "$@"
+}
+
+# open_as_user KIB ARGUMENTS [OPTION...]: the same for who may lock so much memory, and is not root.
+# shellcheck disable=SC2317  # refused calls it
+open_as_user() {
+	kib=$1 args=$2
+	shift 2
+	# shellcheck disable=SC2016,SC2086  # for the other shell; several words
+	setpriv --reuid=65534 --regid=65534 --clear-groups -- env XDG_RUNTIME_DIR=/tmp \
+		sh -c 'ulimit -l "$1" && shift && exec "$@"' sh "$kib" \
+		"$app" $eal -- --dev "verbs0$args" $run "$@"
+}
+
+refused "there is no RDMA device 'mlx5_9', only rxe0\$" open ,ibdev=mlx5_9
+refused 'rxe0: port=2: it has 1$' open ,port=2
+refused 'port 1 has no usable GID 9 among' open ,gid=9
+refused 'port 1 has no usable GID 1\.2\.3\.4 among' open ,gid=1.2.3.4
+refused 'port 1 has no usable GID banana among' open ,gid=banana
+refused 'mtu=1000 is not 256, 512, 1024, 2048 or 4096$' open ,mtu=1000
+
+# At the device's own trial, at the first MR, and at one after others.
+refused 'try the device: .*RLIMIT_MEMLOCK allows 0 bytes: raise it by ulimit' open_as_user 0 ''
+refused 'ibv_reg_mr: .*RLIMIT_MEMLOCK allows 65536 bytes: raise it by ulimit' \
+	open_as_user 64 '' --depth 64
+refused 'ibv_reg_mr: .*RLIMIT_MEMLOCK allows 1572864 bytes: raise it by ulimit' \
+	open_as_user 1536 '' --depth 256
+
+chmod 600 $uverbs
+refused "rxe0 can't be opened: Permission denied: $uverbs must be readable and writable\$" \
+	open_as_user unlimited ''
+chmod 666 $uverbs
+
+ip addr flush dev "$netdev"
+refused "port 1 has no usable GID $RMEM_ADDR among .*give its network interface an address" \
+	open ",gid=$RMEM_ADDR"
+refused 'rxe0: no QP can be connected over port 1 by GID 0, fe80::.*: give its network interface' \
+	open ''
+ip link set "$netdev" down
+refused 'port 1 is not active .*is its link up?$' open ''
+
+# And none of it stays. The address becomes a GID after a while.
+ip link set "$netdev" up
+ip addr add "$RMEM_ADDR/24" dev "$netdev"
+until open ",gid=$RMEM_ADDR" >"$out" 2>&1; do
+	:
+done
+[ $failed = 0 ] && echo "$cases kinds of bad input, each refused with one line"
+exit $((failed != 0))
