@@ -136,6 +136,7 @@ lengths_are_added_up_in_full(void)
 	wr.flags |= RMEM_SEND_INLINE;
 	for (wr.num_sge = 2; wr.num_sge <= 3; wr.num_sge++)
 		TEST_ERR(rmem_post_send(vt.a, &wr, 1), EINVAL);
+	wr.num_sge = 2;
 	wr.opcode = RMEM_WR_SEND_WITH_INV;
 	TEST_ERR(rmem_post_send(vt.a, &wr, 1), EINVAL);
 	/* Not inline either: no provider sends so much. */
