@@ -16,6 +16,7 @@
 #include <errno.h>
 #include <stdint.h>
 
+#include <rte_bitops.h>
 #include <rte_common.h>
 #include <rte_log.h>
 #include <rte_malloc.h>

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
+#include <rte_bitops.h>
 #include <rte_malloc.h>
 
 #include "mbuf_port.h"

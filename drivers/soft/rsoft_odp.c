@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <rte_bitops.h>
 #include <rte_malloc.h>
 
 #include <rmem_pages_priv.h>

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include <rte_bitops.h>
 #include <rte_malloc.h>
 
 #include "rsoft_rq.h"

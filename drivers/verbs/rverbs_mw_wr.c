@@ -6,6 +6,7 @@
 
 #include <errno.h>
 
+#include <rte_bitops.h>
 #include <rte_malloc.h>
 
 #include "rverbs_mw.h"

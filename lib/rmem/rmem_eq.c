@@ -19,6 +19,7 @@
 #include <errno.h>
 #include <stddef.h>
 
+#include <rte_bitops.h>
 #include <rte_ring.h>
 #include <rte_ring_elem.h>
 #include <rte_ticketlock.h>

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include <rte_bitops.h>
 #include <rte_memory.h>
 #include <rte_memzone.h>
 

@@ -18,6 +18,8 @@
 
 #include <linux/magic.h>
 
+#include <rte_bitops.h>
+
 #include <rmem_mr_priv.h>
 #include <rmem_priv.h>
 
