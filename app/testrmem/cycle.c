@@ -316,7 +316,7 @@ poll_trains(struct testrmem_pair *pair, struct rmem_cq *cq)
 	for (i = 0; i < n; i++) {
 		if (unlikely(wc[i].status != RMEM_WC_SUCCESS))
 			return testrmem_pair_failed(pair, stage_name(wc[i].wr_id), &wc[i]);
-		if (wc[i].opcode == RMEM_WC_RECV_RDMA_WITH_IMM)
+		if (wc[i].opcode == RMEM_WC_RECV_RDMA_WITH_IMM || wc[i].opcode == RMEM_WC_SEND)
 			ret = cycle->ops->received(pair, &wc[i]);
 		else
 			ret = advance_train(pair, &cycle->trains[wc[i].wr_id >> STAGE_BITS]);
@@ -351,6 +351,8 @@ cycle_burst(struct testrmem_pair *pair, bool is_draining)
 	uint32_t i;
 	int ret = 0;
 
+	if (cycle->ops->is_held != NULL && cycle->ops->is_held(pair))
+		is_draining = true;
 	for (i = 0; i < cycle->nb_trains && !is_draining && !pair->is_done; i++) {
 		if (cycle->trains[i].stage == STAGE_IDLE)
 			ret = start_train(pair, &cycle->trains[i]);

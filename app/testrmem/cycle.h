@@ -48,8 +48,10 @@ struct cycle_ops {
 	 * -errno. NULL: QP a WRITEs.
 	 */
 	int (*announce)(struct testrmem_pair *pair, struct cycle_train *train);
-	/** That peer's word that it did; calls cycle_written(). 0 or -errno. */
+	/** The message is sent, or the peer tells that it did: cycle_written(). 0 or -errno. */
 	int (*received)(struct testrmem_pair *pair, const struct rmem_wc *wc);
+	/** Whether nothing may be bound now; NULL for never. */
+	bool (*is_held)(const struct testrmem_pair *pair);
 	bool is_checked; /**< Compare all that arrives. */
 };
 
