@@ -82,7 +82,7 @@ mbuf_setup(struct testrmem_pair *pair)
 	link->worker = pair->worker;
 	link->dev = pair->dev;
 	link->id = pair->id;
-	mp->pkts = testrmem_alloc(pair->burst, sizeof(*mp->pkts));
+	mp->pkts = testrmem_alloc(pair->burst, sizeof(void *));
 	if (mp->pkts == NULL)
 		return -ENOMEM;
 	ret = testrmem_pair_open(link, pair->worker->session);

@@ -141,8 +141,8 @@ alloc_rings(struct mbuf_port *port, uint32_t burst)
 	uint32_t size = rte_align32pow2(port->depth);
 
 	port->mask = size - 1;
-	port->rx = testrmem_alloc(size, sizeof(*port->rx));
-	port->tx = testrmem_alloc(size, sizeof(*port->tx));
+	port->rx = testrmem_alloc(size, sizeof(void *));
+	port->tx = testrmem_alloc(size, sizeof(void *));
 	port->recv = testrmem_alloc(burst, sizeof(*port->recv));
 	port->send = testrmem_alloc(burst, sizeof(*port->send));
 	port->sge = testrmem_alloc((size_t)burst * port->nb_segs, sizeof(*port->sge));

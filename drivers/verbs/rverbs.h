@@ -153,7 +153,7 @@ struct rverbs_dev {
 	uint32_t inv_flag;        /* what says in a completion that a key was invalidated */
 	rte_ticketlock_t lock;    /* of the table, the numbers and the sums */
 	struct rverbs_slot *slots;
-	TAILQ_HEAD(, rverbs_mr) mrs; /* see rverbs_odp.c */
+	TAILQ_HEAD(rverbs_mrs, rverbs_mr) mrs; /* see rverbs_odp.c */
 	uint32_t nb_pd;
 	uint32_t nb_mr;
 	uint32_t nb_mw;

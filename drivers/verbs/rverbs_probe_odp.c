@@ -241,12 +241,14 @@ rverbs_probe_on_demand(struct rverbs_probe *probe)
 	struct rverbs_dev *dev = probe->dev;
 	uint32_t rc = rverbs_probe_odp_claims(dev);
 	size_t size = RVERBS_PROBE_PAGES * odp.page;
+	void *mem;
 
 	if (!probe->is_connected || rc == 0)
 		return;
-	odp.mem = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (odp.mem == MAP_FAILED)
+	mem = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (mem == MAP_FAILED)
 		return;
+	odp.mem = mem;
 	rc = rverbs_probe_odp_mr(&odp, rc, false);
 	if (rc != 0) {
 		dev->access |= RMEM_ACCESS_ON_DEMAND;
@@ -257,5 +259,5 @@ rverbs_probe_on_demand(struct rverbs_probe *probe)
 			dev->odp.general |= RMEM_ODP_SUPPORT_IMPLICIT;
 	}
 	if (!probe->is_held) /* else the device may still reach it */
-		munmap(odp.mem, size);
+		munmap(mem, size);
 }

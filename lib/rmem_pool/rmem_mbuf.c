@@ -181,8 +181,12 @@ do_create(struct rmem_pd *pd, const struct rmem_pktmbuf_pool_conf *conf,
 		ret = populate(*mp, pool_conf, *mz);
 	if (ret == 0)
 		ret = rmem_mempool_do_register(*mp, pd, conf->access, reg);
-	if (*reg != NULL)
-		(*reg)->mz = *mz;
+	if (*reg == NULL)
+		return ret;
+	(*reg)->mz = *mz;
+	if (ret == 0)
+		rmem_pool_trace_pktmbuf_create(conf->name, pd, *reg, conf->nb_mbufs,
+				conf->data_room_size, conf->access, (*reg)->nb_mrs);
 	return ret;
 }
 
@@ -224,8 +228,6 @@ pktmbuf_pool_create(struct rmem_pd *pd, const struct rmem_pktmbuf_pool_conf *con
 	ret = do_create(pd, conf, &pool_conf, &mp, &mz, &new_reg);
 	if (ret == 0) {
 		*reg = new_reg;
-		rmem_pool_trace_pktmbuf_create(conf->name, pd, new_reg, conf->nb_mbufs,
-				conf->data_room_size, conf->access, new_reg->nb_mrs);
 	} else if (new_reg != NULL) {
 		POOL_LOG(ERR, "%s: %u MRs can't be taken back: its memory is kept", conf->name,
 				new_reg->nb_mrs);
