@@ -148,6 +148,17 @@ rverbs_mw_find_lost(struct rverbs_mw *mw)
 	rverbs_mw_lock(mw->mw.obj.dev_id);
 }
 
+/*
+ * Requests of another QP that name the window are under way, and those of two QPs come in any
+ * order: the device would refuse this binding when it comes first, and the next request here might
+ * take away, by the same key, what that QP's LOCAL_INV then finds not bound. busy is without this.
+ */
+static inline bool
+rverbs_mw_is_elsewhere(const struct rverbs_mw *mw, const struct rverbs_qp *qp)
+{
+	return mw->busy != 0 && mw->qp != NULL && mw->qp != qp;
+}
+
 static void
 rverbs_mw_accept_bind(struct rverbs_qp *qp, const struct rmem_send_wr *wr, struct rverbs_mw_op *op,
 		int *locked)
@@ -167,13 +178,12 @@ rverbs_mw_accept_bind(struct rverbs_qp *qp, const struct rmem_send_wr *wr, struc
 	__atomic_store_n(&mw->mw.rkey, rmem_rkey_of_tag(handle, wr->bind_mw.key_tag),
 			__ATOMIC_RELAXED);
 	op->mw = mw;
-	mw->busy++;
-	if (has_mr && mw->state == RVERBS_MW_FREE) {
+	if (has_mr && mw->state == RVERBS_MW_FREE && likely(!rverbs_mw_is_elsewhere(mw, qp))) {
 		op->kind = RVERBS_MW_BIND;
 		op->key = rmem_rkey_of_tag(mw->key, wr->bind_mw.key_tag);
 		op->old_key = mw->key;
 		op->life = ++mw->life;
-		mw->is_fresh = mw->busy == 1 && op->key != mw->key;
+		mw->is_fresh = mw->busy == 0 && op->key != mw->key;
 		mw->is_made = false;
 		mw->key = op->key;
 		mw->qp = qp;
@@ -181,6 +191,7 @@ rverbs_mw_accept_bind(struct rverbs_qp *qp, const struct rmem_send_wr *wr, struc
 		mw->state = RVERBS_MW_BOUND;
 		has_mr = false;
 	}
+	mw->busy++;
 	if (unlikely(has_mr))
 		rmem_obj_unhold(&wr->bind_mw.mr->obj);
 }

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Requests about windows, right and wrong, in any order, on a device that executes or drops what it
+ * flushes: none takes a kernel down, and at the end nothing is held. RMEM_SEED repeats a run.
+ */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <rte_cycles.h>
+
+#include "../test.h"
+#include "setup.h"
+
+#define HALF (VT_BUF / 2)
+
+#define VT_STEPS 20000
+#define VT_MWS   4
+
+static struct {
+	uint64_t state;
+	struct rmem_mw *mw[VT_MWS];
+	uint32_t keys[16]; /* that some window had */
+} rnd;
+
+static uint32_t
+vt_rand(uint32_t n)
+{
+	rnd.state = rnd.state * UINT64_C(6364136223846793005) + 1442695040888963407u;
+	return (uint32_t)(rnd.state >> 33) % n;
+}
+
+/* A request that concerns a window, right or wrong. */
+static struct rmem_send_wr
+vt_random_wr(void)
+{
+	struct rmem_mw *mw = rnd.mw[vt_rand(VT_MWS)];
+	struct rmem_send_wr wr = vt_bind_wr(mw);
+	uint32_t kind = vt_rand(8);
+
+	wr.bind_mw.key_tag = (uint8_t)(vt_rand(4) == 0 ? mw->rkey : mw->rkey + 1 + vt_rand(3));
+	if (vt_rand(16) == 0)
+		wr.bind_mw.length = 0;
+	if (kind >= 4) {
+		wr = vt_inv_wr(vt_rand(3) == 0 ? rnd.keys[vt_rand(16)] : mw->rkey);
+		wr.opcode = kind >= 7 ? RMEM_WR_SEND_WITH_INV : RMEM_WR_LOCAL_INV;
+	}
+	wr.flags = vt_rand(2) != 0 ? RMEM_SEND_SIGNALED : 0;
+	rnd.keys[vt_rand(16)] = mw->rkey;
+	return wr;
+}
+
+static int
+vt_random_post(struct rmem_qp *qp)
+{
+	struct rmem_send_wr wr[4];
+	struct rmem_recv_wr recv = {.wr_id = 1};
+	uint16_t i, nb = (uint16_t)(1 + vt_rand(4));
+	int n;
+
+	for (i = 0; i < nb; i++)
+		wr[i] = vt_random_wr();
+	fake.post_errno = vt_rand(16) == 0 ? ENOMEM : 0;
+	fake.post_take = vt_rand(3);
+	(void)rmem_post_recv(vt.a, &recv, 1);
+	(void)rmem_post_recv(vt.b, &recv, 1);
+	n = rmem_post_send(qp, wr, nb);
+	fake.post_errno = 0;
+	TEST_ASSERT(n == -ENOSPC || (n > 0 && n <= (int)nb));
+	return TEST_SUCCESS;
+}
+
+static int
+vt_random_mw(uint32_t i)
+{
+	int rc = rmem_mw_dealloc(rnd.mw[i]);
+
+	TEST_ASSERT(rc == 0 || rc == -EBUSY);
+	if (rc == 0)
+		TEST_OK(rmem_mw_alloc(vt.pd, RMEM_MW_TYPE_2, &rnd.mw[i]));
+	return TEST_SUCCESS;
+}
+
+static int
+vt_random_mr(void)
+{
+	int rc = rmem_mr_dereg(vt.mw_mr);
+
+	TEST_ASSERT(rc == 0 || rc == -EBUSY);
+	if (rc == 0)
+		TEST_OK(rmem_mr_reg(vt.pd, vt.buf, VT_BUF, 0, VT_ACCESS | RMEM_ACCESS_MW_BIND,
+				&vt.mw_mr));
+	return TEST_SUCCESS;
+}
+
+static int
+vt_random_step(void)
+{
+	struct rmem_mw_bind bind = vt_bind(vt_rand(2) * HALF);
+	struct rmem_qp *qp = vt_rand(2) != 0 ? vt.a : vt.b;
+	struct rmem_wc wc[8];
+	int rc;
+
+	switch (vt_rand(16)) {
+	case 0:
+		return vt_reconnect();
+	case 1:
+		return rmem_qp_set_error(qp) == 0 ? TEST_SUCCESS : TEST_FAILED;
+	case 2:
+		return vt_random_mw(vt_rand(VT_MWS));
+	case 3:
+		return vt_random_mr();
+	case 4:
+		fake.is_held = vt_rand(2) != 0;
+		fake.is_flush_run = vt_rand(2) != 0;
+		fake.is_told_flushed = vt_rand(2) != 0;
+		return TEST_SUCCESS;
+	case 5:
+		rc = rmem_mw_bind(qp, vt.one, &bind);
+		TEST_ASSERT(rc == 0 || rc == -ENOSPC);
+		return TEST_SUCCESS;
+	case 6:
+	case 7:
+	case 8:
+		TEST_ASSERT(rmem_poll_cq(vt.cq_a, wc, 8) >= 0);
+		TEST_ASSERT(rmem_poll_cq(vt.cq_b, wc, 8) >= 0);
+		return TEST_SUCCESS;
+	case 9:
+	case 10:
+		fake_run_held(qp->qp_num, 1 + vt_rand(4));
+		return TEST_SUCCESS;
+	default:
+		return vt_random_post(qp);
+	}
+}
+
+static int
+vt_random_run(uint64_t seed)
+{
+	unsigned int i;
+
+	rnd.state = seed;
+	for (i = 0; i < VT_MWS; i++)
+		TEST_OK(rmem_mw_alloc(vt.pd, RMEM_MW_TYPE_2, &rnd.mw[i]));
+	for (i = 0; i < VT_STEPS; i++) {
+		TEST_RUN(vt_random_step());
+		TEST_EQ(fake.nb_crashes, 0);
+	}
+	fake.is_held = false;
+	TEST_RUN(vt_reconnect());
+	for (i = 0; i < VT_MWS; i++)
+		TEST_OK(rmem_mw_dealloc(rnd.mw[i]));
+	TEST_OK(rmem_mw_dealloc(vt.one));
+	vt.one = NULL;
+	TEST_OK(rmem_mr_dereg(vt.mw_mr)); /* nothing holds it */
+	vt.mw_mr = NULL;
+	return TEST_SUCCESS;
+}
+
+static int
+random_requests_break_nothing(void)
+{
+	const char *text = getenv("RMEM_SEED");
+	uint64_t seed = text != NULL ? strtoull(text, NULL, 0) : rte_rdtsc();
+
+	printf("seed %" PRIu64 " (RMEM_SEED)\n", seed);
+	return vt_random_run(seed);
+}
+
+static const struct test_case cases[] = {
+		TEST_CASE_WITH(NULL, random_requests_break_nothing),
+		TEST_CASE_WITH(vt_setup_mw_classic, random_requests_break_nothing),
+};
+
+REGISTER_RMEM_SUITE(verbs_mw_random, vt_setup_mw, vt_teardown, cases);
