@@ -82,9 +82,9 @@ rsoft_run_fail(struct rsoft_run *run, const struct rmem_send_wr *wr, int status)
 	is_first = rsoft_qp_to_err(qp);
 	qp->sq.wait = RSOFT_WAIT_NONE;
 	run->done++;
+	rsoft_run_tell_error(run, wr, status); /* before who polls it can look */
 	rsoft_run_add_wc(run, wr, status, 0);
 	rsoft_run_flush(run);
-	rsoft_run_tell_error(run, wr, status);
 	if (is_first)
 		rsoft_rq_flush(qp);
 }
