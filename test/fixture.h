@@ -173,6 +173,8 @@ int fx_launch(int (*func)(void *arg), void *args, size_t arg_size, unsigned int 
 int fx_join(unsigned int nb);
 /* Between two looks at what another thread does: there may be fewer processors than lcores. */
 void fx_relax(unsigned int *spins);
+/* Until another lcore has made *value at least want; checked. */
+int fx_wait_until(const uint32_t *value, uint32_t want);
 
 uint64_t fx_deadline(void);
 bool fx_is_late(uint64_t deadline);

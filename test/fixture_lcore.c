@@ -43,6 +43,19 @@ fx_relax(unsigned int *spins)
 		rte_pause();
 }
 
+int
+fx_wait_until(const uint32_t *value, uint32_t want)
+{
+	uint64_t deadline = fx_deadline();
+	unsigned int spins = 0;
+
+	while (__atomic_load_n(value, __ATOMIC_ACQUIRE) < want) {
+		TEST_ASSERT(!fx_is_late(deadline));
+		fx_relax(&spins);
+	}
+	return TEST_SUCCESS;
+}
+
 static int
 run_job(void *arg)
 {

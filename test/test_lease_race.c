@@ -95,19 +95,6 @@ run_writer(void *arg)
 }
 
 static int
-wait_until(const uint32_t *value, uint32_t want)
-{
-	uint64_t deadline = fx_deadline();
-	unsigned int spins = 0;
-
-	while (__atomic_load_n(value, __ATOMIC_ACQUIRE) < want) {
-		TEST_ASSERT(!fx_is_late(deadline));
-		fx_relax(&spins);
-	}
-	return TEST_SUCCESS;
-}
-
-static int
 grant_half(uint32_t half)
 {
 	struct rmem_lease_req req[HALF];
@@ -171,13 +158,13 @@ run_rounds(uint32_t nb_leases)
 		TEST_RUN(grant_half(round % 2));
 		/* Now and then, that the writer has its share of each. */
 		if (round % pause == 0)
-			TEST_RUN(wait_until(&race.nb_written,
+			TEST_RUN(fx_wait_until(&race.nb_written,
 					__atomic_load_n(&race.nb_written, __ATOMIC_RELAXED) + 1));
 		TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, HALF));
 		TEST_RUN(lx_take(HALF, RMEM_LEASE_END_REVOKED));
 		scribble_half(round % 2);
 		if (round % (4 * pause) == 0)
-			TEST_RUN(wait_until(&race.nb_refused,
+			TEST_RUN(fx_wait_until(&race.nb_refused,
 					__atomic_load_n(&race.nb_refused, __ATOMIC_RELAXED) + 1));
 		if (round != 0)
 			TEST_ASSERT(is_scribbled((round + 1) % 2));
@@ -197,11 +184,11 @@ use_without_waiting(void)
 	const struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &from, 1);
 
 	TEST_RUN(grant_half(0));
-	TEST_RUN(wait_until(&race.nb_written, 1));
+	TEST_RUN(fx_wait_until(&race.nb_written, 1));
 	TEST_EQ(fx_post(fx.a.qp, &wr), 1);
 	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, HALF));
 	scribble_half(0);
-	return wait_until(&race.nb_written,
+	return fx_wait_until(&race.nb_written,
 			__atomic_load_n(&race.nb_written, __ATOMIC_RELAXED) + 2 * HALF);
 }
 
@@ -304,7 +291,7 @@ run_refused_round(void)
 	int n;
 
 	TEST_RUN(grant_half(0));
-	TEST_RUN(wait_until(&race.nb_written, 2));
+	TEST_RUN(fx_wait_until(&race.nb_written, 2));
 	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, HALF));
 	while (__atomic_load_n(&race.nb_refused, __ATOMIC_ACQUIRE) == 0 || nb_used == 0) {
 		TEST_EQ(rmem_lease_poll(lx.ctx, wc, RTE_DIM(wc)), 0);
@@ -317,7 +304,7 @@ run_refused_round(void)
 		if (fx_state(fx.a.qp) == RMEM_QPS_ERR)
 			break;
 	}
-	TEST_RUN(wait_until(&race.nb_refused, 1));
+	TEST_RUN(fx_wait_until(&race.nb_refused, 1));
 	for (i = 0; i < nb_used; i++) {
 		const uint8_t *buf = buf_of(used[i]);
 

@@ -64,20 +64,6 @@ run_writer(void *arg)
 	return TEST_SUCCESS;
 }
 
-/* Until *value is at least want. */
-static int
-wait_until(const uint32_t *value, uint32_t want)
-{
-	uint64_t deadline = fx_deadline();
-	unsigned int spins = 0;
-
-	while (__atomic_load_n(value, __ATOMIC_ACQUIRE) < want) {
-		TEST_ASSERT(!fx_is_late(deadline));
-		fx_relax(&spins);
-	}
-	return TEST_SUCCESS;
-}
-
 static bool
 is_scribbled(void)
 {
@@ -189,7 +175,7 @@ open_and_start(const struct way *way)
 	race.nb_written = 0;
 	race.is_refused = 0;
 	__atomic_store_n(&race.rkey, rkey, __ATOMIC_RELEASE);
-	return wait_until(&race.nb_written, 2);
+	return fx_wait_until(&race.nb_written, 2);
 }
 
 static int
@@ -201,7 +187,7 @@ run_rounds(const struct way *way)
 		TEST_RUN(open_and_start(way));
 		TEST_RUN(way->end());
 		scribble();
-		TEST_RUN(wait_until(&race.is_refused, 1));
+		TEST_RUN(fx_wait_until(&race.is_refused, 1));
 		TEST_ASSERT(is_scribbled());
 		TEST_RUN(fx_reconnect());
 		TEST_RUN(way->renew());

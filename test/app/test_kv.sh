@@ -8,6 +8,7 @@
 # Needs no hugepages, no root and one processor. Prints a line for each case; exit status 0 or 1.
 
 set -u
+. "$(dirname -- "$0")/said.sh"
 
 program=$(realpath -- "${1:?path to dpdk-rmem-kv}")
 broken=$(realpath -- "${2:?path to dpdk-rmem-kv-broken}")
@@ -48,18 +49,6 @@ run() {
 	shift
 	timeout -k 5 300 "$program" "${lcores[@]}" -- "$@" >out 2>err </dev/null
 	rc=$?
-}
-
-# said FILE REGEX...: whether each is found in the file.
-said() {
-	local file=$1 regex
-	shift
-	for regex; do grep -Eq -- "$regex" "$file" || return 1; done
-}
-
-# is_quiet: nothing on stderr, but that an ordinary user may not pin so much.
-is_quiet() {
-	! grep -qv "can't be pinned: RLIMIT_MEMLOCK" err
 }
 
 # held CLIENTS CHECKS GETS: each of so many clients told so many checks, and all held.

@@ -7,6 +7,7 @@
 # Needs no hugepages, no root and one processor. Prints a line for each case; exit status 0 or 1.
 
 set -u
+. "$(dirname -- "$0")/said.sh"
 
 program=$(realpath -- "${1:?path to dpdk-testrmem}")
 dir=$(mktemp -d) || exit 1
@@ -42,13 +43,6 @@ run() {
 	rc=$?
 }
 
-# said FILE REGEX...: whether each is found in the file.
-said() {
-	local file=$1 regex
-	shift
-	for regex; do grep -Eq -- "$regex" "$file" || return 1; done
-}
-
 # wants NAME RC REGEX: exit status and one clear line of testrmem's on stderr.
 wants() {
 	[ "$rc" = "$2" ] && said err "^testrmem: .*$3" && [ "$(grep -c '^testrmem: ' err)" = 1 ]
@@ -70,11 +64,6 @@ grants() {
 	run one --mode "$2" --ops 1000 --size 777
 	[ "$rc" = 0 ] && said out '^revoked key refused: yes$' " $1 M/s +INV M/s" '^total +1000 +777000 '
 	verdict "mode $2 refuses a revoked key and tells $1 and INV rates" $?
-}
-
-# is_quiet: nothing on stderr, but that an ordinary user may not pin so much.
-is_quiet() {
-	! grep -qv "can't be pinned: RLIMIT_MEMLOCK" err
 }
 
 # mode copy is apart
