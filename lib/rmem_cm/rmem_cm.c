@@ -16,8 +16,10 @@
 
 RTE_LOG_REGISTER(rmem_cm_logtype, lib.rmem.cm, NOTICE)
 
-#define CM_BACKLOG  16
-#define CM_MAX_GIDS 256
+#define CM_BACKLOG 16
+/* Of a device: most have fewer than the first. */
+#define CM_GIDS     256
+#define CM_MAX_GIDS 65536
 
 static bool
 cm_is_zero(const uint8_t *bytes, size_t nb)
@@ -125,24 +127,38 @@ cm_check_conf(const struct rmem_cm_conf *conf, uint32_t max_size, struct rmem_qp
 	return 0;
 }
 
+/* Whether a device has a GID. The kernel gives all there are, or -EINVAL for too little room. */
+static int
+cm_has_gid(struct ibv_context *verbs, const uint8_t gid[16], bool *is_here)
+{
+	struct ibv_gid_entry *table;
+	ssize_t i, nb = -EINVAL;
+	size_t room;
+
+	*is_here = false;
+	for (room = CM_GIDS; nb == -EINVAL && room <= CM_MAX_GIDS; room *= 2) {
+		table = calloc(room, sizeof(*table));
+		if (table == NULL)
+			return -ENOMEM;
+		nb = ibv_query_gid_table(verbs, table, room, 0);
+		for (i = 0; i < nb && !*is_here; i++)
+			*is_here = memcmp(table[i].gid.raw, gid, sizeof(table[i].gid.raw)) == 0;
+		free(table);
+	}
+	return 0;
+}
+
 /* The QP is of the device that rdma_cm found: one of its GIDs is that of the QP. */
 static int
 cm_check_device(const struct rdma_cm_id *id, const struct rmem_qp_addr *addr)
 {
-	struct ibv_gid_entry *table;
-	ssize_t i, nb = -1;
 	bool is_here = false;
+	int rc = 0;
 
-	table = calloc(CM_MAX_GIDS, sizeof(*table));
-	if (table == NULL)
-		return -ENOMEM;
 	if (id->verbs != NULL)
-		nb = ibv_query_gid_table(id->verbs, table, CM_MAX_GIDS, 0);
-	for (i = 0; i < nb && !is_here; i++)
-		is_here = memcmp(table[i].gid.raw, addr->gid, sizeof(addr->gid)) == 0;
-	free(table);
-	if (is_here)
-		return 0;
+		rc = cm_has_gid(id->verbs, addr->gid, &is_here);
+	if (rc != 0 || is_here)
+		return rc;
 	CM_LOG(ERR, "the IP address is not one of the QP's device");
 	return -ENODEV;
 }

@@ -389,6 +389,17 @@ cm_of_another_device_is_refused(void)
 	return cm_is_as_before(nb_live);
 }
 
+/* With several ports a device may have more than a few hundred. */
+static int
+cm_device_may_have_many_gids(void)
+{
+	struct rmem_cm_conf conf = cm_conf();
+
+	fake.nb_gids = 300;
+	TEST_OK(cm_connect(&conf));
+	return cm_is_connected();
+}
+
 static int
 cm_checks_its_arguments(void)
 {
@@ -483,6 +494,7 @@ static const struct test_case cm_cases[] = {
 		TEST_CASE(cm_connect_refuses_wrong_data),
 		TEST_CASE(cm_accept_refuses_wrong_data_and_goes_on),
 		TEST_CASE(cm_of_another_device_is_refused),
+		TEST_CASE(cm_device_may_have_many_gids),
 		TEST_CASE(cm_checks_its_arguments),
 		TEST_CASE(cm_checks_its_conf),
 		TEST_CASE(cm_of_a_connected_qp_is_refused),
