@@ -58,9 +58,13 @@ static int
 alloc_workers(struct testrmem_session *session)
 {
 	unsigned int lcore_id;
+	uint32_t nb_workers = 0;
 	uint32_t i = 0;
 
-	session->nb_workers = RTE_MAX(rte_lcore_count(), 2u) - 1;
+	/* Not rte_lcore_count(): it includes service lcores. */
+	RTE_LCORE_FOREACH_WORKER(lcore_id)
+		nb_workers++;
+	session->nb_workers = RTE_MAX(nb_workers, 1u);
 	session->workers = testrmem_alloc(session->nb_workers, sizeof(*session->workers));
 	if (session->workers == NULL)
 		return -ENOMEM;

@@ -155,6 +155,26 @@ test_engine() {
 	done
 }
 
+# The main lcore, worker lcores and service lcores in one program.
+test_service_and_workers() {
+	# shellcheck disable=SC2034  # run() names it
+	local -a last=("${eal[@]}" --lcores "(0-2)@($cpus)" -S 2)
+	# shellcheck disable=SC2034
+	local -a middle=("${eal[@]}" --lcores "(0-4)@($cpus)" -S "1,3")
+	local mode
+	for mode in write send lease; do
+		run last --dev soft0,engine=1 --mode "$mode" --ops 2000
+		[ "$rc" = 0 ] && is_quiet && said out '^1 +2000 ' '^total +2000 ' '^verified: yes'
+		verdict "mode $mode with a worker and a service lcore" $?
+	done
+	run middle --dev soft0,engine=2 --mode write --ops 2000
+	[ "$rc" = 0 ] && is_quiet && said out '^2 +2000 ' '^4 +2000 ' '^total +4000 ' '^verified: yes'
+	verdict 'mode write with service lcores between the workers' $?
+	run last --mode write --ops 2000
+	[ "$rc" = 0 ] && is_quiet && said out '^1 +2000 ' '^total +2000 '
+	verdict 'mode write beside an idle service lcore' $?
+}
+
 test_json() {
 	run three --mode fastreg --size 128 --burst 16 --qps 2 --ops 10000 --json rates.json
 	[ "$rc" = 0 ] && python3 -c "$check_json" rates.json 2>>err
@@ -404,6 +424,7 @@ test_prompt() {
 test_modes
 test_shapes
 test_engine
+test_service_and_workers
 test_json
 test_options
 test_copy
