@@ -181,6 +181,35 @@ def map_equals_headers(tree):
                 yield path, 1, 'exports %s twice' % name
 
 
+def macro_is_defined_once(tree):
+    for path in tree.headers():
+        seen = {}
+        for number, line in enumerate(tree.text(path).split('\n'), 1):
+            found = re.match(r'#define (\w+)', line)
+            if re.match(r'#\s*(else|elif)\b', line):
+                seen = {}
+            elif found and found.group(1) in seen:
+                yield path, number, 'defines %s, which line %d defines' % (
+                    found.group(1), seen[found.group(1)])
+            elif found:
+                seen[found.group(1)] = number
+
+
+def bits_are_in_order(tree):
+    """Macros of one bit each rise within a set; a set is what shares two words and begins at 0."""
+    bit = re.compile(r'^#define (\w+?_[A-Z]+)_(\w+) \(UINT\d+_C\(1\) << (\d+)\)', re.M)
+    for path in tree.headers():
+        text = tree.text(path)
+        prefix, last = None, 0
+        for found in bit.finditer(text):
+            number = int(found.group(3))
+            if found.group(1) == prefix and 0 < number <= last:
+                yield path, text.count('\n', 0, found.start()) + 1, \
+                    '%s_%s is bit %d, and the one above is bit %d' % (
+                        prefix, found.group(2), number, last)
+            prefix, last = found.group(1), number
+
+
 def library_has_a_map(tree):
     libraries = {path.split('/')[1] for path in tree.c_files('lib')}
     for library in sorted(libraries):
@@ -294,6 +323,7 @@ def links_resolve(tree):
 
 
 RULES = (
+    bits_are_in_order,
     declarations_are_in_extern_c,
     errors_are_documented,
     every_export_is_tested,
@@ -305,6 +335,7 @@ RULES = (
     library_leaves_it_to_the_program,
     licence_is_on_top,
     links_resolve,
+    macro_is_defined_once,
     map_equals_headers,
     nothing_of_one_machine,
     whitespace_is_clean,

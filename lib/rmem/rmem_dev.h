@@ -41,10 +41,22 @@ extern "C" {
 #define RMEM_DEV_CAPA_MW_TYPE_1 (UINT64_C(1) << 6)
 /** Memory windows of type 2B: RMEM_WR_BIND_MW. */
 #define RMEM_DEV_CAPA_MW_TYPE_2B (UINT64_C(1) << 7)
+/** Indirect keys: rmem_mkey_alloc() and RMEM_WR_UMR. */
+#define RMEM_DEV_CAPA_UMR (UINT64_C(1) << 8)
 /** rmem_mr_rereg() keeps the keys of the MR. */
 #define RMEM_DEV_CAPA_REREG (UINT64_C(1) << 9)
 /** rmem_mr_reg_shared(). */
 #define RMEM_DEV_CAPA_SHARED_MR (UINT64_C(1) << 10)
+/** RMEM_MR_FD: memory of a file descriptor. The class provides it on every device. */
+#define RMEM_DEV_CAPA_MR_FD (UINT64_C(1) << 11)
+/** rmem_mr_attr::iov: one MR over several ranges. */
+#define RMEM_DEV_CAPA_MR_IOV (UINT64_C(1) << 12)
+/** RMEM_MR_REQUESTED_KEY: the caller chooses the key of an MR. */
+#define RMEM_DEV_CAPA_REQUESTED_KEY (UINT64_C(1) << 13)
+/** RMEM_MR_DISABLED and rmem_mr_enable(). */
+#define RMEM_DEV_CAPA_MR_ENABLE (UINT64_C(1) << 14)
+/** rmem_mr_bind_counter(). */
+#define RMEM_DEV_CAPA_MR_COUNTER (UINT64_C(1) << 15)
 /**
  * Inline receive: a message of at most rmem_dev_info::max_inline_recv bytes may travel in its
  * completion, and is copied to the receive's memory by the poll that returns it. Nothing of
@@ -52,19 +64,6 @@ extern "C" {
  * RMEM_SCATTER_TO_CQE=0 or the QP has RMEM_QP_NO_INLINE_RECV.
  */
 #define RMEM_DEV_CAPA_INLINE_RECV (UINT64_C(1) << 16)
-/** RMEM_MR_REQUESTED_KEY: the caller chooses the key of an MR. */
-#define RMEM_DEV_CAPA_REQUESTED_KEY (UINT64_C(1) << 13)
-/** RMEM_MR_DISABLED and rmem_mr_enable(). */
-#define RMEM_DEV_CAPA_MR_ENABLE (UINT64_C(1) << 14)
-/** rmem_mr_bind_counter(). */
-#define RMEM_DEV_CAPA_MR_COUNTER (UINT64_C(1) << 15)
-
-/** RMEM_MR_FD: memory of a file descriptor. The class sees to it, for every device. */
-#define RMEM_DEV_CAPA_MR_FD (UINT64_C(1) << 11)
-/** rmem_mr_attr::iov: one MR over several ranges. */
-#define RMEM_DEV_CAPA_MR_IOV (UINT64_C(1) << 12)
-/** Indirect keys: rmem_mkey_alloc() and RMEM_WR_UMR. */
-#define RMEM_DEV_CAPA_UMR (UINT64_C(1) << 8)
 
 /** A device. Applications read its name. */
 struct rmem_dev {

@@ -41,11 +41,10 @@ struct rmem_sge;
 #define RMEM_ACCESS_MW_BIND (UINT32_C(1) << 4)
 /** Requests name the bytes by their offset: iova is 0. */
 #define RMEM_ACCESS_ZERO_BASED (UINT32_C(1) << 5)
-/** Pages come on demand; on a device that has this, they are not pinned. */
-#define RMEM_ACCESS_ON_DEMAND (UINT32_C(1) << 6)
 /**
- * On-demand paging (ODP): pages come when the device first accesses them, and may go. With addr
- * NULL and length SIZE_MAX, an implicit MR: all of the address space, mapped or not.
+ * On-demand paging (ODP): pages are faulted in when the device first accesses them, are not
+ * pinned, and may be unmapped. With addr NULL and length SIZE_MAX, an implicit MR: all of the
+ * address space, mapped or not.
  */
 #define RMEM_ACCESS_ON_DEMAND (UINT32_C(1) << 6)
 /**

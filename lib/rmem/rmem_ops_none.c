@@ -71,7 +71,6 @@ none_mr_dereg(struct rmem_mr *mr)
 	return -EOPNOTSUPP;
 }
 
-/* What the class filled in is the answer. */
 static int
 none_mr_bind_counter(struct rmem_mr *mr, struct rmem_counter *counter)
 {
@@ -87,6 +86,7 @@ none_mr_enable(struct rmem_mr *mr)
 	return -EOPNOTSUPP;
 }
 
+/* The class has filled in what it knows. */
 static int
 none_mr_query(struct rmem_mr *mr, struct rmem_mr_info *info)
 {
