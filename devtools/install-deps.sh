@@ -38,6 +38,7 @@ codespell        command -v codespell
 doxygen          command -v doxygen
 shellcheck       command -v shellcheck
 libsystemd-dev   pkg-config --exists libsystemd
+dpdk-dev         command -v dpdk-telemetry.py
 '
 # shellcheck disable=SC2016  # for the shell that runs the command
 guest_set='

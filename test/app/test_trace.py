@@ -19,6 +19,7 @@ import tempfile
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PAGE = os.path.join(ROOT, 'doc', 'telemetry.md')
 POINT = re.compile(r'RTE_TRACE_POINT_REGISTER\(\s*\w+,\s*([\w.]+)\)')
+ERRORS = re.compile(r'`([^`]+)` enables the errors')
 ROW = re.compile(r'^\| `(lib\.rmem\.[\w.]+)` \| ([^|]*) \|', re.M)
 EVENT = re.compile(r'event \{\s*id = (\d+);\s*name = "([\w.]+)";\s*fields := struct \{(.*?)\};\s*\};',
                    re.S)
@@ -98,7 +99,7 @@ def is_there(line, found):
 def check_on(program):
     with tempfile.TemporaryDirectory() as folder:
         wanted = run(program, {'DPDK_TEST': 'trace_lease_autotest,trace_autotest',
-                               'RMEM_TEST_TRACE': '1'},
+                               'RMEM_TEST_TRACE': 'lib.rmem'},
                      '--trace=lib.rmem.*', '--trace-dir=' + folder)
         events, found = parse_trace(folder)
     registered = {name for name, _ in events.values() if name.startswith('lib.rmem.')}
@@ -112,13 +113,15 @@ def check_on(program):
     return events
 
 
-def check_some(program):
-    """The pattern chooses."""
+def check_errors(program):
+    """The pattern that the documentation gives for errors enables those of all libraries alone."""
+    pattern = ERRORS.search(read(PAGE)).group(1)
     with tempfile.TemporaryDirectory() as folder:
-        run(program, {'DPDK_TEST': 'pd_autotest'}, '--trace=lib.rmem.error.*',
-            '--trace-dir=' + folder)
+        run(program, {'DPDK_TEST': 'trace_lease_autotest,trace_autotest', 'RMEM_TEST_TRACE': 'error'},
+            '--trace=' + pattern, '--trace-dir=' + folder)
         names = {name for name, _ in parse_trace(folder)[1]}
-    assert names == {'lib.rmem.error.call'}, names
+    wanted = {name for name in points() if 'error' in name}
+    assert len(wanted) > 2 and names == wanted, names ^ wanted
 
 
 def check_off(program):
@@ -145,7 +148,7 @@ def main():
         sys.exit(__doc__)
     program = os.path.abspath(sys.argv[1])
     events = check_on(program)
-    check_some(program)
+    check_errors(program)
     check_off(program)
     check_page(events)
 
