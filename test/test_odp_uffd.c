@@ -8,12 +8,16 @@
  */
 
 #include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "fixture_odp.h"
 #include "test.h"
+
+#define LARGE_SIZE (UINT32_C(64) << 20)
 
 /* All pages are known. */
 static int
@@ -130,12 +134,54 @@ device_that_is_not_to_be_told_looks_for_itself(void)
 	return TEST_SUCCESS;
 }
 
+/* Nobody watches the range: userfaultfd takes one descriptor for each mapping. */
+static int
+expect_not_watched(void *start, size_t length)
+{
+	struct uffdio_register reg = {
+			.range = {(uintptr_t)start, length}, .mode = UFFDIO_REGISTER_MODE_WP};
+	struct uffdio_api api = {.api = UFFD_API, .features = UFFD_FEATURE_PAGEFAULT_FLAG_WP};
+	int rc, fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
+
+	TEST_ASSERT(fd >= 0);
+	rc = ioctl(fd, UFFDIO_API, &api);
+	if (rc == 0)
+		rc = ioctl(fd, UFFDIO_REGISTER, &reg);
+	close(fd);
+	TEST_EQ(rc, 0);
+	return TEST_SUCCESS;
+}
+
+/* The MR has a hole, so that each step of the advice watches anew what it brought. */
+static int
+advice_on_a_freed_mr_does_not_watch(void)
+{
+	uint8_t *large = fx_map(LARGE_SIZE);
+	struct rmem_sge sge = {.addr = fx_addr(large), .length = LARGE_SIZE - FX_PAGE};
+	struct rmem_mr *mr;
+	uint32_t i;
+
+	TEST_OK(munmap(large + sge.length, FX_PAGE));
+	for (i = 0; i < 20; i++) {
+		TEST_OK(madvise(large, sge.length, MADV_DONTNEED));
+		mr = fx_mr(fx.a.pd, large, LARGE_SIZE,
+				RMEM_ACCESS_ON_DEMAND | RMEM_ACCESS_REMOTE_READ);
+		TEST_ASSERT(mr != NULL);
+		sge.lkey = mr->lkey;
+		TEST_OK(rmem_mr_advise(fx.a.pd, RMEM_ADVISE_PREFETCH, 0, &sge, 1));
+		TEST_OK(fx_release(mr));
+		TEST_RUN(expect_not_watched(large, sge.length));
+	}
+	return TEST_SUCCESS;
+}
+
 static const struct test_case odp_uffd_cases[] = {
 		TEST_CASE(discarded_pages_are_told),
 		TEST_CASE(unmapped_and_moved_pages_are_told),
 		TEST_CASE(pages_that_are_mapped_later_are_told),
 		TEST_CASE(all_mrs_over_a_page_are_told),
 		TEST_CASE(device_that_is_not_to_be_told_looks_for_itself),
+		TEST_CASE(advice_on_a_freed_mr_does_not_watch),
 };
 
 REGISTER_RMEM_SUITE(odp_uffd, setup, fx_teardown, odp_uffd_cases);

@@ -163,9 +163,10 @@ rsoft_odp_free(struct rsoft_odp *odp)
 {
 	if (odp == NULL)
 		return;
+	/* Advice first: a prefetch under way watches what it brought. */
+	rsoft_advise_cancel(odp);
 	if (odp->is_watched)
 		rsoft_uffd_unwatch(odp);
-	rsoft_advise_cancel(odp);
 	__atomic_fetch_sub(&odp->dev->odp_stats.pages, odp->stats.pages, __ATOMIC_RELAXED);
 	if (odp->is_guarded)
 		rsoft_guard_put();
