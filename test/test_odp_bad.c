@@ -266,6 +266,61 @@ range_outside_of_the_mr_is_no_page_fault(void)
 	return TEST_SUCCESS;
 }
 
+/* The table forgets it: the next access asks the kernel again, and counts a fault. */
+static int
+page_that_fails_a_copy_is_not_known_any_more(void)
+{
+	TEST_STATUS(fx_odp_write(1, 2 * FX_PAGE), RMEM_WC_SUCCESS);
+	TEST_EQ(fx_stats(fx_odp.mr).pages, 2);
+	TEST_OK(fx_odp_protect(1, PROT_NONE)); /* it stays resident */
+	TEST_STATUS(fx_odp_write(1, 64), RMEM_WC_REM_ACCESS_ERR);
+	TEST_RUN(fx_reconnect());
+	TEST_EQ(fx_stats(fx_odp.mr).pages, 1);
+	TEST_EQ(fx_stats(fx_odp.mr).invalidations, 1);
+	TEST_OK(fx_odp_protect(1, PROT_READ | PROT_WRITE));
+	TEST_STATUS(fx_odp_write(1, 2 * FX_PAGE), RMEM_WC_SUCCESS);
+	TEST_EQ(fx_stats(fx_odp.mr).page_faults, 3);
+	return TEST_SUCCESS;
+}
+
+/* More than a message may be, in two SGEs; of the second nothing is mapped. */
+static int
+request_that_is_too_long_brings_no_page(void)
+{
+	const uint32_t opcodes[] = {RMEM_WR_SEND, RMEM_WR_RDMA_WRITE, RMEM_WR_RDMA_READ};
+	struct rmem_mr *all = fx_mr(fx.a.pd, NULL, SIZE_MAX, fx_odp_access());
+	struct rmem_sge sge[] = {{fx_addr(fx_odp.mem), 2 * FX_PAGE, 0}, {FX_PAGE, 1U << 31, 0}};
+	struct rmem_send_wr wr;
+	uint32_t i;
+
+	TEST_ASSERT(all != NULL);
+	sge[0].lkey = sge[1].lkey = all->lkey;
+	for (i = 0; i < RTE_DIM(opcodes); i++) {
+		wr = fx_rdma((uint8_t)opcodes[i], sge, fx.b.mr->iova, fx.b.mr->rkey);
+		wr.num_sge = 2;
+		TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_LOC_LEN_ERR);
+		TEST_RUN(fx_reconnect());
+		TEST_EQ(fx_stats(all).page_faults, 0);
+		TEST_ASSERT(!fx_odp_is_resident(0));
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+message_that_is_too_long_for_its_receive_brings_no_page(void)
+{
+	const struct rmem_sge own = {fx_addr(fx_odp.mem), FX_PAGE, fx_odp.mr->lkey};
+	const struct rmem_sge peer = fx_sge(fx.b.mr, 0, FX_PAGE + 1);
+	const struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &peer, 1);
+
+	TEST_EQ(fx_post_recv(fx.a.qp, 1, &own, 1), 1);
+	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_REM_INV_REQ_ERR);
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_LOC_LEN_ERR);
+	TEST_EQ(fx_stats(fx_odp.mr).page_faults, 0);
+	TEST_ASSERT(!fx_odp_is_resident(0));
+	return TEST_SUCCESS;
+}
+
 static const struct test_case odp_bad_cases[] = {
 		TEST_CASE(page_that_is_protected_gives_an_error),
 		TEST_CASE(page_that_is_not_mapped_gives_an_error),
@@ -280,6 +335,9 @@ static const struct test_case odp_bad_cases[] = {
 		TEST_CASE(sender_that_loses_its_page_leaves_the_receive),
 		TEST_CASE(burst_ends_at_the_page_that_is_lost),
 		TEST_CASE(range_outside_of_the_mr_is_no_page_fault),
+		TEST_CASE(page_that_fails_a_copy_is_not_known_any_more),
+		TEST_CASE(request_that_is_too_long_brings_no_page),
+		TEST_CASE(message_that_is_too_long_for_its_receive_brings_no_page),
 };
 
 REGISTER_RMEM_SUITE(odp_bad, fx_setup_odp, fx_teardown, odp_bad_cases);

@@ -218,6 +218,18 @@ rsoft_copy_status(unsigned int side, unsigned int local, uint32_t *why)
 	return side == local ? RMEM_WC_LOC_PROT_ERR : RMEM_WC_REM_ACCESS_ERR;
 }
 
+/* Bytes that the SGEs of a list name; it stops once they are as many as enough. */
+static __rte_always_inline uint64_t
+rsoft_sges_length(const struct rmem_sge *sge, uint32_t num_sge, uint64_t enough)
+{
+	uint64_t length = 0;
+	uint32_t i;
+
+	for (i = 0; i < num_sge && length < enough; i++)
+		length += sge[i].length;
+	return length;
+}
+
 /*
  * Open the SGEs of a list for up to length bytes. Returns false when one does not open,
  * with the reason in *why; otherwise *total is how many bytes they hold, length at the most.

@@ -100,10 +100,14 @@ rsoft_req_local(struct rsoft_run *run, const struct rmem_send_wr *wr, uint32_t n
 		}
 		return RMEM_WC_SUCCESS;
 	}
+	/* Before they are opened, which populates pages on demand. */
+	if (unlikely(rsoft_sges_length(wr->sg_list, wr->num_sge, RSOFT_MAX_MSG_SIZE + 1) >
+			    RSOFT_MAX_MSG_SIZE))
+		return RMEM_WC_LOC_LEN_ERR;
 	if (unlikely(!rsoft_access_sges(qp, wr->sg_list, wr->num_sge, need, UINT64_MAX, spans,
 			    length, &run->why)))
 		return RMEM_WC_LOC_PROT_ERR;
-	return likely(*length <= RSOFT_MAX_MSG_SIZE) ? RMEM_WC_SUCCESS : RMEM_WC_LOC_LEN_ERR;
+	return RMEM_WC_SUCCESS;
 }
 
 static __rte_always_inline int

@@ -272,14 +272,15 @@ rsoft_resp_place(struct rsoft_qp *peer, const struct rsoft_rqe *rqe, const struc
 	uint64_t room;
 
 	placed->is_early = false;
+	/* Before they are opened, which populates pages on demand. */
+	if (unlikely(rsoft_sges_length(rqe->sge, rqe->num_sge, length) < length)) {
+		placed->recv_status = RMEM_WC_LOC_LEN_ERR;
+		return RMEM_WC_REM_INV_REQ_ERR;
+	}
 	if (!rsoft_access_sges(peer, rqe->sge, rqe->num_sge, RSOFT_NEED_WRITE, length, to, &room,
 			    &placed->why)) {
 		placed->recv_status = RMEM_WC_LOC_PROT_ERR;
 		return RMEM_WC_REM_OP_ERR;
-	}
-	if (unlikely(room < length)) {
-		placed->recv_status = RMEM_WC_LOC_LEN_ERR;
-		return RMEM_WC_REM_INV_REQ_ERR;
 	}
 	if (is_early && rsoft_resp_is_safe(to, length) && rsoft_resp_is_safe(from, length)) {
 		placed->cq_pos = rsoft_rq_reserve(peer);
