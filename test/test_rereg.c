@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include <rte_lcore.h>
 #include <rte_malloc.h>
 
 #include "fixture.h"

@@ -148,9 +148,9 @@ struct rsoft_key {
 	uint8_t log2_page_size;
 	uint32_t qp_serial; /* of a type 2 window: rsoft_qp::serial it is tied to; else 0 */
 	uint8_t is_window;  /* by its index */
-} __rte_cache_aligned;
+} __rte_aligned(RTE_CACHE_LINE_MIN_SIZE);
 
-static_assert(sizeof(struct rsoft_key) == 64, "a key is one cache line");
+static_assert(sizeof(struct rsoft_key) == RTE_CACHE_LINE_MIN_SIZE, "a key is one cache line");
 
 /* Free indexes, given out at random (rsoft_ids.c). */
 struct rsoft_ids {
@@ -219,7 +219,7 @@ struct rsoft_inline {
 	uint64_t addr;
 	uint32_t lkey;
 	uint32_t pd;
-} __rte_aligned(2 * RTE_CACHE_LINE_SIZE);
+} __rte_aligned(2 * RTE_CACHE_LINE_MIN_SIZE);
 
 struct rsoft_cq {
 	struct rmem_cq cq;

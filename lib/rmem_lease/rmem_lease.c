@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include <rte_bitops.h>
+#include <rte_lcore.h>
 #include <rte_malloc.h>
 
 #include <rmem_driver.h>

@@ -19,8 +19,13 @@
 /* Buffers that are put back at a time through the mempool. */
 #define PUT_BURST 64
 
-/* Two words, moved as one; they may be of any type. */
-typedef uint64_t pair_t __attribute__((vector_size(16), aligned(8), may_alias));
+/* Two words, moved as one. */
+typedef uint64_t pair_t __attribute__((vector_size(16)));
+/*
+ * The same in memory: of any type, aligned as a word. Only accessed through pointers: some
+ * compilers for arm64 can't pass a vector by value that is aligned to less than its size.
+ */
+typedef uint64_t pair_mem_t __attribute__((vector_size(16), aligned(8), may_alias));
 
 static bool is_avx2;
 
@@ -37,12 +42,12 @@ RTE_INIT(rmem_pool_bulk_init)
 static inline void
 store_two(struct rmem_sge *sge, void *const *objs, pair_t tails)
 {
-	pair_t two = *(const pair_t *)objs;
+	const pair_t two = *(const pair_mem_t *)objs;
 
-	*(pair_t *)&sge[0] = __builtin_shufflevector(two, tails, 0, 2);
+	*(pair_mem_t *)&sge[0] = __builtin_shufflevector(two, tails, 0, 2);
 	/* In the order of the addresses, which compilers like to turn around. */
 	rte_compiler_barrier();
-	*(pair_t *)&sge[1] = __builtin_shufflevector(two, tails, 1, 3);
+	*(pair_mem_t *)&sge[1] = __builtin_shufflevector(two, tails, 1, 3);
 	rte_compiler_barrier();
 }
 
@@ -57,15 +62,17 @@ fill(struct rmem_sge *sge, void *const *objs, unsigned int n, uint64_t tail)
 		store_two(sge + 2, objs + 2, tails);
 	}
 	for (; sge != end; sge++, objs++)
-		*(pair_t *)sge = (pair_t){(uintptr_t)*objs, tail};
+		*(pair_mem_t *)sge = (pair_t){(uintptr_t)*objs, tail};
 	return 0;
 }
 
 static inline void
 load_two(void **objs, const struct rmem_sge *sge)
 {
-	*(pair_t *)objs = __builtin_shufflevector(
-			*(const pair_t *)&sge[0], *(const pair_t *)&sge[1], 0, 2);
+	const pair_t one = *(const pair_mem_t *)&sge[0];
+	const pair_t two = *(const pair_mem_t *)&sge[1];
+
+	*(pair_mem_t *)objs = __builtin_shufflevector(one, two, 0, 2);
 }
 
 static void
