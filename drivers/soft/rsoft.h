@@ -18,9 +18,11 @@
  * - The receive queue has one producer, the thread that posts to the QP, and one consumer
  *   at a time, the holder of rq.lock: an lcore that executes requests of the peer, or whoever
  *   flushes. No thread holds two rq.locks, and none takes an sq.lock inside one.
- * - QP state: RTS to ERR by anybody, by compare-and-swap; to RESET by the owner. Who moves
- *   it to ERR flushes the receive queue afterwards; who posts a receive looks at the state
- *   afterwards and flushes too. So a receive is flushed whatever the order.
+ * - QP state: RTS to ERR by any thread, by compare-and-swap; to and from RESET by control
+ *   calls. The thread that moves it to ERR loads rq.prod afterwards and flushes; the thread that
+ *   posts receives stores rq.prod, then loads the state, and flushes if it is ERR. All four are
+ *   SEQ_CST, so in their single order at least one of the two loads sees the store of the other
+ *   side: no receive stays in a QP in ERR.
  * - A CQ has many producers and one consumer (rsoft_cq.h).
  * - rsoft_domain::lock orders connections and the tables of QPs; rsoft_dev::lock orders the
  *   key table's free list. Nobody waits for a grace period while holding either.

@@ -12,6 +12,15 @@
  * same rules: written before the number, read before cons moves on. A producer looks at
  * cons only when its last view of it says that the ring is full. A completion that finds it
  * full is lost: overrun.
+ *
+ * prod is advanced by an atomic add, or, by a queue that alone completes to the CQ, by a load and a
+ * store under the lock of that queue. Invariant: no such load and store runs concurrently with an
+ * advance of prod by another queue, and the load returns the last advance:
+ * - A second queue is attached: nb_producers is stored, then a grace period awaited. A load and
+ *   store that saw one producer is inside (rsoft_grace.h), so it has ended before the second queue
+ *   can complete anything.
+ * - The last but one queue is detached: its advances of prod precede the release of
+ *   nb_producers in rsoft_cq_detach(), which the load with acquire in rsoft_cq_reserve() meets.
  */
 
 #ifndef RSOFT_CQ_H
@@ -99,7 +108,7 @@ rsoft_cq_reserve(struct rsoft_cq *cq, uint32_t n)
 {
 	uint32_t at;
 
-	if (unlikely(__atomic_load_n(&cq->nb_producers, __ATOMIC_RELAXED) != 1))
+	if (unlikely(__atomic_load_n(&cq->nb_producers, __ATOMIC_ACQUIRE) != 1))
 		return rsoft_cq_reserve_shared(cq, n);
 	at = __atomic_load_n(&cq->prod, __ATOMIC_RELAXED);
 	__atomic_store_n(&cq->prod, at + n, __ATOMIC_RELAXED);

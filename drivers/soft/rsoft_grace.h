@@ -11,10 +11,17 @@
  * (or passed a point where it holds nothing). Between bursts an lcore is outside, so that
  * one which does other work keeps nobody waiting.
  *
- * The full fences that order "store, then look who is inside" against "go inside, then
- * look at the key" are in rte_rcu_qsbr_thread_online() for the lcore, and in the
- * compare-and-swap of the key or rte_rcu_qsbr_start() for the invalidator. With one lcore
- * registered there is nobody to wait for, and the token is not touched.
+ * Invariant: an lcore that loads a key as VALID inside is waited for by whoever invalidates that
+ * key afterwards. Each side stores and then loads what the other stores, with a full fence in
+ * between:
+ *
+ *   the lcore:       store that it is inside; fence; load the key (or peer, counter, producers)
+ *   the invalidator: store the key;           fence; load which lcores are inside
+ *
+ * Either the lcore loads the new key, or the invalidator loads that the lcore is inside. The
+ * fence of the lcore is in rte_rcu_qsbr_thread_online(), that of the invalidator here, since
+ * rte_rcu_qsbr_start() only releases. rsoft_grace_start() also loads the number of registered
+ * lcores after it: with one there is nobody to wait for, and the token is not touched.
  */
 
 #ifndef RSOFT_GRACE_H
@@ -26,6 +33,16 @@
 #include <rte_rcu_qsbr.h>
 
 #include "rsoft.h"
+
+/*
+ * A full fence after an atomic read-modify-write of the same thread; on x86 each locked
+ * instruction is one already.
+ */
+#ifdef RTE_ARCH_X86
+#define RSOFT_FENCE_AFTER_ATOMIC() __atomic_signal_fence(__ATOMIC_SEQ_CST)
+#else
+#define RSOFT_FENCE_AFTER_ATOMIC() __atomic_thread_fence(__ATOMIC_SEQ_CST)
+#endif
 
 /* Make the domain of this process known, creating it when it is the first. */
 int rsoft_domain_get(void);
@@ -57,19 +74,33 @@ rsoft_grace_leave(unsigned int lcore)
 }
 
 /*
- * Start a grace period from inside, after a key was taken away by a full-fence atomic.
- * The caller holds nothing that a key or peer led it to. Returns true when it is over.
+ * Whether a grace period is over. One that another thread saw the end of is known by a relaxed
+ * load: the fence orders what the caller does next after the accesses that ended.
+ */
+static inline bool
+rsoft_grace_check(uint64_t token)
+{
+	if (rte_rcu_qsbr_check(rsoft_domain->qsbr, token, false) != 1)
+		return false;
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	return true;
+}
+
+/*
+ * Start a grace period from inside, after an atomic read-modify-write of this thread invalidated
+ * a key. The caller holds nothing that a key or peer led it to. Returns true when it is over.
  */
 static inline bool
 rsoft_grace_start(unsigned int lcore, uint64_t *token)
 {
 	struct rte_rcu_qsbr *v = rsoft_domain->qsbr;
 
+	RSOFT_FENCE_AFTER_ATOMIC();
 	if (__atomic_load_n(&v->num_threads, __ATOMIC_SEQ_CST) == 1)
 		return true;
 	*token = rte_rcu_qsbr_start(v);
 	rte_rcu_qsbr_quiescent(v, lcore);
-	return rte_rcu_qsbr_check(v, *token, false) == 1;
+	return rsoft_grace_check(*token);
 }
 
 /* Ask again, from inside, holding nothing. */
@@ -77,7 +108,7 @@ static inline bool
 rsoft_grace_over(unsigned int lcore, uint64_t token)
 {
 	rte_rcu_qsbr_quiescent(rsoft_domain->qsbr, lcore);
-	return rte_rcu_qsbr_check(rsoft_domain->qsbr, token, false) == 1;
+	return rsoft_grace_check(token);
 }
 
 #endif /* RSOFT_GRACE_H */

@@ -36,6 +36,8 @@ rsoft_rq_flush(struct rsoft_qp *qp)
 	const struct rsoft_rqe *rqe;
 
 	rte_ticketlock_lock(&qp->rq.lock);
+	/* Stored the state, now load what was posted; see rsoft.h. */
+	qp->rq.prod_seen = __atomic_load_n(&qp->rq.prod, __ATOMIC_SEQ_CST);
 	while ((rqe = rsoft_rq_head(&qp->rq)) != NULL) {
 		cqe.wr_id = rqe->wr_id;
 		rmem_wc_trace_error(qp->qp.obj.dev_id, qp->qp.qp_num, rqe->wr_id,
@@ -102,7 +104,7 @@ rsoft_post_recv(struct rmem_qp *base, const struct rmem_recv_wr *wr, uint16_t nb
 	}
 	if (i == 0)
 		return rc;
-	/* A full fence: store the receives, then look at the state; see rsoft.h. */
+	/* Store what was posted, then load the state; see rsoft.h. */
 	__atomic_exchange_n(&rq->prod, prod, __ATOMIC_SEQ_CST);
 	if (unlikely(__atomic_load_n(&qp->state, __ATOMIC_SEQ_CST) == RMEM_QPS_ERR))
 		rsoft_rq_flush(qp);
