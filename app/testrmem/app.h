@@ -23,17 +23,21 @@ struct app {
 	FILE *json;            /**< NULL without --json. */
 	bool is_running;
 	bool is_start_wanted;
+	bool is_wait_wanted; /**< No command before the run has ended. */
 	bool is_quit_wanted;
-	int exit_code;
+	int exit_code; /**< What the commands made it, runs apart. */
 };
 
 /* prompt.c */
 /** Put up a prompt on stdin and stdout; NULL, told, when there is no memory. */
 struct prompt *prompt_open(struct app *app);
 void prompt_close(struct prompt *prompt);
-/** Write the prompt again behind other output. */
+/** Write the prompt again after other output. */
 void prompt_show(const struct prompt *prompt);
-/** Wait for input at most wait_ms and execute what came, up to a command that starts or stops. */
+/**
+ * Wait for input at most wait_ms and execute the commands read, up to one that starts, stops or
+ * waits. The end of the input quits, after the run if that has a limit.
+ */
 void prompt_serve(struct prompt *prompt, int wait_ms);
 
 /* show.c */

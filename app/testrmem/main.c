@@ -92,6 +92,7 @@ run(struct app *app)
 	stats_start(&app->stats, app->session);
 	ret = testrmem_run(app->session, tick, &ticker);
 	app->is_running = false;
+	app->is_wait_wanted = false;
 	stats_print_table(&app->stats);
 	if (ret == 0)
 		ret = testrmem_session_verify(app->session);
@@ -110,6 +111,7 @@ interact(struct app *app)
 {
 	int code = 0;
 
+	app->exit_code = 0;
 	app->prompt = prompt_open(app);
 	if (app->prompt == NULL)
 		return TESTRMEM_EXIT_USAGE;
@@ -124,7 +126,7 @@ interact(struct app *app)
 	}
 	prompt_close(app->prompt);
 	app->prompt = NULL;
-	return code;
+	return RTE_MAX(code, app->exit_code);
 }
 
 static int

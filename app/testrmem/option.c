@@ -177,7 +177,7 @@ option_parse(int argc, char **argv, struct testrmem_conf *conf)
 static void
 print_param(const struct param *param)
 {
-	char name[64], range[128];
+	char name[64], range[128], automatic[128];
 
 	snprintf(name, sizeof(name), "--%s%s%s", param->name, param->arg != NULL ? " " : "",
 			param->arg != NULL ? param->arg : "");
@@ -190,10 +190,12 @@ print_param(const struct param *param)
 	param_range(param, range, sizeof(range));
 	if (param->type == PARAM_MODE || range[0] == '\0')
 		return;
-	if (param->automatic != NULL)
-		printf("  %22s %s (default auto: %s)\n", "", range, param->automatic);
-	else
-		printf("  %22s %s (default %" PRIu64 ")\n", "", range, param->def);
+	if (param->automatic != NULL) {
+		param_automatic(param, automatic, sizeof(automatic));
+		printf("  %22s %s (default auto: %s)\n", "", range, automatic);
+		return;
+	}
+	printf("  %22s %s (default %" PRIu64 ")\n", "", range, param->def);
 }
 
 void

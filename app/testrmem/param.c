@@ -49,7 +49,7 @@ const struct param params[] = {
 				.name = "size",
 				NUMBER(1, GIGA, TESTRMEM_AUTO),
 				.offset = AT(size),
-				.automatic = "64; atomic 8, copy 64K",
+				.automatic = "by mode",
 				.help = "bytes of an operation, or of a block of the file",
 		},
 		{
@@ -291,6 +291,41 @@ param_range(const struct param *param, char *text, size_t size)
 	}
 }
 
+void
+param_automatic(const struct param *param, char *text, size_t size)
+{
+	const char *separator = "; ";
+	const struct testrmem_engine *engine;
+	char value[32];
+	size_t used;
+	int i;
+
+	if (param->offset != AT(size)) {
+		snprintf(text, size, "%s", param->automatic);
+		return;
+	}
+	/* That of most modes, of which the first one is, then the others. */
+	print_size(testrmem_engines[0]->default_size, value, sizeof(value));
+	used = (size_t)snprintf(text, size, "%s", value);
+	for (i = 0; (engine = testrmem_engines[i]) != NULL && used < size; i++) {
+		if (engine->default_size == testrmem_engines[0]->default_size)
+			continue;
+		print_size(engine->default_size, value, sizeof(value));
+		used += (size_t)snprintf(text + used, size - used, "%s%s %s", separator,
+				engine->name, value);
+		separator = ", ";
+	}
+}
+
+static void
+print_automatic(const struct param *param, char *text, size_t size)
+{
+	char automatic[128];
+
+	param_automatic(param, automatic, sizeof(automatic));
+	snprintf(text, size, "auto (%s)", automatic);
+}
+
 static int
 set_number(struct testrmem_conf *conf, const struct param *param, const char *text)
 {
@@ -406,7 +441,7 @@ param_print(const struct testrmem_conf *conf, const struct param *param, char *t
 	case PARAM_NUM:
 	case PARAM_TIME:
 		if (number(conf, param) == TESTRMEM_AUTO)
-			snprintf(text, size, "auto (%s)", param->automatic);
+			print_automatic(param, text, size);
 		else
 			print_number(param, number(conf, param), text, size);
 		break;

@@ -35,8 +35,9 @@ struct param {
 	uint64_t min;
 	uint64_t max;
 	uint64_t def;
-	const char *automatic; /**< What "auto" means; NULL when there is no such value. */
-	bool is_fixed;         /**< Not by set. */
+	/** What "auto" means, NULL when there is no such value; param_automatic() adds to it. */
+	const char *automatic;
+	bool is_fixed; /**< Not by set. */
 };
 
 /** Ended by a NULL name. */
@@ -50,6 +51,8 @@ int param_set(struct testrmem_conf *conf, const struct param *param, const char 
 /** Write the present value as text. */
 void param_print(const struct testrmem_conf *conf, const struct param *param, char *text,
 		size_t size);
+/** Write what "auto" means as text. */
+void param_automatic(const struct param *param, char *text, size_t size);
 /** Write the allowed values as text. */
 void param_range(const struct param *param, char *text, size_t size);
 /**

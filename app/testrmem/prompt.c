@@ -5,10 +5,11 @@
 /*
  * The prompt, on librte_cmdline.
  *
- * Input is read here and fed to it character by character: so an end of the input is noticed,
- * and what stands behind a start or stop waits until the main loop has done it. Words that
+ * Input is read here and fed to it character by character, so that the end of the input is
+ * noticed and the characters after a start, stop or wait are held until it is done. Words that
  * commands choose from are tokens of our own, which complete them but leave it to the command
- * to say what is wrong with another one.
+ * to report an unknown one. Each setting has an instruction of its own, which completes its
+ * values; another one takes the unknown settings.
  */
 
 #include <errno.h>
@@ -27,50 +28,42 @@
 #define PROMPT "testrmem> "
 #define CTRL_C 0x03
 
-#define NB_COMMANDS 7
+#define NB_COMMANDS 8
+/* Commands, and a set for each setting. */
+#define MAX_INSTRUCTIONS (NB_COMMANDS + 24)
 
 /* A word out of a list. */
 struct word_token {
 	struct cmdline_token_hdr hdr;
-	const char *(*name)(int i);
+	const char *(*name)(const struct word_token *token, int i); /* NULL behind the last one. */
+	const struct param *param; /* Whose value it is, or NULL. */
+	bool is_other;             /* Takes no word of the list. */
 };
 
 /* A command as cmdline wants it. */
 struct instruction {
 	cmdline_parse_token_string_t name;
+	cmdline_parse_token_string_t setting;
 	struct word_token choice;
-	cmdline_parse_token_string_t value;
+	struct word_token value;
 	cmdline_parse_inst_t *inst;
 };
 
 struct prompt {
 	struct app *app;
-	struct instruction instructions[NB_COMMANDS];
-	cmdline_parse_ctx_t ctx[NB_COMMANDS + 1];
+	struct instruction instructions[MAX_INSTRUCTIONS];
+	cmdline_parse_ctx_t ctx[MAX_INSTRUCTIONS + 1];
 	struct cmdline *cl;
 	char input[256];
 	size_t used; /* Of the input. */
 	size_t size; /* Of the input that is there. */
+	char last;   /* The character fed last. */
 	bool is_terminal;
+	bool is_input_over;
 };
 
 /* cmdline's callbacks get a constant only; there is one prompt. */
 static struct prompt *the_prompt;
-
-static int
-word_parse(cmdline_parse_token_hdr_t *hdr, const char *text, void *result, unsigned int size)
-{
-	unsigned int length = 0;
-
-	RTE_SET_USED(hdr);
-	while (!cmdline_isendoftoken(text[length]))
-		length++;
-	if (length == 0 || length >= STR_TOKEN_SIZE || (result != NULL && length >= size))
-		return -1;
-	if (result != NULL)
-		snprintf(result, size, "%.*s", (int)length, text);
-	return (int)length;
-}
 
 static const struct word_token *
 word_of(const cmdline_parse_token_hdr_t *hdr)
@@ -78,12 +71,44 @@ word_of(const cmdline_parse_token_hdr_t *hdr)
 	return (const struct word_token *)hdr;
 }
 
+/* Whether the list has the word. */
+static bool
+word_is_listed(const struct word_token *token, const char *text, size_t length)
+{
+	const char *name;
+	int i;
+
+	for (i = 0; (name = token->name(token, i)) != NULL; i++) {
+		if (strlen(name) == length && memcmp(name, text, length) == 0)
+			return true;
+	}
+	return false;
+}
+
+static int
+word_parse(cmdline_parse_token_hdr_t *hdr, const char *text, void *result, unsigned int size)
+{
+	const struct word_token *token = word_of(hdr);
+	unsigned int length = 0;
+
+	while (!cmdline_isendoftoken(text[length]))
+		length++;
+	if (length == 0 || length >= STR_TOKEN_SIZE || (result != NULL && length >= size))
+		return -1;
+	if (token->is_other && word_is_listed(token, text, length))
+		return -1;
+	if (result != NULL)
+		snprintf(result, size, "%.*s", (int)length, text);
+	return (int)length;
+}
+
 static int
 word_complete_nb(cmdline_parse_token_hdr_t *hdr)
 {
+	const struct word_token *token = word_of(hdr);
 	int nb = 0;
 
-	while (word_of(hdr)->name(nb) != NULL)
+	while (!token->is_other && token->name(token, nb) != NULL)
 		nb++;
 	return nb;
 }
@@ -91,7 +116,7 @@ word_complete_nb(cmdline_parse_token_hdr_t *hdr)
 static int
 word_complete(cmdline_parse_token_hdr_t *hdr, int i, char *text, unsigned int size)
 {
-	const char *name = word_of(hdr)->name(i);
+	const char *name = word_of(hdr)->name(word_of(hdr), i);
 
 	if (name == NULL || strlen(name) >= size)
 		return -1;
@@ -102,11 +127,22 @@ word_complete(cmdline_parse_token_hdr_t *hdr, int i, char *text, unsigned int si
 static int
 word_help(cmdline_parse_token_hdr_t *hdr, char *text, unsigned int size)
 {
+	const struct word_token *token = word_of(hdr);
 	size_t used = 0;
 	const char *name;
 	int i;
 
-	for (i = 0; (name = word_of(hdr)->name(i)) != NULL && used < size; i++)
+	if (token->is_other) {
+		snprintf(text, size, "PARAMETER");
+		return 0;
+	}
+	if (token->param != NULL) {
+		param_range(token->param, text, size);
+		if (text[0] == '\0' || token->param->type == PARAM_MODE)
+			snprintf(text, size, "%s", token->param->arg);
+		return 0;
+	}
+	for (i = 0; (name = token->name(token, i)) != NULL && used < size; i++)
 		used += (size_t)snprintf(text + used, size - used, "%s%s", i == 0 ? "" : "|", name);
 	return 0;
 }
@@ -118,17 +154,36 @@ static struct cmdline_token_ops word_ops = {
 		.get_help = word_help,
 };
 
+static const char *
+show_word(const struct word_token *token, int i)
+{
+	RTE_SET_USED(token);
+	return show_name(i);
+}
+
 /* Parameters that set takes. */
 static const char *
-set_name(int i)
+set_word(const struct word_token *token, int i)
 {
 	const struct param *param;
 
+	RTE_SET_USED(token);
 	for (param = params; param->name != NULL; param++) {
 		if (!param->is_fixed && i-- == 0)
 			return param->name;
 	}
 	return NULL;
+}
+
+/* Values of a parameter that are words. */
+static const char *
+value_word(const struct word_token *token, int i)
+{
+	if (token->param == NULL)
+		return NULL;
+	if (token->param->type == PARAM_MODE)
+		return testrmem_engines[i] != NULL ? testrmem_engines[i]->name : NULL;
+	return token->param->automatic != NULL && i == 0 ? "auto" : NULL;
 }
 
 /* All commands parse into this. */
@@ -139,7 +194,8 @@ struct words {
 };
 
 static void
-tell_choice(const char *what, const char *word, const char *(*name)(int i))
+tell_choice(const char *what, const char *word,
+		const char *(*name)(const struct word_token *token, int i))
 {
 	struct word_token token = {.name = name};
 	char list[256];
@@ -156,7 +212,7 @@ do_show(void *result, struct cmdline *cl, void *data)
 	RTE_SET_USED(cl);
 	RTE_SET_USED(data);
 	if (!show(the_prompt->app, words->name))
-		tell_choice("thing to show", words->name, show_name);
+		tell_choice("thing to show", words->name, show_word);
 	fflush(stdout);
 }
 
@@ -171,7 +227,7 @@ do_set(void *result, struct cmdline *cl, void *data)
 	if (the_prompt->app->is_running)
 		testrmem_err("running: stop first");
 	else if (param == NULL)
-		tell_choice("parameter", words->name, set_name);
+		tell_choice("parameter", words->name, set_word);
 	else if (param->is_fixed)
 		testrmem_err("%s can be given on the command line only", param->name);
 	else
@@ -200,6 +256,30 @@ do_stop(void *result, struct cmdline *cl, void *data)
 		testrmem_session_stop(the_prompt->app->session);
 	else
 		testrmem_err("not running");
+}
+
+/* Whether the run ends by itself. */
+static bool
+has_limit(const struct testrmem_session *session)
+{
+	return session->conf.ops != 0 || session->conf.run_ms != 0 ||
+			session->engine == &testrmem_engine_copy;
+}
+
+static void
+do_wait(void *result, struct cmdline *cl, void *data)
+{
+	struct app *app = the_prompt->app;
+
+	RTE_SET_USED(result);
+	RTE_SET_USED(cl);
+	RTE_SET_USED(data);
+	if (!app->is_running)
+		return;
+	if (!has_limit(app->session))
+		testrmem_err("the run has no limit to wait for: set ops or seconds before start");
+	else
+		app->is_wait_wanted = true;
 }
 
 static void
@@ -236,20 +316,20 @@ struct command {
 	const char *name;
 	const char *help;
 	void (*execute)(void *result, struct cmdline *cl, void *data);
-	const char *(*choice)(int i);
-	bool has_value;
+	const char *(*choice)(const struct word_token *token, int i);
 };
 
 static const struct command commands[NB_COMMANDS] = {
-		{"help", "help: list the commands", do_help, NULL, false},
-		{"show", "show <what>: print device, pool, mr, stats or config", do_show, show_name,
-				false},
+		{"help", "help: list the commands", do_help, NULL},
+		{"show", "show <what>: print device, pool, mr, stats or config", do_show,
+				show_word},
 		{"set", "set <parameter> <value>: change a setting of the next run", do_set,
-				set_name, true},
-		{"start", "start: run with the present settings", do_start, NULL, false},
-		{"stop", "stop: end the run and print its results", do_stop, NULL, false},
-		{"clear", "clear: count from zero", do_clear, NULL, false},
-		{"quit", "quit: stop and leave", do_quit, NULL, false},
+				set_word},
+		{"start", "start: run with the present settings", do_start, NULL},
+		{"wait", "wait: execute the next command when the run has ended", do_wait, NULL},
+		{"stop", "stop: end the run and print its results", do_stop, NULL},
+		{"clear", "clear: count from zero", do_clear, NULL},
+		{"quit", "quit: stop and leave", do_quit, NULL},
 };
 
 static void
@@ -264,8 +344,8 @@ do_help(void *result, struct cmdline *cl, void *data)
 	for (i = 0; i < (int)RTE_DIM(commands); i++)
 		printf("%s\n", commands[i].help);
 	printf("Parameters:\n");
-	for (i = 0; set_name(i) != NULL; i++) {
-		const struct param *param = param_find(set_name(i));
+	for (i = 0; set_word(NULL, i) != NULL; i++) {
+		const struct param *param = param_find(set_word(NULL, i));
 
 		param_range(param, range, sizeof(range));
 		printf("  %-13s %s%s%s\n", param->name, param->help, range[0] != '\0' ? "; " : "",
@@ -275,34 +355,67 @@ do_help(void *result, struct cmdline *cl, void *data)
 	fflush(stdout);
 }
 
-/* Make cmdline's form of a command. */
+/* Make cmdline's form of a command; with a parameter, of the set of that one alone. */
 static int
-make_instruction(struct instruction *ins, const struct command *command)
+make_instruction(struct instruction *ins, const struct command *command, const struct param *param)
 {
 	const cmdline_parse_token_string_t name =
 			TOKEN_STRING_INITIALIZER(struct words, command, command->name);
-	const cmdline_parse_token_string_t value =
-			TOKEN_STRING_INITIALIZER(struct words, value, NULL);
+	bool is_set = command->execute == do_set;
 	int nb = 0;
 
 	ins->inst = calloc(1, sizeof(*ins->inst) + 4 * sizeof(void *));
 	if (ins->inst == NULL)
 		return -ENOMEM;
 	ins->inst->f = command->execute;
-	ins->inst->help_str = command->help;
+	ins->inst->help_str = param != NULL ? param->help : command->help;
 	ins->name = name;
 	ins->inst->tokens[nb++] = &ins->name.hdr;
-	if (command->choice != NULL) {
+	if (param != NULL) {
+		const cmdline_parse_token_string_t setting =
+				TOKEN_STRING_INITIALIZER(struct words, name, param->name);
+
+		ins->setting = setting;
+		ins->inst->tokens[nb++] = &ins->setting.hdr;
+	} else if (command->choice != NULL) {
 		ins->choice.hdr.ops = &word_ops;
 		ins->choice.hdr.offset = offsetof(struct words, name);
 		ins->choice.name = command->choice;
+		ins->choice.is_other = is_set;
 		ins->inst->tokens[nb++] = &ins->choice.hdr;
 	}
-	if (command->has_value) {
-		ins->value = value;
+	if (is_set) {
+		ins->value.hdr.ops = &word_ops;
+		ins->value.hdr.offset = offsetof(struct words, value);
+		ins->value.name = value_word;
+		ins->value.param = param;
 		ins->inst->tokens[nb++] = &ins->value.hdr;
 	}
 	return 0;
+}
+
+static int
+make_instructions(struct prompt *prompt)
+{
+	size_t nb = 0, i;
+	int ret = 0;
+
+	for (i = 0; i < RTE_DIM(commands) && ret == 0; i++)
+		ret = make_instruction(&prompt->instructions[nb++], &commands[i], NULL);
+	for (i = 0; i < RTE_DIM(commands); i++) {
+		const struct param *param = commands[i].execute == do_set ? params : NULL;
+
+		for (; param != NULL && param->name != NULL && ret == 0; param++) {
+			if (param->is_fixed)
+				continue;
+			if (nb == MAX_INSTRUCTIONS)
+				return -ENOSPC;
+			ret = make_instruction(&prompt->instructions[nb++], &commands[i], param);
+		}
+	}
+	for (i = 0; i < nb; i++)
+		prompt->ctx[i] = prompt->instructions[i].inst;
+	return ret;
 }
 
 static void
@@ -310,7 +423,7 @@ free_prompt(struct prompt *prompt)
 {
 	size_t i;
 
-	for (i = 0; prompt != NULL && i < RTE_DIM(commands); i++)
+	for (i = 0; prompt != NULL && i < RTE_DIM(prompt->instructions); i++)
 		free(prompt->instructions[i].inst);
 	free(prompt);
 }
@@ -319,13 +432,8 @@ struct prompt *
 prompt_open(struct app *app)
 {
 	struct prompt *prompt = calloc(1, sizeof(*prompt));
-	int ret = prompt == NULL ? -ENOMEM : 0;
-	size_t i;
+	int ret = prompt == NULL ? -ENOMEM : make_instructions(prompt);
 
-	for (i = 0; i < RTE_DIM(commands) && ret == 0; i++) {
-		ret = make_instruction(&prompt->instructions[i], &commands[i]);
-		prompt->ctx[i] = prompt->instructions[i].inst;
-	}
 	if (ret == 0)
 		prompt->cl = cmdline_stdin_new(prompt->ctx, PROMPT);
 	if (ret != 0 || prompt->cl == NULL) {
@@ -359,12 +467,14 @@ prompt_show(const struct prompt *prompt)
 	fflush(stdout);
 }
 
-/* Whether what comes next has to wait for the main loop. */
+/* Whether the next command has to wait for the main loop. */
 static bool
 is_held(const struct app *app)
 {
 	return app->is_start_wanted || app->is_quit_wanted ||
-			(app->is_running && testrmem_session_is_stopped(app->session));
+			(app->is_running &&
+					(app->is_wait_wanted ||
+							testrmem_session_is_stopped(app->session)));
 }
 
 static void
@@ -375,6 +485,7 @@ feed(struct prompt *prompt)
 	while (prompt->used < prompt->size && !is_held(app)) {
 		const char *c = &prompt->input[prompt->used++];
 
+		prompt->last = *c;
 		/* The terminal makes no signal of it while the prompt is up. */
 		if (*c == CTRL_C && prompt->is_terminal && app->is_running)
 			testrmem_session_stop(app->session);
@@ -383,28 +494,86 @@ feed(struct prompt *prompt)
 	}
 }
 
+/* Read more input behind the one that is held. */
+static void
+read_input(struct prompt *prompt)
+{
+	ssize_t got;
+
+	memmove(prompt->input, prompt->input + prompt->used, prompt->size - prompt->used);
+	prompt->size -= prompt->used;
+	prompt->used = 0;
+	got = read(STDIN_FILENO, prompt->input + prompt->size,
+			sizeof(prompt->input) - prompt->size);
+	if (got > 0)
+		prompt->size += (size_t)got;
+	else if (got == 0 || (errno != EINTR && errno != EAGAIN))
+		prompt->is_input_over = true;
+}
+
+/* While a wait holds the input, Ctrl-C alone is looked for, and drops what was typed before it. */
+static void
+watch(struct prompt *prompt, int wait_ms)
+{
+	struct pollfd fd = {.fd = STDIN_FILENO, .events = POLLIN};
+	bool is_full = prompt->size - prompt->used == sizeof(prompt->input);
+	const char *found;
+
+	if (!prompt->app->is_wait_wanted || !prompt->is_terminal || prompt->is_input_over ||
+			is_full) {
+		poll(NULL, 0, wait_ms);
+		return;
+	}
+	if (poll(&fd, 1, wait_ms) <= 0)
+		return;
+	read_input(prompt);
+	found = memchr(prompt->input, CTRL_C, prompt->size);
+	if (found != NULL) {
+		prompt->used = (size_t)(found - prompt->input) + 1;
+		testrmem_session_stop(prompt->app->session);
+	}
+}
+
+/* The input has ended: quit, after a run that ends by itself. */
+static void
+end_input(struct prompt *prompt)
+{
+	struct app *app = prompt->app;
+
+	if (prompt->last != '\0' && prompt->last != '\n' && prompt->last != '\r') {
+		prompt->last = '\n';
+		app->is_quit_wanted = cmdline_in(prompt->cl, "\n", 1) < 0;
+		return;
+	}
+	if (app->is_running && !prompt->is_terminal) {
+		if (has_limit(app->session)) {
+			app->is_wait_wanted = true;
+			return;
+		}
+		testrmem_err("the input ended, and the run has no limit: stopped;"
+			     " set ops or seconds before start");
+		app->exit_code = TESTRMEM_EXIT_USAGE;
+	}
+	app->is_quit_wanted = true;
+}
+
 void
 prompt_serve(struct prompt *prompt, int wait_ms)
 {
 	struct pollfd fd = {.fd = STDIN_FILENO, .events = POLLIN};
 	struct app *app = prompt->app;
-	ssize_t got;
 
 	feed(prompt);
 	if (is_held(app)) {
-		poll(NULL, 0, app->is_running ? wait_ms : 0);
+		watch(prompt, app->is_running ? wait_ms : 0);
 		return;
 	}
-	if (poll(&fd, 1, wait_ms) <= 0)
-		return;
-	got = read(STDIN_FILENO, prompt->input, sizeof(prompt->input));
-	if (got < 0 && (errno == EINTR || errno == EAGAIN))
-		return;
-	if (got <= 0) {
-		app->is_quit_wanted = true;
-		return;
+	if (!prompt->is_input_over) {
+		if (poll(&fd, 1, wait_ms) <= 0)
+			return;
+		read_input(prompt);
 	}
-	prompt->used = 0;
-	prompt->size = (size_t)got;
 	feed(prompt);
+	if (prompt->is_input_over && prompt->used == prompt->size && !is_held(app))
+		end_input(prompt);
 }

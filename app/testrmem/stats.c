@@ -230,7 +230,7 @@ write_object(const struct testrmem_session *session, const char *who, const stru
 			conf->mrs, who);
 	fprintf(file,
 			",\"ops\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"seconds\":%.6f"
-			",\"mops\":%.6f,\"gbps\":%.6f,\"errors\":%" PRIu64 "}\n",
+			",\"mops_per_s\":%.6f,\"gbytes_per_s\":%.6f,\"errors\":%" PRIu64 "}\n",
 			sum->cnt.ops, sum->cnt.bytes, sum->seconds,
 			rate(sum->cnt.ops, sum->seconds) / 1e6,
 			rate(sum->cnt.bytes, sum->seconds) / 1e9, sum->cnt.errors);

@@ -135,8 +135,8 @@ for row in rows:
         ("fastreg", 128, 16, 2, 1), row
     assert row["errors"] == 0 and row["seconds"] > 0, row
     assert row["bytes"] == 128 * row["ops"], row
-    assert abs(row["mops"] - row["ops"] / row["seconds"] / 1e6) <= 0.01 * row["mops"], row
-    assert abs(row["gbps"] - row["bytes"] / row["seconds"] / 1e9) <= 0.01 * row["gbps"], row
+    for name, count, unit in ("mops_per_s", "ops", 1e6), ("gbytes_per_s", "bytes", 1e9):
+        assert abs(row[name] - row[count] / row["seconds"] / unit) <= 0.01 * row[name], row
 assert rows[2]["ops"] == rows[0]["ops"] + rows[1]["ops"] == 20000, rows
 '
 
@@ -249,7 +249,8 @@ test_options() {
 	refused 'mode copy needs an input' --mode copy --output b
 	refused 'mode copy needs an output' --mode copy --input a
 	run one --help
-	[ "$rc" = 0 ] && said out '^Usage: dpdk-testrmem' '--stats-period' 'fastreg +REG_MR'
+	[ "$rc" = 0 ] && said out '^Usage: dpdk-testrmem' '--stats-period' 'fastreg +REG_MR' \
+		'default auto: 64; atomic 8, inline 32, copy 64K'
 	verdict '--help' $?
 	"$program" --help >out 2>err && said out '--no-huge' '^Usage: dpdk-testrmem' '--stats-period'
 	verdict "EAL's --help has ours" $?
@@ -389,23 +390,35 @@ prompt() {
 }
 
 test_prompt() {
-	local lcores
+	local lcores ops
 	for lcores in one three; do
 		prompt $lcores 'set size 4K\nstart\nshow stats\nshow pool\nstop\nshow mr\nquit\n'
 		[ "$rc" = 0 ] && is_quiet && [ "$(grep -c '^mode write' out)" = 2 ] &&
 			said out '^tr_soft0: .* buffers of 4096 bytes' '^  target ' '^verified: yes'
 		verdict "prompt: start, show, stop on $lcores lcore(s)" $?
 	done
-	prompt one 'set mode mbuf\nset ops 1000\nstart\nshow pool\nshow mr\nset mode write\nstart\nquit\n'
+	prompt one 'set mode mbuf\nset ops 1000\nstart\nwait\nshow pool\nshow mr\nset mode write\nstart\nquit\n'
 	[ "$rc" = 0 ] && is_quiet && said out '^tr_soft0: .* mbufs of 2048 bytes' '^  mbufs '
 	verdict 'prompt: mode mbuf, its pool and MRs' $?
 	prompt one 'help\nshow config\nshow device\nshow mr\nclear\nquit\n' --burst 7
 	[ "$rc" = 0 ] && is_quiet && said out '^set <parameter> <value>' '^burst +7' \
 		'^device soft0' '^nothing yet'
 	verdict 'prompt: help and show before a run' $?
-	prompt one 'set ops 1000\nstart\nset mode fastreg\nstart\n' --json rates.json
-	[ "$rc" = 0 ] && [ "$(wc -l <rates.json)" -ge 2 ]
-	verdict 'prompt: two runs, end of the input quits' $?
+	for lcores in one three; do
+		ops=300000
+		[ $lcores = one ] || ops=600000
+		prompt $lcores 'set ops 300000\nstart\nwait\nset mode fastreg\nstart' --json rates.json
+		[ "$rc" = 0 ] && is_quiet && said out '^mode write on' '^mode fastreg on' &&
+			[ "$(grep -c "\"lcore\":\"total\",\"ops\":$ops," rates.json)" = 2 ]
+		verdict "prompt: wait, and the end of the input, wait for a run on $lcores lcore(s)" $?
+	done
+	prompt one 'start\nwait\n'
+	[ "$rc" = 1 ] && said err 'the run has no limit to wait for: set ops or seconds' \
+		'the input ended, and the run has no limit: stopped' && said out '^verified: yes'
+	verdict 'prompt: a run without a limit that nothing can end' $?
+	prompt one 'wait\nset mode fa\t\nset size au\t\nsho\tco\t\n' --size 1K
+	[ "$rc" = 0 ] && is_quiet && said out '^mode +fastreg' '^size +auto \(64; atomic 8, inline 32, copy 64K\)'
+	verdict 'prompt: TAB completes commands, settings and their values' $?
 	prompt one 'set size 0\nset colour 1\nset json x\nshow x\nstop\nquit\n'
 	[ "$rc" = 0 ] && said err "bad value '0' for size" "unknown parameter 'colour'" \
 		'json can be given on the command line only' "unknown thing to show 'x'" 'not running'

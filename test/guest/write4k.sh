@@ -43,7 +43,7 @@ by_testrmem() {
 		-- --dev verbs0,ibdev=rxe0,gid=$gid,mtu=$mtu --mode write --size $size --burst $burst \
 		--depth $depth --ops $ops --seconds 0 --stats-period 0 --json "$tmp/json" \
 		>"$tmp/testrmem" 2>&1 || { cat "$tmp/testrmem" >&2 && return 1; }
-	sed -n 's/.*"lcore":"total".*"mops":\([0-9.]*\).*/\1/p' "$tmp/json"
+	sed -n 's/.*"lcore":"total".*"mops_per_s":\([0-9.]*\).*/\1/p' "$tmp/json"
 }
 
 for ((round = 1; round <= rounds; round++)); do
