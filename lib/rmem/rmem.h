@@ -16,6 +16,9 @@
  * Every control call returns 0 or a negative errno and hands an object back through its
  * last parameter, written only on success. What became of a posted request is told by
  * rmem_wc::status alone.
+ *
+ * Devices belong to the primary process. In a secondary process each call that takes a device or
+ * an object of one returns -EOPNOTSUPP, and logs one line unless it is of the fast path.
  */
 
 #ifndef RMEM_H

@@ -6,6 +6,7 @@
  * @file
  * Devices: the table of this process, by number.
  *
+ * A secondary process has none, so that its fast path is that of no device.
  * A slot is free when its tag is RMEM_OBJ_NONE. Slots are taken and given back under one
  * lock; the fast-path functions are the dummies whenever the device is not ready.
  */
@@ -136,7 +137,9 @@ dev_create(const char *name, const char *args, struct rmem_dev **dev)
 	size_t driver_len;
 	int ret;
 
-	ret = check_name(name, &driver_len);
+	ret = rmem_process_check("rmem_dev_create");
+	if (ret == 0)
+		ret = check_name(name, &driver_len);
 	if (ret != 0)
 		return ret;
 	if (dev == NULL) {

@@ -181,6 +181,7 @@ struct rmem_dev_stats {
  *   - -ENOSPC: there are RMEM_MAX_DEVS devices already.
  *   - -ENOMEM: no memory for the device.
  *   - -EPERM: the system does not let this process use the device.
+ *   - -EOPNOTSUPP: this is a secondary process.
  *   - -EIO: the device fails; what else hardware may refuse is on the driver's page.
  */
 int rmem_dev_create(const char *name, const char *args, struct rmem_dev **dev);
@@ -201,7 +202,7 @@ int rmem_dev_create(const char *name, const char *args, struct rmem_dev **dev);
 int rmem_dev_close(struct rmem_dev *dev);
 
 /**
- * Look a device up by its name.
+ * Look a device up by its name, among those of this process: a secondary process has none.
  *
  * Control path. Safe to call from any thread.
  *

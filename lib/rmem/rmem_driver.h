@@ -243,6 +243,24 @@ struct rmem_driver {
 int rmem_driver_register(const struct rmem_driver *driver);
 
 /**
+ * Refuse a call in a secondary process of DPDK. Devices belong to the process that created them:
+ * the tables of devices and of functions are per process, so a secondary process has no devices,
+ * and must not use the objects of another process that it finds in shared memory.
+ *
+ * The class calls it wherever it checks a handle. For libraries above the class.
+ *
+ * Control path. Safe to call from any thread.
+ *
+ * @param func
+ *   Name of the refused call, for the log line.
+ *
+ * @return
+ *   0 in a primary process, otherwise:
+ *   - -EOPNOTSUPP: this is a secondary process; one line is logged.
+ */
+int rmem_process_check(const char *func);
+
+/**
  * Check that a window may be bound to a part of an MR: types of window and MR, PDs of window,
  * MR and QP, rights, and range. What RMEM_WR_BIND_MW asks a driver checks with it, as
  * rmem_mw_bind() does.

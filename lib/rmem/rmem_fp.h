@@ -71,7 +71,8 @@ extern struct rmem_fp_ops rmem_fp[RMEM_MAX_DEVS];
  *     MR or page list, a UMR without MR or entries, a BIND_MW without MR or type 2 window, an
  *     atomic that is not one SGE of 8 bytes, or the calling thread is not known to EAL; in
  *     debug builds a NULL or wrong handle.
- *   - -EOPNOTSUPP: the device lacks the capability for the opcode.
+ *   - -EOPNOTSUPP: the device lacks the capability for the opcode, or this is a secondary
+ *     process.
  *   - -EBUSY: the QP is in the RESET state.
  *   - -ENOSPC: the send queue is full.
  *   - -ENODEV: the device was closed, or has failed or was removed.
@@ -104,6 +105,7 @@ rmem_post_send(struct rmem_qp *qp, const struct rmem_send_wr *wr, uint16_t nb_wr
  *     thread is not known to EAL; in debug builds a NULL or wrong handle.
  *   - -EBUSY: the QP is in the RESET state.
  *   - -ENOSPC: the receive queue is full.
+ *   - -EOPNOTSUPP: this is a secondary process.
  *   - -ENODEV: the device was closed, or has failed or was removed.
  */
 static inline int
@@ -136,6 +138,7 @@ rmem_post_recv(struct rmem_qp *qp, const struct rmem_recv_wr *wr, uint16_t nb_wr
  *   - -EIO: the CQ overflowed, or the device failed, and what was saved is drained.
  *   - -EINVAL: the calling thread is not known to EAL; in debug builds a NULL or wrong
  *     handle.
+ *   - -EOPNOTSUPP: this is a secondary process.
  *   - -ENODEV: the device was closed.
  */
 static inline int

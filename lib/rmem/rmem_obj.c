@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <stdbool.h>
 
+#include <rte_eal.h>
 #include <rte_log.h>
 #include <rte_malloc.h>
 
@@ -53,10 +54,24 @@ rmem_obj_type_str(uint32_t type)
 }
 
 int
+rmem_process_check(const char *func)
+{
+	if (rte_eal_process_type() != RTE_PROC_SECONDARY)
+		return 0;
+	RMEM_LOG(ERR, "%s: not supported in a secondary process; use the primary process", func);
+	return -EOPNOTSUPP;
+}
+
+int
 rmem_obj_check(const void *handle, uint32_t type, const char *func)
 {
 	const struct rmem_obj *obj = handle;
+	int ret;
 
+	/* First: the handle may be of another process and not mapped here. */
+	ret = rmem_process_check(func);
+	if (ret != 0)
+		return ret;
 	if (obj != NULL && obj->type == type)
 		return 0;
 	if (obj == NULL)

@@ -9,6 +9,8 @@
 
 #include <errno.h>
 
+#include <rte_eal.h>
+
 #include <rmem_priv.h>
 
 static int
@@ -281,13 +283,20 @@ rmem_ops_none_fill(struct rmem_dev_ops *ops)
 	FILL(ops, qp_set_error);
 }
 
+/* A device that was closed; or one of the primary process, which is not usable in this one. */
+static int
+no_device(void)
+{
+	return rte_eal_process_type() == RTE_PROC_SECONDARY ? -EOPNOTSUPP : -ENODEV;
+}
+
 static int
 none_post_send(struct rmem_qp *qp, const struct rmem_send_wr *wr, uint16_t nb_wr)
 {
 	RTE_SET_USED(qp);
 	RTE_SET_USED(wr);
 	RTE_SET_USED(nb_wr);
-	return -ENODEV;
+	return no_device();
 }
 
 static int
@@ -296,7 +305,7 @@ none_post_recv(struct rmem_qp *qp, const struct rmem_recv_wr *wr, uint16_t nb_wr
 	RTE_SET_USED(qp);
 	RTE_SET_USED(wr);
 	RTE_SET_USED(nb_wr);
-	return -ENODEV;
+	return no_device();
 }
 
 static int
@@ -305,7 +314,7 @@ none_poll_cq(struct rmem_cq *cq, struct rmem_wc *wc, uint16_t nb_wc)
 	RTE_SET_USED(cq);
 	RTE_SET_USED(wc);
 	RTE_SET_USED(nb_wc);
-	return -ENODEV;
+	return no_device();
 }
 
 const struct rmem_fp_ops rmem_fp_none = {

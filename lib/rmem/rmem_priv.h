@@ -93,7 +93,10 @@ rmem_obj_dev(const struct rmem_obj *obj)
 /** What an object type is called in messages. */
 const char *rmem_obj_type_str(uint32_t type);
 
-/** 0 when handle is an object of the type, else -EINVAL and a line that names func. */
+/**
+ * 0 when handle is an object of the type, else a line that names func, and -EINVAL, or
+ * -EOPNOTSUPP in a secondary process.
+ */
 int rmem_obj_check(const void *handle, uint32_t type, const char *func);
 
 /** Zeroed object of the device, tagged with type; NULL and a line when memory is short. */

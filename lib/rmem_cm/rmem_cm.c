@@ -12,6 +12,8 @@
 
 #include <rte_common.h>
 
+#include <rmem_driver.h>
+
 #include "rmem_cm_priv.h"
 
 RTE_LOG_REGISTER(rmem_cm_logtype, lib.rmem.cm, NOTICE)
@@ -229,7 +231,9 @@ rmem_cm_listen(const struct sockaddr *addr, struct rmem_cm_listener **out)
 	struct rmem_cm_listener *listener;
 	int rc;
 
-	rc = cm_check_given(out, "the new listener");
+	rc = rmem_process_check("rmem_cm_listen");
+	if (rc == 0)
+		rc = cm_check_given(out, "the new listener");
 	if (rc == 0)
 		rc = cm_check_addr(addr);
 	if (rc != 0)
@@ -329,7 +333,9 @@ rmem_cm_accept(struct rmem_cm_listener *listener, const struct rmem_cm_conf *con
 	struct rmem_qp_addr addr;
 	int rc;
 
-	rc = cm_check_given(listener, "the listener");
+	rc = rmem_process_check("rmem_cm_accept");
+	if (rc == 0)
+		rc = cm_check_given(listener, "the listener");
 	if (rc == 0)
 		rc = cm_check_given(out, "the new connection");
 	if (rc == 0)
@@ -421,7 +427,9 @@ rmem_cm_connect(const struct sockaddr *remote, const struct rmem_cm_conf *conf,
 	uint64_t end_ms;
 	int rc;
 
-	rc = cm_check_given(out, "the new connection");
+	rc = rmem_process_check("rmem_cm_connect");
+	if (rc == 0)
+		rc = cm_check_given(out, "the new connection");
 	if (rc == 0)
 		rc = cm_check_addr(remote);
 	if (rc == 0)

@@ -19,9 +19,15 @@
 
 RTE_LOG_REGISTER(rmem_lease_logtype, lib.rmem.lease, NOTICE)
 
+uint32_t lease_ctx_tag;
+
 int
 lease_check_ctx(const struct rmem_lease_ctx *ctx, const char *func)
 {
+	int ret = rmem_process_check(func);
+
+	if (ret != 0)
+		return ret;
 	if (lease_is_ctx(ctx))
 		return 0;
 	LEASE_LOG(ERR, "%s: %p is no lease context", func, (const void *)ctx);
@@ -288,6 +294,7 @@ lease_ctx_create(
 	}
 	lease_gauge(new_ctx);
 	lease_list_add(new_ctx);
+	__atomic_store_n(&lease_ctx_tag, LEASE_TAG, __ATOMIC_RELAXED);
 	*ctx = new_ctx;
 	rmem_lease_trace_create(new_ctx, qp->qp_num, new_ctx->backend->name, conf->min_leases,
 			new_ctx->nb_slots);

@@ -166,14 +166,20 @@ struct rmem_lease_ctx {
 	struct rmem_send_wr inv[LEASE_BURST];
 };
 
-/** 0, or -EINVAL and a line. */
+/**
+ * LEASE_TAG once this process has created a context, else 0: then no context in shared memory is
+ * one of this process.
+ */
+extern uint32_t lease_ctx_tag;
+
+/** 0, or -EINVAL and a line; -EOPNOTSUPP in a secondary process. */
 int lease_check_ctx(const struct rmem_lease_ctx *ctx, const char *func);
 
 /** On the fast path: no line. */
 static inline bool
 lease_is_ctx(const struct rmem_lease_ctx *ctx)
 {
-	return likely(ctx != NULL && ctx->obj.type == LEASE_TAG);
+	return likely(ctx != NULL && ctx->obj.type == lease_ctx_tag);
 }
 
 static inline uint32_t

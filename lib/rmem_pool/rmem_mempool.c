@@ -75,6 +75,10 @@ rmem_mempool_visit(int (*func)(struct rmem_mempool *reg, void *arg), void *arg)
 int
 rmem_mempool_check_reg(const struct rmem_mempool *reg)
 {
+	int ret = rmem_process_check("mempool registration");
+
+	if (ret != 0)
+		return ret;
 	if (reg != NULL && reg->obj.type == RMEM_MEMPOOL_TAG)
 		return 0;
 	POOL_LOG(ERR, "got %p (tag 0x%x), expected a registration of a mempool", (const void *)reg,
@@ -356,6 +360,10 @@ rmem_mempool_mr(const struct rmem_mempool *reg, const void *addr, size_t length)
 static int
 check_mr(const struct rmem_mr *mr)
 {
+	int ret = rmem_process_check("rmem_extbuf_mr");
+
+	if (ret != 0)
+		return ret;
 	if (mr == NULL || mr->obj.type != RMEM_OBJ_MR) {
 		POOL_LOG(ERR, "got %p (tag 0x%x), expected an MR", (const void *)mr,
 				mr == NULL ? 0 : mr->obj.type);

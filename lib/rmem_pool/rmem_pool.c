@@ -382,6 +382,9 @@ pool_destroy(struct rmem_pool *pool)
 
 	if (pool == NULL)
 		return 0;
+	ret = rmem_process_check("rmem_pool_destroy");
+	if (ret != 0)
+		return ret;
 	if (pool->obj.type != RMEM_OBJ_POOL) {
 		POOL_LOG(ERR, "got %p (tag 0x%x), expected a pool", (void *)pool, pool->obj.type);
 		return -EINVAL;

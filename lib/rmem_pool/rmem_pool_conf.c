@@ -105,6 +105,10 @@ check_conf(const struct rmem_pool_conf *conf)
 int
 rmem_pool_check_pd(const struct rmem_pd *pd)
 {
+	int ret = rmem_process_check("pool or mempool registration");
+
+	if (ret != 0)
+		return ret;
 	if (pd != NULL && pd->obj.type == RMEM_OBJ_PD)
 		return 0;
 	POOL_LOG(ERR, "got %p (tag 0x%x), expected a PD", (const void *)pd,

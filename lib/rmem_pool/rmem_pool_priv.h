@@ -14,7 +14,7 @@
 
 #include <rte_log.h>
 
-#include <rmem.h>
+#include <rmem_driver.h>
 #include <rmem_mempool.h>
 #include <rmem_pool.h>
 

@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * A DPDK primary process and a secondary one: the secondary can use nothing of rmem, and the
+ * primary goes on with its device.
+ *
+ * usage: dpdk-test-secondary
+ *
+ * The primary creates objects of each kind and runs the same program once more as its secondary,
+ * which gets the addresses of the objects. Without hugepages EAL of a secondary process ends
+ * while it attaches the memory: then the secondary maps the memory of the primary by its
+ * descriptor, at the same addresses. The type of the process is set by then.
+ */
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <rte_eal.h>
+#include <rte_malloc.h>
+#include <rte_memory.h>
+#include <rte_mempool.h>
+
+#include <rmem.h>
+#include <rmem_driver.h>
+#include <rmem_lease.h>
+#include <rmem_mbuf.h>
+
+#include "test.h"
+
+#define BUF_SIZE      4096u
+#define WANTED_HUGE   64ul
+#define PREFIX_SIZE   64
+#define DEV_ARGS      "max_mr=64,max_mw=64,max_qp=8,max_cq=8"
+#define WITH_HUGE     "huge"
+#define WITHOUT_HUGE  "no-huge"
+#define ARG_SECONDARY "secondary"
+
+/* In shared memory: what the primary made. */
+struct handles {
+	struct rmem_dev *dev; /* not shared: an address that means nothing to the secondary */
+	struct rmem_pd *pd;
+	struct rmem_mr *mr;
+	struct rmem_mr *fast;
+	struct rmem_fast_reg_page_list *list;
+	struct rmem_mw *mw;
+	struct rmem_eq *eq;
+	struct rmem_counter *counter;
+	struct rmem_cq *cq;
+	struct rmem_qp *qp;
+	struct rmem_qp *peer;
+	struct rmem_pool *pool;
+	struct rte_mempool *mp;
+	struct rmem_mempool *reg;
+	struct rmem_lease_ctx *ctx;
+	uint8_t buf[BUF_SIZE];
+};
+
+/* The memory of a primary without hugepages: one mapping of one descriptor. */
+struct memory {
+	void *addr;
+	size_t length;
+	int fd;
+};
+
+static int
+find_memory(const struct rte_memseg_list *msl, const struct rte_memseg *ms, void *arg)
+{
+	struct memory *memory = arg;
+
+	memory->addr = msl->base_va;
+	memory->length = msl->len;
+	memory->fd = rte_memseg_get_fd(ms);
+	return 1;
+}
+
+static bool
+has_hugepages(void)
+{
+	FILE *f = fopen("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages", "r");
+	unsigned long nb = 0;
+	char line[256];
+
+	if (f != NULL && fgets(line, sizeof(line), f) != NULL)
+		nb = strtoul(line, NULL, 10);
+	if (f != NULL)
+		fclose(f);
+	f = nb >= WANTED_HUGE ? fopen("/proc/mounts", "r") : NULL;
+	nb = 0;
+	while (f != NULL && fgets(line, sizeof(line), f) != NULL)
+		nb += strstr(line, " hugetlbfs ") != NULL;
+	if (f != NULL)
+		fclose(f);
+	return nb != 0;
+}
+
+static int
+start_eal(const char *program, const char *prefix, bool is_huge, bool is_secondary)
+{
+	char prefix_arg[PREFIX_SIZE + 16];
+	char name[256], no_huge[] = "--no-huge", memory[] = "-m128", no_pci[] = "--no-pci";
+	char no_telemetry[] = "--no-telemetry", secondary[] = "--proc-type=secondary";
+	char *argv[8] = {name, prefix_arg, no_pci, no_telemetry};
+	int argc = 4;
+
+	snprintf(name, sizeof(name), "%s", program);
+	snprintf(prefix_arg, sizeof(prefix_arg), "--file-prefix=%s", prefix);
+	if (!is_huge)
+		argv[argc++] = no_huge;
+	argv[argc++] = is_secondary ? secondary : memory;
+	return test_start_eal(argc, argv);
+}
+
+/* Calls that create something, each on an object of the primary's. */
+static int
+secondary_creates_nothing(struct handles *h)
+{
+	const struct rmem_lease_conf lease_conf = {.max_length = 1, .socket_id = SOCKET_ID_ANY};
+	const struct rmem_pool_conf pool_conf = {
+			.name = "p", .nb_bufs = 1, .buf_size = 64, .socket_id = SOCKET_ID_ANY};
+	struct rmem_qp_conf qp_conf = {.send_cq = h->cq, .recv_cq = h->cq, .type = RMEM_QPT_RC};
+	const struct rmem_mr_attr attr = {.addr = h->buf, .length = 1};
+	const struct rmem_cq_conf cq_conf = {.nb_cqe = 1};
+	struct rmem_pool_report report;
+	void *out = NULL;
+
+	TEST_ERR(rmem_dev_create("soft0", DEV_ARGS, (struct rmem_dev **)&out), EOPNOTSUPP);
+	TEST_ERR(rmem_dev_create("soft1", NULL, (struct rmem_dev **)&out), EOPNOTSUPP);
+	TEST_ERR(rmem_dev_create("verbs0", NULL, (struct rmem_dev **)&out), EOPNOTSUPP);
+	TEST_ERR(rmem_pd_alloc(h->dev, (struct rmem_pd **)&out), EOPNOTSUPP);
+	TEST_ERR(rmem_mr_reg(h->pd, h->buf, 1, 0, 0, (struct rmem_mr **)&out), EOPNOTSUPP);
+	TEST_ERR(rmem_mr_reg_attr(h->pd, &attr, (struct rmem_mr **)&out), EOPNOTSUPP);
+	TEST_ERR(rmem_mr_reg_shared(h->mr, h->pd, 0, 0, (struct rmem_mr **)&out), EOPNOTSUPP);
+	TEST_ERR(rmem_fast_reg_mr_alloc(h->pd, 1, (struct rmem_mr **)&out), EOPNOTSUPP);
+	TEST_ERR(rmem_fast_reg_page_list_alloc(h->dev, 1, (struct rmem_fast_reg_page_list **)&out),
+			EOPNOTSUPP);
+	TEST_ERR(rmem_mkey_alloc(h->pd, 1, (struct rmem_mr **)&out), EOPNOTSUPP);
+	TEST_ERR(rmem_mw_alloc(h->pd, RMEM_MW_TYPE_2, (struct rmem_mw **)&out), EOPNOTSUPP);
+	TEST_ERR(rmem_cq_create(h->dev, &cq_conf, (struct rmem_cq **)&out), EOPNOTSUPP);
+	TEST_ERR(rmem_qp_create(h->pd, &qp_conf, (struct rmem_qp **)&out), EOPNOTSUPP);
+	TEST_ERR(rmem_eq_create(h->dev, 1, (struct rmem_eq **)&out), EOPNOTSUPP);
+	TEST_ERR(rmem_counter_alloc(h->dev, (struct rmem_counter **)&out), EOPNOTSUPP);
+	TEST_ERR(rmem_pool_create(h->pd, &pool_conf, (struct rmem_pool **)&out), EOPNOTSUPP);
+	TEST_ERR(rmem_pool_check(h->pd, &pool_conf, &report), EOPNOTSUPP);
+	TEST_ERR(rmem_mempool_register(h->mp, h->pd, 0, (struct rmem_mempool **)&out), EOPNOTSUPP);
+	TEST_ERR(rmem_extbuf_mr_add(h->mr), EOPNOTSUPP);
+	TEST_ERR(rmem_lease_ctx_create(h->qp, &lease_conf, (struct rmem_lease_ctx **)&out),
+			EOPNOTSUPP);
+	TEST_ASSERT(out == NULL);
+	return TEST_SUCCESS;
+}
+
+/* Calls that ask or change an object. */
+static int
+secondary_uses_nothing(struct handles *h)
+{
+	enum rmem_rereg_result result;
+	struct rmem_mw_bind bind = {.wr_id = 1};
+	struct rmem_lease_stats lease_stats;
+	struct rmem_mempool_stats mp_stats;
+	struct rmem_dev_stats stats;
+	struct rmem_mr_stats mr_stats;
+	struct rmem_dev_info info;
+	struct rmem_qp_conn conn = {.timeout = 1};
+	struct rmem_qp_attr attr;
+	struct rmem_mr_info mr_info;
+	struct rmem_event event;
+	const struct rmem_sge sge = {0};
+
+	TEST_ERR(rmem_process_check("rmem_test"), EOPNOTSUPP);
+	TEST_ASSERT(rmem_dev_get_by_name("soft0") == NULL);
+	TEST_ASSERT(rmem_dev_next(NULL) == NULL);
+	TEST_ERR(rmem_dev_info_get(h->dev, &info), EOPNOTSUPP);
+	TEST_ERR(rmem_dev_stats_get(h->dev, &stats), EOPNOTSUPP);
+	TEST_ERR(rmem_dev_stats_reset(h->dev), EOPNOTSUPP);
+	TEST_ERR(rmem_dev_dump(h->dev, stdout), EOPNOTSUPP);
+	TEST_ERR(rmem_mr_query(h->mr, &mr_info), EOPNOTSUPP);
+	TEST_ERR(rmem_mr_enable(h->mr), EOPNOTSUPP);
+	TEST_ERR(rmem_mr_rereg(h->mr, RMEM_REREG_CHANGE_ACCESS, NULL, NULL, 0, 0, &result),
+			EOPNOTSUPP);
+	TEST_ERR(rmem_mr_advise(h->pd, RMEM_ADVISE_PREFETCH, 0, &sge, 1), EOPNOTSUPP);
+	TEST_ERR(rmem_mr_stats_get(h->mr, &mr_stats), EOPNOTSUPP);
+	TEST_ERR(rmem_mr_bind_counter(h->mr, h->counter, RMEM_COUNTER_REMOTE_WRITE), EOPNOTSUPP);
+	TEST_ERR(rmem_mw_bind(h->qp, h->mw, &bind), EOPNOTSUPP);
+	TEST_ERR(rmem_qp_connect(h->qp, &conn), EOPNOTSUPP);
+	TEST_ERR(rmem_qp_query(h->qp, &attr), EOPNOTSUPP);
+	TEST_ERR(rmem_qp_set_error(h->qp), EOPNOTSUPP);
+	TEST_ERR(rmem_qp_reset(h->qp), EOPNOTSUPP);
+	TEST_ERR(rmem_eq_read(h->eq, &event, 1), EOPNOTSUPP);
+	TEST_ERR(rmem_mempool_stats_get(h->reg, &mp_stats), EOPNOTSUPP);
+	TEST_ERR(rmem_mempool_audit(h->reg), EOPNOTSUPP);
+	TEST_ERR(rmem_lease_stats_get(h->ctx, &lease_stats), EOPNOTSUPP);
+	TEST_ERR(rmem_lease_age(h->ctx), EOPNOTSUPP);
+	TEST_ERR(rmem_lease_recover(h->ctx), EOPNOTSUPP);
+	return TEST_SUCCESS;
+}
+
+static int
+secondary_releases_nothing(struct handles *h)
+{
+	TEST_ERR(rmem_lease_ctx_destroy(h->ctx), EOPNOTSUPP);
+	TEST_ERR(rmem_mempool_unregister(h->reg), EOPNOTSUPP);
+	TEST_ERR(rmem_pool_destroy(h->pool), EOPNOTSUPP);
+	TEST_ERR(rmem_qp_destroy(h->qp), EOPNOTSUPP);
+	TEST_ERR(rmem_cq_destroy(h->cq), EOPNOTSUPP);
+	TEST_ERR(rmem_counter_free(h->counter), EOPNOTSUPP);
+	TEST_ERR(rmem_eq_destroy(h->eq), EOPNOTSUPP);
+	TEST_ERR(rmem_mw_dealloc(h->mw), EOPNOTSUPP);
+	TEST_ERR(rmem_fast_reg_page_list_free(h->list), EOPNOTSUPP);
+	TEST_ERR(rmem_mr_dereg(h->fast), EOPNOTSUPP);
+	TEST_ERR(rmem_mr_dereg(h->mr), EOPNOTSUPP);
+	TEST_ERR(rmem_pd_dealloc(h->pd), EOPNOTSUPP);
+	TEST_ERR(rmem_dev_close(h->dev), EOPNOTSUPP);
+	TEST_OK(rmem_dev_close(NULL));
+	TEST_OK(rmem_qp_destroy(NULL));
+	return TEST_SUCCESS;
+}
+
+static int
+secondary_posts_nothing(struct handles *h)
+{
+	struct rmem_send_wr wr = {.opcode = RMEM_WR_SEND, .flags = RMEM_SEND_SIGNALED};
+	const struct rmem_lease_req req = {.mr = h->mr, .addr = h->buf, .length = 1};
+	struct rmem_recv_wr recv = {.wr_id = 1};
+	struct rmem_lease *lease = NULL;
+	struct rmem_wc wc;
+
+	TEST_ERR(rmem_post_send(h->qp, &wr, 1), EOPNOTSUPP);
+	TEST_ERR(rmem_post_recv(h->qp, &recv, 1), EOPNOTSUPP);
+	TEST_ERR(rmem_poll_cq(h->cq, &wc, 1), EOPNOTSUPP);
+	TEST_ERR(rmem_lease_grant(h->ctx, &req, 1, &lease), EINVAL);
+	TEST_ERR(rmem_lease_prepare(h->ctx, &req, 1, &lease), EINVAL);
+	TEST_ERR(rmem_lease_post(h->ctx, NULL, 0), EINVAL);
+	TEST_ERR(rmem_lease_poll(h->ctx, &wc, 1), EINVAL);
+	TEST_ASSERT(lease == NULL);
+	return TEST_SUCCESS;
+}
+
+static int
+run_secondary(char **argv)
+{
+	bool is_huge = strcmp(argv[3], WITH_HUGE) == 0;
+	struct handles *h = (void *)(uintptr_t)strtoull(argv[4], NULL, 16);
+	void *addr = (void *)(uintptr_t)strtoull(argv[5], NULL, 16);
+	size_t length = strtoull(argv[6], NULL, 16);
+	int fd = (int)strtol(argv[7], NULL, 10);
+	int ret = start_eal(argv[0], argv[2], is_huge, true);
+
+	TEST_EQ(rte_eal_process_type(), RTE_PROC_SECONDARY);
+	if (is_huge)
+		TEST_ASSERT(ret >= 0);
+	else
+		TEST_ASSERT(mmap(addr, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
+					    0) == addr);
+	TEST_EQ(h->pd->obj.type, RMEM_OBJ_PD);
+	TEST_RUN(secondary_creates_nothing(h));
+	TEST_RUN(secondary_uses_nothing(h));
+	TEST_RUN(secondary_posts_nothing(h));
+	TEST_RUN(secondary_releases_nothing(h));
+	return TEST_SUCCESS;
+}
+
+static int
+make_qps(struct handles *h)
+{
+	struct rmem_qp_conf conf = {
+			.send_cq = h->cq,
+			.recv_cq = h->cq,
+			.max_send_wr = 64,
+			.max_recv_wr = 8,
+			.max_send_sge = 1,
+			.max_recv_sge = 1,
+			.type = RMEM_QPT_RC,
+			.access = RMEM_ACCESS_REMOTE,
+	};
+	struct rmem_qp_conn conn = {.timeout = 14, .retry_cnt = 7};
+	struct rmem_qp_attr attr;
+
+	TEST_OK(rmem_qp_create(h->pd, &conf, &h->qp));
+	TEST_OK(rmem_qp_create(h->pd, &conf, &h->peer));
+	TEST_OK(rmem_qp_query(h->peer, &attr));
+	conn.remote = attr.addr;
+	TEST_OK(rmem_qp_connect(h->qp, &conn));
+	TEST_OK(rmem_qp_query(h->qp, &attr));
+	conn.remote = attr.addr;
+	TEST_OK(rmem_qp_connect(h->peer, &conn));
+	return TEST_SUCCESS;
+}
+
+static int
+make(struct handles *h)
+{
+	const uint32_t access = RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE;
+	const struct rmem_lease_conf lease_conf = {.max_leases = 8,
+			.min_leases = 1,
+			.max_length = 64,
+			.socket_id = SOCKET_ID_ANY};
+	const struct rmem_pool_conf pool_conf = {.name = "pool",
+			.nb_bufs = 8,
+			.buf_size = 64,
+			.access = access,
+			.socket_id = SOCKET_ID_ANY};
+	const struct rmem_cq_conf cq_conf = {.nb_cqe = 256};
+
+	TEST_OK(rmem_dev_create("soft0", DEV_ARGS, &h->dev));
+	TEST_OK(rmem_pd_alloc(h->dev, &h->pd));
+	TEST_OK(rmem_mr_reg(
+			h->pd, h->buf, sizeof(h->buf), 0, access | RMEM_ACCESS_MW_BIND, &h->mr));
+	TEST_OK(rmem_fast_reg_mr_alloc(h->pd, 4, &h->fast));
+	TEST_OK(rmem_fast_reg_page_list_alloc(h->dev, 4, &h->list));
+	TEST_OK(rmem_mw_alloc(h->pd, RMEM_MW_TYPE_1, &h->mw));
+	TEST_OK(rmem_eq_create(h->dev, 4, &h->eq));
+	TEST_OK(rmem_counter_alloc(h->dev, &h->counter));
+	TEST_OK(rmem_cq_create(h->dev, &cq_conf, &h->cq));
+	TEST_RUN(make_qps(h));
+	TEST_OK(rmem_pool_create(h->pd, &pool_conf, &h->pool));
+	h->mp = rte_mempool_create("mp", 8, 64, 0, 0, NULL, NULL, NULL, NULL, SOCKET_ID_ANY, 0);
+	TEST_ASSERT(h->mp != NULL);
+	TEST_OK(rmem_mempool_register(h->mp, h->pd, access, &h->reg));
+	TEST_OK(rmem_lease_ctx_create(h->qp, &lease_conf, &h->ctx));
+	return TEST_SUCCESS;
+}
+
+/* Write four bytes from the start of the MR to its middle, by this rkey. */
+static int
+write_by(struct handles *h, uint32_t rkey, uint32_t value)
+{
+	struct rmem_sge sge = {.addr = h->mr->iova, .length = 4, .lkey = h->mr->lkey};
+	struct rmem_send_wr wr = {.opcode = RMEM_WR_RDMA_WRITE,
+			.flags = RMEM_SEND_SIGNALED,
+			.sg_list = &sge,
+			.num_sge = 1,
+			.rdma.remote_addr = h->mr->iova + BUF_SIZE / 2,
+			.rdma.rkey = rkey};
+	struct rmem_wc wc;
+
+	memcpy(h->buf, &value, sizeof(value));
+	TEST_EQ(rmem_post_send(h->qp, &wr, 1), 1);
+	TEST_EQ(rmem_poll_cq(h->cq, &wc, 1), 1);
+	TEST_STATUS(wc.status, RMEM_WC_SUCCESS);
+	TEST_MEM(h->buf + BUF_SIZE / 2, &value, sizeof(value));
+	return TEST_SUCCESS;
+}
+
+/* Keys from before and keys made now are those of the primary's device. */
+static int
+primary_goes_on(struct handles *h, const struct rmem_dev_info *before)
+{
+	struct rmem_dev_info info;
+	struct rmem_mr *mr;
+
+	TEST_ASSERT(rmem_dev_get_by_name("soft0") == h->dev);
+	TEST_OK(rmem_dev_info_get(h->dev, &info));
+	TEST_MEM(&info, before, sizeof(info));
+	TEST_RUN(write_by(h, h->mr->rkey, 0x11111111));
+	TEST_OK(rmem_mr_reg(h->pd, h->buf, sizeof(h->buf), 0,
+			RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE_WRITE, &mr));
+	TEST_RUN(write_by(h, mr->rkey, 0x22222222));
+	TEST_OK(rmem_mr_dereg(mr));
+	TEST_OK(rmem_lease_ctx_destroy(h->ctx));
+	TEST_OK(rmem_mempool_unregister(h->reg));
+	rte_mempool_free(h->mp);
+	TEST_OK(rmem_pool_destroy(h->pool));
+	TEST_OK(rmem_qp_destroy(h->qp));
+	TEST_OK(rmem_qp_destroy(h->peer));
+	TEST_OK(rmem_cq_destroy(h->cq));
+	TEST_OK(rmem_counter_free(h->counter));
+	TEST_OK(rmem_eq_destroy(h->eq));
+	TEST_OK(rmem_mw_dealloc(h->mw));
+	TEST_OK(rmem_fast_reg_page_list_free(h->list));
+	TEST_OK(rmem_mr_dereg(h->fast));
+	TEST_OK(rmem_mr_dereg(h->mr));
+	TEST_OK(rmem_pd_dealloc(h->pd));
+	TEST_OK(rmem_dev_close(h->dev));
+	return TEST_SUCCESS;
+}
+
+static int
+spawn_secondary(char *program, char *prefix, bool is_huge, struct handles *h)
+{
+	char huge[] = WITH_HUGE, no_huge[] = WITHOUT_HUGE, secondary[] = ARG_SECONDARY;
+	struct memory memory = {.fd = -1};
+	char at[4][24];
+	char *argv[] = {program, secondary, prefix, is_huge ? huge : no_huge, at[0], at[1], at[2],
+			at[3], NULL};
+	int status;
+	pid_t pid;
+
+	if (!is_huge)
+		TEST_EQ(rte_memseg_walk(find_memory, &memory), 1);
+	snprintf(at[0], sizeof(at[0]), "%" PRIxPTR, (uintptr_t)h);
+	snprintf(at[1], sizeof(at[1]), "%" PRIxPTR, (uintptr_t)memory.addr);
+	snprintf(at[2], sizeof(at[2]), "%zx", memory.length);
+	snprintf(at[3], sizeof(at[3]), "%d", memory.fd);
+	pid = fork();
+	TEST_ASSERT(pid >= 0);
+	if (pid == 0) {
+		execv("/proc/self/exe", argv);
+		_exit(127);
+	}
+	TEST_EQ(waitpid(pid, &status, 0), pid);
+	TEST_EQ(status, 0);
+	return TEST_SUCCESS;
+}
+
+static int
+run_primary(char *program)
+{
+	char prefix[PREFIX_SIZE], dir[] = "/tmp/rmem-secondary-XXXXXX";
+	bool is_huge = has_hugepages();
+	struct rmem_dev_info before;
+	struct handles *h;
+
+	/* An ordinary user may have no directory for the files that EAL shares. */
+	if (getuid() != 0)
+		TEST_ASSERT(mkdtemp(dir) != NULL && setenv("XDG_RUNTIME_DIR", dir, 1) == 0);
+	snprintf(prefix, sizeof(prefix), "rmem_secondary_%d", (int)getpid());
+	TEST_ASSERT(start_eal(program, prefix, is_huge, false) >= 0);
+	h = rte_zmalloc("handles", sizeof(*h), 4096);
+	TEST_ASSERT(h != NULL);
+	TEST_RUN(make(h));
+	TEST_RUN(write_by(h, h->mr->rkey, 0x33333333));
+	TEST_OK(rmem_dev_info_get(h->dev, &before));
+	TEST_RUN(spawn_secondary(program, prefix, is_huge, h));
+	TEST_RUN(primary_goes_on(h, &before));
+	rte_free(h);
+	rte_eal_cleanup();
+	return TEST_SUCCESS;
+}
+
+int
+main(int argc, char **argv)
+{
+	bool is_secondary = argc == 8 && strcmp(argv[1], ARG_SECONDARY) == 0;
+	int result;
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	test_set_running(is_secondary ? "secondary_is_refused" : "primary_goes_on");
+	result = is_secondary ? run_secondary(argv) : run_primary(argv[0]);
+	printf("%s: %s\n", is_secondary ? "secondary" : "primary",
+			result == TEST_SUCCESS ? "passed" : "failed");
+	return result == TEST_SUCCESS ? EXIT_SUCCESS : EXIT_FAILURE;
+}
