@@ -19,6 +19,19 @@ domains_of_a_device_have_different_handles(void)
 }
 
 static int
+device_of_a_domain_is_known(void)
+{
+	struct rmem_pd *own = fx_pd(fx.a.dev), *other = fx_pd(fx_dev("soft1", NULL));
+	static uint64_t zeros[64];
+
+	TEST_ASSERT(rmem_pd_dev(own) == fx.a.dev);
+	TEST_ASSERT(rmem_pd_dev(other) == rmem_dev_get_by_name("soft1"));
+	TEST_ASSERT(rmem_pd_dev(NULL) == NULL);
+	TEST_ASSERT(rmem_pd_dev((const struct rmem_pd *)zeros) == NULL);
+	return TEST_SUCCESS;
+}
+
+static int
 alloc_refuses_null_and_wrong_handles(void)
 {
 	static uint64_t zeros[64];
@@ -116,6 +129,7 @@ domain_works_on_after_a_refused_dealloc(void)
 
 static const struct test_case pd_cases[] = {
 		TEST_CASE(domains_of_a_device_have_different_handles),
+		TEST_CASE(device_of_a_domain_is_known),
 		TEST_CASE(alloc_refuses_null_and_wrong_handles),
 		TEST_CASE(one_domain_too_many_is_enospc_and_dealloc_makes_room),
 		TEST_CASE(no_memory_is_enomem_and_nothing_stays),

@@ -10,6 +10,7 @@
 #include <rte_mempool.h>
 
 #include <rmem_pool.h>
+#include <rmem_pool_check.h>
 
 #include "fixture.h"
 #include "test.h"
@@ -415,6 +416,45 @@ lcores_never_share_a_buffer(void)
 	return TEST_SUCCESS;
 }
 
+static uint32_t is_stopped; /* atomic */
+
+static int
+create_and_close_devices(void *arg)
+{
+	struct rmem_dev *dev;
+	uint32_t nb = 0;
+
+	RTE_SET_USED(arg);
+	while (__atomic_load_n(&is_stopped, __ATOMIC_RELAXED) == 0 || nb < 10) {
+		TEST_OK(rmem_dev_create("soft1", NULL, &dev));
+		TEST_OK(rmem_dev_close(dev));
+		nb++;
+	}
+	return TEST_SUCCESS;
+}
+
+/* Calls of a pool look at its own device alone. TSan sees where they look at others. */
+static int
+pools_are_created_while_devices_come_and_go(void)
+{
+	struct rmem_pool_conf conf = good_conf();
+	struct rmem_pool_report report;
+	int ret = TEST_SUCCESS;
+	unsigned int i;
+
+	if (fx_nb_workers() == 0)
+		return test_skip("it takes a worker lcore");
+	__atomic_store_n(&is_stopped, 0, __ATOMIC_RELAXED);
+	TEST_RUN(fx_launch(create_and_close_devices, NULL, 0, 1));
+	for (i = 0; i < 100 && ret == TEST_SUCCESS; i++) {
+		if (rmem_pool_check(fx.a.pd, &conf, &report) != 0)
+			ret = TEST_FAILED;
+	}
+	__atomic_store_n(&is_stopped, 1, __ATOMIC_RELAXED);
+	TEST_RUN(fx_join(1));
+	return ret;
+}
+
 static const struct test_case pool_cases[] = {
 		TEST_CASE(pool_is_as_configured),
 		TEST_CASE(sges_are_ready_to_post),
@@ -428,6 +468,7 @@ static const struct test_case pool_cases[] = {
 		TEST_CASE(keys_open_no_byte_behind_the_pool),
 		TEST_CASE_WITH(setup_none, large_pool_is_registered_in_slices),
 		TEST_CASE_WITH(setup_none, mr_of_a_buffer_is_known),
+		TEST_CASE(pools_are_created_while_devices_come_and_go),
 		TEST_CASE(destroy_while_buffers_are_out_is_ebusy),
 		TEST_CASE(destroy_while_a_registration_is_referred_to_is_ebusy),
 		TEST_CASE(keys_of_a_destroyed_pool_are_refused),

@@ -84,3 +84,9 @@ rmem_pd_dealloc(struct rmem_pd *pd)
 {
 	return rmem_trace_call(__func__, pd, pd_dealloc(pd));
 }
+
+struct rmem_dev *
+rmem_pd_dev(const struct rmem_pd *pd)
+{
+	return pd != NULL && pd->obj.type == RMEM_OBJ_PD ? rmem_obj_dev(&pd->obj) : NULL;
+}

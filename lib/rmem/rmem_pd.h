@@ -64,6 +64,21 @@ int rmem_pd_alloc(struct rmem_dev *dev, struct rmem_pd **pd);
  */
 int rmem_pd_dealloc(struct rmem_pd *pd);
 
+/**
+ * Get the device of a PD.
+ *
+ * A PD refers to its device: the device can't be closed before rmem_pd_dealloc().
+ *
+ * Control path. Safe to call from any thread, also while devices are created and closed.
+ *
+ * @param pd
+ *   PD to query; NULL is allowed.
+ *
+ * @return
+ *   The device, or NULL when pd is NULL or not a PD.
+ */
+struct rmem_dev *rmem_pd_dev(const struct rmem_pd *pd);
+
 #ifdef __cplusplus
 }
 #endif

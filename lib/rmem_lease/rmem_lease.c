@@ -132,7 +132,6 @@ set_backend(struct rmem_lease_ctx *ctx, const struct rmem_lease_conf *conf)
 static int
 set_qp(struct rmem_lease_ctx *ctx, struct rmem_qp *qp, uint32_t *depth)
 {
-	struct rmem_dev *dev;
 	struct rmem_qp_attr attr;
 	int ret = rmem_qp_query(qp, &attr);
 
@@ -141,11 +140,8 @@ set_qp(struct rmem_lease_ctx *ctx, struct rmem_qp *qp, uint32_t *depth)
 	ctx->qp = qp;
 	ctx->access = attr.access;
 	*depth = attr.max_send_wr;
-	RMEM_DEV_FOREACH(dev) {
-		if (dev->obj.dev_id == qp->obj.dev_id)
-			ctx->dev = dev;
-	}
-	return ctx->dev != NULL ? 0 : -ENODEV;
+	ctx->dev = rmem_pd_dev(qp->pd);
+	return 0;
 }
 
 /* Memory of a context, from one piece; the first call only counts. */

@@ -132,35 +132,16 @@ rmem_pool_check_args(const struct rmem_pd *pd, const struct rmem_pool_conf *conf
 	return check_conf(conf);
 }
 
-static struct rmem_dev *
-dev_of(const struct rmem_pd *pd)
-{
-	struct rmem_dev *dev;
-
-	RMEM_DEV_FOREACH(dev) {
-		if (dev->obj.dev_id == pd->obj.dev_id)
-			return dev;
-	}
-	return NULL;
-}
-
 const char *
 rmem_pool_dev_name(const struct rmem_pd *pd)
 {
-	const struct rmem_dev *dev = dev_of(pd);
-
-	return dev != NULL ? dev->name : "";
+	return rmem_pd_dev(pd)->name;
 }
 
 int
 rmem_pool_dev_info(const struct rmem_pd *pd, struct rmem_dev_info *info)
 {
-	struct rmem_dev *dev = dev_of(pd);
-
-	if (dev != NULL)
-		return rmem_dev_info_get(dev, info);
-	POOL_LOG(ERR, "PD %p has no device any more", (const void *)pd);
-	return -ENODEV;
+	return rmem_dev_info_get(rmem_pd_dev(pd), info);
 }
 
 int
