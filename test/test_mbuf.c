@@ -350,6 +350,33 @@ external_buffer_has_the_keys_of_its_mr(void)
 	return TEST_SUCCESS;
 }
 
+/* Lookups know its keys: they stay valid until it is removed. */
+static int
+added_mr_is_held(void)
+{
+	uint8_t *mem = fx_mem(4096, 8192);
+	struct rmem_mr *mr = fx_mr(fx.a.pd, mem, 4096, FX_ACCESS);
+
+	TEST_OK(rmem_extbuf_mr_add(mr));
+	TEST_ERR(rmem_extbuf_mr_add(mr), EEXIST);
+	TEST_ERR(rmem_mr_dereg(mr), EBUSY);
+	TEST_ERR(rmem_mr_rereg(mr, RMEM_REREG_CHANGE_TRANSLATION, NULL, mem + 4096, 4096, 0, NULL),
+			EBUSY);
+	TEST_EQ(rmem_mempool_lkey(pool, mem), mr->lkey);
+	TEST_OK(rmem_extbuf_mr_del(mr));
+	TEST_ERR(rmem_extbuf_mr_del(mr), ENOENT);
+	return fx_release(mr);
+}
+
+/* Its own MR was never added, so that its keys stay. */
+static int
+mr_of_a_pool_is_not_removed(void)
+{
+	TEST_ERR(rmem_extbuf_mr_del(pool->mrs[0]), ENOENT);
+	TEST_EQ(rmem_mempool_find(pool, pool->mrs[0]->addr, 1).lkey, pool->mrs[0]->lkey);
+	return TEST_SUCCESS;
+}
+
 static int
 buffer_of_an_rmem_pool_is_found_as_external_buffer(void)
 {
@@ -502,6 +529,8 @@ static const struct test_case mbuf_cases[] = {
 		TEST_CASE(clone_has_the_keys_of_its_data),
 		TEST_CASE(chain_of_two_pools_and_its_copy_are_written),
 		TEST_CASE(external_buffer_has_the_keys_of_its_mr),
+		TEST_CASE(added_mr_is_held),
+		TEST_CASE(mr_of_a_pool_is_not_removed),
 		TEST_CASE(buffer_of_an_rmem_pool_is_found_as_external_buffer),
 		TEST_CASE(mrs_that_lookups_cannot_know_are_refused),
 		TEST_CASE(several_devices_have_keys_of_their_own),

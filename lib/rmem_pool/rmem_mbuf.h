@@ -134,12 +134,13 @@ int rmem_pktmbuf_pool_check(struct rmem_pd *pd, const struct rmem_pktmbuf_pool_c
  * Control path. Safe to call from any thread.
  *
  * @param mr
- *   MR of rmem_mr_reg(), the iova being the address. Take it out again with
- *   rmem_extbuf_mr_del() before it is deregistered.
+ *   MR of rmem_mr_reg(), the iova being the address. It can't be deregistered or re-registered
+ *   before rmem_extbuf_mr_del().
  *
  * @return
  *   0 on success, otherwise:
- *   - -EINVAL: NULL or not an MR, a fast-register MR, or an iova that is not the address.
+ *   - -EINVAL: NULL or not an MR, a fast-register MR, an iova that is not the address, or an MR
+ *     that is being deregistered or re-registered.
  *   - -EEXIST: lookups of that PD know part of the memory already.
  *   - -ENOMEM: no memory.
  */
@@ -156,7 +157,7 @@ int rmem_extbuf_mr_add(struct rmem_mr *mr);
  * @return
  *   0 on success, otherwise:
  *   - -EINVAL: NULL or not an MR.
- *   - -ENOENT: it was not added.
+ *   - -ENOENT: it was not added by rmem_extbuf_mr_add().
  */
 int rmem_extbuf_mr_del(struct rmem_mr *mr);
 

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/**
+ * @file
+ * MRs of external buffers, which the application registered and added to the lookups of their PD.
+ *
+ * Invariant: each MR in the list has its extent in the map of its PD and is held once, so that
+ * deregistering or re-registering it is -EBUSY until it is removed. An MR that is not in the list,
+ * such as that of a pool, is never removed from a map here.
+ */
+
+#include <inttypes.h>
+#include <pthread.h>
+
+#include <rte_malloc.h>
+
+#include <rmem_driver.h>
+#include <rmem_mbuf.h>
+#include <rmem_pool_priv.h>
+#include <rmem_pool_trace_priv.h>
+
+struct extbuf {
+	struct rmem_mr *mr;
+	struct extbuf *next;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct extbuf *extbufs;
+
+/* Whether lookups may know an MR by its address. */
+static int
+check_mr(const struct rmem_mr *mr)
+{
+	int ret = rmem_process_check("rmem_extbuf_mr");
+
+	if (ret != 0)
+		return ret;
+	if (mr == NULL || mr->obj.type != RMEM_OBJ_MR) {
+		POOL_LOG(ERR, "got %p (tag 0x%x), expected an MR", (const void *)mr,
+				mr == NULL ? 0 : mr->obj.type);
+		return -EINVAL;
+	}
+	if (mr->type != RMEM_MR_TYPE_USER || mr->addr == NULL || mr->iova != (uintptr_t)mr->addr) {
+		POOL_LOG(ERR, "MR %p of type %u at %p has iova 0x%" PRIx64 ", not its address",
+				(const void *)mr, mr->type, mr->addr, mr->iova);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/* The link to the entry of an MR, or to NULL; call with the lock held. */
+static struct extbuf **
+find(const struct rmem_mr *mr)
+{
+	struct extbuf **at = &extbufs;
+
+	while (*at != NULL && (*at)->mr != mr)
+		at = &(*at)->next;
+	return at;
+}
+
+/* Add an MR that is held; call with the lock held. */
+static int
+do_add(struct rmem_mr *mr)
+{
+	struct extbuf *extbuf = rte_zmalloc("rmem_extbuf", sizeof(*extbuf), 0);
+	struct rmem_map *map;
+	int ret;
+
+	if (extbuf == NULL) {
+		POOL_LOG(ERR, "MR %p: no memory to list it: %zu bytes", (void *)mr,
+				sizeof(*extbuf));
+		return -ENOMEM;
+	}
+	ret = rmem_map_add(&mr, 1, &map);
+	if (ret != 0) {
+		rte_free(extbuf);
+		return ret;
+	}
+	extbuf->mr = mr;
+	extbuf->next = extbufs;
+	extbufs = extbuf;
+	return 0;
+}
+
+static int
+extbuf_mr_add(struct rmem_mr *mr)
+{
+	int ret = check_mr(mr);
+
+	if (ret != 0)
+		return ret;
+	if (!rmem_obj_hold(&mr->obj)) {
+		POOL_LOG(ERR, "MR %p is being deregistered or re-registered", (void *)mr);
+		return -EINVAL;
+	}
+	ret = check_mr(mr); /* a re-registration may have ended since */
+	pthread_mutex_lock(&lock);
+	if (ret == 0)
+		ret = do_add(mr);
+	pthread_mutex_unlock(&lock);
+	if (ret != 0)
+		rmem_obj_unhold(&mr->obj);
+	else
+		rmem_pool_trace_extbuf_add(mr, mr->addr, mr->length);
+	return ret;
+}
+
+int
+rmem_extbuf_mr_add(struct rmem_mr *mr)
+{
+	return rmem_pool_trace_call(__func__, mr, extbuf_mr_add(mr));
+}
+
+/* Remove an MR that was added; NULL when it was not. */
+static struct extbuf *
+do_del(struct rmem_mr *mr)
+{
+	struct extbuf **at, *extbuf;
+
+	pthread_mutex_lock(&lock);
+	at = find(mr);
+	extbuf = *at;
+	if (extbuf != NULL) {
+		*at = extbuf->next;
+		rmem_map_del(&mr, 1);
+	}
+	pthread_mutex_unlock(&lock);
+	return extbuf;
+}
+
+static int
+extbuf_mr_del(struct rmem_mr *mr)
+{
+	struct extbuf *extbuf;
+	int ret = check_mr(mr);
+
+	if (ret != 0)
+		return ret;
+	extbuf = do_del(mr);
+	if (extbuf == NULL) {
+		POOL_LOG(ERR, "MR %p was not added", (void *)mr);
+		return -ENOENT;
+	}
+	rte_free(extbuf);
+	rmem_pool_trace_extbuf_del(mr);
+	rmem_obj_unhold(&mr->obj);
+	return 0;
+}
+
+int
+rmem_extbuf_mr_del(struct rmem_mr *mr)
+{
+	return rmem_pool_trace_call(__func__, mr, extbuf_mr_del(mr));
+}
