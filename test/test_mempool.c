@@ -483,6 +483,20 @@ audit_finds_what_is_wrong(void)
 	return TEST_SUCCESS;
 }
 
+static int
+freed_mempool_is_noticed(void)
+{
+	struct rmem_mempool_stats stats;
+
+	rte_mempool_free(mp);
+	mp = NULL;
+	TEST_ERR(rmem_mempool_audit(reg), ENOENT);
+	TEST_ERR(rmem_mempool_stats_get(reg, &stats), ENOENT);
+	TEST_OK(rmem_mempool_unregister(reg));
+	reg = NULL;
+	return TEST_SUCCESS;
+}
+
 /* Other registrations come and go while lcores look up. */
 static struct {
 	uint32_t stop;
@@ -561,6 +575,7 @@ static const struct test_case mempool_cases[] = {
 		TEST_CASE(lookups_want_the_whole_range),
 		TEST_CASE(stats_count_objects_and_memory),
 		TEST_CASE(audit_finds_what_is_wrong),
+		TEST_CASE(freed_mempool_is_noticed),
 		TEST_CASE(lookups_race_with_registrations),
 };
 

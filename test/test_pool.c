@@ -416,6 +416,54 @@ lcores_never_share_a_buffer(void)
 	return TEST_SUCCESS;
 }
 
+/* What lies outside of the pool, on either side, is in no MR of it. */
+static int
+mr_of_what_is_no_buffer_is_null(void)
+{
+	struct rmem_pool_conf conf = good_conf();
+	struct rmem_pd *pd = fx_pd(fx_dev("soft1", "max_mr_size=131072,max_mr=64"));
+	const uint8_t *first, *end;
+	uint8_t round;
+	int on_stack;
+
+	for (round = 0; round < 2; round++) { /* one MR, then several */
+		if (round == 1)
+			TEST_OK(rmem_pool_create(pd, &conf, &pool));
+		else
+			TEST_RUN(open_pool(&conf));
+		first = pool->mrs[0]->addr;
+		end = (const uint8_t *)pool->mrs[pool->nb_mrs - 1]->addr +
+				pool->mrs[pool->nb_mrs - 1]->length;
+		TEST_ASSERT(rmem_pool_mr(pool, first) == pool->mrs[0]);
+		TEST_ASSERT(rmem_pool_mr(pool, end - 1) == pool->mrs[pool->nb_mrs - 1]);
+		TEST_ASSERT(rmem_pool_mr(pool, first - 1) == NULL);
+		TEST_ASSERT(rmem_pool_mr(pool, end) == NULL);
+		TEST_ASSERT(rmem_pool_mr(pool, NULL) == NULL);
+		TEST_ASSERT(rmem_pool_mr(pool, &on_stack) == NULL);
+		TEST_ASSERT(rmem_pool_mr(pool, (const void *)UINTPTR_MAX) == NULL);
+		TEST_OK(rmem_pool_destroy(pool));
+		pool = NULL;
+	}
+	return TEST_SUCCESS;
+}
+
+/* Without a buffer or a list of them: its memory is deregistered all the same. */
+static int
+pool_whose_mempool_was_freed_can_be_destroyed(void)
+{
+	struct rmem_dev_info info;
+	uint32_t nb_mr;
+
+	TEST_OK(rmem_dev_info_get(fx.a.dev, &info));
+	nb_mr = info.nb_mr;
+	rte_mempool_free(pool->mp);
+	TEST_OK(rmem_pool_destroy(pool));
+	pool = NULL;
+	TEST_OK(rmem_dev_info_get(fx.a.dev, &info));
+	TEST_EQ(info.nb_mr, nb_mr - 1);
+	return TEST_SUCCESS;
+}
+
 static uint32_t is_stopped; /* atomic */
 
 static int
@@ -468,6 +516,8 @@ static const struct test_case pool_cases[] = {
 		TEST_CASE(keys_open_no_byte_behind_the_pool),
 		TEST_CASE_WITH(setup_none, large_pool_is_registered_in_slices),
 		TEST_CASE_WITH(setup_none, mr_of_a_buffer_is_known),
+		TEST_CASE_WITH(setup_none, mr_of_what_is_no_buffer_is_null),
+		TEST_CASE(pool_whose_mempool_was_freed_can_be_destroyed),
 		TEST_CASE(pools_are_created_while_devices_come_and_go),
 		TEST_CASE(destroy_while_buffers_are_out_is_ebusy),
 		TEST_CASE(destroy_while_a_registration_is_referred_to_is_ebusy),

@@ -255,11 +255,14 @@ check_pool(const struct rmem_mempool *reg)
 				reg->obj.type);
 		return -EINVAL;
 	}
-	nb_out = rte_mempool_in_use_count(reg->mp);
+	/* One that the application freed has nothing out. */
+	nb_out = rmem_mempool_exists(reg->mp) ? rte_mempool_in_use_count(reg->mp) : 0;
 	nb_regs = rmem_mempool_nb_regs(reg->mp) - 1;
 	if (nb_out != 0 || nb_regs != 0) {
-		POOL_LOG(ERR, "%s is in use: %u mbufs are out, %u other registrations are left",
-				reg->mp->name, nb_out, nb_regs);
+		POOL_LOG(ERR,
+				"mbuf pool %p is in use: %u mbufs are out, %u other registrations "
+				"are left",
+				(const void *)reg->mp, nb_out, nb_regs);
 		return -EBUSY;
 	}
 	return rmem_mempool_check_idle(reg);
@@ -278,11 +281,12 @@ pktmbuf_pool_destroy(struct rmem_mempool *reg)
 	if (ret != 0)
 		return ret;
 	mz = reg->mz;
-	mp = reg->mp;
+	mp = rmem_mempool_exists(reg->mp) ? reg->mp : NULL;
 	ret = rmem_mempool_do_unregister(reg);
 	if (ret != 0)
 		return ret;
 	rmem_pool_trace_pktmbuf_destroy(reg);
+	rmem_mempool_free_reg(reg);
 	rte_mempool_free(mp);
 	rte_memzone_free(mz);
 	return 0;

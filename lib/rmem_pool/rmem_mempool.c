@@ -38,6 +38,39 @@ rmem_mempool_nb_regs(const struct rte_mempool *mp)
 	return nb;
 }
 
+/* A walk that looks for one mempool. */
+struct search {
+	const struct rte_mempool *mp;
+	bool is_found;
+};
+
+static void
+compare(struct rte_mempool *mp, void *arg)
+{
+	struct search *search = arg;
+
+	search->is_found |= mp == search->mp;
+}
+
+bool
+rmem_mempool_exists(const struct rte_mempool *mp)
+{
+	struct search search = {.mp = mp};
+
+	rte_mempool_walk(compare, &search);
+	return search.is_found;
+}
+
+int
+rmem_mempool_check_mp(const struct rmem_mempool *reg)
+{
+	if (rmem_mempool_exists(reg->mp))
+		return 0;
+	POOL_LOG(ERR, "registration %p: its mempool %p was freed", (const void *)reg,
+			(const void *)reg->mp);
+	return -ENOENT;
+}
+
 static void
 list_reg(struct rmem_mempool *reg)
 {
@@ -66,8 +99,10 @@ rmem_mempool_visit(int (*func)(struct rmem_mempool *reg, void *arg), void *arg)
 	int ret = 0;
 
 	pthread_mutex_lock(&lock);
-	for (reg = regs; reg != NULL && ret == 0; reg = reg->next)
-		ret = func(reg, arg);
+	for (reg = regs; reg != NULL && ret == 0; reg = reg->next) {
+		if (rmem_mempool_exists(reg->mp))
+			ret = func(reg, arg);
+	}
 	pthread_mutex_unlock(&lock);
 	return ret;
 }
@@ -274,12 +309,16 @@ rmem_mempool_do_unregister(struct rmem_mempool *reg)
 
 	rmem_map_del(reg->mrs, reg->nb_mrs);
 	ret = dereg_all(reg);
-	if (ret != 0)
-		return ret;
-	unlist_reg(reg);
+	if (ret == 0)
+		unlist_reg(reg);
+	return ret;
+}
+
+void
+rmem_mempool_free_reg(struct rmem_mempool *reg)
+{
 	__atomic_store_n(&reg->obj.type, RMEM_OBJ_NONE, __ATOMIC_RELEASE);
 	rte_free(reg);
-	return 0;
 }
 
 static int
@@ -300,9 +339,11 @@ mempool_unregister(struct rmem_mempool *reg)
 	ret = rmem_mempool_check_idle(reg);
 	if (ret == 0)
 		ret = rmem_mempool_do_unregister(reg);
-	if (ret == 0)
-		rmem_pool_trace_mempool_unregister(reg);
-	return ret;
+	if (ret != 0)
+		return ret;
+	rmem_pool_trace_mempool_unregister(reg);
+	rmem_mempool_free_reg(reg);
+	return 0;
 }
 
 int

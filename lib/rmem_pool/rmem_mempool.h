@@ -172,12 +172,13 @@ int rmem_mempool_check(struct rte_mempool *mp, struct rmem_pd *pd, struct rmem_p
  * @return
  *   0 on success, otherwise:
  *   - -EINVAL: NULL or not a registration, or NULL stats.
+ *   - -ENOENT: the mempool was freed.
  */
 int rmem_mempool_stats_get(const struct rmem_mempool *reg, struct rmem_mempool_stats *stats);
 
 /**
- * Audit a registered mempool: every object lies in an MR of the PD, every MR is valid and has
- * the keys that lookups give, and no lcore's cache holds more than it can.
+ * Audit a registered mempool: it was not freed, every object lies in an MR of the PD, every MR is
+ * valid and has the keys that lookups give, and no lcore's cache holds more than it can.
  *
  * Control path: visits all objects. Safe to call from any thread.
  *
@@ -187,6 +188,7 @@ int rmem_mempool_stats_get(const struct rmem_mempool *reg, struct rmem_mempool_s
  * @return
  *   0 when all is well, otherwise:
  *   - -EINVAL: NULL or not a registration.
+ *   - -ENOENT: the mempool was freed while it was registered.
  *   - -EFAULT: an object is not in registered memory; the log names it.
  *   - -EIO: an MR is not valid any more, its keys are others, or a cache is overfull.
  */

@@ -40,6 +40,9 @@ rmem_mempool_stats_get(const struct rmem_mempool *reg, struct rmem_mempool_stats
 		POOL_LOG(ERR, "got NULL for the statistics");
 		return -EINVAL;
 	}
+	ret = rmem_mempool_check_mp(reg);
+	if (ret != 0)
+		return ret;
 	stats->nb_objs = reg->mp->populated_size;
 	stats->nb_avail = rte_mempool_avail_count(reg->mp);
 	stats->nb_cached = rmem_pool_count_cached(reg->mp);
@@ -116,6 +119,8 @@ rmem_mempool_audit(const struct rmem_mempool *reg)
 	int ret;
 
 	ret = rmem_mempool_check_reg(reg);
+	if (ret == 0)
+		ret = rmem_mempool_check_mp(reg);
 	if (ret == 0)
 		ret = audit_mrs(reg);
 	if (ret == 0)

@@ -199,9 +199,9 @@ reg_slices(struct rmem_pool *pool, uint32_t access)
 	return walk.ret;
 }
 
-/* Release what there is. -errno is that of an MR that can't be deregistered. */
+/* Release all but the pool itself. -errno is that of an MR that can't be deregistered. */
 static int
-release(struct rmem_pool *pool)
+release_parts(struct rmem_pool *pool)
 {
 	int ret;
 
@@ -220,9 +220,15 @@ release(struct rmem_pool *pool)
 	if (pool->mz != NULL)
 		rte_memzone_free(pool->mz);
 	rte_free((void *)(uintptr_t)pool->keys);
+	return 0;
+}
+
+/* The last use of the handle: another pool may have the same address from here on. */
+static void
+free_pool(struct rmem_pool *pool)
+{
 	__atomic_store_n(&pool->obj.type, RMEM_OBJ_NONE, __ATOMIC_RELEASE);
 	rte_free(pool);
-	return 0;
 }
 
 /* Give the mempool its memory. */
@@ -300,8 +306,10 @@ rmem_pool_visit(int (*func)(struct rmem_pool *pool, void *arg), void *arg)
 	int ret = 0;
 
 	pthread_mutex_lock(&lock);
-	for (pool = pools; pool != NULL && ret == 0; pool = pool->next)
-		ret = func(pool, arg);
+	for (pool = pools; pool != NULL && ret == 0; pool = pool->next) {
+		if (rmem_mempool_exists(pool->mp))
+			ret = func(pool, arg);
+	}
 	pthread_mutex_unlock(&lock);
 	return ret;
 }
@@ -337,7 +345,8 @@ pool_create(struct rmem_pd *pd, const struct rmem_pool_conf *conf, struct rmem_p
 	new_pool->nb_bufs = conf->nb_bufs;
 	ret = do_create(new_pool, &plan);
 	if (ret != 0) {
-		release(new_pool);
+		if (release_parts(new_pool) == 0)
+			free_pool(new_pool);
 		return ret;
 	}
 	list(new_pool);
@@ -389,14 +398,18 @@ pool_destroy(struct rmem_pool *pool)
 		POOL_LOG(ERR, "got %p (tag 0x%x), expected a pool", (void *)pool, pool->obj.type);
 		return -EINVAL;
 	}
+	if (!rmem_mempool_exists(pool->mp))
+		pool->mp = NULL; /* the application freed it */
 	ret = check_idle(pool);
 	if (ret != 0)
 		return ret;
 	unlist(pool);
-	ret = release(pool);
-	if (ret == 0)
-		rmem_pool_trace_destroy(pool);
-	return ret;
+	ret = release_parts(pool);
+	if (ret != 0)
+		return ret;
+	rmem_pool_trace_destroy(pool);
+	free_pool(pool);
+	return 0;
 }
 
 int
@@ -411,8 +424,12 @@ rmem_pool_mr(const struct rmem_pool *pool, const void *obj)
 	size_t i = RTE_MIN(((uintptr_t)obj - pool->base) >> pool->log2_slice,
 			(size_t)pool->nb_mrs - 1);
 
-	/* Slices in which no buffer starts have none. */
-	while ((uintptr_t)obj < (uintptr_t)pool->mrs[i]->addr)
-		i--;
+	/* Slices in which no buffer starts have no MR. */
+	while ((uintptr_t)obj < (uintptr_t)pool->mrs[i]->addr) {
+		if (i-- == 0)
+			return NULL;
+	}
+	if ((uintptr_t)obj - (uintptr_t)pool->mrs[i]->addr >= pool->mrs[i]->length)
+		return NULL;
 	return pool->mrs[i];
 }

@@ -144,7 +144,8 @@ int rmem_pool_destroy(struct rmem_pool *pool);
  *   First byte of the buffer.
  *
  * @return
- *   The MR, which holds all of the buffer. It belongs to the pool.
+ *   The MR, which holds all of the buffer. It belongs to the pool. NULL when obj is not in memory
+ *   of the pool.
  */
 struct rmem_mr *rmem_pool_mr(const struct rmem_pool *pool, const void *obj);
 

@@ -39,10 +39,10 @@ int rmem_pool_check_pd(const struct rmem_pd *pd);
 int rmem_pool_check_args(
 		const struct rmem_pd *pd, const struct rmem_pool_conf *conf, const void *out);
 
-/** Ask the device of a PD what it can do; -ENODEV and a line when it has none any more. */
+/** Query what the device of a PD can do; -errno of the class. */
 int rmem_pool_dev_info(const struct rmem_pd *pd, struct rmem_dev_info *info);
 
-/** Name of the device of a PD; empty when it has none any more. */
+/** Name of the device of a PD. */
 const char *rmem_pool_dev_name(const struct rmem_pd *pd);
 
 /** Objects in the caches of lcores. */
@@ -51,7 +51,10 @@ uint32_t rmem_pool_count_cached(const struct rte_mempool *mp);
 /** Register the commands, at the start of the program. */
 void rmem_pool_telemetry_init(void);
 
-/** Call func for each pool, none being made or destroyed meanwhile, until it gives not 0. */
+/**
+ * Call func for each pool whose mempool was not freed, none being made or destroyed concurrently,
+ * until it returns another value than 0.
+ */
 int rmem_pool_visit(int (*func)(struct rmem_pool *pool, void *arg), void *arg);
 
 /** The same for registered mempools, those of mbuf pools too. */
@@ -97,11 +100,20 @@ int rmem_mempool_do_register(struct rte_mempool *mp, struct rmem_pd *pd, uint32_
 /** 0 when it is a registration, else -EINVAL and a line. */
 int rmem_mempool_check_reg(const struct rmem_mempool *reg);
 
+/** Whether a mempool is there, by its address alone: it may have been freed. */
+bool rmem_mempool_exists(const struct rte_mempool *mp);
+
+/** 0 when the mempool of a registration is there, else -ENOENT and a line. */
+int rmem_mempool_check_mp(const struct rmem_mempool *reg);
+
 /** -EBUSY and a line when something refers to an MR of it. */
 int rmem_mempool_check_idle(const struct rmem_mempool *reg);
 
-/** Take a registration back that is idle; -errno when MRs are left, and it is. */
+/** Release a registration that is idle; on -errno MRs are left, and so is the registration. */
 int rmem_mempool_do_unregister(struct rmem_mempool *reg);
+
+/** Free a registration that was released. */
+void rmem_mempool_free_reg(struct rmem_mempool *reg);
 
 /** How many registrations a mempool has. */
 unsigned int rmem_mempool_nb_regs(const struct rte_mempool *mp);
