@@ -223,6 +223,41 @@ zero_based_mr_can_be_bound_to(void)
 	return TEST_SUCCESS;
 }
 
+/* The only index of a device: first of a window that one QP binds, then of one for all QPs. */
+static int
+window_in_the_place_of_a_type_2_one_is_for_all_qps(void)
+{
+	struct rmem_dev *dev = fx_dev("soft1", "max_mw=1");
+	struct rmem_pd *pd = fx_pd(dev);
+	struct iovec iov[2] = {{fx.a.buf, 64}, {fx.a.buf + 4096, 64}};
+	const struct rmem_mr_attr attr = {
+			.iov = iov, .iov_count = 2, .access = FX_ACCESS | RMEM_ACCESS_MW_BIND};
+	struct fx_side c = {0}, d = {0};
+	struct rmem_send_wr wr;
+	struct rmem_mw *mw;
+	struct rmem_sge sge;
+
+	TEST_ASSERT(pd != NULL);
+	TEST_RUN(fx_side_open(&c, dev, pd));
+	TEST_RUN(fx_side_open(&d, dev, pd));
+	TEST_OK(fx_connect_pair(c.qp, d.qp));
+	TEST_OK(rmem_mr_reg_attr(pd, &attr, &fx.mw.mr));
+	fx_track(fx.mw.mr);
+	mw = fx_mw(pd, RMEM_MW_TYPE_2);
+	wr = fx_mw_wr(mw, 0, 128, ALL);
+	TEST_STATUS(fx_send(d.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_OK(fx_release(mw));
+	fx.mw.one = fx_mw(pd, RMEM_MW_TYPE_1);
+	TEST_ASSERT(fx.mw.one != NULL);
+	fx.a.qp = c.qp;
+	fx.a.cq = c.cq;
+	TEST_STATUS(fx_mw_bind_1(0, 128, ALL), RMEM_WC_SUCCESS);
+	sge = fx_sge(d.mr, 0, 8);
+	wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx.mw.mr->iova + 64, fx.mw.one->rkey);
+	TEST_STATUS(fx_send(d.qp, &wr), RMEM_WC_SUCCESS);
+	return TEST_SUCCESS;
+}
+
 static const struct test_case mw_type1_cases[] = {
 		TEST_CASE(window_opens_its_range),
 		TEST_CASE(next_binding_ends_the_one_before),
@@ -235,6 +270,7 @@ static const struct test_case mw_type1_cases[] = {
 		TEST_CASE(refused_calls_keep_the_key),
 		TEST_CASE(unsignaled_binding_makes_no_completion),
 		TEST_CASE(zero_based_mr_can_be_bound_to),
+		TEST_CASE(window_in_the_place_of_a_type_2_one_is_for_all_qps),
 };
 
 REGISTER_RMEM_SUITE(mw_type1, fx_setup_mw, fx_teardown, mw_type1_cases);

@@ -158,6 +158,7 @@ rsoft_mw_fill(const struct rsoft_qp *qp, struct rsoft_key *key, const struct rme
 		key->base = (uint8_t *)((uintptr_t)from->base + offset);
 	else
 		key->map_offset = from->map_offset + offset;
+	key->qp_serial = 0;
 	if (wr->bind_mw.mw->type == RMEM_MW_TYPE_2) {
 		key->qp_serial = qp->serial;
 		rights |= RSOFT_SLOW | RSOFT_INV;
