@@ -360,12 +360,13 @@ failed_registration_unmaps(void)
 	struct rmem_mr *mr = NULL;
 
 	attr.flags |= RMEM_MR_REQUESTED_KEY;
-	TEST_ERR(reg(&mr), EINVAL);
+	attr.requested_key = fx.a.mr->rkey;
+	TEST_ERR(reg(&mr), EEXIST);
 	TEST_EQ(count_mappings(), before);
 	attr.eq = fx_eq(fx.a.dev, 1);
 	before = count_mappings();
 	TEST_OK(reg(&mr));
-	TEST_ERR(fx_event(attr.eq).status, EINVAL);
+	TEST_ERR(fx_event(attr.eq).status, EEXIST);
 	TEST_OK(fx_release(mr));
 	TEST_ASSERT(count_mappings() <= before);
 	return TEST_SUCCESS;

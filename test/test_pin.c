@@ -260,15 +260,17 @@ failed_registration_unpins(void)
 	struct rmem_mr_attr attr = {.addr = pin_pages,
 			.length = PIN_SIZE,
 			.access = FX_ACCESS,
-			.flags = RMEM_MR_REQUESTED_KEY,
-			.requested_key = 0};
+			.flags = RMEM_MR_REQUESTED_KEY};
+	struct rmem_mr *taken = pin_reg(PIN_AUTO, 0, 8);
 	struct rmem_mr *mr = NULL;
 
-	TEST_ERR(rmem_mr_reg_attr(pin_pds[PIN_AUTO], &attr, &mr), EINVAL);
-	TEST_EQ(pin_locked(), 100000000);
+	TEST_ASSERT(taken != NULL);
+	attr.requested_key = taken->rkey;
+	TEST_ERR(rmem_mr_reg_attr(pin_pds[PIN_AUTO], &attr, &mr), EEXIST);
+	TEST_EQ(pin_locked(), 110000000);
 	attr.length = PIN_SIZE + FX_PAGE;
 	TEST_ERR(rmem_mr_reg_attr(pin_pds[PIN_AUTO], &attr, &mr), EFAULT);
-	TEST_EQ(pin_locked(), 100000000);
+	TEST_EQ(pin_locked(), 110000000);
 	return TEST_SUCCESS;
 }
 

@@ -70,68 +70,156 @@ requested_key_is_what_peers_use(void)
 }
 
 static int
-key_in_use_is_eexist_whatever_the_tag(void)
+key_in_use_is_eexist(void)
 {
 	uint32_t rkey = free_key(7);
 	struct rmem_mr *mr = NULL;
 	struct rmem_mr *other = NULL;
 
 	TEST_ERR(reg_key(fx.a.pd, fx.a.mr->rkey, &mr), EEXIST);
-	TEST_ERR(reg_key(fx.a.pd, fx.a.mr->rkey ^ 1, &mr), EEXIST);
 	TEST_OK(reg_key(fx.a.pd, rkey, &mr));
 	TEST_ERR(reg_key(fx.a.pd, rkey, &other), EEXIST);
-	TEST_ERR(reg_key(fx.a.pd, rkey + 1, &other), EEXIST);
 	TEST_ASSERT(other == NULL);
 	TEST_STATUS(fx_peer_write(mr->iova, 64, rkey), RMEM_WC_SUCCESS);
 	TEST_OK(fx_release(mr));
-	TEST_OK(reg_key(fx.a.pd, rkey + 1, &other));
+	TEST_OK(reg_key(fx.a.pd, rkey, &other));
 	return TEST_SUCCESS;
 }
 
-/* The log names the limit. */
+/* Requests choose their tags, so that any of these may be theirs. */
 static int
-key_out_of_range_is_einval(void)
+keys_of_an_index_that_requests_bind_are_eexist(void)
 {
-	struct rmem_pd *pd = small_dev("max_mr=77");
-	struct rmem_mr *mr = NULL;
-	const char *log;
-	int ret;
+	struct rmem_mr *fast = fx_fast_mr(fx.a.pd, 1);
+	struct rmem_mw *mw = fx_mw(fx.a.pd, RMEM_MW_TYPE_2);
+	struct rmem_mr *list = NULL, *mr = NULL;
+	uint32_t tag;
 
-	TEST_ASSERT(pd != NULL);
-	TEST_ERR(reg_key(pd, 0, &mr), EINVAL);
-	TEST_ERR(reg_key(pd, 0xff, &mr), EINVAL);
-	TEST_ERR(reg_key(pd, UINT32_MAX, &mr), EINVAL);
-	fx_log_begin();
-	ret = reg_key(pd, 78u << 8, &mr);
-	log = fx_log_end();
-	TEST_ERR(ret, EINVAL);
-	TEST_ASSERT(strstr(log, "77") != NULL);
-	TEST_ASSERT(mr == NULL);
-	TEST_OK(reg_key(pd, 77u << 8, &mr));
-	TEST_OK(reg_key(pd, 1u << 8, &mr));
-	return TEST_SUCCESS;
-}
-
-/* An index with all its tags given out rests: not even a request gets it. */
-static int
-resting_key_is_eexist(void)
-{
-	struct rmem_pd *pd = small_dev("max_mr=1");
-	struct rmem_mr *mr = NULL;
-	int i;
-
-	TEST_ASSERT(pd != NULL);
-	for (i = 0; i < 256; i++) {
-		TEST_OK(rmem_mr_reg(pd, fx.a.buf, 64, 0, 0, &mr));
-		TEST_OK(rmem_mr_dereg(mr));
+	TEST_ASSERT(fast != NULL && mw != NULL);
+	TEST_OK(rmem_mkey_alloc(fx.a.pd, 1, &list));
+	fx_track(list);
+	for (tag = 0; tag < 256; tag++) {
+		TEST_ERR(reg_key(fx.a.pd, fast->rkey ^ tag, &mr), EEXIST);
+		TEST_ERR(reg_key(fx.a.pd, mw->rkey ^ tag, &mr), EEXIST);
+		TEST_ERR(reg_key(fx.a.pd, list->rkey ^ tag, &mr), EEXIST);
 	}
-	mr = NULL;
-	TEST_ERR(reg_key(pd, 1u << 8, &mr), EEXIST);
 	TEST_ASSERT(mr == NULL);
-	mr = fx_mr(pd, fx.a.buf, 64, 0);
-	TEST_ASSERT(mr != NULL);
+	return TEST_SUCCESS;
+}
+
+/* Each MR opens its own part of the buffer, by its rkey to the peer and by its lkey here. */
+static int
+expect_own(struct rmem_mr **mrs, unsigned int nb)
+{
+	struct rmem_sge sge;
+	struct rmem_send_wr wr;
+	unsigned int i;
+
+	for (i = 0; i < nb; i++) {
+		fx_fill(fx.b.buf, 8, mrs[i]->rkey + 1);
+		memset(mrs[i]->addr, 0, 8);
+		TEST_STATUS(fx_peer_write(mrs[i]->iova, 8, mrs[i]->rkey), RMEM_WC_SUCCESS);
+		TEST_MEM(mrs[i]->addr, fx.b.buf, 8);
+		memset(fx.b.buf, 0, 8);
+		sge = fx_sge(mrs[i], 0, 8);
+		wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
+		TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+		TEST_MEM(mrs[i]->addr, fx.b.buf, 8);
+	}
+	return TEST_SUCCESS;
+}
+
+/* Programs ask for 0, 1, 2 and so on; and for the neighbours of what they have. */
+static int
+any_number_can_be_had(void)
+{
+	static const uint32_t more[] = {
+			256, 257, 0x7fffffff, 0x80000000, UINT32_MAX - 1, UINT32_MAX};
+	struct rmem_mr *mrs[256 + RTE_DIM(more) + 16] = {NULL};
+	unsigned int i, nb = RTE_DIM(mrs);
+	uint32_t rkey;
+
+	for (i = 0; i < nb; i++) {
+		struct rmem_mr_attr attr = {.addr = fx.a.buf + i * 8,
+				.length = 8,
+				.access = FX_ACCESS,
+				.flags = RMEM_MR_REQUESTED_KEY,
+				.requested_key = i};
+
+		if (i >= 256)
+			attr.requested_key = i < 256 + RTE_DIM(more)
+					? more[i - 256]
+					: fx.a.mr->rkey ^ (i - 255 - (uint32_t)RTE_DIM(more));
+		TEST_OK(rmem_mr_reg_attr(fx.a.pd, &attr, &mrs[i]));
+		fx_track(mrs[i]);
+		TEST_EQ(mrs[i]->rkey, attr.requested_key);
+	}
+	TEST_RUN(expect_own(mrs, nb));
+	/* Every second one: the others stay as they are. */
+	for (i = 0; i < nb / 2; i++) {
+		rkey = mrs[i]->rkey;
+		TEST_OK(fx_release(mrs[i]));
+		TEST_STATUS(fx_peer_write(fx_addr(fx.a.buf), 8, rkey), RMEM_WC_REM_ACCESS_ERR);
+		TEST_OK(fx_reconnect());
+		mrs[i] = mrs[--nb];
+	}
+	TEST_RUN(expect_own(mrs, nb));
+	TEST_STATUS(fx_peer_write(fx.a.mr->iova, 8, fx.a.mr->rkey), RMEM_WC_SUCCESS);
+	return TEST_SUCCESS;
+}
+
+/* lkey 0 is that of rkey 0xff: no end of a list, and not what was there before. */
+static int
+list_over_requested_keys_opens_them(void)
+{
+	static const uint32_t rkeys[] = {0xff, 0, 0xff00ff, 0xff, 1};
+	struct rmem_mkey_entry entries[RTE_DIM(rkeys)];
+	struct rmem_mr *mrs[RTE_DIM(rkeys)] = {NULL}, *list = NULL;
+	struct rmem_send_wr wr;
+	unsigned int i;
+
+	for (i = 0; i < RTE_DIM(rkeys); i++) {
+		if (i == 3)
+			mrs[i] = mrs[0];
+		else
+			TEST_OK(reg_key(fx.a.pd, rkeys[i], &mrs[i]));
+		entries[i] = fx_entry(mrs[i], i * 64, 8);
+	}
+	TEST_OK(rmem_mkey_alloc(fx.a.pd, RTE_DIM(rkeys), &list));
+	fx_track(list);
+	wr = fx_umr(list, entries, RTE_DIM(rkeys), 0);
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	fx_fill(fx.b.buf, 8 * RTE_DIM(rkeys), 1);
+	TEST_STATUS(fx_peer_write(0, 8 * RTE_DIM(rkeys), list->rkey), RMEM_WC_SUCCESS);
+	for (i = 0; i < RTE_DIM(rkeys); i++)
+		TEST_MEM(fx.a.buf + i * 64, fx.b.buf + i * 8, 8);
+	return TEST_SUCCESS;
+}
+
+/* An ordinary registration never gets a number that a caller chose, now or before. */
+static int
+keys_that_are_not_asked_for_are_others(void)
+{
+	struct rmem_pd *pd = small_dev("max_mr=1,max_mw=65535");
+	uint32_t first = 0, i, j;
+	struct rmem_mr *mr = NULL;
+
+	TEST_ASSERT(pd != NULL);
+	for (i = 0; i < 4; i++) {
+		mr = fx_mr(pd, fx.a.buf, 64, 0);
+		TEST_ASSERT(mr != NULL);
+		first = mr->rkey >> 8;
+		TEST_OK(fx_release(mr));
+	}
+	/* Of the 255 indexes that the slot has, this is due after 254 others, and then passed. */
+	TEST_OK(reg_key(pd, first << 8 | 9, &mr));
 	TEST_OK(fx_release(mr));
-	TEST_OK(reg_key(pd, 1u << 8, &mr));
+	for (j = 0; j < 2 * 254; j++) {
+		mr = fx_mr(pd, fx.a.buf, 64, 0);
+		TEST_ASSERT(mr != NULL);
+		TEST_ASSERT(mr->rkey >> 8 != first);
+		TEST_OK(fx_release(mr));
+	}
 	return TEST_SUCCESS;
 }
 
@@ -149,9 +237,9 @@ the_same_key_comes_back_for_ever(void)
 	return TEST_SUCCESS;
 }
 
-/* All keys of a device by request, in an order of their own, and then there is none left. */
+/* All MRs of a device by request, and then there is none left. */
 static int
-every_key_of_a_device_can_be_asked_for(void)
+every_mr_of_a_device_can_have_its_key_asked_for(void)
 {
 	struct rmem_pd *pd = small_dev("max_mr=64");
 	struct rmem_mr *mr = NULL;
@@ -160,10 +248,11 @@ every_key_of_a_device_can_be_asked_for(void)
 
 	TEST_ASSERT(pd != NULL);
 	for (i = 0; i < 64; i++) {
-		TEST_OK(reg_key(pd, (i * 29 % 64 + 1) << 8 | i, &mr));
-		TEST_EQ(mr->rkey, (i * 29 % 64 + 1) << 8 | i);
+		TEST_OK(reg_key(pd, i * UINT32_C(0x9e3779b1), &mr));
+		TEST_EQ(mr->rkey, i * UINT32_C(0x9e3779b1));
 	}
 	TEST_ERR(rmem_mr_reg(pd, fx.a.buf, 64, 0, 0, &last), ENOSPC);
+	TEST_ERR(reg_key(pd, 1, &last), ENOSPC);
 	TEST_ASSERT(last == NULL);
 	TEST_OK(fx_release(mr));
 	TEST_ASSERT(fx_mr(pd, fx.a.buf, 64, 0) != NULL);
@@ -204,11 +293,13 @@ unknown_flags_are_einval(void)
 
 static const struct test_case requested_key_cases[] = {
 		TEST_CASE(requested_key_is_what_peers_use),
-		TEST_CASE(key_in_use_is_eexist_whatever_the_tag),
-		TEST_CASE(key_out_of_range_is_einval),
-		TEST_CASE(resting_key_is_eexist),
+		TEST_CASE(key_in_use_is_eexist),
+		TEST_CASE(keys_of_an_index_that_requests_bind_are_eexist),
+		TEST_CASE(any_number_can_be_had),
+		TEST_CASE(list_over_requested_keys_opens_them),
+		TEST_CASE(keys_that_are_not_asked_for_are_others),
 		TEST_CASE(the_same_key_comes_back_for_ever),
-		TEST_CASE(every_key_of_a_device_can_be_asked_for),
+		TEST_CASE(every_mr_of_a_device_can_have_its_key_asked_for),
 		TEST_CASE(key_without_the_flag_is_einval),
 		TEST_CASE(unknown_flags_are_einval),
 };

@@ -128,6 +128,7 @@ enum rsoft_kind {
 
 struct rsoft_list;
 struct rsoft_odp;
+struct rsoft_requested;
 
 /* What a key opens. One cache line decides the common case. */
 struct rsoft_key {
@@ -144,12 +145,12 @@ struct rsoft_key {
 		struct rsoft_odp *odp;         /* KIND_ODP: table of pages */
 	};
 	struct rsoft_mr *mr; /* whose memory it opens; of a window, what it is bound to */
+	uint64_t qp_serial;  /* of a type 2 window: rsoft_qp::serial it is tied to; else 0 */
 	uint32_t pd;
-	uint16_t uses; /* tags given out since the index last rested */
-	uint8_t kind;  /* enum rsoft_kind */
+	uint8_t kind; /* enum rsoft_kind */
 	uint8_t log2_page_size;
-	uint32_t qp_serial; /* of a type 2 window: rsoft_qp::serial it is tied to; else 0 */
-	uint8_t is_window;  /* by its index */
+	uint8_t is_window; /* by its slot */
+	uint8_t is_taken;  /* it belongs to an MR or a window; under rsoft_dev::lock */
 } __rte_aligned(RTE_CACHE_LINE_MIN_SIZE);
 
 static_assert(sizeof(struct rsoft_key) == RTE_CACHE_LINE_MIN_SIZE, "a key is one cache line");
@@ -161,10 +162,10 @@ struct rsoft_ids {
 	uint32_t max;
 };
 
-/* The keys of one sort of object: those behind index first. */
+/* The slots of one sort of object: id n is slot first + n - 1. */
 struct rsoft_key_pool {
 	struct rsoft_ids ids;
-	struct rsoft_ids resting; /* whose tag wrapped, oldest first */
+	struct rsoft_ids resting; /* whose indexes are used up, oldest first */
 	uint32_t resting_head;
 	uint32_t first;
 };
@@ -335,9 +336,11 @@ struct rsoft_engine {
 };
 
 struct rsoft_dev {
-	struct rsoft_key *keys;
-	uint32_t nb_keys;       /* indexes; 0 is never used */
-	uint32_t prefetch_keys; /* the table is larger than a core's cache */
+	struct rsoft_key *keys; /* by slot */
+	uint32_t nb_keys;
+	uint32_t slot_mask;                /* of an index: its slot */
+	struct rsoft_requested *requested; /* NULL before the first; atomic */
+	uint32_t prefetch_keys;            /* the table is larger than a core's cache */
 	uint16_t dev_id;
 	uint16_t nb_engines;
 	uint32_t cookie;       /* in the GID: not the same for a device made later */
@@ -351,6 +354,9 @@ struct rsoft_dev {
 	rte_ticketlock_t lock __rte_cache_aligned; /* of all below */
 	struct rsoft_key_pool mr_keys;
 	struct rsoft_key_pool mw_keys;
+	uint32_t *nb_owners;    /* by slot: how many it had since it last was quarantined */
+	uint32_t log2_slots;    /* bits of an index that are its slot */
+	uint64_t key_secret[2]; /* decides in which order a slot takes its indexes */
 	uint32_t next_pd;
 	uint32_t nb_pd;
 	uint32_t nb_cq;

@@ -58,7 +58,7 @@ rsoft_list_piece(const struct rsoft_list_at *at, struct rsoft_piece *piece)
 		piece->ptr = (uint8_t *)(uintptr_t)addr;
 		return;
 	}
-	key = &at->list->keys[entry->lkey >> 8];
+	key = rsoft_list_key(at->list, entry);
 	if (likely(key->kind == RSOFT_KIND_BASE)) {
 		piece->ptr = key->base + (addr - key->iova);
 		return;
@@ -101,11 +101,13 @@ bool
 rsoft_access_again(const struct rsoft_dev *dev, uint32_t pd, uint32_t lkey, uint64_t addr,
 		uint64_t length, struct rsoft_span *span)
 {
-	const struct rsoft_key *key = &dev->keys[lkey >> 8];
-	uint64_t word = __atomic_load_n(&key->word, __ATOMIC_ACQUIRE);
+	const struct rsoft_key *key = rsoft_key_of(dev, lkey ^ RSOFT_LKEY_XOR);
 	struct rsoft_piece piece;
-	uint64_t offset;
+	uint64_t word, offset;
 
+	if (key == NULL)
+		return false;
+	word = __atomic_load_n(&key->word, __ATOMIC_ACQUIRE);
 	if (rsoft_word_rkey(word) != (lkey ^ RSOFT_LKEY_XOR) ||
 			(rsoft_word_rights(word) & RSOFT_NEED_WRITE) != RSOFT_NEED_WRITE)
 		return false;
@@ -201,15 +203,16 @@ rsoft_copy_list(const struct rsoft_span *span, uint8_t *flat, uint64_t length, b
 	uintptr_t to_memory = 0; /* from an address of the key that lkey names */
 	bool is_one_stretch = true;
 	struct rsoft_list_at at;
-	uint32_t lkey = 0;
+	uint32_t lkey;
 
 	rsoft_list_seek(list, span->offset + span->key->map_offset, &at);
+	lkey = list->is_memory ? 0 : ~list->entry[at.entry].lkey;
 	while (length != 0) {
 		const struct rsoft_list_entry *entry = &list->entry[at.entry];
 		uint64_t n = RTE_MIN(entry->length - at.done, length);
 
 		if (entry->lkey != lkey) {
-			const struct rsoft_key *key = &list->keys[entry->lkey >> 8];
+			const struct rsoft_key *key = rsoft_list_key(list, entry);
 
 			lkey = entry->lkey;
 			is_one_stretch = key->kind == RSOFT_KIND_BASE;
@@ -287,15 +290,14 @@ enum rsoft_why
 rsoft_access_why(const struct rsoft_qp *qp, uint32_t key_xor, uint32_t key_num, uint64_t addr,
 		uint64_t length, uint32_t need)
 {
-	const struct rsoft_dev *dev = qp->dev;
-	uint32_t index = key_num >> 8;
-	const struct rsoft_key *key;
+	const struct rsoft_key *key = rsoft_key_of(qp->dev, key_num ^ key_xor);
 	uint64_t word, offset;
 
-	if (index == 0 || index >= dev->nb_keys)
-		return RSOFT_WHY_INDEX;
-	key = &dev->keys[index];
+	if (key == NULL)
+		key = rsoft_key_at(qp->dev, key_num);
 	word = __atomic_load_n(&key->word, __ATOMIC_ACQUIRE);
+	if (rsoft_word_rkey(word) >> 8 != key_num >> 8)
+		return RSOFT_WHY_INDEX;
 	if (rsoft_word_rkey(word) != (key_num ^ key_xor))
 		return RSOFT_WHY_TAG;
 	if ((rsoft_word_rights(word) & RSOFT_VALID) == 0)

@@ -34,7 +34,7 @@ struct rsoft_span {
 /* Why a key did not open a range: rmem_wc::vendor_err. */
 enum rsoft_why {
 	RSOFT_WHY_NONE = 0,
-	RSOFT_WHY_INDEX = 1, /* no key has this index */
+	RSOFT_WHY_INDEX = 1, /* no key has this index, now or last */
 	RSOFT_WHY_TAG = 2,   /* another tag, or an lkey for an rkey */
 	RSOFT_WHY_STATE = 3, /* freed, or invalidated */
 	RSOFT_WHY_PD = 4,    /* of another PD */
@@ -91,17 +91,19 @@ rsoft_access_key(const struct rsoft_qp *qp, uint32_t key_xor, uint32_t key_num, 
 {
 	const struct rsoft_dev *dev = qp->dev;
 	const uint64_t mask = rsoft_key_word(UINT32_MAX, need & ~RSOFT_PEEK);
-	uint32_t index = key_num >> 8;
-	const struct rsoft_key *key;
-	uint64_t word;
-
-	if (unlikely(index >= dev->nb_keys))
-		return NULL;
-	key = &dev->keys[index];
+	const uint64_t want = rsoft_key_word(key_num ^ key_xor, need);
+	const struct rsoft_key *key = rsoft_key_at(dev, key_num);
 	/* Valid here means: no field changes before this lcore leaves. */
-	word = __atomic_load_n(&key->word, __ATOMIC_ACQUIRE);
-	if (unlikely(((word ^ rsoft_key_word(key_num ^ key_xor, need)) & mask) != 0))
-		return NULL;
+	uint64_t word = __atomic_load_n(&key->word, __ATOMIC_ACQUIRE);
+
+	if (unlikely(((word ^ want) & mask) != 0)) {
+		key = rsoft_requested_find(dev, key_num ^ key_xor);
+		if (key == NULL)
+			return NULL;
+		word = __atomic_load_n(&key->word, __ATOMIC_ACQUIRE);
+		if (((word ^ want) & mask) != 0)
+			return NULL;
+	}
 	*rights = rsoft_word_rights(word);
 	*offset = addr - key->iova;
 	if (unlikely(key->pd != qp->pd || *offset > key->length || length > key->length - *offset))

@@ -182,19 +182,20 @@ advise_target(const struct rmem_pd *pd, int advice, const struct rmem_sge *sge,
 		struct advice_target *target)
 {
 	struct rsoft_dev *dev = rsoft_dev_of(&pd->obj);
-	uint32_t index = sge->lkey >> 8;
+	struct rsoft_key *key;
 	uint64_t word;
 	int rc;
 
 	target->mr = NULL;
 	/* An MR is not freed before it took its key back under this lock. */
 	rte_ticketlock_lock(&dev->lock);
-	if (index < dev->nb_keys && dev->keys[index].mr != NULL) {
-		word = __atomic_load_n(&dev->keys[index].word, __ATOMIC_ACQUIRE);
+	key = rsoft_key_of(dev, sge->lkey ^ RSOFT_LKEY_XOR);
+	if (key != NULL && key->mr != NULL) {
+		word = __atomic_load_n(&key->word, __ATOMIC_ACQUIRE);
 		if (rsoft_word_rkey(word) == (sge->lkey ^ RSOFT_LKEY_XOR) &&
 				(rsoft_word_rights(word) & RSOFT_NEED_READ) == RSOFT_NEED_READ &&
-				rmem_obj_hold(&dev->keys[index].mr->mr.obj))
-			target->mr = dev->keys[index].mr;
+				rmem_obj_hold(&key->mr->mr.obj))
+			target->mr = key->mr;
 	}
 	rte_ticketlock_unlock(&dev->lock);
 	if (target->mr == NULL) {

@@ -6,15 +6,19 @@
 
 #include <errno.h>
 
+#include <rte_common.h>
 #include <rte_malloc.h>
 
+#include "rsoft_grace.h"
 #include "rsoft_ids.h"
 #include "rsoft_key.h"
+#include "rsoft_prf.h"
 
-/* A resting index is used again when fewer than one in this many are free. */
+/* A quarantined slot is used again when fewer than one in this many are free. */
 #define RSOFT_KEY_REST_SHARE 8
 /* A table beyond this does not stay in a core's cache: fetch ahead over a burst. */
 #define RSOFT_KEY_CACHED_BYTES (UINT32_C(256) * 1024)
+#define RSOFT_INDEX_BITS       24
 
 static int
 rsoft_key_pool_init(struct rsoft_key_pool *pool, uint32_t first, uint32_t max, int socket_id)
@@ -35,15 +39,38 @@ rsoft_key_pool_fini(struct rsoft_key_pool *pool)
 	rsoft_ids_fini(&pool->ids);
 }
 
+static int
+rsoft_key_pools_init(struct rsoft_dev *dev, uint32_t first, int socket_id)
+{
+	uint32_t max_mr = (uint32_t)dev->args.max_mr;
+	int rc;
+
+	dev->nb_owners = rte_zmalloc_socket("rsoft_owners",
+			(size_t)dev->nb_keys * sizeof(*dev->nb_owners), 0, socket_id);
+	if (dev->nb_owners == NULL)
+		return -ENOMEM;
+	rc = rsoft_key_pool_init(&dev->mr_keys, first, max_mr, socket_id);
+	if (rc != 0)
+		return rc;
+	return rsoft_key_pool_init(
+			&dev->mw_keys, first + max_mr, (uint32_t)dev->args.max_mw, socket_id);
+}
+
 int
 rsoft_keys_init(struct rsoft_dev *dev, int socket_id)
 {
 	uint32_t max_mr = (uint32_t)dev->args.max_mr;
 	uint32_t max_mw = (uint32_t)dev->args.max_mw;
-	uint32_t i;
+	uint32_t i, first;
 	int rc;
 
-	dev->nb_keys = max_mr + max_mw + 1;
+	dev->slot_mask = rte_align32pow2(max_mr + max_mw) - 1;
+	dev->log2_slots = (uint32_t)__builtin_popcount(dev->slot_mask);
+	/* Index 0 is nobody's: when slot 0 has no other, it has no owner. */
+	first = dev->log2_slots == RSOFT_INDEX_BITS;
+	dev->nb_keys = first + max_mr + max_mw;
+	dev->key_secret[0] = (uint64_t)rsoft_random() << 32 | rsoft_random();
+	dev->key_secret[1] = (uint64_t)rsoft_random() << 32 | rsoft_random();
 	dev->prefetch_keys = (size_t)dev->nb_keys * sizeof(*dev->keys) > RSOFT_KEY_CACHED_BYTES;
 	dev->keys = rte_zmalloc_socket("rsoft_keys", (size_t)dev->nb_keys * sizeof(*dev->keys),
 			RTE_CACHE_LINE_SIZE, socket_id);
@@ -52,16 +79,14 @@ rsoft_keys_init(struct rsoft_dev *dev, int socket_id)
 				(size_t)dev->nb_keys * sizeof(*dev->keys), max_mr, max_mw);
 		return -ENOMEM;
 	}
-	rc = rsoft_key_pool_init(&dev->mr_keys, 0, max_mr, socket_id);
-	if (rc == 0)
-		rc = rsoft_key_pool_init(&dev->mw_keys, max_mr, max_mw, socket_id);
+	rc = rsoft_key_pools_init(dev, first, socket_id);
 	if (rc != 0) {
 		RSOFT_LOG(ERR, "no memory for the free lists of max_mr=%u and max_mw=%u keys",
 				max_mr, max_mw);
 		rsoft_keys_fini(dev);
 		return rc;
 	}
-	for (i = max_mr + 1; i < dev->nb_keys; i++)
+	for (i = dev->mw_keys.first; i < dev->nb_keys; i++)
 		dev->keys[i].is_window = 1;
 	return 0;
 }
@@ -69,13 +94,23 @@ rsoft_keys_init(struct rsoft_dev *dev, int socket_id)
 void
 rsoft_keys_fini(struct rsoft_dev *dev)
 {
+	rsoft_requested_fini(dev);
 	rsoft_key_pool_fini(&dev->mw_keys);
 	rsoft_key_pool_fini(&dev->mr_keys);
+	rte_free(dev->nb_owners);
+	dev->nb_owners = NULL;
 	rte_free(dev->keys);
 	dev->keys = NULL;
 }
 
-/* The place in the pool that rests longest; 0 when none does. resting.free is a ring here. */
+/* How many indexes each slot has. */
+static uint32_t
+rsoft_key_nb_indexes(const struct rsoft_dev *dev)
+{
+	return UINT32_C(1) << (RSOFT_INDEX_BITS - dev->log2_slots);
+}
+
+/* The slot that is quarantined longest; 0 when none is. resting.free is a ring here. */
 static uint32_t
 rsoft_key_wake(struct rsoft_dev *dev, struct rsoft_key_pool *pool)
 {
@@ -87,7 +122,7 @@ rsoft_key_wake(struct rsoft_dev *dev, struct rsoft_key_pool *pool)
 	id = resting->free[pool->resting_head];
 	pool->resting_head = (pool->resting_head + 1) % resting->max;
 	resting->nb_free--;
-	dev->keys[pool->first + id].uses = 0;
+	dev->nb_owners[pool->first + id - 1] &= rsoft_key_nb_indexes(dev) - 1;
 	return id;
 }
 
@@ -100,7 +135,7 @@ rsoft_key_rest(struct rsoft_key_pool *pool, uint32_t id)
 	resting->nb_free++;
 }
 
-/* Take a place; 0 when there is none. */
+/* Take a slot; 0 when there is none. */
 static uint32_t
 rsoft_key_pool_get(struct rsoft_dev *dev, struct rsoft_key_pool *pool)
 {
@@ -115,56 +150,134 @@ rsoft_key_pool_get(struct rsoft_dev *dev, struct rsoft_key_pool *pool)
 	return id;
 }
 
+/*
+ * The next index of a slot; 0 when callers asked for keys of all of them, and use those. Twice
+ * round: the first time may leave indexes out that they used.
+ */
+static uint32_t
+rsoft_key_next_index(struct rsoft_dev *dev, uint32_t slot)
+{
+	uint32_t nb = rsoft_key_nb_indexes(dev);
+	uint32_t tries, high, index;
+
+	for (tries = 0; tries < 2 * nb; tries++) {
+		high = rsoft_permute(dev->key_secret, slot, RSOFT_INDEX_BITS - dev->log2_slots,
+				dev->nb_owners[slot]++ & (nb - 1));
+		index = high << dev->log2_slots | slot;
+		if (index != 0 && !rsoft_requested_pass(dev, index))
+			return index;
+	}
+	return 0;
+}
+
+/* Take a slot that has an index to give; the slot, or UINT32_MAX. */
+static uint32_t
+rsoft_key_take_slot(struct rsoft_dev *dev, struct rsoft_key_pool *pool, uint32_t *index)
+{
+	uint32_t tries, id;
+
+	for (tries = 0; tries < pool->ids.max; tries++) {
+		id = rsoft_key_pool_get(dev, pool);
+		if (id == 0)
+			break;
+		*index = rsoft_key_next_index(dev, pool->first + id - 1);
+		if (likely(*index != 0))
+			return pool->first + id - 1;
+		rsoft_key_rest(pool, id);
+	}
+	return UINT32_MAX;
+}
+
+/* Give a slot its owner, under this rkey. */
+static struct rsoft_key *
+rsoft_key_own(struct rsoft_dev *dev, uint32_t slot, struct rsoft_mr *mr, uint32_t rkey)
+{
+	struct rsoft_key *key = &dev->keys[slot];
+
+	key->mr = mr;
+	key->kind = RSOFT_KIND_BASE;
+	key->qp_serial = 0;
+	key->is_taken = 1;
+	__atomic_store_n(&key->word, rsoft_key_word(rkey, 0), __ATOMIC_RELEASE);
+	return key;
+}
+
 struct rsoft_key *
 rsoft_key_alloc(struct rsoft_dev *dev, struct rsoft_mr *mr)
 {
 	struct rsoft_key_pool *pool = mr != NULL ? &dev->mr_keys : &dev->mw_keys;
 	uint32_t *nb = mr != NULL ? &dev->nb_mr : &dev->nb_mw;
 	struct rsoft_key *key = NULL;
-	uint32_t id, index, tag;
+	uint32_t slot, index;
 
 	rte_ticketlock_lock(&dev->lock);
-	id = rsoft_key_pool_get(dev, pool);
-	if (id != 0) {
-		index = pool->first + id;
-		key = &dev->keys[index];
-		tag = key->word == 0 ? rsoft_random() : rsoft_word_rkey(key->word) + 1;
-		key->uses++;
-		key->mr = mr;
-		__atomic_store_n(&key->word, rsoft_key_word(index << 8 | (tag & 0xff), 0),
-				__ATOMIC_RELEASE);
+	slot = rsoft_key_take_slot(dev, pool, &index);
+	if (slot != UINT32_MAX) {
+		key = rsoft_key_own(dev, slot, mr, index << 8 | (rsoft_random() & 0xff));
 		RSOFT_COUNT(*nb, 1);
 	}
 	rte_ticketlock_unlock(&dev->lock);
 	return key;
 }
 
+/* Whether an rkey is another's, or may become so: requests choose all tags of some indexes. */
+static bool
+rsoft_key_is_used(const struct rsoft_dev *dev, uint32_t rkey)
+{
+	const struct rsoft_key *key = rsoft_key_at(dev, rkey);
+	uint32_t now = rsoft_word_rkey(__atomic_load_n(&key->word, __ATOMIC_RELAXED));
+
+	if (key->is_taken && now >> 8 == rkey >> 8 &&
+			(now == rkey || key->is_window || key->mr->mr.type != RMEM_MR_TYPE_USER))
+		return true;
+	return rsoft_requested_find(dev, rkey) != NULL;
+}
+
+/* The slot of an index if it is free and for an MR, else any; UINT32_MAX when there is none. */
+static uint32_t
+rsoft_key_request_slot(struct rsoft_dev *dev, uint32_t index)
+{
+	struct rsoft_key_pool *pool = &dev->mr_keys;
+	uint32_t slot = index & dev->slot_mask, id = slot - pool->first + 1;
+
+	if (slot >= pool->first && id <= pool->ids.max && !dev->keys[slot].is_taken &&
+			rsoft_ids_take(&pool->ids, id))
+		return slot;
+	id = rsoft_key_pool_get(dev, pool);
+	return id != 0 ? pool->first + id - 1 : UINT32_MAX;
+}
+
 int
 rsoft_key_request(struct rsoft_dev *dev, struct rsoft_mr *mr, uint32_t rkey, struct rsoft_key **key)
 {
-	uint32_t index = rkey >> 8;
-	bool is_free;
+	uint32_t slot;
+	int rc;
 
-	if (index == 0 || index > dev->mr_keys.ids.max) {
-		RSOFT_LOG(ERR, "requested key 0x%08x: its index %u is not 1 to max_mr=%u", rkey,
-				index, dev->mr_keys.ids.max);
-		return -EINVAL;
-	}
+	rc = rsoft_requested_init(dev);
+	if (rc != 0)
+		return rc;
 	rte_ticketlock_lock(&dev->lock);
-	is_free = rsoft_ids_take(&dev->mr_keys.ids, index);
-	if (is_free) {
-		*key = &dev->keys[index];
-		(*key)->mr = mr;
-		__atomic_store_n(&(*key)->word, rsoft_key_word(rkey, 0), __ATOMIC_RELEASE);
-		RSOFT_COUNT(dev->nb_mr, 1);
+	if (rsoft_key_is_used(dev, rkey)) {
+		rc = -EEXIST;
+	} else {
+		slot = rsoft_key_request_slot(dev, rkey >> 8);
+		if (slot == UINT32_MAX) {
+			rc = -ENOSPC;
+		} else {
+			*key = rsoft_key_own(dev, slot, mr, rkey);
+			rsoft_requested_add(dev, slot, rkey);
+			RSOFT_COUNT(dev->nb_mr, 1);
+		}
 	}
 	rte_ticketlock_unlock(&dev->lock);
-	if (!is_free) {
-		RSOFT_LOG(ERR, "requested key 0x%08x: its index %u is in use or rests", rkey,
-				index);
-		return -EEXIST;
-	}
-	return 0;
+	if (rc == -EEXIST)
+		RSOFT_LOG(ERR,
+				"requested key 0x%08x is in use, or a tag of an index 0x%06x whose "
+				"tags requests choose",
+				rkey, rkey >> 8);
+	if (rc == -ENOSPC)
+		RSOFT_LOG(ERR, "max_mr=%u memory regions are in use", dev->mr_keys.ids.max);
+	return rc;
 }
 
 void
@@ -172,13 +285,20 @@ rsoft_key_free(struct rsoft_dev *dev, struct rsoft_key *key)
 {
 	struct rsoft_key_pool *pool = key->is_window ? &dev->mw_keys : &dev->mr_keys;
 	uint32_t *nb = key->is_window ? &dev->nb_mw : &dev->nb_mr;
-	uint32_t id = (uint32_t)(key - dev->keys) - pool->first;
+	uint32_t slot = (uint32_t)(key - dev->keys), id = slot - pool->first + 1;
 
+	if (key != rsoft_key_at(dev, rsoft_word_rkey(key->word))) {
+		rte_ticketlock_lock(&dev->lock);
+		rsoft_requested_del(dev, slot, rsoft_word_rkey(key->word));
+		rte_ticketlock_unlock(&dev->lock);
+		rsoft_grace_wait(); /* for those who are at it in the table */
+	}
 	rte_ticketlock_lock(&dev->lock);
 	key->mr = NULL;
 	key->pages = NULL;
+	key->is_taken = 0;
 	RSOFT_COUNT(*nb, -1);
-	if (key->uses >= 256)
+	if (dev->nb_owners[slot] >= rsoft_key_nb_indexes(dev))
 		rsoft_key_rest(pool, id);
 	else
 		rsoft_ids_put(&pool->ids, id);

@@ -3,15 +3,19 @@
  */
 
 /*
- * The key table: which index is whose, and under which tag.
+ * The key table: which key is whose.
  *
- * A key is 24 bits of index, chosen at random, and 8 bits of tag. An index that comes back
- * goes on with the next tag, so that keys of its former owner are refused; after 256 tags
- * it rests behind all others that did so, and is used again only when free ones run short.
+ * A key is 24 bits of index and 8 bits of tag. The low bits of the index are the slot of the
+ * table, taken at random among the free ones; the others change with each owner of the slot, in
+ * an order that depends on a secret of the device. The first tag is random.
  *
- * A key that the caller asks for is found by a search of the free list. Its tag is none that
- * was given out, so that it does not count: who registers the same key over and over never
- * finds it resting.
+ * Invariant: no index that the device chooses has had another owner since its slot had as many
+ * owners as there are indexes for it: 2^(24 - log2_slots). So the tags that requests choose
+ * (REG_MR, UMR, BIND_MW) mean nothing to the next owner. A slot that has been through all of its
+ * indexes is quarantined behind all others that have, until free ones run short.
+ *
+ * A key that the caller asks for may have any number; see rsoft_requested.h. It has the slot of
+ * its index if that is free, else any. An index of which a key was asked for counts as used.
  */
 
 #ifndef RSOFT_KEY_H
@@ -20,21 +24,25 @@
 #include <stdbool.h>
 
 #include "rsoft.h"
+#include "rsoft_requested.h"
 
 int rsoft_keys_init(struct rsoft_dev *dev, int socket_id);
 void rsoft_keys_fini(struct rsoft_dev *dev);
 
 /*
- * Take a key for an MR, or for a window when mr is NULL: not valid, with the next tag of its
- * index. NULL: all are in use.
+ * Take a key for an MR, or for a window when mr is NULL: not valid, with an index of its own.
+ * NULL: all are in use.
  */
 struct rsoft_key *rsoft_key_alloc(struct rsoft_dev *dev, struct rsoft_mr *mr);
 
-/* Take the key of this rkey: not valid. -EINVAL: there is none, -EEXIST: not free. */
+/*
+ * Take a key with this rkey: not valid. -EEXIST: it is in use, -ENOSPC: all MRs are, -ENOMEM; and
+ * a line.
+ */
 int rsoft_key_request(
 		struct rsoft_dev *dev, struct rsoft_mr *mr, uint32_t rkey, struct rsoft_key **key);
 
-/* Give a key back whose word lacks VALID since a grace period. */
+/* Give a key back whose word lacks VALID since a grace period; it may wait for another. */
 void rsoft_key_free(struct rsoft_dev *dev, struct rsoft_key *key);
 
 static inline uint64_t
@@ -53,6 +61,29 @@ static inline uint32_t
 rsoft_word_rights(uint64_t word)
 {
 	return (uint32_t)(word >> 32);
+}
+
+/*
+ * The key in the slot of this rkey, or of the lkey beside it. That it has the number, its word
+ * alone says; it is valid under no other.
+ */
+static inline struct rsoft_key *
+rsoft_key_at(const struct rsoft_dev *dev, uint32_t key_num)
+{
+	uint32_t slot = key_num >> 8 & dev->slot_mask;
+
+	return &dev->keys[likely(slot < dev->nb_keys) ? slot : 0];
+}
+
+/* The key that has this rkey, or NULL; in a grace section, or under rsoft_dev::lock. */
+static inline struct rsoft_key *
+rsoft_key_of(const struct rsoft_dev *dev, uint32_t rkey)
+{
+	struct rsoft_key *key = rsoft_key_at(dev, rkey);
+
+	if (likely(rsoft_word_rkey(__atomic_load_n(&key->word, __ATOMIC_RELAXED)) == rkey))
+		return key;
+	return rsoft_requested_find(dev, rkey);
 }
 
 /* Whether the QP may use the key: a type 2 window is for the one that bound it. */
@@ -83,16 +114,11 @@ rsoft_key_take(struct rsoft_key *key, uint32_t *rkey)
 static inline struct rsoft_key *
 rsoft_key_invalidate(const struct rsoft_qp *qp, uint32_t rkey)
 {
-	const struct rsoft_dev *dev = qp->dev;
 	const uint32_t can_inv = RSOFT_VALID | RSOFT_INV;
-	uint32_t index = rkey >> 8;
-	struct rsoft_key *key;
-	uint64_t word;
+	struct rsoft_key *key = rsoft_key_at(qp->dev, rkey);
+	uint64_t word = __atomic_load_n(&key->word, __ATOMIC_ACQUIRE);
 
-	if (unlikely(index >= dev->nb_keys))
-		return NULL;
-	key = &dev->keys[index];
-	word = __atomic_load_n(&key->word, __ATOMIC_ACQUIRE);
+	/* What requests make valid is in the slot of its rkey. */
 	if (unlikely(rsoft_word_rkey(word) != rkey ||
 			    (rsoft_word_rights(word) & can_inv) != can_inv || key->pd != qp->pd ||
 			    !rsoft_key_is_for(key, qp)))

@@ -19,7 +19,7 @@ rsoft_list_alloc(const struct rsoft_dev *dev, uint32_t max_entries)
 	if (list == NULL)
 		RSOFT_LOG(ERR, "no memory for %u entries", max_entries);
 	else
-		list->keys = dev->keys;
+		list->dev = dev;
 	return list;
 }
 

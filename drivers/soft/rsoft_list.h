@@ -26,8 +26,8 @@ struct rsoft_list_entry {
 };
 
 struct rsoft_list {
-	const struct rsoft_key *keys; /* of the device */
-	uint64_t round;               /* bytes of a round */
+	const struct rsoft_dev *dev;
+	uint64_t round; /* bytes of a round */
 	uint32_t nb_entries;
 	uint8_t is_memory; /* the addresses are memory's, and no key is asked */
 	uint8_t levels;    /* of keys below; 0 with is_memory */
@@ -114,6 +114,13 @@ rsoft_list_move(struct rsoft_list_at *at, uint64_t n)
 		at->entry = 0;
 		at->round++;
 	}
+}
+
+/* The key of an entry, which was opened in this section: so it is there. */
+static inline const struct rsoft_key *
+rsoft_list_key(const struct rsoft_list *list, const struct rsoft_list_entry *entry)
+{
+	return rsoft_key_of(list->dev, entry->lkey ^ RSOFT_LKEY_XOR);
 }
 
 /* The address of a place, in memory or in terms of the key below. */

@@ -107,8 +107,8 @@ rsoft_post_drop(struct rsoft_qp *qp)
 				rsoft_mw_bind_drop(wr);
 			else
 				rsoft_key_release(wr->opcode == RMEM_WR_LOCAL_INV
-								? &qp->dev->keys[wr->invalidate_rkey >>
-										  8]
+								? rsoft_key_at(qp->dev,
+										  wr->invalidate_rkey)
 								: sq->inv_key);
 		}
 	}
@@ -128,25 +128,22 @@ rsoft_post_prefetch(const struct rsoft_qp *qp, const struct rmem_send_wr *wr, ui
 {
 	const struct rsoft_qp *peer = __atomic_load_n(&qp->peer, __ATOMIC_ACQUIRE);
 	const struct rsoft_dev *dev = qp->dev;
-	uint32_t i, index;
+	uint32_t i;
 
 	if (peer == NULL)
 		return;
 	for (i = 0; i < n; i++) {
 		if (wr[i].opcode > RMEM_WR_RDMA_READ || wr[i].num_sge == 0)
 			continue;
-		index = wr[i].sg_list[0].lkey >> 8;
-		rte_prefetch0(&dev->keys[index < dev->nb_keys ? index : 0]);
-		index = wr[i].rdma.rkey >> 8;
-		rte_prefetch0(&peer->dev->keys[index < peer->dev->nb_keys ? index : 0]);
+		rte_prefetch0(rsoft_key_at(dev, wr[i].sg_list[0].lkey));
+		rte_prefetch0(rsoft_key_at(peer->dev, wr[i].rdma.rkey));
 	}
 	for (i = 0; i < n; i++) {
 		const struct rsoft_key *key;
 
-		index = wr[i].rdma.rkey >> 8;
-		if (wr[i].opcode > RMEM_WR_RDMA_READ || index >= peer->dev->nb_keys)
+		if (wr[i].opcode > RMEM_WR_RDMA_READ)
 			continue;
-		key = &peer->dev->keys[index];
+		key = rsoft_key_at(peer->dev, wr[i].rdma.rkey);
 		if ((rsoft_word_rights(__atomic_load_n(&key->word, __ATOMIC_ACQUIRE)) &
 				    (RSOFT_VALID | RSOFT_SLOW)) == RSOFT_VALID)
 			__builtin_prefetch((const void *)((uintptr_t)key->base +

@@ -230,7 +230,7 @@ rsoft_req_end_inv(struct rsoft_run *run, const uint8_t *wrs, size_t stride, uint
 		uint32_t j;
 
 		if (wr->opcode == RMEM_WR_LOCAL_INV) {
-			rsoft_key_release(&qp->dev->keys[wr->invalidate_rkey >> 8]);
+			rsoft_key_release(rsoft_key_at(qp->dev, wr->invalidate_rkey));
 		} else if (wr->opcode == RMEM_WR_BIND_MW) {
 			rsoft_mw_bind_end(qp, wr);
 			if (run->is_queued)

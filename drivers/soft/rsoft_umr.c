@@ -73,18 +73,19 @@ rsoft_umr_fill(struct rsoft_list *list, const struct rmem_send_wr *wr, uint64_t 
 static bool
 rsoft_umr_is_below(const struct rsoft_list *list, uint32_t index, uint32_t depth)
 {
-	uint32_t i, lkey = 0;
+	uint32_t i;
 
 	for (i = 0; i < list->nb_entries; i++) {
+		uint32_t lkey = list->entry[i].lkey;
 		const struct rsoft_key *key;
 		uint64_t word;
 
-		if (list->entry[i].lkey == lkey)
+		if (i != 0 && list->entry[i - 1].lkey == lkey)
 			continue; /* as the one before */
-		lkey = list->entry[i].lkey;
 		if (lkey >> 8 == index)
 			return true;
-		key = &list->keys[lkey >> 8];
+		/* Lists are indirect MRs, whose keys are in the slots of their indexes. */
+		key = rsoft_key_at(list->dev, lkey);
 		word = __atomic_load_n(&key->word, __ATOMIC_ACQUIRE);
 		if (depth > 1 && rsoft_word_rkey(word) == (lkey ^ RSOFT_LKEY_XOR) &&
 				(rsoft_word_rights(word) & RSOFT_VALID) &&

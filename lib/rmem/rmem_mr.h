@@ -270,7 +270,7 @@ int rmem_mr_reg(struct rmem_pd *pd, void *addr, size_t length, uint64_t iova, ui
  *     beyond the end of the file, addr, iov, ALLOCATE_MR or ON_DEMAND; without it an fd or
  *     fd_offset.
  *   - -EPERM: the fd does not allow what access needs.
- *   - -EEXIST: the requested key is in use, or kept back because it was used.
+ *   - -EEXIST: the requested key is in use, or kept for requests to choose.
  *   - -ENOSPC: the EQ has as many registrations under way or unread as it has room for.
  *   - -EOPNOTSUPP: the device lacks the capability for a flag, or for iov.
  */

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * No key that a device chooses was ever another owner's: every key that was given out is kept, on
+ * a device of so few MRs and windows that each slot has hundreds of owners.
+ */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "key_log.h"
+#include "lease.h"
+
+#define NB_OWNERS 600u
+#define WRITE     RMEM_ACCESS_REMOTE_WRITE
+
+static struct key_log log_of_keys;
+static uint32_t former[64]; /* keys of the past, some of them */
+static uint64_t random_state;
+
+static uint32_t
+below(uint32_t limit)
+{
+	random_state = random_state * UINT64_C(6364136223846793005) + 1;
+	return (uint32_t)(random_state >> 33) % limit;
+}
+
+static int
+setup(void)
+{
+	struct rmem_dev *dev;
+	struct rmem_pd *pd;
+
+	memset(&lx, 0, sizeof(lx));
+	fx_setup_none();
+	dev = fx_dev("soft0", "max_mr=6,max_mw=3");
+	pd = fx_pd(dev);
+	TEST_ASSERT(pd != NULL);
+	TEST_RUN(fx_side_open(&fx.a, dev, pd));
+	TEST_RUN(fx_side_open(&fx.b, dev, pd));
+	TEST_OK(fx_connect_pair(fx.a.qp, fx.b.qp));
+	lx.mr = fx_mr(pd, fx.a.buf, FX_BUF_SIZE, FX_ACCESS | RMEM_ACCESS_MW_BIND);
+	TEST_ASSERT(lx.mr != NULL);
+	fx.mw.mr = lx.mr;
+	memset(former, 0, sizeof(former));
+	random_state = 1;
+	return TEST_SUCCESS;
+}
+
+static int
+teardown(void)
+{
+	key_log_free(&log_of_keys);
+	return lx_teardown();
+}
+
+/* A key that is valid now: no other owner had it. */
+static int
+note(uint32_t rkey, uint32_t owner)
+{
+	TEST_ASSERT(key_log_add(&log_of_keys, rkey, owner));
+	former[below(RTE_DIM(former))] = rkey;
+	return TEST_SUCCESS;
+}
+
+/* Keys of the past but for that of mr open nothing of it. */
+static int
+expect_former_refused(const struct rmem_mr *mr)
+{
+	unsigned int i;
+
+	for (i = 0; i < RTE_DIM(former); i++) {
+		if (former[i] == 0 || former[i] == mr->rkey)
+			continue;
+		TEST_STATUS(fx_peer_write(fx_addr(fx.a.buf), 8, former[i]), RMEM_WC_REM_ACCESS_ERR);
+		TEST_OK(fx_reconnect());
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+ordinary_mrs(void)
+{
+	uint32_t owner;
+
+	for (owner = 1; owner <= NB_OWNERS; owner++) {
+		struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, 8, FX_ACCESS);
+
+		TEST_ASSERT(mr != NULL);
+		TEST_RUN(note(mr->rkey, owner));
+		if (owner % 100 == 0)
+			TEST_RUN(expect_former_refused(mr));
+		TEST_OK(fx_release(mr));
+	}
+	return TEST_SUCCESS;
+}
+
+/* Some bindings by tags in any order, then the next owner. */
+static int
+fast_register_mrs_by_any_tags(void)
+{
+	struct rmem_fast_reg_page_list *list = fx_page_list(fx.a.dev, 1);
+	uint32_t owner, i;
+
+	fx_list_pages(list, fx.a.buf, 1);
+	for (owner = 1; owner <= NB_OWNERS; owner++) {
+		struct rmem_mr *mr = fx_fast_mr(fx.a.pd, 1);
+
+		TEST_ASSERT(mr != NULL);
+		for (i = 0; i < 8; i++) {
+			struct rmem_send_wr wr = fx_reg(mr, list, 1, fx_addr(fx.a.buf), 8);
+
+			wr.reg_mr.key_tag = (uint8_t)below(256);
+			TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+			TEST_RUN(note(mr->rkey, owner));
+			if (i == 7 && owner % 100 == 0)
+				TEST_RUN(expect_former_refused(mr));
+			wr = fx_inv(mr->rkey);
+			TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+		}
+		TEST_OK(fx_release(mr));
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+indirect_keys_by_any_tags(void)
+{
+	const struct rmem_mkey_entry entry = fx_entry(fx.a.mr, 0, 8);
+	uint32_t owner, i;
+
+	for (owner = 1; owner <= NB_OWNERS; owner++) {
+		struct rmem_mr *mr = NULL;
+
+		TEST_OK(rmem_mkey_alloc(fx.a.pd, 1, &mr));
+		fx_track(mr);
+		for (i = 0; i < 8; i++) {
+			struct rmem_send_wr wr = fx_umr(mr, &entry, 1, 0);
+
+			wr.umr.key_tag = (uint8_t)below(256);
+			TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+			TEST_RUN(note(mr->rkey, owner));
+			wr = fx_inv(mr->rkey);
+			TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+		}
+		TEST_OK(fx_release(mr));
+	}
+	return TEST_SUCCESS;
+}
+
+/* Windows of both types in turn. */
+static int
+windows_by_any_tags(void)
+{
+	uint32_t owner, i;
+
+	for (owner = 1; owner <= NB_OWNERS; owner += 2) {
+		fx.mw.one = fx_mw(fx.a.pd, RMEM_MW_TYPE_1);
+		fx.mw.two = fx_mw(fx.a.pd, RMEM_MW_TYPE_2);
+		TEST_ASSERT(fx.mw.one != NULL && fx.mw.two != NULL);
+		for (i = 0; i < 8; i++) {
+			struct rmem_send_wr wr = fx_mw_wr(fx.mw.two, 0, 8, WRITE);
+
+			wr.bind_mw.key_tag = (uint8_t)below(256);
+			TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+			TEST_RUN(note(fx.mw.two->rkey, owner));
+			TEST_STATUS(fx_mw_bind_1(0, 8, WRITE), RMEM_WC_SUCCESS);
+			TEST_RUN(note(fx.mw.one->rkey, owner + 1));
+			wr = fx_inv(fx.mw.two->rkey);
+			TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+		}
+		TEST_OK(fx_release(fx.mw.one));
+		TEST_OK(fx_release(fx.mw.two));
+	}
+	return TEST_SUCCESS;
+}
+
+/* Keys of the past, their neighbours and any others are asked for between ordinary MRs. */
+static int
+ordinary_mrs_after_requested_keys(void)
+{
+	struct rmem_mr_attr attr = {.addr = fx.a.buf,
+			.length = 8,
+			.access = FX_ACCESS,
+			.flags = RMEM_MR_REQUESTED_KEY};
+	struct rmem_mr *mr;
+	uint32_t owner, rkey;
+
+	for (owner = 1; owner <= 4 * NB_OWNERS; owner++) {
+		mr = fx_mr(fx.a.pd, fx.a.buf, 8, FX_ACCESS);
+		TEST_ASSERT(mr != NULL);
+		TEST_RUN(note(mr->rkey, owner));
+		rkey = mr->rkey;
+		TEST_OK(fx_release(mr));
+		/* On the tree of one tag after the other, the next but one. */
+		attr.requested_key = below(4) == 0
+				? former[below(RTE_DIM(former))]
+				: rmem_rkey_of_tag(rkey, (uint8_t)(rkey - below(9)));
+		if (rmem_mr_reg_attr(fx.a.pd, &attr, &mr) != 0)
+			continue; /* it is that of the other MRs */
+		key_log_add(&log_of_keys, mr->rkey, UINT32_MAX);
+		TEST_OK(rmem_mr_dereg(mr));
+	}
+	return TEST_SUCCESS;
+}
+
+/* Grant all keys of the context, and note what the peer is told. */
+static int
+lease_some(void)
+{
+	static uint32_t owner;
+	uint32_t i;
+
+	TEST_RUN(lx_grant(3, WRITE));
+	TEST_RUN(lx_wait_state(lx.lease[2], RMEM_LEASE_GRANTED));
+	for (i = 0; i < 3; i++)
+		TEST_RUN(note(lx.lease[i]->rkey, ++owner));
+	return TEST_SUCCESS;
+}
+
+static int
+leases(uint32_t backend)
+{
+	unsigned int i;
+
+	lx.conf.backend = backend;
+	lx.conf.max_leases = 3;
+	lx.conf.max_length = FX_BUF_SIZE;
+	lx.conf.socket_id = SOCKET_ID_ANY;
+	lx.conf.quarantine_us = 3600u * 1000000;
+	TEST_RUN(lx_remake());
+	for (i = 0; i < 300; i++) {
+		TEST_RUN(lease_some());
+		if (i % 4 == 3) {
+			TEST_RUN(lx_recover());
+			TEST_EQ(rmem_lease_take_ended(lx.ctx, lx.ended, LX_MAX), 3);
+			continue;
+		}
+		TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 3));
+		TEST_RUN(lx_take(3, RMEM_LEASE_END_REVOKED));
+		if (i % 4 == 1)
+			TEST_RUN(lx_remake());
+		TEST_ASSERT(rmem_lease_age(lx.ctx) >= 0);
+		TEST_ASSERT(rmem_lease_age(lx.ctx) >= 0);
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+leases_by_fast_register_mrs(void)
+{
+	return leases(RMEM_LEASE_FAST_REG);
+}
+
+static int
+leases_by_windows(void)
+{
+	return leases(RMEM_LEASE_MW);
+}
+
+static int
+leases_by_indirect_keys(void)
+{
+	return leases(RMEM_LEASE_UMR);
+}
+
+static const struct test_case key_ever_cases[] = {
+		TEST_CASE(ordinary_mrs),
+		TEST_CASE(fast_register_mrs_by_any_tags),
+		TEST_CASE(indirect_keys_by_any_tags),
+		TEST_CASE(windows_by_any_tags),
+		TEST_CASE(ordinary_mrs_after_requested_keys),
+		TEST_CASE(leases_by_fast_register_mrs),
+		TEST_CASE(leases_by_windows),
+		TEST_CASE(leases_by_indirect_keys),
+};
+
+REGISTER_RMEM_SUITE(key_ever, setup, teardown, key_ever_cases);
