@@ -170,6 +170,80 @@ thousand_windows_over_the_same_bytes(void)
 	return TEST_SUCCESS;
 }
 
+#define MANY_QPS 16384u /* so that numbers of 32 bits come again after 2^17 QPs */
+
+static struct rmem_qp *many[MANY_QPS];
+
+/* All QPs of a device but for that many, then so many more, one at a time. */
+static int
+use_up_qps(struct rmem_pd *pd, uint32_t nb_free, uint32_t nb_more)
+{
+	struct rmem_qp_conf conf = fx_qp_conf(fx.a.cq, 1);
+	struct rmem_qp *qp;
+	uint32_t i;
+
+	conf.max_recv_wr = 0;
+	conf.max_recv_sge = 0;
+	for (i = 0; i < MANY_QPS - nb_free && many[i] != NULL; i++)
+		;
+	for (; i < MANY_QPS - nb_free; i++)
+		TEST_OK(rmem_qp_create(pd, &conf, &many[i]));
+	for (i = 0; i < nb_more; i++) {
+		TEST_OK(rmem_qp_create(pd, &conf, &qp));
+		TEST_OK(rmem_qp_destroy(qp));
+	}
+	return TEST_SUCCESS;
+}
+
+/* The one index that is left gets all the numbers that its QPs can have, and the first again. */
+static int
+expect_tied(struct rmem_pd *pd, struct rmem_qp *peer)
+{
+	struct rmem_qp *qp = fx_qp(pd, fx.a.cq, 8);
+	struct rmem_sge sge = fx_sge(fx.mw.mr, 0, 8);
+	struct rmem_send_wr wr;
+
+	fx.mw.two = fx_mw(pd, TYPE_2);
+	TEST_ASSERT(qp != NULL && fx.mw.two != NULL);
+	TEST_OK(fx_connect_pair(qp, peer));
+	wr = fx_mw_wr(fx.mw.two, 64, 8, RMEM_ACCESS_REMOTE);
+	TEST_STATUS(fx_send(qp, &wr), RMEM_WC_SUCCESS);
+	TEST_OK(rmem_qp_reset(peer));
+	TEST_OK(fx_release(qp));
+	TEST_RUN(use_up_qps(pd, 2, 131071));
+	qp = fx_qp(pd, fx.a.cq, 8);
+	TEST_ASSERT(qp != NULL);
+	TEST_OK(fx_connect_pair(qp, peer));
+	wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx.mw.mr->iova + 64, fx.mw.two->rkey);
+	TEST_STATUS(fx_send(peer, &wr), RMEM_WC_REM_ACCESS_ERR);
+	TEST_EQ(fx.wc.vendor_err, 7);
+	TEST_OK(fx_release(qp));
+	return TEST_SUCCESS;
+}
+
+static int
+window_of_a_qp_that_is_gone_is_for_no_later_one(void)
+{
+	struct rmem_dev *dev = fx_dev("soft1", "max_qp=16384");
+	struct rmem_pd *pd = fx_pd(dev);
+	struct rmem_qp *peer;
+	uint32_t i;
+	int result;
+
+	TEST_ASSERT(pd != NULL);
+	fx.a.cq = fx_cq(dev, 64);
+	fx.mw.mr = fx_mr(pd, fx.a.buf, 4096, FX_ACCESS | RMEM_ACCESS_MW_BIND);
+	peer = fx_qp(pd, fx.a.cq, 8);
+	TEST_ASSERT(fx.mw.mr != NULL && peer != NULL);
+	memset(many, 0, sizeof(many));
+	result = use_up_qps(pd, 2, 0);
+	if (result == TEST_SUCCESS)
+		result = expect_tied(pd, peer);
+	for (i = 0; i < MANY_QPS && many[i] != NULL; i++)
+		TEST_OK(rmem_qp_destroy(many[i]));
+	return result;
+}
+
 static const struct test_case mw_cases[] = {
 		TEST_CASE(windows_are_counted),
 		TEST_CASE(one_window_too_many_is_enospc),
@@ -180,6 +254,7 @@ static const struct test_case mw_cases[] = {
 		TEST_CASE(released_window_opens_nothing),
 		TEST_CASE(queued_binding_keeps_window_and_mr),
 		TEST_CASE(thousand_windows_over_the_same_bytes),
+		TEST_CASE(window_of_a_qp_that_is_gone_is_for_no_later_one),
 };
 
 REGISTER_RMEM_SUITE(mw, fx_setup_mw, fx_teardown, mw_cases);

@@ -309,7 +309,7 @@ struct rsoft_qp {
 	struct rsoft_dev *dev;
 	struct rsoft_qp *peer; /* NULL until resolved; atomic, valid until grace_leave */
 	uint32_t pd;
-	uint32_t serial; /* its number, not cut to 24 bits; never 0 */
+	uint64_t serial; /* its number, not cut to 24 bits: no other QP of the device ever has it */
 	uint16_t sig_all;
 	uint16_t max_send_sge;
 	uint32_t max_inline;
@@ -366,7 +366,7 @@ struct rsoft_dev {
 	struct rsoft_ids qp_ids;
 	struct rsoft_qp **qps; /* by number & qp_mask; under rsoft_domain::lock */
 	uint32_t qp_mask;
-	uint32_t qp_generation;
+	uint64_t qp_generation;
 	struct rmem_dev_stats stats_gone; /* of QPs destroyed */
 	struct rmem_dev_stats stats_base; /* at the last reset */
 	struct rsoft_odp_stats odp_stats; /* of all MRs, also of those gone */

@@ -85,8 +85,8 @@ rsoft_qp_enter(struct rsoft_qp *qp)
 	if (index != 0) {
 		/* Not the number of the QP that had the index before. */
 		dev->qp_generation += dev->qp_mask + 1;
-		qp->serial = (dev->qp_generation & ~dev->qp_mask) | index;
-		qp->qp.qp_num = qp->serial & 0xffffff;
+		qp->serial = dev->qp_generation | index;
+		qp->qp.qp_num = (uint32_t)qp->serial & 0xffffff;
 		dev->qps[index] = qp;
 		dev->nb_qp++;
 	}
