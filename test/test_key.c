@@ -351,6 +351,79 @@ index_comes_back_after_all_others_of_its_slot(void)
 	return TEST_SUCCESS;
 }
 
+/* How often b was asked for by rkeys that are not valid there; -1: the device counts otherwise. */
+static int
+bad_rkeys(void)
+{
+	struct rmem_dev_stats stats;
+	struct rmem_qp_attr attr;
+
+	if (rmem_qp_query(fx.b.qp, &attr) != 0 || rmem_dev_stats_get(fx.a.dev, &stats) != 0 ||
+			stats.bad_rkeys != attr.bad_rkeys)
+		return -1;
+	return (int)attr.bad_rkeys;
+}
+
+/* What a peer who guesses would do; not what one does who may use the key for other things. */
+static int
+rkeys_that_are_not_valid_are_counted(void)
+{
+	struct rmem_pd *pd = fx_pd(fx.a.dev);
+	struct rmem_mr *other = fx_mr(pd, fx.b.buf, 64, FX_ACCESS);
+	struct rmem_mr *gone = fx_mr(fx.b.pd, fx.b.buf, 64, FX_ACCESS);
+	struct rmem_mr *local = fx_mr(fx.b.pd, fx.b.buf, 64, RMEM_ACCESS_LOCAL_WRITE);
+	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
+	uint32_t rkey = fx.b.mr->rkey, bad[4] = {rkey ^ 1, rkey ^ 0x80000000}, i;
+	struct rmem_send_wr wr;
+
+	TEST_ASSERT(other != NULL && gone != NULL && local != NULL);
+	bad[2] = other->rkey;
+	bad[3] = gone->rkey;
+	TEST_OK(fx_release(gone));
+	TEST_EQ(bad_rkeys(), 0);
+	for (i = 0; i < RTE_DIM(bad); i++) {
+		wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, b_addr(0), bad[i]);
+		TEST_RUN(fx_expect_refusal(&wr, RMEM_WC_REM_ACCESS_ERR, RMEM_QPS_ERR));
+		TEST_EQ(bad_rkeys(), i + 1);
+	}
+	wr = fx_rdma(RMEM_WR_RDMA_READ, &sge, b_addr(0), local->rkey);
+	TEST_RUN(fx_expect_refusal(&wr, RMEM_WC_REM_ACCESS_ERR, RMEM_QPS_ERR));
+	wr = fx_rdma(RMEM_WR_RDMA_READ, &sge, b_addr(FX_BUF_SIZE), rkey);
+	TEST_RUN(fx_expect_refusal(&wr, RMEM_WC_REM_ACCESS_ERR, RMEM_QPS_ERR));
+	TEST_EQ(bad_rkeys(), RTE_DIM(bad));
+	TEST_EQ(fx_post_recv(fx.b.qp, 1, NULL, 0), 1);
+	wr = fx_wr(RMEM_WR_SEND_WITH_INV, NULL, 0);
+	wr.invalidate_rkey = rkey;
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_EQ(bad_rkeys(), RTE_DIM(bad) + 1);
+	TEST_OK(rmem_dev_stats_reset(fx.a.dev));
+	TEST_EQ(bad_rkeys(), -1);
+	return TEST_SUCCESS;
+}
+
+/* The first, the second, the fourth, the eighth. */
+static int
+rkeys_that_are_not_valid_are_logged_ever_less_often(void)
+{
+	const char *line;
+	unsigned int i, nb = 0;
+	int ret = TEST_SUCCESS;
+
+	fx_log_begin();
+	for (i = 0; i < 15 && ret == TEST_SUCCESS; i++) {
+		if (fx_peer_write(fx_addr(fx.a.buf), 8, fx.a.mr->rkey ^ 1) !=
+				RMEM_WC_REM_ACCESS_ERR)
+			ret = TEST_FAILED;
+		fx_reconnect();
+	}
+	line = fx_log_end();
+	for (; (line = strstr(line, "is not valid")) != NULL; line++)
+		nb++;
+	TEST_EQ(ret, TEST_SUCCESS);
+	TEST_EQ(nb, 4);
+	return TEST_SUCCESS;
+}
+
 static const struct test_case key_cases[] = {
 		TEST_CASE(lkey_and_rkey_differ),
 		TEST_CASE(lkey_opens_nothing_to_a_peer),
@@ -366,6 +439,8 @@ static const struct test_case key_cases[] = {
 		TEST_CASE(keys_of_a_deregistered_region_are_refused),
 		TEST_CASE(former_keys_are_refused_when_the_memory_is_registered_again),
 		TEST_CASE(indexes_are_random),
+		TEST_CASE(rkeys_that_are_not_valid_are_counted),
+		TEST_CASE(rkeys_that_are_not_valid_are_logged_ever_less_often),
 		TEST_CASE(indexes_use_all_24_bits),
 		TEST_CASE(index_comes_back_after_all_others_of_its_slot),
 };

@@ -322,6 +322,7 @@ struct rsoft_qp {
 	struct rsoft_sq sq __rte_cache_aligned;
 	struct rmem_dev_stats stats __rte_cache_aligned; /* by the executor of sq */
 	struct rsoft_rq rq;
+	uint64_t bad_rkeys; /* counter: of requests of peers; atomic, by whoever executes them */
 };
 
 TAILQ_HEAD(rsoft_qp_list, rsoft_qp);
@@ -345,6 +346,7 @@ struct rsoft_dev {
 	uint16_t nb_engines;
 	uint32_t cookie;       /* in the GID: not the same for a device made later */
 	uint32_t has_told_pin; /* that memory can't be pinned; atomic */
+	uint64_t nb_bad_rkeys; /* of all QPs, for the log; atomic */
 	struct rsoft_args args;
 
 	uint32_t nb_pending __rte_cache_aligned; /* QPs in pending; atomic */

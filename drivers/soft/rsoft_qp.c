@@ -195,6 +195,7 @@ rsoft_qp_query(struct rmem_qp *base, struct rmem_qp_attr *attr)
 	attr->max_send_sge = qp->max_send_sge;
 	attr->max_recv_sge = qp->max_recv_sge;
 	attr->max_inline_data = qp->max_inline;
+	attr->bad_rkeys = __atomic_load_n(&qp->bad_rkeys, __ATOMIC_RELAXED);
 	attr->send_queued = __atomic_load_n(&qp->sq.prod, __ATOMIC_RELAXED) -
 			__atomic_load_n(&qp->sq.cons, __ATOMIC_RELAXED);
 	attr->recv_queued = __atomic_load_n(&qp->rq.prod, __ATOMIC_RELAXED) -

@@ -59,6 +59,22 @@ rsoft_resp_fail(struct rsoft_qp *peer)
 	rsoft_qp_fail(peer);
 }
 
+void
+rsoft_resp_note_rkey(struct rsoft_qp *peer, uint32_t rkey, uint32_t why)
+{
+	uint64_t nb;
+
+	if (why > RSOFT_WHY_PD && why != RSOFT_WHY_QP)
+		return; /* a key that the peer may use, for other things */
+	__atomic_fetch_add(&peer->bad_rkeys, 1, __ATOMIC_RELAXED);
+	nb = __atomic_add_fetch(&peer->dev->nb_bad_rkeys, 1, __ATOMIC_RELAXED);
+	if ((nb & (nb - 1)) == 0)
+		RSOFT_LOG(WARNING,
+				"QP 0x%06x: rkey 0x%08x of its peer is not valid, vendor_err %u; "
+				"%" PRIu64 " such requests on this device",
+				peer->qp.qp_num, rkey, why, nb);
+}
+
 int
 rsoft_resp_read(struct rsoft_qp *peer, const struct rmem_send_wr *wr, const struct rsoft_span *to,
 		uint64_t length, uint32_t *why)
@@ -353,6 +369,7 @@ rsoft_resp_send(struct rsoft_qp *peer, const struct rmem_send_wr *wr, const stru
 			rte_ticketlock_unlock(&peer->rq.lock);
 			return RSOFT_GRACE;
 		}
+		rsoft_resp_note_rkey(peer, wr->invalidate_rkey, RSOFT_WHY_STATE);
 		/* IBTA class J: the data arrived, only the receive fails. */
 		placed.recv_status = RMEM_WC_REM_INV_REQ_ERR;
 	}

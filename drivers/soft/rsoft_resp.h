@@ -61,6 +61,12 @@ void rsoft_resp_send_end(struct rsoft_qp *peer, const struct rmem_send_wr *wr, u
 /* The peer refused a request: it goes to ERR (IBTA 9.9.3, class B to D errors). */
 void rsoft_resp_fail(struct rsoft_qp *peer);
 
+/*
+ * An rkey was refused for that reason: count and log what may be a guess, the log in ever longer
+ * intervals.
+ */
+void rsoft_resp_note_rkey(struct rsoft_qp *peer, uint32_t rkey, uint32_t why);
+
 /* The peer that answers, or NULL. */
 static inline struct rsoft_qp *
 rsoft_resp_peer(struct rsoft_qp *qp)
@@ -79,7 +85,7 @@ rsoft_resp_peer(struct rsoft_qp *qp)
 
 /* Open the remote range of a WRITE; an enum rmem_wc_status. */
 static __rte_always_inline int
-rsoft_resp_open(const struct rsoft_qp *peer, uint32_t right, uint64_t addr, uint32_t rkey,
+rsoft_resp_open(struct rsoft_qp *peer, uint32_t right, uint64_t addr, uint32_t rkey,
 		uint64_t length, struct rsoft_span *span, uint32_t *why)
 {
 	if (unlikely((peer->access & right) == 0))
@@ -90,6 +96,7 @@ rsoft_resp_open(const struct rsoft_qp *peer, uint32_t right, uint64_t addr, uint
 		return RMEM_WC_SUCCESS;
 	if (unlikely(!rsoft_access(peer, 0, rkey, addr, length, RSOFT_VALID | right, span))) {
 		*why = rsoft_access_why(peer, 0, rkey, addr, length, RSOFT_VALID | right);
+		rsoft_resp_note_rkey(peer, rkey, *why);
 		return RMEM_WC_REM_ACCESS_ERR;
 	}
 	return RMEM_WC_SUCCESS;

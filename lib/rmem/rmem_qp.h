@@ -104,6 +104,7 @@ struct rmem_qp_attr {
 	uint32_t max_inline_data;   /**< As created. */
 	uint32_t send_queued;       /**< Send requests accepted and not executed yet. */
 	uint32_t recv_queued;       /**< Receives posted and not consumed yet. */
+	uint64_t bad_rkeys; /**< Requests of its peers by an rkey that is not valid for it. */
 };
 
 /**

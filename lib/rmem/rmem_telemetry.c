@@ -168,6 +168,7 @@ tell_qp(struct rmem_qp *qp, void *arg)
 	rmem_tel_uint(d, "max_send_sge", attr.max_send_sge);
 	rmem_tel_uint(d, "max_recv_sge", attr.max_recv_sge);
 	rmem_tel_uint(d, "max_inline_data", attr.max_inline_data);
+	rmem_tel_uint(d, "bad_rkeys", attr.bad_rkeys);
 	return 1;
 }
 
