@@ -12,9 +12,7 @@ set -u
 
 program=$(realpath -- "${1:?path to dpdk-rmem-kv}")
 broken=$(realpath -- "${2:?path to dpdk-rmem-kv-broken}")
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf -- "$dir"' EXIT
-cd -- "$dir" || exit 1
+enter_scratch
 
 cpus=$(awk '/^Cpus_allowed_list:/ { print $2 }' /proc/self/status)
 # No shared configuration: other DPDK programs may run beside this one.
@@ -47,7 +45,7 @@ verdict() {
 run() {
 	local -n lcores=$1
 	shift
-	timeout -k 5 300 "$program" "${lcores[@]}" -- "$@" >out 2>err </dev/null
+	"$program" "${lcores[@]}" -- "$@" >out 2>err </dev/null
 	rc=$?
 }
 
@@ -96,14 +94,14 @@ test_runs() {
 finds() {
 	local what=$1 line=$2
 	shift 2
-	KV_BROKEN=$what timeout -k 5 300 "$broken" "${two[@]}" -- "${few[@]}" "$@" >out 2>err </dev/null
+	KV_BROKEN=$what "$broken" "${two[@]}" -- "${few[@]}" "$@" >out 2>err </dev/null
 	rc=$?
 	[ "$rc" = 2 ] && said out "$line"
 	verdict "found: broken $what" $?
 }
 
 test_broken() {
-	KV_BROKEN='' timeout -k 5 300 "$broken" "${two[@]}" -- "${few[@]}" >out 2>err </dev/null
+	KV_BROKEN='' "$broken" "${two[@]}" -- "${few[@]}" >out 2>err </dev/null
 	rc=$?
 	held 1 4 200
 	verdict 'nothing broken, nothing found' $?
@@ -163,15 +161,12 @@ test_options() {
 }
 
 test_signals() {
-	local signal pid end
+	local signal pid
 	for signal in INT TERM; do
 		: >out
 		"$program" "${two[@]}" -- --keys 5 --gets 0 --lease-ms 100 >out 2>err </dev/null &
 		pid=$!
-		end=$((SECONDS + 120))
-		until said out '^client 1: expired lease refused: yes$' || [ $SECONDS -ge $end ]; do
-			sleep 0.02
-		done
+		until_seen $pid said out '^client 1: expired lease refused: yes$'
 		kill -$signal $pid
 		wait $pid
 		rc=$?
@@ -181,10 +176,7 @@ test_signals() {
 	: >out
 	"$program" "${two[@]}" -- --keys 5 --lease-ms 3600000 >out 2>err </dev/null &
 	pid=$!
-	end=$((SECONDS + 120))
-	until said out '^client 1: revoked lease refused: yes$' || [ $SECONDS -ge $end ]; do
-		sleep 0.02
-	done
+	until_seen $pid said out '^client 1: revoked lease refused: yes$'
 	kill -INT $pid
 	wait $pid
 	rc=$?
