@@ -5,15 +5,10 @@
 . "$(dirname -- "$0")/common.sh"
 need gcc meson ninja pkg-config
 
-# Readers of an RCU variable's acked_token rely on more than its relaxed order says (what they
-# do next depends on it, which every CPU keeps). ThreadSanitizer goes by what is said: say it.
 mkdir -p build-tsan-dpdk
 include=$(pkg-config --variable=includedir libdpdk)
 [ -f "$include/rte_rcu_qsbr.h" ] || include+=/dpdk
-sed -e '1i #pragma GCC system_header' \
-	-e 's/(t <= v->acked_token)/(t <= __atomic_load_n(\&v->acked_token, __ATOMIC_ACQUIRE))/' \
-	-e '/&v->acked_token, acked_token,/{n;s/__ATOMIC_RELAXED/__ATOMIC_RELEASE/}' \
-	"$include/rte_rcu_qsbr.h" >build-tsan-dpdk/rte_rcu_qsbr.h
+devtools/tsan-header.sh "$include/rte_rcu_qsbr.h" build-tsan-dpdk/rte_rcu_qsbr.h
 
 # ThreadSanitizer does not see plain fences and gcc says so at every one in DPDK's headers;
 # and gcc guesses wrong about values here, which the other builds do not.
