@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The fast tests again as an ordinary user, where check-gcc.sh ran them as root.
+# The fast tests again as an ordinary user, where check-gcc.sh ran them as root. They run in a copy,
+# since the tree may be below a directory that root alone can enter.
 
 . "$(dirname -- "$0")/common.sh"
 need meson setpriv
@@ -8,15 +9,27 @@ need meson setpriv
 [ "$(id -u)" = 0 ] || skip "not root: check-gcc.sh ran as an ordinary user already"
 [ -x build/test/dpdk-test-rmem ] || die "nothing built, run devtools/check-gcc.sh first"
 
+copy=$(mktemp -d "${TMPDIR:-/tmp}/rmem-user.XXXXXX")
+trap 'rm -rf "$copy"' EXIT
+mkdir "$copy/tree" "$copy/run"
+{
+	tree_files '*'
+	find build -type f \( -perm /111 -o -name '*.so*' \) -print0
+	find build -type l -name '*.so*' -print0
+} | xargs -0 cp -d --parents -t "$copy/tree"
+chmod -R a+rX "$copy"
 # The kernel's id for nobody: no rights, no home.
-nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups --no-new-privs)
-"${nobody[@]}" test -x "$root/build/test/dpdk-test-rmem" ||
-	skip "an ordinary user can't reach $root"
+chown 65534:65534 "$copy/run"
 
-# For EAL's runtime files, whose default place may belong to another user, and the tests' own.
-XDG_RUNTIME_DIR=$(mktemp -d "${TMPDIR:-/tmp}/rmem-user.XXXXXX")
-export XDG_RUNTIME_DIR TMPDIR=$XDG_RUNTIME_DIR
-trap 'rm -rf "$XDG_RUNTIME_DIR"' EXIT
-chown 65534:65534 "$XDG_RUNTIME_DIR"
+# meson's wrapper: runs a test of the tree in the copy. EAL's runtime files go to the user's own
+# directory, as their default place may belong to another user.
+cat >"$copy/as-user" <<EOF
+#!/usr/bin/env bash
+cd "$copy/tree/build"
+[ -z "\${LD_LIBRARY_PATH:-}" ] || export LD_LIBRARY_PATH=\${LD_LIBRARY_PATH//"$root"/"$copy/tree"}
+exec setpriv --reuid=65534 --regid=65534 --clear-groups --no-new-privs \\
+	env XDG_RUNTIME_DIR="$copy/run" TMPDIR="$copy/run" "\${@//"$root"/"$copy/tree"}"
+EOF
+chmod 755 "$copy/as-user"
 
-run_suite build fast-tests --logbase user --wrapper "${nobody[*]}"
+run_suite build fast-tests --logbase user --wrapper "$copy/as-user"

@@ -5,13 +5,18 @@
 # and up again. A line for each that went otherwise, and at the end how many were tried.
 # usage: bad.sh BUILD
 
-app=$1/app/dpdk-testrmem
+# A copy in a directory of the guest: an ordinary user may not be able to enter the one of BUILD.
+dir=$(mktemp -d /tmp/bad.XXXXXX)
+(cd "$1" && find app/dpdk-testrmem lib/*/lib*.so* -maxdepth 0 ! -type d -print0 |
+	xargs -0 cp -d --parents -t "$dir")
+chmod -R a+rX "$dir"
+app=$dir/app/dpdk-testrmem
 eal='--no-huge -m 64 --no-shconf --no-pci --no-telemetry -l 0'
 run='--mode write --burst 8 --ops 100 --seconds 20 --stats-period 0 --size 4096'
 uverbs=/dev/infiniband/uverbs0
 netdev=$(rdma link show rxe0/1 | sed -n 's/.*netdev \([^ ]*\).*/\1/p')
-out=$(mktemp)
-trap 'rm -f "$out"' EXIT
+out=$dir/out
+trap 'rm -rf "$dir"' EXIT
 failed=0
 cases=0
 
