@@ -8,7 +8,7 @@ need gcc meson ninja
 
 # Under sanitizers gcc guesses wrong about values; the other builds keep these warnings.
 guesses='-Wno-format-truncation -Wno-maybe-uninitialized'
-CC=gcc setup_build build-asan -Dwerror=true -Dbuildtype=debug -Doptimization=1 \
+CC=$(compiler gcc) setup_build build-asan -Dwerror=true -Dbuildtype=debug -Doptimization=1 \
 	-Ddebug_checks=true -Db_sanitize=address,undefined -Dc_args="$guesses"
 ninja --quiet -k 0 -C build-asan
 

@@ -6,7 +6,7 @@
 need clang meson ninja
 
 for kind in shared static; do
-	CC=clang setup_build "build-clang-$kind" -Dwerror=true -Dbuildtype=release \
+	CC=$(compiler clang) setup_build "build-clang-$kind" -Dwerror=true -Dbuildtype=release \
 		-Ddefault_library="$kind"
 	ninja --quiet -k 0 -C "build-clang-$kind"
 	run_suite "build-clang-$kind" fast-tests

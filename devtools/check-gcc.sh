@@ -5,6 +5,6 @@
 . "$(dirname -- "$0")/common.sh"
 need gcc meson ninja
 
-CC=gcc setup_build build -Dwerror=true -Ddefault_library=both
+setup_main_build
 ninja --quiet -k 0 -C build
 run_suite build fast-tests

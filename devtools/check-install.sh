@@ -14,11 +14,11 @@ tmp=$(mktemp -d "${TMPDIR:-/tmp}/rmem-install.XXXXXX")
 trap 'rm -rf "$tmp"' EXIT
 before=$(tree_state)
 
-setup_build build-install --prefix="$tmp/prefix" -Dbuildtype=release -Ddefault_library=both
+setup_build build-install --prefix="$tmp/rmem" -Dbuildtype=release -Ddefault_library=both
 ninja --quiet -k 0 -C build-install
 meson install -C build-install --no-rebuild --quiet
 
-libdir=$(dirname "$(find "$tmp/prefix" -name librmem.so | head -n 1)")
+libdir=$(dirname "$(find "$tmp/rmem" -name librmem.so | head -n 1)")
 [ -f "$libdir/pkgconfig/rmem.pc" ] || die "no rmem.pc was installed"
 export PKG_CONFIG_PATH=$libdir/pkgconfig XDG_RUNTIME_DIR=$tmp
 
@@ -44,6 +44,16 @@ cc -Wall -Wextra -o "$tmp/shared" "$tmp/main.c" "${flags[@]}"
 say "shared:"
 LD_LIBRARY_PATH=$libdir consumer ./shared
 
+# What README has users do with a prefix of their own, with nothing else set.
+say "README:"
+mkdir "$tmp/hello"
+test/check_examples.py --print readme >"$tmp/hello/hello.c"
+# shellcheck disable=SC2016  # not to be expanded
+commands=$(sed -n '/^## Use from/,/^## /{/^libdir=/,/^```/{/^```/!p}}' README.md)
+(cd "$tmp/hello" && env -u PKG_CONFIG_PATH -u LD_LIBRARY_PATH HOME="$tmp" bash -euc "$commands") |
+	tee "$tmp/hello/out"
+grep -qx 'SUCCESS: hello' "$tmp/hello/out" || die "README's program does not say SUCCESS"
+
 # The example that others start from: as installed, and built from its own files alone.
 kv=(--no-huge -m 64 --no-pci --no-telemetry --no-shconf
 	--lcores "(0-1)@($(awk '/^Cpus_allowed_list:/ { print $2 }' /proc/self/status))"
@@ -52,7 +62,7 @@ mkdir "$tmp/kv"
 cp app/kv/*.[ch] "$tmp/kv"
 cc -Wall -Wextra -o "$tmp/kv/kv" "$tmp"/kv/*.c "${flags[@]}"
 cd "$tmp"
-for program in prefix/bin/dpdk-rmem-kv kv/kv; do
+for program in rmem/bin/dpdk-rmem-kv kv/kv; do
 	say "$program:"
 	LD_LIBRARY_PATH=$libdir "$program" "${kv[@]}"
 done

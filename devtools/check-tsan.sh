@@ -13,7 +13,7 @@ devtools/tsan-header.sh "$include/rte_rcu_qsbr.h" build-tsan-dpdk/rte_rcu_qsbr.h
 # ThreadSanitizer does not see plain fences and gcc says so at every one in DPDK's headers;
 # and gcc guesses wrong about values here, which the other builds do not.
 guesses='-Wno-tsan -Wno-format-truncation -Wno-maybe-uninitialized'
-CC=gcc setup_build build-tsan -Dwerror=true -Dbuildtype=debugoptimized -Db_sanitize=thread \
+CC=$(compiler gcc) setup_build build-tsan -Dwerror=true -Dbuildtype=debugoptimized -Db_sanitize=thread \
 	-Dc_args="-I../build-tsan-dpdk $guesses"
 ninja --quiet -k 0 -C build-tsan
 

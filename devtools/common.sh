@@ -59,6 +59,17 @@ setup_build() {
 	fi
 }
 
+# compiler NAME: what builds are configured with, by way of ccache where that is installed.
+compiler() {
+	if command -v ccache >/dev/null; then echo "ccache $1"; else echo "$1"; fi
+}
+
+# setup_main_build: configures build, which quickstart.sh and the gates gcc, user, huge and guest
+# share; with the same options for all, so that nothing is compiled twice.
+setup_main_build() {
+	CC=$(compiler gcc) setup_build build -Dwerror=true -Ddefault_library=both
+}
+
 # Compiler flags change by meson configure alone.
 reconfigure() {
 	local dir=$1

@@ -14,7 +14,7 @@ fi
 cat <<EOF
 rmem - registered memory for DPDK - on this machine, in five steps:
   1. install what is missing: compiler, meson, DPDK (Debian packages)
-  2. build into $root/build
+  2. build into $root/build; minutes the first time, seconds afterwards
   3. reserve 256 MiB of hugepages, or go on without
   4. copy a real file, every block through its own short-lived key
   5. make and revoke keys for $seconds s, and count
@@ -32,9 +32,16 @@ head_line "1. install what is missing"
 devtools/install-deps.sh build
 
 head_line "2. build"
-[ -f build/build.ninja ] || setup_build build >/dev/null
+[ -f build/build.ninja ] || setup_main_build >/dev/null
 [ -w build ] || die "$root/build belongs to $(stat -c %U build): remove it or run as that user"
-if [ -t 1 ]; then ninja -C build; else ninja -C build --quiet; fi
+build() {
+	if [ -t 1 ]; then ninja -C build; else ninja -C build --quiet; fi
+}
+if ! build; then
+	echo "again, with warnings of this compiler not taken as errors"
+	meson configure build -Dwerror=false
+	build
+fi
 echo "build/app/dpdk-testrmem, build/test/dpdk-test-rmem"
 
 head_line "3. hugepages"
@@ -63,28 +70,39 @@ reserve_hugepages() {
 	[ "$free" -ge $wanted ]
 }
 
-eal=(--in-memory --no-pci --no-telemetry)
-if ! reserve_hugepages; then
-	echo "going on without: --no-huge (slower, and root could reserve them)"
-	eal=(--no-huge -m 256 --no-pci --no-telemetry)
-fi
-
 # The first two CPUs this process may use, or the only one.
 cpus=$(sed -n 's/^Cpus_allowed_list:\s*//p' /proc/self/status | tr , '\n' |
 	while IFS=- read -r first last; do seq "$first" "${last:-$first}"; done | head -n 2 | paste -sd,)
-eal+=(-l "$cpus")
+
+tmp=$(mktemp -d "${TMPDIR:-/tmp}/rmem-quickstart.XXXXXX")
+
+# For EAL's runtime files, if any.
+export XDG_RUNTIME_DIR=$tmp
+
+# Free hugepages may still be out of reach: limited by a cgroup, or taken by now.
+can_use_hugepages() {
+	build/app/dpdk-testrmem "${eal[@]}" -- --mode copy --input "$file" --output "$tmp/copy" \
+		>"$tmp/log" 2>&1 && return
+	echo "EAL can't use them:"
+	tail -n 3 "$tmp/log" | sed 's/^/    /'
+	return 1
+}
+
+# A file that is surely there, and is some megabytes: the compiler proper.
+file=$(gcc -print-prog-name=cc1)
+[ -f "$file" ] || file=build/app/dpdk-testrmem
+
+# Neither needs EAL's runtime files, whose default directory may belong to another user.
+eal=(--in-memory --no-pci --no-telemetry -l "$cpus")
+if ! reserve_hugepages || ! can_use_hugepages; then
+	echo "going on without: --no-huge (slower, and root could reserve them)"
+	eal=(--no-huge -m 256 --no-shconf --no-pci --no-telemetry -l "$cpus")
+fi
 
 testrmem() {
 	echo "\$ build/app/dpdk-testrmem ${eal[*]} -- $*"
 	build/app/dpdk-testrmem "${eal[@]}" -- "$@"
 }
-
-tmp=$(mktemp -d "${TMPDIR:-/tmp}/rmem-quickstart.XXXXXX")
-export XDG_RUNTIME_DIR=$tmp
-
-# A file that is surely there, and is some megabytes: the compiler proper.
-file=$(gcc -print-prog-name=cc1)
-[ -f "$file" ] || file=build/app/dpdk-testrmem
 
 head_line "4. copy a real file"
 testrmem --dev soft0 --mode copy --input "$file" --output "$tmp/copy"

@@ -144,8 +144,8 @@ main(int argc, char **argv)
 	if (rte_eal_init(argc, argv) < 0) {
 		KV_ERR("%s",
 				"EAL does not start, its log says why. EAL options that help: without"
-				" hugepages --no-huge -m 256, beside another DPDK program"
-				" --file-prefix=NAME");
+				" hugepages --no-huge -m 256, without a mounted hugetlbfs --in-memory,"
+				" beside another DPDK program --file-prefix=NAME");
 		return EXIT_USAGE;
 	}
 	catch_signals();

@@ -189,8 +189,8 @@ main(int argc, char **argv)
 	rte_set_application_usage_hook(option_usage);
 	if (rte_eal_init(argc, argv) < 0) {
 		testrmem_err("EAL does not start, its log says why. EAL options that help: without"
-			     " hugepages --no-huge -m 256, beside another DPDK program"
-			     " --file-prefix=NAME");
+			     " hugepages --no-huge -m 256, without a mounted hugetlbfs --in-memory,"
+			     " beside another DPDK program --file-prefix=NAME");
 		return TESTRMEM_EXIT_USAGE;
 	}
 	catch_signals();
