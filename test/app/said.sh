@@ -21,6 +21,36 @@ until_seen() {
 	done
 }
 
+# verdict NAME RC: count a case and print it, with the program's output when it failed.
+verdict() {
+	if [ "$2" = 0 ]; then
+		printf 'ok: %s\n' "$1"
+		passed=$((passed + 1))
+	else
+		printf '%s\n' "FAILED, status ${rc:-none}: $1
+$(sed 's/^/    /' out err 2>/dev/null)"
+		failed=$((failed + 1))
+	fi
+}
+
+# in_parallel FUNCTION...: run them at the same time, each in a folder of its own, and print how many
+# cases passed and failed; for most of their time programs start and wait. Fails when a case failed,
+# or a function had none.
+in_parallel() {
+	local name
+	for name; do
+		(
+			passed=0 failed=0
+			mkdir "$name" && cd "$name" && "$name"
+			echo "$passed $failed" >"$scratch/$name"
+		) &
+	done
+	wait
+	for name; do cat "$scratch/$name" || echo 0 1; done |
+		awk '{ passed += $1; failed += $2 + ($1 + $2 == 0) }
+			END { print passed + 0 " passed, " failed + 0 " failed"; exit failed != 0 }'
+}
+
 # said FILE REGEX...: whether each is found in the file.
 said() {
 	local file=$1 regex

@@ -18,20 +18,6 @@ eal=(--no-huge --no-shconf -m 128 --no-pci --no-telemetry --log-level=lib.eal:er
 one=("${eal[@]}" --lcores "0@($cpus)")
 # shellcheck disable=SC2034  # run() names it
 three=("${eal[@]}" --lcores "(0-2)@($cpus)")
-passed=0
-failed=0
-
-# verdict NAME RC: count a case and print it, with the program's output when it failed.
-verdict() {
-	if [ "$2" = 0 ]; then
-		printf 'ok: %s\n' "$1"
-		passed=$((passed + 1))
-	else
-		printf 'FAILED: %s\n' "$1"
-		sed 's/^/    /' out err 2>/dev/null
-		failed=$((failed + 1))
-	fi
-}
 
 # run LCORES [options]: run it, output in out and err, its exit status in rc.
 run() {
@@ -323,9 +309,9 @@ copy_and() {
 		"$program" "${one[@]}" -- --mode copy --size 16 --input victim --output old \
 			>out 2>err </dev/null &
 		pid=$!
-		until_seen $pid compgen -G 'old.part.*' >/dev/null
+		until_seen "$pid" compgen -G 'old.part.*' >/dev/null
 		"$@"
-		wait $pid
+		wait "$pid"
 		rc=$?
 		[ "$rc" = 0 ] || break
 	done
@@ -428,17 +414,12 @@ test_prompt() {
 	verdict 'prompt: nothing to read' $?
 }
 
-test_modes
-test_shapes
-test_engine
-test_service_and_workers
-test_json
-test_options
-test_copy
-test_copy_errors
-test_copy_changes
-test_signals
-test_prompt
+# They share files.
+test_copies() {
+	test_copy
+	test_copy_errors
+	test_copy_changes
+}
 
-printf '%d passed, %d failed\n' "$passed" "$failed"
-[ "$failed" = 0 ]
+in_parallel test_modes test_shapes test_engine test_service_and_workers test_json test_options \
+	test_copies test_signals test_prompt
