@@ -172,6 +172,61 @@ cycles_are_refused_when_they_are_bound(void)
 	return TEST_SUCCESS;
 }
 
+#define WEB_DEPTH   16u
+#define WEB_ENTRIES 16u
+
+/* Bind over single bytes of two keys in turn, of which each is met again and again. */
+static int
+bind_web(struct rmem_qp *qp, struct rmem_mr *mr, const struct rmem_sge below[2])
+{
+	struct rmem_mkey_entry entries[WEB_ENTRIES];
+	struct rmem_send_wr wr;
+	unsigned int i;
+
+	for (i = 0; i < WEB_ENTRIES; i++)
+		entries[i] = (struct rmem_mkey_entry){
+				.addr = below[i % 2].addr, .length = 1, .lkey = below[i % 2].lkey};
+	wr = fx_umr(mr, entries, WEB_ENTRIES, 0);
+	wr.umr.key_tag = (uint8_t)mr->rkey;
+	return fx_send(qp, &wr);
+}
+
+/* 16 ^ 14 paths lead through these 32 keys: binding looks at each key once. */
+static int
+paths_through_many_levels_are_not_walked_one_by_one(void)
+{
+	struct rmem_dev *dev = fx_dev("soft76", "max_mkey_depth=16,max_mkey_entries=16");
+	struct rmem_pd *pd = dev == NULL ? NULL : fx_pd(dev);
+	struct rmem_mr *web[WEB_DEPTH][2];
+	struct rmem_send_wr inv;
+	struct rmem_sge below[2];
+	struct fx_side a, b;
+	unsigned int i, j;
+
+	TEST_ASSERT(pd != NULL);
+	TEST_RUN(fx_side_open(&a, dev, pd));
+	TEST_RUN(fx_side_open(&b, dev, pd));
+	TEST_OK(fx_connect_pair(a.qp, b.qp));
+	below[0] = fx_sge(a.mr, 0, 1);
+	below[1] = fx_sge(a.mr, 1, 1);
+	for (i = 0; i < WEB_DEPTH; i++) {
+		for (j = 0; j < 2; j++) {
+			web[i][j] = fx_mkey(pd, WEB_ENTRIES);
+			TEST_ASSERT(web[i][j] != NULL);
+			TEST_STATUS(bind_web(a.qp, web[i][j], below), RMEM_WC_SUCCESS);
+		}
+		for (j = 0; j < 2; j++)
+			below[j] = (struct rmem_sge){.lkey = web[i][j]->lkey};
+	}
+	/* The lowest over the last but one, under its key: found, by whatever path. */
+	for (j = 0; j < 2; j++)
+		below[j].lkey = web[WEB_DEPTH - 2][j]->lkey;
+	inv = fx_inv(web[0][1]->rkey);
+	TEST_STATUS(fx_send(a.qp, &inv), RMEM_WC_SUCCESS);
+	TEST_STATUS(bind_web(a.qp, web[0][1], below), RMEM_WC_MW_BIND_ERR);
+	return TEST_SUCCESS;
+}
+
 static int
 key_gone_at_any_level_refuses_all_above(void)
 {
@@ -272,6 +327,7 @@ static const struct test_case umr_nested_cases[] = {
 		TEST_CASE(what_became_too_deep_is_refused_at_the_access),
 		TEST_CASE(depth_is_an_argument),
 		TEST_CASE(cycles_are_refused_when_they_are_bound),
+		TEST_CASE(paths_through_many_levels_are_not_walked_one_by_one),
 		TEST_CASE(key_gone_at_any_level_refuses_all_above),
 		TEST_CASE(keys_are_released_in_any_order),
 		TEST_CASE(blocks_of_blocks_are_as_the_model_says),

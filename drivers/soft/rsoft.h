@@ -139,10 +139,10 @@ struct rsoft_key {
 		uint8_t *base;       /* KIND_BASE, KIND_ODP: first byte */
 		uint64_t map_offset; /* else: place of the first byte in the map */
 	};
-	union {                                /* the map, by kind */
-		const uint64_t *pages;         /* KIND_PAGES */
-		const struct rsoft_list *list; /* KIND_LIST */
-		struct rsoft_odp *odp;         /* KIND_ODP: table of pages */
+	union {                          /* the map, by kind */
+		const uint64_t *pages;   /* KIND_PAGES */
+		struct rsoft_list *list; /* KIND_LIST */
+		struct rsoft_odp *odp;   /* KIND_ODP: table of pages */
 	};
 	struct rsoft_mr *mr; /* whose memory it opens; of a window, what it is bound to */
 	uint64_t qp_serial;  /* of a type 2 window: rsoft_qp::serial it is tied to; else 0 */
@@ -352,6 +352,9 @@ struct rsoft_dev {
 	uint32_t nb_pending __rte_cache_aligned; /* QPs in pending; atomic */
 	rte_ticketlock_t pending_lock;
 	struct rsoft_qp_list pending; /* QPs with requests that could not run yet */
+
+	rte_ticketlock_t umr_lock; /* of a walk through the lists below a key; a leaf */
+	uint64_t umr_walks;        /* numbers them; under umr_lock */
 
 	rte_ticketlock_t lock __rte_cache_aligned; /* of all below */
 	struct rsoft_key_pool mr_keys;

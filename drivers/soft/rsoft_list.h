@@ -6,10 +6,10 @@
  * The map of a KIND_LIST key: rounds of entries, each a block of memory or of another key.
  *
  * A list belongs to its MR and is part of what a key opens: written only while the key is not
- * VALID, read by who saw it VALID and has not left. That of an MR over ranges is one of memory;
- * that of an indirect MR is of keys below. Of the keys below nothing is kept but their lkeys:
- * rsoft_list_open() opens all that a range touches, before a byte moves, and who copies
- * afterwards, in the same grace section, finds them as they were.
+ * VALID, read by who saw it VALID and has not left; but for what walks note in it. That of an MR
+ * over ranges is one of memory; that of an indirect MR is of keys below. Of the keys below nothing
+ * is kept but their lkeys: rsoft_list_open() opens all that a range touches, before a byte moves,
+ * and who copies afterwards, in the same grace section, finds them as they were.
  */
 
 #ifndef RSOFT_LIST_H
@@ -29,8 +29,10 @@ struct rsoft_list {
 	const struct rsoft_dev *dev;
 	uint64_t round; /* bytes of a round */
 	uint32_t nb_entries;
-	uint8_t is_memory; /* the addresses are memory's, and no key is asked */
-	uint8_t levels;    /* of keys below; 0 with is_memory */
+	uint8_t is_memory;       /* the addresses are memory's, and no key is asked */
+	uint8_t levels;          /* of keys below; 0 with is_memory */
+	uint64_t walk;           /* the last that met it; under rsoft_dev::umr_lock */
+	struct rsoft_list *next; /* to look at in that walk; under rsoft_dev::umr_lock */
 	struct rsoft_list_entry entry[];
 };
 

@@ -69,9 +69,13 @@ rsoft_umr_fill(struct rsoft_list *list, const struct rmem_send_wr *wr, uint64_t 
 			length <= max_mr_size && length - 1 <= UINT64_MAX - wr->umr.iova;
 }
 
-/* Whether a key index is below a list, at most depth levels down. */
+/*
+ * Look at the entries of a list, and add the lists below that this walk has not met to *todo.
+ * True: one is of the key index.
+ */
 static bool
-rsoft_umr_is_below(const struct rsoft_list *list, uint32_t index, uint32_t depth)
+rsoft_umr_scan(const struct rsoft_list *list, uint32_t index, uint64_t walk,
+		struct rsoft_list **todo)
 {
 	uint32_t i;
 
@@ -87,13 +91,40 @@ rsoft_umr_is_below(const struct rsoft_list *list, uint32_t index, uint32_t depth
 		/* Lists are indirect MRs, whose keys are in the slots of their indexes. */
 		key = rsoft_key_at(list->dev, lkey);
 		word = __atomic_load_n(&key->word, __ATOMIC_ACQUIRE);
-		if (depth > 1 && rsoft_word_rkey(word) == (lkey ^ RSOFT_LKEY_XOR) &&
-				(rsoft_word_rights(word) & RSOFT_VALID) &&
-				key->kind == RSOFT_KIND_LIST && !key->list->is_memory &&
-				rsoft_umr_is_below(key->list, index, depth - 1))
-			return true;
+		if (rsoft_word_rkey(word) != (lkey ^ RSOFT_LKEY_XOR) ||
+				!(rsoft_word_rights(word) & RSOFT_VALID) ||
+				key->kind != RSOFT_KIND_LIST || key->list->is_memory ||
+				key->list->walk == walk)
+			continue;
+		key->list->walk = walk;
+		key->list->next = *todo;
+		*todo = key->list;
 	}
 	return false;
+}
+
+/*
+ * Whether a key index is below a list, at any depth. Each list is looked at once, however many
+ * ways lead to it. Other UMRs of the device wait for the end of the walk, which waits for nothing.
+ */
+static bool
+rsoft_umr_is_below(struct rsoft_dev *dev, struct rsoft_list *list, uint32_t index)
+{
+	struct rsoft_list *todo = list;
+	bool is_below = false;
+	uint64_t walk;
+
+	rte_ticketlock_lock(&dev->umr_lock);
+	walk = ++dev->umr_walks;
+	list->walk = walk;
+	list->next = NULL;
+	while (todo != NULL && !is_below) {
+		list = todo;
+		todo = list->next;
+		is_below = rsoft_umr_scan(list, index, walk, &todo);
+	}
+	rte_ticketlock_unlock(&dev->umr_lock);
+	return is_below;
 }
 
 /* Whether the keys of the entries open them for what the new key will give; sets the levels. */
@@ -121,12 +152,12 @@ rsoft_umr_check_below(const struct rsoft_qp *qp, const struct rmem_send_wr *wr,
 	if (levels >= max_depth)
 		return false;
 	list->levels = (uint8_t)(levels + 1);
-	return levels == 0 || !rsoft_umr_is_below(list, index, max_depth);
+	return levels == 0 || !rsoft_umr_is_below(qp->dev, list, index);
 }
 
 /* Make a key that is BUSY, and whose list is filled, valid. */
 static void
-rsoft_umr_do(struct rsoft_key *key, const struct rsoft_list *list, const struct rmem_send_wr *wr)
+rsoft_umr_do(struct rsoft_key *key, struct rsoft_list *list, const struct rmem_send_wr *wr)
 {
 	uint32_t rkey = rmem_rkey_of_tag(rsoft_word_rkey(key->word), wr->umr.key_tag);
 	uint32_t rights =
