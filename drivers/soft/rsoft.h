@@ -19,13 +19,14 @@
  *   at a time, the holder of rq.lock: an lcore that executes requests of the peer, or whoever
  *   flushes. No thread holds two rq.locks, and none takes an sq.lock inside one.
  * - QP state: RTS to ERR by any thread, by compare-and-swap; to and from RESET by control
- *   calls. The thread that moves it to ERR loads rq.prod afterwards and flushes; the thread that
- *   posts receives stores rq.prod, then loads the state, and flushes if it is ERR. All four are
- *   SEQ_CST, so in their single order at least one of the two loads sees the store of the other
- *   side: no receive stays in a QP in ERR.
+ *   calls, one at a time (rsoft_qp::ctl_lock; rsoft_qp.c). The thread that moves it to ERR loads
+ *   rq.prod afterwards and flushes; the thread that posts receives stores rq.prod, then loads the
+ *   state, and flushes if it is ERR. All four are SEQ_CST, so in their single order at least one
+ *   of the two loads sees the store of the other side: no receive stays in a QP in ERR.
  * - A CQ has many producers and one consumer (rsoft_cq.h).
  * - rsoft_domain::lock orders connections and the tables of QPs; rsoft_dev::lock orders the
- *   key table's free list. Nobody waits for a grace period while holding either.
+ *   key table's free list. Nobody waits for a grace period while holding either. ctl_lock of a QP
+ *   is taken first of all locks, by control calls only, and held during their grace period.
  */
 
 #ifndef RSOFT_H
@@ -318,6 +319,7 @@ struct rsoft_qp {
 	uint8_t engine;
 	struct rmem_qp_conn conn;
 	TAILQ_ENTRY(rsoft_qp) next; /* in rsoft_dev::pending or its engine's list */
+	rte_ticketlock_t ctl_lock;  /* of connect, set_error and reset; the outermost */
 
 	struct rsoft_sq sq __rte_cache_aligned;
 	struct rmem_dev_stats stats __rte_cache_aligned; /* by the executor of sq */

@@ -2,7 +2,18 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Queue pairs; see rsoft_qp.h. */
+/*
+ * Queue pairs; see rsoft_qp.h.
+ *
+ * A life of a QP is from its connect to its reset. Invariant: receives and requests of one life are
+ * flushed or dropped in that life only. Whatever flushes is ordered against the next connect:
+ * - an lcore that executes requests is inside (rsoft_grace.h), and a reset stores RESET first and
+ *   then waits for it;
+ * - rmem_qp_set_error() has ctl_lock, which reset and connect take;
+ * - rmem_post_recv() flushes in the thread that posts, which does not post during a reset or a
+ *   connect (rmem_qp_reset()).
+ * Two resets, or a reset and a connect, exclude each other by ctl_lock too.
+ */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -117,6 +128,7 @@ rsoft_qp_create(struct rmem_qp *base, const struct rmem_qp_conf *conf)
 	int rc;
 
 	qp->dev = dev;
+	rte_ticketlock_init(&qp->ctl_lock);
 	qp->state = RMEM_QPS_RESET;
 	qp->access = conf->access;
 	qp->pd = base->pd->handle;
@@ -158,6 +170,7 @@ rsoft_qp_connect(struct rmem_qp *base, const struct rmem_qp_conn *conn)
 	struct rsoft_qp *qp = rsoft_qp_of(base);
 	int rc = 0;
 
+	rte_ticketlock_lock(&qp->ctl_lock);
 	rte_ticketlock_lock(&rsoft_domain->lock);
 	if (qp->state != RMEM_QPS_RESET) {
 		rc = -EBUSY;
@@ -168,6 +181,7 @@ rsoft_qp_connect(struct rmem_qp *base, const struct rmem_qp_conn *conn)
 		__atomic_store_n(&qp->state, RMEM_QPS_RTS, __ATOMIC_RELEASE);
 	}
 	rte_ticketlock_unlock(&rsoft_domain->lock);
+	rte_ticketlock_unlock(&qp->ctl_lock);
 	if (rc == -EBUSY)
 		RSOFT_LOG(ERR, "QP 0x%06x can't connect: it is not in RESET", base->qp_num);
 	if (rc == -EINVAL)
@@ -214,14 +228,18 @@ int
 rsoft_qp_set_error(struct rmem_qp *base)
 {
 	struct rsoft_qp *qp = rsoft_qp_of(base);
+	bool is_reset;
 
-	if (__atomic_load_n(&qp->state, __ATOMIC_ACQUIRE) == RMEM_QPS_RESET) {
-		RSOFT_LOG(ERR, "QP 0x%06x is in RESET", base->qp_num);
-		return -EBUSY;
+	rte_ticketlock_lock(&qp->ctl_lock);
+	is_reset = __atomic_load_n(&qp->state, __ATOMIC_ACQUIRE) == RMEM_QPS_RESET;
+	if (!is_reset) {
+		rsoft_qp_fail(qp);
+		rsoft_grace_wait();
 	}
-	rsoft_qp_fail(qp);
-	rsoft_grace_wait();
-	return 0;
+	rte_ticketlock_unlock(&qp->ctl_lock);
+	if (is_reset)
+		RSOFT_LOG(ERR, "QP 0x%06x is in RESET", base->qp_num);
+	return is_reset ? -EBUSY : 0;
 }
 
 /* To RESET, with nobody left who uses the QP as a peer; it leaves the table when it dies. */
@@ -231,6 +249,7 @@ rsoft_qp_quiesce(struct rsoft_qp *qp, bool is_dying)
 	struct rsoft_dev *dev = qp->dev;
 	struct rsoft_qp *peer;
 
+	rte_ticketlock_lock(&qp->ctl_lock);
 	rte_ticketlock_lock(&rsoft_domain->lock);
 	__atomic_store_n(&qp->state, RMEM_QPS_RESET, __ATOMIC_SEQ_CST);
 	peer = rsoft_qp_lookup(&qp->conn.remote);
@@ -246,6 +265,7 @@ rsoft_qp_quiesce(struct rsoft_qp *qp, bool is_dying)
 	rsoft_post_drop(qp);
 	rsoft_engine_unlock_qp(qp);
 	rsoft_rq_drop(qp);
+	rte_ticketlock_unlock(&qp->ctl_lock);
 }
 
 int
