@@ -4,6 +4,8 @@
 
 /* Steps of the cases: connect, build requests, post them, wait for completions. */
 
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -241,6 +243,18 @@ fx_post_recv(struct rmem_qp *qp, uint64_t wr_id, const struct rmem_sge *sge, uin
 	return rmem_post_recv(qp, &wr, 1);
 }
 
+/* Every refusal of a soft device has a cause, which has a name. */
+static bool
+has_cause(const struct rmem_wc *wc)
+{
+	if (wc->status == RMEM_WC_SUCCESS || wc->status == RMEM_WC_WR_FLUSH_ERR || !fx_is_soft())
+		return true;
+	if (wc->vendor_err != RMEM_VENDOR_ERR_NONE && wc->vendor_err < RMEM_VENDOR_ERR_NB)
+		return true;
+	printf("fixture: %s with vendor_err %u\n", rmem_wc_status_str(wc->status), wc->vendor_err);
+	return false;
+}
+
 int
 fx_poll(struct rmem_cq *cq, struct rmem_wc *wc, uint32_t nb_wc)
 {
@@ -255,7 +269,10 @@ fx_poll(struct rmem_cq *cq, struct rmem_wc *wc, uint32_t nb_wc)
 			return nb > 0 ? (int)nb : ret;
 		if (ret == 0)
 			fx_relax(&spins);
-		nb += (uint32_t)ret;
+		for (; ret > 0; ret--, nb++) {
+			if (!has_cause(&wc[nb]))
+				return -EPROTO;
+		}
 	}
 	return (int)nb;
 }

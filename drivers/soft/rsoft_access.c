@@ -286,7 +286,7 @@ rsoft_copy_spans(const struct rsoft_span *to, const struct rsoft_span *from, uin
 	return rsoft_copy_pieces(to, from, length);
 }
 
-enum rsoft_why
+enum rmem_vendor_err
 rsoft_access_why(const struct rsoft_qp *qp, uint32_t key_xor, uint32_t key_num, uint64_t addr,
 		uint64_t length, uint32_t need)
 {
@@ -297,22 +297,22 @@ rsoft_access_why(const struct rsoft_qp *qp, uint32_t key_xor, uint32_t key_num, 
 		key = rsoft_key_at(qp->dev, key_num);
 	word = __atomic_load_n(&key->word, __ATOMIC_ACQUIRE);
 	if (rsoft_word_rkey(word) >> 8 != key_num >> 8)
-		return RSOFT_WHY_INDEX;
+		return RMEM_VENDOR_ERR_KEY_INDEX;
 	if (rsoft_word_rkey(word) != (key_num ^ key_xor))
-		return RSOFT_WHY_TAG;
+		return RMEM_VENDOR_ERR_KEY_TAG;
 	if ((rsoft_word_rights(word) & RSOFT_VALID) == 0)
-		return RSOFT_WHY_STATE;
+		return RMEM_VENDOR_ERR_KEY_STATE;
 	if (key->pd != qp->pd)
-		return RSOFT_WHY_PD;
+		return RMEM_VENDOR_ERR_KEY_PD;
 	if (!rsoft_key_is_for(key, qp))
-		return RSOFT_WHY_QP;
+		return RMEM_VENDOR_ERR_KEY_QP;
 	if ((rsoft_word_rights(word) & need) != need)
-		return RSOFT_WHY_RIGHT;
+		return RMEM_VENDOR_ERR_KEY_RIGHT;
 	offset = addr - key->iova;
 	if (offset > key->length || length > key->length - offset)
-		return RSOFT_WHY_RANGE;
+		return RMEM_VENDOR_ERR_KEY_RANGE;
 	/* Nothing else is left that could be the reason; a fault is not to be tried twice. */
 	if (key->kind == RSOFT_KIND_LIST)
-		return RSOFT_WHY_BELOW;
-	return key->kind == RSOFT_KIND_ODP ? RSOFT_WHY_FAULT : RSOFT_WHY_NONE;
+		return RMEM_VENDOR_ERR_KEY_BELOW;
+	return key->kind == RSOFT_KIND_ODP ? RMEM_VENDOR_ERR_PAGE_FAULT : RMEM_VENDOR_ERR_KEY_STATE;
 }

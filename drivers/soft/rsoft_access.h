@@ -31,22 +31,8 @@ struct rsoft_span {
 	uint64_t offset;       /* with key, without odp: of the first byte, from the key's first */
 };
 
-/* Why a key did not open a range: rmem_wc::vendor_err. */
-enum rsoft_why {
-	RSOFT_WHY_NONE = 0,
-	RSOFT_WHY_INDEX = 1, /* no key has this index, now or last */
-	RSOFT_WHY_TAG = 2,   /* another tag, or an lkey for an rkey */
-	RSOFT_WHY_STATE = 3, /* freed, or invalidated */
-	RSOFT_WHY_PD = 4,    /* of another PD */
-	RSOFT_WHY_RIGHT = 5, /* lacks a right */
-	RSOFT_WHY_RANGE = 6, /* outside */
-	RSOFT_WHY_QP = 7,    /* a window of another QP */
-	RSOFT_WHY_BELOW = 8, /* a key below it does not open its part */
-	RSOFT_WHY_FAULT = 9, /* a page on demand is not mapped, or protected */
-};
-
-/* Name the first reason; the arguments are those of rsoft_access(). */
-enum rsoft_why rsoft_access_why(const struct rsoft_qp *qp, uint32_t key_xor, uint32_t key_num,
+/* The first cause of a refusal; the arguments are those of rsoft_access(). */
+enum rmem_vendor_err rsoft_access_why(const struct rsoft_qp *qp, uint32_t key_xor, uint32_t key_num,
 		uint64_t addr, uint64_t length, uint32_t need);
 
 /*
@@ -216,7 +202,7 @@ rsoft_copy_status(unsigned int side, unsigned int local, uint32_t *why)
 {
 	if (likely(side == RSOFT_SIDE_NONE))
 		return RMEM_WC_SUCCESS;
-	*why = RSOFT_WHY_FAULT;
+	*why = RMEM_VENDOR_ERR_PAGE_FAULT;
 	return side == local ? RMEM_WC_LOC_PROT_ERR : RMEM_WC_REM_ACCESS_ERR;
 }
 

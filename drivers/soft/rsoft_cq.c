@@ -103,7 +103,8 @@ rsoft_cq_take_message(uint16_t dev_id, const struct rsoft_inline *message, struc
 			    message->addr, wc->byte_len, &to) ||
 			rsoft_copy_all(&to, &from, wc->byte_len) != RSOFT_SIDE_NONE) {
 		wc->status = RMEM_WC_LOC_PROT_ERR;
-		rmem_wc_trace_error(dev_id, wc->qp_num, wc->wr_id, wc->status, 0);
+		wc->vendor_err = RMEM_VENDOR_ERR_KEY_STATE; /* it was valid before */
+		rmem_wc_trace_error(dev_id, wc->qp_num, wc->wr_id, wc->status, wc->vendor_err);
 	}
 	rsoft_grace_leave(lcore);
 	wc->flags &= (uint16_t)~RSOFT_WC_INLINE;

@@ -130,6 +130,9 @@ rsoft_key_invalidate(const struct rsoft_qp *qp, uint32_t rkey)
 	return key;
 }
 
+/* Why rsoft_key_invalidate() refused; an enum rmem_vendor_err. */
+uint32_t rsoft_key_why_not_inv(const struct rsoft_qp *qp, uint32_t rkey);
+
 /* The end of a window's binding, when its grace period is over: let go of the MR. */
 static inline void
 rsoft_key_unbind(struct rsoft_key *key)

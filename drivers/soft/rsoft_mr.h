@@ -40,10 +40,10 @@ rsoft_mr_set_tag(struct rmem_mr *mr, uint8_t tag)
 }
 
 /* Execute a REG_MR request of a QP; an enum rmem_wc_status. */
-int rsoft_reg_mr(struct rsoft_qp *qp, const struct rmem_send_wr *wr);
+int rsoft_reg_mr(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t *why);
 
 /* Execute a UMR request of a QP; an enum rmem_wc_status. */
-int rsoft_umr(struct rsoft_qp *qp, const struct rmem_send_wr *wr);
+int rsoft_umr(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t *why);
 
 /* Whether the rights asked for exist and go together (IBTA C10-72). */
 bool rsoft_reg_mr_check_access(uint32_t access);

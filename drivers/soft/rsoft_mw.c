@@ -113,6 +113,41 @@ rsoft_mw_take_mr(const struct rsoft_qp *qp, const struct rmem_send_wr *wr)
 	return false;
 }
 
+uint32_t
+rsoft_mw_why_not_bound(const struct rsoft_qp *qp, const struct rmem_send_wr *wr)
+{
+	const struct rmem_mw *mw = wr->bind_mw.mw;
+	const struct rmem_mr *mr = wr->bind_mw.mr;
+	uint32_t rights = rsoft_word_rights(
+			__atomic_load_n(&rsoft_mw_of(wr->bind_mw.mw)->key->word, __ATOMIC_RELAXED));
+	uint32_t known = RMEM_ACCESS_REMOTE |
+			(mw->type == RMEM_MW_TYPE_2 ? RMEM_ACCESS_ZERO_BASED : 0);
+	uint64_t offset;
+
+	if ((rights & RSOFT_BUSY) || (mw->type == RMEM_MW_TYPE_2 && (rights & RSOFT_VALID)))
+		return RMEM_VENDOR_ERR_NOT_FREE;
+	if (mw->pd != qp->qp.pd || (mr != NULL && mr->pd != mw->pd))
+		return RMEM_VENDOR_ERR_KEY_PD;
+	if (mr == NULL)
+		return RMEM_VENDOR_ERR_NOT_FREE; /* it was, when it was refused */
+	if (mr->type != RMEM_MR_TYPE_USER || (mr->flags & RMEM_MR_FD) != 0)
+		return RMEM_VENDOR_ERR_MR_TYPE;
+	if ((wr->bind_mw.access & ~known) != 0)
+		return RMEM_VENDOR_ERR_ACCESS;
+	if ((mr->access & RMEM_ACCESS_MW_BIND) == 0 ||
+			((mr->access & RMEM_ACCESS_LOCAL_WRITE) == 0 &&
+					(wr->bind_mw.access &
+							(RMEM_ACCESS_REMOTE_WRITE |
+									RMEM_ACCESS_REMOTE_ATOMIC))))
+		return RMEM_VENDOR_ERR_KEY_RIGHT;
+	if (wr->bind_mw.length == 0)
+		return RMEM_VENDOR_ERR_LENGTH;
+	offset = wr->bind_mw.addr - mr->iova;
+	if (offset >= mr->length || wr->bind_mw.length > mr->length - offset)
+		return RMEM_VENDOR_ERR_KEY_RANGE;
+	return RMEM_VENDOR_ERR_KEY_STATE; /* of the MR: not enabled, or being released */
+}
+
 int
 rsoft_mw_bind_start(struct rsoft_qp *qp, const struct rmem_send_wr *wr)
 {

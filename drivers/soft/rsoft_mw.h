@@ -43,6 +43,9 @@ rsoft_mw_set_tag(struct rmem_mw *mw, uint8_t tag)
  */
 #define RSOFT_MW_GRACE (-1)
 int rsoft_mw_bind_start(struct rsoft_qp *qp, const struct rmem_send_wr *wr);
+
+/* Why it refused; an enum rmem_vendor_err. */
+uint32_t rsoft_mw_why_not_bound(const struct rsoft_qp *qp, const struct rmem_send_wr *wr);
 void rsoft_mw_bind_end(struct rsoft_qp *qp, const struct rmem_send_wr *wr);
 void rsoft_mw_bind_drop(const struct rmem_send_wr *wr);
 

@@ -11,21 +11,22 @@
 
 #include "rsoft_mr.h"
 
-/* Whether the request's own numbers fit together (IBTA 10.6.3). */
-static bool
+/* Whether the request's own numbers fit together (IBTA 10.6.3); an enum rmem_vendor_err. */
+static uint32_t
 rsoft_reg_mr_check_range(const struct rsoft_dev *dev, const struct rmem_send_wr *wr)
 {
 	uint64_t page_size = UINT64_C(1) << (wr->reg_mr.log2_page_size & 63);
 	uint64_t room = page_size * wr->reg_mr.page_list_len;
 
 	if ((RSOFT_PAGE_SIZE_CAP & page_size) == 0 || wr->reg_mr.log2_page_size > 63)
-		return false;
+		return RMEM_VENDOR_ERR_PAGE_SIZE;
 	if (wr->reg_mr.first_byte_offset != (wr->reg_mr.iova & (page_size - 1)))
-		return false;
+		return RMEM_VENDOR_ERR_OFFSET;
 	if (wr->reg_mr.length == 0 || wr->reg_mr.length > dev->args.max_mr_size ||
 			wr->reg_mr.first_byte_offset + (uint64_t)wr->reg_mr.length > room)
-		return false;
-	return wr->reg_mr.length - 1 <= UINT64_MAX - wr->reg_mr.iova;
+		return RMEM_VENDOR_ERR_LENGTH;
+	return wr->reg_mr.length - 1 <= UINT64_MAX - wr->reg_mr.iova ? RMEM_VENDOR_ERR_NONE
+								     : RMEM_VENDOR_ERR_WRAP;
 }
 
 bool
@@ -37,8 +38,8 @@ rsoft_reg_mr_check_access(uint32_t access)
 			!(access & (RMEM_ACCESS_REMOTE_WRITE | RMEM_ACCESS_REMOTE_ATOMIC));
 }
 
-/* Whether the pages are aligned; *is_contiguous: they follow each other. */
-static bool
+/* Whether the pages are aligned, and whether they follow each other. An enum rmem_vendor_err. */
+static uint32_t
 rsoft_reg_mr_check_pages(const struct rmem_send_wr *wr, bool *is_contiguous)
 {
 	const uint64_t *page = wr->reg_mr.page_list->page_list;
@@ -48,28 +49,31 @@ rsoft_reg_mr_check_pages(const struct rmem_send_wr *wr, bool *is_contiguous)
 	*is_contiguous = true;
 	for (i = 0; i < wr->reg_mr.page_list_len; i++) {
 		if (page[i] == 0 || (page[i] & (page_size - 1)) != 0)
-			return false;
+			return RMEM_VENDOR_ERR_PAGE_ADDR;
 		if (page[i] != page[0] + i * page_size)
 			*is_contiguous = false;
 	}
-	return true;
+	return RMEM_VENDOR_ERR_NONE;
 }
 
-static bool
+static uint32_t
 rsoft_reg_mr_check(const struct rsoft_qp *qp, const struct rmem_send_wr *wr, bool *is_contiguous)
 {
 	const struct rmem_mr *mr = wr->reg_mr.mr;
 	const struct rmem_fast_reg_page_list *list = wr->reg_mr.page_list;
+	uint32_t why;
 
-	if (mr->obj.dev_id != qp->dev->dev_id || mr->type != RMEM_MR_TYPE_FAST_REG ||
-			mr->pd->handle != qp->pd)
-		return false;
+	if (mr->obj.dev_id != qp->dev->dev_id || mr->type != RMEM_MR_TYPE_FAST_REG)
+		return RMEM_VENDOR_ERR_MR_TYPE;
+	if (mr->pd->handle != qp->pd)
+		return RMEM_VENDOR_ERR_KEY_PD;
 	if (wr->reg_mr.page_list_len == 0 || wr->reg_mr.page_list_len > mr->max_page_list_len ||
 			wr->reg_mr.page_list_len > list->max_page_list_len)
-		return false;
-	return rsoft_reg_mr_check_access(wr->reg_mr.access) &&
-			rsoft_reg_mr_check_range(qp->dev, wr) &&
-			rsoft_reg_mr_check_pages(wr, is_contiguous);
+		return RMEM_VENDOR_ERR_NB_PAGES;
+	if (!rsoft_reg_mr_check_access(wr->reg_mr.access))
+		return RMEM_VENDOR_ERR_ACCESS;
+	why = rsoft_reg_mr_check_range(qp->dev, wr);
+	return why != RMEM_VENDOR_ERR_NONE ? why : rsoft_reg_mr_check_pages(wr, is_contiguous);
 }
 
 /* Fill a key that is BUSY and make it valid. */
@@ -100,16 +104,19 @@ rsoft_reg_mr_do(struct rsoft_mr *mr, const struct rmem_send_wr *wr, uint32_t rke
 }
 
 int
-rsoft_reg_mr(struct rsoft_qp *qp, const struct rmem_send_wr *wr)
+rsoft_reg_mr(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t *why)
 {
 	struct rsoft_mr *mr = rsoft_mr_of(wr->reg_mr.mr);
 	uint32_t rkey;
 	bool is_contiguous;
 
-	if (unlikely(!rsoft_reg_mr_check(qp, wr, &is_contiguous)))
+	*why = rsoft_reg_mr_check(qp, wr, &is_contiguous);
+	if (unlikely(*why != RMEM_VENDOR_ERR_NONE))
 		return RMEM_WC_MW_BIND_ERR;
-	if (unlikely(!rsoft_key_take(mr->key, &rkey)))
+	if (unlikely(!rsoft_key_take(mr->key, &rkey))) {
+		*why = RMEM_VENDOR_ERR_NOT_FREE;
 		return RMEM_WC_MW_BIND_ERR;
+	}
 	rsoft_reg_mr_do(mr, wr, rmem_rkey_of_tag(rkey, wr->reg_mr.key_tag), is_contiguous);
 	RSOFT_COUNT(qp->stats.reg_mrs, 1);
 	return RMEM_WC_SUCCESS;

@@ -157,7 +157,7 @@ rsoft_req_send(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *l
 	case RSOFT_GRACE:
 		return rsoft_req_wait_inv(run->qp, inv_key, rq_pos);
 	case RMEM_WC_LOC_PROT_ERR:
-		run->why = RSOFT_WHY_FAULT;
+		run->why = RMEM_VENDOR_ERR_PAGE_FAULT;
 		return status;
 	default:
 		return status;
@@ -183,8 +183,10 @@ rsoft_req_read(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *l
 	if (status != RMEM_WC_SUCCESS || wr->opcode == RMEM_WR_RDMA_READ)
 		return status;
 	key = rsoft_key_invalidate(qp, wr->invalidate_rkey);
-	if (key == NULL)
+	if (key == NULL) {
+		run->why = rsoft_key_why_not_inv(qp, wr->invalidate_rkey);
 		return RMEM_WC_MW_BIND_ERR;
+	}
 	return rsoft_req_wait_inv(qp, key, 0);
 }
 
@@ -285,8 +287,8 @@ rsoft_req_grace(struct rsoft_run *run)
 static int
 rsoft_req_bind(struct rsoft_run *run, const struct rmem_send_wr *wr)
 {
-	int status = wr->opcode == RMEM_WR_REG_MR ? rsoft_reg_mr(run->qp, wr)
-						  : rsoft_umr(run->qp, wr);
+	int status = wr->opcode == RMEM_WR_REG_MR ? rsoft_reg_mr(run->qp, wr, &run->why)
+						  : rsoft_umr(run->qp, wr, &run->why);
 
 	/* Before the completion: who polls it may release the MR. */
 	if (run->is_queued)
@@ -301,8 +303,10 @@ rsoft_req_bind_mw(struct rsoft_run *run, const struct rmem_send_wr *wr)
 
 	if (status == RSOFT_MW_GRACE)
 		return rsoft_req_wait_inv(run->qp, NULL, 0);
-	if (status != RMEM_WC_SUCCESS)
+	if (status != RMEM_WC_SUCCESS) {
+		run->why = rsoft_mw_why_not_bound(run->qp, wr);
 		rsoft_mw_bind_undo(wr);
+	}
 	if (run->is_queued)
 		rsoft_sq_unhold(wr);
 	return status;
@@ -436,6 +440,8 @@ rsoft_req_next(struct rsoft_run *run, const uint8_t *wrs, size_t stride, uint32_
 		status = rsoft_req_one(run, wr, &length);
 	else if (rsoft_req_local_inv(qp, wrs, stride, n) != 0)
 		return 0;
+	else
+		run->why = rsoft_key_why_not_inv(qp, wr->invalidate_rkey);
 	if (status == RSOFT_BLOCKED)
 		return 0;
 	if (likely(status == RMEM_WC_SUCCESS)) {
@@ -457,7 +463,7 @@ rsoft_req_run(struct rsoft_run *run, const uint8_t *wrs, size_t stride, uint32_t
 	while (i < n) {
 		const uint8_t *at = wrs + i * stride;
 
-		run->why = RSOFT_WHY_NONE;
+		run->why = RMEM_VENDOR_ERR_NONE;
 		state = __atomic_load_n(&qp->state, __ATOMIC_ACQUIRE);
 		if (unlikely(qp->sq.wait == RSOFT_WAIT_GRACE)) {
 			if (!rsoft_req_grace(run))

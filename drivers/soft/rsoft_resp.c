@@ -64,7 +64,7 @@ rsoft_resp_note_rkey(struct rsoft_qp *peer, uint32_t rkey, uint32_t why)
 {
 	uint64_t nb;
 
-	if (why > RSOFT_WHY_PD && why != RSOFT_WHY_QP)
+	if (why > RMEM_VENDOR_ERR_KEY_PD && why != RMEM_VENDOR_ERR_KEY_QP)
 		return; /* a key that the peer may use, for other things */
 	__atomic_fetch_add(&peer->bad_rkeys, 1, __ATOMIC_RELAXED);
 	nb = __atomic_add_fetch(&peer->dev->nb_bad_rkeys, 1, __ATOMIC_RELAXED);
@@ -123,8 +123,10 @@ rsoft_resp_atomic(struct rsoft_qp *peer, const struct rmem_send_wr *wr, uint64_t
 	bool is_modified;
 	int status;
 
-	if (wr->atomic.remote_addr % sizeof(uint64_t) != 0) /* IBTA C9-182 */
+	if (wr->atomic.remote_addr % sizeof(uint64_t) != 0) { /* IBTA C9-182 */
+		*why = RMEM_VENDOR_ERR_ALIGNMENT;
 		return RMEM_WC_REM_INV_REQ_ERR;
+	}
 	status = rsoft_resp_open(peer, RMEM_ACCESS_REMOTE_ATOMIC, wr->atomic.remote_addr,
 			wr->atomic.rkey, sizeof(uint64_t), &span, why);
 	if (status != RMEM_WC_SUCCESS)
@@ -133,10 +135,12 @@ rsoft_resp_atomic(struct rsoft_qp *peer, const struct rmem_send_wr *wr, uint64_t
 	 * The address is aligned; the bytes behind it need not be with a chosen iova, nor lie
 	 * together behind an indirect key.
 	 */
-	if (span.ptr == NULL || (uintptr_t)span.ptr % sizeof(uint64_t) != 0)
+	if (span.ptr == NULL || (uintptr_t)span.ptr % sizeof(uint64_t) != 0) {
+		*why = RMEM_VENDOR_ERR_ALIGNMENT;
 		return RMEM_WC_REM_INV_REQ_ERR;
+	}
 	if (!rsoft_resp_do_atomic(wr, &span, before, &is_modified)) {
-		*why = RSOFT_WHY_FAULT;
+		*why = RMEM_VENDOR_ERR_PAGE_FAULT;
 		return RMEM_WC_REM_ACCESS_ERR;
 	}
 	if (is_modified && span.key != NULL)
@@ -291,6 +295,7 @@ rsoft_resp_place(struct rsoft_qp *peer, const struct rsoft_rqe *rqe, const struc
 	/* Before they are opened, which populates pages on demand. */
 	if (unlikely(rsoft_sges_length(rqe->sge, rqe->num_sge, length) < length)) {
 		placed->recv_status = RMEM_WC_LOC_LEN_ERR;
+		placed->why = RMEM_VENDOR_ERR_RECV_SIZE;
 		return RMEM_WC_REM_INV_REQ_ERR;
 	}
 	if (!rsoft_access_sges(peer, rqe->sge, rqe->num_sge, RSOFT_NEED_WRITE, length, to, &room,
@@ -312,7 +317,7 @@ rsoft_resp_place(struct rsoft_qp *peer, const struct rsoft_rqe *rqe, const struc
 	if (side == RSOFT_SIDE_FROM)
 		return RMEM_WC_LOC_PROT_ERR;
 	placed->recv_status = RMEM_WC_LOC_PROT_ERR;
-	placed->why = RSOFT_WHY_FAULT;
+	placed->why = RMEM_VENDOR_ERR_PAGE_FAULT;
 	return RMEM_WC_REM_OP_ERR;
 }
 
@@ -369,9 +374,10 @@ rsoft_resp_send(struct rsoft_qp *peer, const struct rmem_send_wr *wr, const stru
 			rte_ticketlock_unlock(&peer->rq.lock);
 			return RSOFT_GRACE;
 		}
-		rsoft_resp_note_rkey(peer, wr->invalidate_rkey, RSOFT_WHY_STATE);
+		rsoft_resp_note_rkey(peer, wr->invalidate_rkey, RMEM_VENDOR_ERR_KEY_STATE);
 		/* IBTA class J: the data arrived, only the receive fails. */
 		placed.recv_status = RMEM_WC_REM_INV_REQ_ERR;
+		placed.why = rsoft_key_why_not_inv(peer, wr->invalidate_rkey);
 	}
 	rsoft_resp_complete(peer, rqe, wr, length, &placed);
 	return status;

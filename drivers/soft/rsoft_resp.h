@@ -88,8 +88,10 @@ static __rte_always_inline int
 rsoft_resp_open(struct rsoft_qp *peer, uint32_t right, uint64_t addr, uint32_t rkey,
 		uint64_t length, struct rsoft_span *span, uint32_t *why)
 {
-	if (unlikely((peer->access & right) == 0))
+	if (unlikely((peer->access & right) == 0)) {
+		*why = RMEM_VENDOR_ERR_QP_RIGHT;
 		return RMEM_WC_REM_INV_REQ_ERR;
+	}
 	span->length = 0;
 	span->key = NULL;
 	if (unlikely(length == 0)) /* IBTA C9-88: the rkey is not looked at */

@@ -24,6 +24,15 @@ const uint8_t rsoft_wc_opcode[RMEM_WR_OPCODE_NB] = {
 		[RMEM_WR_UMR] = RMEM_WC_UMR,
 };
 
+/* The cause when the status alone names it. */
+static const uint32_t rsoft_run_why[] = {
+		[RMEM_WC_LOC_LEN_ERR] = RMEM_VENDOR_ERR_MSG_SIZE,
+		[RMEM_WC_REM_INV_REQ_ERR] = RMEM_VENDOR_ERR_RECV_SIZE,
+		[RMEM_WC_REM_OP_ERR] = RMEM_VENDOR_ERR_RECV,
+		[RMEM_WC_RETRY_EXC_ERR] = RMEM_VENDOR_ERR_NO_PEER,
+		[RMEM_WC_RNR_RETRY_EXC_ERR] = RMEM_VENDOR_ERR_NO_RECV,
+};
+
 void
 rsoft_run_flush(struct rsoft_run *run)
 {
@@ -79,6 +88,8 @@ rsoft_run_fail(struct rsoft_run *run, const struct rmem_send_wr *wr, int status)
 		if (peer != NULL)
 			rsoft_resp_fail(peer);
 	}
+	if (run->why == RMEM_VENDOR_ERR_NONE && status < (int)RTE_DIM(rsoft_run_why))
+		run->why = rsoft_run_why[status];
 	is_first = rsoft_qp_to_err(qp);
 	qp->sq.wait = RSOFT_WAIT_NONE;
 	run->done++;

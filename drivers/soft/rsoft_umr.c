@@ -14,19 +14,21 @@
 #include "rsoft_list.h"
 #include "rsoft_mr.h"
 
-/* Whether the request and its MR go together. */
-static bool
+/* Whether the request and its MR go together; an enum rmem_vendor_err. */
+static uint32_t
 rsoft_umr_check(const struct rsoft_qp *qp, const struct rmem_send_wr *wr)
 {
 	const struct rmem_mr *mr = wr->umr.mr;
 
-	if (mr->obj.dev_id != qp->dev->dev_id || mr->type != RMEM_MR_TYPE_INDIRECT ||
-			mr->pd->handle != qp->pd)
-		return false;
+	if (mr->obj.dev_id != qp->dev->dev_id || mr->type != RMEM_MR_TYPE_INDIRECT)
+		return RMEM_VENDOR_ERR_MR_TYPE;
+	if (mr->pd->handle != qp->pd)
+		return RMEM_VENDOR_ERR_KEY_PD;
 	if (wr->umr.nb_entries == 0 || wr->umr.nb_entries > mr->max_entries ||
 			wr->umr.repeat_count == 0)
-		return false;
-	return rsoft_reg_mr_check_access(wr->umr.access);
+		return RMEM_VENDOR_ERR_NB_ENTRIES;
+	return rsoft_reg_mr_check_access(wr->umr.access) ? RMEM_VENDOR_ERR_NONE
+							 : RMEM_VENDOR_ERR_ACCESS;
 }
 
 /* From the first byte of an entry's first block to the last byte of its last; false: too far. */
@@ -38,8 +40,8 @@ rsoft_umr_extent(const struct rsoft_list_entry *entry, uint32_t repeat_count, ui
 			*extent - 1 <= UINT64_MAX - entry->addr;
 }
 
-/* Copy the entries to a list; false when the numbers don't fit together. */
-static bool
+/* Copy the entries to a list, whose numbers must fit together; an enum rmem_vendor_err. */
+static uint32_t
 rsoft_umr_fill(struct rsoft_list *list, const struct rmem_send_wr *wr, uint64_t max_mr_size)
 {
 	uint64_t extent, length, at = 0;
@@ -55,18 +57,21 @@ rsoft_umr_fill(struct rsoft_list *list, const struct rmem_send_wr *wr, uint64_t 
 		entry->lkey = from->lkey;
 		entry->step = 0;
 		if (entry->length == 0 || from->reserved != 0)
-			return false;
+			return RMEM_VENDOR_ERR_ENTRY;
 		if (wr->umr.repeat_count != 1 &&
 				__builtin_add_overflow(from->length, from->skip, &entry->step))
-			return false;
+			return RMEM_VENDOR_ERR_WRAP;
 		if (!rsoft_umr_extent(entry, wr->umr.repeat_count, &extent) ||
 				__builtin_add_overflow(at, entry->length, &at))
-			return false;
+			return RMEM_VENDOR_ERR_WRAP;
 	}
 	list->nb_entries = wr->umr.nb_entries;
 	list->round = at;
-	return !__builtin_mul_overflow(at, (uint64_t)wr->umr.repeat_count, &length) &&
-			length <= max_mr_size && length - 1 <= UINT64_MAX - wr->umr.iova;
+	if (__builtin_mul_overflow(at, (uint64_t)wr->umr.repeat_count, &length) ||
+			length > max_mr_size)
+		return RMEM_VENDOR_ERR_LENGTH;
+	return length - 1 <= UINT64_MAX - wr->umr.iova ? RMEM_VENDOR_ERR_NONE
+						       : RMEM_VENDOR_ERR_WRAP;
 }
 
 /*
@@ -127,8 +132,11 @@ rsoft_umr_is_below(struct rsoft_dev *dev, struct rsoft_list *list, uint32_t inde
 	return is_below;
 }
 
-/* Whether the keys of the entries open them for what the new key will give; sets the levels. */
-static bool
+/*
+ * Whether the keys of the entries are valid for what the new key will give; sets the levels. An
+ * enum rmem_vendor_err.
+ */
+static uint32_t
 rsoft_umr_check_below(const struct rsoft_qp *qp, const struct rmem_send_wr *wr,
 		struct rsoft_list *list, uint32_t index)
 {
@@ -145,14 +153,16 @@ rsoft_umr_check_below(const struct rsoft_qp *qp, const struct rmem_send_wr *wr,
 		key = rsoft_access_key(qp, RSOFT_LKEY_XOR, entry->lkey, entry->addr, extent, need,
 				&offset, &rights);
 		if (key == NULL)
-			return false;
+			return RMEM_VENDOR_ERR_KEY_BELOW;
 		if (key->kind == RSOFT_KIND_LIST)
 			levels = RTE_MAX(levels, (uint32_t)key->list->levels);
 	}
 	if (levels >= max_depth)
-		return false;
+		return RMEM_VENDOR_ERR_DEPTH;
 	list->levels = (uint8_t)(levels + 1);
-	return levels == 0 || !rsoft_umr_is_below(qp->dev, list, index);
+	if (levels != 0 && rsoft_umr_is_below(qp->dev, list, index))
+		return RMEM_VENDOR_ERR_CYCLE;
+	return RMEM_VENDOR_ERR_NONE;
 }
 
 /* Make a key that is BUSY, and whose list is filled, valid. */
@@ -172,17 +182,22 @@ rsoft_umr_do(struct rsoft_key *key, struct rsoft_list *list, const struct rmem_s
 }
 
 int
-rsoft_umr(struct rsoft_qp *qp, const struct rmem_send_wr *wr)
+rsoft_umr(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t *why)
 {
 	struct rsoft_mr *mr = rsoft_mr_of(wr->umr.mr);
 	uint32_t rkey;
 
-	if (unlikely(!rsoft_umr_check(qp, wr)))
+	*why = rsoft_umr_check(qp, wr);
+	if (unlikely(*why != RMEM_VENDOR_ERR_NONE))
 		return RMEM_WC_MW_BIND_ERR;
-	if (unlikely(!rsoft_key_take(mr->key, &rkey)))
+	if (unlikely(!rsoft_key_take(mr->key, &rkey))) {
+		*why = RMEM_VENDOR_ERR_NOT_FREE;
 		return RMEM_WC_MW_BIND_ERR;
-	if (unlikely(!rsoft_umr_fill(mr->list, wr, qp->dev->args.max_mr_size) ||
-			    !rsoft_umr_check_below(qp, wr, mr->list, rkey >> 8))) {
+	}
+	*why = rsoft_umr_fill(mr->list, wr, qp->dev->args.max_mr_size);
+	if (likely(*why == RMEM_VENDOR_ERR_NONE))
+		*why = rsoft_umr_check_below(qp, wr, mr->list, rkey >> 8);
+	if (unlikely(*why != RMEM_VENDOR_ERR_NONE)) {
 		rsoft_key_release(mr->key);
 		return RMEM_WC_MW_BIND_ERR;
 	}

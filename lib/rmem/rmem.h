@@ -36,6 +36,7 @@
 #include <rmem_obj.h>
 #include <rmem_pd.h>
 #include <rmem_qp.h>
+#include <rmem_vendor_err.h>
 #include <rmem_wc.h>
 #include <rmem_wr.h>
 

@@ -4,11 +4,12 @@
 
 /**
  * @file
- * Names of completion statuses and opcodes.
+ * Names of completion statuses, opcodes and vendor errors.
  */
 
 #include <rte_common.h>
 
+#include <rmem_vendor_err.h>
 #include <rmem_wc.h>
 
 static const char *const statuses[] = {
@@ -34,6 +35,40 @@ static const char *const statuses[] = {
 		[RMEM_WC_FATAL_ERR] = "FATAL_ERR",
 		[RMEM_WC_RESP_TIMEOUT_ERR] = "RESP_TIMEOUT_ERR",
 		[RMEM_WC_GENERAL_ERR] = "GENERAL_ERR",
+};
+
+static const char *const vendor_errs[RMEM_VENDOR_ERR_NB] = {
+		[RMEM_VENDOR_ERR_NONE] = "NONE",
+		[RMEM_VENDOR_ERR_KEY_INDEX] = "KEY_INDEX",
+		[RMEM_VENDOR_ERR_KEY_TAG] = "KEY_TAG",
+		[RMEM_VENDOR_ERR_KEY_STATE] = "KEY_STATE",
+		[RMEM_VENDOR_ERR_KEY_PD] = "KEY_PD",
+		[RMEM_VENDOR_ERR_KEY_RIGHT] = "KEY_RIGHT",
+		[RMEM_VENDOR_ERR_KEY_RANGE] = "KEY_RANGE",
+		[RMEM_VENDOR_ERR_KEY_QP] = "KEY_QP",
+		[RMEM_VENDOR_ERR_KEY_BELOW] = "KEY_BELOW",
+		[RMEM_VENDOR_ERR_PAGE_FAULT] = "PAGE_FAULT",
+		[RMEM_VENDOR_ERR_MSG_SIZE] = "MSG_SIZE",
+		[RMEM_VENDOR_ERR_RECV_SIZE] = "RECV_SIZE",
+		[RMEM_VENDOR_ERR_RECV] = "RECV",
+		[RMEM_VENDOR_ERR_QP_RIGHT] = "QP_RIGHT",
+		[RMEM_VENDOR_ERR_ALIGNMENT] = "ALIGNMENT",
+		[RMEM_VENDOR_ERR_NO_RECV] = "NO_RECV",
+		[RMEM_VENDOR_ERR_NO_PEER] = "NO_PEER",
+		[RMEM_VENDOR_ERR_NOT_INV] = "NOT_INV",
+		[RMEM_VENDOR_ERR_NOT_FREE] = "NOT_FREE",
+		[RMEM_VENDOR_ERR_MR_TYPE] = "MR_TYPE",
+		[RMEM_VENDOR_ERR_ACCESS] = "ACCESS",
+		[RMEM_VENDOR_ERR_NB_PAGES] = "NB_PAGES",
+		[RMEM_VENDOR_ERR_PAGE_SIZE] = "PAGE_SIZE",
+		[RMEM_VENDOR_ERR_PAGE_ADDR] = "PAGE_ADDR",
+		[RMEM_VENDOR_ERR_OFFSET] = "OFFSET",
+		[RMEM_VENDOR_ERR_LENGTH] = "LENGTH",
+		[RMEM_VENDOR_ERR_WRAP] = "WRAP",
+		[RMEM_VENDOR_ERR_NB_ENTRIES] = "NB_ENTRIES",
+		[RMEM_VENDOR_ERR_ENTRY] = "ENTRY",
+		[RMEM_VENDOR_ERR_DEPTH] = "DEPTH",
+		[RMEM_VENDOR_ERR_CYCLE] = "CYCLE",
 };
 
 const char *
@@ -73,4 +108,10 @@ rmem_wc_opcode_str(int opcode)
 	default:
 		return "unknown";
 	}
+}
+
+const char *
+rmem_wc_vendor_err_str(uint32_t vendor_err)
+{
+	return vendor_err < RMEM_VENDOR_ERR_NB ? vendor_errs[vendor_err] : "unknown";
 }

@@ -79,7 +79,7 @@ struct rmem_wc {
 		uint32_t imm_data;         /**< With RMEM_WC_WITH_IMM. */
 		uint32_t invalidated_rkey; /**< With RMEM_WC_WITH_INV. */
 	};
-	uint32_t vendor_err; /**< Why, in the driver's terms; see its page in doc/. */
+	uint32_t vendor_err; /**< Cause of an error: of soft, see enum rmem_vendor_err. */
 	uint32_t reserved;   /**< Private to the driver. */
 };
 
