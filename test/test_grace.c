@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Control calls wait for an lcore that executes requests: one is held in the midst of a copy, by a
+ * page that it may not read until it is released. A call that has to wait does not return before;
+ * keys whose invalidation waited for the lcore, and was dropped by a reset, are FREE again.
+ */
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include <rte_cycles.h>
+
+#include "fixture.h"
+#include "test.h"
+
+/* How long a call is watched that must not return. */
+#define WATCH_MS 100u
+
+static struct {
+	struct fx_side side; /* of the lcore, connected to peer */
+	struct fx_side peer;
+	uint8_t *page; /* it copies from here */
+	struct rmem_mr *page_mr;
+	uint32_t is_held;     /* atomic */
+	uint32_t is_released; /* atomic */
+	uint32_t is_early;    /* the call returned while it was held; atomic */
+	uint32_t is_back;     /* the call has returned; atomic */
+	int (*call)(void);
+	int result;
+	struct sigaction old;
+} held;
+
+/* The lcore reads the page: it waits here. Another fault is none of ours. */
+static void
+hold(int sig, siginfo_t *info, void *context)
+{
+	RTE_SET_USED(context);
+	if ((uintptr_t)info->si_addr - (uintptr_t)held.page >= FX_PAGE) {
+		sigaction(sig, &held.old, NULL);
+		return;
+	}
+	__atomic_store_n(&held.is_held, 1, __ATOMIC_RELEASE);
+	while (!__atomic_load_n(&held.is_released, __ATOMIC_ACQUIRE))
+		sched_yield();
+	mprotect(held.page, FX_PAGE, PROT_READ | PROT_WRITE);
+}
+
+static int
+setup(void)
+{
+	memset(&held, 0, sizeof(held));
+	TEST_RUN(fx_setup_fast());
+	if (fx_nb_workers() == 0)
+		return test_skip("it takes a worker lcore");
+	TEST_RUN(fx_side_open(&held.side, fx.a.dev, fx.a.pd));
+	TEST_RUN(fx_side_open(&held.peer, fx.a.dev, fx.a.pd));
+	TEST_OK(fx_connect_pair(held.side.qp, held.peer.qp));
+	held.page = fx_mem(FX_PAGE, FX_PAGE);
+	held.page_mr = fx_mr(fx.a.pd, held.page, FX_PAGE, FX_ACCESS);
+	TEST_ASSERT(held.page_mr != NULL);
+	return TEST_SUCCESS;
+}
+
+/* WRITE from the page to the peer; whatever becomes of it when it goes on. */
+static int
+run_write(void *arg)
+{
+	const struct rmem_sge sge = fx_sge(held.page_mr, 0, FX_PAGE);
+	struct rmem_send_wr wr = fx_rdma(
+			RMEM_WR_RDMA_WRITE, &sge, fx_addr(held.peer.buf), held.peer.mr->rkey);
+
+	RTE_SET_USED(arg);
+	TEST_EQ(rmem_post_send(held.side.qp, &wr, 1), 1);
+	return TEST_SUCCESS;
+}
+
+static int
+start_held(void)
+{
+	struct sigaction action = {.sa_sigaction = hold, .sa_flags = SA_SIGINFO};
+
+	sigemptyset(&action.sa_mask);
+	TEST_OK(sigaction(SIGSEGV, &action, &held.old));
+	TEST_OK(mprotect(held.page, FX_PAGE, PROT_NONE));
+	TEST_RUN(fx_launch(run_write, NULL, 0, 1));
+	return fx_wait_until(&held.is_held, 1);
+}
+
+static int
+release(void)
+{
+	int result;
+
+	__atomic_store_n(&held.is_released, 1, __ATOMIC_RELEASE);
+	result = fx_join(1);
+	sigaction(SIGSEGV, &held.old, NULL);
+	return result;
+}
+
+static void *
+run_call(void *arg)
+{
+	RTE_SET_USED(arg);
+	held.result = held.call();
+	if (!__atomic_load_n(&held.is_released, __ATOMIC_ACQUIRE))
+		__atomic_store_n(&held.is_early, 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&held.is_back, 1, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+/* Whether the call comes back while it is watched. One that has to wait does not, ever. */
+static void
+watch(void)
+{
+	uint64_t end = rte_get_timer_cycles() + rte_get_timer_hz() / 1000 * WATCH_MS;
+	unsigned int spins = 0;
+
+	while (!__atomic_load_n(&held.is_back, __ATOMIC_ACQUIRE) && rte_get_timer_cycles() < end)
+		fx_relax(&spins);
+}
+
+/* With an lcore inside, the call returns 0, and not before the lcore has left. */
+static int
+expect_wait(int (*call)(void))
+{
+	pthread_t thread;
+
+	held.call = call;
+	TEST_OK(pthread_create(&thread, NULL, run_call, NULL));
+	watch();
+	TEST_RUN(release());
+	TEST_OK(pthread_join(thread, NULL));
+	TEST_EQ(held.is_early, 0);
+	TEST_OK(held.result);
+	return TEST_SUCCESS;
+}
+
+static int
+reset_peer(void)
+{
+	return rmem_qp_reset(held.peer.qp);
+}
+
+static int
+reset_waits_for_lcores(void)
+{
+	TEST_RUN(start_held());
+	return expect_wait(reset_peer);
+}
+
+static int
+destroy_peer(void)
+{
+	return fx_release(held.peer.qp);
+}
+
+static int
+destroy_waits_for_lcores(void)
+{
+	TEST_RUN(start_held());
+	return expect_wait(destroy_peer);
+}
+
+static int
+set_error_of_peer(void)
+{
+	return rmem_qp_set_error(held.peer.qp);
+}
+
+static int
+set_error_waits_for_lcores(void)
+{
+	TEST_RUN(start_held());
+	return expect_wait(set_error_of_peer);
+}
+
+static int
+unbind_counter(void)
+{
+	return rmem_mr_bind_counter(held.peer.mr, NULL, RMEM_COUNTER_REMOTE_WRITE);
+}
+
+static int
+unbinding_a_counter_waits_for_lcores(void)
+{
+	struct rmem_counter *counter = fx_counter(fx.a.dev);
+
+	TEST_ASSERT(counter != NULL);
+	TEST_OK(rmem_mr_bind_counter(held.peer.mr, counter, RMEM_COUNTER_REMOTE_WRITE));
+	TEST_RUN(start_held());
+	return expect_wait(unbind_counter);
+}
+
+static int
+create_qp_on_its_cq(void)
+{
+	return fx_qp(fx.a.pd, held.side.cq, 4) == NULL ? -1 : 0;
+}
+
+static int
+another_producer_of_a_cq_waits_for_lcores(void)
+{
+	TEST_RUN(start_held());
+	return expect_wait(create_qp_on_its_cq);
+}
+
+static int
+reset_a(void)
+{
+	return rmem_qp_reset(fx.a.qp);
+}
+
+/* The request of a's invalidates and waits for the lcore; then a reset drops it. */
+static int
+drop_by_reset(const struct rmem_send_wr *wr)
+{
+	struct rmem_wc wc;
+
+	TEST_RUN(start_held());
+	TEST_EQ(rmem_post_send(fx.a.qp, wr, 1), 1);
+	TEST_EQ(rmem_poll_cq(fx.a.cq, &wc, 1), 0);
+	return expect_wait(reset_a);
+}
+
+static int
+local_inv_dropped_by_a_reset_leaves_the_key_free(void)
+{
+	struct rmem_send_wr wr;
+
+	TEST_STATUS(fx_bind(), RMEM_WC_SUCCESS);
+	wr = fx_inv(fx.fast.mr->rkey);
+	TEST_RUN(drop_by_reset(&wr));
+	TEST_EQ(fx_mr_state(fx.fast.mr), RMEM_MR_STATE_FREE);
+	TEST_OK(fx_release(fx.fast.mr));
+	return TEST_SUCCESS;
+}
+
+static int
+read_with_inv_dropped_by_a_reset_leaves_the_key_free(void)
+{
+	struct rmem_send_wr wr = fx_wr(RMEM_WR_RDMA_READ_WITH_INV, NULL, 0);
+
+	TEST_STATUS(fx_bind(), RMEM_WC_SUCCESS);
+	wr.invalidate_rkey = fx.fast.mr->rkey;
+	TEST_RUN(drop_by_reset(&wr));
+	TEST_EQ(fx_mr_state(fx.fast.mr), RMEM_MR_STATE_FREE);
+	TEST_OK(fx_release(fx.fast.mr));
+	return TEST_SUCCESS;
+}
+
+/* After a failure the lcore may still be held. */
+static int
+teardown(void)
+{
+	if (__atomic_load_n(&held.is_held, __ATOMIC_ACQUIRE) && !held.is_released)
+		release();
+	return fx_teardown();
+}
+
+static const struct test_case grace_cases[] = {
+		TEST_CASE(reset_waits_for_lcores),
+		TEST_CASE(destroy_waits_for_lcores),
+		TEST_CASE(set_error_waits_for_lcores),
+		TEST_CASE(unbinding_a_counter_waits_for_lcores),
+		TEST_CASE(another_producer_of_a_cq_waits_for_lcores),
+		TEST_CASE(local_inv_dropped_by_a_reset_leaves_the_key_free),
+		TEST_CASE(read_with_inv_dropped_by_a_reset_leaves_the_key_free),
+};
+
+REGISTER_RMEM_SUITE(grace, setup, teardown, grace_cases);
