@@ -195,6 +195,12 @@ key_given_twice_is_refused_and_named(void)
 {
 	TEST_RUN(expect_refused("max_pd=1,max_pd=1", "max_pd", NULL, NULL));
 	TEST_RUN(expect_refused("max_pd=1,max_qp=2,max_pd=3", "max_pd", NULL, NULL));
+	TEST_RUN(expect_refused("engine=0,engine=0", "engine", "more than once", NULL));
+	TEST_RUN(expect_refused("socket=0,socket=0", "socket", "more than once", NULL));
+	TEST_RUN(expect_refused("odp_guard=1,odp_guard=0", "odp_guard", "more than once", NULL));
+	TEST_RUN(expect_refused("odp_uffd=1,odp_uffd=1", "odp_uffd", "more than once", NULL));
+	/* A key that is wrong and twice: the first mistake counts. */
+	TEST_RUN(expect_refused("colour=1,colour=1", "colour", "more than once", NULL));
 	return TEST_SUCCESS;
 }
 
@@ -206,6 +212,7 @@ what_is_no_list_of_pairs_is_refused(void)
 	TEST_RUN(expect_refused("max_pd=1=2", NULL, NULL, NULL));
 	TEST_RUN(expect_refused("max_pd=1;max_qp=2", "max_qp", NULL, NULL));
 	TEST_RUN(expect_refused("max_pd=[1,2]", "max_pd", NULL, NULL));
+	TEST_RUN(expect_refused("max_pd=1,=2", NULL, NULL, NULL));
 	return TEST_SUCCESS;
 }
 
@@ -231,6 +238,14 @@ bad_sockets_and_engines_are_refused(void)
 	TEST_RUN(expect_refused("socket=x", "socket", "x", NULL));
 	TEST_RUN(expect_refused("engine=9", "engine", "9", "8"));
 	TEST_RUN(expect_refused("engine=-1", "engine", "-1", NULL));
+	TEST_RUN(expect_refused("engine=", "engine", NULL, NULL));
+	TEST_RUN(expect_refused("socket=", "socket", NULL, NULL));
+	TEST_RUN(expect_refused("socket=-1", "socket", "-1", NULL));
+	TEST_RUN(expect_refused("socket=18446744073709551615", "socket", "out of range", NULL));
+	TEST_RUN(expect_refused("engine=18446744073709551616", "engine", "out of range", NULL));
+	TEST_RUN(expect_refused("odp_guard=2", "odp_guard", "0 to 1", NULL));
+	TEST_RUN(expect_refused("odp_uffd=-1", "odp_uffd", "-1", NULL));
+	TEST_RUN(expect_refused("odp_guard=", "odp_guard", NULL, NULL));
 	return TEST_SUCCESS;
 }
 

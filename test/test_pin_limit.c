@@ -139,6 +139,41 @@ off_and_memory_that_is_locked_need_no_limit(void)
 	return TEST_SUCCESS;
 }
 
+/* As the kernel counts for a NIC: the pages of MRs over the same memory count for each. */
+static int
+profile_counts_each_mr_in_full(void)
+{
+	struct rmem_dev *dev = fx_dev("soft9", "profile=rxe");
+	struct rmem_pd *pd = dev != NULL ? fx_pd(dev) : NULL;
+	struct rmem_mr *mr[8], *more = NULL;
+	struct rlimit limit;
+	unsigned int nb = 0;
+	const char *log;
+	int ret = 0;
+
+	TEST_ASSERT(pd != NULL);
+	TEST_RUN(limit_begin(6));
+	getrlimit(RLIMIT_MEMLOCK, &limit);
+	fx_log_begin();
+	while (nb < RTE_DIM(mr) && ret == 0) {
+		ret = rmem_mr_reg(pd, pin_pages, 2 * FX_PAGE, 0, FX_ACCESS, &mr[nb]);
+		nb += ret == 0;
+	}
+	log = fx_log_end();
+	if (nb != 0 && rmem_mr_dereg(mr[nb - 1]) == 0)
+		ret += rmem_mr_reg(pd, pin_pages, 2 * FX_PAGE, 0, FX_ACCESS, &more);
+	TEST_RUN(limit_end());
+	TEST_EQ(nb, RTE_MIN(limit.rlim_cur / (2 * FX_PAGE), RTE_DIM(mr)));
+	TEST_ASSERT(more != NULL);
+	mr[nb - 1] = more;
+	TEST_ASSERT(nb == RTE_DIM(mr) || ret == -ENOMEM);
+	TEST_ASSERT(nb == RTE_DIM(mr) || strstr(log, "8192 bytes can't be pinned") != NULL);
+	while (nb > 0)
+		TEST_OK(rmem_mr_dereg(mr[--nb]));
+	TEST_EQ(pin_locked(), 100000000);
+	return TEST_SUCCESS;
+}
+
 /* The class DONT_FORK_NEW of ibv_rereg_mr: the old MR is valid, and pinned. */
 static int
 rereg_that_cannot_pin_keeps_the_old(void)
@@ -243,6 +278,7 @@ static const struct test_case pin_limit_cases[] = {
 		TEST_CASE(require_fails_at_the_limit),
 		TEST_CASE(auto_goes_on_at_the_limit),
 		TEST_CASE(off_and_memory_that_is_locked_need_no_limit),
+		TEST_CASE(profile_counts_each_mr_in_full),
 		TEST_CASE(rereg_that_cannot_pin_keeps_the_old),
 		TEST_CASE(list_is_pinned_as_a_whole),
 		TEST_CASE(hugepages_count_as_pinned),

@@ -102,7 +102,8 @@ struct rsoft_args {
 	uint64_t max_mkey_entries;
 	uint64_t max_mkey_depth;
 	uint64_t max_iov;
-	uint64_t pin; /* enum rsoft_pin_arg */
+	uint64_t profile; /* enum rsoft_profile_arg */
+	uint64_t pin;     /* enum rsoft_pin_arg */
 	uint64_t engine;
 	uint64_t odp_guard;
 	uint64_t odp_uffd;
@@ -118,6 +119,17 @@ enum rsoft_pin_arg {
 };
 
 extern const char *const rsoft_pin_arg_words[RSOFT_PIN_ARG_NB];
+
+/* The values of profile=, and their names. */
+enum rsoft_profile_arg {
+	RSOFT_PROFILE_NONE = 0,
+	RSOFT_PROFILE_RXE,
+	RSOFT_PROFILE_MLX5,
+	RSOFT_PROFILE_VERBS,
+	RSOFT_PROFILE_NB,
+};
+
+extern const char *const rsoft_profile_words[RSOFT_PROFILE_NB];
 
 /* How a key says where its bytes are. */
 enum rsoft_kind {
@@ -315,6 +327,8 @@ struct rsoft_qp {
 	uint16_t max_send_sge;
 	uint32_t max_inline;
 	uint16_t max_recv_sge;
+	uint64_t max_msg_size;  /* of the device */
+	uint32_t opcodes;       /* bit n: opcode n is one of the device; of those after READ */
 	uint8_t is_inline_recv; /* messages may travel in their completion */
 	uint8_t engine;
 	struct rmem_qp_conn conn;

@@ -7,6 +7,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,6 +15,7 @@
 #include <rte_lcore.h>
 
 #include "rsoft_args.h"
+#include "rsoft_profile.h"
 
 struct rsoft_arg {
 	const char *key;
@@ -21,7 +23,7 @@ struct rsoft_arg {
 	uint64_t initial;
 	uint64_t min;
 	uint64_t max;
-	const char *const *words; /* names of min to max, or NULL: numbers */
+	const char *const *words; /* names of 0 to max, or NULL: numbers */
 };
 
 const char *const rsoft_pin_arg_words[RSOFT_PIN_ARG_NB] = {"auto", "require", "off"};
@@ -47,6 +49,8 @@ static const struct rsoft_arg rsoft_arg_table[] = {
 		RSOFT_ARG(max_mkey_entries, 512, 1, 65535),
 		RSOFT_ARG(max_mkey_depth, 4, 1, RSOFT_MAX_DEPTH),
 		RSOFT_ARG(max_iov, 512, 1, 65535),
+		{"profile", offsetof(struct rsoft_args, profile), RSOFT_PROFILE_NONE, 0,
+				RSOFT_PROFILE_NB - 1, rsoft_profile_words},
 		{"pin", offsetof(struct rsoft_args, pin), RSOFT_PIN_ARG_AUTO, 0,
 				RSOFT_PIN_ARG_NB - 1, rsoft_pin_arg_words},
 		RSOFT_ARG(engine, 0, 0, RSOFT_MAX_ENGINES),
@@ -59,6 +63,17 @@ static uint64_t *
 rsoft_arg_value(const struct rsoft_arg *arg, struct rsoft_args *args)
 {
 	return RTE_PTR_ADD(args, arg->offset);
+}
+
+/* The highest value that the profile leaves. */
+static uint64_t
+rsoft_arg_max(const struct rsoft_arg *arg, const struct rsoft_args *args)
+{
+	struct rsoft_args max = rsoft_profiles[args->profile].max;
+
+	if (args->profile == RSOFT_PROFILE_NONE || arg->words != NULL)
+		return arg->max;
+	return RTE_MIN(arg->max, *rsoft_arg_value(arg, &max));
 }
 
 static bool
@@ -89,26 +104,30 @@ rsoft_arg_find(const char *key)
 static int
 rsoft_arg_word(const struct rsoft_arg *arg, const char *value, uint64_t *number)
 {
+	char names[64] = "";
 	uint64_t i;
 
-	for (i = arg->min; i <= arg->max; i++) {
-		if (value != NULL && strcmp(arg->words[i], value) == 0) {
+	for (i = 0; i <= arg->max; i++) {
+		if (strcmp(arg->words[i], value) == 0) {
 			*number = i;
 			return 0;
 		}
+		snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s%s",
+				i == 0 ? "" : ", ", arg->words[i]);
 	}
-	RSOFT_LOG(ERR, "%s='%s' is none of %s to %s; doc/driver_soft.md lists them", arg->key,
-			value == NULL ? "" : value, arg->words[arg->min], arg->words[arg->max]);
+	RSOFT_LOG(ERR, "%s='%s' is unknown, known are %s", arg->key, value, names);
 	return -EINVAL;
 }
 
 static int
-rsoft_arg_number(const struct rsoft_arg *arg, const char *value, uint64_t *number)
+rsoft_arg_number(const struct rsoft_arg *arg, const char *value, const struct rsoft_args *args,
+		uint64_t *number)
 {
+	uint64_t max = rsoft_arg_max(arg, args);
 	char *end;
 
-	if (value == NULL || !isdigit((unsigned char)value[0])) {
-		RSOFT_LOG(ERR, "%s='%s' is not a number", arg->key, value == NULL ? "" : value);
+	if (!isdigit((unsigned char)value[0])) {
+		RSOFT_LOG(ERR, "%s='%s' is not a number", arg->key, value);
 		return -EINVAL;
 	}
 	errno = 0;
@@ -117,9 +136,33 @@ rsoft_arg_number(const struct rsoft_arg *arg, const char *value, uint64_t *numbe
 		RSOFT_LOG(ERR, "%s='%s' is not a number", arg->key, value);
 		return -EINVAL;
 	}
-	if (errno != 0 || *number < arg->min || *number > arg->max) {
-		RSOFT_LOG(ERR, "%s=%s is out of range: %" PRIu64 " to %" PRIu64, arg->key, value,
-				arg->min, arg->max);
+	if (max < arg->min) {
+		RSOFT_LOG(ERR, "%s=%s: there is no such limit with profile=%s", arg->key, value,
+				rsoft_profile_words[args->profile]);
+		return -EINVAL;
+	}
+	if (errno != 0 || *number < arg->min || *number > max) {
+		RSOFT_LOG(ERR, "%s=%s is out of range: %" PRIu64 " to %" PRIu64 "%s%s", arg->key,
+				value, arg->min, max, max < arg->max ? " with profile=" : "",
+				max < arg->max ? rsoft_profile_words[args->profile] : "");
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/* What only some values of an argument need. */
+static int
+rsoft_arg_check(const struct rsoft_arg *arg, uint64_t number, const struct rsoft_args *args)
+{
+	if (arg->offset == offsetof(struct rsoft_args, socket) && !rsoft_has_socket((int)number)) {
+		RSOFT_LOG(ERR, "socket=%" PRIu64 ": there is no such NUMA socket, only %u of them",
+				number, rte_socket_count());
+		return -EINVAL;
+	}
+	if (arg->offset == offsetof(struct rsoft_args, pin) &&
+			args->profile != RSOFT_PROFILE_NONE && number != RSOFT_PIN_ARG_REQUIRE) {
+		RSOFT_LOG(ERR, "pin=%s: profile=%s has pin=require", arg->words[number],
+				rsoft_profile_words[args->profile]);
 		return -EINVAL;
 	}
 	return 0;
@@ -134,19 +177,56 @@ rsoft_arg_set(const char *key, const char *value, struct rsoft_args *args)
 
 	if (arg == NULL)
 		return -EINVAL;
+	if (value == NULL)
+		value = "";
 	if (arg->words != NULL)
 		rc = rsoft_arg_word(arg, value, &number);
 	else
-		rc = rsoft_arg_number(arg, value, &number);
-	if (rc != 0)
-		return rc;
-	if (arg->offset == offsetof(struct rsoft_args, socket) && !rsoft_has_socket((int)number)) {
-		RSOFT_LOG(ERR, "socket=%s: there is no such NUMA socket, only %u of them", value,
-				rte_socket_count());
-		return -EINVAL;
+		rc = rsoft_arg_number(arg, value, args, &number);
+	if (rc == 0)
+		rc = rsoft_arg_check(arg, number, args);
+	if (rc == 0)
+		*rsoft_arg_value(arg, args) = number;
+	return rc;
+}
+
+static bool
+rsoft_arg_is_profile(const struct rte_kvargs_pair *pair)
+{
+	return strcmp(pair->key, "profile") == 0;
+}
+
+/* The profile first, since it lowers the defaults and the ranges of the others. */
+static int
+rsoft_args_set(const struct rte_kvargs *list, struct rsoft_args *args)
+{
+	const struct rsoft_arg *arg;
+	unsigned int i;
+	int rc = 0;
+
+	for (i = 0; i < list->count && rc == 0; i++) {
+		if (rte_kvargs_count(list, list->pairs[i].key) > 1) {
+			RSOFT_LOG(ERR, "argument '%s' is given more than once", list->pairs[i].key);
+			rc = -EINVAL;
+		}
 	}
-	*rsoft_arg_value(arg, args) = number;
-	return 0;
+	for (i = 0; i < list->count && rc == 0; i++) {
+		if (rsoft_arg_is_profile(&list->pairs[i]))
+			rc = rsoft_arg_set("profile", list->pairs[i].value, args);
+	}
+	for (arg = rsoft_arg_table; arg < rsoft_arg_table + RTE_DIM(rsoft_arg_table); arg++) {
+		/* Not of socket, whose default is above its range. */
+		if (rsoft_arg_max(arg, args) < arg->max)
+			*rsoft_arg_value(arg, args) =
+					RTE_MIN(arg->initial, rsoft_arg_max(arg, args));
+	}
+	if (args->profile != RSOFT_PROFILE_NONE)
+		args->pin = RSOFT_PIN_ARG_REQUIRE;
+	for (i = 0; i < list->count && rc == 0; i++) {
+		if (!rsoft_arg_is_profile(&list->pairs[i]))
+			rc = rsoft_arg_set(list->pairs[i].key, list->pairs[i].value, args);
+	}
+	return rc;
 }
 
 int
@@ -154,7 +234,7 @@ rsoft_args_parse(const char *str, struct rsoft_args *args)
 {
 	struct rte_kvargs *list;
 	unsigned int i;
-	int rc = 0;
+	int rc;
 
 	for (i = 0; i < RTE_DIM(rsoft_arg_table); i++)
 		*rsoft_arg_value(&rsoft_arg_table[i], args) = rsoft_arg_table[i].initial;
@@ -165,14 +245,7 @@ rsoft_args_parse(const char *str, struct rsoft_args *args)
 		RSOFT_LOG(ERR, "arguments '%s' are not key=value,key=value", str);
 		return -EINVAL;
 	}
-	for (i = 0; i < list->count && rc == 0; i++) {
-		if (rte_kvargs_count(list, list->pairs[i].key) > 1) {
-			RSOFT_LOG(ERR, "argument '%s' is given more than once", list->pairs[i].key);
-			rc = -EINVAL;
-		}
-	}
-	for (i = 0; i < list->count && rc == 0; i++)
-		rc = rsoft_arg_set(list->pairs[i].key, list->pairs[i].value, args);
+	rc = rsoft_args_set(list, args);
 	rte_kvargs_free(list);
 	return rc;
 }

@@ -18,6 +18,7 @@
 #include "rsoft_mw.h"
 #include "rsoft_odp.h"
 #include "rsoft_pin.h"
+#include "rsoft_profile.h"
 #include "rsoft_qp.h"
 #include "rsoft_post.h"
 #include "rsoft_rq.h"
@@ -77,7 +78,8 @@ rsoft_dev_create(struct rmem_dev *base, const char *args_str)
 	}
 	dev->args = args;
 	dev->dev_id = base->obj.dev_id;
-	dev->is_odp_supported = rsoft_odp_is_supported(dev);
+	dev->is_odp_supported = (rsoft_profile_of(dev)->access & RMEM_ACCESS_ON_DEMAND) != 0 &&
+			rsoft_odp_is_supported(dev);
 	rte_ticketlock_init(&dev->lock);
 	rte_ticketlock_init(&dev->pending_lock);
 	TAILQ_INIT(&dev->pending);
@@ -117,15 +119,18 @@ static int
 rsoft_dev_info_get(struct rmem_dev *base, struct rmem_dev_info *info)
 {
 	struct rsoft_dev *dev = base->priv;
+	const struct rsoft_profile *profile = rsoft_profile_of(dev);
 
-	info->capa = RSOFT_CAPA;
+	info->capa = RSOFT_CAPA & profile->capa;
 	if (dev->nb_engines != 0)
 		info->capa |= RMEM_DEV_CAPA_ENGINE;
 	info->max_mr_size = dev->args.max_mr_size;
-	info->max_msg_size = RSOFT_MAX_MSG_SIZE;
-	info->page_size_cap = RSOFT_PAGE_SIZE_CAP;
+	info->max_msg_size = profile->max_msg_size;
+	if (info->capa & RMEM_DEV_CAPA_FAST_REG)
+		info->page_size_cap = RSOFT_PAGE_SIZE_CAP;
 	info->access = RSOFT_ACCESS | RMEM_ACCESS_MW_BIND | RMEM_ACCESS_ZERO_BASED |
 			RMEM_ACCESS_HUGETLB;
+	info->access &= profile->access;
 	if (dev->is_odp_supported)
 		info->access |= RMEM_ACCESS_ON_DEMAND;
 	rsoft_odp_caps(dev, &info->odp);
@@ -140,7 +145,8 @@ rsoft_dev_info_get(struct rmem_dev *base, struct rmem_dev_info *info)
 	info->max_send_sge = (uint32_t)dev->args.max_sge;
 	info->max_recv_sge = (uint32_t)dev->args.max_sge;
 	info->max_inline_data = (uint32_t)dev->args.max_inline;
-	info->max_inline_recv = RSOFT_MAX_INLINE_RECV;
+	if (info->capa & RMEM_DEV_CAPA_INLINE_RECV)
+		info->max_inline_recv = RSOFT_MAX_INLINE_RECV;
 	info->max_page_list_len = (uint32_t)dev->args.max_page_list_len;
 	info->max_mkey_entries = (uint32_t)dev->args.max_mkey_entries;
 	info->max_iov = (uint32_t)dev->args.max_iov;
@@ -169,6 +175,7 @@ rsoft_dev_dump(struct rmem_dev *base, FILE *f)
 	fprintf(f, "  window keys: %u free, %u resting, of %" PRIu64 "\n", dev->mw_keys.ids.nb_free,
 			dev->mw_keys.resting.nb_free, dev->args.max_mw);
 	rte_ticketlock_unlock(&dev->lock);
+	fprintf(f, "  profile: %s\n", rsoft_profile_words[dev->args.profile]);
 	fprintf(f, "  QPs that wait: %u\n", __atomic_load_n(&dev->nb_pending, __ATOMIC_RELAXED));
 	rsoft_pin_dump(dev, f);
 	for (i = 0; i < dev->nb_engines; i++)

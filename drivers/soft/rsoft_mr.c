@@ -18,6 +18,7 @@
 #include "rsoft_mr.h"
 #include "rsoft_odp.h"
 #include "rsoft_pin.h"
+#include "rsoft_profile.h"
 
 /*
  * See that every page of a range is there and may be used as asked, as pinning it would.
@@ -153,13 +154,32 @@ rsoft_mr_set_list(struct rsoft_mr *mr, size_t length)
 	key->list = mr->list;
 }
 
+/* Page tables of the device can't shift a range against its pages. */
+static int
+rsoft_mr_check_iova(const struct rmem_mr *base)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+
+	if (!rsoft_profile_of(rsoft_dev_of(&base->obj))->is_iova_aligned ||
+			((base->iova ^ (uintptr_t)base->addr) & (page - 1)) == 0)
+		return 0;
+	RSOFT_LOG(ERR,
+			"iova 0x%" PRIx64
+			" of memory at %p: profile=%s wants the same offset in a page",
+			base->iova, base->addr,
+			rsoft_profile_words[rsoft_dev_of(&base->obj)->args.profile]);
+	return -EINVAL;
+}
+
 int
 rsoft_mr_reg(struct rmem_mr *base, const struct rmem_mr_attr *attr)
 {
 	struct rsoft_mr *mr = rsoft_mr_of(base);
 	int rc;
 
-	rc = rsoft_mr_take_memory(mr);
+	rc = rsoft_mr_check_iova(base);
+	if (rc == 0)
+		rc = rsoft_mr_take_memory(mr);
 	if (rc == 0)
 		rc = rsoft_mr_take_key(mr, attr);
 	if (rc != 0) {
@@ -187,6 +207,8 @@ rsoft_mr_bind_counter(struct rmem_mr *base, struct rmem_counter *counter)
 {
 	struct rsoft_mr *mr = rsoft_mr_of(base);
 
+	if ((rsoft_profile_of(rsoft_dev_of(&base->obj))->capa & RMEM_DEV_CAPA_MR_COUNTER) == 0)
+		return -EOPNOTSUPP;
 	__atomic_store_n(&mr->counter, counter, __ATOMIC_SEQ_CST);
 	if (counter != NULL) {
 		__atomic_fetch_or(&mr->key->word, rsoft_key_word(0, RSOFT_SLOW), __ATOMIC_SEQ_CST);
@@ -271,6 +293,17 @@ rsoft_mr_rereg_give(struct rsoft_mr *mr, void *addr, size_t length,
 	return rc;
 }
 
+/* A device without REREG, and on-demand MRs of the verbs driver, are registered again. */
+static bool
+rsoft_mr_keeps_keys(const struct rsoft_mr *mr, uint32_t access)
+{
+	const struct rsoft_dev *dev = rsoft_dev_of(&mr->mr.obj);
+
+	if ((rsoft_profile_of(dev)->capa & RMEM_DEV_CAPA_REREG) == 0)
+		return false;
+	return !rsoft_has_profile(dev) || ((access | mr->mr.access) & RMEM_ACCESS_ON_DEMAND) == 0;
+}
+
 /*
  * The class lets nobody else change or release the MR meanwhile, so that its key's word has one
  * writer. The full fence of the exchange comes before the look who is inside; dereg has the same.
@@ -288,6 +321,8 @@ rsoft_mr_rereg(struct rmem_mr *base, uint32_t flags, struct rmem_pd *pd, void *a
 	uint64_t new_word;
 	int rc;
 
+	if (!rsoft_mr_keeps_keys(mr, access))
+		return -EOPNOTSUPP;
 	rc = rsoft_mr_rereg_take(mr, addr, length, access, &change);
 	if (rc != 0) {
 		*result = RMEM_REREG_ERR_DONT_FORK_NEW;

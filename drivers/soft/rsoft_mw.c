@@ -77,6 +77,23 @@ rsoft_mw_dealloc(struct rmem_mw *base)
 	return 0;
 }
 
+bool
+rsoft_mw_is_bound_by(const struct rsoft_qp *qp)
+{
+	const struct rsoft_dev *dev = qp->dev;
+	uint32_t i;
+
+	for (i = 0; i < dev->nb_keys; i++) {
+		const struct rsoft_key *key = &dev->keys[i];
+		uint64_t word = __atomic_load_n(&key->word, __ATOMIC_ACQUIRE);
+
+		if (key->is_window && (rsoft_word_rights(word) & RSOFT_VALID) &&
+				key->qp_serial == qp->serial)
+			return true;
+	}
+	return false;
+}
+
 /* The range is in the MR; an implicit one says that it is longer than its key is. */
 static bool
 rsoft_mw_is_inside(const struct rsoft_key *key, const struct rmem_mw_bind_info *info)

@@ -15,7 +15,10 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+
+#include <linux/capability.h>
 
 #include <rte_common.h>
 #include <rte_log.h>
@@ -23,6 +26,7 @@
 #include <rmem_pages_priv.h>
 
 #include "rsoft_pin.h"
+#include "rsoft_profile.h"
 #include "rsoft_segs.h"
 
 /* Of the mappings that the kernel lets a process have, locks may take one part in this many. */
@@ -31,15 +35,17 @@
 /* How an MR is pinned. */
 enum rsoft_pin_how {
 	RSOFT_PIN_NONE = 0,
-	RSOFT_PIN_LOCKED, /* counted in segments, but for hugepages that EAL knows */
-	RSOFT_PIN_HUGE,   /* all of it is hugepages, which are never swapped */
+	RSOFT_PIN_LOCKED,         /* counted in segments, but for hugepages that EAL knows */
+	RSOFT_PIN_HUGE,           /* all of it is hugepages, which are never swapped */
+	RSOFT_PIN_CHARGED = 0x80, /* a flag: counted as the kernel counts for a NIC */
 };
 
 static struct {
 	pthread_mutex_t lock; /* of all below */
 	struct rsoft_seg *segs;
-	uint64_t nb_bytes; /* locked by us */
-	uint64_t nb_runs;  /* stretches of them that nothing of ours adjoins */
+	uint64_t nb_bytes;   /* locked by us */
+	uint64_t nb_runs;    /* stretches of them that nothing of ours adjoins */
+	uint64_t nb_charged; /* bytes of all MRs of devices with a profile, hugepages too */
 } rsoft_pins = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* A number behind a word at the start of a line of a file; what is given when it isn't there. */
@@ -285,20 +291,61 @@ rsoft_pin_flags(uint32_t access)
 	return (access & RMEM_ACCESS_LOCAL_WRITE) && rmem_pages_can_populate() ? MLOCK_ONFAULT : 0;
 }
 
+/* Bytes of all pages of the ranges. */
+static uint64_t
+rsoft_pin_bytes(const struct iovec *iov, uint32_t nb_iov)
+{
+	uintptr_t first, end;
+	uint64_t bytes = 0;
+	uint32_t i;
+
+	for (i = 0; i < nb_iov; i++) {
+		rmem_pages_of(&iov[i], &first, &end);
+		bytes += end - first;
+	}
+	return bytes;
+}
+
+/* Whether RLIMIT_MEMLOCK does not hold for this thread: CAP_IPC_LOCK. */
+static bool
+rsoft_pin_is_unlimited(void)
+{
+	struct __user_cap_header_struct head = {_LINUX_CAPABILITY_VERSION_3, 0};
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+
+	return syscall(SYS_capget, &head, data) == 0 &&
+			(data[0].effective & UINT32_C(1) << CAP_IPC_LOCK) != 0;
+}
+
+/*
+ * Count an MR as the kernel does for a NIC: each MR in full, however many share its pages, and
+ * hugepages too. 0 or ENOMEM.
+ */
+static int
+rsoft_pin_charge(const struct iovec *iov, uint32_t nb_iov)
+{
+	struct rlimit limit = {RLIM_INFINITY, RLIM_INFINITY};
+	uint64_t bytes = rsoft_pin_bytes(iov, nb_iov);
+
+	getrlimit(RLIMIT_MEMLOCK, &limit);
+	if (limit.rlim_cur != RLIM_INFINITY && rsoft_pins.nb_charged + bytes > limit.rlim_cur &&
+			!rsoft_pin_is_unlimited())
+		return ENOMEM;
+	rsoft_pins.nb_charged += bytes;
+	return 0;
+}
+
 /* Say what is short, by the numbers, and how to get more. */
 static void
 rsoft_pin_tell(uint32_t level, int error, const struct iovec *iov, uint32_t nb_iov)
 {
 	uint64_t used = 1024 * rsoft_pin_read("/proc/self/status", "VmLck:", 0);
 	struct rlimit limit = {RLIM_INFINITY, RLIM_INFINITY};
-	uint64_t needed = 0;
-	uintptr_t first, end;
-	uint32_t i;
+	uint64_t needed = rsoft_pin_bytes(iov, nb_iov);
 
-	for (i = 0; i < nb_iov; i++) {
-		rmem_pages_of(&iov[i], &first, &end);
-		needed += end - first;
-	}
+	pthread_mutex_lock(&rsoft_pins.lock);
+	used = RTE_MAX(used, rsoft_pins.nb_charged);
+	pthread_mutex_unlock(&rsoft_pins.lock);
 	getrlimit(RLIMIT_MEMLOCK, &limit);
 	if (error == EMFILE)
 		rte_log(level, (uint32_t)rsoft_logtype,
@@ -323,7 +370,8 @@ int
 rsoft_pin(struct rsoft_dev *dev, uint32_t access, const struct iovec *iov, uint32_t nb_iov,
 		uint8_t *pin)
 {
-	int error;
+	uint8_t charged = 0;
+	int error = 0;
 
 	*pin = RSOFT_PIN_NONE;
 	if (dev->args.pin == RSOFT_PIN_ARG_OFF || (access & RMEM_ACCESS_ON_DEMAND))
@@ -333,10 +381,18 @@ rsoft_pin(struct rsoft_dev *dev, uint32_t access, const struct iovec *iov, uint3
 		return 0;
 	}
 	pthread_mutex_lock(&rsoft_pins.lock);
-	error = rsoft_pin_add_ranges(iov, nb_iov, rsoft_pin_flags(access));
+	if (rsoft_has_profile(dev)) {
+		charged = RSOFT_PIN_CHARGED;
+		error = rsoft_pin_charge(iov, nb_iov);
+	}
+	if (error == 0) {
+		error = rsoft_pin_add_ranges(iov, nb_iov, rsoft_pin_flags(access));
+		if (error != 0 && charged != 0)
+			rsoft_pins.nb_charged -= rsoft_pin_bytes(iov, nb_iov);
+	}
 	pthread_mutex_unlock(&rsoft_pins.lock);
 	if (error == 0) {
-		*pin = RSOFT_PIN_LOCKED;
+		*pin = RSOFT_PIN_LOCKED | charged;
 		return 0;
 	}
 	if (dev->args.pin == RSOFT_PIN_ARG_REQUIRE) {
@@ -353,9 +409,11 @@ rsoft_unpin(uint8_t pin, const struct iovec *iov, uint32_t nb_iov)
 {
 	bool is_good;
 
-	if (pin != RSOFT_PIN_LOCKED)
+	if ((pin & ~RSOFT_PIN_CHARGED) != RSOFT_PIN_LOCKED)
 		return 0;
 	pthread_mutex_lock(&rsoft_pins.lock);
+	if (pin & RSOFT_PIN_CHARGED)
+		rsoft_pins.nb_charged -= rsoft_pin_bytes(iov, nb_iov);
 	is_good = rsoft_pin_drop_ranges(iov, nb_iov);
 	pthread_mutex_unlock(&rsoft_pins.lock);
 	return is_good ? 0 : -EFAULT;

@@ -25,6 +25,8 @@
 #include "rsoft_engine.h"
 #include "rsoft_grace.h"
 #include "rsoft_ids.h"
+#include "rsoft_mw.h"
+#include "rsoft_profile.h"
 #include "rsoft_qp.h"
 #include "rsoft_post.h"
 #include "rsoft_rq.h"
@@ -136,7 +138,10 @@ rsoft_qp_create(struct rmem_qp *base, const struct rmem_qp_conf *conf)
 	qp->max_send_sge = conf->max_send_sge;
 	qp->max_recv_sge = conf->max_recv_sge;
 	qp->max_inline = conf->max_inline_data;
-	qp->is_inline_recv = rsoft_qp_wants_inline_recv(conf);
+	qp->opcodes = rsoft_profile_opcodes(dev);
+	qp->max_msg_size = rsoft_profile_of(dev)->max_msg_size;
+	qp->is_inline_recv = (rsoft_profile_of(dev)->capa & RMEM_DEV_CAPA_INLINE_RECV) != 0 &&
+			rsoft_qp_wants_inline_recv(conf);
 	rc = rsoft_sq_init(&qp->sq, conf, (int)(int64_t)dev->args.socket);
 	if (rc != 0)
 		goto fail;
@@ -281,6 +286,11 @@ rsoft_qp_destroy(struct rmem_qp *base)
 	struct rsoft_qp *qp = rsoft_qp_of(base);
 	struct rsoft_dev *dev = qp->dev;
 
+	if (rsoft_has_profile(dev) && rsoft_mw_is_bound_by(qp)) {
+		RSOFT_LOG(ERR, "QP 0x%06x: a window of type 2 is bound on it (IBTA 11.2.5.4)",
+				base->qp_num);
+		return -EBUSY;
+	}
 	rsoft_engine_remove_qp(qp);
 	rsoft_qp_quiesce(qp, true);
 	rsoft_cq_detach(rsoft_cq_of(base->send_cq));

@@ -101,8 +101,8 @@ rsoft_req_local(struct rsoft_run *run, const struct rmem_send_wr *wr, uint32_t n
 		return RMEM_WC_SUCCESS;
 	}
 	/* Before they are opened, which populates pages on demand. */
-	if (unlikely(rsoft_sges_length(wr->sg_list, wr->num_sge, RSOFT_MAX_MSG_SIZE + 1) >
-			    RSOFT_MAX_MSG_SIZE))
+	if (unlikely(rsoft_sges_length(wr->sg_list, wr->num_sge, qp->max_msg_size + 1) >
+			    qp->max_msg_size))
 		return RMEM_WC_LOC_LEN_ERR;
 	if (unlikely(!rsoft_access_sges(qp, wr->sg_list, wr->num_sge, need, UINT64_MAX, spans,
 			    length, &run->why)))
@@ -387,7 +387,7 @@ rsoft_req_writes(struct rsoft_run *run, const uint8_t *wrs, size_t stride, uint3
 				    !rsoft_access(peer, 0, wr->rdma.rkey, wr->rdma.remote_addr,
 						    sge->length, right, &to)))
 			break;
-		if (unlikely(sge->length > RSOFT_MAX_MSG_SIZE))
+		if (unlikely(sge->length > qp->max_msg_size))
 			break;
 		if (likely(to.key == NULL && from.key == NULL)) {
 			rsoft_copy(to.ptr, from.ptr, sge->length);

@@ -101,6 +101,8 @@ rsoft_sq_check_bind(const struct rsoft_qp *qp, const struct rmem_send_wr *wr)
 static bool
 rsoft_sq_check_special(const struct rsoft_qp *qp, const struct rmem_send_wr *wr)
 {
+	if ((qp->opcodes & 1u << wr->opcode) == 0)
+		return false;
 	switch (wr->opcode) {
 	case RMEM_WR_ATOMIC_CMP_AND_SWP:
 	case RMEM_WR_ATOMIC_FETCH_AND_ADD:
@@ -139,6 +141,14 @@ rsoft_sq_check(const struct rsoft_qp *qp, const struct rmem_send_wr *wr)
 	return rsoft_sq_check_special(qp, wr);
 }
 
+/* Why a request failed the check: a profile lacks its opcode, or it is wrong. */
+static int
+rsoft_sq_refusal(const struct rsoft_qp *qp, const struct rmem_send_wr *wr)
+{
+	return wr->opcode < RMEM_WR_OPCODE_NB && (qp->opcodes & 1u << wr->opcode) == 0 ? -EOPNOTSUPP
+										       : -EINVAL;
+}
+
 /* The keys of a handle are those of the REG_MR, UMR or BIND_MW posted last. */
 static inline void
 rsoft_sq_set_tag(const struct rmem_send_wr *wr)
@@ -165,7 +175,7 @@ rsoft_sq_accept(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_
 	*rc = 0;
 	for (i = 0; i < nb_wr; i++) {
 		if (unlikely(!rsoft_sq_check(qp, &wr[i]))) {
-			*rc = -EINVAL;
+			*rc = rsoft_sq_refusal(qp, &wr[i]);
 			break;
 		}
 		if (unlikely(i == room)) {

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* The profiles, with the source of each value; the table of doc/driver_soft.md is the same. */
+
+#include "rsoft_profile.h"
+
+/* Values of profile=, by enum rsoft_profile_arg. */
+const char *const rsoft_profile_words[RSOFT_PROFILE_NB] = {"none", "rxe", "mlx5", "verbs"};
+
+/*
+ * What the verbs driver offers on a device that has all that it tries (drivers/verbs); it has no
+ * fast registration, indirect keys, requested keys, disabled MRs, counters, several ranges, shared
+ * MRs, READ_WITH_INV or inline receive.
+ */
+#define RSOFT_PROFILE_CAPA                                                                         \
+	(RMEM_DEV_CAPA_LOCAL_INV | RMEM_DEV_CAPA_SEND_WITH_INV | RMEM_DEV_CAPA_ATOMIC |            \
+			RMEM_DEV_CAPA_ENGINE | RMEM_DEV_CAPA_MW_TYPE_2B)
+
+/* The same: no ZERO_BASED, no HUGETLB. */
+#define RSOFT_PROFILE_ACCESS (RSOFT_ACCESS | RMEM_ACCESS_MW_BIND)
+
+/* RVERBS_MAX_QP, RVERBS_MAX_WR; no limit to what is not of the device. */
+#define RSOFT_PROFILE_MAX                                                                          \
+	.max_qp = 4096, .max_wr = 32768, .max_sge = RSOFT_MAX_SGE, .max_mr_size = UINT64_MAX,      \
+	.engine = RSOFT_MAX_ENGINES, .odp_guard = 1, .odp_uffd = 1, .socket = UINT64_MAX
+
+const struct rsoft_profile rsoft_profiles[RSOFT_PROFILE_NB] = {
+		[RSOFT_PROFILE_NONE] =
+				{
+						.capa = UINT64_MAX,
+						.access = UINT32_MAX,
+						.max_msg_size = RSOFT_MAX_MSG_SIZE,
+				},
+		/* Measured on rdma_rxe of Linux 6.1 and 7.3: doc/driver_verbs.md. */
+		[RSOFT_PROFILE_RXE] =
+				{
+						.capa = RSOFT_PROFILE_CAPA |
+								RMEM_DEV_CAPA_MW_TYPE_1,
+						.access = RSOFT_PROFILE_ACCESS,
+						.is_iova_aligned = true,
+						.max_msg_size = RSOFT_MAX_MSG_SIZE,
+						.max = {RSOFT_PROFILE_MAX, .max_pd = UINT64_MAX,
+								.max_cq = UINT64_MAX,
+								.max_cqe = 32767, .max_mr = 524287,
+								.max_mw = 524287,
+								.max_inline = 512},
+				},
+		/*
+		 * Not run. ibv_devinfo -v in public reports (openucx/ucx issues 9830, 10317),
+		 * rereg_mr of rdma-core's provider.
+		 */
+		[RSOFT_PROFILE_MLX5] =
+				{
+						.capa = RSOFT_PROFILE_CAPA |
+								RMEM_DEV_CAPA_MW_TYPE_1 |
+								RMEM_DEV_CAPA_REREG,
+						.access = RSOFT_PROFILE_ACCESS |
+								RMEM_ACCESS_ON_DEMAND,
+						.max_msg_size = UINT64_C(1) << 30,
+						.max = {RSOFT_PROFILE_MAX, .max_pd = 8388608,
+								.max_cq = 16777216,
+								.max_cqe = 4194303,
+								.max_mr = 16777216,
+								.max_mw = 16777216,
+								.max_inline = UINT64_MAX},
+				},
+		/* What both have, without windows of type 1. */
+		[RSOFT_PROFILE_VERBS] =
+				{
+						.capa = RSOFT_PROFILE_CAPA,
+						.access = RSOFT_PROFILE_ACCESS,
+						.is_iova_aligned = true,
+						.max_msg_size = UINT64_C(1) << 30,
+						.max = {RSOFT_PROFILE_MAX, .max_pd = 8388608,
+								.max_cq = 16777216,
+								.max_cqe = 32767, .max_mr = 524287,
+								.max_mw = 524287,
+								.max_inline = 512},
+				},
+};
+
+uint32_t
+rsoft_profile_opcodes(const struct rsoft_dev *dev)
+{
+	static const struct {
+		uint64_t capa;
+		uint32_t opcodes;
+	} rows[] = {
+			{RMEM_DEV_CAPA_FAST_REG, 1u << RMEM_WR_REG_MR},
+			{RMEM_DEV_CAPA_UMR, 1u << RMEM_WR_UMR},
+			{RMEM_DEV_CAPA_READ_WITH_INV, 1u << RMEM_WR_RDMA_READ_WITH_INV},
+	};
+	uint32_t opcodes = UINT32_MAX;
+	size_t i;
+
+	for (i = 0; i < RTE_DIM(rows); i++) {
+		if ((rsoft_profile_of(dev)->capa & rows[i].capa) == 0)
+			opcodes &= ~rows[i].opcodes;
+	}
+	return opcodes;
+}

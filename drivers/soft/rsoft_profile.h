@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Profiles: the software device restricted to what a device of the verbs driver has.
+ *
+ * A profile only takes away: capabilities, access rights, and the upper part of the range of an
+ * argument. So a program that runs on a device with a profile also runs on one without.
+ */
+
+#ifndef RSOFT_PROFILE_H
+#define RSOFT_PROFILE_H
+
+#include <stdbool.h>
+
+#include "rsoft.h"
+
+struct rsoft_profile {
+	uint64_t capa;         /* RMEM_DEV_CAPA_* that are left */
+	uint64_t max_msg_size; /* bytes of a message */
+	uint32_t access;       /* RMEM_ACCESS_* that MRs may have */
+	bool is_iova_aligned;  /* address and iova of an MR have the same offset in a page */
+	struct rsoft_args max; /* highest value of each argument but pin; 0: not on this device */
+};
+
+/* By enum rsoft_profile_arg. */
+extern const struct rsoft_profile rsoft_profiles[RSOFT_PROFILE_NB];
+
+static inline const struct rsoft_profile *
+rsoft_profile_of(const struct rsoft_dev *dev)
+{
+	return &rsoft_profiles[dev->args.profile];
+}
+
+/* Whether the device has one: then rules of the verbs driver hold that soft has not. */
+static inline bool
+rsoft_has_profile(const struct rsoft_dev *dev)
+{
+	return dev->args.profile != RSOFT_PROFILE_NONE;
+}
+
+/* Bit n: send requests of opcode n are accepted. */
+uint32_t rsoft_profile_opcodes(const struct rsoft_dev *dev);
+
+#endif /* RSOFT_PROFILE_H */

@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Profiles of the software device: each refuses what a device of the verbs driver has not. */
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/uio.h>
+
+#include <rte_memory.h>
+
+#include <rmem_lease.h>
+
+#include "fixture.h"
+#include "test.h"
+
+/* As in doc/driver_soft.md. */
+static const struct profile {
+	const char *name;
+	const char *args;
+	uint64_t capa;
+	uint32_t access;
+	uint32_t max_cqe;
+	uint32_t max_mr; /* highest value of the argument */
+	bool is_iova_aligned;
+} profiles[] = {
+		{"rxe", "profile=rxe", 0x8d6, 0x1f, 32767, 524287, true},
+		{"mlx5", "profile=mlx5", 0xad6, 0x5f, 65536, 15728638, false},
+		{"verbs", "profile=verbs", 0x896, 0x1f, 32767, 524287, true},
+};
+
+static const uint32_t all_access = FX_ACCESS | RMEM_ACCESS_MW_BIND;
+
+/* A pair of sides on a device with that profile. */
+static int
+open_pair(const struct profile *profile)
+{
+	struct rmem_dev *dev = fx_dev("soft1", profile->args);
+	struct rmem_pd *pd;
+
+	TEST_ASSERT(dev != NULL);
+	pd = fx_pd(dev);
+	TEST_ASSERT(pd != NULL);
+	TEST_OK(fx_side_open(&fx.a, dev, pd));
+	TEST_OK(fx_side_open(&fx.b, dev, pd));
+	return fx_connect_pair(fx.a.qp, fx.b.qp);
+}
+
+/* Run a case on each profile, with nothing left between them. */
+static int
+on_each(int (*func)(const struct profile *profile))
+{
+	unsigned int i;
+
+	for (i = 0; i < RTE_DIM(profiles); i++) {
+		if (open_pair(&profiles[i]) != TEST_SUCCESS || func(&profiles[i]) != TEST_SUCCESS) {
+			test_note("with profile=%s", profiles[i].name);
+			return TEST_FAILED;
+		}
+		TEST_RUN(fx_teardown());
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+check_info(const struct profile *profile)
+{
+	struct rmem_dev_info info;
+
+	TEST_OK(rmem_dev_info_get(fx.a.dev, &info));
+	TEST_EQ(info.capa, profile->capa);
+	TEST_EQ(info.access & ~RMEM_ACCESS_ON_DEMAND, profile->access & ~RMEM_ACCESS_ON_DEMAND);
+	if ((profile->access & RMEM_ACCESS_ON_DEMAND) == 0)
+		TEST_EQ(info.odp.general, 0);
+	TEST_EQ(info.max_cqe, profile->max_cqe);
+	TEST_EQ(info.max_mr, 16384);
+	TEST_EQ(info.max_qp, 256);
+	TEST_EQ(info.page_size_cap, 0);
+	TEST_EQ(info.max_page_list_len, 0);
+	TEST_EQ(info.max_mkey_entries, 0);
+	TEST_EQ(info.max_mkey_depth, 0);
+	TEST_EQ(info.max_iov, 0);
+	TEST_EQ(info.max_inline_recv, 0);
+	return TEST_SUCCESS;
+}
+
+static int
+capabilities_and_limits_are_those_of_the_profile(void)
+{
+	return on_each(check_info);
+}
+
+static int
+check_allocs(const struct profile *profile)
+{
+	struct rmem_fast_reg_page_list *list = NULL;
+	struct rmem_mw *mw = NULL;
+	struct rmem_mr *mr = NULL;
+	int ret;
+
+	TEST_ERR(rmem_fast_reg_mr_alloc(fx.a.pd, 1, &mr), EOPNOTSUPP);
+	TEST_ERR(rmem_fast_reg_page_list_alloc(fx.a.dev, 1, &list), EOPNOTSUPP);
+	TEST_ERR(rmem_mkey_alloc(fx.a.pd, 1, &mr), EOPNOTSUPP);
+	TEST_ERR(rmem_mr_reg_shared(fx.a.mr, fx.a.pd, fx_addr(fx.a.buf), FX_ACCESS, &mr),
+			EOPNOTSUPP);
+	ret = rmem_mw_alloc(fx.a.pd, RMEM_MW_TYPE_1, &mw);
+	if (ret == 0)
+		fx_track(mw);
+	TEST_EQ(ret, profile->capa & RMEM_DEV_CAPA_MW_TYPE_1 ? 0 : -EOPNOTSUPP);
+	return TEST_SUCCESS;
+}
+
+static int
+fast_registration_and_indirect_keys_are_refused(void)
+{
+	return on_each(check_allocs);
+}
+
+static int
+expect_reg(const struct rmem_mr_attr *attr, int error)
+{
+	struct rmem_mr *mr = NULL;
+
+	TEST_EQ(rmem_mr_reg_attr(fx.a.pd, attr, &mr), -error);
+	if (mr != NULL)
+		TEST_OK(rmem_mr_dereg(mr));
+	return TEST_SUCCESS;
+}
+
+static int
+check_mrs(const struct profile *profile)
+{
+	const struct iovec iov[2] = {{fx.a.buf, FX_PAGE}, {fx.a.buf + 2 * FX_PAGE, FX_PAGE}};
+	struct rmem_mr_attr attr = {.addr = fx.a.buf,
+			.length = FX_PAGE,
+			.iova = fx_addr(fx.a.buf),
+			.access = FX_ACCESS,
+			.socket_id = SOCKET_ID_ANY};
+	const struct rmem_mr_attr plain = attr;
+
+	TEST_RUN(expect_reg(&attr, 0));
+	attr.flags = RMEM_MR_DISABLED;
+	TEST_RUN(expect_reg(&attr, EOPNOTSUPP));
+	attr.flags = RMEM_MR_REQUESTED_KEY;
+	attr.requested_key = 0x100;
+	TEST_RUN(expect_reg(&attr, EOPNOTSUPP));
+	attr = plain;
+	attr.iova += 8;
+	TEST_RUN(expect_reg(&attr, profile->is_iova_aligned ? EINVAL : 0));
+	attr.iova = 1u << 20;
+	TEST_RUN(expect_reg(&attr, 0));
+	attr = plain;
+	attr.access |= RMEM_ACCESS_ZERO_BASED;
+	attr.iova = 0;
+	TEST_RUN(expect_reg(&attr, EOPNOTSUPP));
+	attr = plain;
+	attr.addr = NULL;
+	attr.length = 0;
+	attr.iov = iov;
+	attr.iov_count = RTE_DIM(iov);
+	TEST_RUN(expect_reg(&attr, EOPNOTSUPP));
+	return TEST_SUCCESS;
+}
+
+static int
+kinds_of_mrs_that_verbs_lacks_are_refused(void)
+{
+	return on_each(check_mrs);
+}
+
+static int
+check_counter(const struct profile *profile)
+{
+	struct rmem_counter *counter = fx_counter(fx.a.dev);
+
+	RTE_SET_USED(profile);
+	TEST_ASSERT(counter != NULL);
+	TEST_ERR(rmem_mr_bind_counter(fx.a.mr, counter, RMEM_COUNTER_REMOTE_WRITE), EOPNOTSUPP);
+	TEST_EQ(fx_peer_write(fx_addr(fx.a.buf), 8, fx.a.mr->rkey), RMEM_WC_SUCCESS);
+	return TEST_SUCCESS;
+}
+
+static int
+counters_are_refused(void)
+{
+	return on_each(check_counter);
+}
+
+static int
+check_posts(const struct profile *profile)
+{
+	static const uint8_t refused[] = {RMEM_WR_REG_MR, RMEM_WR_UMR, RMEM_WR_RDMA_READ_WITH_INV};
+	struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
+	struct rmem_send_wr wr[2];
+	unsigned int i;
+
+	RTE_SET_USED(profile);
+	for (i = 0; i < RTE_DIM(refused); i++) {
+		memset(wr, 0, sizeof(wr));
+		wr[0] = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
+		wr[0].flags = RMEM_SEND_SIGNALED;
+		wr[1].opcode = refused[i];
+		TEST_ERR(rmem_post_send(fx.a.qp, &wr[1], 1), EOPNOTSUPP);
+		/* After one that is accepted. */
+		TEST_EQ(rmem_post_send(fx.a.qp, wr, 2), 1);
+		TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+	}
+	wr[1].opcode = RMEM_WR_OPCODE_NB;
+	TEST_ERR(rmem_post_send(fx.a.qp, &wr[1], 1), EINVAL);
+	return TEST_SUCCESS;
+}
+
+static int
+requests_that_verbs_lacks_are_not_accepted(void)
+{
+	return on_each(check_posts);
+}
+
+/* Bind a window of type 2 to a's buffer; the peer writes through it. */
+static int
+bind_and_write(struct rmem_mr *mr, struct rmem_mw *mw)
+{
+	struct rmem_send_wr wr = {.opcode = RMEM_WR_BIND_MW,
+			.flags = RMEM_SEND_SIGNALED,
+			.bind_mw.mw = mw,
+			.bind_mw.mr = mr,
+			.bind_mw.addr = mr->iova,
+			.bind_mw.length = FX_PAGE,
+			.bind_mw.access = RMEM_ACCESS_REMOTE_WRITE,
+			.bind_mw.key_tag = rmem_rkey_next_tag(mw->rkey)};
+
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_STATUS(fx_peer_write(mr->iova, 64, mw->rkey), RMEM_WC_SUCCESS);
+	return TEST_SUCCESS;
+}
+
+static int
+check_window(const struct profile *profile)
+{
+	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, FX_BUF_SIZE, all_access);
+	struct rmem_mw *mw = fx_mw(fx.a.pd, RMEM_MW_TYPE_2);
+	struct rmem_send_wr inv;
+
+	RTE_SET_USED(profile);
+	TEST_ASSERT(mr != NULL && mw != NULL);
+	TEST_RUN(bind_and_write(mr, mw));
+	/* IBTA 11.2.5.4: not while a window is bound on it. */
+	TEST_ERR(rmem_qp_destroy(fx.a.qp), EBUSY);
+	inv = fx_inv(mw->rkey);
+	TEST_STATUS(fx_send(fx.a.qp, &inv), RMEM_WC_SUCCESS);
+	TEST_STATUS(fx_peer_write(mr->iova, 64, mw->rkey), RMEM_WC_REM_ACCESS_ERR);
+	TEST_OK(fx_release(fx.a.qp));
+	return TEST_SUCCESS;
+}
+
+static int
+qp_with_a_bound_window_is_not_destroyed(void)
+{
+	return on_each(check_window);
+}
+
+static int
+check_rereg(const struct profile *profile)
+{
+	bool is_kept = (profile->capa & RMEM_DEV_CAPA_REREG) != 0;
+	enum rmem_rereg_result result;
+	uint32_t rkey = fx.a.mr->rkey;
+
+	TEST_OK(rmem_mr_rereg(fx.a.mr, RMEM_REREG_CHANGE_ACCESS, NULL, NULL, 0,
+			RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE_WRITE, &result));
+	TEST_EQ(result, is_kept ? RMEM_REREG_OK : RMEM_REREG_NEW_KEYS);
+	TEST_EQ(fx.a.mr->rkey == rkey, is_kept);
+	TEST_STATUS(fx_peer_write(fx_addr(fx.a.buf), 8, fx.a.mr->rkey), RMEM_WC_SUCCESS);
+	if (!is_kept)
+		TEST_STATUS(fx_peer_write(fx_addr(fx.a.buf), 8, rkey), RMEM_WC_REM_ACCESS_ERR);
+	return TEST_SUCCESS;
+}
+
+static int
+re_registration_keeps_keys_on_mlx5_only(void)
+{
+	return on_each(check_rereg);
+}
+
+/* What took fast registration without a profile takes windows here; an MR without MW_BIND fails. */
+static int
+check_leases(const struct profile *profile)
+{
+	const struct rmem_lease_conf conf = {.backend = RMEM_LEASE_AUTO,
+			.max_leases = 8,
+			.max_length = FX_PAGE,
+			.socket_id = SOCKET_ID_ANY};
+	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, FX_BUF_SIZE, all_access);
+	struct rmem_lease_req req = {.mr = fx.a.mr,
+			.addr = fx.a.buf,
+			.length = 64,
+			.access = RMEM_ACCESS_REMOTE_WRITE};
+	struct rmem_lease_ctx *ctx = NULL;
+	struct rmem_lease *lease = NULL;
+	uint64_t deadline = fx_deadline();
+	struct rmem_dev_info info;
+	struct rmem_wc wc[8];
+
+	RTE_SET_USED(profile);
+	TEST_ASSERT(mr != NULL);
+	TEST_OK(rmem_lease_ctx_create(fx.a.qp, &conf, &ctx));
+	TEST_ERR(rmem_lease_grant(ctx, &req, 1, &lease), EPERM);
+	req.mr = mr;
+	TEST_EQ(rmem_lease_grant(ctx, &req, 1, &lease), 1);
+	TEST_OK(rmem_dev_info_get(fx.a.dev, &info));
+	TEST_ASSERT(info.nb_mw > 0);
+	TEST_STATUS(fx_peer_write(fx_addr(fx.a.buf), 64, lease->rkey), RMEM_WC_SUCCESS);
+	TEST_ASSERT(rmem_lease_revoke(ctx, &lease, 1) >= 0);
+	while (rmem_lease_take_ended(ctx, &lease, 1) == 0 && !fx_is_late(deadline))
+		TEST_ASSERT(rmem_lease_poll(ctx, wc, RTE_DIM(wc)) >= 0);
+	TEST_OK(rmem_lease_ctx_destroy(ctx));
+	return TEST_SUCCESS;
+}
+
+static int
+leases_over_auto_take_windows(void)
+{
+	return on_each(check_leases);
+}
+
+static int
+expect_line(const char *args, const char *line)
+{
+	struct rmem_dev *dev = NULL;
+	const char *log;
+	int ret;
+
+	fx_log_begin();
+	ret = rmem_dev_create("soft1", args, &dev);
+	log = fx_log_end();
+	TEST_ERR(ret, EINVAL);
+	if (strstr(log, line) == NULL)
+		test_note("of \"%s\" the log lacks \"%s\": %s", args, line, log);
+	TEST_ASSERT(strstr(log, line) != NULL);
+	return TEST_SUCCESS;
+}
+
+static int
+unknown_profiles_are_refused_with_the_names(void)
+{
+	TEST_RUN(expect_line("profile=cx5",
+			"profile='cx5' is unknown, known are none, rxe, mlx5, "
+			"verbs"));
+	TEST_RUN(expect_line("profile=", "profile='' is unknown, known are none"));
+	TEST_RUN(expect_line("profile", "profile"));
+	TEST_RUN(expect_line("profile=1", "profile='1' is unknown"));
+	TEST_RUN(expect_line("profile=rxe ", "profile='rxe ' is unknown"));
+	TEST_RUN(expect_line("profile=rxe,profile=rxe", "'profile' is given more than once"));
+	return TEST_SUCCESS;
+}
+
+/* The order of the arguments does not matter. */
+static int
+arguments_lower_the_limits_of_a_profile_only(void)
+{
+	struct rmem_dev_info info;
+	struct rmem_dev *dev;
+
+	dev = fx_dev("soft1", "max_cqe=100,profile=rxe,max_mr=7,pin=require");
+	TEST_ASSERT(dev != NULL);
+	TEST_OK(rmem_dev_info_get(dev, &info));
+	TEST_EQ(info.max_cqe, 100);
+	TEST_EQ(info.max_mr, 7);
+	TEST_OK(fx_release(dev));
+	TEST_RUN(expect_line("profile=rxe,max_cqe=32768",
+			"max_cqe=32768 is out of range: 1 to 32767 with profile=rxe"));
+	TEST_RUN(expect_line("max_cqe=32768,profile=verbs", "1 to 32767 with profile=verbs"));
+	TEST_RUN(expect_line("max_qp=4097,profile=mlx5", "1 to 4096 with profile=mlx5"));
+	TEST_RUN(expect_line("max_iov=1,profile=mlx5",
+			"max_iov=1: there is no such limit with profile=mlx5"));
+	TEST_RUN(expect_line("max_page_list_len=1,profile=rxe", "no such limit"));
+	TEST_RUN(expect_line("pin=auto,profile=rxe", "pin=auto: profile=rxe has pin=require"));
+	TEST_RUN(expect_line("profile=verbs,pin=off", "pin=off: profile=verbs has pin=require"));
+	dev = fx_dev("soft1", "profile=none,pin=off,max_iov=1,max_cqe=65537");
+	TEST_ASSERT(dev != NULL);
+	return TEST_SUCCESS;
+}
+
+static const struct test_case profile_cases[] = {
+		TEST_CASE(capabilities_and_limits_are_those_of_the_profile),
+		TEST_CASE(fast_registration_and_indirect_keys_are_refused),
+		TEST_CASE(kinds_of_mrs_that_verbs_lacks_are_refused),
+		TEST_CASE(counters_are_refused),
+		TEST_CASE(requests_that_verbs_lacks_are_not_accepted),
+		TEST_CASE(qp_with_a_bound_window_is_not_destroyed),
+		TEST_CASE(re_registration_keeps_keys_on_mlx5_only),
+		TEST_CASE(leases_over_auto_take_windows),
+		TEST_CASE(unknown_profiles_are_refused_with_the_names),
+		TEST_CASE(arguments_lower_the_limits_of_a_profile_only),
+};
+
+REGISTER_RMEM_SUITE(profile, fx_setup_none, fx_teardown, profile_cases);
