@@ -20,6 +20,13 @@
 
 #include <rmem.h>
 
+/* Whether tear-down audits the devices. */
+#ifdef RMEM_DEBUG
+#define FX_IS_AUDITED true
+#else
+#define FX_IS_AUDITED false
+#endif
+
 #define FX_BUF_SIZE   65536u
 #define FX_DEPTH      64u
 #define FX_PAGE       4096u

@@ -18,7 +18,8 @@ static char log_text[16384];
 static FILE *log_stream;
 static uint32_t log_level;
 
-static const char *const log_types[] = {"lib.rmem", "lib.rmem.pool", "pmd.rmem.soft"};
+static const char *const log_types[] = {
+		"lib.rmem", "lib.rmem.lease", "lib.rmem.pool", "pmd.rmem.soft"};
 static int log_type_levels[RTE_DIM(log_types)];
 
 void

@@ -10,6 +10,7 @@
 #include <rte_malloc.h>
 
 #include "rsoft_args.h"
+#include "rsoft_audit.h"
 #include "rsoft_cq.h"
 #include "rsoft_engine.h"
 #include "rsoft_grace.h"
@@ -226,6 +227,7 @@ const struct rmem_driver rsoft_driver = {
 		.qp_size = sizeof(struct rsoft_qp),
 		.ops =
 				{
+						.dev_audit = rsoft_dev_audit,
 						.dev_create = rsoft_dev_create,
 						.dev_close = rsoft_dev_close,
 						.dev_info_get = rsoft_dev_info_get,

@@ -232,6 +232,25 @@ struct rmem_dev *rmem_dev_next(const struct rmem_dev *prev);
 #define RMEM_DEV_FOREACH(dev) for ((dev) = rmem_dev_next(NULL); (dev); (dev) = rmem_dev_next(dev))
 
 /**
+ * Check the invariants of all that a device and its objects hold: tables, queues, QP states,
+ * keys, pools and leases. For debugging and tests; the first flaw that is found is logged.
+ *
+ * Control path: reads all tables. No other thread may use the device or its objects during the
+ * call.
+ *
+ * @param dev
+ *   Device to check.
+ *
+ * @return
+ *   0 when all invariants hold, otherwise:
+ *   - -EINVAL: NULL or not a device.
+ *   - -EIO: an invariant does not hold: a bug, or memory was overwritten.
+ *   - -ENOMEM: no memory for the check.
+ *   - -EOPNOTSUPP: all that the driver does not hold is sound; the driver has no audit.
+ */
+int rmem_dev_audit(struct rmem_dev *dev);
+
+/**
  * Get what a device can do, its limits, and how much is in use.
  *
  * Control path. Safe to call from any thread.

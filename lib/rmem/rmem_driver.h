@@ -40,6 +40,12 @@ typedef int (*rmem_dev_stats_reset_t)(struct rmem_dev *dev);
 /** Print what only the driver knows, indented by two spaces. */
 typedef int (*rmem_dev_dump_t)(struct rmem_dev *dev, FILE *f);
 
+/**
+ * Check the driver's own invariants, no other thread using the device: -EIO and a line for the
+ * first that does not hold.
+ */
+typedef int (*rmem_dev_audit_t)(struct rmem_dev *dev);
+
 /** Set pd->handle. */
 typedef int (*rmem_pd_alloc_t)(struct rmem_pd *pd);
 /** Release what pd_alloc took. */
@@ -175,6 +181,7 @@ struct rmem_dev_ops {
 	rmem_dev_stats_get_t dev_stats_get;     /**< Counters. */
 	rmem_dev_stats_reset_t dev_stats_reset; /**< Counters. */
 	rmem_dev_dump_t dev_dump;               /**< More for people. */
+	rmem_dev_audit_t dev_audit;             /**< Invariants, for debugging. */
 
 	rmem_pd_alloc_t pd_alloc;     /**< PDs. */
 	rmem_pd_dealloc_t pd_dealloc; /**< PDs. */
@@ -241,6 +248,24 @@ struct rmem_driver {
  *   - -ENOSPC: too many drivers.
  */
 int rmem_driver_register(const struct rmem_driver *driver);
+
+/** Audit of a library above the class: 0, -EIO and a line, or -ENOMEM. */
+typedef int (*rmem_audit_t)(struct rmem_dev *dev);
+
+/**
+ * Have rmem_dev_audit() call a function of a library above the class.
+ *
+ * For constructors (RTE_INIT). Not safe to call from several threads.
+ *
+ * @param audit
+ *   Function that checks what the library holds of a device.
+ *
+ * @return
+ *   0 on success, otherwise:
+ *   - -EINVAL: NULL audit.
+ *   - -ENOSPC: too many functions.
+ */
+int rmem_audit_add(rmem_audit_t audit);
 
 /**
  * Refuse a call in a secondary process of DPDK. Devices belong to the process that created them:

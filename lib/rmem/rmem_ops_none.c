@@ -28,6 +28,13 @@ none_cq_destroy(struct rmem_cq *cq)
 	return -EOPNOTSUPP;
 }
 
+static int
+none_dev_audit(struct rmem_dev *dev)
+{
+	RTE_SET_USED(dev);
+	return -EOPNOTSUPP;
+}
+
 /* There is nothing more to print. */
 static int
 none_dev_dump(struct rmem_dev *dev, FILE *f)
@@ -254,6 +261,7 @@ rmem_ops_none_fill(struct rmem_dev_ops *ops)
 {
 	FILL(ops, cq_create);
 	FILL(ops, cq_destroy);
+	FILL(ops, dev_audit);
 	FILL(ops, dev_dump);
 	FILL(ops, dev_stats_get);
 	FILL(ops, dev_stats_reset);

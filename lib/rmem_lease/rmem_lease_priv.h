@@ -312,6 +312,9 @@ void lease_end(struct rmem_lease_ctx *ctx, struct lease_slot *slot, uint8_t why)
 void lease_unstage(struct rmem_lease_ctx *ctx, struct lease_slot *slot);
 
 /* All contexts (rmem_lease_telemetry.c). */
+/** Check the invariants of a context of the device: 0, or -EIO and a line. */
+int lease_audit_ctx(const struct rmem_lease_ctx *ctx, const struct rmem_dev *dev);
+
 void lease_list_add(struct rmem_lease_ctx *ctx);
 void lease_list_del(struct rmem_lease_ctx *ctx);
 

@@ -13,6 +13,8 @@
 
 #include <rmem_telemetry_priv.h>
 
+#include <rmem_driver.h>
+
 #include "rmem_lease_priv.h"
 
 TAILQ_HEAD(ctx_list, rmem_lease_ctx);
@@ -34,6 +36,21 @@ lease_list_del(struct rmem_lease_ctx *ctx)
 	rte_ticketlock_lock(&lock);
 	TAILQ_REMOVE(&ctxs, ctx, next);
 	rte_ticketlock_unlock(&lock);
+}
+
+static int
+audit(struct rmem_dev *dev)
+{
+	const struct rmem_lease_ctx *ctx;
+	int ret = 0;
+
+	rte_ticketlock_lock(&lock);
+	TAILQ_FOREACH(ctx, &ctxs, next) {
+		if (ret == 0 && ctx->obj.dev_id == dev->obj.dev_id)
+			ret = lease_audit_ctx(ctx, dev);
+	}
+	rte_ticketlock_unlock(&lock);
+	return ret;
 }
 
 /* As /rmem/qp names the QP. */
@@ -123,6 +140,7 @@ handle_lease(const char *cmd, const char *params, struct rte_tel_data *d)
 
 RTE_INIT(rmem_lease_telemetry_init)
 {
+	(void)rmem_audit_add(audit);
 	rte_telemetry_register_cmd("/rmem/lease", handle_lease,
 			"Lease contexts. Parameter: device,number of a QP, for its figures");
 }

@@ -56,6 +56,7 @@ struct rmem_map {
 RTE_INIT(rmem_pool_init)
 {
 	rmem_pool_telemetry_init();
+	rmem_pool_audit_init();
 }
 
 /* For the list, for the maps and for those who change them. */

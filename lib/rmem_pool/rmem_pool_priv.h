@@ -51,6 +51,9 @@ uint32_t rmem_pool_count_cached(const struct rte_mempool *mp);
 /** Register the commands, at the start of the program. */
 void rmem_pool_telemetry_init(void);
 
+/** Have rmem_dev_audit() check the pools too, at the start of the program. */
+void rmem_pool_audit_init(void);
+
 /**
  * Call func for each pool whose mempool was not freed, none being made or destroyed concurrently,
  * until it returns another value than 0.

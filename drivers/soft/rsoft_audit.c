@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* The audit of a device; see rsoft_audit.h. One walker for each structure. */
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "rsoft_audit.h"
+#include "rsoft_cq.h"
+#include "rsoft_engine.h"
+#include "rsoft_key.h"
+#include "rsoft_mr.h"
+#include "rsoft_qp.h"
+#include "rsoft_sq.h"
+
+/* Whether an invariant holds; else a line with its text. */
+#define RSOFT_HOLDS(held, what, number)                                                            \
+	rsoft_audit_holds((held), "audit: " what " %" PRIu64 ": not so: " #held, (number))
+
+static bool __rte_format_printf(2, 3) rsoft_audit_holds(bool held, const char *format, ...);
+
+static bool
+rsoft_audit_holds(bool held, const char *format, ...)
+{
+	char line[256];
+	va_list args;
+
+	if (likely(held))
+		return true;
+	va_start(args, format);
+	vsnprintf(line, sizeof(line), format, args);
+	va_end(args);
+	RSOFT_LOG(ERR, "%s", line);
+	return false;
+}
+
+/* Note that an id of 1 to max is there; false when it was already. */
+static bool
+rsoft_audit_note(uint8_t *bits, uint32_t id)
+{
+	uint8_t bit = (uint8_t)(1u << id % 8);
+	bool is_new = (bits[id / 8] & bit) == 0;
+
+	bits[id / 8] |= bit;
+	return is_new;
+}
+
+/*
+ * Ids that are free: nb_free from first on in a ring of max, each of 1 to max and in no list
+ * twice. bits are those of the lists before.
+ */
+static bool
+rsoft_ids_is_valid(const struct rsoft_ids *ids, uint32_t first, uint8_t *bits)
+{
+	uint32_t i;
+
+	if (!RSOFT_HOLDS(ids->nb_free <= ids->max, "free ids", (uint64_t)ids->nb_free))
+		return false;
+	for (i = 0; i < ids->nb_free; i++) {
+		uint32_t id = ids->free[(first + i) % ids->max];
+
+		if (!RSOFT_HOLDS(id >= 1 && id <= ids->max && rsoft_audit_note(bits, id), "free id",
+				    (uint64_t)id))
+			return false;
+	}
+	return true;
+}
+
+static uint8_t *
+rsoft_audit_bits(uint32_t max)
+{
+	return calloc((size_t)max / 8 + 1, 1);
+}
+
+/* The slots of one sort of object: each is free, quarantined or in use. */
+static int
+rsoft_key_pool_is_valid(const struct rsoft_key_pool *pool, uint32_t nb_used)
+{
+	uint8_t *bits = rsoft_audit_bits(pool->ids.max);
+	uint64_t sum = (uint64_t)pool->ids.nb_free + pool->resting.nb_free + nb_used;
+	bool is_valid;
+
+	if (bits == NULL)
+		return -ENOMEM;
+	is_valid = RSOFT_HOLDS(sum == pool->ids.max, "slots of keys", sum) &&
+			rsoft_ids_is_valid(&pool->ids, 0, bits) &&
+			rsoft_ids_is_valid(&pool->resting, pool->resting_head, bits);
+	free(bits);
+	return is_valid ? 0 : -EIO;
+}
+
+/* What makes a key valid for requests, and whose it is. */
+static bool
+rsoft_key_is_valid(const struct rsoft_key *key)
+{
+	uint64_t word = __atomic_load_n(&key->word, __ATOMIC_ACQUIRE);
+	const uint32_t rights = rsoft_word_rights(word);
+	const uint64_t rkey = rsoft_word_rkey(word);
+	const struct rsoft_mr *mr = key->mr;
+
+	if (!RSOFT_HOLDS((rights & RSOFT_VALID) == 0 || (rights & RSOFT_BUSY) == 0, "key", rkey) ||
+			!RSOFT_HOLDS(key->kind <= RSOFT_KIND_ODP, "key", rkey))
+		return false;
+	if (mr == NULL)
+		return RSOFT_HOLDS((rights & RSOFT_VALID) == 0, "key", rkey);
+	if (!RSOFT_HOLDS(mr->mr.obj.type == RMEM_OBJ_MR, "key", rkey))
+		return false;
+	if (key->is_window)
+		return RSOFT_HOLDS((rights & RSOFT_LOCAL) == 0, "window key", rkey) &&
+				RSOFT_HOLDS((mr->mr.obj.refs & ~RMEM_OBJ_REFS_DEAD) != 0,
+						"window key", rkey);
+	return RSOFT_HOLDS(mr->key == key, "key", rkey) &&
+			RSOFT_HOLDS(mr->mr.rkey >> 8 == rkey >> 8, "key", rkey) &&
+			RSOFT_HOLDS((mr->mr.rkey ^ RSOFT_LKEY_XOR) == mr->mr.lkey, "key", rkey);
+}
+
+static int
+rsoft_keys_are_valid(const struct rsoft_dev *dev)
+{
+	uint32_t i, nb_mr = 0;
+	int rc;
+
+	for (i = 0; i < dev->nb_keys; i++) {
+		if (!rsoft_key_is_valid(&dev->keys[i]))
+			return -EIO;
+		nb_mr += !dev->keys[i].is_window && dev->keys[i].mr != NULL;
+	}
+	if (!RSOFT_HOLDS(nb_mr == dev->nb_mr, "MRs", (uint64_t)nb_mr))
+		return -EIO;
+	rc = rsoft_key_pool_is_valid(&dev->mr_keys, dev->nb_mr);
+	return rc != 0 ? rc : rsoft_key_pool_is_valid(&dev->mw_keys, dev->nb_mw);
+}
+
+/* Each completion has its number, or that of a round before when it is reserved only. */
+static bool
+rsoft_cq_is_valid(const struct rsoft_cq *cq, uint64_t qp_num)
+{
+	uint32_t size = cq->mask + 1, at;
+
+	if (!RSOFT_HOLDS(cq->cq.obj.type == RMEM_OBJ_CQ, "CQ of QP", qp_num) ||
+			!RSOFT_HOLDS((size & cq->mask) == 0 && cq->cq.nb_cqe == size, "CQ of QP",
+					qp_num) ||
+			!RSOFT_HOLDS(cq->nb_producers != 0, "CQ of QP", qp_num))
+		return false;
+	if (cq->overrun)
+		return true;
+	if (!RSOFT_HOLDS(cq->prod - cq->cons <= size, "CQ of QP", qp_num) ||
+			!RSOFT_HOLDS(cq->cons - cq->cons_seen <= size, "CQ of QP", qp_num))
+		return false;
+	for (at = cq->cons; at != cq->prod; at++) {
+		uint32_t number = cq->ring[at & cq->mask].number;
+
+		if (!RSOFT_HOLDS(number == at + 1 || number == at + 1 - size ||
+						    (number == 0 && at < size),
+				    "CQ of QP", qp_num))
+			return false;
+	}
+	return true;
+}
+
+static bool
+rsoft_sq_is_valid(const struct rsoft_sq *sq, uint64_t qp_num)
+{
+	uint32_t nb_queued = sq->prod - sq->cons;
+
+	return RSOFT_HOLDS(sq->depth <= sq->mask + 1, "SQ of QP", qp_num) &&
+			RSOFT_HOLDS(nb_queued <= sq->mask + 1, "SQ of QP", qp_num) &&
+			RSOFT_HOLDS(sq->posted - sq->retired <= sq->depth, "SQ of QP", qp_num) &&
+			RSOFT_HOLDS(sq->posted - sq->done <= sq->depth, "SQ of QP", qp_num) &&
+			RSOFT_HOLDS(sq->sig_tail - sq->sig_head <= sq->sig_mask + 1, "SQ of QP",
+					qp_num) &&
+			RSOFT_HOLDS(sq->wait <= RSOFT_WAIT_RNR, "SQ of QP", qp_num) &&
+			RSOFT_HOLDS(sq->wait == RSOFT_WAIT_NONE || nb_queued != 0, "SQ of QP",
+					qp_num) &&
+			RSOFT_HOLDS(sq->wait != RSOFT_WAIT_GRACE || sq->nb_inv <= nb_queued,
+					"SQ of QP", qp_num);
+}
+
+static bool
+rsoft_rq_is_valid(const struct rsoft_rq *rq, uint64_t qp_num)
+{
+	return RSOFT_HOLDS(rq->depth <= rq->mask + 1, "RQ of QP", qp_num) &&
+			RSOFT_HOLDS(rq->prod - rq->cons <= rq->depth, "RQ of QP", qp_num) &&
+			RSOFT_HOLDS(rq->prod_seen - rq->cons <= rq->prod - rq->cons, "RQ of QP",
+					qp_num);
+}
+
+/* Its state allows what is in its queues. */
+static bool
+rsoft_qp_state_is_valid(const struct rsoft_qp *qp, uint64_t qp_num)
+{
+	const struct rsoft_sq *sq = &qp->sq;
+
+	switch (qp->state) {
+	case RMEM_QPS_RESET:
+		return RSOFT_HOLDS(sq->prod == sq->cons && sq->posted == 0, "QP in RESET",
+				       qp_num) &&
+				RSOFT_HOLDS(qp->rq.prod == qp->rq.cons, "QP in RESET", qp_num);
+	case RMEM_QPS_ERR:
+		/* With its CQ lost there was nowhere to flush receives to. */
+		return rsoft_cq_is_overrun(qp->qp.recv_cq) ||
+				RSOFT_HOLDS(qp->rq.prod == qp->rq.cons, "QP in ERR", qp_num);
+	case RMEM_QPS_RTS:
+		return true;
+	default:
+		return RSOFT_HOLDS(qp->state == RMEM_QPS_RTS, "QP", qp_num);
+	}
+}
+
+static bool
+rsoft_qp_is_valid(const struct rsoft_dev *dev, const struct rsoft_qp *qp)
+{
+	uint64_t qp_num = qp->qp.qp_num;
+
+	return RSOFT_HOLDS(qp->qp.obj.type == RMEM_OBJ_QP && qp->dev == dev, "QP", qp_num) &&
+			RSOFT_HOLDS(dev->qps[qp_num & dev->qp_mask] == qp, "QP", qp_num) &&
+			RSOFT_HOLDS((qp->access & ~RMEM_ACCESS_REMOTE) == 0, "QP", qp_num) &&
+			RSOFT_HOLDS(dev->nb_engines != 0 || qp->sq.prod == qp->sq.cons ||
+							qp->sq.is_pending,
+					"QP that waits", qp_num) &&
+			rsoft_qp_state_is_valid(qp, qp_num) && rsoft_sq_is_valid(&qp->sq, qp_num) &&
+			rsoft_rq_is_valid(&qp->rq, qp_num) &&
+			rsoft_cq_is_valid(rsoft_cq_of(qp->qp.send_cq), qp_num) &&
+			rsoft_cq_is_valid(rsoft_cq_of(qp->qp.recv_cq), qp_num);
+}
+
+/* The table of QPs and its free numbers. */
+static int
+rsoft_qps_are_valid(const struct rsoft_dev *dev)
+{
+	uint8_t *bits = rsoft_audit_bits(dev->qp_ids.max);
+	uint32_t i, nb_qp = 0;
+	bool is_valid;
+
+	if (bits == NULL)
+		return -ENOMEM;
+	is_valid = rsoft_ids_is_valid(&dev->qp_ids, 0, bits);
+	free(bits);
+	for (i = 0; i <= dev->qp_mask && is_valid; i++) {
+		if (dev->qps[i] == NULL)
+			continue;
+		nb_qp++;
+		is_valid = rsoft_qp_is_valid(dev, dev->qps[i]);
+	}
+	if (!is_valid || !RSOFT_HOLDS(nb_qp == dev->nb_qp, "QPs", (uint64_t)nb_qp) ||
+			!RSOFT_HOLDS(dev->qp_ids.nb_free + nb_qp == dev->qp_ids.max, "QPs",
+					(uint64_t)nb_qp))
+		return -EIO;
+	return 0;
+}
+
+/* The lists that execute what is queued: of QPs that wait, and of each engine. */
+static bool
+rsoft_lists_are_valid(const struct rsoft_dev *dev)
+{
+	uint32_t i, nb = 0, nb_engine = 0;
+	const struct rsoft_qp *qp;
+
+	if (dev->nb_engines == 0) {
+		TAILQ_FOREACH(qp, &dev->pending, next) {
+			if (!RSOFT_HOLDS(qp->sq.is_pending, "QP that waits",
+					    (uint64_t)qp->qp.qp_num))
+				return false;
+			nb++;
+		}
+	}
+	if (!RSOFT_HOLDS(nb == dev->nb_pending, "QPs that wait", (uint64_t)nb))
+		return false;
+	for (i = 0; i < dev->nb_engines; i++) {
+		nb = 0;
+		TAILQ_FOREACH(qp, &dev->engine[i].qps, next)
+			nb++;
+		nb_engine += nb;
+		if (!RSOFT_HOLDS(nb == dev->engine[i].nb_qps, "QPs of an engine", (uint64_t)nb))
+			return false;
+	}
+	return RSOFT_HOLDS(dev->nb_engines == 0 || nb_engine == dev->nb_qp, "QPs of engines",
+			(uint64_t)nb_engine);
+}
+
+static int
+rsoft_audit_locked(const struct rsoft_dev *dev)
+{
+	int rc;
+
+	if (!RSOFT_HOLDS(dev->nb_pd <= dev->args.max_pd, "PDs", (uint64_t)dev->nb_pd) ||
+			!RSOFT_HOLDS(dev->nb_cq <= dev->args.max_cq, "CQs", (uint64_t)dev->nb_cq) ||
+			!RSOFT_HOLDS(dev->odp_stats.pages >= 0, "pages on demand",
+					(uint64_t)dev->odp_stats.pages) ||
+			!rsoft_lists_are_valid(dev))
+		return -EIO;
+	rc = rsoft_qps_are_valid(dev);
+	return rc != 0 ? rc : rsoft_keys_are_valid(dev);
+}
+
+int
+rsoft_dev_audit(struct rmem_dev *base)
+{
+	struct rsoft_dev *dev = base->priv;
+	unsigned int i;
+	int rc;
+
+	for (i = 0; i < dev->nb_engines; i++)
+		rte_ticketlock_lock(&dev->engine[i].lock);
+	rte_ticketlock_lock(&rsoft_domain->lock);
+	rte_ticketlock_lock(&dev->lock);
+	rc = rsoft_audit_locked(dev);
+	rte_ticketlock_unlock(&dev->lock);
+	rte_ticketlock_unlock(&rsoft_domain->lock);
+	for (i = 0; i < dev->nb_engines; i++)
+		rte_ticketlock_unlock(&dev->engine[i].lock);
+	return rc;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * The audit: invariants of everything that a device holds, for debug builds and tests.
+ *
+ * No thread may use the device at the same time. Engines are stopped for its duration.
+ */
+
+#ifndef RSOFT_AUDIT_H
+#define RSOFT_AUDIT_H
+
+#include "rsoft.h"
+
+/* 0, -EIO and a line that names the first invariant that does not hold, or -ENOMEM. */
+int rsoft_dev_audit(struct rmem_dev *dev);
+
+#endif /* RSOFT_AUDIT_H */

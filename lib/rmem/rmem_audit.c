@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/**
+ * @file
+ * The audit of a device: what the class, its driver and the libraries above the class keep.
+ */
+
+#include <errno.h>
+
+#include <rmem_priv.h>
+#include <rmem_trace_priv.h>
+
+#define AUDITS_MAX 4
+
+/* Of the libraries above the class; added by their constructors, which run one by one. */
+static rmem_audit_t audits[AUDITS_MAX];
+static unsigned int nb_audits;
+
+int
+rmem_audit_add(rmem_audit_t audit)
+{
+	if (audit == NULL) {
+		RMEM_LOG(ERR, "rmem_audit_add: got NULL, expected a function");
+		return -EINVAL;
+	}
+	if (nb_audits == AUDITS_MAX) {
+		RMEM_LOG(ERR, "rmem_audit_add: there are %d functions already", AUDITS_MAX);
+		return -ENOSPC;
+	}
+	audits[nb_audits++] = audit;
+	return 0;
+}
+
+/* A QP refers to its PD and CQs, which are of its device. */
+static int
+qp_is_valid(struct rmem_qp *qp, void *arg)
+{
+	const struct rmem_dev *dev = arg;
+
+	if (qp->obj.dev_id != dev->obj.dev_id)
+		return 0;
+	if (qp->obj.type == RMEM_OBJ_QP && qp->pd->obj.type == RMEM_OBJ_PD &&
+			qp->pd->obj.dev_id == dev->obj.dev_id &&
+			(qp->pd->obj.refs & ~RMEM_OBJ_REFS_DEAD) != 0 &&
+			qp->send_cq->obj.type == RMEM_OBJ_CQ &&
+			qp->recv_cq->obj.type == RMEM_OBJ_CQ && qp->send_cq->obj.refs != 0 &&
+			qp->recv_cq->obj.refs != 0)
+		return 0;
+	RMEM_LOG(ERR, "audit: %s: QP 0x%06x (tag 0x%x): its PD or a CQ is not there", dev->name,
+			qp->qp_num, qp->obj.type);
+	return -EIO;
+}
+
+static int
+dev_audit(struct rmem_dev *dev)
+{
+	unsigned int i;
+	int ret;
+
+	ret = rmem_obj_check(dev, RMEM_OBJ_DEV, "rmem_dev_audit");
+	if (ret == 0)
+		ret = rmem_qp_visit(qp_is_valid, dev);
+	if (ret == 0)
+		ret = rmem_dev_ops(dev)->dev_audit(dev);
+	for (i = 0; i < nb_audits && (ret == 0 || ret == -EOPNOTSUPP); i++) {
+		int audit = audits[i](dev);
+
+		if (audit != 0)
+			ret = audit;
+	}
+	return ret;
+}
+
+int
+rmem_dev_audit(struct rmem_dev *dev)
+{
+	return rmem_trace_call(__func__, dev, dev_audit(dev));
+}

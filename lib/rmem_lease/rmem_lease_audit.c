@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/**
+ * @file
+ * The audit of lease contexts, as a part of rmem_dev_audit().
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "rmem_lease_priv.h"
+
+/* Note that a slot is in a list; false when there is none, or it is in one already. */
+static bool
+note(const struct rmem_lease_ctx *ctx, uint8_t *bits, uint32_t slot)
+{
+	uint8_t bit = (uint8_t)(1u << slot % 8);
+
+	if (slot >= ctx->nb_slots || (bits[slot / 8] & bit) != 0)
+		return false;
+	bits[slot / 8] |= bit;
+	return true;
+}
+
+/* No slot is in two of the lists of those that have no lease. */
+static bool
+lists_are_valid(const struct rmem_lease_ctx *ctx)
+{
+	uint8_t *bits = calloc(ctx->nb_slots / 8 + 1, 1);
+	bool is_valid = bits != NULL && ctx->nb_free <= ctx->nb_slots &&
+			ctx->nb_empty <= ctx->nb_slots &&
+			ctx->resting.tail - ctx->resting.head <= ctx->resting.mask + 1;
+	uint32_t i;
+
+	for (i = 0; is_valid && i < ctx->nb_free; i++)
+		is_valid = note(ctx, bits, ctx->free[i]) && ctx->slots[ctx->free[i]].has_key;
+	for (i = 0; is_valid && i < ctx->nb_empty; i++)
+		is_valid = note(ctx, bits, ctx->empty[i]) && !ctx->slots[ctx->empty[i]].has_key;
+	for (i = ctx->resting.head; is_valid && i != ctx->resting.tail; i++)
+		is_valid = note(ctx, bits, ctx->resting.ring[i & ctx->resting.mask]);
+	free(bits);
+	return is_valid;
+}
+
+/* Every deadline is that of its slot, and none before it in the heap is later. */
+static bool
+heap_is_valid(const struct rmem_lease_ctx *ctx)
+{
+	uint32_t i;
+
+	if (ctx->nb_due > ctx->nb_slots)
+		return false;
+	for (i = 0; i < ctx->nb_due; i++) {
+		const struct lease_due *due = &ctx->heap[i];
+
+		if (due->slot >= ctx->nb_slots || ctx->slots[due->slot].heap_at != i ||
+				(i > 0 && ctx->heap[(i - 1) / 2].deadline > due->deadline))
+			return false;
+	}
+	return true;
+}
+
+int
+lease_audit_ctx(const struct rmem_lease_ctx *ctx, const struct rmem_dev *dev)
+{
+	const char *flaw = NULL;
+
+	if (ctx->obj.type != LEASE_TAG || ctx->dev != dev || ctx->qp->obj.type != RMEM_OBJ_QP)
+		flaw = "tag or QP";
+	else if (ctx->ops_tail - ctx->ops_head > ctx->ops_mask + 1 || ctx->nb_staged > LEASE_BURST)
+		flaw = "number of requests";
+	else if (!lists_are_valid(ctx))
+		flaw = "list of slots";
+	else if (!heap_is_valid(ctx))
+		flaw = "heap of deadlines";
+	if (flaw == NULL)
+		return 0;
+	LEASE_LOG(ERR, "audit: %s: lease context %p: wrong %s", dev->name, (const void *)ctx, flaw);
+	return -EIO;
+}
