@@ -231,6 +231,7 @@ pktmbuf_pool_create(struct rmem_pd *pd, const struct rmem_pktmbuf_pool_conf *con
 	} else if (new_reg != NULL) {
 		POOL_LOG(ERR, "%s: %u MRs can't be taken back: its memory is kept", conf->name,
 				new_reg->nb_mrs);
+		rte_free(new_reg);
 	} else {
 		rte_mempool_free(mp);
 		rte_memzone_free(mz);

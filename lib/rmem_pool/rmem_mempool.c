@@ -277,6 +277,7 @@ mempool_register(struct rte_mempool *mp, struct rmem_pd *pd, uint32_t access,
 	} else if (new_reg != NULL) {
 		POOL_LOG(ERR, "%s: %u MRs can't be taken back: don't free it", mp->name,
 				new_reg->nb_mrs);
+		rte_free(new_reg);
 	}
 	return ret;
 }
