@@ -1,0 +1,239 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Breaks the drivers and libraries on purpose, one mutant of mutants.py at a time, and sees that a
+test notices: a build in a copy of the tree, the likely killers, then the rest of fast-tests.
+
+usage: mutate.py [--list] [--check] [--only NAME[,NAME...]] [--retry] [--seconds N] [--state FILE]
+
+A mutant is killed when it does not compile, when a test fails, or when one takes longer than the
+seconds given, which should be some times what the slowest takes here. What became of each is kept in the state file, so that a run that was interrupted goes
+on where it stopped; it is forgotten when the text of the mutant changes. The last line has the
+score; the exit status is 1 when a mutant survives without a reason, or does not match its file.
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+sys.dont_write_bytecode = True
+
+from mutants import MUTANTS  # noqa: E402 (found beside this file)
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+WORK = os.path.join(ROOT, 'build-mutate')
+TREE = os.path.join(WORK, 'tree')
+BUILD = os.path.join(WORK, 'build')
+TEST_SECONDS = 90
+# The timeout of tests in test/meson.build, which a factor changes.
+MESON_SECONDS = 600
+# Minutes each, or not of what mutants break.
+SLOW = re.compile(r'testrmem|telemetry|kv|trace_points|readme_program|doc_.*_match|chaos')
+PROGRAMS = {'fake_verbs': 'test/fake_verbs/dpdk-test-fake-verbs',
+            'fake_seal': 'test/fake_crypto/dpdk-test-fake-crypto'}
+
+
+def run(command, **more):
+    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          check=False, **more)
+
+
+def read(path):
+    with open(path, encoding='utf-8') as file:
+        return file.read()
+
+
+def write(path, text):
+    with open(path, 'w', encoding='utf-8') as file:
+        file.write(text)
+
+
+def check(mutants):
+    """Messages on mutants whose text is not in their file exactly once."""
+    names = [mutant[0] for mutant in mutants]
+    for name, path, text, replacement, *_ in mutants:
+        nb = read(os.path.join(ROOT, path)).count(text)
+        if nb != 1:
+            yield '%s: its text is %d times in %s' % (name, nb, path)
+        elif text == replacement:
+            yield '%s: changes nothing' % name
+        elif names.count(name) != 1:
+            yield '%s: two have this name' % name
+
+
+def sync():
+    """The copy as the tree is, with the times of files that are the same left alone."""
+    listing = subprocess.run(['git', '-C', ROOT, 'ls-files', '-z', '-co', '--exclude-standard'],
+                             stdout=subprocess.PIPE, check=True).stdout.decode()
+    for path in filter(None, listing.split('\0')):
+        source, copy = os.path.join(ROOT, path), os.path.join(TREE, path)
+        if not os.path.isfile(source):
+            continue
+        with open(source, 'rb') as file:
+            data = file.read()
+        if os.path.isfile(copy):
+            with open(copy, 'rb') as file:
+                if file.read() == data:
+                    continue
+        os.makedirs(os.path.dirname(copy), exist_ok=True)
+        shutil.copy(source, copy)
+
+
+def configure():
+    if os.path.isfile(os.path.join(BUILD, 'build.ninja')):
+        return
+    done = run(['meson', 'setup', BUILD, TREE, '-Dbuildtype=debug', '-Doptimization=1',
+                '-Ddebug_checks=true', '-Ddefault_library=static', '-Dapps=false'])
+    if done.returncode != 0:
+        sys.exit(done.stdout)
+
+
+def ninja(*targets):
+    return run(['ninja', '-C', BUILD, *targets])
+
+
+def program_of(test):
+    for prefix, program in PROGRAMS.items():
+        if test.startswith(prefix):
+            return program
+    return 'test/dpdk-test-rmem'
+
+
+def meson_tests(names, seconds):
+    """The first test that fails, or None."""
+    done = run(['meson', 'test', '-C', BUILD, '--no-rebuild', '--maxfail=1', '--num-processes=2',
+                '--timeout-multiplier=%g' % (seconds / MESON_SECONDS), *names])
+    if done.returncode == 0:
+        return None
+    found = re.search(r'^ *\d+/\d+ (?:.*/ )?(\S+) +(FAIL|TIMEOUT|ERROR)', done.stdout, re.M)
+    return '%s (%s)' % (found.group(1), found.group(2).lower()) if found else done.stdout[-400:]
+
+
+def fast_tests():
+    listing = run(['meson', 'test', '-C', BUILD, '--no-rebuild', '--list', '--suite',
+                   'fast-tests']).stdout
+    names = [line.split(' / ')[-1].strip() for line in listing.splitlines() if ' / ' in line]
+    return [name for name in names if not SLOW.search(name)]
+
+
+def kill(mutant, all_tests, seconds):
+    """How the mutant that is in the tree died, or None."""
+    killers = [test for test in mutant[5] if test in all_tests]
+    killers += [test for test in ('engine_' + name for name in killers) if test in all_tests]
+    programs = sorted({program_of(test) for test in killers})
+    if ninja(*programs).returncode != 0:
+        return 'build'
+    found = meson_tests(killers, seconds) if killers else None
+    if found is not None:
+        return found
+    if ninja().returncode != 0:
+        return 'build'
+    return meson_tests([test for test in all_tests if test not in killers], seconds)
+
+
+def try_one(mutant, all_tests, seconds):
+    path = os.path.join(TREE, mutant[1])
+    whole = read(path)
+    write(path, whole.replace(mutant[2], mutant[3]))
+    try:
+        return kill(mutant, all_tests, seconds)
+    finally:
+        write(path, whole)
+
+
+def mark(mutant):
+    return hashlib.sha256('\0'.join(mutant[1:4]).encode()).hexdigest()[:16]
+
+
+def load(path):
+    return json.loads(read(path)) if os.path.isfile(path) else {}
+
+
+def prepare():
+    os.makedirs(TREE, exist_ok=True)
+    sync()
+    configure()
+    done = ninja()
+    if done.returncode != 0:
+        sys.exit('the tree does not build without a mutant:\n' + done.stdout[-2000:])
+    all_tests = fast_tests()
+    if not all_tests:
+        sys.exit('no tests were found')
+    failed = meson_tests(all_tests, 2 * MESON_SECONDS)
+    if failed is not None:
+        sys.exit('the tree fails without a mutant: ' + failed)
+    return all_tests
+
+
+def outcome(mutant, done):
+    if done is None:
+        return 'not run'
+    if done['killer'] is not None:
+        return 'killed by ' + done['killer']
+    return 'survives: ' + (mutant[6] or 'no test notices')
+
+
+def report(mutants, state):
+    """Print the score; how many survive without a reason."""
+    done = [state.get(mutant[0]) for mutant in mutants]
+    killed = sum(one is not None and one['killer'] is not None for one in done)
+    lived = [mutant for mutant, one in zip(mutants, done)
+             if one is not None and one['killer'] is None]
+    reasons = [mutant for mutant in lived if mutant[6]]
+    for mutant in lived:
+        print('survives: %-20s %s: %s' % (mutant[0], mutant[4], mutant[6] or 'UNEXPLAINED'))
+    print('mutate.py: %d mutants, %d killed, %d equivalent, %d survive, %d not run' % (
+        len(mutants), killed, len(reasons), len(lived) - len(reasons), done.count(None)))
+    return len(lived) - len(reasons)
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__.split('\n\n')[0])
+    parser.add_argument('--list', action='store_true', help='the mutants and what became of them')
+    parser.add_argument('--check', action='store_true', help='that each matches its file, and end')
+    parser.add_argument('--only', help='names, separated by commas')
+    parser.add_argument('--retry', action='store_true', help='survivors once more')
+    parser.add_argument('--seconds', type=int, default=TEST_SECONDS, help='for a test')
+    parser.add_argument('--state', default=os.path.join(WORK, 'state.json'), help='state file')
+    return parser.parse_args()
+
+
+def main():
+    args = arguments()
+    chosen = args.only.split(',') if args.only else [mutant[0] for mutant in MUTANTS]
+    mutants = [mutant for mutant in MUTANTS if mutant[0] in chosen]
+    unknown = set(chosen) - {mutant[0] for mutant in mutants}
+    broken = ['%s: no such mutant' % name for name in sorted(unknown)] + list(check(MUTANTS))
+    for message in broken:
+        print('mutate.py: ' + message)
+    if broken:
+        return 1
+    state = {name: done for name, done in load(args.state).items()
+             if any(name == mutant[0] and done['mark'] == mark(mutant) for mutant in MUTANTS)}
+    if args.list:
+        for mutant in mutants:
+            print('%-20s %-32s %s: %s' % (mutant[0], mutant[1], mutant[4],
+                                          outcome(mutant, state.get(mutant[0]))))
+    if args.list or args.check:
+        return 0
+    all_tests = prepare()
+    for mutant in mutants:
+        before = state.get(mutant[0])
+        if before is not None and not args.only and not (args.retry and before['killer'] is None):
+            continue
+        start = time.monotonic()
+        killer = try_one(mutant, all_tests, args.seconds)
+        state[mutant[0]] = {'mark': mark(mutant), 'killer': killer}
+        write(args.state, json.dumps(state, indent=1, sort_keys=True) + '\n')
+        print('%-20s %4.0f s  %s' % (mutant[0], time.monotonic() - start,
+                                     outcome(mutant, state[mutant[0]])), flush=True)
+    return 1 if report(mutants, state) else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
