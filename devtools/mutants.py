@@ -22,13 +22,13 @@ def m(name, path, text, replacement, breaks, killers, reason=None):
 
 # What an access checks.
 ACCESS = [
-    m('access-index', SOFT + 'rsoft_access.h',
-      'if (unlikely(index >= dev->nb_keys))', 'if (unlikely(index > UINT32_C(0xffffff)))',
-      'an index beyond the table of keys', KEYS),
-    m('access-tag', SOFT + 'rsoft_access.h',
-      '(word ^ rsoft_key_word(key_num ^ key_xor, need)) & mask)',
-      '(word ^ rsoft_key_word(key_num ^ key_xor, need)) & mask & ~UINT64_C(0xff))',
-      'the tag of a key', KEYS),
+    m('access-index', SOFT + 'rsoft_access.h', 'if (unlikely(((word ^ want) & mask) != 0)) {',
+      'if (unlikely(((word ^ want) & mask & ~UINT64_C(0xffffff00)) != 0)) {',
+      'the index of a key', KEYS),
+    m('access-tag', SOFT + 'rsoft_access.h', 'if (unlikely(((word ^ want) & mask) != 0)) {',
+      'if (unlikely(((word ^ want) & mask & ~UINT64_C(0xff)) != 0)) {', 'the tag of a key', KEYS),
+    m('access-requested', SOFT + 'rsoft_access.h', '\t\tif (((word ^ want) & mask) != 0)',
+      '\t\tif (word == 0)', 'the rights of a requested key', ['requested_key']),
     m('access-right', SOFT + 'rsoft_access.h',
       'rsoft_key_word(UINT32_MAX, need & ~RSOFT_PEEK)',
       'rsoft_key_word(UINT32_MAX, RSOFT_VALID)', 'the rights of a key', ['rdma', 'error']),
@@ -100,10 +100,17 @@ WAITS = [
 
 # Keys and what binds them.
 BINDS = [
-    m('key-next-tag', SOFT + 'rsoft_key.c', 'rsoft_word_rkey(key->word) + 1;',
-      'rsoft_word_rkey(key->word);', 'the next owner of an index has another tag', ['key']),
-    m('key-rest', SOFT + 'rsoft_key.c', 'if (key->uses >= 256)', 'if (key->uses >= 1024)',
-      'an index rests after 256 tags', ['key']),
+    m('key-next-index', SOFT + 'rsoft_key.c', 'dev->nb_owners[slot]++ & (nb - 1));',
+      'dev->nb_owners[slot] & (nb - 1));', 'the next owner of a slot has another index',
+      ['key', 'requested_key']),
+    m('key-rest', SOFT + 'rsoft_key.c',
+      'if (dev->nb_owners[slot] >= rsoft_key_nb_indexes(dev))', 'if (false)',
+      'a slot whose indexes were all used is quarantined', ['key']),
+    m('key-requested-pass', SOFT + 'rsoft_key.c',
+      'if (index != 0 && !rsoft_requested_pass(dev, index))', 'if (index != 0)',
+      'an index of which a key was asked for is passed', ['requested_key', 'key']),
+    m('key-qp-serial', SOFT + 'rsoft_key.c', 'key->qp_serial = 0;', ';',
+      'a new owner is tied to no QP', ['mw_type1', 'mw']),
     m('key-unhold', SOFT + 'rsoft_key.h', 'rmem_obj_unhold(&key->mr->mr.obj);', ';',
       'a window lets go of its MR', ['mw', 'mw_bind']),
     m('key-inv-pd', SOFT + 'rsoft_key.h', 'key->pd != qp->pd ||', '',

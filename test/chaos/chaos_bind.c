@@ -103,9 +103,7 @@ ch_binds_open(struct ch_thread *t)
 		b->slot = &t->slots[i];
 		ret = rmem_mr_reg(ch.pds[0], b->slot->mem, CH_DATA, 0,
 				RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_MW_BIND |
-						(b->kind != WINDOW_1 && i % 2 == 0
-										? RMEM_ACCESS_ON_DEMAND
-										: 0),
+						(i % 2 == 0 ? RMEM_ACCESS_ON_DEMAND : 0),
 				&b->base);
 		if (ret == 0 && b->kind == FAST)
 			ret = rmem_fast_reg_page_list_alloc(ch.dev, 2, &b->list);
