@@ -3,14 +3,16 @@
 """Breaks the drivers and libraries on purpose, one mutant of mutants.py at a time, and sees that a
 test notices: a build in a copy of the tree, the likely killers, then the rest of fast-tests.
 
-usage: mutate.py [--list] [--check] [--only NAME[,NAME...]] [--retry] [--seconds N] [--state FILE]
+usage: mutate.py [--list] [--check] [--only NAME[,NAME...]] [--quick] [--retry] [--seconds N]
+                 [--state FILE]
 
 A mutant is killed when it does not compile, when a test fails, or when one takes longer than the
 seconds given, which should be some times what the slowest takes here. What became of each is kept
 in the state file, so that a run that was interrupted goes on where it stopped; it is forgotten when
-the text of the mutant changes. The tree must pass without a mutant first, but with --only. The last
-line has the score; the exit status is 1 when a mutant survives without a reason, or does not match
-its file.
+the text of the mutant changes. The tree must pass without a mutant first, but with --only and
+--quick. With --quick the likely killers alone are run, and what they do not notice counts as not
+run. The last line has the score; the exit status is 1 when a mutant survives without a reason, or
+does not match its file.
 """
 
 import argparse
@@ -123,7 +125,7 @@ def fast_tests():
     return [name for name in names if not SLOW.search(name)]
 
 
-def kill(mutant, all_tests, seconds):
+def kill(mutant, all_tests, seconds, is_quick):
     """How the mutant that is in the tree died, or None."""
     killers = [test for test in mutant[5] if test in all_tests]
     killers += [test for test in ('engine_' + name for name in killers) if test in all_tests]
@@ -133,17 +135,19 @@ def kill(mutant, all_tests, seconds):
     found = meson_tests(killers, seconds) if killers else None
     if found is not None:
         return found
+    if is_quick:
+        return None
     if ninja().returncode != 0:
         return 'build'
     return meson_tests([test for test in all_tests if test not in killers], seconds)
 
 
-def try_one(mutant, all_tests, seconds):
+def try_one(mutant, all_tests, seconds, is_quick):
     path = os.path.join(TREE, mutant[1])
     whole = read(path)
     write(path, whole.replace(mutant[2], mutant[3]))
     try:
-        return kill(mutant, all_tests, seconds)
+        return kill(mutant, all_tests, seconds, is_quick)
     finally:
         write(path, whole)
 
@@ -199,6 +203,7 @@ def arguments():
     parser.add_argument('--list', action='store_true', help='the mutants and what became of them')
     parser.add_argument('--check', action='store_true', help='that each matches its file, and end')
     parser.add_argument('--only', help='names, separated by commas')
+    parser.add_argument('--quick', action='store_true', help='the likely killers alone')
     parser.add_argument('--retry', action='store_true', help='survivors once more')
     parser.add_argument('--seconds', type=int, default=TEST_SECONDS, help='for a test')
     parser.add_argument('--state', default=os.path.join(WORK, 'state.json'), help='state file')
@@ -223,17 +228,18 @@ def main():
                                           outcome(mutant, state.get(mutant[0]))))
     if args.list or args.check:
         return 0
-    all_tests = prepare(has_baseline=not args.only)
+    all_tests = prepare(has_baseline=not args.only and not args.quick)
     for mutant in mutants:
         before = state.get(mutant[0])
         if before is not None and not args.only and not (args.retry and before['killer'] is None):
             continue
         start = time.monotonic()
-        killer = try_one(mutant, all_tests, args.seconds)
-        state[mutant[0]] = {'mark': mark(mutant), 'killer': killer}
-        write(args.state, json.dumps(state, indent=1, sort_keys=True) + '\n')
+        killer = try_one(mutant, all_tests, args.seconds, args.quick)
+        if killer is not None or not args.quick:
+            state[mutant[0]] = {'mark': mark(mutant), 'killer': killer}
+            write(args.state, json.dumps(state, indent=1, sort_keys=True) + '\n')
         print('%-20s %4.0f s  %s' % (mutant[0], time.monotonic() - start,
-                                     outcome(mutant, state[mutant[0]])), flush=True)
+                                     outcome(mutant, state.get(mutant[0]))), flush=True)
     return 1 if report(mutants, state) else 0
 
 
