@@ -3,8 +3,9 @@
  */
 
 /*
- * The signal handler that guards copies to on-demand MRs: it is there while such an MR is, and
- * the program's own handlers, put there before or after, go on as if it were not.
+ * The signal handler that guards accesses to memory behind keys: it is installed from the first MR
+ * of a device on until that is closed, and the program's own handlers, installed before or after,
+ * work as if it were not there.
  */
 
 #include <setjmp.h>
@@ -62,19 +63,15 @@ installed(int sig)
 	return now;
 }
 
-/* The suite's MR holds the handler: start from where it is not there. */
+/* Cases make the device themselves, as it installs the handler. */
 static int
 setup(void)
 {
-	struct rmem_dev_info info;
-
 	TEST_RUN(fx_setup_odp());
-	TEST_OK(rmem_dev_info_get(fx.a.dev, &info));
 	if (!fx_odp_has_atomics())
 		return test_skip("nothing is guarded by a signal handler here");
-	TEST_OK(fx_release(fx_odp.mr));
 	nb_signals = 0;
-	return TEST_SUCCESS;
+	return fx_teardown();
 }
 
 static int
@@ -86,18 +83,52 @@ take_mr(void)
 }
 
 static int
-handler_is_there_while_an_mr_is(void)
+expect_installed(void (*handler)(int), bool is_ours)
 {
-	struct sigaction old, now;
+	TEST_EQ(installed(SIGSEGV).sa_handler != handler, is_ours);
+	TEST_EQ(installed(SIGBUS).sa_handler != handler, is_ours);
+	return TEST_SUCCESS;
+}
 
-	TEST_OK(install(SIGSEGV, count_signal, &old));
-	TEST_RUN(take_mr());
-	now = installed(SIGSEGV);
-	TEST_ASSERT(now.sa_handler != count_signal);
+static int
+run_device(void)
+{
+	TEST_RUN(fx_setup_dev());
+	TEST_RUN(expect_installed(count_signal, false));
+	TEST_RUN(fx_teardown());
+	TEST_RUN(fx_setup_odp());
+	TEST_RUN(expect_installed(count_signal, true));
 	TEST_OK(fx_release(fx_odp.mr));
-	now = installed(SIGSEGV);
+	TEST_RUN(expect_installed(count_signal, true));
+	TEST_RUN(fx_teardown());
+	return expect_installed(count_signal, false);
+}
+
+static int
+handler_is_there_from_the_first_mr_on(void)
+{
+	struct sigaction segv, bus;
+	int result;
+
+	TEST_OK(install(SIGSEGV, count_signal, &segv));
+	TEST_OK(install(SIGBUS, count_signal, &bus));
+	result = run_device();
+	sigaction(SIGSEGV, &segv, NULL);
+	sigaction(SIGBUS, &bus, NULL);
+	return result;
+}
+
+static int
+device_without_a_guard_installs_no_handler(void)
+{
+	struct rmem_dev *dev = fx_dev("soft8", "odp_guard=0");
+	struct sigaction old;
+
+	TEST_ASSERT(dev != NULL);
+	TEST_OK(install(SIGSEGV, count_signal, &old));
+	TEST_ASSERT(fx_mr(fx_pd(dev), fx_mem(FX_PAGE, FX_PAGE), FX_PAGE, FX_ACCESS) != NULL);
+	TEST_ASSERT(installed(SIGSEGV).sa_handler == count_signal);
 	sigaction(SIGSEGV, &old, NULL);
-	TEST_ASSERT(now.sa_handler == count_signal);
 	return TEST_SUCCESS;
 }
 
@@ -118,40 +149,47 @@ expect_own_fault(int sig, const volatile uint8_t *at)
 static int
 expect_own_faults(int sig, const volatile uint8_t *at)
 {
-	struct sigaction old;
-	int result;
-
-	TEST_OK(install(sig, own_handler, &old));
-	TEST_RUN(take_mr());
-	result = expect_own_fault(sig, at);
-	if (result == TEST_SUCCESS)
-		result = expect_own_fault(sig, at);
+	TEST_RUN(expect_own_fault(sig, at));
+	TEST_RUN(expect_own_fault(sig, at));
+	TEST_EQ(nb_signals, 2);
 	TEST_STATUS(fx_odp_write(1, 64), RMEM_WC_SUCCESS);
 	TEST_OK(fx_odp_protect(1, PROT_NONE));
 	TEST_STATUS(fx_odp_write(1, 64), RMEM_WC_REM_ACCESS_ERR);
-	TEST_OK(fx_release(fx_odp.mr));
-	sigaction(sig, &old, NULL);
 	TEST_EQ(nb_signals, 2);
-	return result;
+	return TEST_SUCCESS;
 }
 
 static int
 handler_from_before_gets_its_faults(void)
 {
+	struct sigaction old;
+	int result;
+
+	TEST_OK(install(SIGSEGV, own_handler, &old));
+	TEST_RUN(fx_setup_odp());
 	TEST_OK(fx_odp_protect(3, PROT_NONE));
-	return expect_own_faults(SIGSEGV, fx_odp_page(3));
+	result = expect_own_faults(SIGSEGV, fx_odp_page(3));
+	TEST_RUN(fx_teardown());
+	sigaction(SIGSEGV, &old, NULL);
+	return result;
 }
 
 static int
 handler_from_before_gets_its_bus_errors(void)
 {
 	int fd = memfd_create("rmem_test_guard", 0);
-	void *at = fx_odp_page(3);
+	struct sigaction old;
 	int result;
+	void *at;
 
 	TEST_ASSERT(fd >= 0);
+	TEST_OK(install(SIGBUS, own_handler, &old));
+	TEST_RUN(fx_setup_odp());
+	at = fx_odp_page(3);
 	TEST_ASSERT(mmap(at, FX_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) == at);
 	result = expect_own_faults(SIGBUS, at);
+	TEST_RUN(fx_teardown());
+	sigaction(SIGBUS, &old, NULL);
 	close(fd);
 	return result;
 }
@@ -163,10 +201,10 @@ signals_that_are_sent_go_to_the_handler(void)
 	struct sigaction old;
 
 	TEST_OK(install(SIGSEGV, count_signal, &old));
-	TEST_RUN(take_mr());
+	TEST_RUN(fx_setup_odp());
 	raise(SIGSEGV);
 	TEST_EQ(nb_signals, 1);
-	TEST_OK(fx_release(fx_odp.mr));
+	TEST_RUN(fx_teardown());
 	sigaction(SIGSEGV, &old, NULL);
 	return TEST_SUCCESS;
 }
@@ -177,9 +215,9 @@ ignored_signals_that_are_sent_stay_ignored(void)
 	struct sigaction old;
 
 	TEST_OK(install(SIGBUS, SIG_IGN, &old));
-	TEST_RUN(take_mr());
+	TEST_RUN(fx_setup_odp());
 	raise(SIGBUS);
-	TEST_OK(fx_release(fx_odp.mr));
+	TEST_RUN(fx_teardown());
 	TEST_ASSERT(installed(SIGBUS).sa_handler == SIG_IGN);
 	sigaction(SIGBUS, &old, NULL);
 	return TEST_SUCCESS;
@@ -191,14 +229,14 @@ handler_from_after_that_chains_changes_nothing(void)
 {
 	struct sigaction action;
 
-	TEST_RUN(take_mr());
+	TEST_RUN(fx_setup_odp());
 	memset(&action, 0, sizeof(action));
 	action.sa_sigaction = chaining_handler;
 	action.sa_flags = SA_SIGINFO;
 	TEST_OK(sigaction(SIGSEGV, &action, &chained));
 	TEST_STATUS(fx_odp_write(1, 64), RMEM_WC_SUCCESS);
 	TEST_OK(fx_odp_protect(1, PROT_NONE));
-	TEST_STATUS(fx_odp_write(1, 64), RMEM_WC_REM_ACCESS_ERR);
+	TEST_STATUS(fx_odp_write(1, 100), RMEM_WC_REM_ACCESS_ERR);
 	TEST_EQ(nb_signals, 1);
 	TEST_OK(sigaction(SIGSEGV, &chained, NULL));
 	return TEST_SUCCESS;
@@ -212,7 +250,7 @@ mr_behind_another_handler_is_copied_by_the_kernel(void)
 	struct rmem_mr *first, *mr = NULL;
 	struct sigaction old;
 
-	TEST_RUN(take_mr());
+	TEST_RUN(fx_setup_odp());
 	first = fx_odp.mr;
 	TEST_OK(install(SIGSEGV, own_handler, &old));
 	TEST_ERR(rmem_mr_reg(fx.a.pd, fx_odp.mem, FX_ODP_SIZE, 0, FX_ODP_ACCESS, &mr), EBUSY);
@@ -237,7 +275,8 @@ mr_behind_another_handler_is_copied_by_the_kernel(void)
 }
 
 static const struct test_case odp_guard_cases[] = {
-		TEST_CASE(handler_is_there_while_an_mr_is),
+		TEST_CASE(handler_is_there_from_the_first_mr_on),
+		TEST_CASE(device_without_a_guard_installs_no_handler),
 		TEST_CASE(handler_from_before_gets_its_faults),
 		TEST_CASE(handler_from_before_gets_its_bus_errors),
 		TEST_CASE(signals_that_are_sent_go_to_the_handler),

@@ -313,6 +313,7 @@ struct rsoft_rq {
 	uint32_t prod_seen; /* consumer's view of prod; under lock */
 	uint64_t consumed;  /* counter: by messages */
 	uint64_t inlined;   /* counter: messages in their completion */
+	uint64_t faults;    /* counter: receives whose memory was not there */
 };
 
 struct rsoft_qp {
@@ -392,6 +393,7 @@ struct rsoft_dev {
 	struct rmem_dev_stats stats_base; /* at the last reset */
 	struct rsoft_odp_stats odp_stats; /* of all MRs, also of those gone */
 	uint8_t is_odp_supported;
+	uint8_t has_guard; /* it holds the handler of rsoft_guard.h; atomic */
 
 	struct rsoft_engine engine[RSOFT_MAX_ENGINES];
 };

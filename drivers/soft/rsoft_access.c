@@ -173,10 +173,8 @@ rsoft_cursor_move(struct rsoft_cursor *cur, uint64_t n)
 static __rte_always_inline unsigned int
 rsoft_copy_piece(const struct rsoft_piece *to, const struct rsoft_piece *from, uint64_t length)
 {
-	if (likely(to->odp == NULL && from->odp == NULL)) {
-		rsoft_copy(to->ptr, from->ptr, length);
-		return RSOFT_SIDE_NONE;
-	}
+	if (likely(to->odp == NULL && from->odp == NULL))
+		return rsoft_copy(to->ptr, from->ptr, length);
 	return rsoft_odp_copy(to->odp, to->ptr, from->odp, from->ptr, length);
 }
 
@@ -210,6 +208,7 @@ rsoft_copy_list(const struct rsoft_span *span, uint8_t *flat, uint64_t length, b
 	while (length != 0) {
 		const struct rsoft_list_entry *entry = &list->entry[at.entry];
 		uint64_t n = RTE_MIN(entry->length - at.done, length);
+		unsigned int side;
 
 		if (entry->lkey != lkey) {
 			const struct rsoft_key *key = rsoft_list_key(list, entry);
@@ -221,15 +220,15 @@ rsoft_copy_list(const struct rsoft_span *span, uint8_t *flat, uint64_t length, b
 		if (likely(is_one_stretch)) {
 			uint8_t *ptr = (uint8_t *)(to_memory + rsoft_list_addr(&at));
 
-			rsoft_copy(is_to_list ? ptr : flat, is_to_list ? flat : ptr, n);
+			side = rsoft_copy(is_to_list ? ptr : flat, is_to_list ? flat : ptr, n);
 		} else {
 			uint64_t block = n;
-			unsigned int side = rsoft_copy_block(at, flat, &block, is_to_list);
 
-			if (unlikely(side != RSOFT_SIDE_NONE))
-				return side;
+			side = rsoft_copy_block(at, flat, &block, is_to_list);
 			n = block;
 		}
+		if (unlikely(side != RSOFT_SIDE_NONE))
+			return side;
 		flat += n;
 		length -= n;
 		rsoft_list_move(&at, n);

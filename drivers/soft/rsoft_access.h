@@ -12,10 +12,6 @@
 #ifndef RSOFT_ACCESS_H
 #define RSOFT_ACCESS_H
 
-#include <string.h>
-
-#include <rte_memcpy.h>
-
 #include "rsoft_key.h"
 #include "rsoft_odp.h"
 
@@ -138,31 +134,14 @@ rsoft_access(const struct rsoft_qp *qp, uint32_t key_xor, uint32_t key_num, uint
 	return true;
 }
 
-/* Larger copies go to memmove(), whose start-up no longer matters. */
-#define RSOFT_COPY_INLINE 8192
-
 /*
- * Copy between ranges that may overlap. 64 bytes are loaded before any is stored; up to a
- * page or two, rte_memcpy() leaves the core free to check the next request meanwhile, which
- * the string instructions of memmove() do not.
+ * Copy between ranges that may overlap, of memory that must be there. An enum rsoft_side: it is
+ * not. The handler of rsoft_guard.h reports that, where there is one.
  */
-static __rte_always_inline void
+static __rte_always_inline unsigned int
 rsoft_copy(uint8_t *to, const uint8_t *from, uint64_t length)
 {
-	struct {
-		uint64_t word[8];
-	} line;
-
-	if (likely(length == sizeof(line))) {
-		memcpy(&line, from, sizeof(line));
-		memcpy(to, &line, sizeof(line));
-	} else if (likely(length <= RSOFT_COPY_INLINE &&
-				   (uintptr_t)to - (uintptr_t)from >= length &&
-				   (uintptr_t)from - (uintptr_t)to >= length)) {
-		rte_memcpy(to, from, length);
-	} else {
-		memmove(to, from, length);
-	}
+	return (unsigned int)rsoft_guard_copy_fast(to, from, length).side;
 }
 
 /* Whether a span is one stretch, of a plain MR or of pages on demand. */
@@ -182,17 +161,15 @@ rsoft_copy_near(const struct rsoft_span *to, const struct rsoft_span *from, uint
 
 /*
  * Copy length bytes from nb spans to nb spans; both lists hold at least as many. An enum
- * rsoft_side: pages on demand may have gone since they were opened. Part of the bytes may have
- * been copied then.
+ * rsoft_side: memory is not there, or pages on demand went since they were opened. Part of the
+ * bytes may have been copied then.
  */
 static __rte_always_inline unsigned int
 rsoft_copy_all(const struct rsoft_span *to, const struct rsoft_span *from, uint64_t length)
 {
 	if (likely(to->key == NULL && from->key == NULL && to->length >= length &&
-			    from->length >= length)) {
-		rsoft_copy(to->ptr, from->ptr, length);
-		return RSOFT_SIDE_NONE;
-	}
+			    from->length >= length))
+		return rsoft_copy(to->ptr, from->ptr, length);
 	return rsoft_copy_spans(to, from, length);
 }
 

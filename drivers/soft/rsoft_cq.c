@@ -129,11 +129,15 @@ rsoft_poll_cq(struct rmem_cq *base, struct rmem_wc *wc, uint16_t nb_wc)
 			break;
 		memcpy(&wc[n], e, sizeof(wc[n]));
 		wc[n].reserved = 0;
-		if (unlikely(wc[n].flags & RSOFT_WC_INLINE))
+		if (likely((wc[n].flags & (RSOFT_WC_INLINE | RSOFT_WC_VOID)) == 0))
+			continue;
+		if (wc[n].flags & RSOFT_WC_VOID)
+			n--;
+		else
 			rsoft_cq_take_message(
 					base->obj.dev_id, &cq->messages[cons & cq->mask], &wc[n]);
 	}
-	if (n != 0)
+	if (cons != cq->cons)
 		__atomic_store_n(&cq->cons, cons, __ATOMIC_RELEASE);
 	else if (unlikely(nb_wc != 0 && __atomic_load_n(&cq->overrun, __ATOMIC_ACQUIRE)))
 		return -EIO;

@@ -65,8 +65,9 @@ rsoft_cq_has_room(struct rsoft_cq *cq, uint32_t pos)
 	return pos - cons <= cq->mask;
 }
 
-/* In rmem_wc::flags, between the two sides of the ring only: the message is in messages[]. */
-#define RSOFT_WC_INLINE (1u << 15)
+/* In rmem_wc::flags, between the two sides of the ring only. */
+#define RSOFT_WC_INLINE (1u << 15) /* the message is in messages[] */
+#define RSOFT_WC_VOID   (1u << 14) /* not a completion: the poll passes over it */
 
 /* Where a field of struct rmem_wc stands in its word of 8 bytes. */
 #if RTE_BYTE_ORDER == RTE_LITTLE_ENDIAN

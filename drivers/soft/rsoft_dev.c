@@ -112,6 +112,8 @@ rsoft_dev_close(struct rmem_dev *base)
 	rte_ticketlock_unlock(&rsoft_domain->lock);
 	rsoft_engines_stop(dev);
 	rsoft_grace_wait();
+	if (dev->has_guard)
+		rsoft_guard_put();
 	rsoft_dev_free(dev);
 	base->priv = NULL;
 }

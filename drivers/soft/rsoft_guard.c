@@ -77,9 +77,19 @@ rsoft_guard_has_slow(void)
 
 #define PAGE_FAULT_WRITE 2 /* bit of the processor's error code */
 #define NB_SIGNALS       2
+/* Runs where anything may have been interrupted. */
+#define GUARD_PLAIN __attribute__((no_sanitize("address", "undefined", "thread")))
+
+#define LOG2_SPACE 47 /* bits of an address; with more it is none */
 
 /* Labels, not data. */
 extern const uint8_t rsoft_guard_begin[], rsoft_guard_end[], rsoft_guard_stop[];
+
+/* Named by the linker after the section. */
+extern const struct rsoft_guard_entry __start_rsoft_guard_table[]
+		__attribute__((visibility("hidden")));
+extern const struct rsoft_guard_entry __stop_rsoft_guard_table[]
+		__attribute__((visibility("hidden")));
 
 static const int guard_signals[NB_SIGNALS] = {SIGSEGV, SIGBUS};
 
@@ -126,21 +136,53 @@ guard_chain(int sig, siginfo_t *info, void *context)
 		before->sa_handler(sig);
 }
 
-__attribute__((no_sanitize("address", "undefined", "thread"))) static void
+/* Have a function in assembly return the side and the address. */
+GUARD_PLAIN static void
+guard_return(greg_t *regs, const siginfo_t *info)
+{
+	bool is_write = (regs[REG_ERR] & PAGE_FAULT_WRITE) != 0;
+
+	/* A general protection fault: an address that no memory can have, and it is not told. */
+	if (info->si_code == SI_KERNEL)
+		is_write = ((uintptr_t)regs[REG_RDI] >> LOG2_SPACE) != 0;
+	regs[REG_RAX] = is_write ? RSOFT_SIDE_TO : RSOFT_SIDE_FROM;
+	regs[REG_RDX] = (greg_t)(uintptr_t)info->si_addr;
+	regs[REG_RIP] = (greg_t)(uintptr_t)rsoft_guard_stop;
+}
+
+/* Where the table has an instruction continue; 0: it is not in the table. */
+GUARD_PLAIN static uintptr_t
+guard_resume(uintptr_t at)
+{
+	const struct rsoft_guard_entry *entry;
+
+	for (entry = __start_rsoft_guard_table; entry < __stop_rsoft_guard_table; entry++) {
+		if (at >= (uintptr_t)&entry->begin + (uintptr_t)(intptr_t)entry->begin &&
+				at < (uintptr_t)&entry->end + (uintptr_t)(intptr_t)entry->end)
+			return (uintptr_t)&entry->resume + (uintptr_t)(intptr_t)entry->resume;
+	}
+	return 0;
+}
+
+GUARD_PLAIN static void
 guard_handler(int sig, siginfo_t *info, void *context)
 {
 	greg_t *regs = ((ucontext_t *)context)->uc_mcontext.gregs;
-	uintptr_t at = (uintptr_t)regs[REG_RIP];
+	uintptr_t resume, at = (uintptr_t)regs[REG_RIP];
 
-	if (info->si_code > 0 && at >= (uintptr_t)rsoft_guard_begin &&
-			at < (uintptr_t)rsoft_guard_end) {
-		regs[REG_RAX] = (regs[REG_ERR] & PAGE_FAULT_WRITE) != 0 ? RSOFT_SIDE_TO
-									: RSOFT_SIDE_FROM;
-		regs[REG_RDX] = (greg_t)(uintptr_t)info->si_addr;
-		regs[REG_RIP] = (greg_t)(uintptr_t)rsoft_guard_stop;
+	if (info->si_code <= 0) {
+		guard_chain(sig, info, context);
 		return;
 	}
-	guard_chain(sig, info, context);
+	if (at >= (uintptr_t)rsoft_guard_begin && at < (uintptr_t)rsoft_guard_end) {
+		guard_return(regs, info);
+		return;
+	}
+	resume = guard_resume(at);
+	if (resume != 0)
+		regs[REG_RIP] = (greg_t)resume;
+	else
+		guard_chain(sig, info, context);
 }
 
 /* Whether nobody has put a handler before ours. */

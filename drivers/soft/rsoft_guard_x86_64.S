@@ -5,7 +5,8 @@
 /*
  * Accesses that may fail; see rsoft_guard.h. No function here pushes anything, so that one
  * that stops at any instruction can end with the `ret` at rsoft_guard_stop, where the signal
- * handler sends it with the side in %rax and the address that failed in %rdx.
+ * handler sends it with the side in %rax and the address that failed in %rdx. %rdi is where
+ * they write: the handler needs it where the processor does not tell the side.
  */
 
 #ifdef __CET__
@@ -105,8 +106,10 @@ rsoft_guard_x86_copy:
 	subq	%rsi, %rax
 	cmpq	%rdx, %rax
 	jb	.Lcopy_back		/* starts inside of what is read */
-	cmpq	$1024, %rdx
+	cmpq	$256, %rdx
 	jb	.Lcopy_forward
+	cmpq	$8192, %rdx
+	jb	.Lcopy_aligned
 	movq	%rdx, %rcx
 	rep movsb
 	xorl	%eax, %eax
@@ -139,7 +142,45 @@ rsoft_guard_x86_copy:
 	xorl	%eax, %eax
 	ret
 
-	/* The same from the end on, the first 64 bytes being loaded first. */
+	/*
+	 * The same with stores to multiples of 16. The first 16 bytes are loaded first too, and
+	 * stored last, since loads after that may be of what they overwrite.
+	 */
+.Lcopy_aligned:
+	movups	(%rsi), %xmm8
+	movups	-64(%rsi, %rdx), %xmm4
+	movups	-48(%rsi, %rdx), %xmm5
+	movups	-32(%rsi, %rdx), %xmm6
+	movups	-16(%rsi, %rdx), %xmm7
+	leaq	-64(%rdi, %rdx), %r8
+	movq	%rdi, %r9
+	movq	%rdi, %rcx
+	addq	$16, %rdi
+	andq	$-16, %rdi
+	subq	%rdi, %rcx
+	subq	%rcx, %rsi
+.Laligned_next:
+	movups	(%rsi), %xmm0
+	movups	16(%rsi), %xmm1
+	movups	32(%rsi), %xmm2
+	movups	48(%rsi), %xmm3
+	addq	$64, %rsi
+	movaps	%xmm0, (%rdi)
+	movaps	%xmm1, 16(%rdi)
+	movaps	%xmm2, 32(%rdi)
+	movaps	%xmm3, 48(%rdi)
+	addq	$64, %rdi
+	cmpq	%r8, %rdi
+	jb	.Laligned_next
+	movups	%xmm4, (%r8)
+	movups	%xmm5, 16(%r8)
+	movups	%xmm6, 32(%r8)
+	movups	%xmm7, 48(%r8)
+	movups	%xmm8, (%r9)
+	xorl	%eax, %eax
+	ret
+
+	/* From the end on, the first 64 bytes being loaded first. */
 .Lcopy_back:
 	movups	(%rsi), %xmm4
 	movups	16(%rsi), %xmm5

@@ -89,6 +89,20 @@ rsoft_mr_unpin(struct rmem_mr *base, uint8_t pin)
 	return rsoft_unpin(pin, iov, nb_iov);
 }
 
+/*
+ * Hold the signal handler from the first MR of a device on, until it is closed. Where another
+ * handler was installed after ours, that one decides whether ours is called.
+ */
+static void
+rsoft_mr_guard(struct rsoft_dev *dev)
+{
+	if (dev->args.odp_guard == 0 || __atomic_load_n(&dev->has_guard, __ATOMIC_RELAXED) ||
+			!rsoft_guard_get())
+		return;
+	if (__atomic_exchange_n(&dev->has_guard, 1, __ATOMIC_RELAXED))
+		rsoft_guard_put(); /* another thread was faster */
+}
+
 /* Any key, or the one that the attributes ask for; they may be NULL. */
 static int
 rsoft_mr_take_key(struct rsoft_mr *mr, const struct rmem_mr_attr *attr)
@@ -107,6 +121,7 @@ rsoft_mr_take_key(struct rsoft_mr *mr, const struct rmem_mr_attr *attr)
 		RSOFT_LOG(ERR, "max_mr=%" PRIu64 " memory regions are in use", dev->args.max_mr);
 		return -ENOSPC;
 	}
+	rsoft_mr_guard(dev);
 	mr->key->pd = mr->mr.pd->handle;
 	mr->mr.rkey = rsoft_word_rkey(mr->key->word);
 	mr->mr.lkey = mr->mr.rkey ^ RSOFT_LKEY_XOR;

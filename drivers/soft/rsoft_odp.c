@@ -370,9 +370,8 @@ rsoft_odp_prefetch(struct rsoft_odp *odp, uint64_t first, uint64_t nb, int advic
 	return is_there;
 }
 
-/* A guarded access found a page gone that the table may know. */
-static void
-access_failed(struct rsoft_odp *odp, uintptr_t addr)
+void
+rsoft_odp_access_failed(struct rsoft_odp *odp, uintptr_t addr)
 {
 	uint64_t first, nb;
 
@@ -386,30 +385,8 @@ access_failed(struct rsoft_odp *odp, uintptr_t addr)
 unsigned int
 rsoft_odp_copy_failed(struct rsoft_guarded end, struct rsoft_odp *to, struct rsoft_odp *from)
 {
-	access_failed(end.side == RSOFT_SIDE_TO ? to : from, end.addr);
+	rsoft_odp_access_failed(end.side == RSOFT_SIDE_TO ? to : from, end.addr);
 	return (unsigned int)end.side;
-}
-
-bool
-rsoft_odp_add(struct rsoft_odp *odp, uint64_t *word, uint64_t add, uint64_t *before)
-{
-	const struct rsoft_guarded end = rsoft_guard_add(word, add, before);
-
-	if (likely(end.side == RSOFT_SIDE_NONE))
-		return true;
-	access_failed(odp, end.addr);
-	return false;
-}
-
-bool
-rsoft_odp_swap(struct rsoft_odp *odp, uint64_t *word, uint64_t *before, uint64_t swap)
-{
-	const struct rsoft_guarded end = rsoft_guard_swap(word, before, swap);
-
-	if (likely(end.side == RSOFT_SIDE_NONE))
-		return true;
-	access_failed(odp, end.addr);
-	return false;
 }
 
 /* Take back the bits of pages that are not resident any more, in a word of the table. */

@@ -98,9 +98,8 @@ bool rsoft_odp_fault(struct rsoft_odp *odp, uint64_t addr, uint64_t length, bool
 unsigned int rsoft_odp_copy_failed(
 		struct rsoft_guarded end, struct rsoft_odp *to, struct rsoft_odp *from);
 
-/* The atomics; false: the word is not there. Only on a table that is_guarded. */
-bool rsoft_odp_add(struct rsoft_odp *odp, uint64_t *word, uint64_t add, uint64_t *before);
-bool rsoft_odp_swap(struct rsoft_odp *odp, uint64_t *word, uint64_t *before, uint64_t swap);
+/* An access found no page at an address: the table, which may be NULL, forgets it. */
+void rsoft_odp_access_failed(struct rsoft_odp *odp, uintptr_t addr);
 
 /* The counters of an MR; looks first for pages that went unheard. */
 void rsoft_odp_stats_get(struct rsoft_odp *odp, struct rmem_mr_stats *stats);
@@ -159,7 +158,7 @@ rsoft_odp_copy(struct rsoft_odp *to_odp, uint8_t *to, struct rsoft_odp *from_odp
 
 	if (likely((to_odp == NULL || to_odp->is_guarded) &&
 			    (from_odp == NULL || from_odp->is_guarded)))
-		end = rsoft_guard_copy(to, from, length);
+		end = rsoft_guard_copy_fast(to, from, length);
 	else
 		end = rsoft_guard_copy_slow(to, from, length);
 	if (likely(end.side == RSOFT_SIDE_NONE))

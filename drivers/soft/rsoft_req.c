@@ -337,22 +337,21 @@ rsoft_req_one(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *le
 	}
 }
 
-/* Copy what a WRITE opened when it is not all of plain MRs; a status. */
-static __rte_always_inline int
-rsoft_req_write_spans(struct rsoft_run *run, const struct rsoft_span *to,
-		const struct rsoft_span *from, uint32_t length)
+/* Copy what a WRITE opened; an enum rsoft_side. */
+static __rte_always_inline unsigned int
+rsoft_req_write_copy(const struct rsoft_span *to, const struct rsoft_span *from, uint32_t length)
 {
 	unsigned int side;
-	int status;
 
+	if (likely(to->key == NULL && from->key == NULL))
+		return rsoft_copy(to->ptr, from->ptr, length);
 	if (likely(rsoft_span_is_near(to, length) && rsoft_span_is_near(from, length)))
 		side = rsoft_copy_near(to, from, length);
 	else
 		side = rsoft_copy_spans(to, from, length);
-	status = rsoft_copy_status(side, RSOFT_SIDE_FROM, &run->why);
-	if (likely(status == RMEM_WC_SUCCESS) && to->key != NULL)
+	if (likely(side == RSOFT_SIDE_NONE) && to->key != NULL)
 		rsoft_access_count(to->key);
-	return status;
+	return side;
 }
 
 /*
@@ -368,9 +367,9 @@ rsoft_req_writes(struct rsoft_run *run, const uint8_t *wrs, size_t stride, uint3
 	const uint32_t right = RSOFT_VALID | RMEM_ACCESS_REMOTE_WRITE | RSOFT_PEEK;
 	const struct rsoft_qp *qp = run->qp;
 	const struct rsoft_qp *peer = rsoft_resp_peer(run->qp);
+	unsigned int side;
 	uint64_t bytes = 0;
 	uint32_t i;
-	int status;
 
 	if (unlikely(peer == NULL || (peer->access & RMEM_ACCESS_REMOTE_WRITE) == 0))
 		return 0;
@@ -389,15 +388,12 @@ rsoft_req_writes(struct rsoft_run *run, const uint8_t *wrs, size_t stride, uint3
 			break;
 		if (unlikely(sge->length > qp->max_msg_size))
 			break;
-		if (likely(to.key == NULL && from.key == NULL)) {
-			rsoft_copy(to.ptr, from.ptr, sge->length);
-		} else {
-			status = rsoft_req_write_spans(run, &to, &from, sge->length);
-			if (unlikely(status != RMEM_WC_SUCCESS)) {
-				rsoft_run_fail(run, wr, status);
-				i++;
-				break;
-			}
+		side = rsoft_req_write_copy(&to, &from, sge->length);
+		if (unlikely(side != RSOFT_SIDE_NONE)) {
+			rsoft_run_fail(run, wr,
+					rsoft_copy_status(side, RSOFT_SIDE_FROM, &run->why));
+			i++;
+			break;
 		}
 		bytes += sge->length;
 		run->done++;

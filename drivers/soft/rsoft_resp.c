@@ -94,25 +94,25 @@ static bool
 rsoft_resp_do_atomic(const struct rmem_send_wr *wr, const struct rsoft_span *span, uint64_t *before,
 		bool *is_modified)
 {
+	struct rsoft_odp *odp = span->key != NULL ? span->odp : NULL;
 	uint64_t *word = (uint64_t *)(void *)span->ptr;
-	bool is_on_demand = span->key != NULL && span->odp != NULL;
-	bool is_there = true;
+	struct rsoft_guarded end;
 
+	/* The kernel copies, and has no atomics. */
+	if (odp != NULL && !odp->is_guarded)
+		return false;
 	*is_modified = true;
 	if (wr->opcode == RMEM_WR_ATOMIC_FETCH_AND_ADD) {
-		if (is_on_demand)
-			return rsoft_odp_add(span->odp, word, wr->atomic.compare_add, before);
-		*before = __atomic_fetch_add(word, wr->atomic.compare_add, __ATOMIC_SEQ_CST);
-		return true;
+		end = rsoft_guard_add_fast(word, wr->atomic.compare_add, before);
+	} else {
+		*before = wr->atomic.compare_add;
+		end = rsoft_guard_swap_fast(word, before, wr->atomic.swap);
+		*is_modified = *before == wr->atomic.compare_add;
 	}
-	*before = wr->atomic.compare_add;
-	if (is_on_demand)
-		is_there = rsoft_odp_swap(span->odp, word, before, wr->atomic.swap);
-	else
-		__atomic_compare_exchange_n(word, before, wr->atomic.swap, false, __ATOMIC_SEQ_CST,
-				__ATOMIC_SEQ_CST);
-	*is_modified = *before == wr->atomic.compare_add;
-	return is_there;
+	if (likely(end.side == RSOFT_SIDE_NONE))
+		return true;
+	rsoft_odp_access_failed(odp, end.addr);
+	return false;
 }
 
 int
@@ -224,28 +224,13 @@ rsoft_resp_write_imm(struct rsoft_qp *peer, const struct rmem_send_wr *wr,
 	return RMEM_WC_SUCCESS;
 }
 
-/* Whether no page below the spans of length bytes comes on demand: a copy can't fail. */
-static bool
-rsoft_resp_is_safe(const struct rsoft_span *span, uint64_t length)
-{
-	uint64_t n;
-
-	for (; length != 0; length -= n, span++) {
-		if (unlikely(span->key != NULL &&
-				    (span->odp != NULL || span->key->kind == RSOFT_KIND_LIST)))
-			return false;
-		n = RTE_MIN(span->length, length);
-	}
-	return true;
-}
-
 /*
  * Put a short message in the completion at its reserved place, for the poll to copy. False: it
- * goes to the receive at once.
+ * goes to the receive at once, unless *side says that it is not there.
  */
 static bool
 rsoft_resp_inline(struct rsoft_qp *peer, const struct rsoft_rqe *rqe, const struct rsoft_span *to,
-		const struct rsoft_span *from, uint64_t length, uint32_t cq_pos)
+		const struct rsoft_span *from, uint64_t length, uint32_t cq_pos, unsigned int *side)
 {
 	struct rsoft_span data = {.length = length}, again;
 	struct rsoft_inline *message;
@@ -261,7 +246,9 @@ rsoft_resp_inline(struct rsoft_qp *peer, const struct rsoft_rqe *rqe, const stru
 	if (unlikely(message == NULL))
 		return false;
 	data.ptr = message->data;
-	rsoft_copy_all(&data, from, length);
+	*side = rsoft_copy_all(&data, from, length);
+	if (unlikely(*side != RSOFT_SIDE_NONE))
+		return false;
 	message->addr = rqe->sge[0].addr;
 	message->lkey = rqe->sge[0].lkey;
 	message->pd = peer->pd;
@@ -280,7 +267,7 @@ struct rsoft_placed {
 
 /*
  * Place a message in a receive: the status of the sender. LOC_PROT_ERR leaves the receive as
- * it was, and nothing reserved.
+ * it was.
  */
 static int
 rsoft_resp_place(struct rsoft_qp *peer, const struct rsoft_rqe *rqe, const struct rsoft_span *from,
@@ -303,14 +290,14 @@ rsoft_resp_place(struct rsoft_qp *peer, const struct rsoft_rqe *rqe, const struc
 		placed->recv_status = RMEM_WC_LOC_PROT_ERR;
 		return RMEM_WC_REM_OP_ERR;
 	}
-	if (is_early && rsoft_resp_is_safe(to, length) && rsoft_resp_is_safe(from, length)) {
+	if (is_early) {
 		placed->cq_pos = rsoft_rq_reserve(peer);
 		placed->is_early = true;
 		if (peer->is_inline_recv)
 			placed->is_inline = rsoft_resp_inline(
-					peer, rqe, to, from, length, placed->cq_pos);
+					peer, rqe, to, from, length, placed->cq_pos, &side);
 	}
-	if (length != 0 && !placed->is_inline)
+	if (length != 0 && !placed->is_inline && side == RSOFT_SIDE_NONE)
 		side = rsoft_copy_all(to, from, length);
 	if (likely(side == RSOFT_SIDE_NONE))
 		return RMEM_WC_SUCCESS;
@@ -338,6 +325,8 @@ rsoft_resp_complete(struct rsoft_qp *peer, const struct rsoft_rqe *rqe,
 	if (unlikely(placed->recv_status != RMEM_WC_SUCCESS)) {
 		rmem_wc_trace_error(peer->qp.obj.dev_id, peer->qp.qp_num, rqe->wr_id,
 				placed->recv_status, placed->why);
+		if (placed->why == RMEM_VENDOR_ERR_PAGE_FAULT)
+			RSOFT_COUNT(peer->rq.faults, 1);
 		is_first = rsoft_qp_to_err(peer); /* before who polls can know */
 	}
 	rsoft_resp_give(peer, cq_pos, &cqe);
@@ -363,6 +352,8 @@ rsoft_resp_send(struct rsoft_qp *peer, const struct rmem_send_wr *wr, const stru
 		return status;
 	status = rsoft_resp_place(peer, rqe, from, length, &placed);
 	if (unlikely(status == RMEM_WC_LOC_PROT_ERR)) {
+		if (placed.is_early)
+			rsoft_rq_unreserve(peer, placed.cq_pos);
 		rte_ticketlock_unlock(&peer->rq.lock);
 		return status;
 	}

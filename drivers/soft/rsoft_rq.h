@@ -45,6 +45,16 @@ rsoft_rq_reserve(struct rsoft_qp *qp)
 	return rsoft_cq_reserve(rsoft_cq_of(qp->qp.recv_cq), 1);
 }
 
+/* Give up a place that was reserved; the receive stays at the head. Under rq.lock. */
+static inline void
+rsoft_rq_unreserve(struct rsoft_qp *qp, uint32_t cq_pos)
+{
+	const struct rsoft_cqe cqe = {.what = rsoft_cqe_what(0, 0, RSOFT_WC_VOID, 0)};
+
+	if (unlikely(!rsoft_cq_write(rsoft_cq_of(qp->qp.recv_cq), cq_pos, &cqe)))
+		rsoft_qp_to_err(qp);
+}
+
 /* Complete the receive at the head, at the place reserved. Under rq.lock. */
 static inline void
 rsoft_rq_complete(struct rsoft_qp *qp, uint32_t cq_pos, const struct rsoft_cqe *cqe)

@@ -73,6 +73,8 @@ rsoft_run_tell_error(struct rsoft_run *run, const struct rmem_send_wr *wr, int s
 		RSOFT_COUNT(qp->stats.local_prot_errors, 1);
 	if (status == RMEM_WC_REM_ACCESS_ERR)
 		RSOFT_COUNT(qp->stats.rem_access_errors, 1);
+	if (run->why == RMEM_VENDOR_ERR_PAGE_FAULT)
+		RSOFT_COUNT(qp->stats.mem_faults, 1);
 }
 
 void

@@ -10,7 +10,7 @@
 
 #define RSOFT_NB_STATS (sizeof(struct rmem_dev_stats) / sizeof(uint64_t))
 
-static_assert(sizeof(struct rmem_dev_stats) == 21 * sizeof(uint64_t),
+static_assert(sizeof(struct rmem_dev_stats) == 22 * sizeof(uint64_t),
 		"all of struct rmem_dev_stats are 64-bit counters");
 
 void
@@ -24,6 +24,7 @@ rsoft_stats_add(struct rmem_dev_stats *sum, const struct rsoft_qp *qp)
 		to[i] += __atomic_load_n(&from[i], __ATOMIC_RELAXED);
 	sum->inline_recvs += __atomic_load_n(&qp->rq.inlined, __ATOMIC_RELAXED);
 	sum->bad_rkeys += __atomic_load_n(&qp->bad_rkeys, __ATOMIC_RELAXED);
+	sum->mem_faults += __atomic_load_n(&qp->rq.faults, __ATOMIC_RELAXED);
 	sum->recv_wrs += __atomic_load_n(&qp->rq.consumed, __ATOMIC_RELAXED);
 }
 

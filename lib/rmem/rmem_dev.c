@@ -361,6 +361,7 @@ const struct rmem_dev_stat_name rmem_dev_stats_names[] = {
 		STAT(odp_pages),
 		STAT(odp_failed_faults),
 		STAT(bad_rkeys),
+		STAT(mem_faults),
 };
 const size_t rmem_nb_dev_stats = RTE_DIM(rmem_dev_stats_names);
 

@@ -157,7 +157,8 @@ struct rmem_dev_stats {
 	uint64_t odp_prefetches;    /**< Pages of on-demand MRs that advice had fetched. */
 	uint64_t odp_pages;         /**< Pages that on-demand MRs have now; never reset. */
 	uint64_t odp_failed_faults; /**< Accesses to on-demand MRs that found no page. */
-	uint64_t bad_rkeys; /**< Requests of peers by an rkey that is not valid for the QP. */
+	uint64_t bad_rkeys;  /**< Requests of peers by an rkey that is not valid for the QP. */
+	uint64_t mem_faults; /**< Requests and receives that failed as memory was not there. */
 };
 
 /**

@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Memory that is unmapped or protected under a valid key ends requests with an access error, over
+ * every kind of key, and never raises a signal; nothing else changes.
+ */
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <rte_memory.h>
+
+#include "fixture_odp.h"
+#include "test.h"
+
+#define LOST 5u /* the page that goes */
+
+/* Each key is over all of fx_odp.mem, whose address is its iova. */
+enum kind {
+	KIND_MR,
+	KIND_SHARED,
+	KIND_IOV,
+	KIND_WINDOW,
+	KIND_MKEY,
+	KIND_MKEY_OF_PIECES,
+	KIND_FAST,
+	KIND_FAST_SCATTERED,
+	KIND_NB,
+};
+
+enum loss {
+	LOSS_PROT_NONE,
+	LOSS_UNMAP,
+	LOSS_READ_ONLY,
+	LOSS_NB,
+};
+
+/* What fx_odp_do() takes the keys from. */
+static struct rmem_mr view;
+static struct rmem_mr *base;
+static struct rmem_fast_reg_page_list *list;
+
+/* Messages in completions are copied by the poll: that is another suite's matter. */
+static int
+setup(void)
+{
+	setenv("RMEM_SCATTER_TO_CQE", "0", 1);
+	TEST_RUN(fx_setup());
+	if (!fx_odp_has_atomics())
+		return test_skip("nothing is guarded by a signal handler here");
+	fx_odp.mem = fx_map(FX_ODP_SIZE);
+	TEST_OK(mprotect(fx_odp.mem, FX_ODP_SIZE, PROT_READ | PROT_WRITE));
+	base = fx_mr(fx.a.pd, fx_odp.mem, FX_ODP_SIZE, FX_ACCESS | RMEM_ACCESS_MW_BIND);
+	list = fx_page_list(fx.a.dev, FX_ODP_PAGES);
+	TEST_ASSERT(base != NULL && list != NULL);
+	return TEST_SUCCESS;
+}
+
+static int
+teardown(void)
+{
+	unsetenv("RMEM_SCATTER_TO_CQE");
+	return fx_teardown();
+}
+
+static int
+see(const struct rmem_mr *mr)
+{
+	TEST_ASSERT(mr != NULL);
+	view.lkey = mr->lkey;
+	view.rkey = mr->rkey;
+	view.iova = fx_addr(fx_odp.mem);
+	fx_odp.mr = &view;
+	return TEST_SUCCESS;
+}
+
+static int
+open_iov(void)
+{
+	const struct iovec iov[] = {{fx_odp.mem, 3 * FX_PAGE},
+			{fx_odp.mem + 3 * FX_PAGE, FX_ODP_SIZE - 3 * FX_PAGE}};
+	const struct rmem_mr_attr attr = {.iov = iov,
+			.iov_count = 2,
+			.iova = fx_addr(fx_odp.mem),
+			.access = FX_ACCESS,
+			.socket_id = SOCKET_ID_ANY};
+	struct rmem_mr *mr;
+
+	TEST_OK(rmem_mr_reg_attr(fx.a.pd, &attr, &mr));
+	fx_track(mr);
+	return see(mr);
+}
+
+static int
+open_window(void)
+{
+	struct rmem_mw *mw = fx_mw(fx.a.pd, RMEM_MW_TYPE_2);
+	struct rmem_send_wr wr = fx_wr(RMEM_WR_BIND_MW, NULL, 0);
+
+	wr.bind_mw.mw = mw;
+	wr.bind_mw.mr = base;
+	wr.bind_mw.addr = base->iova;
+	wr.bind_mw.length = FX_ODP_SIZE;
+	wr.bind_mw.access = RMEM_ACCESS_REMOTE;
+	wr.bind_mw.key_tag = 3;
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_RUN(see(base));
+	view.rkey = mw->rkey;
+	return TEST_SUCCESS;
+}
+
+/* One entry, or an entry for each page. */
+static int
+open_mkey(uint32_t nb)
+{
+	struct rmem_mkey_entry entries[FX_ODP_PAGES];
+	struct rmem_mr *mkey = fx_mkey(fx.a.pd, nb);
+	struct rmem_send_wr wr;
+	uint32_t i;
+
+	for (i = 0; i < nb; i++)
+		entries[i] = fx_entry(base, i * FX_ODP_SIZE / nb, FX_ODP_SIZE / nb);
+	wr = fx_umr(mkey, entries, nb, fx_addr(fx_odp.mem));
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	return see(mkey);
+}
+
+/* Bind the page list. */
+static int
+open_list(void)
+{
+	struct rmem_mr *mr = fx_fast_mr(fx.a.pd, FX_ODP_PAGES);
+	struct rmem_send_wr wr;
+
+	wr = fx_reg(mr, list, FX_ODP_PAGES, fx_addr(fx_odp.mem), FX_ODP_SIZE);
+	wr.reg_mr.access = FX_ACCESS;
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	return see(mr);
+}
+
+static int
+open_fast(bool is_scattered)
+{
+	fx_list_pages(list, fx_odp.mem, FX_ODP_PAGES);
+	if (is_scattered) {
+		list->page_list[0] = fx_addr(fx_odp_page(1));
+		list->page_list[1] = fx_addr(fx_odp_page(0));
+	}
+	return open_list();
+}
+
+static int
+open_key(enum kind kind)
+{
+	struct rmem_mr *mr;
+
+	switch (kind) {
+	case KIND_SHARED:
+		TEST_OK(rmem_mr_reg_shared(base, fx.a.pd, 0, FX_ACCESS, &mr));
+		fx_track(mr);
+		return see(mr);
+	case KIND_IOV:
+		return open_iov();
+	case KIND_WINDOW:
+		return open_window();
+	case KIND_MKEY:
+		return open_mkey(1);
+	case KIND_MKEY_OF_PIECES:
+		return open_mkey(FX_ODP_PAGES);
+	case KIND_FAST:
+		return open_fast(false);
+	case KIND_FAST_SCATTERED:
+		return open_fast(true);
+	default:
+		return see(base);
+	}
+}
+
+static int
+lose(enum loss loss)
+{
+	if (loss == LOSS_UNMAP)
+		return fx_odp_unmap(LOST);
+	return fx_odp_protect(LOST, loss == LOSS_READ_ONLY ? PROT_READ : PROT_NONE);
+}
+
+static uint64_t
+nb_faults(void)
+{
+	struct rmem_dev_stats stats;
+
+	return rmem_dev_stats_get(fx.a.dev, &stats) == 0 ? stats.mem_faults : UINT64_MAX;
+}
+
+/* The request is refused on the side of the key, and counted; the sides are connected again. */
+static int
+expect_fault(enum fx_odp_op op, uint64_t addr, uint32_t length)
+{
+	uint64_t before = nb_faults();
+
+	TEST_STATUS(fx_odp_do(op, addr, length), fx_odp_refusal(op));
+	TEST_EQ(fx.wc.vendor_err, FX_ODP_WHY);
+	if (op == FX_ODP_RECV)
+		TEST_STATUS(fx_odp.recv_status, RMEM_WC_LOC_PROT_ERR);
+	TEST_EQ(nb_faults(), before + 1);
+	return fx_reconnect();
+}
+
+/* Each way to copy: within the page, from the one before it on, and over all of it. */
+static int
+expect_faults(enum fx_odp_op op, enum loss loss)
+{
+	static const uint32_t sizes[] = {1, 8, 20, 64, 100, 500, 2000, 9000};
+	uint64_t page = fx_addr(fx_odp_page(LOST));
+	uint32_t i;
+
+	if (loss == LOSS_READ_ONLY && !fx_odp_modifies(op))
+		return TEST_SUCCESS;
+	if (op == FX_ODP_ADD || op == FX_ODP_SWAP || op == FX_ODP_ADD_RESULT)
+		return expect_fault(op, page + 8, 8);
+	for (i = 0; i < RTE_DIM(sizes); i++) {
+		TEST_RUN(expect_fault(op, page - (sizes[i] > FX_PAGE ? FX_PAGE : 0), sizes[i]));
+		if (sizes[i] > 1)
+			TEST_RUN(expect_fault(op, page - sizes[i] / 2, sizes[i]));
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+run_kind(enum kind kind, enum loss loss)
+{
+	enum fx_odp_op op;
+	int result;
+
+	TEST_RUN(open_key(kind));
+	for (op = 0; op < FX_ODP_NB; op++) {
+		/* The window's MR has been tried. */
+		if (kind == KIND_WINDOW && fx_odp_is_local(op))
+			continue;
+		TEST_OK(lose(loss));
+		result = expect_faults(op, loss);
+		TEST_OK(fx_odp_map(LOST));
+		TEST_EQ(result, TEST_SUCCESS);
+		TEST_STATUS(fx_odp_do(op, fx_addr(fx_odp_page(LOST)), 64), RMEM_WC_SUCCESS);
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+run_kinds(enum loss loss)
+{
+	enum kind kind;
+
+	for (kind = 0; kind < KIND_NB; kind++)
+		TEST_RUN(run_kind(kind, loss));
+	return TEST_SUCCESS;
+}
+
+static int
+memory_that_is_unmapped_is_an_access_error(void)
+{
+	return run_kinds(LOSS_UNMAP);
+}
+
+static int
+memory_that_is_protected_is_an_access_error(void)
+{
+	return run_kinds(LOSS_PROT_NONE);
+}
+
+static int
+memory_that_is_read_only_is_an_access_error_for_writes(void)
+{
+	return run_kinds(LOSS_READ_ONLY);
+}
+
+/* Pages of a page list are trusted to be the program's own, not to be there. */
+static int
+page_list_may_name_addresses_that_no_memory_has(void)
+{
+	static const uint64_t pages[] = {
+			FX_PAGE, UINT64_C(0xdead000000000000), UINT64_C(0xffff800000000000)};
+	enum fx_odp_op op;
+	uint32_t i;
+
+	for (i = 0; i < RTE_DIM(pages); i++) {
+		fx_list_pages(list, fx_odp.mem, FX_ODP_PAGES);
+		list->page_list[0] = pages[i];
+		TEST_RUN(open_list());
+		for (op = 0; op < FX_ODP_NB; op++)
+			TEST_RUN(expect_fault(op, view.iova + 64, 8));
+		for (op = 0; op < FX_ODP_ADD; op++) {
+			TEST_RUN(expect_fault(op, view.iova, 64));
+			TEST_RUN(expect_fault(op, view.iova + 100, 2000));
+			TEST_RUN(expect_fault(op, view.iova, FX_ODP_SIZE));
+		}
+	}
+	return TEST_SUCCESS;
+}
+
+/* Beyond the end of the file the kernel raises SIGBUS. */
+static int
+expect_truncated(int fd)
+{
+	struct rmem_mr_attr attr = {.flags = RMEM_MR_FD,
+			.fd = fd,
+			.length = FX_ODP_SIZE,
+			.access = FX_ACCESS,
+			.socket_id = SOCKET_ID_ANY};
+	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 64);
+	struct rmem_send_wr wr;
+	struct rmem_mr *mr;
+
+	TEST_OK(ftruncate(fd, FX_ODP_SIZE));
+	TEST_OK(rmem_mr_reg_attr(fx.a.pd, &attr, &mr));
+	fx_track(mr);
+	TEST_STATUS(fx_peer_write(mr->iova, FX_ODP_SIZE, mr->rkey), RMEM_WC_SUCCESS);
+	TEST_OK(ftruncate(fd, FX_PAGE));
+	TEST_STATUS(fx_peer_write(mr->iova, FX_PAGE, mr->rkey), RMEM_WC_SUCCESS);
+	TEST_STATUS(fx_peer_write(mr->iova, FX_ODP_SIZE, mr->rkey), RMEM_WC_REM_ACCESS_ERR);
+	TEST_EQ(fx.wc.vendor_err, FX_ODP_WHY);
+	TEST_RUN(fx_reconnect());
+	TEST_STATUS(fx_peer_write(mr->iova + FX_PAGE, 64, mr->rkey), RMEM_WC_REM_ACCESS_ERR);
+	TEST_RUN(fx_reconnect());
+	wr = fx_rdma(RMEM_WR_RDMA_READ, &sge, mr->iova + FX_PAGE, mr->rkey);
+	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_REM_ACCESS_ERR);
+	TEST_RUN(fx_reconnect());
+	TEST_OK(ftruncate(fd, FX_ODP_SIZE));
+	TEST_STATUS(fx_peer_write(mr->iova + FX_PAGE, 64, mr->rkey), RMEM_WC_SUCCESS);
+	return TEST_SUCCESS;
+}
+
+static int
+file_that_is_truncated_is_an_access_error(void)
+{
+	int fd = memfd_create("rmem_test_fault", 0);
+	int result;
+
+	TEST_ASSERT(fd >= 0);
+	result = expect_truncated(fd);
+	close(fd);
+	return result;
+}
+
+/* The slot of the CQ that it had reserved is given back: what comes next is seen. */
+static int
+sender_that_loses_its_memory_leaves_the_receive(void)
+{
+	const struct rmem_sge own = {fx_addr(fx_odp_page(LOST)), 64, base->lkey};
+	const struct rmem_sge peer = fx_sge(fx.b.mr, 0, 64);
+	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &own, 1);
+	uint32_t i;
+
+	TEST_EQ(fx_post_recv(fx.b.qp, 5, &peer, 1), 1);
+	TEST_OK(fx_odp_protect(LOST, PROT_NONE));
+	/* More often than the CQ is deep. */
+	for (i = 0; i < 3 * FX_DEPTH; i++) {
+		TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_LOC_PROT_ERR);
+		TEST_ASSERT(fx_is_idle(fx.b.cq));
+		TEST_EQ(fx_state(fx.b.qp), RMEM_QPS_RTS);
+		TEST_OK(rmem_qp_reset(fx.a.qp));
+		TEST_OK(fx_connect(fx.a.qp, fx.b.qp));
+	}
+	TEST_OK(fx_odp_protect(LOST, PROT_READ));
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
+	TEST_EQ(fx.wc.wr_id, 5);
+	return TEST_SUCCESS;
+}
+
+/* What is done before the page is lost stays done, the rest is flushed. */
+static int
+burst_ends_at_the_page_that_is_lost(void)
+{
+	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 64);
+	struct rmem_send_wr wr[4];
+	struct rmem_wc wc[4];
+	uint32_t i;
+
+	TEST_OK(fx_odp_unmap(LOST));
+	for (i = 0; i < 4; i++) {
+		wr[i] = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx_odp_page(LOST - 2 + i)),
+				base->rkey);
+		wr[i].wr_id = i;
+		wr[i].flags = RMEM_SEND_SIGNALED;
+	}
+	fx_fill(fx.b.buf, 64, 9);
+	TEST_EQ(rmem_post_send(fx.b.qp, wr, 4), 4);
+	TEST_EQ(fx_poll(fx.b.cq, wc, 4), 4);
+	TEST_OK(fx_odp_map(LOST));
+	TEST_STATUS(wc[1].status, RMEM_WC_SUCCESS);
+	TEST_STATUS(wc[2].status, RMEM_WC_REM_ACCESS_ERR);
+	TEST_EQ(wc[2].vendor_err, FX_ODP_WHY);
+	TEST_STATUS(wc[3].status, RMEM_WC_WR_FLUSH_ERR);
+	TEST_MEM(fx_odp_page(LOST - 1), fx.b.buf, 64);
+	TEST_ASSERT(fx_is_zero(fx_odp_page(LOST + 1), 64));
+	return TEST_SUCCESS;
+}
+
+static const struct test_case mem_fault_cases[] = {
+		TEST_CASE(memory_that_is_unmapped_is_an_access_error),
+		TEST_CASE(memory_that_is_protected_is_an_access_error),
+		TEST_CASE(memory_that_is_read_only_is_an_access_error_for_writes),
+		TEST_CASE(page_list_may_name_addresses_that_no_memory_has),
+		TEST_CASE(file_that_is_truncated_is_an_access_error),
+		TEST_CASE(sender_that_loses_its_memory_leaves_the_receive),
+		TEST_CASE(burst_ends_at_the_page_that_is_lost),
+};
+
+REGISTER_RMEM_SUITE(mem_fault, setup, teardown, mem_fault_cases);
