@@ -8,11 +8,15 @@
  * work as if it were not there.
  */
 
+#include <errno.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+#include <rte_lcore.h>
 
 #include "fixture_odp.h"
 #include "test.h"
@@ -274,6 +278,48 @@ mr_behind_another_handler_is_copied_by_the_kernel(void)
 	return TEST_SUCCESS;
 }
 
+/* As a thread that waits for signals by signalfd() or sigwait() does. */
+static void *
+write_with_all_blocked(void *arg)
+{
+	int *result = arg;
+	sigset_t set;
+
+	sigfillset(&set);
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
+	if (rte_thread_register() != 0)
+		return NULL;
+	*result = fx_odp_write(1, 64);
+	pthread_sigmask(SIG_BLOCK, NULL, &set);
+	if (!sigismember(&set, SIGUSR1))
+		*result = -EINVAL;
+	rte_thread_unregister();
+	return NULL;
+}
+
+/* Also the second thread that has the same number. */
+static int
+thread_that_blocks_signals_gets_an_error(void)
+{
+	pthread_t thread;
+	uint32_t i;
+	int result;
+
+	TEST_RUN(fx_setup_odp());
+	TEST_STATUS(fx_odp_write(1, 64), RMEM_WC_SUCCESS);
+	for (i = 0; i < 2; i++) {
+		TEST_OK(fx_odp_protect(1, PROT_NONE));
+		result = -ENOENT;
+		TEST_OK(pthread_create(&thread, NULL, write_with_all_blocked, &result));
+		TEST_OK(pthread_join(thread, NULL));
+		TEST_STATUS(result, RMEM_WC_REM_ACCESS_ERR);
+		TEST_RUN(fx_reconnect());
+		TEST_OK(fx_odp_protect(1, PROT_READ | PROT_WRITE));
+		TEST_STATUS(fx_odp_write(1, 64), RMEM_WC_SUCCESS); /* known again */
+	}
+	return TEST_SUCCESS;
+}
+
 static const struct test_case odp_guard_cases[] = {
 		TEST_CASE(handler_is_there_from_the_first_mr_on),
 		TEST_CASE(device_without_a_guard_installs_no_handler),
@@ -283,6 +329,7 @@ static const struct test_case odp_guard_cases[] = {
 		TEST_CASE(ignored_signals_that_are_sent_stay_ignored),
 		TEST_CASE(handler_from_after_that_chains_changes_nothing),
 		TEST_CASE(mr_behind_another_handler_is_copied_by_the_kernel),
+		TEST_CASE(thread_that_blocks_signals_gets_an_error),
 };
 
 REGISTER_RMEM_SUITE(odp_guard, setup, fx_teardown, odp_guard_cases);

@@ -403,7 +403,6 @@ struct rsoft_domain {
 	rte_ticketlock_t lock; /* of dev[], of each device's qps[], and of connections */
 	uint32_t next_cookie;
 	struct rsoft_dev *dev[RMEM_MAX_DEVS];
-	uint8_t is_registered[RTE_MAX_LCORE]; /* with qsbr; each written by its lcore only */
 	struct rte_rcu_qsbr *qsbr;
 };
 

@@ -10,10 +10,12 @@
 #include <rte_memzone.h>
 
 #include "rsoft_grace.h"
+#include "rsoft_guard.h"
 
 #define RSOFT_DOMAIN_NAME "rmem_soft"
 
 struct rsoft_domain *rsoft_domain;
+__thread unsigned int rsoft_grace_lcore = LCORE_ID_ANY;
 
 int
 rsoft_domain_get(void)
@@ -49,7 +51,8 @@ rsoft_grace_register(unsigned int lcore)
 {
 	/* It can't fail: the lcore number is below the maximum given to init. */
 	rte_rcu_qsbr_thread_register(rsoft_domain->qsbr, lcore);
-	rsoft_domain->is_registered[lcore] = 1;
+	rsoft_guard_unblock();
+	rsoft_grace_lcore = lcore;
 }
 
 void

@@ -47,7 +47,10 @@
 /* Make the domain of this process known, creating it when it is the first. */
 int rsoft_domain_get(void);
 
-/* Register the calling lcore; slow path of enter. */
+/* The lcore that the calling thread is registered as; LCORE_ID_ANY: none yet. */
+extern __thread unsigned int rsoft_grace_lcore;
+
+/* Register the calling thread; slow path of enter. */
 void rsoft_grace_register(unsigned int lcore);
 
 /* Wait until no lcore holds what was taken away before the call. Not from inside. */
@@ -61,7 +64,7 @@ rsoft_grace_enter(void)
 
 	if (unlikely(lcore >= RTE_MAX_LCORE))
 		return LCORE_ID_ANY;
-	if (unlikely(!rsoft_domain->is_registered[lcore]))
+	if (unlikely(rsoft_grace_lcore != lcore))
 		rsoft_grace_register(lcore);
 	rte_rcu_qsbr_thread_online(rsoft_domain->qsbr, lcore);
 	return lcore;

@@ -256,6 +256,18 @@ rsoft_guard_put(void)
 	pthread_mutex_unlock(&guard.lock);
 }
 
+void
+rsoft_guard_unblock(void)
+{
+	sigset_t set;
+	unsigned int i;
+
+	sigemptyset(&set);
+	for (i = 0; i < NB_SIGNALS; i++)
+		sigaddset(&set, guard_signals[i]);
+	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+}
+
 #else
 
 bool
@@ -272,6 +284,11 @@ rsoft_guard_get(void)
 
 void
 rsoft_guard_put(void)
+{
+}
+
+void
+rsoft_guard_unblock(void)
 {
 }
 

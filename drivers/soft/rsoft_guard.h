@@ -55,6 +55,12 @@ bool rsoft_guard_has_slow(void);
 bool rsoft_guard_get(void);
 void rsoft_guard_put(void);
 
+/*
+ * Unblock both signals in the calling thread. The kernel does not hold back a signal that an
+ * instruction raised: it kills the process when the thread blocks it.
+ */
+void rsoft_guard_unblock(void);
+
 /* Copy between ranges that may overlap. What was copied before a failure stays. */
 struct rsoft_guarded rsoft_guard_copy_slow(void *to, const void *from, size_t length);
 
