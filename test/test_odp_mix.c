@@ -135,6 +135,97 @@ atomics_through_an_indirect_key(void)
 	return TEST_SUCCESS;
 }
 
+/* Bind a fast-register MR to the pages, in order or with two of them exchanged. */
+static int
+bind_fast(bool is_scattered, struct rmem_mr **mr)
+{
+	struct rmem_fast_reg_page_list *list = fx_page_list(fx.a.dev, FX_ODP_PAGES);
+	struct rmem_send_wr wr;
+
+	*mr = fx_fast_mr(fx.a.pd, FX_ODP_PAGES);
+	fx_list_pages(list, fx_odp.mem, FX_ODP_PAGES);
+	if (is_scattered) {
+		list->page_list[6] = fx_addr(fx_odp_page(7));
+		list->page_list[7] = fx_addr(fx_odp_page(6));
+	}
+	wr = fx_reg(*mr, list, FX_ODP_PAGES, IOVA, FX_ODP_SIZE);
+	wr.reg_mr.access = FX_ACCESS;
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	return TEST_SUCCESS;
+}
+
+/* It has the addresses of the pages, and no table of them. */
+static int
+fast_register_mr_over_an_on_demand_mr(void)
+{
+	struct rmem_mr *mr, *mkey;
+	struct rmem_mkey_entry one = {.addr = IOVA, .length = FX_ODP_SIZE};
+	uint32_t i;
+
+	for (i = 0; i < 2; i++) {
+		TEST_RUN(bind_fast(i == 1, &mr));
+		TEST_RUN(expect_on_demand(IOVA, mr->rkey));
+		TEST_OK(madvise(fx_odp.mem, FX_ODP_SIZE, MADV_DONTNEED));
+		/* And an indirect key over it. */
+		mkey = fx_mkey(fx.a.pd, 1);
+		one.lkey = mr->lkey;
+		TEST_RUN(bind_mkey(mkey, &one, 1));
+		TEST_RUN(expect_on_demand(IOVA, mkey->rkey));
+		TEST_OK(madvise(fx_odp.mem, FX_ODP_SIZE, MADV_DONTNEED));
+	}
+	return TEST_SUCCESS;
+}
+
+/* The rights of a window and of the keys that requests bind go beyond those of the MR. */
+static int
+expect_atomics(uint64_t addr, uint32_t rkey)
+{
+	const int status = fx_odp_has_atomics() ? RMEM_WC_SUCCESS : RMEM_WC_REM_ACCESS_ERR;
+	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
+	struct rmem_send_wr wr;
+	uint64_t word;
+
+	wr = fx_atomic(RMEM_WR_ATOMIC_FETCH_AND_ADD, &sge, addr + 8, rkey, 11);
+	TEST_STATUS(fx_send(fx.b.qp, &wr), status);
+	if (status == RMEM_WC_SUCCESS)
+		TEST_OK(fx_odp_protect(0, PROT_NONE));
+	else
+		TEST_EQ(fx.wc.vendor_err, FX_ODP_WHY);
+	TEST_RUN(fx_reconnect());
+	wr = fx_atomic(RMEM_WR_ATOMIC_CMP_AND_SWP, &sge, addr + 8, rkey, 0);
+	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_REM_ACCESS_ERR);
+	TEST_EQ(fx.wc.vendor_err, FX_ODP_WHY);
+	TEST_OK(fx_odp_protect(0, PROT_READ | PROT_WRITE));
+	memcpy(&word, fx_odp.mem + 8, sizeof(word));
+	TEST_EQ(word, status == RMEM_WC_SUCCESS ? 11 : 0);
+	TEST_OK(madvise(fx_odp.mem, FX_ODP_SIZE, MADV_DONTNEED));
+	return fx_reconnect();
+}
+
+static int
+atomics_by_every_key_succeed_or_are_refused(void)
+{
+	const struct rmem_mkey_entry one = fx_entry(fx_odp.mr, 0, FX_ODP_SIZE);
+	struct rmem_mw *mw = fx_mw(fx.a.pd, RMEM_MW_TYPE_2);
+	struct rmem_mr *mr, *mkey = fx_mkey(fx.a.pd, 1);
+	struct rmem_send_wr wr = fx_wr(RMEM_WR_BIND_MW, NULL, 0);
+
+	wr.bind_mw.mw = mw;
+	wr.bind_mw.mr = fx_odp.mr;
+	wr.bind_mw.addr = fx_odp.mr->iova;
+	wr.bind_mw.length = FX_ODP_SIZE;
+	wr.bind_mw.access = RMEM_ACCESS_REMOTE_ATOMIC;
+	wr.bind_mw.key_tag = 3;
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_RUN(expect_atomics(fx_odp.mr->iova, mw->rkey));
+	TEST_RUN(bind_mkey(mkey, &one, 1));
+	TEST_RUN(expect_atomics(IOVA, mkey->rkey));
+	TEST_RUN(bind_fast(false, &mr));
+	TEST_RUN(expect_atomics(IOVA, mr->rkey));
+	TEST_RUN(bind_fast(true, &mr));
+	return expect_atomics(IOVA, mr->rkey);
+}
+
 /* To pages on demand and back: the keys stay. */
 static int
 rereg_sets_and_clears_on_demand(void)
@@ -354,6 +445,8 @@ static const struct test_case odp_mix_cases[] = {
 		TEST_CASE(indirect_key_over_an_on_demand_mr),
 		TEST_CASE(indirect_key_over_a_hole_moves_no_byte),
 		TEST_CASE(atomics_through_an_indirect_key),
+		TEST_CASE(fast_register_mr_over_an_on_demand_mr),
+		TEST_CASE(atomics_by_every_key_succeed_or_are_refused),
 		TEST_CASE(rereg_sets_and_clears_on_demand),
 		TEST_CASE(rereg_of_a_hole_stays_on_demand),
 		TEST_CASE(rereg_changes_rights_and_memory),

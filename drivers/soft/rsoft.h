@@ -195,7 +195,8 @@ struct rsoft_mr {
 	struct rmem_counter *counter; /* of requests that modify it, or NULL; atomic */
 	struct rsoft_list *list;      /* of an indirect MR, or one over ranges: what it covers */
 	uint8_t pin;                  /* of rsoft_pin(); 0: not pinned */
-	struct rsoft_odp *odp;        /* of an on-demand MR: its pages */
+	/* Of an on-demand MR: its pages. Of a fast-register MR: rsoft_odp_raw, or NULL. */
+	struct rsoft_odp *odp;
 };
 
 /* What on-demand paging counts; atomic, by anybody. */

@@ -19,7 +19,7 @@ rsoft_page_piece(const struct rsoft_key *key, uint64_t offset, struct rsoft_piec
 
 	piece->ptr = (uint8_t *)(uintptr_t)key->pages[at >> key->log2_page_size] + in_page;
 	piece->length = (UINT64_C(1) << key->log2_page_size) - in_page;
-	piece->odp = NULL;
+	piece->odp = key->mr->odp; /* rsoft_odp_raw or NULL */
 }
 
 /* The bytes of a key that follow each other from an offset on. */
@@ -85,6 +85,11 @@ rsoft_access_below(const struct rsoft_qp *qp, const struct rsoft_key *key, uint6
 	if (piece.length < length || __atomic_load_n(&key->mr->counter, __ATOMIC_RELAXED) != NULL) {
 		span->key = key;
 		span->offset = offset;
+	}
+	if (unlikely(piece.odp != NULL)) {
+		span->key = key;
+		span->offset = offset;
+		span->odp = piece.length >= length ? piece.odp : NULL;
 	}
 	return true;
 }

@@ -24,6 +24,47 @@
 /* Words of the table behind a bit of rsoft_odp::used. */
 #define USED_WORDS 512u
 
+struct rsoft_odp rsoft_odp_raw;
+uint32_t rsoft_odp_nb_unguarded;
+
+/* Tables that the kernel copies for: pages of page lists are looked for in them. */
+static struct {
+	rte_ticketlock_t lock;
+	TAILQ_HEAD(, rsoft_odp) list;
+} unguarded = {.list = TAILQ_HEAD_INITIALIZER(unguarded.list)};
+
+static void
+unguarded_add(struct rsoft_odp *odp)
+{
+	rte_ticketlock_lock(&unguarded.lock);
+	TAILQ_INSERT_TAIL(&unguarded.list, odp, next);
+	__atomic_fetch_add(&rsoft_odp_nb_unguarded, 1, __ATOMIC_RELEASE);
+	rte_ticketlock_unlock(&unguarded.lock);
+}
+
+static void
+unguarded_remove(struct rsoft_odp *odp)
+{
+	rte_ticketlock_lock(&unguarded.lock);
+	TAILQ_REMOVE(&unguarded.list, odp, next);
+	__atomic_fetch_sub(&rsoft_odp_nb_unguarded, 1, __ATOMIC_RELEASE);
+	rte_ticketlock_unlock(&unguarded.lock);
+}
+
+bool
+rsoft_odp_is_unguarded(uint64_t addr, uint64_t length)
+{
+	const struct rsoft_odp *odp;
+
+	rte_ticketlock_lock(&unguarded.lock);
+	TAILQ_FOREACH(odp, &unguarded.list, next) {
+		if (addr < odp->end && odp->start < addr + length)
+			break;
+	}
+	rte_ticketlock_unlock(&unguarded.lock);
+	return odp != NULL;
+}
+
 static void
 count(struct rsoft_odp *odp, size_t counter, uint64_t n)
 {
@@ -144,6 +185,8 @@ rsoft_odp_alloc(struct rsoft_dev *dev, void *addr, size_t length, uint32_t acces
 		goto free_tables;
 	odp->start = (uintptr_t)addr >> odp->log2_page << odp->log2_page;
 	odp->end = RTE_ALIGN_CEIL(end, UINT64_C(1) << odp->log2_page);
+	if (!odp->is_guarded)
+		unguarded_add(odp);
 	/* What an implicit MR covers is not to be touched as a whole. */
 	if (!is_implicit && dev->args.odp_uffd != 0)
 		rsoft_uffd_watch(odp);
@@ -161,8 +204,10 @@ free_odp:
 void
 rsoft_odp_free(struct rsoft_odp *odp)
 {
-	if (odp == NULL)
+	if (odp == NULL || odp == &rsoft_odp_raw)
 		return;
+	if (!odp->is_guarded)
+		unguarded_remove(odp);
 	/* Advice first: a prefetch under way watches what it brought. */
 	rsoft_advise_cancel(odp);
 	if (odp->is_watched)
@@ -375,8 +420,8 @@ rsoft_odp_access_failed(struct rsoft_odp *odp, uintptr_t addr)
 {
 	uint64_t first, nb;
 
-	if (odp == NULL)
-		return; /* a plain MR's, whose memory was to stay */
+	if (odp == NULL || odp == &rsoft_odp_raw)
+		return; /* there is no table */
 	if (rsoft_odp_pages(odp, addr, 1, &first, &nb))
 		rsoft_odp_invalidate(odp, first, nb);
 	COUNT(odp, failed_faults, 1);

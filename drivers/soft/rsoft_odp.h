@@ -55,8 +55,21 @@ struct rsoft_odp {
 	size_t table_size;
 	size_t used_size;
 	struct rsoft_dev *dev;
+	TAILQ_ENTRY(rsoft_odp) next;  /* unless is_guarded */
 	struct rsoft_odp_stats stats; /* of this MR */
 };
+
+/*
+ * Stands for the table of a fast-register MR that was bound to pages of tables that are not
+ * is_guarded: the kernel copies, and there is nothing to know of pages.
+ */
+extern struct rsoft_odp rsoft_odp_raw;
+
+/* Tables that are not is_guarded; atomic. */
+extern uint32_t rsoft_odp_nb_unguarded;
+
+/* Whether one of them has a byte of [addr, addr + length). */
+bool rsoft_odp_is_unguarded(uint64_t addr, uint64_t length);
 
 /* Whether this kernel can do what ODP needs, by what the device's arguments say. */
 bool rsoft_odp_is_supported(const struct rsoft_dev *dev);

@@ -6,10 +6,12 @@
  * The REG_MR request: check, then bind.
  *
  * A page list whose pages follow each other, as those of a buffer in a hugepage do, makes
- * a key like that of a registered MR. Any other is copied to the MR: KIND_PAGES.
+ * a key like that of a registered MR. Any other is copied to the MR: KIND_PAGES; so is one with
+ * pages of on-demand MRs that no signal handler guards, and the kernel copies them.
  */
 
 #include "rsoft_mr.h"
+#include "rsoft_odp.h"
 
 /* Whether the request's own numbers fit together (IBTA 10.6.3); an enum rmem_vendor_err. */
 static uint32_t
@@ -76,6 +78,20 @@ rsoft_reg_mr_check(const struct rsoft_qp *qp, const struct rmem_send_wr *wr, boo
 	return why != RMEM_VENDOR_ERR_NONE ? why : rsoft_reg_mr_check_pages(wr, is_contiguous);
 }
 
+/* Whether a page is one that only the kernel may copy. */
+static __rte_noinline bool
+rsoft_reg_mr_is_unguarded(const struct rmem_send_wr *wr)
+{
+	const uint64_t *page = wr->reg_mr.page_list->page_list;
+	uint32_t i;
+
+	for (i = 0; i < wr->reg_mr.page_list_len; i++) {
+		if (rsoft_odp_is_unguarded(page[i], UINT64_C(1) << wr->reg_mr.log2_page_size))
+			return true;
+	}
+	return false;
+}
+
 /* Fill a key that is BUSY and make it valid. */
 static void
 rsoft_reg_mr_do(struct rsoft_mr *mr, const struct rmem_send_wr *wr, uint32_t rkey,
@@ -89,7 +105,11 @@ rsoft_reg_mr_do(struct rsoft_mr *mr, const struct rmem_send_wr *wr, uint32_t rke
 	key->iova = wr->reg_mr.iova;
 	key->length = wr->reg_mr.length;
 	key->log2_page_size = wr->reg_mr.log2_page_size;
-	if (is_contiguous) {
+	mr->odp = NULL;
+	if (unlikely(__atomic_load_n(&rsoft_odp_nb_unguarded, __ATOMIC_ACQUIRE) != 0) &&
+			rsoft_reg_mr_is_unguarded(wr))
+		mr->odp = &rsoft_odp_raw;
+	if (is_contiguous && mr->odp == NULL) {
 		key->kind = RSOFT_KIND_BASE;
 		key->base = (uint8_t *)(uintptr_t)page[0] + wr->reg_mr.first_byte_offset;
 	} else {

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Leases over on-demand MRs: pages come and go below them as below the MR, by every backend, and no
+ * access raises a signal.
+ */
+
+#include <sys/mman.h>
+
+#include "fixture_odp.h"
+#include "lease.h"
+#include "test.h"
+
+static int
+setup_odp(int (*setup)(void))
+{
+	struct rmem_dev_info info;
+	int result = setup();
+
+	if (result != TEST_SUCCESS)
+		return result;
+	TEST_OK(rmem_dev_info_get(fx.a.dev, &info));
+	if ((info.odp.general & RMEM_ODP_SUPPORT) == 0)
+		return test_skip("this system has no on-demand paging");
+	fx_odp.mem = fx_map(FX_ODP_SIZE);
+	TEST_OK(mprotect(fx_odp.mem, FX_ODP_SIZE, PROT_READ | PROT_WRITE));
+	fx_odp.mr = fx_mr(fx.a.pd, fx_odp.mem, FX_ODP_SIZE, fx_odp_access() | RMEM_ACCESS_MW_BIND);
+	TEST_ASSERT(fx_odp.mr != NULL);
+	return TEST_SUCCESS;
+}
+
+static int
+setup_fast_reg(void)
+{
+	return setup_odp(lx_setup_fast_reg);
+}
+
+static int
+setup_mw(void)
+{
+	return setup_odp(lx_setup_mw);
+}
+
+static int
+setup_umr(void)
+{
+	return setup_odp(lx_setup_umr);
+}
+
+static int
+lease_all(struct rmem_lease **lease)
+{
+	const struct rmem_lease_req req = {.mr = fx_odp.mr,
+			.addr = fx_odp.mem,
+			.length = FX_ODP_SIZE,
+			.access = RMEM_ACCESS_REMOTE_WRITE | RMEM_ACCESS_REMOTE_READ};
+
+	TEST_EQ(rmem_lease_grant(lx.ctx, &req, 1, lease), 1);
+	return lx_wait_open(*lease);
+}
+
+/* Pages that nothing has touched, pages that were written, and those that went since. */
+static int
+leased_page_that_goes_gives_an_error(void)
+{
+	static const uint32_t sizes[] = {8, 64, 500, 2000, 2 * FX_PAGE};
+	struct rmem_lease *lease;
+	uint32_t i;
+
+	for (i = 0; i < RTE_DIM(sizes); i++) {
+		TEST_RUN(lease_all(&lease));
+		fx_fill(fx.b.buf, sizes[i], i);
+		TEST_STATUS(lx_write(lease, 2 * FX_PAGE, sizes[i]), RMEM_WC_SUCCESS);
+		TEST_MEM(fx_odp_page(2), fx.b.buf, sizes[i]);
+		TEST_OK(fx_odp_protect(3, PROT_NONE));
+		TEST_STATUS(lx_write(lease, 4 * FX_PAGE - 8, sizes[i]), RMEM_WC_REM_ACCESS_ERR);
+		TEST_RUN(lx_recover());
+		TEST_OK(rmem_lease_take_ended(lx.ctx, lx.ended, LX_MAX) == 1 ? 0 : -ENOENT);
+		TEST_RUN(lease_all(&lease));
+		TEST_OK(fx_odp_unmap(5));
+		TEST_STATUS(lx_write(lease, 5 * FX_PAGE, sizes[i]), RMEM_WC_REM_ACCESS_ERR);
+		TEST_OK(fx_odp_map(5));
+		TEST_OK(fx_odp_map(3));
+		TEST_RUN(lx_recover());
+		TEST_OK(rmem_lease_take_ended(lx.ctx, lx.ended, LX_MAX) == 1 ? 0 : -ENOENT);
+	}
+	return TEST_SUCCESS;
+}
+
+static const struct test_case lease_odp_cases[] = {
+		TEST_CASE(leased_page_that_goes_gives_an_error),
+};
+
+REGISTER_RMEM_SUITE(lease_odp_fast_reg, setup_fast_reg, lx_teardown, lease_odp_cases);
+REGISTER_RMEM_SUITE(lease_odp_mw, setup_mw, lx_teardown, lease_odp_cases);
+REGISTER_RMEM_SUITE(lease_odp_umr, setup_umr, lx_teardown, lease_odp_cases);
