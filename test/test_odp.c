@@ -171,7 +171,8 @@ copies_between_ranges_that_overlap_are_exact(void)
 {
 	static const int32_t shifts[] = {
 			-4000, -100, -64, -63, -8, -1, 1, 7, 63, 64, 65, 1000, 5000};
-	static const uint32_t lengths[] = {3, 15, 33, 64, 65, 130, 700, 1024, 3000, 9000};
+	static const uint32_t lengths[] = {
+			3, 15, 33, 64, 65, 130, 256, 330, 700, 1024, 3000, 8191, 9000};
 	static uint8_t want[FX_ODP_SIZE];
 	struct rmem_mr *mr = fx_mr(fx.b.pd, fx_odp.mem, FX_ODP_SIZE, fx_odp_access());
 	struct rmem_send_wr wr;

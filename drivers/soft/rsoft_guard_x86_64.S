@@ -153,6 +153,7 @@ rsoft_guard_x86_copy:
 	movups	-32(%rsi, %rdx), %xmm6
 	movups	-16(%rsi, %rdx), %xmm7
 	leaq	-64(%rdi, %rdx), %r8
+	leaq	-128(%rdi, %rdx), %r10
 	movq	%rdi, %r9
 	movq	%rdi, %rcx
 	addq	$16, %rdi
@@ -164,14 +165,33 @@ rsoft_guard_x86_copy:
 	movups	16(%rsi), %xmm1
 	movups	32(%rsi), %xmm2
 	movups	48(%rsi), %xmm3
-	addq	$64, %rsi
+	movups	64(%rsi), %xmm9
+	movups	80(%rsi), %xmm10
+	movups	96(%rsi), %xmm11
+	movups	112(%rsi), %xmm12
+	subq	$-128, %rsi
 	movaps	%xmm0, (%rdi)
 	movaps	%xmm1, 16(%rdi)
 	movaps	%xmm2, 32(%rdi)
 	movaps	%xmm3, 48(%rdi)
-	addq	$64, %rdi
+	movaps	%xmm9, 64(%rdi)
+	movaps	%xmm10, 80(%rdi)
+	movaps	%xmm11, 96(%rdi)
+	movaps	%xmm12, 112(%rdi)
+	subq	$-128, %rdi
+	cmpq	%r10, %rdi
+	jbe	.Laligned_next
 	cmpq	%r8, %rdi
-	jb	.Laligned_next
+	jae	.Laligned_end
+	movups	(%rsi), %xmm0
+	movups	16(%rsi), %xmm1
+	movups	32(%rsi), %xmm2
+	movups	48(%rsi), %xmm3
+	movaps	%xmm0, (%rdi)
+	movaps	%xmm1, 16(%rdi)
+	movaps	%xmm2, 32(%rdi)
+	movaps	%xmm3, 48(%rdi)
+.Laligned_end:
 	movups	%xmm4, (%r8)
 	movups	%xmm5, 16(%r8)
 	movups	%xmm6, 32(%r8)
