@@ -64,7 +64,7 @@ offer(struct rmem_lease_ctx *ctx, const struct rmem_mr *mr, void *buf, uint32_t 
 	if (ret == 0)
 		ret = rmem_lease_desc_pack(&desc, message, RMEM_LEASE_DESC_SIZE);
 	if (ret > 0)
-		ret = rmem_lease_post(ctx, &wr, 1); /* -ENOSPC: poll, and post again */
+		ret = rmem_lease_post(ctx, &wr, 1); /* or -ENOSPC: offer it again after a poll */
 	if (ret < 0)
 		rmem_lease_revoke(ctx, &lease, 1);
 	return ret;

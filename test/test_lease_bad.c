@@ -5,7 +5,9 @@
 /* What leases refuse: each error of each call, with each backend; and the choice of a backend. */
 
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 #include "lease.h"
 
@@ -136,6 +138,109 @@ mr_over_several_ranges_is_refused(void)
 	fx_track(mr);
 	req.mr = mr;
 	TEST_ERR(grant(&req), EINVAL);
+	return TEST_SUCCESS;
+}
+
+/* No window can be bound to it: that is known before the request could cost the QP. */
+static int
+memory_of_an_fd_is_leased_or_refused(void)
+{
+	struct rmem_lease_req req = lx_req(0, FX_PAGE, WRITE);
+	struct rmem_mr_attr attr = {
+			.length = FX_PAGE,
+			.access = FX_ACCESS | RMEM_ACCESS_MW_BIND,
+			.flags = RMEM_MR_FD,
+	};
+	struct rmem_mr *mr;
+
+	attr.fd = memfd_create("rmem_lease", MFD_CLOEXEC);
+	TEST_ASSERT(attr.fd >= 0);
+	TEST_OK(ftruncate(attr.fd, FX_PAGE));
+	TEST_OK(rmem_mr_reg_attr(fx.a.pd, &attr, &mr));
+	close(attr.fd);
+	fx_track(mr);
+	req.mr = mr;
+	req.addr = mr->addr;
+	if (lx.conf.backend == RMEM_LEASE_MW) {
+		TEST_ERR(grant(&req), EOPNOTSUPP);
+		TEST_EQ(rmem_lease_prepare(lx.ctx, &req, 1, lx.lease), -EOPNOTSUPP);
+		TEST_RUN(lx_grant(1, WRITE)); /* the QP is as it was */
+	} else {
+		TEST_EQ(grant(&req), 1);
+	}
+	return lx_expect_open(lx.lease[0]);
+}
+
+/* With pages that large, the buffer is in the one at address 0, which no page list can name. */
+static int
+buffer_below_the_first_page_is_leased_or_refused(void)
+{
+	struct rmem_lease_req req = lx_req(0, FX_PAGE, WRITE);
+	struct rmem_dev_info info;
+	void *low;
+
+	TEST_OK(rmem_dev_info_get(fx.a.dev, &info));
+	lx.conf.max_length = 1 << 30;
+	if (info.max_mr_size < lx.conf.max_length)
+		return test_skip("no MRs of 1 GiB");
+	low = mmap((void *)(uintptr_t)(64 << 20), FX_PAGE, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	if (low != (void *)(uintptr_t)(64 << 20))
+		return test_skip("no memory at 64 MiB");
+	TEST_RUN(lx_remake());
+	req.addr = low;
+	req.mr = fx_mr(fx.a.pd, low, FX_PAGE, FX_ACCESS | RMEM_ACCESS_MW_BIND);
+	TEST_ASSERT(req.mr != NULL);
+	if (lx.conf.backend == RMEM_LEASE_FAST_REG) {
+		TEST_ERR(grant(&req), EINVAL);
+		TEST_RUN(lx_grant(1, WRITE));
+	} else {
+		TEST_EQ(grant(&req), 1);
+	}
+	TEST_RUN(lx_expect_open(lx.lease[0]));
+	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 1));
+	TEST_RUN(lx_take(1, RMEM_LEASE_END_REVOKED));
+	TEST_OK(fx_release((void *)(uintptr_t)req.mr));
+	TEST_OK(munmap(low, FX_PAGE));
+	return TEST_SUCCESS;
+}
+
+static uint32_t
+count_lines(const char *log, const char *what)
+{
+	uint32_t nb = 0;
+
+	while ((log = strstr(log, what)) != NULL) {
+		log += strlen(what);
+		nb++;
+	}
+	return nb;
+}
+
+/* Each is counted, the first for each reason is logged, with what was wrong. */
+static int
+refused_buffers_are_counted_and_told_once(void)
+{
+	struct rmem_lease_req req = lx_req(FX_BUF_SIZE, 8, WRITE);
+	const char *log;
+	uint32_t i;
+
+	fx_log_begin();
+	for (i = 0; i < 3; i++)
+		TEST_ERR(grant(&req), EINVAL);
+	req = lx_req(0, 8, RMEM_ACCESS_LOCAL_WRITE);
+	for (i = 0; i < 2; i++)
+		TEST_EQ(rmem_lease_prepare(lx.ctx, &req, 1, lx.lease), -EINVAL);
+	req = lx_req(0, 8, WRITE);
+	req.mr = fx.a.mr; /* without MW_BIND */
+	if (lx.conf.backend == RMEM_LEASE_MW)
+		TEST_ERR(grant(&req), EPERM);
+	log = fx_log_end();
+	TEST_EQ(count_lines(log, "no lease of 8 bytes"), lx.conf.backend == RMEM_LEASE_MW ? 3 : 2);
+	TEST_ASSERT(strstr(log, "they are not in its 65536 bytes") != NULL);
+	TEST_ASSERT(strstr(log, "access 0x1 has no right") != NULL);
+	TEST_EQ(strstr(log, "lacks RMEM_ACCESS_MW_BIND") != NULL, lx.conf.backend == RMEM_LEASE_MW);
+	TEST_EQ(lx_stats().refused, lx.conf.backend == RMEM_LEASE_MW ? 6 : 5);
 	return TEST_SUCCESS;
 }
 
@@ -372,6 +477,9 @@ static const struct test_case lease_bad_cases[] = {
 		TEST_CASE(disabled_mr_is_refused),
 		TEST_CASE(indirect_mr_is_refused),
 		TEST_CASE(mr_over_several_ranges_is_refused),
+		TEST_CASE(memory_of_an_fd_is_leased_or_refused),
+		TEST_CASE(buffer_below_the_first_page_is_leased_or_refused),
+		TEST_CASE(refused_buffers_are_counted_and_told_once),
 		TEST_CASE(rights_that_the_mr_lacks_are_refused),
 		TEST_CASE(windows_need_mw_bind_and_others_do_not),
 		TEST_CASE(rights_that_the_qp_lacks_are_refused),

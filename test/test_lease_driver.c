@@ -6,6 +6,8 @@
  * What leases make of a device's capabilities, refusals and failures: a driver that does as told.
  */
 
+#include <string.h>
+
 #include "lease_stub.h"
 
 #define INV RMEM_DEV_CAPA_LOCAL_INV
@@ -38,6 +40,31 @@ backend_follows_the_capabilities(void)
 	TEST_RUN(expect_backend(MW, RMEM_LEASE_UMR, -EOPNOTSUPP));
 	TEST_RUN(expect_backend(RMEM_DEV_CAPA_UMR | INV, RMEM_LEASE_AUTO, RMEM_LEASE_UMR));
 	TEST_RUN(expect_backend(MW | RMEM_DEV_CAPA_UMR, RMEM_LEASE_UMR, RMEM_LEASE_UMR));
+	return TEST_SUCCESS;
+}
+
+/* Which one it is, and what the device lacks for those that would be better. */
+static int
+choice_of_a_backend_is_logged(void)
+{
+	const char *log;
+
+	fx_log_begin();
+	TEST_RUN(expect_backend(MW, RMEM_LEASE_AUTO, RMEM_LEASE_MW));
+	log = fx_log_end();
+	TEST_ASSERT(strstr(log, "leases are made of windows of type 2B") != NULL);
+	TEST_ASSERT(strstr(log, "need RMEM_ACCESS_MW_BIND of the MRs") != NULL);
+	TEST_ASSERT(strstr(log, "no fast-register MRs: the device lacks RMEM_DEV_CAPA_FAST_REG\n") !=
+			NULL);
+	fx_log_begin();
+	TEST_RUN(expect_backend(MW, RMEM_LEASE_MW, RMEM_LEASE_MW));
+	TEST_ASSERT(strstr(fx_log_end(), "as configured") != NULL);
+	fx_log_begin();
+	TEST_RUN(expect_backend(RMEM_DEV_CAPA_UMR, RMEM_LEASE_UMR, -EOPNOTSUPP));
+	log = fx_log_end();
+	TEST_ASSERT(strstr(log, "indirect keys: the device lacks RMEM_DEV_CAPA_LOCAL_INV\n") !=
+			NULL);
+	TEST_ASSERT(strstr(log, "FAST_REG") == NULL);
 	return TEST_SUCCESS;
 }
 
@@ -251,6 +278,7 @@ half_released_key_is_not_used(void)
 
 static const struct test_case lease_driver_cases[] = {
 		TEST_CASE(backend_follows_the_capabilities),
+		TEST_CASE(choice_of_a_backend_is_logged),
 		TEST_CASE(failed_allocations_are_told),
 		TEST_CASE(context_whose_keys_fail_is_not_made),
 		TEST_CASE(failed_device_is_told),

@@ -292,6 +292,7 @@ mempools_are_traced(void)
 static int
 leases_are_traced(void)
 {
+	const struct rmem_lease_req req = lx_req(0, 0, RMEM_ACCESS_REMOTE_WRITE);
 	uint32_t i;
 
 	lx.conf.max_leases = 1;
@@ -306,6 +307,10 @@ leases_are_traced(void)
 	}
 	expect("lib.rmem.lease.rest ctx=%" PRIu64 " rkey=%u quarantines=1", at(lx.ctx),
 			lx.ended[0]->rkey);
+	TEST_ERR(rmem_lease_grant(lx.ctx, &req, 1, lx.lease), EINVAL);
+	expect("lib.rmem.lease.refuse ctx=%" PRIu64 " mr=%" PRIu64 " addr=%" PRIu64
+	       " length=0 access=%u error=%d",
+			at(lx.ctx), at(req.mr), at(req.addr), req.access, EINVAL);
 	TEST_ASSERT(rmem_lease_age(lx.ctx) >= 0);
 	expect("lib.rmem.lease.age ctx=%" PRIu64, at(lx.ctx));
 	return TEST_SUCCESS;

@@ -105,26 +105,27 @@ set_backend(struct rmem_lease_ctx *ctx, const struct rmem_lease_conf *conf)
 
 	if (rmem_dev_info_get(ctx->dev, &info) != 0)
 		return -ENODEV;
-	ctx->backend = lease_ops_find(conf->backend, info.capa);
-	if (ctx->backend == NULL) {
-		LEASE_LOG(ERR, "%s can't do leases%s", ctx->dev->name,
-				conf->backend == RMEM_LEASE_AUTO ? "" : " of that backend");
-		return -EOPNOTSUPP;
-	}
+	ret = lease_backend_choose(ctx, conf->backend, info.capa);
+	if (ret != 0)
+		return ret;
 	ctx->stats.backend = lease_ops_number(ctx->backend);
 	ctx->max_length = conf->max_length;
-	if (ctx->stats.backend == RMEM_LEASE_MW)
+	if (ctx->stats.backend == RMEM_LEASE_MW) {
 		ctx->mr_needs = RMEM_ACCESS_MW_BIND;
+		ctx->mr_flags_bad = RMEM_MR_FD;
+	}
 	if (ctx->stats.backend == RMEM_LEASE_FAST_REG) {
 		ret = set_pages(ctx, &info, RTE_MIN(info.max_page_list_len, LEASE_PAGES));
 		if (ret != 0)
 			ret = set_pages(ctx, &info, info.max_page_list_len);
+		ctx->min_addr = (uintptr_t)1 << ctx->log2_page_size;
 	}
 	if (ret != 0 || conf->max_length > info.max_mr_size) {
 		LEASE_LOG(ERR, "%s can't lease buffers of max_length %u by %s", ctx->dev->name,
 				conf->max_length, ctx->backend->name);
 		return -EINVAL;
 	}
+	lease_backend_log(ctx, conf->backend, info.capa);
 	return 0;
 }
 
@@ -178,6 +179,8 @@ lay_out(struct rmem_lease_ctx *ctx, struct lease_room *room, uint32_t nb_slots, 
 	ctx->ended.ring = take_room(room, nb, sizeof(uint32_t));
 	ctx->resting.mask = ctx->revokes.mask = ctx->ended.mask = nb - 1;
 	ctx->heap = take_room(room, nb_slots, sizeof(*ctx->heap));
+	ctx->hold_of = take_room(room, nb_slots, sizeof(*ctx->hold_of));
+	ctx->holds = take_room(room, nb_slots + 1, sizeof(*ctx->holds));
 	ctx->map = take_room(room, nb_map, sizeof(*ctx->map));
 	ctx->map_mask = nb_map - 1;
 	if (ctx->backend->capa & RMEM_DEV_CAPA_UMR)
@@ -210,6 +213,7 @@ alloc_ctx(struct rmem_lease_ctx *from, const struct rmem_lease_conf *conf, uint3
 		ctx->empty[i] = nb - 1 - i;
 	}
 	ctx->nb_empty = nb;
+	lease_hold_init(ctx, nb + 1);
 	for (i = 0; i < LEASE_BURST; i++)
 		ctx->inv[i].opcode = RMEM_WR_LOCAL_INV;
 	return ctx;

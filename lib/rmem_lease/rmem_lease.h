@@ -96,9 +96,10 @@ struct rmem_lease {
 /** A buffer to lease. */
 struct rmem_lease_req {
 	/**
-	 * MR that holds the buffer, made by rmem_mr_reg() and its kin in the PD of the QP. It must
-	 * not be deregistered before the lease was taken back. Windows need
-	 * RMEM_ACCESS_MW_BIND of it; rights to modify need RMEM_ACCESS_LOCAL_WRITE.
+	 * MR that holds the buffer, made by rmem_mr_reg() and its kin in the PD of the QP. The
+	 * lease holds it: it can't be deregistered or re-registered before the lease was taken
+	 * back. Windows need RMEM_ACCESS_MW_BIND of it, and memory that is not of RMEM_MR_FD;
+	 * rights to modify need RMEM_ACCESS_LOCAL_WRITE.
 	 */
 	const struct rmem_mr *mr;
 	void *addr;        /**< First byte of the buffer. No alignment needed. */
@@ -136,6 +137,7 @@ struct rmem_lease_stats {
 	uint64_t made;         /**< Keys made. */
 	uint64_t aged;         /**< Keys released by rmem_lease_age(). */
 	uint64_t replaced;     /**< Keys released by rmem_lease_recover(). */
+	uint64_t refused;      /**< Buffers refused: -EINVAL, -EPERM and -EOPNOTSUPP of grants. */
 	uint32_t backend;      /**< One of enum rmem_lease_backend, never AUTO. */
 	uint32_t nb_keys;      /**< Keys there are. */
 	uint32_t nb_leases;    /**< Leases that were granted and not taken back. */
@@ -204,6 +206,9 @@ int rmem_lease_ctx_destroy(struct rmem_lease_ctx *ctx);
  * Makes keys, which is slow, when more leases are out than ever before: none below
  * rmem_lease_conf::min_leases.
  *
+ * Buffers that are refused are counted in rmem_lease_stats::refused; the first for each reason is
+ * logged.
+ *
  * When the send queue takes only a part, the last ones may be GRANTING until the next grant or
  * revocation completes; for requests posted later they are open as the others.
  *
@@ -221,10 +226,11 @@ int rmem_lease_ctx_destroy(struct rmem_lease_ctx *ctx);
  * @return
  *   How many were granted; it stops at the first that can't be. If that is the first:
  *   - -EINVAL: NULL ctx or not a context, an MR that is NULL, not made by rmem_mr_reg(),
- *     not valid, over several ranges or of another PD, a buffer outside of it, a length out of
- *     range, no right or an unknown one.
+ *     not valid, over several ranges, of another PD or being deregistered, a buffer outside of it,
+ *     or in the page at 0 of a page list, a length out of range, no right or an unknown one.
  *   - -EPERM: the QP gives its peer no such right, the MR lacks RMEM_ACCESS_MW_BIND for a
  *     window, or LOCAL_WRITE for a right to modify.
+ *   - -EOPNOTSUPP: a window can't be bound to an MR of RMEM_MR_FD.
  *   - -ENOSPC: the send queue is full, max_leases are out or resting, or the device has no key
  *     left.
  *   - -ENOMEM: no memory for another key.
@@ -252,7 +258,7 @@ int rmem_lease_grant(struct rmem_lease_ctx *ctx, const struct rmem_lease_req *re
  *
  * @return
  *   How many were prepared; never more than RMEM_LEASE_MAX_PREPARED are. If not one:
- *   - -EINVAL, -EPERM, -ENOMEM, -ENODEV, -EIO: as rmem_lease_grant().
+ *   - -EINVAL, -EPERM, -EOPNOTSUPP, -ENOMEM, -ENODEV, -EIO: as rmem_lease_grant().
  *   - -ENOSPC: as there, or RMEM_LEASE_MAX_PREPARED wait for rmem_lease_post().
  */
 int rmem_lease_prepare(struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req, uint16_t nb,

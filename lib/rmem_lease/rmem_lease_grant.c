@@ -10,20 +10,21 @@
 
 #define LEASE_MODIFY (RMEM_ACCESS_REMOTE_WRITE | RMEM_ACCESS_REMOTE_ATOMIC)
 
-/* Whether the buffer is one, inside its MR. */
+/* Whether the buffer is one, inside its MR, which is held. */
 static inline bool
 check_range(const struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req)
 {
 	const struct rmem_mr *mr = req->mr;
 	uint64_t offset;
 
-	if (unlikely(mr == NULL || mr->obj.type != RMEM_OBJ_MR || mr->type != RMEM_MR_TYPE_USER ||
+	if (unlikely(mr->type != RMEM_MR_TYPE_USER ||
 			    __atomic_load_n(&mr->state, __ATOMIC_ACQUIRE) != RMEM_MR_STATE_VALID ||
 			    mr->pd != ctx->qp->pd || mr->addr == NULL))
 		return false;
 	offset = (uintptr_t)req->addr - (uintptr_t)mr->addr; /* too large when it is before */
 	return likely(req->length != 0 && req->length <= ctx->max_length && offset < mr->length &&
-			req->length <= mr->length - offset);
+			req->length <= mr->length - offset &&
+			(uintptr_t)req->addr >= ctx->min_addr);
 }
 
 static inline int
@@ -36,14 +37,42 @@ check_req(const struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req)
 		return -EINVAL;
 	if (req->access & LEASE_MODIFY)
 		need |= RMEM_ACCESS_LOCAL_WRITE; /* IBTA C10-74 */
+	if (unlikely((req->mr->flags & ctx->mr_flags_bad) != 0))
+		return -EOPNOTSUPP;
 	if (unlikely((req->access & ~ctx->access) != 0 || (need & ~req->mr->access) != 0))
 		return -EPERM;
 	return 0;
 }
 
-/* Stage a request that was checked; the free stack is not empty. */
+/*
+ * Have *hold be of the MR of a request, held before that is checked: what was checked can't change
+ * before the lease ends. The burst has a share in it, as each of its leases will.
+ */
+static inline int
+take_mr(struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req, struct lease_hold **hold)
+{
+	if (likely(*hold != NULL && (*hold)->mr == req->mr))
+		return 0;
+	if (*hold != NULL)
+		lease_unhold(ctx, *hold);
+	*hold = NULL;
+	if (likely(req->mr != NULL && req->mr->obj.type == RMEM_OBJ_MR))
+		*hold = lease_hold(ctx, req->mr);
+	return likely(*hold != NULL) ? 0 : -EINVAL;
+}
+
+/* Have a free slot, and a place among the staged ones. */
+static inline int
+have_slot(struct rmem_lease_ctx *ctx)
+{
+	if (unlikely(ctx->nb_staged == LEASE_BURST))
+		return -ENOSPC;
+	return likely(ctx->nb_free != 0) ? 0 : lease_refill(ctx);
+}
+
+/* Stage a request that was checked, with a share in its hold; the free stack is not empty. */
 static inline struct lease_slot *
-stage(struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req)
+stage(struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req, struct lease_hold *hold)
 {
 	uint32_t number = ctx->free[--ctx->nb_free];
 	struct lease_slot *slot = &ctx->slots[number];
@@ -51,6 +80,8 @@ stage(struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req)
 	struct rmem_lease *lease = &slot->lease;
 	uint8_t tag = lease_tag(slot->order, slot->nb_tags++);
 
+	hold->nb++;
+	ctx->hold_of[number] = (uint32_t)(hold - ctx->holds);
 	lease->id += UINT64_C(1) << LEASE_ID_BITS;
 	lease->addr = req->addr;
 	lease->user = req->user;
@@ -75,19 +106,25 @@ static int
 prepare(struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req, uint16_t nb,
 		struct rmem_lease **lease)
 {
+	struct lease_hold *hold = NULL;
 	int ret = 0;
 	uint16_t i;
 
 	for (i = 0; i < nb; i++) {
-		ret = check_req(ctx, &req[i]);
-		if (ret == 0 && unlikely(ctx->nb_staged == LEASE_BURST))
-			ret = -ENOSPC;
-		if (ret == 0 && unlikely(ctx->nb_free == 0))
-			ret = lease_refill(ctx);
+		ret = take_mr(ctx, &req[i], &hold);
+		if (likely(ret == 0))
+			ret = check_req(ctx, &req[i]);
+		if (unlikely(ret != 0)) {
+			lease_refuse(ctx, &req[i], ret);
+			break;
+		}
+		ret = have_slot(ctx);
 		if (unlikely(ret != 0))
 			break;
-		lease[i] = &stage(ctx, &req[i])->lease;
+		lease[i] = &stage(ctx, &req[i], hold)->lease;
 	}
+	if (likely(hold != NULL))
+		lease_unhold(ctx, hold);
 	if (ctx->nb_free < ctx->low_free)
 		ctx->low_free = ctx->nb_free;
 	LEASE_SET(ctx->stats.nb_leases, ctx->stats.nb_leases + i);

@@ -181,6 +181,12 @@ lease_ops_find(uint32_t backend, uint64_t capa)
 	return NULL;
 }
 
+const struct lease_ops *
+lease_ops_of(uint32_t backend)
+{
+	return backend - 1 < RTE_DIM(lease_backends) ? &lease_backends[backend - 1] : NULL;
+}
+
 uint32_t
 lease_ops_number(const struct lease_ops *ops)
 {
@@ -392,6 +398,7 @@ lease_put(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
 	uint32_t number = lease_number(ctx, slot);
 
 	slot->lease.state = RMEM_LEASE_FREE;
+	lease_unhold(ctx, &ctx->holds[ctx->hold_of[number]]);
 	if (unlikely(slot->is_stuck))
 		return;
 	if (unlikely(!slot->has_key)) {

@@ -21,6 +21,10 @@
  * The requests of a send queue complete in order. So a completion tells of all that `ops` holds
  * before it, and a lease ends only when its LOCAL_INV, or a later request, completed well; when
  * the peer's invalidation was received; or when its key was released.
+ *
+ * Invariant: the MR of each slot that is not FREE is held, so that its memory can't be deregistered
+ * or exchanged by re-registration while a key of the context may grant access to it. Leases of one
+ * MR share a reference (rmem_lease_hold.c).
  */
 
 #ifndef RMEM_LEASE_PRIV_H
@@ -61,6 +65,8 @@ extern int rmem_lease_logtype;
 #define LEASE_ID_BITS 24
 /** Bits of that count in an op. */
 #define LEASE_OP_BITS 11
+/** Places in `recent`. */
+#define LEASE_RECENT 8
 /** Pages that a buffer spans at most where the device has larger pages. */
 #define LEASE_PAGES 9
 
@@ -101,6 +107,13 @@ struct lease_fifo {
 struct lease_due {
 	uint64_t deadline;
 	uint32_t slot;
+};
+
+/** A reference to an MR, for leases of it. */
+struct lease_hold {
+	struct rmem_mr *mr; /* NULL while no lease uses it */
+	uint32_t nb;        /* leases */
+	uint32_t next;      /* number of the next free one */
 };
 
 /** What differs from backend to backend. */
@@ -147,9 +160,17 @@ struct rmem_lease_ctx {
 	uint32_t access;   /* what the QP gives its peer */
 	uint32_t mr_needs; /* right that the backend needs of an MR */
 	uint32_t max_length;
+	uint32_t logged_refusals;   /* bit by reason */
 	uint32_t log2_page_size;    /* of page lists */
 	uint32_t max_page_list_len; /* of a buffer */
 	uint64_t quarantine;        /* TSC cycles */
+	uintptr_t min_addr;         /* of a buffer: no page list has the page at 0 */
+	uint32_t mr_flags_bad;      /* of rmem_mr::flags: the backend can't do such an MR */
+
+	uint32_t free_hold;            /* number of the first free one */
+	uint32_t recent[LEASE_RECENT]; /* by MR: a hold that may be of it */
+	struct lease_hold *holds;      /* one for each slot, and one */
+	uint32_t *hold_of;             /* by slot that is not FREE */
 
 	uint32_t *map; /* slot + 1 by the index of its key; see lease_map_find() */
 	uint32_t map_mask;
@@ -257,6 +278,41 @@ lease_fifo_get(struct lease_fifo *fifo)
 	return fifo->ring[fifo->head++ & fifo->mask];
 }
 
+/* References to MRs (rmem_lease_hold.c). */
+
+/** All are free; holds has room for so many. */
+void lease_hold_init(struct rmem_lease_ctx *ctx, uint32_t nb);
+/** As lease_hold(), with a reference of its own; it becomes recent. */
+struct lease_hold *lease_hold_new(struct rmem_lease_ctx *ctx, struct rmem_mr *mr, uint32_t *recent);
+/** The last lease of it was taken back. */
+void lease_hold_end(struct rmem_lease_ctx *ctx, struct lease_hold *hold);
+
+/** Hold an MR for one more lease; NULL when it is being deregistered or re-registered. */
+static inline struct lease_hold *
+lease_hold(struct rmem_lease_ctx *ctx, const struct rmem_mr *mr)
+{
+	uint32_t *recent = &ctx->recent[(uintptr_t)mr / RTE_CACHE_LINE_SIZE % LEASE_RECENT];
+	struct lease_hold *hold = &ctx->holds[*recent];
+
+	if (unlikely(hold->mr != mr))
+		return lease_hold_new(ctx, (struct rmem_mr *)(uintptr_t)mr, recent);
+	hold->nb++;
+	return hold;
+}
+
+/** Take back one lease_hold(). */
+static inline void
+lease_unhold(struct rmem_lease_ctx *ctx, struct lease_hold *hold)
+{
+	if (unlikely(--hold->nb == 0))
+		lease_hold_end(ctx, hold);
+}
+
+/* Refusals (rmem_lease_refuse.c). */
+
+/** Count and trace a buffer that was refused by an -errno, and log the first for each reason. */
+void lease_refuse(struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req, int error);
+
 /* Deadlines (rmem_lease_heap.c). */
 void lease_heap_add(struct rmem_lease_ctx *ctx, struct lease_slot *slot);
 void lease_heap_del(struct rmem_lease_ctx *ctx, struct lease_slot *slot);
@@ -265,6 +321,8 @@ void lease_heap_del(struct rmem_lease_ctx *ctx, struct lease_slot *slot);
 
 /** Backend of a configuration that the device can do; NULL when there is none. */
 const struct lease_ops *lease_ops_find(uint32_t backend, uint64_t capa);
+/** Backend of enum rmem_lease_backend, or NULL beyond the last. */
+const struct lease_ops *lease_ops_of(uint32_t backend);
 /** Number of a backend: enum rmem_lease_backend. */
 uint32_t lease_ops_number(const struct lease_ops *ops);
 /** Make keys for so many empty slots, which become free; -errno when not all could be made. */
@@ -310,6 +368,13 @@ lease_tag(const uint64_t order[4], uint16_t n)
 void lease_end(struct rmem_lease_ctx *ctx, struct lease_slot *slot, uint8_t why);
 /** Take back a prepared lease. */
 void lease_unstage(struct rmem_lease_ctx *ctx, struct lease_slot *slot);
+
+/* The choice of a backend (rmem_lease_backend.c). */
+
+/** Choose the backend by what the device can do; -EOPNOTSUPP and a line. */
+int lease_backend_choose(struct rmem_lease_ctx *ctx, uint32_t backend, uint64_t capa);
+/** Log what was chosen, and what the device lacks for the better ones. */
+void lease_backend_log(const struct rmem_lease_ctx *ctx, uint32_t backend, uint64_t capa);
 
 /* All contexts (rmem_lease_telemetry.c). */
 /** Check the invariants of a context of the device: 0, or -EIO and a line. */

@@ -113,6 +113,7 @@ tell_ctx(const struct rmem_lease_ctx *ctx, struct rte_tel_data *d)
 	rmem_tel_uint(d, "made", stats.made);
 	rmem_tel_uint(d, "aged", stats.aged);
 	rmem_tel_uint(d, "replaced", stats.replaced);
+	rmem_tel_uint(d, "refused", stats.refused);
 }
 
 static int

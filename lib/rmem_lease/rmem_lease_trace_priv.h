@@ -68,6 +68,18 @@ RTE_TRACE_POINT(
 )
 
 RTE_TRACE_POINT(
+	rmem_lease_trace_refuse,
+	RTE_TRACE_POINT_ARGS(const void *ctx, const void *mr, const void *addr, uint32_t length,
+		uint32_t access, int error),
+	rte_trace_point_emit_ptr(ctx);
+	rte_trace_point_emit_ptr(mr);
+	rte_trace_point_emit_ptr(addr);
+	rte_trace_point_emit_u32(length);
+	rte_trace_point_emit_u32(access);
+	rte_trace_point_emit_int(error);
+)
+
+RTE_TRACE_POINT(
 	rmem_lease_trace_error,
 	RTE_TRACE_POINT_ARGS(const char *call, const void *obj, int error),
 	rte_trace_point_emit_string(call);

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * References to the MRs of leases. A reference is an atomic operation, a lease of an MR that was
+ * leased recently only counts: a burst takes one reference for each MR, not for each buffer.
+ *
+ * Invariant: a hold whose mr is not NULL has a reference to it, which nb leases share. Several
+ * holds may be of one MR; `recent` finds one of them, or another one, or none.
+ */
+
+#include <rmem_driver.h>
+
+#include "rmem_lease_priv.h"
+
+void
+lease_hold_init(struct rmem_lease_ctx *ctx, uint32_t nb)
+{
+	uint32_t i;
+
+	for (i = 0; i < nb; i++)
+		ctx->holds[i].next = i + 1;
+}
+
+struct lease_hold *
+lease_hold_new(struct rmem_lease_ctx *ctx, struct rmem_mr *mr, uint32_t *recent)
+{
+	struct lease_hold *hold = &ctx->holds[ctx->free_hold];
+
+	if (!rmem_obj_hold(&mr->obj))
+		return NULL;
+	*recent = ctx->free_hold;
+	ctx->free_hold = hold->next;
+	hold->mr = mr;
+	hold->nb = 1;
+	return hold;
+}
+
+void
+lease_hold_end(struct rmem_lease_ctx *ctx, struct lease_hold *hold)
+{
+	rmem_obj_unhold(&hold->mr->obj);
+	hold->mr = NULL;
+	hold->next = ctx->free_hold;
+	ctx->free_hold = (uint32_t)(hold - ctx->holds);
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Buffers that are refused. Each is counted and traced; the first one for each reason is logged, by
+ * context, with the values: a program that grants in bursts would otherwise fill its log.
+ */
+
+#include <stdio.h>
+
+#include "rmem_lease_priv.h"
+#include "rmem_lease_trace_priv.h"
+
+/* Why, in the order of the checks. */
+enum reason {
+	REASON_NO_MR,
+	REASON_TYPE,
+	REASON_STATE,
+	REASON_PD,
+	REASON_RANGES,
+	REASON_LENGTH,
+	REASON_OUTSIDE,
+	REASON_PAGE,
+	REASON_ACCESS,
+	REASON_FD,
+	REASON_QP,
+	REASON_MW_BIND,
+	REASON_LOCAL_WRITE,
+	REASON_RELEASED,
+};
+
+#define SAY(...) snprintf(text, size, __VA_ARGS__)
+
+static enum reason
+why_mr(const struct rmem_lease_ctx *ctx, const struct rmem_mr *mr, char *text, size_t size)
+{
+	if (mr == NULL || mr->obj.type != RMEM_OBJ_MR) {
+		SAY("it is not an MR (tag 0x%x)", mr == NULL ? 0 : mr->obj.type);
+		return REASON_NO_MR;
+	}
+	if (mr->type != RMEM_MR_TYPE_USER) {
+		SAY("it is of type %u, only rmem_mr_reg() and its kin make MRs to lease", mr->type);
+		return REASON_TYPE;
+	}
+	if (__atomic_load_n(&mr->state, __ATOMIC_ACQUIRE) != RMEM_MR_STATE_VALID) {
+		SAY("it is not valid (state %u)", mr->state);
+		return REASON_STATE;
+	}
+	if (mr->pd != ctx->qp->pd) {
+		SAY("it is of PD %p, the QP of PD %p", (void *)mr->pd, (void *)ctx->qp->pd);
+		return REASON_PD;
+	}
+	if (mr->addr == NULL) {
+		SAY("it has several ranges, or is implicit");
+		return REASON_RANGES;
+	}
+	return REASON_RELEASED;
+}
+
+static enum reason
+why_range(const struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req, char *text,
+		size_t size)
+{
+	uint64_t offset = (uintptr_t)req->addr - (uintptr_t)req->mr->addr;
+
+	if (req->length == 0 || req->length > ctx->max_length) {
+		SAY("length %u is not 1 to %u (max_length)", req->length, ctx->max_length);
+		return REASON_LENGTH;
+	}
+	if (offset >= req->mr->length || req->length > req->mr->length - offset) {
+		SAY("they are not in its %zu bytes at %p", req->mr->length, req->mr->addr);
+		return REASON_OUTSIDE;
+	}
+	if ((uintptr_t)req->addr < ctx->min_addr) {
+		SAY("their page of a page list would be that at 0, below 0x%" PRIxPTR,
+				ctx->min_addr);
+		return REASON_PAGE;
+	}
+	if (req->access == 0 || (req->access & ~RMEM_ACCESS_REMOTE) != 0) {
+		SAY("access 0x%x has no right, or others than 0x%x", req->access,
+				RMEM_ACCESS_REMOTE);
+		return REASON_ACCESS;
+	}
+	return REASON_RELEASED;
+}
+
+static enum reason
+why_right(const struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req, char *text,
+		size_t size)
+{
+	if ((req->mr->flags & ctx->mr_flags_bad) != 0) {
+		SAY("it is of RMEM_MR_FD, to which no window can be bound");
+		return REASON_FD;
+	}
+	if ((req->access & ~ctx->access) != 0) {
+		SAY("access 0x%x, the QP grants its peer 0x%x", req->access, ctx->access);
+		return REASON_QP;
+	}
+	if ((ctx->mr_needs & ~req->mr->access) != 0) {
+		SAY("its access 0x%x lacks RMEM_ACCESS_MW_BIND, which windows need",
+				req->mr->access);
+		return REASON_MW_BIND;
+	}
+	if ((req->access & (RMEM_ACCESS_REMOTE_WRITE | RMEM_ACCESS_REMOTE_ATOMIC)) != 0 &&
+			(req->mr->access & RMEM_ACCESS_LOCAL_WRITE) == 0) {
+		SAY("access 0x%x, its access 0x%x lacks LOCAL_WRITE", req->access, req->mr->access);
+		return REASON_LOCAL_WRITE;
+	}
+	SAY("it is being deregistered or re-registered");
+	return REASON_RELEASED;
+}
+
+static enum reason
+why(const struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req, char *text, size_t size)
+{
+	enum reason reason = why_mr(ctx, req->mr, text, size);
+
+	if (reason == REASON_RELEASED)
+		reason = why_range(ctx, req, text, size);
+	if (reason == REASON_RELEASED)
+		reason = why_right(ctx, req, text, size);
+	return reason;
+}
+
+void
+lease_refuse(struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req, int error)
+{
+	enum reason reason;
+	char text[128];
+
+	LEASE_COUNT(ctx->stats.refused, 1);
+	rmem_lease_trace_refuse(ctx, req->mr, req->addr, req->length, req->access, -error);
+	reason = why(ctx, req, text, sizeof(text));
+	if ((ctx->logged_refusals & UINT32_C(1) << reason) != 0)
+		return;
+	ctx->logged_refusals |= UINT32_C(1) << reason;
+	LEASE_LOG(WARNING,
+			"QP 0x%06x: no lease of %u bytes at %p of MR %p: %s; the next ones for this reason "
+			"are only counted",
+			ctx->qp->qp_num, req->length, req->addr, (const void *)req->mr, text);
+}

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* A lease holds the MR of its buffer from the grant until it is taken back; with each backend. */
+
+#include <string.h>
+
+#include <rmem_mbuf.h>
+#include <rmem_pool.h>
+
+#include "lease.h"
+
+#define WRITE  RMEM_ACCESS_REMOTE_WRITE
+#define NB_MRS LX_MAX /* more than a context looks up without a search */
+
+static int
+change_memory(struct rmem_mr *mr)
+{
+	return rmem_mr_rereg(
+			mr, RMEM_REREG_CHANGE_TRANSLATION, NULL, fx.b.buf, FX_BUF_SIZE, 0, NULL);
+}
+
+static int
+expect_held(struct rmem_mr *mr)
+{
+	TEST_ERR(change_memory(mr), EBUSY);
+	TEST_ERR(rmem_mr_rereg(mr, RMEM_REREG_CHANGE_ACCESS, NULL, NULL, 0, 0, NULL), EBUSY);
+	TEST_ERR(rmem_mr_dereg(mr), EBUSY);
+	return TEST_SUCCESS;
+}
+
+/* The peer would write to memory that the application has freed. */
+static int
+leased_memory_cannot_be_exchanged(void)
+{
+	TEST_RUN(lx_grant(2, WRITE));
+	TEST_RUN(expect_held(lx.mr));
+	TEST_RUN(lx_expect_open(lx.lease[0]));
+	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 1));
+	TEST_RUN(lx_take(1, RMEM_LEASE_END_REVOKED));
+	TEST_RUN(expect_held(lx.mr));
+	TEST_OK(rmem_lease_revoke(lx.ctx, &lx.lease[1], 1));
+	TEST_RUN(lx_wait_state(lx.lease[1], RMEM_LEASE_ENDED));
+	TEST_RUN(expect_held(lx.mr));
+	TEST_EQ(rmem_lease_take_ended(lx.ctx, lx.ended, 1), 1);
+	TEST_OK(change_memory(lx.mr));
+	TEST_EQ(lx.mr->obj.refs, 0);
+	return TEST_SUCCESS;
+}
+
+static int
+prepared_lease_holds_its_mr(void)
+{
+	const struct rmem_lease_req req = lx_req(0, 8, WRITE);
+
+	TEST_EQ(rmem_lease_prepare(lx.ctx, &req, 1, lx.lease), 1);
+	TEST_RUN(expect_held(lx.mr));
+	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 1));
+	TEST_RUN(lx_take(1, RMEM_LEASE_END_REVOKED));
+	return change_memory(lx.mr);
+}
+
+static int
+lost_lease_holds_its_mr(void)
+{
+	TEST_RUN(lx_grant(1, WRITE));
+	TEST_OK(rmem_qp_set_error(fx.a.qp));
+	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 1));
+	TEST_RUN(lx_wait_state(lx.lease[0], RMEM_LEASE_LOST));
+	TEST_RUN(expect_held(lx.mr));
+	TEST_RUN(lx_recover());
+	TEST_RUN(expect_held(lx.mr));
+	TEST_RUN(lx_take(1, RMEM_LEASE_END_REVOKED));
+	return change_memory(lx.mr);
+}
+
+/* Neither one that was refused, nor one that could not be posted. */
+static int
+what_was_not_granted_holds_nothing(void)
+{
+	struct rmem_lease_req req[2] = {lx_req(0, 8, WRITE), lx_req(0, 0, WRITE)};
+
+	TEST_ERR(rmem_lease_grant(lx.ctx, &req[1], 1, lx.lease), EINVAL);
+	TEST_EQ(lx.mr->obj.refs, 0);
+	TEST_OK(rmem_qp_reset(fx.a.qp));
+	TEST_ERR(rmem_lease_grant(lx.ctx, req, 1, lx.lease), EBUSY);
+	TEST_EQ(lx.mr->obj.refs, 0);
+	return change_memory(lx.mr);
+}
+
+/* Any order of more MRs than a context remembers, and each is held as long as one lease of it. */
+static int
+each_of_many_mrs_is_held(void)
+{
+	struct rmem_mr *mrs[NB_MRS];
+	struct rmem_lease_req req;
+	uint32_t i, round;
+
+	for (i = 0; i < NB_MRS; i++) {
+		mrs[i] = fx_mr(fx.a.pd, fx.a.buf, FX_BUF_SIZE, FX_ACCESS | RMEM_ACCESS_MW_BIND);
+		TEST_ASSERT(mrs[i] != NULL);
+	}
+	for (round = 0; round < 20; round++) {
+		for (i = 0; i < NB_MRS; i++) {
+			req = lx_req(0, 8, WRITE);
+			req.mr = mrs[i * (round + 1) % NB_MRS];
+			TEST_EQ(rmem_lease_grant(lx.ctx, &req, 1, &lx.lease[i]), 1);
+			TEST_ASSERT(req.mr->obj.refs > 0);
+		}
+		for (i = 0; i < NB_MRS; i++) {
+			TEST_OK(rmem_lease_revoke(lx.ctx, &lx.lease[i * 7 % NB_MRS], 1));
+			TEST_RUN(lx_take(1, RMEM_LEASE_END_REVOKED));
+		}
+		for (i = 0; i < NB_MRS; i++)
+			TEST_EQ(mrs[i]->obj.refs, 0);
+	}
+	return TEST_SUCCESS;
+}
+
+/* Whoever holds its memory as well: a sharer, the lookups of external buffers. */
+static int
+leased_mr_may_be_held_by_others(void)
+{
+	struct rmem_lease_req req = lx_req(0, 8, WRITE);
+	struct rmem_mr *shared;
+
+	if (!fx_has_capa(fx.a.dev, RMEM_DEV_CAPA_SHARED_MR))
+		return test_skip("no shared MRs");
+	TEST_OK(rmem_mr_reg_shared(lx.mr, fx.a.pd, 0, lx.mr->access, &shared));
+	fx_track(shared);
+	TEST_OK(rmem_extbuf_mr_add(shared));
+	req.mr = shared;
+	TEST_EQ(rmem_lease_grant(lx.ctx, &req, 1, lx.lease), 1);
+	TEST_OK(rmem_extbuf_mr_del(shared));
+	TEST_RUN(expect_held(shared));
+	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 1));
+	TEST_RUN(lx_take(1, RMEM_LEASE_END_REVOKED));
+	return fx_release(shared);
+}
+
+static int
+pool_of_a_leased_buffer_is_not_destroyed(void)
+{
+	const struct rmem_pool_conf conf = {.name = "lease_pool",
+			.nb_bufs = 31,
+			.buf_size = 2048,
+			.access = FX_ACCESS | RMEM_ACCESS_MW_BIND,
+			.socket_id = SOCKET_ID_ANY};
+	struct rmem_lease_req req = lx_req(0, 2048, WRITE);
+	struct rmem_pool *pool;
+	struct rmem_sge sge;
+
+	TEST_OK(rmem_pool_create(fx.a.pd, &conf, &pool));
+	TEST_OK(rmem_pool_get_sges(pool, &sge, 1));
+	req.addr = (void *)(uintptr_t)sge.addr;
+	req.mr = rmem_pool_mr(pool, req.addr);
+	TEST_EQ(rmem_lease_grant(lx.ctx, &req, 1, lx.lease), 1);
+	/* Put back too early: the peer may still write to it. */
+	rmem_pool_put_sges(pool, &sge, 1);
+	TEST_ERR(rmem_pool_destroy(pool), EBUSY);
+	TEST_RUN(lx_expect_open(lx.lease[0]));
+	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 1));
+	TEST_RUN(lx_take(1, RMEM_LEASE_END_REVOKED));
+	return rmem_pool_destroy(pool);
+}
+
+static const struct test_case lease_hold_cases[] = {
+		TEST_CASE(leased_memory_cannot_be_exchanged),
+		TEST_CASE(prepared_lease_holds_its_mr),
+		TEST_CASE(lost_lease_holds_its_mr),
+		TEST_CASE(what_was_not_granted_holds_nothing),
+		TEST_CASE(each_of_many_mrs_is_held),
+		TEST_CASE(leased_mr_may_be_held_by_others),
+		TEST_CASE(pool_of_a_leased_buffer_is_not_destroyed),
+};
+
+REGISTER_LEASE_SUITES(lease_hold, lease_hold_cases);
