@@ -5,6 +5,8 @@
 /* Sealed descriptors open under the same key and with the same bytes, and are refused else. */
 
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <rmem_lease_desc.h>
 
@@ -203,6 +205,71 @@ no_nonce_comes_twice(void)
 }
 
 /* A replay opens, and can be told by its sequence. */
+#define NB_FORKED 4u /* descriptors that each process seals after a fork */
+
+static bool
+seal_into(int fd)
+{
+	uint8_t buf[SIZE];
+	unsigned int i;
+
+	for (i = 0; i < NB_FORKED; i++) {
+		if (seal(buf) != SIZE || write(fd, buf, SIZE) != SIZE)
+			return false;
+	}
+	return true;
+}
+
+/* Fork a process that seals, and then one of it; whether both could. */
+static bool
+seal_in_children(int fd)
+{
+	int status = 1;
+	pid_t grandchild, child = fork();
+
+	if (child == 0) {
+		if (!seal_into(fd))
+			_exit(1);
+		grandchild = fork();
+		if (grandchild == 0)
+			_exit(seal_into(fd) ? 0 : 1);
+		_exit(waitpid(grandchild, &status, 0) == grandchild && status == 0 ? 0 : 1);
+	}
+	return child > 0 && waitpid(child, &status, 0) == child && status == 0;
+}
+
+/* Parent, child and grandchild have copies of one sealer, and go on with it. */
+static int
+processes_after_a_fork_share_no_nonce(void)
+{
+	uint8_t buf[4 * NB_FORKED][SIZE];
+	struct rmem_lease_seal_info info;
+	struct rmem_lease_desc desc;
+	unsigned int i, j;
+	int fd[2];
+
+	TEST_OK(pipe(fd));
+	for (i = 0; i < NB_FORKED; i++)
+		TEST_EQ(seal(buf[i]), SIZE);
+	TEST_ASSERT(seal_in_children(fd[1]));
+	for (; i < 2 * NB_FORKED; i++)
+		TEST_EQ(seal(buf[i]), SIZE);
+	for (; i < RTE_DIM(buf); i++)
+		TEST_EQ(read(fd[0], buf[i], SIZE), SIZE);
+	close(fd[0]);
+	close(fd[1]);
+	for (i = 0; i < RTE_DIM(buf); i++) {
+		for (j = 0; j < i; j++)
+			TEST_ASSERT(memcmp(buf[i] + 8, buf[j] + 8, 12) != 0);
+		TEST_EQ(rmem_lease_unseal(there, buf[i], SIZE, with, sizeof(with), &desc, &info,
+					NULL),
+				SIZE);
+		/* The parent goes on, each child counts from 0. */
+		TEST_EQ(info.sequence, i < 2 * NB_FORKED ? i : i % NB_FORKED);
+	}
+	return TEST_SUCCESS;
+}
+
 static int
 replay_has_the_same_sequence(void)
 {
@@ -252,6 +319,7 @@ static const struct test_case lease_seal_cases[] = {
 		TEST_CASE(another_key_is_refused),
 		TEST_CASE(other_bytes_with_it_are_refused),
 		TEST_CASE(no_nonce_comes_twice),
+		TEST_CASE(processes_after_a_fork_share_no_nonce),
 		TEST_CASE(replay_has_the_same_sequence),
 		TEST_CASE(bad_arguments_are_refused),
 };

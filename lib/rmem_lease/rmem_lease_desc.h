@@ -136,7 +136,12 @@ int rmem_lease_desc_unpack(
  * The key is one that both sides have and nobody else, from a key exchange such as TLS or IKE.
  * A sealer belongs to one thread at a time; several may have the same key, in any process. Each
  * draws a random number of 64 bits, and makes its nonces of that and of a count, so that none
- * comes twice under a key; after 2^32 descriptors it draws another.
+ * comes twice under a key; after 2^32 descriptors it draws another. After fork() the child may
+ * use its copy of a sealer, which draws a number of its own.
+ *
+ * A snapshot of a virtual machine or a checkpoint of a process is not detected: a sealer that is
+ * restored twice, or restored while the original runs, repeats nonces, which discloses what was
+ * sealed and lets others seal. After a restore, destroy it and create one with a new key.
  *
  * Control path: allocates memory.
  *

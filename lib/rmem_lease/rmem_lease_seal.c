@@ -6,11 +6,18 @@
  * Sealed descriptors: AES-256-GCM of libcrypto. The nonce is a random number of 64 bits that the
  * sealer has for itself, and a count of 32 bits: none comes twice under a key (NIST SP 800-38D,
  * 8.2.1). The head, the nonce and the bytes of the caller are authenticated, not sent secret.
+ *
+ * Invariant: no two sealers share a random number, that of a parent and its copy in a child of
+ * fork() included. The number and the count are in a page that the kernel clears in a child
+ * (MADV_WIPEONFORK), however the child was made; a sealer whose page is clear draws a number before
+ * it seals. Where the kernel lacks that, the process id takes its place.
  */
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
@@ -38,11 +45,19 @@ struct sealed_desc {
 
 _Static_assert(sizeof(struct sealed_desc) == RMEM_LEASE_SEALED_SIZE, "no holes");
 
+/* What nonces are made of. */
+struct nonces {
+	bool is_drawn;
+	uint64_t sender;
+	uint64_t nb_sealed; /* by this sender */
+};
+
 struct rmem_lease_sealer {
 	EVP_CIPHER_CTX *seal;
 	EVP_CIPHER_CTX *open;
-	uint64_t sender;
-	uint64_t nb_sealed; /* by this sender */
+	struct nonces *nonces; /* a page of its own, clear in a child */
+	size_t page_size;
+	pid_t pid; /* whose nonces they are, when the kernel does not clear them; else 0 */
 };
 
 static int
@@ -54,8 +69,35 @@ draw_sender(struct rmem_lease_sealer *sealer)
 		LEASE_LOG(ERR, "the system has no random numbers: error %d", errno);
 		return -EIO;
 	}
-	sealer->sender = sender;
-	sealer->nb_sealed = 0;
+	sealer->nonces->sender = sender;
+	sealer->nonces->nb_sealed = 0;
+	sealer->nonces->is_drawn = true;
+	if (sealer->pid != 0)
+		sealer->pid = getpid();
+	return 0;
+}
+
+/* Whether the next nonce would be the parent's too, or the count is used up. */
+static inline bool
+needs_sender(const struct rmem_lease_sealer *sealer)
+{
+	return !sealer->nonces->is_drawn || sealer->nonces->nb_sealed > UINT32_MAX ||
+			(sealer->pid != 0 && sealer->pid != getpid());
+}
+
+static int
+map_nonces(struct rmem_lease_sealer *sealer)
+{
+	void *page;
+
+	sealer->page_size = (size_t)sysconf(_SC_PAGESIZE);
+	page = mmap(NULL, sealer->page_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			-1, 0);
+	if (page == MAP_FAILED)
+		return -ENOMEM;
+	sealer->nonces = page;
+	if (madvise(page, sealer->page_size, MADV_WIPEONFORK) != 0)
+		sealer->pid = getpid(); /* Linux before 4.14 */
 	return 0;
 }
 
@@ -75,6 +117,9 @@ rmem_lease_sealer_create(const uint8_t *key, struct rmem_lease_sealer **sealer)
 	new_sealer->seal = EVP_CIPHER_CTX_new();
 	new_sealer->open = EVP_CIPHER_CTX_new();
 	if (new_sealer->seal == NULL || new_sealer->open == NULL)
+		goto fail;
+	ret = map_nonces(new_sealer);
+	if (ret != 0)
 		goto fail;
 	ret = -EIO;
 	if (EVP_EncryptInit_ex(new_sealer->seal, EVP_aes_256_gcm(), NULL, key, NULL) != 1 ||
@@ -101,6 +146,8 @@ rmem_lease_sealer_destroy(struct rmem_lease_sealer *sealer)
 	/* They wipe the key. */
 	EVP_CIPHER_CTX_free(sealer->seal);
 	EVP_CIPHER_CTX_free(sealer->open);
+	if (sealer->nonces != NULL)
+		munmap(sealer->nonces, sealer->page_size);
 	free(sealer);
 }
 
@@ -140,7 +187,7 @@ rmem_lease_seal(struct rmem_lease_sealer *sealer, const struct rmem_lease_desc *
 		return ret;
 	if (size < sizeof(sealed))
 		return -ENOSPC;
-	if (sealer->nb_sealed > UINT32_MAX) {
+	if (unlikely(needs_sender(sealer))) {
 		ret = draw_sender(sealer);
 		if (ret != 0)
 			return ret;
@@ -149,9 +196,9 @@ rmem_lease_seal(struct rmem_lease_sealer *sealer, const struct rmem_lease_desc *
 	sealed.version = SEAL_VERSION;
 	sealed.reserved = 0;
 	sealed.size = rte_cpu_to_be_16(sizeof(sealed));
-	count = rte_cpu_to_be_32((uint32_t)sealer->nb_sealed++);
-	memcpy(sealed.nonce, &sealer->sender, sizeof(sealer->sender));
-	memcpy(sealed.nonce + sizeof(sealer->sender), &count, sizeof(count));
+	count = rte_cpu_to_be_32((uint32_t)sealer->nonces->nb_sealed++);
+	memcpy(sealed.nonce, &sealer->nonces->sender, sizeof(uint64_t));
+	memcpy(sealed.nonce + sizeof(uint64_t), &count, sizeof(count));
 	if (!feed(sealer->seal, &sealed, with, with_size) ||
 			EVP_EncryptUpdate(sealer->seal, sealed.data, &len, packed,
 					sizeof(packed)) != 1 ||

@@ -4,8 +4,10 @@
 
 /* The calls that rmem_lease_seal.c makes, each of which can be made to fail; see fake.h. */
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 
 #include <openssl/evp.h>
@@ -81,6 +83,10 @@ void *__real_calloc(size_t nb, size_t size);
 void *__wrap_calloc(size_t nb, size_t size);
 ssize_t __real_getrandom(void *buf, size_t size, unsigned int flags);
 ssize_t __wrap_getrandom(void *buf, size_t size, unsigned int flags);
+int __real_madvise(void *addr, size_t length, int advice);
+int __wrap_madvise(void *addr, size_t length, int advice);
+void *__real_mmap64(void *addr, size_t length, int prot, int flags, int fd, off_t offset);
+void *__wrap_mmap64(void *addr, size_t length, int prot, int flags, int fd, off_t offset);
 
 int
 __wrap_EVP_EncryptUpdate(EVP_CIPHER_CTX *ctx, unsigned char *out, int *out_len,
@@ -124,4 +130,24 @@ __wrap_getrandom(void *buf, size_t size, unsigned int flags)
 	if (fails("getrandom"))
 		return -1;
 	return __real_getrandom(buf, size, flags);
+}
+
+int
+__wrap_madvise(void *addr, size_t length, int advice)
+{
+	if (fake.has_no_wipe) {
+		errno = EINVAL;
+		return -1;
+	}
+	return __real_madvise(addr, length, advice);
+}
+
+void *
+__wrap_mmap64(void *addr, size_t length, int prot, int flags, int fd, off_t offset)
+{
+	if (fails("mmap")) {
+		errno = ENOMEM;
+		return MAP_FAILED;
+	}
+	return __real_mmap64(addr, length, prot, flags, fd, offset);
 }

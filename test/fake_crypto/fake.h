@@ -16,6 +16,7 @@ struct fake {
 	const char *failed; /* name of the one that did, or NULL */
 	int32_t nb_ciphers; /* not freed */
 	bool is_corrupting; /* what is encrypted is changed before */
+	bool has_no_wipe;   /* madvise() fails, as before Linux 4.14 */
 };
 
 extern struct fake fake;

@@ -8,6 +8,7 @@
  */
 
 #include <string.h>
+#include <sys/wait.h>
 
 /* The source itself: a case sets the count of a sealer, which 2^32 calls would take to reach. */
 #include "../../lib/rmem_lease/rmem_lease_seal.c" /* NOLINT(bugprone-suspicious-include) */
@@ -87,13 +88,14 @@ create_fails_with_each_call(void)
 	TEST_OK(rmem_lease_sealer_create(key, &other));
 	rmem_lease_sealer_destroy(other);
 	nb_calls = fake.nb_calls;
-	TEST_EQ(nb_calls, 6);
+	TEST_EQ(nb_calls, 7);
 	for (n = 1; n <= nb_calls; n++) {
 		other = NULL;
 		fake_fail_at(n);
 		ret = rmem_lease_sealer_create(key, &other);
 		TEST_ASSERT(fake.failed != NULL && other == NULL);
 		is_memory = strcmp(fake.failed, "calloc") == 0 ||
+				strcmp(fake.failed, "mmap") == 0 ||
 				strcmp(fake.failed, "EVP_CIPHER_CTX_new") == 0;
 		TEST_EQ(ret, is_memory ? -ENOMEM : -EIO);
 		TEST_EQ(fake.nb_ciphers, nb_ciphers);
@@ -188,7 +190,7 @@ sender_is_drawn_anew_or_nothing_is_sealed(void)
 	struct rmem_lease_desc desc;
 	uint8_t buf[SIZE];
 
-	sealer->nb_sealed = UINT32_MAX;
+	sealer->nonces->nb_sealed = UINT32_MAX;
 	TEST_EQ(seal_example(buf), SIZE);
 	TEST_EQ(open_sealed(buf, &desc, &last, NULL), SIZE);
 	TEST_EQ(last.sequence, UINT32_MAX);
@@ -204,12 +206,50 @@ sender_is_drawn_anew_or_nothing_is_sealed(void)
 	return TEST_SUCCESS;
 }
 
+/* Where the kernel does not clear the page of a child, or random numbers fail in the child. */
+static int
+child_draws_a_sender_or_seals_nothing(void)
+{
+	struct rmem_lease_seal_info info[2] = {{0}};
+	struct rmem_lease_desc desc;
+	uint8_t round, buf[SIZE];
+	int fd[2], status;
+	pid_t pid;
+
+	TEST_OK(pipe(fd));
+	for (round = 0; round < 2; round++) {
+		rmem_lease_sealer_destroy(sealer);
+		sealer = NULL;
+		fake.has_no_wipe = round == 0;
+		TEST_OK(rmem_lease_sealer_create(key, &sealer));
+		pid = fork();
+		if (pid == 0) {
+			fake_fail_at(1);
+			if (seal_example(buf) != -EIO || seal_example(buf) != SIZE)
+				_exit(1);
+			_exit(write(fd[1], buf, SIZE) == SIZE ? 0 : 1);
+		}
+		TEST_EQ(waitpid(pid, &status, 0), pid);
+		TEST_EQ(status, 0);
+		TEST_EQ(read(fd[0], buf, SIZE), SIZE);
+		TEST_EQ(open_sealed(buf, &desc, &info[0], NULL), SIZE);
+		TEST_EQ(seal_example(buf), SIZE);
+		TEST_EQ(open_sealed(buf, &desc, &info[1], NULL), SIZE);
+		TEST_ASSERT(info[0].sender != info[1].sender);
+		TEST_EQ(info[0].sequence + info[1].sequence, 0);
+	}
+	close(fd[0]);
+	close(fd[1]);
+	return TEST_SUCCESS;
+}
+
 static const struct test_case seal_fails_cases[] = {
 		TEST_CASE(create_fails_with_each_call),
 		TEST_CASE(seal_fails_with_each_call),
 		TEST_CASE(unseal_fails_with_each_call),
 		TEST_CASE(genuine_descriptor_with_a_wrong_checksum_is_eio),
 		TEST_CASE(sender_is_drawn_anew_or_nothing_is_sealed),
+		TEST_CASE(child_draws_a_sender_or_seals_nothing),
 };
 
 REGISTER_RMEM_SUITE(seal_fails, setup, teardown, seal_fails_cases);
