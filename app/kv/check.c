@@ -44,18 +44,25 @@ put(struct kv_client *client, uint64_t key, uint32_t version, uint32_t *nb_revok
 	return ret;
 }
 
-/* Get leases of n values and READ them. */
+/*
+ * Get leases of n values and READ them. A READ that was refused after the time of a lease had
+ * passed since the GET came too late: -ETIME when that ended the last try.
+ */
 static int
 fetch(struct kv_client *client, const uint64_t *keys, uint32_t n)
 {
+	uint64_t start, lease = client->conf->lease_ms * rte_get_tsc_hz() / 1000;
 	int ret, tries = 0;
 
 	do {
+		start = rte_rdtsc();
 		ret = client_get(client, keys, n);
 		if (ret == 0)
 			ret = client_read(client, n);
 		if (ret != 0 && recover(client, ret) != 0)
 			break;
+		if (ret == RMEM_WC_REM_ACCESS_ERR && rte_rdtsc() - start >= lease)
+			ret = -ETIME;
 	} while (ret != 0 && ++tries < MAX_TRIES);
 	return ret;
 }
@@ -160,7 +167,7 @@ revoked_lease_is_refused(struct kv_client *client, bool *held)
 			ret = put(client, key, 2, &nb_revoked);
 	} while (ret == 0 && nb_revoked == 0 && ++tries < MAX_TRIES);
 	if (ret == 0)
-		ret = nb_revoked == 0 ? -ETIMEDOUT : check_refusal(client, &is_refused);
+		ret = nb_revoked == 0 ? -ETIME : check_refusal(client, &is_refused);
 	if (ret == 0)
 		ret = fetch(client, &key, 1);
 	*held = ret == 0 && is_refused && client_has(client, 0, key, 2);
@@ -205,6 +212,8 @@ static const struct check {
 static const char *
 reason(int ret)
 {
+	if (ret == -ETIME)
+		return "leases expire before they are used: --lease-ms is too short here";
 	return ret < 0 ? rte_strerror(-ret) : rmem_wc_status_str(ret);
 }
 

@@ -89,7 +89,7 @@ int kv_server_open(const struct kv_conf *conf, struct rmem_dev *dev, struct kv_c
 		uint32_t nb_conns, struct kv_server **server);
 /** Serve until all connections are closed. */
 void kv_server_run(struct kv_server *server);
-/** Print the counts and release all; 0, or -errno of what is still in use. */
+/** Print the counts if it has run, and release all; 0, or -errno of what is still in use. */
 int kv_server_close(struct kv_server *server);
 
 /* client.c */

@@ -310,6 +310,7 @@ kv_server_run(struct kv_server *server)
 {
 	uint32_t i, nb_open;
 
+	server->has_run = true;
 	do {
 		nb_open = server->nb_peers;
 		for (i = 0; i < server->nb_peers; i++) {

@@ -63,6 +63,7 @@ struct kv_server {
 	struct peer *peers;
 	uint32_t nb_peers;
 	uint64_t nb_puts;
+	bool has_run;
 };
 
 /* No request of before is left, and no lease: the client can't reach any value. */

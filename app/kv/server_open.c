@@ -115,11 +115,12 @@ close_peer(struct kv_server *server, struct peer *peer, struct rmem_lease_stats 
 {
 	struct rmem_lease_stats stats = {0};
 
-	if (peer->ctx != NULL)
+	if (peer->ctx != NULL) { /* else it was not opened so far */
 		disconnect(peer);
+		rmem_lease_stats_get(peer->ctx, &stats);
+	}
 	if (peer->recvs[0] != NULL)
 		rte_mempool_put_bulk(server->pool->mp, (void **)peer->recvs, KV_RECVS);
-	rmem_lease_stats_get(peer->ctx, &stats);
 	sum->granted += stats.granted;
 	sum->revoked += stats.revoked;
 	sum->expired += stats.expired;
@@ -127,6 +128,16 @@ close_peer(struct kv_server *server, struct peer *peer, struct rmem_lease_stats 
 	sum->failed += stats.failed;
 	rmem_lease_ctx_destroy(peer->ctx);
 	kv_qp_destroy(peer->cq, peer->qp);
+}
+
+static void
+print_counts(const struct kv_server *server, const struct rmem_lease_stats *sum)
+{
+	printf("server: %" PRIu64 " PUTs; %" PRIu64 " leases: %" PRIu64
+	       " released by clients, %" PRIu64 " revoked, %" PRIu64 " expired, %" PRIu64
+	       " lost with their connection\n",
+			server->nb_puts, sum->granted, sum->peer_invs, sum->revoked, sum->expired,
+			sum->failed);
 }
 
 int
@@ -142,11 +153,8 @@ kv_server_close(struct kv_server *server)
 		return 0;
 	for (i = 0; server->peers != NULL && i < server->nb_peers; i++)
 		close_peer(server, &server->peers[i], &sum);
-	printf("server: %" PRIu64 " PUTs; %" PRIu64 " leases: %" PRIu64
-	       " released by clients, %" PRIu64 " revoked, %" PRIu64 " expired, %" PRIu64
-	       " lost with their connection\n",
-			server->nb_puts, sum.granted, sum.peer_invs, sum.revoked, sum.expired,
-			sum.failed);
+	if (server->has_run)
+		print_counts(server, &sum);
 	while (server->hash != NULL && rte_hash_iterate(server->hash, &key, &item, &next) >= 0)
 		rte_mempool_put(server->pool->mp, item);
 	rte_hash_free(server->hash);
