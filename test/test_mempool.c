@@ -472,7 +472,7 @@ audit_finds_what_is_wrong(void)
 	TEST_ERR(rmem_mempool_audit(reg), EIO);
 	reg->keys.lkey = lkey;
 	length = mp->local_cache[0].len;
-	mp->local_cache[0].len = mp->local_cache[0].flushthresh + 1;
+	mp->local_cache[0].len = 2 * mp->local_cache[0].size;
 	TEST_ERR(rmem_mempool_audit(reg), EIO);
 	mp->local_cache[0].len = length;
 	/* The last object lies where lookups find nothing: its size is another. */

@@ -416,6 +416,29 @@ lcores_never_share_a_buffer(void)
 	return TEST_SUCCESS;
 }
 
+/* In any DPDK: what its own calls allow above that is not used. */
+static int
+cache_never_holds_more_than_its_size(void)
+{
+	const struct rte_mempool_cache *cache = &pool->mp->local_cache[rte_lcore_id()];
+	static struct rmem_sge sge[NB_BUFS];
+	unsigned int burst, i, n;
+
+	for (burst = 1; burst <= 32; burst++) {
+		for (i = 0; i < NB_BUFS; i += n) {
+			n = RTE_MIN(burst, NB_BUFS - i);
+			TEST_OK(rmem_pool_get_sges(pool, &sge[i], n));
+		}
+		for (i = 0; i < NB_BUFS; i += n) {
+			n = RTE_MIN(burst, NB_BUFS - i);
+			rmem_pool_put_sges(pool, &sge[i], n);
+			TEST_ASSERT(cache->len <= cache->size);
+		}
+		TEST_EQ(rte_mempool_avail_count(pool->mp), NB_BUFS);
+	}
+	return TEST_SUCCESS;
+}
+
 /* What lies outside of the pool, on either side, is in no MR of it. */
 static int
 mr_of_what_is_no_buffer_is_null(void)
@@ -516,6 +539,7 @@ static const struct test_case pool_cases[] = {
 		TEST_CASE(keys_open_no_byte_behind_the_pool),
 		TEST_CASE_WITH(setup_none, large_pool_is_registered_in_slices),
 		TEST_CASE_WITH(setup_none, mr_of_a_buffer_is_known),
+		TEST_CASE(cache_never_holds_more_than_its_size),
 		TEST_CASE_WITH(setup_none, mr_of_what_is_no_buffer_is_null),
 		TEST_CASE(pool_whose_mempool_was_freed_can_be_destroyed),
 		TEST_CASE(pools_are_created_while_devices_come_and_go),

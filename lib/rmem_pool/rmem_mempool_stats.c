@@ -8,6 +8,7 @@
 
 #include <rte_mbuf.h>
 
+#include <rmem_pool_cache_priv.h>
 #include <rmem_pool_priv.h>
 
 /* A visit of all objects. */
@@ -20,11 +21,11 @@ struct visit {
 uint32_t
 rmem_pool_count_cached(const struct rte_mempool *mp)
 {
-	uint32_t nb = 0;
+	uint32_t max, nb = 0;
 	unsigned int i;
 
 	for (i = 0; mp->cache_size != 0 && i < RTE_MAX_LCORE; i++)
-		nb += mp->local_cache[i].len;
+		nb += pool_cache_len(mp, i, &max);
 	return nb;
 }
 
@@ -74,13 +75,14 @@ visit_obj(struct rte_mempool *mp, void *opaque, void *obj, unsigned int idx)
 static int
 audit_caches(const struct rte_mempool *mp)
 {
+	uint32_t len, max;
 	unsigned int i;
 
 	for (i = 0; mp->cache_size != 0 && i < RTE_MAX_LCORE; i++) {
-		if (mp->local_cache[i].len > mp->local_cache[i].flushthresh) {
+		len = pool_cache_len(mp, i, &max);
+		if (len > max) {
 			POOL_LOG(ERR, "%s: the cache of lcore %u holds %u, it can hold %u",
-					mp->name, i, mp->local_cache[i].len,
-					mp->local_cache[i].flushthresh);
+					mp->name, i, len, max);
 			return -EIO;
 		}
 	}

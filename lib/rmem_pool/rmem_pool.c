@@ -21,6 +21,7 @@
 #include <rte_memzone.h>
 
 #include <rmem_chunk.h>
+#include <rmem_pool_cache_priv.h>
 #include <rmem_pool_priv.h>
 #include <rmem_pool_trace_priv.h>
 
@@ -271,8 +272,8 @@ do_create(struct rmem_pool *pool, struct plan *plan)
 		ret = reg_slices(pool, conf->access);
 	if (ret == 0)
 		ret = rmem_map_add(pool->mrs, pool->nb_mrs, &pool->map);
-	if (ret == 0 && conf->cache_size != 0)
-		pool->caches = pool->mp->local_cache;
+	if (ret == 0)
+		pool->caches = pool_caches(pool->mp);
 	return ret;
 }
 

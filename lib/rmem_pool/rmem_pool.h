@@ -70,7 +70,7 @@ struct rmem_pool {
 	struct rmem_obj obj;               /**< Private head. */
 	uint32_t log2_slice;               /**< Private: bytes of a slice. */
 	struct rte_mempool *mp;            /**< The mempool; rte_mempool_* calls work on it. */
-	struct rte_mempool_cache *caches;  /**< Private: by lcore, or NULL. */
+	void *caches;                      /**< Private: by lcore, or NULL. */
 	uintptr_t base;                    /**< Private: where slice 0 begins. */
 	const struct rmem_pool_keys *keys; /**< Private: by slice. */
 	uint64_t tail;                /**< Private: length and lkey of the SGEs of one slice. */
@@ -152,12 +152,8 @@ struct rmem_mr *rmem_pool_mr(const struct rmem_pool *pool, const void *obj);
 /** rmem_pool::log2_slice when there is one slice: shifted by it, any distance is 0. */
 #define RMEM_POOL_ONE_SLICE 63
 
-/** From so many buffers on, a call into the library pays off. */
-#define RMEM_POOL_BULK 8
-
 /**
- * Get any number of buffers: what rmem_pool_get_sges() does when n is large or the cache of
- * the lcore cannot serve it.
+ * Get any number of buffers: what rmem_pool_get_sges() does.
  *
  * Fast path. Safe to call from any thread.
  *
@@ -175,8 +171,7 @@ struct rmem_mr *rmem_pool_mr(const struct rmem_pool *pool, const void *obj);
 int rmem_pool_get_sges_bulk(struct rmem_pool *pool, struct rmem_sge *sge, unsigned int n);
 
 /**
- * Put any number of buffers back: what rmem_pool_put_sges() does when n is large or the
- * cache of the lcore cannot take them.
+ * Put any number of buffers back: what rmem_pool_put_sges() does.
  *
  * Fast path. Safe to call from any thread.
  *
@@ -190,28 +185,6 @@ int rmem_pool_get_sges_bulk(struct rmem_pool *pool, struct rmem_sge *sge, unsign
 void rmem_pool_put_sges_bulk(struct rmem_pool *pool, const struct rmem_sge *sge, unsigned int n);
 
 /** @cond private */
-
-/*
- * Whether get and put may use the lcore's cache themselves. Not when the mempool counts,
- * checks or traces each call.
- */
-#if defined(RTE_LIBRTE_MEMPOOL_STATS) || defined(RTE_LIBRTE_MEMPOOL_DEBUG) ||                      \
-		defined(RTE_ENABLE_TRACE_FP)
-#define RMEM_POOL_IS_DIRECT 0
-#else
-#define RMEM_POOL_IS_DIRECT 1
-#endif
-
-/** Cache of the calling lcore, or NULL. */
-static inline struct rte_mempool_cache *
-rmem_pool_cache(const struct rmem_pool *pool)
-{
-	unsigned int lcore_id = rte_lcore_id();
-
-	if (!RMEM_POOL_IS_DIRECT || pool->caches == NULL || lcore_id >= RTE_MAX_LCORE)
-		return NULL;
-	return &pool->caches[lcore_id];
-}
 
 /** Keys of a buffer. */
 static inline struct rmem_pool_keys
@@ -302,30 +275,11 @@ rmem_pool_iova(const struct rmem_pool *pool, const void *obj)
 static inline int
 rmem_pool_get_sges(struct rmem_pool *pool, struct rmem_sge *sge, unsigned int n)
 {
-	struct rte_mempool_cache *cache;
-	void *const *objs;
-	uint64_t tail;
-	unsigned int i;
-
 #ifdef RMEM_DEBUG
 	if (pool == NULL || pool->obj.type != RMEM_OBJ_POOL || (sge == NULL && n != 0))
 		return -EINVAL;
 #endif
-	if (n >= RMEM_POOL_BULK)
-		return rmem_pool_get_sges_bulk(pool, sge, n);
-	cache = rmem_pool_cache(pool);
-	if (unlikely(cache == NULL || n > cache->len || pool->log2_slice != RMEM_POOL_ONE_SLICE))
-		return rmem_pool_get_sges_bulk(pool, sge, n);
-	cache->len -= n;
-	objs = &cache->objs[cache->len];
-	tail = pool->tail;
-	for (i = 0; i < n; i++) {
-		sge[i].addr = (uintptr_t)objs[i];
-		/* Two stores: one of both words would wait for the address to be moved. */
-		rte_compiler_barrier();
-		memcpy(&sge[i].length, &tail, sizeof(tail));
-	}
-	return 0;
+	return rmem_pool_get_sges_bulk(pool, sge, n);
 }
 
 /**
@@ -343,23 +297,7 @@ rmem_pool_get_sges(struct rmem_pool *pool, struct rmem_sge *sge, unsigned int n)
 static inline void
 rmem_pool_put_sges(struct rmem_pool *pool, const struct rmem_sge *sge, unsigned int n)
 {
-	struct rte_mempool_cache *cache;
-	void **objs;
-	unsigned int i;
-
-	if (n >= RMEM_POOL_BULK) {
-		rmem_pool_put_sges_bulk(pool, sge, n);
-		return;
-	}
-	cache = rmem_pool_cache(pool);
-	if (unlikely(cache == NULL || n > cache->flushthresh - cache->len)) {
-		rmem_pool_put_sges_bulk(pool, sge, n);
-		return;
-	}
-	objs = &cache->objs[cache->len];
-	cache->len += n;
-	for (i = 0; i < n; i++)
-		objs[i] = (void *)(uintptr_t)sge[i].addr;
+	rmem_pool_put_sges_bulk(pool, sge, n);
 }
 
 #ifdef __cplusplus

@@ -14,8 +14,11 @@
 #include <rte_common.h>
 #include <rte_cpuflags.h>
 
+#include <rmem_pool_cache_priv.h>
 #include <rmem_pool_priv.h>
 
+/* From so many buffers on, vectors pay off. */
+#define VECTOR_BURST 8
 /* Buffers that are put back at a time through the mempool. */
 #define PUT_BURST 64
 
@@ -128,32 +131,47 @@ put_plain(struct rmem_pool *pool, const struct rmem_sge *sge, unsigned int n)
 int
 rmem_pool_get_sges_bulk(struct rmem_pool *pool, struct rmem_sge *sge, unsigned int n)
 {
-	struct rte_mempool_cache *cache = rmem_pool_cache(pool);
+	struct rte_mempool_cache *cache = pool_cache(pool);
 	void *const *objs;
+	unsigned int i;
 
-	if (unlikely(cache == NULL || n > cache->len || pool->log2_slice != RMEM_POOL_ONE_SLICE))
+	if (unlikely(cache == NULL || pool->log2_slice != RMEM_POOL_ONE_SLICE))
 		return get_plain(pool, sge, n);
-	cache->len -= n;
-	objs = &cache->objs[cache->len];
-	if (is_avx2)
-		return rmem_pool_fill_avx2(sge, objs, n, pool->tail);
-	return fill(sge, objs, n, pool->tail);
+	objs = pool_cache_take(cache, n);
+	if (unlikely(objs == NULL))
+		return get_plain(pool, sge, n);
+	if (n >= VECTOR_BURST) {
+		if (is_avx2)
+			return rmem_pool_fill_avx2(sge, objs, n, pool->tail);
+		return fill(sge, objs, n, pool->tail);
+	}
+	for (i = 0; i < n; i++) {
+		sge[i].addr = (uintptr_t)objs[i];
+		/* Two stores: one of both words would wait for the address to be moved. */
+		rte_compiler_barrier();
+		memcpy(&sge[i].length, &pool->tail, sizeof(pool->tail));
+	}
+	return 0;
 }
 
 void
 rmem_pool_put_sges_bulk(struct rmem_pool *pool, const struct rmem_sge *sge, unsigned int n)
 {
-	struct rte_mempool_cache *cache = rmem_pool_cache(pool);
-	void **objs;
+	struct rte_mempool_cache *cache = pool_cache(pool);
+	void **objs = NULL;
+	unsigned int i;
 
-	if (unlikely(cache == NULL || n > cache->flushthresh - cache->len)) {
+	if (likely(cache != NULL))
+		objs = pool_cache_add(pool->mp, cache, n);
+	if (unlikely(objs == NULL)) {
 		put_plain(pool, sge, n);
-		return;
+	} else if (n >= VECTOR_BURST) {
+		if (is_avx2)
+			rmem_pool_collect_avx2(objs, sge, n);
+		else
+			collect(objs, sge, n);
+	} else {
+		for (i = 0; i < n; i++)
+			objs[i] = (void *)(uintptr_t)sge[i].addr;
 	}
-	objs = &cache->objs[cache->len];
-	cache->len += n;
-	if (is_avx2)
-		rmem_pool_collect_avx2(objs, sge, n);
-	else
-		collect(objs, sge, n);
 }

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/**
+ * @file
+ * The lcore caches of a mempool, used in place. Not installed: the only file that knows their
+ * layout, of which it needs size, len and objs.
+ *
+ * Invariant: a put leaves at most size objects in a cache. DPDK before 25.11 lets its own puts go
+ * on to 1.5 times that; what is above size is never added to here.
+ */
+
+#ifndef RMEM_POOL_CACHE_PRIV_H
+#define RMEM_POOL_CACHE_PRIV_H
+
+#include <rte_lcore.h>
+#include <rte_mempool.h>
+
+#include <rmem_pool.h>
+
+/*
+ * Whether the cache may be used in place. Not when the mempool counts, checks or traces each call.
+ */
+#if defined(RTE_LIBRTE_MEMPOOL_STATS) || defined(RTE_LIBRTE_MEMPOOL_DEBUG) ||                      \
+		defined(RTE_ENABLE_TRACE_FP)
+#define POOL_CACHE_IS_DIRECT 0
+#else
+#define POOL_CACHE_IS_DIRECT 1
+#endif
+
+/** Caches of a mempool by lcore, for rmem_pool::caches; NULL when it has none. */
+static inline void *
+pool_caches(const struct rte_mempool *mp)
+{
+	return POOL_CACHE_IS_DIRECT && mp->cache_size != 0 ? mp->local_cache : NULL;
+}
+
+/** Cache of the calling lcore, or NULL. */
+static inline struct rte_mempool_cache *
+pool_cache(const struct rmem_pool *pool)
+{
+	struct rte_mempool_cache *caches = pool->caches;
+	unsigned int lcore_id = rte_lcore_id();
+
+	if (unlikely(caches == NULL || lcore_id >= RTE_MAX_LCORE))
+		return NULL;
+	return &caches[lcore_id];
+}
+
+/** Take n objects out of a cache; NULL when it has fewer. */
+static inline void *const *
+pool_cache_take(struct rte_mempool_cache *cache, uint32_t n)
+{
+	if (unlikely(n > cache->len))
+		return NULL;
+	cache->len -= n;
+	return &cache->objs[cache->len];
+}
+
+/** Give back what is in a cache above half of its size; whether n objects fit then. */
+static inline bool
+pool_cache_flush(struct rte_mempool *mp, struct rte_mempool_cache *cache, uint32_t n)
+{
+	uint32_t keep = cache->size / 2;
+
+	/* As n did not fit before, there are more than keep. */
+	if (n > cache->size - keep)
+		return false;
+	if (rte_mempool_ops_enqueue_bulk(mp, &cache->objs[keep], cache->len - keep) != 0)
+		return false;
+	cache->len = keep;
+	return true;
+}
+
+/** Where to store n objects that are added to a cache; NULL when it is too small. */
+static inline void **
+pool_cache_add(struct rte_mempool *mp, struct rte_mempool_cache *cache, uint32_t n)
+{
+	void **objs;
+
+	if (unlikely((uint64_t)cache->len + n > cache->size) && !pool_cache_flush(mp, cache, n))
+		return NULL;
+	objs = &cache->objs[cache->len];
+	cache->len += n;
+	return objs;
+}
+
+/** Objects in the cache of an lcore; *max is how many there can be at most in any DPDK. */
+static inline uint32_t
+pool_cache_len(const struct rte_mempool *mp, unsigned int lcore_id, uint32_t *max)
+{
+	const struct rte_mempool_cache *cache = &mp->local_cache[lcore_id];
+
+	*max = cache->size + cache->size / 2;
+	return cache->len;
+}
+
+#endif /* RMEM_POOL_CACHE_PRIV_H */
