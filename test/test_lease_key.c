@@ -77,6 +77,59 @@ tags_follow_no_step(void)
 	return TEST_SUCCESS;
 }
 
+/* Whether an odd number of exchanges makes the tags' order of 0 to 255. */
+static bool
+is_odd(const uint32_t rkey[TAGS])
+{
+	bool is_seen[TAGS] = {false}, odd = false;
+	uint32_t i, at;
+
+	for (i = 0; i < TAGS; i++) {
+		for (at = i; !is_seen[at]; at = rkey[at] & 0xff) {
+			is_seen[at] = true;
+			odd ^= (rkey[at] & 0xff) != i;
+		}
+	}
+	return odd;
+}
+
+/*
+ * Of all orders half are odd, but none that a network of rounds over halves of a tag makes, such
+ * as can be computed from some of its results: by chance all are even in one of 2^40 runs.
+ */
+static int
+tags_are_drawn_and_not_computed(void)
+{
+	uint32_t rkey[TAGS], i, nb_odd = 0;
+
+	for (i = 0; i < 40; i++) {
+		TEST_RUN(one_key(1));
+		TEST_RUN(use_all(rkey));
+		nb_odd += is_odd(rkey);
+	}
+	TEST_ASSERT(nb_odd > 0);
+	return TEST_SUCCESS;
+}
+
+/* The 128 tags that come first: each draw from those left, no half of them is preferred. */
+static int
+tags_of_all_values_come_early(void)
+{
+	uint32_t rkey[TAGS], nb[TAGS] = {0}, i, j;
+
+	for (i = 0; i < 60; i++) {
+		TEST_RUN(one_key(1));
+		for (j = 0; j < TAGS / 2; j++) {
+			TEST_RUN(use_once(&rkey[j]));
+			nb[rkey[j] & 0xff]++;
+		}
+	}
+	/* Each comes in half of the times: never, or always, in one of 2^52 runs. */
+	for (i = 0; i < TAGS; i++)
+		TEST_ASSERT(nb[i] > 0 && nb[i] < 60);
+	return TEST_SUCCESS;
+}
+
 static int
 key_rests_when_its_tags_are_used_up(void)
 {
@@ -333,6 +386,8 @@ grant_that_waits_in_the_queue_holds_its_mr(void)
 static const struct test_case lease_key_cases[] = {
 		TEST_CASE(each_tag_comes_once),
 		TEST_CASE(tags_follow_no_step),
+		TEST_CASE(tags_are_drawn_and_not_computed),
+		TEST_CASE(tags_of_all_values_come_early),
 		TEST_CASE(key_rests_when_its_tags_are_used_up),
 		TEST_CASE(key_comes_back_from_its_rest),
 		TEST_CASE(another_key_serves_while_one_rests),

@@ -62,7 +62,7 @@ reopen(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
 {
 	uint32_t rkey = slot->lease.rkey;
 	struct rmem_send_wr wr[2];
-	uint8_t tag = lease_tag(slot->order, slot->nb_tags++);
+	uint8_t tag = lease_take_tag(ctx, slot);
 	int ret;
 
 	memset(wr, 0, sizeof(wr));
@@ -76,7 +76,7 @@ reopen(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
 	ret = rmem_post_send(ctx->qp, wr, 2);
 	if (ret <= 0) {
 		slot->lease.rkey = rkey;
-		slot->nb_tags--;
+		lease_untake_tag(slot, tag);
 		ctx->revokes.head--;
 		return;
 	}

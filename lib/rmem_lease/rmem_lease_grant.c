@@ -78,7 +78,7 @@ stage(struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req, struct lease
 	struct lease_slot *slot = &ctx->slots[number];
 	struct rmem_send_wr *wr = &ctx->wr[ctx->nb_staged];
 	struct rmem_lease *lease = &slot->lease;
-	uint8_t tag = lease_tag(slot->order, slot->nb_tags++);
+	uint8_t tag = lease_take_tag(ctx, slot);
 
 	hold->nb++;
 	ctx->hold_of[number] = (uint32_t)(hold - ctx->holds);

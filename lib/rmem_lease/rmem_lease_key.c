@@ -193,37 +193,29 @@ lease_ops_number(const struct lease_ops *ops)
 	return (uint32_t)(ops - lease_backends) + 1;
 }
 
-/* 64 random bits that nobody can foretell. */
-static uint64_t
-draw(struct rmem_lease_ctx *ctx)
+void
+lease_draw(struct rmem_lease_ctx *ctx)
 {
-	size_t got = 0;
+	size_t i, got = 0;
 	ssize_t n;
 
-	if (ctx->nb_random == 0) {
-		while (got < sizeof(ctx->random)) {
-			n = getrandom((uint8_t *)ctx->random + got, sizeof(ctx->random) - got, 0);
-			if (n < 0 && errno != EINTR)
-				break;
-			got += n > 0 ? (size_t)n : 0;
-		}
-		ctx->nb_random = (uint32_t)(got / sizeof(ctx->random[0]));
-		if (ctx->nb_random == 0)
-			return rte_rand(); /* a kernel without getrandom() */
+	while (got < sizeof(ctx->random)) {
+		n = getrandom(&ctx->random[got], sizeof(ctx->random) - got, 0);
+		if (n < 0 && errno != EINTR)
+			break;
+		got += n > 0 ? (size_t)n : 0;
 	}
-	return ctx->random[--ctx->nb_random];
+	ctx->nb_random = RTE_DIM(ctx->random);
+	/* A kernel without getrandom(). */
+	for (i = got; i < RTE_DIM(ctx->random); i++)
+		ctx->random[i] = (uint8_t)rte_rand();
 }
 
-/* Start over with the tags of a key. The first differs from the one it has. */
+/* Start over with the tags of a key. */
 static void
-draw_order(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
+renew_tags(struct lease_slot *slot)
 {
-	uint32_t i;
-
-	do {
-		for (i = 0; i < RTE_DIM(slot->order); i++)
-			slot->order[i] = draw(ctx);
-	} while (lease_tag(slot->order, 0) == (uint8_t)slot->lease.rkey);
+	memset(slot->used, 0, sizeof(slot->used));
 	slot->nb_tags = 0;
 }
 
@@ -285,7 +277,7 @@ make_one(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
 	if (ret != 0)
 		return ret;
 	slot->has_key = true;
-	draw_order(ctx, slot);
+	renew_tags(slot);
 	map_add(ctx, slot);
 	LEASE_COUNT(ctx->stats.made, 1);
 	LEASE_COUNT(ctx->stats.nb_keys, 1);
@@ -322,7 +314,7 @@ lease_refill(struct rmem_lease_ctx *ctx)
 
 		if (rte_rdtsc() - slot->rests_from >= ctx->quarantine) {
 			resting->head++;
-			draw_order(ctx, slot);
+			renew_tags(slot);
 			ctx->free[ctx->nb_free++] = number;
 			return 0;
 		}

@@ -85,10 +85,10 @@ struct lease_slot {
 		struct rmem_fast_reg_page_list *list; /* of a fast-register MR */
 		struct rmem_mkey_entry *entry;        /* of an indirect one, in `entries` */
 	};
-	uint64_t order[4];   /* of its tags; see lease_tag() */
+	uint64_t used[4];    /* a bit for each of its tags; see lease_take_tag() */
 	uint64_t rests_from; /* TSC, while in `resting` */
 	uint32_t heap_at;    /* place in the heap of deadlines, or LEASE_NOWHERE */
-	uint16_t nb_tags;    /* how many of LEASE_TAGS were used since the order was drawn */
+	uint16_t nb_tags;    /* how many of LEASE_TAGS were used since it last rested */
 	bool has_key : 1;
 	bool is_peer_inv : 1; /* REVOKING: the peer has invalidated the key meanwhile */
 	bool is_doubtful : 1; /* a request that opens the key failed, after its lease had ended */
@@ -180,7 +180,7 @@ struct rmem_lease_ctx {
 	uint32_t staged[LEASE_BURST];
 	struct rmem_mkey_entry *entries; /* of indirect keys */
 	struct rmem_lease_stats stats;   /* gauges are those of the last burst */
-	uint64_t random[512];
+	uint8_t random[4096];
 	TAILQ_ENTRY(rmem_lease_ctx) next; /* of all contexts */
 
 	struct rmem_send_wr wr[2 * LEASE_BURST]; /* of the staged ones, then of the application */
@@ -343,23 +343,77 @@ struct lease_slot *lease_map_find(const struct rmem_lease_ctx *ctx, uint32_t rke
 /** Give a slot back to the context: free, resting or empty. */
 void lease_put(struct rmem_lease_ctx *ctx, struct lease_slot *slot);
 
+/** Fill ctx->random from the system. */
+void lease_draw(struct rmem_lease_ctx *ctx);
+
+/* Number n of the tags that were not used, from 0 on; there are more. No branch depends on it. */
+static inline uint32_t
+lease_unused_tag(const uint64_t used[4], uint32_t n)
+{
+	uint32_t i, take, word = 0, bit = 0, skipped = 0, sum = 0;
+	uint64_t unused;
+
+	for (i = 0; i < 3; i++) {
+		sum += (uint32_t)__builtin_popcountll(~used[i]);
+		word += n >= sum;
+		skipped = n >= sum ? sum : skipped;
+	}
+	n -= skipped;
+	unused = ~used[word];
+	for (i = 32; i != 0; i /= 2) {
+		sum = (uint32_t)__builtin_popcountll(unused << (64 - i));
+		take = -(uint32_t)(n >= sum); /* all bits: it is in the upper half */
+		n -= sum & take;
+		unused >>= i & take;
+		bit += i & take;
+	}
+	return word * 64 + bit;
+}
+
+static inline uint32_t
+lease_random_byte(struct rmem_lease_ctx *ctx)
+{
+	if (unlikely(ctx->nb_random == 0))
+		lease_draw(ctx);
+	return ctx->random[--ctx->nb_random];
+}
+
+static inline bool
+lease_is_tag_used(const struct lease_slot *slot, uint32_t tag)
+{
+	return (slot->used[tag >> 6] >> (tag & 63) & 1) != 0;
+}
+
 /*
- * The tags of a key come each once, in an order that who has seen some of them can't tell the
- * next from: a permutation of 8 bits, made of four rounds with a random function of 4 bits each
- * (Luby and Rackoff), drawn anew each time round.
+ * The next tag of a key: each comes once until it rests, and each is drawn from the system's random
+ * numbers among those that are left, so that who has seen some knows of the next one only which it
+ * is not. The first differs from the one before the rest. While half are left, a draw is repeated
+ * that yields a used one; later it is a draw of the place among the others.
  */
 static inline uint8_t
-lease_tag(const uint64_t order[4], uint16_t n)
+lease_take_tag(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
 {
-	uint32_t left = n >> 4 & 15, right = n & 15, i;
+	uint32_t left = LEASE_TAGS - slot->nb_tags;
+	uint32_t tag;
 
-	for (i = 0; i < 4; i++) {
-		uint32_t next = left ^ (uint32_t)(order[i] >> 4 * right & 15);
+	do {
+		tag = lease_random_byte(ctx);
+		if (left <= LEASE_TAGS / 2)
+			tag = lease_unused_tag(slot->used,
+					(tag << 8 | lease_random_byte(ctx)) * left >> 16);
+	} while (lease_is_tag_used(slot, tag) ||
+			unlikely(left == LEASE_TAGS && tag == (uint8_t)slot->lease.rkey));
+	slot->used[tag >> 6] |= UINT64_C(1) << (tag & 63);
+	slot->nb_tags++;
+	return (uint8_t)tag;
+}
 
-		left = right;
-		right = next;
-	}
-	return (uint8_t)(left << 4 | right);
+/* The tag that was taken last was told to nobody. */
+static inline void
+lease_untake_tag(struct lease_slot *slot, uint8_t tag)
+{
+	slot->used[tag >> 6] &= ~(UINT64_C(1) << (tag & 63));
+	slot->nb_tags--;
 }
 
 /* Ends (rmem_lease_end.c). */
