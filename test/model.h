@@ -48,6 +48,7 @@ struct model_region {
 	bool is_valid;
 	bool is_disabled; /* user MR */
 	bool is_zero_based;
+	uint32_t owner; /* its number among all that ever were */
 	unsigned int pd;
 	uint32_t access;
 	uint32_t lkey; /* not of a window */

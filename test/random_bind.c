@@ -102,7 +102,7 @@ random_reg_mr(struct random_run *run)
 	region->iova = wr.reg_mr.iova;
 	region->length = wr.reg_mr.length;
 	memcpy(region->pages, pages, sizeof(region->pages));
-	return status == RMEM_WC_SUCCESS ? 0 : -1;
+	return status == RMEM_WC_SUCCESS ? random_note_key(run, region) : -1;
 }
 
 /* A UMR that is right, or wrong in one of its fields. */
@@ -191,7 +191,7 @@ random_umr(struct random_run *run)
 	memcpy(region->entries, entries, sizeof(region->entries));
 	for (region->length = 0; wr.umr.nb_entries > 0; wr.umr.nb_entries--)
 		region->length += entries[wr.umr.nb_entries - 1].length * wr.umr.repeat_count;
-	return status == RMEM_WC_SUCCESS ? 0 : -1;
+	return status == RMEM_WC_SUCCESS ? random_note_key(run, region) : -1;
 }
 
 /* The model's window as the binding made it. */
@@ -291,9 +291,10 @@ random_bind(struct random_run *run)
 		ret = bind_type_1(run, pair, side, window, &info, may);
 	else
 		ret = bind_type_2(run, pair, side, window, &info, may);
-	if (may)
-		bound(run, window, below, &who, &info, window->mw->rkey);
-	return ret;
+	if (!may)
+		return ret;
+	bound(run, window, below, &who, &info, window->mw->rkey);
+	return ret == 0 ? random_note_key(run, window) : ret;
 }
 
 /* A binding of length 0: a new key that opens nothing. */

@@ -19,6 +19,32 @@ random_access(struct random_run *run)
 	return random_one_in(run, 2) ? rights : rights | RMEM_ACCESS_MW_BIND;
 }
 
+int
+random_note_key(struct random_run *run, const struct model_region *region)
+{
+	bool is_new;
+
+	rte_ticketlock_lock(&run->keys->lock);
+	is_new = key_log_add(&run->keys->log, region->rkey, region->owner);
+	rte_ticketlock_unlock(&run->keys->lock);
+	if (!is_new)
+		snprintf(run->what, sizeof(run->what), "key 0x%08x, which was another owner's",
+				region->rkey);
+	return is_new ? 0 : -1;
+}
+
+bool
+random_is_full(struct random_run *run, bool is_window)
+{
+	struct rmem_dev_info info;
+
+	if (rmem_dev_info_get(run->pairs[0].a.dev, &info) != 0)
+		return false;
+	/* Another lcore may have released one since. */
+	return is_window ? info.nb_mw + NB_OTHERS >= info.max_mw
+			 : info.nb_mr + NB_OTHERS >= info.max_mr;
+}
+
 static struct model_region *
 start_region(struct random_run *run, enum model_kind kind, unsigned int pd)
 {
@@ -27,6 +53,9 @@ start_region(struct random_run *run, enum model_kind kind, unsigned int pd)
 	if (region == NULL)
 		return NULL;
 	memset(region, 0, sizeof(*region));
+	rte_ticketlock_lock(&run->keys->lock);
+	region->owner = ++run->keys->nb_owners;
+	rte_ticketlock_unlock(&run->keys->lock);
 	region->pd = pd;
 	region->counter = -1;
 	region->kind = kind;
@@ -57,6 +86,24 @@ choose_memory(struct random_run *run, struct rmem_mr_attr *attr, struct iovec io
 	attr->iov_count = 2;
 }
 
+/* Any key, one of the past, or one beside that of a region. */
+static void
+request_key(struct random_run *run, struct rmem_mr_attr *attr)
+{
+	attr->flags |= RMEM_MR_REQUESTED_KEY;
+	switch (random_below(run, 3)) {
+	case 0:
+		attr->requested_key = random_below(run, UINT32_MAX);
+		break;
+	case 1:
+		attr->requested_key = run->former[random_below(run, NB_FORMER)];
+		break;
+	default:
+		attr->requested_key = random_region(run)->rkey ^ random_below(run, 256);
+		break;
+	}
+}
+
 int
 random_reg(struct random_run *run)
 {
@@ -68,6 +115,7 @@ random_reg(struct random_run *run)
 	struct rmem_mr_attr attr = {.addr = run->arena + start, .length = length};
 
 	struct iovec iov[2];
+	int ret;
 
 	if (region == NULL)
 		return 0;
@@ -79,9 +127,16 @@ random_reg(struct random_run *run)
 	attr.access = region->access | (region->is_zero_based ? RMEM_ACCESS_ZERO_BASED : 0);
 	attr.flags = region->is_disabled ? RMEM_MR_DISABLED : 0;
 	choose_memory(run, &attr, iov);
+	if (random_one_in(run, 8))
+		request_key(run, &attr);
 	snprintf(run->what, sizeof(run->what), "reg of %u bytes, access 0x%x", length, attr.access);
-	if (rmem_mr_reg_attr(run->pds[pd], &attr, &region->mr) != 0)
-		return -1;
+	ret = rmem_mr_reg_attr(run->pds[pd], &attr, &region->mr);
+	if (ret != 0) {
+		region->kind = MODEL_NONE;
+		if (ret == -ENOSPC)
+			return random_is_full(run, false) ? 0 : -1;
+		return ret == -EEXIST && attr.flags & RMEM_MR_REQUESTED_KEY ? 0 : -1;
+	}
 	region->is_valid = true;
 	region->lkey = region->mr->lkey;
 	region->rkey = region->mr->rkey;
@@ -90,7 +145,10 @@ random_reg(struct random_run *run)
 		region->iova = 0;
 	region->length = length;
 	region->start = start;
-	return 0;
+	ret = random_note_key(run, region);
+	if ((attr.flags & RMEM_MR_REQUESTED_KEY) != 0)
+		return region->rkey == attr.requested_key ? 0 : -1;
+	return ret;
 }
 
 /* Something that requests bind, or a window of type 1. */
@@ -114,8 +172,10 @@ random_alloc(struct random_run *run)
 	else
 		ret = rmem_mw_alloc(where, kind == MODEL_MW1 ? RMEM_MW_TYPE_1 : RMEM_MW_TYPE_2,
 				&region->mw);
-	if (ret != 0)
-		return -1;
+	if (ret != 0) {
+		region->kind = MODEL_NONE;
+		return ret == -ENOSPC && random_is_full(run, kind >= MODEL_MW1) ? 0 : -1;
+	}
 	region->lkey = region->mr != NULL ? region->mr->lkey : 0;
 	region->rkey = region->mr != NULL ? region->mr->rkey : region->mw->rkey;
 	return 0;

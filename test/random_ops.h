@@ -12,12 +12,16 @@
 #ifndef RANDOM_OPS_H
 #define RANDOM_OPS_H
 
+#include <rte_ticketlock.h>
+
 #include "fixture.h"
+#include "key_log.h"
 #include "model.h"
 
 #define NB_FORMER   64u
 #define NB_DOMAINS  2u
 #define NB_COUNTERS 2u
+#define NB_OTHERS   8u /* objects that other lcores may make or release at a time */
 
 /* a is in domain 0; b in domain 0 or 1. */
 struct pair {
@@ -26,8 +30,16 @@ struct pair {
 	unsigned int pd_b;
 };
 
+/* Of all runs on a device: which keys were ever valid, and whose they were. */
+struct random_keys {
+	rte_ticketlock_t lock;
+	struct key_log log;
+	uint32_t nb_owners;
+};
+
 struct random_run {
 	struct model model;
+	struct random_keys *keys;
 	struct rmem_pd *pds[NB_DOMAINS];
 	struct pair pairs[NB_DOMAINS];
 	struct rmem_fast_reg_page_list *list;
@@ -56,6 +68,10 @@ uint32_t random_below(struct random_run *run, uint32_t limit);
 bool random_one_in(struct random_run *run, uint32_t n);
 /* A key that is given up. */
 void random_remember(struct random_run *run, uint32_t key);
+/* Note that the rkey of a region is valid; not 0 when it was another's at any time. */
+int random_note_key(struct random_run *run, const struct model_region *region);
+/* Whether all MRs, or all windows, of the device are in use. */
+bool random_is_full(struct random_run *run, bool is_window);
 struct model_region *random_region(struct random_run *run);
 /* Mostly one of these kinds (bits 1 << enum model_kind), open or not. */
 struct model_region *random_of_kind(struct random_run *run, uint32_t kinds, bool is_valid);
