@@ -196,6 +196,39 @@ list_over_requested_keys_opens_them(void)
 	return TEST_SUCCESS;
 }
 
+/* Its number stays in the slot of a window, where an MR can't be. */
+static int
+key_of_a_former_window_can_be_asked_for(void)
+{
+	struct rmem_mw *mw = fx_mw(fx.a.pd, RMEM_MW_TYPE_2);
+	struct rmem_mr_attr attr = {.addr = fx.a.buf,
+			.length = 4096,
+			.iova = 0x5000,
+			.access = FX_ACCESS,
+			.flags = RMEM_MR_REQUESTED_KEY};
+	struct rmem_mr *mr = NULL, *list = NULL;
+	struct rmem_mkey_entry entry;
+	struct rmem_send_wr wr;
+
+	TEST_ASSERT(mw != NULL);
+	attr.requested_key = mw->rkey;
+	TEST_OK(fx_release(mw));
+	TEST_OK(rmem_mr_reg_attr(fx.a.pd, &attr, &mr));
+	fx_track(mr);
+	TEST_RUN(expect_own(&mr, 1));
+	/* Below a list, whose parts are looked up again by their keys when they are copied. */
+	TEST_OK(rmem_mkey_alloc(fx.a.pd, 1, &list));
+	fx_track(list);
+	entry = fx_entry(mr, 64, 8);
+	wr = fx_umr(list, &entry, 1, 0);
+	wr.umr.repeat_count = 2;
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	fx_fill(fx.b.buf, 16, 1);
+	TEST_STATUS(fx_peer_write(0, 16, list->rkey), RMEM_WC_SUCCESS);
+	TEST_MEM(fx.a.buf + 64, fx.b.buf, 16);
+	return TEST_SUCCESS;
+}
+
 /* An ordinary registration never gets a number that a caller chose, now or before. */
 static int
 keys_that_are_not_asked_for_are_others(void)
@@ -297,6 +330,7 @@ static const struct test_case requested_key_cases[] = {
 		TEST_CASE(keys_of_an_index_that_requests_bind_are_eexist),
 		TEST_CASE(any_number_can_be_had),
 		TEST_CASE(list_over_requested_keys_opens_them),
+		TEST_CASE(key_of_a_former_window_can_be_asked_for),
 		TEST_CASE(keys_that_are_not_asked_for_are_others),
 		TEST_CASE(the_same_key_comes_back_for_ever),
 		TEST_CASE(every_mr_of_a_device_can_have_its_key_asked_for),

@@ -68,10 +68,15 @@ rsoft_requested_add(struct rsoft_dev *dev, uint32_t slot, uint32_t rkey)
 {
 	struct rsoft_requested *table = dev->requested;
 	uint32_t *list = rsoft_requested_list(table, rkey);
+	struct rsoft_key *at = rsoft_key_at(dev, rkey);
 
 	table->passed[rkey >> 14] |= UINT64_C(1) << (rkey >> 8 & 63);
-	if (rsoft_key_at(dev, rkey) == &dev->keys[slot])
+	if (at == &dev->keys[slot])
 		return;
+	/* A former owner's number would hide this key: give the slot one that leads elsewhere. */
+	if (!at->is_taken)
+		__atomic_store_n(&at->word, rsoft_key_word((at == dev->keys) << 8, 0),
+				__ATOMIC_RELEASE);
 	__atomic_store_n(&table->next[slot], *list, __ATOMIC_RELEASE);
 	__atomic_store_n(list, slot + 1, __ATOMIC_RELEASE);
 }
