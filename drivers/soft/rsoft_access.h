@@ -141,6 +141,7 @@ rsoft_access(const struct rsoft_qp *qp, uint32_t key_xor, uint32_t key_num, uint
 static __rte_always_inline unsigned int
 rsoft_copy(uint8_t *to, const uint8_t *from, uint64_t length)
 {
+	rsoft_guard_announce(to, from, length);
 	return (unsigned int)rsoft_guard_copy_fast(to, from, length).side;
 }
 

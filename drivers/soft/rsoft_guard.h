@@ -64,7 +64,12 @@ void rsoft_guard_unblock(void);
 /* Copy between ranges that may overlap. What was copied before a failure stays. */
 struct rsoft_guarded rsoft_guard_copy_slow(void *to, const void *from, size_t length);
 
-/* Tell the sanitizers of accesses in assembly, to memory of the program. */
+/*
+ * Report accesses in assembly to the sanitizers: of memory that must be there, as pages on demand
+ * may be replaced at any time. Beyond 47 bits a sanitizer has no shadow memory.
+ */
+#define RSOFT_GUARD_HAS_SHADOW(to, from) ((((uintptr_t)(to) | (uintptr_t)(from)) >> 47) == 0)
+
 #if defined(__SANITIZE_ADDRESS__)
 void __asan_loadN(void *addr, long length);
 void __asan_storeN(void *addr, long length);
@@ -72,8 +77,7 @@ void __asan_storeN(void *addr, long length);
 static inline void
 rsoft_guard_announce(void *to, const void *from, size_t length)
 {
-	/* Beyond that the sanitizer has no memory of its own to look at. */
-	if ((((uintptr_t)to | (uintptr_t)from) >> 47) != 0)
+	if (!RSOFT_GUARD_HAS_SHADOW(to, from))
 		return;
 	__asan_loadN((void *)(uintptr_t)from, (long)length);
 	__asan_storeN(to, (long)length);
@@ -89,6 +93,8 @@ void __tsan_release(void *addr);
 static inline void
 rsoft_guard_announce(void *to, const void *from, size_t length)
 {
+	if (!RSOFT_GUARD_HAS_SHADOW(to, from))
+		return;
 	__tsan_read_range((void *)(uintptr_t)from, (long)length);
 	__tsan_write_range(to, (long)length);
 }
@@ -195,7 +201,6 @@ rsoft_guard_swap(uint64_t *word, uint64_t *before, uint64_t swap)
 static __rte_always_inline struct rsoft_guarded
 rsoft_guard_copy_fast(void *to, const void *from, size_t length)
 {
-	rsoft_guard_announce(to, from, length);
 	if (likely(length == 64) && likely(rsoft_guard_copy64(to, from)))
 		return (struct rsoft_guarded){RSOFT_SIDE_NONE, 0};
 	return rsoft_guard_copy(to, from, length);
