@@ -227,7 +227,8 @@ bind_type_1(struct random_run *run, struct pair *pair, struct fx_side *side,
 		return ret == RMEM_WC_SUCCESS ? 0 : -1;
 	if (window->mw->rkey != window->rkey)
 		return -1;
-	return ret == -EINVAL || ret == -EPERM || ret == RMEM_WC_MW_BIND_ERR ? 0 : -1;
+	return ret == -EINVAL || ret == -EPERM || ret == -EBUSY || ret == RMEM_WC_MW_BIND_ERR ? 0
+											      : -1;
 }
 
 static int

@@ -230,21 +230,6 @@ reg_of_an_mr_of_another_domain_is_refused(void)
 	return TEST_SUCCESS;
 }
 
-/* Also when index, handle and domain number happen to be those of one of ours. */
-static int
-reg_of_an_mr_of_another_device_is_refused(void)
-{
-	struct rmem_dev *dev = fx_dev("soft1", NULL);
-	struct rmem_mr *mr = fx_fast_mr(fx_pd(dev), 1);
-	struct rmem_send_wr wr;
-
-	TEST_ASSERT(mr != NULL);
-	wr = fx_reg(mr, fx.fast.list, 1, 0, FX_PAGE);
-	TEST_RUN(fx_expect_refusal(&wr, RMEM_WC_MW_BIND_ERR, RMEM_QPS_RTS));
-	TEST_EQ(fx_mr_state(mr), RMEM_MR_STATE_FREE);
-	return TEST_SUCCESS;
-}
-
 static int
 expect_inv_refused(uint32_t rkey)
 {
@@ -344,7 +329,6 @@ static const struct test_case fast_reg_bad_cases[] = {
 		TEST_CASE(reg_of_a_valid_mr_is_refused_and_it_stays_bound),
 		TEST_CASE(reg_of_a_user_mr_is_refused_and_it_stays_as_it_was),
 		TEST_CASE(reg_of_an_mr_of_another_domain_is_refused),
-		TEST_CASE(reg_of_an_mr_of_another_device_is_refused),
 		TEST_CASE(inv_of_an_unknown_key_is_refused),
 		TEST_CASE(inv_of_a_free_mr_is_refused),
 		TEST_CASE(inv_a_second_time_is_refused),

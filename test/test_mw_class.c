@@ -223,6 +223,26 @@ bad_bind_handles_are_refused(void)
 	return TEST_SUCCESS;
 }
 
+/* It has no keys, or they are not valid: there is nothing to lend to a window. */
+static int
+mr_that_is_not_valid_is_ebusy(void)
+{
+	static const uint16_t states[] = {
+			RMEM_MR_STATE_PENDING, RMEM_MR_STATE_ERROR, RMEM_MR_STATE_DISABLED};
+	const struct rmem_mw_bind bind = good_bind();
+	unsigned int i;
+
+	for (i = 0; i < RTE_DIM(states); i++) {
+		__atomic_store_n(&obj.mr->state, states[i], __ATOMIC_RELEASE);
+		TEST_ERR(rmem_mw_bind(obj.qp, obj.mw, &bind), EBUSY);
+		TEST_ERR(rmem_mw_check_bind(obj.qp, obj.mw, &bind.bind_info), EBUSY);
+	}
+	TEST_EQ(binds.nb, 0);
+	__atomic_store_n(&obj.mr->state, RMEM_MR_STATE_VALID, __ATOMIC_RELEASE);
+	TEST_OK(rmem_mw_bind(obj.qp, obj.mw, &bind));
+	return TEST_SUCCESS;
+}
+
 static int
 unknown_flags_and_reserved_fields_are_refused(void)
 {
@@ -395,6 +415,7 @@ static const struct test_case mw_class_cases[] = {
 		TEST_CASE(bad_release_is_refused),
 		TEST_CASE(binding_is_the_drivers),
 		TEST_CASE(bad_bind_handles_are_refused),
+		TEST_CASE(mr_that_is_not_valid_is_ebusy),
 		TEST_CASE(unknown_flags_and_reserved_fields_are_refused),
 		TEST_CASE(call_does_not_bind_type_2),
 		TEST_CASE(length_0_unbinds_without_an_mr),

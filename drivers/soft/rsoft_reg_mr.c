@@ -65,7 +65,7 @@ rsoft_reg_mr_check(const struct rsoft_qp *qp, const struct rmem_send_wr *wr, boo
 	const struct rmem_fast_reg_page_list *list = wr->reg_mr.page_list;
 	uint32_t why;
 
-	if (mr->obj.dev_id != qp->dev->dev_id || mr->type != RMEM_MR_TYPE_FAST_REG)
+	if (mr->type != RMEM_MR_TYPE_FAST_REG)
 		return RMEM_VENDOR_ERR_MR_TYPE;
 	if (mr->pd->handle != qp->pd)
 		return RMEM_VENDOR_ERR_KEY_PD;

@@ -86,17 +86,6 @@ rsoft_sq_check_inline(const struct rsoft_qp *qp, const struct rmem_send_wr *wr)
 	return length <= qp->max_inline;
 }
 
-/* Type 1 windows are bound by call only. */
-static bool
-rsoft_sq_check_bind(const struct rsoft_qp *qp, const struct rmem_send_wr *wr)
-{
-	if (wr == qp->sq.call)
-		return true;
-	return wr->bind_mw.mw != NULL && wr->bind_mw.mw->obj.type == RMEM_OBJ_MW &&
-			wr->bind_mw.mw->type == RMEM_MW_TYPE_2 && wr->bind_mw.mr != NULL &&
-			wr->bind_mw.mr->obj.type == RMEM_OBJ_MR;
-}
-
 /* The rules of the less common requests. */
 static bool
 rsoft_sq_check_special(const struct rsoft_qp *qp, const struct rmem_send_wr *wr)
@@ -110,18 +99,9 @@ rsoft_sq_check_special(const struct rsoft_qp *qp, const struct rmem_send_wr *wr)
 			return false;
 		break;
 	case RMEM_WR_REG_MR:
-		if (wr->reg_mr.mr == NULL || wr->reg_mr.mr->obj.type != RMEM_OBJ_MR ||
-				wr->reg_mr.page_list == NULL ||
-				wr->reg_mr.page_list->obj.type != RMEM_OBJ_PAGE_LIST)
-			return false;
-		break;
-	case RMEM_WR_BIND_MW:
-		if (!rsoft_sq_check_bind(qp, wr))
-			return false;
-		break;
 	case RMEM_WR_UMR:
-		if (wr->umr.mr == NULL || wr->umr.mr->obj.type != RMEM_OBJ_MR ||
-				wr->umr.entries == NULL)
+	case RMEM_WR_BIND_MW: /* of type 1 by rmem_mw_bind() only, which has checked it */
+		if (wr != qp->sq.call && !rmem_wr_check_handles(&qp->qp, wr))
 			return false;
 		break;
 	default:

@@ -20,7 +20,7 @@ rsoft_umr_check(const struct rsoft_qp *qp, const struct rmem_send_wr *wr)
 {
 	const struct rmem_mr *mr = wr->umr.mr;
 
-	if (mr->obj.dev_id != qp->dev->dev_id || mr->type != RMEM_MR_TYPE_INDIRECT)
+	if (mr->type != RMEM_MR_TYPE_INDIRECT)
 		return RMEM_VENDOR_ERR_MR_TYPE;
 	if (mr->pd->handle != qp->pd)
 		return RMEM_VENDOR_ERR_KEY_PD;

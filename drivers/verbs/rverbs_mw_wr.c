@@ -128,8 +128,7 @@ rverbs_mw_take_mr(const struct rverbs_qp *qp, const struct rmem_send_wr *wr)
 
 	if (!rmem_obj_hold(&info.mr->obj))
 		return false;
-	if (rmem_mw_check_bind(&qp->qp, wr->bind_mw.mw, &info) == 0 &&
-			__atomic_load_n(&info.mr->state, __ATOMIC_ACQUIRE) == RMEM_MR_STATE_VALID)
+	if (rmem_mw_check_bind(&qp->qp, wr->bind_mw.mw, &info) == 0)
 		return true;
 	rmem_obj_unhold(&info.mr->obj);
 	return false;

@@ -111,11 +111,7 @@ rverbs_check_rare(const struct rverbs_qp *qp, const struct rmem_send_wr *wr, uin
 	rc = rverbs_check_capa(qp, wr);
 	if (rc != 0)
 		return rc;
-	if (wr->opcode == RMEM_WR_BIND_MW &&
-			(wr->bind_mw.mw == NULL || wr->bind_mw.mw->obj.type != RMEM_OBJ_MW ||
-					wr->bind_mw.mw->type != RMEM_MW_TYPE_2 ||
-					wr->bind_mw.mr == NULL ||
-					wr->bind_mw.mr->obj.type != RMEM_OBJ_MR))
+	if (!rmem_wr_check_handles(&qp->qp, wr))
 		return -EINVAL;
 	if ((wr->flags & RMEM_SEND_INLINE) != 0 &&
 			((RVERBS_INLINE_OPCODES & 1u << wr->opcode) == 0 || bytes > qp->max_inline))

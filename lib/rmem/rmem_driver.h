@@ -173,6 +173,27 @@ rmem_obj_unhold(struct rmem_obj *obj)
 	__atomic_fetch_sub(&obj->refs, 1, __ATOMIC_RELEASE);
 }
 
+/**
+ * Whether an object is of a type, and of the device of another object.
+ *
+ * Fast path.
+ *
+ * @param obj
+ *   Head of the object.
+ * @param type
+ *   RMEM_OBJ_*.
+ * @param same
+ *   Head of the other object.
+ *
+ * @return
+ *   Whether both hold.
+ */
+static inline bool
+rmem_obj_is_of(const struct rmem_obj *obj, uint32_t type, const struct rmem_obj *same)
+{
+	return obj->type == type && obj->dev_id == same->dev_id;
+}
+
 /** Control operations. A slot left NULL returns -EOPNOTSUPP. */
 struct rmem_dev_ops {
 	rmem_dev_create_t dev_create;           /**< Required. */
@@ -306,9 +327,48 @@ int rmem_process_check(const char *func);
  *   - -EOPNOTSUPP: the MR is of RMEM_MR_FD.
  *   - -EPERM: window, MR and QP are not of one PD, the MR lacks RMEM_ACCESS_MW_BIND, or
  *     LOCAL_WRITE for rights to modify.
+ *   - -EBUSY: the MR is not in RMEM_MR_STATE_VALID: its registration is in progress or failed, or
+ *     it is not enabled.
  */
 int rmem_mw_check_bind(const struct rmem_qp *qp, const struct rmem_mw *mw,
 		const struct rmem_mw_bind_info *info);
+
+/**
+ * Check the handles in a REG_MR, UMR or BIND_MW request: each is an object of its type and of the
+ * device of the QP. A driver calls it when such a request is posted, before it reads what lies
+ * beyond the public part of a handle: that of another device may be of another driver.
+ *
+ * Fast path: reads only, logs nothing.
+ *
+ * @param qp
+ *   QP that the request is posted to.
+ * @param wr
+ *   Request of any opcode; one that names no handles passes.
+ *
+ * @return
+ *   Whether it may be accepted; otherwise the driver refuses it as malformed.
+ */
+static inline bool
+rmem_wr_check_handles(const struct rmem_qp *qp, const struct rmem_send_wr *wr)
+{
+	switch (wr->opcode) {
+	case RMEM_WR_REG_MR:
+		return wr->reg_mr.mr != NULL && wr->reg_mr.page_list != NULL &&
+				rmem_obj_is_of(&wr->reg_mr.mr->obj, RMEM_OBJ_MR, &qp->obj) &&
+				rmem_obj_is_of(&wr->reg_mr.page_list->obj, RMEM_OBJ_PAGE_LIST,
+						&qp->obj);
+	case RMEM_WR_UMR:
+		return wr->umr.mr != NULL && wr->umr.entries != NULL &&
+				rmem_obj_is_of(&wr->umr.mr->obj, RMEM_OBJ_MR, &qp->obj);
+	case RMEM_WR_BIND_MW:
+		return wr->bind_mw.mw != NULL && wr->bind_mw.mr != NULL &&
+				rmem_obj_is_of(&wr->bind_mw.mw->obj, RMEM_OBJ_MW, &qp->obj) &&
+				rmem_obj_is_of(&wr->bind_mw.mr->obj, RMEM_OBJ_MR, &qp->obj) &&
+				wr->bind_mw.mw->type == RMEM_MW_TYPE_2;
+	default:
+		return true;
+	}
+}
 
 /**
  * Trace a request that failed: the point lib.rmem.error.wc. A driver calls it for each completion

@@ -68,9 +68,9 @@ extern struct rmem_fp_ops rmem_fp[RMEM_MAX_DEVS];
  *   How many were accepted, or if the first was not:
  *   - -EINVAL: unknown opcode or flag, RMEM_SEND_INLINE where nothing is sent, more SGEs or
  *     inline bytes than the QP takes, 4 GiB or more in all on a verbs device, a REG_MR without
- *     MR or page list, a UMR without MR or entries, a BIND_MW without MR or type 2 window, an
- *     atomic that is not one SGE of 8 bytes, or the calling thread is not known to EAL; in
- *     debug builds a NULL or wrong handle.
+ *     MR or page list, a UMR without MR or entries, a BIND_MW without MR or type 2 window, a
+ *     handle in one of these that is of another device, an atomic that is not one SGE of 8
+ *     bytes, or the calling thread is not known to EAL; in debug builds a NULL or wrong handle.
  *   - -EOPNOTSUPP: the device lacks the capability for the opcode, or this is a secondary
  *     process.
  *   - -EBUSY: the QP is in the RESET state.

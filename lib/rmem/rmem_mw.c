@@ -23,12 +23,15 @@ rmem_mw_check_bind(const struct rmem_qp *qp, const struct rmem_mw *mw,
 {
 	uint32_t known = RMEM_ACCESS_REMOTE | RMEM_ACCESS_ZERO_BASED;
 	const struct rmem_mr *mr = info->mr;
-	uint64_t offset = info->addr - mr->iova;
+	uint64_t offset;
 
 	if (mw->type == RMEM_MW_TYPE_1) /* IBTA o10-36.2.2 */
 		known = RMEM_ACCESS_REMOTE;
 	if ((info->access & ~known) != 0 || mr->type != RMEM_MR_TYPE_USER)
 		return -EINVAL;
+	/* Until then the MR has no keys, and a control thread may write its fields. */
+	if (rmem_mr_state(mr) != RMEM_MR_STATE_VALID)
+		return -EBUSY;
 	if ((mr->flags & RMEM_MR_FD) != 0)
 		return -EOPNOTSUPP;
 	if (qp->pd != mw->pd || mr->pd != mw->pd) /* IBTA C10-72 */
@@ -39,6 +42,7 @@ rmem_mw_check_bind(const struct rmem_qp *qp, const struct rmem_mw *mw,
 	if ((info->access & RIGHT_MODIFY) != 0 && (mr->access & RMEM_ACCESS_LOCAL_WRITE) == 0)
 		return -EPERM;
 	/* IBTA C10-75 */
+	offset = info->addr - mr->iova;
 	if (info->length == 0 || offset >= mr->length || info->length > mr->length - offset)
 		return -EINVAL;
 	return 0;
@@ -147,6 +151,21 @@ check_bind_args(const struct rmem_qp *qp, const struct rmem_mw *mw, const struct
 			"rmem_mw_bind");
 }
 
+static const char *
+bind_error_str(int ret)
+{
+	switch (ret) {
+	case -EPERM:
+		return "PD or rights forbid it";
+	case -EOPNOTSUPP:
+		return "it is memory of an fd";
+	case -EBUSY:
+		return "it is not registered, or not enabled";
+	default:
+		return "bad range or access";
+	}
+}
+
 static int
 mw_bind(struct rmem_qp *qp, struct rmem_mw *mw, const struct rmem_mw_bind *bind)
 {
@@ -171,9 +190,7 @@ mw_bind(struct rmem_qp *qp, struct rmem_mw *mw, const struct rmem_mw_bind *bind)
 				"%s: a window can't be bound to %" PRIu64 " bytes at 0x%" PRIx64
 				" of that MR with access 0x%x: %s",
 				"rmem_mw_bind", info->length, info->addr, info->access,
-				ret == -EPERM                        ? "PD or rights forbid it"
-						: ret == -EOPNOTSUPP ? "it is memory of an fd"
-								     : "bad range or access");
+				bind_error_str(ret));
 		return ret;
 	}
 	return rmem_dev_ops(rmem_obj_dev(&mw->obj))->mw_bind(qp, mw, bind);

@@ -345,6 +345,27 @@ many_lives_wrap_the_tag(void)
 	return TEST_SUCCESS;
 }
 
+/* An MR whose registration in the background failed has no keys. */
+static int
+binding_to_a_failed_mr_is_refused(void)
+{
+	struct rmem_mr_attr attr = {.addr = fx_map(FX_PAGE),
+			.length = FX_PAGE,
+			.access = conf_access(),
+			.eq = fx_eq(conf.dev, 1)};
+	struct rmem_send_wr wr = fx_mw_wr(fx.mw.two, 0, 64, RMEM_ACCESS_REMOTE_READ);
+	struct rmem_mr *mr;
+
+	TEST_OK(rmem_mr_reg_attr(fx.a.pd, &attr, &mr));
+	fx_track(mr);
+	TEST_ERR(fx_event(attr.eq).status, EFAULT);
+	wr.bind_mw.mr = mr;
+	wr.bind_mw.addr = fx_addr(attr.addr);
+	TEST_RUN(conf_refused(CONF_BIND, fx.a.qp, &wr));
+	TEST_OK(fx_release(mr));
+	return TEST_SUCCESS;
+}
+
 static const struct conf_case mw2_cases[] = {
 		CONF_CASE(window_opens_its_range, CAPA, 0, "IBTA 10.6.7.2: a binding opens it"),
 		CONF_CASE(window_ends_where_it_was_bound, CAPA, 0,
@@ -382,6 +403,8 @@ static const struct conf_case mw2_cases[] = {
 		CONF_CASE(mr_must_allow_it, CAPA, 0, "IBTA C10-73, C10-74: MW_BIND, LOCAL_WRITE"),
 		CONF_CASE(pds_must_be_the_same, CAPA, 0,
 				"IBTA C10-72: window, MR and QP of one PD"),
+		CONF_CASE(binding_to_a_failed_mr_is_refused, CAPA, 0,
+				"fi_mr(3): a registration that failed has no keys"),
 		CONF_CASE(many_lives_wrap_the_tag, CAPA, 0,
 				"IBTA 10.6.7.2: bound and invalidated for ever"),
 };

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Requests that bind name objects by handle. A handle of another device or driver is refused at the
+ * post, an MR without keys by the completion, and fields that an opcode does not use are not read.
+ */
+
+#include <string.h>
+
+#include "fixture.h"
+#include "stub_driver.h"
+#include "test.h"
+
+#define ALL RMEM_ACCESS_REMOTE
+
+/* Objects of one other device. */
+struct others {
+	struct rmem_pd *pd;
+	struct rmem_mr *mr;
+	struct rmem_mr *fast;
+	struct rmem_mr *mkey;
+	struct rmem_mw *mw;
+	struct rmem_fast_reg_page_list *list;
+};
+
+static int
+make_others(const char *name, struct others *others)
+{
+	struct rmem_dev *dev = fx_dev(name, NULL);
+
+	TEST_ASSERT(dev != NULL);
+	others->pd = fx_pd(dev);
+	others->mr = fx_mr(others->pd, fx.a.buf, 64, FX_ACCESS | RMEM_ACCESS_MW_BIND);
+	others->fast = fx_fast_mr(others->pd, 1);
+	others->mkey = fx_mkey(others->pd, 1);
+	others->mw = fx_mw(others->pd, RMEM_MW_TYPE_2);
+	others->list = fx_page_list(dev, 1);
+	TEST_ASSERT(others->mr != NULL && others->fast != NULL && others->mkey != NULL &&
+			others->mw != NULL && others->list != NULL);
+	return TEST_SUCCESS;
+}
+
+/* Refused at the post, with the QP and the handle as they were. */
+static int
+expect_einval(const struct rmem_send_wr *wr, const uint32_t *rkey)
+{
+	uint32_t before = *rkey;
+
+	TEST_ERR(fx_post(fx.a.qp, wr), EINVAL);
+	TEST_EQ(*rkey, before);
+	TEST_EQ(fx_state(fx.a.qp), RMEM_QPS_RTS);
+	TEST_ASSERT(fx_is_idle(fx.a.cq));
+	return TEST_SUCCESS;
+}
+
+static int
+expect_others_refused(const struct others *others)
+{
+	struct rmem_mr *fast = fx_fast_mr(fx.a.pd, 1);
+	struct rmem_fast_reg_page_list *list = fx_page_list(fx.a.dev, 1);
+	const struct rmem_mkey_entry entry = fx_entry(fx.a.mr, 0, 64);
+	struct rmem_send_wr wr;
+
+	TEST_ASSERT(fast != NULL && list != NULL);
+	wr = fx_mw_wr(others->mw, 0, 64, ALL);
+	TEST_RUN(expect_einval(&wr, &others->mw->rkey));
+	wr = fx_mw_wr(fx.mw.two, 0, 64, ALL);
+	wr.bind_mw.mr = others->mr;
+	TEST_RUN(expect_einval(&wr, &fx.mw.two->rkey));
+	fx_list_pages(list, fx.a.buf, 1);
+	wr = fx_reg(others->fast, list, 1, 0, FX_PAGE);
+	TEST_RUN(expect_einval(&wr, &others->fast->rkey));
+	wr = fx_reg(fast, others->list, 1, 0, FX_PAGE);
+	TEST_RUN(expect_einval(&wr, &fast->rkey));
+	wr = fx_umr(others->mkey, &entry, 1, 0);
+	TEST_RUN(expect_einval(&wr, &others->mkey->rkey));
+	wr = fx_reg(fast, list, 1, 0, FX_PAGE);
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	return TEST_SUCCESS;
+}
+
+static int
+handles_of_another_device_are_refused(void)
+{
+	struct others others;
+
+	TEST_RUN(make_others("soft1", &others));
+	return expect_others_refused(&others);
+}
+
+/* Its objects end where the public part does. */
+static int
+handles_of_another_driver_are_refused(void)
+{
+	const struct rmem_driver driver = stub_driver_full("handles");
+	int ret = rmem_driver_register(&driver);
+	struct others others;
+
+	if (ret == -ENOSPC)
+		return test_skip("another test has filled the table of drivers");
+	TEST_ASSERT(ret == 0 || ret == -EEXIST);
+	memset(&stub, 0, sizeof(stub));
+	stub.capa = RMEM_DEV_CAPA_MW_TYPE_2B | RMEM_DEV_CAPA_FAST_REG | RMEM_DEV_CAPA_UMR;
+	stub.access = FX_ACCESS | RMEM_ACCESS_MW_BIND;
+	TEST_RUN(make_others("handles0", &others));
+	return expect_others_refused(&others);
+}
+
+/* One of a type that the opcode does not take. */
+static int
+handles_of_another_type_are_refused(void)
+{
+	struct rmem_send_wr wr = fx_mw_wr(fx.mw.two, 0, 64, ALL);
+
+	wr.bind_mw.mr = (struct rmem_mr *)fx.mw.two;
+	TEST_RUN(expect_einval(&wr, &fx.mw.two->rkey));
+	wr = fx_mw_wr((struct rmem_mw *)fx.a.mr, 0, 64, ALL);
+	TEST_RUN(expect_einval(&wr, &fx.a.mr->rkey));
+	wr = fx_mw_wr(fx.mw.one, 0, 64, ALL);
+	TEST_RUN(expect_einval(&wr, &fx.mw.one->rkey));
+	return TEST_SUCCESS;
+}
+
+/* IBTA C10-73: it has no keys, and grants nothing to a window. */
+static int
+mr_whose_registration_failed_is_refused(void)
+{
+	struct rmem_mr_attr attr = {.addr = fx_map(FX_PAGE),
+			.length = FX_PAGE,
+			.access = FX_ACCESS | RMEM_ACCESS_MW_BIND,
+			.eq = fx_eq(fx.a.dev, 1)};
+	struct rmem_mw_bind bind = fx_mw_bind(0, 64, ALL);
+	struct rmem_send_wr wr = fx_mw_wr(fx.mw.two, 0, 64, ALL);
+	struct rmem_mr *mr;
+
+	TEST_OK(rmem_mr_reg_attr(fx.a.pd, &attr, &mr));
+	fx_track(mr);
+	TEST_ERR(fx_event(attr.eq).status, EFAULT);
+	bind.bind_info.mr = mr;
+	bind.bind_info.addr = fx_addr(attr.addr);
+	TEST_ERR(rmem_mw_bind(fx.a.qp, fx.mw.one, &bind), EBUSY);
+	wr.bind_mw.mr = mr;
+	wr.bind_mw.addr = fx_addr(attr.addr);
+	TEST_RUN(fx_expect_refusal(&wr, RMEM_WC_MW_BIND_ERR, RMEM_QPS_RTS));
+	TEST_OK(fx_release(mr));
+	return TEST_SUCCESS;
+}
+
+/* Before the registration ended, a binding is refused; after it, it is good; never in between. */
+static int
+mr_being_registered_is_refused_or_good(void)
+{
+	uint8_t *mem = fx_mem(FX_PAGE, 1 << 20);
+	struct rmem_mr_attr attr = {.addr = mem,
+			.length = 1 << 20,
+			.access = FX_ACCESS | RMEM_ACCESS_MW_BIND,
+			.eq = fx_eq(fx.a.dev, 1)};
+	struct rmem_send_wr wr;
+	struct rmem_mr *mr;
+	int i, status;
+
+	for (i = 0; i < 200; i++) {
+		TEST_OK(rmem_mr_reg_attr(fx.a.pd, &attr, &mr));
+		fx_track(mr);
+		wr = fx_mw_wr(fx.mw.two, 0, 64, ALL);
+		wr.bind_mw.mr = mr;
+		wr.bind_mw.addr = fx_addr(mem);
+		status = fx_send(fx.a.qp, &wr);
+		TEST_ASSERT(status == RMEM_WC_SUCCESS || status == RMEM_WC_MW_BIND_ERR);
+		TEST_OK(fx_event(attr.eq).status);
+		wr = fx_inv(fx.mw.two->rkey);
+		if (status == RMEM_WC_SUCCESS)
+			TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+		else
+			TEST_RUN(fx_reconnect());
+		TEST_OK(fx_release(mr));
+	}
+	return TEST_SUCCESS;
+}
+
+static const struct test_case wr_handles_cases[] = {
+		TEST_CASE(handles_of_another_device_are_refused),
+		TEST_CASE(handles_of_another_driver_are_refused),
+		TEST_CASE(handles_of_another_type_are_refused),
+		TEST_CASE(mr_whose_registration_failed_is_refused),
+		TEST_CASE(mr_being_registered_is_refused_or_good),
+};
+
+REGISTER_RMEM_SUITE(wr_handles, fx_setup_mw, fx_teardown, wr_handles_cases);
