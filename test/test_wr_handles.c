@@ -180,12 +180,53 @@ mr_being_registered_is_refused_or_good(void)
 	return TEST_SUCCESS;
 }
 
+/* Requests left from before have an sg_list that is not there any more. */
+static void
+make_stale(struct rmem_send_wr *wr, uint16_t num_sge)
+{
+	wr->sg_list = (const struct rmem_sge *)(uintptr_t)8;
+	wr->num_sge = num_sge;
+	wr->flags = RMEM_SEND_SIGNALED;
+}
+
+/* Behind a message that waits for its receive, all are queued. */
+static int
+stale_sges_are_not_read(void)
+{
+	struct rmem_mr *fast = fx_fast_mr(fx.a.pd, 1), *mkey = fx_mkey(fx.a.pd, 1);
+	struct rmem_fast_reg_page_list *list = fx_page_list(fx.a.dev, 1);
+	const struct rmem_mkey_entry entry = fx_entry(fx.a.mr, 0, 64);
+	struct rmem_send_wr wrs[5];
+	unsigned int i;
+
+	TEST_ASSERT(fast != NULL && mkey != NULL && list != NULL);
+	fx_list_pages(list, fx.a.buf, 1);
+	wrs[0] = fx_wr(RMEM_WR_SEND, NULL, 0);
+	wrs[0].flags = RMEM_SEND_SIGNALED;
+	wrs[1] = fx_reg(fast, list, 1, 0, FX_PAGE);
+	wrs[2] = fx_umr(mkey, &entry, 1, 0);
+	wrs[3] = fx_mw_wr(fx.mw.two, 0, 64, ALL);
+	wrs[4] = fx_inv(rmem_rkey_of_tag(fast->rkey, wrs[1].reg_mr.key_tag));
+	for (i = 1; i < RTE_DIM(wrs); i++)
+		make_stale(&wrs[i], i % 2 == 0 ? 4 : UINT16_MAX);
+	TEST_EQ(rmem_post_send(fx.a.qp, wrs, RTE_DIM(wrs)), RTE_DIM(wrs));
+	TEST_ASSERT(fx_is_idle(fx.a.cq));
+	TEST_EQ(fx_post_recv(fx.b.qp, 1, NULL, 0), 1);
+	for (i = 0; i < RTE_DIM(wrs); i++)
+		TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+	TEST_EQ(fx_mr_state(fast), RMEM_MR_STATE_FREE);
+	TEST_EQ(fx_mr_state(mkey), RMEM_MR_STATE_VALID);
+	TEST_OK(fx_release(fx.mw.two));
+	return TEST_SUCCESS;
+}
+
 static const struct test_case wr_handles_cases[] = {
 		TEST_CASE(handles_of_another_device_are_refused),
 		TEST_CASE(handles_of_another_driver_are_refused),
 		TEST_CASE(handles_of_another_type_are_refused),
 		TEST_CASE(mr_whose_registration_failed_is_refused),
 		TEST_CASE(mr_being_registered_is_refused_or_good),
+		TEST_CASE(stale_sges_are_not_read),
 };
 
 REGISTER_RMEM_SUITE(wr_handles, fx_setup_mw, fx_teardown, wr_handles_cases);

@@ -114,7 +114,7 @@ static __rte_always_inline bool
 rsoft_sq_check(const struct rsoft_qp *qp, const struct rmem_send_wr *wr)
 {
 	if (unlikely(wr->opcode >= RMEM_WR_OPCODE_NB || (wr->flags & ~RSOFT_SEND_FLAGS) != 0 ||
-			    wr->num_sge > qp->max_send_sge))
+			    (wr->num_sge > qp->max_send_sge && rmem_wr_has_sges(wr))))
 		return false;
 	if (likely(wr->opcode <= RMEM_WR_RDMA_READ && !(wr->flags & RMEM_SEND_INLINE)))
 		return true;
@@ -220,6 +220,10 @@ rsoft_sq_push_one(struct rsoft_qp *qp, struct rmem_send_wr *slot, const struct r
 
 	*slot = *wr;
 	slot->sg_list = sge;
+	if (!rmem_wr_has_sges(wr)) {
+		slot->num_sge = 0;
+		return;
+	}
 	for (i = 0; i < wr->num_sge; i++) {
 		sge[i] = wr->sg_list[i];
 		if (wr->flags & RMEM_SEND_INLINE) {

@@ -131,9 +131,9 @@ static __rte_always_inline int
 rverbs_check(const struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint64_t *bytes)
 {
 	if (unlikely(wr->opcode >= RMEM_WR_OPCODE_NB || (wr->flags & ~RVERBS_SEND_FLAGS) != 0 ||
-			    wr->num_sge > qp->max_send_sge))
+			    (wr->num_sge > qp->max_send_sge && rmem_wr_has_sges(wr))))
 		return -EINVAL;
-	if (unlikely(rverbs_is_window(wr) && wr->opcode != RMEM_WR_SEND_WITH_INV)) {
+	if (unlikely(!rmem_wr_has_sges(wr))) {
 		*bytes = 0; /* has no SGEs */
 	} else if (likely(wr->num_sge == 1)) {
 		*bytes = wr->sg_list[0].length;

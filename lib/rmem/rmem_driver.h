@@ -334,6 +334,26 @@ int rmem_mw_check_bind(const struct rmem_qp *qp, const struct rmem_mw *mw,
 		const struct rmem_mw_bind_info *info);
 
 /**
+ * Whether a request has SGEs; the other opcodes ignore sg_list and num_sge.
+ *
+ * Fast path.
+ *
+ * @param wr
+ *   Request of a known opcode.
+ *
+ * @return
+ *   Whether sg_list and num_sge mean anything.
+ */
+static inline bool
+rmem_wr_has_sges(const struct rmem_send_wr *wr)
+{
+	const uint32_t without = UINT32_C(1) << RMEM_WR_LOCAL_INV | UINT32_C(1) << RMEM_WR_REG_MR |
+			UINT32_C(1) << RMEM_WR_BIND_MW | UINT32_C(1) << RMEM_WR_UMR;
+
+	return (without >> wr->opcode & 1) == 0;
+}
+
+/**
  * Check the handles in a REG_MR, UMR or BIND_MW request: each is an object of its type and of the
  * device of the QP. A driver calls it when such a request is posted, before it reads what lies
  * beyond the public part of a handle: that of another device may be of another driver.
