@@ -365,6 +365,32 @@ no_write_comes_after_send_with_inv(void)
 	return stop_writers(send_with_inv_rounds());
 }
 
+/* The READ completes when nobody writes any more through the key that it invalidates. */
+static int
+read_with_inv_rounds(void)
+{
+	struct rmem_send_wr wr = fx_rdma(RMEM_WR_RDMA_READ_WITH_INV, NULL, 0, 0);
+	uint32_t i;
+
+	for (i = 0; i < nb_rounds; i++) {
+		TEST_STATUS(bind_to(fx.fast.list), RMEM_WC_SUCCESS);
+		TEST_RUN(wait_for_writes(fx.fast.mr->rkey));
+		wr.invalidate_rkey = fx.fast.mr->rkey;
+		TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+		TEST_RUN(expect_no_late_write(fx.fast.pages));
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+no_write_comes_after_read_with_inv(void)
+{
+	if (nb_writers == 0)
+		return test_skip("it takes a worker lcore");
+	TEST_RUN(start_writers(fx_addr(fx.fast.pages)));
+	return stop_writers(read_with_inv_rounds());
+}
+
 /* The next binding, to other pages under the next tag, is not reached by the former key. */
 static int
 rebind_rounds(uint8_t *others)
@@ -553,6 +579,7 @@ static const struct test_case rcu_cases[] = {
 		TEST_CASE(memory_may_be_unmapped_after_dereg),
 		TEST_CASE(no_write_comes_after_dereg_of_a_bound_mr),
 		TEST_CASE(no_write_comes_after_send_with_inv),
+		TEST_CASE(no_write_comes_after_read_with_inv),
 		TEST_CASE(no_write_comes_after_rereg_of_access),
 		TEST_CASE(no_write_comes_after_rereg_of_pd),
 		TEST_CASE(no_write_comes_after_rereg_of_translation),

@@ -228,6 +228,7 @@ rsoft_req_end_inv(struct rsoft_run *run, const uint8_t *wrs, size_t stride, uint
 		RSOFT_COUNT(qp->stats.invalidates, nb_inv);
 	for (i = 0; i < nb_inv; i++, wrs += stride) {
 		const struct rmem_send_wr *wr = (const void *)wrs;
+		int status = RMEM_WC_SUCCESS;
 		uint64_t length = 0;
 		uint32_t j;
 
@@ -241,12 +242,15 @@ rsoft_req_end_inv(struct rsoft_run *run, const uint8_t *wrs, size_t stride, uint
 			for (j = 0; j < wr->num_sge; j++)
 				length += wr->sg_list[j].length;
 			if (wr->opcode == RMEM_WR_SEND_WITH_INV)
-				rsoft_resp_send_end(rsoft_resp_peer(qp), wr, length, qp->sq.inv_key,
-						qp->sq.rq_pos);
+				status = rsoft_resp_send_end(rsoft_resp_peer(qp), wr, length,
+						qp->sq.inv_key, qp->sq.rq_pos);
 			else
 				rsoft_key_release(qp->sq.inv_key);
 		}
-		rsoft_run_succeed(run, wr, length);
+		if (likely(status == RMEM_WC_SUCCESS))
+			rsoft_run_succeed(run, wr, length);
+		else
+			rsoft_run_fail(run, wr, status);
 	}
 	return nb_inv;
 }

@@ -374,7 +374,7 @@ rsoft_resp_send(struct rsoft_qp *peer, const struct rmem_send_wr *wr, const stru
 	return status;
 }
 
-void
+int
 rsoft_resp_send_end(struct rsoft_qp *peer, const struct rmem_send_wr *wr, uint64_t length,
 		struct rsoft_key *inv_key, uint32_t rq_pos)
 {
@@ -383,11 +383,12 @@ rsoft_resp_send_end(struct rsoft_qp *peer, const struct rmem_send_wr *wr, uint64
 
 	rsoft_key_release(inv_key);
 	if (peer == NULL || rsoft_resp_take(peer, &rqe) != 0)
-		return; /* flushed or dropped meanwhile */
+		return RMEM_WC_RETRY_EXC_ERR;
 	if (peer->rq.cons != rq_pos) {
 		rte_ticketlock_unlock(&peer->rq.lock);
-		return;
+		return RMEM_WC_RETRY_EXC_ERR;
 	}
 	rsoft_resp_cqe(peer, rqe, wr, length, RMEM_WC_SUCCESS, &cqe);
 	rsoft_resp_give(peer, rsoft_rq_reserve(peer), &cqe);
+	return RMEM_WC_SUCCESS;
 }

@@ -54,8 +54,12 @@ int rsoft_resp_send(struct rsoft_qp *peer, const struct rmem_send_wr *wr,
 		const struct rsoft_span *from, uint64_t length, struct rsoft_key **inv_key,
 		uint32_t *rq_pos);
 
-/* The grace period of a SEND_WITH_INV is over; peer is NULL when it has gone. */
-void rsoft_resp_send_end(struct rsoft_qp *peer, const struct rmem_send_wr *wr, uint64_t length,
+/*
+ * The grace period of a SEND_WITH_INV is over; peer is NULL when it was destroyed or left RTS.
+ * Invariant: RMEM_WC_SUCCESS only when this completed the receive. When that was flushed or dropped
+ * during the grace period, the peer no longer acknowledges: RMEM_WC_RETRY_EXC_ERR.
+ */
+int rsoft_resp_send_end(struct rsoft_qp *peer, const struct rmem_send_wr *wr, uint64_t length,
 		struct rsoft_key *inv_key, uint32_t rq_pos);
 
 /* The peer refused a request: it goes to ERR (IBTA 9.9.3, class B to D errors). */
