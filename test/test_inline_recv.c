@@ -181,6 +181,76 @@ bad_receive_fails_as_without(void)
 	return TEST_SUCCESS;
 }
 
+/* It is not written, says why, and its QP is in ERR with the next receive flushed. */
+static int
+expect_refused_at_poll(uint32_t why)
+{
+	TEST_EQ(fx_state(fx.b.qp), RMEM_QPS_RTS);
+	TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_LOC_PROT_ERR);
+	TEST_EQ(fx.wc.vendor_err, why);
+	TEST_EQ(fx.wc.flags, 0);
+	TEST_ASSERT(fx_is_zero(fx.b.buf, 64));
+	TEST_EQ(fx_state(fx.b.qp), RMEM_QPS_ERR);
+	return fx_expect_flush(fx.b.cq, 2, 1);
+}
+
+/* Rights, PD and range are looked at when the message reaches the memory, not only the key. */
+static int
+message_polled_after_its_mr_changed_is_refused(void)
+{
+	static const struct {
+		uint32_t flags;
+		uint32_t access;
+		uint32_t why;
+	} rows[] = {
+			{RMEM_REREG_CHANGE_ACCESS, RMEM_ACCESS_REMOTE_READ, 5},
+			{RMEM_REREG_CHANGE_PD, RMEM_ACCESS_LOCAL_WRITE, 4},
+			{RMEM_REREG_CHANGE_TRANSLATION, RMEM_ACCESS_LOCAL_WRITE, 6},
+	};
+	struct rmem_pd *pd = fx_pd(fx.b.dev);
+	unsigned int i;
+
+	for (i = 0; i < RTE_DIM(rows); i++) {
+		struct rmem_mr *mr = fx_mr(fx.b.pd, fx.b.buf, 4096, RMEM_ACCESS_LOCAL_WRITE);
+		const struct rmem_sge to = fx_sge(mr, 0, 64);
+
+		TEST_RUN(send_unpolled(&to, 1, 32));
+		TEST_EQ(nb_inline(), i + 1);
+		TEST_EQ(fx_post_recv(fx.b.qp, 2, &to, 1), 1);
+		TEST_OK(rmem_mr_rereg(mr, rows[i].flags, pd, fx.b.buf + 8192, 4096, rows[i].access,
+				NULL));
+		TEST_RUN(expect_refused_at_poll(rows[i].why));
+		TEST_RUN(fx_reconnect());
+		TEST_OK(fx_release(mr));
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+message_polled_after_its_key_was_invalidated_is_refused(void)
+{
+	struct rmem_sge to = {.addr = fx_addr(fx.fast.pages), .length = 64};
+	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 32);
+	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &sge, 1);
+	uint64_t deadline = fx_deadline();
+
+	memset(fx.b.buf, 1, 32);
+	TEST_STATUS(fx_bind(), RMEM_WC_SUCCESS);
+	to.lkey = fx.fast.mr->lkey;
+	TEST_EQ(fx_post_recv(fx.a.qp, 1, &to, 1), 1);
+	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_EQ(nb_inline(), 1);
+	wr = fx_inv(fx.fast.mr->rkey);
+	TEST_EQ(fx_post(fx.a.qp, &wr), 1);
+	while (fx_mr_state(fx.fast.mr) != RMEM_MR_STATE_FREE && !fx_is_late(deadline))
+		(void)rmem_poll_cq(fx.b.cq, NULL, 0); /* it goes on at any poll */
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_LOC_PROT_ERR);
+	TEST_EQ(fx.wc.vendor_err, 3);
+	TEST_ASSERT(fx_is_zero(fx.fast.pages, 64));
+	TEST_EQ(fx_state(fx.a.qp), RMEM_QPS_ERR);
+	return TEST_SUCCESS;
+}
+
 /* No access outlives its key: what was not polled when the MR goes is lost, not written. */
 static int
 message_polled_after_its_mr_went_is_refused(void)
@@ -191,10 +261,9 @@ message_polled_after_its_mr_went_is_refused(void)
 	TEST_ASSERT(mr != NULL);
 	TEST_RUN(send_unpolled(&to, 1, 32));
 	TEST_EQ(nb_inline(), 1);
+	TEST_EQ(fx_post_recv(fx.b.qp, 2, &to, 1), 1);
 	TEST_OK(fx_release(mr));
-	TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_LOC_PROT_ERR);
-	TEST_ASSERT(fx_is_zero(fx.b.buf, 64));
-	return TEST_SUCCESS;
+	return expect_refused_at_poll(3);
 }
 
 /* The pages of a fast-register MR need not follow each other: within one page it goes inline. */
@@ -269,6 +338,9 @@ static const struct test_case cases[] = {
 		TEST_CASE(environment_switches_it_off),
 		TEST_CASE(bad_receive_fails_as_without),
 		TEST_CASE(message_polled_after_its_mr_went_is_refused),
+		TEST_CASE(message_polled_after_its_mr_changed_is_refused),
+		TEST_CASE_WITH(fx_setup_fast,
+				message_polled_after_its_key_was_invalidated_is_refused),
 		TEST_CASE_WITH(fx_setup_fast, message_to_scattered_pages_is_right),
 		TEST_CASE(overrun_keeps_the_messages_it_has),
 };

@@ -230,12 +230,15 @@ static_assert(sizeof(struct rsoft_cqe) == sizeof(struct rmem_wc) &&
 						offsetof(struct rmem_wc, reserved),
 		"a completion in a ring has the layout of struct rmem_wc");
 
-/* A message in its completion, and where it goes when that is polled. */
+/* A message in its completion, and where it goes when that is polled; rsoft_inline.h. */
 struct rsoft_inline {
 	uint8_t data[RSOFT_MAX_INLINE_RECV];
 	uint64_t addr;
 	uint32_t lkey;
-	uint32_t pd;
+	uint32_t length;
+	struct rsoft_qp *qp; /* while it is pending; atomic */
+	uint32_t why;        /* RMEM_VENDOR_ERR_*: it was refused */
+	uint32_t is_dropped;
 } __rte_aligned(2 * RTE_CACHE_LINE_MIN_SIZE);
 
 struct rsoft_cq {
@@ -315,12 +318,15 @@ struct rsoft_rq {
 	uint64_t consumed;  /* counter: by messages */
 	uint64_t inlined;   /* counter: messages in their completion */
 	uint64_t faults;    /* counter: receives whose memory was not there */
+	uint32_t nb_inline; /* of these, pending (rsoft_inline.h); written under lock; atomic */
+	uint32_t inline_first;
+	uint32_t inline_last;
 };
 
 struct rsoft_qp {
 	struct rmem_qp qp;
 	uint32_t state;  /* enum rmem_qp_state; atomic */
-	uint32_t access; /* of RMEM_ACCESS_REMOTE */
+	uint32_t access; /* of RMEM_ACCESS_REMOTE; and RSOFT_QP_INLINE; atomic */
 	struct rsoft_dev *dev;
 	struct rsoft_qp *peer; /* NULL until resolved; atomic, valid until grace_leave */
 	uint32_t pd;

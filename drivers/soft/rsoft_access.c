@@ -102,33 +102,6 @@ rsoft_access_slow(const struct rsoft_qp *qp, const struct rsoft_key *key, uint64
 			(uint32_t)qp->dev->args.max_mkey_depth, span);
 }
 
-bool
-rsoft_access_again(const struct rsoft_dev *dev, uint32_t pd, uint32_t lkey, uint64_t addr,
-		uint64_t length, struct rsoft_span *span)
-{
-	const struct rsoft_key *key = rsoft_key_of(dev, lkey ^ RSOFT_LKEY_XOR);
-	struct rsoft_piece piece;
-	uint64_t word, offset;
-
-	if (key == NULL)
-		return false;
-	word = __atomic_load_n(&key->word, __ATOMIC_ACQUIRE);
-	if (rsoft_word_rkey(word) != (lkey ^ RSOFT_LKEY_XOR) ||
-			(rsoft_word_rights(word) & RSOFT_NEED_WRITE) != RSOFT_NEED_WRITE)
-		return false;
-	offset = addr - key->iova;
-	if (key->pd != pd || offset > key->length || length > key->length - offset ||
-			key->kind == RSOFT_KIND_LIST)
-		return false;
-	rsoft_key_piece(key, offset, &piece);
-	span->ptr = piece.ptr;
-	span->length = length;
-	span->odp = piece.odp;
-	span->offset = offset;
-	span->key = piece.odp != NULL ? key : NULL;
-	return piece.length >= length;
-}
-
 /* A place in a list of spans. */
 struct rsoft_cursor {
 	const struct rsoft_span *span;

@@ -42,13 +42,6 @@ bool rsoft_access_slow(const struct rsoft_qp *qp, const struct rsoft_key *key, u
 bool rsoft_access_below(const struct rsoft_qp *qp, const struct rsoft_key *key, uint64_t offset,
 		uint64_t length, uint32_t need, uint32_t depth, struct rsoft_span *span);
 
-/*
- * Open for writing by an lkey again what was checked before and is copied later, if it is one
- * stretch and the key needs no other; else false.
- */
-bool rsoft_access_again(const struct rsoft_dev *dev, uint32_t pd, uint32_t lkey, uint64_t addr,
-		uint64_t length, struct rsoft_span *span);
-
 /* A request of a peer has modified what the key of a span opened: count it, if it is counted. */
 static inline void
 rsoft_access_count(const struct rsoft_key *key)

@@ -13,6 +13,7 @@
 #include "rsoft_audit.h"
 #include "rsoft_cq.h"
 #include "rsoft_engine.h"
+#include "rsoft_inline.h"
 #include "rsoft_key.h"
 #include "rsoft_mr.h"
 #include "rsoft_qp.h"
@@ -219,7 +220,10 @@ rsoft_qp_is_valid(const struct rsoft_dev *dev, const struct rsoft_qp *qp)
 
 	return RSOFT_HOLDS(qp->qp.obj.type == RMEM_OBJ_QP && qp->dev == dev, "QP", qp_num) &&
 			RSOFT_HOLDS(dev->qps[qp_num & dev->qp_mask] == qp, "QP", qp_num) &&
-			RSOFT_HOLDS((qp->access & ~RMEM_ACCESS_REMOTE) == 0, "QP", qp_num) &&
+			RSOFT_HOLDS((qp->access & ~(RMEM_ACCESS_REMOTE | RSOFT_QP_INLINE)) == 0,
+					"QP", qp_num) &&
+			RSOFT_HOLDS(qp->rq.nb_inline == 0 || (qp->access & RSOFT_QP_INLINE) != 0,
+					"QP with messages in completions", qp_num) &&
 			RSOFT_HOLDS(dev->nb_engines != 0 || qp->sq.prod == qp->sq.cons ||
 							qp->sq.is_pending,
 					"QP that waits", qp_num) &&

@@ -10,9 +10,9 @@
 #include <rte_bitops.h>
 #include <rte_malloc.h>
 
-#include "rsoft_access.h"
 #include "rsoft_cq.h"
 #include "rsoft_grace.h"
+#include "rsoft_inline.h"
 #include "rsoft_post.h"
 
 int
@@ -79,35 +79,12 @@ rsoft_cq_add_messages(struct rsoft_cq *cq)
 
 	if (__atomic_load_n(&cq->messages, __ATOMIC_ACQUIRE) != NULL)
 		return;
-	messages = rte_malloc_socket("rsoft_messages", (cq->mask + 1) * sizeof(*messages),
+	messages = rte_zmalloc_socket("rsoft_messages", (cq->mask + 1) * sizeof(*messages),
 			sizeof(*messages), (int)(int64_t)dev->args.socket);
 	/* Another QP of the CQ may have been faster. */
 	if (!__atomic_compare_exchange_n(&cq->messages, &none, messages, false, __ATOMIC_ACQ_REL,
 			    __ATOMIC_ACQUIRE))
 		rte_free(messages);
-}
-
-/*
- * Copy a message from its completion to where the receive wanted it. The key opened that when
- * the message arrived; when it no longer does, the receive fails as if it never had.
- */
-static void
-rsoft_cq_take_message(uint16_t dev_id, const struct rsoft_inline *message, struct rmem_wc *wc)
-{
-	const struct rsoft_span from = {
-			.ptr = (uint8_t *)(uintptr_t)message->data, .length = wc->byte_len};
-	unsigned int lcore = rsoft_grace_enter();
-	struct rsoft_span to;
-
-	if (!rsoft_access_again(rsoft_domain->dev[dev_id], message->pd, message->lkey,
-			    message->addr, wc->byte_len, &to) ||
-			rsoft_copy_all(&to, &from, wc->byte_len) != RSOFT_SIDE_NONE) {
-		wc->status = RMEM_WC_LOC_PROT_ERR;
-		wc->vendor_err = RMEM_VENDOR_ERR_KEY_STATE; /* it was valid before */
-		rmem_wc_trace_error(dev_id, wc->qp_num, wc->wr_id, wc->status, wc->vendor_err);
-	}
-	rsoft_grace_leave(lcore);
-	wc->flags &= (uint16_t)~RSOFT_WC_INLINE;
 }
 
 int
@@ -131,15 +108,14 @@ rsoft_poll_cq(struct rmem_cq *base, struct rmem_wc *wc, uint16_t nb_wc)
 		wc[n].reserved = 0;
 		if (likely((wc[n].flags & (RSOFT_WC_INLINE | RSOFT_WC_VOID)) == 0))
 			continue;
-		if (wc[n].flags & RSOFT_WC_VOID)
+		if ((wc[n].flags & RSOFT_WC_VOID) ||
+				!rsoft_inline_take(&cq->messages[cons & cq->mask], &wc[n],
+						base->obj.dev_id))
 			n--;
-		else
-			rsoft_cq_take_message(
-					base->obj.dev_id, &cq->messages[cons & cq->mask], &wc[n]);
 	}
 	if (cons != cq->cons)
 		__atomic_store_n(&cq->cons, cons, __ATOMIC_RELEASE);
-	else if (unlikely(nb_wc != 0 && __atomic_load_n(&cq->overrun, __ATOMIC_ACQUIRE)))
+	if (unlikely(n == 0 && nb_wc != 0 && __atomic_load_n(&cq->overrun, __ATOMIC_ACQUIRE)))
 		return -EIO;
 	return n;
 }

@@ -207,7 +207,7 @@ rsoft_qp_query(struct rmem_qp *base, struct rmem_qp_attr *attr)
 	attr->state = __atomic_load_n(&qp->state, __ATOMIC_RELAXED);
 	attr->remote = qp->conn.remote;
 	rte_ticketlock_unlock(&rsoft_domain->lock);
-	attr->access = qp->access;
+	attr->access = __atomic_load_n(&qp->access, __ATOMIC_RELAXED) & RMEM_ACCESS_REMOTE;
 	rsoft_qp_addr(qp, &attr->addr);
 	attr->max_send_wr = qp->sq.depth;
 	attr->max_recv_wr = qp->rq.depth;
@@ -270,6 +270,9 @@ rsoft_qp_quiesce(struct rsoft_qp *qp, bool is_dying)
 	rsoft_post_drop(qp);
 	rsoft_engine_unlock_qp(qp);
 	rsoft_rq_drop(qp);
+	/* A poll may have found the QP by a message that is dropped now. */
+	if (is_dying && qp->is_inline_recv)
+		rsoft_grace_wait();
 	rte_ticketlock_unlock(&qp->ctl_lock);
 }
 

@@ -375,7 +375,9 @@ rsoft_req_writes(struct rsoft_run *run, const uint8_t *wrs, size_t stride, uint3
 	uint64_t bytes = 0;
 	uint32_t i;
 
-	if (unlikely(peer == NULL || (peer->access & RMEM_ACCESS_REMOTE_WRITE) == 0))
+	if (unlikely(peer == NULL ||
+			    (peer->access & (RMEM_ACCESS_REMOTE_WRITE | RSOFT_QP_INLINE)) !=
+					    RMEM_ACCESS_REMOTE_WRITE))
 		return 0;
 	for (i = 0; i < n; i++, wrs += stride) {
 		const struct rmem_send_wr *wr = (const void *)wrs;

@@ -4,6 +4,7 @@
 
 /* The responder half; see rsoft_resp.h. */
 
+#include "rsoft_inline.h"
 #include "rsoft_odp.h"
 #include "rsoft_qp.h"
 #include "rsoft_resp.h"
@@ -73,6 +74,14 @@ rsoft_resp_note_rkey(struct rsoft_qp *peer, uint32_t rkey, uint32_t why)
 				"QP 0x%06x: rkey 0x%08x of its peer is not valid, vendor_err %u; "
 				"%" PRIu64 " such requests on this device",
 				peer->qp.qp_num, rkey, why, nb);
+}
+
+bool
+rsoft_resp_open_slow(struct rsoft_qp *peer, uint32_t right)
+{
+	if (peer->access & RSOFT_QP_INLINE)
+		rsoft_inline_flush(peer);
+	return (peer->access & right) != 0;
 }
 
 int
@@ -224,42 +233,11 @@ rsoft_resp_write_imm(struct rsoft_qp *peer, const struct rmem_send_wr *wr,
 	return RMEM_WC_SUCCESS;
 }
 
-/*
- * Put a short message in the completion at its reserved place, for the poll to copy. False: it
- * goes to the receive at once, unless *side says that it is not there.
- */
-static bool
-rsoft_resp_inline(struct rsoft_qp *peer, const struct rsoft_rqe *rqe, const struct rsoft_span *to,
-		const struct rsoft_span *from, uint64_t length, uint32_t cq_pos, unsigned int *side)
-{
-	struct rsoft_span data = {.length = length}, again;
-	struct rsoft_inline *message;
-
-	/* The first SGE takes all of it, and the poll can find the place again. */
-	if (length == 0 || length > RSOFT_MAX_INLINE_RECV || to->key != NULL ||
-			rqe->sge[0].length < length ||
-			!rsoft_access_again(peer->dev, peer->pd, rqe->sge[0].lkey, rqe->sge[0].addr,
-					length, &again) ||
-			again.ptr != to->ptr)
-		return false;
-	message = rsoft_cq_message(rsoft_cq_of(peer->qp.recv_cq), cq_pos);
-	if (unlikely(message == NULL))
-		return false;
-	data.ptr = message->data;
-	*side = rsoft_copy_all(&data, from, length);
-	if (unlikely(*side != RSOFT_SIDE_NONE))
-		return false;
-	message->addr = rqe->sge[0].addr;
-	message->lkey = rqe->sge[0].lkey;
-	message->pd = peer->pd;
-	RSOFT_COUNT(peer->rq.inlined, 1);
-	return true;
-}
-
 /* What becomes of a message in a receive. */
 struct rsoft_placed {
 	bool is_early;       /* before: the place in the CQ may be reserved; after: it is */
 	bool is_inline;      /* it is in its completion */
+	bool is_broken;      /* a pending message before it was refused: flush the receives */
 	uint8_t recv_status; /* of the receive */
 	uint32_t cq_pos;     /* with is_early */
 	uint32_t why;        /* of the receive */
@@ -294,9 +272,11 @@ rsoft_resp_place(struct rsoft_qp *peer, const struct rsoft_rqe *rqe, const struc
 		placed->cq_pos = rsoft_rq_reserve(peer);
 		placed->is_early = true;
 		if (peer->is_inline_recv)
-			placed->is_inline = rsoft_resp_inline(
+			placed->is_inline = rsoft_inline_put(
 					peer, rqe, to, from, length, placed->cq_pos, &side);
 	}
+	if (unlikely(peer->rq.nb_inline != 0) && !placed->is_inline)
+		placed->is_broken = rsoft_inline_deliver(peer);
 	if (length != 0 && !placed->is_inline && side == RSOFT_SIDE_NONE)
 		side = rsoft_copy_all(to, from, length);
 	if (likely(side == RSOFT_SIDE_NONE))
@@ -355,7 +335,7 @@ rsoft_resp_send(struct rsoft_qp *peer, const struct rmem_send_wr *wr, const stru
 		if (placed.is_early)
 			rsoft_rq_unreserve(peer, placed.cq_pos);
 		rte_ticketlock_unlock(&peer->rq.lock);
-		return status;
+		goto out;
 	}
 	if (status == RMEM_WC_SUCCESS && wr->opcode == RMEM_WR_SEND_WITH_INV) {
 		*inv_key = rsoft_key_invalidate(peer, wr->invalidate_rkey);
@@ -363,7 +343,8 @@ rsoft_resp_send(struct rsoft_qp *peer, const struct rmem_send_wr *wr, const stru
 			/* The receive stays at the head until the key is out of use. */
 			*rq_pos = peer->rq.cons;
 			rte_ticketlock_unlock(&peer->rq.lock);
-			return RSOFT_GRACE;
+			status = RSOFT_GRACE;
+			goto out;
 		}
 		rsoft_resp_note_rkey(peer, wr->invalidate_rkey, RMEM_VENDOR_ERR_KEY_STATE);
 		/* IBTA class J: the data arrived, only the receive fails. */
@@ -371,6 +352,9 @@ rsoft_resp_send(struct rsoft_qp *peer, const struct rmem_send_wr *wr, const stru
 		placed.why = rsoft_key_why_not_inv(peer, wr->invalidate_rkey);
 	}
 	rsoft_resp_complete(peer, rqe, wr, length, &placed);
+out:
+	if (unlikely(placed.is_broken))
+		rsoft_rq_flush(peer);
 	return status;
 }
 

@@ -16,7 +16,7 @@
 #ifndef RSOFT_RESP_H
 #define RSOFT_RESP_H
 
-#include "rsoft_access.h"
+#include "rsoft_inline.h"
 #include "rsoft_rq.h"
 
 /* Answers that are no completion status: the requester waits. */
@@ -87,12 +87,16 @@ rsoft_resp_peer(struct rsoft_qp *qp)
 	return peer;
 }
 
-/* Open the remote range of a WRITE; an enum rmem_wc_status. */
+/* The part of rsoft_resp_open() for a QP without the right, or with messages that are pending. */
+bool rsoft_resp_open_slow(struct rsoft_qp *peer, uint32_t right);
+
+/* Open the remote range of a WRITE, READ or atomic; an enum rmem_wc_status. */
 static __rte_always_inline int
 rsoft_resp_open(struct rsoft_qp *peer, uint32_t right, uint64_t addr, uint32_t rkey,
 		uint64_t length, struct rsoft_span *span, uint32_t *why)
 {
-	if (unlikely((peer->access & right) == 0)) {
+	if (unlikely((peer->access & (right | RSOFT_QP_INLINE)) != right) &&
+			!rsoft_resp_open_slow(peer, right)) {
 		*why = RMEM_VENDOR_ERR_QP_RIGHT;
 		return RMEM_WC_REM_INV_REQ_ERR;
 	}

@@ -10,6 +10,7 @@
 #include <rte_bitops.h>
 #include <rte_malloc.h>
 
+#include "rsoft_inline.h"
 #include "rsoft_rq.h"
 
 int
@@ -53,6 +54,7 @@ rsoft_rq_drop(struct rsoft_qp *qp)
 	rte_ticketlock_lock(&qp->rq.lock);
 	qp->rq.prod_seen = qp->rq.prod;
 	__atomic_store_n(&qp->rq.cons, qp->rq.prod, __ATOMIC_RELEASE);
+	rsoft_inline_drop(qp);
 	rte_ticketlock_unlock(&qp->rq.lock);
 }
 

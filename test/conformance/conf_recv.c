@@ -162,6 +162,25 @@ write_with_immediate_takes_a_receive(void)
 	return TEST_SUCCESS;
 }
 
+/* What its owner writes after the reset stays, whatever is polled then. */
+static int
+reset_ends_messages_that_were_not_polled(void)
+{
+	const struct rmem_sge from = fx_sge(fx.b.mr, 0, 32), to = fx_sge(fx.a.mr, 0, 64);
+	const struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &from, 1);
+	uint8_t mine[64];
+
+	fx_fill(fx.b.buf, 32, 1);
+	TEST_EQ(fx_post_recv(fx.a.qp, 5, &to, 1), 1);
+	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_OK(rmem_qp_reset(fx.a.qp));
+	memset(mine, 0x77, sizeof(mine));
+	memcpy(fx.a.buf, mine, sizeof(mine));
+	fx_drain(fx.a.cq);
+	TEST_MEM(fx.a.buf, mine, sizeof(mine));
+	return TEST_SUCCESS;
+}
+
 static int
 message_too_long_fails_both(void)
 {
@@ -212,6 +231,8 @@ static const struct conf_case recv_cases[] = {
 		CONF_CASE(immediate_data_arrives, 0, 0, "ibv_poll_cq(3): imm_data"),
 		CONF_CASE(write_with_immediate_takes_a_receive, 0, 0,
 				"IBTA 9.4.3: RDMA WRITE with Immediate takes a receive"),
+		CONF_CASE(reset_ends_messages_that_were_not_polled, 0, 0,
+				"IBTA 10.3.1.1: after Reset the receive's memory is its owner's"),
 		CONF_CASE(message_too_long_fails_both, 0, 0, "IBTA 11.6.2: length errors"),
 		CONF_CASE(receives_are_taken_in_order, 0, 0,
 				"IBTA 10.8.3.3: receive queues are FIFOs"),

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Inline receive; see rsoft_inline.h. */
+
+#include "rsoft_grace.h"
+#include "rsoft_inline.h"
+#include "rsoft_qp.h"
+#include "rsoft_rq.h"
+
+bool
+rsoft_inline_put(struct rsoft_qp *qp, const struct rsoft_rqe *rqe, const struct rsoft_span *to,
+		const struct rsoft_span *from, uint64_t length, uint32_t cq_pos, unsigned int *side)
+{
+	struct rsoft_span data = {.length = length};
+	struct rsoft_rq *rq = &qp->rq;
+	struct rsoft_inline *message;
+
+	/* One stretch, all of it in the first SGE. */
+	if (length == 0 || length > RSOFT_MAX_INLINE_RECV || to->key != NULL ||
+			rqe->sge[0].length < length)
+		return false;
+	message = rsoft_cq_message(rsoft_cq_of(qp->qp.recv_cq), cq_pos);
+	if (unlikely(message == NULL))
+		return false;
+	data.ptr = message->data;
+	*side = rsoft_copy_all(&data, from, length);
+	if (unlikely(*side != RSOFT_SIDE_NONE))
+		return false;
+	message->addr = rqe->sge[0].addr;
+	message->lkey = rqe->sge[0].lkey;
+	message->length = (uint32_t)length;
+	message->why = RMEM_VENDOR_ERR_NONE;
+	message->is_dropped = 0;
+	__atomic_store_n(&message->qp, qp, __ATOMIC_RELEASE);
+	if (rq->nb_inline == 0)
+		rq->inline_first = cq_pos;
+	rq->inline_last = cq_pos;
+	__atomic_store_n(&rq->nb_inline, rq->nb_inline + 1, __ATOMIC_RELAXED);
+	if (!(qp->access & RSOFT_QP_INLINE))
+		__atomic_store_n(&qp->access, qp->access | RSOFT_QP_INLINE, __ATOMIC_RELAXED);
+	RSOFT_COUNT(rq->inlined, 1);
+	return true;
+}
+
+/* It is not pending any more. */
+static void
+rsoft_inline_end(struct rsoft_qp *qp, struct rsoft_inline *message)
+{
+	__atomic_store_n(&message->qp, NULL, __ATOMIC_RELEASE);
+	/* After the copy, for rsoft_inline_flush(). */
+	__atomic_store_n(&qp->rq.nb_inline, qp->rq.nb_inline - 1, __ATOMIC_RELEASE);
+}
+
+/*
+ * Copy a message to the memory of its receive. The key was valid for that when the message arrived;
+ * when it no longer is, the receive fails as if it never had been.
+ */
+static bool
+rsoft_inline_deliver_one(struct rsoft_qp *qp, struct rsoft_inline *message)
+{
+	const struct rsoft_span from = {.ptr = message->data, .length = message->length};
+	struct rsoft_span to;
+	bool is_first = false;
+
+	if (unlikely(!rsoft_access(qp, RSOFT_LKEY_XOR, message->lkey, message->addr,
+			    message->length, RSOFT_NEED_WRITE, &to))) {
+		message->why = rsoft_access_why(qp, RSOFT_LKEY_XOR, message->lkey, message->addr,
+				message->length, RSOFT_NEED_WRITE);
+		if (message->why == RMEM_VENDOR_ERR_NONE) /* it changed since */
+			message->why = RMEM_VENDOR_ERR_KEY_STATE;
+	} else if (unlikely(rsoft_copy_all(&to, &from, message->length) != RSOFT_SIDE_NONE)) {
+		message->why = RMEM_VENDOR_ERR_PAGE_FAULT;
+		RSOFT_COUNT(qp->rq.faults, 1);
+	}
+	if (unlikely(message->why != RMEM_VENDOR_ERR_NONE))
+		is_first = rsoft_qp_to_err(qp);
+	rsoft_inline_end(qp, message);
+	return is_first;
+}
+
+/* The slot of the next pending message from a place of the CQ on; there is one. */
+static struct rsoft_inline *
+rsoft_inline_next(const struct rsoft_qp *qp, uint32_t *pos)
+{
+	struct rsoft_cq *cq = rsoft_cq_of(qp->qp.recv_cq);
+	struct rsoft_inline *messages = __atomic_load_n(&cq->messages, __ATOMIC_ACQUIRE);
+	struct rsoft_inline *message;
+
+	do {
+		message = &messages[(*pos)++ & cq->mask];
+	} while (__atomic_load_n(&message->qp, __ATOMIC_RELAXED) != qp);
+	return message;
+}
+
+/* No pending message is before this place. */
+static uint32_t
+rsoft_inline_first(const struct rsoft_qp *qp)
+{
+	uint32_t cons = __atomic_load_n(&rsoft_cq_of(qp->qp.recv_cq)->cons, __ATOMIC_ACQUIRE);
+	uint32_t first = qp->rq.inline_first;
+
+	return (int32_t)(cons - first) > 0 ? cons : first;
+}
+
+bool
+rsoft_inline_deliver(struct rsoft_qp *qp)
+{
+	uint32_t pos = rsoft_inline_first(qp);
+	bool is_first = false;
+
+	while (qp->rq.nb_inline != 0)
+		is_first |= rsoft_inline_deliver_one(qp, rsoft_inline_next(qp, &pos));
+	return is_first;
+}
+
+void
+rsoft_inline_flush(struct rsoft_qp *qp)
+{
+	bool is_first;
+
+	__atomic_store_n(&qp->access, qp->access & ~RSOFT_QP_INLINE, __ATOMIC_RELAXED);
+	if (__atomic_load_n(&qp->rq.nb_inline, __ATOMIC_ACQUIRE) == 0)
+		return;
+	rte_ticketlock_lock(&qp->rq.lock);
+	is_first = rsoft_inline_deliver(qp);
+	rte_ticketlock_unlock(&qp->rq.lock);
+	if (unlikely(is_first))
+		rsoft_rq_flush(qp);
+}
+
+void
+rsoft_inline_drop(struct rsoft_qp *qp)
+{
+	uint32_t pos = rsoft_inline_first(qp);
+	struct rsoft_inline *message;
+
+	__atomic_store_n(&qp->access, qp->access & ~RSOFT_QP_INLINE, __ATOMIC_RELAXED);
+	while (qp->rq.nb_inline != 0) {
+		message = rsoft_inline_next(qp, &pos);
+		message->is_dropped = 1;
+		rsoft_inline_end(qp, message);
+	}
+}
+
+bool
+rsoft_inline_take(struct rsoft_inline *message, struct rmem_wc *wc, uint16_t dev_id)
+{
+	unsigned int lcore = rsoft_grace_enter();
+	struct rsoft_qp *qp = __atomic_load_n(&message->qp, __ATOMIC_ACQUIRE);
+	bool is_first = false;
+
+	/* The QP is not freed before this lcore leaves. */
+	if (likely(qp != NULL)) {
+		rte_ticketlock_lock(&qp->rq.lock);
+		if (likely(message->qp != NULL))
+			is_first = rsoft_inline_deliver_one(qp, message);
+		rte_ticketlock_unlock(&qp->rq.lock);
+		if (unlikely(is_first))
+			rsoft_rq_flush(qp);
+	}
+	rsoft_grace_leave(lcore);
+	wc->flags &= (uint16_t)~RSOFT_WC_INLINE;
+	if (unlikely(message->why != RMEM_VENDOR_ERR_NONE)) {
+		wc->status = RMEM_WC_LOC_PROT_ERR;
+		wc->vendor_err = message->why;
+		rmem_wc_trace_error(dev_id, wc->qp_num, wc->wr_id, wc->status, wc->vendor_err);
+	}
+	return !message->is_dropped;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Inline receive: a short message travels in its completion, and the poll that returns this copies
+ * it to the memory of the receive. Until then it is pending.
+ *
+ * Invariant: rsoft_inline::qp is the QP whose pending message is in the slot, else NULL. It is set
+ * and cleared under rq.lock of that QP, so that a message is delivered once, or dropped. Pending
+ * messages of a QP are rq.nb_inline, in slots from rq.inline_first to rq.inline_last of its CQ.
+ *
+ * Invariant: memory changes in the order of the peer's requests. While messages may be pending,
+ * rsoft_qp::access has RSOFT_QP_INLINE, with which no WRITE, READ or atomic takes the fast path:
+ * rsoft_resp_open() delivers first. A message that is placed at once delivers those before it.
+ *
+ * Invariant: no message reaches memory after rmem_qp_reset() or rmem_qp_destroy() returned. These
+ * drop what is pending, and the poll passes over the completions, as mlx5's driver removes those of
+ * a QP that is reset.
+ */
+
+#ifndef RSOFT_INLINE_H
+#define RSOFT_INLINE_H
+
+#include "rsoft_access.h"
+#include "rsoft_cq.h"
+
+/* In rsoft_qp::access, written by the executor of the peer's send queue; see above. */
+#define RSOFT_QP_INLINE (UINT32_C(1) << 31)
+
+/*
+ * Put a message in the completion at its reserved slot, for the poll to copy. False: it goes to the
+ * memory at once, unless *side says that a copy failed. Under rq.lock.
+ */
+bool rsoft_inline_put(struct rsoft_qp *qp, const struct rsoft_rqe *rqe, const struct rsoft_span *to,
+		const struct rsoft_span *from, uint64_t length, uint32_t cq_pos,
+		unsigned int *side);
+
+/*
+ * Deliver all pending messages. True: one was refused, and that moved the QP to ERR; the caller
+ * flushes the receives after it has unlocked. Under rq.lock, from inside of rsoft_grace_enter().
+ */
+bool rsoft_inline_deliver(struct rsoft_qp *qp);
+
+/* The same for the executor of the peer's send queue, which holds no rq.lock. */
+void rsoft_inline_flush(struct rsoft_qp *qp);
+
+/* Drop all pending messages. Under rq.lock, and no message is being sent to the QP. */
+void rsoft_inline_drop(struct rsoft_qp *qp);
+
+/* Deliver the message of a completion that is polled. False: it was dropped. */
+bool rsoft_inline_take(struct rsoft_inline *message, struct rmem_wc *wc, uint16_t dev_id);
+
+#endif /* RSOFT_INLINE_H */

@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Inline receive keeps the order of the peer's requests: what follows a message that was not polled
+ * finds it in memory and is not overwritten by it. After a reset or destroy of the QP no poll
+ * writes what was not polled before.
+ */
+
+#include <string.h>
+
+#include "fixture.h"
+#include "test.h"
+
+#define LENGTH 32u
+#define OLD    0x11 /* the message */
+#define NEW    0x22 /* what follows it */
+#define MINE   0x33 /* what the owner writes */
+#define ROUNDS 300u
+
+/* A poller of b's CQ on another lcore. */
+static struct {
+	uint32_t nb_polled;  /* receives; atomic */
+	uint32_t nb_looks;   /* atomic */
+	uint32_t is_stopped; /* atomic */
+} poller;
+
+static uint64_t
+nb_inline(void)
+{
+	struct rmem_dev_stats stats = {0};
+
+	rmem_dev_stats_get(fx.b.dev, &stats);
+	return stats.inline_recvs;
+}
+
+static int
+send_from(uint8_t opcode, uint8_t value, uint32_t length)
+{
+	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, length);
+	struct rmem_send_wr wr = fx_rdma(opcode, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
+
+	memset(fx.a.buf, value, length);
+	return fx_send(fx.a.qp, &wr);
+}
+
+/* A message that travels in its completion to the start of b's buffer, which is zero. */
+static int
+send_unpolled(void)
+{
+	const struct rmem_sge to = fx_sge(fx.b.mr, 0, LENGTH);
+	uint64_t before = nb_inline();
+
+	memset(fx.b.buf, 0, FX_BUF_SIZE);
+	TEST_EQ(fx_post_recv(fx.b.qp, 1, &to, 1), 1);
+	TEST_STATUS(send_from(RMEM_WR_SEND, OLD, LENGTH), RMEM_WC_SUCCESS);
+	TEST_EQ(nb_inline(), before + 1);
+	TEST_ASSERT(fx_is_zero(fx.b.buf, LENGTH));
+	return TEST_SUCCESS;
+}
+
+static bool
+is_all(const uint8_t *buf, uint8_t value, uint32_t length)
+{
+	return buf[0] == value && memcmp(buf, buf + 1, length - 1) == 0;
+}
+
+/* The poll of the message changes nothing any more. */
+static int
+expect_polled(uint64_t wr_id, uint8_t value)
+{
+	TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
+	TEST_EQ(fx.wc.wr_id, wr_id);
+	TEST_EQ(fx.wc.flags & ~(RMEM_WC_WITH_IMM | RMEM_WC_WITH_INV), 0);
+	TEST_ASSERT(is_all(fx.b.buf, value, LENGTH));
+	return TEST_SUCCESS;
+}
+
+static int
+write_after_a_message_is_not_overwritten(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < 3; i++) {
+		TEST_RUN(send_unpolled());
+		TEST_STATUS(send_from(RMEM_WR_RDMA_WRITE, NEW, LENGTH), RMEM_WC_SUCCESS);
+		TEST_ASSERT(is_all(fx.b.buf, NEW, LENGTH));
+		TEST_RUN(expect_polled(1, NEW));
+		TEST_STATUS(send_from(RMEM_WR_RDMA_WRITE, MINE, LENGTH), RMEM_WC_SUCCESS);
+	}
+	return TEST_SUCCESS;
+}
+
+/* In one post, of which the WRITEs alone would go together. */
+static int
+burst_after_a_message_keeps_the_order(void)
+{
+	const struct rmem_sge to = fx_sge(fx.b.mr, 0, LENGTH);
+	const struct rmem_sge sges[] = {fx_sge(fx.a.mr, 0, LENGTH), fx_sge(fx.a.mr, 64, LENGTH)};
+	struct rmem_send_wr wrs[4];
+	unsigned int i;
+
+	memset(fx.a.buf, OLD, LENGTH);
+	memset(fx.a.buf + 64, NEW, LENGTH);
+	for (i = 0; i < RTE_DIM(wrs); i++)
+		wrs[i] = fx_rdma(
+				RMEM_WR_RDMA_WRITE, &sges[i % 2], fx_addr(fx.b.buf), fx.b.mr->rkey);
+	wrs[0].opcode = RMEM_WR_SEND;
+	wrs[2].opcode = RMEM_WR_SEND;
+	wrs[3].flags = RMEM_SEND_SIGNALED;
+	for (i = 1; i <= 2; i++)
+		TEST_EQ(fx_post_recv(fx.b.qp, i, &to, 1), 1);
+	TEST_EQ(rmem_post_send(fx.a.qp, wrs, RTE_DIM(wrs)), RTE_DIM(wrs));
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+	TEST_ASSERT(is_all(fx.b.buf, NEW, LENGTH));
+	TEST_RUN(expect_polled(1, NEW));
+	return expect_polled(2, NEW);
+}
+
+static int
+read_after_a_message_sees_it(void)
+{
+	TEST_RUN(send_unpolled());
+	TEST_STATUS(send_from(RMEM_WR_RDMA_READ, 0, LENGTH), RMEM_WC_SUCCESS);
+	TEST_ASSERT(is_all(fx.a.buf, OLD, LENGTH));
+	return expect_polled(1, OLD);
+}
+
+static int
+atomic_after_a_message_sees_it(void)
+{
+	const struct rmem_sge sge = fx_sge(fx.a.mr, 128, 8);
+	const struct rmem_send_wr wr = fx_atomic(RMEM_WR_ATOMIC_FETCH_AND_ADD, &sge,
+			fx_addr(fx.b.buf), fx.b.mr->rkey, UINT64_C(0x1111111111111111));
+
+	TEST_RUN(send_unpolled());
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_ASSERT(is_all(fx.a.buf + 128, OLD, 8));
+	TEST_ASSERT(is_all(fx.b.buf, NEW, 8));
+	TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
+	TEST_ASSERT(is_all(fx.b.buf, NEW, 8));
+	TEST_ASSERT(is_all(fx.b.buf + 8, OLD, LENGTH - 8));
+	return TEST_SUCCESS;
+}
+
+static int
+write_with_imm_after_a_message_is_not_overwritten(void)
+{
+	TEST_RUN(send_unpolled());
+	TEST_EQ(fx_post_recv(fx.b.qp, 2, NULL, 0), 1);
+	TEST_STATUS(send_from(RMEM_WR_RDMA_WRITE_WITH_IMM, NEW, LENGTH), RMEM_WC_SUCCESS);
+	TEST_RUN(expect_polled(1, NEW));
+	return expect_polled(2, NEW);
+}
+
+/* One that is too long for its completion, to the same memory. */
+static int
+long_message_after_a_message_is_not_overwritten(void)
+{
+	const struct rmem_sge to = fx_sge(fx.b.mr, 0, 4096);
+
+	TEST_RUN(send_unpolled());
+	TEST_EQ(fx_post_recv(fx.b.qp, 2, &to, 1), 1);
+	TEST_STATUS(send_from(RMEM_WR_SEND, NEW, 2048), RMEM_WC_SUCCESS);
+	TEST_RUN(expect_polled(1, NEW));
+	return expect_polled(2, NEW);
+}
+
+/* The message arrived before the peer took the key away. */
+static int
+send_with_inv_of_its_key_delivers_a_message(void)
+{
+	struct rmem_sge to = {.addr = fx_addr(fx.fast.pages), .length = LENGTH};
+	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, LENGTH);
+	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &sge, 1);
+
+	memset(fx.b.buf, OLD, LENGTH);
+	TEST_STATUS(fx_bind(), RMEM_WC_SUCCESS);
+	to.lkey = fx.fast.mr->lkey;
+	TEST_EQ(fx_post_recv(fx.a.qp, 1, &to, 1), 1);
+	TEST_EQ(fx_post_recv(fx.a.qp, 2, NULL, 0), 1);
+	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_EQ(nb_inline(), 1);
+	wr = fx_wr(RMEM_WR_SEND_WITH_INV, NULL, 0);
+	wr.invalidate_rkey = fx.fast.mr->rkey;
+	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+	TEST_ASSERT(is_all(fx.fast.pages, OLD, LENGTH));
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+	return TEST_SUCCESS;
+}
+
+/* Refused where a WRITE delivers it: as at the poll. */
+static int
+message_of_a_key_that_went_fails_before_a_write(void)
+{
+	struct rmem_mr *mr = fx_mr(fx.b.pd, fx.b.buf, 4096, RMEM_ACCESS_LOCAL_WRITE);
+	const struct rmem_sge to = fx_sge(mr, 0, LENGTH);
+
+	memset(fx.b.buf, MINE, LENGTH);
+	TEST_EQ(fx_post_recv(fx.b.qp, 1, &to, 1), 1);
+	TEST_EQ(fx_post_recv(fx.b.qp, 2, &to, 1), 1);
+	TEST_STATUS(send_from(RMEM_WR_SEND, OLD, LENGTH), RMEM_WC_SUCCESS);
+	TEST_EQ(nb_inline(), 1);
+	TEST_OK(fx_release(mr));
+	(void)send_from(RMEM_WR_RDMA_WRITE, NEW, 0);
+	TEST_EQ(fx_state(fx.b.qp), RMEM_QPS_ERR);
+	TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_LOC_PROT_ERR);
+	TEST_EQ(fx.wc.vendor_err, 3);
+	TEST_ASSERT(is_all(fx.b.buf, MINE, LENGTH));
+	return fx_expect_flush(fx.b.cq, 2, 1);
+}
+
+/* mlx5's driver removes the completions of a QP that is reset or destroyed. */
+static int
+reset_drops_what_was_not_polled(void)
+{
+	TEST_RUN(send_unpolled());
+	TEST_OK(rmem_qp_reset(fx.b.qp));
+	memset(fx.b.buf, MINE, LENGTH);
+	TEST_ASSERT(fx_is_idle(fx.b.cq));
+	TEST_ASSERT(is_all(fx.b.buf, MINE, LENGTH));
+	TEST_RUN(fx_reconnect());
+	TEST_RUN(send_unpolled());
+	return expect_polled(1, OLD);
+}
+
+static int
+destroy_drops_what_was_not_polled(void)
+{
+	const struct rmem_sge to = fx_sge(fx.b.mr, 4096, LENGTH);
+
+	TEST_RUN(send_unpolled());
+	TEST_OK(fx_release(fx.b.qp));
+	fx.b.qp = fx_qp(fx.b.pd, fx.b.cq, FX_DEPTH);
+	TEST_ASSERT(fx.b.qp != NULL);
+	memset(fx.b.buf, MINE, LENGTH);
+	TEST_OK(rmem_qp_reset(fx.a.qp));
+	TEST_OK(fx_connect_pair(fx.a.qp, fx.b.qp));
+	TEST_EQ(fx_post_recv(fx.b.qp, 7, &to, 1), 1);
+	TEST_STATUS(send_from(RMEM_WR_SEND, NEW, LENGTH), RMEM_WC_SUCCESS);
+	TEST_RUN(expect_polled(7, MINE));
+	TEST_ASSERT(is_all(fx.b.buf + 4096, NEW, LENGTH));
+	return TEST_SUCCESS;
+}
+
+static int
+run_poller(void *arg)
+{
+	unsigned int spins = 0;
+	struct rmem_wc wc;
+	int ret;
+
+	RTE_SET_USED(arg);
+	while (!__atomic_load_n(&poller.is_stopped, __ATOMIC_ACQUIRE)) {
+		ret = rmem_poll_cq(fx.b.cq, &wc, 1);
+		TEST_ASSERT(ret >= 0);
+		if (ret == 1) {
+			TEST_STATUS(wc.status, RMEM_WC_SUCCESS);
+			__atomic_fetch_add(&poller.nb_polled, 1, __ATOMIC_RELEASE);
+		}
+		__atomic_fetch_add(&poller.nb_looks, 1, __ATOMIC_RELEASE);
+		fx_relax(&spins);
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+with_poller(int (*rounds)(void))
+{
+	int result;
+
+	if (fx_nb_workers() == 0)
+		return test_skip("it takes a worker lcore");
+	memset(&poller, 0, sizeof(poller));
+	TEST_RUN(fx_launch(run_poller, &poller, sizeof(poller), 1));
+	result = rounds();
+	__atomic_store_n(&poller.is_stopped, 1, __ATOMIC_RELEASE);
+	return fx_join(1) != TEST_SUCCESS ? TEST_FAILED : result;
+}
+
+/* The poll and the WRITE race to deliver the message; the WRITE lands last. */
+static int
+write_rounds(void)
+{
+	const struct rmem_sge to = fx_sge(fx.b.mr, 0, LENGTH);
+	unsigned int i;
+
+	for (i = 0; i < ROUNDS; i++) {
+		TEST_EQ(fx_post_recv(fx.b.qp, i, &to, 1), 1);
+		TEST_STATUS(send_from(RMEM_WR_SEND, OLD, LENGTH), RMEM_WC_SUCCESS);
+		TEST_STATUS(send_from(RMEM_WR_RDMA_WRITE, NEW, LENGTH), RMEM_WC_SUCCESS);
+		TEST_RUN(fx_wait_until(&poller.nb_polled, i + 1));
+		TEST_ASSERT(is_all(fx.b.buf, NEW, LENGTH));
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+write_that_races_the_poll_is_not_overwritten(void)
+{
+	return with_poller(write_rounds);
+}
+
+/* The poll and the end of the QP race; what is written after that stays. */
+static int
+end_rounds(void)
+{
+	const struct rmem_sge to = fx_sge(fx.b.mr, 0, LENGTH);
+	unsigned int i;
+
+	for (i = 0; i < ROUNDS; i++) {
+		TEST_EQ(fx_post_recv(fx.b.qp, i, &to, 1), 1);
+		TEST_STATUS(send_from(RMEM_WR_SEND, OLD, LENGTH), RMEM_WC_SUCCESS);
+		TEST_OK(rmem_qp_reset(fx.a.qp));
+		if (i % 2 == 0) {
+			TEST_OK(rmem_qp_reset(fx.b.qp));
+		} else {
+			TEST_OK(fx_release(fx.b.qp));
+			fx.b.qp = fx_qp(fx.b.pd, fx.b.cq, FX_DEPTH);
+		}
+		memset(fx.b.buf, MINE, LENGTH);
+		TEST_RUN(fx_wait_until(&poller.nb_looks,
+				__atomic_load_n(&poller.nb_looks, __ATOMIC_ACQUIRE) + 2));
+		TEST_ASSERT(is_all(fx.b.buf, MINE, LENGTH));
+		TEST_OK(fx_connect_pair(fx.a.qp, fx.b.qp));
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+no_poll_writes_after_the_end_of_the_qp(void)
+{
+	return with_poller(end_rounds);
+}
+
+static const struct test_case inline_order_cases[] = {
+		TEST_CASE(write_after_a_message_is_not_overwritten),
+		TEST_CASE(burst_after_a_message_keeps_the_order),
+		TEST_CASE(read_after_a_message_sees_it),
+		TEST_CASE(atomic_after_a_message_sees_it),
+		TEST_CASE(write_with_imm_after_a_message_is_not_overwritten),
+		TEST_CASE(long_message_after_a_message_is_not_overwritten),
+		TEST_CASE_WITH(fx_setup_fast, send_with_inv_of_its_key_delivers_a_message),
+		TEST_CASE(message_of_a_key_that_went_fails_before_a_write),
+		TEST_CASE(reset_drops_what_was_not_polled),
+		TEST_CASE(destroy_drops_what_was_not_polled),
+		TEST_CASE(write_that_races_the_poll_is_not_overwritten),
+		TEST_CASE(no_poll_writes_after_the_end_of_the_qp),
+};
+
+REGISTER_RMEM_SUITE(inline_order, fx_setup, fx_teardown, inline_order_cases);
