@@ -225,6 +225,17 @@ side_b(const struct pair *pair)
 	return side;
 }
 
+/* What a WRITE or a READ ends with; a READ looks at the local side when the peer has answered. */
+static int
+status_of_move(uint8_t opcode, bool is_local_good, bool is_remote_good)
+{
+	if (opcode == RMEM_WR_RDMA_READ && !is_remote_good)
+		return RMEM_WC_REM_ACCESS_ERR;
+	if (!is_local_good)
+		return RMEM_WC_LOC_PROT_ERR;
+	return is_remote_good ? RMEM_WC_SUCCESS : RMEM_WC_REM_ACCESS_ERR;
+}
+
 /* WRITE and READ: what local and remote rules allow, and the bytes. */
 static int
 move(struct random_run *run, uint8_t opcode, uint32_t local_need, uint32_t remote_need)
@@ -236,7 +247,7 @@ move(struct random_run *run, uint8_t opcode, uint32_t local_need, uint32_t remot
 	struct rmem_sge sge[4] = {{0}};
 	struct rmem_send_wr wr = fx_wr(opcode, sge, random_sges(run, sge, 0, local_need));
 	uint32_t length = 0;
-	int i, status, want = RMEM_WC_SUCCESS;
+	int i, status, want;
 
 	for (i = 0; i < wr.num_sge; i++)
 		length += sge[i].length;
@@ -244,12 +255,12 @@ move(struct random_run *run, uint8_t opcode, uint32_t local_need, uint32_t remot
 	wr.rdma.rkey = random_key(run, region, false);
 	clear(local);
 	clear(remote);
-	if (!model_open_sges(&run->model, &a, sge, wr.num_sge, local_need, local))
-		want = RMEM_WC_LOC_PROT_ERR;
-	else if (length != 0 &&
-			!model_open_rkey(&run->model, &b, wr.rdma.rkey, wr.rdma.remote_addr, length,
-					remote_need, remote))
-		want = RMEM_WC_REM_ACCESS_ERR;
+	want = status_of_move(opcode,
+			model_open_sges(&run->model, &a, sge, wr.num_sge, local_need, local),
+			length == 0 ||
+					model_open_rkey(&run->model, &b, wr.rdma.rkey,
+							wr.rdma.remote_addr, length, remote_need,
+							remote));
 	if (want == RMEM_WC_SUCCESS &&
 			(model_overlaps(&run->model, local, remote) ||
 					model_overlaps(&run->model, remote, local)))
@@ -360,8 +371,6 @@ allowed_of_atomic(struct random_run *run, const struct pair *pair, const struct 
 
 	clear(&run->local);
 	clear(&run->remote);
-	if (!model_open_sges(&run->model, &a, wr->sg_list, 1, RMEM_ACCESS_LOCAL_WRITE, &run->local))
-		return MODEL_STATUS(RMEM_WC_LOC_PROT_ERR);
 	if (!model_open_rkey(&run->model, &b, wr->atomic.rkey, wr->atomic.remote_addr, 8,
 			    RMEM_ACCESS_REMOTE_ATOMIC, &run->remote))
 		allowed = MODEL_STATUS(RMEM_WC_REM_ACCESS_ERR);
@@ -370,6 +379,11 @@ allowed_of_atomic(struct random_run *run, const struct pair *pair, const struct 
 	/* Eight bytes that lie together, and aligned. */
 	if (allowed == 0 && (remote->places[0] % 8 != 0 || remote->nb_pieces != 1))
 		allowed = MODEL_STATUS(RMEM_WC_REM_INV_REQ_ERR);
+	/* The local side is looked at when the peer has answered. */
+	if (allowed == 0 &&
+			!model_open_sges(&run->model, &a, wr->sg_list, 1, RMEM_ACCESS_LOCAL_WRITE,
+					&run->local))
+		allowed = MODEL_STATUS(RMEM_WC_LOC_PROT_ERR);
 	return allowed;
 }
 

@@ -164,22 +164,32 @@ rsoft_req_send(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *l
 	}
 }
 
+/*
+ * The peer is asked first, as the local side is looked at when the response comes: with a bad key
+ * on both sides, the status is that of the remote one. Nothing is copied before both are opened.
+ */
 static int
 rsoft_req_read(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *length)
 {
 	struct rsoft_qp *qp = run->qp;
-	struct rsoft_span to[RSOFT_MAX_SGE];
+	struct rsoft_span to[RSOFT_MAX_SGE], from;
 	struct rsoft_key *key;
 	struct rsoft_qp *peer;
 	int status;
 
-	status = rsoft_req_local(run, wr, RSOFT_NEED_WRITE, to, length);
-	if (unlikely(status != RMEM_WC_SUCCESS))
-		return status;
+	*length = rsoft_sges_length(wr->sg_list, wr->num_sge, RSOFT_MAX_MSG_SIZE + 1);
+	if (unlikely(*length > RSOFT_MAX_MSG_SIZE))
+		return RMEM_WC_LOC_LEN_ERR;
 	peer = rsoft_resp_peer(qp);
 	if (unlikely(peer == NULL))
 		return rsoft_req_no_peer(qp);
-	status = rsoft_resp_read(peer, wr, to, *length, &run->why);
+	status = rsoft_resp_open(peer, RMEM_ACCESS_REMOTE_READ, wr->rdma.remote_addr, wr->rdma.rkey,
+			*length, &from, &run->why);
+	if (likely(status == RMEM_WC_SUCCESS))
+		status = rsoft_req_local(run, wr, RSOFT_NEED_WRITE, to, length);
+	if (likely(status == RMEM_WC_SUCCESS && *length != 0))
+		status = rsoft_copy_status(
+				rsoft_copy_all(to, &from, *length), RSOFT_SIDE_TO, &run->why);
 	if (status != RMEM_WC_SUCCESS || wr->opcode == RMEM_WR_RDMA_READ)
 		return status;
 	key = rsoft_key_invalidate(qp, wr->invalidate_rkey);
@@ -190,22 +200,24 @@ rsoft_req_read(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *l
 	return rsoft_req_wait_inv(qp, key, 0);
 }
 
+/* In the order of a READ. */
 static int
 rsoft_req_atomic(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *length)
 {
 	struct rsoft_span to[RSOFT_MAX_SGE];
-	struct rsoft_span from = {.length = sizeof(uint64_t)};
+	struct rsoft_span from = {.length = sizeof(uint64_t)}, word;
 	struct rsoft_qp *peer;
 	uint64_t before = 0;
 	int status;
 
-	status = rsoft_req_local(run, wr, RSOFT_NEED_WRITE, to, length);
-	if (unlikely(status != RMEM_WC_SUCCESS))
-		return status;
 	peer = rsoft_resp_peer(run->qp);
 	if (unlikely(peer == NULL))
 		return rsoft_req_no_peer(run->qp);
-	status = rsoft_resp_atomic(peer, wr, &before, &run->why);
+	status = rsoft_resp_atomic_open(peer, wr, &word, &run->why);
+	if (likely(status == RMEM_WC_SUCCESS))
+		status = rsoft_req_local(run, wr, RSOFT_NEED_WRITE, to, length);
+	if (likely(status == RMEM_WC_SUCCESS))
+		status = rsoft_resp_atomic(wr, &word, &before, &run->why);
 	if (status != RMEM_WC_SUCCESS)
 		return status;
 	from.ptr = (uint8_t *)&before;

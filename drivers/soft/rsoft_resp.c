@@ -84,20 +84,6 @@ rsoft_resp_open_slow(struct rsoft_qp *peer, uint32_t right)
 	return (peer->access & right) != 0;
 }
 
-int
-rsoft_resp_read(struct rsoft_qp *peer, const struct rmem_send_wr *wr, const struct rsoft_span *to,
-		uint64_t length, uint32_t *why)
-{
-	struct rsoft_span from;
-	int status;
-
-	status = rsoft_resp_open(peer, RMEM_ACCESS_REMOTE_READ, wr->rdma.remote_addr, wr->rdma.rkey,
-			length, &from, why);
-	if (status == RMEM_WC_SUCCESS && length != 0)
-		status = rsoft_copy_status(rsoft_copy_all(to, &from, length), RSOFT_SIDE_TO, why);
-	return status;
-}
-
 /* Execute an atomic; *is_modified: the word has changed. False: it is not there. */
 static bool
 rsoft_resp_do_atomic(const struct rmem_send_wr *wr, const struct rsoft_span *span, uint64_t *before,
@@ -125,11 +111,9 @@ rsoft_resp_do_atomic(const struct rmem_send_wr *wr, const struct rsoft_span *spa
 }
 
 int
-rsoft_resp_atomic(struct rsoft_qp *peer, const struct rmem_send_wr *wr, uint64_t *before,
-		uint32_t *why)
+rsoft_resp_atomic_open(struct rsoft_qp *peer, const struct rmem_send_wr *wr,
+		struct rsoft_span *span, uint32_t *why)
 {
-	struct rsoft_span span;
-	bool is_modified;
 	int status;
 
 	if (wr->atomic.remote_addr % sizeof(uint64_t) != 0) { /* IBTA C9-182 */
@@ -137,23 +121,32 @@ rsoft_resp_atomic(struct rsoft_qp *peer, const struct rmem_send_wr *wr, uint64_t
 		return RMEM_WC_REM_INV_REQ_ERR;
 	}
 	status = rsoft_resp_open(peer, RMEM_ACCESS_REMOTE_ATOMIC, wr->atomic.remote_addr,
-			wr->atomic.rkey, sizeof(uint64_t), &span, why);
+			wr->atomic.rkey, sizeof(uint64_t), span, why);
 	if (status != RMEM_WC_SUCCESS)
 		return status;
 	/*
 	 * The address is aligned; the bytes behind it need not be with a chosen iova, nor lie
 	 * together behind an indirect key.
 	 */
-	if (span.ptr == NULL || (uintptr_t)span.ptr % sizeof(uint64_t) != 0) {
+	if (span->ptr == NULL || (uintptr_t)span->ptr % sizeof(uint64_t) != 0) {
 		*why = RMEM_VENDOR_ERR_ALIGNMENT;
 		return RMEM_WC_REM_INV_REQ_ERR;
 	}
-	if (!rsoft_resp_do_atomic(wr, &span, before, &is_modified)) {
+	return RMEM_WC_SUCCESS;
+}
+
+int
+rsoft_resp_atomic(const struct rmem_send_wr *wr, const struct rsoft_span *span, uint64_t *before,
+		uint32_t *why)
+{
+	bool is_modified;
+
+	if (!rsoft_resp_do_atomic(wr, span, before, &is_modified)) {
 		*why = RMEM_VENDOR_ERR_PAGE_FAULT;
 		return RMEM_WC_REM_ACCESS_ERR;
 	}
-	if (is_modified && span.key != NULL)
-		rsoft_access_count(span.key);
+	if (is_modified && span->key != NULL)
+		rsoft_access_count(span->key);
 	return RMEM_WC_SUCCESS;
 }
 

@@ -34,13 +34,13 @@ uint64_t rsoft_resp_rnr_ns(const struct rsoft_qp *peer);
 /* Whether a receive is posted. */
 bool rsoft_resp_has_recv(const struct rsoft_qp *peer);
 
-/* READ length bytes into to; an enum rmem_wc_status. */
-int rsoft_resp_read(struct rsoft_qp *peer, const struct rmem_send_wr *wr,
-		const struct rsoft_span *to, uint64_t length, uint32_t *why);
+/* Open the word of an atomic; an enum rmem_wc_status. */
+int rsoft_resp_atomic_open(struct rsoft_qp *peer, const struct rmem_send_wr *wr,
+		struct rsoft_span *span, uint32_t *why);
 
-/* Do an atomic; *before is the value it found. An enum rmem_wc_status. */
-int rsoft_resp_atomic(struct rsoft_qp *peer, const struct rmem_send_wr *wr, uint64_t *before,
-		uint32_t *why);
+/* Do an atomic on the word opened; *before is the value it found. An enum rmem_wc_status. */
+int rsoft_resp_atomic(const struct rmem_send_wr *wr, const struct rsoft_span *span,
+		uint64_t *before, uint32_t *why);
 
 /* WRITE_WITH_IMM: an enum rmem_wc_status, RSOFT_NO_PEER or RSOFT_NO_RECV. */
 int rsoft_resp_write_imm(struct rsoft_qp *peer, const struct rmem_send_wr *wr,
