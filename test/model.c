@@ -40,7 +40,7 @@ place_of(const struct model_region *region, uint64_t n)
 
 	if (region->kind != MODEL_FAST)
 		return (uint32_t)(region->start + n);
-	at = region->iova % MODEL_PAGE + n;
+	at = region->offset + n;
 	return (uint32_t)(region->pages[at / MODEL_PAGE] * MODEL_PAGE + at % MODEL_PAGE);
 }
 
@@ -202,7 +202,7 @@ model_may_reg(const struct model_region *region, const struct model_side *side,
 		return false;
 	if (wr->reg_mr.length == 0 || last < wr->reg_mr.iova)
 		return false;
-	if (wr->reg_mr.first_byte_offset != wr->reg_mr.iova % MODEL_PAGE ||
+	if (wr->reg_mr.first_byte_offset >= MODEL_PAGE ||
 			wr->reg_mr.first_byte_offset + (uint64_t)wr->reg_mr.length > room)
 		return false;
 	if (!is_access(wr->reg_mr.access))

@@ -57,6 +57,7 @@ struct model_region {
 	uint64_t length;
 	uint32_t start;                 /* user MR and window: place in the arena */
 	uint32_t pages[MODEL_MR_PAGES]; /* fast MR: number of each page */
+	uint32_t offset;                /* fast MR: of the first byte in the first page */
 	const struct rmem_qp *qp;       /* type 2 window: that bound it */
 	struct model_region *below;     /* window: its MR */
 	unsigned int nb_windows;        /* user MR: bound to it */

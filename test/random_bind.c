@@ -16,7 +16,7 @@ random_pages(struct random_run *run, struct rmem_send_wr *wr, uint32_t *pages)
 {
 	uint16_t nb = (uint16_t)(1 + random_below(run, MODEL_MR_PAGES));
 	uint64_t iova = (uint64_t)random_below(run, UINT32_MAX) << random_below(run, 30);
-	uint32_t offset = (uint32_t)(iova % MODEL_PAGE);
+	uint32_t offset = random_below(run, MODEL_PAGE);
 	uint16_t i;
 
 	for (i = 0; i < nb; i++) {
@@ -37,14 +37,13 @@ random_pages(struct random_run *run, struct rmem_send_wr *wr, uint32_t *pages)
 		wr->reg_mr.length = 0;
 		break;
 	case 2:
-		wr->reg_mr.first_byte_offset ^= 1;
+		wr->reg_mr.first_byte_offset += MODEL_PAGE;
 		break;
 	case 3:
 		run->list->page_list[random_below(run, nb)] += random_below(run, 2);
 		break;
 	case 4:
 		wr->reg_mr.iova = UINT64_MAX - offset;
-		wr->reg_mr.first_byte_offset = (uint32_t)(wr->reg_mr.iova % MODEL_PAGE);
 		wr->reg_mr.length = offset + 2;
 		break;
 	case 5:
@@ -101,6 +100,7 @@ random_reg_mr(struct random_run *run)
 	region->access = wr.reg_mr.access;
 	region->iova = wr.reg_mr.iova;
 	region->length = wr.reg_mr.length;
+	region->offset = wr.reg_mr.first_byte_offset;
 	memcpy(region->pages, pages, sizeof(region->pages));
 	return status == RMEM_WC_SUCCESS ? random_note_key(run, region) : -1;
 }

@@ -126,15 +126,25 @@ reg_of_an_unaligned_page_is_refused(void)
 }
 
 static int
-reg_of_another_first_byte_than_the_iova_says_is_refused(void)
+reg_of_a_first_byte_outside_the_first_page_is_refused(void)
 {
 	struct rmem_send_wr wr = fx_reg(fx.fast.mr, fx.fast.list, 2, 0x1010, 100);
 
-	wr.reg_mr.first_byte_offset = 0;
-	TEST_RUN(expect_reg_refused(&wr));
-	wr.reg_mr.first_byte_offset = 0x11;
+	wr.reg_mr.first_byte_offset = FX_PAGE;
 	TEST_RUN(expect_reg_refused(&wr));
 	wr.reg_mr.first_byte_offset = 0x10 + FX_PAGE;
+	TEST_RUN(expect_reg_refused(&wr));
+	wr.reg_mr.first_byte_offset = UINT32_MAX;
+	return expect_reg_refused(&wr);
+}
+
+/* A key that starts at 0 has no other address. */
+static int
+zero_based_reg_with_an_iova_is_refused(void)
+{
+	struct rmem_send_wr wr = good_reg();
+
+	wr.reg_mr.access = FX_ACCESS | RMEM_ACCESS_ZERO_BASED;
 	return expect_reg_refused(&wr);
 }
 
@@ -322,7 +332,8 @@ static const struct test_case fast_reg_bad_cases[] = {
 		TEST_CASE(reg_of_more_pages_than_the_list_has_is_refused),
 		TEST_CASE(reg_of_a_null_page_is_refused),
 		TEST_CASE(reg_of_an_unaligned_page_is_refused),
-		TEST_CASE(reg_of_another_first_byte_than_the_iova_says_is_refused),
+		TEST_CASE(reg_of_a_first_byte_outside_the_first_page_is_refused),
+		TEST_CASE(zero_based_reg_with_an_iova_is_refused),
 		TEST_CASE(reg_of_an_iova_that_wraps_is_refused),
 		TEST_CASE(reg_of_an_unknown_page_size_is_refused),
 		TEST_CASE(reg_of_bad_access_is_refused),

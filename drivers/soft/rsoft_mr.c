@@ -427,13 +427,10 @@ rsoft_mr_query(struct rmem_mr *base, struct rmem_mr_info *info)
 		return 0;
 	}
 	info->page_size = UINT64_C(1) << key->log2_page_size;
-	info->nb_extents = 1;
-	if (key->kind == RSOFT_KIND_PAGES)
-		info->nb_extents = (uint32_t)((key->map_offset + key->length - 1) >>
-						   key->log2_page_size) +
-				1;
-	info->nb_pages = (key->iova + key->length - 1) / info->page_size -
-			key->iova / info->page_size + 1;
+	nb = key->kind == RSOFT_KIND_PAGES ? key->map_offset
+					   : (uintptr_t)key->base % info->page_size;
+	info->nb_pages = (nb + key->length - 1) / info->page_size + 1;
+	info->nb_extents = key->kind == RSOFT_KIND_PAGES ? (uint32_t)info->nb_pages : 1;
 	for (nb = info->nb_pages; nb > 1; nb = 1 + (nb - 1) / 512)
 		info->nb_levels++;
 	return 0;

@@ -22,7 +22,8 @@ rsoft_reg_mr_check_range(const struct rsoft_dev *dev, const struct rmem_send_wr 
 
 	if ((RSOFT_PAGE_SIZE_CAP & page_size) == 0 || wr->reg_mr.log2_page_size > 63)
 		return RMEM_VENDOR_ERR_PAGE_SIZE;
-	if (wr->reg_mr.first_byte_offset != (wr->reg_mr.iova & (page_size - 1)))
+	/* The iova is free, as it is with the kernel's ib_map_mr_sg(). */
+	if (wr->reg_mr.first_byte_offset >= page_size)
 		return RMEM_VENDOR_ERR_OFFSET;
 	if (wr->reg_mr.length == 0 || wr->reg_mr.length > dev->args.max_mr_size ||
 			wr->reg_mr.first_byte_offset + (uint64_t)wr->reg_mr.length > room)
@@ -32,9 +33,11 @@ rsoft_reg_mr_check_range(const struct rsoft_dev *dev, const struct rmem_send_wr 
 }
 
 bool
-rsoft_reg_mr_check_access(uint32_t access)
+rsoft_reg_mr_check_access(uint32_t access, uint64_t iova)
 {
-	if (access & ~(RSOFT_ACCESS | RMEM_ACCESS_OPTIONAL_RANGE))
+	if (access & ~(RSOFT_ACCESS | RMEM_ACCESS_ZERO_BASED | RMEM_ACCESS_OPTIONAL_RANGE))
+		return false;
+	if ((access & RMEM_ACCESS_ZERO_BASED) && iova != 0)
 		return false;
 	return (access & RMEM_ACCESS_LOCAL_WRITE) ||
 			!(access & (RMEM_ACCESS_REMOTE_WRITE | RMEM_ACCESS_REMOTE_ATOMIC));
@@ -72,7 +75,7 @@ rsoft_reg_mr_check(const struct rsoft_qp *qp, const struct rmem_send_wr *wr, boo
 	if (wr->reg_mr.page_list_len == 0 || wr->reg_mr.page_list_len > mr->max_page_list_len ||
 			wr->reg_mr.page_list_len > list->max_page_list_len)
 		return RMEM_VENDOR_ERR_NB_PAGES;
-	if (!rsoft_reg_mr_check_access(wr->reg_mr.access))
+	if (!rsoft_reg_mr_check_access(wr->reg_mr.access, wr->reg_mr.iova))
 		return RMEM_VENDOR_ERR_ACCESS;
 	why = rsoft_reg_mr_check_range(qp->dev, wr);
 	return why != RMEM_VENDOR_ERR_NONE ? why : rsoft_reg_mr_check_pages(wr, is_contiguous);

@@ -27,8 +27,8 @@ rsoft_umr_check(const struct rsoft_qp *qp, const struct rmem_send_wr *wr)
 	if (wr->umr.nb_entries == 0 || wr->umr.nb_entries > mr->max_entries ||
 			wr->umr.repeat_count == 0)
 		return RMEM_VENDOR_ERR_NB_ENTRIES;
-	return rsoft_reg_mr_check_access(wr->umr.access) ? RMEM_VENDOR_ERR_NONE
-							 : RMEM_VENDOR_ERR_ACCESS;
+	return rsoft_reg_mr_check_access(wr->umr.access, wr->umr.iova) ? RMEM_VENDOR_ERR_NONE
+								       : RMEM_VENDOR_ERR_ACCESS;
 }
 
 /* From the first byte of an entry's first block to the last byte of its last; false: too far. */

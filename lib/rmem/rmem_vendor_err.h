@@ -47,7 +47,7 @@ enum rmem_vendor_err {
 	RMEM_VENDOR_ERR_NB_PAGES = 21,  /**< No page, or more than the MR or list takes. */
 	RMEM_VENDOR_ERR_PAGE_SIZE = 22, /**< Page size that the device lacks. */
 	RMEM_VENDOR_ERR_PAGE_ADDR = 23, /**< A page that is NULL, or not aligned to its size. */
-	RMEM_VENDOR_ERR_OFFSET = 24,    /**< first_byte_offset does not fit iova. */
+	RMEM_VENDOR_ERR_OFFSET = 24,    /**< first_byte_offset outside the first page. */
 	RMEM_VENDOR_ERR_LENGTH = 25,    /**< Length 0, over a limit, or more than the pages hold. */
 	RMEM_VENDOR_ERR_WRAP = 26,      /**< An address range wraps past 2^64. */
 	RMEM_VENDOR_ERR_NB_ENTRIES = 27, /**< No entry, more than the MR takes, or no repetition. */

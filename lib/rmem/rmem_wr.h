@@ -90,11 +90,10 @@ struct rmem_send_wr {
 			struct rmem_mr *mr; /**< Fast-register MR of the QP's PD, FREE. */
 			/** Its pages, of equal size. */
 			struct rmem_fast_reg_page_list *page_list;
-			uint64_t iova;   /**< Address of the first byte. */
+			/** Address of the first byte, any; 0 with RMEM_ACCESS_ZERO_BASED. */
+			uint64_t iova;
 			uint32_t length; /**< Length in bytes, at least 1. */
-			/** Place of the first byte in the first page: iova modulo the page
-			 *  size.
-			 */
+			/** Offset of the first byte in the first page, below the page size. */
 			uint32_t first_byte_offset;
 			uint32_t access;        /**< Bitwise OR of RMEM_ACCESS_*. */
 			uint16_t page_list_len; /**< Pages used, 1 to the MR's limit. */
@@ -115,7 +114,7 @@ struct rmem_send_wr {
 			struct rmem_mr *mr; /**< Indirect MR of the QP's PD, FREE. */
 			/** What it names; not changed until the request completed. */
 			const struct rmem_mkey_entry *entries;
-			uint64_t iova;         /**< Address of the first byte. */
+			uint64_t iova;         /**< First byte; 0 with ZERO_BASED. */
 			uint32_t nb_entries;   /**< 1 to the MR's limit. */
 			uint32_t repeat_count; /**< Rounds, at least 1; 1 for a list. */
 			uint32_t access;       /**< Bitwise OR of RMEM_ACCESS_*. */

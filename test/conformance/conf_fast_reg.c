@@ -160,6 +160,28 @@ rights_are_those_of_the_request(void)
 	return TEST_SUCCESS;
 }
 
+/* The iova need not have the place in its page that the first byte has. */
+static int
+iova_is_the_callers(void)
+{
+	static const uint64_t iovas[] = {0, 1, 0x123456789, UINT64_MAX - 8191};
+	struct rmem_send_wr wr;
+	unsigned int i;
+
+	for (i = 0; i < RTE_DIM(iovas); i++) {
+		wr = fx_reg(fx.fast.mr, fx.fast.list, 3, iovas[i], 2 * FX_PAGE);
+		wr.reg_mr.first_byte_offset = 100;
+		wr.reg_mr.access |= iovas[i] == 0 ? RMEM_ACCESS_ZERO_BASED : 0;
+		TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+		TEST_RUN(conf_open(iovas[i], 2 * FX_PAGE, fx.fast.mr->rkey, fx.a.buf + 100));
+		TEST_RUN(conf_open(iovas[i] + 5000, 3, fx.fast.mr->rkey, fx.a.buf + 5100));
+		TEST_RUN(conf_closed(iovas[i] - 1, 2, fx.fast.mr->rkey));
+		TEST_RUN(conf_closed(iovas[i] + 2 * FX_PAGE - 1, 2, fx.fast.mr->rkey));
+		TEST_STATUS(fx_unbind(), RMEM_WC_SUCCESS);
+	}
+	return TEST_SUCCESS;
+}
+
 /* One field wrong at a time; afterwards the MR can still be bound. */
 static int
 bad_requests_are_refused(void)
@@ -173,7 +195,7 @@ bad_requests_are_refused(void)
 	wr.reg_mr.length = 2 * FX_PAGE - 99;
 	TEST_RUN(conf_refused(CONF_BIND, fx.a.qp, &wr));
 	wr = good;
-	wr.reg_mr.first_byte_offset = 99;
+	wr.reg_mr.first_byte_offset = FX_PAGE;
 	TEST_RUN(conf_refused(CONF_BIND, fx.a.qp, &wr));
 	wr = good;
 	wr.reg_mr.page_list_len = FX_FAST_PAGES + 1;
@@ -254,6 +276,8 @@ static const struct conf_case fast_reg_cases[] = {
 		CONF_CASE(bound_mr_is_not_bound_again, CAPA, 0,
 				WHERE "only an MR in the free state is registered"),
 		CONF_CASE(rights_are_those_of_the_request, CAPA, 0, WHERE "access flags"),
+		CONF_CASE(iova_is_the_callers, CAPA, 0,
+				"ib_map_mr_sg(9): ib_mr::iova may be chosen before it is registered"),
 		CONF_CASE(bad_requests_are_refused, CAPA, 0, WHERE "what a REG_MR must be"),
 		CONF_CASE(mr_and_qp_are_of_one_pd, CAPA, 0, "IBTA 10.2.3: one PD"),
 		CONF_CASE(requests_behind_it_find_it_bound, CAPA, 0,
