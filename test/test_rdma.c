@@ -9,6 +9,9 @@
 #include "fixture.h"
 #include "test.h"
 
+#define MAX_MSG    (UINT32_C(1) << 31)
+#define NB_ENTRIES 512u
+
 static uint64_t
 b_addr(size_t offset)
 {
@@ -391,6 +394,42 @@ two_devices_are_connected_to_each_other(void)
 	return TEST_SUCCESS;
 }
 
+/*
+ * One SGE of more than 2^31 bytes, by a key over the same memory again and again, between WRITEs
+ * that are good.
+ */
+static int
+sge_longer_than_a_message_ends_a_burst(void)
+{
+	const uint32_t length = (MAX_MSG / NB_ENTRIES) + 1;
+	uint8_t *mem = fx_mem(FX_PAGE, length);
+	struct rmem_mr *mr = fx_mr(fx.a.pd, mem, length, FX_ACCESS);
+	struct rmem_mr *mkey = fx_mkey(fx.a.pd, NB_ENTRIES);
+	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
+	struct rmem_mkey_entry entries[NB_ENTRIES];
+	struct rmem_sge far = {.length = MAX_MSG + 1};
+	struct rmem_send_wr wrs[3], wr;
+	unsigned int i;
+
+	TEST_ASSERT(mr != NULL && mkey != NULL);
+	for (i = 0; i < NB_ENTRIES; i++)
+		entries[i] = fx_entry(mr, 0, length);
+	wr = fx_umr(mkey, entries, NB_ENTRIES, 0);
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	far.lkey = mkey->lkey;
+	for (i = 0; i < RTE_DIM(wrs); i++) {
+		wrs[i] = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
+		wrs[i].flags = RMEM_SEND_SIGNALED;
+	}
+	wrs[1] = fx_rdma(RMEM_WR_RDMA_WRITE, &far, 0, mkey->rkey);
+	TEST_EQ(rmem_post_send(fx.a.qp, wrs, RTE_DIM(wrs)), RTE_DIM(wrs));
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_LOC_LEN_ERR);
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_WR_FLUSH_ERR);
+	TEST_EQ(fx_state(fx.b.qp), RMEM_QPS_RTS);
+	return TEST_SUCCESS;
+}
+
 static const struct test_case rdma_cases[] = {
 		TEST_CASE(write_lands_and_touches_no_byte_around),
 		TEST_CASE(read_fetches_and_touches_no_byte_around),
@@ -409,6 +448,7 @@ static const struct test_case rdma_cases[] = {
 		TEST_CASE(fence_is_taken_by_every_opcode),
 		TEST_CASE(overlapping_source_and_target_move_as_memmove_does),
 		TEST_CASE(two_devices_are_connected_to_each_other),
+		TEST_CASE(sge_longer_than_a_message_ends_a_burst),
 };
 
 REGISTER_RMEM_SUITE(rdma, fx_setup, fx_teardown, rdma_cases);

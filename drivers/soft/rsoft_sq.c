@@ -26,7 +26,7 @@ int
 rsoft_sq_init(struct rsoft_sq *sq, const struct rmem_qp_conf *conf, int socket_id)
 {
 	/* Twice: completed requests stay in the ring until the executor pops them. */
-	uint32_t size = rte_align32pow2(2 * conf->max_send_wr);
+	uint32_t size = rte_align32pow2(RTE_MAX(2 * conf->max_send_wr, 1u));
 
 	rte_ticketlock_init(&sq->lock);
 	sq->depth = conf->max_send_wr;

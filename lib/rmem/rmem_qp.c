@@ -56,9 +56,9 @@ check_limits(struct rmem_dev *dev, const struct rmem_qp_conf *conf)
 	if (ret != 0)
 		return ret;
 	const struct bound bounds[] = {
-			{"max_send_wr", conf->max_send_wr, 1, info.max_send_wr},
+			{"max_send_wr", conf->max_send_wr, 0, info.max_send_wr},
 			{"max_recv_wr", conf->max_recv_wr, 0, info.max_recv_wr},
-			{"max_send_sge", conf->max_send_sge, 1, info.max_send_sge},
+			{"max_send_sge", conf->max_send_sge, 0, info.max_send_sge},
 			{"max_recv_sge", conf->max_recv_sge, 0, info.max_recv_sge},
 			{"max_inline_data", conf->max_inline_data, 0, info.max_inline_data},
 	};

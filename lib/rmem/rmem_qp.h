@@ -60,9 +60,9 @@ struct rmem_qp {
 struct rmem_qp_conf {
 	struct rmem_cq *send_cq;  /**< CQ for send requests. */
 	struct rmem_cq *recv_cq;  /**< CQ for receives; may be the same. */
-	uint32_t max_send_wr;     /**< Send requests outstanding, 1 to the device's limit. */
+	uint32_t max_send_wr;     /**< Send requests outstanding, 0 to the device's limit. */
 	uint32_t max_recv_wr;     /**< Receives outstanding, 0 to the device's limit. */
-	uint16_t max_send_sge;    /**< SGEs of a send request, 1 to the device's limit. */
+	uint16_t max_send_sge;    /**< SGEs of a send request, 0 to the device's limit. */
 	uint16_t max_recv_sge;    /**< SGEs of a receive, 0 to the device's limit. */
 	uint32_t max_inline_data; /**< Bytes of inline data, 0 to the device's limit. */
 	uint16_t type;            /**< RMEM_QPT_RC. */

@@ -36,6 +36,9 @@ static const struct deviation deviations[] = {
 				"a receive whose lkey does not open is LOC_QP_OP_ERR, not LOC_PROT_ERR"},
 		{"rxe", "window_bounds", 0, 0,
 				"the bounds of a window are not looked at, only those of its MR"},
+		{"rxe", "imm_recv", 0, 0,
+				"WRITE_WITH_IMM with a bad rkey ends the receive with REM_ACCESS_ERR, "
+				"not flushed"},
 		{"rxe", "recv_in_err", 0, 0, "a receive posted to a QP in ERR is not flushed"},
 };
 

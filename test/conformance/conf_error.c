@@ -97,6 +97,79 @@ receives_of_the_refusing_side_are_flushed(void)
 	return TEST_SUCCESS;
 }
 
+/* It is not consumed: the first comes flushed as the others do. */
+static int
+write_with_imm_that_is_refused_completes_no_receive(void)
+{
+	unsigned int i;
+	int status;
+
+	for (i = 0; i < 3; i++)
+		TEST_EQ(fx_post_recv(fx.a.qp, 50 + i, NULL, 0), 1);
+	TEST_RUN(conf_status(CONF_REMOTE_KEY,
+			conf_do(RMEM_WR_RDMA_WRITE_WITH_IMM, fx_addr(fx.a.buf), 8,
+					fx.a.mr->rkey ^ 0x5500)));
+	status = fx_wait(fx.a.cq);
+	TEST_EQ(fx.wc.wr_id, 50);
+	if (status != RMEM_WC_WR_FLUSH_ERR) {
+		TEST_STATUS(status, RMEM_WC_REM_ACCESS_ERR);
+		TEST_ASSERT(conf_deviates("imm_recv"));
+	}
+	TEST_RUN(fx_expect_flush(fx.a.cq, 51, 2));
+	TEST_ASSERT(fx_is_zero(fx.a.buf, 64));
+	return TEST_SUCCESS;
+}
+
+/* The peer answers first; what it answers goes to local memory afterwards. */
+static int
+remote_error_comes_before_the_local_one(void)
+{
+	static const uint8_t opcodes[] = {RMEM_WR_RDMA_READ, RMEM_WR_ATOMIC_FETCH_AND_ADD,
+			RMEM_WR_ATOMIC_CMP_AND_SWP};
+	struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
+	struct rmem_send_wr wr;
+	unsigned int i;
+
+	sge.lkey ^= 0x5500;
+	for (i = 0; i < RTE_DIM(opcodes); i++) {
+		if (i != 0 && (conf.info.capa & RMEM_DEV_CAPA_ATOMIC) == 0)
+			break;
+		wr = conf_request(opcodes[i], &sge, fx_addr(fx.a.buf), fx.a.mr->rkey ^ 0x5500);
+		TEST_RUN(conf_refused(CONF_REMOTE_KEY, fx.b.qp, &wr));
+	}
+	wr = good_write(&sge);
+	wr.rdma.rkey ^= 0x5500;
+	return conf_refused(CONF_LOCAL_KEY, fx.b.qp, &wr);
+}
+
+/* One that only receives, and one that does neither. */
+static int
+qp_needs_no_send_queue(void)
+{
+	struct rmem_qp_conf qp = fx_qp_conf(fx.a.cq, RTE_MIN(8u, conf.info.max_recv_wr));
+	const struct rmem_sge from = fx_sge(fx.b.mr, 0, 8), to = fx_sge(fx.a.mr, 0, 8);
+	const struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &from, 1);
+
+	qp.max_send_wr = 0;
+	qp.max_send_sge = 0;
+	qp.max_inline_data = 0;
+	qp.max_recv_sge = 1;
+	qp.access &= conf.info.access;
+	TEST_OK(fx_release(fx.a.qp));
+	fx.a.qp = fx_qp_by(fx.a.pd, &qp);
+	TEST_ASSERT(fx.a.qp != NULL);
+	TEST_RUN(conf_reconnect());
+	TEST_ERR(fx_post(fx.a.qp, &(struct rmem_send_wr){.opcode = RMEM_WR_SEND}), ENOSPC);
+	TEST_EQ(fx_post_recv(fx.a.qp, 3, &to, 1), 1);
+	fx_fill(fx.b.buf, 8, 1);
+	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+	TEST_MEM(fx.a.buf, fx.b.buf, 8);
+	qp.max_recv_wr = 0;
+	TEST_ASSERT(fx_qp_by(fx.a.pd, &qp) != NULL);
+	return TEST_SUCCESS;
+}
+
 static int
 qp_in_err_flushes_what_is_posted(void)
 {
@@ -355,6 +428,11 @@ static const struct conf_case error_cases[] = {
 				"ibv_post_send(3): IBV_SEND_SIGNALED"),
 		CONF_CASE(receives_of_the_refusing_side_are_flushed, 0, 0,
 				"IBTA 9.9.3: class C errors put the responder's QP into Error"),
+		CONF_CASE(write_with_imm_that_is_refused_completes_no_receive, 0, 0,
+				"IBTA 9.9.3: the receive is consumed when the WRITE was executed"),
+		CONF_CASE(remote_error_comes_before_the_local_one, 0, 0,
+				"IBTA 9.9.2: a response is checked against local memory when it comes"),
+		CONF_CASE(qp_needs_no_send_queue, 0, 0, "ibv_create_qp(3): max_send_wr may be 0"),
 		CONF_CASE(qp_in_err_flushes_what_is_posted, 0, 0,
 				"IBTA 10.3.1.5: requests posted in Error are flushed"),
 		CONF_CASE(qp_in_err_flushes_receives_too, 0, 0,
