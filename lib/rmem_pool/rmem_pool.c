@@ -28,7 +28,7 @@
 _Static_assert(offsetof(struct rmem_sge, lkey) + sizeof(uint32_t) == sizeof(struct rmem_sge) &&
 				offsetof(struct rmem_sge, length) == sizeof(uint64_t),
 		"length and lkey of an SGE are its second word");
-_Static_assert(offsetof(struct rmem_pool, tail) + sizeof(uint64_t) <= RTE_CACHE_LINE_MIN_SIZE,
+_Static_assert(offsetof(struct rmem_pool, cache_objs) < RTE_CACHE_LINE_MIN_SIZE,
 		"the fast path reads one line of the pool");
 
 /* All pools that are neither being made nor destroyed. */
@@ -273,7 +273,7 @@ do_create(struct rmem_pool *pool, struct plan *plan)
 	if (ret == 0)
 		ret = rmem_map_add(pool->mrs, pool->nb_mrs, &pool->map);
 	if (ret == 0)
-		pool->caches = pool_caches(pool->mp);
+		pool_cache_set(pool);
 	return ret;
 }
 

@@ -70,10 +70,14 @@ struct rmem_pool {
 	struct rmem_obj obj;               /**< Private head. */
 	uint32_t log2_slice;               /**< Private: bytes of a slice. */
 	struct rte_mempool *mp;            /**< The mempool; rte_mempool_* calls work on it. */
-	void *caches;                      /**< Private: by lcore, or NULL. */
+	uint8_t *caches;                   /**< Private: by lcore, or NULL. */
 	uintptr_t base;                    /**< Private: where slice 0 begins. */
 	const struct rmem_pool_keys *keys; /**< Private: by slice. */
 	uint64_t tail;                /**< Private: length and lkey of the SGEs of one slice. */
+	uint32_t cache_bytes;         /**< Private: of the cache of an lcore. */
+	uint16_t cache_max;           /**< Private: buffers to have in it. */
+	uint8_t cache_len;            /**< Private: where their number is in it. */
+	uint8_t cache_objs;           /**< Private: where they are in it. */
 	struct rmem_pd *pd;           /**< PD its memory is registered with. */
 	uint32_t buf_size;            /**< Bytes of a buffer. */
 	uint32_t nb_bufs;             /**< Buffers. */
@@ -153,7 +157,8 @@ struct rmem_mr *rmem_pool_mr(const struct rmem_pool *pool, const void *obj);
 #define RMEM_POOL_ONE_SLICE 63
 
 /**
- * Get any number of buffers: what rmem_pool_get_sges() does.
+ * Get any number of buffers: what rmem_pool_get_sges() does when n is large or the cache of
+ * the lcore cannot serve it.
  *
  * Fast path. Safe to call from any thread.
  *
@@ -171,7 +176,8 @@ struct rmem_mr *rmem_pool_mr(const struct rmem_pool *pool, const void *obj);
 int rmem_pool_get_sges_bulk(struct rmem_pool *pool, struct rmem_sge *sge, unsigned int n);
 
 /**
- * Put any number of buffers back: what rmem_pool_put_sges() does.
+ * Put any number of buffers back: what rmem_pool_put_sges() does when n is large or the
+ * cache of the lcore cannot take them.
  *
  * Fast path. Safe to call from any thread.
  *
@@ -185,6 +191,34 @@ int rmem_pool_get_sges_bulk(struct rmem_pool *pool, struct rmem_sge *sge, unsign
 void rmem_pool_put_sges_bulk(struct rmem_pool *pool, const struct rmem_sge *sge, unsigned int n);
 
 /** @cond private */
+
+/** From so many buffers on, a call into the library pays off. */
+#define RMEM_POOL_BULK 8
+
+/** Cache of the calling lcore, of which the library alone knows the layout; or NULL. */
+static inline uint8_t *
+rmem_pool_cache(const struct rmem_pool *pool)
+{
+	unsigned int lcore_id = rte_lcore_id();
+
+	if (pool->caches == NULL || lcore_id >= RTE_MAX_LCORE)
+		return NULL;
+	return pool->caches + (size_t)lcore_id * pool->cache_bytes;
+}
+
+/** Number of buffers in a cache. */
+static inline uint32_t *
+rmem_pool_cache_len(const struct rmem_pool *pool, uint8_t *cache)
+{
+	return (uint32_t *)(void *)(cache + pool->cache_len);
+}
+
+/** The buffers in a cache. */
+static inline void **
+rmem_pool_cache_objs(const struct rmem_pool *pool, uint8_t *cache)
+{
+	return (void **)(void *)(cache + pool->cache_objs);
+}
 
 /** Keys of a buffer. */
 static inline struct rmem_pool_keys
@@ -275,11 +309,28 @@ rmem_pool_iova(const struct rmem_pool *pool, const void *obj)
 static inline int
 rmem_pool_get_sges(struct rmem_pool *pool, struct rmem_sge *sge, unsigned int n)
 {
+	void *const *objs;
+	uint8_t *cache;
+	uint64_t tail;
+	unsigned int i;
+
 #ifdef RMEM_DEBUG
 	if (pool == NULL || pool->obj.type != RMEM_OBJ_POOL || (sge == NULL && n != 0))
 		return -EINVAL;
 #endif
-	return rmem_pool_get_sges_bulk(pool, sge, n);
+	cache = n < RMEM_POOL_BULK ? rmem_pool_cache(pool) : NULL;
+	if (unlikely(cache == NULL || n > *rmem_pool_cache_len(pool, cache) ||
+			    pool->log2_slice != RMEM_POOL_ONE_SLICE))
+		return rmem_pool_get_sges_bulk(pool, sge, n);
+	objs = rmem_pool_cache_objs(pool, cache) + (*rmem_pool_cache_len(pool, cache) -= n);
+	tail = pool->tail;
+	for (i = 0; i < n; i++) {
+		sge[i].addr = (uintptr_t)objs[i];
+		/* Two stores: one of both words would wait for the address to be moved. */
+		rte_compiler_barrier();
+		memcpy(&sge[i].length, &tail, sizeof(tail));
+	}
+	return 0;
 }
 
 /**
@@ -297,7 +348,20 @@ rmem_pool_get_sges(struct rmem_pool *pool, struct rmem_sge *sge, unsigned int n)
 static inline void
 rmem_pool_put_sges(struct rmem_pool *pool, const struct rmem_sge *sge, unsigned int n)
 {
-	rmem_pool_put_sges_bulk(pool, sge, n);
+	uint8_t *cache = n < RMEM_POOL_BULK ? rmem_pool_cache(pool) : NULL;
+	uint32_t *len;
+	void **objs;
+	unsigned int i;
+
+	if (unlikely(cache == NULL || *rmem_pool_cache_len(pool, cache) + n > pool->cache_max)) {
+		rmem_pool_put_sges_bulk(pool, sge, n);
+		return;
+	}
+	len = rmem_pool_cache_len(pool, cache);
+	objs = rmem_pool_cache_objs(pool, cache) + *len;
+	*len += n;
+	for (i = 0; i < n; i++)
+		objs[i] = (void *)(uintptr_t)sge[i].addr;
 }
 
 #ifdef __cplusplus

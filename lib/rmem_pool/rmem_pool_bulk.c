@@ -17,8 +17,6 @@
 #include <rmem_pool_cache_priv.h>
 #include <rmem_pool_priv.h>
 
-/* From so many buffers on, vectors pay off. */
-#define VECTOR_BURST 8
 /* Buffers that are put back at a time through the mempool. */
 #define PUT_BURST 64
 
@@ -115,12 +113,18 @@ get_plain(struct rmem_pool *pool, struct rmem_sge *sge, unsigned int n)
 	return 0;
 }
 
+/* Where they do not fit into the cache: after a flush of it, or through the mempool. */
 static __rte_noinline void
-put_plain(struct rmem_pool *pool, const struct rmem_sge *sge, unsigned int n)
+put_slow(struct rmem_pool *pool, const struct rmem_sge *sge, unsigned int n)
 {
+	struct rte_mempool_cache *cache = pool_cache(pool);
 	void *objs[PUT_BURST];
 	unsigned int nb;
 
+	if (cache != NULL && pool_cache_flush(pool->mp, cache, n)) {
+		collect(pool_cache_add(cache, n), sge, n);
+		return;
+	}
 	for (; n > 0; n -= nb, sge += nb) {
 		nb = RTE_MIN(n, (unsigned int)PUT_BURST);
 		collect(objs, sge, nb);
@@ -133,25 +137,15 @@ rmem_pool_get_sges_bulk(struct rmem_pool *pool, struct rmem_sge *sge, unsigned i
 {
 	struct rte_mempool_cache *cache = pool_cache(pool);
 	void *const *objs;
-	unsigned int i;
 
 	if (unlikely(cache == NULL || pool->log2_slice != RMEM_POOL_ONE_SLICE))
 		return get_plain(pool, sge, n);
 	objs = pool_cache_take(cache, n);
 	if (unlikely(objs == NULL))
 		return get_plain(pool, sge, n);
-	if (n >= VECTOR_BURST) {
-		if (is_avx2)
-			return rmem_pool_fill_avx2(sge, objs, n, pool->tail);
-		return fill(sge, objs, n, pool->tail);
-	}
-	for (i = 0; i < n; i++) {
-		sge[i].addr = (uintptr_t)objs[i];
-		/* Two stores: one of both words would wait for the address to be moved. */
-		rte_compiler_barrier();
-		memcpy(&sge[i].length, &pool->tail, sizeof(pool->tail));
-	}
-	return 0;
+	if (is_avx2)
+		return rmem_pool_fill_avx2(sge, objs, n, pool->tail);
+	return fill(sge, objs, n, pool->tail);
 }
 
 void
@@ -159,19 +153,13 @@ rmem_pool_put_sges_bulk(struct rmem_pool *pool, const struct rmem_sge *sge, unsi
 {
 	struct rte_mempool_cache *cache = pool_cache(pool);
 	void **objs = NULL;
-	unsigned int i;
 
 	if (likely(cache != NULL))
-		objs = pool_cache_add(pool->mp, cache, n);
-	if (unlikely(objs == NULL)) {
-		put_plain(pool, sge, n);
-	} else if (n >= VECTOR_BURST) {
-		if (is_avx2)
-			rmem_pool_collect_avx2(objs, sge, n);
-		else
-			collect(objs, sge, n);
-	} else {
-		for (i = 0; i < n; i++)
-			objs[i] = (void *)(uintptr_t)sge[i].addr;
-	}
+		objs = pool_cache_add(cache, n);
+	if (unlikely(objs == NULL))
+		put_slow(pool, sge, n);
+	else if (is_avx2)
+		rmem_pool_collect_avx2(objs, sge, n);
+	else
+		collect(objs, sge, n);
 }

@@ -7,12 +7,15 @@
  * The lcore caches of a mempool, used in place. Not installed: the only file that knows their
  * layout, of which it needs size, len and objs.
  *
- * Invariant: a put leaves at most size objects in a cache. DPDK before 25.11 lets its own puts go
+ * Invariant: a put leaves at most size objects in a cache. Older DPDKs let their own puts go
  * on to 1.5 times that; what is above size is never added to here.
  */
 
 #ifndef RMEM_POOL_CACHE_PRIV_H
 #define RMEM_POOL_CACHE_PRIV_H
+
+#include <stddef.h>
+#include <stdint.h>
 
 #include <rte_lcore.h>
 #include <rte_mempool.h>
@@ -29,18 +32,30 @@
 #define POOL_CACHE_IS_DIRECT 1
 #endif
 
-/** Caches of a mempool by lcore, for rmem_pool::caches; NULL when it has none. */
-static inline void *
-pool_caches(const struct rte_mempool *mp)
+_Static_assert(sizeof(((struct rte_mempool_cache *)0)->len) == sizeof(uint32_t) &&
+				offsetof(struct rte_mempool_cache, len) <= UINT8_MAX &&
+				offsetof(struct rte_mempool_cache, objs) <= UINT8_MAX &&
+				RTE_MEMPOOL_CACHE_MAX_SIZE <= UINT16_MAX,
+		"inline functions find these by what a pool says of them");
+
+/** Note the caches of a pool's mempool, if it has any, and their layout. */
+static inline void
+pool_cache_set(struct rmem_pool *pool)
 {
-	return POOL_CACHE_IS_DIRECT && mp->cache_size != 0 ? mp->local_cache : NULL;
+	if (!POOL_CACHE_IS_DIRECT || pool->mp->cache_size == 0)
+		return;
+	pool->cache_bytes = sizeof(struct rte_mempool_cache);
+	pool->cache_max = (uint16_t)pool->mp->cache_size;
+	pool->cache_len = offsetof(struct rte_mempool_cache, len);
+	pool->cache_objs = offsetof(struct rte_mempool_cache, objs);
+	pool->caches = (uint8_t *)pool->mp->local_cache;
 }
 
 /** Cache of the calling lcore, or NULL. */
 static inline struct rte_mempool_cache *
 pool_cache(const struct rmem_pool *pool)
 {
-	struct rte_mempool_cache *caches = pool->caches;
+	struct rte_mempool_cache *caches = (struct rte_mempool_cache *)(void *)pool->caches;
 	unsigned int lcore_id = rte_lcore_id();
 
 	if (unlikely(caches == NULL || lcore_id >= RTE_MAX_LCORE))
@@ -58,7 +73,20 @@ pool_cache_take(struct rte_mempool_cache *cache, uint32_t n)
 	return &cache->objs[cache->len];
 }
 
-/** Give back what is in a cache above half of its size; whether n objects fit then. */
+/** Where to store n objects that are added to a cache; NULL when they do not fit. */
+static inline void **
+pool_cache_add(struct rte_mempool_cache *cache, uint32_t n)
+{
+	void **objs;
+
+	if (unlikely((uint64_t)cache->len + n > cache->size))
+		return NULL;
+	objs = &cache->objs[cache->len];
+	cache->len += n;
+	return objs;
+}
+
+/** After n objects did not fit, give back what is above half of the size; whether n fit then. */
 static inline bool
 pool_cache_flush(struct rte_mempool *mp, struct rte_mempool_cache *cache, uint32_t n)
 {
@@ -71,19 +99,6 @@ pool_cache_flush(struct rte_mempool *mp, struct rte_mempool_cache *cache, uint32
 		return false;
 	cache->len = keep;
 	return true;
-}
-
-/** Where to store n objects that are added to a cache; NULL when it is too small. */
-static inline void **
-pool_cache_add(struct rte_mempool *mp, struct rte_mempool_cache *cache, uint32_t n)
-{
-	void **objs;
-
-	if (unlikely((uint64_t)cache->len + n > cache->size) && !pool_cache_flush(mp, cache, n))
-		return NULL;
-	objs = &cache->objs[cache->len];
-	cache->len += n;
-	return objs;
 }
 
 /** Objects in the cache of an lcore; *max is how many there can be at most in any DPDK. */
