@@ -7,6 +7,8 @@
  * overflows, uses after a free and leaks there. Memzones stay where they are.
  *
  * Each block has a twin of its size in DPDK's heap, so that limits and statistics are the same.
+ * RMEM_ASAN_DPDK=off leaves all blocks in DPDK's heap, for programs whose processes share it.
+ *
  * Invariant: as many bytes in front of a block as it is aligned to are poisoned until it is
  * freed; the last of them are its head.
  */
@@ -34,13 +36,17 @@ void __asan_poison_memory_region(void const volatile *addr, size_t size) __attri
 void __asan_unpoison_memory_region(void const volatile *addr, size_t size) __attribute__((weak));
 
 static void *(*real_malloc)(const char *type, size_t size, unsigned int align, int socket);
+static void *(*real_realloc)(void *addr, size_t size, unsigned int align, int socket);
 static void (*real_free)(void *addr);
+static int is_off;
 
 __attribute__((constructor)) static void
 find_real(void)
 {
 	*(void **)&real_malloc = dlsym(RTLD_NEXT, "rte_malloc_socket");
+	*(void **)&real_realloc = dlsym(RTLD_NEXT, "rte_realloc_socket");
 	*(void **)&real_free = dlsym(RTLD_NEXT, "rte_free");
+	is_off = getenv("RMEM_ASAN_DPDK") != NULL && strcmp(getenv("RMEM_ASAN_DPDK"), "off") == 0;
 }
 
 static struct head *
@@ -56,6 +62,8 @@ rte_malloc_socket(const char *type, size_t size, unsigned int align, int socket)
 	void *twin = real_malloc(type, size, align, socket);
 	void *base = NULL;
 
+	if (is_off)
+		return twin;
 	if (twin == NULL || posix_memalign(&base, room, room + size) != 0) {
 		if (twin != NULL)
 			real_free(twin);
@@ -75,6 +83,10 @@ rte_free(void *addr)
 
 	if (addr == NULL)
 		return;
+	if (is_off) {
+		real_free(addr);
+		return;
+	}
 	head = *head_of(addr);
 	if (head.block != addr) {
 		real_free(addr);
@@ -122,8 +134,11 @@ rte_calloc(const char *type, size_t num, size_t size, unsigned int align)
 void *
 rte_realloc_socket(void *addr, size_t size, unsigned int align, int socket)
 {
-	void *moved = size != 0 ? rte_malloc_socket(NULL, size, align, socket) : NULL;
+	void *moved;
 
+	if (is_off)
+		return real_realloc(addr, size, align, socket);
+	moved = size != 0 ? rte_malloc_socket(NULL, size, align, socket) : NULL;
 	if (size != 0 && moved == NULL)
 		return NULL;
 	if (addr != NULL && moved != NULL)
