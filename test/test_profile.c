@@ -219,6 +219,33 @@ requests_that_verbs_lacks_are_not_accepted(void)
 }
 
 /* Bind a window of type 2 to a's buffer; the peer writes through it. */
+/* Before the peer hears of it, whatever its key. */
+static int
+check_msg_size(const struct profile *profile)
+{
+	static const uint8_t opcodes[] = {RMEM_WR_RDMA_WRITE, RMEM_WR_SEND, RMEM_WR_RDMA_READ};
+	struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
+	struct rmem_dev_info info;
+	struct rmem_send_wr wr;
+	unsigned int i;
+
+	RTE_SET_USED(profile);
+	TEST_OK(rmem_dev_info_get(fx.a.dev, &info));
+	TEST_ASSERT(info.max_msg_size < UINT32_MAX);
+	sge.length = (uint32_t)info.max_msg_size + 1;
+	for (i = 0; i < RTE_DIM(opcodes); i++) {
+		wr = fx_rdma(opcodes[i], &sge, fx_addr(fx.b.buf), fx.b.mr->rkey ^ 0x100);
+		TEST_RUN(fx_expect_refusal(&wr, RMEM_WC_LOC_LEN_ERR, RMEM_QPS_RTS));
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+messages_longer_than_the_profile_has_are_refused(void)
+{
+	return on_each(check_msg_size);
+}
+
 static int
 bind_and_write(struct rmem_mr *mr, struct rmem_mw *mw)
 {
@@ -389,6 +416,7 @@ static const struct test_case profile_cases[] = {
 		TEST_CASE(kinds_of_mrs_that_verbs_lacks_are_refused),
 		TEST_CASE(counters_are_refused),
 		TEST_CASE(requests_that_verbs_lacks_are_not_accepted),
+		TEST_CASE(messages_longer_than_the_profile_has_are_refused),
 		TEST_CASE(qp_with_a_bound_window_is_not_destroyed),
 		TEST_CASE(re_registration_keeps_keys_on_mlx5_only),
 		TEST_CASE(leases_over_auto_take_windows),

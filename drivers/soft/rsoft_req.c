@@ -177,8 +177,8 @@ rsoft_req_read(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *l
 	struct rsoft_qp *peer;
 	int status;
 
-	*length = rsoft_sges_length(wr->sg_list, wr->num_sge, RSOFT_MAX_MSG_SIZE + 1);
-	if (unlikely(*length > RSOFT_MAX_MSG_SIZE))
+	*length = rsoft_sges_length(wr->sg_list, wr->num_sge, qp->max_msg_size + 1);
+	if (unlikely(*length > qp->max_msg_size))
 		return RMEM_WC_LOC_LEN_ERR;
 	peer = rsoft_resp_peer(qp);
 	if (unlikely(peer == NULL))
