@@ -161,7 +161,7 @@ rsoft_arg_check(const struct rsoft_arg *arg, uint64_t number, const struct rsoft
 	}
 	if (arg->offset == offsetof(struct rsoft_args, pin) &&
 			args->profile != RSOFT_PROFILE_NONE && number != RSOFT_PIN_ARG_REQUIRE) {
-		RSOFT_LOG(ERR, "pin=%s: profile=%s has pin=require", arg->words[number],
+		RSOFT_LOG(ERR, "pin=%s: profile=%s has pin=require", rsoft_pin_arg_words[number],
 				rsoft_profile_words[args->profile]);
 		return -EINVAL;
 	}

@@ -5,7 +5,6 @@
 /* The audit of a device; see rsoft_audit.h. One walker for each structure. */
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,24 +19,14 @@
 #include "rsoft_sq.h"
 
 /* Whether an invariant holds; else a line with its text. */
-#define RSOFT_HOLDS(held, what, number)                                                            \
-	rsoft_audit_holds((held), "audit: " what " %" PRIu64 ": not so: " #held, (number))
-
-static bool __rte_format_printf(2, 3) rsoft_audit_holds(bool held, const char *format, ...);
+#define RSOFT_HOLDS(held, what, number) rsoft_audit_holds((held), what, (number), #held)
 
 static bool
-rsoft_audit_holds(bool held, const char *format, ...)
+rsoft_audit_holds(bool held, const char *what, uint64_t number, const char *text)
 {
-	char line[256];
-	va_list args;
-
-	if (likely(held))
-		return true;
-	va_start(args, format);
-	vsnprintf(line, sizeof(line), format, args);
-	va_end(args);
-	RSOFT_LOG(ERR, "%s", line);
-	return false;
+	if (unlikely(!held))
+		RSOFT_LOG(ERR, "audit: %s %" PRIu64 ": not so: %s", what, number, text);
+	return held;
 }
 
 /* Note that an id of 1 to max is there; false when it was already. */

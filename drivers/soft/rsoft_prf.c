@@ -67,7 +67,7 @@ rsoft_permute(const uint64_t secret[2], uint32_t tweak, uint32_t bits, uint32_t 
 	uint32_t low = x & low_mask, high = x >> low_bits;
 	uint64_t round;
 
-	for (round = 0; round < 2 * RSOFT_PRF_ROUNDS; round += 2) {
+	for (round = 0; round < UINT64_C(2) * RSOFT_PRF_ROUNDS; round += 2) {
 		uint64_t head = (uint64_t)tweak << 40 | round << 32;
 
 		high ^= (uint32_t)rsoft_siphash(secret, head | low) & high_mask;
