@@ -238,7 +238,7 @@ struct rsoft_inline {
 	uint32_t length;
 	struct rsoft_qp *qp; /* while it is pending; atomic */
 	uint32_t why;        /* RMEM_VENDOR_ERR_*: it was refused */
-	uint32_t is_dropped;
+	uint32_t is_flushed; /* its QP was reset before the poll */
 } __rte_aligned(2 * RTE_CACHE_LINE_MIN_SIZE);
 
 struct rsoft_cq {

@@ -108,10 +108,10 @@ rsoft_poll_cq(struct rmem_cq *base, struct rmem_wc *wc, uint16_t nb_wc)
 		wc[n].reserved = 0;
 		if (likely((wc[n].flags & (RSOFT_WC_INLINE | RSOFT_WC_VOID)) == 0))
 			continue;
-		if ((wc[n].flags & RSOFT_WC_VOID) ||
-				!rsoft_inline_take(&cq->messages[cons & cq->mask], &wc[n],
-						base->obj.dev_id))
+		if (wc[n].flags & RSOFT_WC_VOID)
 			n--;
+		else
+			rsoft_inline_take(&cq->messages[cons & cq->mask], &wc[n], base->obj.dev_id);
 	}
 	if (cons != cq->cons)
 		__atomic_store_n(&cq->cons, cons, __ATOMIC_RELEASE);

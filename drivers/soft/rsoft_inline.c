@@ -32,7 +32,7 @@ rsoft_inline_put(struct rsoft_qp *qp, const struct rsoft_rqe *rqe, const struct 
 	message->lkey = rqe->sge[0].lkey;
 	message->length = (uint32_t)length;
 	message->why = RMEM_VENDOR_ERR_NONE;
-	message->is_dropped = 0;
+	message->is_flushed = 0;
 	__atomic_store_n(&message->qp, qp, __ATOMIC_RELEASE);
 	if (rq->nb_inline == 0)
 		rq->inline_first = cq_pos;
@@ -131,7 +131,7 @@ rsoft_inline_flush(struct rsoft_qp *qp)
 }
 
 void
-rsoft_inline_drop(struct rsoft_qp *qp)
+rsoft_inline_cancel(struct rsoft_qp *qp)
 {
 	uint32_t pos = rsoft_inline_first(qp);
 	struct rsoft_inline *message;
@@ -139,12 +139,12 @@ rsoft_inline_drop(struct rsoft_qp *qp)
 	__atomic_store_n(&qp->access, qp->access & ~RSOFT_QP_INLINE, __ATOMIC_RELAXED);
 	while (qp->rq.nb_inline != 0) {
 		message = rsoft_inline_next(qp, &pos);
-		message->is_dropped = 1;
+		message->is_flushed = 1;
 		rsoft_inline_end(qp, message);
 	}
 }
 
-bool
+void
 rsoft_inline_take(struct rsoft_inline *message, struct rmem_wc *wc, uint16_t dev_id)
 {
 	unsigned int lcore = rsoft_grace_enter();
@@ -162,10 +162,9 @@ rsoft_inline_take(struct rsoft_inline *message, struct rmem_wc *wc, uint16_t dev
 	}
 	rsoft_grace_leave(lcore);
 	wc->flags &= (uint16_t)~RSOFT_WC_INLINE;
-	if (unlikely(message->why != RMEM_VENDOR_ERR_NONE)) {
-		wc->status = RMEM_WC_LOC_PROT_ERR;
-		wc->vendor_err = message->why;
-		rmem_wc_trace_error(dev_id, wc->qp_num, wc->wr_id, wc->status, wc->vendor_err);
-	}
-	return !message->is_dropped;
+	if (likely(message->why == RMEM_VENDOR_ERR_NONE && !message->is_flushed))
+		return;
+	wc->status = message->is_flushed ? RMEM_WC_WR_FLUSH_ERR : RMEM_WC_LOC_PROT_ERR;
+	wc->vendor_err = message->why;
+	rmem_wc_trace_error(dev_id, wc->qp_num, wc->wr_id, wc->status, wc->vendor_err);
 }

@@ -7,7 +7,7 @@
  * it to the memory of the receive. Until then it is pending.
  *
  * Invariant: rsoft_inline::qp is the QP whose pending message is in the slot, else NULL. It is set
- * and cleared under rq.lock of that QP, so that a message is delivered once, or dropped. Pending
+ * and cleared under rq.lock of that QP, so that a message is delivered once, or cancelled. Pending
  * messages of a QP are rq.nb_inline, in slots from rq.inline_first to rq.inline_last of its CQ.
  *
  * Invariant: memory changes in the order of the peer's requests. While messages may be pending,
@@ -15,8 +15,9 @@
  * rsoft_resp_open() delivers first. A message that is placed at once delivers those before it.
  *
  * Invariant: no message reaches memory after rmem_qp_reset() or rmem_qp_destroy() returned. These
- * drop what is pending, and the poll passes over the completions, as mlx5's driver removes those of
- * a QP that is reset.
+ * cancel what is pending: the receive completes with WR_FLUSH_ERR. Its completion stays where it is
+ * in the CQ (rmem_qp_reset()), as receives behind it may have completed. They do not deliver, since
+ * a control thread can't be inside (rsoft_grace.h), without which no key may be used.
  */
 
 #ifndef RSOFT_INLINE_H
@@ -45,10 +46,10 @@ bool rsoft_inline_deliver(struct rsoft_qp *qp);
 /* The same for the executor of the peer's send queue, which holds no rq.lock. */
 void rsoft_inline_flush(struct rsoft_qp *qp);
 
-/* Drop all pending messages. Under rq.lock, and no message is being sent to the QP. */
-void rsoft_inline_drop(struct rsoft_qp *qp);
+/* Flush the receives of pending messages. Under rq.lock; no message is being sent to the QP. */
+void rsoft_inline_cancel(struct rsoft_qp *qp);
 
-/* Deliver the message of a completion that is polled. False: it was dropped. */
-bool rsoft_inline_take(struct rsoft_inline *message, struct rmem_wc *wc, uint16_t dev_id);
+/* Deliver the message of a completion that is polled, or tell why its receive failed. */
+void rsoft_inline_take(struct rsoft_inline *message, struct rmem_wc *wc, uint16_t dev_id);
 
 #endif /* RSOFT_INLINE_H */

@@ -270,7 +270,7 @@ rsoft_qp_quiesce(struct rsoft_qp *qp, bool is_dying)
 	rsoft_post_drop(qp);
 	rsoft_engine_unlock_qp(qp);
 	rsoft_rq_drop(qp);
-	/* A poll may have found the QP by a message that is dropped now. */
+	/* A poll may have found the QP by a message that is cancelled now. */
 	if (is_dying && qp->is_inline_recv)
 		rsoft_grace_wait();
 	rte_ticketlock_unlock(&qp->ctl_lock);

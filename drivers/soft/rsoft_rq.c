@@ -54,7 +54,7 @@ rsoft_rq_drop(struct rsoft_qp *qp)
 	rte_ticketlock_lock(&qp->rq.lock);
 	qp->rq.prod_seen = qp->rq.prod;
 	__atomic_store_n(&qp->rq.cons, qp->rq.prod, __ATOMIC_RELEASE);
-	rsoft_inline_drop(qp);
+	rsoft_inline_cancel(qp);
 	rte_ticketlock_unlock(&qp->rq.lock);
 }
 

@@ -16,7 +16,7 @@ int rsoft_post_recv(struct rmem_qp *qp, const struct rmem_recv_wr *wr, uint16_t 
 /* Complete all receives with WR_FLUSH_ERR; after the QP's state became ERR. */
 void rsoft_rq_flush(struct rsoft_qp *qp);
 
-/* Drop all receives, and messages that were not polled; no message is being sent to the QP. */
+/* Drop all receives, and cancel messages that were not polled; none is being sent to the QP. */
 void rsoft_rq_drop(struct rsoft_qp *qp);
 
 /* The receive at the head; NULL when there is none. Under rq.lock. */

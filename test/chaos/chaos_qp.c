@@ -220,9 +220,10 @@ pass_over(struct ch_thread *t, struct ch_qp *q, struct ch_queue *queue, uint64_t
 
 		if (p->is_signaled && p->epoch == q->epoch)
 			return CH_FAIL(t,
-					"QP %u: request %" PRIu64 " of opcode %u did not "
-					"complete before %" PRIu64,
-					q->index, p->seq, p->opcode, seq);
+					"QP %u: %s %" PRIu64 " of opcode %u did not complete "
+					"before %" PRIu64,
+					q->index, queue == &q->recvs ? "receive" : "request",
+					p->seq, p->opcode, seq);
 		if (p->epoch == q->epoch && !ch_done(t, q, p, RMEM_WC_SUCCESS))
 			return false;
 		if (p->epoch != q->epoch && !ch_done(t, q, p, -1))
