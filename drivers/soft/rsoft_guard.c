@@ -154,9 +154,11 @@ guard_return(greg_t *regs, const siginfo_t *info)
 GUARD_PLAIN static uintptr_t
 guard_resume(uintptr_t at)
 {
-	const struct rsoft_guard_entry *entry;
+	const struct rsoft_guard_entry *entry = __start_rsoft_guard_table;
+	size_t left = ((uintptr_t)__stop_rsoft_guard_table - (uintptr_t)__start_rsoft_guard_table) /
+			sizeof(*entry);
 
-	for (entry = __start_rsoft_guard_table; entry < __stop_rsoft_guard_table; entry++) {
+	for (; left != 0; left--, entry++) {
 		if (at >= (uintptr_t)&entry->begin + (uintptr_t)(intptr_t)entry->begin &&
 				at < (uintptr_t)&entry->end + (uintptr_t)(intptr_t)entry->end)
 			return (uintptr_t)&entry->resume + (uintptr_t)(intptr_t)entry->resume;

@@ -27,10 +27,12 @@
 struct rsoft_odp rsoft_odp_raw;
 uint32_t rsoft_odp_nb_unguarded;
 
+TAILQ_HEAD(rsoft_odp_list, rsoft_odp);
+
 /* Tables that the kernel copies for: pages of page lists are looked for in them. */
 static struct {
 	rte_ticketlock_t lock;
-	TAILQ_HEAD(, rsoft_odp) list;
+	struct rsoft_odp_list list;
 } unguarded = {.list = TAILQ_HEAD_INITIALIZER(unguarded.list)};
 
 static void
