@@ -152,7 +152,8 @@ rsoft_arg_number(const struct rsoft_arg *arg, const char *value, const struct rs
 
 /* What only some values of an argument need. */
 static int
-rsoft_arg_check(const struct rsoft_arg *arg, uint64_t number, const struct rsoft_args *args)
+rsoft_arg_check(const struct rsoft_arg *arg, const char *value, uint64_t number,
+		const struct rsoft_args *args)
 {
 	if (arg->offset == offsetof(struct rsoft_args, socket) && !rsoft_has_socket((int)number)) {
 		RSOFT_LOG(ERR, "socket=%" PRIu64 ": there is no such NUMA socket, only %u of them",
@@ -161,7 +162,7 @@ rsoft_arg_check(const struct rsoft_arg *arg, uint64_t number, const struct rsoft
 	}
 	if (arg->offset == offsetof(struct rsoft_args, pin) &&
 			args->profile != RSOFT_PROFILE_NONE && number != RSOFT_PIN_ARG_REQUIRE) {
-		RSOFT_LOG(ERR, "pin=%s: profile=%s has pin=require", rsoft_pin_arg_words[number],
+		RSOFT_LOG(ERR, "pin=%s: profile=%s has pin=require", value,
 				rsoft_profile_words[args->profile]);
 		return -EINVAL;
 	}
@@ -184,7 +185,7 @@ rsoft_arg_set(const char *key, const char *value, struct rsoft_args *args)
 	else
 		rc = rsoft_arg_number(arg, value, args, &number);
 	if (rc == 0)
-		rc = rsoft_arg_check(arg, number, args);
+		rc = rsoft_arg_check(arg, value, number, args);
 	if (rc == 0)
 		*rsoft_arg_value(arg, args) = number;
 	return rc;
