@@ -57,8 +57,10 @@ expect_flaw(void *at, const void *bad, size_t size, const char *word)
 
 #define EXPECT_FLAW(field, value, word)                                                            \
 	do {                                                                                       \
-		__typeof__(field) bad_ = (value);                                                  \
-		TEST_RUN(expect_flaw(&(field), &bad_, sizeof(bad_), word));                        \
+		struct {                                                                           \
+			__typeof__(field) bad;                                                     \
+		} bad_ = {(value)};                                                                \
+		TEST_RUN(expect_flaw(&(field), &bad_.bad, sizeof(bad_), word));                    \
 	} while (0)
 
 /* Some of everything: queued requests and receives, unpolled completions, bound windows. */

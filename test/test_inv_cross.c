@@ -126,7 +126,7 @@ rounds(void)
 {
 	bool is_engine = fx_has_capa(fx.a.dev, RMEM_DEV_CAPA_ENGINE);
 	unsigned int i, max = is_engine ? ENGINE_ROUNDS : MAX_ROUNDS;
-	struct outcome outcome;
+	struct outcome outcome = {0};
 
 	for (i = 0; i < max && (i < MIN_ROUNDS || nb_crossed < ENOUGH); i++) {
 		TEST_RUN(cross(&outcome));

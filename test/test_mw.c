@@ -51,7 +51,7 @@ static int
 key_of_a_freed_window_is_not_given_out_again(void)
 {
 	struct rmem_pd *pd = fx_pd(fx_dev("soft1", "max_mw=1"));
-	uint32_t former[300], i, j;
+	uint32_t former[300] = {0}, i, j;
 
 	for (i = 0; i < RTE_DIM(former); i++) {
 		struct rmem_mw *mw = fx_mw(pd, TYPE_1);

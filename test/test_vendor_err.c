@@ -235,7 +235,7 @@ each_fault_of_a_umr_has_its_cause(void)
 static int
 levels_and_cycles_have_their_causes(void)
 {
-	struct rmem_mr *mr = mkey, *below = mkey, *first = fx_mkey(fx.a.pd, 1);
+	struct rmem_mr *mr, *below = mkey, *first = fx_mkey(fx.a.pd, 1);
 	struct rmem_mkey_entry entry = fx_entry(fx.a.mr, 0, 64);
 	struct rmem_send_wr wr;
 	struct rmem_dev_info info;
