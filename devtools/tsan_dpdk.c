@@ -27,11 +27,15 @@
 static pthread_mutex_t heap = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 static pthread_mutex_t services = PTHREAD_MUTEX_INITIALIZER;
 
-/* Find DPDK's function, once. */
+/* DPDK's function of this name, as real; threads may look it up concurrently. */
 #define REAL(name)                                                                                 \
-	static __typeof__(&name) real;                                                             \
-	if (real == NULL)                                                                          \
-	real = (__typeof__(&name))dlsym(RTLD_NEXT, #name)
+	static __typeof__(&name) found;                                                            \
+	__typeof__(&name) real = __atomic_load_n(&found, __ATOMIC_RELAXED);                        \
+                                                                                                   \
+	if (real == NULL) {                                                                        \
+		real = (__typeof__(&name))dlsym(RTLD_NEXT, #name);                                 \
+		__atomic_store_n(&found, real, __ATOMIC_RELAXED);                                  \
+	}
 
 /* Define a function of the heap that returns something. */
 #define HEAP(type, name, params, args)                                                             \
