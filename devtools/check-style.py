@@ -9,7 +9,8 @@ import sys
 
 sys.dont_write_bytecode = True
 
-import ctext  # noqa: E402 (found beside this file)
+import ctext  # noqa: E402 (in this folder)
+import glossary  # noqa: E402
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 MAX_FILE_LINES = 600
@@ -322,6 +323,19 @@ def links_resolve(tree):
                 yield path, line, 'links to %s: no such heading' % target
 
 
+def words_are_of_the_field(tree):
+    for path in tree.paths:
+        if not glossary.covered(path):
+            continue
+        text = glossary.prose(path, tree.text(path))
+        for number, line in enumerate(text.split('\n'), 1):
+            for words, instead in glossary.breaches(line):
+                yield path, number, '%s: write %s' % (words, instead)
+    for top in glossary.COVERED:
+        if not os.path.exists(os.path.join(ROOT, top)):
+            yield 'devtools/glossary.py', 1, 'COVERED names %s, which does not exist' % top
+
+
 RULES = (
     bits_are_in_order,
     declarations_are_in_extern_c,
@@ -339,6 +353,7 @@ RULES = (
     map_equals_headers,
     nothing_of_one_machine,
     whitespace_is_clean,
+    words_are_of_the_field,
 )
 
 

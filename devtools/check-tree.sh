@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The gates that need no build: layout, rules of the tree, spelling, shell scripts. Seconds.
+# The gates that need no build: layout, rules of the tree, spelling, shell scripts, commit
+# messages. Seconds.
 
 . "$(dirname -- "$0")/common.sh"
 need git python3 codespell
@@ -39,4 +40,5 @@ step format devtools/check-format.sh
 step rules devtools/check-style.py
 step spelling check_spelling
 step shell check_shell
-[ "$failed" = 0 ] || die "$failed of 4 steps failed"
+step commits devtools/check-commits.sh
+[ "$failed" = 0 ] || die "$failed of 5 steps failed"

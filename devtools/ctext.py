@@ -22,6 +22,15 @@ def strip(text):
     return _COMMENT_OR_STRING.sub(blank, text)
 
 
+def prose(text):
+    """Blank all but comments and literals, keeping every line and column."""
+    kept, last = [], 0
+    for match in _COMMENT_OR_STRING.finditer(text):
+        kept += [_BLANK.sub(' ', text[last:match.start()]), match.group()]
+        last = match.end()
+    return ''.join(kept + [_BLANK.sub(' ', text[last:])])
+
+
 def functions(text):
     """Yield (name, line, lines in the body) for each function defined in text."""
     name, start, head = None, 0, []
