@@ -39,7 +39,8 @@ MESON_SECONDS = 600
 # Minutes each, or not of what mutants break.
 SLOW = re.compile(r'testrmem|telemetry|kv|trace_points|readme_program|doc_.*_match|chaos')
 PROGRAMS = {'fake_verbs': 'test/fake_verbs/dpdk-test-fake-verbs',
-            'fake_seal': 'test/fake_crypto/dpdk-test-fake-crypto'}
+            'fake_seal': 'test/fake_crypto/dpdk-test-fake-crypto',
+            'lease_random': 'test/fake_crypto/dpdk-test-fake-crypto'}
 
 
 def run(command, **more):

@@ -170,6 +170,7 @@ lay_out(struct rmem_lease_ctx *ctx, struct lease_room *room, uint32_t nb_slots, 
 
 	ctx->nb_slots = nb_slots;
 	ctx->slots = take_room(room, nb_slots, sizeof(*ctx->slots));
+	ctx->tags = take_room(room, nb_slots, sizeof(*ctx->tags));
 	ctx->ops = take_room(room, nb_ops, sizeof(*ctx->ops));
 	ctx->ops_mask = nb_ops - 1;
 	ctx->free = take_room(room, nb_slots, sizeof(*ctx->free));
@@ -193,7 +194,7 @@ alloc_ctx(struct rmem_lease_ctx *from, const struct rmem_lease_conf *conf, uint3
 {
 	struct lease_room room = {.at = NULL, .size = 0};
 	struct rmem_lease_ctx *ctx;
-	uint32_t i, nb = max_leases(conf);
+	uint32_t i, tag, nb = max_leases(conf);
 
 	take_room(&room, 1, sizeof(*ctx));
 	lay_out(from, &room, nb, depth);
@@ -210,6 +211,8 @@ alloc_ctx(struct rmem_lease_ctx *from, const struct rmem_lease_conf *conf, uint3
 	for (i = 0; i < nb; i++) {
 		ctx->slots[i].lease.id = i;
 		ctx->slots[i].heap_at = LEASE_NOWHERE;
+		for (tag = 0; tag < LEASE_TAGS; tag++)
+			ctx->tags[i][tag] = (uint8_t)tag;
 		ctx->empty[i] = nb - 1 - i;
 	}
 	ctx->nb_empty = nb;

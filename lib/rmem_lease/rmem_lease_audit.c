@@ -12,16 +12,23 @@
 
 #include "rmem_lease_priv.h"
 
+/* Set a bit; false when it is set already. */
+static bool
+note_bit(uint8_t *bits, uint32_t i)
+{
+	uint8_t bit = (uint8_t)(1u << i % 8);
+
+	if ((bits[i / 8] & bit) != 0)
+		return false;
+	bits[i / 8] |= bit;
+	return true;
+}
+
 /* Note that a slot is in a list; false when there is none, or it is in one already. */
 static bool
 note(const struct rmem_lease_ctx *ctx, uint8_t *bits, uint32_t slot)
 {
-	uint8_t bit = (uint8_t)(1u << slot % 8);
-
-	if (slot >= ctx->nb_slots || (bits[slot / 8] & bit) != 0)
-		return false;
-	bits[slot / 8] |= bit;
-	return true;
+	return slot < ctx->nb_slots && note_bit(bits, slot);
 }
 
 /* No slot is in two of the lists of those that have no lease. */
@@ -62,6 +69,25 @@ heap_is_valid(const struct rmem_lease_ctx *ctx)
 	return true;
 }
 
+/* Each key has each of its tags once. */
+static bool
+tags_are_valid(const struct rmem_lease_ctx *ctx)
+{
+	uint32_t i, tag;
+
+	for (i = 0; i < ctx->nb_slots; i++) {
+		uint8_t bits[LEASE_TAGS / 8] = {0};
+
+		for (tag = 0; tag < LEASE_TAGS; tag++) {
+			if (!note_bit(bits, ctx->tags[i][tag]))
+				return false;
+		}
+		if (ctx->slots[i].nb_tags > LEASE_TAGS)
+			return false;
+	}
+	return true;
+}
+
 int
 lease_audit_ctx(const struct rmem_lease_ctx *ctx, const struct rmem_dev *dev)
 {
@@ -75,6 +101,8 @@ lease_audit_ctx(const struct rmem_lease_ctx *ctx, const struct rmem_dev *dev)
 		flaw = "list of slots";
 	else if (!heap_is_valid(ctx))
 		flaw = "heap of deadlines";
+	else if (!tags_are_valid(ctx))
+		flaw = "order of tags";
 	if (flaw == NULL)
 		return 0;
 	LEASE_LOG(ERR, "audit: %s: lease context %p: wrong %s", dev->name, (const void *)ctx, flaw);

@@ -76,7 +76,7 @@ reopen(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
 	ret = rmem_post_send(ctx->qp, wr, 2);
 	if (ret <= 0) {
 		slot->lease.rkey = rkey;
-		lease_untake_tag(slot, tag);
+		lease_untake_tag(slot);
 		ctx->revokes.head--;
 		return;
 	}

@@ -10,9 +10,6 @@
  */
 
 #include <string.h>
-#include <sys/random.h>
-
-#include <rte_random.h>
 
 #include "rmem_lease_priv.h"
 #include "rmem_lease_trace_priv.h"
@@ -193,32 +190,6 @@ lease_ops_number(const struct lease_ops *ops)
 	return (uint32_t)(ops - lease_backends) + 1;
 }
 
-void
-lease_draw(struct rmem_lease_ctx *ctx)
-{
-	size_t i, got = 0;
-	ssize_t n;
-
-	while (got < sizeof(ctx->random)) {
-		n = getrandom(&ctx->random[got], sizeof(ctx->random) - got, 0);
-		if (n < 0 && errno != EINTR)
-			break;
-		got += n > 0 ? (size_t)n : 0;
-	}
-	ctx->nb_random = RTE_DIM(ctx->random);
-	/* A kernel without getrandom(). */
-	for (i = got; i < RTE_DIM(ctx->random); i++)
-		ctx->random[i] = (uint8_t)rte_rand();
-}
-
-/* Start over with the tags of a key. */
-static void
-renew_tags(struct lease_slot *slot)
-{
-	memset(slot->used, 0, sizeof(slot->used));
-	slot->nb_tags = 0;
-}
-
 static uint32_t
 map_hash(uint32_t rkey)
 {
@@ -277,7 +248,7 @@ make_one(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
 	if (ret != 0)
 		return ret;
 	slot->has_key = true;
-	renew_tags(slot);
+	slot->nb_tags = 0;
 	map_add(ctx, slot);
 	LEASE_COUNT(ctx->stats.made, 1);
 	LEASE_COUNT(ctx->stats.nb_keys, 1);
@@ -314,7 +285,7 @@ lease_refill(struct rmem_lease_ctx *ctx)
 
 		if (rte_rdtsc() - slot->rests_from >= ctx->quarantine) {
 			resting->head++;
-			renew_tags(slot);
+			slot->nb_tags = 0;
 			ctx->free[ctx->nb_free++] = number;
 			return 0;
 		}

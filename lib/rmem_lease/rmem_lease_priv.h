@@ -59,6 +59,8 @@ extern int rmem_lease_logtype;
 #define LEASE_BURST RMEM_LEASE_MAX_PREPARED
 /** Tags of a key. */
 #define LEASE_TAGS 256
+/** Words of random numbers in a fill: whole groups of blocks. */
+#define LEASE_RANDOM 1024u
 /** No place in the heap. */
 #define LEASE_NOWHERE UINT32_MAX
 /** Low bits of an id: the slot. The rest counts. */
@@ -85,10 +87,9 @@ struct lease_slot {
 		struct rmem_fast_reg_page_list *list; /* of a fast-register MR */
 		struct rmem_mkey_entry *entry;        /* of an indirect one, in `entries` */
 	};
-	uint64_t used[4];    /* a bit for each of its tags; see lease_take_tag() */
 	uint64_t rests_from; /* TSC, while in `resting` */
 	uint32_t heap_at;    /* place in the heap of deadlines, or LEASE_NOWHERE */
-	uint16_t nb_tags;    /* how many of LEASE_TAGS were used since it last rested */
+	uint16_t nb_tags;    /* used since it was last quarantined; see lease_take_tag() */
 	bool has_key : 1;
 	bool is_peer_inv : 1; /* REVOKING: the peer has invalidated the key meanwhile */
 	bool is_doubtful : 1; /* a request that opens the key failed, after its lease had ended */
@@ -136,6 +137,7 @@ struct rmem_lease_ctx {
 	struct rmem_dev *dev;
 	const struct lease_ops *backend;
 	struct lease_slot *slots;
+	uint8_t (*tags)[LEASE_TAGS]; /* by slot */
 
 	/* In the send queue; see lease_op(). */
 	uint32_t *ops;
@@ -175,12 +177,12 @@ struct rmem_lease_ctx {
 	uint32_t *map; /* slot + 1 by the index of its key; see lease_map_find() */
 	uint32_t map_mask;
 	uint32_t map_used;
-	uint32_t nb_random; /* left of random */
+	uint32_t nb_random; /* halves of words left of random */
 	uint32_t nb_staged;
 	uint32_t staged[LEASE_BURST];
 	struct rmem_mkey_entry *entries; /* of indirect keys */
 	struct rmem_lease_stats stats;   /* gauges are those of the last burst */
-	uint8_t random[4096];
+	uint32_t random[LEASE_RANDOM];
 	TAILQ_ENTRY(rmem_lease_ctx) next; /* of all contexts */
 
 	struct rmem_send_wr wr[2 * LEASE_BURST]; /* of the staged ones, then of the application */
@@ -343,76 +345,53 @@ struct lease_slot *lease_map_find(const struct rmem_lease_ctx *ctx, uint32_t rke
 /** Give a slot back to the context: free, resting or empty. */
 void lease_put(struct rmem_lease_ctx *ctx, struct lease_slot *slot);
 
-/** Fill ctx->random from the system. */
-void lease_draw(struct rmem_lease_ctx *ctx);
+/* Tags (rmem_lease_random.c). */
 
-/* Number n of the tags that were not used, from 0 on; there are more. No branch depends on it. */
+/** Fill with numbers that cannot be computed from those of other fills. */
+void lease_random_fill(uint32_t random[LEASE_RANDOM]);
+
+/* 16 random bits. */
 static inline uint32_t
-lease_unused_tag(const uint64_t used[4], uint32_t n)
+lease_draw(struct rmem_lease_ctx *ctx)
 {
-	uint32_t i, take, word = 0, bit = 0, skipped = 0, sum = 0;
-	uint64_t unused;
+	uint32_t i;
 
-	for (i = 0; i < 3; i++) {
-		sum += (uint32_t)__builtin_popcountll(~used[i]);
-		word += n >= sum;
-		skipped = n >= sum ? sum : skipped;
+	if (unlikely(ctx->nb_random == 0)) {
+		lease_random_fill(ctx->random);
+		ctx->nb_random = 2 * LEASE_RANDOM;
 	}
-	n -= skipped;
-	unused = ~used[word];
-	for (i = 32; i != 0; i /= 2) {
-		sum = (uint32_t)__builtin_popcountll(unused << (64 - i));
-		take = -(uint32_t)(n >= sum); /* all bits: it is in the upper half */
-		n -= sum & take;
-		unused >>= i & take;
-		bit += i & take;
-	}
-	return word * 64 + bit;
-}
-
-static inline uint32_t
-lease_random_byte(struct rmem_lease_ctx *ctx)
-{
-	if (unlikely(ctx->nb_random == 0))
-		lease_draw(ctx);
-	return ctx->random[--ctx->nb_random];
-}
-
-static inline bool
-lease_is_tag_used(const struct lease_slot *slot, uint32_t tag)
-{
-	return (slot->used[tag >> 6] >> (tag & 63) & 1) != 0;
+	i = --ctx->nb_random;
+	return ctx->random[i / 2] >> (16 * (i % 2)) & UINT16_MAX;
 }
 
 /*
- * The next tag of a key: each comes once until it rests, and each is drawn from the system's random
- * numbers among those that are left, so that who has seen some knows of the next one only which it
- * is not. The first differs from the one before the rest. While half are left, a draw is repeated
- * that yields a used one; later it is a draw of the place among the others.
+ * Draw the next tag of a key among those not used since it was last quarantined: a step of a
+ * Fisher-Yates shuffle. The tags seen so far reveal only which ones the next is not.
+ *
+ * Invariant: the first nb_tags of the slot's tags are the used ones, and all 256 are there.
  */
 static inline uint8_t
 lease_take_tag(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
 {
-	uint32_t left = LEASE_TAGS - slot->nb_tags;
-	uint32_t tag;
+	uint8_t *tags = ctx->tags[lease_number(ctx, slot)];
+	uint32_t i = slot->nb_tags, at;
+	uint8_t tag;
 
+	/* The first one differs from the last one before the quarantine. */
 	do {
-		tag = lease_random_byte(ctx);
-		if (left <= LEASE_TAGS / 2)
-			tag = lease_unused_tag(slot->used,
-					(tag << 8 | lease_random_byte(ctx)) * left >> 16);
-	} while (lease_is_tag_used(slot, tag) ||
-			unlikely(left == LEASE_TAGS && tag == (uint8_t)slot->lease.rkey));
-	slot->used[tag >> 6] |= UINT64_C(1) << (tag & 63);
+		at = i + (lease_draw(ctx) * (LEASE_TAGS - i) >> 16);
+		tag = tags[at];
+	} while (unlikely(i == 0 && tag == (uint8_t)slot->lease.rkey));
+	tags[at] = tags[i];
+	tags[i] = tag;
 	slot->nb_tags++;
-	return (uint8_t)tag;
+	return tag;
 }
 
-/* The tag that was taken last was told to nobody. */
+/* Return the tag that was taken last, which was given to no peer. */
 static inline void
-lease_untake_tag(struct lease_slot *slot, uint8_t tag)
+lease_untake_tag(struct lease_slot *slot)
 {
-	slot->used[tag >> 6] &= ~(UINT64_C(1) << (tag & 63));
 	slot->nb_tags--;
 }
 

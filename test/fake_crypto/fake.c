@@ -12,6 +12,8 @@
 
 #include <openssl/evp.h>
 
+#include <rte_common.h>
+
 #include "fake.h"
 
 #define MAX_UPDATE 256
@@ -71,8 +73,6 @@ WRAP(EVP_EncryptInit_ex,
 				const unsigned char *key, const unsigned char *iv),
 		(ctx, cipher, engine, key, iv))
 
-int __real_EVP_EncryptUpdate(EVP_CIPHER_CTX *ctx, unsigned char *out, int *out_len,
-		const unsigned char *in, int in_len);
 int __wrap_EVP_EncryptUpdate(EVP_CIPHER_CTX *ctx, unsigned char *out, int *out_len,
 		const unsigned char *in, int in_len);
 EVP_CIPHER_CTX *__real_EVP_CIPHER_CTX_new(void);
@@ -127,9 +127,16 @@ __wrap_calloc(size_t nb, size_t size)
 ssize_t
 __wrap_getrandom(void *buf, size_t size, unsigned int flags)
 {
-	if (fails("getrandom"))
+	ssize_t n;
+
+	if (fails("getrandom")) {
+		errno = ENOSYS;
 		return -1;
-	return __real_getrandom(buf, size, flags);
+	}
+	n = __real_getrandom(buf, size, flags);
+	if (n > 0)
+		memcpy(fake.drawn, buf, RTE_MIN((size_t)n, sizeof(fake.drawn)));
+	return n;
 }
 
 int

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* The random numbers of tags are the ChaCha20 key stream that libcrypto computes. */
+
+#include <string.h>
+
+#include <openssl/evp.h>
+
+#include "../../lib/rmem_lease/rmem_lease_random.c" /* NOLINT(bugprone-suspicious-include) */
+#include "../test.h"
+#include "fake.h"
+
+#define SIZE (LEASE_RANDOM * sizeof(uint32_t))
+
+static int
+setup(void)
+{
+	memset(&fake, 0, sizeof(fake));
+	return TEST_SUCCESS;
+}
+
+static int
+teardown(void)
+{
+	return TEST_SUCCESS;
+}
+
+static int
+numbers_are_the_chacha20_stream_of_a_drawn_key(void)
+{
+	static uint32_t random[LEASE_RANDOM];
+	static uint8_t zeros[SIZE], stream[SIZE];
+	uint8_t key[32], nonce[16] = {0};
+	EVP_CIPHER_CTX *cipher = EVP_CIPHER_CTX_new();
+	int round, length = 0;
+
+	for (round = 0; round < 4; round++) {
+		lease_random_fill(random);
+		memcpy(key, fake.drawn, sizeof(key));
+		TEST_EQ(EVP_EncryptInit_ex(cipher, EVP_chacha20(), NULL, key, nonce), 1);
+		TEST_EQ(__real_EVP_EncryptUpdate(cipher, stream, &length, zeros, sizeof(zeros)), 1);
+		TEST_EQ(length, (int)SIZE);
+		TEST_EQ(memcmp(random, stream, SIZE), 0);
+	}
+	EVP_CIPHER_CTX_free(cipher);
+	return TEST_SUCCESS;
+}
+
+/* A system without getrandom(): numbers all the same, and others each time. */
+static int
+numbers_come_without_getrandom(void)
+{
+	static uint32_t first[LEASE_RANDOM], second[LEASE_RANDOM];
+
+	fake_fail_at(1);
+	lease_random_fill(first);
+	TEST_ASSERT(fake.failed != NULL);
+	fake_fail_at(1);
+	lease_random_fill(second);
+	TEST_ASSERT(memcmp(first, second, SIZE) != 0);
+	return TEST_SUCCESS;
+}
+
+static const struct test_case lease_random_cases[] = {
+		TEST_CASE(numbers_are_the_chacha20_stream_of_a_drawn_key),
+		TEST_CASE(numbers_come_without_getrandom),
+};
+
+REGISTER_RMEM_SUITE(lease_random, setup, teardown, lease_random_cases);
