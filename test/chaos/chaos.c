@@ -324,6 +324,15 @@ on_lcores(int (*func)(void *arg))
 	return true;
 }
 
+/* No thread uses the device any more: no invariant of it or its objects is broken. */
+static bool
+is_audited(void)
+{
+	int ret = rmem_dev_audit(ch.dev);
+
+	return CH_CHECK(&ch.threads[0], ret == 0, "rmem_dev_audit: %s", strerror(-ret));
+}
+
 static bool
 run_all(uint64_t seconds)
 {
@@ -343,7 +352,8 @@ run_all(uint64_t seconds)
 	rte_eal_mp_wait_lcore();
 	for (i = 0; i < CH_NB_CONTROLS; i++)
 		pthread_join(controls[i], NULL);
-	return !ch.is_failed && on_lcores(end_lcore) && (rte_eal_mp_wait_lcore(), !ch.is_failed);
+	return !ch.is_failed && is_audited() && on_lcores(end_lcore) &&
+			(rte_eal_mp_wait_lcore(), !ch.is_failed);
 }
 
 static bool
@@ -412,7 +422,8 @@ main(int argc, char **argv)
 	if (rmem_dev_create("soft0", NULL, &ch.dev) != 0 || rmem_dev_close(ch.dev) != 0)
 		return EXIT_FAILURE;
 	before = count_allocations();
-	is_ok = open_all() && open_lcores() && run_all(seconds) && is_all_released();
+	is_ok = open_all() && open_lcores() && run_all(seconds) && is_audited() &&
+			is_all_released();
 	print_figures();
 	is_ok = is_ok &&
 			CH_CHECK(&ch.threads[0], count_allocations() == before,
