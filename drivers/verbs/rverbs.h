@@ -18,6 +18,7 @@
 #ifndef RVERBS_H
 #define RVERBS_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/queue.h>
@@ -282,6 +283,22 @@ rverbs_qp_has_failed(const struct rverbs_qp *qp)
 	return __atomic_load_n(&qp->has_failed, __ATOMIC_RELAXED) != 0;
 }
 
+/* What a closed gate answers. */
+static inline int
+rverbs_gate_errno(uint32_t gate)
+{
+	return gate == RVERBS_GATE_RESET ? -EBUSY : -ENODEV;
+}
+
+/* 0, or why the QP takes no requests. */
+static inline int
+rverbs_qp_check_gate(const struct rverbs_qp *qp)
+{
+	uint32_t gate = __atomic_load_n(&qp->gate, __ATOMIC_RELAXED);
+
+	return gate == RVERBS_GATE_OPEN ? 0 : rverbs_gate_errno(gate);
+}
+
 /* Places of a ring that are free, up to what is wanted; for who posts. */
 static inline uint32_t
 rverbs_room(struct rverbs_ring *ring, uint32_t wanted)
@@ -292,10 +309,12 @@ rverbs_room(struct rverbs_ring *ring, uint32_t wanted)
 	return RTE_MIN(room, wanted);
 }
 
-/* Device of an object; rverbs_dev.c. */
+/* rverbs_devs.c: device of an object. */
 struct rverbs_dev *rverbs_dev_of(const struct rmem_obj *obj);
+/* A device opens, or closes: NULL. */
+void rverbs_devs_set(uint16_t dev_id, struct rverbs_dev *dev);
 /* The number of the device of this process that has the QP with this address, or -1. */
-int rverbs_dev_find(const struct rmem_qp_addr *addr);
+int rverbs_devs_find(const struct rmem_qp_addr *addr);
 /* Take one of what there are max of, or -ENOSPC with a line. */
 int rverbs_take(struct rverbs_dev *dev, uint32_t *nb, int max, const char *what);
 void rverbs_give(struct rverbs_dev *dev, uint32_t *nb);
@@ -334,6 +353,8 @@ int rverbs_err_code(int ret, enum rverbs_err_kind kind, const char *what);
 int rverbs_err_minus(int ret, const char *what);
 /* An errno of the kernel as one of ours, negative; never 0. */
 int rverbs_err_fold(int err, enum rverbs_err_kind kind);
+/* The device's refusal of a request as the fast path has it; logs nothing. */
+int rverbs_err_post(int err);
 
 /* rverbs_map.c: a value of ours, or one that is an error where verbs' is not known. */
 uint8_t rverbs_map_status(enum ibv_wc_status status);
@@ -382,10 +403,6 @@ struct ibv_qp *rverbs_ibv_qp(struct rverbs_dev *dev, struct ibv_pd *pd, struct i
 int rverbs_ibv_connect(struct rverbs_dev *dev, struct ibv_qp *qp, uint32_t access, uint32_t psn,
 		const struct rmem_qp_conn *conn, const char **what);
 
-/* 0, or why the QP takes no requests. */
-int rverbs_qp_check_gate(const struct rverbs_qp *qp);
-/* The device's refusal of a request as the fast path has it. */
-int rverbs_post_errno(int err);
 int rverbs_post_send(struct rmem_qp *qp, const struct rmem_send_wr *wr, uint16_t nb_wr);
 int rverbs_post_recv(struct rmem_qp *qp, const struct rmem_recv_wr *wr, uint16_t nb_wr);
 

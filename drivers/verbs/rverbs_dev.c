@@ -13,80 +13,6 @@
 
 #include "rverbs_mw.h"
 
-RTE_LOG_REGISTER(rverbs_logtype, pmd.rmem.verbs, NOTICE)
-
-/* Of this process, as all that libibverbs makes. */
-static struct rverbs_dev *rverbs_devs[RMEM_MAX_DEVS];
-static rte_ticketlock_t rverbs_devs_lock; /* while another's entry is looked at */
-
-struct rverbs_dev *
-rverbs_dev_of(const struct rmem_obj *obj)
-{
-	return rverbs_devs[obj->dev_id];
-}
-
-static void
-rverbs_dev_set(uint16_t dev_id, struct rverbs_dev *dev)
-{
-	rte_ticketlock_lock(&rverbs_devs_lock);
-	rverbs_devs[dev_id] = dev;
-	rte_ticketlock_unlock(&rverbs_devs_lock);
-}
-
-static bool
-rverbs_dev_has_qp(struct rverbs_dev *dev, uint32_t qp_num)
-{
-	bool is_found = false;
-	uint32_t i;
-
-	rte_ticketlock_lock(&dev->lock);
-	for (i = 0; i < RVERBS_MAX_QP && !is_found; i++)
-		is_found = dev->slots[i].qp != NULL && dev->slots[i].qp->qp.qp_num == qp_num;
-	rte_ticketlock_unlock(&dev->lock);
-	return is_found;
-}
-
-int
-rverbs_dev_find(const struct rmem_qp_addr *addr)
-{
-	int i, found = -1;
-
-	rte_ticketlock_lock(&rverbs_devs_lock);
-	for (i = 0; i < RMEM_MAX_DEVS && found < 0; i++) {
-		struct rverbs_dev *dev = rverbs_devs[i];
-
-		if (dev != NULL && memcmp(dev->port.gid.raw, addr->gid, sizeof(addr->gid)) == 0 &&
-				rverbs_dev_has_qp(dev, addr->qp_num))
-			found = i;
-	}
-	rte_ticketlock_unlock(&rverbs_devs_lock);
-	return found;
-}
-
-int
-rverbs_take(struct rverbs_dev *dev, uint32_t *nb, int max, const char *what)
-{
-	int rc = -ENOSPC;
-
-	rte_ticketlock_lock(&dev->lock);
-	if (*nb < (uint32_t)RTE_MAX(max, 0)) {
-		(*nb)++;
-		rc = 0;
-	}
-	rte_ticketlock_unlock(&dev->lock);
-	if (rc != 0)
-		RVERBS_LOG(ERR, "%d %s are in use", max, what);
-	return rc;
-}
-
-void
-rverbs_give(struct rverbs_dev *dev, uint32_t *nb)
-{
-	rte_ticketlock_lock(&dev->lock);
-	(*nb)--;
-	rte_ticketlock_unlock(&dev->lock);
-}
-
 /* Names of the devices there are, for who asked for another. */
 static void
 rverbs_list_names(struct ibv_device **list, int nb, char *text, size_t size)
@@ -214,7 +140,7 @@ rverbs_dev_create(struct rmem_dev *base, const char *args)
 	if (rc != 0)
 		goto close_table;
 	dev->max_wr = RTE_MIN((uint32_t)dev->attr.orig_attr.max_qp_wr, RVERBS_MAX_DEPTH);
-	rverbs_dev_set(base->obj.dev_id, dev);
+	rverbs_devs_set(base->obj.dev_id, dev);
 	base->priv = dev;
 	return 0;
 
@@ -235,7 +161,7 @@ rverbs_dev_close(struct rmem_dev *base)
 	rverbs_events_stop(dev);
 	(void)rverbs_err_code(
 			ibv_close_device(dev->context), RVERBS_ERR_RELEASE, "ibv_close_device");
-	rverbs_dev_set(base->obj.dev_id, NULL);
+	rverbs_devs_set(base->obj.dev_id, NULL);
 	rverbs_mw_table_close(base->obj.dev_id);
 	rte_free(dev->slots);
 	rte_free(dev);

@@ -58,6 +58,22 @@ rverbs_err_fold(int err, enum rverbs_err_kind kind)
 	return -EIO;
 }
 
+int
+rverbs_err_post(int err)
+{
+	switch (rverbs_err_fold(err, RVERBS_ERR_POST)) {
+	case -EINVAL:
+		return -EINVAL;
+	case -EOPNOTSUPP:
+		return -EOPNOTSUPP;
+	case -ENOMEM:
+	case -ENOSPC:
+		return -ENOSPC;
+	default:
+		return -ENODEV;
+	}
+}
+
 static int
 rverbs_err_tell(int err, enum rverbs_err_kind kind, const char *what)
 {

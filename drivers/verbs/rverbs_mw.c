@@ -262,7 +262,7 @@ rverbs_mw_call(struct rverbs_qp *qp, struct rverbs_mw *mw, const struct rmem_mw_
 		__atomic_store_n(&qp->mw_ops.prod, qp->mw_ops.prod - 1, __ATOMIC_RELEASE);
 		mw->busy--;
 		mw->ibv->rkey = mw->key;
-		return rverbs_post_errno(rc == -1 ? errno : rc);
+		return rverbs_err_post(rc == -1 ? errno : rc);
 	}
 	op->key = mw->ibv->rkey;
 	rverbs_mw_set_handle(mw, op->key);

@@ -25,37 +25,6 @@
 	(1u << RMEM_WR_RDMA_WRITE | 1u << RMEM_WR_RDMA_WRITE_WITH_IMM | 1u << RMEM_WR_SEND |       \
 			1u << RMEM_WR_SEND_WITH_IMM | 1u << RMEM_WR_SEND_WITH_INV)
 
-/* What a closed gate answers. */
-static int
-rverbs_gate_errno(uint32_t gate)
-{
-	return gate == RVERBS_GATE_RESET ? -EBUSY : -ENODEV;
-}
-
-int
-rverbs_qp_check_gate(const struct rverbs_qp *qp)
-{
-	uint32_t gate = __atomic_load_n(&qp->gate, __ATOMIC_RELAXED);
-
-	return gate == RVERBS_GATE_OPEN ? 0 : rverbs_gate_errno(gate);
-}
-
-int
-rverbs_post_errno(int err)
-{
-	switch (rverbs_err_fold(err, RVERBS_ERR_POST)) {
-	case -EINVAL:
-		return -EINVAL;
-	case -EOPNOTSUPP:
-		return -EOPNOTSUPP;
-	case -ENOMEM:
-	case -ENOSPC:
-		return -ENOSPC;
-	default:
-		return -ENODEV;
-	}
-}
-
 static uint64_t
 rverbs_wr_bytes(const struct rmem_send_wr *wr)
 {
@@ -293,7 +262,7 @@ rverbs_post_ex(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_
 		__atomic_store_n(&qp->sq.prod, prod, __ATOMIC_RELEASE);
 		rverbs_mw_undo(qp, prod);
 		*is_refused = true;
-		return rverbs_post_errno(rc);
+		return rverbs_err_post(rc);
 	}
 	qp->posted.bytes_posted += bytes;
 	return (int)i;
@@ -370,7 +339,7 @@ rverbs_chain_send(struct rverbs_qp *qp, struct ibv_send_wr *chain, uint32_t nb_w
 		i = bad >= chain && bad < chain + nb_wr ? (uint32_t)(bad - chain) : 0;
 		__atomic_store_n(&qp->sq.prod, prod + i, __ATOMIC_RELEASE);
 		rverbs_mw_undo(qp, prod + i);
-		*rc = rverbs_post_errno(err == -1 ? errno : err);
+		*rc = rverbs_err_post(err == -1 ? errno : err);
 	}
 	for (; prod != qp->sq.prod; prod++)
 		qp->posted.bytes_posted += qp->sq.wqe[prod & qp->sq.mask].bytes;
@@ -489,7 +458,7 @@ rverbs_recv_chain(struct rverbs_qp *qp, const struct rmem_recv_wr *wr, uint32_t 
 	if (err != 0) {
 		i = bad >= chain && bad < chain + i ? (uint32_t)(bad - chain) : 0;
 		__atomic_store_n(&qp->rq.prod, prod + i, __ATOMIC_RELEASE);
-		*rc = rverbs_post_errno(err == -1 ? errno : err);
+		*rc = rverbs_err_post(err == -1 ? errno : err);
 	}
 	return i;
 }

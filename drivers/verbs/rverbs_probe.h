@@ -26,7 +26,7 @@ struct rverbs_probe {
 	bool is_held;  /* one of other memory can't */
 };
 
-/* The next completion within some seconds; its status, or -1. */
+/* rverbs_probe_run.c: the next completion within some seconds; its status, or -1. */
 int rverbs_probe_wait(const struct rverbs_probe *probe, struct ibv_wc *wc);
 /* Post one request, and wait for its completion. */
 int rverbs_probe_run_wr(const struct rverbs_probe *probe, struct ibv_send_wr *wr);

@@ -298,7 +298,7 @@ rverbs_qp_connect(struct rmem_qp *base, const struct rmem_qp_conn *conn)
 	if (rc != 0)
 		return rc;
 	qp->remote = conn->remote;
-	qp->peer_dev_id = rverbs_dev_find(&conn->remote);
+	qp->peer_dev_id = rverbs_devs_find(&conn->remote);
 	/* Under the lock, as the thread that finds the device gone. */
 	rte_ticketlock_lock(&dev->lock);
 	__atomic_store_n(&qp->gate, dev->is_gone ? RVERBS_GATE_GONE : RVERBS_GATE_OPEN,
