@@ -104,7 +104,7 @@ BINDS = [
       ['key', 'requested_key']),
     m('key-rest', SOFT + 'rsoft_key.c',
       'if (dev->nb_owners[slot] >= rsoft_key_nb_indexes(dev))', 'if (false)',
-      'a slot whose indexes were all used is quarantined', ['key']),
+      'a slot whose indexes were all used is quarantined', ['key_ever']),
     m('key-requested-pass', SOFT + 'rsoft_key.c',
       'if (index != 0 && !rsoft_requested_pass(dev, index))', 'if (index != 0)',
       'an index of which a key was asked for is passed', ['requested_key', 'key']),

@@ -266,6 +266,32 @@ leases_by_indirect_keys(void)
 	return leases(RMEM_LEASE_UMR);
 }
 
+/*
+ * A slot that has used all of its indexes is quarantined while others have indexes left. Windows
+ * of four fifths of all indexes are allocated one after the other: no index comes twice.
+ */
+static int
+used_up_slots_wait_for_the_others(void)
+{
+	enum {
+		NB_MW = 64,
+		NB_INDEXES = 16
+	};
+	struct rmem_dev *dev = fx_dev("soft1", "max_mr=1000000,max_mw=64");
+	struct rmem_pd *pd = fx_pd(dev);
+	uint32_t owner;
+
+	TEST_ASSERT(pd != NULL);
+	for (owner = 1; owner <= NB_MW * NB_INDEXES / 5 * 4; owner++) {
+		struct rmem_mw *mw = NULL;
+
+		TEST_OK(rmem_mw_alloc(pd, RMEM_MW_TYPE_2, &mw));
+		TEST_RUN(note(mw->rkey & ~UINT32_C(0xff), owner));
+		TEST_OK(rmem_mw_dealloc(mw));
+	}
+	return TEST_SUCCESS;
+}
+
 static const struct test_case key_ever_cases[] = {
 		TEST_CASE(ordinary_mrs),
 		TEST_CASE(fast_register_mrs_by_any_tags),
@@ -275,6 +301,7 @@ static const struct test_case key_ever_cases[] = {
 		TEST_CASE(leases_by_fast_register_mrs),
 		TEST_CASE(leases_by_windows),
 		TEST_CASE(leases_by_indirect_keys),
+		TEST_CASE(used_up_slots_wait_for_the_others),
 };
 
 REGISTER_RMEM_SUITE(key_ever, setup, teardown, key_ever_cases);
