@@ -196,7 +196,6 @@ rsoft_key_own(struct rsoft_dev *dev, uint32_t slot, struct rsoft_mr *mr, uint32_
 
 	key->mr = mr;
 	key->kind = RSOFT_KIND_BASE;
-	key->qp_serial = 0;
 	key->is_taken = 1;
 	__atomic_store_n(&key->word, rsoft_key_word(rkey, 0), __ATOMIC_RELEASE);
 	return key;
