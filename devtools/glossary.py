@@ -11,6 +11,8 @@ import ctext
 # Where the rule applies: a path, or a folder and all below it.
 COVERED = (
     'README.md',
+    'drivers/soft/wire',
+    'test/wire',
 )
 
 # Words, as regular expressions without regard to case, and what to write.

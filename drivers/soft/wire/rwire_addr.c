@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Addresses; see rwire_addr.h. */
+
+#include <arpa/inet.h>
+
+#include "rwire_addr.h"
+
+static const uint8_t ipv4_prefix[12] = {[10] = 0xff, [11] = 0xff};
+
+bool
+rwire_addr_is_ipv4(const struct rwire_addr *addr)
+{
+	return memcmp(addr->gid, ipv4_prefix, sizeof(ipv4_prefix)) == 0;
+}
+
+bool
+rwire_addr_parse(const char *text, struct rwire_addr *addr)
+{
+	static const uint8_t any[16];
+
+	memcpy(addr->gid, ipv4_prefix, sizeof(ipv4_prefix));
+	if (inet_pton(AF_INET, text, addr->gid + sizeof(ipv4_prefix)) == 1)
+		return memcmp(addr->gid + sizeof(ipv4_prefix), any, 4) != 0;
+	return inet_pton(AF_INET6, text, addr->gid) == 1 &&
+			memcmp(addr->gid, any, sizeof(any)) != 0;
+}
+
+const char *
+rwire_addr_text(const struct rwire_addr *addr, char text[RWIRE_ADDR_TEXT])
+{
+	if (rwire_addr_is_ipv4(addr))
+		return inet_ntop(AF_INET, addr->gid + sizeof(ipv4_prefix), text, RWIRE_ADDR_TEXT);
+	return inet_ntop(AF_INET6, addr->gid, text, RWIRE_ADDR_TEXT);
+}
+
+socklen_t
+rwire_addr_to_sockaddr(
+		const struct rwire_addr *addr, uint16_t udp_port, struct sockaddr_storage *sa)
+{
+	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)sa;
+	struct sockaddr_in *in = (struct sockaddr_in *)sa;
+
+	memset(sa, 0, sizeof(*sa));
+	if (rwire_addr_is_ipv4(addr)) {
+		in->sin_family = AF_INET;
+		in->sin_port = htons(udp_port);
+		memcpy(&in->sin_addr, addr->gid + sizeof(ipv4_prefix), 4);
+		return sizeof(*in);
+	}
+	in6->sin6_family = AF_INET6;
+	in6->sin6_port = htons(udp_port);
+	memcpy(&in6->sin6_addr, addr->gid, sizeof(addr->gid));
+	return sizeof(*in6);
+}
+
+void
+rwire_addr_from_sockaddr(const struct sockaddr_storage *sa, struct rwire_addr *addr)
+{
+	if (sa->ss_family == AF_INET) {
+		memcpy(addr->gid, ipv4_prefix, sizeof(ipv4_prefix));
+		memcpy(addr->gid + sizeof(ipv4_prefix), &((const struct sockaddr_in *)sa)->sin_addr,
+				4);
+	} else {
+		memcpy(addr->gid, &((const struct sockaddr_in6 *)sa)->sin6_addr, sizeof(addr->gid));
+	}
+}

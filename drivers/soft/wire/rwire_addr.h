@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Addresses: a RoCEv2 GID is an IPv6 address; for IPv4 it is ::ffff:a.b.c.d (IBTA A17.4.5.1).
+ */
+
+#ifndef RWIRE_ADDR_H
+#define RWIRE_ADDR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <netinet/in.h>
+
+struct rwire_addr {
+	uint8_t gid[16];
+};
+
+#define RWIRE_ADDR_TEXT INET6_ADDRSTRLEN
+
+/* Parse an IPv4 or IPv6 address. False: it is neither, or it is the unspecified address. */
+bool rwire_addr_parse(const char *text, struct rwire_addr *addr);
+const char *rwire_addr_text(const struct rwire_addr *addr, char text[RWIRE_ADDR_TEXT]);
+
+/* Whether it is an IPv4 address. */
+bool rwire_addr_is_ipv4(const struct rwire_addr *addr);
+
+/* Convert to and from a socket address; IPv4 has family AF_INET there. */
+socklen_t rwire_addr_to_sockaddr(
+		const struct rwire_addr *addr, uint16_t udp_port, struct sockaddr_storage *sa);
+void rwire_addr_from_sockaddr(const struct sockaddr_storage *sa, struct rwire_addr *addr);
+
+static inline bool
+rwire_addr_is_equal(const struct rwire_addr *a, const struct rwire_addr *b)
+{
+	return memcmp(a, b, sizeof(*a)) == 0;
+}
+
+#endif /* RWIRE_ADDR_H */

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* RC packets; see rwire_hdr.h. */
+
+#include <string.h>
+
+#include <rte_byteorder.h>
+
+#include "rwire_hdr.h"
+
+#define SEND  (RWIRE_IS_VALID | RWIRE_IS_REQUEST | RWIRE_IS_SEND | RWIRE_HAS_PAYLOAD)
+#define WRITE (RWIRE_IS_VALID | RWIRE_IS_REQUEST | RWIRE_IS_WRITE | RWIRE_HAS_PAYLOAD)
+#define READ  (RWIRE_IS_VALID | RWIRE_IS_READ_RSP | RWIRE_HAS_PAYLOAD)
+#define AETH  RWIRE_HAS_AETH
+#define RETH  RWIRE_HAS_RETH
+#define FIRST RWIRE_IS_FIRST
+#define LAST  RWIRE_IS_LAST
+#define ONLY  (RWIRE_IS_FIRST | RWIRE_IS_LAST)
+
+const uint16_t rwire_opcode_info[RWIRE_OPCODE_NB] = {
+		[RWIRE_SEND_FIRST] = SEND | FIRST,
+		[RWIRE_SEND_MIDDLE] = SEND,
+		[RWIRE_SEND_LAST] = SEND | LAST,
+		[RWIRE_SEND_LAST_WITH_IMM] = SEND | LAST | RWIRE_HAS_IMM,
+		[RWIRE_SEND_ONLY] = SEND | ONLY,
+		[RWIRE_SEND_ONLY_WITH_IMM] = SEND | ONLY | RWIRE_HAS_IMM,
+		[RWIRE_WRITE_FIRST] = WRITE | FIRST | RETH,
+		[RWIRE_WRITE_MIDDLE] = WRITE,
+		[RWIRE_WRITE_LAST] = WRITE | LAST,
+		[RWIRE_WRITE_LAST_WITH_IMM] = WRITE | LAST | RWIRE_HAS_IMM,
+		[RWIRE_WRITE_ONLY] = WRITE | ONLY | RETH,
+		[RWIRE_WRITE_ONLY_WITH_IMM] = WRITE | ONLY | RETH | RWIRE_HAS_IMM,
+		[RWIRE_READ_REQUEST] = RWIRE_IS_VALID | RWIRE_IS_REQUEST | ONLY | RETH,
+		[RWIRE_READ_RESPONSE_FIRST] = READ | FIRST | AETH,
+		[RWIRE_READ_RESPONSE_MIDDLE] = READ,
+		[RWIRE_READ_RESPONSE_LAST] = READ | LAST | AETH,
+		[RWIRE_READ_RESPONSE_ONLY] = READ | ONLY | AETH,
+		[RWIRE_ACKNOWLEDGE] = RWIRE_IS_VALID | AETH,
+		[RWIRE_ATOMIC_ACKNOWLEDGE] = RWIRE_IS_VALID | AETH | RWIRE_HAS_RESULT,
+		[RWIRE_COMPARE_SWAP] = RWIRE_IS_VALID | RWIRE_IS_REQUEST | RWIRE_IS_ATOMIC | ONLY |
+				RWIRE_HAS_ATOMIC,
+		[RWIRE_FETCH_ADD] = RWIRE_IS_VALID | RWIRE_IS_REQUEST | RWIRE_IS_ATOMIC | ONLY |
+				RWIRE_HAS_ATOMIC,
+		[RWIRE_SEND_LAST_WITH_INV] = SEND | LAST | RWIRE_HAS_INV,
+		[RWIRE_SEND_ONLY_WITH_INV] = SEND | ONLY | RWIRE_HAS_INV,
+};
+
+uint32_t
+rwire_hdr_len(uint16_t info)
+{
+	uint32_t len = RWIRE_BTH_LEN;
+
+	if (info & RWIRE_HAS_RETH)
+		len += 16;
+	if (info & RWIRE_HAS_ATOMIC)
+		len += 28;
+	if (info & RWIRE_HAS_AETH)
+		len += 4;
+	if (info & RWIRE_HAS_RESULT)
+		len += 8;
+	if (info & (RWIRE_HAS_IMM | RWIRE_HAS_INV))
+		len += 4;
+	return len;
+}
+
+static uint32_t
+get32(const uint8_t *p)
+{
+	uint32_t v;
+
+	memcpy(&v, p, sizeof(v));
+	return rte_be_to_cpu_32(v);
+}
+
+static uint64_t
+get64(const uint8_t *p)
+{
+	return (uint64_t)get32(p) << 32 | get32(p + 4);
+}
+
+static uint8_t *
+put32(uint8_t *p, uint32_t v)
+{
+	v = rte_cpu_to_be_32(v);
+	memcpy(p, &v, sizeof(v));
+	return p + sizeof(v);
+}
+
+static uint8_t *
+put64(uint8_t *p, uint64_t v)
+{
+	return put32(put32(p, (uint32_t)(v >> 32)), (uint32_t)v);
+}
+
+/* Decode the headers after the BTH. */
+static void
+parse_ext(const uint8_t *p, struct rwire_pkt *pkt)
+{
+	if (pkt->info & (RWIRE_HAS_RETH | RWIRE_HAS_ATOMIC)) {
+		pkt->addr = get64(p);
+		pkt->rkey = get32(p + 8);
+		p += 12;
+	}
+	if (pkt->info & RWIRE_HAS_RETH) {
+		pkt->dma_len = get32(p);
+		p += 4;
+	}
+	if (pkt->info & RWIRE_HAS_ATOMIC) {
+		pkt->swap_add = get64(p);
+		pkt->compare = get64(p + 8);
+	}
+	if (pkt->info & RWIRE_HAS_AETH) {
+		pkt->syndrome = p[0];
+		pkt->msn = get32(p) & RWIRE_PSN_MASK;
+		p += 4;
+	}
+	if (pkt->info & RWIRE_HAS_RESULT)
+		pkt->swap_add = get64(p);
+	if (pkt->info & RWIRE_HAS_IMM)
+		memcpy(&pkt->imm, p, sizeof(pkt->imm));
+	if (pkt->info & RWIRE_HAS_INV)
+		pkt->imm = get32(p);
+}
+
+bool
+rwire_pkt_parse(uint8_t *bth, uint32_t len, struct rwire_pkt *pkt)
+{
+	uint32_t hdr, data;
+
+	memset(pkt, 0, sizeof(*pkt));
+	if (len < RWIRE_BTH_LEN + RWIRE_ICRC_LEN || len > RWIRE_MAX_PKT)
+		return false;
+	pkt->opcode = bth[0];
+	pkt->info = bth[0] < RWIRE_OPCODE_NB ? rwire_opcode_info[bth[0]] : 0;
+	pkt->pad = bth[1] >> 4 & 3;
+	hdr = rwire_hdr_len(pkt->info);
+	/* Transport version 0, and the default partition, full membership (IBTA 10.9.2). */
+	if (pkt->info == 0 || (bth[1] & 0xf) != 0 || (bth[2] << 8 | bth[3]) != RWIRE_PKEY ||
+			len < hdr + RWIRE_ICRC_LEN)
+		return false;
+	data = len - hdr - RWIRE_ICRC_LEN;
+	if (data < pkt->pad || data % 4 != 0)
+		return false;
+	pkt->payload_len = data - pkt->pad;
+	if (pkt->payload_len > RWIRE_MAX_MTU || (data != 0 && (pkt->info & RWIRE_HAS_PAYLOAD) == 0))
+		return false;
+	pkt->is_solicited = (bth[1] & 0x80) != 0;
+	pkt->qpn = get32(bth + 4) & RWIRE_QPN_MASK;
+	pkt->is_ack_req = (bth[8] & 0x80) != 0;
+	pkt->psn = get32(bth + 8) & RWIRE_PSN_MASK;
+	pkt->payload = bth + hdr;
+	parse_ext(bth + RWIRE_BTH_LEN, pkt);
+	return true;
+}
+
+static uint8_t *
+build_ext(uint8_t *p, const struct rwire_pkt *pkt)
+{
+	if (pkt->info & (RWIRE_HAS_RETH | RWIRE_HAS_ATOMIC))
+		p = put32(put64(p, pkt->addr), pkt->rkey);
+	if (pkt->info & RWIRE_HAS_RETH)
+		p = put32(p, pkt->dma_len);
+	if (pkt->info & RWIRE_HAS_ATOMIC)
+		p = put64(put64(p, pkt->swap_add), pkt->compare);
+	if (pkt->info & RWIRE_HAS_AETH)
+		p = put32(p, (uint32_t)pkt->syndrome << 24 | pkt->msn);
+	if (pkt->info & RWIRE_HAS_RESULT)
+		p = put64(p, pkt->swap_add);
+	if (pkt->info & RWIRE_HAS_IMM) {
+		memcpy(p, &pkt->imm, sizeof(pkt->imm));
+		p += sizeof(pkt->imm);
+	}
+	if (pkt->info & RWIRE_HAS_INV)
+		p = put32(p, pkt->imm);
+	return p;
+}
+
+uint32_t
+rwire_pkt_build(uint8_t *bth, struct rwire_pkt *pkt)
+{
+	uint8_t *p;
+
+	pkt->info = rwire_opcode_info[pkt->opcode];
+	pkt->pad = (uint8_t)(-pkt->payload_len & 3);
+	bth[0] = pkt->opcode;
+	/* MigReq is set: the path migration state is Migrated. */
+	bth[1] = (uint8_t)((pkt->is_solicited ? 0x80 : 0) | 0x40 | pkt->pad << 4);
+	bth[2] = RWIRE_PKEY >> 8;
+	bth[3] = RWIRE_PKEY & 0xff;
+	put32(bth + 4, pkt->qpn);
+	put32(bth + 8, (pkt->is_ack_req ? UINT32_C(1) << 31 : 0) | pkt->psn);
+	p = build_ext(bth + RWIRE_BTH_LEN, pkt) + pkt->payload_len;
+	memset(p, 0, pkt->pad);
+	return (uint32_t)(p - bth) + pkt->pad + RWIRE_ICRC_LEN;
+}

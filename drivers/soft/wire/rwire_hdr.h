@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * RC packets of RoCEv2 (IBTA volume 1, chapter 9 and annex A17), from the BTH to the ICRC.
+ *
+ * A packet is decoded into a struct rwire_pkt and encoded from one. Invariant of a packet that
+ * rwire_pkt_parse() accepted: its opcode is one of RC, its length agrees with the opcode, and
+ * payload, payload_len, pad and ICRC lie within the bytes received. All other fields are those of
+ * an untrusted peer.
+ */
+
+#ifndef RWIRE_HDR_H
+#define RWIRE_HDR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define RWIRE_UDP_PORT    4791
+#define RWIRE_PKEY        0xffff
+#define RWIRE_PSN_MASK    UINT32_C(0xffffff)
+#define RWIRE_QPN_MASK    UINT32_C(0xffffff)
+#define RWIRE_BTH_LEN     12
+#define RWIRE_ICRC_LEN    4
+#define RWIRE_MAX_EXT_LEN 28 /* AtomicETH */
+#define RWIRE_MAX_MTU     4096
+#define RWIRE_MAX_PKT     (RWIRE_BTH_LEN + RWIRE_MAX_EXT_LEN + RWIRE_MAX_MTU + 3 + RWIRE_ICRC_LEN)
+
+/* Opcodes of the RC service (IBTA table 38). */
+enum rwire_opcode {
+	RWIRE_SEND_FIRST = 0x00,
+	RWIRE_SEND_MIDDLE = 0x01,
+	RWIRE_SEND_LAST = 0x02,
+	RWIRE_SEND_LAST_WITH_IMM = 0x03,
+	RWIRE_SEND_ONLY = 0x04,
+	RWIRE_SEND_ONLY_WITH_IMM = 0x05,
+	RWIRE_WRITE_FIRST = 0x06,
+	RWIRE_WRITE_MIDDLE = 0x07,
+	RWIRE_WRITE_LAST = 0x08,
+	RWIRE_WRITE_LAST_WITH_IMM = 0x09,
+	RWIRE_WRITE_ONLY = 0x0a,
+	RWIRE_WRITE_ONLY_WITH_IMM = 0x0b,
+	RWIRE_READ_REQUEST = 0x0c,
+	RWIRE_READ_RESPONSE_FIRST = 0x0d,
+	RWIRE_READ_RESPONSE_MIDDLE = 0x0e,
+	RWIRE_READ_RESPONSE_LAST = 0x0f,
+	RWIRE_READ_RESPONSE_ONLY = 0x10,
+	RWIRE_ACKNOWLEDGE = 0x11,
+	RWIRE_ATOMIC_ACKNOWLEDGE = 0x12,
+	RWIRE_COMPARE_SWAP = 0x13,
+	RWIRE_FETCH_ADD = 0x14,
+	RWIRE_SEND_LAST_WITH_INV = 0x16,
+	RWIRE_SEND_ONLY_WITH_INV = 0x17,
+	RWIRE_OPCODE_NB = 0x18,
+};
+
+/* Properties of an opcode, and the headers that follow the BTH. */
+#define RWIRE_IS_VALID    (1u << 0)
+#define RWIRE_IS_REQUEST  (1u << 1)
+#define RWIRE_IS_SEND     (1u << 2)
+#define RWIRE_IS_WRITE    (1u << 3)
+#define RWIRE_IS_READ_RSP (1u << 4)
+#define RWIRE_IS_ATOMIC   (1u << 5)
+#define RWIRE_IS_FIRST    (1u << 6) /* FIRST or ONLY */
+#define RWIRE_IS_LAST     (1u << 7) /* LAST or ONLY */
+#define RWIRE_HAS_PAYLOAD (1u << 8)
+#define RWIRE_HAS_RETH    (1u << 9)
+#define RWIRE_HAS_AETH    (1u << 10)
+#define RWIRE_HAS_ATOMIC  (1u << 11) /* AtomicETH */
+#define RWIRE_HAS_RESULT  (1u << 12) /* AtomicAckETH */
+#define RWIRE_HAS_IMM     (1u << 13)
+#define RWIRE_HAS_INV     (1u << 14) /* IETH */
+
+/* Indexed by opcode; 0: not an opcode of RC. */
+extern const uint16_t rwire_opcode_info[RWIRE_OPCODE_NB];
+
+/* Syndrome of an AETH (IBTA 9.7.5.1.1). */
+#define RWIRE_AETH_ACK      0x1f /* no end-to-end credits */
+#define RWIRE_AETH_RNR      0x20 /* the low 5 bits are the RNR timer code */
+#define RWIRE_AETH_NAK_PSN  0x60
+#define RWIRE_AETH_NAK_INV  0x61 /* invalid request */
+#define RWIRE_AETH_NAK_ACC  0x62 /* remote access error */
+#define RWIRE_AETH_NAK_OP   0x63 /* remote operational error */
+#define RWIRE_AETH_KIND(s)  ((s)&0x60)
+#define RWIRE_AETH_KIND_NAK 0x60
+
+struct rwire_pkt {
+	uint8_t opcode;    /* enum rwire_opcode */
+	uint8_t syndrome;  /* AETH */
+	uint8_t pad;       /* bytes after the payload, 0 to 3 */
+	bool is_solicited; /* SE of the BTH */
+	bool is_ack_req;
+	uint16_t info; /* rwire_opcode_info of the opcode */
+	uint32_t qpn;
+	uint32_t psn;
+	uint32_t msn;         /* AETH, 24 bits */
+	uint32_t rkey;        /* RETH, AtomicETH */
+	uint32_t dma_len;     /* RETH */
+	uint32_t imm;         /* ImmDt in network byte order, or the rkey of IETH in host order */
+	uint32_t payload_len; /* without pad */
+	uint64_t addr;        /* RETH, AtomicETH */
+	uint64_t compare;     /* AtomicETH */
+	uint64_t swap_add;    /* AtomicETH, or the value of AtomicAckETH */
+	uint8_t *payload;
+};
+
+/* Length of the headers, BTH included. */
+uint32_t rwire_hdr_len(uint16_t info);
+
+/*
+ * Decode the len bytes from the BTH to the ICRC. False: too short, not an opcode of RC, another
+ * transport version or P_Key, or a length that does not agree with the opcode.
+ */
+bool rwire_pkt_parse(uint8_t *bth, uint32_t len, struct rwire_pkt *pkt);
+
+/*
+ * Encode the headers at bth, and the pad after the payload, which the caller stores at
+ * bth + rwire_hdr_len(). Returns the length from the BTH to the ICRC. Does not set the ICRC.
+ */
+uint32_t rwire_pkt_build(uint8_t *bth, struct rwire_pkt *pkt);
+
+/* a - b modulo 2^24, -2^23 to 2^23 - 1. */
+static inline int32_t
+rwire_psn_diff(uint32_t a, uint32_t b)
+{
+	return (int32_t)((a - b) << 8) >> 8;
+}
+
+static inline uint32_t
+rwire_psn_add(uint32_t psn, uint32_t n)
+{
+	return (psn + n) & RWIRE_PSN_MASK;
+}
+
+/* Packets of a message; at least one. */
+static inline uint32_t
+rwire_nb_pkts(uint64_t length, uint32_t mtu)
+{
+	return length == 0 ? 1 : (uint32_t)((length + mtu - 1) / mtu);
+}
+
+#endif /* RWIRE_HDR_H */

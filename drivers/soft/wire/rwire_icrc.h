@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * The invariant CRC of RoCEv2 (IBTA annex A17.3.2): CRC-32 over 8 bytes of ones, the IP and UDP
+ * headers and the BTH with their variant fields replaced by ones, and the rest of the packet.
+ *
+ * RWIRE_HEADROOM bytes that precede the BTH are overwritten with the masked headers. The BTH is
+ * masked in place while the CRC is calculated, then restored.
+ */
+
+#ifndef RWIRE_ICRC_H
+#define RWIRE_ICRC_H
+
+#include "rwire_addr.h"
+#include "rwire_hdr.h"
+
+#define RWIRE_HEADROOM 64 /* 8 ones, an IPv6 and a UDP header, rounded */
+
+/* Fields of the IP and UDP headers that the ICRC covers. */
+struct rwire_flow {
+	struct rwire_addr src;
+	struct rwire_addr dst;
+	uint16_t src_port;
+	uint16_t ip_id; /* IPv4 only */
+};
+
+/* Set the ICRC, the last 4 of the len bytes at bth. */
+void rwire_icrc_set(uint8_t *bth, uint32_t len, const struct rwire_flow *flow);
+
+/*
+ * Check the ICRC of a received packet.
+ *
+ * A socket does not report the IPv4 id (is_id_known is false). Then the packet is good if the ICRC
+ * matches for flow->ip_id, or for any other id. The CRC is linear, so the ids contribute the sums
+ * of 16 words: 2^16 of the 2^32 values are accepted, which leaves a check of 16 bits.
+ */
+bool rwire_icrc_is_good(
+		uint8_t *bth, uint32_t len, const struct rwire_flow *flow, bool is_id_known);
+
+#endif /* RWIRE_ICRC_H */

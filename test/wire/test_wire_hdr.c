@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Packets are decoded as they were encoded, and malformed ones are refused. */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <soft/wire/rwire_hdr.h>
+
+#include "../test.h"
+
+#define BUFFER (RWIRE_MAX_PKT + 64)
+
+static struct rwire_pkt
+make_pkt(uint8_t opcode, uint32_t payload_len)
+{
+	return (struct rwire_pkt){
+			.opcode = opcode,
+			.syndrome = RWIRE_AETH_NAK_ACC,
+			.is_solicited = true,
+			.is_ack_req = true,
+			.qpn = 0xabcdef,
+			.psn = 0x123456,
+			.msn = 0x654321,
+			.rkey = 0x89abcdef,
+			.dma_len = 0x10203,
+			.imm = 0x5a5b5c5d,
+			.payload_len = payload_len,
+			.addr = UINT64_C(0x1122334455667788),
+			.compare = UINT64_C(0x99aabbccddeeff00),
+			.swap_add = UINT64_C(0x0f1e2d3c4b5a6978),
+	};
+}
+
+static int
+check_fields(const struct rwire_pkt *got, const struct rwire_pkt *want)
+{
+	TEST_EQ(got->opcode, want->opcode);
+	TEST_EQ(got->is_solicited, want->is_solicited);
+	TEST_EQ(got->is_ack_req, want->is_ack_req);
+	TEST_EQ(got->qpn, want->qpn);
+	TEST_EQ(got->psn, want->psn);
+	TEST_EQ(got->payload_len, want->payload_len);
+	if (got->info & RWIRE_HAS_AETH) {
+		TEST_EQ(got->syndrome, want->syndrome);
+		TEST_EQ(got->msn, want->msn);
+	}
+	if (got->info & (RWIRE_HAS_RETH | RWIRE_HAS_ATOMIC)) {
+		TEST_EQ(got->addr, want->addr);
+		TEST_EQ(got->rkey, want->rkey);
+	}
+	if (got->info & RWIRE_HAS_RETH)
+		TEST_EQ(got->dma_len, want->dma_len);
+	if (got->info & RWIRE_HAS_ATOMIC)
+		TEST_EQ(got->compare, want->compare);
+	if (got->info & (RWIRE_HAS_ATOMIC | RWIRE_HAS_RESULT))
+		TEST_EQ(got->swap_add, want->swap_add);
+	if (got->info & (RWIRE_HAS_IMM | RWIRE_HAS_INV))
+		TEST_EQ(got->imm, want->imm);
+	return TEST_SUCCESS;
+}
+
+static int
+every_opcode_is_decoded_as_it_was_encoded(void)
+{
+	static const uint32_t lengths[] = {0, 1, 2, 3, 4, 255, 1024, RWIRE_MAX_MTU};
+	uint8_t bth[BUFFER], opcode;
+	unsigned int i, nb = 0;
+
+	for (opcode = 0; opcode < RWIRE_OPCODE_NB; opcode++) {
+		uint16_t info = rwire_opcode_info[opcode];
+
+		if (info == 0)
+			continue;
+		nb++;
+		for (i = 0; i < RTE_DIM(lengths); i++) {
+			struct rwire_pkt got, want = make_pkt(opcode, lengths[i]);
+			uint32_t len;
+
+			if (lengths[i] != 0 && (info & RWIRE_HAS_PAYLOAD) == 0)
+				continue;
+			len = rwire_pkt_build(bth, &want);
+			TEST_EQ(len,
+					rwire_hdr_len(info) + RTE_ALIGN_CEIL(lengths[i], 4) +
+							RWIRE_ICRC_LEN);
+			TEST_ASSERT(rwire_pkt_parse(bth, len, &got));
+			TEST_ASSERT(got.payload == bth + rwire_hdr_len(info));
+			TEST_RUN(check_fields(&got, &want));
+		}
+	}
+	TEST_EQ(nb, 23);
+	return TEST_SUCCESS;
+}
+
+/* IBTA table 38 and the layouts of 9.3, as bytes. */
+static int
+bytes_are_those_of_the_specification(void)
+{
+	static const uint8_t want[] = {0x0a, 0x70, 0xff, 0xff, 0x00, 0x00, 0x00, 0x11, 0x80, 0x12,
+			0x34, 0x56, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x10, 0x00, 0x00, 0x00,
+			0x02, 0x03, 0x00, 0x00, 0x00, 0x01, 0xee, 0x00, 0x00, 0x00};
+	struct rwire_pkt pkt = {.opcode = RWIRE_WRITE_ONLY,
+			.is_ack_req = true,
+			.qpn = 0x11,
+			.psn = 0x123456,
+			.rkey = 0x203,
+			.dma_len = 1,
+			.addr = 0x1000,
+			.payload_len = 1};
+	uint8_t bth[BUFFER];
+
+	bth[rwire_hdr_len(rwire_opcode_info[RWIRE_WRITE_ONLY])] = 0xee;
+	TEST_EQ(rwire_pkt_build(bth, &pkt), sizeof(want) + RWIRE_ICRC_LEN);
+	TEST_MEM(bth, want, sizeof(want));
+	return TEST_SUCCESS;
+}
+
+static int
+malformed_packets_are_refused(void)
+{
+	static const struct {
+		uint8_t at;
+		uint8_t value;
+	} damage[] = {{0, 0x15}, {0, 0x18}, {0, 0xff}, {1, 0x41}, {2, 0x7f}, {3, 0xfe}};
+	struct rwire_pkt pkt = make_pkt(RWIRE_READ_REQUEST, 0), got;
+	uint8_t bth[BUFFER], good[BUFFER];
+	uint32_t i, len = rwire_pkt_build(good, &pkt);
+
+	for (i = 0; i < len; i++) {
+		memcpy(bth, good, len);
+		TEST_ASSERT(!rwire_pkt_parse(bth, i, &got));
+	}
+	TEST_ASSERT(!rwire_pkt_parse(bth, len + 4, &got)); /* a READ request with a payload */
+	for (i = 0; i < RTE_DIM(damage); i++) {
+		memcpy(bth, good, len);
+		bth[damage[i].at] = damage[i].value;
+		TEST_ASSERT(!rwire_pkt_parse(bth, len, &got));
+	}
+	return TEST_SUCCESS;
+}
+
+/* Each packet in an allocation of its size, for the address sanitizer. */
+static int
+random_bytes_are_never_read_outside(void)
+{
+	unsigned int i, j, nb_good = 0;
+
+	for (i = 0; i < 100000; i++) {
+		uint32_t len = (uint32_t)rand() % 80;
+		uint8_t *bth = malloc(len + 1);
+		struct rwire_pkt pkt;
+
+		TEST_ASSERT(bth != NULL);
+		for (j = 0; j < len; j++)
+			bth[j] = (uint8_t)rand();
+		if (len > 3) {
+			bth[0] %= RWIRE_OPCODE_NB + 1;
+			bth[1] &= 0xf0;
+			bth[2] = bth[3] = 0xff;
+		}
+		if (rwire_pkt_parse(bth, len, &pkt)) {
+			nb_good++;
+			TEST_ASSERT(pkt.payload >= bth);
+			TEST_ASSERT(pkt.payload + pkt.payload_len + pkt.pad + RWIRE_ICRC_LEN ==
+					bth + len);
+		}
+		free(bth);
+	}
+	TEST_ASSERT(nb_good > 1000);
+	return TEST_SUCCESS;
+}
+
+static int
+psns_wrap(void)
+{
+	TEST_EQ(rwire_psn_add(0xffffff, 1), 0);
+	TEST_EQ(rwire_psn_diff(0, 0xffffff), 1);
+	TEST_EQ(rwire_psn_diff(0xffffff, 0), -1);
+	TEST_EQ(rwire_psn_diff(0x800000, 0), -0x800000);
+	TEST_EQ(rwire_psn_diff(0x7fffff, 0), 0x7fffff);
+	TEST_EQ(rwire_nb_pkts(0, 256), 1);
+	TEST_EQ(rwire_nb_pkts(256, 256), 1);
+	TEST_EQ(rwire_nb_pkts(257, 256), 2);
+	return TEST_SUCCESS;
+}
+
+static int
+setup(void)
+{
+	srand(1);
+	return TEST_SUCCESS;
+}
+
+static const struct test_case cases[] = {
+		TEST_CASE(every_opcode_is_decoded_as_it_was_encoded),
+		TEST_CASE(bytes_are_those_of_the_specification),
+		TEST_CASE(malformed_packets_are_refused),
+		TEST_CASE(random_bytes_are_never_read_outside),
+		TEST_CASE(psns_wrap),
+};
+
+REGISTER_RMEM_SUITE(wire_hdr, setup, setup, cases);
