@@ -506,16 +506,8 @@ rsoft_req_exec(struct rsoft_qp *qp, unsigned int lcore, bool is_queued, const vo
 
 	if (unlikely(rsoft_cq_is_overrun(qp->qp.send_cq) || rsoft_cq_is_overrun(qp->qp.recv_cq)))
 		rsoft_qp_fail(qp);
-	run.qp = qp;
-	run.lcore = lcore;
-	run.is_queued = is_queued;
-	run.done = qp->sq.done;
-	run.nb_wc = 0;
-	run.bytes = 0;
+	rsoft_run_begin(&run, qp, lcore, is_queued);
 	executed = rsoft_req_run(&run, wrs, stride, n);
-	rsoft_run_flush(&run);
-	RSOFT_COUNT(qp->stats.send_wrs, run.done - qp->sq.done);
-	RSOFT_COUNT(qp->stats.bytes, run.bytes);
-	qp->sq.done = run.done;
+	rsoft_run_end(&run);
 	return executed;
 }

@@ -25,9 +25,15 @@ static const uint16_t rsoft_recv_flags[RMEM_WR_OPCODE_NB] = {
 };
 
 uint64_t
+rsoft_rnr_ns(uint8_t code)
+{
+	return rsoft_rnr_10us[code & 31] * UINT64_C(10000);
+}
+
+uint64_t
 rsoft_resp_rnr_ns(const struct rsoft_qp *peer)
 {
-	return rsoft_rnr_10us[peer->conn.min_rnr_timer & 31] * UINT64_C(10000);
+	return rsoft_rnr_ns(peer->conn.min_rnr_timer);
 }
 
 bool

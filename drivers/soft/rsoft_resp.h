@@ -31,6 +31,9 @@ struct rsoft_qp *rsoft_resp_resolve(struct rsoft_qp *qp);
 /* Time between tries when this peer has no receive, in nanoseconds. */
 uint64_t rsoft_resp_rnr_ns(const struct rsoft_qp *peer);
 
+/* The time of an RNR timer code, in nanoseconds (IBTA table 45). */
+uint64_t rsoft_rnr_ns(uint8_t code);
+
 /* Whether a receive is posted. */
 bool rsoft_resp_has_recv(const struct rsoft_qp *peer);
 

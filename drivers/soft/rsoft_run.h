@@ -39,6 +39,30 @@ void rsoft_run_flush(struct rsoft_run *run);
 /* A request failed: the QP is in ERR before who polls can know. */
 void rsoft_run_fail(struct rsoft_run *run, const struct rmem_send_wr *wr, int status);
 
+/* Begin a run over the send queue of a QP. Under sq.lock. */
+static __rte_always_inline void
+rsoft_run_begin(struct rsoft_run *run, struct rsoft_qp *qp, unsigned int lcore, bool is_queued)
+{
+	run->qp = qp;
+	run->lcore = lcore;
+	run->is_queued = is_queued;
+	run->done = qp->sq.done;
+	run->nb_wc = 0;
+	run->bytes = 0;
+}
+
+/* End a run: hand over its completions, and count. */
+static __rte_always_inline void
+rsoft_run_end(struct rsoft_run *run)
+{
+	struct rsoft_qp *qp = run->qp;
+
+	rsoft_run_flush(run);
+	RSOFT_COUNT(qp->stats.send_wrs, run->done - qp->sq.done);
+	RSOFT_COUNT(qp->stats.bytes, run->bytes);
+	qp->sq.done = run->done;
+}
+
 /* Tell of a request. */
 static __rte_always_inline void
 rsoft_run_add_wc(
