@@ -40,12 +40,33 @@ extern int rmem_cm_logtype;
 _Static_assert(CM_HEAD_SIZE + RMEM_CM_MAX_REQUEST == CM_MAX_CONNECT, "fills a request");
 _Static_assert(CM_MAX_SIZE == CM_MAX_ACCEPT, "fills an answer");
 
+/**
+ * A transport. All arguments are checked. After a call that failed, unlisten, or close with
+ * is_connected false, releases its resources.
+ */
+struct cm_ops {
+	int (*accept)(struct rmem_cm_listener *listener, const struct rmem_cm_conf *conf,
+			const struct rmem_qp_addr *addr, struct rmem_cm_conn *conn,
+			struct rmem_cm_peer *from);
+	void (*close)(struct rmem_cm_conn *conn, bool is_connected);
+	int (*connect)(struct rmem_cm_conn *conn, const struct sockaddr *remote,
+			const struct rmem_cm_conf *conf, const struct rmem_qp_addr *addr,
+			struct rmem_cm_peer *from);
+	int (*listen)(struct rmem_cm_listener *listener, const struct sockaddr *addr);
+	void (*unlisten)(struct rmem_cm_listener *listener);
+	int (*wait_end)(struct rmem_cm_conn *conn, uint64_t end_ms);
+};
+
+extern const struct cm_ops cm_rdma_ops;
+
 struct rmem_cm_listener {
+	const struct cm_ops *ops;
 	struct rdma_event_channel *channel;
 	struct rdma_cm_id *id;
 };
 
 struct rmem_cm_conn {
+	const struct cm_ops *ops;
 	struct rdma_event_channel *channel;
 	struct rdma_cm_id *id;
 	bool is_ended;
@@ -66,18 +87,23 @@ uint8_t cm_pack(const struct rmem_qp_addr *addr, const void *data, uint32_t data
 /** Read one: 0 or -EBADMSG. Bytes behind it do no harm. */
 int cm_unpack(const uint8_t *message, uint32_t size, struct rmem_cm_peer *peer);
 
+/** Connect the QP: 0, or the -errno of rmem_cm_connect(). */
+int cm_connect_qp(const struct rmem_cm_conf *conf, const struct rmem_qp_addr *remote);
+/** Copy an IPv4 or IPv6 address, which may be shorter than a struct sockaddr_storage. */
+void cm_copy_sockaddr(const struct sockaddr *from, struct sockaddr_storage *to);
+
 /** A channel that does not block. */
 int cm_channel_create(struct rdma_event_channel **channel);
-/** The time on a clock that only goes forward, ms. */
+/** Monotonic time, ms. */
 uint64_t cm_now_ms(void);
 /** The next event; -ETIMEDOUT at the end of the wait. */
 int cm_next(struct rdma_event_channel *channel, uint64_t end_ms, struct cm_event *event);
 /** Wait for an event of that type, which succeeded. */
 int cm_expect(struct rdma_event_channel *channel, enum rdma_cm_event_type type, uint64_t end_ms,
 		struct cm_event *event);
-/** What a call of rdma_cm left in errno, logged: as -errno of ours. */
+/** Log the errno of a call; returns it as the -errno of rmem_cm_connect(). */
 int cm_errno(const char *call);
-/** The same of a number. */
+/** The same for an error number. */
 int cm_error(int error);
 
 #endif /* RMEM_CM_PRIV_H */

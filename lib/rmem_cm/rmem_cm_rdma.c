@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Connections of RDMA devices, through rdma_cm(7). */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_common.h>
+
+#include "rmem_cm_priv.h"
+
+#define CM_BACKLOG 16
+/* Of a device: most have fewer than the first. */
+#define CM_GIDS     256
+#define CM_MAX_GIDS 65536
+
+/* Whether a device has a GID. The kernel gives all there are, or -EINVAL for too little room. */
+static int
+cm_has_gid(struct ibv_context *verbs, const uint8_t gid[16], bool *is_here)
+{
+	struct ibv_gid_entry *table;
+	ssize_t i, nb = -EINVAL;
+	size_t room;
+
+	*is_here = false;
+	for (room = CM_GIDS; nb == -EINVAL && room <= CM_MAX_GIDS; room *= 2) {
+		table = calloc(room, sizeof(*table));
+		if (table == NULL)
+			return -ENOMEM;
+		nb = ibv_query_gid_table(verbs, table, room, 0);
+		for (i = 0; i < nb && !*is_here; i++)
+			*is_here = memcmp(table[i].gid.raw, gid, sizeof(table[i].gid.raw)) == 0;
+		free(table);
+	}
+	return 0;
+}
+
+/* The QP is of the device that rdma_cm found: one of its GIDs is that of the QP. */
+static int
+cm_check_device(const struct rdma_cm_id *id, const struct rmem_qp_addr *addr)
+{
+	bool is_here = false;
+	int rc = 0;
+
+	if (id->verbs != NULL)
+		rc = cm_has_gid(id->verbs, addr->gid, &is_here);
+	if (rc != 0 || is_here)
+		return rc;
+	CM_LOG(ERR, "the IP address is not one of the QP's device");
+	return -ENODEV;
+}
+
+static struct rdma_conn_param
+cm_param(const struct rmem_cm_conf *conf, const uint8_t *message, uint8_t size)
+{
+	struct rdma_conn_param param;
+
+	memset(&param, 0, sizeof(param));
+	param.private_data = message;
+	param.private_data_len = size;
+	param.retry_count = conf->retry_cnt;
+	param.rnr_retry_count = conf->rnr_retry;
+	param.qp_num = conf->qp->qp_num;
+	return param;
+}
+
+static int
+rdma_listener_open(struct rmem_cm_listener *listener, const struct sockaddr *addr)
+{
+	struct sockaddr_storage local;
+	int rc;
+
+	rc = cm_channel_create(&listener->channel);
+	if (rc == 0 && rdma_create_id(listener->channel, &listener->id, NULL, RDMA_PS_TCP) != 0) {
+		listener->id = NULL;
+		rc = cm_errno("rdma_create_id");
+	}
+	cm_copy_sockaddr(addr, &local);
+	if (rc == 0 && rdma_bind_addr(listener->id, (struct sockaddr *)(void *)&local) != 0)
+		rc = cm_errno("rdma_bind_addr");
+	if (rc == 0 && rdma_listen(listener->id, CM_BACKLOG) != 0)
+		rc = cm_errno("rdma_listen");
+	return rc;
+}
+
+static void
+rdma_listener_close(struct rmem_cm_listener *listener)
+{
+	if (listener->id != NULL)
+		rdma_destroy_id(listener->id);
+	if (listener->channel != NULL)
+		rdma_destroy_event_channel(listener->channel);
+}
+
+/* Up to a request that is good; the id is the connection's, also when it is refused. */
+static int
+cm_take_request(struct rmem_cm_listener *listener, const struct rmem_qp_addr *addr, uint64_t end_ms,
+		struct rmem_cm_conn *conn, struct rmem_cm_peer *from)
+{
+	struct cm_event event;
+	int rc;
+
+	rc = cm_expect(listener->channel, RDMA_CM_EVENT_CONNECT_REQUEST, end_ms, &event);
+	if (rc != 0)
+		return rc;
+	conn->id = event.id;
+	rc = cm_unpack(event.data, event.size, from);
+	if (rc == 0)
+		rc = cm_check_device(conn->id, addr);
+	if (rc == 0 && rdma_migrate_id(conn->id, conn->channel) != 0)
+		rc = cm_errno("rdma_migrate_id");
+	if (rc != 0)
+		(void)rdma_reject(conn->id, NULL, 0);
+	return rc;
+}
+
+static int
+cm_answer(struct rmem_cm_conn *conn, const struct rmem_cm_conf *conf,
+		const struct rmem_qp_addr *addr, const struct rmem_cm_peer *from, uint64_t end_ms)
+{
+	uint8_t message[CM_MAX_SIZE];
+	struct rdma_conn_param param;
+	struct cm_event event;
+	int rc;
+
+	rc = cm_connect_qp(conf, &from->addr);
+	if (rc != 0) {
+		(void)rdma_reject(conn->id, NULL, 0);
+		return rc;
+	}
+	param = cm_param(conf, message, cm_pack(addr, conf->data, conf->data_size, message));
+	if (rdma_accept(conn->id, &param) != 0) {
+		/* The kernel's word for an id whose peer went meanwhile. */
+		bool is_gone = errno == EINVAL;
+
+		rc = cm_errno("rdma_accept");
+		if (is_gone)
+			rc = -ECONNREFUSED;
+	}
+	if (rc == 0)
+		rc = cm_expect(conn->channel, RDMA_CM_EVENT_ESTABLISHED, end_ms, &event);
+	if (rc != 0)
+		(void)rmem_qp_reset(conf->qp);
+	return rc;
+}
+
+static int
+rdma_accept_conn(struct rmem_cm_listener *listener, const struct rmem_cm_conf *conf,
+		const struct rmem_qp_addr *addr, struct rmem_cm_conn *conn,
+		struct rmem_cm_peer *from)
+{
+	int rc = cm_channel_create(&conn->channel);
+
+	if (rc == 0)
+		rc = cm_take_request(listener, addr, cm_now_ms() + conf->timeout_ms, conn, from);
+	/* A peer that comes at the end of the wait has all of the time to answer. */
+	if (rc == 0)
+		rc = cm_answer(conn, conf, addr, from, cm_now_ms() + conf->timeout_ms);
+	return rc;
+}
+
+/* The way to the peer, through the device of the QP. */
+static int
+cm_resolve(struct rmem_cm_conn *conn, const struct sockaddr *remote,
+		const struct rmem_cm_conf *conf, const struct rmem_qp_addr *addr, uint64_t end_ms)
+{
+	struct sockaddr_storage to;
+	struct cm_event event;
+	int rc;
+
+	cm_copy_sockaddr(remote, &to);
+	if (rdma_create_id(conn->channel, &conn->id, NULL, RDMA_PS_TCP) != 0) {
+		conn->id = NULL;
+		return cm_errno("rdma_create_id");
+	}
+	/* Half of the time: no host's answer is told from that of a host which keeps silent. */
+	if (rdma_resolve_addr(conn->id, NULL, (struct sockaddr *)(void *)&to,
+			    (int)(conf->timeout_ms + 1) / 2) != 0)
+		return cm_errno("rdma_resolve_addr");
+	rc = cm_expect(conn->channel, RDMA_CM_EVENT_ADDR_RESOLVED, end_ms, &event);
+	if (rc == 0)
+		rc = cm_check_device(conn->id, addr);
+	if (rc == 0 && rdma_resolve_route(conn->id, (int)conf->timeout_ms) != 0)
+		rc = cm_errno("rdma_resolve_route");
+	if (rc == 0)
+		rc = cm_expect(conn->channel, RDMA_CM_EVENT_ROUTE_RESOLVED, end_ms, &event);
+	return rc;
+}
+
+static int
+cm_request(struct rmem_cm_conn *conn, const struct rmem_cm_conf *conf,
+		const struct rmem_qp_addr *addr, uint64_t end_ms, struct rmem_cm_peer *from)
+{
+	uint8_t message[CM_MAX_SIZE];
+	struct rdma_conn_param param;
+	struct cm_event event;
+	int rc;
+
+	param = cm_param(conf, message, cm_pack(addr, conf->data, conf->data_size, message));
+	if (rdma_connect(conn->id, &param) != 0)
+		return cm_errno("rdma_connect");
+	rc = cm_expect(conn->channel, RDMA_CM_EVENT_CONNECT_RESPONSE, end_ms, &event);
+	if (rc != 0)
+		return rc;
+	rc = cm_unpack(event.data, event.size, from);
+	if (rc == 0)
+		rc = cm_connect_qp(conf, &from->addr);
+	if (rc != 0) {
+		(void)rdma_reject(conn->id, NULL, 0);
+		return rc;
+	}
+	if (rdma_establish(conn->id) != 0) {
+		rc = cm_errno("rdma_establish");
+		(void)rmem_qp_reset(conf->qp);
+	}
+	return rc;
+}
+
+static int
+rdma_connect_conn(struct rmem_cm_conn *conn, const struct sockaddr *remote,
+		const struct rmem_cm_conf *conf, const struct rmem_qp_addr *addr,
+		struct rmem_cm_peer *from)
+{
+	uint64_t end_ms = cm_now_ms() + conf->timeout_ms;
+	int rc = cm_channel_create(&conn->channel);
+
+	if (rc == 0)
+		rc = cm_resolve(conn, remote, conf, addr, end_ms);
+	if (rc == 0)
+		rc = cm_request(conn, conf, addr, end_ms, from);
+	return rc;
+}
+
+static int
+rdma_wait_end(struct rmem_cm_conn *conn, uint64_t end_ms)
+{
+	struct cm_event event;
+	int rc;
+
+	while (!conn->is_ended) {
+		rc = cm_next(conn->channel, end_ms, &event);
+		if (rc != 0)
+			return rc == -ETIMEDOUT || rc == -ENODEV ? rc : -EIO;
+		if (event.type == RDMA_CM_EVENT_DEVICE_REMOVAL)
+			return -ENODEV;
+		conn->is_ended = event.type == RDMA_CM_EVENT_DISCONNECTED;
+	}
+	return 0;
+}
+
+static void
+rdma_close_conn(struct rmem_cm_conn *conn, bool is_connected)
+{
+	if (is_connected)
+		(void)rdma_disconnect(conn->id);
+	if (conn->id != NULL)
+		rdma_destroy_id(conn->id);
+	if (conn->channel != NULL)
+		rdma_destroy_event_channel(conn->channel);
+}
+
+const struct cm_ops cm_rdma_ops = {
+		.accept = rdma_accept_conn,
+		.close = rdma_close_conn,
+		.connect = rdma_connect_conn,
+		.listen = rdma_listener_open,
+		.unlisten = rdma_listener_close,
+		.wait_end = rdma_wait_end,
+};
