@@ -73,7 +73,7 @@ def declarations(text):
 
 def _name(head):
     head = re.sub(r'__rte_\w+(\s*\([^()]*\))?|__attribute__\s*\(\(.*?\)\)', ' ', head)
-    found = re.search(r'(\w+)\s*\(', head)
+    found = re.search(r'TEST\w*\(\w+, (\w+)', head) or re.search(r'(\w+)\s*\(', head)
     return found.group(1) if found else None
 
 

@@ -41,10 +41,11 @@ int lx_setup_auto(void);
 int lx_teardown(void);
 
 /* The same cases for all backends. */
-#define REGISTER_LEASE_SUITES(object, table)                                                       \
-	REGISTER_RMEM_SUITE(object##_fast_reg, lx_setup_fast_reg, lx_teardown, table);             \
-	REGISTER_RMEM_SUITE(object##_mw, lx_setup_mw, lx_teardown, table);                         \
-	REGISTER_RMEM_SUITE(object##_umr, lx_setup_umr, lx_teardown, table)
+#define LEASE_SUITES(object)                                                                       \
+	struct test_case *test_cases_##object;                                                     \
+	TEST_SUITE_OF(object##_fast_reg, lx_setup_fast_reg, lx_teardown, object);                  \
+	TEST_SUITE_OF(object##_mw, lx_setup_mw, lx_teardown, object);                              \
+	TEST_SUITE_OF(object##_umr, lx_setup_umr, lx_teardown, object)
 
 /* The context again, with lx.conf as it is now. */
 int lx_remake(void);

@@ -36,25 +36,28 @@ test_register(struct test_command *command)
 	*place = command;
 }
 
+/* Constructors run in an order of the linker's. */
+static bool
+is_before(const struct test_case *a, const struct test_case *b)
+{
+	int order = strcmp(a->file, b->file);
+
+	return order != 0 ? order < 0 : a->line < b->line;
+}
+
+void
+test_add(struct test_case **cases, struct test_case *test)
+{
+	while (*cases != NULL && is_before(*cases, test))
+		cases = &(*cases)->next;
+	test->next = *cases;
+	*cases = test;
+}
+
 const struct test_command *
 test_commands(void)
 {
 	return commands;
-}
-
-int
-test_run_command(const struct test_command *command)
-{
-	int result = command->func();
-
-	if (result == TEST_SUCCESS)
-		printf("Test OK\n");
-	else if (result == TEST_SKIPPED)
-		printf("Test Skipped\n");
-	else
-		printf("Test Failed\n");
-	fflush(stdout);
-	return result;
 }
 
 /* The tear-down runs after a failed case too: it releases what the case left. */
@@ -76,19 +79,19 @@ run_case(const struct test_suite *suite, const struct test_case *test)
 }
 
 /* RMEM_CASE=name runs that case alone. */
-int
-test_run_suite(const struct test_suite *suite)
+static int
+run_suite(const struct test_suite *suite)
 {
 	const char *only = getenv("RMEM_CASE");
+	const struct test_case *test;
 	unsigned int passed = 0;
 	unsigned int failed = 0;
 	unsigned int skipped = 0;
-	unsigned int i;
 
-	for (i = 0; i < suite->nb_cases; i++) {
-		if (only != NULL && strcmp(only, suite->cases[i].name) != 0)
+	for (test = *suite->cases; test != NULL; test = test->next) {
+		if (only != NULL && strcmp(only, test->name) != 0)
 			continue;
-		switch (run_case(suite, &suite->cases[i])) {
+		switch (run_case(suite, test)) {
 		case TEST_SUCCESS:
 			passed++;
 			break;
@@ -97,7 +100,7 @@ test_run_suite(const struct test_suite *suite)
 			break;
 		default:
 			failed++;
-			printf("  %s failed\n", suite->cases[i].name);
+			printf("  %s failed\n", test->name);
 			break;
 		}
 	}
@@ -105,6 +108,21 @@ test_run_suite(const struct test_suite *suite)
 	if (failed != 0)
 		return TEST_FAILED;
 	return passed == 0 ? TEST_SKIPPED : TEST_SUCCESS;
+}
+
+int
+test_run_command(const struct test_command *command)
+{
+	int result = command->func != NULL ? command->func() : run_suite(&command->suite);
+
+	if (result == TEST_SUCCESS)
+		printf("Test OK\n");
+	else if (result == TEST_SKIPPED)
+		printf("Test Skipped\n");
+	else
+		printf("Test Failed\n");
+	fflush(stdout);
+	return result;
 }
 
 static void

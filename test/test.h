@@ -27,7 +27,13 @@
 struct test_case {
 	const char *name;
 	int (*func)(void);
+	const char *file; /* cases run in the order in which they stand in their files */
+	int line;
 	int (*setup)(void); /* NULL for the suite's */
+	const char *rule;   /* of conformance: where the rule is written, */
+	uint64_t capa;      /* the RMEM_DEV_CAPA_* and */
+	uint32_t access;    /* the RMEM_ACCESS_* without which the case is skipped */
+	struct test_case *next;
 };
 
 /* Cases; a set-up and the tear-down run around each of them. */
@@ -35,46 +41,72 @@ struct test_suite {
 	const char *name;
 	int (*setup)(void);
 	int (*teardown)(void);
-	const struct test_case *cases;
-	unsigned int nb_cases;
+	struct test_case *const *cases;
 };
 
-/* What the prompt and DPDK_TEST know by name. */
+/* What the prompt and DPDK_TEST know by name: a function, or else a suite. */
 struct test_command {
 	const char *name;
 	int (*func)(void);
+	struct test_suite suite;
 	struct test_command *next;
 };
 
-#define TEST_CASE_WITH(set_up, function)                                                           \
+/* Add a case to a suite; a function that runs with two set-ups is added twice. */
+#define TEST_ADD(suite, function, tag, ...)                                                        \
+	extern struct test_case *test_cases_##suite;                                               \
+	static int function(void);                                                                 \
+	RTE_INIT(test_add_##tag##_##function)                                                      \
 	{                                                                                          \
-		.name = #function, .func = function, .setup = set_up                               \
-	}
-#define TEST_CASE(function) TEST_CASE_WITH(NULL, function)
+		static struct test_case test = {.name = #function,                                 \
+				.func = function,                                                  \
+				.file = __FILE__,                                                  \
+				.line = __LINE__,                                                  \
+				__VA_ARGS__};                                                      \
+		test_add(&test_cases_##suite, &test);                                              \
+	}                                                                                          \
+	static int function(void)
 
-/* Both want a semicolon behind. */
+/*
+ * Define a case and add it to its suite:
+ *
+ *	TEST(mr, registered_mr_has_keys)
+ *	{
+ *		...
+ *		return TEST_SUCCESS;
+ *	}
+ */
+#define TEST(suite, function)              TEST_ADD(suite, function, own, .setup = NULL)
+#define TEST_WITH(suite, function, set_up) TEST_ADD(suite, function, set_up, .setup = set_up)
+
+/* The three below want a semicolon behind. */
 #define REGISTER_RMEM_TEST(cmd, function)                                                          \
 	static struct test_command test_command_##cmd;                                             \
 	RTE_INIT(test_register_##cmd)                                                              \
 	{                                                                                          \
 		test_register(&test_command_##cmd);                                                \
 	}                                                                                          \
-	static struct test_command test_command_##cmd = {#cmd, function, NULL}
+	static struct test_command test_command_##cmd = {.name = #cmd, .func = function}
 
-/* A whole file: its cases, with the set-up around each, as one autotest. */
-#define REGISTER_RMEM_SUITE(object, set_up, tear_down, table)                                      \
-	static int test_suite_##object(void)                                                       \
+/* The cases of a list, with the set-up around each, as one autotest. */
+#define TEST_SUITE_OF(object, set_up, tear_down, list)                                             \
+	static struct test_command test_command_##object;                                          \
+	RTE_INIT(test_register_##object)                                                           \
 	{                                                                                          \
-		static const struct test_suite suite = {                                           \
-				#object, set_up, tear_down, table, RTE_DIM(table)};                \
-		return test_run_suite(&suite);                                                     \
+		test_register(&test_command_##object);                                             \
 	}                                                                                          \
-	REGISTER_RMEM_TEST(object##_autotest, test_suite_##object)
+	static struct test_command test_command_##object = {.name = #object "_autotest",           \
+			.suite = {#object, set_up, tear_down, &test_cases_##list}}
 
+/* A suite and its list, to which the TEST()s of any file add; once for each suite. */
+#define TEST_SUITE(object, set_up, tear_down)                                                      \
+	struct test_case *test_cases_##object;                                                     \
+	TEST_SUITE_OF(object, set_up, tear_down, object)
+
+void test_add(struct test_case **cases, struct test_case *test);
 void test_register(struct test_command *command);
 const struct test_command *test_commands(void);
 int test_run_command(const struct test_command *command);
-int test_run_suite(const struct test_suite *suite);
 int test_prompt(void);
 
 /*

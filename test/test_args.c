@@ -95,8 +95,7 @@ expect_refused(const char *args, const char *word1, const char *word2, const cha
 	return TEST_SUCCESS;
 }
 
-static int
-no_arguments_give_the_defaults(void)
+TEST(args, no_arguments_give_the_defaults)
 {
 	unsigned int i;
 
@@ -107,8 +106,7 @@ no_arguments_give_the_defaults(void)
 	return TEST_SUCCESS;
 }
 
-static int
-smallest_and_largest_values_are_taken(void)
+TEST(args, smallest_and_largest_values_are_taken)
 {
 	char args[64];
 	unsigned int i;
@@ -126,8 +124,7 @@ smallest_and_largest_values_are_taken(void)
 	return TEST_SUCCESS;
 }
 
-static int
-values_out_of_range_are_refused_with_their_limits(void)
+TEST(args, values_out_of_range_are_refused_with_their_limits)
 {
 	char args[64], value[24], min[24], max[24];
 	unsigned int i;
@@ -150,8 +147,7 @@ values_out_of_range_are_refused_with_their_limits(void)
 	return TEST_SUCCESS;
 }
 
-static int
-what_is_no_number_is_refused(void)
+TEST(args, what_is_no_number_is_refused)
 {
 	static const char *const values[] = {"", "x", "-1", "+1", " 1", "1 ", "1k", "0x", "0xg",
 			"1.5", "1e3", "ten", "0x1 ", "--1"};
@@ -167,8 +163,7 @@ what_is_no_number_is_refused(void)
 	return TEST_SUCCESS;
 }
 
-static int
-hexadecimal_numbers_are_taken(void)
+TEST(args, hexadecimal_numbers_are_taken)
 {
 	TEST_RUN(expect_limit(&rows[0], "max_pd=0x10", 16));
 	TEST_RUN(expect_limit(&rows[0], "max_pd=0x1f", 31));
@@ -178,8 +173,7 @@ hexadecimal_numbers_are_taken(void)
 	return TEST_SUCCESS;
 }
 
-static int
-unknown_keys_are_refused_and_named(void)
+TEST(args, unknown_keys_are_refused_and_named)
 {
 	TEST_RUN(expect_refused("max_xy=1", "max_xy", NULL, NULL));
 	TEST_RUN(expect_refused("max_pd=1,colour=7", "colour", NULL, NULL));
@@ -190,8 +184,7 @@ unknown_keys_are_refused_and_named(void)
 	return TEST_SUCCESS;
 }
 
-static int
-key_given_twice_is_refused_and_named(void)
+TEST(args, key_given_twice_is_refused_and_named)
 {
 	TEST_RUN(expect_refused("max_pd=1,max_pd=1", "max_pd", NULL, NULL));
 	TEST_RUN(expect_refused("max_pd=1,max_qp=2,max_pd=3", "max_pd", NULL, NULL));
@@ -204,8 +197,7 @@ key_given_twice_is_refused_and_named(void)
 	return TEST_SUCCESS;
 }
 
-static int
-what_is_no_list_of_pairs_is_refused(void)
+TEST(args, what_is_no_list_of_pairs_is_refused)
 {
 	TEST_RUN(expect_refused("max_pd", "max_pd", NULL, NULL));
 	TEST_RUN(expect_refused("=1", NULL, NULL, NULL));
@@ -216,8 +208,7 @@ what_is_no_list_of_pairs_is_refused(void)
 	return TEST_SUCCESS;
 }
 
-static int
-all_keys_are_taken_together(void)
+TEST(args, all_keys_are_taken_together)
 {
 	const char *args = "max_page_list_len=9,max_mr_size=8192,max_inline=0,max_sge=1,max_wr=2,"
 			   "max_cqe=3,max_qp=4,max_cq=5,max_mr=6,max_pd=7,engine=0,socket=0,"
@@ -230,8 +221,7 @@ all_keys_are_taken_together(void)
 	return TEST_SUCCESS;
 }
 
-static int
-bad_sockets_and_engines_are_refused(void)
+TEST(args, bad_sockets_and_engines_are_refused)
 {
 	TEST_RUN(expect_refused("socket=4096", "socket", "4096", NULL));
 	TEST_RUN(expect_refused("socket=31", "socket", "31", NULL));
@@ -249,8 +239,7 @@ bad_sockets_and_engines_are_refused(void)
 	return TEST_SUCCESS;
 }
 
-static int
-pin_is_one_of_three_words(void)
+TEST(args, pin_is_one_of_three_words)
 {
 	static const char *const args[] = {"pin=auto", "pin=require", "pin=off"};
 	struct rmem_dev *dev;
@@ -270,8 +259,7 @@ pin_is_one_of_three_words(void)
 }
 
 /* It would take 1 GiB. */
-static int
-more_keys_than_memory_is_enomem(void)
+TEST(args, more_keys_than_memory_is_enomem)
 {
 	struct rmem_dev *dev = NULL;
 	int ret;
@@ -286,8 +274,7 @@ more_keys_than_memory_is_enomem(void)
 }
 
 /* Later changes of the caller's string do not matter, nor does its length. */
-static int
-long_arguments_are_read_to_their_end(void)
+TEST(args, long_arguments_are_read_to_their_end)
 {
 	char args[512];
 	size_t used = 0;
@@ -300,20 +287,4 @@ long_arguments_are_read_to_their_end(void)
 	return TEST_SUCCESS;
 }
 
-static const struct test_case args_cases[] = {
-		TEST_CASE(no_arguments_give_the_defaults),
-		TEST_CASE(smallest_and_largest_values_are_taken),
-		TEST_CASE(values_out_of_range_are_refused_with_their_limits),
-		TEST_CASE(what_is_no_number_is_refused),
-		TEST_CASE(hexadecimal_numbers_are_taken),
-		TEST_CASE(unknown_keys_are_refused_and_named),
-		TEST_CASE(key_given_twice_is_refused_and_named),
-		TEST_CASE(what_is_no_list_of_pairs_is_refused),
-		TEST_CASE(all_keys_are_taken_together),
-		TEST_CASE(bad_sockets_and_engines_are_refused),
-		TEST_CASE(pin_is_one_of_three_words),
-		TEST_CASE(more_keys_than_memory_is_enomem),
-		TEST_CASE(long_arguments_are_read_to_their_end),
-};
-
-REGISTER_RMEM_SUITE(args, fx_setup_none, fx_teardown, args_cases);
+TEST_SUITE(args, fx_setup_none, fx_teardown);

@@ -48,8 +48,7 @@ map(size_t size)
 	return addr == MAP_FAILED ? NULL : addr;
 }
 
-static int
-event_has_region_context_and_status(void)
+TEST(async, event_has_region_context_and_status)
 {
 	struct rmem_eq *eq = fx_eq(fx.a.dev, 4);
 	struct rmem_mr_attr attr = attr_of(eq, fx.a.buf, FX_BUF_SIZE);
@@ -72,8 +71,7 @@ event_has_region_context_and_status(void)
 }
 
 /* Each event belongs to one call, whatever the order. */
-static int
-every_registration_has_its_own_event(void)
+TEST(async, every_registration_has_its_own_event)
 {
 	struct rmem_eq *eq = fx_eq(fx.a.dev, RTE_DIM(marks));
 	struct rmem_mr *mr[RTE_DIM(marks)];
@@ -100,8 +98,7 @@ every_registration_has_its_own_event(void)
 }
 
 /* All pages of 200 MiB, from an odd byte to another, are there when the event is. */
-static int
-large_registration_populates_all_pages(void)
+TEST(async, large_registration_populates_all_pages)
 {
 	const size_t size = 200u * MIB;
 	struct rmem_eq *eq = fx_eq(fx.a.dev, 1);
@@ -126,8 +123,7 @@ large_registration_populates_all_pages(void)
 }
 
 /* One piece of several fails: the MR is only good for being released. */
-static int
-hole_in_the_memory_is_an_event_with_efault(void)
+TEST(async, hole_in_the_memory_is_an_event_with_efault)
 {
 	const size_t size = 300u * MIB, hole = 170u * MIB;
 	struct rmem_eq *eq = fx_eq(fx.a.dev, 1);
@@ -149,8 +145,7 @@ hole_in_the_memory_is_an_event_with_efault(void)
 	return TEST_SUCCESS;
 }
 
-static int
-memory_that_is_not_writable_is_an_event_with_efault(void)
+TEST(async, memory_that_is_not_writable_is_an_event_with_efault)
 {
 	struct rmem_eq *eq = fx_eq(fx.a.dev, 2);
 	uint8_t *mem = fx_map(16 * FX_PAGE);
@@ -166,8 +161,7 @@ memory_that_is_not_writable_is_an_event_with_efault(void)
 }
 
 /* What only the driver can tell comes with the event too. */
-static int
-failure_of_the_driver_comes_with_the_event(void)
+TEST(async, failure_of_the_driver_comes_with_the_event)
 {
 	struct rmem_eq *eq = fx_eq(fx.a.dev, 2);
 	struct rmem_mr_attr attr = attr_of(eq, fx.a.buf, 64);
@@ -182,8 +176,7 @@ failure_of_the_driver_comes_with_the_event(void)
 }
 
 /* A call that failed has no event, and takes no place in the queue. */
-static int
-refused_call_yields_no_event(void)
+TEST(async, refused_call_yields_no_event)
 {
 	struct rmem_eq *eq = fx_eq(fx.a.dev, 1);
 	struct rmem_mr_attr attr = attr_of(eq, fx.a.buf, 0);
@@ -205,8 +198,7 @@ refused_call_yields_no_event(void)
 	return TEST_SUCCESS;
 }
 
-static int
-queue_of_another_device_or_no_queue_is_einval(void)
+TEST(async, queue_of_another_device_or_no_queue_is_einval)
 {
 	struct rmem_dev *dev = fx_dev("soft1", NULL);
 	struct rmem_mr_attr attr = attr_of(fx_eq(dev, 1), fx.a.buf, 64);
@@ -219,8 +211,7 @@ queue_of_another_device_or_no_queue_is_einval(void)
 	return TEST_SUCCESS;
 }
 
-static int
-disabled_region_is_disabled_after_its_event(void)
+TEST(async, disabled_region_is_disabled_after_its_event)
 {
 	struct rmem_eq *eq = fx_eq(fx.a.dev, 1);
 	struct rmem_mr_attr attr = attr_of(eq, fx.a.buf, 64);
@@ -237,8 +228,7 @@ disabled_region_is_disabled_after_its_event(void)
 	return TEST_SUCCESS;
 }
 
-static int
-memory_of_the_library_is_allocated_and_freed(void)
+TEST(async, memory_of_the_library_is_allocated_and_freed)
 {
 	struct rmem_eq *eq = fx_eq(fx.a.dev, 2);
 	struct rmem_mr_attr attr = attr_of(eq, NULL, 3 * MIB);
@@ -314,8 +304,7 @@ setup_gate(void)
 }
 
 /* Until its event was read, an MR takes no call but rmem_mr_query(). */
-static int
-pending_region_is_busy(void)
+TEST_WITH(async, pending_region_is_busy, setup_gate)
 {
 	struct rmem_eq *eq = fx_eq(fx.a.dev, 1);
 	struct rmem_mr_attr attr = attr_of(eq, fx.a.buf, 64);
@@ -348,8 +337,7 @@ pending_region_is_busy(void)
 	return TEST_SUCCESS;
 }
 
-static int
-driver_does_not_deregister_what_it_refused(void)
+TEST_WITH(async, driver_does_not_deregister_what_it_refused, setup_gate)
 {
 	struct rmem_eq *eq = fx_eq(fx.a.dev, 1);
 	struct rmem_mr_attr attr = attr_of(eq, fx.a.buf, 64);
@@ -406,8 +394,7 @@ register_and_read(void *arg)
 	return TEST_SUCCESS;
 }
 
-static int
-lcores_share_a_queue(void)
+TEST(async, lcores_share_a_queue)
 {
 	static struct worker workers[MAX_WORKERS];
 	unsigned int i, nb = RTE_MIN(fx_nb_workers(), MAX_WORKERS);
@@ -449,8 +436,7 @@ make_and_destroy_queues(void *arg)
 	return TEST_SUCCESS;
 }
 
-static int
-queues_come_and_go_on_every_lcore(void)
+TEST(async, queues_come_and_go_on_every_lcore)
 {
 	static struct worker workers[MAX_WORKERS];
 	unsigned int i, nb = RTE_MIN(fx_nb_workers(), MAX_WORKERS);
@@ -461,21 +447,4 @@ queues_come_and_go_on_every_lcore(void)
 	return fx_join(nb);
 }
 
-static const struct test_case async_cases[] = {
-		TEST_CASE(event_has_region_context_and_status),
-		TEST_CASE(every_registration_has_its_own_event),
-		TEST_CASE(large_registration_populates_all_pages),
-		TEST_CASE(hole_in_the_memory_is_an_event_with_efault),
-		TEST_CASE(memory_that_is_not_writable_is_an_event_with_efault),
-		TEST_CASE(failure_of_the_driver_comes_with_the_event),
-		TEST_CASE(refused_call_yields_no_event),
-		TEST_CASE(queue_of_another_device_or_no_queue_is_einval),
-		TEST_CASE(disabled_region_is_disabled_after_its_event),
-		TEST_CASE(memory_of_the_library_is_allocated_and_freed),
-		TEST_CASE_WITH(setup_gate, pending_region_is_busy),
-		TEST_CASE_WITH(setup_gate, driver_does_not_deregister_what_it_refused),
-		TEST_CASE(lcores_share_a_queue),
-		TEST_CASE(queues_come_and_go_on_every_lcore),
-};
-
-REGISTER_RMEM_SUITE(async, fx_setup, fx_teardown, async_cases);
+TEST_SUITE(async, fx_setup, fx_teardown);

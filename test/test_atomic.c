@@ -34,8 +34,7 @@ load(const uint8_t *from)
 	return value;
 }
 
-static int
-fetch_and_add_adds_and_gives_the_value_before(void)
+TEST(atomic, fetch_and_add_adds_and_gives_the_value_before)
 {
 	const struct rmem_sge sge = fx_sge(fx.a.mr, 8, 8);
 	struct rmem_send_wr wr = fadd(&sge, 5);
@@ -53,8 +52,7 @@ fetch_and_add_adds_and_gives_the_value_before(void)
 	return TEST_SUCCESS;
 }
 
-static int
-fetch_and_add_wraps_around(void)
+TEST(atomic, fetch_and_add_wraps_around)
 {
 	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
 	struct rmem_send_wr wr = fadd(&sge, UINT64_MAX);
@@ -68,8 +66,7 @@ fetch_and_add_wraps_around(void)
 	return TEST_SUCCESS;
 }
 
-static int
-compare_and_swap_stores_when_equal_only(void)
+TEST(atomic, compare_and_swap_stores_when_equal_only)
 {
 	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
 	struct rmem_send_wr wr = cas(&sge, 0, UINT64_C(0x1122334455667788));
@@ -89,8 +86,7 @@ compare_and_swap_stores_when_equal_only(void)
 	return TEST_SUCCESS;
 }
 
-static int
-result_and_target_may_be_the_same_bytes(void)
+TEST(atomic, result_and_target_may_be_the_same_bytes)
 {
 	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
 	const struct rmem_send_wr wr = fadd(&sge, 3);
@@ -101,8 +97,7 @@ result_and_target_may_be_the_same_bytes(void)
 	return TEST_SUCCESS;
 }
 
-static int
-result_needs_no_alignment(void)
+TEST(atomic, result_needs_no_alignment)
 {
 	const struct rmem_sge sge = fx_sge(fx.a.mr, 3, 8);
 	const struct rmem_send_wr wr = fadd(&sge, 1);
@@ -115,8 +110,7 @@ result_needs_no_alignment(void)
 }
 
 /* What counts is the address as the request names it. */
-static int
-target_is_aligned_by_its_iova(void)
+TEST(atomic, target_is_aligned_by_its_iova)
 {
 	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
 	struct rmem_send_wr wr = fadd(&sge, 1);
@@ -131,8 +125,7 @@ target_is_aligned_by_its_iova(void)
 	return TEST_SUCCESS;
 }
 
-static int
-all_eight_bytes_must_be_in_the_region(void)
+TEST(atomic, all_eight_bytes_must_be_in_the_region)
 {
 	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
 	struct rmem_mr *mr = fx_mr(fx.b.pd, fx.b.buf, 12, FX_ACCESS);
@@ -147,8 +140,7 @@ all_eight_bytes_must_be_in_the_region(void)
 	return TEST_SUCCESS;
 }
 
-static int
-refused_atomic_leaves_target_and_result(void)
+TEST(atomic, refused_atomic_leaves_target_and_result)
 {
 	struct rmem_mr *no_atomic = fx_mr(fx.b.pd, fx.b.buf, 64,
 			RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE_WRITE |
@@ -169,8 +161,7 @@ refused_atomic_leaves_target_and_result(void)
 	return TEST_SUCCESS;
 }
 
-static int
-atomics_of_a_burst_add_up(void)
+TEST(atomic, atomics_of_a_burst_add_up)
 {
 	enum {
 		NB = 32
@@ -224,8 +215,7 @@ add_by_atomics(void *arg)
 	return TEST_SUCCESS;
 }
 
-static int
-atomics_of_several_lcores_lose_none(void)
+TEST(atomic, atomics_of_several_lcores_lose_none)
 {
 	unsigned int nb = RTE_MIN(fx_nb_workers(), RTE_DIM(adders));
 	unsigned int i;
@@ -242,17 +232,4 @@ atomics_of_several_lcores_lose_none(void)
 	return TEST_SUCCESS;
 }
 
-static const struct test_case atomic_cases[] = {
-		TEST_CASE(fetch_and_add_adds_and_gives_the_value_before),
-		TEST_CASE(fetch_and_add_wraps_around),
-		TEST_CASE(compare_and_swap_stores_when_equal_only),
-		TEST_CASE(result_and_target_may_be_the_same_bytes),
-		TEST_CASE(result_needs_no_alignment),
-		TEST_CASE(target_is_aligned_by_its_iova),
-		TEST_CASE(all_eight_bytes_must_be_in_the_region),
-		TEST_CASE(refused_atomic_leaves_target_and_result),
-		TEST_CASE(atomics_of_a_burst_add_up),
-		TEST_CASE(atomics_of_several_lcores_lose_none),
-};
-
-REGISTER_RMEM_SUITE(atomic, fx_setup, fx_teardown, atomic_cases);
+TEST_SUITE(atomic, fx_setup, fx_teardown);

@@ -64,8 +64,7 @@ expect_flaw(void *at, const void *bad, size_t size, const char *word)
 	} while (0)
 
 /* Some of everything: queued requests and receives, unpolled completions, bound windows. */
-static int
-sound_device_passes(void)
+TEST(audit, sound_device_passes)
 {
 	struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
 	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &sge, 1);
@@ -90,8 +89,7 @@ sound_device_passes(void)
 	return TEST_SUCCESS;
 }
 
-static int
-wrong_handles_are_refused(void)
+TEST(audit, wrong_handles_are_refused)
 {
 	TEST_ERR(rmem_dev_audit(NULL), EINVAL);
 	TEST_ERR(rmem_dev_audit((struct rmem_dev *)fx.a.qp), EINVAL);
@@ -99,8 +97,7 @@ wrong_handles_are_refused(void)
 	return TEST_SUCCESS;
 }
 
-static int
-flaws_of_free_ids_are_found(void)
+TEST(audit, flaws_of_free_ids_are_found)
 {
 	struct rsoft_ids *ids[] = {&soft()->qp_ids, &soft()->mr_keys.ids, &soft()->mw_keys.ids};
 	unsigned int i;
@@ -116,8 +113,7 @@ flaws_of_free_ids_are_found(void)
 	return TEST_SUCCESS;
 }
 
-static int
-flaws_of_keys_are_found(void)
+TEST(audit, flaws_of_keys_are_found)
 {
 	struct rsoft_key *key = ((struct rsoft_mr *)fx.a.mr)->key;
 	struct rsoft_key *other = ((struct rsoft_mr *)fx.mw.mr)->key;
@@ -138,8 +134,7 @@ flaws_of_keys_are_found(void)
 	return TEST_SUCCESS;
 }
 
-static int
-flaws_of_completion_queues_are_found(void)
+TEST(audit, flaws_of_completion_queues_are_found)
 {
 	struct rsoft_cq *cq = (struct rsoft_cq *)fx.a.cq;
 	struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
@@ -158,8 +153,7 @@ flaws_of_completion_queues_are_found(void)
 	return TEST_SUCCESS;
 }
 
-static int
-flaws_of_send_queues_are_found(void)
+TEST(audit, flaws_of_send_queues_are_found)
 {
 	struct rsoft_sq *sq = &soft_qp(fx.a.qp)->sq;
 
@@ -174,8 +168,7 @@ flaws_of_send_queues_are_found(void)
 	return TEST_SUCCESS;
 }
 
-static int
-flaws_of_receive_queues_are_found(void)
+TEST(audit, flaws_of_receive_queues_are_found)
 {
 	struct rsoft_rq *rq = &soft_qp(fx.a.qp)->rq;
 
@@ -186,8 +179,7 @@ flaws_of_receive_queues_are_found(void)
 	return TEST_SUCCESS;
 }
 
-static int
-flaws_of_qps_are_found(void)
+TEST(audit, flaws_of_qps_are_found)
 {
 	struct rsoft_qp *qp = soft_qp(fx.a.qp);
 	struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
@@ -210,8 +202,7 @@ flaws_of_qps_are_found(void)
 	return TEST_SUCCESS;
 }
 
-static int
-flaws_of_pools_are_found(void)
+TEST(audit, flaws_of_pools_are_found)
 {
 	const struct rmem_pool_conf conf = {.name = "audit", .nb_bufs = 8, .buf_size = 64};
 	struct rmem_pool *pool = NULL;
@@ -226,8 +217,7 @@ flaws_of_pools_are_found(void)
 	return TEST_SUCCESS;
 }
 
-static int
-flaws_of_lease_contexts_are_found(void)
+TEST(audit, flaws_of_lease_contexts_are_found)
 {
 	const struct rmem_lease_conf conf = {.max_leases = 8,
 			.min_leases = 4,
@@ -249,17 +239,4 @@ flaws_of_lease_contexts_are_found(void)
 	return TEST_SUCCESS;
 }
 
-static const struct test_case audit_cases[] = {
-		TEST_CASE(sound_device_passes),
-		TEST_CASE(wrong_handles_are_refused),
-		TEST_CASE(flaws_of_free_ids_are_found),
-		TEST_CASE(flaws_of_keys_are_found),
-		TEST_CASE(flaws_of_completion_queues_are_found),
-		TEST_CASE(flaws_of_send_queues_are_found),
-		TEST_CASE(flaws_of_receive_queues_are_found),
-		TEST_CASE(flaws_of_qps_are_found),
-		TEST_CASE(flaws_of_pools_are_found),
-		TEST_CASE(flaws_of_lease_contexts_are_found),
-};
-
-REGISTER_RMEM_SUITE(audit, fx_setup_mw, fx_teardown, audit_cases);
+TEST_SUITE(audit, fx_setup_mw, fx_teardown);

@@ -60,8 +60,7 @@ atomic(uint8_t opcode, uint64_t compare_add, uint64_t swap)
 	return fx_send(fx.a.qp, &wr);
 }
 
-static int
-each_write_counts_once(void)
+TEST(counter, each_write_counts_once)
 {
 	TEST_EQ(rmem_counter_read(counter), 0);
 	fx_fill(fx.a.buf, FX_BUF_SIZE, 1);
@@ -78,8 +77,7 @@ each_write_counts_once(void)
 	return TEST_SUCCESS;
 }
 
-static int
-atomics_that_modify_count(void)
+TEST(counter, atomics_that_modify_count)
 {
 	TEST_STATUS(atomic(RMEM_WR_ATOMIC_FETCH_AND_ADD, 5, 0), RMEM_WC_SUCCESS);
 	TEST_EQ(rmem_counter_read(counter), 1);
@@ -91,8 +89,7 @@ atomics_that_modify_count(void)
 }
 
 /* Reads, empty writes, refused ones, and what is written locally. */
-static int
-what_modifies_nothing_remotely_does_not_count(void)
+TEST(counter, what_modifies_nothing_remotely_does_not_count)
 {
 	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 64);
 	struct rmem_send_wr wr = fx_rdma(RMEM_WR_RDMA_READ, &sge, fx_addr(fx.a.buf), fx.a.mr->rkey);
@@ -117,8 +114,7 @@ what_modifies_nothing_remotely_does_not_count(void)
 	return TEST_SUCCESS;
 }
 
-static int
-unbound_region_counts_no_more(void)
+TEST(counter, unbound_region_counts_no_more)
 {
 	TEST_OK(rmem_mr_bind_counter(fx.b.mr, NULL, RMEM_COUNTER_REMOTE_WRITE));
 	TEST_STATUS(request(RMEM_WR_RDMA_WRITE, 64), RMEM_WC_SUCCESS);
@@ -130,8 +126,7 @@ unbound_region_counts_no_more(void)
 	return TEST_SUCCESS;
 }
 
-static int
-one_counter_counts_for_several_regions(void)
+TEST(counter, one_counter_counts_for_several_regions)
 {
 	struct rmem_mr *mr = fx_mr(fx.b.pd, fx.b.buf, 64, FX_ACCESS);
 	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
@@ -145,8 +140,7 @@ one_counter_counts_for_several_regions(void)
 	return TEST_SUCCESS;
 }
 
-static int
-region_bound_while_disabled_counts_from_the_first_write(void)
+TEST(counter, region_bound_while_disabled_counts_from_the_first_write)
 {
 	const struct rmem_mr_attr attr = {.addr = fx.b.buf,
 			.length = 64,
@@ -168,8 +162,7 @@ region_bound_while_disabled_counts_from_the_first_write(void)
 }
 
 /* fi_mr(3): not closed while bound. */
-static int
-what_is_bound_is_not_released(void)
+TEST(counter, what_is_bound_is_not_released)
 {
 	struct rmem_counter *other = fx_counter(fx.b.dev);
 
@@ -187,8 +180,7 @@ what_is_bound_is_not_released(void)
 	return TEST_SUCCESS;
 }
 
-static int
-bind_refuses_wrong_arguments(void)
+TEST(counter, bind_refuses_wrong_arguments)
 {
 	const uint32_t flags = RMEM_COUNTER_REMOTE_WRITE;
 	struct rmem_counter *other = fx_counter(fx_dev("soft1", NULL));
@@ -205,8 +197,7 @@ bind_refuses_wrong_arguments(void)
 	return TEST_SUCCESS;
 }
 
-static int
-failed_region_is_busy(void)
+TEST(counter, failed_region_is_busy)
 {
 	const struct rmem_mr_attr attr = {.addr = fx_map(FX_PAGE),
 			.length = FX_PAGE,
@@ -227,8 +218,7 @@ make_counter(void **object)
 	return rmem_counter_alloc(fx.a.dev, (struct rmem_counter **)object);
 }
 
-static int
-alloc_and_free_refuse_wrong_arguments(void)
+TEST(counter, alloc_and_free_refuse_wrong_arguments)
 {
 	static uint64_t zeros[64];
 	struct rmem_counter *other = NULL;
@@ -264,8 +254,7 @@ watch(void *arg)
 	return TEST_SUCCESS;
 }
 
-static int
-who_sees_the_count_sees_the_data(void)
+TEST(counter, who_sees_the_count_sees_the_data)
 {
 	uint64_t *words = (uint64_t *)(void *)fx.a.buf;
 	uint64_t deadline = fx_deadline();
@@ -291,8 +280,7 @@ who_sees_the_count_sees_the_data(void)
 }
 
 /* Whether what it opens is one piece or two. */
-static int
-indirect_key_counts_nothing(void)
+TEST(counter, indirect_key_counts_nothing)
 {
 	const struct rmem_mkey_entry entries[] = {
 			fx_entry(fx.b.mr, 64, 32),
@@ -319,19 +307,4 @@ indirect_key_counts_nothing(void)
 	return TEST_SUCCESS;
 }
 
-static const struct test_case counter_cases[] = {
-		TEST_CASE(each_write_counts_once),
-		TEST_CASE(atomics_that_modify_count),
-		TEST_CASE(what_modifies_nothing_remotely_does_not_count),
-		TEST_CASE(indirect_key_counts_nothing),
-		TEST_CASE(unbound_region_counts_no_more),
-		TEST_CASE(one_counter_counts_for_several_regions),
-		TEST_CASE(region_bound_while_disabled_counts_from_the_first_write),
-		TEST_CASE(what_is_bound_is_not_released),
-		TEST_CASE(bind_refuses_wrong_arguments),
-		TEST_CASE(failed_region_is_busy),
-		TEST_CASE(alloc_and_free_refuse_wrong_arguments),
-		TEST_CASE(who_sees_the_count_sees_the_data),
-};
-
-REGISTER_RMEM_SUITE(counter, setup, teardown, counter_cases);
+TEST_SUITE(counter, setup, teardown);

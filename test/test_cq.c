@@ -11,8 +11,7 @@
 #include "fixture.h"
 #include "test.h"
 
-static int
-create_refuses_bad_arguments(void)
+TEST(cq, create_refuses_bad_arguments)
 {
 	static uint64_t zeros[64];
 	const struct rmem_cq_conf conf = {.nb_cqe = 1};
@@ -27,8 +26,7 @@ create_refuses_bad_arguments(void)
 	return TEST_SUCCESS;
 }
 
-static int
-create_refuses_bad_configurations(void)
+TEST(cq, create_refuses_bad_configurations)
 {
 	struct rmem_cq_conf conf = {.nb_cqe = 0};
 	struct rmem_cq *cq = NULL;
@@ -50,8 +48,7 @@ create_refuses_bad_configurations(void)
 	return TEST_SUCCESS;
 }
 
-static int
-cq_holds_at_least_what_was_asked_for(void)
+TEST(cq, cq_holds_at_least_what_was_asked_for)
 {
 	static const uint32_t sizes[] = {1, 2, 3, 100, 4096};
 	unsigned int i;
@@ -65,8 +62,7 @@ cq_holds_at_least_what_was_asked_for(void)
 	return TEST_SUCCESS;
 }
 
-static int
-one_queue_too_many_is_enospc_and_destroy_makes_room(void)
+TEST(cq, one_queue_too_many_is_enospc_and_destroy_makes_room)
 {
 	const struct rmem_cq_conf conf = {.nb_cqe = 1};
 	struct rmem_dev *dev = fx_dev("soft1", "max_cq=2");
@@ -91,14 +87,12 @@ make_cq(void **cq)
 	return rmem_cq_create(fx.a.dev, &conf, (struct rmem_cq **)cq);
 }
 
-static int
-no_memory_is_enomem_and_nothing_stays(void)
+TEST(cq, no_memory_is_enomem_and_nothing_stays)
 {
 	return fx_expect_enomem(make_cq);
 }
 
-static int
-destroy_refuses_what_is_no_queue(void)
+TEST(cq, destroy_refuses_what_is_no_queue)
 {
 	static uint64_t zeros[64];
 
@@ -108,8 +102,7 @@ destroy_refuses_what_is_no_queue(void)
 	return TEST_SUCCESS;
 }
 
-static int
-destroy_while_a_qp_is_attached_is_ebusy(void)
+TEST(cq, destroy_while_a_qp_is_attached_is_ebusy)
 {
 	struct rmem_cq *cqs[] = {fx_cq(fx.a.dev, 4), fx_cq(fx.a.dev, 4)};
 	struct rmem_qp_conf conf = fx_qp_conf(cqs[0], 4);
@@ -142,8 +135,7 @@ post_writes(struct rmem_qp *qp, uint64_t first, uint32_t n)
 	return TEST_SUCCESS;
 }
 
-static int
-destroy_loses_completions_not_polled(void)
+TEST(cq, destroy_loses_completions_not_polled)
 {
 	TEST_RUN(post_writes(fx.a.qp, 0, 4));
 	TEST_OK(fx_release(fx.a.qp));
@@ -151,8 +143,7 @@ destroy_loses_completions_not_polled(void)
 	return TEST_SUCCESS;
 }
 
-static int
-completions_come_oldest_first_in_any_burst(void)
+TEST(cq, completions_come_oldest_first_in_any_burst)
 {
 	struct rmem_wc wc[16];
 	uint64_t next = 100;
@@ -173,8 +164,7 @@ completions_come_oldest_first_in_any_burst(void)
 	return TEST_SUCCESS;
 }
 
-static int
-poll_writes_no_more_than_there_is_room_for(void)
+TEST(cq, poll_writes_no_more_than_there_is_room_for)
 {
 	static const struct rmem_wc untouched = {.wr_id = 0x5555, .status = 77};
 	struct rmem_wc wc[3] = {untouched, untouched, untouched};
@@ -186,8 +176,7 @@ poll_writes_no_more_than_there_is_room_for(void)
 }
 
 /* It only makes progress. */
-static int
-poll_of_zero_returns_zero_and_takes_nothing(void)
+TEST(cq, poll_of_zero_returns_zero_and_takes_nothing)
 {
 	TEST_RUN(post_writes(fx.a.qp, 7, 1));
 	TEST_EQ(rmem_poll_cq(fx.a.cq, NULL, 0), 0);
@@ -196,8 +185,7 @@ poll_of_zero_returns_zero_and_takes_nothing(void)
 	return TEST_SUCCESS;
 }
 
-static int
-two_qps_share_a_queue(void)
+TEST(cq, two_qps_share_a_queue)
 {
 	struct rmem_qp *qps[] = {fx_qp(fx.a.pd, fx.a.cq, 8), fx_qp(fx.a.pd, fx.a.cq, 8)};
 	unsigned int seen[2] = {0, 0};
@@ -217,8 +205,7 @@ two_qps_share_a_queue(void)
 	return TEST_SUCCESS;
 }
 
-static int
-sends_and_receives_use_their_own_queue(void)
+TEST(cq, sends_and_receives_use_their_own_queue)
 {
 	struct rmem_cq *cqs[] = {fx_cq(fx.a.dev, 4), fx_cq(fx.a.dev, 4)};
 	struct rmem_qp_conf conf = fx_qp_conf(cqs[0], 4);
@@ -238,8 +225,7 @@ sends_and_receives_use_their_own_queue(void)
 }
 
 /* IBTA C11-39: what was saved comes out, then -EIO for good; the QPs go to ERR. */
-static int
-overrun_gives_what_was_saved_then_eio(void)
+TEST(cq, overrun_gives_what_was_saved_then_eio)
 {
 	struct rmem_cq *cq = fx_cq(fx.a.dev, 4);
 	struct rmem_qp *qps[2];
@@ -267,8 +253,7 @@ overrun_gives_what_was_saved_then_eio(void)
 	return TEST_SUCCESS;
 }
 
-static int
-overrun_of_receives_is_told_to_their_owner(void)
+TEST(cq, overrun_of_receives_is_told_to_their_owner)
 {
 	struct rmem_cq *cqs[] = {fx_cq(fx.b.dev, 64), fx_cq(fx.b.dev, 1)};
 	struct rmem_qp_conf conf = fx_qp_conf(cqs[0], 16);
@@ -319,8 +304,7 @@ register_and_use_fast_path(void *arg)
 	return NULL;
 }
 
-static int
-thread_that_eal_does_not_know_is_einval(void)
+TEST(cq, thread_that_eal_does_not_know_is_einval)
 {
 	int results[3] = {0, 0, 0};
 	pthread_t thread;
@@ -333,8 +317,7 @@ thread_that_eal_does_not_know_is_einval(void)
 	return TEST_SUCCESS;
 }
 
-static int
-thread_registered_with_eal_posts_and_polls(void)
+TEST(cq, thread_registered_with_eal_posts_and_polls)
 {
 	int results[3] = {-1, -1, -1};
 	pthread_t thread;
@@ -347,24 +330,4 @@ thread_registered_with_eal_posts_and_polls(void)
 	return TEST_SUCCESS;
 }
 
-static const struct test_case cq_cases[] = {
-		TEST_CASE(create_refuses_bad_arguments),
-		TEST_CASE(create_refuses_bad_configurations),
-		TEST_CASE(cq_holds_at_least_what_was_asked_for),
-		TEST_CASE(one_queue_too_many_is_enospc_and_destroy_makes_room),
-		TEST_CASE(no_memory_is_enomem_and_nothing_stays),
-		TEST_CASE(destroy_refuses_what_is_no_queue),
-		TEST_CASE(destroy_while_a_qp_is_attached_is_ebusy),
-		TEST_CASE(destroy_loses_completions_not_polled),
-		TEST_CASE(completions_come_oldest_first_in_any_burst),
-		TEST_CASE(poll_writes_no_more_than_there_is_room_for),
-		TEST_CASE(poll_of_zero_returns_zero_and_takes_nothing),
-		TEST_CASE(two_qps_share_a_queue),
-		TEST_CASE(sends_and_receives_use_their_own_queue),
-		TEST_CASE(overrun_gives_what_was_saved_then_eio),
-		TEST_CASE(overrun_of_receives_is_told_to_their_owner),
-		TEST_CASE(thread_that_eal_does_not_know_is_einval),
-		TEST_CASE(thread_registered_with_eal_posts_and_polls),
-};
-
-REGISTER_RMEM_SUITE(cq, fx_setup, fx_teardown, cq_cases);
+TEST_SUITE(cq, fx_setup, fx_teardown);

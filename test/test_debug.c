@@ -15,8 +15,7 @@
 
 static uint64_t zeros[64];
 
-static int
-post_send_refuses_null_and_wrong_handles(void)
+TEST(debug, post_send_refuses_null_and_wrong_handles)
 {
 	const struct rmem_send_wr wr = fx_wr(RMEM_WR_RDMA_WRITE, NULL, 0);
 
@@ -29,8 +28,7 @@ post_send_refuses_null_and_wrong_handles(void)
 	return TEST_SUCCESS;
 }
 
-static int
-post_recv_refuses_null_and_wrong_handles(void)
+TEST(debug, post_recv_refuses_null_and_wrong_handles)
 {
 	const struct rmem_recv_wr wr = {.wr_id = 1};
 
@@ -43,8 +41,7 @@ post_recv_refuses_null_and_wrong_handles(void)
 	return TEST_SUCCESS;
 }
 
-static int
-poll_cq_refuses_null_and_wrong_handles(void)
+TEST(debug, poll_cq_refuses_null_and_wrong_handles)
 {
 	struct rmem_wc wc;
 
@@ -57,8 +54,7 @@ poll_cq_refuses_null_and_wrong_handles(void)
 	return TEST_SUCCESS;
 }
 
-static int
-pool_get_refuses_null_and_wrong_handles(void)
+TEST(debug, pool_get_refuses_null_and_wrong_handles)
 {
 	const struct rmem_pool_conf conf = {.name = "debug", .nb_bufs = 4, .buf_size = 64};
 	struct rmem_pool *pool = NULL;
@@ -76,11 +72,4 @@ pool_get_refuses_null_and_wrong_handles(void)
 	return TEST_SUCCESS;
 }
 
-static const struct test_case debug_cases[] = {
-		TEST_CASE(post_send_refuses_null_and_wrong_handles),
-		TEST_CASE(post_recv_refuses_null_and_wrong_handles),
-		TEST_CASE(poll_cq_refuses_null_and_wrong_handles),
-		TEST_CASE(pool_get_refuses_null_and_wrong_handles),
-};
-
-REGISTER_RMEM_SUITE(debug, fx_setup, fx_teardown, debug_cases);
+TEST_SUITE(debug, fx_setup, fx_teardown);

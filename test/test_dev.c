@@ -13,8 +13,7 @@
 #include "fixture.h"
 #include "test.h"
 
-static int
-created_device_is_found_by_name(void)
+TEST(dev, created_device_is_found_by_name)
 {
 	struct rmem_dev *dev = fx_dev("soft7", NULL);
 
@@ -26,8 +25,7 @@ created_device_is_found_by_name(void)
 	return TEST_SUCCESS;
 }
 
-static int
-name_that_is_no_device_finds_nothing(void)
+TEST(dev, name_that_is_no_device_finds_nothing)
 {
 	TEST_ASSERT(rmem_dev_get_by_name("soft1") == NULL);
 	TEST_ASSERT(rmem_dev_get_by_name("soft") == NULL);
@@ -36,8 +34,7 @@ name_that_is_no_device_finds_nothing(void)
 	return TEST_SUCCESS;
 }
 
-static int
-foreach_visits_every_device_once(void)
+TEST(dev, foreach_visits_every_device_once)
 {
 	struct rmem_dev *dev, *made[4];
 	unsigned int nb = 0;
@@ -59,8 +56,7 @@ foreach_visits_every_device_once(void)
 	return TEST_SUCCESS;
 }
 
-static int
-bad_names_are_refused(void)
+TEST(dev, bad_names_are_refused)
 {
 	static const char *const names[] = {NULL, "", "soft", "0", "7soft",
 			"soft0123456789012345678901234567", "soft 0x"};
@@ -75,8 +71,7 @@ bad_names_are_refused(void)
 }
 
 /* RMEM_NAME_SIZE counts the closing NUL. */
-static int
-longest_name_is_taken(void)
+TEST(dev, longest_name_is_taken)
 {
 	struct rmem_dev *dev = fx_dev("soft000000000000000000000000001", "max_mr=8");
 
@@ -85,8 +80,7 @@ longest_name_is_taken(void)
 	return TEST_SUCCESS;
 }
 
-static int
-unknown_driver_is_enodev_and_named_in_the_log(void)
+TEST(dev, unknown_driver_is_enodev_and_named_in_the_log)
 {
 	struct rmem_dev *dev = NULL;
 	int ret;
@@ -101,16 +95,14 @@ unknown_driver_is_enodev_and_named_in_the_log(void)
 	return TEST_SUCCESS;
 }
 
-static int
-null_device_pointer_is_refused(void)
+TEST(dev, null_device_pointer_is_refused)
 {
 	TEST_ERR(rmem_dev_create("soft1", NULL, NULL), EINVAL);
 	TEST_ASSERT(rmem_dev_get_by_name("soft1") == NULL);
 	return TEST_SUCCESS;
 }
 
-static int
-name_in_use_is_eexist(void)
+TEST(dev, name_in_use_is_eexist)
 {
 	struct rmem_dev *dev = NULL;
 
@@ -120,8 +112,7 @@ name_in_use_is_eexist(void)
 	return TEST_SUCCESS;
 }
 
-static int
-one_device_too_many_is_enospc_and_closing_one_makes_room(void)
+TEST(dev, one_device_too_many_is_enospc_and_closing_one_makes_room)
 {
 	static const char *const args = "max_mr=8,max_qp=4,max_cq=4,max_pd=4";
 	struct rmem_dev *dev = NULL;
@@ -147,23 +138,20 @@ make_dev(void **dev)
 	return rmem_dev_create("soft1", NULL, (struct rmem_dev **)dev);
 }
 
-static int
-no_memory_is_enomem_and_nothing_stays(void)
+TEST(dev, no_memory_is_enomem_and_nothing_stays)
 {
 	TEST_RUN(fx_expect_enomem(make_dev));
 	TEST_ASSERT(rmem_dev_get_by_name("soft1") == NULL);
 	return TEST_SUCCESS;
 }
 
-static int
-close_of_null_does_nothing(void)
+TEST(dev, close_of_null_does_nothing)
 {
 	TEST_OK(rmem_dev_close(NULL));
 	return TEST_SUCCESS;
 }
 
-static int
-close_of_what_is_no_device_is_refused(void)
+TEST(dev, close_of_what_is_no_device_is_refused)
 {
 	static uint64_t zeros[64];
 	struct rmem_pd *pd = fx_pd(fx.a.dev);
@@ -188,8 +176,7 @@ expect_busy(void *object)
 	return TEST_SUCCESS;
 }
 
-static int
-close_while_an_object_exists_is_ebusy(void)
+TEST(dev, close_while_an_object_exists_is_ebusy)
 {
 	TEST_RUN(expect_busy(fx_pd(fx.a.dev)));
 	TEST_RUN(expect_busy(fx_cq(fx.a.dev, 1)));
@@ -198,8 +185,7 @@ close_while_an_object_exists_is_ebusy(void)
 	return TEST_SUCCESS;
 }
 
-static int
-device_works_on_after_a_refused_close(void)
+TEST_WITH(dev, device_works_on_after_a_refused_close, fx_setup)
 {
 	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 64);
 	const struct rmem_send_wr wr =
@@ -212,8 +198,7 @@ device_works_on_after_a_refused_close(void)
 	return TEST_SUCCESS;
 }
 
-static int
-info_tells_limits_and_capabilities(void)
+TEST(dev, info_tells_limits_and_capabilities)
 {
 	struct rmem_dev *dev = fx_dev("soft1",
 			"max_pd=3,max_mr=5,max_cq=7,max_qp=9,max_cqe=100,"
@@ -252,8 +237,7 @@ info_tells_limits_and_capabilities(void)
 	return TEST_SUCCESS;
 }
 
-static int
-info_counts_objects_in_use(void)
+TEST_WITH(dev, info_counts_objects_in_use, fx_setup)
 {
 	struct rmem_dev_info before, after;
 
@@ -271,8 +255,7 @@ info_counts_objects_in_use(void)
 	return TEST_SUCCESS;
 }
 
-static int
-null_and_wrong_arguments_of_queries_are_refused(void)
+TEST(dev, null_and_wrong_arguments_of_queries_are_refused)
 {
 	struct rmem_dev_stats stats;
 	struct rmem_dev_info info;
@@ -293,8 +276,7 @@ null_and_wrong_arguments_of_queries_are_refused(void)
 	return TEST_SUCCESS;
 }
 
-static int
-stats_count_what_succeeds(void)
+TEST_WITH(dev, stats_count_what_succeeds, fx_setup)
 {
 	struct rmem_fast_reg_page_list *list = fx_page_list(fx.a.dev, 1);
 	struct rmem_mr *mr = fx_fast_mr(fx.a.pd, 1);
@@ -323,8 +305,7 @@ stats_count_what_succeeds(void)
 	return TEST_SUCCESS;
 }
 
-static int
-stats_count_what_fails(void)
+TEST_WITH(dev, stats_count_what_fails, fx_setup)
 {
 	struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
 	struct rmem_dev_stats stats;
@@ -348,8 +329,7 @@ stats_count_what_fails(void)
 	return TEST_SUCCESS;
 }
 
-static int
-stats_count_waiting_requests(void)
+TEST_WITH(dev, stats_count_waiting_requests, fx_setup)
 {
 	const struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, NULL, 0);
 	struct rmem_dev_stats stats;
@@ -363,8 +343,7 @@ stats_count_waiting_requests(void)
 	return TEST_SUCCESS;
 }
 
-static int
-stats_start_from_zero_after_a_reset(void)
+TEST_WITH(dev, stats_start_from_zero_after_a_reset, fx_setup)
 {
 	static const struct rmem_dev_stats zero;
 	struct rmem_dev_stats stats;
@@ -378,8 +357,7 @@ stats_start_from_zero_after_a_reset(void)
 	return TEST_SUCCESS;
 }
 
-static int
-dump_prints_name_limits_and_counters(void)
+TEST(dev, dump_prints_name_limits_and_counters)
 {
 	char *text = NULL;
 	size_t size = 0;
@@ -397,8 +375,7 @@ dump_prints_name_limits_and_counters(void)
 }
 
 /* The fast path of a number that no device has. */
-static int
-fast_path_without_a_device_is_enodev(void)
+TEST(dev, fast_path_without_a_device_is_enodev)
 {
 	static struct rmem_qp qp;
 	static struct rmem_cq cq;
@@ -420,30 +397,4 @@ fast_path_without_a_device_is_enodev(void)
 	return TEST_SUCCESS;
 }
 
-static const struct test_case dev_cases[] = {
-		TEST_CASE(created_device_is_found_by_name),
-		TEST_CASE(name_that_is_no_device_finds_nothing),
-		TEST_CASE(foreach_visits_every_device_once),
-		TEST_CASE(bad_names_are_refused),
-		TEST_CASE(longest_name_is_taken),
-		TEST_CASE(unknown_driver_is_enodev_and_named_in_the_log),
-		TEST_CASE(null_device_pointer_is_refused),
-		TEST_CASE(name_in_use_is_eexist),
-		TEST_CASE(one_device_too_many_is_enospc_and_closing_one_makes_room),
-		TEST_CASE(no_memory_is_enomem_and_nothing_stays),
-		TEST_CASE(close_of_null_does_nothing),
-		TEST_CASE(close_of_what_is_no_device_is_refused),
-		TEST_CASE(close_while_an_object_exists_is_ebusy),
-		TEST_CASE(info_tells_limits_and_capabilities),
-		TEST_CASE(null_and_wrong_arguments_of_queries_are_refused),
-		TEST_CASE(dump_prints_name_limits_and_counters),
-		TEST_CASE(fast_path_without_a_device_is_enodev),
-		TEST_CASE_WITH(fx_setup, device_works_on_after_a_refused_close),
-		TEST_CASE_WITH(fx_setup, info_counts_objects_in_use),
-		TEST_CASE_WITH(fx_setup, stats_count_what_succeeds),
-		TEST_CASE_WITH(fx_setup, stats_count_what_fails),
-		TEST_CASE_WITH(fx_setup, stats_count_waiting_requests),
-		TEST_CASE_WITH(fx_setup, stats_start_from_zero_after_a_reset),
-};
-
-REGISTER_RMEM_SUITE(dev, fx_setup_dev, fx_teardown, dev_cases);
+TEST_SUITE(dev, fx_setup_dev, fx_teardown);

@@ -387,8 +387,7 @@ make_qp(void)
 	return fx_qp_by(fx.a.pd, &conf);
 }
 
-static int
-requests_succeed_and_are_flushed_after_an_error(void)
+TEST(doc_driver, requests_succeed_and_are_flushed_after_an_error)
 {
 	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
 	struct rmem_send_wr wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, 0, 0);
@@ -410,8 +409,7 @@ requests_succeed_and_are_flushed_after_an_error(void)
 	return TEST_SUCCESS;
 }
 
-static int
-post_stops_at_what_is_refused(void)
+TEST(doc_driver, post_stops_at_what_is_refused)
 {
 	struct rmem_send_wr wrs[10];
 	struct rmem_qp *qp = make_qp();
@@ -436,8 +434,7 @@ post_stops_at_what_is_refused(void)
 }
 
 /* doc/writing_a_driver.md: what an empty slot and a missing capability give. */
-static int
-what_it_lacks_is_refused_by_the_class(void)
+TEST(doc_driver, what_it_lacks_is_refused_by_the_class)
 {
 	struct rmem_fast_reg_page_list *list = NULL;
 	struct rmem_dev_stats stats;
@@ -450,8 +447,7 @@ what_it_lacks_is_refused_by_the_class(void)
 	return TEST_SUCCESS;
 }
 
-static int
-one_object_too_many_is_enospc(void)
+TEST(doc_driver, one_object_too_many_is_enospc)
 {
 	struct rmem_cq_conf conf = {.nb_cqe = 1};
 	struct rmem_cq *cq = NULL;
@@ -463,11 +459,4 @@ one_object_too_many_is_enospc(void)
 	return TEST_SUCCESS;
 }
 
-static const struct test_case doc_driver_cases[] = {
-		TEST_CASE(requests_succeed_and_are_flushed_after_an_error),
-		TEST_CASE(post_stops_at_what_is_refused),
-		TEST_CASE(what_it_lacks_is_refused_by_the_class),
-		TEST_CASE(one_object_too_many_is_enospc),
-};
-
-REGISTER_RMEM_SUITE(doc_driver, setup, fx_teardown, doc_driver_cases);
+TEST_SUITE(doc_driver, setup, fx_teardown);

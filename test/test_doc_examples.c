@@ -129,8 +129,7 @@ main(int argc, char **argv)
 #undef rte_eal_init
 #undef rte_eal_cleanup
 
-static int
-program_of_the_readme_prints_what_it_says(void)
+TEST(doc_examples, program_of_the_readme_prints_what_it_says)
 {
 	char name[] = "readme";
 	char *argv[] = {name, NULL};
@@ -193,8 +192,7 @@ revoke(struct rmem_qp *qp, struct rmem_cq *cq, const struct rmem_mr *mr)
 }
 /* end of example */
 
-static int
-peer_writes_between_grant_and_revoke_alone(void)
+TEST_WITH(doc_examples, peer_writes_between_grant_and_revoke_alone, fx_setup_fast)
 {
 	struct rmem_mr *mr = fx.fast.mr;
 	uint8_t *page = fx.fast.pages;
@@ -211,8 +209,7 @@ peer_writes_between_grant_and_revoke_alone(void)
 	return TEST_SUCCESS;
 }
 
-static int
-device_takes_arguments(void)
+TEST(doc_examples, device_takes_arguments)
 {
 	struct rmem_dev *dev = NULL;
 	struct rmem_dev_info info;
@@ -251,8 +248,7 @@ recover(struct rmem_qp *qp, struct rmem_cq *cq, const struct rmem_qp_conn *conn)
 }
 /* end of example */
 
-static int
-queue_pair_works_on_after_recover(void)
+TEST_WITH(doc_examples, queue_pair_works_on_after_recover, fx_setup)
 {
 	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
 	struct rmem_send_wr wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), 0);
@@ -309,8 +305,7 @@ destroy:
 	return ret;
 }
 
-static int
-message_from_a_pool_arrives(void)
+TEST_WITH(doc_examples, message_from_a_pool_arrives, fx_setup)
 {
 	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 2048);
 
@@ -321,12 +316,4 @@ message_from_a_pool_arrives(void)
 	return TEST_SUCCESS;
 }
 
-static const struct test_case doc_examples_cases[] = {
-		TEST_CASE(program_of_the_readme_prints_what_it_says),
-		TEST_CASE(device_takes_arguments),
-		TEST_CASE_WITH(fx_setup_fast, peer_writes_between_grant_and_revoke_alone),
-		TEST_CASE_WITH(fx_setup, queue_pair_works_on_after_recover),
-		TEST_CASE_WITH(fx_setup, message_from_a_pool_arrives),
-};
-
-REGISTER_RMEM_SUITE(doc_examples, fx_setup_none, fx_teardown, doc_examples_cases);
+TEST_SUITE(doc_examples, fx_setup_none, fx_teardown);

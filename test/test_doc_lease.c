@@ -134,8 +134,7 @@ setup(void)
 }
 
 /* The peer reads the descriptor that arrives, and writes. Then the lease is revoked. */
-static int
-offered_buffer_is_written_and_comes_back(void)
+TEST(doc_lease, offered_buffer_is_written_and_comes_back)
 {
 	const struct rmem_sge to = fx_sge(fx.b.mr, 0, RMEM_LEASE_DESC_SIZE);
 	uint8_t *message = fx.a.buf + 8 * FX_PAGE;
@@ -162,8 +161,7 @@ offered_buffer_is_written_and_comes_back(void)
 	return TEST_SUCCESS;
 }
 
-static int
-leases_are_back_after_a_reconnect(void)
+TEST(doc_lease, leases_are_back_after_a_reconnect)
 {
 	struct rmem_qp_conn conn = fx_conn();
 	struct rmem_qp_attr attr;
@@ -179,9 +177,4 @@ leases_are_back_after_a_reconnect(void)
 	return TEST_SUCCESS;
 }
 
-static const struct test_case doc_lease_cases[] = {
-		TEST_CASE(offered_buffer_is_written_and_comes_back),
-		TEST_CASE(leases_are_back_after_a_reconnect),
-};
-
-REGISTER_RMEM_SUITE(doc_lease, setup, lx_teardown, doc_lease_cases);
+TEST_SUITE(doc_lease, setup, lx_teardown);

@@ -305,8 +305,7 @@ expect_write(uint64_t addr, uint32_t rkey, const uint8_t *at)
 	return TEST_SUCCESS;
 }
 
-static int
-user_mrs(void)
+TEST(doc_memory, user_mrs)
 {
 	struct rmem_mr *mr, *zero, *view, *both;
 
@@ -331,8 +330,7 @@ user_mrs(void)
 	return TEST_SUCCESS;
 }
 
-static int
-memory_of_a_file_and_on_demand(void)
+TEST(doc_memory, memory_of_a_file_and_on_demand)
 {
 	int fd = memfd_create("test_doc_memory", 0);
 	void *map = fx_mem(FX_PAGE, 4 * FX_PAGE);
@@ -358,8 +356,7 @@ memory_of_a_file_and_on_demand(void)
 	return TEST_SUCCESS;
 }
 
-static int
-async_and_counted_mrs(void)
+TEST(doc_memory, async_and_counted_mrs)
 {
 	struct rmem_counter *counter = fx_counter(fx.a.dev);
 	struct rmem_eq *eq = fx_eq(fx.a.dev, 1);
@@ -393,8 +390,7 @@ expect_grant(int nb_posted, uint64_t addr, const uint32_t *rkey, const uint8_t *
 	return expect(addr, SIZE, *rkey, RMEM_WR_RDMA_WRITE, false);
 }
 
-static int
-grants_of_every_kind(void)
+TEST_WITH(doc_memory, grants_of_every_kind, fx_setup_mw)
 {
 	struct rmem_fast_reg_page_list *list = fx_page_list(fx.a.dev, 2);
 	struct rmem_mr *fast = fx_fast_mr(fx.a.pd, 2);
@@ -411,8 +407,7 @@ grants_of_every_kind(void)
 	return TEST_SUCCESS;
 }
 
-static int
-column_of_a_matrix(void)
+TEST(doc_memory, column_of_a_matrix)
 {
 	struct rmem_mr *column = fx_mkey(fx.a.pd, 1);
 	struct rmem_mkey_entry entry;
@@ -429,12 +424,4 @@ column_of_a_matrix(void)
 	return TEST_SUCCESS;
 }
 
-static const struct test_case doc_memory_cases[] = {
-		TEST_CASE(user_mrs),
-		TEST_CASE(memory_of_a_file_and_on_demand),
-		TEST_CASE(async_and_counted_mrs),
-		TEST_CASE_WITH(fx_setup_mw, grants_of_every_kind),
-		TEST_CASE(column_of_a_matrix),
-};
-
-REGISTER_RMEM_SUITE(doc_memory, fx_setup, fx_teardown, doc_memory_cases);
+TEST_SUITE(doc_memory, fx_setup, fx_teardown);

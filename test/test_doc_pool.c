@@ -99,8 +99,7 @@ register_with_both(struct rte_mempool *mp, struct rmem_pd *pd[2], struct rmem_me
 }
 /* end of example */
 
-static int
-mbufs_are_sent_and_received(void)
+TEST(doc_pool, mbufs_are_sent_and_received)
 {
 	struct rmem_mempool *pool;
 	struct rte_mbuf *m, *in;
@@ -120,8 +119,7 @@ mbufs_are_sent_and_received(void)
 	return rmem_pktmbuf_pool_destroy(pool);
 }
 
-static int
-mempool_serves_two_devices(void)
+TEST(doc_pool, mempool_serves_two_devices)
 {
 	struct rmem_pd *pd[2] = {fx.a.pd, fx_pd(fx_dev("soft1", NULL))};
 	struct rmem_mempool *reg[2] = {NULL, NULL};
@@ -143,9 +141,4 @@ mempool_serves_two_devices(void)
 	return TEST_SUCCESS;
 }
 
-static const struct test_case doc_pool_cases[] = {
-		TEST_CASE(mbufs_are_sent_and_received),
-		TEST_CASE(mempool_serves_two_devices),
-};
-
-REGISTER_RMEM_SUITE(doc_pool, fx_setup, fx_teardown, doc_pool_cases);
+TEST_SUITE(doc_pool, fx_setup, fx_teardown);

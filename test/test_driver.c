@@ -105,8 +105,7 @@ setup(void)
 	return TEST_SUCCESS;
 }
 
-static int
-registered_driver_makes_devices(void)
+TEST(driver, registered_driver_makes_devices)
 {
 	struct rmem_dev *dev = fx_dev("bare12", "any=thing");
 	struct rmem_dev_info info;
@@ -119,8 +118,7 @@ registered_driver_makes_devices(void)
 	return TEST_SUCCESS;
 }
 
-static int
-device_that_its_driver_refuses_is_not_there(void)
+TEST(driver, device_that_its_driver_refuses_is_not_there)
 {
 	struct rmem_dev *dev = NULL;
 
@@ -131,8 +129,7 @@ device_that_its_driver_refuses_is_not_there(void)
 	return TEST_SUCCESS;
 }
 
-static int
-bad_names_are_refused(void)
+TEST(driver, bad_names_are_refused)
 {
 	static const char *const names[] = {NULL, "", "a1", "1a", "a-b", "a b", "sixteenlettersxx"};
 	unsigned int i;
@@ -153,8 +150,7 @@ expect_refused(const struct rmem_driver *driver)
 	return TEST_SUCCESS;
 }
 
-static int
-objects_smaller_than_their_public_part_are_refused(void)
+TEST(driver, objects_smaller_than_their_public_part_are_refused)
 {
 	const struct rmem_driver good = bare_driver("small");
 	struct rmem_driver driver = good;
@@ -176,8 +172,7 @@ objects_smaller_than_their_public_part_are_refused(void)
 	return TEST_SUCCESS;
 }
 
-static int
-driver_without_a_required_function_is_refused(void)
+TEST(driver, driver_without_a_required_function_is_refused)
 {
 	const struct rmem_driver good = bare_driver("lacking");
 	struct rmem_driver driver = good;
@@ -202,8 +197,7 @@ driver_without_a_required_function_is_refused(void)
 	return TEST_SUCCESS;
 }
 
-static int
-known_name_is_eexist(void)
+TEST(driver, known_name_is_eexist)
 {
 	const struct rmem_driver bare = bare_driver("bare");
 	const struct rmem_driver soft = bare_driver("soft");
@@ -213,8 +207,7 @@ known_name_is_eexist(void)
 	return TEST_SUCCESS;
 }
 
-static int
-empty_slots_are_eopnotsupp(void)
+TEST(driver, empty_slots_are_eopnotsupp)
 {
 	const struct rmem_cq_conf conf = {.nb_cqe = 1};
 	struct rmem_dev *dev = fx_dev("bare0", NULL);
@@ -234,8 +227,7 @@ empty_slots_are_eopnotsupp(void)
 	return TEST_SUCCESS;
 }
 
-static int
-empty_slots_below_a_pd_are_eopnotsupp(void)
+TEST(driver, empty_slots_below_a_pd_are_eopnotsupp)
 {
 	struct rmem_dev *dev = fx_dev("half0", NULL);
 	struct rmem_pd *pd = fx_pd(dev);
@@ -256,8 +248,7 @@ empty_slots_below_a_pd_are_eopnotsupp(void)
 	return TEST_SUCCESS;
 }
 
-static int
-empty_slots_of_a_qp_are_eopnotsupp(void)
+TEST(driver, empty_slots_of_a_qp_are_eopnotsupp)
 {
 	struct rmem_dev *dev = fx_dev("stub0", NULL);
 	struct rmem_qp *qp = fx_qp(fx_pd(dev), fx_cq(dev, 1), 1);
@@ -273,8 +264,7 @@ empty_slots_of_a_qp_are_eopnotsupp(void)
 }
 
 /* The class answers what it knows itself. */
-static int
-empty_slots_that_only_add_are_no_error(void)
+TEST(driver, empty_slots_that_only_add_are_no_error)
 {
 	struct rmem_dev *dev = fx_dev("stub0", NULL);
 	struct rmem_mr *mr = fx_mr(fx_pd(dev), &stub, sizeof(stub), 0);
@@ -290,8 +280,7 @@ empty_slots_that_only_add_are_no_error(void)
 	return TEST_SUCCESS;
 }
 
-static int
-access_that_the_device_lacks_is_eopnotsupp(void)
+TEST(driver, access_that_the_device_lacks_is_eopnotsupp)
 {
 	struct rmem_pd *pd = fx_pd(fx_dev("stub0", NULL));
 	const struct rmem_pool_conf conf = {
@@ -311,8 +300,7 @@ access_that_the_device_lacks_is_eopnotsupp(void)
 }
 
 /* Advice and counters; implicit MRs and atomics beyond the bit alone. */
-static int
-on_demand_paging_that_the_device_lacks_is_eopnotsupp(void)
+TEST(driver, on_demand_paging_that_the_device_lacks_is_eopnotsupp)
 {
 	const uint32_t on_demand = FX_ACCESS | RMEM_ACCESS_ON_DEMAND;
 	const struct rmem_sge sge = {.addr = 1, .length = 1};
@@ -332,8 +320,7 @@ on_demand_paging_that_the_device_lacks_is_eopnotsupp(void)
 	return TEST_SUCCESS;
 }
 
-static int
-what_needs_a_capability_is_eopnotsupp_without(void)
+TEST(driver, what_needs_a_capability_is_eopnotsupp_without)
 {
 	struct rmem_mr_attr attr = {.addr = &stub, .length = 8, .flags = RMEM_MR_REQUESTED_KEY};
 	struct rmem_dev *dev = fx_dev("stub0", NULL);
@@ -358,8 +345,7 @@ what_needs_a_capability_is_eopnotsupp_without(void)
 }
 
 /* Parents count no child of a failed call: they can be released. */
-static int
-op_that_fails_changes_nothing(void)
+TEST(driver, op_that_fails_changes_nothing)
 {
 	struct rmem_dev *dev = fx_dev("stub0", NULL);
 	struct rmem_fast_reg_page_list *list = NULL;
@@ -394,8 +380,7 @@ make_mr(void **mr)
 	return rmem_mr_reg(fx.a.pd, &stub, 8, 0, 0, (struct rmem_mr **)mr);
 }
 
-static int
-memory_of_a_failed_op_is_freed(void)
+TEST(driver, memory_of_a_failed_op_is_freed)
 {
 	fx.a.pd = fx_pd(fx_dev("stub0", NULL));
 	TEST_ASSERT(fx.a.pd != NULL);
@@ -403,8 +388,7 @@ memory_of_a_failed_op_is_freed(void)
 }
 
 /* A release that fails leaves the object as it was. */
-static int
-release_that_fails_keeps_the_object(void)
+TEST(driver, release_that_fails_keeps_the_object)
 {
 	struct rmem_dev *dev = fx_dev("stub0", NULL);
 	struct rmem_pd *pd = fx_pd(dev);
@@ -431,8 +415,7 @@ release_that_fails_keeps_the_object(void)
 	return TEST_SUCCESS;
 }
 
-static int
-device_being_closed_is_enodev(void)
+TEST(driver, device_being_closed_is_enodev)
 {
 	struct rmem_dev *dev = fx_dev("stub0", NULL);
 	unsigned int i;
@@ -444,8 +427,7 @@ device_being_closed_is_enodev(void)
 	return TEST_SUCCESS;
 }
 
-static int
-fast_path_is_that_of_the_driver(void)
+TEST(driver, fast_path_is_that_of_the_driver)
 {
 	struct rmem_dev *dev = fx_dev("stub0", NULL);
 	struct rmem_cq *cq = fx_cq(dev, 1);
@@ -463,8 +445,7 @@ fast_path_is_that_of_the_driver(void)
 
 /* Last: it leaves no room in the registry of this process. */
 /* Of the MRs of pools and mempools too. */
-static int
-failed_device_is_told_of_pools(void)
+TEST(driver, failed_device_is_told_of_pools)
 {
 	struct rmem_pktmbuf_pool_conf mbuf_conf = {.name = "driver_mbufs",
 			.nb_mbufs = 15,
@@ -500,8 +481,7 @@ failed_device_is_told_of_pools(void)
 	return TEST_SUCCESS;
 }
 
-static int
-one_driver_too_many_is_enospc(void)
+TEST(driver, one_driver_too_many_is_enospc)
 {
 	static char names[32][8];
 	struct rmem_dev *dev = NULL;
@@ -522,27 +502,4 @@ one_driver_too_many_is_enospc(void)
 	return TEST_SUCCESS;
 }
 
-static const struct test_case driver_cases[] = {
-		TEST_CASE(registered_driver_makes_devices),
-		TEST_CASE(device_that_its_driver_refuses_is_not_there),
-		TEST_CASE(bad_names_are_refused),
-		TEST_CASE(objects_smaller_than_their_public_part_are_refused),
-		TEST_CASE(driver_without_a_required_function_is_refused),
-		TEST_CASE(known_name_is_eexist),
-		TEST_CASE(empty_slots_are_eopnotsupp),
-		TEST_CASE(empty_slots_below_a_pd_are_eopnotsupp),
-		TEST_CASE(empty_slots_of_a_qp_are_eopnotsupp),
-		TEST_CASE(empty_slots_that_only_add_are_no_error),
-		TEST_CASE(access_that_the_device_lacks_is_eopnotsupp),
-		TEST_CASE(on_demand_paging_that_the_device_lacks_is_eopnotsupp),
-		TEST_CASE(what_needs_a_capability_is_eopnotsupp_without),
-		TEST_CASE(op_that_fails_changes_nothing),
-		TEST_CASE(memory_of_a_failed_op_is_freed),
-		TEST_CASE(release_that_fails_keeps_the_object),
-		TEST_CASE(device_being_closed_is_enodev),
-		TEST_CASE(fast_path_is_that_of_the_driver),
-		TEST_CASE(failed_device_is_told_of_pools),
-		TEST_CASE(one_driver_too_many_is_enospc),
-};
-
-REGISTER_RMEM_SUITE(driver, setup, fx_teardown, driver_cases);
+TEST_SUITE(driver, setup, fx_teardown);

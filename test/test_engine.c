@@ -80,8 +80,7 @@ setup(void)
 	return open_sides(1, "engine=1");
 }
 
-static int
-device_without_a_service_lcore_is_refused(void)
+TEST_WITH(engine, device_without_a_service_lcore_is_refused, setup_none)
 {
 	struct rmem_dev *dev = NULL;
 	const char *log;
@@ -98,16 +97,14 @@ device_without_a_service_lcore_is_refused(void)
 	return TEST_SUCCESS;
 }
 
-static int
-capability_tells_of_the_engine(void)
+TEST(engine, capability_tells_of_the_engine)
 {
 	TEST_ASSERT(fx_has_capa(fx.a.dev, RMEM_DEV_CAPA_ENGINE));
 	return TEST_SUCCESS;
 }
 
 /* Nobody polls here: the last request raises a flag in memory. */
-static int
-requests_run_without_a_poll(void)
+TEST(engine, requests_run_without_a_poll)
 {
 	uint8_t *flag = fx.b.buf + FX_PAGE;
 	uint64_t deadline = fx_deadline();
@@ -130,8 +127,7 @@ requests_run_without_a_poll(void)
 	return TEST_SUCCESS;
 }
 
-static int
-waiting_send_goes_on_without_a_poll(void)
+TEST(engine, waiting_send_goes_on_without_a_poll)
 {
 	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, NULL, 0);
 	uint64_t deadline = fx_deadline();
@@ -152,8 +148,7 @@ waiting_send_goes_on_without_a_poll(void)
 	return TEST_SUCCESS;
 }
 
-static int
-requests_keep_their_order(void)
+TEST(engine, requests_keep_their_order)
 {
 	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 64);
 	uint64_t posted = 0, polled = 0;
@@ -174,8 +169,7 @@ requests_keep_their_order(void)
 	return TEST_SUCCESS;
 }
 
-static int
-key_is_bound_used_and_taken_away(void)
+TEST(engine, key_is_bound_used_and_taken_away)
 {
 	struct rmem_mr *mr = fx_fast_mr(fx.a.pd, 4);
 	struct rmem_fast_reg_page_list *list = fx_page_list(fx.a.dev, 4);
@@ -198,8 +192,7 @@ key_is_bound_used_and_taken_away(void)
 	return TEST_SUCCESS;
 }
 
-static int
-full_queue_is_enospc_until_polled(void)
+TEST(engine, full_queue_is_enospc_until_polled)
 {
 	struct rmem_send_wr wr = fx_wr(RMEM_WR_RDMA_WRITE, NULL, 0);
 	uint32_t i;
@@ -215,8 +208,7 @@ full_queue_is_enospc_until_polled(void)
 }
 
 /* However close the poll follows the completion. */
-static int
-place_is_free_as_soon_as_its_completion_was_polled(void)
+TEST(engine, place_is_free_as_soon_as_its_completion_was_polled)
 {
 	const struct rmem_send_wr wr = fx_wr(RMEM_WR_RDMA_WRITE, NULL, 0);
 	struct rmem_qp *qp = fx_qp(fx.a.pd, fx.a.cq, 1);
@@ -229,8 +221,7 @@ place_is_free_as_soon_as_its_completion_was_polled(void)
 	return TEST_SUCCESS;
 }
 
-static int
-reset_and_destroy_stop_what_is_being_executed(void)
+TEST(engine, reset_and_destroy_stop_what_is_being_executed)
 {
 	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, FX_BUF_SIZE);
 	struct rmem_send_wr wr;
@@ -256,8 +247,7 @@ reset_and_destroy_stop_what_is_being_executed(void)
 	return TEST_SUCCESS;
 }
 
-static int
-dereg_stops_what_is_being_executed(void)
+TEST(engine, dereg_stops_what_is_being_executed)
 {
 	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, FX_BUF_SIZE / 2);
 	struct rmem_send_wr wr;
@@ -303,26 +293,22 @@ expect_many_qps_run(unsigned int nb_lcores, const char *args)
 	return TEST_SUCCESS;
 }
 
-static int
-several_engines_share_one_service_lcore(void)
+TEST_WITH(engine, several_engines_share_one_service_lcore, setup_none)
 {
 	return expect_many_qps_run(1, "engine=3");
 }
 
-static int
-several_engines_have_their_own_service_lcores(void)
+TEST_WITH(engine, several_engines_have_their_own_service_lcores, setup_none)
 {
 	return expect_many_qps_run(2, "engine=2");
 }
 
-static int
-most_engines_are_eight(void)
+TEST_WITH(engine, most_engines_are_eight, setup_none)
 {
 	return expect_many_qps_run(1, "engine=8");
 }
 
-static int
-device_is_closed_and_created_again(void)
+TEST_WITH(engine, device_is_closed_and_created_again, setup_none)
 {
 	int i;
 
@@ -336,21 +322,4 @@ device_is_closed_and_created_again(void)
 	return TEST_SUCCESS;
 }
 
-static const struct test_case engine_cases[] = {
-		TEST_CASE_WITH(setup_none, device_without_a_service_lcore_is_refused),
-		TEST_CASE(capability_tells_of_the_engine),
-		TEST_CASE(requests_run_without_a_poll),
-		TEST_CASE(waiting_send_goes_on_without_a_poll),
-		TEST_CASE(requests_keep_their_order),
-		TEST_CASE(key_is_bound_used_and_taken_away),
-		TEST_CASE(full_queue_is_enospc_until_polled),
-		TEST_CASE(place_is_free_as_soon_as_its_completion_was_polled),
-		TEST_CASE(reset_and_destroy_stop_what_is_being_executed),
-		TEST_CASE(dereg_stops_what_is_being_executed),
-		TEST_CASE_WITH(setup_none, several_engines_share_one_service_lcore),
-		TEST_CASE_WITH(setup_none, several_engines_have_their_own_service_lcores),
-		TEST_CASE_WITH(setup_none, most_engines_are_eight),
-		TEST_CASE_WITH(setup_none, device_is_closed_and_created_again),
-};
-
-REGISTER_RMEM_SUITE(engine, setup, teardown, engine_cases);
+TEST_SUITE(engine, setup, teardown);

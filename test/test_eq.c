@@ -21,8 +21,7 @@ reg(struct rmem_eq *eq, struct rmem_mr **mr)
 	return ret;
 }
 
-static int
-new_queue_has_no_event(void)
+TEST(eq, new_queue_has_no_event)
 {
 	struct rmem_eq *eq = fx_eq(fx.a.dev, 3);
 	struct rmem_event event;
@@ -34,8 +33,7 @@ new_queue_has_no_event(void)
 	return TEST_SUCCESS;
 }
 
-static int
-create_refuses_null_and_wrong_handles(void)
+TEST(eq, create_refuses_null_and_wrong_handles)
 {
 	static uint64_t zeros[64];
 	struct rmem_eq *eq = NULL;
@@ -48,8 +46,7 @@ create_refuses_null_and_wrong_handles(void)
 	return TEST_SUCCESS;
 }
 
-static int
-create_refuses_bad_sizes(void)
+TEST(eq, create_refuses_bad_sizes)
 {
 	struct rmem_eq *eq = NULL;
 
@@ -67,14 +64,12 @@ make_eq(void **eq)
 	return rmem_eq_create(fx.a.dev, 1, (struct rmem_eq **)eq);
 }
 
-static int
-no_memory_is_enomem_and_nothing_stays(void)
+TEST(eq, no_memory_is_enomem_and_nothing_stays)
 {
 	return fx_expect_enomem(make_eq);
 }
 
-static int
-read_refuses_null_and_wrong_handles(void)
+TEST(eq, read_refuses_null_and_wrong_handles)
 {
 	struct rmem_eq *eq = fx_eq(fx.a.dev, 1);
 	static uint64_t zeros[64];
@@ -88,8 +83,7 @@ read_refuses_null_and_wrong_handles(void)
 }
 
 /* What was accepted has its place until its event is read; nothing is lost. */
-static int
-full_queue_is_enospc_until_it_is_read(void)
+TEST(eq, full_queue_is_enospc_until_it_is_read)
 {
 	struct rmem_eq *eq = fx_eq(fx.a.dev, 3);
 	struct rmem_mr *mr = NULL;
@@ -112,8 +106,7 @@ full_queue_is_enospc_until_it_is_read(void)
 	return TEST_SUCCESS;
 }
 
-static int
-many_events_are_read_at_once(void)
+TEST(eq, many_events_are_read_at_once)
 {
 	struct rmem_eq *eq = fx_eq(fx.a.dev, 1000);
 	uint64_t deadline = fx_deadline();
@@ -141,8 +134,7 @@ many_events_are_read_at_once(void)
 	return TEST_SUCCESS;
 }
 
-static int
-destroy_refuses_what_is_no_queue(void)
+TEST(eq, destroy_refuses_what_is_no_queue)
 {
 	static uint64_t zeros[64];
 
@@ -152,8 +144,7 @@ destroy_refuses_what_is_no_queue(void)
 	return TEST_SUCCESS;
 }
 
-static int
-destroy_with_an_event_unread_is_ebusy(void)
+TEST(eq, destroy_with_an_event_unread_is_ebusy)
 {
 	struct rmem_eq *eq = fx_eq(fx.a.dev, 2);
 	uint64_t deadline = fx_deadline();
@@ -173,8 +164,7 @@ destroy_with_an_event_unread_is_ebusy(void)
 	return TEST_SUCCESS;
 }
 
-static int
-device_with_a_queue_is_busy(void)
+TEST(eq, device_with_a_queue_is_busy)
 {
 	struct rmem_dev *dev = fx_dev("soft1", NULL);
 	struct rmem_eq *eq = fx_eq(dev, 1);
@@ -185,17 +175,4 @@ device_with_a_queue_is_busy(void)
 	return TEST_SUCCESS;
 }
 
-static const struct test_case eq_cases[] = {
-		TEST_CASE(new_queue_has_no_event),
-		TEST_CASE(create_refuses_null_and_wrong_handles),
-		TEST_CASE(create_refuses_bad_sizes),
-		TEST_CASE(no_memory_is_enomem_and_nothing_stays),
-		TEST_CASE(read_refuses_null_and_wrong_handles),
-		TEST_CASE(full_queue_is_enospc_until_it_is_read),
-		TEST_CASE(many_events_are_read_at_once),
-		TEST_CASE(destroy_refuses_what_is_no_queue),
-		TEST_CASE(destroy_with_an_event_unread_is_ebusy),
-		TEST_CASE(device_with_a_queue_is_busy),
-};
-
-REGISTER_RMEM_SUITE(eq, fx_setup, fx_teardown, eq_cases);
+TEST_SUITE(eq, fx_setup, fx_teardown);

@@ -73,8 +73,7 @@ expect_local_refusals(const struct rmem_sge *sge)
 	return TEST_SUCCESS;
 }
 
-static int
-sge_outside_the_region_is_loc_prot_err(void)
+TEST(error, sge_outside_the_region_is_loc_prot_err)
 {
 	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf + 64, 64, FX_ACCESS);
 	struct rmem_sge sge = fx_sge(mr, 0, 8);
@@ -88,8 +87,7 @@ sge_outside_the_region_is_loc_prot_err(void)
 	return TEST_SUCCESS;
 }
 
-static int
-sge_that_wraps_is_loc_prot_err(void)
+TEST(error, sge_that_wraps_is_loc_prot_err)
 {
 	struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
 
@@ -103,8 +101,7 @@ sge_that_wraps_is_loc_prot_err(void)
 }
 
 /* Of 2^32 - 1 bytes the end wraps in 32 bits, and so it must not be counted in those. */
-static int
-longest_sge_is_refused(void)
+TEST(error, longest_sge_is_refused)
 {
 	struct rmem_sge sges[2] = {fx_sge(fx.a.mr, 1, UINT32_MAX), fx_sge(fx.a.mr, 0, 8)};
 	struct rmem_send_wr wr = fx_rdma(RMEM_WR_RDMA_WRITE, sges, b_addr(0), fx.b.mr->rkey);
@@ -124,8 +121,7 @@ longest_sge_is_refused(void)
 	return TEST_SUCCESS;
 }
 
-static int
-second_sge_is_checked_as_the_first(void)
+TEST(error, second_sge_is_checked_as_the_first)
 {
 	struct rmem_sge sges[] = {fx_sge(fx.a.mr, 0, 8), fx_sge(fx.a.mr, FX_BUF_SIZE - 7, 8)};
 	struct rmem_send_wr wr = fx_rdma(RMEM_WR_RDMA_WRITE, sges, b_addr(0), fx.b.mr->rkey);
@@ -142,8 +138,7 @@ second_sge_is_checked_as_the_first(void)
 	return TEST_SUCCESS;
 }
 
-static int
-result_into_a_region_without_local_write_is_loc_prot_err(void)
+TEST(error, result_into_a_region_without_local_write_is_loc_prot_err)
 {
 	static const uint8_t opcodes[] = {RMEM_WR_RDMA_READ, RMEM_WR_RDMA_READ_WITH_INV,
 			RMEM_WR_ATOMIC_CMP_AND_SWP, RMEM_WR_ATOMIC_FETCH_AND_ADD};
@@ -162,8 +157,7 @@ result_into_a_region_without_local_write_is_loc_prot_err(void)
 }
 
 /* As many SGEs over one large region as make the message too long. */
-static int
-message_over_the_limit_is_loc_len_err(void)
+TEST(error, message_over_the_limit_is_loc_len_err)
 {
 	struct rmem_qp_conf conf = fx_qp_conf(fx.a.cq, 4);
 	struct rmem_sge sges[16];
@@ -196,8 +190,7 @@ message_over_the_limit_is_loc_len_err(void)
 }
 
 /* One opcode for each right of a QP. */
-static int
-qp_without_the_right_is_rem_inv_req_err(void)
+TEST(error, qp_without_the_right_is_rem_inv_req_err)
 {
 	static const struct {
 		uint32_t right;
@@ -230,8 +223,7 @@ qp_without_the_right_is_rem_inv_req_err(void)
 	return TEST_SUCCESS;
 }
 
-static int
-qp_without_any_right_takes_sends(void)
+TEST(error, qp_without_any_right_takes_sends)
 {
 	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
 	const struct rmem_sge to = fx_sge(fx.b.mr, 0, 8);
@@ -264,8 +256,7 @@ expect_recv_refusal(const struct rmem_sge *to, uint32_t num_sge, int status, int
 	return TEST_SUCCESS;
 }
 
-static int
-send_longer_than_the_receive_fails_both(void)
+TEST(error, send_longer_than_the_receive_fails_both)
 {
 	const struct rmem_sge to[] = {fx_sge(fx.b.mr, 0, 40), fx_sge(fx.b.mr, 100, 23)};
 
@@ -275,8 +266,7 @@ send_longer_than_the_receive_fails_both(void)
 	return TEST_SUCCESS;
 }
 
-static int
-receive_with_a_bad_lkey_fails_both(void)
+TEST(error, receive_with_a_bad_lkey_fails_both)
 {
 	struct rmem_sge to = fx_sge(fx.b.mr, 0, 64);
 	uint32_t bad[] = {0, UINT32_MAX, to.lkey ^ 1, fx.b.mr->rkey};
@@ -290,8 +280,7 @@ receive_with_a_bad_lkey_fails_both(void)
 	return TEST_SUCCESS;
 }
 
-static int
-receive_outside_its_region_fails_both(void)
+TEST(error, receive_outside_its_region_fails_both)
 {
 	struct rmem_sge to = fx_sge(fx.b.mr, FX_BUF_SIZE - 63, 64);
 
@@ -302,8 +291,7 @@ receive_outside_its_region_fails_both(void)
 	return TEST_SUCCESS;
 }
 
-static int
-receive_into_a_region_without_local_write_fails_both(void)
+TEST(error, receive_into_a_region_without_local_write_fails_both)
 {
 	struct rmem_mr *mr = fx_mr(fx.b.pd, fx.b.buf, 64, RMEM_ACCESS_REMOTE_READ);
 	const struct rmem_sge to = fx_sge(mr, 0, 64);
@@ -314,8 +302,7 @@ receive_into_a_region_without_local_write_fails_both(void)
 }
 
 /* The region of a posted receive may go; it is missed when a message wants in. */
-static int
-receive_whose_region_was_deregistered_fails_both(void)
+TEST(error, receive_whose_region_was_deregistered_fails_both)
 {
 	struct rmem_mr *mr = fx_mr(fx.b.pd, fx.b.buf, 64, FX_ACCESS);
 	const struct rmem_sge to = fx_sge(mr, 0, 64);
@@ -329,8 +316,7 @@ receive_whose_region_was_deregistered_fails_both(void)
 	return TEST_SUCCESS;
 }
 
-static int
-failed_request_completes_though_unsignaled(void)
+TEST(error, failed_request_completes_though_unsignaled)
 {
 	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
 	struct rmem_send_wr wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, b_addr(0), 0);
@@ -344,8 +330,7 @@ failed_request_completes_though_unsignaled(void)
 }
 
 /* What is wrong on this side is told before the peer is bothered. */
-static int
-local_mistake_comes_before_the_remote_one(void)
+TEST(error, local_mistake_comes_before_the_remote_one)
 {
 	struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
 	struct rmem_send_wr wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, b_addr(0), 0);
@@ -354,8 +339,7 @@ local_mistake_comes_before_the_remote_one(void)
 	return fx_expect_refusal(&wr, RMEM_WC_LOC_PROT_ERR, RMEM_QPS_RTS);
 }
 
-static int
-statuses_and_opcodes_have_names(void)
+TEST(error, statuses_and_opcodes_have_names)
 {
 	TEST_EQ(strcmp(rmem_wc_status_str(RMEM_WC_SUCCESS), "SUCCESS"), 0);
 	TEST_EQ(strcmp(rmem_wc_status_str(RMEM_WC_REM_ACCESS_ERR), "REM_ACCESS_ERR"), 0);
@@ -372,23 +356,4 @@ statuses_and_opcodes_have_names(void)
 	return TEST_SUCCESS;
 }
 
-static const struct test_case error_cases[] = {
-		TEST_CASE(sge_outside_the_region_is_loc_prot_err),
-		TEST_CASE(sge_that_wraps_is_loc_prot_err),
-		TEST_CASE(longest_sge_is_refused),
-		TEST_CASE(second_sge_is_checked_as_the_first),
-		TEST_CASE(result_into_a_region_without_local_write_is_loc_prot_err),
-		TEST_CASE(message_over_the_limit_is_loc_len_err),
-		TEST_CASE(qp_without_the_right_is_rem_inv_req_err),
-		TEST_CASE(qp_without_any_right_takes_sends),
-		TEST_CASE(send_longer_than_the_receive_fails_both),
-		TEST_CASE(receive_with_a_bad_lkey_fails_both),
-		TEST_CASE(receive_outside_its_region_fails_both),
-		TEST_CASE(receive_into_a_region_without_local_write_fails_both),
-		TEST_CASE(receive_whose_region_was_deregistered_fails_both),
-		TEST_CASE(failed_request_completes_though_unsignaled),
-		TEST_CASE(local_mistake_comes_before_the_remote_one),
-		TEST_CASE(statuses_and_opcodes_have_names),
-};
-
-REGISTER_RMEM_SUITE(error, setup, fx_teardown, error_cases);
+TEST_SUITE(error, setup, fx_teardown);

@@ -12,8 +12,7 @@
 
 #define ALL (FX_FAST_PAGES * FX_PAGE)
 
-static int
-new_mr_is_free_and_opens_nothing(void)
+TEST(fastreg, new_mr_is_free_and_opens_nothing)
 {
 	struct rmem_mr *mr = fx.fast.mr;
 	struct rmem_mr_info info = fx_query(mr);
@@ -33,8 +32,7 @@ new_mr_is_free_and_opens_nothing(void)
 	return TEST_SUCCESS;
 }
 
-static int
-mr_alloc_refuses_bad_arguments(void)
+TEST(fastreg, mr_alloc_refuses_bad_arguments)
 {
 	static uint64_t zeros[64];
 	struct rmem_mr *mr = NULL;
@@ -52,8 +50,7 @@ mr_alloc_refuses_bad_arguments(void)
 	return TEST_SUCCESS;
 }
 
-static int
-page_list_alloc_refuses_bad_arguments(void)
+TEST(fastreg, page_list_alloc_refuses_bad_arguments)
 {
 	static uint64_t zeros[64];
 	struct rmem_fast_reg_page_list *list = NULL;
@@ -74,8 +71,7 @@ page_list_alloc_refuses_bad_arguments(void)
 	return TEST_SUCCESS;
 }
 
-static int
-page_list_free_refuses_what_is_no_list(void)
+TEST(fastreg, page_list_free_refuses_what_is_no_list)
 {
 	static uint64_t zeros[64];
 
@@ -97,8 +93,7 @@ make_list(void **list)
 	return rmem_fast_reg_page_list_alloc(fx.a.dev, 64, (struct rmem_fast_reg_page_list **)list);
 }
 
-static int
-no_memory_is_enomem_and_nothing_stays(void)
+TEST(fastreg, no_memory_is_enomem_and_nothing_stays)
 {
 	TEST_RUN(fx_expect_enomem(make_mr));
 	TEST_RUN(fx_expect_enomem(make_list));
@@ -106,8 +101,7 @@ no_memory_is_enomem_and_nothing_stays(void)
 }
 
 /* The low byte of the rkey is the tag asked for; the rest stays. */
-static int
-reg_mr_makes_it_valid_under_the_new_tag(void)
+TEST(fastreg, reg_mr_makes_it_valid_under_the_new_tag)
 {
 	uint32_t old = fx.fast.mr->rkey;
 	struct rmem_send_wr wr = fx_reg(fx.fast.mr, fx.fast.list, 3, 0x7fff10, 8000);
@@ -129,8 +123,7 @@ reg_mr_makes_it_valid_under_the_new_tag(void)
 	return TEST_SUCCESS;
 }
 
-static int
-peers_reach_the_bound_pages_and_no_byte_more(void)
+TEST(fastreg, peers_reach_the_bound_pages_and_no_byte_more)
 {
 	uint64_t start = fx_addr(fx.fast.pages);
 
@@ -168,8 +161,7 @@ scattered(uint64_t iova, uint32_t n)
 	return fx.fast.pages + order[at / FX_PAGE] * FX_PAGE + at % FX_PAGE;
 }
 
-static int
-scattered_pages_are_written_in_their_order(void)
+TEST(fastreg, scattered_pages_are_written_in_their_order)
 {
 	const uint64_t iova = UINT64_C(0x5550000123);
 	const uint32_t length = 3 * FX_PAGE;
@@ -186,8 +178,7 @@ scattered_pages_are_written_in_their_order(void)
 	return TEST_SUCCESS;
 }
 
-static int
-transfers_cross_page_borders(void)
+TEST(fastreg, transfers_cross_page_borders)
 {
 	static const uint32_t lengths[] = {1, 2, 8, FX_PAGE, FX_PAGE + 1, 2 * FX_PAGE + 5};
 	const uint64_t iova = UINT64_C(0x5550000123);
@@ -208,8 +199,7 @@ transfers_cross_page_borders(void)
 	return TEST_SUCCESS;
 }
 
-static int
-scattered_pages_end_at_the_length(void)
+TEST(fastreg, scattered_pages_end_at_the_length)
 {
 	const uint64_t iova = UINT64_C(0x5550000123);
 	uint32_t rkey;
@@ -226,8 +216,7 @@ scattered_pages_end_at_the_length(void)
 }
 
 /* The list belongs to the caller again when the REG_MR completed. */
-static int
-binding_does_not_need_the_list_any_more(void)
+TEST(fastreg, binding_does_not_need_the_list_any_more)
 {
 	const uint64_t iova = UINT64_C(0x10000);
 
@@ -241,8 +230,7 @@ binding_does_not_need_the_list_any_more(void)
 	return TEST_SUCCESS;
 }
 
-static int
-one_page_and_one_byte_is_bound(void)
+TEST(fastreg, one_page_and_one_byte_is_bound)
 {
 	struct rmem_send_wr wr = fx_reg(fx.fast.mr, fx.fast.list, 1, FX_PAGE - 1, 1);
 
@@ -254,8 +242,7 @@ one_page_and_one_byte_is_bound(void)
 	return TEST_SUCCESS;
 }
 
-static int
-iova_may_end_at_the_last_byte(void)
+TEST(fastreg, iova_may_end_at_the_last_byte)
 {
 	const uint64_t iova = UINT64_MAX - (2 * FX_PAGE - 1);
 	struct rmem_send_wr wr = fx_reg(fx.fast.mr, fx.fast.list, 2, iova, 2 * FX_PAGE);
@@ -269,8 +256,7 @@ iova_may_end_at_the_last_byte(void)
 }
 
 /* A page of each size the device knows, in a stretch that is never touched but at its start. */
-static int
-every_page_size_of_the_device_is_bound(void)
+TEST(fastreg, every_page_size_of_the_device_is_bound)
 {
 	struct rmem_dev_info info;
 	uint64_t size;
@@ -300,8 +286,7 @@ every_page_size_of_the_device_is_bound(void)
 	return TEST_SUCCESS;
 }
 
-static int
-rights_of_the_request_are_enforced(void)
+TEST(fastreg, rights_of_the_request_are_enforced)
 {
 	struct rmem_send_wr wr = fx_reg(fx.fast.mr, fx.fast.list, 1, 0, FX_PAGE);
 	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
@@ -323,8 +308,7 @@ rights_of_the_request_are_enforced(void)
 	return TEST_SUCCESS;
 }
 
-static int
-relaxed_ordering_is_taken_as_a_hint(void)
+TEST(fastreg, relaxed_ordering_is_taken_as_a_hint)
 {
 	struct rmem_send_wr wr = fx_reg(fx.fast.mr, fx.fast.list, 1, 0, FX_PAGE);
 
@@ -334,8 +318,7 @@ relaxed_ordering_is_taken_as_a_hint(void)
 	return TEST_SUCCESS;
 }
 
-static int
-two_bindings_with_a_list_each_are_posted_together(void)
+TEST(fastreg, two_bindings_with_a_list_each_are_posted_together)
 {
 	struct rmem_mr *mr = fx_fast_mr(fx.a.pd, 1);
 	struct rmem_fast_reg_page_list *list = fx_page_list(fx.a.dev, 1);
@@ -379,8 +362,7 @@ expect_free_to_go(void)
 	return TEST_SUCCESS;
 }
 
-static int
-mr_and_list_of_a_waiting_reg_mr_are_ebusy(void)
+TEST(fastreg, mr_and_list_of_a_waiting_reg_mr_are_ebusy)
 {
 	TEST_RUN(post_waiting_reg_mr());
 	TEST_EQ(fx_post_recv(fx.b.qp, 1, NULL, 0), 1);
@@ -390,8 +372,7 @@ mr_and_list_of_a_waiting_reg_mr_are_ebusy(void)
 	return expect_free_to_go();
 }
 
-static int
-reset_lets_mr_and_list_of_a_waiting_reg_mr_go(void)
+TEST(fastreg, reset_lets_mr_and_list_of_a_waiting_reg_mr_go)
 {
 	TEST_RUN(post_waiting_reg_mr());
 	TEST_OK(rmem_qp_reset(fx.a.qp));
@@ -399,16 +380,14 @@ reset_lets_mr_and_list_of_a_waiting_reg_mr_go(void)
 	return expect_free_to_go();
 }
 
-static int
-destroy_lets_mr_and_list_of_a_waiting_reg_mr_go(void)
+TEST(fastreg, destroy_lets_mr_and_list_of_a_waiting_reg_mr_go)
 {
 	TEST_RUN(post_waiting_reg_mr());
 	TEST_OK(fx_release(fx.a.qp));
 	return expect_free_to_go();
 }
 
-static int
-flush_lets_mr_and_list_of_a_waiting_reg_mr_go(void)
+TEST(fastreg, flush_lets_mr_and_list_of_a_waiting_reg_mr_go)
 {
 	TEST_RUN(post_waiting_reg_mr());
 	TEST_OK(rmem_qp_set_error(fx.a.qp));
@@ -419,8 +398,7 @@ flush_lets_mr_and_list_of_a_waiting_reg_mr_go(void)
 }
 
 /* Without an MR or a page list the request is malformed: refused at the post. */
-static int
-request_without_mr_or_list_is_einval(void)
+TEST(fastreg, request_without_mr_or_list_is_einval)
 {
 	struct rmem_send_wr wr = fx_reg(fx.fast.mr, NULL, 1, 0, FX_PAGE);
 
@@ -433,29 +411,4 @@ request_without_mr_or_list_is_einval(void)
 	return TEST_SUCCESS;
 }
 
-static const struct test_case fast_reg_cases[] = {
-		TEST_CASE(new_mr_is_free_and_opens_nothing),
-		TEST_CASE(mr_alloc_refuses_bad_arguments),
-		TEST_CASE(page_list_alloc_refuses_bad_arguments),
-		TEST_CASE(page_list_free_refuses_what_is_no_list),
-		TEST_CASE(no_memory_is_enomem_and_nothing_stays),
-		TEST_CASE(reg_mr_makes_it_valid_under_the_new_tag),
-		TEST_CASE(peers_reach_the_bound_pages_and_no_byte_more),
-		TEST_CASE(scattered_pages_are_written_in_their_order),
-		TEST_CASE(transfers_cross_page_borders),
-		TEST_CASE(scattered_pages_end_at_the_length),
-		TEST_CASE(binding_does_not_need_the_list_any_more),
-		TEST_CASE(one_page_and_one_byte_is_bound),
-		TEST_CASE(iova_may_end_at_the_last_byte),
-		TEST_CASE(every_page_size_of_the_device_is_bound),
-		TEST_CASE(rights_of_the_request_are_enforced),
-		TEST_CASE(relaxed_ordering_is_taken_as_a_hint),
-		TEST_CASE(two_bindings_with_a_list_each_are_posted_together),
-		TEST_CASE(mr_and_list_of_a_waiting_reg_mr_are_ebusy),
-		TEST_CASE(reset_lets_mr_and_list_of_a_waiting_reg_mr_go),
-		TEST_CASE(destroy_lets_mr_and_list_of_a_waiting_reg_mr_go),
-		TEST_CASE(flush_lets_mr_and_list_of_a_waiting_reg_mr_go),
-		TEST_CASE(request_without_mr_or_list_is_einval),
-};
-
-REGISTER_RMEM_SUITE(fastreg, fx_setup_fast, fx_teardown, fast_reg_cases);
+TEST_SUITE(fastreg, fx_setup_fast, fx_teardown);

@@ -34,8 +34,7 @@ expect_reg_refused(const struct rmem_send_wr *wr)
 	return TEST_SUCCESS;
 }
 
-static int
-reg_of_length_zero_is_refused(void)
+TEST(fastreg_bad, reg_of_length_zero_is_refused)
 {
 	struct rmem_send_wr wr = good_reg();
 
@@ -43,8 +42,7 @@ reg_of_length_zero_is_refused(void)
 	return expect_reg_refused(&wr);
 }
 
-static int
-reg_of_more_than_the_pages_hold_is_refused(void)
+TEST(fastreg_bad, reg_of_more_than_the_pages_hold_is_refused)
 {
 	struct rmem_send_wr wr = good_reg();
 
@@ -58,8 +56,7 @@ reg_of_more_than_the_pages_hold_is_refused(void)
 	return TEST_SUCCESS;
 }
 
-static int
-reg_of_no_page_is_refused(void)
+TEST(fastreg_bad, reg_of_no_page_is_refused)
 {
 	struct rmem_send_wr wr = good_reg();
 
@@ -67,8 +64,7 @@ reg_of_no_page_is_refused(void)
 	return expect_reg_refused(&wr);
 }
 
-static int
-reg_of_more_pages_than_the_mr_takes_is_refused(void)
+TEST(fastreg_bad, reg_of_more_pages_than_the_mr_takes_is_refused)
 {
 	struct rmem_fast_reg_page_list *list = fx_page_list(fx.a.dev, FX_FAST_PAGES + 1);
 	struct rmem_send_wr wr = good_reg();
@@ -81,8 +77,7 @@ reg_of_more_pages_than_the_mr_takes_is_refused(void)
 	return expect_reg_refused(&wr);
 }
 
-static int
-reg_of_more_pages_than_the_list_has_is_refused(void)
+TEST(fastreg_bad, reg_of_more_pages_than_the_list_has_is_refused)
 {
 	struct rmem_fast_reg_page_list *list = fx_page_list(fx.a.dev, 3);
 	struct rmem_send_wr wr = good_reg();
@@ -97,8 +92,7 @@ reg_of_more_pages_than_the_list_has_is_refused(void)
 	return expect_reg_refused(&wr);
 }
 
-static int
-reg_of_a_null_page_is_refused(void)
+TEST(fastreg_bad, reg_of_a_null_page_is_refused)
 {
 	struct rmem_send_wr wr = good_reg();
 
@@ -108,8 +102,7 @@ reg_of_a_null_page_is_refused(void)
 	return expect_reg_refused(&wr);
 }
 
-static int
-reg_of_an_unaligned_page_is_refused(void)
+TEST(fastreg_bad, reg_of_an_unaligned_page_is_refused)
 {
 	struct rmem_send_wr wr = good_reg();
 
@@ -125,8 +118,7 @@ reg_of_an_unaligned_page_is_refused(void)
 	return expect_reg_refused(&wr);
 }
 
-static int
-reg_of_a_first_byte_outside_the_first_page_is_refused(void)
+TEST(fastreg_bad, reg_of_a_first_byte_outside_the_first_page_is_refused)
 {
 	struct rmem_send_wr wr = fx_reg(fx.fast.mr, fx.fast.list, 2, 0x1010, 100);
 
@@ -139,8 +131,7 @@ reg_of_a_first_byte_outside_the_first_page_is_refused(void)
 }
 
 /* A key that starts at 0 has no other address. */
-static int
-zero_based_reg_with_an_iova_is_refused(void)
+TEST(fastreg_bad, zero_based_reg_with_an_iova_is_refused)
 {
 	struct rmem_send_wr wr = good_reg();
 
@@ -148,8 +139,7 @@ zero_based_reg_with_an_iova_is_refused(void)
 	return expect_reg_refused(&wr);
 }
 
-static int
-reg_of_an_iova_that_wraps_is_refused(void)
+TEST(fastreg_bad, reg_of_an_iova_that_wraps_is_refused)
 {
 	struct rmem_send_wr wr = fx_reg(
 			fx.fast.mr, fx.fast.list, 2, UINT64_MAX - (FX_PAGE - 1), FX_PAGE + 1);
@@ -157,8 +147,7 @@ reg_of_an_iova_that_wraps_is_refused(void)
 	return expect_reg_refused(&wr);
 }
 
-static int
-reg_of_an_unknown_page_size_is_refused(void)
+TEST(fastreg_bad, reg_of_an_unknown_page_size_is_refused)
 {
 	static const uint8_t sizes[] = {0, 1, 11, 63, 64, 255};
 	struct rmem_send_wr wr = good_reg();
@@ -178,8 +167,7 @@ reg_of_an_unknown_page_size_is_refused(void)
 }
 
 /* IBTA C10-72 */
-static int
-reg_of_bad_access_is_refused(void)
+TEST(fastreg_bad, reg_of_bad_access_is_refused)
 {
 	static const uint32_t bad[] = {
 			RMEM_ACCESS_REMOTE_WRITE,
@@ -199,8 +187,7 @@ reg_of_bad_access_is_refused(void)
 	return TEST_SUCCESS;
 }
 
-static int
-reg_of_a_valid_mr_is_refused_and_it_stays_bound(void)
+TEST(fastreg_bad, reg_of_a_valid_mr_is_refused_and_it_stays_bound)
 {
 	struct rmem_send_wr wr;
 	uint32_t rkey;
@@ -214,8 +201,7 @@ reg_of_a_valid_mr_is_refused_and_it_stays_bound(void)
 	return TEST_SUCCESS;
 }
 
-static int
-reg_of_a_user_mr_is_refused_and_it_stays_as_it_was(void)
+TEST(fastreg_bad, reg_of_a_user_mr_is_refused_and_it_stays_as_it_was)
 {
 	struct rmem_send_wr wr = fx_reg(fx.a.mr, fx.fast.list, 1, 0, FX_PAGE);
 	uint32_t rkey = fx.a.mr->rkey;
@@ -226,8 +212,7 @@ reg_of_a_user_mr_is_refused_and_it_stays_as_it_was(void)
 	return TEST_SUCCESS;
 }
 
-static int
-reg_of_an_mr_of_another_domain_is_refused(void)
+TEST(fastreg_bad, reg_of_an_mr_of_another_domain_is_refused)
 {
 	struct rmem_pd *pd = fx_pd(fx.a.dev);
 	struct rmem_mr *mr = fx_fast_mr(pd, 1);
@@ -248,8 +233,7 @@ expect_inv_refused(uint32_t rkey)
 	return fx_expect_refusal(&wr, RMEM_WC_MW_BIND_ERR, RMEM_QPS_RTS);
 }
 
-static int
-inv_of_an_unknown_key_is_refused(void)
+TEST(fastreg_bad, inv_of_an_unknown_key_is_refused)
 {
 	TEST_RUN(expect_inv_refused(0));
 	TEST_RUN(expect_inv_refused(UINT32_MAX));
@@ -258,16 +242,14 @@ inv_of_an_unknown_key_is_refused(void)
 	return TEST_SUCCESS;
 }
 
-static int
-inv_of_a_free_mr_is_refused(void)
+TEST(fastreg_bad, inv_of_a_free_mr_is_refused)
 {
 	TEST_RUN(expect_inv_refused(fx.fast.mr->rkey));
 	return TEST_SUCCESS;
 }
 
 /* The kernel's rxe panics on this one. */
-static int
-inv_a_second_time_is_refused(void)
+TEST(fastreg_bad, inv_a_second_time_is_refused)
 {
 	TEST_STATUS(fx_bind(), RMEM_WC_SUCCESS);
 	TEST_STATUS(fx_unbind(), RMEM_WC_SUCCESS);
@@ -276,8 +258,7 @@ inv_a_second_time_is_refused(void)
 	return TEST_SUCCESS;
 }
 
-static int
-inv_of_another_tag_is_refused_and_the_key_works_on(void)
+TEST(fastreg_bad, inv_of_another_tag_is_refused_and_the_key_works_on)
 {
 	uint32_t rkey;
 
@@ -290,8 +271,7 @@ inv_of_another_tag_is_refused_and_the_key_works_on(void)
 	return TEST_SUCCESS;
 }
 
-static int
-inv_of_an_lkey_is_refused(void)
+TEST(fastreg_bad, inv_of_an_lkey_is_refused)
 {
 	TEST_STATUS(fx_bind(), RMEM_WC_SUCCESS);
 	TEST_RUN(expect_inv_refused(fx.fast.mr->lkey));
@@ -299,8 +279,7 @@ inv_of_an_lkey_is_refused(void)
 	return TEST_SUCCESS;
 }
 
-static int
-inv_of_a_user_mr_is_refused_and_it_works_on(void)
+TEST(fastreg_bad, inv_of_a_user_mr_is_refused_and_it_works_on)
 {
 	TEST_RUN(expect_inv_refused(fx.a.mr->rkey));
 	TEST_RUN(expect_inv_refused(fx.a.mr->lkey));
@@ -308,8 +287,7 @@ inv_of_a_user_mr_is_refused_and_it_works_on(void)
 	return TEST_SUCCESS;
 }
 
-static int
-inv_by_a_qp_of_another_domain_is_refused(void)
+TEST(fastreg_bad, inv_by_a_qp_of_another_domain_is_refused)
 {
 	struct fx_side other = {0};
 	struct rmem_send_wr wr;
@@ -324,29 +302,4 @@ inv_by_a_qp_of_another_domain_is_refused(void)
 	return TEST_SUCCESS;
 }
 
-static const struct test_case fast_reg_bad_cases[] = {
-		TEST_CASE(reg_of_length_zero_is_refused),
-		TEST_CASE(reg_of_more_than_the_pages_hold_is_refused),
-		TEST_CASE(reg_of_no_page_is_refused),
-		TEST_CASE(reg_of_more_pages_than_the_mr_takes_is_refused),
-		TEST_CASE(reg_of_more_pages_than_the_list_has_is_refused),
-		TEST_CASE(reg_of_a_null_page_is_refused),
-		TEST_CASE(reg_of_an_unaligned_page_is_refused),
-		TEST_CASE(reg_of_a_first_byte_outside_the_first_page_is_refused),
-		TEST_CASE(zero_based_reg_with_an_iova_is_refused),
-		TEST_CASE(reg_of_an_iova_that_wraps_is_refused),
-		TEST_CASE(reg_of_an_unknown_page_size_is_refused),
-		TEST_CASE(reg_of_bad_access_is_refused),
-		TEST_CASE(reg_of_a_valid_mr_is_refused_and_it_stays_bound),
-		TEST_CASE(reg_of_a_user_mr_is_refused_and_it_stays_as_it_was),
-		TEST_CASE(reg_of_an_mr_of_another_domain_is_refused),
-		TEST_CASE(inv_of_an_unknown_key_is_refused),
-		TEST_CASE(inv_of_a_free_mr_is_refused),
-		TEST_CASE(inv_a_second_time_is_refused),
-		TEST_CASE(inv_of_another_tag_is_refused_and_the_key_works_on),
-		TEST_CASE(inv_of_an_lkey_is_refused),
-		TEST_CASE(inv_of_a_user_mr_is_refused_and_it_works_on),
-		TEST_CASE(inv_by_a_qp_of_another_domain_is_refused),
-};
-
-REGISTER_RMEM_SUITE(fastreg_bad, fx_setup_fast, fx_teardown, fast_reg_bad_cases);
+TEST_SUITE(fastreg_bad, fx_setup_fast, fx_teardown);

@@ -26,8 +26,7 @@ expect_stale(uint32_t rkey)
 	return TEST_SUCCESS;
 }
 
-static int
-local_inv_takes_both_keys_away(void)
+TEST(fastreg_inv, local_inv_takes_both_keys_away)
 {
 	struct rmem_sge sge;
 	struct rmem_send_wr wr;
@@ -47,8 +46,7 @@ local_inv_takes_both_keys_away(void)
 	return TEST_SUCCESS;
 }
 
-static int
-former_key_stays_refused_when_bound_again(void)
+TEST(fastreg_inv, former_key_stays_refused_when_bound_again)
 {
 	uint32_t former;
 
@@ -63,8 +61,7 @@ former_key_stays_refused_when_bound_again(void)
 }
 
 /* The tag wraps twice; the key of the round before is refused in each. */
-static int
-tags_wrap_over_600_rounds(void)
+TEST(fastreg_inv, tags_wrap_over_600_rounds)
 {
 	uint32_t former = fx.fast.mr->rkey;
 	uint32_t index = former >> 8;
@@ -84,8 +81,7 @@ tags_wrap_over_600_rounds(void)
 	return TEST_SUCCESS;
 }
 
-static int
-same_tag_may_be_bound_again(void)
+TEST(fastreg_inv, same_tag_may_be_bound_again)
 {
 	struct rmem_send_wr wr = fx_reg(fx.fast.mr, fx.fast.list, 1, 0, FX_PAGE);
 	uint32_t rkey;
@@ -99,8 +95,7 @@ same_tag_may_be_bound_again(void)
 	return TEST_SUCCESS;
 }
 
-static int
-lkey_follows_the_tag_and_the_former_one_is_refused(void)
+TEST(fastreg_inv, lkey_follows_the_tag_and_the_former_one_is_refused)
 {
 	struct rmem_sge sge = {.addr = start(), .length = 8};
 	struct rmem_send_wr wr = fx_rdma(RMEM_WR_RDMA_READ, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
@@ -117,8 +112,7 @@ lkey_follows_the_tag_and_the_former_one_is_refused(void)
 }
 
 /* The rkey is known before the REG_MR is posted: register, write and revoke in one post. */
-static int
-reg_write_and_inv_are_posted_at_once(void)
+TEST(fastreg_inv, reg_write_and_inv_are_posted_at_once)
 {
 	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, ALL);
 	struct rmem_send_wr wrs[3];
@@ -142,8 +136,7 @@ reg_write_and_inv_are_posted_at_once(void)
 }
 
 /* 32 MRs a burst: all registered, then all written, then all revoked, the last signaled. */
-static int
-bursts_of_32_are_posted_at_once(void)
+TEST(fastreg_inv, bursts_of_32_are_posted_at_once)
 {
 	enum {
 		NB = 32
@@ -180,8 +173,7 @@ bursts_of_32_are_posted_at_once(void)
 }
 
 /* One MR bound, revoked and bound to other pages by one post. */
-static int
-mr_is_bound_twice_by_one_post(void)
+TEST(fastreg_inv, mr_is_bound_twice_by_one_post)
 {
 	struct rmem_fast_reg_page_list *list = fx_page_list(fx.a.dev, 1);
 	struct rmem_send_wr wrs[3];
@@ -202,8 +194,7 @@ mr_is_bound_twice_by_one_post(void)
 	return TEST_SUCCESS;
 }
 
-static int
-another_qp_of_the_domain_may_invalidate(void)
+TEST(fastreg_inv, another_qp_of_the_domain_may_invalidate)
 {
 	const struct rmem_send_wr *wr;
 	struct rmem_send_wr inv;
@@ -217,8 +208,7 @@ another_qp_of_the_domain_may_invalidate(void)
 	return TEST_SUCCESS;
 }
 
-static int
-read_with_inv_reads_and_then_invalidates(void)
+TEST(fastreg_inv, read_with_inv_reads_and_then_invalidates)
 {
 	struct rmem_sge sge = {.addr = start(), .length = ALL};
 	struct rmem_send_wr wr;
@@ -239,8 +229,7 @@ read_with_inv_reads_and_then_invalidates(void)
 	return TEST_SUCCESS;
 }
 
-static int
-read_with_inv_of_a_bad_key_is_refused(void)
+TEST(fastreg_inv, read_with_inv_of_a_bad_key_is_refused)
 {
 	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 64);
 	struct rmem_send_wr wr =
@@ -265,8 +254,7 @@ read_with_inv_of_a_bad_key_is_refused(void)
 	return TEST_SUCCESS;
 }
 
-static int
-read_with_inv_that_fails_to_read_invalidates_nothing(void)
+TEST(fastreg_inv, read_with_inv_that_fails_to_read_invalidates_nothing)
 {
 	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 64);
 	struct rmem_send_wr wr = fx_rdma(
@@ -279,8 +267,7 @@ read_with_inv_that_fails_to_read_invalidates_nothing(void)
 	return TEST_SUCCESS;
 }
 
-static int
-send_with_inv_invalidates_and_tells_the_receiver(void)
+TEST(fastreg_inv, send_with_inv_invalidates_and_tells_the_receiver)
 {
 	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 32);
 	const struct rmem_sge to = fx_sge(fx.a.mr, 0, 64);
@@ -326,8 +313,7 @@ expect_remote_inv_refused(uint32_t rkey)
 }
 
 /* The kernel's rxe panics on a window invalidated twice or never bound. */
-static int
-send_with_inv_of_a_bad_key_fails_the_receive(void)
+TEST(fastreg_inv, send_with_inv_of_a_bad_key_fails_the_receive)
 {
 	TEST_RUN(expect_remote_inv_refused(fx.fast.mr->rkey));
 	TEST_STATUS(fx_bind(), RMEM_WC_SUCCESS);
@@ -344,8 +330,7 @@ send_with_inv_of_a_bad_key_fails_the_receive(void)
 }
 
 /* It is the domain of the receiving QP that counts. */
-static int
-send_with_inv_into_another_domain_fails_the_receive(void)
+TEST(fastreg_inv, send_with_inv_into_another_domain_fails_the_receive)
 {
 	struct fx_side other = {0};
 	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND_WITH_INV, NULL, 0);
@@ -362,8 +347,7 @@ send_with_inv_into_another_domain_fails_the_receive(void)
 	return TEST_SUCCESS;
 }
 
-static int
-flushed_reg_mr_binds_nothing_and_flushed_inv_takes_nothing(void)
+TEST(fastreg_inv, flushed_reg_mr_binds_nothing_and_flushed_inv_takes_nothing)
 {
 	struct rmem_mr *mr = fx_fast_mr(fx.a.pd, 1);
 	struct rmem_send_wr wr;
@@ -380,8 +364,7 @@ flushed_reg_mr_binds_nothing_and_flushed_inv_takes_nothing(void)
 }
 
 /* A key belongs to its domain, not to the QP that bound it. */
-static int
-key_outlives_error_and_reset_of_the_qp_that_bound_it(void)
+TEST(fastreg_inv, key_outlives_error_and_reset_of_the_qp_that_bound_it)
 {
 	TEST_STATUS(fx_bind(), RMEM_WC_SUCCESS);
 	TEST_OK(rmem_qp_set_error(fx.a.qp));
@@ -392,8 +375,7 @@ key_outlives_error_and_reset_of_the_qp_that_bound_it(void)
 	return TEST_SUCCESS;
 }
 
-static int
-dereg_of_a_bound_mr_takes_its_key_away(void)
+TEST(fastreg_inv, dereg_of_a_bound_mr_takes_its_key_away)
 {
 	uint32_t rkey;
 
@@ -405,25 +387,4 @@ dereg_of_a_bound_mr_takes_its_key_away(void)
 	return TEST_SUCCESS;
 }
 
-static const struct test_case inv_cases[] = {
-		TEST_CASE(local_inv_takes_both_keys_away),
-		TEST_CASE(former_key_stays_refused_when_bound_again),
-		TEST_CASE(tags_wrap_over_600_rounds),
-		TEST_CASE(same_tag_may_be_bound_again),
-		TEST_CASE(lkey_follows_the_tag_and_the_former_one_is_refused),
-		TEST_CASE(reg_write_and_inv_are_posted_at_once),
-		TEST_CASE(bursts_of_32_are_posted_at_once),
-		TEST_CASE(mr_is_bound_twice_by_one_post),
-		TEST_CASE(another_qp_of_the_domain_may_invalidate),
-		TEST_CASE(read_with_inv_reads_and_then_invalidates),
-		TEST_CASE(read_with_inv_of_a_bad_key_is_refused),
-		TEST_CASE(read_with_inv_that_fails_to_read_invalidates_nothing),
-		TEST_CASE(send_with_inv_invalidates_and_tells_the_receiver),
-		TEST_CASE(send_with_inv_of_a_bad_key_fails_the_receive),
-		TEST_CASE(send_with_inv_into_another_domain_fails_the_receive),
-		TEST_CASE(flushed_reg_mr_binds_nothing_and_flushed_inv_takes_nothing),
-		TEST_CASE(key_outlives_error_and_reset_of_the_qp_that_bound_it),
-		TEST_CASE(dereg_of_a_bound_mr_takes_its_key_away),
-};
-
-REGISTER_RMEM_SUITE(fastreg_inv, fx_setup_fast, fx_teardown, inv_cases);
+TEST_SUITE(fastreg_inv, fx_setup_fast, fx_teardown);

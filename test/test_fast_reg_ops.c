@@ -69,16 +69,14 @@ fast_sge(uint32_t first, uint32_t length)
 	return sge;
 }
 
-static int
-peer_writes_through_it(void)
+TEST(fastreg_ops, peer_writes_through_it)
 {
 	TEST_STATUS(fx_peer_write(IOVA, LENGTH, fx.fast.mr->rkey), RMEM_WC_SUCCESS);
 	TEST_RUN(expect_bytes(fx.b.buf, 0, LENGTH));
 	return TEST_SUCCESS;
 }
 
-static int
-peer_writes_with_immediate_through_it(void)
+TEST(fastreg_ops, peer_writes_with_immediate_through_it)
 {
 	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, LENGTH);
 	struct rmem_send_wr wr = fx_rdma(RMEM_WR_RDMA_WRITE_WITH_IMM, &sge, IOVA, fx.fast.mr->rkey);
@@ -92,8 +90,7 @@ peer_writes_with_immediate_through_it(void)
 	return TEST_SUCCESS;
 }
 
-static int
-peer_reads_through_it(void)
+TEST(fastreg_ops, peer_reads_through_it)
 {
 	const struct rmem_sge sge = fx_sge(fx.b.mr, LENGTH, LENGTH);
 	const struct rmem_send_wr wr = fx_rdma(RMEM_WR_RDMA_READ, &sge, IOVA, fx.fast.mr->rkey);
@@ -105,8 +102,7 @@ peer_reads_through_it(void)
 }
 
 /* On both sides of the border between the first and the second page. */
-static int
-peer_uses_atomics_through_it(void)
+TEST(fastreg_ops, peer_uses_atomics_through_it)
 {
 	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
 	const uint32_t border = FX_PAGE - (uint32_t)(IOVA % FX_PAGE);
@@ -132,8 +128,7 @@ peer_uses_atomics_through_it(void)
 	return TEST_SUCCESS;
 }
 
-static int
-write_gathers_from_it(void)
+TEST(fastreg_ops, write_gathers_from_it)
 {
 	const struct rmem_sge sge = fast_sge(1, LENGTH - 1);
 	const struct rmem_send_wr wr =
@@ -147,8 +142,7 @@ write_gathers_from_it(void)
 	return TEST_SUCCESS;
 }
 
-static int
-read_scatters_into_it(void)
+TEST(fastreg_ops, read_scatters_into_it)
 {
 	const struct rmem_sge sge = fast_sge(0, LENGTH);
 	const struct rmem_send_wr wr =
@@ -159,8 +153,7 @@ read_scatters_into_it(void)
 	return TEST_SUCCESS;
 }
 
-static int
-send_gathers_from_it(void)
+TEST(fastreg_ops, send_gathers_from_it)
 {
 	const struct rmem_sge sge = fast_sge(0, LENGTH);
 	const struct rmem_sge to = fx_sge(fx.b.mr, LENGTH, LENGTH);
@@ -175,8 +168,7 @@ send_gathers_from_it(void)
 	return TEST_SUCCESS;
 }
 
-static int
-receive_scatters_into_it(void)
+TEST(fastreg_ops, receive_scatters_into_it)
 {
 	const struct rmem_sge to = fast_sge(3, LENGTH - 3);
 	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, LENGTH - 3);
@@ -190,8 +182,7 @@ receive_scatters_into_it(void)
 }
 
 /* The value before lands across a page border. */
-static int
-atomic_result_lands_in_it(void)
+TEST(fastreg_ops, atomic_result_lands_in_it)
 {
 	const uint32_t border = FX_PAGE - (uint32_t)(IOVA % FX_PAGE);
 	const struct rmem_sge sge = fast_sge(border - 3, 8);
@@ -205,8 +196,7 @@ atomic_result_lands_in_it(void)
 	return TEST_SUCCESS;
 }
 
-static int
-both_ends_are_scattered(void)
+TEST(fastreg_ops, both_ends_are_scattered)
 {
 	struct rmem_mr *mr = fx_fast_mr(fx.b.pd, 3);
 	struct rmem_fast_reg_page_list *list = fx_page_list(fx.b.dev, 3);
@@ -229,8 +219,7 @@ both_ends_are_scattered(void)
 	return TEST_SUCCESS;
 }
 
-static int
-scattered_and_plain_sges_mix(void)
+TEST(fastreg_ops, scattered_and_plain_sges_mix)
 {
 	const struct rmem_sge sges[] = {
 			fx_sge(fx.a.mr, 0, 100),
@@ -253,8 +242,7 @@ scattered_and_plain_sges_mix(void)
 }
 
 /* All is checked before any byte moves: the message ends behind the last page. */
-static int
-refused_access_moves_no_byte_of_any_page(void)
+TEST(fastreg_ops, refused_access_moves_no_byte_of_any_page)
 {
 	const struct rmem_sge sge = fast_sge(0, LENGTH + 1);
 	struct rmem_send_wr wr = fx_rdma(RMEM_WR_RDMA_READ, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
@@ -266,19 +254,4 @@ refused_access_moves_no_byte_of_any_page(void)
 	return TEST_SUCCESS;
 }
 
-static const struct test_case fast_reg_ops_cases[] = {
-		TEST_CASE(peer_writes_through_it),
-		TEST_CASE(peer_writes_with_immediate_through_it),
-		TEST_CASE(peer_reads_through_it),
-		TEST_CASE(peer_uses_atomics_through_it),
-		TEST_CASE(write_gathers_from_it),
-		TEST_CASE(read_scatters_into_it),
-		TEST_CASE(send_gathers_from_it),
-		TEST_CASE(receive_scatters_into_it),
-		TEST_CASE(atomic_result_lands_in_it),
-		TEST_CASE(both_ends_are_scattered),
-		TEST_CASE(scattered_and_plain_sges_mix),
-		TEST_CASE(refused_access_moves_no_byte_of_any_page),
-};
-
-REGISTER_RMEM_SUITE(fastreg_ops, setup_bound, fx_teardown, fast_reg_ops_cases);
+TEST_SUITE(fastreg_ops, setup_bound, fx_teardown);

@@ -147,8 +147,7 @@ reset_peer(void)
 	return rmem_qp_reset(held.peer.qp);
 }
 
-static int
-reset_waits_for_lcores(void)
+TEST(grace, reset_waits_for_lcores)
 {
 	TEST_RUN(start_held());
 	return expect_wait(reset_peer);
@@ -160,8 +159,7 @@ destroy_peer(void)
 	return fx_release(held.peer.qp);
 }
 
-static int
-destroy_waits_for_lcores(void)
+TEST(grace, destroy_waits_for_lcores)
 {
 	TEST_RUN(start_held());
 	return expect_wait(destroy_peer);
@@ -173,8 +171,7 @@ set_error_of_peer(void)
 	return rmem_qp_set_error(held.peer.qp);
 }
 
-static int
-set_error_waits_for_lcores(void)
+TEST(grace, set_error_waits_for_lcores)
 {
 	TEST_RUN(start_held());
 	return expect_wait(set_error_of_peer);
@@ -186,8 +183,7 @@ unbind_counter(void)
 	return rmem_mr_bind_counter(held.peer.mr, NULL, RMEM_COUNTER_REMOTE_WRITE);
 }
 
-static int
-unbinding_a_counter_waits_for_lcores(void)
+TEST(grace, unbinding_a_counter_waits_for_lcores)
 {
 	struct rmem_counter *counter = fx_counter(fx.a.dev);
 
@@ -203,8 +199,7 @@ create_qp_on_its_cq(void)
 	return fx_qp(fx.a.pd, held.side.cq, 4) == NULL ? -1 : 0;
 }
 
-static int
-another_producer_of_a_cq_waits_for_lcores(void)
+TEST(grace, another_producer_of_a_cq_waits_for_lcores)
 {
 	TEST_RUN(start_held());
 	return expect_wait(create_qp_on_its_cq);
@@ -228,8 +223,7 @@ drop_by_reset(const struct rmem_send_wr *wr)
 	return expect_wait(reset_a);
 }
 
-static int
-local_inv_dropped_by_a_reset_leaves_the_key_free(void)
+TEST(grace, local_inv_dropped_by_a_reset_leaves_the_key_free)
 {
 	struct rmem_send_wr wr;
 
@@ -241,8 +235,7 @@ local_inv_dropped_by_a_reset_leaves_the_key_free(void)
 	return TEST_SUCCESS;
 }
 
-static int
-read_with_inv_dropped_by_a_reset_leaves_the_key_free(void)
+TEST(grace, read_with_inv_dropped_by_a_reset_leaves_the_key_free)
 {
 	struct rmem_send_wr wr = fx_wr(RMEM_WR_RDMA_READ_WITH_INV, NULL, 0);
 
@@ -263,14 +256,4 @@ teardown(void)
 	return fx_teardown();
 }
 
-static const struct test_case grace_cases[] = {
-		TEST_CASE(reset_waits_for_lcores),
-		TEST_CASE(destroy_waits_for_lcores),
-		TEST_CASE(set_error_waits_for_lcores),
-		TEST_CASE(unbinding_a_counter_waits_for_lcores),
-		TEST_CASE(another_producer_of_a_cq_waits_for_lcores),
-		TEST_CASE(local_inv_dropped_by_a_reset_leaves_the_key_free),
-		TEST_CASE(read_with_inv_dropped_by_a_reset_leaves_the_key_free),
-};
-
-REGISTER_RMEM_SUITE(grace, setup, teardown, grace_cases);
+TEST_SUITE(grace, setup, teardown);

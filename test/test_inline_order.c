@@ -78,8 +78,7 @@ expect_polled(uint64_t wr_id, uint8_t value)
 	return TEST_SUCCESS;
 }
 
-static int
-write_after_a_message_is_not_overwritten(void)
+TEST(inline_order, write_after_a_message_is_not_overwritten)
 {
 	unsigned int i;
 
@@ -94,8 +93,7 @@ write_after_a_message_is_not_overwritten(void)
 }
 
 /* In one post, of which the WRITEs alone would go together. */
-static int
-burst_after_a_message_keeps_the_order(void)
+TEST(inline_order, burst_after_a_message_keeps_the_order)
 {
 	const struct rmem_sge to = fx_sge(fx.b.mr, 0, LENGTH);
 	const struct rmem_sge sges[] = {fx_sge(fx.a.mr, 0, LENGTH), fx_sge(fx.a.mr, 64, LENGTH)};
@@ -119,8 +117,7 @@ burst_after_a_message_keeps_the_order(void)
 	return expect_polled(2, NEW);
 }
 
-static int
-read_after_a_message_sees_it(void)
+TEST(inline_order, read_after_a_message_sees_it)
 {
 	TEST_RUN(send_unpolled());
 	TEST_STATUS(send_from(RMEM_WR_RDMA_READ, 0, LENGTH), RMEM_WC_SUCCESS);
@@ -128,8 +125,7 @@ read_after_a_message_sees_it(void)
 	return expect_polled(1, OLD);
 }
 
-static int
-atomic_after_a_message_sees_it(void)
+TEST(inline_order, atomic_after_a_message_sees_it)
 {
 	const struct rmem_sge sge = fx_sge(fx.a.mr, 128, 8);
 	const struct rmem_send_wr wr = fx_atomic(RMEM_WR_ATOMIC_FETCH_AND_ADD, &sge,
@@ -145,8 +141,7 @@ atomic_after_a_message_sees_it(void)
 	return TEST_SUCCESS;
 }
 
-static int
-write_with_imm_after_a_message_is_not_overwritten(void)
+TEST(inline_order, write_with_imm_after_a_message_is_not_overwritten)
 {
 	TEST_RUN(send_unpolled());
 	TEST_EQ(fx_post_recv(fx.b.qp, 2, NULL, 0), 1);
@@ -156,8 +151,7 @@ write_with_imm_after_a_message_is_not_overwritten(void)
 }
 
 /* One that is too long for its completion, to the same memory. */
-static int
-long_message_after_a_message_is_not_overwritten(void)
+TEST(inline_order, long_message_after_a_message_is_not_overwritten)
 {
 	const struct rmem_sge to = fx_sge(fx.b.mr, 0, 4096);
 
@@ -169,8 +163,7 @@ long_message_after_a_message_is_not_overwritten(void)
 }
 
 /* The message arrived before the peer took the key away. */
-static int
-send_with_inv_of_its_key_delivers_a_message(void)
+TEST_WITH(inline_order, send_with_inv_of_its_key_delivers_a_message, fx_setup_fast)
 {
 	struct rmem_sge to = {.addr = fx_addr(fx.fast.pages), .length = LENGTH};
 	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, LENGTH);
@@ -193,8 +186,7 @@ send_with_inv_of_its_key_delivers_a_message(void)
 }
 
 /* Refused where a WRITE delivers it: as at the poll. */
-static int
-message_of_a_key_that_went_fails_before_a_write(void)
+TEST(inline_order, message_of_a_key_that_went_fails_before_a_write)
 {
 	struct rmem_mr *mr = fx_mr(fx.b.pd, fx.b.buf, 4096, RMEM_ACCESS_LOCAL_WRITE);
 	const struct rmem_sge to = fx_sge(mr, 0, LENGTH);
@@ -213,8 +205,7 @@ message_of_a_key_that_went_fails_before_a_write(void)
 	return fx_expect_flush(fx.b.cq, 2, 1);
 }
 
-static int
-reset_flushes_what_was_not_polled(void)
+TEST(inline_order, reset_flushes_what_was_not_polled)
 {
 	TEST_RUN(send_unpolled());
 	TEST_OK(rmem_qp_reset(fx.b.qp));
@@ -228,8 +219,7 @@ reset_flushes_what_was_not_polled(void)
 }
 
 /* What is in the CQ stays there (IBTA C10-97): no receive completes without the ones before it. */
-static int
-reset_leaves_no_gap_before_flushed_receives(void)
+TEST(inline_order, reset_leaves_no_gap_before_flushed_receives)
 {
 	const struct rmem_sge to = fx_sge(fx.b.mr, 4096, LENGTH);
 	unsigned int i;
@@ -245,8 +235,7 @@ reset_leaves_no_gap_before_flushed_receives(void)
 	return TEST_SUCCESS;
 }
 
-static int
-destroy_flushes_what_was_not_polled(void)
+TEST(inline_order, destroy_flushes_what_was_not_polled)
 {
 	const struct rmem_sge to = fx_sge(fx.b.mr, 4096, LENGTH);
 
@@ -319,8 +308,7 @@ write_rounds(void)
 	return TEST_SUCCESS;
 }
 
-static int
-write_that_races_the_poll_is_not_overwritten(void)
+TEST(inline_order, write_that_races_the_poll_is_not_overwritten)
 {
 	return with_poller(write_rounds, false);
 }
@@ -351,26 +339,9 @@ end_rounds(void)
 	return TEST_SUCCESS;
 }
 
-static int
-no_poll_writes_after_the_end_of_the_qp(void)
+TEST(inline_order, no_poll_writes_after_the_end_of_the_qp)
 {
 	return with_poller(end_rounds, true);
 }
 
-static const struct test_case inline_order_cases[] = {
-		TEST_CASE(write_after_a_message_is_not_overwritten),
-		TEST_CASE(burst_after_a_message_keeps_the_order),
-		TEST_CASE(read_after_a_message_sees_it),
-		TEST_CASE(atomic_after_a_message_sees_it),
-		TEST_CASE(write_with_imm_after_a_message_is_not_overwritten),
-		TEST_CASE(long_message_after_a_message_is_not_overwritten),
-		TEST_CASE_WITH(fx_setup_fast, send_with_inv_of_its_key_delivers_a_message),
-		TEST_CASE(message_of_a_key_that_went_fails_before_a_write),
-		TEST_CASE(reset_flushes_what_was_not_polled),
-		TEST_CASE(reset_leaves_no_gap_before_flushed_receives),
-		TEST_CASE(destroy_flushes_what_was_not_polled),
-		TEST_CASE(write_that_races_the_poll_is_not_overwritten),
-		TEST_CASE(no_poll_writes_after_the_end_of_the_qp),
-};
-
-REGISTER_RMEM_SUITE(inline_order, fx_setup, fx_teardown, inline_order_cases);
+TEST_SUITE(inline_order, fx_setup, fx_teardown);

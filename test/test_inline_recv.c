@@ -51,8 +51,7 @@ expect_message(uint32_t length)
 	return TEST_SUCCESS;
 }
 
-static int
-info_tells_the_size(void)
+TEST(inline_recv, info_tells_the_size)
 {
 	struct rmem_dev_info info;
 
@@ -62,8 +61,7 @@ info_tells_the_size(void)
 	return TEST_SUCCESS;
 }
 
-static int
-message_reaches_the_memory_at_the_poll(void)
+TEST(inline_recv, message_reaches_the_memory_at_the_poll)
 {
 	static const uint32_t lengths[] = {1, 8, 63, MAX_INLINE};
 	const struct rmem_sge to = fx_sge(fx.b.mr, 0, 1024);
@@ -78,8 +76,7 @@ message_reaches_the_memory_at_the_poll(void)
 	return TEST_SUCCESS;
 }
 
-static int
-longer_message_is_placed_at_once(void)
+TEST(inline_recv, longer_message_is_placed_at_once)
 {
 	const struct rmem_sge to = fx_sge(fx.b.mr, 0, 1024);
 
@@ -89,8 +86,7 @@ longer_message_is_placed_at_once(void)
 	return expect_message(MAX_INLINE + 1);
 }
 
-static int
-message_over_two_sges_is_right(void)
+TEST(inline_recv, message_over_two_sges_is_right)
 {
 	const struct rmem_sge split[] = {fx_sge(fx.b.mr, 0, 10), fx_sge(fx.b.mr, 10, 90)};
 	const struct rmem_sge empty_first[] = {fx_sge(fx.b.mr, 512, 0), fx_sge(fx.b.mr, 0, 64)};
@@ -101,8 +97,7 @@ message_over_two_sges_is_right(void)
 	return expect_message(40);
 }
 
-static int
-immediate_data_and_flags_come_as_without(void)
+TEST(inline_recv, immediate_data_and_flags_come_as_without)
 {
 	const struct rmem_sge to = fx_sge(fx.b.mr, 0, 64);
 	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
@@ -130,8 +125,7 @@ replace_qp(const struct rmem_qp_conf *conf)
 	return TEST_SUCCESS;
 }
 
-static int
-qp_flag_switches_it_off(void)
+TEST(inline_recv, qp_flag_switches_it_off)
 {
 	const struct rmem_sge to = fx_sge(fx.b.mr, 0, 1024);
 	struct rmem_qp_conf conf = fx_qp_conf(fx.b.cq, FX_DEPTH);
@@ -145,8 +139,7 @@ qp_flag_switches_it_off(void)
 }
 
 /* As MLX5_SCATTER_TO_CQE, looked at when a QP is created; only 0 switches off. */
-static int
-environment_switches_it_off(void)
+TEST(inline_recv, environment_switches_it_off)
 {
 	const struct rmem_sge to = fx_sge(fx.b.mr, 0, 1024);
 	const struct rmem_qp_conf conf = fx_qp_conf(fx.b.cq, FX_DEPTH);
@@ -166,8 +159,7 @@ environment_switches_it_off(void)
 }
 
 /* A receive whose lkey opens nothing fails at both sides as without. */
-static int
-bad_receive_fails_as_without(void)
+TEST(inline_recv, bad_receive_fails_as_without)
 {
 	struct rmem_sge to = fx_sge(fx.b.mr, 0, 64);
 	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
@@ -195,8 +187,7 @@ expect_refused_at_poll(uint32_t why)
 }
 
 /* Rights, PD and range are looked at when the message reaches the memory, not only the key. */
-static int
-message_polled_after_its_mr_changed_is_refused(void)
+TEST(inline_recv, message_polled_after_its_mr_changed_is_refused)
 {
 	static const struct {
 		uint32_t flags;
@@ -226,8 +217,7 @@ message_polled_after_its_mr_changed_is_refused(void)
 	return TEST_SUCCESS;
 }
 
-static int
-message_polled_after_its_key_was_invalidated_is_refused(void)
+TEST_WITH(inline_recv, message_polled_after_its_key_was_invalidated_is_refused, fx_setup_fast)
 {
 	struct rmem_sge to = {.addr = fx_addr(fx.fast.pages), .length = 64};
 	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 32);
@@ -252,8 +242,7 @@ message_polled_after_its_key_was_invalidated_is_refused(void)
 }
 
 /* No access outlives its key: what was not polled when the MR goes is lost, not written. */
-static int
-message_polled_after_its_mr_went_is_refused(void)
+TEST(inline_recv, message_polled_after_its_mr_went_is_refused)
 {
 	struct rmem_mr *mr = fx_mr(fx.b.pd, fx.b.buf, 4096, RMEM_ACCESS_LOCAL_WRITE);
 	const struct rmem_sge to = fx_sge(mr, 0, 64);
@@ -267,8 +256,7 @@ message_polled_after_its_mr_went_is_refused(void)
 }
 
 /* The pages of a fast-register MR need not follow each other: within one page it goes inline. */
-static int
-message_to_scattered_pages_is_right(void)
+TEST_WITH(inline_recv, message_to_scattered_pages_is_right, fx_setup_fast)
 {
 	const uint64_t iova = fx_addr(fx.fast.pages);
 	struct rmem_send_wr wr = fx_rdma(RMEM_WR_SEND, NULL, 0, 0);
@@ -295,8 +283,7 @@ message_to_scattered_pages_is_right(void)
 }
 
 /* A CQ that overflows loses completions, not the messages of those it has. */
-static int
-overrun_keeps_the_messages_it_has(void)
+TEST(inline_recv, overrun_keeps_the_messages_it_has)
 {
 	struct rmem_cq *cq = fx_cq(fx.b.dev, 4);
 	struct rmem_qp_conf conf = fx_qp_conf(fx.b.cq, FX_DEPTH);
@@ -328,21 +315,4 @@ overrun_keeps_the_messages_it_has(void)
 	return TEST_SUCCESS;
 }
 
-static const struct test_case cases[] = {
-		TEST_CASE(info_tells_the_size),
-		TEST_CASE(message_reaches_the_memory_at_the_poll),
-		TEST_CASE(longer_message_is_placed_at_once),
-		TEST_CASE(message_over_two_sges_is_right),
-		TEST_CASE(immediate_data_and_flags_come_as_without),
-		TEST_CASE(qp_flag_switches_it_off),
-		TEST_CASE(environment_switches_it_off),
-		TEST_CASE(bad_receive_fails_as_without),
-		TEST_CASE(message_polled_after_its_mr_went_is_refused),
-		TEST_CASE(message_polled_after_its_mr_changed_is_refused),
-		TEST_CASE_WITH(fx_setup_fast,
-				message_polled_after_its_key_was_invalidated_is_refused),
-		TEST_CASE_WITH(fx_setup_fast, message_to_scattered_pages_is_right),
-		TEST_CASE(overrun_keeps_the_messages_it_has),
-};
-
-REGISTER_RMEM_SUITE(inline_recv, fx_setup, fx_teardown, cases);
+TEST_SUITE(inline_recv, fx_setup, fx_teardown);

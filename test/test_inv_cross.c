@@ -136,8 +136,7 @@ rounds(void)
 	return TEST_SUCCESS;
 }
 
-static int
-acknowledged_message_completes_a_receive(void)
+TEST(inv_cross, acknowledged_message_completes_a_receive)
 {
 	unsigned int nb = RTE_MIN(fx_nb_workers(), MAX_WRITERS);
 	int result;
@@ -148,8 +147,4 @@ acknowledged_message_completes_a_receive(void)
 	return fx_join(nb) != TEST_SUCCESS ? TEST_FAILED : result;
 }
 
-static const struct test_case inv_cross_cases[] = {
-		TEST_CASE(acknowledged_message_completes_a_receive),
-};
-
-REGISTER_RMEM_SUITE(inv_cross, setup, fx_teardown, inv_cross_cases);
+TEST_SUITE(inv_cross, setup, fx_teardown);

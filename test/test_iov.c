@@ -91,8 +91,7 @@ check_all(void)
 	return TEST_SUCCESS;
 }
 
-static int
-ranges_follow_each_other_for_every_opcode(void)
+TEST(iov, ranges_follow_each_other_for_every_opcode)
 {
 	struct rmem_mr *mr = NULL;
 
@@ -101,8 +100,7 @@ ranges_follow_each_other_for_every_opcode(void)
 	return check_all();
 }
 
-static int
-query_tells_the_ranges(void)
+TEST(iov, query_tells_the_ranges)
 {
 	struct rmem_mr_info info;
 	struct rmem_mr *mr = NULL;
@@ -126,8 +124,7 @@ query_tells_the_ranges(void)
 	return TEST_SUCCESS;
 }
 
-static int
-pages_that_are_apart_fit(void)
+TEST(iov, pages_that_are_apart_fit)
 {
 	struct rmem_mr_info info;
 	struct rmem_mr *mr = NULL;
@@ -144,8 +141,7 @@ pages_that_are_apart_fit(void)
 	return TEST_SUCCESS;
 }
 
-static int
-iova_is_the_first_range_s_or_chosen(void)
+TEST(iov, iova_is_the_first_range_s_or_chosen)
 {
 	struct rmem_mr *mr = NULL;
 
@@ -162,8 +158,7 @@ iova_is_the_first_range_s_or_chosen(void)
 	return check(RMEM_WR_RDMA_WRITE, LAYOUT_REMOTE);
 }
 
-static int
-nothing_beyond_the_ranges_is_reached(void)
+TEST(iov, nothing_beyond_the_ranges_is_reached)
 {
 	struct rmem_mr *mr = NULL;
 
@@ -176,8 +171,7 @@ nothing_beyond_the_ranges_is_reached(void)
 	return TEST_SUCCESS;
 }
 
-static int
-one_range_is_as_good_as_an_address(void)
+TEST(iov, one_range_is_as_good_as_an_address)
 {
 	struct rmem_mr *mr = NULL;
 
@@ -191,8 +185,7 @@ one_range_is_as_good_as_an_address(void)
 }
 
 /* What is written through one range is read through the other. */
-static int
-ranges_may_overlap(void)
+TEST(iov, ranges_may_overlap)
 {
 	struct rmem_mr *mr = NULL;
 
@@ -206,8 +199,7 @@ ranges_may_overlap(void)
 	return TEST_SUCCESS;
 }
 
-static int
-rights_hold_for_all_ranges(void)
+TEST(iov, rights_hold_for_all_ranges)
 {
 	struct rmem_mr *mr = NULL;
 
@@ -232,8 +224,7 @@ add(const struct rmem_mr *mr, uint64_t offset)
 	return fx_send(fx.b.qp, &wr);
 }
 
-static int
-atomics_stay_within_a_range(void)
+TEST(iov, atomics_stay_within_a_range)
 {
 	struct rmem_mr *mr = NULL;
 	uint64_t got = 0;
@@ -255,8 +246,7 @@ atomics_stay_within_a_range(void)
 }
 
 /* The result of an atomic is scattered like that of a READ. */
-static int
-atomic_results_cross_borders(void)
+TEST(iov, atomic_results_cross_borders)
 {
 	struct rmem_mr *mr = NULL;
 	struct rmem_send_wr wr;
@@ -274,8 +264,7 @@ atomic_results_cross_borders(void)
 	return TEST_SUCCESS;
 }
 
-static int
-windows_cover_borders(void)
+TEST(iov, windows_cover_borders)
 {
 	struct rmem_mr *mr = NULL;
 
@@ -299,8 +288,7 @@ windows_cover_borders(void)
 }
 
 /* Changes of PD and rights keep the ranges; other memory ends them. */
-static int
-rereg_of_the_memory_ends_the_list(void)
+TEST(iov, rereg_of_the_memory_ends_the_list)
 {
 	struct rmem_pd *pd = fx_pd(fx.a.dev);
 	enum rmem_rereg_result result;
@@ -326,8 +314,7 @@ rereg_of_the_memory_ends_the_list(void)
 	return fx_mw_expect_write(mr->iova + 2, 510, rkey, fx.a.buf + 66);
 }
 
-static int
-failed_rereg_keeps_the_list(void)
+TEST(iov, failed_rereg_keeps_the_list)
 {
 	struct rmem_mr *mr = NULL;
 	uint8_t *mem = fx_map(FX_PAGE);
@@ -339,8 +326,7 @@ failed_rereg_keeps_the_list(void)
 	return check(RMEM_WR_RDMA_WRITE, LAYOUT_REMOTE);
 }
 
-static int
-sharers_have_their_own_list(void)
+TEST(iov, sharers_have_their_own_list)
 {
 	struct rmem_mr *mr = NULL, *other = NULL;
 
@@ -354,8 +340,7 @@ sharers_have_their_own_list(void)
 	return check(RMEM_WR_RDMA_WRITE, LAYOUT_REMOTE);
 }
 
-static int
-disabled_list_opens_when_enabled(void)
+TEST(iov, disabled_list_opens_when_enabled)
 {
 	struct rmem_mr *mr = NULL;
 
@@ -369,8 +354,7 @@ disabled_list_opens_when_enabled(void)
 }
 
 /* The caller's array is its own again when the call returned. */
-static int
-background_registration_copies_the_ranges(void)
+TEST(iov, background_registration_copies_the_ranges)
 {
 	struct rmem_mr *mr = NULL;
 	struct iovec saved[NB];
@@ -393,8 +377,7 @@ background_registration_copies_the_ranges(void)
 	return TEST_SUCCESS;
 }
 
-static int
-background_registration_populates_every_range(void)
+TEST(iov, background_registration_populates_every_range)
 {
 	const size_t size = 64 * FX_PAGE;
 	unsigned char resident[64];
@@ -427,8 +410,7 @@ background_registration_populates_every_range(void)
 	return TEST_SUCCESS;
 }
 
-static int
-counter_counts_each_request_once(void)
+TEST(iov, counter_counts_each_request_once)
 {
 	struct rmem_counter *counter = fx_counter(fx.a.dev);
 	struct rmem_mr *mr = NULL;
@@ -450,8 +432,7 @@ counter_counts_each_request_once(void)
 }
 
 /* An indirect key over it sees its bytes in their order, and counts nothing below. */
-static int
-indirect_keys_go_over_lists(void)
+TEST(iov, indirect_keys_go_over_lists)
 {
 	struct rmem_counter *counter = fx_counter(fx.a.dev);
 	struct rmem_mr *list = fx_mkey(fx.a.pd, 4), *mr = NULL;
@@ -483,26 +464,4 @@ indirect_keys_go_over_lists(void)
 	return TEST_SUCCESS;
 }
 
-static const struct test_case iov_cases[] = {
-		TEST_CASE(ranges_follow_each_other_for_every_opcode),
-		TEST_CASE(query_tells_the_ranges),
-		TEST_CASE(pages_that_are_apart_fit),
-		TEST_CASE(iova_is_the_first_range_s_or_chosen),
-		TEST_CASE(nothing_beyond_the_ranges_is_reached),
-		TEST_CASE(one_range_is_as_good_as_an_address),
-		TEST_CASE(ranges_may_overlap),
-		TEST_CASE(rights_hold_for_all_ranges),
-		TEST_CASE(atomics_stay_within_a_range),
-		TEST_CASE(atomic_results_cross_borders),
-		TEST_CASE(windows_cover_borders),
-		TEST_CASE(rereg_of_the_memory_ends_the_list),
-		TEST_CASE(failed_rereg_keeps_the_list),
-		TEST_CASE(sharers_have_their_own_list),
-		TEST_CASE(disabled_list_opens_when_enabled),
-		TEST_CASE(background_registration_copies_the_ranges),
-		TEST_CASE(background_registration_populates_every_range),
-		TEST_CASE(counter_counts_each_request_once),
-		TEST_CASE(indirect_keys_go_over_lists),
-};
-
-REGISTER_RMEM_SUITE(iov, setup, fx_teardown, iov_cases);
+TEST_SUITE(iov, setup, fx_teardown);

@@ -43,8 +43,7 @@ setup(void)
 	return TEST_SUCCESS;
 }
 
-static int
-bad_forms_are_refused(void)
+TEST(iov_bad, bad_forms_are_refused)
 {
 	const struct rmem_mr_attr good = attr;
 	struct rmem_mr *mr = NULL;
@@ -91,8 +90,7 @@ expect_bad_range(void *base, size_t length, const char *what)
 	return TEST_SUCCESS;
 }
 
-static int
-bad_ranges_are_refused(void)
+TEST(iov_bad, bad_ranges_are_refused)
 {
 	TEST_RUN(expect_bad_range(fx.a.buf, 0, "range 2 is of 0 bytes"));
 	TEST_RUN(expect_bad_range(NULL, 8, "range 2 is of 8 bytes"));
@@ -103,8 +101,7 @@ bad_ranges_are_refused(void)
 	return TEST_SUCCESS;
 }
 
-static int
-limits_hold(void)
+TEST(iov_bad, limits_hold)
 {
 	struct rmem_dev *dev = fx_dev("soft1", "max_iov=3,max_mr_size=8192");
 	struct rmem_pd *pd = fx_pd(dev);
@@ -131,8 +128,7 @@ limits_hold(void)
 	return TEST_SUCCESS;
 }
 
-static int
-each_range_must_be_mapped_as_needed(void)
+TEST(iov_bad, each_range_must_be_mapped_as_needed)
 {
 	uint8_t *mem = fx_map(2 * FX_PAGE);
 	struct rmem_mr *mr = NULL;
@@ -161,20 +157,11 @@ make_shared_list(void **mr)
 	return rmem_mr_reg_shared(shared, fx.a.pd, 0, FX_ACCESS, (struct rmem_mr **)mr);
 }
 
-static int
-no_memory_is_enomem_and_nothing_stays(void)
+TEST(iov_bad, no_memory_is_enomem_and_nothing_stays)
 {
 	TEST_RUN(fx_expect_enomem(make_list));
 	TEST_OK(reg(&shared));
 	return fx_expect_enomem(make_shared_list);
 }
 
-static const struct test_case iov_bad_cases[] = {
-		TEST_CASE(bad_forms_are_refused),
-		TEST_CASE(bad_ranges_are_refused),
-		TEST_CASE(limits_hold),
-		TEST_CASE(each_range_must_be_mapped_as_needed),
-		TEST_CASE(no_memory_is_enomem_and_nothing_stays),
-};
-
-REGISTER_RMEM_SUITE(iov_bad, setup, fx_teardown, iov_bad_cases);
+TEST_SUITE(iov_bad, setup, fx_teardown);

@@ -53,8 +53,7 @@ expect_local_refusals(uint64_t addr, uint32_t lkey)
 	return TEST_SUCCESS;
 }
 
-static int
-lkey_and_rkey_differ(void)
+TEST(key, lkey_and_rkey_differ)
 {
 	int i;
 
@@ -67,20 +66,17 @@ lkey_and_rkey_differ(void)
 	return TEST_SUCCESS;
 }
 
-static int
-lkey_opens_nothing_to_a_peer(void)
+TEST(key, lkey_opens_nothing_to_a_peer)
 {
 	return expect_remote_refusals(b_addr(0), fx.b.mr->lkey);
 }
 
-static int
-rkey_opens_nothing_to_an_sge(void)
+TEST(key, rkey_opens_nothing_to_an_sge)
 {
 	return expect_local_refusals(fx_addr(fx.a.buf), fx.a.mr->rkey);
 }
 
-static int
-every_other_tag_of_an_index_is_refused(void)
+TEST(key, every_other_tag_of_an_index_is_refused)
 {
 	uint32_t rkey = fx.b.mr->rkey;
 	unsigned int tag;
@@ -98,8 +94,7 @@ every_other_tag_of_an_index_is_refused(void)
 }
 
 /* Also far beyond the table, where a careless look-up would fault. */
-static int
-unknown_indexes_are_refused(void)
+TEST(key, unknown_indexes_are_refused)
 {
 	uint32_t rkey = fx.b.mr->rkey;
 	uint32_t lkey = fx.a.mr->lkey;
@@ -116,8 +111,7 @@ unknown_indexes_are_refused(void)
 	return TEST_SUCCESS;
 }
 
-static int
-remote_range_outside_the_region_is_refused(void)
+TEST(key, remote_range_outside_the_region_is_refused)
 {
 	struct rmem_mr *mr = fx_mr(fx.b.pd, fx.b.buf + 64, 64, FX_ACCESS);
 
@@ -132,8 +126,7 @@ remote_range_outside_the_region_is_refused(void)
 	return TEST_SUCCESS;
 }
 
-static int
-remote_range_that_wraps_is_refused(void)
+TEST(key, remote_range_that_wraps_is_refused)
 {
 	struct rmem_mr *mr = NULL;
 
@@ -149,8 +142,7 @@ remote_range_that_wraps_is_refused(void)
 }
 
 /* Nothing of a message moves that is too long by a byte. */
-static int
-message_longer_than_the_region_moves_no_byte(void)
+TEST(key, message_longer_than_the_region_moves_no_byte)
 {
 	struct rmem_mr *mr = fx_mr(fx.b.pd, fx.b.buf, 100, FX_ACCESS);
 	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 101);
@@ -168,8 +160,7 @@ message_longer_than_the_region_moves_no_byte(void)
 }
 
 /* All sums of rights against all kinds of access: what is not granted is refused. */
-static int
-each_right_grants_just_its_access(void)
+TEST(key, each_right_grants_just_its_access)
 {
 	static const struct {
 		uint8_t opcode;
@@ -204,8 +195,7 @@ each_right_grants_just_its_access(void)
 	return TEST_SUCCESS;
 }
 
-static int
-key_of_another_domain_is_refused(void)
+TEST(key, key_of_another_domain_is_refused)
 {
 	struct rmem_pd *pd = fx_pd(fx.a.dev);
 	struct rmem_mr *mr_a = fx_mr(pd, fx.a.buf, 64, FX_ACCESS);
@@ -218,8 +208,7 @@ key_of_another_domain_is_refused(void)
 }
 
 /* A new domain in the place of one that went is not it. */
-static int
-key_of_a_domain_that_took_the_place_of_another_is_its_own(void)
+TEST(key, key_of_a_domain_that_took_the_place_of_another_is_its_own)
 {
 	struct rmem_pd *pd = fx_pd(fx.a.dev);
 	struct fx_side c = {0};
@@ -236,8 +225,7 @@ key_of_a_domain_that_took_the_place_of_another_is_its_own(void)
 	return TEST_SUCCESS;
 }
 
-static int
-keys_of_a_deregistered_region_are_refused(void)
+TEST(key, keys_of_a_deregistered_region_are_refused)
 {
 	struct rmem_mr *mr_a = fx_mr(fx.a.pd, fx.a.buf, 64, FX_ACCESS);
 	struct rmem_mr *mr_b = fx_mr(fx.b.pd, fx.b.buf, 64, FX_ACCESS);
@@ -253,8 +241,7 @@ keys_of_a_deregistered_region_are_refused(void)
 	return TEST_SUCCESS;
 }
 
-static int
-former_keys_are_refused_when_the_memory_is_registered_again(void)
+TEST(key, former_keys_are_refused_when_the_memory_is_registered_again)
 {
 	uint32_t former[200];
 	unsigned int i, j;
@@ -277,8 +264,7 @@ former_keys_are_refused_when_the_memory_is_registered_again(void)
 }
 
 /* Of a key nothing can be foreseen: neither from the one before, nor from another device. */
-static int
-indexes_are_random(void)
+TEST(key, indexes_are_random)
 {
 	enum {
 		NB = 64
@@ -306,8 +292,7 @@ indexes_are_random(void)
 }
 
 /* Bits of an index that its slot does not decide differ from owner to owner too. */
-static int
-indexes_use_all_24_bits(void)
+TEST(key, indexes_use_all_24_bits)
 {
 	struct rmem_pd *pd = fx_pd(fx_dev("soft1", "max_mr=1,max_mw=1"));
 	uint32_t i, ones = 0, zeros = 0;
@@ -329,8 +314,7 @@ indexes_use_all_24_bits(void)
  * Every index of a device that has few for each slot: 2^24 / 2^16 of them, and in slot 0 one less,
  * as index 0 is nobody's. None comes again before the slot has been through all.
  */
-static int
-index_comes_back_after_all_others_of_its_slot(void)
+TEST(key, index_comes_back_after_all_others_of_its_slot)
 {
 	enum {
 		NB = 255
@@ -365,8 +349,7 @@ bad_rkeys(void)
 }
 
 /* What a peer who guesses would do; not what one does who may use the key for other things. */
-static int
-rkeys_that_are_not_valid_are_counted(void)
+TEST(key, rkeys_that_are_not_valid_are_counted)
 {
 	struct rmem_pd *pd = fx_pd(fx.a.dev);
 	struct rmem_mr *other = fx_mr(pd, fx.b.buf, 64, FX_ACCESS);
@@ -402,8 +385,7 @@ rkeys_that_are_not_valid_are_counted(void)
 }
 
 /* The first, the second, the fourth, the eighth. */
-static int
-rkeys_that_are_not_valid_are_logged_ever_less_often(void)
+TEST(key, rkeys_that_are_not_valid_are_logged_ever_less_often)
 {
 	const char *line;
 	unsigned int i, nb = 0;
@@ -424,25 +406,4 @@ rkeys_that_are_not_valid_are_logged_ever_less_often(void)
 	return TEST_SUCCESS;
 }
 
-static const struct test_case key_cases[] = {
-		TEST_CASE(lkey_and_rkey_differ),
-		TEST_CASE(lkey_opens_nothing_to_a_peer),
-		TEST_CASE(rkey_opens_nothing_to_an_sge),
-		TEST_CASE(every_other_tag_of_an_index_is_refused),
-		TEST_CASE(unknown_indexes_are_refused),
-		TEST_CASE(remote_range_outside_the_region_is_refused),
-		TEST_CASE(remote_range_that_wraps_is_refused),
-		TEST_CASE(message_longer_than_the_region_moves_no_byte),
-		TEST_CASE(each_right_grants_just_its_access),
-		TEST_CASE(key_of_another_domain_is_refused),
-		TEST_CASE(key_of_a_domain_that_took_the_place_of_another_is_its_own),
-		TEST_CASE(keys_of_a_deregistered_region_are_refused),
-		TEST_CASE(former_keys_are_refused_when_the_memory_is_registered_again),
-		TEST_CASE(indexes_are_random),
-		TEST_CASE(rkeys_that_are_not_valid_are_counted),
-		TEST_CASE(rkeys_that_are_not_valid_are_logged_ever_less_often),
-		TEST_CASE(indexes_use_all_24_bits),
-		TEST_CASE(index_comes_back_after_all_others_of_its_slot),
-};
-
-REGISTER_RMEM_SUITE(key, fx_setup, fx_teardown, key_cases);
+TEST_SUITE(key, fx_setup, fx_teardown);

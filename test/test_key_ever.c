@@ -80,8 +80,7 @@ expect_former_refused(const struct rmem_mr *mr)
 	return TEST_SUCCESS;
 }
 
-static int
-ordinary_mrs(void)
+TEST(key_ever, ordinary_mrs)
 {
 	uint32_t owner;
 
@@ -98,8 +97,7 @@ ordinary_mrs(void)
 }
 
 /* Some bindings by tags in any order, then the next owner. */
-static int
-fast_register_mrs_by_any_tags(void)
+TEST(key_ever, fast_register_mrs_by_any_tags)
 {
 	struct rmem_fast_reg_page_list *list = fx_page_list(fx.a.dev, 1);
 	uint32_t owner, i;
@@ -125,8 +123,7 @@ fast_register_mrs_by_any_tags(void)
 	return TEST_SUCCESS;
 }
 
-static int
-indirect_keys_by_any_tags(void)
+TEST(key_ever, indirect_keys_by_any_tags)
 {
 	const struct rmem_mkey_entry entry = fx_entry(fx.a.mr, 0, 8);
 	uint32_t owner, i;
@@ -151,8 +148,7 @@ indirect_keys_by_any_tags(void)
 }
 
 /* Windows of both types in turn. */
-static int
-windows_by_any_tags(void)
+TEST(key_ever, windows_by_any_tags)
 {
 	uint32_t owner, i;
 
@@ -178,8 +174,7 @@ windows_by_any_tags(void)
 }
 
 /* Keys of the past, their neighbours and any others are asked for between ordinary MRs. */
-static int
-ordinary_mrs_after_requested_keys(void)
+TEST(key_ever, ordinary_mrs_after_requested_keys)
 {
 	struct rmem_mr_attr attr = {.addr = fx.a.buf,
 			.length = 8,
@@ -248,20 +243,17 @@ leases(uint32_t backend)
 	return TEST_SUCCESS;
 }
 
-static int
-leases_by_fast_register_mrs(void)
+TEST(key_ever, leases_by_fast_register_mrs)
 {
 	return leases(RMEM_LEASE_FAST_REG);
 }
 
-static int
-leases_by_windows(void)
+TEST(key_ever, leases_by_windows)
 {
 	return leases(RMEM_LEASE_MW);
 }
 
-static int
-leases_by_indirect_keys(void)
+TEST(key_ever, leases_by_indirect_keys)
 {
 	return leases(RMEM_LEASE_UMR);
 }
@@ -270,8 +262,7 @@ leases_by_indirect_keys(void)
  * A slot that has used all of its indexes is quarantined while others have indexes left. Windows
  * of four fifths of all indexes are allocated one after the other: no index comes twice.
  */
-static int
-used_up_slots_wait_for_the_others(void)
+TEST(key_ever, used_up_slots_wait_for_the_others)
 {
 	enum {
 		NB_MW = 64,
@@ -292,16 +283,4 @@ used_up_slots_wait_for_the_others(void)
 	return TEST_SUCCESS;
 }
 
-static const struct test_case key_ever_cases[] = {
-		TEST_CASE(ordinary_mrs),
-		TEST_CASE(fast_register_mrs_by_any_tags),
-		TEST_CASE(indirect_keys_by_any_tags),
-		TEST_CASE(windows_by_any_tags),
-		TEST_CASE(ordinary_mrs_after_requested_keys),
-		TEST_CASE(leases_by_fast_register_mrs),
-		TEST_CASE(leases_by_windows),
-		TEST_CASE(leases_by_indirect_keys),
-		TEST_CASE(used_up_slots_wait_for_the_others),
-};
-
-REGISTER_RMEM_SUITE(key_ever, setup, teardown, key_ever_cases);
+TEST_SUITE(key_ever, setup, teardown);

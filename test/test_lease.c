@@ -11,8 +11,7 @@
 #define WRITE RMEM_ACCESS_REMOTE_WRITE
 #define READ  RMEM_ACCESS_REMOTE_READ
 
-static int
-lease_opens_its_buffer(void)
+TEST(lease, lease_opens_its_buffer)
 {
 	TEST_RUN(lx_grant(1, WRITE));
 	TEST_ASSERT(lx.lease[0]->addr == fx.a.buf && lx.lease[0]->user == fx.a.buf);
@@ -24,8 +23,7 @@ lease_opens_its_buffer(void)
 	return TEST_SUCCESS;
 }
 
-static int
-lease_is_closed_when_taken_back(void)
+TEST(lease, lease_is_closed_when_taken_back)
 {
 	TEST_RUN(lx_grant(1, WRITE));
 	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 1));
@@ -36,8 +34,7 @@ lease_is_closed_when_taken_back(void)
 }
 
 /* No page and no cache line is a border. */
-static int
-lease_opens_no_byte_before_its_buffer(void)
+TEST(lease, lease_opens_no_byte_before_its_buffer)
 {
 	const struct rmem_lease_req req = lx_req(1001, 777, WRITE);
 
@@ -48,8 +45,7 @@ lease_opens_no_byte_before_its_buffer(void)
 	return lx_expect_closed(lx.lease[0]->remote_addr - 1, 777, lx.lease[0]->rkey);
 }
 
-static int
-lease_opens_no_byte_behind_its_buffer(void)
+TEST(lease, lease_opens_no_byte_behind_its_buffer)
 {
 	const struct rmem_lease_req req = lx_req(1001, 777, WRITE);
 
@@ -59,8 +55,7 @@ lease_opens_no_byte_behind_its_buffer(void)
 	return lx_expect_closed(lx.lease[0]->remote_addr + 776, 2, lx.lease[0]->rkey);
 }
 
-static int
-lease_of_any_length_is_exact(void)
+TEST(lease, lease_of_any_length_is_exact)
 {
 	static const uint32_t length[] = {1, 4095, 4097, 8193, 40000, 65536 - 13};
 	uint32_t i;
@@ -80,8 +75,7 @@ lease_of_any_length_is_exact(void)
 	return TEST_SUCCESS;
 }
 
-static int
-lease_to_read_refuses_a_write(void)
+TEST(lease, lease_to_read_refuses_a_write)
 {
 	TEST_RUN(lx_grant(1, READ));
 	TEST_RUN(lx_wait_open(lx.lease[0]));
@@ -97,8 +91,7 @@ peer_read(const struct rmem_lease *lease, uint32_t length)
 	return fx_send(fx.b.qp, &wr);
 }
 
-static int
-lease_to_read_opens_for_a_read(void)
+TEST(lease, lease_to_read_opens_for_a_read)
 {
 	fx_fill(fx.a.buf, FX_PAGE, 5);
 	TEST_RUN(lx_grant(1, READ));
@@ -108,8 +101,7 @@ lease_to_read_opens_for_a_read(void)
 	return TEST_SUCCESS;
 }
 
-static int
-lease_to_write_refuses_a_read(void)
+TEST(lease, lease_to_write_refuses_a_read)
 {
 	TEST_RUN(lx_grant(1, WRITE));
 	TEST_RUN(lx_wait_open(lx.lease[0]));
@@ -117,8 +109,7 @@ lease_to_write_refuses_a_read(void)
 	return TEST_SUCCESS;
 }
 
-static int
-lease_of_atomics_opens_for_them_alone(void)
+TEST(lease, lease_of_atomics_opens_for_them_alone)
 {
 	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
 	struct rmem_send_wr wr;
@@ -137,8 +128,7 @@ lease_of_atomics_opens_for_them_alone(void)
 	return lx_expect_closed(lx.lease[0]->remote_addr, 8, lx.lease[0]->rkey);
 }
 
-static int
-leases_of_a_burst_have_keys_of_their_own(void)
+TEST(lease, leases_of_a_burst_have_keys_of_their_own)
 {
 	uint16_t i, j;
 
@@ -154,8 +144,7 @@ leases_of_a_burst_have_keys_of_their_own(void)
 	return lx_expect_outside(lx.lease[1]->remote_addr, 8, lx.lease[0]->rkey);
 }
 
-static int
-burst_takes_one_completion(void)
+TEST(lease, burst_takes_one_completion)
 {
 	struct rmem_wc wc[4];
 
@@ -174,8 +163,7 @@ burst_takes_one_completion(void)
 }
 
 /* As frwr does: what opens the key goes out with what tells the peer. */
-static int
-prepared_lease_goes_out_with_its_message(void)
+TEST(lease, prepared_lease_goes_out_with_its_message)
 {
 	const struct rmem_lease_req req = lx_req(0, FX_PAGE, WRITE);
 	struct rmem_sge to = fx_sge(fx.b.mr, 0, 64), from;
@@ -204,8 +192,7 @@ prepared_lease_goes_out_with_its_message(void)
 	return TEST_SUCCESS;
 }
 
-static int
-prepared_lease_is_closed_until_posted(void)
+TEST(lease, prepared_lease_is_closed_until_posted)
 {
 	const struct rmem_lease_req req = lx_req(0, FX_PAGE, WRITE);
 
@@ -214,8 +201,7 @@ prepared_lease_is_closed_until_posted(void)
 	return lx_expect_closed(lx.lease[0]->remote_addr, 8, lx.lease[0]->rkey);
 }
 
-static int
-prepared_lease_can_be_revoked(void)
+TEST(lease, prepared_lease_can_be_revoked)
 {
 	struct rmem_lease_req req[3];
 	uint16_t i;
@@ -233,8 +219,7 @@ prepared_lease_can_be_revoked(void)
 	return lx_expect_closed(lx.ended[0]->remote_addr, 8, lx.ended[0]->rkey);
 }
 
-static int
-completions_of_others_are_left_in_order(void)
+TEST(lease, completions_of_others_are_left_in_order)
 {
 	const struct rmem_sge from = fx_sge(fx.a.mr, 0, 8);
 	struct rmem_send_wr wr =
@@ -257,8 +242,7 @@ completions_of_others_are_left_in_order(void)
 }
 
 /* Revoked twice, or behind its end: nothing more happens to it. */
-static int
-lease_ends_once(void)
+TEST(lease, lease_ends_once)
 {
 	struct rmem_lease *twice[2];
 
@@ -275,8 +259,7 @@ lease_ends_once(void)
 	return TEST_SUCCESS;
 }
 
-static int
-lease_is_found_by_its_number(void)
+TEST(lease, lease_is_found_by_its_number)
 {
 	uint64_t id;
 
@@ -296,8 +279,7 @@ lease_is_found_by_its_number(void)
 	return TEST_SUCCESS;
 }
 
-static int
-figures_tell_what_happened(void)
+TEST(lease, figures_tell_what_happened)
 {
 	struct rmem_lease_stats stats;
 
@@ -316,25 +298,4 @@ figures_tell_what_happened(void)
 	return TEST_SUCCESS;
 }
 
-static const struct test_case lease_cases[] = {
-		TEST_CASE(lease_opens_its_buffer),
-		TEST_CASE(lease_is_closed_when_taken_back),
-		TEST_CASE(lease_opens_no_byte_before_its_buffer),
-		TEST_CASE(lease_opens_no_byte_behind_its_buffer),
-		TEST_CASE(lease_of_any_length_is_exact),
-		TEST_CASE(lease_to_read_refuses_a_write),
-		TEST_CASE(lease_to_read_opens_for_a_read),
-		TEST_CASE(lease_to_write_refuses_a_read),
-		TEST_CASE(lease_of_atomics_opens_for_them_alone),
-		TEST_CASE(leases_of_a_burst_have_keys_of_their_own),
-		TEST_CASE(burst_takes_one_completion),
-		TEST_CASE(prepared_lease_goes_out_with_its_message),
-		TEST_CASE(prepared_lease_is_closed_until_posted),
-		TEST_CASE(prepared_lease_can_be_revoked),
-		TEST_CASE(completions_of_others_are_left_in_order),
-		TEST_CASE(lease_ends_once),
-		TEST_CASE(lease_is_found_by_its_number),
-		TEST_CASE(figures_tell_what_happened),
-};
-
-REGISTER_LEASE_SUITES(lease, lease_cases);
+LEASE_SUITES(lease);

@@ -19,8 +19,7 @@ grant(const struct rmem_lease_req *req)
 	return rmem_lease_grant(lx.ctx, req, 1, lx.lease);
 }
 
-static int
-bad_buffers_are_refused(void)
+TEST(lease_bad, bad_buffers_are_refused)
 {
 	struct rmem_lease_req req = lx_req(0, 8, WRITE);
 	int on_stack;
@@ -45,8 +44,7 @@ bad_buffers_are_refused(void)
 	return TEST_SUCCESS;
 }
 
-static int
-length_above_the_limit_is_refused(void)
+TEST(lease_bad, length_above_the_limit_is_refused)
 {
 	struct rmem_lease_req req = lx_req(0, 4097, WRITE);
 
@@ -58,8 +56,7 @@ length_above_the_limit_is_refused(void)
 	return TEST_SUCCESS;
 }
 
-static int
-bad_rights_are_refused(void)
+TEST(lease_bad, bad_rights_are_refused)
 {
 	struct rmem_lease_req req = lx_req(0, 8, 0);
 
@@ -71,8 +68,7 @@ bad_rights_are_refused(void)
 	return TEST_SUCCESS;
 }
 
-static int
-mr_of_another_pd_is_refused(void)
+TEST(lease_bad, mr_of_another_pd_is_refused)
 {
 	struct rmem_lease_req req = lx_req(0, 8, WRITE);
 
@@ -82,8 +78,7 @@ mr_of_another_pd_is_refused(void)
 	return TEST_SUCCESS;
 }
 
-static int
-disabled_mr_is_refused(void)
+TEST(lease_bad, disabled_mr_is_refused)
 {
 	struct rmem_lease_req req = lx_req(0, 8, WRITE);
 	const struct rmem_mr_attr attr = {
@@ -105,8 +100,7 @@ disabled_mr_is_refused(void)
 	return TEST_SUCCESS;
 }
 
-static int
-indirect_mr_is_refused(void)
+TEST(lease_bad, indirect_mr_is_refused)
 {
 	struct rmem_lease_req req = lx_req(0, 8, WRITE);
 
@@ -119,8 +113,7 @@ indirect_mr_is_refused(void)
 }
 
 /* Which range is the buffer's? */
-static int
-mr_over_several_ranges_is_refused(void)
+TEST(lease_bad, mr_over_several_ranges_is_refused)
 {
 	struct rmem_lease_req req = lx_req(0, 8, WRITE);
 	const struct iovec iov[] = {{fx.a.buf, FX_PAGE}, {fx.b.buf, FX_BUF_SIZE - FX_PAGE}};
@@ -142,8 +135,7 @@ mr_over_several_ranges_is_refused(void)
 }
 
 /* No window can be bound to it: that is known before the request could cost the QP. */
-static int
-memory_of_an_fd_is_leased_or_refused(void)
+TEST(lease_bad, memory_of_an_fd_is_leased_or_refused)
 {
 	struct rmem_lease_req req = lx_req(0, FX_PAGE, WRITE);
 	struct rmem_mr_attr attr = {
@@ -172,8 +164,7 @@ memory_of_an_fd_is_leased_or_refused(void)
 }
 
 /* With pages that large, the buffer is in the one at address 0, which no page list can name. */
-static int
-buffer_below_the_first_page_is_leased_or_refused(void)
+TEST(lease_bad, buffer_below_the_first_page_is_leased_or_refused)
 {
 	struct rmem_lease_req req = lx_req(0, FX_PAGE, WRITE);
 	struct rmem_dev_info info;
@@ -218,8 +209,7 @@ count_lines(const char *log, const char *what)
 }
 
 /* Each is counted, the first for each reason is logged, with what was wrong. */
-static int
-refused_buffers_are_counted_and_told_once(void)
+TEST(lease_bad, refused_buffers_are_counted_and_told_once)
 {
 	struct rmem_lease_req req = lx_req(FX_BUF_SIZE, 8, WRITE);
 	const char *log;
@@ -244,8 +234,7 @@ refused_buffers_are_counted_and_told_once(void)
 	return TEST_SUCCESS;
 }
 
-static int
-rights_that_the_mr_lacks_are_refused(void)
+TEST(lease_bad, rights_that_the_mr_lacks_are_refused)
 {
 	struct rmem_lease_req req = lx_req(0, 8, WRITE);
 
@@ -259,8 +248,7 @@ rights_that_the_mr_lacks_are_refused(void)
 	return TEST_SUCCESS;
 }
 
-static int
-windows_need_mw_bind_and_others_do_not(void)
+TEST(lease_bad, windows_need_mw_bind_and_others_do_not)
 {
 	struct rmem_lease_req req = lx_req(0, 8, WRITE);
 
@@ -272,8 +260,7 @@ windows_need_mw_bind_and_others_do_not(void)
 	return TEST_SUCCESS;
 }
 
-static int
-rights_that_the_qp_lacks_are_refused(void)
+TEST(lease_bad, rights_that_the_qp_lacks_are_refused)
 {
 	struct rmem_lease_req req = lx_req(0, 8, WRITE);
 	struct rmem_qp_conf conf = fx_qp_conf(fx.a.cq, 8);
@@ -291,8 +278,7 @@ rights_that_the_qp_lacks_are_refused(void)
 	return rmem_lease_ctx_destroy(ctx);
 }
 
-static int
-burst_stops_at_the_first_bad_one(void)
+TEST(lease_bad, burst_stops_at_the_first_bad_one)
 {
 	struct rmem_lease_req req[3];
 
@@ -307,8 +293,7 @@ burst_stops_at_the_first_bad_one(void)
 	return TEST_SUCCESS;
 }
 
-static int
-no_more_leases_than_there_are(void)
+TEST(lease_bad, no_more_leases_than_there_are)
 {
 	struct rmem_lease_req req[LX_MAX + 1];
 	uint16_t i;
@@ -321,8 +306,7 @@ no_more_leases_than_there_are(void)
 	return TEST_SUCCESS;
 }
 
-static int
-revoke_refuses_what_is_no_lease(void)
+TEST(lease_bad, revoke_refuses_what_is_no_lease)
 {
 	struct rmem_lease copy, *lease[2];
 
@@ -343,8 +327,7 @@ revoke_refuses_what_is_no_lease(void)
 	return TEST_SUCCESS;
 }
 
-static int
-calls_refuse_what_is_no_context(void)
+TEST(lease_bad, calls_refuse_what_is_no_context)
 {
 	struct rmem_lease_ctx *const bad[] = {NULL, (struct rmem_lease_ctx *)fx.a.qp};
 	const struct rmem_lease_req req = lx_req(0, 8, WRITE);
@@ -370,8 +353,7 @@ calls_refuse_what_is_no_context(void)
 	return TEST_SUCCESS;
 }
 
-static int
-state_is_asked_for(void)
+TEST(lease_bad, state_is_asked_for)
 {
 	TEST_ERR(rmem_lease_recover(lx.ctx), EBUSY);
 	TEST_RUN(lx_grant(1, WRITE));
@@ -385,8 +367,7 @@ state_is_asked_for(void)
 	return TEST_SUCCESS;
 }
 
-static int
-post_tells_what_stopped_it(void)
+TEST(lease_bad, post_tells_what_stopped_it)
 {
 	const struct rmem_lease_req req = lx_req(0, 8, WRITE);
 	struct rmem_send_wr wr = fx_wr(0xff, NULL, 0);
@@ -411,8 +392,7 @@ make_refused(const struct rmem_lease_conf *conf, int error)
 	return TEST_SUCCESS;
 }
 
-static int
-bad_configurations_are_refused(void)
+TEST(lease_bad, bad_configurations_are_refused)
 {
 	struct rmem_lease_conf conf = lx.conf;
 	struct rmem_lease_ctx *ctx;
@@ -458,8 +438,7 @@ make_ctx(void **object)
 	return ret != 0 ? ret : rmem_lease_ctx_destroy(ctx);
 }
 
-static int
-context_without_memory_is_refused(void)
+TEST(lease_bad, context_without_memory_is_refused)
 {
 	void *object;
 
@@ -469,34 +448,9 @@ context_without_memory_is_refused(void)
 	return make_ctx(&object);
 }
 
-static const struct test_case lease_bad_cases[] = {
-		TEST_CASE(bad_buffers_are_refused),
-		TEST_CASE(length_above_the_limit_is_refused),
-		TEST_CASE(bad_rights_are_refused),
-		TEST_CASE(mr_of_another_pd_is_refused),
-		TEST_CASE(disabled_mr_is_refused),
-		TEST_CASE(indirect_mr_is_refused),
-		TEST_CASE(mr_over_several_ranges_is_refused),
-		TEST_CASE(memory_of_an_fd_is_leased_or_refused),
-		TEST_CASE(buffer_below_the_first_page_is_leased_or_refused),
-		TEST_CASE(refused_buffers_are_counted_and_told_once),
-		TEST_CASE(rights_that_the_mr_lacks_are_refused),
-		TEST_CASE(windows_need_mw_bind_and_others_do_not),
-		TEST_CASE(rights_that_the_qp_lacks_are_refused),
-		TEST_CASE(burst_stops_at_the_first_bad_one),
-		TEST_CASE(no_more_leases_than_there_are),
-		TEST_CASE(revoke_refuses_what_is_no_lease),
-		TEST_CASE(calls_refuse_what_is_no_context),
-		TEST_CASE(state_is_asked_for),
-		TEST_CASE(post_tells_what_stopped_it),
-		TEST_CASE(bad_configurations_are_refused),
-		TEST_CASE(context_without_memory_is_refused),
-};
+LEASE_SUITES(lease_bad);
 
-REGISTER_LEASE_SUITES(lease_bad, lease_bad_cases);
-
-static int
-fast_registration_is_taken_first(void)
+TEST(lease_auto, fast_registration_is_taken_first)
 {
 	if (!fx_has_capa(fx.a.dev, RMEM_DEV_CAPA_FAST_REG))
 		return test_skip("no fast registration");
@@ -505,8 +459,7 @@ fast_registration_is_taken_first(void)
 }
 
 /* max_mr and max_mw are the arguments of the software device. */
-static int
-device_without_room_is_refused(void)
+TEST(lease_auto, device_without_room_is_refused)
 {
 	struct rmem_dev *dev = fx_dev("soft99", "max_mr=4");
 	struct rmem_cq *cq = fx_cq(dev, 8);
@@ -524,8 +477,7 @@ device_without_room_is_refused(void)
 	return rmem_lease_ctx_destroy(ctx);
 }
 
-static int
-buffers_too_large_for_the_device_are_refused(void)
+TEST(lease_auto, buffers_too_large_for_the_device_are_refused)
 {
 	struct rmem_dev *dev = fx_dev("soft98", "max_mr_size=65536");
 	struct rmem_cq *cq = fx_cq(dev, 8);
@@ -540,10 +492,4 @@ buffers_too_large_for_the_device_are_refused(void)
 	return rmem_lease_ctx_destroy(ctx);
 }
 
-static const struct test_case lease_auto_cases[] = {
-		TEST_CASE(fast_registration_is_taken_first),
-		TEST_CASE(device_without_room_is_refused),
-		TEST_CASE(buffers_too_large_for_the_device_are_refused),
-};
-
-REGISTER_RMEM_SUITE(lease_auto, lx_setup_auto, lx_teardown, lease_auto_cases);
+TEST_SUITE(lease_auto, lx_setup_auto, lx_teardown);

@@ -40,8 +40,7 @@ is_same(const struct rmem_lease_desc *a, const struct rmem_lease_desc *b)
 			a->access == b->access;
 }
 
-static int
-bytes_are_the_same_everywhere(void)
+TEST(lease_desc, bytes_are_the_same_everywhere)
 {
 	struct rmem_lease_desc desc;
 	uint8_t buf[SIZE + 1];
@@ -76,8 +75,7 @@ expect_bad(uint32_t at, uint8_t value, int error, uint32_t want)
 	return TEST_SUCCESS;
 }
 
-static int
-each_bad_part_is_told(void)
+TEST(lease_desc, each_bad_part_is_told)
 {
 	struct rmem_lease_desc desc;
 	uint32_t part;
@@ -102,8 +100,7 @@ each_bad_part_is_told(void)
 }
 
 /* Every bit counts: one that flips is always found. */
-static int
-each_flipped_bit_is_found(void)
+TEST(lease_desc, each_flipped_bit_is_found)
 {
 	struct rmem_lease_desc desc;
 	uint8_t buf[SIZE];
@@ -122,8 +119,7 @@ each_flipped_bit_is_found(void)
 	return TEST_SUCCESS;
 }
 
-static int
-bad_numbers_are_not_packed(void)
+TEST(lease_desc, bad_numbers_are_not_packed)
 {
 	struct rmem_lease_desc desc = example;
 	uint8_t buf[SIZE];
@@ -144,8 +140,7 @@ bad_numbers_are_not_packed(void)
 	return TEST_SUCCESS;
 }
 
-static int
-lease_is_described(void)
+TEST(lease_desc, lease_is_described)
 {
 	struct rmem_lease_req req = lx_req(100, 200, WRITE);
 	struct rmem_lease_desc desc;
@@ -170,8 +165,7 @@ lease_is_described(void)
 	return TEST_SUCCESS;
 }
 
-static int
-lease_that_ends_is_not_described(void)
+TEST(lease_desc, lease_that_ends_is_not_described)
 {
 	struct rmem_lease_req req = lx_req(0, 8, WRITE);
 	struct rmem_lease_desc desc;
@@ -188,13 +182,4 @@ lease_that_ends_is_not_described(void)
 	return TEST_SUCCESS;
 }
 
-static const struct test_case lease_desc_cases[] = {
-		TEST_CASE(bytes_are_the_same_everywhere),
-		TEST_CASE(each_bad_part_is_told),
-		TEST_CASE(each_flipped_bit_is_found),
-		TEST_CASE(bad_numbers_are_not_packed),
-		TEST_CASE(lease_is_described),
-		TEST_CASE(lease_that_ends_is_not_described),
-};
-
-REGISTER_RMEM_SUITE(lease_desc, lx_setup_auto, lx_teardown, lease_desc_cases);
+TEST_SUITE(lease_desc, lx_setup_auto, lx_teardown);

@@ -29,8 +29,7 @@ expect_backend(uint64_t capa, uint32_t wanted, int want)
 	return TEST_SUCCESS;
 }
 
-static int
-backend_follows_the_capabilities(void)
+TEST(lease_driver, backend_follows_the_capabilities)
 {
 	TEST_RUN(expect_backend(0, RMEM_LEASE_AUTO, -EOPNOTSUPP));
 	TEST_RUN(expect_backend(RMEM_DEV_CAPA_MW_TYPE_2B, RMEM_LEASE_AUTO, -EOPNOTSUPP));
@@ -44,8 +43,7 @@ backend_follows_the_capabilities(void)
 }
 
 /* Which one it is, and what the device lacks for those that would be better. */
-static int
-choice_of_a_backend_is_logged(void)
+TEST(lease_driver, choice_of_a_backend_is_logged)
 {
 	const char *log;
 
@@ -68,8 +66,7 @@ choice_of_a_backend_is_logged(void)
 	return TEST_SUCCESS;
 }
 
-static int
-failed_allocations_are_told(void)
+TEST(lease_driver, failed_allocations_are_told)
 {
 	TEST_OK(leaser_make());
 	leaser.alloc_ret = -ENOMEM;
@@ -84,8 +81,7 @@ failed_allocations_are_told(void)
 	return TEST_SUCCESS;
 }
 
-static int
-context_whose_keys_fail_is_not_made(void)
+TEST(lease_driver, context_whose_keys_fail_is_not_made)
 {
 	lx.conf.min_leases = 2;
 	leaser.alloc_ret = -EIO;
@@ -94,8 +90,7 @@ context_whose_keys_fail_is_not_made(void)
 	return TEST_SUCCESS;
 }
 
-static int
-failed_device_is_told(void)
+TEST(lease_driver, failed_device_is_told)
 {
 	struct rmem_lease *lease;
 	struct rmem_wc wc;
@@ -113,8 +108,7 @@ failed_device_is_told(void)
 	return TEST_SUCCESS;
 }
 
-static int
-key_that_cannot_be_released_ends_no_lease(void)
+TEST(lease_driver, key_that_cannot_be_released_ends_no_lease)
 {
 	TEST_OK(leaser_make());
 	TEST_EQ(leaser_grant(3), 3);
@@ -136,8 +130,7 @@ key_that_cannot_be_released_ends_no_lease(void)
 	return TEST_SUCCESS;
 }
 
-static int
-key_that_cannot_be_replaced_is_one_less(void)
+TEST(lease_driver, key_that_cannot_be_replaced_is_one_less)
 {
 	uint32_t nb_keys;
 
@@ -155,8 +148,7 @@ key_that_cannot_be_replaced_is_one_less(void)
 }
 
 /* Granted again before the completion of the first grant was polled: that one tells nothing. */
-static int
-completion_of_a_grant_is_of_that_lease(void)
+TEST(lease_driver, completion_of_a_grant_is_of_that_lease)
 {
 	lx.conf.max_leases = 1;
 	TEST_OK(leaser_make());
@@ -172,8 +164,7 @@ completion_of_a_grant_is_of_that_lease(void)
 }
 
 /* The same where that completion is of a failure: the lease has ended, and the key is replaced. */
-static int
-failure_of_a_grant_is_of_that_lease(void)
+TEST(lease_driver, failure_of_a_grant_is_of_that_lease)
 {
 	TEST_OK(leaser_make());
 	TEST_EQ(leaser_grant(1), 1);
@@ -193,8 +184,7 @@ failure_of_a_grant_is_of_that_lease(void)
 }
 
 /* A key that can't be replaced after that is in no list. */
-static int
-doubtful_key_may_be_one_less(void)
+TEST(lease_driver, doubtful_key_may_be_one_less)
 {
 	TEST_OK(leaser_make());
 	TEST_EQ(leaser_grant(1), 1);
@@ -211,8 +201,7 @@ doubtful_key_may_be_one_less(void)
 }
 
 /* Some keys are released then, and no lease is made of those. */
-static int
-context_goes_on_after_a_failed_destruction(void)
+TEST(lease_driver, context_goes_on_after_a_failed_destruction)
 {
 	lx.conf.min_leases = 4;
 	TEST_OK(leaser_make());
@@ -236,8 +225,7 @@ context_goes_on_after_a_failed_destruction(void)
 }
 
 /* Its request has not completed: it is no failure of the device, and stays. */
-static int
-busy_key_stays(void)
+TEST(lease_driver, busy_key_stays)
 {
 	TEST_OK(leaser_make());
 	TEST_EQ(leaser_grant(1), 1);
@@ -253,8 +241,7 @@ busy_key_stays(void)
 }
 
 /* Its MR is gone, and only its page list could not be released. */
-static int
-half_released_key_is_not_used(void)
+TEST(lease_driver, half_released_key_is_not_used)
 {
 	uint16_t i;
 
@@ -276,20 +263,4 @@ half_released_key_is_not_used(void)
 	return TEST_SUCCESS;
 }
 
-static const struct test_case lease_driver_cases[] = {
-		TEST_CASE(backend_follows_the_capabilities),
-		TEST_CASE(choice_of_a_backend_is_logged),
-		TEST_CASE(failed_allocations_are_told),
-		TEST_CASE(context_whose_keys_fail_is_not_made),
-		TEST_CASE(failed_device_is_told),
-		TEST_CASE(key_that_cannot_be_released_ends_no_lease),
-		TEST_CASE(key_that_cannot_be_replaced_is_one_less),
-		TEST_CASE(completion_of_a_grant_is_of_that_lease),
-		TEST_CASE(failure_of_a_grant_is_of_that_lease),
-		TEST_CASE(doubtful_key_may_be_one_less),
-		TEST_CASE(context_goes_on_after_a_failed_destruction),
-		TEST_CASE(busy_key_stays),
-		TEST_CASE(half_released_key_is_not_used),
-};
-
-REGISTER_RMEM_SUITE(lease_driver, leaser_setup, leaser_teardown, lease_driver_cases);
+TEST_SUITE(lease_driver, leaser_setup, leaser_teardown);

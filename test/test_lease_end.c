@@ -35,8 +35,7 @@ unblock_queue(void)
 	return TEST_SUCCESS;
 }
 
-static int
-buffer_is_kept_until_its_key_is_gone(void)
+TEST(lease_end, buffer_is_kept_until_its_key_is_gone)
 {
 	struct rmem_wc wc[4];
 
@@ -53,8 +52,7 @@ buffer_is_kept_until_its_key_is_gone(void)
 	return lx_take(1, RMEM_LEASE_END_REVOKED);
 }
 
-static int
-revocations_wait_for_room_in_the_queue(void)
+TEST(lease_end, revocations_wait_for_room_in_the_queue)
 {
 	const uint64_t full = lx_stats().queue_full;
 	uint32_t i;
@@ -74,8 +72,7 @@ revocations_wait_for_room_in_the_queue(void)
 }
 
 /* The same, with room made by a signaled request of the application's. */
-static int
-revocations_go_on_when_there_is_room(void)
+TEST(lease_end, revocations_go_on_when_there_is_room)
 {
 	const struct rmem_sge from = fx_sge(fx.a.mr, FX_BUF_SIZE - 8, 8);
 	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &from, 1);
@@ -118,8 +115,7 @@ nb_opened(void)
 	return stats.reg_mrs + stats.mw_binds + stats.umrs;
 }
 
-static int
-grants_stop_at_a_full_queue(void)
+TEST(lease_end, grants_stop_at_a_full_queue)
 {
 	const uint64_t deadline = fx_deadline(), before = nb_opened();
 	struct rmem_lease_req req[4];
@@ -144,8 +140,7 @@ grants_stop_at_a_full_queue(void)
 	return TEST_SUCCESS;
 }
 
-static int
-prepared_leases_stay_at_a_full_queue(void)
+TEST(lease_end, prepared_leases_stay_at_a_full_queue)
 {
 	const struct rmem_sge from = fx_sge(fx.a.mr, FX_BUF_SIZE - 8, 8);
 	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &from, 1);
@@ -176,8 +171,7 @@ prepared_leases_stay_at_a_full_queue(void)
 	return TEST_SUCCESS;
 }
 
-static int
-overdue_lease_is_revoked_by_the_poll(void)
+TEST(lease_end, overdue_lease_is_revoked_by_the_poll)
 {
 	struct rmem_lease_req req = lx_req(0, FX_PAGE, WRITE);
 	uint64_t hour = rte_get_tsc_hz() * 3600;
@@ -197,8 +191,7 @@ overdue_lease_is_revoked_by_the_poll(void)
 }
 
 /* Deadlines in no order, some of them gone before their time. */
-static int
-leases_expire_in_the_order_of_their_deadlines(void)
+TEST(lease_end, leases_expire_in_the_order_of_their_deadlines)
 {
 	static const uint8_t order[] = {5, 9, 1, 7, 3, 8, 2, 6, 4, 0};
 	uint64_t base = rte_rdtsc() + rte_get_tsc_hz() / 1000;
@@ -226,8 +219,7 @@ leases_expire_in_the_order_of_their_deadlines(void)
 	return TEST_SUCCESS;
 }
 
-static int
-overdue_prepared_lease_ends(void)
+TEST(lease_end, overdue_prepared_lease_ends)
 {
 	struct rmem_lease_req req = lx_req(0, FX_PAGE, WRITE);
 
@@ -269,8 +261,7 @@ expect_peer_inv(uint32_t rkey)
 	return TEST_SUCCESS;
 }
 
-static int
-peers_invalidation_saves_ours(void)
+TEST(lease_end, peers_invalidation_saves_ours)
 {
 	uint32_t rkey;
 
@@ -294,8 +285,7 @@ peers_invalidation_saves_ours(void)
 	return TEST_SUCCESS;
 }
 
-static int
-peers_invalidation_of_another_key_is_left_alone(void)
+TEST(lease_end, peers_invalidation_of_another_key_is_left_alone)
 {
 	TEST_RUN(lx_grant(1, WRITE));
 	fx.wc = (struct rmem_wc){.flags = RMEM_WC_WITH_INV, .opcode = RMEM_WC_RECV};
@@ -309,8 +299,7 @@ peers_invalidation_of_another_key_is_left_alone(void)
 }
 
 /* Both sides at once: the queue fails, as verbs have it, and the lease ends once. */
-static int
-invalidation_by_both_sides_ends_once(void)
+TEST(lease_end, invalidation_by_both_sides_ends_once)
 {
 	if (!fx_has_capa(fx.a.dev, RMEM_DEV_CAPA_SEND_WITH_INV))
 		return test_skip("no SEND_WITH_INV");
@@ -327,18 +316,4 @@ invalidation_by_both_sides_ends_once(void)
 	return lx_expect_open(lx.lease[0]);
 }
 
-static const struct test_case lease_end_cases[] = {
-		TEST_CASE(buffer_is_kept_until_its_key_is_gone),
-		TEST_CASE(revocations_wait_for_room_in_the_queue),
-		TEST_CASE(revocations_go_on_when_there_is_room),
-		TEST_CASE(grants_stop_at_a_full_queue),
-		TEST_CASE(prepared_leases_stay_at_a_full_queue),
-		TEST_CASE(overdue_lease_is_revoked_by_the_poll),
-		TEST_CASE(leases_expire_in_the_order_of_their_deadlines),
-		TEST_CASE(overdue_prepared_lease_ends),
-		TEST_CASE(peers_invalidation_saves_ours),
-		TEST_CASE(peers_invalidation_of_another_key_is_left_alone),
-		TEST_CASE(invalidation_by_both_sides_ends_once),
-};
-
-REGISTER_LEASE_SUITES(lease_end, lease_end_cases);
+LEASE_SUITES(lease_end);

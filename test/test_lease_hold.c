@@ -31,8 +31,7 @@ expect_held(struct rmem_mr *mr)
 }
 
 /* The peer would write to memory that the application has freed. */
-static int
-leased_memory_cannot_be_exchanged(void)
+TEST(lease_hold, leased_memory_cannot_be_exchanged)
 {
 	TEST_RUN(lx_grant(2, WRITE));
 	TEST_RUN(expect_held(lx.mr));
@@ -49,8 +48,7 @@ leased_memory_cannot_be_exchanged(void)
 	return TEST_SUCCESS;
 }
 
-static int
-prepared_lease_holds_its_mr(void)
+TEST(lease_hold, prepared_lease_holds_its_mr)
 {
 	const struct rmem_lease_req req = lx_req(0, 8, WRITE);
 
@@ -61,8 +59,7 @@ prepared_lease_holds_its_mr(void)
 	return change_memory(lx.mr);
 }
 
-static int
-lost_lease_holds_its_mr(void)
+TEST(lease_hold, lost_lease_holds_its_mr)
 {
 	TEST_RUN(lx_grant(1, WRITE));
 	TEST_OK(rmem_qp_set_error(fx.a.qp));
@@ -76,8 +73,7 @@ lost_lease_holds_its_mr(void)
 }
 
 /* Neither one that was refused, nor one that could not be posted. */
-static int
-what_was_not_granted_holds_nothing(void)
+TEST(lease_hold, what_was_not_granted_holds_nothing)
 {
 	struct rmem_lease_req req[2] = {lx_req(0, 8, WRITE), lx_req(0, 0, WRITE)};
 
@@ -90,8 +86,7 @@ what_was_not_granted_holds_nothing(void)
 }
 
 /* Any order of more MRs than a context remembers, and each is held as long as one lease of it. */
-static int
-each_of_many_mrs_is_held(void)
+TEST(lease_hold, each_of_many_mrs_is_held)
 {
 	struct rmem_mr *mrs[NB_MRS];
 	struct rmem_lease_req req;
@@ -119,8 +114,7 @@ each_of_many_mrs_is_held(void)
 }
 
 /* Whoever holds its memory as well: a sharer, the lookups of external buffers. */
-static int
-leased_mr_may_be_held_by_others(void)
+TEST(lease_hold, leased_mr_may_be_held_by_others)
 {
 	struct rmem_lease_req req = lx_req(0, 8, WRITE);
 	struct rmem_mr *shared;
@@ -139,8 +133,7 @@ leased_mr_may_be_held_by_others(void)
 	return fx_release(shared);
 }
 
-static int
-pool_of_a_leased_buffer_is_not_destroyed(void)
+TEST(lease_hold, pool_of_a_leased_buffer_is_not_destroyed)
 {
 	const struct rmem_pool_conf conf = {.name = "lease_pool",
 			.nb_bufs = 31,
@@ -165,14 +158,4 @@ pool_of_a_leased_buffer_is_not_destroyed(void)
 	return rmem_pool_destroy(pool);
 }
 
-static const struct test_case lease_hold_cases[] = {
-		TEST_CASE(leased_memory_cannot_be_exchanged),
-		TEST_CASE(prepared_lease_holds_its_mr),
-		TEST_CASE(lost_lease_holds_its_mr),
-		TEST_CASE(what_was_not_granted_holds_nothing),
-		TEST_CASE(each_of_many_mrs_is_held),
-		TEST_CASE(leased_mr_may_be_held_by_others),
-		TEST_CASE(pool_of_a_leased_buffer_is_not_destroyed),
-};
-
-REGISTER_LEASE_SUITES(lease_hold, lease_hold_cases);
+LEASE_SUITES(lease_hold);

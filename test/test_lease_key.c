@@ -42,8 +42,7 @@ one_key(uint32_t quarantine_us)
 	return lx_remake();
 }
 
-static int
-each_tag_comes_once(void)
+TEST(lease_key, each_tag_comes_once)
 {
 	bool is_seen[TAGS] = {false};
 	uint32_t rkey[TAGS], i;
@@ -59,8 +58,7 @@ each_tag_comes_once(void)
 }
 
 /* A step that repeats would tell the next key. */
-static int
-tags_follow_no_step(void)
+TEST(lease_key, tags_follow_no_step)
 {
 	uint32_t rkey[TAGS], i, nb[TAGS] = {0}, most = 0;
 
@@ -97,8 +95,7 @@ is_odd(const uint32_t rkey[TAGS])
  * Of all orders half are odd, but none that a network of rounds over halves of a tag makes, such
  * as can be computed from some of its results: by chance all are even in one of 2^40 runs.
  */
-static int
-tags_are_drawn_and_not_computed(void)
+TEST(lease_key, tags_are_drawn_and_not_computed)
 {
 	uint32_t rkey[TAGS], i, nb_odd = 0;
 
@@ -112,8 +109,7 @@ tags_are_drawn_and_not_computed(void)
 }
 
 /* The 128 tags that come first: each draw from those left, no half of them is preferred. */
-static int
-tags_of_all_values_come_early(void)
+TEST(lease_key, tags_of_all_values_come_early)
 {
 	uint32_t rkey[TAGS], nb[TAGS] = {0}, i, j;
 
@@ -130,8 +126,7 @@ tags_of_all_values_come_early(void)
 	return TEST_SUCCESS;
 }
 
-static int
-key_rests_when_its_tags_are_used_up(void)
+TEST(lease_key, key_rests_when_its_tags_are_used_up)
 {
 	const struct rmem_lease_req req = lx_req(0, FX_PAGE, WRITE);
 	uint32_t rkey[TAGS];
@@ -146,8 +141,7 @@ key_rests_when_its_tags_are_used_up(void)
 	return TEST_SUCCESS;
 }
 
-static int
-key_comes_back_from_its_rest(void)
+TEST(lease_key, key_comes_back_from_its_rest)
 {
 	const struct rmem_lease_req req = lx_req(0, FX_PAGE, WRITE);
 	uint32_t rkey[TAGS];
@@ -169,8 +163,7 @@ key_comes_back_from_its_rest(void)
 	return lx_expect_open(lx.lease[0]);
 }
 
-static int
-another_key_serves_while_one_rests(void)
+TEST(lease_key, another_key_serves_while_one_rests)
 {
 	uint32_t rkey[TAGS], next;
 
@@ -183,8 +176,7 @@ another_key_serves_while_one_rests(void)
 	return TEST_SUCCESS;
 }
 
-static int
-keys_are_made_as_needed_and_the_minimum_at_once(void)
+TEST(lease_key, keys_are_made_as_needed_and_the_minimum_at_once)
 {
 	struct rmem_dev_info before, after;
 
@@ -204,8 +196,7 @@ keys_are_made_as_needed_and_the_minimum_at_once(void)
 	return TEST_SUCCESS;
 }
 
-static int
-idle_keys_age_down_to_the_minimum(void)
+TEST(lease_key, idle_keys_age_down_to_the_minimum)
 {
 	lx.conf.min_leases = 3;
 	TEST_RUN(lx_remake());
@@ -254,16 +245,14 @@ expect_recovered(uint16_t nb, uint32_t nb_keys)
 	return TEST_SUCCESS;
 }
 
-static int
-leases_end_with_their_connection(void)
+TEST(lease_key, leases_end_with_their_connection)
 {
 	TEST_RUN(lx_grant(4, WRITE));
 	TEST_RUN(lx_wait_state(lx.lease[3], RMEM_LEASE_GRANTED));
 	return expect_recovered(4, lx_stats().nb_keys);
 }
 
-static int
-flushed_grants_are_recovered(void)
+TEST(lease_key, flushed_grants_are_recovered)
 {
 	const uint32_t nb_keys = 8;
 
@@ -279,8 +268,7 @@ flushed_grants_are_recovered(void)
 	return TEST_SUCCESS;
 }
 
-static int
-flushed_revocations_are_recovered(void)
+TEST(lease_key, flushed_revocations_are_recovered)
 {
 	TEST_RUN(lx_grant(4, WRITE));
 	TEST_RUN(lx_wait_state(lx.lease[3], RMEM_LEASE_GRANTED));
@@ -295,8 +283,7 @@ flushed_revocations_are_recovered(void)
 }
 
 /* Requests that a reset drops complete never. */
-static int
-dropped_requests_are_recovered(void)
+TEST(lease_key, dropped_requests_are_recovered)
 {
 	const struct rmem_sge from = fx_sge(fx.a.mr, FX_BUF_SIZE - 8, 8);
 	const struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &from, 1);
@@ -311,8 +298,7 @@ dropped_requests_are_recovered(void)
 }
 
 /* Those of before a reset are in the CQ still (IBTA C10-97), and tell nothing any more. */
-static int
-old_completions_are_ignored(void)
+TEST(lease_key, old_completions_are_ignored)
 {
 	struct rmem_wc wc[4];
 	int n;
@@ -329,8 +315,7 @@ old_completions_are_ignored(void)
 	return lx_wait_state(lx.lease[1], RMEM_LEASE_LOST);
 }
 
-static int
-prepared_leases_end_with_a_reset(void)
+TEST(lease_key, prepared_leases_end_with_a_reset)
 {
 	const struct rmem_lease_req req = lx_req(0, FX_PAGE, WRITE);
 
@@ -343,8 +328,7 @@ prepared_leases_end_with_a_reset(void)
 }
 
 /* What the completion of one tells of those before it, and of itself. */
-static int
-refused_grant_loses_its_lease_alone(void)
+TEST(lease_key, refused_grant_loses_its_lease_alone)
 {
 	struct rmem_wc wc;
 
@@ -361,8 +345,7 @@ refused_grant_loses_its_lease_alone(void)
 }
 
 /* Its MR stays until the request that refers to it was executed, and its lease has ended. */
-static int
-grant_that_waits_in_the_queue_holds_its_mr(void)
+TEST(lease_key, grant_that_waits_in_the_queue_holds_its_mr)
 {
 	const struct rmem_sge from = fx_sge(fx.a.mr, FX_BUF_SIZE - 8, 8),
 			      to = fx_sge(fx.b.mr, FX_BUF_SIZE - 8, 8);
@@ -386,24 +369,4 @@ grant_that_waits_in_the_queue_holds_its_mr(void)
 	return fx_release(other);
 }
 
-static const struct test_case lease_key_cases[] = {
-		TEST_CASE(each_tag_comes_once),
-		TEST_CASE(tags_follow_no_step),
-		TEST_CASE(tags_are_drawn_and_not_computed),
-		TEST_CASE(tags_of_all_values_come_early),
-		TEST_CASE(key_rests_when_its_tags_are_used_up),
-		TEST_CASE(key_comes_back_from_its_rest),
-		TEST_CASE(another_key_serves_while_one_rests),
-		TEST_CASE(keys_are_made_as_needed_and_the_minimum_at_once),
-		TEST_CASE(idle_keys_age_down_to_the_minimum),
-		TEST_CASE(leases_end_with_their_connection),
-		TEST_CASE(flushed_grants_are_recovered),
-		TEST_CASE(flushed_revocations_are_recovered),
-		TEST_CASE(dropped_requests_are_recovered),
-		TEST_CASE(old_completions_are_ignored),
-		TEST_CASE(prepared_leases_end_with_a_reset),
-		TEST_CASE(refused_grant_loses_its_lease_alone),
-		TEST_CASE(grant_that_waits_in_the_queue_holds_its_mr),
-};
-
-REGISTER_LEASE_SUITES(lease_key, lease_key_cases);
+LEASE_SUITES(lease_key);

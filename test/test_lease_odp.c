@@ -62,8 +62,7 @@ lease_all(struct rmem_lease **lease)
 }
 
 /* Pages that nothing has touched, pages that were written, and those that went since. */
-static int
-leased_page_that_goes_gives_an_error(void)
+TEST(lease_odp, leased_page_that_goes_gives_an_error)
 {
 	static const uint32_t sizes[] = {8, 64, 500, 2000, 2 * FX_PAGE};
 	struct rmem_lease *lease;
@@ -89,10 +88,7 @@ leased_page_that_goes_gives_an_error(void)
 	return TEST_SUCCESS;
 }
 
-static const struct test_case lease_odp_cases[] = {
-		TEST_CASE(leased_page_that_goes_gives_an_error),
-};
-
-REGISTER_RMEM_SUITE(lease_odp_fast_reg, setup_fast_reg, lx_teardown, lease_odp_cases);
-REGISTER_RMEM_SUITE(lease_odp_mw, setup_mw, lx_teardown, lease_odp_cases);
-REGISTER_RMEM_SUITE(lease_odp_umr, setup_umr, lx_teardown, lease_odp_cases);
+struct test_case *test_cases_lease_odp;
+TEST_SUITE_OF(lease_odp_fast_reg, setup_fast_reg, lx_teardown, lease_odp);
+TEST_SUITE_OF(lease_odp_mw, setup_mw, lx_teardown, lease_odp);
+TEST_SUITE_OF(lease_odp_umr, setup_umr, lx_teardown, lease_odp);

@@ -231,8 +231,7 @@ launch_writer(void)
 	return fx_launch(run_writer, &race, sizeof(race), 1);
 }
 
-static int
-no_write_comes_after_the_end_of_a_lease(void)
+TEST_WITH(lease_race, no_write_comes_after_the_end_of_a_lease, lx_setup_fast_reg)
 {
 	TEST_RUN(launch_writer());
 	return stop_writer(run_rounds(nb_leases_wanted(NB_LEASES)));
@@ -250,8 +249,7 @@ expect_caught(void)
 	return TEST_SUCCESS;
 }
 
-static int
-who_does_not_wait_is_caught(void)
+TEST_WITH(lease_caught, who_does_not_wait_is_caught, lx_setup_fast_reg)
 {
 	TEST_RUN(launch_writer());
 	TEST_RUN(stop_writer(use_without_waiting()));
@@ -320,8 +318,7 @@ run_refused_round(void)
 	return TEST_SUCCESS;
 }
 
-static int
-no_write_comes_after_the_end_of_a_window(void)
+TEST_WITH(lease_race, no_write_comes_after_the_end_of_a_window, lx_setup_mw)
 {
 	const uint32_t nb_leases = nb_leases_wanted(NB_WINDOWS);
 	int result = TEST_SUCCESS;
@@ -338,8 +335,7 @@ no_write_comes_after_the_end_of_a_window(void)
 	return stop_writer(result);
 }
 
-static int
-who_does_not_wait_for_a_window_is_caught(void)
+TEST_WITH(lease_caught, who_does_not_wait_for_a_window_is_caught, lx_setup_mw)
 {
 	TEST_RUN(open_race());
 	TEST_RUN(fx_launch(run_peer, &race, sizeof(race), 1));
@@ -347,19 +343,11 @@ who_does_not_wait_for_a_window_is_caught(void)
 	return expect_caught();
 }
 
-static const struct test_case lease_race_cases[] = {
-		TEST_CASE_WITH(lx_setup_fast_reg, no_write_comes_after_the_end_of_a_lease),
-		TEST_CASE_WITH(lx_setup_umr, no_write_comes_after_the_end_of_a_lease),
-		TEST_CASE_WITH(lx_setup_mw, no_write_comes_after_the_end_of_a_window),
-};
+TEST_WITH(lease_race, no_write_comes_after_the_end_of_a_lease, lx_setup_umr);
 
-REGISTER_RMEM_SUITE(lease_race, lx_setup_auto, lx_teardown, lease_race_cases);
+TEST_SUITE(lease_race, lx_setup_auto, lx_teardown);
 
 /* A thread sanitizer would see that race too. */
-static const struct test_case lease_caught_cases[] = {
-		TEST_CASE_WITH(lx_setup_fast_reg, who_does_not_wait_is_caught),
-		TEST_CASE_WITH(lx_setup_umr, who_does_not_wait_is_caught),
-		TEST_CASE_WITH(lx_setup_mw, who_does_not_wait_for_a_window_is_caught),
-};
+TEST_WITH(lease_caught, who_does_not_wait_is_caught, lx_setup_umr);
 
-REGISTER_RMEM_SUITE(lease_caught, lx_setup_auto, lx_teardown, lease_caught_cases);
+TEST_SUITE(lease_caught, lx_setup_auto, lx_teardown);

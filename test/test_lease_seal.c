@@ -57,8 +57,7 @@ seal(uint8_t *buf)
 	return rmem_lease_seal(here, &example, with, sizeof(with), buf, SIZE);
 }
 
-static int
-sealed_descriptor_opens_at_the_peer(void)
+TEST(lease_seal, sealed_descriptor_opens_at_the_peer)
 {
 	struct rmem_lease_seal_info info;
 	struct rmem_lease_desc desc;
@@ -80,8 +79,7 @@ sealed_descriptor_opens_at_the_peer(void)
 	return TEST_SUCCESS;
 }
 
-static int
-rkey_is_not_to_be_read(void)
+TEST(lease_seal, rkey_is_not_to_be_read)
 {
 	uint8_t packed[RMEM_LEASE_DESC_SIZE], buf[SIZE];
 	uint32_t i;
@@ -94,8 +92,7 @@ rkey_is_not_to_be_read(void)
 }
 
 /* Each bit, that of the nonce and of the tag too. */
-static int
-each_changed_bit_is_refused(void)
+TEST(lease_seal, each_changed_bit_is_refused)
 {
 	struct rmem_lease_desc desc = {.lease_id = 99};
 	uint32_t bit, part;
@@ -132,8 +129,7 @@ expect_bad(const uint8_t *from, uint32_t at, int error, uint32_t want)
 	return TEST_SUCCESS;
 }
 
-static int
-each_bad_part_of_the_head_is_told(void)
+TEST(lease_seal, each_bad_part_of_the_head_is_told)
 {
 	struct rmem_lease_desc desc;
 	uint8_t buf[SIZE];
@@ -151,8 +147,7 @@ each_bad_part_of_the_head_is_told(void)
 	return TEST_SUCCESS;
 }
 
-static int
-another_key_is_refused(void)
+TEST(lease_seal, another_key_is_refused)
 {
 	static const uint8_t other_key[RMEM_LEASE_SEAL_KEY_SIZE] = {1, 2, 4};
 	struct rmem_lease_sealer *other;
@@ -167,8 +162,7 @@ another_key_is_refused(void)
 }
 
 /* As of another connection. */
-static int
-other_bytes_with_it_are_refused(void)
+TEST(lease_seal, other_bytes_with_it_are_refused)
 {
 	struct rmem_lease_desc desc;
 	uint8_t buf[SIZE];
@@ -183,8 +177,7 @@ other_bytes_with_it_are_refused(void)
 	return TEST_SUCCESS;
 }
 
-static int
-no_nonce_comes_twice(void)
+TEST(lease_seal, no_nonce_comes_twice)
 {
 	struct rmem_lease_seal_info info, other;
 	struct rmem_lease_desc desc;
@@ -239,8 +232,7 @@ seal_in_children(int fd)
 }
 
 /* Parent, child and grandchild have copies of one sealer, and go on with it. */
-static int
-processes_after_a_fork_share_no_nonce(void)
+TEST(lease_seal, processes_after_a_fork_share_no_nonce)
 {
 	uint8_t buf[4 * NB_FORKED][SIZE];
 	struct rmem_lease_seal_info info;
@@ -270,8 +262,7 @@ processes_after_a_fork_share_no_nonce(void)
 	return TEST_SUCCESS;
 }
 
-static int
-replay_has_the_same_sequence(void)
+TEST(lease_seal, replay_has_the_same_sequence)
 {
 	struct rmem_lease_seal_info first, again;
 	struct rmem_lease_desc desc;
@@ -285,8 +276,7 @@ replay_has_the_same_sequence(void)
 	return TEST_SUCCESS;
 }
 
-static int
-bad_arguments_are_refused(void)
+TEST(lease_seal, bad_arguments_are_refused)
 {
 	struct rmem_lease_desc desc = example;
 	struct rmem_lease_sealer *sealer;
@@ -311,24 +301,10 @@ bad_arguments_are_refused(void)
 	return TEST_SUCCESS;
 }
 
-static const struct test_case lease_seal_cases[] = {
-		TEST_CASE(sealed_descriptor_opens_at_the_peer),
-		TEST_CASE(rkey_is_not_to_be_read),
-		TEST_CASE(each_changed_bit_is_refused),
-		TEST_CASE(each_bad_part_of_the_head_is_told),
-		TEST_CASE(another_key_is_refused),
-		TEST_CASE(other_bytes_with_it_are_refused),
-		TEST_CASE(no_nonce_comes_twice),
-		TEST_CASE(processes_after_a_fork_share_no_nonce),
-		TEST_CASE(replay_has_the_same_sequence),
-		TEST_CASE(bad_arguments_are_refused),
-};
-
-REGISTER_RMEM_SUITE(lease_seal, setup_seal, teardown_seal, lease_seal_cases);
+TEST_SUITE(lease_seal, setup_seal, teardown_seal);
 
 /* What is left where the library was built without libcrypto. */
-static int
-seals_are_there_or_refused(void)
+TEST(lease_no_seal, seals_are_there_or_refused)
 {
 	struct rmem_lease_sealer *sealer = NULL;
 	struct rmem_lease_desc desc;
@@ -345,8 +321,4 @@ seals_are_there_or_refused(void)
 	return TEST_SUCCESS;
 }
 
-static const struct test_case lease_no_seal_cases[] = {
-		TEST_CASE(seals_are_there_or_refused),
-};
-
-REGISTER_RMEM_SUITE(lease_no_seal, fx_setup_none, fx_teardown, lease_no_seal_cases);
+TEST_SUITE(lease_no_seal, fx_setup_none, fx_teardown);

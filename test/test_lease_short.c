@@ -7,8 +7,7 @@
 #include "lease_stub.h"
 
 /* Of a burst cut short the last is unsignaled: it ends by what is posted later, and no sooner. */
-static int
-short_post_is_made_up_for(void)
+TEST(lease_short, short_post_is_made_up_for)
 {
 	TEST_OK(leaser_make());
 	TEST_EQ(leaser_grant(4), 4);
@@ -31,8 +30,7 @@ short_post_is_made_up_for(void)
 }
 
 /* A LOCAL_INV that waits for room is not needed when the peer was faster. */
-static int
-invalidation_of_the_peer_saves_one_that_waits(void)
+TEST(lease_short, invalidation_of_the_peer_saves_one_that_waits)
 {
 	TEST_OK(leaser_make());
 	TEST_EQ(leaser_grant(2), 2);
@@ -50,8 +48,7 @@ invalidation_of_the_peer_saves_one_that_waits(void)
 	return TEST_SUCCESS;
 }
 
-static int
-unsignaled_requests_fill_no_queue(void)
+TEST(lease_short, unsignaled_requests_fill_no_queue)
 {
 	uint16_t i;
 
@@ -105,8 +102,7 @@ expect_all_end(uint32_t old_rkey, uint16_t open, uint16_t inv)
 }
 
 /* Something signaled must follow, and no key is invalidated twice. */
-static int
-unsignaled_revocations_end_by_a_key_opened_again(void)
+TEST(lease_short, unsignaled_revocations_end_by_a_key_opened_again)
 {
 	uint32_t rkey;
 
@@ -118,8 +114,7 @@ unsignaled_revocations_end_by_a_key_opened_again(void)
 	return expect_all_end(rkey, 5, 6);
 }
 
-static int
-key_is_opened_again_one_request_at_a_time(void)
+TEST(lease_short, key_is_opened_again_one_request_at_a_time)
 {
 	uint32_t rkey;
 
@@ -135,12 +130,4 @@ key_is_opened_again_one_request_at_a_time(void)
 	return expect_all_end(rkey, 5, 6);
 }
 
-static const struct test_case lease_short_cases[] = {
-		TEST_CASE(short_post_is_made_up_for),
-		TEST_CASE(invalidation_of_the_peer_saves_one_that_waits),
-		TEST_CASE(unsignaled_requests_fill_no_queue),
-		TEST_CASE(unsignaled_revocations_end_by_a_key_opened_again),
-		TEST_CASE(key_is_opened_again_one_request_at_a_time),
-};
-
-REGISTER_RMEM_SUITE(lease_short, leaser_setup, leaser_teardown, lease_short_cases);
+TEST_SUITE(lease_short, leaser_setup, leaser_teardown);

@@ -96,8 +96,7 @@ expect_written(const struct rte_mbuf *m)
 	return TEST_SUCCESS;
 }
 
-static int
-pool_is_as_rte_pktmbuf_pool_create_makes_it(void)
+TEST(mbuf, pool_is_as_rte_pktmbuf_pool_create_makes_it)
 {
 	struct rte_mempool *plain;
 	struct rte_mbuf *m, *p;
@@ -127,8 +126,7 @@ pool_is_as_rte_pktmbuf_pool_create_makes_it(void)
 	return TEST_SUCCESS;
 }
 
-static int
-memory_is_whole_pages_as_one_mr(void)
+TEST(mbuf, memory_is_whole_pages_as_one_mr)
 {
 	struct rmem_mr_info info = fx_query(pool->mrs[0]);
 
@@ -139,8 +137,7 @@ memory_is_whole_pages_as_one_mr(void)
 	return TEST_SUCCESS;
 }
 
-static int
-every_mbuf_has_the_keys_of_its_mr(void)
+TEST(mbuf, every_mbuf_has_the_keys_of_its_mr)
 {
 	static struct rte_mbuf *mbufs[NB_MBUFS];
 	unsigned int i;
@@ -157,8 +154,7 @@ every_mbuf_has_the_keys_of_its_mr(void)
 	return TEST_SUCCESS;
 }
 
-static int
-peer_writes_straight_into_an_mbuf(void)
+TEST(mbuf, peer_writes_straight_into_an_mbuf)
 {
 	struct rte_mbuf *m = rte_pktmbuf_alloc(pool->mp);
 
@@ -171,8 +167,7 @@ peer_writes_straight_into_an_mbuf(void)
 	return TEST_SUCCESS;
 }
 
-static int
-chain_is_written_by_one_request(void)
+TEST(mbuf, chain_is_written_by_one_request)
 {
 	struct rte_mbuf *m = filled(pool, 700, 1);
 
@@ -185,8 +180,7 @@ chain_is_written_by_one_request(void)
 	return TEST_SUCCESS;
 }
 
-static int
-segments_without_data_take_no_sge(void)
+TEST(mbuf, segments_without_data_take_no_sge)
 {
 	struct rte_mbuf *m = rte_pktmbuf_alloc(pool->mp);
 	struct rmem_sge sge[4];
@@ -203,8 +197,7 @@ segments_without_data_take_no_sge(void)
 	return TEST_SUCCESS;
 }
 
-static int
-chain_longer_than_the_list_is_enospc(void)
+TEST(mbuf, chain_longer_than_the_list_is_enospc)
 {
 	struct rte_mbuf *m = filled(pool, 10, 1);
 	struct rmem_sge sge[2];
@@ -219,8 +212,7 @@ chain_longer_than_the_list_is_enospc(void)
 	return TEST_SUCCESS;
 }
 
-static int
-send_lands_in_the_room_of_a_chain(void)
+TEST(mbuf, send_lands_in_the_room_of_a_chain)
 {
 	struct rte_mbuf *in = rte_pktmbuf_alloc(pool->mp), *out = filled(pool, 2000, 9);
 	uint32_t first = rte_pktmbuf_tailroom(in) - 1500;
@@ -249,8 +241,7 @@ send_lands_in_the_room_of_a_chain(void)
 }
 
 /* Clones of an mbuf of another pool: the keys are of the memory, not of the clone's pool. */
-static int
-clone_has_the_keys_of_its_data(void)
+TEST(mbuf, clone_has_the_keys_of_its_data)
 {
 	struct rmem_pktmbuf_pool_conf conf = good_conf("mbuf_other");
 	struct rte_mbuf *m, *clone, *twice;
@@ -277,8 +268,7 @@ clone_has_the_keys_of_its_data(void)
 	return TEST_SUCCESS;
 }
 
-static int
-chain_of_two_pools_and_its_copy_are_written(void)
+TEST(mbuf, chain_of_two_pools_and_its_copy_are_written)
 {
 	const struct rmem_pktmbuf_pool_conf conf = good_conf("mbuf_other");
 	struct rte_mbuf *m = filled(pool, 50, 4), *copy;
@@ -316,8 +306,7 @@ attached(uint8_t *mem, unsigned int *nb_freed)
 	return m;
 }
 
-static int
-external_buffer_has_the_keys_of_its_mr(void)
+TEST(mbuf, external_buffer_has_the_keys_of_its_mr)
 {
 	uint8_t *mem = fx_mem(4096, 8192);
 	struct rmem_mr *mr = fx_mr(fx.a.pd, mem, 4096, FX_ACCESS);
@@ -351,8 +340,7 @@ external_buffer_has_the_keys_of_its_mr(void)
 }
 
 /* Lookups know its keys: they stay valid until it is removed. */
-static int
-added_mr_is_held(void)
+TEST(mbuf, added_mr_is_held)
 {
 	uint8_t *mem = fx_mem(4096, 8192);
 	struct rmem_mr *mr = fx_mr(fx.a.pd, mem, 4096, FX_ACCESS);
@@ -369,16 +357,14 @@ added_mr_is_held(void)
 }
 
 /* Its own MR was never added, so that its keys stay. */
-static int
-mr_of_a_pool_is_not_removed(void)
+TEST(mbuf, mr_of_a_pool_is_not_removed)
 {
 	TEST_ERR(rmem_extbuf_mr_del(pool->mrs[0]), ENOENT);
 	TEST_EQ(rmem_mempool_find(pool, pool->mrs[0]->addr, 1).lkey, pool->mrs[0]->lkey);
 	return TEST_SUCCESS;
 }
 
-static int
-buffer_of_an_rmem_pool_is_found_as_external_buffer(void)
+TEST(mbuf, buffer_of_an_rmem_pool_is_found_as_external_buffer)
 {
 	const struct rmem_pool_conf conf = {.name = "mbuf_bufs",
 			.nb_bufs = 64,
@@ -403,8 +389,7 @@ buffer_of_an_rmem_pool_is_found_as_external_buffer(void)
 	return TEST_SUCCESS;
 }
 
-static int
-mrs_that_lookups_cannot_know_are_refused(void)
+TEST(mbuf, mrs_that_lookups_cannot_know_are_refused)
 {
 	uint8_t *mem = fx_mem(4096, 8192);
 	struct rmem_mr *mr = fx_mr(fx.a.pd, mem, 4096, FX_ACCESS);
@@ -431,8 +416,7 @@ mrs_that_lookups_cannot_know_are_refused(void)
 }
 
 /* The other PD sees nothing of it, and then its own keys. */
-static int
-several_devices_have_keys_of_their_own(void)
+TEST(mbuf, several_devices_have_keys_of_their_own)
 {
 	struct rmem_dev *dev = fx_dev("soft1", NULL);
 	struct rmem_mempool *reg = NULL;
@@ -461,8 +445,7 @@ several_devices_have_keys_of_their_own(void)
 }
 
 /* Beyond max_mr_size: no mbuf straddles two MRs, and each is found. */
-static int
-large_pool_takes_several_mrs(void)
+TEST_WITH(mbuf, large_pool_takes_several_mrs, setup_none)
 {
 	struct rmem_dev *dev = fx_dev("soft1", "max_mr_size=65536,max_mr=64");
 	struct rmem_pktmbuf_pool_conf conf = good_conf("mbuf_large");
@@ -489,8 +472,7 @@ large_pool_takes_several_mrs(void)
 	return rmem_pktmbuf_pool_destroy(reg);
 }
 
-static int
-destroy_while_mbufs_are_out_is_ebusy(void)
+TEST(mbuf, destroy_while_mbufs_are_out_is_ebusy)
 {
 	struct rte_mbuf *m = rte_pktmbuf_alloc(pool->mp);
 
@@ -503,8 +485,7 @@ destroy_while_mbufs_are_out_is_ebusy(void)
 	return TEST_SUCCESS;
 }
 
-static int
-keys_of_a_destroyed_pool_are_refused(void)
+TEST(mbuf, keys_of_a_destroyed_pool_are_refused)
 {
 	struct rte_mbuf *m = rte_pktmbuf_alloc(pool->mp);
 	uint64_t addr = rmem_mbuf_iova(pool, m);
@@ -517,26 +498,4 @@ keys_of_a_destroyed_pool_are_refused(void)
 	return TEST_SUCCESS;
 }
 
-static const struct test_case mbuf_cases[] = {
-		TEST_CASE(pool_is_as_rte_pktmbuf_pool_create_makes_it),
-		TEST_CASE(memory_is_whole_pages_as_one_mr),
-		TEST_CASE(every_mbuf_has_the_keys_of_its_mr),
-		TEST_CASE(peer_writes_straight_into_an_mbuf),
-		TEST_CASE(chain_is_written_by_one_request),
-		TEST_CASE(segments_without_data_take_no_sge),
-		TEST_CASE(chain_longer_than_the_list_is_enospc),
-		TEST_CASE(send_lands_in_the_room_of_a_chain),
-		TEST_CASE(clone_has_the_keys_of_its_data),
-		TEST_CASE(chain_of_two_pools_and_its_copy_are_written),
-		TEST_CASE(external_buffer_has_the_keys_of_its_mr),
-		TEST_CASE(added_mr_is_held),
-		TEST_CASE(mr_of_a_pool_is_not_removed),
-		TEST_CASE(buffer_of_an_rmem_pool_is_found_as_external_buffer),
-		TEST_CASE(mrs_that_lookups_cannot_know_are_refused),
-		TEST_CASE(several_devices_have_keys_of_their_own),
-		TEST_CASE_WITH(setup_none, large_pool_takes_several_mrs),
-		TEST_CASE(destroy_while_mbufs_are_out_is_ebusy),
-		TEST_CASE(keys_of_a_destroyed_pool_are_refused),
-};
-
-REGISTER_RMEM_SUITE(mbuf, setup, teardown, mbuf_cases);
+TEST_SUITE(mbuf, setup, teardown);

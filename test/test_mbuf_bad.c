@@ -72,8 +72,7 @@ expect_refused(const struct rmem_pktmbuf_pool_conf *conf)
 	return expect_refused_by(fx.a.pd, conf, EINVAL);
 }
 
-static int
-null_and_wrong_handles_are_refused(void)
+TEST(mbuf_bad, null_and_wrong_handles_are_refused)
 {
 	const struct rmem_pktmbuf_pool_conf conf = good_conf();
 	struct rmem_mempool *reg = NULL;
@@ -98,8 +97,7 @@ null_and_wrong_handles_are_refused(void)
 	return TEST_SUCCESS;
 }
 
-static int
-names_ops_and_numbers_out_of_range_are_refused(void)
+TEST(mbuf_bad, names_ops_and_numbers_out_of_range_are_refused)
 {
 	const struct rmem_pktmbuf_pool_conf good = good_conf();
 	struct rmem_pktmbuf_pool_conf conf = good;
@@ -128,8 +126,7 @@ names_ops_and_numbers_out_of_range_are_refused(void)
 	return TEST_SUCCESS;
 }
 
-static int
-unknown_bits_and_sockets_are_refused(void)
+TEST(mbuf_bad, unknown_bits_and_sockets_are_refused)
 {
 	const struct rmem_pktmbuf_pool_conf good = good_conf();
 	struct rmem_pktmbuf_pool_conf conf = good;
@@ -156,8 +153,7 @@ unknown_bits_and_sockets_are_refused(void)
 	return TEST_SUCCESS;
 }
 
-static int
-access_that_the_device_lacks_is_eopnotsupp(void)
+TEST(mbuf_bad, access_that_the_device_lacks_is_eopnotsupp)
 {
 	struct rmem_pktmbuf_pool_conf conf = good_conf();
 	struct rmem_mempool *reg = NULL;
@@ -184,8 +180,7 @@ access_that_the_device_lacks_is_eopnotsupp(void)
 	return TEST_SUCCESS;
 }
 
-static int
-name_in_use_is_eexist(void)
+TEST(mbuf_bad, name_in_use_is_eexist)
 {
 	const struct rmem_pktmbuf_pool_conf conf = good_conf();
 	struct rmem_mempool *again = NULL;
@@ -197,8 +192,7 @@ name_in_use_is_eexist(void)
 	return TEST_SUCCESS;
 }
 
-static int
-mbuf_larger_than_an_mr_is_refused(void)
+TEST(mbuf_bad, mbuf_larger_than_an_mr_is_refused)
 {
 	struct rmem_pd *pd = fx_pd(fx_dev("soft1", "max_mr_size=4096"));
 	struct rmem_pktmbuf_pool_conf conf = good_conf();
@@ -216,8 +210,7 @@ mbuf_larger_than_an_mr_is_refused(void)
 	return TEST_SUCCESS;
 }
 
-static int
-too_few_mrs_is_enospc(void)
+TEST(mbuf_bad, too_few_mrs_is_enospc)
 {
 	struct rmem_pd *pd = fx_pd(fx_dev("soft1", "max_mr_size=16384,max_mr=4"));
 	struct rmem_pktmbuf_pool_conf conf = good_conf();
@@ -240,8 +233,7 @@ too_few_mrs_is_enospc(void)
 	return TEST_SUCCESS;
 }
 
-static int
-mempool_without_all_objects_is_ebusy(void)
+TEST(mbuf_bad, mempool_without_all_objects_is_ebusy)
 {
 	struct rmem_mempool *reg = NULL;
 	struct rmem_pool_report report;
@@ -274,8 +266,7 @@ mempool_without_all_objects_is_ebusy(void)
 }
 
 /* The second of two extents can't be registered: the first one goes again. */
-static int
-memory_that_cannot_be_written_is_efault(void)
+TEST(mbuf_bad, memory_that_cannot_be_written_is_efault)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	struct rmem_mempool *reg = NULL;
@@ -307,8 +298,7 @@ memory_that_cannot_be_written_is_efault(void)
 }
 
 /* With less memory than it takes, whatever step that stops. */
-static int
-no_memory_is_enomem_and_nothing_stays(void)
+TEST(mbuf_bad, no_memory_is_enomem_and_nothing_stays)
 {
 	const struct rmem_pktmbuf_pool_conf conf = good_conf();
 	struct rmem_mempool *reg = NULL;
@@ -339,8 +329,7 @@ no_memory_is_enomem_and_nothing_stays(void)
 }
 
 /* The first MR of a PD to be known to lookups needs a map. */
-static int
-no_memory_for_the_map_is_enomem(void)
+TEST(mbuf_bad, no_memory_for_the_map_is_enomem)
 {
 	struct rmem_mr *mr = fx_mr(fx.a.pd, fx_mem(4096, 4096), 4096, FX_ACCESS);
 
@@ -353,18 +342,4 @@ no_memory_for_the_map_is_enomem(void)
 	return TEST_SUCCESS;
 }
 
-static const struct test_case mbuf_bad_cases[] = {
-		TEST_CASE(null_and_wrong_handles_are_refused),
-		TEST_CASE(names_ops_and_numbers_out_of_range_are_refused),
-		TEST_CASE(unknown_bits_and_sockets_are_refused),
-		TEST_CASE(access_that_the_device_lacks_is_eopnotsupp),
-		TEST_CASE(name_in_use_is_eexist),
-		TEST_CASE(mbuf_larger_than_an_mr_is_refused),
-		TEST_CASE(too_few_mrs_is_enospc),
-		TEST_CASE(mempool_without_all_objects_is_ebusy),
-		TEST_CASE(memory_that_cannot_be_written_is_efault),
-		TEST_CASE(no_memory_is_enomem_and_nothing_stays),
-		TEST_CASE(no_memory_for_the_map_is_enomem),
-};
-
-REGISTER_RMEM_SUITE(mbuf_bad, setup, teardown, mbuf_bad_cases);
+TEST_SUITE(mbuf_bad, setup, teardown);

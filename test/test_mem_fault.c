@@ -260,27 +260,23 @@ run_kinds(enum loss loss)
 	return TEST_SUCCESS;
 }
 
-static int
-memory_that_is_unmapped_is_an_access_error(void)
+TEST(mem_fault, memory_that_is_unmapped_is_an_access_error)
 {
 	return run_kinds(LOSS_UNMAP);
 }
 
-static int
-memory_that_is_protected_is_an_access_error(void)
+TEST(mem_fault, memory_that_is_protected_is_an_access_error)
 {
 	return run_kinds(LOSS_PROT_NONE);
 }
 
-static int
-memory_that_is_read_only_is_an_access_error_for_writes(void)
+TEST(mem_fault, memory_that_is_read_only_is_an_access_error_for_writes)
 {
 	return run_kinds(LOSS_READ_ONLY);
 }
 
 /* Pages of a page list are trusted to be the program's own, not to be there. */
-static int
-page_list_may_name_addresses_that_no_memory_has(void)
+TEST(mem_fault, page_list_may_name_addresses_that_no_memory_has)
 {
 	static const uint64_t pages[] = {
 			FX_PAGE, UINT64_C(0xdead000000000000), UINT64_C(0xffff800000000000)};
@@ -334,8 +330,7 @@ expect_truncated(int fd)
 	return TEST_SUCCESS;
 }
 
-static int
-file_that_is_truncated_is_an_access_error(void)
+TEST(mem_fault, file_that_is_truncated_is_an_access_error)
 {
 	int fd = memfd_create("rmem_test_fault", 0);
 	int result;
@@ -347,8 +342,7 @@ file_that_is_truncated_is_an_access_error(void)
 }
 
 /* The slot of the CQ that it had reserved is given back: what comes next is seen. */
-static int
-sender_that_loses_its_memory_leaves_the_receive(void)
+TEST(mem_fault, sender_that_loses_its_memory_leaves_the_receive)
 {
 	const struct rmem_sge own = {fx_addr(fx_odp_page(LOST)), 64, base->lkey};
 	const struct rmem_sge peer = fx_sge(fx.b.mr, 0, 64);
@@ -373,8 +367,7 @@ sender_that_loses_its_memory_leaves_the_receive(void)
 }
 
 /* What is done before the page is lost stays done, the rest is flushed. */
-static int
-burst_ends_at_the_page_that_is_lost(void)
+TEST(mem_fault, burst_ends_at_the_page_that_is_lost)
 {
 	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 64);
 	struct rmem_send_wr wr[4];
@@ -401,14 +394,4 @@ burst_ends_at_the_page_that_is_lost(void)
 	return TEST_SUCCESS;
 }
 
-static const struct test_case mem_fault_cases[] = {
-		TEST_CASE(memory_that_is_unmapped_is_an_access_error),
-		TEST_CASE(memory_that_is_protected_is_an_access_error),
-		TEST_CASE(memory_that_is_read_only_is_an_access_error_for_writes),
-		TEST_CASE(page_list_may_name_addresses_that_no_memory_has),
-		TEST_CASE(file_that_is_truncated_is_an_access_error),
-		TEST_CASE(sender_that_loses_its_memory_leaves_the_receive),
-		TEST_CASE(burst_ends_at_the_page_that_is_lost),
-};
-
-REGISTER_RMEM_SUITE(mem_fault, setup, teardown, mem_fault_cases);
+TEST_SUITE(mem_fault, setup, teardown);

@@ -121,8 +121,7 @@ expect_all_reachable(unsigned int nb)
 	return TEST_SUCCESS;
 }
 
-static int
-objects_are_reachable_and_the_mempool_is_as_before(void)
+TEST(mempool, objects_are_reachable_and_the_mempool_is_as_before)
 {
 	TEST_EQ(reg->nb_mrs, 1);
 	TEST_ASSERT(reg->mp == mp && reg->pd == fx.a.pd);
@@ -132,8 +131,7 @@ objects_are_reachable_and_the_mempool_is_as_before(void)
 	return TEST_SUCCESS;
 }
 
-static int
-each_extent_is_an_mr(void)
+TEST_WITH(mempool, each_extent_is_an_mr, setup_none)
 {
 	static void *objs[100];
 	const unsigned int nb = RTE_DIM(objs);
@@ -169,8 +167,7 @@ each_extent_is_an_mr(void)
 	return rmem_mempool_audit(reg);
 }
 
-static int
-chunks_that_touch_are_one_mr(void)
+TEST_WITH(mempool, chunks_that_touch_are_one_mr, setup_none)
 {
 	size_t size = 4 * rte_mempool_calc_obj_size(SIZE, RTE_MEMPOOL_F_NO_IOVA_CONTIG, NULL);
 	uint8_t *mem = fx_mem(4096, 3 * size);
@@ -203,8 +200,7 @@ expect_mr(const struct rmem_mempool *by, const void *obj)
 	return TEST_SUCCESS;
 }
 
-static int
-mr_of_an_object_is_known(void)
+TEST(mempool, mr_of_an_object_is_known)
 {
 	const struct rmem_mr *first = reg->mrs[0], *last = reg->mrs[reg->nb_mrs - 1];
 	void *obj;
@@ -223,8 +219,7 @@ mr_of_an_object_is_known(void)
 }
 
 /* Extents too large for an MR are cut between objects. */
-static int
-large_extent_is_cut_between_objects(void)
+TEST_WITH(mempool, large_extent_is_cut_between_objects, setup_none)
 {
 	struct rmem_dev *dev = fx_dev("soft1", "max_mr_size=10000,max_mr=64");
 	struct rmem_pd *pd = fx_pd(dev);
@@ -289,8 +284,7 @@ close_pinned(uint8_t *ext)
 }
 
 /* 398 and 455 buffers fit into the two pieces. */
-static int
-pinned_external_buffers_are_registered(void)
+TEST_WITH(mempool, pinned_external_buffers_are_registered, setup_none)
 {
 	const unsigned int nb = 600;
 	static struct rte_mbuf *mbufs[600];
@@ -315,8 +309,7 @@ pinned_external_buffers_are_registered(void)
 	return close_pinned(ext);
 }
 
-static int
-pinned_buffers_beyond_max_mr_size_are_cut(void)
+TEST_WITH(mempool, pinned_buffers_beyond_max_mr_size_are_cut, setup_none)
 {
 	struct rmem_pd *pd = fx_pd(fx_dev("soft1", "max_mr_size=40000,max_mr=64"));
 	uint8_t *ext;
@@ -333,8 +326,7 @@ pinned_buffers_beyond_max_mr_size_are_cut(void)
 }
 
 /* Many registrations make the map grow, and come out of it in any order. */
-static int
-registrations_find_what_others_registered(void)
+TEST(mempool, registrations_find_what_others_registered)
 {
 	struct rmem_mempool *regs[40];
 	struct rte_mempool *mps[40];
@@ -370,8 +362,7 @@ registrations_find_what_others_registered(void)
 	return TEST_SUCCESS;
 }
 
-static int
-registering_twice_with_a_pd_is_eexist(void)
+TEST(mempool, registering_twice_with_a_pd_is_eexist)
 {
 	struct rmem_mempool *again = NULL;
 	struct rmem_dev_info info;
@@ -388,8 +379,7 @@ registering_twice_with_a_pd_is_eexist(void)
 	return TEST_SUCCESS;
 }
 
-static int
-unregistered_keys_are_refused(void)
+TEST(mempool, unregistered_keys_are_refused)
 {
 	uint64_t addr = fx_addr(reg->mrs[0]->addr);
 	uint32_t rkey = reg->mrs[0]->rkey;
@@ -402,8 +392,7 @@ unregistered_keys_are_refused(void)
 	return TEST_SUCCESS;
 }
 
-static int
-rights_are_those_asked_for(void)
+TEST_WITH(mempool, rights_are_those_asked_for, setup)
 {
 	void *obj;
 
@@ -416,8 +405,7 @@ rights_are_those_asked_for(void)
 }
 
 /* Each test of a range, at its ends. */
-static int
-lookups_want_the_whole_range(void)
+TEST(mempool, lookups_want_the_whole_range)
 {
 	uint8_t *base = (uint8_t *)reg->base;
 	size_t length = reg->length;
@@ -434,8 +422,7 @@ lookups_want_the_whole_range(void)
 	return TEST_SUCCESS;
 }
 
-static int
-stats_count_objects_and_memory(void)
+TEST(mempool, stats_count_objects_and_memory)
 {
 	struct rmem_mempool_stats stats;
 	void *objs[3];
@@ -459,8 +446,7 @@ stats_count_objects_and_memory(void)
 }
 
 /* What it looks for is broken on purpose. */
-static int
-audit_finds_what_is_wrong(void)
+TEST(mempool, audit_finds_what_is_wrong)
 {
 	uint32_t lkey = reg->keys.lkey, length;
 	size_t reg_length = reg->length;
@@ -483,8 +469,7 @@ audit_finds_what_is_wrong(void)
 	return TEST_SUCCESS;
 }
 
-static int
-freed_mempool_is_noticed(void)
+TEST(mempool, freed_mempool_is_noticed)
 {
 	struct rmem_mempool_stats stats;
 
@@ -533,8 +518,7 @@ come_and_go(struct rmem_mr **mrs, unsigned int nb)
 	return TEST_SUCCESS;
 }
 
-static int
-lookups_race_with_registrations(void)
+TEST(mempool, lookups_race_with_registrations)
 {
 	unsigned int nb = RTE_MIN(fx_nb_workers(), 2u), i;
 	struct rmem_mr *mrs[100], *last;
@@ -560,23 +544,4 @@ lookups_race_with_registrations(void)
 	return ret;
 }
 
-static const struct test_case mempool_cases[] = {
-		TEST_CASE(objects_are_reachable_and_the_mempool_is_as_before),
-		TEST_CASE_WITH(setup_none, each_extent_is_an_mr),
-		TEST_CASE_WITH(setup_none, chunks_that_touch_are_one_mr),
-		TEST_CASE(mr_of_an_object_is_known),
-		TEST_CASE_WITH(setup_none, large_extent_is_cut_between_objects),
-		TEST_CASE_WITH(setup_none, pinned_external_buffers_are_registered),
-		TEST_CASE_WITH(setup_none, pinned_buffers_beyond_max_mr_size_are_cut),
-		TEST_CASE(registrations_find_what_others_registered),
-		TEST_CASE(registering_twice_with_a_pd_is_eexist),
-		TEST_CASE(unregistered_keys_are_refused),
-		TEST_CASE_WITH(setup, rights_are_those_asked_for),
-		TEST_CASE(lookups_want_the_whole_range),
-		TEST_CASE(stats_count_objects_and_memory),
-		TEST_CASE(audit_finds_what_is_wrong),
-		TEST_CASE(freed_mempool_is_noticed),
-		TEST_CASE(lookups_race_with_registrations),
-};
-
-REGISTER_RMEM_SUITE(mempool, setup_reg, teardown, mempool_cases);
+TEST_SUITE(mempool, setup_reg, teardown);

@@ -51,8 +51,7 @@ expect_stale(uint32_t rkey)
 	return TEST_SUCCESS;
 }
 
-static int
-mkey_is_free_when_made(void)
+TEST(mkey, mkey_is_free_when_made)
 {
 	const struct rmem_mr_info info = fx_query(mkey);
 
@@ -67,8 +66,7 @@ mkey_is_free_when_made(void)
 	return TEST_SUCCESS;
 }
 
-static int
-alloc_refuses_bad_arguments(void)
+TEST(mkey, alloc_refuses_bad_arguments)
 {
 	static uint64_t zeros[64];
 	struct rmem_mr *mr = NULL;
@@ -87,8 +85,7 @@ alloc_refuses_bad_arguments(void)
 	return TEST_SUCCESS;
 }
 
-static int
-more_mkeys_than_max_mr_are_enospc(void)
+TEST(mkey, more_mkeys_than_max_mr_are_enospc)
 {
 	struct rmem_dev *dev = fx_dev("soft77", "max_mr=1");
 	struct rmem_mr *mr = NULL;
@@ -108,14 +105,12 @@ make_mkey(void **mr)
 	return rmem_mkey_alloc(fx.a.pd, 64, (struct rmem_mr **)mr);
 }
 
-static int
-no_memory_is_enomem_and_nothing_stays(void)
+TEST(mkey, no_memory_is_enomem_and_nothing_stays)
 {
 	return fx_expect_enomem(make_mkey);
 }
 
-static int
-mkey_keeps_its_pd_from_going(void)
+TEST(mkey, mkey_keeps_its_pd_from_going)
 {
 	struct rmem_pd *pd = fx_pd(fx.a.dev);
 	struct rmem_mr *mr;
@@ -129,8 +124,7 @@ mkey_keeps_its_pd_from_going(void)
 	return TEST_SUCCESS;
 }
 
-static int
-umr_makes_it_valid_under_the_new_tag(void)
+TEST(mkey, umr_makes_it_valid_under_the_new_tag)
 {
 	struct rmem_send_wr wr = good_umr();
 	uint32_t before = mkey->rkey;
@@ -153,8 +147,7 @@ umr_makes_it_valid_under_the_new_tag(void)
 	return TEST_SUCCESS;
 }
 
-static int
-query_counts_the_blocks_of_all_rounds(void)
+TEST(mkey, query_counts_the_blocks_of_all_rounds)
 {
 	struct rmem_send_wr wr = fx_umr(mkey, entries, 2, IOVA);
 	struct rmem_mr_info info;
@@ -167,8 +160,7 @@ query_counts_the_blocks_of_all_rounds(void)
 	return TEST_SUCCESS;
 }
 
-static int
-malformed_umrs_are_einval(void)
+TEST(mkey, malformed_umrs_are_einval)
 {
 	struct rmem_send_wr wr = good_umr();
 
@@ -187,8 +179,7 @@ malformed_umrs_are_einval(void)
 	return TEST_SUCCESS;
 }
 
-static int
-entries_are_the_callers_again_when_it_completed(void)
+TEST(mkey, entries_are_the_callers_again_when_it_completed)
 {
 	TEST_STATUS(bind(), RMEM_WC_SUCCESS);
 	memset(entries, 0xff, sizeof(entries));
@@ -199,8 +190,7 @@ entries_are_the_callers_again_when_it_completed(void)
 	return TEST_SUCCESS;
 }
 
-static int
-local_inv_takes_it_away(void)
+TEST(mkey, local_inv_takes_it_away)
 {
 	struct rmem_send_wr wr;
 	uint32_t rkey;
@@ -218,8 +208,7 @@ local_inv_takes_it_away(void)
 }
 
 /* The message goes through the key, and then the key goes. */
-static int
-send_with_inv_takes_it_away(void)
+TEST(mkey, send_with_inv_takes_it_away)
 {
 	const struct rmem_sge from = fx_sge(fx.b.mr, 0, 46);
 	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND_WITH_INV, &from, 1);
@@ -243,8 +232,7 @@ send_with_inv_takes_it_away(void)
 	return TEST_SUCCESS;
 }
 
-static int
-read_with_inv_takes_it_away(void)
+TEST(mkey, read_with_inv_takes_it_away)
 {
 	struct rmem_send_wr wr;
 	struct rmem_sge to;
@@ -263,8 +251,7 @@ read_with_inv_takes_it_away(void)
 	return TEST_SUCCESS;
 }
 
-static int
-dereg_takes_a_bound_one_away(void)
+TEST(mkey, dereg_takes_a_bound_one_away)
 {
 	uint32_t rkey;
 
@@ -289,8 +276,7 @@ post_waiting_umr(void)
 	return TEST_SUCCESS;
 }
 
-static int
-waiting_umr_holds_its_mr(void)
+TEST(mkey, waiting_umr_holds_its_mr)
 {
 	TEST_RUN(post_waiting_umr());
 	TEST_EQ(fx_post_recv(fx.b.qp, 1, NULL, 0), 1);
@@ -301,8 +287,7 @@ waiting_umr_holds_its_mr(void)
 	return TEST_SUCCESS;
 }
 
-static int
-reset_lets_the_mr_of_a_waiting_umr_go(void)
+TEST(mkey, reset_lets_the_mr_of_a_waiting_umr_go)
 {
 	TEST_RUN(post_waiting_umr());
 	TEST_OK(rmem_qp_reset(fx.a.qp));
@@ -311,8 +296,7 @@ reset_lets_the_mr_of_a_waiting_umr_go(void)
 	return TEST_SUCCESS;
 }
 
-static int
-flush_lets_the_mr_of_a_waiting_umr_go(void)
+TEST(mkey, flush_lets_the_mr_of_a_waiting_umr_go)
 {
 	TEST_RUN(post_waiting_umr());
 	TEST_OK(rmem_qp_set_error(fx.a.qp));
@@ -322,8 +306,7 @@ flush_lets_the_mr_of_a_waiting_umr_go(void)
 	return TEST_SUCCESS;
 }
 
-static int
-stats_count_umrs(void)
+TEST(mkey, stats_count_umrs)
 {
 	struct rmem_dev_stats stats;
 	struct rmem_send_wr wr;
@@ -342,24 +325,4 @@ stats_count_umrs(void)
 	return TEST_SUCCESS;
 }
 
-static const struct test_case mkey_cases[] = {
-		TEST_CASE(mkey_is_free_when_made),
-		TEST_CASE(alloc_refuses_bad_arguments),
-		TEST_CASE(more_mkeys_than_max_mr_are_enospc),
-		TEST_CASE(no_memory_is_enomem_and_nothing_stays),
-		TEST_CASE(mkey_keeps_its_pd_from_going),
-		TEST_CASE(umr_makes_it_valid_under_the_new_tag),
-		TEST_CASE(query_counts_the_blocks_of_all_rounds),
-		TEST_CASE(malformed_umrs_are_einval),
-		TEST_CASE(entries_are_the_callers_again_when_it_completed),
-		TEST_CASE(local_inv_takes_it_away),
-		TEST_CASE(send_with_inv_takes_it_away),
-		TEST_CASE(read_with_inv_takes_it_away),
-		TEST_CASE(dereg_takes_a_bound_one_away),
-		TEST_CASE(waiting_umr_holds_its_mr),
-		TEST_CASE(reset_lets_the_mr_of_a_waiting_umr_go),
-		TEST_CASE(flush_lets_the_mr_of_a_waiting_umr_go),
-		TEST_CASE(stats_count_umrs),
-};
-
-REGISTER_RMEM_SUITE(mkey, setup, fx_teardown, mkey_cases);
+TEST_SUITE(mkey, setup, fx_teardown);

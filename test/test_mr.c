@@ -13,8 +13,7 @@
 #include "fixture.h"
 #include "test.h"
 
-static int
-mr_tells_what_was_registered(void)
+TEST(mr, mr_tells_what_was_registered)
 {
 	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf + 3, 1001, FX_ACCESS);
 	struct rmem_mr_info info;
@@ -39,8 +38,7 @@ mr_tells_what_was_registered(void)
 	return TEST_SUCCESS;
 }
 
-static int
-any_alignment_and_length_is_registered(void)
+TEST(mr, any_alignment_and_length_is_registered)
 {
 	static const size_t offsets[] = {0, 1, 7, FX_PAGE - 1};
 	static const size_t lengths[] = {1, 2, FX_PAGE - 1, FX_PAGE, FX_PAGE + 1};
@@ -59,8 +57,7 @@ any_alignment_and_length_is_registered(void)
 	return TEST_SUCCESS;
 }
 
-static int
-stack_heap_and_eal_memory_is_registered(void)
+TEST(mr, stack_heap_and_eal_memory_is_registered)
 {
 	uint8_t *eal = rte_zmalloc("mr_test", 100, 0);
 	uint8_t stack[100] = {0};
@@ -80,8 +77,7 @@ stack_heap_and_eal_memory_is_registered(void)
 	return TEST_SUCCESS;
 }
 
-static int
-many_regions_share_a_page(void)
+TEST(mr, many_regions_share_a_page)
 {
 	struct rmem_mr *mr = NULL;
 	int i;
@@ -97,8 +93,7 @@ many_regions_share_a_page(void)
 }
 
 /* Requests name the bytes by the iova; the address itself is then out of range. */
-static int
-chosen_iova_is_what_requests_use(void)
+TEST(mr, chosen_iova_is_what_requests_use)
 {
 	const uint64_t iova = UINT64_C(0x123450001);
 	struct rmem_mr *mr = NULL;
@@ -113,8 +108,7 @@ chosen_iova_is_what_requests_use(void)
 	return TEST_SUCCESS;
 }
 
-static int
-chosen_iova_is_what_sges_use(void)
+TEST(mr, chosen_iova_is_what_sges_use)
 {
 	const uint64_t iova = UINT64_C(0x7000);
 	struct rmem_mr *mr = NULL;
@@ -133,8 +127,7 @@ chosen_iova_is_what_sges_use(void)
 	return TEST_SUCCESS;
 }
 
-static int
-iova_may_end_at_the_last_byte(void)
+TEST(mr, iova_may_end_at_the_last_byte)
 {
 	const uint64_t iova = UINT64_MAX - 99;
 	struct rmem_mr *mr = NULL;
@@ -149,8 +142,7 @@ iova_may_end_at_the_last_byte(void)
 }
 
 /* Requests of both sides count from the first byte on; its address opens nothing. */
-static int
-zero_based_region_is_named_by_offsets(void)
+TEST(mr, zero_based_region_is_named_by_offsets)
 {
 	struct rmem_mr *mr =
 			fx_mr(fx.a.pd, fx.a.buf + 128, 100, FX_ACCESS | RMEM_ACCESS_ZERO_BASED);
@@ -175,8 +167,7 @@ zero_based_region_is_named_by_offsets(void)
 	return TEST_SUCCESS;
 }
 
-static int
-allocated_region_may_be_zero_based(void)
+TEST(mr, allocated_region_may_be_zero_based)
 {
 	struct rmem_mr *mr = fx_mr(fx.a.pd, NULL, 100,
 			FX_ACCESS | RMEM_ACCESS_ZERO_BASED | RMEM_ACCESS_ALLOCATE_MR);
@@ -189,8 +180,7 @@ allocated_region_may_be_zero_based(void)
 	return TEST_SUCCESS;
 }
 
-static int
-zero_based_region_takes_no_iova(void)
+TEST(mr, zero_based_region_takes_no_iova)
 {
 	const uint32_t access = FX_ACCESS | RMEM_ACCESS_ZERO_BASED;
 	struct rmem_mr *mr = NULL;
@@ -202,8 +192,7 @@ zero_based_region_takes_no_iova(void)
 }
 
 /* IBTA C10-72: of the sixteen sums, those that let peers modify need LOCAL_WRITE. */
-static int
-remote_rights_to_modify_need_local_write(void)
+TEST(mr, remote_rights_to_modify_need_local_write)
 {
 	uint32_t access;
 
@@ -224,8 +213,7 @@ remote_rights_to_modify_need_local_write(void)
 }
 
 /* Verbs' optional range is a hint: a device without a use for a bit ignores it. */
-static int
-optional_access_bits_are_ignored(void)
+TEST(mr, optional_access_bits_are_ignored)
 {
 	uint32_t bit;
 
@@ -239,8 +227,7 @@ optional_access_bits_are_ignored(void)
 	return TEST_SUCCESS;
 }
 
-static int
-unknown_access_bits_are_refused(void)
+TEST(mr, unknown_access_bits_are_refused)
 {
 	struct rmem_mr *mr = NULL;
 	uint32_t bit;
@@ -256,8 +243,7 @@ unknown_access_bits_are_refused(void)
 	return TEST_SUCCESS;
 }
 
-static int
-reg_refuses_null_and_wrong_handles(void)
+TEST(mr, reg_refuses_null_and_wrong_handles)
 {
 	static uint64_t zeros[64];
 	struct rmem_mr *mr = NULL;
@@ -273,8 +259,7 @@ reg_refuses_null_and_wrong_handles(void)
 	return TEST_SUCCESS;
 }
 
-static int
-reg_refuses_bad_lengths(void)
+TEST(mr, reg_refuses_bad_lengths)
 {
 	struct rmem_dev *dev = fx_dev("soft1", "max_mr_size=8192");
 	struct rmem_pd *pd = fx_pd(dev);
@@ -290,8 +275,7 @@ reg_refuses_bad_lengths(void)
 	return TEST_SUCCESS;
 }
 
-static int
-reg_refuses_ranges_that_wrap(void)
+TEST(mr, reg_refuses_ranges_that_wrap)
 {
 	void *high = (void *)(UINTPTR_MAX - 62);
 	struct rmem_mr *mr = NULL;
@@ -310,8 +294,7 @@ map_pages(size_t nb_pages, int prot)
 	return addr == MAP_FAILED ? NULL : addr;
 }
 
-static int
-memory_that_is_not_mapped_is_efault(void)
+TEST(mr, memory_that_is_not_mapped_is_efault)
 {
 	uint8_t *pages = map_pages(4, PROT_READ | PROT_WRITE);
 	struct rmem_mr *mr = NULL;
@@ -335,8 +318,7 @@ memory_that_is_not_mapped_is_efault(void)
 	return TEST_SUCCESS;
 }
 
-static int
-read_only_memory_is_efault_with_local_write(void)
+TEST(mr, read_only_memory_is_efault_with_local_write)
 {
 	uint8_t *page = map_pages(1, PROT_READ);
 	struct rmem_mr *mr = NULL;
@@ -352,8 +334,7 @@ read_only_memory_is_efault_with_local_write(void)
 }
 
 /* Every key gives the right to be read locally. */
-static int
-memory_without_access_is_efault(void)
+TEST(mr, memory_without_access_is_efault)
 {
 	uint8_t *page = map_pages(1, PROT_NONE);
 	struct rmem_mr *mr = NULL;
@@ -366,8 +347,7 @@ memory_without_access_is_efault(void)
 	return TEST_SUCCESS;
 }
 
-static int
-one_region_too_many_is_enospc_and_dereg_makes_room(void)
+TEST(mr, one_region_too_many_is_enospc_and_dereg_makes_room)
 {
 	struct rmem_dev *dev = fx_dev("soft1", "max_mr=3");
 	struct rmem_pd *pd = fx_pd(dev);
@@ -399,16 +379,14 @@ make_allocated_mr(void **mr)
 	return rmem_mr_reg(fx.a.pd, NULL, 64, 0, RMEM_ACCESS_ALLOCATE_MR, (struct rmem_mr **)mr);
 }
 
-static int
-no_memory_is_enomem_and_nothing_stays(void)
+TEST(mr, no_memory_is_enomem_and_nothing_stays)
 {
 	TEST_RUN(fx_expect_enomem(make_mr));
 	TEST_RUN(fx_expect_enomem(make_allocated_mr));
 	return TEST_SUCCESS;
 }
 
-static int
-dereg_refuses_what_is_no_region(void)
+TEST(mr, dereg_refuses_what_is_no_region)
 {
 	static uint64_t zeros[64];
 
@@ -419,8 +397,7 @@ dereg_refuses_what_is_no_region(void)
 }
 
 /* fi_mr(3): not closed while bound. Nothing binds to an MR yet, so the count is set here. */
-static int
-dereg_of_what_is_referred_to_is_ebusy(void)
+TEST(mr, dereg_of_what_is_referred_to_is_ebusy)
 {
 	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, 64, FX_ACCESS);
 
@@ -433,8 +410,7 @@ dereg_of_what_is_referred_to_is_ebusy(void)
 	return TEST_SUCCESS;
 }
 
-static int
-query_refuses_null_and_wrong_handles(void)
+TEST(mr, query_refuses_null_and_wrong_handles)
 {
 	static uint64_t zeros[64];
 	struct rmem_mr_info info;
@@ -446,31 +422,4 @@ query_refuses_null_and_wrong_handles(void)
 	return TEST_SUCCESS;
 }
 
-static const struct test_case mr_cases[] = {
-		TEST_CASE(mr_tells_what_was_registered),
-		TEST_CASE(any_alignment_and_length_is_registered),
-		TEST_CASE(stack_heap_and_eal_memory_is_registered),
-		TEST_CASE(many_regions_share_a_page),
-		TEST_CASE(chosen_iova_is_what_requests_use),
-		TEST_CASE(chosen_iova_is_what_sges_use),
-		TEST_CASE(iova_may_end_at_the_last_byte),
-		TEST_CASE(zero_based_region_is_named_by_offsets),
-		TEST_CASE(allocated_region_may_be_zero_based),
-		TEST_CASE(zero_based_region_takes_no_iova),
-		TEST_CASE(remote_rights_to_modify_need_local_write),
-		TEST_CASE(optional_access_bits_are_ignored),
-		TEST_CASE(unknown_access_bits_are_refused),
-		TEST_CASE(reg_refuses_null_and_wrong_handles),
-		TEST_CASE(reg_refuses_bad_lengths),
-		TEST_CASE(reg_refuses_ranges_that_wrap),
-		TEST_CASE(memory_that_is_not_mapped_is_efault),
-		TEST_CASE(read_only_memory_is_efault_with_local_write),
-		TEST_CASE(memory_without_access_is_efault),
-		TEST_CASE(one_region_too_many_is_enospc_and_dereg_makes_room),
-		TEST_CASE(no_memory_is_enomem_and_nothing_stays),
-		TEST_CASE(dereg_refuses_what_is_no_region),
-		TEST_CASE(dereg_of_what_is_referred_to_is_ebusy),
-		TEST_CASE(query_refuses_null_and_wrong_handles),
-};
-
-REGISTER_RMEM_SUITE(mr, fx_setup, fx_teardown, mr_cases);
+TEST_SUITE(mr, fx_setup, fx_teardown);

@@ -18,8 +18,7 @@
 
 #define ALLOCATE (FX_ACCESS | RMEM_ACCESS_ALLOCATE_MR)
 
-static int
-allocated_memory_is_whole_pages_and_writable(void)
+TEST(mr_alloc, allocated_memory_is_whole_pages_and_writable)
 {
 	struct rmem_mr *mr = fx_mr(fx.a.pd, NULL, 5000, ALLOCATE);
 	struct rmem_mr_info info;
@@ -38,8 +37,7 @@ allocated_memory_is_whole_pages_and_writable(void)
 	return TEST_SUCCESS;
 }
 
-static int
-peers_write_allocated_memory_to_its_end(void)
+TEST(mr_alloc, peers_write_allocated_memory_to_its_end)
 {
 	struct rmem_mr *mr = fx_mr(fx.a.pd, NULL, 1, ALLOCATE);
 	uint64_t end;
@@ -67,8 +65,7 @@ heap_used(void)
 	return used;
 }
 
-static int
-dereg_frees_allocated_memory(void)
+TEST(mr_alloc, dereg_frees_allocated_memory)
 {
 	size_t before = heap_used();
 	struct rmem_mr *mr;
@@ -84,8 +81,7 @@ dereg_frees_allocated_memory(void)
 	return TEST_SUCCESS;
 }
 
-static int
-allocated_memory_takes_a_chosen_iova(void)
+TEST(mr_alloc, allocated_memory_takes_a_chosen_iova)
 {
 	struct rmem_mr *mr = NULL;
 
@@ -99,8 +95,7 @@ allocated_memory_takes_a_chosen_iova(void)
 }
 
 /* The log tells how much is missing. */
-static int
-more_memory_than_there_is_is_enomem(void)
+TEST(mr_alloc, more_memory_than_there_is_is_enomem)
 {
 	struct rmem_mr *mr = NULL;
 	const char *log;
@@ -117,8 +112,7 @@ more_memory_than_there_is_is_enomem(void)
 }
 
 /* Rounded up to whole pages it wraps, though as asked it would not. */
-static int
-allocated_iova_that_wraps_is_refused(void)
+TEST(mr_alloc, allocated_iova_that_wraps_is_refused)
 {
 	struct rmem_mr *mr = NULL;
 
@@ -127,8 +121,7 @@ allocated_iova_that_wraps_is_refused(void)
 	return TEST_SUCCESS;
 }
 
-static int
-attr_registers_as_arguments_do(void)
+TEST(mr_alloc, attr_registers_as_arguments_do)
 {
 	const struct rmem_mr_attr attr = {
 			.addr = fx.a.buf,
@@ -148,8 +141,7 @@ attr_registers_as_arguments_do(void)
 	return TEST_SUCCESS;
 }
 
-static int
-attr_refuses_null_and_reserved_fields(void)
+TEST(mr_alloc, attr_refuses_null_and_reserved_fields)
 {
 	struct rmem_mr_attr attr = {.addr = fx.a.buf, .length = 100};
 	struct rmem_mr *mr = NULL;
@@ -167,8 +159,7 @@ attr_refuses_null_and_reserved_fields(void)
 	return TEST_SUCCESS;
 }
 
-static int
-allocation_on_a_socket_there_is_not_is_refused(void)
+TEST(mr_alloc, allocation_on_a_socket_there_is_not_is_refused)
 {
 	struct rmem_mr_attr attr = {.length = 100, .access = ALLOCATE, .socket_id = 77};
 	struct rmem_mr *mr = NULL;
@@ -183,8 +174,7 @@ allocation_on_a_socket_there_is_not_is_refused(void)
 	return TEST_SUCCESS;
 }
 
-static int
-chunk_is_contiguous_whole_pages(void)
+TEST(mr_alloc, chunk_is_contiguous_whole_pages)
 {
 	const struct rte_memzone *mz = NULL;
 
@@ -198,8 +188,7 @@ chunk_is_contiguous_whole_pages(void)
 	return TEST_SUCCESS;
 }
 
-static int
-chunk_refuses_bad_arguments(void)
+TEST(mr_alloc, chunk_refuses_bad_arguments)
 {
 	static const char *const name = "test_chunk";
 	static const char long_name[] = "a name of thirty-two characters.";
@@ -218,8 +207,7 @@ chunk_refuses_bad_arguments(void)
 	return TEST_SUCCESS;
 }
 
-static int
-chunk_of_a_name_in_use_is_eexist(void)
+TEST(mr_alloc, chunk_of_a_name_in_use_is_eexist)
 {
 	const struct rte_memzone *mz = NULL;
 	const struct rte_memzone *other = NULL;
@@ -232,8 +220,7 @@ chunk_of_a_name_in_use_is_eexist(void)
 }
 
 /* With hugepages, other processes take and free them too. */
-static int
-chunk_takes_free_pages(void)
+TEST(mr_alloc, chunk_takes_free_pages)
 {
 	size_t page_size = rmem_chunk_page_size();
 	size_t nb = rmem_chunk_free_pages(page_size, SOCKET_ID_ANY), left;
@@ -252,20 +239,4 @@ chunk_takes_free_pages(void)
 	return TEST_SUCCESS;
 }
 
-static const struct test_case mr_alloc_cases[] = {
-		TEST_CASE(allocated_memory_is_whole_pages_and_writable),
-		TEST_CASE(peers_write_allocated_memory_to_its_end),
-		TEST_CASE(dereg_frees_allocated_memory),
-		TEST_CASE(allocated_memory_takes_a_chosen_iova),
-		TEST_CASE(more_memory_than_there_is_is_enomem),
-		TEST_CASE(allocated_iova_that_wraps_is_refused),
-		TEST_CASE(attr_registers_as_arguments_do),
-		TEST_CASE(attr_refuses_null_and_reserved_fields),
-		TEST_CASE(allocation_on_a_socket_there_is_not_is_refused),
-		TEST_CASE(chunk_is_contiguous_whole_pages),
-		TEST_CASE(chunk_refuses_bad_arguments),
-		TEST_CASE(chunk_of_a_name_in_use_is_eexist),
-		TEST_CASE(chunk_takes_free_pages),
-};
-
-REGISTER_RMEM_SUITE(mr_alloc, fx_setup, fx_teardown, mr_alloc_cases);
+TEST_SUITE(mr_alloc, fx_setup, fx_teardown);

@@ -39,8 +39,7 @@ write_from(const struct rmem_mr *mr)
 	return fx_send(fx.a.qp, &wr);
 }
 
-static int
-disabled_region_opens_to_nobody(void)
+TEST(mr_enable, disabled_region_opens_to_nobody)
 {
 	struct rmem_mr *mr = disabled_mr(0, 0);
 
@@ -58,8 +57,7 @@ disabled_region_opens_to_nobody(void)
 	return TEST_SUCCESS;
 }
 
-static int
-enabled_region_opens_under_the_same_keys(void)
+TEST(mr_enable, enabled_region_opens_under_the_same_keys)
 {
 	struct rmem_mr *mr = disabled_mr(0, 0);
 	uint32_t lkey, rkey;
@@ -80,8 +78,7 @@ enabled_region_opens_under_the_same_keys(void)
 }
 
 /* What the access lacks, no enabling gives. */
-static int
-enabling_gives_the_rights_asked_for(void)
+TEST(mr_enable, enabling_gives_the_rights_asked_for)
 {
 	struct rmem_mr_attr attr = {.addr = fx.a.buf,
 			.length = 64,
@@ -97,8 +94,7 @@ enabling_gives_the_rights_asked_for(void)
 	return TEST_SUCCESS;
 }
 
-static int
-enabling_what_is_enabled_does_nothing(void)
+TEST(mr_enable, enabling_what_is_enabled_does_nothing)
 {
 	struct rmem_mr *mr = disabled_mr(0, 0);
 
@@ -110,8 +106,7 @@ enabling_what_is_enabled_does_nothing(void)
 	return TEST_SUCCESS;
 }
 
-static int
-disabled_region_takes_a_requested_key(void)
+TEST(mr_enable, disabled_region_takes_a_requested_key)
 {
 	uint32_t rkey = fx.a.mr->rkey;
 	struct rmem_mr *mr;
@@ -127,8 +122,7 @@ disabled_region_takes_a_requested_key(void)
 	return TEST_SUCCESS;
 }
 
-static int
-enable_refuses_what_is_no_user_region(void)
+TEST_WITH(mr_enable, enable_refuses_what_is_no_user_region, fx_setup_fast)
 {
 	static uint64_t zeros[64];
 
@@ -139,13 +133,4 @@ enable_refuses_what_is_no_user_region(void)
 	return TEST_SUCCESS;
 }
 
-static const struct test_case mr_enable_cases[] = {
-		TEST_CASE(disabled_region_opens_to_nobody),
-		TEST_CASE(enabled_region_opens_under_the_same_keys),
-		TEST_CASE(enabling_gives_the_rights_asked_for),
-		TEST_CASE(enabling_what_is_enabled_does_nothing),
-		TEST_CASE(disabled_region_takes_a_requested_key),
-		TEST_CASE_WITH(fx_setup_fast, enable_refuses_what_is_no_user_region),
-};
-
-REGISTER_RMEM_SUITE(mr_enable, fx_setup, fx_teardown, mr_enable_cases);
+TEST_SUITE(mr_enable, fx_setup, fx_teardown);

@@ -78,8 +78,7 @@ expect_in_file(off_t offset, size_t length)
 	return TEST_SUCCESS;
 }
 
-static int
-peers_write_to_the_file(void)
+TEST(mr_fd, peers_write_to_the_file)
 {
 	struct rmem_mr *mr = NULL;
 	struct rmem_mr_info info;
@@ -105,8 +104,7 @@ peers_write_to_the_file(void)
 	return TEST_SUCCESS;
 }
 
-static int
-part_of_a_file_is_registered(void)
+TEST(mr_fd, part_of_a_file_is_registered)
 {
 	struct rmem_mr *mr = NULL;
 
@@ -126,8 +124,7 @@ part_of_a_file_is_registered(void)
 	return TEST_SUCCESS;
 }
 
-static int
-descriptor_may_be_closed_afterwards(void)
+TEST(mr_fd, descriptor_may_be_closed_afterwards)
 {
 	struct rmem_mr *mr = NULL;
 
@@ -157,8 +154,7 @@ expect_bad(int error, const char *what)
 	return TEST_SUCCESS;
 }
 
-static int
-bad_places_are_refused(void)
+TEST(mr_fd, bad_places_are_refused)
 {
 	attr.fd_offset = 100;
 	TEST_RUN(expect_bad(EINVAL, "fd_offset 100 is not a multiple of 4096"));
@@ -179,8 +175,7 @@ bad_places_are_refused(void)
 	return TEST_SUCCESS;
 }
 
-static int
-what_does_not_go_with_an_fd_is_refused(void)
+TEST(mr_fd, what_does_not_go_with_an_fd_is_refused)
 {
 	const struct iovec iov = {fx.a.buf, SIZE};
 	struct rmem_mr *mr = NULL;
@@ -204,8 +199,7 @@ what_does_not_go_with_an_fd_is_refused(void)
 	return expect_bad(EINVAL, "together");
 }
 
-static int
-descriptors_that_cannot_be_mapped_are_refused(void)
+TEST(mr_fd, descriptors_that_cannot_be_mapped_are_refused)
 {
 	attr.fd = -1;
 	TEST_RUN(expect_bad(EINVAL, "fd -1"));
@@ -219,8 +213,7 @@ descriptors_that_cannot_be_mapped_are_refused(void)
 }
 
 /* Opened for reading, it gives rights to read, and no others later. */
-static int
-descriptor_to_read_gives_no_more(void)
+TEST(mr_fd, descriptor_to_read_gives_no_more)
 {
 	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, SIZE);
 	struct rmem_mr *mr = NULL, *other = NULL;
@@ -250,8 +243,7 @@ descriptor_to_read_gives_no_more(void)
 	return TEST_SUCCESS;
 }
 
-static int
-sealed_file_is_read_only(void)
+TEST(mr_fd, sealed_file_is_read_only)
 {
 	struct rmem_mr *mr = NULL;
 
@@ -263,8 +255,7 @@ sealed_file_is_read_only(void)
 }
 
 /* Seed 0: memory of peer clients can't be re-registered elsewhere; PD and rights can change. */
-static int
-rereg_of_the_memory_is_eopnotsupp(void)
+TEST(mr_fd, rereg_of_the_memory_is_eopnotsupp)
 {
 	struct rmem_pd *pd = fx_pd(fx.a.dev);
 	enum rmem_rereg_result result = RMEM_REREG_OK;
@@ -287,8 +278,7 @@ rereg_of_the_memory_is_eopnotsupp(void)
 }
 
 /* Seed 0: windows do not go together with peer clients. */
-static int
-windows_are_refused(void)
+TEST(mr_fd, windows_are_refused)
 {
 	struct rmem_mw *one = fx_mw(fx.a.pd, RMEM_MW_TYPE_1);
 	struct rmem_mw *two = fx_mw(fx.a.pd, RMEM_MW_TYPE_2);
@@ -311,8 +301,7 @@ windows_are_refused(void)
 }
 
 /* The mapping is that of the first MR. */
-static int
-owner_of_the_mapping_goes_last(void)
+TEST(mr_fd, owner_of_the_mapping_goes_last)
 {
 	struct rmem_mr *mr = NULL, *second = NULL, *third = NULL;
 	void *addr;
@@ -353,8 +342,7 @@ count_mappings(void)
 	return nb;
 }
 
-static int
-failed_registration_unmaps(void)
+TEST(mr_fd, failed_registration_unmaps)
 {
 	unsigned int before = count_mappings();
 	struct rmem_mr *mr = NULL;
@@ -372,8 +360,7 @@ failed_registration_unmaps(void)
 	return TEST_SUCCESS;
 }
 
-static int
-file_of_hugepages_is_registered(void)
+TEST(mr_fd, file_of_hugepages_is_registered)
 {
 	int fd = memfd_create("rmem_huge", MFD_CLOEXEC | MFD_HUGETLB | 21 << MAP_HUGE_SHIFT);
 	struct rmem_mr *mr = NULL;
@@ -406,8 +393,7 @@ file_of_hugepages_is_registered(void)
 }
 
 /* What a driver of the kernel maps can't be populated, as that of most dmabufs. */
-static int
-memory_of_a_driver_is_registered(void)
+TEST(mr_fd, memory_of_a_driver_is_registered)
 {
 	struct perf_event_attr event;
 	struct rmem_mr *mr = NULL;
@@ -436,21 +422,4 @@ memory_of_a_driver_is_registered(void)
 	return TEST_SUCCESS;
 }
 
-static const struct test_case mr_fd_cases[] = {
-		TEST_CASE(peers_write_to_the_file),
-		TEST_CASE(part_of_a_file_is_registered),
-		TEST_CASE(descriptor_may_be_closed_afterwards),
-		TEST_CASE(bad_places_are_refused),
-		TEST_CASE(what_does_not_go_with_an_fd_is_refused),
-		TEST_CASE(descriptors_that_cannot_be_mapped_are_refused),
-		TEST_CASE(descriptor_to_read_gives_no_more),
-		TEST_CASE(sealed_file_is_read_only),
-		TEST_CASE(rereg_of_the_memory_is_eopnotsupp),
-		TEST_CASE(windows_are_refused),
-		TEST_CASE(owner_of_the_mapping_goes_last),
-		TEST_CASE(failed_registration_unmaps),
-		TEST_CASE(file_of_hugepages_is_registered),
-		TEST_CASE(memory_of_a_driver_is_registered),
-};
-
-REGISTER_RMEM_SUITE(mr_fd, setup, teardown, mr_fd_cases);
+TEST_SUITE(mr_fd, setup, teardown);

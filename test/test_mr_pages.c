@@ -46,8 +46,7 @@ expect(const struct rmem_mr_pages *pages, uint64_t page_size, uint64_t nb_pages,
 	return TEST_SUCCESS;
 }
 
-static int
-page_is_the_smallest_of_those_that_need_the_fewest(void)
+TEST(mr_pages, page_is_the_smallest_of_those_that_need_the_fewest)
 {
 	struct rmem_mr_pages pages = one_stretch(2 * GIB, 5 * GIB, 100);
 
@@ -62,8 +61,7 @@ page_is_the_smallest_of_those_that_need_the_fewest(void)
 	return expect(&pages, 4 * KIB, 2, 1);
 }
 
-static int
-iova_and_address_agree_modulo_the_page(void)
+TEST(mr_pages, iova_and_address_agree_modulo_the_page)
 {
 	struct rmem_mr_pages pages = one_stretch(2 * GIB, 5 * GIB + 2 * MIB, GIB);
 
@@ -77,8 +75,7 @@ iova_and_address_agree_modulo_the_page(void)
 	return expect(&pages, 0, 0, 0);
 }
 
-static int
-seams_are_at_page_borders(void)
+TEST(mr_pages, seams_are_at_page_borders)
 {
 	struct rmem_mr_pages pages;
 
@@ -99,8 +96,7 @@ seams_are_at_page_borders(void)
 	return expect(&pages, 4 * KIB, 1025, 2);
 }
 
-static int
-unknown_addresses_join_nothing(void)
+TEST(mr_pages, unknown_addresses_join_nothing)
 {
 	struct rmem_mr_pages pages;
 
@@ -113,8 +109,7 @@ unknown_addresses_join_nothing(void)
 	return expect(&pages, 4 * KIB, 3, 1);
 }
 
-static int
-no_page_is_larger_than_the_memory_has(void)
+TEST(mr_pages, no_page_is_larger_than_the_memory_has)
 {
 	struct rmem_mr_pages pages;
 
@@ -124,8 +119,7 @@ no_page_is_larger_than_the_memory_has(void)
 	return expect(&pages, 64 * KIB, 16384, 2);
 }
 
-static int
-tables_have_512_entries(void)
+TEST(mr_pages, tables_have_512_entries)
 {
 	static const struct {
 		uint64_t nb_pages;
@@ -209,8 +203,7 @@ model_draw(struct model *model, struct rmem_mr_pages *pages)
 	}
 }
 
-static int
-best_page_is_that_of_a_plain_model(void)
+TEST(mr_pages, best_page_is_that_of_a_plain_model)
 {
 	uint64_t seed = rte_rdtsc();
 	struct rmem_mr_pages pages;
@@ -232,8 +225,7 @@ best_page_is_that_of_a_plain_model(void)
 	return TEST_SUCCESS;
 }
 
-static int
-query_tells_pages_and_levels(void)
+TEST(mr_pages, query_tells_pages_and_levels)
 {
 	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, 3 * FX_PAGE, FX_ACCESS);
 	struct rmem_mr_info info;
@@ -254,8 +246,7 @@ query_tells_pages_and_levels(void)
 }
 
 /* The memory's own pages then, of which the address says how many there are. */
-static int
-iova_of_another_place_in_the_page_fits_no_page(void)
+TEST(mr_pages, iova_of_another_place_in_the_page_fits_no_page)
 {
 	struct rmem_mr *mr = NULL;
 	struct rmem_mr_info info;
@@ -269,8 +260,7 @@ iova_of_another_place_in_the_page_fits_no_page(void)
 	return TEST_SUCCESS;
 }
 
-static int
-query_of_bound_pages_tells_them(void)
+TEST_WITH(mr_pages, query_of_bound_pages_tells_them, fx_setup_fast)
 {
 	struct rmem_mr_info info;
 
@@ -295,8 +285,7 @@ map_huge(size_t nb)
 	return mem == MAP_FAILED ? NULL : mem;
 }
 
-static int
-hugetlb_refuses_small_pages(void)
+TEST(mr_pages, hugetlb_refuses_small_pages)
 {
 	const uint32_t access = FX_ACCESS | RMEM_ACCESS_HUGETLB;
 	struct rmem_mr *mr = NULL;
@@ -313,8 +302,7 @@ hugetlb_refuses_small_pages(void)
 	return TEST_SUCCESS;
 }
 
-static int
-hugetlb_refuses_what_is_not_mapped(void)
+TEST(mr_pages, hugetlb_refuses_what_is_not_mapped)
 {
 	struct rmem_mr *mr = NULL;
 	uint8_t *mem = fx_map(2 * FX_PAGE);
@@ -326,8 +314,7 @@ hugetlb_refuses_what_is_not_mapped(void)
 	return TEST_SUCCESS;
 }
 
-static int
-hugetlb_takes_and_tells_hugepages(void)
+TEST(mr_pages, hugetlb_takes_and_tells_hugepages)
 {
 	uint8_t *mem = map_huge(3);
 	struct rmem_mr *mr = NULL;
@@ -354,8 +341,7 @@ hugetlb_takes_and_tells_hugepages(void)
 	return TEST_SUCCESS;
 }
 
-static int
-hugetlb_of_allocated_memory_needs_hugepages_of_eal(void)
+TEST(mr_pages, hugetlb_of_allocated_memory_needs_hugepages_of_eal)
 {
 	const uint32_t access = FX_ACCESS | RMEM_ACCESS_ALLOCATE_MR | RMEM_ACCESS_HUGETLB;
 	struct rmem_mr *mr = NULL;
@@ -372,8 +358,7 @@ hugetlb_of_allocated_memory_needs_hugepages_of_eal(void)
 }
 
 /* The bit stays when the memory changes, and holds for the new memory. */
-static int
-rereg_checks_hugetlb(void)
+TEST(mr_pages, rereg_checks_hugetlb)
 {
 	const uint32_t access = FX_ACCESS | RMEM_ACCESS_HUGETLB;
 	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, 64, FX_ACCESS);
@@ -400,8 +385,7 @@ rereg_checks_hugetlb(void)
 }
 
 /* Verbs' optional range is a hint: what the device has no use for is not in force. */
-static int
-optional_bits_are_masked_by_every_call(void)
+TEST(mr_pages, optional_bits_are_masked_by_every_call)
 {
 	const uint32_t access = FX_ACCESS | RMEM_ACCESS_OPTIONAL_RANGE;
 	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, 64, access);
@@ -418,23 +402,4 @@ optional_bits_are_masked_by_every_call(void)
 	return TEST_SUCCESS;
 }
 
-static const struct test_case mr_pages_cases[] = {
-		TEST_CASE(page_is_the_smallest_of_those_that_need_the_fewest),
-		TEST_CASE(iova_and_address_agree_modulo_the_page),
-		TEST_CASE(seams_are_at_page_borders),
-		TEST_CASE(unknown_addresses_join_nothing),
-		TEST_CASE(no_page_is_larger_than_the_memory_has),
-		TEST_CASE(tables_have_512_entries),
-		TEST_CASE(best_page_is_that_of_a_plain_model),
-		TEST_CASE(query_tells_pages_and_levels),
-		TEST_CASE(iova_of_another_place_in_the_page_fits_no_page),
-		TEST_CASE_WITH(fx_setup_fast, query_of_bound_pages_tells_them),
-		TEST_CASE(hugetlb_refuses_small_pages),
-		TEST_CASE(hugetlb_refuses_what_is_not_mapped),
-		TEST_CASE(hugetlb_takes_and_tells_hugepages),
-		TEST_CASE(hugetlb_of_allocated_memory_needs_hugepages_of_eal),
-		TEST_CASE(rereg_checks_hugetlb),
-		TEST_CASE(optional_bits_are_masked_by_every_call),
-};
-
-REGISTER_RMEM_SUITE(mr_pages, fx_setup, fx_teardown, mr_pages_cases);
+TEST_SUITE(mr_pages, fx_setup, fx_teardown);

@@ -12,8 +12,7 @@
 #define TYPE_1 RMEM_MW_TYPE_1
 #define TYPE_2 RMEM_MW_TYPE_2
 
-static int
-windows_are_counted(void)
+TEST(mw, windows_are_counted)
 {
 	struct rmem_dev_info before, info;
 	struct rmem_mw *mw;
@@ -32,8 +31,7 @@ windows_are_counted(void)
 	return TEST_SUCCESS;
 }
 
-static int
-one_window_too_many_is_enospc(void)
+TEST(mw, one_window_too_many_is_enospc)
 {
 	struct rmem_pd *pd = fx_pd(fx_dev("soft1", "max_mw=2,max_mr=1"));
 	struct rmem_mw *mw = NULL;
@@ -47,8 +45,7 @@ one_window_too_many_is_enospc(void)
 }
 
 /* Whatever its tag: a slot that comes back has another index. */
-static int
-key_of_a_freed_window_is_not_given_out_again(void)
+TEST(mw, key_of_a_freed_window_is_not_given_out_again)
 {
 	struct rmem_pd *pd = fx_pd(fx_dev("soft1", "max_mw=1"));
 	uint32_t former[300] = {0}, i, j;
@@ -65,8 +62,7 @@ key_of_a_freed_window_is_not_given_out_again(void)
 	return TEST_SUCCESS;
 }
 
-static int
-window_that_was_never_bound_opens_nothing(void)
+TEST(mw, window_that_was_never_bound_opens_nothing)
 {
 	TEST_RUN(fx_mw_expect_refusal(fx_addr(fx.a.buf), 8, fx.mw.one->rkey, 3));
 	TEST_RUN(fx_mw_expect_refusal(fx_addr(fx.a.buf), 8, fx.mw.two->rkey, 3));
@@ -74,8 +70,7 @@ window_that_was_never_bound_opens_nothing(void)
 }
 
 /* A window has no lkey, whichever way its key is written. */
-static int
-no_lkey_opens_a_window(void)
+TEST(mw, no_lkey_opens_a_window)
 {
 	struct rmem_mw *mws[] = {fx.mw.one, fx.mw.two};
 	unsigned int i;
@@ -96,8 +91,7 @@ no_lkey_opens_a_window(void)
 }
 
 /* IBTA 10.6.7: an MR stays while a window is bound to it. */
-static int
-bound_window_keeps_its_mr(void)
+TEST(mw, bound_window_keeps_its_mr)
 {
 	TEST_STATUS(fx_mw_bind_1(0, 4096, RMEM_ACCESS_REMOTE), RMEM_WC_SUCCESS);
 	TEST_ERR(rmem_mr_dereg(fx.mw.mr), EBUSY);
@@ -111,8 +105,7 @@ bound_window_keeps_its_mr(void)
 }
 
 /* IBTA 10.6.7: release of a bound window ends its binding. */
-static int
-released_window_opens_nothing(void)
+TEST(mw, released_window_opens_nothing)
 {
 	uint32_t one, two;
 
@@ -128,8 +121,7 @@ released_window_opens_nothing(void)
 }
 
 /* What a queued binding names stays: here the QP waits for a peer that is not there. */
-static int
-queued_binding_keeps_window_and_mr(void)
+TEST(mw, queued_binding_keeps_window_and_mr)
 {
 	struct rmem_qp *qp = fx_qp(fx.a.pd, fx.a.cq, 8);
 	const struct rmem_qp_conn conn = fx_conn();
@@ -149,8 +141,7 @@ queued_binding_keeps_window_and_mr(void)
 	return TEST_SUCCESS;
 }
 
-static int
-thousand_windows_over_the_same_bytes(void)
+TEST(mw, thousand_windows_over_the_same_bytes)
 {
 	const uint32_t nb = 1000;
 	struct rmem_mw *mws[1000];
@@ -221,8 +212,7 @@ expect_tied(struct rmem_pd *pd, struct rmem_qp *peer)
 	return TEST_SUCCESS;
 }
 
-static int
-window_of_a_qp_that_is_gone_is_for_no_later_one(void)
+TEST(mw, window_of_a_qp_that_is_gone_is_for_no_later_one)
 {
 	struct rmem_dev *dev = fx_dev("soft1", "max_qp=16384");
 	struct rmem_pd *pd = fx_pd(dev);
@@ -244,17 +234,4 @@ window_of_a_qp_that_is_gone_is_for_no_later_one(void)
 	return result;
 }
 
-static const struct test_case mw_cases[] = {
-		TEST_CASE(windows_are_counted),
-		TEST_CASE(one_window_too_many_is_enospc),
-		TEST_CASE(key_of_a_freed_window_is_not_given_out_again),
-		TEST_CASE(window_that_was_never_bound_opens_nothing),
-		TEST_CASE(no_lkey_opens_a_window),
-		TEST_CASE(bound_window_keeps_its_mr),
-		TEST_CASE(released_window_opens_nothing),
-		TEST_CASE(queued_binding_keeps_window_and_mr),
-		TEST_CASE(thousand_windows_over_the_same_bytes),
-		TEST_CASE(window_of_a_qp_that_is_gone_is_for_no_later_one),
-};
-
-REGISTER_RMEM_SUITE(mw, fx_setup_mw, fx_teardown, mw_cases);
+TEST_SUITE(mw, fx_setup_mw, fx_teardown);

@@ -18,8 +18,7 @@ expect_bind_refusal(const struct rmem_send_wr *wr)
 	return TEST_SUCCESS;
 }
 
-static int
-window_opens_its_range(void)
+TEST(mw_bind, window_opens_its_range)
 {
 	struct rmem_dev_stats before, stats;
 
@@ -34,8 +33,7 @@ window_opens_its_range(void)
 }
 
 /* IBTA C10-75: the window's bounds count, not those of its MR; no sum wraps. */
-static int
-outside_the_window_is_refused(void)
+TEST(mw_bind, outside_the_window_is_refused)
 {
 	const uint64_t at = fx_addr(fx.a.buf) + 100;
 
@@ -50,8 +48,7 @@ outside_the_window_is_refused(void)
 	return TEST_SUCCESS;
 }
 
-static int
-zero_based_window_starts_at_0(void)
+TEST(mw_bind, zero_based_window_starts_at_0)
 {
 	TEST_STATUS(fx_mw_bind_2(100, 200, ALL | RMEM_ACCESS_ZERO_BASED), RMEM_WC_SUCCESS);
 	TEST_RUN(fx_mw_expect_write(0, 200, fx.mw.two->rkey, fx.a.buf + 100));
@@ -63,8 +60,7 @@ zero_based_window_starts_at_0(void)
 }
 
 /* Each right by itself: a request that needs another is refused. */
-static int
-rights_are_the_windows(void)
+TEST(mw_bind, rights_are_the_windows)
 {
 	static const struct {
 		uint8_t opcode;
@@ -102,8 +98,7 @@ rights_are_the_windows(void)
 }
 
 /* IBTA 10.6.7.2: the consumer chooses the tag; the handle follows what was posted last. */
-static int
-tag_is_the_programs(void)
+TEST(mw_bind, tag_is_the_programs)
 {
 	static const uint8_t tags[] = {7, 8, 200, 199, 199, 0, 255};
 	uint32_t i, before;
@@ -125,8 +120,7 @@ tag_is_the_programs(void)
 }
 
 /* IBTA o10-37.2.30 */
-static int
-bound_window_is_not_bound_again(void)
+TEST(mw_bind, bound_window_is_not_bound_again)
 {
 	struct rmem_send_wr wr;
 	uint32_t rkey;
@@ -144,8 +138,7 @@ bound_window_is_not_bound_again(void)
 	return TEST_SUCCESS;
 }
 
-static int
-many_lives_wrap_the_tag(void)
+TEST(mw_bind, many_lives_wrap_the_tag)
 {
 	uint32_t i;
 
@@ -164,8 +157,7 @@ many_lives_wrap_the_tag(void)
 }
 
 /* A window that is not bound can't be invalidated, nor by a key with another tag. */
-static int
-only_what_is_bound_is_invalidated(void)
+TEST(mw_bind, only_what_is_bound_is_invalidated)
 {
 	struct rmem_send_wr wr = fx_inv(fx.mw.two->rkey);
 
@@ -178,8 +170,7 @@ only_what_is_bound_is_invalidated(void)
 }
 
 /* IBTA C10-77, for 2B: through the QP that bound it, and no other. */
-static int
-another_qp_of_the_pd_is_refused(void)
+TEST(mw_bind, another_qp_of_the_pd_is_refused)
 {
 	struct rmem_qp *mine = fx_qp(fx.a.pd, fx.a.cq, 8);
 	struct rmem_qp *peer = fx_qp(fx.a.pd, fx.b.cq, 8);
@@ -201,8 +192,7 @@ another_qp_of_the_pd_is_refused(void)
 	return TEST_SUCCESS;
 }
 
-static int
-send_with_inv_reaches_the_windows_qp(void)
+TEST(mw_bind, send_with_inv_reaches_the_windows_qp)
 {
 	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND_WITH_INV, NULL, 0);
 
@@ -218,8 +208,7 @@ send_with_inv_reaches_the_windows_qp(void)
 }
 
 /* The message arrives, the receive fails (IBTA class J), the window stays. */
-static int
-send_with_inv_to_another_qp_is_refused(void)
+TEST(mw_bind, send_with_inv_to_another_qp_is_refused)
 {
 	struct rmem_qp *mine = fx_qp(fx.a.pd, fx.a.cq, 8);
 	struct rmem_qp *peer = fx_qp(fx.a.pd, fx.b.cq, 8);
@@ -237,8 +226,7 @@ send_with_inv_to_another_qp_is_refused(void)
 }
 
 /* fx_mw_expect_refusal() resets the QPs: the binding outlives that. */
-static int
-window_outlives_a_reset_of_its_qp(void)
+TEST(mw_bind, window_outlives_a_reset_of_its_qp)
 {
 	TEST_STATUS(fx_mw_bind_2(0, 64, ALL), RMEM_WC_SUCCESS);
 	TEST_RUN(fx_reconnect());
@@ -247,8 +235,7 @@ window_outlives_a_reset_of_its_qp(void)
 }
 
 /* It is of no use to others then, but stays, with its MR, until it is released. */
-static int
-window_of_a_destroyed_qp_is_useless(void)
+TEST(mw_bind, window_of_a_destroyed_qp_is_useless)
 {
 	struct rmem_qp *mine = fx_qp(fx.a.pd, fx.a.cq, 8);
 	struct rmem_qp *peer = fx_qp(fx.a.pd, fx.b.cq, 8);
@@ -268,8 +255,7 @@ window_of_a_destroyed_qp_is_useless(void)
 }
 
 /* One field of the request wrong at a time; afterwards the window can still be bound. */
-static int
-bad_bindings_are_refused(void)
+TEST(mw_bind, bad_bindings_are_refused)
 {
 	const struct rmem_send_wr good = fx_mw_wr(fx.mw.two, 0, 64, ALL);
 	struct rmem_send_wr wr = good;
@@ -294,8 +280,7 @@ bad_bindings_are_refused(void)
 }
 
 /* IBTA C10-73, C10-74; what requests bind takes no window either. */
-static int
-mr_must_allow_it(void)
+TEST(mw_bind, mr_must_allow_it)
 {
 	struct rmem_mr *fixed = fx_mr(fx.a.pd, fx.a.buf, 64, RMEM_ACCESS_MW_BIND);
 	struct rmem_send_wr wr = fx_mw_wr(fx.mw.two, 0, 64, RMEM_ACCESS_REMOTE_READ);
@@ -317,8 +302,7 @@ mr_must_allow_it(void)
 }
 
 /* An MR whose keys open nothing yet lends nothing to a window. */
-static int
-disabled_mr_is_refused(void)
+TEST(mw_bind, disabled_mr_is_refused)
 {
 	const struct rmem_mr_attr attr = {.addr = fx.a.buf,
 			.length = 64,
@@ -336,8 +320,7 @@ disabled_mr_is_refused(void)
 }
 
 /* IBTA C10-72: window, MR and QP are of one PD. */
-static int
-pds_must_be_the_same(void)
+TEST(mw_bind, pds_must_be_the_same)
 {
 	struct rmem_pd *pd = fx_pd(fx.a.dev);
 	struct rmem_send_wr wr = fx_mw_wr(fx.mw.two, 0, 64, ALL);
@@ -352,8 +335,7 @@ pds_must_be_the_same(void)
 	return TEST_SUCCESS;
 }
 
-static int
-malformed_requests_are_not_accepted(void)
+TEST(mw_bind, malformed_requests_are_not_accepted)
 {
 	struct rmem_send_wr wr = fx_mw_wr(fx.mw.two, 0, 64, ALL);
 
@@ -375,8 +357,7 @@ malformed_requests_are_not_accepted(void)
 }
 
 /* A window and a WRITE through it in bursts: the fast loop of WRITEs takes it too. */
-static int
-bursts_through_a_window(void)
+TEST(mw_bind, bursts_through_a_window)
 {
 	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 64);
 	struct rmem_send_wr wrs[32];
@@ -396,26 +377,4 @@ bursts_through_a_window(void)
 	return TEST_SUCCESS;
 }
 
-static const struct test_case mw_bind_cases[] = {
-		TEST_CASE(window_opens_its_range),
-		TEST_CASE(outside_the_window_is_refused),
-		TEST_CASE(zero_based_window_starts_at_0),
-		TEST_CASE(rights_are_the_windows),
-		TEST_CASE(tag_is_the_programs),
-		TEST_CASE(bound_window_is_not_bound_again),
-		TEST_CASE(many_lives_wrap_the_tag),
-		TEST_CASE(only_what_is_bound_is_invalidated),
-		TEST_CASE(another_qp_of_the_pd_is_refused),
-		TEST_CASE(send_with_inv_reaches_the_windows_qp),
-		TEST_CASE(send_with_inv_to_another_qp_is_refused),
-		TEST_CASE(window_outlives_a_reset_of_its_qp),
-		TEST_CASE(window_of_a_destroyed_qp_is_useless),
-		TEST_CASE(bad_bindings_are_refused),
-		TEST_CASE(mr_must_allow_it),
-		TEST_CASE(disabled_mr_is_refused),
-		TEST_CASE(pds_must_be_the_same),
-		TEST_CASE(malformed_requests_are_not_accepted),
-		TEST_CASE(bursts_through_a_window),
-};
-
-REGISTER_RMEM_SUITE(mw_bind, fx_setup_mw, fx_teardown, mw_bind_cases);
+TEST_SUITE(mw_bind, fx_setup_mw, fx_teardown);

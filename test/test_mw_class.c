@@ -100,8 +100,7 @@ good_bind(void)
 	return bind;
 }
 
-static int
-driver_with_windows_says_how_large_they_are(void)
+TEST(mw_class, driver_with_windows_says_how_large_they_are)
 {
 	struct rmem_driver driver = mw_driver("mwsmall");
 
@@ -110,8 +109,7 @@ driver_with_windows_says_how_large_they_are(void)
 	return TEST_SUCCESS;
 }
 
-static int
-windows_without_the_op_are_eopnotsupp(void)
+TEST(mw_class, windows_without_the_op_are_eopnotsupp)
 {
 	struct rmem_pd *pd = fx_pd(fx_dev("mwless0", NULL));
 	struct rmem_mw *mw = NULL;
@@ -123,8 +121,7 @@ windows_without_the_op_are_eopnotsupp(void)
 	return TEST_SUCCESS;
 }
 
-static int
-windows_without_the_capability_are_eopnotsupp(void)
+TEST(mw_class, windows_without_the_capability_are_eopnotsupp)
 {
 	struct rmem_mw *mw = NULL;
 
@@ -138,8 +135,7 @@ windows_without_the_capability_are_eopnotsupp(void)
 	return TEST_SUCCESS;
 }
 
-static int
-bad_alloc_arguments_are_refused(void)
+TEST(mw_class, bad_alloc_arguments_are_refused)
 {
 	struct rmem_mw *mw = NULL;
 
@@ -152,8 +148,7 @@ bad_alloc_arguments_are_refused(void)
 	return TEST_SUCCESS;
 }
 
-static int
-op_that_fails_changes_nothing(void)
+TEST(mw_class, op_that_fails_changes_nothing)
 {
 	struct rmem_mw *mw = NULL;
 
@@ -167,8 +162,7 @@ op_that_fails_changes_nothing(void)
 	return TEST_SUCCESS;
 }
 
-static int
-window_keeps_its_pd(void)
+TEST(mw_class, window_keeps_its_pd)
 {
 	struct rmem_pd *pd = fx_pd(obj.dev);
 	struct rmem_mw *mw = fx_mw(pd, RMEM_MW_TYPE_2);
@@ -180,8 +174,7 @@ window_keeps_its_pd(void)
 	return TEST_SUCCESS;
 }
 
-static int
-bad_release_is_refused(void)
+TEST(mw_class, bad_release_is_refused)
 {
 	TEST_OK(rmem_mw_dealloc(NULL));
 	TEST_ERR(rmem_mw_dealloc((struct rmem_mw *)obj.mr), EINVAL);
@@ -189,8 +182,7 @@ bad_release_is_refused(void)
 }
 
 /* A binding reaches the driver as it is; one that the driver refuses keeps the key. */
-static int
-binding_is_the_drivers(void)
+TEST(mw_class, binding_is_the_drivers)
 {
 	const struct rmem_mw_bind bind = good_bind();
 	uint32_t rkey = obj.mw->rkey;
@@ -205,8 +197,7 @@ binding_is_the_drivers(void)
 	return TEST_SUCCESS;
 }
 
-static int
-bad_bind_handles_are_refused(void)
+TEST(mw_class, bad_bind_handles_are_refused)
 {
 	struct rmem_mw_bind bind = good_bind();
 
@@ -224,8 +215,7 @@ bad_bind_handles_are_refused(void)
 }
 
 /* It has no keys, or they are not valid: there is nothing to lend to a window. */
-static int
-mr_that_is_not_valid_is_ebusy(void)
+TEST(mw_class, mr_that_is_not_valid_is_ebusy)
 {
 	static const uint16_t states[] = {
 			RMEM_MR_STATE_PENDING, RMEM_MR_STATE_ERROR, RMEM_MR_STATE_DISABLED};
@@ -243,8 +233,7 @@ mr_that_is_not_valid_is_ebusy(void)
 	return TEST_SUCCESS;
 }
 
-static int
-unknown_flags_and_reserved_fields_are_refused(void)
+TEST(mw_class, unknown_flags_and_reserved_fields_are_refused)
 {
 	struct rmem_mw_bind bind = good_bind();
 
@@ -261,8 +250,7 @@ unknown_flags_and_reserved_fields_are_refused(void)
 }
 
 /* ibv_bind_mw(3): type 2 windows are bound by a posted request. */
-static int
-call_does_not_bind_type_2(void)
+TEST(mw_class, call_does_not_bind_type_2)
 {
 	struct rmem_mw *mw = fx_mw(obj.pd, RMEM_MW_TYPE_2);
 	const struct rmem_mw_bind bind = good_bind();
@@ -273,8 +261,7 @@ call_does_not_bind_type_2(void)
 	return TEST_SUCCESS;
 }
 
-static int
-length_0_unbinds_without_an_mr(void)
+TEST(mw_class, length_0_unbinds_without_an_mr)
 {
 	struct rmem_mw_bind bind = {.wr_id = 1};
 	struct rmem_mw *other = fx_mw(fx_pd(obj.dev), RMEM_MW_TYPE_1);
@@ -287,8 +274,7 @@ length_0_unbinds_without_an_mr(void)
 }
 
 /* IBTA C10-72 */
-static int
-objects_of_different_pds_are_eperm(void)
+TEST(mw_class, objects_of_different_pds_are_eperm)
 {
 	struct rmem_pd *pd = fx_pd(obj.dev);
 	struct rmem_qp *qp = fx_qp(pd, fx_cq(obj.dev, 1), 1);
@@ -304,8 +290,7 @@ objects_of_different_pds_are_eperm(void)
 }
 
 /* IBTA C10-73, C10-74 */
-static int
-rights_that_the_mr_lacks_are_eperm(void)
+TEST(mw_class, rights_that_the_mr_lacks_are_eperm)
 {
 	struct rmem_mr *plain = fx_mr(obj.pd, obj.mem, LENGTH, FX_ACCESS);
 	struct rmem_mr *fixed = fx_mr(obj.pd, obj.mem, LENGTH, RMEM_ACCESS_MW_BIND);
@@ -326,8 +311,7 @@ rights_that_the_mr_lacks_are_eperm(void)
 	return TEST_SUCCESS;
 }
 
-static int
-access_beyond_that_of_a_peer_is_refused(void)
+TEST(mw_class, access_beyond_that_of_a_peer_is_refused)
 {
 	struct rmem_mw *mw = fx_mw(obj.pd, RMEM_MW_TYPE_2);
 	struct rmem_mw_bind_info info = good_bind().bind_info;
@@ -347,8 +331,7 @@ access_beyond_that_of_a_peer_is_refused(void)
 }
 
 /* IBTA C10-75, and that no sum wraps. */
-static int
-range_outside_the_mr_is_refused(void)
+TEST(mw_class, range_outside_the_mr_is_refused)
 {
 	static const struct {
 		uint64_t addr;
@@ -380,8 +363,7 @@ range_outside_the_mr_is_refused(void)
 }
 
 /* What requests bind is not for windows: they would outlive it. */
-static int
-only_registered_mrs_can_be_bound_to(void)
+TEST(mw_class, only_registered_mrs_can_be_bound_to)
 {
 	struct rmem_mr fast = *obj.mr;
 	struct rmem_mw_bind_info info = good_bind().bind_info;
@@ -399,32 +381,9 @@ make_mw(void **mw)
 	return rmem_mw_alloc(obj.pd, RMEM_MW_TYPE_2, (struct rmem_mw **)mw);
 }
 
-static int
-no_memory_for_a_window_is_enomem(void)
+TEST(mw_class, no_memory_for_a_window_is_enomem)
 {
 	return fx_expect_enomem(make_mw);
 }
 
-static const struct test_case mw_class_cases[] = {
-		TEST_CASE(driver_with_windows_says_how_large_they_are),
-		TEST_CASE(windows_without_the_op_are_eopnotsupp),
-		TEST_CASE(windows_without_the_capability_are_eopnotsupp),
-		TEST_CASE(bad_alloc_arguments_are_refused),
-		TEST_CASE(op_that_fails_changes_nothing),
-		TEST_CASE(window_keeps_its_pd),
-		TEST_CASE(bad_release_is_refused),
-		TEST_CASE(binding_is_the_drivers),
-		TEST_CASE(bad_bind_handles_are_refused),
-		TEST_CASE(mr_that_is_not_valid_is_ebusy),
-		TEST_CASE(unknown_flags_and_reserved_fields_are_refused),
-		TEST_CASE(call_does_not_bind_type_2),
-		TEST_CASE(length_0_unbinds_without_an_mr),
-		TEST_CASE(objects_of_different_pds_are_eperm),
-		TEST_CASE(rights_that_the_mr_lacks_are_eperm),
-		TEST_CASE(access_beyond_that_of_a_peer_is_refused),
-		TEST_CASE(range_outside_the_mr_is_refused),
-		TEST_CASE(only_registered_mrs_can_be_bound_to),
-		TEST_CASE(no_memory_for_a_window_is_enomem),
-};
-
-REGISTER_RMEM_SUITE(mw_class, setup, fx_teardown, mw_class_cases);
+TEST_SUITE(mw_class, setup, fx_teardown);

@@ -11,8 +11,7 @@
 
 #define ALL RMEM_ACCESS_REMOTE
 
-static int
-window_opens_its_range(void)
+TEST(mw_type1, window_opens_its_range)
 {
 	uint32_t before = fx.mw.one->rkey;
 
@@ -27,8 +26,7 @@ window_opens_its_range(void)
 }
 
 /* IBTA 10.6.7.2.2: no invalidation in between; the key before ends. */
-static int
-next_binding_ends_the_one_before(void)
+TEST(mw_type1, next_binding_ends_the_one_before)
 {
 	uint32_t i, before;
 
@@ -45,8 +43,7 @@ next_binding_ends_the_one_before(void)
 	return TEST_SUCCESS;
 }
 
-static int
-binding_to_another_mr_lets_go_of_the_first(void)
+TEST(mw_type1, binding_to_another_mr_lets_go_of_the_first)
 {
 	struct rmem_mr *first = fx.mw.mr;
 
@@ -61,8 +58,7 @@ binding_to_another_mr_lets_go_of_the_first(void)
 	return TEST_SUCCESS;
 }
 
-static int
-length_0_unbinds(void)
+TEST(mw_type1, length_0_unbinds)
 {
 	struct rmem_mw_bind bind = fx_mw_bind(0, 0, 0);
 	uint32_t before;
@@ -82,8 +78,7 @@ length_0_unbinds(void)
 	return TEST_SUCCESS;
 }
 
-static int
-any_qp_of_the_pd_may_use_it(void)
+TEST(mw_type1, any_qp_of_the_pd_may_use_it)
 {
 	struct rmem_qp *mine = fx_qp(fx.a.pd, fx.a.cq, 8);
 	struct rmem_qp *peer = fx_qp(fx.a.pd, fx.b.cq, 8);
@@ -100,8 +95,7 @@ any_qp_of_the_pd_may_use_it(void)
 }
 
 /* IBTA 10.6.7: requests invalidate type 2 windows only. */
-static int
-requests_do_not_invalidate_it(void)
+TEST(mw_type1, requests_do_not_invalidate_it)
 {
 	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND_WITH_INV, NULL, 0);
 
@@ -118,8 +112,7 @@ requests_do_not_invalidate_it(void)
 }
 
 /* Bindings that are flushed leave the one before in force, and the handle names that. */
-static int
-binding_that_fails_keeps_the_key(void)
+TEST(mw_type1, binding_that_fails_keeps_the_key)
 {
 	const struct rmem_mw_bind bind = fx_mw_bind(64, 64, ALL);
 	uint32_t rkey;
@@ -140,8 +133,7 @@ binding_that_fails_keeps_the_key(void)
 }
 
 /* Queued behind a WRITE whose peer is not there, then dropped with it. */
-static int
-queued_binding_that_is_dropped_keeps_the_key(void)
+TEST(mw_type1, queued_binding_that_is_dropped_keeps_the_key)
 {
 	struct rmem_qp *qp = fx_qp(fx.a.pd, fx.a.cq, 8);
 	const struct rmem_mw_bind bind = fx_mw_bind(64, 64, ALL);
@@ -165,8 +157,7 @@ queued_binding_that_is_dropped_keeps_the_key(void)
 	return TEST_SUCCESS;
 }
 
-static int
-refused_calls_keep_the_key(void)
+TEST(mw_type1, refused_calls_keep_the_key)
 {
 	struct rmem_qp *fresh = fx_qp(fx.a.pd, fx.a.cq, 8);
 	struct rmem_mw_bind bind = fx_mw_bind(0, 64, ALL);
@@ -196,8 +187,7 @@ refused_calls_keep_the_key(void)
 	return TEST_SUCCESS;
 }
 
-static int
-unsignaled_binding_makes_no_completion(void)
+TEST(mw_type1, unsignaled_binding_makes_no_completion)
 {
 	struct rmem_mw_bind bind = fx_mw_bind(0, 64, ALL);
 
@@ -210,8 +200,7 @@ unsignaled_binding_makes_no_completion(void)
 }
 
 /* ALLOCATE_MR and zero-based MRs: a window's addresses are in terms of the MR's. */
-static int
-zero_based_mr_can_be_bound_to(void)
+TEST(mw_type1, zero_based_mr_can_be_bound_to)
 {
 	fx.mw.mr = fx_mr(fx.a.pd, fx.a.buf + 4096, 4096,
 			FX_ACCESS | RMEM_ACCESS_MW_BIND | RMEM_ACCESS_ZERO_BASED);
@@ -224,8 +213,7 @@ zero_based_mr_can_be_bound_to(void)
 }
 
 /* The only index of a device: first of a window that one QP binds, then of one for all QPs. */
-static int
-window_in_the_place_of_a_type_2_one_is_for_all_qps(void)
+TEST(mw_type1, window_in_the_place_of_a_type_2_one_is_for_all_qps)
 {
 	struct rmem_dev *dev = fx_dev("soft1", "max_mw=1");
 	struct rmem_pd *pd = fx_pd(dev);
@@ -258,19 +246,4 @@ window_in_the_place_of_a_type_2_one_is_for_all_qps(void)
 	return TEST_SUCCESS;
 }
 
-static const struct test_case mw_type1_cases[] = {
-		TEST_CASE(window_opens_its_range),
-		TEST_CASE(next_binding_ends_the_one_before),
-		TEST_CASE(binding_to_another_mr_lets_go_of_the_first),
-		TEST_CASE(length_0_unbinds),
-		TEST_CASE(any_qp_of_the_pd_may_use_it),
-		TEST_CASE(requests_do_not_invalidate_it),
-		TEST_CASE(binding_that_fails_keeps_the_key),
-		TEST_CASE(queued_binding_that_is_dropped_keeps_the_key),
-		TEST_CASE(refused_calls_keep_the_key),
-		TEST_CASE(unsignaled_binding_makes_no_completion),
-		TEST_CASE(zero_based_mr_can_be_bound_to),
-		TEST_CASE(window_in_the_place_of_a_type_2_one_is_for_all_qps),
-};
-
-REGISTER_RMEM_SUITE(mw_type1, fx_setup_mw, fx_teardown, mw_type1_cases);
+TEST_SUITE(mw_type1, fx_setup_mw, fx_teardown);

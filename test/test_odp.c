@@ -15,8 +15,7 @@
 #include "fixture_odp.h"
 #include "test.h"
 
-static int
-device_tells_what_it_has_on_demand(void)
+TEST(odp, device_tells_what_it_has_on_demand)
 {
 	const uint32_t rc = RMEM_ODP_SEND | RMEM_ODP_RECV | RMEM_ODP_WRITE | RMEM_ODP_READ;
 	struct rmem_dev_info info;
@@ -30,8 +29,7 @@ device_tells_what_it_has_on_demand(void)
 	return TEST_SUCCESS;
 }
 
-static int
-registration_touches_nothing(void)
+TEST(odp, registration_touches_nothing)
 {
 	struct rmem_mr_info info = fx_query(fx_odp.mr);
 	uint32_t i;
@@ -45,8 +43,7 @@ registration_touches_nothing(void)
 	return TEST_SUCCESS;
 }
 
-static int
-memory_need_not_be_mapped_at_registration(void)
+TEST(odp, memory_need_not_be_mapped_at_registration)
 {
 	struct rmem_mr *mr;
 
@@ -59,8 +56,7 @@ memory_need_not_be_mapped_at_registration(void)
 	return TEST_SUCCESS;
 }
 
-static int
-write_brings_the_page_that_it_touches(void)
+TEST(odp, write_brings_the_page_that_it_touches)
 {
 	uint32_t i;
 
@@ -72,8 +68,7 @@ write_brings_the_page_that_it_touches(void)
 	return TEST_SUCCESS;
 }
 
-static int
-read_of_what_nobody_wrote_gives_zeros(void)
+TEST(odp, read_of_what_nobody_wrote_gives_zeros)
 {
 	fx_fill(fx.b.buf, FX_PAGE, 2);
 	TEST_STATUS(fx_odp_do(FX_ODP_READ_FROM, fx_addr(fx_odp_page(1)), FX_PAGE), RMEM_WC_SUCCESS);
@@ -129,8 +124,7 @@ expect_op(enum fx_odp_op op, uint8_t *mem, uint32_t length)
 }
 
 /* Over a page's end and start, and a second time over pages that are known. */
-static int
-every_opcode_reaches_pages_on_demand(void)
+TEST(odp, every_opcode_reaches_pages_on_demand)
 {
 	enum fx_odp_op op;
 	uint32_t i;
@@ -146,8 +140,7 @@ every_opcode_reaches_pages_on_demand(void)
 }
 
 /* The copy has a way of its own for each size, and may not touch what is beside. */
-static int
-copies_of_every_size_are_exact(void)
+TEST(odp, copies_of_every_size_are_exact)
 {
 	static const uint32_t large[] = {255, 256, 511, 1000, 1023, 1024, 1025, 4095, 4097, 9000};
 	uint32_t length, i;
@@ -166,8 +159,7 @@ copies_of_every_size_are_exact(void)
 }
 
 /* As a memmove(): both ranges are of one MR. */
-static int
-copies_between_ranges_that_overlap_are_exact(void)
+TEST(odp, copies_between_ranges_that_overlap_are_exact)
 {
 	static const int32_t shifts[] = {
 			-4000, -100, -64, -63, -8, -1, 1, 7, 63, 64, 65, 1000, 5000};
@@ -197,8 +189,7 @@ copies_between_ranges_that_overlap_are_exact(void)
 }
 
 /* Each page once for reading and once more when it is first written. */
-static int
-first_accesses_are_page_faults(void)
+TEST(odp, first_accesses_are_page_faults)
 {
 	TEST_STATUS(fx_odp_do(FX_ODP_READ_FROM, fx_addr(fx_odp_page(0)), 3 * FX_PAGE),
 			RMEM_WC_SUCCESS);
@@ -220,8 +211,7 @@ first_accesses_are_page_faults(void)
 }
 
 /* The device's counters are those of its MRs, and stay when an MR goes; its pages do not. */
-static int
-device_counts_for_all_mrs(void)
+TEST(odp, device_counts_for_all_mrs)
 {
 	struct rmem_mr *mr = fx_mr(fx.a.pd, fx_odp.mem, FX_ODP_SIZE, fx_odp_access());
 	struct rmem_dev_stats stats;
@@ -240,8 +230,7 @@ device_counts_for_all_mrs(void)
 	return TEST_SUCCESS;
 }
 
-static int
-plain_mr_counts_nothing(void)
+TEST(odp, plain_mr_counts_nothing)
 {
 	struct rmem_mr_stats stats = fx_stats(fx.a.mr);
 
@@ -249,8 +238,7 @@ plain_mr_counts_nothing(void)
 	return TEST_SUCCESS;
 }
 
-static int
-stats_without_mr_or_answer_are_refused(void)
+TEST(odp, stats_without_mr_or_answer_are_refused)
 {
 	struct rmem_mr *mkey = fx_mkey(fx.a.pd, 1);
 	struct rmem_mr_stats stats;
@@ -262,8 +250,7 @@ stats_without_mr_or_answer_are_refused(void)
 	return TEST_SUCCESS;
 }
 
-static int
-allocated_memory_is_not_on_demand(void)
+TEST(odp, allocated_memory_is_not_on_demand)
 {
 	struct rmem_mr *mr;
 
@@ -278,8 +265,7 @@ allocated_memory_is_not_on_demand(void)
 }
 
 /* Nor does one that is of ranges become one. */
-static int
-ranges_are_not_on_demand(void)
+TEST(odp, ranges_are_not_on_demand)
 {
 	const struct iovec iov[] = {{fx_odp_page(0), FX_PAGE}, {fx_odp_page(2), FX_PAGE}};
 	struct rmem_mr_attr attr = {.iov = iov, .iov_count = 2, .access = FX_ODP_ACCESS};
@@ -299,8 +285,7 @@ ranges_are_not_on_demand(void)
 	return TEST_SUCCESS;
 }
 
-static int
-atomics_on_demand_are_refused_where_there_are_none(void)
+TEST(odp, atomics_on_demand_are_refused_where_there_are_none)
 {
 	const uint32_t flags = RMEM_REREG_CHANGE_ACCESS;
 	struct rmem_mr *mr;
@@ -314,8 +299,7 @@ atomics_on_demand_are_refused_where_there_are_none(void)
 }
 
 /* A table for a range that takes more addresses than a process may have. */
-static int
-mr_without_room_for_its_table_is_refused(void)
+TEST(odp, mr_without_room_for_its_table_is_refused)
 {
 	struct rlimit old, none;
 	struct rmem_mr *mr;
@@ -331,23 +315,4 @@ mr_without_room_for_its_table_is_refused(void)
 	return TEST_SUCCESS;
 }
 
-static const struct test_case odp_cases[] = {
-		TEST_CASE(device_tells_what_it_has_on_demand),
-		TEST_CASE(registration_touches_nothing),
-		TEST_CASE(memory_need_not_be_mapped_at_registration),
-		TEST_CASE(write_brings_the_page_that_it_touches),
-		TEST_CASE(read_of_what_nobody_wrote_gives_zeros),
-		TEST_CASE(every_opcode_reaches_pages_on_demand),
-		TEST_CASE(copies_of_every_size_are_exact),
-		TEST_CASE(copies_between_ranges_that_overlap_are_exact),
-		TEST_CASE(first_accesses_are_page_faults),
-		TEST_CASE(device_counts_for_all_mrs),
-		TEST_CASE(plain_mr_counts_nothing),
-		TEST_CASE(stats_without_mr_or_answer_are_refused),
-		TEST_CASE(allocated_memory_is_not_on_demand),
-		TEST_CASE(ranges_are_not_on_demand),
-		TEST_CASE(atomics_on_demand_are_refused_where_there_are_none),
-		TEST_CASE(mr_without_room_for_its_table_is_refused),
-};
-
-REGISTER_RMEM_SUITE(odp, fx_setup_odp, fx_teardown, odp_cases);
+TEST_SUITE(odp, fx_setup_odp, fx_teardown);

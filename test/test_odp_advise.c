@@ -34,8 +34,7 @@ advise(int advice, uint32_t first, uint32_t nb)
 	return rmem_mr_advise(fx.a.pd, advice, RMEM_ADVISE_FLUSH, &sge, 1);
 }
 
-static int
-prefetch_brings_the_pages_of_a_range(void)
+TEST(odp_advise, prefetch_brings_the_pages_of_a_range)
 {
 	uint32_t i;
 
@@ -54,8 +53,7 @@ prefetch_brings_the_pages_of_a_range(void)
 	return TEST_SUCCESS;
 }
 
-static int
-prefetch_for_writing_saves_the_fault_of_a_write(void)
+TEST(odp_advise, prefetch_for_writing_saves_the_fault_of_a_write)
 {
 	struct rmem_dev_stats stats;
 
@@ -71,8 +69,7 @@ prefetch_for_writing_saves_the_fault_of_a_write(void)
 	return TEST_SUCCESS;
 }
 
-static int
-prefetch_without_fault_knows_what_is_there(void)
+TEST(odp_advise, prefetch_without_fault_knows_what_is_there)
 {
 	*fx_odp_page(1) = 1;
 	*fx_odp_page(6) = 1;
@@ -87,8 +84,7 @@ prefetch_without_fault_knows_what_is_there(void)
 }
 
 /* Several parts, of two MRs, one of no bytes. */
-static int
-advice_goes_to_all_of_a_list(void)
+TEST(odp_advise, advice_goes_to_all_of_a_list)
 {
 	struct rmem_mr *all = fx_mr(fx.a.pd, NULL, SIZE_MAX, fx_odp_access());
 	struct rmem_sge list[] = {pages(0, 1), pages(3, 1), pages(5, 0), pages(7, 1)};
@@ -116,8 +112,7 @@ wait_for_prefetches(struct rmem_mr *mr, uint64_t want)
 	return TEST_SUCCESS;
 }
 
-static int
-advice_is_followed_in_the_background(void)
+TEST(odp_advise, advice_is_followed_in_the_background)
 {
 	const struct rmem_sge list[] = {pages(0, 1), pages(4, 2)};
 	uint32_t round;
@@ -134,8 +129,7 @@ advice_is_followed_in_the_background(void)
 }
 
 /* What can't be had is not told, and what comes behind it is had. */
-static int
-advice_in_the_background_passes_over_holes(void)
+TEST(odp_advise, advice_in_the_background_passes_over_holes)
 {
 	const struct rmem_sge list[] = {pages(1, 1), pages(3, 1)};
 
@@ -148,8 +142,7 @@ advice_in_the_background_passes_over_holes(void)
 }
 
 /* Much is left to do when the MR goes, or gets other memory. */
-static int
-advice_ends_with_its_mr(void)
+TEST(odp_advise, advice_ends_with_its_mr)
 {
 	uint8_t *large = fx_map(LARGE_SIZE);
 	struct rmem_sge sge = {.addr = fx_addr(large), .length = LARGE_SIZE};
@@ -172,8 +165,7 @@ advice_ends_with_its_mr(void)
 	return TEST_SUCCESS;
 }
 
-static int
-advice_that_makes_no_sense_is_refused(void)
+TEST(odp_advise, advice_that_makes_no_sense_is_refused)
 {
 	const struct rmem_sge sge = pages(0, 1), plain = fx_sge(fx.a.mr, 0, 64);
 	struct rmem_pd *pd = fx.a.pd;
@@ -192,8 +184,7 @@ advice_that_makes_no_sense_is_refused(void)
 }
 
 /* Also when good parts come before: all of them are looked at first. */
-static int
-advice_on_keys_that_do_not_open_is_refused(void)
+TEST(odp_advise, advice_on_keys_that_do_not_open_is_refused)
 {
 	struct rmem_mr *read = fx_mr(fx.a.pd, fx_odp.mem, FX_PAGE, RMEM_ACCESS_ON_DEMAND);
 	struct rmem_pd *pd = fx_pd(fx.a.dev);
@@ -213,8 +204,7 @@ advice_on_keys_that_do_not_open_is_refused(void)
 	return TEST_SUCCESS;
 }
 
-static int
-advice_on_memory_that_is_not_there_is_efault(void)
+TEST(odp_advise, advice_on_memory_that_is_not_there_is_efault)
 {
 	TEST_OK(fx_odp_protect(1, PROT_NONE));
 	TEST_ERR(advise(RMEM_ADVISE_PREFETCH, 0, 3), EFAULT);
@@ -227,8 +217,7 @@ advice_on_memory_that_is_not_there_is_efault(void)
 	return TEST_SUCCESS;
 }
 
-static int
-advice_without_memory_is_enomem(void)
+TEST(odp_advise, advice_without_memory_is_enomem)
 {
 	const struct rmem_sge sge = pages(0, 1);
 	int ret;
@@ -240,18 +229,4 @@ advice_without_memory_is_enomem(void)
 	return TEST_SUCCESS;
 }
 
-static const struct test_case odp_advise_cases[] = {
-		TEST_CASE(prefetch_brings_the_pages_of_a_range),
-		TEST_CASE(prefetch_for_writing_saves_the_fault_of_a_write),
-		TEST_CASE(prefetch_without_fault_knows_what_is_there),
-		TEST_CASE(advice_goes_to_all_of_a_list),
-		TEST_CASE(advice_is_followed_in_the_background),
-		TEST_CASE(advice_in_the_background_passes_over_holes),
-		TEST_CASE(advice_ends_with_its_mr),
-		TEST_CASE(advice_that_makes_no_sense_is_refused),
-		TEST_CASE(advice_on_keys_that_do_not_open_is_refused),
-		TEST_CASE(advice_on_memory_that_is_not_there_is_efault),
-		TEST_CASE(advice_without_memory_is_enomem),
-};
-
-REGISTER_RMEM_SUITE(odp_advise, fx_setup_odp, fx_teardown, odp_advise_cases);
+TEST_SUITE(odp_advise, fx_setup_odp, fx_teardown);

@@ -70,33 +70,28 @@ expect_losses(enum loss loss, bool is_warm)
 	return TEST_SUCCESS;
 }
 
-static int
-page_that_is_protected_gives_an_error(void)
+TEST(odp_bad, page_that_is_protected_gives_an_error)
 {
 	return expect_losses(LOSS_PROT_NONE, false);
 }
 
-static int
-page_that_is_not_mapped_gives_an_error(void)
+TEST(odp_bad, page_that_is_not_mapped_gives_an_error)
 {
 	return expect_losses(LOSS_UNMAP, false);
 }
 
-static int
-known_page_that_is_protected_gives_an_error(void)
+TEST(odp_bad, known_page_that_is_protected_gives_an_error)
 {
 	return expect_losses(LOSS_PROT_NONE, true);
 }
 
-static int
-known_page_that_is_unmapped_gives_an_error(void)
+TEST(odp_bad, known_page_that_is_unmapped_gives_an_error)
 {
 	return expect_losses(LOSS_UNMAP, true);
 }
 
 /* As rxe: READ succeeds, WRITE is refused. */
-static int
-page_that_is_read_only_can_be_read_only(void)
+TEST(odp_bad, page_that_is_read_only_can_be_read_only)
 {
 	enum fx_odp_op op;
 
@@ -115,8 +110,7 @@ page_that_is_read_only_can_be_read_only(void)
 }
 
 /* All pages of a request are had before a byte of it moves. */
-static int
-request_over_a_hole_moves_no_byte(void)
+TEST(odp_bad, request_over_a_hole_moves_no_byte)
 {
 	TEST_OK(fx_odp_unmap(2));
 	fx_fill(fx.b.buf, 4 * FX_PAGE, 5);
@@ -126,8 +120,7 @@ request_over_a_hole_moves_no_byte(void)
 	return TEST_SUCCESS;
 }
 
-static int
-page_that_is_discarded_is_fresh_at_the_next_access(void)
+TEST(odp_bad, page_that_is_discarded_is_fresh_at_the_next_access)
 {
 	fx_fill(fx.b.buf, FX_BUF_SIZE, 6);
 	TEST_STATUS(fx_odp_write(0, FX_ODP_SIZE), RMEM_WC_SUCCESS);
@@ -145,8 +138,7 @@ page_that_is_discarded_is_fresh_at_the_next_access(void)
 	return TEST_SUCCESS;
 }
 
-static int
-page_that_is_mapped_anew_is_seen_at_the_next_access(void)
+TEST(odp_bad, page_that_is_mapped_anew_is_seen_at_the_next_access)
 {
 	fx_fill(fx.b.buf, 64, 8);
 	TEST_STATUS(fx_odp_write(2, 64), RMEM_WC_SUCCESS);
@@ -157,8 +149,7 @@ page_that_is_mapped_anew_is_seen_at_the_next_access(void)
 	return TEST_SUCCESS;
 }
 
-static int
-page_that_is_moved_away_is_not_followed(void)
+TEST(odp_bad, page_that_is_moved_away_is_not_followed)
 {
 	void *to = fx_map(FX_PAGE);
 
@@ -196,8 +187,7 @@ expect_truncated(int fd)
 	return TEST_SUCCESS;
 }
 
-static int
-page_beyond_the_end_of_a_file_gives_an_error(void)
+TEST(odp_bad, page_beyond_the_end_of_a_file_gives_an_error)
 {
 	int fd = memfd_create("rmem_test_odp", 0);
 	int result;
@@ -209,8 +199,7 @@ page_beyond_the_end_of_a_file_gives_an_error(void)
 }
 
 /* The message was not taken from the queue: the receive waits for another one. */
-static int
-sender_that_loses_its_page_leaves_the_receive(void)
+TEST(odp_bad, sender_that_loses_its_page_leaves_the_receive)
 {
 	const struct rmem_sge own = {fx_addr(fx_odp_page(0)), 64, fx_odp.mr->lkey};
 	const struct rmem_sge peer = fx_sge(fx.b.mr, 0, 64);
@@ -228,8 +217,7 @@ sender_that_loses_its_page_leaves_the_receive(void)
 }
 
 /* A burst ends where the page is lost; what was posted before is done, the rest is flushed. */
-static int
-burst_ends_at_the_page_that_is_lost(void)
+TEST(odp_bad, burst_ends_at_the_page_that_is_lost)
 {
 	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 64);
 	struct rmem_send_wr wr[4];
@@ -256,8 +244,7 @@ burst_ends_at_the_page_that_is_lost(void)
 }
 
 /* The checks of keys and ranges come first and stay what they are. */
-static int
-range_outside_of_the_mr_is_no_page_fault(void)
+TEST(odp_bad, range_outside_of_the_mr_is_no_page_fault)
 {
 	TEST_STATUS(fx_peer_write(fx_odp.mr->iova + FX_ODP_SIZE - 32, 64, fx_odp.mr->rkey),
 			RMEM_WC_REM_ACCESS_ERR);
@@ -267,8 +254,7 @@ range_outside_of_the_mr_is_no_page_fault(void)
 }
 
 /* The table forgets it: the next access asks the kernel again, and counts a fault. */
-static int
-page_that_fails_a_copy_is_not_known_any_more(void)
+TEST(odp_bad, page_that_fails_a_copy_is_not_known_any_more)
 {
 	TEST_STATUS(fx_odp_write(1, 2 * FX_PAGE), RMEM_WC_SUCCESS);
 	TEST_EQ(fx_stats(fx_odp.mr).pages, 2);
@@ -284,8 +270,7 @@ page_that_fails_a_copy_is_not_known_any_more(void)
 }
 
 /* More than a message may be, in two SGEs; of the second nothing is mapped. */
-static int
-request_that_is_too_long_brings_no_page(void)
+TEST(odp_bad, request_that_is_too_long_brings_no_page)
 {
 	const uint32_t opcodes[] = {RMEM_WR_SEND, RMEM_WR_RDMA_WRITE, RMEM_WR_RDMA_READ};
 	struct rmem_mr *all = fx_mr(fx.a.pd, NULL, SIZE_MAX, fx_odp_access());
@@ -306,8 +291,7 @@ request_that_is_too_long_brings_no_page(void)
 	return TEST_SUCCESS;
 }
 
-static int
-message_that_is_too_long_for_its_receive_brings_no_page(void)
+TEST(odp_bad, message_that_is_too_long_for_its_receive_brings_no_page)
 {
 	const struct rmem_sge own = {fx_addr(fx_odp.mem), FX_PAGE, fx_odp.mr->lkey};
 	const struct rmem_sge peer = fx_sge(fx.b.mr, 0, FX_PAGE + 1);
@@ -321,23 +305,4 @@ message_that_is_too_long_for_its_receive_brings_no_page(void)
 	return TEST_SUCCESS;
 }
 
-static const struct test_case odp_bad_cases[] = {
-		TEST_CASE(page_that_is_protected_gives_an_error),
-		TEST_CASE(page_that_is_not_mapped_gives_an_error),
-		TEST_CASE(known_page_that_is_protected_gives_an_error),
-		TEST_CASE(known_page_that_is_unmapped_gives_an_error),
-		TEST_CASE(page_that_is_read_only_can_be_read_only),
-		TEST_CASE(request_over_a_hole_moves_no_byte),
-		TEST_CASE(page_that_is_discarded_is_fresh_at_the_next_access),
-		TEST_CASE(page_that_is_mapped_anew_is_seen_at_the_next_access),
-		TEST_CASE(page_that_is_moved_away_is_not_followed),
-		TEST_CASE(page_beyond_the_end_of_a_file_gives_an_error),
-		TEST_CASE(sender_that_loses_its_page_leaves_the_receive),
-		TEST_CASE(burst_ends_at_the_page_that_is_lost),
-		TEST_CASE(range_outside_of_the_mr_is_no_page_fault),
-		TEST_CASE(page_that_fails_a_copy_is_not_known_any_more),
-		TEST_CASE(request_that_is_too_long_brings_no_page),
-		TEST_CASE(message_that_is_too_long_for_its_receive_brings_no_page),
-};
-
-REGISTER_RMEM_SUITE(odp_bad, fx_setup_odp, fx_teardown, odp_bad_cases);
+TEST_SUITE(odp_bad, fx_setup_odp, fx_teardown);

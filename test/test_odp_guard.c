@@ -108,8 +108,7 @@ run_device(void)
 	return expect_installed(count_signal, false);
 }
 
-static int
-handler_is_there_from_the_first_mr_on(void)
+TEST(odp_guard, handler_is_there_from_the_first_mr_on)
 {
 	struct sigaction segv, bus;
 	int result;
@@ -122,8 +121,7 @@ handler_is_there_from_the_first_mr_on(void)
 	return result;
 }
 
-static int
-device_without_a_guard_installs_no_handler(void)
+TEST(odp_guard, device_without_a_guard_installs_no_handler)
 {
 	struct rmem_dev *dev = fx_dev("soft8", "odp_guard=0");
 	struct sigaction old;
@@ -163,8 +161,7 @@ expect_own_faults(int sig, const volatile uint8_t *at)
 	return TEST_SUCCESS;
 }
 
-static int
-handler_from_before_gets_its_faults(void)
+TEST(odp_guard, handler_from_before_gets_its_faults)
 {
 	struct sigaction old;
 	int result;
@@ -178,8 +175,7 @@ handler_from_before_gets_its_faults(void)
 	return result;
 }
 
-static int
-handler_from_before_gets_its_bus_errors(void)
+TEST(odp_guard, handler_from_before_gets_its_bus_errors)
 {
 	int fd = memfd_create("rmem_test_guard", 0);
 	struct sigaction old;
@@ -199,8 +195,7 @@ handler_from_before_gets_its_bus_errors(void)
 }
 
 /* What kill() sends is none of ours, wherever it strikes. */
-static int
-signals_that_are_sent_go_to_the_handler(void)
+TEST(odp_guard, signals_that_are_sent_go_to_the_handler)
 {
 	struct sigaction old;
 
@@ -213,8 +208,7 @@ signals_that_are_sent_go_to_the_handler(void)
 	return TEST_SUCCESS;
 }
 
-static int
-ignored_signals_that_are_sent_stay_ignored(void)
+TEST(odp_guard, ignored_signals_that_are_sent_stay_ignored)
 {
 	struct sigaction old;
 
@@ -228,8 +222,7 @@ ignored_signals_that_are_sent_stay_ignored(void)
 }
 
 /* A later handler that hands on what is not its own, as is the custom. */
-static int
-handler_from_after_that_chains_changes_nothing(void)
+TEST(odp_guard, handler_from_after_that_chains_changes_nothing)
 {
 	struct sigaction action;
 
@@ -247,8 +240,7 @@ handler_from_after_that_chains_changes_nothing(void)
 }
 
 /* With another handler on top there is no guard for new MRs: the kernel copies. */
-static int
-mr_behind_another_handler_is_copied_by_the_kernel(void)
+TEST(odp_guard, mr_behind_another_handler_is_copied_by_the_kernel)
 {
 	const uint32_t access = FX_ODP_ACCESS & ~RMEM_ACCESS_REMOTE_ATOMIC;
 	struct rmem_mr *first, *mr = NULL;
@@ -298,8 +290,7 @@ write_with_all_blocked(void *arg)
 }
 
 /* Also the second thread that has the same number. */
-static int
-thread_that_blocks_signals_gets_an_error(void)
+TEST(odp_guard, thread_that_blocks_signals_gets_an_error)
 {
 	pthread_t thread;
 	uint32_t i;
@@ -320,16 +311,4 @@ thread_that_blocks_signals_gets_an_error(void)
 	return TEST_SUCCESS;
 }
 
-static const struct test_case odp_guard_cases[] = {
-		TEST_CASE(handler_is_there_from_the_first_mr_on),
-		TEST_CASE(device_without_a_guard_installs_no_handler),
-		TEST_CASE(handler_from_before_gets_its_faults),
-		TEST_CASE(handler_from_before_gets_its_bus_errors),
-		TEST_CASE(signals_that_are_sent_go_to_the_handler),
-		TEST_CASE(ignored_signals_that_are_sent_stay_ignored),
-		TEST_CASE(handler_from_after_that_chains_changes_nothing),
-		TEST_CASE(mr_behind_another_handler_is_copied_by_the_kernel),
-		TEST_CASE(thread_that_blocks_signals_gets_an_error),
-};
-
-REGISTER_RMEM_SUITE(odp_guard, setup, fx_teardown, odp_guard_cases);
+TEST_SUITE(odp_guard, setup, fx_teardown);

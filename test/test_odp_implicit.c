@@ -27,8 +27,7 @@ setup(void)
 	return TEST_SUCCESS;
 }
 
-static int
-implicit_mr_tells_that_it_covers_all(void)
+TEST(odp_implicit, implicit_mr_tells_that_it_covers_all)
 {
 	struct rmem_mr_info info = fx_query(all);
 
@@ -40,8 +39,7 @@ implicit_mr_tells_that_it_covers_all(void)
 	return TEST_SUCCESS;
 }
 
-static int
-every_opcode_reaches_any_memory(void)
+TEST(odp_implicit, every_opcode_reaches_any_memory)
 {
 	static uint8_t data[FX_PAGE] __attribute__((aligned(64)));
 	uint8_t stack[256] __attribute__((aligned(64)));
@@ -62,8 +60,7 @@ every_opcode_reaches_any_memory(void)
 	return TEST_SUCCESS;
 }
 
-static int
-memory_that_is_mapped_later_is_covered(void)
+TEST(odp_implicit, memory_that_is_mapped_later_is_covered)
 {
 	uint8_t *later = fx_map(FX_PAGE);
 
@@ -84,8 +81,7 @@ expect_error(enum fx_odp_op op, uint64_t addr, uint32_t length)
 }
 
 /* NULL, what is not mapped, and the half of the addresses that no process has. */
-static int
-addresses_without_memory_give_an_error(void)
+TEST(odp_implicit, addresses_without_memory_give_an_error)
 {
 	static const uint64_t addrs[] = {0, 4096, UINT64_C(0x7fffffffe000), UINT64_C(1) << 47,
 			UINT64_C(1) << 63, UINT64_MAX - 127};
@@ -100,8 +96,7 @@ addresses_without_memory_give_an_error(void)
 	return TEST_SUCCESS;
 }
 
-static int
-implicit_mr_keeps_to_its_rights(void)
+TEST(odp_implicit, implicit_mr_keeps_to_its_rights)
 {
 	struct rmem_mr *mr = fx_mr(
 			fx.a.pd, NULL, SIZE_MAX, RMEM_ACCESS_ON_DEMAND | RMEM_ACCESS_REMOTE_READ);
@@ -116,8 +111,7 @@ implicit_mr_keeps_to_its_rights(void)
 }
 
 /* Far from each other in the table. */
-static int
-implicit_mr_counts_its_pages(void)
+TEST(odp_implicit, implicit_mr_counts_its_pages)
 {
 	static uint8_t data[2 * FX_PAGE] __attribute__((aligned(FX_PAGE)));
 
@@ -132,8 +126,7 @@ implicit_mr_counts_its_pages(void)
 	return TEST_SUCCESS;
 }
 
-static int
-window_over_all_memory_opens_its_part(void)
+TEST(odp_implicit, window_over_all_memory_opens_its_part)
 {
 	struct rmem_mw *mw = fx_mw(fx.a.pd, RMEM_MW_TYPE_1);
 	const struct rmem_mw_bind bind = {
@@ -152,8 +145,7 @@ window_over_all_memory_opens_its_part(void)
 }
 
 /* Inside the MR, whose length is SIZE_MAX, but where no process has memory. */
-static int
-window_beyond_all_memory_is_refused(void)
+TEST(odp_implicit, window_beyond_all_memory_is_refused)
 {
 	struct rmem_mw *mw = fx_mw(fx.a.pd, RMEM_MW_TYPE_1);
 	const struct rmem_mw_bind bind = {
@@ -166,8 +158,7 @@ window_beyond_all_memory_is_refused(void)
 	return TEST_SUCCESS;
 }
 
-static int
-implicit_mr_has_no_other_iova(void)
+TEST(odp_implicit, implicit_mr_has_no_other_iova)
 {
 	struct rmem_mr *mr;
 
@@ -179,16 +170,4 @@ implicit_mr_has_no_other_iova(void)
 	return TEST_SUCCESS;
 }
 
-static const struct test_case odp_implicit_cases[] = {
-		TEST_CASE(implicit_mr_tells_that_it_covers_all),
-		TEST_CASE(every_opcode_reaches_any_memory),
-		TEST_CASE(memory_that_is_mapped_later_is_covered),
-		TEST_CASE(addresses_without_memory_give_an_error),
-		TEST_CASE(implicit_mr_keeps_to_its_rights),
-		TEST_CASE(implicit_mr_counts_its_pages),
-		TEST_CASE(window_over_all_memory_opens_its_part),
-		TEST_CASE(window_beyond_all_memory_is_refused),
-		TEST_CASE(implicit_mr_has_no_other_iova),
-};
-
-REGISTER_RMEM_SUITE(odp_implicit, setup, fx_teardown, odp_implicit_cases);
+TEST_SUITE(odp_implicit, setup, fx_teardown);

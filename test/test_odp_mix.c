@@ -37,8 +37,7 @@ expect_on_demand(uint64_t addr, uint32_t rkey)
 	return TEST_SUCCESS;
 }
 
-static int
-window_over_an_on_demand_mr(void)
+TEST(odp_mix, window_over_an_on_demand_mr)
 {
 	struct rmem_mw *mw = fx_mw(fx.a.pd, RMEM_MW_TYPE_2);
 	struct rmem_send_wr wr = fx_wr(RMEM_WR_BIND_MW, NULL, 0);
@@ -70,8 +69,7 @@ bind_mkey(struct rmem_mr *mkey, const struct rmem_mkey_entry *entries, uint32_t 
 }
 
 /* One block, then blocks of a few bytes, and a key over that key. */
-static int
-indirect_key_over_an_on_demand_mr(void)
+TEST(odp_mix, indirect_key_over_an_on_demand_mr)
 {
 	const struct rmem_mkey_entry one = fx_entry(fx_odp.mr, 0, FX_ODP_SIZE);
 	const struct rmem_mkey_entry three[] = {fx_entry(fx_odp.mr, 0, FX_PAGE - 8),
@@ -95,8 +93,7 @@ indirect_key_over_an_on_demand_mr(void)
 }
 
 /* All that is found below a key is found before a byte moves. */
-static int
-indirect_key_over_a_hole_moves_no_byte(void)
+TEST(odp_mix, indirect_key_over_a_hole_moves_no_byte)
 {
 	const struct rmem_mkey_entry entries[] = {
 			fx_entry(fx_odp.mr, 3 * FX_PAGE, 64), fx_entry(fx_odp.mr, 5 * FX_PAGE, 64)};
@@ -113,8 +110,7 @@ indirect_key_over_a_hole_moves_no_byte(void)
 	return TEST_SUCCESS;
 }
 
-static int
-atomics_through_an_indirect_key(void)
+TEST(odp_mix, atomics_through_an_indirect_key)
 {
 	const struct rmem_mkey_entry one = fx_entry(fx_odp.mr, 0, FX_ODP_SIZE);
 	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
@@ -155,8 +151,7 @@ bind_fast(bool is_scattered, struct rmem_mr **mr)
 }
 
 /* It has the addresses of the pages, and no table of them. */
-static int
-fast_register_mr_over_an_on_demand_mr(void)
+TEST(odp_mix, fast_register_mr_over_an_on_demand_mr)
 {
 	struct rmem_mr *mr, *mkey;
 	struct rmem_mkey_entry one = {.addr = IOVA, .length = FX_ODP_SIZE};
@@ -202,8 +197,7 @@ expect_atomics(uint64_t addr, uint32_t rkey)
 	return fx_reconnect();
 }
 
-static int
-atomics_by_every_key_succeed_or_are_refused(void)
+TEST(odp_mix, atomics_by_every_key_succeed_or_are_refused)
 {
 	const struct rmem_mkey_entry one = fx_entry(fx_odp.mr, 0, FX_ODP_SIZE);
 	struct rmem_mw *mw = fx_mw(fx.a.pd, RMEM_MW_TYPE_2);
@@ -227,8 +221,7 @@ atomics_by_every_key_succeed_or_are_refused(void)
 }
 
 /* To pages on demand and back: the keys stay. */
-static int
-rereg_sets_and_clears_on_demand(void)
+TEST(odp_mix, rereg_sets_and_clears_on_demand)
 {
 	uint32_t plain = fx_odp_access() & ~RMEM_ACCESS_ON_DEMAND;
 	uint32_t page, rkey = fx_odp.mr->rkey;
@@ -251,8 +244,7 @@ rereg_sets_and_clears_on_demand(void)
 }
 
 /* What is not all mapped stays on demand. */
-static int
-rereg_of_a_hole_stays_on_demand(void)
+TEST(odp_mix, rereg_of_a_hole_stays_on_demand)
 {
 	uint32_t plain = fx_odp_access() & ~RMEM_ACCESS_ON_DEMAND;
 	enum rmem_rereg_result result;
@@ -265,8 +257,7 @@ rereg_of_a_hole_stays_on_demand(void)
 	return expect_on_demand(fx_odp.mr->iova, fx_odp.mr->rkey);
 }
 
-static int
-rereg_changes_rights_and_memory(void)
+TEST(odp_mix, rereg_changes_rights_and_memory)
 {
 	struct rmem_mr *mr = fx_odp.mr;
 	uint32_t read = RMEM_ACCESS_ON_DEMAND | RMEM_ACCESS_REMOTE_READ;
@@ -291,8 +282,7 @@ rereg_changes_rights_and_memory(void)
 	return TEST_SUCCESS;
 }
 
-static int
-rereg_of_allocated_memory_is_not_on_demand(void)
+TEST(odp_mix, rereg_of_allocated_memory_is_not_on_demand)
 {
 	struct rmem_mr *mr = fx_mr(fx.a.pd, NULL, FX_PAGE, FX_ACCESS | RMEM_ACCESS_ALLOCATE_MR);
 
@@ -302,8 +292,7 @@ rereg_of_allocated_memory_is_not_on_demand(void)
 	return TEST_SUCCESS;
 }
 
-static int
-shared_mrs_have_their_own_pages(void)
+TEST(odp_mix, shared_mrs_have_their_own_pages)
 {
 	struct rmem_mr *mr, *plain;
 
@@ -319,8 +308,7 @@ shared_mrs_have_their_own_pages(void)
 	return TEST_SUCCESS;
 }
 
-static int
-counter_counts_on_demand(void)
+TEST(odp_mix, counter_counts_on_demand)
 {
 	struct rmem_counter *counter = fx_counter(fx.a.dev);
 	uint64_t n;
@@ -356,8 +344,7 @@ attr_of_all(void)
 	return attr;
 }
 
-static int
-disabled_mr_is_on_demand_when_enabled(void)
+TEST(odp_mix, disabled_mr_is_on_demand_when_enabled)
 {
 	struct rmem_mr_attr attr = attr_of_all();
 	struct rmem_mr *mr;
@@ -372,8 +359,7 @@ disabled_mr_is_on_demand_when_enabled(void)
 	return expect_on_demand(mr->iova, mr->rkey);
 }
 
-static int
-background_registration_touches_nothing(void)
+TEST(odp_mix, background_registration_touches_nothing)
 {
 	struct rmem_mr_attr attr = attr_of_all();
 	struct rmem_event event;
@@ -391,8 +377,7 @@ background_registration_touches_nothing(void)
 }
 
 /* A chosen iova, a range that is not of whole pages, and zero-based. */
-static int
-on_demand_mr_has_any_iova(void)
+TEST(odp_mix, on_demand_mr_has_any_iova)
 {
 	struct rmem_mr *mr;
 
@@ -410,8 +395,7 @@ on_demand_mr_has_any_iova(void)
 	return TEST_SUCCESS;
 }
 
-static int
-inline_message_goes_to_pages_on_demand(void)
+TEST(odp_mix, inline_message_goes_to_pages_on_demand)
 {
 	fx_fill(fx.b.buf, 32, 12);
 	TEST_STATUS(fx_odp_do(FX_ODP_RECV, fx_odp.mr->iova, 32), RMEM_WC_SUCCESS);
@@ -423,8 +407,7 @@ inline_message_goes_to_pages_on_demand(void)
 }
 
 /* The message is in its completion when the receive's MR becomes an on-demand one. */
-static int
-inline_message_is_copied_to_what_is_on_demand_by_then(void)
+TEST(odp_mix, inline_message_is_copied_to_what_is_on_demand_by_then)
 {
 	const struct rmem_sge peer = fx_sge(fx.b.mr, 0, 32);
 	struct rmem_mr *mr = fx_mr(fx.a.pd, fx_odp.mem, FX_PAGE, FX_ACCESS);
@@ -440,24 +423,4 @@ inline_message_is_copied_to_what_is_on_demand_by_then(void)
 	return TEST_SUCCESS;
 }
 
-static const struct test_case odp_mix_cases[] = {
-		TEST_CASE(window_over_an_on_demand_mr),
-		TEST_CASE(indirect_key_over_an_on_demand_mr),
-		TEST_CASE(indirect_key_over_a_hole_moves_no_byte),
-		TEST_CASE(atomics_through_an_indirect_key),
-		TEST_CASE(fast_register_mr_over_an_on_demand_mr),
-		TEST_CASE(atomics_by_every_key_succeed_or_are_refused),
-		TEST_CASE(rereg_sets_and_clears_on_demand),
-		TEST_CASE(rereg_of_a_hole_stays_on_demand),
-		TEST_CASE(rereg_changes_rights_and_memory),
-		TEST_CASE(rereg_of_allocated_memory_is_not_on_demand),
-		TEST_CASE(shared_mrs_have_their_own_pages),
-		TEST_CASE(counter_counts_on_demand),
-		TEST_CASE(disabled_mr_is_on_demand_when_enabled),
-		TEST_CASE(background_registration_touches_nothing),
-		TEST_CASE(on_demand_mr_has_any_iova),
-		TEST_CASE(inline_message_goes_to_pages_on_demand),
-		TEST_CASE(inline_message_is_copied_to_what_is_on_demand_by_then),
-};
-
-REGISTER_RMEM_SUITE(odp_mix, fx_setup_odp, fx_teardown, odp_mix_cases);
+TEST_SUITE(odp_mix, fx_setup_odp, fx_teardown);

@@ -135,26 +135,22 @@ race_with(enum change change, bool is_plain)
 	return TEST_SUCCESS;
 }
 
-static int
-pages_are_discarded_below_requests(void)
+TEST(odp_race, pages_are_discarded_below_requests)
 {
 	return race_with(CHANGE_DISCARD, false);
 }
 
-static int
-pages_are_replaced_below_requests(void)
+TEST(odp_race, pages_are_replaced_below_requests)
 {
 	return race_with(CHANGE_REPLACE, false);
 }
 
-static int
-pages_are_protected_below_requests(void)
+TEST(odp_race, pages_are_protected_below_requests)
 {
 	return race_with(CHANGE_PROTECT, false);
 }
 
-static int
-pages_are_unmapped_below_requests(void)
+TEST(odp_race, pages_are_unmapped_below_requests)
 {
 	return race_with(CHANGE_UNMAP, false);
 }
@@ -172,25 +168,14 @@ race_with_plain(enum change change)
 	return race_with(change, true);
 }
 
-static int
-pages_of_plain_mrs_are_protected_below_requests(void)
+TEST(odp_race, pages_of_plain_mrs_are_protected_below_requests)
 {
 	return race_with_plain(CHANGE_PROTECT);
 }
 
-static int
-pages_of_plain_mrs_are_unmapped_below_requests(void)
+TEST(odp_race, pages_of_plain_mrs_are_unmapped_below_requests)
 {
 	return race_with_plain(CHANGE_UNMAP);
 }
 
-static const struct test_case odp_race_cases[] = {
-		TEST_CASE(pages_are_discarded_below_requests),
-		TEST_CASE(pages_are_replaced_below_requests),
-		TEST_CASE(pages_are_protected_below_requests),
-		TEST_CASE(pages_are_unmapped_below_requests),
-		TEST_CASE(pages_of_plain_mrs_are_protected_below_requests),
-		TEST_CASE(pages_of_plain_mrs_are_unmapped_below_requests),
-};
-
-REGISTER_RMEM_SUITE(odp_race, fx_setup_odp, fx_teardown, odp_race_cases);
+TEST_SUITE(odp_race, fx_setup_odp, fx_teardown);

@@ -55,8 +55,7 @@ expect_news(uint64_t want)
 	return TEST_SUCCESS;
 }
 
-static int
-discarded_pages_are_told(void)
+TEST(odp_uffd, discarded_pages_are_told)
 {
 	TEST_OK(madvise(fx_odp_page(2), 3 * FX_PAGE, MADV_DONTNEED));
 	TEST_RUN(expect_news(3));
@@ -65,8 +64,7 @@ discarded_pages_are_told(void)
 	return TEST_SUCCESS;
 }
 
-static int
-unmapped_and_moved_pages_are_told(void)
+TEST(odp_uffd, unmapped_and_moved_pages_are_told)
 {
 	void *to = fx_map(FX_PAGE);
 
@@ -83,8 +81,7 @@ unmapped_and_moved_pages_are_told(void)
 }
 
 /* What was not mapped at the registration, or has been replaced, is watched from its fault on. */
-static int
-pages_that_are_mapped_later_are_told(void)
+TEST(odp_uffd, pages_that_are_mapped_later_are_told)
 {
 	TEST_OK(fx_odp_map(4));
 	TEST_RUN(expect_news(1));
@@ -99,8 +96,7 @@ pages_that_are_mapped_later_are_told(void)
 	return TEST_SUCCESS;
 }
 
-static int
-all_mrs_over_a_page_are_told(void)
+TEST(odp_uffd, all_mrs_over_a_page_are_told)
 {
 	struct rmem_mr *other = fx_mr(fx.a.pd, fx_odp.mem, FX_ODP_SIZE, fx_odp_access());
 
@@ -116,8 +112,7 @@ all_mrs_over_a_page_are_told(void)
 }
 
 /* It finds out when it is asked for the MR's counters. */
-static int
-device_that_is_not_to_be_told_looks_for_itself(void)
+TEST(odp_uffd, device_that_is_not_to_be_told_looks_for_itself)
 {
 	struct rmem_dev *dev = fx_dev("soft8", "odp_uffd=0");
 	struct rmem_mr *mr = fx_mr(fx_pd(dev), fx_odp.mem, FX_ODP_SIZE, fx_odp_access());
@@ -153,8 +148,7 @@ expect_not_watched(void *start, size_t length)
 }
 
 /* The MR has a hole, so that each step of the advice watches anew what it brought. */
-static int
-advice_on_a_freed_mr_does_not_watch(void)
+TEST(odp_uffd, advice_on_a_freed_mr_does_not_watch)
 {
 	uint8_t *large = fx_map(LARGE_SIZE);
 	struct rmem_sge sge = {.addr = fx_addr(large), .length = LARGE_SIZE - FX_PAGE};
@@ -175,13 +169,4 @@ advice_on_a_freed_mr_does_not_watch(void)
 	return TEST_SUCCESS;
 }
 
-static const struct test_case odp_uffd_cases[] = {
-		TEST_CASE(discarded_pages_are_told),
-		TEST_CASE(unmapped_and_moved_pages_are_told),
-		TEST_CASE(pages_that_are_mapped_later_are_told),
-		TEST_CASE(all_mrs_over_a_page_are_told),
-		TEST_CASE(device_that_is_not_to_be_told_looks_for_itself),
-		TEST_CASE(advice_on_a_freed_mr_does_not_watch),
-};
-
-REGISTER_RMEM_SUITE(odp_uffd, setup, fx_teardown, odp_uffd_cases);
+TEST_SUITE(odp_uffd, setup, fx_teardown);

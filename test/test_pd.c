@@ -7,8 +7,7 @@
 #include "fixture.h"
 #include "test.h"
 
-static int
-domains_of_a_device_have_different_handles(void)
+TEST(pd, domains_of_a_device_have_different_handles)
 {
 	struct rmem_pd *a = fx_pd(fx.a.dev);
 	struct rmem_pd *b = fx_pd(fx.a.dev);
@@ -18,8 +17,7 @@ domains_of_a_device_have_different_handles(void)
 	return TEST_SUCCESS;
 }
 
-static int
-device_of_a_domain_is_known(void)
+TEST(pd, device_of_a_domain_is_known)
 {
 	struct rmem_pd *own = fx_pd(fx.a.dev), *other = fx_pd(fx_dev("soft1", NULL));
 	static uint64_t zeros[64];
@@ -31,8 +29,7 @@ device_of_a_domain_is_known(void)
 	return TEST_SUCCESS;
 }
 
-static int
-alloc_refuses_null_and_wrong_handles(void)
+TEST(pd, alloc_refuses_null_and_wrong_handles)
 {
 	static uint64_t zeros[64];
 	struct rmem_pd *pd = NULL;
@@ -46,8 +43,7 @@ alloc_refuses_null_and_wrong_handles(void)
 	return TEST_SUCCESS;
 }
 
-static int
-one_domain_too_many_is_enospc_and_dealloc_makes_room(void)
+TEST(pd, one_domain_too_many_is_enospc_and_dealloc_makes_room)
 {
 	struct rmem_dev *dev = fx_dev("soft1", "max_pd=3");
 	struct rmem_pd *pd = NULL;
@@ -72,21 +68,18 @@ make_pd(void **pd)
 	return rmem_pd_alloc(fx.a.dev, (struct rmem_pd **)pd);
 }
 
-static int
-no_memory_is_enomem_and_nothing_stays(void)
+TEST(pd, no_memory_is_enomem_and_nothing_stays)
 {
 	return fx_expect_enomem(make_pd);
 }
 
-static int
-dealloc_of_null_does_nothing(void)
+TEST(pd, dealloc_of_null_does_nothing)
 {
 	TEST_OK(rmem_pd_dealloc(NULL));
 	return TEST_SUCCESS;
 }
 
-static int
-dealloc_of_what_is_no_domain_is_refused(void)
+TEST(pd, dealloc_of_what_is_no_domain_is_refused)
 {
 	static uint64_t zeros[64];
 
@@ -105,8 +98,7 @@ expect_busy(struct rmem_pd *pd, void *object)
 }
 
 /* IBTA C10-10 */
-static int
-dealloc_while_something_belongs_to_it_is_ebusy(void)
+TEST_WITH(pd, dealloc_while_something_belongs_to_it_is_ebusy, fx_setup)
 {
 	struct rmem_pd *pd = fx_pd(fx.a.dev);
 	uint8_t *buf = fx_mem(64, 64);
@@ -119,24 +111,11 @@ dealloc_while_something_belongs_to_it_is_ebusy(void)
 	return TEST_SUCCESS;
 }
 
-static int
-domain_works_on_after_a_refused_dealloc(void)
+TEST_WITH(pd, domain_works_on_after_a_refused_dealloc, fx_setup)
 {
 	TEST_ERR(rmem_pd_dealloc(fx.a.pd), EBUSY);
 	TEST_ASSERT(fx_mr(fx.a.pd, fx.a.buf, 1, 0) != NULL);
 	return TEST_SUCCESS;
 }
 
-static const struct test_case pd_cases[] = {
-		TEST_CASE(domains_of_a_device_have_different_handles),
-		TEST_CASE(device_of_a_domain_is_known),
-		TEST_CASE(alloc_refuses_null_and_wrong_handles),
-		TEST_CASE(one_domain_too_many_is_enospc_and_dealloc_makes_room),
-		TEST_CASE(no_memory_is_enomem_and_nothing_stays),
-		TEST_CASE(dealloc_of_null_does_nothing),
-		TEST_CASE(dealloc_of_what_is_no_domain_is_refused),
-		TEST_CASE_WITH(fx_setup, dealloc_while_something_belongs_to_it_is_ebusy),
-		TEST_CASE_WITH(fx_setup, domain_works_on_after_a_refused_dealloc),
-};
-
-REGISTER_RMEM_SUITE(pd, fx_setup_dev, fx_teardown, pd_cases);
+TEST_SUITE(pd, fx_setup_dev, fx_teardown);

@@ -10,8 +10,7 @@
 #include "fixture_pin.h"
 #include "test.h"
 
-static int
-pages_of_a_region_are_locked_until_dereg(void)
+TEST(pin, pages_of_a_region_are_locked_until_dereg)
 {
 	struct rmem_mr *mr = pin_reg(PIN_AUTO, FX_PAGE + 8, 2 * FX_PAGE);
 
@@ -23,8 +22,7 @@ pages_of_a_region_are_locked_until_dereg(void)
 	return TEST_SUCCESS;
 }
 
-static int
-off_locks_nothing(void)
+TEST(pin, off_locks_nothing)
 {
 	struct rmem_mr *mr = pin_reg(PIN_OFF, 0, PIN_SIZE);
 
@@ -35,8 +33,7 @@ off_locks_nothing(void)
 }
 
 /* Dereg of one must not unpin the other, whichever goes first. */
-static int
-regions_over_a_page_count(void)
+TEST(pin, regions_over_a_page_count)
 {
 	struct rmem_mr *mr[4];
 
@@ -57,8 +54,7 @@ regions_over_a_page_count(void)
 	return TEST_SUCCESS;
 }
 
-static int
-overlaps_of_every_kind_count(void)
+TEST(pin, overlaps_of_every_kind_count)
 {
 	struct rmem_mr *mid = pin_reg(PIN_AUTO, 2 * FX_PAGE, 2 * FX_PAGE);
 	struct rmem_mr *all = pin_reg(PIN_AUTO, 0, 6 * FX_PAGE);
@@ -79,8 +75,7 @@ overlaps_of_every_kind_count(void)
 }
 
 /* At random, against a count for each page. */
-static int
-random_regions_are_as_the_model_says(void)
+TEST(pin, random_regions_are_as_the_model_says)
 {
 	struct {
 		struct rmem_mr *mr;
@@ -116,8 +111,7 @@ random_regions_are_as_the_model_says(void)
 }
 
 /* What the program had locked is its own to unlock. */
-static int
-locks_of_the_program_stay(void)
+TEST(pin, locks_of_the_program_stay)
 {
 	struct rmem_mr *one, *all;
 
@@ -137,8 +131,7 @@ locks_of_the_program_stay(void)
 	return TEST_SUCCESS;
 }
 
-static int
-range_of_many_mappings_is_pinned(void)
+TEST(pin, range_of_many_mappings_is_pinned)
 {
 	struct rmem_mr *mr;
 
@@ -153,8 +146,7 @@ range_of_many_mappings_is_pinned(void)
 	return TEST_SUCCESS;
 }
 
-static int
-all_ranges_of_a_list_are_pinned(void)
+TEST(pin, all_ranges_of_a_list_are_pinned)
 {
 	const struct iovec iov[] = {{pin_pages + 5 * FX_PAGE, 8}, {pin_pages, FX_PAGE + 1},
 			{pin_pages + 8, FX_PAGE}};
@@ -171,8 +163,7 @@ all_ranges_of_a_list_are_pinned(void)
 	return TEST_SUCCESS;
 }
 
-static int
-sharers_pin_again(void)
+TEST(pin, sharers_pin_again)
 {
 	struct rmem_mr *mr = pin_reg(PIN_AUTO, 0, 8), *other = NULL;
 
@@ -187,8 +178,7 @@ sharers_pin_again(void)
 	return TEST_SUCCESS;
 }
 
-static int
-rereg_pins_the_new_and_unpins_the_old(void)
+TEST(pin, rereg_pins_the_new_and_unpins_the_old)
 {
 	struct rmem_mr *mr = pin_reg(PIN_AUTO, 0, 2 * FX_PAGE);
 	enum rmem_rereg_result result;
@@ -208,8 +198,7 @@ rereg_pins_the_new_and_unpins_the_old(void)
 }
 
 /* The class DO_FORK_OLD of ibv_rereg_mr: the new MR is valid. */
-static int
-rereg_tells_of_old_memory_that_is_gone(void)
+TEST(pin, rereg_tells_of_old_memory_that_is_gone)
 {
 	struct rmem_mr *mr = pin_reg(PIN_AUTO, 0, FX_PAGE);
 	enum rmem_rereg_result result;
@@ -228,16 +217,14 @@ rereg_tells_of_old_memory_that_is_gone(void)
 	return TEST_SUCCESS;
 }
 
-static int
-what_requests_bind_is_not_pinned(void)
+TEST(pin, what_requests_bind_is_not_pinned)
 {
 	TEST_EQ(fx_query(fx_fast_mr(pin_pds[PIN_REQUIRE], 4)).is_pinned, 0);
 	TEST_EQ(fx_query(fx_mkey(pin_pds[PIN_REQUIRE], 4)).is_pinned, 0);
 	return TEST_SUCCESS;
 }
 
-static int
-background_registration_pins(void)
+TEST(pin, background_registration_pins)
 {
 	const struct rmem_mr_attr attr = {.addr = pin_pages,
 			.length = PIN_SIZE,
@@ -254,8 +241,7 @@ background_registration_pins(void)
 }
 
 /* Nothing stays pinned of a registration that failed. */
-static int
-failed_registration_unpins(void)
+TEST(pin, failed_registration_unpins)
 {
 	struct rmem_mr_attr attr = {.addr = pin_pages,
 			.length = PIN_SIZE,
@@ -297,8 +283,7 @@ race(void *arg)
 	return TEST_SUCCESS;
 }
 
-static int
-regions_of_several_lcores_count(void)
+TEST(pin, regions_of_several_lcores_count)
 {
 	uint64_t seeds[] = {UINT64_C(88172645463325252), UINT64_C(9123718237123)};
 	struct rmem_mr *mr = pin_reg(PIN_AUTO, 0, 8);
@@ -315,22 +300,4 @@ regions_of_several_lcores_count(void)
 	return TEST_SUCCESS;
 }
 
-static const struct test_case pin_cases[] = {
-		TEST_CASE(pages_of_a_region_are_locked_until_dereg),
-		TEST_CASE(off_locks_nothing),
-		TEST_CASE(regions_over_a_page_count),
-		TEST_CASE(overlaps_of_every_kind_count),
-		TEST_CASE(random_regions_are_as_the_model_says),
-		TEST_CASE(locks_of_the_program_stay),
-		TEST_CASE(range_of_many_mappings_is_pinned),
-		TEST_CASE(all_ranges_of_a_list_are_pinned),
-		TEST_CASE(sharers_pin_again),
-		TEST_CASE(rereg_pins_the_new_and_unpins_the_old),
-		TEST_CASE(rereg_tells_of_old_memory_that_is_gone),
-		TEST_CASE(what_requests_bind_is_not_pinned),
-		TEST_CASE(background_registration_pins),
-		TEST_CASE(failed_registration_unpins),
-		TEST_CASE(regions_of_several_lcores_count),
-};
-
-REGISTER_RMEM_SUITE(pin, pin_setup, pin_teardown, pin_cases);
+TEST_SUITE(pin, pin_setup, pin_teardown);

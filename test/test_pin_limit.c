@@ -67,8 +67,7 @@ limit_end(void)
 }
 
 /* A NIC's answer: -ENOMEM, with the numbers, and nothing is kept. */
-static int
-require_fails_at_the_limit(void)
+TEST(pin_limit, require_fails_at_the_limit)
 {
 	struct rmem_mr *mr = NULL;
 	const char *log;
@@ -94,8 +93,7 @@ require_fails_at_the_limit(void)
 }
 
 /* Says so once, and goes on. */
-static int
-auto_goes_on_at_the_limit(void)
+TEST(pin_limit, auto_goes_on_at_the_limit)
 {
 	struct rmem_mr *mr[3];
 	const char *log;
@@ -124,8 +122,7 @@ auto_goes_on_at_the_limit(void)
 	return TEST_SUCCESS;
 }
 
-static int
-off_and_memory_that_is_locked_need_no_limit(void)
+TEST(pin_limit, off_and_memory_that_is_locked_need_no_limit)
 {
 	struct rmem_mr *off, *again, *first = pin_reg(PIN_REQUIRE, 0, PIN_SIZE);
 
@@ -140,8 +137,7 @@ off_and_memory_that_is_locked_need_no_limit(void)
 }
 
 /* As the kernel counts for a NIC: the pages of MRs over the same memory count for each. */
-static int
-profile_counts_each_mr_in_full(void)
+TEST(pin_limit, profile_counts_each_mr_in_full)
 {
 	struct rmem_dev *dev = fx_dev("soft9", "profile=rxe");
 	struct rmem_pd *pd = dev != NULL ? fx_pd(dev) : NULL;
@@ -175,8 +171,7 @@ profile_counts_each_mr_in_full(void)
 }
 
 /* The class DONT_FORK_NEW of ibv_rereg_mr: the old MR is valid, and pinned. */
-static int
-rereg_that_cannot_pin_keeps_the_old(void)
+TEST(pin_limit, rereg_that_cannot_pin_keeps_the_old)
 {
 	struct rmem_mr *mr = pin_reg(PIN_REQUIRE, 0, FX_PAGE);
 	enum rmem_rereg_result result;
@@ -197,8 +192,7 @@ rereg_that_cannot_pin_keeps_the_old(void)
 }
 
 /* A list whose second range does not fit leaves nothing of the first. */
-static int
-list_is_pinned_as_a_whole(void)
+TEST(pin_limit, list_is_pinned_as_a_whole)
 {
 	const struct iovec iov[] = {{pin_pages, 8}, {pin_pages + 2 * FX_PAGE, 4 * FX_PAGE}};
 	const struct rmem_mr_attr attr = {
@@ -214,8 +208,7 @@ list_is_pinned_as_a_whole(void)
 	return TEST_SUCCESS;
 }
 
-static int
-hugepages_count_as_pinned(void)
+TEST(pin_limit, hugepages_count_as_pinned)
 {
 	const size_t size = (size_t)2 << 20;
 	struct rmem_mr *mr;
@@ -240,8 +233,7 @@ hugepages_count_as_pinned(void)
 }
 
 /* Stretches that lie apart: each costs mappings, of which the kernel gives a process so many. */
-static int
-stretches_leave_mappings_to_the_program(void)
+TEST(pin_limit, stretches_leave_mappings_to_the_program)
 {
 	static struct rmem_mr *mrs[20000];
 	struct rmem_pd *pd = fx_pd(fx_dev("soft13", "pin=require,max_mr=20001"));
@@ -274,15 +266,4 @@ stretches_leave_mappings_to_the_program(void)
 	return TEST_SUCCESS;
 }
 
-static const struct test_case pin_limit_cases[] = {
-		TEST_CASE(require_fails_at_the_limit),
-		TEST_CASE(auto_goes_on_at_the_limit),
-		TEST_CASE(off_and_memory_that_is_locked_need_no_limit),
-		TEST_CASE(profile_counts_each_mr_in_full),
-		TEST_CASE(rereg_that_cannot_pin_keeps_the_old),
-		TEST_CASE(list_is_pinned_as_a_whole),
-		TEST_CASE(hugepages_count_as_pinned),
-		TEST_CASE(stretches_leave_mappings_to_the_program),
-};
-
-REGISTER_RMEM_SUITE(pin_limit, pin_setup, pin_teardown, pin_limit_cases);
+TEST_SUITE(pin_limit, pin_setup, pin_teardown);

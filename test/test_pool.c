@@ -67,8 +67,7 @@ teardown(void)
 	return fx_teardown() == TEST_SUCCESS && is_ok ? TEST_SUCCESS : TEST_FAILED;
 }
 
-static int
-pool_is_as_configured(void)
+TEST(pool, pool_is_as_configured)
 {
 	struct rmem_dev_info info;
 
@@ -84,8 +83,7 @@ pool_is_as_configured(void)
 	return TEST_SUCCESS;
 }
 
-static int
-sges_are_ready_to_post(void)
+TEST(pool, sges_are_ready_to_post)
 {
 	static struct rmem_sge sge[NB_BUFS];
 	struct rmem_send_wr wr;
@@ -146,8 +144,7 @@ expect_every_buffer_once(unsigned int burst)
 	return TEST_SUCCESS;
 }
 
-static int
-every_buffer_is_got_once_in_any_burst(void)
+TEST(pool, every_buffer_is_got_once_in_any_burst)
 {
 	static const unsigned int bursts[] = {1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65,
 			100, 512, 1000, NB_BUFS};
@@ -158,8 +155,7 @@ every_buffer_is_got_once_in_any_burst(void)
 	return TEST_SUCCESS;
 }
 
-static int
-without_a_cache_every_buffer_is_got_once(void)
+TEST_WITH(pool, without_a_cache_every_buffer_is_got_once, setup_none)
 {
 	struct rmem_pool_conf conf = good_conf();
 
@@ -168,8 +164,7 @@ without_a_cache_every_buffer_is_got_once(void)
 	return every_buffer_is_got_once_in_any_burst();
 }
 
-static int
-other_mempool_ops_are_used(void)
+TEST_WITH(pool, other_mempool_ops_are_used, setup_none)
 {
 	struct rmem_pool_conf conf = good_conf();
 
@@ -178,8 +173,7 @@ other_mempool_ops_are_used(void)
 	return every_buffer_is_got_once_in_any_burst();
 }
 
-static int
-get_of_more_than_there_are_takes_none(void)
+TEST(pool, get_of_more_than_there_are_takes_none)
 {
 	static struct rmem_sge sge[NB_BUFS + 1];
 
@@ -192,8 +186,7 @@ get_of_more_than_there_are_takes_none(void)
 	return TEST_SUCCESS;
 }
 
-static int
-get_and_put_of_none_do_nothing(void)
+TEST(pool, get_and_put_of_none_do_nothing)
 {
 	TEST_OK(rmem_pool_get_sges(pool, NULL, 0));
 	TEST_OK(rmem_pool_get_sges_bulk(pool, NULL, 0));
@@ -204,8 +197,7 @@ get_and_put_of_none_do_nothing(void)
 }
 
 /* Only addr counts: an SGE may come back shortened for its last use. */
-static int
-changed_lengths_and_keys_come_back_whole(void)
+TEST(pool, changed_lengths_and_keys_come_back_whole)
 {
 	struct rmem_sge sge[9];
 	unsigned int i;
@@ -225,8 +217,7 @@ changed_lengths_and_keys_come_back_whole(void)
 	return TEST_SUCCESS;
 }
 
-static int
-mempool_calls_work_on_it(void)
+TEST(pool, mempool_calls_work_on_it)
 {
 	struct rmem_sge sge;
 	void *buf = NULL;
@@ -244,8 +235,7 @@ mempool_calls_work_on_it(void)
 }
 
 /* One page, one slice: a key opens the pool, not the byte behind its memory. */
-static int
-keys_open_no_byte_behind_the_pool(void)
+TEST(pool, keys_open_no_byte_behind_the_pool)
 {
 	struct rmem_mr_info info = fx_query(pool->mrs[0]);
 	uint32_t rkey = info.rkey;
@@ -257,8 +247,7 @@ keys_open_no_byte_behind_the_pool(void)
 }
 
 /* Larger than max_mr_size: several MRs, and each buffer has the keys of its own. */
-static int
-large_pool_is_registered_in_slices(void)
+TEST_WITH(pool, large_pool_is_registered_in_slices, setup_none)
 {
 	struct rmem_dev *dev = fx_dev("soft1", "max_mr_size=131072,max_mr=64");
 	struct rmem_pool_conf conf = good_conf();
@@ -312,8 +301,7 @@ check_mrs(struct rmem_pd *pd, const struct rmem_pool_conf *conf, uint32_t nb_mrs
 }
 
 /* One MR, several, and fewer MRs than slices: in most of those no buffer starts. */
-static int
-mr_of_a_buffer_is_known(void)
+TEST_WITH(pool, mr_of_a_buffer_is_known, setup_none)
 {
 	struct rmem_pd *pd = fx_pd(fx_dev("soft1", "max_mr_size=131072,max_mr=64"));
 	struct rmem_pool_conf conf = good_conf();
@@ -326,8 +314,7 @@ mr_of_a_buffer_is_known(void)
 	return check_mrs(pd, &conf, 20);
 }
 
-static int
-destroy_while_buffers_are_out_is_ebusy(void)
+TEST(pool, destroy_while_buffers_are_out_is_ebusy)
 {
 	struct rmem_sge sge[3];
 	const char *log;
@@ -347,8 +334,7 @@ destroy_while_buffers_are_out_is_ebusy(void)
 }
 
 /* Nothing binds to an MR yet, so the count is set here. */
-static int
-destroy_while_a_registration_is_referred_to_is_ebusy(void)
+TEST(pool, destroy_while_a_registration_is_referred_to_is_ebusy)
 {
 	struct rmem_obj *obj = &pool->mrs[0]->obj;
 
@@ -359,8 +345,7 @@ destroy_while_a_registration_is_referred_to_is_ebusy(void)
 	return TEST_SUCCESS;
 }
 
-static int
-keys_of_a_destroyed_pool_are_refused(void)
+TEST(pool, keys_of_a_destroyed_pool_are_refused)
 {
 	uint64_t addr = pool->base;
 	uint32_t rkey = rmem_pool_rkey(pool, (void *)(uintptr_t)addr);
@@ -402,8 +387,7 @@ churn(void *arg)
 	return TEST_SUCCESS;
 }
 
-static int
-lcores_never_share_a_buffer(void)
+TEST(pool, lcores_never_share_a_buffer)
 {
 	static uint8_t marks[] = {1, 2, 3};
 	unsigned int nb = RTE_MIN(fx_nb_workers(), RTE_DIM(marks));
@@ -417,8 +401,7 @@ lcores_never_share_a_buffer(void)
 }
 
 /* In any DPDK: what its own calls allow above that is not used. */
-static int
-cache_never_holds_more_than_its_size(void)
+TEST(pool, cache_never_holds_more_than_its_size)
 {
 	const struct rte_mempool_cache *cache = &pool->mp->local_cache[rte_lcore_id()];
 	static struct rmem_sge sge[NB_BUFS];
@@ -440,8 +423,7 @@ cache_never_holds_more_than_its_size(void)
 }
 
 /* What lies outside of the pool, on either side, is in no MR of it. */
-static int
-mr_of_what_is_no_buffer_is_null(void)
+TEST_WITH(pool, mr_of_what_is_no_buffer_is_null, setup_none)
 {
 	struct rmem_pool_conf conf = good_conf();
 	struct rmem_pd *pd = fx_pd(fx_dev("soft1", "max_mr_size=131072,max_mr=64"));
@@ -471,8 +453,7 @@ mr_of_what_is_no_buffer_is_null(void)
 }
 
 /* Without a buffer or a list of them: its memory is deregistered all the same. */
-static int
-pool_whose_mempool_was_freed_can_be_destroyed(void)
+TEST(pool, pool_whose_mempool_was_freed_can_be_destroyed)
 {
 	struct rmem_dev_info info;
 	uint32_t nb_mr;
@@ -505,8 +486,7 @@ create_and_close_devices(void *arg)
 }
 
 /* Calls of a pool look at its own device alone. TSan sees where they look at others. */
-static int
-pools_are_created_while_devices_come_and_go(void)
+TEST(pool, pools_are_created_while_devices_come_and_go)
 {
 	struct rmem_pool_conf conf = good_conf();
 	struct rmem_pool_report report;
@@ -526,27 +506,4 @@ pools_are_created_while_devices_come_and_go(void)
 	return ret;
 }
 
-static const struct test_case pool_cases[] = {
-		TEST_CASE(pool_is_as_configured),
-		TEST_CASE(sges_are_ready_to_post),
-		TEST_CASE(every_buffer_is_got_once_in_any_burst),
-		TEST_CASE_WITH(setup_none, without_a_cache_every_buffer_is_got_once),
-		TEST_CASE_WITH(setup_none, other_mempool_ops_are_used),
-		TEST_CASE(get_of_more_than_there_are_takes_none),
-		TEST_CASE(get_and_put_of_none_do_nothing),
-		TEST_CASE(changed_lengths_and_keys_come_back_whole),
-		TEST_CASE(mempool_calls_work_on_it),
-		TEST_CASE(keys_open_no_byte_behind_the_pool),
-		TEST_CASE_WITH(setup_none, large_pool_is_registered_in_slices),
-		TEST_CASE_WITH(setup_none, mr_of_a_buffer_is_known),
-		TEST_CASE(cache_never_holds_more_than_its_size),
-		TEST_CASE_WITH(setup_none, mr_of_what_is_no_buffer_is_null),
-		TEST_CASE(pool_whose_mempool_was_freed_can_be_destroyed),
-		TEST_CASE(pools_are_created_while_devices_come_and_go),
-		TEST_CASE(destroy_while_buffers_are_out_is_ebusy),
-		TEST_CASE(destroy_while_a_registration_is_referred_to_is_ebusy),
-		TEST_CASE(keys_of_a_destroyed_pool_are_refused),
-		TEST_CASE(lcores_never_share_a_buffer),
-};
-
-REGISTER_RMEM_SUITE(pool, setup, teardown, pool_cases);
+TEST_SUITE(pool, setup, teardown);

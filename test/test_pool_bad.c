@@ -65,8 +65,7 @@ teardown(void)
 	return fx_teardown() == TEST_SUCCESS && is_ok ? TEST_SUCCESS : TEST_FAILED;
 }
 
-static int
-too_few_regions_for_the_slices_is_enospc(void)
+TEST(pool_bad, too_few_regions_for_the_slices_is_enospc)
 {
 	struct rmem_dev *dev = fx_dev("soft1", "max_mr_size=131072,max_mr=4");
 	struct rmem_pool_conf conf = good_conf();
@@ -78,8 +77,7 @@ too_few_regions_for_the_slices_is_enospc(void)
 	return TEST_SUCCESS;
 }
 
-static int
-no_region_left_is_enospc(void)
+TEST(pool_bad, no_region_left_is_enospc)
 {
 	struct rmem_pd *pd = fx_pd(fx_dev("soft1", "max_mr=1"));
 	struct rmem_pool_conf conf = good_conf();
@@ -103,8 +101,7 @@ expect_conf_refused(const struct rmem_pool_conf *conf)
 	return TEST_SUCCESS;
 }
 
-static int
-null_and_wrong_handles_are_refused(void)
+TEST(pool_bad, null_and_wrong_handles_are_refused)
 {
 	static uint64_t zeros[64] __rte_cache_aligned;
 	const struct rmem_pool_conf conf = good_conf();
@@ -121,8 +118,7 @@ null_and_wrong_handles_are_refused(void)
 	return TEST_SUCCESS;
 }
 
-static int
-bad_names_and_ops_are_refused(void)
+TEST(pool_bad, bad_names_and_ops_are_refused)
 {
 	struct rmem_pool_conf conf = good_conf();
 	char name[RTE_MEMPOOL_NAMESIZE + 1];
@@ -145,8 +141,7 @@ bad_names_and_ops_are_refused(void)
 	return TEST_SUCCESS;
 }
 
-static int
-numbers_out_of_range_are_refused(void)
+TEST(pool_bad, numbers_out_of_range_are_refused)
 {
 	const struct rmem_pool_conf good = good_conf();
 	struct rmem_pool_conf conf = good;
@@ -169,8 +164,7 @@ numbers_out_of_range_are_refused(void)
 	return TEST_SUCCESS;
 }
 
-static int
-unknown_access_flags_and_sockets_are_refused(void)
+TEST(pool_bad, unknown_access_flags_and_sockets_are_refused)
 {
 	const struct rmem_pool_conf good = good_conf();
 	struct rmem_pool_conf conf = good;
@@ -198,8 +192,7 @@ unknown_access_flags_and_sockets_are_refused(void)
 	return TEST_SUCCESS;
 }
 
-static int
-buffer_over_max_mr_size_is_refused(void)
+TEST(pool_bad, buffer_over_max_mr_size_is_refused)
 {
 	struct rmem_pd *pd = fx_pd(fx_dev("soft1", "max_mr_size=4096"));
 	struct rmem_pool_conf conf = good_conf();
@@ -216,8 +209,7 @@ buffer_over_max_mr_size_is_refused(void)
 	return TEST_SUCCESS;
 }
 
-static int
-name_in_use_is_eexist(void)
+TEST_WITH(pool_bad, name_in_use_is_eexist, setup)
 {
 	const struct rmem_pool_conf conf = good_conf();
 	struct rmem_pool *other = NULL;
@@ -229,8 +221,7 @@ name_in_use_is_eexist(void)
 }
 
 /* The log tells how much is missing. */
-static int
-more_memory_than_there_is_is_enomem(void)
+TEST(pool_bad, more_memory_than_there_is_is_enomem)
 {
 	struct rmem_pool_conf conf = good_conf();
 	const char *log;
@@ -249,8 +240,7 @@ more_memory_than_there_is_is_enomem(void)
 }
 
 /* With less memory than it takes, whatever step that stops. */
-static int
-no_memory_is_enomem_and_nothing_stays(void)
+TEST(pool_bad, no_memory_is_enomem_and_nothing_stays)
 {
 	struct rmem_pool_conf conf = good_conf();
 	struct rmem_dev_info info;
@@ -269,17 +259,4 @@ no_memory_is_enomem_and_nothing_stays(void)
 	return TEST_SUCCESS;
 }
 
-static const struct test_case pool_bad_cases[] = {
-		TEST_CASE(too_few_regions_for_the_slices_is_enospc),
-		TEST_CASE(no_region_left_is_enospc),
-		TEST_CASE(null_and_wrong_handles_are_refused),
-		TEST_CASE(bad_names_and_ops_are_refused),
-		TEST_CASE(numbers_out_of_range_are_refused),
-		TEST_CASE(unknown_access_flags_and_sockets_are_refused),
-		TEST_CASE(buffer_over_max_mr_size_is_refused),
-		TEST_CASE_WITH(setup, name_in_use_is_eexist),
-		TEST_CASE(more_memory_than_there_is_is_enomem),
-		TEST_CASE(no_memory_is_enomem_and_nothing_stays),
-};
-
-REGISTER_RMEM_SUITE(pool_bad, setup_none, teardown, pool_bad_cases);
+TEST_SUITE(pool_bad, setup_none, teardown);

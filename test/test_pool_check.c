@@ -41,8 +41,7 @@ setup(void)
 	return fx_setup();
 }
 
-static int
-what_fits_is_told_as_it_becomes(void)
+TEST(pool_check, what_fits_is_told_as_it_becomes)
 {
 	const struct rmem_pool_conf conf = good_conf();
 	struct rmem_pool *pool;
@@ -62,8 +61,7 @@ what_fits_is_told_as_it_becomes(void)
 	return rmem_pool_destroy(pool);
 }
 
-static int
-bad_arguments_are_refused_and_nothing_written(void)
+TEST(pool_check, bad_arguments_are_refused_and_nothing_written)
 {
 	const struct rmem_pool_conf good = good_conf();
 	struct rmem_pool_conf conf = good;
@@ -78,8 +76,7 @@ bad_arguments_are_refused_and_nothing_written(void)
 	return TEST_SUCCESS;
 }
 
-static int
-buffer_over_max_mr_size_is_told(void)
+TEST(pool_check, buffer_over_max_mr_size_is_told)
 {
 	struct rmem_pd *pd = fx_pd(fx_dev("soft1", "max_mr_size=4096"));
 	struct rmem_pool_conf conf = good_conf();
@@ -95,8 +92,7 @@ buffer_over_max_mr_size_is_told(void)
 }
 
 /* By as many as it says: with exactly those it fits. */
-static int
-missing_mrs_are_counted(void)
+TEST(pool_check, missing_mrs_are_counted)
 {
 	struct rmem_pd *pd = fx_pd(fx_dev("soft1", "max_mr_size=131072,max_mr=16"));
 	struct rmem_pool_conf conf = good_conf();
@@ -122,8 +118,7 @@ missing_mrs_are_counted(void)
 	return TEST_SUCCESS;
 }
 
-static int
-missing_memory_is_counted(void)
+TEST(pool_check, missing_memory_is_counted)
 {
 	struct rmem_pool_conf conf = good_conf();
 
@@ -136,8 +131,7 @@ missing_memory_is_counted(void)
 	return TEST_SUCCESS;
 }
 
-static int
-several_limits_are_told_in_one_line(void)
+TEST(pool_check, several_limits_are_told_in_one_line)
 {
 	struct rmem_pd *pd = fx_pd(fx_dev("soft1", "max_mr_size=1048576,max_mr=16"));
 	struct rmem_pool_conf conf = good_conf();
@@ -151,8 +145,7 @@ several_limits_are_told_in_one_line(void)
 	return TEST_SUCCESS;
 }
 
-static int
-mbuf_pool_is_told_as_it_becomes(void)
+TEST(pool_check, mbuf_pool_is_told_as_it_becomes)
 {
 	const struct rmem_pktmbuf_pool_conf conf = {
 			.name = "check_test",
@@ -170,8 +163,7 @@ mbuf_pool_is_told_as_it_becomes(void)
 	return rmem_pktmbuf_pool_destroy(pool);
 }
 
-static int
-mbuf_pool_without_memory_is_enomem(void)
+TEST(pool_check, mbuf_pool_without_memory_is_enomem)
 {
 	const struct rmem_pktmbuf_pool_conf conf = {
 			.name = "check_test",
@@ -206,8 +198,7 @@ check_with_memlock(const struct rmem_pool_conf *conf, rlim_t limit)
 }
 
 /* Not a failure: the text says that it is one only where memory is pinned. */
-static int
-short_memlock_is_told(void)
+TEST(pool_check, short_memlock_is_told)
 {
 	const struct rmem_pool_conf conf = good_conf();
 	int status = 0;
@@ -225,16 +216,4 @@ short_memlock_is_told(void)
 	return TEST_SUCCESS;
 }
 
-static const struct test_case pool_check_cases[] = {
-		TEST_CASE(what_fits_is_told_as_it_becomes),
-		TEST_CASE(bad_arguments_are_refused_and_nothing_written),
-		TEST_CASE(buffer_over_max_mr_size_is_told),
-		TEST_CASE(missing_mrs_are_counted),
-		TEST_CASE(missing_memory_is_counted),
-		TEST_CASE(several_limits_are_told_in_one_line),
-		TEST_CASE(mbuf_pool_is_told_as_it_becomes),
-		TEST_CASE(mbuf_pool_without_memory_is_enomem),
-		TEST_CASE(short_memlock_is_told),
-};
-
-REGISTER_RMEM_SUITE(pool_check, setup, fx_teardown, pool_check_cases);
+TEST_SUITE(pool_check, setup, fx_teardown);

@@ -112,8 +112,7 @@ mbuf_conf(const char *name)
 	return conf;
 }
 
-static int
-mbuf_pool_keeps_registered_memory(void)
+TEST(pool_fail, mbuf_pool_keeps_registered_memory)
 {
 	const struct rmem_pktmbuf_pool_conf conf = mbuf_conf("kept_mbufs");
 	const int errors[] = {-EBUSY, -EIO};
@@ -137,8 +136,7 @@ mbuf_pool_keeps_registered_memory(void)
 }
 
 /* Of several MRs one fails, and what was registered before can't be taken back. */
-static int
-failed_creation_keeps_registered_memory(void)
+TEST(pool_fail, failed_creation_keeps_registered_memory)
 {
 	const struct rmem_pktmbuf_pool_conf conf = mbuf_conf("half_mbufs");
 	struct rmem_mempool *reg = NULL;
@@ -164,8 +162,7 @@ failed_creation_keeps_registered_memory(void)
 	return TEST_SUCCESS;
 }
 
-static int
-registration_can_be_released_again(void)
+TEST(pool_fail, registration_can_be_released_again)
 {
 	keeper.max_mr_size = 512 * 1024;
 	at.mp = rte_pktmbuf_pool_create(
@@ -182,8 +179,7 @@ registration_can_be_released_again(void)
 	return TEST_SUCCESS;
 }
 
-static int
-buffer_pool_can_be_destroyed_again(void)
+TEST(pool_fail, buffer_pool_can_be_destroyed_again)
 {
 	const struct rmem_pool_conf conf = {.name = "kept_bufs",
 			.nb_bufs = 64,
@@ -205,11 +201,4 @@ buffer_pool_can_be_destroyed_again(void)
 	return TEST_SUCCESS;
 }
 
-static const struct test_case pool_fail_cases[] = {
-		TEST_CASE(mbuf_pool_keeps_registered_memory),
-		TEST_CASE(failed_creation_keeps_registered_memory),
-		TEST_CASE(registration_can_be_released_again),
-		TEST_CASE(buffer_pool_can_be_destroyed_again),
-};
-
-REGISTER_RMEM_SUITE(pool_fail, setup, teardown, pool_fail_cases);
+TEST_SUITE(pool_fail, setup, teardown);

@@ -86,8 +86,7 @@ check_info(const struct profile *profile)
 	return TEST_SUCCESS;
 }
 
-static int
-capabilities_and_limits_are_those_of_the_profile(void)
+TEST(profile, capabilities_and_limits_are_those_of_the_profile)
 {
 	return on_each(check_info);
 }
@@ -112,8 +111,7 @@ check_allocs(const struct profile *profile)
 	return TEST_SUCCESS;
 }
 
-static int
-fast_registration_and_indirect_keys_are_refused(void)
+TEST(profile, fast_registration_and_indirect_keys_are_refused)
 {
 	return on_each(check_allocs);
 }
@@ -164,8 +162,7 @@ check_mrs(const struct profile *profile)
 	return TEST_SUCCESS;
 }
 
-static int
-kinds_of_mrs_that_verbs_lacks_are_refused(void)
+TEST(profile, kinds_of_mrs_that_verbs_lacks_are_refused)
 {
 	return on_each(check_mrs);
 }
@@ -182,8 +179,7 @@ check_counter(const struct profile *profile)
 	return TEST_SUCCESS;
 }
 
-static int
-counters_are_refused(void)
+TEST(profile, counters_are_refused)
 {
 	return on_each(check_counter);
 }
@@ -212,8 +208,7 @@ check_posts(const struct profile *profile)
 	return TEST_SUCCESS;
 }
 
-static int
-requests_that_verbs_lacks_are_not_accepted(void)
+TEST(profile, requests_that_verbs_lacks_are_not_accepted)
 {
 	return on_each(check_posts);
 }
@@ -240,8 +235,7 @@ check_msg_size(const struct profile *profile)
 	return TEST_SUCCESS;
 }
 
-static int
-messages_longer_than_the_profile_has_are_refused(void)
+TEST(profile, messages_longer_than_the_profile_has_are_refused)
 {
 	return on_each(check_msg_size);
 }
@@ -282,8 +276,7 @@ check_window(const struct profile *profile)
 	return TEST_SUCCESS;
 }
 
-static int
-qp_with_a_bound_window_is_not_destroyed(void)
+TEST(profile, qp_with_a_bound_window_is_not_destroyed)
 {
 	return on_each(check_window);
 }
@@ -305,8 +298,7 @@ check_rereg(const struct profile *profile)
 	return TEST_SUCCESS;
 }
 
-static int
-re_registration_keeps_keys_on_mlx5_only(void)
+TEST(profile, re_registration_keeps_keys_on_mlx5_only)
 {
 	return on_each(check_rereg);
 }
@@ -346,8 +338,7 @@ check_leases(const struct profile *profile)
 	return TEST_SUCCESS;
 }
 
-static int
-leases_over_auto_take_windows(void)
+TEST(profile, leases_over_auto_take_windows)
 {
 	return on_each(check_leases);
 }
@@ -369,8 +360,7 @@ expect_line(const char *args, const char *line)
 	return TEST_SUCCESS;
 }
 
-static int
-unknown_profiles_are_refused_with_the_names(void)
+TEST(profile, unknown_profiles_are_refused_with_the_names)
 {
 	TEST_RUN(expect_line("profile=cx5",
 			"profile='cx5' is unknown, known are none, rxe, mlx5, "
@@ -384,8 +374,7 @@ unknown_profiles_are_refused_with_the_names(void)
 }
 
 /* The order of the arguments does not matter. */
-static int
-arguments_lower_the_limits_of_a_profile_only(void)
+TEST(profile, arguments_lower_the_limits_of_a_profile_only)
 {
 	struct rmem_dev_info info;
 	struct rmem_dev *dev;
@@ -410,18 +399,4 @@ arguments_lower_the_limits_of_a_profile_only(void)
 	return TEST_SUCCESS;
 }
 
-static const struct test_case profile_cases[] = {
-		TEST_CASE(capabilities_and_limits_are_those_of_the_profile),
-		TEST_CASE(fast_registration_and_indirect_keys_are_refused),
-		TEST_CASE(kinds_of_mrs_that_verbs_lacks_are_refused),
-		TEST_CASE(counters_are_refused),
-		TEST_CASE(requests_that_verbs_lacks_are_not_accepted),
-		TEST_CASE(messages_longer_than_the_profile_has_are_refused),
-		TEST_CASE(qp_with_a_bound_window_is_not_destroyed),
-		TEST_CASE(re_registration_keeps_keys_on_mlx5_only),
-		TEST_CASE(leases_over_auto_take_windows),
-		TEST_CASE(unknown_profiles_are_refused_with_the_names),
-		TEST_CASE(arguments_lower_the_limits_of_a_profile_only),
-};
-
-REGISTER_RMEM_SUITE(profile, fx_setup_none, fx_teardown, profile_cases);
+TEST_SUITE(profile, fx_setup_none, fx_teardown);

@@ -9,8 +9,7 @@
 #include "fixture.h"
 #include "test.h"
 
-static int
-new_qp_is_as_configured_and_in_reset(void)
+TEST(qp, new_qp_is_as_configured_and_in_reset)
 {
 	struct rmem_qp_conf conf = fx_qp_conf(fx.a.cq, 5);
 	static const struct rmem_qp_addr nowhere;
@@ -40,8 +39,7 @@ new_qp_is_as_configured_and_in_reset(void)
 	return TEST_SUCCESS;
 }
 
-static int
-qps_of_a_device_have_different_numbers(void)
+TEST(qp, qps_of_a_device_have_different_numbers)
 {
 	struct rmem_qp *qps[32];
 	int i, j;
@@ -55,8 +53,7 @@ qps_of_a_device_have_different_numbers(void)
 	return TEST_SUCCESS;
 }
 
-static int
-create_refuses_null_and_wrong_handles(void)
+TEST(qp, create_refuses_null_and_wrong_handles)
 {
 	static uint64_t zeros[64];
 	struct rmem_qp_conf conf = fx_qp_conf(fx.a.cq, 1);
@@ -71,8 +68,7 @@ create_refuses_null_and_wrong_handles(void)
 	return TEST_SUCCESS;
 }
 
-static int
-create_refuses_missing_and_wrong_cqs(void)
+TEST(qp, create_refuses_missing_and_wrong_cqs)
 {
 	struct rmem_dev *dev = fx_dev("soft1", NULL);
 	struct rmem_cq *wrong[] = {NULL, (struct rmem_cq *)fx.a.pd, fx_cq(dev, 4)};
@@ -103,8 +99,7 @@ expect_conf_refused(const struct rmem_qp_conf *conf)
 	return TEST_SUCCESS;
 }
 
-static int
-create_refuses_numbers_over_the_limit(void)
+TEST(qp, create_refuses_numbers_over_the_limit)
 {
 	const struct rmem_qp_conf good = fx_qp_conf(fx.a.cq, 1);
 	struct rmem_dev_info info;
@@ -128,8 +123,7 @@ create_refuses_numbers_over_the_limit(void)
 	return TEST_SUCCESS;
 }
 
-static int
-create_refuses_unknown_types_flags_and_access(void)
+TEST(qp, create_refuses_unknown_types_flags_and_access)
 {
 	const struct rmem_qp_conf good = fx_qp_conf(fx.a.cq, 1);
 	struct rmem_qp_conf conf = good;
@@ -154,8 +148,7 @@ create_refuses_unknown_types_flags_and_access(void)
 	return TEST_SUCCESS;
 }
 
-static int
-qp_of_the_largest_and_the_smallest_size_is_made(void)
+TEST(qp, qp_of_the_largest_and_the_smallest_size_is_made)
 {
 	struct rmem_qp_conf conf = fx_qp_conf(fx.a.cq, 1);
 	struct rmem_dev_info info;
@@ -176,8 +169,7 @@ qp_of_the_largest_and_the_smallest_size_is_made(void)
 	return TEST_SUCCESS;
 }
 
-static int
-one_qp_too_many_is_enospc_and_destroy_makes_room(void)
+TEST(qp, one_qp_too_many_is_enospc_and_destroy_makes_room)
 {
 	struct rmem_dev *dev = fx_dev("soft1", "max_qp=2");
 	struct rmem_pd *pd = fx_pd(dev);
@@ -204,8 +196,7 @@ make_qp(void **qp)
 	return rmem_qp_create(fx.a.pd, &conf, (struct rmem_qp **)qp);
 }
 
-static int
-no_memory_is_enomem_and_nothing_stays(void)
+TEST(qp, no_memory_is_enomem_and_nothing_stays)
 {
 	TEST_RUN(fx_expect_enomem(make_qp));
 	/* Its parents are not held. */
@@ -214,8 +205,7 @@ no_memory_is_enomem_and_nothing_stays(void)
 	return TEST_SUCCESS;
 }
 
-static int
-control_calls_refuse_null_and_wrong_handles(void)
+TEST(qp, control_calls_refuse_null_and_wrong_handles)
 {
 	static uint64_t zeros[64];
 	struct rmem_qp *const wrong[] = {NULL, (struct rmem_qp *)zeros, (struct rmem_qp *)fx.a.cq};
@@ -235,8 +225,7 @@ control_calls_refuse_null_and_wrong_handles(void)
 }
 
 /* Nothing refers to a QP yet, so the count is set here. */
-static int
-destroy_of_what_is_referred_to_is_ebusy(void)
+TEST(qp, destroy_of_what_is_referred_to_is_ebusy)
 {
 	const struct rmem_send_wr wr = fx_wr(RMEM_WR_RDMA_WRITE, NULL, 0);
 
@@ -270,8 +259,7 @@ prepare_conn(struct rmem_qp **qp, struct rmem_qp_conn *conn)
 	return TEST_SUCCESS;
 }
 
-static int
-connect_refuses_counts_and_times_out_of_range(void)
+TEST(qp, connect_refuses_counts_and_times_out_of_range)
 {
 	struct rmem_qp_conn good, conn;
 	struct rmem_qp *qp;
@@ -305,8 +293,7 @@ connect_refuses_counts_and_times_out_of_range(void)
 }
 
 /* A QP number has 24 bits; a gid is that of some software device. */
-static int
-connect_refuses_addresses_the_device_cannot_have(void)
+TEST(qp, connect_refuses_addresses_the_device_cannot_have)
 {
 	struct rmem_qp_conn good, conn;
 	struct rmem_qp *qp;
@@ -325,8 +312,7 @@ connect_refuses_addresses_the_device_cannot_have(void)
 	return TEST_SUCCESS;
 }
 
-static int
-connected_qp_tells_its_peer_and_a_reset_one_none(void)
+TEST(qp, connected_qp_tells_its_peer_and_a_reset_one_none)
 {
 	static const struct rmem_qp_addr nowhere;
 	struct rmem_qp_attr a, b;
@@ -345,8 +331,7 @@ connected_qp_tells_its_peer_and_a_reset_one_none(void)
 	return TEST_SUCCESS;
 }
 
-static int
-query_counts_what_waits(void)
+TEST(qp, query_counts_what_waits)
 {
 	const struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, NULL, 0);
 	struct rmem_qp_attr attr;
@@ -371,22 +356,4 @@ query_counts_what_waits(void)
 	return TEST_SUCCESS;
 }
 
-static const struct test_case qp_cases[] = {
-		TEST_CASE(new_qp_is_as_configured_and_in_reset),
-		TEST_CASE(qps_of_a_device_have_different_numbers),
-		TEST_CASE(create_refuses_null_and_wrong_handles),
-		TEST_CASE(create_refuses_missing_and_wrong_cqs),
-		TEST_CASE(create_refuses_numbers_over_the_limit),
-		TEST_CASE(create_refuses_unknown_types_flags_and_access),
-		TEST_CASE(qp_of_the_largest_and_the_smallest_size_is_made),
-		TEST_CASE(one_qp_too_many_is_enospc_and_destroy_makes_room),
-		TEST_CASE(no_memory_is_enomem_and_nothing_stays),
-		TEST_CASE(control_calls_refuse_null_and_wrong_handles),
-		TEST_CASE(destroy_of_what_is_referred_to_is_ebusy),
-		TEST_CASE(connect_refuses_counts_and_times_out_of_range),
-		TEST_CASE(connect_refuses_addresses_the_device_cannot_have),
-		TEST_CASE(connected_qp_tells_its_peer_and_a_reset_one_none),
-		TEST_CASE(query_counts_what_waits),
-};
-
-REGISTER_RMEM_SUITE(qp, fx_setup, fx_teardown, qp_cases);
+TEST_SUITE(qp, fx_setup, fx_teardown);

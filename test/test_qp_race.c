@@ -178,8 +178,7 @@ run_lives(void)
 	return TEST_SUCCESS;
 }
 
-static int
-set_error_flushes_no_receive_of_the_next_life(void)
+TEST(qp_race, set_error_flushes_no_receive_of_the_next_life)
 {
 	struct sigaction action = {.sa_sigaction = step, .sa_flags = SA_SIGINFO}, old;
 	pthread_t thread;
@@ -196,8 +195,4 @@ set_error_flushes_no_receive_of_the_next_life(void)
 	return result;
 }
 
-static const struct test_case qp_race_cases[] = {
-		TEST_CASE(set_error_flushes_no_receive_of_the_next_life),
-};
-
-REGISTER_RMEM_SUITE(qp_race, fx_setup, fx_teardown, qp_race_cases);
+TEST_SUITE(qp_race, fx_setup, fx_teardown);

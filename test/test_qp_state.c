@@ -32,8 +32,7 @@ post_receives(struct rmem_qp *qp, uint64_t first, uint32_t n)
 	return TEST_SUCCESS;
 }
 
-static int
-nothing_is_posted_in_reset(void)
+TEST(qp_state, nothing_is_posted_in_reset)
 {
 	const struct rmem_send_wr wr = fx_wr(RMEM_WR_RDMA_WRITE, NULL, 0);
 
@@ -46,8 +45,7 @@ nothing_is_posted_in_reset(void)
 	return TEST_SUCCESS;
 }
 
-static int
-connect_is_for_reset_only(void)
+TEST(qp_state, connect_is_for_reset_only)
 {
 	TEST_ERR(fx_connect(fx.a.qp, fx.b.qp), EBUSY);
 	TEST_EQ(fx_state(fx.a.qp), RMEM_QPS_RTS);
@@ -59,8 +57,7 @@ connect_is_for_reset_only(void)
 	return TEST_SUCCESS;
 }
 
-static int
-set_error_is_not_for_reset(void)
+TEST(qp_state, set_error_is_not_for_reset)
 {
 	TEST_OK(rmem_qp_reset(fx.a.qp));
 	TEST_ERR(rmem_qp_set_error(fx.a.qp), EBUSY);
@@ -72,8 +69,7 @@ set_error_is_not_for_reset(void)
 	return TEST_SUCCESS;
 }
 
-static int
-reset_is_for_any_state(void)
+TEST(qp_state, reset_is_for_any_state)
 {
 	TEST_OK(rmem_qp_reset(fx.a.qp));
 	TEST_OK(rmem_qp_reset(fx.a.qp));
@@ -86,8 +82,7 @@ reset_is_for_any_state(void)
 }
 
 /* In the order posted, send queue and receive queue each, signaled or not. */
-static int
-set_error_flushes_both_queues_in_order(void)
+TEST(qp_state, set_error_flushes_both_queues_in_order)
 {
 	uint64_t next_send = 10;
 	uint64_t next_recv = 20;
@@ -110,8 +105,7 @@ set_error_flushes_both_queues_in_order(void)
 	return TEST_SUCCESS;
 }
 
-static int
-what_is_posted_in_error_is_flushed(void)
+TEST(qp_state, what_is_posted_in_error_is_flushed)
 {
 	struct rmem_send_wr wrs[4];
 	uint8_t i;
@@ -130,8 +124,7 @@ what_is_posted_in_error_is_flushed(void)
 }
 
 /* A peer in ERR does not answer; it is not moved by that. */
-static int
-error_of_one_side_leaves_the_other_until_it_sends(void)
+TEST(qp_state, error_of_one_side_leaves_the_other_until_it_sends)
 {
 	struct rmem_send_wr wr = fx_wr(RMEM_WR_RDMA_WRITE, NULL, 0);
 
@@ -141,8 +134,7 @@ error_of_one_side_leaves_the_other_until_it_sends(void)
 	return TEST_SUCCESS;
 }
 
-static int
-first_error_completes_and_the_rest_is_flushed(void)
+TEST(qp_state, first_error_completes_and_the_rest_is_flushed)
 {
 	struct rmem_send_wr wrs[5];
 	uint32_t i;
@@ -165,8 +157,7 @@ first_error_completes_and_the_rest_is_flushed(void)
 	return TEST_SUCCESS;
 }
 
-static int
-remote_error_flushes_receives_of_both_sides(void)
+TEST(qp_state, remote_error_flushes_receives_of_both_sides)
 {
 	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 1);
 	const struct rmem_send_wr wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), 0);
@@ -181,8 +172,7 @@ remote_error_flushes_receives_of_both_sides(void)
 }
 
 /* IBTA C10-97 */
-static int
-reset_drops_requests_and_keeps_completions(void)
+TEST(qp_state, reset_drops_requests_and_keeps_completions)
 {
 	struct rmem_send_wr wr = fx_wr(RMEM_WR_RDMA_WRITE, NULL, 0);
 	struct rmem_qp_attr attr;
@@ -207,8 +197,7 @@ reset_drops_requests_and_keeps_completions(void)
 	return TEST_SUCCESS;
 }
 
-static int
-reset_qp_has_its_whole_queues_again(void)
+TEST(qp_state, reset_qp_has_its_whole_queues_again)
 {
 	const struct rmem_send_wr wr = fx_wr(RMEM_WR_RDMA_WRITE, NULL, 0);
 	uint32_t round, i;
@@ -225,8 +214,7 @@ reset_qp_has_its_whole_queues_again(void)
 	return TEST_SUCCESS;
 }
 
-static int
-qp_works_again_after_error_reset_and_connect(void)
+TEST(qp_state, qp_works_again_after_error_reset_and_connect)
 {
 	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 64);
 	struct rmem_send_wr wr =
@@ -244,8 +232,7 @@ qp_works_again_after_error_reset_and_connect(void)
 	return TEST_SUCCESS;
 }
 
-static int
-reset_qp_is_connected_to_another_peer(void)
+TEST(qp_state, reset_qp_is_connected_to_another_peer)
 {
 	struct fx_side c = {0};
 	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, NULL, 0);
@@ -262,8 +249,7 @@ reset_qp_is_connected_to_another_peer(void)
 	return TEST_SUCCESS;
 }
 
-static int
-qp_connected_to_itself_sends_and_writes_to_itself(void)
+TEST(qp_state, qp_connected_to_itself_sends_and_writes_to_itself)
 {
 	const struct rmem_sge from = fx_sge(fx.a.mr, 0, 100);
 	const struct rmem_sge to = fx_sge(fx.a.mr, 1000, 100);
@@ -289,8 +275,7 @@ qp_connected_to_itself_sends_and_writes_to_itself(void)
 	return TEST_SUCCESS;
 }
 
-static int
-destroy_drops_what_waits_without_a_completion(void)
+TEST(qp_state, destroy_drops_what_waits_without_a_completion)
 {
 	TEST_RUN(post_waiting_sends(fx.a.qp, 1, 3));
 	TEST_RUN(post_receives(fx.a.qp, 1, 3));
@@ -300,8 +285,7 @@ destroy_drops_what_waits_without_a_completion(void)
 	return TEST_SUCCESS;
 }
 
-static int
-qp_is_destroyed_in_any_state(void)
+TEST(qp_state, qp_is_destroyed_in_any_state)
 {
 	struct rmem_qp *qps[] = {fx_qp(fx.a.pd, fx.a.cq, 4), fx_qp(fx.a.pd, fx.a.cq, 4)};
 
@@ -314,23 +298,4 @@ qp_is_destroyed_in_any_state(void)
 	return TEST_SUCCESS;
 }
 
-static const struct test_case qp_state_cases[] = {
-		TEST_CASE(nothing_is_posted_in_reset),
-		TEST_CASE(connect_is_for_reset_only),
-		TEST_CASE(set_error_is_not_for_reset),
-		TEST_CASE(reset_is_for_any_state),
-		TEST_CASE(set_error_flushes_both_queues_in_order),
-		TEST_CASE(what_is_posted_in_error_is_flushed),
-		TEST_CASE(error_of_one_side_leaves_the_other_until_it_sends),
-		TEST_CASE(first_error_completes_and_the_rest_is_flushed),
-		TEST_CASE(remote_error_flushes_receives_of_both_sides),
-		TEST_CASE(reset_drops_requests_and_keeps_completions),
-		TEST_CASE(reset_qp_has_its_whole_queues_again),
-		TEST_CASE(qp_works_again_after_error_reset_and_connect),
-		TEST_CASE(reset_qp_is_connected_to_another_peer),
-		TEST_CASE(qp_connected_to_itself_sends_and_writes_to_itself),
-		TEST_CASE(destroy_drops_what_waits_without_a_completion),
-		TEST_CASE(qp_is_destroyed_in_any_state),
-};
-
-REGISTER_RMEM_SUITE(qp_state, fx_setup, fx_teardown, qp_state_cases);
+TEST_SUITE(qp_state, fx_setup, fx_teardown);

@@ -58,8 +58,7 @@ expect_full(void)
 	return TEST_SUCCESS;
 }
 
-static int
-only_signaled_requests_complete(void)
+TEST(queue, only_signaled_requests_complete)
 {
 	TEST_RUN(post_writes(3, true));
 	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
@@ -68,8 +67,7 @@ only_signaled_requests_complete(void)
 	return TEST_SUCCESS;
 }
 
-static int
-sig_all_completes_every_request(void)
+TEST(queue, sig_all_completes_every_request)
 {
 	struct rmem_qp_conf conf = fx_qp_conf(fx.a.cq, DEPTH);
 	struct rmem_send_wr wr = fx_wr(RMEM_WR_RDMA_WRITE, NULL, 0);
@@ -90,8 +88,7 @@ sig_all_completes_every_request(void)
 }
 
 /* ibv_post_send(3): executed is not enough, the completion must have been polled. */
-static int
-place_is_free_when_its_completion_was_polled(void)
+TEST(queue, place_is_free_when_its_completion_was_polled)
 {
 	uint32_t i;
 
@@ -106,8 +103,7 @@ place_is_free_when_its_completion_was_polled(void)
 	return TEST_SUCCESS;
 }
 
-static int
-queue_of_never_signaled_requests_fills_up_for_good(void)
+TEST(queue, queue_of_never_signaled_requests_fills_up_for_good)
 {
 	TEST_RUN(post_writes(DEPTH, false));
 	TEST_RUN(expect_full());
@@ -116,8 +112,7 @@ queue_of_never_signaled_requests_fills_up_for_good(void)
 	return TEST_SUCCESS;
 }
 
-static int
-later_signaled_completion_frees_those_before_it(void)
+TEST(queue, later_signaled_completion_frees_those_before_it)
 {
 	uint32_t i;
 
@@ -129,8 +124,7 @@ later_signaled_completion_frees_those_before_it(void)
 	return TEST_SUCCESS;
 }
 
-static int
-earlier_signaled_completion_frees_none_behind_it(void)
+TEST(queue, earlier_signaled_completion_frees_none_behind_it)
 {
 	TEST_RUN(post_writes(1, true));
 	TEST_RUN(post_writes(DEPTH - 1, false));
@@ -140,8 +134,7 @@ earlier_signaled_completion_frees_none_behind_it(void)
 	return TEST_SUCCESS;
 }
 
-static int
-queue_of_an_odd_depth_holds_just_that(void)
+TEST(queue, queue_of_an_odd_depth_holds_just_that)
 {
 	static const uint32_t depths[] = {1, 3, 5};
 	unsigned int i;
@@ -158,8 +151,7 @@ queue_of_an_odd_depth_holds_just_that(void)
 	return TEST_SUCCESS;
 }
 
-static int
-burst_is_accepted_up_to_the_full_queue(void)
+TEST(queue, burst_is_accepted_up_to_the_full_queue)
 {
 	struct rmem_send_wr sends[DEPTH + 4];
 	struct rmem_recv_wr recvs[DEPTH + 4];
@@ -182,8 +174,7 @@ burst_is_accepted_up_to_the_full_queue(void)
 	return TEST_SUCCESS;
 }
 
-static int
-place_of_a_receive_is_free_when_its_completion_was_polled(void)
+TEST(queue, place_of_a_receive_is_free_when_its_completion_was_polled)
 {
 	const struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, NULL, 0);
 	uint32_t i;
@@ -201,8 +192,7 @@ place_of_a_receive_is_free_when_its_completion_was_polled(void)
 	return TEST_SUCCESS;
 }
 
-static int
-qp_without_a_receive_queue_takes_no_receive(void)
+TEST(queue, qp_without_a_receive_queue_takes_no_receive)
 {
 	struct rmem_qp_conf conf = fx_qp_conf(fx.a.cq, DEPTH);
 	struct rmem_qp *qp;
@@ -215,16 +205,14 @@ qp_without_a_receive_queue_takes_no_receive(void)
 	return TEST_SUCCESS;
 }
 
-static int
-post_of_nothing_returns_zero(void)
+TEST(queue, post_of_nothing_returns_zero)
 {
 	TEST_EQ(rmem_post_send(fx.a.qp, NULL, 0), 0);
 	TEST_EQ(rmem_post_recv(fx.a.qp, NULL, 0), 0);
 	return TEST_SUCCESS;
 }
 
-static int
-post_stops_at_the_malformed_request(void)
+TEST(queue, post_stops_at_the_malformed_request)
 {
 	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 4);
 	struct rmem_send_wr wrs[4];
@@ -247,8 +235,7 @@ post_stops_at_the_malformed_request(void)
 	return TEST_SUCCESS;
 }
 
-static int
-post_of_receives_stops_at_the_malformed_one(void)
+TEST(queue, post_of_receives_stops_at_the_malformed_one)
 {
 	struct rmem_recv_wr wrs[3] = {{.wr_id = 1}, {.wr_id = 2}, {.wr_id = 3}};
 	struct rmem_sge sges[5];
@@ -265,8 +252,7 @@ post_of_receives_stops_at_the_malformed_one(void)
 	return TEST_SUCCESS;
 }
 
-static int
-reserved_field_of_a_receive_is_einval(void)
+TEST(queue, reserved_field_of_a_receive_is_einval)
 {
 	const struct rmem_recv_wr wr = {.wr_id = 1, .reserved = 1};
 
@@ -274,8 +260,7 @@ reserved_field_of_a_receive_is_einval(void)
 	return TEST_SUCCESS;
 }
 
-static int
-unknown_opcodes_are_einval(void)
+TEST(queue, unknown_opcodes_are_einval)
 {
 	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, NULL, 0);
 	unsigned int opcode;
@@ -288,8 +273,7 @@ unknown_opcodes_are_einval(void)
 	return TEST_SUCCESS;
 }
 
-static int
-unknown_flags_are_einval(void)
+TEST(queue, unknown_flags_are_einval)
 {
 	struct rmem_send_wr wr = fx_wr(RMEM_WR_RDMA_WRITE, NULL, 0);
 	unsigned int bit;
@@ -302,8 +286,7 @@ unknown_flags_are_einval(void)
 	return TEST_SUCCESS;
 }
 
-static int
-more_sges_than_the_qp_takes_are_einval(void)
+TEST(queue, more_sges_than_the_qp_takes_are_einval)
 {
 	static const uint8_t opcodes[] = {RMEM_WR_RDMA_WRITE, RMEM_WR_RDMA_WRITE_WITH_IMM,
 			RMEM_WR_SEND, RMEM_WR_SEND_WITH_IMM, RMEM_WR_SEND_WITH_INV,
@@ -325,8 +308,7 @@ more_sges_than_the_qp_takes_are_einval(void)
 	return TEST_SUCCESS;
 }
 
-static int
-atomics_without_one_sge_of_eight_bytes_are_einval(void)
+TEST(queue, atomics_without_one_sge_of_eight_bytes_are_einval)
 {
 	static const uint8_t opcodes[] = {RMEM_WR_ATOMIC_CMP_AND_SWP, RMEM_WR_ATOMIC_FETCH_AND_ADD};
 	static const uint32_t lengths[] = {0, 4, 7, 9, 16};
@@ -353,8 +335,7 @@ atomics_without_one_sge_of_eight_bytes_are_einval(void)
 }
 
 /* The arrays belong to the caller when the post returns, also for requests that wait. */
-static int
-waiting_requests_need_neither_array_nor_sges_any_more(void)
+TEST(queue, waiting_requests_need_neither_array_nor_sges_any_more)
 {
 	struct rmem_sge sges[] = {fx_sge(fx.a.mr, 0, 10), fx_sge(fx.a.mr, 100, 10)};
 	struct rmem_sge to = fx_sge(fx.b.mr, 0, 64);
@@ -376,8 +357,7 @@ waiting_requests_need_neither_array_nor_sges_any_more(void)
 }
 
 /* What a REG_MR names by pointer can't go away before it is executed, or dropped. */
-static int
-waiting_reg_mr_holds_its_mr_and_its_page_list(void)
+TEST_WITH(queue, waiting_reg_mr_holds_its_mr_and_its_page_list, fx_setup_fast)
 {
 	const struct rmem_send_wr send = fx_wr(RMEM_WR_SEND, NULL, 0);
 	struct rmem_send_wr reg =
@@ -400,27 +380,4 @@ waiting_reg_mr_holds_its_mr_and_its_page_list(void)
 	return TEST_SUCCESS;
 }
 
-static const struct test_case queue_cases[] = {
-		TEST_CASE(only_signaled_requests_complete),
-		TEST_CASE(sig_all_completes_every_request),
-		TEST_CASE(place_is_free_when_its_completion_was_polled),
-		TEST_CASE(queue_of_never_signaled_requests_fills_up_for_good),
-		TEST_CASE(later_signaled_completion_frees_those_before_it),
-		TEST_CASE(earlier_signaled_completion_frees_none_behind_it),
-		TEST_CASE(queue_of_an_odd_depth_holds_just_that),
-		TEST_CASE(burst_is_accepted_up_to_the_full_queue),
-		TEST_CASE(place_of_a_receive_is_free_when_its_completion_was_polled),
-		TEST_CASE(qp_without_a_receive_queue_takes_no_receive),
-		TEST_CASE(post_of_nothing_returns_zero),
-		TEST_CASE(post_stops_at_the_malformed_request),
-		TEST_CASE(post_of_receives_stops_at_the_malformed_one),
-		TEST_CASE(reserved_field_of_a_receive_is_einval),
-		TEST_CASE(unknown_opcodes_are_einval),
-		TEST_CASE(unknown_flags_are_einval),
-		TEST_CASE(more_sges_than_the_qp_takes_are_einval),
-		TEST_CASE(atomics_without_one_sge_of_eight_bytes_are_einval),
-		TEST_CASE(waiting_requests_need_neither_array_nor_sges_any_more),
-		TEST_CASE_WITH(fx_setup_fast, waiting_reg_mr_holds_its_mr_and_its_page_list),
-};
-
-REGISTER_RMEM_SUITE(queue, setup, fx_teardown, queue_cases);
+TEST_SUITE(queue, setup, fx_teardown);

@@ -187,8 +187,7 @@ judge(const struct random_run *one, uint64_t seed, bool is_different)
 	return TEST_SUCCESS;
 }
 
-static int
-device_does_as_the_model_does(void)
+TEST(random, device_does_as_the_model_does)
 {
 	uint64_t seed = get_seed();
 
@@ -210,9 +209,20 @@ run_beside_others(void *arg)
 	return TEST_SUCCESS;
 }
 
-/* One device, its keys and its grace periods; lcore n replays with the seed that it printed. */
 static int
-lcores_do_as_their_models_do(void)
+setup_lcores(void)
+{
+	unsigned int nb = RTE_MIN(fx_nb_workers(), NB_RUNS);
+
+	nb_runs = 0;
+	fx_setup_none();
+	if (nb < 2)
+		return test_skip("fewer than 2 worker lcores");
+	return setup_runs(nb);
+}
+
+/* One device, its keys and its grace periods; lcore n replays with the seed that it printed. */
+TEST_WITH(random, lcores_do_as_their_models_do, setup_lcores)
 {
 	uint64_t seed = get_seed();
 	struct job jobs[NB_RUNS];
@@ -229,20 +239,7 @@ lcores_do_as_their_models_do(void)
 	return TEST_SUCCESS;
 }
 
-static int
-setup_lcores(void)
-{
-	unsigned int nb = RTE_MIN(fx_nb_workers(), NB_RUNS);
-
-	nb_runs = 0;
-	fx_setup_none();
-	if (nb < 2)
-		return test_skip("fewer than 2 worker lcores");
-	return setup_runs(nb);
-}
-
-static int
-checker_notices_a_byte_changed_behind_its_back(void)
+TEST(random, checker_notices_a_byte_changed_behind_its_back)
 {
 	start(run, 1);
 	TEST_ASSERT(!finds_difference(run, 1000));
@@ -309,8 +306,7 @@ change_rights(struct model_region *region)
 	return true;
 }
 
-static int
-checker_notices_rights_that_differ(void)
+TEST(random, checker_notices_rights_that_differ)
 {
 	static const enum model_kind kinds[] = {
 			MODEL_USER, MODEL_FAST, MODEL_LIST, MODEL_MW1, MODEL_MW2};
@@ -325,8 +321,7 @@ change_range(struct model_region *region)
 	return true;
 }
 
-static int
-checker_notices_a_range_that_differs(void)
+TEST(random, checker_notices_a_range_that_differs)
 {
 	static const enum model_kind kinds[] = {
 			MODEL_USER, MODEL_FAST, MODEL_LIST, MODEL_MW1, MODEL_MW2};
@@ -350,8 +345,7 @@ take_key_away(struct model_region *region)
 	return side != NULL && random_send(run, pair, side, &wr) == RMEM_WC_SUCCESS;
 }
 
-static int
-checker_notices_a_key_taken_away_behind_its_back(void)
+TEST(random, checker_notices_a_key_taken_away_behind_its_back)
 {
 	static const enum model_kind kinds[] = {MODEL_FAST, MODEL_LIST, MODEL_MW2};
 
@@ -369,8 +363,7 @@ give_tags_to_another(struct model_region *region)
 	return true;
 }
 
-static int
-checker_notices_a_key_that_was_another_owners(void)
+TEST(random, checker_notices_a_key_that_was_another_owners)
 {
 	static const enum model_kind kinds[] = {MODEL_FAST, MODEL_LIST, MODEL_MW1, MODEL_MW2};
 
@@ -384,16 +377,14 @@ move_to_another_pd(struct model_region *region)
 			       NULL) == 0;
 }
 
-static int
-checker_notices_an_mr_changed_behind_its_back(void)
+TEST(random, checker_notices_an_mr_changed_behind_its_back)
 {
 	static const enum model_kind kind = MODEL_USER;
 
 	return expect_noticed(move_to_another_pd, &kind, 1);
 }
 
-static int
-checker_notices_a_count_that_differs(void)
+TEST(random, checker_notices_a_count_that_differs)
 {
 	start(run, 1);
 	TEST_ASSERT(!finds_difference(run, 100));
@@ -402,16 +393,4 @@ checker_notices_a_count_that_differs(void)
 	return TEST_SUCCESS;
 }
 
-static const struct test_case random_cases[] = {
-		TEST_CASE(device_does_as_the_model_does),
-		TEST_CASE_WITH(setup_lcores, lcores_do_as_their_models_do),
-		TEST_CASE(checker_notices_a_byte_changed_behind_its_back),
-		TEST_CASE(checker_notices_rights_that_differ),
-		TEST_CASE(checker_notices_a_range_that_differs),
-		TEST_CASE(checker_notices_a_key_taken_away_behind_its_back),
-		TEST_CASE(checker_notices_a_key_that_was_another_owners),
-		TEST_CASE(checker_notices_an_mr_changed_behind_its_back),
-		TEST_CASE(checker_notices_a_count_that_differs),
-};
-
-REGISTER_RMEM_SUITE(random, setup, teardown, random_cases);
+TEST_SUITE(random, setup, teardown);

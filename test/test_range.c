@@ -412,7 +412,7 @@ check_kind(int (*make)(void))
 
 /* A case for each kind. */
 #define KIND(kind)                                                                                 \
-	static int ranges_of_##kind(void)                                                          \
+	TEST(range, ranges_of_##kind)                                                              \
 	{                                                                                          \
 		return check_kind(make_##kind);                                                    \
 	}
@@ -431,20 +431,4 @@ KIND(fast)
 KIND(list)
 KIND(strided)
 
-static const struct test_case range_cases[] = {
-		TEST_CASE(ranges_of_mr),
-		TEST_CASE(ranges_of_zero_based),
-		TEST_CASE(ranges_of_on_demand),
-		TEST_CASE(ranges_of_implicit),
-		TEST_CASE(ranges_of_shared),
-		TEST_CASE(ranges_of_fd),
-		TEST_CASE(ranges_of_iov),
-		TEST_CASE(ranges_of_window_1),
-		TEST_CASE(ranges_of_window_2),
-		TEST_CASE(ranges_of_window_zero_based),
-		TEST_CASE(ranges_of_fast),
-		TEST_CASE(ranges_of_list),
-		TEST_CASE(ranges_of_strided),
-};
-
-REGISTER_RMEM_SUITE(range, fx_setup, fx_teardown, range_cases);
+TEST_SUITE(range, fx_setup, fx_teardown);

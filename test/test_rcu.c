@@ -239,8 +239,7 @@ local_inv_rounds(void)
 	return TEST_SUCCESS;
 }
 
-static int
-no_write_comes_after_local_inv(void)
+TEST(rcu, no_write_comes_after_local_inv)
 {
 	if (nb_writers == 0)
 		return test_skip("it takes a worker lcore");
@@ -264,8 +263,7 @@ dereg_rounds(void)
 	return TEST_SUCCESS;
 }
 
-static int
-no_write_comes_after_dereg(void)
+TEST(rcu, no_write_comes_after_dereg)
 {
 	if (nb_writers == 0)
 		return test_skip("it takes a worker lcore");
@@ -293,8 +291,7 @@ unmap_rounds(uint8_t *pages)
 	return TEST_SUCCESS;
 }
 
-static int
-memory_may_be_unmapped_after_dereg(void)
+TEST(rcu, memory_may_be_unmapped_after_dereg)
 {
 	uint8_t *pages;
 	int result;
@@ -327,8 +324,7 @@ fast_dereg_rounds(void)
 	return TEST_SUCCESS;
 }
 
-static int
-no_write_comes_after_dereg_of_a_bound_mr(void)
+TEST(rcu, no_write_comes_after_dereg_of_a_bound_mr)
 {
 	if (nb_writers == 0)
 		return test_skip("it takes a worker lcore");
@@ -356,8 +352,7 @@ send_with_inv_rounds(void)
 	return TEST_SUCCESS;
 }
 
-static int
-no_write_comes_after_send_with_inv(void)
+TEST(rcu, no_write_comes_after_send_with_inv)
 {
 	if (nb_writers == 0)
 		return test_skip("it takes a worker lcore");
@@ -382,8 +377,7 @@ read_with_inv_rounds(void)
 	return TEST_SUCCESS;
 }
 
-static int
-no_write_comes_after_read_with_inv(void)
+TEST(rcu, no_write_comes_after_read_with_inv)
 {
 	if (nb_writers == 0)
 		return test_skip("it takes a worker lcore");
@@ -418,8 +412,7 @@ rebind_rounds(uint8_t *others)
 	return TEST_SUCCESS;
 }
 
-static int
-former_key_never_reaches_the_next_binding(void)
+TEST(rcu, former_key_never_reaches_the_next_binding)
 {
 	uint8_t *others = fx_mem(FX_PAGE, SIZE);
 
@@ -473,8 +466,7 @@ window_rounds(uint8_t *others)
 	return TEST_SUCCESS;
 }
 
-static int
-former_key_of_a_window_reaches_nothing(void)
+TEST(rcu, former_key_of_a_window_reaches_nothing)
 {
 	uint8_t *others = fx_mem(FX_PAGE, SIZE);
 
@@ -502,8 +494,7 @@ rereg_rounds(uint32_t flags)
 	return TEST_SUCCESS;
 }
 
-static int
-no_write_comes_after_rereg_of_access(void)
+TEST(rcu, no_write_comes_after_rereg_of_access)
 {
 	if (nb_writers == 0)
 		return test_skip("it takes a worker lcore");
@@ -511,8 +502,7 @@ no_write_comes_after_rereg_of_access(void)
 	return stop_writers(rereg_rounds(RMEM_REREG_CHANGE_ACCESS));
 }
 
-static int
-no_write_comes_after_rereg_of_pd(void)
+TEST(rcu, no_write_comes_after_rereg_of_pd)
 {
 	if (nb_writers == 0)
 		return test_skip("it takes a worker lcore");
@@ -540,8 +530,7 @@ move_rounds(uint8_t *others)
 	return TEST_SUCCESS;
 }
 
-static int
-no_write_comes_after_rereg_of_translation(void)
+TEST(rcu, no_write_comes_after_rereg_of_translation)
 {
 	uint8_t *others = fx_mem(FX_PAGE, SIZE);
 
@@ -564,8 +553,7 @@ checker_rounds(void)
 	return wait_for_refusals();
 }
 
-static int
-checker_sees_writes_through_a_valid_key(void)
+TEST(rcu, checker_sees_writes_through_a_valid_key)
 {
 	if (nb_writers == 0)
 		return test_skip("it takes a worker lcore");
@@ -573,19 +561,4 @@ checker_sees_writes_through_a_valid_key(void)
 	return stop_writers(checker_rounds());
 }
 
-static const struct test_case rcu_cases[] = {
-		TEST_CASE(no_write_comes_after_local_inv),
-		TEST_CASE(no_write_comes_after_dereg),
-		TEST_CASE(memory_may_be_unmapped_after_dereg),
-		TEST_CASE(no_write_comes_after_dereg_of_a_bound_mr),
-		TEST_CASE(no_write_comes_after_send_with_inv),
-		TEST_CASE(no_write_comes_after_read_with_inv),
-		TEST_CASE(no_write_comes_after_rereg_of_access),
-		TEST_CASE(no_write_comes_after_rereg_of_pd),
-		TEST_CASE(no_write_comes_after_rereg_of_translation),
-		TEST_CASE(former_key_never_reaches_the_next_binding),
-		TEST_CASE(former_key_of_a_window_reaches_nothing),
-		TEST_CASE(checker_sees_writes_through_a_valid_key),
-};
-
-REGISTER_RMEM_SUITE(rcu, setup, fx_teardown, rcu_cases);
+TEST_SUITE(rcu, setup, fx_teardown);

@@ -18,8 +18,7 @@ b_addr(size_t offset)
 	return fx_addr(fx.b.buf + offset);
 }
 
-static int
-write_lands_and_touches_no_byte_around(void)
+TEST(rdma, write_lands_and_touches_no_byte_around)
 {
 	static const uint32_t sizes[] = {1, 7, 8, 63, 64, 65, 255, 4096, 4097, 60000};
 	unsigned int i;
@@ -41,8 +40,7 @@ write_lands_and_touches_no_byte_around(void)
 	return TEST_SUCCESS;
 }
 
-static int
-read_fetches_and_touches_no_byte_around(void)
+TEST(rdma, read_fetches_and_touches_no_byte_around)
 {
 	static const uint32_t sizes[] = {1, 7, 8, 63, 64, 65, 255, 4096, 4097, 60000};
 	unsigned int i;
@@ -64,8 +62,7 @@ read_fetches_and_touches_no_byte_around(void)
 	return TEST_SUCCESS;
 }
 
-static int
-whole_buffer_is_written_and_read(void)
+TEST(rdma, whole_buffer_is_written_and_read)
 {
 	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, FX_BUF_SIZE);
 	struct rmem_send_wr wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, b_addr(0), fx.b.mr->rkey);
@@ -80,8 +77,7 @@ whole_buffer_is_written_and_read(void)
 	return TEST_SUCCESS;
 }
 
-static int
-messages_over_one_mib_arrive_whole(void)
+TEST(rdma, messages_over_one_mib_arrive_whole)
 {
 	static const uint32_t sizes[] = {1u << 20, (1u << 20) + 1, 5u << 20};
 	const uint32_t max = 5u << 20;
@@ -108,8 +104,7 @@ messages_over_one_mib_arrive_whole(void)
 	return TEST_SUCCESS;
 }
 
-static int
-write_with_immediate_completes_a_receive(void)
+TEST(rdma, write_with_immediate_completes_a_receive)
 {
 	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 300);
 	struct rmem_send_wr wr =
@@ -133,8 +128,7 @@ write_with_immediate_completes_a_receive(void)
 }
 
 /* The bytes go where the WRITE says; the SGEs of the receive are not looked at. */
-static int
-write_with_immediate_leaves_the_memory_of_the_receive(void)
+TEST(rdma, write_with_immediate_leaves_the_memory_of_the_receive)
 {
 	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 16);
 	const struct rmem_sge to = {.addr = b_addr(4096), .length = 16, .lkey = 0xbad};
@@ -149,8 +143,7 @@ write_with_immediate_leaves_the_memory_of_the_receive(void)
 	return TEST_SUCCESS;
 }
 
-static int
-write_with_immediate_waits_for_a_receive(void)
+TEST(rdma, write_with_immediate_waits_for_a_receive)
 {
 	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 16);
 	struct rmem_send_wr wr =
@@ -165,8 +158,7 @@ write_with_immediate_waits_for_a_receive(void)
 	return TEST_SUCCESS;
 }
 
-static int
-write_with_immediate_marks_a_solicited_receive(void)
+TEST(rdma, write_with_immediate_marks_a_solicited_receive)
 {
 	struct rmem_send_wr wr = fx_wr(RMEM_WR_RDMA_WRITE_WITH_IMM, NULL, 0);
 
@@ -180,8 +172,7 @@ write_with_immediate_marks_a_solicited_receive(void)
 }
 
 /* Four SGEs in three MRs, one of them empty. */
-static int
-write_gathers_over_several_regions(void)
+TEST(rdma, write_gathers_over_several_regions)
 {
 	struct rmem_mr *m1 = fx_mr(fx.a.pd, fx.a.buf + 1000, 1000, RMEM_ACCESS_LOCAL_WRITE);
 	struct rmem_mr *m2 = fx_mr(fx.a.pd, fx.a.buf + 9000, 500, 0);
@@ -204,8 +195,7 @@ write_gathers_over_several_regions(void)
 	return TEST_SUCCESS;
 }
 
-static int
-read_scatters_over_several_regions(void)
+TEST(rdma, read_scatters_over_several_regions)
 {
 	struct rmem_mr *m1 = fx_mr(fx.a.pd, fx.a.buf + 1000, 1000, RMEM_ACCESS_LOCAL_WRITE);
 	struct rmem_sge sges[3];
@@ -227,8 +217,7 @@ read_scatters_over_several_regions(void)
 	return TEST_SUCCESS;
 }
 
-static int
-as_many_sges_as_the_device_takes_are_used(void)
+TEST(rdma, as_many_sges_as_the_device_takes_are_used)
 {
 	struct rmem_qp_conf conf = fx_qp_conf(fx.a.cq, 4);
 	struct rmem_sge sges[64];
@@ -255,8 +244,7 @@ as_many_sges_as_the_device_takes_are_used(void)
 }
 
 /* IBTA C9-88 */
-static int
-zero_length_write_and_read_look_at_no_rkey(void)
+TEST(rdma, zero_length_write_and_read_look_at_no_rkey)
 {
 	static const uint8_t opcodes[] = {RMEM_WR_RDMA_WRITE, RMEM_WR_RDMA_READ};
 	const struct rmem_sge empty = {.addr = 0, .length = 0, .lkey = 0xbad};
@@ -273,8 +261,7 @@ zero_length_write_and_read_look_at_no_rkey(void)
 	return TEST_SUCCESS;
 }
 
-static int
-requests_of_a_burst_run_in_order(void)
+TEST(rdma, requests_of_a_burst_run_in_order)
 {
 	enum {
 		NB = 32
@@ -297,8 +284,7 @@ requests_of_a_burst_run_in_order(void)
 }
 
 /* A fenced request starts only when the READ before it completed. */
-static int
-fence_makes_a_write_see_what_was_read(void)
+TEST(rdma, fence_makes_a_write_see_what_was_read)
 {
 	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 1000);
 	struct rmem_send_wr wrs[3];
@@ -320,8 +306,7 @@ fence_makes_a_write_see_what_was_read(void)
 	return TEST_SUCCESS;
 }
 
-static int
-fence_is_taken_by_every_opcode(void)
+TEST(rdma, fence_is_taken_by_every_opcode)
 {
 	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
 	struct rmem_send_wr wr;
@@ -338,8 +323,7 @@ fence_is_taken_by_every_opcode(void)
 	return TEST_SUCCESS;
 }
 
-static int
-overlapping_source_and_target_move_as_memmove_does(void)
+TEST(rdma, overlapping_source_and_target_move_as_memmove_does)
 {
 	static const uint32_t sizes[] = {8, 16, 64, 100, 5000};
 	uint8_t *want = fx_mem(64, FX_BUF_SIZE);
@@ -363,8 +347,7 @@ overlapping_source_and_target_move_as_memmove_does(void)
 }
 
 /* Keys of soft0 and soft1 are their own: each side names memory of its own device. */
-static int
-two_devices_are_connected_to_each_other(void)
+TEST(rdma, two_devices_are_connected_to_each_other)
 {
 	struct rmem_dev *dev = fx_dev("soft1", NULL);
 	struct rmem_send_wr wr;
@@ -398,8 +381,7 @@ two_devices_are_connected_to_each_other(void)
  * One SGE of more than 2^31 bytes, by a key over the same memory again and again, between WRITEs
  * that are good.
  */
-static int
-sge_longer_than_a_message_ends_a_burst(void)
+TEST(rdma, sge_longer_than_a_message_ends_a_burst)
 {
 	const uint32_t length = (MAX_MSG / NB_ENTRIES) + 1;
 	uint8_t *mem = fx_mem(FX_PAGE, length);
@@ -430,25 +412,4 @@ sge_longer_than_a_message_ends_a_burst(void)
 	return TEST_SUCCESS;
 }
 
-static const struct test_case rdma_cases[] = {
-		TEST_CASE(write_lands_and_touches_no_byte_around),
-		TEST_CASE(read_fetches_and_touches_no_byte_around),
-		TEST_CASE(whole_buffer_is_written_and_read),
-		TEST_CASE(messages_over_one_mib_arrive_whole),
-		TEST_CASE(write_with_immediate_completes_a_receive),
-		TEST_CASE(write_with_immediate_leaves_the_memory_of_the_receive),
-		TEST_CASE(write_with_immediate_waits_for_a_receive),
-		TEST_CASE(write_with_immediate_marks_a_solicited_receive),
-		TEST_CASE(write_gathers_over_several_regions),
-		TEST_CASE(read_scatters_over_several_regions),
-		TEST_CASE(as_many_sges_as_the_device_takes_are_used),
-		TEST_CASE(zero_length_write_and_read_look_at_no_rkey),
-		TEST_CASE(requests_of_a_burst_run_in_order),
-		TEST_CASE(fence_makes_a_write_see_what_was_read),
-		TEST_CASE(fence_is_taken_by_every_opcode),
-		TEST_CASE(overlapping_source_and_target_move_as_memmove_does),
-		TEST_CASE(two_devices_are_connected_to_each_other),
-		TEST_CASE(sge_longer_than_a_message_ends_a_burst),
-};
-
-REGISTER_RMEM_SUITE(rdma, fx_setup, fx_teardown, rdma_cases);
+TEST_SUITE(rdma, fx_setup, fx_teardown);

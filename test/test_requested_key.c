@@ -44,8 +44,7 @@ free_key(uint8_t tag)
 	return index << 8 | tag;
 }
 
-static int
-requested_key_is_what_peers_use(void)
+TEST(requested_key, requested_key_is_what_peers_use)
 {
 	static const uint8_t tags[] = {0, 1, 0x5a, 0xff};
 	struct rmem_mr *mr = NULL;
@@ -69,8 +68,7 @@ requested_key_is_what_peers_use(void)
 	return TEST_SUCCESS;
 }
 
-static int
-key_in_use_is_eexist(void)
+TEST(requested_key, key_in_use_is_eexist)
 {
 	uint32_t rkey = free_key(7);
 	struct rmem_mr *mr = NULL;
@@ -87,8 +85,7 @@ key_in_use_is_eexist(void)
 }
 
 /* Requests choose their tags, so that any of these may be theirs. */
-static int
-keys_of_an_index_that_requests_bind_are_eexist(void)
+TEST(requested_key, keys_of_an_index_that_requests_bind_are_eexist)
 {
 	struct rmem_mr *fast = fx_fast_mr(fx.a.pd, 1);
 	struct rmem_mw *mw = fx_mw(fx.a.pd, RMEM_MW_TYPE_2);
@@ -130,8 +127,7 @@ expect_own(struct rmem_mr **mrs, unsigned int nb)
 }
 
 /* Programs ask for 0, 1, 2 and so on; and for the neighbours of what they have. */
-static int
-any_number_can_be_had(void)
+TEST(requested_key, any_number_can_be_had)
 {
 	static const uint32_t more[] = {
 			256, 257, 0x7fffffff, 0x80000000, UINT32_MAX - 1, UINT32_MAX};
@@ -169,8 +165,7 @@ any_number_can_be_had(void)
 }
 
 /* lkey 0 is that of rkey 0xff: no end of a list, and not what was there before. */
-static int
-list_over_requested_keys_opens_them(void)
+TEST(requested_key, list_over_requested_keys_opens_them)
 {
 	static const uint32_t rkeys[] = {0xff, 0, 0xff00ff, 0xff, 1};
 	struct rmem_mkey_entry entries[RTE_DIM(rkeys)];
@@ -197,8 +192,7 @@ list_over_requested_keys_opens_them(void)
 }
 
 /* Its number stays in the slot of a window, where an MR can't be. */
-static int
-key_of_a_former_window_can_be_asked_for(void)
+TEST(requested_key, key_of_a_former_window_can_be_asked_for)
 {
 	struct rmem_mw *mw = fx_mw(fx.a.pd, RMEM_MW_TYPE_2);
 	struct rmem_mr_attr attr = {.addr = fx.a.buf,
@@ -230,8 +224,7 @@ key_of_a_former_window_can_be_asked_for(void)
 }
 
 /* An ordinary registration never gets a number that a caller chose, now or before. */
-static int
-keys_that_are_not_asked_for_are_others(void)
+TEST(requested_key, keys_that_are_not_asked_for_are_others)
 {
 	struct rmem_pd *pd = small_dev("max_mr=1,max_mw=65535");
 	uint32_t first = 0, i, j;
@@ -256,8 +249,7 @@ keys_that_are_not_asked_for_are_others(void)
 	return TEST_SUCCESS;
 }
 
-static int
-the_same_key_comes_back_for_ever(void)
+TEST(requested_key, the_same_key_comes_back_for_ever)
 {
 	uint32_t rkey = free_key(3);
 	struct rmem_mr *mr = NULL;
@@ -271,8 +263,7 @@ the_same_key_comes_back_for_ever(void)
 }
 
 /* All MRs of a device by request, and then there is none left. */
-static int
-every_mr_of_a_device_can_have_its_key_asked_for(void)
+TEST(requested_key, every_mr_of_a_device_can_have_its_key_asked_for)
 {
 	struct rmem_pd *pd = small_dev("max_mr=64");
 	struct rmem_mr *mr = NULL;
@@ -292,8 +283,7 @@ every_mr_of_a_device_can_have_its_key_asked_for(void)
 	return TEST_SUCCESS;
 }
 
-static int
-key_without_the_flag_is_einval(void)
+TEST(requested_key, key_without_the_flag_is_einval)
 {
 	const struct rmem_mr_attr attr = {
 			.addr = fx.a.buf, .length = 64, .requested_key = free_key(1)};
@@ -304,8 +294,7 @@ key_without_the_flag_is_einval(void)
 	return TEST_SUCCESS;
 }
 
-static int
-unknown_flags_are_einval(void)
+TEST(requested_key, unknown_flags_are_einval)
 {
 	const uint32_t known = RMEM_MR_REQUESTED_KEY | RMEM_MR_DISABLED;
 	struct rmem_mr_attr attr = {.addr = fx.a.buf, .length = 64};
@@ -324,18 +313,4 @@ unknown_flags_are_einval(void)
 	return TEST_SUCCESS;
 }
 
-static const struct test_case requested_key_cases[] = {
-		TEST_CASE(requested_key_is_what_peers_use),
-		TEST_CASE(key_in_use_is_eexist),
-		TEST_CASE(keys_of_an_index_that_requests_bind_are_eexist),
-		TEST_CASE(any_number_can_be_had),
-		TEST_CASE(list_over_requested_keys_opens_them),
-		TEST_CASE(key_of_a_former_window_can_be_asked_for),
-		TEST_CASE(keys_that_are_not_asked_for_are_others),
-		TEST_CASE(the_same_key_comes_back_for_ever),
-		TEST_CASE(every_mr_of_a_device_can_have_its_key_asked_for),
-		TEST_CASE(key_without_the_flag_is_einval),
-		TEST_CASE(unknown_flags_are_einval),
-};
-
-REGISTER_RMEM_SUITE(requested_key, fx_setup, fx_teardown, requested_key_cases);
+TEST_SUITE(requested_key, fx_setup, fx_teardown);

@@ -96,8 +96,7 @@ expect_changed(struct rmem_mr *mr, const struct change *change)
 }
 
 /* The arguments that the flags do not name are nonsense: they are ignored. */
-static int
-every_combination_of_flags_changes_what_it_names(void)
+TEST(rereg, every_combination_of_flags_changes_what_it_names)
 {
 	struct rmem_pd *pd = fx_pd(fx.a.dev);
 	uint32_t flags;
@@ -160,8 +159,7 @@ expect_bad(struct rmem_mr *mr, uint32_t flag, const struct change *bad, int erro
 	return TEST_SUCCESS;
 }
 
-static int
-bad_memory_is_refused_and_the_old_stays(void)
+TEST(rereg, bad_memory_is_refused_and_the_old_stays)
 {
 	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, OLD_SIZE, FX_ACCESS);
 	struct rmem_pd *pd = fx_pd(fx.a.dev);
@@ -192,8 +190,7 @@ bad_memory_is_refused_and_the_old_stays(void)
 	return TEST_SUCCESS;
 }
 
-static int
-bad_pd_is_refused_and_the_old_stays(void)
+TEST(rereg, bad_pd_is_refused_and_the_old_stays)
 {
 	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, OLD_SIZE, FX_ACCESS);
 	struct rmem_dev *dev = fx_dev("soft7", NULL);
@@ -210,8 +207,7 @@ bad_pd_is_refused_and_the_old_stays(void)
 	return TEST_SUCCESS;
 }
 
-static int
-bad_access_is_refused_and_the_old_stays(void)
+TEST(rereg, bad_access_is_refused_and_the_old_stays)
 {
 	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, OLD_SIZE, FX_ACCESS);
 	struct rmem_pd *pd = fx_pd(fx.a.dev);
@@ -235,8 +231,7 @@ bad_access_is_refused_and_the_old_stays(void)
 	return TEST_SUCCESS;
 }
 
-static int
-access_that_the_device_lacks_is_eopnotsupp(void)
+TEST(rereg, access_that_the_device_lacks_is_eopnotsupp)
 {
 	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, OLD_SIZE, FX_ACCESS);
 	struct change bad = good_change(0, fx.a.pd);
@@ -255,8 +250,7 @@ access_that_the_device_lacks_is_eopnotsupp(void)
 	return TEST_SUCCESS;
 }
 
-static int
-bad_flags_and_handles_are_refused(void)
+TEST(rereg, bad_flags_and_handles_are_refused)
 {
 	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, OLD_SIZE, FX_ACCESS);
 	struct rmem_mr *fast = fx_fast_mr(fx.a.pd, 1);
@@ -280,8 +274,7 @@ bad_flags_and_handles_are_refused(void)
 }
 
 /* Memory that can only be read is refused as soon as the device may write it. */
-static int
-write_access_needs_writable_memory(void)
+TEST(rereg, write_access_needs_writable_memory)
 {
 	uint8_t *pages = fx_map(FX_PAGE);
 	struct rmem_mr *mr = fx_mr(fx.a.pd, pages, FX_PAGE, RMEM_ACCESS_REMOTE_READ);
@@ -295,8 +288,7 @@ write_access_needs_writable_memory(void)
 	return TEST_SUCCESS;
 }
 
-static int
-mr_belongs_to_its_new_pd_alone(void)
+TEST(rereg, mr_belongs_to_its_new_pd_alone)
 {
 	struct rmem_pd *old_pd = fx_pd(fx.a.dev), *pd = fx_pd(fx.a.dev);
 	struct rmem_mr *mr = fx_mr(old_pd, fx.a.buf, OLD_SIZE, FX_ACCESS);
@@ -326,8 +318,7 @@ heap_used(void)
 }
 
 /* From the user's memory to the library's, twice, and back: none is left over. */
-static int
-translation_allocates_and_frees(void)
+TEST(rereg, translation_allocates_and_frees)
 {
 	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, OLD_SIZE, FX_ACCESS);
 	const size_t sizes[] = {8u << 20, 16u << 20, 4u << 20};
@@ -358,8 +349,7 @@ translation_allocates_and_frees(void)
 	return TEST_SUCCESS;
 }
 
-static int
-too_little_memory_is_enomem_and_the_old_stays(void)
+TEST(rereg, too_little_memory_is_enomem_and_the_old_stays)
 {
 	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, OLD_SIZE, FX_ACCESS);
 	enum rmem_rereg_result result = RMEM_REREG_OK;
@@ -376,8 +366,7 @@ too_little_memory_is_enomem_and_the_old_stays(void)
 }
 
 /* Zero-based stays so, whatever changes, and can begin with other memory. */
-static int
-zero_based_mr_stays_zero_based(void)
+TEST(rereg, zero_based_mr_stays_zero_based)
 {
 	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, OLD_SIZE, FX_ACCESS | RMEM_ACCESS_ZERO_BASED);
 	const struct change to = {TRANSLATION | ACCESS, NULL, fx.a.buf, OLD_SIZE,
@@ -399,8 +388,7 @@ zero_based_mr_stays_zero_based(void)
 }
 
 /* Its rights are those of the last change when it is enabled. */
-static int
-disabled_mr_stays_disabled(void)
+TEST(rereg, disabled_mr_stays_disabled)
 {
 	const struct rmem_mr_attr attr = {.addr = fx.a.buf,
 			.length = OLD_SIZE,
@@ -421,8 +409,7 @@ disabled_mr_stays_disabled(void)
 }
 
 /* An lkey follows its MR too. */
-static int
-lkey_opens_the_new_memory(void)
+TEST(rereg, lkey_opens_the_new_memory)
 {
 	struct rmem_mr *mr = fx_mr(fx.b.pd, fx.b.buf, OLD_SIZE, FX_ACCESS);
 	struct rmem_send_wr wr;
@@ -456,8 +443,7 @@ expect_bound(struct rmem_mr *mr)
 	return TEST_SUCCESS;
 }
 
-static int
-bound_window_forbids_a_change(void)
+TEST_WITH(rereg, bound_window_forbids_a_change, fx_setup_mw)
 {
 	struct rmem_mr *mr = fx.mw.mr;
 	uint32_t rkey;
@@ -472,8 +458,7 @@ bound_window_forbids_a_change(void)
 	return TEST_SUCCESS;
 }
 
-static int
-bound_counter_forbids_a_change(void)
+TEST_WITH(rereg, bound_counter_forbids_a_change, fx_setup_mw)
 {
 	struct rmem_counter *counter = fx_counter(fx.a.dev);
 
@@ -488,22 +473,4 @@ bound_counter_forbids_a_change(void)
 	return rmem_mr_bind_counter(fx.mw.mr, NULL, RMEM_COUNTER_REMOTE_WRITE);
 }
 
-static const struct test_case rereg_cases[] = {
-		TEST_CASE(every_combination_of_flags_changes_what_it_names),
-		TEST_CASE(bad_memory_is_refused_and_the_old_stays),
-		TEST_CASE(bad_pd_is_refused_and_the_old_stays),
-		TEST_CASE(bad_access_is_refused_and_the_old_stays),
-		TEST_CASE(access_that_the_device_lacks_is_eopnotsupp),
-		TEST_CASE(bad_flags_and_handles_are_refused),
-		TEST_CASE(write_access_needs_writable_memory),
-		TEST_CASE(mr_belongs_to_its_new_pd_alone),
-		TEST_CASE(translation_allocates_and_frees),
-		TEST_CASE(too_little_memory_is_enomem_and_the_old_stays),
-		TEST_CASE(zero_based_mr_stays_zero_based),
-		TEST_CASE(disabled_mr_stays_disabled),
-		TEST_CASE(lkey_opens_the_new_memory),
-		TEST_CASE_WITH(fx_setup_mw, bound_window_forbids_a_change),
-		TEST_CASE_WITH(fx_setup_mw, bound_counter_forbids_a_change),
-};
-
-REGISTER_RMEM_SUITE(rereg, fx_setup, fx_teardown, rereg_cases);
+TEST_SUITE(rereg, fx_setup, fx_teardown);

@@ -184,8 +184,7 @@ expect_neither(void)
 	return TEST_SUCCESS;
 }
 
-static int
-driver_without_the_operation_registers_anew(void)
+TEST(rereg_driver, driver_without_the_operation_registers_anew)
 {
 	enum rmem_rereg_result result;
 	uint32_t rkey;
@@ -201,8 +200,7 @@ driver_without_the_operation_registers_anew(void)
 	return expect_new();
 }
 
-static int
-driver_may_ask_to_register_anew(void)
+TEST(rereg_driver, driver_may_ask_to_register_anew)
 {
 	enum rmem_rereg_result result;
 
@@ -214,8 +212,7 @@ driver_may_ask_to_register_anew(void)
 	return expect_new();
 }
 
-static int
-failure_to_deregister_leaves_the_old(void)
+TEST(rereg_driver, failure_to_deregister_leaves_the_old)
 {
 	enum rmem_rereg_result result;
 
@@ -229,8 +226,7 @@ failure_to_deregister_leaves_the_old(void)
 }
 
 /* The driver gave the MR back already and is not asked again. */
-static int
-failure_to_register_anew_leaves_neither(void)
+TEST(rereg_driver, failure_to_register_anew_leaves_neither)
 {
 	enum rmem_rereg_result result;
 
@@ -246,8 +242,7 @@ failure_to_register_anew_leaves_neither(void)
 }
 
 /* Both chunks are freed: as much can be allocated as before. */
-static int
-memory_of_a_failed_half_is_freed(void)
+TEST(rereg_driver, memory_of_a_failed_half_is_freed)
 {
 	enum rmem_rereg_result result;
 	int i;
@@ -269,8 +264,7 @@ memory_of_a_failed_half_is_freed(void)
 	return TEST_SUCCESS;
 }
 
-static int
-change_in_place_keeps_the_keys(void)
+TEST(rereg_driver, change_in_place_keeps_the_keys)
 {
 	enum rmem_rereg_result result;
 	uint32_t rkey;
@@ -285,8 +279,7 @@ change_in_place_keeps_the_keys(void)
 	return expect_new();
 }
 
-static int
-mr_being_changed_is_ebusy(void)
+TEST(rereg_driver, mr_being_changed_is_ebusy)
 {
 	enum rmem_rereg_result result;
 
@@ -310,30 +303,26 @@ fail_with(enum rmem_rereg_result want)
 	return TEST_SUCCESS;
 }
 
-static int
-err_input_leaves_the_old(void)
+TEST(rereg_driver, err_input_leaves_the_old)
 {
 	TEST_RUN(fail_with(RMEM_REREG_ERR_INPUT));
 	return expect_old();
 }
 
-static int
-err_dont_fork_new_leaves_the_old(void)
+TEST(rereg_driver, err_dont_fork_new_leaves_the_old)
 {
 	TEST_RUN(fail_with(RMEM_REREG_ERR_DONT_FORK_NEW));
 	return expect_old();
 }
 
-static int
-err_do_fork_old_leaves_the_new(void)
+TEST(rereg_driver, err_do_fork_old_leaves_the_new)
 {
 	TEST_RUN(fail_with(RMEM_REREG_ERR_DO_FORK_OLD));
 	return expect_new();
 }
 
 /* The driver still has something to release. */
-static int
-err_cmd_leaves_neither(void)
+TEST(rereg_driver, err_cmd_leaves_neither)
 {
 	TEST_RUN(fail_with(RMEM_REREG_ERR_CMD));
 	TEST_RUN(expect_neither());
@@ -341,8 +330,7 @@ err_cmd_leaves_neither(void)
 	return TEST_SUCCESS;
 }
 
-static int
-err_cmd_and_do_fork_new_leaves_neither(void)
+TEST(rereg_driver, err_cmd_and_do_fork_new_leaves_neither)
 {
 	TEST_RUN(fail_with(RMEM_REREG_ERR_CMD_AND_DO_FORK_NEW));
 	TEST_RUN(expect_neither());
@@ -350,19 +338,4 @@ err_cmd_and_do_fork_new_leaves_neither(void)
 	return TEST_SUCCESS;
 }
 
-static const struct test_case rereg_driver_cases[] = {
-		TEST_CASE(driver_without_the_operation_registers_anew),
-		TEST_CASE(driver_may_ask_to_register_anew),
-		TEST_CASE(failure_to_deregister_leaves_the_old),
-		TEST_CASE(failure_to_register_anew_leaves_neither),
-		TEST_CASE(memory_of_a_failed_half_is_freed),
-		TEST_CASE(change_in_place_keeps_the_keys),
-		TEST_CASE(mr_being_changed_is_ebusy),
-		TEST_CASE(err_input_leaves_the_old),
-		TEST_CASE(err_dont_fork_new_leaves_the_old),
-		TEST_CASE(err_do_fork_old_leaves_the_new),
-		TEST_CASE(err_cmd_leaves_neither),
-		TEST_CASE(err_cmd_and_do_fork_new_leaves_neither),
-};
-
-REGISTER_RMEM_SUITE(rereg_driver, setup, fx_teardown, rereg_driver_cases);
+TEST_SUITE(rereg_driver, setup, fx_teardown);

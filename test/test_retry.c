@@ -44,8 +44,7 @@ patient(void)
 	return conn;
 }
 
-static int
-no_receive_is_rnr_retry_exc_err_after_the_tries(void)
+TEST(retry, no_receive_is_rnr_retry_exc_err_after_the_tries)
 {
 	static const uint8_t opcodes[] = {RMEM_WR_SEND, RMEM_WR_SEND_WITH_IMM,
 			RMEM_WR_SEND_WITH_INV, RMEM_WR_RDMA_WRITE_WITH_IMM};
@@ -66,8 +65,7 @@ no_receive_is_rnr_retry_exc_err_after_the_tries(void)
 	return TEST_SUCCESS;
 }
 
-static int
-no_try_is_left_with_rnr_retry_zero(void)
+TEST(retry, no_try_is_left_with_rnr_retry_zero)
 {
 	const struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, NULL, 0);
 	struct rmem_qp_conn conn = impatient();
@@ -80,8 +78,7 @@ no_try_is_left_with_rnr_retry_zero(void)
 	return TEST_SUCCESS;
 }
 
-static int
-rnr_retry_seven_waits_for_ever(void)
+TEST(retry, rnr_retry_seven_waits_for_ever)
 {
 	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, NULL, 0);
 	struct rmem_qp_conn conn = impatient();
@@ -103,8 +100,7 @@ rnr_retry_seven_waits_for_ever(void)
 	return TEST_SUCCESS;
 }
 
-static int
-rnr_failure_flushes_what_is_behind(void)
+TEST(retry, rnr_failure_flushes_what_is_behind)
 {
 	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, NULL, 0);
 	struct rmem_qp_conn conn = impatient();
@@ -147,22 +143,19 @@ expect_retry_exceeded(int state_b)
 	return TEST_SUCCESS;
 }
 
-static int
-peer_in_reset_is_retry_exc_err(void)
+TEST(retry, peer_in_reset_is_retry_exc_err)
 {
 	TEST_OK(rmem_qp_reset(fx.b.qp));
 	return expect_retry_exceeded(RMEM_QPS_RESET);
 }
 
-static int
-peer_in_error_is_retry_exc_err(void)
+TEST(retry, peer_in_error_is_retry_exc_err)
 {
 	TEST_OK(rmem_qp_set_error(fx.b.qp));
 	return expect_retry_exceeded(RMEM_QPS_ERR);
 }
 
-static int
-peer_connected_to_another_is_retry_exc_err(void)
+TEST(retry, peer_connected_to_another_is_retry_exc_err)
 {
 	struct fx_side c = {0};
 
@@ -173,8 +166,7 @@ peer_connected_to_another_is_retry_exc_err(void)
 }
 
 /* After messages went through: nothing remembers who the peer was. */
-static int
-peer_that_left_for_another_is_retry_exc_err(void)
+TEST(retry, peer_that_left_for_another_is_retry_exc_err)
 {
 	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
 	struct rmem_send_wr wr =
@@ -193,8 +185,7 @@ peer_that_left_for_another_is_retry_exc_err(void)
 	return TEST_SUCCESS;
 }
 
-static int
-destroyed_peer_is_retry_exc_err(void)
+TEST(retry, destroyed_peer_is_retry_exc_err)
 {
 	const struct rmem_send_wr wr = fx_wr(RMEM_WR_RDMA_WRITE, NULL, 0);
 	const struct rmem_qp_conn conn = impatient();
@@ -210,8 +201,7 @@ destroyed_peer_is_retry_exc_err(void)
 	return TEST_SUCCESS;
 }
 
-static int
-peer_of_a_closed_device_is_retry_exc_err(void)
+TEST(retry, peer_of_a_closed_device_is_retry_exc_err)
 {
 	const struct rmem_send_wr wr = fx_wr(RMEM_WR_RDMA_WRITE, NULL, 0);
 	const struct rmem_qp_conn conn = impatient();
@@ -234,8 +224,7 @@ peer_of_a_closed_device_is_retry_exc_err(void)
 }
 
 /* Posted before the peer has connected back, executed when it has. */
-static int
-later_connect_of_the_peer_lets_requests_go_on(void)
+TEST(retry, later_connect_of_the_peer_lets_requests_go_on)
 {
 	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 64);
 	struct rmem_send_wr wr =
@@ -256,8 +245,7 @@ later_connect_of_the_peer_lets_requests_go_on(void)
 	return TEST_SUCCESS;
 }
 
-static int
-waiting_send_survives_reset_and_connect_of_the_peer(void)
+TEST(retry, waiting_send_survives_reset_and_connect_of_the_peer)
 {
 	const struct rmem_qp_conn conn = patient();
 	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, NULL, 0);
@@ -277,8 +265,7 @@ waiting_send_survives_reset_and_connect_of_the_peer(void)
 }
 
 /* REG_MR and LOCAL_INV are nobody's business but ours. */
-static int
-local_requests_need_no_peer(void)
+TEST(retry, local_requests_need_no_peer)
 {
 	TEST_OK(rmem_qp_reset(fx.b.qp));
 	TEST_STATUS(fx_bind(), RMEM_WC_SUCCESS);
@@ -287,8 +274,7 @@ local_requests_need_no_peer(void)
 	return TEST_SUCCESS;
 }
 
-static int
-local_requests_wait_behind_one_that_waits(void)
+TEST(retry, local_requests_wait_behind_one_that_waits)
 {
 	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, NULL, 0);
 
@@ -305,8 +291,7 @@ local_requests_wait_behind_one_that_waits(void)
 	return TEST_SUCCESS;
 }
 
-static int
-waiting_request_of_one_qp_holds_up_no_other(void)
+TEST(retry, waiting_request_of_one_qp_holds_up_no_other)
 {
 	const struct rmem_send_wr send = fx_wr(RMEM_WR_SEND, NULL, 0);
 	const struct rmem_send_wr write = fx_wr(RMEM_WR_RDMA_WRITE, NULL, 0);
@@ -321,8 +306,7 @@ waiting_request_of_one_qp_holds_up_no_other(void)
 }
 
 /* Both sides have sent, neither has a receive yet. */
-static int
-both_sides_wait_for_each_other(void)
+TEST(retry, both_sides_wait_for_each_other)
 {
 	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, NULL, 0);
 
@@ -339,23 +323,4 @@ both_sides_wait_for_each_other(void)
 	return TEST_SUCCESS;
 }
 
-static const struct test_case retry_cases[] = {
-		TEST_CASE(no_receive_is_rnr_retry_exc_err_after_the_tries),
-		TEST_CASE(no_try_is_left_with_rnr_retry_zero),
-		TEST_CASE(rnr_retry_seven_waits_for_ever),
-		TEST_CASE(rnr_failure_flushes_what_is_behind),
-		TEST_CASE(peer_in_reset_is_retry_exc_err),
-		TEST_CASE(peer_in_error_is_retry_exc_err),
-		TEST_CASE(peer_connected_to_another_is_retry_exc_err),
-		TEST_CASE(peer_that_left_for_another_is_retry_exc_err),
-		TEST_CASE(destroyed_peer_is_retry_exc_err),
-		TEST_CASE(peer_of_a_closed_device_is_retry_exc_err),
-		TEST_CASE(later_connect_of_the_peer_lets_requests_go_on),
-		TEST_CASE(waiting_send_survives_reset_and_connect_of_the_peer),
-		TEST_CASE(local_requests_need_no_peer),
-		TEST_CASE(local_requests_wait_behind_one_that_waits),
-		TEST_CASE(waiting_request_of_one_qp_holds_up_no_other),
-		TEST_CASE(both_sides_wait_for_each_other),
-};
-
-REGISTER_RMEM_SUITE(retry, fx_setup_fast, fx_teardown, retry_cases);
+TEST_SUITE(retry, fx_setup_fast, fx_teardown);

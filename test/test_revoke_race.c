@@ -213,43 +213,32 @@ race_with(const struct way *way)
 	return fx_join(1) == TEST_SUCCESS ? result : TEST_FAILED;
 }
 
-static int
-no_write_comes_after_local_inv_of_a_window(void)
+TEST(revoke_race, no_write_comes_after_local_inv_of_a_window)
 {
 	const struct way way = {open_window, invalidate_window, same_again};
 
 	return race_with(&way);
 }
 
-static int
-no_write_comes_after_release_of_a_window(void)
+TEST(revoke_race, no_write_comes_after_release_of_a_window)
 {
 	const struct way way = {open_window, release_window, new_window};
 
 	return race_with(&way);
 }
 
-static int
-no_write_comes_after_local_inv_of_an_indirect_key(void)
+TEST(revoke_race, no_write_comes_after_local_inv_of_an_indirect_key)
 {
 	const struct way way = {open_indirect, invalidate_indirect, same_again};
 
 	return race_with(&way);
 }
 
-static int
-no_write_comes_after_release_below_an_indirect_key(void)
+TEST(revoke_race, no_write_comes_after_release_below_an_indirect_key)
 {
 	const struct way way = {open_indirect, release_below, new_below};
 
 	return race_with(&way);
 }
 
-static const struct test_case revoke_race_cases[] = {
-		TEST_CASE(no_write_comes_after_local_inv_of_a_window),
-		TEST_CASE(no_write_comes_after_release_of_a_window),
-		TEST_CASE(no_write_comes_after_local_inv_of_an_indirect_key),
-		TEST_CASE(no_write_comes_after_release_below_an_indirect_key),
-};
-
-REGISTER_RMEM_SUITE(revoke_race, fx_setup_mw, fx_teardown, revoke_race_cases);
+TEST_SUITE(revoke_race, fx_setup_mw, fx_teardown);

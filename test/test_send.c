@@ -9,8 +9,7 @@
 #include "fixture.h"
 #include "test.h"
 
-static int
-send_lands_in_the_receive(void)
+TEST(send, send_lands_in_the_receive)
 {
 	static const uint32_t sizes[] = {1, 8, 64, 65, 1000, 32768};
 	unsigned int i;
@@ -37,8 +36,7 @@ send_lands_in_the_receive(void)
 	return TEST_SUCCESS;
 }
 
-static int
-immediate_and_solicited_reach_the_receiver(void)
+TEST(send, immediate_and_solicited_reach_the_receiver)
 {
 	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
 	const struct rmem_sge to = fx_sge(fx.b.mr, 0, 8);
@@ -58,8 +56,7 @@ immediate_and_solicited_reach_the_receiver(void)
 	return TEST_SUCCESS;
 }
 
-static int
-zero_length_send_completes_a_receive(void)
+TEST(send, zero_length_send_completes_a_receive)
 {
 	const struct rmem_sge to = fx_sge(fx.b.mr, 0, 8);
 	const struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, NULL, 0);
@@ -75,8 +72,7 @@ zero_length_send_completes_a_receive(void)
 	return TEST_SUCCESS;
 }
 
-static int
-sges_of_both_sides_need_not_match(void)
+TEST(send, sges_of_both_sides_need_not_match)
 {
 	struct rmem_mr *m1 = fx_mr(fx.b.pd, fx.b.buf + 8192, 100, RMEM_ACCESS_LOCAL_WRITE);
 	const struct rmem_sge from[] = {fx_sge(fx.a.mr, 0, 7), fx_sge(fx.a.mr, 500, 93)};
@@ -99,8 +95,7 @@ sges_of_both_sides_need_not_match(void)
 	return TEST_SUCCESS;
 }
 
-static int
-message_over_one_mib_is_received_whole(void)
+TEST(send, message_over_one_mib_is_received_whole)
 {
 	const uint32_t size = (1u << 20) + 77;
 	uint8_t *from = fx_mem(64, size);
@@ -123,8 +118,7 @@ message_over_one_mib_is_received_whole(void)
 	return TEST_SUCCESS;
 }
 
-static int
-receives_are_consumed_in_order(void)
+TEST(send, receives_are_consumed_in_order)
 {
 	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 1);
 	const struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &sge, 1);
@@ -147,8 +141,7 @@ receives_are_consumed_in_order(void)
 	return TEST_SUCCESS;
 }
 
-static int
-write_and_read_consume_no_receive(void)
+TEST(send, write_and_read_consume_no_receive)
 {
 	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
 	struct rmem_send_wr wr =
@@ -162,8 +155,7 @@ write_and_read_consume_no_receive(void)
 	return TEST_SUCCESS;
 }
 
-static int
-both_sides_send_at_a_time(void)
+TEST(send, both_sides_send_at_a_time)
 {
 	const struct rmem_sge sge_a = fx_sge(fx.a.mr, 0, 64);
 	const struct rmem_sge sge_b = fx_sge(fx.b.mr, 0, 64);
@@ -185,8 +177,7 @@ both_sides_send_at_a_time(void)
 }
 
 /* Polling the sender's CQ moves it on. */
-static int
-send_without_a_receive_waits_until_one_is_posted(void)
+TEST(send, send_without_a_receive_waits_until_one_is_posted)
 {
 	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 16);
 	const struct rmem_sge to = fx_sge(fx.b.mr, 0, 16);
@@ -204,8 +195,7 @@ send_without_a_receive_waits_until_one_is_posted(void)
 	return TEST_SUCCESS;
 }
 
-static int
-requests_behind_a_waiting_one_keep_their_order(void)
+TEST(send, requests_behind_a_waiting_one_keep_their_order)
 {
 	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 16);
 	const struct rmem_send_wr write =
@@ -233,8 +223,7 @@ requests_behind_a_waiting_one_keep_their_order(void)
 	return TEST_SUCCESS;
 }
 
-static int
-inline_payload_needs_no_lkey(void)
+TEST(send, inline_payload_needs_no_lkey)
 {
 	uint8_t payload[64] = {0};
 	const struct rmem_sge sge = {.addr = fx_addr(payload), .length = 64, .lkey = 0xbad};
@@ -248,8 +237,7 @@ inline_payload_needs_no_lkey(void)
 	return TEST_SUCCESS;
 }
 
-static int
-inline_payload_is_reusable_after_the_post(void)
+TEST(send, inline_payload_is_reusable_after_the_post)
 {
 	uint8_t payload[32] = {0}, want[32];
 	struct rmem_sge sges[] = {{.addr = fx_addr(payload), .length = 5},
@@ -272,8 +260,7 @@ inline_payload_is_reusable_after_the_post(void)
 	return TEST_SUCCESS;
 }
 
-static int
-inline_payloads_of_a_burst_are_all_kept(void)
+TEST(send, inline_payloads_of_a_burst_are_all_kept)
 {
 	enum {
 		NB = 16
@@ -302,8 +289,7 @@ inline_payloads_of_a_burst_are_all_kept(void)
 }
 
 /* The limit is the QP's; the sum of the SGEs must not wrap around it. */
-static int
-more_inline_bytes_than_the_qp_takes_are_einval(void)
+TEST(send, more_inline_bytes_than_the_qp_takes_are_einval)
 {
 	uint8_t payload[80] = {0};
 	struct rmem_sge sges[] = {{.addr = fx_addr(payload), .length = 65},
@@ -324,21 +310,4 @@ more_inline_bytes_than_the_qp_takes_are_einval(void)
 	return TEST_SUCCESS;
 }
 
-static const struct test_case send_cases[] = {
-		TEST_CASE(send_lands_in_the_receive),
-		TEST_CASE(immediate_and_solicited_reach_the_receiver),
-		TEST_CASE(zero_length_send_completes_a_receive),
-		TEST_CASE(sges_of_both_sides_need_not_match),
-		TEST_CASE(message_over_one_mib_is_received_whole),
-		TEST_CASE(receives_are_consumed_in_order),
-		TEST_CASE(write_and_read_consume_no_receive),
-		TEST_CASE(both_sides_send_at_a_time),
-		TEST_CASE(send_without_a_receive_waits_until_one_is_posted),
-		TEST_CASE(requests_behind_a_waiting_one_keep_their_order),
-		TEST_CASE(inline_payload_needs_no_lkey),
-		TEST_CASE(inline_payload_is_reusable_after_the_post),
-		TEST_CASE(inline_payloads_of_a_burst_are_all_kept),
-		TEST_CASE(more_inline_bytes_than_the_qp_takes_are_einval),
-};
-
-REGISTER_RMEM_SUITE(send, fx_setup, fx_teardown, send_cases);
+TEST_SUITE(send, fx_setup, fx_teardown);

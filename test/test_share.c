@@ -34,8 +34,7 @@ expect_write(const struct rmem_mr *mr, bool is_open)
 	return is_open ? TEST_SUCCESS : fx_reconnect();
 }
 
-static int
-shared_mr_has_its_own_keys_and_rights(void)
+TEST(share, shared_mr_has_its_own_keys_and_rights)
 {
 	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf + 5, 100, FX_ACCESS);
 	struct rmem_mr *other = share(mr, READ_ONLY);
@@ -55,8 +54,7 @@ shared_mr_has_its_own_keys_and_rights(void)
 	return expect_write(mr, true);
 }
 
-static int
-shared_mr_may_be_of_another_pd(void)
+TEST(share, shared_mr_may_be_of_another_pd)
 {
 	struct rmem_pd *pd = fx_pd(fx.a.dev);
 	struct rmem_mr *mr = fx_mr(pd, fx.a.buf, 100, FX_ACCESS);
@@ -70,8 +68,7 @@ shared_mr_may_be_of_another_pd(void)
 	return expect_write(other, true);
 }
 
-static int
-shared_mr_takes_an_iova(void)
+TEST(share, shared_mr_takes_an_iova)
 {
 	struct rmem_mr *mr = NULL;
 
@@ -85,8 +82,7 @@ shared_mr_takes_an_iova(void)
 	return expect_write(mr, true);
 }
 
-static int
-memory_of_the_user_is_shared_by_equals(void)
+TEST(share, memory_of_the_user_is_shared_by_equals)
 {
 	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, 100, FX_ACCESS);
 	struct rmem_mr *second = share(mr, FX_ACCESS), *third = share(second, FX_ACCESS);
@@ -98,8 +94,7 @@ memory_of_the_user_is_shared_by_equals(void)
 }
 
 /* Sharers of sharers too count as users of the memory. */
-static int
-owner_of_allocated_memory_goes_last(void)
+TEST(share, owner_of_allocated_memory_goes_last)
 {
 	struct rmem_mr *mr = fx_mr(fx.a.pd, NULL, 100, ALLOCATE);
 	struct rmem_mr *second = share(mr, FX_ACCESS), *third = share(second, FX_ACCESS);
@@ -117,8 +112,7 @@ owner_of_allocated_memory_goes_last(void)
 	return TEST_SUCCESS;
 }
 
-static int
-other_memory_ends_the_sharing(void)
+TEST(share, other_memory_ends_the_sharing)
 {
 	struct rmem_mr *mr = fx_mr(fx.a.pd, NULL, 100, ALLOCATE);
 	struct rmem_mr *other = share(mr, FX_ACCESS);
@@ -138,8 +132,7 @@ other_memory_ends_the_sharing(void)
 	return TEST_SUCCESS;
 }
 
-static int
-bad_handles_are_refused(void)
+TEST(share, bad_handles_are_refused)
 {
 	struct rmem_mr *fast = fx_fast_mr(fx.a.pd, 1), *mr = NULL;
 	struct rmem_pd *pd = fx_pd(fx_dev("soft7", NULL));
@@ -171,8 +164,7 @@ expect_lacking_access(void)
 	return TEST_SUCCESS;
 }
 
-static int
-bad_access_and_iova_are_refused(void)
+TEST(share, bad_access_and_iova_are_refused)
 {
 	struct rmem_mr *mr = NULL;
 
@@ -187,8 +179,7 @@ bad_access_and_iova_are_refused(void)
 }
 
 /* What was refused counts nowhere: the MR can go. */
-static int
-memory_without_the_right_is_efault(void)
+TEST(share, memory_without_the_right_is_efault)
 {
 	struct rmem_mr *from = fx_mr(fx.a.pd, fx_map(FX_PAGE), FX_PAGE, RMEM_ACCESS_REMOTE_READ);
 	struct rmem_mr *mr = NULL;
@@ -200,8 +191,7 @@ memory_without_the_right_is_efault(void)
 	return TEST_SUCCESS;
 }
 
-static int
-full_table_is_enospc(void)
+TEST(share, full_table_is_enospc)
 {
 	struct rmem_pd *pd = fx_pd(fx_dev("soft8", "max_mr=1"));
 	struct rmem_mr *from = fx_mr(pd, NULL, 64, ALLOCATE), *mr = NULL;
@@ -219,24 +209,9 @@ make_shared(void **mr)
 	return rmem_mr_reg_shared(fx.a.mr, fx.a.pd, 0, FX_ACCESS, (struct rmem_mr **)mr);
 }
 
-static int
-too_little_memory_is_enomem(void)
+TEST(share, too_little_memory_is_enomem)
 {
 	return fx_expect_enomem(make_shared);
 }
 
-static const struct test_case share_cases[] = {
-		TEST_CASE(shared_mr_has_its_own_keys_and_rights),
-		TEST_CASE(shared_mr_may_be_of_another_pd),
-		TEST_CASE(shared_mr_takes_an_iova),
-		TEST_CASE(memory_of_the_user_is_shared_by_equals),
-		TEST_CASE(owner_of_allocated_memory_goes_last),
-		TEST_CASE(other_memory_ends_the_sharing),
-		TEST_CASE(bad_handles_are_refused),
-		TEST_CASE(bad_access_and_iova_are_refused),
-		TEST_CASE(memory_without_the_right_is_efault),
-		TEST_CASE(full_table_is_enospc),
-		TEST_CASE(too_little_memory_is_enomem),
-};
-
-REGISTER_RMEM_SUITE(share, fx_setup, fx_teardown, share_cases);
+TEST_SUITE(share, fx_setup, fx_teardown);

@@ -130,8 +130,7 @@ use_own_regions(void *arg)
 	return TEST_SUCCESS;
 }
 
-static int
-regions_come_and_go_on_every_lcore(void)
+TEST(threads, regions_come_and_go_on_every_lcore)
 {
 	if (nb_workers < 2)
 		return test_skip("it takes two worker lcores");
@@ -171,8 +170,7 @@ use_own_objects(void *arg)
 	return TEST_SUCCESS;
 }
 
-static int
-objects_come_and_go_on_every_lcore(void)
+TEST(threads, objects_come_and_go_on_every_lcore)
 {
 	if (nb_workers < 2)
 		return test_skip("it takes two worker lcores");
@@ -201,8 +199,7 @@ use_own_device(void *arg)
 	return TEST_SUCCESS;
 }
 
-static int
-devices_come_and_go_on_every_lcore(void)
+TEST(threads, devices_come_and_go_on_every_lcore)
 {
 	if (nb_workers < 2)
 		return test_skip("it takes two worker lcores");
@@ -232,8 +229,7 @@ create_same_device(void *arg)
 	return TEST_SUCCESS;
 }
 
-static int
-one_of_several_creators_of_a_device_wins(void)
+TEST(threads, one_of_several_creators_of_a_device_wins)
 {
 	uint64_t nb = 0;
 	unsigned int i;
@@ -303,8 +299,7 @@ invalidation_rounds(void)
 	return TEST_SUCCESS;
 }
 
-static int
-one_of_several_invalidations_of_a_key_succeeds(void)
+TEST(threads, one_of_several_invalidations_of_a_key_succeeds)
 {
 	if (nb_workers < 2)
 		return test_skip("it takes two worker lcores");
@@ -398,8 +393,7 @@ source_rounds(void)
 	return TEST_SUCCESS;
 }
 
-static int
-source_is_not_read_after_its_dereg(void)
+TEST(threads, source_is_not_read_after_its_dereg)
 {
 	if (nb_workers == 0)
 		return test_skip("it takes a worker lcore");
@@ -513,20 +507,17 @@ expect_no_late_receive(int (*end)(void))
 	return stop(receive_rounds(end));
 }
 
-static int
-no_message_comes_after_reset_of_the_receiver(void)
+TEST(threads, no_message_comes_after_reset_of_the_receiver)
 {
 	return expect_no_late_receive(end_by_reset);
 }
 
-static int
-no_message_comes_after_set_error_of_the_receiver(void)
+TEST(threads, no_message_comes_after_set_error_of_the_receiver)
 {
 	return expect_no_late_receive(end_by_error);
 }
 
-static int
-no_message_comes_after_destroy_of_the_receiver(void)
+TEST(threads, no_message_comes_after_destroy_of_the_receiver)
 {
 	return expect_no_late_receive(end_by_destroy);
 }
@@ -574,8 +565,7 @@ query_rounds(void)
 	return wait_for(offsetof(struct worker, nb_done));
 }
 
-static int
-queries_race_the_data_path(void)
+TEST(threads, queries_race_the_data_path)
 {
 	if (nb_workers == 0)
 		return test_skip("it takes a worker lcore");
@@ -583,17 +573,4 @@ queries_race_the_data_path(void)
 	return stop(query_rounds());
 }
 
-static const struct test_case threads_cases[] = {
-		TEST_CASE(regions_come_and_go_on_every_lcore),
-		TEST_CASE(objects_come_and_go_on_every_lcore),
-		TEST_CASE(devices_come_and_go_on_every_lcore),
-		TEST_CASE(one_of_several_creators_of_a_device_wins),
-		TEST_CASE(one_of_several_invalidations_of_a_key_succeeds),
-		TEST_CASE(source_is_not_read_after_its_dereg),
-		TEST_CASE(no_message_comes_after_reset_of_the_receiver),
-		TEST_CASE(no_message_comes_after_set_error_of_the_receiver),
-		TEST_CASE(no_message_comes_after_destroy_of_the_receiver),
-		TEST_CASE(queries_race_the_data_path),
-};
-
-REGISTER_RMEM_SUITE(threads, setup, fx_teardown, threads_cases);
+TEST_SUITE(threads, setup, fx_teardown);

@@ -54,8 +54,7 @@ at(const void *ptr)
 	return (uintptr_t)ptr;
 }
 
-static int
-points_are_on_when_asked_for(void)
+TEST_WITH(trace, points_are_on_when_asked_for, fx_setup_none)
 {
 	static const char *const names[] = {"lib.rmem.mr.reg", "lib.rmem.error.call",
 			"lib.rmem.error.wc", "lib.rmem.pool.create", "lib.rmem.lease.rest"};
@@ -74,8 +73,7 @@ points_are_on_when_asked_for(void)
 	return TEST_SUCCESS;
 }
 
-static int
-registrations_are_traced(void)
+TEST(trace, registrations_are_traced)
 {
 	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, SIZE, FX_ACCESS), *other;
 	enum rmem_rereg_result result;
@@ -98,8 +96,7 @@ registrations_are_traced(void)
 	return TEST_SUCCESS;
 }
 
-static int
-registrations_of_other_kinds_are_traced(void)
+TEST(trace, registrations_of_other_kinds_are_traced)
 {
 	struct rmem_mr *fast = fx_fast_mr(fx.a.pd, 3), *mkey = fx_mkey(fx.a.pd, 5), *mr;
 	struct rmem_mr_attr attr = {.addr = fx.a.buf, .length = SIZE, .access = FX_ACCESS};
@@ -125,8 +122,7 @@ registrations_of_other_kinds_are_traced(void)
 	return TEST_SUCCESS;
 }
 
-static int
-windows_are_traced(void)
+TEST_WITH(trace, windows_are_traced, fx_setup_mw)
 {
 	expect("lib.rmem.mw.alloc mw=%" PRIu64 " type=2 rkey=%u", at(fx.mw.two), fx.mw.two->rkey);
 	expect("lib.rmem.mw.dealloc mw=%" PRIu64 " rkey=%u", at(fx.mw.two), fx.mw.two->rkey);
@@ -134,8 +130,7 @@ windows_are_traced(void)
 	return TEST_SUCCESS;
 }
 
-static int
-qps_are_traced(void)
+TEST(trace, qps_are_traced)
 {
 	struct rmem_cq *cq = fx_cq(fx.a.dev, 77);
 	struct rmem_qp *qp = fx_qp(fx.a.pd, cq, 7);
@@ -160,8 +155,7 @@ qps_are_traced(void)
 	return TEST_SUCCESS;
 }
 
-static int
-devices_and_pds_are_traced(void)
+TEST_WITH(trace, devices_and_pds_are_traced, fx_setup_none)
 {
 	struct rmem_dev *dev = fx_dev("soft77", NULL);
 	struct rmem_pd *pd = fx_pd(dev);
@@ -176,8 +170,7 @@ devices_and_pds_are_traced(void)
 	return TEST_SUCCESS;
 }
 
-static int
-refused_calls_are_traced(void)
+TEST(trace, refused_calls_are_traced)
 {
 	struct rmem_dev *dev;
 	struct rmem_mr *mr;
@@ -196,8 +189,7 @@ refused_calls_are_traced(void)
 	return TEST_SUCCESS;
 }
 
-static int
-failed_requests_are_traced(void)
+TEST(trace, failed_requests_are_traced)
 {
 	struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
 	struct rmem_send_wr wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), BAD_KEY);
@@ -217,8 +209,7 @@ failed_requests_are_traced(void)
 }
 
 /* The receive fails, and with it the request. */
-static int
-failed_receives_are_traced(void)
+TEST(trace, failed_receives_are_traced)
 {
 	struct rmem_sge from = fx_sge(fx.a.mr, 0, 200), to = fx_sge(fx.b.mr, 0, 100);
 	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &from, 1);
@@ -233,8 +224,7 @@ failed_receives_are_traced(void)
 	return TEST_SUCCESS;
 }
 
-static int
-pools_are_traced(void)
+TEST(trace, pools_are_traced)
 {
 	const struct rmem_pool_conf conf = {.name = "trace_pool",
 			.nb_bufs = 31,
@@ -258,8 +248,7 @@ pools_are_traced(void)
 	return TEST_SUCCESS;
 }
 
-static int
-mempools_are_traced(void)
+TEST(trace, mempools_are_traced)
 {
 	const struct rmem_pktmbuf_pool_conf conf = {.name = "trace_mbufs",
 			.nb_mbufs = NB_MBUFS,
@@ -289,8 +278,7 @@ mempools_are_traced(void)
 	return TEST_SUCCESS;
 }
 
-static int
-leases_are_traced(void)
+TEST(trace_lease, leases_are_traced)
 {
 	const struct rmem_lease_req req = lx_req(0, 0, RMEM_ACCESS_REMOTE_WRITE);
 	uint32_t i;
@@ -316,8 +304,7 @@ leases_are_traced(void)
 	return TEST_SUCCESS;
 }
 
-static int
-lost_leases_are_traced(void)
+TEST(trace_lease, lost_leases_are_traced)
 {
 	TEST_RUN(lx_grant(1, RMEM_ACCESS_REMOTE_WRITE));
 	TEST_OK(rmem_qp_set_error(fx.a.qp));
@@ -336,33 +323,12 @@ lost_leases_are_traced(void)
 }
 
 /* Also where nothing is traced. */
-static int
-trace_is_saved(void)
+TEST_WITH(trace, trace_is_saved, fx_setup_none)
 {
 	TEST_OK(rte_trace_save());
 	return TEST_SUCCESS;
 }
 
-static const struct test_case cases[] = {
-		TEST_CASE_WITH(fx_setup_none, points_are_on_when_asked_for),
-		TEST_CASE(registrations_are_traced),
-		TEST_CASE(registrations_of_other_kinds_are_traced),
-		TEST_CASE_WITH(fx_setup_mw, windows_are_traced),
-		TEST_CASE(qps_are_traced),
-		TEST_CASE_WITH(fx_setup_none, devices_and_pds_are_traced),
-		TEST_CASE(refused_calls_are_traced),
-		TEST_CASE(failed_requests_are_traced),
-		TEST_CASE(failed_receives_are_traced),
-		TEST_CASE(pools_are_traced),
-		TEST_CASE(mempools_are_traced),
-		TEST_CASE_WITH(fx_setup_none, trace_is_saved),
-};
+TEST_SUITE(trace, fx_setup, fx_teardown);
 
-REGISTER_RMEM_SUITE(trace, fx_setup, fx_teardown, cases);
-
-static const struct test_case lease_cases[] = {
-		TEST_CASE(leases_are_traced),
-		TEST_CASE(lost_leases_are_traced),
-};
-
-REGISTER_RMEM_SUITE(trace_lease, lx_setup_auto, lx_teardown, lease_cases);
+TEST_SUITE(trace_lease, lx_setup_auto, lx_teardown);

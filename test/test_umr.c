@@ -82,22 +82,19 @@ check_all(uint8_t opcode, enum layout_side side)
 	return TEST_SUCCESS;
 }
 
-static int
-write_goes_through_a_list(void)
+TEST(umr, write_goes_through_a_list)
 {
 	TEST_RUN(check_all(RMEM_WR_RDMA_WRITE, LAYOUT_LOCAL));
 	return check_all(RMEM_WR_RDMA_WRITE, LAYOUT_REMOTE);
 }
 
-static int
-write_with_imm_goes_through_a_list(void)
+TEST(umr, write_with_imm_goes_through_a_list)
 {
 	TEST_RUN(check_all(RMEM_WR_RDMA_WRITE_WITH_IMM, LAYOUT_LOCAL));
 	return check_all(RMEM_WR_RDMA_WRITE_WITH_IMM, LAYOUT_REMOTE);
 }
 
-static int
-send_goes_through_a_list(void)
+TEST(umr, send_goes_through_a_list)
 {
 	TEST_RUN(check_all(RMEM_WR_SEND, LAYOUT_LOCAL));
 	TEST_RUN(check_all(RMEM_WR_SEND, LAYOUT_REMOTE));
@@ -105,15 +102,13 @@ send_goes_through_a_list(void)
 	return check_all(RMEM_WR_SEND_WITH_IMM, LAYOUT_REMOTE);
 }
 
-static int
-read_goes_through_a_list(void)
+TEST(umr, read_goes_through_a_list)
 {
 	TEST_RUN(check_all(RMEM_WR_RDMA_READ, LAYOUT_LOCAL));
 	return check_all(RMEM_WR_RDMA_READ, LAYOUT_REMOTE);
 }
 
-static int
-all_of_them_go_through_blocks(void)
+TEST_WITH(umr, all_of_them_go_through_blocks, setup)
 {
 	unsigned int i;
 
@@ -127,8 +122,7 @@ all_of_them_go_through_blocks(void)
 }
 
 /* Between two indirect keys, one of them a part of an SGE list. */
-static int
-write_goes_from_key_to_key(void)
+TEST(umr, write_goes_from_key_to_key)
 {
 	const struct rmem_mkey_entry to[] = {
 			fx_entry(fx.b.mr, 500, 31), fx_entry(fx.b.mr, 100, 59)};
@@ -158,8 +152,7 @@ write_goes_from_key_to_key(void)
 }
 
 /* Place 72 of the key is at 2083 of the buffer: 8-aligned in the key only. */
-static int
-atomics_take_eight_aligned_bytes_of_one_piece(void)
+TEST(umr, atomics_take_eight_aligned_bytes_of_one_piece)
 {
 	struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
 	uint64_t *word = (uint64_t *)(void *)(fx.a.buf + 1024);
@@ -188,8 +181,7 @@ atomics_take_eight_aligned_bytes_of_one_piece(void)
 	return TEST_SUCCESS;
 }
 
-static int
-result_of_an_atomic_goes_through_a_list(void)
+TEST(umr, result_of_an_atomic_goes_through_a_list)
 {
 	const struct rmem_sge sge = {IOVA + 74, 8, list.mr->lkey};
 	const uint64_t before = UINT64_C(0x1122334455667788);
@@ -204,8 +196,7 @@ result_of_an_atomic_goes_through_a_list(void)
 	return TEST_SUCCESS;
 }
 
-static int
-message_of_nothing_asks_no_key(void)
+TEST(umr, message_of_nothing_asks_no_key)
 {
 	const struct rmem_sge sge = {IOVA, 0, list.mr->lkey};
 	const struct rmem_send_wr wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, IOVA, 0);
@@ -237,8 +228,7 @@ bind_scattered(void)
 	return TEST_SUCCESS;
 }
 
-static int
-random_keys_are_as_the_model_says(void)
+TEST_WITH(umr, random_keys_are_as_the_model_says, setup)
 {
 	const struct layout *const below[] = {&plain, &whole, &scattered};
 	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf + 40000, LAYOUT_MAX, FX_ACCESS);
@@ -267,17 +257,4 @@ random_keys_are_as_the_model_says(void)
 	return TEST_SUCCESS;
 }
 
-static const struct test_case umr_cases[] = {
-		TEST_CASE(write_goes_through_a_list),
-		TEST_CASE(write_with_imm_goes_through_a_list),
-		TEST_CASE(send_goes_through_a_list),
-		TEST_CASE(read_goes_through_a_list),
-		TEST_CASE_WITH(setup, all_of_them_go_through_blocks),
-		TEST_CASE(write_goes_from_key_to_key),
-		TEST_CASE(atomics_take_eight_aligned_bytes_of_one_piece),
-		TEST_CASE(result_of_an_atomic_goes_through_a_list),
-		TEST_CASE(message_of_nothing_asks_no_key),
-		TEST_CASE_WITH(setup, random_keys_are_as_the_model_says),
-};
-
-REGISTER_RMEM_SUITE(umr, setup_list, fx_teardown, umr_cases);
+TEST_SUITE(umr, setup_list, fx_teardown);

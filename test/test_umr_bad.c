@@ -70,8 +70,7 @@ expect_umr_refused(const struct rmem_send_wr *wr)
 	return TEST_SUCCESS;
 }
 
-static int
-umr_of_no_entry_is_refused(void)
+TEST(umr_bad, umr_of_no_entry_is_refused)
 {
 	struct rmem_send_wr wr = good_umr();
 
@@ -79,8 +78,7 @@ umr_of_no_entry_is_refused(void)
 	return expect_umr_refused(&wr);
 }
 
-static int
-umr_of_more_entries_than_the_mr_takes_is_refused(void)
+TEST(umr_bad, umr_of_more_entries_than_the_mr_takes_is_refused)
 {
 	struct rmem_mkey_entry many[NB_ENTRIES + 1] = {0};
 	struct rmem_send_wr wr = fx_umr(mkey, many, NB_ENTRIES + 1, IOVA);
@@ -93,8 +91,7 @@ umr_of_more_entries_than_the_mr_takes_is_refused(void)
 	return expect_umr_refused(&wr);
 }
 
-static int
-umr_of_no_round_is_refused(void)
+TEST(umr_bad, umr_of_no_round_is_refused)
 {
 	struct rmem_send_wr wr = good_umr();
 
@@ -102,8 +99,7 @@ umr_of_no_round_is_refused(void)
 	return expect_umr_refused(&wr);
 }
 
-static int
-umr_of_an_entry_of_length_zero_is_refused(void)
+TEST(umr_bad, umr_of_an_entry_of_length_zero_is_refused)
 {
 	struct rmem_send_wr wr = good_umr();
 
@@ -114,8 +110,7 @@ umr_of_an_entry_of_length_zero_is_refused(void)
 	return expect_umr_refused(&wr);
 }
 
-static int
-umr_with_a_reserved_field_set_is_refused(void)
+TEST(umr_bad, umr_with_a_reserved_field_set_is_refused)
 {
 	struct rmem_send_wr wr = good_umr();
 
@@ -124,8 +119,7 @@ umr_with_a_reserved_field_set_is_refused(void)
 }
 
 /* Sums and products that wrap would look small. */
-static int
-umr_of_blocks_that_wrap_is_refused(void)
+TEST(umr_bad, umr_of_blocks_that_wrap_is_refused)
 {
 	struct rmem_send_wr wr = good_umr();
 
@@ -147,8 +141,7 @@ umr_of_blocks_that_wrap_is_refused(void)
 	return expect_umr_refused(&wr);
 }
 
-static int
-umr_of_blocks_outside_their_mr_is_refused(void)
+TEST(umr_bad, umr_of_blocks_outside_their_mr_is_refused)
 {
 	struct rmem_send_wr wr = good_umr();
 
@@ -170,8 +163,7 @@ umr_of_blocks_outside_their_mr_is_refused(void)
 }
 
 /* One byte more, of an MR that is as large as one may be. */
-static int
-umr_beyond_max_mr_size_is_refused(void)
+TEST(umr_bad, umr_beyond_max_mr_size_is_refused)
 {
 	struct rmem_dev *dev = fx_dev("soft79", "max_mr_size=65536");
 	struct rmem_pd *pd = dev == NULL ? NULL : fx_pd(dev);
@@ -198,8 +190,7 @@ umr_beyond_max_mr_size_is_refused(void)
 	return TEST_SUCCESS;
 }
 
-static int
-umr_whose_iova_wraps_is_refused(void)
+TEST(umr_bad, umr_whose_iova_wraps_is_refused)
 {
 	struct rmem_send_wr wr = good_umr();
 
@@ -212,8 +203,7 @@ umr_whose_iova_wraps_is_refused(void)
 }
 
 /* IBTA C10-72 */
-static int
-umr_with_bad_access_is_refused(void)
+TEST(umr_bad, umr_with_bad_access_is_refused)
 {
 	struct rmem_send_wr wr = good_umr();
 
@@ -227,8 +217,7 @@ umr_with_bad_access_is_refused(void)
 	return expect_umr_refused(&wr);
 }
 
-static int
-umr_of_a_bad_lkey_is_refused(void)
+TEST(umr_bad, umr_of_a_bad_lkey_is_refused)
 {
 	uint32_t bad[6];
 	struct rmem_send_wr wr = good_umr();
@@ -249,8 +238,7 @@ umr_of_a_bad_lkey_is_refused(void)
 	return expect_umr_refused(&wr);
 }
 
-static int
-umr_over_a_key_of_another_pd_is_refused(void)
+TEST(umr_bad, umr_over_a_key_of_another_pd_is_refused)
 {
 	struct rmem_pd *pd = fx_pd(fx.a.dev);
 	struct rmem_mr *mr = pd == NULL ? NULL : fx_mr(pd, fx.a.buf, FX_BUF_SIZE, FX_ACCESS);
@@ -261,8 +249,7 @@ umr_over_a_key_of_another_pd_is_refused(void)
 	return expect_umr_refused(&wr);
 }
 
-static int
-umr_over_what_is_free_is_refused(void)
+TEST(umr_bad, umr_over_what_is_free_is_refused)
 {
 	struct rmem_send_wr wr = good_umr();
 
@@ -271,8 +258,7 @@ umr_over_what_is_free_is_refused(void)
 }
 
 /* The rights of a key are no more than what those below allow locally. */
-static int
-umr_to_modify_what_may_only_be_read_is_refused(void)
+TEST(umr_bad, umr_to_modify_what_may_only_be_read_is_refused)
 {
 	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, FX_BUF_SIZE, RMEM_ACCESS_REMOTE_READ);
 	struct rmem_send_wr wr = good_umr();
@@ -287,8 +273,7 @@ umr_to_modify_what_may_only_be_read_is_refused(void)
 	return TEST_SUCCESS;
 }
 
-static int
-umr_of_another_kind_of_mr_is_refused(void)
+TEST(umr_bad, umr_of_another_kind_of_mr_is_refused)
 {
 	struct rmem_send_wr wr = good_umr();
 
@@ -306,8 +291,7 @@ umr_of_another_kind_of_mr_is_refused(void)
 	return TEST_SUCCESS;
 }
 
-static int
-umr_of_another_pd_is_refused(void)
+TEST(umr_bad, umr_of_another_pd_is_refused)
 {
 	struct rmem_pd *pd = fx_pd(fx.a.dev);
 	struct rmem_send_wr wr = good_umr();
@@ -318,8 +302,7 @@ umr_of_another_pd_is_refused(void)
 	return fx_expect_refusal(&wr, RMEM_WC_MW_BIND_ERR, RMEM_QPS_RTS);
 }
 
-static int
-umr_of_a_valid_mr_is_refused_and_changes_nothing(void)
+TEST(umr_bad, umr_of_a_valid_mr_is_refused_and_changes_nothing)
 {
 	const struct rmem_mkey_entry other = fx_entry(fx.a.mr, 5000, PIECE);
 	struct rmem_send_wr wr;
@@ -368,8 +351,7 @@ expect_rest_opens(void)
 	return TEST_SUCCESS;
 }
 
-static int
-key_below_that_was_invalidated_refuses_its_part(void)
+TEST(umr_bad, key_below_that_was_invalidated_refuses_its_part)
 {
 	TEST_STATUS(bind_good(), RMEM_WC_SUCCESS);
 	TEST_STATUS(fx_unbind(), RMEM_WC_SUCCESS);
@@ -381,8 +363,7 @@ key_below_that_was_invalidated_refuses_its_part(void)
 	return TEST_SUCCESS;
 }
 
-static int
-key_below_that_was_deregistered_refuses_its_part(void)
+TEST(umr_bad, key_below_that_was_deregistered_refuses_its_part)
 {
 	TEST_STATUS(bind_good(), RMEM_WC_SUCCESS);
 	TEST_OK(fx_release(fx.fast.mr));
@@ -391,8 +372,7 @@ key_below_that_was_deregistered_refuses_its_part(void)
 }
 
 /* The same key again, but without LOCAL_WRITE, or shorter. */
-static int
-key_below_that_gives_less_than_before_refuses(void)
+TEST(umr_bad, key_below_that_gives_less_than_before_refuses)
 {
 	struct rmem_send_wr wr = fx_reg(fx.fast.mr, fx.fast.list, FX_FAST_PAGES,
 			fx_addr(fx.fast.pages), FX_FAST_PAGES * FX_PAGE);
@@ -416,8 +396,7 @@ key_below_that_gives_less_than_before_refuses(void)
 }
 
 /* The key's own word, PD, rights and range come first. */
-static int
-access_beyond_the_key_itself_is_refused(void)
+TEST(umr_bad, access_beyond_the_key_itself_is_refused)
 {
 	struct rmem_send_wr wr = good_umr();
 
@@ -439,8 +418,7 @@ access_beyond_the_key_itself_is_refused(void)
 }
 
 /* A receive with such an SGE fails as with any bad one. */
-static int
-receive_over_a_key_that_is_gone_fails(void)
+TEST(umr_bad, receive_over_a_key_that_is_gone_fails)
 {
 	const struct rmem_sge from = fx_sge(fx.b.mr, 0, ALL);
 	const struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &from, 1);
@@ -457,29 +435,4 @@ receive_over_a_key_that_is_gone_fails(void)
 	return TEST_SUCCESS;
 }
 
-static const struct test_case umr_bad_cases[] = {
-		TEST_CASE(umr_of_no_entry_is_refused),
-		TEST_CASE(umr_of_more_entries_than_the_mr_takes_is_refused),
-		TEST_CASE(umr_of_no_round_is_refused),
-		TEST_CASE(umr_of_an_entry_of_length_zero_is_refused),
-		TEST_CASE(umr_with_a_reserved_field_set_is_refused),
-		TEST_CASE(umr_of_blocks_that_wrap_is_refused),
-		TEST_CASE(umr_of_blocks_outside_their_mr_is_refused),
-		TEST_CASE(umr_beyond_max_mr_size_is_refused),
-		TEST_CASE(umr_whose_iova_wraps_is_refused),
-		TEST_CASE(umr_with_bad_access_is_refused),
-		TEST_CASE(umr_of_a_bad_lkey_is_refused),
-		TEST_CASE(umr_over_a_key_of_another_pd_is_refused),
-		TEST_CASE(umr_over_what_is_free_is_refused),
-		TEST_CASE(umr_to_modify_what_may_only_be_read_is_refused),
-		TEST_CASE(umr_of_another_kind_of_mr_is_refused),
-		TEST_CASE(umr_of_another_pd_is_refused),
-		TEST_CASE(umr_of_a_valid_mr_is_refused_and_changes_nothing),
-		TEST_CASE(key_below_that_was_invalidated_refuses_its_part),
-		TEST_CASE(key_below_that_was_deregistered_refuses_its_part),
-		TEST_CASE(key_below_that_gives_less_than_before_refuses),
-		TEST_CASE(access_beyond_the_key_itself_is_refused),
-		TEST_CASE(receive_over_a_key_that_is_gone_fails),
-};
-
-REGISTER_RMEM_SUITE(umr_bad, setup, fx_teardown, umr_bad_cases);
+TEST_SUITE(umr_bad, setup, fx_teardown);

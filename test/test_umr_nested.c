@@ -83,8 +83,7 @@ expect_refused(const struct rmem_mr *mr)
 }
 
 /* Each level swaps the halves. */
-static int
-keys_go_as_deep_as_the_device_says(void)
+TEST(umr_nested, keys_go_as_deep_as_the_device_says)
 {
 	struct rmem_dev_info info;
 
@@ -103,8 +102,7 @@ keys_go_as_deep_as_the_device_says(void)
 }
 
 /* Bound when it was allowed, and below it something deeper since, under the same key. */
-static int
-what_became_too_deep_is_refused_at_the_access(void)
+TEST(umr_nested, what_became_too_deep_is_refused_at_the_access)
 {
 	struct rmem_mkey_entry entry;
 	struct rmem_send_wr wr;
@@ -124,8 +122,7 @@ what_became_too_deep_is_refused_at_the_access(void)
 	return TEST_SUCCESS;
 }
 
-static int
-depth_is_an_argument(void)
+TEST(umr_nested, depth_is_an_argument)
 {
 	struct rmem_dev *dev = fx_dev("soft76", "max_mkey_depth=1");
 	struct rmem_pd *pd = dev == NULL ? NULL : fx_pd(dev);
@@ -151,8 +148,7 @@ depth_is_an_argument(void)
 }
 
 /* 0 below 1 below 2, and then 2 below 0, under the key that 0 had and has again. */
-static int
-cycles_are_refused_when_they_are_bound(void)
+TEST(umr_nested, cycles_are_refused_when_they_are_bound)
 {
 	struct rmem_mkey_entry entry;
 	struct rmem_send_wr wr;
@@ -192,8 +188,7 @@ bind_web(struct rmem_qp *qp, struct rmem_mr *mr, const struct rmem_sge below[2])
 }
 
 /* 16 ^ 14 paths lead through these 32 keys: binding looks at each key once. */
-static int
-paths_through_many_levels_are_not_walked_one_by_one(void)
+TEST(umr_nested, paths_through_many_levels_are_not_walked_one_by_one)
 {
 	struct rmem_dev *dev = fx_dev("soft76", "max_mkey_depth=16,max_mkey_entries=16");
 	struct rmem_pd *pd = dev == NULL ? NULL : fx_pd(dev);
@@ -227,8 +222,7 @@ paths_through_many_levels_are_not_walked_one_by_one(void)
 	return TEST_SUCCESS;
 }
 
-static int
-key_gone_at_any_level_refuses_all_above(void)
+TEST(umr_nested, key_gone_at_any_level_refuses_all_above)
 {
 	unsigned int i;
 
@@ -250,8 +244,7 @@ key_gone_at_any_level_refuses_all_above(void)
 }
 
 /* An MR below may be released while keys above it are bound, and they after it. */
-static int
-keys_are_released_in_any_order(void)
+TEST(umr_nested, keys_are_released_in_any_order)
 {
 	TEST_RUN(bind_tower(3));
 	TEST_OK(fx_release(mkeys[1]));
@@ -263,8 +256,7 @@ keys_are_released_in_any_order(void)
 }
 
 /* Blocks over blocks: every other byte of every other byte. */
-static int
-blocks_of_blocks_are_as_the_model_says(void)
+TEST(umr_nested, blocks_of_blocks_are_as_the_model_says)
 {
 	const struct layout *below = &plain;
 	struct rmem_mkey_entry entry = fx_entry(fx.a.mr, 0, 1);
@@ -311,8 +303,7 @@ check_random_tower(uint64_t *random)
 	return TEST_SUCCESS;
 }
 
-static int
-random_towers_are_as_the_model_says(void)
+TEST(umr_nested, random_towers_are_as_the_model_says)
 {
 	uint64_t random = layout_seed();
 	unsigned int i;
@@ -322,16 +313,4 @@ random_towers_are_as_the_model_says(void)
 	return TEST_SUCCESS;
 }
 
-static const struct test_case umr_nested_cases[] = {
-		TEST_CASE(keys_go_as_deep_as_the_device_says),
-		TEST_CASE(what_became_too_deep_is_refused_at_the_access),
-		TEST_CASE(depth_is_an_argument),
-		TEST_CASE(cycles_are_refused_when_they_are_bound),
-		TEST_CASE(paths_through_many_levels_are_not_walked_one_by_one),
-		TEST_CASE(key_gone_at_any_level_refuses_all_above),
-		TEST_CASE(keys_are_released_in_any_order),
-		TEST_CASE(blocks_of_blocks_are_as_the_model_says),
-		TEST_CASE(random_towers_are_as_the_model_says),
-};
-
-REGISTER_RMEM_SUITE(umr_nested, setup, fx_teardown, umr_nested_cases);
+TEST_SUITE(umr_nested, setup, fx_teardown);

@@ -51,8 +51,7 @@ expect_sge(const struct rmem_sge *sge, uint8_t opcode, uint32_t why)
 	return expect(&wr, RMEM_WC_LOC_PROT_ERR, why);
 }
 
-static int
-each_fault_of_an_lkey_has_its_cause(void)
+TEST(vendor_err, each_fault_of_an_lkey_has_its_cause)
 {
 	const struct rmem_mr *other = fx_mr(other_pd, fx.a.buf, FX_PAGE, FX_ACCESS);
 	struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
@@ -74,8 +73,7 @@ each_fault_of_an_lkey_has_its_cause(void)
 }
 
 /* Both sides of a SEND that the receive does not take. */
-static int
-each_fault_of_a_receive_has_its_cause(void)
+TEST(vendor_err, each_fault_of_a_receive_has_its_cause)
 {
 	const struct rmem_sge from = fx_sge(fx.a.mr, 0, 16);
 	const struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &from, 1);
@@ -97,8 +95,7 @@ each_fault_of_a_receive_has_its_cause(void)
 	return TEST_SUCCESS;
 }
 
-static int
-each_fault_of_a_peer_has_its_cause(void)
+TEST(vendor_err, each_fault_of_a_peer_has_its_cause)
 {
 	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
 	struct rmem_qp_conf conf = fx_qp_conf(fx.b.cq, 4);
@@ -140,8 +137,7 @@ good_reg(void)
 			FX_FAST_PAGES * FX_PAGE);
 }
 
-static int
-each_fault_of_a_page_list_has_its_cause(void)
+TEST(vendor_err, each_fault_of_a_page_list_has_its_cause)
 {
 	struct rmem_send_wr wr = good_reg();
 
@@ -162,8 +158,7 @@ each_fault_of_a_page_list_has_its_cause(void)
 	return TEST_SUCCESS;
 }
 
-static int
-each_fault_of_a_reg_mr_has_its_cause(void)
+TEST(vendor_err, each_fault_of_a_reg_mr_has_its_cause)
 {
 	struct rmem_mr *other = fx_fast_mr(other_pd, FX_FAST_PAGES);
 	struct rmem_send_wr wr = good_reg();
@@ -190,8 +185,7 @@ good_umr(void)
 	return fx_umr(mkey, entries, RTE_DIM(entries), IOVA);
 }
 
-static int
-each_fault_of_an_entry_has_its_cause(void)
+TEST(vendor_err, each_fault_of_an_entry_has_its_cause)
 {
 	struct rmem_send_wr wr = good_umr();
 
@@ -213,8 +207,7 @@ each_fault_of_an_entry_has_its_cause(void)
 	return TEST_SUCCESS;
 }
 
-static int
-each_fault_of_a_umr_has_its_cause(void)
+TEST(vendor_err, each_fault_of_a_umr_has_its_cause)
 {
 	struct rmem_mr *other = fx_mkey(other_pd, RTE_DIM(entries));
 	struct rmem_send_wr wr = good_umr();
@@ -232,8 +225,7 @@ each_fault_of_a_umr_has_its_cause(void)
 }
 
 /* Keys over keys: one level too many, and one below itself. */
-static int
-levels_and_cycles_have_their_causes(void)
+TEST(vendor_err, levels_and_cycles_have_their_causes)
 {
 	struct rmem_mr *mr, *below = mkey, *first = fx_mkey(fx.a.pd, 1);
 	struct rmem_mkey_entry entry = fx_entry(fx.a.mr, 0, 64);
@@ -274,8 +266,7 @@ expect_bind(struct rmem_mr *mr, uint64_t addr, uint64_t length, uint32_t access,
 	return TEST_SUCCESS;
 }
 
-static int
-each_fault_of_a_bind_mw_has_its_cause(void)
+TEST(vendor_err, each_fault_of_a_bind_mw_has_its_cause)
 {
 	const uint32_t access = FX_ACCESS | RMEM_ACCESS_MW_BIND;
 	const uint32_t write = RMEM_ACCESS_REMOTE_WRITE;
@@ -304,8 +295,7 @@ expect_inv(uint32_t rkey, uint32_t why)
 	return TEST_SUCCESS;
 }
 
-static int
-each_fault_of_an_invalidation_has_its_cause(void)
+TEST(vendor_err, each_fault_of_an_invalidation_has_its_cause)
 {
 	struct rmem_send_wr wr;
 
@@ -326,8 +316,7 @@ each_fault_of_an_invalidation_has_its_cause(void)
 }
 
 /* Names are those of the enum, each another one. */
-static int
-each_cause_has_a_name(void)
+TEST(vendor_err, each_cause_has_a_name)
 {
 	uint32_t i, j;
 
@@ -344,18 +333,4 @@ each_cause_has_a_name(void)
 	return TEST_SUCCESS;
 }
 
-static const struct test_case vendor_err_cases[] = {
-		TEST_CASE(each_fault_of_an_lkey_has_its_cause),
-		TEST_CASE(each_fault_of_a_receive_has_its_cause),
-		TEST_CASE(each_fault_of_a_peer_has_its_cause),
-		TEST_CASE(each_fault_of_a_page_list_has_its_cause),
-		TEST_CASE(each_fault_of_a_reg_mr_has_its_cause),
-		TEST_CASE(each_fault_of_an_entry_has_its_cause),
-		TEST_CASE(each_fault_of_a_umr_has_its_cause),
-		TEST_CASE(levels_and_cycles_have_their_causes),
-		TEST_CASE(each_fault_of_a_bind_mw_has_its_cause),
-		TEST_CASE(each_fault_of_an_invalidation_has_its_cause),
-		TEST_CASE(each_cause_has_a_name),
-};
-
-REGISTER_RMEM_SUITE(vendor_err, setup, fx_teardown, vendor_err_cases);
+TEST_SUITE(vendor_err, setup, fx_teardown);

@@ -81,8 +81,7 @@ expect_others_refused(const struct others *others)
 	return TEST_SUCCESS;
 }
 
-static int
-handles_of_another_device_are_refused(void)
+TEST(wr_handles, handles_of_another_device_are_refused)
 {
 	struct others others;
 
@@ -91,8 +90,7 @@ handles_of_another_device_are_refused(void)
 }
 
 /* Its objects end where the public part does. */
-static int
-handles_of_another_driver_are_refused(void)
+TEST(wr_handles, handles_of_another_driver_are_refused)
 {
 	const struct rmem_driver driver = stub_driver_full("handles");
 	int ret = rmem_driver_register(&driver);
@@ -109,8 +107,7 @@ handles_of_another_driver_are_refused(void)
 }
 
 /* One of a type that the opcode does not take. */
-static int
-handles_of_another_type_are_refused(void)
+TEST(wr_handles, handles_of_another_type_are_refused)
 {
 	struct rmem_send_wr wr = fx_mw_wr(fx.mw.two, 0, 64, ALL);
 
@@ -124,8 +121,7 @@ handles_of_another_type_are_refused(void)
 }
 
 /* IBTA C10-73: it has no keys, and grants nothing to a window. */
-static int
-mr_whose_registration_failed_is_refused(void)
+TEST(wr_handles, mr_whose_registration_failed_is_refused)
 {
 	struct rmem_mr_attr attr = {.addr = fx_map(FX_PAGE),
 			.length = FX_PAGE,
@@ -149,8 +145,7 @@ mr_whose_registration_failed_is_refused(void)
 }
 
 /* Before the registration ended, a binding is refused; after it, it is good; never in between. */
-static int
-mr_being_registered_is_refused_or_good(void)
+TEST(wr_handles, mr_being_registered_is_refused_or_good)
 {
 	uint8_t *mem = fx_mem(FX_PAGE, 1 << 20);
 	struct rmem_mr_attr attr = {.addr = mem,
@@ -190,8 +185,7 @@ make_stale(struct rmem_send_wr *wr, uint16_t num_sge)
 }
 
 /* Behind a message that waits for its receive, all are queued. */
-static int
-stale_sges_are_not_read(void)
+TEST(wr_handles, stale_sges_are_not_read)
 {
 	struct rmem_mr *fast = fx_fast_mr(fx.a.pd, 1), *mkey = fx_mkey(fx.a.pd, 1);
 	struct rmem_fast_reg_page_list *list = fx_page_list(fx.a.dev, 1);
@@ -220,13 +214,4 @@ stale_sges_are_not_read(void)
 	return TEST_SUCCESS;
 }
 
-static const struct test_case wr_handles_cases[] = {
-		TEST_CASE(handles_of_another_device_are_refused),
-		TEST_CASE(handles_of_another_driver_are_refused),
-		TEST_CASE(handles_of_another_type_are_refused),
-		TEST_CASE(mr_whose_registration_failed_is_refused),
-		TEST_CASE(mr_being_registered_is_refused_or_good),
-		TEST_CASE(stale_sges_are_not_read),
-};
-
-REGISTER_RMEM_SUITE(wr_handles, fx_setup_mw, fx_teardown, wr_handles_cases);
+TEST_SUITE(wr_handles, fx_setup_mw, fx_teardown);

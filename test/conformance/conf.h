@@ -18,47 +18,9 @@
 #include "../fixture.h"
 #include "../test.h"
 
-/* A rule and the function that proves it. */
-struct conf_case {
-	const char *name;
-	int (*func)(void);
-	uint64_t capa;    /* RMEM_DEV_CAPA_* that it takes */
-	uint32_t access;  /* RMEM_ACCESS_* that it takes */
-	const char *rule; /* where it is written */
-};
-
-/* The cases of a file, with the set-up around each. */
-struct conf_subject {
-	const char *name;
-	int (*setup)(void);
-	int (*teardown)(void);
-	const struct conf_case *cases;
-	unsigned int nb_cases;
-};
-
-#define CONF_CASE(function, capabilities, rights, where)                                           \
-	{                                                                                          \
-		.name = #function, .func = function, .capa = capabilities, .access = rights,       \
-		.rule = where                                                                      \
-	}
-
-#define CONF_SUBJECT(object, set_up, tear_down, table)                                             \
-	const struct conf_subject conf_##object = {                                                \
-			#object, set_up, tear_down, table, RTE_DIM(table)}
-
-extern const struct conf_subject conf_mr;
-extern const struct conf_subject conf_right;
-extern const struct conf_subject conf_key;
-extern const struct conf_subject conf_fast_reg;
-extern const struct conf_subject conf_mw1;
-extern const struct conf_subject conf_mw2;
-extern const struct conf_subject conf_inv;
-extern const struct conf_subject conf_recv;
-extern const struct conf_subject conf_error;
-extern const struct conf_subject conf_attr;
-extern const struct conf_subject conf_rereg;
-extern const struct conf_subject conf_umr;
-extern const struct conf_subject conf_odp;
+/* A case: what of a device it takes, and where its rule is written. */
+#define CONF_TEST(subject, function, capabilities, rights, where)                                  \
+	TEST_ADD(subject, function, conf, .capa = capabilities, .access = rights, .rule = where)
 
 /* The device that is tried. */
 struct conf_dev {

@@ -56,8 +56,8 @@ reg(uint32_t flags, struct rmem_eq *eq, void *context)
 	return mr;
 }
 
-static int
-disabled_mr_is_closed_until_enabled(void)
+CONF_TEST(attr, disabled_mr_is_closed_until_enabled, RMEM_DEV_CAPA_MR_ENABLE, 0,
+		"fi_mr(3): fi_mr_enable, an MR that starts disabled")
 {
 	struct rmem_mr *mr = reg(RMEM_MR_DISABLED, NULL, NULL);
 	struct rmem_send_wr wr;
@@ -82,8 +82,8 @@ disabled_mr_is_closed_until_enabled(void)
 }
 
 /* The counter says so when the bytes are there. */
-static int
-counter_counts_what_peers_modify(void)
+CONF_TEST(attr, counter_counts_what_peers_modify, RMEM_DEV_CAPA_MR_COUNTER, 0,
+		"fi_mr(3): a counter bound with FI_REMOTE_WRITE")
 {
 	struct rmem_counter *counter = fx_counter(conf.dev);
 	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, 4096, FX_ACCESS & conf.info.access);
@@ -111,8 +111,8 @@ counter_counts_what_peers_modify(void)
 	return TEST_SUCCESS;
 }
 
-static int
-what_is_bound_is_not_released(void)
+CONF_TEST(attr, what_is_bound_is_not_released, RMEM_DEV_CAPA_MR_COUNTER, 0,
+		"fi_mr(3): closing while bound is refused (FI_EBUSY)")
 {
 	struct rmem_counter *counter = fx_counter(conf.dev);
 	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, 4096, ALL);
@@ -127,8 +127,8 @@ what_is_bound_is_not_released(void)
 	return TEST_SUCCESS;
 }
 
-static int
-registration_ends_with_an_event(void)
+CONF_TEST(attr, registration_ends_with_an_event, 0, 0,
+		"fi_mr(3): asynchronous registration, FI_MR_COMPLETE")
 {
 	struct rmem_eq *eq = fx_eq(conf.dev, 4);
 	struct rmem_event event;
@@ -150,8 +150,8 @@ registration_ends_with_an_event(void)
 	return TEST_SUCCESS;
 }
 
-static int
-unread_event_keeps_mr_and_queue(void)
+CONF_TEST(attr, unread_event_keeps_mr_and_queue, 0, 0,
+		"fi_mr(3): an MR is not closed while its event is to come")
 {
 	struct rmem_eq *eq = fx_eq(conf.dev, 4);
 	struct rmem_mr *mr;
@@ -168,8 +168,7 @@ unread_event_keeps_mr_and_queue(void)
 }
 
 /* The MR is only good for its release. */
-static int
-failed_registration_tells_why(void)
+CONF_TEST(attr, failed_registration_tells_why, 0, 0, "fi_mr(3): the event has the error")
 {
 	struct rmem_eq *eq = fx_eq(conf.dev, 4);
 	uint8_t *mem = fx_map(FX_PAGE);
@@ -185,8 +184,7 @@ failed_registration_tells_why(void)
 	return TEST_SUCCESS;
 }
 
-static int
-many_registrations_each_have_an_event(void)
+CONF_TEST(attr, many_registrations_each_have_an_event, 0, 0, "fi_mr(3): the event has the context")
 {
 	enum {
 		nb = 16
@@ -216,20 +214,4 @@ many_registrations_each_have_an_event(void)
 	return TEST_SUCCESS;
 }
 
-static const struct conf_case attr_cases[] = {
-		CONF_CASE(disabled_mr_is_closed_until_enabled, RMEM_DEV_CAPA_MR_ENABLE, 0,
-				"fi_mr(3): fi_mr_enable, an MR that starts disabled"),
-		CONF_CASE(counter_counts_what_peers_modify, RMEM_DEV_CAPA_MR_COUNTER, 0,
-				"fi_mr(3): a counter bound with FI_REMOTE_WRITE"),
-		CONF_CASE(what_is_bound_is_not_released, RMEM_DEV_CAPA_MR_COUNTER, 0,
-				"fi_mr(3): closing while bound is refused (FI_EBUSY)"),
-		CONF_CASE(registration_ends_with_an_event, 0, 0,
-				"fi_mr(3): asynchronous registration, FI_MR_COMPLETE"),
-		CONF_CASE(unread_event_keeps_mr_and_queue, 0, 0,
-				"fi_mr(3): an MR is not closed while its event is to come"),
-		CONF_CASE(failed_registration_tells_why, 0, 0, "fi_mr(3): the event has the error"),
-		CONF_CASE(many_registrations_each_have_an_event, 0, 0,
-				"fi_mr(3): the event has the context"),
-};
-
-CONF_SUBJECT(attr, setup, teardown, attr_cases);
+TEST_SUITE(attr, setup, teardown);

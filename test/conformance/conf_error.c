@@ -14,8 +14,8 @@ good_write(const struct rmem_sge *sge)
 	return fx_rdma(RMEM_WR_RDMA_WRITE, sge, fx_addr(fx.a.buf), fx.a.mr->rkey);
 }
 
-static int
-first_error_flushes_the_rest(void)
+CONF_TEST(error, first_error_flushes_the_rest, 0, 0,
+		"IBTA 10.3.1.5: requests behind the first error are flushed")
 {
 	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
 	struct rmem_send_wr wrs[6];
@@ -46,8 +46,8 @@ first_error_flushes_the_rest(void)
 	return TEST_SUCCESS;
 }
 
-static int
-failure_completes_though_unsignaled(void)
+CONF_TEST(error, failure_completes_though_unsignaled, 0, 0,
+		"ibv_post_send(3): a failed request always completes")
 {
 	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
 	struct rmem_send_wr wr = good_write(&sge);
@@ -61,8 +61,7 @@ failure_completes_though_unsignaled(void)
 }
 
 /* A signaled one tells of those before it; they make no completion of their own. */
-static int
-success_completes_when_signaled(void)
+CONF_TEST(error, success_completes_when_signaled, 0, 0, "ibv_post_send(3): IBV_SEND_SIGNALED")
 {
 	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
 	struct rmem_send_wr wrs[8];
@@ -83,8 +82,8 @@ success_completes_when_signaled(void)
 }
 
 /* The side that refuses goes to ERR too, and gives its receives back. */
-static int
-receives_of_the_refusing_side_are_flushed(void)
+CONF_TEST(error, receives_of_the_refusing_side_are_flushed, 0, 0,
+		"IBTA 9.9.3: class C errors put the responder's QP into Error")
 {
 	unsigned int i;
 
@@ -98,8 +97,8 @@ receives_of_the_refusing_side_are_flushed(void)
 }
 
 /* It is not consumed: the first comes flushed as the others do. */
-static int
-write_with_imm_that_is_refused_completes_no_receive(void)
+CONF_TEST(error, write_with_imm_that_is_refused_completes_no_receive, 0, 0,
+		"IBTA 9.9.3: the receive is consumed when the WRITE was executed")
 {
 	unsigned int i;
 	int status;
@@ -121,8 +120,8 @@ write_with_imm_that_is_refused_completes_no_receive(void)
 }
 
 /* The peer answers first; what it answers goes to local memory afterwards. */
-static int
-remote_error_comes_before_the_local_one(void)
+CONF_TEST(error, remote_error_comes_before_the_local_one, 0, 0,
+		"IBTA 9.9.2: a response is checked against local memory when it comes")
 {
 	static const uint8_t opcodes[] = {RMEM_WR_RDMA_READ, RMEM_WR_ATOMIC_FETCH_AND_ADD,
 			RMEM_WR_ATOMIC_CMP_AND_SWP};
@@ -143,8 +142,7 @@ remote_error_comes_before_the_local_one(void)
 }
 
 /* One that only receives, and one that does neither. */
-static int
-qp_needs_no_send_queue(void)
+CONF_TEST(error, qp_needs_no_send_queue, 0, 0, "ibv_create_qp(3): max_send_wr may be 0")
 {
 	struct rmem_qp_conf qp = fx_qp_conf(fx.a.cq, RTE_MIN(8u, conf.info.max_recv_wr));
 	const struct rmem_sge from = fx_sge(fx.b.mr, 0, 8), to = fx_sge(fx.a.mr, 0, 8);
@@ -170,8 +168,8 @@ qp_needs_no_send_queue(void)
 	return TEST_SUCCESS;
 }
 
-static int
-qp_in_err_flushes_what_is_posted(void)
+CONF_TEST(error, qp_in_err_flushes_what_is_posted, 0, 0,
+		"IBTA 10.3.1.5: requests posted in Error are flushed")
 {
 	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
 	struct rmem_send_wr wr = good_write(&sge);
@@ -192,8 +190,8 @@ qp_in_err_flushes_what_is_posted(void)
 	return TEST_SUCCESS;
 }
 
-static int
-qp_in_err_flushes_receives_too(void)
+CONF_TEST(error, qp_in_err_flushes_receives_too, 0, 0,
+		"IBTA 10.3.1.5: receives posted in Error are flushed")
 {
 	TEST_OK(rmem_qp_set_error(fx.b.qp));
 	TEST_EQ(fx_post_recv(fx.b.qp, 30, NULL, 0), 1);
@@ -208,8 +206,8 @@ qp_in_err_flushes_receives_too(void)
 	return TEST_SUCCESS;
 }
 
-static int
-reset_brings_it_back(void)
+CONF_TEST(error, reset_brings_it_back, 0, 0,
+		"ibv_modify_qp(3): RESET from any state; no posts in RESET")
 {
 	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
 	const struct rmem_send_wr wr = good_write(&sge);
@@ -228,8 +226,8 @@ reset_brings_it_back(void)
 }
 
 /* Receives that were posted are gone, without a completion. */
-static int
-reset_drops_what_was_posted(void)
+CONF_TEST(error, reset_drops_what_was_posted, 0, 0,
+		"IBTA 10.3.1.1: outstanding requests are removed without completing")
 {
 	const struct rmem_sge from = fx_sge(fx.b.mr, 0, 8), to = fx_sge(fx.a.mr, 0, 8);
 	const struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &from, 1);
@@ -259,8 +257,7 @@ connect_with(struct rmem_qp *qp, struct rmem_qp *peer, uint8_t timeout, uint8_t 
 	return fx_connect_by(qp, peer, &conn);
 }
 
-static int
-message_without_receive_fails_in_the_end(void)
+CONF_TEST(error, message_without_receive_fails_in_the_end, 0, 0, "ibv_modify_qp(3): rnr_retry")
 {
 	const struct rmem_sge from = fx_sge(fx.b.mr, 0, 8);
 	const struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &from, 1);
@@ -276,8 +273,8 @@ message_without_receive_fails_in_the_end(void)
 }
 
 /* rnr_retry 7: for ever. */
-static int
-message_waits_for_its_receive(void)
+CONF_TEST(error, message_waits_for_its_receive, 0, 0,
+		"ibv_modify_qp(3): rnr_retry 7 is without end")
 {
 	const struct rmem_sge from = fx_sge(fx.b.mr, 0, 8), to = fx_sge(fx.a.mr, 0, 8);
 	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &from, 1);
@@ -293,8 +290,8 @@ message_waits_for_its_receive(void)
 	return TEST_SUCCESS;
 }
 
-static int
-peer_that_is_not_there_is_given_up(void)
+CONF_TEST(error, peer_that_is_not_there_is_given_up, 0, 0,
+		"ibv_modify_qp(3): timeout and retry_cnt")
 {
 	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
 	const struct rmem_send_wr wr = good_write(&sge);
@@ -307,8 +304,8 @@ peer_that_is_not_there_is_given_up(void)
 	return TEST_SUCCESS;
 }
 
-static int
-full_queues_take_no_more(void)
+CONF_TEST(error, full_queues_take_no_more, 0, 0,
+		"ibv_post_send(3): room until completions were polled")
 {
 	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
 	struct rmem_send_wr wr = good_write(&sge);
@@ -334,8 +331,7 @@ full_queues_take_no_more(void)
 }
 
 /* The post stops there; what was before is done. */
-static int
-malformed_request_ends_the_burst(void)
+CONF_TEST(error, malformed_request_ends_the_burst, 0, 0, "ibv_post_send(3): bad_wr")
 {
 	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
 	struct rmem_send_wr wrs[4];
@@ -358,8 +354,8 @@ malformed_request_ends_the_burst(void)
 	return TEST_SUCCESS;
 }
 
-static int
-opcodes_without_capability_are_refused(void)
+CONF_TEST(error, opcodes_without_capability_are_refused, 0, 0,
+		"rmem_fp.h: -EOPNOTSUPP without the capability")
 {
 	static const struct {
 		uint8_t opcode;
@@ -389,8 +385,8 @@ opcodes_without_capability_are_refused(void)
 	return nb != 0 ? TEST_SUCCESS : test_skip("the device has the capability for each opcode");
 }
 
-static int
-unaligned_atomic_is_refused(void)
+CONF_TEST(error, unaligned_atomic_is_refused, RMEM_DEV_CAPA_ATOMIC, 0,
+		"IBTA 9.4.5: the address is a multiple of 8")
 {
 	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
 	struct rmem_send_wr wr = conf_request(
@@ -404,8 +400,8 @@ unaligned_atomic_is_refused(void)
 }
 
 /* a hears of none of it. */
-static int
-local_error_leaves_the_peer_alone(void)
+CONF_TEST(error, local_error_leaves_the_peer_alone, 0, 0,
+		"IBTA 9.9.2: a requester's local error sends nothing")
 {
 	struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
 	struct rmem_send_wr wr = good_write(&sge);
@@ -419,43 +415,4 @@ local_error_leaves_the_peer_alone(void)
 	return TEST_SUCCESS;
 }
 
-static const struct conf_case error_cases[] = {
-		CONF_CASE(first_error_flushes_the_rest, 0, 0,
-				"IBTA 10.3.1.5: requests behind the first error are flushed"),
-		CONF_CASE(failure_completes_though_unsignaled, 0, 0,
-				"ibv_post_send(3): a failed request always completes"),
-		CONF_CASE(success_completes_when_signaled, 0, 0,
-				"ibv_post_send(3): IBV_SEND_SIGNALED"),
-		CONF_CASE(receives_of_the_refusing_side_are_flushed, 0, 0,
-				"IBTA 9.9.3: class C errors put the responder's QP into Error"),
-		CONF_CASE(write_with_imm_that_is_refused_completes_no_receive, 0, 0,
-				"IBTA 9.9.3: the receive is consumed when the WRITE was executed"),
-		CONF_CASE(remote_error_comes_before_the_local_one, 0, 0,
-				"IBTA 9.9.2: a response is checked against local memory when it comes"),
-		CONF_CASE(qp_needs_no_send_queue, 0, 0, "ibv_create_qp(3): max_send_wr may be 0"),
-		CONF_CASE(qp_in_err_flushes_what_is_posted, 0, 0,
-				"IBTA 10.3.1.5: requests posted in Error are flushed"),
-		CONF_CASE(qp_in_err_flushes_receives_too, 0, 0,
-				"IBTA 10.3.1.5: receives posted in Error are flushed"),
-		CONF_CASE(reset_brings_it_back, 0, 0,
-				"ibv_modify_qp(3): RESET from any state; no posts in RESET"),
-		CONF_CASE(reset_drops_what_was_posted, 0, 0,
-				"IBTA 10.3.1.1: outstanding requests are removed without completing"),
-		CONF_CASE(message_without_receive_fails_in_the_end, 0, 0,
-				"ibv_modify_qp(3): rnr_retry"),
-		CONF_CASE(message_waits_for_its_receive, 0, 0,
-				"ibv_modify_qp(3): rnr_retry 7 is without end"),
-		CONF_CASE(peer_that_is_not_there_is_given_up, 0, 0,
-				"ibv_modify_qp(3): timeout and retry_cnt"),
-		CONF_CASE(full_queues_take_no_more, 0, 0,
-				"ibv_post_send(3): room until completions were polled"),
-		CONF_CASE(malformed_request_ends_the_burst, 0, 0, "ibv_post_send(3): bad_wr"),
-		CONF_CASE(opcodes_without_capability_are_refused, 0, 0,
-				"rmem_fp.h: -EOPNOTSUPP without the capability"),
-		CONF_CASE(unaligned_atomic_is_refused, RMEM_DEV_CAPA_ATOMIC, 0,
-				"IBTA 9.4.5: the address is a multiple of 8"),
-		CONF_CASE(local_error_leaves_the_peer_alone, 0, 0,
-				"IBTA 9.9.2: a requester's local error sends nothing"),
-};
-
-CONF_SUBJECT(error, conf_setup, conf_teardown, error_cases);
+TEST_SUITE(error, conf_setup, conf_teardown);

@@ -28,15 +28,13 @@ bind(uint16_t nb_pages, uint64_t iova, uint32_t length)
 	return fx_send(fx.a.qp, &wr);
 }
 
-static int
-new_mr_is_closed(void)
+CONF_TEST(fast_reg, new_mr_is_closed, CAPA, 0, WHERE "an MR is made without a key that opens")
 {
 	TEST_EQ(fx_mr_state(fx.fast.mr), RMEM_MR_STATE_FREE);
 	return conf_closed(fx_addr(fx.a.buf), 8, fx.fast.mr->rkey);
 }
 
-static int
-bound_mr_opens_its_range(void)
+CONF_TEST(fast_reg, bound_mr_opens_its_range, CAPA, 0, WHERE "REG_MR makes it valid")
 {
 	uint64_t at = fx_addr(fx.a.buf);
 
@@ -50,8 +48,7 @@ bound_mr_opens_its_range(void)
 }
 
 /* The first byte is inside the first page, the last one inside the last; the iova is free. */
-static int
-offset_and_length_cut_the_pages(void)
+CONF_TEST(fast_reg, offset_and_length_cut_the_pages, CAPA, 0, WHERE "first_byte_offset and length")
 {
 	const uint64_t iova = (UINT64_C(0x77) << 44) + 100;
 
@@ -63,8 +60,7 @@ offset_and_length_cut_the_pages(void)
 	return TEST_SUCCESS;
 }
 
-static int
-pages_come_in_the_order_of_the_list(void)
+CONF_TEST(fast_reg, pages_come_in_the_order_of_the_list, CAPA, 0, WHERE "the page list")
 {
 	const uint64_t iova = UINT64_C(1) << 40;
 	unsigned int i;
@@ -85,8 +81,7 @@ pages_come_in_the_order_of_the_list(void)
 	return TEST_SUCCESS;
 }
 
-static int
-tag_is_the_callers(void)
+CONF_TEST(fast_reg, tag_is_the_callers, CAPA, 0, WHERE "the consumer owns the low byte of the key")
 {
 	static const uint8_t tags[] = {1, 2, 0, 255, 254, 128};
 	struct rmem_send_wr wr;
@@ -108,8 +103,8 @@ tag_is_the_callers(void)
 	return TEST_SUCCESS;
 }
 
-static int
-bound_mr_is_not_bound_again(void)
+CONF_TEST(fast_reg, bound_mr_is_not_bound_again, CAPA, 0,
+		WHERE "only an MR in the free state is registered")
 {
 	struct rmem_send_wr wr;
 	uint32_t rkey;
@@ -123,8 +118,7 @@ bound_mr_is_not_bound_again(void)
 	return TEST_SUCCESS;
 }
 
-static int
-rights_are_those_of_the_request(void)
+CONF_TEST(fast_reg, rights_are_those_of_the_request, CAPA, 0, WHERE "access flags")
 {
 	static const struct {
 		uint32_t access;
@@ -161,8 +155,8 @@ rights_are_those_of_the_request(void)
 }
 
 /* The iova need not have the place in its page that the first byte has. */
-static int
-iova_is_the_callers(void)
+CONF_TEST(fast_reg, iova_is_the_callers, CAPA, 0,
+		"ib_map_mr_sg(9): ib_mr::iova may be chosen before it is registered")
 {
 	static const uint64_t iovas[] = {0, 1, 0x123456789, UINT64_MAX - 8191};
 	struct rmem_send_wr wr;
@@ -183,8 +177,7 @@ iova_is_the_callers(void)
 }
 
 /* One field wrong at a time; afterwards the MR can still be bound. */
-static int
-bad_requests_are_refused(void)
+CONF_TEST(fast_reg, bad_requests_are_refused, CAPA, 0, WHERE "what a REG_MR must be")
 {
 	const struct rmem_send_wr good =
 			fx_reg(fx.fast.mr, fx.fast.list, 2, fx_addr(fx.a.buf) + 100, FX_PAGE);
@@ -211,8 +204,7 @@ bad_requests_are_refused(void)
 	return TEST_SUCCESS;
 }
 
-static int
-mr_and_qp_are_of_one_pd(void)
+CONF_TEST(fast_reg, mr_and_qp_are_of_one_pd, CAPA, 0, "IBTA 10.2.3: one PD")
 {
 	struct rmem_pd *pd = fx_pd(conf.dev);
 	struct rmem_mr *mr = fx_fast_mr(pd, 1);
@@ -227,8 +219,8 @@ mr_and_qp_are_of_one_pd(void)
 }
 
 /* A request behind the binding uses the key that the binding will give. */
-static int
-requests_behind_it_find_it_bound(void)
+CONF_TEST(fast_reg, requests_behind_it_find_it_bound, CAPA, 0,
+		"IBTA 10.8.3: later requests of the queue see it bound")
 {
 	struct rmem_sge sge = {.addr = fx_addr(fx.a.buf) + 10, .length = 100};
 	struct rmem_send_wr wrs[3];
@@ -247,8 +239,7 @@ requests_behind_it_find_it_bound(void)
 	return TEST_SUCCESS;
 }
 
-static int
-many_lives_wrap_the_tag(void)
+CONF_TEST(fast_reg, many_lives_wrap_the_tag, CAPA, 0, WHERE "bound and invalidated for ever")
 {
 	struct rmem_send_wr wrs[2];
 	unsigned int i;
@@ -264,25 +255,4 @@ many_lives_wrap_the_tag(void)
 	return TEST_SUCCESS;
 }
 
-static const struct conf_case fast_reg_cases[] = {
-		CONF_CASE(new_mr_is_closed, CAPA, 0,
-				WHERE "an MR is made without a key that opens"),
-		CONF_CASE(bound_mr_opens_its_range, CAPA, 0, WHERE "REG_MR makes it valid"),
-		CONF_CASE(offset_and_length_cut_the_pages, CAPA, 0,
-				WHERE "first_byte_offset and length"),
-		CONF_CASE(pages_come_in_the_order_of_the_list, CAPA, 0, WHERE "the page list"),
-		CONF_CASE(tag_is_the_callers, CAPA, 0,
-				WHERE "the consumer owns the low byte of the key"),
-		CONF_CASE(bound_mr_is_not_bound_again, CAPA, 0,
-				WHERE "only an MR in the free state is registered"),
-		CONF_CASE(rights_are_those_of_the_request, CAPA, 0, WHERE "access flags"),
-		CONF_CASE(iova_is_the_callers, CAPA, 0,
-				"ib_map_mr_sg(9): ib_mr::iova may be chosen before it is registered"),
-		CONF_CASE(bad_requests_are_refused, CAPA, 0, WHERE "what a REG_MR must be"),
-		CONF_CASE(mr_and_qp_are_of_one_pd, CAPA, 0, "IBTA 10.2.3: one PD"),
-		CONF_CASE(requests_behind_it_find_it_bound, CAPA, 0,
-				"IBTA 10.8.3: later requests of the queue see it bound"),
-		CONF_CASE(many_lives_wrap_the_tag, CAPA, 0, WHERE "bound and invalidated for ever"),
-};
-
-CONF_SUBJECT(fast_reg, setup, conf_teardown, fast_reg_cases);
+TEST_SUITE(fast_reg, setup, conf_teardown);

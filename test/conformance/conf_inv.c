@@ -8,7 +8,9 @@
 
 #include "conf.h"
 
-#define ALL (RMEM_ACCESS_REMOTE & conf.info.access)
+#define CAPA     RMEM_DEV_CAPA_LOCAL_INV
+#define CAPA_INV (RMEM_DEV_CAPA_LOCAL_INV | RMEM_DEV_CAPA_SEND_WITH_INV)
+#define ALL      (RMEM_ACCESS_REMOTE & conf.info.access)
 
 /* What requests can bind on this device: a fast-register MR, or else a type 2 window. */
 static int
@@ -36,8 +38,8 @@ bind(uint32_t *rkey)
 	return TEST_SUCCESS;
 }
 
-static int
-key_opens_until_it_is_invalidated(void)
+CONF_TEST(inv, key_opens_until_it_is_invalidated, CAPA, 0,
+		"IBTA 10.6.6: an invalidated key opens nothing")
 {
 	struct rmem_send_wr wr;
 	uint32_t rkey = 0;
@@ -55,8 +57,8 @@ key_opens_until_it_is_invalidated(void)
 }
 
 /* b writes all the time; what arrives after the invalidation has completed is seen. */
-static int
-nothing_arrives_after_it_completed(void)
+CONF_TEST(inv, nothing_arrives_after_it_completed, CAPA, 0,
+		"IBTA 10.6.6: no access once the invalidation has completed")
 {
 	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, FX_FAST_PAGES * FX_PAGE);
 	struct rmem_send_wr wrs[16], inv;
@@ -83,8 +85,8 @@ nothing_arrives_after_it_completed(void)
 	return TEST_SUCCESS;
 }
 
-static int
-user_mr_is_not_invalidated(void)
+CONF_TEST(inv, user_mr_is_not_invalidated, CAPA, 0,
+		"IBTA 10.6.6: MRs of Register Memory Region are not invalidated")
 {
 	struct rmem_send_wr wr = fx_inv(fx.a.mr->rkey);
 
@@ -95,8 +97,8 @@ user_mr_is_not_invalidated(void)
 	return TEST_SUCCESS;
 }
 
-static int
-unknown_key_is_not_invalidated(void)
+CONF_TEST(inv, unknown_key_is_not_invalidated, CAPA, 0,
+		"IBTA 10.6.6: the R_Key must be one of the device")
 {
 	const uint32_t keys[] = {0, UINT32_MAX, fx.a.mr->rkey ^ 0x55500};
 	unsigned int i;
@@ -110,8 +112,8 @@ unknown_key_is_not_invalidated(void)
 }
 
 /* The message arrives; the receive fails, and the MR is as it was. */
-static int
-peer_does_not_invalidate_a_user_mr(void)
+CONF_TEST(inv, peer_does_not_invalidate_a_user_mr, CAPA_INV, 0,
+		"IBTA 9.4.1: what SEND with Invalidate may not take")
 {
 	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND_WITH_INV, NULL, 0);
 	const uint32_t keys[] = {fx.a.mr->rkey, fx.a.mr->rkey ^ 0x55500};
@@ -129,8 +131,8 @@ peer_does_not_invalidate_a_user_mr(void)
 	return TEST_SUCCESS;
 }
 
-static int
-peer_invalidates_with_its_message(void)
+CONF_TEST(inv, peer_invalidates_with_its_message, CAPA_INV, 0,
+		"IBTA 9.4.1: SEND with Invalidate; ibv_poll_cq(3): invalidated_rkey")
 {
 	const struct rmem_sge from = fx_sge(fx.b.mr, 0, 64);
 	const struct rmem_sge to = fx_sge(fx.a.mr, FX_FAST_PAGES * FX_PAGE, 64);
@@ -153,8 +155,8 @@ peer_invalidates_with_its_message(void)
 }
 
 /* a reads through its fast-register MR, and closes it with the data. */
-static int
-read_invalidates_when_its_data_is_there(void)
+CONF_TEST(inv, read_invalidates_when_its_data_is_there, CAPA | RMEM_DEV_CAPA_READ_WITH_INV, 0,
+		"New Memory Extensions (2008): read with invalidate")
 {
 	struct rmem_sge sge = {.addr = fx_addr(fx.a.buf), .length = 64};
 	struct rmem_send_wr wr;
@@ -174,8 +176,8 @@ read_invalidates_when_its_data_is_there(void)
 }
 
 /* Requests before it in the queue have used the key; those behind it are refused. */
-static int
-it_keeps_its_place_in_the_queue(void)
+CONF_TEST(inv, it_keeps_its_place_in_the_queue, CAPA, 0,
+		"IBTA 10.8.3: Local Invalidate is ordered in its send queue")
 {
 	struct rmem_sge sge = {.addr = fx_addr(fx.a.buf), .length = 64};
 	struct rmem_send_wr wrs[3];
@@ -204,8 +206,8 @@ it_keeps_its_place_in_the_queue(void)
 }
 
 /* It is flushed with the rest, and the key stays open. */
-static int
-flushed_invalidation_does_nothing(void)
+CONF_TEST(inv, flushed_invalidation_does_nothing, CAPA, 0,
+		"IBTA 10.3.1.5: what is flushed was not executed")
 {
 	struct rmem_send_wr wr;
 	uint32_t rkey = 0;
@@ -219,29 +221,4 @@ flushed_invalidation_does_nothing(void)
 	return TEST_SUCCESS;
 }
 
-#define CAPA     RMEM_DEV_CAPA_LOCAL_INV
-#define CAPA_INV (RMEM_DEV_CAPA_LOCAL_INV | RMEM_DEV_CAPA_SEND_WITH_INV)
-
-static const struct conf_case inv_cases[] = {
-		CONF_CASE(key_opens_until_it_is_invalidated, CAPA, 0,
-				"IBTA 10.6.6: an invalidated key opens nothing"),
-		CONF_CASE(nothing_arrives_after_it_completed, CAPA, 0,
-				"IBTA 10.6.6: no access once the invalidation has completed"),
-		CONF_CASE(user_mr_is_not_invalidated, CAPA, 0,
-				"IBTA 10.6.6: MRs of Register Memory Region are not invalidated"),
-		CONF_CASE(unknown_key_is_not_invalidated, CAPA, 0,
-				"IBTA 10.6.6: the R_Key must be one of the device"),
-		CONF_CASE(peer_does_not_invalidate_a_user_mr, CAPA_INV, 0,
-				"IBTA 9.4.1: what SEND with Invalidate may not take"),
-		CONF_CASE(peer_invalidates_with_its_message, CAPA_INV, 0,
-				"IBTA 9.4.1: SEND with Invalidate; ibv_poll_cq(3): invalidated_rkey"),
-		CONF_CASE(read_invalidates_when_its_data_is_there,
-				CAPA | RMEM_DEV_CAPA_READ_WITH_INV, 0,
-				"New Memory Extensions (2008): read with invalidate"),
-		CONF_CASE(it_keeps_its_place_in_the_queue, CAPA, 0,
-				"IBTA 10.8.3: Local Invalidate is ordered in its send queue"),
-		CONF_CASE(flushed_invalidation_does_nothing, CAPA, 0,
-				"IBTA 10.3.1.5: what is flushed was not executed"),
-};
-
-CONF_SUBJECT(inv, setup, conf_teardown, inv_cases);
+TEST_SUITE(inv, setup, conf_teardown);

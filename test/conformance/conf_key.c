@@ -18,8 +18,7 @@ is_used(uint32_t key)
 			key == fx.b.mr->lkey;
 }
 
-static int
-another_rkey_is_closed(void)
+CONF_TEST(key, another_rkey_is_closed, 0, 0, "IBTA 10.6.3: index and key of the R_Key must match")
 {
 	uint32_t rkey = fx.a.mr->rkey;
 	unsigned int bit;
@@ -34,8 +33,7 @@ another_rkey_is_closed(void)
 	return TEST_SUCCESS;
 }
 
-static int
-another_lkey_is_closed(void)
+CONF_TEST(key, another_lkey_is_closed, 0, 0, "IBTA 10.6.3: index and key of the L_Key must match")
 {
 	struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
 	const struct rmem_send_wr wr =
@@ -56,8 +54,7 @@ another_lkey_is_closed(void)
 }
 
 /* Where the two are different numbers, they are not each other. */
-static int
-lkey_is_no_rkey(void)
+CONF_TEST(key, lkey_is_no_rkey, 0, 0, "ibv_reg_mr(3): lkey for local requests, rkey for peers")
 {
 	struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
 	const struct rmem_send_wr wr =
@@ -72,8 +69,8 @@ lkey_is_no_rkey(void)
 }
 
 /* All opcodes look at the rkey alike. */
-static int
-each_opcode_checks_the_rkey(void)
+CONF_TEST(key, each_opcode_checks_the_rkey, 0, 0,
+		"IBTA 9.7.4: the responder checks the R_Key of each request")
 {
 	static const uint8_t opcodes[] = {RMEM_WR_RDMA_WRITE, RMEM_WR_RDMA_WRITE_WITH_IMM,
 			RMEM_WR_RDMA_READ, RMEM_WR_ATOMIC_CMP_AND_SWP,
@@ -94,8 +91,8 @@ each_opcode_checks_the_rkey(void)
 	return TEST_SUCCESS;
 }
 
-static int
-empty_requests_look_at_no_rkey(void)
+CONF_TEST(key, empty_requests_look_at_no_rkey, 0, 0,
+		"IBTA C9-88: no R_Key is checked for a request of length 0")
 {
 	static const uint8_t opcodes[] = {RMEM_WR_RDMA_WRITE, RMEM_WR_RDMA_READ};
 	unsigned int i;
@@ -109,8 +106,8 @@ empty_requests_look_at_no_rkey(void)
 }
 
 /* What a peer kept of a former registration of the memory opens nothing. */
-static int
-former_keys_stay_closed(void)
+CONF_TEST(key, former_keys_stay_closed, 0, 0,
+		"ibv_dereg_mr(3): a key that is gone does not come back as it was")
 {
 	uint32_t former[8];
 	struct rmem_mr *mr;
@@ -146,8 +143,7 @@ reg_requested(uint32_t rkey, struct rmem_mr **mr)
 }
 
 /* A key that the device gives is one that it can give. */
-static int
-requested_key_is_given(void)
+CONF_TEST(key, requested_key_is_given, RMEM_DEV_CAPA_REQUESTED_KEY, 0, "fi_mr(3): requested_key")
 {
 	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, 4096, ALL);
 	uint32_t rkey;
@@ -163,8 +159,8 @@ requested_key_is_given(void)
 	return TEST_SUCCESS;
 }
 
-static int
-requested_key_in_use_is_refused(void)
+CONF_TEST(key, requested_key_in_use_is_refused, RMEM_DEV_CAPA_REQUESTED_KEY, 0,
+		"fi_mr(3): a requested key in use is refused (FI_ENOKEY)")
 {
 	struct rmem_mr *mr = NULL;
 
@@ -174,8 +170,8 @@ requested_key_in_use_is_refused(void)
 	return TEST_SUCCESS;
 }
 
-static int
-flags_that_are_unknown_are_refused(void)
+CONF_TEST(key, flags_that_are_unknown_are_refused, 0, 0,
+		"fi_mr(3): flags are 0 but for those defined")
 {
 	struct rmem_mr_attr attr = {.addr = fx.a.buf, .length = 64, .flags = UINT32_C(1) << 31};
 	struct rmem_mr *mr = NULL;
@@ -195,25 +191,4 @@ flags_that_are_unknown_are_refused(void)
 	return TEST_SUCCESS;
 }
 
-static const struct conf_case key_cases[] = {
-		CONF_CASE(another_rkey_is_closed, 0, 0,
-				"IBTA 10.6.3: index and key of the R_Key must match"),
-		CONF_CASE(another_lkey_is_closed, 0, 0,
-				"IBTA 10.6.3: index and key of the L_Key must match"),
-		CONF_CASE(lkey_is_no_rkey, 0, 0,
-				"ibv_reg_mr(3): lkey for local requests, rkey for peers"),
-		CONF_CASE(each_opcode_checks_the_rkey, 0, 0,
-				"IBTA 9.7.4: the responder checks the R_Key of each request"),
-		CONF_CASE(empty_requests_look_at_no_rkey, 0, 0,
-				"IBTA C9-88: no R_Key is checked for a request of length 0"),
-		CONF_CASE(former_keys_stay_closed, 0, 0,
-				"ibv_dereg_mr(3): a key that is gone does not come back as it was"),
-		CONF_CASE(requested_key_is_given, RMEM_DEV_CAPA_REQUESTED_KEY, 0,
-				"fi_mr(3): requested_key"),
-		CONF_CASE(requested_key_in_use_is_refused, RMEM_DEV_CAPA_REQUESTED_KEY, 0,
-				"fi_mr(3): a requested key in use is refused (FI_ENOKEY)"),
-		CONF_CASE(flags_that_are_unknown_are_refused, 0, 0,
-				"fi_mr(3): flags are 0 but for those defined"),
-};
-
-CONF_SUBJECT(key, conf_setup, conf_teardown, key_cases);
+TEST_SUITE(key, conf_setup, conf_teardown);

@@ -14,8 +14,8 @@
 /* Unaligned places and lengths around those of pages and packets. */
 static const uint32_t lengths[] = {1, 7, 64, 255, 1023, 1024, 1025, 4095, 4096, 4097, 16385, 40000};
 
-static int
-write_changes_its_range_only(void)
+CONF_TEST(mr, write_changes_its_range_only, 0, 0,
+		"IBTA 9.4.3: a WRITE places its bytes where it says")
 {
 	unsigned int i;
 
@@ -27,8 +27,7 @@ write_changes_its_range_only(void)
 	return TEST_SUCCESS;
 }
 
-static int
-read_gets_its_range_only(void)
+CONF_TEST(mr, read_gets_its_range_only, 0, 0, "IBTA 9.4.4: a READ gets what it names")
 {
 	unsigned int i;
 
@@ -44,8 +43,8 @@ read_gets_its_range_only(void)
 	return TEST_SUCCESS;
 }
 
-static int
-message_fills_its_receive(void)
+CONF_TEST(mr, message_fills_its_receive, 0, 0,
+		"IBTA 9.4.1: a SEND fills the receive; ibv_poll_cq(3): byte_len")
 {
 	const struct rmem_sge to = fx_sge(fx.a.mr, 5, 50000);
 	unsigned int i;
@@ -68,8 +67,8 @@ message_fills_its_receive(void)
 	return TEST_SUCCESS;
 }
 
-static int
-atomics_are_right(void)
+CONF_TEST(mr, atomics_are_right, RMEM_DEV_CAPA_ATOMIC, RMEM_ACCESS_REMOTE_ATOMIC,
+		"IBTA 9.4.5: the value before is returned, all 64 bits take part")
 {
 	uint64_t *word = (uint64_t *)(void *)(fx.a.buf + 64);
 	uint64_t *result = (uint64_t *)(void *)fx.b.buf;
@@ -96,8 +95,8 @@ atomics_are_right(void)
 }
 
 /* Gathered from, and scattered to, several MRs; one SGE is empty. */
-static int
-sges_are_taken_in_turn(void)
+CONF_TEST(mr, sges_are_taken_in_turn, 0, 0,
+		"ibv_post_send(3): sg_list is gathered and scattered in order")
 {
 	struct rmem_mr *other = fx_mr(fx.b.pd, fx.b.buf + 8192, 4096, RMEM_ACCESS_LOCAL_WRITE);
 	struct rmem_sge sges[3] = {fx_sge(fx.b.mr, 100, 11), fx_sge(fx.b.mr, 0, 0)};
@@ -124,8 +123,8 @@ sges_are_taken_in_turn(void)
 }
 
 /* An MR of 200 bytes inside the buffer, which lies inside another MR. */
-static int
-remote_range_ends_where_the_mr_does(void)
+CONF_TEST(mr, remote_range_ends_where_the_mr_does, 0, 0,
+		"IBTA 10.6.3: an rkey opens the MR's range and no byte beside it")
 {
 	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf + 5000, 200, ALL);
 	uint64_t at = fx_addr(fx.a.buf) + 5000;
@@ -144,8 +143,8 @@ remote_range_ends_where_the_mr_does(void)
 }
 
 /* The sum of address and length must not be what is compared. */
-static int
-remote_range_does_not_wrap(void)
+CONF_TEST(mr, remote_range_does_not_wrap, 0, 0,
+		"IBTA 10.6.3: address + length must not overflow the check")
 {
 	static const uint64_t far[] = {UINT64_MAX, UINT64_MAX - 7, UINT64_MAX - 4095};
 	uint64_t at = fx_addr(fx.a.buf);
@@ -160,8 +159,8 @@ remote_range_does_not_wrap(void)
 	return TEST_SUCCESS;
 }
 
-static int
-local_range_ends_where_the_mr_does(void)
+CONF_TEST(mr, local_range_ends_where_the_mr_does, 0, 0,
+		"IBTA 10.6.3: an lkey opens the MR's range and no byte beside it")
 {
 	struct rmem_mr *mr = fx_mr(fx.b.pd, fx.b.buf + 5000, 200, ALL);
 	static const int64_t offsets[] = {-1, 193, 200, 4096};
@@ -186,8 +185,8 @@ local_range_ends_where_the_mr_does(void)
 }
 
 /* A device may want the iova at the same place in its page (verbs: ibv_reg_mr_iova(3)). */
-static int
-iova_is_what_requests_name(void)
+CONF_TEST(mr, iova_is_what_requests_name, 0, 0,
+		"ibv_reg_mr_iova(3): requests name bytes by the iova")
 {
 	const uint64_t iova = (UINT64_C(0x5a) << 40) + 100;
 	struct rmem_mr *mr = NULL;
@@ -212,8 +211,8 @@ iova_is_what_requests_name(void)
 	return TEST_SUCCESS;
 }
 
-static int
-zero_based_mr_counts_from_its_first_byte(void)
+CONF_TEST(mr, zero_based_mr_counts_from_its_first_byte, 0, RMEM_ACCESS_ZERO_BASED,
+		"ibv_reg_mr(3): IBV_ACCESS_ZERO_BASED, offsets in place of addresses")
 {
 	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf + 77, 1000, ALL | RMEM_ACCESS_ZERO_BASED);
 
@@ -227,8 +226,7 @@ zero_based_mr_counts_from_its_first_byte(void)
 	return TEST_SUCCESS;
 }
 
-static int
-mr_of_another_pd_is_closed(void)
+CONF_TEST(mr, mr_of_another_pd_is_closed, 0, 0, "IBTA 10.2.3: an MR serves QPs of its PD only")
 {
 	struct rmem_pd *pd = fx_pd(conf.dev);
 	struct rmem_mr *mr = fx_mr(pd, fx.a.buf, FX_BUF_SIZE, ALL);
@@ -244,8 +242,7 @@ mr_of_another_pd_is_closed(void)
 	return TEST_SUCCESS;
 }
 
-static int
-deregistered_mr_is_closed(void)
+CONF_TEST(mr, deregistered_mr_is_closed, 0, 0, "ibv_dereg_mr(3): the keys open nothing any more")
 {
 	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, 4096, ALL);
 	struct rmem_send_wr wr;
@@ -264,8 +261,8 @@ deregistered_mr_is_closed(void)
 }
 
 /* What is in flight ends before the call returns; later requests of the burst may fail. */
-static int
-nothing_arrives_after_deregistration(void)
+CONF_TEST(mr, nothing_arrives_after_deregistration, 0, 0,
+		"IBTA 11.2.8.5: no access after Deregister has returned")
 {
 	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, 32768, ALL);
 	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 32768);
@@ -294,8 +291,8 @@ nothing_arrives_after_deregistration(void)
 }
 
 /* The receive's MR is looked at when the message comes. */
-static int
-receive_of_a_deregistered_mr_fails(void)
+CONF_TEST(mr, receive_of_a_deregistered_mr_fails, 0, 0,
+		"IBTA 10.6.3: a receive's memory is checked when the message comes")
 {
 	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, 4096, ALL);
 	const struct rmem_sge from = fx_sge(fx.b.mr, 0, 64);
@@ -313,8 +310,7 @@ receive_of_a_deregistered_mr_fails(void)
 	return TEST_SUCCESS;
 }
 
-static int
-memory_must_be_there(void)
+CONF_TEST(mr, memory_must_be_there, 0, 0, "ibv_reg_mr(3): what is not mapped can't be registered")
 {
 	struct rmem_mr *mr = NULL;
 	uint8_t *hole = fx_map(3 * FX_PAGE);
@@ -326,8 +322,8 @@ memory_must_be_there(void)
 	return TEST_SUCCESS;
 }
 
-static int
-read_only_memory_takes_no_write_right(void)
+CONF_TEST(mr, read_only_memory_takes_no_write_right, 0, 0,
+		"ibv_reg_mr(3): LOCAL_WRITE needs memory that can be written")
 {
 	uint8_t *mem = fx_map(FX_PAGE);
 	struct rmem_mr *mr = NULL;
@@ -342,8 +338,8 @@ read_only_memory_takes_no_write_right(void)
 	return TEST_SUCCESS;
 }
 
-static int
-bad_registrations_are_refused(void)
+CONF_TEST(mr, bad_registrations_are_refused, 0, 0,
+		"ibv_reg_mr(3): remote rights to modify need LOCAL_WRITE; bad ranges")
 {
 	struct rmem_mr *mr = NULL;
 	uint8_t *buf = fx.a.buf;
@@ -361,8 +357,8 @@ bad_registrations_are_refused(void)
 }
 
 /* What a device has no use for changes nothing. */
-static int
-optional_rights_are_taken(void)
+CONF_TEST(mr, optional_rights_are_taken, 0, 0,
+		"ibv_reg_mr(3): IBV_ACCESS_OPTIONAL_RANGE is ignored where unknown")
 {
 	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, 4096,
 			ALL | (RMEM_ACCESS_OPTIONAL_RANGE & ~RMEM_ACCESS_ALLOCATE_MR));
@@ -374,8 +370,7 @@ optional_rights_are_taken(void)
 }
 
 /* Each MR has rights and a range of its own over the same bytes. */
-static int
-mrs_overlap(void)
+CONF_TEST(mr, mrs_overlap, 0, 0, "IBTA 10.6.2: several MRs over the same memory, each for itself")
 {
 	struct rmem_mr *readable = fx_mr(fx.a.pd, fx.a.buf, 8192, RMEM_ACCESS_REMOTE_READ);
 	struct rmem_mr *writable = fx_mr(fx.a.pd, fx.a.buf + 4000, 1000,
@@ -393,8 +388,7 @@ mrs_overlap(void)
 	return TEST_SUCCESS;
 }
 
-static int
-many_mrs_open_their_own_bytes(void)
+CONF_TEST(mr, many_mrs_open_their_own_bytes, 0, 0, "IBTA 10.6.2: keys of valid MRs differ")
 {
 	enum {
 		nb = 256,
@@ -417,8 +411,8 @@ many_mrs_open_their_own_bytes(void)
 	return TEST_SUCCESS;
 }
 
-static int
-allocated_memory_is_reached(void)
+CONF_TEST(mr, allocated_memory_is_reached, 0, 0,
+		"Optimized Memory Access: ALLOCATE_MR, memory of the library")
 {
 	struct rmem_mr_info info;
 	struct rmem_mr *mr = NULL;
@@ -437,8 +431,8 @@ allocated_memory_is_reached(void)
 	return TEST_SUCCESS;
 }
 
-static int
-query_tells_what_was_registered(void)
+CONF_TEST(mr, query_tells_what_was_registered, 0, 0,
+		"IBTA 11.2.8: Query Memory Region returns what was registered")
 {
 	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf + 10, 500, ALL);
 	struct rmem_mr_info info;
@@ -456,50 +450,4 @@ query_tells_what_was_registered(void)
 	return TEST_SUCCESS;
 }
 
-static const struct conf_case mr_cases[] = {
-		CONF_CASE(write_changes_its_range_only, 0, 0,
-				"IBTA 9.4.3: a WRITE places its bytes where it says"),
-		CONF_CASE(read_gets_its_range_only, 0, 0, "IBTA 9.4.4: a READ gets what it names"),
-		CONF_CASE(message_fills_its_receive, 0, 0,
-				"IBTA 9.4.1: a SEND fills the receive; ibv_poll_cq(3): byte_len"),
-		CONF_CASE(atomics_are_right, RMEM_DEV_CAPA_ATOMIC, RMEM_ACCESS_REMOTE_ATOMIC,
-				"IBTA 9.4.5: the value before is returned, all 64 bits take part"),
-		CONF_CASE(sges_are_taken_in_turn, 0, 0,
-				"ibv_post_send(3): sg_list is gathered and scattered in order"),
-		CONF_CASE(remote_range_ends_where_the_mr_does, 0, 0,
-				"IBTA 10.6.3: an rkey opens the MR's range and no byte beside it"),
-		CONF_CASE(remote_range_does_not_wrap, 0, 0,
-				"IBTA 10.6.3: address + length must not overflow the check"),
-		CONF_CASE(local_range_ends_where_the_mr_does, 0, 0,
-				"IBTA 10.6.3: an lkey opens the MR's range and no byte beside it"),
-		CONF_CASE(iova_is_what_requests_name, 0, 0,
-				"ibv_reg_mr_iova(3): requests name bytes by the iova"),
-		CONF_CASE(zero_based_mr_counts_from_its_first_byte, 0, RMEM_ACCESS_ZERO_BASED,
-				"ibv_reg_mr(3): IBV_ACCESS_ZERO_BASED, offsets in place of addresses"),
-		CONF_CASE(mr_of_another_pd_is_closed, 0, 0,
-				"IBTA 10.2.3: an MR serves QPs of its PD only"),
-		CONF_CASE(deregistered_mr_is_closed, 0, 0,
-				"ibv_dereg_mr(3): the keys open nothing any more"),
-		CONF_CASE(nothing_arrives_after_deregistration, 0, 0,
-				"IBTA 11.2.8.5: no access after Deregister has returned"),
-		CONF_CASE(receive_of_a_deregistered_mr_fails, 0, 0,
-				"IBTA 10.6.3: a receive's memory is checked when the message comes"),
-		CONF_CASE(memory_must_be_there, 0, 0,
-				"ibv_reg_mr(3): what is not mapped can't be registered"),
-		CONF_CASE(read_only_memory_takes_no_write_right, 0, 0,
-				"ibv_reg_mr(3): LOCAL_WRITE needs memory that can be written"),
-		CONF_CASE(bad_registrations_are_refused, 0, 0,
-				"ibv_reg_mr(3): remote rights to modify need LOCAL_WRITE; bad ranges"),
-		CONF_CASE(optional_rights_are_taken, 0, 0,
-				"ibv_reg_mr(3): IBV_ACCESS_OPTIONAL_RANGE is ignored where unknown"),
-		CONF_CASE(mrs_overlap, 0, 0,
-				"IBTA 10.6.2: several MRs over the same memory, each for itself"),
-		CONF_CASE(many_mrs_open_their_own_bytes, 0, 0,
-				"IBTA 10.6.2: keys of valid MRs differ"),
-		CONF_CASE(allocated_memory_is_reached, 0, 0,
-				"Optimized Memory Access: ALLOCATE_MR, memory of the library"),
-		CONF_CASE(query_tells_what_was_registered, 0, 0,
-				"IBTA 11.2.8: Query Memory Region returns what was registered"),
-};
-
-CONF_SUBJECT(mr, conf_setup, conf_teardown, mr_cases);
+TEST_SUITE(mr, conf_setup, conf_teardown);

@@ -11,8 +11,7 @@
 #define CAPA RMEM_DEV_CAPA_MW_TYPE_1
 #define ALL  (RMEM_ACCESS_REMOTE & conf.info.access)
 
-static int
-window_opens_its_range(void)
+CONF_TEST(mw1, window_opens_its_range, CAPA, 0, "ibv_bind_mw(3): a new rkey opens it")
 {
 	uint64_t at = fx_addr(fx.a.buf) + 4000;
 
@@ -24,8 +23,8 @@ window_opens_its_range(void)
 	return TEST_SUCCESS;
 }
 
-static int
-window_ends_where_it_was_bound(void)
+CONF_TEST(mw1, window_ends_where_it_was_bound, CAPA, 0,
+		"IBTA C10-75: the window's bounds count, not those of its MR")
 {
 	uint64_t at = fx_addr(fx.a.buf) + 4000;
 
@@ -39,14 +38,14 @@ window_ends_where_it_was_bound(void)
 	return TEST_SUCCESS;
 }
 
-static int
-window_that_is_not_bound_is_closed(void)
+CONF_TEST(mw1, window_that_is_not_bound_is_closed, CAPA, 0,
+		"ibv_alloc_mw(3): the window is not bound to any MR")
 {
 	return conf_closed(fx_addr(fx.a.buf), 8, fx.mw.one->rkey);
 }
 
-static int
-each_binding_ends_the_one_before(void)
+CONF_TEST(mw1, each_binding_ends_the_one_before, CAPA, 0,
+		"IBTA 10.6.7.2.2: a binding takes the former key away")
 {
 	unsigned int i;
 
@@ -66,8 +65,7 @@ each_binding_ends_the_one_before(void)
 	return TEST_SUCCESS;
 }
 
-static int
-length_0_unbinds(void)
+CONF_TEST(mw1, length_0_unbinds, CAPA, 0, "ibv_bind_mw(3): a binding of length 0 invalidates")
 {
 	struct rmem_mw_bind bind = fx_mw_bind(0, 0, 0);
 	uint32_t before;
@@ -83,8 +81,7 @@ length_0_unbinds(void)
 	return TEST_SUCCESS;
 }
 
-static int
-rights_are_the_windows(void)
+CONF_TEST(mw1, rights_are_the_windows, CAPA, 0, "ibv_bind_mw(3): mw_access_flags, in all sums")
 {
 	static const struct {
 		uint8_t opcode;
@@ -114,8 +111,7 @@ rights_are_the_windows(void)
 	return TEST_SUCCESS;
 }
 
-static int
-any_qp_of_the_pd_may_use_it(void)
+CONF_TEST(mw1, any_qp_of_the_pd_may_use_it, CAPA, 0, "IBTA 10.6.7: type 1 windows belong to the PD")
 {
 	struct rmem_qp *mine = conf_qp(fx.a.pd, fx.a.cq, RMEM_ACCESS_REMOTE);
 	struct rmem_qp *peer = conf_qp(fx.a.pd, fx.b.cq, RMEM_ACCESS_REMOTE);
@@ -131,8 +127,8 @@ any_qp_of_the_pd_may_use_it(void)
 	return TEST_SUCCESS;
 }
 
-static int
-requests_do_not_invalidate_it(void)
+CONF_TEST(mw1, requests_do_not_invalidate_it, CAPA | RMEM_DEV_CAPA_LOCAL_INV, 0,
+		"IBTA o10-37.2.26: type 1 windows are not invalidated")
 {
 	struct rmem_send_wr wr;
 
@@ -143,8 +139,8 @@ requests_do_not_invalidate_it(void)
 	return TEST_SUCCESS;
 }
 
-static int
-bound_mr_is_not_deregistered(void)
+CONF_TEST(mw1, bound_mr_is_not_deregistered, CAPA, 0,
+		"ibv_dereg_mr(3): it fails while a window is bound")
 {
 	TEST_STATUS(fx_mw_bind_1(0, 64, ALL), RMEM_WC_SUCCESS);
 	TEST_ERR(rmem_mr_dereg(fx.mw.mr), EBUSY);
@@ -155,8 +151,8 @@ bound_mr_is_not_deregistered(void)
 }
 
 /* The call names the mistake; the key stays. */
-static int
-bad_bindings_are_refused(void)
+CONF_TEST(mw1, bad_bindings_are_refused, CAPA, 0,
+		"IBTA C10-72 to C10-75, o10-36.2.2: PD, MW_BIND, rights, range")
 {
 	struct rmem_pd *pd = fx_pd(conf.dev);
 	struct rmem_mr *foreign = fx_mr(pd, fx.a.buf, 64, conf_access());
@@ -189,8 +185,8 @@ bad_bindings_are_refused(void)
 }
 
 /* A binding that is flushed leaves the one before in force. */
-static int
-binding_that_fails_keeps_the_key(void)
+CONF_TEST(mw1, binding_that_fails_keeps_the_key, CAPA, 0,
+		"IBTA 10.6.7.2.2: what was not executed changes nothing")
 {
 	const struct rmem_mw_bind bind = fx_mw_bind(64, 64, ALL);
 	uint32_t rkey;
@@ -208,28 +204,4 @@ binding_that_fails_keeps_the_key(void)
 	return TEST_SUCCESS;
 }
 
-static const struct conf_case mw1_cases[] = {
-		CONF_CASE(window_opens_its_range, CAPA, 0, "ibv_bind_mw(3): a new rkey opens it"),
-		CONF_CASE(window_ends_where_it_was_bound, CAPA, 0,
-				"IBTA C10-75: the window's bounds count, not those of its MR"),
-		CONF_CASE(window_that_is_not_bound_is_closed, CAPA, 0,
-				"ibv_alloc_mw(3): the window is not bound to any MR"),
-		CONF_CASE(each_binding_ends_the_one_before, CAPA, 0,
-				"IBTA 10.6.7.2.2: a binding takes the former key away"),
-		CONF_CASE(length_0_unbinds, CAPA, 0,
-				"ibv_bind_mw(3): a binding of length 0 invalidates"),
-		CONF_CASE(rights_are_the_windows, CAPA, 0,
-				"ibv_bind_mw(3): mw_access_flags, in all sums"),
-		CONF_CASE(any_qp_of_the_pd_may_use_it, CAPA, 0,
-				"IBTA 10.6.7: type 1 windows belong to the PD"),
-		CONF_CASE(requests_do_not_invalidate_it, CAPA | RMEM_DEV_CAPA_LOCAL_INV, 0,
-				"IBTA o10-37.2.26: type 1 windows are not invalidated"),
-		CONF_CASE(bound_mr_is_not_deregistered, CAPA, 0,
-				"ibv_dereg_mr(3): it fails while a window is bound"),
-		CONF_CASE(bad_bindings_are_refused, CAPA, 0,
-				"IBTA C10-72 to C10-75, o10-36.2.2: PD, MW_BIND, rights, range"),
-		CONF_CASE(binding_that_fails_keeps_the_key, CAPA, 0,
-				"IBTA 10.6.7.2.2: what was not executed changes nothing"),
-};
-
-CONF_SUBJECT(mw1, conf_setup_mw, conf_teardown, mw1_cases);
+TEST_SUITE(mw1, conf_setup_mw, conf_teardown);

@@ -20,8 +20,7 @@ invalidate(uint32_t rkey)
 	return fx_send(fx.a.qp, &wr);
 }
 
-static int
-window_opens_its_range(void)
+CONF_TEST(mw2, window_opens_its_range, CAPA, 0, "IBTA 10.6.7.2: a binding opens it")
 {
 	uint64_t at = fx_addr(fx.a.buf) + 4000;
 
@@ -32,8 +31,8 @@ window_opens_its_range(void)
 	return TEST_SUCCESS;
 }
 
-static int
-window_ends_where_it_was_bound(void)
+CONF_TEST(mw2, window_ends_where_it_was_bound, CAPA, 0,
+		"IBTA C10-75: the window's bounds count, not those of its MR")
 {
 	uint64_t at = fx_addr(fx.a.buf) + 4000;
 
@@ -47,14 +46,14 @@ window_ends_where_it_was_bound(void)
 	return TEST_SUCCESS;
 }
 
-static int
-window_that_is_not_bound_is_closed(void)
+CONF_TEST(mw2, window_that_is_not_bound_is_closed, CAPA, 0,
+		"ibv_alloc_mw(3): the window is not bound to any MR")
 {
 	return conf_closed(fx_addr(fx.a.buf), 8, fx.mw.two->rkey);
 }
 
-static int
-zero_based_window_starts_at_0(void)
+CONF_TEST(mw2, zero_based_window_starts_at_0, CAPA, 0,
+		"ibv_bind_mw(3): IBV_ACCESS_ZERO_BASED, type 2 only")
 {
 	struct rmem_send_wr wr = fx_mw_wr(fx.mw.two, 4100, 300, ALL | RMEM_ACCESS_ZERO_BASED);
 
@@ -67,8 +66,7 @@ zero_based_window_starts_at_0(void)
 	return TEST_SUCCESS;
 }
 
-static int
-rights_are_the_windows(void)
+CONF_TEST(mw2, rights_are_the_windows, CAPA, 0, "ibv_bind_mw(3): mw_access_flags, in all sums")
 {
 	static const struct {
 		uint8_t opcode;
@@ -99,8 +97,8 @@ rights_are_the_windows(void)
 	return TEST_SUCCESS;
 }
 
-static int
-tag_is_the_callers(void)
+CONF_TEST(mw2, tag_is_the_callers, CAPA, 0,
+		"IBTA 10.6.7.2: the consumer owns the low byte of the key")
 {
 	static const uint8_t tags[] = {7, 8, 200, 199, 0, 255};
 	unsigned int i;
@@ -120,8 +118,8 @@ tag_is_the_callers(void)
 	return TEST_SUCCESS;
 }
 
-static int
-bound_window_is_not_bound_again(void)
+CONF_TEST(mw2, bound_window_is_not_bound_again, CAPA, 0,
+		"IBTA o10-37.2.30: only a free type 2 window is bound")
 {
 	struct rmem_send_wr wr;
 	uint32_t rkey;
@@ -137,8 +135,8 @@ bound_window_is_not_bound_again(void)
 	return TEST_SUCCESS;
 }
 
-static int
-invalidated_window_is_closed(void)
+CONF_TEST(mw2, invalidated_window_is_closed, CAPA, 0,
+		"IBTA 10.6.6: no access after Local Invalidate")
 {
 	uint32_t rkey;
 
@@ -151,8 +149,8 @@ invalidated_window_is_closed(void)
 	return TEST_SUCCESS;
 }
 
-static int
-window_that_is_not_bound_is_not_invalidated(void)
+CONF_TEST(mw2, window_that_is_not_bound_is_not_invalidated, CAPA, 0,
+		"IBTA 10.6.6: only a valid key is invalidated")
 {
 	struct rmem_send_wr wr = fx_inv(fx.mw.two->rkey);
 
@@ -165,8 +163,8 @@ window_that_is_not_bound_is_not_invalidated(void)
 	return TEST_SUCCESS;
 }
 
-static int
-key_of_another_tag_does_not_invalidate(void)
+CONF_TEST(mw2, key_of_another_tag_does_not_invalidate, CAPA, 0,
+		"IBTA 10.6.6: the whole R_Key must match")
 {
 	struct rmem_send_wr wr;
 
@@ -177,8 +175,8 @@ key_of_another_tag_does_not_invalidate(void)
 	return TEST_SUCCESS;
 }
 
-static int
-another_qp_of_the_pd_is_refused(void)
+CONF_TEST(mw2, another_qp_of_the_pd_is_refused, CAPA, 0,
+		"IBTA C10-77: a 2B window opens for the QP that bound it")
 {
 	struct rmem_qp *mine = conf_qp(fx.a.pd, fx.a.cq, RMEM_ACCESS_REMOTE);
 	struct rmem_qp *peer = conf_qp(fx.a.pd, fx.b.cq, RMEM_ACCESS_REMOTE);
@@ -195,8 +193,8 @@ another_qp_of_the_pd_is_refused(void)
 	return TEST_SUCCESS;
 }
 
-static int
-another_qp_does_not_invalidate(void)
+CONF_TEST(mw2, another_qp_does_not_invalidate, CAPA, 0,
+		"IBTA 10.6.6: a 2B window is invalidated by its QP")
 {
 	struct rmem_qp *mine = conf_qp(fx.a.pd, fx.a.cq, RMEM_ACCESS_REMOTE);
 	struct rmem_qp *peer = conf_qp(fx.a.pd, fx.b.cq, RMEM_ACCESS_REMOTE);
@@ -211,8 +209,8 @@ another_qp_does_not_invalidate(void)
 	return TEST_SUCCESS;
 }
 
-static int
-peer_invalidates_by_send(void)
+CONF_TEST(mw2, peer_invalidates_by_send, CAPA_INV, 0,
+		"IBTA 9.4.1: SEND with Invalidate; ibv_poll_cq(3): invalidated_rkey")
 {
 	const struct rmem_sge from = fx_sge(fx.b.mr, 0, 64), to = fx_sge(fx.a.mr, 4096, 64);
 	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND_WITH_INV, &from, 1);
@@ -235,8 +233,8 @@ peer_invalidates_by_send(void)
 	return TEST_SUCCESS;
 }
 
-static int
-window_outlives_a_reset_of_its_qp(void)
+CONF_TEST(mw2, window_outlives_a_reset_of_its_qp, CAPA, 0,
+		"IBTA 10.6.7.2: a window is bound until it is invalidated or freed")
 {
 	TEST_STATUS(fx_mw_bind_2(0, 64, ALL), RMEM_WC_SUCCESS);
 	TEST_RUN(conf_reconnect());
@@ -244,8 +242,8 @@ window_outlives_a_reset_of_its_qp(void)
 	return TEST_SUCCESS;
 }
 
-static int
-bound_mr_is_not_deregistered(void)
+CONF_TEST(mw2, bound_mr_is_not_deregistered, CAPA, 0,
+		"ibv_dereg_mr(3): it fails while a window is bound")
 {
 	TEST_STATUS(fx_mw_bind_2(0, 64, ALL), RMEM_WC_SUCCESS);
 	TEST_ERR(rmem_mr_dereg(fx.mw.mr), EBUSY);
@@ -255,8 +253,8 @@ bound_mr_is_not_deregistered(void)
 	return TEST_SUCCESS;
 }
 
-static int
-release_closes_a_bound_window(void)
+CONF_TEST(mw2, release_closes_a_bound_window, CAPA, 0,
+		"ibv_dealloc_mw(3): the key opens nothing any more")
 {
 	uint32_t rkey;
 
@@ -269,8 +267,8 @@ release_closes_a_bound_window(void)
 }
 
 /* One field wrong at a time; afterwards the window can still be bound. */
-static int
-bad_bindings_are_refused(void)
+CONF_TEST(mw2, bad_bindings_are_refused, CAPA, 0,
+		"IBTA C10-75, o10-37.2.40: range and length; rights of peers only")
 {
 	const struct rmem_send_wr good = fx_mw_wr(fx.mw.two, 0, 64, ALL);
 	struct rmem_send_wr wr = good;
@@ -293,8 +291,7 @@ bad_bindings_are_refused(void)
 	return TEST_SUCCESS;
 }
 
-static int
-mr_must_allow_it(void)
+CONF_TEST(mw2, mr_must_allow_it, CAPA, 0, "IBTA C10-73, C10-74: MW_BIND, LOCAL_WRITE")
 {
 	struct rmem_mr *fixed = fx_mr(fx.a.pd, fx.a.buf, 64, RMEM_ACCESS_MW_BIND);
 	struct rmem_send_wr wr = fx_mw_wr(fx.mw.two, 0, 64, RMEM_ACCESS_REMOTE_READ);
@@ -311,8 +308,7 @@ mr_must_allow_it(void)
 	return TEST_SUCCESS;
 }
 
-static int
-pds_must_be_the_same(void)
+CONF_TEST(mw2, pds_must_be_the_same, CAPA, 0, "IBTA C10-72: window, MR and QP of one PD")
 {
 	struct rmem_pd *pd = fx_pd(conf.dev);
 	struct rmem_send_wr wr = fx_mw_wr(fx.mw.two, 0, 64, ALL);
@@ -328,8 +324,7 @@ pds_must_be_the_same(void)
 	return TEST_SUCCESS;
 }
 
-static int
-many_lives_wrap_the_tag(void)
+CONF_TEST(mw2, many_lives_wrap_the_tag, CAPA, 0, "IBTA 10.6.7.2: bound and invalidated for ever")
 {
 	struct rmem_send_wr wrs[2];
 	unsigned int i;
@@ -346,8 +341,8 @@ many_lives_wrap_the_tag(void)
 }
 
 /* An MR whose registration in the background failed has no keys. */
-static int
-binding_to_a_failed_mr_is_refused(void)
+CONF_TEST(mw2, binding_to_a_failed_mr_is_refused, CAPA, 0,
+		"fi_mr(3): a registration that failed has no keys")
 {
 	struct rmem_mr_attr attr = {.addr = fx_map(FX_PAGE),
 			.length = FX_PAGE,
@@ -366,47 +361,4 @@ binding_to_a_failed_mr_is_refused(void)
 	return TEST_SUCCESS;
 }
 
-static const struct conf_case mw2_cases[] = {
-		CONF_CASE(window_opens_its_range, CAPA, 0, "IBTA 10.6.7.2: a binding opens it"),
-		CONF_CASE(window_ends_where_it_was_bound, CAPA, 0,
-				"IBTA C10-75: the window's bounds count, not those of its MR"),
-		CONF_CASE(window_that_is_not_bound_is_closed, CAPA, 0,
-				"ibv_alloc_mw(3): the window is not bound to any MR"),
-		CONF_CASE(zero_based_window_starts_at_0, CAPA, 0,
-				"ibv_bind_mw(3): IBV_ACCESS_ZERO_BASED, type 2 only"),
-		CONF_CASE(rights_are_the_windows, CAPA, 0,
-				"ibv_bind_mw(3): mw_access_flags, in all sums"),
-		CONF_CASE(tag_is_the_callers, CAPA, 0,
-				"IBTA 10.6.7.2: the consumer owns the low byte of the key"),
-		CONF_CASE(bound_window_is_not_bound_again, CAPA, 0,
-				"IBTA o10-37.2.30: only a free type 2 window is bound"),
-		CONF_CASE(invalidated_window_is_closed, CAPA, 0,
-				"IBTA 10.6.6: no access after Local Invalidate"),
-		CONF_CASE(window_that_is_not_bound_is_not_invalidated, CAPA, 0,
-				"IBTA 10.6.6: only a valid key is invalidated"),
-		CONF_CASE(key_of_another_tag_does_not_invalidate, CAPA, 0,
-				"IBTA 10.6.6: the whole R_Key must match"),
-		CONF_CASE(another_qp_of_the_pd_is_refused, CAPA, 0,
-				"IBTA C10-77: a 2B window opens for the QP that bound it"),
-		CONF_CASE(another_qp_does_not_invalidate, CAPA, 0,
-				"IBTA 10.6.6: a 2B window is invalidated by its QP"),
-		CONF_CASE(peer_invalidates_by_send, CAPA_INV, 0,
-				"IBTA 9.4.1: SEND with Invalidate; ibv_poll_cq(3): invalidated_rkey"),
-		CONF_CASE(window_outlives_a_reset_of_its_qp, CAPA, 0,
-				"IBTA 10.6.7.2: a window is bound until it is invalidated or freed"),
-		CONF_CASE(bound_mr_is_not_deregistered, CAPA, 0,
-				"ibv_dereg_mr(3): it fails while a window is bound"),
-		CONF_CASE(release_closes_a_bound_window, CAPA, 0,
-				"ibv_dealloc_mw(3): the key opens nothing any more"),
-		CONF_CASE(bad_bindings_are_refused, CAPA, 0,
-				"IBTA C10-75, o10-37.2.40: range and length; rights of peers only"),
-		CONF_CASE(mr_must_allow_it, CAPA, 0, "IBTA C10-73, C10-74: MW_BIND, LOCAL_WRITE"),
-		CONF_CASE(pds_must_be_the_same, CAPA, 0,
-				"IBTA C10-72: window, MR and QP of one PD"),
-		CONF_CASE(binding_to_a_failed_mr_is_refused, CAPA, 0,
-				"fi_mr(3): a registration that failed has no keys"),
-		CONF_CASE(many_lives_wrap_the_tag, CAPA, 0,
-				"IBTA 10.6.7.2: bound and invalidated for ever"),
-};
-
-CONF_SUBJECT(mw2, conf_setup_mw, conf_teardown, mw2_cases);
+TEST_SUITE(mw2, conf_setup_mw, conf_teardown);

@@ -12,6 +12,8 @@
 
 #include "conf.h"
 
+#define ODP RMEM_ACCESS_ON_DEMAND
+
 #define NB_PAGES 8u
 #define SIZE     (NB_PAGES * FX_PAGE)
 #define ALL                                                                                        \
@@ -52,8 +54,8 @@ use_page(uint8_t opcode, unsigned int page)
 	return conf_do(opcode, mr->iova + page * FX_PAGE, FX_PAGE, mr->rkey);
 }
 
-static int
-pages_come_at_the_first_access(void)
+CONF_TEST(odp, pages_come_at_the_first_access, 0, ODP,
+		"ibv_reg_mr(3): IBV_ACCESS_ON_DEMAND, pages come when they are used")
 {
 	unsigned int i;
 
@@ -68,8 +70,8 @@ pages_come_at_the_first_access(void)
 	return TEST_SUCCESS;
 }
 
-static int
-discarded_pages_are_seen(void)
+CONF_TEST(odp, discarded_pages_are_seen, 0, ODP,
+		"Optimized Memory Access: ODP, pages that the system took are let go")
 {
 	fx_fill(fx.b.buf, FX_PAGE, 1);
 	TEST_STATUS(use_page(RMEM_WR_RDMA_WRITE, 2), RMEM_WC_SUCCESS);
@@ -82,8 +84,8 @@ discarded_pages_are_seen(void)
 	return TEST_SUCCESS;
 }
 
-static int
-pages_that_are_not_there_are_refused(void)
+CONF_TEST(odp, pages_that_are_not_there_are_refused, 0, ODP,
+		"Optimized Memory Access: ODP, no page is an access error")
 {
 	TEST_STATUS(use_page(RMEM_WR_RDMA_WRITE, 3), RMEM_WC_SUCCESS);
 	TEST_OK(munmap(mem + 3 * FX_PAGE, FX_PAGE));
@@ -98,8 +100,8 @@ pages_that_are_not_there_are_refused(void)
 	return TEST_SUCCESS;
 }
 
-static int
-protected_pages_are_not_written(void)
+CONF_TEST(odp, protected_pages_are_not_written, 0, ODP,
+		"Optimized Memory Access: ODP, the process's own rights hold")
 {
 	fx_fill(fx.b.buf, FX_PAGE, 1);
 	TEST_STATUS(use_page(RMEM_WR_RDMA_WRITE, 1), RMEM_WC_SUCCESS);
@@ -117,8 +119,7 @@ protected_pages_are_not_written(void)
 }
 
 /* Rights, range and PD hold as for any MR. */
-static int
-keys_are_checked_as_ever(void)
+CONF_TEST(odp, keys_are_checked_as_ever, 0, ODP, "IBTA 10.6.3: rights, range and PD of the MR")
 {
 	struct rmem_mr *readable =
 			fx_mr(fx.a.pd, mem, SIZE, RMEM_ACCESS_REMOTE_READ | RMEM_ACCESS_ON_DEMAND);
@@ -134,8 +135,7 @@ keys_are_checked_as_ever(void)
 	return TEST_SUCCESS;
 }
 
-static int
-advice_is_checked(void)
+CONF_TEST(odp, advice_is_checked, 0, ODP, "ibv_advise_mr(3): EINVAL and EFAULT")
 {
 	struct rmem_sge sge = fx_sge(mr, 0, SIZE);
 	int ret = rmem_mr_advise(fx.a.pd, RMEM_ADVISE_PREFETCH_WRITE, RMEM_ADVISE_FLUSH, &sge, 1);
@@ -153,20 +153,4 @@ advice_is_checked(void)
 	return TEST_SUCCESS;
 }
 
-#define ODP RMEM_ACCESS_ON_DEMAND
-
-static const struct conf_case odp_cases[] = {
-		CONF_CASE(pages_come_at_the_first_access, 0, ODP,
-				"ibv_reg_mr(3): IBV_ACCESS_ON_DEMAND, pages come when they are used"),
-		CONF_CASE(discarded_pages_are_seen, 0, ODP,
-				"Optimized Memory Access: ODP, pages that the system took are let go"),
-		CONF_CASE(pages_that_are_not_there_are_refused, 0, ODP,
-				"Optimized Memory Access: ODP, no page is an access error"),
-		CONF_CASE(protected_pages_are_not_written, 0, ODP,
-				"Optimized Memory Access: ODP, the process's own rights hold"),
-		CONF_CASE(keys_are_checked_as_ever, 0, ODP,
-				"IBTA 10.6.3: rights, range and PD of the MR"),
-		CONF_CASE(advice_is_checked, 0, ODP, "ibv_advise_mr(3): EINVAL and EFAULT"),
-};
-
-CONF_SUBJECT(odp, setup, teardown, odp_cases);
+TEST_SUITE(odp, setup, teardown);

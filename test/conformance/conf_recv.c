@@ -61,21 +61,19 @@ try_lengths(void)
 	return TEST_SUCCESS;
 }
 
-static int
-short_messages_arrive(void)
+CONF_TEST(recv, short_messages_arrive, 0, 0, "mlx5dv_create_qp(3): scatter to CQE does not show")
 {
 	return try_lengths();
 }
 
-static int
-short_messages_arrive_without_inline_receive(void)
+CONF_TEST(recv, short_messages_arrive_without_inline_receive, 0, 0,
+		"mlx5dv_create_qp(3): MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE")
 {
 	TEST_RUN(use_flags(RMEM_QP_NO_INLINE_RECV));
 	return try_lengths();
 }
 
-static int
-short_messages_are_scattered(void)
+CONF_TEST(recv, short_messages_are_scattered, 0, 0, "ibv_post_recv(3): sg_list in order")
 {
 	struct rmem_sge to[3] = {
 			fx_sge(fx.a.mr, 0, 5), fx_sge(fx.a.mr, 0, 0), fx_sge(fx.a.mr, 100, 200)};
@@ -96,8 +94,8 @@ short_messages_are_scattered(void)
 }
 
 /* Many before the first poll: each keeps what it carried. */
-static int
-messages_wait_in_their_completions(void)
+CONF_TEST(recv, messages_wait_in_their_completions, 0, 0,
+		"mlx5dv_create_qp(3): a message is its own until it is polled")
 {
 	struct rmem_sge from[16], to[16];
 	struct rmem_send_wr wrs[16];
@@ -123,8 +121,7 @@ messages_wait_in_their_completions(void)
 	return TEST_SUCCESS;
 }
 
-static int
-immediate_data_arrives(void)
+CONF_TEST(recv, immediate_data_arrives, 0, 0, "ibv_poll_cq(3): imm_data")
 {
 	const struct rmem_sge from = fx_sge(fx.b.mr, 0, 8), to = fx_sge(fx.a.mr, 0, 64);
 	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND_WITH_IMM, &from, 1);
@@ -141,8 +138,8 @@ immediate_data_arrives(void)
 }
 
 /* It takes a receive, whose memory stays as it is. */
-static int
-write_with_immediate_takes_a_receive(void)
+CONF_TEST(recv, write_with_immediate_takes_a_receive, 0, 0,
+		"IBTA 9.4.3: RDMA WRITE with Immediate takes a receive")
 {
 	const struct rmem_sge from = fx_sge(fx.b.mr, 0, 32), to = fx_sge(fx.a.mr, 4096, 64);
 	struct rmem_send_wr wr = fx_rdma(
@@ -163,8 +160,8 @@ write_with_immediate_takes_a_receive(void)
 }
 
 /* What its owner writes after the reset stays, whatever is polled then. */
-static int
-reset_ends_messages_that_were_not_polled(void)
+CONF_TEST(recv, reset_ends_messages_that_were_not_polled, 0, 0,
+		"IBTA 10.3.1.1: after Reset the receive's memory is its owner's")
 {
 	const struct rmem_sge from = fx_sge(fx.b.mr, 0, 32), to = fx_sge(fx.a.mr, 0, 64);
 	const struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &from, 1);
@@ -181,8 +178,7 @@ reset_ends_messages_that_were_not_polled(void)
 	return TEST_SUCCESS;
 }
 
-static int
-message_too_long_fails_both(void)
+CONF_TEST(recv, message_too_long_fails_both, 0, 0, "IBTA 11.6.2: length errors")
 {
 	static const uint32_t lengths[] = {65, 600, 5000};
 	unsigned int i;
@@ -203,8 +199,7 @@ message_too_long_fails_both(void)
 	return TEST_SUCCESS;
 }
 
-static int
-receives_are_taken_in_order(void)
+CONF_TEST(recv, receives_are_taken_in_order, 0, 0, "IBTA 10.8.3.3: receive queues are FIFOs")
 {
 	const struct rmem_sge from = fx_sge(fx.b.mr, 0, 1), to = fx_sge(fx.a.mr, 0, 1);
 	const struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &from, 1);
@@ -220,22 +215,4 @@ receives_are_taken_in_order(void)
 	return TEST_SUCCESS;
 }
 
-static const struct conf_case recv_cases[] = {
-		CONF_CASE(short_messages_arrive, 0, 0,
-				"mlx5dv_create_qp(3): scatter to CQE does not show"),
-		CONF_CASE(short_messages_arrive_without_inline_receive, 0, 0,
-				"mlx5dv_create_qp(3): MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE"),
-		CONF_CASE(short_messages_are_scattered, 0, 0, "ibv_post_recv(3): sg_list in order"),
-		CONF_CASE(messages_wait_in_their_completions, 0, 0,
-				"mlx5dv_create_qp(3): a message is its own until it is polled"),
-		CONF_CASE(immediate_data_arrives, 0, 0, "ibv_poll_cq(3): imm_data"),
-		CONF_CASE(write_with_immediate_takes_a_receive, 0, 0,
-				"IBTA 9.4.3: RDMA WRITE with Immediate takes a receive"),
-		CONF_CASE(reset_ends_messages_that_were_not_polled, 0, 0,
-				"IBTA 10.3.1.1: after Reset the receive's memory is its owner's"),
-		CONF_CASE(message_too_long_fails_both, 0, 0, "IBTA 11.6.2: length errors"),
-		CONF_CASE(receives_are_taken_in_order, 0, 0,
-				"IBTA 10.8.3.3: receive queues are FIFOs"),
-};
-
-CONF_SUBJECT(recv, conf_setup, conf_teardown, recv_cases);
+TEST_SUITE(recv, conf_setup, conf_teardown);

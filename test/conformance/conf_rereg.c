@@ -55,8 +55,7 @@ can_not_read(const struct rmem_mr *mr, uint64_t addr)
 }
 
 /* The seven sums of flags, each on a fresh MR. */
-static int
-flags_name_what_changes(void)
+CONF_TEST(rereg, flags_name_what_changes, 0, 0, "ibv_rereg_mr(3): flags, in all sums")
 {
 	struct rmem_pd *pd = fx_pd(conf.dev);
 	uint64_t old = fx_addr(fx.a.buf), new = old + OFFSET;
@@ -90,8 +89,7 @@ flags_name_what_changes(void)
 	return TEST_SUCCESS;
 }
 
-static int
-new_pd_can_use_it(void)
+CONF_TEST(rereg, new_pd_can_use_it, 0, 0, "ibv_rereg_mr(3): IBV_REREG_MR_CHANGE_PD")
 {
 	struct rmem_pd *pd = fx_pd(conf.dev);
 	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, OLD_SIZE, ALL);
@@ -113,8 +111,8 @@ new_pd_can_use_it(void)
 	return TEST_SUCCESS;
 }
 
-static int
-lkey_opens_the_new_memory(void)
+CONF_TEST(rereg, lkey_opens_the_new_memory, 0, 0,
+		"ibv_rereg_mr(3): IBV_REREG_MR_CHANGE_TRANSLATION")
 {
 	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, OLD_SIZE, ALL);
 	struct rmem_sge sge;
@@ -132,8 +130,8 @@ lkey_opens_the_new_memory(void)
 	return TEST_SUCCESS;
 }
 
-static int
-what_is_refused_changes_nothing(void)
+CONF_TEST(rereg, what_is_refused_changes_nothing, 0, 0,
+		"ibv_rereg_mr(3): IBV_REREG_MR_ERR_INPUT, the old MR is valid")
 {
 	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, OLD_SIZE, ALL);
 	enum rmem_rereg_result result;
@@ -157,8 +155,8 @@ what_is_refused_changes_nothing(void)
 }
 
 /* Old bytes, or none: what was in flight has ended. */
-static int
-nothing_arrives_at_the_old_memory(void)
+CONF_TEST(rereg, nothing_arrives_at_the_old_memory, 0, 0,
+		"IBTA 11.2.8.6: Reregister is deregistration, then registration")
 {
 	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, OLD_SIZE, ALL);
 	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, OLD_SIZE);
@@ -180,8 +178,8 @@ nothing_arrives_at_the_old_memory(void)
 	return TEST_SUCCESS;
 }
 
-static int
-bound_window_forbids_it(void)
+CONF_TEST(rereg, bound_window_forbids_it, RMEM_DEV_CAPA_MW_TYPE_1, 0,
+		"ibv_rereg_mr(3): it fails while a window is bound")
 {
 	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, OLD_SIZE, conf_access());
 	struct rmem_mw *mw = fx_mw(fx.a.pd, RMEM_MW_TYPE_1);
@@ -203,8 +201,8 @@ bound_window_forbids_it(void)
 	return TEST_SUCCESS;
 }
 
-static int
-translation_allocates(void)
+CONF_TEST(rereg, translation_allocates, 0, 0,
+		"Optimized Memory Access: ALLOCATE_MR in a translation change")
 {
 	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, OLD_SIZE, ALL);
 
@@ -221,8 +219,8 @@ translation_allocates(void)
 	return TEST_SUCCESS;
 }
 
-static int
-shared_mr_has_rights_of_its_own(void)
+CONF_TEST(rereg, shared_mr_has_rights_of_its_own, RMEM_DEV_CAPA_SHARED_MR, 0,
+		"IBTA 11.2.8: Register Shared Memory Region")
 {
 	struct rmem_mr *from = fx_mr(fx.a.pd, fx.a.buf, OLD_SIZE, ALL);
 	struct rmem_mr *mr = NULL;
@@ -240,8 +238,8 @@ shared_mr_has_rights_of_its_own(void)
 	return TEST_SUCCESS;
 }
 
-static int
-shared_mr_may_be_of_another_pd(void)
+CONF_TEST(rereg, shared_mr_may_be_of_another_pd, RMEM_DEV_CAPA_SHARED_MR, 0,
+		"IBTA 11.2.8: Register Shared Memory Region, in another PD")
 {
 	struct rmem_mr *from = fx_mr(fx.a.pd, fx.a.buf, OLD_SIZE, ALL);
 	struct rmem_pd *pd = fx_pd(conf.dev);
@@ -258,8 +256,8 @@ shared_mr_may_be_of_another_pd(void)
 }
 
 /* Who owns the memory stays as long as others share it. */
-static int
-owner_of_allocated_memory_stays(void)
+CONF_TEST(rereg, owner_of_allocated_memory_stays, RMEM_DEV_CAPA_SHARED_MR, 0,
+		"Optimized Memory Access: shared MRs of allocated memory")
 {
 	struct rmem_mr *from = NULL, *mr = NULL;
 
@@ -275,8 +273,8 @@ owner_of_allocated_memory_stays(void)
 }
 
 /* IBTA 11.2.8.8; a change of memory ends the sharing. */
-static int
-translation_ends_the_sharing(void)
+CONF_TEST(rereg, translation_ends_the_sharing, RMEM_DEV_CAPA_SHARED_MR, 0,
+		"IBTA 11.2.8: Reregister of a shared MR")
 {
 	struct rmem_mr *from = fx_mr(fx.a.pd, fx.a.buf, OLD_SIZE, ALL);
 	struct rmem_mr *mr = NULL;
@@ -290,27 +288,4 @@ translation_ends_the_sharing(void)
 	return TEST_SUCCESS;
 }
 
-static const struct conf_case rereg_cases[] = {
-		CONF_CASE(flags_name_what_changes, 0, 0, "ibv_rereg_mr(3): flags, in all sums"),
-		CONF_CASE(new_pd_can_use_it, 0, 0, "ibv_rereg_mr(3): IBV_REREG_MR_CHANGE_PD"),
-		CONF_CASE(lkey_opens_the_new_memory, 0, 0,
-				"ibv_rereg_mr(3): IBV_REREG_MR_CHANGE_TRANSLATION"),
-		CONF_CASE(what_is_refused_changes_nothing, 0, 0,
-				"ibv_rereg_mr(3): IBV_REREG_MR_ERR_INPUT, the old MR is valid"),
-		CONF_CASE(nothing_arrives_at_the_old_memory, 0, 0,
-				"IBTA 11.2.8.6: Reregister is deregistration, then registration"),
-		CONF_CASE(bound_window_forbids_it, RMEM_DEV_CAPA_MW_TYPE_1, 0,
-				"ibv_rereg_mr(3): it fails while a window is bound"),
-		CONF_CASE(translation_allocates, 0, 0,
-				"Optimized Memory Access: ALLOCATE_MR in a translation change"),
-		CONF_CASE(shared_mr_has_rights_of_its_own, RMEM_DEV_CAPA_SHARED_MR, 0,
-				"IBTA 11.2.8: Register Shared Memory Region"),
-		CONF_CASE(shared_mr_may_be_of_another_pd, RMEM_DEV_CAPA_SHARED_MR, 0,
-				"IBTA 11.2.8: Register Shared Memory Region, in another PD"),
-		CONF_CASE(owner_of_allocated_memory_stays, RMEM_DEV_CAPA_SHARED_MR, 0,
-				"Optimized Memory Access: shared MRs of allocated memory"),
-		CONF_CASE(translation_ends_the_sharing, RMEM_DEV_CAPA_SHARED_MR, 0,
-				"IBTA 11.2.8: Reregister of a shared MR"),
-};
-
-CONF_SUBJECT(rereg, conf_setup, conf_teardown, rereg_cases);
+TEST_SUITE(rereg, conf_setup, conf_teardown);

@@ -63,24 +63,25 @@ try_remote(const uint8_t *opcodes, unsigned int nb, uint32_t right)
 	return TEST_SUCCESS;
 }
 
-static int
-remote_write_lets_peers_write(void)
+CONF_TEST(right, remote_write_lets_peers_write, 0, 0,
+		"IBTA 10.6.3: remote write by the MR's right, of 10 sums")
 {
 	static const uint8_t opcodes[] = {RMEM_WR_RDMA_WRITE, RMEM_WR_RDMA_WRITE_WITH_IMM};
 
 	return try_remote(opcodes, RTE_DIM(opcodes), RMEM_ACCESS_REMOTE_WRITE);
 }
 
-static int
-remote_read_lets_peers_read(void)
+CONF_TEST(right, remote_read_lets_peers_read, 0, 0,
+		"IBTA 10.6.3: remote read by the MR's right, of 10 sums")
 {
 	static const uint8_t opcodes[] = {RMEM_WR_RDMA_READ};
 
 	return try_remote(opcodes, RTE_DIM(opcodes), RMEM_ACCESS_REMOTE_READ);
 }
 
-static int
-remote_atomic_lets_peers_use_atomics(void)
+CONF_TEST(right, remote_atomic_lets_peers_use_atomics, RMEM_DEV_CAPA_ATOMIC,
+		RMEM_ACCESS_REMOTE_ATOMIC,
+		"IBTA 10.6.3: remote atomics by the MR's right, of 10 sums")
 {
 	static const uint8_t opcodes[] = {RMEM_WR_ATOMIC_CMP_AND_SWP, RMEM_WR_ATOMIC_FETCH_AND_ADD};
 
@@ -125,16 +126,15 @@ try_local(const uint8_t *opcodes, unsigned int nb, uint32_t right)
 	return TEST_SUCCESS;
 }
 
-static int
-any_mr_can_be_read_locally(void)
+CONF_TEST(right, any_mr_can_be_read_locally, 0, 0, "IBTA 10.6.3: local read is always allowed")
 {
 	static const uint8_t opcodes[] = {RMEM_WR_RDMA_WRITE, RMEM_WR_RDMA_WRITE_WITH_IMM};
 
 	return try_local(opcodes, RTE_DIM(opcodes), 0);
 }
 
-static int
-local_write_lets_results_in(void)
+CONF_TEST(right, local_write_lets_results_in, 0, 0,
+		"ibv_reg_mr(3): results of READ and atomics need LOCAL_WRITE")
 {
 	static const uint8_t opcodes[] = {RMEM_WR_RDMA_READ, RMEM_WR_ATOMIC_CMP_AND_SWP,
 			RMEM_WR_ATOMIC_FETCH_AND_ADD};
@@ -142,8 +142,7 @@ local_write_lets_results_in(void)
 	return try_local(opcodes, RTE_DIM(opcodes), RMEM_ACCESS_LOCAL_WRITE);
 }
 
-static int
-local_write_lets_messages_in(void)
+CONF_TEST(right, local_write_lets_messages_in, 0, 0, "ibv_reg_mr(3): receives need LOCAL_WRITE")
 {
 	const struct rmem_sge from = fx_sge(fx.b.mr, 0, 8);
 	const struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &from, 1);
@@ -177,8 +176,8 @@ local_write_lets_messages_in(void)
 }
 
 /* a's QP allows the rest; sends need no right. */
-static int
-qp_without_the_right_refuses(void)
+CONF_TEST(right, qp_without_the_right_refuses, 0, 0,
+		"ibv_modify_qp(3): qp_access_flags; IBTA 11.6.2")
 {
 	static const struct {
 		uint32_t right;
@@ -212,8 +211,7 @@ qp_without_the_right_refuses(void)
 	return TEST_SUCCESS;
 }
 
-static int
-qp_without_rights_takes_messages(void)
+CONF_TEST(right, qp_without_rights_takes_messages, 0, 0, "IBTA 9.4.1: a SEND needs no remote right")
 {
 	const struct rmem_sge from = fx_sge(fx.b.mr, 0, 8), to = fx_sge(fx.a.mr, 0, 8);
 	const struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &from, 1);
@@ -231,8 +229,8 @@ qp_without_rights_takes_messages(void)
 }
 
 /* A message may come from anywhere, rights or not. */
-static int
-inline_data_needs_no_key(void)
+CONF_TEST(right, inline_data_needs_no_key, 0, 0,
+		"ibv_post_send(3): IBV_SEND_INLINE, lkeys are not looked at")
 {
 	uint8_t stack[16] = {0};
 	const struct rmem_sge sge = {.addr = fx_addr(stack), .length = sizeof(stack)};
@@ -248,26 +246,4 @@ inline_data_needs_no_key(void)
 	return TEST_SUCCESS;
 }
 
-static const struct conf_case right_cases[] = {
-		CONF_CASE(remote_write_lets_peers_write, 0, 0,
-				"IBTA 10.6.3: remote write by the MR's right, of 10 sums"),
-		CONF_CASE(remote_read_lets_peers_read, 0, 0,
-				"IBTA 10.6.3: remote read by the MR's right, of 10 sums"),
-		CONF_CASE(remote_atomic_lets_peers_use_atomics, RMEM_DEV_CAPA_ATOMIC,
-				RMEM_ACCESS_REMOTE_ATOMIC,
-				"IBTA 10.6.3: remote atomics by the MR's right, of 10 sums"),
-		CONF_CASE(any_mr_can_be_read_locally, 0, 0,
-				"IBTA 10.6.3: local read is always allowed"),
-		CONF_CASE(local_write_lets_results_in, 0, 0,
-				"ibv_reg_mr(3): results of READ and atomics need LOCAL_WRITE"),
-		CONF_CASE(local_write_lets_messages_in, 0, 0,
-				"ibv_reg_mr(3): receives need LOCAL_WRITE"),
-		CONF_CASE(qp_without_the_right_refuses, 0, 0,
-				"ibv_modify_qp(3): qp_access_flags; IBTA 11.6.2"),
-		CONF_CASE(qp_without_rights_takes_messages, 0, 0,
-				"IBTA 9.4.1: a SEND needs no remote right"),
-		CONF_CASE(inline_data_needs_no_key, 0, 0,
-				"ibv_post_send(3): IBV_SEND_INLINE, lkeys are not looked at"),
-};
-
-CONF_SUBJECT(right, conf_setup, conf_teardown, right_cases);
+TEST_SUITE(right, conf_setup, conf_teardown);

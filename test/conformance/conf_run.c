@@ -13,22 +13,6 @@
 
 struct conf_dev conf;
 
-static const struct conf_subject *const subjects[] = {
-		&conf_mr,
-		&conf_right,
-		&conf_key,
-		&conf_fast_reg,
-		&conf_mw1,
-		&conf_mw2,
-		&conf_inv,
-		&conf_recv,
-		&conf_error,
-		&conf_attr,
-		&conf_rereg,
-		&conf_umr,
-		&conf_odp,
-};
-
 /* What a case may lack, in words. */
 static const struct {
 	uint64_t capa;
@@ -77,7 +61,7 @@ conf_close_dev(void)
 }
 
 static void
-full_name(const struct conf_subject *subject, const struct conf_case *test, char *name, size_t size)
+full_name(const struct test_suite *subject, const struct test_case *test, char *name, size_t size)
 {
 	snprintf(name, size, "%s.%s", subject->name, test->name);
 }
@@ -99,14 +83,13 @@ void
 conf_list(char *const *patterns, int nb_patterns)
 {
 	char name[128];
-	unsigned int i, j;
+	const struct test_command *subject;
+	const struct test_case *test;
 
-	for (i = 0; i < RTE_DIM(subjects); i++) {
-		for (j = 0; j < subjects[i]->nb_cases; j++) {
-			const struct conf_case *test = &subjects[i]->cases[j];
-
-			full_name(subjects[i], test, name, sizeof(name));
-			if (is_wanted(subjects[i]->name, name, patterns, nb_patterns))
+	for (subject = test_commands(); subject != NULL; subject = subject->next) {
+		for (test = *subject->suite.cases; test != NULL; test = test->next) {
+			full_name(&subject->suite, test, name, sizeof(name));
+			if (is_wanted(subject->suite.name, name, patterns, nb_patterns))
 				printf("%s: %s\n", name, test->rule);
 		}
 	}
@@ -114,7 +97,7 @@ conf_list(char *const *patterns, int nb_patterns)
 
 /* The first thing that the case needs and the device lacks, or NULL. */
 static const char *
-lacking(const struct conf_case *test)
+lacking(const struct test_case *test)
 {
 	size_t i;
 
@@ -128,7 +111,7 @@ lacking(const struct conf_case *test)
 
 /* The tear-down runs after a failed case too: it releases what the case left. */
 static int
-run_case(const struct conf_subject *subject, const struct conf_case *test)
+run_case(const struct test_suite *subject, const struct test_case *test)
 {
 	int result;
 
@@ -143,7 +126,7 @@ run_case(const struct conf_subject *subject, const struct conf_case *test)
 }
 
 static void
-run_one(const struct conf_subject *subject, const struct conf_case *test, const char *name,
+run_one(const struct test_suite *subject, const struct test_case *test, const char *name,
 		struct conf_counts *counts)
 {
 	const char *lack = lacking(test);
@@ -175,16 +158,15 @@ void
 conf_run(char *const *patterns, int nb_patterns, struct conf_counts *counts)
 {
 	char name[128];
-	unsigned int i, j;
+	const struct test_command *subject;
+	const struct test_case *test;
 
 	memset(counts, 0, sizeof(*counts));
-	for (i = 0; i < RTE_DIM(subjects); i++) {
-		for (j = 0; j < subjects[i]->nb_cases; j++) {
-			const struct conf_case *test = &subjects[i]->cases[j];
-
-			full_name(subjects[i], test, name, sizeof(name));
-			if (is_wanted(subjects[i]->name, name, patterns, nb_patterns))
-				run_one(subjects[i], test, name, counts);
+	for (subject = test_commands(); subject != NULL; subject = subject->next) {
+		for (test = *subject->suite.cases; test != NULL; test = test->next) {
+			full_name(&subject->suite, test, name, sizeof(name));
+			if (is_wanted(subject->suite.name, name, patterns, nb_patterns))
+				run_one(&subject->suite, test, name, counts);
 		}
 	}
 }

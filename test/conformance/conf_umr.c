@@ -37,16 +37,14 @@ bind(uint32_t nb_entries, uint32_t repeat_count)
 	return fx_send(fx.a.qp, &wr);
 }
 
-static int
-new_key_is_closed(void)
+CONF_TEST(umr, new_key_is_closed, CAPA, 0, "mlx5dv_create_mkey(3): bound by requests")
 {
 	TEST_EQ(fx_mr_state(mkey), RMEM_MR_STATE_FREE);
 	return conf_closed(IOVA, 8, mkey->rkey);
 }
 
 /* Unaligned pieces of two MRs, in another order than they lie in memory. */
-static int
-list_is_one_range(void)
+CONF_TEST(umr, list_is_one_range, CAPA, 0, "mlx5dv_wr_post(3): mlx5dv_wr_mr_list")
 {
 	struct rmem_mr *other =
 			fx_mr(fx.a.pd, fx.a.buf + 20000, 3000, FX_ACCESS & conf.info.access);
@@ -74,8 +72,8 @@ list_is_one_range(void)
 }
 
 /* Two columns of a matrix: 10 rounds of 16 bytes of each row of 100, then 4. */
-static int
-blocks_repeat_at_their_distance(void)
+CONF_TEST(umr, blocks_repeat_at_their_distance, CAPA, 0,
+		"mlx5dv_wr_post(3): mlx5dv_wr_mr_interleaved")
 {
 	unsigned int i;
 
@@ -97,8 +95,8 @@ blocks_repeat_at_their_distance(void)
 }
 
 /* a's requests gather from it, and scatter into it. */
-static int
-lkey_opens_it_for_local_requests(void)
+CONF_TEST(umr, lkey_opens_it_for_local_requests, CAPA, 0,
+		"mlx5dv_wr_post(3): the key is used as any other")
 {
 	struct rmem_sge sge = {.addr = IOVA, .length = 150};
 	struct rmem_send_wr wr;
@@ -121,8 +119,7 @@ lkey_opens_it_for_local_requests(void)
 	return TEST_SUCCESS;
 }
 
-static int
-messages_use_it(void)
+CONF_TEST(umr, messages_use_it, CAPA, 0, "mlx5dv_wr_post(3): the key is used as any other")
 {
 	struct rmem_sge from = fx_sge(fx.b.mr, 0, 100), to = {.addr = IOVA, .length = 150};
 	const struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &from, 1);
@@ -141,8 +138,7 @@ messages_use_it(void)
 }
 
 /* The right must be the key's own; LOCAL_WRITE of what lies below is needed to modify. */
-static int
-rights_are_the_keys(void)
+CONF_TEST(umr, rights_are_the_keys, CAPA, 0, "mlx5dv_wr_post(3): access_flags")
 {
 	struct rmem_mr *fixed = fx_mr(fx.a.pd, fx.a.buf, 4096, 0);
 	struct rmem_send_wr wr;
@@ -159,8 +155,8 @@ rights_are_the_keys(void)
 	return TEST_SUCCESS;
 }
 
-static int
-invalidated_key_is_closed(void)
+CONF_TEST(umr, invalidated_key_is_closed, CAPA, 0,
+		"Optimized Memory Access: UMR, invalidated by LOCAL_INV")
 {
 	struct rmem_send_wr wr;
 	uint32_t rkey;
@@ -182,8 +178,7 @@ invalidated_key_is_closed(void)
 }
 
 /* An access through what is gone fails, and moves nothing. */
-static int
-key_below_may_go(void)
+CONF_TEST(umr, key_below_may_go, CAPA, 0, "IBTA 10.6.3: each access needs keys that are valid then")
 {
 	struct rmem_mr *below = fx_mr(fx.a.pd, fx.a.buf + 4096, 4096, FX_ACCESS & conf.info.access);
 
@@ -198,8 +193,7 @@ key_below_may_go(void)
 	return TEST_SUCCESS;
 }
 
-static int
-keys_lie_over_keys(void)
+CONF_TEST(umr, keys_lie_over_keys, CAPA, 0, "Optimized Memory Access: UMR, keys over keys")
 {
 	struct rmem_mr *upper = fx_mkey(fx.a.pd, 2);
 	struct rmem_mkey_entry both[2];
@@ -229,8 +223,7 @@ keys_lie_over_keys(void)
 	return TEST_SUCCESS;
 }
 
-static int
-bad_requests_are_refused(void)
+CONF_TEST(umr, bad_requests_are_refused, CAPA, 0, "mlx5dv_wr_post(3): what a UMR must be")
 {
 	const struct rmem_mkey_entry good = fx_entry(fx.a.mr, 0, 64);
 	struct rmem_send_wr wr = fx_umr(mkey, entries, 1, IOVA);
@@ -259,24 +252,4 @@ bad_requests_are_refused(void)
 	return TEST_SUCCESS;
 }
 
-static const struct conf_case umr_cases[] = {
-		CONF_CASE(new_key_is_closed, CAPA, 0, "mlx5dv_create_mkey(3): bound by requests"),
-		CONF_CASE(list_is_one_range, CAPA, 0, "mlx5dv_wr_post(3): mlx5dv_wr_mr_list"),
-		CONF_CASE(blocks_repeat_at_their_distance, CAPA, 0,
-				"mlx5dv_wr_post(3): mlx5dv_wr_mr_interleaved"),
-		CONF_CASE(lkey_opens_it_for_local_requests, CAPA, 0,
-				"mlx5dv_wr_post(3): the key is used as any other"),
-		CONF_CASE(messages_use_it, CAPA, 0,
-				"mlx5dv_wr_post(3): the key is used as any other"),
-		CONF_CASE(rights_are_the_keys, CAPA, 0, "mlx5dv_wr_post(3): access_flags"),
-		CONF_CASE(invalidated_key_is_closed, CAPA, 0,
-				"Optimized Memory Access: UMR, invalidated by LOCAL_INV"),
-		CONF_CASE(key_below_may_go, CAPA, 0,
-				"IBTA 10.6.3: each access needs keys that are valid then"),
-		CONF_CASE(keys_lie_over_keys, CAPA, 0,
-				"Optimized Memory Access: UMR, keys over keys"),
-		CONF_CASE(bad_requests_are_refused, CAPA, 0,
-				"mlx5dv_wr_post(3): what a UMR must be"),
-};
-
-CONF_SUBJECT(umr, setup, conf_teardown, umr_cases);
+TEST_SUITE(umr, setup, conf_teardown);

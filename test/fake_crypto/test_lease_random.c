@@ -27,8 +27,7 @@ teardown(void)
 	return TEST_SUCCESS;
 }
 
-static int
-numbers_are_the_chacha20_stream_of_a_drawn_key(void)
+TEST(lease_random, numbers_are_the_chacha20_stream_of_a_drawn_key)
 {
 	static uint32_t random[LEASE_RANDOM];
 	static uint8_t zeros[SIZE], stream[SIZE];
@@ -49,8 +48,7 @@ numbers_are_the_chacha20_stream_of_a_drawn_key(void)
 }
 
 /* A system without getrandom(): numbers all the same, and others each time. */
-static int
-numbers_come_without_getrandom(void)
+TEST(lease_random, numbers_come_without_getrandom)
 {
 	static uint32_t first[LEASE_RANDOM], second[LEASE_RANDOM];
 
@@ -63,9 +61,4 @@ numbers_come_without_getrandom(void)
 	return TEST_SUCCESS;
 }
 
-static const struct test_case lease_random_cases[] = {
-		TEST_CASE(numbers_are_the_chacha20_stream_of_a_drawn_key),
-		TEST_CASE(numbers_come_without_getrandom),
-};
-
-REGISTER_RMEM_SUITE(lease_random, setup, teardown, lease_random_cases);
+TEST_SUITE(lease_random, setup, teardown);

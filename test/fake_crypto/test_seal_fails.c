@@ -75,8 +75,7 @@ is_untouched(const void *buf, size_t size)
 
 /* As many calls as one that goes well makes, each failing in turn. */
 
-static int
-create_fails_with_each_call(void)
+TEST(seal_fails, create_fails_with_each_call)
 {
 	struct rmem_lease_sealer *other = NULL;
 	uint32_t n, nb_calls;
@@ -103,8 +102,7 @@ create_fails_with_each_call(void)
 	return TEST_SUCCESS;
 }
 
-static int
-seal_fails_with_each_call(void)
+TEST(seal_fails, seal_fails_with_each_call)
 {
 	struct rmem_lease_seal_info info = {0};
 	struct rmem_lease_desc desc;
@@ -130,8 +128,7 @@ seal_fails_with_each_call(void)
 	return TEST_SUCCESS;
 }
 
-static int
-unseal_fails_with_each_call(void)
+TEST(seal_fails, unseal_fails_with_each_call)
 {
 	struct rmem_lease_seal_info info = {0};
 	struct rmem_lease_desc desc;
@@ -165,8 +162,7 @@ unseal_fails_with_each_call(void)
 }
 
 /* Who has the key sealed something that was damaged before. */
-static int
-genuine_descriptor_with_a_wrong_checksum_is_eio(void)
+TEST(seal_fails, genuine_descriptor_with_a_wrong_checksum_is_eio)
 {
 	struct rmem_lease_desc desc;
 	uint8_t buf[SIZE];
@@ -183,8 +179,7 @@ genuine_descriptor_with_a_wrong_checksum_is_eio(void)
 }
 
 /* After 2^32 descriptors another sender is drawn; none is sealed when that fails. */
-static int
-sender_is_drawn_anew_or_nothing_is_sealed(void)
+TEST(seal_fails, sender_is_drawn_anew_or_nothing_is_sealed)
 {
 	struct rmem_lease_seal_info last = {0}, info = {0};
 	struct rmem_lease_desc desc;
@@ -207,8 +202,7 @@ sender_is_drawn_anew_or_nothing_is_sealed(void)
 }
 
 /* Where the kernel does not clear the page of a child, or random numbers fail in the child. */
-static int
-child_draws_a_sender_or_seals_nothing(void)
+TEST(seal_fails, child_draws_a_sender_or_seals_nothing)
 {
 	struct rmem_lease_seal_info info[2] = {{0}};
 	struct rmem_lease_desc desc;
@@ -243,13 +237,4 @@ child_draws_a_sender_or_seals_nothing(void)
 	return TEST_SUCCESS;
 }
 
-static const struct test_case seal_fails_cases[] = {
-		TEST_CASE(create_fails_with_each_call),
-		TEST_CASE(seal_fails_with_each_call),
-		TEST_CASE(unseal_fails_with_each_call),
-		TEST_CASE(genuine_descriptor_with_a_wrong_checksum_is_eio),
-		TEST_CASE(sender_is_drawn_anew_or_nothing_is_sealed),
-		TEST_CASE(child_draws_a_sender_or_seals_nothing),
-};
-
-REGISTER_RMEM_SUITE(seal_fails, setup, teardown, seal_fails_cases);
+TEST_SUITE(seal_fails, setup, teardown);

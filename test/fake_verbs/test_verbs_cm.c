@@ -116,8 +116,7 @@ cm_is_as_before(int nb_live)
 	return TEST_SUCCESS;
 }
 
-static int
-cm_connect_exchanges_addresses_and_bytes(void)
+TEST(verbs_cm, cm_connect_exchanges_addresses_and_bytes)
 {
 	struct rmem_cm_conf conf = cm_conf();
 
@@ -131,8 +130,7 @@ cm_connect_exchanges_addresses_and_bytes(void)
 	return TEST_SUCCESS;
 }
 
-static int
-cm_accept_exchanges_addresses_and_bytes(void)
+TEST(verbs_cm, cm_accept_exchanges_addresses_and_bytes)
 {
 	struct rmem_cm_conf conf = cm_conf();
 
@@ -143,8 +141,7 @@ cm_accept_exchanges_addresses_and_bytes(void)
 }
 
 /* As much as rdma_cm carries, and none. */
-static int
-cm_carries_all_sizes(void)
+TEST(verbs_cm, cm_carries_all_sizes)
 {
 	uint8_t bytes[RMEM_CM_MAX_ANSWER + 1] = {1};
 	struct rmem_cm_conf conf = cm_conf();
@@ -205,20 +202,17 @@ cm_each_call_fails(int (*call)(const struct rmem_cm_conf *conf))
 	return TEST_FAILED;
 }
 
-static int
-cm_connect_leaves_nothing_when_a_call_fails(void)
+TEST(verbs_cm, cm_connect_leaves_nothing_when_a_call_fails)
 {
 	return cm_each_call_fails(cm_connect);
 }
 
-static int
-cm_accept_leaves_nothing_when_a_call_fails(void)
+TEST(verbs_cm, cm_accept_leaves_nothing_when_a_call_fails)
 {
 	return cm_each_call_fails(cm_accept);
 }
 
-static int
-cm_listen_tells_why_it_failed(void)
+TEST(verbs_cm, cm_listen_tells_why_it_failed)
 {
 	static const struct {
 		const char *call;
@@ -260,8 +254,7 @@ struct bad_event {
 
 #define STEP(field) offsetof(struct fake_cm, field)
 
-static int
-cm_connect_tells_events_apart(void)
+TEST(verbs_cm, cm_connect_tells_events_apart)
 {
 	static const struct bad_event table[] = {
 			{STEP(on_addr), FAKE_CM_NONE, 0, ETIMEDOUT},
@@ -293,8 +286,7 @@ cm_connect_tells_events_apart(void)
 	return TEST_SUCCESS;
 }
 
-static int
-cm_accept_tells_events_apart(void)
+TEST(verbs_cm, cm_accept_tells_events_apart)
 {
 	static const struct bad_event table[] = {
 			{0, FAKE_CM_NONE, 0, ETIMEDOUT},
@@ -362,21 +354,18 @@ cm_wrong_data_is_refused(int (*call)(const struct rmem_cm_conf *conf))
 	return cm_is_connected();
 }
 
-static int
-cm_connect_refuses_wrong_data(void)
+TEST(verbs_cm, cm_connect_refuses_wrong_data)
 {
 	return cm_wrong_data_is_refused(cm_connect);
 }
 
-static int
-cm_accept_refuses_wrong_data_and_goes_on(void)
+TEST(verbs_cm, cm_accept_refuses_wrong_data_and_goes_on)
 {
 	return cm_wrong_data_is_refused(cm_accept);
 }
 
 /* The address leads to a device that has no GID of the QP's. */
-static int
-cm_of_another_device_is_refused(void)
+TEST(verbs_cm, cm_of_another_device_is_refused)
 {
 	struct rmem_cm_conf conf = cm_conf();
 	int nb_live = fake.nb_live;
@@ -390,8 +379,7 @@ cm_of_another_device_is_refused(void)
 }
 
 /* With several ports a device may have more than a few hundred. */
-static int
-cm_device_may_have_many_gids(void)
+TEST(verbs_cm, cm_device_may_have_many_gids)
 {
 	struct rmem_cm_conf conf = cm_conf();
 
@@ -400,8 +388,7 @@ cm_device_may_have_many_gids(void)
 	return cm_is_connected();
 }
 
-static int
-cm_checks_its_arguments(void)
+TEST(verbs_cm, cm_checks_its_arguments)
 {
 	struct sockaddr_in no_port = where, no_family = where;
 	struct rmem_cm_conf conf = cm_conf();
@@ -433,8 +420,7 @@ cm_checks_its_arguments(void)
 		TEST_ERR(rmem_cm_accept(listener, &conf_, NULL, &conn), EINVAL);                   \
 	} while (0)
 
-static int
-cm_checks_its_conf(void)
+TEST(verbs_cm, cm_checks_its_conf)
 {
 	CONF_IS_REFUSED(qp, NULL);
 	CONF_IS_REFUSED(data, NULL);
@@ -449,8 +435,7 @@ cm_checks_its_conf(void)
 	return TEST_SUCCESS;
 }
 
-static int
-cm_of_a_connected_qp_is_refused(void)
+TEST(verbs_cm, cm_of_a_connected_qp_is_refused)
 {
 	struct rmem_cm_conf conf = cm_conf();
 
@@ -460,8 +445,7 @@ cm_of_a_connected_qp_is_refused(void)
 	return TEST_SUCCESS;
 }
 
-static int
-cm_wait_end_waits_for_the_peer(void)
+TEST(verbs_cm, cm_wait_end_waits_for_the_peer)
 {
 	struct rmem_cm_conf conf = cm_conf();
 
@@ -482,23 +466,4 @@ cm_wait_end_waits_for_the_peer(void)
 	return TEST_SUCCESS;
 }
 
-static const struct test_case cm_cases[] = {
-		TEST_CASE(cm_connect_exchanges_addresses_and_bytes),
-		TEST_CASE(cm_accept_exchanges_addresses_and_bytes),
-		TEST_CASE(cm_carries_all_sizes),
-		TEST_CASE(cm_connect_leaves_nothing_when_a_call_fails),
-		TEST_CASE(cm_accept_leaves_nothing_when_a_call_fails),
-		TEST_CASE(cm_listen_tells_why_it_failed),
-		TEST_CASE(cm_connect_tells_events_apart),
-		TEST_CASE(cm_accept_tells_events_apart),
-		TEST_CASE(cm_connect_refuses_wrong_data),
-		TEST_CASE(cm_accept_refuses_wrong_data_and_goes_on),
-		TEST_CASE(cm_of_another_device_is_refused),
-		TEST_CASE(cm_device_may_have_many_gids),
-		TEST_CASE(cm_checks_its_arguments),
-		TEST_CASE(cm_checks_its_conf),
-		TEST_CASE(cm_of_a_connected_qp_is_refused),
-		TEST_CASE(cm_wait_end_waits_for_the_peer),
-};
-
-REGISTER_RMEM_SUITE(verbs_cm, cm_setup, cm_teardown, cm_cases);
+TEST_SUITE(verbs_cm, cm_setup, cm_teardown);

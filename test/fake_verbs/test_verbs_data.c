@@ -11,8 +11,7 @@
 
 #define HALF (VT_BUF / 2)
 
-static int
-each_operation_moves_its_bytes(void)
+TEST(verbs_data, each_operation_moves_its_bytes)
 {
 	struct rmem_sge sge = vt_sge(0, 8);
 	struct rmem_send_wr wr = vt_wr(RMEM_WR_RDMA_WRITE, &sge);
@@ -39,8 +38,7 @@ each_operation_moves_its_bytes(void)
 	return TEST_SUCCESS;
 }
 
-static int
-sends_meet_receives(void)
+TEST(verbs_data, sends_meet_receives)
 {
 	struct rmem_sge sge = vt_sge(0, 8), to = vt_sge(HALF, 64);
 	struct rmem_recv_wr recv = {.wr_id = 77, .sg_list = &to, .num_sge = 1};
@@ -68,8 +66,7 @@ sends_meet_receives(void)
 	return TEST_SUCCESS;
 }
 
-static int
-lists_and_inline_data_arrive(void)
+TEST(verbs_data, lists_and_inline_data_arrive)
 {
 	struct rmem_sge sge[3] = {vt_sge(0, 3), vt_sge(10, 0), vt_sge(20, 5)};
 	struct rmem_send_wr wr = vt_wr(RMEM_WR_RDMA_WRITE, sge);
@@ -90,8 +87,7 @@ lists_and_inline_data_arrive(void)
 	return TEST_SUCCESS;
 }
 
-static int
-malformed_requests_are_refused(void)
+TEST(verbs_data, malformed_requests_are_refused)
 {
 	struct rmem_sge sge[5] = {
 			vt_sge(0, 8), vt_sge(0, 8), vt_sge(0, 8), vt_sge(0, 8), vt_sge(0, 8)};
@@ -127,8 +123,7 @@ malformed_requests_are_refused(void)
 }
 
 /* Lengths that add up to little in 32 bits: as inline data they would be copied to the stack. */
-static int
-lengths_are_added_up_in_full(void)
+TEST(verbs_data, lengths_are_added_up_in_full)
 {
 	struct rmem_sge sge[3] = {vt_sge(0, 0x80000000), vt_sge(0, 0x80000008), vt_sge(0, 8)};
 	struct rmem_send_wr wr = vt_wr(RMEM_WR_RDMA_WRITE, sge);
@@ -174,8 +169,7 @@ vt_polled(unsigned int n)
 	return TEST_SUCCESS;
 }
 
-static int
-burst_stops_at_the_first_bad_one(void)
+TEST(verbs_data, burst_stops_at_the_first_bad_one)
 {
 	struct rmem_sge sge = vt_sge(0, 8);
 	struct rmem_send_wr wr[40];
@@ -189,8 +183,7 @@ burst_stops_at_the_first_bad_one(void)
 }
 
 /* The device takes 5 of 20: bad_wr is in the middle, or the whole extended burst is refused. */
-static int
-device_may_take_a_part(void)
+TEST(verbs_data, device_may_take_a_part)
 {
 	struct rmem_sge sge = vt_sge(0, 8), to = vt_sge(HALF, 8);
 	struct rmem_recv_wr recv[3] = {{1, &to, 1, 0}, {2, &to, 1, 0}, {3, &to, 1, 0}};
@@ -217,8 +210,7 @@ device_may_take_a_part(void)
 }
 
 /* ibv_post_send(3): a place is free when a completion at or behind it was polled. */
-static int
-queue_is_as_deep_as_asked(void)
+TEST(verbs_data, queue_is_as_deep_as_asked)
 {
 	struct rmem_sge sge = vt_sge(0, 8), to = vt_sge(HALF, 8);
 	struct rmem_recv_wr recv[VT_DEPTH + 1];
@@ -242,8 +234,7 @@ queue_is_as_deep_as_asked(void)
 	return TEST_SUCCESS;
 }
 
-static int
-failure_is_told_and_the_rest_flushed(void)
+TEST(verbs_data, failure_is_told_and_the_rest_flushed)
 {
 	struct rmem_sge sge = vt_sge(0, 8), to = vt_sge(HALF, 8);
 	struct rmem_recv_wr recv = {.wr_id = 5, .sg_list = &to, .num_sge = 1};
@@ -277,8 +268,7 @@ failure_is_told_and_the_rest_flushed(void)
 	return TEST_SUCCESS;
 }
 
-static int
-reset_keeps_what_was_completed(void)
+TEST(verbs_data, reset_keeps_what_was_completed)
 {
 	struct rmem_sge sge = vt_sge(0, 8);
 	struct rmem_send_wr wr[4];
@@ -300,8 +290,7 @@ reset_keeps_what_was_completed(void)
 }
 
 /* As of rdma_rxe, whose tasks end after the state was set. */
-static int
-reset_outlasts_a_late_error(void)
+TEST(verbs_data, reset_outlasts_a_late_error)
 {
 	struct rmem_sge sge = vt_sge(0, 8);
 	struct rmem_send_wr wr;
@@ -321,8 +310,7 @@ reset_outlasts_a_late_error(void)
 	return TEST_SUCCESS;
 }
 
-static int
-connection_needs_an_address(void)
+TEST(verbs_data, connection_needs_an_address)
 {
 	struct rmem_qp_conn conn = {.timeout = 14};
 	struct rmem_qp_attr attr;
@@ -350,8 +338,7 @@ connection_needs_an_address(void)
 	return TEST_SUCCESS;
 }
 
-static int
-failed_poll_ends_the_cq(void)
+TEST(verbs_data, failed_poll_ends_the_cq)
 {
 	struct rmem_sge sge = vt_sge(0, 8);
 	struct rmem_send_wr wr = vt_wr(RMEM_WR_RDMA_WRITE, &sge);
@@ -366,8 +353,7 @@ failed_poll_ends_the_cq(void)
 	return TEST_SUCCESS;
 }
 
-static int
-posts_go_the_way_the_provider_has(void)
+TEST(verbs_data, posts_go_the_way_the_provider_has)
 {
 	struct rmem_sge sge = vt_sge(0, 8);
 	struct rmem_send_wr wr = vt_wr(RMEM_WR_RDMA_WRITE, &sge);
@@ -379,22 +365,6 @@ posts_go_the_way_the_provider_has(void)
 	return TEST_SUCCESS;
 }
 
-#define VT_CASES(setup)                                                                            \
-	TEST_CASE_WITH(setup, each_operation_moves_its_bytes),                                     \
-			TEST_CASE_WITH(setup, sends_meet_receives),                                \
-			TEST_CASE_WITH(setup, lists_and_inline_data_arrive),                       \
-			TEST_CASE_WITH(setup, malformed_requests_are_refused),                     \
-			TEST_CASE_WITH(setup, lengths_are_added_up_in_full),                       \
-			TEST_CASE_WITH(setup, burst_stops_at_the_first_bad_one),                   \
-			TEST_CASE_WITH(setup, device_may_take_a_part),                             \
-			TEST_CASE_WITH(setup, queue_is_as_deep_as_asked),                          \
-			TEST_CASE_WITH(setup, failure_is_told_and_the_rest_flushed),               \
-			TEST_CASE_WITH(setup, reset_keeps_what_was_completed),                     \
-			TEST_CASE_WITH(setup, reset_outlasts_a_late_error),                        \
-			TEST_CASE_WITH(setup, connection_needs_an_address),                        \
-			TEST_CASE_WITH(setup, failed_poll_ends_the_cq),                            \
-			TEST_CASE_WITH(setup, posts_go_the_way_the_provider_has)
-
-static const struct test_case cases[] = {VT_CASES(NULL), VT_CASES(vt_setup_classic)};
-
-REGISTER_RMEM_SUITE(verbs_data, vt_setup, vt_teardown, cases);
+TEST_SUITE(verbs_data, vt_setup, vt_teardown);
+/* The same with the classic calls of libibverbs. */
+TEST_SUITE_OF(verbs_data_classic, vt_setup_classic, vt_teardown, verbs_data);

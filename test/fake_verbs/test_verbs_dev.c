@@ -19,8 +19,7 @@
 	(RMEM_DEV_CAPA_MW_TYPE_1 | RMEM_DEV_CAPA_MW_TYPE_2B | RMEM_DEV_CAPA_LOCAL_INV |            \
 			RMEM_DEV_CAPA_SEND_WITH_INV)
 
-static int
-capabilities_are_what_was_tried(void)
+TEST(verbs_dev, capabilities_are_what_was_tried)
 {
 	struct rmem_dev_info info;
 
@@ -44,8 +43,7 @@ capabilities_are_what_was_tried(void)
 	return TEST_SUCCESS;
 }
 
-static int
-wrong_atomics_are_not_offered(void)
+TEST(verbs_dev, wrong_atomics_are_not_offered)
 {
 	struct rmem_sge sge;
 	struct rmem_send_wr wr;
@@ -61,8 +59,7 @@ wrong_atomics_are_not_offered(void)
 	return TEST_SUCCESS;
 }
 
-static int
-unknown_rights_are_left_out(void)
+TEST(verbs_dev, unknown_rights_are_left_out)
 {
 	struct rmem_mr_info info;
 	struct rmem_mr *mr;
@@ -81,8 +78,7 @@ unknown_rights_are_left_out(void)
 }
 
 /* The class maps it; to verbs it is memory like any other. */
-static int
-memory_of_an_fd_is_registered(void)
+TEST(verbs_dev, memory_of_an_fd_is_registered)
 {
 	int fd = memfd_create("rmem_test", MFD_CLOEXEC);
 	const struct rmem_mr_attr attr = {
@@ -103,8 +99,7 @@ memory_of_an_fd_is_registered(void)
 	return TEST_SUCCESS;
 }
 
-static int
-what_verbs_lack_is_refused(void)
+TEST(verbs_dev, what_verbs_lack_is_refused)
 {
 	const struct iovec iov[] = {{vt.buf, 8}, {vt.buf, 8}};
 	const struct rmem_mr_attr attr = {.iov = iov, .iov_count = RTE_DIM(iov)};
@@ -143,8 +138,7 @@ vt_capa(uint64_t *capa)
 }
 
 /* Each kind of windows by itself. */
-static int
-windows_are_what_was_tried(void)
+TEST(verbs_dev, windows_are_what_was_tried)
 {
 	uint64_t capa;
 
@@ -171,8 +165,7 @@ windows_are_what_was_tried(void)
 }
 
 /* A provider whose extended QPs take lists wrong: those go by ibv_post_send(). */
-static int
-wrong_lists_go_another_way(void)
+TEST(verbs_dev, wrong_lists_go_another_way)
 {
 	struct rmem_sge sge[2];
 	struct rmem_send_wr wr[2];
@@ -198,8 +191,7 @@ wrong_lists_go_another_way(void)
 }
 
 /* libibverbs says ENOMEM of what is not mapped, when it minds fork(2). */
-static int
-memory_that_is_not_there_is_efault(void)
+TEST(verbs_dev, memory_that_is_not_there_is_efault)
 {
 	struct rmem_mr *mr;
 	uint8_t *page = mmap(NULL, 8192, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -216,8 +208,7 @@ memory_that_is_not_there_is_efault(void)
 	return TEST_SUCCESS;
 }
 
-static int
-limits_of_the_device_hold(void)
+TEST(verbs_dev, limits_of_the_device_hold)
 {
 	struct rmem_pd *pd[17];
 	struct rmem_mr *mr[33];
@@ -266,16 +257,14 @@ vt_each_call_fails(int error)
 	return TEST_SUCCESS;
 }
 
-static int
-each_call_may_fail(void)
+TEST(verbs_dev, each_call_may_fail)
 {
 	TEST_RUN(vt_each_call_fails(ENOMEM));
 	return vt_each_call_fails(EIO);
 }
 
 /* Calls that make something fail: nothing at all is left. */
-static int
-failed_open_leaves_nothing(void)
+TEST(verbs_dev, failed_open_leaves_nothing)
 {
 	static const struct {
 		const char *name;
@@ -300,8 +289,7 @@ failed_open_leaves_nothing(void)
 }
 
 /* A release that the device refuses leaves the object as it was. */
-static int
-refused_release_changes_nothing(void)
+TEST(verbs_dev, refused_release_changes_nothing)
 {
 	TEST_OK(vt_open());
 	fake.fail_errno = EBUSY;
@@ -351,8 +339,7 @@ vt_poll_b(void)
 	return rmem_poll_cq(vt.cq_b, &wc, 1);
 }
 
-static int
-removed_device_takes_no_requests(void)
+TEST(verbs_dev, removed_device_takes_no_requests)
 {
 	struct rmem_recv_wr recv = {.wr_id = 1};
 
@@ -368,8 +355,7 @@ removed_device_takes_no_requests(void)
 	return TEST_SUCCESS;
 }
 
-static int
-overrun_event_ends_the_cq(void)
+TEST(verbs_dev, overrun_event_ends_the_cq)
 {
 	TEST_OK(vt_open());
 	TEST_EQ(vt_poll_b(), 0);
@@ -391,8 +377,7 @@ vt_is_port_down(void)
 	return strstr(dump, "port 1 down") != NULL;
 }
 
-static int
-other_events_are_told_and_no_more(void)
+TEST(verbs_dev, other_events_are_told_and_no_more)
 {
 	TEST_OK(vt_open());
 	fake_event(IBV_EVENT_QP_ACCESS_ERR, NULL,
@@ -410,22 +395,4 @@ other_events_are_told_and_no_more(void)
 	return TEST_SUCCESS;
 }
 
-static const struct test_case cases[] = {
-		TEST_CASE(capabilities_are_what_was_tried),
-		TEST_CASE(wrong_atomics_are_not_offered),
-		TEST_CASE(unknown_rights_are_left_out),
-		TEST_CASE(memory_of_an_fd_is_registered),
-		TEST_CASE(what_verbs_lack_is_refused),
-		TEST_CASE(windows_are_what_was_tried),
-		TEST_CASE(wrong_lists_go_another_way),
-		TEST_CASE(memory_that_is_not_there_is_efault),
-		TEST_CASE(limits_of_the_device_hold),
-		TEST_CASE(failed_open_leaves_nothing),
-		TEST_CASE(refused_release_changes_nothing),
-		TEST_CASE(removed_device_takes_no_requests),
-		TEST_CASE(overrun_event_ends_the_cq),
-		TEST_CASE(other_events_are_told_and_no_more),
-		TEST_CASE(each_call_may_fail),
-};
-
-REGISTER_RMEM_SUITE(verbs_dev, vt_setup_fake, vt_teardown, cases);
+TEST_SUITE(verbs_dev, vt_setup_fake, vt_teardown);

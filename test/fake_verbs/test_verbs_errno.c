@@ -221,8 +221,7 @@ vt_folds(const char *name, int (*func)(void), size_t column)
 #define VT_FOLDS(name, func, column)                                                               \
 	TEST_RUN(vt_folds(name, func, offsetof(__typeof__(rows[0]), column)))
 
-static int
-calls_that_make_something_fold_errnos(void)
+TEST(verbs_errno, calls_that_make_something_fold_errnos)
 {
 	VT_FOLDS("alloc_pd", do_pd_alloc, make);
 	VT_FOLDS("create_cq", do_cq_create, make);
@@ -232,8 +231,7 @@ calls_that_make_something_fold_errnos(void)
 	return TEST_SUCCESS;
 }
 
-static int
-calls_that_change_something_fold_errnos(void)
+TEST(verbs_errno, calls_that_change_something_fold_errnos)
 {
 	VT_FOLDS("modify_qp", do_qp_set_error, change);
 	VT_FOLDS("query_qp", do_qp_query, change);
@@ -245,8 +243,7 @@ calls_that_change_something_fold_errnos(void)
 	return TEST_SUCCESS;
 }
 
-static int
-calls_that_release_something_fold_errnos(void)
+TEST(verbs_errno, calls_that_release_something_fold_errnos)
 {
 	VT_FOLDS("dealloc_mw", do_mw_dealloc, release);
 	VT_FOLDS("destroy_qp", do_qp_destroy, release);
@@ -303,8 +300,7 @@ do_dev_create(void)
 	return rmem_dev_create("verbs1", NULL, &dev);
 }
 
-static int
-low_memlock_is_told_in_one_line(void)
+TEST(verbs_errno, low_memlock_is_told_in_one_line)
 {
 	TEST_RUN(vt_tells_memlock(ENOMEM, 65536, do_mr_reg, "ibv_reg_mr: 64 bytes at "));
 	TEST_RUN(vt_tells_memlock(EPERM, 0, do_mr_reg, "Cannot allocate memory: it takes "));
@@ -312,11 +308,4 @@ low_memlock_is_told_in_one_line(void)
 	return TEST_SUCCESS;
 }
 
-static const struct test_case cases[] = {
-		TEST_CASE(calls_that_make_something_fold_errnos),
-		TEST_CASE(calls_that_change_something_fold_errnos),
-		TEST_CASE(calls_that_release_something_fold_errnos),
-		TEST_CASE(low_memlock_is_told_in_one_line),
-};
-
-REGISTER_RMEM_SUITE(verbs_errno, vt_setup_mw, vt_teardown, cases);
+TEST_SUITE(verbs_errno, vt_setup_mw, vt_teardown);

@@ -50,8 +50,7 @@ vt_is_refused(const struct rmem_send_wr *wr, int status)
 	return vt_reconnect();
 }
 
-static int
-type_2_lives_again_and_again(void)
+TEST(verbs_mw, type_2_lives_again_and_again)
 {
 	struct rmem_send_wr wr;
 	struct rmem_dev_stats stats;
@@ -77,8 +76,7 @@ type_2_lives_again_and_again(void)
 }
 
 /* Bindings and invalidations in one post, of which the last tells. */
-static int
-pairs_go_in_one_burst(void)
+TEST(verbs_mw, pairs_go_in_one_burst)
 {
 	struct rmem_send_wr wr[60];
 	uint32_t rkey = vt.two->rkey;
@@ -125,16 +123,14 @@ vt_only_bound_is_invalidated(void)
 	return TEST_SUCCESS;
 }
 
-static int
-only_what_is_bound_is_invalidated(void)
+TEST(verbs_mw, only_what_is_bound_is_invalidated)
 {
 	TEST_RUN(vt_only_bound_is_invalidated());
 	fake.is_told_flushed = true;
 	return vt_only_bound_is_invalidated();
 }
 
-static int
-another_qp_does_not_invalidate(void)
+TEST(verbs_mw, another_qp_does_not_invalidate)
 {
 	struct rmem_send_wr wr = vt_bind_wr(vt.two);
 	struct rmem_wc wc;
@@ -147,8 +143,7 @@ another_qp_does_not_invalidate(void)
 	return vt_opens(vt.two->rkey);
 }
 
-static int
-bad_bindings_are_refused(void)
+TEST(verbs_mw, bad_bindings_are_refused)
 {
 	struct rmem_send_wr good = vt_bind_wr(vt.two), wr = good;
 	struct rmem_mr *fixed;
@@ -186,8 +181,7 @@ bad_bindings_are_refused(void)
 }
 
 /* A binding that the device refuses leaves a window that can be bound. */
-static int
-binding_that_the_device_refuses(void)
+TEST(verbs_mw, binding_that_the_device_refuses)
 {
 	struct rmem_mw_bind bind = vt_bind(HALF);
 	struct rmem_send_wr wr = vt_bind_wr(vt.two);
@@ -249,8 +243,7 @@ vt_peer_invalidates(void)
 	return vt_reconnect();
 }
 
-static int
-peer_invalidates_what_is_bound(void)
+TEST(verbs_mw, peer_invalidates_what_is_bound)
 {
 	struct rmem_dev_stats stats;
 
@@ -264,8 +257,7 @@ peer_invalidates_what_is_bound(void)
 }
 
 /* Its first receive is not there: nothing has changed. Then it is. */
-static int
-peer_that_finds_no_receive_invalidates_nothing(void)
+TEST(verbs_mw, peer_that_finds_no_receive_invalidates_nothing)
 {
 	struct rmem_send_wr wr = vt_bind_wr(vt.two), send = vt_wr(RMEM_WR_SEND_WITH_INV, NULL);
 	struct rmem_wc wc;
@@ -281,8 +273,7 @@ peer_that_finds_no_receive_invalidates_nothing(void)
 	return TEST_SUCCESS;
 }
 
-static int
-type_1_is_bound_again_and_again(void)
+TEST(verbs_mw, type_1_is_bound_again_and_again)
 {
 	struct rmem_mw_bind bind = vt_bind(HALF);
 	struct rmem_wc wc;
@@ -313,8 +304,7 @@ type_1_is_bound_again_and_again(void)
 	return TEST_SUCCESS;
 }
 
-static int
-refused_calls_keep_the_key(void)
+TEST(verbs_mw, refused_calls_keep_the_key)
 {
 	struct rmem_mw_bind bind = vt_bind(HALF);
 	uint32_t rkey = vt.one->rkey;
@@ -342,8 +332,7 @@ refused_calls_keep_the_key(void)
 }
 
 /* A QP on which a window is bound stays: rdma_rxe would block. */
-static int
-qp_with_a_bound_window_stays(void)
+TEST(verbs_mw, qp_with_a_bound_window_stays)
 {
 	struct rmem_send_wr wr = vt_bind_wr(vt.two);
 
@@ -359,8 +348,7 @@ qp_with_a_bound_window_stays(void)
 }
 
 /* The device takes fewer of a burst than it is given: the others have done nothing. */
-static int
-burst_that_is_cut_short(void)
+TEST(verbs_mw, burst_that_is_cut_short)
 {
 	struct rmem_send_wr wr[6];
 	uint32_t rkey = vt.two->rkey;
@@ -393,8 +381,7 @@ burst_that_is_cut_short(void)
 }
 
 /* A SEND_WITH_INV that was not taken leaves the window as it was. */
-static int
-invalidation_that_is_not_taken(void)
+TEST(verbs_mw, invalidation_that_is_not_taken)
 {
 	struct rmem_send_wr wr = vt_bind_wr(vt.two), send = vt_wr(RMEM_WR_SEND_WITH_INV, NULL);
 	struct rmem_wc wc;
@@ -408,8 +395,7 @@ invalidation_that_is_not_taken(void)
 	return vt_send_inv(vt.two->rkey, RMEM_WC_SUCCESS, &wc);
 }
 
-static int
-windows_are_limited_and_counted(void)
+TEST(verbs_mw, windows_are_limited_and_counted)
 {
 	struct rmem_mw *mw[16];
 	struct rmem_dev_info info;
@@ -428,8 +414,7 @@ windows_are_limited_and_counted(void)
 }
 
 /* A window that the device does not release stays as it was. */
-static int
-refused_release_changes_nothing(void)
+TEST(verbs_mw, refused_release_changes_nothing)
 {
 	struct rmem_send_wr wr = vt_bind_wr(vt.two);
 
@@ -446,8 +431,7 @@ refused_release_changes_nothing(void)
 }
 
 /* Removed or not: windows can be released. */
-static int
-gone_device_lets_windows_go(void)
+TEST(verbs_mw, gone_device_lets_windows_go)
 {
 	struct rmem_send_wr wr = vt_bind_wr(vt.two);
 	struct rmem_mw_bind bind = vt_bind(HALF);
@@ -461,24 +445,6 @@ gone_device_lets_windows_go(void)
 	return TEST_SUCCESS;
 }
 
-#define VT_CASES(setup)                                                                            \
-	TEST_CASE_WITH(setup, type_2_lives_again_and_again),                                       \
-			TEST_CASE_WITH(setup, pairs_go_in_one_burst),                              \
-			TEST_CASE_WITH(setup, only_what_is_bound_is_invalidated),                  \
-			TEST_CASE_WITH(setup, another_qp_does_not_invalidate),                     \
-			TEST_CASE_WITH(setup, bad_bindings_are_refused),                           \
-			TEST_CASE_WITH(setup, binding_that_the_device_refuses),                    \
-			TEST_CASE_WITH(setup, peer_invalidates_what_is_bound),                     \
-			TEST_CASE_WITH(setup, peer_that_finds_no_receive_invalidates_nothing),     \
-			TEST_CASE_WITH(setup, type_1_is_bound_again_and_again),                    \
-			TEST_CASE_WITH(setup, refused_calls_keep_the_key),                         \
-			TEST_CASE_WITH(setup, qp_with_a_bound_window_stays),                       \
-			TEST_CASE_WITH(setup, burst_that_is_cut_short),                            \
-			TEST_CASE_WITH(setup, invalidation_that_is_not_taken),                     \
-			TEST_CASE_WITH(setup, windows_are_limited_and_counted),                    \
-			TEST_CASE_WITH(setup, refused_release_changes_nothing),                    \
-			TEST_CASE_WITH(setup, gone_device_lets_windows_go)
-
-static const struct test_case cases[] = {VT_CASES(NULL), VT_CASES(vt_setup_mw_classic)};
-
-REGISTER_RMEM_SUITE(verbs_mw, vt_setup_mw, vt_teardown, cases);
+TEST_SUITE(verbs_mw, vt_setup_mw, vt_teardown);
+/* The same with the classic calls of libibverbs. */
+TEST_SUITE_OF(verbs_mw_classic, vt_setup_mw_classic, vt_teardown, verbs_mw);

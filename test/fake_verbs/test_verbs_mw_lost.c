@@ -98,14 +98,12 @@ vt_lose_by_error(void)
 	return vt_reconnect();
 }
 
-static int
-flushed_requests_may_have_run(void)
+TEST(verbs_mw_lost, flushed_requests_may_have_run)
 {
 	return vt_lose_in_all_ways(vt_lose_by_error);
 }
 
-static int
-dropped_requests_may_have_run(void)
+TEST(verbs_mw_lost, dropped_requests_may_have_run)
 {
 	return vt_lose_in_all_ways(vt_reconnect);
 }
@@ -128,8 +126,7 @@ vt_lose_unseen(void)
 	return vt_reconnect();
 }
 
-static int
-requests_behind_a_failure_may_have_run(void)
+TEST(verbs_mw_lost, requests_behind_a_failure_may_have_run)
 {
 	return vt_lose_in_all_ways(vt_lose_unseen);
 }
@@ -152,15 +149,13 @@ vt_lose_with_the_qp(void)
 	return vt_reconnect();
 }
 
-static int
-destroyed_requests_may_have_run(void)
+TEST(verbs_mw_lost, destroyed_requests_may_have_run)
 {
 	return vt_lose_in_all_ways(vt_lose_with_the_qp);
 }
 
 /* Nothing is reset: the MR goes, and another QP binds the window. */
-static int
-what_was_lost_holds_nothing(void)
+TEST(verbs_mw_lost, what_was_lost_holds_nothing)
 {
 	struct rmem_send_wr wr;
 	struct rmem_wc wc;
@@ -186,8 +181,7 @@ what_was_lost_holds_nothing(void)
 }
 
 /* A window that can't be made anew: bindings are refused until it can. */
-static int
-window_that_is_not_made_anew(void)
+TEST(verbs_mw_lost, window_that_is_not_made_anew)
 {
 	static const char *const names[] = {"alloc_mw", "dealloc_mw"};
 	static const int errnos[] = {ENOMEM, EIO};
@@ -225,8 +219,7 @@ window_that_is_not_made_anew(void)
 }
 
 /* A window without one at the device can be released. */
-static int
-window_that_is_gone_is_released(void)
+TEST(verbs_mw_lost, window_that_is_gone_is_released)
 {
 	struct rmem_send_wr wr = vt_bind_wr(vt.two);
 
@@ -241,8 +234,7 @@ window_that_is_gone_is_released(void)
 }
 
 /* The binding before is in force as far as one can know, and the next starts anew. */
-static int
-type_1_that_is_lost_keeps_its_key(void)
+TEST(verbs_mw_lost, type_1_that_is_lost_keeps_its_key)
 {
 	struct rmem_mw_bind bind = vt_bind(HALF);
 	struct rmem_wc wc;
@@ -276,8 +268,7 @@ type_1_that_is_lost_keeps_its_key(void)
 }
 
 /* Bindings posted to a QP that has failed: the one before stays, exactly. */
-static int
-type_1_on_a_failed_qp_keeps_its_key(void)
+TEST(verbs_mw_lost, type_1_on_a_failed_qp_keeps_its_key)
 {
 	struct rmem_mw_bind bind = vt_bind(HALF);
 	struct rmem_wc wc;
@@ -301,8 +292,7 @@ type_1_on_a_failed_qp_keeps_its_key(void)
 }
 
 /* What is posted to a QP that has failed is not executed, and so changes nothing. */
-static int
-type_2_on_a_failed_qp_stays_bound(void)
+TEST(verbs_mw_lost, type_2_on_a_failed_qp_stays_bound)
 {
 	struct rmem_send_wr wr = vt_bind_wr(vt.two);
 	uint32_t rkey;
@@ -322,8 +312,7 @@ type_2_on_a_failed_qp_stays_bound(void)
 }
 
 /* While the peer's SEND_WITH_INV is on its way, nobody else invalidates. */
-static int
-two_do_not_invalidate_at_once(void)
+TEST(verbs_mw_lost, two_do_not_invalidate_at_once)
 {
 	struct rmem_recv_wr recv = {.wr_id = 77};
 	struct rmem_send_wr wr = vt_bind_wr(vt.two), send = vt_wr(RMEM_WR_SEND_WITH_INV, NULL);
@@ -353,8 +342,7 @@ two_do_not_invalidate_at_once(void)
  * Another QP binds while the LOCAL_INV of the first has not completed, and takes away what it can't
  * have bound; that it was flushed does not keep a request from being executed.
  */
-static int
-two_do_not_share_a_window(void)
+TEST(verbs_mw_lost, two_do_not_share_a_window)
 {
 	struct rmem_send_wr wr[2] = {vt_bind_wr(vt.two)};
 	struct rmem_wc wc;
@@ -379,8 +367,7 @@ two_do_not_share_a_window(void)
 }
 
 /* b's SEND_WITH_INV is flushed: it may have reached a or not. */
-static int
-lost_invalidation_by_the_peer(void)
+TEST(verbs_mw_lost, lost_invalidation_by_the_peer)
 {
 	struct rmem_send_wr wr = vt_bind_wr(vt.two), send = vt_wr(RMEM_WR_SEND_WITH_INV, NULL);
 	struct rmem_wc wc;
@@ -400,8 +387,7 @@ lost_invalidation_by_the_peer(void)
 }
 
 /* A key may be invalidated by the peer before its binding was made: a key it had before, not. */
-static int
-early_invalidation_by_the_peer(void)
+TEST(verbs_mw_lost, early_invalidation_by_the_peer)
 {
 	struct rmem_recv_wr recv = {.wr_id = 77};
 	struct rmem_send_wr wr, send = vt_wr(RMEM_WR_SEND_WITH_INV, NULL);
@@ -425,22 +411,6 @@ early_invalidation_by_the_peer(void)
 	return TEST_SUCCESS;
 }
 
-#define VT_CASES(setup)                                                                            \
-	TEST_CASE_WITH(setup, flushed_requests_may_have_run),                                      \
-			TEST_CASE_WITH(setup, dropped_requests_may_have_run),                      \
-			TEST_CASE_WITH(setup, requests_behind_a_failure_may_have_run),             \
-			TEST_CASE_WITH(setup, destroyed_requests_may_have_run),                    \
-			TEST_CASE_WITH(setup, what_was_lost_holds_nothing),                        \
-			TEST_CASE_WITH(setup, window_that_is_not_made_anew),                       \
-			TEST_CASE_WITH(setup, window_that_is_gone_is_released),                    \
-			TEST_CASE_WITH(setup, type_1_that_is_lost_keeps_its_key),                  \
-			TEST_CASE_WITH(setup, type_1_on_a_failed_qp_keeps_its_key),                \
-			TEST_CASE_WITH(setup, type_2_on_a_failed_qp_stays_bound),                  \
-			TEST_CASE_WITH(setup, two_do_not_invalidate_at_once),                      \
-			TEST_CASE_WITH(setup, two_do_not_share_a_window),                          \
-			TEST_CASE_WITH(setup, lost_invalidation_by_the_peer),                      \
-			TEST_CASE_WITH(setup, early_invalidation_by_the_peer)
-
-static const struct test_case cases[] = {VT_CASES(NULL), VT_CASES(vt_setup_mw_classic)};
-
-REGISTER_RMEM_SUITE(verbs_mw_lost, vt_setup_mw, vt_teardown, cases);
+TEST_SUITE(verbs_mw_lost, vt_setup_mw, vt_teardown);
+/* The same with the classic calls of libibverbs. */
+TEST_SUITE_OF(verbs_mw_lost_classic, vt_setup_mw_classic, vt_teardown, verbs_mw_lost);

@@ -162,8 +162,7 @@ vt_random_run(uint64_t seed)
 	return TEST_SUCCESS;
 }
 
-static int
-random_requests_break_nothing(void)
+TEST(verbs_mw_random, random_requests_break_nothing)
 {
 	const char *text = getenv("RMEM_SEED");
 	uint64_t seed = text != NULL ? strtoull(text, NULL, 0) : rte_rdtsc();
@@ -172,9 +171,6 @@ random_requests_break_nothing(void)
 	return vt_random_run(seed);
 }
 
-static const struct test_case cases[] = {
-		TEST_CASE_WITH(NULL, random_requests_break_nothing),
-		TEST_CASE_WITH(vt_setup_mw_classic, random_requests_break_nothing),
-};
+TEST_WITH(verbs_mw_random, random_requests_break_nothing, vt_setup_mw_classic);
 
-REGISTER_RMEM_SUITE(verbs_mw_random, vt_setup_mw, vt_teardown, cases);
+TEST_SUITE(verbs_mw_random, vt_setup_mw, vt_teardown);

@@ -70,8 +70,7 @@ vt_has_none(void)
 	return TEST_SUCCESS;
 }
 
-static int
-capabilities_are_what_was_tried(void)
+TEST(verbs_odp, capabilities_are_what_was_tried)
 {
 	struct rmem_dev_info info;
 
@@ -91,22 +90,19 @@ capabilities_are_what_was_tried(void)
 	return TEST_SUCCESS;
 }
 
-static int
-misplaced_data_is_not_offered(void)
+TEST(verbs_odp, misplaced_data_is_not_offered)
 {
 	fake.is_odp_misplaced = true;
 	return vt_has_none();
 }
 
-static int
-what_fails_is_not_offered(void)
+TEST(verbs_odp, what_fails_is_not_offered)
 {
 	fake.is_odp_refused = true;
 	return vt_has_none();
 }
 
-static int
-what_is_not_claimed_is_not_offered(void)
+TEST(verbs_odp, what_is_not_claimed_is_not_offered)
 {
 	fake.odp_general = 0;
 	TEST_RUN(vt_has_none());
@@ -116,8 +112,7 @@ what_is_not_claimed_is_not_offered(void)
 	return TEST_SUCCESS;
 }
 
-static int
-atomics_on_demand_need_atomics(void)
+TEST(verbs_odp, atomics_on_demand_need_atomics)
 {
 	struct rmem_dev_info info;
 
@@ -137,8 +132,7 @@ atomics_on_demand_need_atomics(void)
 	return TEST_SUCCESS;
 }
 
-static int
-implicit_mr_that_fails_is_not_offered(void)
+TEST(verbs_odp, implicit_mr_that_fails_is_not_offered)
 {
 	struct rmem_dev_info info;
 
@@ -168,8 +162,7 @@ vt_write(uint32_t offset, uint32_t rkey)
 	return vt_run(&wr);
 }
 
-static int
-mrs_on_demand_are_registered(void)
+TEST(verbs_odp, mrs_on_demand_are_registered)
 {
 	struct rmem_mr_stats stats;
 	struct rmem_mr_info info;
@@ -193,8 +186,7 @@ mrs_on_demand_are_registered(void)
 }
 
 /* No page need be there, so that is not what is missing. */
-static int
-no_memory_is_told_as_it_is(void)
+TEST(verbs_odp, no_memory_is_told_as_it_is)
 {
 	struct rmem_mr *other;
 	uint8_t *page = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -217,8 +209,7 @@ vt_advise(int advice, uint32_t flags, const struct rmem_sge *sge, uint32_t nb)
 	return rmem_mr_advise(vt.pd, advice, flags, sge, nb);
 }
 
-static int
-advice_is_passed_on(void)
+TEST(verbs_odp, advice_is_passed_on)
 {
 	struct rmem_sge sge[2] = {vt_sge(0, VT_BUF), vt_sge(VT_BUF, 0)};
 	int advice;
@@ -236,8 +227,7 @@ advice_is_passed_on(void)
 }
 
 /* rdma_rxe crashes of some of these: the teardown looks whether the fake saw any. */
-static int
-bad_advice_is_kept_from_the_device(void)
+TEST(verbs_odp, bad_advice_is_kept_from_the_device)
 {
 	struct rmem_sge sge[2] = {vt_sge(0, 64), vt_sge(0, 64)};
 	struct rmem_mr *readable, *foreign;
@@ -269,8 +259,7 @@ bad_advice_is_kept_from_the_device(void)
 }
 
 /* The errno returned, or as older providers have it. */
-static int
-errnos_of_advice_are_folded(void)
+TEST(verbs_odp, errnos_of_advice_are_folded)
 {
 	static const struct {
 		int result;
@@ -303,8 +292,7 @@ errnos_of_advice_are_folded(void)
 }
 
 /* To on demand and back, by a registration: advice goes by what the MR is. */
-static int
-changed_mr_is_known(void)
+TEST(verbs_odp, changed_mr_is_known)
 {
 	enum rmem_rereg_result result;
 	struct rmem_sge sge = vt_sge(0, 64);
@@ -333,19 +321,4 @@ changed_mr_is_known(void)
 	return TEST_SUCCESS;
 }
 
-static const struct test_case cases[] = {
-		TEST_CASE(capabilities_are_what_was_tried),
-		TEST_CASE(misplaced_data_is_not_offered),
-		TEST_CASE(what_fails_is_not_offered),
-		TEST_CASE(what_is_not_claimed_is_not_offered),
-		TEST_CASE(atomics_on_demand_need_atomics),
-		TEST_CASE(implicit_mr_that_fails_is_not_offered),
-		TEST_CASE(mrs_on_demand_are_registered),
-		TEST_CASE(no_memory_is_told_as_it_is),
-		TEST_CASE(advice_is_passed_on),
-		TEST_CASE(bad_advice_is_kept_from_the_device),
-		TEST_CASE(errnos_of_advice_are_folded),
-		TEST_CASE(changed_mr_is_known),
-};
-
-REGISTER_RMEM_SUITE(verbs_odp, vt_setup_odp, vt_teardown_odp, cases);
+TEST_SUITE(verbs_odp, vt_setup_odp, vt_teardown_odp);

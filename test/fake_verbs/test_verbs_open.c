@@ -38,8 +38,7 @@ vt_refused_with(const char *args, int error, const char *line)
 	return TEST_SUCCESS;
 }
 
-static int
-bad_arguments_are_refused(void)
+TEST(verbs_open, bad_arguments_are_refused)
 {
 	static const char *const args[] = {"ibdev=", "port=0", "port=256", "port=x", "port=-1",
 			"mtu=300", "mtu=128", "mtu=8192", "colour=red", "port=1,port=1", "=",
@@ -52,8 +51,7 @@ bad_arguments_are_refused(void)
 	return TEST_SUCCESS;
 }
 
-static int
-absent_device_is_refused(void)
+TEST(verbs_open, absent_device_is_refused)
 {
 	static const char none[] = "rmem_verbs: there is no RDMA device on this machine\n";
 
@@ -74,8 +72,7 @@ absent_device_is_refused(void)
 			NULL, ENOSPC, "rmem_verbs: no list of RDMA devices: Too many open files\n");
 }
 
-static int
-device_without_permission_is_refused(void)
+TEST(verbs_open, device_without_permission_is_refused)
 {
 	static const char line[] = "rmem_verbs: fake0 can't be opened: Permission denied: "
 				   "/dev/infiniband/uverbs0 must be readable and writable\n";
@@ -92,15 +89,13 @@ device_without_permission_is_refused(void)
 			"rmem_verbs: fake0 can't be opened: No such file or directory\n");
 }
 
-static int
-port_that_is_down_is_refused(void)
+TEST(verbs_open, port_that_is_down_is_refused)
 {
 	fake.port_state = IBV_PORT_DOWN;
 	return vt_refused(NULL, ENODEV);
 }
 
-static int
-port_without_gid_is_refused(void)
+TEST(verbs_open, port_without_gid_is_refused)
 {
 	TEST_RUN(vt_refused("gid=77", ENODEV));
 	TEST_RUN(vt_refused("gid=10.0.0.2", ENODEV));
@@ -110,8 +105,7 @@ port_without_gid_is_refused(void)
 }
 
 /* As of rdma_rxe whose network interface lost its addresses: the GID is there, the way is not. */
-static int
-gid_that_leads_nowhere_is_refused(void)
+TEST(verbs_open, gid_that_leads_nowhere_is_refused)
 {
 	fake.fail_name = "modify_qp";
 	fake.fail_errno = ENETUNREACH;
@@ -141,8 +135,7 @@ vt_dump_has(const char *args, const char *text)
 	return TEST_SUCCESS;
 }
 
-static int
-gid_is_chosen_by_content(void)
+TEST(verbs_open, gid_is_chosen_by_content)
 {
 	TEST_RUN(vt_dump_has(NULL, "GID index 3,")); /* RoCE v2, IPv4 */
 	TEST_RUN(vt_dump_has("gid=0", "GID index 0,"));
@@ -154,8 +147,7 @@ gid_is_chosen_by_content(void)
 }
 
 /* The kernel gives the table of all ports, and refuses when there is no room for it. */
-static int
-tables_of_gids_may_be_long(void)
+TEST(verbs_open, tables_of_gids_may_be_long)
 {
 	fake.nb_gids = 300;
 	TEST_RUN(vt_dump_has(NULL, "GID index 3,"));
@@ -167,8 +159,7 @@ tables_of_gids_may_be_long(void)
 	return vt_dump_has("port=2,gid=200", "port 2 active, GID index 200,");
 }
 
-static int
-dump_tells_what_was_tried(void)
+TEST(verbs_open, dump_tells_what_was_tried)
 {
 	TEST_RUN(vt_dump_has(NULL,
 			"posts by ibv_wr_*, lists by ibv_wr_*, rereg 0x7, on demand "
@@ -183,16 +174,4 @@ dump_tells_what_was_tried(void)
 	return vt_dump_has(NULL, "posts by ibv_post_send, lists by ibv_post_send");
 }
 
-static const struct test_case cases[] = {
-		TEST_CASE(bad_arguments_are_refused),
-		TEST_CASE(absent_device_is_refused),
-		TEST_CASE(device_without_permission_is_refused),
-		TEST_CASE(port_that_is_down_is_refused),
-		TEST_CASE(port_without_gid_is_refused),
-		TEST_CASE(gid_that_leads_nowhere_is_refused),
-		TEST_CASE(gid_is_chosen_by_content),
-		TEST_CASE(tables_of_gids_may_be_long),
-		TEST_CASE(dump_tells_what_was_tried),
-};
-
-REGISTER_RMEM_SUITE(verbs_open, vt_setup_fake, vt_teardown, cases);
+TEST_SUITE(verbs_open, vt_setup_fake, vt_teardown);

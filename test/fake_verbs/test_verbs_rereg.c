@@ -46,8 +46,7 @@ vt_write(uint32_t offset, uint32_t rkey)
 	return status != RMEM_WC_SUCCESS && vt_reconnect() != TEST_SUCCESS ? -EBADMSG : status;
 }
 
-static int
-keys_stay_where_the_provider_can(void)
+TEST(verbs_rereg, keys_stay_where_the_provider_can)
 {
 	enum rmem_rereg_result result;
 	uint32_t rkey = mr->rkey, lkey = mr->lkey;
@@ -88,8 +87,7 @@ vt_has_new_keys(uint32_t flags)
 }
 
 /* As it was found at create, or as it says when it is asked. */
-static int
-other_providers_give_new_keys(void)
+TEST(verbs_rereg, other_providers_give_new_keys)
 {
 	struct rmem_dev_info info;
 
@@ -105,8 +103,7 @@ other_providers_give_new_keys(void)
 	return TEST_SUCCESS;
 }
 
-static int
-part_of_it_is_better_than_nothing(void)
+TEST(verbs_rereg, part_of_it_is_better_than_nothing)
 {
 	enum rmem_rereg_result result;
 	struct rmem_dev_info info;
@@ -125,8 +122,7 @@ part_of_it_is_better_than_nothing(void)
 	return TEST_SUCCESS;
 }
 
-static int
-new_keys_of_the_provider_are_told(void)
+TEST(verbs_rereg, new_keys_of_the_provider_are_told)
 {
 	struct rmem_dev_info info;
 
@@ -142,8 +138,7 @@ new_keys_of_the_provider_are_told(void)
 }
 
 /* Each result of libibverbs, with an errno; which MR is valid then. */
-static int
-each_result_is_told(void)
+TEST(verbs_rereg, each_result_is_told)
 {
 	static const struct {
 		int verbs;
@@ -182,8 +177,7 @@ each_result_is_told(void)
 	return TEST_SUCCESS;
 }
 
-static int
-command_without_errno_is_eio(void)
+TEST(verbs_rereg, command_without_errno_is_eio)
 {
 	enum rmem_rereg_result result;
 
@@ -194,13 +188,4 @@ command_without_errno_is_eio(void)
 	return TEST_SUCCESS;
 }
 
-static const struct test_case cases[] = {
-		TEST_CASE(keys_stay_where_the_provider_can),
-		TEST_CASE(other_providers_give_new_keys),
-		TEST_CASE(part_of_it_is_better_than_nothing),
-		TEST_CASE(new_keys_of_the_provider_are_told),
-		TEST_CASE(each_result_is_told),
-		TEST_CASE(command_without_errno_is_eio),
-};
-
-REGISTER_RMEM_SUITE(verbs_rereg, vt_setup_rereg, vt_teardown_rereg, cases);
+TEST_SUITE(verbs_rereg, vt_setup_rereg, vt_teardown_rereg);

@@ -35,8 +35,7 @@ fill_and_empty(void *arg)
 	return 0;
 }
 
-static int
-slot_gives_the_qp_of_its_generation(void)
+TEST(verbs_slot, slot_gives_the_qp_of_its_generation)
 {
 	slot.gen = 0;
 	TEST_ASSERT(rverbs_slot_qp(&slot, 1) == NULL);
@@ -49,8 +48,7 @@ slot_gives_the_qp_of_its_generation(void)
 	return TEST_SUCCESS;
 }
 
-static int
-slot_taken_meanwhile_gives_no_other_qp(void)
+TEST(verbs_slot, slot_taken_meanwhile_gives_no_other_qp)
 {
 	unsigned int lcore = rte_get_next_lcore(UINT32_MAX, 1, 0);
 	uint32_t i, gen, last = 0, nb_changes = 0, nb_wrong = 0;
@@ -73,9 +71,4 @@ slot_taken_meanwhile_gives_no_other_qp(void)
 	return TEST_SUCCESS;
 }
 
-static const struct test_case cases[] = {
-		TEST_CASE(slot_gives_the_qp_of_its_generation),
-		TEST_CASE(slot_taken_meanwhile_gives_no_other_qp),
-};
-
-REGISTER_RMEM_SUITE(verbs_slot, vt_setup_fake, vt_teardown, cases);
+TEST_SUITE(verbs_slot, vt_setup_fake, vt_teardown);

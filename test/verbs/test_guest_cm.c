@@ -211,8 +211,7 @@ gc_use(uint8_t round)
 	return TEST_SUCCESS;
 }
 
-static int
-hosts_connect_and_reach_each_other(void)
+TEST(guest_cm, hosts_connect_and_reach_each_other)
 {
 	struct sockaddr_in addr = gc_addr("RMEM_ADDR", PORT);
 	struct rmem_cm_listener *listener = NULL;
@@ -229,8 +228,7 @@ hosts_connect_and_reach_each_other(void)
 	return TEST_SUCCESS;
 }
 
-static int
-where_nobody_listens_is_refused(void)
+TEST(guest_cm, where_nobody_listens_is_refused)
 {
 	struct sockaddr_in addr = gc_addr("RMEM_PEER", NOBODY_PORT);
 	struct rmem_cm_conf conf = gc_conf(WAIT_MS, NULL);
@@ -243,8 +241,7 @@ where_nobody_listens_is_refused(void)
 	return TEST_SUCCESS;
 }
 
-static int
-no_host_is_told_of(void)
+TEST(guest_cm, no_host_is_told_of)
 {
 	struct sockaddr_in addr = gc_addr("RMEM_PEER", PORT);
 	struct rmem_cm_conf conf = gc_conf(10 * SHORT_MS, NULL);
@@ -258,8 +255,7 @@ no_host_is_told_of(void)
 	return TEST_SUCCESS;
 }
 
-static int
-address_of_no_device_is_told_of(void)
+TEST(guest_cm, address_of_no_device_is_told_of)
 {
 	struct sockaddr_in addr = gc_addr("RMEM_ADDR", PORT);
 	struct rmem_cm_listener *listener;
@@ -269,8 +265,7 @@ address_of_no_device_is_told_of(void)
 	return TEST_SUCCESS;
 }
 
-static int
-waits_have_an_end(void)
+TEST(guest_cm, waits_have_an_end)
 {
 	struct sockaddr_in addr = gc_addr("RMEM_ADDR", NOBODY_PORT + 1);
 	struct rmem_cm_conf conf = gc_conf(SHORT_MS, NULL);
@@ -287,12 +282,4 @@ waits_have_an_end(void)
 	return TEST_SUCCESS;
 }
 
-static const struct test_case guest_cm_cases[] = {
-		TEST_CASE(hosts_connect_and_reach_each_other),
-		TEST_CASE(where_nobody_listens_is_refused),
-		TEST_CASE(no_host_is_told_of),
-		TEST_CASE(address_of_no_device_is_told_of),
-		TEST_CASE(waits_have_an_end),
-};
-
-REGISTER_RMEM_SUITE(guest_cm, gc_open, gc_close, guest_cm_cases);
+TEST_SUITE(guest_cm, gc_open, gc_close);

@@ -62,8 +62,7 @@ check_fields(const struct rwire_pkt *got, const struct rwire_pkt *want)
 	return TEST_SUCCESS;
 }
 
-static int
-every_opcode_is_decoded_as_it_was_encoded(void)
+TEST(wire_hdr, every_opcode_is_decoded_as_it_was_encoded)
 {
 	static const uint32_t lengths[] = {0, 1, 2, 3, 4, 255, 1024, RWIRE_MAX_MTU};
 	uint8_t bth[BUFFER], opcode;
@@ -95,8 +94,7 @@ every_opcode_is_decoded_as_it_was_encoded(void)
 }
 
 /* IBTA table 38 and the layouts of 9.3, as bytes. */
-static int
-bytes_are_those_of_the_specification(void)
+TEST(wire_hdr, bytes_are_those_of_the_specification)
 {
 	static const uint8_t want[] = {0x0a, 0x70, 0xff, 0xff, 0x00, 0x00, 0x00, 0x11, 0x80, 0x12,
 			0x34, 0x56, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x10, 0x00, 0x00, 0x00,
@@ -117,8 +115,7 @@ bytes_are_those_of_the_specification(void)
 	return TEST_SUCCESS;
 }
 
-static int
-malformed_packets_are_refused(void)
+TEST(wire_hdr, malformed_packets_are_refused)
 {
 	static const struct {
 		uint8_t at;
@@ -142,8 +139,7 @@ malformed_packets_are_refused(void)
 }
 
 /* Each packet in an allocation of its size, for the address sanitizer. */
-static int
-random_bytes_are_never_read_outside(void)
+TEST(wire_hdr, random_bytes_are_never_read_outside)
 {
 	unsigned int i, j, nb_good = 0;
 
@@ -172,8 +168,7 @@ random_bytes_are_never_read_outside(void)
 	return TEST_SUCCESS;
 }
 
-static int
-psns_wrap(void)
+TEST(wire_hdr, psns_wrap)
 {
 	TEST_EQ(rwire_psn_add(0xffffff, 1), 0);
 	TEST_EQ(rwire_psn_diff(0, 0xffffff), 1);
@@ -193,12 +188,4 @@ setup(void)
 	return TEST_SUCCESS;
 }
 
-static const struct test_case cases[] = {
-		TEST_CASE(every_opcode_is_decoded_as_it_was_encoded),
-		TEST_CASE(bytes_are_those_of_the_specification),
-		TEST_CASE(malformed_packets_are_refused),
-		TEST_CASE(random_bytes_are_never_read_outside),
-		TEST_CASE(psns_wrap),
-};
-
-REGISTER_RMEM_SUITE(wire_hdr, setup, setup, cases);
+TEST_SUITE(wire_hdr, setup, setup);

@@ -62,8 +62,7 @@ crc_by_bits(const uint8_t *data, size_t len)
 }
 
 /* The bytes of IBTA annex A17.3.2, written out for IPv4. */
-static int
-icrc_is_the_crc_of_the_masked_headers(void)
+TEST(wire_icrc, icrc_is_the_crc_of_the_masked_headers)
 {
 	const struct rwire_flow flow = make_flow("192.0.2.1", "198.51.100.7", 0xbeef);
 	uint8_t *bth = buffer + RWIRE_HEADROOM, bytes[256], *p = bytes;
@@ -86,8 +85,7 @@ icrc_is_the_crc_of_the_masked_headers(void)
 }
 
 /* Both CRCs, aligned and not. */
-static int
-crc_is_that_of_every_length(void)
+TEST(wire_icrc, crc_is_that_of_every_length)
 {
 	unsigned int i, from, len;
 
@@ -105,8 +103,7 @@ crc_is_that_of_every_length(void)
 }
 
 /* A packet of ConnectX-4 Lx (CNP), and one of UC with data; the tests of scapy's roce have both. */
-static int
-packets_of_other_implementations_are_good(void)
+TEST(wire_icrc, packets_of_other_implementations_are_good)
 {
 	static const uint8_t cnp[32] = {
 			0x81, 0, 0xff, 0xff, 0x40, 0, 0x01, 0x18, [28] = 0x82, 0xfd, 0, 0x2a};
@@ -126,8 +123,7 @@ packets_of_other_implementations_are_good(void)
 	return TEST_SUCCESS;
 }
 
-static int
-packets_with_any_ip_id_are_good(void)
+TEST(wire_icrc, packets_with_any_ip_id_are_good)
 {
 	static const uint32_t lengths[] = {0, 1, 64, 1023, RWIRE_MAX_MTU};
 	unsigned int i, id;
@@ -148,8 +144,7 @@ packets_with_any_ip_id_are_good(void)
 }
 
 /* Routers may change FECN, BECN and the reserved bits of the BTH, and nothing else. */
-static int
-one_wrong_bit_is_refused(void)
+TEST(wire_icrc, one_wrong_bit_is_refused)
 {
 	static const char *const ends[2][2] = {
 			{"10.1.2.3", "10.3.2.1"}, {"2001:db8::1", "2001:db8::2"}};
@@ -170,8 +165,7 @@ one_wrong_bit_is_refused(void)
 	return TEST_SUCCESS;
 }
 
-static int
-another_flow_is_refused(void)
+TEST(wire_icrc, another_flow_is_refused)
 {
 	struct rwire_flow flow = make_flow("2001:db8::1", "2001:db8::2", 0);
 	uint32_t len = make_packet(&flow, 64);
@@ -193,13 +187,4 @@ setup(void)
 	return TEST_SUCCESS;
 }
 
-static const struct test_case cases[] = {
-		TEST_CASE(crc_is_that_of_every_length),
-		TEST_CASE(icrc_is_the_crc_of_the_masked_headers),
-		TEST_CASE(packets_of_other_implementations_are_good),
-		TEST_CASE(packets_with_any_ip_id_are_good),
-		TEST_CASE(one_wrong_bit_is_refused),
-		TEST_CASE(another_flow_is_refused),
-};
-
-REGISTER_RMEM_SUITE(wire_icrc, setup, setup, cases);
+TEST_SUITE(wire_icrc, setup, setup);
