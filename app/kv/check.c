@@ -187,9 +187,9 @@ expired_lease_is_refused(struct kv_client *client, bool *held)
 		return ret;
 	old = client->desc[0];
 	end = rte_rdtsc() + (uint64_t)((double)old.left_ns * 1e-9 * (double)rte_get_tsc_hz()) + 1;
-	while (rte_rdtsc() < end && !kv_is_interrupted())
+	while (rte_rdtsc() < end && !kv_is_interrupted(client->conf))
 		rte_delay_us_sleep(1000);
-	if (kv_is_interrupted())
+	if (kv_is_interrupted(client->conf))
 		return -EINTR;
 	ret = client_get(client, &no_key, 1);
 	client->desc[0] = old;
@@ -227,7 +227,7 @@ run_checks(struct kv_client *client)
 	for (i = 0; i < RTE_DIM(checks); i++) {
 		if (checks[i].is_for_seals && client->conf->seal == NULL)
 			continue;
-		ret = kv_is_interrupted() ? -EINTR : checks[i].run(client, &held);
+		ret = kv_is_interrupted(client->conf) ? -EINTR : checks[i].run(client, &held);
 		if (ret != 0) {
 			KV_ERR("client %" PRIu32 ": not checked, %s: %s", client->number,
 					checks[i].what, reason(ret));
@@ -248,7 +248,8 @@ store(struct kv_client *client)
 	uint64_t key;
 	int ret = 0;
 
-	for (key = 0; key < client->conf->keys && ret == 0 && !kv_is_interrupted(); key++)
+	for (key = 0; key < client->conf->keys && ret == 0 && !kv_is_interrupted(client->conf);
+			key++)
 		ret = put(client, key, VERSION, &nb_revoked);
 	if (ret != 0)
 		KV_ERR("client %" PRIu32 ": PUT of key %" PRIu64 ": %s", client->number, key - 1,
@@ -265,7 +266,7 @@ get_values(struct kv_client *client)
 	uint32_t i, n;
 	int ret = 0;
 
-	while (client->nb_gets < limit && ret == 0 && !kv_is_interrupted()) {
+	while (client->nb_gets < limit && ret == 0 && !kv_is_interrupted(client->conf)) {
 		n = (uint32_t)RTE_MIN(limit - client->nb_gets, (uint64_t)KV_BURST);
 		for (i = 0; i < n; i++)
 			keys[i] = rte_rand_max(client->conf->keys);

@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -43,8 +44,15 @@ struct kv_conf {
 	uint64_t lease_ms;
 	uint32_t backend; /**< One of enum rmem_lease_backend. */
 	bool is_help;
+	const volatile sig_atomic_t *is_interrupted; /**< SIGINT or SIGTERM came. */
 	uint8_t seal_key[RMEM_LEASE_SEAL_KEY_SIZE];
 };
+
+static inline bool
+kv_is_interrupted(const struct kv_conf *conf)
+{
+	return *conf->is_interrupted != 0;
+}
 
 /** Where a connection is. */
 enum kv_conn_state {
@@ -104,9 +112,4 @@ int kv_client_run(void *client);
 /* option.c */
 int kv_option_parse(int argc, char **argv, struct kv_conf *conf);
 void kv_option_usage(const char *program);
-
-/* main.c */
-/** Whether SIGINT or SIGTERM came. */
-bool kv_is_interrupted(void);
-
 #endif /* KV_H */

@@ -19,12 +19,6 @@
 
 static volatile sig_atomic_t is_interrupted;
 
-bool
-kv_is_interrupted(void)
-{
-	return is_interrupted != 0;
-}
-
 static void
 on_signal(int number)
 {
@@ -128,7 +122,7 @@ start(const struct kv_conf *conf)
 int
 main(int argc, char **argv)
 {
-	struct kv_conf conf = {0};
+	struct kv_conf conf = {.is_interrupted = &is_interrupted};
 	int code, nb = 0;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);

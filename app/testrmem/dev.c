@@ -162,7 +162,7 @@ check_capa(const struct testrmem_dev *dev, const struct testrmem_engine *engine)
 
 	if (engine->grant != NULL)
 		capa |= engine->grant->capa & ~dev->info.capa;
-	if (engine->is_on_demand && (dev->info.odp.general & RMEM_ODP_SUPPORT) == 0)
+	if ((engine->flags & ENGINE_ON_DEMAND) && (dev->info.odp.general & RMEM_ODP_SUPPORT) == 0)
 		access |= RMEM_ACCESS_ON_DEMAND;
 
 	if (capa == 0 && access == 0)
@@ -178,13 +178,14 @@ testrmem_dev_check(struct testrmem_dev *dev, const struct testrmem_session *sess
 {
 	const struct testrmem_engine *engine = session->engine;
 	const struct testrmem_conf *conf = &session->conf;
+	uint32_t flags = engine->flags;
 	/* Who grants connects another pair to try a revoked key. */
 	uint64_t nb_pairs = dev->nb_pairs + (engine->grant != NULL ? 1 : 0);
 	uint64_t nb_grants = engine->grant != NULL ? dev->nb_pairs * conf->depth + 1 : 0;
 	uint64_t nb_mws = nb_grants != 0 && engine->grant->is_window ? nb_grants : 0;
-	uint64_t nb_qps = (engine->is_mbuf ? 4 : 2) * nb_pairs;
-	uint64_t nb_cqes = conf->depth + (engine->is_mbuf ? conf->depth : 1);
-	uint64_t nb_sges = engine->is_mbuf ? testrmem_nb_segs(conf->size) : 1;
+	uint64_t nb_qps = ((flags & ENGINE_MBUF) ? 4 : 2) * nb_pairs;
+	uint64_t nb_cqes = conf->depth + ((flags & ENGINE_MBUF) ? conf->depth : 1);
+	uint64_t nb_sges = flags & ENGINE_MBUF ? testrmem_nb_segs(conf->size) : 1;
 	uint64_t nb_mrs = 1 + (engine->target_access != 0 ? conf->mrs : 0) + nb_grants - nb_mws;
 	/* What a pair has in flight beside its requests. */
 	uint64_t nb_more = testrmem_is_remote(session) ? conf->depth / conf->burst + 1 : 0;
@@ -205,40 +206,22 @@ testrmem_dev_check(struct testrmem_dev *dev, const struct testrmem_session *sess
 			{"memory windows (max_mw)", nb_mws, info->max_mw - info->nb_mw},
 			{"send requests in flight on a QP (depth)", conf->depth + nb_more,
 					info->max_send_wr},
-			{"receives on a QP (depth)", engine->has_recv ? conf->depth : 0,
+			{"receives on a QP (depth)", flags & ENGINE_RECV ? conf->depth : 0,
 					info->max_recv_wr},
 			{"completions of a CQ (depth)", nb_cqes + 2 * nb_more, info->max_cqe},
 			{"SGEs of a SEND (size)", nb_sges, info->max_send_sge},
-			{"SGEs of a receive (size)", engine->has_recv ? nb_sges : 0,
+			{"SGEs of a receive (size)", flags & ENGINE_RECV ? nb_sges : 0,
 					info->max_recv_sge},
 			{"bytes of a message (size)", conf->size, info->max_msg_size},
-			{"bytes of inline data (size)", engine->is_inline ? conf->size : 0,
+			{"bytes of inline data (size)", flags & ENGINE_INLINE ? conf->size : 0,
 					info->max_inline_data},
-			{"bytes of an inline receive (size)", engine->is_inline ? conf->size : 0,
+			{"bytes of an inline receive (size)",
+					flags & ENGINE_INLINE ? conf->size : 0,
 					info->max_inline_recv},
 	};
 
 	ret = check_capa(dev, engine);
 	return ret != 0 ? ret : check_needs(dev, needs, RTE_DIM(needs));
-}
-
-/* Of EAL's memory: what a device can't register it tells itself. */
-static void
-tell_memory(const char *what, uint64_t bytes)
-{
-	testrmem_err("no memory for %s (%" PRIu64 " KiB in all): give EAL more (reserve hugepages,"
-		     " or with --no-huge a larger -m), or lower size, burst, depth, qps or mrs",
-			what, (bytes + 1023) >> 10);
-}
-
-void *
-testrmem_alloc(size_t n, size_t size)
-{
-	void *memory = rte_calloc("testrmem", n, size, RTE_CACHE_LINE_SIZE);
-
-	if (memory == NULL)
-		tell_memory("the tables", n * size);
-	return memory;
 }
 
 static int
@@ -266,7 +249,7 @@ create_pool(struct testrmem_dev *dev, const struct testrmem_session *session)
 	pool_conf.nb_bufs = (uint32_t)RTE_MIN(nb_bufs, (uint64_t)UINT32_MAX);
 	ret = rmem_pool_create(dev->pd, &pool_conf, &dev->pool);
 	if (ret == -ENOMEM && rmem_pool_check(dev->pd, &pool_conf, &report) == -ENOMEM)
-		tell_memory("the pool", nb_bufs * conf->size);
+		testrmem_err_memory("the pool", nb_bufs * conf->size);
 	else if (ret != 0)
 		testrmem_err("no pool of %" PRIu64 " buffers of %" PRIu64 " bytes on '%s': %s",
 				nb_bufs, conf->size, dev->spec, rte_strerror(-ret));
@@ -298,7 +281,7 @@ create_mbufs(struct testrmem_dev *dev, const struct testrmem_session *session)
 	pool_conf.nb_mbufs = (uint32_t)RTE_MIN(nb_mbufs, (uint64_t)UINT32_MAX);
 	ret = rmem_pktmbuf_pool_create(dev->pd, &pool_conf, &dev->mbufs);
 	if (ret == -ENOMEM && rmem_pktmbuf_pool_check(dev->pd, &pool_conf, &report) == -ENOMEM)
-		tell_memory("the pool", nb_mbufs * RTE_MBUF_DEFAULT_BUF_SIZE);
+		testrmem_err_memory("the pool", nb_mbufs * RTE_MBUF_DEFAULT_BUF_SIZE);
 	else if (ret != 0)
 		testrmem_err("no pool of %" PRIu64 " mbufs on '%s': %s", nb_mbufs, dev->spec,
 				rte_strerror(-ret));
@@ -363,11 +346,10 @@ register_targets(struct testrmem_dev *dev, const struct testrmem_session *sessio
 	uint32_t access = RMEM_ACCESS_LOCAL_WRITE | session->engine->target_access;
 	int ret;
 
-	if (session->engine->is_on_demand)
+	if (session->engine->flags & ENGINE_ON_DEMAND)
 		access |= RMEM_ACCESS_ON_DEMAND;
-
-	if (!alloc_area(dev, length * session->conf.mrs, session->engine->is_on_demand)) {
-		tell_memory("the targets", length * session->conf.mrs);
+	if (!alloc_area(dev, length * session->conf.mrs, access & RMEM_ACCESS_ON_DEMAND)) {
+		testrmem_err_memory("the targets", length * session->conf.mrs);
 		return -ENOMEM;
 	}
 	dev->mrs = testrmem_alloc(session->conf.mrs, sizeof(void *));
@@ -398,7 +380,8 @@ testrmem_dev_setup(struct testrmem_dev *dev, const struct testrmem_session *sess
 		testrmem_err("no protection domain on '%s': %s", dev->spec, rte_strerror(-ret));
 		return ret;
 	}
-	ret = session->engine->is_mbuf ? create_mbufs(dev, session) : create_pool(dev, session);
+	ret = session->engine->flags & ENGINE_MBUF ? create_mbufs(dev, session)
+						   : create_pool(dev, session);
 	if (ret == 0 && session->engine->target_access != 0)
 		ret = register_targets(dev, session);
 	return ret;

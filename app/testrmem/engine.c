@@ -2,16 +2,9 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/*
- * The engines by name, and how errors are told.
- */
-
-#include <stdarg.h>
+/* The engines, in the order in which they are listed. */
 
 #include "testrmem.h"
-
-/* Room for two paths. */
-#define LINE_SIZE (2 * TESTRMEM_STR_SIZE + 256)
 
 const struct testrmem_engine *const testrmem_engines[] = {
 		&testrmem_engine_write,
@@ -28,38 +21,3 @@ const struct testrmem_engine *const testrmem_engines[] = {
 		&testrmem_engine_copy,
 		NULL,
 };
-
-/* In one piece: other lcores and the log write too. */
-static void
-print_error(const char *line)
-{
-	fflush(stdout);
-	fprintf(stderr, "testrmem: %s\n", line);
-}
-
-void
-testrmem_err(const char *format, ...)
-{
-	char line[LINE_SIZE];
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(line, sizeof(line), format, args);
-	va_end(args);
-	print_error(line);
-}
-
-void
-testrmem_fail(struct testrmem_session *session, const char *format, ...)
-{
-	char line[LINE_SIZE];
-	va_list args;
-
-	if (__atomic_exchange_n(&session->has_failed, 1, __ATOMIC_RELAXED) == 0) {
-		va_start(args, format);
-		vsnprintf(line, sizeof(line), format, args);
-		va_end(args);
-		print_error(line);
-	}
-	testrmem_session_stop(session);
-}

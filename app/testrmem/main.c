@@ -20,31 +20,6 @@
 /* How long the idle prompt waits before it looks for a signal. */
 #define IDLE_MS 50
 
-static volatile sig_atomic_t is_interrupted;
-
-bool
-testrmem_is_interrupted(void)
-{
-	return is_interrupted != 0;
-}
-
-static void
-on_signal(int number)
-{
-	RTE_SET_USED(number);
-	is_interrupted = 1;
-}
-
-static void
-catch_signals(void)
-{
-	/* The second one ends the program. */
-	struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
-
-	sigaction(SIGINT, &action, NULL);
-	sigaction(SIGTERM, &action, NULL);
-}
-
 struct ticker {
 	struct app *app;
 	uint64_t next_period;
@@ -69,7 +44,7 @@ tick(void *arg, int wait_ms)
 		stats_print_period(&app->stats);
 		ticker->next_period += conf->period_ms;
 	}
-	if (is_interrupted != 0)
+	if (testrmem_is_interrupted())
 		app->is_quit_wanted = true;
 	if (app->is_quit_wanted || (conf->run_ms != 0 && elapsed >= conf->run_ms))
 		testrmem_session_stop(app->session);
@@ -115,7 +90,7 @@ interact(struct app *app)
 	app->prompt = prompt_open(app);
 	if (app->prompt == NULL)
 		return TESTRMEM_EXIT_USAGE;
-	while (!app->is_quit_wanted && is_interrupted == 0) {
+	while (!app->is_quit_wanted && !testrmem_is_interrupted()) {
 		prompt_serve(app->prompt, IDLE_MS);
 		if (app->is_start_wanted) {
 			app->is_start_wanted = false;
@@ -193,7 +168,7 @@ main(int argc, char **argv)
 			     " beside another DPDK program --file-prefix=NAME");
 		return TESTRMEM_EXIT_USAGE;
 	}
-	catch_signals();
+	testrmem_catch_signals();
 	code = run_app(&app);
 	rte_eal_cleanup();
 	return code;

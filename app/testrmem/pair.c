@@ -35,7 +35,7 @@ create_qp(struct testrmem_pair *pair, struct rmem_cq *cq, uint32_t send_wr, uint
 		uint32_t access, struct rmem_qp **qp)
 {
 	const struct testrmem_engine *engine = pair->worker->session->engine;
-	uint32_t nb_sges = engine->is_mbuf ? testrmem_nb_segs(pair->size) : 1;
+	uint32_t nb_sges = engine->flags & ENGINE_MBUF ? testrmem_nb_segs(pair->size) : 1;
 	const struct rmem_qp_conf conf = {
 			.send_cq = cq,
 			.recv_cq = cq,
@@ -43,7 +43,7 @@ create_qp(struct testrmem_pair *pair, struct rmem_cq *cq, uint32_t send_wr, uint
 			.max_recv_wr = recv_wr,
 			.max_send_sge = nb_sges,
 			.max_recv_sge = recv_wr != 0 ? nb_sges : 0,
-			.max_inline_data = engine->is_inline ? pair->size : 0,
+			.max_inline_data = engine->flags & ENGINE_INLINE ? pair->size : 0,
 			.type = RMEM_QPT_RC,
 			.access = access,
 	};
@@ -76,11 +76,11 @@ open_a(struct testrmem_pair *pair, const struct testrmem_session *session)
 {
 	bool is_remote = testrmem_is_remote(session);
 	uint32_t send_wr = pair->depth + (is_remote ? 1 : 0);
-	uint32_t recv_wr = session->engine->is_mbuf ? pair->depth : 0;
+	uint32_t recv_wr = session->engine->flags & ENGINE_MBUF ? pair->depth : 0;
 	uint32_t access = is_remote ? RMEM_ACCESS_REMOTE_WRITE : 0;
 	int ret;
 
-	if (session->engine->is_granted)
+	if (session->engine->flags & ENGINE_GRANTED)
 		recv_wr = pair->depth / pair->burst;
 	ret = create_cq(pair, send_wr + recv_wr, &pair->cq_a);
 	if (ret == 0)
@@ -93,8 +93,8 @@ static int
 open_b(struct testrmem_pair *pair, const struct testrmem_session *session)
 {
 	const struct testrmem_engine *engine = session->engine;
-	uint32_t send_wr = engine->grant != NULL || engine->is_mbuf ? pair->depth : 1;
-	uint32_t recv_wr = engine->has_recv ? pair->depth : 0;
+	uint32_t send_wr = engine->grant != NULL || (engine->flags & ENGINE_MBUF) ? pair->depth : 1;
+	uint32_t recv_wr = engine->flags & ENGINE_RECV ? pair->depth : 0;
 	uint32_t access = engine->target_access;
 	int ret;
 
@@ -140,7 +140,6 @@ testrmem_pair_close(struct testrmem_pair *pair)
 {
 	int ret;
 
-	testrmem_remote_disconnect(pair);
 	ret = rmem_qp_destroy(pair->qp_a);
 	ret |= rmem_qp_destroy(pair->qp_b);
 	ret |= rmem_cq_destroy(pair->cq_a);
@@ -212,27 +211,6 @@ testrmem_pair_ring_free(struct testrmem_pair *pair)
 	rte_free(pair->wr);
 	pair->sge = NULL;
 	pair->wr = NULL;
-}
-
-int
-testrmem_pair_failed(struct testrmem_pair *pair, const char *what, const struct rmem_wc *wc)
-{
-	testrmem_count(&pair->worker->cnt.errors, 1);
-	testrmem_fail(pair->worker->session,
-			"lcore %u, QP pair %" PRIu32 ": %s failed: %s (vendor_err 0x%" PRIx32 ")",
-			pair->worker->lcore_id, pair->id, what, rmem_wc_status_str(wc->status),
-			wc->vendor_err);
-	return -EIO;
-}
-
-int
-testrmem_pair_refused(struct testrmem_pair *pair, const char *what, int ret)
-{
-	testrmem_count(&pair->worker->cnt.errors, 1);
-	testrmem_fail(pair->worker->session, "lcore %u, QP pair %" PRIu32 ": %s: %s",
-			pair->worker->lcore_id, pair->id, what,
-			ret < 0 ? rte_strerror(-ret) : "not all requests were accepted");
-	return ret < 0 ? ret : -EIO;
 }
 
 int
@@ -346,21 +324,4 @@ testrmem_pair_rdma_burst(struct testrmem_pair *pair, bool is_draining)
 	}
 	ret = testrmem_pair_post(pair, n);
 	return ret != 0 ? ret : testrmem_pair_poll(pair);
-}
-
-void
-testrmem_fill(void *addr, size_t length, uint64_t seed)
-{
-	uint8_t *byte = addr;
-	uint64_t word = seed * UINT64_C(0x9e3779b97f4a7c15);
-	size_t i;
-
-	for (i = 0; i < length; i++) {
-		if (i % sizeof(word) == 0) {
-			word ^= word << 13;
-			word ^= word >> 7;
-			word ^= word << 17;
-		}
-		byte[i] = (uint8_t)(word >> (8 * (i % sizeof(word))));
-	}
 }

@@ -115,7 +115,7 @@ compare(const struct testrmem_session *session, const struct hello *mine, const 
 {
 	const struct testrmem_engine *engine = session->conf.engine;
 	/* Where both have a ring of requests that fit each other's. */
-	bool is_ring = engine->has_recv || engine->grant != NULL;
+	bool is_ring = (engine->flags & ENGINE_RECV) || engine->grant != NULL;
 	const struct {
 		const char *name;
 		uint32_t here;

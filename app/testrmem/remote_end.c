@@ -185,7 +185,7 @@ testrmem_remote_ended(struct testrmem_pair *pair)
 	if (pair->is_done)
 		return;
 	pair->is_done = true;
-	if (!worker->session->engine->is_peer_counted || !has_report(pair->remote))
+	if (!(worker->session->engine->flags & ENGINE_PEER_COUNTED) || !has_report(pair->remote))
 		return;
 	pair->completed = rte_be_to_cpu_64(report->ops);
 	testrmem_count(&worker->cnt.ops, pair->completed);

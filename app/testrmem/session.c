@@ -26,6 +26,7 @@ close_pairs(struct testrmem_session *session, struct testrmem_worker *worker)
 
 		if (session->engine->disconnect != NULL)
 			session->engine->disconnect(pair);
+		testrmem_remote_disconnect(pair);
 		/* First the QPs: nothing is in flight then. */
 		testrmem_pair_close(pair);
 		session->engine->teardown(pair);

@@ -140,7 +140,7 @@ stats_print_period(struct stats *stats)
 	char who[32];
 	uint32_t i;
 
-	if (session->engine->is_peer_counted)
+	if (session->engine->flags & ENGINE_PEER_COUNTED)
 		return; /* It tells at the end. */
 	for (i = 0; i < session->nb_workers; i++) {
 		struct testrmem_counters cnt = read_counters(&session->workers[i]);
@@ -174,7 +174,9 @@ print_conf(const struct testrmem_session *session)
 			conf->size, conf->burst, conf->depth, conf->qps, conf->qps == 1 ? "" : "s");
 	if (session->engine->target_access != 0)
 		printf(", %" PRIu64 " target MR%s", conf->mrs, conf->mrs == 1 ? "" : "s");
-	printf("%s\n", session->engine->is_peer_counted ? ", as the other host counts" : "");
+	printf("%s\n",
+			session->engine->flags & ENGINE_PEER_COUNTED ? ", as the other host counts"
+								     : "");
 }
 
 static void

@@ -140,6 +140,14 @@ struct testrmem_worker {
 	struct testrmem_counters cnt __rte_cache_aligned;
 } __rte_cache_aligned;
 
+/** What a mode is like: testrmem_engine::flags. */
+#define ENGINE_RECV         (1u << 0) /**< A receive for each request in flight. */
+#define ENGINE_ON_DEMAND    (1u << 1) /**< Targets on demand, that have no pages yet. */
+#define ENGINE_INLINE       (1u << 2) /**< The bytes travel in request and completion. */
+#define ENGINE_MBUF         (1u << 3) /**< Of mbufs; both QPs send and receive. */
+#define ENGINE_GRANTED      (1u << 4) /**< The other host grants, and sends a message a burst. */
+#define ENGINE_PEER_COUNTED (1u << 5) /**< The other host alone counts what is done. */
+
 /**
  * A mode. All but burst is called by the main lcore. What fails tells why, once, with
  * testrmem_fail() or testrmem_err(), and returns -errno.
@@ -155,13 +163,7 @@ struct testrmem_engine {
 	uint32_t bufs_per_op;   /**< Buffers of the pool for a request in flight. */
 	uint32_t target_access; /**< Remote rights that targets have; 0 for no targets. */
 	const struct testrmem_grant_kind *grant; /**< One for each request in flight, or NULL. */
-	bool has_recv;                           /**< A receive for each request in flight. */
-	bool is_on_demand;                       /**< Targets on demand, that have no pages yet. */
-	bool is_inline;                          /**< The bytes travel in request and completion. */
-	/** The pool is of mbufs, both QPs of a pair send and receive; the engine opens another. */
-	bool is_mbuf;
-	bool is_granted; /**< The other host opens buffers, and sends a message for each burst. */
-	bool is_peer_counted;                    /**< The other host alone knows what is done. */
+	uint32_t flags;                          /**< Bitwise OR of ENGINE_*. */
 	const struct testrmem_engine *listener;  /**< Of two hosts, the one of --listen, or NULL. */
 	const struct testrmem_engine *connector; /**< The one of --connect. */
 	/** Before memory is taken; NULL for nothing. */
@@ -215,11 +217,25 @@ extern const struct testrmem_engine testrmem_engine_send;
 extern const struct testrmem_engine testrmem_engine_umr;
 extern const struct testrmem_engine testrmem_engine_write;
 
-/** Tell an error on stderr. */
+/* common.c */
+/** Print an error to stderr. */
 void testrmem_err(const char *format, ...) __rte_format_printf(1, 2);
-/** Tell the first error of a session, and stop it. From any lcore. */
+/** Print that EAL has no memory for something, and how to give it more. */
+void testrmem_err_memory(const char *what, uint64_t bytes);
+/** Print the first error of a session, and stop it. From any lcore. */
 void testrmem_fail(struct testrmem_session *session, const char *format, ...)
 		__rte_format_printf(2, 3);
+/** The same, of a request that failed. Returns -EIO. */
+int testrmem_pair_failed(struct testrmem_pair *pair, const char *what, const struct rmem_wc *wc);
+/** The same, of a post or poll that failed. Returns ret, or -EIO for a count. */
+int testrmem_pair_refused(struct testrmem_pair *pair, const char *what, int ret);
+/** Zeroed memory of EAL, for rte_free(); prints an error when there is none. */
+void *testrmem_alloc(size_t n, size_t size);
+void testrmem_catch_signals(void);
+/** Whether SIGINT or SIGTERM came. */
+bool testrmem_is_interrupted(void);
+/** Fill bytes with a pattern that differs by seed. */
+void testrmem_fill(void *addr, size_t length, uint64_t seed);
 
 /* dev.c */
 int testrmem_devs_open(const struct testrmem_conf *conf, struct testrmem_dev *devs);
@@ -232,8 +248,6 @@ int testrmem_devs_close(struct testrmem_dev *devs, uint32_t nb_devs);
 int testrmem_stat_open(struct testrmem_session *session, size_t offset);
 uint64_t testrmem_stat_get(const struct testrmem_session *session);
 void testrmem_stat_close(struct testrmem_session *session);
-/** Zeroed memory of EAL, for rte_free(); tells when there is none. */
-void *testrmem_alloc(size_t n, size_t size);
 /** Check that the device can do what the session wants of it. */
 int testrmem_dev_check(struct testrmem_dev *dev, const struct testrmem_session *session);
 /** Make PD, pool and target MRs. */
@@ -256,10 +270,6 @@ void testrmem_pair_bufs_put(struct testrmem_pair *pair, struct rmem_sge *sge, ui
 int testrmem_pair_post(struct testrmem_pair *pair, uint32_t n);
 /** Poll the requester's CQ and count: requests in flight, or -errno. */
 int testrmem_pair_poll(struct testrmem_pair *pair);
-/** Tell that a request failed. Returns -EIO. */
-int testrmem_pair_failed(struct testrmem_pair *pair, const char *what, const struct rmem_wc *wc);
-/** Tell that a post or poll failed. Returns ret, or -EIO for a count. */
-int testrmem_pair_refused(struct testrmem_pair *pair, const char *what, int ret);
 /** Compare the buffer of a slot with what its request named. */
 int testrmem_pair_compare(struct testrmem_pair *pair, uint32_t slot);
 /** Poll with burst() until nothing is in flight; -ETIMEDOUT when that takes too long. */
@@ -274,9 +284,6 @@ testrmem_nb_segs(uint64_t size)
 {
 	return (uint32_t)((size + TESTRMEM_DATA_ROOM - 1) / TESTRMEM_DATA_ROOM);
 }
-
-/** Fill bytes with a pattern that differs by seed. */
-void testrmem_fill(void *addr, size_t length, uint64_t seed);
 
 /** The memory that a request's address names: our iovas are addresses. */
 static inline void *
@@ -332,10 +339,6 @@ testrmem_session_stop(struct testrmem_session *session)
 {
 	__atomic_store_n(&session->stop, 1, __ATOMIC_RELAXED);
 }
-
-/* main.c */
-/** Whether SIGINT or SIGTERM came. */
-bool testrmem_is_interrupted(void);
 
 /* option.c */
 /** The address that text names, with the port of two hosts; tells when it is none. */
