@@ -11,6 +11,13 @@ import ctext
 # Where the rule applies: a path, or a folder and all below it.
 COVERED = (
     'README.md',
+    'doc/driver_soft.md',
+    'doc/driver_verbs.md',
+    'doc/errors.md',
+    'doc/lease.md',
+    'doc/memory_semantics.md',
+    'doc/overview.md',
+    'doc/pool.md',
     'drivers/soft/wire',
     'test/wire',
 )
@@ -34,7 +41,7 @@ WORDS = (
     (r'(?:comes|came)', 'arrives, is allocated, is faulted in, follows'),
     (r'behind', 'after, following'),
     (r'beside', 'next to, in addition to'),
-    (r'by (?:windows|requests|leases)', 'with, using'),
+    (r'by (?:windows|leases)', 'with, using'),
     (r'now and then', 'periodically'),
     (r'for (?:a while|good)', 'temporarily; permanently'),
     (r'for ever', 'forever'),

@@ -94,7 +94,7 @@ main(int argc, char **argv)
 	if (rte_eal_init(argc, argv) < 0 || rmem_dev_create("soft0", NULL, &dev) != 0 ||
 			rmem_pd_alloc(dev, &pd) != 0 || rmem_cq_create(dev, &cq_conf, &cq) != 0 ||
 			rmem_mr_reg(pd, NULL, 4096, 0, access | RMEM_ACCESS_ALLOCATE_MR, &mr) != 0)
-		return 1; /* the log says why */
+		return 1; /* the log has the reason */
 
 	/* Two queue pairs, connected to each other. */
 	qp_conf.send_cq = qp_conf.recv_cq = cq;
@@ -156,7 +156,7 @@ post_and_wait(struct rmem_qp *qp, struct rmem_cq *cq, const struct rmem_send_wr 
 	return n == 1 && wc.status == RMEM_WC_SUCCESS ? 0 : -1;
 }
 
-/* Let the peer write to a page of 4 KiB. Then tell it the address and mr->rkey. */
+/* Let the peer write to a page of 4 KiB. Then send it the address and mr->rkey. */
 static int
 grant(struct rmem_qp *qp, struct rmem_cq *cq, struct rmem_mr *mr,
 		struct rmem_fast_reg_page_list *list, void *page)
@@ -178,7 +178,7 @@ grant(struct rmem_qp *qp, struct rmem_cq *cq, struct rmem_mr *mr,
 	return post_and_wait(qp, cq, &wr);
 }
 
-/* When it returns 0, the peer reaches the page no more, and it may be used for other things. */
+/* When it returns 0, the peer can no longer access the page, and the page may be reused. */
 static int
 revoke(struct rmem_qp *qp, struct rmem_cq *cq, const struct rmem_mr *mr)
 {
@@ -230,8 +230,8 @@ TEST(doc_examples, device_takes_arguments)
 
 /* example: recover */
 /*
- * After a completion that failed: start anew. conn is what the QP was connected by; the CQ is
- * used by this QP alone. Buffers of all requests are the caller's again.
+ * Recover after a completion with an error. conn is the argument of the first rmem_qp_connect();
+ * only this QP uses the CQ. The buffers of all requests are owned by the caller again.
  */
 static int
 recover(struct rmem_qp *qp, struct rmem_cq *cq, const struct rmem_qp_conn *conn)
@@ -241,7 +241,7 @@ recover(struct rmem_qp *qp, struct rmem_cq *cq, const struct rmem_qp_conn *conn)
 
 	if (rmem_qp_reset(qp) != 0)
 		return -1;
-	/* Completions from before the reset are still there. */
+	/* Completions from before the reset are still in the CQ. */
 	while ((n = rmem_poll_cq(cq, wc, 32)) > 0)
 		;
 	return n == 0 ? rmem_qp_connect(qp, conn) : -1;
@@ -291,7 +291,7 @@ send_burst(struct rmem_pd *pd, struct rmem_qp *qp)
 
 	ret = rmem_pool_create(pd, &conf, &pool);
 	if (ret != 0)
-		return ret; /* the log says why */
+		return ret; /* the log has the reason */
 	ret = rmem_pool_get_sges(pool, sge, 32);
 	if (ret != 0)
 		goto destroy; /* -ENOENT: fewer than 32 buffers are free */

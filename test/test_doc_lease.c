@@ -28,7 +28,7 @@ open_leases(struct rmem_qp *qp, struct rmem_lease_ctx **ctx)
 /* end of example */
 
 /* example: lease_offer */
-/* Lease a buffer until a deadline and tell the peer, in one post; message is in message_mr. */
+/* Lease a buffer until a deadline and notify the peer, in one post; message is in message_mr. */
 static int
 offer(struct rmem_lease_ctx *ctx, const struct rmem_mr *mr, void *buf, uint32_t length,
 		uint64_t deadline, uint8_t message[RMEM_LEASE_DESC_SIZE],
@@ -64,7 +64,7 @@ offer(struct rmem_lease_ctx *ctx, const struct rmem_mr *mr, void *buf, uint32_t 
 	if (ret == 0)
 		ret = rmem_lease_desc_pack(&desc, message, RMEM_LEASE_DESC_SIZE);
 	if (ret > 0)
-		ret = rmem_lease_post(ctx, &wr, 1); /* or -ENOSPC: offer it again after a poll */
+		ret = rmem_lease_post(ctx, &wr, 1); /* -ENOSPC: call again after a poll */
 	if (ret < 0)
 		rmem_lease_revoke(ctx, &lease, 1);
 	return ret;
@@ -72,7 +72,7 @@ offer(struct rmem_lease_ctx *ctx, const struct rmem_mr *mr, void *buf, uint32_t 
 /* end of example */
 
 /* example: lease_loop */
-/* One round of the poll loop: use_wc() gets the application's completions, reuse() the buffers. */
+/* One iteration of the poll loop: use_wc() gets the application's completions, reuse() buffers. */
 static int
 poll_once(struct rmem_lease_ctx *ctx, void (*use_wc)(const struct rmem_wc *wc),
 		void (*reuse)(void *buf, uint32_t length))
@@ -88,13 +88,13 @@ poll_once(struct rmem_lease_ctx *ctx, void (*use_wc)(const struct rmem_wc *wc),
 		use_wc(&wc[i]);
 	nb = rmem_lease_take_ended(ctx, ended, RTE_DIM(ended));
 	for (i = 0; i < nb; i++)
-		reuse(ended[i]->user, ended[i]->length); /* the peer can't reach it any more */
+		reuse(ended[i]->user, ended[i]->length); /* the peer has no access any more */
 	return nb;
 }
 /* end of example */
 
 /* example: lease_reconnect */
-/* After a completion with an error: all leases end, and come out of rmem_lease_take_ended(). */
+/* After a completion with an error: all leases end, and rmem_lease_take_ended() returns them. */
 static int
 reconnect(struct rmem_lease_ctx *ctx, struct rmem_qp *qp, const struct rmem_qp_conn *conn)
 {

@@ -16,7 +16,7 @@
 #define SIZE 256u
 
 /* example: mem_user */
-/* Once, at start: a gibibyte that the library allocates, for requests of both sides. */
+/* Allocate and register memory at start, for requests of both sides. */
 static int
 open_memory(struct rmem_pd *pd, size_t length, struct rmem_mr **mr)
 {
@@ -28,7 +28,7 @@ open_memory(struct rmem_pd *pd, size_t length, struct rmem_mr **mr)
 /* end of example */
 
 /* example: mem_zero_based */
-/* The peer names the bytes by their offset, and needs to know no address of ours. */
+/* The peer addresses the memory by offset, and needs no virtual address. */
 static int
 open_by_offset(struct rmem_pd *pd, void *addr, size_t length, struct rmem_mr **mr)
 {
@@ -45,7 +45,7 @@ open_by_offset(struct rmem_pd *pd, void *addr, size_t length, struct rmem_mr **m
 /* end of example */
 
 /* example: mem_iov */
-/* A header and a body that lie apart, as one range for the peer. */
+/* A separate header and body, as one range for the peer. */
 static int
 open_both(struct rmem_pd *pd, void *header, size_t header_length, void *body, size_t body_length,
 		struct rmem_mr **mr)
@@ -64,7 +64,7 @@ open_both(struct rmem_pd *pd, void *header, size_t header_length, void *body, si
 /* end of example */
 
 /* example: mem_async */
-/* Begin to register; the program goes on. The keys are there when the event has come. */
+/* Start a registration in the background. The keys are valid when its event has been read. */
 static int
 begin_to_open(struct rmem_pd *pd, void *addr, size_t length, struct rmem_eq *eq,
 		struct rmem_mr **mr)
@@ -80,7 +80,7 @@ begin_to_open(struct rmem_pd *pd, void *addr, size_t length, struct rmem_eq *eq,
 	return rmem_mr_reg_attr(pd, &attr, mr);
 }
 
-/* Now and then: the MR that is ready, or NULL. */
+/* Call periodically: returns the MR that is ready, or NULL. */
 static struct rmem_mr *
 next_opened(struct rmem_eq *eq)
 {
@@ -96,7 +96,7 @@ next_opened(struct rmem_eq *eq)
 /* end of example */
 
 /* example: mem_counter */
-/* An MR that counts from the first WRITE on: it opens when the counter is bound. */
+/* An MR that counts from the first WRITE on: it is enabled when the counter is bound. */
 static int
 open_counted(struct rmem_pd *pd, void *addr, size_t length, struct rmem_counter *counter,
 		struct rmem_mr **mr)
@@ -118,7 +118,7 @@ open_counted(struct rmem_pd *pd, void *addr, size_t length, struct rmem_counter 
 /* end of example */
 
 /* example: mem_fd */
-/* Memory that another process shares with us: a memfd, or any file that can be mapped. */
+/* Memory shared with another process: a memfd, or any file that can be mapped. */
 static int
 open_fd(struct rmem_pd *pd, int fd, size_t length, struct rmem_mr **mr)
 {
@@ -135,7 +135,7 @@ open_fd(struct rmem_pd *pd, int fd, size_t length, struct rmem_mr **mr)
 /* end of example */
 
 /* example: mem_odp */
-/* A file of any size, whose pages come when somebody reaches for them. */
+/* A file of any size, whose pages are faulted in on access. */
 static int
 open_on_demand(struct rmem_pd *pd, void *map, size_t length, struct rmem_mr **mr)
 {
@@ -145,7 +145,7 @@ open_on_demand(struct rmem_pd *pd, void *map, size_t length, struct rmem_mr **mr
 	return rmem_mr_reg(pd, map, length, 0, access, mr);
 }
 
-/* Soon the peer will write there: have the pages there before. */
+/* Prefetch pages that the peer is about to write. */
 static int
 warm(struct rmem_pd *pd, const struct rmem_mr *mr, size_t offset, uint32_t length)
 {
@@ -156,7 +156,7 @@ warm(struct rmem_pd *pd, const struct rmem_mr *mr, size_t offset, uint32_t lengt
 /* end of example */
 
 /* example: mem_rereg */
-/* Take the peers' rights away, and keep MR and lkey: when it returns nobody writes any more. */
+/* Revoke the peers' rights, and keep MR and lkey. When it returns, no peer writes any more. */
 static int
 close_to_peers(struct rmem_mr *mr)
 {
@@ -172,7 +172,7 @@ close_to_peers(struct rmem_mr *mr)
 /* end of example */
 
 /* example: mem_shared */
-/* A second door to the same bytes: others may read them, by a key and a PD of their own. */
+/* Grant other peers read access to the same bytes, with a key and a PD of their own. */
 static int
 open_to_readers(struct rmem_mr *mr, struct rmem_pd *readers, struct rmem_mr **view)
 {
@@ -181,7 +181,7 @@ open_to_readers(struct rmem_mr *mr, struct rmem_pd *readers, struct rmem_mr **vi
 /* end of example */
 
 /* example: mem_fast_reg */
-/* One buffer of whole pages for the peer, by a request. The rkey is mr->rkey at once. */
+/* Grant the peer one buffer of whole pages. mr->rkey is the new rkey when the post returns. */
 static int
 grant_pages(struct rmem_qp *qp, struct rmem_mr *mr, struct rmem_fast_reg_page_list *list,
 		uint8_t *buf, uint16_t nb_pages)
@@ -202,7 +202,7 @@ grant_pages(struct rmem_qp *qp, struct rmem_mr *mr, struct rmem_fast_reg_page_li
 	return rmem_post_send(qp, &wr, 1);
 }
 
-/* Take it back. When this has completed, nothing of the peer's arrives any more. */
+/* Revoke it. When this has completed, no access of the peer is possible any more. */
 static int
 take_back(struct rmem_qp *qp, uint32_t rkey)
 {
@@ -217,7 +217,7 @@ take_back(struct rmem_qp *qp, uint32_t rkey)
 /* end of example */
 
 /* example: mem_window_1 */
-/* Open part of an MR to all QPs of the PD. Bind it again, elsewhere, whenever you like. */
+/* Grant all QPs of the PD access to part of an MR. The window may be bound again at any time. */
 static int
 open_window(struct rmem_qp *qp, struct rmem_mw *mw, struct rmem_mr *mr, uint64_t addr,
 		uint64_t length)
@@ -238,7 +238,7 @@ open_window(struct rmem_qp *qp, struct rmem_mw *mw, struct rmem_mr *mr, uint64_t
 /* end of example */
 
 /* example: mem_window_2 */
-/* Open any bytes of an MR, to the peer of this QP alone; take_back() closes it. */
+/* Grant the peer of this QP access to any bytes of an MR; take_back() revokes it. */
 static int
 grant_window(struct rmem_qp *qp, struct rmem_mw *mw, struct rmem_mr *mr, uint64_t addr,
 		uint64_t length)
@@ -257,8 +257,8 @@ grant_window(struct rmem_qp *qp, struct rmem_mw *mw, struct rmem_mr *mr, uint64_
 
 /* example: mem_umr */
 /*
- * A column of a matrix as one range: rows elements of size bytes, stride bytes apart. The entry is
- * the caller's again when this completed.
+ * A column of a matrix as one range: rows elements of size bytes, stride bytes apart. The entry
+ * may be reused when the request has completed.
  */
 static int
 grant_column(struct rmem_qp *qp, struct rmem_mr *column, struct rmem_mkey_entry *entry,

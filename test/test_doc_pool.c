@@ -28,7 +28,7 @@ open_mbufs(struct rmem_pd *pd, struct rmem_mempool **pool)
 	return rmem_pktmbuf_pool_create(pd, &conf, pool);
 }
 
-/* Send a chain of up to 4 segments, of whatever pools. It is free again when that completed. */
+/* Send a chain of up to 4 segments, of any pools. Free it when the request has completed. */
 static int
 send_chain(struct rmem_qp *qp, const struct rmem_mempool *pool, struct rte_mbuf *m)
 {
