@@ -313,4 +313,58 @@ TEST(requested_key, unknown_flags_are_einval)
 	return TEST_SUCCESS;
 }
 
+#define MAX_WORKERS 3u
+
+static struct worker {
+	struct fx_side side;
+	struct fx_side peer;
+	unsigned int index;
+} workers[MAX_WORKERS];
+
+/* WRITEs through keys of one slot of the table: all of its MRs but one are in other slots. */
+static int
+use_keys_of_one_slot(void *arg)
+{
+	struct worker *worker = arg;
+	struct fx_side *side = &worker->side;
+	const struct rmem_sge sge = fx_sge(side->mr, 0, 64);
+	struct rmem_mr_attr attr = {.addr = worker->peer.buf,
+			.length = 64,
+			.access = FX_ACCESS,
+			.flags = RMEM_MR_REQUESTED_KEY};
+	struct rmem_send_wr wr;
+	struct rmem_mr *mr;
+	struct rmem_wc wc;
+	uint32_t i;
+
+	for (i = 0; i < 300; i++) {
+		/* The low half of the index decides the slot. */
+		attr.requested_key = (worker->index * 64 + i % 64 + 1) << 24 | 5 << 8;
+		TEST_OK(rmem_mr_reg_attr(side->pd, &attr, &mr));
+		wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, mr->iova, attr.requested_key);
+		wr.flags = RMEM_SEND_SIGNALED;
+		TEST_EQ(fx_post(side->qp, &wr), 1);
+		TEST_EQ(fx_poll(side->cq, &wc, 1), 1);
+		TEST_STATUS(wc.status, RMEM_WC_SUCCESS);
+		TEST_OK(rmem_mr_dereg(mr));
+	}
+	return TEST_SUCCESS;
+}
+
+TEST(requested_key, requested_keys_come_and_go_on_every_lcore)
+{
+	unsigned int i, nb = RTE_MIN(fx_nb_workers(), MAX_WORKERS);
+
+	if (nb < 2)
+		return test_skip("it takes two worker lcores");
+	for (i = 0; i < nb; i++) {
+		workers[i] = (struct worker){.index = i};
+		TEST_RUN(fx_side_open(&workers[i].side, fx.a.dev, fx.a.pd));
+		TEST_RUN(fx_side_open(&workers[i].peer, fx.a.dev, fx.a.pd));
+		TEST_OK(fx_connect_pair(workers[i].side.qp, workers[i].peer.qp));
+	}
+	TEST_RUN(fx_launch(use_keys_of_one_slot, workers, sizeof(workers[0]), nb));
+	return fx_join(nb);
+}
+
 TEST_SUITE(requested_key, fx_setup, fx_teardown);
