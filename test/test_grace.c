@@ -211,6 +211,12 @@ reset_a(void)
 	return rmem_qp_reset(fx.a.qp);
 }
 
+static int
+reset_b(void)
+{
+	return rmem_qp_reset(fx.b.qp);
+}
+
 /* The request of a's invalidates and waits for the lcore; then a reset drops it. */
 static int
 drop_by_reset(const struct rmem_send_wr *wr)
@@ -244,6 +250,48 @@ TEST(grace, read_with_inv_dropped_by_a_reset_leaves_the_key_free)
 	TEST_RUN(drop_by_reset(&wr));
 	TEST_EQ(fx_mr_state(fx.fast.mr), RMEM_MR_STATE_FREE);
 	TEST_OK(fx_release(fx.fast.mr));
+	return TEST_SUCCESS;
+}
+
+/* The key is the receiver's, the request that waits the sender's. */
+TEST(grace, send_with_inv_dropped_by_a_reset_leaves_the_key_free)
+{
+	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND_WITH_INV, NULL, 0);
+	struct rmem_wc wc;
+
+	TEST_STATUS(fx_bind(), RMEM_WC_SUCCESS);
+	TEST_EQ(fx_post_recv(fx.a.qp, 1, NULL, 0), 1);
+	wr.invalidate_rkey = fx.fast.mr->rkey;
+	TEST_RUN(start_held());
+	TEST_EQ(rmem_post_send(fx.b.qp, &wr, 1), 1);
+	TEST_EQ(rmem_poll_cq(fx.b.cq, &wc, 1), 0);
+	TEST_RUN(expect_wait(reset_b));
+	TEST_EQ(fx_mr_state(fx.fast.mr), RMEM_MR_STATE_FREE);
+	TEST_OK(fx_release(fx.fast.mr));
+	return TEST_SUCCESS;
+}
+
+/* A type 1 window is bound again once nobody uses its former range. */
+TEST(grace, mw_bind_dropped_by_a_reset_leaves_the_window)
+{
+	struct rmem_mw_bind bind;
+	struct rmem_mw *mw = NULL;
+	struct rmem_wc wc;
+
+	TEST_OK(rmem_mw_alloc(fx.a.pd, RMEM_MW_TYPE_1, &mw));
+	fx_track(mw);
+	fx.mw.mr = fx_mr(fx.a.pd, fx.a.buf, FX_BUF_SIZE, FX_ACCESS | RMEM_ACCESS_MW_BIND);
+	TEST_ASSERT(fx.mw.mr != NULL);
+	bind = fx_mw_bind(0, 64, RMEM_ACCESS_REMOTE_WRITE);
+	TEST_OK(rmem_mw_bind(fx.a.qp, mw, &bind));
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+	TEST_RUN(start_held());
+	bind = fx_mw_bind(64, 64, RMEM_ACCESS_REMOTE_WRITE);
+	TEST_OK(rmem_mw_bind(fx.a.qp, mw, &bind));
+	TEST_EQ(rmem_poll_cq(fx.a.cq, &wc, 1), 0);
+	TEST_RUN(expect_wait(reset_a));
+	TEST_OK(fx_release(mw));
+	TEST_OK(fx_release(fx.mw.mr));
 	return TEST_SUCCESS;
 }
 
