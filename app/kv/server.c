@@ -252,10 +252,10 @@ serve(struct peer *peer)
 	struct rmem_wc wc[KV_BURST];
 	int i, n;
 
-	n = rmem_lease_poll(peer->ctx, wc, KV_BURST); /* revokes what is overdue, too */
+	n = rmem_lease_poll(peer->ctx, wc, KV_BURST); /* also revokes overdue leases */
 	for (i = 0; i < n && wc[i].status == RMEM_WC_SUCCESS; i++) {
 		if ((wc[i].opcode & RMEM_WC_RECV) == 0)
-			continue; /* answers went out */
+			continue; /* completion of an answer */
 		take_request(peer, &wc[i]);
 		slots[nb_slots++] = (uint32_t)wc[i].wr_id;
 	}
