@@ -137,6 +137,15 @@ good_reg(void)
 			FX_FAST_PAGES * FX_PAGE);
 }
 
+TEST(vendor_err, too_long_a_message_has_its_cause)
+{
+	const struct rmem_sge sge = {fx_addr(fx.a.buf), (UINT32_C(1) << 31) + 1, fx.a.mr->lkey};
+	const struct rmem_send_wr wr =
+			fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
+
+	return expect(&wr, RMEM_WC_LOC_LEN_ERR, RMEM_VENDOR_ERR_MSG_SIZE);
+}
+
 TEST(vendor_err, each_fault_of_a_page_list_has_its_cause)
 {
 	struct rmem_send_wr wr = good_reg();
@@ -146,6 +155,9 @@ TEST(vendor_err, each_fault_of_a_page_list_has_its_cause)
 	wr = good_reg();
 	wr.reg_mr.log2_page_size = 11;
 	TEST_RUN(expect_reg(&wr, RMEM_VENDOR_ERR_PAGE_SIZE));
+	wr = good_reg();
+	wr.reg_mr.first_byte_offset = FX_PAGE;
+	TEST_RUN(expect_reg(&wr, RMEM_VENDOR_ERR_OFFSET));
 	wr = good_reg();
 	wr.reg_mr.length = 0;
 	TEST_RUN(expect_reg(&wr, RMEM_VENDOR_ERR_LENGTH));
