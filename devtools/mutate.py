@@ -38,7 +38,8 @@ TEST_SECONDS = 90
 MESON_SECONDS = 600
 # Minutes each, or not of what mutants break.
 SLOW = re.compile(r'testrmem|telemetry|kv|trace_points|readme_program|doc_.*_match|chaos')
-PROGRAMS = {'fake_verbs': 'test/fake_verbs/dpdk-test-fake-verbs',
+PROGRAMS = {'conformance': 'test/conformance/dpdk-test-rmem-conformance',
+            'fake_verbs': 'test/fake_verbs/dpdk-test-fake-verbs',
             'fake_seal': 'test/fake_crypto/dpdk-test-fake-crypto',
             'lease_random': 'test/fake_crypto/dpdk-test-fake-crypto'}
 

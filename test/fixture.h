@@ -163,6 +163,8 @@ int fx_post_recv(struct rmem_qp *qp, uint64_t wr_id, const struct rmem_sge *sge,
 int fx_poll(struct rmem_cq *cq, struct rmem_wc *wc, uint32_t nb_wc);
 int fx_wait(struct rmem_cq *cq);
 int fx_send(struct rmem_qp *qp, const struct rmem_send_wr *wr);
+/* LOCAL_INV by a; a status. */
+int fx_invalidate(uint32_t rkey);
 /* Nothing comes; what does is in fx.wc. */
 bool fx_is_idle(struct rmem_cq *cq);
 /* nb requests, from wr_id on and in this order, come flushed from the CQ. */

@@ -303,6 +303,14 @@ fx_send(struct rmem_qp *qp, const struct rmem_send_wr *wr)
 	return ret;
 }
 
+int
+fx_invalidate(uint32_t rkey)
+{
+	const struct rmem_send_wr wr = fx_inv(rkey);
+
+	return fx_send(fx.a.qp, &wr);
+}
+
 bool
 fx_is_idle(struct rmem_cq *cq)
 {

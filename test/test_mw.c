@@ -2,7 +2,10 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Memory windows as objects of the software device: counted, limited, kept and released. */
+/*
+ * Memory windows of the software device: limits, counts, what waits in a queue, and keys whose slot
+ * or QP has another owner. The rules of windows are cases of conformance.
+ */
 
 #include <string.h>
 
@@ -62,64 +65,6 @@ TEST(mw, key_of_a_freed_window_is_not_given_out_again)
 	return TEST_SUCCESS;
 }
 
-TEST(mw, window_that_was_never_bound_opens_nothing)
-{
-	TEST_RUN(fx_mw_expect_refusal(fx_addr(fx.a.buf), 8, fx.mw.one->rkey, 3));
-	TEST_RUN(fx_mw_expect_refusal(fx_addr(fx.a.buf), 8, fx.mw.two->rkey, 3));
-	return TEST_SUCCESS;
-}
-
-/* A window has no lkey, whichever way its key is written. */
-TEST(mw, no_lkey_opens_a_window)
-{
-	struct rmem_mw *mws[] = {fx.mw.one, fx.mw.two};
-	unsigned int i;
-
-	TEST_STATUS(fx_mw_bind_1(0, 4096, RMEM_ACCESS_REMOTE), RMEM_WC_SUCCESS);
-	TEST_STATUS(fx_mw_bind_2(0, 4096, RMEM_ACCESS_REMOTE), RMEM_WC_SUCCESS);
-	for (i = 0; i < 2 * RTE_DIM(mws); i++) {
-		struct rmem_sge sge = fx_sge(fx.mw.mr, 0, 8);
-		struct rmem_send_wr wr;
-
-		sge.lkey = mws[i / 2]->rkey ^ (i % 2 == 0 ? 0xff : 0);
-		wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
-		TEST_RUN(fx_expect_refusal(&wr, RMEM_WC_LOC_PROT_ERR, RMEM_QPS_RTS));
-		wr.opcode = RMEM_WR_RDMA_READ;
-		TEST_RUN(fx_expect_refusal(&wr, RMEM_WC_LOC_PROT_ERR, RMEM_QPS_RTS));
-	}
-	return TEST_SUCCESS;
-}
-
-/* IBTA 10.6.7: an MR stays while a window is bound to it. */
-TEST(mw, bound_window_keeps_its_mr)
-{
-	TEST_STATUS(fx_mw_bind_1(0, 4096, RMEM_ACCESS_REMOTE), RMEM_WC_SUCCESS);
-	TEST_ERR(rmem_mr_dereg(fx.mw.mr), EBUSY);
-	TEST_STATUS(fx_mw_bind_2(0, 4096, RMEM_ACCESS_REMOTE), RMEM_WC_SUCCESS);
-	TEST_OK(fx_release(fx.mw.one));
-	TEST_ERR(rmem_mr_dereg(fx.mw.mr), EBUSY);
-	TEST_RUN(fx_mw_expect_write(fx_addr(fx.a.buf), 8, fx.mw.two->rkey, fx.a.buf));
-	TEST_OK(fx_release(fx.mw.two));
-	TEST_OK(fx_release(fx.mw.mr));
-	return TEST_SUCCESS;
-}
-
-/* IBTA 10.6.7: release of a bound window ends its binding. */
-TEST(mw, released_window_opens_nothing)
-{
-	uint32_t one, two;
-
-	TEST_STATUS(fx_mw_bind_1(0, 4096, RMEM_ACCESS_REMOTE), RMEM_WC_SUCCESS);
-	TEST_STATUS(fx_mw_bind_2(0, 4096, RMEM_ACCESS_REMOTE), RMEM_WC_SUCCESS);
-	one = fx.mw.one->rkey;
-	two = fx.mw.two->rkey;
-	TEST_OK(fx_release(fx.mw.one));
-	TEST_OK(fx_release(fx.mw.two));
-	TEST_RUN(fx_mw_expect_refusal(fx_addr(fx.a.buf), 8, one, 3));
-	TEST_RUN(fx_mw_expect_refusal(fx_addr(fx.a.buf), 8, two, 3));
-	return TEST_SUCCESS;
-}
-
 /* What a queued binding names stays: here the QP waits for a peer that is not there. */
 TEST(mw, queued_binding_keeps_window_and_mr)
 {
@@ -158,6 +103,128 @@ TEST(mw, thousand_windows_over_the_same_bytes)
 	for (i = 0; i < nb; i += 100)
 		TEST_RUN(fx_mw_expect_write(fx_addr(fx.a.buf) + i, 8, mws[i]->rkey, fx.a.buf + i));
 	TEST_RUN(fx_mw_expect_refusal(fx_addr(fx.a.buf) + 500, 8, mws[499]->rkey, 6));
+	return TEST_SUCCESS;
+}
+
+/* It is of no use to others then, but stays, with its MR, until it is released. */
+TEST(mw, window_of_a_destroyed_qp_is_useless)
+{
+	struct rmem_qp *mine = fx_qp(fx.a.pd, fx.a.cq, 8);
+	struct rmem_qp *peer = fx_qp(fx.a.pd, fx.b.cq, 8);
+	struct rmem_send_wr wr = fx_mw_wr(fx.mw.two, 0, 64, RMEM_ACCESS_REMOTE);
+
+	TEST_ASSERT(mine != NULL && peer != NULL);
+	TEST_OK(fx_connect_pair(mine, peer));
+	TEST_STATUS(fx_send(mine, &wr), RMEM_WC_SUCCESS);
+	TEST_OK(fx_release(mine));
+	TEST_RUN(fx_mw_expect_refusal(fx_addr(fx.a.buf), 8, fx.mw.two->rkey, 7));
+	wr = fx_inv(fx.mw.two->rkey);
+	TEST_RUN(fx_expect_refusal(&wr, RMEM_WC_MW_BIND_ERR, RMEM_QPS_RTS));
+	TEST_ERR(rmem_mr_dereg(fx.mw.mr), EBUSY);
+	TEST_OK(fx_release(fx.mw.two));
+	TEST_OK(fx_release(fx.mw.mr));
+	return TEST_SUCCESS;
+}
+
+/* A window and a WRITE through it in bursts: the fast loop of WRITEs takes it too. */
+TEST(mw, bursts_through_a_window)
+{
+	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 64);
+	struct rmem_send_wr wrs[32];
+	unsigned int i;
+
+	fx_fill(fx.b.buf, 64, 3);
+	TEST_STATUS(fx_mw_bind_2(4096, 32 * 64, RMEM_ACCESS_REMOTE | RMEM_ACCESS_ZERO_BASED),
+			RMEM_WC_SUCCESS);
+	for (i = 0; i < RTE_DIM(wrs); i++)
+		wrs[i] = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, i * 64, fx.mw.two->rkey);
+	wrs[31].flags = RMEM_SEND_SIGNALED;
+	TEST_EQ(rmem_post_send(fx.b.qp, wrs, 32), 32);
+	TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
+	for (i = 0; i < RTE_DIM(wrs); i++)
+		TEST_MEM(fx.a.buf + 4096 + i * 64, fx.b.buf, 64);
+	TEST_ASSERT(fx_is_zero(fx.a.buf, 4096));
+	TEST_ASSERT(fx_is_zero(fx.a.buf + 4096 + 32 * 64, 4096));
+	return TEST_SUCCESS;
+}
+
+/* Queued behind a WRITE whose peer is not there, then dropped with it. */
+TEST(mw, queued_binding_that_is_dropped_keeps_the_key)
+{
+	struct rmem_qp *qp = fx_qp(fx.a.pd, fx.a.cq, 8);
+	const struct rmem_mw_bind bind = fx_mw_bind(64, 64, RMEM_ACCESS_REMOTE);
+	const struct rmem_qp_conn conn = fx_conn();
+	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
+	const struct rmem_send_wr wr =
+			fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
+	uint32_t rkey;
+
+	TEST_ASSERT(qp != NULL);
+	TEST_STATUS(fx_mw_bind_1(0, 64, RMEM_ACCESS_REMOTE), RMEM_WC_SUCCESS);
+	rkey = fx.mw.one->rkey;
+	TEST_OK(fx_connect_by(qp, fx_qp(fx.a.pd, fx.a.cq, 8), &conn));
+	TEST_EQ(fx_post(qp, &wr), 1);
+	TEST_OK(rmem_mw_bind(qp, fx.mw.one, &bind));
+	TEST_ASSERT(fx.mw.one->rkey != rkey);
+	TEST_ERR(rmem_mw_dealloc(fx.mw.one), EBUSY);
+	TEST_OK(rmem_qp_reset(qp));
+	TEST_EQ(fx.mw.one->rkey, rkey);
+	TEST_RUN(fx_mw_expect_write(fx_addr(fx.a.buf), 8, rkey, fx.a.buf));
+	return TEST_SUCCESS;
+}
+
+/* Completions that nobody polls fill the queue. */
+TEST(mw, binding_that_finds_the_queue_full_keeps_the_key)
+{
+	struct rmem_mw_bind bind = fx_mw_bind(0, 64, RMEM_ACCESS_REMOTE);
+	struct rmem_dev_stats before, stats;
+	uint32_t rkey, i;
+
+	TEST_OK(rmem_dev_stats_get(fx.a.dev, &before));
+	for (i = 0; i < FX_DEPTH; i++)
+		TEST_OK(rmem_mw_bind(fx.a.qp, fx.mw.one, &bind));
+	rkey = fx.mw.one->rkey;
+	TEST_ERR(rmem_mw_bind(fx.a.qp, fx.mw.one, &bind), ENOSPC);
+	TEST_EQ(fx.mw.one->rkey, rkey);
+	for (i = 0; i < FX_DEPTH; i++)
+		TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+	TEST_RUN(fx_mw_expect_write(fx_addr(fx.a.buf), 8, rkey, fx.a.buf));
+	TEST_OK(rmem_dev_stats_get(fx.a.dev, &stats));
+	TEST_EQ(stats.mw_binds, before.mw_binds + FX_DEPTH);
+	return TEST_SUCCESS;
+}
+
+/* The only index of a device: first of a window that one QP binds, then of one for all QPs. */
+TEST(mw, window_in_the_place_of_a_type_2_one_is_for_all_qps)
+{
+	struct rmem_dev *dev = fx_dev("soft1", "max_mw=1");
+	struct rmem_pd *pd = fx_pd(dev);
+	struct iovec iov[2] = {{fx.a.buf, 64}, {fx.a.buf + 4096, 64}};
+	const struct rmem_mr_attr attr = {
+			.iov = iov, .iov_count = 2, .access = FX_ACCESS | RMEM_ACCESS_MW_BIND};
+	struct fx_side c = {0}, d = {0};
+	struct rmem_send_wr wr;
+	struct rmem_mw *mw;
+	struct rmem_sge sge;
+
+	TEST_ASSERT(pd != NULL);
+	TEST_RUN(fx_side_open(&c, dev, pd));
+	TEST_RUN(fx_side_open(&d, dev, pd));
+	TEST_OK(fx_connect_pair(c.qp, d.qp));
+	TEST_OK(rmem_mr_reg_attr(pd, &attr, &fx.mw.mr));
+	fx_track(fx.mw.mr);
+	mw = fx_mw(pd, RMEM_MW_TYPE_2);
+	wr = fx_mw_wr(mw, 0, 128, RMEM_ACCESS_REMOTE);
+	TEST_STATUS(fx_send(d.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_OK(fx_release(mw));
+	fx.mw.one = fx_mw(pd, RMEM_MW_TYPE_1);
+	TEST_ASSERT(fx.mw.one != NULL);
+	fx.a.qp = c.qp;
+	fx.a.cq = c.cq;
+	TEST_STATUS(fx_mw_bind_1(0, 128, RMEM_ACCESS_REMOTE), RMEM_WC_SUCCESS);
+	sge = fx_sge(d.mr, 0, 8);
+	wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx.mw.mr->iova + 64, fx.mw.one->rkey);
+	TEST_STATUS(fx_send(d.qp, &wr), RMEM_WC_SUCCESS);
 	return TEST_SUCCESS;
 }
 

@@ -124,6 +124,40 @@ TEST(vendor_err, each_fault_of_a_peer_has_its_cause)
 }
 
 static int
+expect_rkey(uint64_t addr, uint32_t rkey, uint32_t why)
+{
+	TEST_STATUS(fx_peer_write(addr, 8, rkey), RMEM_WC_REM_ACCESS_ERR);
+	TEST_EQ(fx.wc.vendor_err, why);
+	return fx_reconnect();
+}
+
+TEST(vendor_err, each_fault_of_a_windows_rkey_has_its_cause)
+{
+	const uint32_t access = RMEM_ACCESS_REMOTE_WRITE;
+	const uint64_t at = fx_addr(fx.a.buf);
+	struct rmem_qp *mine = fx_qp(fx.a.pd, fx.a.cq, 8), *peer = fx_qp(fx.a.pd, fx.b.cq, 8);
+	struct rmem_send_wr wr;
+	uint32_t rkey;
+
+	TEST_ASSERT(mine != NULL && peer != NULL);
+	TEST_RUN(expect_rkey(at, fx.mw.two->rkey, RMEM_VENDOR_ERR_KEY_STATE));
+	TEST_STATUS(fx_mw_bind_2(8, 8, access), RMEM_WC_SUCCESS);
+	rkey = fx.mw.two->rkey;
+	TEST_RUN(expect_rkey(at, rkey, RMEM_VENDOR_ERR_KEY_RANGE));
+	TEST_RUN(expect_rkey(at + 8, rkey ^ 1, RMEM_VENDOR_ERR_KEY_TAG));
+	TEST_STATUS(fx_invalidate(rkey), RMEM_WC_SUCCESS);
+	TEST_RUN(expect_rkey(at + 8, rkey, RMEM_VENDOR_ERR_KEY_STATE));
+	TEST_OK(fx_connect_pair(mine, peer));
+	wr = fx_mw_wr(fx.mw.two, 0, 8, access);
+	TEST_STATUS(fx_send(mine, &wr), RMEM_WC_SUCCESS);
+	TEST_RUN(expect_rkey(at, fx.mw.two->rkey, RMEM_VENDOR_ERR_KEY_QP));
+	rkey = fx.mw.two->rkey;
+	TEST_OK(fx_release(fx.mw.two));
+	TEST_RUN(expect_rkey(at, rkey, RMEM_VENDOR_ERR_KEY_STATE));
+	return TEST_SUCCESS;
+}
+
+static int
 expect_reg(const struct rmem_send_wr *wr, uint32_t why)
 {
 	TEST_RUN(expect(wr, RMEM_WC_MW_BIND_ERR, why));

@@ -62,6 +62,8 @@ uint32_t conf_access(void);
 struct rmem_qp *conf_qp(struct rmem_pd *pd, struct rmem_cq *cq, uint32_t access);
 /* Patience is that of a loaded machine: what is lost ends the case, not what is late. */
 int conf_connect(struct rmem_qp *qp, struct rmem_qp *peer);
+/* A second pair of connected QPs of a's PD. */
+int conf_pair(struct rmem_qp **mine, struct rmem_qp **peer);
 int conf_reconnect_pair(struct rmem_qp *qp, struct rmem_qp *peer);
 int conf_reconnect(void);
 /*

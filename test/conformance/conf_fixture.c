@@ -66,6 +66,16 @@ conf_reconnect_pair(struct rmem_qp *qp, struct rmem_qp *peer)
 }
 
 int
+conf_pair(struct rmem_qp **mine, struct rmem_qp **peer)
+{
+	*mine = conf_qp(fx.a.pd, fx.a.cq, RMEM_ACCESS_REMOTE);
+	*peer = conf_qp(fx.a.pd, fx.b.cq, RMEM_ACCESS_REMOTE);
+	TEST_ASSERT(*mine != NULL && *peer != NULL);
+	TEST_OK(conf_connect(*mine, *peer));
+	return TEST_SUCCESS;
+}
+
+int
 conf_reconnect(void)
 {
 	return conf_reconnect_pair(fx.a.qp, fx.b.qp);

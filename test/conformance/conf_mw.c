@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Memory windows. mw1 and mw2 are the rules of both types, on a window of each; mw1_bind is
+ * rmem_mw_bind(), for all QPs of the PD, again and again.
+ */
+
+#include <string.h>
+
+#include "conf.h"
+
+#define CAPA_1 RMEM_DEV_CAPA_MW_TYPE_1
+#define CAPA_2 (RMEM_DEV_CAPA_MW_TYPE_2B | RMEM_DEV_CAPA_LOCAL_INV)
+#define ALL    (RMEM_ACCESS_REMOTE & conf.info.access)
+
+/* The window that the rules of both types are tried on. */
+static struct rmem_mw *window;
+
+static int
+setup_1(void)
+{
+	if ((conf.info.capa & CAPA_1) == 0)
+		return test_skip("the device lacks windows of type 1");
+	TEST_RUN(conf_setup_mw());
+	window = fx.mw.one;
+	return TEST_SUCCESS;
+}
+
+static int
+setup_2(void)
+{
+	if ((conf.info.capa & CAPA_2) != CAPA_2)
+		return test_skip("the device lacks windows of type 2B or LOCAL_INV");
+	TEST_RUN(conf_setup_mw());
+	window = fx.mw.two;
+	return TEST_SUCCESS;
+}
+
+static int
+bind_window(size_t offset, uint64_t length, uint32_t access)
+{
+	if (window->type == RMEM_MW_TYPE_1)
+		return fx_mw_bind_1(offset, length, access);
+	return fx_mw_bind_2(offset, length, access);
+}
+
+CONF_TEST(mw, window_that_is_not_bound_is_closed, 0, 0,
+		"ibv_alloc_mw(3): the window is not bound to any MR")
+{
+	return conf_closed(fx_addr(fx.a.buf), 8, window->rkey);
+}
+
+CONF_TEST(mw, window_opens_its_range, 0, 0, "ibv_bind_mw(3), IBTA 10.6.7.2: a binding opens it")
+{
+	uint64_t at = fx_addr(fx.a.buf) + 4000;
+
+	TEST_STATUS(bind_window(4000, 300, ALL), RMEM_WC_SUCCESS);
+	TEST_EQ(fx.wc.opcode, RMEM_WC_BIND_MW);
+	TEST_RUN(conf_open(at, 300, window->rkey, fx.a.buf + 4000));
+	TEST_RUN(conf_open(at + 299, 1, window->rkey, fx.a.buf + 4299));
+	return TEST_SUCCESS;
+}
+
+CONF_TEST(mw, window_ends_where_it_was_bound, 0, 0,
+		"IBTA C10-75: the window's bounds count, not those of its MR")
+{
+	uint64_t at = fx_addr(fx.a.buf) + 4000;
+
+	TEST_STATUS(bind_window(4000, 300, ALL), RMEM_WC_SUCCESS);
+	TEST_RUN(conf_closed_beside(at - 1, 1, window->rkey));
+	TEST_RUN(conf_closed_beside(at - 1, 2, window->rkey));
+	TEST_RUN(conf_closed_beside(at, 301, window->rkey));
+	TEST_RUN(conf_closed_beside(at + 299, 2, window->rkey));
+	TEST_RUN(conf_closed_beside(at + 300, 1, window->rkey));
+	TEST_RUN(conf_closed(fx_addr(fx.a.buf) + FX_BUF_SIZE, 8, window->rkey));
+	TEST_RUN(conf_closed(UINT64_MAX - 3, 8, window->rkey));
+	TEST_RUN(conf_closed(0, 1, window->rkey));
+	return TEST_SUCCESS;
+}
+
+CONF_TEST(mw, rights_are_the_windows, 0, 0, "ibv_bind_mw(3): mw_access_flags, in all sums")
+{
+	static const struct {
+		uint8_t opcode;
+		uint32_t right;
+	} rows[] = {
+			{RMEM_WR_RDMA_WRITE, RMEM_ACCESS_REMOTE_WRITE},
+			{RMEM_WR_RDMA_READ, RMEM_ACCESS_REMOTE_READ},
+			{RMEM_WR_ATOMIC_FETCH_AND_ADD, RMEM_ACCESS_REMOTE_ATOMIC},
+	};
+	unsigned int nb = (ALL & RMEM_ACCESS_REMOTE_ATOMIC) != 0 ? 3 : 2;
+	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
+	uint32_t access;
+	unsigned int i;
+
+	for (access = 0; access <= ALL; access += RMEM_ACCESS_REMOTE_WRITE) {
+		TEST_STATUS(bind_window(0, 64, access), RMEM_WC_SUCCESS);
+		for (i = 0; i < nb; i++) {
+			const struct rmem_send_wr wr = conf_request(
+					rows[i].opcode, &sge, fx_addr(fx.a.buf), window->rkey);
+
+			if ((access & rows[i].right) != 0)
+				TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
+			else
+				TEST_RUN(conf_refused(CONF_REMOTE_KEY, fx.b.qp, &wr));
+		}
+		if (window->type == RMEM_MW_TYPE_2)
+			TEST_STATUS(fx_invalidate(window->rkey), RMEM_WC_SUCCESS);
+	}
+	return TEST_SUCCESS;
+}
+
+/* However the key is written. */
+CONF_TEST(mw, no_lkey_opens_a_window, 0, 0, "IBTA 10.6.7: a window has an R_Key alone")
+{
+	struct rmem_sge sge = fx_sge(fx.mw.mr, 0, 8);
+	unsigned int i;
+
+	TEST_STATUS(bind_window(0, 4096, ALL), RMEM_WC_SUCCESS);
+	for (i = 0; i < 4; i++) {
+		struct rmem_send_wr wr;
+
+		sge.lkey = window->rkey ^ (i < 2 ? 0 : 0xff);
+		wr = fx_rdma(i % 2 == 0 ? RMEM_WR_RDMA_WRITE : RMEM_WR_RDMA_READ, &sge,
+				fx_addr(fx.b.buf), fx.b.mr->rkey);
+		TEST_RUN(conf_refused(CONF_LOCAL_KEY, fx.a.qp, &wr));
+	}
+	return TEST_SUCCESS;
+}
+
+CONF_TEST(mw, bound_mr_is_not_deregistered, 0, 0,
+		"ibv_dereg_mr(3): it fails while a window is bound")
+{
+	TEST_STATUS(bind_window(0, 64, ALL), RMEM_WC_SUCCESS);
+	TEST_ERR(rmem_mr_dereg(fx.mw.mr), EBUSY);
+	TEST_RUN(conf_open(fx_addr(fx.a.buf), 64, window->rkey, fx.a.buf));
+	TEST_OK(fx_release(window));
+	TEST_OK(fx_release(fx.mw.mr));
+	return TEST_SUCCESS;
+}
+
+CONF_TEST(mw, release_closes_a_bound_window, 0, 0,
+		"ibv_dealloc_mw(3): the key opens nothing any more")
+{
+	uint32_t rkey;
+
+	TEST_STATUS(bind_window(0, 64, ALL), RMEM_WC_SUCCESS);
+	rkey = window->rkey;
+	TEST_OK(fx_release(window));
+	TEST_RUN(conf_closed(fx_addr(fx.a.buf), 8, rkey));
+	return TEST_SUCCESS;
+}
+
+CONF_TEST(mw, window_outlives_a_reset_of_its_qp, 0, 0,
+		"IBTA 10.6.7.2: a window is bound until it is invalidated or freed")
+{
+	TEST_STATUS(bind_window(0, 64, ALL), RMEM_WC_SUCCESS);
+	TEST_RUN(conf_reconnect());
+	TEST_RUN(conf_open(fx_addr(fx.a.buf), 64, window->rkey, fx.a.buf));
+	return TEST_SUCCESS;
+}
+
+/* A window's addresses are in terms of its MR's. */
+CONF_TEST(mw, zero_based_mr_can_be_bound_to, 0, RMEM_ACCESS_ZERO_BASED,
+		"ibv_reg_mr(3): IBV_ACCESS_ZERO_BASED")
+{
+	fx.mw.mr = fx_mr(fx.a.pd, fx.a.buf + 4096, 4096, conf_access() | RMEM_ACCESS_ZERO_BASED);
+	TEST_ASSERT(fx.mw.mr != NULL && fx.mw.mr->iova == 0);
+	TEST_STATUS(bind_window(64, 64, ALL), RMEM_WC_SUCCESS);
+	TEST_RUN(conf_open(64, 64, window->rkey, fx.a.buf + 4096 + 64));
+	TEST_RUN(conf_closed_beside(63, 2, window->rkey));
+	TEST_OK(fx_release(window));
+	return TEST_SUCCESS;
+}
+
+/* An MR whose registration in the background failed has no keys. */
+CONF_TEST(mw, failed_mr_is_not_bound_to, 0, 0, "fi_mr(3): a registration that failed has no keys")
+{
+	struct rmem_mr_attr attr = {.addr = fx_map(FX_PAGE),
+			.length = FX_PAGE,
+			.access = conf_access(),
+			.eq = fx_eq(conf.dev, 1)};
+	struct rmem_mw_bind call = fx_mw_bind(0, 64, RMEM_ACCESS_REMOTE_READ);
+	struct rmem_send_wr wr = fx_mw_wr(window, 0, 64, RMEM_ACCESS_REMOTE_READ);
+	struct rmem_mr *mr;
+
+	TEST_OK(rmem_mr_reg_attr(fx.a.pd, &attr, &mr));
+	fx_track(mr);
+	TEST_ERR(fx_event(attr.eq).status, EFAULT);
+	wr.bind_mw.mr = call.bind_info.mr = mr;
+	wr.bind_mw.addr = call.bind_info.addr = fx_addr(attr.addr);
+	if (window->type == RMEM_MW_TYPE_1)
+		TEST_ERR(rmem_mw_bind(fx.a.qp, window, &call), EBUSY);
+	else
+		TEST_RUN(conf_refused(CONF_BIND, fx.a.qp, &wr));
+	TEST_OK(fx_release(mr));
+	return TEST_SUCCESS;
+}
+
+struct test_case *test_cases_mw;
+TEST_SUITE_OF(mw1, setup_1, conf_teardown, mw);
+TEST_SUITE_OF(mw2, setup_2, conf_teardown, mw);
+
+CONF_TEST(mw1_bind, each_binding_ends_the_one_before, CAPA_1, 0,
+		"IBTA 10.6.7.2.2: a binding takes the former key away")
+{
+	unsigned int i;
+
+	TEST_STATUS(fx_mw_bind_1(0, 64, ALL), RMEM_WC_SUCCESS);
+	for (i = 1; i < 300; i++) {
+		uint32_t before = fx.mw.one->rkey;
+
+		TEST_STATUS(fx_mw_bind_1(i * 64, 64, ALL), RMEM_WC_SUCCESS);
+		TEST_ASSERT(fx.mw.one->rkey != before);
+		TEST_EQ(fx.mw.one->rkey >> 8, before >> 8);
+		TEST_STATUS(conf_do(RMEM_WR_RDMA_WRITE, fx_addr(fx.a.buf) + i * 64, 64,
+					    fx.mw.one->rkey),
+				RMEM_WC_SUCCESS);
+		if (i % 50 == 0)
+			TEST_RUN(conf_closed(fx_addr(fx.a.buf) + (i - 1) * 64, 8, before));
+	}
+	return TEST_SUCCESS;
+}
+
+CONF_TEST(mw1_bind, length_0_unbinds, CAPA_1, 0,
+		"ibv_bind_mw(3): a binding of length 0 invalidates")
+{
+	struct rmem_mw_bind bind = fx_mw_bind(0, 0, 0);
+	uint32_t before;
+
+	TEST_STATUS(fx_mw_bind_1(0, 64, ALL), RMEM_WC_SUCCESS);
+	before = fx.mw.one->rkey;
+	bind.bind_info.mr = NULL;
+	TEST_OK(rmem_mw_bind(fx.a.qp, fx.mw.one, &bind));
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+	TEST_ASSERT(fx.mw.one->rkey != before);
+	TEST_RUN(conf_closed(fx_addr(fx.a.buf), 8, before));
+	TEST_RUN(conf_closed(fx_addr(fx.a.buf), 8, fx.mw.one->rkey));
+	/* Again, when nothing is bound. */
+	TEST_OK(rmem_mw_bind(fx.a.qp, fx.mw.one, &bind));
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+	TEST_OK(fx_release(fx.mw.mr));
+	return TEST_SUCCESS;
+}
+
+CONF_TEST(mw1_bind, binding_to_another_mr_lets_go_of_the_first, CAPA_1, 0,
+		"ibv_dereg_mr(3): it fails while a window is bound, and no longer")
+{
+	struct rmem_mr *first = fx.mw.mr;
+
+	TEST_STATUS(fx_mw_bind_1(0, 64, ALL), RMEM_WC_SUCCESS);
+	fx.mw.mr = fx_mr(fx.a.pd, fx.a.buf + 4096, 4096, conf_access());
+	TEST_ASSERT(fx.mw.mr != NULL);
+	TEST_STATUS(fx_mw_bind_1(0, 64, ALL), RMEM_WC_SUCCESS);
+	TEST_OK(fx_release(first));
+	TEST_ERR(rmem_mr_dereg(fx.mw.mr), EBUSY);
+	TEST_RUN(conf_open(fx_addr(fx.a.buf) + 4096, 8, fx.mw.one->rkey, fx.a.buf + 4096));
+	TEST_OK(fx_release(fx.mw.one));
+	return TEST_SUCCESS;
+}
+
+CONF_TEST(mw1_bind, unsignaled_binding_makes_no_completion, CAPA_1 | CAPA_2, 0,
+		"ibv_bind_mw(3): send_flags")
+{
+	struct rmem_mw_bind call = fx_mw_bind(0, 64, ALL);
+
+	call.flags = RMEM_SEND_FENCE;
+	TEST_OK(rmem_mw_bind(fx.a.qp, fx.mw.one, &call));
+	TEST_STATUS(fx_mw_bind_2(0, 64, ALL), RMEM_WC_SUCCESS); /* after it */
+	TEST_EQ(fx.wc.wr_id, 0xa0a0);
+	TEST_RUN(conf_open(fx_addr(fx.a.buf), 8, fx.mw.one->rkey, fx.a.buf));
+	return TEST_SUCCESS;
+}
+
+CONF_TEST(mw1_bind, any_qp_of_the_pd_may_use_it, CAPA_1, 0,
+		"IBTA 10.6.7: type 1 windows belong to the PD")
+{
+	struct rmem_qp *mine, *peer;
+	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
+	struct rmem_send_wr wr;
+
+	TEST_RUN(conf_pair(&mine, &peer));
+	TEST_STATUS(fx_mw_bind_1(0, 64, ALL), RMEM_WC_SUCCESS);
+	wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.a.buf), fx.mw.one->rkey);
+	TEST_STATUS(fx_send(peer, &wr), RMEM_WC_SUCCESS);
+	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
+	return TEST_SUCCESS;
+}
+
+CONF_TEST(mw1_bind, requests_do_not_invalidate_it, CAPA_1 | RMEM_DEV_CAPA_LOCAL_INV, 0,
+		"IBTA o10-37.2.26: type 1 windows are not invalidated")
+{
+	struct rmem_send_wr wr;
+
+	TEST_STATUS(fx_mw_bind_1(0, 64, ALL), RMEM_WC_SUCCESS);
+	wr = fx_inv(fx.mw.one->rkey);
+	TEST_RUN(conf_refused(CONF_INVALIDATE, fx.a.qp, &wr));
+	TEST_RUN(conf_open(fx_addr(fx.a.buf), 64, fx.mw.one->rkey, fx.a.buf));
+	return TEST_SUCCESS;
+}
+
+CONF_TEST(mw1_bind, peer_does_not_invalidate_it, CAPA_1 | RMEM_DEV_CAPA_SEND_WITH_INV, 0,
+		"IBTA o10-37.2.26: type 1 windows are not invalidated")
+{
+	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND_WITH_INV, NULL, 0);
+
+	TEST_STATUS(fx_mw_bind_1(0, 64, ALL), RMEM_WC_SUCCESS);
+	TEST_EQ(fx_post_recv(fx.a.qp, 9, NULL, 0), 1);
+	wr.invalidate_rkey = fx.mw.one->rkey;
+	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_RUN(conf_status(CONF_RECV_INV, fx_wait(fx.a.cq)));
+	TEST_RUN(conf_reconnect());
+	TEST_RUN(conf_open(fx_addr(fx.a.buf), 8, fx.mw.one->rkey, fx.a.buf));
+	return TEST_SUCCESS;
+}
+
+/* The call names the mistake; the key stays. */
+CONF_TEST(mw1_bind, bad_bindings_are_refused, CAPA_1, 0,
+		"IBTA C10-72 to C10-75, o10-36.2.2: PD, MW_BIND, rights, range")
+{
+	struct rmem_pd *pd = fx_pd(conf.dev);
+	struct rmem_mr *foreign = fx_mr(pd, fx.a.buf, 64, conf_access());
+	struct rmem_mr *fixed = fx_mr(fx.a.pd, fx.a.buf, 64, RMEM_ACCESS_MW_BIND);
+	struct rmem_qp *fresh = conf_qp(fx.a.pd, fx.a.cq, 0);
+	struct rmem_mw_bind bind = fx_mw_bind(0, 64, ALL);
+	uint32_t rkey = fx.mw.one->rkey;
+
+	TEST_ASSERT(foreign != NULL && fixed != NULL && fresh != NULL);
+	TEST_ERR(rmem_mw_bind(fresh, fx.mw.one, &bind), EBUSY); /* in RESET */
+	bind.bind_info.length = FX_BUF_SIZE + 1;
+	TEST_ERR(rmem_mw_bind(fx.a.qp, fx.mw.one, &bind), EINVAL);
+	bind.bind_info.length = UINT64_MAX;
+	TEST_ERR(rmem_mw_bind(fx.a.qp, fx.mw.one, &bind), EINVAL);
+	bind = fx_mw_bind(0, 64, ALL);
+	bind.bind_info.addr--;
+	TEST_ERR(rmem_mw_bind(fx.a.qp, fx.mw.one, &bind), EINVAL);
+	bind = fx_mw_bind(0, 64, ALL | RMEM_ACCESS_ZERO_BASED);
+	TEST_ERR(rmem_mw_bind(fx.a.qp, fx.mw.one, &bind), EINVAL);
+	bind = fx_mw_bind(0, 64, RMEM_ACCESS_LOCAL_WRITE);
+	TEST_ERR(rmem_mw_bind(fx.a.qp, fx.mw.one, &bind), EINVAL);
+	bind = fx_mw_bind(0, 64, ALL);
+	bind.bind_info.mr = fx.a.mr;
+	TEST_ERR(rmem_mw_bind(fx.a.qp, fx.mw.one, &bind), EPERM);
+	bind.bind_info.mr = foreign;
+	TEST_ERR(rmem_mw_bind(fx.a.qp, fx.mw.one, &bind), EPERM);
+	bind.bind_info.mr = fixed;
+	TEST_ERR(rmem_mw_bind(fx.a.qp, fx.mw.one, &bind), EPERM);
+	TEST_EQ(fx.mw.one->rkey, rkey);
+	TEST_STATUS(fx_mw_bind_1(0, 64, ALL), RMEM_WC_SUCCESS);
+	return TEST_SUCCESS;
+}
+
+/* Bindings that are flushed leave the one before in force. */
+CONF_TEST(mw1_bind, binding_that_fails_keeps_the_key, CAPA_1, 0,
+		"IBTA 10.6.7.2.2: what was not executed changes nothing")
+{
+	const struct rmem_mw_bind bind = fx_mw_bind(64, 64, ALL);
+	uint32_t rkey;
+
+	TEST_STATUS(fx_mw_bind_1(0, 64, ALL), RMEM_WC_SUCCESS);
+	rkey = fx.mw.one->rkey;
+	TEST_OK(rmem_qp_set_error(fx.a.qp));
+	TEST_OK(rmem_mw_bind(fx.a.qp, fx.mw.one, &bind));
+	TEST_OK(rmem_mw_bind(fx.a.qp, fx.mw.one, &bind));
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_WR_FLUSH_ERR);
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_WR_FLUSH_ERR);
+	TEST_EQ(fx.mw.one->rkey, rkey);
+	TEST_RUN(conf_reconnect());
+	TEST_RUN(conf_open(fx_addr(fx.a.buf), 64, rkey, fx.a.buf));
+	TEST_STATUS(fx_mw_bind_1(64, 64, ALL), RMEM_WC_SUCCESS);
+	TEST_RUN(conf_open(fx_addr(fx.a.buf) + 64, 64, fx.mw.one->rkey, fx.a.buf + 64));
+	return TEST_SUCCESS;
+}
+
+TEST_SUITE(mw1_bind, conf_setup_mw, conf_teardown);
