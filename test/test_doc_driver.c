@@ -342,7 +342,7 @@ static const struct rmem_driver null_driver = {
 		.fp.poll_cq = null_poll_cq,
 };
 
-/* Once in a process; then rmem_dev_create("null0", NULL, &dev) finds it. */
+/* Call once per process; rmem_dev_create("null0", NULL, &dev) then uses the driver. */
 static int
 null_register(void)
 {
