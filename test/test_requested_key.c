@@ -367,4 +367,25 @@ TEST(requested_key, requested_keys_come_and_go_on_every_lcore)
 	return fx_join(nb);
 }
 
+TEST(requested_key, disabled_region_takes_a_requested_key)
+{
+	struct rmem_mr_attr attr = {.addr = fx.a.buf,
+			.length = 4096,
+			.access = FX_ACCESS,
+			.flags = RMEM_MR_DISABLED | RMEM_MR_REQUESTED_KEY};
+	uint32_t rkey = fx.a.mr->rkey;
+	struct rmem_mr *mr;
+
+	TEST_OK(fx_release(fx.a.mr));
+	attr.requested_key = rkey;
+	TEST_OK(rmem_mr_reg_attr(fx.a.pd, &attr, &mr));
+	fx_track(mr);
+	TEST_EQ(mr->rkey, rkey);
+	TEST_STATUS(fx_peer_write(mr->iova, 64, rkey), RMEM_WC_REM_ACCESS_ERR);
+	TEST_OK(fx_reconnect());
+	TEST_OK(rmem_mr_enable(mr));
+	TEST_STATUS(fx_peer_write(mr->iova, 64, rkey), RMEM_WC_SUCCESS);
+	return TEST_SUCCESS;
+}
+
 TEST_SUITE(requested_key, fx_setup, fx_teardown);

@@ -408,25 +408,6 @@ TEST(rereg, disabled_mr_stays_disabled)
 	return expect_remote(RMEM_WR_RDMA_WRITE, mr->iova, mr->rkey, false);
 }
 
-/* An lkey follows its MR too. */
-TEST(rereg, lkey_opens_the_new_memory)
-{
-	struct rmem_mr *mr = fx_mr(fx.b.pd, fx.b.buf, OLD_SIZE, FX_ACCESS);
-	struct rmem_send_wr wr;
-	struct rmem_sge sge;
-
-	TEST_ASSERT(mr != NULL);
-	TEST_OK(move(mr, fx.b.buf + NEW_OFFSET, 64, 0, NULL));
-	fx_fill(fx.b.buf + NEW_OFFSET, 64, 11);
-	sge = fx_sge(mr, 0, 64);
-	wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.a.buf), fx.a.mr->rkey);
-	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
-	TEST_MEM(fx.a.buf, fx.b.buf + NEW_OFFSET, 64);
-	sge.addr = fx_addr(fx.b.buf);
-	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_LOC_PROT_ERR);
-	return TEST_SUCCESS;
-}
-
 /* What is bound to an MR forbids every change of it. */
 static int
 expect_bound(struct rmem_mr *mr)

@@ -71,14 +71,36 @@ CONF_TEST(attr, disabled_mr_is_closed_until_enabled, RMEM_DEV_CAPA_MR_ENABLE, 0,
 	TEST_EQ(fx_mr_state(mr), RMEM_MR_STATE_DISABLED);
 	TEST_RUN(conf_closed(mr->iova, 64, rkey));
 	TEST_RUN(conf_refused(CONF_LOCAL_KEY, fx.a.qp, &wr));
+	TEST_ASSERT(rkey != 0 && mr->lkey != 0);
 	TEST_OK(rmem_mr_enable(mr));
 	TEST_EQ(mr->rkey, rkey);
+	TEST_EQ(mr->lkey, sge.lkey);
 	TEST_EQ(fx_mr_state(mr), RMEM_MR_STATE_VALID);
 	TEST_RUN(conf_open(mr->iova, 4096, rkey, fx.a.buf));
 	TEST_RUN(conf_closed(mr->iova + 4096, 1, rkey));
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
 	TEST_OK(rmem_mr_enable(mr));
+	TEST_OK(rmem_mr_enable(fx.a.mr));
+	TEST_OK(fx_release(mr));
+	mr = reg(RMEM_MR_DISABLED, NULL, NULL);
+	TEST_OK(fx_release(mr));
 	return TEST_SUCCESS;
+}
+
+CONF_TEST(attr, enabling_gives_the_rights_asked_for, RMEM_DEV_CAPA_MR_ENABLE, 0,
+		"fi_mr(3): what the access lacks, no fi_mr_enable gives")
+{
+	struct rmem_mr_attr attr = {.addr = fx.a.buf,
+			.length = 64,
+			.access = RMEM_ACCESS_REMOTE_READ,
+			.flags = RMEM_MR_DISABLED};
+	struct rmem_mr *mr = NULL;
+
+	TEST_OK(rmem_mr_reg_attr(fx.a.pd, &attr, &mr));
+	fx_track(mr);
+	TEST_OK(rmem_mr_enable(mr));
+	TEST_STATUS(conf_do(RMEM_WR_RDMA_READ, mr->iova, 64, mr->rkey), RMEM_WC_SUCCESS);
+	return conf_closed(mr->iova, 64, mr->rkey);
 }
 
 /* The counter says so when the bytes are there. */

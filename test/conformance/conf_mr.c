@@ -7,6 +7,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include <rte_malloc.h>
+
 #include "conf.h"
 
 #define ALL (RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE_WRITE | RMEM_ACCESS_REMOTE_READ)
@@ -24,6 +26,46 @@ CONF_TEST(mr, write_changes_its_range_only, 0, 0,
 		TEST_RUN(conf_open(fx_addr(fx.a.buf) + 4093, lengths[i], fx.a.mr->rkey,
 				fx.a.buf + 4093));
 	}
+	return TEST_SUCCESS;
+}
+
+CONF_TEST(mr, any_place_and_length_is_registered, 0, 0,
+		"ibv_reg_mr(3): neither addr nor length need be aligned")
+{
+	static const size_t offsets[] = {0, 1, 7, FX_PAGE - 1};
+	unsigned int i, j;
+
+	for (i = 0; i < RTE_DIM(offsets); i++) {
+		for (j = 0; j < RTE_DIM(lengths); j++) {
+			uint8_t *addr = fx.a.buf + offsets[i];
+			struct rmem_mr *mr = fx_mr(fx.a.pd, addr, lengths[j], ALL);
+
+			TEST_ASSERT(mr != NULL);
+			TEST_RUN(conf_open(fx_addr(addr), lengths[j], mr->rkey, addr));
+		}
+	}
+	return TEST_SUCCESS;
+}
+
+CONF_TEST(mr, stack_heap_and_eal_memory_is_registered, 0, 0,
+		"ibv_reg_mr(3): any memory of the process")
+{
+	uint8_t *eal = rte_zmalloc("conf_mr", 100, 0);
+	uint8_t stack[100] = {0};
+	uint8_t *const places[] = {stack, eal, fx_mem(8, 100)};
+	unsigned int i;
+
+	fx_fill(fx.b.buf, 100, 5);
+	for (i = 0; i < RTE_DIM(places); i++) {
+		struct rmem_mr *mr = fx_mr(fx.a.pd, places[i], 100, ALL);
+
+		TEST_ASSERT(mr != NULL);
+		TEST_STATUS(conf_do(RMEM_WR_RDMA_WRITE, fx_addr(places[i]), 100, mr->rkey),
+				RMEM_WC_SUCCESS);
+		TEST_MEM(places[i], fx.b.buf, 100);
+		TEST_OK(fx_release(mr));
+	}
+	rte_free(eal);
 	return TEST_SUCCESS;
 }
 
@@ -215,12 +257,23 @@ CONF_TEST(mr, zero_based_mr_counts_from_its_first_byte, 0, RMEM_ACCESS_ZERO_BASE
 		"ibv_reg_mr(3): IBV_ACCESS_ZERO_BASED, offsets in place of addresses")
 {
 	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf + 77, 1000, ALL | RMEM_ACCESS_ZERO_BASED);
+	struct rmem_send_wr wr;
+	struct rmem_sge sge;
 
 	TEST_ASSERT(mr != NULL);
 	TEST_EQ(mr->iova, 0);
+	TEST_EQ(fx_query(mr).iova, 0);
+	TEST_EQ(fx_query(mr).access, ALL | RMEM_ACCESS_ZERO_BASED);
+	fx_fill(fx.a.buf, FX_BUF_SIZE, 1);
+	sge = fx_sge(mr, 20, 80);
+	TEST_EQ(sge.addr, 20);
+	wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_MEM(fx.b.buf, fx.a.buf + 97, 80);
 	TEST_RUN(conf_open(0, 1000, mr->rkey, fx.a.buf + 77));
 	TEST_RUN(conf_open(999, 1, mr->rkey, fx.a.buf + 1076));
 	TEST_RUN(conf_closed(999, 2, mr->rkey));
+	TEST_RUN(conf_closed(1, 1000, mr->rkey));
 	TEST_RUN(conf_closed(UINT64_MAX, 1, mr->rkey));
 	TEST_RUN(conf_closed(fx_addr(fx.a.buf) + 77, 8, mr->rkey));
 	return TEST_SUCCESS;
@@ -310,14 +363,26 @@ CONF_TEST(mr, receive_of_a_deregistered_mr_fails, 0, 0,
 	return TEST_SUCCESS;
 }
 
+/* A hole after the first page, and nothing after the third. */
 CONF_TEST(mr, memory_must_be_there, 0, 0, "ibv_reg_mr(3): what is not mapped can't be registered")
 {
 	struct rmem_mr *mr = NULL;
-	uint8_t *hole = fx_map(3 * FX_PAGE);
+	uint8_t *pages = fx_map(4 * FX_PAGE), *third = pages + 2 * FX_PAGE;
 
-	TEST_OK(munmap(hole + FX_PAGE, FX_PAGE));
-	TEST_ERR(rmem_mr_reg(fx.a.pd, hole + FX_PAGE, 8, 0, 0, &mr), EFAULT);
-	TEST_ERR(rmem_mr_reg(fx.a.pd, hole, 3 * FX_PAGE, 0, 0, &mr), EFAULT);
+	TEST_OK(munmap(pages + FX_PAGE, FX_PAGE));
+	TEST_OK(munmap(pages + 3 * FX_PAGE, FX_PAGE));
+	TEST_ERR(rmem_mr_reg(fx.a.pd, pages + FX_PAGE, 1, 0, 0, &mr), EFAULT);
+	TEST_ERR(rmem_mr_reg(fx.a.pd, pages, 3 * FX_PAGE, 0, 0, &mr), EFAULT);
+	TEST_ERR(rmem_mr_reg(fx.a.pd, third, FX_PAGE + 1, 0, 0, &mr), EFAULT);
+	TEST_ERR(rmem_mr_reg(fx.a.pd, (void *)FX_PAGE, 1, 0, 0, &mr), EFAULT);
+	TEST_ASSERT(fx_mr(fx.a.pd, third, FX_PAGE, 0) != NULL);
+	TEST_OK(mprotect(pages, FX_PAGE, PROT_READ | PROT_WRITE));
+	TEST_OK(mprotect(third, FX_PAGE, PROT_READ | PROT_WRITE));
+	TEST_ERR(rmem_mr_reg(fx.a.pd, pages, FX_PAGE + 1, 0, ALL, &mr), EFAULT);
+	TEST_ASSERT(fx_mr(fx.a.pd, third, FX_PAGE, ALL) != NULL);
+	TEST_OK(mprotect(pages, FX_PAGE, PROT_NONE));
+	TEST_ERR(rmem_mr_reg(fx.a.pd, pages, FX_PAGE, 0, 0, &mr), EFAULT);
+	TEST_ERR(rmem_mr_reg(fx.a.pd, pages, FX_PAGE, 0, ALL, &mr), EFAULT);
 	TEST_ASSERT(mr == NULL);
 	return TEST_SUCCESS;
 }
@@ -338,34 +403,53 @@ CONF_TEST(mr, read_only_memory_takes_no_write_right, 0, 0,
 	return TEST_SUCCESS;
 }
 
+/* Of the sixteen sums of rights, those that let peers modify need LOCAL_WRITE. */
 CONF_TEST(mr, bad_registrations_are_refused, 0, 0,
 		"ibv_reg_mr(3): remote rights to modify need LOCAL_WRITE; bad ranges")
 {
+	const uint32_t known = RMEM_ACCESS_OPTIONAL_RANGE | RMEM_ACCESS_ALLOCATE_MR;
+	void *buf = fx.a.buf, *high = (void *)(UINTPTR_MAX - 62);
 	struct rmem_mr *mr = NULL;
-	uint8_t *buf = fx.a.buf;
+	uint32_t access, bit;
 
 	TEST_ERR(rmem_mr_reg(fx.a.pd, NULL, 64, 0, 0, &mr), EINVAL);
 	TEST_ERR(rmem_mr_reg(fx.a.pd, buf, 0, 0, 0, &mr), EINVAL);
 	TEST_ERR(rmem_mr_reg(fx.a.pd, buf, SIZE_MAX, 0, 0, &mr), EINVAL);
+	TEST_ERR(rmem_mr_reg(fx.a.pd, high, 64, 0, 0, &mr), EINVAL);
 	TEST_ERR(rmem_mr_reg(fx.a.pd, buf, 64, UINT64_MAX - 62, 0, &mr), EINVAL);
-	TEST_ERR(rmem_mr_reg(fx.a.pd, buf, 64, 0, RMEM_ACCESS_REMOTE_WRITE, &mr), EINVAL);
-	TEST_ERR(rmem_mr_reg(fx.a.pd, buf, 64, 0, RMEM_ACCESS_REMOTE_ATOMIC, &mr), EINVAL);
-	TEST_ERR(rmem_mr_reg(fx.a.pd, buf, 64, 0, UINT32_C(1) << 10, &mr), EINVAL);
-	TEST_ERR(rmem_mr_reg(fx.a.pd, buf, 64, 0, UINT32_C(1) << 19, &mr), EINVAL);
+	for (access = 0; access < 16; access++) {
+		if ((access & RMEM_ACCESS_LOCAL_WRITE) == 0 &&
+				(access & (RMEM_ACCESS_REMOTE_WRITE | RMEM_ACCESS_REMOTE_ATOMIC)) !=
+						0)
+			TEST_ERR(rmem_mr_reg(fx.a.pd, buf, 64, 0, access, &mr), EINVAL);
+	}
+	for (bit = 8; bit < 32; bit++) {
+		access = RMEM_ACCESS_LOCAL_WRITE | UINT32_C(1) << bit;
+		if ((access & known) == 0)
+			TEST_ERR(rmem_mr_reg(fx.a.pd, buf, 64, 0, access, &mr), EINVAL);
+	}
 	TEST_ASSERT(mr == NULL);
 	return TEST_SUCCESS;
 }
 
-/* What a device has no use for changes nothing. */
+/* What a device has no use for changes nothing: each bit, and all. */
 CONF_TEST(mr, optional_rights_are_taken, 0, 0,
 		"ibv_reg_mr(3): IBV_ACCESS_OPTIONAL_RANGE is ignored where unknown")
 {
-	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, 4096,
-			ALL | (RMEM_ACCESS_OPTIONAL_RANGE & ~RMEM_ACCESS_ALLOCATE_MR));
+	const uint32_t all = RMEM_ACCESS_OPTIONAL_RANGE & ~RMEM_ACCESS_ALLOCATE_MR;
+	struct rmem_mr *mr;
+	uint32_t bit;
 
-	TEST_ASSERT(mr != NULL);
-	TEST_RUN(conf_open(fx_addr(fx.a.buf), 4096, mr->rkey, fx.a.buf));
-	TEST_RUN(conf_closed(fx_addr(fx.a.buf) + 4096, 1, mr->rkey));
+	for (bit = 0; bit <= 32; bit++) {
+		uint32_t optional = bit == 32 ? all : all & UINT32_C(1) << bit;
+
+		if (optional == 0)
+			continue;
+		mr = fx_mr(fx.a.pd, fx.a.buf, 4096, ALL | optional);
+		TEST_ASSERT(mr != NULL);
+		TEST_RUN(conf_open(fx_addr(fx.a.buf), 4096, mr->rkey, fx.a.buf));
+		TEST_RUN(conf_closed(fx_addr(fx.a.buf) + 4096, 1, mr->rkey));
+	}
 	return TEST_SUCCESS;
 }
 
@@ -438,7 +522,13 @@ CONF_TEST(mr, query_tells_what_was_registered, 0, 0,
 	struct rmem_mr_info info;
 
 	TEST_ASSERT(mr != NULL);
+	TEST_ASSERT(mr->addr == fx.a.buf + 10 && mr->pd == fx.a.pd);
+	TEST_EQ(mr->length, 500);
+	TEST_EQ(mr->access, ALL);
+	TEST_EQ(mr->type, RMEM_MR_TYPE_USER);
 	TEST_OK(rmem_mr_query(mr, &info));
+	TEST_ASSERT(info.page_size >= FX_PAGE && info.nb_extents >= 1);
+	TEST_EQ(info.max_page_list_len, 0);
 	TEST_EQ(info.type, RMEM_MR_TYPE_USER);
 	TEST_EQ(info.state, RMEM_MR_STATE_VALID);
 	TEST_ASSERT(info.addr == fx.a.buf + 10);

@@ -224,11 +224,19 @@ CONF_TEST(rereg, shared_mr_has_rights_of_its_own, RMEM_DEV_CAPA_SHARED_MR, 0,
 {
 	struct rmem_mr *from = fx_mr(fx.a.pd, fx.a.buf, OLD_SIZE, ALL);
 	struct rmem_mr *mr = NULL;
+	struct rmem_mr_info info;
 
 	TEST_ASSERT(from != NULL);
 	TEST_OK(rmem_mr_reg_shared(from, fx.a.pd, 0, RMEM_ACCESS_REMOTE_READ, &mr));
 	fx_track(mr);
-	TEST_ASSERT(mr->rkey != from->rkey);
+	TEST_ASSERT(mr->rkey != from->rkey && mr->lkey != from->lkey && mr->addr == from->addr);
+	TEST_EQ(mr->length, OLD_SIZE);
+	TEST_EQ(mr->iova, from->iova);
+	info = fx_query(mr);
+	TEST_EQ(info.is_shared, 1);
+	TEST_EQ(info.state, RMEM_MR_STATE_VALID);
+	TEST_EQ(info.access, RMEM_ACCESS_REMOTE_READ);
+	TEST_EQ(fx_query(from).is_shared, 0);
 	TEST_RUN(conf_open(fx_addr(fx.a.buf), OLD_SIZE, from->rkey, fx.a.buf));
 	TEST_RUN(can_read(mr, fx_addr(fx.a.buf)));
 	TEST_RUN(conf_closed(fx_addr(fx.a.buf), 8, mr->rkey));
@@ -252,39 +260,73 @@ CONF_TEST(rereg, shared_mr_may_be_of_another_pd, RMEM_DEV_CAPA_SHARED_MR, 0,
 	TEST_RUN(conf_closed(fx_addr(fx.a.buf), 8, mr->rkey));
 	TEST_RUN(conf_open(fx_addr(fx.a.buf), 8, from->rkey, fx.a.buf));
 	TEST_ERR(rmem_mr_reg_shared(from, pd, 0, RMEM_ACCESS_REMOTE_WRITE, &mr), EINVAL);
+	TEST_OK(fx_release(from));
+	TEST_OK(rmem_mr_reg_shared(mr, fx.a.pd, 0, ALL, &mr));
+	fx_track(mr);
+	TEST_RUN(conf_open(fx_addr(fx.a.buf), 8, mr->rkey, fx.a.buf));
 	return TEST_SUCCESS;
 }
 
-/* Who owns the memory stays as long as others share it. */
+CONF_TEST(rereg, shared_mr_takes_an_iova, RMEM_DEV_CAPA_SHARED_MR, RMEM_ACCESS_ZERO_BASED,
+		"IBTA 11.2.8: Register Shared Memory Region, with an address of its own")
+{
+	struct rmem_mr *mr = NULL;
+
+	TEST_OK(rmem_mr_reg_shared(fx.a.mr, fx.a.pd, 0x123, ALL, &mr));
+	fx_track(mr);
+	TEST_EQ(mr->iova, 0x123);
+	TEST_RUN(conf_open(0x123, 64, mr->rkey, fx.a.buf));
+	TEST_OK(rmem_mr_reg_shared(fx.a.mr, fx.a.pd, 0, ALL | RMEM_ACCESS_ZERO_BASED, &mr));
+	fx_track(mr);
+	TEST_EQ(mr->iova, 0);
+	TEST_RUN(conf_open(0, 64, mr->rkey, fx.a.buf));
+	return TEST_SUCCESS;
+}
+
+/* Who owns the memory stays as long as others share it; sharers of sharers too. */
 CONF_TEST(rereg, owner_of_allocated_memory_stays, RMEM_DEV_CAPA_SHARED_MR, 0,
 		"Optimized Memory Access: shared MRs of allocated memory")
 {
-	struct rmem_mr *from = NULL, *mr = NULL;
+	struct rmem_mr *from = NULL, *second = NULL, *third = NULL;
+	enum rmem_rereg_result result = RMEM_REREG_OK;
 
 	TEST_OK(rmem_mr_reg(fx.a.pd, NULL, 4096, 0, ALL | RMEM_ACCESS_ALLOCATE_MR, &from));
 	fx_track(from);
-	TEST_OK(rmem_mr_reg_shared(from, fx.a.pd, 0, ALL, &mr));
-	fx_track(mr);
+	TEST_OK(rmem_mr_reg_shared(from, fx.a.pd, 0, ALL, &second));
+	fx_track(second);
+	TEST_OK(rmem_mr_reg_shared(second, fx.a.pd, 0, ALL, &third));
+	fx_track(third);
+	TEST_OK(fx_release(second));
 	TEST_ERR(rmem_mr_dereg(from), EBUSY);
-	TEST_RUN(can_read(mr, mr->iova));
-	TEST_OK(fx_release(mr));
+	TEST_ERR(rmem_mr_rereg(from, TRANSLATION, NULL, fx.a.buf, 64, 0, &result), EBUSY);
+	TEST_EQ(result, RMEM_REREG_ERR_INPUT);
+	TEST_RUN(can_read(third, third->iova));
+	TEST_OK(fx_release(third));
 	TEST_OK(fx_release(from));
 	return TEST_SUCCESS;
 }
 
-/* IBTA 11.2.8.8; a change of memory ends the sharing. */
+/* IBTA 11.2.8.8; a change of memory ends the sharing, of rights or one that fails does not. */
 CONF_TEST(rereg, translation_ends_the_sharing, RMEM_DEV_CAPA_SHARED_MR, 0,
 		"IBTA 11.2.8: Reregister of a shared MR")
 {
-	struct rmem_mr *from = fx_mr(fx.a.pd, fx.a.buf, OLD_SIZE, ALL);
-	struct rmem_mr *mr = NULL;
+	const uint32_t allocate = ALL | RMEM_ACCESS_ALLOCATE_MR;
+	struct rmem_mr *from = NULL, *mr = NULL;
 
-	TEST_ASSERT(from != NULL);
+	TEST_OK(rmem_mr_reg(fx.a.pd, NULL, 4096, 0, allocate, &from));
+	fx_track(from);
 	TEST_OK(rmem_mr_reg_shared(from, fx.a.pd, 0, ALL, &mr));
 	fx_track(mr);
-	TEST_RUN(rereg(mr, TRANSLATION, NULL));
-	TEST_RUN(conf_open(fx_addr(fx.a.buf) + OFFSET, NEW_SIZE, mr->rkey, fx.a.buf + OFFSET));
-	TEST_RUN(conf_open(fx_addr(fx.a.buf), OLD_SIZE, from->rkey, fx.a.buf));
+	TEST_RUN(rereg(mr, ACCESS, NULL));
+	TEST_EQ(fx_query(mr).is_shared, 1);
+	TEST_ERR(rmem_mr_dereg(from), EBUSY);
+	TEST_ERR(rmem_mr_rereg(mr, TRANSLATION, NULL, NULL, (size_t)1 << 45, allocate, NULL),
+			ENOMEM);
+	TEST_ERR(rmem_mr_dereg(from), EBUSY);
+	TEST_RUN(rereg(mr, TRANSLATION | ACCESS, NULL));
+	TEST_EQ(fx_query(mr).is_shared, 0);
+	TEST_OK(fx_release(from));
+	TEST_RUN(can_read(mr, fx_addr(fx.a.buf) + OFFSET));
 	return TEST_SUCCESS;
 }
 
