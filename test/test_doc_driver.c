@@ -46,6 +46,7 @@ struct null_qp {
 	struct rmem_qp qp; /* first */
 	struct rmem_qp_conf conf;
 	struct rmem_qp_conn conn;
+	struct rmem_wr_limits limits;
 	uint32_t state; /* enum rmem_qp_state; atomic */
 };
 
@@ -198,6 +199,7 @@ null_qp_create(struct rmem_qp *base, const struct rmem_qp_conf *conf)
 		return ret;
 	base->qp_num = null_number(null);
 	qp->conf = *conf;
+	qp->limits.max_send_sge = conf->max_send_sge;
 	return 0; /* zeroed: in RMEM_QPS_RESET */
 }
 
@@ -253,12 +255,9 @@ null_qp_destroy(struct rmem_qp *base)
 static int
 null_check(const struct null_qp *qp, const struct rmem_send_wr *wr)
 {
-	const uint8_t flags = RMEM_SEND_FENCE | RMEM_SEND_SIGNALED | RMEM_SEND_SOLICITED;
+	int ret = rmem_wr_check(&qp->qp, &qp->limits, wr);
 
-	if (wr->opcode >= RMEM_WR_OPCODE_NB || (wr->flags & ~flags) != 0 ||
-			wr->num_sge > qp->conf.max_send_sge)
-		return -EINVAL;
-	return wr->opcode == RMEM_WR_RDMA_WRITE ? 0 : -EOPNOTSUPP;
+	return ret == 0 && wr->opcode != RMEM_WR_RDMA_WRITE ? -EOPNOTSUPP : ret;
 }
 
 static int

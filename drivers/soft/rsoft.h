@@ -286,14 +286,13 @@ struct rsoft_sq {
 	struct rsoft_sig *sig;
 	uint8_t is_pending; /* in rsoft_dev::pending; under pending_lock */
 
-	uint8_t wait;                    /* enum rsoft_wait */
-	uint8_t rnr_left;                /* tries left */
-	uint32_t nb_inv;                 /* WAIT_GRACE: requests at the head that wait */
-	uint64_t token;                  /* WAIT_GRACE */
-	uint64_t deadline;               /* WAIT_PEER, WAIT_RNR: TSC; 0 for never */
-	struct rsoft_key *inv_key;       /* WAIT_GRACE of a *_WITH_INV: key to free */
-	uint32_t rq_pos;                 /* WAIT_GRACE of SEND_WITH_INV: receive to complete */
-	const struct rmem_send_wr *call; /* the binding that rmem_mw_bind() is posting */
+	uint8_t wait;              /* enum rsoft_wait */
+	uint8_t rnr_left;          /* tries left */
+	uint32_t nb_inv;           /* WAIT_GRACE: requests at the head that wait */
+	uint64_t token;            /* WAIT_GRACE */
+	uint64_t deadline;         /* WAIT_PEER, WAIT_RNR: TSC; 0 for never */
+	struct rsoft_key *inv_key; /* WAIT_GRACE of a *_WITH_INV: key to free */
+	uint32_t rq_pos;           /* WAIT_GRACE of SEND_WITH_INV: receive to complete */
 };
 
 /* Slot of the receive queue; its SGEs follow. */
@@ -332,13 +331,11 @@ struct rsoft_qp {
 	uint32_t pd;
 	uint64_t serial; /* its number, not cut to 24 bits: no other QP of the device ever has it */
 	uint16_t sig_all;
-	uint16_t max_send_sge;
-	uint32_t max_inline;
 	uint16_t max_recv_sge;
-	uint64_t max_msg_size;  /* of the device */
-	uint32_t opcodes;       /* bit n: opcode n is one of the device; of those after READ */
 	uint8_t is_inline_recv; /* messages may travel in their completion */
 	uint8_t engine;
+	struct rmem_wr_limits limits;
+	uint64_t max_msg_size; /* of the device */
 	struct rmem_qp_conn conn;
 	TAILQ_ENTRY(rsoft_qp) next; /* in rsoft_dev::pending or its engine's list */
 	rte_ticketlock_t ctl_lock;  /* of connect, set_error and reset; the outermost */

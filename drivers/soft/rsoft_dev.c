@@ -255,7 +255,7 @@ const struct rmem_driver rsoft_driver = {
 						.page_list_free = rsoft_page_list_free,
 
 						.mw_alloc = rsoft_mw_alloc,
-						.mw_bind = rsoft_mw_bind,
+						.mw_bind = rsoft_post_bind_mw,
 						.mw_dealloc = rsoft_mw_dealloc,
 
 						.mkey_alloc = rsoft_mkey_alloc,

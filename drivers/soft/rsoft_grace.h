@@ -56,6 +56,15 @@ void rsoft_grace_register(unsigned int lcore);
 /* Wait until no lcore holds what was taken away before the call. Not from inside. */
 void rsoft_grace_wait(void);
 
+/* Go inside; for the thread of that lcore. */
+static inline void
+rsoft_grace_enter_lcore(unsigned int lcore)
+{
+	if (unlikely(rsoft_grace_lcore != lcore))
+		rsoft_grace_register(lcore);
+	rte_rcu_qsbr_thread_online(rsoft_domain->qsbr, lcore);
+}
+
 /* Go inside. Returns the lcore, or LCORE_ID_ANY for a thread that EAL does not know. */
 static inline unsigned int
 rsoft_grace_enter(void)
@@ -64,9 +73,7 @@ rsoft_grace_enter(void)
 
 	if (unlikely(lcore >= RTE_MAX_LCORE))
 		return LCORE_ID_ANY;
-	if (unlikely(rsoft_grace_lcore != lcore))
-		rsoft_grace_register(lcore);
-	rte_rcu_qsbr_thread_online(rsoft_domain->qsbr, lcore);
+	rsoft_grace_enter_lcore(lcore);
 	return lcore;
 }
 

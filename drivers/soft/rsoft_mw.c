@@ -5,12 +5,10 @@
 /* Memory windows; see rsoft_mw.h. */
 
 #include <errno.h>
-#include <string.h>
 
 #include "rsoft_grace.h"
 #include "rsoft_mr.h"
 #include "rsoft_mw.h"
-#include "rsoft_post.h"
 
 int
 rsoft_mw_alloc(struct rmem_mw *base)
@@ -26,31 +24,6 @@ rsoft_mw_alloc(struct rmem_mw *base)
 	mw->key->pd = base->pd->handle;
 	base->rkey = rsoft_word_rkey(mw->key->word);
 	return 0;
-}
-
-int
-rsoft_mw_bind(struct rmem_qp *base, struct rmem_mw *mw, const struct rmem_mw_bind *bind)
-{
-	struct rsoft_qp *qp = (struct rsoft_qp *)base;
-	struct rmem_send_wr wr;
-	int rc;
-
-	memset(&wr, 0, sizeof(wr));
-	wr.wr_id = bind->wr_id;
-	wr.opcode = RMEM_WR_BIND_MW;
-	wr.flags = (uint8_t)bind->flags;
-	wr.bind_mw.mw = mw;
-	wr.bind_mw.key_tag = rmem_rkey_next_tag(mw->rkey);
-	if (bind->bind_info.length != 0) {
-		wr.bind_mw.mr = bind->bind_info.mr;
-		wr.bind_mw.addr = bind->bind_info.addr;
-		wr.bind_mw.length = bind->bind_info.length;
-		wr.bind_mw.access = bind->bind_info.access;
-	}
-	qp->sq.call = &wr;
-	rc = rsoft_post_send(base, &wr, 1);
-	qp->sq.call = NULL;
-	return rc == 1 ? 0 : rc;
 }
 
 int

@@ -20,7 +20,6 @@
 #include "rsoft_key.h"
 
 int rsoft_mw_alloc(struct rmem_mw *mw);
-int rsoft_mw_bind(struct rmem_qp *qp, struct rmem_mw *mw, const struct rmem_mw_bind *bind);
 int rsoft_mw_dealloc(struct rmem_mw *mw);
 
 /* Whether a type 2 window is bound by that QP; a search of all keys. */

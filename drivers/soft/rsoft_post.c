@@ -127,13 +127,14 @@ static void
 rsoft_post_prefetch(const struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t n)
 {
 	const struct rsoft_qp *peer = __atomic_load_n(&qp->peer, __ATOMIC_ACQUIRE);
+	const uint32_t rdma = RMEM_ACCESS_REMOTE_WRITE | RMEM_ACCESS_REMOTE_READ;
 	const struct rsoft_dev *dev = qp->dev;
 	uint32_t i;
 
 	if (peer == NULL)
 		return;
 	for (i = 0; i < n; i++) {
-		if (wr[i].opcode > RMEM_WR_RDMA_READ || wr[i].num_sge == 0)
+		if (!(rmem_wr_info[wr[i].opcode].remote_access & rdma) || wr[i].num_sge == 0)
 			continue;
 		rte_prefetch0(rsoft_key_at(dev, wr[i].sg_list[0].lkey));
 		rte_prefetch0(rsoft_key_at(peer->dev, wr[i].rdma.rkey));
@@ -141,7 +142,7 @@ rsoft_post_prefetch(const struct rsoft_qp *qp, const struct rmem_send_wr *wr, ui
 	for (i = 0; i < n; i++) {
 		const struct rsoft_key *key;
 
-		if (wr[i].opcode > RMEM_WR_RDMA_READ)
+		if (!(rmem_wr_info[wr[i].opcode].remote_access & rdma))
 			continue;
 		key = rsoft_key_at(peer->dev, wr[i].rdma.rkey);
 		if ((rsoft_word_rights(__atomic_load_n(&key->word, __ATOMIC_ACQUIRE)) &
@@ -152,18 +153,19 @@ rsoft_post_prefetch(const struct rsoft_qp *qp, const struct rmem_send_wr *wr, ui
 	}
 }
 
-/* Execute at the doorbell. */
-static int
-rsoft_post_send_now(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint16_t nb_wr)
+/* Leave accepted requests to the engine, or execute them and queue those that can't run. */
+static __rte_always_inline void
+rsoft_post_accepted(
+		struct rsoft_qp *qp, unsigned int lcore, const struct rmem_send_wr *wr, uint32_t n)
 {
-	unsigned int lcore = rsoft_grace_enter();
-	uint32_t n, done = 0;
-	int rc;
+	uint32_t done = 0;
 
-	if (unlikely(lcore == LCORE_ID_ANY))
-		return -EINVAL;
+	if (unlikely(qp->dev->nb_engines != 0)) {
+		rsoft_sq_push(qp, wr, n);
+		return;
+	}
+	rsoft_grace_enter_lcore(lcore);
 	rte_ticketlock_lock(&qp->sq.lock);
-	n = rsoft_sq_accept(qp, wr, nb_wr, &rc);
 	if (unlikely(n > 1 &&
 			    __atomic_load_n(&qp->dev->nb_mr, __ATOMIC_RELAXED) >
 					    RSOFT_PREFETCH_MRS))
@@ -177,33 +179,53 @@ rsoft_post_send_now(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint16_t
 	}
 	rte_ticketlock_unlock(&qp->sq.lock);
 	rsoft_grace_leave(lcore);
-	return n != 0 ? (int)n : rc;
-}
-
-/* Leave it to the engine. */
-static int
-rsoft_post_send_engine(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint16_t nb_wr)
-{
-	uint32_t n;
-	int rc;
-
-	if (unlikely(rte_lcore_id() >= RTE_MAX_LCORE))
-		return -EINVAL;
-	n = rsoft_sq_accept(qp, wr, nb_wr, &rc);
-	if (n == 0)
-		return rc;
-	rsoft_sq_push(qp, wr, n);
-	return (int)n;
 }
 
 int
 rsoft_post_send(struct rmem_qp *base, const struct rmem_send_wr *wr, uint16_t nb_wr)
 {
 	struct rsoft_qp *qp = (struct rsoft_qp *)base;
+	unsigned int lcore = rte_lcore_id();
+	uint32_t n;
+	int rc;
 
 	if (unlikely(__atomic_load_n(&qp->state, __ATOMIC_RELAXED) == RMEM_QPS_RESET))
 		return -EBUSY;
-	if (unlikely(qp->dev->nb_engines != 0))
-		return rsoft_post_send_engine(qp, wr, nb_wr);
-	return rsoft_post_send_now(qp, wr, nb_wr);
+	if (unlikely(lcore >= RTE_MAX_LCORE))
+		return -EINVAL;
+	n = rsoft_sq_accept(qp, wr, nb_wr, &rc);
+	if (unlikely(n == 0))
+		return rc;
+	rsoft_post_accepted(qp, lcore, wr, n);
+	return (int)n;
+}
+
+int
+rsoft_post_bind_mw(struct rmem_qp *base, struct rmem_mw *mw, const struct rmem_mw_bind *bind)
+{
+	struct rsoft_qp *qp = (struct rsoft_qp *)base;
+	unsigned int lcore = rte_lcore_id();
+	struct rmem_send_wr wr = {
+			.wr_id = bind->wr_id,
+			.opcode = RMEM_WR_BIND_MW,
+			.flags = (uint8_t)bind->flags,
+			.bind_mw.mw = mw,
+			.bind_mw.key_tag = rmem_rkey_next_tag(mw->rkey),
+	};
+	int rc;
+
+	if (bind->bind_info.length != 0) {
+		wr.bind_mw.mr = bind->bind_info.mr;
+		wr.bind_mw.addr = bind->bind_info.addr;
+		wr.bind_mw.length = bind->bind_info.length;
+		wr.bind_mw.access = bind->bind_info.access;
+	}
+	if (__atomic_load_n(&qp->state, __ATOMIC_RELAXED) == RMEM_QPS_RESET)
+		return -EBUSY;
+	if (lcore >= RTE_MAX_LCORE)
+		return -EINVAL;
+	rc = rsoft_sq_accept_bind(qp, &wr);
+	if (rc == 0)
+		rsoft_post_accepted(qp, lcore, &wr, 1);
+	return rc;
 }

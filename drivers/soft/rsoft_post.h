@@ -11,6 +11,9 @@
 
 int rsoft_post_send(struct rmem_qp *qp, const struct rmem_send_wr *wr, uint16_t nb_wr);
 
+/* rmem_mw_bind(): the class has checked it. */
+int rsoft_post_bind_mw(struct rmem_qp *qp, struct rmem_mw *mw, const struct rmem_mw_bind *bind);
+
 /* Try all QPs of the device that could not go on. */
 void rsoft_post_progress(struct rsoft_dev *dev);
 

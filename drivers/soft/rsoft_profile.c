@@ -80,24 +80,3 @@ const struct rsoft_profile rsoft_profiles[RSOFT_PROFILE_NB] = {
 								.max_inline = 512},
 				},
 };
-
-uint32_t
-rsoft_profile_opcodes(const struct rsoft_dev *dev)
-{
-	static const struct {
-		uint64_t capa;
-		uint32_t opcodes;
-	} rows[] = {
-			{RMEM_DEV_CAPA_FAST_REG, 1u << RMEM_WR_REG_MR},
-			{RMEM_DEV_CAPA_UMR, 1u << RMEM_WR_UMR},
-			{RMEM_DEV_CAPA_READ_WITH_INV, 1u << RMEM_WR_RDMA_READ_WITH_INV},
-	};
-	uint32_t opcodes = UINT32_MAX;
-	size_t i;
-
-	for (i = 0; i < RTE_DIM(rows); i++) {
-		if ((rsoft_profile_of(dev)->capa & rows[i].capa) == 0)
-			opcodes &= ~rows[i].opcodes;
-	}
-	return opcodes;
-}

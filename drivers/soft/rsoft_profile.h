@@ -40,7 +40,4 @@ rsoft_has_profile(const struct rsoft_dev *dev)
 	return dev->args.profile != RSOFT_PROFILE_NONE;
 }
 
-/* Bit n: send requests of opcode n are accepted. */
-uint32_t rsoft_profile_opcodes(const struct rsoft_dev *dev);
-
 #endif /* RSOFT_PROFILE_H */

@@ -135,10 +135,10 @@ rsoft_qp_create(struct rmem_qp *base, const struct rmem_qp_conf *conf)
 	qp->access = conf->access;
 	qp->pd = base->pd->handle;
 	qp->sig_all = (conf->flags & RMEM_QP_SIG_ALL) != 0;
-	qp->max_send_sge = conf->max_send_sge;
+	qp->limits.capa = rsoft_profile_of(dev)->capa;
+	qp->limits.max_send_sge = conf->max_send_sge;
+	qp->limits.max_inline_data = conf->max_inline_data;
 	qp->max_recv_sge = conf->max_recv_sge;
-	qp->max_inline = conf->max_inline_data;
-	qp->opcodes = rsoft_profile_opcodes(dev);
 	qp->max_msg_size = rsoft_profile_of(dev)->max_msg_size;
 	qp->is_inline_recv = (rsoft_profile_of(dev)->capa & RMEM_DEV_CAPA_INLINE_RECV) != 0 &&
 			rsoft_qp_wants_inline_recv(conf);
@@ -211,9 +211,9 @@ rsoft_qp_query(struct rmem_qp *base, struct rmem_qp_attr *attr)
 	rsoft_qp_addr(qp, &attr->addr);
 	attr->max_send_wr = qp->sq.depth;
 	attr->max_recv_wr = qp->rq.depth;
-	attr->max_send_sge = qp->max_send_sge;
+	attr->max_send_sge = qp->limits.max_send_sge;
 	attr->max_recv_sge = qp->max_recv_sge;
-	attr->max_inline_data = qp->max_inline;
+	attr->max_inline_data = qp->limits.max_inline_data;
 	attr->bad_rkeys = __atomic_load_n(&qp->bad_rkeys, __ATOMIC_RELAXED);
 	attr->send_queued = __atomic_load_n(&qp->sq.prod, __ATOMIC_RELAXED) -
 			__atomic_load_n(&qp->sq.cons, __ATOMIC_RELAXED);

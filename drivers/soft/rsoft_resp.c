@@ -17,13 +17,6 @@ static const uint16_t rsoft_rnr_10us[32] = {65535, 1, 2, 3, 4, 6, 8, 12, 16, 24,
 		128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288,
 		16384, 24576, 32768, 49152};
 
-/* What a receive is told of a message, by its opcode. */
-static const uint16_t rsoft_recv_flags[RMEM_WR_OPCODE_NB] = {
-		[RMEM_WR_RDMA_WRITE_WITH_IMM] = RMEM_WC_WITH_IMM,
-		[RMEM_WR_SEND_WITH_IMM] = RMEM_WC_WITH_IMM,
-		[RMEM_WR_SEND_WITH_INV] = RMEM_WC_WITH_INV,
-};
-
 uint64_t
 rsoft_rnr_ns(uint8_t code)
 {
@@ -162,17 +155,15 @@ rsoft_resp_cqe(const struct rsoft_qp *peer, const struct rsoft_rqe *rqe,
 		const struct rmem_send_wr *wr, uint64_t length, uint8_t status,
 		struct rsoft_cqe *cqe)
 {
-	uint16_t flags = rsoft_recv_flags[wr->opcode];
-	uint8_t opcode = RMEM_WC_RECV;
+	const struct rmem_wr_info *info = &rmem_wr_info[wr->opcode];
+	uint16_t flags = info->recv_flags;
 
-	if (wr->opcode == RMEM_WR_RDMA_WRITE_WITH_IMM)
-		opcode = RMEM_WC_RECV_RDMA_WITH_IMM;
 	cqe->wr_id = rqe->wr_id;
 	/* The same place in the request and in the completion: data, or the rkey. */
 	cqe->data = rsoft_cqe_data((uint32_t)length, flags != 0 ? wr->imm_data : 0);
 	if (wr->flags & RMEM_SEND_SOLICITED)
 		flags |= RMEM_WC_SOLICITED;
-	cqe->what = rsoft_cqe_what(status, opcode, flags, peer->qp.qp_num);
+	cqe->what = rsoft_cqe_what(status, info->recv_opcode, flags, peer->qp.qp_num);
 }
 
 /* Lock the receive queue and find the receive for a message; else why there is none. */

@@ -8,22 +8,6 @@
 #include "rsoft_resp.h"
 #include "rsoft_run.h"
 
-const uint8_t rsoft_wc_opcode[RMEM_WR_OPCODE_NB] = {
-		[RMEM_WR_RDMA_WRITE] = RMEM_WC_RDMA_WRITE,
-		[RMEM_WR_RDMA_WRITE_WITH_IMM] = RMEM_WC_RDMA_WRITE,
-		[RMEM_WR_SEND] = RMEM_WC_SEND,
-		[RMEM_WR_SEND_WITH_IMM] = RMEM_WC_SEND,
-		[RMEM_WR_RDMA_READ] = RMEM_WC_RDMA_READ,
-		[RMEM_WR_ATOMIC_CMP_AND_SWP] = RMEM_WC_COMP_SWAP,
-		[RMEM_WR_ATOMIC_FETCH_AND_ADD] = RMEM_WC_FETCH_ADD,
-		[RMEM_WR_LOCAL_INV] = RMEM_WC_LOCAL_INV,
-		[RMEM_WR_SEND_WITH_INV] = RMEM_WC_SEND,
-		[RMEM_WR_REG_MR] = RMEM_WC_REG_MR,
-		[RMEM_WR_RDMA_READ_WITH_INV] = RMEM_WC_RDMA_READ,
-		[RMEM_WR_BIND_MW] = RMEM_WC_BIND_MW,
-		[RMEM_WR_UMR] = RMEM_WC_UMR,
-};
-
 /* The cause when the status alone names it. */
 static const uint32_t rsoft_run_why[] = {
 		[RMEM_WC_LOC_LEN_ERR] = RMEM_VENDOR_ERR_MSG_SIZE,

@@ -30,9 +30,6 @@ struct rsoft_run {
 	uint32_t sq_pos[RSOFT_RUN_WCS];
 };
 
-/* Completion opcode of each request. */
-extern const uint8_t rsoft_wc_opcode[RMEM_WR_OPCODE_NB];
-
 /* Hand the gathered completions to the CQ. */
 void rsoft_run_flush(struct rsoft_run *run);
 
@@ -72,7 +69,7 @@ rsoft_run_add_wc(
 
 	cqe->wr_id = wr->wr_id;
 	cqe->what = rsoft_cqe_what(
-			(uint8_t)status, rsoft_wc_opcode[wr->opcode], 0, run->qp->qp.qp_num);
+			(uint8_t)status, rmem_wr_info[wr->opcode].wc_opcode, 0, run->qp->qp.qp_num);
 	cqe->data = rsoft_cqe_data(byte_len, 0);
 	cqe->vendor_err = run->why;
 	run->sq_pos[run->nb_wc] = run->done;

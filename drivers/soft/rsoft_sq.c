@@ -14,14 +14,6 @@
 #include "rsoft_mw.h"
 #include "rsoft_sq.h"
 
-#define RSOFT_SEND_FLAGS                                                                           \
-	(RMEM_SEND_FENCE | RMEM_SEND_SIGNALED | RMEM_SEND_SOLICITED | RMEM_SEND_INLINE)
-
-/* Opcodes whose payload can be inline. */
-#define RSOFT_INLINE_OPCODES                                                                       \
-	(1u << RMEM_WR_RDMA_WRITE | 1u << RMEM_WR_RDMA_WRITE_WITH_IMM | 1u << RMEM_WR_SEND |       \
-			1u << RMEM_WR_SEND_WITH_IMM | 1u << RMEM_WR_SEND_WITH_INV)
-
 int
 rsoft_sq_init(struct rsoft_sq *sq, const struct rmem_qp_conf *conf, int socket_id)
 {
@@ -73,64 +65,8 @@ rsoft_sq_reclaim(struct rsoft_qp *qp)
 	}
 }
 
-static bool
-rsoft_sq_check_inline(const struct rsoft_qp *qp, const struct rmem_send_wr *wr)
-{
-	uint64_t length = 0;
-	uint32_t i;
-
-	if ((RSOFT_INLINE_OPCODES & 1u << wr->opcode) == 0)
-		return false;
-	for (i = 0; i < wr->num_sge; i++)
-		length += wr->sg_list[i].length;
-	return length <= qp->max_inline;
-}
-
-/* The rules of the less common requests. */
-static bool
-rsoft_sq_check_special(const struct rsoft_qp *qp, const struct rmem_send_wr *wr)
-{
-	if ((qp->opcodes & 1u << wr->opcode) == 0)
-		return false;
-	switch (wr->opcode) {
-	case RMEM_WR_ATOMIC_CMP_AND_SWP:
-	case RMEM_WR_ATOMIC_FETCH_AND_ADD:
-		if (wr->num_sge != 1 || wr->sg_list[0].length != sizeof(uint64_t))
-			return false;
-		break;
-	case RMEM_WR_REG_MR:
-	case RMEM_WR_UMR:
-	case RMEM_WR_BIND_MW: /* of type 1 by rmem_mw_bind() only, which has checked it */
-		if (wr != qp->sq.call && !rmem_wr_check_handles(&qp->qp, wr))
-			return false;
-		break;
-	default:
-		break;
-	}
-	return !(wr->flags & RMEM_SEND_INLINE) || rsoft_sq_check_inline(qp, wr);
-}
-
-static __rte_always_inline bool
-rsoft_sq_check(const struct rsoft_qp *qp, const struct rmem_send_wr *wr)
-{
-	if (unlikely(wr->opcode >= RMEM_WR_OPCODE_NB || (wr->flags & ~RSOFT_SEND_FLAGS) != 0 ||
-			    (wr->num_sge > qp->max_send_sge && rmem_wr_has_sges(wr))))
-		return false;
-	if (likely(wr->opcode <= RMEM_WR_RDMA_READ && !(wr->flags & RMEM_SEND_INLINE)))
-		return true;
-	return rsoft_sq_check_special(qp, wr);
-}
-
-/* Why a request failed the check: a profile lacks its opcode, or it is wrong. */
-static int
-rsoft_sq_refusal(const struct rsoft_qp *qp, const struct rmem_send_wr *wr)
-{
-	return wr->opcode < RMEM_WR_OPCODE_NB && (qp->opcodes & 1u << wr->opcode) == 0 ? -EOPNOTSUPP
-										       : -EINVAL;
-}
-
 /* The keys of a handle are those of the REG_MR, UMR or BIND_MW posted last. */
-static inline void
+static void
 rsoft_sq_set_tag(const struct rmem_send_wr *wr)
 {
 	if (wr->opcode == RMEM_WR_REG_MR && wr->reg_mr.mr->type == RMEM_MR_TYPE_FAST_REG)
@@ -141,65 +77,75 @@ rsoft_sq_set_tag(const struct rmem_send_wr *wr)
 		rsoft_mw_set_tag(wr->bind_mw.mw, wr->bind_mw.key_tag);
 }
 
+/* How many requests fit, at least if it is fewer than wanted. */
+static inline uint32_t
+rsoft_sq_room(struct rsoft_qp *qp, uint32_t wanted)
+{
+	struct rsoft_sq *sq = &qp->sq;
+
+	if (unlikely(sq->depth - (sq->posted - sq->retired) < wanted))
+		rsoft_sq_reclaim(qp);
+	return sq->depth - (sq->posted - sq->retired);
+}
+
 uint32_t
 rsoft_sq_accept(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_wr, int *rc)
 {
-	struct rsoft_sq *sq = &qp->sq;
-	uint32_t room = sq->depth - (sq->posted - sq->retired);
-	uint32_t i;
+	int why;
+	uint32_t i, n = RTE_MIN(nb_wr, rsoft_sq_room(qp, nb_wr));
 
-	if (unlikely(room < nb_wr)) {
-		rsoft_sq_reclaim(qp);
-		room = sq->depth - (sq->posted - sq->retired);
-	}
-	*rc = 0;
-	for (i = 0; i < nb_wr; i++) {
-		if (unlikely(!rsoft_sq_check(qp, &wr[i]))) {
-			*rc = rsoft_sq_refusal(qp, &wr[i]);
+	*rc = n == nb_wr ? 0 : -ENOSPC;
+	if (unlikely(n == 0 && nb_wr != 0 && rmem_wr_check_full(&qp->qp, &qp->limits, wr) != 0))
+		n = 1; /* malformed: -ENOSPC is only for what is not */
+	for (i = 0; i < n; i++) {
+		if (likely(rmem_wr_is_simple(&qp->limits, &wr[i])))
+			continue;
+		why = rmem_wr_check_full(&qp->qp, &qp->limits, &wr[i]);
+		if (unlikely(why != 0)) {
+			*rc = why;
 			break;
 		}
-		if (unlikely(i == room)) {
-			*rc = -ENOSPC;
-			break;
-		}
-		if (unlikely(wr[i].opcode >= RMEM_WR_REG_MR))
-			rsoft_sq_set_tag(&wr[i]);
+		rsoft_sq_set_tag(&wr[i]);
 	}
-	sq->posted += i;
+	qp->sq.posted += i;
 	return i;
+}
+
+int
+rsoft_sq_accept_bind(struct rsoft_qp *qp, const struct rmem_send_wr *wr)
+{
+	if (unlikely(rsoft_sq_room(qp, 1) == 0))
+		return -ENOSPC;
+	rsoft_sq_set_tag(wr);
+	qp->sq.posted++;
+	return 0;
 }
 
 /* What a request names by pointer can't be released while it is queued. */
 static void
 rsoft_sq_hold(const struct rmem_send_wr *wr)
 {
-	if (wr->opcode == RMEM_WR_REG_MR) {
-		__atomic_fetch_add(&wr->reg_mr.mr->obj.refs, 1, __ATOMIC_RELAXED);
-		__atomic_fetch_add(&wr->reg_mr.page_list->obj.refs, 1, __ATOMIC_RELAXED);
+	struct rmem_obj *obj;
+	unsigned int i;
+
+	for (i = 0; i < RMEM_WR_MAX_HANDLES; i++) {
+		obj = rmem_wr_obj(wr, i);
+		if (obj != NULL)
+			__atomic_fetch_add(&obj->refs, 1, __ATOMIC_RELAXED);
 	}
-	if (wr->opcode == RMEM_WR_BIND_MW) {
-		__atomic_fetch_add(&wr->bind_mw.mw->obj.refs, 1, __ATOMIC_RELAXED);
-		if (wr->bind_mw.mr != NULL)
-			__atomic_fetch_add(&wr->bind_mw.mr->obj.refs, 1, __ATOMIC_RELAXED);
-	}
-	if (wr->opcode == RMEM_WR_UMR)
-		__atomic_fetch_add(&wr->umr.mr->obj.refs, 1, __ATOMIC_RELAXED);
 }
 
 void
 rsoft_sq_unhold(const struct rmem_send_wr *wr)
 {
-	if (wr->opcode == RMEM_WR_REG_MR) {
-		rmem_obj_unhold(&wr->reg_mr.mr->obj);
-		rmem_obj_unhold(&wr->reg_mr.page_list->obj);
+	struct rmem_obj *obj;
+	unsigned int i;
+
+	for (i = 0; i < RMEM_WR_MAX_HANDLES; i++) {
+		obj = rmem_wr_obj(wr, i);
+		if (obj != NULL)
+			rmem_obj_unhold(obj);
 	}
-	if (wr->opcode == RMEM_WR_BIND_MW) {
-		if (wr->bind_mw.mr != NULL)
-			rmem_obj_unhold(&wr->bind_mw.mr->obj);
-		rmem_obj_unhold(&wr->bind_mw.mw->obj);
-	}
-	if (wr->opcode == RMEM_WR_UMR)
-		rmem_obj_unhold(&wr->umr.mr->obj);
 }
 
 void
@@ -215,7 +161,7 @@ static void
 rsoft_sq_push_one(struct rsoft_qp *qp, struct rmem_send_wr *slot, const struct rmem_send_wr *wr)
 {
 	struct rmem_sge *sge = (struct rmem_sge *)(void *)(slot + 1);
-	uint8_t *data = (uint8_t *)(sge + qp->max_send_sge);
+	uint8_t *data = (uint8_t *)(sge + qp->limits.max_send_sge);
 	uint32_t i;
 
 	*slot = *wr;

@@ -25,6 +25,9 @@ void rsoft_sq_fini(struct rsoft_sq *sq);
 uint32_t rsoft_sq_accept(
 		struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_wr, int *rc);
 
+/* Accept a binding that rmem_mw_bind() has checked: 0 or -ENOSPC. */
+int rsoft_sq_accept_bind(struct rsoft_qp *qp, const struct rmem_send_wr *wr);
+
 /*
  * Copy accepted requests to the queue, with their SGEs and inline data. What a REG_MR, a UMR or
  * a BIND_MW names gains a reference until rsoft_sq_unhold().

@@ -226,11 +226,9 @@ struct rverbs_qp {
 	uint32_t gate;       /* enum rverbs_gate; atomic */
 	uint32_t has_failed; /* it flushes what is posted; atomic */
 	int peer_dev_id;     /* device of this process that the peer is on, or -1 */
-	uint32_t max_send_sge;
+	struct rmem_wr_limits limits;
 	uint32_t max_recv_sge;
-	uint32_t max_inline;
 	uint64_t id; /* what a wr_id of ours starts with */
-	uint64_t capa;
 	struct ibv_qp *ibv;
 	struct ibv_qp_ex *ex; /* NULL: by ibv_post_send() */
 	bool is_list_bad;     /* as of the device: lists go by ibv_post_send() */

@@ -17,14 +17,6 @@
 
 #define RVERBS_CHAIN 32
 
-#define RVERBS_SEND_FLAGS                                                                          \
-	(RMEM_SEND_FENCE | RMEM_SEND_SIGNALED | RMEM_SEND_SOLICITED | RMEM_SEND_INLINE)
-
-/* Opcodes whose payload can be inline. */
-#define RVERBS_INLINE_OPCODES                                                                      \
-	(1u << RMEM_WR_RDMA_WRITE | 1u << RMEM_WR_RDMA_WRITE_WITH_IMM | 1u << RMEM_WR_SEND |       \
-			1u << RMEM_WR_SEND_WITH_IMM | 1u << RMEM_WR_SEND_WITH_INV)
-
 static uint64_t
 rverbs_wr_bytes(const struct rmem_send_wr *wr)
 {
@@ -36,74 +28,25 @@ rverbs_wr_bytes(const struct rmem_send_wr *wr)
 	return bytes;
 }
 
-/* Requests that need a capability. */
-static int
-rverbs_check_capa(const struct rverbs_qp *qp, const struct rmem_send_wr *wr)
-{
-	uint64_t capa;
-
-	switch (wr->opcode) {
-	case RMEM_WR_ATOMIC_CMP_AND_SWP:
-	case RMEM_WR_ATOMIC_FETCH_AND_ADD:
-		capa = RMEM_DEV_CAPA_ATOMIC;
-		break;
-	case RMEM_WR_LOCAL_INV:
-		capa = RMEM_DEV_CAPA_LOCAL_INV;
-		break;
-	case RMEM_WR_SEND_WITH_INV:
-		capa = RMEM_DEV_CAPA_SEND_WITH_INV;
-		break;
-	case RMEM_WR_BIND_MW:
-		capa = RMEM_DEV_CAPA_MW_TYPE_2B;
-		break;
-	case RMEM_WR_RDMA_WRITE:
-	case RMEM_WR_RDMA_WRITE_WITH_IMM:
-	case RMEM_WR_SEND:
-	case RMEM_WR_SEND_WITH_IMM:
-	case RMEM_WR_RDMA_READ:
-		return 0;
-	default: /* user-space verbs have no other */
-		return -EOPNOTSUPP;
-	}
-	return (qp->capa & capa) != 0 ? 0 : -EOPNOTSUPP;
-}
-
-static int
-rverbs_check_rare(const struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint64_t bytes)
-{
-	bool is_atomic = wr->opcode == RMEM_WR_ATOMIC_CMP_AND_SWP ||
-			wr->opcode == RMEM_WR_ATOMIC_FETCH_AND_ADD;
-	int rc;
-
-	if (is_atomic && (wr->num_sge != 1 || bytes != sizeof(uint64_t)))
-		return -EINVAL;
-	rc = rverbs_check_capa(qp, wr);
-	if (rc != 0)
-		return rc;
-	if (!rmem_wr_check_handles(&qp->qp, wr))
-		return -EINVAL;
-	if ((wr->flags & RMEM_SEND_INLINE) != 0 &&
-			((RVERBS_INLINE_OPCODES & 1u << wr->opcode) == 0 || bytes > qp->max_inline))
-		return -EINVAL;
-	return 0;
-}
-
 /* Whether the request concerns windows. */
 static __rte_always_inline bool
 rverbs_is_window(const struct rmem_send_wr *wr)
 {
-	return wr->opcode >= RMEM_WR_LOCAL_INV;
+	const uint8_t window = RMEM_WR_BINDS | RMEM_WR_INVALIDATES | RMEM_WR_INVALIDATES_REMOTE;
+
+	return (rmem_wr_info[wr->opcode].props & window) != 0;
 }
 
 /* Providers add the lengths of a list up in 32 bits, as rdma_rxe's does: 4 GiB would be none. */
 static __rte_always_inline int
 rverbs_check(const struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint64_t *bytes)
 {
-	if (unlikely(wr->opcode >= RMEM_WR_OPCODE_NB || (wr->flags & ~RVERBS_SEND_FLAGS) != 0 ||
-			    (wr->num_sge > qp->max_send_sge && rmem_wr_has_sges(wr))))
-		return -EINVAL;
+	int rc = rmem_wr_check(&qp->qp, &qp->limits, wr);
+
+	if (unlikely(rc != 0))
+		return rc;
 	if (unlikely(!rmem_wr_has_sges(wr))) {
-		*bytes = 0; /* has no SGEs */
+		*bytes = 0;
 	} else if (likely(wr->num_sge == 1)) {
 		*bytes = wr->sg_list[0].length;
 	} else {
@@ -111,9 +54,7 @@ rverbs_check(const struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint64_t
 		if (unlikely(*bytes > UINT32_MAX))
 			return -EINVAL;
 	}
-	if (likely(wr->opcode <= RMEM_WR_RDMA_READ && !(wr->flags & RMEM_SEND_INLINE)))
-		return 0;
-	return rverbs_check_rare(qp, wr, *bytes);
+	return 0;
 }
 
 /* Check one and note it in the ring; its wr_id, or why not in *rc. */
@@ -292,7 +233,7 @@ rverbs_chain_fill(struct ibv_send_wr *to, const struct rmem_send_wr *wr, uint64_
 	to->opcode = (enum ibv_wr_opcode)rverbs_map_wr_opcode(wr->opcode);
 	to->send_flags = wr->flags;
 	to->imm_data = wr->imm_data;
-	if (wr->opcode >= RMEM_WR_ATOMIC_CMP_AND_SWP) {
+	if (rmem_wr_info[wr->opcode].remote_access == RMEM_ACCESS_REMOTE_ATOMIC) {
 		to->wr.atomic.remote_addr = wr->atomic.remote_addr;
 		to->wr.atomic.compare_add = wr->atomic.compare_add;
 		to->wr.atomic.swap = wr->atomic.swap;

@@ -124,10 +124,10 @@ rverbs_qp_create(struct rmem_qp *base, const struct rmem_qp_conf *conf)
 		return rc;
 	qp->dev = dev;
 	qp->conf = *conf;
-	qp->max_send_sge = conf->max_send_sge;
+	qp->limits.capa = dev->capa;
+	qp->limits.max_send_sge = conf->max_send_sge;
+	qp->limits.max_inline_data = conf->max_inline_data;
 	qp->max_recv_sge = conf->max_recv_sge;
-	qp->max_inline = conf->max_inline_data;
-	qp->capa = dev->capa;
 	qp->is_list_bad = dev->is_list_bad;
 	qp->peer_dev_id = -1;
 	qp->psn = (uint32_t)rte_rand() & RVERBS_PSN_MASK;

@@ -22,6 +22,7 @@
 #include <rte_branch_prediction.h>
 
 #include <rmem.h>
+#include <rmem_wr_info.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -332,63 +333,6 @@ int rmem_process_check(const char *func);
  */
 int rmem_mw_check_bind(const struct rmem_qp *qp, const struct rmem_mw *mw,
 		const struct rmem_mw_bind_info *info);
-
-/**
- * Whether a request has SGEs; the other opcodes ignore sg_list and num_sge.
- *
- * Fast path.
- *
- * @param wr
- *   Request of a known opcode.
- *
- * @return
- *   Whether sg_list and num_sge mean anything.
- */
-static inline bool
-rmem_wr_has_sges(const struct rmem_send_wr *wr)
-{
-	const uint32_t without = UINT32_C(1) << RMEM_WR_LOCAL_INV | UINT32_C(1) << RMEM_WR_REG_MR |
-			UINT32_C(1) << RMEM_WR_BIND_MW | UINT32_C(1) << RMEM_WR_UMR;
-
-	return (without >> wr->opcode & 1) == 0;
-}
-
-/**
- * Check the handles in a REG_MR, UMR or BIND_MW request: each is an object of its type and of the
- * device of the QP. A driver calls it when such a request is posted, before it reads what lies
- * beyond the public part of a handle: that of another device may be of another driver.
- *
- * Fast path: reads only, logs nothing.
- *
- * @param qp
- *   QP that the request is posted to.
- * @param wr
- *   Request of any opcode; one that names no handles passes.
- *
- * @return
- *   Whether it may be accepted; otherwise the driver refuses it as malformed.
- */
-static inline bool
-rmem_wr_check_handles(const struct rmem_qp *qp, const struct rmem_send_wr *wr)
-{
-	switch (wr->opcode) {
-	case RMEM_WR_REG_MR:
-		return wr->reg_mr.mr != NULL && wr->reg_mr.page_list != NULL &&
-				rmem_obj_is_of(&wr->reg_mr.mr->obj, RMEM_OBJ_MR, &qp->obj) &&
-				rmem_obj_is_of(&wr->reg_mr.page_list->obj, RMEM_OBJ_PAGE_LIST,
-						&qp->obj);
-	case RMEM_WR_UMR:
-		return wr->umr.mr != NULL && wr->umr.entries != NULL &&
-				rmem_obj_is_of(&wr->umr.mr->obj, RMEM_OBJ_MR, &qp->obj);
-	case RMEM_WR_BIND_MW:
-		return wr->bind_mw.mw != NULL && wr->bind_mw.mr != NULL &&
-				rmem_obj_is_of(&wr->bind_mw.mw->obj, RMEM_OBJ_MW, &qp->obj) &&
-				rmem_obj_is_of(&wr->bind_mw.mr->obj, RMEM_OBJ_MR, &qp->obj) &&
-				wr->bind_mw.mw->type == RMEM_MW_TYPE_2;
-	default:
-		return true;
-	}
-}
 
 /**
  * Trace a request that failed: the point lib.rmem.error.wc. A driver calls it for each completion

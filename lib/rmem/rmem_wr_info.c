@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Send requests: the table of opcodes, and the check at the post; see rmem_wr_info.h. */
+
+#include <assert.h>
+#include <errno.h>
+#include <stddef.h>
+
+#include <rte_common.h>
+
+#include <rmem_driver.h>
+
+#define FLAGS        (RMEM_SEND_FENCE | RMEM_SEND_SIGNALED | RMEM_SEND_SOLICITED)
+#define INLINE_FLAGS (FLAGS | RMEM_SEND_INLINE)
+
+/* A field of struct rmem_send_wr that points to an object of a type. */
+#define HANDLE(obj_type, field)                                                                    \
+	{                                                                                          \
+		.type = (obj_type), .offset = offsetof(struct rmem_send_wr, field)                 \
+	}
+
+static_assert(sizeof(struct rmem_wr_info) == 64, "a request's properties are one cache line");
+
+const struct rmem_wr_info rmem_wr_info[RMEM_WR_OPCODE_NB] __rte_cache_aligned = {
+		[RMEM_WR_RDMA_WRITE] =
+				{
+						.wc_opcode = RMEM_WC_RDMA_WRITE,
+						.flags = INLINE_FLAGS,
+						.props = RMEM_WR_HAS_SGES,
+						.remote_access = RMEM_ACCESS_REMOTE_WRITE,
+				},
+		[RMEM_WR_RDMA_WRITE_WITH_IMM] =
+				{
+						.wc_opcode = RMEM_WC_RDMA_WRITE,
+						.flags = INLINE_FLAGS,
+						.props = RMEM_WR_HAS_SGES,
+						.remote_access = RMEM_ACCESS_REMOTE_WRITE,
+						.recv_opcode = RMEM_WC_RECV_RDMA_WITH_IMM,
+						.recv_flags = RMEM_WC_WITH_IMM,
+				},
+		[RMEM_WR_SEND] =
+				{
+						.wc_opcode = RMEM_WC_SEND,
+						.flags = INLINE_FLAGS,
+						.props = RMEM_WR_HAS_SGES,
+						.recv_opcode = RMEM_WC_RECV,
+				},
+		[RMEM_WR_SEND_WITH_IMM] =
+				{
+						.wc_opcode = RMEM_WC_SEND,
+						.flags = INLINE_FLAGS,
+						.props = RMEM_WR_HAS_SGES,
+						.recv_opcode = RMEM_WC_RECV,
+						.recv_flags = RMEM_WC_WITH_IMM,
+				},
+		[RMEM_WR_RDMA_READ] =
+				{
+						.wc_opcode = RMEM_WC_RDMA_READ,
+						.flags = FLAGS,
+						.props = RMEM_WR_HAS_SGES,
+						.remote_access = RMEM_ACCESS_REMOTE_READ,
+				},
+		[RMEM_WR_ATOMIC_CMP_AND_SWP] =
+				{
+						.is_full_check = true,
+						.wc_opcode = RMEM_WC_COMP_SWAP,
+						.flags = FLAGS,
+						.props = RMEM_WR_HAS_SGES,
+						.capa = RMEM_DEV_CAPA_ATOMIC,
+						.remote_access = RMEM_ACCESS_REMOTE_ATOMIC,
+				},
+		[RMEM_WR_ATOMIC_FETCH_AND_ADD] =
+				{
+						.is_full_check = true,
+						.wc_opcode = RMEM_WC_FETCH_ADD,
+						.flags = FLAGS,
+						.props = RMEM_WR_HAS_SGES,
+						.capa = RMEM_DEV_CAPA_ATOMIC,
+						.remote_access = RMEM_ACCESS_REMOTE_ATOMIC,
+				},
+		[RMEM_WR_LOCAL_INV] =
+				{
+						.wc_opcode = RMEM_WC_LOCAL_INV,
+						.flags = FLAGS,
+						.props = RMEM_WR_INVALIDATES,
+						.capa = RMEM_DEV_CAPA_LOCAL_INV,
+				},
+		[RMEM_WR_SEND_WITH_INV] =
+				{
+						.wc_opcode = RMEM_WC_SEND,
+						.flags = INLINE_FLAGS,
+						.props = RMEM_WR_HAS_SGES |
+								RMEM_WR_INVALIDATES_REMOTE,
+						.capa = RMEM_DEV_CAPA_SEND_WITH_INV,
+						.recv_opcode = RMEM_WC_RECV,
+						.recv_flags = RMEM_WC_WITH_INV,
+				},
+		[RMEM_WR_REG_MR] =
+				{
+						.is_full_check = true,
+						.wc_opcode = RMEM_WC_REG_MR,
+						.flags = FLAGS,
+						.props = RMEM_WR_BINDS,
+						.capa = RMEM_DEV_CAPA_FAST_REG,
+						.handle = {HANDLE(RMEM_OBJ_MR, reg_mr.mr),
+								HANDLE(RMEM_OBJ_PAGE_LIST,
+										reg_mr.page_list)},
+				},
+		[RMEM_WR_RDMA_READ_WITH_INV] =
+				{
+						.wc_opcode = RMEM_WC_RDMA_READ,
+						.flags = FLAGS,
+						.props = RMEM_WR_HAS_SGES | RMEM_WR_INVALIDATES,
+						.capa = RMEM_DEV_CAPA_READ_WITH_INV,
+						.remote_access = RMEM_ACCESS_REMOTE_READ,
+				},
+		[RMEM_WR_BIND_MW] =
+				{
+						.is_full_check = true,
+						.wc_opcode = RMEM_WC_BIND_MW,
+						.flags = FLAGS,
+						.props = RMEM_WR_BINDS,
+						.capa = RMEM_DEV_CAPA_MW_TYPE_2B,
+						.handle = {HANDLE(RMEM_OBJ_MW, bind_mw.mw),
+								HANDLE(RMEM_OBJ_MR, bind_mw.mr)},
+				},
+		[RMEM_WR_UMR] =
+				{
+						.is_full_check = true,
+						.wc_opcode = RMEM_WC_UMR,
+						.flags = FLAGS,
+						.props = RMEM_WR_BINDS,
+						.capa = RMEM_DEV_CAPA_UMR,
+						.handle = {HANDLE(RMEM_OBJ_MR, umr.mr)},
+				},
+};
+
+/* The objects that it names, and what is named beside them. */
+static bool
+rmem_wr_check_handles(const struct rmem_qp *qp, const struct rmem_send_wr *wr)
+{
+	const struct rmem_wr_info *info = &rmem_wr_info[wr->opcode];
+	const struct rmem_obj *obj;
+	unsigned int i;
+
+	for (i = 0; i < RMEM_WR_MAX_HANDLES && info->handle[i].type != RMEM_OBJ_NONE; i++) {
+		obj = rmem_wr_obj(wr, i);
+		if (unlikely(obj == NULL || !rmem_obj_is_of(obj, info->handle[i].type, &qp->obj)))
+			return false;
+	}
+	if (wr->opcode == RMEM_WR_BIND_MW)
+		return wr->bind_mw.mw->type == RMEM_MW_TYPE_2;
+	return wr->opcode != RMEM_WR_UMR || wr->umr.entries != NULL;
+}
+
+/* The number of SGEs, and where that matters their lengths. */
+static __rte_noinline bool
+rmem_wr_check_sges(const struct rmem_wr_limits *limits, const struct rmem_send_wr *wr)
+{
+	uint64_t length = 0;
+	uint32_t i;
+
+	if (wr->num_sge > limits->max_send_sge)
+		return false;
+	if (rmem_wr_info[wr->opcode].remote_access == RMEM_ACCESS_REMOTE_ATOMIC)
+		return wr->num_sge == 1 && wr->sg_list[0].length == sizeof(uint64_t);
+	if ((wr->flags & RMEM_SEND_INLINE) == 0)
+		return true;
+	for (i = 0; i < wr->num_sge; i++)
+		length += wr->sg_list[i].length;
+	return length <= limits->max_inline_data;
+}
+
+int
+rmem_wr_check_full(const struct rmem_qp *qp, const struct rmem_wr_limits *limits,
+		const struct rmem_send_wr *wr)
+{
+	const struct rmem_wr_info *info;
+
+	if (wr->opcode >= RMEM_WR_OPCODE_NB)
+		return -EINVAL;
+	info = &rmem_wr_info[wr->opcode];
+	if (unlikely((info->capa & ~limits->capa) != 0))
+		return -EOPNOTSUPP;
+	if (unlikely((wr->flags & ~info->flags) != 0))
+		return -EINVAL;
+	/* None has both. */
+	if (info->props & RMEM_WR_HAS_SGES)
+		return rmem_wr_check_sges(limits, wr) ? 0 : -EINVAL;
+	return rmem_wr_check_handles(qp, wr) ? 0 : -EINVAL;
+}

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/**
+ * @file
+ * For drivers: what each send request is, and the check that every driver makes of it when it is
+ * posted. A driver adds how it executes each opcode, and limits of its own.
+ */
+
+#ifndef RMEM_WR_INFO_H
+#define RMEM_WR_INFO_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <rte_branch_prediction.h>
+
+#include <rmem_obj.h>
+#include <rmem_wr.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct rmem_qp;
+
+/** It has SGEs; the others ignore sg_list and num_sge. */
+#define RMEM_WR_HAS_SGES (1u << 0)
+/** It makes a key of this device valid. */
+#define RMEM_WR_BINDS (1u << 1)
+/** It invalidates a key of this device. */
+#define RMEM_WR_INVALIDATES (1u << 2)
+/** It invalidates a key of the peer. */
+#define RMEM_WR_INVALIDATES_REMOTE (1u << 3)
+
+/** Objects that a request can name. */
+#define RMEM_WR_MAX_HANDLES 2
+
+/** A field of struct rmem_send_wr that points to an object. */
+struct rmem_wr_handle {
+	uint32_t type;   /**< One of enum rmem_obj_type; RMEM_OBJ_NONE: no such field. */
+	uint32_t offset; /**< In struct rmem_send_wr. */
+};
+
+/** An opcode of enum rmem_wr_opcode. */
+struct rmem_wr_info {
+	uint64_t capa;          /**< RMEM_DEV_CAPA_* that it needs, or 0. */
+	uint32_t remote_access; /**< RMEM_ACCESS_REMOTE_* that its rkey must grant; 0: no rkey. */
+	uint16_t recv_flags;    /**< RMEM_WC_WITH_* of the receive that it consumes. */
+	uint8_t recv_opcode;    /**< enum rmem_wc_opcode of that receive; 0: it consumes none. */
+	uint8_t wc_opcode;      /**< enum rmem_wc_opcode of its completion. */
+	uint8_t flags;          /**< RMEM_SEND_* that it may have. */
+	uint8_t props;          /**< Bitwise OR of RMEM_WR_*. */
+	bool is_full_check;     /**< Always by rmem_wr_check_full(). */
+	uint8_t pad[5];         /**< Zero. */
+	struct rmem_wr_handle handle[RMEM_WR_MAX_HANDLES]; /**< Objects that it names. */
+	uint64_t reserved[3];                              /**< Zero. */
+};
+
+/** All requests, by opcode. One cache line each. */
+extern const struct rmem_wr_info rmem_wr_info[RMEM_WR_OPCODE_NB];
+
+/** What a QP accepts; of the driver, which fills it when it creates the QP. */
+struct rmem_wr_limits {
+	uint64_t capa;            /**< RMEM_DEV_CAPA_* of the device. */
+	uint32_t max_inline_data; /**< As in struct rmem_qp_conf. */
+	uint16_t max_send_sge;    /**< As in struct rmem_qp_conf. */
+	uint16_t reserved;        /**< Zero. */
+};
+
+/**
+ * Whether the head of a request is all that there is to check, and is right: the common case of
+ * rmem_wr_check(). The others are inline data, the SGE of an atomic, objects, and what is refused.
+ *
+ * Fast path.
+ *
+ * @param limits
+ *   What the QP accepts.
+ * @param wr
+ *   Request, of any opcode.
+ *
+ * @return
+ *   Whether it may be accepted; otherwise rmem_wr_check_full() decides.
+ */
+static inline bool
+rmem_wr_is_simple(const struct rmem_wr_limits *limits, const struct rmem_send_wr *wr)
+{
+	const uint8_t other =
+			(uint8_t) ~(RMEM_SEND_FENCE | RMEM_SEND_SIGNALED | RMEM_SEND_SOLICITED);
+	const struct rmem_wr_info *info;
+
+	if (unlikely(wr->opcode >= RMEM_WR_OPCODE_NB || wr->num_sge > limits->max_send_sge))
+		return false;
+	info = &rmem_wr_info[wr->opcode];
+	return ((info->capa & ~limits->capa) | (wr->flags & other) | info->is_full_check) == 0;
+}
+
+/**
+ * Check a send request of any kind; rmem_wr_check() is faster where many are simple.
+ *
+ * Fast path: reads only, logs nothing.
+ *
+ * @param qp
+ *   QP that the request is posted to.
+ * @param limits
+ *   What the QP accepts.
+ * @param wr
+ *   Request, of any opcode.
+ *
+ * @return
+ *   0 when it may be accepted, otherwise:
+ *   - -EINVAL, -EOPNOTSUPP: as rmem_wr_check().
+ */
+int rmem_wr_check_full(const struct rmem_qp *qp, const struct rmem_wr_limits *limits,
+		const struct rmem_send_wr *wr);
+
+/**
+ * Check a send request when it is posted: opcode, capability, flags, number of SGEs, the SGE of an
+ * atomic, inline length, and that each object it names is one of its type and of the device of the
+ * QP. So a driver may read beyond the public part of these objects.
+ *
+ * Fast path: reads only, logs nothing.
+ *
+ * @param qp
+ *   QP that the request is posted to.
+ * @param limits
+ *   What the QP accepts.
+ * @param wr
+ *   Request, of any opcode.
+ *
+ * @return
+ *   0 when it may be accepted, otherwise:
+ *   - -EINVAL: unknown opcode, a flag that the opcode can't have, too many SGEs or inline bytes,
+ *     an atomic without one SGE of 8 bytes, NULL entries, or an object that is NULL, of another
+ *     type or device, or a window that is not of type 2.
+ *   - -EOPNOTSUPP: the device lacks the capability for the opcode.
+ */
+static inline int
+rmem_wr_check(const struct rmem_qp *qp, const struct rmem_wr_limits *limits,
+		const struct rmem_send_wr *wr)
+{
+	return likely(rmem_wr_is_simple(limits, wr)) ? 0 : rmem_wr_check_full(qp, limits, wr);
+}
+
+/**
+ * Whether a request has SGEs.
+ *
+ * Fast path.
+ *
+ * @param wr
+ *   Request of a known opcode.
+ *
+ * @return
+ *   Whether sg_list and num_sge mean anything.
+ */
+static inline bool
+rmem_wr_has_sges(const struct rmem_send_wr *wr)
+{
+	return (rmem_wr_info[wr->opcode].props & RMEM_WR_HAS_SGES) != 0;
+}
+
+/**
+ * An object that a request names.
+ *
+ * Fast path.
+ *
+ * @param wr
+ *   Request of a known opcode.
+ * @param i
+ *   Which, below RMEM_WR_MAX_HANDLES.
+ *
+ * @return
+ *   Its head; NULL when the request names no such object.
+ */
+static inline struct rmem_obj *
+rmem_wr_obj(const struct rmem_send_wr *wr, unsigned int i)
+{
+	const struct rmem_wr_handle *handle = &rmem_wr_info[wr->opcode].handle[i];
+
+	if (handle->type == RMEM_OBJ_NONE)
+		return NULL;
+	return *(struct rmem_obj *const *)(const void *)((const uint8_t *)wr + handle->offset);
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* RMEM_WR_INFO_H */

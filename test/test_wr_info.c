@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* The class's table of send requests is complete, and its check enforces each property. */
+
+#include <string.h>
+
+#include <rmem_driver.h>
+
+#include "fixture.h"
+#include "test.h"
+
+#define ALL_FLAGS (RMEM_SEND_FENCE | RMEM_SEND_SIGNALED | RMEM_SEND_SOLICITED | RMEM_SEND_INLINE)
+
+static const struct rmem_wr_limits limits = {
+		.capa = UINT64_MAX, .max_send_sge = 1, .max_inline_data = 16};
+
+/* A request of an opcode that passes. */
+static struct rmem_send_wr
+good_wr(uint8_t opcode, const struct rmem_sge *sge)
+{
+	static struct rmem_mkey_entry entry;
+
+	switch (opcode) {
+	case RMEM_WR_REG_MR:
+		return fx_reg(fx.fast.mr, fx.fast.list, 1, 0, FX_PAGE);
+	case RMEM_WR_BIND_MW:
+		return fx_mw_wr(fx.mw.two, 0, 1, RMEM_ACCESS_REMOTE_READ);
+	case RMEM_WR_UMR:
+		return fx_umr(fx.a.mr, &entry, 1, 0);
+	default:
+		return fx_wr(opcode, sge, 1);
+	}
+}
+
+static int
+setup(void)
+{
+	TEST_RUN(fx_setup_fast());
+	fx.mw.mr = fx.a.mr;
+	fx.mw.two = fx_mw(fx.a.pd, RMEM_MW_TYPE_2);
+	TEST_ASSERT(fx.mw.two != NULL);
+	return TEST_SUCCESS;
+}
+
+TEST(wr_info, each_opcode_has_its_row)
+{
+	static const uint8_t zeros[64];
+	uint8_t opcode;
+
+	for (opcode = 0; opcode < RMEM_WR_OPCODE_NB; opcode++) {
+		const struct rmem_wr_info *info = &rmem_wr_info[opcode];
+
+		TEST_ASSERT((info->flags & RMEM_SEND_SIGNALED) != 0);
+		TEST_ASSERT(strcmp(rmem_wc_opcode_str(info->wc_opcode), "unknown") != 0);
+		TEST_ASSERT(info->is_full_check || info->handle[0].type == RMEM_OBJ_NONE);
+		TEST_ASSERT(info->recv_opcode != 0 || info->recv_flags == 0);
+		TEST_MEM(info->pad, zeros, sizeof(info->pad));
+		TEST_MEM(info->reserved, zeros, sizeof(info->reserved));
+	}
+	return TEST_SUCCESS;
+}
+
+TEST(wr_info, check_enforces_each_property)
+{
+	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, sizeof(uint64_t));
+	struct rmem_wr_limits none = limits;
+	struct rmem_send_wr wr;
+	unsigned int i;
+	uint8_t opcode;
+
+	none.capa = 0;
+	for (opcode = 0; opcode < RMEM_WR_OPCODE_NB; opcode++) {
+		const struct rmem_wr_info *info = &rmem_wr_info[opcode];
+
+		wr = good_wr(opcode, &sge);
+		TEST_OK(rmem_wr_check(fx.a.qp, &limits, &wr));
+		TEST_OK(rmem_wr_check_full(fx.a.qp, &limits, &wr));
+		if (info->capa != 0)
+			TEST_ERR(rmem_wr_check(fx.a.qp, &none, &wr), EOPNOTSUPP);
+		wr.flags = info->flags;
+		TEST_OK(rmem_wr_check(fx.a.qp, &limits, &wr));
+		wr.flags = ALL_FLAGS;
+		if (info->flags != ALL_FLAGS)
+			TEST_ERR(rmem_wr_check(fx.a.qp, &limits, &wr), EINVAL);
+		wr.flags = ALL_FLAGS + 1;
+		TEST_ERR(rmem_wr_check(fx.a.qp, &limits, &wr), EINVAL);
+		wr = good_wr(opcode, &sge);
+		wr.num_sge = 2;
+		if (rmem_wr_has_sges(&wr))
+			TEST_ERR(rmem_wr_check(fx.a.qp, &limits, &wr), EINVAL);
+		else
+			TEST_OK(rmem_wr_check(fx.a.qp, &limits, &wr));
+		for (i = 0; i < RMEM_WR_MAX_HANDLES && rmem_wr_obj(&wr, i) != NULL; i++) {
+			struct rmem_obj *obj = rmem_wr_obj(&wr, i);
+
+			obj->dev_id++;
+			TEST_ERR(rmem_wr_check(fx.a.qp, &limits, &wr), EINVAL);
+			obj->dev_id--;
+			obj->type++;
+			TEST_ERR(rmem_wr_check(fx.a.qp, &limits, &wr), EINVAL);
+			obj->type--;
+		}
+	}
+	wr.opcode = RMEM_WR_OPCODE_NB;
+	TEST_ERR(rmem_wr_check(fx.a.qp, &limits, &wr), EINVAL);
+	return TEST_SUCCESS;
+}
+
+TEST(wr_info, inline_data_and_the_sge_of_an_atomic_have_a_length)
+{
+	struct rmem_sge sge = fx_sge(fx.a.mr, 0, limits.max_inline_data);
+	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &sge, 1);
+
+	wr.flags = RMEM_SEND_INLINE;
+	TEST_OK(rmem_wr_check(fx.a.qp, &limits, &wr));
+	sge.length++;
+	TEST_ERR(rmem_wr_check(fx.a.qp, &limits, &wr), EINVAL);
+	wr = fx_wr(RMEM_WR_ATOMIC_FETCH_AND_ADD, &sge, 1);
+	TEST_ERR(rmem_wr_check(fx.a.qp, &limits, &wr), EINVAL);
+	wr.num_sge = 0;
+	TEST_ERR(rmem_wr_check(fx.a.qp, &limits, &wr), EINVAL);
+	return TEST_SUCCESS;
+}
+
+TEST_SUITE(wr_info, setup, fx_teardown);
