@@ -15,6 +15,13 @@ COVERED = (
     'README.md',
     'doc',
     'drivers/soft/wire',
+    'lib/rmem_cm/rmem_cm.h',
+    'lib/rmem_lease/rmem_lease.h',
+    'lib/rmem_lease/rmem_lease_desc.h',
+    'lib/rmem_pool/rmem_mbuf.h',
+    'lib/rmem_pool/rmem_mempool.h',
+    'lib/rmem_pool/rmem_pool.h',
+    'lib/rmem_pool/rmem_pool_check.h',
     'test/wire',
 )
 

@@ -4,17 +4,17 @@
 
 /**
  * @file
- * Connect QPs of two hosts by the connection manager of rdma_cm(7).
+ * Connect QPs of two hosts with rdma_cm(7).
  *
- * The QPs are those of rmem_qp_create(), in the RESET state; what goes over the wire is the
- * address of each, and bytes of the caller: room for the descriptor of remote memory. Calls wait
- * for as long as they are told, and no longer. One that fails leaves the QP in RESET.
+ * The QPs are created by rmem_qp_create() and are in the RESET state. The messages carry the
+ * address of each QP and private data of the caller, such as a descriptor of remote memory. Each
+ * call has a timeout. A failed call leaves the QP in RESET.
  *
- * The QP must be of the device that the IP address belongs to. Whoever reaches the address can
- * connect: nothing here proves who the peer is.
+ * The QP must be of the device of the IP address. Peers are not authenticated: any host that
+ * reaches the address can connect.
  *
- * The manager does not accept a QP number of the same peer again for a while after the end of its
- * connection (IBTA 12.9.8.3.1): make a new QP for a new connection.
+ * For some time after the end of a connection rdma_cm rejects the same QP number of the same peer
+ * (IBTA 12.9.8.3.1): create a new QP for a new connection.
  */
 
 #ifndef RMEM_CM_H
@@ -30,24 +30,24 @@
 extern "C" {
 #endif
 
-/** Bytes of the caller that a request carries. */
+/** Maximum number of bytes of private data in a request. */
 #define RMEM_CM_MAX_REQUEST 24
-/** Bytes of the caller that an answer carries. */
+/** Maximum number of bytes of private data in an answer. */
 #define RMEM_CM_MAX_ANSWER 164
-/** Longest wait, ms. */
+/** Maximum timeout, ms. */
 #define RMEM_CM_MAX_TIMEOUT_MS 3600000
 
-/** An address that peers connect to. */
+/** Listener: an address that peers connect to. */
 struct rmem_cm_listener;
-/** A connection. */
+/** Connection. */
 struct rmem_cm_conn;
 
-/** How to connect. The caller zeroes it first; the coded times are those of rmem_qp_conn. */
+/** Configuration of a connection. The caller zeroes it first. */
 struct rmem_cm_conf {
-	struct rmem_qp *qp; /**< In the RESET state. */
-	const void *data;   /**< For the peer; NULL when there are none. */
-	uint32_t data_size; /**< Bytes of it, 0 to the limit. */
-	/** For the whole call, 1 to RMEM_CM_MAX_TIMEOUT_MS; accepting, once more for who came. */
+	struct rmem_qp *qp; /**< QP in the RESET state. */
+	const void *data;   /**< Private data for the peer; NULL for none. */
+	uint32_t data_size; /**< Bytes of private data, 0 to the maximum of the message. */
+	/** For the call, 1 to RMEM_CM_MAX_TIMEOUT_MS; in accept also for the peer's answer. */
 	uint32_t timeout_ms;
 	uint8_t timeout;       /**< As rmem_qp_conn::timeout. */
 	uint8_t retry_cnt;     /**< As rmem_qp_conn::retry_cnt. */
@@ -56,11 +56,11 @@ struct rmem_cm_conf {
 	uint8_t reserved[12];  /**< Zero. */
 };
 
-/** Who is at the other end. */
+/** Peer of a connection. */
 struct rmem_cm_peer {
-	struct rmem_qp_addr addr;         /**< Of its QP. */
-	uint32_t data_size;               /**< Bytes that it sent. */
-	uint8_t data[RMEM_CM_MAX_ANSWER]; /**< They; zero behind. */
+	struct rmem_qp_addr addr;         /**< Address of its QP. */
+	uint32_t data_size;               /**< Bytes of private data received. */
+	uint8_t data[RMEM_CM_MAX_ANSWER]; /**< Private data, padded with zeros. */
 };
 
 /**
@@ -77,7 +77,7 @@ struct rmem_cm_peer {
  *   0 on success, otherwise:
  *   - -EINVAL: NULL addr or listener, another family, or port 0.
  *   - -ENODEV: no RDMA device has that address, or the system has no rdma_cm.
- *   - -EEXIST: something listens there already.
+ *   - -EEXIST: the port is in use.
  *   - -EPERM: no permission.
  *   - -ENOMEM: no memory.
  *   - -EIO: rdma_cm failed in another way.
@@ -85,28 +85,30 @@ struct rmem_cm_peer {
 int rmem_cm_listen(const struct sockaddr *addr, struct rmem_cm_listener **listener);
 
 /**
- * End listening. Requests that were not accepted are rejected; connections stay.
+ * Stop listening and release a listener.
+ *
+ * Requests that were not accepted are rejected; connections are not affected.
  *
  * Control path. Not while another thread accepts from it.
  *
  * @param listener
- *   Listener to release. NULL is allowed and does nothing.
+ *   Listener to release. NULL is allowed and has no effect.
  */
 void rmem_cm_unlisten(struct rmem_cm_listener *listener);
 
 /**
  * Wait for a peer and connect a QP to its QP.
  *
- * A request that is no good is rejected, and the call fails; it can be called again.
+ * An invalid request is rejected, and the call fails; it can be called again.
  *
  * Control path: waits, and allocates memory. One thread at a time for each listener.
  *
  * @param listener
- *   Where the peer comes to.
+ *   Listener of the address.
  * @param conf
  *   The QP, and up to RMEM_CM_MAX_ANSWER bytes for the peer; not needed after the call.
  * @param[out] peer
- *   Who it is, and up to RMEM_CM_MAX_REQUEST bytes of it. Written only on success; may be NULL.
+ *   Its address, and up to RMEM_CM_MAX_REQUEST bytes. Written only on success; may be NULL.
  * @param[out] conn
  *   The connection. Written only on success. Release it with rmem_cm_close().
  *
@@ -115,12 +117,12 @@ void rmem_cm_unlisten(struct rmem_cm_listener *listener);
  *   - -EINVAL: NULL listener, conf or conn, not a QP, a number out of range, bytes without data,
  *     or a reserved field that is not zero.
  *   - -EBUSY: the QP is not in the RESET state.
- *   - -ETIMEDOUT: no peer came, or it went silent.
- *   - -EBADMSG: what the peer sent is not of rmem, of another version, or of a wrong length, or
- *     the address in it can't be that of a QP.
- *   - -ECONNREFUSED: the peer gave up.
- *   - -EHOSTUNREACH: the peer can't be reached any more.
- *   - -ENODEV: the QP is of another device than the address, or the device is gone.
+ *   - -ETIMEDOUT: no peer connected, or the peer did not answer.
+ *   - -EBADMSG: the message of the peer is not from rmem, of another version, of a wrong length,
+ *     or has an invalid QP address.
+ *   - -ECONNREFUSED: the peer aborted the connection.
+ *   - -EHOSTUNREACH: the peer is no longer reachable.
+ *   - -ENODEV: the QP is of another device than the address, or the device was removed.
  *   - -EPERM: no permission.
  *   - -ENOMEM: no memory.
  *   - -EIO: rdma_cm or the device failed in another way.
@@ -138,7 +140,7 @@ int rmem_cm_accept(struct rmem_cm_listener *listener, const struct rmem_cm_conf 
  * @param conf
  *   The QP, and up to RMEM_CM_MAX_REQUEST bytes for the peer; not needed after the call.
  * @param[out] peer
- *   Who it is, and up to RMEM_CM_MAX_ANSWER bytes of it. Written only on success; may be NULL.
+ *   Its address, and up to RMEM_CM_MAX_ANSWER bytes. Written only on success; may be NULL.
  * @param[out] conn
  *   The connection. Written only on success. Release it with rmem_cm_close().
  *
@@ -148,13 +150,13 @@ int rmem_cm_accept(struct rmem_cm_listener *listener, const struct rmem_cm_conf 
  *     bytes without data, or a reserved field that is not zero.
  *   - -EBUSY: the QP is not in the RESET state.
  *   - -ETIMEDOUT: the peer does not answer.
- *   - -EHOSTUNREACH: no such host within half of the time, or no way to it.
- *   - -ECONNREFUSED: nobody listens there, or the peer rejected the request; the log has the
- *     reason, as IBTA 12.6.7.2 numbers it.
- *   - -EBADMSG: what the peer sent is not of rmem, of another version, or of a wrong length, or
- *     the address in it can't be that of a QP.
- *   - -ENODEV: the way there leads through no RDMA device, or through another than the QP's; the
- *     device is gone; or the system has no rdma_cm.
+ *   - -EHOSTUNREACH: no such host within half of the timeout, or no route to it.
+ *   - -ECONNREFUSED: no listener, or the peer rejected the request; the log has the reason, with
+ *     the number of IBTA 12.6.7.2.
+ *   - -EBADMSG: the message of the peer is not from rmem, of another version, of a wrong length,
+ *     or has an invalid QP address.
+ *   - -ENODEV: the route uses no RDMA device, or another than the QP's; the device was removed; or
+ *     the system has no rdma_cm.
  *   - -EPERM: no permission.
  *   - -ENOMEM: no memory.
  *   - -EIO: rdma_cm or the device failed in another way.
@@ -165,31 +167,33 @@ int rmem_cm_connect(const struct sockaddr *addr, const struct rmem_cm_conf *conf
 /**
  * Wait for the peer to end the connection.
  *
- * The end of a peer's program is one too. The QP's state is not changed.
+ * The exit of the peer's process ends it too. The state of the QP is not changed.
  *
  * Control path: waits. One thread at a time for each connection.
  *
  * @param conn
  *   Connection.
  * @param timeout_ms
- *   How long, 0 to RMEM_CM_MAX_TIMEOUT_MS.
+ *   Timeout, 0 to RMEM_CM_MAX_TIMEOUT_MS.
  *
  * @return
- *   0 when it has ended, otherwise:
+ *   0 if the connection has ended, otherwise:
  *   - -EINVAL: NULL conn, or a number out of range.
- *   - -ETIMEDOUT: it has not.
- *   - -ENODEV: the device is gone.
+ *   - -ETIMEDOUT: the connection is still up.
+ *   - -ENODEV: the device was removed.
  *   - -EIO: rdma_cm failed.
  */
 int rmem_cm_wait_end(struct rmem_cm_conn *conn, uint32_t timeout_ms);
 
 /**
- * End a connection, and tell the peer. The QP's state is not changed: reset or destroy it.
+ * End a connection, and notify the peer.
+ *
+ * The state of the QP is not changed: reset or destroy it.
  *
  * Control path. Not while another thread uses the connection.
  *
  * @param conn
- *   Connection to release. NULL is allowed and does nothing.
+ *   Connection to release. NULL is allowed and has no effect.
  */
 void rmem_cm_close(struct rmem_cm_conn *conn);
 

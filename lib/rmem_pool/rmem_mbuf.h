@@ -4,12 +4,12 @@
 
 /**
  * @file
- * Mbufs: pools whose memory is registered once, the keys of an mbuf, and chains as SGEs.
+ * Mbufs: registered pools, the keys of an mbuf, and conversion of chains to SGEs.
  *
- * The keys of an mbuf are those of the memory that it points to: its own, that of another
+ * The keys of an mbuf are those of the memory that it refers to: its own, that of another
  * mbuf (a clone), or an external buffer. They are looked up by address in a registration
- * with the PD of the QP (rmem_mempool.h); nothing is kept in the mbuf, so whatever
- * rte_pktmbuf_* does to it, they are right.
+ * with the PD of the QP (rmem_mempool.h). No key is stored in the mbuf, so they are correct
+ * after any rte_pktmbuf_* call.
  */
 
 #ifndef RMEM_MBUF_H
@@ -32,7 +32,7 @@ extern "C" {
 struct rmem_mr;
 struct rmem_pd;
 
-/** What an mbuf pool shall be. The caller zeroes it first. */
+/** Configuration of an mbuf pool. The caller zeroes it first. */
 struct rmem_pktmbuf_pool_conf {
 	const char *name;        /**< Unique name, 1 to 25 bytes (RTE_MEMPOOL_NAMESIZE - 1). */
 	const char *ops_name;    /**< Mempool ops; NULL for rte_mbuf_best_mempool_ops(). */
@@ -55,17 +55,17 @@ struct rmem_pktmbuf_pool_conf {
 /**
  * Create a pool of mbufs whose memory is registered once.
  *
- * rmem_mempool::mp of the result is a mempool as rte_pktmbuf_pool_create() makes it: every
- * rte_pktmbuf_* and rte_mempool_* call works on it, and so do Ethernet devices. Its memory
+ * rmem_mempool::mp of the result is a mempool like that of rte_pktmbuf_pool_create(): all
+ * rte_pktmbuf_* and rte_mempool_* calls work on it, and so do Ethernet devices. Its memory
  * is one chunk of whole hugepages, one MR unless larger than rmem_dev_info::max_mr_size.
- * For more devices, register rmem_mempool::mp with their PDs by rmem_mempool_register().
+ * For more devices, register rmem_mempool::mp with their PDs with rmem_mempool_register().
  *
  * Control path: allocates, touches and registers memory. Safe to call from any thread.
  *
  * @param pd
  *   Protection domain to register the memory with.
  * @param conf
- *   What it shall be; not needed after the call.
+ *   Configuration; not needed after the call.
  * @param[out] reg
  *   The registration of the new pool. Written only on success. Release pool and
  *   registration with rmem_pktmbuf_pool_destroy().
@@ -79,7 +79,7 @@ struct rmem_pktmbuf_pool_conf {
  *   - -EEXIST: a mempool of that name exists.
  *   - -EOPNOTSUPP: the device lacks the capability for a requested access bit.
  *   - -ENOSPC: the device has too few of its rmem_dev_info::max_mr regions left.
- *   - -ENOMEM: too little memory; the log tells how much is missing.
+ *   - -ENOMEM: too little memory; the log has the amount missing.
  *   - -ENODEV: the device is being closed.
  *   - -EIO: the device failed.
  */
@@ -92,33 +92,33 @@ int rmem_pktmbuf_pool_create(struct rmem_pd *pd, const struct rmem_pktmbuf_pool_
  * Control path. Not while another thread uses the pool; once for each pool.
  *
  * @param reg
- *   Registration of the pool; not valid any more on success, unchanged on failure but -EIO. NULL
- *   is allowed and does nothing.
+ *   Registration of the pool; no longer valid on success, unchanged on failure except -EIO. NULL
+ *   is allowed and has no effect.
  *
  * @return
  *   0 on success, otherwise:
  *   - -EINVAL: not a registration, or one of rmem_mempool_register().
- *   - -EBUSY: mbufs are out, the mempool is registered with another PD too, or something
- *     refers to an MR; where only the device knows of that, as with -EIO.
- *   - -EIO: the device failed to deregister an MR. The memory is kept, as it may still reach it;
- *     the pool is good for nothing but another call of this.
+ *   - -EBUSY: mbufs are in use, the mempool has another registration, or an MR has references; if
+ *     only the device detects a reference, the effect is that of -EIO.
+ *   - -EIO: the device failed to deregister an MR. The memory is kept, since the device may still
+ *     access it. The only valid use of the pool is another call of this function.
  */
 int rmem_pktmbuf_pool_destroy(struct rmem_mempool *reg);
 
 /**
- * Tell whether rmem_pktmbuf_pool_create() finds what it needs, and what is short if not.
+ * Check the resources that rmem_pktmbuf_pool_create() needs, and report limits exceeded.
  *
  * Control path. Safe to call from any thread; see rmem_pool_check().
  *
  * @param pd
- *   Protection domain that rmem_pktmbuf_pool_create() shall get.
+ *   Protection domain, as for rmem_pktmbuf_pool_create().
  * @param conf
- *   Configuration that it shall get.
+ *   Configuration, as for rmem_pktmbuf_pool_create().
  * @param[out] report
- *   Written on success, and when a limit is short.
+ *   Written on success, and if a limit is exceeded.
  *
  * @return
- *   0 when it fits, otherwise:
+ *   0 if the resources suffice, otherwise:
  *   - -EINVAL: what rmem_pktmbuf_pool_create() refuses as such, or NULL report.
  *   - -ENOSPC: the device has too few MRs left.
  *   - -ENOMEM: too little memory is free.
@@ -128,26 +128,28 @@ int rmem_pktmbuf_pool_check(struct rmem_pd *pd, const struct rmem_pktmbuf_pool_c
 		struct rmem_pool_report *report);
 
 /**
- * Let lookups find the memory of an MR: for external buffers (rte_pktmbuf_attach_extbuf())
- * in memory that the application registered itself.
+ * Add the memory of an MR to the lookups.
+ *
+ * For external buffers (rte_pktmbuf_attach_extbuf()) in memory that the application registered
+ * itself.
  *
  * Control path. Safe to call from any thread.
  *
  * @param mr
- *   MR of rmem_mr_reg(), the iova being the address. It can't be deregistered or re-registered
- *   before rmem_extbuf_mr_del().
+ *   MR of rmem_mr_reg(), with an iova equal to the address. It cannot be deregistered or
+ *   re-registered before rmem_extbuf_mr_del().
  *
  * @return
  *   0 on success, otherwise:
  *   - -EINVAL: NULL or not an MR, a fast-register MR, an iova that is not the address, or an MR
  *     that is being deregistered or re-registered.
- *   - -EEXIST: lookups of that PD know part of the memory already.
+ *   - -EEXIST: part of the memory is already in the lookups of that PD.
  *   - -ENOMEM: no memory.
  */
 int rmem_extbuf_mr_add(struct rmem_mr *mr);
 
 /**
- * Take an MR of rmem_extbuf_mr_add() out of the lookups.
+ * Remove an MR of rmem_extbuf_mr_add() from the lookups.
  *
  * Control path. Not while another thread looks up an address of its memory.
  *
@@ -162,10 +164,10 @@ int rmem_extbuf_mr_add(struct rmem_mr *mr);
 int rmem_extbuf_mr_del(struct rmem_mr *mr);
 
 /**
- * The lkey of the memory that an mbuf points to.
+ * Get the lkey of the memory that an mbuf refers to.
  *
- * Fast path: buf_addr of the mbuf and one cache line of the registration when that is the
- * pool's; see rmem_mempool_keys().
+ * Fast path: reads buf_addr of the mbuf and, with the registration of its pool, one cache line;
+ * see rmem_mempool_keys().
  *
  * @param reg
  *   Registration with the PD of the QP.
@@ -182,12 +184,12 @@ rmem_mbuf_lkey(const struct rmem_mempool *reg, const struct rte_mbuf *m)
 }
 
 /**
- * The rkey of the memory that an mbuf points to.
+ * Get the rkey of the memory that an mbuf refers to.
  *
  * Fast path; see rmem_mbuf_lkey().
  *
  * @param reg
- *   Registration with the PD that peers reach.
+ *   Registration with the PD of the QP that peers use.
  * @param m
  *   Mbuf.
  *
@@ -201,7 +203,7 @@ rmem_mbuf_rkey(const struct rmem_mempool *reg, const struct rte_mbuf *m)
 }
 
 /**
- * The address of the data of an mbuf as requests name it.
+ * Get the IO virtual address of the data of an mbuf.
  *
  * Fast path. Safe to call from any thread.
  *
@@ -224,10 +226,10 @@ rmem_mbuf_iova(const struct rmem_mempool *reg, const struct rte_mbuf *m)
 /** @cond private */
 
 /**
- * Turn the data of each segment, or the room behind its data, into SGEs.
+ * Convert the data of each segment, or its tailroom, into SGEs.
  *
  * @return
- *   How many, or -ENOSPC or -ENOENT; see rmem_mbuf_sges().
+ *   Number of SGEs, or -ENOSPC or -ENOENT; see rmem_mbuf_sges().
  */
 static inline int
 rmem_mbuf_fill_sges(const struct rmem_mempool *reg, const struct rte_mbuf *m, struct rmem_sge *sge,
@@ -262,10 +264,9 @@ rmem_mbuf_fill_sges(const struct rmem_mempool *reg, const struct rte_mbuf *m, st
 /** @endcond */
 
 /**
- * Turn the data of an mbuf chain into SGEs, for requests that send or WRITE it.
+ * Convert the data of an mbuf chain into SGEs, for SENDs and WRITEs.
  *
- * A segment becomes one SGE, with the keys of the memory that it points to; a segment
- * without data becomes none.
+ * Each segment with data takes one SGE, with the lkey of the memory that it refers to.
  *
  * Fast path. Safe to call from any thread.
  *
@@ -274,12 +275,12 @@ rmem_mbuf_fill_sges(const struct rmem_mempool *reg, const struct rte_mbuf *m, st
  * @param m
  *   First mbuf of the chain.
  * @param[out] sge
- *   Room for n SGEs; of no meaning on failure.
+ *   Array of n SGEs; undefined on failure.
  * @param n
- *   How many at most; m->nb_segs is always enough.
+ *   Size of the array; m->nb_segs is always sufficient.
  *
  * @return
- *   How many SGEs were written, 0 for a chain without data, otherwise:
+ *   Number of SGEs written, 0 for a chain without data, otherwise:
  *   - -ENOSPC: more than n segments have data. Linearize a copy of the chain, or post it
  *     in parts.
  *   - -ENOENT: the memory of a segment is not registered with that PD as a whole.
@@ -292,10 +293,10 @@ rmem_mbuf_sges(const struct rmem_mempool *reg, const struct rte_mbuf *m, struct 
 }
 
 /**
- * Turn the room behind the data of an mbuf chain into SGEs, for receives and READs.
+ * Convert the tailroom of an mbuf chain into SGEs, for receives and READs.
  *
- * Segments are filled in order. data_len and pkt_len stay: set them by
- * rmem_wc::byte_len when the request completed.
+ * Segments are filled in order. data_len and pkt_len are not changed: set them from
+ * rmem_wc::byte_len when the request has completed.
  *
  * Fast path. Safe to call from any thread.
  *
@@ -304,13 +305,13 @@ rmem_mbuf_sges(const struct rmem_mempool *reg, const struct rte_mbuf *m, struct 
  * @param m
  *   First mbuf of the chain.
  * @param[out] sge
- *   Room for n SGEs; of no meaning on failure.
+ *   Array of n SGEs; undefined on failure.
  * @param n
- *   How many at most; m->nb_segs is always enough.
+ *   Size of the array; m->nb_segs is always sufficient.
  *
  * @return
- *   How many SGEs were written, 0 for a chain without room, otherwise:
- *   - -ENOSPC: more than n segments have room.
+ *   Number of SGEs written, 0 for a chain without tailroom, otherwise:
+ *   - -ENOSPC: more than n segments have tailroom.
  *   - -ENOENT: the memory of a segment is not registered with that PD as a whole.
  */
 static inline int

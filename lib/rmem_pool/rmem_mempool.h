@@ -4,16 +4,15 @@
 
 /**
  * @file
- * Mempools of any maker, registered with a PD.
+ * Registration of existing mempools with a PD.
  *
  * A registration covers the memory of all objects of a mempool, with one MR for each
- * contiguous extent. It answers with the keys of an address. A mempool is registered once
- * for each PD that shall reach it: with several devices the registration tells them apart.
+ * contiguous extent, and returns the keys of an address. A mempool is registered once
+ * with each PD. With several devices, use the registration of the respective device.
  *
- * The keys of an address are those of the memory there, whichever registration is asked:
- * what does not lie in the largest extent of the one that is asked is looked for in
- * everything that this library registered with the same PD. So clones and external
- * buffers have the keys of the memory they point to.
+ * The keys of an address do not depend on the registration used: an address outside of its
+ * largest extent is searched in all memory that this library registered with the same PD. So
+ * clones and external buffers have the keys of the memory that they refer to.
  */
 
 #ifndef RMEM_MEMPOOL_H
@@ -37,39 +36,41 @@ struct rmem_map;
 struct rmem_mr;
 struct rmem_pd;
 
-/** Tag of a registration, beside those of enum rmem_obj_type. */
+/** Tag of a registration, in addition to those of enum rmem_obj_type. */
 #define RMEM_MEMPOOL_TAG UINT32_C(0x726d0100)
 
-/** What a lookup gives for memory that is not registered: a key that opens nothing. */
+/** Key returned by lookups of memory that is not registered; it is never valid. */
 #define RMEM_KEY_NONE 0
 
 /**
- * A mempool registered with a PD. What a lookup reads is its first cache line.
- * Applications read mp, pd, nb_mrs, mrs, access and registered.
+ * Registration of a mempool with a PD.
+ *
+ * Lookups read only the first cache line. Applications read mp, pd, nb_mrs, mrs, access and
+ * registered.
  */
 struct rmem_mempool {
 	struct rmem_obj obj;          /**< Private head. */
-	uint32_t nb_mrs;              /**< MRs it took. */
-	uintptr_t base;               /**< Private: where the largest extent begins. */
-	size_t length;                /**< Private: bytes of it. */
-	struct rmem_pool_keys keys;   /**< Private: keys of it. */
-	struct rmem_map *map;         /**< Private: all that is registered with the PD. */
+	uint32_t nb_mrs;              /**< Number of MRs. */
+	uintptr_t base;               /**< Private: first address of the largest extent. */
+	size_t length;                /**< Private: bytes of the largest extent. */
+	struct rmem_pool_keys keys;   /**< Private: keys of the largest extent. */
+	struct rmem_map *map;         /**< Private: all memory registered with the PD. */
 	struct rte_mempool *mp;       /**< The mempool; rte_mempool_* calls work on it. */
-	struct rmem_pd *pd;           /**< PD its memory is registered with. */
-	struct rmem_mr **mrs;         /**< The MRs, nb_mrs of them, by address. */
-	const struct rte_memzone *mz; /**< Private: memory made for it, else NULL. */
-	struct rmem_mempool *next;    /**< Private: another registration. */
+	struct rmem_pd *pd;           /**< PD of the registration. */
+	struct rmem_mr **mrs;         /**< The nb_mrs MRs, sorted by address. */
+	const struct rte_memzone *mz; /**< Private: memory allocated for it, else NULL. */
+	struct rmem_mempool *next;    /**< Private: next registration. */
 	uint64_t registered;          /**< Bytes registered. */
 	uint32_t access;              /**< Bitwise OR of RMEM_ACCESS_*. */
 } __rte_cache_aligned;
 
-/** What rmem_mempool_stats_get() tells. Lcores go on: sums may be a few objects apart. */
+/** Statistics of a registered mempool. Not an atomic snapshot: sums may be off by a few objects. */
 struct rmem_mempool_stats {
 	uint32_t nb_objs;    /**< Objects of the mempool. */
-	uint32_t nb_avail;   /**< Objects that are free, cached ones included. */
+	uint32_t nb_avail;   /**< Free objects, including cached ones. */
 	uint32_t nb_cached;  /**< Objects in the caches of lcores. */
-	uint32_t nb_in_use;  /**< Objects that are out. */
-	uint32_t nb_chunks;  /**< Pieces of memory that the mempool was given. */
+	uint32_t nb_in_use;  /**< Objects in use. */
+	uint32_t nb_chunks;  /**< Memory chunks of the mempool. */
 	uint32_t nb_mrs;     /**< MRs. */
 	uint64_t registered; /**< Bytes registered. */
 	uint64_t largest_mr; /**< Bytes of the largest MR. */
@@ -78,11 +79,11 @@ struct rmem_mempool_stats {
 /**
  * Register the memory of a mempool with a PD.
  *
- * All chunks are registered whole, those that touch as one MR; beyond
- * rmem_dev_info::max_mr_size they are cut between objects, and only objects are covered.
- * For an mbuf pool with pinned external buffers (rte_pktmbuf_pool_create_extbuf()) it is
- * the buffers that are registered and not the mbufs: neighbours less than a system page
- * apart as one MR. Nothing is truncated: all objects are covered or the call fails.
+ * Chunks are registered as a whole, adjacent ones as one MR. Beyond
+ * rmem_dev_info::max_mr_size they are split between objects, and only objects are covered.
+ * For an mbuf pool with pinned external buffers (rte_pktmbuf_pool_create_extbuf()) the
+ * buffers are registered and not the mbufs: neighbours less than a system page apart as one
+ * MR. All objects are covered, or the call fails.
  *
  * The mempool must not be freed before rmem_mempool_unregister().
  *
@@ -90,9 +91,9 @@ struct rmem_mempool_stats {
  * another thread populates or frees the mempool.
  *
  * @param mp
- *   Mempool with all of its objects.
+ *   Fully populated mempool.
  * @param pd
- *   Protection domain. A mempool is registered once with each.
+ *   Protection domain. A mempool can be registered once with each.
  * @param access
  *   Bitwise OR of RMEM_ACCESS_*, without ALLOCATE_MR and ZERO_BASED.
  * @param[out] reg
@@ -105,9 +106,9 @@ struct rmem_mempool_stats {
  *     ZERO_BASED, a remote right to modify without LOCAL_WRITE, or an object larger than
  *     rmem_dev_info::max_mr_size.
  *   - -EBUSY: the mempool is not fully populated.
- *   - -EEXIST: memory of the mempool is registered with that PD by this library already.
+ *   - -EEXIST: memory of the mempool is already registered with that PD by this library.
  *   - -EOPNOTSUPP: the device lacks the capability for a requested access bit.
- *   - -EFAULT: part of the memory is not mapped, or not writable while access needs it.
+ *   - -EFAULT: part of the memory is not mapped, or not writable although access requires it.
  *   - -ENOSPC: the device has too few of its rmem_dev_info::max_mr regions left.
  *   - -ENOMEM: no memory for the registration, or the pages could not be pinned.
  *   - -ENODEV: the device is being closed.
@@ -117,39 +118,41 @@ int rmem_mempool_register(struct rte_mempool *mp, struct rmem_pd *pd, uint32_t a
 		struct rmem_mempool **reg);
 
 /**
- * Deregister the memory of a mempool. Objects may be out; the mempool itself goes on.
+ * Deregister the memory of a mempool.
+ *
+ * Objects may be in use; the mempool itself is not affected.
  *
  * Control path. Not while another thread uses the registration, nor looks up an address of
  * its memory through another one; once for each registration.
  *
  * @param reg
- *   Registration to release; not valid any more on success, unchanged on failure but -EIO.
- *   NULL is allowed and does nothing.
+ *   Registration to release; no longer valid on success, unchanged on failure except -EIO.
+ *   NULL is allowed and has no effect.
  *
  * @return
  *   0 on success, otherwise:
  *   - -EINVAL: not a registration, or that of rmem_pktmbuf_pool_create().
- *   - -EBUSY: something refers to one of its MRs; where only the device knows of that, as with
- *     -EIO.
- *   - -EIO: the device failed to deregister an MR, and may still reach the memory: it must not be
- *     freed. The registration is good for nothing but another call of this.
+ *   - -EBUSY: one of its MRs has references; if only the device detects that, the effect is that
+ *     of -EIO.
+ *   - -EIO: the device failed to deregister an MR, and may still access the memory, which must not
+ *     be freed. The only valid use of the registration is another call of this function.
  */
 int rmem_mempool_unregister(struct rmem_mempool *reg);
 
 /**
- * Tell whether rmem_mempool_register() finds what it needs, and what is short if not.
+ * Check the resources that rmem_mempool_register() needs, and report limits exceeded.
  *
  * Control path. Safe to call from any thread; see rmem_pool_check().
  *
  * @param mp
- *   Mempool with all of its objects.
+ *   Fully populated mempool.
  * @param pd
- *   Protection domain to register it with.
+ *   Protection domain, as for rmem_mempool_register().
  * @param[out] report
- *   Written on success, and when a limit is short.
+ *   Written on success, and if a limit is exceeded.
  *
  * @return
- *   0 when it fits, otherwise:
+ *   0 if the resources suffice, otherwise:
  *   - -EINVAL: NULL mp or report, NULL or not a PD, or an object larger than
  *     rmem_dev_info::max_mr_size.
  *   - -EBUSY: the mempool is not fully populated.
@@ -160,7 +163,7 @@ int rmem_mempool_unregister(struct rmem_mempool *reg);
 int rmem_mempool_check(struct rte_mempool *mp, struct rmem_pd *pd, struct rmem_pool_report *report);
 
 /**
- * Tell how full a registered mempool is and what its registration took.
+ * Get the statistics of a registered mempool.
  *
  * Control path: visits all lcores. Safe to call from any thread.
  *
@@ -177,8 +180,10 @@ int rmem_mempool_check(struct rte_mempool *mp, struct rmem_pd *pd, struct rmem_p
 int rmem_mempool_stats_get(const struct rmem_mempool *reg, struct rmem_mempool_stats *stats);
 
 /**
- * Audit a registered mempool: it was not freed, every object lies in an MR of the PD, every MR is
- * valid and has the keys that lookups give, and no lcore's cache holds more than it can.
+ * Verify the consistency of a registered mempool.
+ *
+ * Checks that it was not freed, that every object is in an MR of the PD, that every MR is valid
+ * and has the keys that lookups return, and that no lcore cache exceeds its capacity.
  *
  * Control path: visits all objects. Safe to call from any thread.
  *
@@ -186,17 +191,18 @@ int rmem_mempool_stats_get(const struct rmem_mempool *reg, struct rmem_mempool_s
  *   Registration.
  *
  * @return
- *   0 when all is well, otherwise:
+ *   0 if no error was found, otherwise:
  *   - -EINVAL: NULL or not a registration.
  *   - -ENOENT: the mempool was freed while it was registered.
- *   - -EFAULT: an object is not in registered memory; the log names it.
- *   - -EIO: an MR is not valid any more, its keys are others, or a cache is overfull.
+ *   - -EFAULT: an object is not in registered memory; the log has its address.
+ *   - -EIO: an MR is no longer valid, has other keys, or a cache exceeds its capacity.
  */
 int rmem_mempool_audit(const struct rmem_mempool *reg);
 
 /**
- * Look an address up in all that this library registered with the PD of a registration:
- * what rmem_mempool_keys() does for memory outside its largest extent.
+ * Look up an address in all memory registered with the PD of a registration.
+ *
+ * Called by rmem_mempool_keys() for memory outside of the largest extent.
  *
  * Fast path: a binary search, no lock. Safe to call from any thread.
  *
@@ -205,30 +211,30 @@ int rmem_mempool_audit(const struct rmem_mempool *reg);
  * @param addr
  *   First byte.
  * @param length
- *   Bytes, at least 1; one MR has to hold them all.
+ *   Bytes, at least 1; one MR must cover all of them.
  *
  * @return
- *   The keys, both RMEM_KEY_NONE when that memory is not registered.
+ *   The keys, both RMEM_KEY_NONE if the memory is not registered.
  */
 struct rmem_pool_keys rmem_mempool_find(
 		const struct rmem_mempool *reg, const void *addr, size_t length);
 
 /**
- * The keys of memory.
+ * Get the keys of memory.
  *
- * Fast path: compares and reads one cache line of the registration when the memory lies in
- * its largest extent, else rmem_mempool_find(). Safe to call from any thread.
+ * Fast path: compares and reads one cache line of the registration if the memory is in its
+ * largest extent, else rmem_mempool_find(). Safe to call from any thread.
  *
  * @param reg
- *   Registration with the PD of the QP. Any of that PD gives the right keys; that of the
- *   pool the memory is from is the quickest.
+ *   Registration with the PD of the QP. Any registration of that PD returns the same keys; that
+ *   of the pool that the memory is from is the fastest.
  * @param addr
  *   First byte.
  * @param length
  *   Bytes, at least 1.
  *
  * @return
- *   The keys, both RMEM_KEY_NONE when that memory is not registered.
+ *   The keys, both RMEM_KEY_NONE if the memory is not registered.
  */
 static inline struct rmem_pool_keys
 rmem_mempool_keys(const struct rmem_mempool *reg, const void *addr, size_t length)
@@ -241,26 +247,25 @@ rmem_mempool_keys(const struct rmem_mempool *reg, const void *addr, size_t lengt
 }
 
 /**
- * The MR that memory lies in: for leases, windows and indirect keys over single objects.
+ * Get the MR of memory, for leases, windows and indirect keys over single objects.
  *
- * Fast path: a binary search in the MRs of the registration, which has one when its memory is one
+ * Fast path: a binary search in the MRs of the registration, which has one MR if its memory is one
  * extent of up to rmem_dev_info::max_mr_size. Safe to call from any thread.
  *
  * @param reg
  *   Registration with the PD of the lease or window.
  * @param addr
- *   First byte; of an mbuf, in the buffer that it points to.
+ *   First byte; of an mbuf, in the buffer that it refers to.
  * @param length
  *   Bytes, at least 1.
  *
  * @return
- *   The MR, which holds them all and belongs to the registration, or NULL when none of this
- *   registration does.
+ *   The MR of the registration that covers all bytes, or NULL.
  */
 struct rmem_mr *rmem_mempool_mr(const struct rmem_mempool *reg, const void *addr, size_t length);
 
 /**
- * The lkey of an object.
+ * Get the lkey of an object.
  *
  * Fast path; see rmem_mempool_keys().
  *
@@ -279,12 +284,12 @@ rmem_mempool_lkey(const struct rmem_mempool *reg, const void *obj)
 }
 
 /**
- * The rkey of an object.
+ * Get the rkey of an object.
  *
  * Fast path; see rmem_mempool_keys().
  *
  * @param reg
- *   Registration with the PD that peers reach.
+ *   Registration with the PD of the QP that peers use.
  * @param obj
  *   Any byte of the object.
  *
@@ -298,7 +303,7 @@ rmem_mempool_rkey(const struct rmem_mempool *reg, const void *obj)
 }
 
 /**
- * The address of a byte of an object as requests name it.
+ * Get the IO virtual address of a byte of an object.
  *
  * Fast path. Safe to call from any thread.
  *

@@ -4,14 +4,14 @@
 
 /**
  * @file
- * Registered mempools: buffers whose keys are known from the start.
+ * Registered mempools: pools of buffers with keys.
  *
- * A pool is an rte_mempool over memory that is registered once (ALLOCATE_MR) and carved
- * into buffers of equal size. Getting a buffer is getting an object of the mempool, per
- * lcore cache and all; its keys are those of the registration, without a search.
+ * A pool is an rte_mempool over memory that is registered once (ALLOCATE_MR) and divided
+ * into buffers of equal size. A buffer is an object of the mempool, with the usual lcore
+ * caches. Its keys are those of the registration, without a search.
  *
  * A pool larger than rmem_dev_info::max_mr_size is registered in slices of a power of two,
- * each as one MR; the keys of a buffer are then one shift and one load away.
+ * each as one MR; a key lookup then takes one shift and one load.
  */
 
 #ifndef RMEM_POOL_H
@@ -38,10 +38,10 @@ struct rmem_map;
 struct rmem_mr;
 struct rmem_pd;
 
-/** Bytes that a buffer can have at most. */
+/** Maximum size of a buffer, in bytes. */
 #define RMEM_POOL_MAX_BUF_SIZE (UINT32_C(1) << 30)
 
-/** What a pool shall be. The caller zeroes it first. */
+/** Configuration of a pool. The caller zeroes it first. */
 struct rmem_pool_conf {
 	const char *name;     /**< Unique name, 1 to 25 bytes (RTE_MEMPOOL_NAMESIZE - 1). */
 	const char *ops_name; /**< Mempool ops such as "stack"; NULL for "ring_mp_mc". */
@@ -58,35 +58,37 @@ struct rmem_pool_conf {
 
 /** Keys of a slice of pool memory. */
 struct rmem_pool_keys {
-	uint32_t lkey; /**< For SGEs. */
-	uint32_t rkey; /**< For peers. */
+	uint32_t lkey; /**< Key for SGEs. */
+	uint32_t rkey; /**< Key for peers. */
 };
 
 /**
- * A registered mempool. What getting and putting reads fills its first cache line.
- * Applications read mp, pd, buf_size, nb_bufs, nb_mrs and mrs.
+ * Registered mempool.
+ *
+ * Get and put read only the first cache line. Applications read mp, pd, buf_size, nb_bufs,
+ * nb_mrs and mrs.
  */
 struct rmem_pool {
 	struct rmem_obj obj;               /**< Private head. */
 	uint32_t log2_slice;               /**< Private: bytes of a slice. */
 	struct rte_mempool *mp;            /**< The mempool; rte_mempool_* calls work on it. */
 	uint8_t *caches;                   /**< Private: by lcore, or NULL. */
-	uintptr_t base;                    /**< Private: where slice 0 begins. */
+	uintptr_t base;                    /**< Private: first address of slice 0. */
 	const struct rmem_pool_keys *keys; /**< Private: by slice. */
 	uint64_t tail;                /**< Private: length and lkey of the SGEs of one slice. */
-	uint32_t cache_bytes;         /**< Private: of the cache of an lcore. */
-	uint16_t cache_max;           /**< Private: buffers to have in it. */
-	uint8_t cache_len;            /**< Private: where their number is in it. */
-	uint8_t cache_objs;           /**< Private: where they are in it. */
-	struct rmem_pd *pd;           /**< PD its memory is registered with. */
+	uint32_t cache_bytes;         /**< Private: size of the cache of an lcore. */
+	uint16_t cache_max;           /**< Private: maximum number of buffers in a cache. */
+	uint8_t cache_len;            /**< Private: offset of their number in the cache. */
+	uint8_t cache_objs;           /**< Private: offset of the buffers in the cache. */
+	struct rmem_pd *pd;           /**< PD of the registration. */
 	uint32_t buf_size;            /**< Bytes of a buffer. */
 	uint32_t nb_bufs;             /**< Buffers. */
-	uint32_t nb_mrs;              /**< Registrations: 1 unless larger than max_mr_size. */
+	uint32_t nb_mrs;              /**< Number of MRs: 1 unless larger than max_mr_size. */
 	uint32_t nb_slices;           /**< Private: elements of keys. */
-	struct rmem_mr **mrs;         /**< The MRs, nb_mrs of them, by address. */
+	struct rmem_mr **mrs;         /**< The nb_mrs MRs, sorted by address. */
 	const struct rte_memzone *mz; /**< Private: memory of several slices, else NULL. */
-	struct rmem_map *map;         /**< Private: all that is registered with the PD. */
-	struct rmem_pool *next;       /**< Private: another pool. */
+	struct rmem_map *map;         /**< Private: all memory registered with the PD. */
+	struct rmem_pool *next;       /**< Private: next pool. */
 } __rte_cache_aligned;
 
 /**
@@ -97,7 +99,7 @@ struct rmem_pool {
  * @param pd
  *   Protection domain to register the memory with.
  * @param conf
- *   What it shall be; not needed after the call.
+ *   Configuration; not needed after the call.
  * @param[out] pool
  *   The new pool. Written only on success. Release it with rmem_pool_destroy().
  *
@@ -110,7 +112,7 @@ struct rmem_pool {
  *   - -EEXIST: a mempool of that name exists.
  *   - -EOPNOTSUPP: the device lacks the capability for a requested access bit.
  *   - -ENOSPC: the device has too few of its rmem_dev_info::max_mr regions left.
- *   - -ENOMEM: too little memory; the log tells how much is missing.
+ *   - -ENOMEM: too little memory; the log has the amount missing.
  *   - -ENODEV: the device is being closed.
  *   - -EIO: the device failed.
  */
@@ -123,24 +125,23 @@ int rmem_pool_create(
  * Control path. Not while another thread uses the pool; once for each pool.
  *
  * @param pool
- *   Pool to release; not valid any more on success, unchanged on failure but -EIO. NULL is
- *   allowed and does nothing.
+ *   Pool to release; no longer valid on success, unchanged on failure except -EIO. NULL is
+ *   allowed and has no effect.
  *
  * @return
  *   0 on success, otherwise:
  *   - -EINVAL: not a pool.
- *   - -EBUSY: buffers are out, the mempool is registered with another PD too, or something
- *     refers to an MR; the log counts them. Where only the device knows of that, as with -EIO.
- *   - -EIO: the device failed to deregister an MR. The memory is kept, as it may still reach it;
- *     the pool is good for nothing but another call of this.
+ *   - -EBUSY: buffers are in use, the mempool has another registration, or an MR has references;
+ *     the log has the numbers. If only the device detects a reference, the effect is that of -EIO.
+ *   - -EIO: the device failed to deregister an MR. The memory is kept, since the device may still
+ *     access it. The only valid use of the pool is another call of this function.
  */
 int rmem_pool_destroy(struct rmem_pool *pool);
 
 /**
- * The MR that a buffer lies in: for leases, windows and indirect keys over single buffers.
+ * Get the MR of a buffer, for leases, windows and indirect keys over single buffers.
  *
- * Fast path: one load with one MR, which most pools have, else a short search. Safe to call
- * from any thread.
+ * Fast path: one load in a pool of one MR, else a short search. Safe to call from any thread.
  *
  * @param pool
  *   Pool the buffer is from.
@@ -148,26 +149,27 @@ int rmem_pool_destroy(struct rmem_pool *pool);
  *   First byte of the buffer.
  *
  * @return
- *   The MR, which holds all of the buffer. It belongs to the pool. NULL when obj is not in memory
- *   of the pool.
+ *   The MR, which covers the whole buffer and belongs to the pool. NULL if obj is not in memory of
+ *   the pool.
  */
 struct rmem_mr *rmem_pool_mr(const struct rmem_pool *pool, const void *obj);
 
-/** rmem_pool::log2_slice when there is one slice: shifted by it, any distance is 0. */
+/** rmem_pool::log2_slice of a pool with one slice: any offset shifted by it is 0. */
 #define RMEM_POOL_ONE_SLICE 63
 
 /**
- * Get any number of buffers: what rmem_pool_get_sges() does when n is large or the cache of
- * the lcore cannot serve it.
+ * Get any number of buffers.
+ *
+ * Called by rmem_pool_get_sges() if n is large or the cache of the lcore is not sufficient.
  *
  * Fast path. Safe to call from any thread.
  *
  * @param pool
  *   Pool to get from.
  * @param[out] sge
- *   Room for n SGEs; of no meaning on failure.
+ *   Array of n SGEs; undefined on failure.
  * @param n
- *   How many; 0 is allowed.
+ *   Number of buffers; 0 is allowed.
  *
  * @return
  *   0 on success, otherwise:
@@ -176,26 +178,27 @@ struct rmem_mr *rmem_pool_mr(const struct rmem_pool *pool, const void *obj);
 int rmem_pool_get_sges_bulk(struct rmem_pool *pool, struct rmem_sge *sge, unsigned int n);
 
 /**
- * Put any number of buffers back: what rmem_pool_put_sges() does when n is large or the
- * cache of the lcore cannot take them.
+ * Put back any number of buffers.
+ *
+ * Called by rmem_pool_put_sges() if n is large or the cache of the lcore is full.
  *
  * Fast path. Safe to call from any thread.
  *
  * @param pool
- *   Pool they are from.
+ *   Pool of the buffers.
  * @param sge
- *   n SGEs with addr as it was when they were got.
+ *   n SGEs with addr as set by the get.
  * @param n
- *   How many; 0 is allowed.
+ *   Number of buffers; 0 is allowed.
  */
 void rmem_pool_put_sges_bulk(struct rmem_pool *pool, const struct rmem_sge *sge, unsigned int n);
 
 /** @cond private */
 
-/** From so many buffers on, a call into the library pays off. */
+/** Minimum number of buffers for which a call into the library is faster. */
 #define RMEM_POOL_BULK 8
 
-/** Cache of the calling lcore, of which the library alone knows the layout; or NULL. */
+/** Cache of the calling lcore, in a layout known only to the library; or NULL. */
 static inline uint8_t *
 rmem_pool_cache(const struct rmem_pool *pool)
 {
@@ -230,7 +233,7 @@ rmem_pool_keys_of(const struct rmem_pool *pool, const void *obj)
 /** @endcond */
 
 /**
- * The lkey of a buffer.
+ * Get the lkey of a buffer.
  *
  * Fast path: one load. Safe to call from any thread.
  *
@@ -249,7 +252,7 @@ rmem_pool_lkey(const struct rmem_pool *pool, const void *obj)
 }
 
 /**
- * The rkey of a buffer.
+ * Get the rkey of a buffer.
  *
  * Fast path: one load. Safe to call from any thread.
  *
@@ -268,7 +271,7 @@ rmem_pool_rkey(const struct rmem_pool *pool, const void *obj)
 }
 
 /**
- * The address of a byte of a buffer as requests name it.
+ * Get the IO virtual address of a byte of a buffer.
  *
  * Fast path. Safe to call from any thread.
  *
@@ -288,22 +291,24 @@ rmem_pool_iova(const struct rmem_pool *pool, const void *obj)
 }
 
 /**
- * Get buffers as SGEs that are ready to post: addr is the first byte of the buffer, length
- * that of a whole buffer, lkey its lkey. All n or none.
+ * Get buffers as SGEs that can be posted.
  *
- * Fast path: serves lcores from their cache. Safe to call from any thread.
+ * addr is the first byte of the buffer, length that of a whole buffer, lkey its lkey. Gets all
+ * n buffers or none.
+ *
+ * Fast path: lcores use their cache. Safe to call from any thread.
  *
  * @param pool
  *   Pool to get from.
  * @param[out] sge
- *   Room for n SGEs; of no meaning on failure.
+ *   Array of n SGEs; undefined on failure.
  * @param n
- *   How many; 0 is allowed.
+ *   Number of buffers; 0 is allowed.
  *
  * @return
  *   0 on success, otherwise:
- *   - -ENOENT: fewer than n buffers are free, those in the caches of other lcores not
- *     counted; none was taken.
+ *   - -ENOENT: fewer than n buffers are free, without those in the caches of other lcores; none
+ *     was taken.
  *   - -EINVAL: in debug builds, a NULL or wrong handle.
  */
 static inline int
@@ -334,16 +339,16 @@ rmem_pool_get_sges(struct rmem_pool *pool, struct rmem_sge *sge, unsigned int n)
 }
 
 /**
- * Put buffers back.
+ * Put back buffers.
  *
- * Fast path: serves lcores from their cache. Safe to call from any thread.
+ * Fast path: lcores use their cache. Safe to call from any thread.
  *
  * @param pool
- *   Pool they are from.
+ *   Pool of the buffers.
  * @param sge
- *   n SGEs with addr as it was when they were got; length and lkey are not looked at.
+ *   n SGEs with addr as set by the get; length and lkey are ignored.
  * @param n
- *   How many; 0 is allowed.
+ *   Number of buffers; 0 is allowed.
  */
 static inline void
 rmem_pool_put_sges(struct rmem_pool *pool, const struct rmem_sge *sge, unsigned int n)

@@ -4,7 +4,7 @@
 
 /**
  * @file
- * Before a pool is made or registered: which limit is short, by how much, and what to do.
+ * Checks of the limits before a pool is created or registered.
  */
 
 #ifndef RMEM_POOL_CHECK_H
@@ -31,42 +31,42 @@ struct rmem_pool_conf;
 /** Bytes of rmem_pool_report::text, the closing NUL included. */
 #define RMEM_POOL_TEXT_SIZE 512
 
-/** What a pool needs, and what there is of it. */
+/** Requirements of a pool, and the resources available. */
 struct rmem_pool_report {
-	uint32_t limits;        /**< RMEM_POOL_LIMIT_* that are short; 0 when it fits. */
+	uint32_t limits;        /**< RMEM_POOL_LIMIT_* that are exceeded, or 0. */
 	uint32_t pad;           /**< Zero. */
-	uint64_t length;        /**< Bytes to register; those of a new pool in whole pages. */
-	uint64_t buf_size;      /**< Bytes of a buffer, which one MR has to hold. */
+	uint64_t length;        /**< Bytes to register; of a new pool in whole pages. */
+	uint64_t buf_size;      /**< Bytes of a buffer, which one MR must cover. */
 	uint64_t max_mr_size;   /**< Bytes of the largest MR. */
-	uint64_t nb_mrs;        /**< MRs that it takes. */
+	uint64_t nb_mrs;        /**< MRs needed. */
 	uint64_t nb_mrs_left;   /**< MRs that the device has left. */
 	uint64_t page_size;     /**< Bytes of the pages of a new pool, else 0. */
-	uint64_t nb_pages;      /**< Pages that a new pool takes, one for EAL included, else 0. */
-	uint64_t nb_pages_left; /**< Pages that are free, UINT64_MAX when none are needed. */
-	uint64_t memlock;       /**< Bytes that a device which pins would lock. */
-	uint64_t memlock_left;  /**< Bytes that the process may lock yet, UINT64_MAX for any. */
-	/** All of it as one line: what is short, by how much, and what to do. */
+	uint64_t nb_pages;      /**< Pages of a new pool, including one for EAL, else 0. */
+	uint64_t nb_pages_left; /**< Free pages, UINT64_MAX if none are needed. */
+	uint64_t memlock;       /**< Bytes that a device which pins memory would lock. */
+	uint64_t memlock_left;  /**< Bytes that the process can still lock, UINT64_MAX for any. */
+	/** The report as one line: the limits exceeded, by how much, and the remedy. */
 	char text[RMEM_POOL_TEXT_SIZE];
 };
 
 /**
- * Tell whether rmem_pool_create() finds what it needs, and what is short if not.
+ * Check the resources that rmem_pool_create() needs, and report limits exceeded.
  *
- * It makes nothing. Others may take what it found free. Free pages are counted, not
- * their addresses: it can be wrong by one page. A short RLIMIT_MEMLOCK is told in the
- * report and is no failure, since not every device pins.
+ * The call allocates nothing; other allocations may use the resources before the pool is
+ * created. Free pages are counted, not their addresses: the result can be wrong by one page. An
+ * exceeded RLIMIT_MEMLOCK is reported and is not an error, since not every device pins memory.
  *
  * Control path. Safe to call from any thread.
  *
  * @param pd
- *   Protection domain that rmem_pool_create() shall get.
+ *   Protection domain, as for rmem_pool_create().
  * @param conf
- *   Configuration that it shall get.
+ *   Configuration, as for rmem_pool_create().
  * @param[out] report
- *   Written on success, and when a limit is short.
+ *   Written on success, and if a limit is exceeded.
  *
  * @return
- *   0 when it fits, otherwise:
+ *   0 if the resources suffice, otherwise:
  *   - -EINVAL: what rmem_pool_create() refuses as such (nothing is written, unless the
  *     limit is rmem_dev_info::max_mr_size), or NULL report.
  *   - -ENOSPC: the device has too few MRs left.
