@@ -32,19 +32,6 @@ post_receives(struct rmem_qp *qp, uint64_t first, uint32_t n)
 	return TEST_SUCCESS;
 }
 
-TEST(qp_state, nothing_is_posted_in_reset)
-{
-	const struct rmem_send_wr wr = fx_wr(RMEM_WR_RDMA_WRITE, NULL, 0);
-
-	TEST_OK(rmem_qp_reset(fx.a.qp));
-	TEST_ERR(fx_post(fx.a.qp, &wr), EBUSY);
-	TEST_ERR(fx_post_recv(fx.a.qp, 1, NULL, 0), EBUSY);
-	TEST_OK(fx_connect(fx.a.qp, fx.b.qp));
-	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
-	TEST_EQ(fx_post_recv(fx.a.qp, 1, NULL, 0), 1);
-	return TEST_SUCCESS;
-}
-
 TEST(qp_state, connect_is_for_reset_only)
 {
 	TEST_ERR(fx_connect(fx.a.qp, fx.b.qp), EBUSY);
@@ -54,30 +41,6 @@ TEST(qp_state, connect_is_for_reset_only)
 	TEST_EQ(fx_state(fx.a.qp), RMEM_QPS_ERR);
 	TEST_OK(rmem_qp_reset(fx.a.qp));
 	TEST_OK(fx_connect(fx.a.qp, fx.b.qp));
-	return TEST_SUCCESS;
-}
-
-TEST(qp_state, set_error_is_not_for_reset)
-{
-	TEST_OK(rmem_qp_reset(fx.a.qp));
-	TEST_ERR(rmem_qp_set_error(fx.a.qp), EBUSY);
-	TEST_EQ(fx_state(fx.a.qp), RMEM_QPS_RESET);
-	TEST_OK(fx_connect(fx.a.qp, fx.b.qp));
-	TEST_OK(rmem_qp_set_error(fx.a.qp));
-	TEST_OK(rmem_qp_set_error(fx.a.qp));
-	TEST_EQ(fx_state(fx.a.qp), RMEM_QPS_ERR);
-	return TEST_SUCCESS;
-}
-
-TEST(qp_state, reset_is_for_any_state)
-{
-	TEST_OK(rmem_qp_reset(fx.a.qp));
-	TEST_OK(rmem_qp_reset(fx.a.qp));
-	TEST_EQ(fx_state(fx.a.qp), RMEM_QPS_RESET);
-	TEST_OK(fx_connect(fx.a.qp, fx.b.qp));
-	TEST_OK(rmem_qp_set_error(fx.a.qp));
-	TEST_OK(rmem_qp_reset(fx.a.qp));
-	TEST_EQ(fx_state(fx.a.qp), RMEM_QPS_RESET);
 	return TEST_SUCCESS;
 }
 
@@ -105,24 +68,6 @@ TEST(qp_state, set_error_flushes_both_queues_in_order)
 	return TEST_SUCCESS;
 }
 
-TEST(qp_state, what_is_posted_in_error_is_flushed)
-{
-	struct rmem_send_wr wrs[4];
-	uint8_t i;
-
-	TEST_OK(rmem_qp_set_error(fx.a.qp));
-	for (i = 0; i < 4; i++) {
-		wrs[i] = fx_wr(RMEM_WR_RDMA_WRITE, NULL, 0);
-		wrs[i].wr_id = 30 + (uint64_t)i;
-	}
-	TEST_EQ(rmem_post_send(fx.a.qp, wrs, 4), 4);
-	TEST_RUN(fx_expect_flush(fx.a.cq, 30, 4));
-	TEST_RUN(post_receives(fx.a.qp, 40, 4));
-	TEST_RUN(fx_expect_flush(fx.a.cq, 40, 4));
-	TEST_ASSERT(fx_is_idle(fx.a.cq));
-	return TEST_SUCCESS;
-}
-
 /* A peer in ERR does not answer; it is not moved by that. */
 TEST(qp_state, error_of_one_side_leaves_the_other_until_it_sends)
 {
@@ -131,43 +76,6 @@ TEST(qp_state, error_of_one_side_leaves_the_other_until_it_sends)
 	TEST_OK(rmem_qp_set_error(fx.b.qp));
 	TEST_EQ(fx_state(fx.a.qp), RMEM_QPS_RTS);
 	TEST_RUN(fx_expect(&wr, RMEM_WC_RETRY_EXC_ERR, RMEM_QPS_ERR, RMEM_QPS_ERR));
-	return TEST_SUCCESS;
-}
-
-TEST(qp_state, first_error_completes_and_the_rest_is_flushed)
-{
-	struct rmem_send_wr wrs[5];
-	uint32_t i;
-
-	for (i = 0; i < 5; i++) {
-		wrs[i] = fx_wr(RMEM_WR_RDMA_WRITE, NULL, 0);
-		wrs[i].wr_id = i;
-		wrs[i].flags = i % 2 == 0 ? RMEM_SEND_SIGNALED : 0;
-	}
-	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 1);
-	wrs[2] = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), 0);
-	wrs[2].wr_id = 2;
-	TEST_EQ(rmem_post_send(fx.a.qp, wrs, 5), 5);
-	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
-	TEST_EQ(fx.wc.wr_id, 0);
-	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_REM_ACCESS_ERR);
-	TEST_EQ(fx.wc.wr_id, 2);
-	TEST_RUN(fx_expect_flush(fx.a.cq, 3, 2));
-	TEST_ASSERT(fx_is_idle(fx.a.cq));
-	return TEST_SUCCESS;
-}
-
-TEST(qp_state, remote_error_flushes_receives_of_both_sides)
-{
-	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 1);
-	const struct rmem_send_wr wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), 0);
-
-	TEST_RUN(post_receives(fx.a.qp, 100, 3));
-	TEST_RUN(post_receives(fx.b.qp, 200, 3));
-	TEST_EQ(fx_post(fx.a.qp, &wr), 1);
-	TEST_RUN(fx_expect_flush(fx.b.cq, 200, 3));
-	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_REM_ACCESS_ERR);
-	TEST_RUN(fx_expect_flush(fx.a.cq, 100, 3));
 	return TEST_SUCCESS;
 }
 
@@ -210,24 +118,6 @@ TEST(qp_state, reset_qp_has_its_whole_queues_again)
 		TEST_RUN(post_receives(fx.a.qp, 0, FX_DEPTH));
 		TEST_ERR(fx_post_recv(fx.a.qp, 0, NULL, 0), ENOSPC);
 		TEST_RUN(fx_reconnect());
-	}
-	return TEST_SUCCESS;
-}
-
-TEST(qp_state, qp_works_again_after_error_reset_and_connect)
-{
-	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 64);
-	struct rmem_send_wr wr =
-			fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey ^ 1);
-	uint32_t i;
-
-	for (i = 0; i < 50; i++) {
-		wr.rdma.rkey = fx.b.mr->rkey ^ 1;
-		TEST_RUN(fx_expect_refusal(&wr, RMEM_WC_REM_ACCESS_ERR, RMEM_QPS_ERR));
-		wr.rdma.rkey = fx.b.mr->rkey;
-		fx_fill(fx.a.buf, 64, i);
-		TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
-		TEST_MEM(fx.b.buf, fx.a.buf, 64);
 	}
 	return TEST_SUCCESS;
 }

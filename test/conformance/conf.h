@@ -86,7 +86,11 @@ int conf_status(enum conf_refusal why, int status);
 int conf_refused(enum conf_refusal why, struct rmem_qp *qp, const struct rmem_send_wr *wr);
 /* b's WRITE, READ or atomic is refused for the rkey, and a's buffer stays as it was. */
 int conf_closed(uint64_t addr, uint32_t length, uint32_t rkey);
-/* The same for what lies outside a window, though inside its MR. */
+/* So are 8 bytes there to each opcode that names an rkey. */
+int conf_closed_to_all(uint64_t addr, uint32_t rkey);
+/* 8 bytes there are no source of a's WRITE, and no target of its READ. */
+int conf_closed_locally(uint64_t addr, uint32_t lkey);
+/* As conf_closed() for what lies outside a window, though inside its MR. */
 int conf_closed_beside(uint64_t addr, uint32_t length, uint32_t rkey);
 /* b writes through the key, at this place of a's buffer and nowhere else. */
 int conf_open(uint64_t addr, uint32_t length, uint32_t rkey, const uint8_t *at);

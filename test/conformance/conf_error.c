@@ -81,17 +81,20 @@ CONF_TEST(error, success_completes_when_signaled, 0, 0, "ibv_post_send(3): IBV_S
 	return TEST_SUCCESS;
 }
 
-/* The side that refuses goes to ERR too, and gives its receives back. */
-CONF_TEST(error, receives_of_the_refusing_side_are_flushed, 0, 0,
+/* The side that refuses goes to ERR too; both give their receives back. */
+CONF_TEST(error, receives_of_both_sides_are_flushed, 0, 0,
 		"IBTA 9.9.3: class C errors put the responder's QP into Error")
 {
 	unsigned int i;
 
-	for (i = 0; i < 5; i++)
+	for (i = 0; i < 5; i++) {
 		TEST_EQ(fx_post_recv(fx.a.qp, 50 + i, NULL, 0), 1);
+		TEST_EQ(fx_post_recv(fx.b.qp, 60 + i, NULL, 0), 1);
+	}
 	TEST_RUN(conf_status(CONF_REMOTE_KEY,
 			conf_do(RMEM_WR_RDMA_WRITE, fx_addr(fx.a.buf), 8, fx.a.mr->rkey ^ 0x5500)));
 	TEST_RUN(fx_expect_flush(fx.a.cq, 50, 5));
+	TEST_RUN(fx_expect_flush(fx.b.cq, 60, 5));
 	TEST_RUN(conf_expect_err(fx.a.qp));
 	return TEST_SUCCESS;
 }
@@ -217,6 +220,9 @@ CONF_TEST(error, reset_brings_it_back, 0, 0,
 		TEST_RUN(conf_closed(fx_addr(fx.a.buf), 8, fx.a.mr->rkey ^ 0x5500));
 		TEST_RUN(conf_open(fx_addr(fx.a.buf), 100, fx.a.mr->rkey, fx.a.buf));
 	}
+	TEST_OK(rmem_qp_set_error(fx.b.qp));
+	TEST_OK(rmem_qp_set_error(fx.b.qp));
+	TEST_OK(rmem_qp_reset(fx.b.qp));
 	TEST_OK(rmem_qp_reset(fx.b.qp));
 	TEST_EQ(fx_state(fx.b.qp), RMEM_QPS_RESET);
 	TEST_ERR(fx_post(fx.b.qp, &wr), EBUSY);
@@ -276,17 +282,23 @@ CONF_TEST(error, message_without_receive_fails_in_the_end, 0, 0, "ibv_modify_qp(
 CONF_TEST(error, message_waits_for_its_receive, 0, 0,
 		"ibv_modify_qp(3): rnr_retry 7 is without end")
 {
+	static const uint8_t opcodes[] = {RMEM_WR_SEND, RMEM_WR_RDMA_WRITE_WITH_IMM};
 	const struct rmem_sge from = fx_sge(fx.b.mr, 0, 8), to = fx_sge(fx.a.mr, 0, 8);
-	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &from, 1);
+	unsigned int i;
 
-	fx_fill(fx.b.buf, 8, 1);
-	wr.flags = RMEM_SEND_SIGNALED;
-	TEST_EQ(fx_post(fx.b.qp, &wr), 1);
-	TEST_ASSERT(fx_is_idle(fx.b.cq));
-	TEST_EQ(fx_post_recv(fx.a.qp, 1, &to, 1), 1);
-	TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
-	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
-	TEST_MEM(fx.a.buf, fx.b.buf, 8);
+	for (i = 0; i < RTE_DIM(opcodes); i++) {
+		struct rmem_send_wr wr =
+				fx_rdma(opcodes[i], &from, fx_addr(fx.a.buf), fx.a.mr->rkey);
+
+		fx_fill(fx.b.buf, 8, i);
+		wr.flags = RMEM_SEND_SIGNALED;
+		TEST_EQ(fx_post(fx.b.qp, &wr), 1);
+		TEST_ASSERT(fx_is_idle(fx.b.cq) && fx_is_idle(fx.a.cq));
+		TEST_EQ(fx_post_recv(fx.a.qp, 1, &to, 1), 1);
+		TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
+		TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+		TEST_MEM(fx.a.buf, fx.b.buf, 8);
+	}
 	return TEST_SUCCESS;
 }
 

@@ -14,7 +14,7 @@
 #define ALL (RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE_WRITE | RMEM_ACCESS_REMOTE_READ)
 
 /* Unaligned places and lengths around those of pages and packets. */
-static const uint32_t lengths[] = {1, 7, 64, 255, 1023, 1024, 1025, 4095, 4096, 4097, 16385, 40000};
+static const uint32_t lengths[] = {1, 7, 64, 255, 1023, 1024, 1025, 4095, 4096, 4097, 16385, 60000};
 
 CONF_TEST(mr, write_changes_its_range_only, 0, 0,
 		"IBTA 9.4.3: a WRITE places its bytes where it says")
@@ -23,6 +23,7 @@ CONF_TEST(mr, write_changes_its_range_only, 0, 0,
 
 	for (i = 0; i < RTE_DIM(lengths); i++) {
 		TEST_RUN(conf_open(fx_addr(fx.a.buf), lengths[i], fx.a.mr->rkey, fx.a.buf));
+		TEST_EQ(fx.wc.opcode, RMEM_WC_RDMA_WRITE);
 		TEST_RUN(conf_open(fx_addr(fx.a.buf) + 4093, lengths[i], fx.a.mr->rkey,
 				fx.a.buf + 4093));
 	}
@@ -79,6 +80,7 @@ CONF_TEST(mr, read_gets_its_range_only, 0, 0, "IBTA 9.4.4: a READ gets what it n
 		TEST_STATUS(conf_do(RMEM_WR_RDMA_READ, fx_addr(fx.a.buf) + 4093, lengths[i],
 					    fx.a.mr->rkey),
 				RMEM_WC_SUCCESS);
+		TEST_EQ(fx.wc.opcode, RMEM_WC_RDMA_READ);
 		TEST_MEM(fx.b.buf, fx.a.buf + 4093, lengths[i]);
 		TEST_ASSERT(fx_is_zero(fx.b.buf + lengths[i], FX_BUF_SIZE - lengths[i]));
 	}
@@ -88,7 +90,7 @@ CONF_TEST(mr, read_gets_its_range_only, 0, 0, "IBTA 9.4.4: a READ gets what it n
 CONF_TEST(mr, message_fills_its_receive, 0, 0,
 		"IBTA 9.4.1: a SEND fills the receive; ibv_poll_cq(3): byte_len")
 {
-	const struct rmem_sge to = fx_sge(fx.a.mr, 5, 50000);
+	const struct rmem_sge to = fx_sge(fx.a.mr, 5, 60000);
 	unsigned int i;
 
 	for (i = 0; i < RTE_DIM(lengths); i++) {
@@ -99,7 +101,10 @@ CONF_TEST(mr, message_fills_its_receive, 0, 0,
 		memset(fx.a.buf, 0, FX_BUF_SIZE);
 		TEST_EQ(fx_post_recv(fx.a.qp, i, &to, 1), 1);
 		TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
+		TEST_EQ(fx.wc.opcode, RMEM_WC_SEND);
 		TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+		TEST_EQ(fx.wc.opcode, RMEM_WC_RECV);
+		TEST_EQ(fx.wc.qp_num, fx.a.qp->qp_num);
 		TEST_EQ(fx.wc.wr_id, i);
 		TEST_EQ(fx.wc.byte_len, lengths[i]);
 		TEST_MEM(fx.a.buf + 5, fx.b.buf + 3, lengths[i]);
@@ -176,11 +181,19 @@ CONF_TEST(mr, remote_range_ends_where_the_mr_does, 0, 0,
 	TEST_RUN(conf_open(at + 199, 1, mr->rkey, fx.a.buf + 5199));
 	TEST_RUN(conf_closed(at - 1, 1, mr->rkey));
 	TEST_RUN(conf_closed(at - 1, 201, mr->rkey));
+	TEST_RUN(conf_closed_to_all(at - 8, mr->rkey));
+	TEST_RUN(conf_closed_to_all(at + 193, mr->rkey));
+	TEST_RUN(conf_closed_to_all(at + 200, mr->rkey));
+	TEST_RUN(conf_closed_to_all(0, mr->rkey));
 	TEST_RUN(conf_closed(at, 201, mr->rkey));
 	TEST_RUN(conf_closed(at + 199, 2, mr->rkey));
 	TEST_RUN(conf_closed(at + 200, 1, mr->rkey));
+	fx_fill(fx.a.buf, FX_BUF_SIZE, 1);
+	memset(fx.b.buf, 0, FX_BUF_SIZE);
+	TEST_RUN(conf_status(CONF_REMOTE_KEY, conf_do(RMEM_WR_RDMA_READ, at, 201, mr->rkey)));
+	TEST_ASSERT(fx_is_zero(fx.b.buf, FX_BUF_SIZE));
+	TEST_RUN(conf_reconnect());
 	TEST_RUN(conf_closed(at + 4096, 8, mr->rkey));
-	TEST_RUN(conf_closed(0, 8, mr->rkey));
 	return TEST_SUCCESS;
 }
 
@@ -282,34 +295,27 @@ CONF_TEST(mr, zero_based_mr_counts_from_its_first_byte, 0, RMEM_ACCESS_ZERO_BASE
 CONF_TEST(mr, mr_of_another_pd_is_closed, 0, 0, "IBTA 10.2.3: an MR serves QPs of its PD only")
 {
 	struct rmem_pd *pd = fx_pd(conf.dev);
-	struct rmem_mr *mr = fx_mr(pd, fx.a.buf, FX_BUF_SIZE, ALL);
-	struct rmem_sge sge;
-	struct rmem_send_wr wr;
+	struct rmem_mr *mr = fx_mr(pd, fx.a.buf, FX_BUF_SIZE, FX_ACCESS & conf.info.access);
 
 	TEST_ASSERT(mr != NULL);
-	TEST_RUN(conf_closed(fx_addr(fx.a.buf), 8, mr->rkey));
-	sge = fx_sge(mr, 0, 8);
-	wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
-	TEST_RUN(conf_refused(CONF_LOCAL_KEY, fx.a.qp, &wr));
+	TEST_RUN(conf_closed_to_all(fx_addr(fx.a.buf), mr->rkey));
+	TEST_RUN(conf_closed_locally(fx_addr(fx.a.buf), mr->lkey));
 	TEST_ERR(rmem_pd_dealloc(pd), EBUSY);
 	return TEST_SUCCESS;
 }
 
 CONF_TEST(mr, deregistered_mr_is_closed, 0, 0, "ibv_dereg_mr(3): the keys open nothing any more")
 {
-	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, 4096, ALL);
-	struct rmem_send_wr wr;
-	struct rmem_sge sge;
-	uint32_t rkey;
+	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, 4096, FX_ACCESS & conf.info.access);
+	uint32_t lkey, rkey;
 
 	TEST_ASSERT(mr != NULL);
+	lkey = mr->lkey;
 	rkey = mr->rkey;
-	sge = fx_sge(mr, 0, 8);
 	TEST_RUN(conf_open(fx_addr(fx.a.buf), 8, rkey, fx.a.buf));
 	TEST_OK(fx_release(mr));
-	TEST_RUN(conf_closed(fx_addr(fx.a.buf), 8, rkey));
-	wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
-	TEST_RUN(conf_refused(CONF_LOCAL_KEY, fx.a.qp, &wr));
+	TEST_RUN(conf_closed_to_all(fx_addr(fx.a.buf), rkey));
+	TEST_RUN(conf_closed_locally(fx_addr(fx.a.buf), lkey));
 	return TEST_SUCCESS;
 }
 

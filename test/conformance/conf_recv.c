@@ -146,13 +146,16 @@ CONF_TEST(recv, write_with_immediate_takes_a_receive, 0, 0,
 			RMEM_WR_RDMA_WRITE_WITH_IMM, &from, fx_addr(fx.a.buf), fx.a.mr->rkey);
 
 	fx_fill(fx.b.buf, 32, 1);
-	wr.imm_data = 77;
+	wr.imm_data = 0xdeadbeef;
 	TEST_EQ(fx_post_recv(fx.a.qp, 5, &to, 1), 1);
 	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_EQ(fx.wc.opcode, RMEM_WC_RDMA_WRITE);
 	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+	TEST_ASSERT((fx.wc.flags & RMEM_WC_WITH_IMM) != 0);
+	TEST_EQ(fx.wc.qp_num, fx.a.qp->qp_num);
 	TEST_EQ(fx.wc.opcode, RMEM_WC_RECV_RDMA_WITH_IMM);
 	TEST_EQ(fx.wc.wr_id, 5);
-	TEST_EQ(fx.wc.imm_data, 77);
+	TEST_EQ(fx.wc.imm_data, 0xdeadbeef);
 	TEST_EQ(fx.wc.byte_len, 32);
 	TEST_MEM(fx.a.buf, fx.b.buf, 32);
 	TEST_ASSERT(fx_is_zero(fx.a.buf + 4096, 64));
@@ -178,24 +181,61 @@ CONF_TEST(recv, reset_ends_messages_that_were_not_polled, 0, 0,
 	return TEST_SUCCESS;
 }
 
+/* The message fits neither the receive nor, where it has none, its SGEs; later receives stay. */
 CONF_TEST(recv, message_too_long_fails_both, 0, 0, "IBTA 11.6.2: length errors")
 {
-	static const uint32_t lengths[] = {65, 600, 5000};
+	static const uint32_t lengths[] = {1, 65, 600, 5000};
 	unsigned int i;
 
 	fx_fill(fx.b.buf, 8192, 1);
 	for (i = 0; i < RTE_DIM(lengths); i++) {
-		const struct rmem_sge to = fx_sge(fx.a.mr, 0, lengths[i] - 1);
+		const uint32_t first = (lengths[i] - 1) / 2, rest = lengths[i] - 1 - first;
+		const struct rmem_sge to[] = {
+				fx_sge(fx.a.mr, 0, first), fx_sge(fx.a.mr, 8192, rest)};
 		const struct rmem_sge from = fx_sge(fx.b.mr, 0, lengths[i]);
 		const struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &from, 1);
 
-		TEST_EQ(fx_post_recv(fx.a.qp, 1, &to, 1), 1);
+		TEST_EQ(fx_post_recv(fx.a.qp, 1, to, lengths[i] == 1 ? 0 : 2), 1);
+		TEST_EQ(fx_post_recv(fx.a.qp, 2, NULL, 0), 1);
 		TEST_RUN(conf_status(CONF_TOO_LONG, fx_send(fx.b.qp, &wr)));
 		TEST_RUN(conf_status(CONF_RECV_LENGTH, fx_wait(fx.a.cq)));
-		TEST_ASSERT(fx_is_zero(fx.a.buf + lengths[i] - 1, 4096));
+		TEST_EQ(fx.wc.wr_id, 1);
+		TEST_RUN(fx_expect_flush(fx.a.cq, 2, 1));
+		TEST_ASSERT(fx_is_zero(fx.a.buf + first, 8192 - first));
+		TEST_ASSERT(fx_is_zero(fx.a.buf + 8192 + rest, 4096));
 		TEST_RUN(conf_expect_err(fx.a.qp));
 		TEST_RUN(conf_reconnect());
 	}
+	return TEST_SUCCESS;
+}
+
+CONF_TEST(recv, receive_by_a_bad_key_fails_both, 0, 0,
+		"IBTA 10.6.3: a receive's memory is checked when the message comes")
+{
+	const struct rmem_sge from = fx_sge(fx.b.mr, 0, 64), good = fx_sge(fx.a.mr, 0, 64);
+	const struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &from, 1);
+	struct rmem_sge bad[] = {good, good, good, good, good, good};
+	unsigned int i, nb = RTE_DIM(bad);
+
+	bad[0].lkey = 0;
+	bad[1].lkey = UINT32_MAX;
+	bad[2].lkey ^= 0x5500;
+	bad[3].addr = fx_addr(fx.a.buf) + FX_BUF_SIZE - 63;
+	bad[4].addr = UINT64_MAX - 62;
+	bad[5].lkey = fx.a.mr->rkey;
+	if (fx.a.mr->rkey == fx.a.mr->lkey)
+		nb--;
+	fx_fill(fx.b.buf, 64, 1);
+	for (i = 0; i < nb; i++) {
+		TEST_EQ(fx_post_recv(fx.a.qp, 1, &bad[i], 1), 1);
+		TEST_EQ(fx_post_recv(fx.a.qp, 2, &good, 1), 1);
+		TEST_RUN(conf_status(CONF_PEER_MEMORY, fx_send(fx.b.qp, &wr)));
+		TEST_RUN(conf_status(CONF_RECV_KEY, fx_wait(fx.a.cq)));
+		TEST_EQ(fx.wc.wr_id, 1);
+		TEST_RUN(fx_expect_flush(fx.a.cq, 2, 1));
+		TEST_RUN(conf_reconnect());
+	}
+	TEST_ASSERT(fx_is_zero(fx.a.buf, FX_BUF_SIZE));
 	return TEST_SUCCESS;
 }
 
@@ -207,6 +247,12 @@ CONF_TEST(recv, receives_are_taken_in_order, 0, 0, "IBTA 10.8.3.3: receive queue
 
 	for (i = 0; i < 20; i++)
 		TEST_EQ(fx_post_recv(fx.a.qp, 100 + i, &to, 1), 1);
+	/* These take none. */
+	TEST_STATUS(conf_do(RMEM_WR_RDMA_WRITE, fx_addr(fx.a.buf), 8, fx.a.mr->rkey),
+			RMEM_WC_SUCCESS);
+	TEST_STATUS(conf_do(RMEM_WR_RDMA_READ, fx_addr(fx.a.buf), 8, fx.a.mr->rkey),
+			RMEM_WC_SUCCESS);
+	TEST_ASSERT(fx_is_idle(fx.a.cq));
 	for (i = 0; i < 20; i++) {
 		TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
 		TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);

@@ -122,6 +122,41 @@ conf_closed(uint64_t addr, uint32_t length, uint32_t rkey)
 }
 
 int
+conf_closed_to_all(uint64_t addr, uint32_t rkey)
+{
+	static const uint8_t opcodes[] = {RMEM_WR_RDMA_WRITE, RMEM_WR_RDMA_WRITE_WITH_IMM,
+			RMEM_WR_RDMA_READ, RMEM_WR_ATOMIC_CMP_AND_SWP,
+			RMEM_WR_ATOMIC_FETCH_AND_ADD};
+	bool has_atomics = (conf.info.capa & RMEM_DEV_CAPA_ATOMIC) != 0 && addr % 8 == 0;
+	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
+	static uint8_t before[FX_BUF_SIZE];
+	unsigned int i;
+
+	memcpy(before, fx.a.buf, FX_BUF_SIZE);
+	for (i = 0; i < (has_atomics ? RTE_DIM(opcodes) : 3); i++) {
+		const struct rmem_send_wr wr = conf_request(opcodes[i], &sge, addr, rkey);
+
+		fx_fill(fx.b.buf, 8, rkey + 1);
+		TEST_EQ(fx_post_recv(fx.a.qp, 1, NULL, 0), 1);
+		TEST_RUN(conf_refused(CONF_REMOTE_KEY, fx.b.qp, &wr));
+	}
+	TEST_MEM(fx.a.buf, before, FX_BUF_SIZE);
+	return TEST_SUCCESS;
+}
+
+int
+conf_closed_locally(uint64_t addr, uint32_t lkey)
+{
+	const struct rmem_sge sge = {.addr = addr, .length = 8, .lkey = lkey};
+	struct rmem_send_wr wr =
+			fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
+
+	TEST_RUN(conf_refused(CONF_LOCAL_KEY, fx.a.qp, &wr));
+	wr.opcode = RMEM_WR_RDMA_READ;
+	return conf_refused(CONF_LOCAL_KEY, fx.a.qp, &wr);
+}
+
+int
 conf_open(uint64_t addr, uint32_t length, uint32_t rkey, const uint8_t *at)
 {
 	const size_t offset = (size_t)(at - fx.a.buf);

@@ -184,7 +184,9 @@ CONF_TEST(right, qp_without_the_right_refuses, 0, 0,
 		uint8_t opcode;
 	} rows[] = {
 			{RMEM_ACCESS_REMOTE_WRITE, RMEM_WR_RDMA_WRITE},
+			{RMEM_ACCESS_REMOTE_WRITE, RMEM_WR_RDMA_WRITE_WITH_IMM},
 			{RMEM_ACCESS_REMOTE_READ, RMEM_WR_RDMA_READ},
+			{RMEM_ACCESS_REMOTE_ATOMIC, RMEM_WR_ATOMIC_CMP_AND_SWP},
 			{RMEM_ACCESS_REMOTE_ATOMIC, RMEM_WR_ATOMIC_FETCH_AND_ADD},
 	};
 	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
@@ -202,7 +204,8 @@ CONF_TEST(right, qp_without_the_right_refuses, 0, 0,
 			if (is_atomic(rows[j].opcode) &&
 					(conf.info.capa & RMEM_DEV_CAPA_ATOMIC) == 0)
 				continue;
-			if (i == j)
+			TEST_EQ(fx_post_recv(fx.a.qp, 1, NULL, 0), 1);
+			if (rows[i].right == rows[j].right)
 				TEST_RUN(conf_refused(CONF_QP_RIGHT, fx.b.qp, &wr));
 			else
 				TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
@@ -233,13 +236,14 @@ CONF_TEST(right, inline_data_needs_no_key, 0, 0,
 		"ibv_post_send(3): IBV_SEND_INLINE, lkeys are not looked at")
 {
 	uint8_t stack[16] = {0};
-	const struct rmem_sge sge = {.addr = fx_addr(stack), .length = sizeof(stack)};
+	struct rmem_sge sge = {.addr = fx_addr(stack), .length = sizeof(stack)};
 	struct rmem_send_wr wr =
 			fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.a.buf), fx.a.mr->rkey);
 
 	if (conf.info.max_inline_data < sizeof(stack))
 		return test_skip("the device takes less inline data");
 	fx_fill(stack, sizeof(stack), 5);
+	sge.lkey = UINT32_MAX;
 	wr.flags = RMEM_SEND_INLINE;
 	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
 	TEST_MEM(fx.a.buf, stack, sizeof(stack));
