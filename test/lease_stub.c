@@ -20,13 +20,6 @@ static struct {
 } at;
 
 static int
-leaser_dev_info_get(struct rmem_dev *dev, struct rmem_dev_info *info)
-{
-	info->nb_mw = leaser.nb_mw;
-	return stub_dev_info_get(dev, info);
-}
-
-static int
 leaser_mw_alloc(struct rmem_mw *mw)
 {
 	if (leaser.alloc_ret != 0)
@@ -115,7 +108,6 @@ leaser_driver(void)
 {
 	struct rmem_driver driver = stub_driver_full("leaser");
 
-	driver.ops.dev_info_get = leaser_dev_info_get;
 	driver.ops.page_list_alloc = leaser_page_list_alloc;
 	driver.ops.page_list_free = leaser_page_list_free;
 	driver.ops.mw_alloc = leaser_mw_alloc;
@@ -126,6 +118,26 @@ leaser_driver(void)
 	driver.fp.post_send = leaser_post_send;
 	driver.fp.poll_cq = leaser_poll_cq;
 	return driver;
+}
+
+int
+leaser_open(uint64_t capa)
+{
+	if (at.dev != NULL) {
+		TEST_OK(fx_release(at.mr));
+		TEST_OK(fx_release(at.qp));
+		TEST_OK(fx_release(at.cq));
+		TEST_OK(fx_release(at.pd));
+		TEST_OK(fx_release(at.dev));
+	}
+	stub.capa = capa;
+	at.dev = fx_dev("leaser0", NULL);
+	at.pd = fx_pd(at.dev);
+	at.cq = fx_cq(at.dev, 64);
+	at.qp = fx_qp(at.pd, at.cq, 64);
+	at.mr = fx_mr(at.pd, at.buf, sizeof(at.buf), FX_ACCESS | RMEM_ACCESS_MW_BIND);
+	TEST_ASSERT(at.mr != NULL && at.qp != NULL);
+	return TEST_SUCCESS;
 }
 
 int
@@ -142,15 +154,10 @@ leaser_setup(void)
 		TEST_OK(rmem_driver_register(&driver));
 	}
 	stub.access = FX_ACCESS | RMEM_ACCESS_MW_BIND;
-	stub.capa = RMEM_DEV_CAPA_MW_TYPE_2B | RMEM_DEV_CAPA_LOCAL_INV;
 	leaser.room = leaser.depth = 64;
 	leaser.state = RMEM_QPS_RTS;
-	at.dev = fx_dev("leaser0", NULL);
-	at.pd = fx_pd(at.dev);
-	at.cq = fx_cq(at.dev, 64);
-	at.qp = fx_qp(at.pd, at.cq, 64);
-	at.mr = fx_mr(at.pd, at.buf, sizeof(at.buf), FX_ACCESS | RMEM_ACCESS_MW_BIND);
-	TEST_ASSERT(at.mr != NULL && at.qp != NULL);
+	at.dev = NULL;
+	TEST_RUN(leaser_open(RMEM_DEV_CAPA_MW_TYPE_2B | RMEM_DEV_CAPA_LOCAL_INV));
 	lx.conf.max_length = sizeof(at.buf);
 	lx.conf.max_leases = LX_MAX;
 	lx.conf.socket_id = SOCKET_ID_ANY;

@@ -33,6 +33,9 @@ extern struct leaser leaser;
 int leaser_setup(void);
 int leaser_teardown(void);
 
+/* Have the device again, with these capabilities. */
+int leaser_open(uint64_t capa);
+
 /* Make the context lx.ctx by lx.conf; as rmem_lease_ctx_create(). */
 int leaser_make(void);
 

@@ -173,7 +173,7 @@ secondary_uses_nothing(struct handles *h)
 	struct rmem_event event;
 	const struct rmem_sge sge = {0};
 
-	TEST_ERR(rmem_process_check("rmem_test"), EOPNOTSUPP);
+	TEST_ERR(rmem_process_check(), EOPNOTSUPP);
 	TEST_ASSERT(rmem_dev_get_by_name("soft0") == NULL);
 	TEST_ASSERT(rmem_dev_next(NULL) == NULL);
 	TEST_ERR(rmem_dev_info_get(h->dev, &info), EOPNOTSUPP);

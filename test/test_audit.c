@@ -4,7 +4,7 @@
 
 /*
  * rmem_dev_audit(): a sound device passes, and one flaw in any structure is found. It reads and
- * writes the private structures of the software device and of lease contexts.
+ * writes the private structures of the class, of the software device and of lease contexts.
  */
 
 #include <string.h>
@@ -14,6 +14,7 @@
 #include <rmem_pool.h>
 
 #include "../drivers/soft/rsoft.h"
+#include "../lib/rmem/rmem_priv.h"
 #include "../lib/rmem_lease/rmem_lease_priv.h"
 
 #include "fixture.h"
@@ -23,6 +24,13 @@ static struct rsoft_dev *
 soft(void)
 {
 	return fx.a.dev->priv;
+}
+
+/* How many objects of a type the class counts. */
+static uint32_t *
+nb_of(uint32_t type)
+{
+	return &((struct rmem_dev_slot *)fx.a.dev)->nb[RMEM_OBJ_KIND(type)];
 }
 
 static struct rsoft_qp *
@@ -149,7 +157,6 @@ TEST(audit, flaws_of_completion_queues_are_found)
 	EXPECT_FLAW(cq->cons_seen, cq->cons + 1, "CQ of QP");
 	EXPECT_FLAW(cq->nb_producers, 0, "nb_producers");
 	EXPECT_FLAW(cq->mask, cq->mask - 1, "CQ of QP");
-	EXPECT_FLAW(soft()->nb_cq, (uint32_t)soft()->args.max_cq + 1, "CQs");
 	return TEST_SUCCESS;
 }
 
@@ -197,7 +204,8 @@ TEST(audit, flaws_of_qps_are_found)
 	EXPECT_FLAW(qp->qp.obj.type, RMEM_OBJ_CQ, "its PD or a CQ");
 	EXPECT_FLAW(fx.a.pd->obj.type, 0, "its PD or a CQ");
 	EXPECT_FLAW(fx.a.cq->obj.refs, 0, "its PD or a CQ");
-	EXPECT_FLAW(soft()->nb_pd, (uint32_t)soft()->args.max_pd + 1, "PDs");
+	EXPECT_FLAW(*nb_of(RMEM_OBJ_PD), (uint32_t)soft()->args.max_pd + 1, "PDs");
+	EXPECT_FLAW(*nb_of(RMEM_OBJ_CQ), (uint32_t)soft()->args.max_cq + 1, "CQs");
 	EXPECT_FLAW(soft()->odp_stats.pages, -1, "pages on demand");
 	return TEST_SUCCESS;
 }

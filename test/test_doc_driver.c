@@ -27,11 +27,7 @@
 #define NULL_MAX 64 /* objects of each kind */
 
 struct null_dev {
-	uint32_t nb_pd; /* in use; these are atomic */
-	uint32_t nb_mr;
-	uint32_t nb_cq;
-	uint32_t nb_qp;
-	uint32_t next_number;
+	uint32_t next_number; /* atomic */
 };
 
 struct null_cq {
@@ -50,7 +46,11 @@ struct null_qp {
 	uint32_t state; /* enum rmem_qp_state; atomic */
 };
 
-static struct null_dev *null_devs[RMEM_MAX_DEVS];
+static struct null_dev *
+null_of(const struct rmem_obj *obj)
+{
+	return rmem_obj_dev(obj)->priv;
+}
 /* end of example */
 
 /* example: null_dev */
@@ -69,14 +69,12 @@ null_dev_create(struct rmem_dev *dev, const char *args)
 		return -ENOMEM;
 	}
 	dev->priv = null;
-	null_devs[dev->obj.dev_id] = null;
 	return 0;
 }
 
 static void
 null_dev_close(struct rmem_dev *dev)
 {
-	null_devs[dev->obj.dev_id] = NULL;
 	rte_free(dev->priv);
 	dev->priv = NULL;
 }
@@ -84,96 +82,63 @@ null_dev_close(struct rmem_dev *dev)
 static int
 null_dev_info_get(struct rmem_dev *dev, struct rmem_dev_info *info)
 {
-	struct null_dev *null = dev->priv;
-
+	RTE_SET_USED(dev);
 	info->max_mr_size = UINT64_C(1) << 40;
 	info->max_msg_size = UINT64_C(1) << 31;
 	info->access = RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE_WRITE;
 	info->max_pd = info->max_mr = info->max_cq = info->max_qp = NULL_MAX;
 	info->max_cqe = info->max_send_wr = 4096;
 	info->max_send_sge = 4;
-	info->nb_pd = __atomic_load_n(&null->nb_pd, __ATOMIC_RELAXED);
-	info->nb_mr = __atomic_load_n(&null->nb_mr, __ATOMIC_RELAXED);
-	info->nb_cq = __atomic_load_n(&null->nb_cq, __ATOMIC_RELAXED);
-	info->nb_qp = __atomic_load_n(&null->nb_qp, __ATOMIC_RELAXED);
 	return 0;
 }
 /* end of example */
 
 /* example: null_objects */
-static int
-null_take(uint32_t *nb, const char *what)
-{
-	if (__atomic_add_fetch(nb, 1, __ATOMIC_RELAXED) <= NULL_MAX)
-		return 0;
-	__atomic_sub_fetch(nb, 1, __ATOMIC_RELAXED);
-	RTE_LOG(ERR, USER1, "%d %s are in use\n", NULL_MAX, what);
-	return -ENOSPC;
-}
-
-static int
-null_give(uint32_t *nb)
-{
-	__atomic_sub_fetch(nb, 1, __ATOMIC_RELAXED);
-	return 0;
-}
-
 static uint32_t
-null_number(struct null_dev *null)
+null_number(const struct rmem_obj *obj)
 {
-	return __atomic_add_fetch(&null->next_number, 1, __ATOMIC_RELAXED);
+	return __atomic_add_fetch(&null_of(obj)->next_number, 1, __ATOMIC_RELAXED);
 }
 
 static int
 null_pd_alloc(struct rmem_pd *pd)
 {
-	struct null_dev *null = null_devs[pd->obj.dev_id];
-	int ret = null_take(&null->nb_pd, "PDs");
-
-	if (ret == 0)
-		pd->handle = null_number(null);
-	return ret;
+	pd->handle = null_number(&pd->obj);
+	return 0;
 }
 
 static int
 null_pd_dealloc(struct rmem_pd *pd)
 {
-	return null_give(&null_devs[pd->obj.dev_id]->nb_pd);
+	RTE_SET_USED(pd);
+	return 0;
 }
 
 static int
 null_mr_reg(struct rmem_mr *mr, const struct rmem_mr_attr *attr)
 {
-	struct null_dev *null = null_devs[mr->obj.dev_id];
-	int ret = null_take(&null->nb_mr, "MRs");
-
 	RTE_SET_USED(attr);
-	if (ret == 0)
-		mr->lkey = mr->rkey = null_number(null);
-	return ret;
+	mr->lkey = mr->rkey = null_number(&mr->obj);
+	return 0;
 }
 
 static int
 null_mr_dereg(struct rmem_mr *mr)
 {
-	return null_give(&null_devs[mr->obj.dev_id]->nb_mr);
+	RTE_SET_USED(mr);
+	return 0;
 }
 
 static int
 null_cq_create(struct rmem_cq *base, const struct rmem_cq_conf *conf)
 {
-	struct null_dev *null = null_devs[base->obj.dev_id];
 	struct null_cq *cq = (struct null_cq *)base;
-	int ret = null_take(&null->nb_cq, "CQs");
 
-	if (ret != 0)
-		return ret;
 	rte_spinlock_init(&cq->lock);
 	base->nb_cqe = rte_align32pow2(conf->nb_cqe);
 	cq->ring = rte_malloc("null_cq", base->nb_cqe * sizeof(*cq->ring), 0);
 	if (cq->ring == NULL) {
 		RTE_LOG(ERR, USER1, "no memory for a CQ of %u\n", base->nb_cqe);
-		null_give(&null->nb_cq);
 		return -ENOMEM;
 	}
 	return 0;
@@ -183,7 +148,7 @@ static int
 null_cq_destroy(struct rmem_cq *base)
 {
 	rte_free(((struct null_cq *)base)->ring);
-	return null_give(&null_devs[base->obj.dev_id]->nb_cq);
+	return 0;
 }
 /* end of example */
 
@@ -191,13 +156,9 @@ null_cq_destroy(struct rmem_cq *base)
 static int
 null_qp_create(struct rmem_qp *base, const struct rmem_qp_conf *conf)
 {
-	struct null_dev *null = null_devs[base->obj.dev_id];
 	struct null_qp *qp = (struct null_qp *)base;
-	int ret = null_take(&null->nb_qp, "QPs");
 
-	if (ret != 0)
-		return ret;
-	base->qp_num = null_number(null);
+	base->qp_num = null_number(&base->obj);
 	qp->conf = *conf;
 	qp->limits.max_send_sge = conf->max_send_sge;
 	return 0; /* zeroed: in RMEM_QPS_RESET */
@@ -247,7 +208,8 @@ null_qp_reset(struct rmem_qp *base)
 static int
 null_qp_destroy(struct rmem_qp *base)
 {
-	return null_give(&null_devs[base->obj.dev_id]->nb_qp);
+	RTE_SET_USED(base);
+	return 0;
 }
 /* end of example */
 

@@ -118,6 +118,61 @@ TEST(driver, registered_driver_makes_devices)
 	return TEST_SUCCESS;
 }
 
+/* As a library above the class refuses. */
+static int
+outer_call(struct rmem_dev *dev, int socket_id)
+{
+	RMEM_CALL(dev);
+
+	if (rmem_check_socket(socket_id) != 0)
+		return RMEM_FAIL_AS(RTE_LOGTYPE_USER1, "above", ERANGE, "socket %d", socket_id);
+	return rmem_pd_dealloc((struct rmem_pd *)dev);
+}
+
+TEST(driver, refusal_names_the_outermost_call)
+{
+	struct rmem_dev *dev = fx_dev("stub0", NULL);
+	const char *log;
+	int ret;
+
+	fx_log_begin();
+	ret = outer_call(dev, 4711);
+	log = fx_log_end();
+	TEST_ERR(ret, ERANGE);
+	TEST_ASSERT(strstr(log, "rmem: outer_call: there is no NUMA socket 4711") != NULL);
+	TEST_ASSERT(strstr(log, "\nabove: outer_call: socket 4711\n") != NULL);
+	fx_log_begin();
+	ret = outer_call(dev, SOCKET_ID_ANY);
+	log = fx_log_end();
+	TEST_ERR(ret, EINVAL);
+	TEST_ASSERT(strstr(log, "rmem: outer_call: got ") != NULL);
+	fx_log_begin();
+	ret = rmem_pd_dealloc((struct rmem_pd *)dev);
+	log = fx_log_end();
+	TEST_ERR(ret, EINVAL);
+	TEST_ASSERT(strstr(log, "rmem: rmem_pd_dealloc: got ") != NULL);
+	return TEST_SUCCESS;
+}
+
+TEST(driver, class_keeps_the_limits_of_the_device)
+{
+	struct rmem_dev *dev = fx_dev("stub0", NULL);
+	struct rmem_dev_info info;
+	struct rmem_pd *pd;
+	uint32_t i;
+
+	TEST_OK(rmem_dev_info_get(dev, &info));
+	TEST_EQ(info.nb_pd, 0);
+	for (i = 0; i < info.max_pd; i++) {
+		pd = fx_pd(dev);
+		TEST_ASSERT(pd != NULL && rmem_obj_dev(&pd->obj) == dev);
+	}
+	TEST_ERR(rmem_pd_alloc(dev, &pd), ENOSPC);
+	TEST_OK(rmem_dev_info_get(dev, &info));
+	TEST_EQ(info.nb_pd, info.max_pd);
+	return TEST_SUCCESS;
+}
+
 TEST(driver, device_that_its_driver_refuses_is_not_there)
 {
 	struct rmem_dev *dev = NULL;
@@ -282,14 +337,15 @@ TEST(driver, empty_slots_that_only_add_are_no_error)
 
 TEST(driver, access_that_the_device_lacks_is_eopnotsupp)
 {
-	struct rmem_pd *pd = fx_pd(fx_dev("stub0", NULL));
 	const struct rmem_pool_conf conf = {
 			.name = "lacking", .nb_bufs = 1, .buf_size = 1, .access = FX_ACCESS};
 	struct rmem_pool *pool = NULL;
 	struct rmem_mr *mr = NULL;
+	struct rmem_pd *pd;
 
-	TEST_ASSERT(pd != NULL);
 	stub.access = FX_ACCESS & ~RMEM_ACCESS_REMOTE_ATOMIC;
+	pd = fx_pd(fx_dev("stub0", NULL));
+	TEST_ASSERT(pd != NULL);
 	TEST_ERR(rmem_mr_reg(pd, &stub, 8, 0, FX_ACCESS, &mr), EOPNOTSUPP);
 	TEST_ERR(rmem_pool_create(pd, &conf, &pool), EOPNOTSUPP);
 	TEST_ASSERT(mr == NULL && pool == NULL);
@@ -311,9 +367,10 @@ TEST(driver, on_demand_paging_that_the_device_lacks_is_eopnotsupp)
 	TEST_ASSERT(pd != NULL);
 	TEST_ERR(rmem_mr_advise(pd, RMEM_ADVISE_PREFETCH, 0, &sge, 1), EOPNOTSUPP);
 	TEST_ERR(rmem_mr_stats_get(fx_mr(pd, &stub, 8, 0), &stats), EOPNOTSUPP);
-	stub.access = FX_ACCESS;
 	TEST_ERR(rmem_mr_reg(pd, &stub, 8, 0, on_demand, &mr), EOPNOTSUPP);
 	stub.access = on_demand;
+	pd = fx_pd(fx_dev("stub1", NULL));
+	TEST_ASSERT(pd != NULL);
 	TEST_ERR(rmem_mr_reg(pd, NULL, SIZE_MAX, 0, RMEM_ACCESS_ON_DEMAND, &mr), EOPNOTSUPP);
 	TEST_ERR(rmem_mr_reg(pd, &stub, 8, 0, on_demand, &mr), EOPNOTSUPP);
 	TEST_ASSERT(mr == NULL);
@@ -323,13 +380,16 @@ TEST(driver, on_demand_paging_that_the_device_lacks_is_eopnotsupp)
 TEST(driver, what_needs_a_capability_is_eopnotsupp_without)
 {
 	struct rmem_mr_attr attr = {.addr = &stub, .length = 8, .flags = RMEM_MR_REQUESTED_KEY};
-	struct rmem_dev *dev = fx_dev("stub0", NULL);
 	struct rmem_fast_reg_page_list *list = NULL;
-	struct rmem_pd *pd = fx_pd(dev);
 	struct rmem_mr *mr = NULL;
-	unsigned int nb_calls = stub.nb_calls;
+	unsigned int nb_calls;
+	struct rmem_dev *dev;
+	struct rmem_pd *pd;
 
 	stub.capa = 0;
+	dev = fx_dev("stub0", NULL);
+	pd = fx_pd(dev);
+	nb_calls = stub.nb_calls;
 	TEST_ERR(rmem_mr_reg_attr(pd, &attr, &mr), EOPNOTSUPP);
 	attr.flags = RMEM_MR_DISABLED;
 	TEST_ERR(rmem_mr_reg_attr(pd, &attr, &mr), EOPNOTSUPP);
@@ -340,7 +400,7 @@ TEST(driver, what_needs_a_capability_is_eopnotsupp_without)
 	TEST_ERR(rmem_fast_reg_page_list_alloc(dev, 1, &list), EOPNOTSUPP);
 	TEST_ASSERT(list == NULL);
 	stub.capa = RMEM_DEV_CAPA_FAST_REG;
-	TEST_ASSERT(fx_fast_mr(pd, 1) != NULL);
+	TEST_ASSERT(fx_fast_mr(fx_pd(fx_dev("stub1", NULL)), 1) != NULL);
 	return TEST_SUCCESS;
 }
 

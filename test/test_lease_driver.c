@@ -16,7 +16,7 @@
 static int
 expect_backend(uint64_t capa, uint32_t wanted, int want)
 {
-	stub.capa = capa;
+	TEST_RUN(leaser_open(capa));
 	lx.conf.backend = wanted;
 	if (want < 0) {
 		TEST_ERR(leaser_make(), -want);
@@ -245,7 +245,7 @@ TEST(lease_driver, half_released_key_is_not_used)
 {
 	uint16_t i;
 
-	stub.capa = RMEM_DEV_CAPA_FAST_REG | INV;
+	TEST_RUN(leaser_open(RMEM_DEV_CAPA_FAST_REG | INV));
 	lx.conf.min_leases = 2;
 	TEST_OK(leaser_make());
 	TEST_EQ(leaser_grant(4), 4);

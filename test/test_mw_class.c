@@ -124,13 +124,16 @@ TEST(mw_class, windows_without_the_op_are_eopnotsupp)
 TEST(mw_class, windows_without_the_capability_are_eopnotsupp)
 {
 	struct rmem_mw *mw = NULL;
+	struct rmem_pd *pd;
 
 	stub.capa = RMEM_DEV_CAPA_MW_TYPE_1;
-	TEST_ERR(rmem_mw_alloc(obj.pd, RMEM_MW_TYPE_2, &mw), EOPNOTSUPP);
-	TEST_ASSERT(fx_mw(obj.pd, RMEM_MW_TYPE_1) != NULL);
+	pd = fx_pd(fx_dev("mwstub1", NULL));
+	TEST_ERR(rmem_mw_alloc(pd, RMEM_MW_TYPE_2, &mw), EOPNOTSUPP);
+	TEST_ASSERT(fx_mw(pd, RMEM_MW_TYPE_1) != NULL);
 	stub.capa = RMEM_DEV_CAPA_MW_TYPE_2B;
-	TEST_ERR(rmem_mw_alloc(obj.pd, RMEM_MW_TYPE_1, &mw), EOPNOTSUPP);
-	TEST_ASSERT(fx_mw(obj.pd, RMEM_MW_TYPE_2) != NULL);
+	pd = fx_pd(fx_dev("mwstub2", NULL));
+	TEST_ERR(rmem_mw_alloc(pd, RMEM_MW_TYPE_1, &mw), EOPNOTSUPP);
+	TEST_ASSERT(fx_mw(pd, RMEM_MW_TYPE_2) != NULL);
 	TEST_ASSERT(mw == NULL);
 	return TEST_SUCCESS;
 }

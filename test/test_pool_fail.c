@@ -27,7 +27,6 @@ static struct {
 	unsigned int nb;
 	struct rmem_mr *mr[64];
 	int dereg_ret;
-	uint64_t max_mr_size;
 } keeper;
 
 static struct {
@@ -42,7 +41,7 @@ keeper_dev_info_get(struct rmem_dev *dev, struct rmem_dev_info *info)
 {
 	int ret = stub_dev_info_get(dev, info);
 
-	info->max_mr_size = keeper.max_mr_size;
+	info->max_mr_size = 512 * 1024;
 	return ret;
 }
 
@@ -77,7 +76,6 @@ setup(void)
 	memset(&at, 0, sizeof(at));
 	stub.access = FX_ACCESS;
 	keeper.max = 64;
-	keeper.max_mr_size = UINT64_C(1) << 40;
 	if (driver.name == NULL) {
 		driver = stub_driver_full("keeper");
 		driver.ops.dev_info_get = keeper_dev_info_get;
@@ -119,7 +117,6 @@ TEST(pool_fail, mbuf_pool_keeps_registered_memory)
 	struct rmem_mempool *reg;
 	unsigned int i;
 
-	keeper.max_mr_size = 512 * 1024;
 	TEST_OK(rmem_pktmbuf_pool_create(at.pd, &conf, &reg));
 	TEST_ASSERT(keeper.nb > 1 && keeper.nb == reg->nb_mrs);
 	for (i = 0; i < RTE_DIM(errors); i++) {
@@ -142,7 +139,6 @@ TEST(pool_fail, failed_creation_keeps_registered_memory)
 	struct rmem_mempool *reg = NULL;
 	char name[RTE_MEMZONE_NAMESIZE];
 
-	keeper.max_mr_size = 512 * 1024;
 	keeper.max = 2;
 	keeper.dereg_ret = -EIO;
 	TEST_ERR(rmem_pktmbuf_pool_create(at.pd, &conf, &reg), ENOMEM);
@@ -164,7 +160,6 @@ TEST(pool_fail, failed_creation_keeps_registered_memory)
 
 TEST(pool_fail, registration_can_be_released_again)
 {
-	keeper.max_mr_size = 512 * 1024;
 	at.mp = rte_pktmbuf_pool_create(
 			"other_mbufs", 512, 0, 0, RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
 	TEST_ASSERT(at.mp != NULL);
@@ -187,7 +182,6 @@ TEST(pool_fail, buffer_pool_can_be_destroyed_again)
 			.access = FX_ACCESS,
 			.socket_id = SOCKET_ID_ANY};
 
-	keeper.max_mr_size = 512 * 1024;
 	TEST_OK(rmem_pool_create(at.pd, &conf, &at.pool));
 	TEST_ASSERT(keeper.nb > 1);
 	keeper.dereg_ret = -EIO;

@@ -240,7 +240,7 @@ TEST(trace, pools_are_traced)
 			at(fx.a.pd), at(pool), SIZE);
 	TEST_OK(rmem_pool_get_sges(pool, &sge, 1));
 	TEST_ERR(rmem_pool_destroy(pool), EBUSY);
-	expect("lib.rmem.pool.error call=rmem_pool_destroy obj=%" PRIu64 " error=%d", at(pool),
+	expect("lib.rmem.error.call call=rmem_pool_destroy obj=%" PRIu64 " error=%d", at(pool),
 			EBUSY);
 	rmem_pool_put_sges(pool, &sge, 1);
 	TEST_OK(rmem_pool_destroy(pool));
@@ -313,7 +313,7 @@ TEST(trace_lease, lost_leases_are_traced)
 	expect("lib.rmem.lease.lose ctx=%" PRIu64 " rkey=%u status=%d", at(lx.ctx),
 			lx.lease[0]->rkey, RMEM_WC_WR_FLUSH_ERR);
 	TEST_ERR(rmem_lease_recover(lx.ctx), EBUSY);
-	expect("lib.rmem.lease.error call=rmem_lease_recover obj=%" PRIu64 " error=%d", at(lx.ctx),
+	expect("lib.rmem.error.call call=rmem_lease_recover obj=%" PRIu64 " error=%d", at(lx.ctx),
 			EBUSY);
 	TEST_RUN(lx_recover());
 	expect("lib.rmem.lease.recover ctx=%" PRIu64 " qp_num=%u nb_lost=1", at(lx.ctx),

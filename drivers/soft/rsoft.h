@@ -384,8 +384,6 @@ struct rsoft_dev {
 	uint32_t log2_slots;    /* bits of an index that are its slot */
 	uint64_t key_secret[2]; /* decides in which order a slot takes its indexes */
 	uint32_t next_pd;
-	uint32_t nb_pd;
-	uint32_t nb_cq;
 	uint32_t nb_mr; /* read by posts too; atomic */
 	uint32_t nb_mw;
 	uint32_t nb_qp;

@@ -21,23 +21,11 @@ rsoft_cq_create(struct rmem_cq *base, const struct rmem_cq_conf *conf)
 	struct rsoft_dev *dev = rsoft_dev_of(&base->obj);
 	struct rsoft_cq *cq = rsoft_cq_of(base);
 	uint32_t size = rte_align32pow2(conf->nb_cqe);
-	int rc = -ENOSPC;
 
-	rte_ticketlock_lock(&dev->lock);
-	if (dev->nb_cq < dev->args.max_cq) {
-		dev->nb_cq++;
-		rc = 0;
-	}
-	rte_ticketlock_unlock(&dev->lock);
-	if (rc != 0) {
-		RSOFT_LOG(ERR, "max_cq=%" PRIu64 " completion queues are in use", dev->args.max_cq);
-		return rc;
-	}
 	cq->ring = rte_zmalloc_socket("rsoft_cq", size * sizeof(*cq->ring), RTE_CACHE_LINE_SIZE,
 			(int)(int64_t)dev->args.socket);
 	if (cq->ring == NULL) {
 		RSOFT_LOG(ERR, "no memory for a completion queue of %u", size);
-		rsoft_cq_destroy(base);
 		return -ENOMEM;
 	}
 	cq->mask = size - 1;
@@ -48,13 +36,8 @@ rsoft_cq_create(struct rmem_cq *base, const struct rmem_cq_conf *conf)
 int
 rsoft_cq_destroy(struct rmem_cq *base)
 {
-	struct rsoft_dev *dev = rsoft_dev_of(&base->obj);
-
 	rte_free(rsoft_cq_of(base)->messages);
 	rte_free(rsoft_cq_of(base)->ring);
-	rte_ticketlock_lock(&dev->lock);
-	dev->nb_cq--;
-	rte_ticketlock_unlock(&dev->lock);
 	return 0;
 }
 

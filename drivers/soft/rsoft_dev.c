@@ -154,15 +154,6 @@ rsoft_dev_info_get(struct rmem_dev *base, struct rmem_dev_info *info)
 	info->max_mkey_entries = (uint32_t)dev->args.max_mkey_entries;
 	info->max_iov = (uint32_t)dev->args.max_iov;
 	info->max_mkey_depth = (uint32_t)dev->args.max_mkey_depth;
-	rte_ticketlock_lock(&dev->lock);
-	info->nb_pd = dev->nb_pd;
-	info->nb_mr = dev->nb_mr;
-	info->nb_cq = dev->nb_cq;
-	info->nb_mw = dev->nb_mw;
-	rte_ticketlock_unlock(&dev->lock);
-	rte_ticketlock_lock(&rsoft_domain->lock);
-	info->nb_qp = dev->nb_qp;
-	rte_ticketlock_unlock(&rsoft_domain->lock);
 	return 0;
 }
 
@@ -191,29 +182,15 @@ static int
 rsoft_pd_alloc(struct rmem_pd *pd)
 {
 	struct rsoft_dev *dev = rsoft_dev_of(&pd->obj);
-	int rc = -ENOSPC;
 
-	rte_ticketlock_lock(&dev->lock);
-	if (dev->nb_pd < dev->args.max_pd) {
-		dev->nb_pd++;
-		pd->handle = ++dev->next_pd;
-		rc = 0;
-	}
-	rte_ticketlock_unlock(&dev->lock);
-	if (rc != 0)
-		RSOFT_LOG(ERR, "max_pd=%" PRIu64 " protection domains are in use",
-				dev->args.max_pd);
-	return rc;
+	pd->handle = __atomic_add_fetch(&dev->next_pd, 1, __ATOMIC_RELAXED);
+	return 0;
 }
 
 static int
 rsoft_pd_dealloc(struct rmem_pd *pd)
 {
-	struct rsoft_dev *dev = rsoft_dev_of(&pd->obj);
-
-	rte_ticketlock_lock(&dev->lock);
-	dev->nb_pd--;
-	rte_ticketlock_unlock(&dev->lock);
+	RTE_SET_USED(pd);
 	return 0;
 }
 

@@ -152,14 +152,9 @@ struct rverbs_dev {
 	uint64_t send_ops;        /* IBV_QP_EX_WITH_* of an extended QP, 0 without */
 	bool is_list_bad;         /* ibv_wr_set_sge_list() takes lists wrong */
 	uint32_t inv_flag;        /* what says in a completion that a key was invalidated */
-	rte_ticketlock_t lock;    /* of the table, the numbers and the sums */
+	rte_ticketlock_t lock;    /* of the table and the sums */
 	struct rverbs_slot *slots;
 	TAILQ_HEAD(rverbs_mrs, rverbs_mr) mrs; /* see rverbs_odp.c */
-	uint32_t nb_pd;
-	uint32_t nb_mr;
-	uint32_t nb_mw;
-	uint32_t nb_cq;
-	uint32_t nb_qp;
 	struct rverbs_done_stats gone;
 	uint64_t gone_bytes;
 	struct rmem_dev_stats base; /* what a reset takes off */
@@ -313,9 +308,6 @@ struct rverbs_dev *rverbs_dev_of(const struct rmem_obj *obj);
 void rverbs_devs_set(uint16_t dev_id, struct rverbs_dev *dev);
 /* The number of the device of this process that has the QP with this address, or -1. */
 int rverbs_devs_find(const struct rmem_qp_addr *addr);
-/* Take one of what there are max of, or -ENOSPC with a line. */
-int rverbs_take(struct rverbs_dev *dev, uint32_t *nb, int max, const char *what);
-void rverbs_give(struct rverbs_dev *dev, uint32_t *nb);
 
 /* rverbs_args.c */
 int rverbs_args_parse(const char *str, struct rverbs_args *args);

@@ -24,29 +24,20 @@ rverbs_cq_create(struct rmem_cq *base, const struct rmem_cq_conf *conf)
 	struct rverbs_cq *cq = rverbs_cq_of(base);
 	int rc;
 
-	rc = rverbs_take(dev, &dev->nb_cq, dev->attr.orig_attr.max_cq, "completion queues");
-	if (rc != 0)
-		return rc;
 	rte_ticketlock_init(&cq->lock);
 	cq->dev = dev;
 	cq->ibv = ibv_create_cq(dev->context, (int)conf->nb_cqe, cq, NULL, 0);
 	rc = rverbs_err_null(cq->ibv, "ibv_create_cq");
 	if (rc != 0)
-		goto give;
+		return rc;
 	base->nb_cqe = RTE_MAX((uint32_t)cq->ibv->cqe, conf->nb_cqe);
 	cq->saved = rte_malloc("rverbs_saved", base->nb_cqe * sizeof(*cq->saved), 0);
 	if (cq->saved == NULL) {
 		RVERBS_LOG(ERR, "no memory for %u completions", base->nb_cqe);
-		rc = -ENOMEM;
-		goto destroy;
+		ibv_destroy_cq(cq->ibv);
+		return -ENOMEM;
 	}
 	return 0;
-
-destroy:
-	ibv_destroy_cq(cq->ibv);
-give:
-	rverbs_give(dev, &dev->nb_cq);
-	return rc;
 }
 
 int
@@ -58,7 +49,6 @@ rverbs_cq_destroy(struct rmem_cq *base)
 	if (rc != 0)
 		return rc;
 	rte_free(cq->saved);
-	rverbs_give(cq->dev, &cq->dev->nb_cq);
 	return 0;
 }
 

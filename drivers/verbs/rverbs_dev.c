@@ -190,13 +190,6 @@ rverbs_dev_info_get(struct rmem_dev *base, struct rmem_dev_info *info)
 	info->max_send_sge = RTE_MIN((uint32_t)attr->max_sge, RVERBS_MAX_SGE);
 	info->max_recv_sge = info->max_send_sge;
 	info->max_inline_data = dev->max_inline;
-	rte_ticketlock_lock(&dev->lock);
-	info->nb_pd = dev->nb_pd;
-	info->nb_mr = dev->nb_mr;
-	info->nb_mw = dev->nb_mw;
-	info->nb_cq = dev->nb_cq;
-	info->nb_qp = dev->nb_qp;
-	rte_ticketlock_unlock(&dev->lock);
 	return 0;
 }
 

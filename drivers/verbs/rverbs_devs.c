@@ -61,27 +61,3 @@ rverbs_devs_find(const struct rmem_qp_addr *addr)
 	rte_ticketlock_unlock(&rverbs_devs_lock);
 	return found;
 }
-
-int
-rverbs_take(struct rverbs_dev *dev, uint32_t *nb, int max, const char *what)
-{
-	int rc = -ENOSPC;
-
-	rte_ticketlock_lock(&dev->lock);
-	if (*nb < (uint32_t)RTE_MAX(max, 0)) {
-		(*nb)++;
-		rc = 0;
-	}
-	rte_ticketlock_unlock(&dev->lock);
-	if (rc != 0)
-		RVERBS_LOG(ERR, "%d %s are in use", max, what);
-	return rc;
-}
-
-void
-rverbs_give(struct rverbs_dev *dev, uint32_t *nb)
-{
-	rte_ticketlock_lock(&dev->lock);
-	(*nb)--;
-	rte_ticketlock_unlock(&dev->lock);
-}

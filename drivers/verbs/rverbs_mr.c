@@ -69,17 +69,12 @@ rverbs_mr_reg(struct rmem_mr *base, const struct rmem_mr_attr *attr)
 
 	RTE_SET_USED(attr);
 	rc = rverbs_odp_check(base);
-	if (rc == 0)
-		rc = rverbs_take(dev, &dev->nb_mr, dev->attr.orig_attr.max_mr, "memory regions");
 	if (rc != 0)
 		return rc;
 	mr->ibv = ibv_reg_mr_iova2(pd, base->addr, base->length, base->iova, access);
-	if (mr->ibv == NULL) {
-		rc = rverbs_mr_refused(
+	if (mr->ibv == NULL)
+		return rverbs_mr_refused(
 				errno, "ibv_reg_mr", base->addr, base->length, base->iova, access);
-		rverbs_give(dev, &dev->nb_mr);
-		return rc;
-	}
 	base->lkey = mr->ibv->lkey;
 	base->rkey = mr->ibv->rkey;
 	rverbs_odp_add(dev, mr);
@@ -141,9 +136,7 @@ rverbs_mr_dereg(struct rmem_mr *base)
 	}
 	if (rc == -EINVAL) /* rdma_rxe's word for it; more of the window's requests are under way */
 		rc = -EBUSY;
-	if (rc == 0)
-		rverbs_give(dev, &dev->nb_mr);
-	else
+	if (rc != 0)
 		rverbs_odp_add(dev, rverbs_mr_of(base));
 	return rc;
 }

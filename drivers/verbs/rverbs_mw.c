@@ -92,27 +92,18 @@ rverbs_mw_unmake(struct rverbs_mw *mw)
 int
 rverbs_mw_alloc(struct rmem_mw *base)
 {
-	struct rverbs_dev *dev = rverbs_dev_of(&base->obj);
 	struct rverbs_mw *mw = rverbs_mw_of(base);
-	int rc;
+	int rc = 0;
 
-	rc = rverbs_take(dev, &dev->nb_mw, dev->attr.orig_attr.max_mw, "memory windows");
-	if (rc != 0)
-		return rc;
 	mw->state = RVERBS_MW_GONE;
 	if (base->type == RMEM_MW_TYPE_1)
 		rc = rverbs_pd_park(base->pd);
-	if (rc == 0)
-		rc = rverbs_mw_make(mw);
-	if (rc != 0)
-		rverbs_give(dev, &dev->nb_mw);
-	return rc;
+	return rc == 0 ? rverbs_mw_make(mw) : rc;
 }
 
 int
 rverbs_mw_dealloc(struct rmem_mw *base)
 {
-	struct rverbs_dev *dev = rverbs_dev_of(&base->obj);
 	struct rverbs_mw *mw = rverbs_mw_of(base);
 	uint8_t state;
 	uint32_t busy;
@@ -137,10 +128,8 @@ rverbs_mw_dealloc(struct rmem_mw *base)
 		rverbs_mw_lock(base->obj.dev_id);
 		mw->state = state;
 		rverbs_mw_unlock(base->obj.dev_id);
-		return rc;
 	}
-	rverbs_give(dev, &dev->nb_mw);
-	return 0;
+	return rc;
 }
 
 int

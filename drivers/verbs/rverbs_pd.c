@@ -18,14 +18,9 @@ rverbs_pd_alloc(struct rmem_pd *base)
 	struct rverbs_pd *pd = rverbs_pd_of(base);
 	int rc;
 
-	rc = rverbs_take(dev, &dev->nb_pd, dev->attr.orig_attr.max_pd, "protection domains");
-	if (rc != 0)
-		return rc;
 	pd->ibv = ibv_alloc_pd(dev->context);
 	rc = rverbs_err_null(pd->ibv, "ibv_alloc_pd");
-	if (rc != 0)
-		rverbs_give(dev, &dev->nb_pd);
-	else
+	if (rc == 0)
 		base->handle = pd->ibv->handle;
 	return rc;
 }
@@ -72,7 +67,6 @@ rverbs_pd_park(struct rmem_pd *base)
 int
 rverbs_pd_dealloc(struct rmem_pd *base)
 {
-	struct rverbs_dev *dev = rverbs_dev_of(&base->obj);
 	struct rverbs_pd *pd = rverbs_pd_of(base);
 	int rc = 0;
 
@@ -81,8 +75,5 @@ rverbs_pd_dealloc(struct rmem_pd *base)
 	if (rc != 0)
 		return rc;
 	pd->park = NULL;
-	rc = rverbs_err_code(ibv_dealloc_pd(pd->ibv), RVERBS_ERR_RELEASE, "ibv_dealloc_pd");
-	if (rc == 0)
-		rverbs_give(dev, &dev->nb_pd);
-	return rc;
+	return rverbs_err_code(ibv_dealloc_pd(pd->ibv), RVERBS_ERR_RELEASE, "ibv_dealloc_pd");
 }

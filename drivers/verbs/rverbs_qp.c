@@ -119,9 +119,6 @@ rverbs_qp_create(struct rmem_qp *base, const struct rmem_qp_conf *conf)
 	struct rverbs_qp *qp = rverbs_qp_of(base);
 	int rc;
 
-	rc = rverbs_take(dev, &dev->nb_qp, dev->attr.orig_attr.max_qp, "queue pairs");
-	if (rc != 0)
-		return rc;
 	qp->dev = dev;
 	qp->conf = *conf;
 	qp->limits.capa = dev->capa;
@@ -154,7 +151,6 @@ free_rings:
 	rte_free(qp->mw_ops.ops);
 	rte_free(qp->rq.wqe);
 	rte_free(qp->sq.wqe);
-	rverbs_give(dev, &dev->nb_qp);
 	return rc;
 }
 
@@ -443,6 +439,5 @@ rverbs_qp_destroy(struct rmem_qp *base)
 	rte_free(qp->mw_ops.ops);
 	rte_free(qp->rq.wqe);
 	rte_free(qp->sq.wqe);
-	rverbs_give(dev, &dev->nb_qp);
 	return 0;
 }

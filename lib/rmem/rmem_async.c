@@ -43,7 +43,6 @@ struct job {
 	TAILQ_ENTRY(job) next; /* in queue.jobs while pieces are left to claim */
 	struct rmem_mr *mr;
 	struct rmem_mr_attr attr;
-	struct rmem_dev_info info;
 	struct iovec left;           /* of a range, what nobody claimed yet */
 	const struct iovec *further; /* ranges behind it, nb_further of them */
 	uint32_t nb_further;
@@ -146,7 +145,7 @@ finish(struct job *job)
 										  : "");
 		rmem_mr_set_state(job->mr, RMEM_MR_STATE_ERROR);
 	} else {
-		event.status = rmem_mr_do_reg(job->mr, &job->attr, &job->info);
+		event.status = rmem_mr_do_reg(job->mr, &job->attr);
 	}
 	rmem_trace_mr_complete(job->mr, event.status, job->mr->lkey, job->mr->rkey);
 	rte_free(job);
@@ -200,11 +199,7 @@ start_threads(void)
 				pthread_getaffinity_np(threads.all[0].id, sizeof(cpus), &cpus) == 0)
 			wanted = RTE_MIN((unsigned int)CPU_COUNT(&cpus), MAX_THREADS);
 	}
-	if (threads.nb == 0) {
-		RMEM_LOG(ERR, "no control thread could be started");
-		return -ENOMEM;
-	}
-	return 0;
+	return threads.nb != 0 ? 0 : RMEM_FAIL(ENOMEM, "no control thread could be started");
 }
 
 int
@@ -237,8 +232,7 @@ rmem_async_stop(void)
 }
 
 int
-rmem_async_reg(struct rmem_mr *new_mr, const struct rmem_mr_attr *attr,
-		const struct rmem_dev_info *info, struct rmem_mr **mr)
+rmem_async_reg(struct rmem_mr *new_mr, const struct rmem_mr_attr *attr, struct rmem_mr **mr)
 {
 	const struct iovec *iov;
 	struct iovec one;
@@ -246,10 +240,9 @@ rmem_async_reg(struct rmem_mr *new_mr, const struct rmem_mr_attr *attr,
 	int ret;
 
 	job = rte_zmalloc("rmem_job", sizeof(*job), 0);
-	if (job == NULL) {
-		RMEM_LOG(ERR, "no memory for the %zu bytes of a registration", sizeof(*job));
-		return -ENOMEM;
-	}
+	if (job == NULL)
+		return RMEM_FAIL(ENOMEM, "no memory for the %zu bytes of a registration",
+				sizeof(*job));
 	ret = rmem_eq_reserve(attr->eq, new_mr);
 	if (ret != 0) {
 		rte_free(job);
@@ -257,7 +250,6 @@ rmem_async_reg(struct rmem_mr *new_mr, const struct rmem_mr_attr *attr,
 	}
 	job->mr = new_mr;
 	job->attr = *attr;
-	job->info = *info;
 	/* The caller's ranges may be gone; the MR has a copy. */
 	job->attr.iov = new_mr->iov;
 	job->attr.iov_count = new_mr->iov_count;

@@ -10,7 +10,6 @@
 #include <errno.h>
 
 #include <rmem_priv.h>
-#include <rmem_trace_priv.h>
 
 #define AUDITS_MAX 4
 
@@ -21,14 +20,13 @@ static unsigned int nb_audits;
 int
 rmem_audit_add(rmem_audit_t audit)
 {
-	if (audit == NULL) {
-		RMEM_LOG(ERR, "rmem_audit_add: got NULL, expected a function");
-		return -EINVAL;
-	}
-	if (nb_audits == AUDITS_MAX) {
-		RMEM_LOG(ERR, "rmem_audit_add: there are %d functions already", AUDITS_MAX);
-		return -ENOSPC;
-	}
+	RMEM_CALL(NULL);
+	int ret = rmem_check_arg((const void *)(uintptr_t)audit, "function");
+
+	if (ret != 0)
+		return ret;
+	if (nb_audits == AUDITS_MAX)
+		return RMEM_FAIL(ENOSPC, "there are %d functions already", AUDITS_MAX);
 	audits[nb_audits++] = audit;
 	return 0;
 }
@@ -48,22 +46,24 @@ qp_is_valid(struct rmem_qp *qp, void *arg)
 			qp->recv_cq->obj.type == RMEM_OBJ_CQ && qp->send_cq->obj.refs != 0 &&
 			qp->recv_cq->obj.refs != 0)
 		return 0;
-	RMEM_LOG(ERR, "audit: %s: QP 0x%06x (tag 0x%x): its PD or a CQ is not there", dev->name,
-			qp->qp_num, qp->obj.type);
-	return -EIO;
+	return RMEM_FAIL(EIO, "audit: %s: QP 0x%06x (tag 0x%x): its PD or a CQ is not there",
+			dev->name, qp->qp_num, qp->obj.type);
 }
 
-static int
-dev_audit(struct rmem_dev *dev)
+int
+rmem_dev_audit(struct rmem_dev *dev)
 {
+	RMEM_CALL(dev);
 	unsigned int i;
 	int ret;
 
-	ret = rmem_obj_check(dev, RMEM_OBJ_DEV, "rmem_dev_audit");
+	ret = rmem_obj_check(dev, RMEM_OBJ_DEV);
 	if (ret == 0)
 		ret = rmem_qp_visit(qp_is_valid, dev);
 	if (ret == 0)
-		ret = rmem_dev_ops(dev)->dev_audit(dev);
+		ret = rmem_dev_counts_check(dev);
+	if (ret == 0)
+		ret = RMEM_OP(dev, dev_audit, dev);
 	for (i = 0; i < nb_audits && (ret == 0 || ret == -EOPNOTSUPP); i++) {
 		int audit = audits[i](dev);
 
@@ -71,10 +71,4 @@ dev_audit(struct rmem_dev *dev)
 			ret = audit;
 	}
 	return ret;
-}
-
-int
-rmem_dev_audit(struct rmem_dev *dev)
-{
-	return rmem_trace_call(__func__, dev, dev_audit(dev));
 }

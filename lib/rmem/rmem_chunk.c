@@ -24,7 +24,7 @@
 #include <rmem_priv.h>
 
 int
-rmem_check_socket(int socket_id, const char *func)
+rmem_check_socket(int socket_id)
 {
 	unsigned int i;
 
@@ -34,9 +34,8 @@ rmem_check_socket(int socket_id, const char *func)
 		if (rte_socket_id_by_idx(i) == socket_id)
 			return 0;
 	}
-	RMEM_LOG(ERR, "%s: there is no NUMA socket %d, only %u of them", func, socket_id,
+	return RMEM_FAIL(EINVAL, "there is no NUMA socket %d, only %u of them", socket_id,
 			rte_socket_count());
-	return -EINVAL;
 }
 
 static int
@@ -111,37 +110,35 @@ rmem_chunk_free_pages(size_t page_size, int socket_id)
 }
 
 /* Without hugepages, EAL has what its option -m gives it at the start. */
-static void
-log_no_small_pages(size_t length, size_t page_size)
+static int
+no_small_pages(size_t length, size_t page_size)
 {
 	size_t need = length + page_size, held = largest_free(SOCKET_ID_ANY);
 	size_t missing = need - RTE_MIN(held, need);
 
-	RMEM_LOG(ERR, "no memory for %zu bytes: %zu are free, %zu are missing; add %zu MiB to EAL's -m",
+	return RMEM_FAIL(ENOMEM,
+			"no memory for %zu bytes: %zu are free, %zu are missing; add %zu MiB to EAL's -m",
 			length, held, missing, (missing >> 20) + 1);
 }
 
-/* Say what is short, by how much, and how to get more. */
-static void
-log_no_memory(size_t length, size_t page_size, int socket_id)
+/* What is short, by how much, and how to get more. */
+static int
+no_memory(size_t length, size_t page_size, int socket_id)
 {
 	/* The chunk starts at a page, behind a header in the page before. */
 	size_t need = length / page_size + 1, have;
 	char where[32] = "any socket";
 
-	if (!rte_eal_has_hugepages()) {
-		log_no_small_pages(length, page_size);
-		return;
-	}
+	if (!rte_eal_has_hugepages())
+		return no_small_pages(length, page_size);
 	if (socket_id != SOCKET_ID_ANY)
 		snprintf(where, sizeof(where), "socket %d", socket_id);
 	have = rmem_chunk_free_pages(page_size, socket_id);
-	if (have >= need) {
-		RMEM_LOG(ERR, "no stretch of %zu bytes on %s, though %zu hugepages are free",
+	if (have >= need)
+		return RMEM_FAIL(ENOMEM,
+				"no stretch of %zu bytes on %s, though %zu hugepages are free",
 				length, where, have);
-		return;
-	}
-	RMEM_LOG(ERR,
+	return RMEM_FAIL(ENOMEM,
 			"no memory for %zu bytes on %s: needs %zu hugepages of %zu KiB, %zu are "
 			"free, %zu are missing; reserve them with nr_hugepages",
 			length, where, need, page_size / 1024, have, need - have);
@@ -162,54 +159,30 @@ reserve(const char *name, size_t length, size_t page_size, int socket_id)
 	return rte_memzone_reserve_aligned(name, length, socket_id, flags, (unsigned int)page_size);
 }
 
-static int
-check_args(const char *name, size_t length, int socket_id, const void *out)
-{
-	if (name == NULL || out == NULL) {
-		RMEM_LOG(ERR, "got NULL for the %s", name == NULL ? "name" : "memzone pointer");
-		return -EINVAL;
-	}
-	if (strnlen(name, RTE_MEMZONE_NAMESIZE) == RTE_MEMZONE_NAMESIZE) {
-		RMEM_LOG(ERR, "chunk name \"%s\" is longer than %d bytes", name,
-				RTE_MEMZONE_NAMESIZE - 1);
-		return -EINVAL;
-	}
-	/* Room to round up to a page of any size there is, and for a header. */
-	if (length == 0 || length > SIZE_MAX / 2) {
-		RMEM_LOG(ERR, "chunk length %zu is not 1 to %zu", length, (size_t)(SIZE_MAX / 2));
-		return -EINVAL;
-	}
-	return rmem_check_socket(socket_id, "rmem_chunk_reserve");
-}
-
 /* What rte_errno means to our caller. */
 static int
 reserve_error(const char *name, size_t length, size_t page_size, int socket_id)
 {
 	switch (rte_errno) {
 	case EEXIST:
-		RMEM_LOG(ERR, "a memzone \"%s\" exists already", name);
-		return -EEXIST;
+		return RMEM_FAIL(EEXIST, "a memzone \"%s\" exists already", name);
 	case ENOSPC:
-		RMEM_LOG(ERR, "no memzone left for %zu bytes: EAL has as many as it can", length);
-		return -ENOMEM;
+		return RMEM_FAIL(ENOMEM, "no memzone left for %zu bytes: EAL has as many as it can",
+				length);
 	default:
-		log_no_memory(length, page_size, socket_id);
-		return -ENOMEM;
+		return no_memory(length, page_size, socket_id);
 	}
 }
 
 int
-rmem_chunk_reserve(const char *name, size_t length, int socket_id, const struct rte_memzone **mz)
+rmem_chunk_alloc(const char *name, size_t length, int socket_id, const struct rte_memzone **mz)
 {
+	size_t page_size = rmem_chunk_page_size(), rounded;
 	const struct rte_memzone *new_mz;
-	size_t page_size, rounded;
-	int ret;
 
-	ret = check_args(name, length, socket_id, mz);
-	if (ret != 0)
-		return ret;
-	page_size = rmem_chunk_page_size();
+	/* Room to round up to a page of any size there is, and for a header. */
+	if (length == 0 || length > SIZE_MAX / 2)
+		return RMEM_FAIL(EINVAL, "chunk length %zu is not 1 to %zu", length, SIZE_MAX / 2);
 	for (;;) {
 		rounded = RTE_ALIGN_CEIL(length, page_size);
 		new_mz = reserve(name, rounded, page_size, socket_id);
@@ -223,4 +196,22 @@ rmem_chunk_reserve(const char *name, size_t length, int socket_id, const struct 
 	}
 	*mz = new_mz;
 	return 0;
+}
+
+int
+rmem_chunk_reserve(const char *name, size_t length, int socket_id, const struct rte_memzone **mz)
+{
+	RMEM_CALL(NULL);
+	int ret;
+
+	ret = rmem_check_arg(name, "name");
+	if (ret == 0)
+		ret = rmem_check_arg(mz, "memzone pointer");
+	if (ret != 0)
+		return ret;
+	if (strnlen(name, RTE_MEMZONE_NAMESIZE) == RTE_MEMZONE_NAMESIZE)
+		return RMEM_FAIL(EINVAL, "chunk name \"%s\" is longer than %d bytes", name,
+				RTE_MEMZONE_NAMESIZE - 1);
+	ret = rmem_check_socket(socket_id);
+	return ret != 0 ? ret : rmem_chunk_alloc(name, length, socket_id, mz);
 }

@@ -25,7 +25,7 @@
 #include <rmem_priv.h>
 #include <rmem_trace_priv.h>
 
-static struct rmem_dev devs[RMEM_MAX_DEVS];
+struct rmem_dev_slot rmem_devs[RMEM_MAX_DEVS];
 static pthread_mutex_t devs_lock = PTHREAD_MUTEX_INITIALIZER;
 
 struct rmem_fp_ops rmem_fp[RMEM_MAX_DEVS];
@@ -35,17 +35,11 @@ RTE_INIT(rmem_dev_init)
 	unsigned int i;
 
 	for (i = 0; i < RMEM_MAX_DEVS; i++) {
-		devs[i].obj.dev_id = (uint16_t)i;
+		rmem_devs[i].dev.obj.dev_id = (uint16_t)i;
 		rmem_fp[i] = rmem_fp_none;
 	}
 	/* By name, so that a static library brings it too. */
 	rmem_telemetry_init();
-}
-
-struct rmem_dev *
-rmem_dev_by_id(uint16_t dev_id)
-{
-	return &devs[dev_id];
 }
 
 /* Split a name into driver and number; the driver's length goes to *driver_len. */
@@ -54,22 +48,17 @@ check_name(const char *name, size_t *driver_len)
 {
 	size_t len, i;
 
-	if (name == NULL) {
-		RMEM_LOG(ERR, "got NULL, expected a device name");
-		return -EINVAL;
-	}
+	if (name == NULL)
+		return RMEM_FAIL(EINVAL, "got NULL, expected a device name");
 	len = strnlen(name, RMEM_NAME_SIZE);
-	if (len == RMEM_NAME_SIZE) {
-		RMEM_LOG(ERR, "device name \"%.*s...\" is longer than %d bytes", RMEM_NAME_SIZE,
-				name, RMEM_NAME_SIZE - 1);
-		return -EINVAL;
-	}
+	if (len == RMEM_NAME_SIZE)
+		return RMEM_FAIL(EINVAL, "device name \"%.*s...\" is longer than %d bytes",
+				RMEM_NAME_SIZE, name, RMEM_NAME_SIZE - 1);
 	for (i = len; i > 0 && isdigit((unsigned char)name[i - 1]); i--)
 		;
-	if (i == 0 || i == len) {
-		RMEM_LOG(ERR, "device name \"%s\" is not a driver name and a number", name);
-		return -EINVAL;
-	}
+	if (i == 0 || i == len)
+		return RMEM_FAIL(EINVAL, "device name \"%s\" is not a driver name and a number",
+				name);
 	*driver_len = i;
 	return 0;
 }
@@ -80,22 +69,42 @@ find(const char *name)
 	unsigned int i;
 
 	for (i = 0; i < RMEM_MAX_DEVS; i++) {
-		if (devs[i].obj.type == RMEM_OBJ_DEV && strcmp(devs[i].name, name) == 0)
-			return &devs[i];
+		struct rmem_dev *dev = &rmem_devs[i].dev;
+
+		if (dev->obj.type == RMEM_OBJ_DEV && strcmp(dev->name, name) == 0)
+			return dev;
 	}
 	return NULL;
 }
 
-static struct rmem_dev *
+static struct rmem_dev_slot *
 find_free(void)
 {
 	unsigned int i;
 
 	for (i = 0; i < RMEM_MAX_DEVS; i++) {
-		if (devs[i].obj.type == RMEM_OBJ_NONE)
-			return &devs[i];
+		if (rmem_devs[i].dev.obj.type == RMEM_OBJ_NONE)
+			return &rmem_devs[i];
 	}
 	return NULL;
+}
+
+/* Have the driver make the device of a slot, and say what it can do. */
+static int
+open_dev(struct rmem_dev_slot *slot, const char *args)
+{
+	const struct rmem_driver *driver = slot->dev.driver;
+	int ret;
+
+	ret = rmem_traced(driver->ops.dev_create(&slot->dev, args));
+	if (ret != 0)
+		return ret;
+	slot->info.driver_name = driver->name;
+	ret = rmem_traced(driver->ops.dev_info_get(&slot->dev, &slot->info));
+	if (ret != 0)
+		driver->ops.dev_close(&slot->dev);
+	slot->info.capa |= RMEM_DEV_CAPA_MR_FD;
+	return ret;
 }
 
 /* Take a slot and have the driver fill it; call with the lock held. */
@@ -103,54 +112,50 @@ static int
 do_create(const char *name, const struct rmem_driver *driver, const char *args,
 		struct rmem_dev **dev)
 {
-	struct rmem_dev *slot;
+	struct rmem_dev_slot *slot;
 	int ret;
 
-	if (find(name) != NULL) {
-		RMEM_LOG(ERR, "a device \"%s\" exists already", name);
-		return -EEXIST;
-	}
+	if (find(name) != NULL)
+		return RMEM_FAIL(EEXIST, "a device \"%s\" exists already", name);
 	slot = find_free();
-	if (slot == NULL) {
-		RMEM_LOG(ERR, "no room for \"%s\": there are %d devices already", name,
+	if (slot == NULL)
+		return RMEM_FAIL(ENOSPC, "no room for \"%s\": there are %d devices already", name,
 				RMEM_MAX_DEVS);
-		return -ENOSPC;
-	}
-	strlcpy(slot->name, name, sizeof(slot->name));
-	slot->socket_id = SOCKET_ID_ANY;
-	slot->driver = driver;
-	slot->priv = NULL;
-	__atomic_fetch_and(&slot->obj.refs, ~RMEM_OBJ_REFS_DEAD, __ATOMIC_RELAXED);
-	ret = driver->ops.dev_create(slot, args);
+	memset(&slot->info, 0, sizeof(slot->info));
+	memset(slot->nb, 0, sizeof(slot->nb));
+	strlcpy(slot->dev.name, name, sizeof(slot->dev.name));
+	slot->dev.socket_id = SOCKET_ID_ANY;
+	slot->dev.driver = driver;
+	slot->dev.priv = NULL;
+	__atomic_fetch_and(&slot->dev.obj.refs, ~RMEM_OBJ_REFS_DEAD, __ATOMIC_RELAXED);
+	ret = open_dev(slot, args);
 	if (ret != 0)
 		return ret;
-	rmem_fp[slot->obj.dev_id] = driver->fp;
-	__atomic_store_n(&slot->obj.type, RMEM_OBJ_DEV, __ATOMIC_RELEASE);
-	*dev = slot;
+	rmem_fp[slot->dev.obj.dev_id] = driver->fp;
+	__atomic_store_n(&slot->dev.obj.type, RMEM_OBJ_DEV, __ATOMIC_RELEASE);
+	*dev = &slot->dev;
 	return 0;
 }
 
-static int
-dev_create(const char *name, const char *args, struct rmem_dev **dev)
+int
+rmem_dev_create(const char *name, const char *args, struct rmem_dev **dev)
 {
+	RMEM_CALL(NULL);
 	const struct rmem_driver *driver;
 	size_t driver_len;
 	int ret;
 
-	ret = rmem_process_check("rmem_dev_create");
+	ret = rmem_process_check();
 	if (ret == 0)
 		ret = check_name(name, &driver_len);
+	if (ret == 0)
+		ret = rmem_check_arg(dev, "device pointer");
 	if (ret != 0)
 		return ret;
-	if (dev == NULL) {
-		RMEM_LOG(ERR, "%s: got NULL for the device pointer", name);
-		return -EINVAL;
-	}
 	driver = rmem_driver_find(name, driver_len);
-	if (driver == NULL) {
-		RMEM_LOG(ERR, "no driver \"%.*s\" for device \"%s\"", (int)driver_len, name, name);
-		return -ENODEV;
-	}
+	if (driver == NULL)
+		return RMEM_FAIL(ENODEV, "no driver \"%.*s\" for device \"%s\"", (int)driver_len,
+				name, name);
 	pthread_mutex_lock(&devs_lock);
 	ret = do_create(name, driver, args, dev);
 	if (ret == 0)
@@ -159,55 +164,51 @@ dev_create(const char *name, const char *args, struct rmem_dev **dev)
 	return ret;
 }
 
-int
-rmem_dev_create(const char *name, const char *args, struct rmem_dev **dev)
-{
-	return rmem_trace_call(__func__, NULL, dev_create(name, args, dev));
-}
-
-static void
-log_busy(struct rmem_dev *dev)
+static int
+refuse_close(const struct rmem_dev *dev, uint32_t refs)
 {
 	struct rmem_dev_info info;
 
-	if (rmem_dev_info_fill(dev, &info) != 0)
-		memset(&info, 0, sizeof(info));
-	RMEM_LOG(ERR,
+	rmem_dev_counts_get(dev, &info);
+	return RMEM_FAIL(EBUSY,
 			"%s is in use: %u objects refer to it (%u PDs with %u MRs, %u MWs and %u QPs, "
 			"%u CQs, page lists, EQs, counters)",
-			dev->name, __atomic_load_n(&dev->obj.refs, __ATOMIC_RELAXED), info.nb_pd,
-			info.nb_mr, info.nb_mw, info.nb_qp, info.nb_cq);
+			dev->name, refs, info.nb_pd, info.nb_mr, info.nb_mw, info.nb_qp,
+			info.nb_cq);
 }
 
+/* Call with the lock held. */
 static int
-dev_close(struct rmem_dev *dev)
+do_close(struct rmem_dev *dev)
 {
+	uint32_t refs;
 	int ret;
 
-	if (dev == NULL)
-		return 0;
-	pthread_mutex_lock(&devs_lock);
-	ret = rmem_obj_check(dev, RMEM_OBJ_DEV, "rmem_dev_close");
+	ret = rmem_obj_check(dev, RMEM_OBJ_DEV);
 	if (ret != 0)
-		goto unlock;
-	ret = rmem_obj_kill(&dev->obj, NULL);
-	if (ret != 0) {
-		log_busy(dev);
-		goto unlock;
-	}
+		return ret;
+	refs = rmem_obj_kill_quietly(&dev->obj);
+	if (refs != 0)
+		return refuse_close(dev, refs);
 	rmem_trace_dev_close(dev->name);
 	rmem_fp[dev->obj.dev_id] = rmem_fp_none;
-	rmem_dev_ops(dev)->dev_close(dev);
+	rmem_obj_driver(&dev->obj)->ops.dev_close(dev);
 	__atomic_store_n(&dev->obj.type, RMEM_OBJ_NONE, __ATOMIC_RELEASE);
-unlock:
-	pthread_mutex_unlock(&devs_lock);
-	return ret;
+	return 0;
 }
 
 int
 rmem_dev_close(struct rmem_dev *dev)
 {
-	return rmem_trace_call(__func__, dev, dev_close(dev));
+	RMEM_CALL(dev);
+	int ret;
+
+	if (dev == NULL)
+		return 0;
+	pthread_mutex_lock(&devs_lock);
+	ret = do_close(dev);
+	pthread_mutex_unlock(&devs_lock);
+	return ret;
 }
 
 struct rmem_dev *
@@ -229,8 +230,8 @@ rmem_dev_next(const struct rmem_dev *prev)
 	unsigned int i;
 
 	for (i = prev == NULL ? 0 : prev->obj.dev_id + 1u; i < RMEM_MAX_DEVS; i++) {
-		if (devs[i].obj.type == RMEM_OBJ_DEV)
-			return &devs[i];
+		if (rmem_devs[i].dev.obj.type == RMEM_OBJ_DEV)
+			return &rmem_devs[i].dev;
 	}
 	return NULL;
 }
@@ -248,90 +249,57 @@ rmem_dev_visit(int (*func)(struct rmem_dev *dev, void *arg), void *arg)
 	return ret;
 }
 
-int
-rmem_dev_info_fill(struct rmem_dev *dev, struct rmem_dev_info *info)
-{
-	int ret;
-
-	memset(info, 0, sizeof(*info));
-	info->driver_name = rmem_dev_driver(dev)->name;
-	ret = rmem_dev_ops(dev)->dev_info_get(dev, info);
-	info->capa |= RMEM_DEV_CAPA_MR_FD;
-	return ret;
-}
-
 /* The device and the place for the answer. */
 static int
-check_get(const struct rmem_dev *dev, const void *out, const char *func)
+check_get(const struct rmem_dev *dev, const void *out)
 {
-	int ret;
+	int ret = rmem_obj_check(dev, RMEM_OBJ_DEV);
 
-	ret = rmem_obj_check(dev, RMEM_OBJ_DEV, func);
-	if (ret == 0 && out == NULL) {
-		RMEM_LOG(ERR, "%s: got NULL for the answer", func);
-		ret = -EINVAL;
-	}
-	return ret;
+	return ret != 0 ? ret : rmem_check_arg(out, "answer");
 }
 
-static int
-dev_info_get(struct rmem_dev *dev, struct rmem_dev_info *info)
+void
+rmem_dev_info_fill(const struct rmem_dev *dev, struct rmem_dev_info *info)
 {
-	struct rmem_dev_info tmp;
-	int ret;
-
-	ret = check_get(dev, info, "rmem_dev_info_get");
-	if (ret != 0)
-		return ret;
-	ret = rmem_dev_info_fill(dev, &tmp);
-	if (ret == 0)
-		*info = tmp;
-	return ret;
+	*info = *rmem_obj_info(&dev->obj);
+	rmem_dev_counts_get(dev, info);
 }
 
 int
 rmem_dev_info_get(struct rmem_dev *dev, struct rmem_dev_info *info)
 {
-	return rmem_trace_call(__func__, dev, dev_info_get(dev, info));
-}
+	RMEM_CALL(dev);
+	int ret = check_get(dev, info);
 
-static int
-dev_stats_get(struct rmem_dev *dev, struct rmem_dev_stats *stats)
-{
-	struct rmem_dev_stats tmp;
-	int ret;
-
-	ret = check_get(dev, stats, "rmem_dev_stats_get");
-	if (ret != 0)
-		return ret;
-	memset(&tmp, 0, sizeof(tmp));
-	ret = rmem_dev_ops(dev)->dev_stats_get(dev, &tmp);
 	if (ret == 0)
-		*stats = tmp;
+		rmem_dev_info_fill(dev, info);
 	return ret;
 }
 
 int
 rmem_dev_stats_get(struct rmem_dev *dev, struct rmem_dev_stats *stats)
 {
-	return rmem_trace_call(__func__, dev, dev_stats_get(dev, stats));
-}
-
-static int
-dev_stats_reset(struct rmem_dev *dev)
-{
+	RMEM_CALL(dev);
+	struct rmem_dev_stats tmp;
 	int ret;
 
-	ret = rmem_obj_check(dev, RMEM_OBJ_DEV, "rmem_dev_stats_reset");
+	ret = check_get(dev, stats);
 	if (ret != 0)
 		return ret;
-	return rmem_dev_ops(dev)->dev_stats_reset(dev);
+	memset(&tmp, 0, sizeof(tmp));
+	ret = RMEM_OP(dev, dev_stats_get, dev, &tmp);
+	if (ret == 0)
+		*stats = tmp;
+	return ret;
 }
 
 int
 rmem_dev_stats_reset(struct rmem_dev *dev)
 {
-	return rmem_trace_call(__func__, dev, dev_stats_reset(dev));
+	RMEM_CALL(dev);
+	int ret = rmem_obj_check(dev, RMEM_OBJ_DEV);
+
+	return ret != 0 ? ret : RMEM_OP(dev, dev_stats_reset, dev);
 }
 
 #define STAT(name)                                                                                 \
@@ -378,19 +346,18 @@ dump_stats(const struct rmem_dev_stats *stats, FILE *f)
 				rmem_dev_stat(stats, &rmem_dev_stats_names[i]));
 }
 
-static int
-dev_dump(struct rmem_dev *dev, FILE *f)
+int
+rmem_dev_dump(struct rmem_dev *dev, FILE *f)
 {
+	RMEM_CALL(dev);
 	struct rmem_dev_stats stats;
 	struct rmem_dev_info info;
 	int ret;
 
-	ret = check_get(dev, f, "rmem_dev_dump");
+	ret = check_get(dev, f);
 	if (ret != 0)
 		return ret;
-	ret = rmem_dev_info_fill(dev, &info);
-	if (ret != 0)
-		return ret;
+	rmem_dev_info_fill(dev, &info);
 	fprintf(f, "device %s: driver %s, socket %d, capabilities 0x%" PRIx64 "\n", dev->name,
 			info.driver_name, dev->socket_id, info.capa);
 	fprintf(f, "  PDs: %u of %u\n", info.nb_pd, info.max_pd);
@@ -406,13 +373,7 @@ dev_dump(struct rmem_dev *dev, FILE *f)
 	fprintf(f, "  messages: up to %" PRIu64 " bytes, %u inline\n", info.max_msg_size,
 			info.max_inline_data);
 	memset(&stats, 0, sizeof(stats));
-	if (rmem_dev_ops(dev)->dev_stats_get(dev, &stats) == 0)
+	if (rmem_obj_driver(&dev->obj)->ops.dev_stats_get(dev, &stats) == 0)
 		dump_stats(&stats, f);
-	return rmem_dev_ops(dev)->dev_dump(dev, f);
-}
-
-int
-rmem_dev_dump(struct rmem_dev *dev, FILE *f)
-{
-	return rmem_trace_call(__func__, dev, dev_dump(dev, f));
+	return RMEM_OP(dev, dev_dump, dev, f);
 }

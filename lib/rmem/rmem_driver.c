@@ -31,16 +31,13 @@ check_name(const char *name)
 {
 	size_t i;
 
-	if (name == NULL) {
-		RMEM_LOG(ERR, "a driver without a name");
-		return -EINVAL;
-	}
+	if (name == NULL)
+		return RMEM_FAIL(EINVAL, "a driver without a name");
 	for (i = 0; isalpha((unsigned char)name[i]); i++)
 		;
-	if (i == 0 || i > DRIVER_NAME_MAX || name[i] != '\0') {
-		RMEM_LOG(ERR, "driver name \"%s\" is not 1 to %d letters", name, DRIVER_NAME_MAX);
-		return -EINVAL;
-	}
+	if (i == 0 || i > DRIVER_NAME_MAX || name[i] != '\0')
+		return RMEM_FAIL(EINVAL, "driver name \"%s\" is not 1 to %d letters", name,
+				DRIVER_NAME_MAX);
 	return 0;
 }
 
@@ -64,11 +61,10 @@ check_sizes(const struct rmem_driver *driver)
 	size_t i;
 
 	for (i = 0; i < RTE_DIM(objs); i++) {
-		if (objs[i].size < objs[i].min) {
-			RMEM_LOG(ERR, "driver %s: its %s of %zu bytes is below the least, %zu",
+		if (objs[i].size < objs[i].min)
+			return RMEM_FAIL(EINVAL,
+					"driver %s: its %s of %zu bytes is below the least, %zu",
 					driver->name, objs[i].what, objs[i].size, objs[i].min);
-			return -EINVAL;
-		}
 	}
 	return 0;
 }
@@ -76,21 +72,16 @@ check_sizes(const struct rmem_driver *driver)
 static int
 check_driver(const struct rmem_driver *driver)
 {
-	int ret;
+	int ret = rmem_check_arg(driver, "driver");
 
-	if (driver == NULL) {
-		RMEM_LOG(ERR, "got NULL, expected a driver");
-		return -EINVAL;
-	}
-	ret = check_name(driver->name);
+	if (ret == 0)
+		ret = check_name(driver->name);
 	if (ret != 0)
 		return ret;
 	if (driver->ops.dev_create == NULL || driver->ops.dev_close == NULL ||
 			driver->ops.dev_info_get == NULL || driver->fp.post_send == NULL ||
-			driver->fp.post_recv == NULL || driver->fp.poll_cq == NULL) {
-		RMEM_LOG(ERR, "driver %s lacks a required function", driver->name);
-		return -EINVAL;
-	}
+			driver->fp.post_recv == NULL || driver->fp.poll_cq == NULL)
+		return RMEM_FAIL(EINVAL, "driver %s lacks a required function", driver->name);
 	return check_sizes(driver);
 }
 
@@ -109,15 +100,11 @@ find(const char *name, size_t len)
 static int
 add(const struct rmem_driver *driver)
 {
-	if (find(driver->name, strlen(driver->name)) != NULL) {
-		RMEM_LOG(ERR, "a driver %s is known already", driver->name);
-		return -EEXIST;
-	}
-	if (nb_drivers == DRIVERS_MAX) {
-		RMEM_LOG(ERR, "no room for driver %s: there are %d already", driver->name,
-				DRIVERS_MAX);
-		return -ENOSPC;
-	}
+	if (find(driver->name, strlen(driver->name)) != NULL)
+		return RMEM_FAIL(EEXIST, "a driver %s is known already", driver->name);
+	if (nb_drivers == DRIVERS_MAX)
+		return RMEM_FAIL(ENOSPC, "no room for driver %s: there are %d already",
+				driver->name, DRIVERS_MAX);
 	drivers[nb_drivers] = *driver;
 	rmem_ops_none_fill(&drivers[nb_drivers].ops);
 	nb_drivers++;
@@ -151,9 +138,10 @@ rmem_driver_find(const char *name, size_t len)
 	return driver;
 }
 
-static int
-driver_register(const struct rmem_driver *driver)
+int
+rmem_driver_register(const struct rmem_driver *driver)
 {
+	RMEM_CALL(driver);
 	int ret;
 
 	ret = check_driver(driver);
@@ -166,15 +154,9 @@ driver_register(const struct rmem_driver *driver)
 	return ret;
 }
 
-int
-rmem_driver_register(const struct rmem_driver *driver)
-{
-	return rmem_trace_call(__func__, driver, driver_register(driver));
-}
-
 void
 rmem_wc_trace_error(uint16_t dev_id, uint32_t qp_num, uint64_t wr_id, uint8_t status,
 		uint32_t vendor_err)
 {
-	rmem_trace_error_wc(rmem_dev_by_id(dev_id)->name, qp_num, wr_id, status, vendor_err);
+	rmem_trace_error_wc(rmem_devs[dev_id].dev.name, qp_num, wr_id, status, vendor_err);
 }

@@ -22,6 +22,7 @@
 #include <rte_branch_prediction.h>
 
 #include <rmem.h>
+#include <rmem_log.h>
 #include <rmem_wr_info.h>
 
 #ifdef __cplusplus
@@ -290,6 +291,33 @@ typedef int (*rmem_audit_t)(struct rmem_dev *dev);
 int rmem_audit_add(rmem_audit_t audit);
 
 /**
+ * Check that there is a NUMA socket.
+ *
+ * Control path. Safe to call from any thread.
+ *
+ * @param socket_id
+ *   NUMA socket, or SOCKET_ID_ANY.
+ *
+ * @return
+ *   0 when memory can be asked of it, otherwise:
+ *   - -EINVAL: there is no such socket; one line is logged.
+ */
+int rmem_check_socket(int socket_id);
+
+/**
+ * Get the device of an object.
+ *
+ * Control path. Safe to call from any thread.
+ *
+ * @param obj
+ *   Head of the object.
+ *
+ * @return
+ *   Its device.
+ */
+struct rmem_dev *rmem_obj_dev(const struct rmem_obj *obj);
+
+/**
  * Refuse a call in a secondary process of DPDK. Devices belong to the process that created them:
  * the tables of devices and of functions are per process, so a secondary process has no devices,
  * and must not use the objects of another process that it finds in shared memory.
@@ -298,14 +326,11 @@ int rmem_audit_add(rmem_audit_t audit);
  *
  * Control path. Safe to call from any thread.
  *
- * @param func
- *   Name of the refused call, for the log line.
- *
  * @return
  *   0 in a primary process, otherwise:
  *   - -EOPNOTSUPP: this is a secondary process; one line is logged.
  */
-int rmem_process_check(const char *func);
+int rmem_process_check(void);
 
 /**
  * Check that a window may be bound to a part of an MR: types of window and MR, PDs of window,

@@ -53,64 +53,36 @@ init_ring(struct eq *eq, uint32_t nb_events)
 			RING_F_SP_ENQ | RING_F_SC_DEQ | RING_F_EXACT_SZ);
 }
 
-static struct eq *
-alloc_eq(const struct rmem_dev *dev, uint32_t nb_events)
-{
-	/* A ring keeps one element empty. */
-	size_t places = rte_align32pow2(nb_events + 1);
-	struct eq *eq;
-
-	eq = rmem_obj_alloc(dev, RMEM_OBJ_EQ, sizeof(*eq) + places * EVENT_SIZE);
-	if (eq != NULL && init_ring(eq, nb_events) != 0) {
-		rmem_obj_free(&eq->eq.obj);
-		return NULL;
-	}
-	return eq;
-}
-
-static int
-eq_create(struct rmem_dev *dev, uint32_t nb_events, struct rmem_eq **eq)
-{
-	struct eq *new_eq;
-	int ret;
-
-	ret = rmem_obj_check(dev, RMEM_OBJ_DEV, "rmem_eq_create");
-	if (ret != 0)
-		return ret;
-	if (eq == NULL) {
-		RMEM_LOG(ERR, "%s: got NULL for the EQ pointer", dev->name);
-		return -EINVAL;
-	}
-	if (nb_events == 0 || nb_events > RMEM_EQ_MAX_EVENTS) {
-		RMEM_LOG(ERR, "%s: nb_events %u is not 1 to %u", dev->name, nb_events,
-				RMEM_EQ_MAX_EVENTS);
-		return -EINVAL;
-	}
-	ret = rmem_obj_get(&dev->obj, "rmem_eq_create");
-	if (ret != 0)
-		return ret;
-	new_eq = alloc_eq(dev, nb_events);
-	if (new_eq == NULL) {
-		ret = -ENOMEM;
-		goto put_dev;
-	}
-	ret = rmem_async_start();
-	if (ret != 0)
-		goto free_eq;
-	*eq = &new_eq->eq;
-	return 0;
-
-free_eq:
-	rmem_obj_free(&new_eq->eq.obj);
-put_dev:
-	rmem_obj_put(&dev->obj);
-	return ret;
-}
-
 int
 rmem_eq_create(struct rmem_dev *dev, uint32_t nb_events, struct rmem_eq **eq)
 {
-	return rmem_trace_call(__func__, dev, eq_create(dev, nb_events, eq));
+	RMEM_CALL(dev);
+	struct eq *new_eq;
+	size_t size;
+	int ret;
+
+	ret = rmem_obj_check(dev, RMEM_OBJ_DEV);
+	if (ret == 0)
+		ret = rmem_check_arg(eq, "EQ pointer");
+	if (ret != 0)
+		return ret;
+	if (nb_events == 0 || nb_events > RMEM_EQ_MAX_EVENTS)
+		return RMEM_FAIL(EINVAL, "%s: nb_events %u is not 1 to %u", dev->name, nb_events,
+				RMEM_EQ_MAX_EVENTS);
+	/* A ring keeps one element empty. */
+	size = sizeof(*new_eq) + (size_t)rte_align32pow2(nb_events + 1) * EVENT_SIZE;
+	new_eq = rmem_obj_create(&dev->obj, RMEM_OBJ_EQ, size, &ret);
+	if (new_eq == NULL)
+		return ret;
+	ret = init_ring(new_eq, nb_events);
+	if (ret == 0)
+		ret = rmem_async_start();
+	if (ret != 0) {
+		rmem_obj_drop(&new_eq->eq.obj, &dev->obj);
+		return ret;
+	}
+	*eq = &new_eq->eq;
+	return 0;
 }
 
 int
@@ -120,20 +92,20 @@ rmem_eq_reserve(struct rmem_eq *eq, struct rmem_mr *mr)
 	uint32_t nb = __atomic_load_n(nb_owed, __ATOMIC_RELAXED);
 	int ret;
 
-	ret = rmem_obj_get(&eq->obj, __func__);
+	ret = rmem_obj_get(&eq->obj);
 	if (ret != 0)
 		return ret;
 	do {
 		if (nb == eq->nb_events) {
-			RMEM_LOG(ERR, "the EQ %p of %u events is full: read it, or make it larger",
+			rmem_obj_unhold(&eq->obj);
+			return RMEM_FAIL(ENOSPC,
+					"the EQ %p of %u events is full: read it, or make it larger",
 					(void *)eq, eq->nb_events);
-			rmem_obj_put(&eq->obj);
-			return -ENOSPC;
 		}
 	} while (!__atomic_compare_exchange_n(
 			nb_owed, &nb, nb + 1, true, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED));
 	/* Nobody else knows this MR yet. */
-	return rmem_obj_get(&mr->obj, __func__);
+	return rmem_obj_get(&mr->obj);
 }
 
 void
@@ -145,19 +117,18 @@ rmem_eq_put(struct rmem_eq *eq, struct rmem_event *event)
 	rte_ticketlock_unlock(&eq_of(eq)->lock);
 }
 
-static int
-eq_read(struct rmem_eq *eq, struct rmem_event *events, uint16_t nb_events)
+int
+rmem_eq_read(struct rmem_eq *eq, struct rmem_event *events, uint16_t nb_events)
 {
+	RMEM_CALL(eq);
 	unsigned int i, nb;
 	int ret;
 
-	ret = rmem_obj_check(eq, RMEM_OBJ_EQ, "rmem_eq_read");
+	ret = rmem_obj_check(eq, RMEM_OBJ_EQ);
+	if (ret == 0)
+		ret = rmem_check_arg(events, "events");
 	if (ret != 0)
 		return ret;
-	if (events == NULL) {
-		RMEM_LOG(ERR, "got NULL for the events");
-		return -EINVAL;
-	}
 	rte_ticketlock_lock(&eq_of(eq)->lock);
 	nb = rte_ring_sc_dequeue_burst_elem(&eq_of(eq)->ring, events, EVENT_SIZE, nb_events, NULL);
 	rte_ticketlock_unlock(&eq_of(eq)->lock);
@@ -165,41 +136,26 @@ eq_read(struct rmem_eq *eq, struct rmem_event *events, uint16_t nb_events)
 		return 0;
 	__atomic_fetch_sub(&eq_of(eq)->nb_owed, nb, __ATOMIC_RELEASE);
 	for (i = 0; i < nb; i++) {
-		rmem_obj_put(&events[i].mr->obj);
-		rmem_obj_put(&eq->obj);
+		rmem_obj_unhold(&events[i].mr->obj);
+		rmem_obj_unhold(&eq->obj);
 	}
 	return (int)nb;
 }
 
 int
-rmem_eq_read(struct rmem_eq *eq, struct rmem_event *events, uint16_t nb_events)
+rmem_eq_destroy(struct rmem_eq *eq)
 {
-	return rmem_trace_call(__func__, eq, eq_read(eq, events, nb_events));
-}
-
-static int
-eq_destroy(struct rmem_eq *eq)
-{
-	struct rmem_dev *dev;
+	RMEM_CALL(eq);
 	int ret;
 
 	if (eq == NULL)
 		return 0;
-	ret = rmem_obj_check(eq, RMEM_OBJ_EQ, "rmem_eq_destroy");
+	ret = rmem_obj_check(eq, RMEM_OBJ_EQ);
+	if (ret == 0)
+		ret = rmem_obj_kill(&eq->obj);
 	if (ret != 0)
 		return ret;
-	ret = rmem_obj_kill(&eq->obj, "rmem_eq_destroy");
-	if (ret != 0)
-		return ret;
-	dev = rmem_obj_dev(&eq->obj);
 	rmem_async_stop();
-	rmem_obj_free(&eq->obj);
-	rmem_obj_put(&dev->obj);
+	rmem_obj_drop(&eq->obj, &rmem_obj_dev(&eq->obj)->obj);
 	return 0;
-}
-
-int
-rmem_eq_destroy(struct rmem_eq *eq)
-{
-	return rmem_trace_call(__func__, eq, eq_destroy(eq));
 }

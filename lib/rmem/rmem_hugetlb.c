@@ -99,13 +99,10 @@ rmem_hugetlb_check(const struct iovec *iov, uint32_t nb_iov, uint64_t *page_size
 		return 0;
 	}
 	if (size == 0)
-		RMEM_LOG(ERR, "HUGETLB: the kernel knows no pages of all of [%p, +%zu)%s",
+		return RMEM_FAIL(EINVAL,
+				"HUGETLB: the kernel knows no pages of all of [%p, +%zu)%s",
 				iov[0].iov_base, iov[0].iov_len, nb_iov > 1 ? " and the rest" : "");
-	else
-		RMEM_LOG(ERR,
-				"HUGETLB: [%p, +%zu)%s is of pages of %" PRIu64
-				" bytes, no hugepages",
-				iov[0].iov_base, iov[0].iov_len, nb_iov > 1 ? " or the rest" : "",
-				size);
-	return -EINVAL;
+	return RMEM_FAIL(EINVAL,
+			"HUGETLB: [%p, +%zu)%s is of pages of %" PRIu64 " bytes, no hugepages",
+			iov[0].iov_base, iov[0].iov_len, nb_iov > 1 ? " or the rest" : "", size);
 }

@@ -8,7 +8,6 @@
  */
 
 #include <rmem_mr_priv.h>
-#include <rmem_trace_priv.h>
 
 static uint32_t
 max_entries_of(const struct rmem_dev_info *info)
@@ -20,7 +19,7 @@ static int
 alloc(struct rmem_mr *mr, uint32_t max_entries)
 {
 	mr->max_entries = max_entries;
-	return rmem_dev_ops(rmem_obj_dev(&mr->obj))->mkey_alloc(mr);
+	return RMEM_OP(mr, mkey_alloc, mr);
 }
 
 static const struct rmem_mr_bound indirect = {
@@ -32,14 +31,10 @@ static const struct rmem_mr_bound indirect = {
 		.alloc = alloc,
 };
 
-static int
-mkey_alloc(struct rmem_pd *pd, uint32_t max_entries, struct rmem_mr **mr)
-{
-	return rmem_mr_alloc_bound(pd, &indirect, max_entries, mr, "rmem_mkey_alloc");
-}
-
 int
 rmem_mkey_alloc(struct rmem_pd *pd, uint32_t max_entries, struct rmem_mr **mr)
 {
-	return rmem_trace_call(__func__, pd, mkey_alloc(pd, max_entries, mr));
+	RMEM_CALL(pd);
+
+	return rmem_mr_alloc_bound(pd, &indirect, max_entries, mr);
 }

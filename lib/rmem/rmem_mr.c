@@ -30,61 +30,52 @@
 #define ACCESS_VERBS UINT32_C(0xf0)
 
 static int
-check_access(const struct rmem_dev *dev, uint32_t access, uint32_t dev_access)
+check_access(const struct rmem_dev *dev, uint32_t access)
 {
-	uint32_t known = dev_access | RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE | ACCESS_VERBS |
-			RMEM_ACCESS_OPTIONAL_RANGE | RMEM_ACCESS_ALLOCATE_MR;
+	uint32_t known = rmem_obj_info(&dev->obj)->access | RMEM_ACCESS_LOCAL_WRITE |
+			RMEM_ACCESS_REMOTE | ACCESS_VERBS | RMEM_ACCESS_OPTIONAL_RANGE |
+			RMEM_ACCESS_ALLOCATE_MR;
 
-	if ((access & ~known) != 0) {
-		RMEM_LOG(ERR, "%s: unknown access bits 0x%x in 0x%x", dev->name, access & ~known,
-				access);
-		return -EINVAL;
-	}
+	if ((access & ~known) != 0)
+		return RMEM_FAIL(EINVAL, "%s: unknown access bits 0x%x in 0x%x", dev->name,
+				access & ~known, access);
 	/* IBTA C10-72 */
 	if ((access & (RMEM_ACCESS_REMOTE_WRITE | RMEM_ACCESS_REMOTE_ATOMIC)) != 0 &&
-			(access & RMEM_ACCESS_LOCAL_WRITE) == 0) {
-		RMEM_LOG(ERR, "%s: access 0x%x lets peers modify without LOCAL_WRITE", dev->name,
-				access);
-		return -EINVAL;
-	}
+			(access & RMEM_ACCESS_LOCAL_WRITE) == 0)
+		return RMEM_FAIL(EINVAL, "%s: access 0x%x lets peers modify without LOCAL_WRITE",
+				dev->name, access);
 	return 0;
 }
 
 /* The range in itself; with ALLOCATE_MR the address is not known yet. */
 static int
-check_range(const struct rmem_dev *dev, const struct rmem_mr_attr *attr, uint64_t max_mr_size)
+check_range(const struct rmem_dev *dev, const struct rmem_mr_attr *attr)
 {
 	bool is_allocated = (attr->access & RMEM_ACCESS_ALLOCATE_MR) != 0;
+	uint64_t max_mr_size = rmem_obj_info(&dev->obj)->max_mr_size;
 
 	if (rmem_mr_is_implicit(attr->addr, attr->length, attr->access))
 		return 0;
 	if (attr->iov_count == 0 && (attr->flags & RMEM_MR_FD) == 0 &&
-			is_allocated != (attr->addr == NULL)) {
-		RMEM_LOG(ERR, "%s: addr %p %s ALLOCATE_MR", dev->name, attr->addr,
+			is_allocated != (attr->addr == NULL))
+		return RMEM_FAIL(EINVAL, "%s: addr %p %s ALLOCATE_MR", dev->name, attr->addr,
 				is_allocated ? "with" : "without");
-		return -EINVAL;
-	}
-	if (attr->length == 0 || attr->length > max_mr_size) {
-		RMEM_LOG(ERR, "%s: MR length %zu is not 1 to %" PRIu64, dev->name, attr->length,
-				max_mr_size);
-		return -EINVAL;
-	}
-	if ((attr->access & RMEM_ACCESS_ZERO_BASED) != 0 && attr->iova != 0) {
-		RMEM_LOG(ERR, "%s: iova 0x%" PRIx64 " with ZERO_BASED", dev->name, attr->iova);
-		return -EINVAL;
-	}
+	if (attr->length == 0 || attr->length > max_mr_size)
+		return RMEM_FAIL(EINVAL, "%s: MR length %zu is not 1 to %" PRIu64, dev->name,
+				attr->length, max_mr_size);
+	if ((attr->access & RMEM_ACCESS_ZERO_BASED) != 0 && attr->iova != 0)
+		return RMEM_FAIL(EINVAL, "%s: iova 0x%" PRIx64 " with ZERO_BASED", dev->name,
+				attr->iova);
 	if ((attr->iov_count == 0 && attr->length - 1 > UINTPTR_MAX - (uintptr_t)attr->addr) ||
-			attr->length - 1 > UINT64_MAX - attr->iova) {
-		RMEM_LOG(ERR, "%s: %zu bytes at %p, iova 0x%" PRIx64 " wrap around", dev->name,
-				attr->length, attr->addr, attr->iova);
-		return -EINVAL;
-	}
+			attr->length - 1 > UINT64_MAX - attr->iova)
+		return RMEM_FAIL(EINVAL, "%s: %zu bytes at %p, iova 0x%" PRIx64 " wrap around",
+				dev->name, attr->length, attr->addr, attr->iova);
 	return 0;
 }
 
 /* What the flags ask for, and what the device must have for it. */
 static int
-check_flags(const struct rmem_dev *dev, const struct rmem_mr_attr *attr, uint64_t capa)
+check_flags(const struct rmem_dev *dev, const struct rmem_mr_attr *attr)
 {
 	static const struct {
 		uint32_t flag;
@@ -94,79 +85,80 @@ check_flags(const struct rmem_dev *dev, const struct rmem_mr_attr *attr, uint64_
 			{RMEM_MR_DISABLED, RMEM_DEV_CAPA_MR_ENABLE},
 			{RMEM_MR_FD, RMEM_DEV_CAPA_MR_FD},
 	};
+	uint64_t capa = rmem_obj_info(&dev->obj)->capa;
 	uint32_t unknown = attr->flags;
 	size_t i;
 
 	for (i = 0; i < RTE_DIM(flags); i++)
 		unknown &= ~flags[i].flag;
-	if (unknown != 0) {
-		RMEM_LOG(ERR, "%s: unknown MR flags 0x%x in 0x%x", dev->name, unknown, attr->flags);
-		return -EINVAL;
-	}
-	if ((attr->flags & RMEM_MR_REQUESTED_KEY) == 0 && attr->requested_key != 0) {
-		RMEM_LOG(ERR, "%s: requested_key 0x%08x without RMEM_MR_REQUESTED_KEY", dev->name,
-				attr->requested_key);
-		return -EINVAL;
-	}
+	if (unknown != 0)
+		return RMEM_FAIL(EINVAL, "%s: unknown MR flags 0x%x in 0x%x", dev->name, unknown,
+				attr->flags);
+	if ((attr->flags & RMEM_MR_REQUESTED_KEY) == 0 && attr->requested_key != 0)
+		return RMEM_FAIL(EINVAL, "%s: requested_key 0x%08x without RMEM_MR_REQUESTED_KEY",
+				dev->name, attr->requested_key);
 	for (i = 0; i < RTE_DIM(flags); i++) {
-		if ((attr->flags & flags[i].flag) != 0 && (capa & flags[i].capa) == 0) {
-			RMEM_LOG(ERR, "%s: the device lacks what MR flag 0x%x asks for", dev->name,
-					flags[i].flag);
-			return -EOPNOTSUPP;
-		}
+		if ((attr->flags & flags[i].flag) != 0 && (capa & flags[i].capa) == 0)
+			return RMEM_FAIL(EOPNOTSUPP,
+					"%s: the device lacks what MR flag 0x%x asks for",
+					dev->name, flags[i].flag);
 	}
 	return 0;
 }
 
-static int
-check_eq(const struct rmem_dev *dev, const struct rmem_eq *eq)
-{
-	int ret;
-
-	ret = rmem_obj_check(eq, RMEM_OBJ_EQ, "rmem_mr_reg_attr");
-	if (ret == 0 && eq->obj.dev_id != dev->obj.dev_id) {
-		RMEM_LOG(ERR, "%s: the EQ %p is of another device", dev->name, (const void *)eq);
-		ret = -EINVAL;
-	}
-	return ret;
-}
-
 int
-rmem_mr_check_attr(const struct rmem_dev *dev, const struct rmem_mr_attr *attr,
-		const struct rmem_dev_info *info, const char *func)
+rmem_mr_check_attr(const struct rmem_dev *dev, const struct rmem_mr_attr *attr)
 {
 	struct rmem_mr_attr whole = *attr;
 	uint32_t lacking;
 	int ret;
 
-	ret = rmem_check_reserved(attr->reserved, sizeof(attr->reserved), func);
+	ret = rmem_check_reserved(attr->reserved, sizeof(attr->reserved));
 	if (ret == 0)
-		ret = check_access(dev, attr->access, info->access);
+		ret = check_access(dev, attr->access);
 	if (ret == 0)
 		ret = rmem_mr_check_odp(dev, attr);
 	if (ret == 0 && (attr->iov != NULL || attr->iov_count != 0))
-		ret = rmem_mr_check_iov(dev, attr, info, &whole.length);
+		ret = rmem_mr_check_iov(dev, attr, &whole.length);
 	if (ret == 0)
-		ret = check_range(dev, &whole, info->max_mr_size);
+		ret = check_range(dev, &whole);
 	if (ret == 0 && (attr->access & RMEM_ACCESS_ALLOCATE_MR) != 0)
-		ret = rmem_check_socket(attr->socket_id, func);
+		ret = rmem_check_socket(attr->socket_id);
 	if (ret != 0)
 		return ret;
 	lacking = attr->access &
-			~(info->access | RMEM_ACCESS_OPTIONAL_RANGE | RMEM_ACCESS_ALLOCATE_MR);
-	if (lacking != 0) {
-		RMEM_LOG(ERR, "%s: the device lacks access bits 0x%x of 0x%x", dev->name, lacking,
-				attr->access);
-		return -EOPNOTSUPP;
-	}
-	ret = rmem_mr_check_odp_capa(dev, attr, &info->odp);
+			~(rmem_obj_info(&dev->obj)->access | RMEM_ACCESS_OPTIONAL_RANGE |
+					RMEM_ACCESS_ALLOCATE_MR);
+	if (lacking != 0)
+		return RMEM_FAIL(EOPNOTSUPP, "%s: the device lacks access bits 0x%x of 0x%x",
+				dev->name, lacking, attr->access);
+	ret = rmem_mr_check_odp_capa(dev, attr);
 	if (ret == 0)
-		ret = check_flags(dev, attr, info->capa);
+		ret = check_flags(dev, attr);
 	if (ret == 0 && attr->eq != NULL)
-		ret = check_eq(dev, attr->eq);
+		ret = rmem_obj_check_of(attr->eq, RMEM_OBJ_EQ, &dev->obj);
 	if (ret == 0)
 		ret = rmem_mr_check_fd(dev, attr);
 	return ret;
+}
+
+int
+rmem_mr_check_user(const struct rmem_mr *mr)
+{
+	if (mr->type == RMEM_MR_TYPE_USER)
+		return 0;
+	return RMEM_FAIL(EINVAL, "the MR %p is of type %u, one that requests bind, not %u",
+			(const void *)mr, mr->type, RMEM_MR_TYPE_USER);
+}
+
+int
+rmem_mr_check_registered(const struct rmem_mr *mr)
+{
+	if (rmem_mr_is_registered(mr))
+		return 0;
+	return RMEM_FAIL(EBUSY, "the registration of the MR %p %s", (const void *)mr,
+			rmem_mr_state(mr) == RMEM_MR_STATE_ERROR ? "failed: deregister it"
+								 : "is in progress");
 }
 
 /* What mr was given before a change and what it is given by it are there at the same time. */
@@ -179,23 +171,22 @@ chunk_name(const struct rmem_mr *of, const struct rmem_mr *mr, char *name)
 
 /* What rounding adds above the limit is left unregistered. */
 int
-rmem_mr_alloc_chunk(
-		struct rmem_mr *of, const struct rmem_mr *mr, int socket_id, uint64_t max_mr_size)
+rmem_mr_alloc_chunk(struct rmem_mr *of, const struct rmem_mr *mr, int socket_id)
 {
 	char name[RTE_MEMZONE_NAMESIZE];
 	const struct rte_memzone *mz;
 	int ret;
 
 	chunk_name(of, mr, name);
-	ret = rmem_chunk_reserve(name, of->length, socket_id, &mz);
+	ret = rmem_chunk_alloc(name, of->length, socket_id, &mz);
 	if (ret != 0)
 		return ret;
 	of->addr = mz->addr;
-	of->length = RTE_MIN(mz->len, max_mr_size);
+	of->length = RTE_MIN(mz->len, rmem_obj_info(&mr->obj)->max_mr_size);
 	if (of->iova != 0 && of->length - 1 > UINT64_MAX - of->iova) {
-		RMEM_LOG(ERR, "%zu bytes at iova 0x%" PRIx64 " wrap around", of->length, of->iova);
 		rte_memzone_free(mz);
-		return -EINVAL;
+		return RMEM_FAIL(EINVAL, "%zu bytes at iova 0x%" PRIx64 " wrap around", of->length,
+				of->iova);
 	}
 	return 0;
 }
@@ -240,12 +231,12 @@ has_no_keys(uint16_t state)
 
 /* Fields of a new MR that are known from the start. */
 static int
-fill(struct rmem_mr *mr, const struct rmem_mr_attr *attr, const struct rmem_dev_info *info)
+fill(struct rmem_mr *mr, const struct rmem_mr_attr *attr)
 {
 	uint32_t i;
 
 	mr->type = RMEM_MR_TYPE_USER;
-	mr->access = attr->access & (info->access | RMEM_ACCESS_ALLOCATE_MR);
+	mr->access = attr->access & (rmem_obj_info(&mr->obj)->access | RMEM_ACCESS_ALLOCATE_MR);
 	mr->addr = attr->addr;
 	mr->length = attr->iov_count == 0 ? attr->length : 0;
 	for (i = 0; i < attr->iov_count; i++)
@@ -258,12 +249,12 @@ fill(struct rmem_mr *mr, const struct rmem_mr_attr *attr, const struct rmem_dev_
 
 /* Take memory where it is the library's to take, and have the driver register it. */
 static int
-do_reg(struct rmem_mr *mr, const struct rmem_mr_attr *attr, const struct rmem_dev_info *info)
+do_reg(struct rmem_mr *mr, const struct rmem_mr_attr *attr)
 {
 	int ret;
 
 	if ((mr->access & RMEM_ACCESS_ALLOCATE_MR) != 0) {
-		ret = rmem_mr_alloc_chunk(mr, mr, attr->socket_id, info->max_mr_size);
+		ret = rmem_mr_alloc_chunk(mr, mr, attr->socket_id);
 		if (ret != 0)
 			return ret;
 	}
@@ -271,20 +262,19 @@ do_reg(struct rmem_mr *mr, const struct rmem_mr_attr *attr, const struct rmem_de
 		mr->iova = rmem_mr_first(mr);
 	ret = rmem_mr_check_hugetlb(mr);
 	if (ret == 0)
-		ret = rmem_dev_ops(rmem_obj_dev(&mr->obj))->mr_reg(mr, attr);
+		ret = RMEM_OP(mr, mr_reg, mr, attr);
 	if (ret != 0)
 		rmem_mr_free_chunk(mr, mr);
 	return ret;
 }
 
 int
-rmem_mr_do_reg(struct rmem_mr *mr, const struct rmem_mr_attr *attr,
-		const struct rmem_dev_info *info)
+rmem_mr_do_reg(struct rmem_mr *mr, const struct rmem_mr_attr *attr)
 {
 	uint16_t state = RMEM_MR_STATE_VALID;
 	int ret;
 
-	ret = do_reg(mr, attr, info);
+	ret = do_reg(mr, attr);
 	if (ret != 0)
 		state = RMEM_MR_STATE_ERROR;
 	else if ((attr->flags & RMEM_MR_DISABLED) != 0)
@@ -295,10 +285,9 @@ rmem_mr_do_reg(struct rmem_mr *mr, const struct rmem_mr_attr *attr,
 
 /* Register it, and only then tell of it. */
 static int
-reg_now(struct rmem_mr *new_mr, const struct rmem_mr_attr *attr, const struct rmem_dev_info *info,
-		struct rmem_mr **mr)
+reg_now(struct rmem_mr *new_mr, const struct rmem_mr_attr *attr, struct rmem_mr **mr)
 {
-	int ret = rmem_mr_do_reg(new_mr, attr, info);
+	int ret = rmem_mr_do_reg(new_mr, attr);
 
 	if (ret != 0)
 		return ret;
@@ -308,60 +297,37 @@ reg_now(struct rmem_mr *new_mr, const struct rmem_mr_attr *attr, const struct rm
 	return 0;
 }
 
-static int
-mr_reg_attr(struct rmem_pd *pd, const struct rmem_mr_attr *attr, struct rmem_mr **mr)
-{
-	struct rmem_dev_info info;
-	struct rmem_mr *new_mr;
-	struct rmem_dev *dev;
-	int ret;
-
-	ret = rmem_obj_check(pd, RMEM_OBJ_PD, "rmem_mr_reg_attr");
-	if (ret != 0)
-		return ret;
-	dev = rmem_obj_dev(&pd->obj);
-	if (attr == NULL || mr == NULL) {
-		RMEM_LOG(ERR, "%s: got NULL for the %s", dev->name,
-				attr == NULL ? "attributes" : "MR pointer");
-		return -EINVAL;
-	}
-	ret = rmem_dev_info_fill(dev, &info);
-	if (ret == 0)
-		ret = rmem_mr_check_attr(dev, attr, &info, "rmem_mr_reg_attr");
-	if (ret == 0)
-		ret = rmem_obj_get(&pd->obj, "rmem_mr_reg_attr");
-	if (ret != 0)
-		return ret;
-	new_mr = rmem_obj_alloc(dev, RMEM_OBJ_MR, rmem_dev_driver(dev)->mr_size);
-	if (new_mr == NULL) {
-		ret = -ENOMEM;
-		goto put_pd;
-	}
-	new_mr->pd = pd;
-	ret = fill(new_mr, attr, &info);
-	if (ret != 0)
-		goto free_mr;
-	if (attr->eq != NULL)
-		ret = rmem_async_reg(new_mr, attr, &info, mr);
-	else
-		ret = reg_now(new_mr, attr, &info, mr);
-	/* An MR whose event was read may be gone by now. */
-	if (ret == 0)
-		return 0;
-
-free_mr:
-	rmem_mr_free_iov(new_mr);
-	rmem_mr_unmap_fd(new_mr);
-	rmem_obj_free(&new_mr->obj);
-put_pd:
-	rmem_obj_put(&pd->obj);
-	return ret;
-}
-
 int
 rmem_mr_reg_attr(struct rmem_pd *pd, const struct rmem_mr_attr *attr, struct rmem_mr **mr)
 {
-	return rmem_trace_call(__func__, pd, mr_reg_attr(pd, attr, mr));
+	RMEM_CALL(pd);
+	struct rmem_mr *new_mr;
+	int ret;
+
+	ret = rmem_obj_check(pd, RMEM_OBJ_PD);
+	if (ret == 0)
+		ret = rmem_check_arg(attr, "attributes");
+	if (ret == 0)
+		ret = rmem_check_arg(mr, "MR pointer");
+	if (ret == 0)
+		ret = rmem_mr_check_attr(rmem_obj_dev(&pd->obj), attr);
+	if (ret != 0)
+		return ret;
+	new_mr = rmem_obj_create(&pd->obj, RMEM_OBJ_MR, rmem_obj_driver(&pd->obj)->mr_size, &ret);
+	if (new_mr == NULL)
+		return ret;
+	new_mr->pd = pd;
+	ret = fill(new_mr, attr);
+	if (ret == 0)
+		ret = attr->eq != NULL ? rmem_async_reg(new_mr, attr, mr)
+				       : reg_now(new_mr, attr, mr);
+	/* An MR whose event was read may be gone by now. */
+	if (ret == 0)
+		return 0;
+	rmem_mr_free_iov(new_mr);
+	rmem_mr_unmap_fd(new_mr);
+	rmem_obj_drop(&new_mr->obj, &pd->obj);
+	return ret;
 }
 
 int
@@ -384,18 +350,10 @@ do_enable(struct rmem_mr *mr)
 {
 	int ret;
 
-	switch (rmem_mr_state(mr)) {
-	case RMEM_MR_STATE_VALID:
-		return 0;
-	case RMEM_MR_STATE_DISABLED:
-		break;
-	default:
-		RMEM_LOG(ERR, "the registration of MR %p %s", (void *)mr,
-				rmem_mr_state(mr) == RMEM_MR_STATE_ERROR ? "failed"
-									 : "is under way");
-		return -EBUSY;
-	}
-	ret = rmem_dev_ops(rmem_obj_dev(&mr->obj))->mr_enable(mr);
+	ret = rmem_mr_check_registered(mr);
+	if (ret != 0 || rmem_mr_state(mr) == RMEM_MR_STATE_VALID)
+		return ret;
+	ret = RMEM_OP(mr, mr_enable, mr);
 	if (ret == 0) {
 		rmem_mr_set_state(mr, RMEM_MR_STATE_VALID);
 		rmem_trace_mr_enable(mr, mr->lkey, mr->rkey);
@@ -403,30 +361,22 @@ do_enable(struct rmem_mr *mr)
 	return ret;
 }
 
-static int
-mr_enable(struct rmem_mr *mr)
-{
-	int ret;
-
-	ret = rmem_obj_check(mr, RMEM_OBJ_MR, "rmem_mr_enable");
-	if (ret != 0)
-		return ret;
-	if (mr->type != RMEM_MR_TYPE_USER) {
-		RMEM_LOG(ERR, "an MR that requests bind can't be enabled by a call");
-		return -EINVAL;
-	}
-	ret = rmem_obj_get(&mr->obj, "rmem_mr_enable");
-	if (ret != 0)
-		return ret;
-	ret = do_enable(mr);
-	rmem_obj_put(&mr->obj);
-	return ret;
-}
-
 int
 rmem_mr_enable(struct rmem_mr *mr)
 {
-	return rmem_trace_call(__func__, mr, mr_enable(mr));
+	RMEM_CALL(mr);
+	int ret;
+
+	ret = rmem_obj_check(mr, RMEM_OBJ_MR);
+	if (ret == 0)
+		ret = rmem_mr_check_user(mr);
+	if (ret == 0)
+		ret = rmem_obj_get(&mr->obj);
+	if (ret != 0)
+		return ret;
+	ret = do_enable(mr);
+	rmem_obj_unhold(&mr->obj);
+	return ret;
 }
 
 /* What was never registered has nothing to take back. */
@@ -436,80 +386,61 @@ do_dereg(struct rmem_mr *mr)
 	int ret = 0;
 
 	if (!has_no_keys(rmem_mr_state(mr)) || (mr->flags & RMEM_MR_HELD) != 0)
-		ret = rmem_dev_ops(rmem_obj_dev(&mr->obj))->mr_dereg(mr);
-	if (ret == 0)
-		rmem_mr_free_chunk(mr, mr);
-	return ret;
-}
-
-static int
-mr_dereg(struct rmem_mr *mr)
-{
-	struct rmem_pd *pd;
-	int ret;
-
-	if (mr == NULL)
-		return 0;
-	ret = rmem_obj_check(mr, RMEM_OBJ_MR, "rmem_mr_dereg");
+		ret = RMEM_OP(mr, mr_dereg, mr);
 	if (ret != 0)
 		return ret;
-	ret = rmem_obj_kill(&mr->obj, "rmem_mr_dereg");
-	if (ret != 0)
-		return ret;
-	pd = mr->pd;
-	ret = do_dereg(mr);
-	if (ret != 0) {
-		rmem_obj_revive(&mr->obj);
-		return ret;
-	}
 	rmem_trace_mr_dereg(mr, mr->lkey, mr->rkey);
+	rmem_mr_free_chunk(mr, mr);
 	rmem_mr_put_owner(mr);
 	rmem_mr_free_iov(mr);
 	rmem_mr_unmap_fd(mr);
-	rmem_obj_free(&mr->obj);
-	rmem_obj_put(&pd->obj);
 	return 0;
 }
 
 int
 rmem_mr_dereg(struct rmem_mr *mr)
 {
-	return rmem_trace_call(__func__, mr, mr_dereg(mr));
+	RMEM_CALL(mr);
+	int ret;
+
+	if (mr == NULL)
+		return 0;
+	ret = rmem_obj_check(mr, RMEM_OBJ_MR);
+	if (ret == 0)
+		ret = rmem_obj_kill(&mr->obj);
+	if (ret != 0)
+		return ret;
+	ret = do_dereg(mr);
+	return rmem_obj_end(&mr->obj, &mr->pd->obj, ret);
 }
 
 /* What info tells of the pages below a user MR. */
 static void
-fill_pages(const struct rmem_mr *mr, const struct rmem_dev_info *dev_info,
-		struct rmem_mr_info *info)
+fill_pages(const struct rmem_mr *mr, struct rmem_mr_info *info)
 {
+	uint64_t page_size_cap = rmem_obj_info(&mr->obj)->page_size_cap;
 	uint32_t log2_own = mr->flags >> RMEM_MR_LOG2_PAGE_SHIFT;
 	const struct iovec *iov;
 	struct iovec one;
 	uint32_t nb_iov = rmem_mr_ranges(mr, &one, &iov);
 
-	if ((mr->access & RMEM_ACCESS_ON_DEMAND) != 0) {
-		rmem_mr_odp_pages_fill(mr, dev_info->page_size_cap, info);
-		return;
-	}
-	rmem_mr_pages_fill(iov, nb_iov, mr->iova, log2_own != 0 ? UINT64_C(1) << log2_own : 0,
-			dev_info->page_size_cap, info);
+	if ((mr->access & RMEM_ACCESS_ON_DEMAND) != 0)
+		rmem_mr_odp_pages_fill(mr, page_size_cap, info);
+	else
+		rmem_mr_pages_fill(iov, nb_iov, mr->iova,
+				log2_own != 0 ? UINT64_C(1) << log2_own : 0, page_size_cap, info);
 }
 
-static int
-mr_query(struct rmem_mr *mr, struct rmem_mr_info *info)
+int
+rmem_mr_query(struct rmem_mr *mr, struct rmem_mr_info *info)
 {
-	struct rmem_dev_info dev_info;
+	RMEM_CALL(mr);
 	struct rmem_mr_info tmp;
 	int ret;
 
-	ret = rmem_obj_check(mr, RMEM_OBJ_MR, "rmem_mr_query");
-	if (ret != 0)
-		return ret;
-	if (info == NULL) {
-		RMEM_LOG(ERR, "got NULL for the answer");
-		return -EINVAL;
-	}
-	ret = rmem_dev_info_fill(rmem_obj_dev(&mr->obj), &dev_info);
+	ret = rmem_obj_check(mr, RMEM_OBJ_MR);
+	if (ret == 0)
+		ret = rmem_check_arg(info, "answer");
 	if (ret != 0)
 		return ret;
 	memset(&tmp, 0, sizeof(tmp));
@@ -530,15 +461,9 @@ mr_query(struct rmem_mr *mr, struct rmem_mr_info *info)
 	tmp.is_fd = (mr->flags & RMEM_MR_FD) != 0;
 	tmp.max_entries = mr->max_entries;
 	if (mr->type == RMEM_MR_TYPE_USER)
-		fill_pages(mr, &dev_info, &tmp);
-	ret = rmem_dev_ops(rmem_obj_dev(&mr->obj))->mr_query(mr, &tmp);
+		fill_pages(mr, &tmp);
+	ret = RMEM_OP(mr, mr_query, mr, &tmp);
 	if (ret == 0)
 		*info = tmp;
 	return ret;
-}
-
-int
-rmem_mr_query(struct rmem_mr *mr, struct rmem_mr_info *info)
-{
-	return rmem_trace_call(__func__, mr, mr_query(mr, info));
 }

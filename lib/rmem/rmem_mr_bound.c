@@ -15,75 +15,44 @@
 int
 rmem_mr_check_bound(struct rmem_dev *dev, const struct rmem_mr_bound *kind, uint32_t size)
 {
-	struct rmem_dev_info info;
-	uint32_t max;
-	int ret;
+	const struct rmem_dev_info *info = rmem_obj_info(&dev->obj);
+	uint32_t max = kind->max_size(info);
 
-	if (size == 0) {
-		RMEM_LOG(ERR, "%s: %s is 0", dev->name, kind->size_name);
-		return -EINVAL;
-	}
-	ret = rmem_dev_info_fill(dev, &info);
-	if (ret != 0)
-		return ret;
-	if ((info.capa & kind->capa) == 0) {
-		RMEM_LOG(ERR, "%s: no %s on this device", dev->name, kind->name);
-		return -EOPNOTSUPP;
-	}
-	max = kind->max_size(&info);
-	if (size > max) {
-		RMEM_LOG(ERR, "%s: %s %u is not 1 to %u", dev->name, kind->size_name, size, max);
-		return -EINVAL;
-	}
-	return 0;
-}
-
-/* Call with a reference to the PD. */
-static int
-do_alloc(struct rmem_pd *pd, const struct rmem_mr_bound *kind, uint32_t size, struct rmem_mr **mr)
-{
-	struct rmem_dev *dev = rmem_obj_dev(&pd->obj);
-	struct rmem_mr *new_mr;
-	int ret;
-
-	new_mr = rmem_obj_alloc(dev, RMEM_OBJ_MR, rmem_dev_driver(dev)->mr_size);
-	if (new_mr == NULL)
-		return -ENOMEM;
-	new_mr->pd = pd;
-	new_mr->type = kind->type;
-	ret = kind->alloc(new_mr, size);
-	if (ret != 0) {
-		rmem_obj_free(&new_mr->obj);
-		return ret;
-	}
-	*mr = new_mr;
+	if (size == 0)
+		return RMEM_FAIL(EINVAL, "%s: %s is 0", dev->name, kind->size_name);
+	if ((info->capa & kind->capa) == 0)
+		return RMEM_FAIL(EOPNOTSUPP, "%s: no %s on this device", dev->name, kind->name);
+	if (size > max)
+		return RMEM_FAIL(EINVAL, "%s: %s %u is not 1 to %u", dev->name, kind->size_name,
+				size, max);
 	return 0;
 }
 
 int
 rmem_mr_alloc_bound(struct rmem_pd *pd, const struct rmem_mr_bound *kind, uint32_t size,
-		struct rmem_mr **mr, const char *func)
+		struct rmem_mr **mr)
 {
-	struct rmem_dev *dev;
+	struct rmem_mr *new_mr;
 	int ret;
 
-	ret = rmem_obj_check(pd, RMEM_OBJ_PD, func);
+	ret = rmem_obj_check(pd, RMEM_OBJ_PD);
+	if (ret == 0)
+		ret = rmem_check_arg(mr, "MR pointer");
+	if (ret == 0)
+		ret = rmem_mr_check_bound(rmem_obj_dev(&pd->obj), kind, size);
 	if (ret != 0)
 		return ret;
-	dev = rmem_obj_dev(&pd->obj);
-	if (mr == NULL) {
-		RMEM_LOG(ERR, "%s: got NULL for the MR pointer", dev->name);
-		return -EINVAL;
+	new_mr = rmem_obj_create(&pd->obj, RMEM_OBJ_MR, rmem_obj_driver(&pd->obj)->mr_size, &ret);
+	if (new_mr == NULL)
+		return ret;
+	new_mr->pd = pd;
+	new_mr->type = kind->type;
+	ret = kind->alloc(new_mr, size);
+	if (ret != 0) {
+		rmem_obj_drop(&new_mr->obj, &pd->obj);
+		return ret;
 	}
-	ret = rmem_mr_check_bound(dev, kind, size);
-	if (ret == 0)
-		ret = rmem_obj_get(&pd->obj, func);
-	if (ret != 0)
-		return ret;
-	ret = do_alloc(pd, kind, size, mr);
-	if (ret == 0)
-		rmem_trace_mr_alloc(pd, *mr, (*mr)->type, size, (*mr)->lkey, (*mr)->rkey);
-	else
-		rmem_obj_put(&pd->obj);
-	return ret;
+	*mr = new_mr;
+	rmem_trace_mr_alloc(pd, new_mr, new_mr->type, size, new_mr->lkey, new_mr->rkey);
+	return 0;
 }

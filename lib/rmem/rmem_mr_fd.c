@@ -31,16 +31,13 @@ check_form(const struct rmem_dev *dev, const struct rmem_mr_attr *attr)
 
 	const uint32_t bad = RMEM_ACCESS_ALLOCATE_MR | RMEM_ACCESS_ON_DEMAND;
 
-	if (attr->addr != NULL || attr->iov_count != 0 || (attr->access & bad) != 0) {
-		RMEM_LOG(ERR, "%s: RMEM_MR_FD together with addr, iov, ALLOCATE_MR or ON_DEMAND",
+	if (attr->addr != NULL || attr->iov_count != 0 || (attr->access & bad) != 0)
+		return RMEM_FAIL(EINVAL,
+				"%s: RMEM_MR_FD together with addr, iov, ALLOCATE_MR or ON_DEMAND",
 				dev->name);
-		return -EINVAL;
-	}
-	if (attr->fd_offset % page != 0) {
-		RMEM_LOG(ERR, "%s: fd_offset %" PRIu64 " is not a multiple of %" PRIu64, dev->name,
-				attr->fd_offset, page);
-		return -EINVAL;
-	}
+	if (attr->fd_offset % page != 0)
+		return RMEM_FAIL(EINVAL, "%s: fd_offset %" PRIu64 " is not a multiple of %" PRIu64,
+				dev->name, attr->fd_offset, page);
 	return 0;
 }
 
@@ -53,29 +50,24 @@ rmem_mr_check_fd(const struct rmem_dev *dev, const struct rmem_mr_attr *attr)
 	if ((attr->flags & RMEM_MR_FD) == 0) {
 		if (attr->fd == 0 && attr->fd_offset == 0)
 			return 0;
-		RMEM_LOG(ERR, "%s: fd %d, offset %" PRIu64 " without RMEM_MR_FD", dev->name,
-				attr->fd, attr->fd_offset);
-		return -EINVAL;
+		return RMEM_FAIL(EINVAL, "%s: fd %d, offset %" PRIu64 " without RMEM_MR_FD",
+				dev->name, attr->fd, attr->fd_offset);
 	}
 	ret = check_form(dev, attr);
 	if (ret != 0)
 		return ret;
-	if (fstat(attr->fd, &st) != 0) {
-		RMEM_LOG(ERR, "%s: fd %d: %s", dev->name, attr->fd, strerror(errno));
-		return -EINVAL;
-	}
+	if (fstat(attr->fd, &st) != 0)
+		return RMEM_FAIL(EINVAL, "%s: fd %d: %s", dev->name, attr->fd, strerror(errno));
 	/* Those of devices have no size; their drivers know what they map. */
 	if (!S_ISREG(st.st_mode) && st.st_size == 0)
 		return 0;
 	if (attr->fd_offset > (uint64_t)st.st_size ||
-			attr->length > (uint64_t)st.st_size - attr->fd_offset) {
-		RMEM_LOG(ERR,
+			attr->length > (uint64_t)st.st_size - attr->fd_offset)
+		return RMEM_FAIL(EINVAL,
 				"%s: %zu bytes from offset %" PRIu64 " on are beyond the %" PRIu64
 				" bytes of fd %d",
 				dev->name, attr->length, attr->fd_offset, (uint64_t)st.st_size,
 				attr->fd);
-		return -EINVAL;
-	}
 	return 0;
 }
 
@@ -92,21 +84,17 @@ page_size_of(int fd)
 
 /* What mmap() said, in our words. */
 static int
-refused(const struct rmem_mr_attr *attr, int error)
+errno_of_mmap(int error)
 {
-	RMEM_LOG(ERR, "%zu bytes from offset %" PRIu64 " on of fd %d can't be mapped%s: %s",
-			attr->length, attr->fd_offset, attr->fd,
-			(attr->access & RMEM_ACCESS_LOCAL_WRITE) != 0 ? " for writing" : "",
-			strerror(error));
 	switch (error) {
 	case EACCES:
 	case EPERM:
-		return -EPERM;
+		return EPERM;
 	case ENOMEM:
 	case EAGAIN:
-		return -ENOMEM;
+		return ENOMEM;
 	default:
-		return -EINVAL;
+		return EINVAL;
 	}
 }
 
@@ -124,7 +112,11 @@ rmem_mr_map_fd(struct rmem_mr *mr, const struct rmem_mr_attr *attr)
 		mr->flags |= RMEM_MR_FD_READ_ONLY;
 	}
 	if (addr == MAP_FAILED)
-		return refused(attr, errno);
+		return RMEM_FAIL(errno_of_mmap(errno),
+				"%zu bytes from offset %" PRIu64
+				" on of fd %d can't be mapped%s: %s",
+				attr->length, attr->fd_offset, attr->fd,
+				is_write ? " for writing" : "", strerror(errno));
 	mr->addr = addr;
 	mr->flags |= RMEM_MR_FD | rte_log2_u64(page_size_of(attr->fd)) << RMEM_MR_LOG2_PAGE_SHIFT;
 	return 0;
@@ -133,14 +125,12 @@ rmem_mr_map_fd(struct rmem_mr *mr, const struct rmem_mr_attr *attr)
 int
 rmem_mr_check_fd_access(const struct rmem_mr *mr, uint32_t access)
 {
-	if ((mr->flags & RMEM_MR_FD) != 0 && (access & RMEM_ACCESS_ON_DEMAND) != 0) {
-		RMEM_LOG(ERR, "memory of an fd can't be on demand");
-		return -EINVAL;
-	}
+	if ((mr->flags & RMEM_MR_FD) != 0 && (access & RMEM_ACCESS_ON_DEMAND) != 0)
+		return RMEM_FAIL(EINVAL, "memory of an fd can't be on demand");
 	if ((mr->flags & RMEM_MR_FD_READ_ONLY) == 0 || (access & RMEM_ACCESS_LOCAL_WRITE) == 0)
 		return 0;
-	RMEM_LOG(ERR, "the fd of MR %p could be mapped for reading only", (const void *)mr);
-	return -EFAULT;
+	return RMEM_FAIL(EFAULT, "the fd of MR %p could be mapped for reading only",
+			(const void *)mr);
 }
 
 void

@@ -21,16 +21,12 @@
 static int
 check_form(const struct rmem_dev *dev, const struct rmem_mr_attr *attr)
 {
-	if (attr->iov == NULL || attr->iov_count == 0) {
-		RMEM_LOG(ERR, "%s: iov is %p and iov_count %u", dev->name, (const void *)attr->iov,
-				attr->iov_count);
-		return -EINVAL;
-	}
-	if (attr->addr != NULL || (attr->access & RMEM_ACCESS_ALLOCATE_MR) != 0) {
-		RMEM_LOG(ERR, "%s: iov together with %s", dev->name,
+	if (attr->iov == NULL || attr->iov_count == 0)
+		return RMEM_FAIL(EINVAL, "%s: iov is %p and iov_count %u", dev->name,
+				(const void *)attr->iov, attr->iov_count);
+	if (attr->addr != NULL || (attr->access & RMEM_ACCESS_ALLOCATE_MR) != 0)
+		return RMEM_FAIL(EINVAL, "%s: iov together with %s", dev->name,
 				attr->addr != NULL ? "addr" : "ALLOCATE_MR");
-		return -EINVAL;
-	}
 	return 0;
 }
 
@@ -38,20 +34,18 @@ static int
 check_one(const struct rmem_dev *dev, const struct iovec *range, uint32_t i)
 {
 	if (range->iov_base == NULL || range->iov_len == 0 ||
-			range->iov_len - 1 > UINTPTR_MAX - (uintptr_t)range->iov_base) {
-		RMEM_LOG(ERR,
+			range->iov_len - 1 > UINTPTR_MAX - (uintptr_t)range->iov_base)
+		return RMEM_FAIL(EINVAL,
 				"%s: range %u is of %zu bytes at %p: not 1 or more bytes that do "
 				"not wrap around",
 				dev->name, i, range->iov_len, range->iov_base);
-		return -EINVAL;
-	}
 	return 0;
 }
 
 int
-rmem_mr_check_iov(const struct rmem_dev *dev, const struct rmem_mr_attr *attr,
-		const struct rmem_dev_info *info, size_t *length)
+rmem_mr_check_iov(const struct rmem_dev *dev, const struct rmem_mr_attr *attr, size_t *length)
 {
+	const struct rmem_dev_info *info = rmem_obj_info(&dev->obj);
 	size_t sum = 0;
 	uint32_t i;
 	int ret;
@@ -59,15 +53,12 @@ rmem_mr_check_iov(const struct rmem_dev *dev, const struct rmem_mr_attr *attr,
 	ret = check_form(dev, attr);
 	if (ret != 0)
 		return ret;
-	if ((info->capa & RMEM_DEV_CAPA_MR_IOV) == 0) {
-		RMEM_LOG(ERR, "%s: no MRs over several ranges on this device", dev->name);
-		return -EOPNOTSUPP;
-	}
-	if (attr->iov_count > info->max_iov) {
-		RMEM_LOG(ERR, "%s: iov_count %u is not 1 to %u", dev->name, attr->iov_count,
-				info->max_iov);
-		return -EINVAL;
-	}
+	if ((info->capa & RMEM_DEV_CAPA_MR_IOV) == 0)
+		return RMEM_FAIL(EOPNOTSUPP, "%s: no MRs over several ranges on this device",
+				dev->name);
+	if (attr->iov_count > info->max_iov)
+		return RMEM_FAIL(EINVAL, "%s: iov_count %u is not 1 to %u", dev->name,
+				attr->iov_count, info->max_iov);
 	for (i = 0; i < attr->iov_count; i++) {
 		ret = check_one(dev, &attr->iov[i], i);
 		if (ret != 0)
@@ -75,11 +66,10 @@ rmem_mr_check_iov(const struct rmem_dev *dev, const struct rmem_mr_attr *attr,
 		if (__builtin_add_overflow(sum, attr->iov[i].iov_len, &sum))
 			sum = SIZE_MAX; /* and so it stays: over every limit */
 	}
-	if (attr->length != 0 && attr->length != sum) {
-		RMEM_LOG(ERR, "%s: length %zu is neither 0 nor the %zu bytes of the %u ranges",
+	if (attr->length != 0 && attr->length != sum)
+		return RMEM_FAIL(EINVAL,
+				"%s: length %zu is neither 0 nor the %zu bytes of the %u ranges",
 				dev->name, attr->length, sum, attr->iov_count);
-		return -EINVAL;
-	}
 	*length = sum;
 	return 0;
 }
@@ -96,10 +86,8 @@ rmem_mr_copy_iov(struct rmem_mr *mr, const struct iovec *iov, uint32_t iov_count
 		return 0;
 	}
 	copy = rte_malloc("rmem_iov", iov_count * sizeof(*copy), 0);
-	if (copy == NULL) {
-		RMEM_LOG(ERR, "no memory for %u ranges", iov_count);
-		return -ENOMEM;
-	}
+	if (copy == NULL)
+		return RMEM_FAIL(ENOMEM, "no memory for %u ranges", iov_count);
 	memcpy(copy, iov, iov_count * sizeof(*copy));
 	mr->iov = copy;
 	mr->iov_count = iov_count;

@@ -38,20 +38,23 @@ rmem_mr_is_implicit(const void *addr, size_t length, uint32_t access)
 int rmem_mr_check_odp(const struct rmem_dev *dev, const struct rmem_mr_attr *attr);
 
 /** Check what the device must have for it; -EOPNOTSUPP. */
-int rmem_mr_check_odp_capa(const struct rmem_dev *dev, const struct rmem_mr_attr *attr,
-		const struct rmem_odp_caps *odp);
+int rmem_mr_check_odp_capa(const struct rmem_dev *dev, const struct rmem_mr_attr *attr);
 
 /** What info tells of the pages below an on-demand MR, which have no IO addresses that last. */
 void rmem_mr_odp_pages_fill(
 		const struct rmem_mr *mr, uint64_t page_size_cap, struct rmem_mr_info *info);
 
-/** Check what to register but for its memory; -errno and a line that names func. */
-int rmem_mr_check_attr(const struct rmem_dev *dev, const struct rmem_mr_attr *attr,
-		const struct rmem_dev_info *info, const char *func);
+/** Check what to register but for its memory. */
+int rmem_mr_check_attr(const struct rmem_dev *dev, const struct rmem_mr_attr *attr);
+
+/** 0 when mr is not one that requests bind; else -EINVAL. */
+int rmem_mr_check_user(const struct rmem_mr *mr);
+
+/** 0 when a user MR is registered, enabled or not; else -EBUSY. */
+int rmem_mr_check_registered(const struct rmem_mr *mr);
 
 /** Memory of ALLOCATE_MR for of->length bytes, named after mr; sets of->addr and of->length. */
-int rmem_mr_alloc_chunk(
-		struct rmem_mr *of, const struct rmem_mr *mr, int socket_id, uint64_t max_mr_size);
+int rmem_mr_alloc_chunk(struct rmem_mr *of, const struct rmem_mr *mr, int socket_id);
 
 /** Free what rmem_mr_alloc_chunk() allocated; nothing when the memory is not the library's. */
 void rmem_mr_free_chunk(const struct rmem_mr *of, const struct rmem_mr *mr);
@@ -66,8 +69,7 @@ int rmem_hugetlb_check(const struct iovec *iov, uint32_t nb_iov, uint64_t *page_
 int rmem_mr_check_hugetlb(struct rmem_mr *mr);
 
 /** Check the ranges of attr, of which there are some; *length is their sum. */
-int rmem_mr_check_iov(const struct rmem_dev *dev, const struct rmem_mr_attr *attr,
-		const struct rmem_dev_info *info, size_t *length);
+int rmem_mr_check_iov(const struct rmem_dev *dev, const struct rmem_mr_attr *attr, size_t *length);
 
 /** Give an MR its copy of ranges, if there are any; -ENOMEM and a line. */
 int rmem_mr_copy_iov(struct rmem_mr *mr, const struct iovec *iov, uint32_t iov_count);
@@ -102,7 +104,7 @@ static inline void
 rmem_mr_put_owner(const struct rmem_mr *of)
 {
 	if (of->owner != NULL)
-		rmem_obj_put(&of->owner->obj);
+		rmem_obj_unhold(&of->owner->obj);
 }
 
 /** A kind of MR that requests bind. */
@@ -117,14 +119,11 @@ struct rmem_mr_bound {
 	int (*alloc)(struct rmem_mr *mr, uint32_t size);
 };
 
-/** 0 when the device has the kind in that size, else -EINVAL or -EOPNOTSUPP and a line. */
+/** 0 when the device has the kind in that size, else -EINVAL or -EOPNOTSUPP. */
 int rmem_mr_check_bound(struct rmem_dev *dev, const struct rmem_mr_bound *kind, uint32_t size);
 
 /** Allocate an MR of that kind; what its public call says. */
 int rmem_mr_alloc_bound(struct rmem_pd *pd, const struct rmem_mr_bound *kind, uint32_t size,
-		struct rmem_mr **mr, const char *func);
-
-/** 0 when pd is a PD of the MR's device, else -EINVAL and a line that names func. */
-int rmem_mr_check_pd(const struct rmem_mr *mr, const struct rmem_pd *pd, const char *func);
+		struct rmem_mr **mr);
 
 #endif /* RMEM_MR_PRIV_H */

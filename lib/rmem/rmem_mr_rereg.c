@@ -28,57 +28,31 @@
 #define ACCESS_TRANSLATION (RMEM_ACCESS_ALLOCATE_MR | RMEM_ACCESS_ZERO_BASED)
 
 static int
-check_mr(const struct rmem_mr *mr, uint32_t flags, enum rmem_rereg_result *result, const char *func)
+check_mr(const struct rmem_mr *mr, uint32_t flags, enum rmem_rereg_result *result)
 {
-	int ret = rmem_obj_check(mr, RMEM_OBJ_MR, func);
+	int ret = rmem_obj_check(mr, RMEM_OBJ_MR);
 
 	if (ret != 0)
 		return ret;
-	if (flags == 0 || (flags & ~REREG_FLAGS) != 0) {
-		RMEM_LOG(ERR, "%s: flags 0x%x are none, or have others than 0x%x", func, flags,
+	if (flags == 0 || (flags & ~REREG_FLAGS) != 0)
+		return RMEM_FAIL(EINVAL, "flags 0x%x are none, or have others than 0x%x", flags,
 				REREG_FLAGS);
-		return -EINVAL;
-	}
-	if (mr->type != RMEM_MR_TYPE_USER) {
-		RMEM_LOG(ERR, "%s: MR type %u can't be re-registered, only %u", func, mr->type,
-				RMEM_MR_TYPE_USER);
-		return -EINVAL;
-	}
-	if (rmem_mr_state(mr) == RMEM_MR_STATE_ERROR) {
-		RMEM_LOG(ERR, "%s: the MR %p is in an error state: deregister it", func,
-				(const void *)mr);
+	ret = rmem_mr_check_user(mr);
+	if (ret != 0)
+		return ret;
+	if (rmem_mr_state(mr) == RMEM_MR_STATE_ERROR)
 		*result = RMEM_REREG_ERR_CMD;
-		return -EBUSY;
-	}
-	if (rmem_mr_state(mr) == RMEM_MR_STATE_PENDING) {
-		RMEM_LOG(ERR, "%s: the registration of the MR %p is under way", func,
-				(const void *)mr);
-		return -EBUSY;
-	}
-	if ((flags & RMEM_REREG_CHANGE_TRANSLATION) != 0 && (mr->flags & RMEM_MR_FD) != 0) {
-		RMEM_LOG(ERR, "%s: memory of an fd can't be changed for other memory", func);
-		return -EOPNOTSUPP;
-	}
+	ret = rmem_mr_check_registered(mr);
+	if (ret != 0)
+		return ret;
+	if ((flags & RMEM_REREG_CHANGE_TRANSLATION) != 0 && (mr->flags & RMEM_MR_FD) != 0)
+		return RMEM_FAIL(EOPNOTSUPP, "memory of an fd can't be changed for other memory");
 	return 0;
-}
-
-int
-rmem_mr_check_pd(const struct rmem_mr *mr, const struct rmem_pd *pd, const char *func)
-{
-	int ret = rmem_obj_check(pd, RMEM_OBJ_PD, func);
-
-	if (ret == 0 && pd->obj.dev_id != mr->obj.dev_id) {
-		RMEM_LOG(ERR, "%s: PD of device %u, MR of device %u", func, pd->obj.dev_id,
-				mr->obj.dev_id);
-		ret = -EINVAL;
-	}
-	return ret;
 }
 
 /* What is asked, by the rules of a new registration. */
 static int
-check_change(const struct rmem_mr *mr, uint32_t flags, const struct rmem_mr_attr *attr,
-		const struct rmem_dev_info *info, const char *func)
+check_change(const struct rmem_mr *mr, uint32_t flags, const struct rmem_mr_attr *attr)
 {
 	struct rmem_mr_attr whole = *attr;
 	int ret = rmem_mr_check_fd_access(mr, attr->access);
@@ -86,19 +60,15 @@ check_change(const struct rmem_mr *mr, uint32_t flags, const struct rmem_mr_attr
 	if (ret != 0)
 		return ret;
 	if ((flags & RMEM_REREG_CHANGE_TRANSLATION) == 0) {
-		if ((attr->access & ~mr->access & ACCESS_TRANSLATION) != 0) {
-			RMEM_LOG(ERR, "%s: ALLOCATE_MR or ZERO_BASED without CHANGE_TRANSLATION",
-					func);
-			return -EINVAL;
-		}
+		if ((attr->access & ~mr->access & ACCESS_TRANSLATION) != 0)
+			return RMEM_FAIL(EINVAL,
+					"ALLOCATE_MR or ZERO_BASED without CHANGE_TRANSLATION");
 		if ((mr->access & RMEM_ACCESS_ALLOCATE_MR) != 0 &&
-				(attr->access & RMEM_ACCESS_ON_DEMAND) != 0) {
-			RMEM_LOG(ERR, "%s: memory of ALLOCATE_MR is there, not on demand", func);
-			return -EINVAL;
-		}
+				(attr->access & RMEM_ACCESS_ON_DEMAND) != 0)
+			return RMEM_FAIL(EINVAL, "memory of ALLOCATE_MR is there, not on demand");
 		whole.access &= ~RMEM_ACCESS_ALLOCATE_MR;
 	}
-	return rmem_mr_check_attr(rmem_obj_dev(&mr->obj), &whole, info, func);
+	return rmem_mr_check_attr(rmem_obj_dev(&mr->obj), &whole);
 }
 
 /* What requests name the first byte of new memory by. */
@@ -158,7 +128,7 @@ clear_registration(struct rmem_mr *mr)
 {
 	mr->lkey = 0;
 	mr->rkey = 0;
-	memset(mr + 1, 0, rmem_dev_driver(rmem_obj_dev(&mr->obj))->mr_size - sizeof(*mr));
+	memset(mr + 1, 0, rmem_obj_driver(&mr->obj)->mr_size - sizeof(*mr));
 }
 
 /* For drivers that can't keep the keys. */
@@ -166,16 +136,15 @@ static int
 rereg_by_reg(struct rmem_mr *mr, const struct rmem_mr *to, const struct rmem_mr_attr *attr,
 		enum rmem_rereg_result *result)
 {
-	const struct rmem_dev_ops *ops = rmem_dev_ops(rmem_obj_dev(&mr->obj));
 	const struct rmem_mr old = *mr;
 	int ret;
 
-	ret = ops->mr_dereg(mr);
+	ret = RMEM_OP(mr, mr_dereg, mr);
 	if (ret != 0)
 		return ret;
 	store(mr, to);
 	clear_registration(mr);
-	ret = ops->mr_reg(mr, attr);
+	ret = RMEM_OP(mr, mr_reg, mr, attr);
 	if (ret == 0) {
 		*result = RMEM_REREG_NEW_KEYS;
 		return 0;
@@ -193,9 +162,10 @@ rereg_device(struct rmem_mr *mr, uint32_t flags, const struct rmem_mr *to,
 {
 	int ret;
 
-	ret = rmem_dev_ops(rmem_obj_dev(&mr->obj))
-			      ->mr_rereg(mr, flags, to->pd, to->addr, to->length, to->access,
-					      result);
+	ret = rmem_obj_driver(&mr->obj)->ops.mr_rereg(
+			mr, flags, to->pd, to->addr, to->length, to->access, result);
+	if (ret != -EOPNOTSUPP)
+		rmem_traced(ret);
 	if (ret == 0 && *result != RMEM_REREG_NEW_KEYS)
 		*result = RMEM_REREG_OK;
 	else if (ret == -EOPNOTSUPP)
@@ -214,7 +184,7 @@ rereg_device(struct rmem_mr *mr, uint32_t flags, const struct rmem_mr *to,
 /* Take what the new registration needs, change, and give back what is then not needed. */
 static int
 do_rereg(struct rmem_mr *mr, uint32_t flags, struct rmem_mr *to, struct rmem_mr_attr *attr,
-		const struct rmem_dev_info *info, enum rmem_rereg_result *result)
+		enum rmem_rereg_result *result)
 {
 	struct rmem_mr old = *mr;
 	struct rmem_mr *unused = to;
@@ -227,7 +197,7 @@ do_rereg(struct rmem_mr *mr, uint32_t flags, struct rmem_mr *to, struct rmem_mr_
 	}
 	if ((flags & RMEM_REREG_CHANGE_TRANSLATION) != 0 &&
 			(to->access & RMEM_ACCESS_ALLOCATE_MR) != 0) {
-		ret = rmem_mr_alloc_chunk(to, mr, attr->socket_id, info->max_mr_size);
+		ret = rmem_mr_alloc_chunk(to, mr, attr->socket_id);
 		if (ret != 0) {
 			*result = RMEM_REREG_ERR_DONT_FORK_NEW;
 			return ret;
@@ -252,21 +222,18 @@ do_rereg(struct rmem_mr *mr, uint32_t flags, struct rmem_mr *to, struct rmem_mr_
 
 static int
 rereg(struct rmem_mr *mr, uint32_t flags, struct rmem_pd *pd, struct rmem_mr_attr *attr,
-		enum rmem_rereg_result *result, const char *func)
+		enum rmem_rereg_result *result)
 {
 	struct rmem_pd *unused = pd;
 	struct rmem_mr to = *mr;
-	struct rmem_dev_info info;
 	int ret;
 
-	ret = rmem_dev_info_fill(rmem_obj_dev(&mr->obj), &info);
+	ret = check_change(mr, flags, attr);
 	if (ret == 0)
-		ret = check_change(mr, flags, attr, &info, func);
-	if (ret == 0)
-		ret = rmem_obj_kill(&mr->obj, func);
+		ret = rmem_obj_kill(&mr->obj);
 	if (ret != 0)
 		return ret;
-	ret = rmem_obj_get(&pd->obj, func);
+	ret = rmem_obj_get(&pd->obj);
 	if (ret != 0)
 		goto revive_mr;
 	to.pd = pd;
@@ -275,40 +242,18 @@ rereg(struct rmem_mr *mr, uint32_t flags, struct rmem_pd *pd, struct rmem_mr_att
 	to.iova = attr->iova;
 	to.iov = attr->iov;
 	to.iov_count = attr->iov_count;
-	to.access = attr->access & (info.access | RMEM_ACCESS_ALLOCATE_MR);
+	to.access = attr->access & (rmem_obj_info(&mr->obj)->access | RMEM_ACCESS_ALLOCATE_MR);
 	if ((flags & RMEM_REREG_CHANGE_TRANSLATION) == 0)
 		to.access |= mr->access & RMEM_ACCESS_ALLOCATE_MR;
 	pd = mr->pd;
-	ret = do_rereg(mr, flags, &to, attr, &info, result);
+	ret = do_rereg(mr, flags, &to, attr, result);
 	rmem_trace_mr_rereg(
 			mr, flags, *result, mr->addr, mr->length, mr->access, mr->lkey, mr->rkey);
 	if (mr->pd != pd)
 		unused = pd;
-	rmem_obj_put(&unused->obj);
+	rmem_obj_unhold(&unused->obj);
 revive_mr:
 	rmem_obj_revive(&mr->obj);
-	return ret;
-}
-
-static int
-mr_rereg(struct rmem_mr *mr, uint32_t flags, struct rmem_pd *pd, void *addr, size_t length,
-		uint32_t access, enum rmem_rereg_result *result)
-{
-	enum rmem_rereg_result tmp = RMEM_REREG_ERR_INPUT;
-	struct rmem_mr_attr attr;
-	int ret;
-
-	ret = check_mr(mr, flags, &tmp, "rmem_mr_rereg");
-	if (ret == 0 && (flags & RMEM_REREG_CHANGE_PD) != 0)
-		ret = rmem_mr_check_pd(mr, pd, "rmem_mr_rereg");
-	if (ret == 0) {
-		if ((flags & RMEM_REREG_CHANGE_PD) == 0)
-			pd = mr->pd;
-		attr = whole_attr(mr, flags, addr, length, access);
-		ret = rereg(mr, flags, pd, &attr, &tmp, "rmem_mr_rereg");
-	}
-	if (result != NULL)
-		*result = tmp;
 	return ret;
 }
 
@@ -316,5 +261,21 @@ int
 rmem_mr_rereg(struct rmem_mr *mr, uint32_t flags, struct rmem_pd *pd, void *addr, size_t length,
 		uint32_t access, enum rmem_rereg_result *result)
 {
-	return rmem_trace_call(__func__, mr, mr_rereg(mr, flags, pd, addr, length, access, result));
+	RMEM_CALL(mr);
+	enum rmem_rereg_result tmp = RMEM_REREG_ERR_INPUT;
+	struct rmem_mr_attr attr;
+	int ret;
+
+	ret = check_mr(mr, flags, &tmp);
+	if (ret == 0 && (flags & RMEM_REREG_CHANGE_PD) != 0)
+		ret = rmem_obj_check_of(pd, RMEM_OBJ_PD, &mr->obj);
+	if (ret == 0) {
+		if ((flags & RMEM_REREG_CHANGE_PD) == 0)
+			pd = mr->pd;
+		attr = whole_attr(mr, flags, addr, length, access);
+		ret = rereg(mr, flags, pd, &attr, &tmp);
+	}
+	if (result != NULL)
+		*result = tmp;
+	return ret;
 }

@@ -4,139 +4,207 @@
 
 /**
  * @file
- * Objects: their tag, their life and who refers to them.
+ * Objects: their tag, their life, who refers to them, and how many a device has.
  *
  * rmem_obj::refs counts referrers; RMEM_OBJ_REFS_DEAD says that the object is being released. The
  * two exclude each other by compare-and-swap: what is referred to can't be released, what
  * is being released can't be referred to.
+ *
+ * Each object but a device refers to its parent, a device or a PD, from rmem_obj_create() to
+ * rmem_obj_drop(), and is counted in its device for the same time.
  */
 
 #include <errno.h>
 #include <stdbool.h>
 
 #include <rte_eal.h>
-#include <rte_log.h>
 #include <rte_malloc.h>
 
 #include <rmem_priv.h>
 
-RTE_LOG_REGISTER(rmem_logtype, lib.rmem, NOTICE)
-
-const char *
-rmem_obj_type_str(uint32_t type)
-{
-	switch (type) {
-	case RMEM_OBJ_NONE:
-		return "released object";
-	case RMEM_OBJ_DEV:
-		return "device";
-	case RMEM_OBJ_PD:
-		return "PD";
-	case RMEM_OBJ_MR:
-		return "MR";
-	case RMEM_OBJ_CQ:
-		return "CQ";
-	case RMEM_OBJ_QP:
-		return "QP";
-	case RMEM_OBJ_PAGE_LIST:
-		return "page list";
-	case RMEM_OBJ_POOL:
-		return "pool";
-	case RMEM_OBJ_MW:
-		return "MW";
-	case RMEM_OBJ_EQ:
-		return "EQ";
-	case RMEM_OBJ_COUNTER:
-		return "counter";
-	default:
-		return "thing unknown";
+#define KIND(what, field)                                                                          \
+	{                                                                                          \
+		what, offsetof(struct rmem_dev_info, max_##field),                                 \
+				offsetof(struct rmem_dev_info, nb_##field)                         \
 	}
+
+/* By RMEM_OBJ_KIND(). Those without a limit have 0 for it. */
+static const struct {
+	const char *name;
+	size_t max; /* offset of the limit in struct rmem_dev_info */
+	size_t nb;  /* offset of the number in use */
+} kinds[RMEM_OBJ_NB_KINDS] = {
+		{"released object", 0, 0},
+		{"device", 0, 0},
+		KIND("PD", pd),
+		KIND("MR", mr),
+		KIND("CQ", cq),
+		KIND("QP", qp),
+		{"page list", 0, 0},
+		{"pool", 0, 0},
+		KIND("MW", mw),
+		{"EQ", 0, 0},
+		{"counter", 0, 0},
+};
+
+static const char *
+name_of(uint32_t type)
+{
+	if (type != RMEM_OBJ_NONE && (type & ~UINT32_C(0xff)) != (RMEM_OBJ_DEV & ~UINT32_C(0xff)))
+		return "thing unknown";
+	return RMEM_OBJ_KIND(type) < RMEM_OBJ_NB_KINDS ? kinds[RMEM_OBJ_KIND(type)].name
+						       : "thing unknown";
 }
 
 int
-rmem_process_check(const char *func)
+rmem_process_check(void)
 {
 	if (rte_eal_process_type() != RTE_PROC_SECONDARY)
 		return 0;
-	RMEM_LOG(ERR, "%s: not supported in a secondary process; use the primary process", func);
-	return -EOPNOTSUPP;
+	return RMEM_FAIL(EOPNOTSUPP,
+			"not supported in a secondary process; use the primary process");
 }
 
 int
-rmem_obj_check(const void *handle, uint32_t type, const char *func)
+rmem_obj_check(const void *handle, uint32_t type)
 {
 	const struct rmem_obj *obj = handle;
 	int ret;
 
 	/* First: the handle may be of another process and not mapped here. */
-	ret = rmem_process_check(func);
+	ret = rmem_process_check();
 	if (ret != 0)
 		return ret;
-	if (obj != NULL && obj->type == type)
-		return 0;
 	if (obj == NULL)
-		RMEM_LOG(ERR, "%s: got NULL, expected a %s", func, rmem_obj_type_str(type));
-	else
-		RMEM_LOG(ERR, "%s: got %p, a %s (tag 0x%x), expected a %s", func, handle,
-				rmem_obj_type_str(obj->type), obj->type, rmem_obj_type_str(type));
-	return -EINVAL;
-}
-
-void *
-rmem_obj_alloc(const struct rmem_dev *dev, uint32_t type, size_t size)
-{
-	struct rmem_obj *obj;
-
-	size = RTE_CACHE_LINE_ROUNDUP(size);
-	obj = rte_zmalloc_socket("rmem_obj", size, RTE_CACHE_LINE_SIZE, dev->socket_id);
-	if (obj == NULL) {
-		RMEM_LOG(ERR, "%s: no memory for a %s: %zu bytes on socket %d", dev->name,
-				rmem_obj_type_str(type), size, dev->socket_id);
-		return NULL;
-	}
-	obj->type = type;
-	obj->dev_id = dev->obj.dev_id;
-	return obj;
-}
-
-void
-rmem_obj_free(struct rmem_obj *obj)
-{
-	__atomic_store_n(&obj->type, RMEM_OBJ_NONE, __ATOMIC_RELEASE);
-	rte_free(obj);
+		return RMEM_FAIL(EINVAL, "got NULL, expected a %s", name_of(type));
+	if (obj->type != type)
+		return RMEM_FAIL(EINVAL, "got %p, a %s (tag 0x%x), expected a %s", handle,
+				name_of(obj->type), obj->type, name_of(type));
+	return 0;
 }
 
 int
-rmem_obj_get(struct rmem_obj *obj, const char *func)
+rmem_obj_check_of(const void *handle, uint32_t type, const struct rmem_obj *other)
+{
+	const struct rmem_obj *obj = handle;
+	int ret;
+
+	ret = rmem_obj_check(handle, type);
+	if (ret == 0 && obj->dev_id != other->dev_id)
+		ret = RMEM_FAIL(EINVAL, "the %s %p is of %s, the %s of %s", name_of(type), handle,
+				rmem_obj_dev(obj)->name, name_of(other->type),
+				rmem_obj_dev(other)->name);
+	return ret;
+}
+
+int
+rmem_check_arg(const void *arg, const char *what)
+{
+	return arg != NULL ? 0 : RMEM_FAIL(EINVAL, "got NULL for the %s", what);
+}
+
+struct rmem_dev *
+rmem_obj_dev(const struct rmem_obj *obj)
+{
+	return &rmem_devs[obj->dev_id].dev;
+}
+
+int
+rmem_obj_get(struct rmem_obj *obj)
 {
 	if (rmem_obj_hold(obj))
 		return 0;
-	RMEM_LOG(ERR, "%s: the %s %p is being released", func, rmem_obj_type_str(obj->type),
-			(void *)obj);
-	return obj->type == RMEM_OBJ_DEV ? -ENODEV : -EINVAL;
+	return RMEM_FAIL(obj->type == RMEM_OBJ_DEV ? ENODEV : EINVAL, "the %s %p is being released",
+			name_of(obj->type), (void *)obj);
+}
+
+static uint32_t
+max_of(const struct rmem_dev_slot *slot, uint32_t kind)
+{
+	if (kinds[kind].max == 0)
+		return UINT32_MAX;
+	return *(const uint32_t *)RTE_PTR_ADD(&slot->info, kinds[kind].max);
+}
+
+/* Count an object more in its device, unless there are as many as it can have. */
+static int
+count(struct rmem_dev_slot *slot, uint32_t kind)
+{
+	uint32_t nb = __atomic_load_n(&slot->nb[kind], __ATOMIC_RELAXED);
+	uint32_t max = max_of(slot, kind);
+
+	do {
+		if (nb >= max)
+			return RMEM_FAIL(ENOSPC, "%s: all %u %ss are in use", slot->dev.name, max,
+					kinds[kind].name);
+	} while (!__atomic_compare_exchange_n(
+			&slot->nb[kind], &nb, nb + 1, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+	return 0;
+}
+
+void *
+rmem_obj_create(struct rmem_obj *parent, uint32_t type, size_t size, int *ret)
+{
+	struct rmem_dev_slot *slot = &rmem_devs[parent->dev_id];
+	struct rmem_obj *obj;
+
+	*ret = rmem_obj_get(parent);
+	if (*ret != 0)
+		return NULL;
+	*ret = count(slot, RMEM_OBJ_KIND(type));
+	if (*ret != 0)
+		goto put_parent;
+	size = RTE_CACHE_LINE_ROUNDUP(size);
+	obj = rte_zmalloc_socket("rmem_obj", size, RTE_CACHE_LINE_SIZE, slot->dev.socket_id);
+	if (obj == NULL) {
+		*ret = RMEM_FAIL(ENOMEM, "%s: no memory for a %s: %zu bytes on socket %d",
+				slot->dev.name, name_of(type), size, slot->dev.socket_id);
+		goto uncount;
+	}
+	obj->type = type;
+	obj->dev_id = parent->dev_id;
+	return obj;
+
+uncount:
+	__atomic_fetch_sub(&slot->nb[RMEM_OBJ_KIND(type)], 1, __ATOMIC_RELAXED);
+put_parent:
+	rmem_obj_unhold(parent);
+	return NULL;
 }
 
 void
-rmem_obj_put(struct rmem_obj *obj)
+rmem_obj_drop(struct rmem_obj *obj, struct rmem_obj *parent)
 {
-	rmem_obj_unhold(obj);
+	uint32_t *nb = &rmem_devs[obj->dev_id].nb[RMEM_OBJ_KIND(obj->type)];
+
+	__atomic_store_n(&obj->type, RMEM_OBJ_NONE, __ATOMIC_RELEASE);
+	rte_free(obj);
+	__atomic_fetch_sub(nb, 1, __ATOMIC_RELAXED);
+	rmem_obj_unhold(parent);
 }
 
-int
-rmem_obj_kill(struct rmem_obj *obj, const char *func)
+uint32_t
+rmem_obj_kill_quietly(struct rmem_obj *obj)
 {
 	uint32_t refs = 0;
 
-	if (__atomic_compare_exchange_n(&obj->refs, &refs, RMEM_OBJ_REFS_DEAD, false,
-			    __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+	__atomic_compare_exchange_n(&obj->refs, &refs, RMEM_OBJ_REFS_DEAD, false, __ATOMIC_ACQ_REL,
+			__ATOMIC_RELAXED);
+	return refs;
+}
+
+int
+rmem_obj_kill(struct rmem_obj *obj)
+{
+	uint32_t refs = rmem_obj_kill_quietly(obj);
+
+	if (refs == 0)
 		return 0;
-	if (func != NULL && (refs & RMEM_OBJ_REFS_DEAD) != 0)
-		RMEM_LOG(ERR, "%s: the %s %p is being released already", func,
-				rmem_obj_type_str(obj->type), (void *)obj);
-	else if (func != NULL)
-		RMEM_LOG(ERR, "%s: the %s %p is in use: %u references to it are left", func,
-				rmem_obj_type_str(obj->type), (void *)obj, refs);
-	return -EBUSY;
+	if ((refs & RMEM_OBJ_REFS_DEAD) != 0)
+		return RMEM_FAIL(EBUSY, "the %s %p is being released already", name_of(obj->type),
+				(void *)obj);
+	return RMEM_FAIL(EBUSY, "the %s %p is in use: %u references to it are left",
+			name_of(obj->type), (void *)obj, refs);
 }
 
 void
@@ -146,16 +214,51 @@ rmem_obj_revive(struct rmem_obj *obj)
 }
 
 int
-rmem_check_reserved(const void *mem, size_t n, const char *func)
+rmem_obj_end(struct rmem_obj *obj, struct rmem_obj *parent, int ret)
+{
+	if (ret == 0)
+		rmem_obj_drop(obj, parent);
+	else
+		rmem_obj_revive(obj);
+	return ret;
+}
+
+void
+rmem_dev_counts_get(const struct rmem_dev *dev, struct rmem_dev_info *info)
+{
+	const struct rmem_dev_slot *slot = &rmem_devs[dev->obj.dev_id];
+	uint32_t i;
+
+	for (i = 0; i < RMEM_OBJ_NB_KINDS; i++) {
+		if (kinds[i].nb != 0)
+			*(uint32_t *)RTE_PTR_ADD(info, kinds[i].nb) =
+					__atomic_load_n(&slot->nb[i], __ATOMIC_RELAXED);
+	}
+}
+
+int
+rmem_dev_counts_check(const struct rmem_dev *dev)
+{
+	const struct rmem_dev_slot *slot = &rmem_devs[dev->obj.dev_id];
+	uint32_t i;
+
+	for (i = 0; i < RMEM_OBJ_NB_KINDS; i++) {
+		if (slot->nb[i] > max_of(slot, i))
+			return RMEM_FAIL(EIO, "audit: %s: %u %ss of %u", dev->name, slot->nb[i],
+					kinds[i].name, max_of(slot, i));
+	}
+	return 0;
+}
+
+int
+rmem_check_reserved(const void *mem, size_t n)
 {
 	const uint8_t *byte = mem;
 	size_t i;
 
 	for (i = 0; i < n; i++) {
-		if (byte[i] != 0) {
-			RMEM_LOG(ERR, "%s: a reserved field is not zero", func);
-			return -EINVAL;
-		}
+		if (byte[i] != 0)
+			return RMEM_FAIL(EINVAL, "a reserved field is not zero");
 	}
 	return 0;
 }

@@ -15,17 +15,38 @@
 #include <stdint.h>
 
 #include <rte_common.h>
-#include <rte_log.h>
 
 #include <rmem_driver.h>
+
+struct rte_memzone;
 
 extern int rmem_logtype;
 
 /** Log a line: RMEM_LOG(ERR, "format", ...). */
-#define RMEM_LOG(level, ...)                                                                       \
-	rte_log(RTE_LOG_##level, rmem_logtype,                                                     \
-			RTE_FMT("rmem: " RTE_FMT_HEAD(__VA_ARGS__, ) "\n",                         \
-					RTE_FMT_TAIL(__VA_ARGS__, )))
+#define RMEM_LOG(level, ...) RMEM_LOG_LINE(level, rmem_logtype, "rmem", __VA_ARGS__)
+
+/** Refuse a call: return RMEM_FAIL(EINVAL, "format", ...). */
+#define RMEM_FAIL(error, ...) RMEM_FAIL_AS(rmem_logtype, "rmem", error, __VA_ARGS__)
+
+/** Call an operation of an object's driver; an error, which the driver has logged, is traced. */
+#define RMEM_OP(object, op, ...) rmem_traced(rmem_obj_driver(&(object)->obj)->ops.op(__VA_ARGS__))
+
+/** Trace ret when it is the -errno of the call that the thread is in; returns ret. */
+int rmem_traced(int ret);
+
+/** Kinds of objects: the low byte of enum rmem_obj_type. */
+#define RMEM_OBJ_NB_KINDS   11
+#define RMEM_OBJ_KIND(type) ((type)&0xff)
+
+/** A device as the class keeps it. */
+struct rmem_dev_slot {
+	struct rmem_dev dev;            /**< What applications and the driver see. */
+	struct rmem_dev_info info;      /**< What the driver said at creation; nb_* are 0. */
+	uint32_t nb[RMEM_OBJ_NB_KINDS]; /**< Objects in use, by kind; atomic. */
+};
+
+/** By rmem_obj::dev_id; of this process. */
+extern struct rmem_dev_slot rmem_devs[RMEM_MAX_DEVS];
 
 /** Drivers built into the library, ended by NULL (drivers/rmem_drivers.c). */
 extern const struct rmem_driver *const rmem_builtin_drivers[];
@@ -39,11 +60,8 @@ void rmem_ops_none_fill(struct rmem_dev_ops *ops);
 /** Driver whose name is the first len bytes of name, or NULL. */
 const struct rmem_driver *rmem_driver_find(const char *name, size_t len);
 
-/** Device with the number dev_id. */
-struct rmem_dev *rmem_dev_by_id(uint16_t dev_id);
-
-/** Ask the driver what dev can do; -errno is the driver's. */
-int rmem_dev_info_fill(struct rmem_dev *dev, struct rmem_dev_info *info);
+/** What dev can do, its limits, and how much is in use. */
+void rmem_dev_info_fill(const struct rmem_dev *dev, struct rmem_dev_info *info);
 
 /** Register the commands, at the start of the program. */
 void rmem_telemetry_init(void);
@@ -69,53 +87,58 @@ rmem_dev_stat(const struct rmem_dev_stats *stats, const struct rmem_dev_stat_nam
 	return *(const uint64_t *)(const void *)((const char *)stats + which->offset);
 }
 
-/** Driver of dev. */
+/** Driver of the device of an object. */
 static inline const struct rmem_driver *
-rmem_dev_driver(const struct rmem_dev *dev)
+rmem_obj_driver(const struct rmem_obj *obj)
 {
-	return dev->driver;
+	return rmem_devs[obj->dev_id].dev.driver;
 }
 
-/** Control operations of dev. */
-static inline const struct rmem_dev_ops *
-rmem_dev_ops(const struct rmem_dev *dev)
+/** Limits and capabilities of the device of an object. */
+static inline const struct rmem_dev_info *
+rmem_obj_info(const struct rmem_obj *obj)
 {
-	return &rmem_dev_driver(dev)->ops;
+	return &rmem_devs[obj->dev_id].info;
 }
 
-/** Device that an object belongs to. */
-static inline struct rmem_dev *
-rmem_obj_dev(const struct rmem_obj *obj)
-{
-	return rmem_dev_by_id(obj->dev_id);
-}
+/** 0 when handle is an object of the type; else -EINVAL, or -EOPNOTSUPP in a secondary process. */
+int rmem_obj_check(const void *handle, uint32_t type);
 
-/** What an object type is called in messages. */
-const char *rmem_obj_type_str(uint32_t type);
+/** The same, and of the device of another object. */
+int rmem_obj_check_of(const void *handle, uint32_t type, const struct rmem_obj *other);
+
+/** 0 when arg, which is called what, is not NULL; else -EINVAL. */
+int rmem_check_arg(const void *arg, const char *what);
 
 /**
- * 0 when handle is an object of the type, else a line that names func, and -EINVAL, or
- * -EOPNOTSUPP in a secondary process.
+ * A zeroed object of the type, which refers to its parent, a device or a PD, and is counted. NULL
+ * and *ret on failure: -ENOSPC, -ENOMEM, or -ENODEV or -EINVAL when the parent is being released.
  */
-int rmem_obj_check(const void *handle, uint32_t type, const char *func);
+void *rmem_obj_create(struct rmem_obj *parent, uint32_t type, size_t size, int *ret);
 
-/** Zeroed object of the device, tagged with type; NULL and a line when memory is short. */
-void *rmem_obj_alloc(const struct rmem_dev *dev, uint32_t type, size_t size);
+/** Free an object of rmem_obj_create(); its handle is refused from now on. */
+void rmem_obj_drop(struct rmem_obj *obj, struct rmem_obj *parent);
 
-/** Free an object of rmem_obj_alloc(); its handle is refused from now on. */
-void rmem_obj_free(struct rmem_obj *obj);
+/** Count one more that refers to obj; -ENODEV or -EINVAL when it is being released. */
+int rmem_obj_get(struct rmem_obj *obj);
 
-/** Count one more that refers to obj; -ENODEV or -EINVAL and a line when it is going away. */
-int rmem_obj_get(struct rmem_obj *obj, const char *func);
+/** Begin the release of obj: nothing can refer to it any more; -EBUSY when something does. */
+int rmem_obj_kill(struct rmem_obj *obj);
 
-/** Take back one rmem_obj_get(). */
-void rmem_obj_put(struct rmem_obj *obj);
-
-/** Let nobody refer to obj any more; -EBUSY when somebody does, with a line if func. */
-int rmem_obj_kill(struct rmem_obj *obj, const char *func);
+/** The same without a line; returns what refers to it. */
+uint32_t rmem_obj_kill_quietly(struct rmem_obj *obj);
 
 /** Take back a successful rmem_obj_kill(). */
 void rmem_obj_revive(struct rmem_obj *obj);
+
+/** End the release of obj as its driver returned: drop or revive it; returns ret. */
+int rmem_obj_end(struct rmem_obj *obj, struct rmem_obj *parent, int ret);
+
+/** Fill nb_* of info. */
+void rmem_dev_counts_get(const struct rmem_dev *dev, struct rmem_dev_info *info);
+
+/** 0, or -EIO when a device has more objects than it can have. */
+int rmem_dev_counts_check(const struct rmem_dev *dev);
 
 /** Put an MR into a state; what was written before is seen by who reads the state. */
 static inline void
@@ -144,12 +167,10 @@ rmem_mr_is_registered(const struct rmem_mr *mr)
 uint32_t rmem_mr_ranges(const struct rmem_mr *mr, struct iovec *one, const struct iovec **iov);
 
 /** Memory, driver and state of an MR whose fields are filled; on failure it is in ERROR. */
-int rmem_mr_do_reg(struct rmem_mr *mr, const struct rmem_mr_attr *attr,
-		const struct rmem_dev_info *info);
+int rmem_mr_do_reg(struct rmem_mr *mr, const struct rmem_mr_attr *attr);
 
 /** Let control threads do that; -ENOMEM or -ENOSPC when not. Writes *mr on success. */
-int rmem_async_reg(struct rmem_mr *new_mr, const struct rmem_mr_attr *attr,
-		const struct rmem_dev_info *info, struct rmem_mr **mr);
+int rmem_async_reg(struct rmem_mr *new_mr, const struct rmem_mr_attr *attr, struct rmem_mr **mr);
 
 /** Have the threads for one EQ more; -ENOMEM when there is none. */
 int rmem_async_start(void);
@@ -163,10 +184,10 @@ int rmem_eq_reserve(struct rmem_eq *eq, struct rmem_mr *mr);
 /** Put the event that a place was kept for. Neither EQ nor MR may be touched afterwards. */
 void rmem_eq_put(struct rmem_eq *eq, struct rmem_event *event);
 
-/** 0 when all n bytes at mem are zero, else -EINVAL and a line that names func. */
-int rmem_check_reserved(const void *mem, size_t n, const char *func);
+/** 0 when all n bytes at mem are zero, else -EINVAL. */
+int rmem_check_reserved(const void *mem, size_t n);
 
-/** 0 when there is such a NUMA socket, else -EINVAL and a line that names func. */
-int rmem_check_socket(int socket_id, const char *func);
+/** The work of rmem_chunk_reserve() and the check of its length. */
+int rmem_chunk_alloc(const char *name, size_t length, int socket_id, const struct rte_memzone **mz);
 
 #endif /* RMEM_PRIV_H */

@@ -51,7 +51,7 @@ add_stats(struct rte_tel_data *d, struct rmem_dev *dev)
 	size_t i;
 
 	memset(&stats, 0, sizeof(stats));
-	if (rmem_dev_ops(dev)->dev_stats_get(dev, &stats) != 0)
+	if (rmem_obj_driver(&dev->obj)->ops.dev_stats_get(dev, &stats) != 0)
 		return;
 	dict = rte_tel_data_alloc();
 	if (dict == NULL)
@@ -72,9 +72,8 @@ tell_dev(struct rmem_dev *dev, void *arg)
 
 	if (strcmp(dev->name, query->name) != 0)
 		return 0;
-	query->ret = rmem_dev_info_fill(dev, &info);
-	if (query->ret != 0)
-		return 1;
+	query->ret = 0;
+	rmem_dev_info_fill(dev, &info);
 	rte_tel_data_start_dict(d);
 	rte_tel_data_add_dict_string(d, "name", dev->name);
 	rte_tel_data_add_dict_string(d, "driver", info.driver_name);
@@ -154,7 +153,7 @@ tell_qp(struct rmem_qp *qp, void *arg)
 	if (strcmp(name, query->name) != 0)
 		return 0;
 	memset(&attr, 0, sizeof(attr));
-	query->ret = rmem_dev_ops(rmem_obj_dev(&qp->obj))->qp_query(qp, &attr);
+	query->ret = rmem_obj_driver(&qp->obj)->ops.qp_query(qp, &attr);
 	if (query->ret != 0)
 		return 1;
 	rte_tel_data_start_dict(d);

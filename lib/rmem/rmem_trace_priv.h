@@ -227,15 +227,6 @@ RTE_TRACE_POINT(
 
 /* clang-format on */
 
-/** What a call returns; a refusal, by its -errno, is traced with the object it was called on. */
-static inline int
-rmem_trace_call(const char *call, const void *obj, int ret)
-{
-	if (unlikely(ret < 0))
-		rmem_trace_error_call(call, obj, -ret);
-	return ret;
-}
-
 #ifdef __cplusplus
 }
 #endif

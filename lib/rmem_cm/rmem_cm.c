@@ -33,8 +33,7 @@ cm_check_given(const void *pointer, const char *what)
 {
 	if (pointer != NULL)
 		return 0;
-	CM_LOG(ERR, "got NULL for %s", what);
-	return -EINVAL;
+	return CM_FAIL(EINVAL, "got NULL for %s", what);
 }
 
 static int
@@ -48,15 +47,12 @@ cm_check_addr(const struct sockaddr *addr)
 	rc = cm_check_given(addr, "the address");
 	if (rc != 0)
 		return rc;
-	if (addr->sa_family != AF_INET && addr->sa_family != AF_INET6) {
-		CM_LOG(ERR, "address family %u is neither IPv4 nor IPv6", addr->sa_family);
-		return -EINVAL;
-	}
+	if (addr->sa_family != AF_INET && addr->sa_family != AF_INET6)
+		return CM_FAIL(EINVAL, "address family %u is neither IPv4 nor IPv6",
+				addr->sa_family);
 	memcpy(&room, addr, addr->sa_family == AF_INET ? sizeof(*four) : sizeof(*six));
-	if ((addr->sa_family == AF_INET ? four->sin_port : six->sin6_port) == 0) {
-		CM_LOG(ERR, "an address without a port");
-		return -EINVAL;
-	}
+	if ((addr->sa_family == AF_INET ? four->sin_port : six->sin6_port) == 0)
+		return CM_FAIL(EINVAL, "an address without a port");
 	return 0;
 }
 
@@ -76,9 +72,8 @@ cm_check_numbers(const struct cm_number *numbers, size_t nb)
 	for (i = 0; i < nb; i++) {
 		if (numbers[i].value >= numbers[i].low && numbers[i].value <= numbers[i].high)
 			continue;
-		CM_LOG(ERR, "%s is %" PRIu64 ", not %" PRIu64 " to %" PRIu64, numbers[i].name,
-				numbers[i].value, numbers[i].low, numbers[i].high);
-		return -EINVAL;
+		return CM_FAIL(EINVAL, "%s is %" PRIu64 ", not %" PRIu64 " to %" PRIu64,
+				numbers[i].name, numbers[i].value, numbers[i].low, numbers[i].high);
 	}
 	return 0;
 }
@@ -105,21 +100,16 @@ cm_check_conf(const struct rmem_cm_conf *conf, uint32_t max_size, struct rmem_qp
 	rc = cm_check_numbers(numbers, RTE_DIM(numbers));
 	if (rc != 0)
 		return rc;
-	if (conf->data_size != 0 && conf->data == NULL) {
-		CM_LOG(ERR, "%u bytes for the peer at NULL", conf->data_size);
-		return -EINVAL;
-	}
-	if (!cm_is_zero(conf->reserved, sizeof(conf->reserved))) {
-		CM_LOG(ERR, "a reserved field of rmem_cm_conf is not zero");
-		return -EINVAL;
-	}
+	if (conf->data_size != 0 && conf->data == NULL)
+		return CM_FAIL(EINVAL, "%u bytes for the peer at NULL", conf->data_size);
+	if (!cm_is_zero(conf->reserved, sizeof(conf->reserved)))
+		return CM_FAIL(EINVAL, "a reserved field of rmem_cm_conf is not zero");
 	rc = rmem_qp_query(conf->qp, &attr);
 	if (rc != 0)
 		return rc == -EINVAL ? -EINVAL : -EIO;
-	if (attr.state != RMEM_QPS_RESET) {
-		CM_LOG(ERR, "QP %u is in state %u, not in RESET", conf->qp->qp_num, attr.state);
-		return -EBUSY;
-	}
+	if (attr.state != RMEM_QPS_RESET)
+		return CM_FAIL(EBUSY, "QP %u is in state %u, not in RESET", conf->qp->qp_num,
+				attr.state);
 	*addr = attr.addr;
 	return 0;
 }
@@ -154,10 +144,11 @@ cm_copy_sockaddr(const struct sockaddr *from, struct sockaddr_storage *to)
 int
 rmem_cm_listen(const struct sockaddr *addr, struct rmem_cm_listener **out)
 {
+	RMEM_CALL(NULL);
 	struct rmem_cm_listener *listener;
 	int rc;
 
-	rc = rmem_process_check("rmem_cm_listen");
+	rc = rmem_process_check();
 	if (rc == 0)
 		rc = cm_check_given(out, "the new listener");
 	if (rc == 0)
@@ -217,12 +208,13 @@ int
 rmem_cm_accept(struct rmem_cm_listener *listener, const struct rmem_cm_conf *conf,
 		struct rmem_cm_peer *peer, struct rmem_cm_conn **out)
 {
+	RMEM_CALL(listener);
 	struct rmem_cm_conn *conn;
 	struct rmem_cm_peer from;
 	struct rmem_qp_addr addr;
 	int rc;
 
-	rc = rmem_process_check("rmem_cm_accept");
+	rc = rmem_process_check();
 	if (rc == 0)
 		rc = cm_check_given(listener, "the listener");
 	if (rc == 0)
@@ -241,12 +233,13 @@ int
 rmem_cm_connect(const struct sockaddr *remote, const struct rmem_cm_conf *conf,
 		struct rmem_cm_peer *peer, struct rmem_cm_conn **out)
 {
+	RMEM_CALL(NULL);
 	struct rmem_cm_conn *conn;
 	struct rmem_cm_peer from;
 	struct rmem_qp_addr addr;
 	int rc;
 
-	rc = rmem_process_check("rmem_cm_connect");
+	rc = rmem_process_check();
 	if (rc == 0)
 		rc = cm_check_given(out, "the new connection");
 	if (rc == 0)
@@ -264,6 +257,7 @@ rmem_cm_connect(const struct sockaddr *remote, const struct rmem_cm_conf *conf,
 int
 rmem_cm_wait_end(struct rmem_cm_conn *conn, uint32_t timeout_ms)
 {
+	RMEM_CALL(conn);
 	const struct cm_number number = {"timeout_ms", timeout_ms, 0, RMEM_CM_MAX_TIMEOUT_MS};
 	uint64_t end_ms = cm_now_ms() + timeout_ms;
 	int rc;

@@ -53,25 +53,20 @@ cm_unpack(const uint8_t *message, uint32_t size, struct rmem_cm_peer *peer)
 {
 	struct cm_head head;
 
-	if (size < sizeof(head)) {
-		CM_LOG(ERR, "the peer sent %u bytes; an address has %zu", size, sizeof(head));
-		return -EBADMSG;
-	}
+	if (size < sizeof(head))
+		return CM_FAIL(EBADMSG, "the peer sent %u bytes; an address has %zu", size,
+				sizeof(head));
 	memcpy(&head, message, sizeof(head));
-	if (head.magic != rte_cpu_to_be_16(CM_MAGIC)) {
-		CM_LOG(ERR, "what the peer sent is not of rmem: it begins with 0x%04x, not 0x%04x",
+	if (head.magic != rte_cpu_to_be_16(CM_MAGIC))
+		return CM_FAIL(EBADMSG,
+				"what the peer sent is not of rmem: it begins with 0x%04x, not 0x%04x",
 				rte_be_to_cpu_16(head.magic), CM_MAGIC);
-		return -EBADMSG;
-	}
-	if (head.version != CM_VERSION || head.reserved != 0) {
-		CM_LOG(ERR, "the peer's version is %u, this one's %u", head.version, CM_VERSION);
-		return -EBADMSG;
-	}
-	if (head.data_size > RMEM_CM_MAX_ANSWER || head.data_size > size - sizeof(head)) {
-		CM_LOG(ERR, "the peer tells of %u bytes and sent %zu", head.data_size,
+	if (head.version != CM_VERSION || head.reserved != 0)
+		return CM_FAIL(EBADMSG, "the peer's version is %u, this one's %u", head.version,
+				CM_VERSION);
+	if (head.data_size > RMEM_CM_MAX_ANSWER || head.data_size > size - sizeof(head))
+		return CM_FAIL(EBADMSG, "the peer tells of %u bytes and sent %zu", head.data_size,
 				size - sizeof(head));
-		return -EBADMSG;
-	}
 	memset(peer, 0, sizeof(*peer));
 	memcpy(peer->addr.gid, head.gid, sizeof(head.gid));
 	peer->addr.qp_num = rte_be_to_cpu_32(head.qp_num);

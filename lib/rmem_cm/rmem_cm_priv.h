@@ -17,17 +17,17 @@
 #include <stdint.h>
 
 #include <rdma/rdma_cma.h>
-#include <rte_log.h>
 
 #include <rmem_cm.h>
+#include <rmem_log.h>
 
 extern int rmem_cm_logtype;
 
 /** Log a line: CM_LOG(ERR, "format", ...). */
-#define CM_LOG(level, ...)                                                                         \
-	rte_log(RTE_LOG_##level, rmem_cm_logtype,                                                  \
-			RTE_FMT("rmem_cm: " RTE_FMT_HEAD(__VA_ARGS__, ) "\n",                      \
-					RTE_FMT_TAIL(__VA_ARGS__, )))
+#define CM_LOG(level, ...) RMEM_LOG_LINE(level, rmem_cm_logtype, "rmem_cm", __VA_ARGS__)
+
+/** Refuse a call: return CM_FAIL(EINVAL, "format", ...). */
+#define CM_FAIL(error, ...) RMEM_FAIL_AS(rmem_cm_logtype, "rmem_cm", error, __VA_ARGS__)
 
 /** Bytes before those of the caller. */
 #define CM_HEAD_SIZE 32

@@ -49,8 +49,7 @@ cm_check_device(const struct rdma_cm_id *id, const struct rmem_qp_addr *addr)
 		rc = cm_has_gid(id->verbs, addr->gid, &is_here);
 	if (rc != 0 || is_here)
 		return rc;
-	CM_LOG(ERR, "the IP address is not one of the QP's device");
-	return -ENODEV;
+	return CM_FAIL(ENODEV, "the IP address is not one of the QP's device");
 }
 
 static struct rdma_conn_param

@@ -22,28 +22,15 @@ RTE_LOG_REGISTER(rmem_lease_logtype, lib.rmem.lease, NOTICE)
 uint32_t lease_ctx_tag;
 
 int
-lease_check_ctx(const struct rmem_lease_ctx *ctx, const char *func)
+lease_check_ctx(const struct rmem_lease_ctx *ctx)
 {
-	int ret = rmem_process_check(func);
+	int ret = rmem_process_check();
 
 	if (ret != 0)
 		return ret;
 	if (lease_is_ctx(ctx))
 		return 0;
-	LEASE_LOG(ERR, "%s: %p is no lease context", func, (const void *)ctx);
-	return -EINVAL;
-}
-
-static bool
-is_socket(int socket_id)
-{
-	unsigned int i;
-
-	for (i = 0; i < rte_socket_count(); i++) {
-		if (rte_socket_id_by_idx(i) == socket_id)
-			return true;
-	}
-	return socket_id == SOCKET_ID_ANY;
+	return LEASE_FAIL(EINVAL, "%p is no lease context", (const void *)ctx);
 }
 
 static uint32_t
@@ -67,14 +54,11 @@ check_conf(const struct rmem_lease_conf *conf)
 		what = "max_length is 0";
 	else if (conf->quarantine_us > LEASE_MAX_QUARANTINE_US)
 		what = "quarantine_us is above one hour";
-	else if (!is_socket(conf->socket_id))
-		what = "there is no such NUMA socket";
 	else if (conf->flags != 0 || conf->reserved != 0)
 		what = "flags or reserved is not 0";
-	if (what == NULL)
-		return 0;
-	LEASE_LOG(ERR, "configuration: %s", what);
-	return -EINVAL;
+	if (what != NULL)
+		return LEASE_FAIL(EINVAL, "configuration: %s", what);
+	return rmem_check_socket(conf->socket_id);
 }
 
 /* The smallest pages of which a list covers any buffer; few, where the device has larger ones. */
@@ -120,11 +104,9 @@ set_backend(struct rmem_lease_ctx *ctx, const struct rmem_lease_conf *conf)
 			ret = set_pages(ctx, &info, info.max_page_list_len);
 		ctx->min_addr = (uintptr_t)1 << ctx->log2_page_size;
 	}
-	if (ret != 0 || conf->max_length > info.max_mr_size) {
-		LEASE_LOG(ERR, "%s can't lease buffers of max_length %u by %s", ctx->dev->name,
-				conf->max_length, ctx->backend->name);
-		return -EINVAL;
-	}
+	if (ret != 0 || conf->max_length > info.max_mr_size)
+		return LEASE_FAIL(EINVAL, "%s can't lease buffers of max_length %u by %s",
+				ctx->dev->name, conf->max_length, ctx->backend->name);
 	lease_backend_log(ctx, conf->backend, info.capa);
 	return 0;
 }
@@ -200,7 +182,8 @@ alloc_ctx(struct rmem_lease_ctx *from, const struct rmem_lease_conf *conf, uint3
 	lay_out(from, &room, nb, depth);
 	ctx = rte_zmalloc_socket("rmem_lease", room.size, RTE_CACHE_LINE_SIZE, conf->socket_id);
 	if (ctx == NULL) {
-		LEASE_LOG(ERR, "no memory for the %zu bytes of max_leases %u", room.size, nb);
+		(void)LEASE_FAIL(ENOMEM, "no memory for the %zu bytes of max_leases %u", room.size,
+				nb);
 		return NULL;
 	}
 	*ctx = *from;
@@ -249,19 +232,18 @@ free_ctx(struct rmem_lease_ctx *ctx)
 	rte_free(ctx);
 }
 
-static int
-lease_ctx_create(
+int
+rmem_lease_ctx_create(
 		struct rmem_qp *qp, const struct rmem_lease_conf *conf, struct rmem_lease_ctx **ctx)
 {
+	RMEM_CALL(qp);
 	static uint16_t nb_created; /* atomic */
 	struct rmem_lease_ctx *new_ctx, draft;
 	uint32_t depth;
 	int ret;
 
-	if (conf == NULL || ctx == NULL) {
-		LEASE_LOG(ERR, "got NULL for the configuration or the result");
-		return -EINVAL;
-	}
+	if (conf == NULL || ctx == NULL)
+		return LEASE_FAIL(EINVAL, "got NULL for the configuration or the result");
 	memset(&draft, 0, sizeof(draft));
 	ret = check_conf(conf);
 	if (ret == 0)
@@ -280,10 +262,8 @@ lease_ctx_create(
 			1000;
 	draft.stats.min_keys = conf->min_leases;
 	draft.signal_every = RTE_MIN(RTE_MAX(depth / 2, 1u), LEASE_BURST);
-	if (!rmem_obj_hold(&qp->obj)) {
-		LEASE_LOG(ERR, "QP 0x%06x is being destroyed", qp->qp_num);
-		return -EINVAL;
-	}
+	if (!rmem_obj_hold(&qp->obj))
+		return LEASE_FAIL(EINVAL, "QP 0x%06x is being destroyed", qp->qp_num);
 	new_ctx = alloc_ctx(&draft, conf, depth);
 	if (new_ctx == NULL) {
 		rmem_obj_unhold(&qp->obj);
@@ -305,29 +285,21 @@ lease_ctx_create(
 }
 
 int
-rmem_lease_ctx_create(
-		struct rmem_qp *qp, const struct rmem_lease_conf *conf, struct rmem_lease_ctx **ctx)
+rmem_lease_ctx_destroy(struct rmem_lease_ctx *ctx)
 {
-	return rmem_lease_trace_call(__func__, qp, lease_ctx_create(qp, conf, ctx));
-}
-
-static int
-lease_ctx_destroy(struct rmem_lease_ctx *ctx)
-{
+	RMEM_CALL(ctx);
 	int ret;
 
 	if (ctx == NULL)
 		return 0;
-	ret = lease_check_ctx(ctx, "rmem_lease_ctx_destroy");
+	ret = lease_check_ctx(ctx);
 	if (ret != 0)
 		return ret;
-	if (ctx->stats.nb_leases != 0) {
-		LEASE_LOG(ERR, "%u leases were not taken back", ctx->stats.nb_leases);
-		return -EBUSY;
-	}
+	if (ctx->stats.nb_leases != 0)
+		return LEASE_FAIL(EBUSY, "%u leases were not taken back", ctx->stats.nb_leases);
 	ret = release_all(ctx);
 	if (ret == -EBUSY)
-		LEASE_LOG(ERR, "a request about a key has not completed");
+		return LEASE_FAIL(EBUSY, "a request about a key has not completed");
 	if (ret != 0)
 		return ret;
 	lease_list_del(ctx);
@@ -337,25 +309,18 @@ lease_ctx_destroy(struct rmem_lease_ctx *ctx)
 }
 
 int
-rmem_lease_ctx_destroy(struct rmem_lease_ctx *ctx)
-{
-	return rmem_lease_trace_call(__func__, ctx, lease_ctx_destroy(ctx));
-}
-
-int
 rmem_lease_stats_get(const struct rmem_lease_ctx *ctx, struct rmem_lease_stats *stats)
 {
+	RMEM_CALL(ctx);
 	uint64_t words[sizeof(*stats) / sizeof(uint64_t)];
 	const uint64_t *from;
 	uint32_t i;
-	int ret = lease_check_ctx(ctx, __func__);
+	int ret = lease_check_ctx(ctx);
 
 	if (ret != 0)
 		return ret;
-	if (stats == NULL) {
-		LEASE_LOG(ERR, "got NULL for the figures");
-		return -EINVAL;
-	}
+	if (stats == NULL)
+		return LEASE_FAIL(EINVAL, "got NULL for the figures");
 	from = (const uint64_t *)&ctx->stats;
 	for (i = 0; i < RTE_DIM(words); i++)
 		words[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
@@ -393,21 +358,20 @@ recover_slot(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
 	return 0;
 }
 
-static int
-lease_recover(struct rmem_lease_ctx *ctx)
+int
+rmem_lease_recover(struct rmem_lease_ctx *ctx)
 {
+	RMEM_CALL(ctx);
 	struct rmem_qp_attr attr;
 	uint32_t i, nb_lost = 0;
-	int ret = lease_check_ctx(ctx, "rmem_lease_recover");
+	int ret = lease_check_ctx(ctx);
 
 	if (ret == 0)
 		ret = rmem_qp_query(ctx->qp, &attr);
 	if (ret != 0)
 		return ret;
-	if (attr.state != RMEM_QPS_RESET) {
-		LEASE_LOG(ERR, "QP 0x%06x is not in RESET", ctx->qp->qp_num);
-		return -EBUSY;
-	}
+	if (attr.state != RMEM_QPS_RESET)
+		return LEASE_FAIL(EBUSY, "QP 0x%06x is not in RESET", ctx->qp->qp_num);
 	/* Nothing is in the send queue any more; what was may have been done. */
 	for (; ctx->ops_head != ctx->ops_tail; ctx->ops_head++)
 		lease_op_slot(ctx, ctx->ops[ctx->ops_head & ctx->ops_mask])->is_doubtful = true;
@@ -426,16 +390,11 @@ lease_recover(struct rmem_lease_ctx *ctx)
 }
 
 int
-rmem_lease_recover(struct rmem_lease_ctx *ctx)
+rmem_lease_age(struct rmem_lease_ctx *ctx)
 {
-	return rmem_lease_trace_call(__func__, ctx, lease_recover(ctx));
-}
-
-static int
-lease_age(struct rmem_lease_ctx *ctx)
-{
+	RMEM_CALL(ctx);
 	uint32_t nb, i, spare;
-	int ret = lease_check_ctx(ctx, "rmem_lease_age");
+	int ret = lease_check_ctx(ctx);
 
 	if (ret != 0)
 		return ret;
@@ -453,10 +412,4 @@ lease_age(struct rmem_lease_ctx *ctx)
 	rmem_lease_trace_age(ctx, i);
 	/* A key whose last request has not completed was needed. */
 	return ret != 0 && ret != -EBUSY ? ret : (int)i;
-}
-
-int
-rmem_lease_age(struct rmem_lease_ctx *ctx)
-{
-	return rmem_lease_trace_call(__func__, ctx, lease_age(ctx));
 }

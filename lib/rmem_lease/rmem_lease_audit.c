@@ -105,6 +105,6 @@ lease_audit_ctx(const struct rmem_lease_ctx *ctx, const struct rmem_dev *dev)
 		flaw = "order of tags";
 	if (flaw == NULL)
 		return 0;
-	LEASE_LOG(ERR, "audit: %s: lease context %p: wrong %s", dev->name, (const void *)ctx, flaw);
-	return -EIO;
+	return LEASE_FAIL(EIO, "audit: %s: lease context %p: wrong %s", dev->name,
+			(const void *)ctx, flaw);
 }

@@ -40,18 +40,18 @@
 #include <rte_branch_prediction.h>
 #include <rte_common.h>
 #include <rte_cycles.h>
-#include <rte_log.h>
 
 #include <rmem.h>
 #include <rmem_lease.h>
+#include <rmem_log.h>
 
 extern int rmem_lease_logtype;
 
 /** Log a line: LEASE_LOG(ERR, "format", ...). */
-#define LEASE_LOG(level, ...)                                                                      \
-	rte_log(RTE_LOG_##level, rmem_lease_logtype,                                               \
-			RTE_FMT("rmem_lease: " RTE_FMT_HEAD(__VA_ARGS__, ) "\n",                   \
-					RTE_FMT_TAIL(__VA_ARGS__, )))
+#define LEASE_LOG(level, ...) RMEM_LOG_LINE(level, rmem_lease_logtype, "rmem_lease", __VA_ARGS__)
+
+/** Refuse a call: return LEASE_FAIL(EINVAL, "format", ...). */
+#define LEASE_FAIL(error, ...) RMEM_FAIL_AS(rmem_lease_logtype, "rmem_lease", error, __VA_ARGS__)
 
 /** Tag of a context, beside those of enum rmem_obj_type. */
 #define LEASE_TAG UINT32_C(0x726d0101)
@@ -196,7 +196,7 @@ struct rmem_lease_ctx {
 extern uint32_t lease_ctx_tag;
 
 /** 0, or -EINVAL and a line; -EOPNOTSUPP in a secondary process. */
-int lease_check_ctx(const struct rmem_lease_ctx *ctx, const char *func);
+int lease_check_ctx(const struct rmem_lease_ctx *ctx);
 
 /** On the fast path: no line. */
 static inline bool

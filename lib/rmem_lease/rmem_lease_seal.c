@@ -65,10 +65,8 @@ draw_sender(struct rmem_lease_sealer *sealer)
 {
 	uint64_t sender;
 
-	if (getrandom(&sender, sizeof(sender), 0) != sizeof(sender)) {
-		LEASE_LOG(ERR, "the system has no random numbers: error %d", errno);
-		return -EIO;
-	}
+	if (getrandom(&sender, sizeof(sender), 0) != sizeof(sender))
+		return LEASE_FAIL(EIO, "the system has no random numbers: error %d", errno);
 	sealer->nonces->sender = sender;
 	sealer->nonces->nb_sealed = 0;
 	sealer->nonces->is_drawn = true;
@@ -107,10 +105,8 @@ rmem_lease_sealer_create(const uint8_t *key, struct rmem_lease_sealer **sealer)
 	struct rmem_lease_sealer *new_sealer;
 	int ret = -ENOMEM;
 
-	if (key == NULL || sealer == NULL) {
-		LEASE_LOG(ERR, "got NULL for the key or the result");
-		return -EINVAL;
-	}
+	if (key == NULL || sealer == NULL)
+		return LEASE_FAIL(EINVAL, "got NULL for the key or the result");
 	new_sealer = calloc(1, sizeof(*new_sealer));
 	if (new_sealer == NULL)
 		goto fail;
@@ -133,9 +129,8 @@ rmem_lease_sealer_create(const uint8_t *key, struct rmem_lease_sealer **sealer)
 	return 0;
 
 fail:
-	LEASE_LOG(ERR, "no sealer: error %d", -ret);
 	rmem_lease_sealer_destroy(new_sealer);
-	return ret;
+	return LEASE_FAIL(-ret, "no sealer: error %d", -ret);
 }
 
 void

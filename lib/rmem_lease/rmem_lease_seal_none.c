@@ -13,8 +13,7 @@ rmem_lease_sealer_create(const uint8_t *key, struct rmem_lease_sealer **sealer)
 {
 	if (key == NULL || sealer == NULL)
 		return -EINVAL;
-	LEASE_LOG(ERR, "built without libcrypto");
-	return -EOPNOTSUPP;
+	return LEASE_FAIL(EOPNOTSUPP, "built without libcrypto");
 }
 
 void

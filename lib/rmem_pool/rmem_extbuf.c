@@ -33,20 +33,17 @@ static struct extbuf *extbufs;
 static int
 check_mr(const struct rmem_mr *mr)
 {
-	int ret = rmem_process_check("rmem_extbuf_mr");
+	int ret = rmem_process_check();
 
 	if (ret != 0)
 		return ret;
-	if (mr == NULL || mr->obj.type != RMEM_OBJ_MR) {
-		POOL_LOG(ERR, "got %p (tag 0x%x), expected an MR", (const void *)mr,
+	if (mr == NULL || mr->obj.type != RMEM_OBJ_MR)
+		return POOL_FAIL(EINVAL, "got %p (tag 0x%x), expected an MR", (const void *)mr,
 				mr == NULL ? 0 : mr->obj.type);
-		return -EINVAL;
-	}
-	if (mr->type != RMEM_MR_TYPE_USER || mr->addr == NULL || mr->iova != (uintptr_t)mr->addr) {
-		POOL_LOG(ERR, "MR %p of type %u at %p has iova 0x%" PRIx64 ", not its address",
+	if (mr->type != RMEM_MR_TYPE_USER || mr->addr == NULL || mr->iova != (uintptr_t)mr->addr)
+		return POOL_FAIL(EINVAL,
+				"MR %p of type %u at %p has iova 0x%" PRIx64 ", not its address",
 				(const void *)mr, mr->type, mr->addr, mr->iova);
-		return -EINVAL;
-	}
 	return 0;
 }
 
@@ -69,11 +66,9 @@ do_add(struct rmem_mr *mr)
 	struct rmem_map *map;
 	int ret;
 
-	if (extbuf == NULL) {
-		POOL_LOG(ERR, "MR %p: no memory to list it: %zu bytes", (void *)mr,
+	if (extbuf == NULL)
+		return POOL_FAIL(ENOMEM, "MR %p: no memory to list it: %zu bytes", (void *)mr,
 				sizeof(*extbuf));
-		return -ENOMEM;
-	}
 	ret = rmem_map_add(&mr, 1, &map);
 	if (ret != 0) {
 		rte_free(extbuf);
@@ -85,17 +80,17 @@ do_add(struct rmem_mr *mr)
 	return 0;
 }
 
-static int
-extbuf_mr_add(struct rmem_mr *mr)
+int
+rmem_extbuf_mr_add(struct rmem_mr *mr)
 {
+	RMEM_CALL(mr);
 	int ret = check_mr(mr);
 
 	if (ret != 0)
 		return ret;
-	if (!rmem_obj_hold(&mr->obj)) {
-		POOL_LOG(ERR, "MR %p is being deregistered or re-registered", (void *)mr);
-		return -EINVAL;
-	}
+	if (!rmem_obj_hold(&mr->obj))
+		return POOL_FAIL(
+				EINVAL, "MR %p is being deregistered or re-registered", (void *)mr);
 	ret = check_mr(mr); /* a re-registration may have ended since */
 	pthread_mutex_lock(&lock);
 	if (ret == 0)
@@ -106,12 +101,6 @@ extbuf_mr_add(struct rmem_mr *mr)
 	else
 		rmem_pool_trace_extbuf_add(mr, mr->addr, mr->length);
 	return ret;
-}
-
-int
-rmem_extbuf_mr_add(struct rmem_mr *mr)
-{
-	return rmem_pool_trace_call(__func__, mr, extbuf_mr_add(mr));
 }
 
 /* Remove an MR that was added; NULL when it was not. */
@@ -131,27 +120,20 @@ do_del(struct rmem_mr *mr)
 	return extbuf;
 }
 
-static int
-extbuf_mr_del(struct rmem_mr *mr)
+int
+rmem_extbuf_mr_del(struct rmem_mr *mr)
 {
+	RMEM_CALL(mr);
 	struct extbuf *extbuf;
 	int ret = check_mr(mr);
 
 	if (ret != 0)
 		return ret;
 	extbuf = do_del(mr);
-	if (extbuf == NULL) {
-		POOL_LOG(ERR, "MR %p was not added", (void *)mr);
-		return -ENOENT;
-	}
+	if (extbuf == NULL)
+		return POOL_FAIL(ENOENT, "MR %p was not added", (void *)mr);
 	rte_free(extbuf);
 	rmem_pool_trace_extbuf_del(mr);
 	rmem_obj_unhold(&mr->obj);
 	return 0;
-}
-
-int
-rmem_extbuf_mr_del(struct rmem_mr *mr)
-{
-	return rmem_pool_trace_call(__func__, mr, extbuf_mr_del(mr));
 }

@@ -211,9 +211,9 @@ check_free(const struct rmem_map *map, const struct rmem_mr *mr)
 
 	if (at == table->nb || extent->base > (uintptr_t)mr->addr + (mr->length - 1))
 		return 0;
-	POOL_LOG(ERR, "%zu bytes at %p are part of memory that is registered with PD %p already",
+	return POOL_FAIL(EEXIST,
+			"%zu bytes at %p are part of memory that is registered with PD %p already",
 			mr->length, mr->addr, (const void *)map->pd);
-	return -EEXIST;
 }
 
 /* Merge the MRs, which are by address, into the extents there are. */
@@ -249,11 +249,9 @@ add_locked(struct rmem_map *map, struct rmem_mr *const *mrs, uint32_t nb_mrs)
 	}
 	if (nb > map->active->cap) {
 		ret = grow(map, nb);
-		if (ret != 0) {
-			POOL_LOG(ERR, "no memory to list %u MRs of PD %p", nb,
+		if (ret != 0)
+			return POOL_FAIL(-ret, "no memory to list %u MRs of PD %p", nb,
 					(const void *)map->pd);
-			return ret;
-		}
 	}
 	merge(map, mrs, nb_mrs);
 	return 0;
@@ -263,7 +261,7 @@ int
 rmem_map_add(struct rmem_mr *const *mrs, uint32_t nb_mrs, struct rmem_map **map)
 {
 	struct rmem_map **at, *new_one = NULL;
-	int ret = -ENOMEM;
+	int ret;
 
 	pthread_mutex_lock(&lock);
 	at = find_map(mrs[0]->pd);
@@ -272,7 +270,7 @@ rmem_map_add(struct rmem_mr *const *mrs, uint32_t nb_mrs, struct rmem_map **map)
 	if (*at != NULL)
 		ret = add_locked(*at, mrs, nb_mrs);
 	else
-		POOL_LOG(ERR, "no memory to list the MRs of PD %p", (void *)mrs[0]->pd);
+		ret = POOL_FAIL(ENOMEM, "no memory to list the MRs of PD %p", (void *)mrs[0]->pd);
 	if (ret == 0) {
 		*map = *at;
 	} else if (new_one != NULL) {

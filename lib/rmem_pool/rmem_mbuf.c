@@ -23,15 +23,11 @@
 static int
 convert(const struct rmem_pktmbuf_pool_conf *conf, struct rmem_pool_conf *pool_conf)
 {
-	if (conf == NULL) {
-		POOL_LOG(ERR, "got NULL for the configuration");
-		return -EINVAL;
-	}
-	if (conf->priv_size % RTE_MBUF_PRIV_ALIGN != 0) {
-		POOL_LOG(ERR, "priv_size %u is not a multiple of %u", conf->priv_size,
+	if (conf == NULL)
+		return POOL_FAIL(EINVAL, "got NULL for the configuration");
+	if (conf->priv_size % RTE_MBUF_PRIV_ALIGN != 0)
+		return POOL_FAIL(EINVAL, "priv_size %u is not a multiple of %u", conf->priv_size,
 				(unsigned int)RTE_MBUF_PRIV_ALIGN);
-		return -EINVAL;
-	}
 	*pool_conf = (struct rmem_pool_conf){
 			.name = conf->name,
 			.ops_name = conf->ops_name,
@@ -153,11 +149,9 @@ populate(struct rte_mempool *mp, const struct rmem_pool_conf *conf, const struct
 	ret = rte_mempool_populate_virt(mp, mz->addr, mz->len, mz->hugepage_sz, NULL, NULL);
 	if (ret < 0)
 		return rmem_pool_mempool_error(conf, -ret);
-	if (mp->populated_size != mp->size) {
-		POOL_LOG(ERR, "%s: only %u of %u mbufs fit into %zu bytes", conf->name,
+	if (mp->populated_size != mp->size)
+		return POOL_FAIL(ENOMEM, "%s: only %u of %u mbufs fit into %zu bytes", conf->name,
 				mp->populated_size, mp->size, mz->len);
-		return -ENOMEM;
-	}
 	rte_mempool_obj_iter(mp, rte_pktmbuf_init, NULL);
 	return 0;
 }
@@ -208,10 +202,11 @@ prepare(struct rmem_pd *pd, const struct rmem_pktmbuf_pool_conf *conf, const voi
 	return ret;
 }
 
-static int
-pktmbuf_pool_create(struct rmem_pd *pd, const struct rmem_pktmbuf_pool_conf *conf,
+int
+rmem_pktmbuf_pool_create(struct rmem_pd *pd, const struct rmem_pktmbuf_pool_conf *conf,
 		struct rmem_mempool **reg)
 {
+	RMEM_CALL(pd);
 	const struct rte_memzone *mz = NULL;
 	struct rmem_pool_conf pool_conf;
 	struct rte_mempool *mp = NULL;
@@ -239,39 +234,29 @@ pktmbuf_pool_create(struct rmem_pd *pd, const struct rmem_pktmbuf_pool_conf *con
 	return ret;
 }
 
-int
-rmem_pktmbuf_pool_create(struct rmem_pd *pd, const struct rmem_pktmbuf_pool_conf *conf,
-		struct rmem_mempool **reg)
-{
-	return rmem_pool_trace_call(__func__, pd, pktmbuf_pool_create(pd, conf, reg));
-}
-
 static int
 check_pool(const struct rmem_mempool *reg)
 {
 	unsigned int nb_out, nb_regs;
 
-	if (reg->obj.type != RMEM_MEMPOOL_TAG || reg->mz == NULL) {
-		POOL_LOG(ERR, "got %p (tag 0x%x), expected an mbuf pool", (const void *)reg,
-				reg->obj.type);
-		return -EINVAL;
-	}
+	if (reg->obj.type != RMEM_MEMPOOL_TAG || reg->mz == NULL)
+		return POOL_FAIL(EINVAL, "got %p (tag 0x%x), expected an mbuf pool",
+				(const void *)reg, reg->obj.type);
 	/* One that the application freed has nothing out. */
 	nb_out = rmem_mempool_exists(reg->mp) ? rte_mempool_in_use_count(reg->mp) : 0;
 	nb_regs = rmem_mempool_nb_regs(reg->mp) - 1;
-	if (nb_out != 0 || nb_regs != 0) {
-		POOL_LOG(ERR,
+	if (nb_out != 0 || nb_regs != 0)
+		return POOL_FAIL(EBUSY,
 				"mbuf pool %p is in use: %u mbufs are out, %u other registrations "
 				"are left",
 				(const void *)reg->mp, nb_out, nb_regs);
-		return -EBUSY;
-	}
 	return rmem_mempool_check_idle(reg);
 }
 
-static int
-pktmbuf_pool_destroy(struct rmem_mempool *reg)
+int
+rmem_pktmbuf_pool_destroy(struct rmem_mempool *reg)
 {
+	RMEM_CALL(reg);
 	const struct rte_memzone *mz;
 	struct rte_mempool *mp;
 	int ret;
@@ -291,12 +276,6 @@ pktmbuf_pool_destroy(struct rmem_mempool *reg)
 	rte_mempool_free(mp);
 	rte_memzone_free(mz);
 	return 0;
-}
-
-int
-rmem_pktmbuf_pool_destroy(struct rmem_mempool *reg)
-{
-	return rmem_pool_trace_call(__func__, reg, pktmbuf_pool_destroy(reg));
 }
 
 int

@@ -66,9 +66,8 @@ rmem_mempool_check_mp(const struct rmem_mempool *reg)
 {
 	if (rmem_mempool_exists(reg->mp))
 		return 0;
-	POOL_LOG(ERR, "registration %p: its mempool %p was freed", (const void *)reg,
+	return POOL_FAIL(ENOENT, "registration %p: its mempool %p was freed", (const void *)reg,
 			(const void *)reg->mp);
-	return -ENOENT;
 }
 
 static void
@@ -110,15 +109,14 @@ rmem_mempool_visit(int (*func)(struct rmem_mempool *reg, void *arg), void *arg)
 int
 rmem_mempool_check_reg(const struct rmem_mempool *reg)
 {
-	int ret = rmem_process_check("mempool registration");
+	int ret = rmem_process_check();
 
 	if (ret != 0)
 		return ret;
 	if (reg != NULL && reg->obj.type == RMEM_MEMPOOL_TAG)
 		return 0;
-	POOL_LOG(ERR, "got %p (tag 0x%x), expected a registration of a mempool", (const void *)reg,
-			reg == NULL ? 0 : reg->obj.type);
-	return -EINVAL;
+	return POOL_FAIL(EINVAL, "got %p (tag 0x%x), expected a registration of a mempool",
+			(const void *)reg, reg == NULL ? 0 : reg->obj.type);
 }
 
 static int
@@ -129,16 +127,12 @@ check_mempool(const struct rte_mempool *mp, const struct rmem_pd *pd, const void
 	ret = rmem_pool_check_pd(pd);
 	if (ret != 0)
 		return ret;
-	if (mp == NULL || out == NULL) {
-		POOL_LOG(ERR, "got NULL for the %s",
+	if (mp == NULL || out == NULL)
+		return POOL_FAIL(EINVAL, "got NULL for the %s",
 				mp == NULL ? "mempool" : "place of the result");
-		return -EINVAL;
-	}
-	if (mp->size == 0 || mp->populated_size < mp->size) {
-		POOL_LOG(ERR, "%s has %u of its %u objects: populate it first", mp->name,
+	if (mp->size == 0 || mp->populated_size < mp->size)
+		return POOL_FAIL(EBUSY, "%s has %u of its %u objects: populate it first", mp->name,
 				mp->populated_size, mp->size);
-		return -EBUSY;
-	}
 	return 0;
 }
 
@@ -204,11 +198,9 @@ reg_ranges(struct rte_mempool *mp, struct rmem_pd *pd, uint32_t access,
 	int ret;
 
 	new_reg = rte_zmalloc_socket("rmem_mempool", size, RTE_CACHE_LINE_SIZE, mp->socket_id);
-	if (new_reg == NULL) {
-		POOL_LOG(ERR, "%s: no memory for a registration of %u MRs: %zu bytes", mp->name,
-				ranges->nb, size);
-		return -ENOMEM;
-	}
+	if (new_reg == NULL)
+		return POOL_FAIL(ENOMEM, "%s: no memory for a registration of %u MRs: %zu bytes",
+				mp->name, ranges->nb, size);
 	new_reg->obj.type = RMEM_MEMPOOL_TAG;
 	new_reg->obj.dev_id = pd->obj.dev_id;
 	new_reg->mp = mp;
@@ -249,26 +241,24 @@ rmem_mempool_do_register(struct rte_mempool *mp, struct rmem_pd *pd, uint32_t ac
 	return ret;
 }
 
-static int
-mempool_register(struct rte_mempool *mp, struct rmem_pd *pd, uint32_t access,
+int
+rmem_mempool_register(struct rte_mempool *mp, struct rmem_pd *pd, uint32_t access,
 		struct rmem_mempool **reg)
 {
+	RMEM_CALL(pd);
 	struct rmem_mempool *new_reg = NULL;
 	int ret;
 
 	ret = check_mempool(mp, pd, reg);
 	if (ret != 0)
 		return ret;
-	if ((access & RMEM_ACCESS_ALLOCATE_MR) != 0) {
-		POOL_LOG(ERR, "%s: access 0x%x has ALLOCATE_MR: its memory is there", mp->name,
-				access);
-		return -EINVAL;
-	}
-	if ((access & RMEM_ACCESS_ZERO_BASED) != 0) {
-		POOL_LOG(ERR, "%s: access 0x%x has ZERO_BASED, but objects go by their address",
+	if ((access & RMEM_ACCESS_ALLOCATE_MR) != 0)
+		return POOL_FAIL(EINVAL, "%s: access 0x%x has ALLOCATE_MR: its memory is there",
 				mp->name, access);
-		return -EINVAL;
-	}
+	if ((access & RMEM_ACCESS_ZERO_BASED) != 0)
+		return POOL_FAIL(EINVAL,
+				"%s: access 0x%x has ZERO_BASED, but objects go by their address",
+				mp->name, access);
 	ret = rmem_mempool_do_register(mp, pd, access, &new_reg);
 	if (ret == 0) {
 		*reg = new_reg;
@@ -283,13 +273,6 @@ mempool_register(struct rte_mempool *mp, struct rmem_pd *pd, uint32_t access,
 }
 
 int
-rmem_mempool_register(struct rte_mempool *mp, struct rmem_pd *pd, uint32_t access,
-		struct rmem_mempool **reg)
-{
-	return rmem_pool_trace_call(__func__, pd, mempool_register(mp, pd, access, reg));
-}
-
-int
 rmem_mempool_check_idle(const struct rmem_mempool *reg)
 {
 	uint32_t i, refs = 0;
@@ -298,9 +281,8 @@ rmem_mempool_check_idle(const struct rmem_mempool *reg)
 		refs += __atomic_load_n(&reg->mrs[i]->obj.refs, __ATOMIC_RELAXED);
 	if (refs == 0)
 		return 0;
-	POOL_LOG(ERR, "registration %p is in use: %u references to its MRs are left",
+	return POOL_FAIL(EBUSY, "registration %p is in use: %u references to its MRs are left",
 			(const void *)reg, refs);
-	return -EBUSY;
 }
 
 int
@@ -322,9 +304,10 @@ rmem_mempool_free_reg(struct rmem_mempool *reg)
 	rte_free(reg);
 }
 
-static int
-mempool_unregister(struct rmem_mempool *reg)
+int
+rmem_mempool_unregister(struct rmem_mempool *reg)
 {
+	RMEM_CALL(reg);
 	int ret;
 
 	if (reg == NULL)
@@ -332,11 +315,10 @@ mempool_unregister(struct rmem_mempool *reg)
 	ret = rmem_mempool_check_reg(reg);
 	if (ret != 0)
 		return ret;
-	if (reg->mz != NULL) {
-		POOL_LOG(ERR, "registration %p is that of an mbuf pool: destroy the pool",
+	if (reg->mz != NULL)
+		return POOL_FAIL(EINVAL,
+				"registration %p is that of an mbuf pool: destroy the pool",
 				(void *)reg);
-		return -EINVAL;
-	}
 	ret = rmem_mempool_check_idle(reg);
 	if (ret == 0)
 		ret = rmem_mempool_do_unregister(reg);
@@ -345,12 +327,6 @@ mempool_unregister(struct rmem_mempool *reg)
 	rmem_pool_trace_mempool_unregister(reg);
 	rmem_mempool_free_reg(reg);
 	return 0;
-}
-
-int
-rmem_mempool_unregister(struct rmem_mempool *reg)
-{
-	return rmem_pool_trace_call(__func__, reg, mempool_unregister(reg));
 }
 
 int

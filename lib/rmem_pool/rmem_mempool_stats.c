@@ -37,10 +37,8 @@ rmem_mempool_stats_get(const struct rmem_mempool *reg, struct rmem_mempool_stats
 	ret = rmem_mempool_check_reg(reg);
 	if (ret != 0)
 		return ret;
-	if (stats == NULL) {
-		POOL_LOG(ERR, "got NULL for the statistics");
-		return -EINVAL;
-	}
+	if (stats == NULL)
+		return POOL_FAIL(EINVAL, "got NULL for the statistics");
 	ret = rmem_mempool_check_mp(reg);
 	if (ret != 0)
 		return ret;
@@ -80,11 +78,9 @@ audit_caches(const struct rte_mempool *mp)
 
 	for (i = 0; mp->cache_size != 0 && i < RTE_MAX_LCORE; i++) {
 		len = pool_cache_len(mp, i, &max);
-		if (len > max) {
-			POOL_LOG(ERR, "%s: the cache of lcore %u holds %u, it can hold %u",
+		if (len > max)
+			return POOL_FAIL(EIO, "%s: the cache of lcore %u holds %u, it can hold %u",
 					mp->name, i, len, max);
-			return -EIO;
-		}
 	}
 	return 0;
 }
@@ -97,19 +93,15 @@ audit_mrs(const struct rmem_mempool *reg)
 	uint32_t i;
 
 	for (i = 0; i < reg->nb_mrs; i++) {
-		if (rmem_mr_query(reg->mrs[i], &info) != 0 || info.state != RMEM_MR_STATE_VALID) {
-			POOL_LOG(ERR, "%s: MR %u is not valid any more", reg->mp->name, i);
-			return -EIO;
-		}
+		if (rmem_mr_query(reg->mrs[i], &info) != 0 || info.state != RMEM_MR_STATE_VALID)
+			return POOL_FAIL(EIO, "%s: MR %u is not valid any more", reg->mp->name, i);
 		keys = rmem_mempool_keys(reg, info.addr, info.length);
-		if (keys.lkey != info.lkey || keys.rkey != info.rkey) {
-			POOL_LOG(ERR,
+		if (keys.lkey != info.lkey || keys.rkey != info.rkey)
+			return POOL_FAIL(EIO,
 					"%s: MR %u has lkey 0x%08x and rkey 0x%08x, lookups give "
 					"0x%08x and 0x%08x",
 					reg->mp->name, i, info.lkey, info.rkey, keys.lkey,
 					keys.rkey);
-			return -EIO;
-		}
 	}
 	return 0;
 }
@@ -133,7 +125,6 @@ rmem_mempool_audit(const struct rmem_mempool *reg)
 	rte_mempool_obj_iter(reg->mp, visit_obj, &visit);
 	if (visit.lost == NULL)
 		return 0;
-	POOL_LOG(ERR, "%s: %p is not in memory that is registered with PD %p", reg->mp->name,
-			visit.lost, (void *)reg->pd);
-	return -EFAULT;
+	return POOL_FAIL(EFAULT, "%s: %p is not in memory that is registered with PD %p",
+			reg->mp->name, visit.lost, (void *)reg->pd);
 }

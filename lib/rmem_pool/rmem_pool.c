@@ -92,11 +92,9 @@ alloc_keys(struct rmem_pool *pool, size_t nb_slices)
 				"rmem_pool_keys", size, RTE_CACHE_LINE_SIZE, pool->mp->socket_id);
 	else
 		keys = NULL;
-	if (keys == NULL) {
-		POOL_LOG(ERR, "%s: no memory for the keys of %zu slices: %zu bytes", pool->mp->name,
-				nb_slices, size);
-		return -ENOMEM;
-	}
+	if (keys == NULL)
+		return POOL_FAIL(ENOMEM, "%s: no memory for the keys of %zu slices: %zu bytes",
+				pool->mp->name, nb_slices, size);
 	pool->keys = keys;
 	pool->nb_slices = (uint32_t)nb_slices;
 	pool->mrs = (struct rmem_mr **)(keys + nb_slices);
@@ -242,11 +240,9 @@ populate(struct rmem_pool *pool, const struct rmem_pool_conf *conf, size_t lengt
 			pool->mp, (char *)pool->base, RTE_BAD_IOVA, length, NULL, NULL);
 	if (ret < 0)
 		return rmem_pool_mempool_error(conf, -ret);
-	if ((uint32_t)ret != conf->nb_bufs) {
-		POOL_LOG(ERR, "%s: only %d of %u buffers fit into %zu bytes", conf->name, ret,
-				conf->nb_bufs, length);
-		return -ENOMEM;
-	}
+	if ((uint32_t)ret != conf->nb_bufs)
+		return POOL_FAIL(ENOMEM, "%s: only %d of %u buffers fit into %zu bytes", conf->name,
+				ret, conf->nb_bufs, length);
 	return 0;
 }
 
@@ -315,9 +311,10 @@ rmem_pool_visit(int (*func)(struct rmem_pool *pool, void *arg), void *arg)
 	return ret;
 }
 
-static int
-pool_create(struct rmem_pd *pd, const struct rmem_pool_conf *conf, struct rmem_pool **pool)
+int
+rmem_pool_create(struct rmem_pd *pd, const struct rmem_pool_conf *conf, struct rmem_pool **pool)
 {
+	RMEM_CALL(pd);
 	struct plan plan = {.conf = conf};
 	struct rmem_pool *new_pool;
 	struct rmem_need need;
@@ -334,11 +331,9 @@ pool_create(struct rmem_pd *pd, const struct rmem_pool_conf *conf, struct rmem_p
 		return ret;
 	new_pool = rte_zmalloc_socket(
 			"rmem_pool", sizeof(*new_pool), RTE_CACHE_LINE_SIZE, conf->socket_id);
-	if (new_pool == NULL) {
-		POOL_LOG(ERR, "%s: no memory for a pool of %zu bytes on socket %d", conf->name,
-				sizeof(*new_pool), conf->socket_id);
-		return -ENOMEM;
-	}
+	if (new_pool == NULL)
+		return POOL_FAIL(ENOMEM, "%s: no memory for a pool of %zu bytes on socket %d",
+				conf->name, sizeof(*new_pool), conf->socket_id);
 	new_pool->obj.type = RMEM_OBJ_POOL;
 	new_pool->obj.dev_id = pd->obj.dev_id;
 	new_pool->pd = pd;
@@ -357,12 +352,6 @@ pool_create(struct rmem_pd *pd, const struct rmem_pool_conf *conf, struct rmem_p
 	return 0;
 }
 
-int
-rmem_pool_create(struct rmem_pd *pd, const struct rmem_pool_conf *conf, struct rmem_pool **pool)
-{
-	return rmem_pool_trace_call(__func__, pd, pool_create(pd, conf, pool));
-}
-
 /* What keeps a pool from being destroyed. */
 static int
 check_idle(const struct rmem_pool *pool)
@@ -378,27 +367,26 @@ check_idle(const struct rmem_pool *pool)
 		refs += __atomic_load_n(&pool->mrs[i]->obj.refs, __ATOMIC_RELAXED);
 	if (nb_out == 0 && nb_regs == 0 && refs == 0)
 		return 0;
-	POOL_LOG(ERR,
+	return POOL_FAIL(EBUSY,
 			"%s is in use: %u buffers are out, %u registrations and %u references to its "
 			"MRs are left",
 			pool->mp == NULL ? "pool" : pool->mp->name, nb_out, nb_regs, refs);
-	return -EBUSY;
 }
 
-static int
-pool_destroy(struct rmem_pool *pool)
+int
+rmem_pool_destroy(struct rmem_pool *pool)
 {
+	RMEM_CALL(pool);
 	int ret;
 
 	if (pool == NULL)
 		return 0;
-	ret = rmem_process_check("rmem_pool_destroy");
+	ret = rmem_process_check();
 	if (ret != 0)
 		return ret;
-	if (pool->obj.type != RMEM_OBJ_POOL) {
-		POOL_LOG(ERR, "got %p (tag 0x%x), expected a pool", (void *)pool, pool->obj.type);
-		return -EINVAL;
-	}
+	if (pool->obj.type != RMEM_OBJ_POOL)
+		return POOL_FAIL(EINVAL, "got %p (tag 0x%x), expected a pool", (void *)pool,
+				pool->obj.type);
 	if (!rmem_mempool_exists(pool->mp))
 		pool->mp = NULL; /* the application freed it */
 	ret = check_idle(pool);
@@ -411,12 +399,6 @@ pool_destroy(struct rmem_pool *pool)
 	rmem_pool_trace_destroy(pool);
 	free_pool(pool);
 	return 0;
-}
-
-int
-rmem_pool_destroy(struct rmem_pool *pool)
-{
-	return rmem_pool_trace_call(__func__, pool, pool_destroy(pool));
 }
 
 struct rmem_mr *

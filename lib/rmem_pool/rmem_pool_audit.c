@@ -47,8 +47,7 @@ pool_is_valid(struct rmem_pool *pool, void *arg)
 	flaw = pool_flaw(pool);
 	if (flaw == NULL)
 		return 0;
-	POOL_LOG(ERR, "audit: %s: pool %s: wrong %s", dev->name, pool->mp->name, flaw);
-	return -EIO;
+	return POOL_FAIL(EIO, "audit: %s: pool %s: wrong %s", dev->name, pool->mp->name, flaw);
 }
 
 static int

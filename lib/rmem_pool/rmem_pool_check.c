@@ -191,8 +191,8 @@ rmem_pool_report_mrs(const struct rmem_need *need, const struct rmem_dev_info *i
 	check_mrs(&report);
 	if (report.limits == 0)
 		return 0;
-	POOL_LOG(ERR, "%s: %s", need->name, report.text);
-	return (report.limits & RMEM_POOL_LIMIT_MR_SIZE) != 0 ? -EINVAL : -ENOSPC;
+	return POOL_FAIL((report.limits & RMEM_POOL_LIMIT_MR_SIZE) != 0 ? EINVAL : ENOSPC, "%s: %s",
+			need->name, report.text);
 }
 
 uint32_t

@@ -18,55 +18,29 @@ check_name(const char *name)
 {
 	size_t len;
 
-	if (name == NULL) {
-		POOL_LOG(ERR, "got NULL for the name");
-		return -EINVAL;
-	}
+	if (name == NULL)
+		return POOL_FAIL(EINVAL, "got NULL for the name");
 	len = strnlen(name, RTE_MEMPOOL_NAMESIZE);
-	if (len == 0 || len == RTE_MEMPOOL_NAMESIZE) {
-		POOL_LOG(ERR, "name \"%.*s\" is not 1 to %d bytes long", (int)RTE_MEMPOOL_NAMESIZE,
-				name, (int)RTE_MEMPOOL_NAMESIZE - 1);
-		return -EINVAL;
-	}
+	if (len == 0 || len == RTE_MEMPOOL_NAMESIZE)
+		return POOL_FAIL(EINVAL, "name \"%.*s\" is not 1 to %d bytes long",
+				(int)RTE_MEMPOOL_NAMESIZE, name, (int)RTE_MEMPOOL_NAMESIZE - 1);
 	return 0;
 }
 
 static int
 check_numbers(const struct rmem_pool_conf *conf)
 {
-	if (conf->nb_bufs == 0) {
-		POOL_LOG(ERR, "%s: nb_bufs is 0", conf->name);
-		return -EINVAL;
-	}
-	if (conf->buf_size == 0 || conf->buf_size > RMEM_POOL_MAX_BUF_SIZE) {
-		POOL_LOG(ERR, "%s: buf_size %u is not 1 to %u", conf->name, conf->buf_size,
-				RMEM_POOL_MAX_BUF_SIZE);
-		return -EINVAL;
-	}
+	if (conf->nb_bufs == 0)
+		return POOL_FAIL(EINVAL, "%s: nb_bufs is 0", conf->name);
+	if (conf->buf_size == 0 || conf->buf_size > RMEM_POOL_MAX_BUF_SIZE)
+		return POOL_FAIL(EINVAL, "%s: buf_size %u is not 1 to %u", conf->name,
+				conf->buf_size, RMEM_POOL_MAX_BUF_SIZE);
 	if (conf->cache_size > RTE_MEMPOOL_CACHE_MAX_SIZE ||
-			(uint64_t)conf->cache_size * 3 / 2 > conf->nb_bufs) {
-		POOL_LOG(ERR, "%s: cache_size %u is above %d, or above nb_bufs %u / 1.5",
+			(uint64_t)conf->cache_size * 3 / 2 > conf->nb_bufs)
+		return POOL_FAIL(EINVAL, "%s: cache_size %u is above %d, or above nb_bufs %u / 1.5",
 				conf->name, conf->cache_size, RTE_MEMPOOL_CACHE_MAX_SIZE,
 				conf->nb_bufs);
-		return -EINVAL;
-	}
 	return 0;
-}
-
-static int
-check_socket(const struct rmem_pool_conf *conf)
-{
-	unsigned int i;
-
-	if (conf->socket_id == SOCKET_ID_ANY)
-		return 0;
-	for (i = 0; i < rte_socket_count(); i++) {
-		if (rte_socket_id_by_idx(i) == conf->socket_id)
-			return 0;
-	}
-	POOL_LOG(ERR, "%s: there is no NUMA socket %d, only %u of them", conf->name,
-			conf->socket_id, rte_socket_count());
-	return -EINVAL;
 }
 
 static int
@@ -78,42 +52,35 @@ check_conf(const struct rmem_pool_conf *conf)
 	if (ret == 0)
 		ret = check_numbers(conf);
 	if (ret == 0)
-		ret = check_socket(conf);
+		ret = rmem_check_socket(conf->socket_id);
 	if (ret != 0)
 		return ret;
-	if ((conf->access & RMEM_ACCESS_ALLOCATE_MR) != 0) {
-		POOL_LOG(ERR, "%s: access 0x%x has ALLOCATE_MR, which a pool sets itself",
+	if ((conf->access & RMEM_ACCESS_ALLOCATE_MR) != 0)
+		return POOL_FAIL(EINVAL,
+				"%s: access 0x%x has ALLOCATE_MR, which a pool sets itself",
 				conf->name, conf->access);
-		return -EINVAL;
-	}
-	if ((conf->access & RMEM_ACCESS_ZERO_BASED) != 0) {
-		POOL_LOG(ERR, "%s: access 0x%x has ZERO_BASED, but buffers go by their address",
+	if ((conf->access & RMEM_ACCESS_ZERO_BASED) != 0)
+		return POOL_FAIL(EINVAL,
+				"%s: access 0x%x has ZERO_BASED, but buffers go by their address",
 				conf->name, conf->access);
-		return -EINVAL;
-	}
-	if (conf->flags != 0) {
-		POOL_LOG(ERR, "%s: unknown flags 0x%x", conf->name, conf->flags);
-		return -EINVAL;
-	}
-	if (conf->reserved[0] != 0 || conf->reserved[1] != 0) {
-		POOL_LOG(ERR, "%s: a reserved field is not zero", conf->name);
-		return -EINVAL;
-	}
+	if (conf->flags != 0)
+		return POOL_FAIL(EINVAL, "%s: unknown flags 0x%x", conf->name, conf->flags);
+	if (conf->reserved[0] != 0 || conf->reserved[1] != 0)
+		return POOL_FAIL(EINVAL, "%s: a reserved field is not zero", conf->name);
 	return 0;
 }
 
 int
 rmem_pool_check_pd(const struct rmem_pd *pd)
 {
-	int ret = rmem_process_check("pool or mempool registration");
+	int ret = rmem_process_check();
 
 	if (ret != 0)
 		return ret;
 	if (pd != NULL && pd->obj.type == RMEM_OBJ_PD)
 		return 0;
-	POOL_LOG(ERR, "got %p (tag 0x%x), expected a PD", (const void *)pd,
+	return POOL_FAIL(EINVAL, "got %p (tag 0x%x), expected a PD", (const void *)pd,
 			pd == NULL ? 0 : pd->obj.type);
-	return -EINVAL;
 }
 
 int
@@ -124,11 +91,9 @@ rmem_pool_check_args(const struct rmem_pd *pd, const struct rmem_pool_conf *conf
 	ret = rmem_pool_check_pd(pd);
 	if (ret != 0)
 		return ret;
-	if (conf == NULL || out == NULL) {
-		POOL_LOG(ERR, "got NULL for the %s",
+	if (conf == NULL || out == NULL)
+		return POOL_FAIL(EINVAL, "got NULL for the %s",
 				conf == NULL ? "configuration" : "place of the result");
-		return -EINVAL;
-	}
 	return check_conf(conf);
 }
 
@@ -149,19 +114,17 @@ rmem_pool_mempool_error(const struct rmem_pool_conf *conf, int err)
 {
 	switch (err) {
 	case EEXIST:
-		POOL_LOG(ERR, "a mempool \"%s\" exists already", conf->name);
-		return -EEXIST;
+		return POOL_FAIL(EEXIST, "a mempool \"%s\" exists already", conf->name);
 	case EINVAL:
-		POOL_LOG(ERR, "%s: the mempool refuses %u buffers of %u bytes, cache %u, ops %s",
+		return POOL_FAIL(EINVAL,
+				"%s: the mempool refuses %u buffers of %u bytes, cache %u, ops %s",
 				conf->name, conf->nb_bufs, conf->buf_size, conf->cache_size,
 				conf->ops_name == NULL ? "default" : conf->ops_name);
-		return -EINVAL;
 	default:
-		POOL_LOG(ERR,
+		return POOL_FAIL(ENOMEM,
 				"%s: no memory for the mempool itself, %u buffers with a cache "
 				"of %u for each of %d lcores: %s",
 				conf->name, conf->nb_bufs, conf->cache_size, RTE_MAX_LCORE,
 				rte_strerror(err));
-		return -ENOMEM;
 	}
 }

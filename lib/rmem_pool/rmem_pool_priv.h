@@ -12,8 +12,6 @@
 
 #include <stdbool.h>
 
-#include <rte_log.h>
-
 #include <rmem_driver.h>
 #include <rmem_mempool.h>
 #include <rmem_pool.h>
@@ -21,10 +19,10 @@
 extern int rmem_pool_logtype;
 
 /** Log a line: POOL_LOG(ERR, "format", ...). */
-#define POOL_LOG(level, ...)                                                                       \
-	rte_log(RTE_LOG_##level, rmem_pool_logtype,                                                \
-			RTE_FMT("rmem_pool: " RTE_FMT_HEAD(__VA_ARGS__, ) "\n",                    \
-					RTE_FMT_TAIL(__VA_ARGS__, )))
+#define POOL_LOG(level, ...) RMEM_LOG_LINE(level, rmem_pool_logtype, "rmem_pool", __VA_ARGS__)
+
+/** Refuse a call: return POOL_FAIL(EINVAL, "format", ...). */
+#define POOL_FAIL(error, ...) RMEM_FAIL_AS(rmem_pool_logtype, "rmem_pool", error, __VA_ARGS__)
 
 /** Make n SGEs of the buffers at objs with AVX2; 0. */
 int rmem_pool_fill_avx2(struct rmem_sge *sge, void *const *objs, unsigned int n, uint64_t tail);

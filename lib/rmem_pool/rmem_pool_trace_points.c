@@ -16,4 +16,3 @@ RTE_TRACE_POINT_REGISTER(rmem_pool_trace_mempool_register, lib.rmem.mempool.regi
 RTE_TRACE_POINT_REGISTER(rmem_pool_trace_mempool_unregister, lib.rmem.mempool.unregister)
 RTE_TRACE_POINT_REGISTER(rmem_pool_trace_extbuf_add, lib.rmem.extbuf.add)
 RTE_TRACE_POINT_REGISTER(rmem_pool_trace_extbuf_del, lib.rmem.extbuf.del)
-RTE_TRACE_POINT_REGISTER(rmem_pool_trace_error, lib.rmem.pool.error)

@@ -91,24 +91,7 @@ RTE_TRACE_POINT(
 	rte_trace_point_emit_ptr(mr);
 )
 
-RTE_TRACE_POINT(
-	rmem_pool_trace_error,
-	RTE_TRACE_POINT_ARGS(const char *call, const void *obj, int error),
-	rte_trace_point_emit_string(call);
-	rte_trace_point_emit_ptr(obj);
-	rte_trace_point_emit_int(error);
-)
-
 /* clang-format on */
-
-/** What a call returns; a refusal, by its -errno, is traced with what it was called on. */
-static inline int
-rmem_pool_trace_call(const char *call, const void *obj, int ret)
-{
-	if (unlikely(ret < 0))
-		rmem_pool_trace_error(call, obj, -ret);
-	return ret;
-}
 
 #ifdef __cplusplus
 }
