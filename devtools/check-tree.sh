@@ -38,7 +38,8 @@ words=fro,mis
 
 step format devtools/check-format.sh
 step rules devtools/check-style.py
+step circles devtools/check-circles.py
 step spelling check_spelling
 step shell check_shell
 step commits devtools/check-commits.sh
-[ "$failed" = 0 ] || die "$failed of 5 steps failed"
+[ "$failed" = 0 ] || die "$failed of 6 steps failed"

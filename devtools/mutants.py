@@ -158,7 +158,7 @@ BINDS = [
       ['umr']),
     m('umr-search', SOFT + 'rsoft_list.h', 'if (list->entry[entry + half].start <= offset)',
       'if (list->entry[entry + half].start < offset)', 'the entry of an offset', ['umr', 'iov']),
-    m('umr-last-byte', SOFT + 'rsoft_list.c', 'i == last->entry ? last->done + 1 : entry->length',
+    m('umr-last-byte', SOFT + 'rsoft_access.c', 'i == last->entry ? last->done + 1 : entry->length',
       'i == last->entry ? last->done : entry->length', 'the last byte of a range of rounds',
       ['umr_bad', 'umr']),
 ]
@@ -232,13 +232,13 @@ MEMORY = [
       'rte_free(mr->pages);', 'rmem_mr_dereg() unlocks', ['pin']),
     m('pin-count', SOFT + 'rsoft_pin.c', 'if (--seg->nb_pins != 0)', 'if (seg == NULL)',
       'pages under several MRs stay locked', ['pin']),
-    m('odp-failed-bits', SOFT + 'rsoft_odp.c', 'rsoft_odp_invalidate(odp, first, nb);\n\tCOUNT',
+    m('odp-failed-bits', SOFT + 'rsoft_odp_table.c', 'rsoft_odp_invalidate(odp, first, nb);\n\tRSOFT_ODP_COUNT',
       '(void)0;\n\tCOUNT', 'failed copies take their bits back', ['odp_guard', 'odp', 'odp_bad']),
-    m('odp-write-bit', SOFT + 'rsoft_odp.c', 'bits & RSOFT_ODP_WRITE ? mask | mask << 1 : mask',
+    m('odp-write-bit', SOFT + 'rsoft_odp_table.c', 'bits & RSOFT_ODP_WRITE ? mask | mask << 1 : mask',
       'mask | mask << 1', 'a page known for reading is faulted in for writing', ['odp', 'odp_mix']),
-    m('odp-known', SOFT + 'rsoft_odp.c', 'if ((word & mask) != mask)', 'if ((word & mask) == 0)',
+    m('odp-known', SOFT + 'rsoft_odp_table.c', 'if ((word & mask) != mask)', 'if ((word & mask) == 0)',
       'all pages of a range are known', ['odp', 'odp_mix']),
-    m('odp-pages', SOFT + 'rsoft_odp.c', 'COUNT(odp, pages, 0 - gone);', ';',
+    m('odp-pages', SOFT + 'rsoft_odp_table.c', 'RSOFT_ODP_COUNT(odp, pages, 0 - gone);', ';',
       'the gauge of pages', ['odp', 'odp_uffd']),
 ]
 

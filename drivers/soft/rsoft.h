@@ -416,4 +416,34 @@ rsoft_dev_of(const struct rmem_obj *obj)
 	return rsoft_domain->dev[obj->dev_id];
 }
 
+static inline uint64_t
+rsoft_key_word(uint32_t rkey, uint32_t rights)
+{
+	return rkey | (uint64_t)rights << 32;
+}
+
+static inline uint32_t
+rsoft_word_rkey(uint64_t word)
+{
+	return (uint32_t)word;
+}
+
+static inline uint32_t
+rsoft_word_rights(uint64_t word)
+{
+	return (uint32_t)(word >> 32);
+}
+
+/*
+ * The key in the slot of this rkey, or of the lkey beside it. That it has the number, its word
+ * alone says; it is valid under no other.
+ */
+static inline struct rsoft_key *
+rsoft_key_at(const struct rsoft_dev *dev, uint32_t key_num)
+{
+	uint32_t slot = key_num >> 8 & dev->slot_mask;
+
+	return &dev->keys[likely(slot < dev->nb_keys) ? slot : 0];
+}
+
 #endif /* RSOFT_H */

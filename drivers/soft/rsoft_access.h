@@ -38,10 +38,6 @@ enum rmem_vendor_err rsoft_access_why(const struct rsoft_qp *qp, uint32_t key_xo
 bool rsoft_access_slow(const struct rsoft_qp *qp, const struct rsoft_key *key, uint64_t offset,
 		uint64_t length, uint32_t need, struct rsoft_span *span);
 
-/* The same for a key below others: depth is how many levels there may be from here on. */
-bool rsoft_access_below(const struct rsoft_qp *qp, const struct rsoft_key *key, uint64_t offset,
-		uint64_t length, uint32_t need, uint32_t depth, struct rsoft_span *span);
-
 /* A request of a peer has modified what the key of a span opened: count it, if it is counted. */
 static inline void
 rsoft_access_count(const struct rsoft_key *key)

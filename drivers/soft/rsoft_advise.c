@@ -120,7 +120,7 @@ rsoft_advise_cancel(const struct rsoft_odp *odp)
 {
 	struct advice_job *job, *next;
 
-	if (!__atomic_load_n(&odp->is_advised, __ATOMIC_ACQUIRE))
+	if (odp == NULL || !__atomic_load_n(&odp->is_advised, __ATOMIC_ACQUIRE))
 		return;
 	pthread_mutex_lock(&advise.lock);
 	for (job = TAILQ_FIRST(&advise.jobs); job != NULL; job = next) {

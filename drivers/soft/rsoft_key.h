@@ -45,36 +45,6 @@ int rsoft_key_request(
 /* Give a key back whose word lacks VALID since a grace period; it may wait for another. */
 void rsoft_key_free(struct rsoft_dev *dev, struct rsoft_key *key);
 
-static inline uint64_t
-rsoft_key_word(uint32_t rkey, uint32_t rights)
-{
-	return rkey | (uint64_t)rights << 32;
-}
-
-static inline uint32_t
-rsoft_word_rkey(uint64_t word)
-{
-	return (uint32_t)word;
-}
-
-static inline uint32_t
-rsoft_word_rights(uint64_t word)
-{
-	return (uint32_t)(word >> 32);
-}
-
-/*
- * The key in the slot of this rkey, or of the lkey beside it. That it has the number, its word
- * alone says; it is valid under no other.
- */
-static inline struct rsoft_key *
-rsoft_key_at(const struct rsoft_dev *dev, uint32_t key_num)
-{
-	uint32_t slot = key_num >> 8 & dev->slot_mask;
-
-	return &dev->keys[likely(slot < dev->nb_keys) ? slot : 0];
-}
-
 /* The key that has this rkey, or NULL; in a grace section, or under rsoft_dev::lock. */
 static inline struct rsoft_key *
 rsoft_key_of(const struct rsoft_dev *dev, uint32_t rkey)

@@ -8,14 +8,14 @@
  * A list belongs to its MR and is part of what a key opens: written only while the key is not
  * VALID, read by who saw it VALID and has not left; but for what walks note in it. That of an MR
  * over ranges is one of memory; that of an indirect MR is of keys below. Of the keys below nothing
- * is kept but their lkeys: rsoft_list_open() opens all that a range touches, before a byte moves,
+ * is kept but their lkeys: rsoft_access() opens all that a range touches, before a byte moves,
  * and who copies afterwards, in the same grace section, finds them as they were.
  */
 
 #ifndef RSOFT_LIST_H
 #define RSOFT_LIST_H
 
-#include "rsoft_access.h"
+#include "rsoft_key.h"
 
 struct rsoft_list_entry {
 	uint64_t start; /* its place in a round: the lengths of those before it */
@@ -36,13 +36,6 @@ struct rsoft_list {
 	struct rsoft_list_entry entry[];
 };
 
-/* Bytes that follow each other. */
-struct rsoft_piece {
-	uint8_t *ptr;
-	uint64_t length;
-	struct rsoft_odp *odp; /* table of the pages they are in, or NULL */
-};
-
 /* A place in a list. */
 struct rsoft_list_at {
 	const struct rsoft_list *list;
@@ -61,13 +54,6 @@ struct rsoft_list *rsoft_list_of_iov(
 
 /* Blocks that length bytes from the start of a list are made of. */
 uint32_t rsoft_list_nb_pieces(const struct rsoft_list *list, uint64_t length);
-
-/* The part of rsoft_access_below() for a KIND_LIST key. */
-bool rsoft_list_open(const struct rsoft_qp *qp, const struct rsoft_key *key, uint64_t offset,
-		uint64_t length, uint32_t need, uint32_t depth, struct rsoft_span *span);
-
-/* The bytes that go on from a place; it was opened in this section. */
-void rsoft_list_piece(const struct rsoft_list_at *at, struct rsoft_piece *piece);
 
 /* What a key below must allow when the key above it is used for need. */
 static inline uint32_t

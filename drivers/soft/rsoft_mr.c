@@ -186,6 +186,14 @@ rsoft_mr_check_iova(const struct rmem_mr *base)
 	return -EINVAL;
 }
 
+/* Advice first: a prefetch in progress watches the pages that it brought. */
+static void
+rsoft_mr_free_odp(struct rsoft_odp *odp)
+{
+	rsoft_advise_cancel(odp);
+	rsoft_odp_free(odp);
+}
+
 int
 rsoft_mr_reg(struct rmem_mr *base, const struct rmem_mr_attr *attr)
 {
@@ -198,7 +206,7 @@ rsoft_mr_reg(struct rmem_mr *base, const struct rmem_mr_attr *attr)
 	if (rc == 0)
 		rc = rsoft_mr_take_key(mr, attr);
 	if (rc != 0) {
-		rsoft_odp_free(mr->odp);
+		rsoft_mr_free_odp(mr->odp);
 		rsoft_list_free(mr->list);
 		rsoft_mr_unpin(base, mr->pin);
 		return rc;
@@ -294,7 +302,7 @@ rsoft_mr_rereg_give(struct rsoft_mr *mr, void *addr, size_t length,
 {
 	int rc = rsoft_mr_unpin(&mr->mr, mr->pin);
 
-	rsoft_odp_free(mr->odp);
+	rsoft_mr_free_odp(mr->odp);
 	rsoft_list_free(mr->list);
 	mr->list = NULL;
 	mr->pin = change->pin;
@@ -391,7 +399,7 @@ rsoft_mr_dereg(struct rmem_mr *base)
 	rsoft_mr_unpin(base, mr->pin);
 	rte_free(mr->pages);
 	rsoft_list_free(mr->list);
-	rsoft_odp_free(mr->odp);
+	rsoft_mr_free_odp(mr->odp);
 	return 0;
 }
 

@@ -18,6 +18,8 @@ int rsoft_mr_bind_counter(struct rmem_mr *mr, struct rmem_counter *counter);
 int rsoft_mr_enable(struct rmem_mr *mr);
 int rsoft_mr_advise(struct rmem_pd *pd, int advice, uint32_t flags, const struct rmem_sge *sg_list,
 		uint32_t num_sge);
+/* End what is left to do of advice on a table, which may be NULL. */
+void rsoft_advise_cancel(const struct rsoft_odp *odp);
 int rsoft_mr_stats_get(struct rmem_mr *mr, struct rmem_mr_stats *stats);
 int rsoft_mr_query(struct rmem_mr *mr, struct rmem_mr_info *info);
 int rsoft_fast_reg_mr_alloc(struct rmem_mr *mr);

@@ -23,6 +23,7 @@
 
 #include "rsoft_guard.h"
 #include "rsoft_key.h"
+#include "rsoft_odp_table.h"
 
 /* The addresses that an implicit MR covers: all that a process has. */
 #if defined(__x86_64__)
@@ -30,40 +31,6 @@
 #else
 #define RSOFT_ODP_SPACE (UINT64_C(1) << 48)
 #endif
-
-/* Bits of a page. */
-#define RSOFT_ODP_READ  1u
-#define RSOFT_ODP_WRITE 2u
-
-/* Pages of a word of the table: those of as many addresses that begin at a multiple. */
-#define RSOFT_ODP_WORD      32u
-#define RSOFT_ODP_LOG2_WORD 5
-
-struct rsoft_odp {
-	uint64_t *table;
-	uint64_t first_word; /* address of the first word's pages, in words */
-	uint64_t nb_words;
-	uint8_t is_guarded; /* by the signal handler, else by the kernel */
-	uint8_t log2_page;
-	uint8_t is_advised; /* control threads may know of it; atomic */
-	uint8_t is_watched; /* by rsoft_uffd_watch() */
-	uint32_t has_holes; /* with is_watched: what is mapped there next is not; atomic */
-	uint64_t start;     /* addresses of its pages */
-	uint64_t end;
-	/* A bit for each 512 words of the table that ever had one; atomic. */
-	uint64_t *used;
-	size_t table_size;
-	size_t used_size;
-	struct rsoft_dev *dev;
-	TAILQ_ENTRY(rsoft_odp) next;  /* unless is_guarded */
-	struct rsoft_odp_stats stats; /* of this MR */
-};
-
-/*
- * Stands for the table of a fast-register MR that was bound to pages of tables that are not
- * is_guarded: the kernel copies, and there is nothing to know of pages.
- */
-extern struct rsoft_odp rsoft_odp_raw;
 
 /* Tables that are not is_guarded; atomic. */
 extern uint32_t rsoft_odp_nb_unguarded;
@@ -85,24 +52,11 @@ void rsoft_odp_free(struct rsoft_odp *odp);
 /* Whether an MR with a table can have other rights; -errno with a log line. */
 int rsoft_odp_check_access(const struct rsoft_odp *odp, uint32_t access);
 
-/* Pages of [addr, addr + length), counted from the table's first; false: not all are in it. */
-bool rsoft_odp_pages(const struct rsoft_odp *odp, uint64_t addr, uint64_t length, uint64_t *first,
-		uint64_t *nb);
-
-/* Set the bits of pages that are there; how many had not all of them. */
-uint64_t rsoft_odp_set(struct rsoft_odp *odp, uint64_t first, uint64_t nb, unsigned int bits);
-
-/* The pages went, or may have: clear their bits. */
-void rsoft_odp_invalidate(struct rsoft_odp *odp, uint64_t first, uint64_t nb);
-
 /* Have pages populated, as many as are not known; false: can't be. */
 bool rsoft_odp_populate(const struct rsoft_odp *odp, uint64_t first, uint64_t nb, bool is_write);
 
 /* Follow an advice (enum rmem_mr_advice) on some pages; false: they are not all there. */
 bool rsoft_odp_prefetch(struct rsoft_odp *odp, uint64_t first, uint64_t nb, int advice);
-
-/* End what is left to do of advice on the table (rsoft_advise.c). */
-void rsoft_advise_cancel(const struct rsoft_odp *odp);
 
 /* A request is about to access a range; the slow part of rsoft_odp_open(). */
 bool rsoft_odp_fault(struct rsoft_odp *odp, uint64_t addr, uint64_t length, bool is_write);
@@ -110,12 +64,6 @@ bool rsoft_odp_fault(struct rsoft_odp *odp, uint64_t addr, uint64_t length, bool
 /* A copy ended so that is not done: count it; the enum rsoft_side. */
 unsigned int rsoft_odp_copy_failed(
 		struct rsoft_guarded end, struct rsoft_odp *to, struct rsoft_odp *from);
-
-/* An access found no page at an address: the table, which may be NULL, forgets it. */
-void rsoft_odp_access_failed(struct rsoft_odp *odp, uintptr_t addr);
-
-/* The counters of an MR; looks first for pages that went unheard. */
-void rsoft_odp_stats_get(struct rsoft_odp *odp, struct rmem_mr_stats *stats);
 
 static inline bool
 rsoft_odp_needs_write(uint32_t need)

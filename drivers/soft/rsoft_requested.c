@@ -8,7 +8,6 @@
 
 #include <rte_malloc.h>
 
-#include "rsoft_key.h"
 #include "rsoft_requested.h"
 
 #define RSOFT_NB_INDEXES (UINT32_C(1) << 24)

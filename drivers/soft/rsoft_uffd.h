@@ -19,7 +19,7 @@
 #ifndef RSOFT_UFFD_H
 #define RSOFT_UFFD_H
 
-#include "rsoft_odp.h"
+#include "rsoft_odp_table.h"
 
 /* Have the table told of pages that go, if that can be. */
 void rsoft_uffd_watch(struct rsoft_odp *odp);

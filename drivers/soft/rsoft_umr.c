@@ -11,6 +11,7 @@
  * the walk below the entries that are lists finds it in theirs.
  */
 
+#include "rsoft_access.h"
 #include "rsoft_list.h"
 #include "rsoft_mr.h"
 
