@@ -8,6 +8,7 @@
  */
 
 #include <string.h>
+#include <sys/mman.h>
 
 #include "fixture.h"
 #include "test.h"
@@ -46,6 +47,18 @@ TEST(mr, zero_based_region_takes_no_iova)
 
 	TEST_ERR(rmem_mr_reg(fx.a.pd, fx.a.buf, 64, 0x7000, access, &mr), EINVAL);
 	TEST_ERR(rmem_mr_reg(fx.a.pd, fx.a.buf, 64, fx_addr(fx.a.buf), access, &mr), EINVAL);
+	TEST_ASSERT(mr == NULL);
+	return TEST_SUCCESS;
+}
+
+/* The kernel pins it for a provider that asks for no right to write. */
+TEST(mr, memory_without_access_is_efault)
+{
+	uint8_t *page = fx_map(FX_PAGE);
+	struct rmem_mr *mr = NULL;
+
+	TEST_OK(mprotect(page, FX_PAGE, PROT_NONE));
+	TEST_ERR(rmem_mr_reg(fx.a.pd, page, FX_PAGE, 0, 0, &mr), EFAULT);
 	TEST_ASSERT(mr == NULL);
 	return TEST_SUCCESS;
 }

@@ -30,21 +30,39 @@ bind(uint16_t nb_pages, uint64_t iova, uint32_t length)
 
 CONF_TEST(fast_reg, new_mr_is_closed, CAPA, 0, WHERE "an MR is made without a key that opens")
 {
-	TEST_EQ(fx_mr_state(fx.fast.mr), RMEM_MR_STATE_FREE);
-	return conf_closed(fx_addr(fx.a.buf), 8, fx.fast.mr->rkey);
+	const struct rmem_mr_info info = fx_query(fx.fast.mr);
+
+	TEST_ASSERT(fx.fast.mr->addr == NULL);
+	TEST_EQ(fx.fast.mr->type, RMEM_MR_TYPE_FAST_REG);
+	TEST_EQ(fx.fast.mr->max_page_list_len, FX_FAST_PAGES);
+	TEST_EQ(info.type, RMEM_MR_TYPE_FAST_REG);
+	TEST_EQ(info.state, RMEM_MR_STATE_FREE);
+	TEST_EQ(info.max_page_list_len, FX_FAST_PAGES);
+	TEST_RUN(conf_closed_locally(fx_addr(fx.a.buf), fx.fast.mr->lkey));
+	return conf_closed_to_all(fx_addr(fx.a.buf), fx.fast.mr->rkey);
 }
 
 CONF_TEST(fast_reg, bound_mr_opens_its_range, CAPA, 0, WHERE "REG_MR makes it valid")
 {
+	const uint32_t length = FX_FAST_PAGES * FX_PAGE;
 	uint64_t at = fx_addr(fx.a.buf);
+	struct rmem_mr_info info;
+	uint32_t rkey;
 
-	TEST_STATUS(bind(FX_FAST_PAGES, at, FX_FAST_PAGES * FX_PAGE), RMEM_WC_SUCCESS);
+	TEST_STATUS(bind(FX_FAST_PAGES, at, length), RMEM_WC_SUCCESS);
 	TEST_EQ(fx.wc.opcode, RMEM_WC_REG_MR);
-	TEST_EQ(fx_mr_state(fx.fast.mr), RMEM_MR_STATE_VALID);
-	TEST_RUN(conf_open(at, FX_FAST_PAGES * FX_PAGE, fx.fast.mr->rkey, fx.a.buf));
-	TEST_RUN(conf_closed(at - 1, 1, fx.fast.mr->rkey));
-	TEST_RUN(conf_closed(at + FX_FAST_PAGES * FX_PAGE - 4, 8, fx.fast.mr->rkey));
-	return TEST_SUCCESS;
+	rkey = fx.fast.mr->rkey;
+	info = fx_query(fx.fast.mr);
+	TEST_EQ(info.state, RMEM_MR_STATE_VALID);
+	TEST_EQ(info.iova, at);
+	TEST_EQ(info.length, length);
+	TEST_EQ(info.rkey, rkey);
+	TEST_EQ(info.lkey, fx.fast.mr->lkey);
+	TEST_RUN(conf_open(at, length, rkey, fx.a.buf));
+	TEST_RUN(conf_closed(at - 1, 1, rkey));
+	TEST_RUN(conf_closed(at + length - 4, 8, rkey));
+	TEST_OK(fx_release(fx.fast.mr));
+	return conf_closed(at, 8, rkey);
 }
 
 /* The first byte is inside the first page, the last one inside the last; the iova is free. */
@@ -57,6 +75,10 @@ CONF_TEST(fast_reg, offset_and_length_cut_the_pages, CAPA, 0, WHERE "first_byte_
 	TEST_RUN(conf_open(iova + 2 * FX_PAGE, 50, fx.fast.mr->rkey, fx.a.buf + 100 + 2 * FX_PAGE));
 	TEST_RUN(conf_closed(iova - 1, 1, fx.fast.mr->rkey));
 	TEST_RUN(conf_closed(iova + 2 * FX_PAGE + 49, 2, fx.fast.mr->rkey));
+	TEST_STATUS(fx_unbind(), RMEM_WC_SUCCESS);
+	TEST_STATUS(bind(1, FX_PAGE - 1, 1), RMEM_WC_SUCCESS);
+	TEST_RUN(conf_open(FX_PAGE - 1, 1, fx.fast.mr->rkey, fx.a.buf + FX_PAGE - 1));
+	TEST_RUN(conf_closed(FX_PAGE, 1, fx.fast.mr->rkey));
 	return TEST_SUCCESS;
 }
 
@@ -69,6 +91,9 @@ CONF_TEST(fast_reg, pages_come_in_the_order_of_the_list, CAPA, 0, WHERE "the pag
 		fx.fast.list->page_list[i] =
 				fx_addr(fx.a.buf) + (FX_FAST_PAGES - 1 - i) * (2 * FX_PAGE);
 	TEST_STATUS(bind(FX_FAST_PAGES, iova, FX_FAST_PAGES * FX_PAGE), RMEM_WC_SUCCESS);
+	/* The list is the caller's again. */
+	memset(fx.fast.list->page_list, 0, FX_FAST_PAGES * sizeof(uint64_t));
+	TEST_OK(fx_release(fx.fast.list));
 	fx_fill(fx.b.buf, FX_FAST_PAGES * FX_PAGE, 1);
 	TEST_STATUS(conf_do(RMEM_WR_RDMA_WRITE, iova, FX_FAST_PAGES * FX_PAGE, fx.fast.mr->rkey),
 			RMEM_WC_SUCCESS);
@@ -78,12 +103,22 @@ CONF_TEST(fast_reg, pages_come_in_the_order_of_the_list, CAPA, 0, WHERE "the pag
 		TEST_MEM(page, fx.b.buf + i * FX_PAGE, FX_PAGE);
 		TEST_ASSERT(fx_is_zero(page + FX_PAGE, FX_PAGE));
 	}
+	/* From the byte before the first border on. */
+	for (i = 1; i <= FX_PAGE + 1; i += i < 8 ? 1 : FX_PAGE - 8) {
+		fx_fill(fx.b.buf, i, i);
+		TEST_STATUS(conf_do(RMEM_WR_RDMA_WRITE, iova + FX_PAGE - 1, i, fx.fast.mr->rkey),
+				RMEM_WC_SUCCESS);
+		TEST_EQ(fx.a.buf[(2 * FX_FAST_PAGES - 1) * FX_PAGE - 1], fx.b.buf[0]);
+		TEST_MEM(fx.a.buf + (2 * FX_FAST_PAGES - 4) * FX_PAGE, fx.b.buf + 1,
+				RTE_MIN(i - 1, FX_PAGE));
+	}
 	return TEST_SUCCESS;
 }
 
 CONF_TEST(fast_reg, tag_is_the_callers, CAPA, 0, WHERE "the consumer owns the low byte of the key")
 {
-	static const uint8_t tags[] = {1, 2, 0, 255, 254, 128};
+	static const uint8_t tags[] = {1, 2, 2, 0, 255, 254, 128};
+	uint32_t lkey = fx.fast.mr->lkey;
 	struct rmem_send_wr wr;
 	unsigned int i;
 
@@ -97,8 +132,12 @@ CONF_TEST(fast_reg, tag_is_the_callers, CAPA, 0, WHERE "the consumer owns the lo
 		TEST_RUN(conf_open(fx_addr(fx.a.buf), 8, fx.fast.mr->rkey, fx.a.buf));
 		if (before != fx.fast.mr->rkey)
 			TEST_RUN(conf_closed(fx_addr(fx.a.buf), 8, before));
+		if (lkey != fx.fast.mr->lkey)
+			TEST_RUN(conf_closed_locally(fx_addr(fx.a.buf), lkey));
+		lkey = fx.fast.mr->lkey;
 		TEST_STATUS(fx_unbind(), RMEM_WC_SUCCESS);
 		TEST_RUN(conf_closed(fx_addr(fx.a.buf), 8, fx.fast.mr->rkey));
+		TEST_RUN(conf_closed_locally(fx_addr(fx.a.buf), lkey));
 	}
 	return TEST_SUCCESS;
 }
@@ -113,6 +152,7 @@ CONF_TEST(fast_reg, bound_mr_is_not_bound_again, CAPA, 0,
 	rkey = fx.fast.mr->rkey;
 	wr = fx_reg(fx.fast.mr, fx.fast.list, 2, fx_addr(fx.a.buf), 2 * FX_PAGE);
 	TEST_RUN(conf_refused(CONF_BIND, fx.a.qp, &wr));
+	TEST_EQ(fx_mr_state(fx.fast.mr), RMEM_MR_STATE_VALID);
 	TEST_RUN(conf_open(fx_addr(fx.a.buf), FX_PAGE, rkey, fx.a.buf));
 	TEST_RUN(conf_closed(fx_addr(fx.a.buf) + FX_PAGE, 8, rkey));
 	return TEST_SUCCESS;
@@ -130,6 +170,10 @@ CONF_TEST(fast_reg, rights_are_those_of_the_request, CAPA, 0, WHERE "access flag
 			{RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE_WRITE, false, true},
 			{RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE_WRITE |
 							RMEM_ACCESS_REMOTE_READ,
+					true, true},
+			{RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE_WRITE |
+							RMEM_ACCESS_REMOTE_READ |
+							RMEM_ACCESS_RELAXED_ORDERING,
 					true, true},
 	};
 	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
@@ -176,31 +220,128 @@ CONF_TEST(fast_reg, iova_is_the_callers, CAPA, 0,
 	return TEST_SUCCESS;
 }
 
-/* One field wrong at a time; afterwards the MR can still be bound. */
-CONF_TEST(fast_reg, bad_requests_are_refused, CAPA, 0, WHERE "what a REG_MR must be")
+/* It is FREE as before, and closed. */
+static int
+refused(const struct rmem_send_wr *wr)
 {
-	const struct rmem_send_wr good =
-			fx_reg(fx.fast.mr, fx.fast.list, 2, fx_addr(fx.a.buf) + 100, FX_PAGE);
-	struct rmem_send_wr wr = good;
+	TEST_RUN(conf_refused(CONF_BIND, fx.a.qp, wr));
+	TEST_EQ(fx_mr_state(fx.fast.mr), RMEM_MR_STATE_FREE);
+	return conf_closed(wr->reg_mr.iova, 1, fx.fast.mr->rkey);
+}
 
-	wr.reg_mr.length = 0;
-	TEST_RUN(conf_refused(CONF_BIND, fx.a.qp, &wr));
-	wr.reg_mr.length = 2 * FX_PAGE - 99;
-	TEST_RUN(conf_refused(CONF_BIND, fx.a.qp, &wr));
-	wr = good;
-	wr.reg_mr.first_byte_offset = FX_PAGE;
-	TEST_RUN(conf_refused(CONF_BIND, fx.a.qp, &wr));
-	wr = good;
+CONF_TEST(fast_reg, bad_ranges_are_refused, CAPA, 0, WHERE "length, offset and address of a REG_MR")
+{
+	const uint64_t at = fx_addr(fx.a.buf) + 100;
+	const struct {
+		uint64_t iova;
+		uint32_t offset, length, access;
+	} rows[] = {
+			{at, 100, 0, FX_ACCESS},
+			{at, 100, 2 * FX_PAGE - 99, FX_ACCESS},
+			{at, 100, UINT32_MAX, FX_ACCESS},
+			{at, FX_PAGE, 100, FX_ACCESS},
+			{at, 100 + FX_PAGE, 100, FX_ACCESS},
+			{at, UINT32_MAX, 100, FX_ACCESS},
+			{at, 100, 100, FX_ACCESS | RMEM_ACCESS_ZERO_BASED},
+			{UINT64_MAX - (FX_PAGE - 1), 0, FX_PAGE + 1, FX_ACCESS},
+	};
+	struct rmem_send_wr wr = fx_reg(fx.fast.mr, fx.fast.list, 2, at, 100);
+	unsigned int i;
+
+	for (i = 0; i < RTE_DIM(rows); i++) {
+		wr.reg_mr.iova = rows[i].iova;
+		wr.reg_mr.first_byte_offset = rows[i].offset;
+		wr.reg_mr.length = rows[i].length;
+		wr.reg_mr.access = rows[i].access;
+		TEST_RUN(refused(&wr));
+	}
+	TEST_STATUS(fx_bind(), RMEM_WC_SUCCESS);
+	return TEST_SUCCESS;
+}
+
+CONF_TEST(fast_reg, bad_pages_are_refused, CAPA, 0, WHERE "the page list of a REG_MR")
+{
+	static const uint8_t sizes[] = {0, 1, 11, 63, 64, 255};
+	struct rmem_fast_reg_page_list *longer = fx_page_list(conf.dev, FX_FAST_PAGES + 1);
+	struct rmem_fast_reg_page_list *shorter = fx_page_list(conf.dev, 2);
+	const struct rmem_send_wr good =
+			fx_reg(fx.fast.mr, fx.fast.list, 3, fx_addr(fx.a.buf), 2 * FX_PAGE);
+	uint64_t *pages = fx.fast.list->page_list;
+	struct rmem_send_wr wr = good;
+	unsigned int i;
+
+	TEST_ASSERT(longer != NULL && shorter != NULL);
+	fx_list_pages(longer, fx.a.buf, FX_FAST_PAGES + 1);
+	fx_list_pages(shorter, fx.a.buf, 2);
+	wr.reg_mr.page_list_len = 0;
+	TEST_RUN(refused(&wr));
+	wr.reg_mr.page_list = longer;
 	wr.reg_mr.page_list_len = FX_FAST_PAGES + 1;
-	TEST_RUN(conf_refused(CONF_BIND, fx.a.qp, &wr));
+	TEST_RUN(refused(&wr));
+	wr.reg_mr.page_list = shorter;
+	wr.reg_mr.page_list_len = 3;
+	TEST_RUN(refused(&wr));
 	wr = good;
-	wr.reg_mr.access = RMEM_ACCESS_REMOTE_WRITE;
-	TEST_RUN(conf_refused(CONF_BIND, fx.a.qp, &wr));
-	wr = good;
-	fx.fast.list->page_list[1]++;
-	TEST_RUN(conf_refused(CONF_BIND, fx.a.qp, &wr));
-	fx.fast.list->page_list[1]--;
-	TEST_STATUS(fx_send(fx.a.qp, &good), RMEM_WC_SUCCESS);
+	for (i = 0; i < 3; i += 2) {
+		const uint64_t page = pages[i];
+
+		pages[i] = 0;
+		TEST_RUN(refused(&wr));
+		pages[i] = page + 1;
+		TEST_RUN(refused(&wr));
+		pages[i] = page + FX_PAGE / 2;
+		TEST_RUN(refused(&wr));
+		pages[i] = page;
+	}
+	for (i = 0; i < RTE_DIM(sizes); i++) {
+		TEST_ASSERT(sizes[i] > 63 || (conf.info.page_size_cap >> sizes[i] & 1) == 0);
+		wr.reg_mr.log2_page_size = sizes[i];
+		wr.reg_mr.first_byte_offset = 0;
+		wr.reg_mr.length = 1;
+		TEST_RUN(refused(&wr));
+	}
+	/* Aligned for pages of 4 KiB is not aligned for those of 8 KiB. */
+	wr.reg_mr.log2_page_size = 13;
+	pages[0] += pages[0] % 8192 == 0 ? FX_PAGE : 0;
+	TEST_RUN(refused(&wr));
+	fx_list_pages(fx.fast.list, fx.a.buf, FX_FAST_PAGES);
+	TEST_STATUS(fx_bind(), RMEM_WC_SUCCESS);
+	return TEST_SUCCESS;
+}
+
+CONF_TEST(fast_reg, bad_rights_are_refused, CAPA, 0,
+		"IBTA C10-72: rights to modify need LOCAL_WRITE")
+{
+	static const uint32_t bad[] = {
+			RMEM_ACCESS_REMOTE_WRITE,
+			RMEM_ACCESS_REMOTE_ATOMIC | RMEM_ACCESS_REMOTE_READ,
+			RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_ALLOCATE_MR,
+			RMEM_ACCESS_LOCAL_WRITE | UINT32_C(1) << 4,
+			RMEM_ACCESS_LOCAL_WRITE | UINT32_C(1) << 19,
+			RMEM_ACCESS_LOCAL_WRITE | UINT32_C(1) << 31,
+	};
+	struct rmem_send_wr wr = fx_reg(fx.fast.mr, fx.fast.list, 1, fx_addr(fx.a.buf), FX_PAGE);
+	unsigned int i;
+
+	for (i = 0; i < RTE_DIM(bad); i++) {
+		wr.reg_mr.access = bad[i];
+		TEST_RUN(refused(&wr));
+	}
+	TEST_STATUS(fx_bind(), RMEM_WC_SUCCESS);
+	return TEST_SUCCESS;
+}
+
+CONF_TEST(fast_reg, request_without_mr_or_list_is_refused, CAPA, 0,
+		"rmem_wr.h: -EINVAL at the post")
+{
+	struct rmem_send_wr wr = fx_reg(fx.fast.mr, NULL, 1, 0, FX_PAGE);
+
+	TEST_ERR(fx_post(fx.a.qp, &wr), EINVAL);
+	wr = fx_reg(fx.fast.mr, fx.fast.list, 1, 0, FX_PAGE);
+	wr.reg_mr.mr = NULL;
+	TEST_ERR(fx_post(fx.a.qp, &wr), EINVAL);
+	TEST_EQ(fx_state(fx.a.qp), RMEM_QPS_RTS);
+	TEST_STATUS(fx_bind(), RMEM_WC_SUCCESS);
 	return TEST_SUCCESS;
 }
 
@@ -213,9 +354,10 @@ CONF_TEST(fast_reg, mr_and_qp_are_of_one_pd, CAPA, 0, "IBTA 10.2.3: one PD")
 	TEST_ASSERT(mr != NULL);
 	wr = fx_reg(mr, fx.fast.list, 1, fx_addr(fx.a.buf), FX_PAGE);
 	TEST_RUN(conf_refused(CONF_BIND, fx.a.qp, &wr));
+	TEST_EQ(fx_mr_state(mr), RMEM_MR_STATE_FREE);
 	wr.reg_mr.mr = fx.a.mr; /* no fast-register MR */
 	TEST_RUN(conf_refused(CONF_BIND, fx.a.qp, &wr));
-	return TEST_SUCCESS;
+	return conf_open(fx_addr(fx.a.buf), 8, fx.a.mr->rkey, fx.a.buf);
 }
 
 /* A request behind the binding uses the key that the binding will give. */
@@ -236,6 +378,77 @@ CONF_TEST(fast_reg, requests_behind_it_find_it_bound, CAPA, 0,
 	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
 	TEST_EQ(fx.wc.opcode, RMEM_WC_LOCAL_INV);
 	TEST_MEM(fx.b.buf, fx.a.buf + 10, 100);
+	return TEST_SUCCESS;
+}
+
+/* The rkey is known before: registered, written and revoked by one post. */
+CONF_TEST(fast_reg, whole_life_is_posted_at_once, CAPA, 0,
+		"IBTA 10.8.3: requests take effect in order")
+{
+	const uint32_t length = FX_FAST_PAGES * FX_PAGE;
+	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, length);
+	struct rmem_send_wr wrs[3];
+	uint32_t i, rkey;
+
+	for (i = 0; i < 50; i++) {
+		fx_fill(fx.b.buf, length, i);
+		wrs[0] = fx_reg(fx.fast.mr, fx.fast.list, FX_FAST_PAGES, fx_addr(fx.a.buf), length);
+		rkey = rmem_rkey_of_tag(fx.fast.mr->rkey, wrs[0].reg_mr.key_tag);
+		wrs[1] = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.a.buf), rkey);
+		wrs[2] = fx_inv(rkey);
+		wrs[2].flags = RMEM_SEND_SIGNALED | RMEM_SEND_FENCE;
+		TEST_EQ(rmem_post_send(fx.a.qp, wrs, 3), 3);
+		TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+		TEST_EQ(fx.wc.opcode, RMEM_WC_LOCAL_INV);
+		TEST_EQ(fx.fast.mr->rkey, rkey);
+		TEST_MEM(fx.a.buf, fx.b.buf, length);
+	}
+	TEST_ASSERT(fx_is_idle(fx.a.cq));
+	return TEST_SUCCESS;
+}
+
+CONF_TEST(fast_reg, only_a_bound_mr_is_invalidated, CAPA, 0,
+		"IBTA 10.6.6: only a valid key is invalidated")
+{
+	struct rmem_send_wr wr = fx_inv(fx.fast.mr->rkey);
+	uint32_t rkey;
+
+	TEST_RUN(conf_refused(CONF_INVALIDATE, fx.a.qp, &wr));
+	TEST_STATUS(fx_bind(), RMEM_WC_SUCCESS);
+	rkey = fx.fast.mr->rkey;
+	wr = fx_inv(rmem_rkey_of_tag(rkey, (uint8_t)(rkey + 1)));
+	TEST_RUN(conf_refused(CONF_INVALIDATE, fx.a.qp, &wr));
+	wr = fx_inv(rmem_rkey_of_tag(rkey, (uint8_t)(rkey - 1)));
+	TEST_RUN(conf_refused(CONF_INVALIDATE, fx.a.qp, &wr));
+	wr = fx_inv(fx.fast.mr->lkey);
+	if (fx.fast.mr->lkey != rkey)
+		TEST_RUN(conf_refused(CONF_INVALIDATE, fx.a.qp, &wr));
+	TEST_EQ(fx_mr_state(fx.fast.mr), RMEM_MR_STATE_VALID);
+	TEST_RUN(conf_open(fx_addr(fx.a.buf), 8, rkey, fx.a.buf));
+	TEST_STATUS(fx_unbind(), RMEM_WC_SUCCESS);
+	wr = fx_inv(rkey);
+	TEST_RUN(conf_refused(CONF_INVALIDATE, fx.a.qp, &wr));
+	TEST_STATUS(fx_bind(), RMEM_WC_SUCCESS);
+	return TEST_SUCCESS;
+}
+
+/* The PD counts, not the QP. */
+CONF_TEST(fast_reg, any_qp_of_the_pd_invalidates, CAPA, 0, "IBTA 10.6.6: the PD of key and QP")
+{
+	struct rmem_pd *pd = fx_pd(conf.dev);
+	struct rmem_qp *mine = conf_qp(pd, fx.a.cq, 0), *peer = conf_qp(pd, fx.b.cq, 0);
+	struct rmem_send_wr wr;
+
+	TEST_ASSERT(mine != NULL && peer != NULL);
+	TEST_OK(conf_connect(mine, peer));
+	TEST_STATUS(fx_bind(), RMEM_WC_SUCCESS);
+	wr = fx_inv(fx.fast.mr->rkey);
+	TEST_RUN(conf_status(CONF_INVALIDATE, fx_send(mine, &wr)));
+	TEST_RUN(conf_expect_err(mine));
+	TEST_EQ(fx_mr_state(fx.fast.mr), RMEM_MR_STATE_VALID);
+	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_EQ(fx_mr_state(fx.fast.mr), RMEM_MR_STATE_FREE);
+	TEST_STATUS(fx_bind(), RMEM_WC_SUCCESS);
 	return TEST_SUCCESS;
 }
 

@@ -100,7 +100,8 @@ CONF_TEST(inv, user_mr_is_not_invalidated, CAPA, 0,
 CONF_TEST(inv, unknown_key_is_not_invalidated, CAPA, 0,
 		"IBTA 10.6.6: the R_Key must be one of the device")
 {
-	const uint32_t keys[] = {0, UINT32_MAX, fx.a.mr->rkey ^ 0x55500};
+	const uint32_t keys[] = {0, UINT32_MAX, fx.a.mr->rkey ^ 0x55500,
+			fx.a.mr->rkey ^ UINT32_C(0x80000000), fx.a.mr->rkey ^ 0x100};
 	unsigned int i;
 
 	for (i = 0; i < RTE_DIM(keys); i++) {
@@ -111,24 +112,40 @@ CONF_TEST(inv, unknown_key_is_not_invalidated, CAPA, 0,
 	return TEST_SUCCESS;
 }
 
-/* The message arrives; the receive fails, and the MR is as it was. */
-CONF_TEST(inv, peer_does_not_invalidate_a_user_mr, CAPA_INV, 0,
+/* The message arrives and ends well for its sender; the receive fails. */
+static int
+refused_to_peer(uint32_t rkey)
+{
+	const struct rmem_sge from = fx_sge(fx.b.mr, 0, 32);
+	const struct rmem_sge to = fx_sge(fx.a.mr, FX_FAST_PAGES * FX_PAGE, 64);
+	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND_WITH_INV, &from, 1);
+
+	TEST_EQ(fx_post_recv(fx.a.qp, 1, &to, 1), 1);
+	wr.invalidate_rkey = rkey;
+	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_RUN(conf_status(CONF_RECV_INV, fx_wait(fx.a.cq)));
+	TEST_EQ(fx.wc.wr_id, 1);
+	TEST_RUN(conf_expect_err(fx.a.qp));
+	return conf_reconnect();
+}
+
+CONF_TEST(inv, peer_invalidates_no_other_key, CAPA_INV, 0,
 		"IBTA 9.4.1: what SEND with Invalidate may not take")
 {
-	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND_WITH_INV, NULL, 0);
-	const uint32_t keys[] = {fx.a.mr->rkey, fx.a.mr->rkey ^ 0x55500};
-	unsigned int i;
+	uint32_t rkey = fx.fast.mr != NULL ? fx.fast.mr->rkey : fx.mw.two->rkey;
 
-	for (i = 0; i < RTE_DIM(keys); i++) {
-		TEST_EQ(fx_post_recv(fx.a.qp, 1, NULL, 0), 1);
-		wr.invalidate_rkey = keys[i];
-		TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
-		TEST_RUN(conf_status(CONF_RECV_INV, fx_wait(fx.a.cq)));
-		TEST_RUN(conf_expect_err(fx.a.qp));
-		TEST_RUN(conf_reconnect());
-		TEST_RUN(conf_open(fx_addr(fx.a.buf), 64, fx.a.mr->rkey, fx.a.buf));
-	}
-	return TEST_SUCCESS;
+	TEST_RUN(refused_to_peer(rkey)); /* not bound yet */
+	TEST_RUN(refused_to_peer(0));
+	TEST_RUN(refused_to_peer(UINT32_MAX));
+	TEST_RUN(refused_to_peer(fx.a.mr->rkey));
+	TEST_RUN(refused_to_peer(fx.a.mr->lkey));
+	TEST_RUN(refused_to_peer(fx.a.mr->rkey ^ 0x55500));
+	TEST_RUN(bind(&rkey));
+	TEST_RUN(refused_to_peer(rkey ^ 2));
+	TEST_RUN(conf_open(fx_addr(fx.a.buf), 64, rkey, fx.a.buf));
+	TEST_RUN(conf_open(fx_addr(fx.a.buf), 64, fx.a.mr->rkey, fx.a.buf));
+	TEST_STATUS(fx_invalidate(rkey), RMEM_WC_SUCCESS);
+	return refused_to_peer(rkey);
 }
 
 CONF_TEST(inv, peer_invalidates_with_its_message, CAPA_INV, 0,
@@ -148,6 +165,7 @@ CONF_TEST(inv, peer_invalidates_with_its_message, CAPA_INV, 0,
 	TEST_ASSERT((fx.wc.flags & RMEM_WC_WITH_INV) != 0);
 	TEST_EQ(fx.wc.invalidated_rkey, rkey);
 	TEST_EQ(fx.wc.byte_len, 64);
+	TEST_EQ(fx.wc.opcode, RMEM_WC_RECV);
 	TEST_MEM(fx.a.buf + FX_FAST_PAGES * FX_PAGE, fx.b.buf, 64);
 	TEST_RUN(conf_closed(fx_addr(fx.a.buf), 64, rkey));
 	TEST_RUN(bind(&rkey));
@@ -158,7 +176,7 @@ CONF_TEST(inv, peer_invalidates_with_its_message, CAPA_INV, 0,
 CONF_TEST(inv, read_invalidates_when_its_data_is_there, CAPA | RMEM_DEV_CAPA_READ_WITH_INV, 0,
 		"New Memory Extensions (2008): read with invalidate")
 {
-	struct rmem_sge sge = {.addr = fx_addr(fx.a.buf), .length = 64};
+	struct rmem_sge sge = {.addr = fx_addr(fx.a.buf), .length = FX_FAST_PAGES * FX_PAGE};
 	struct rmem_send_wr wr;
 	uint32_t rkey = 0;
 
@@ -168,9 +186,11 @@ CONF_TEST(inv, read_invalidates_when_its_data_is_there, CAPA | RMEM_DEV_CAPA_REA
 	sge.lkey = fx.fast.mr->lkey;
 	wr = fx_rdma(RMEM_WR_RDMA_READ_WITH_INV, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
 	wr.invalidate_rkey = rkey;
-	fx_fill(fx.b.buf, 64, 1);
+	fx_fill(fx.b.buf, sge.length, 1);
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
-	TEST_MEM(fx.a.buf, fx.b.buf, 64);
+	TEST_EQ(fx.wc.opcode, RMEM_WC_RDMA_READ);
+	TEST_MEM(fx.a.buf, fx.b.buf, sge.length);
+	TEST_EQ(fx_mr_state(fx.fast.mr), RMEM_MR_STATE_FREE);
 	TEST_RUN(conf_closed(fx_addr(fx.a.buf), 64, rkey));
 	return TEST_SUCCESS;
 }
@@ -205,15 +225,21 @@ CONF_TEST(inv, it_keeps_its_place_in_the_queue, CAPA, 0,
 	return TEST_SUCCESS;
 }
 
-/* It is flushed with the rest, and the key stays open. */
-CONF_TEST(inv, flushed_invalidation_does_nothing, CAPA, 0,
+/* It is flushed with the rest, and the key stays open; so is a binding, which opens none. */
+CONF_TEST(inv, flushed_requests_do_nothing, CAPA, 0,
 		"IBTA 10.3.1.5: what is flushed was not executed")
 {
+	struct rmem_mr *mr = fx.fast.mr != NULL ? fx_fast_mr(fx.a.pd, 1) : NULL;
 	struct rmem_send_wr wr;
 	uint32_t rkey = 0;
 
 	TEST_RUN(bind(&rkey));
 	TEST_OK(rmem_qp_set_error(fx.a.qp));
+	if (mr != NULL) {
+		wr = fx_reg(mr, fx.fast.list, 1, fx_addr(fx.a.buf), FX_PAGE);
+		TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_WR_FLUSH_ERR);
+		TEST_EQ(fx_mr_state(mr), RMEM_MR_STATE_FREE);
+	}
 	wr = fx_inv(rkey);
 	TEST_RUN(conf_refused(CONF_FLUSHED, fx.a.qp, &wr));
 	TEST_RUN(conf_open(fx_addr(fx.a.buf), 64, rkey, fx.a.buf));
