@@ -16,6 +16,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 MAX_FILE_LINES = 600
 MAX_FUNCTION_LINES = 50
 MAX_COMMENT_COLUMNS = 100
+MAX_FIRST_LINE = 80
 LICENCE = 'SPDX-License-Identifier: BSD-3-Clause'
 
 # 'path:function': why it may be longer than MAX_FUNCTION_LINES.
@@ -323,6 +324,20 @@ def links_resolve(tree):
                 yield path, line, 'links to %s: no such heading' % target
 
 
+def first_line_is_short(tree):
+    """The first line of a Doxygen comment is a description of its own."""
+    for path in tree.headers():
+        if not glossary.covered(path):
+            continue
+        text = tree.text(path)
+        for found in re.finditer(r'/\*\*\n\s*\* ([^\n]+)', text):
+            line = found.group(1)
+            if len(line) > MAX_FIRST_LINE:
+                yield path, text.count('\n', 0, found.end()) + 1, \
+                    'has a first line of %d characters, the limit is %d' % (
+                        len(line), MAX_FIRST_LINE)
+
+
 def words_are_of_the_field(tree):
     for path in tree.paths:
         if not glossary.covered(path):
@@ -342,6 +357,7 @@ RULES = (
     errors_are_documented,
     every_export_is_tested,
     file_is_short,
+    first_line_is_short,
     function_is_short,
     comment_is_narrow,
     guard_is_named_after_the_file,

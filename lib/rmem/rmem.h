@@ -4,21 +4,21 @@
 
 /**
  * @file
- * rmem: registered memory for DPDK. The one header an application includes.
+ * rmem: registered memory for DPDK. Main header for applications.
  *
- * Objects, in the order an application makes them: a device (rmem_dev.h), a protection
+ * Objects, in the order of their creation: a device (rmem_dev.h), a protection
  * domain on it (rmem_pd.h), memory regions (rmem_mr.h), fast-register regions
  * (rmem_fast_reg.h) or indirect keys (rmem_mkey.h), memory windows (rmem_mw.h), completion
  * queues (rmem_cq.h) and queue pairs (rmem_qp.h). Work
  * requests (rmem_wr.h) are posted and completions (rmem_wc.h) polled by the inline
  * functions of rmem_fp.h.
  *
- * Every control call returns 0 or a negative errno and hands an object back through its
- * last parameter, written only on success. What became of a posted request is told by
- * rmem_wc::status alone.
+ * Every control call returns 0 or a negative errno, and returns a created object in its last
+ * parameter, written only on success. The result of a posted request is reported only by
+ * rmem_wc::status.
  *
- * Devices belong to the primary process. In a secondary process each call that takes a device or
- * an object of one returns -EOPNOTSUPP, and logs one line unless it is of the fast path.
+ * Devices belong to the primary process. In a secondary process each call with a device or one of
+ * its objects returns -EOPNOTSUPP, and control calls log one line.
  */
 
 #ifndef RMEM_H

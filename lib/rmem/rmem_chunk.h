@@ -4,11 +4,11 @@
 
 /**
  * @file
- * Chunks: contiguous memory of whole pages, as ALLOCATE_MR uses it.
+ * Chunks: contiguous memory of whole pages, as used by ALLOCATE_MR.
  *
- * A chunk is a memzone. rmem_mr_reg() with RMEM_ACCESS_ALLOCATE_MR makes one, registers it
- * and frees it with the MR; this header is for those who register the parts of a chunk
- * themselves, as a pool over several MRs does.
+ * A chunk is a memzone. rmem_mr_reg() with RMEM_ACCESS_ALLOCATE_MR reserves one, registers it
+ * and frees it with the MR. This header is for libraries that register parts of a chunk
+ * separately, such as a pool over several MRs.
  */
 
 #ifndef RMEM_CHUNK_H
@@ -25,9 +25,9 @@ extern "C" {
 /**
  * Reserve a chunk of contiguous memory.
  *
- * It is made of whole pages of one size: hugepages, or pages of the system when EAL runs
- * without hugepages. Its IO addresses are contiguous when EAL uses virtual ones;
- * otherwise rmem_mr_query() tells in how many extents they are.
+ * It consists of whole pages of one size: hugepages, or system pages if EAL runs without
+ * hugepages. Its IO addresses are contiguous if EAL uses virtual ones; otherwise
+ * rmem_mr_query() returns the number of extents.
  *
  * Control path: may allocate and touch pages. Safe to call from any thread.
  *
@@ -47,37 +47,37 @@ extern "C" {
  *   - -EINVAL: NULL name or mz, a name that is too long, length 0 or too large to round up,
  *     or no such NUMA socket.
  *   - -EEXIST: a memzone of that name exists.
- *   - -ENOMEM: too little memory; the log tells how many bytes or hugepages are missing and
- *     how to get them.
+ *   - -ENOMEM: too little memory; the log has the number of bytes or hugepages missing and the
+ *     remedy.
  */
 int rmem_chunk_reserve(
 		const char *name, size_t length, int socket_id, const struct rte_memzone **mz);
 
 /**
- * Tell the size of the pages that chunks are made of, unless EAL has none of that size free.
+ * Get the page size of chunks, provided that EAL has free pages of that size.
  *
  * Control path. Safe to call from any thread.
  *
  * @return
- *   Bytes of the smallest hugepages that EAL hands out, or of a page of the system when it
- *   runs without hugepages.
+ *   Bytes of the smallest hugepages of EAL, or of a system page if it runs without hugepages.
  */
 size_t rmem_chunk_page_size(void);
 
 /**
- * Tell how many pages a chunk could take now: those in the largest free stretch of the memory
- * that EAL holds, and the hugepages that the kernel has free. Others may take them meanwhile,
- * and they may not all be in one stretch.
+ * Get the number of pages available for a chunk.
  *
- * Control path: reads a file of the kernel's. Safe to call from any thread.
+ * Counts the largest free range of memory in EAL, and the free hugepages of the kernel. Other
+ * allocations may use them concurrently, and they may not be contiguous.
+ *
+ * Control path: reads a file of the kernel. Safe to call from any thread.
  *
  * @param page_size
- *   Bytes of a page, as rmem_chunk_page_size() tells.
+ *   Bytes of a page, from rmem_chunk_page_size().
  * @param socket_id
  *   NUMA socket, SOCKET_ID_ANY for any.
  *
  * @return
- *   How many pages; a chunk needs one more than its length.
+ *   Number of pages; a chunk needs one more than its length.
  */
 size_t rmem_chunk_free_pages(size_t page_size, int socket_id);
 

@@ -4,7 +4,7 @@
 
 /**
  * @file
- * Counters of what peers do to an MR.
+ * Counters of modifications of MRs by peers.
  */
 
 #ifndef RMEM_COUNTER_H
@@ -26,14 +26,14 @@ struct rmem_mr;
 /** Count WRITEs, WRITEs with immediate data and atomics of peers that modify the MR. */
 #define RMEM_COUNTER_REMOTE_WRITE (UINT32_C(1) << 0)
 
-/** A counter. It lies in shared memory; read it by rmem_counter_read(). */
+/** Counter, in shared memory; read it with rmem_counter_read(). */
 struct rmem_counter {
 	struct rmem_obj obj;                /**< Private head. */
 	uint64_t value __rte_cache_aligned; /**< Private: atomic; alone in its cache line. */
 };
 
 /**
- * Allocate a counter, which starts at 0.
+ * Allocate a counter with the value 0.
  *
  * Control path: allocates memory. Safe to call from any thread.
  *
@@ -51,15 +51,17 @@ struct rmem_counter {
 int rmem_counter_alloc(struct rmem_dev *dev, struct rmem_counter **counter);
 
 /**
- * Read a counter. Who sees a request counted sees all bytes that it wrote.
+ * Read a counter.
  *
- * Fast path: one load. Safe to call from any thread. The handle is not looked at.
+ * The data of all counted requests is visible to the calling thread.
+ *
+ * Fast path: one load. Safe to call from any thread. The handle is not checked.
  *
  * @param counter
  *   Counter to read.
  *
  * @return
- *   Its value: requests counted since it was allocated, over all MRs it was bound to.
+ *   Number of requests counted since the allocation, over all MRs it was bound to.
  */
 static inline uint64_t
 rmem_counter_read(const struct rmem_counter *counter)
@@ -74,7 +76,7 @@ rmem_counter_read(const struct rmem_counter *counter)
  * reads it.
  *
  * @param counter
- *   Counter to release; not valid any more on success. NULL is allowed and does nothing.
+ *   Counter to release; no longer valid on success. NULL is allowed and has no effect.
  *
  * @return
  *   0 on success, otherwise:
@@ -84,18 +86,18 @@ rmem_counter_read(const struct rmem_counter *counter)
 int rmem_counter_free(struct rmem_counter *counter);
 
 /**
- * Bind a counter to an MR, or unbind the one that is bound (fi_mr(3): fi_mr_bind).
+ * Bind a counter to an MR, or unbind its counter (fi_mr(3): fi_mr_bind).
  *
- * Each request of a peer that modified the MR is counted once, after its bytes are there: a
- * WRITE, with immediate data or without, of one byte or more; a fetch-and-add; a
- * compare-and-swap that swapped. What came before the binding, or beside it, may be counted or
- * not; so bind it while the MR is disabled (RMEM_MR_DISABLED). One counter may be bound to
- * several MRs, an MR to one counter. While bound, neither can be released.
+ * Each request of a peer that modified the MR is counted once, after its data was written: a
+ * WRITE, with or without immediate data, of at least one byte; a fetch-and-add; a
+ * compare-and-swap that swapped. Requests before and during the binding may be counted or not:
+ * bind it while the MR is disabled (RMEM_MR_DISABLED). One counter may be bound to several MRs,
+ * an MR to one counter. While bound, neither can be released.
  *
- * What comes through a memory window counts too, when the window was bound after the counter;
- * through one bound before it may not. What comes through an indirect key does not count.
+ * Requests through a memory window are counted if the window was bound after the counter; if it
+ * was bound before, they may not be. Requests through an indirect key are not counted.
  *
- * When an unbinding returns, the MR counts no more. Counting makes a request slower.
+ * When an unbinding returns, the MR is no longer counted. Counting slows requests down.
  *
  * Control path: unbinding waits for lcores that are executing a request. Safe to call from any
  * thread.
@@ -103,16 +105,16 @@ int rmem_counter_free(struct rmem_counter *counter);
  * @param mr
  *   MR registered by rmem_mr_reg() or rmem_mr_reg_attr(), enabled or not.
  * @param counter
- *   Counter of the same device; NULL unbinds the one that is bound, if there is one.
+ *   Counter of the same device; NULL unbinds the current one, if any.
  * @param flags
  *   RMEM_COUNTER_REMOTE_WRITE.
  *
  * @return
  *   0 on success, otherwise:
- *   - -EINVAL: NULL or not an MR, one that requests bind, one that is being released; not a
+ *   - -EINVAL: NULL or not an MR, one bound by requests, one that is being released; not a
  *     counter, one of another device, one that is being freed; or other flags.
- *   - -EBUSY: a counter is bound to the MR, or its registration is under way or failed.
- *   - -EOPNOTSUPP: the device can't count.
+ *   - -EBUSY: a counter is bound to the MR, or its registration is in progress or failed.
+ *   - -EOPNOTSUPP: the device does not support counters.
  */
 int rmem_mr_bind_counter(struct rmem_mr *mr, struct rmem_counter *counter, uint32_t flags);
 

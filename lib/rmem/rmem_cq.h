@@ -4,7 +4,7 @@
 
 /**
  * @file
- * Completion queues. They are polled with rmem_poll_cq() of rmem_fp.h.
+ * Completion queues; polled with rmem_poll_cq() of rmem_fp.h.
  */
 
 #ifndef RMEM_CQ_H
@@ -18,13 +18,13 @@ extern "C" {
 
 struct rmem_dev;
 
-/** A completion queue (CQ). Drivers extend it behind this head. */
+/** Completion queue (CQ). Drivers append their own fields. */
 struct rmem_cq {
 	struct rmem_obj obj; /**< Private head. */
-	uint32_t nb_cqe;     /**< Completions it can hold; at least what was asked for. */
+	uint32_t nb_cqe;     /**< Maximum number of completions; at least the requested one. */
 };
 
-/** What a completion queue shall be. The caller zeroes it first. */
+/** Configuration of a completion queue. The caller zeroes it first. */
 struct rmem_cq_conf {
 	uint32_t nb_cqe;      /**< Completions to hold, 1 to rmem_dev_info::max_cqe. */
 	uint32_t flags;       /**< No flag is defined: 0. */
@@ -34,16 +34,16 @@ struct rmem_cq_conf {
 /**
  * Create a completion queue.
  *
- * It must hold every completion that can be outstanding on the queue pairs attached to
- * it. One that overflows is lost for good: rmem_poll_cq() returns -EIO once what was
- * saved is drained, and the queue pairs go to the error state (IBTA C11-39).
+ * It must hold all completions that can be outstanding on the queue pairs attached to it.
+ * After an overrun rmem_poll_cq() returns the saved completions, then -EIO permanently, and the
+ * queue pairs move to the error state (IBTA C11-39).
  *
  * Control path: allocates memory. Safe to call from any thread.
  *
  * @param dev
  *   Device that the CQ belongs to.
  * @param conf
- *   What it shall be; not needed after the call.
+ *   Configuration; not needed after the call.
  * @param[out] cq
  *   The new CQ. Written only on success. Release it with rmem_cq_destroy().
  *
@@ -51,7 +51,7 @@ struct rmem_cq_conf {
  *   0 on success, otherwise:
  *   - -EINVAL: NULL or not a device, NULL conf or cq, nb_cqe 0 or over the limit, an
  *     unknown flag, or a reserved field that is not zero.
- *   - -ENOSPC: the device has rmem_dev_info::max_cq queues already.
+ *   - -ENOSPC: the device already has rmem_dev_info::max_cq queues.
  *   - -ENOMEM: no memory for the CQ.
  *   - -ENODEV: the device is being closed.
  *   - -EIO: the device failed.
@@ -64,12 +64,12 @@ int rmem_cq_create(struct rmem_dev *dev, const struct rmem_cq_conf *conf, struct
  * Control path. Safe to call from any thread, once for each CQ and when no thread polls it.
  *
  * @param cq
- *   CQ to release; not valid any more on success. NULL is allowed and does nothing.
+ *   CQ to release; no longer valid on success. NULL is allowed and has no effect.
  *
  * @return
  *   0 on success, otherwise:
  *   - -EINVAL: not a CQ.
- *   - -EBUSY: queue pairs are still attached to it.
+ *   - -EBUSY: queue pairs are attached to it.
  *   - -EIO: the device failed.
  */
 int rmem_cq_destroy(struct rmem_cq *cq);

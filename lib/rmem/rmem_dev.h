@@ -4,9 +4,9 @@
 
 /**
  * @file
- * Devices: made by name, asked for what they can do, and closed.
+ * Devices: creation, capabilities and limits, statistics.
  *
- * A device name is the name of a driver followed by a number: "soft0" is a device of the
+ * The name of a device is that of its driver followed by a number: "soft0" is a device of the
  * software driver.
  */
 
@@ -22,10 +22,10 @@
 extern "C" {
 #endif
 
-/** Devices a process can have at a time. */
+/** Maximum number of devices of a process. */
 #define RMEM_MAX_DEVS 64
 
-/** REG_MR on fast-register MRs: rmem_fast_reg_mr_alloc() and RMEM_WR_REG_MR. */
+/** Fast registration: rmem_fast_reg_mr_alloc() and RMEM_WR_REG_MR. */
 #define RMEM_DEV_CAPA_FAST_REG (UINT64_C(1) << 0)
 /** RMEM_WR_LOCAL_INV. */
 #define RMEM_DEV_CAPA_LOCAL_INV (UINT64_C(1) << 1)
@@ -35,7 +35,7 @@ extern "C" {
 #define RMEM_DEV_CAPA_READ_WITH_INV (UINT64_C(1) << 3)
 /** RMEM_WR_ATOMIC_CMP_AND_SWP and RMEM_WR_ATOMIC_FETCH_AND_ADD. */
 #define RMEM_DEV_CAPA_ATOMIC (UINT64_C(1) << 4)
-/** Requests run on service lcores and not in the thread that posts or polls. */
+/** Requests execute on service lcores and not in the thread that posts or polls. */
 #define RMEM_DEV_CAPA_ENGINE (UINT64_C(1) << 5)
 /** Memory windows of type 1: rmem_mw_bind(). */
 #define RMEM_DEV_CAPA_MW_TYPE_1 (UINT64_C(1) << 6)
@@ -51,35 +51,37 @@ extern "C" {
 #define RMEM_DEV_CAPA_MR_FD (UINT64_C(1) << 11)
 /** rmem_mr_attr::iov: one MR over several ranges. */
 #define RMEM_DEV_CAPA_MR_IOV (UINT64_C(1) << 12)
-/** RMEM_MR_REQUESTED_KEY: the caller chooses the key of an MR. */
+/** RMEM_MR_REQUESTED_KEY: requested keys. */
 #define RMEM_DEV_CAPA_REQUESTED_KEY (UINT64_C(1) << 13)
 /** RMEM_MR_DISABLED and rmem_mr_enable(). */
 #define RMEM_DEV_CAPA_MR_ENABLE (UINT64_C(1) << 14)
 /** rmem_mr_bind_counter(). */
 #define RMEM_DEV_CAPA_MR_COUNTER (UINT64_C(1) << 15)
 /**
- * Inline receive: a message of at most rmem_dev_info::max_inline_recv bytes may travel in its
- * completion, and is copied to the receive's memory by the poll that returns it. Nothing of
- * that shows, but for the memory, which changes at the poll. On unless the environment has
+ * Inline receive.
+ *
+ * A message of at most rmem_dev_info::max_inline_recv bytes may be delivered in its completion,
+ * and copied to the memory of the receive by the poll that returns it. The only visible
+ * difference is the time at which the memory changes. Enabled unless the environment has
  * RMEM_SCATTER_TO_CQE=0 or the QP has RMEM_QP_NO_INLINE_RECV.
  */
 #define RMEM_DEV_CAPA_INLINE_RECV (UINT64_C(1) << 16)
 
-/** A device. Applications read its name. */
+/** Device. Applications read its name. */
 struct rmem_dev {
 	struct rmem_obj obj;       /**< Private head. */
-	char name[RMEM_NAME_SIZE]; /**< Name it was created with. */
+	char name[RMEM_NAME_SIZE]; /**< Name. */
 	int socket_id;             /**< NUMA socket of its memory, or SOCKET_ID_ANY. */
 	const void *driver;        /**< Private: driver of this process. */
 	void *priv;                /**< Private: state of the driver, in shared memory. */
 };
 
-/** rmem_odp_caps::general: MRs with RMEM_ACCESS_ON_DEMAND. */
+/** Bit of rmem_odp_caps::general: MRs with RMEM_ACCESS_ON_DEMAND. */
 #define RMEM_ODP_SUPPORT (UINT32_C(1) << 0)
-/** rmem_odp_caps::general: MRs over the whole address space (NULL, SIZE_MAX). */
+/** Bit of rmem_odp_caps::general: MRs over the whole address space (NULL, SIZE_MAX). */
 #define RMEM_ODP_SUPPORT_IMPLICIT (UINT32_C(1) << 1)
 /*
- * What an on-demand MR can be used for, on each transport; the values are those of verbs'
+ * Operations supported on on-demand MRs, for each transport; the values are those of
  * enum ibv_odp_transport_cap_bits.
  */
 /** Data of SENDs. */
@@ -95,7 +97,7 @@ struct rmem_dev {
 /** Receives of a shared receive queue. */
 #define RMEM_ODP_SRQ_RECV (UINT32_C(1) << 5)
 
-/** On-demand paging: what a device has of it (struct ibv_odp_caps). All 0: nothing. */
+/** On-demand paging capabilities (struct ibv_odp_caps). All 0: not supported. */
 struct rmem_odp_caps {
 	uint32_t general; /**< RMEM_ODP_SUPPORT and RMEM_ODP_SUPPORT_IMPLICIT. */
 	uint32_t rc;      /**< RMEM_ODP_SEND to RMEM_ODP_SRQ_RECV on reliable connections. */
@@ -103,14 +105,14 @@ struct rmem_odp_caps {
 	uint32_t ud;      /**< The same on unreliable datagrams. */
 };
 
-/** What a device can do, its limits, and what is in use. */
+/** Capabilities and limits of a device, and objects in use. */
 struct rmem_dev_info {
 	const char *driver_name;    /**< Name of the driver, static. */
 	uint64_t capa;              /**< Bitwise OR of RMEM_DEV_CAPA_*. */
 	uint64_t max_mr_size;       /**< Bytes of the largest MR. */
 	uint64_t max_msg_size;      /**< Bytes of the largest message. */
 	uint64_t page_size_cap;     /**< Page sizes of REG_MR: bit n set for 2^n bytes. */
-	uint32_t access;            /**< RMEM_ACCESS_* bits that mr_reg takes. */
+	uint32_t access;            /**< RMEM_ACCESS_* bits supported for MRs. */
 	uint32_t max_pd;            /**< Protection domains. */
 	uint32_t max_mr;            /**< Memory regions of all types. */
 	uint32_t max_cq;            /**< Completion queues. */
@@ -139,26 +141,26 @@ struct rmem_dev_info {
 struct rmem_dev_stats {
 	uint64_t send_wrs;    /**< Send requests executed, failed and flushed ones included. */
 	uint64_t recv_wrs;    /**< Receives consumed by a message. */
-	uint64_t bytes;       /**< Payload bytes moved. */
-	uint64_t reg_mrs;     /**< REG_MR requests that succeeded. */
-	uint64_t umrs;        /**< UMR requests that succeeded. */
+	uint64_t bytes;       /**< Payload bytes transferred. */
+	uint64_t reg_mrs;     /**< Successful REG_MR requests. */
+	uint64_t umrs;        /**< Successful UMR requests. */
 	uint64_t invalidates; /**< Keys invalidated by requests of any kind. */
 	uint64_t errors;      /**< Send requests that failed, flushed ones excluded. */
 	uint64_t flushed;     /**< Send requests flushed. */
-	uint64_t local_prot_errors; /**< Requests that failed on a local key. */
-	uint64_t rem_access_errors; /**< Requests that failed on a remote key. */
-	uint64_t rnr_retries;       /**< Tries that found no receive posted. */
-	uint64_t queued;            /**< Requests that could not run when posted. */
-	uint64_t grace_waits;       /**< Invalidations that had to wait for another lcore. */
-	uint64_t inline_recvs;      /**< Messages that travelled in their completion. */
-	uint64_t mw_binds;          /**< Bindings of memory windows that succeeded. */
-	uint64_t odp_page_faults;   /**< Pages of on-demand MRs that requests had fetched. */
-	uint64_t odp_invalidations; /**< Pages of on-demand MRs that went. */
-	uint64_t odp_prefetches;    /**< Pages of on-demand MRs that advice had fetched. */
-	uint64_t odp_pages;         /**< Pages that on-demand MRs have now; never reset. */
-	uint64_t odp_failed_faults; /**< Accesses to on-demand MRs that found no page. */
-	uint64_t bad_rkeys;  /**< Requests of peers by an rkey that is not valid for the QP. */
-	uint64_t mem_faults; /**< Requests and receives that failed as memory was not there. */
+	uint64_t local_prot_errors; /**< Requests that failed with LOC_PROT_ERR. */
+	uint64_t rem_access_errors; /**< Requests that failed with REM_ACCESS_ERR. */
+	uint64_t rnr_retries;       /**< Attempts that found no receive posted. */
+	uint64_t queued;            /**< Requests that could not execute when posted. */
+	uint64_t grace_waits;       /**< Invalidations that waited for another lcore. */
+	uint64_t inline_recvs;      /**< Messages delivered in their completion. */
+	uint64_t mw_binds;          /**< Successful bindings of memory windows. */
+	uint64_t odp_page_faults;   /**< Pages of on-demand MRs faulted in by requests. */
+	uint64_t odp_invalidations; /**< Pages of on-demand MRs invalidated. */
+	uint64_t odp_prefetches;    /**< Pages of on-demand MRs faulted in by advice. */
+	uint64_t odp_pages;         /**< Pages of on-demand MRs in use now; never reset. */
+	uint64_t odp_failed_faults; /**< Accesses to on-demand MRs without a page. */
+	uint64_t bad_rkeys;         /**< Requests of peers with an rkey not valid for the QP. */
+	uint64_t mem_faults;        /**< Requests and receives failed because of unmapped memory. */
 };
 
 /**
@@ -180,52 +182,54 @@ struct rmem_dev_stats {
  *     key or bad value in args.
  *   - -ENODEV: no driver has that name.
  *   - -EEXIST: a device of that name exists.
- *   - -ENOSPC: there are RMEM_MAX_DEVS devices already.
+ *   - -ENOSPC: there are already RMEM_MAX_DEVS devices.
  *   - -ENOMEM: no memory for the device.
- *   - -EPERM: the system does not let this process use the device.
+ *   - -EPERM: the process has no permission to use the device.
  *   - -EOPNOTSUPP: this is a secondary process.
- *   - -EIO: the device fails; what else hardware may refuse is on the driver's page.
+ *   - -EIO: the device failed; the page of the driver lists further errors of hardware.
  */
 int rmem_dev_create(const char *name, const char *args, struct rmem_dev **dev);
 
 /**
- * Close a device and release what it holds.
+ * Close a device and release its resources.
  *
  * Control path. Safe to call from any thread, once for each device.
  *
  * @param dev
- *   Device to close; not valid any more on success. NULL is allowed and does nothing.
+ *   Device to close; no longer valid on success. NULL is allowed and has no effect.
  *
  * @return
  *   0 on success, otherwise:
  *   - -EINVAL: not a device.
- *   - -EBUSY: objects of the device exist; the log counts them.
+ *   - -EBUSY: objects of the device exist; the log has their number.
  */
 int rmem_dev_close(struct rmem_dev *dev);
 
 /**
- * Look a device up by its name, among those of this process: a secondary process has none.
+ * Look up a device of this process by its name.
+ *
+ * A secondary process has no devices.
  *
  * Control path. Safe to call from any thread.
  *
  * @param name
- *   Name given to rmem_dev_create(); NULL is allowed and finds nothing.
+ *   Name passed to rmem_dev_create(); NULL is allowed and returns NULL.
  *
  * @return
- *   The device, or NULL when there is none of that name.
+ *   The device, or NULL if there is none of that name.
  */
 struct rmem_dev *rmem_dev_get_by_name(const char *name);
 
 /**
- * Step through the devices of this process. RMEM_DEV_FOREACH() is the loop over it.
+ * Get the next device of this process; used by RMEM_DEV_FOREACH().
  *
- * Control path. No device may be created or closed meanwhile.
+ * Control path. No device may be created or closed during the iteration.
  *
  * @param prev
- *   Device to start behind, or NULL for the first one.
+ *   Previous device, or NULL for the first one.
  *
  * @return
- *   The next device, or NULL behind the last one.
+ *   The next device, or NULL after the last one.
  */
 struct rmem_dev *rmem_dev_next(const struct rmem_dev *prev);
 
@@ -233,8 +237,10 @@ struct rmem_dev *rmem_dev_next(const struct rmem_dev *prev);
 #define RMEM_DEV_FOREACH(dev) for ((dev) = rmem_dev_next(NULL); (dev); (dev) = rmem_dev_next(dev))
 
 /**
- * Check the invariants of all that a device and its objects hold: tables, queues, QP states,
- * keys, pools and leases. For debugging and tests; the first flaw that is found is logged.
+ * Check the invariants of a device and its objects.
+ *
+ * Covers tables, queues, QP states, keys, pools and leases. For debugging and tests; the first
+ * violation is logged.
  *
  * Control path: reads all tables. No other thread may use the device or its objects during the
  * call.
@@ -243,21 +249,21 @@ struct rmem_dev *rmem_dev_next(const struct rmem_dev *prev);
  *   Device to check.
  *
  * @return
- *   0 when all invariants hold, otherwise:
+ *   0 if all invariants hold, otherwise:
  *   - -EINVAL: NULL or not a device.
  *   - -EIO: an invariant does not hold: a bug, or memory was overwritten.
  *   - -ENOMEM: no memory for the check.
- *   - -EOPNOTSUPP: all that the driver does not hold is sound; the driver has no audit.
+ *   - -EOPNOTSUPP: the driver has no audit; no violation was found in the other objects.
  */
 int rmem_dev_audit(struct rmem_dev *dev);
 
 /**
- * Get what a device can do, its limits, and how much is in use.
+ * Get the capabilities and limits of a device, and the objects in use.
  *
  * Control path. Safe to call from any thread.
  *
  * @param dev
- *   Device to ask.
+ *   Device to query.
  * @param[out] info
  *   Filled on success.
  *
@@ -270,24 +276,24 @@ int rmem_dev_info_get(struct rmem_dev *dev, struct rmem_dev_info *info);
 /**
  * Get the counters of a device.
  *
- * They are read while lcores go on, so that sums may be a few requests apart.
+ * Not an atomic snapshot: sums may be off by a few requests.
  *
  * Control path. Safe to call from any thread.
  *
  * @param dev
- *   Device to ask.
+ *   Device to query.
  * @param[out] stats
  *   Filled on success.
  *
  * @return
  *   0 on success, otherwise:
  *   - -EINVAL: NULL or not a device, or NULL stats.
- *   - -EOPNOTSUPP: the driver counts nothing.
+ *   - -EOPNOTSUPP: the driver has no counters.
  */
 int rmem_dev_stats_get(struct rmem_dev *dev, struct rmem_dev_stats *stats);
 
 /**
- * Start the counters of a device from zero.
+ * Reset the counters of a device to zero.
  *
  * Control path. Safe to call from any thread.
  *
@@ -297,12 +303,12 @@ int rmem_dev_stats_get(struct rmem_dev *dev, struct rmem_dev_stats *stats);
  * @return
  *   0 on success, otherwise:
  *   - -EINVAL: NULL or not a device.
- *   - -EOPNOTSUPP: the driver counts nothing.
+ *   - -EOPNOTSUPP: the driver has no counters.
  */
 int rmem_dev_stats_reset(struct rmem_dev *dev);
 
 /**
- * Print the state of a device for people: limits, what is in use, counters.
+ * Print the limits, objects in use and counters of a device, human-readable.
  *
  * Control path. Safe to call from any thread.
  *

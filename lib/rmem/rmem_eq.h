@@ -4,7 +4,7 @@
 
 /**
  * @file
- * Event queues: how what was asked for earlier has ended.
+ * Event queues: results of operations in the background.
  */
 
 #ifndef RMEM_EQ_H
@@ -21,42 +21,42 @@ extern "C" {
 struct rmem_dev;
 struct rmem_mr;
 
-/** Events that a queue can hold at the most. */
+/** Maximum number of events of a queue. */
 #define RMEM_EQ_MAX_EVENTS (UINT32_C(1) << 20)
 
-/** What an event tells of. */
+/** Types of events. */
 enum rmem_event_type {
 	RMEM_EVENT_MR_COMPLETE = 1, /**< A registration has ended (fi_mr(3): FI_MR_COMPLETE). */
 };
 
-/** An event. */
+/** Event. */
 struct rmem_event {
 	uint32_t type;      /**< One of enum rmem_event_type. */
-	int32_t status;     /**< 0, or why it failed: what the call would have returned. */
-	struct rmem_mr *mr; /**< MR that the call returned. */
+	int32_t status;     /**< 0 or -errno, as the call would have returned. */
+	struct rmem_mr *mr; /**< MR returned by the call. */
 	void *context;      /**< rmem_mr_attr::context. */
 };
 
-/** An event queue (EQ). */
+/** Event queue (EQ). */
 struct rmem_eq {
 	struct rmem_obj obj; /**< Private head. */
-	uint32_t nb_events;  /**< Events it can hold. */
+	uint32_t nb_events;  /**< Maximum number of events. */
 };
 
 /**
  * Create an event queue.
  *
  * With an EQ in rmem_mr_attr::eq, rmem_mr_reg_attr() leaves the registration to control
- * threads (of EAL), of which there are as many as EAL's control threads have processors, 8 at
- * the most. They are shared by all EQs of the process, started with the first of them and
- * joined with the last, so that no registration has to start a thread and none is left behind.
+ * threads of EAL: one for each CPU available to control threads, up to 8. They are shared by all
+ * EQs of the process, started with the first and joined with the last EQ, so that a registration
+ * does not start threads.
  *
  * Control path: allocates memory, may start threads. Safe to call from any thread.
  *
  * @param dev
  *   Device that the EQ belongs to.
  * @param nb_events
- *   Registrations that can be under way or unread at a time, 1 to RMEM_EQ_MAX_EVENTS.
+ *   Maximum number of registrations in progress and unread events, 1 to RMEM_EQ_MAX_EVENTS.
  * @param[out] eq
  *   The new EQ. Written only on success. Release it with rmem_eq_destroy().
  *
@@ -69,23 +69,23 @@ struct rmem_eq {
 int rmem_eq_create(struct rmem_dev *dev, uint32_t nb_events, struct rmem_eq **eq);
 
 /**
- * Read events, in the order in which registrations ended. It does not wait.
+ * Read events, in the order in which registrations ended, without waiting.
  *
- * Each registration that was accepted has one event, and none is lost. Until it is read, the
- * MR can't be deregistered and the EQ can't be destroyed; so an event never tells of an MR
- * that is gone. Who read an event sees all that the registration wrote.
+ * Each accepted registration has one event, and none is lost. Until it is read, the MR cannot
+ * be deregistered and the EQ cannot be destroyed; so the MR of an event always exists. All
+ * results of the registration are visible to the thread that has read its event.
  *
- * Safe to call from any thread, from several at a time.
+ * Safe to call from any thread, concurrently.
  *
  * @param eq
  *   EQ to read.
  * @param[out] events
- *   Room for nb_events events; as many as the call returns are written.
+ *   Array of nb_events events; only the number returned is written.
  * @param nb_events
- *   Events to read at the most. 0 reads none.
+ *   Maximum number of events to read; 0 is allowed.
  *
  * @return
- *   Number of events read, 0 when there is none, otherwise:
+ *   Number of events read, 0 if there is none, otherwise:
  *   - -EINVAL: NULL or not an EQ, or NULL events.
  */
 int rmem_eq_read(struct rmem_eq *eq, struct rmem_event *events, uint16_t nb_events);
@@ -97,12 +97,12 @@ int rmem_eq_read(struct rmem_eq *eq, struct rmem_event *events, uint16_t nb_even
  * and when no thread reads it.
  *
  * @param eq
- *   EQ to release; not valid any more on success. NULL is allowed and does nothing.
+ *   EQ to release; no longer valid on success. NULL is allowed and has no effect.
  *
  * @return
  *   0 on success, otherwise:
  *   - -EINVAL: not an EQ.
- *   - -EBUSY: registrations are under way, or events are unread.
+ *   - -EBUSY: registrations are in progress, or events are unread.
  */
 int rmem_eq_destroy(struct rmem_eq *eq);
 

@@ -4,13 +4,15 @@
 
 /**
  * @file
- * Fast registration ("RDMA: New Memory Extensions", proposed for the kernel in 2008 and now
- * its IB_WR_REG_MR): an MR allocated once and bound again and again by work
- * requests on the send queue, without a system call.
+ * Fast registration: bind an MR to pages with work requests.
  *
- * Life of such an MR: rmem_fast_reg_mr_alloc() makes it FREE; RMEM_WR_REG_MR binds it to
- * the pages of a page list and makes it VALID under a new key tag; RMEM_WR_LOCAL_INV (or
- * the peer's RMEM_WR_SEND_WITH_INV) makes it FREE again; rmem_mr_dereg() frees it.
+ * Proposed for the kernel in 2008 ("RDMA: New Memory Extensions") and now its IB_WR_REG_MR. The MR
+ * is allocated once and bound any number of times by requests on the send queue, without a
+ * system call.
+ *
+ * Life of such an MR: rmem_fast_reg_mr_alloc() allocates it as FREE; RMEM_WR_REG_MR binds it to
+ * the pages of a page list and makes it VALID with a new key tag; RMEM_WR_LOCAL_INV (or the
+ * peer's RMEM_WR_SEND_WITH_INV) makes it FREE again; rmem_mr_dereg() releases it.
  */
 
 #ifndef RMEM_FAST_REG_H
@@ -29,27 +31,27 @@ struct rmem_mr;
 struct rmem_pd;
 
 /**
- * Pages for one RMEM_WR_REG_MR.
+ * List of pages for one RMEM_WR_REG_MR.
  *
- * The list belongs to the device from the post of the REG_MR until it completed: one list
- * for each binding in flight, as in the kernel's proposal.
+ * The device owns the list from the post of the REG_MR until its completion: use one list for
+ * each binding in flight, as in the kernel's proposal.
  */
 struct rmem_fast_reg_page_list {
 	struct rmem_obj obj;        /**< Private head. */
-	uint32_t max_page_list_len; /**< Pages it has room for. */
+	uint32_t max_page_list_len; /**< Maximum number of pages. */
 	uint64_t *page_list;        /**< IO address of each page, a multiple of the page size. The
 			       *  software device takes virtual addresses. */
 };
 
 /**
- * Allocate an MR for fast registration. It is FREE: its keys open nothing yet.
+ * Allocate an MR for fast registration, in the state FREE.
  *
  * Control path: allocates memory. Safe to call from any thread.
  *
  * @param pd
  *   Protection domain the MR belongs to.
  * @param max_page_list_len
- *   Pages that one REG_MR can name, 1 to rmem_dev_info::max_page_list_len.
+ *   Maximum number of pages of a REG_MR, 1 to rmem_dev_info::max_page_list_len.
  * @param[out] mr
  *   The new MR. Written only on success. Release it with rmem_mr_dereg().
  *
@@ -57,7 +59,7 @@ struct rmem_fast_reg_page_list {
  *   0 on success, otherwise:
  *   - -EINVAL: NULL or not a PD, NULL mr, or max_page_list_len out of range.
  *   - -EOPNOTSUPP: the device lacks RMEM_DEV_CAPA_FAST_REG.
- *   - -ENOSPC: the device has rmem_dev_info::max_mr regions already.
+ *   - -ENOSPC: the device already has rmem_dev_info::max_mr regions.
  *   - -ENOMEM: no memory for the MR.
  *   - -ENODEV: the device is being closed.
  */
@@ -69,9 +71,9 @@ int rmem_fast_reg_mr_alloc(struct rmem_pd *pd, uint32_t max_page_list_len, struc
  * Control path: allocates memory. Safe to call from any thread.
  *
  * @param dev
- *   Device that will read it.
+ *   Device of the REG_MR requests.
  * @param max_page_list_len
- *   Pages to make room for, 1 to rmem_dev_info::max_page_list_len.
+ *   Maximum number of pages, 1 to rmem_dev_info::max_page_list_len.
  * @param[out] page_list
  *   The new list. Written only on success. Release it with
  *   rmem_fast_reg_page_list_free().
@@ -92,25 +94,26 @@ int rmem_fast_reg_page_list_alloc(struct rmem_dev *dev, uint32_t max_page_list_l
  * Control path. Safe to call from any thread, once for each list.
  *
  * @param page_list
- *   List to release; not valid any more on success. NULL is allowed and does nothing.
+ *   List to release; no longer valid on success. NULL is allowed and has no effect.
  *
  * @return
  *   0 on success, otherwise:
  *   - -EINVAL: not a page list.
- *   - -EBUSY: a REG_MR that names it waits in a send queue.
+ *   - -EBUSY: a REG_MR with this list waits in a send queue.
  */
 int rmem_fast_reg_page_list_free(struct rmem_fast_reg_page_list *page_list);
 
 /**
- * The key that a REG_MR with the given tag gives an MR (the kernel's
- * ib_update_fast_reg_key(), verbs' ibv_inc_rkey()).
+ * Get the rkey of an MR after a REG_MR with the given tag.
+ *
+ * As ib_update_fast_reg_key() of the kernel, ibv_inc_rkey() of verbs.
  *
  * Fast path.
  *
  * @param rkey
  *   Any rkey of the MR, such as rmem_mr::rkey.
  * @param key_tag
- *   Tag that the REG_MR carries.
+ *   Tag of the REG_MR.
  *
  * @return
  *   The rkey after that REG_MR.
@@ -122,15 +125,15 @@ rmem_rkey_of_tag(uint32_t rkey, uint8_t key_tag)
 }
 
 /**
- * The tag for the next REG_MR of an MR: one up, so that the key it had is refused.
+ * Get the tag for the next REG_MR of an MR, so that its current key is refused.
  *
  * Fast path.
  *
  * @param rkey
- *   Present rkey of the MR.
+ *   Current rkey of the MR.
  *
  * @return
- *   The tag behind the present one; it wraps after 256 registrations.
+ *   The current tag plus one; it wraps after 256 registrations.
  */
 static inline uint8_t
 rmem_rkey_next_tag(uint32_t rkey)

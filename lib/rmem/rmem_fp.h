@@ -4,12 +4,13 @@
 
 /**
  * @file
- * The fast path: post and poll. Each function is one indirect call through the table of
- * this process, by the number of the device; nothing else is looked at unless
- * RMEM_DEBUG is defined.
+ * Fast path: post and poll.
+ *
+ * Each function is one indirect call through a table of the process, indexed by the number of the
+ * device; handles are checked only if RMEM_DEBUG is defined.
  *
  * A QP or a CQ is used by one thread at a time, different ones in parallel. Threads that
- * post or poll are lcores, or registered with rte_thread_register().
+ * post or poll must be lcores, or registered with rte_thread_register().
  */
 
 #ifndef RMEM_FP_H
@@ -44,38 +45,38 @@ struct rmem_fp_ops {
 	void *reserved;             /**< Private. */
 };
 
-/** By device number. A number without a device has functions that return -ENODEV. */
+/** Fast-path functions by device number; without a device they return -ENODEV. */
 extern struct rmem_fp_ops rmem_fp[RMEM_MAX_DEVS];
 
 /**
  * Post requests to the send queue of a QP.
  *
  * Requests are executed in the order posted. The post stops at the first one that is
- * malformed or finds the queue full; those before it are accepted. A request occupies the
- * queue until its completion, or that of a later signaled one, was polled
+ * malformed or finds the queue full; preceding requests are accepted. A request occupies its
+ * entry of the queue until its completion, or that of a later signaled one, was polled
  * (ibv_post_send(3)).
  *
- * Fast path, for the thread that owns the QP.
+ * Fast path, for the thread that uses the QP.
  *
  * @param qp
  *   QP in the RTS or ERR state.
  * @param wr
  *   nb_wr requests; not needed after the call.
  * @param nb_wr
- *   How many; 0 is allowed.
+ *   Number of requests; 0 is allowed.
  *
  * @return
- *   How many were accepted, or if the first was not:
- *   - -EINVAL: unknown opcode or flag, RMEM_SEND_INLINE where nothing is sent, more SGEs or
- *     inline bytes than the QP takes, 4 GiB or more in all on a verbs device, a REG_MR without
- *     MR or page list, a UMR without MR or entries, a BIND_MW without MR or type 2 window, a
- *     handle in one of these that is of another device, an atomic that is not one SGE of 8
- *     bytes, or the calling thread is not known to EAL; in debug builds a NULL or wrong handle.
+ *   Number of requests accepted, or if the first one is refused:
+ *   - -EINVAL: unknown opcode or flag, RMEM_SEND_INLINE with an opcode that sends no data, more
+ *     SGEs or inline bytes than the limits of the QP, 4 GiB or more in total on a verbs device, a
+ *     REG_MR without MR or page list, a UMR without MR or entries, a BIND_MW without MR or type 2
+ *     window, a handle in one of these of another device, an atomic without exactly one SGE of 8
+ *     bytes, or a calling thread not registered with EAL; in debug builds a NULL or wrong handle.
  *   - -EOPNOTSUPP: the device lacks the capability for the opcode, or this is a secondary
  *     process.
  *   - -EBUSY: the QP is in the RESET state.
  *   - -ENOSPC: the send queue is full.
- *   - -ENODEV: the device was closed, or has failed or was removed.
+ *   - -ENODEV: the device was closed, has failed or was removed.
  */
 static inline int
 rmem_post_send(struct rmem_qp *qp, const struct rmem_send_wr *wr, uint16_t nb_wr)
@@ -90,23 +91,23 @@ rmem_post_send(struct rmem_qp *qp, const struct rmem_send_wr *wr, uint16_t nb_wr
 /**
  * Post receives to the receive queue of a QP.
  *
- * Fast path, for the thread that owns the QP.
+ * Fast path, for the thread that uses the QP.
  *
  * @param qp
- *   QP in any state but RESET.
+ *   QP in any state except RESET.
  * @param wr
  *   nb_wr receives; not needed after the call.
  * @param nb_wr
- *   How many; 0 is allowed.
+ *   Number of receives; 0 is allowed.
  *
  * @return
- *   How many were accepted, or if the first was not:
- *   - -EINVAL: more SGEs than the QP takes, a reserved field that is not zero, or the calling
- *     thread is not known to EAL; in debug builds a NULL or wrong handle.
+ *   Number of receives accepted, or if the first one is refused:
+ *   - -EINVAL: more SGEs than the limit of the QP, a reserved field that is not zero, or a calling
+ *     thread not registered with EAL; in debug builds a NULL or wrong handle.
  *   - -EBUSY: the QP is in the RESET state.
  *   - -ENOSPC: the receive queue is full.
  *   - -EOPNOTSUPP: this is a secondary process.
- *   - -ENODEV: the device was closed, or has failed or was removed.
+ *   - -ENODEV: the device was closed, has failed or was removed.
  */
 static inline int
 rmem_post_recv(struct rmem_qp *qp, const struct rmem_recv_wr *wr, uint16_t nb_wr)
@@ -121,22 +122,22 @@ rmem_post_recv(struct rmem_qp *qp, const struct rmem_recv_wr *wr, uint16_t nb_wr
 /**
  * Poll completions from a CQ, oldest first.
  *
- * On the software device it also moves requests on that could not run when posted. A
- * failed request is not a failed poll.
+ * On the software device it also retries requests that could not execute when posted. A failed
+ * request is not a failed poll.
  *
- * Fast path, for the thread that owns the CQ.
+ * Fast path, for the thread that uses the CQ.
  *
  * @param cq
  *   CQ to poll.
  * @param[out] wc
- *   Room for nb_wc completions.
+ *   Array of nb_wc completions.
  * @param nb_wc
- *   How many at most; 0 is allowed and only makes progress.
+ *   Maximum number; 0 is allowed and only makes progress.
  *
  * @return
- *   How many were written, or:
- *   - -EIO: the CQ overflowed, or the device failed, and what was saved is drained.
- *   - -EINVAL: the calling thread is not known to EAL; in debug builds a NULL or wrong
+ *   Number of completions written, or:
+ *   - -EIO: the CQ overran, or the device failed, and the saved completions are drained.
+ *   - -EINVAL: the calling thread is not registered with EAL; in debug builds a NULL or wrong
  *     handle.
  *   - -EOPNOTSUPP: this is a secondary process.
  *   - -ENODEV: the device was closed.

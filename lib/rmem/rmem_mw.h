@@ -4,13 +4,13 @@
 
 /**
  * @file
- * Memory windows: a part of an MR, with rights of its own, under a key that comes and goes.
+ * Memory windows: remote access to part of an MR, with rights and an rkey of their own.
  *
- * A window has an rkey only: peers use it, local requests use the MR's lkey. It may be bound
- * to MRs registered with RMEM_ACCESS_MW_BIND.
+ * A window has an rkey only; local requests use the lkey of the MR. It can be bound to MRs
+ * registered with RMEM_ACCESS_MW_BIND.
  *
- * Type 1 is bound by rmem_mw_bind() and opens for all QPs of its PD; a new binding ends the
- * one before. Type 2 (the standard's 2B) is bound by RMEM_WR_BIND_MW, opens for the QP it
+ * Type 1 is bound by rmem_mw_bind() and is valid on all QPs of its PD; a new binding ends the
+ * previous one. Type 2 (2B of the standard) is bound by RMEM_WR_BIND_MW, is valid on the QP it
  * was bound on, and must be invalidated (RMEM_WR_LOCAL_INV, or the peer's
  * RMEM_WR_SEND_WITH_INV) before it is bound again.
  */
@@ -30,16 +30,16 @@ struct rmem_mr;
 struct rmem_pd;
 struct rmem_qp;
 
-/** How a window is bound; the values are those of enum ibv_mw_type. */
+/** Types of windows; the values are those of enum ibv_mw_type. */
 enum rmem_mw_type {
-	RMEM_MW_TYPE_1 = 1, /**< By rmem_mw_bind(). */
-	RMEM_MW_TYPE_2 = 2, /**< By RMEM_WR_BIND_MW; type 2B of the standard. */
+	RMEM_MW_TYPE_1 = 1, /**< Bound by rmem_mw_bind(). */
+	RMEM_MW_TYPE_2 = 2, /**< Bound by RMEM_WR_BIND_MW; type 2B of the standard. */
 };
 
 /**
- * A memory window (MW). Drivers extend it behind this head.
+ * Memory window (MW). Drivers append their own fields.
  *
- * rkey is that of the binding posted last; for a type 1 window whose binding failed, that of
+ * rkey is that of the last binding posted; for a type 1 window whose binding failed, that of
  * the binding in force.
  */
 struct rmem_mw {
@@ -50,25 +50,25 @@ struct rmem_mw {
 	struct rmem_pd *pd;  /**< PD it belongs to. */
 };
 
-/** What a window opens; as struct ibv_mw_bind_info. */
+/** Range and rights of a binding; as struct ibv_mw_bind_info. */
 struct rmem_mw_bind_info {
-	struct rmem_mr *mr; /**< MR with RMEM_ACCESS_MW_BIND; ignored when length is 0. */
-	uint64_t addr;      /**< First byte, in terms of the MR's iova. */
+	struct rmem_mr *mr; /**< MR with RMEM_ACCESS_MW_BIND; ignored if length is 0. */
+	uint64_t addr;      /**< First byte, relative to the iova of the MR. */
 	uint64_t length;    /**< Length in bytes; 0 unbinds. */
 	uint32_t access;    /**< Bitwise OR of the rights in RMEM_ACCESS_REMOTE. */
 	uint32_t reserved;  /**< Zero. */
 };
 
-/** A binding of a type 1 window; as struct ibv_mw_bind. The caller zeroes it first. */
+/** Binding of a type 1 window; as struct ibv_mw_bind. The caller zeroes it first. */
 struct rmem_mw_bind {
 	uint64_t wr_id;                     /**< Returned in rmem_wc::wr_id. */
 	uint32_t flags;                     /**< RMEM_SEND_SIGNALED, RMEM_SEND_FENCE. */
 	uint32_t reserved;                  /**< Zero. */
-	struct rmem_mw_bind_info bind_info; /**< What it opens. */
+	struct rmem_mw_bind_info bind_info; /**< Range and rights. */
 };
 
 /**
- * Allocate a memory window. It is not bound: its key opens nothing yet.
+ * Allocate a memory window, not bound.
  *
  * Control path: allocates memory. Safe to call from any thread.
  *
@@ -83,7 +83,7 @@ struct rmem_mw_bind {
  *   0 on success, otherwise:
  *   - -EINVAL: NULL or not a PD, NULL mw, or an unknown type.
  *   - -EOPNOTSUPP: the device lacks RMEM_DEV_CAPA_MW_TYPE_1 or RMEM_DEV_CAPA_MW_TYPE_2B.
- *   - -ENOSPC: the device has rmem_dev_info::max_mw windows already.
+ *   - -ENOSPC: the device already has rmem_dev_info::max_mw windows.
  *   - -ENOMEM: no memory for the window.
  *   - -ENODEV: the device is being closed.
  *   - -EIO: the device failed.
@@ -91,38 +91,38 @@ struct rmem_mw_bind {
 int rmem_mw_alloc(struct rmem_pd *pd, enum rmem_mw_type type, struct rmem_mw **mw);
 
 /**
- * Bind a type 1 window to a part of an MR, or unbind it (ibv_bind_mw()).
+ * Bind a type 1 window to part of an MR, or unbind it (ibv_bind_mw(3)).
  *
- * The binding goes through the send queue of the QP, in order with other requests, and
- * completes with RMEM_WC_BIND_MW when it is signaled. When it completed, the key that the
- * window had before opens nothing any more, and no lcore reaches the memory through it. A
- * bound window keeps its MR from being deregistered. A binding that fails (RMEM_WC_MW_BIND_ERR
- * or flushed) leaves the one before in force, and mw->rkey is again the key of that.
+ * The binding is queued in the send queue of the QP, in order with other requests, and
+ * completes with RMEM_WC_BIND_MW if it is signaled. When it has completed, the previous key of the
+ * window is no longer valid, and no lcore accesses the memory through it. An MR cannot be
+ * deregistered while a window is bound to it. A binding that fails (RMEM_WC_MW_BIND_ERR or
+ * flushed) leaves the previous one in force, and mw->rkey is again the key of that.
  *
- * For the thread that owns the QP. One binding of a window must have completed before it is
- * bound through another QP.
+ * For the thread that uses the QP. A binding of a window must have completed before the window is
+ * bound on another QP.
  *
  * @param qp
  *   QP of the window's PD, in the RTS or ERR state.
  * @param mw
- *   Type 1 window; on success mw->rkey is its new key, also when it is unbound.
+ *   Type 1 window; on success mw->rkey is its new key, also after unbinding.
  * @param bind
- *   What to bind it to; not needed after the call. REMOTE_WRITE and REMOTE_ATOMIC need
- *   LOCAL_WRITE of the MR (IBTA C10-74).
+ *   The binding; not needed after the call. REMOTE_WRITE and REMOTE_ATOMIC need LOCAL_WRITE of
+ *   the MR (IBTA C10-74).
  *
  * @return
- *   0 when the binding was accepted, otherwise:
+ *   0 if the binding was accepted, otherwise:
  *   - -EINVAL: NULL or wrong handle, NULL bind, a type 2 window, an unknown flag or access
  *     bit, ZERO_BASED (IBTA o10-36.2.2), a reserved field that is not zero, an MR that was
  *     not registered by rmem_mr_reg(), or a range that is not inside the MR (IBTA C10-75);
- *     on the software device also a calling thread that EAL does not know.
+ *     on the software device also a calling thread that is not registered with EAL.
  *   - -EPERM: window, MR and QP are not of one PD (IBTA C10-72), the MR lacks
  *     RMEM_ACCESS_MW_BIND (IBTA C10-73), or LOCAL_WRITE for rights to modify.
  *   - -EOPNOTSUPP: the MR is of RMEM_MR_FD.
  *   - -EBUSY: the QP is in the RESET state, or the MR is not in RMEM_MR_STATE_VALID: its
  *     registration is in progress or failed, or it is not enabled.
  *   - -ENOSPC: the send queue is full.
- *   - -ENOMEM: a binding before was lost, and no memory to make the window anew.
+ *   - -ENOMEM: a previous binding was lost, and no memory to allocate the window again.
  *   - -ENODEV: the device has failed or was removed.
  *   - -EIO: the device failed.
  */
@@ -131,14 +131,14 @@ int rmem_mw_bind(struct rmem_qp *qp, struct rmem_mw *mw, const struct rmem_mw_bi
 /**
  * Free a memory window, bound or not.
  *
- * When it returns, no lcore reaches the memory through the window any more, and the MR it was
+ * When it returns, no lcore accesses the memory through the window any more, and the MR it was
  * bound to can be deregistered.
  *
  * Control path: waits for lcores that are executing a request. Safe to call from any thread,
  * once for each window.
  *
  * @param mw
- *   Window to release; not valid any more on success. NULL is allowed and does nothing.
+ *   Window to release; no longer valid on success. NULL is allowed and has no effect.
  *
  * @return
  *   0 on success, otherwise:

@@ -4,11 +4,11 @@
 
 /**
  * @file
- * The head that every rmem object starts with.
+ * Common head of all rmem objects.
  *
- * It lets the class refuse a handle of the wrong type, find the device of an object, and
- * count who still refers to it. Applications read none of it. Objects other than the
- * device live in DPDK shared memory and hold no function pointer.
+ * The class uses it to check the type of a handle, to find the device of an object, and to count
+ * references. It is private. Objects other than the device are in DPDK shared memory and hold no
+ * function pointer.
  */
 
 #ifndef RMEM_OBJ_H
@@ -20,10 +20,10 @@
 extern "C" {
 #endif
 
-/** Bytes of a name, the closing NUL included. */
+/** Bytes of a name, including the NUL. */
 #define RMEM_NAME_SIZE 32
 
-/** What an object is. The values are not small numbers, so that stray memory is noticed. */
+/** Types of objects. The values are unlikely in other memory, to detect stray handles. */
 enum rmem_obj_type {
 	RMEM_OBJ_NONE = 0,               /**< Destroyed, or never an object. */
 	RMEM_OBJ_DEV = 0x726d0001,       /**< struct rmem_dev. */
@@ -43,7 +43,7 @@ struct rmem_obj {
 	uint32_t type;   /**< One of enum rmem_obj_type. */
 	uint16_t dev_id; /**< Index of the device, below RMEM_MAX_DEVS. */
 	uint16_t pad;    /**< Zero. */
-	uint32_t refs;   /**< Objects and queued requests that refer to this one; atomic. */
+	uint32_t refs;   /**< References by objects and queued requests; atomic. */
 };
 
 #ifdef __cplusplus

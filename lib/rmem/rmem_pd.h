@@ -4,7 +4,7 @@
 
 /**
  * @file
- * Protection domains: which queue pairs may use which memory regions.
+ * Protection domains: associate queue pairs with memory regions.
  */
 
 #ifndef RMEM_PD_H
@@ -18,7 +18,7 @@ extern "C" {
 
 struct rmem_dev;
 
-/** A protection domain (PD). Drivers extend it behind this head. */
+/** Protection domain (PD). Drivers append their own fields. */
 struct rmem_pd {
 	struct rmem_obj obj; /**< Private head. */
 	uint32_t handle;     /**< Number of the PD on its device. */
@@ -27,8 +27,8 @@ struct rmem_pd {
 /**
  * Allocate a protection domain on a device.
  *
- * Memory regions and queue pairs belong to one PD; a request that names a key of another
- * PD than its queue pair's fails. The PD belongs to the caller.
+ * Memory regions and queue pairs belong to one PD. A request with a key of another PD than that
+ * of its queue pair fails. The PD is owned by the caller.
  *
  * Control path: allocates memory. Safe to call from any thread.
  *
@@ -40,7 +40,7 @@ struct rmem_pd {
  * @return
  *   0 on success, otherwise:
  *   - -EINVAL: NULL or not a device, or NULL pd.
- *   - -ENOSPC: the device has rmem_dev_info::max_pd domains already.
+ *   - -ENOSPC: the device already has rmem_dev_info::max_pd domains.
  *   - -ENOMEM: no memory for the PD.
  *   - -ENODEV: the device is being closed.
  *   - -EIO: the device failed.
@@ -53,13 +53,13 @@ int rmem_pd_alloc(struct rmem_dev *dev, struct rmem_pd **pd);
  * Control path. Safe to call from any thread, once for each PD.
  *
  * @param pd
- *   PD to release; not valid any more on success, unchanged on failure. NULL is allowed
- *   and does nothing.
+ *   PD to release; no longer valid on success, unchanged on failure. NULL is allowed and has no
+ *   effect.
  *
  * @return
  *   0 on success, otherwise:
  *   - -EINVAL: not a PD.
- *   - -EBUSY: memory regions or queue pairs still belong to it (IBTA C10-10).
+ *   - -EBUSY: memory regions or queue pairs belong to it (IBTA C10-10).
  *   - -EIO: the device failed.
  */
 int rmem_pd_dealloc(struct rmem_pd *pd);
@@ -67,7 +67,7 @@ int rmem_pd_dealloc(struct rmem_pd *pd);
 /**
  * Get the device of a PD.
  *
- * A PD refers to its device: the device can't be closed before rmem_pd_dealloc().
+ * A PD holds a reference to its device: the device cannot be closed before rmem_pd_dealloc().
  *
  * Control path. Safe to call from any thread, also while devices are created and closed.
  *
@@ -75,7 +75,7 @@ int rmem_pd_dealloc(struct rmem_pd *pd);
  *   PD to query; NULL is allowed.
  *
  * @return
- *   The device, or NULL when pd is NULL or not a PD.
+ *   The device, or NULL if pd is NULL or not a PD.
  */
 struct rmem_dev *rmem_pd_dev(const struct rmem_pd *pd);
 

@@ -6,8 +6,8 @@
  * @file
  * Queue pairs of the reliable connected (RC) service.
  *
- * A QP is made in the RESET state, goes to RTS by rmem_qp_connect(), to ERR by its first
- * error or by rmem_qp_set_error(), and back to RESET by rmem_qp_reset().
+ * A QP is created in the RESET state. rmem_qp_connect() moves it to RTS, its first error or
+ * rmem_qp_set_error() to ERR, and rmem_qp_reset() back to RESET.
  */
 
 #ifndef RMEM_QP_H
@@ -32,31 +32,32 @@ enum rmem_qp_type {
 
 /** State of a QP, with the names and values of enum ibv_qp_state. */
 enum rmem_qp_state {
-	RMEM_QPS_RESET = 0, /**< Not connected: nothing can be posted. */
+	RMEM_QPS_RESET = 0, /**< Not connected: posts are refused. */
 	RMEM_QPS_RTS = 3,   /**< Connected: ready to send and to receive. */
 	RMEM_QPS_ERR = 6,   /**< All requests are flushed. */
 };
 
-/** Complete every send request, signaled or not. */
+/** Generate a completion for every send request, signaled or not. */
 #define RMEM_QP_SIG_ALL (1u << 0)
 /**
- * Place every message where its receive says as it arrives, and never in its completion
- * (mlx5dv_create_qp(3), MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE); see
- * RMEM_DEV_CAPA_INLINE_RECV. Ignored by a device without it.
+ * Disable inline receive; see RMEM_DEV_CAPA_INLINE_RECV.
+ *
+ * As MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE of mlx5dv_create_qp(3). Ignored by a device without
+ * inline receive.
  */
 #define RMEM_QP_NO_INLINE_RECV (1u << 1)
 
-/** A queue pair (QP). Drivers extend it behind this head. */
+/** Queue pair (QP). Drivers append their own fields. */
 struct rmem_qp {
 	struct rmem_obj obj;       /**< Private head. */
 	uint32_t qp_num;           /**< Number of the QP on its device. */
 	struct rmem_pd *pd;        /**< PD it belongs to. */
 	struct rmem_cq *send_cq;   /**< CQ of its send queue. */
 	struct rmem_cq *recv_cq;   /**< CQ of its receive queue. */
-	LIST_ENTRY(rmem_qp) entry; /**< Private: in the list of all. */
+	LIST_ENTRY(rmem_qp) entry; /**< Private: entry of the list of QPs. */
 };
 
-/** What a QP shall be. The caller zeroes it first. */
+/** Configuration of a QP. The caller zeroes it first. */
 struct rmem_qp_conf {
 	struct rmem_cq *send_cq;  /**< CQ for send requests. */
 	struct rmem_cq *recv_cq;  /**< CQ for receives; may be the same. */
@@ -67,36 +68,36 @@ struct rmem_qp_conf {
 	uint32_t max_inline_data; /**< Bytes of inline data, 0 to the device's limit. */
 	uint16_t type;            /**< RMEM_QPT_RC. */
 	uint16_t flags;           /**< Bitwise OR of RMEM_QP_*. */
-	uint32_t access;          /**< Of RMEM_ACCESS_REMOTE: what the peer may ask for. */
+	uint32_t access;          /**< Rights of the peer, of RMEM_ACCESS_REMOTE. */
 	uint64_t reserved[2];     /**< Zero. */
 };
 
-/** Where a QP can be reached; plain bytes, made to be sent to the peer. */
+/** Address of a QP; plain bytes that can be sent to the peer. */
 struct rmem_qp_addr {
-	uint8_t gid[16];     /**< Port of the device. */
+	uint8_t gid[16];     /**< GID of the port. */
 	uint32_t qp_num;     /**< Number of the QP on its device. */
-	uint32_t psn;        /**< First packet sequence number, where there are packets. */
-	uint16_t lid;        /**< Port on an InfiniBand subnet, else 0. */
-	uint8_t mtu;         /**< Path MTU as verbs codes it, or 0. */
+	uint32_t psn;        /**< First packet sequence number, if the device uses packets. */
+	uint16_t lid;        /**< LID of the port on an InfiniBand subnet, else 0. */
+	uint8_t mtu;         /**< Path MTU in the encoding of verbs, or 0. */
 	uint8_t reserved[5]; /**< Zero. */
 };
 
-/** How to connect a QP. The caller zeroes it first; the times are coded as in verbs. */
+/** Configuration of a connection. The caller zeroes it first. Encodings are those of verbs. */
 struct rmem_qp_conn {
-	struct rmem_qp_addr remote; /**< The peer, from its rmem_qp_query(). */
-	uint8_t timeout;       /**< Wait for an answer: 4.096 us * 2^timeout; 0 for ever; <= 31. */
-	uint8_t retry_cnt;     /**< Tries again after that, 0 to 7. */
-	uint8_t rnr_retry;     /**< Tries again when no receive is posted, 0 to 6; 7 for ever. */
-	uint8_t min_rnr_timer; /**< Pause our peer makes before that, coded; 0 to 31. */
-	uint8_t reserved[12];  /**< Zero. */
+	struct rmem_qp_addr remote; /**< Address of the peer, from its rmem_qp_query(). */
+	uint8_t timeout;            /**< Ack timeout: 4.096 us * 2^timeout; 0 unlimited; <= 31. */
+	uint8_t retry_cnt;          /**< Retries after a timeout, 0 to 7. */
+	uint8_t rnr_retry;          /**< Retries if no receive is posted, 0 to 6; 7 unlimited. */
+	uint8_t min_rnr_timer;      /**< Pause of the peer before these, encoded; 0 to 31. */
+	uint8_t reserved[12];       /**< Zero. */
 };
 
-/** What rmem_qp_query() tells. */
+/** Result of rmem_qp_query(). */
 struct rmem_qp_attr {
 	uint32_t state;             /**< One of enum rmem_qp_state. */
-	uint32_t access;            /**< What the peer may ask for. */
-	struct rmem_qp_addr addr;   /**< Where this QP can be reached. */
-	struct rmem_qp_addr remote; /**< Its peer; zero when not connected. */
+	uint32_t access;            /**< Rights of the peer. */
+	struct rmem_qp_addr addr;   /**< Address of this QP. */
+	struct rmem_qp_addr remote; /**< Address of its peer; zero if not connected. */
 	uint32_t max_send_wr;       /**< As created. */
 	uint32_t max_recv_wr;       /**< As created. */
 	uint16_t max_send_sge;      /**< As created. */
@@ -104,7 +105,7 @@ struct rmem_qp_attr {
 	uint32_t max_inline_data;   /**< As created. */
 	uint32_t send_queued;       /**< Send requests accepted and not executed yet. */
 	uint32_t recv_queued;       /**< Receives posted and not consumed yet. */
-	uint64_t bad_rkeys; /**< Requests of its peers by an rkey that is not valid for it. */
+	uint64_t bad_rkeys;         /**< Requests of its peers with an rkey not valid for it. */
 };
 
 /**
@@ -115,7 +116,7 @@ struct rmem_qp_attr {
  * @param pd
  *   Protection domain the QP belongs to.
  * @param conf
- *   What it shall be; not needed after the call.
+ *   Configuration; not needed after the call.
  * @param[out] qp
  *   The new QP. Written only on success. Release it with rmem_qp_destroy().
  *
@@ -124,7 +125,7 @@ struct rmem_qp_attr {
  *   - -EINVAL: NULL or not a PD, NULL conf or qp, a missing CQ or one of another device, a
  *     number over its limit, an unknown type, flag or access bit, or a reserved field that
  *     is not zero.
- *   - -ENOSPC: the device has rmem_dev_info::max_qp queue pairs already.
+ *   - -ENOSPC: the device already has rmem_dev_info::max_qp queue pairs.
  *   - -ENOMEM: no memory for the QP.
  *   - -ENODEV: the device is being closed.
  *   - -EIO: the device failed.
@@ -134,19 +135,19 @@ int rmem_qp_create(struct rmem_pd *pd, const struct rmem_qp_conf *conf, struct r
 /**
  * Connect a QP to its peer: from RESET to RTS.
  *
- * Both sides connect, each to the other's address. A request posted before the peer has
- * done so is tried again as rmem_qp_conn::timeout and retry_cnt say.
+ * Both sides connect, each to the address of the other. A request posted before the peer has
+ * done so is retried according to rmem_qp_conn::timeout and retry_cnt.
  *
  * Control path. Not while another thread uses the QP.
  *
  * @param qp
  *   QP in the RESET state.
  * @param conn
- *   The peer and how patient to be with it; not needed after the call.
+ *   Peer, timeouts and retries; not needed after the call.
  *
  * @return
  *   0 on success, otherwise:
- *   - -EINVAL: NULL or not a QP, NULL conn, an address the device can't have, a coded time
+ *   - -EINVAL: NULL or not a QP, NULL conn, an address that the device does not support, a time
  *     or count out of range, or a reserved field that is not zero.
  *   - -EBUSY: not in the RESET state.
  *   - -EIO: the device failed.
@@ -154,12 +155,12 @@ int rmem_qp_create(struct rmem_pd *pd, const struct rmem_qp_conf *conf, struct r
 int rmem_qp_connect(struct rmem_qp *qp, const struct rmem_qp_conn *conn);
 
 /**
- * Ask for a QP's state, address and sizes.
+ * Query the state, the address and the sizes of a QP.
  *
  * Control path. Safe to call from any thread.
  *
  * @param qp
- *   QP to ask.
+ *   QP to query.
  * @param[out] attr
  *   Filled on success.
  *
@@ -171,8 +172,9 @@ int rmem_qp_connect(struct rmem_qp *qp, const struct rmem_qp_conn *conn);
 int rmem_qp_query(struct rmem_qp *qp, struct rmem_qp_attr *attr);
 
 /**
- * Move a QP to the ERR state: outstanding requests complete with
- * RMEM_WC_WR_FLUSH_ERR, and so does what is posted later.
+ * Move a QP to the ERR state.
+ *
+ * Outstanding requests and requests posted later complete with RMEM_WC_WR_FLUSH_ERR.
  *
  * Control path: waits for lcores that are executing its requests. Safe to call from any
  * thread.
@@ -189,10 +191,10 @@ int rmem_qp_query(struct rmem_qp *qp, struct rmem_qp_attr *attr);
 int rmem_qp_set_error(struct rmem_qp *qp);
 
 /**
- * Bring a QP back to the RESET state, from any state.
+ * Move a QP to the RESET state, from any state.
  *
- * Requests not executed are dropped without a completion; completions already in the CQs
- * stay there (IBTA C10-97). The QP can be connected again.
+ * Requests not executed are dropped without a completion; completions in the CQs remain
+ * (IBTA C10-97). The QP can be connected again.
  *
  * Control path: waits for lcores that are executing its requests. Not while another
  * thread posts to the QP.
@@ -208,18 +210,20 @@ int rmem_qp_set_error(struct rmem_qp *qp);
 int rmem_qp_reset(struct rmem_qp *qp);
 
 /**
- * Destroy a QP, in any state. Requests not executed are dropped without a completion.
+ * Destroy a QP, in any state.
+ *
+ * Requests not executed are dropped without a completion.
  *
  * Control path: waits for lcores that are executing its requests. Not while another
  * thread uses the QP; once for each QP.
  *
  * @param qp
- *   QP to release; not valid any more on success. NULL is allowed and does nothing.
+ *   QP to release; no longer valid on success. NULL is allowed and has no effect.
  *
  * @return
  *   0 on success, otherwise:
  *   - -EINVAL: not a QP.
- *   - -EBUSY: something still refers to it.
+ *   - -EBUSY: it has references.
  *   - -EIO: the device failed.
  */
 int rmem_qp_destroy(struct rmem_qp *qp);

@@ -6,7 +6,7 @@
  * @file
  * Values of rmem_wc::vendor_err from the software device.
  *
- * Other drivers pass on what their device reports, as ibv_wc::vendor_err is.
+ * Other drivers return the value of their device, as in ibv_wc::vendor_err.
  */
 
 #ifndef RMEM_VENDOR_ERR_H
@@ -19,8 +19,9 @@ extern "C" {
 #endif
 
 /**
- * Why the software device refused a request or a receive. The first cause found is reported. It is
- * NONE with SUCCESS and WR_FLUSH_ERR only.
+ * Causes for which the software device refuses a request or a receive.
+ *
+ * The first cause found is reported. It is NONE only with SUCCESS and WR_FLUSH_ERR.
  */
 enum rmem_vendor_err {
 	RMEM_VENDOR_ERR_NONE = 0,       /**< Not refused. */
@@ -36,29 +37,29 @@ enum rmem_vendor_err {
 	RMEM_VENDOR_ERR_MSG_SIZE = 10,  /**< Longer than rmem_dev_info::max_msg_size. */
 	RMEM_VENDOR_ERR_RECV_SIZE = 11, /**< Longer than the receive. */
 	RMEM_VENDOR_ERR_RECV = 12, /**< The receive was refused; its completion has the cause. */
-	RMEM_VENDOR_ERR_QP_RIGHT = 13,  /**< The QP of the peer does not allow the operation. */
+	RMEM_VENDOR_ERR_QP_RIGHT = 13,  /**< The QP of the peer does not permit the operation. */
 	RMEM_VENDOR_ERR_ALIGNMENT = 14, /**< An atomic not on 8 aligned bytes in one piece. */
 	RMEM_VENDOR_ERR_NO_RECV = 15,   /**< The peer had no receive posted. */
 	RMEM_VENDOR_ERR_NO_PEER = 16,   /**< The peer is not connected back, or in ERR. */
-	RMEM_VENDOR_ERR_NOT_INV = 17,   /**< A key that requests can't invalidate. */
+	RMEM_VENDOR_ERR_NOT_INV = 17,   /**< Requests cannot invalidate the key. */
 	RMEM_VENDOR_ERR_NOT_FREE = 18,  /**< The MR or window is bound, or being (un)bound. */
 	RMEM_VENDOR_ERR_MR_TYPE = 19,   /**< An MR of another type or device. */
 	RMEM_VENDOR_ERR_ACCESS = 20,    /**< Unknown or inconsistent access bits. */
-	RMEM_VENDOR_ERR_NB_PAGES = 21,  /**< No page, or more than the MR or list takes. */
-	RMEM_VENDOR_ERR_PAGE_SIZE = 22, /**< Page size that the device lacks. */
+	RMEM_VENDOR_ERR_NB_PAGES = 21,  /**< No page, or more than the MR or list holds. */
+	RMEM_VENDOR_ERR_PAGE_SIZE = 22, /**< Page size that the device does not support. */
 	RMEM_VENDOR_ERR_PAGE_ADDR = 23, /**< A page that is NULL, or not aligned to its size. */
 	RMEM_VENDOR_ERR_OFFSET = 24,    /**< first_byte_offset outside the first page. */
 	RMEM_VENDOR_ERR_LENGTH = 25,    /**< Length 0, over a limit, or more than the pages hold. */
 	RMEM_VENDOR_ERR_WRAP = 26,      /**< An address range wraps past 2^64. */
-	RMEM_VENDOR_ERR_NB_ENTRIES = 27, /**< No entry, more than the MR takes, or no repetition. */
+	RMEM_VENDOR_ERR_NB_ENTRIES = 27, /**< No entry, more than the MR holds, or no repetition. */
 	RMEM_VENDOR_ERR_ENTRY = 28, /**< An entry of length 0, or with its reserved field set. */
 	RMEM_VENDOR_ERR_DEPTH = 29, /**< More levels than rmem_dev_info::max_mkey_depth. */
-	RMEM_VENDOR_ERR_CYCLE = 30, /**< The key would lie below itself. */
+	RMEM_VENDOR_ERR_CYCLE = 30, /**< The key would be below itself. */
 	RMEM_VENDOR_ERR_NB,         /**< Number of values; grows. */
 };
 
 /**
- * Name a vendor error of the software device in human-readable form.
+ * Get the human-readable name of a vendor error of the software device.
  *
  * Safe to call from any thread.
  *

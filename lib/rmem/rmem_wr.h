@@ -4,11 +4,11 @@
 
 /**
  * @file
- * Work requests: what is posted with rmem_post_send() and rmem_post_recv().
+ * Work requests, posted with rmem_post_send() and rmem_post_recv().
  *
- * A send request is 64 bytes plus its SGEs. The arrays belong to the caller again when
- * the post returns, but for the entries of a UMR; the memory that SGEs and page lists name,
- * and those entries, when the request completed.
+ * A send request is 64 bytes plus its SGEs. The arrays are owned by the caller again when the post
+ * returns, except for the entries of a UMR. These entries, and the memory of SGEs and page lists,
+ * are owned by the device until the request has completed.
  */
 
 #ifndef RMEM_WR_H
@@ -25,15 +25,15 @@ struct rmem_mw;
 struct rmem_fast_reg_page_list;
 struct rmem_mkey_entry;
 
-/** What a send request does; the names are those of verbs and of the kernel. */
+/** Opcodes of send requests; the names are those of verbs and of the kernel. */
 enum rmem_wr_opcode {
 	RMEM_WR_RDMA_WRITE = 0,           /**< Write to the peer's memory. */
 	RMEM_WR_RDMA_WRITE_WITH_IMM = 1,  /**< The same, and complete a receive of the peer. */
 	RMEM_WR_SEND = 2,                 /**< Send into a receive of the peer. */
 	RMEM_WR_SEND_WITH_IMM = 3,        /**< The same with 32 bits of immediate data. */
 	RMEM_WR_RDMA_READ = 4,            /**< Read the peer's memory. */
-	RMEM_WR_ATOMIC_CMP_AND_SWP = 5,   /**< Compare and swap 8 bytes of the peer's. */
-	RMEM_WR_ATOMIC_FETCH_AND_ADD = 6, /**< Add to 8 bytes of the peer's. */
+	RMEM_WR_ATOMIC_CMP_AND_SWP = 5,   /**< Compare and swap 8 bytes of the peer. */
+	RMEM_WR_ATOMIC_FETCH_AND_ADD = 6, /**< Fetch and add to 8 bytes of the peer. */
 	RMEM_WR_LOCAL_INV = 7,            /**< Invalidate a key of this device. */
 	RMEM_WR_SEND_WITH_INV = 8,        /**< Send, and invalidate a key of the peer. */
 	RMEM_WR_REG_MR = 9,               /**< Bind a fast-register MR to pages. */
@@ -42,26 +42,26 @@ enum rmem_wr_opcode {
 	RMEM_WR_UMR = 12,                 /**< Bind an indirect key to entries. */
 };
 
-/** How many opcodes there are: all below it are known. */
+/** Number of opcodes. */
 #define RMEM_WR_OPCODE_NB 13
 
-/** Start only when all READs and atomics before it have completed. */
+/** Start only when all preceding READs and atomics have completed. */
 #define RMEM_SEND_FENCE (1u << 0)
-/** Complete with a completion; without it only a failure does. */
+/** Generate a completion on success; a failure always generates one. */
 #define RMEM_SEND_SIGNALED (1u << 1)
 /** Mark the receive that it consumes as solicited. */
 #define RMEM_SEND_SOLICITED (1u << 2)
-/** Take the payload from the SGEs during the post; their lkeys are not looked at. */
+/** Copy the payload from the SGEs during the post; their lkeys are ignored. */
 #define RMEM_SEND_INLINE (1u << 3)
 
-/** A stretch of local memory (scatter/gather element), as struct ibv_sge. */
+/** Scatter/gather element: a range of local memory, as struct ibv_sge. */
 struct rmem_sge {
-	uint64_t addr;   /**< Address of the first byte, in terms of the MR's iova. */
-	uint32_t length; /**< Length in bytes; 0 is allowed and means none. */
-	uint32_t lkey;   /**< lkey of the MR that holds it. */
+	uint64_t addr;   /**< Address of the first byte, relative to the iova of the MR. */
+	uint32_t length; /**< Length in bytes; 0 is allowed. */
+	uint32_t lkey;   /**< lkey of the MR. */
 };
 
-/** A request for the send queue. Fields that the opcode does not use are ignored. */
+/** Request for the send queue. Fields that the opcode does not use are ignored. */
 struct rmem_send_wr {
 	uint64_t wr_id;                 /**< Returned in rmem_wc::wr_id. */
 	const struct rmem_sge *sg_list; /**< num_sge elements; NULL is allowed with 0. */
@@ -69,26 +69,26 @@ struct rmem_send_wr {
 	uint8_t opcode;                 /**< One of enum rmem_wr_opcode. */
 	uint8_t flags;                  /**< Bitwise OR of RMEM_SEND_*. */
 	union {
-		uint32_t imm_data;        /**< *_WITH_IMM: carried as it is. */
+		uint32_t imm_data;        /**< *_WITH_IMM: immediate data, not converted. */
 		uint32_t invalidate_rkey; /**< LOCAL_INV, *_WITH_INV: rkey to invalidate. */
 	};
 	union {
 		/** RDMA_WRITE, RDMA_READ and their variants. */
 		struct {
-			uint64_t remote_addr; /**< First byte, in terms of the MR's iova. */
-			uint32_t rkey;        /**< rkey that opens it. */
+			uint64_t remote_addr; /**< First byte, relative to the MR's iova. */
+			uint32_t rkey;        /**< rkey of the remote memory. */
 		} rdma;
-		/** ATOMIC_*. One SGE of 8 bytes receives the value before. */
+		/** ATOMIC_*. One SGE of 8 bytes receives the previous value. */
 		struct {
 			uint64_t remote_addr; /**< A multiple of 8. */
 			uint64_t compare_add; /**< Value to compare with, or to add. */
-			uint64_t swap;        /**< Value to store when equal. */
-			uint32_t rkey;        /**< rkey that opens it. */
+			uint64_t swap;        /**< Value to store if equal. */
+			uint32_t rkey;        /**< rkey of the remote memory. */
 		} atomic;
 		/** REG_MR; the fields are those of the 2008 proposal. */
 		struct {
 			struct rmem_mr *mr; /**< Fast-register MR of the QP's PD, FREE. */
-			/** Its pages, of equal size. */
+			/** Pages, of equal size. */
 			struct rmem_fast_reg_page_list *page_list;
 			/** Address of the first byte, any; 0 with RMEM_ACCESS_ZERO_BASED. */
 			uint64_t iova;
@@ -104,7 +104,7 @@ struct rmem_send_wr {
 		struct {
 			struct rmem_mw *mw; /**< Type 2 window of the QP's PD, not bound. */
 			struct rmem_mr *mr; /**< MR of that PD with RMEM_ACCESS_MW_BIND. */
-			uint64_t addr;      /**< First byte, in terms of the MR's iova. */
+			uint64_t addr;      /**< First byte, relative to the MR's iova. */
 			uint64_t length;    /**< Length in bytes, at least 1. */
 			uint32_t access;    /**< Rights in RMEM_ACCESS_REMOTE; ZERO_BASED. */
 			uint8_t key_tag;    /**< Low byte of the new rkey. */
@@ -112,7 +112,7 @@ struct rmem_send_wr {
 		/** UMR: the key covers repeat_count rounds of all entries in turn. */
 		struct {
 			struct rmem_mr *mr; /**< Indirect MR of the QP's PD, FREE. */
-			/** What it names; not changed until the request completed. */
+			/** Entries; must not change until the request has completed. */
 			const struct rmem_mkey_entry *entries;
 			uint64_t iova;         /**< First byte; 0 with ZERO_BASED. */
 			uint32_t nb_entries;   /**< 1 to the MR's limit. */
@@ -123,7 +123,7 @@ struct rmem_send_wr {
 	};
 };
 
-/** A request for the receive queue. */
+/** Request for the receive queue. */
 struct rmem_recv_wr {
 	uint64_t wr_id;                 /**< Returned in rmem_wc::wr_id. */
 	const struct rmem_sge *sg_list; /**< num_sge elements; NULL is allowed with 0. */

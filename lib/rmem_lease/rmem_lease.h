@@ -98,10 +98,11 @@ struct rmem_lease {
 /** A buffer to lease. */
 struct rmem_lease_req {
 	/**
-	 * MR of the buffer, registered by rmem_mr_reg() or a similar call in the PD of the QP. The
-	 * lease holds a reference: the MR cannot be deregistered or re-registered before the lease
-	 * is reclaimed. Windows need an MR with RMEM_ACCESS_MW_BIND and without RMEM_MR_FD; rights
-	 * to modify need RMEM_ACCESS_LOCAL_WRITE.
+	 * MR of the buffer, of rmem_mr_reg() or a similar call in the PD of the QP.
+	 *
+	 * The lease holds a reference: the MR cannot be deregistered or re-registered before the
+	 * lease is reclaimed. Windows need an MR with RMEM_ACCESS_MW_BIND and without RMEM_MR_FD;
+	 * rights to modify need RMEM_ACCESS_LOCAL_WRITE.
 	 */
 	const struct rmem_mr *mr;
 	void *addr;        /**< First byte of the buffer. No alignment needed. */
@@ -419,10 +420,10 @@ struct rmem_lease *rmem_lease_find(const struct rmem_lease_ctx *ctx, uint64_t id
 int rmem_lease_recover(struct rmem_lease_ctx *ctx);
 
 /**
- * Release keys not needed since the previous call, down to rmem_lease_conf::min_leases.
+ * Release keys not needed since the previous call.
  *
- * Call it periodically, such as once a minute from a timer; the period determines the age of
- * released keys.
+ * rmem_lease_conf::min_leases keys are kept. Call it periodically, such as once a minute from a
+ * timer; the period determines the age of released keys.
  *
  * Control path: as slow as deregistering. For the thread that uses the QP.
  *

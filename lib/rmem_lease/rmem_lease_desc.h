@@ -38,9 +38,10 @@ struct rmem_lease_desc {
 	uint64_t remote_addr; /**< First byte, in requests of the peer. */
 	uint64_t length;      /**< Bytes, at least 1; remote_addr + length does not overflow. */
 	/**
-	 * Nanoseconds left when the descriptor was created, 0 for no deadline. Not a time of day,
-	 * since clocks of two machines may differ by more than the duration of a lease. Count from
-	 * the arrival, and subtract the transmission time.
+	 * Nanoseconds left when the descriptor was created, 0 for no deadline.
+	 *
+	 * Not a time of day, since clocks of two machines may differ by more than the duration of
+	 * a lease. Count from the arrival, and subtract the transmission time.
 	 */
 	uint64_t left_ns;
 	uint32_t rkey;   /**< Key for the requests of the peer. */

@@ -106,7 +106,7 @@ int rmem_pktmbuf_pool_create(struct rmem_pd *pd, const struct rmem_pktmbuf_pool_
 int rmem_pktmbuf_pool_destroy(struct rmem_mempool *reg);
 
 /**
- * Check the resources that rmem_pktmbuf_pool_create() needs, and report limits exceeded.
+ * Check the resources for rmem_pktmbuf_pool_create(), and report limits exceeded.
  *
  * Control path. Safe to call from any thread; see rmem_pool_check().
  *

@@ -140,7 +140,7 @@ int rmem_mempool_register(struct rte_mempool *mp, struct rmem_pd *pd, uint32_t a
 int rmem_mempool_unregister(struct rmem_mempool *reg);
 
 /**
- * Check the resources that rmem_mempool_register() needs, and report limits exceeded.
+ * Check the resources for rmem_mempool_register(), and report limits exceeded.
  *
  * Control path. Safe to call from any thread; see rmem_pool_check().
  *

@@ -139,7 +139,7 @@ int rmem_pool_create(
 int rmem_pool_destroy(struct rmem_pool *pool);
 
 /**
- * Get the MR of a buffer, for leases, windows and indirect keys over single buffers.
+ * Get the MR of a buffer, for leases, windows and indirect keys over it.
  *
  * Fast path: one load in a pool of one MR, else a short search. Safe to call from any thread.
  *
