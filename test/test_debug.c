@@ -13,7 +13,7 @@
 #include "fixture.h"
 #include "test.h"
 
-static uint64_t zeros[64];
+static uint64_t zeros[64] __rte_cache_aligned;
 
 TEST(debug, post_send_refuses_null_and_wrong_handles)
 {
