@@ -196,15 +196,6 @@ TEST(umr, result_of_an_atomic_goes_through_a_list)
 	return TEST_SUCCESS;
 }
 
-TEST(umr, message_of_nothing_asks_no_key)
-{
-	const struct rmem_sge sge = {IOVA, 0, list.mr->lkey};
-	const struct rmem_send_wr wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, IOVA, 0);
-
-	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
-	return TEST_SUCCESS;
-}
-
 /* Pages in another order than in the buffer, by a fast-register MR. */
 static int
 bind_scattered(void)

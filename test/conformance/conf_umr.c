@@ -39,8 +39,43 @@ bind(uint32_t nb_entries, uint32_t repeat_count)
 
 CONF_TEST(umr, new_key_is_closed, CAPA, 0, "mlx5dv_create_mkey(3): bound by requests")
 {
-	TEST_EQ(fx_mr_state(mkey), RMEM_MR_STATE_FREE);
+	struct rmem_pd *pd = fx_pd(conf.dev);
+	const struct rmem_mr_info info = fx_query(mkey);
+
+	TEST_ASSERT(mkey->addr == NULL);
+	TEST_EQ(mkey->type, RMEM_MR_TYPE_INDIRECT);
+	TEST_EQ(info.type, RMEM_MR_TYPE_INDIRECT);
+	TEST_EQ(info.state, RMEM_MR_STATE_FREE);
+	TEST_EQ(info.max_entries, mkey->max_entries);
+	TEST_EQ(info.max_page_list_len, 0);
+	TEST_ASSERT(fx_mkey(pd, 1) != NULL);
+	TEST_ERR(rmem_pd_dealloc(pd), EBUSY);
 	return conf_closed(IOVA, 8, mkey->rkey);
+}
+
+CONF_TEST(umr, bound_key_is_valid_under_its_tag, CAPA, 0,
+		"mlx5dv_wr_post(3): the consumer owns the low byte of the key")
+{
+	struct rmem_send_wr wr = fx_umr(mkey, entries, 2, IOVA);
+	uint32_t before = mkey->rkey;
+	struct rmem_mr_info info;
+
+	entries[0] = fx_entry(fx.a.mr, 1, 10);
+	entries[1] = fx_entry(fx.a.mr, 1001, 11);
+	wr.umr.key_tag = 0x5a;
+	wr.umr.access = RMEM_ACCESS_REMOTE_READ;
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_EQ(mkey->rkey, rmem_rkey_of_tag(before, 0x5a));
+	info = fx_query(mkey);
+	TEST_EQ(info.state, RMEM_MR_STATE_VALID);
+	TEST_EQ(info.rkey, mkey->rkey);
+	TEST_EQ(info.lkey, mkey->lkey);
+	TEST_EQ(info.access, RMEM_ACCESS_REMOTE_READ);
+	TEST_EQ(info.iova, IOVA);
+	TEST_EQ(info.length, 10 + 11);
+	TEST_EQ(info.nb_extents, 2);
+	TEST_EQ(info.page_size, 0);
+	return TEST_SUCCESS;
 }
 
 /* Unaligned pieces of two MRs, in another order than they lie in memory. */
@@ -55,6 +90,8 @@ CONF_TEST(umr, list_is_one_range, CAPA, 0, "mlx5dv_wr_post(3): mlx5dv_wr_mr_list
 	entries[2] = fx_entry(fx.a.mr, 3, 1);
 	TEST_STATUS(bind(3, 1), RMEM_WC_SUCCESS);
 	TEST_EQ(fx.wc.opcode, RMEM_WC_UMR);
+	/* The entries are the caller's again. */
+	memset(entries, 0xff, sizeof(entries));
 	fx_fill(fx.b.buf, 2102, 1);
 	TEST_STATUS(conf_do(RMEM_WR_RDMA_WRITE, IOVA, 2102, mkey->rkey), RMEM_WC_SUCCESS);
 	TEST_MEM(fx.a.buf + 5001, fx.b.buf, 100);
@@ -148,6 +185,8 @@ CONF_TEST(umr, rights_are_the_keys, CAPA, 0, "mlx5dv_wr_post(3): access_flags")
 	wr = fx_umr(mkey, entries, 1, IOVA);
 	wr.umr.access &= conf.info.access;
 	TEST_RUN(conf_refused(CONF_BIND, fx.a.qp, &wr));
+	wr.umr.access = RMEM_ACCESS_LOCAL_WRITE;
+	TEST_RUN(conf_refused(CONF_BIND, fx.a.qp, &wr));
 	wr.umr.access = RMEM_ACCESS_REMOTE_READ;
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
 	TEST_STATUS(conf_do(RMEM_WR_RDMA_READ, IOVA, 64, mkey->rkey), RMEM_WC_SUCCESS);
@@ -164,8 +203,11 @@ CONF_TEST(umr, invalidated_key_is_closed, CAPA, 0,
 	entries[0] = fx_entry(fx.a.mr, 0, 64);
 	TEST_STATUS(bind(1, 1), RMEM_WC_SUCCESS);
 	rkey = mkey->rkey;
-	wr = fx_umr(mkey, entries, 1, IOVA);
+	entries[0] = fx_entry(fx.a.mr, 5000, 64);
+	wr = fx_umr(mkey, entries, 1, 0);
 	TEST_RUN(conf_refused(CONF_BIND, fx.a.qp, &wr));
+	TEST_RUN(conf_open(IOVA, 64, rkey, fx.a.buf));
+	entries[0] = fx_entry(fx.a.mr, 0, 64);
 	wr = fx_inv(rkey);
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
 	TEST_RUN(conf_closed(IOVA, 8, rkey));
@@ -174,7 +216,9 @@ CONF_TEST(umr, invalidated_key_is_closed, CAPA, 0,
 	TEST_ASSERT(mkey->rkey != rkey);
 	TEST_RUN(conf_closed(IOVA, 8, rkey));
 	TEST_RUN(conf_open(IOVA, 64, mkey->rkey, fx.a.buf));
-	return TEST_SUCCESS;
+	rkey = mkey->rkey;
+	TEST_OK(fx_release(mkey));
+	return conf_closed(IOVA, 8, rkey);
 }
 
 /* An access through what is gone fails, and moves nothing. */
@@ -223,32 +267,152 @@ CONF_TEST(umr, keys_lie_over_keys, CAPA, 0, "Optimized Memory Access: UMR, keys 
 	return TEST_SUCCESS;
 }
 
-CONF_TEST(umr, bad_requests_are_refused, CAPA, 0, "mlx5dv_wr_post(3): what a UMR must be")
+/* It is FREE as before, and closed. */
+static int
+refused(const struct rmem_send_wr *wr)
 {
-	const struct rmem_mkey_entry good = fx_entry(fx.a.mr, 0, 64);
+	TEST_RUN(conf_refused(CONF_BIND, fx.a.qp, wr));
+	TEST_EQ(fx_mr_state(mkey), RMEM_MR_STATE_FREE);
+	return conf_closed(wr->umr.iova, 1, mkey->rkey);
+}
+
+/* Sums and products that wrap would look small. */
+CONF_TEST(umr, bad_entries_are_refused, CAPA, 0,
+		"mlx5dv_wr_post(3): what the blocks of a UMR must be")
+{
+	const uint64_t at = fx_addr(fx.a.buf);
+	const struct {
+		struct rmem_mkey_entry entry; /* the lkey is put in */
+		uint32_t repeat_count;
+	} rows[] = {
+			{{.addr = at, .length = 0}, 1},
+			{{.addr = at, .length = FX_BUF_SIZE + 1}, 1},
+			{{.addr = at, .length = 64}, 0},
+			{{.addr = at, .length = 64, .reserved = 1}, 1},
+			{{.addr = UINT64_MAX - 5, .length = 40}, 1},
+			{{.addr = at, .length = UINT64_MAX - 50}, 1},
+			{{.addr = at, .length = 8, .skip = UINT64_MAX - 8}, 2},
+			{{.addr = at, .length = 8, .skip = UINT64_MAX - 7}, 2},
+			{{.addr = at, .length = 8, .skip = (UINT64_C(1) << 63) - 8}, 3},
+			{{.addr = at, .length = 8, .skip = UINT64_C(1) << 40}, UINT32_MAX},
+			{{.addr = at + FX_BUF_SIZE - 39, .length = 40}, 1},
+			{{.addr = at - 1, .length = 40}, 1},
+			{{.addr = at, .length = 16, .skip = FX_BUF_SIZE / 4}, 5},
+	};
 	struct rmem_send_wr wr = fx_umr(mkey, entries, 1, IOVA);
+	unsigned int i;
 
 	wr.umr.access &= conf.info.access;
-	entries[0] = good;
-	entries[0].length = 0;
-	TEST_RUN(conf_refused(CONF_BIND, fx.a.qp, &wr));
-	entries[0].length = FX_BUF_SIZE + 1;
-	TEST_RUN(conf_refused(CONF_BIND, fx.a.qp, &wr));
-	entries[0] = good;
-	entries[0].lkey ^= 0x5500;
-	TEST_RUN(conf_refused(CONF_BIND, fx.a.qp, &wr));
-	entries[0] = good;
-	wr.umr.repeat_count = 0;
-	TEST_RUN(conf_refused(CONF_BIND, fx.a.qp, &wr));
-	wr.umr.repeat_count = 1;
-	wr.umr.nb_entries = 0;
-	TEST_RUN(conf_refused(CONF_BIND, fx.a.qp, &wr));
+	for (i = 0; i < 2 * RTE_DIM(rows); i++) {
+		entries[0] = fx_entry(fx.a.mr, 0, 8);
+		entries[i % 2] = rows[i / 2].entry;
+		entries[i % 2].lkey = fx.a.mr->lkey;
+		wr.umr.nb_entries = 1 + i % 2;
+		wr.umr.repeat_count = rows[i / 2].repeat_count;
+		TEST_RUN(refused(&wr));
+	}
+	entries[0] = fx_entry(fx.a.mr, 0, 16);
+	entries[0].skip = FX_BUF_SIZE / 4 - 20;
 	wr.umr.nb_entries = 1;
-	wr.umr.iova = UINT64_MAX - 62;
-	TEST_RUN(conf_refused(CONF_BIND, fx.a.qp, &wr));
-	wr.umr.iova = IOVA;
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
-	TEST_RUN(conf_open(IOVA, 64, mkey->rkey, fx.a.buf));
+	return TEST_SUCCESS;
+}
+
+CONF_TEST(umr, bad_requests_are_refused, CAPA, 0, "mlx5dv_wr_post(3): what a UMR must be")
+{
+	const uint32_t rights[] = {RMEM_ACCESS_REMOTE_WRITE, RMEM_ACCESS_REMOTE_ATOMIC,
+			FX_ACCESS | UINT32_C(1) << 15, FX_ACCESS | RMEM_ACCESS_ALLOCATE_MR};
+	struct rmem_mkey_entry many[RTE_DIM(entries) + 1];
+	const struct rmem_send_wr good = fx_umr(mkey, entries, 1, IOVA);
+	struct rmem_send_wr wr = good;
+	unsigned int i;
+
+	entries[0] = fx_entry(fx.a.mr, 0, 64);
+	wr.umr.nb_entries = 0;
+	TEST_RUN(refused(&wr));
+	for (i = 0; i < RTE_DIM(many); i++)
+		many[i] = fx_entry(fx.a.mr, i, 1);
+	wr.umr.entries = many;
+	wr.umr.nb_entries = mkey->max_entries + 1;
+	TEST_RUN(refused(&wr));
+	wr.umr.nb_entries = UINT32_MAX;
+	TEST_RUN(refused(&wr));
+	wr = good;
+	for (i = 0; i < RTE_DIM(rights); i++) {
+		wr.umr.access = rights[i];
+		TEST_RUN(refused(&wr));
+	}
+	wr = good;
+	wr.umr.access &= conf.info.access;
+	wr.umr.iova = UINT64_MAX - 62;
+	TEST_RUN(refused(&wr));
+	wr.umr.mr = NULL;
+	TEST_ERR(fx_post(fx.a.qp, &wr), EINVAL);
+	wr.umr.mr = (struct rmem_mr *)fx.a.pd;
+	TEST_ERR(fx_post(fx.a.qp, &wr), EINVAL);
+	wr.umr.mr = mkey;
+	wr.umr.entries = NULL;
+	TEST_ERR(fx_post(fx.a.qp, &wr), EINVAL);
+	wr.umr.entries = entries;
+	wr.flags = RMEM_SEND_INLINE;
+	TEST_ERR(fx_post(fx.a.qp, &wr), EINVAL);
+	wr.flags = 0;
+	wr.umr.iova--;
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	return conf_open(wr.umr.iova, 64, mkey->rkey, fx.a.buf);
+}
+
+CONF_TEST(umr, bad_keys_below_are_refused, CAPA, 0,
+		"IBTA 10.6.3: the L_Key of each entry must open its range")
+{
+	struct rmem_pd *pd = fx_pd(conf.dev);
+	struct rmem_mr *other = fx_mr(pd, fx.a.buf, 64, FX_ACCESS & conf.info.access);
+	struct rmem_mr *unbound = fx_mkey(fx.a.pd, 1);
+	struct rmem_send_wr wr = fx_umr(mkey, entries, 2, IOVA);
+	uint32_t bad[9], tag = (uint8_t)(mkey->rkey + 1);
+	unsigned int i;
+
+	TEST_ASSERT(other != NULL && unbound != NULL);
+	bad[0] = 0;
+	bad[1] = UINT32_MAX;
+	bad[2] = fx.a.mr->lkey ^ 0x5500;
+	bad[3] = other->lkey;
+	bad[4] = unbound->lkey;
+	bad[5] = mkey->lkey; /* of itself, as it is, */
+	bad[6] = mkey->lkey ^ 0xff;
+	bad[7] = rmem_rkey_of_tag(mkey->rkey, (uint8_t)tag) ^ 0xff; /* and is about to be */
+	bad[8] = fx.a.mr->rkey;
+	entries[0] = fx_entry(fx.a.mr, 0, 64);
+	wr.umr.access &= conf.info.access;
+	for (i = 0; i < RTE_DIM(bad) - (fx.a.mr->rkey == fx.a.mr->lkey); i++) {
+		entries[1] = fx_entry(fx.a.mr, 0, 64);
+		entries[1].lkey = bad[i];
+		wr.umr.key_tag = i == 7 ? (uint8_t)tag : rmem_rkey_next_tag(mkey->rkey);
+		TEST_RUN(refused(&wr));
+	}
+	return TEST_SUCCESS;
+}
+
+CONF_TEST(umr, other_kinds_of_mrs_are_refused, CAPA | RMEM_DEV_CAPA_FAST_REG, 0,
+		"mlx5dv_wr_post(3): of an indirect key, of the PD")
+{
+	struct rmem_mr *fast = fx_fast_mr(fx.a.pd, 1);
+	struct rmem_fast_reg_page_list *list = fx_page_list(conf.dev, 1);
+	struct rmem_send_wr wr = fx_umr(fx.b.mr, entries, 1, IOVA);
+
+	TEST_ASSERT(fast != NULL && list != NULL);
+	entries[0] = fx_entry(fx.a.mr, 0, 64);
+	wr.umr.access &= conf.info.access;
+	TEST_RUN(conf_refused(CONF_BIND, fx.a.qp, &wr));
+	wr.umr.mr = fast;
+	TEST_RUN(conf_refused(CONF_BIND, fx.a.qp, &wr));
+	TEST_EQ(fx_mr_state(fast), RMEM_MR_STATE_FREE);
+	wr.umr.mr = fx_mkey(fx_pd(conf.dev), 1);
+	TEST_RUN(conf_refused(CONF_BIND, fx.a.qp, &wr));
+	fx_list_pages(list, fx.a.buf, 1);
+	wr = fx_reg(mkey, list, 1, 0, FX_PAGE);
+	TEST_RUN(conf_refused(CONF_BIND, fx.a.qp, &wr));
+	TEST_EQ(fx_mr_state(mkey), RMEM_MR_STATE_FREE);
 	return TEST_SUCCESS;
 }
 
