@@ -90,6 +90,24 @@ fx_release(void *object)
 	return ret;
 }
 
+int
+fx_expect_bad_fields(const void *good, size_t size, const struct fx_bad_field *rows,
+		unsigned int nb_rows, int (*call)(const void *conf))
+{
+	uint64_t conf[32];
+	unsigned int i;
+
+	TEST_ASSERT(size <= sizeof(conf));
+	for (i = 0; i < nb_rows; i++) {
+		memcpy(conf, good, size);
+		/* The low bytes are the first ones. */
+		memcpy((uint8_t *)conf + rows[i].offset, &rows[i].value, rows[i].size);
+		TEST_RETURN_UNLESS(test_check_errno(
+				__FILE__, __LINE__, rows[i].text, call(conf), -rows[i].error));
+	}
+	return TEST_SUCCESS;
+}
+
 /* Nothing but what the list holds may be counted on the device, and nothing in the end. */
 static int
 check_empty(struct rmem_dev *dev)

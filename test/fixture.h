@@ -185,6 +185,28 @@ void fx_relax(unsigned int *spins);
 /* Until another lcore has made *value at least want; checked. */
 int fx_wait_until(const uint32_t *value, uint32_t want);
 
+/*
+ * A configuration is refused with the errno of each row when its field, alone, has that value; call
+ * creates an object with it, and fails a check when one is there nevertheless.
+ */
+struct fx_bad_field {
+	const char *text;
+	size_t offset;
+	size_t size;
+	uint64_t value;
+	int error;
+};
+
+#define FX_BAD(type, field, bad, errnum)                                                           \
+	{                                                                                          \
+#field " = " #bad, offsetof(struct type, field),                                   \
+				sizeof(((struct type *)NULL)->field), (uint64_t)(uintptr_t)(bad),  \
+				errnum                                                             \
+	}
+
+int fx_expect_bad_fields(const void *good, size_t size, const struct fx_bad_field *rows,
+		unsigned int nb_rows, int (*call)(const void *conf));
+
 uint64_t fx_deadline(void);
 bool fx_is_late(uint64_t deadline);
 bool fx_has_capa(struct rmem_dev *dev, uint64_t capa);

@@ -383,48 +383,34 @@ TEST(lease_bad, post_tells_what_stopped_it)
 }
 
 static int
-make_refused(const struct rmem_lease_conf *conf, int error)
+create(const void *conf)
 {
 	struct rmem_lease_ctx *ctx = NULL;
+	int ret = rmem_lease_ctx_create(fx.a.qp, conf, &ctx);
 
-	TEST_ERR(rmem_lease_ctx_create(fx.a.qp, conf, &ctx), error);
-	TEST_ASSERT(ctx == NULL);
-	return TEST_SUCCESS;
+	return ctx == NULL ? ret : 0;
 }
 
 TEST(lease_bad, bad_configurations_are_refused)
 {
-	struct rmem_lease_conf conf = lx.conf;
+	static const struct fx_bad_field rows[] = {
+			FX_BAD(rmem_lease_conf, backend, RMEM_LEASE_UMR + 1, EINVAL),
+			FX_BAD(rmem_lease_conf, max_leases, RMEM_LEASE_MAX + 1, EINVAL),
+			FX_BAD(rmem_lease_conf, min_leases, RMEM_LEASE_MAX,
+					EINVAL), /* > max_leases */
+			FX_BAD(rmem_lease_conf, max_length, 0, EINVAL),
+			FX_BAD(rmem_lease_conf, quarantine_us, UINT32_MAX, EINVAL),
+			FX_BAD(rmem_lease_conf, socket_id, 77, EINVAL),
+			FX_BAD(rmem_lease_conf, flags, 1, EINVAL),
+			FX_BAD(rmem_lease_conf, reserved, 1, EINVAL),
+	};
 	struct rmem_lease_ctx *ctx;
 
-	TEST_ERR(rmem_lease_ctx_create(NULL, &conf, &ctx), EINVAL);
-	TEST_ERR(rmem_lease_ctx_create((struct rmem_qp *)fx.a.pd, &conf, &ctx), EINVAL);
+	TEST_ERR(rmem_lease_ctx_create(NULL, &lx.conf, &ctx), EINVAL);
+	TEST_ERR(rmem_lease_ctx_create((struct rmem_qp *)fx.a.pd, &lx.conf, &ctx), EINVAL);
 	TEST_ERR(rmem_lease_ctx_create(fx.a.qp, NULL, &ctx), EINVAL);
-	TEST_ERR(rmem_lease_ctx_create(fx.a.qp, &conf, NULL), EINVAL);
-	conf.backend = RMEM_LEASE_UMR + 1;
-	TEST_RUN(make_refused(&conf, EINVAL));
-	conf = lx.conf;
-	conf.max_leases = RMEM_LEASE_MAX + 1;
-	TEST_RUN(make_refused(&conf, EINVAL));
-	conf = lx.conf;
-	conf.min_leases = conf.max_leases + 1;
-	TEST_RUN(make_refused(&conf, EINVAL));
-	conf = lx.conf;
-	conf.max_length = 0;
-	TEST_RUN(make_refused(&conf, EINVAL));
-	conf = lx.conf;
-	conf.quarantine_us = UINT32_MAX;
-	TEST_RUN(make_refused(&conf, EINVAL));
-	conf = lx.conf;
-	conf.socket_id = 77;
-	TEST_RUN(make_refused(&conf, EINVAL));
-	conf = lx.conf;
-	conf.flags = 1;
-	TEST_RUN(make_refused(&conf, EINVAL));
-	conf = lx.conf;
-	conf.reserved = 1;
-	TEST_RUN(make_refused(&conf, EINVAL));
-	return TEST_SUCCESS;
+	TEST_ERR(rmem_lease_ctx_create(fx.a.qp, &lx.conf, NULL), EINVAL);
+	return fx_expect_bad_fields(&lx.conf, sizeof(lx.conf), rows, RTE_DIM(rows), create);
 }
 
 static int

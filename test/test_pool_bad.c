@@ -93,12 +93,11 @@ TEST(pool_bad, no_region_left_is_enospc)
 }
 
 static int
-expect_conf_refused(const struct rmem_pool_conf *conf)
+create(const void *conf)
 {
-	TEST_ERR(rmem_pool_create(fx.a.pd, conf, &pool), EINVAL);
-	TEST_ASSERT(pool == NULL);
-	TEST_ASSERT(rte_mempool_lookup("pool_test") == NULL);
-	return TEST_SUCCESS;
+	int ret = rmem_pool_create(fx.a.pd, conf, &pool);
+
+	return pool == NULL && rte_mempool_lookup("pool_test") == NULL ? ret : 0;
 }
 
 TEST(pool_bad, null_and_wrong_handles_are_refused)
@@ -123,73 +122,45 @@ TEST(pool_bad, bad_names_and_ops_are_refused)
 	struct rmem_pool_conf conf = good_conf();
 	char name[RTE_MEMPOOL_NAMESIZE + 1];
 
-	conf.name = NULL;
-	TEST_RUN(expect_conf_refused(&conf));
 	conf.name = "";
-	TEST_RUN(expect_conf_refused(&conf));
+	TEST_ERR(create(&conf), EINVAL);
 	memset(name, 'x', sizeof(name));
 	name[RTE_MEMPOOL_NAMESIZE] = '\0';
 	conf.name = name;
-	TEST_RUN(expect_conf_refused(&conf));
+	TEST_ERR(create(&conf), EINVAL);
 	name[RTE_MEMPOOL_NAMESIZE - 1] = '\0';
 	TEST_RUN(open_pool(&conf));
 	TEST_OK(rmem_pool_destroy(pool));
 	pool = NULL;
 	conf = good_conf();
 	conf.ops_name = "no_such_ops";
-	TEST_RUN(expect_conf_refused(&conf));
+	TEST_ERR(create(&conf), EINVAL);
 	return TEST_SUCCESS;
 }
 
-TEST(pool_bad, numbers_out_of_range_are_refused)
+TEST(pool_bad, bad_fields_are_refused)
 {
-	const struct rmem_pool_conf good = good_conf();
-	struct rmem_pool_conf conf = good;
+	static const struct fx_bad_field rows[] = {
+			FX_BAD(rmem_pool_conf, name, NULL, EINVAL),
+			FX_BAD(rmem_pool_conf, nb_bufs, 0, EINVAL),
+			FX_BAD(rmem_pool_conf, nb_bufs, 95, EINVAL), /* of a cache of 64 */
+			FX_BAD(rmem_pool_conf, buf_size, 0, EINVAL),
+			FX_BAD(rmem_pool_conf, buf_size, RMEM_POOL_MAX_BUF_SIZE + 1, EINVAL),
+			FX_BAD(rmem_pool_conf, cache_size, RTE_MEMPOOL_CACHE_MAX_SIZE + 1, EINVAL),
+			FX_BAD(rmem_pool_conf, access, RMEM_ACCESS_REMOTE_WRITE, EINVAL),
+			FX_BAD(rmem_pool_conf, access, FX_ACCESS | RMEM_ACCESS_ALLOCATE_MR, EINVAL),
+			FX_BAD(rmem_pool_conf, access, FX_ACCESS | RMEM_ACCESS_ZERO_BASED, EINVAL),
+			FX_BAD(rmem_pool_conf, access, FX_ACCESS | UINT32_C(1) << 31, EINVAL),
+			FX_BAD(rmem_pool_conf, flags, 1, EINVAL),
+			FX_BAD(rmem_pool_conf, reserved[0], 1, EINVAL),
+			FX_BAD(rmem_pool_conf, reserved[1], 1, EINVAL),
+			FX_BAD(rmem_pool_conf, socket_id, 77, EINVAL),
+	};
+	struct rmem_pool_conf conf = good_conf();
 
-	conf.nb_bufs = 0;
-	TEST_RUN(expect_conf_refused(&conf));
-	conf = good;
-	conf.buf_size = 0;
-	TEST_RUN(expect_conf_refused(&conf));
-	conf.buf_size = RMEM_POOL_MAX_BUF_SIZE + 1;
-	TEST_RUN(expect_conf_refused(&conf));
-	conf = good;
-	conf.cache_size = RTE_MEMPOOL_CACHE_MAX_SIZE + 1;
-	TEST_RUN(expect_conf_refused(&conf));
-	conf.cache_size = 64;
-	conf.nb_bufs = 95;
-	TEST_RUN(expect_conf_refused(&conf));
+	TEST_RUN(fx_expect_bad_fields(&conf, sizeof(conf), rows, RTE_DIM(rows), create));
 	conf.nb_bufs = 96;
-	TEST_RUN(open_pool(&conf));
-	return TEST_SUCCESS;
-}
-
-TEST(pool_bad, unknown_access_flags_and_sockets_are_refused)
-{
-	const struct rmem_pool_conf good = good_conf();
-	struct rmem_pool_conf conf = good;
-
-	conf.access = RMEM_ACCESS_REMOTE_WRITE;
-	TEST_RUN(expect_conf_refused(&conf));
-	conf.access = FX_ACCESS | RMEM_ACCESS_ALLOCATE_MR;
-	TEST_RUN(expect_conf_refused(&conf));
-	conf.access = FX_ACCESS | RMEM_ACCESS_ZERO_BASED;
-	TEST_RUN(expect_conf_refused(&conf));
-	conf.access = FX_ACCESS | UINT32_C(1) << 31;
-	TEST_RUN(expect_conf_refused(&conf));
-	conf = good;
-	conf.flags = 1;
-	TEST_RUN(expect_conf_refused(&conf));
-	conf = good;
-	conf.reserved[0] = 1;
-	TEST_RUN(expect_conf_refused(&conf));
-	conf.reserved[0] = 0;
-	conf.reserved[1] = 1;
-	TEST_RUN(expect_conf_refused(&conf));
-	conf = good;
-	conf.socket_id = 77;
-	TEST_RUN(expect_conf_refused(&conf));
-	return TEST_SUCCESS;
+	return open_pool(&conf);
 }
 
 TEST(pool_bad, buffer_over_max_mr_size_is_refused)

@@ -90,61 +90,50 @@ TEST(qp, create_refuses_missing_and_wrong_cqs)
 }
 
 static int
-expect_conf_refused(const struct rmem_qp_conf *conf)
+create(const void *conf)
 {
 	struct rmem_qp *qp = NULL;
+	int ret = rmem_qp_create(fx.a.pd, conf, &qp);
 
-	TEST_ERR(rmem_qp_create(fx.a.pd, conf, &qp), EINVAL);
-	TEST_ASSERT(qp == NULL);
-	return TEST_SUCCESS;
+	return qp == NULL ? ret : 0;
 }
 
-TEST(qp, create_refuses_numbers_over_the_limit)
+TEST(qp, bad_fields_are_refused)
 {
 	const struct rmem_qp_conf good = fx_qp_conf(fx.a.cq, 1);
 	struct rmem_dev_info info;
-	struct rmem_qp_conf conf = good;
 
 	TEST_OK(rmem_dev_info_get(fx.a.dev, &info));
-	conf.max_send_wr = info.max_send_wr + 1;
-	TEST_RUN(expect_conf_refused(&conf));
-	conf = good;
-	conf.max_recv_wr = info.max_recv_wr + 1;
-	TEST_RUN(expect_conf_refused(&conf));
-	conf = good;
-	conf.max_send_sge = (uint16_t)(info.max_send_sge + 1);
-	TEST_RUN(expect_conf_refused(&conf));
-	conf = good;
-	conf.max_recv_sge = (uint16_t)(info.max_recv_sge + 1);
-	TEST_RUN(expect_conf_refused(&conf));
-	conf = good;
-	conf.max_inline_data = info.max_inline_data + 1;
-	TEST_RUN(expect_conf_refused(&conf));
-	return TEST_SUCCESS;
+	{
+		const struct fx_bad_field rows[] = {
+				FX_BAD(rmem_qp_conf, max_send_wr, info.max_send_wr + 1, EINVAL),
+				FX_BAD(rmem_qp_conf, max_recv_wr, info.max_recv_wr + 1, EINVAL),
+				FX_BAD(rmem_qp_conf, max_send_sge, info.max_send_sge + 1, EINVAL),
+				FX_BAD(rmem_qp_conf, max_recv_sge, info.max_recv_sge + 1, EINVAL),
+				FX_BAD(rmem_qp_conf, max_inline_data, info.max_inline_data + 1,
+						EINVAL),
+				FX_BAD(rmem_qp_conf, access, RMEM_ACCESS_LOCAL_WRITE, EINVAL),
+				FX_BAD(rmem_qp_conf, access, RMEM_ACCESS_REMOTE | UINT32_C(1) << 31,
+						EINVAL),
+				FX_BAD(rmem_qp_conf, reserved[0], 1, EINVAL),
+				FX_BAD(rmem_qp_conf, reserved[1], UINT64_C(1) << 63, EINVAL),
+		};
+
+		return fx_expect_bad_fields(&good, sizeof(good), rows, RTE_DIM(rows), create);
+	}
 }
 
-TEST(qp, create_refuses_unknown_types_flags_and_access)
+TEST(qp, create_refuses_unknown_types_and_flags)
 {
-	const struct rmem_qp_conf good = fx_qp_conf(fx.a.cq, 1);
-	struct rmem_qp_conf conf = good;
+	struct rmem_qp_conf conf = fx_qp_conf(fx.a.cq, 1);
 
 	for (conf.type = 0; conf.type < 10; conf.type++) {
 		if (conf.type != RMEM_QPT_RC)
-			TEST_RUN(expect_conf_refused(&conf));
+			TEST_ERR(create(&conf), EINVAL);
 	}
-	conf = good;
+	conf.type = RMEM_QPT_RC;
 	for (conf.flags = 4; conf.flags != 0; conf.flags = (uint16_t)(conf.flags << 1))
-		TEST_RUN(expect_conf_refused(&conf));
-	conf.access = RMEM_ACCESS_LOCAL_WRITE;
-	TEST_RUN(expect_conf_refused(&conf));
-	conf.access = RMEM_ACCESS_REMOTE | UINT32_C(1) << 31;
-	TEST_RUN(expect_conf_refused(&conf));
-	conf = good;
-	conf.reserved[0] = 1;
-	TEST_RUN(expect_conf_refused(&conf));
-	conf.reserved[0] = 0;
-	conf.reserved[1] = UINT64_C(1) << 63;
-	TEST_RUN(expect_conf_refused(&conf));
+		TEST_ERR(create(&conf), EINVAL);
 	return TEST_SUCCESS;
 }
 
