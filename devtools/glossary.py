@@ -15,30 +15,7 @@ COVERED = (
     'README.md',
     'doc',
     'drivers/soft/wire',
-    'lib/rmem/rmem.h',
-    'lib/rmem/rmem_chunk.h',
-    'lib/rmem/rmem_counter.h',
-    'lib/rmem/rmem_cq.h',
-    'lib/rmem/rmem_dev.h',
-    'lib/rmem/rmem_eq.h',
-    'lib/rmem/rmem_fast_reg.h',
-    'lib/rmem/rmem_fp.h',
-    'lib/rmem/rmem_mkey.h',
-    'lib/rmem/rmem_mr.h',
-    'lib/rmem/rmem_mw.h',
-    'lib/rmem/rmem_obj.h',
-    'lib/rmem/rmem_pd.h',
-    'lib/rmem/rmem_qp.h',
-    'lib/rmem/rmem_vendor_err.h',
-    'lib/rmem/rmem_wc.h',
-    'lib/rmem/rmem_wr.h',
-    'lib/rmem_cm/rmem_cm.h',
-    'lib/rmem_lease/rmem_lease.h',
-    'lib/rmem_lease/rmem_lease_desc.h',
-    'lib/rmem_pool/rmem_mbuf.h',
-    'lib/rmem_pool/rmem_mempool.h',
-    'lib/rmem_pool/rmem_pool.h',
-    'lib/rmem_pool/rmem_pool_check.h',
+    'lib',
     'test/wire',
 )
 
@@ -94,7 +71,7 @@ def prose(path, text):
         text = re.sub(r'^(```|~~~).*?^\1', blank, text, flags=re.S | re.M)
         return re.sub(r'`[^`\n]+`', blank, text)
     if path.endswith(('.c', '.h')):
-        return ctext.prose(text)
+        return re.sub(r'`[^`\n]+`', blank, ctext.prose(text))
     if path.endswith(('.py', '.sh', 'meson.build')) or text.startswith('#!'):
         return re.sub(r'^[^#\n]+', blank, text, flags=re.M)
     return ''

@@ -4,17 +4,17 @@
 
 /**
  * @file
- * Registrations that control threads carry out.
+ * Registrations executed by control threads.
  *
- * A job is a registration. Its memory is split into pieces, which the threads populate beside
- * each other, those of several jobs in turn; whoever ends the last piece has the driver
+ * A job is a registration. Its memory is split into pieces, which the threads populate in
+ * parallel, alternating between jobs; the thread that ends the last piece calls the driver to
  * register the MR and puts the event.
  *
- * Who writes, who reads, what orders them: the list of jobs, and what is claimed and busy of
- * each, are under queue.lock. A job that is not in the list and has no piece under way belongs
- * to the thread that found it so. Until then nobody else writes the MR: it is PENDING, which
- * every call refuses. The threads live from the first EQ to the last, under threads.lock; an EQ
- * is not destroyed while a job for it exists, so that no job is left when they end.
+ * Invariant: queue.lock protects the list of jobs, and the claimed and busy pieces of each. A job
+ * that is not in the list and has no piece in progress belongs to the thread that found it so.
+ * Until then no other thread writes the MR: it is PENDING, which every call refuses. The threads
+ * exist from the first EQ to the last, under threads.lock; an EQ is not destroyed while a job for
+ * it exists, so no job is left when they end.
  */
 
 #ifndef _GNU_SOURCE
@@ -43,8 +43,8 @@ struct job {
 	TAILQ_ENTRY(job) next; /* in queue.jobs while pieces are left to claim */
 	struct rmem_mr *mr;
 	struct rmem_mr_attr attr;
-	struct iovec left;           /* of a range, what nobody claimed yet */
-	const struct iovec *further; /* ranges behind it, nb_further of them */
+	struct iovec left;           /* part of a range not claimed yet */
+	const struct iovec *further; /* following ranges, nb_further of them */
 	uint32_t nb_further;
 	struct iovec bad; /* piece that failed */
 	bool is_claimed;  /* not in the list any more */
@@ -89,7 +89,7 @@ claim(struct job *job)
 	}
 	TAILQ_REMOVE(&queue.jobs, job, next);
 	job->is_claimed = job->left.iov_len == 0;
-	/* Behind the others, so that small ones do not wait for a large one. */
+	/* At the end of the list, so that small jobs do not wait for a large one. */
 	if (!job->is_claimed)
 		TAILQ_INSERT_TAIL(&queue.jobs, job, next);
 	return piece;
@@ -122,11 +122,11 @@ populate(const struct iovec *piece, const struct rmem_mr *mr)
 		return 0;
 	rmem_pages_of(piece, &first, &end);
 	error = rmem_pages_populate(first, end, is_write);
-	/* What a device maps has no pages to populate: the driver of the MR sees to it. */
+	/* Memory mapped by a device has no pages to populate: the driver of the MR handles it. */
 	return error == 0 || (error == EINVAL && (mr->flags & RMEM_MR_FD) != 0) ? 0 : -EFAULT;
 }
 
-/* All its memory is there, or it failed: register it and tell. */
+/* All memory is populated, or it failed: register the MR and put the event. */
 static void
 finish(struct job *job)
 {
@@ -250,7 +250,7 @@ rmem_async_reg(struct rmem_mr *new_mr, const struct rmem_mr_attr *attr, struct r
 	}
 	job->mr = new_mr;
 	job->attr = *attr;
-	/* The caller's ranges may be gone; the MR has a copy. */
+	/* The ranges of the caller may be freed; the MR has a copy. */
 	job->attr.iov = new_mr->iov;
 	job->attr.iov_count = new_mr->iov_count;
 	/* Memory of the library has its pages from the start, that of on-demand MRs later. */
@@ -261,7 +261,7 @@ rmem_async_reg(struct rmem_mr *new_mr, const struct rmem_mr_attr *attr, struct r
 	}
 	rmem_mr_set_state(new_mr, RMEM_MR_STATE_PENDING);
 	rmem_trace_mr_start(new_mr->pd, new_mr, new_mr->length);
-	/* Before who reads the event can know (fi_mr(3)). */
+	/* Before the event can be read (fi_mr(3)). */
 	*mr = new_mr;
 	pthread_mutex_lock(&queue.lock);
 	TAILQ_INSERT_TAIL(&queue.jobs, job, next);

@@ -4,7 +4,7 @@
 
 /**
  * @file
- * Chunks: memzones of whole pages, and what is said when there is no memory for one.
+ * Chunks: memzones of whole pages, and the log line for missing memory.
  */
 
 #include <errno.h>
@@ -58,7 +58,7 @@ rmem_chunk_page_size(void)
 	return page_size != 0 ? (size_t)page_size : (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* Free hugepages on a socket as the kernel tells; 0 when it doesn't. */
+/* Free hugepages on a socket as reported by the kernel, or 0. */
 static size_t
 free_hugepages(size_t page_size, int socket_id)
 {
@@ -121,11 +121,11 @@ no_small_pages(size_t length, size_t page_size)
 			length, held, missing, (missing >> 20) + 1);
 }
 
-/* What is short, by how much, and how to get more. */
+/* Log the memory missing, and the remedy. */
 static int
 no_memory(size_t length, size_t page_size, int socket_id)
 {
-	/* The chunk starts at a page, behind a header in the page before. */
+	/* The chunk starts at a page, after a header in the preceding page. */
 	size_t need = length / page_size + 1, have;
 	char where[32] = "any socket";
 
@@ -159,7 +159,7 @@ reserve(const char *name, size_t length, size_t page_size, int socket_id)
 	return rte_memzone_reserve_aligned(name, length, socket_id, flags, (unsigned int)page_size);
 }
 
-/* What rte_errno means to our caller. */
+/* Convert rte_errno to the errno of the call. */
 static int
 reserve_error(const char *name, size_t length, size_t page_size, int socket_id)
 {

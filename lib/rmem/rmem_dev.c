@@ -7,8 +7,8 @@
  * Devices: the table of this process, by number.
  *
  * A secondary process has none, so that its fast path is that of no device.
- * A slot is free when its tag is RMEM_OBJ_NONE. Slots are taken and given back under one
- * lock; the fast-path functions are the dummies whenever the device is not ready.
+ * Invariant: a slot is free if its tag is RMEM_OBJ_NONE. Slots are allocated and freed under one
+ * lock; the fast-path functions are the dummies while the device is not ready.
  */
 
 #include <assert.h>
@@ -42,7 +42,7 @@ RTE_INIT(rmem_dev_init)
 	rmem_telemetry_init();
 }
 
-/* Split a name into driver and number; the driver's length goes to *driver_len. */
+/* Split a name into driver and number; *driver_len is the length of the former. */
 static int
 check_name(const char *name, size_t *driver_len)
 {
@@ -89,7 +89,7 @@ find_free(void)
 	return NULL;
 }
 
-/* Have the driver make the device of a slot, and say what it can do. */
+/* Let the driver create the device of a slot, and cache its capabilities. */
 static int
 open_dev(struct rmem_dev_slot *slot, const char *args)
 {
@@ -119,7 +119,7 @@ do_create(const char *name, const struct rmem_driver *driver, const char *args,
 		return RMEM_FAIL(EEXIST, "a device \"%s\" exists already", name);
 	slot = find_free();
 	if (slot == NULL)
-		return RMEM_FAIL(ENOSPC, "no room for \"%s\": there are %d devices already", name,
+		return RMEM_FAIL(ENOSPC, "too many devices for \"%s\": %d already exist", name,
 				RMEM_MAX_DEVS);
 	memset(&slot->info, 0, sizeof(slot->info));
 	memset(slot->nb, 0, sizeof(slot->nb));

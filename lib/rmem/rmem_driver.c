@@ -6,7 +6,7 @@
  * @file
  * The registry of drivers: those of the library and those registered by the program.
  *
- * Entries are copies and stay for good, so that a pointer to one needs no lock.
+ * Entries are permanent copies, so that a pointer to one needs no lock.
  */
 
 #include <ctype.h>
@@ -103,8 +103,8 @@ add(const struct rmem_driver *driver)
 	if (find(driver->name, strlen(driver->name)) != NULL)
 		return RMEM_FAIL(EEXIST, "a driver %s is known already", driver->name);
 	if (nb_drivers == DRIVERS_MAX)
-		return RMEM_FAIL(ENOSPC, "no room for driver %s: there are %d already",
-				driver->name, DRIVERS_MAX);
+		return RMEM_FAIL(ENOSPC, "too many drivers for %s: %d already exist", driver->name,
+				DRIVERS_MAX);
 	drivers[nb_drivers] = *driver;
 	rmem_ops_none_fill(&drivers[nb_drivers].ops);
 	nb_drivers++;

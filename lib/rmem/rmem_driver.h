@@ -4,12 +4,12 @@
 
 /**
  * @file
- * What a driver is to the class: doc/writing_a_driver.md goes through it.
+ * Driver interface; doc/writing_a_driver.md describes it by an example.
  *
- * The class allocates every object, zeroed and of the size the driver asks for, in DPDK
- * shared memory, fills its public part, counts references and checks all that needs no
- * device knowledge; then it calls the driver. An op that fails changes nothing; the class
- * frees the object. An op that releases an object leaves the freeing to the class.
+ * The class allocates every object, zeroed and of the size given by the driver, in DPDK shared
+ * memory, sets its public part, counts references and makes all checks that need no knowledge of
+ * the device; then it calls the driver. A failed op changes nothing; the class frees the object.
+ * An op that releases an object leaves the freeing to the class.
  */
 
 #ifndef RMEM_DRIVER_H
@@ -43,8 +43,9 @@ typedef int (*rmem_dev_stats_reset_t)(struct rmem_dev *dev);
 typedef int (*rmem_dev_dump_t)(struct rmem_dev *dev, FILE *f);
 
 /**
- * Check the driver's own invariants, no other thread using the device: -EIO and a line for the
- * first that does not hold.
+ * Check the invariants of the driver: -EIO and a log line for the first violation.
+ *
+ * No other thread uses the device.
  */
 typedef int (*rmem_dev_audit_t)(struct rmem_dev *dev);
 
@@ -54,44 +55,52 @@ typedef int (*rmem_pd_alloc_t)(struct rmem_pd *pd);
 typedef int (*rmem_pd_dealloc_t)(struct rmem_pd *pd);
 
 /**
- * Register [addr, addr + length) at iova with access; set lkey and rkey. The class has filled
- * these fields of mr; attr is what the caller asked, checked, for the attributes beyond them. With
- * RMEM_DEV_CAPA_MR_IOV, mr->iov may name several ranges instead of addr.
+ * Register [addr, addr + length) at iova with access; set lkey and rkey.
+ *
+ * The class has set these fields of mr; attr has the checked arguments of the caller, for the
+ * other attributes. With RMEM_DEV_CAPA_MR_IOV, mr->iov may have several ranges instead of addr.
  */
 typedef int (*rmem_mr_reg_t)(struct rmem_mr *mr, const struct rmem_mr_attr *attr);
 /**
- * Release what mr_reg, fast_reg_mr_alloc or mkey_alloc took; no lcore reaches the memory any more.
+ * Release an MR of mr_reg, fast_reg_mr_alloc or mkey_alloc.
+ *
+ * When it returns, no lcore accesses the memory any more.
  */
 typedef int (*rmem_mr_dereg_t)(struct rmem_mr *mr);
 /**
- * Count what RMEM_COUNTER_REMOTE_WRITE says from now on: add to counter->value, with release,
- * after the bytes. With NULL count no more; the counter may be gone when it returns.
+ * Start counting requests (RMEM_COUNTER_REMOTE_WRITE), or stop with NULL.
+ *
+ * Add to counter->value, with release, after the data was written. After a stop the counter may be
+ * freed when the op returns.
  */
 typedef int (*rmem_mr_bind_counter_t)(struct rmem_mr *mr, struct rmem_counter *counter);
-/** Let the keys of an MR registered with RMEM_MR_DISABLED open its range; may come twice. */
+/** Enable an MR registered with RMEM_MR_DISABLED; may be called twice. */
 typedef int (*rmem_mr_enable_t)(struct rmem_mr *mr);
 /** Correct what the class filled in: state, access, keys, iova, length, page size. */
 typedef int (*rmem_mr_query_t)(struct rmem_mr *mr, struct rmem_mr_info *info);
 /**
- * Change what flags (RMEM_REREG_*) say, keeping the keys, and return when nobody uses what was
- * before. An MR over several ranges is one over [addr, addr + length) when the translation changes.
- * The other arguments are those of the MR as it shall be, changed or not, checked; the
- * class stores them in mr afterwards, and when the translation changes, addr or, for ZERO_BASED,
- * 0 as the iova. A device that changed the keys all the same sets them in mr, and *result to
- * NEW_KEYS. On failure, set *result to what is valid, if it is not ERR_INPUT. -EOPNOTSUPP,
- * nothing being changed, makes the class deregister the MR and register it again.
+ * Change the properties of an MR given by flags (RMEM_REREG_*), and keep its keys.
+ *
+ * Return when no access uses the previous registration any more. An MR over several ranges becomes
+ * one over [addr, addr + length) if the translation changes. The other arguments are the complete,
+ * checked properties of the new registration; the class stores them in mr afterwards, and if
+ * the translation changes, addr or, for ZERO_BASED, 0 as the iova. A device that changed the keys
+ * sets them in mr, and *result to NEW_KEYS. On failure, set *result unless it is ERR_INPUT. On
+ * -EOPNOTSUPP, without a change, the class deregisters the MR and registers it again.
  */
 typedef int (*rmem_mr_rereg_t)(struct rmem_mr *mr, uint32_t flags, struct rmem_pd *pd, void *addr,
 		size_t length, uint32_t access, enum rmem_rereg_result *result);
 /**
- * Follow an advice on pages of on-demand MRs of pd; what needs no device knowledge is checked: the
- * driver looks at the keys, their PDs and rights, and the ranges.
+ * Process advice on pages of on-demand MRs of pd.
+ *
+ * The driver checks the keys, their PDs and rights, and the ranges; the class the other arguments.
  */
 typedef int (*rmem_mr_advise_t)(struct rmem_pd *pd, int advice, uint32_t flags,
 		const struct rmem_sge *sg_list, uint32_t num_sge);
 /**
- * Fill the counters of on-demand paging; the class has zeroed them, and may ask for any MR of
- * RMEM_MR_TYPE_USER.
+ * Get the counters of on-demand paging of any MR of RMEM_MR_TYPE_USER.
+ *
+ * The class has zeroed them.
  */
 typedef int (*rmem_mr_stats_get_t)(struct rmem_mr *mr, struct rmem_mr_stats *stats);
 /** Register as mr_reg does; the memory is that of from, which stays while the op runs. */
@@ -109,8 +118,10 @@ typedef int (*rmem_page_list_free_t)(struct rmem_fast_reg_page_list *page_list);
 /** Make a window that is not bound; set rkey. */
 typedef int (*rmem_mw_alloc_t)(struct rmem_mw *mw);
 /**
- * Queue a binding of a type 1 window on the QP and set mw->rkey; the class has checked it with
- * rmem_mw_check_bind(). Length 0 unbinds, and then the MR may be NULL.
+ * Queue a binding of a type 1 window on the QP and set mw->rkey.
+ *
+ * The class has checked it with rmem_mw_check_bind(). Length 0 unbinds, and then the MR may be
+ * NULL.
  */
 typedef int (*rmem_mw_bind_t)(
 		struct rmem_qp *qp, struct rmem_mw *mw, const struct rmem_mw_bind *bind);
@@ -144,7 +155,7 @@ typedef int (*rmem_qp_destroy_t)(struct rmem_qp *qp);
  * Fast path. Safe to call from any thread.
  *
  * @param obj
- *   Head of the object; its memory must stay meanwhile.
+ *   Head of the object; its memory must stay allocated during the call.
  *
  * @return
  *   Whether it counts; then rmem_obj_unhold() takes it back.
@@ -156,13 +167,13 @@ rmem_obj_hold(struct rmem_obj *obj)
 
 	if (likely((refs & RMEM_OBJ_REFS_DEAD) == 0))
 		return true;
-	/* Who releases it sets and clears the bit alone, and so may come in between. */
+	/* A release sets and clears only the bit, and may interleave with this. */
 	__atomic_fetch_sub(&obj->refs, 1, __ATOMIC_RELAXED);
 	return false;
 }
 
 /**
- * Take back one rmem_obj_hold().
+ * Release a reference of rmem_obj_hold().
  *
  * Fast path. Safe to call from any thread.
  *
@@ -203,7 +214,7 @@ struct rmem_dev_ops {
 	rmem_dev_info_get_t dev_info_get;       /**< Required. */
 	rmem_dev_stats_get_t dev_stats_get;     /**< Counters. */
 	rmem_dev_stats_reset_t dev_stats_reset; /**< Counters. */
-	rmem_dev_dump_t dev_dump;               /**< More for people. */
+	rmem_dev_dump_t dev_dump;               /**< Driver-specific output. */
 	rmem_dev_audit_t dev_audit;             /**< Invariants, for debugging. */
 
 	rmem_pd_alloc_t pd_alloc;     /**< PDs. */
@@ -318,9 +329,11 @@ int rmem_check_socket(int socket_id);
 struct rmem_dev *rmem_obj_dev(const struct rmem_obj *obj);
 
 /**
- * Refuse a call in a secondary process of DPDK. Devices belong to the process that created them:
- * the tables of devices and of functions are per process, so a secondary process has no devices,
- * and must not use the objects of another process that it finds in shared memory.
+ * Refuse a call in a secondary process of DPDK.
+ *
+ * Devices belong to the process that created them: the tables of devices and of functions are per
+ * process, so a secondary process has no devices, and must not use the objects of another process
+ * that it finds in shared memory.
  *
  * The class calls it wherever it checks a handle. For libraries above the class.
  *
@@ -333,18 +346,19 @@ struct rmem_dev *rmem_obj_dev(const struct rmem_obj *obj);
 int rmem_process_check(void);
 
 /**
- * Check that a window may be bound to a part of an MR: types of window and MR, PDs of window,
- * MR and QP, rights, and range. What RMEM_WR_BIND_MW asks a driver checks with it, as
- * rmem_mw_bind() does.
+ * Check that a window may be bound to part of an MR.
  *
- * Fast path: reads only, logs nothing. The MR must stay meanwhile.
+ * Checks the types of window and MR, the PDs of window, MR and QP, the rights, and the range.
+ * Drivers call it for RMEM_WR_BIND_MW, the class for rmem_mw_bind().
+ *
+ * Fast path: reads only, logs nothing. The MR must not be released during the call.
  *
  * @param qp
  *   QP whose request binds.
  * @param mw
  *   Window to bind.
  * @param info
- *   What to bind it to: MR, range and access.
+ *   The binding: MR, range and access.
  *
  * @return
  *   0 when it may be bound, otherwise:
@@ -360,8 +374,10 @@ int rmem_mw_check_bind(const struct rmem_qp *qp, const struct rmem_mw *mw,
 		const struct rmem_mw_bind_info *info);
 
 /**
- * Trace a request that failed: the point lib.rmem.error.wc. A driver calls it for each completion
- * with another status than SUCCESS, where it makes or finds it.
+ * Trace a failed request with the trace point lib.rmem.error.wc.
+ *
+ * A driver calls it for each completion with another status than SUCCESS, where it generates or
+ * detects it.
  *
  * Fast path: a load and a branch while the point is off. Safe to call from any thread.
  *

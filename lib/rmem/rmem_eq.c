@@ -6,13 +6,13 @@
  * @file
  * Event queues. An EQ refers to its device.
  *
- * Each registration that is accepted takes a place of the EQ (nb_owed) and one reference to
- * it, and one to the MR. Whoever reads the event gives back all three. So there is room for
- * every event, and neither the EQ nor the MR goes away before the event was read. The thread
- * that puts an event touches neither any more once it can be read.
+ * Each accepted registration takes an entry of the EQ (nb_owed), one reference to the EQ, and one
+ * to the MR. Reading the event releases all three. So there is an entry for every event, and
+ * neither the EQ nor the MR is released before the event was read. The thread that puts an event
+ * accesses neither once the event can be read.
  *
- * Those that put take turns, and those that read: an rte_ring of several producers or
- * consumers orders them by loads that are relaxed, and their elements thereby not at all.
+ * Producers are serialized, and so are consumers: an rte_ring of several producers or consumers
+ * orders them with relaxed loads, and so does not order their elements.
  */
 
 #include <assert.h>
@@ -37,7 +37,7 @@ struct eq {
 };
 
 static_assert(sizeof(struct eq) == offsetof(struct eq, ring) + sizeof(struct rte_ring),
-		"the elements of the ring are behind it");
+		"the elements of the ring follow it");
 
 static struct eq *
 eq_of(struct rmem_eq *eq)
@@ -104,14 +104,14 @@ rmem_eq_reserve(struct rmem_eq *eq, struct rmem_mr *mr)
 		}
 	} while (!__atomic_compare_exchange_n(
 			nb_owed, &nb, nb + 1, true, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED));
-	/* Nobody else knows this MR yet. */
+	/* No other thread has this MR yet. */
 	return rmem_obj_get(&mr->obj);
 }
 
 void
 rmem_eq_put(struct rmem_eq *eq, struct rmem_event *event)
 {
-	/* It has room: a place was kept. Who reads can do so once this has unlocked. */
+	/* An entry was reserved. The event can be read once the lock is released. */
 	rte_ticketlock_lock(&eq_of(eq)->lock);
 	rte_ring_sp_enqueue_elem(&eq_of(eq)->ring, event, EVENT_SIZE);
 	rte_ticketlock_unlock(&eq_of(eq)->lock);

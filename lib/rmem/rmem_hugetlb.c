@@ -4,8 +4,8 @@
 
 /**
  * @file
- * Whether memory is of hugepages. EAL knows it of its own; of other memory the kernel tells it
- * in /proc/self/smaps alone, mapping by mapping, and is slow about it: only who asks pays.
+ * Detection of hugepages. EAL has the page size of its own memory. For other memory the kernel
+ * reports it only in /proc/self/smaps, per mapping, which is slow: it is read only on request.
  */
 
 #include <errno.h>
@@ -28,7 +28,7 @@ struct mapping {
 	uint64_t page_size;
 };
 
-/* The next mapping; false behind the last. */
+/* The next mapping; false after the last. */
 static bool
 next_mapping(FILE *f, struct mapping *mapping)
 {

@@ -51,7 +51,7 @@ bool rmem_call_begin(const char *name, const void *obj);
  * Control path. Safe to call from any thread.
  *
  * @param is_outer
- *   What rmem_call_begin() returned.
+ *   Result of rmem_call_begin().
  */
 void rmem_call_end(const bool *is_outer);
 

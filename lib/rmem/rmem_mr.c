@@ -73,7 +73,7 @@ check_range(const struct rmem_dev *dev, const struct rmem_mr_attr *attr)
 	return 0;
 }
 
-/* What the flags ask for, and what the device must have for it. */
+/* Flags of a registration, and the capabilities that they need. */
 static int
 check_flags(const struct rmem_dev *dev, const struct rmem_mr_attr *attr)
 {
@@ -100,7 +100,7 @@ check_flags(const struct rmem_dev *dev, const struct rmem_mr_attr *attr)
 	for (i = 0; i < RTE_DIM(flags); i++) {
 		if ((attr->flags & flags[i].flag) != 0 && (capa & flags[i].capa) == 0)
 			return RMEM_FAIL(EOPNOTSUPP,
-					"%s: the device lacks what MR flag 0x%x asks for",
+					"%s: the device lacks the capability for MR flag 0x%x",
 					dev->name, flags[i].flag);
 	}
 	return 0;
@@ -161,7 +161,7 @@ rmem_mr_check_registered(const struct rmem_mr *mr)
 								 : "is in progress");
 }
 
-/* What mr was given before a change and what it is given by it are there at the same time. */
+/* Memory allocated before a change and memory allocated by it exist at the same time. */
 static void
 chunk_name(const struct rmem_mr *of, const struct rmem_mr *mr, char *name)
 {
@@ -169,7 +169,7 @@ chunk_name(const struct rmem_mr *of, const struct rmem_mr *mr, char *name)
 			(of->flags & RMEM_MR_SECOND_NAME) != 0 ? "b" : "a");
 }
 
-/* What rounding adds above the limit is left unregistered. */
+/* Bytes added by rounding above the limit are not registered. */
 int
 rmem_mr_alloc_chunk(struct rmem_mr *of, const struct rmem_mr *mr, int socket_id)
 {
@@ -222,7 +222,7 @@ rmem_mr_check_hugetlb(struct rmem_mr *mr)
 	return ret;
 }
 
-/* Whether its registration is under way, or failed. */
+/* Whether its registration is in progress, or failed. */
 static bool
 has_no_keys(uint16_t state)
 {
@@ -283,7 +283,7 @@ rmem_mr_do_reg(struct rmem_mr *mr, const struct rmem_mr_attr *attr)
 	return ret;
 }
 
-/* Register it, and only then tell of it. */
+/* Register it, and only then return it. */
 static int
 reg_now(struct rmem_mr *new_mr, const struct rmem_mr_attr *attr, struct rmem_mr **mr)
 {
@@ -321,7 +321,7 @@ rmem_mr_reg_attr(struct rmem_pd *pd, const struct rmem_mr_attr *attr, struct rme
 	if (ret == 0)
 		ret = attr->eq != NULL ? rmem_async_reg(new_mr, attr, mr)
 				       : reg_now(new_mr, attr, mr);
-	/* An MR whose event was read may be gone by now. */
+	/* An MR whose event was read may already be freed. */
 	if (ret == 0)
 		return 0;
 	rmem_mr_free_iov(new_mr);
@@ -379,7 +379,7 @@ rmem_mr_enable(struct rmem_mr *mr)
 	return ret;
 }
 
-/* What was never registered has nothing to take back. */
+/* An MR that was never registered has no resources of the driver. */
 static int
 do_dereg(struct rmem_mr *mr)
 {
@@ -414,7 +414,7 @@ rmem_mr_dereg(struct rmem_mr *mr)
 	return rmem_obj_end(&mr->obj, &mr->pd->obj, ret);
 }
 
-/* What info tells of the pages below a user MR. */
+/* Fill the page fields of info for a user MR. */
 static void
 fill_pages(const struct rmem_mr *mr, struct rmem_mr_info *info)
 {

@@ -23,7 +23,7 @@
 #include <rmem_mr_priv.h>
 #include <rmem_priv.h>
 
-/* What goes together with an fd. */
+/* Check the attributes permitted with an fd. */
 static int
 check_form(const struct rmem_dev *dev, const struct rmem_mr_attr *attr)
 {
@@ -82,7 +82,7 @@ page_size_of(int fd)
 	return (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* What mmap() said, in our words. */
+/* Convert the errno of mmap(). */
 static int
 errno_of_mmap(int error)
 {

@@ -17,7 +17,7 @@
 #include <rmem_mr_priv.h>
 #include <rmem_priv.h>
 
-/* What goes together with ranges. */
+/* Check the attributes permitted with ranges. */
 static int
 check_form(const struct rmem_dev *dev, const struct rmem_mr_attr *attr)
 {

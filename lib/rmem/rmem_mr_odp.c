@@ -4,7 +4,7 @@
 
 /**
  * @file
- * On-demand paging: what goes together with it, advice, and the counters of an MR.
+ * On-demand paging: checks of attributes, advice, and the counters of an MR.
  */
 
 #include <errno.h>

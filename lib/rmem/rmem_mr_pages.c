@@ -7,8 +7,8 @@
  * Pages of an MR; see rmem_mr_pages_priv.h.
  *
  * A page of the device maps 2^n bytes of iova to as many IO addresses, both aligned to 2^n.
- * So 2^n fits when iova and IO address agree in the lower n bits everywhere, and when a seam
- * between stretches is at a multiple of 2^n: one word collects the bits that say no. The rules
+ * So 2^n fits if iova and IO address agree in the lower n bits everywhere, and each boundary
+ * between extents is at a multiple of 2^n: one word collects the bits that differ. The rules
  * are those of the kernel's ib_umem_find_best_pgsz().
  */
 
@@ -138,8 +138,8 @@ rmem_mr_pages_fill(const struct iovec *iov, uint32_t nb_iov, uint64_t iova, uint
 		uint64_t page_size_cap, struct rmem_mr_info *info)
 {
 	/*
-	 * That virtual addresses go on says nothing of the memory: no page is larger than those
-	 * below. Physical ones that go on do.
+	 * Consecutive virtual addresses do not imply contiguous memory: no page is larger than
+	 * those of the memory. Consecutive physical addresses do.
 	 */
 	bool is_physical = rte_eal_iova_mode() != RTE_IOVA_VA;
 	uint64_t nb_own = 0;

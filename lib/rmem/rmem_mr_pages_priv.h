@@ -52,8 +52,8 @@ void rmem_mr_pages_add(
 void rmem_mr_pages_end(struct rmem_mr_pages *pages, uint64_t page_size_cap, uint64_t max_page);
 
 /**
- * Fill what info tells of the pages below a user MR of these ranges. own is the size of the
- * memory's pages as far as that was found out, or 0.
+ * Fill the page fields of info for a user MR of these ranges. own is the page size of the memory
+ * if it is known, or 0.
  */
 void rmem_mr_pages_fill(const struct iovec *iov, uint32_t nb_iov, uint64_t iova, uint64_t own,
 		uint64_t page_size_cap, struct rmem_mr_info *info);

@@ -4,7 +4,7 @@
 
 /**
  * @file
- * What the files about MRs share. Not installed.
+ * Shared by the files of MRs. Not installed.
  */
 
 #ifndef RMEM_MR_PRIV_H
@@ -24,7 +24,7 @@
 #define RMEM_MR_SHARED (UINT32_C(1) << 18)
 /** Its fd could be mapped for reading only. */
 #define RMEM_MR_FD_READ_ONLY (UINT32_C(1) << 19)
-/** From this bit on: log2 of the size of its pages as HUGETLB or an fd told it, or 0. */
+/** From this bit on: log2 of its page size, known from HUGETLB or an fd, or 0. */
 #define RMEM_MR_LOG2_PAGE_SHIFT 24
 
 /** Whether what is registered is all of the address space. */
@@ -34,13 +34,13 @@ rmem_mr_is_implicit(const void *addr, size_t length, uint32_t access)
 	return (access & RMEM_ACCESS_ON_DEMAND) != 0 && addr == NULL && length == SIZE_MAX;
 }
 
-/** Check what goes together with ON_DEMAND, if that is asked for. */
+/** Check the attributes permitted with ON_DEMAND, if that is requested. */
 int rmem_mr_check_odp(const struct rmem_dev *dev, const struct rmem_mr_attr *attr);
 
 /** Check what the device must have for it; -EOPNOTSUPP. */
 int rmem_mr_check_odp_capa(const struct rmem_dev *dev, const struct rmem_mr_attr *attr);
 
-/** What info tells of the pages below an on-demand MR, which have no IO addresses that last. */
+/** Fill the page fields of info for an on-demand MR, whose IO addresses are not permanent. */
 void rmem_mr_odp_pages_fill(
 		const struct rmem_mr *mr, uint64_t page_size_cap, struct rmem_mr_info *info);
 
@@ -60,8 +60,8 @@ int rmem_mr_alloc_chunk(struct rmem_mr *of, const struct rmem_mr *mr, int socket
 void rmem_mr_free_chunk(const struct rmem_mr *of, const struct rmem_mr *mr);
 
 /**
- * Whether all of the ranges is hugepages; *page_size is that of the smallest. -EINVAL and a line
- * when not, or when the kernel can't tell.
+ * Check that all of the ranges are in hugepages; *page_size is that of the smallest. -EINVAL with
+ * a log line if not, or if the kernel does not report it.
  */
 int rmem_hugetlb_check(const struct iovec *iov, uint32_t nb_iov, uint64_t *page_size);
 
@@ -77,7 +77,7 @@ int rmem_mr_copy_iov(struct rmem_mr *mr, const struct iovec *iov, uint32_t iov_c
 /** Take it back. */
 void rmem_mr_free_iov(struct rmem_mr *mr);
 
-/** Check what attr says of an fd, or that it says nothing. */
+/** Check the fd attributes, or that they are not set. */
 int rmem_mr_check_fd(const struct rmem_dev *dev, const struct rmem_mr_attr *attr);
 
 /** Map the fd of attr, of which mr has the length; -EINVAL, -EPERM or -ENOMEM and a line. */
@@ -89,7 +89,7 @@ int rmem_mr_map_fd(struct rmem_mr *mr, const struct rmem_mr_attr *attr);
  */
 int rmem_mr_check_fd_access(const struct rmem_mr *mr, uint32_t access);
 
-/** Take back the mapping, if the MR has one that is its own. */
+/** Unmap the memory, if the MR owns a mapping. */
 void rmem_mr_unmap_fd(const struct rmem_mr *mr);
 
 /** Address of the first byte of a user MR. */
@@ -122,7 +122,7 @@ struct rmem_mr_bound {
 /** 0 when the device has the kind in that size, else -EINVAL or -EOPNOTSUPP. */
 int rmem_mr_check_bound(struct rmem_dev *dev, const struct rmem_mr_bound *kind, uint32_t size);
 
-/** Allocate an MR of that kind; what its public call says. */
+/** Allocate an MR of that type; see its public call. */
 int rmem_mr_alloc_bound(struct rmem_pd *pd, const struct rmem_mr_bound *kind, uint32_t size,
 		struct rmem_mr **mr);
 

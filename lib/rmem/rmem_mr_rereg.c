@@ -6,9 +6,9 @@
  * @file
  * Changing an MR that is in use.
  *
- * The MR counts as being released during the change: what refers to it forbids the change, and
- * nobody can begin to refer to it. What it shall be is a second struct rmem_mr, of which only
- * the fields that store() copies mean anything; they are stored when the device has them.
+ * The MR counts as being released during the change: references to it prevent the change, and no
+ * new reference can be taken. The new registration is a second struct rmem_mr, in which only the
+ * fields copied by store() are valid; they are stored when the device has changed.
  */
 
 #include <errno.h>
@@ -24,7 +24,7 @@
 
 #define REREG_FLAGS                                                                                \
 	(RMEM_REREG_CHANGE_TRANSLATION | RMEM_REREG_CHANGE_PD | RMEM_REREG_CHANGE_ACCESS)
-/* Access bits that are no rights: they say what memory it is and how requests name it. */
+/* Access bits that are not rights: they describe the memory and its addresses. */
 #define ACCESS_TRANSLATION (RMEM_ACCESS_ALLOCATE_MR | RMEM_ACCESS_ZERO_BASED)
 
 static int
@@ -50,7 +50,7 @@ check_mr(const struct rmem_mr *mr, uint32_t flags, enum rmem_rereg_result *resul
 	return 0;
 }
 
-/* What is asked, by the rules of a new registration. */
+/* Check the arguments, by the rules of a new registration. */
 static int
 check_change(const struct rmem_mr *mr, uint32_t flags, const struct rmem_mr_attr *attr)
 {
@@ -71,14 +71,14 @@ check_change(const struct rmem_mr *mr, uint32_t flags, const struct rmem_mr_attr
 	return rmem_mr_check_attr(rmem_obj_dev(&mr->obj), &whole);
 }
 
-/* What requests name the first byte of new memory by. */
+/* iova of the first byte of new memory. */
 static uint64_t
 iova_of(const void *addr, uint32_t access)
 {
 	return (access & RMEM_ACCESS_ZERO_BASED) != 0 ? 0 : (uintptr_t)addr;
 }
 
-/* All of what the MR shall be: what flags don't name is what it is. */
+/* The complete new registration: properties without a flag keep their values. */
 static struct rmem_mr_attr
 whole_attr(const struct rmem_mr *mr, uint32_t flags, void *addr, size_t length, uint32_t access)
 {
@@ -155,7 +155,7 @@ rereg_by_reg(struct rmem_mr *mr, const struct rmem_mr *to, const struct rmem_mr_
 	return ret;
 }
 
-/* Have the device change the MR, and store what it has then. *result says which that is. */
+/* Let the device change the MR, and store the resulting registration; see *result. */
 static int
 rereg_device(struct rmem_mr *mr, uint32_t flags, const struct rmem_mr *to,
 		const struct rmem_mr_attr *attr, enum rmem_rereg_result *result)
@@ -181,7 +181,7 @@ rereg_device(struct rmem_mr *mr, uint32_t flags, const struct rmem_mr *to,
 	return ret;
 }
 
-/* Take what the new registration needs, change, and give back what is then not needed. */
+/* Acquire resources of the new registration, change, and release those of the old one. */
 static int
 do_rereg(struct rmem_mr *mr, uint32_t flags, struct rmem_mr *to, struct rmem_mr_attr *attr,
 		enum rmem_rereg_result *result)

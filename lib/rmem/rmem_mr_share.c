@@ -4,9 +4,9 @@
 
 /**
  * @file
- * MRs that share memory. MRs over memory of the user do not know each other. Memory of
- * ALLOCATE_MR goes with the MR that it was allocated for, its owner, so that each MR that
- * shares it counts as referring to the owner, also when it was shared from another sharer.
+ * MRs that share memory. MRs over memory of the user are independent. Memory of ALLOCATE_MR is
+ * freed with the MR that it was allocated for, its owner. Therefore each MR that shares it has a
+ * reference to the owner, also if it was shared from another sharer.
  */
 
 #include <errno.h>

@@ -75,7 +75,7 @@ rmem_mw_alloc(struct rmem_pd *pd, enum rmem_mw_type type, struct rmem_mw **mw)
 		ret = check_type(rmem_obj_dev(&pd->obj), (int)type);
 	if (ret != 0)
 		return ret;
-	/* A driver without windows need not say how large they are; its op then refuses. */
+	/* A driver without windows may leave their size 0; its op then refuses. */
 	new_mw = rmem_obj_create(&pd->obj, RMEM_OBJ_MW,
 			RTE_MAX(rmem_obj_driver(&pd->obj)->mw_size, sizeof(struct rmem_mw)), &ret);
 	if (new_mw == NULL)

@@ -4,11 +4,11 @@
 
 /**
  * @file
- * Objects: their tag, their life, who refers to them, and how many a device has.
+ * Objects: tags, lifetime, references, and their number per device.
  *
- * rmem_obj::refs counts referrers; RMEM_OBJ_REFS_DEAD says that the object is being released. The
- * two exclude each other by compare-and-swap: what is referred to can't be released, what
- * is being released can't be referred to.
+ * Invariant: rmem_obj::refs counts references; RMEM_OBJ_REFS_DEAD marks an object that is being
+ * released. The two exclude each other by compare-and-swap: an object with references cannot be
+ * released, and no reference can be taken to an object that is being released.
  *
  * Each object but a device refers to its parent, a device or a PD, from rmem_obj_create() to
  * rmem_obj_drop(), and is counted in its device for the same time.

@@ -29,7 +29,7 @@ rmem_pages_of(const struct iovec *range, uintptr_t *first, uintptr_t *end)
 bool
 rmem_pages_can_populate(void)
 {
-	/* Of no bytes: the kernel looks at the advice alone. */
+	/* Of no bytes: the kernel checks only the advice. */
 	return madvise(NULL, 0, MADV_POPULATE_WRITE) == 0;
 }
 

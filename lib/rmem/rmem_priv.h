@@ -4,7 +4,7 @@
 
 /**
  * @file
- * What the files of the class share. Not installed; of the drivers, only their table
+ * Shared by the files of the class. Not installed; of the drivers, only their table
  * (drivers/rmem_drivers.c) includes it.
  */
 
@@ -41,7 +41,7 @@ int rmem_traced(int ret);
 /** A device as the class keeps it. */
 struct rmem_dev_slot {
 	struct rmem_dev dev;            /**< What applications and the driver see. */
-	struct rmem_dev_info info;      /**< What the driver said at creation; nb_* are 0. */
+	struct rmem_dev_info info;      /**< Capabilities and limits at creation; nb_* are 0. */
 	uint32_t nb[RMEM_OBJ_NB_KINDS]; /**< Objects in use, by kind; atomic. */
 };
 
@@ -60,16 +60,16 @@ void rmem_ops_none_fill(struct rmem_dev_ops *ops);
 /** Driver whose name is the first len bytes of name, or NULL. */
 const struct rmem_driver *rmem_driver_find(const char *name, size_t len);
 
-/** What dev can do, its limits, and how much is in use. */
+/** Get the capabilities and limits of dev, and the objects in use. */
 void rmem_dev_info_fill(const struct rmem_dev *dev, struct rmem_dev_info *info);
 
 /** Register the commands, at the start of the program. */
 void rmem_telemetry_init(void);
 
-/** Call func for each device, none being created or closed meanwhile, until it gives not 0. */
+/** Call func for each device until it returns not 0; excludes creating and closing devices. */
 int rmem_dev_visit(int (*func)(struct rmem_dev *dev, void *arg), void *arg);
 
-/** Call func for each QP, none being created or destroyed meanwhile, until it gives not 0. */
+/** Call func for each QP until it returns not 0; excludes creating and destroying QPs. */
 int rmem_qp_visit(int (*func)(struct rmem_qp *qp, void *arg), void *arg);
 
 /** A counter of struct rmem_dev_stats. */
@@ -128,7 +128,7 @@ int rmem_obj_kill(struct rmem_obj *obj);
 /** The same without a line; returns what refers to it. */
 uint32_t rmem_obj_kill_quietly(struct rmem_obj *obj);
 
-/** Take back a successful rmem_obj_kill(). */
+/** Undo a successful rmem_obj_kill(). */
 void rmem_obj_revive(struct rmem_obj *obj);
 
 /** End the release of obj as its driver returned: drop or revive it; returns ret. */
@@ -140,7 +140,7 @@ void rmem_dev_counts_get(const struct rmem_dev *dev, struct rmem_dev_info *info)
 /** 0, or -EIO when a device has more objects than it can have. */
 int rmem_dev_counts_check(const struct rmem_dev *dev);
 
-/** Put an MR into a state; what was written before is seen by who reads the state. */
+/** Set the state of an MR, with release: preceding writes are visible to readers of the state. */
 static inline void
 rmem_mr_set_state(struct rmem_mr *mr, uint16_t state)
 {
@@ -154,7 +154,7 @@ rmem_mr_state(const struct rmem_mr *mr)
 	return __atomic_load_n(&mr->state, __ATOMIC_ACQUIRE);
 }
 
-/** Whether a user MR is registered, enabled or not; else that failed, or is under way. */
+/** Whether a user MR is registered, enabled or not; else that failed, or is in progress. */
 static inline bool
 rmem_mr_is_registered(const struct rmem_mr *mr)
 {

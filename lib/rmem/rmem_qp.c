@@ -189,7 +189,7 @@ check_conn(const struct rmem_dev *dev, const struct rmem_qp_conn *conn)
 	return ret;
 }
 
-/* Ask the driver for the state; what it does not tell is left to it to check. */
+/* Query the state; if the driver does not report it, the driver checks it. */
 static int
 check_state(struct rmem_qp *qp, bool want_reset)
 {

@@ -16,7 +16,7 @@
 #include <rmem_priv.h>
 #include <rmem_telemetry_priv.h>
 
-/* What is looked for, and what is told of it. */
+/* A search, and its reply. */
 struct query {
 	const char *name;
 	struct rte_tel_data *d;
@@ -104,7 +104,7 @@ handle_dev(const char *cmd, const char *params, struct rte_tel_data *d)
 	return query.ret;
 }
 
-/* A QP goes by "device,number". */
+/* The name of a QP is "device,number". */
 static void
 qp_name(const struct rmem_qp *qp, char *name, size_t size)
 {

@@ -4,10 +4,10 @@
 
 /**
  * @file
- * What the telemetry of the libraries shares. Not installed.
+ * Shared by the telemetry of the libraries. Not installed.
  *
- * The commands run on a thread of DPDK's. They walk lists under the lock by which objects
- * enter and leave them, so that nothing goes away meanwhile.
+ * The commands run on a thread of DPDK. They walk lists under the lock with which objects
+ * are added and removed, so that no object is freed concurrently.
  */
 
 #ifndef RMEM_TELEMETRY_PRIV_H

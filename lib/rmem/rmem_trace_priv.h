@@ -5,7 +5,7 @@
 /**
  * @file
  * Trace points of the class: control calls that succeeded, calls that were refused, requests that
- * failed. None is on the way of a request that succeeds. Not installed.
+ * failed. None is on the path of a successful request. Not installed.
  *
  * Fields are the arguments by their names, and scalar: the body of a point is also run, with
  * arguments of no meaning, to find the names and sizes of its fields.

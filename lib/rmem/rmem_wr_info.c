@@ -137,7 +137,7 @@ const struct rmem_wr_info rmem_wr_info[RMEM_WR_OPCODE_NB] __rte_cache_aligned = 
 				},
 };
 
-/* The objects that it names, and what is named beside them. */
+/* The objects of a request, and its entries. */
 static bool
 rmem_wr_check_handles(const struct rmem_qp *qp, const struct rmem_send_wr *wr)
 {

@@ -4,8 +4,9 @@
 
 /**
  * @file
- * For drivers: what each send request is, and the check that every driver makes of it when it is
- * posted. A driver adds how it executes each opcode, and limits of its own.
+ * Table of send requests, and their check at the post, for drivers.
+ *
+ * A driver adds the execution of each opcode, and limits of its own.
  */
 
 #ifndef RMEM_WR_INFO_H
@@ -61,7 +62,7 @@ struct rmem_wr_info {
 /** All requests, by opcode. One cache line each. */
 extern const struct rmem_wr_info rmem_wr_info[RMEM_WR_OPCODE_NB];
 
-/** What a QP accepts; of the driver, which fills it when it creates the QP. */
+/** Limits of a QP; the driver sets them when it creates the QP. */
 struct rmem_wr_limits {
 	uint64_t capa;            /**< RMEM_DEV_CAPA_* of the device. */
 	uint32_t max_inline_data; /**< As in struct rmem_qp_conf. */
@@ -70,13 +71,15 @@ struct rmem_wr_limits {
 };
 
 /**
- * Whether the head of a request is all that there is to check, and is right: the common case of
- * rmem_wr_check(). The others are inline data, the SGE of an atomic, objects, and what is refused.
+ * Check whether a request is valid and needs no check beyond its head.
+ *
+ * The common case of rmem_wr_check(). The others are inline data, the SGE of an atomic, objects,
+ * and invalid requests.
  *
  * Fast path.
  *
  * @param limits
- *   What the QP accepts.
+ *   Limits of the QP.
  * @param wr
  *   Request, of any opcode.
  *
@@ -97,14 +100,14 @@ rmem_wr_is_simple(const struct rmem_wr_limits *limits, const struct rmem_send_wr
 }
 
 /**
- * Check a send request of any kind; rmem_wr_check() is faster where many are simple.
+ * Check a send request of any kind; rmem_wr_check() is faster for simple ones.
  *
  * Fast path: reads only, logs nothing.
  *
  * @param qp
  *   QP that the request is posted to.
  * @param limits
- *   What the QP accepts.
+ *   Limits of the QP.
  * @param wr
  *   Request, of any opcode.
  *
@@ -116,16 +119,18 @@ int rmem_wr_check_full(const struct rmem_qp *qp, const struct rmem_wr_limits *li
 		const struct rmem_send_wr *wr);
 
 /**
- * Check a send request when it is posted: opcode, capability, flags, number of SGEs, the SGE of an
- * atomic, inline length, and that each object it names is one of its type and of the device of the
- * QP. So a driver may read beyond the public part of these objects.
+ * Check a send request at its post.
+ *
+ * Checks opcode, capability, flags, number of SGEs, the SGE of an atomic, inline length, and that
+ * each object of the request has the right type and is of the device of the QP. So a driver may
+ * read beyond the public part of these objects.
  *
  * Fast path: reads only, logs nothing.
  *
  * @param qp
  *   QP that the request is posted to.
  * @param limits
- *   What the QP accepts.
+ *   Limits of the QP.
  * @param wr
  *   Request, of any opcode.
  *

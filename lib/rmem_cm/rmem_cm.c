@@ -188,7 +188,7 @@ cm_conn_create(const struct cm_ops *ops, struct rmem_cm_conn **out)
 	return 0;
 }
 
-/* The end of an attempt: the connection goes to the caller, or is released. */
+/* End an attempt: return the connection to the caller, or release it. */
 static int
 cm_conn_end(int rc, struct rmem_cm_conn *conn, const struct rmem_cm_peer *from,
 		struct rmem_cm_peer *peer, struct rmem_cm_conn **out)

@@ -14,7 +14,7 @@
 #define CM_MAGIC   0x724d /* "rM" */
 #define CM_VERSION 1
 
-/* As it goes over the wire. */
+/* Wire format. */
 struct cm_head {
 	rte_be16_t magic;
 	uint8_t version;
@@ -65,8 +65,9 @@ cm_unpack(const uint8_t *message, uint32_t size, struct rmem_cm_peer *peer)
 		return CM_FAIL(EBADMSG, "the peer's version is %u, this one's %u", head.version,
 				CM_VERSION);
 	if (head.data_size > RMEM_CM_MAX_ANSWER || head.data_size > size - sizeof(head))
-		return CM_FAIL(EBADMSG, "the peer tells of %u bytes and sent %zu", head.data_size,
-				size - sizeof(head));
+		return CM_FAIL(EBADMSG,
+				"the message of the peer is truncated: %u bytes announced, %zu received",
+				head.data_size, size - sizeof(head));
 	memset(peer, 0, sizeof(*peer));
 	memcpy(peer->addr.gid, head.gid, sizeof(head.gid));
 	peer->addr.qp_num = rte_be_to_cpu_32(head.qp_num);

@@ -109,7 +109,7 @@ cm_next(struct rdma_event_channel *channel, uint64_t end_ms, struct cm_event *ev
 	return 0;
 }
 
-/* 0 for an event that says nothing of the connection's making. */
+/* 0 for an event that does not concern the connection setup. */
 static int
 cm_refusal(const struct cm_event *event)
 {
@@ -139,7 +139,7 @@ cm_expect(struct rdma_event_channel *channel, enum rdma_cm_event_type type, uint
 
 	do {
 		rc = cm_next(channel, end_ms, event);
-		/* That nobody comes is no mistake. */
+		/* A timeout without a peer is not logged as an error. */
 		if (rc == -ETIMEDOUT && type != RDMA_CM_EVENT_CONNECT_REQUEST)
 			CM_LOG(ERR, "no %s in time", rdma_event_str(type));
 		if (rc != 0)

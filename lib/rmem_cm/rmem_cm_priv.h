@@ -4,7 +4,7 @@
 
 /**
  * @file
- * What the files of the connection manager share. Not installed.
+ * Shared by the files of the connection manager. Not installed.
  *
  * rdma_cm carries messages alone: its ids have no QP. Each connection has an event channel of its
  * own, which does not block, so that calls wait in poll(2) and know their end.
@@ -33,7 +33,7 @@ extern int rmem_cm_logtype;
 #define CM_HEAD_SIZE 32
 /** Bytes of a message, with those of the caller. */
 #define CM_MAX_SIZE (CM_HEAD_SIZE + RMEM_CM_MAX_ANSWER)
-/** What rdma_cm carries at most: RDMA_PS_TCP, rdma_connect(3) and rdma_accept(3). */
+/** Maximum private data of rdma_cm: RDMA_PS_TCP, rdma_connect(3) and rdma_accept(3). */
 #define CM_MAX_CONNECT 56
 #define CM_MAX_ACCEPT  196
 
@@ -84,7 +84,7 @@ struct cm_event {
 /** Make a message; its size. */
 uint8_t cm_pack(const struct rmem_qp_addr *addr, const void *data, uint32_t data_size,
 		uint8_t message[CM_MAX_SIZE]);
-/** Read one: 0 or -EBADMSG. Bytes behind it do no harm. */
+/** Read one: 0 or -EBADMSG. Bytes after it are ignored. */
 int cm_unpack(const uint8_t *message, uint32_t size, struct rmem_cm_peer *peer);
 
 /** Connect the QP: 0, or the -errno of rmem_cm_connect(). */

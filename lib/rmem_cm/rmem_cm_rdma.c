@@ -132,7 +132,7 @@ cm_answer(struct rmem_cm_conn *conn, const struct rmem_cm_conf *conf,
 	}
 	param = cm_param(conf, message, cm_pack(addr, conf->data, conf->data_size, message));
 	if (rdma_accept(conn->id, &param) != 0) {
-		/* The kernel's word for an id whose peer went meanwhile. */
+		/* The kernel's errno for an id whose peer has disconnected. */
 		bool is_gone = errno == EINVAL;
 
 		rc = cm_errno("rdma_accept");
@@ -155,7 +155,7 @@ rdma_accept_conn(struct rmem_cm_listener *listener, const struct rmem_cm_conf *c
 
 	if (rc == 0)
 		rc = cm_take_request(listener, addr, cm_now_ms() + conf->timeout_ms, conn, from);
-	/* A peer that comes at the end of the wait has all of the time to answer. */
+	/* A peer that connects at the end of the wait has the full timeout to answer. */
 	if (rc == 0)
 		rc = cm_answer(conn, conf, addr, from, cm_now_ms() + conf->timeout_ms);
 	return rc;
@@ -175,7 +175,7 @@ cm_resolve(struct rmem_cm_conn *conn, const struct sockaddr *remote,
 		conn->id = NULL;
 		return cm_errno("rdma_create_id");
 	}
-	/* Half of the time: no host's answer is told from that of a host which keeps silent. */
+	/* Half of the timeout: distinguishes an unknown host from one that does not answer. */
 	if (rdma_resolve_addr(conn->id, NULL, (struct sockaddr *)(void *)&to,
 			    (int)(conf->timeout_ms + 1) / 2) != 0)
 		return cm_errno("rdma_resolve_addr");

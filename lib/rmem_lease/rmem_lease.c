@@ -111,7 +111,7 @@ set_backend(struct rmem_lease_ctx *ctx, const struct rmem_lease_conf *conf)
 	return 0;
 }
 
-/* What the QP gives its peer, and how many requests can be outstanding. */
+/* Rights of the QP's peer, and maximum number of outstanding requests. */
 static int
 set_qp(struct rmem_lease_ctx *ctx, struct rmem_qp *qp, uint32_t *depth)
 {
@@ -170,7 +170,7 @@ lay_out(struct rmem_lease_ctx *ctx, struct lease_room *room, uint32_t nb_slots, 
 		ctx->entries = take_room(room, nb_slots, sizeof(*ctx->entries));
 }
 
-/* A copy of a context, with room behind it. */
+/* A copy of a context, followed by its arrays. */
 static struct rmem_lease_ctx *
 alloc_ctx(struct rmem_lease_ctx *from, const struct rmem_lease_conf *conf, uint32_t depth)
 {
@@ -205,7 +205,7 @@ alloc_ctx(struct rmem_lease_ctx *from, const struct rmem_lease_conf *conf, uint3
 	return ctx;
 }
 
-/* Release all keys, of slots that are in `free`, `resting` or `empty`. */
+/* Release all keys, of slots in `free`, `resting` or `empty`. */
 static int
 release_all(struct rmem_lease_ctx *ctx)
 {
@@ -296,7 +296,7 @@ rmem_lease_ctx_destroy(struct rmem_lease_ctx *ctx)
 	if (ret != 0)
 		return ret;
 	if (ctx->stats.nb_leases != 0)
-		return LEASE_FAIL(EBUSY, "%u leases were not taken back", ctx->stats.nb_leases);
+		return LEASE_FAIL(EBUSY, "%u leases were not reclaimed", ctx->stats.nb_leases);
 	ret = release_all(ctx);
 	if (ret == -EBUSY)
 		return LEASE_FAIL(EBUSY, "a request about a key has not completed");

@@ -15,7 +15,7 @@
 
 #define DESC_MAGIC UINT32_C(0x726d4c44) /* "rmLD" */
 
-/* As it goes over the wire. */
+/* Wire format. */
 struct packed_desc {
 	rte_be32_t magic;
 	uint8_t version;
@@ -39,7 +39,7 @@ checksum(const struct packed_desc *packed)
 	return rte_hash_crc(packed, offsetof(struct packed_desc, crc), UINT32_MAX) ^ UINT32_MAX;
 }
 
-/* What is wrong with the numbers of a descriptor. */
+/* Find the invalid number of a descriptor. */
 static uint32_t
 check_desc(const struct rmem_lease_desc *desc)
 {
@@ -101,7 +101,7 @@ rmem_lease_desc_pack(const struct rmem_lease_desc *desc, void *buf, size_t size)
 	return sizeof(packed);
 }
 
-/* What is wrong with the frame, and what errno that is. */
+/* Find the invalid part of the frame, and its errno. */
 static int
 check_frame(const struct packed_desc *packed, uint32_t *part)
 {

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* How leases end: revoked, expired, invalidated by the peer; and what completions tell. */
+/* End of leases: revoked, expired, invalidated by the peer; and processing of completions. */
 
 #include <string.h>
 
@@ -53,9 +53,9 @@ note_op(struct rmem_lease_ctx *ctx, const struct lease_slot *slot, bool is_inv)
 }
 
 /*
- * The peer took the last one that waited, and unsignaled requests before it count on a signaled
- * one to come. Open its key again, by a tag that nobody was told, and take it away: the lease ends
- * with that.
+ * The peer ended the last lease whose LOCAL_INV was deferred, and unsignaled requests before it
+ * depend on a later signaled one. Bind its key again, with a tag that was never sent, and
+ * invalidate it: the lease ends with that.
  */
 static void
 reopen(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
@@ -104,7 +104,7 @@ collect(struct rmem_lease_ctx *ctx, uint32_t *number)
 		number[n] = lease_fifo_get(&ctx->revokes);
 		slot = &ctx->slots[number[n]];
 		if (unlikely(slot->lease.state != RMEM_LEASE_REVOKING))
-			continue; /* lost meanwhile */
+			continue; /* lost since then */
 		if (unlikely(slot->is_peer_inv)) {
 			if (n == 0 && ctx->nb_unsignaled != 0 && slot->nb_tags != LEASE_TAGS &&
 					lease_fifo_is_empty(&ctx->revokes)) {
@@ -125,7 +125,7 @@ collect(struct rmem_lease_ctx *ctx, uint32_t *number)
 	return n;
 }
 
-/* Post LOCAL_INVs for what waits, as far as the send queue has room. */
+/* Post deferred LOCAL_INVs, up to the free entries of the send queue. */
 static void
 post_revokes(struct rmem_lease_ctx *ctx)
 {
@@ -218,8 +218,8 @@ complete_until(struct rmem_lease_ctx *ctx, uint32_t place)
 }
 
 /*
- * A request failed: what its key opens is not known, but for one that the peer has taken. That of
- * a lease which has ended meanwhile, as the peer took it, says nothing about the present one.
+ * A request failed: the state of its key is unknown, unless the peer has invalidated the key. The
+ * request of a lease that the peer has ended since does not concern the current lease.
  */
 static void
 fail(struct rmem_lease_ctx *ctx, uint32_t op, uint8_t status)

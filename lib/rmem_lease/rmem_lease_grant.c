@@ -156,7 +156,7 @@ staged_are_posted(struct rmem_lease_ctx *ctx, uint32_t n)
 	LEASE_COUNT(ctx->stats.queue_full, 1);
 }
 
-/* Post the staged ones with so many requests of the application behind them; as a post. */
+/* Post the staged requests, followed by those of the application; returns as a post. */
 static int
 post_staged(struct rmem_lease_ctx *ctx, uint32_t nb_wr)
 {
@@ -173,7 +173,7 @@ post_staged(struct rmem_lease_ctx *ctx, uint32_t nb_wr)
 	return ret;
 }
 
-/* Take back the staged ones that were not posted. */
+/* Undo the staged requests that were not posted. */
 static void
 roll_back(struct rmem_lease_ctx *ctx)
 {
@@ -243,7 +243,7 @@ rmem_lease_post(struct rmem_lease_ctx *ctx, const struct rmem_send_wr *wr, uint1
 		return -ENOSPC;
 	ret -= (int)nb;
 	if (unlikely((uint32_t)ret < chained || chained == nb_wr)) {
-		/* What stopped it is told when it is the first. */
+		/* The error is returned if it concerns the first one. */
 		if (ret != 0 || nb_wr == 0)
 			return ret;
 		return rmem_post_send(ctx->qp, wr, nb_wr);

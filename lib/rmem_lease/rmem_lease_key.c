@@ -3,10 +3,10 @@
  */
 
 /*
- * Keys: how each backend makes, opens and releases one, their tags, and their rest.
+ * Keys of each backend: allocation, binding and release; tags and quarantine.
  *
  * A fast-register MR needs no MR below it; a window is bound to the MR that holds the buffer; an
- * indirect key goes through the lkey of that.
+ * indirect key uses the lkey of that.
  */
 
 #include <string.h>
@@ -207,7 +207,7 @@ map_insert(struct rmem_lease_ctx *ctx, uint32_t number)
 	ctx->map_used++;
 }
 
-/* Entries of keys that are gone stay until the map is three quarters full. */
+/* Entries of released keys stay until the map is three quarters full. */
 static void
 map_add(struct rmem_lease_ctx *ctx, const struct lease_slot *slot)
 {

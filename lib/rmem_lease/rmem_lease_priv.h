@@ -4,23 +4,23 @@
 
 /**
  * @file
- * What the files of the lease share. Not installed.
+ * Shared by the files of the lease library. Not installed.
  *
  * A context is used by one thread: nothing in it is locked. Each slot has one owner at a time:
  *
- *   FREE      the context: in `free` with a key that opens nothing, in `resting` with one whose
- *             tags are used up, or in `empty` without a key; in none with one that is stuck
+ *   FREE      the context: in `free` with an invalid key, in `resting` with one whose tags are
+ *             used up (quarantine), or in `empty` without a key; in none with one that is stuck
  *   PREPARED  the application, and `staged`
  *   GRANTING  the application, and the send queue: `ops` holds its REG_MR until that completes
  *   GRANTED   the application
- *   REVOKING  the peer may still reach the buffer: in `revokes` until the LOCAL_INV is accepted,
+ *   REVOKING  the peer may still access the buffer: in `revokes` until the LOCAL_INV is accepted,
  *             then in `ops` until that completes
- *   LOST      nobody: what its key opens is not known before rmem_lease_recover() released it
- *   ENDED     the application may have the buffer: in `ended` until that takes it
+ *   LOST      none: the state of its key is unknown until rmem_lease_recover() has released it
+ *   ENDED     the application may reuse the buffer: in `ended` until it is reclaimed
  *
- * The requests of a send queue complete in order. So a completion tells of all that `ops` holds
- * before it, and a lease ends only when its LOCAL_INV, or a later request, completed well; when
- * the peer's invalidation was received; or when its key was released.
+ * The requests of a send queue complete in order. So a completion covers all preceding entries of
+ * `ops`, and a lease ends only when its LOCAL_INV, or a later request, completed with success;
+ * when the peer's invalidation was received; or when its key was released.
  *
  * Invariant: the MR of each slot that is not FREE is held, so that its memory can't be deregistered
  * or exchanged by re-registration while a key of the context may grant access to it. Leases of one
@@ -53,9 +53,9 @@ extern int rmem_lease_logtype;
 /** Refuse a call: return LEASE_FAIL(EINVAL, "format", ...). */
 #define LEASE_FAIL(error, ...) RMEM_FAIL_AS(rmem_lease_logtype, "rmem_lease", error, __VA_ARGS__)
 
-/** Tag of a context, beside those of enum rmem_obj_type. */
+/** Tag of a context, in addition to those of enum rmem_obj_type. */
 #define LEASE_TAG UINT32_C(0x726d0101)
-/** Requests posted at once, beside those of the application. */
+/** Maximum number of requests per post, without those of the application. */
 #define LEASE_BURST RMEM_LEASE_MAX_PREPARED
 /** Tags of a key. */
 #define LEASE_TAGS 256
@@ -87,16 +87,16 @@ struct lease_slot {
 		struct rmem_fast_reg_page_list *list; /* of a fast-register MR */
 		struct rmem_mkey_entry *entry;        /* of an indirect one, in `entries` */
 	};
-	uint64_t rests_from; /* TSC, while in `resting` */
+	uint64_t rests_from; /* TSC, while quarantined */
 	uint32_t heap_at;    /* place in the heap of deadlines, or LEASE_NOWHERE */
 	uint16_t nb_tags;    /* used since it was last quarantined; see lease_take_tag() */
 	bool has_key : 1;
-	bool is_peer_inv : 1; /* REVOKING: the peer has invalidated the key meanwhile */
+	bool is_peer_inv : 1; /* REVOKING: the peer has also invalidated the key */
 	bool is_doubtful : 1; /* a request that opens the key failed, after its lease had ended */
 	bool is_stuck : 1;    /* the key could not be released: the slot is in no list */
 } __rte_cache_aligned;
 
-/** Slots in order, by number. It has room for all. */
+/** FIFO of slot numbers, with an entry for each slot. */
 struct lease_fifo {
 	uint32_t *ring;
 	uint32_t mask;
@@ -117,7 +117,7 @@ struct lease_hold {
 	uint32_t next;      /* number of the next free one */
 };
 
-/** What differs from backend to backend. */
+/** Operations of a backend. */
 struct lease_ops {
 	const char *name;
 	uint64_t capa;
@@ -144,7 +144,7 @@ struct rmem_lease_ctx {
 	uint32_t ops_mask;
 	uint32_t ops_head;      /* oldest not completed */
 	uint32_t ops_tail;      /* next to post */
-	uint32_t nb_unsignaled; /* of the last ones, with none signaled behind */
+	uint32_t nb_unsignaled; /* of the last ones, after the last signaled one */
 	uint32_t signal_every;  /* there are always less of these */
 
 	uint32_t nb_free;
@@ -213,7 +213,8 @@ lease_number(const struct rmem_lease_ctx *ctx, const struct lease_slot *slot)
 
 /*
  * A request in the send queue: the slot, low bits of the count of its leases, and whether it is a
- * LOCAL_INV. The count tells a REG_MR of the present lease from that of one that the peer ended.
+ * LOCAL_INV. The count distinguishes a REG_MR of the current lease from one of a lease ended by
+ * the peer.
  */
 static inline uint32_t
 lease_op(const struct rmem_lease_ctx *ctx, const struct lease_slot *slot, bool is_inv)
@@ -225,9 +226,9 @@ lease_op(const struct rmem_lease_ctx *ctx, const struct lease_slot *slot, bool i
 }
 
 /*
- * Flags of a request that is posted behind *run unsignaled ones. The queue takes as many as it has
- * room for, and gives room back with a completion alone: besides the last of a burst, enough are
- * signaled that a queue can't be full of others.
+ * Flags of a request that is posted after *run unsignaled ones. Entries of the queue are freed
+ * only by completions: besides the last of a burst, enough requests are signaled that the queue
+ * cannot be full of unsignaled ones.
  */
 static inline uint8_t
 lease_flags(const struct rmem_lease_ctx *ctx, bool is_last, uint32_t *run)
@@ -254,7 +255,7 @@ lease_op_slot(const struct rmem_lease_ctx *ctx, uint32_t op)
 	return &ctx->slots[op >> (LEASE_OP_BITS + 1)];
 }
 
-/* Tell others what there is, after a burst. */
+/* Publish the counts, after a burst. */
 static inline void
 lease_gauge(struct rmem_lease_ctx *ctx)
 {
@@ -282,11 +283,11 @@ lease_fifo_get(struct lease_fifo *fifo)
 
 /* References to MRs (rmem_lease_hold.c). */
 
-/** All are free; holds has room for so many. */
+/** All are free; holds has as many entries. */
 void lease_hold_init(struct rmem_lease_ctx *ctx, uint32_t nb);
 /** As lease_hold(), with a reference of its own; it becomes recent. */
 struct lease_hold *lease_hold_new(struct rmem_lease_ctx *ctx, struct rmem_mr *mr, uint32_t *recent);
-/** The last lease of it was taken back. */
+/** The last lease of it was reclaimed. */
 void lease_hold_end(struct rmem_lease_ctx *ctx, struct lease_hold *hold);
 
 /** Hold an MR for one more lease; NULL when it is being deregistered or re-registered. */
@@ -302,7 +303,7 @@ lease_hold(struct rmem_lease_ctx *ctx, const struct rmem_mr *mr)
 	return hold;
 }
 
-/** Take back one lease_hold(). */
+/** Release one lease_hold(). */
 static inline void
 lease_unhold(struct rmem_lease_ctx *ctx, struct lease_hold *hold)
 {
@@ -329,20 +330,20 @@ const struct lease_ops *lease_ops_of(uint32_t backend);
 uint32_t lease_ops_number(const struct lease_ops *ops);
 /** Make keys for so many empty slots, which become free; -errno when not all could be made. */
 int lease_make(struct rmem_lease_ctx *ctx, uint32_t nb);
-/** Have a key in `free`: wake one that rested, or make some. -errno when there is none. */
+/** Ensure a key in `free`: end a quarantine, or allocate keys. -errno if there is none. */
 int lease_refill(struct rmem_lease_ctx *ctx);
 /**
  * Release the key of a slot. -EBUSY: a request about it has not completed. -EIO and a line: the
  * slot is stuck, but for another try. lease_sort_out() puts it where it then belongs.
  */
 int lease_release(struct rmem_lease_ctx *ctx, struct lease_slot *slot);
-/** Take slots that have no key, or are stuck, out of `free` and `resting`. */
+/** Remove slots that have no key, or are stuck, from `free` and the quarantine. */
 void lease_sort_out(struct rmem_lease_ctx *ctx);
 /** Replace the key of a slot: by none when the device has none left. As lease_release(). */
 int lease_replace(struct rmem_lease_ctx *ctx, struct lease_slot *slot);
 /** Slot whose key has that rkey now, or NULL. */
 struct lease_slot *lease_map_find(const struct rmem_lease_ctx *ctx, uint32_t rkey);
-/** Give a slot back to the context: free, resting or empty. */
+/** Return a slot to the context: free, quarantined or empty. */
 void lease_put(struct rmem_lease_ctx *ctx, struct lease_slot *slot);
 
 /* Tags (rmem_lease_random.c). */
@@ -399,7 +400,7 @@ lease_untake_tag(struct lease_slot *slot)
 
 /** The peer can't reach the buffer any more. */
 void lease_end(struct rmem_lease_ctx *ctx, struct lease_slot *slot, uint8_t why);
-/** Take back a prepared lease. */
+/** Undo a prepared lease. */
 void lease_unstage(struct rmem_lease_ctx *ctx, struct lease_slot *slot);
 
 /* The choice of a backend (rmem_lease_backend.c). */

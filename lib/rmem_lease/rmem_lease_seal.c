@@ -4,8 +4,8 @@
 
 /*
  * Sealed descriptors: AES-256-GCM of libcrypto. The nonce is a random number of 64 bits that the
- * sealer has for itself, and a count of 32 bits: none comes twice under a key (NIST SP 800-38D,
- * 8.2.1). The head, the nonce and the bytes of the caller are authenticated, not sent secret.
+ * sealer draws, and a count of 32 bits: none is used twice with a key (NIST SP 800-38D, 8.2.1).
+ * The head, the nonce and the bytes of the caller are authenticated, not encrypted.
  *
  * Invariant: no two sealers share a random number, that of a parent and its copy in a child of
  * fork() included. The number and the count are in a page that the kernel clears in a child
@@ -32,7 +32,7 @@
 #define SEAL_MAX_WITH 65536
 #define SEAL_TAG_SIZE 16
 
-/* As it goes over the wire; up to the data it is authenticated as it is. */
+/* Wire format; the fields before the data are authenticated, not encrypted. */
 struct sealed_desc {
 	rte_be32_t magic;
 	uint8_t version;
@@ -45,7 +45,7 @@ struct sealed_desc {
 
 _Static_assert(sizeof(struct sealed_desc) == RMEM_LEASE_SEALED_SIZE, "no holes");
 
-/* What nonces are made of. */
+/* Parts of a nonce. */
 struct nonces {
 	bool is_drawn;
 	uint64_t sender;

@@ -4,20 +4,20 @@
 
 /**
  * @file
- * The map of a PD: which of its MRs holds an address.
+ * The map of a PD: finds the MR of an address.
  *
- * Lcores look up while control calls add and take out. There are two tables of extents, by
- * address. The active one never changes; a change is made in the other, under the lock, which
- * then becomes the active one. So a lookup waits for nobody, and has to begin anew only when
- * the table that it reads was replaced and then taken for a change: the version of a table is
- * odd while it is written, and another one afterwards. The version becomes odd by a release
- * store after the other table was made the active one, and before any extent is stored; who
- * reads an extent (or an odd version) by an acquire load thus sees the new version (or the new
- * active table) in the next load.
+ * Lcores look up while control calls add and remove extents. There are two tables of extents,
+ * sorted by address. The active one never changes; a change is made in the other, under the lock,
+ * which then becomes the active one. So a lookup does not wait, and is repeated only if the table
+ * that it reads was replaced and is then changed: the version of a table is odd while it is
+ * written, and another one afterwards. The version becomes odd by a release store after the other
+ * table was made the active one, and before any extent is stored. A lookup that reads an extent
+ * (or an odd version) with an acquire load therefore sees the new version (or the new active
+ * table) in the next load.
  *
- * A table that became too small is kept until the map goes, since a lookup may be in it; each
- * is twice the size of the one before. The map goes with its last extent: who looks up has
- * a registration, and so at least one.
+ * A table that became too small is kept until the map is freed, since a lookup may be reading it;
+ * each has twice the size of the previous one. The map is freed with its last extent: the caller
+ * of a lookup has a registration, and so at least one extent.
  */
 
 #include <pthread.h>
@@ -59,7 +59,7 @@ RTE_INIT(rmem_pool_init)
 	rmem_pool_audit_init();
 }
 
-/* For the list, for the maps and for those who change them. */
+/* Protects the list and all changes of the maps. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct rmem_map *maps;
 
@@ -184,7 +184,7 @@ extent_of(const struct rmem_mr *mr)
 	return extent;
 }
 
-/* Index of the first extent that ends behind base. */
+/* Index of the first extent that ends after base. */
 static uint32_t
 place_of(const struct table *table, uintptr_t base)
 {
@@ -333,7 +333,7 @@ rmem_map_del(struct rmem_mr *const *mrs, uint32_t nb_mrs)
 	return ret;
 }
 
-/* Keys of the bytes, or 0; of no meaning when the table is written meanwhile. */
+/* Keys of the bytes, or 0; undefined if the table is written concurrently. */
 static uint64_t
 search(const struct table *table, uintptr_t addr, size_t length)
 {
@@ -342,7 +342,7 @@ search(const struct table *table, uintptr_t addr, size_t length)
 	uintptr_t offset;
 	size_t size;
 
-	/* The last one that does not begin behind addr. */
+	/* The last one that does not begin after addr. */
 	while (low < high) {
 		uint32_t mid = low + (high - low) / 2;
 

@@ -184,7 +184,7 @@ do_create(struct rmem_pd *pd, const struct rmem_pktmbuf_pool_conf *conf,
 	return ret;
 }
 
-/* What create and check do first. */
+/* First part of create and check. */
 static int
 prepare(struct rmem_pd *pd, const struct rmem_pktmbuf_pool_conf *conf, const void *out,
 		struct rmem_pool_conf *pool_conf, struct rmem_dev_info *info,
@@ -224,7 +224,7 @@ rmem_pktmbuf_pool_create(struct rmem_pd *pd, const struct rmem_pktmbuf_pool_conf
 	if (ret == 0) {
 		*reg = new_reg;
 	} else if (new_reg != NULL) {
-		POOL_LOG(ERR, "%s: %u MRs can't be taken back: its memory is kept", conf->name,
+		POOL_LOG(ERR, "%s: %u MRs can't be deregistered: its memory is kept", conf->name,
 				new_reg->nb_mrs);
 		rte_free(new_reg);
 	} else {

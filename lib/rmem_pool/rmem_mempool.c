@@ -21,7 +21,7 @@
 _Static_assert(offsetof(struct rmem_mempool, pd) + sizeof(void *) <= RTE_CACHE_LINE_MIN_SIZE,
 		"a lookup reads one line of the registration");
 
-/* All registrations, for who asks how many a mempool has. */
+/* All registrations, to count those of a mempool. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct rmem_mempool *regs;
 
@@ -136,7 +136,7 @@ check_mempool(const struct rte_mempool *mp, const struct rmem_pd *pd, const void
 	return 0;
 }
 
-/* What its ranges take of the device. */
+/* Device resources for its ranges. */
 static void
 fill_need(const struct rte_mempool *mp, const struct rmem_ranges *ranges, struct rmem_need *need)
 {
@@ -148,7 +148,7 @@ fill_need(const struct rte_mempool *mp, const struct rmem_ranges *ranges, struct
 		need->length += (uint64_t)(ranges->range[i].end - ranges->range[i].begin);
 }
 
-/* Nobody refers to them yet, or no more: but a device may know better, or fail. */
+/* The class has no references to them, but a device may have some, or fail. */
 static int
 dereg_all(struct rmem_mempool *reg)
 {
@@ -265,7 +265,7 @@ rmem_mempool_register(struct rte_mempool *mp, struct rmem_pd *pd, uint32_t acces
 		rmem_pool_trace_mempool_register(mp->name, pd, new_reg, access, new_reg->nb_mrs,
 				new_reg->registered);
 	} else if (new_reg != NULL) {
-		POOL_LOG(ERR, "%s: %u MRs can't be taken back: don't free it", mp->name,
+		POOL_LOG(ERR, "%s: %u MRs can't be deregistered: don't free it", mp->name,
 				new_reg->nb_mrs);
 		rte_free(new_reg);
 	}
@@ -358,7 +358,7 @@ rmem_mempool_mr(const struct rmem_mempool *reg, const void *addr, size_t length)
 	struct rmem_mr *mr;
 	uintptr_t offset;
 
-	/* The last one that does not begin behind addr. */
+	/* The last one that does not begin after addr. */
 	while (low < high) {
 		uint32_t mid = low + (high - low) / 2;
 

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* How full a registered mempool is, and whether what it says of itself holds. */
+/* Statistics and audit of registered mempools. */
 
 #include <rte_lcore.h>
 

@@ -35,7 +35,7 @@ _Static_assert(offsetof(struct rmem_pool, cache_objs) < RTE_CACHE_LINE_MIN_SIZE,
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct rmem_pool *pools;
 
-/* What a creation goes by. */
+/* Parameters of a creation. */
 struct plan {
 	const struct rmem_pool_conf *conf;
 	struct rmem_dev_info info;
@@ -101,7 +101,7 @@ alloc_keys(struct rmem_pool *pool, size_t nb_slices)
 	return 0;
 }
 
-/* The keys of a slice; keys is const for those who read it on the fast path. */
+/* The keys of a slice; keys is const for readers on the fast path. */
 static void
 set_keys(struct rmem_pool *pool, size_t slice, struct rmem_mr *mr)
 {
@@ -352,7 +352,7 @@ rmem_pool_create(struct rmem_pd *pd, const struct rmem_pool_conf *conf, struct r
 	return 0;
 }
 
-/* What keeps a pool from being destroyed. */
+/* Find references that prevent the destruction of a pool. */
 static int
 check_idle(const struct rmem_pool *pool)
 {

@@ -4,9 +4,9 @@
 
 /**
  * @file
- * Getting and putting bulks. The cache of the lcore is used in place, so that SGEs are
- * written and read once, without an array of pointers between; what it can't serve goes
- * through the mempool's own functions.
+ * Getting and putting bulks. The cache of the lcore is accessed in place, so that SGEs are
+ * written and read once, without an intermediate array of pointers; if it does not suffice, the
+ * functions of the mempool are used.
  */
 
 #include <stdbool.h>
@@ -100,7 +100,7 @@ get_plain(struct rmem_pool *pool, struct rmem_sge *sge, unsigned int n)
 	unsigned int i;
 	void *obj;
 
-	/* The pointers go to the front of the SGEs and are spread out from behind. */
+	/* The pointers are stored at the front of the SGEs and spread out from the last one. */
 	if (n != 0 && rte_mempool_get_bulk(pool->mp, (void **)sge, n) != 0)
 		return -ENOENT;
 	for (i = n; i-- > 0;) {

@@ -36,7 +36,7 @@ _Static_assert(sizeof(((struct rte_mempool_cache *)0)->len) == sizeof(uint32_t) 
 				offsetof(struct rte_mempool_cache, len) <= UINT8_MAX &&
 				offsetof(struct rte_mempool_cache, objs) <= UINT8_MAX &&
 				RTE_MEMPOOL_CACHE_MAX_SIZE <= UINT16_MAX,
-		"inline functions find these by what a pool says of them");
+		"inline functions find these by the fields of a pool");
 
 /** Note the caches of a pool's mempool, if it has any, and their layout. */
 static inline void
@@ -86,7 +86,7 @@ pool_cache_add(struct rte_mempool_cache *cache, uint32_t n)
 	return objs;
 }
 
-/** After n objects did not fit, give back what is above half of the size; whether n fit then. */
+/** After n objects did not fit, flush down to half of the size; whether n fit then. */
 static inline bool
 pool_cache_flush(struct rte_mempool *mp, struct rte_mempool_cache *cache, uint32_t n)
 {

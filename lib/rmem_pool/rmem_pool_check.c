@@ -4,7 +4,7 @@
 
 /**
  * @file
- * What a pool takes of each limit, what is left of it, and what to say when that is less.
+ * Requirements of a pool for each limit, the amount left, and the message if that is less.
  */
 
 #include <inttypes.h>
@@ -43,7 +43,7 @@ status_number(const char *key, int base)
 
 /*
  * Bytes that the process may lock yet. The kernel holds mlock() and the pages that verbs
- * devices pin against the limit, each by itself; who has CAP_IPC_LOCK has none.
+ * devices pin against the limit, each separately; with CAP_IPC_LOCK there is no limit.
  */
 static uint64_t
 memlock_left(void)
@@ -137,7 +137,7 @@ check_memlock(struct rmem_pool_report *report)
 	report->limits |= RMEM_POOL_LIMIT_MEMLOCK;
 	say(report,
 			"short of RLIMIT_MEMLOCK, for a device that pins: %" PRIu64
-			" bytes are to be locked, %" PRIu64 " may be, %" PRIu64
+			" bytes must be locked, %" PRIu64 " may be, %" PRIu64
 			" are missing: raise it by %" PRIu64
 			" KiB (ulimit -l, LimitMEMLOCK) or grant CAP_IPC_LOCK",
 			report->memlock, report->memlock_left,
@@ -159,7 +159,7 @@ rmem_pool_report_fill(const struct rmem_need *need, const struct rmem_dev_info *
 	if (need->is_new) {
 		report->page_size = rmem_chunk_page_size();
 		report->length = RTE_ALIGN_CEIL(need->length, report->page_size);
-		/* The chunk starts at a page, behind a header in the page before. */
+		/* The chunk starts at a page, after a header in the preceding page. */
 		report->nb_pages = report->length / report->page_size + 1;
 	}
 	report->memlock = report->length;

@@ -4,7 +4,7 @@
 
 /**
  * @file
- * What the makers of pools check first, and how they say that the mempool library failed.
+ * Common checks of pool configurations, and errors of the mempool library.
  */
 
 #include <rte_errno.h>

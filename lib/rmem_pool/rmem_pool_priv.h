@@ -4,7 +4,7 @@
 
 /**
  * @file
- * What the files of the pool share. Not installed.
+ * Shared by the files of the pool library. Not installed.
  */
 
 #ifndef RMEM_POOL_PRIV_H
@@ -33,7 +33,7 @@ void rmem_pool_collect_avx2(void **objs, const struct rmem_sge *sge, unsigned in
 /** 0, or -EINVAL and a line. */
 int rmem_pool_check_pd(const struct rmem_pd *pd);
 
-/** What a pool is made of is as it must be: 0, or -EINVAL and a line. */
+/** Check the common configuration of a pool: 0, or -EINVAL with a log line. */
 int rmem_pool_check_args(
 		const struct rmem_pd *pd, const struct rmem_pool_conf *conf, const void *out);
 
@@ -61,7 +61,7 @@ int rmem_pool_visit(int (*func)(struct rmem_pool *pool, void *arg), void *arg);
 /** The same for registered mempools, those of mbuf pools too. */
 int rmem_mempool_visit(int (*func)(struct rmem_mempool *reg, void *arg), void *arg);
 
-/** What a failed call of the mempool library means to our caller; logs it. */
+/** Convert and log the errno of a failed call of the mempool library. */
 int rmem_pool_mempool_error(const struct rmem_pool_conf *conf, int err);
 
 /** log2 of the slices of a pool: as large as an MR may be, or holding one buffer at most. */
@@ -82,7 +82,7 @@ struct rmem_ranges {
 };
 
 /**
- * What to register of a mempool, in ranges of max_mr_size at most; of no use when buf_size is
+ * Ranges of a mempool to register, of max_mr_size at most; not usable if buf_size is
  * above that. -ENOMEM with a line. Free it with rmem_ranges_free() after any result.
  */
 int rmem_ranges_get(struct rte_mempool *mp, uint64_t max_mr_size, struct rmem_ranges *ranges);
@@ -92,8 +92,8 @@ void rmem_ranges_free(struct rmem_ranges *ranges);
 bool rmem_mempool_is_pinned(struct rte_mempool *mp);
 
 /**
- * Register a mempool; what rmem_mempool_register() says, without checks of arguments. *reg is also
- * set on a failure after which some MRs can't be taken back.
+ * Register a mempool, as rmem_mempool_register() without checks of arguments. *reg is also
+ * set on a failure after which some MRs cannot be deregistered.
  */
 int rmem_mempool_do_register(struct rte_mempool *mp, struct rmem_pd *pd, uint32_t access,
 		struct rmem_mempool **reg);
@@ -119,7 +119,7 @@ void rmem_mempool_free_reg(struct rmem_mempool *reg);
 /** How many registrations a mempool has. */
 unsigned int rmem_mempool_nb_regs(const struct rte_mempool *mp);
 
-/* What is registered with a PD, by address (rmem_map.c). */
+/* Memory registered with a PD, by address (rmem_map.c). */
 
 /** Add MRs to the map of their PD, all or none; -EEXIST, -ENOMEM, with a line. */
 int rmem_map_add(struct rmem_mr *const *mrs, uint32_t nb_mrs, struct rmem_map **map);
@@ -127,17 +127,17 @@ int rmem_map_add(struct rmem_mr *const *mrs, uint32_t nb_mrs, struct rmem_map **
 /** Take MRs out of their map; -ENOENT when there is one that it does not hold. */
 int rmem_map_del(struct rmem_mr *const *mrs, uint32_t nb_mrs);
 
-/** What a pool takes. */
+/** Resources of a pool. */
 struct rmem_need {
 	const char *name;
 	uint64_t length;   /* bytes to register */
 	uint64_t buf_size; /* bytes of a buffer */
 	uint64_t nb_mrs;
 	int socket_id;
-	bool is_new; /* its memory is to be allocated */
+	bool is_new; /* its memory must be allocated */
 };
 
-/** What a pool of this configuration takes, as rmem_pool_create() makes it. */
+/** Get the resources that rmem_pool_create() needs for a configuration. */
 void rmem_pool_need(const struct rmem_pool_conf *conf, const struct rmem_dev_info *info,
 		struct rmem_need *need);
 

@@ -66,7 +66,7 @@ list_pools(struct rte_tel_data *d)
 	return rte_tel_data_add_dict_container(d, "pools", query.d, 0);
 }
 
-/* What the mempool tells; counting its objects visits all lcores. */
+/* Counts of the mempool; counting its objects visits all lcores. */
 static void
 begin(struct query *query, struct rte_mempool *mp)
 {

@@ -4,7 +4,7 @@
 
 /**
  * @file
- * What of a mempool is to be registered.
+ * Ranges of a mempool to register.
  *
  * Its chunks, those that touch as one. Where that is more than an MR can hold, its objects
  * instead, neighbours of a chunk joined up to that limit. Of a pool with pinned external
@@ -142,7 +142,7 @@ sort(struct rmem_ranges *ranges)
 	}
 }
 
-/* The chunk behind which a range that ends at end does not reach; chunks are by address. */
+/* The chunk in which a range that ends at end ends; chunks are sorted by address. */
 static const struct rmem_range *
 chunk_of(const struct rmem_ranges *chunks, const struct rmem_range *range, uint32_t *at)
 {
@@ -152,8 +152,8 @@ chunk_of(const struct rmem_ranges *chunks, const struct rmem_range *range, uint3
 }
 
 /*
- * Join what is less than gap bytes apart, or with chunks what is in the same one. What is
- * between belongs to the pool then, or is padding between its buffers.
+ * Join ranges that are less than gap bytes apart, or with chunks those in the same chunk. The
+ * bytes between them then belong to the pool, or are padding between its buffers.
  */
 static void
 join(struct rmem_ranges *ranges, const struct rmem_ranges *chunks, size_t gap, uint64_t limit)
