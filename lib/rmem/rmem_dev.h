@@ -66,6 +66,8 @@ extern "C" {
  * RMEM_SCATTER_TO_CQE=0 or the QP has RMEM_QP_NO_INLINE_RECV.
  */
 #define RMEM_DEV_CAPA_INLINE_RECV (UINT64_C(1) << 16)
+/** rmem_cm connects its QPs over TCP, at the IP address rmem_dev_info::gid; else by rdma_cm(7). */
+#define RMEM_DEV_CAPA_CM_TCP (UINT64_C(1) << 17)
 
 /** Device. Applications read its name. */
 struct rmem_dev {
@@ -135,6 +137,7 @@ struct rmem_dev_info {
 	uint32_t nb_qp;             /**< Queue pairs in use. */
 	uint32_t nb_mw;             /**< Memory windows in use. */
 	struct rmem_odp_caps odp;   /**< On-demand paging. */
+	uint8_t gid[16]; /**< With RMEM_DEV_CAPA_CM_TCP its IP address as a GID, else 0. */
 };
 
 /** Counters of a device since it was created or its statistics were reset. */

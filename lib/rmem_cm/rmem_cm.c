@@ -2,7 +2,10 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Connections: the checks that are common to all transports. */
+/*
+ * Connections: the checks that are common to all transports, and the choice of one: TCP for devices
+ * with RMEM_DEV_CAPA_CM_TCP, rdma_cm for all others.
+ */
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -12,7 +15,9 @@
 
 #include <rte_common.h>
 
+#include <rmem_dev.h>
 #include <rmem_driver.h>
+#include <rmem_pd.h>
 
 #include "rmem_cm_priv.h"
 
@@ -141,6 +146,51 @@ cm_copy_sockaddr(const struct sockaddr *from, struct sockaddr_storage *to)
 						   : sizeof(struct sockaddr_in6));
 }
 
+void
+cm_sockaddr_gid(const struct sockaddr *addr, uint8_t gid[16])
+{
+	static const uint8_t four[12] = {[10] = 0xff, [11] = 0xff};
+	struct sockaddr_storage room;
+
+	cm_copy_sockaddr(addr, &room);
+	if (room.ss_family == AF_INET) {
+		memcpy(gid, four, sizeof(four));
+		memcpy(gid + sizeof(four), &((struct sockaddr_in *)(void *)&room)->sin_addr, 4);
+	} else {
+		memcpy(gid, &((struct sockaddr_in6 *)(void *)&room)->sin6_addr, 16);
+	}
+}
+
+/* Whether a device connects over TCP, and has the address unless is_any_gid. */
+static bool
+cm_is_tcp(struct rmem_dev *dev, const uint8_t gid[16], bool is_any_gid)
+{
+	struct rmem_dev_info info;
+
+	return rmem_dev_info_get(dev, &info) == 0 && (info.capa & RMEM_DEV_CAPA_CM_TCP) != 0 &&
+			(is_any_gid || memcmp(info.gid, gid, sizeof(info.gid)) == 0);
+}
+
+static const struct cm_ops *
+cm_ops_of_addr(const struct sockaddr *addr)
+{
+	struct rmem_dev *dev;
+	uint8_t gid[16];
+
+	cm_sockaddr_gid(addr, gid);
+	RMEM_DEV_FOREACH(dev) {
+		if (cm_is_tcp(dev, gid, false))
+			return &cm_tcp_ops;
+	}
+	return &cm_rdma_ops;
+}
+
+static const struct cm_ops *
+cm_ops_of_qp(const struct rmem_qp *qp)
+{
+	return cm_is_tcp(rmem_pd_dev(qp->pd), NULL, true) ? &cm_tcp_ops : &cm_rdma_ops;
+}
+
 int
 rmem_cm_listen(const struct sockaddr *addr, struct rmem_cm_listener **out)
 {
@@ -158,7 +208,9 @@ rmem_cm_listen(const struct sockaddr *addr, struct rmem_cm_listener **out)
 	listener = calloc(1, sizeof(*listener));
 	if (listener == NULL)
 		return -ENOMEM;
-	listener->ops = &cm_rdma_ops;
+	listener->fd = -1;
+	listener->ops = cm_ops_of_addr(addr);
+	cm_sockaddr_gid(addr, listener->gid);
 	rc = listener->ops->listen(listener, addr);
 	if (rc == 0)
 		*out = listener;
@@ -183,6 +235,7 @@ cm_conn_create(const struct cm_ops *ops, struct rmem_cm_conn **out)
 
 	if (conn == NULL)
 		return -ENOMEM;
+	conn->fd = -1;
 	conn->ops = ops;
 	*out = conn;
 	return 0;
@@ -247,7 +300,7 @@ rmem_cm_connect(const struct sockaddr *remote, const struct rmem_cm_conf *conf,
 	if (rc == 0)
 		rc = cm_check_conf(conf, RMEM_CM_MAX_REQUEST, &addr);
 	if (rc == 0)
-		rc = cm_conn_create(&cm_rdma_ops, &conn);
+		rc = cm_conn_create(cm_ops_of_qp(conf->qp), &conn);
 	if (rc != 0)
 		return rc;
 	rc = conn->ops->connect(conn, remote, conf, &addr, &from);

@@ -4,7 +4,7 @@
 
 /**
  * @file
- * Connect QPs of two hosts with rdma_cm(7).
+ * Connect QPs of two hosts with rdma_cm(7), or over TCP on devices with RMEM_DEV_CAPA_CM_TCP.
  *
  * The QPs are created by rmem_qp_create() and are in the RESET state. The messages carry the
  * address of each QP and private data of the caller, such as a descriptor of remote memory. Each

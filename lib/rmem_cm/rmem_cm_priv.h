@@ -58,17 +58,21 @@ struct cm_ops {
 };
 
 extern const struct cm_ops cm_rdma_ops;
+extern const struct cm_ops cm_tcp_ops;
 
 struct rmem_cm_listener {
 	const struct cm_ops *ops;
-	struct rdma_event_channel *channel;
-	struct rdma_cm_id *id;
+	uint8_t gid[16];                    /**< Of the address. */
+	struct rdma_event_channel *channel; /**< Of rdma_cm. */
+	struct rdma_cm_id *id;              /**< Of rdma_cm. */
+	int fd;                             /**< Of TCP; -1: none. */
 };
 
 struct rmem_cm_conn {
 	const struct cm_ops *ops;
-	struct rdma_event_channel *channel;
-	struct rdma_cm_id *id;
+	struct rdma_event_channel *channel; /**< Of rdma_cm. */
+	struct rdma_cm_id *id;              /**< Of rdma_cm. */
+	int fd;                             /**< Of TCP; -1: none. */
 	bool is_ended;
 };
 
@@ -91,6 +95,8 @@ int cm_unpack(const uint8_t *message, uint32_t size, struct rmem_cm_peer *peer);
 int cm_connect_qp(const struct rmem_cm_conf *conf, const struct rmem_qp_addr *remote);
 /** Copy an IPv4 or IPv6 address, which may be shorter than a struct sockaddr_storage. */
 void cm_copy_sockaddr(const struct sockaddr *from, struct sockaddr_storage *to);
+/** The GID of an IP address. */
+void cm_sockaddr_gid(const struct sockaddr *addr, uint8_t gid[16]);
 
 /** A channel that does not block. */
 int cm_channel_create(struct rdma_event_channel **channel);

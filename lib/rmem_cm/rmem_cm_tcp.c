@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Connections of devices without rdma_cm, over TCP: the messages of rdma_cm (request, answer,
+ * ready) between rmem programs, at the IP address of the device. The TCP connection remains open,
+ * and its end is that of the connection of the QPs.
+ */
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <sys/socket.h>
+
+#include "rmem_cm_priv.h"
+
+#define TCP_BACKLOG 16
+
+enum tcp_type {
+	TCP_REQUEST = 1,
+	TCP_ANSWER = 2,
+	TCP_READY = 3,
+	TCP_REJECT = 4,
+};
+
+/* Precedes each message. */
+struct tcp_head {
+	uint8_t type; /* enum tcp_type */
+	uint8_t size; /* of the message that follows */
+	uint8_t zero[2];
+};
+
+/* Log errno; returns it as the -errno of rmem_cm_connect(). */
+static int
+tcp_error(const char *call)
+{
+	int error = errno;
+
+	if (error == ECONNREFUSED || error == ECONNRESET || error == EPIPE) {
+		CM_LOG(ERR, "%s: %s", call, strerror(error));
+		return -ECONNREFUSED;
+	}
+	if (error == ETIMEDOUT)
+		return -ETIMEDOUT;
+	errno = error;
+	return cm_errno(call);
+}
+
+/* Wait until a file descriptor is ready. */
+static int
+tcp_wait(int fd, short events, uint64_t end_ms)
+{
+	struct pollfd pfd = {.fd = fd, .events = events};
+	uint64_t now;
+	int n;
+
+	do {
+		now = cm_now_ms();
+		n = poll(&pfd, 1, now < end_ms ? (int)(end_ms - now) : 0);
+		if (n == 0)
+			return -ETIMEDOUT;
+	} while (n < 0 && errno == EINTR);
+	return n < 0 ? tcp_error("poll") : 0;
+}
+
+/* Send or receive all of size bytes; -ECONNREFUSED: the peer has closed. */
+static int
+tcp_move(int fd, void *data, size_t size, bool is_send, uint64_t end_ms)
+{
+	uint8_t *at = data;
+	ssize_t n;
+	int rc;
+
+	while (size != 0) {
+		n = is_send ? send(fd, at, size, MSG_NOSIGNAL) : recv(fd, at, size, 0);
+		if (n > 0) {
+			at += n;
+			size -= (size_t)n;
+			continue;
+		}
+		if (n == 0) {
+			CM_LOG(ERR, "the peer closed the connection");
+			return -ECONNREFUSED;
+		}
+		if (errno == EINTR)
+			continue;
+		if (errno != EAGAIN && errno != EWOULDBLOCK)
+			return tcp_error(is_send ? "send" : "recv");
+		rc = tcp_wait(fd, is_send ? POLLOUT : POLLIN, end_ms);
+		if (rc != 0)
+			return rc;
+	}
+	return 0;
+}
+
+static int
+tcp_send(int fd, enum tcp_type type, const uint8_t *message, uint8_t size, uint64_t end_ms)
+{
+	const struct tcp_head head = {.type = (uint8_t)type, .size = size};
+	uint8_t data[sizeof(head) + CM_MAX_SIZE];
+
+	memcpy(data, &head, sizeof(head));
+	if (size != 0)
+		memcpy(data + sizeof(head), message, size);
+	return tcp_move(fd, data, sizeof(head) + size, true, end_ms);
+}
+
+static void
+tcp_reject(int fd)
+{
+	(void)tcp_send(fd, TCP_REJECT, NULL, 0, cm_now_ms());
+}
+
+/* Receive a message of a type; peer is NULL for a type without an address. */
+static int
+tcp_receive(int fd, enum tcp_type type, uint64_t end_ms, struct rmem_cm_peer *peer)
+{
+	uint8_t message[CM_MAX_SIZE];
+	struct tcp_head head;
+	int rc;
+
+	rc = tcp_move(fd, &head, sizeof(head), false, end_ms);
+	if (rc != 0)
+		return rc;
+	if (head.type == TCP_REJECT) {
+		CM_LOG(ERR, "the peer rejected the request");
+		return -ECONNREFUSED;
+	}
+	if (head.type != type || head.zero[0] != 0 || head.zero[1] != 0 ||
+			head.size > sizeof(message)) {
+		CM_LOG(ERR, "not a message of rmem: type %u, %u bytes", head.type, head.size);
+		return -EBADMSG;
+	}
+	rc = tcp_move(fd, message, head.size, false, end_ms);
+	return rc == 0 && peer != NULL ? cm_unpack(message, head.size, peer) : rc;
+}
+
+/* The address of the QP must be the one that the peer connected from, which it has proved. */
+static int
+tcp_check_peer(int fd, const struct rmem_cm_peer *peer)
+{
+	struct sockaddr_storage addr;
+	socklen_t len = sizeof(addr);
+	uint8_t gid[16];
+
+	if (getpeername(fd, (struct sockaddr *)&addr, &len) != 0)
+		return tcp_error("getpeername");
+	cm_sockaddr_gid((const struct sockaddr *)&addr, gid);
+	if (memcmp(gid, peer->addr.gid, sizeof(gid)) == 0)
+		return 0;
+	CM_LOG(ERR, "the address of the peer's QP is not the one that it connects from");
+	return -EBADMSG;
+}
+
+static int
+tcp_socket(int family, int *fd)
+{
+	*fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	return *fd < 0 ? tcp_error("socket") : 0;
+}
+
+static socklen_t
+tcp_addr_len(const struct sockaddr_storage *addr)
+{
+	return addr->ss_family == AF_INET ? sizeof(struct sockaddr_in)
+					  : sizeof(struct sockaddr_in6);
+}
+
+static int
+tcp_listen(struct rmem_cm_listener *listener, const struct sockaddr *addr)
+{
+	struct sockaddr_storage local;
+	const int one = 1;
+	int rc;
+
+	cm_copy_sockaddr(addr, &local);
+	rc = tcp_socket(local.ss_family, &listener->fd);
+	if (rc != 0)
+		return rc;
+	(void)setsockopt(listener->fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	if (bind(listener->fd, (const struct sockaddr *)&local, tcp_addr_len(&local)) != 0)
+		return tcp_error("bind");
+	return listen(listener->fd, TCP_BACKLOG) == 0 ? 0 : tcp_error("listen");
+}
+
+static void
+tcp_unlisten(struct rmem_cm_listener *listener)
+{
+	if (listener->fd >= 0)
+		close(listener->fd);
+}
+
+static int
+tcp_answer(struct rmem_cm_conn *conn, const struct rmem_cm_conf *conf,
+		const struct rmem_qp_addr *addr, uint64_t end_ms, struct rmem_cm_peer *from)
+{
+	uint8_t message[CM_MAX_SIZE];
+	int rc;
+
+	rc = tcp_receive(conn->fd, TCP_REQUEST, end_ms, from);
+	if (rc == 0)
+		rc = tcp_check_peer(conn->fd, from);
+	if (rc == 0)
+		rc = cm_connect_qp(conf, &from->addr);
+	if (rc != 0) {
+		tcp_reject(conn->fd);
+		return rc;
+	}
+	rc = tcp_send(conn->fd, TCP_ANSWER, message,
+			cm_pack(addr, conf->data, conf->data_size, message), end_ms);
+	if (rc == 0)
+		rc = tcp_receive(conn->fd, TCP_READY, end_ms, NULL);
+	if (rc != 0)
+		(void)rmem_qp_reset(conf->qp);
+	return rc;
+}
+
+static int
+tcp_accept(struct rmem_cm_listener *listener, const struct rmem_cm_conf *conf,
+		const struct rmem_qp_addr *addr, struct rmem_cm_conn *conn,
+		struct rmem_cm_peer *from)
+{
+	uint64_t end_ms = cm_now_ms() + conf->timeout_ms;
+	int rc;
+
+	if (memcmp(listener->gid, addr->gid, sizeof(addr->gid)) != 0) {
+		CM_LOG(ERR, "the IP address is not that of the QP's device");
+		return -ENODEV;
+	}
+	do {
+		rc = tcp_wait(listener->fd, POLLIN, end_ms);
+		if (rc != 0)
+			return rc;
+		conn->fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	} while (conn->fd < 0 && (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED));
+	if (conn->fd < 0)
+		return tcp_error("accept");
+	/* The timeout applies again to the messages of a peer that has connected. */
+	return tcp_answer(conn, conf, addr, cm_now_ms() + conf->timeout_ms, from);
+}
+
+/* Connect from the address of the QP, which the peer checks. */
+static int
+tcp_open(struct rmem_cm_conn *conn, const struct sockaddr_storage *to,
+		const struct rmem_qp_addr *addr, uint64_t end_ms)
+{
+	struct sockaddr_storage from = {.ss_family = to->ss_family};
+	socklen_t len = sizeof(int);
+	uint8_t gid[16];
+	int rc, error = 0;
+
+	if (to->ss_family == AF_INET)
+		memcpy(&((struct sockaddr_in *)&from)->sin_addr, addr->gid + 12, 4);
+	else
+		memcpy(&((struct sockaddr_in6 *)&from)->sin6_addr, addr->gid, 16);
+	cm_sockaddr_gid((const struct sockaddr *)&from, gid);
+	if (memcmp(gid, addr->gid, sizeof(gid)) != 0) {
+		CM_LOG(ERR, "the address of the QP's device is of another family than the peer's");
+		return -ENODEV;
+	}
+	rc = tcp_socket(to->ss_family, &conn->fd);
+	if (rc != 0)
+		return rc;
+	if (bind(conn->fd, (const struct sockaddr *)&from, tcp_addr_len(&from)) != 0)
+		return tcp_error("bind");
+	if (connect(conn->fd, (const struct sockaddr *)to, tcp_addr_len(to)) == 0)
+		return 0;
+	if (errno != EINPROGRESS)
+		return tcp_error("connect");
+	rc = tcp_wait(conn->fd, POLLOUT, end_ms);
+	if (rc != 0)
+		return rc;
+	if (getsockopt(conn->fd, SOL_SOCKET, SO_ERROR, &error, &len) == 0)
+		errno = error;
+	return errno == 0 ? 0 : tcp_error("connect");
+}
+
+static int
+tcp_connect(struct rmem_cm_conn *conn, const struct sockaddr *remote,
+		const struct rmem_cm_conf *conf, const struct rmem_qp_addr *addr,
+		struct rmem_cm_peer *from)
+{
+	uint64_t end_ms = cm_now_ms() + conf->timeout_ms;
+	uint8_t message[CM_MAX_SIZE];
+	struct sockaddr_storage to;
+	int rc;
+
+	cm_copy_sockaddr(remote, &to);
+	rc = tcp_open(conn, &to, addr, end_ms);
+	if (rc == 0)
+		rc = tcp_send(conn->fd, TCP_REQUEST, message,
+				cm_pack(addr, conf->data, conf->data_size, message), end_ms);
+	if (rc == 0)
+		rc = tcp_receive(conn->fd, TCP_ANSWER, end_ms, from);
+	if (rc == 0)
+		rc = tcp_check_peer(conn->fd, from);
+	if (rc == 0)
+		rc = cm_connect_qp(conf, &from->addr);
+	if (rc != 0) {
+		if (conn->fd >= 0)
+			tcp_reject(conn->fd);
+		return rc;
+	}
+	rc = tcp_send(conn->fd, TCP_READY, NULL, 0, end_ms);
+	if (rc != 0)
+		(void)rmem_qp_reset(conf->qp);
+	return rc;
+}
+
+static int
+tcp_wait_end(struct rmem_cm_conn *conn, uint64_t end_ms)
+{
+	uint8_t byte;
+	ssize_t n;
+	int rc;
+
+	while (!conn->is_ended) {
+		n = recv(conn->fd, &byte, sizeof(byte), 0);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+			rc = tcp_wait(conn->fd, POLLIN, end_ms);
+			if (rc != 0)
+				return rc == -ETIMEDOUT ? rc : -EIO;
+			continue;
+		}
+		/* Closed, reset, or a byte that no message has: it has ended. */
+		conn->is_ended = true;
+	}
+	return 0;
+}
+
+static void
+tcp_close(struct rmem_cm_conn *conn, bool is_connected)
+{
+	(void)is_connected;
+	if (conn->fd >= 0)
+		close(conn->fd);
+}
+
+const struct cm_ops cm_tcp_ops = {
+		.accept = tcp_accept,
+		.close = tcp_close,
+		.connect = tcp_connect,
+		.listen = tcp_listen,
+		.unlisten = tcp_unlisten,
+		.wait_end = tcp_wait_end,
+};
