@@ -47,6 +47,8 @@
 #include <rmem_driver.h>
 
 struct rte_rcu_qsbr;
+struct rwire;
+struct rwire_qp;
 
 extern int rsoft_logtype;
 
@@ -108,6 +110,11 @@ struct rsoft_args {
 	uint64_t odp_guard;
 	uint64_t odp_uffd;
 	uint64_t socket; /* UINT64_MAX: any */
+	uint64_t loop;   /* QPs of this process exchange packets too */
+	uint64_t mtu;    /* of the wire; 0: the largest that the port supports */
+	char ip[64];     /* of the wire; empty: none */
+	char fault[128]; /* to inject into the wire; empty: none */
+	char pcap[256];  /* file to record its packets; empty: none */
 };
 
 /* The values of pin=, and their names. */
@@ -334,8 +341,11 @@ struct rsoft_qp {
 	uint16_t max_recv_sge;
 	uint8_t is_inline_recv; /* messages may travel in their completion */
 	uint8_t engine;
+	uint8_t is_queued; /* an engine or the wire executes its requests */
 	struct rmem_wr_limits limits;
 	uint64_t max_msg_size; /* of the device */
+	struct rwire_qp *wire; /* NULL unless connected through the wire; atomic */
+	uint32_t psn;          /* initial PSN */
 	struct rmem_qp_conn conn;
 	TAILQ_ENTRY(rsoft_qp) next; /* in rsoft_dev::pending or its engine's list */
 	rte_ticketlock_t ctl_lock;  /* of connect, set_error and reset; the outermost */
@@ -370,7 +380,7 @@ struct rsoft_dev {
 	uint64_t nb_bad_rkeys; /* of all QPs, for the log; atomic */
 	struct rsoft_args args;
 
-	uint32_t nb_pending __rte_cache_aligned; /* QPs in pending; atomic */
+	uint32_t nb_pending __rte_cache_aligned; /* QPs in pending, and the wire; atomic */
 	rte_ticketlock_t pending_lock;
 	struct rsoft_qp_list pending; /* QPs with requests that could not run yet */
 
@@ -395,7 +405,8 @@ struct rsoft_dev {
 	struct rmem_dev_stats stats_base; /* at the last reset */
 	struct rsoft_odp_stats odp_stats; /* of all MRs, also of those gone */
 	uint8_t is_odp_supported;
-	uint8_t has_guard; /* it holds the handler of rsoft_guard.h; atomic */
+	struct rwire *wire; /* NULL without ip= */
+	uint8_t has_guard;  /* it holds the handler of rsoft_guard.h; atomic */
 
 	struct rsoft_engine engine[RSOFT_MAX_ENGINES];
 };

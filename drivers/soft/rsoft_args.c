@@ -16,6 +16,7 @@
 
 #include "rsoft_args.h"
 #include "rsoft_profile.h"
+#include "wire/rwire_hdr.h"
 
 struct rsoft_arg {
 	const char *key;
@@ -54,6 +55,8 @@ static const struct rsoft_arg rsoft_arg_table[] = {
 		{"pin", offsetof(struct rsoft_args, pin), RSOFT_PIN_ARG_AUTO, 0,
 				RSOFT_PIN_ARG_NB - 1, rsoft_pin_arg_words},
 		RSOFT_ARG(engine, 0, 0, RSOFT_MAX_ENGINES),
+		RSOFT_ARG(loop, 0, 0, 1),
+		RSOFT_ARG(mtu, 0, 256, RWIRE_MAX_MTU),
 		RSOFT_ARG(odp_guard, 1, 0, 1),
 		RSOFT_ARG(odp_uffd, 1, 0, 1),
 		RSOFT_ARG(socket, UINT64_MAX, 0, RTE_MAX_NUMA_NODES - 1),
@@ -169,13 +172,43 @@ rsoft_arg_check(const struct rsoft_arg *arg, const char *value, uint64_t number,
 	return 0;
 }
 
+/* Set an argument that is text. False: the key is not one of those. */
+static bool
+rsoft_arg_text(const char *key, const char *value, struct rsoft_args *args, int *rc)
+{
+	const struct {
+		const char *key;
+		char *text;
+		size_t size;
+	} texts[] = {{"fault", args->fault, sizeof(args->fault)},
+			{"ip", args->ip, sizeof(args->ip)},
+			{"pcap", args->pcap, sizeof(args->pcap)}};
+	size_t i, len = value == NULL ? 0 : strlen(value);
+
+	for (i = 0; i < RTE_DIM(texts); i++) {
+		if (strcmp(texts[i].key, key) != 0)
+			continue;
+		*rc = len != 0 && len < texts[i].size ? 0 : -EINVAL;
+		if (*rc == 0)
+			memcpy(texts[i].text, value, len + 1);
+		else
+			RSOFT_LOG(ERR, "%s= has %zu characters, not 1 to %zu", key, len,
+					texts[i].size - 1);
+		return true;
+	}
+	return false;
+}
+
 static int
 rsoft_arg_set(const char *key, const char *value, struct rsoft_args *args)
 {
-	const struct rsoft_arg *arg = rsoft_arg_find(key);
+	const struct rsoft_arg *arg;
 	uint64_t number = 0;
 	int rc;
 
+	if (rsoft_arg_text(key, value, args, &rc))
+		return rc;
+	arg = rsoft_arg_find(key);
 	if (arg == NULL)
 		return -EINVAL;
 	if (value == NULL)
@@ -230,6 +263,27 @@ rsoft_args_set(const struct rte_kvargs *list, struct rsoft_args *args)
 	return rc;
 }
 
+/* The wire: without ip= there is none, and its requests are not executed by engines. */
+static int
+rsoft_args_check_wire(const struct rsoft_args *args)
+{
+	const char *extra = args->fault[0] != '\0' ? "fault"
+			: args->pcap[0] != '\0'    ? "pcap"
+			: args->mtu != 0           ? "mtu"
+			: args->loop != 0          ? "loop"
+						   : NULL;
+
+	if (args->ip[0] == '\0' && extra != NULL) {
+		RSOFT_LOG(ERR, "%s= without ip=: the device has no wire", extra);
+		return -EINVAL;
+	}
+	if (args->ip[0] != '\0' && args->engine != 0) {
+		RSOFT_LOG(ERR, "ip= and engine= can't be combined");
+		return -EINVAL;
+	}
+	return 0;
+}
+
 int
 rsoft_args_parse(const char *str, struct rsoft_args *args)
 {
@@ -237,6 +291,7 @@ rsoft_args_parse(const char *str, struct rsoft_args *args)
 	unsigned int i;
 	int rc;
 
+	memset(args, 0, sizeof(*args));
 	for (i = 0; i < RTE_DIM(rsoft_arg_table); i++)
 		*rsoft_arg_value(&rsoft_arg_table[i], args) = rsoft_arg_table[i].initial;
 	if (str == NULL || str[0] == '\0')
@@ -248,5 +303,5 @@ rsoft_args_parse(const char *str, struct rsoft_args *args)
 	}
 	rc = rsoft_args_set(list, args);
 	rte_kvargs_free(list);
-	return rc;
+	return rc == 0 ? rsoft_args_check_wire(args) : rc;
 }

@@ -262,6 +262,7 @@ rsoft_lists_are_valid(const struct rsoft_dev *dev)
 			nb++;
 		}
 	}
+	nb += dev->wire != NULL;
 	if (!RSOFT_HOLDS(nb == dev->nb_pending, "QPs that wait", (uint64_t)nb))
 		return false;
 	for (i = 0; i < dev->nb_engines; i++) {

@@ -24,6 +24,7 @@
 #include "rsoft_post.h"
 #include "rsoft_rq.h"
 #include "rsoft_stats.h"
+#include "wire/rwire.h"
 
 #define RSOFT_CAPA                                                                                 \
 	(RMEM_DEV_CAPA_FAST_REG | RMEM_DEV_CAPA_LOCAL_INV | RMEM_DEV_CAPA_SEND_WITH_INV |          \
@@ -89,6 +90,8 @@ rsoft_dev_create(struct rmem_dev *base, const char *args_str)
 		rc = rsoft_dev_init_qps(dev, socket_id);
 	if (rc == 0)
 		rc = rsoft_engines_start(dev, base->name);
+	if (rc == 0 && args.ip[0] != '\0')
+		rc = rwire_open(dev);
 	if (rc != 0) {
 		rsoft_dev_free(dev);
 		return rc;
@@ -110,6 +113,7 @@ rsoft_dev_close(struct rmem_dev *base)
 	rte_ticketlock_lock(&rsoft_domain->lock);
 	rsoft_domain->dev[dev->dev_id] = NULL;
 	rte_ticketlock_unlock(&rsoft_domain->lock);
+	rwire_close(dev);
 	rsoft_engines_stop(dev);
 	rsoft_grace_wait();
 	if (dev->has_guard)
@@ -127,6 +131,10 @@ rsoft_dev_info_get(struct rmem_dev *base, struct rmem_dev_info *info)
 	info->capa = RSOFT_CAPA & profile->capa;
 	if (dev->nb_engines != 0)
 		info->capa |= RMEM_DEV_CAPA_ENGINE;
+	if (dev->wire != NULL) {
+		info->capa |= RMEM_DEV_CAPA_CM_TCP;
+		rwire_gid_get(dev->wire, info->gid);
+	}
 	info->max_mr_size = dev->args.max_mr_size;
 	info->max_msg_size = profile->max_msg_size;
 	if (info->capa & RMEM_DEV_CAPA_FAST_REG)
@@ -170,7 +178,8 @@ rsoft_dev_dump(struct rmem_dev *base, FILE *f)
 			dev->mw_keys.resting.nb_free, dev->args.max_mw);
 	rte_ticketlock_unlock(&dev->lock);
 	fprintf(f, "  profile: %s\n", rsoft_profile_words[dev->args.profile]);
-	fprintf(f, "  QPs that wait: %u\n", __atomic_load_n(&dev->nb_pending, __ATOMIC_RELAXED));
+	fprintf(f, "  QPs that wait: %u\n",
+			__atomic_load_n(&dev->nb_pending, __ATOMIC_RELAXED) - (dev->wire != NULL));
 	rsoft_pin_dump(dev, f);
 	for (i = 0; i < dev->nb_engines; i++)
 		fprintf(f, "  engine %u: lcore %u, %u QPs\n", i, dev->engine[i].lcore_id,

@@ -21,6 +21,7 @@
 #include "rsoft_post.h"
 #include "rsoft_req.h"
 #include "rsoft_sq.h"
+#include "wire/rwire.h"
 
 /* More MRs than this do not stay in a core's cache: fetch ahead over a burst. */
 #define RSOFT_PREFETCH_MRS 4096
@@ -28,15 +29,12 @@
 void
 rsoft_post_drain(struct rsoft_qp *qp, unsigned int lcore)
 {
-	struct rsoft_sq *sq = &qp->sq;
-	uint32_t prod = __atomic_load_n(&sq->prod, __ATOMIC_ACQUIRE);
-	uint32_t n, done;
+	struct rwire_qp *wire = __atomic_load_n(&qp->wire, __ATOMIC_ACQUIRE);
 
-	do {
-		n = RTE_MIN(prod - sq->cons, sq->mask + 1 - (sq->cons & sq->mask));
-		done = rsoft_req_exec(qp, lcore, true, rsoft_sq_slot(sq, sq->cons), sq->stride, n);
-		rsoft_sq_pop(sq, done);
-	} while (done == n && sq->cons != prod);
+	if (wire != NULL)
+		rwire_req_run(wire, lcore);
+	else
+		rsoft_req_drain(qp, lcore);
 }
 
 /* Have the pending list try the QP until its queue is empty. Under sq.lock. */
@@ -63,14 +61,17 @@ rsoft_post_unpend(struct rsoft_qp *qp)
 	__atomic_store_n(&qp->dev->nb_pending, qp->dev->nb_pending - 1, __ATOMIC_RELAXED);
 }
 
-void
+bool
 rsoft_post_progress(struct rsoft_dev *dev)
 {
 	unsigned int lcore = rsoft_grace_enter();
 	struct rsoft_qp *qp, *next;
+	bool is_owing = false;
 
 	if (lcore == LCORE_ID_ANY)
-		return;
+		return false;
+	if (dev->wire != NULL)
+		is_owing = rwire_progress(dev->wire, lcore);
 	/* Another lcore at it is as good. */
 	if (rte_ticketlock_trylock(&dev->pending_lock)) {
 		for (qp = TAILQ_FIRST(&dev->pending); qp != NULL; qp = next) {
@@ -86,6 +87,7 @@ rsoft_post_progress(struct rsoft_dev *dev)
 		rte_ticketlock_unlock(&dev->pending_lock);
 	}
 	rsoft_grace_leave(lcore);
+	return is_owing;
 }
 
 void
@@ -153,15 +155,33 @@ rsoft_post_prefetch(const struct rsoft_qp *qp, const struct rmem_send_wr *wr, ui
 	}
 }
 
-/* Leave accepted requests to the engine, or execute them and queue those that can't run. */
+/* Queue accepted requests for the engine, or for the wire, and send as the window allows. */
+static void
+rsoft_post_queued(
+		struct rsoft_qp *qp, unsigned int lcore, const struct rmem_send_wr *wr, uint32_t n)
+{
+	if (qp->dev->nb_engines != 0) {
+		rsoft_sq_push(qp, wr, n);
+		return;
+	}
+	rsoft_grace_enter_lcore(lcore);
+	rte_ticketlock_lock(&qp->sq.lock);
+	rsoft_sq_push(qp, wr, n);
+	rsoft_post_pend(qp);
+	rsoft_post_drain(qp, lcore);
+	rte_ticketlock_unlock(&qp->sq.lock);
+	rsoft_grace_leave(lcore);
+}
+
+/* Queue accepted requests, or execute them and queue those that can't run. */
 static __rte_always_inline void
 rsoft_post_accepted(
 		struct rsoft_qp *qp, unsigned int lcore, const struct rmem_send_wr *wr, uint32_t n)
 {
 	uint32_t done = 0;
 
-	if (unlikely(qp->dev->nb_engines != 0)) {
-		rsoft_sq_push(qp, wr, n);
+	if (unlikely(qp->is_queued)) {
+		rsoft_post_queued(qp, lcore, wr, n);
 		return;
 	}
 	rsoft_grace_enter_lcore(lcore);

@@ -7,6 +7,8 @@
 #ifndef RSOFT_POST_H
 #define RSOFT_POST_H
 
+#include <stdbool.h>
+
 #include "rsoft.h"
 
 int rsoft_post_send(struct rmem_qp *qp, const struct rmem_send_wr *wr, uint16_t nb_wr);
@@ -14,8 +16,11 @@ int rsoft_post_send(struct rmem_qp *qp, const struct rmem_send_wr *wr, uint16_t 
 /* rmem_mw_bind(): the class has checked it. */
 int rsoft_post_bind_mw(struct rmem_qp *qp, struct rmem_mw *mw, const struct rmem_mw_bind *bind);
 
-/* Try all QPs of the device that could not go on. */
-void rsoft_post_progress(struct rsoft_dev *dev);
+/*
+ * Receive from the wire, and try all QPs of the device that had to wait. Returns whether the wire
+ * has packets left to send.
+ */
+bool rsoft_post_progress(struct rsoft_dev *dev);
 
 /* Execute what is queued, as far as it goes. For the holder of sq.lock, or the engine. */
 void rsoft_post_drain(struct rsoft_qp *qp, unsigned int lcore);

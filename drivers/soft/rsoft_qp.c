@@ -32,6 +32,7 @@
 #include "rsoft_rq.h"
 #include "rsoft_sq.h"
 #include "rsoft_stats.h"
+#include "wire/rwire.h"
 
 /* A device's port, as its QPs' addresses name it. */
 struct rsoft_gid {
@@ -58,6 +59,10 @@ rsoft_qp_addr(const struct rsoft_qp *qp, struct rmem_qp_addr *addr)
 	memset(addr, 0, sizeof(*addr));
 	memcpy(addr->gid, &gid, sizeof(gid));
 	addr->qp_num = qp->qp.qp_num;
+	if (qp->dev->wire != NULL) {
+		rwire_addr_get(qp->dev->wire, addr);
+		addr->psn = qp->psn;
+	}
 }
 
 /* The device of an address; NULL when there is none. Under the domain's lock. */
@@ -67,6 +72,9 @@ rsoft_qp_addr_dev(const struct rmem_qp_addr *addr)
 	struct rsoft_gid gid;
 	struct rsoft_dev *dev;
 
+	dev = rwire_addr_dev(addr);
+	if (dev != NULL)
+		return dev;
 	memcpy(&gid, addr->gid, sizeof(gid));
 	if (memcmp(gid.tag, "rsoft\0\0", sizeof(gid.tag)) != 0 || gid.dev_id >= RMEM_MAX_DEVS)
 		return NULL;
@@ -100,7 +108,7 @@ rsoft_qp_enter(struct rsoft_qp *qp)
 		dev->qp_generation += dev->qp_mask + 1;
 		qp->serial = dev->qp_generation | index;
 		qp->qp.qp_num = (uint32_t)qp->serial & 0xffffff;
-		dev->qps[index] = qp;
+		__atomic_store_n(&dev->qps[index], qp, __ATOMIC_RELEASE);
 		dev->nb_qp++;
 	}
 	rte_ticketlock_unlock(&rsoft_domain->lock);
@@ -142,6 +150,8 @@ rsoft_qp_create(struct rmem_qp *base, const struct rmem_qp_conf *conf)
 	qp->max_msg_size = rsoft_profile_of(dev)->max_msg_size;
 	qp->is_inline_recv = (rsoft_profile_of(dev)->capa & RMEM_DEV_CAPA_INLINE_RECV) != 0 &&
 			rsoft_qp_wants_inline_recv(conf);
+	qp->is_queued = dev->nb_engines != 0;
+	qp->psn = rsoft_random() & 0xffffff;
 	rc = rsoft_sq_init(&qp->sq, conf, (int)(int64_t)dev->args.socket);
 	if (rc != 0)
 		goto fail;
@@ -179,10 +189,15 @@ rsoft_qp_connect(struct rmem_qp *base, const struct rmem_qp_conn *conn)
 	rte_ticketlock_lock(&rsoft_domain->lock);
 	if (qp->state != RMEM_QPS_RESET) {
 		rc = -EBUSY;
-	} else if (rsoft_qp_addr_dev(&conn->remote) == NULL || conn->remote.qp_num >> 24 != 0) {
+	} else if (conn->remote.qp_num >> 24 != 0) {
 		rc = -EINVAL;
-	} else {
+	} else if (rsoft_qp_addr_dev(&conn->remote) == NULL ||
+			(qp->dev->args.loop != 0 && qp->dev->wire != NULL)) {
+		rc = rwire_qp_connect(qp, conn);
+	}
+	if (rc == 0) {
 		qp->conn = *conn;
+		qp->is_queued = qp->dev->nb_engines != 0 || qp->wire != NULL;
 		__atomic_store_n(&qp->state, RMEM_QPS_RTS, __ATOMIC_RELEASE);
 	}
 	rte_ticketlock_unlock(&rsoft_domain->lock);
@@ -192,7 +207,8 @@ rsoft_qp_connect(struct rmem_qp *base, const struct rmem_qp_conn *conn)
 	if (rc == -EINVAL)
 		RSOFT_LOG(ERR,
 				"QP 0x%06x can't connect: QP number 0x%x is over 0xffffff, or the "
-				"GID is of no software device of this process",
+				"GID is neither that of a software device of this process nor an "
+				"address that its ip= can reach",
 				base->qp_num, conn->remote.qp_num);
 	return rc;
 }
@@ -263,12 +279,16 @@ rsoft_qp_quiesce(struct rsoft_qp *qp, bool is_dying)
 	__atomic_store_n(&qp->peer, NULL, __ATOMIC_RELEASE);
 	memset(&qp->conn.remote, 0, sizeof(qp->conn.remote));
 	if (is_dying)
-		dev->qps[qp->qp.qp_num & dev->qp_mask] = NULL;
+		__atomic_store_n(&dev->qps[qp->qp.qp_num & dev->qp_mask], NULL, __ATOMIC_RELEASE);
 	rte_ticketlock_unlock(&rsoft_domain->lock);
 	rsoft_grace_wait();
+	rwire_qp_stop(qp);
 	rsoft_engine_lock_qp(qp);
 	rsoft_post_drop(qp);
 	rsoft_engine_unlock_qp(qp);
+	rwire_qp_free(qp);
+	qp->is_queued = dev->nb_engines != 0;
+	qp->psn = rsoft_random() & 0xffffff;
 	rsoft_rq_drop(qp);
 	/* A poll may have found the QP by a message that is cancelled now. */
 	if (is_dying && qp->is_inline_recv)

@@ -511,3 +511,29 @@ rsoft_req_exec(struct rsoft_qp *qp, unsigned int lcore, bool is_queued, const vo
 	rsoft_run_end(&run);
 	return executed;
 }
+
+void
+rsoft_req_drain(struct rsoft_qp *qp, unsigned int lcore)
+{
+	struct rsoft_sq *sq = &qp->sq;
+	uint32_t prod = __atomic_load_n(&sq->prod, __ATOMIC_ACQUIRE);
+	uint32_t n, done;
+
+	do {
+		n = RTE_MIN(prod - sq->cons, sq->mask + 1 - (sq->cons & sq->mask));
+		done = rsoft_req_exec(qp, lcore, true, rsoft_sq_slot(sq, sq->cons), sq->stride, n);
+		rsoft_sq_pop(sq, done);
+	} while (done == n && sq->cons != prod);
+}
+
+bool
+rsoft_req_start_inv(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t *why)
+{
+	struct rsoft_key *key = rsoft_key_invalidate(qp, wr->invalidate_rkey);
+
+	if (key == NULL)
+		*why = rsoft_key_why_not_inv(qp, wr->invalidate_rkey);
+	else
+		rsoft_req_wait_inv(qp, key, 0);
+	return key != NULL;
+}

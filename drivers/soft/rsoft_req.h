@@ -19,4 +19,10 @@
 uint32_t rsoft_req_exec(struct rsoft_qp *qp, unsigned int lcore, bool is_queued, const void *wrs,
 		size_t stride, uint32_t n);
 
+/* Execute the queued requests up to one that must wait. The same conditions. */
+void rsoft_req_drain(struct rsoft_qp *qp, unsigned int lcore);
+
+/* Start the invalidation of a READ_WITH_INV, whose data was copied. False: it is refused. */
+bool rsoft_req_start_inv(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t *why);
+
 #endif /* RSOFT_REQ_H */

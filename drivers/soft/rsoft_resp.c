@@ -41,6 +41,8 @@ rsoft_resp_resolve(struct rsoft_qp *qp)
 {
 	struct rsoft_qp *peer;
 
+	if (qp->wire != NULL)
+		return NULL;
 	rte_ticketlock_lock(&rsoft_domain->lock);
 	peer = rsoft_qp_lookup(&qp->conn.remote);
 	if (peer != NULL &&

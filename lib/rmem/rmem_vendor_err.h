@@ -55,6 +55,7 @@ enum rmem_vendor_err {
 	RMEM_VENDOR_ERR_ENTRY = 28, /**< An entry of length 0, or with its reserved field set. */
 	RMEM_VENDOR_ERR_DEPTH = 29, /**< More levels than rmem_dev_info::max_mkey_depth. */
 	RMEM_VENDOR_ERR_CYCLE = 30, /**< The key would be below itself. */
+	RMEM_VENDOR_ERR_NAK = 31,   /**< The peer, reached with packets, refused it. */
 	RMEM_VENDOR_ERR_NB,         /**< Number of values; grows. */
 };
 

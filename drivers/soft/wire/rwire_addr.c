@@ -17,15 +17,23 @@ rwire_addr_is_ipv4(const struct rwire_addr *addr)
 }
 
 bool
-rwire_addr_parse(const char *text, struct rwire_addr *addr)
+rwire_addr_is_unicast(const struct rwire_addr *addr)
 {
 	static const uint8_t any[16];
 
+	/* Classes D and E, and ff00::/8. */
+	if (rwire_addr_is_ipv4(addr))
+		return addr->gid[12] < 224 && memcmp(addr->gid + 12, any, 4) != 0;
+	return addr->gid[0] != 0xff && memcmp(addr->gid, any, sizeof(any)) != 0;
+}
+
+bool
+rwire_addr_parse(const char *text, struct rwire_addr *addr)
+{
 	memcpy(addr->gid, ipv4_prefix, sizeof(ipv4_prefix));
-	if (inet_pton(AF_INET, text, addr->gid + sizeof(ipv4_prefix)) == 1)
-		return memcmp(addr->gid + sizeof(ipv4_prefix), any, 4) != 0;
-	return inet_pton(AF_INET6, text, addr->gid) == 1 &&
-			memcmp(addr->gid, any, sizeof(any)) != 0;
+	return (inet_pton(AF_INET, text, addr->gid + sizeof(ipv4_prefix)) == 1 ||
+			       inet_pton(AF_INET6, text, addr->gid) == 1) &&
+			rwire_addr_is_unicast(addr);
 }
 
 const char *

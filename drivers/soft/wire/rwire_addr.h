@@ -21,12 +21,13 @@ struct rwire_addr {
 
 #define RWIRE_ADDR_TEXT INET6_ADDRSTRLEN
 
-/* Parse an IPv4 or IPv6 address. False: it is neither, or it is the unspecified address. */
+/* Parse an IPv4 or IPv6 address. False: it is neither, or not unicast. */
 bool rwire_addr_parse(const char *text, struct rwire_addr *addr);
 const char *rwire_addr_text(const struct rwire_addr *addr, char text[RWIRE_ADDR_TEXT]);
 
-/* Whether it is an IPv4 address. */
 bool rwire_addr_is_ipv4(const struct rwire_addr *addr);
+/* Whether it may be the address of one host. */
+bool rwire_addr_is_unicast(const struct rwire_addr *addr);
 
 /* Convert to and from a socket address; IPv4 has family AF_INET there. */
 socklen_t rwire_addr_to_sockaddr(

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * The RC engine: requester, completer and responder of QPs whose peer is reached with packets.
+ *
+ * Ownership of the state:
+ * - struct rwire_req (requester and completer) is protected by the QP's sq.lock.
+ * - struct rwire_rsp (responder), rwire::owing and the receive side of the port are protected by
+ *   rwire::rx_lock. Its holder is the only receiver of the device.
+ * - The send side of the port is protected by rwire::tx_lock.
+ * - Lock order: rx_lock, then sq.lock or rq.lock, then tx_lock. No grace period is awaited with one
+ *   of them held.
+ *
+ * Lifetime: rwire_qp_connect() allocates a struct rwire_qp. A reset stores RMEM_QPS_RESET, waits
+ * for a grace period, detaches the QP from the receiver (rwire_qp_stop()) and from the list of
+ * pending QPs, and then frees it (rwire_qp_free()). A receiver finds it through rsoft_dev::qps and
+ * checks the state first; it may pass a grace point while it holds rx_lock, which
+ * rwire_qp_stop() takes.
+ *
+ * Invariant: no pointer that a key led to is kept between packets. Each packet is checked again, so
+ * an invalidated key refuses the next packet.
+ *
+ * All of it is memory of this process, not DPDK shared memory.
+ */
+
+#ifndef RWIRE_H
+#define RWIRE_H
+
+#include <pthread.h>
+#include <semaphore.h>
+
+#include "../rsoft_run.h"
+#include "rwire_port.h"
+
+#define RWIRE_MAX_WINDOW    64           /* PSNs in flight */
+#define RWIRE_WINDOW_BYTES  (128 * 1024) /* in flight; default socket buffers hold that */
+#define RWIRE_ACK_EVERY     16           /* packets without AckReq, at most */
+#define RWIRE_REPLY_BURST   64           /* packets of READ data that one call sends, at most */
+#define RWIRE_MAX_RD_ATOMIC 16           /* READs and atomics in flight */
+/*
+ * A READ is sent in pieces of a quarter of the window: with those, no more than RWIRE_MAX_RD_ATOMIC
+ * requests are in flight.
+ */
+#define RWIRE_READ_PIECES 4
+#define RWIRE_MAX_RD_WRS  (RWIRE_MAX_RD_ATOMIC - RWIRE_READ_PIECES)
+
+/* PSNs of a request in the send queue. */
+struct rwire_wqe {
+	uint64_t length;
+	uint32_t first_psn;
+	uint32_t nb_psn;
+};
+
+struct rwire_req {
+	struct rwire_wqe *wqe; /* indexed by slot of the send queue */
+	uint32_t sq_pos;       /* request that the next packet belongs to */
+	uint32_t begun;        /* requests preceding it have PSNs */
+	uint32_t psn;          /* of the next packet */
+	uint32_t next_psn;     /* first PSN that no request has */
+	uint32_t end_psn;      /* first PSN that was never sent */
+	uint32_t una;          /* oldest PSN not acknowledged */
+	uint32_t nb_rd;        /* READs and atomics in [cons, begun) */
+	uint32_t since_ack;    /* packets sent since the last AckReq */
+	uint8_t retry_left;
+	uint8_t rnr_left;
+	bool is_rewound;    /* since una last advanced */
+	uint64_t deadline;  /* of the retransmission timer, TSC; 0: not running */
+	uint64_t rnr_until; /* nothing is sent earlier, TSC; 0: not waiting */
+	uint64_t timeout;   /* local ACK timeout, TSC cycles; 0: infinite */
+};
+
+/* The reply to a READ or an atomic. */
+struct rwire_reply {
+	uint8_t opcode; /* of the request */
+	uint32_t psn;   /* of the first response */
+	uint32_t nb_psn;
+	uint32_t sent; /* responses */
+	uint32_t rkey;
+	uint32_t length;
+	uint64_t addr;
+	uint64_t value; /* of an atomic: the value before */
+};
+
+struct rwire_rsp {
+	uint32_t psn; /* expected */
+	uint32_t msn;
+	bool is_nak_sent; /* for the gap that precedes psn */
+	bool has_dropped; /* requests while it was busy */
+	uint8_t message;  /* RWIRE_IS_SEND or RWIRE_IS_WRITE within a message of several packets */
+	uint32_t rkey;    /* of the WRITE */
+	uint64_t addr;    /* of the WRITE's next byte */
+	uint64_t left;    /* bytes of the WRITE not yet received */
+	uint64_t done;    /* bytes of the message placed */
+
+	/* Ring: replies to send, and the results of the last atomics for duplicates. */
+	struct rwire_reply reply[RWIRE_MAX_RD_ATOMIC];
+	uint32_t reply_head;      /* next to send */
+	uint32_t reply_tail;      /* next to fill */
+	struct rwire_reply again; /* to a duplicate */
+	bool has_again;
+
+	bool has_failed; /* the QP is in ERR; syndrome, the cause, answers every request */
+	bool has_ack;    /* ack_psn and syndrome must be sent, after the replies */
+	uint8_t syndrome;
+	uint32_t ack_psn;
+
+	bool is_inv_waiting; /* a SEND_WITH_INV, for its grace period */
+	uint64_t inv_token;
+	struct rsoft_key *inv_key;
+	struct rsoft_cqe inv_cqe;
+};
+
+struct rwire_qp {
+	struct rsoft_qp *qp;
+	struct rwire *wire;
+	struct rwire_addr addr; /* of the peer */
+	uint32_t qpn;           /* of the peer */
+	uint32_t mtu;
+	uint32_t window; /* PSNs in flight */
+	struct rwire_req req;
+	struct rwire_rsp rsp;
+	bool is_busy;               /* a reply or a grace period blocks the responder; rx_lock */
+	bool is_listed;             /* in rwire::owing; rx_lock */
+	TAILQ_ENTRY(rwire_qp) next; /* in rwire::owing */
+};
+
+TAILQ_HEAD(rwire_qp_list, rwire_qp);
+
+/* Counters of the engine; atomic. */
+struct rwire_stats {
+	uint64_t retransmits; /* times that a QP sent again from its oldest packet */
+	uint64_t timeouts;
+	uint64_t duplicates; /* requests received again */
+	uint64_t gaps;       /* requests ahead of the expected PSN */
+	uint64_t naks_sent;
+	uint64_t naks_received;
+	uint64_t rnr_sent;
+	uint64_t rnr_received;
+	uint64_t icrc_errors;
+	uint64_t malformed;
+	uint64_t wrong_peer; /* from an address other than that of the QP's peer */
+	uint64_t no_qp;
+	uint64_t busy_drops;
+};
+
+struct rwire {
+	struct rsoft_dev *dev;
+	struct rwire_port *port;
+	struct rwire_port *stats_port; /* the innermost, which counts */
+	uint32_t mtu;
+	rte_ticketlock_t tx_lock;
+	rte_ticketlock_t rx_lock;
+	struct rwire_qp_list owing; /* QPs whose responder has packets to send */
+	struct rwire_stats stats;
+	int stop_fd;   /* eventfd: the thread must end */
+	int start_rc;  /* of the thread */
+	sem_t started; /* start_rc is valid */
+	pthread_t thread;
+};
+
+#define RWIRE_COUNT(counter) __atomic_fetch_add(&(counter), 1, __ATOMIC_RELAXED)
+
+/* rwire_req.c; under sq.lock. */
+void rwire_req_run(struct rwire_qp *q, unsigned int lcore);
+/* Send again from the oldest packet that is not acknowledged. */
+void rwire_req_rewind(struct rwire_qp *q);
+/*
+ * Copy n bytes between data and the SGEs of a request, from byte offset of these; an
+ * enum rmem_wc_status.
+ */
+int rwire_req_copy(struct rwire_qp *q, const struct rmem_send_wr *wr, uint64_t offset,
+		uint8_t *data, uint32_t n, bool is_to_sges, uint32_t *why);
+
+/* rwire_comp.c; under sq.lock. */
+void rwire_comp_pkt(struct rwire_qp *q, unsigned int lcore, const struct rwire_pkt *pkt);
+/* Rewind when the timer has expired: RMEM_WC_SUCCESS, or RMEM_WC_RETRY_EXC_ERR. */
+int rwire_comp_timer(struct rwire_qp *q, uint64_t now);
+
+/* rwire_resp.c; under rx_lock. */
+void rwire_resp_pkt(struct rwire_qp *q, unsigned int lcore, const struct rwire_pkt *pkt);
+/* The grace period of a SEND_WITH_INV is over. False: the receive has been flushed. */
+bool rwire_resp_inv_end(struct rwire_qp *q);
+
+/* rwire_reply.c; under rx_lock. */
+/* Send the packets that the responder owes; true: all of them were sent. */
+bool rwire_reply_run(struct rwire_qp *q, unsigned int lcore);
+/* Owe an acknowledgement, after the replies. */
+void rwire_reply_ack(struct rwire_qp *q, uint32_t psn, uint8_t syndrome);
+/* Owe the reply to a duplicate. */
+void rwire_reply_again(struct rwire_qp *q, const struct rwire_reply *reply);
+
+/*
+ * The SGEs of the bytes [offset, offset + n) of a list. Returns their number; 0: n is 0, or the
+ * list is shorter.
+ */
+uint32_t rwire_sge_trim(const struct rmem_sge *sge, uint32_t num_sge, uint64_t offset, uint64_t n,
+		struct rmem_sge *out);
+
+/* rwire_dev.c. */
+int rwire_open(struct rsoft_dev *dev);
+void rwire_close(struct rsoft_dev *dev);
+/*
+ * Receive and answer, unless another thread does. From inside of rsoft_grace_enter(). Returns
+ * whether packets are left to send.
+ */
+bool rwire_progress(struct rwire *wire, unsigned int lcore);
+
+/* rwire_qp.c. */
+void rwire_gid_get(const struct rwire *wire, uint8_t gid[16]);
+/* The address of a device's port, without the QP's part. */
+void rwire_addr_get(const struct rwire *wire, struct rmem_qp_addr *addr);
+/* The device of this process that has the address, or NULL. Under the domain's lock. */
+struct rsoft_dev *rwire_addr_dev(const struct rmem_qp_addr *addr);
+/* -EINVAL: the device has no wire, or its port can't reach the GID; -ENOMEM. */
+int rwire_qp_connect(struct rsoft_qp *qp, const struct rmem_qp_conn *conn);
+/* Detach the QP from the receiver, then free its struct rwire_qp; see Lifetime. */
+void rwire_qp_stop(struct rsoft_qp *qp);
+void rwire_qp_free(struct rsoft_qp *qp);
+
+/* Under tx_lock: a frame to fill, or NULL; and send it. */
+struct rwire_frame *rwire_tx_get(struct rwire_qp *q);
+void rwire_tx_put(struct rwire_qp *q, struct rwire_frame *frame, struct rwire_pkt *pkt);
+
+static inline bool
+rwire_wr_is_read(const struct rmem_send_wr *wr)
+{
+	return wr->opcode == RMEM_WR_RDMA_READ || wr->opcode == RMEM_WR_RDMA_READ_WITH_INV;
+}
+
+static inline bool
+rwire_wr_is_atomic(const struct rmem_send_wr *wr)
+{
+	return wr->opcode == RMEM_WR_ATOMIC_CMP_AND_SWP ||
+			wr->opcode == RMEM_WR_ATOMIC_FETCH_AND_ADD;
+}
+
+#endif /* RWIRE_H */

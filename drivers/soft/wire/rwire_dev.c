@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * The wire of a device: its port, the dispatch of received packets, and progress.
+ *
+ * Each poll of a CQ of the device makes progress. A control thread that sleeps in the file
+ * descriptor of the port does too, so that a target answers without calls. It sleeps longer when
+ * lcores are faster.
+ */
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <rte_errno.h>
+#include <rte_lcore.h>
+
+#include "../rsoft_grace.h"
+#include "../rsoft_post.h"
+#include "../rsoft_qp.h"
+#include "rwire.h"
+
+/* Longest sleep of the thread, for timers, and its sleep while lcores receive; ms. */
+#define WIRE_TICK_MS 10
+#define WIRE_AWAY_MS 1
+
+struct rwire_frame *
+rwire_tx_get(struct rwire_qp *q)
+{
+	return q->wire->port->ops->tx_get(q->wire->port);
+}
+
+void
+rwire_tx_put(struct rwire_qp *q, struct rwire_frame *frame, struct rwire_pkt *pkt)
+{
+	pkt->qpn = q->qpn;
+	frame->flow.dst = q->addr;
+	frame->len = rwire_pkt_build(frame->bth, pkt);
+	rwire_icrc_set(frame->bth, frame->len, &frame->flow);
+	q->wire->port->ops->tx_put(q->wire->port, frame);
+}
+
+/* The QP that a packet is for, in RTS or ERR; NULL: the packet is dropped. */
+static struct rwire_qp *
+wire_qp_of(struct rwire *wire, const struct rwire_frame *frame, uint32_t qpn)
+{
+	struct rsoft_qp *qp = __atomic_load_n(
+			&wire->dev->qps[qpn & wire->dev->qp_mask], __ATOMIC_ACQUIRE);
+	struct rwire_qp *q = NULL;
+
+	if (qp != NULL && qp->qp.qp_num == qpn &&
+			__atomic_load_n(&qp->state, __ATOMIC_ACQUIRE) != RMEM_QPS_RESET)
+		q = __atomic_load_n(&qp->wire, __ATOMIC_ACQUIRE);
+	if (q == NULL) {
+		RWIRE_COUNT(wire->stats.no_qp);
+		return NULL;
+	}
+	if (!rwire_addr_is_equal(&q->addr, &frame->flow.src)) {
+		RWIRE_COUNT(wire->stats.wrong_peer);
+		return NULL;
+	}
+	return q;
+}
+
+static void
+wire_request(struct rwire_qp *q, unsigned int lcore, const struct rwire_pkt *pkt)
+{
+	struct rwire_rsp *rsp = &q->rsp;
+
+	if (__atomic_load_n(&q->qp->state, __ATOMIC_ACQUIRE) != RMEM_QPS_RTS) {
+		/* The NAK, or the acknowledgement of an executed request, may have been lost. */
+		if (rsp->has_failed)
+			rwire_reply_ack(q, rsp->ack_psn, rsp->syndrome);
+		else if ((pkt->info & RWIRE_HAS_PAYLOAD) && rwire_psn_diff(pkt->psn, rsp->psn) < 0)
+			rwire_reply_ack(q, rwire_psn_add(rsp->psn, RWIRE_PSN_MASK), RWIRE_AETH_ACK);
+		return;
+	}
+	rwire_resp_pkt(q, lcore, pkt);
+	/* Read the memory before the next request can write there. */
+	if (rsp->reply_head != rsp->reply_tail || rsp->has_again || rsp->is_inv_waiting)
+		rwire_reply_run(q, lcore);
+}
+
+static void
+wire_rx(struct rwire *wire, unsigned int lcore, struct rwire_frame *frame)
+{
+	struct rwire_pkt pkt;
+	struct rwire_qp *q;
+
+	if (!rwire_pkt_parse(frame->bth, frame->len, &pkt)) {
+		RWIRE_COUNT(wire->stats.malformed);
+		return;
+	}
+	if (!rwire_icrc_is_good(frame->bth, frame->len, &frame->flow, frame->is_id_known)) {
+		RWIRE_COUNT(wire->stats.icrc_errors);
+		return;
+	}
+	q = wire_qp_of(wire, frame, pkt.qpn);
+	if (q == NULL)
+		return;
+	if (pkt.info & RWIRE_IS_REQUEST) {
+		wire_request(q, lcore, &pkt);
+		return;
+	}
+	rte_ticketlock_lock(&q->qp->sq.lock);
+	if (__atomic_load_n(&q->qp->state, __ATOMIC_ACQUIRE) == RMEM_QPS_RTS) {
+		rwire_comp_pkt(q, lcore, &pkt);
+		rwire_req_run(q, lcore);
+	}
+	rte_ticketlock_unlock(&q->qp->sq.lock);
+}
+
+/* Send the packets that responders owe. */
+static void
+wire_answer(struct rwire *wire, unsigned int lcore)
+{
+	struct rwire_qp *q, *next;
+
+	for (q = TAILQ_FIRST(&wire->owing); q != NULL; q = next) {
+		next = TAILQ_NEXT(q, next);
+		if (!rwire_reply_run(q, lcore))
+			continue;
+		TAILQ_REMOVE(&wire->owing, q, next);
+		q->is_listed = false;
+	}
+	rte_ticketlock_lock(&wire->tx_lock);
+	wire->port->ops->tx_flush(wire->port);
+	rte_ticketlock_unlock(&wire->tx_lock);
+}
+
+bool
+rwire_progress(struct rwire *wire, unsigned int lcore)
+{
+	struct rwire_frame *frames[RWIRE_RX_BURST];
+	uint32_t i, n;
+	bool is_owing;
+
+	if (!rte_ticketlock_trylock(&wire->rx_lock))
+		return false;
+	n = wire->port->ops->rx_burst(wire->port, frames, RWIRE_RX_BURST);
+	for (i = 0; i < n; i++)
+		wire_rx(wire, lcore, frames[i]);
+	if (n != 0 || !TAILQ_EMPTY(&wire->owing))
+		wire_answer(wire, lcore);
+	is_owing = !TAILQ_EMPTY(&wire->owing);
+	rte_ticketlock_unlock(&wire->rx_lock);
+	return is_owing;
+}
+
+/* Make progress until stop_fd is readable. */
+static void
+wire_serve(struct rwire *wire)
+{
+	struct pollfd fds[2] = {{.fd = wire->stop_fd, .events = POLLIN},
+			{.fd = wire->port->fd, .events = POLLIN}};
+	const uint64_t *nb_rx = &wire->stats_port->stats.rx_packets;
+	bool is_owing, is_late;
+	uint64_t before;
+
+	do {
+		before = __atomic_load_n(nb_rx, __ATOMIC_RELAXED);
+		is_owing = rsoft_post_progress(wire->dev);
+		/* An lcore has received the packet that woke the thread. */
+		is_late = (fds[1].revents & POLLIN) != 0 &&
+				__atomic_load_n(nb_rx, __ATOMIC_RELAXED) == before;
+		if (is_late && poll(fds, 1, WIRE_AWAY_MS) != 0)
+			break;
+		poll(fds, RTE_DIM(fds), is_owing ? 0 : WIRE_TICK_MS);
+	} while ((fds[0].revents & POLLIN) == 0);
+}
+
+static void *
+wire_thread(void *arg)
+{
+	struct rwire *wire = arg;
+
+	wire->start_rc = rte_thread_register();
+	sem_post(&wire->started);
+	if (wire->start_rc != 0)
+		return NULL;
+	wire_serve(wire);
+	rte_thread_unregister();
+	return NULL;
+}
+
+static int
+wire_start_thread(struct rwire *wire)
+{
+	int rc = rte_ctrl_thread_create(&wire->thread, "rmem-wire", NULL, wire_thread, wire);
+
+	if (rc != 0) {
+		RSOFT_LOG(ERR, "ip=: the thread can't be created: %s", rte_strerror(-rc));
+		return -ENOMEM;
+	}
+	while (sem_wait(&wire->started) != 0)
+		; /* a signal */
+	if (wire->start_rc == 0)
+		return 0;
+	pthread_join(wire->thread, NULL);
+	RSOFT_LOG(ERR,
+			"ip=: the thread can't be registered with EAL: all RTE_MAX_LCORE lcore ids are "
+			"in use, or there are secondary processes");
+	return -ENOSPC;
+}
+
+static int
+wire_start(struct rwire *wire)
+{
+	int rc;
+
+	wire->stop_fd = eventfd(0, EFD_CLOEXEC);
+	if (wire->stop_fd < 0) {
+		RSOFT_LOG(ERR, "ip=: eventfd(): %s", strerror(errno));
+		return -ENOMEM;
+	}
+	sem_init(&wire->started, 0, 0);
+	rc = wire_start_thread(wire);
+	sem_destroy(&wire->started);
+	if (rc != 0)
+		close(wire->stop_fd);
+	return rc;
+}
+
+/* Open the port, and the ports that wrap it. */
+static int
+wire_open_port(struct rwire *wire, const struct rsoft_args *args)
+{
+	struct rwire_addr addr;
+	int rc;
+
+	if (!rwire_addr_parse(args->ip, &addr)) {
+		RSOFT_LOG(ERR, "ip=%s: not an IPv4 or IPv6 address", args->ip);
+		return -EINVAL;
+	}
+	if ((args->mtu & (args->mtu - 1)) != 0) {
+		RSOFT_LOG(ERR, "mtu=%" PRIu64 " is not 256, 512, 1024, 2048 or 4096", args->mtu);
+		return -EINVAL;
+	}
+	rc = rwire_port_udp_open(&addr, &wire->port);
+	if (rc != 0)
+		return rc;
+	wire->stats_port = wire->port;
+	/* Inside of the faults: the file has the packets that were sent. */
+	if (args->pcap[0] != '\0')
+		rc = rwire_port_pcap_open(args->pcap, &wire->port);
+	if (rc == 0 && args->fault[0] != '\0')
+		rc = rwire_port_fault_open(args->fault, &wire->port);
+	if (rc != 0) {
+		wire->port->ops->close(wire->port);
+		return rc;
+	}
+	wire->mtu = args->mtu != 0 ? (uint32_t)args->mtu : wire->port->max_mtu;
+	if (wire->mtu <= wire->port->max_mtu)
+		return 0;
+	RSOFT_LOG(ERR, "mtu=%u: ip=%s is on an interface with a limit of %u", wire->mtu, args->ip,
+			wire->port->max_mtu);
+	wire->port->ops->close(wire->port);
+	return -EINVAL;
+}
+
+int
+rwire_open(struct rsoft_dev *dev)
+{
+	struct rwire *wire;
+	int rc;
+
+	wire = calloc(1, sizeof(*wire));
+	if (wire == NULL)
+		return -ENOMEM;
+	wire->dev = dev;
+	rte_ticketlock_init(&wire->tx_lock);
+	rte_ticketlock_init(&wire->rx_lock);
+	TAILQ_INIT(&wire->owing);
+	rc = wire_open_port(wire, &dev->args);
+	if (rc != 0)
+		goto free;
+	/* An open port counts as a pending QP: each poll makes progress. */
+	__atomic_store_n(&dev->nb_pending, 1, __ATOMIC_RELAXED);
+	dev->wire = wire;
+	rc = wire_start(wire);
+	if (rc != 0)
+		goto close;
+	return 0;
+close:
+	dev->wire = NULL;
+	wire->port->ops->close(wire->port);
+free:
+	free(wire);
+	return rc;
+}
+
+void
+rwire_close(struct rsoft_dev *dev)
+{
+	struct rwire *wire = dev->wire;
+	uint64_t one = 1;
+
+	if (wire == NULL)
+		return;
+	/* An eventfd takes a first value. */
+	(void)!write(wire->stop_fd, &one, sizeof(one));
+	pthread_join(wire->thread, NULL);
+	close(wire->stop_fd);
+	wire->port->ops->close(wire->port);
+	__atomic_store_n(&dev->nb_pending, dev->nb_pending - 1, __ATOMIC_RELAXED);
+	dev->wire = NULL;
+	free(wire);
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Ports send and receive packets as bytes with an address.
+ *
+ * One thread at a time sends (rwire::tx_lock) and one receives (rwire::rx_lock), concurrently. A
+ * port owns its frames: one to send is filled between tx_get() and tx_put(); received ones are
+ * valid until the next rx_burst().
+ */
+
+#ifndef RWIRE_PORT_H
+#define RWIRE_PORT_H
+
+#include "rwire_icrc.h"
+
+#define RWIRE_RX_BURST 32
+
+/* A packet; RWIRE_HEADROOM bytes that precede its BTH are writable. */
+struct rwire_frame {
+	uint8_t *bth;
+	uint32_t len; /* from the BTH to the ICRC */
+	bool is_id_known;
+	struct rwire_flow flow;
+};
+
+struct rwire_port;
+
+struct rwire_port_ops {
+	void (*close)(struct rwire_port *port);
+	uint32_t (*rx_burst)(struct rwire_port *port, struct rwire_frame *frames[], uint32_t n);
+	/* Send the frames of tx_put(). */
+	void (*tx_flush)(struct rwire_port *port);
+	/* A frame to fill; NULL: the port is full. */
+	struct rwire_frame *(*tx_get)(struct rwire_port *port);
+	/* Send the frame of the last tx_get(), at the next flush at the latest; its ICRC is set. */
+	void (*tx_put)(struct rwire_port *port, struct rwire_frame *frame);
+};
+
+/* Written by the holder of the lock of that direction; atomic. */
+struct rwire_port_stats {
+	uint64_t tx_packets;
+	uint64_t tx_bytes;
+	uint64_t tx_dropped; /* the host refused to send */
+	uint64_t rx_packets;
+	uint64_t rx_bytes;
+};
+
+/* First member of each port. */
+struct rwire_port {
+	const struct rwire_port_ops *ops;
+	struct rwire_addr addr;
+	uint32_t max_mtu; /* payload of a packet: 256 to 4096 */
+	int fd;           /* readable when packets wait; -1: none */
+	struct rwire_port_stats stats;
+};
+
+/*
+ * A UDP socket at the address. 0, or: -ENODEV (not of this host), -EEXIST (in use), -EPERM,
+ * -ENOMEM, -EIO; logged.
+ */
+int rwire_port_udp_open(const struct rwire_addr *addr, struct rwire_port **port);
+
+/*
+ * Wrap a port, which is closed with the new one. 0, or an error that is logged: -EINVAL: faults are
+ * not those of doc/wire.md; -ENOMEM; of pcap, also -EPERM, -ENODEV (no such directory), -EIO.
+ */
+int rwire_port_fault_open(const char *faults, struct rwire_port **io);
+int rwire_port_pcap_open(const char *path, struct rwire_port **io);
+
+#endif /* RWIRE_PORT_H */

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* The engine's part of a QP, from its connect to its reset. */
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include <rte_cycles.h>
+
+#include "../rsoft_key.h"
+#include "rwire.h"
+
+/* Path MTU of its code in verbs (1: 256 to 5: 4096; else unknown), up to that of the port. */
+static uint32_t
+qp_mtu(const struct rwire *wire, uint8_t code)
+{
+	uint32_t mtu = code >= 1 && code <= 5 ? UINT32_C(128) << code : wire->mtu;
+
+	return RTE_MIN(mtu, wire->mtu);
+}
+
+static void
+qp_init_req(struct rwire_qp *q, uint32_t psn, const struct rmem_qp_conn *conn)
+{
+	struct rwire_req *req = &q->req;
+
+	req->psn = req->next_psn = req->end_psn = req->una = psn;
+	req->sq_pos = req->begun = q->qp->sq.cons;
+	req->retry_left = conn->retry_cnt;
+	req->rnr_left = conn->rnr_retry;
+	/* IBTA 11.2.5.2: 4.096 us * 2^timeout. */
+	if (conn->timeout != 0)
+		req->timeout = (uint64_t)((double)rte_get_tsc_hz() * 4.096e-6 *
+				(double)(UINT64_C(1) << conn->timeout));
+}
+
+void
+rwire_gid_get(const struct rwire *wire, uint8_t gid[16])
+{
+	memcpy(gid, wire->port->addr.gid, sizeof(wire->port->addr.gid));
+}
+
+void
+rwire_addr_get(const struct rwire *wire, struct rmem_qp_addr *addr)
+{
+	rwire_gid_get(wire, addr->gid);
+	addr->mtu = (uint8_t)(__builtin_ctz(wire->mtu) - 7);
+}
+
+struct rsoft_dev *
+rwire_addr_dev(const struct rmem_qp_addr *addr)
+{
+	unsigned int i;
+
+	for (i = 0; i < RMEM_MAX_DEVS; i++) {
+		struct rsoft_dev *dev = rsoft_domain->dev[i];
+
+		if (dev != NULL && dev->wire != NULL &&
+				memcmp(dev->wire->port->addr.gid, addr->gid, sizeof(addr->gid)) ==
+						0)
+			return dev;
+	}
+	return NULL;
+}
+
+int
+rwire_qp_connect(struct rsoft_qp *qp, const struct rmem_qp_conn *conn)
+{
+	struct rwire *wire = qp->dev->wire;
+	struct rwire_addr addr;
+	struct rwire_qp *q;
+
+	memcpy(addr.gid, conn->remote.gid, sizeof(addr.gid));
+	/* A GID of rsoft_qp.c is that of a device without a wire. */
+	if (wire == NULL || memcmp(addr.gid, "rsoft\0\0", 8) == 0 ||
+			!rwire_addr_is_unicast(&addr) ||
+			rwire_addr_is_ipv4(&addr) != rwire_addr_is_ipv4(&wire->port->addr))
+		return -EINVAL;
+	q = calloc(1, sizeof(*q));
+	if (q == NULL)
+		return -ENOMEM;
+	q->req.wqe = calloc(qp->sq.mask + 1, sizeof(*q->req.wqe));
+	if (q->req.wqe == NULL) {
+		free(q);
+		return -ENOMEM;
+	}
+	q->qp = qp;
+	q->wire = wire;
+	q->addr = addr;
+	q->qpn = conn->remote.qp_num;
+	q->mtu = qp_mtu(wire, conn->remote.mtu);
+	q->window = RTE_MIN(RWIRE_WINDOW_BYTES / q->mtu, (uint32_t)RWIRE_MAX_WINDOW);
+	qp_init_req(q, qp->psn, conn);
+	q->rsp.psn = conn->remote.psn & RWIRE_PSN_MASK;
+	__atomic_store_n(&qp->wire, q, __ATOMIC_RELEASE);
+	return 0;
+}
+
+void
+rwire_qp_stop(struct rsoft_qp *qp)
+{
+	struct rwire_qp *q = qp->wire;
+
+	if (q == NULL)
+		return;
+	rte_ticketlock_lock(&q->wire->rx_lock);
+	if (q->is_listed)
+		TAILQ_REMOVE(&q->wire->owing, q, next);
+	q->is_listed = false;
+	rte_ticketlock_unlock(&q->wire->rx_lock);
+}
+
+void
+rwire_qp_free(struct rsoft_qp *qp)
+{
+	struct rwire_qp *q = qp->wire;
+
+	if (q == NULL)
+		return;
+	__atomic_store_n(&qp->wire, NULL, __ATOMIC_RELAXED);
+	if (q->rsp.is_inv_waiting)
+		rsoft_key_release(q->rsp.inv_key);
+	free(q->req.wqe);
+	free(q);
+}

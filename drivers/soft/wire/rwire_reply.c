@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Packets of the responder: READ data, results of atomics, and acknowledgements.
+ *
+ * Replies are sent in the order of the requests, then at most one acknowledgement, which answers
+ * for all packets that precede it.
+ */
+
+#include "../rsoft_access.h"
+#include "../rsoft_grace.h"
+#include "../rsoft_qp.h"
+#include "rwire.h"
+
+static void
+reply_owe(struct rwire_qp *q)
+{
+	if (q->is_listed)
+		return;
+	q->is_listed = true;
+	TAILQ_INSERT_TAIL(&q->wire->owing, q, next);
+}
+
+void
+rwire_reply_ack(struct rwire_qp *q, uint32_t psn, uint8_t syndrome)
+{
+	struct rwire_rsp *rsp = &q->rsp;
+
+	rsp->has_ack = true;
+	rsp->ack_psn = psn;
+	rsp->syndrome = syndrome;
+	reply_owe(q);
+}
+
+void
+rwire_reply_again(struct rwire_qp *q, const struct rwire_reply *reply)
+{
+	q->rsp.again = *reply;
+	q->rsp.again.sent = 0;
+	q->rsp.has_again = true;
+	reply_owe(q);
+}
+
+/* Copy the bytes of one READ response; false: the key does not allow it any more. */
+static bool
+reply_data(struct rwire_qp *q, const struct rwire_reply *reply, uint8_t *data, uint32_t n)
+{
+	struct rsoft_span from, to = {.ptr = data, .length = n};
+	uint64_t addr = reply->addr + (uint64_t)reply->sent * q->mtu;
+
+	return n == 0 ||
+			(rsoft_access(q->qp, 0, reply->rkey, addr, n,
+					 RSOFT_VALID | RMEM_ACCESS_REMOTE_READ, &from) &&
+					rsoft_copy_all(&to, &from, n) == RSOFT_SIDE_NONE);
+}
+
+static uint8_t
+reply_opcode(const struct rwire_reply *reply)
+{
+	bool is_last = reply->sent + 1 == reply->nb_psn;
+
+	if (reply->opcode != RWIRE_READ_REQUEST)
+		return RWIRE_ATOMIC_ACKNOWLEDGE;
+	if (reply->sent == 0)
+		return is_last ? RWIRE_READ_RESPONSE_ONLY : RWIRE_READ_RESPONSE_FIRST;
+	return is_last ? RWIRE_READ_RESPONSE_LAST : RWIRE_READ_RESPONSE_MIDDLE;
+}
+
+/* Send one response. False: the port is full, or the QP has failed. */
+static bool
+reply_send(struct rwire_qp *q, struct rwire_reply *reply)
+{
+	struct rwire_pkt pkt = {.opcode = reply_opcode(reply),
+			.syndrome = RWIRE_AETH_ACK,
+			.msn = q->rsp.msn,
+			.psn = rwire_psn_add(reply->psn, reply->sent),
+			.swap_add = reply->value};
+	struct rwire_frame *frame = rwire_tx_get(q);
+	uint64_t done = (uint64_t)reply->sent * q->mtu;
+
+	if (frame == NULL)
+		return false;
+	if (reply->opcode == RWIRE_READ_REQUEST) {
+		pkt.payload_len = (uint32_t)RTE_MIN(reply->length - done, (uint64_t)q->mtu);
+		if (!reply_data(q, reply, frame->bth + rwire_hdr_len(rwire_opcode_info[pkt.opcode]),
+				    pkt.payload_len)) {
+			q->rsp.has_failed = true;
+			q->rsp.syndrome = RWIRE_AETH_NAK_ACC;
+			q->rsp.ack_psn = pkt.psn;
+			return false;
+		}
+	}
+	rwire_tx_put(q, frame, &pkt);
+	reply->sent++;
+	return true;
+}
+
+/* Send the rest of a reply, no more than *budget packets. False: some are left. */
+static bool
+reply_finish(struct rwire_qp *q, struct rwire_reply *reply, uint32_t *budget)
+{
+	for (; reply->sent != reply->nb_psn; --*budget) {
+		if (*budget == 0 || !reply_send(q, reply))
+			return false;
+	}
+	return true;
+}
+
+static bool
+reply_all(struct rwire_qp *q)
+{
+	/* A long READ must not keep the packets of other QPs waiting. */
+	uint32_t budget = RWIRE_REPLY_BURST;
+	struct rwire_rsp *rsp = &q->rsp;
+
+	if (rsp->has_again) {
+		if (!reply_finish(q, &rsp->again, &budget))
+			return false;
+		rsp->has_again = false;
+	}
+	for (; rsp->reply_head != rsp->reply_tail; rsp->reply_head++) {
+		if (!reply_finish(q, &rsp->reply[rsp->reply_head % RWIRE_MAX_RD_ATOMIC], &budget))
+			return false;
+	}
+	return true;
+}
+
+static bool
+reply_send_ack(struct rwire_qp *q)
+{
+	struct rwire_rsp *rsp = &q->rsp;
+	struct rwire_pkt pkt = {.opcode = RWIRE_ACKNOWLEDGE,
+			.syndrome = rsp->syndrome,
+			.msn = rsp->msn,
+			.psn = rsp->ack_psn};
+	struct rwire_frame *frame = rwire_tx_get(q);
+
+	if (frame == NULL)
+		return false;
+	rwire_tx_put(q, frame, &pkt);
+	rsp->has_ack = false;
+	if (RWIRE_AETH_KIND(pkt.syndrome) == RWIRE_AETH_RNR)
+		RWIRE_COUNT(q->wire->stats.rnr_sent);
+	else if (RWIRE_AETH_KIND(pkt.syndrome) == RWIRE_AETH_KIND_NAK)
+		RWIRE_COUNT(q->wire->stats.naks_sent);
+	return true;
+}
+
+/* Send all that is owed, in order. Under tx_lock. */
+static bool
+reply_flush(struct rwire_qp *q)
+{
+	struct rwire_rsp *rsp = &q->rsp;
+
+	if (!reply_all(q)) {
+		if (!rsp->has_failed)
+			return false;
+		rsp->has_again = false;
+		rsp->reply_head = rsp->reply_tail;
+		rsp->has_ack = true;
+	}
+	return !rsp->has_ack || reply_send_ack(q);
+}
+
+bool
+rwire_reply_run(struct rwire_qp *q, unsigned int lcore)
+{
+	struct rwire_rsp *rsp = &q->rsp;
+	bool is_done, had_failed = rsp->has_failed;
+
+	if (rsp->is_inv_waiting) {
+		if (!rsoft_grace_over(lcore, rsp->inv_token)) {
+			q->is_busy = true;
+			reply_owe(q);
+			return false;
+		}
+		if (!rwire_resp_inv_end(q))
+			rsp->has_ack = false;
+	}
+	/* A QP in ERR acknowledges what it has executed, and reads no more memory. */
+	if (__atomic_load_n(&q->qp->state, __ATOMIC_ACQUIRE) != RMEM_QPS_RTS) {
+		rsp->has_again = false;
+		rsp->reply_head = rsp->reply_tail;
+	}
+	rte_ticketlock_lock(&q->wire->tx_lock);
+	is_done = reply_flush(q);
+	/* Request the packets that were dropped, without waiting for the peer's timer. */
+	if (is_done && rsp->has_dropped && !rsp->has_failed) {
+		rsp->has_dropped = false;
+		rsp->is_nak_sent = true;
+		rwire_reply_ack(q, rsp->psn, RWIRE_AETH_NAK_PSN);
+		is_done = reply_send_ack(q);
+	}
+	rte_ticketlock_unlock(&q->wire->tx_lock);
+	q->is_busy = !is_done;
+	if (!is_done)
+		reply_owe(q);
+	if (rsp->has_failed && !had_failed)
+		rsoft_qp_fail(q->qp);
+	return is_done;
+}

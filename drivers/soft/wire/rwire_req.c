@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * The requester: sends the requests of the send queue as packets, go-back-N.
+ *
+ * Requests get PSNs in the order posted. Local requests (REG_MR, LOCAL_INV, BIND_MW, UMR) are
+ * executed when all preceding ones have completed. A request that fails here, with a key or a
+ * length, waits for the same, so that the first error is that of the oldest request.
+ */
+
+#include <rte_cycles.h>
+
+#include "../rsoft_access.h"
+#include "../rsoft_req.h"
+#include "../rsoft_sq.h"
+#include "rwire.h"
+
+/* Results of a step, or an enum rmem_wc_status (RMEM_WC_SUCCESS: a packet was sent). */
+#define REQ_BLOCKED (-1)
+#define REQ_LOCAL   (-2) /* a local request is at the head */
+
+#define REQ_SEND  0
+#define REQ_WRITE 1
+
+/* Opcodes of the first, middle, last and only packet of a message. */
+static const uint8_t req_opcode[2][4] = {
+		{RWIRE_SEND_FIRST, RWIRE_SEND_MIDDLE, RWIRE_SEND_LAST, RWIRE_SEND_ONLY},
+		{RWIRE_WRITE_FIRST, RWIRE_WRITE_MIDDLE, RWIRE_WRITE_LAST, RWIRE_WRITE_ONLY},
+};
+
+/* Whether a request sends no packet. */
+static bool
+req_is_local(const struct rmem_send_wr *wr)
+{
+	return wr->opcode == RMEM_WR_LOCAL_INV || wr->opcode == RMEM_WR_REG_MR ||
+			wr->opcode == RMEM_WR_BIND_MW || wr->opcode == RMEM_WR_UMR;
+}
+
+uint32_t
+rwire_sge_trim(const struct rmem_sge *sge, uint32_t num_sge, uint64_t offset, uint64_t n,
+		struct rmem_sge *out)
+{
+	uint32_t i, nb = 0;
+
+	for (i = 0; i < num_sge && n != 0; i++) {
+		uint64_t len = sge[i].length;
+
+		if (offset >= len) {
+			offset -= len;
+			continue;
+		}
+		len = RTE_MIN(len - offset, n);
+		out[nb].addr = sge[i].addr + offset;
+		out[nb].length = (uint32_t)len;
+		out[nb].lkey = sge[i].lkey;
+		nb++;
+		n -= len;
+		offset = 0;
+	}
+	return n == 0 ? nb : 0;
+}
+
+/* Translate SGEs to spans; inline data has no key. */
+static int
+req_open(const struct rsoft_qp *qp, const struct rmem_send_wr *wr, const struct rmem_sge *sge,
+		uint32_t num_sge, uint32_t need, uint64_t n, struct rsoft_span *spans,
+		uint32_t *why)
+{
+	uint64_t total;
+	uint32_t i;
+
+	if ((wr->flags & RMEM_SEND_INLINE) == 0)
+		return rsoft_access_sges(qp, sge, num_sge, need, n, spans, &total, why)
+				? RMEM_WC_SUCCESS
+				: RMEM_WC_LOC_PROT_ERR;
+	for (i = 0; i < num_sge; i++) {
+		spans[i].ptr = (uint8_t *)(uintptr_t)sge[i].addr;
+		spans[i].length = sge[i].length;
+		spans[i].key = NULL;
+	}
+	return RMEM_WC_SUCCESS;
+}
+
+int
+rwire_req_copy(struct rwire_qp *q, const struct rmem_send_wr *wr, uint64_t offset, uint8_t *data,
+		uint32_t n, bool is_to_sges, uint32_t *why)
+{
+	struct rsoft_span spans[RSOFT_MAX_SGE], flat = {.ptr = data, .length = n};
+	struct rmem_sge sge[RSOFT_MAX_SGE];
+	unsigned int side;
+	uint32_t nb;
+	int status;
+
+	if (n == 0)
+		return RMEM_WC_SUCCESS;
+	nb = rwire_sge_trim(wr->sg_list, wr->num_sge, offset, n, sge);
+	if (nb == 0)
+		return RMEM_WC_LOC_LEN_ERR;
+	status = req_open(q->qp, wr, sge, nb, is_to_sges ? RSOFT_NEED_WRITE : RSOFT_NEED_READ, n,
+			spans, why);
+	if (status != RMEM_WC_SUCCESS)
+		return status;
+	side = is_to_sges ? rsoft_copy_all(spans, &flat, n) : rsoft_copy_all(&flat, spans, n);
+	return rsoft_copy_status(side, side, why);
+}
+
+void
+rwire_req_rewind(struct rwire_qp *q)
+{
+	struct rwire_req *req = &q->req;
+
+	req->sq_pos = q->qp->sq.cons;
+	req->psn = req->una;
+	req->is_rewound = true;
+	RWIRE_COUNT(q->wire->stats.retransmits);
+}
+
+/* Assign PSNs to the request at sq_pos. */
+static int
+req_begin(struct rwire_qp *q, const struct rmem_send_wr *wr)
+{
+	struct rwire_req *req = &q->req;
+	struct rwire_wqe *wqe = &req->wqe[req->sq_pos & q->qp->sq.mask];
+	bool is_rd = rwire_wr_is_read(wr) || rwire_wr_is_atomic(wr);
+	uint64_t length = 0;
+	uint32_t i;
+
+	if ((wr->flags & RMEM_SEND_FENCE) && req->nb_rd != 0)
+		return REQ_BLOCKED;
+	/* It remains at the head for a grace period, during which no later one may complete. */
+	if (req->begun != q->qp->sq.cons &&
+			rsoft_sq_slot(&q->qp->sq, req->begun - 1)->opcode ==
+					RMEM_WR_RDMA_READ_WITH_INV)
+		return REQ_BLOCKED;
+	if (is_rd && req->nb_rd == RWIRE_MAX_RD_WRS)
+		return REQ_BLOCKED;
+	for (i = 0; i < wr->num_sge; i++)
+		length += wr->sg_list[i].length;
+	if (length > q->qp->max_msg_size)
+		return RMEM_WC_LOC_LEN_ERR;
+	wqe->length = length;
+	wqe->first_psn = req->next_psn;
+	wqe->nb_psn = rwire_wr_is_atomic(wr) ? 1 : rwire_nb_pkts(length, q->mtu);
+	req->next_psn = rwire_psn_add(req->next_psn, wqe->nb_psn);
+	req->begun++;
+	req->nb_rd += is_rd;
+	return RMEM_WC_SUCCESS;
+}
+
+/* Set the opcode of a packet of a SEND or WRITE, and the fields that only the last one has. */
+static void
+req_fill_message(const struct rmem_send_wr *wr, bool is_first, bool is_last, struct rwire_pkt *pkt)
+{
+	bool is_write = wr->opcode == RMEM_WR_RDMA_WRITE ||
+			wr->opcode == RMEM_WR_RDMA_WRITE_WITH_IMM;
+	unsigned int at = is_last ? (is_first ? 3 : 2) : (is_first ? 0 : 1);
+
+	pkt->opcode = req_opcode[is_write ? REQ_WRITE : REQ_SEND][at];
+	if (is_write) {
+		pkt->addr = wr->rdma.remote_addr;
+		pkt->rkey = wr->rdma.rkey;
+	}
+	if (!is_last)
+		return;
+	pkt->is_solicited = (wr->flags & RMEM_SEND_SOLICITED) != 0;
+	if (wr->opcode == RMEM_WR_SEND_WITH_IMM || wr->opcode == RMEM_WR_RDMA_WRITE_WITH_IMM) {
+		pkt->opcode++; /* the next opcode is the same with ImmDt */
+		pkt->imm = wr->imm_data;
+	} else if (wr->opcode == RMEM_WR_SEND_WITH_INV) {
+		pkt->opcode = is_first ? RWIRE_SEND_ONLY_WITH_INV : RWIRE_SEND_LAST_WITH_INV;
+		pkt->imm = wr->invalidate_rkey;
+	}
+}
+
+static void
+req_fill_atomic(const struct rmem_send_wr *wr, struct rwire_pkt *pkt)
+{
+	pkt->addr = wr->atomic.remote_addr;
+	pkt->rkey = wr->atomic.rkey;
+	if (wr->opcode == RMEM_WR_ATOMIC_FETCH_AND_ADD) {
+		pkt->opcode = RWIRE_FETCH_ADD;
+		pkt->swap_add = wr->atomic.compare_add;
+	} else {
+		pkt->opcode = RWIRE_COMPARE_SWAP;
+		pkt->swap_add = wr->atomic.swap;
+		pkt->compare = wr->atomic.compare_add;
+	}
+}
+
+/* Whether the peer must acknowledge this packet, with which nb_psn are in flight. */
+static bool
+req_needs_ack(struct rwire_qp *q, bool is_last, uint32_t nb_psn)
+{
+	struct rwire_req *req = &q->req;
+
+	/* The last of each message: a later request may wait for its completion. */
+	if (!is_last && ++req->since_ack < RWIRE_ACK_EVERY && nb_psn < q->window)
+		return false;
+	req->since_ack = 0;
+	return true;
+}
+
+/*
+ * PSNs of the READ request for packet at and on of a request; 0: the window is too full. The end is
+ * that of a piece, so that a READ sent again is a part of one sent earlier.
+ */
+static uint32_t
+req_read_psns(const struct rwire_qp *q, const struct rwire_wqe *wqe, uint32_t at)
+{
+	uint32_t in_flight = (uint32_t)rwire_psn_diff(q->req.psn, q->req.una);
+	uint32_t piece = q->window / RWIRE_READ_PIECES;
+	uint32_t nb_psn = RTE_MIN(piece - at % piece, wqe->nb_psn - at);
+
+	return q->window - in_flight < nb_psn ? 0 : nb_psn;
+}
+
+/* Fill the packet at req->psn, and copy its payload; an enum rmem_wc_status. */
+static int
+req_fill(struct rwire_qp *q, const struct rmem_send_wr *wr, struct rwire_frame *frame,
+		struct rwire_pkt *pkt, uint32_t *nb_psn, uint32_t *why)
+{
+	struct rwire_req *req = &q->req;
+	const struct rwire_wqe *wqe = &req->wqe[req->sq_pos & q->qp->sq.mask];
+	uint32_t at = (uint32_t)rwire_psn_diff(req->psn, wqe->first_psn);
+	uint32_t in_flight = (uint32_t)rwire_psn_diff(req->psn, req->una);
+	uint64_t offset = (uint64_t)at * q->mtu, left = wqe->length - offset;
+
+	*nb_psn = 1;
+	pkt->is_ack_req = true;
+	if (rwire_wr_is_read(wr)) {
+		*nb_psn = req_read_psns(q, wqe, at);
+		if (*nb_psn == 0)
+			return REQ_BLOCKED;
+		pkt->opcode = RWIRE_READ_REQUEST;
+		pkt->addr = wr->rdma.remote_addr + offset;
+		pkt->rkey = wr->rdma.rkey;
+		pkt->dma_len = (uint32_t)RTE_MIN(left, (uint64_t)*nb_psn * q->mtu);
+		return RMEM_WC_SUCCESS;
+	}
+	if (rwire_wr_is_atomic(wr)) {
+		req_fill_atomic(wr, pkt);
+		return RMEM_WC_SUCCESS;
+	}
+	req_fill_message(wr, at == 0, at + 1 == wqe->nb_psn, pkt);
+	pkt->dma_len = (uint32_t)wqe->length;
+	pkt->payload_len = (uint32_t)RTE_MIN(left, (uint64_t)q->mtu);
+	pkt->is_ack_req = req_needs_ack(q, at + 1 == wqe->nb_psn, in_flight + 1);
+	return rwire_req_copy(q, wr, offset,
+			frame->bth + rwire_hdr_len(rwire_opcode_info[pkt->opcode]),
+			pkt->payload_len, false, why);
+}
+
+/* Send the next packet of the request at sq_pos. Under tx_lock. */
+static int
+req_send(struct rwire_qp *q, const struct rmem_send_wr *wr, uint32_t *why)
+{
+	struct rwire_req *req = &q->req;
+	const struct rwire_wqe *wqe = &req->wqe[req->sq_pos & q->qp->sq.mask];
+	struct rwire_pkt pkt = {.psn = req->psn};
+	struct rwire_frame *frame;
+	uint32_t nb_psn;
+	int status;
+
+	if (rwire_psn_diff(req->psn, req->una) >= (int32_t)q->window)
+		return REQ_BLOCKED;
+	frame = rwire_tx_get(q);
+	if (frame == NULL)
+		return REQ_BLOCKED;
+	status = req_fill(q, wr, frame, &pkt, &nb_psn, why);
+	if (status != RMEM_WC_SUCCESS)
+		return status;
+	rwire_tx_put(q, frame, &pkt);
+	req->psn = rwire_psn_add(req->psn, nb_psn);
+	if (rwire_psn_diff(req->psn, req->end_psn) > 0)
+		req->end_psn = req->psn;
+	if (req->psn == rwire_psn_add(wqe->first_psn, wqe->nb_psn))
+		req->sq_pos++;
+	if (req->deadline == 0 && req->timeout != 0)
+		req->deadline = rte_rdtsc() + req->timeout;
+	return RMEM_WC_SUCCESS;
+}
+
+/* Send one packet: RMEM_WC_SUCCESS, a REQ_* result, or the status that the request fails with. */
+static int
+req_step(struct rwire_qp *q, uint32_t *why)
+{
+	struct rwire_req *req = &q->req;
+	struct rsoft_sq *sq = &q->qp->sq;
+	const struct rmem_send_wr *wr;
+	int status;
+
+	if (req->sq_pos == __atomic_load_n(&sq->prod, __ATOMIC_ACQUIRE))
+		return REQ_BLOCKED;
+	wr = rsoft_sq_slot(sq, req->sq_pos);
+	if (req_is_local(wr))
+		return req->sq_pos == sq->cons ? REQ_LOCAL : REQ_BLOCKED;
+	if (req->sq_pos == req->begun) {
+		status = req_begin(q, wr);
+		if (status != RMEM_WC_SUCCESS)
+			return status;
+	}
+	return req_send(q, wr, why);
+}
+
+/* Send as many packets as possible; returns the result of the step that sent none. */
+static int
+req_send_all(struct rwire_qp *q, uint32_t *why)
+{
+	int status;
+
+	if (q->req.rnr_until != 0 && rte_rdtsc() < q->req.rnr_until)
+		return REQ_BLOCKED;
+	q->req.rnr_until = 0;
+	rte_ticketlock_lock(&q->wire->tx_lock);
+	do
+		status = req_step(q, why);
+	while (status == RMEM_WC_SUCCESS);
+	q->wire->port->ops->tx_flush(q->wire->port);
+	rte_ticketlock_unlock(&q->wire->tx_lock);
+	return status;
+}
+
+/* Execute the local request at the head, or the end of a READ_WITH_INV. False: it must wait. */
+static bool
+req_local(struct rwire_qp *q, unsigned int lcore)
+{
+	struct rwire_req *req = &q->req;
+	struct rsoft_sq *sq = &q->qp->sq;
+	bool is_at_head = req->sq_pos == sq->cons; /* else a READ_WITH_INV */
+
+	if (rsoft_req_exec(q->qp, lcore, true, rsoft_sq_slot(sq, sq->cons), sq->stride, 1) == 0)
+		return false;
+	rsoft_sq_pop(sq, 1);
+	if (is_at_head)
+		req->begun = ++req->sq_pos;
+	return true;
+}
+
+/* Fail the oldest request. */
+static void
+req_fail(struct rwire_qp *q, unsigned int lcore, int status, uint32_t why)
+{
+	struct rsoft_sq *sq = &q->qp->sq;
+	struct rsoft_run run;
+
+	if (status == RMEM_WC_RETRY_EXC_ERR)
+		why = RMEM_VENDOR_ERR_NO_PEER;
+	else if (status == RMEM_WC_LOC_LEN_ERR)
+		why = RMEM_VENDOR_ERR_MSG_SIZE;
+	rsoft_run_begin(&run, q->qp, lcore, true);
+	run.why = why;
+	rsoft_run_fail(&run, rsoft_sq_slot(sq, sq->cons), status);
+	rsoft_run_end(&run);
+	rsoft_sq_pop(sq, 1);
+}
+
+void
+rwire_req_run(struct rwire_qp *q, unsigned int lcore)
+{
+	struct rsoft_qp *qp = q->qp;
+	uint32_t why = 0;
+	int status;
+
+	while (__atomic_load_n(&qp->state, __ATOMIC_ACQUIRE) == RMEM_QPS_RTS) {
+		if (qp->sq.wait == RSOFT_WAIT_GRACE) {
+			if (!req_local(q, lcore))
+				return;
+			continue;
+		}
+		status = rwire_comp_timer(q, rte_rdtsc());
+		if (status == RMEM_WC_SUCCESS)
+			status = req_send_all(q, &why);
+		if (status == REQ_LOCAL) {
+			if (!req_local(q, lcore))
+				return;
+			continue;
+		}
+		/* A request fails only when it is the oldest. */
+		if (status <= RMEM_WC_SUCCESS ||
+				(status != RMEM_WC_RETRY_EXC_ERR && q->req.sq_pos != qp->sq.cons))
+			return;
+		req_fail(q, lcore, status, why);
+	}
+	rsoft_req_drain(qp, lcore);
+}

@@ -1,0 +1,474 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * The responder: executes the requests of the peer once each, in the order of their PSNs.
+ *
+ * The key is checked for every packet. While a reply waits for the port, or a SEND_WITH_INV for its
+ * grace period, no later request may be executed: requests are dropped, and requested again
+ * afterwards.
+ */
+
+#include "../rsoft_access.h"
+#include "../rsoft_grace.h"
+#include "../rsoft_key.h"
+#include "../rsoft_qp.h"
+#include "../rsoft_resp.h"
+#include "../rsoft_rq.h"
+#include "rwire.h"
+
+/* Verdicts on a request; or the syndrome of a NAK. */
+#define RSP_OK   0
+#define RSP_WAIT 1 /* executed, except for its grace period */
+#define RSP_RNR  2
+#define RSP_DROP 3
+
+/* Fill in the completion of the receive that a message consumes. */
+static void
+resp_cqe(const struct rwire_qp *q, const struct rsoft_rqe *rqe, const struct rwire_pkt *pkt,
+		uint8_t status, uint32_t why, struct rsoft_cqe *cqe)
+{
+	bool is_write = (pkt->info & RWIRE_IS_WRITE) != 0;
+	uint16_t flags = pkt->is_solicited ? RMEM_WC_SOLICITED : 0;
+	uint64_t length = q->rsp.done + pkt->payload_len;
+
+	if (pkt->info & RWIRE_HAS_IMM)
+		flags |= RMEM_WC_WITH_IMM;
+	if (pkt->info & RWIRE_HAS_INV)
+		flags |= RMEM_WC_WITH_INV;
+	cqe->wr_id = rqe->wr_id;
+	cqe->what = rsoft_cqe_what(status, is_write ? RMEM_WC_RECV_RDMA_WITH_IMM : RMEM_WC_RECV,
+			flags, q->qp->qp.qp_num);
+	cqe->data = rsoft_cqe_data((uint32_t)length, pkt->imm);
+	cqe->vendor_err = why;
+}
+
+/* Complete the receive at the head, and unlock. A failed one moves the QP to ERR first. */
+static void
+resp_complete(struct rwire_qp *q, const struct rsoft_cqe *cqe, bool is_failed)
+{
+	struct rsoft_qp *qp = q->qp;
+	bool is_first = false;
+
+	if (is_failed) {
+		rmem_wc_trace_error(qp->qp.obj.dev_id, qp->qp.qp_num, cqe->wr_id,
+				(uint8_t)(cqe->what >> RSOFT_WC_SHIFT(status)), cqe->vendor_err);
+		if (cqe->vendor_err == RMEM_VENDOR_ERR_PAGE_FAULT)
+			RSOFT_COUNT(qp->rq.faults, 1);
+		is_first = rsoft_qp_to_err(qp);
+	}
+	RSOFT_COUNT(qp->rq.consumed, 1);
+	rsoft_rq_complete(qp, rsoft_rq_reserve(qp), cqe);
+	rte_ticketlock_unlock(&qp->rq.lock);
+	if (is_first)
+		rsoft_rq_flush(qp);
+}
+
+/* Lock the receive queue if it has a receive; a verdict. */
+static int
+resp_take(struct rwire_qp *q, struct rsoft_rqe **rqe)
+{
+	struct rsoft_qp *qp = q->qp;
+
+	rte_ticketlock_lock(&qp->rq.lock);
+	*rqe = NULL;
+	/* Checked under the lock: after a flush, no receive may be consumed. */
+	if (__atomic_load_n(&qp->state, __ATOMIC_ACQUIRE) == RMEM_QPS_RTS) {
+		*rqe = rsoft_rq_head(&qp->rq);
+		if (*rqe != NULL)
+			return RSP_OK;
+		rte_ticketlock_unlock(&qp->rq.lock);
+		return RSP_RNR;
+	}
+	rte_ticketlock_unlock(&qp->rq.lock);
+	return RSP_DROP;
+}
+
+/* Copy the payload of a packet to a receive; the status of the receive. */
+static int
+resp_place(struct rwire_qp *q, const struct rsoft_rqe *rqe, const struct rwire_pkt *pkt,
+		uint32_t *why)
+{
+	struct rsoft_span to[RSOFT_MAX_SGE];
+	struct rsoft_span from = {.ptr = pkt->payload, .length = pkt->payload_len};
+	struct rmem_sge sge[RSOFT_MAX_SGE];
+	uint64_t total;
+	uint32_t nb;
+
+	if (pkt->payload_len == 0)
+		return RMEM_WC_SUCCESS;
+	nb = rwire_sge_trim(rqe->sge, rqe->num_sge, q->rsp.done, pkt->payload_len, sge);
+	if (nb == 0 || q->rsp.done + pkt->payload_len > q->qp->max_msg_size) {
+		*why = RMEM_VENDOR_ERR_RECV_SIZE;
+		return RMEM_WC_LOC_LEN_ERR;
+	}
+	if (!rsoft_access_sges(q->qp, sge, nb, RSOFT_NEED_WRITE, pkt->payload_len, to, &total, why))
+		return RMEM_WC_LOC_PROT_ERR;
+	if (rsoft_copy_all(to, &from, pkt->payload_len) == RSOFT_SIDE_NONE)
+		return RMEM_WC_SUCCESS;
+	*why = RMEM_VENDOR_ERR_PAGE_FAULT;
+	return RMEM_WC_LOC_PROT_ERR;
+}
+
+bool
+rwire_resp_inv_end(struct rwire_qp *q)
+{
+	struct rsoft_rqe *rqe;
+
+	rsoft_key_release(q->rsp.inv_key);
+	q->rsp.is_inv_waiting = false;
+	if (resp_take(q, &rqe) != RSP_OK)
+		return false; /* the peer gets no acknowledgement */
+	resp_complete(q, &q->rsp.inv_cqe, false);
+	return true;
+}
+
+/* Invalidate the key of a SEND_WITH_INV, and complete the receive after a grace period. */
+static int
+resp_send_inv(struct rwire_qp *q, unsigned int lcore, const struct rsoft_rqe *rqe,
+		const struct rwire_pkt *pkt)
+{
+	struct rwire_rsp *rsp = &q->rsp;
+
+	rsp->inv_key = rsoft_key_invalidate(q->qp, pkt->imm);
+	if (rsp->inv_key == NULL) {
+		rsoft_resp_note_rkey(q->qp, pkt->imm, RMEM_VENDOR_ERR_KEY_STATE);
+		/* IBTA class J: the data arrived, only the receive fails. */
+		resp_cqe(q, rqe, pkt, RMEM_WC_REM_INV_REQ_ERR,
+				rsoft_key_why_not_inv(q->qp, pkt->imm), &rsp->inv_cqe);
+		resp_complete(q, &rsp->inv_cqe, true);
+		return RSP_OK;
+	}
+	resp_cqe(q, rqe, pkt, RMEM_WC_SUCCESS, 0, &rsp->inv_cqe);
+	rte_ticketlock_unlock(&q->qp->rq.lock);
+	if (!rsoft_grace_start(lcore, &rsp->inv_token)) {
+		rsp->is_inv_waiting = true;
+		return RSP_WAIT;
+	}
+	return rwire_resp_inv_end(q) ? RSP_OK : RSP_DROP;
+}
+
+static int
+resp_send(struct rwire_qp *q, unsigned int lcore, const struct rwire_pkt *pkt)
+{
+	struct rsoft_cqe cqe = {0};
+	struct rsoft_rqe *rqe;
+	uint32_t why = 0;
+	int verdict, status;
+
+	verdict = resp_take(q, &rqe);
+	if (verdict != RSP_OK)
+		return verdict;
+	status = resp_place(q, rqe, pkt, &why);
+	if (status != RMEM_WC_SUCCESS) {
+		resp_cqe(q, rqe, pkt, (uint8_t)status, why, &cqe);
+		resp_complete(q, &cqe, true);
+		return status == RMEM_WC_LOC_LEN_ERR ? RWIRE_AETH_NAK_INV : RWIRE_AETH_NAK_OP;
+	}
+	if ((pkt->info & RWIRE_IS_LAST) == 0) {
+		rte_ticketlock_unlock(&q->qp->rq.lock);
+		return RSP_OK;
+	}
+	if (pkt->info & RWIRE_HAS_INV)
+		return resp_send_inv(q, lcore, rqe, pkt);
+	resp_cqe(q, rqe, pkt, RMEM_WC_SUCCESS, 0, &cqe);
+	resp_complete(q, &cqe, false);
+	return RSP_OK;
+}
+
+/* The syndrome of a status of the functions of rsoft_resp.h. */
+static int
+resp_syndrome(int status)
+{
+	if (status == RMEM_WC_SUCCESS)
+		return RSP_OK;
+	return status == RMEM_WC_REM_INV_REQ_ERR ? RWIRE_AETH_NAK_INV : RWIRE_AETH_NAK_ACC;
+}
+
+/* Translate a remote range; a verdict. */
+static int
+resp_open(struct rwire_qp *q, uint32_t right, uint64_t addr, uint32_t rkey, uint64_t n,
+		struct rsoft_span *span)
+{
+	uint32_t why;
+
+	return resp_syndrome(rsoft_resp_open(q->qp, right, addr, rkey, n, span, &why));
+}
+
+/* Check the RETH of a WRITE: its whole range, before the first byte is placed. */
+static int
+resp_write_begin(struct rwire_qp *q, const struct rwire_pkt *pkt)
+{
+	struct rwire_rsp *rsp = &q->rsp;
+	struct rsoft_span span;
+	bool is_only = (pkt->info & RWIRE_IS_LAST) != 0;
+
+	if (pkt->dma_len > q->qp->max_msg_size ||
+			(is_only ? pkt->dma_len != pkt->payload_len : pkt->dma_len <= q->mtu))
+		return RWIRE_AETH_NAK_INV;
+	rsp->addr = pkt->addr;
+	rsp->rkey = pkt->rkey;
+	rsp->left = pkt->dma_len;
+	return resp_open(q, RMEM_ACCESS_REMOTE_WRITE, pkt->addr, pkt->rkey, pkt->dma_len, &span);
+}
+
+/* Place the payload of one packet of a WRITE. */
+static int
+resp_write_place(struct rwire_qp *q, const struct rwire_pkt *pkt)
+{
+	struct rsoft_span from = {.ptr = pkt->payload, .length = pkt->payload_len};
+	struct rwire_rsp *rsp = &q->rsp;
+	struct rsoft_span to;
+	int verdict;
+
+	verdict = resp_open(
+			q, RMEM_ACCESS_REMOTE_WRITE, rsp->addr, rsp->rkey, pkt->payload_len, &to);
+	if (verdict != RSP_OK || pkt->payload_len == 0)
+		return verdict;
+	if (rsoft_copy_all(&to, &from, pkt->payload_len) != RSOFT_SIDE_NONE)
+		return RWIRE_AETH_NAK_ACC;
+	if (to.key != NULL && (pkt->info & RWIRE_IS_LAST))
+		rsoft_access_count(to.key);
+	rsp->addr += pkt->payload_len;
+	rsp->left -= pkt->payload_len;
+	return RSP_OK;
+}
+
+static int
+resp_write(struct rwire_qp *q, const struct rwire_pkt *pkt)
+{
+	struct rsoft_cqe cqe = {0};
+	struct rsoft_rqe *rqe;
+	int verdict = RSP_OK;
+
+	if (pkt->info & RWIRE_IS_FIRST)
+		verdict = resp_write_begin(q, pkt);
+	else if ((pkt->info & RWIRE_IS_LAST) ? q->rsp.left != pkt->payload_len
+					     : q->rsp.left <= pkt->payload_len)
+		verdict = RWIRE_AETH_NAK_INV;
+	if (verdict != RSP_OK)
+		return verdict;
+	if ((pkt->info & RWIRE_HAS_IMM) == 0)
+		return resp_write_place(q, pkt);
+	verdict = resp_take(q, &rqe);
+	if (verdict != RSP_OK)
+		return verdict;
+	verdict = resp_write_place(q, pkt);
+	if (verdict != RSP_OK) {
+		rte_ticketlock_unlock(&q->qp->rq.lock);
+		return verdict;
+	}
+	resp_cqe(q, rqe, pkt, RMEM_WC_SUCCESS, 0, &cqe);
+	resp_complete(q, &cqe, false);
+	return RSP_OK;
+}
+
+/* Queue a reply. There is a free entry: the ring is empty while requests are executed. */
+static struct rwire_reply *
+resp_reply(struct rwire_qp *q, const struct rwire_pkt *pkt, uint32_t nb_psn)
+{
+	struct rwire_reply *reply = &q->rsp.reply[q->rsp.reply_tail++ % RWIRE_MAX_RD_ATOMIC];
+
+	memset(reply, 0, sizeof(*reply));
+	reply->opcode = pkt->opcode;
+	reply->psn = pkt->psn;
+	reply->nb_psn = nb_psn;
+	reply->rkey = pkt->rkey;
+	reply->length = pkt->dma_len;
+	reply->addr = pkt->addr;
+	return reply;
+}
+
+static int
+resp_read(struct rwire_qp *q, const struct rwire_pkt *pkt)
+{
+	struct rsoft_span span;
+	int verdict;
+
+	if (pkt->dma_len > q->qp->max_msg_size)
+		return RWIRE_AETH_NAK_INV;
+	verdict = resp_open(q, RMEM_ACCESS_REMOTE_READ, pkt->addr, pkt->rkey, pkt->dma_len, &span);
+	if (verdict == RSP_OK)
+		resp_reply(q, pkt, rwire_nb_pkts(pkt->dma_len, q->mtu));
+	return verdict;
+}
+
+static int
+resp_atomic(struct rwire_qp *q, const struct rwire_pkt *pkt)
+{
+	bool is_add = pkt->opcode == RWIRE_FETCH_ADD;
+	const struct rmem_send_wr wr = {
+			.opcode = is_add ? RMEM_WR_ATOMIC_FETCH_AND_ADD
+					 : RMEM_WR_ATOMIC_CMP_AND_SWP,
+			.atomic.remote_addr = pkt->addr,
+			.atomic.rkey = pkt->rkey,
+			.atomic.compare_add = is_add ? pkt->swap_add : pkt->compare,
+			.atomic.swap = pkt->swap_add,
+	};
+	struct rsoft_span span;
+	uint64_t before = 0;
+	uint32_t why;
+	int status;
+
+	status = rsoft_resp_atomic_open(q->qp, &wr, &span, &why);
+	if (status == RMEM_WC_SUCCESS)
+		status = rsoft_resp_atomic(&wr, &span, &before, &why);
+	if (status != RMEM_WC_SUCCESS)
+		return resp_syndrome(status);
+	resp_reply(q, pkt, 1)->value = before;
+	return RSP_OK;
+}
+
+/* Whether the packet continues its message, or starts one, with a length that its opcode allows. */
+static bool
+resp_is_in_order(const struct rwire_qp *q, const struct rwire_pkt *pkt)
+{
+	uint8_t message = pkt->info & (RWIRE_IS_SEND | RWIRE_IS_WRITE);
+
+	if (pkt->info & RWIRE_IS_FIRST) {
+		if (q->rsp.message != 0)
+			return false;
+	} else if (q->rsp.message != message) {
+		return false;
+	}
+	if (message == 0)
+		return true;
+	if ((pkt->info & RWIRE_IS_LAST) == 0)
+		return pkt->payload_len == q->mtu;
+	return pkt->payload_len <= q->mtu &&
+			((pkt->info & RWIRE_IS_FIRST) != 0 || pkt->payload_len != 0);
+}
+
+static int
+resp_exec(struct rwire_qp *q, unsigned int lcore, const struct rwire_pkt *pkt)
+{
+	struct rwire_rsp *rsp = &q->rsp;
+
+	if (!resp_is_in_order(q, pkt))
+		return RWIRE_AETH_NAK_INV;
+	if (pkt->info & RWIRE_IS_FIRST)
+		rsp->done = 0;
+	if (pkt->info & RWIRE_IS_SEND)
+		return resp_send(q, lcore, pkt);
+	if (pkt->info & RWIRE_IS_WRITE)
+		return resp_write(q, pkt);
+	return pkt->opcode == RWIRE_READ_REQUEST ? resp_read(q, pkt) : resp_atomic(q, pkt);
+}
+
+/* The packet is executed: expect the next one. */
+static void
+resp_advance(struct rwire_qp *q, const struct rwire_pkt *pkt)
+{
+	struct rwire_rsp *rsp = &q->rsp;
+	uint32_t nb_psn =
+			pkt->opcode == RWIRE_READ_REQUEST ? rwire_nb_pkts(pkt->dma_len, q->mtu) : 1;
+
+	rsp->psn = rwire_psn_add(rsp->psn, nb_psn);
+	rsp->is_nak_sent = false;
+	rsp->done += pkt->payload_len;
+	rsp->message = 0;
+	if (pkt->info & RWIRE_IS_LAST)
+		rsp->msn = rwire_psn_add(rsp->msn, 1);
+	else
+		rsp->message = pkt->info & (RWIRE_IS_SEND | RWIRE_IS_WRITE);
+}
+
+/*
+ * A READ is executed again (IBTA 9.7.4.5.1), from the memory as it is now: the range of PSNs may
+ * differ from those of the first request, since a requester sends again from the packet it misses.
+ */
+static void
+resp_duplicate_read(struct rwire_qp *q, const struct rwire_pkt *pkt)
+{
+	uint32_t nb_psn = rwire_nb_pkts(pkt->dma_len, q->mtu);
+	const struct rwire_reply reply = {.opcode = pkt->opcode,
+			.psn = pkt->psn,
+			.nb_psn = nb_psn,
+			.rkey = pkt->rkey,
+			.length = pkt->dma_len,
+			.addr = pkt->addr};
+
+	/* Its responses must not reach the PSN of a request that has not been executed. */
+	if (pkt->dma_len > q->qp->max_msg_size ||
+			nb_psn > (uint32_t)rwire_psn_diff(q->rsp.psn, pkt->psn) ||
+			(q->qp->access & RMEM_ACCESS_REMOTE_READ) == 0)
+		return;
+	rwire_reply_again(q, &reply);
+}
+
+/* A request that was executed (IBTA 9.7.4.5.1): answer it again. */
+static void
+resp_duplicate(struct rwire_qp *q, const struct rwire_pkt *pkt)
+{
+	struct rwire_rsp *rsp = &q->rsp;
+	uint32_t i;
+
+	RWIRE_COUNT(q->wire->stats.duplicates);
+	if (pkt->info & (RWIRE_IS_SEND | RWIRE_IS_WRITE)) {
+		/* An acknowledgement that is owed, or a NAK, answers for it. */
+		if (!rsp->has_ack)
+			rwire_reply_ack(q, rwire_psn_add(rsp->psn, RWIRE_PSN_MASK), RWIRE_AETH_ACK);
+		return;
+	}
+	if (pkt->opcode == RWIRE_READ_REQUEST) {
+		resp_duplicate_read(q, pkt);
+		return;
+	}
+	/* An atomic must not be executed again. */
+	for (i = 1; i <= RTE_MIN(rsp->reply_tail, (uint32_t)RWIRE_MAX_RD_ATOMIC); i++) {
+		const struct rwire_reply *reply =
+				&rsp->reply[(rsp->reply_tail - i) % RWIRE_MAX_RD_ATOMIC];
+
+		if (reply->psn == pkt->psn && reply->opcode == pkt->opcode) {
+			rwire_reply_again(q, reply);
+			return;
+		}
+	}
+}
+
+void
+rwire_resp_pkt(struct rwire_qp *q, unsigned int lcore, const struct rwire_pkt *pkt)
+{
+	struct rwire_rsp *rsp = &q->rsp;
+	int32_t ahead = rwire_psn_diff(pkt->psn, rsp->psn);
+	int verdict;
+
+	if (q->is_busy) {
+		RWIRE_COUNT(q->wire->stats.busy_drops);
+		rsp->has_dropped |= ahead >= 0;
+		return;
+	}
+	if (ahead < 0) {
+		resp_duplicate(q, pkt);
+		return;
+	}
+	if (ahead > 0) {
+		RWIRE_COUNT(q->wire->stats.gaps);
+		if (!rsp->is_nak_sent)
+			rwire_reply_ack(q, rsp->psn, RWIRE_AETH_NAK_PSN);
+		rsp->is_nak_sent = true;
+		return;
+	}
+	verdict = resp_exec(q, lcore, pkt);
+	switch (verdict) {
+	case RSP_OK:
+	case RSP_WAIT:
+		resp_advance(q, pkt);
+		if (pkt->is_ack_req && (pkt->info & RWIRE_HAS_PAYLOAD))
+			rwire_reply_ack(q, pkt->psn, RWIRE_AETH_ACK);
+		break;
+	case RSP_RNR:
+		/* The peer sends it again: the packets that follow it need no NAK. */
+		rsp->is_nak_sent = true;
+		rwire_reply_ack(q, pkt->psn, RWIRE_AETH_RNR | (q->qp->conn.min_rnr_timer & 0x1f));
+		break;
+	case RSP_DROP:
+		break;
+	default:
+		rsp->has_failed = true;
+		rwire_reply_ack(q, pkt->psn, (uint8_t)verdict);
+		rsoft_qp_fail(q->qp);
+		break;
+	}
+}

@@ -1,0 +1,99 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Two processes of one host exchange packets over UDP: modes of dpdk-testrmem, with and without
+# injected faults, a peer that is killed, and arguments that are refused.
+#
+# usage: test_wire.sh PATH_TO_DPDK_TESTRMEM
+
+set -u
+. "$(dirname -- "$0")/../app/said.sh"
+
+program=$(realpath -- "${1:?path to dpdk-testrmem}")
+enter_scratch
+
+cpus=$(awk '/^Cpus_allowed_list:/ { print $2 }' /proc/self/status)
+eal=(--no-huge --no-shconf -m 128 --no-pci --no-telemetry --log-level=lib.eal:error
+	--lcores "0@($cpus)")
+
+# listen ADDRESS ARGS MODE: a target in the background; its process id in listener.
+listen() {
+	"$program" "${eal[@]}" -- --dev "soft0,ip=$1$2" --mode "$3" --listen "$1" \
+		>listen.out 2>listen.err </dev/null &
+	listener=$!
+	until_seen "$listener" grep -qs '^listening at' listen.out
+}
+
+# transfer NAME ADDRESS PEER ARGS MODE OPS: both sides verify and end well.
+transfer() {
+	local status
+	listen "$3" "$4" "$5"
+	"$program" "${eal[@]}" -- --dev "soft0,ip=$2$4" --mode "$5" --connect "$3" --ops "$6" \
+		>out 2>err </dev/null
+	rc=$?
+	wait "$listener" 2>/dev/null
+	status=$?
+	[ "$rc $status" = '0 0' ] && said out '^verified: yes' "^total +$6 .* 0\$" &&
+		said listen.out '^verified: yes'
+	verdict "$1" $?
+}
+
+test_modes() {
+	local mode
+	for mode in write read send mw; do
+		transfer "mode $mode between two processes" 127.0.2.1 127.0.2.2 '' "$mode" 2000
+	done
+}
+
+test_faults() {
+	local faults='fault=loss:0.01;dup:0.1;reorder:4;corrupt:0.005;trunc:0.005' mode
+	for mode in write read send; do
+		transfer "mode $mode with packets lost, duplicated, reordered and corrupted" \
+			127.0.3.1 127.0.3.2 ",mtu=256,$faults" "$mode" 200
+	done
+}
+
+# The survivor ends, either because of the TCP connection or with RETRY_EXC_ERR.
+test_killed() {
+	listen 127.0.4.2 '' write
+	"$program" "${eal[@]}" -- --dev soft0,ip=127.0.4.1 --mode write --connect 127.0.4.2 \
+		--seconds 60 --stats-period 0.2 >out 2>err </dev/null &
+	local connector=$!
+	until_seen "$connector" grep -qs 'Mops/s' out
+	kill -KILL "$listener"
+	wait "$connector"
+	rc=$?
+	cat out err >all
+	[ "$rc" = 2 ] && said all 'RETRY_EXC_ERR|the other host ended the connection'
+	verdict 'a peer that is killed is reported' $?
+	wait "$listener" 2>/dev/null
+}
+
+# run_refused NAME REGEX DEV [options]: it does not start, and names the value.
+run_refused() {
+	local name=$1 regex=$2 dev=$3
+	shift 3
+	"$program" "${eal[@]}" -- --dev "$dev" --mode write --ops 1 "$@" >out 2>err </dev/null
+	rc=$?
+	[ "$rc" != 0 ] && said err "$regex"
+	verdict "$name" $?
+}
+
+test_refusals() {
+	run_refused 'ip= that is no address' "ip=192.0.2: not an" soft0,ip=192.0.2
+	run_refused 'ip= of another host' 'ip=192.0.2.1: not an address of this host' \
+		soft0,ip=192.0.2.1
+	run_refused 'an address twice' 'ip=127.0.5.1: UDP port 4791 is in use' soft0,ip=127.0.5.1 \
+		--dev soft1,ip=127.0.5.1
+	run_refused 'mtu= that is no MTU' 'mtu=1000 is not 256' soft0,ip=127.0.5.2,mtu=1000
+	run_refused 'mtu= out of range' 'mtu=8192 is out of range' soft0,ip=127.0.5.2,mtu=8192
+	run_refused 'a fault that is unknown' "fault=lost:1: 'lost:1' is not loss" \
+		'soft0,ip=127.0.5.2,fault=lost:1'
+	run_refused 'a probability over 1' "fault=loss:1.1: 'loss:1.1' is not loss" \
+		'soft0,ip=127.0.5.2,fault=loss:1.1'
+	run_refused 'pcap= in no directory' 'pcap=/nowhere/a: No such file' \
+		soft0,ip=127.0.5.2,pcap=/nowhere/a
+	run_refused 'fault= without ip=' 'fault= without ip=' 'soft0,fault=loss:0'
+	run_refused 'ip= with engines' 'ip= and engine=' soft0,ip=127.0.5.2,engine=1
+}
+
+in_parallel test_modes test_faults test_killed test_refusals
