@@ -56,12 +56,20 @@ enum rverbs_gate {
 	RVERBS_GATE_GONE = 2, /* -ENODEV: the device failed or was removed */
 };
 
+/* Whether something is done that probing decides on. */
+enum rverbs_choice {
+	RVERBS_AUTO = 0,
+	RVERBS_ON,
+	RVERBS_OFF,
+};
+
 /* As asked for; what was not given is found out when the device opens. */
 struct rverbs_args {
 	char ibdev[RVERBS_NAME_SIZE]; /* empty: the only one there is */
 	char gid[RVERBS_NAME_SIZE];   /* an index, an address, or empty: the best one */
 	uint32_t port;
-	uint32_t mtu; /* bytes, or 0: what the port has */
+	uint32_t mtu;     /* bytes, or 0: what the port has */
+	uint8_t mw_quirk; /* enum rverbs_choice */
 };
 
 /* The port in use. */
@@ -151,6 +159,8 @@ struct rverbs_dev {
 	uint32_t max_wr;          /* as probed */
 	uint64_t send_ops;        /* IBV_QP_EX_WITH_* of an extended QP, 0 without */
 	bool is_list_bad;         /* ibv_wr_set_sge_list() takes lists wrong */
+	bool has_mw_quirk;        /* see rverbs_mwq.h; false without windows */
+	const char *mw_sign;      /* why it would have, as probed; NULL: nothing */
 	uint32_t inv_flag;        /* what says in a completion that a key was invalidated */
 	rte_ticketlock_t lock;    /* of the table and the sums */
 	struct rverbs_slot *slots;
@@ -192,11 +202,19 @@ struct rverbs_cq {
 	uint32_t first_saved;
 };
 
+/*
+ * The note of a request: its bytes (32), and how many invalidations (16) and bindings (16) were
+ * posted up to it. Those between two notes are exact in their difference, whatever is carried over.
+ */
+#define RVERBS_NOTE_INV        (UINT64_C(1) << 32)
+#define RVERBS_NOTE_BIND       (UINT64_C(1) << 48)
+#define RVERBS_NOTE_BYTES(n)   ((uint32_t)(n))
+#define RVERBS_NOTE_WINDOWS(n) ((n) & ~(uint64_t)UINT32_MAX)
+
 /* What is kept of a posted request. */
 struct rverbs_wqe {
 	uint64_t wr_id;
-	uint32_t bytes;
-	uint32_t pad;
+	uint64_t note;
 };
 
 struct rverbs_ring {
@@ -211,6 +229,7 @@ struct rverbs_ring {
 struct rverbs_mw_op;
 struct rverbs_mw_ops {
 	struct rverbs_mw_op *ops; /* NULL: no windows on this device */
+	struct rverbs_mw_undo *undo;
 	uint32_t mask;
 	uint32_t prod;
 	uint32_t cons;
@@ -220,13 +239,14 @@ struct rverbs_qp {
 	struct rmem_qp qp;
 	uint32_t gate;       /* enum rverbs_gate; atomic */
 	uint32_t has_failed; /* it flushes what is posted; atomic */
-	int peer_dev_id;     /* device of this process that the peer is on, or -1 */
+	int peer_dev_id; /* with the quirk of windows: device of the peer in this process, or -1 */
 	struct rmem_wr_limits limits;
 	uint32_t max_recv_sge;
 	uint64_t id; /* what a wr_id of ours starts with */
 	struct ibv_qp *ibv;
 	struct ibv_qp_ex *ex; /* NULL: by ibv_post_send() */
-	bool is_list_bad;     /* as of the device: lists go by ibv_post_send() */
+	bool has_mw_quirk;    /* as of the device */
+	bool is_list_bad;     /* the same: lists go by ibv_post_send() */
 	struct rverbs_dev *dev;
 	uint32_t slot;
 	uint32_t psn;
@@ -236,6 +256,8 @@ struct rverbs_qp {
 	struct rverbs_send_stats posted;
 	struct rverbs_ring rq;
 	struct rverbs_mw_ops mw_ops;
+	uint64_t windows;      /* of the next note, with 0 bytes */
+	uint64_t windows_done; /* of the last that is done; under the lock of the send CQ */
 	struct rverbs_done_stats send_done; /* under the lock of the send CQ */
 	struct rverbs_done_stats recv_done; /* under the lock of the receive CQ */
 };
@@ -306,7 +328,7 @@ rverbs_room(struct rverbs_ring *ring, uint32_t wanted)
 struct rverbs_dev *rverbs_dev_of(const struct rmem_obj *obj);
 /* A device opens, or closes: NULL. */
 void rverbs_devs_set(uint16_t dev_id, struct rverbs_dev *dev);
-/* The number of the device of this process that has the QP with this address, or -1. */
+/* The number of the device with the quirk of windows that has the QP with this address, or -1. */
 int rverbs_devs_find(const struct rmem_qp_addr *addr);
 
 /* rverbs_args.c */

@@ -47,6 +47,23 @@ rverbs_arg_number(const char *key, const char *value, uint32_t min, uint32_t max
 }
 
 static int
+rverbs_arg_choice(const char *key, const char *value, uint8_t *to)
+{
+	static const char *const names[] = {
+			[RVERBS_AUTO] = "auto", [RVERBS_ON] = "on", [RVERBS_OFF] = "off"};
+	uint8_t i;
+
+	for (i = 0; i < RTE_DIM(names); i++) {
+		if (strcmp(value, names[i]) == 0) {
+			*to = i;
+			return 0;
+		}
+	}
+	RVERBS_LOG(ERR, "%s='%s' is not auto, on or off", key, value);
+	return -EINVAL;
+}
+
+static int
 rverbs_arg_set(const char *key, const char *value, struct rverbs_args *args)
 {
 	int rc;
@@ -67,6 +84,8 @@ rverbs_arg_set(const char *key, const char *value, struct rverbs_args *args)
 		}
 		return rc;
 	}
+	if (strcmp(key, "mw_quirk") == 0)
+		return rverbs_arg_choice(key, value, &args->mw_quirk);
 	RVERBS_LOG(ERR, "unknown argument '%s'; doc/driver_verbs.md lists them", key);
 	return -EINVAL;
 }

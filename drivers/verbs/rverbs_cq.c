@@ -14,6 +14,7 @@
 #include <rte_malloc.h>
 
 #include "rverbs_mw.h"
+#include "rverbs_mwq.h"
 
 #define RVERBS_POLL_BURST 32
 
@@ -95,7 +96,8 @@ rverbs_cq_fill(struct rverbs_qp *qp, struct rmem_wc *wc, const struct ibv_wc *ib
 	if (unlikely((ibv->wc_flags & qp->dev->inv_flag) != 0)) {
 		wc->flags |= RMEM_WC_WITH_INV;
 		wc->invalidated_rkey = ibv->invalidated_rkey;
-		rverbs_mw_invalidated(qp, ibv->invalidated_rkey);
+		if (qp->has_mw_quirk)
+			rverbs_mwq_invalidated(qp, ibv->invalidated_rkey);
 	}
 }
 
@@ -145,11 +147,10 @@ rverbs_cq_translate(struct rverbs_cq *cq, const struct ibv_wc *ibv, struct rmem_
 		qp->recv_done.recv_wrs += ibv->status == IBV_WC_SUCCESS;
 	} else {
 		qp->send_done.send_wrs += nb;
-		if (unlikely(qp->mw_ops.cons !=
-				    __atomic_load_n(&qp->mw_ops.prod, __ATOMIC_RELAXED)))
+		if (unlikely(RVERBS_NOTE_WINDOWS(wqe->note) != qp->windows_done))
 			rverbs_mw_done(qp, ring->cons + nb, &wc->status);
 		if (unlikely(ibv->status != IBV_WC_SUCCESS))
-			rverbs_cq_failed(qp, wc, wqe->bytes);
+			rverbs_cq_failed(qp, wc, RVERBS_NOTE_BYTES(wqe->note));
 	}
 	__atomic_store_n(&ring->cons, ring->cons + nb, __ATOMIC_RELEASE);
 	return true;

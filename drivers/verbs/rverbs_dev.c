@@ -12,6 +12,7 @@
 #include <rte_malloc.h>
 
 #include "rverbs_mw.h"
+#include "rverbs_mwq.h"
 
 /* Names of the devices there are, for who asked for another. */
 static void
@@ -94,8 +95,9 @@ rverbs_open(struct rverbs_dev *dev)
 	return rc;
 }
 
+/* What needs the device open. */
 static int
-rverbs_start(struct rverbs_dev *dev)
+rverbs_start(struct rverbs_dev *dev, uint16_t dev_id)
 {
 	int rc;
 
@@ -108,10 +110,14 @@ rverbs_start(struct rverbs_dev *dev)
 		rc = rverbs_port_open(dev);
 	if (rc == 0)
 		rc = rverbs_probe(dev);
+	if (rc == 0 && dev->has_mw_quirk)
+		rc = rverbs_mwq_table_open(dev_id);
 	if (rc == 0)
 		rc = rverbs_events_start(dev);
-	if (rc != 0)
+	if (rc != 0) {
+		rverbs_mwq_table_close(dev_id);
 		ibv_close_device(dev->context);
+	}
 	return rc;
 }
 
@@ -133,19 +139,14 @@ rverbs_dev_create(struct rmem_dev *base, const char *args)
 	TAILQ_INIT(&dev->mrs);
 	rc = rverbs_args_parse(args, &dev->args);
 	if (rc == 0)
-		rc = rverbs_mw_table_open(base->obj.dev_id);
+		rc = rverbs_start(dev, base->obj.dev_id);
 	if (rc != 0)
 		goto free;
-	rc = rverbs_start(dev);
-	if (rc != 0)
-		goto close_table;
 	dev->max_wr = RTE_MIN((uint32_t)dev->attr.orig_attr.max_qp_wr, RVERBS_MAX_DEPTH);
 	rverbs_devs_set(base->obj.dev_id, dev);
 	base->priv = dev;
 	return 0;
 
-close_table:
-	rverbs_mw_table_close(base->obj.dev_id);
 free:
 	if (dev != NULL)
 		rte_free(dev->slots);
@@ -162,7 +163,7 @@ rverbs_dev_close(struct rmem_dev *base)
 	(void)rverbs_err_code(
 			ibv_close_device(dev->context), RVERBS_ERR_RELEASE, "ibv_close_device");
 	rverbs_devs_set(base->obj.dev_id, NULL);
-	rverbs_mw_table_close(base->obj.dev_id);
+	rverbs_mwq_table_close(base->obj.dev_id);
 	rte_free(dev->slots);
 	rte_free(dev);
 	base->priv = NULL;
@@ -206,6 +207,10 @@ rverbs_dev_dump(struct rmem_dev *base, FILE *f)
 			dev->send_ops != 0 ? "ibv_wr_*" : "ibv_post_send",
 			dev->send_ops != 0 && !dev->is_list_bad ? "ibv_wr_*" : "ibv_post_send",
 			dev->rereg, dev->odp.general, dev->odp.rc);
+	if (rverbs_has_windows(dev->capa))
+		fprintf(f, "  mw_quirk %s%s%s\n", dev->has_mw_quirk ? "on" : "off",
+				dev->mw_sign != NULL ? ": " : "",
+				dev->mw_sign != NULL ? dev->mw_sign : "");
 	fprintf(f, "  asynchronous events: %" PRIu64 "%s\n",
 			__atomic_load_n(&dev->nb_events, __ATOMIC_RELAXED),
 			__atomic_load_n(&dev->is_gone, __ATOMIC_RELAXED) ? ", GONE" : "");

@@ -3,7 +3,7 @@
  */
 
 /*
- * The verbs devices of this process by their number, and what each has in use. Calls nothing else
+ * The verbs devices of this process by their number, and the log type. Calls nothing else
  * of the driver.
  */
 
@@ -54,7 +54,8 @@ rverbs_devs_find(const struct rmem_qp_addr *addr)
 	for (i = 0; i < RMEM_MAX_DEVS && found < 0; i++) {
 		struct rverbs_dev *dev = rverbs_devs[i];
 
-		if (dev != NULL && memcmp(dev->port.gid.raw, addr->gid, sizeof(addr->gid)) == 0 &&
+		if (dev != NULL && dev->has_mw_quirk &&
+				memcmp(dev->port.gid.raw, addr->gid, sizeof(addr->gid)) == 0 &&
 				rverbs_dev_has_qp(dev, addr->qp_num))
 			found = i;
 	}

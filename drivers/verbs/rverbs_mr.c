@@ -12,7 +12,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "rverbs_mw.h"
+#include "rverbs_mwq.h"
 
 /*
  * Whether all of a range is mapped. libibverbs says ENOMEM of what is not when it was told to make
@@ -131,7 +131,8 @@ rverbs_mr_dereg(struct rmem_mr *base)
 	rverbs_odp_remove(dev, rverbs_mr_of(base));
 	/* A window may be bound to it without counting as bound: its binding was flushed. */
 	if (ibv_dereg_mr(ibv) != 0) {
-		(void)rverbs_mw_settle_mr(base);
+		if (dev->has_mw_quirk)
+			(void)rverbs_mwq_settle_mr(base);
 		rc = rverbs_err_code(ibv_dereg_mr(ibv), RVERBS_ERR_RELEASE, "ibv_dereg_mr");
 	}
 	if (rc == -EINVAL) /* rdma_rxe's word for it; more of the window's requests are under way */

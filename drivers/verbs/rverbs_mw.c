@@ -2,90 +2,28 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Memory windows as objects, and the binding of type 1 windows; see rverbs_mw.h. */
+/* Memory windows as objects, the notes of requests, and type 1 bindings; see rverbs_mw.h. */
 
 #include <errno.h>
-#include <inttypes.h>
 #include <string.h>
 
+#include <rte_bitops.h>
+#include <rte_malloc.h>
+
 #include "rverbs_mw.h"
+#include "rverbs_mwq.h"
 
-static inline void
-rverbs_mw_let_go(struct rmem_mr *mr)
-{
-	if (mr != NULL)
-		rmem_obj_unhold(&mr->obj);
-}
-
-static inline void
-rverbs_mw_set_handle(struct rverbs_mw *mw, uint32_t key)
-{
-	__atomic_store_n(&mw->mw.rkey, key, __ATOMIC_RELAXED);
-}
-
-/* At the start of a window at the device. With the lock held. */
-static void
-rverbs_mw_start(struct rverbs_mw *mw)
-{
-	mw->key = mw->key_in_force = mw->ibv->rkey;
-	mw->life++;
-	mw->maybe = NULL;
-	mw->is_made = false;
-	mw->state = mw->mw.type == RMEM_MW_TYPE_2 ? RVERBS_MW_FREE : RVERBS_MW_BOUND;
-	rverbs_mw_set_handle(mw, mw->key);
-}
-
-/* One at the device for a handle that has none, into the table. */
 static int
 rverbs_mw_make(struct rverbs_mw *mw)
 {
 	struct ibv_pd *pd = rverbs_pd_of(mw->mw.pd)->ibv;
-	uint16_t dev_id = mw->mw.obj.dev_id;
-	struct ibv_mw *ibv;
 	int rc;
 
-	ibv = ibv_alloc_mw(pd, mw->mw.type == RMEM_MW_TYPE_1 ? IBV_MW_TYPE_1 : IBV_MW_TYPE_2);
-	rc = rverbs_err_null(ibv, "ibv_alloc_mw");
-	if (rc != 0)
-		return rc;
-	rverbs_mw_lock(dev_id);
-	mw->ibv = ibv;
-	rc = rverbs_mw_insert(mw);
+	rte_ticketlock_init(&mw->lock);
+	mw->ibv = ibv_alloc_mw(pd, mw->mw.type == RMEM_MW_TYPE_1 ? IBV_MW_TYPE_1 : IBV_MW_TYPE_2);
+	rc = rverbs_err_null(mw->ibv, "ibv_alloc_mw");
 	if (rc == 0)
-		rverbs_mw_start(mw);
-	else
-		mw->ibv = NULL;
-	rverbs_mw_unlock(dev_id);
-	if (rc != 0) {
-		RVERBS_LOG(ERR, "no memory for a place of a window");
-		(void)rverbs_err_code(ibv_dealloc_mw(ibv), RVERBS_ERR_RELEASE, "ibv_dealloc_mw");
-	}
-	return rc;
-}
-
-/* The other way round: on success the handle has none, and lets go of its MR. */
-static int
-rverbs_mw_unmake(struct rverbs_mw *mw)
-{
-	uint16_t dev_id = mw->mw.obj.dev_id;
-	struct rmem_mr *mr;
-	int rc;
-
-	/* First out of the table: the device may give the index out again. */
-	rverbs_mw_lock(dev_id);
-	rverbs_mw_remove(mw);
-	rverbs_mw_unlock(dev_id);
-	rc = rverbs_err_code(ibv_dealloc_mw(mw->ibv), RVERBS_ERR_RELEASE, "ibv_dealloc_mw");
-	rverbs_mw_lock(dev_id);
-	if (rc == 0) {
-		mr = mw->mr;
-		mw->mr = NULL;
-		mw->ibv = NULL;
-		rverbs_mw_let_go(mr);
-	} else {
-		(void)rverbs_mw_insert(mw); /* its place is there */
-	}
-	rverbs_mw_unlock(dev_id);
+		mw->mw.rkey = mw->key_in_force = mw->ibv->rkey;
 	return rc;
 }
 
@@ -93,155 +31,94 @@ int
 rverbs_mw_alloc(struct rmem_mw *base)
 {
 	struct rverbs_mw *mw = rverbs_mw_of(base);
-	int rc = 0;
 
-	mw->state = RVERBS_MW_GONE;
-	if (base->type == RMEM_MW_TYPE_1)
-		rc = rverbs_pd_park(base->pd);
-	return rc == 0 ? rverbs_mw_make(mw) : rc;
+	return rverbs_dev_of(&base->obj)->has_mw_quirk ? rverbs_mwq_alloc(mw) : rverbs_mw_make(mw);
+}
+
+static int
+rverbs_mw_unmake(struct rverbs_mw *mw)
+{
+	uint32_t busy;
+	int rc;
+
+	rte_ticketlock_lock(&mw->lock);
+	busy = mw->busy;
+	rte_ticketlock_unlock(&mw->lock);
+	rc = rverbs_mw_check_busy(mw, busy);
+	if (rc != 0)
+		return rc;
+	return rverbs_err_code(ibv_dealloc_mw(mw->ibv), RVERBS_ERR_RELEASE, "ibv_dealloc_mw");
 }
 
 int
 rverbs_mw_dealloc(struct rmem_mw *base)
 {
 	struct rverbs_mw *mw = rverbs_mw_of(base);
-	uint8_t state;
-	uint32_t busy;
-	int rc = 0;
 
-	rverbs_mw_lock(base->obj.dev_id);
-	state = mw->state;
-	busy = mw->busy;
-	if (busy == 0)
-		mw->state = RVERBS_MW_RENEWED;
-	rverbs_mw_unlock(base->obj.dev_id);
-	if (busy != 0) {
-		RVERBS_LOG(ERR,
-				"MW of rkey 0x%08x: %u requests that bind or invalidate it have "
-				"not completed",
-				base->rkey, busy);
-		return -EBUSY;
-	}
-	if (mw->ibv != NULL)
-		rc = rverbs_mw_unmake(mw);
-	if (rc != 0) {
-		rverbs_mw_lock(base->obj.dev_id);
-		mw->state = state;
-		rverbs_mw_unlock(base->obj.dev_id);
-	}
-	return rc;
+	return rverbs_dev_of(&base->obj)->has_mw_quirk ? rverbs_mwq_dealloc(mw)
+						       : rverbs_mw_unmake(mw);
 }
 
-int
-rverbs_mw_renew(struct rverbs_mw *mw)
-{
-	uint16_t dev_id = mw->mw.obj.dev_id;
-	bool is_unmade = mw->ibv == NULL;
-	int rc = 0;
-
-	if (!is_unmade) {
-		rc = rverbs_mw_unmake(mw);
-		is_unmade = rc == 0;
-	}
-	if (is_unmade)
-		rc = rverbs_mw_make(mw);
-	rverbs_mw_lock(dev_id);
-	if (rc != 0)
-		mw->state = is_unmade ? RVERBS_MW_GONE : RVERBS_MW_UNKNOWN;
-	mw->busy--;
-	rverbs_mw_unlock(dev_id);
-	return rc;
-}
-
-/* Either of a QP, or by the MR. With the lock held. */
-static bool
-rverbs_mw_is_to_settle(
-		const struct rverbs_mw *mw, const struct rverbs_qp *qp, const struct rmem_mr *mr)
-{
-	if (mw->state != RVERBS_MW_UNKNOWN)
-		return false;
-	if (qp != NULL)
-		return mw->mw.type == RMEM_MW_TYPE_2 && mw->qp == qp;
-	return mw->busy == 0 && (mw->mw.type == RMEM_MW_TYPE_2 || mw->maybe == mr);
-}
-
+/* Before a type 1 window is bound: on success its lock is held. */
 static int
-rverbs_mw_settle(uint16_t dev_id, const struct rverbs_qp *qp, const struct rmem_mr *mr)
+rverbs_mw_bind_begin(struct rverbs_qp *qp, struct rverbs_mw *mw, struct rmem_mr *mr,
+		struct rverbs_mw_op *op)
 {
-	struct rverbs_mw *mw;
-	int rc = 0;
-
-	while (rc == 0) {
-		rverbs_mw_lock(dev_id);
-		mw = rverbs_mw_first(dev_id);
-		while (mw != NULL && !rverbs_mw_is_to_settle(mw, qp, mr))
-			mw = TAILQ_NEXT(mw, next);
-		if (mw != NULL) {
-			mw->state = RVERBS_MW_RENEWED;
-			mw->busy++;
-		}
-		rverbs_mw_unlock(dev_id);
-		if (mw == NULL)
-			break;
-		rc = rverbs_mw_renew(mw);
-	}
-	return rc == 0 ? 0 : -EIO; /* of calls that make nothing */
+	if (qp->has_mw_quirk)
+		return rverbs_mwq_bind_begin(qp, mw, mr, op);
+	rte_ticketlock_lock(&mw->lock);
+	op->kind = RVERBS_MW_BIND_1;
+	return 0;
 }
 
-int
-rverbs_mw_settle_qp(struct rverbs_qp *qp)
+static void
+rverbs_mw_bind_end(const struct rverbs_qp *qp, struct rverbs_mw_op *op, int rc)
 {
-	return rverbs_mw_settle(qp->qp.obj.dev_id, qp, NULL);
+	if (qp->has_mw_quirk)
+		rverbs_mwq_bind_end(op, rc);
+	else
+		rte_ticketlock_unlock(&op->mw->lock);
 }
 
-int
-rverbs_mw_settle_mr(const struct rmem_mr *mr)
-{
-	return rverbs_mw_settle(mr->obj.dev_id, NULL, mr);
-}
-
-bool
-rverbs_mw_is_bound_on(const struct rverbs_qp *qp)
-{
-	uint16_t dev_id = qp->qp.obj.dev_id;
-	const struct rverbs_mw *mw;
-
-	rverbs_mw_lock(dev_id);
-	for (mw = rverbs_mw_first(dev_id); mw != NULL; mw = TAILQ_NEXT(mw, next)) {
-		if (mw->mw.type == RMEM_MW_TYPE_2 && mw->qp == qp && mw->is_made &&
-				(mw->state == RVERBS_MW_BOUND || mw->state == RVERBS_MW_TAKEN))
-			break;
-	}
-	rverbs_mw_unlock(dev_id);
-	return mw != NULL;
-}
-
-/* Have the device bind, with the lock held; all is as it was when it refuses. */
-static int
-rverbs_mw_call(struct rverbs_qp *qp, struct rverbs_mw *mw, const struct rmem_mw_bind *bind,
-		struct rmem_mr *mr)
+/*
+ * Length 0 unbinds, which takes no MR; but rdma_rxe's provider reads it in any case: with the quirk
+ * it is bound to nothing of one of ours.
+ */
+static void
+rverbs_mw_bind_fill(const struct rverbs_mw *mw, const struct rmem_mw_bind *bind, uint64_t id,
+		struct ibv_mw_bind *ibv)
 {
 	struct ibv_mr *park = rverbs_pd_of(mw->mw.pd)->park;
-	uint32_t prod = qp->sq.prod;
-	struct rverbs_mw_op *op = rverbs_mw_ops_next(qp, prod);
+	const struct rmem_mw_bind_info *info = &bind->bind_info;
+
+	memset(ibv, 0, sizeof(*ibv));
+	ibv->wr_id = id;
+	ibv->send_flags = bind->flags;
+	if (info->length != 0) {
+		ibv->bind_info.mr = rverbs_mr_of(info->mr)->ibv;
+		ibv->bind_info.addr = info->addr;
+		ibv->bind_info.length = info->length;
+		ibv->bind_info.mw_access_flags = info->access;
+	} else if (park != NULL) {
+		ibv->bind_info.mr = park;
+		ibv->bind_info.addr = (uintptr_t)park->addr;
+	}
+}
+
+/* Have the device bind; all is as it was when it refuses. */
+static int
+rverbs_mw_call(struct rverbs_qp *qp, struct rverbs_mw_op *op, const struct rmem_mw_bind *bind)
+{
+	uint32_t prod = qp->sq.prod, before = op->mw->ibv->rkey;
 	struct rverbs_wqe *wqe = &qp->sq.wqe[prod & qp->sq.mask];
+	uint64_t windows = qp->windows;
+	struct rverbs_mw *mw = op->mw;
 	struct ibv_mw_bind ibv;
 	int rc;
 
-	memset(&ibv, 0, sizeof(ibv));
-	ibv.wr_id = qp->id | (uint16_t)prod;
-	ibv.send_flags = bind->flags;
-	/* Never without an MR, which rdma_rxe's provider reads: length 0 takes one of ours. */
-	ibv.bind_info.mr = mr != NULL ? rverbs_mr_of(mr)->ibv : park;
-	ibv.bind_info.addr = mr != NULL ? bind->bind_info.addr : (uintptr_t)park->addr;
-	ibv.bind_info.length = bind->bind_info.length;
-	ibv.bind_info.mw_access_flags = mr != NULL ? bind->bind_info.access : 0;
+	rverbs_mw_bind_fill(mw, bind, qp->id | (uint16_t)prod, &ibv);
 	wqe->wr_id = bind->wr_id;
-	wqe->bytes = 0;
-	op->kind = rverbs_qp_has_failed(qp) ? RVERBS_MW_DEAD : RVERBS_MW_BIND_1;
-	op->mw = mw;
-	op->mr = mr;
-	op->life = mw->life;
+	wqe->note = qp->windows = windows + RVERBS_NOTE_BIND;
 	mw->busy++;
 	rverbs_mw_ops_push(qp);
 	__atomic_store_n(&qp->sq.prod, prod + 1, __ATOMIC_RELEASE);
@@ -250,47 +127,25 @@ rverbs_mw_call(struct rverbs_qp *qp, struct rverbs_mw *mw, const struct rmem_mw_
 		__atomic_store_n(&qp->sq.prod, prod, __ATOMIC_RELEASE);
 		__atomic_store_n(&qp->mw_ops.prod, qp->mw_ops.prod - 1, __ATOMIC_RELEASE);
 		mw->busy--;
-		mw->ibv->rkey = mw->key;
+		qp->windows = windows;
+		mw->ibv->rkey = before;
 		return rverbs_err_post(rc == -1 ? errno : rc);
 	}
 	op->key = mw->ibv->rkey;
 	rverbs_mw_set_handle(mw, op->key);
-	if (op->kind == RVERBS_MW_BIND_1)
-		mw->key = op->key;
-	else
-		mw->ibv->rkey = mw->key; /* it will be flushed */
 	return 0;
 }
 
-/* What was flushed may have been executed: start anew. */
-static int
-rverbs_mw_ready(struct rverbs_mw *mw)
-{
-	uint16_t dev_id = mw->mw.obj.dev_id;
-	uint8_t state;
-
-	rverbs_mw_lock(dev_id);
-	state = mw->state;
-	if (state == RVERBS_MW_UNKNOWN || state == RVERBS_MW_GONE) {
-		mw->state = RVERBS_MW_RENEWED;
-		mw->busy++;
-	}
-	rverbs_mw_unlock(dev_id);
-	if (state == RVERBS_MW_RENEWED) /* by another thread */
-		return -EBUSY;
-	return state == RVERBS_MW_BOUND ? 0 : rverbs_mw_renew(mw);
-}
-
 /*
- * The lock is held over the call: it makes the key, which a completion that another thread polls
- * meanwhile needs.
+ * A lock is held over the call: it makes the key, which a completion that another thread polls
+ * concurrently needs.
  */
 int
-rverbs_mw_bind(struct rmem_qp *base, struct rmem_mw *base_mw, const struct rmem_mw_bind *bind)
+rverbs_mw_bind(struct rmem_qp *base, struct rmem_mw *mw, const struct rmem_mw_bind *bind)
 {
-	struct rverbs_qp *qp = rverbs_qp_of(base);
-	struct rverbs_mw *mw = rverbs_mw_of(base_mw);
 	struct rmem_mr *mr = bind->bind_info.length != 0 ? bind->bind_info.mr : NULL;
+	struct rverbs_qp *qp = rverbs_qp_of(base);
+	struct rverbs_mw_op *op;
 	int rc;
 
 	rc = rverbs_qp_check_gate(qp);
@@ -298,18 +153,144 @@ rverbs_mw_bind(struct rmem_qp *base, struct rmem_mw *base_mw, const struct rmem_
 		rc = -ENOSPC;
 	if (rc != 0)
 		return rc;
-	if (mr != NULL && !rmem_obj_hold(&mr->obj))
-		return -EINVAL;
-	if (mr != NULL && __atomic_load_n(&mr->state, __ATOMIC_ACQUIRE) != RMEM_MR_STATE_VALID)
-		rc = -EBUSY;
-	if (rc == 0)
-		rc = rverbs_mw_ready(mw);
-	if (rc == 0) {
-		rverbs_mw_lock(base_mw->obj.dev_id);
-		rc = rverbs_mw_call(qp, mw, bind, mr);
-		rverbs_mw_unlock(base_mw->obj.dev_id);
-	}
+	op = rverbs_mw_ops_next(qp, qp->sq.prod);
+	op->mw = rverbs_mw_of(mw);
+	rc = rverbs_mw_bind_begin(qp, op->mw, mr, op);
 	if (rc != 0)
-		rverbs_mw_let_go(mr);
+		return rc;
+	rc = rverbs_mw_call(qp, op, bind);
+	rverbs_mw_bind_end(qp, op, rc);
 	return rc;
+}
+
+/* A type 1 binding came to its end: if not well, the one before is in force. */
+static void
+rverbs_mw_end_1(const struct rverbs_mw_op *op, bool is_well)
+{
+	struct rverbs_mw *mw = op->mw;
+
+	rte_ticketlock_lock(&mw->lock);
+	mw->busy--;
+	if (is_well) {
+		mw->key_in_force = op->key;
+	} else {
+		mw->ibv->rkey = mw->key_in_force;
+		rverbs_mw_set_handle(mw, mw->key_in_force);
+	}
+	rte_ticketlock_unlock(&mw->lock);
+}
+
+int
+rverbs_mw_ops_init(struct rverbs_mw_ops *ops, uint32_t depth)
+{
+	uint32_t size = rte_align32pow2(RTE_MAX(depth, 1u));
+
+	ops->mask = size - 1;
+	ops->ops = rte_zmalloc("rverbs_mw_ops", size * sizeof(*ops->ops), RTE_CACHE_LINE_SIZE);
+	ops->undo = rte_zmalloc("rverbs_mw_undo", size * sizeof(*ops->undo), RTE_CACHE_LINE_SIZE);
+	if (ops->ops != NULL && ops->undo != NULL)
+		return 0;
+	RVERBS_LOG(ERR, "no memory for a queue of %u", depth);
+	return -ENOMEM;
+}
+
+void
+rverbs_mw_write_chain(
+		struct ibv_send_wr *to, const struct rmem_send_wr *wr, uint32_t key, bool is_bind)
+{
+	if (is_bind) {
+		to->opcode = IBV_WR_BIND_MW;
+		to->bind_mw.mw = rverbs_mw_of(wr->bind_mw.mw)->ibv;
+		to->bind_mw.rkey = key;
+		to->bind_mw.bind_info = rverbs_mw_bind_info(wr);
+	} else {
+		to->opcode = wr->opcode == RMEM_WR_SEND_WITH_INV ? IBV_WR_SEND_WITH_INV
+								 : IBV_WR_LOCAL_INV;
+		to->invalidate_rkey = key;
+	}
+	if (wr->opcode != RMEM_WR_SEND_WITH_INV)
+		to->num_sge = 0;
+}
+
+void
+rverbs_mw_undo(struct rverbs_qp *qp, const struct rverbs_mw_burst *burst, uint32_t pos)
+{
+	const struct rverbs_mw_undo *undo;
+
+	qp->windows = burst->windows;
+	if (pos != burst->prod)
+		qp->windows = RVERBS_NOTE_WINDOWS(qp->sq.wqe[(pos - 1) & qp->sq.mask].note);
+	if (qp->has_mw_quirk)
+		rverbs_mwq_undo(qp, pos);
+	for (undo = burst->undo; undo-- != qp->mw_ops.undo;) { /* a chain has one, as its last */
+		rverbs_mw_set_handle(undo->mw, undo->key);
+		undo->mw->ibv->rkey = undo->key;
+	}
+}
+
+/* Requests before end are done: count those that went well. */
+static void
+rverbs_mw_count_done(struct rverbs_qp *qp, uint32_t end, bool is_last_well)
+{
+	const struct rverbs_ring *sq = &qp->sq;
+	uint64_t done = qp->windows_done, windows = sq->wqe[(end - 1) & sq->mask].note;
+
+	qp->windows_done = RVERBS_NOTE_WINDOWS(windows);
+	if (!is_last_well)
+		windows = end - 1 != sq->cons ? sq->wqe[(end - 2) & sq->mask].note : done;
+	qp->send_done.mw_binds += (windows - done) / RVERBS_NOTE_BIND;
+	qp->send_done.invalidates += (uint16_t)((windows - done) / RVERBS_NOTE_INV);
+}
+
+/* A noted request came to its end. */
+static void
+rverbs_mw_end(struct rverbs_qp *qp, struct rverbs_mw_op *op, uint8_t status, int *locked)
+{
+	if (qp->has_mw_quirk)
+		rverbs_mwq_end(op, status, locked);
+	else
+		rverbs_mw_end_1(op, status == RMEM_WC_SUCCESS);
+}
+
+/* Take out the notes of requests before end. Under the lock of the send CQ. */
+void
+rverbs_mw_done(struct rverbs_qp *qp, uint32_t end, uint8_t *status)
+{
+	struct rverbs_mw_ops *ops = &qp->mw_ops;
+	uint32_t prod = __atomic_load_n(&ops->prod, __ATOMIC_ACQUIRE);
+	struct rverbs_mw_op *op;
+	uint32_t cons;
+	bool is_last;
+	int locked = -1;
+
+	for (cons = ops->cons; cons != prod; cons++) {
+		op = &ops->ops[cons & ops->mask];
+		if ((int32_t)(op->pos - end) >= 0)
+			break;
+		is_last = op->pos == end - 1;
+		/* Kernels differ in what they say of it; 7.2 that it was flushed. */
+		if (is_last && op->kind == RVERBS_MW_BAD &&
+				(*status != RMEM_WC_WR_FLUSH_ERR || !rverbs_qp_has_failed(qp)))
+			*status = RMEM_WC_MW_BIND_ERR;
+		rverbs_mw_end(qp, op, is_last ? *status : RMEM_WC_SUCCESS, &locked);
+	}
+	rverbs_mwq_unlock_last(locked);
+	__atomic_store_n(&ops->cons, cons, __ATOMIC_RELEASE);
+	rverbs_mw_count_done(qp, end, *status == RMEM_WC_SUCCESS);
+}
+
+void
+rverbs_mw_forget(struct rverbs_qp *qp)
+{
+	struct rverbs_cq *cq = rverbs_cq_of(qp->qp.send_cq);
+	struct rverbs_mw_ops *ops = &qp->mw_ops;
+	int locked = -1;
+
+	rte_ticketlock_lock(&cq->lock);
+	while (ops->cons != __atomic_load_n(&ops->prod, __ATOMIC_ACQUIRE)) {
+		rverbs_mw_end(qp, &ops->ops[ops->cons & ops->mask], RMEM_WC_WR_FLUSH_ERR, &locked);
+		__atomic_store_n(&ops->cons, ops->cons + 1, __ATOMIC_RELEASE);
+	}
+	rverbs_mwq_unlock_last(locked);
+	rte_ticketlock_unlock(&cq->lock);
 }

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "rverbs_mw.h"
+#include "rverbs_mwq.h"
 
 #define RVERBS_CHAIN 32
 
@@ -37,6 +38,16 @@ rverbs_is_window(const struct rmem_send_wr *wr)
 	return (rmem_wr_info[wr->opcode].props & window) != 0;
 }
 
+/* An MR that is not VALID is not there at the device; with the quirk its state is looked at. */
+static __rte_always_inline int
+rverbs_check_bind(const struct rverbs_qp *qp, const struct rmem_send_wr *wr)
+{
+	if (likely(__atomic_load_n(&wr->bind_mw.mr->state, __ATOMIC_ACQUIRE) ==
+			    RMEM_MR_STATE_VALID))
+		return 0;
+	return qp->has_mw_quirk ? 0 : -EINVAL;
+}
+
 /* Providers add the lengths of a list up in 32 bits, as rdma_rxe's does: 4 GiB would be none. */
 static __rte_always_inline int
 rverbs_check(const struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint64_t *bytes)
@@ -47,6 +58,8 @@ rverbs_check(const struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint64_t
 		return rc;
 	if (unlikely(!rmem_wr_has_sges(wr))) {
 		*bytes = 0;
+		if (wr->opcode == RMEM_WR_BIND_MW)
+			return rverbs_check_bind(qp, wr);
 	} else if (likely(wr->num_sge == 1)) {
 		*bytes = wr->sg_list[0].length;
 	} else {
@@ -69,7 +82,8 @@ rverbs_accept(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t at, 
 	if (unlikely(*rc != 0))
 		return 0;
 	wqe->wr_id = wr->wr_id;
-	wqe->bytes = (uint32_t)length;
+	/* Atomic, as one slower store of 16 bytes is made of both otherwise. */
+	__atomic_store_n(&wqe->note, qp->windows | length, __ATOMIC_RELAXED);
 	*bytes += length;
 	return qp->id | (uint16_t)at;
 }
@@ -105,8 +119,54 @@ rverbs_ex_inline(struct ibv_qp_ex *ex, const struct rmem_send_wr *wr)
 }
 
 static __rte_always_inline void
-rverbs_ex_opcode(struct ibv_qp_ex *ex, const struct rmem_send_wr *wr)
+rverbs_ex_sges(struct ibv_qp_ex *ex, const struct rmem_send_wr *wr)
 {
+	if (unlikely((wr->flags & RMEM_SEND_INLINE) != 0))
+		rverbs_ex_inline(ex, wr);
+	else if (likely(wr->num_sge == 1))
+		ibv_wr_set_sge(ex, wr->sg_list[0].lkey, wr->sg_list[0].addr, wr->sg_list[0].length);
+	else
+		ibv_wr_set_sge_list(ex, wr->num_sge, (const struct ibv_sge *)wr->sg_list);
+}
+
+/* The rkey of a request that concerns windows; with the quirk it may not be bound after all. */
+static __rte_always_inline uint32_t
+rverbs_window(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t at,
+		struct rverbs_mw_burst *burst, bool *is_bind)
+{
+	struct rverbs_wqe *wqe = &qp->sq.wqe[at & qp->sq.mask];
+	const struct rverbs_mw_op *op;
+
+	*is_bind = wr->opcode == RMEM_WR_BIND_MW;
+	qp->windows += *is_bind ? RVERBS_NOTE_BIND : RVERBS_NOTE_INV;
+	wqe->note = qp->windows; /* not read again, as it was just written */
+	if (wr->opcode == RMEM_WR_SEND_WITH_INV)
+		wqe->note |= rverbs_wr_bytes(wr);
+	if (likely(!qp->has_mw_quirk))
+		return rverbs_mw_key(wr, burst);
+	op = rverbs_mwq_accept(qp, wr, at, &burst->locked);
+	*is_bind = op->kind == RVERBS_MW_BIND;
+	return op->key;
+}
+
+static __rte_always_inline void
+rverbs_ex_window(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t at,
+		struct rverbs_mw_burst *burst)
+{
+	bool is_bind;
+	uint32_t key = rverbs_window(qp, wr, at, burst, &is_bind);
+
+	rverbs_mw_write_ex(qp->ex, wr, key, is_bind);
+	if (wr->opcode == RMEM_WR_SEND_WITH_INV)
+		rverbs_ex_sges(qp->ex, wr);
+}
+
+static __rte_always_inline void
+rverbs_ex_write(struct rverbs_qp *qp, struct ibv_qp_ex *ex, const struct rmem_send_wr *wr,
+		uint32_t at, uint64_t id, struct rverbs_mw_burst *burst)
+{
+	ex->wr_id = id;
+	ex->wr_flags = wr->flags;
 	switch (wr->opcode) {
 	case RMEM_WR_RDMA_WRITE:
 		ibv_wr_rdma_write(ex, wr->rdma.rkey, wr->rdma.remote_addr);
@@ -127,48 +187,14 @@ rverbs_ex_opcode(struct ibv_qp_ex *ex, const struct rmem_send_wr *wr)
 		ibv_wr_atomic_cmp_swp(ex, wr->atomic.rkey, wr->atomic.remote_addr,
 				wr->atomic.compare_add, wr->atomic.swap);
 		break;
-	default: /* no other passes rverbs_check() */
+	case RMEM_WR_ATOMIC_FETCH_AND_ADD:
 		ibv_wr_atomic_fetch_add(ex, wr->atomic.rkey, wr->atomic.remote_addr,
 				wr->atomic.compare_add);
 		break;
-	}
-}
-
-static __rte_always_inline void
-rverbs_ex_sges(struct ibv_qp_ex *ex, const struct rmem_send_wr *wr)
-{
-	if (unlikely((wr->flags & RMEM_SEND_INLINE) != 0))
-		rverbs_ex_inline(ex, wr);
-	else if (likely(wr->num_sge == 1))
-		ibv_wr_set_sge(ex, wr->sg_list[0].lkey, wr->sg_list[0].addr, wr->sg_list[0].length);
-	else
-		ibv_wr_set_sge_list(ex, wr->num_sge, (const struct ibv_sge *)wr->sg_list);
-}
-
-static void
-rverbs_ex_window(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t at, int *locked)
-{
-	const struct rverbs_mw_op *op = rverbs_mw_accept(qp, wr, at, locked);
-
-	rverbs_mw_write_ex(qp->ex, wr, op);
-	rverbs_mw_written(op);
-	if (wr->opcode == RMEM_WR_SEND_WITH_INV)
-		rverbs_ex_sges(qp->ex, wr);
-}
-
-static __rte_always_inline void
-rverbs_ex_write(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t at, uint64_t id,
-		int *locked)
-{
-	struct ibv_qp_ex *ex = qp->ex;
-
-	ex->wr_id = id;
-	ex->wr_flags = wr->flags;
-	if (unlikely(rverbs_is_window(wr))) {
-		rverbs_ex_window(qp, wr, at, locked);
+	default: /* no other passes rverbs_check() */
+		rverbs_ex_window(qp, wr, at, burst);
 		return;
 	}
-	rverbs_ex_opcode(ex, wr);
 	rverbs_ex_sges(ex, wr);
 }
 
@@ -178,30 +204,32 @@ rverbs_post_ex(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_
 		bool *is_refused)
 {
 	uint32_t i, prod = qp->sq.prod, room = rverbs_room(&qp->sq, nb_wr);
+	struct rverbs_mw_burst burst = rverbs_mw_burst_start(qp);
+	struct ibv_qp_ex *ex = qp->ex;
 	uint64_t id, bytes = 0;
-	int rc = 0, locked = -1;
+	int rc = 0;
 
 	*is_refused = false;
 	if (unlikely(room == 0))
 		return rverbs_full(qp, wr);
-	ibv_wr_start(qp->ex);
+	ibv_wr_start(ex);
 	for (i = 0; i < room; i++) {
 		id = rverbs_accept(qp, &wr[i], prod + i, &bytes, &rc);
 		if (unlikely(rc != 0))
 			break;
-		rverbs_ex_write(qp, &wr[i], prod + i, id, &locked);
+		rverbs_ex_write(qp, ex, &wr[i], prod + i, id, &burst);
 	}
-	rverbs_mw_unlock_last(locked);
+	rverbs_mwq_unlock_last(burst.locked);
 	if (unlikely(i == 0)) {
-		ibv_wr_abort(qp->ex);
+		ibv_wr_abort(ex);
 		return rc;
 	}
 	/* First: another thread may poll the completion before the call returns. */
 	__atomic_store_n(&qp->sq.prod, prod + i, __ATOMIC_RELEASE);
-	rc = ibv_wr_complete(qp->ex);
+	rc = ibv_wr_complete(ex);
 	if (unlikely(rc != 0)) {
 		__atomic_store_n(&qp->sq.prod, prod, __ATOMIC_RELEASE);
-		rverbs_mw_undo(qp, prod);
+		rverbs_mw_undo(qp, &burst, prod);
 		*is_refused = true;
 		return rverbs_err_post(rc);
 	}
@@ -244,29 +272,34 @@ rverbs_chain_fill(struct ibv_send_wr *to, const struct rmem_send_wr *wr, uint64_
 	}
 }
 
-/* Fill one in that concerns windows; the window, pinned, when the chain must end with it. */
+/*
+ * Fill one in that concerns windows; the window when the chain must end with it, as the key of the
+ * next binding is taken from it. With the quirk it is counted in busy till then.
+ */
 static struct rverbs_mw *
 rverbs_chain_window(struct rverbs_qp *qp, struct ibv_send_wr *to, const struct rmem_send_wr *wr,
-		uint32_t at, uint64_t id)
+		uint32_t at, uint64_t id, struct rverbs_mw_burst *burst)
 {
-	int locked = -1;
-	const struct rverbs_mw_op *op = rverbs_mw_accept(qp, wr, at, &locked);
-	struct rverbs_mw *mw = op->kind == RVERBS_MW_BIND ? op->mw : NULL;
+	bool is_bind;
+	uint32_t key = rverbs_window(qp, wr, at, burst, &is_bind);
+	struct rverbs_mw *mw = is_bind ? rverbs_mw_of(wr->bind_mw.mw) : NULL;
 
-	if (mw != NULL)
+	if (is_bind && qp->has_mw_quirk)
 		mw->busy++;
-	rverbs_mw_unlock_last(locked);
+	rverbs_mwq_unlock_last(burst->locked);
+	burst->locked = -1;
 	to->wr_id = id;
 	to->sg_list = (struct ibv_sge *)(uintptr_t)wr->sg_list;
 	to->num_sge = wr->num_sge;
 	to->send_flags = wr->flags;
-	rverbs_mw_write_chain(to, wr, op);
+	rverbs_mw_write_chain(to, wr, key, is_bind);
 	return mw;
 }
 
 /* Hand a chain over; how many the device took, and in *rc why not more. */
 static uint32_t
-rverbs_chain_send(struct rverbs_qp *qp, struct ibv_send_wr *chain, uint32_t nb_wr, int *rc)
+rverbs_chain_send(struct rverbs_qp *qp, struct ibv_send_wr *chain, uint32_t nb_wr,
+		const struct rverbs_mw_burst *burst, int *rc)
 {
 	uint32_t prod = qp->sq.prod;
 	struct ibv_send_wr *bad = NULL;
@@ -279,11 +312,11 @@ rverbs_chain_send(struct rverbs_qp *qp, struct ibv_send_wr *chain, uint32_t nb_w
 	if (err != 0) {
 		i = bad >= chain && bad < chain + nb_wr ? (uint32_t)(bad - chain) : 0;
 		__atomic_store_n(&qp->sq.prod, prod + i, __ATOMIC_RELEASE);
-		rverbs_mw_undo(qp, prod + i);
+		rverbs_mw_undo(qp, burst, prod + i);
 		*rc = rverbs_err_post(err == -1 ? errno : err);
 	}
 	for (; prod != qp->sq.prod; prod++)
-		qp->posted.bytes_posted += qp->sq.wqe[prod & qp->sq.mask].bytes;
+		qp->posted.bytes_posted += RVERBS_NOTE_BYTES(qp->sq.wqe[prod & qp->sq.mask].note);
 	return i;
 }
 
@@ -292,6 +325,7 @@ static uint32_t
 rverbs_post_chain(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_wr, int *rc)
 {
 	uint32_t i, prod = qp->sq.prod, room = rverbs_room(&qp->sq, nb_wr);
+	struct rverbs_mw_burst burst = rverbs_mw_burst_start(qp);
 	struct ibv_send_wr chain[RVERBS_CHAIN];
 	struct rverbs_mw *mw = NULL;
 	uint64_t id, bytes = 0;
@@ -307,7 +341,7 @@ rverbs_post_chain(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t 
 		if (*rc != 0)
 			break;
 		if (rverbs_is_window(&wr[i])) {
-			mw = rverbs_chain_window(qp, &chain[i], &wr[i], prod + i, id);
+			mw = rverbs_chain_window(qp, &chain[i], &wr[i], prod + i, id, &burst);
 			key = chain[i].bind_mw.rkey;
 		} else {
 			rverbs_chain_fill(&chain[i], &wr[i], id);
@@ -317,9 +351,11 @@ rverbs_post_chain(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t 
 	if (i == 0)
 		return 0;
 	chain[i - 1].next = NULL;
-	n = rverbs_chain_send(qp, chain, i, rc);
-	if (mw != NULL)
-		rverbs_mw_sent(mw, key, n == i);
+	n = rverbs_chain_send(qp, chain, i, &burst, rc);
+	if (mw != NULL && qp->has_mw_quirk)
+		rverbs_mwq_sent(mw, key, n == i);
+	else if (mw != NULL && n == i)
+		mw->ibv->rkey = key;
 	return n;
 }
 

@@ -41,6 +41,6 @@ void rverbs_probe_rereg(struct rverbs_probe *probe);
 void rverbs_probe_on_demand(struct rverbs_probe *probe);
 
 /* rverbs_probe_mw.c: windows of either type. What is left of the QP is of no more use. */
-void rverbs_probe_windows(const struct rverbs_probe *probe);
+void rverbs_probe_windows(struct rverbs_probe *probe);
 
 #endif /* RVERBS_PROBE_H */

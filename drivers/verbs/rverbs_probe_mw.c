@@ -4,7 +4,11 @@
 
 /*
  * Memory windows, tried: bound, written through, invalidated, and then closed. Only what is bound
- * is invalidated here, and the QP goes after the windows: see rverbs_mw.h.
+ * is invalidated here, and the QP goes after the windows: see rverbs_mwq.h.
+ *
+ * That rdma_rxe dies of an invalidation can't be tried. But its windows differ in other respects,
+ * which are: they have no bounds but those of their MR, and an invalidation is reported by another
+ * flag than verbs'. Windows that are not seen to be right in these have the quirk.
  */
 
 #include <string.h>
@@ -15,20 +19,46 @@
 /* What rdma_rxe (6.1 and 7.2) sets in wc_flags in the place of IBV_WC_WITH_INV. */
 #define RVERBS_KERNEL_WITH_INV (1u << 2)
 
-/* Write through a key to the target; whether the status is as wanted, and so is the memory. */
+#define RVERBS_RXE_VENDOR_ID 0xffffffu
+
+/* Write through a key to mem[at]; whether the status is as wanted, and so is the memory. */
 static bool
-rverbs_probe_write(const struct rverbs_probe *probe, uint32_t key, bool is_open)
+rverbs_probe_write_at(const struct rverbs_probe *probe, uint32_t key, uint32_t at, bool is_open)
 {
 	struct ibv_sge sge = {(uintptr_t)probe->mem, sizeof(uint64_t), probe->mr->lkey};
 	struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE};
 	int status;
 
 	probe->mem[0]++;
-	wr.wr.rdma.remote_addr = (uintptr_t)&probe->mem[RVERBS_PROBE_TARGET];
+	wr.wr.rdma.remote_addr = (uintptr_t)&probe->mem[at];
 	wr.wr.rdma.rkey = key;
 	status = rverbs_probe_run_wr(probe, &wr);
 	return is_open == (status == IBV_WC_SUCCESS) && status >= 0 &&
-			is_open == (probe->mem[RVERBS_PROBE_TARGET] == probe->mem[0]);
+			is_open == (probe->mem[at] == probe->mem[0]);
+}
+
+static bool
+rverbs_probe_write(const struct rverbs_probe *probe, uint32_t key, bool is_open)
+{
+	return rverbs_probe_write_at(probe, key, RVERBS_PROBE_TARGET, is_open);
+}
+
+/* The first sign counts. */
+static void
+rverbs_probe_sign(struct rverbs_dev *dev, const char *sign)
+{
+	if (dev->mw_sign == NULL)
+		dev->mw_sign = sign;
+}
+
+/* The bytes behind the window, which are of its MR, can't be reached. The QP then has failed. */
+static void
+rverbs_probe_bounds(struct rverbs_probe *probe, uint32_t key)
+{
+	if (rverbs_probe_write_at(probe, key, RVERBS_PROBE_TARGET + 1, false))
+		rverbs_probe_connect(probe);
+	else
+		rverbs_probe_sign(probe->dev, "a WRITE past the end of a window is not refused");
 }
 
 static struct ibv_mw_bind_info
@@ -57,11 +87,13 @@ rverbs_probe_bind_1(const struct rverbs_probe *probe, struct ibv_mw *mw, uint64_
 }
 
 static bool
-rverbs_probe_type_1(const struct rverbs_probe *probe, struct ibv_mw *mw)
+rverbs_probe_type_1(struct rverbs_probe *probe, struct ibv_mw *mw)
 {
-	return rverbs_probe_bind_1(probe, mw, sizeof(uint64_t)) &&
-			rverbs_probe_write(probe, mw->rkey, true) &&
-			rverbs_probe_bind_1(probe, mw, 0);
+	if (!rverbs_probe_bind_1(probe, mw, sizeof(uint64_t)) ||
+			!rverbs_probe_write(probe, mw->rkey, true))
+		return false;
+	rverbs_probe_bounds(probe, mw->rkey);
+	return rverbs_probe_bind_1(probe, mw, 0);
 }
 
 static bool
@@ -88,16 +120,19 @@ rverbs_probe_local_inv(const struct rverbs_probe *probe, struct ibv_mw *mw)
 			rverbs_probe_run_wr(probe, &wr) == IBV_WC_SUCCESS;
 }
 
-/* The receive of a SEND_WITH_INV tells of it by one flag or another. */
+/* The receive of a SEND_WITH_INV reports it by one flag or another. */
 static bool
 rverbs_probe_inv_flag(struct rverbs_dev *dev, const struct ibv_wc *wc, uint32_t key)
 {
-	if ((wc->wc_flags & IBV_WC_WITH_INV) != 0)
+	if ((wc->wc_flags & IBV_WC_WITH_INV) != 0) {
 		dev->inv_flag = IBV_WC_WITH_INV;
-	else if ((wc->wc_flags & RVERBS_KERNEL_WITH_INV) != 0)
+	} else if ((wc->wc_flags & RVERBS_KERNEL_WITH_INV) != 0) {
 		dev->inv_flag = RVERBS_KERNEL_WITH_INV;
-	else
+		rverbs_probe_sign(dev,
+				"an invalidation is reported by another flag than IBV_WC_WITH_INV");
+	} else {
 		return false;
+	}
 	return wc->invalidated_rkey == key;
 }
 
@@ -124,21 +159,38 @@ rverbs_probe_send_inv(const struct rverbs_probe *probe, struct ibv_mw *mw)
 	return is_told;
 }
 
+/* Once more, as the QP has failed: bounds are of interest where nothing has shown the quirk yet. */
+static bool
+rverbs_probe_bounds_2(struct rverbs_probe *probe, struct ibv_mw *mw)
+{
+	if (probe->dev->mw_sign != NULL)
+		return true;
+	rverbs_probe_connect(probe);
+	if (!probe->is_connected || !rverbs_probe_bind_2(probe, mw))
+		return false;
+	rverbs_probe_bounds(probe, mw->rkey);
+	return true;
+}
+
 static uint64_t
-rverbs_probe_type_2(const struct rverbs_probe *probe, struct ibv_mw *mw)
+rverbs_probe_type_2(struct rverbs_probe *probe, struct ibv_mw *mw)
 {
 	uint64_t capa = RMEM_DEV_CAPA_MW_TYPE_2B | RMEM_DEV_CAPA_LOCAL_INV;
 
 	if (!rverbs_probe_local_inv(probe, mw) || !rverbs_probe_bind_2(probe, mw))
 		return 0;
-	if (!rverbs_probe_send_inv(probe, mw))
-		return capa; /* as far as it goes: what was invalidated could be bound again */
+	if (!rverbs_probe_send_inv(probe, mw)) {
+		/* As far as it goes: a window that was invalidated could be bound again. */
+		rverbs_probe_sign(probe->dev, "SEND_WITH_INV does not work");
+		return capa;
+	}
 	capa |= RMEM_DEV_CAPA_SEND_WITH_INV;
-	return rverbs_probe_write(probe, mw->rkey, false) ? capa : 0;
+	return rverbs_probe_write(probe, mw->rkey, false) && rverbs_probe_bounds_2(probe, mw) ? capa
+											      : 0;
 }
 
 static uint64_t
-rverbs_probe_type(const struct rverbs_probe *probe, enum ibv_mw_type type)
+rverbs_probe_type(struct rverbs_probe *probe, enum ibv_mw_type type)
 {
 	struct ibv_mw *mw = ibv_alloc_mw(probe->pd, type);
 	uint64_t capa = 0;
@@ -154,8 +206,24 @@ rverbs_probe_type(const struct rverbs_probe *probe, enum ibv_mw_type type)
 											      : 0;
 }
 
+static void
+rverbs_probe_quirk(struct rverbs_dev *dev)
+{
+	const char *name = dev->context->device->name;
+
+	if (!rverbs_has_windows(dev->capa))
+		return;
+	if (dev->attr.orig_attr.vendor_id == RVERBS_RXE_VENDOR_ID)
+		rverbs_probe_sign(dev, "it has the vendor ID of rdma_rxe");
+	dev->has_mw_quirk = dev->args.mw_quirk == RVERBS_ON ||
+			(dev->args.mw_quirk == RVERBS_AUTO && dev->mw_sign != NULL);
+	if (dev->mw_sign != NULL && !dev->has_mw_quirk)
+		RVERBS_LOG(WARNING, "%s: mw_quirk=off, but %s: wrong invalidations may be fatal",
+				name, dev->mw_sign);
+}
+
 void
-rverbs_probe_windows(const struct rverbs_probe *probe)
+rverbs_probe_windows(struct rverbs_probe *probe)
 {
 	struct rverbs_dev *dev = probe->dev;
 
@@ -165,4 +233,5 @@ rverbs_probe_windows(const struct rverbs_probe *probe)
 	dev->capa |= rverbs_probe_type(probe, IBV_MW_TYPE_1);
 	if (dev->send_ops == 0 || (dev->send_ops & IBV_QP_EX_WITH_BIND_MW) != 0)
 		dev->capa |= rverbs_probe_type(probe, IBV_MW_TYPE_2);
+	rverbs_probe_quirk(dev);
 }

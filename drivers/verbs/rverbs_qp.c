@@ -13,6 +13,7 @@
 #include <rte_random.h>
 
 #include "rverbs_mw.h"
+#include "rverbs_mwq.h"
 
 #define RVERBS_PSN_MASK      0xffffffu
 #define RVERBS_HOP_LIMIT     64
@@ -125,6 +126,7 @@ rverbs_qp_create(struct rmem_qp *base, const struct rmem_qp_conf *conf)
 	qp->limits.max_send_sge = conf->max_send_sge;
 	qp->limits.max_inline_data = conf->max_inline_data;
 	qp->max_recv_sge = conf->max_recv_sge;
+	qp->has_mw_quirk = dev->has_mw_quirk;
 	qp->is_list_bad = dev->is_list_bad;
 	qp->peer_dev_id = -1;
 	qp->psn = (uint32_t)rte_rand() & RVERBS_PSN_MASK;
@@ -148,6 +150,7 @@ rverbs_qp_create(struct rmem_qp *base, const struct rmem_qp_conf *conf)
 		return 0;
 	ibv_destroy_qp(qp->ibv);
 free_rings:
+	rte_free(qp->mw_ops.undo);
 	rte_free(qp->mw_ops.ops);
 	rte_free(qp->rq.wqe);
 	rte_free(qp->sq.wqe);
@@ -294,7 +297,7 @@ rverbs_qp_connect(struct rmem_qp *base, const struct rmem_qp_conn *conn)
 	if (rc != 0)
 		return rc;
 	qp->remote = conn->remote;
-	qp->peer_dev_id = rverbs_devs_find(&conn->remote);
+	qp->peer_dev_id = qp->has_mw_quirk ? rverbs_devs_find(&conn->remote) : -1;
 	/* Under the lock, as the thread that finds the device gone. */
 	rte_ticketlock_lock(&dev->lock);
 	__atomic_store_n(&qp->gate, dev->is_gone ? RVERBS_GATE_GONE : RVERBS_GATE_OPEN,
@@ -396,27 +399,28 @@ rverbs_qp_reset(struct rmem_qp *base)
 	qp->has_failed = 0;
 	qp->id = (uint64_t)slot->gen << 32 | (uint64_t)qp->slot << 16;
 	qp->sq.prod = qp->sq.cons = 0;
+	qp->windows = qp->windows_done = 0;
 	qp->rq.prod = qp->rq.cons = 0;
 	memset(&qp->remote, 0, sizeof(qp->remote));
 	qp->peer_dev_id = -1;
-	return rverbs_mw_settle_qp(qp);
+	return qp->has_mw_quirk ? rverbs_mwq_settle_qp(qp) : 0;
 }
 
 /*
- * A QP with a bound type 2 window stays (IBTA 11.2.5.4): rdma_rxe would wait for 50 s, then free
- * what the window still refers to. One whose binding or invalidation has not completed may be
- * bound too, and is made anew first.
+ * A QP with a bound type 2 window stays (IBTA 11.2.5.4), which the device enforces. But with the
+ * quirk, as rdma_rxe waits for 50 s, then frees objects that the window still refers to; and one
+ * whose binding or invalidation has not completed may be bound too, and is allocated again first.
  */
 static int
 rverbs_qp_unbind(struct rverbs_qp *qp)
 {
-	if (rverbs_mw_is_bound_on(qp)) {
+	if (qp->has_mw_quirk && rverbs_mwq_is_bound_on(qp)) {
 		RVERBS_LOG(ERR, "QP %u: a window is bound on it: invalidate or release that first",
 				qp->qp.qp_num);
 		return -EBUSY;
 	}
 	rverbs_mw_forget(qp);
-	return rverbs_mw_settle_qp(qp);
+	return qp->has_mw_quirk ? rverbs_mwq_settle_qp(qp) : 0;
 }
 
 int
@@ -436,6 +440,7 @@ rverbs_qp_destroy(struct rmem_qp *base)
 	rverbs_qp_save(qp);
 	rverbs_slot_give(dev, qp);
 	rverbs_qp_wait_polls(qp);
+	rte_free(qp->mw_ops.undo);
 	rte_free(qp->mw_ops.ops);
 	rte_free(qp->rq.wqe);
 	rte_free(qp->sq.wqe);

@@ -153,6 +153,7 @@ fake_query_device_ex(struct ibv_context *context, const struct ibv_query_device_
 		return errno;
 	memset(attr, 0, size);
 	strcpy(orig->fw_ver, "1.0");
+	orig->vendor_id = fake.vendor_id;
 	orig->max_mr_size = UINT64_C(1) << 40;
 	orig->max_pd = orig->max_cq = orig->max_qp = 16;
 	orig->max_mr = 32;
@@ -471,6 +472,8 @@ ibv_destroy_qp(struct ibv_qp *ibv)
 {
 	struct fake_qp **at = &fake_qps, *qp = (struct fake_qp *)ibv;
 
+	if (fake_nb_bound_on(qp) != 0 && !fake.has_rxe_windows)
+		return EBUSY;
 	if (fake_nb_bound_on(qp) != 0)
 		fake_crash("a QP goes before its windows");
 	if (fake_keeps("destroy_qp", qp))

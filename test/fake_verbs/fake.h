@@ -21,6 +21,16 @@
 
 #define FAKE_NB_GIDS 4
 
+#define FAKE_NB_SEEN 64
+
+/* A request as the device got it: key is the rkey that it is about. */
+struct fake_seen {
+	enum ibv_wr_opcode opcode;
+	uint32_t key;
+	uint32_t old_key; /* of the window that is bound */
+	struct ibv_mw_bind_info info;
+};
+
 /* What the device is like, and what happened to it. fake_reset() makes a well-made one. */
 struct fake {
 	/* The device. */
@@ -41,11 +51,13 @@ struct fake {
 	bool has_new_keys;          /* ibv_rereg_mr() makes new ones */
 	bool has_no_mw[3];          /* no windows of type 1, of type 2 */
 	bool has_no_mw_ex;          /* no extended QPs that post windows */
-	bool is_list_bad;    /* extended QPs take each SGE of a list to be as long as the first */
-	bool is_bind_bad;    /* bindings fail */
-	bool is_inv_bad;     /* an invalidated window stays open */
-	bool has_kernel_inv; /* tells of an invalidation by the kernel's flag, as rdma_rxe does */
-	bool is_held;        /* requests wait for fake_run_held() */
+	bool is_list_bad;     /* extended QPs take each SGE of a list to be as long as the first */
+	bool is_bind_bad;     /* bindings fail */
+	bool is_inv_bad;      /* an invalidated window stays open */
+	bool has_kernel_inv;  /* reports an invalidation by the kernel's flag, as rdma_rxe does */
+	bool has_rxe_windows; /* without bounds and states, as those of rdma_rxe */
+	uint32_t vendor_id;
+	bool is_held;      /* requests wait for fake_run_held() */
 	bool is_flush_run; /* what waits when its QP fails is executed, and flushed all the same */
 	bool is_told_flushed;        /* so is a request that fails by itself */
 	unsigned int nb_late_errors; /* resets that a late error undoes */
@@ -77,6 +89,8 @@ struct fake {
 	unsigned int nb_advice; /* SGEs of the last ibv_advise_mr(), and what it said */
 	int advice;
 	uint32_t advice_flags;
+	struct fake_seen seen[FAKE_NB_SEEN]; /* requests that were posted, the last ones */
+	unsigned int nb_seen;
 	unsigned int nb_crashes; /* where rdma_rxe crashes, or its provider, or blocks */
 	int nb_unacked;          /* events read and not acknowledged */
 };
@@ -167,7 +181,8 @@ void fake_qp_drop(struct fake_qp *qp);
 void *fake_mw_access(const struct fake_qp *qp, uint32_t key, uint64_t addr, uint64_t length,
 		unsigned int right);
 int fake_run_bind(struct fake_qp *qp, const struct fake_wqe *wqe, struct ibv_wc *wc);
-bool fake_invalidate(uint32_t key);
+/* By a request on that QP. */
+bool fake_invalidate(const struct fake_qp *qp, uint32_t key);
 unsigned int fake_nb_bound_on(const struct fake_qp *qp);
 void fake_mw_ops(struct ibv_context *context);
 void fake_odp_ops(struct verbs_context *context);

@@ -209,7 +209,7 @@ fake_run_recv(struct fake_qp *peer, struct fake_wqe *wqe, struct ibv_wc *wc)
 	if (wqe->wr.opcode == IBV_WR_SEND_WITH_INV) {
 		recv.wc_flags = fake.has_kernel_inv ? 5 : IBV_WC_WITH_INV;
 		recv.invalidated_rkey = wqe->wr.invalidate_rkey;
-		if (!fake_invalidate(wqe->wr.invalidate_rkey))
+		if (!fake_invalidate(peer, wqe->wr.invalidate_rkey))
 			recv.status = IBV_WC_REM_INV_REQ_ERR;
 	}
 	fake_complete_recv(peer, recv);
@@ -227,7 +227,7 @@ fake_run_local(struct fake_qp *qp, struct fake_wqe *wqe, struct ibv_wc *wc)
 	if (wqe->wr.opcode != IBV_WR_LOCAL_INV)
 		return -1;
 	wc->opcode = IBV_WC_LOCAL_INV;
-	return fake_invalidate(wqe->wr.invalidate_rkey) ? IBV_WC_SUCCESS : IBV_WC_LOC_QP_OP_ERR;
+	return fake_invalidate(qp, wqe->wr.invalidate_rkey) ? IBV_WC_SUCCESS : IBV_WC_LOC_QP_OP_ERR;
 }
 
 static int
@@ -277,10 +277,24 @@ fake_execute(struct fake_qp *qp, struct fake_wqe *wqe)
 		fake_qp_error(qp);
 }
 
+static void
+fake_see(const struct fake_wqe *wqe)
+{
+	struct fake_seen *seen = &fake.seen[fake.nb_seen++ % FAKE_NB_SEEN];
+	const struct ibv_send_wr *wr = &wqe->wr;
+
+	seen->opcode = wr->opcode;
+	seen->key = wr->opcode == IBV_WR_BIND_MW ? wr->bind_mw.rkey : wr->invalidate_rkey;
+	seen->old_key = wqe->mw_rkey;
+	seen->info = wr->bind_mw.bind_info;
+}
+
 /* Execute, or let it wait. */
 static void
 fake_take(struct fake_qp *qp, struct fake_wqe *wqe)
 {
+	if (!fake.is_quick)
+		fake_see(wqe);
 	if (fake.is_held && qp->ex.qp_base.state == IBV_QPS_RTS) {
 		qp->held[qp->held_prod++ % FAKE_QUEUE] = *wqe;
 		return;
@@ -447,7 +461,12 @@ fake_ex_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey,
 	wqe->mw_rkey = mw->rkey;
 	wqe->wr.bind_mw.mw = mw;
 	wqe->wr.bind_mw.rkey = rkey;
-	wqe->wr.bind_mw.bind_info = *info;
+	/* Field by field, as providers read it. */
+	wqe->wr.bind_mw.bind_info.mr = __atomic_load_n(&info->mr, __ATOMIC_RELAXED);
+	wqe->wr.bind_mw.bind_info.addr = __atomic_load_n(&info->addr, __ATOMIC_RELAXED);
+	wqe->wr.bind_mw.bind_info.length = __atomic_load_n(&info->length, __ATOMIC_RELAXED);
+	wqe->wr.bind_mw.bind_info.mw_access_flags =
+			__atomic_load_n(&info->mw_access_flags, __ATOMIC_RELAXED);
 }
 
 static void

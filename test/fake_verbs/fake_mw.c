@@ -3,8 +3,9 @@
  */
 
 /*
- * The fakes of memory windows. Where rdma_rxe takes its kernel down, or blocks, fake.nb_crashes
- * counts one more.
+ * The fakes of memory windows: well-made, or with has_rxe_windows those of rdma_rxe, that have no
+ * bounds but those of their MR. Where it takes its kernel down, or blocks, nb_crashes counts one
+ * more.
  */
 
 #include <errno.h>
@@ -110,7 +111,9 @@ fake_mw_access(const struct fake_qp *qp, uint32_t key, uint64_t addr, uint64_t l
 			(mw->qp != NULL && mw->qp != qp))
 		return NULL;
 	base = mw->access & IBV_ACCESS_ZERO_BASED ? 0 : mw->addr;
-	if (addr < base || addr - base + length > mw->length)
+	if (!fake.has_rxe_windows && (addr < base || addr - base + length > mw->length))
+		return NULL;
+	if (addr - base + (mw->addr - mw->mr->iova) + length > mw->mr->ibv.length)
 		return NULL;
 	return (uint8_t *)mw->mr->ibv.addr + (mw->addr - mw->mr->iova) + (addr - base);
 }
@@ -122,7 +125,7 @@ fake_run_bind(struct fake_qp *qp, const struct fake_wqe *wqe, struct ibv_wc *wc)
 	struct fake_mw *mw = fake_mw_find(wqe->mw_rkey);
 
 	wc->opcode = IBV_WC_BIND_MW;
-	if (info->mr == NULL) {
+	if (info->mr == NULL && (fake.has_rxe_windows || info->length != 0)) {
 		fake_crash("a binding without MR");
 		return IBV_WC_MW_BIND_ERR;
 	}
@@ -144,16 +147,16 @@ fake_run_bind(struct fake_qp *qp, const struct fake_wqe *wqe, struct ibv_wc *wc)
 }
 
 bool
-fake_invalidate(uint32_t key)
+fake_invalidate(const struct fake_qp *qp, uint32_t key)
 {
 	struct fake_mw *mw = fake_mw_find(key);
 
 	if (mw == NULL || mw->key != key || mw->ibv.type != IBV_MW_TYPE_2)
 		return false;
-	if (mw->mr == NULL) {
+	if (mw->mr == NULL && fake.has_rxe_windows)
 		fake_crash("an invalidation of what is not bound");
+	if (mw->mr == NULL || (mw->qp != qp && !fake.has_rxe_windows))
 		return false;
-	}
 	if (!fake.is_inv_bad)
 		fake_unbind(mw);
 	return true;

@@ -260,19 +260,37 @@ vt_setup_classic(void)
 	return vt_open();
 }
 
+static int
+vt_setup_windows(bool has_quirk, bool is_classic)
+{
+	fake_reset();
+	fake.has_rxe_windows = has_quirk;
+	fake.has_no_ex = is_classic;
+	return vt_open_mw();
+}
+
 int
 vt_setup_mw(void)
 {
-	fake_reset();
-	return vt_open_mw();
+	return vt_setup_windows(true, false);
 }
 
 int
 vt_setup_mw_classic(void)
 {
-	fake_reset();
-	fake.has_no_ex = true;
-	return vt_open_mw();
+	return vt_setup_windows(true, true);
+}
+
+int
+vt_setup_mw_plain(void)
+{
+	return vt_setup_windows(false, false);
+}
+
+int
+vt_setup_mw_plain_classic(void)
+{
+	return vt_setup_windows(false, true);
 }
 
 int

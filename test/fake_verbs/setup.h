@@ -46,8 +46,10 @@ int vt_close(void);
 int vt_setup_fake(void);    /* a fake, no device */
 int vt_setup(void);         /* extended QPs */
 int vt_setup_classic(void); /* ibv_post_send() alone */
-int vt_setup_mw(void);      /* with windows */
+int vt_setup_mw(void);      /* with windows, as those of rdma_rxe: with the quirk */
 int vt_setup_mw_classic(void);
+int vt_setup_mw_plain(void); /* with well-made windows: without the quirk */
+int vt_setup_mw_plain_classic(void);
 int vt_teardown(void);
 
 /* What is logged in between, as with the level that is the default; until the next time. */

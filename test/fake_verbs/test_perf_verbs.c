@@ -2,18 +2,21 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* What a post costs through the driver, against the same requests written by ibv_wr_* by hand,
- * on a fake that completes at once and moves nothing. Only the last of a burst is signaled; its
- * poll is in both times.
+/*
+ * What a post costs through the driver, against the same requests written by ibv_wr_* by hand, on
+ * a fake that completes at once and moves nothing. Only the last of a burst is signaled; its poll
+ * is in both times.
  */
 
 #include <rte_cycles.h>
 
+#include "../../drivers/verbs/rverbs_mw_op.h"
 #include "../perf.h"
 #include "../test.h"
 #include "setup.h"
 
-#define BURSTS 20000
+#define BURSTS 2000
+#define NB_MWS 8
 
 static double
 post_by_hand(void *arg)
@@ -81,4 +84,93 @@ verbs_post32(void)
 	return vt_teardown();
 }
 
+static void
+bind_by_hand(struct ibv_qp_ex *ex, const struct rmem_send_wr *wr)
+{
+	struct ibv_mw *mw = rverbs_mw_of(wr->bind_mw.mw)->ibv;
+	struct ibv_mw_bind_info info = {
+			.mr = rverbs_mr_of(wr->bind_mw.mr)->ibv,
+			.addr = wr->bind_mw.addr,
+			.length = wr->bind_mw.length,
+			.mw_access_flags = wr->bind_mw.access,
+	};
+	uint32_t rkey = (mw->rkey & ~0xffu) | wr->bind_mw.key_tag;
+
+	ibv_wr_bind_mw(ex, mw, rkey, &info);
+	mw->rkey = rkey;
+}
+
+static double
+windows_by_hand(void *arg)
+{
+	struct fake_qp *qp = fake_qp_find(vt.a->qp_num);
+	struct ibv_qp_ex *ex = &qp->ex;
+	struct rmem_send_wr *wr = arg;
+	struct ibv_wc wc;
+	uint64_t start;
+	int i, j;
+
+	start = rte_rdtsc_precise();
+	for (i = 0; i < BURSTS; i++) {
+		ibv_wr_start(ex);
+		for (j = 0; j < (int)PERF_BURST; j++) {
+			ex->wr_id = wr[j].wr_id;
+			ex->wr_flags = wr[j].flags;
+			if (wr[j].opcode == RMEM_WR_BIND_MW)
+				bind_by_hand(ex, &wr[j]);
+			else
+				ibv_wr_local_inv(ex, wr[j].invalidate_rkey);
+		}
+		if (ibv_wr_complete(ex) != 0 || ibv_poll_cq(ex->qp_base.send_cq, 1, &wc) != 1)
+			return -1.0;
+	}
+	return perf_ns(rte_rdtsc_precise() - start, (double)BURSTS * PERF_BURST);
+}
+
+/* Windows in turn: bound, and invalidated by the next request. */
+static int
+run_windows(struct perf_row *row)
+{
+	struct rmem_send_wr wr[PERF_BURST];
+	struct rmem_mw *mw[NB_MWS];
+	unsigned int i;
+
+	for (i = 0; i < NB_MWS; i++)
+		TEST_OK(rmem_mw_alloc(vt.pd, RMEM_MW_TYPE_2, &mw[i]));
+	for (i = 0; i < PERF_BURST; i += 2) {
+		wr[i] = vt_bind_wr(mw[i / 2 % NB_MWS]);
+		wr[i].bind_mw.key_tag = (uint8_t)i;
+		wr[i + 1] = vt_inv_wr(rmem_rkey_of_tag(wr[i].bind_mw.mw->rkey, (uint8_t)i));
+		wr[i].flags = 0;
+		wr[i + 1].flags = i + 2 == PERF_BURST ? RMEM_SEND_SIGNALED : 0;
+	}
+	fake.is_quick = true;
+	TEST_OK(perf_compare(windows_by_hand, post_by_driver, wr, &row->baseline, &row->value));
+	fake.is_quick = false;
+	row->ratio = row->value / row->baseline;
+	TEST_RUN(perf_report(row));
+	for (i = 0; i < NB_MWS; i++)
+		TEST_OK(rmem_mw_dealloc(mw[i]));
+	return vt_teardown();
+}
+
+static int
+verbs_mw32(void)
+{
+	struct perf_row row = {.name = "verbs_mw32",
+			.unit = "ns",
+			.yardstick = "by hand",
+			.bar = "<= 1.3"};
+	struct perf_row quirk = {.name = "verbs_mw32_quirk",
+			.unit = "ns",
+			.yardstick = "by hand",
+			.bar = "none"};
+
+	TEST_OK(vt_setup_mw_plain());
+	TEST_RUN(run_windows(&row));
+	TEST_OK(vt_setup_mw());
+	return run_windows(&quirk);
+}
+
 REGISTER_RMEM_TEST(verbs_post32_perf_autotest, verbs_post32);
+REGISTER_RMEM_TEST(verbs_mw32_perf_autotest, verbs_mw32);

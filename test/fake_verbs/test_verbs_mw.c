@@ -76,7 +76,7 @@ TEST(verbs_mw, type_2_lives_again_and_again)
 }
 
 /* Bindings and invalidations in one post, of which the last tells. */
-TEST(verbs_mw, pairs_go_in_one_burst)
+TEST(verbs_mwq, pairs_go_in_one_burst)
 {
 	struct rmem_send_wr wr[60];
 	uint32_t rkey = vt.two->rkey;
@@ -123,14 +123,14 @@ vt_only_bound_is_invalidated(void)
 	return TEST_SUCCESS;
 }
 
-TEST(verbs_mw, only_what_is_bound_is_invalidated)
+TEST(verbs_mwq, only_what_is_bound_is_invalidated)
 {
 	TEST_RUN(vt_only_bound_is_invalidated());
 	fake.is_told_flushed = true;
 	return vt_only_bound_is_invalidated();
 }
 
-TEST(verbs_mw, another_qp_does_not_invalidate)
+TEST(verbs_mwq, another_qp_does_not_invalidate)
 {
 	struct rmem_send_wr wr = vt_bind_wr(vt.two);
 	struct rmem_wc wc;
@@ -143,7 +143,7 @@ TEST(verbs_mw, another_qp_does_not_invalidate)
 	return vt_opens(vt.two->rkey);
 }
 
-TEST(verbs_mw, bad_bindings_are_refused)
+TEST(verbs_mwq, bad_bindings_are_refused)
 {
 	struct rmem_send_wr good = vt_bind_wr(vt.two), wr = good;
 	struct rmem_mr *fixed;
@@ -181,7 +181,7 @@ TEST(verbs_mw, bad_bindings_are_refused)
 }
 
 /* A binding that the device refuses leaves a window that can be bound. */
-TEST(verbs_mw, binding_that_the_device_refuses)
+TEST(verbs_mwq, binding_that_the_device_refuses)
 {
 	struct rmem_mw_bind bind = vt_bind(HALF);
 	struct rmem_send_wr wr = vt_bind_wr(vt.two);
@@ -243,7 +243,7 @@ vt_peer_invalidates(void)
 	return vt_reconnect();
 }
 
-TEST(verbs_mw, peer_invalidates_what_is_bound)
+TEST(verbs_mwq, peer_invalidates_what_is_bound)
 {
 	struct rmem_dev_stats stats;
 
@@ -446,5 +446,11 @@ TEST(verbs_mw, gone_device_lets_windows_go)
 }
 
 TEST_SUITE(verbs_mw, vt_setup_mw, vt_teardown);
-/* The same with the classic calls of libibverbs. */
+/* The same with the classic calls of libibverbs, and of a device without the quirk. */
 TEST_SUITE_OF(verbs_mw_classic, vt_setup_mw_classic, vt_teardown, verbs_mw);
+TEST_SUITE_OF(verbs_mw_plain, vt_setup_mw_plain, vt_teardown, verbs_mw);
+TEST_SUITE_OF(verbs_mw_plain_classic, vt_setup_mw_plain_classic, vt_teardown, verbs_mw);
+
+/* What the quirk is for. */
+TEST_SUITE(verbs_mwq, vt_setup_mw, vt_teardown);
+TEST_SUITE_OF(verbs_mwq_classic, vt_setup_mw_classic, vt_teardown, verbs_mwq);

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* A memory window, and the notes of requests that concern some; see rverbs_mw.h, rverbs_mwq.h. */
+
+#ifndef RVERBS_MW_OP_H
+#define RVERBS_MW_OP_H
+
+#include "rverbs.h"
+
+struct rverbs_mw {
+	struct rmem_mw mw;
+	struct ibv_mw *ibv;    /* with the quirk NULL where the device has none */
+	rte_ticketlock_t lock; /* of a type 1 window */
+	uint32_t busy;         /* requests that name the window and have not completed */
+	uint32_t key_in_force; /* type 1: of the binding that completed last */
+	/* With the quirk alone; under the lock of the device's table. */
+	uint8_t state; /* enum rverbs_mwq_state */
+	bool is_made;  /* the binding completed */
+	bool is_fresh; /* nothing else was under way when it was posted, and the key is another */
+	uint32_t key;  /* of the binding posted last */
+	uint32_t life; /* how many bindings were posted */
+	struct rverbs_qp *qp;
+	struct rmem_mr *mr;          /* held */
+	const struct rmem_mr *maybe; /* type 1, UNKNOWN: what it may be bound to besides */
+	TAILQ_ENTRY(rverbs_mw) next;
+};
+
+/* What a noted request does at the device, and to which window. */
+enum rverbs_mw_kind {
+	RVERBS_MW_BIND_1, /* type 1 */
+	/* With the quirk alone. */
+	RVERBS_MW_BIND,     /* type 2 */
+	RVERBS_MW_INV,      /* LOCAL_INV */
+	RVERBS_MW_SEND_INV, /* SEND_WITH_INV of a window of this process */
+	RVERBS_MW_PASS,     /* SEND_WITH_INV to another */
+	RVERBS_MW_BAD,      /* refused: RMEM_WC_MW_BIND_ERR */
+	RVERBS_MW_DEAD,     /* posted to a QP that has failed */
+};
+
+/* A note. */
+struct rverbs_mw_op {
+	uint32_t pos; /* in the ring of requests */
+	uint8_t kind;
+	uint32_t key;     /* given to the device; type 1: that of the binding */
+	uint32_t old_key; /* of the window, before */
+	struct rverbs_mw *mw;
+	/* With the quirk alone. */
+	uint32_t life;
+	uint32_t old_handle; /* key of the handle, before */
+	struct rmem_mr *mr;  /* held, or NULL */
+};
+
+static inline struct rverbs_mw *
+rverbs_mw_of(struct rmem_mw *mw)
+{
+	return (struct rverbs_mw *)mw;
+}
+
+static inline void
+rverbs_mw_set_handle(struct rverbs_mw *mw, uint32_t key)
+{
+	__atomic_store_n(&mw->mw.rkey, key, __ATOMIC_RELAXED);
+}
+
+/* 0, or -EBUSY with a line: the window is not released yet. */
+static inline int
+rverbs_mw_check_busy(const struct rverbs_mw *mw, uint32_t busy)
+{
+	if (busy == 0)
+		return 0;
+	RVERBS_LOG(ERR, "MW of rkey 0x%08x: %u requests that bind or invalidate it have not completed",
+			mw->mw.rkey, busy);
+	return -EBUSY;
+}
+
+static inline struct rverbs_mw_op *
+rverbs_mw_ops_next(struct rverbs_qp *qp, uint32_t pos)
+{
+	struct rverbs_mw_op *op = &qp->mw_ops.ops[qp->mw_ops.prod & qp->mw_ops.mask];
+
+	op->pos = pos;
+	op->mw = NULL;
+	return op;
+}
+
+/* The note is complete. */
+static inline void
+rverbs_mw_ops_push(struct rverbs_qp *qp)
+{
+	__atomic_store_n(&qp->mw_ops.prod, qp->mw_ops.prod + 1, __ATOMIC_RELEASE);
+}
+
+#endif /* RVERBS_MW_OP_H */

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* The quirk of windows: as objects, and the binding of type 1 windows; see rverbs_mwq.h. */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "rverbs_mwq.h"
+
+static inline void
+rverbs_mwq_let_go(struct rmem_mr *mr)
+{
+	if (mr != NULL)
+		rmem_obj_unhold(&mr->obj);
+}
+
+/* At the start of a window at the device. With the lock held. */
+static void
+rverbs_mwq_start(struct rverbs_mw *mw)
+{
+	mw->key = mw->key_in_force = mw->ibv->rkey;
+	mw->life++;
+	mw->maybe = NULL;
+	mw->is_made = false;
+	mw->state = mw->mw.type == RMEM_MW_TYPE_2 ? RVERBS_MWQ_FREE : RVERBS_MWQ_BOUND;
+	rverbs_mw_set_handle(mw, mw->key);
+}
+
+/* One at the device for a handle that has none, into the table. */
+static int
+rverbs_mwq_make(struct rverbs_mw *mw)
+{
+	struct ibv_pd *pd = rverbs_pd_of(mw->mw.pd)->ibv;
+	uint16_t dev_id = mw->mw.obj.dev_id;
+	struct ibv_mw *ibv;
+	int rc;
+
+	ibv = ibv_alloc_mw(pd, mw->mw.type == RMEM_MW_TYPE_1 ? IBV_MW_TYPE_1 : IBV_MW_TYPE_2);
+	rc = rverbs_err_null(ibv, "ibv_alloc_mw");
+	if (rc != 0)
+		return rc;
+	rverbs_mwq_lock(dev_id);
+	mw->ibv = ibv;
+	rc = rverbs_mwq_insert(mw);
+	if (rc == 0)
+		rverbs_mwq_start(mw);
+	else
+		mw->ibv = NULL;
+	rverbs_mwq_unlock(dev_id);
+	if (rc != 0) {
+		RVERBS_LOG(ERR, "no memory for a place of a window");
+		(void)rverbs_err_code(ibv_dealloc_mw(ibv), RVERBS_ERR_RELEASE, "ibv_dealloc_mw");
+	}
+	return rc;
+}
+
+/* The other way round: on success the handle has none, and lets go of its MR. */
+static int
+rverbs_mwq_unmake(struct rverbs_mw *mw)
+{
+	uint16_t dev_id = mw->mw.obj.dev_id;
+	struct rmem_mr *mr;
+	int rc;
+
+	/* First out of the table: the device may give the index out again. */
+	rverbs_mwq_lock(dev_id);
+	rverbs_mwq_remove(mw);
+	rverbs_mwq_unlock(dev_id);
+	rc = rverbs_err_code(ibv_dealloc_mw(mw->ibv), RVERBS_ERR_RELEASE, "ibv_dealloc_mw");
+	rverbs_mwq_lock(dev_id);
+	if (rc == 0) {
+		mr = mw->mr;
+		mw->mr = NULL;
+		mw->ibv = NULL;
+		rverbs_mwq_let_go(mr);
+	} else {
+		(void)rverbs_mwq_insert(mw); /* its place is there */
+	}
+	rverbs_mwq_unlock(dev_id);
+	return rc;
+}
+
+int
+rverbs_mwq_alloc(struct rverbs_mw *mw)
+{
+	int rc = 0;
+
+	mw->state = RVERBS_MWQ_GONE;
+	if (mw->mw.type == RMEM_MW_TYPE_1)
+		rc = rverbs_pd_park(mw->mw.pd);
+	return rc == 0 ? rverbs_mwq_make(mw) : rc;
+}
+
+int
+rverbs_mwq_dealloc(struct rverbs_mw *mw)
+{
+	uint16_t dev_id = mw->mw.obj.dev_id;
+	uint8_t state;
+	uint32_t busy;
+	int rc = 0;
+
+	rverbs_mwq_lock(dev_id);
+	state = mw->state;
+	busy = mw->busy;
+	if (busy == 0)
+		mw->state = RVERBS_MWQ_RENEWED;
+	rverbs_mwq_unlock(dev_id);
+	if (busy != 0)
+		return rverbs_mw_check_busy(mw, busy);
+	if (mw->ibv != NULL)
+		rc = rverbs_mwq_unmake(mw);
+	if (rc != 0) {
+		rverbs_mwq_lock(dev_id);
+		mw->state = state;
+		rverbs_mwq_unlock(dev_id);
+	}
+	return rc;
+}
+
+int
+rverbs_mwq_renew(struct rverbs_mw *mw)
+{
+	uint16_t dev_id = mw->mw.obj.dev_id;
+	bool is_unmade = mw->ibv == NULL;
+	int rc = 0;
+
+	if (!is_unmade) {
+		rc = rverbs_mwq_unmake(mw);
+		is_unmade = rc == 0;
+	}
+	if (is_unmade)
+		rc = rverbs_mwq_make(mw);
+	rverbs_mwq_lock(dev_id);
+	if (rc != 0)
+		mw->state = is_unmade ? RVERBS_MWQ_GONE : RVERBS_MWQ_UNKNOWN;
+	mw->busy--;
+	rverbs_mwq_unlock(dev_id);
+	return rc;
+}
+
+/* Either of a QP, or by the MR. With the lock held. */
+static bool
+rverbs_mwq_is_to_settle(
+		const struct rverbs_mw *mw, const struct rverbs_qp *qp, const struct rmem_mr *mr)
+{
+	if (mw->state != RVERBS_MWQ_UNKNOWN)
+		return false;
+	if (qp != NULL)
+		return mw->mw.type == RMEM_MW_TYPE_2 && mw->qp == qp;
+	return mw->busy == 0 && (mw->mw.type == RMEM_MW_TYPE_2 || mw->maybe == mr);
+}
+
+static int
+rverbs_mwq_settle(uint16_t dev_id, const struct rverbs_qp *qp, const struct rmem_mr *mr)
+{
+	struct rverbs_mw *mw;
+	int rc = 0;
+
+	while (rc == 0) {
+		rverbs_mwq_lock(dev_id);
+		mw = rverbs_mwq_first(dev_id);
+		while (mw != NULL && !rverbs_mwq_is_to_settle(mw, qp, mr))
+			mw = TAILQ_NEXT(mw, next);
+		if (mw != NULL) {
+			mw->state = RVERBS_MWQ_RENEWED;
+			mw->busy++;
+		}
+		rverbs_mwq_unlock(dev_id);
+		if (mw == NULL)
+			break;
+		rc = rverbs_mwq_renew(mw);
+	}
+	return rc == 0 ? 0 : -EIO; /* of calls that make nothing */
+}
+
+int
+rverbs_mwq_settle_qp(struct rverbs_qp *qp)
+{
+	return rverbs_mwq_settle(qp->qp.obj.dev_id, qp, NULL);
+}
+
+int
+rverbs_mwq_settle_mr(const struct rmem_mr *mr)
+{
+	return rverbs_mwq_settle(mr->obj.dev_id, NULL, mr);
+}
+
+bool
+rverbs_mwq_is_bound_on(const struct rverbs_qp *qp)
+{
+	uint16_t dev_id = qp->qp.obj.dev_id;
+	const struct rverbs_mw *mw;
+
+	rverbs_mwq_lock(dev_id);
+	for (mw = rverbs_mwq_first(dev_id); mw != NULL; mw = TAILQ_NEXT(mw, next)) {
+		if (mw->mw.type == RMEM_MW_TYPE_2 && mw->qp == qp && mw->is_made &&
+				(mw->state == RVERBS_MWQ_BOUND || mw->state == RVERBS_MWQ_TAKEN))
+			break;
+	}
+	rverbs_mwq_unlock(dev_id);
+	return mw != NULL;
+}
+
+/* What was flushed may have been executed: start anew. */
+static int
+rverbs_mwq_ready(struct rverbs_mw *mw)
+{
+	uint16_t dev_id = mw->mw.obj.dev_id;
+	uint8_t state;
+
+	rverbs_mwq_lock(dev_id);
+	state = mw->state;
+	if (state == RVERBS_MWQ_UNKNOWN || state == RVERBS_MWQ_GONE) {
+		mw->state = RVERBS_MWQ_RENEWED;
+		mw->busy++;
+	}
+	rverbs_mwq_unlock(dev_id);
+	if (state == RVERBS_MWQ_RENEWED) /* by another thread */
+		return -EBUSY;
+	return state == RVERBS_MWQ_BOUND ? 0 : rverbs_mwq_renew(mw);
+}
+
+int
+rverbs_mwq_bind_begin(struct rverbs_qp *qp, struct rverbs_mw *mw, struct rmem_mr *mr,
+		struct rverbs_mw_op *op)
+{
+	int rc = 0;
+
+	if (mr != NULL && !rmem_obj_hold(&mr->obj))
+		return -EINVAL;
+	if (mr != NULL && __atomic_load_n(&mr->state, __ATOMIC_ACQUIRE) != RMEM_MR_STATE_VALID)
+		rc = -EBUSY;
+	if (rc == 0)
+		rc = rverbs_mwq_ready(mw);
+	if (rc != 0) {
+		rverbs_mwq_let_go(mr);
+		return rc;
+	}
+	rverbs_mwq_lock(mw->mw.obj.dev_id);
+	op->kind = rverbs_qp_has_failed(qp) ? RVERBS_MW_DEAD : RVERBS_MW_BIND_1;
+	op->mr = mr;
+	op->life = mw->life;
+	return 0;
+}
+
+void
+rverbs_mwq_bind_end(struct rverbs_mw_op *op, int rc)
+{
+	struct rverbs_mw *mw = op->mw;
+	struct rmem_mr *mr = op->mr;
+
+	if (rc == 0 && op->kind == RVERBS_MW_BIND_1)
+		mw->key = op->key;
+	else if (rc == 0)
+		mw->ibv->rkey = mw->key; /* it will be flushed */
+	rverbs_mwq_unlock(mw->mw.obj.dev_id);
+	if (rc != 0)
+		rverbs_mwq_let_go(mr);
+}
