@@ -44,12 +44,6 @@ struct testrmem_remote {
 	bool is_probing;              /**< A trial is under way. */
 };
 
-static inline bool
-testrmem_is_remote(const struct testrmem_session *session)
-{
-	return session->conf.listen[0] != '\0' || session->conf.connect[0] != '\0';
-}
-
 /* remote.c; all tell what fails */
 /** Be one of two hosts. */
 int testrmem_remote_open(struct testrmem_session *session);

@@ -202,6 +202,13 @@ struct testrmem_session {
 	struct rmem_cm_listener *listener; /**< Of --listen. */
 };
 
+/** Whether it is of one of two hosts. */
+static inline bool
+testrmem_is_remote(const struct testrmem_session *session)
+{
+	return session->conf.listen[0] != '\0' || session->conf.connect[0] != '\0';
+}
+
 /* engine.c */
 extern const struct testrmem_engine *const testrmem_engines[];
 extern const struct testrmem_engine testrmem_engine_atomic;
