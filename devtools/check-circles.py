@@ -18,7 +18,7 @@ import ctext  # noqa: E402 (found beside this file)
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 # Where the gate is on, each with its subdirectories as one.
-DIRECTORIES = ('app/kv', 'app/testrmem', 'drivers/verbs')
+DIRECTORIES = ('app/kv', 'app/testrmem', 'drivers/verbs', 'lib/rmem_lease')
 
 _USED = re.compile(r'(?<!struct )(?<!enum )(?<!union )(?<![.>])\b[A-Za-z_]\w*\b')
 _OBJECT = re.compile(r'^(?!extern\b|static\b|typedef\b|return\b)[A-Za-z_][\w *]*?\b(\w+)'

@@ -17,22 +17,6 @@
 
 #define LEASE_MAX_QUARANTINE_US UINT32_C(3600000000)
 
-RTE_LOG_REGISTER(rmem_lease_logtype, lib.rmem.lease, NOTICE)
-
-uint32_t lease_ctx_tag;
-
-int
-lease_check_ctx(const struct rmem_lease_ctx *ctx)
-{
-	int ret = rmem_process_check();
-
-	if (ret != 0)
-		return ret;
-	if (lease_is_ctx(ctx))
-		return 0;
-	return LEASE_FAIL(EINVAL, "%p is no lease context", (const void *)ctx);
-}
-
 static uint32_t
 max_leases(const struct rmem_lease_conf *conf)
 {
@@ -305,26 +289,6 @@ rmem_lease_ctx_destroy(struct rmem_lease_ctx *ctx)
 	lease_list_del(ctx);
 	rmem_lease_trace_destroy(ctx);
 	free_ctx(ctx);
-	return 0;
-}
-
-int
-rmem_lease_stats_get(const struct rmem_lease_ctx *ctx, struct rmem_lease_stats *stats)
-{
-	RMEM_CALL(ctx);
-	uint64_t words[sizeof(*stats) / sizeof(uint64_t)];
-	const uint64_t *from;
-	uint32_t i;
-	int ret = lease_check_ctx(ctx);
-
-	if (ret != 0)
-		return ret;
-	if (stats == NULL)
-		return LEASE_FAIL(EINVAL, "got NULL for the figures");
-	from = (const uint64_t *)&ctx->stats;
-	for (i = 0; i < RTE_DIM(words); i++)
-		words[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
-	memcpy(stats, words, sizeof(*stats));
 	return 0;
 }
 

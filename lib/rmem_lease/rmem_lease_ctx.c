@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* A context as an object: its check, and its figures. Calls nothing else of the library. */
+
+#include <string.h>
+
+#include <rmem_driver.h>
+
+#include "rmem_lease_priv.h"
+
+RTE_LOG_REGISTER(rmem_lease_logtype, lib.rmem.lease, NOTICE)
+
+uint32_t lease_ctx_tag;
+
+int
+lease_check_ctx(const struct rmem_lease_ctx *ctx)
+{
+	int ret = rmem_process_check();
+
+	if (ret != 0)
+		return ret;
+	if (ctx != NULL && ctx->obj.type == lease_ctx_tag)
+		return 0;
+	return LEASE_FAIL(EINVAL, "%p is no lease context", (const void *)ctx);
+}
+
+int
+rmem_lease_stats_get(const struct rmem_lease_ctx *ctx, struct rmem_lease_stats *stats)
+{
+	RMEM_CALL(ctx);
+	uint64_t words[sizeof(*stats) / sizeof(uint64_t)];
+	const uint64_t *from;
+	uint32_t i;
+	int ret = lease_check_ctx(ctx);
+
+	if (ret != 0)
+		return ret;
+	if (stats == NULL)
+		return LEASE_FAIL(EINVAL, "got NULL for the figures");
+	from = (const uint64_t *)&ctx->stats;
+	for (i = 0; i < RTE_DIM(words); i++)
+		words[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
+	memcpy(stats, words, sizeof(*stats));
+	return 0;
+}
