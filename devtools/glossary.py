@@ -13,6 +13,7 @@ COVERED = (
     'CHANGELOG.md',
     'CONTRIBUTING.md',
     'README.md',
+    'app',
     'doc',
     'drivers/soft/wire',
     'lib',

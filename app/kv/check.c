@@ -3,8 +3,8 @@
  */
 
 /*
- * What a client does with its lcore: store its values, check that a lease opens its value and, once
- * it has ended, nothing, and then GET values as fast as it can.
+ * The lcore of a client: store its values, check that a lease is valid for its value and, once it
+ * has ended, for nothing, and then GET values at full speed.
  */
 
 #include <string.h>
@@ -46,7 +46,7 @@ put(struct kv_client *client, uint64_t key, uint32_t version, uint32_t *nb_revok
 
 /*
  * Get leases of n values and READ them. A READ that was refused after the time of a lease had
- * passed since the GET came too late: -ETIME when that ended the last try.
+ * passed since the GET was too late: -ETIME if that ended the last attempt.
  */
 static int
 fetch(struct kv_client *client, const uint64_t *keys, uint32_t n)
@@ -67,7 +67,7 @@ fetch(struct kv_client *client, const uint64_t *keys, uint32_t n)
 	return ret;
 }
 
-/* A release that comes too late costs the connection, and nothing else. */
+/* A release that is too late only costs the connection. */
 static int
 release(struct kv_client *client, uint32_t n)
 {
@@ -99,7 +99,7 @@ check_refusal(struct kv_client *client, bool *held)
 }
 
 /*
- * The checks. They tell whether it held, and return 0, or why that is not known: -errno or a
+ * The checks. They set the result, and return 0, or the reason without a result: -errno or a
  * status.
  */
 
@@ -174,7 +174,7 @@ revoked_lease_is_refused(struct kv_client *client, bool *held)
 	return ret;
 }
 
-/* What is overdue is revoked before the next request is answered. */
+/* Overdue leases are revoked before the next request is answered. */
 static int
 expired_lease_is_refused(struct kv_client *client, bool *held)
 {

@@ -3,7 +3,7 @@
  */
 
 /*
- * What a client does: ask for leases of values in bursts, READ the values, release the leases.
+ * Client: request leases of values in bursts, READ the values, release the leases.
  * The server's CPU has no part in the READs.
  */
 
@@ -52,7 +52,7 @@ wait_for(struct kv_client *client, bool is_sent, uint32_t nb_answers)
 		n = rmem_poll_cq(client->cq, wc, KV_BURST);
 		if (n < 0)
 			return n;
-		/* What was sent completes, whatever comes; an answer may not. */
+		/* A SEND always completes; an answer may not arrive. */
 		if (n == 0 && is_sent && state_of(client) != KV_UP)
 			return -ECONNRESET;
 		for (i = 0; i < n; i++) {

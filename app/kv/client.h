@@ -3,7 +3,7 @@
  */
 
 /*
- * What a client keeps, and what it can do. All of it is its lcore's. Calls return 0, -errno, or
+ * State and calls of a client, used only by its lcore. Calls return 0, -errno, or
  * the status (RMEM_WC_*, above 0) of the first request that failed: the connection is lost then.
  */
 
@@ -22,7 +22,7 @@ struct kv_client {
 	struct rmem_mr *mr;         /* of the following */
 	struct kv_answer *answers;  /* KV_BURST */
 	uint8_t *values;            /* KV_BURST: what READs fetch */
-	struct kv_request *put;     /* with a value behind it */
+	struct kv_request *put;     /* followed by a value */
 	uint32_t arrived[KV_BURST]; /* which answers, in order */
 	struct rmem_lease_desc desc[KV_BURST];
 	uint64_t half_time[KV_BURST]; /* TSC when half of the lease is over */
@@ -33,7 +33,7 @@ struct kv_client {
 /* client.c */
 /** Get a connection, a new one if there was one. */
 int client_connect(struct kv_client *client);
-/** Store a value, that of this version; tells how many leases of the one before were revoked. */
+/** Store a value of this version; returns how many leases of the previous one were revoked. */
 int client_put(struct kv_client *client, uint64_t key, uint32_t version, uint32_t *nb_revoked);
 /** Get leases of n values, into desc. */
 int client_get(struct kv_client *client, const uint64_t *keys, uint32_t n);

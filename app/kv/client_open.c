@@ -2,13 +2,13 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* What a client makes before it runs, and releases after. */
+/* Creation and release of the objects of a client. */
 
 #include <stdlib.h>
 
 #include "client.h"
 
-/* One MR for all that a client sends and receives, of memory that comes with it. */
+/* One MR for all messages of a client, with memory allocated by the library. */
 static int
 open_memory(struct kv_client *client)
 {

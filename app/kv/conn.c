@@ -3,8 +3,8 @@
  */
 
 /*
- * QPs, and how they are connected. Nothing else here knows that client and server share a
- * process: between hosts, the address of the peer's QP comes by librdmacm or TCP.
+ * QPs and connections. Only this file depends on client and server sharing a process: between
+ * hosts, librdmacm or TCP carry the address of the peer's QP.
  */
 
 #include "kv.h"

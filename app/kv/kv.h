@@ -3,7 +3,7 @@
  */
 
 /*
- * What the files of dpdk-rmem-kv share. The main lcore is the server, each worker lcore is a
+ * Shared by the files of dpdk-rmem-kv. The main lcore is the server, each worker lcore is a
  * client with a connection of its own. See doc/kv.md.
  */
 
@@ -24,7 +24,7 @@
 
 #include "wire.h"
 
-/** Requests that a client has under way at most. */
+/** Maximum number of requests in flight of a client. */
 #define KV_BURST 32
 /** Receives that the server has posted for a client: a burst, and one of KV_DONE before it. */
 #define KV_RECVS (2 * KV_BURST)
@@ -44,7 +44,7 @@ struct kv_conf {
 	uint64_t lease_ms;
 	uint32_t backend; /**< One of enum rmem_lease_backend. */
 	bool is_help;
-	const volatile sig_atomic_t *is_interrupted; /**< SIGINT or SIGTERM came. */
+	const volatile sig_atomic_t *is_interrupted; /**< SIGINT or SIGTERM was received. */
 	uint8_t seal_key[RMEM_LEASE_SEAL_KEY_SIZE];
 };
 
@@ -56,10 +56,10 @@ kv_is_interrupted(const struct kv_conf *conf)
 
 /** Where a connection is. */
 enum kv_conn_state {
-	KV_LOST,   /**< Not connected, or not any more. Set by the server. */
-	KV_ASKED,  /**< The client's QP is in RESET, and asks for a connection. By the client. */
-	KV_UP,     /**< The server's QP is connected. By the server. */
-	KV_CLOSED, /**< For good. By either. */
+	KV_LOST,  /**< Not connected, or not any more. Set by the server. */
+	KV_ASKED, /**< The client's QP is in RESET, and requests a connection. Set by the client. */
+	KV_UP,    /**< The server's QP is connected. By the server. */
+	KV_CLOSED, /**< Permanently closed. Set by either. */
 };
 
 /**

@@ -137,9 +137,9 @@ main(int argc, char **argv)
 	rte_set_application_usage_hook(kv_option_usage);
 	if (rte_eal_init(argc, argv) < 0) {
 		KV_ERR("%s",
-				"EAL does not start, its log says why. EAL options that help: without"
+				"EAL does not start, see its log. EAL options that help: without"
 				" hugepages --no-huge -m 256, without a mounted hugetlbfs --in-memory,"
-				" beside another DPDK program --file-prefix=NAME");
+				" with another DPDK program running --file-prefix=NAME");
 		return EXIT_USAGE;
 	}
 	catch_signals();

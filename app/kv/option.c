@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* The command line: what stands behind "--". */
+/* The command line: options after "--". */
 
 #include <getopt.h>
 #include <stddef.h>

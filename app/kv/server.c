@@ -12,7 +12,7 @@
 
 #include "server.h"
 
-/* The connection is of no more use: the client is to ask for another. */
+/* The connection is lost: the client must request another one. */
 static void
 drop(struct peer *peer)
 {
@@ -62,7 +62,7 @@ post_answers(struct peer *peer)
 	}
 	wr[nb - 1].flags |= RMEM_SEND_SIGNALED;
 	peer->nb_answers = 0;
-	/* There is room but for a client that does not take its answers. */
+	/* The queue is full only if a client does not read its answers. */
 	if (rmem_lease_post(peer->ctx, wr, (uint16_t)nb) != (int)nb)
 		drop(peer);
 }
@@ -79,7 +79,7 @@ add_answer(struct peer *peer, rte_be32_t tag, int error)
 	return answer;
 }
 
-/* What the client is told of a lease: bytes, or -errno. */
+/* Write the descriptor of a lease for the client: bytes, or -errno. */
 static int
 describe(const struct peer *peer, const struct rmem_lease *lease, uint8_t *buf)
 {
@@ -96,7 +96,7 @@ describe(const struct peer *peer, const struct rmem_lease *lease, uint8_t *buf)
 			RMEM_LEASE_SEALED_SIZE);
 }
 
-/* Grant what a burst of GETs asked for, and answer. */
+/* Grant the leases requested by a burst of GETs, and answer. */
 static void
 grant_burst(struct peer *peer)
 {
@@ -155,7 +155,7 @@ get(struct peer *peer, const struct kv_request *request)
 	};
 }
 
-/* A value that was replaced and is leased to nobody: answer that, and use the buffer again. */
+/* A replaced value without leases: answer its PUT, and reuse the buffer. */
 static void
 end_item(struct kv_server *server, struct item *item)
 {
@@ -286,7 +286,7 @@ disconnect(struct peer *peer)
 	return ret;
 }
 
-/* The client has asked for a connection: with rdma_cm, here is rdma_accept(). */
+/* The client has requested a connection: with rdma_cm, this is rdma_accept(). */
 static void
 accept_client(struct peer *peer)
 {

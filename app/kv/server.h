@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* What the server keeps. All of it is the main lcore's. */
+/* State of the server, used only by the main lcore. */
 
 #ifndef SERVER_H
 #define SERVER_H
@@ -26,10 +26,10 @@ struct grant {
 
 LIST_HEAD(grants, grant);
 
-/* What a buffer of the pool begins with. A value follows its request. */
+/* Head of a buffer of the pool. A value follows its request. */
 struct item {
 	struct grants grants;
-	struct peer *putter; /* who replaced it, or NULL */
+	struct peer *putter; /* client that replaced it, or NULL */
 	uint32_t put_conn;   /* on which connection, and by which request */
 	rte_be32_t put_tag;
 	uint32_t nb_revoked;

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* What the server makes before it serves, and releases after. */
+/* Creation and release of the objects of the server. */
 
 #include <stdlib.h>
 

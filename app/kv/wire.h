@@ -3,7 +3,7 @@
  */
 
 /*
- * What client and server of dpdk-rmem-kv send each other, one message a SEND. Numbers are in
+ * Messages between client and server of dpdk-rmem-kv, one per SEND. Numbers are in
  * network byte order.
  */
 
@@ -14,7 +14,7 @@
 
 #include <rmem_lease_desc.h>
 
-/** What a client can ask for. */
+/** Requests of a client. */
 enum kv_op {
 	KV_GET = 1,  /**< A lease of the value of a key. */
 	KV_PUT = 2,  /**< A new value for a key; it follows the request. */
@@ -23,7 +23,7 @@ enum kv_op {
 
 struct kv_request {
 	rte_be32_t op;
-	rte_be32_t tag; /**< Comes back in the answer. */
+	rte_be32_t tag; /**< Returned in the answer. */
 	rte_be64_t key;
 };
 
@@ -35,7 +35,7 @@ struct kv_answer {
 	uint8_t desc[RMEM_LEASE_SEALED_SIZE]; /**< KV_GET: the lease, packed or sealed. */
 };
 
-/** What a descriptor is sealed with: it opens on its own connection only. */
+/** Associated data of a sealed descriptor, so that it is valid on its connection only. */
 struct kv_seal_with {
 	rte_be32_t server_qp;
 	rte_be32_t client_qp;

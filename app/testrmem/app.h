@@ -29,7 +29,7 @@ struct app {
 };
 
 /* prompt.c */
-/** Put up a prompt on stdin and stdout; NULL, told, when there is no memory. */
+/** Create a prompt on stdin and stdout; NULL, with a message, if there is no memory. */
 struct prompt *prompt_open(struct app *app);
 void prompt_close(struct prompt *prompt);
 /** Write the prompt again after other output. */
@@ -41,7 +41,7 @@ void prompt_show(const struct prompt *prompt);
 void prompt_serve(struct prompt *prompt, int wait_ms);
 
 /* show.c */
-/** What show can show: name number i, or NULL behind the last one. */
+/** Topics of the command show: name number i, or NULL after the last one. */
 const char *show_name(int i);
 /** Show it; false when there is no such thing. */
 bool show(struct app *app, const char *name);

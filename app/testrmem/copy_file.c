@@ -17,7 +17,7 @@
 
 #define SUM_BLOCK (UINT64_C(256) * 1024)
 
-/* Tell that a system call failed on a file. Returns -errno. */
+/* Report that a system call failed on a file. Returns -errno. */
 static int
 failed(struct copy_file *file, const char *what, const char *path)
 {
@@ -107,7 +107,7 @@ open_input(struct copy_file *file)
 	return 0;
 }
 
-/* A new file beside the place of the output, with the rights that it shall have. */
+/* A new file in the directory of the output, with its permissions. */
 static int
 open_temp(struct copy_file *file, bool has_mode, mode_t mode)
 {

@@ -3,8 +3,8 @@
  */
 
 /*
- * The files of mode copy. The output is written beside its place and gets there only when all
- * is well: a copy that fails leaves what was there before.
+ * The files of mode copy. The output is written to a temporary file and renamed only on
+ * success: a failed copy leaves an existing output unchanged.
  */
 
 #ifndef COPY_FILE_H
@@ -21,9 +21,9 @@
 
 struct testrmem_session;
 
-/** An input and an output under way. */
+/** An input and an output of a copy. */
 struct copy_file {
-	struct testrmem_session *session; /**< Told of errors. */
+	struct testrmem_session *session; /**< Used in error messages. */
 	const char *input;
 	const char *output;
 	int in_fd;
@@ -36,7 +36,7 @@ struct copy_file {
 	uint8_t out_sum[COPY_SUM_SIZE];
 };
 
-/** Open both, and compute the input's sum. What fails is told; close is needed in any case. */
+/** Open both, and compute the sum of the input; reports errors. Close is always needed. */
 int copy_file_open(struct copy_file *file, const char *input, const char *output);
 /** Read exactly length bytes of the input. */
 int copy_file_read(struct copy_file *file, void *data, size_t length, uint64_t offset);

@@ -110,7 +110,7 @@ cycle_setup(struct testrmem_pair *pair, const struct cycle_ops *ops)
 	return alloc_grants(pair, cycle);
 }
 
-/* The buffers that trains under way hold. */
+/* The buffers of trains in progress. */
 static void
 put_trains(struct testrmem_pair *pair, struct testrmem_cycle *cycle)
 {
@@ -130,7 +130,7 @@ cycle_disconnect(struct testrmem_pair *pair)
 
 	if (cycle == NULL || cycle->grants == NULL)
 		return;
-	/* What is posted refers to them until then. */
+	/* Posted requests refer to them until then. */
 	(void)rmem_qp_reset(pair->qp_b);
 	for (i = 0; i < pair->depth; i++)
 		testrmem_grant_free(&cycle->grants[i]);
@@ -335,7 +335,7 @@ cycle_written(struct testrmem_pair *pair, uint32_t index, uint32_t nb)
 			nb > cycle->trains[index].nb) {
 		testrmem_count(&pair->worker->cnt.errors, 1);
 		testrmem_fail(pair->worker->session,
-				"QP pair %" PRIu32 ": the other host tells of %" PRIu32
+				"QP pair %" PRIu32 ": the other host reports %" PRIu32
 				" WRITEs to burst %" PRIu32 ", which it was not granted",
 				pair->id, nb, index);
 		return -EIO;

@@ -7,8 +7,8 @@
  *
  * A buffer is taken from the pool; its owner, QP b, posts the request that opens it (grant.h);
  * the peer, QP a, WRITEs through the new rkey; the owner posts LOCAL_INV; and only when that
- * completed, the buffer goes back.
- * A burst of buffers goes through it together, as a train: each step is one post whose last
+ * completed, the buffer is put back.
+ * A burst of buffers is processed together, as a train: each step is one post whose last
  * request is signaled. A pair has depth / burst trains, so that all steps go on at a time.
  *
  * The new rkey is used when the request completed, for the WRITE is on another QP.
@@ -19,7 +19,7 @@
 
 #include "grant.h"
 
-/** A burst of buffers on their way. */
+/** A burst of buffers in progress. */
 struct cycle_train {
 	uint32_t index;
 	uint32_t stage;
@@ -34,7 +34,7 @@ struct cycle_train {
 	struct rmem_send_wr *inv;
 };
 
-/** What an engine does with a train. */
+/** Operations of an engine on a train. */
 struct cycle_ops {
 	/**
 	 * Choose at most nb blocks and make train->src name them: how many, or -errno. 0: there
@@ -44,11 +44,11 @@ struct cycle_ops {
 	/** The blocks are in train->dst, and revoked. 0 or -errno. NULL for nothing to do. */
 	int (*arrived)(struct testrmem_pair *pair, struct cycle_train *train);
 	/**
-	 * The buffers are open to the peer on another host, which is to WRITE: tell it. 0 or
+	 * The peer on another host has access to the buffers, and must WRITE: notify it. 0 or
 	 * -errno. NULL: QP a WRITEs.
 	 */
 	int (*announce)(struct testrmem_pair *pair, struct cycle_train *train);
-	/** The message is sent, or the peer tells that it did: cycle_written(). 0 or -errno. */
+	/** The message was sent, or the peer reports its WRITEs: cycle_written(). 0 or -errno. */
 	int (*received)(struct testrmem_pair *pair, const struct rmem_wc *wc);
 	/** Whether nothing may be bound now; NULL for never. */
 	bool (*is_held)(const struct testrmem_pair *pair);
@@ -59,10 +59,10 @@ int cycle_setup(struct testrmem_pair *pair, const struct cycle_ops *ops);
 int cycle_burst(struct testrmem_pair *pair, bool is_draining);
 /** Send one more train and compare what arrived. */
 int cycle_verify(struct testrmem_pair *pair);
-/** Take back what is open: QPs on which windows are bound can't be destroyed. */
+/** Revoke all access: QPs on which windows are bound can't be destroyed. */
 void cycle_disconnect(struct testrmem_pair *pair);
 void cycle_teardown(struct testrmem_pair *pair);
-/** The peer wrote to the first nb buffers of a train: 0 or -errno, told. */
+/** The peer wrote to the first nb buffers of a train: 0 or -errno with a message. */
 int cycle_written(struct testrmem_pair *pair, uint32_t index, uint32_t nb);
 /**
  * On QPs of its own: grant a buffer, write to it, revoke the key, write again. 1 when

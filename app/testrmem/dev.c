@@ -147,7 +147,7 @@ check_needs(const struct testrmem_dev *dev, const struct need *needs, size_t nb_
 	return 0;
 }
 
-/* What the pool's MRs need so that grants can open parts of them. */
+/* Rights that the MRs of the pool need for grants. */
 static uint32_t
 grant_access(const struct testrmem_engine *engine)
 {
@@ -179,7 +179,7 @@ testrmem_dev_check(struct testrmem_dev *dev, const struct testrmem_session *sess
 	const struct testrmem_engine *engine = session->engine;
 	const struct testrmem_conf *conf = &session->conf;
 	uint32_t flags = engine->flags;
-	/* Who grants connects another pair to try a revoked key. */
+	/* Modes that grant connect another pair to test a revoked key. */
 	uint64_t nb_pairs = dev->nb_pairs + (engine->grant != NULL ? 1 : 0);
 	uint64_t nb_grants = engine->grant != NULL ? dev->nb_pairs * conf->depth + 1 : 0;
 	uint64_t nb_mws = nb_grants != 0 && engine->grant->is_window ? nb_grants : 0;
@@ -187,7 +187,7 @@ testrmem_dev_check(struct testrmem_dev *dev, const struct testrmem_session *sess
 	uint64_t nb_cqes = conf->depth + ((flags & ENGINE_MBUF) ? conf->depth : 1);
 	uint64_t nb_sges = flags & ENGINE_MBUF ? testrmem_nb_segs(conf->size) : 1;
 	uint64_t nb_mrs = 1 + (engine->target_access != 0 ? conf->mrs : 0) + nb_grants - nb_mws;
-	/* What a pair has in flight beside its requests. */
+	/* Buffers that a pair has in flight in addition to its requests. */
 	uint64_t nb_more = testrmem_is_remote(session) ? conf->depth / conf->burst + 1 : 0;
 	struct rmem_dev_info *info = &dev->info;
 	int ret;
@@ -241,7 +241,7 @@ create_pool(struct testrmem_dev *dev, const struct testrmem_session *session)
 	if (conf->size <= MAX_CACHED_SIZE) {
 		pool_conf.cache_size = RTE_MIN(
 				2 * (uint32_t)conf->burst, (uint32_t)RTE_MEMPOOL_CACHE_MAX_SIZE);
-		/* What can be idle in the caches, which flush at 1.5 of their size. */
+		/* Objects that can be idle in the caches, which flush at 1.5 of their size. */
 		nb_bufs += UINT64_C(2) * pool_conf.cache_size * (session->nb_workers + 1);
 	}
 	snprintf(name, sizeof(name), "tr_%.20s", dev->dev->name);
@@ -256,7 +256,7 @@ create_pool(struct testrmem_dev *dev, const struct testrmem_session *session)
 	return ret;
 }
 
-/* Mbufs on their way and in receives, and what the caches and the lcores hold. */
+/* Mbufs in flight, in receives, in the caches and on the lcores. */
 static int
 create_mbufs(struct testrmem_dev *dev, const struct testrmem_session *session)
 {

@@ -19,7 +19,7 @@
 
 struct copy {
 	struct copy_file file;
-	uint64_t next;   /* Atomic: first byte that nobody claimed. */
+	uint64_t next;   /* Atomic: first byte not claimed yet. */
 	uint64_t copied; /* Atomic: bytes in the output. */
 };
 

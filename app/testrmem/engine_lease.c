@@ -3,11 +3,11 @@
  */
 
 /*
- * Mode lease: buffers of the pool are leased to the peer in bursts, written to, revoked, and go
- * back to the pool when their leases have ended. One operation is one lease. What the device
- * makes them of is left to the library.
+ * Mode lease: buffers of the pool are leased to the peer in bursts, written to, revoked, and put
+ * back to the pool when their leases have ended. One operation is one lease. The library selects
+ * the backend.
  *
- * The leases are on QP b, the peer is QP a. A burst goes through it together, as a train; a pair
+ * The leases are on QP b, the peer is QP a. A burst is processed together, as a train; a pair
  * has depth / burst of them.
  */
 
@@ -66,7 +66,7 @@ alloc_none(const struct testrmem_pair *pair, struct testrmem_grant *grant)
 	return 0;
 }
 
-/* The context has its own keys: this only tells what they take. */
+/* The context has its own keys: this only reports their number. */
 static const struct testrmem_grant_kind lease_kind = {
 		.name = "lease",
 		.request = "GRANT",
@@ -206,7 +206,7 @@ grant_train(struct testrmem_pair *pair, struct lease_train *train, uint32_t nb)
 	train->nb = (uint32_t)RTE_MAX(ret, 0);
 	testrmem_pair_bufs_put(pair, &train->dst[train->nb], nb - train->nb);
 	if (unlikely(ret < 0))
-		/* All keys rest, or wait for their completions. */
+		/* All keys are quarantined, or wait for their completions. */
 		return ret == -ENOSPC ? 0 : testrmem_pair_refused(pair, "grant", ret);
 	train->nb_left = train->nb;
 	train->stage = STAGE_GRANT;
@@ -251,7 +251,7 @@ write_train(struct testrmem_pair *pair, struct lease_train *train)
 	return likely(ret == (int)train->nb) ? 0 : testrmem_pair_refused(pair, "WRITE", ret);
 }
 
-/* All buffers of a train came back. */
+/* All buffers of a train were reclaimed. */
 static int
 end_train(struct testrmem_pair *pair, struct lease_train *train)
 {
@@ -279,7 +279,7 @@ end_train(struct testrmem_pair *pair, struct lease_train *train)
 	return 0;
 }
 
-/* What the peer's QP tells: the writes of a train arrived. */
+/* Poll the peer's QP: the WRITEs of a train have completed. */
 static int
 poll_peer(struct testrmem_pair *pair)
 {
@@ -301,7 +301,7 @@ poll_peer(struct testrmem_pair *pair)
 	return 0;
 }
 
-/* What the context tells: leases are open, or have ended. */
+/* Poll the context: leases are granted, or have ended. */
 static int
 poll_leases(struct testrmem_pair *pair)
 {

@@ -9,12 +9,12 @@
  *
  *	end 0 == forwarder 0 <-> forwarder 1 == end 1
  *
- * Flow number f goes from end f through forwarders f and !f to end !f. No more than depth packets
- * of it are under way, and each port has as many receives posted beyond those taken: the receiver
+ * Flow number f passes from end f through forwarders f and !f to end !f. At most depth packets
+ * of it are in flight, and each port has as many receives posted beyond those taken: the receiver
  * is always ready. A forwarder takes no more packets than its other side can send, so that none
  * is dropped.
  *
- * A packet begins with a tag that tells its number in its flow; packets to be compared in full are
+ * A packet begins with a tag, its number in its flow; packets to be compared in full are
  * a pattern of that number.
  */
 
@@ -40,7 +40,7 @@ struct mbuf_pair {
 	struct mbuf_port end[NB_FLOWS];
 	struct mbuf_port fwd[NB_FLOWS];
 	struct mbuf_flow flow[NB_FLOWS];
-	struct rte_mbuf **pkts; /* A burst of them, on their way from port to port. */
+	struct rte_mbuf **pkts; /* A burst of them, in flight from port to port. */
 	uint64_t chains;        /* Received. */
 	bool is_checking;       /* Compare packets in full. */
 };
@@ -249,7 +249,7 @@ sink(struct testrmem_pair *pair, uint32_t f)
 	return 0;
 }
 
-/* Packets under way, and mbufs that the device has yet. */
+/* Packets in flight, and mbufs still owned by the device. */
 static int
 count_in_flight(const struct mbuf_pair *mp)
 {
@@ -290,7 +290,7 @@ mbuf_burst(struct testrmem_pair *pair, bool is_draining)
 	return count_in_flight(mp);
 }
 
-/* Nothing is under way: what was sent went through all ports, and is free again. */
+/* No packet is in flight: all sent packets have passed all ports, and are free again. */
 static int
 check_counts(struct testrmem_pair *pair)
 {

@@ -248,7 +248,7 @@ send_connector_burst(struct testrmem_pair *pair, bool is_draining)
 	return ret != 0 ? ret : testrmem_pair_poll(pair);
 }
 
-/* What comes before the report is here at the latest with the end of the connection. */
+/* Messages before the report have arrived when the connection ends. */
 static int
 send_listener_burst(struct testrmem_pair *pair, bool is_draining)
 {

@@ -20,7 +20,7 @@ write_setup(struct testrmem_pair *pair)
 	return testrmem_pair_rdma_setup(pair, RMEM_WR_RDMA_WRITE);
 }
 
-/* Whether one of the newer requests went to the same target. */
+/* Whether one of the newer requests has the same target. */
 static bool
 is_overwritten(const struct testrmem_pair *pair, uint32_t slot, uint32_t nb_newer)
 {

@@ -28,7 +28,7 @@ struct testrmem_grant_kind {
 	uint64_t capa;        /**< RMEM_DEV_CAPA_* that it needs. */
 	uint32_t pool_access; /**< Bits that the pool's MRs need for it. */
 	bool is_window;       /**< Counts against max_mw, not against max_mr. */
-	/** For buffers of the pair's size. Tells why not; what was made is for free. */
+	/** For buffers of the pair's size. Reports errors; created objects are left to free. */
 	int (*alloc)(const struct testrmem_pair *pair, struct testrmem_grant *grant);
 	/** Make the request that opens a buffer, all of the SGE, to the peer's WRITEs. */
 	void (*fill)(const struct testrmem_pair *pair, struct testrmem_grant *grant,
@@ -39,7 +39,7 @@ extern const struct testrmem_grant_kind testrmem_grant_fast_reg;
 extern const struct testrmem_grant_kind testrmem_grant_window;
 extern const struct testrmem_grant_kind testrmem_grant_umr;
 
-/** Release it, complete or not; tells when it is still in use. */
+/** Release it, complete or not; reports an error if it is still in use. */
 void testrmem_grant_free(struct testrmem_grant *grant);
 
 /** The rkey of the request posted last. */

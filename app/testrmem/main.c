@@ -3,7 +3,7 @@
  */
 
 /*
- * dpdk-testrmem: moves data over rmem devices and tells how fast; see doc/testrmem.md.
+ * dpdk-testrmem: transfers data over rmem devices and prints the rates; see doc/testrmem.md.
  */
 
 #include <errno.h>
@@ -25,7 +25,7 @@ struct ticker {
 	uint64_t next_period;
 };
 
-/* What the main lcore does every few milliseconds of a run. */
+/* Work of the main lcore every few milliseconds of a run. */
 static void
 tick(void *arg, int wait_ms)
 {
@@ -163,9 +163,9 @@ main(int argc, char **argv)
 	}
 	rte_set_application_usage_hook(option_usage);
 	if (rte_eal_init(argc, argv) < 0) {
-		testrmem_err("EAL does not start, its log says why. EAL options that help: without"
+		testrmem_err("EAL does not start, see its log. EAL options that help: without"
 			     " hugepages --no-huge -m 256, without a mounted hugetlbfs --in-memory,"
-			     " beside another DPDK program --file-prefix=NAME");
+			     " with another DPDK program running --file-prefix=NAME");
 		return TESTRMEM_EXIT_USAGE;
 	}
 	testrmem_catch_signals();

@@ -8,7 +8,7 @@
  *
  * Ring slots are counted over all time. Of the receive ring, [rx_taken, rx_arrived) are packets and
  * [rx_arrived, rx_posted) are empty; of the send ring, [tx_done, tx_posted) are with the device.
- * What is in neither is the caller's.
+ * Mbufs in neither are owned by the caller.
  */
 
 #ifndef MBUF_PORT_H
@@ -41,25 +41,25 @@ struct mbuf_port {
 };
 
 /**
- * Post all receives of a side of a connected pair; a port that is zeroed before. What was made
- * stays for close on failure.
+ * Post all receives of a side of a connected pair; the port is zeroed before. Created objects
+ * stay for close on failure.
  */
 int mbuf_port_open(struct mbuf_port *port, struct testrmem_pair *pair, struct rmem_qp *qp,
 		struct rmem_cq *cq);
-/** Free all mbufs in the rings, and the rings; the QP is gone. May be called again. */
+/** Free all mbufs in the rings, and the rings, after the QP was destroyed. May be repeated. */
 void mbuf_port_close(struct mbuf_port *port);
-/** Poll: packets arrive, and those that were sent are freed. 0 or -errno, told. */
+/** Poll: receive packets, and free those that were sent. 0 or -errno with a message. */
 int mbuf_port_poll(struct mbuf_port *port);
-/** Take up to n packets that arrived, at most a burst: how many, or -errno, told. */
+/** Take up to n received packets, at most a burst: number, or -errno with a message. */
 int mbuf_port_rx(struct mbuf_port *port, struct rte_mbuf **pkts, uint32_t n);
 /**
- * Send n packets, at most a burst and what there is room for. The port owns them after any
- * result: 0, or -errno, told.
+ * Send n packets, at most a burst and the free entries. The port owns them after any
+ * result: 0, or -errno with a message.
  */
 int mbuf_port_tx(struct mbuf_port *port, struct rte_mbuf **pkts, uint32_t n);
-/** Get a chain of empty mbufs; NULL, told, when the pool has none. */
+/** Get a chain of empty mbufs; NULL with a message if the pool is empty. */
 struct rte_mbuf *mbuf_port_alloc(struct mbuf_port *port, uint32_t nb_segs);
-/** Say how many bytes a packet has, over its segments; those behind are freed. */
+/** Set the length of a packet over its segments; the remaining segments are freed. */
 void mbuf_set_length(struct rte_mbuf *m, uint32_t length);
 
 /** How many packets can be sent. */

@@ -3,7 +3,7 @@
  */
 
 /*
- * The command line: what stands behind "--", by the table of parameters.
+ * The command line: options after "--", according to the table of parameters.
  */
 
 #include <arpa/inet.h>
@@ -18,7 +18,7 @@
 #include "remote.h"
 
 #define MAX_PARAMS 32
-/* What getopt_long returns for parameter number n. */
+/* Value of getopt_long() for parameter number n. */
 #define OPTION(n) (256 + (n))
 
 char **
@@ -102,7 +102,7 @@ testrmem_addr_parse(const char *text, struct sockaddr_storage *addr)
 	return -EINVAL;
 }
 
-/* What one of two hosts can do. */
+/* Modes supported with two hosts. */
 static int
 check_remote(const struct testrmem_conf *conf)
 {
@@ -207,7 +207,7 @@ option_usage(const char *program)
 
 	name = name != NULL ? name + 1 : program;
 	printf("\nUsage: %s [EAL options] -- [options]\n\n"
-	       "Moves data over pairs of connected QPs of rmem devices, and tells how fast.\n"
+	       "Transfers data over pairs of connected QPs of rmem devices, and prints the rates.\n"
 	       "Each worker lcore has QP pairs of its own; a single lcore does all itself.\n\n",
 			name);
 	printf("Options:\n");

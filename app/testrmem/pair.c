@@ -6,7 +6,7 @@
  * A pair of QPs connected to each other, and the ring of requests on it.
  *
  * The wr_id of a signaled request is the number of operations posted up to it, so that one
- * completion says how many slots are free again (ibv_post_send(3)).
+ * completion frees all slots up to its own (ibv_post_send(3)).
  */
 
 #include <errno.h>

@@ -35,7 +35,7 @@ struct param {
 	uint64_t min;
 	uint64_t max;
 	uint64_t def;
-	/** What "auto" means, NULL when there is no such value; param_automatic() adds to it. */
+	/** Text of "auto", NULL if there is no such value; param_automatic() adds to it. */
 	const char *automatic;
 	bool is_fixed; /**< Not by set. */
 };
@@ -46,7 +46,7 @@ extern const struct param params[];
 /** Set all to their defaults. */
 void param_defaults(struct testrmem_conf *conf);
 const struct param *param_find(const char *name);
-/** Set one; tells what is wrong with a bad value and returns -EINVAL, changing nothing. */
+/** Set one; reports an invalid value and returns -EINVAL, without a change. */
 int param_set(struct testrmem_conf *conf, const struct param *param, const char *value);
 /** Write the present value as text. */
 void param_print(const struct testrmem_conf *conf, const struct param *param, char *text,
@@ -56,15 +56,15 @@ void param_automatic(const struct param *param, char *text, size_t size);
 /** Write the allowed values as text. */
 void param_range(const struct param *param, char *text, size_t size);
 /**
- * Put numbers in place of TESTRMEM_AUTO and check what no single value tells; -EINVAL when it
- * does not fit together, told.
+ * Replace TESTRMEM_AUTO by numbers and check the combination of values; -EINVAL with a message
+ * if they are inconsistent.
  */
 int param_resolve(const struct testrmem_conf *conf, struct testrmem_conf *resolved);
 
 /* option.c */
 /** The application's part of the command line; NULL without a "--". */
 char **option_find(int argc, char **argv, int *nb_args);
-/** Parse it; tells what is wrong and returns -EINVAL. */
+/** Parse it; reports errors and returns -EINVAL. */
 int option_parse(int argc, char **argv, struct testrmem_conf *conf);
 /** Print the help. */
 void option_usage(const char *program);

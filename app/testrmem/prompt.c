@@ -35,12 +35,12 @@
 /* A word out of a list. */
 struct word_token {
 	struct cmdline_token_hdr hdr;
-	const char *(*name)(const struct word_token *token, int i); /* NULL behind the last one. */
+	const char *(*name)(const struct word_token *token, int i); /* NULL after the last one. */
 	const struct param *param; /* Whose value it is, or NULL. */
 	bool is_other;             /* Takes no word of the list. */
 };
 
-/* A command as cmdline wants it. */
+/* A command in the format of cmdline. */
 struct instruction {
 	cmdline_parse_token_string_t name;
 	cmdline_parse_token_string_t setting;
@@ -494,7 +494,7 @@ feed(struct prompt *prompt)
 	}
 }
 
-/* Read more input behind the one that is held. */
+/* Read more input, after the command that is held. */
 static void
 read_input(struct prompt *prompt)
 {

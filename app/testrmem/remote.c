@@ -3,8 +3,8 @@
  */
 
 /*
- * Two hosts, connected. Each tells the other its settings, so that both know what does not fit;
- * the answer to a connection tells where the targets and the report are.
+ * Two connected hosts. Each sends the other its settings, so that both detect a mismatch;
+ * the answer to a connection has the addresses of the targets and the report.
  */
 
 #include <errno.h>
@@ -41,7 +41,7 @@ struct hello {
 
 _Static_assert(sizeof(struct hello) <= RMEM_CM_MAX_REQUEST, "fits a request");
 
-/* What the listening host answers. */
+/* Answer of the listening host. */
 struct answer {
 	struct hello hello;
 	rte_be64_t addr; /* Of the first target. */
@@ -62,7 +62,7 @@ why(int ret)
 	case -ENODEV:
 		return "the device has no such address, or no way there";
 	case -ECONNREFUSED:
-		return "nobody listens there, or it refused";
+		return "no listener, or connection refused";
 	case -EHOSTUNREACH:
 		return "no such host";
 	case -EBADMSG:
@@ -109,7 +109,7 @@ make_hello(const struct testrmem_pair *pair, const struct testrmem_session *sess
 	};
 }
 
-/* What has to be the same on both hosts; tells the first that is not. */
+/* Compare the settings that must be the same on both hosts; reports the first mismatch. */
 static int
 compare(const struct testrmem_session *session, const struct hello *mine, const struct hello *peer)
 {
@@ -234,7 +234,7 @@ accept_pair(struct testrmem_pair *pair, struct testrmem_session *session)
 	answer.report_addr = rte_cpu_to_be_64(remote->mr->iova);
 	answer.report_rkey = rte_cpu_to_be_32(remote->mr->rkey);
 	conf = make_conf(pair->qp_b, &answer, sizeof(answer), ACCEPT_MS);
-	/* The first is waited for until it comes, who came has all of its pairs at once. */
+	/* The wait for the first pair is unlimited; the others follow immediately. */
 	do {
 		ret = rmem_cm_accept(session->listener, &conf, &peer, &remote->conn);
 	} while ((ret == -ETIMEDOUT || ret == -EBADMSG || ret == -ECONNREFUSED) &&
@@ -256,7 +256,7 @@ take_answer(struct testrmem_pair *pair, const struct answer *answer)
 	pair->remote->peer.addr = rte_be_to_cpu_64(answer->report_addr);
 	pair->remote->peer.rkey = rte_be_to_cpu_32(answer->report_rkey);
 	if (nb < has_targets || nb > (has_targets ? MAX_TARGETS : 0)) {
-		testrmem_err("the peer tells of %" PRIu32 " targets, not %d to %d", nb, has_targets,
+		testrmem_err("the peer reports %" PRIu32 " targets, not %d to %d", nb, has_targets,
 				has_targets ? MAX_TARGETS : 0);
 		return -EINVAL;
 	}

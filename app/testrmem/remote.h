@@ -5,8 +5,8 @@
 /*
  * Two hosts: with --listen a program has the QPs b of all pairs, with --connect the QPs a. They
  * are connected by rdma_cm in the order of the pairs' ids (remote.c, or remote_none.c where
- * librdmacm is not installed). At the end the connecting host WRITEs a report for each pair, and
- * the listening one knows by it that all went well (remote_end.c).
+ * librdmacm is not installed). At the end the connecting host WRITEs a report for each pair, which
+ * confirms success to the listening one (remote_end.c).
  */
 
 #ifndef REMOTE_H
@@ -21,7 +21,7 @@
 struct remote_mail;
 struct rmem_cm_conn;
 
-/** What the connecting host did on a pair. */
+/** Work of the connecting host on a pair. */
 struct remote_report {
 	rte_be32_t magic; /**< REMOTE_REPORT when it is there. */
 	rte_be32_t reserved;
@@ -39,12 +39,12 @@ struct testrmem_remote {
 	struct remote_report *report; /**< Of the connecting host, here. */
 	struct rmem_mr *mr;           /**< Of the report. */
 	struct testrmem_target peer;  /**< Where the listening host takes it. */
-	uint64_t watch_tsc;           /**< When to look at the connection next. */
+	uint64_t watch_tsc;           /**< Time of the next check of the connection. */
 	uint64_t probe_tsc;           /**< When to try the way to the peer next. */
-	bool is_probing;              /**< A trial is under way. */
+	bool is_probing;              /**< A test request is in flight. */
 };
 
-/* remote.c; all tell what fails */
+/* remote.c; all report errors */
 /** Be one of two hosts. */
 int testrmem_remote_open(struct testrmem_session *session);
 void testrmem_remote_close(struct testrmem_session *session);
@@ -53,28 +53,28 @@ int testrmem_remote_connect(struct testrmem_pair *pair, struct testrmem_session 
 /** End the connection. */
 void testrmem_remote_disconnect(struct testrmem_pair *pair);
 /**
- * See, now and then, whether the other host is there: 0 or -errno. That the connecting one has
- * ended makes a pair done. By the pair's worker.
+ * Check the connection periodically: 0 or -errno. The pair is done when the connecting host has
+ * ended. Called by the worker of the pair.
  */
 int testrmem_remote_watch(struct testrmem_pair *pair);
 
 /* remote_end.c */
-/** Make room for a report; tells what fails, and what was made is for free. */
+/** Allocate the report; reports errors, and created objects are left to free. */
 int testrmem_remote_make(struct testrmem_pair *pair);
-/** The QPs are gone. */
+/** Release it, after the QPs were destroyed. */
 void testrmem_remote_free(struct testrmem_pair *pair);
 /** rmem_poll_cq() without completions that are of this file, or come after the peer's report. */
 int testrmem_remote_poll(
 		struct testrmem_pair *pair, struct rmem_cq *cq, struct rmem_wc *wc, uint16_t nb);
-/** Post a request that is signaled and wait for it: its status, or -errno, told. */
+/** Post a signaled request and wait for it: its status, or -errno with a message. */
 int testrmem_remote_execute(struct testrmem_pair *pair, struct rmem_send_wr *wr);
-/** Try the way to the peer, now and then: 0 or -errno, told. */
+/** Test the connection to the peer, periodically: 0 or -errno with a message. */
 int testrmem_remote_probe(struct testrmem_pair *pair);
-/** Tell the listening host what was done. */
+/** Send the report to the listening host. */
 int testrmem_remote_tell(struct testrmem_pair *pair);
-/** Operations that the connecting host told of, UINT64_MAX before. */
+/** Operations reported by the connecting host, UINT64_MAX before. */
 uint64_t testrmem_remote_ops(const struct testrmem_pair *pair);
-/** The connecting host has ended: the pair is done, and counts what it was told if it must. */
+/** The connecting host has ended: the pair is done, and counts the reported work if needed. */
 void testrmem_remote_ended(struct testrmem_pair *pair);
 /** The listening host: both have done the same. */
 int testrmem_remote_check(struct testrmem_pair *pair);

@@ -3,11 +3,11 @@
  */
 
 /*
- * Between two hosts: the report that ends a pair, and the trials that a peer is there.
+ * Between two hosts: the report that ends a pair, and tests of the connection.
  *
- * The report is the last that the connecting host does right: an error that comes to the other
- * after it is of no matter. A trial is an RDMA WRITE of no bytes, which needs no key: a peer that
- * is cut off does not acknowledge it.
+ * The report is the last operation of the connecting host: errors at the other one after it are
+ * ignored. The test is an RDMA WRITE of no bytes, which needs no key: an unreachable peer does not
+ * acknowledge it.
  */
 
 #include <errno.h>

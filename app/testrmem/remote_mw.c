@@ -6,10 +6,10 @@
  * Mode mw between two hosts: the listening one owns the buffers and binds the windows, the
  * connecting one writes.
  *
- * For each burst of buffers that is open the owner SENDs a message with their addresses and
- * rkeys. The peer WRITEs to them from its ring, where the buffers of a burst have fixed places
- * and bytes that both hosts know; its last WRITE has immediate data, which tell the burst and how
- * many there were. Then the owner invalidates the keys, compares, and opens the next.
+ * For each granted burst of buffers the owner SENDs a message with their addresses and rkeys. The
+ * peer WRITEs to them from its ring, where the buffers of a burst have fixed slots and contents
+ * known to both hosts; its last WRITE has immediate data: the number of the burst and of its
+ * buffers. Then the owner invalidates the keys, compares, and grants the next.
  */
 
 #include <errno.h>
@@ -32,7 +32,7 @@ struct msg_buf {
 	rte_be32_t reserved;
 };
 
-/* What opens a burst. */
+/* Requests that grant access to a burst. */
 struct msg {
 	rte_be32_t index; /* Of the burst. */
 	rte_be32_t nb;
@@ -146,7 +146,7 @@ owner_announce(struct testrmem_pair *pair, struct cycle_train *train)
 	return 0;
 }
 
-/* rdma_rxe binds once more behind what it sends again, and fails: doc/driver_verbs.md, Dangers. */
+/* rdma_rxe repeats a binding after a retransmission, and fails: doc/driver_verbs.md, Dangers. */
 static bool
 owner_is_held(const struct testrmem_pair *pair)
 {
@@ -189,7 +189,7 @@ owner_setup(struct testrmem_pair *pair)
 	return ret;
 }
 
-/* What is granted and was not written to when the peer ends stays so. */
+/* Buffers granted and not written to when the peer ends stay granted. */
 static int
 owner_burst(struct testrmem_pair *pair, bool is_draining)
 {
@@ -212,7 +212,7 @@ owner_teardown(struct testrmem_pair *pair)
 
 /* The peer. */
 struct writer {
-	uint32_t *granted; /* Ring of messages that came and were not answered. */
+	uint32_t *granted; /* Ring of received messages that were not answered. */
 	uint32_t head;
 	uint32_t nb_granted;
 	struct rmem_send_wr *last; /* Request posted last. */
@@ -251,7 +251,7 @@ writer_setup(struct testrmem_pair *pair)
 	return ret;
 }
 
-/* A message came: what it tells is what there can be. */
+/* Check a received message. */
 static int
 take_mail(struct testrmem_pair *pair, const struct rmem_wc *wc)
 {

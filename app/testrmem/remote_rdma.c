@@ -4,7 +4,8 @@
 
 /*
  * Modes write and read between two hosts: the listening one has the targets and does nothing, the
- * connecting one writes to them or reads from them. It alone knows how much, and tells at the end.
+ * connecting one writes to them or reads from them. Only it knows the amount, and reports it at
+ * the end.
  */
 
 #include <errno.h>

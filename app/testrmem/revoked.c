@@ -3,7 +3,7 @@
  */
 
 /*
- * A WRITE through a revoked rkey, which must be refused. It ends in an error on purpose, so it
+ * A WRITE through a revoked rkey, which must be refused. It ends with an expected error, so it
  * has QPs of its own.
  */
 

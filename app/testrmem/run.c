@@ -3,7 +3,7 @@
  */
 
 /*
- * Running the workers. The main lcore ticks meanwhile: it waits, prints and reads commands. When
+ * Running the workers. The main lcore ticks during a run: it waits, prints and reads commands. When
  * it is the only lcore it works itself and ticks in between.
  */
 

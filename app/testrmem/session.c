@@ -3,8 +3,8 @@
  */
 
 /*
- * Sessions: who does what on which device. Pairs are numbered over all lcores, and number p
- * uses device p modulo their number.
+ * Sessions: assignment of lcores, pairs and devices. Pairs are numbered over all lcores, and
+ * number p uses device p modulo their number.
  */
 
 #include <errno.h>
@@ -187,7 +187,7 @@ static int
 verify_worker(struct testrmem_worker *worker)
 {
 	const struct testrmem_engine *engine = worker->session->engine;
-	/* What is done to verify is not of the run. */
+	/* The verification does not count. */
 	struct testrmem_counters cnt = worker->cnt;
 	uint32_t i;
 	int ret = 0;

@@ -11,7 +11,7 @@
 #include "grant.h"
 #include "stats.h"
 
-/* What one lcore, or all, did in how long. */
+/* Work of one lcore, or all, and its duration. */
 struct sum {
 	struct testrmem_counters cnt;
 	double seconds;
@@ -141,7 +141,7 @@ stats_print_period(struct stats *stats)
 	uint32_t i;
 
 	if (session->engine->flags & ENGINE_PEER_COUNTED)
-		return; /* It tells at the end. */
+		return; /* Reported at the end. */
 	for (i = 0; i < session->nb_workers; i++) {
 		struct testrmem_counters cnt = read_counters(&session->workers[i]);
 		struct sum sum = {

@@ -3,7 +3,7 @@
  */
 
 /*
- * What a session has done: lines of rates, the table at the end, JSON.
+ * Statistics of a session: lines of rates, the table at the end, JSON.
  */
 
 #ifndef STATS_H
@@ -29,7 +29,7 @@ void stats_clear(struct stats *stats);
 void stats_print_period(struct stats *stats);
 /** Print a table: all since the beginning. */
 void stats_print_table(const struct stats *stats);
-/** Write a line for each lcore and a total; -errno, told, when that fails. */
+/** Write a line for each lcore and a total; -errno with a message if that fails. */
 int stats_write_json(const struct stats *stats, FILE *file, const char *path);
 
 #endif /* STATS_H */

@@ -3,7 +3,7 @@
  */
 
 /*
- * What the parts of dpdk-testrmem share.
+ * Shared by the files of dpdk-testrmem.
  *
  * The objects: a configuration (param.c) and the devices it names (dev.c) live as long as the
  * program. A session (session.c) is one run of one engine: a PD, a pool and target MRs on each
@@ -33,9 +33,9 @@
 /** Bytes that an mbuf holds. */
 #define TESTRMEM_DATA_ROOM RTE_MBUF_DEFAULT_DATAROOM
 
-/** Exit codes; 0 when all went well. */
+/** Exit codes; 0 on success. */
 #define TESTRMEM_EXIT_USAGE 1 /**< Bad options, or the run could not start. */
-#define TESTRMEM_EXIT_RUN   2 /**< It ran, and something went wrong. */
+#define TESTRMEM_EXIT_RUN   2 /**< The run failed. */
 
 struct rmem_cm_listener;
 struct sockaddr_storage;
@@ -62,7 +62,7 @@ struct testrmem_conf {
 	char output[TESTRMEM_STR_SIZE];
 	char json[TESTRMEM_STR_SIZE];
 	char listen[TESTRMEM_STR_SIZE];  /**< Address to serve targets at, or empty. */
-	char connect[TESTRMEM_STR_SIZE]; /**< Address of who serves them, or empty. */
+	char connect[TESTRMEM_STR_SIZE]; /**< Address of the listening host, or empty. */
 	bool is_interactive;
 	bool is_help;
 };
@@ -127,7 +127,7 @@ struct testrmem_pair {
 	void *priv;                     /**< The engine's. */
 };
 
-/** What one lcore does. */
+/** Work of one lcore. */
 struct testrmem_worker {
 	struct testrmem_session *session;
 	struct testrmem_pair *pairs;
@@ -140,7 +140,7 @@ struct testrmem_worker {
 	struct testrmem_counters cnt __rte_cache_aligned;
 } __rte_cache_aligned;
 
-/** What a mode is like: testrmem_engine::flags. */
+/** Properties of a mode: testrmem_engine::flags. */
 #define ENGINE_RECV         (1u << 0) /**< A receive for each request in flight. */
 #define ENGINE_ON_DEMAND    (1u << 1) /**< Targets on demand, that have no pages yet. */
 #define ENGINE_INLINE       (1u << 2) /**< The bytes travel in request and completion. */
@@ -149,7 +149,7 @@ struct testrmem_worker {
 #define ENGINE_PEER_COUNTED (1u << 5) /**< The other host alone counts what is done. */
 
 /**
- * A mode. All but burst is called by the main lcore. What fails tells why, once, with
+ * A mode. All but burst is called by the main lcore. A failure is reported once, with
  * testrmem_fail() or testrmem_err(), and returns -errno.
  */
 struct testrmem_engine {
@@ -157,7 +157,7 @@ struct testrmem_engine {
 	const char *help;
 	const char *verified; /**< What verify proves. */
 	const char *unit;     /**< Of operations; NULL for "ops". */
-	uint64_t capa;        /**< RMEM_DEV_CAPA_* that it needs, beside its grants. */
+	uint64_t capa;        /**< RMEM_DEV_CAPA_* that it needs, in addition to its grants. */
 	uint32_t default_size;
 	uint32_t max_size;
 	uint32_t bufs_per_op;   /**< Buffers of the pool for a request in flight. */
@@ -177,11 +177,11 @@ struct testrmem_engine {
 	int (*burst)(struct testrmem_pair *pair, bool is_draining);
 	/** After a run without an error: prove that the data arrived; NULL for nothing. */
 	int (*verify)(struct testrmem_pair *pair);
-	/** After all pairs: print what is to tell; NULL for nothing. */
+	/** After all pairs: print results; NULL for none. */
 	int (*finish)(struct testrmem_session *session);
 	/** Let go of the QPs, after any setup; NULL for nothing. */
 	void (*disconnect)(struct testrmem_pair *pair);
-	/** Undo setup, complete or not; the QPs are gone. */
+	/** Undo setup, complete or not, after the QPs were destroyed. */
 	void (*teardown)(struct testrmem_pair *pair);
 	/** Undo open. */
 	void (*close)(struct testrmem_session *session);
@@ -197,7 +197,7 @@ struct testrmem_session {
 	uint32_t nb_workers;
 	uint32_t nb_pairs;                 /**< Of all workers. */
 	int stop;                          /**< Atomic: end the run. */
-	int has_failed;                    /**< Atomic: the first error was told. */
+	int has_failed;                    /**< Atomic: the first error was reported. */
 	void *priv;                        /**< The engine's. */
 	struct rmem_cm_listener *listener; /**< Of --listen. */
 };
@@ -239,23 +239,23 @@ int testrmem_pair_refused(struct testrmem_pair *pair, const char *what, int ret)
 /** Zeroed memory of EAL, for rte_free(); prints an error when there is none. */
 void *testrmem_alloc(size_t n, size_t size);
 void testrmem_catch_signals(void);
-/** Whether SIGINT or SIGTERM came. */
+/** Whether SIGINT or SIGTERM was received. */
 bool testrmem_is_interrupted(void);
 /** Fill bytes with a pattern that differs by seed. */
 void testrmem_fill(void *addr, size_t length, uint64_t seed);
 
 /* dev.c */
 int testrmem_devs_open(const struct testrmem_conf *conf, struct testrmem_dev *devs);
-/** -EBUSY, told, when something of a run was not released. */
+/** -EBUSY with a message if an object of a run was not released. */
 int testrmem_devs_close(struct testrmem_dev *devs, uint32_t nb_devs);
 /**
- * What a counter of struct rmem_dev_stats, by its offset, grows by in a session, over all of its
+ * Increase of a counter of struct rmem_dev_stats, by its offset, in a session, over all of its
  * devices: for an engine that has nothing else in session->priv.
  */
 int testrmem_stat_open(struct testrmem_session *session, size_t offset);
 uint64_t testrmem_stat_get(const struct testrmem_session *session);
 void testrmem_stat_close(struct testrmem_session *session);
-/** Check that the device can do what the session wants of it. */
+/** Check that the device supports the session. */
 int testrmem_dev_check(struct testrmem_dev *dev, const struct testrmem_session *session);
 /** Make PD, pool and target MRs. */
 int testrmem_dev_setup(struct testrmem_dev *dev, const struct testrmem_session *session);
@@ -270,7 +270,7 @@ void testrmem_pair_close(struct testrmem_pair *pair);
 /** Get the ring: WRs with an SGE each of the session's size, filled with a pattern. */
 int testrmem_pair_ring_alloc(struct testrmem_pair *pair);
 void testrmem_pair_ring_free(struct testrmem_pair *pair);
-/** Get n buffers of the pool as SGEs of the session's size; tells why not. */
+/** Get n buffers of the pool as SGEs of the session's size; reports errors. */
 int testrmem_pair_bufs_get(struct testrmem_pair *pair, struct rmem_sge *sge, uint32_t n);
 void testrmem_pair_bufs_put(struct testrmem_pair *pair, struct rmem_sge *sge, uint32_t n);
 /** Post n requests from the slot on, the last one signaled. */
@@ -332,7 +332,7 @@ testrmem_pair_target(struct testrmem_pair *pair)
 int testrmem_session_open(const struct testrmem_conf *conf, struct testrmem_dev *devs,
 		struct testrmem_session **session);
 void testrmem_session_close(struct testrmem_session *session);
-/** Prove that the data arrived, and print what the engine has to tell. */
+/** Verify that the data arrived, and print the results of the engine. */
 int testrmem_session_verify(struct testrmem_session *session);
 
 static inline bool
@@ -348,11 +348,11 @@ testrmem_session_stop(struct testrmem_session *session)
 }
 
 /* option.c */
-/** The address that text names, with the port of two hosts; tells when it is none. */
+/** Parse an address, with the port of two hosts; reports errors. */
 int testrmem_addr_parse(const char *text, struct sockaddr_storage *addr);
 
 /* run.c */
-/** What the main lcore does while a run lasts, every few milliseconds. */
+/** Work of the main lcore every few milliseconds of a run. */
 typedef void (*testrmem_tick_t)(void *arg, int wait_ms);
 /** Run the workers to their end. 0, or -errno when one failed. */
 int testrmem_run(struct testrmem_session *session, testrmem_tick_t tick, void *arg);

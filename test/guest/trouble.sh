@@ -51,7 +51,7 @@ is_up() {
 }
 
 test_no_peer() {
-	refused nobody 'nobody listens there' --connect "$RMEM_ADDR"
+	refused nobody 'no listener' --connect "$RMEM_ADDR"
 	refused no_way 'cannot connect to 198.51.100.1 ' --connect 198.51.100.1
 	refused not_ours 'cannot listen at 198.51.100.1 .* no such address' --listen 198.51.100.1
 }
