@@ -15,7 +15,7 @@ COVERED = (
     'README.md',
     'app',
     'doc',
-    'drivers/soft/wire',
+    'drivers/soft',
     'lib',
     'test/wire',
 )
@@ -35,7 +35,7 @@ WORDS = (
     (r'mend(?:s|ed|ing)?', 'fix'),
     (r'on purpose', 'deliberately; injected'),
     (r'(?:the )?other way (?:a)?round', 'conversely'),
-    (r'(?:goes|gone|went)', 'is freed, is unmapped, is evicted, moves to'),
+    (r'(?<!%l\[)(?:goes|gone|went)', 'is freed, is unmapped, is evicted, moves to'),
     (r'(?:comes|came)', 'arrives, is allocated, is faulted in, follows'),
     (r'behind', 'after, following'),
     (r'beside', 'next to, in addition to'),

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* The drivers built into the library, in the order they are looked at. */
+/* The drivers built into the library, in the order of their lookup. */
 
 #include <stddef.h>
 

@@ -3,21 +3,21 @@
  */
 
 /*
- * The software device: its objects, and who may write what.
+ * The software device: its objects, and their synchronization.
  *
  * All of it lies in DPDK shared memory and holds no function pointer.
  *
- * Who writes, who reads, what orders them:
+ * Writers, readers, and their ordering:
  * - A key (struct rsoft_key) is read by any lcore that executes requests, between
  *   rsoft_grace_enter() and rsoft_grace_leave(). Its fields change only while its word lacks
  *   RSOFT_VALID and no lcore is left that saw it valid: the word is stored with release
- *   when it becomes valid, loaded with acquire by each reader, and taken away at least one
+ *   when it becomes valid, loaded with acquire by each reader, and invalidated at least one
  *   grace period before a field changes (rsoft_grace.h).
  * - The send queue of a QP is executed by one thread at a time: the holder of sq.lock
  *   (posting, or polling any CQ of the device), or the service lcore of its engine.
  * - The receive queue has one producer, the thread that posts to the QP, and one consumer
- *   at a time, the holder of rq.lock: an lcore that executes requests of the peer, or whoever
- *   flushes. No thread holds two rq.locks, and none takes an sq.lock inside one.
+ *   at a time, the holder of rq.lock: an lcore that executes requests of the peer, or a thread
+ *   that flushes. No thread holds two rq.locks, and none takes an sq.lock inside one.
  * - QP state: RTS to ERR by any thread, by compare-and-swap; to and from RESET by control
  *   calls, one at a time (rsoft_qp::ctl_lock; rsoft_qp.c). The thread that moves it to ERR loads
  *   rq.prod afterwards and flushes; the thread that posts receives stores rq.prod, then loads the
@@ -25,8 +25,8 @@
  *   of the two loads sees the store of the other side: no receive stays in a QP in ERR.
  * - A CQ has many producers and one consumer (rsoft_cq.h).
  * - rsoft_domain::lock orders connections and the tables of QPs; rsoft_dev::lock orders the
- *   key table's free list. Nobody waits for a grace period while holding either. ctl_lock of a QP
- *   is taken first of all locks, by control calls only, and held during their grace period.
+ *   key table's free list. No thread waits for a grace period while holding either. ctl_lock of a
+ *   QP is the first of all locks, taken by control calls only, and held during their grace period.
  */
 
 #ifndef RSOFT_H
@@ -77,14 +77,14 @@ extern int rsoft_logtype;
  */
 #define RSOFT_VALID (UINT32_C(1) << 31)
 #define RSOFT_SLOW  (UINT32_C(1) << 30) /* more to do than base + offset; see rsoft_access_slow() */
-#define RSOFT_BUSY  (UINT32_C(1) << 29) /* a binding or an invalidation is under way */
+#define RSOFT_BUSY  (UINT32_C(1) << 29) /* a binding or an invalidation is in progress */
 #define RSOFT_LOCAL (UINT32_C(1) << 28) /* its lkey opens it */
 #define RSOFT_INV   (UINT32_C(1) << 27) /* requests may invalidate it */
 
-/* Asked for, not given: open only what needs no page fault. */
+/* Requested, not a right: access only pages that need no page fault. */
 #define RSOFT_PEEK (UINT32_C(1) << 26)
 
-/* What an lkey must allow to be read, and to be written. */
+/* Rights of an lkey for reading, and for writing. */
 #define RSOFT_NEED_READ  (RSOFT_VALID | RSOFT_LOCAL)
 #define RSOFT_NEED_WRITE (RSOFT_VALID | RSOFT_LOCAL | RMEM_ACCESS_LOCAL_WRITE)
 
@@ -138,7 +138,7 @@ enum rsoft_profile_arg {
 
 extern const char *const rsoft_profile_words[RSOFT_PROFILE_NB];
 
-/* How a key says where its bytes are. */
+/* How a key maps to its memory. */
 enum rsoft_kind {
 	RSOFT_KIND_BASE = 0,  /* one stretch: from base on */
 	RSOFT_KIND_PAGES = 1, /* pages: addresses of pages of equal size */
@@ -150,7 +150,7 @@ struct rsoft_list;
 struct rsoft_odp;
 struct rsoft_requested;
 
-/* What a key opens. One cache line decides the common case. */
+/* An entry of the key table. One cache line suffices in the common case. */
 struct rsoft_key {
 	uint64_t word; /* rkey | rights << 32; atomic */
 	uint64_t iova;
@@ -206,7 +206,7 @@ struct rsoft_mr {
 	struct rsoft_odp *odp;
 };
 
-/* What on-demand paging counts; atomic, by anybody. */
+/* Counters of on-demand paging; atomic, written by any thread. */
 struct rsoft_odp_stats {
 	uint64_t page_faults;
 	uint64_t invalidations;
@@ -237,7 +237,7 @@ static_assert(sizeof(struct rsoft_cqe) == sizeof(struct rmem_wc) &&
 						offsetof(struct rmem_wc, reserved),
 		"a completion in a ring has the layout of struct rmem_wc");
 
-/* A message in its completion, and where it goes when that is polled; rsoft_inline.h. */
+/* A message in its completion, and its destination when that is polled; rsoft_inline.h. */
 struct rsoft_inline {
 	uint8_t data[RSOFT_MAX_INLINE_RECV];
 	uint64_t addr;
@@ -262,7 +262,7 @@ struct rsoft_cq {
 	uint32_t cons __rte_cache_aligned; /* next place to poll; atomic */
 };
 
-/* What the requester waits for at the head of its send queue. */
+/* Reason for which the head of the send queue waits. */
 enum rsoft_wait {
 	RSOFT_WAIT_NONE = 0,
 	RSOFT_WAIT_GRACE, /* an invalidation took effect, lcores may still be copying */
@@ -353,7 +353,7 @@ struct rsoft_qp {
 	struct rsoft_sq sq __rte_cache_aligned;
 	struct rmem_dev_stats stats __rte_cache_aligned; /* by the executor of sq */
 	struct rsoft_rq rq;
-	uint64_t bad_rkeys; /* counter: of requests of peers; atomic, by whoever executes them */
+	uint64_t bad_rkeys; /* counter: of requests of peers; atomic */
 };
 
 TAILQ_HEAD(rsoft_qp_list, rsoft_qp);
@@ -403,7 +403,7 @@ struct rsoft_dev {
 	uint64_t qp_generation;
 	struct rmem_dev_stats stats_gone; /* of QPs destroyed */
 	struct rmem_dev_stats stats_base; /* at the last reset */
-	struct rsoft_odp_stats odp_stats; /* of all MRs, also of those gone */
+	struct rsoft_odp_stats odp_stats; /* of all MRs, including released ones */
 	uint8_t is_odp_supported;
 	struct rwire *wire; /* NULL without ip= */
 	uint8_t has_guard;  /* it holds the handler of rsoft_guard.h; atomic */
@@ -411,7 +411,7 @@ struct rsoft_dev {
 	struct rsoft_engine engine[RSOFT_MAX_ENGINES];
 };
 
-/* What all software devices share: one place to wait for lcores, one table of devices. */
+/* Shared by all software devices: one set of lcores to wait for, one table of devices. */
 struct rsoft_domain {
 	rte_ticketlock_t lock; /* of dev[], of each device's qps[], and of connections */
 	uint32_t next_cookie;
@@ -446,8 +446,8 @@ rsoft_word_rights(uint64_t word)
 }
 
 /*
- * The key in the slot of this rkey, or of the lkey beside it. That it has the number, its word
- * alone says; it is valid under no other.
+ * The key in the slot of this rkey, or of its lkey. Only its word shows whether it has this
+ * number; it is valid with no other.
  */
 static inline struct rsoft_key *
 rsoft_key_at(const struct rsoft_dev *dev, uint32_t key_num)

@@ -83,7 +83,7 @@ static bool rsoft_access_below(const struct rsoft_qp *qp, const struct rsoft_key
 		uint64_t offset, uint64_t length, uint32_t need, uint32_t depth,
 		struct rsoft_span *span);
 
-/* What rsoft_list_open() passes on. */
+/* Arguments of rsoft_list_open() for its callbacks. */
 struct rsoft_list_opener {
 	const struct rsoft_qp *qp;
 	uint32_t need;
@@ -151,7 +151,7 @@ rsoft_list_open_range(const struct rsoft_list_opener *by, const struct rsoft_lis
 
 /*
  * Open a range that ends in the round of its first place. A key that was seen valid stays as
- * it is in this section, so that of entries of one key in a row only the range is looked at.
+ * it is in this section, so that of consecutive entries of one key only the range is checked.
  */
 static bool
 rsoft_list_open_round(const struct rsoft_list_opener *by, const struct rsoft_list_at *first,
@@ -357,7 +357,7 @@ rsoft_copy_piece(const struct rsoft_piece *to, const struct rsoft_piece *from, u
 	return rsoft_odp_copy(to->odp, to->ptr, from->odp, from->ptr, length);
 }
 
-/* Copy between one stretch and what goes on from a place of a list, *n bytes at the most. */
+/* Copy between one range and the ranges from a position of a list on, at most *n bytes. */
 static __rte_noinline unsigned int
 rsoft_copy_block(struct rsoft_list_at at, uint8_t *flat, uint64_t *n, bool is_to_list)
 {

@@ -17,7 +17,7 @@
 
 /*
  * Bytes that a key opened: at ptr, or piece by piece when key is not NULL, as it is too when
- * what modifies them is to be counted, or when pages below it come and go.
+ * modifications must be counted, or when its pages are on demand.
  */
 struct rsoft_span {
 	uint8_t *ptr; /* of the first byte */
@@ -33,7 +33,7 @@ enum rmem_vendor_err rsoft_access_why(const struct rsoft_qp *qp, uint32_t key_xo
 
 /*
  * The rest of rsoft_access() for a key with RSOFT_SLOW, whose rights, PD and range are
- * checked: what its kind asks for, and where the bytes are. span has its length, and no key.
+ * checked: the rules of its kind, and the addresses. span has its length, and no key.
  */
 bool rsoft_access_slow(const struct rsoft_qp *qp, const struct rsoft_key *key, uint64_t offset,
 		uint64_t length, uint32_t need, struct rsoft_span *span);
@@ -53,8 +53,8 @@ unsigned int rsoft_copy_spans(
 		const struct rsoft_span *to, const struct rsoft_span *from, uint64_t length);
 
 /*
- * The key that opens [addr, addr + length) as rsoft_access() says, as far as its word, PD and
- * range tell, and the place of the first byte in it; or NULL. *rights are those of its word.
+ * The key that is valid for [addr, addr + length) as for rsoft_access(), according to its word, PD
+ * and range, and the offset of the first byte; or NULL. *rights are those of its word.
  */
 static __rte_always_inline const struct rsoft_key *
 rsoft_access_key(const struct rsoft_qp *qp, uint32_t key_xor, uint32_t key_num, uint64_t addr,
@@ -151,7 +151,7 @@ rsoft_copy_near(const struct rsoft_span *to, const struct rsoft_span *from, uint
 
 /*
  * Copy length bytes from nb spans to nb spans; both lists hold at least as many. An enum
- * rsoft_side: memory is not there, or pages on demand went since they were opened. Part of the
+ * rsoft_side: memory is not mapped, or on-demand pages were evicted since the check. Part of the
  * bytes may have been copied then.
  */
 static __rte_always_inline unsigned int
@@ -163,7 +163,7 @@ rsoft_copy_all(const struct rsoft_span *to, const struct rsoft_span *from, uint6
 	return rsoft_copy_spans(to, from, length);
 }
 
-/* What a request ends with whose copy ended so; local is the side of who posted it. */
+/* Status of a request after the failure of its copy; local is the side of the requester. */
 static inline int
 rsoft_copy_status(unsigned int side, unsigned int local, uint32_t *why)
 {
@@ -188,7 +188,7 @@ rsoft_sges_length(const struct rmem_sge *sge, uint32_t num_sge, uint64_t enough)
 /*
  * Open the SGEs of a list for up to length bytes. Returns false when one does not open,
  * with the reason in *why; otherwise *total is how many bytes they hold, length at the most.
- * spans has room for RSOFT_MAX_SGE; an empty list yields one empty span.
+ * spans has RSOFT_MAX_SGE elements; an empty list yields one empty span.
  */
 static __rte_always_inline bool
 rsoft_access_sges(const struct rsoft_qp *qp, const struct rmem_sge *sge, uint32_t num_sge,

@@ -5,10 +5,10 @@
 /*
  * Advice on pages of on-demand MRs, at once or by a control thread.
  *
- * What the thread is to do are jobs, each a range of a table, in a queue under advise.lock. A table
- * outlives its jobs: rsoft_advise_cancel() takes those that wait away, and waits for the step
- * that the thread may be at. The thread lives while there are jobs, and is joined by who starts
- * the next one or cancels; so none is left when there are no on-demand MRs.
+ * The thread processes jobs, each a range of a table, in a queue under advise.lock. A table
+ * outlives its jobs: rsoft_advise_cancel() takes those that wait away, and waits for the step that
+ * the thread may be at. The thread exists while there are jobs, and is joined by the call that
+ * starts the next one or cancels; so none is left when there are no on-demand MRs.
  */
 
 #include <errno.h>
@@ -21,7 +21,7 @@
 #include "rsoft_mr.h"
 #include "rsoft_odp.h"
 
-/* Small enough that who cancels does not wait long. */
+/* Small enough that a cancellation does not wait long. */
 #define STEP_PAGES 256u
 
 struct advice_job {
@@ -38,7 +38,7 @@ static struct {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	struct advice_jobs jobs;
-	struct rsoft_odp *busy; /* table of the step under way */
+	struct rsoft_odp *busy; /* table of the current step */
 	bool is_running;        /* the thread has not yet decided to end */
 	bool is_started;        /* there is a thread to join */
 	struct rmem_thread thread;
@@ -65,7 +65,7 @@ advise_step(void)
 	}
 	advise.busy = odp;
 	pthread_mutex_unlock(&advise.lock);
-	/* Nobody is told that pages are not there; the access that needs them is. */
+	/* Missing pages are not reported here, but by the access that needs them. */
 	rsoft_odp_prefetch(odp, first, nb, advice);
 	pthread_mutex_lock(&advise.lock);
 	advise.busy = NULL;

@@ -153,7 +153,7 @@ rsoft_arg_number(const struct rsoft_arg *arg, const char *value, const struct rs
 	return 0;
 }
 
-/* What only some values of an argument need. */
+/* Additional conditions of some argument values. */
 static int
 rsoft_arg_check(const struct rsoft_arg *arg, const char *value, uint64_t number,
 		const struct rsoft_args *args)

@@ -84,7 +84,7 @@ rsoft_key_pool_is_valid(const struct rsoft_key_pool *pool, uint32_t nb_used)
 	return is_valid ? 0 : -EIO;
 }
 
-/* What makes a key valid for requests, and whose it is. */
+/* Check the validity of a key, and its owner. */
 static bool
 rsoft_key_is_valid(const struct rsoft_key *key)
 {

@@ -8,9 +8,9 @@
  *
  * A producer reserves places by adding to prod, writes each completion, and stores its
  * number (place + 1) in rsoft_cqe::number with release. The consumer loads that number with
- * acquire, copies, and stores cons with release once for all it took. messages[] goes by the
- * same rules: written before the number, read before cons moves on. A producer looks at
- * cons only when its last view of it says that the ring is full. A completion that finds it
+ * acquire, copies, and stores cons with release once for all of them. messages[] follows the
+ * same rules: written before the number, read before cons advances. A producer reads
+ * cons only if the ring is full according to its last value. A completion that finds it
  * full is lost: overrun.
  *
  * prod is advanced by an atomic add, or, by a queue that alone completes to the CQ, by a load and a
@@ -35,8 +35,8 @@
 int rsoft_cq_create(struct rmem_cq *cq, const struct rmem_cq_conf *conf);
 int rsoft_cq_destroy(struct rmem_cq *cq);
 /*
- * One more, or one less, queue completes to the CQ. Those that did so alone are told before
- * the new one starts: attach waits for a grace period.
+ * One more, or one less, queue completes to the CQ. A queue that was the only one is notified
+ * before the new one starts: attach waits for a grace period.
  */
 void rsoft_cq_attach(struct rsoft_cq *cq);
 void rsoft_cq_detach(struct rsoft_cq *cq);
@@ -52,7 +52,7 @@ rsoft_cq_of(struct rmem_cq *cq)
 	return (struct rsoft_cq *)cq;
 }
 
-/* Whether there is room up to the given place. */
+/* Whether the entries up to the given one are free. */
 static inline bool
 rsoft_cq_has_room(struct rsoft_cq *cq, uint32_t pos)
 {

@@ -58,7 +58,7 @@ rsoft_grace_register(unsigned int lcore)
 void
 rsoft_grace_wait(void)
 {
-	/* What was stored before the call, by whatever order, is ordered before the loads. */
+	/* All stores before the call, of any memory order, are ordered before the loads. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	rte_rcu_qsbr_synchronize(rsoft_domain->qsbr, RTE_QSBR_THRID_INVALID);
 	__atomic_thread_fence(__ATOMIC_ACQUIRE); /* as in rsoft_grace_check() */

@@ -6,13 +6,13 @@
  * No access outlives its invalidation.
  *
  * An lcore is between rsoft_grace_enter() and rsoft_grace_leave() while it executes
- * requests, and only then may it use what a key or a peer pointer led it to. Who takes a
- * key or a QP away stores that first, then waits until every lcore that was inside has left
+ * requests, and only then may it use the memory of a key or a peer pointer. A thread that revokes a
+ * key or a QP stores that first, then waits until every lcore that was inside has left
  * (or passed a point where it holds nothing). Between bursts an lcore is outside, so that
- * one which does other work keeps nobody waiting.
+ * one which does other work delays no other thread.
  *
- * Invariant: an lcore that loads a key as VALID inside is waited for by whoever invalidates that
- * key afterwards. Each side stores and then loads what the other stores, with a full fence in
+ * Invariant: an lcore that loads a key as VALID inside is waited for by the thread that invalidates
+ * that key afterwards. Each side stores and then loads what the other stores, with a full fence in
  * between:
  *
  *   the lcore:       store that it is inside; fence; load the key (or peer, counter, producers)
@@ -21,7 +21,7 @@
  * Either the lcore loads the new key, or the invalidator loads that the lcore is inside. The
  * fence of the lcore is in rte_rcu_qsbr_thread_online(), that of the invalidator here, since
  * rte_rcu_qsbr_start() only releases. rsoft_grace_start() also loads the number of registered
- * lcores after it: with one there is nobody to wait for, and the token is not touched.
+ * lcores after it: with one there is no wait, and the token is not used.
  */
 
 #ifndef RSOFT_GRACE_H
@@ -53,7 +53,7 @@ extern __thread unsigned int rsoft_grace_lcore;
 /* Register the calling thread; slow path of enter. */
 void rsoft_grace_register(unsigned int lcore);
 
-/* Wait until no lcore holds what was taken away before the call. Not from inside. */
+/* Wait until no lcore uses objects revoked before the call. Not from inside. */
 void rsoft_grace_wait(void);
 
 /* Go inside; for the thread of that lcore. */

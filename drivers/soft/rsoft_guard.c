@@ -109,7 +109,7 @@ guard_default(int sig, const siginfo_t *info)
 	memset(&action, 0, sizeof(action));
 	action.sa_handler = SIG_DFL;
 	sigaction(sig, &action, NULL);
-	/* What an instruction raised comes again with it; what somebody sent does not. */
+	/* A signal raised by an instruction is raised again by it; a sent signal is not. */
 	if (info->si_code <= 0)
 		raise(sig);
 }
@@ -142,7 +142,7 @@ guard_return(greg_t *regs, const siginfo_t *info)
 {
 	bool is_write = (regs[REG_ERR] & PAGE_FAULT_WRITE) != 0;
 
-	/* A general protection fault: an address that no memory can have, and it is not told. */
+	/* A general protection fault: a non-canonical address, which is not reported. */
 	if (info->si_code == SI_KERNEL)
 		is_write = ((uintptr_t)regs[REG_RDI] >> LOG2_SPACE) != 0;
 	regs[REG_RAX] = is_write ? RSOFT_SIDE_TO : RSOFT_SIDE_FROM;
@@ -187,7 +187,7 @@ guard_handler(int sig, siginfo_t *info, void *context)
 		guard_chain(sig, info, context);
 }
 
-/* Whether nobody has put a handler before ours. */
+/* Whether the rmem handler is the first one. */
 static bool
 guard_is_first(void)
 {
@@ -211,7 +211,7 @@ guard_install(void)
 
 	memset(&action, 0, sizeof(action));
 	action.sa_sigaction = guard_handler;
-	/* With nothing blocked, as guard_chain() blocks what the handler before wants. */
+	/* With no signal blocked, since guard_chain() sets the mask of the previous handler. */
 	action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
 	sigemptyset(&action.sa_mask);
 	for (i = 0; i < NB_SIGNALS; i++) {

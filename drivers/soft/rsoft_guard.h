@@ -13,7 +13,7 @@
  * flags of that one. The handler is installed while it is held (rsoft_guard_get), and removed
  * afterwards unless another one was installed on top, which then may still call it.
  *
- * All memory behind keys is accessed this way, whether the handler is there or not. Without it a
+ * All memory of keys is accessed this way, whether the handler is there or not. Without it a
  * fault raises its signal.
  *
  * The slow way, anywhere: the kernel copies, by process_vm_readv() and process_vm_writev() on
@@ -61,7 +61,7 @@ void rsoft_guard_put(void);
  */
 void rsoft_guard_unblock(void);
 
-/* Copy between ranges that may overlap. What was copied before a failure stays. */
+/* Copy between ranges that may overlap. Bytes copied before a failure stay copied. */
 struct rsoft_guarded rsoft_guard_copy_slow(void *to, const void *from, size_t length);
 
 /*

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Free indexes, given out at random so that a number tells nothing of the next one. */
+/* Free indexes, allocated at random so that the next one cannot be predicted. */
 
 #ifndef RSOFT_IDS_H
 #define RSOFT_IDS_H

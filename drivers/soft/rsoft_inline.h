@@ -16,7 +16,7 @@
  *
  * Invariant: no message reaches memory after rmem_qp_reset() or rmem_qp_destroy() returned. These
  * cancel what is pending: the receive completes with WR_FLUSH_ERR. Its completion stays where it is
- * in the CQ (rmem_qp_reset()), as receives behind it may have completed. They do not deliver, since
+ * in the CQ (rmem_qp_reset()), as later receives may have completed. They do not deliver, since
  * a control thread can't be inside (rsoft_grace.h), without which no key may be used.
  */
 
@@ -30,8 +30,8 @@
 #define RSOFT_QP_INLINE (UINT32_C(1) << 31)
 
 /*
- * Put a message in the completion at its reserved slot, for the poll to copy. False: it goes to the
- * memory at once, unless *side says that a copy failed. Under rq.lock.
+ * Put a message in the completion at its reserved slot, for the poll to copy. False: it is copied
+ * to memory immediately, unless *side reports a failed copy. Under rq.lock.
  */
 bool rsoft_inline_put(struct rsoft_qp *qp, const struct rsoft_rqe *rqe, const struct rsoft_span *to,
 		const struct rsoft_span *from, uint64_t length, uint32_t cq_pos,
@@ -49,7 +49,7 @@ void rsoft_inline_flush(struct rsoft_qp *qp);
 /* Flush the receives of pending messages. Under rq.lock; no message is being sent to the QP. */
 void rsoft_inline_cancel(struct rsoft_qp *qp);
 
-/* Deliver the message of a completion that is polled, or tell why its receive failed. */
+/* Deliver the message of a polled completion, or report the failure of its receive. */
 void rsoft_inline_take(struct rsoft_inline *message, struct rmem_wc *wc, uint16_t dev_id);
 
 #endif /* RSOFT_INLINE_H */

@@ -66,7 +66,7 @@ rsoft_keys_init(struct rsoft_dev *dev, int socket_id)
 
 	dev->slot_mask = rte_align32pow2(max_mr + max_mw) - 1;
 	dev->log2_slots = (uint32_t)__builtin_popcount(dev->slot_mask);
-	/* Index 0 is nobody's: when slot 0 has no other, it has no owner. */
+	/* Index 0 is never used: if slot 0 has no other, it has no owner. */
 	first = dev->log2_slots == RSOFT_INDEX_BITS;
 	dev->nb_keys = first + max_mr + max_mw;
 	dev->key_secret[0] = (uint64_t)rsoft_random() << 32 | rsoft_random();
@@ -110,7 +110,7 @@ rsoft_key_nb_indexes(const struct rsoft_dev *dev)
 	return UINT32_C(1) << (RSOFT_INDEX_BITS - dev->log2_slots);
 }
 
-/* The slot that is quarantined longest; 0 when none is. resting.free is a ring here. */
+/* The slot quarantined first; 0 if there is none. `resting.free` is a ring here. */
 static uint32_t
 rsoft_key_wake(struct rsoft_dev *dev, struct rsoft_key_pool *pool)
 {
@@ -151,7 +151,7 @@ rsoft_key_pool_get(struct rsoft_dev *dev, struct rsoft_key_pool *pool)
 }
 
 /*
- * The next index of a slot; 0 when callers asked for keys of all of them, and use those. Twice
+ * The next index of a slot; 0 if all of them are requested keys in use. Twice
  * round: the first time may leave indexes out that they used.
  */
 static uint32_t
@@ -290,7 +290,7 @@ rsoft_key_free(struct rsoft_dev *dev, struct rsoft_key *key)
 		rte_ticketlock_lock(&dev->lock);
 		rsoft_requested_del(dev, slot, rsoft_word_rkey(key->word));
 		rte_ticketlock_unlock(&dev->lock);
-		rsoft_grace_wait(); /* for those who are at it in the table */
+		rsoft_grace_wait(); /* for readers of the table entry */
 	}
 	rte_ticketlock_lock(&dev->lock);
 	key->mr = NULL;

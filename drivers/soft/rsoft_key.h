@@ -12,10 +12,10 @@
  * Invariant: no index that the device chooses has had another owner since its slot had as many
  * owners as there are indexes for it: 2^(24 - log2_slots). So the tags that requests choose
  * (REG_MR, UMR, BIND_MW) mean nothing to the next owner. A slot that has been through all of its
- * indexes is quarantined behind all others that have, until free ones run short.
+ * indexes is quarantined, in FIFO order, until free ones run short.
  *
- * A key that the caller asks for may have any number; see rsoft_requested.h. It has the slot of
- * its index if that is free, else any. An index of which a key was asked for counts as used.
+ * A requested key may have any number; see rsoft_requested.h. It has the slot of its index if
+ * that is free, else any. The index of a requested key counts as used.
  */
 
 #ifndef RSOFT_KEY_H
@@ -88,12 +88,12 @@ rsoft_key_invalidate(const struct rsoft_qp *qp, uint32_t rkey)
 	struct rsoft_key *key = rsoft_key_at(qp->dev, rkey);
 	uint64_t word = __atomic_load_n(&key->word, __ATOMIC_ACQUIRE);
 
-	/* What requests make valid is in the slot of its rkey. */
+	/* Keys bound by requests are in the slot of their rkey. */
 	if (unlikely(rsoft_word_rkey(word) != rkey ||
 			    (rsoft_word_rights(word) & can_inv) != can_inv || key->pd != qp->pd ||
 			    !rsoft_key_is_for(key, qp)))
 		return NULL;
-	/* Only one of several that invalidate at a time goes on. */
+	/* Of several concurrent invalidations only one succeeds. */
 	if (!__atomic_compare_exchange_n(&key->word, &word, rsoft_key_word(rkey, RSOFT_BUSY), false,
 			    __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
 		return NULL;

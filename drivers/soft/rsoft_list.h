@@ -6,10 +6,10 @@
  * The map of a KIND_LIST key: rounds of entries, each a block of memory or of another key.
  *
  * A list belongs to its MR and is part of what a key opens: written only while the key is not
- * VALID, read by who saw it VALID and has not left; but for what walks note in it. That of an MR
+ * VALID, read inside grace sections that saw it VALID; except the fields of walks. That of an MR
  * over ranges is one of memory; that of an indirect MR is of keys below. Of the keys below nothing
  * is kept but their lkeys: rsoft_access() opens all that a range touches, before a byte moves,
- * and who copies afterwards, in the same grace section, finds them as they were.
+ * and a copy afterwards, in the same grace section, finds them unchanged.
  */
 
 #ifndef RSOFT_LIST_H
@@ -32,7 +32,7 @@ struct rsoft_list {
 	uint8_t is_memory;       /* the addresses are memory's, and no key is asked */
 	uint8_t levels;          /* of keys below; 0 with is_memory */
 	uint64_t walk;           /* the last that met it; under rsoft_dev::umr_lock */
-	struct rsoft_list *next; /* to look at in that walk; under rsoft_dev::umr_lock */
+	struct rsoft_list *next; /* next in that walk; under rsoft_dev::umr_lock */
 	struct rsoft_list_entry entry[];
 };
 
@@ -55,7 +55,7 @@ struct rsoft_list *rsoft_list_of_iov(
 /* Blocks that length bytes from the start of a list are made of. */
 uint32_t rsoft_list_nb_pieces(const struct rsoft_list *list, uint64_t length);
 
-/* What a key below must allow when the key above it is used for need. */
+/* Rights that a key below needs if the key above it is used for need. */
 static inline uint32_t
 rsoft_list_need(uint32_t need)
 {

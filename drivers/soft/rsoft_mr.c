@@ -21,8 +21,8 @@
 #include "rsoft_profile.h"
 
 /*
- * See that every page of a range is there and may be used as asked, as pinning it would.
- * Where the kernel can't populate, at least see that it is mapped.
+ * Populate every page of a range for the requested access, like pinning.
+ * If the kernel can't populate, at least check that it is mapped.
  */
 static int
 rsoft_mr_check_range(const struct iovec *range, bool is_write, bool is_fd)
@@ -35,7 +35,10 @@ rsoft_mr_check_range(const struct iovec *range, bool is_write, bool is_fd)
 	rmem_pages_of(range, &at, &end);
 	if (rmem_pages_can_populate()) {
 		error = rmem_pages_populate(at, end, is_write);
-		/* What a device maps has no pages to populate; the class has mapped it as asked. */
+		/*
+		 * Memory mapped by a device has no pages to populate; the class has mapped it as
+		 * requested.
+		 */
 		if (error == EINVAL && is_fd)
 			error = 0;
 	} else {
@@ -66,7 +69,7 @@ rsoft_mr_check_mapped(const struct rmem_mr *base, uint32_t access)
 	return rc;
 }
 
-/* Pin all the memory of an MR, as the device and its access say; -ENOMEM. */
+/* Pin all the memory of an MR, according to the device and its access; -ENOMEM. */
 static int
 rsoft_mr_pin(struct rmem_mr *base)
 {
@@ -103,7 +106,7 @@ rsoft_mr_guard(struct rsoft_dev *dev)
 		rsoft_guard_put(); /* another thread was faster */
 }
 
-/* Any key, or the one that the attributes ask for; they may be NULL. */
+/* Any key, or the one requested by the attributes; they may be NULL. */
 static int
 rsoft_mr_take_key(struct rsoft_mr *mr, const struct rmem_mr_attr *attr)
 {
@@ -180,7 +183,7 @@ rsoft_mr_check_iova(const struct rmem_mr *base)
 		return 0;
 	RSOFT_LOG(ERR,
 			"iova 0x%" PRIx64
-			" of memory at %p: profile=%s wants the same offset in a page",
+			" of memory at %p: profile=%s requires the same offset in a page",
 			base->iova, base->addr,
 			rsoft_profile_words[rsoft_dev_of(&base->obj)->args.profile]);
 	return -EINVAL;
@@ -223,7 +226,7 @@ rsoft_mr_reg(struct rmem_mr *base, const struct rmem_mr_attr *attr)
 
 /*
  * An MR that counts has RSOFT_SLOW, so that the path of others stays as it is. The counter is
- * stored before the bit, and looked at between grace_enter and grace_leave only.
+ * stored before the bit, and read between grace_enter and grace_leave only.
  */
 int
 rsoft_mr_bind_counter(struct rmem_mr *base, struct rmem_counter *counter)
@@ -264,14 +267,14 @@ rsoft_mr_share(struct rmem_mr *base, struct rmem_mr *from)
 	return rsoft_mr_reg(base, &attr);
 }
 
-/* What a change gives an MR. */
+/* Resources of a changed MR. */
 struct rsoft_mr_change {
 	bool is_other; /* memory, or other as to on demand */
 	uint8_t pin;
 	struct rsoft_odp *odp;
 };
 
-/* See that an MR can be changed to what it shall be; have other memory, its pin and its table. */
+/* Check a change of an MR, and acquire its new memory, pin and table. */
 static int
 rsoft_mr_rereg_take(struct rsoft_mr *mr, void *addr, size_t length, uint32_t access,
 		struct rsoft_mr_change *change)
@@ -295,7 +298,7 @@ rsoft_mr_rereg_take(struct rsoft_mr *mr, void *addr, size_t length, uint32_t acc
 	return 0;
 }
 
-/* Nobody uses the old memory any more, and the key is not valid: fill in the new. */
+/* The old memory is no longer in use, and the key is not valid: set the new one. */
 static int
 rsoft_mr_rereg_give(struct rsoft_mr *mr, void *addr, size_t length,
 		const struct rsoft_mr_change *change, enum rmem_rereg_result *result)
@@ -328,8 +331,8 @@ rsoft_mr_keeps_keys(const struct rsoft_mr *mr, uint32_t access)
 }
 
 /*
- * The class lets nobody else change or release the MR meanwhile, so that its key's word has one
- * writer. The full fence of the exchange comes before the look who is inside; dereg has the same.
+ * The class excludes other changes and releases of the MR, so that its key's word has one
+ * writer. The full fence of the exchange precedes the check of lcores inside; as in dereg.
  */
 int
 rsoft_mr_rereg(struct rmem_mr *base, uint32_t flags, struct rmem_pd *pd, void *addr, size_t length,

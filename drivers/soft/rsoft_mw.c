@@ -67,7 +67,7 @@ rsoft_mw_is_bound_by(const struct rsoft_qp *qp)
 	return false;
 }
 
-/* The range is in the MR; an implicit one says that it is longer than its key is. */
+/* The range is in the MR; the length of an implicit one is larger than that of its key. */
 static bool
 rsoft_mw_is_inside(const struct rsoft_key *key, const struct rmem_mw_bind_info *info)
 {
@@ -150,7 +150,9 @@ rsoft_mw_bind_start(struct rsoft_qp *qp, const struct rmem_send_wr *wr)
 		bad |= RSOFT_VALID; /* IBTA o10-37.2.30: from FREE only */
 	if (unlikely((rights & bad) != 0 || !rsoft_mw_take_mr(qp, wr)))
 		return RMEM_WC_MW_BIND_ERR;
-	/* Only one of several at a time goes on; a full fence before the grace period. */
+	/*
+	 * Of several concurrent bindings only one proceeds; a full fence before the grace period.
+	 */
 	if (unlikely(!__atomic_compare_exchange_n(&key->word, &word,
 			    rsoft_key_word(rsoft_word_rkey(word), RSOFT_BUSY), false,
 			    __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))) {

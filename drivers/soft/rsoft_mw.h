@@ -5,13 +5,13 @@
 /*
  * Memory windows.
  *
- * A window's key says where its bytes are just as the key of its MR does: it is filled from
+ * A window's key maps to memory in the same way as the key of its MR: it is filled from
  * that, once, when it is bound. It lacks RSOFT_LOCAL, so that no lkey opens it; one of type 2
  * is tied to the QP that bound it, and requests may invalidate it.
  *
  * Invariant: from the binding until the grace period of its end is over, key->mr is the MR and
- * counts as a reference to it, so that neither its key nor its memory goes before. key->mr is
- * written only by who took the key to BUSY.
+ * counts as a reference to it, so that neither its key nor its memory is released before. key->mr
+ * is written only by the thread that set the key to BUSY.
  */
 
 #ifndef RSOFT_MW_H
@@ -40,8 +40,8 @@ rsoft_mw_set_tag(struct rmem_mw *mw, uint8_t tag)
 
 /*
  * Execute a BIND_MW request of a QP: RMEM_WC_SUCCESS, RMEM_WC_MW_BIND_ERR with nothing
- * changed, or RSOFT_MW_GRACE: the binding before is taken away, and rsoft_mw_bind_end() or
- * rsoft_mw_bind_drop() goes on when no lcore can be using it.
+ * changed, or RSOFT_MW_GRACE: the previous binding is invalidated, and rsoft_mw_bind_end() or
+ * rsoft_mw_bind_drop() continues when no lcore can be using it.
  */
 #define RSOFT_MW_GRACE (-1)
 int rsoft_mw_bind_start(struct rsoft_qp *qp, const struct rmem_send_wr *wr);

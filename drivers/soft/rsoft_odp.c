@@ -140,7 +140,7 @@ rsoft_odp_alloc(struct rsoft_dev *dev, void *addr, size_t length, uint32_t acces
 	odp->end = RTE_ALIGN_CEIL(end, UINT64_C(1) << odp->log2_page);
 	if (!odp->is_guarded)
 		unguarded_add(odp);
-	/* What an implicit MR covers is not to be touched as a whole. */
+	/* The range of an implicit MR must not be touched as a whole. */
 	if (!is_implicit && dev->args.odp_uffd != 0)
 		rsoft_uffd_watch(odp);
 	*new_odp = odp;

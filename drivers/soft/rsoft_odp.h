@@ -8,14 +8,14 @@
  * An ODP MR has a table with two bits for each page of its range: the device has had the page
  * for reading, and for writing. Before a request touches a page whose bit is not set, a fault
  * has the kernel populate it, which fails where the memory is not mapped or may not be used
- * so. The table says what was; pages may go at any time, so that each copy is guarded
- * (rsoft_guard.h) whatever the table says, and one that fails takes the bits back, as does who
+ * so. The table may be stale; pages may be evicted at any time, so each copy is guarded
+ * (rsoft_guard.h) regardless of the table, and a failed one clears the bits, as does a thread that
  * hears of it (rsoft_uffd.h).
  *
  * Invariant: the bits decide what is counted and when the kernel is asked, never what is
- * accessed. They are set and cleared by atomics, by anybody: lcores that execute requests,
- * control calls, and who hears of pages that went. A table goes with its MR's translation,
- * after the grace period of that. It is memory of this process, as what it tells of is.
+ * accessed. They are set and cleared with atomics, by any thread: lcores that execute requests,
+ * control calls, and the reader of page events. A table is freed with the translation of its MR,
+ * after the grace period of that. It is memory of this process, like the pages it describes.
  */
 
 #ifndef RSOFT_ODP_H
@@ -38,10 +38,10 @@ extern uint32_t rsoft_odp_nb_unguarded;
 /* Whether one of them has a byte of [addr, addr + length). */
 bool rsoft_odp_is_unguarded(uint64_t addr, uint64_t length);
 
-/* Whether this kernel can do what ODP needs, by what the device's arguments say. */
+/* Whether the kernel supports ODP with the arguments of the device. */
 bool rsoft_odp_is_supported(const struct rsoft_dev *dev);
 
-/* What rmem_dev_info_get() tells. */
+/* Capabilities for rmem_dev_info_get(). */
 void rsoft_odp_caps(const struct rsoft_dev *dev, struct rmem_odp_caps *caps);
 
 /* A table for a range, or an implicit one for NULL and SIZE_MAX; -errno with a log line. */
@@ -85,7 +85,7 @@ rsoft_odp_log2_page(const struct rsoft_odp *odp)
 }
 
 /*
- * Have the pages of a range for what need says; false: an access error. A key opened the range,
+ * Fault in the pages of a range for need; false: an access error. A key is valid for the range,
  * so that it is in the table.
  */
 static __rte_always_inline bool

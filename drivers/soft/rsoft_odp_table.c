@@ -14,7 +14,7 @@
 
 /* Every page of a word for reading. */
 #define ALL_READ UINT64_C(0x5555555555555555)
-/* Words of the table behind a bit of rsoft_odp::used. */
+/* Words of the table per bit of rsoft_odp::used. */
 #define USED_WORDS 512u
 
 struct rsoft_odp rsoft_odp_raw;
@@ -110,7 +110,7 @@ rsoft_odp_set(struct rsoft_odp *odp, uint64_t first, uint64_t nb, unsigned int b
 	for (; nb != 0; nb -= n, first += n) {
 		mask = word_mask(first, nb, &n);
 		word = first / RSOFT_ODP_WORD;
-		/* Before the bits, so that who looks through all of them finds these. */
+		/* Before the bits, so that a scan of all of them finds these. */
 		bit = UINT64_C(1) << (word / USED_WORDS % 64);
 		if ((__atomic_load_n(&odp->used[word / USED_WORDS / 64], __ATOMIC_RELAXED) & bit) ==
 				0)
@@ -144,7 +144,7 @@ rsoft_odp_is_known(const struct rsoft_odp *odp, uint64_t first, uint64_t nb, boo
 	return true;
 }
 
-/* The word behind one, of those that ever had a bit; UINT64_MAX: none. */
+/* The word after one, of those that ever had a bit; UINT64_MAX: none. */
 static uint64_t
 next_used(const struct rsoft_odp *odp, uint64_t word, uint64_t end)
 {
@@ -178,7 +178,7 @@ rsoft_odp_invalidate(struct rsoft_odp *odp, uint64_t first, uint64_t nb)
 	}
 }
 
-/* Take back the bits of pages that are not resident any more, in a word of the table. */
+/* Clear the bits of pages that are no longer resident, in a word of the table. */
 static void
 check_word(struct rsoft_odp *odp, uint64_t word)
 {

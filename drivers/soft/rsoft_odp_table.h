@@ -64,13 +64,13 @@ uint64_t rsoft_odp_set(struct rsoft_odp *odp, uint64_t first, uint64_t nb, unsig
 /* Whether the table has a bit of each page. */
 bool rsoft_odp_is_known(const struct rsoft_odp *odp, uint64_t first, uint64_t nb, bool is_write);
 
-/* The pages went, or may have: clear their bits. */
+/* The pages were evicted, or may have been: clear their bits. */
 void rsoft_odp_invalidate(struct rsoft_odp *odp, uint64_t first, uint64_t nb);
 
 /* An access found no page at an address: the table, which may be NULL, forgets it. */
 void rsoft_odp_access_failed(struct rsoft_odp *odp, uintptr_t addr);
 
-/* The counters of an MR; looks first for pages that went unheard. */
+/* The counters of an MR; first scans for pages evicted without an event. */
 void rsoft_odp_stats_get(struct rsoft_odp *odp, struct rmem_mr_stats *stats);
 
 #endif /* RSOFT_ODP_TABLE_H */

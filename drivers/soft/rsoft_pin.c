@@ -48,7 +48,7 @@ static struct {
 	uint64_t nb_charged; /* bytes of all MRs of devices with a profile, hugepages too */
 } rsoft_pins = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* A number behind a word at the start of a line of a file; what is given when it isn't there. */
+/* A number after a word at the start of a line of a file, or a default. */
 static uint64_t
 rsoft_pin_read(const char *path, const char *word, uint64_t otherwise)
 {
@@ -108,7 +108,7 @@ rsoft_pin_is_locked(uintptr_t first, uintptr_t end)
 	return msync((void *)first, end - first, MS_ASYNC | MS_INVALIDATE) != 0 && errno == EBUSY;
 }
 
-/* How many ends of a segment have no other of ours beside them. */
+/* Number of ends of a segment without an adjacent segment. */
 static uint64_t
 rsoft_pin_open_ends(const struct rsoft_seg *seg)
 {
@@ -243,7 +243,7 @@ rsoft_pin_is_eal_huge(const struct iovec *range)
 	return rmem_pages_eal_size(range) > (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* Take back the first of several ranges. */
+/* Unpin the first of several ranges. */
 static bool
 rsoft_pin_drop_ranges(const struct iovec *iov, uint32_t nb_iov)
 {
@@ -335,7 +335,7 @@ rsoft_pin_charge(const struct iovec *iov, uint32_t nb_iov)
 	return 0;
 }
 
-/* Say what is short, by the numbers, and how to get more. */
+/* Log the limit exceeded, the numbers, and the remedy. */
 static void
 rsoft_pin_tell(uint32_t level, int error, const struct iovec *iov, uint32_t nb_iov)
 {

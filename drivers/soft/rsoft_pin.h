@@ -12,7 +12,7 @@
  * had locked before are noted as its own, and left as they are.
  *
  * Locks are a process's own, and so is all of this: it lies in its heap, under one mutex, which is
- * held over mlock() too, since who finds a page counted relies on its being locked.
+ * held during mlock() too, since a thread that finds a page counted relies on the lock.
  */
 
 #ifndef RSOFT_PIN_H
@@ -31,12 +31,12 @@ int rsoft_pin(struct rsoft_dev *dev, uint32_t access, const struct iovec *iov, u
 		uint8_t *pin);
 
 /*
- * Take back what rsoft_pin() gave for the same ranges; -EFAULT when part of the memory is not
+ * Undo rsoft_pin() for the same ranges; -EFAULT if part of the memory is not
  * mapped any more.
  */
 int rsoft_unpin(uint8_t pin, const struct iovec *iov, uint32_t nb_iov);
 
-/* How much this process has pinned, and what it may, for people. */
+/* Print the memory pinned by this process, and its limit. */
 void rsoft_pin_dump(const struct rsoft_dev *dev, FILE *f);
 
 #endif /* RSOFT_PIN_H */

@@ -6,8 +6,8 @@
  * The doorbell: where send requests are executed, and when.
  *
  * Without engines a post executes straight from the caller's array while nothing is queued.
- * What cannot run (no receive at the peer, no peer, an invalidation that waits for other
- * lcores) is copied to the queue with all behind it, and the QP goes to the device's pending
+ * A request that cannot execute (no receive at the peer, no peer, an invalidation that waits for
+ * other lcores) is copied to the queue with all following ones, and the QP to the device's pending
  * list, which every poll of a CQ of the device works on. With engines a post only queues.
  */
 
@@ -76,7 +76,7 @@ rsoft_post_progress(struct rsoft_dev *dev)
 	if (rte_ticketlock_trylock(&dev->pending_lock)) {
 		for (qp = TAILQ_FIRST(&dev->pending); qp != NULL; qp = next) {
 			next = TAILQ_NEXT(qp, next);
-			/* Only try: who posts takes sq.lock first, pending_lock second. */
+			/* Only try: a post takes sq.lock first, pending_lock second. */
 			if (!rte_ticketlock_trylock(&qp->sq.lock))
 				continue;
 			rsoft_post_drain(qp, lcore);
@@ -100,7 +100,7 @@ rsoft_post_drop(struct rsoft_qp *qp)
 	if (sq->is_pending)
 		rsoft_post_unpend(qp);
 	rte_ticketlock_unlock(&qp->dev->pending_lock);
-	/* What was taken away stays away, and a grace period is over by now. */
+	/* Invalidated keys stay invalid, and the grace period has ended. */
 	if (sq->wait == RSOFT_WAIT_GRACE) {
 		for (i = 0; i < sq->nb_inv; i++) {
 			const struct rmem_send_wr *wr = rsoft_sq_slot(sq, sq->cons + i);

@@ -22,10 +22,10 @@ int rsoft_post_bind_mw(struct rmem_qp *qp, struct rmem_mw *mw, const struct rmem
  */
 bool rsoft_post_progress(struct rsoft_dev *dev);
 
-/* Execute what is queued, as far as it goes. For the holder of sq.lock, or the engine. */
+/* Execute queued requests, up to one that must wait. For the holder of sq.lock, or the engine. */
 void rsoft_post_drain(struct rsoft_qp *qp, unsigned int lcore);
 
-/* Forget what is queued and what the head waits for. Nobody else uses the queue. */
+/* Drop queued requests and the wait of the head. No other thread uses the queue. */
 void rsoft_post_drop(struct rsoft_qp *qp);
 
 #endif /* RSOFT_POST_H */

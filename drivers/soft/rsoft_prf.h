@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Numbers that look random to anyone without the secret they are made by. */
+/* Numbers that are pseudo-random without knowledge of the secret. */
 
 #ifndef RSOFT_PRF_H
 #define RSOFT_PRF_H

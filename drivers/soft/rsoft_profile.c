@@ -10,7 +10,7 @@
 const char *const rsoft_profile_words[RSOFT_PROFILE_NB] = {"none", "rxe", "mlx5", "verbs"};
 
 /*
- * What the verbs driver offers on a device that has all that it tries (drivers/verbs); it has no
+ * Features of the verbs driver on a device that passes all probes (drivers/verbs); it has no
  * fast registration, indirect keys, requested keys, disabled MRs, counters, several ranges, shared
  * MRs, READ_WITH_INV or inline receive.
  */
@@ -66,7 +66,7 @@ const struct rsoft_profile rsoft_profiles[RSOFT_PROFILE_NB] = {
 								.max_mw = 16777216,
 								.max_inline = UINT64_MAX},
 				},
-		/* What both have, without windows of type 1. */
+		/* The common subset, without windows of type 1. */
 		[RSOFT_PROFILE_VERBS] =
 				{
 						.capa = RSOFT_PROFILE_CAPA,

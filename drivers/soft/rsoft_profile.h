@@ -5,7 +5,7 @@
 /*
  * Profiles: the software device restricted to what a device of the verbs driver has.
  *
- * A profile only takes away: capabilities, access rights, and the upper part of the range of an
+ * A profile only removes: capabilities, access rights, and the upper part of the range of an
  * argument. So a program that runs on a device with a profile also runs on one without.
  */
 

@@ -119,7 +119,7 @@ rsoft_qp_enter(struct rsoft_qp *qp)
 	return 0;
 }
 
-/* As mlx5's MLX5_SCATTER_TO_CQE: on, unless the variable is 0 or the QP says no. */
+/* As mlx5's MLX5_SCATTER_TO_CQE: on, unless the variable is 0 or the QP disables it. */
 static bool
 rsoft_qp_wants_inline_recv(const struct rmem_qp_conf *conf)
 {
@@ -263,7 +263,7 @@ rsoft_qp_set_error(struct rmem_qp *base)
 	return is_reset ? -EBUSY : 0;
 }
 
-/* To RESET, with nobody left who uses the QP as a peer; it leaves the table when it dies. */
+/* To RESET, when no thread uses the QP as a peer any more; removed from the table if it dies. */
 static void
 rsoft_qp_quiesce(struct rsoft_qp *qp, bool is_dying)
 {

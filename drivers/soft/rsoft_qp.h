@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Queue pairs: their life, their state, and who is connected to whom. */
+/* Queue pairs: lifetime, state, and connections. */
 
 #ifndef RSOFT_QP_H
 #define RSOFT_QP_H
@@ -24,7 +24,7 @@ struct rsoft_qp *rsoft_qp_lookup(const struct rmem_qp_addr *addr);
 /* To ERR from RTS, with the receives flushed. Without any rq.lock. */
 void rsoft_qp_fail(struct rsoft_qp *qp);
 
-/* To ERR from RTS; true when the caller was the one who did it. */
+/* To ERR from RTS; true if the caller made the transition. */
 static inline bool
 rsoft_qp_to_err(struct rsoft_qp *qp)
 {

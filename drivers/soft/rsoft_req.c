@@ -22,7 +22,7 @@
 /* The request stays at the head of the queue. */
 #define RSOFT_BLOCKED (-1)
 
-/* The peer is not there: wait, or give up. */
+/* The peer is not ready: wait, or fail. */
 static int
 rsoft_req_no_peer(struct rsoft_qp *qp)
 {
@@ -44,7 +44,7 @@ rsoft_req_no_peer(struct rsoft_qp *qp)
 	return RMEM_WC_RETRY_EXC_ERR;
 }
 
-/* The peer has no receive: wait for its RNR timer, or give up. */
+/* The peer has no receive: wait for its RNR timer, or fail. */
 static int
 rsoft_req_no_recv(struct rsoft_qp *qp, const struct rsoft_qp *peer)
 {
@@ -65,7 +65,7 @@ rsoft_req_no_recv(struct rsoft_qp *qp, const struct rsoft_qp *peer)
 		return RSOFT_BLOCKED;
 	RSOFT_COUNT(qp->stats.rnr_retries, 1);
 	sq->deadline = now + pause;
-	if (qp->conn.rnr_retry != 7 && --sq->rnr_left == 0) /* 7: for ever */
+	if (qp->conn.rnr_retry != 7 && --sq->rnr_left == 0) /* 7: unlimited */
 		return RMEM_WC_RNR_RETRY_EXC_ERR;
 	return RSOFT_BLOCKED;
 }
@@ -165,7 +165,7 @@ rsoft_req_send(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *l
 }
 
 /*
- * The peer is asked first, as the local side is looked at when the response comes: with a bad key
+ * The peer is checked first, since the local side is checked with the response: with a bad key
  * on both sides, the status is that of the remote one. Nothing is copied before both are opened.
  */
 static int
@@ -232,7 +232,7 @@ rsoft_req_end_inv(struct rsoft_run *run, const uint8_t *wrs, size_t stride, uint
 	struct rsoft_qp *qp = run->qp;
 	uint32_t i, nb_inv = RTE_MIN(qp->sq.nb_inv, n);
 
-	/* The others stand behind the end of the ring, and wait no longer either. */
+	/* The others are after the end of the ring, and wait no longer either. */
 	qp->sq.nb_inv -= nb_inv;
 	if (qp->sq.nb_inv == 0)
 		qp->sq.wait = RSOFT_WAIT_NONE;
@@ -267,7 +267,7 @@ rsoft_req_end_inv(struct rsoft_run *run, const uint8_t *wrs, size_t stride, uint
 	return nb_inv;
 }
 
-/* Take away the keys of the LOCAL_INVs that follow each other; how many they are. */
+/* Invalidate the keys of consecutive LOCAL_INVs; returns their number. */
 static uint32_t
 rsoft_req_local_inv(struct rsoft_qp *qp, const uint8_t *wrs, size_t stride, uint32_t n)
 {
@@ -306,7 +306,7 @@ rsoft_req_bind(struct rsoft_run *run, const struct rmem_send_wr *wr)
 	int status = wr->opcode == RMEM_WR_REG_MR ? rsoft_reg_mr(run->qp, wr, &run->why)
 						  : rsoft_umr(run->qp, wr, &run->why);
 
-	/* Before the completion: who polls it may release the MR. */
+	/* Before the completion: its consumer may release the MR. */
 	if (run->is_queued)
 		rsoft_sq_unhold(wr);
 	return status;
@@ -373,7 +373,7 @@ rsoft_req_write_copy(const struct rsoft_span *to, const struct rsoft_span *from,
 /*
  * The common case, without the detours: WRITEs from one SGE each, as many of n as go
  * through. Any that is different or does not open is left, untouched, to rsoft_req_one(). The
- * states are looked at once: a burst is short, and who changes them waits for it to end.
+ * states are read once: a burst is short, and a change of state waits for its end.
  */
 static uint32_t
 rsoft_req_writes(struct rsoft_run *run, const uint8_t *wrs, size_t stride, uint32_t n)

@@ -13,7 +13,7 @@
 
 /*
  * Execute n requests, stride bytes apart, in the queue or the caller's, until one must wait.
- * Returns how many were; the request behind them, when there is one, is the head that waits.
+ * Returns their number; the following request, if any, is the head that waits.
  * Under sq.lock or by the engine, from inside of rsoft_grace_enter().
  */
 uint32_t rsoft_req_exec(struct rsoft_qp *qp, unsigned int lcore, bool is_queued, const void *wrs,

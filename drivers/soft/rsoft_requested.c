@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Keys that callers asked for; see rsoft_requested.h. */
+/* Requested keys; see rsoft_requested.h. */
 
 #include <errno.h>
 

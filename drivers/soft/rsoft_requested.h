@@ -3,14 +3,15 @@
  */
 
 /*
- * Keys that callers asked for: where those are that have another slot than that of their index,
+ * Requested keys: the slots of those that have another slot than that of their index,
  * and which indexes they had.
  *
- * Lists by a hash of the rkey, of slots. Written under rsoft_dev::lock; read in a grace section,
- * by who did not find a key in its slot. Invariant: from rsoft_requested_del() on until a grace
- * period is over, the link of the slot stays as it is, so that a reader goes on to the same list.
+ * Lists by a hash of the rkey, of slots. Written under rsoft_dev::lock; read in a grace section, by
+ * a lookup that did not find the key in its slot. Invariant: from rsoft_requested_del() on until a
+ * grace period is over, the link of the slot stays unchanged, so that a reader continues in the
+ * same list.
  *
- * An index of which a key was asked for has its bit set, until the device comes to choose that
+ * The index of a requested key has its bit set, until the device would choose that
  * index and passes it. So a key that the device chooses has none of these numbers until its slot
  * has been through all of its indexes.
  */
@@ -26,7 +27,7 @@
 int rsoft_requested_init(struct rsoft_dev *dev);
 void rsoft_requested_fini(struct rsoft_dev *dev);
 
-/* A slot has this rkey, which was asked for. */
+/* A slot has this requested rkey. */
 void rsoft_requested_add(struct rsoft_dev *dev, uint32_t slot, uint32_t rkey);
 
 /* It has it no more; only when rsoft_key_at() leads elsewhere. */

@@ -126,8 +126,8 @@ rsoft_resp_atomic_open(struct rsoft_qp *peer, const struct rmem_send_wr *wr,
 	if (status != RMEM_WC_SUCCESS)
 		return status;
 	/*
-	 * The address is aligned; the bytes behind it need not be with a chosen iova, nor lie
-	 * together behind an indirect key.
+	 * The address is aligned; the memory need not be with a chosen iova, nor be contiguous
+	 * with an indirect key.
 	 */
 	if (span->ptr == NULL || (uintptr_t)span->ptr % sizeof(uint64_t) != 0) {
 		*why = RMEM_VENDOR_ERR_ALIGNMENT;
@@ -225,7 +225,7 @@ rsoft_resp_write_imm(struct rsoft_qp *peer, const struct rmem_send_wr *wr,
 	return RMEM_WC_SUCCESS;
 }
 
-/* What becomes of a message in a receive. */
+/* Result of a message in a receive. */
 struct rsoft_placed {
 	bool is_early;       /* before: the place in the CQ may be reserved; after: it is */
 	bool is_inline;      /* it is in its completion */
@@ -280,7 +280,7 @@ rsoft_resp_place(struct rsoft_qp *peer, const struct rsoft_rqe *rqe, const struc
 	return RMEM_WC_REM_OP_ERR;
 }
 
-/* Complete the receive of a message, or of what was to be one. */
+/* Complete the receive of a message, also of a refused one. */
 static void
 rsoft_resp_complete(struct rsoft_qp *peer, const struct rsoft_rqe *rqe,
 		const struct rmem_send_wr *wr, uint64_t length, const struct rsoft_placed *placed)
@@ -299,7 +299,7 @@ rsoft_resp_complete(struct rsoft_qp *peer, const struct rsoft_rqe *rqe,
 				placed->recv_status, placed->why);
 		if (placed->why == RMEM_VENDOR_ERR_PAGE_FAULT)
 			RSOFT_COUNT(peer->rq.faults, 1);
-		is_first = rsoft_qp_to_err(peer); /* before who polls can know */
+		is_first = rsoft_qp_to_err(peer); /* before the completion can be polled */
 	}
 	rsoft_resp_give(peer, cq_pos, &cqe);
 	if (unlikely(is_first))

@@ -6,7 +6,7 @@
  * The responder half: what a QP does with a request of its peer.
  *
  * This is the seam between the two sides. The requester hands over what a packet would
- * carry and the bytes to move; it never looks behind a struct rsoft_qp that it got here.
+ * carry and the bytes to transfer; it never dereferences a struct rsoft_qp of this interface.
  * A peer that is not in this process would be reached by another body of these functions.
  *
  * Between rsoft_grace_enter() and rsoft_grace_leave() only; a peer pointer is good until
@@ -65,7 +65,7 @@ int rsoft_resp_send(struct rsoft_qp *peer, const struct rmem_send_wr *wr,
 int rsoft_resp_send_end(struct rsoft_qp *peer, const struct rmem_send_wr *wr, uint64_t length,
 		struct rsoft_key *inv_key, uint32_t rq_pos);
 
-/* The peer refused a request: it goes to ERR (IBTA 9.9.3, class B to D errors). */
+/* The peer refused a request: it moves to ERR (IBTA 9.9.3, class B to D errors). */
 void rsoft_resp_fail(struct rsoft_qp *peer);
 
 /*
@@ -105,7 +105,7 @@ rsoft_resp_open(struct rsoft_qp *peer, uint32_t right, uint64_t addr, uint32_t r
 	}
 	span->length = 0;
 	span->key = NULL;
-	if (unlikely(length == 0)) /* IBTA C9-88: the rkey is not looked at */
+	if (unlikely(length == 0)) /* IBTA C9-88: the rkey is not checked */
 		return RMEM_WC_SUCCESS;
 	if (unlikely(!rsoft_access(peer, 0, rkey, addr, length, RSOFT_VALID | right, span))) {
 		*why = rsoft_access_why(peer, 0, rkey, addr, length, RSOFT_VALID | right);

@@ -45,7 +45,7 @@ rsoft_rq_reserve(struct rsoft_qp *qp)
 	return rsoft_cq_reserve(rsoft_cq_of(qp->qp.recv_cq), 1);
 }
 
-/* Give up a place that was reserved; the receive stays at the head. Under rq.lock. */
+/* Release a reserved entry; the receive stays at the head. Under rq.lock. */
 static inline void
 rsoft_rq_unreserve(struct rsoft_qp *qp, uint32_t cq_pos)
 {
@@ -59,9 +59,9 @@ rsoft_rq_unreserve(struct rsoft_qp *qp, uint32_t cq_pos)
 static inline void
 rsoft_rq_complete(struct rsoft_qp *qp, uint32_t cq_pos, const struct rsoft_cqe *cqe)
 {
-	/* First: who polls the completion may post another receive. */
+	/* First: the consumer of the completion may post another receive. */
 	__atomic_store_n(&qp->rq.cons, qp->rq.cons + 1, __ATOMIC_RELEASE);
-	/* With the CQ gone a flush would tell nobody: only the state changes. */
+	/* Without the CQ a flush generates no completions: only the state changes. */
 	if (unlikely(!rsoft_cq_write(rsoft_cq_of(qp->qp.recv_cq), cq_pos, cqe)))
 		rsoft_qp_to_err(qp);
 }

@@ -33,7 +33,7 @@ rsoft_run_flush(struct rsoft_run *run)
 		sq->sig[tail & sq->sig_mask].cq_pos = pos + i;
 		sq->sig[tail & sq->sig_mask].sq_pos = run->sq_pos[i];
 	}
-	/* First: who polls a completion may post to the room it makes. */
+	/* First: the consumer of a completion may post to the freed entry. */
 	__atomic_store_n(&sq->sig_tail, tail, __ATOMIC_RELEASE);
 	for (i = 0; i < run->nb_wc; i++)
 		is_ok &= rsoft_cq_write(cq, pos + i, &run->cqe[i]);
@@ -79,7 +79,7 @@ rsoft_run_fail(struct rsoft_run *run, const struct rmem_send_wr *wr, int status)
 	is_first = rsoft_qp_to_err(qp);
 	qp->sq.wait = RSOFT_WAIT_NONE;
 	run->done++;
-	rsoft_run_tell_error(run, wr, status); /* before who polls it can look */
+	rsoft_run_tell_error(run, wr, status); /* before it can be polled */
 	rsoft_run_add_wc(run, wr, status, 0);
 	rsoft_run_flush(run);
 	if (is_first)

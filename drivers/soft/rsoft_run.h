@@ -22,7 +22,7 @@ struct rsoft_run {
 	struct rsoft_qp *qp;
 	unsigned int lcore;
 	bool is_queued; /* the requests lie in the queue, and hold what they name */
-	uint32_t done;  /* sq.done, kept here meanwhile */
+	uint32_t done;  /* sq.done, kept here during the run */
 	uint32_t nb_wc;
 	uint32_t why; /* of the request that failed */
 	uint64_t bytes;
@@ -33,7 +33,7 @@ struct rsoft_run {
 /* Hand the gathered completions to the CQ. */
 void rsoft_run_flush(struct rsoft_run *run);
 
-/* A request failed: the QP is in ERR before who polls can know. */
+/* A request failed: the QP is in ERR before the completion can be polled. */
 void rsoft_run_fail(struct rsoft_run *run, const struct rmem_send_wr *wr, int status);
 
 /* Begin a run over the send queue of a QP. Under sq.lock. */
@@ -60,7 +60,7 @@ rsoft_run_end(struct rsoft_run *run)
 	qp->sq.done = run->done;
 }
 
-/* Tell of a request. */
+/* Complete a request. */
 static __rte_always_inline void
 rsoft_run_add_wc(
 		struct rsoft_run *run, const struct rmem_send_wr *wr, int status, uint32_t byte_len)

@@ -23,7 +23,7 @@ struct rsoft_seg {
 	bool is_ours; /* locked by us; else the program had it locked */
 };
 
-/* The segment that holds the byte, or else the next one behind it; NULL when there is none. */
+/* The segment that holds the byte, or else the next one; NULL if there is none. */
 struct rsoft_seg *rsoft_segs_find(struct rsoft_seg *root, uintptr_t at);
 
 /* Add a segment of the heap; NULL when there is no memory. */

@@ -121,7 +121,7 @@ rsoft_sq_accept_bind(struct rsoft_qp *qp, const struct rmem_send_wr *wr)
 	return 0;
 }
 
-/* What a request names by pointer can't be released while it is queued. */
+/* Objects of a request can't be released while it is queued. */
 static void
 rsoft_sq_hold(const struct rmem_send_wr *wr)
 {

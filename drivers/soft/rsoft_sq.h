@@ -7,7 +7,7 @@
  *
  * A request occupies the queue from its post until its completion, or that of a later
  * signaled one, was polled (ibv_post_send(3)). So the executor notes in sig[] which place
- * of the CQ tells of which request, and the poster looks there when the queue seems full.
+ * of the CQ identifies the request, and the poster reads it when the queue seems full.
  */
 
 #ifndef RSOFT_SQ_H
@@ -20,7 +20,7 @@ void rsoft_sq_fini(struct rsoft_sq *sq);
 
 /*
  * How many of nb_wr requests can be accepted: all before the first that is malformed or
- * finds no room. When that is the first, *rc says why.
+ * finds no free entry. If that is the first, *rc is the reason.
  */
 uint32_t rsoft_sq_accept(
 		struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_wr, int *rc);
@@ -29,12 +29,12 @@ uint32_t rsoft_sq_accept(
 int rsoft_sq_accept_bind(struct rsoft_qp *qp, const struct rmem_send_wr *wr);
 
 /*
- * Copy accepted requests to the queue, with their SGEs and inline data. What a REG_MR, a UMR or
- * a BIND_MW names gains a reference until rsoft_sq_unhold().
+ * Copy accepted requests to the queue, with their SGEs and inline data. Objects of a REG_MR, a UMR
+ * or a BIND_MW get a reference until rsoft_sq_unhold().
  */
 void rsoft_sq_push(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_wr);
 
-/* Let go of what a queued request names; it is executed, flushed or dropped. */
+/* Release the objects of a queued request that was executed, flushed or dropped. */
 void rsoft_sq_unhold(const struct rmem_send_wr *wr);
 
 /* A request is flushed or dropped; what it names may be released if it was queued. */

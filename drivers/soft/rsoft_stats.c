@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Counters; see rsoft_stats.h. The struct is looked at as an array of 64-bit counters. */
+/* Counters; see rsoft_stats.h. The struct is accessed as an array of 64-bit counters. */
 
 #include <string.h>
 
@@ -57,7 +57,7 @@ rsoft_dev_stats_get(struct rmem_dev *base, struct rmem_dev_stats *stats)
 	rsoft_stats_sum(dev, stats);
 	for (i = 0; i < RSOFT_NB_STATS; i++)
 		to[i] -= from[i];
-	/* What is there now does not start from zero. */
+	/* The number of current pages is not reset. */
 	stats->odp_pages = (uint64_t)__atomic_load_n(&dev->odp_stats.pages, __ATOMIC_RELAXED);
 	rte_ticketlock_unlock(&rsoft_domain->lock);
 	return 0;

@@ -45,7 +45,7 @@ uffd_invalidate(struct rsoft_odp *odp, uint64_t start, uint64_t end, bool is_unm
 	end = RTE_MIN(end >> odp->log2_page, last);
 	if (start >= end)
 		return;
-	/* Before the bits: who finds them clear looks whether to watch anew. */
+	/* Before the bits: a thread that finds them clear checks whether to watch again. */
 	if (is_unmapped)
 		__atomic_store_n(&odp->has_holes, 1, __ATOMIC_SEQ_CST);
 	rsoft_odp_invalidate(odp, start - first, end - start);
@@ -139,7 +139,7 @@ uffd_register(const struct rsoft_odp *odp)
 void
 rsoft_uffd_renew(struct rsoft_odp *odp)
 {
-	/* Cleared first: an event that comes meanwhile sets it again. */
+	/* Cleared first: a concurrent event sets it again. */
 	__atomic_store_n(&odp->has_holes, 0, __ATOMIC_SEQ_CST);
 	uffd_register(odp);
 	/* Nothing but a look whether all of it is mapped. */

@@ -7,13 +7,13 @@
  *
  * One file descriptor and one control thread serve the process, while there are tables of
  * explicit MRs that watch. The memory is registered for write protection, which is never
- * asked for, so that no access of the program is changed; but its munmap(), madvise() and
+ * enabled, so that no access of the application is changed; but its munmap(), madvise() and
  * mremap() wait until the thread has read the event. So the thread takes no lock and allocates
- * nothing: whoever holds one may be waiting for it.
+ * nothing: a thread that holds a lock may be waiting for it.
  *
  * Invariant: the slots of tables are written under uffd.lock, with release; the thread reads
- * them with acquire, between two steps of uffd.pass, which is odd meanwhile. Who takes a table
- * out of its slot waits until pass was even or has moved on, and then nobody uses it.
+ * them with acquire, between two steps of uffd.pass, which is odd during that time. A thread that
+ * removes a table from its slot waits until pass was even or has advanced; then it is not in use.
  */
 
 #ifndef RSOFT_UFFD_H
@@ -21,7 +21,7 @@
 
 #include "rsoft_odp_table.h"
 
-/* Have the table told of pages that go, if that can be. */
+/* Report evicted pages to the table, if possible. */
 void rsoft_uffd_watch(struct rsoft_odp *odp);
 void rsoft_uffd_unwatch(struct rsoft_odp *odp);
 

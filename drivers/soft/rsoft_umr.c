@@ -5,8 +5,8 @@
 /*
  * The UMR request: take the MR, check and copy the entries, bind.
  *
- * An indirect key refers to nothing below it: what its entries name is looked at here, so that
- * a mistake is told early, and again at each access, which alone counts. A key can't get below
+ * An indirect key holds no references: its entries are checked here, to report errors early, and
+ * again at each access, which is decisive. A key can't get below
  * itself: what is bound lacks VALID until it is, so that it is no entry of its own list, and
  * the walk below the entries that are lists finds it in theirs.
  */
@@ -76,7 +76,7 @@ rsoft_umr_fill(struct rsoft_list *list, const struct rmem_send_wr *wr, uint64_t 
 }
 
 /*
- * Look at the entries of a list, and add the lists below that this walk has not met to *todo.
+ * Check the entries of a list, and add the lists below that this walk has not visited to *todo.
  * True: one is of the key index.
  */
 static bool
@@ -110,7 +110,7 @@ rsoft_umr_scan(const struct rsoft_list *list, uint32_t index, uint64_t walk,
 }
 
 /*
- * Whether a key index is below a list, at any depth. Each list is looked at once, however many
+ * Whether a key index is below a list, at any depth. Each list is checked once, however many
  * ways lead to it. Other UMRs of the device wait for the end of the walk, which waits for nothing.
  */
 static bool
