@@ -149,6 +149,29 @@ def declarations_are_in_extern_c(tree):
             yield path, 1, 'includes a header inside extern "C"'
 
 
+def private_headers_stay_in_their_library(tree):
+    """Neither a driver nor another library includes a private header of a library."""
+    owner = {os.path.basename(path): path.split('/')[1]
+             for path in tree.named(r'lib/[^/]+/.*_priv\.h')}
+    for path in tree.c_files('lib', 'drivers'):
+        library = path.split('/')[1] if path.startswith('lib/') else None
+        for number, line in enumerate(tree.text(path).split('\n'), 1):
+            found = re.match(r'#\s*include [<"](?:.*/)?(\w+_priv\.h)[>"]', line)
+            if found and owner.get(found.group(1), library) != library:
+                yield path, number, 'includes %s, which is private to lib/%s' % (
+                    found.group(1), owner[found.group(1)])
+
+
+def version_is_the_projects(tree):
+    """RMEM_VERSION is the version of meson.build."""
+    project = re.search(r"version: '(\d+)\.(\d+)\.(\d+)'", tree.text('meson.build')).groups()
+    path = 'lib/rmem/rmem_version.h'
+    header = re.search(r'#define RMEM_VERSION RMEM_VERSION_NUM\((\d+), (\d+), (\d+)\)',
+                       tree.text(path)).groups()
+    if header != project:
+        yield path, 1, 'is %s, meson.build is %s' % ('.'.join(header), '.'.join(project))
+
+
 def _version_map(text):
     """Names the map exports, and whether it hides the rest."""
     text = re.sub(r'/\*.*?\*/|#[^\n]*', '', text, flags=re.S)
@@ -368,6 +391,8 @@ RULES = (
     macro_is_defined_once,
     map_equals_headers,
     nothing_of_one_machine,
+    private_headers_stay_in_their_library,
+    version_is_the_projects,
     whitespace_is_clean,
     words_are_of_the_field,
 )

@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 
-#include <rmem_priv.h>
+#include "rmem_drivers.h"
 
 extern const struct rmem_driver rsoft_driver;
 extern const struct rmem_driver rverbs_driver;

@@ -70,7 +70,7 @@ release(struct rmem_obj *object)
 	case RMEM_OBJ_MW:
 		return rmem_mw_dealloc((struct rmem_mw *)object);
 	case RMEM_OBJ_COUNTER:
-		return rmem_counter_free((struct rmem_counter *)object);
+		return rmem_counter_destroy((struct rmem_counter *)object);
 	case RMEM_OBJ_EQ:
 		return rmem_eq_destroy((struct rmem_eq *)object);
 	case RMEM_OBJ_PAGE_LIST:
@@ -265,16 +265,16 @@ struct rmem_counter *
 fx_counter(struct rmem_dev *dev)
 {
 	struct rmem_counter *counter = NULL;
-	int ret = rmem_counter_alloc(dev, &counter);
+	int ret = rmem_counter_create(dev, NULL, &counter);
 
-	return made(ret, counter, "rmem_counter_alloc");
+	return made(ret, counter, "rmem_counter_create");
 }
 
 struct rmem_eq *
 fx_eq(struct rmem_dev *dev, uint32_t nb_events)
 {
 	struct rmem_eq *eq = NULL;
-	int ret = rmem_eq_create(dev, nb_events, &eq);
+	int ret = rmem_eq_create(dev, &(struct rmem_eq_conf){.nb_events = nb_events}, &eq);
 
 	return made(ret, eq, "rmem_eq_create");
 }

@@ -144,8 +144,10 @@ secondary_creates_nothing(struct handles *h)
 	TEST_ERR(rmem_mw_alloc(h->pd, RMEM_MW_TYPE_2, (struct rmem_mw **)&out), EOPNOTSUPP);
 	TEST_ERR(rmem_cq_create(h->dev, &cq_conf, (struct rmem_cq **)&out), EOPNOTSUPP);
 	TEST_ERR(rmem_qp_create(h->pd, &qp_conf, (struct rmem_qp **)&out), EOPNOTSUPP);
-	TEST_ERR(rmem_eq_create(h->dev, 1, (struct rmem_eq **)&out), EOPNOTSUPP);
-	TEST_ERR(rmem_counter_alloc(h->dev, (struct rmem_counter **)&out), EOPNOTSUPP);
+	TEST_ERR(rmem_eq_create(h->dev, &(struct rmem_eq_conf){.nb_events = 1},
+				 (struct rmem_eq **)&out),
+			EOPNOTSUPP);
+	TEST_ERR(rmem_counter_create(h->dev, NULL, (struct rmem_counter **)&out), EOPNOTSUPP);
 	TEST_ERR(rmem_pool_create(h->pd, &pool_conf, (struct rmem_pool **)&out), EOPNOTSUPP);
 	TEST_ERR(rmem_pool_check(h->pd, &pool_conf, &report), EOPNOTSUPP);
 	TEST_ERR(rmem_mempool_register(h->mp, h->pd, 0, (struct rmem_mempool **)&out), EOPNOTSUPP);
@@ -209,7 +211,7 @@ secondary_releases_nothing(struct handles *h)
 	TEST_ERR(rmem_pool_destroy(h->pool), EOPNOTSUPP);
 	TEST_ERR(rmem_qp_destroy(h->qp), EOPNOTSUPP);
 	TEST_ERR(rmem_cq_destroy(h->cq), EOPNOTSUPP);
-	TEST_ERR(rmem_counter_free(h->counter), EOPNOTSUPP);
+	TEST_ERR(rmem_counter_destroy(h->counter), EOPNOTSUPP);
 	TEST_ERR(rmem_eq_destroy(h->eq), EOPNOTSUPP);
 	TEST_ERR(rmem_mw_dealloc(h->mw), EOPNOTSUPP);
 	TEST_ERR(rmem_fast_reg_page_list_free(h->list), EOPNOTSUPP);
@@ -315,8 +317,8 @@ make(struct handles *h)
 	TEST_OK(rmem_fast_reg_mr_alloc(h->pd, 4, &h->fast));
 	TEST_OK(rmem_fast_reg_page_list_alloc(h->dev, 4, &h->list));
 	TEST_OK(rmem_mw_alloc(h->pd, RMEM_MW_TYPE_1, &h->mw));
-	TEST_OK(rmem_eq_create(h->dev, 4, &h->eq));
-	TEST_OK(rmem_counter_alloc(h->dev, &h->counter));
+	TEST_OK(rmem_eq_create(h->dev, &(struct rmem_eq_conf){.nb_events = 4}, &h->eq));
+	TEST_OK(rmem_counter_create(h->dev, NULL, &h->counter));
 	TEST_OK(rmem_cq_create(h->dev, &cq_conf, &h->cq));
 	TEST_RUN(make_qps(h));
 	TEST_OK(rmem_pool_create(h->pd, &pool_conf, &h->pool));
@@ -370,7 +372,7 @@ primary_goes_on(struct handles *h, const struct rmem_dev_info *before)
 	TEST_OK(rmem_qp_destroy(h->qp));
 	TEST_OK(rmem_qp_destroy(h->peer));
 	TEST_OK(rmem_cq_destroy(h->cq));
-	TEST_OK(rmem_counter_free(h->counter));
+	TEST_OK(rmem_counter_destroy(h->counter));
 	TEST_OK(rmem_eq_destroy(h->eq));
 	TEST_OK(rmem_mw_dealloc(h->mw));
 	TEST_OK(rmem_fast_reg_page_list_free(h->list));

@@ -112,6 +112,7 @@ struct rmem_driver
 stub_driver_bare(const char *name)
 {
 	const struct rmem_driver driver = {
+			.version = RMEM_DRIVER_VERSION,
 			.name = name,
 			.pd_size = sizeof(struct rmem_pd),
 			.mr_size = sizeof(struct rmem_mr),

@@ -426,7 +426,7 @@ make_and_destroy_queues(void *arg)
 		struct rmem_eq *eq = NULL;
 		struct rmem_mr *mr;
 
-		TEST_OK(rmem_eq_create(fx.a.dev, 1, &eq));
+		TEST_OK(rmem_eq_create(fx.a.dev, &(struct rmem_eq_conf){.nb_events = 1}, &eq));
 		attr = attr_of(eq, ((struct worker *)arg)->buf, FX_BUF_SIZE);
 		TEST_OK(rmem_mr_reg_attr(fx.a.pd, &attr, &mr));
 		TEST_OK(fx_event(eq).status);

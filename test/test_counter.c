@@ -167,7 +167,7 @@ TEST(counter, what_is_bound_is_not_released)
 	struct rmem_counter *other = fx_counter(fx.b.dev);
 
 	TEST_ERR(rmem_mr_dereg(fx.b.mr), EBUSY);
-	TEST_ERR(rmem_counter_free(counter), EBUSY);
+	TEST_ERR(rmem_counter_destroy(counter), EBUSY);
 	TEST_ERR(rmem_mr_bind_counter(fx.b.mr, counter, RMEM_COUNTER_REMOTE_WRITE), EBUSY);
 	TEST_ERR(rmem_mr_bind_counter(fx.b.mr, other, RMEM_COUNTER_REMOTE_WRITE), EBUSY);
 	TEST_OK(fx_release(other));
@@ -215,20 +215,24 @@ TEST(counter, failed_region_is_busy)
 static int
 make_counter(void **object)
 {
-	return rmem_counter_alloc(fx.a.dev, (struct rmem_counter **)object);
+	return rmem_counter_create(fx.a.dev, NULL, (struct rmem_counter **)object);
 }
 
-TEST(counter, alloc_and_free_refuse_wrong_arguments)
+TEST(counter, create_and_destroy_refuse_wrong_arguments)
 {
+	const struct rmem_counter_conf bad_flags = {.flags = 1};
+	const struct rmem_counter_conf bad_reserved = {.reserved = {0, 1}};
 	static uint64_t zeros[64];
 	struct rmem_counter *other = NULL;
 
-	TEST_ERR(rmem_counter_alloc(NULL, &other), EINVAL);
-	TEST_ERR(rmem_counter_alloc((struct rmem_dev *)fx.a.pd, &other), EINVAL);
-	TEST_ERR(rmem_counter_alloc(fx.a.dev, NULL), EINVAL);
+	TEST_ERR(rmem_counter_create(fx.a.dev, &bad_flags, &other), EINVAL);
+	TEST_ERR(rmem_counter_create(fx.a.dev, &bad_reserved, &other), EINVAL);
+	TEST_ERR(rmem_counter_create(NULL, NULL, &other), EINVAL);
+	TEST_ERR(rmem_counter_create((struct rmem_dev *)fx.a.pd, NULL, &other), EINVAL);
+	TEST_ERR(rmem_counter_create(fx.a.dev, NULL, NULL), EINVAL);
 	TEST_ASSERT(other == NULL);
-	TEST_OK(rmem_counter_free(NULL));
-	TEST_ERR(rmem_counter_free((struct rmem_counter *)zeros), EINVAL);
+	TEST_OK(rmem_counter_destroy(NULL));
+	TEST_ERR(rmem_counter_destroy((struct rmem_counter *)zeros), EINVAL);
 	return fx_expect_enomem(make_counter);
 }
 

@@ -277,6 +277,7 @@ null_poll_cq(struct rmem_cq *base, struct rmem_wc *wc, uint16_t nb_wc)
 
 /* example: null_driver */
 static const struct rmem_driver null_driver = {
+		.version = RMEM_DRIVER_VERSION,
 		.name = "null",
 		.pd_size = sizeof(struct rmem_pd),
 		.mr_size = sizeof(struct rmem_mr),

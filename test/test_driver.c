@@ -42,8 +42,8 @@ driver_dev_close(struct rmem_dev *dev)
 	closing[0] = rmem_pd_alloc(dev, &pd);
 	closing[1] = rmem_cq_create(dev, &conf, &cq);
 	closing[2] = rmem_fast_reg_page_list_alloc(dev, 1, &list);
-	closing[3] = rmem_eq_create(dev, 1, &eq);
-	closing[4] = rmem_counter_alloc(dev, &counter);
+	closing[3] = rmem_eq_create(dev, &(struct rmem_eq_conf){.nb_events = 1}, &eq);
+	closing[4] = rmem_counter_create(dev, NULL, &counter);
 }
 
 /* The least that a driver can be. */
@@ -248,6 +248,34 @@ TEST(driver, driver_without_a_required_function_is_refused)
 	TEST_RUN(expect_refused(&driver));
 	driver = good;
 	driver.fp.poll_cq = NULL;
+	TEST_RUN(expect_refused(&driver));
+	return TEST_SUCCESS;
+}
+
+static void
+later_op(void)
+{
+}
+
+TEST(driver, driver_of_another_version_is_refused)
+{
+	const struct rmem_driver good = bare_driver("later");
+	struct rmem_driver driver = good;
+	const char *log;
+
+	driver.version++;
+	fx_log_begin();
+	TEST_RUN(expect_refused(&driver));
+	log = fx_log_end();
+	TEST_ASSERT(strstr(log, "version 2 of the driver interface; the library has 1") != NULL);
+	driver = good;
+	driver.reserved[0] = 1;
+	TEST_RUN(expect_refused(&driver));
+	driver = good;
+	driver.ops.reserved[0] = later_op;
+	TEST_RUN(expect_refused(&driver));
+	driver = good;
+	driver.fp.reserved[0] = later_op;
 	TEST_RUN(expect_refused(&driver));
 	return TEST_SUCCESS;
 }

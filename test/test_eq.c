@@ -33,26 +33,39 @@ TEST(eq, new_queue_has_no_event)
 	return TEST_SUCCESS;
 }
 
+static int
+create(struct rmem_dev *dev, uint32_t nb_events, struct rmem_eq **eq)
+{
+	const struct rmem_eq_conf conf = {.nb_events = nb_events};
+
+	return rmem_eq_create(dev, &conf, eq);
+}
+
 TEST(eq, create_refuses_null_and_wrong_handles)
 {
 	static uint64_t zeros[64];
 	struct rmem_eq *eq = NULL;
 
-	TEST_ERR(rmem_eq_create(NULL, 1, &eq), EINVAL);
-	TEST_ERR(rmem_eq_create((struct rmem_dev *)zeros, 1, &eq), EINVAL);
-	TEST_ERR(rmem_eq_create((struct rmem_dev *)fx.a.pd, 1, &eq), EINVAL);
-	TEST_ERR(rmem_eq_create(fx.a.dev, 1, NULL), EINVAL);
+	TEST_ERR(create(NULL, 1, &eq), EINVAL);
+	TEST_ERR(create((struct rmem_dev *)zeros, 1, &eq), EINVAL);
+	TEST_ERR(create((struct rmem_dev *)fx.a.pd, 1, &eq), EINVAL);
+	TEST_ERR(create(fx.a.dev, 1, NULL), EINVAL);
 	TEST_ASSERT(eq == NULL);
 	return TEST_SUCCESS;
 }
 
 TEST(eq, create_refuses_bad_sizes)
 {
+	const struct rmem_eq_conf bad_flags = {.nb_events = 1, .flags = 1};
+	const struct rmem_eq_conf bad_reserved = {.nb_events = 1, .reserved = {0, 1}};
 	struct rmem_eq *eq = NULL;
 
-	TEST_ERR(rmem_eq_create(fx.a.dev, 0, &eq), EINVAL);
-	TEST_ERR(rmem_eq_create(fx.a.dev, RMEM_EQ_MAX_EVENTS + 1, &eq), EINVAL);
-	TEST_ERR(rmem_eq_create(fx.a.dev, UINT32_MAX, &eq), EINVAL);
+	TEST_ERR(create(fx.a.dev, 0, &eq), EINVAL);
+	TEST_ERR(create(fx.a.dev, RMEM_EQ_MAX_EVENTS + 1, &eq), EINVAL);
+	TEST_ERR(create(fx.a.dev, UINT32_MAX, &eq), EINVAL);
+	TEST_ERR(rmem_eq_create(fx.a.dev, NULL, &eq), EINVAL);
+	TEST_ERR(rmem_eq_create(fx.a.dev, &bad_flags, &eq), EINVAL);
+	TEST_ERR(rmem_eq_create(fx.a.dev, &bad_reserved, &eq), EINVAL);
 	TEST_ASSERT(eq == NULL);
 	TEST_ASSERT(fx_eq(fx.a.dev, RMEM_EQ_MAX_EVENTS) != NULL);
 	return TEST_SUCCESS;
@@ -61,7 +74,7 @@ TEST(eq, create_refuses_bad_sizes)
 static int
 make_eq(void **eq)
 {
-	return rmem_eq_create(fx.a.dev, 1, (struct rmem_eq **)eq);
+	return create(fx.a.dev, 1, (struct rmem_eq **)eq);
 }
 
 TEST(eq, no_memory_is_enomem_and_nothing_stays)

@@ -102,7 +102,7 @@ test_reg_parallel_1g(void)
 	if (available() < 2 * SIZE)
 		return test_skip("it takes 2 GiB of available memory");
 	TEST_RUN(perf_pair_open(&job.pair, NULL));
-	TEST_OK(rmem_eq_create(job.pair.dev, 1, &job.eq));
+	TEST_OK(rmem_eq_create(job.pair.dev, &(struct rmem_eq_conf){.nb_events = 1}, &job.eq));
 	TEST_RUN(perf_compare(run_serial, run_parallel, &job, &row.baseline, &row.value));
 	row.ratio = row.value / row.baseline;
 	TEST_RUN(perf_report(&row));

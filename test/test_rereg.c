@@ -424,6 +424,30 @@ expect_bound(struct rmem_mr *mr)
 	return TEST_SUCCESS;
 }
 
+TEST(rereg, attributes_can_grow_and_choose_a_socket)
+{
+	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, 64, FX_ACCESS);
+	struct rmem_rereg_attr attr = {
+			.flags = RMEM_REREG_CHANGE_TRANSLATION,
+			.access = RMEM_ACCESS_ALLOCATE_MR,
+			.length = 64,
+			.socket_id = 4711,
+	};
+	enum rmem_rereg_result result = RMEM_REREG_OK;
+
+	TEST_ASSERT(mr != NULL);
+	TEST_ERR(rmem_mr_rereg_attr(mr, NULL, &result), EINVAL);
+	TEST_ERR(rmem_mr_rereg_attr(mr, &attr, &result), EINVAL);
+	TEST_EQ(result, RMEM_REREG_ERR_INPUT);
+	attr.socket_id = SOCKET_ID_ANY;
+	attr.reserved[1] = 1;
+	TEST_ERR(rmem_mr_rereg_attr(mr, &attr, NULL), EINVAL);
+	attr.reserved[1] = 0;
+	TEST_OK(rmem_mr_rereg_attr(mr, &attr, &result));
+	TEST_ASSERT(result >= RMEM_REREG_OK && mr->addr != fx.a.buf);
+	return TEST_SUCCESS;
+}
+
 TEST_WITH(rereg, bound_window_forbids_a_change, fx_setup_mw)
 {
 	struct rmem_mr *mr = fx.mw.mr;

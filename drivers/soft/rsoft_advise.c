@@ -16,8 +16,6 @@
 
 #include <rte_malloc.h>
 
-#include <rmem_thread_priv.h>
-
 #include "rsoft_mr.h"
 #include "rsoft_odp.h"
 

@@ -79,18 +79,6 @@ rsoft_arg_max(const struct rsoft_arg *arg, const struct rsoft_args *args)
 	return RTE_MIN(arg->max, *rsoft_arg_value(arg, &max));
 }
 
-static bool
-rsoft_has_socket(int socket_id)
-{
-	unsigned int i;
-
-	for (i = 0; i < rte_socket_count(); i++) {
-		if (rte_socket_id_by_idx(i) == socket_id)
-			return true;
-	}
-	return false;
-}
-
 static const struct rsoft_arg *
 rsoft_arg_find(const char *key)
 {
@@ -158,11 +146,8 @@ static int
 rsoft_arg_check(const struct rsoft_arg *arg, const char *value, uint64_t number,
 		const struct rsoft_args *args)
 {
-	if (arg->offset == offsetof(struct rsoft_args, socket) && !rsoft_has_socket((int)number)) {
-		RSOFT_LOG(ERR, "socket=%" PRIu64 ": there is no such NUMA socket, only %u of them",
-				number, rte_socket_count());
-		return -EINVAL;
-	}
+	if (arg->offset == offsetof(struct rsoft_args, socket))
+		return rmem_check_socket((int)number);
 	if (arg->offset == offsetof(struct rsoft_args, pin) &&
 			args->profile != RSOFT_PROFILE_NONE && number != RSOFT_PIN_ARG_REQUIRE) {
 		RSOFT_LOG(ERR, "pin=%s: profile=%s has pin=require", value,

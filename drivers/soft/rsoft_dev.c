@@ -206,6 +206,7 @@ rsoft_pd_dealloc(struct rmem_pd *pd)
 extern const struct rmem_driver rsoft_driver;
 
 const struct rmem_driver rsoft_driver = {
+		.version = RMEM_DRIVER_VERSION,
 		.name = "soft",
 		.pd_size = sizeof(struct rmem_pd),
 		.mr_size = sizeof(struct rsoft_mr),

@@ -10,9 +10,6 @@
 
 #include <rte_malloc.h>
 
-#include <rmem_pages_priv.h>
-#include <rmem_priv.h>
-
 #include "rsoft_grace.h"
 #include "rsoft_list.h"
 #include "rsoft_mr.h"
@@ -39,7 +36,7 @@ rsoft_mr_check_range(const struct iovec *range, bool is_write, bool is_fd)
 		 * Memory mapped by a device has no pages to populate; the class has mapped it as
 		 * requested.
 		 */
-		if (error == EINVAL && is_fd)
+		if (error == -EINVAL && is_fd)
 			error = 0;
 	} else {
 		for (; at < end && error == 0; at += page)

@@ -11,8 +11,6 @@
 #include <rte_bitops.h>
 #include <rte_malloc.h>
 
-#include <rmem_pages_priv.h>
-
 #include "rsoft_odp.h"
 #include "rsoft_uffd.h"
 

@@ -23,8 +23,6 @@
 #include <rte_common.h>
 #include <rte_log.h>
 
-#include <rmem_pages_priv.h>
-
 #include "rsoft_pin.h"
 #include "rsoft_profile.h"
 #include "rsoft_segs.h"

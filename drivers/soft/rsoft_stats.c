@@ -8,10 +8,9 @@
 
 #include "rsoft_stats.h"
 
-#define RSOFT_NB_STATS (sizeof(struct rmem_dev_stats) / sizeof(uint64_t))
+#define RSOFT_NB_STATS (offsetof(struct rmem_dev_stats, reserved) / sizeof(uint64_t))
 
-static_assert(sizeof(struct rmem_dev_stats) == 22 * sizeof(uint64_t),
-		"all of struct rmem_dev_stats are 64-bit counters");
+static_assert(RSOFT_NB_STATS == 22, "all of struct rmem_dev_stats are 64-bit counters");
 
 void
 rsoft_stats_add(struct rmem_dev_stats *sum, const struct rsoft_qp *qp)

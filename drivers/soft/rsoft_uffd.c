@@ -17,8 +17,6 @@
 
 #include <rte_pause.h>
 
-#include <rmem_thread_priv.h>
-
 #include "rsoft_uffd.h"
 
 #define NB_SLOTS 1024u

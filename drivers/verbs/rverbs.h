@@ -35,10 +35,7 @@
 extern int rverbs_logtype;
 
 /** Log a line: RVERBS_LOG(ERR, "format", ...). */
-#define RVERBS_LOG(level, ...)                                                                     \
-	rte_log(RTE_LOG_##level, rverbs_logtype,                                                   \
-			RTE_FMT("rmem_verbs: " RTE_FMT_HEAD(__VA_ARGS__, ) "\n",                   \
-					RTE_FMT_TAIL(__VA_ARGS__, )))
+#define RVERBS_LOG(level, ...) RMEM_LOG_LINE(level, rverbs_logtype, "rmem_verbs", __VA_ARGS__)
 
 #define RVERBS_MAX_QP     4096u  /* places of a device's table */
 #define RVERBS_MAX_DEPTH  32768u /* requests of a queue, half of what a place can tell apart */

@@ -220,6 +220,7 @@ rverbs_dev_dump(struct rmem_dev *base, FILE *f)
 extern const struct rmem_driver rverbs_driver;
 
 const struct rmem_driver rverbs_driver = {
+		.version = RMEM_DRIVER_VERSION,
 		.name = "verbs",
 		.pd_size = sizeof(struct rverbs_pd),
 		.mr_size = sizeof(struct rverbs_mr),

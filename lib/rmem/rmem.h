@@ -37,6 +37,7 @@
 #include <rmem_pd.h>
 #include <rmem_qp.h>
 #include <rmem_vendor_err.h>
+#include <rmem_version.h>
 #include <rmem_wc.h>
 #include <rmem_wr.h>
 

@@ -30,9 +30,9 @@
 
 #include <rte_malloc.h>
 
-#include <rmem_pages_priv.h>
+#include <rmem_pages.h>
 #include <rmem_priv.h>
-#include <rmem_thread_priv.h>
+#include <rmem_thread.h>
 #include <rmem_trace_priv.h>
 
 #define MAX_THREADS 8
@@ -123,7 +123,7 @@ populate(const struct iovec *piece, const struct rmem_mr *mr)
 	rmem_pages_of(piece, &first, &end);
 	error = rmem_pages_populate(first, end, is_write);
 	/* Memory mapped by a device has no pages to populate: the driver of the MR handles it. */
-	return error == 0 || (error == EINVAL && (mr->flags & RMEM_MR_FD) != 0) ? 0 : -EFAULT;
+	return error == 0 || (error == -EINVAL && (mr->flags & RMEM_MR_FD) != 0) ? 0 : -EFAULT;
 }
 
 /* All memory is populated, or it failed: register the MR and put the event. */

@@ -16,7 +16,8 @@
 static pthread_mutex_t bind_lock = PTHREAD_MUTEX_INITIALIZER;
 
 int
-rmem_counter_alloc(struct rmem_dev *dev, struct rmem_counter **counter)
+rmem_counter_create(struct rmem_dev *dev, const struct rmem_counter_conf *conf,
+		struct rmem_counter **counter)
 {
 	RMEM_CALL(dev);
 	struct rmem_counter *new_counter;
@@ -25,6 +26,8 @@ rmem_counter_alloc(struct rmem_dev *dev, struct rmem_counter **counter)
 	ret = rmem_obj_check(dev, RMEM_OBJ_DEV);
 	if (ret == 0)
 		ret = rmem_check_arg(counter, "counter pointer");
+	if (ret == 0 && conf != NULL)
+		ret = rmem_check_reserved(conf, sizeof(*conf)); /* there is no flag either */
 	if (ret != 0)
 		return ret;
 	new_counter = rmem_obj_create(&dev->obj, RMEM_OBJ_COUNTER, sizeof(*new_counter), &ret);
@@ -34,7 +37,7 @@ rmem_counter_alloc(struct rmem_dev *dev, struct rmem_counter **counter)
 }
 
 int
-rmem_counter_free(struct rmem_counter *counter)
+rmem_counter_destroy(struct rmem_counter *counter)
 {
 	RMEM_CALL(counter);
 	int ret;

@@ -32,23 +32,34 @@ struct rmem_counter {
 	uint64_t value __rte_cache_aligned; /**< Private: atomic; alone in its cache line. */
 };
 
+/** Counter creation parameters. The caller zeroes it first. */
+struct rmem_counter_conf {
+	uint32_t flags;       /**< No flag is defined: 0. */
+	uint32_t pad;         /**< Zero. */
+	uint64_t reserved[2]; /**< Zero. */
+};
+
 /**
- * Allocate a counter with the value 0.
+ * Create a counter with the value 0.
  *
  * Control path: allocates memory. Safe to call from any thread.
  *
  * @param dev
  *   Device that the counter belongs to.
+ * @param conf
+ *   Parameters, or NULL for none; not needed after the call.
  * @param[out] counter
- *   The new counter. Written only on success. Release it with rmem_counter_free().
+ *   The new counter. Written only on success. Release it with rmem_counter_destroy().
  *
  * @return
  *   0 on success, otherwise:
- *   - -EINVAL: NULL or not a device, or NULL counter.
+ *   - -EINVAL: NULL or not a device, NULL counter, an unknown flag, or a reserved field that
+ *     is not zero.
  *   - -ENOMEM: no memory for the counter.
  *   - -ENODEV: the device is being closed.
  */
-int rmem_counter_alloc(struct rmem_dev *dev, struct rmem_counter **counter);
+int rmem_counter_create(struct rmem_dev *dev, const struct rmem_counter_conf *conf,
+		struct rmem_counter **counter);
 
 /**
  * Read a counter.
@@ -70,7 +81,7 @@ rmem_counter_read(const struct rmem_counter *counter)
 }
 
 /**
- * Free a counter.
+ * Destroy a counter.
  *
  * Control path. Safe to call from any thread, once for each counter and when no thread
  * reads it.
@@ -83,7 +94,7 @@ rmem_counter_read(const struct rmem_counter *counter)
  *   - -EINVAL: not a counter.
  *   - -EBUSY: it is bound to an MR.
  */
-int rmem_counter_free(struct rmem_counter *counter);
+int rmem_counter_destroy(struct rmem_counter *counter);
 
 /**
  * Bind a counter to an MR, or unbind its counter (fi_mr(3): fi_mr_bind).

@@ -266,7 +266,7 @@ rmem_dev_info_fill(const struct rmem_dev *dev, struct rmem_dev_info *info)
 }
 
 int
-rmem_dev_info_get(struct rmem_dev *dev, struct rmem_dev_info *info)
+rmem_dev_info_get(const struct rmem_dev *dev, struct rmem_dev_info *info)
 {
 	RMEM_CALL(dev);
 	int ret = check_get(dev, info);
@@ -277,7 +277,7 @@ rmem_dev_info_get(struct rmem_dev *dev, struct rmem_dev_info *info)
 }
 
 int
-rmem_dev_stats_get(struct rmem_dev *dev, struct rmem_dev_stats *stats)
+rmem_dev_stats_get(const struct rmem_dev *dev, struct rmem_dev_stats *stats)
 {
 	RMEM_CALL(dev);
 	struct rmem_dev_stats tmp;
@@ -287,7 +287,7 @@ rmem_dev_stats_get(struct rmem_dev *dev, struct rmem_dev_stats *stats)
 	if (ret != 0)
 		return ret;
 	memset(&tmp, 0, sizeof(tmp));
-	ret = RMEM_OP(dev, dev_stats_get, dev, &tmp);
+	ret = RMEM_OP(dev, dev_stats_get, rmem_obj_dev(&dev->obj), &tmp);
 	if (ret == 0)
 		*stats = tmp;
 	return ret;
@@ -333,7 +333,8 @@ const struct rmem_dev_stat_name rmem_dev_stats_names[] = {
 };
 const size_t rmem_nb_dev_stats = RTE_DIM(rmem_dev_stats_names);
 
-static_assert(sizeof(struct rmem_dev_stats) == sizeof(uint64_t) * RTE_DIM(rmem_dev_stats_names),
+static_assert(offsetof(struct rmem_dev_stats, reserved) ==
+				sizeof(uint64_t) * RTE_DIM(rmem_dev_stats_names),
 		"each counter has its name");
 
 static void
@@ -347,7 +348,7 @@ dump_stats(const struct rmem_dev_stats *stats, FILE *f)
 }
 
 int
-rmem_dev_dump(struct rmem_dev *dev, FILE *f)
+rmem_dev_dump(const struct rmem_dev *dev, FILE *f)
 {
 	RMEM_CALL(dev);
 	struct rmem_dev_stats stats;
@@ -373,7 +374,7 @@ rmem_dev_dump(struct rmem_dev *dev, FILE *f)
 	fprintf(f, "  messages: up to %" PRIu64 " bytes, %u inline\n", info.max_msg_size,
 			info.max_inline_data);
 	memset(&stats, 0, sizeof(stats));
-	if (rmem_obj_driver(&dev->obj)->ops.dev_stats_get(dev, &stats) == 0)
+	if (rmem_obj_driver(&dev->obj)->ops.dev_stats_get(rmem_obj_dev(&dev->obj), &stats) == 0)
 		dump_stats(&stats, f);
-	return RMEM_OP(dev, dev_dump, dev, f);
+	return RMEM_OP(dev, dev_dump, rmem_obj_dev(&dev->obj), f);
 }

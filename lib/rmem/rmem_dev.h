@@ -101,10 +101,11 @@ struct rmem_dev {
 
 /** On-demand paging capabilities (struct ibv_odp_caps). All 0: not supported. */
 struct rmem_odp_caps {
-	uint32_t general; /**< RMEM_ODP_SUPPORT and RMEM_ODP_SUPPORT_IMPLICIT. */
-	uint32_t rc;      /**< RMEM_ODP_SEND to RMEM_ODP_SRQ_RECV on reliable connections. */
-	uint32_t uc;      /**< The same on unreliable connections. */
-	uint32_t ud;      /**< The same on unreliable datagrams. */
+	uint32_t general;     /**< RMEM_ODP_SUPPORT and RMEM_ODP_SUPPORT_IMPLICIT. */
+	uint32_t rc;          /**< RMEM_ODP_SEND to RMEM_ODP_SRQ_RECV on reliable connections. */
+	uint32_t uc;          /**< The same on unreliable connections. */
+	uint32_t ud;          /**< The same on unreliable datagrams. */
+	uint32_t reserved[4]; /**< Zero. */
 };
 
 /** Capabilities and limits of a device, and objects in use. */
@@ -137,7 +138,8 @@ struct rmem_dev_info {
 	uint32_t nb_qp;             /**< Queue pairs in use. */
 	uint32_t nb_mw;             /**< Memory windows in use. */
 	struct rmem_odp_caps odp;   /**< On-demand paging. */
-	uint8_t gid[16]; /**< With RMEM_DEV_CAPA_CM_TCP its IP address as a GID, else 0. */
+	uint8_t gid[16];      /**< With RMEM_DEV_CAPA_CM_TCP its IP address as a GID, else 0. */
+	uint64_t reserved[8]; /**< Zero. */
 };
 
 /** Counters of a device since it was created or its statistics were reset. */
@@ -164,6 +166,7 @@ struct rmem_dev_stats {
 	uint64_t odp_failed_faults; /**< Accesses to on-demand MRs without a page. */
 	uint64_t bad_rkeys;         /**< Requests of peers with an rkey not valid for the QP. */
 	uint64_t mem_faults;        /**< Requests and receives failed because of unmapped memory. */
+	uint64_t reserved[10];      /**< Zero. */
 };
 
 /**
@@ -274,7 +277,7 @@ int rmem_dev_audit(struct rmem_dev *dev);
  *   0 on success, otherwise:
  *   - -EINVAL: NULL or not a device, or NULL info.
  */
-int rmem_dev_info_get(struct rmem_dev *dev, struct rmem_dev_info *info);
+int rmem_dev_info_get(const struct rmem_dev *dev, struct rmem_dev_info *info);
 
 /**
  * Get the counters of a device.
@@ -293,7 +296,7 @@ int rmem_dev_info_get(struct rmem_dev *dev, struct rmem_dev_info *info);
  *   - -EINVAL: NULL or not a device, or NULL stats.
  *   - -EOPNOTSUPP: the driver has no counters.
  */
-int rmem_dev_stats_get(struct rmem_dev *dev, struct rmem_dev_stats *stats);
+int rmem_dev_stats_get(const struct rmem_dev *dev, struct rmem_dev_stats *stats);
 
 /**
  * Reset the counters of a device to zero.
@@ -324,7 +327,7 @@ int rmem_dev_stats_reset(struct rmem_dev *dev);
  *   0 on success, otherwise:
  *   - -EINVAL: NULL or not a device, or NULL f.
  */
-int rmem_dev_dump(struct rmem_dev *dev, FILE *f);
+int rmem_dev_dump(const struct rmem_dev *dev, FILE *f);
 
 #ifdef __cplusplus
 }

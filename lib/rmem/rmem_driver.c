@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include <rmem_drivers.h>
 #include <rmem_priv.h>
 #include <rmem_trace_priv.h>
 
@@ -74,6 +75,16 @@ check_driver(const struct rmem_driver *driver)
 {
 	int ret = rmem_check_arg(driver, "driver");
 
+	if (ret == 0 && driver->version != RMEM_DRIVER_VERSION)
+		ret = RMEM_FAIL(EINVAL,
+				"a driver for version %u of the driver interface; the library has %u",
+				driver->version, RMEM_DRIVER_VERSION);
+	if (ret == 0)
+		ret = rmem_check_reserved(driver->reserved, sizeof(driver->reserved));
+	if (ret == 0)
+		ret = rmem_check_reserved(driver->ops.reserved, sizeof(driver->ops.reserved));
+	if (ret == 0)
+		ret = rmem_check_reserved(driver->fp.reserved, sizeof(driver->fp.reserved));
 	if (ret == 0)
 		ret = check_name(driver->name);
 	if (ret != 0)

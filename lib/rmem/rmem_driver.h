@@ -23,6 +23,8 @@
 
 #include <rmem.h>
 #include <rmem_log.h>
+#include <rmem_pages.h>
+#include <rmem_thread.h>
 #include <rmem_wr_info.h>
 
 #ifdef __cplusplus
@@ -249,10 +251,17 @@ struct rmem_dev_ops {
 	rmem_qp_query_t qp_query;         /**< QPs. */
 	rmem_qp_reset_t qp_reset;         /**< QPs. */
 	rmem_qp_set_error_t qp_set_error; /**< QPs. */
+
+	void (*reserved[10])(void); /**< NULL. */
 };
+
+/** Version of this interface: of what a driver is compiled with, in rmem_driver::version. */
+#define RMEM_DRIVER_VERSION 1
 
 /** A driver. It stays where it is; the class keeps a copy with the empty slots filled. */
 struct rmem_driver {
+	uint32_t version;        /**< RMEM_DRIVER_VERSION. */
+	uint32_t reserved[3];    /**< Zero. */
 	const char *name;        /**< Device names start with it: letters, at most 15. */
 	uint32_t pd_size;        /**< Bytes of its PD, struct rmem_pd first. */
 	uint32_t mr_size;        /**< Bytes of its MR, struct rmem_mr first. */
@@ -276,8 +285,9 @@ struct rmem_driver {
  *
  * @return
  *   0 on success, otherwise:
- *   - -EINVAL: NULL driver, a bad name, an object smaller than its public part, or a
- *     required function is missing.
+ *   - -EINVAL: NULL driver, another version of the interface, a reserved field that is not
+ *     zero, a bad name, an object smaller than its public part, or a required function is
+ *     missing.
  *   - -EEXIST: a driver of that name is known.
  *   - -ENOSPC: too many drivers.
  */
@@ -327,6 +337,23 @@ int rmem_check_socket(int socket_id);
  *   Its device.
  */
 struct rmem_dev *rmem_obj_dev(const struct rmem_obj *obj);
+
+/**
+ * Get the ranges of a user MR, of one or of several.
+ *
+ * Control path. Safe to call from any thread.
+ *
+ * @param mr
+ *   MR of RMEM_MR_TYPE_USER.
+ * @param one
+ *   Memory for the range of an MR that has only one.
+ * @param[out] iov
+ *   The ranges: @p one, or those of the MR.
+ *
+ * @return
+ *   Number of ranges.
+ */
+uint32_t rmem_mr_ranges(const struct rmem_mr *mr, struct iovec *one, const struct iovec **iov);
 
 /**
  * Refuse a call in a secondary process of DPDK.

@@ -54,18 +54,26 @@ init_ring(struct eq *eq, uint32_t nb_events)
 }
 
 int
-rmem_eq_create(struct rmem_dev *dev, uint32_t nb_events, struct rmem_eq **eq)
+rmem_eq_create(struct rmem_dev *dev, const struct rmem_eq_conf *conf, struct rmem_eq **eq)
 {
 	RMEM_CALL(dev);
 	struct eq *new_eq;
+	uint32_t nb_events;
 	size_t size;
 	int ret;
 
 	ret = rmem_obj_check(dev, RMEM_OBJ_DEV);
 	if (ret == 0)
+		ret = rmem_check_arg(conf, "configuration");
+	if (ret == 0)
 		ret = rmem_check_arg(eq, "EQ pointer");
+	if (ret == 0)
+		ret = rmem_check_reserved(conf->reserved, sizeof(conf->reserved));
 	if (ret != 0)
 		return ret;
+	if (conf->flags != 0)
+		return RMEM_FAIL(EINVAL, "%s: unknown EQ flags 0x%x", dev->name, conf->flags);
+	nb_events = conf->nb_events;
 	if (nb_events == 0 || nb_events > RMEM_EQ_MAX_EVENTS)
 		return RMEM_FAIL(EINVAL, "%s: nb_events %u is not 1 to %u", dev->name, nb_events,
 				RMEM_EQ_MAX_EVENTS);

@@ -31,16 +31,24 @@ enum rmem_event_type {
 
 /** Event. */
 struct rmem_event {
-	uint32_t type;      /**< One of enum rmem_event_type. */
-	int32_t status;     /**< 0 or -errno, as the call would have returned. */
-	struct rmem_mr *mr; /**< MR returned by the call. */
-	void *context;      /**< rmem_mr_attr::context. */
+	uint32_t type;        /**< One of enum rmem_event_type. */
+	int32_t status;       /**< 0 or -errno, as the call would have returned. */
+	struct rmem_mr *mr;   /**< MR returned by the call. */
+	void *context;        /**< rmem_mr_attr::context. */
+	uint64_t reserved[1]; /**< Zero. */
 };
 
 /** Event queue (EQ). */
 struct rmem_eq {
 	struct rmem_obj obj; /**< Private head. */
 	uint32_t nb_events;  /**< Maximum number of events. */
+};
+
+/** EQ creation parameters. The caller zeroes it first. */
+struct rmem_eq_conf {
+	uint32_t nb_events;   /**< Maximum number of events: 1 to RMEM_EQ_MAX_EVENTS. */
+	uint32_t flags;       /**< No flag is defined: 0. */
+	uint64_t reserved[2]; /**< Zero. */
 };
 
 /**
@@ -55,18 +63,19 @@ struct rmem_eq {
  *
  * @param dev
  *   Device that the EQ belongs to.
- * @param nb_events
- *   Maximum number of registrations in progress and unread events, 1 to RMEM_EQ_MAX_EVENTS.
+ * @param conf
+ *   Parameters; not needed after the call.
  * @param[out] eq
  *   The new EQ. Written only on success. Release it with rmem_eq_destroy().
  *
  * @return
  *   0 on success, otherwise:
- *   - -EINVAL: NULL or not a device, NULL eq, or nb_events out of range.
+ *   - -EINVAL: NULL or not a device, NULL conf or eq, nb_events out of range, an unknown flag,
+ *     or a reserved field that is not zero.
  *   - -ENOMEM: no memory for the EQ, or no thread could be started.
  *   - -ENODEV: the device is being closed.
  */
-int rmem_eq_create(struct rmem_dev *dev, uint32_t nb_events, struct rmem_eq **eq);
+int rmem_eq_create(struct rmem_dev *dev, const struct rmem_eq_conf *conf, struct rmem_eq **eq);
 
 /**
  * Read events, in the order in which registrations ended, without waiting.

@@ -20,6 +20,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <rte_common.h>
+
 #include <rmem_cq.h>
 #include <rmem_dev.h>
 #include <rmem_qp.h>
@@ -42,8 +44,8 @@ struct rmem_fp_ops {
 	rmem_post_send_t post_send; /**< rmem_post_send(). */
 	rmem_post_recv_t post_recv; /**< rmem_post_recv(). */
 	rmem_poll_cq_t poll_cq;     /**< rmem_poll_cq(). */
-	void *reserved;             /**< Private. */
-};
+	void (*reserved[5])(void);  /**< NULL. */
+} __rte_cache_aligned;
 
 /** Fast-path functions by device number; without a device they return -ENODEV. */
 extern struct rmem_fp_ops rmem_fp[RMEM_MAX_DEVS];

@@ -59,3 +59,9 @@ rmem_fail(int logtype, const char *prefix, int error, const char *format, ...)
 			name[0] == '\0' ? "" : ": ", text);
 	rmem_traced(-error);
 }
+
+unsigned int
+rmem_version(void)
+{
+	return RMEM_VERSION;
+}

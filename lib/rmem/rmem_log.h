@@ -16,6 +16,7 @@
 #define RMEM_LOG_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include <rte_common.h>
 #include <rte_log.h>
@@ -26,7 +27,7 @@ extern "C" {
 
 /** Log a line of a component: RMEM_LOG_LINE(ERR, logtype, "name", "format", ...). */
 #define RMEM_LOG_LINE(level, logtype, prefix, ...)                                                 \
-	rte_log(RTE_LOG_##level, logtype,                                                          \
+	rte_log(RTE_LOG_##level, (uint32_t)(logtype),                                              \
 			RTE_FMT(prefix ": " RTE_FMT_HEAD(__VA_ARGS__, ) "\n",                      \
 					RTE_FMT_TAIL(__VA_ARGS__, )))
 

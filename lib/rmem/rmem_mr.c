@@ -432,7 +432,7 @@ fill_pages(const struct rmem_mr *mr, struct rmem_mr_info *info)
 }
 
 int
-rmem_mr_query(struct rmem_mr *mr, struct rmem_mr_info *info)
+rmem_mr_query(const struct rmem_mr *mr, struct rmem_mr_info *info)
 {
 	RMEM_CALL(mr);
 	struct rmem_mr_info tmp;
@@ -462,7 +462,7 @@ rmem_mr_query(struct rmem_mr *mr, struct rmem_mr_info *info)
 	tmp.max_entries = mr->max_entries;
 	if (mr->type == RMEM_MR_TYPE_USER)
 		fill_pages(mr, &tmp);
-	ret = RMEM_OP(mr, mr_query, mr, &tmp);
+	ret = RMEM_OP(mr, mr_query, (struct rmem_mr *)(uintptr_t)mr, &tmp);
 	if (ret == 0)
 		*info = tmp;
 	return ret;

@@ -156,6 +156,8 @@ struct rmem_mr_info {
 				     */
 	uint32_t is_fd;             /**< 1: its memory is a mapping of RMEM_MR_FD. */
 	uint32_t is_pinned;         /**< 1: all of its pages are pinned. */
+	uint32_t pad;               /**< Zero. */
+	uint64_t reserved[4];       /**< Zero. */
 };
 
 /**
@@ -444,6 +446,38 @@ enum rmem_rereg_result {
 int rmem_mr_rereg(struct rmem_mr *mr, uint32_t flags, struct rmem_pd *pd, void *addr, size_t length,
 		uint32_t access, enum rmem_rereg_result *result);
 
+/** Changes to an MR. The caller zeroes it first. */
+struct rmem_rereg_attr {
+	uint32_t flags;       /**< Bitwise OR of RMEM_REREG_CHANGE_*, at least one. */
+	uint32_t access;      /**< As rmem_mr_rereg(). */
+	struct rmem_pd *pd;   /**< As rmem_mr_rereg(). */
+	void *addr;           /**< As rmem_mr_rereg(). */
+	size_t length;        /**< As rmem_mr_rereg(). */
+	int socket_id;        /**< NUMA socket with ALLOCATE_MR, SOCKET_ID_ANY for any. */
+	uint32_t pad;         /**< Zero. */
+	uint64_t reserved[2]; /**< Zero. */
+};
+
+/**
+ * Change an MR by a structure of attributes; see rmem_mr_rereg().
+ *
+ * Control path: may allocate and touch pages, and waits for lcores that are executing a request.
+ * Safe to call from any thread; no other call may use @p mr concurrently.
+ *
+ * @param mr
+ *   MR of rmem_mr_reg().
+ * @param attr
+ *   Changes; not needed after the call.
+ * @param[out] result
+ *   State of the MR; always written. NULL is allowed.
+ *
+ * @return
+ *   0 on success, otherwise what rmem_mr_rereg() returns, or:
+ *   - -EINVAL: NULL attr, a reserved field that is not zero, or no such NUMA socket.
+ */
+int rmem_mr_rereg_attr(struct rmem_mr *mr, const struct rmem_rereg_attr *attr,
+		enum rmem_rereg_result *result);
+
 /**
  * Query the properties of an MR.
  *
@@ -465,7 +499,7 @@ int rmem_mr_rereg(struct rmem_mr *mr, uint32_t flags, struct rmem_pd *pd, void *
  *   0 on success, otherwise:
  *   - -EINVAL: NULL or not an MR, or NULL info.
  */
-int rmem_mr_query(struct rmem_mr *mr, struct rmem_mr_info *info);
+int rmem_mr_query(const struct rmem_mr *mr, struct rmem_mr_info *info);
 
 /** Advice about pages of on-demand MRs, with the values of verbs. */
 enum rmem_mr_advice {
@@ -520,6 +554,7 @@ struct rmem_mr_stats {
 	uint64_t prefetches;    /**< Pages faulted in by advice. */
 	uint64_t pages;         /**< Pages in use by the device now. */
 	uint64_t failed_faults; /**< Accesses to a page not mapped, or protected. */
+	uint64_t reserved[3];   /**< Zero. */
 };
 
 /**
@@ -542,7 +577,7 @@ struct rmem_mr_stats {
  *   - -EBUSY: its registration is in progress, or failed.
  *   - -EOPNOTSUPP: the driver has no counters.
  */
-int rmem_mr_stats_get(struct rmem_mr *mr, struct rmem_mr_stats *stats);
+int rmem_mr_stats_get(const struct rmem_mr *mr, struct rmem_mr_stats *stats);
 
 #ifdef __cplusplus
 }

@@ -102,7 +102,7 @@ rmem_mr_advise(struct rmem_pd *pd, int advice, uint32_t flags, const struct rmem
 }
 
 int
-rmem_mr_stats_get(struct rmem_mr *mr, struct rmem_mr_stats *stats)
+rmem_mr_stats_get(const struct rmem_mr *mr, struct rmem_mr_stats *stats)
 {
 	RMEM_CALL(mr);
 	struct rmem_mr_stats tmp;
@@ -118,7 +118,7 @@ rmem_mr_stats_get(struct rmem_mr *mr, struct rmem_mr_stats *stats)
 	if (ret != 0)
 		return ret;
 	memset(&tmp, 0, sizeof(tmp));
-	ret = RMEM_OP(mr, mr_stats_get, mr, &tmp);
+	ret = RMEM_OP(mr, mr_stats_get, (struct rmem_mr *)(uintptr_t)mr, &tmp);
 	if (ret == 0)
 		*stats = tmp;
 	return ret;

@@ -80,7 +80,7 @@ iova_of(const void *addr, uint32_t access)
 
 /* The complete new registration: properties without a flag keep their values. */
 static struct rmem_mr_attr
-whole_attr(const struct rmem_mr *mr, uint32_t flags, void *addr, size_t length, uint32_t access)
+whole_attr(const struct rmem_mr *mr, const struct rmem_rereg_attr *change)
 {
 	struct rmem_mr_attr attr;
 
@@ -91,19 +91,19 @@ whole_attr(const struct rmem_mr *mr, uint32_t flags, void *addr, size_t length, 
 	attr.access = mr->access;
 	attr.iov = mr->iov;
 	attr.iov_count = mr->iov_count;
-	attr.socket_id = SOCKET_ID_ANY;
+	attr.socket_id = change->socket_id;
 	if (rmem_mr_state(mr) == RMEM_MR_STATE_DISABLED)
 		attr.flags = RMEM_MR_DISABLED;
-	if ((flags & RMEM_REREG_CHANGE_ACCESS) != 0)
-		attr.access = access | (mr->access & RMEM_ACCESS_ZERO_BASED);
-	if ((flags & RMEM_REREG_CHANGE_TRANSLATION) != 0) {
-		attr.addr = addr;
-		attr.length = length;
+	if ((change->flags & RMEM_REREG_CHANGE_ACCESS) != 0)
+		attr.access = change->access | (mr->access & RMEM_ACCESS_ZERO_BASED);
+	if ((change->flags & RMEM_REREG_CHANGE_TRANSLATION) != 0) {
+		attr.addr = change->addr;
+		attr.length = change->length;
 		attr.iov = NULL;
 		attr.iov_count = 0;
-		attr.iova = iova_of(addr, attr.access);
+		attr.iova = iova_of(change->addr, attr.access);
 		attr.access = (attr.access & ~RMEM_ACCESS_ALLOCATE_MR) |
-				(access & RMEM_ACCESS_ALLOCATE_MR);
+				(change->access & RMEM_ACCESS_ALLOCATE_MR);
 	}
 	return attr;
 }
@@ -258,24 +258,44 @@ revive_mr:
 }
 
 int
-rmem_mr_rereg(struct rmem_mr *mr, uint32_t flags, struct rmem_pd *pd, void *addr, size_t length,
-		uint32_t access, enum rmem_rereg_result *result)
+rmem_mr_rereg_attr(struct rmem_mr *mr, const struct rmem_rereg_attr *attr,
+		enum rmem_rereg_result *result)
 {
 	RMEM_CALL(mr);
 	enum rmem_rereg_result tmp = RMEM_REREG_ERR_INPUT;
-	struct rmem_mr_attr attr;
+	struct rmem_mr_attr whole;
 	int ret;
 
-	ret = check_mr(mr, flags, &tmp);
-	if (ret == 0 && (flags & RMEM_REREG_CHANGE_PD) != 0)
-		ret = rmem_obj_check_of(pd, RMEM_OBJ_PD, &mr->obj);
+	ret = rmem_check_arg(attr, "attributes");
+	if (ret == 0)
+		ret = rmem_check_reserved(attr->reserved, sizeof(attr->reserved));
+	if (ret == 0)
+		ret = check_mr(mr, attr->flags, &tmp);
+	if (ret == 0 && (attr->flags & RMEM_REREG_CHANGE_PD) != 0)
+		ret = rmem_obj_check_of(attr->pd, RMEM_OBJ_PD, &mr->obj);
 	if (ret == 0) {
-		if ((flags & RMEM_REREG_CHANGE_PD) == 0)
-			pd = mr->pd;
-		attr = whole_attr(mr, flags, addr, length, access);
-		ret = rereg(mr, flags, pd, &attr, &tmp);
+		whole = whole_attr(mr, attr);
+		ret = rereg(mr, attr->flags,
+				(attr->flags & RMEM_REREG_CHANGE_PD) != 0 ? attr->pd : mr->pd,
+				&whole, &tmp);
 	}
 	if (result != NULL)
 		*result = tmp;
 	return ret;
+}
+
+int
+rmem_mr_rereg(struct rmem_mr *mr, uint32_t flags, struct rmem_pd *pd, void *addr, size_t length,
+		uint32_t access, enum rmem_rereg_result *result)
+{
+	const struct rmem_rereg_attr attr = {
+			.flags = flags,
+			.access = access,
+			.pd = pd,
+			.addr = addr,
+			.length = length,
+			.socket_id = SOCKET_ID_ANY,
+	};
+
+	return rmem_mr_rereg_attr(mr, &attr, result);
 }

@@ -10,7 +10,7 @@
 #include <rte_common.h>
 #include <rte_memory.h>
 
-#include <rmem_pages_priv.h>
+#include <rmem_pages.h>
 
 #ifndef MADV_POPULATE_READ /* Linux 5.14 */
 #define MADV_POPULATE_READ  22
@@ -37,13 +37,14 @@ int
 rmem_pages_populate(uintptr_t first, uintptr_t end, bool is_write)
 {
 	int advice = is_write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
-
 	int error;
 
 	if (madvise((void *)first, end - first, advice) == 0)
 		return 0;
 	error = errno;
-	return rmem_pages_can_populate() ? error : 0;
+	if (!rmem_pages_can_populate())
+		return 0;
+	return error == EINVAL ? -EINVAL : -EFAULT;
 }
 
 uint64_t

@@ -4,8 +4,7 @@
 
 /**
  * @file
- * Shared by the files of the class. Not installed; of the drivers, only their table
- * (drivers/rmem_drivers.c) includes it.
+ * Shared by the files of the class. Not installed.
  */
 
 #ifndef RMEM_PRIV_H
@@ -47,9 +46,6 @@ struct rmem_dev_slot {
 
 /** By rmem_obj::dev_id; of this process. */
 extern struct rmem_dev_slot rmem_devs[RMEM_MAX_DEVS];
-
-/** Drivers built into the library, ended by NULL (drivers/rmem_drivers.c). */
-extern const struct rmem_driver *const rmem_builtin_drivers[];
 
 /** Fast-path functions of a number without a device. */
 extern const struct rmem_fp_ops rmem_fp_none;
@@ -162,9 +158,6 @@ rmem_mr_is_registered(const struct rmem_mr *mr)
 
 	return state == RMEM_MR_STATE_VALID || state == RMEM_MR_STATE_DISABLED;
 }
-
-/** The ranges of a user MR; *iov is one or the MR's. */
-uint32_t rmem_mr_ranges(const struct rmem_mr *mr, struct iovec *one, const struct iovec **iov);
 
 /** Memory, driver and state of an MR whose fields are filled; on failure it is in ERROR. */
 int rmem_mr_do_reg(struct rmem_mr *mr, const struct rmem_mr_attr *attr);

@@ -226,7 +226,7 @@ rmem_qp_connect(struct rmem_qp *qp, const struct rmem_qp_conn *conn)
 }
 
 int
-rmem_qp_query(struct rmem_qp *qp, struct rmem_qp_attr *attr)
+rmem_qp_query(const struct rmem_qp *qp, struct rmem_qp_attr *attr)
 {
 	RMEM_CALL(qp);
 	struct rmem_qp_attr tmp;
@@ -238,7 +238,7 @@ rmem_qp_query(struct rmem_qp *qp, struct rmem_qp_attr *attr)
 	if (ret != 0)
 		return ret;
 	memset(&tmp, 0, sizeof(tmp));
-	ret = RMEM_OP(qp, qp_query, qp, &tmp);
+	ret = RMEM_OP(qp, qp_query, (struct rmem_qp *)(uintptr_t)qp, &tmp);
 	if (ret == 0)
 		*attr = tmp;
 	return ret;

@@ -106,6 +106,7 @@ struct rmem_qp_attr {
 	uint32_t send_queued;       /**< Send requests accepted and not executed yet. */
 	uint32_t recv_queued;       /**< Receives posted and not consumed yet. */
 	uint64_t bad_rkeys;         /**< Requests of its peers with an rkey not valid for it. */
+	uint64_t reserved[4];       /**< Zero. */
 };
 
 /**
@@ -169,7 +170,7 @@ int rmem_qp_connect(struct rmem_qp *qp, const struct rmem_qp_conn *conn);
  *   - -EINVAL: NULL or not a QP, or NULL attr.
  *   - -EIO: the device failed.
  */
-int rmem_qp_query(struct rmem_qp *qp, struct rmem_qp_attr *attr);
+int rmem_qp_query(const struct rmem_qp *qp, struct rmem_qp_attr *attr);
 
 /**
  * Move a QP to the ERR state.

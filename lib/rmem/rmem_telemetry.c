@@ -14,7 +14,7 @@
 #include <rte_common.h>
 
 #include <rmem_priv.h>
-#include <rmem_telemetry_priv.h>
+#include <rmem_telemetry.h>
 
 /* A search, and its reply. */
 struct query {

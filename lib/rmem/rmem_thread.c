@@ -7,12 +7,14 @@
  * Control threads of DPDK's, by whichever call it has for them.
  */
 
+#include <errno.h>
+
 #include <rte_common.h>
 #include <rte_lcore.h>
 #include <rte_thread.h>
 #include <rte_version.h>
 
-#include <rmem_thread_priv.h>
+#include <rmem_thread.h>
 
 #if RTE_VERSION >= RTE_VERSION_NUM(23, 11, 0, 0)
 static uint32_t
@@ -30,9 +32,10 @@ rmem_thread_start(struct rmem_thread *thread, const char *name)
 	rte_thread_t id;
 	int ret = rte_thread_create_control(&id, name, thread_main, thread);
 
-	if (ret == 0)
-		thread->id = (pthread_t)id.opaque_id;
-	return ret;
+	if (ret != 0)
+		return -EAGAIN;
+	thread->id = (pthread_t)id.opaque_id;
+	return 0;
 }
 #else
 static void *
@@ -47,6 +50,8 @@ thread_main(void *arg)
 int
 rmem_thread_start(struct rmem_thread *thread, const char *name)
 {
-	return rte_ctrl_thread_create(&thread->id, name, NULL, thread_main, thread);
+	int ret = rte_ctrl_thread_create(&thread->id, name, NULL, thread_main, thread);
+
+	return ret == 0 ? 0 : -EAGAIN;
 }
 #endif

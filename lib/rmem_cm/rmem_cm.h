@@ -61,6 +61,7 @@ struct rmem_cm_peer {
 	struct rmem_qp_addr addr;         /**< Address of its QP. */
 	uint32_t data_size;               /**< Bytes of private data received. */
 	uint8_t data[RMEM_CM_MAX_ANSWER]; /**< Private data, padded with zeros. */
+	uint8_t reserved[32];             /**< Zero. */
 };
 
 /**

@@ -149,6 +149,7 @@ struct rmem_lease_stats {
 	uint32_t peak_keys;    /**< Maximum number of keys. */
 	uint32_t peak_leases;  /**< Maximum number of leases. */
 	uint32_t min_keys;     /**< rmem_lease_conf::min_leases. */
+	uint64_t reserved[4];  /**< Zero. */
 };
 
 /**

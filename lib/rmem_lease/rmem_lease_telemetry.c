@@ -11,7 +11,7 @@
 
 #include <rte_ticketlock.h>
 
-#include <rmem_telemetry_priv.h>
+#include <rmem_telemetry.h>
 
 #include <rmem_driver.h>
 

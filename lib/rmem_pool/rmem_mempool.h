@@ -66,14 +66,15 @@ struct rmem_mempool {
 
 /** Statistics of a registered mempool. Not an atomic snapshot: sums may be off by a few objects. */
 struct rmem_mempool_stats {
-	uint32_t nb_objs;    /**< Objects of the mempool. */
-	uint32_t nb_avail;   /**< Free objects, including cached ones. */
-	uint32_t nb_cached;  /**< Objects in the caches of lcores. */
-	uint32_t nb_in_use;  /**< Objects in use. */
-	uint32_t nb_chunks;  /**< Memory chunks of the mempool. */
-	uint32_t nb_mrs;     /**< MRs. */
-	uint64_t registered; /**< Bytes registered. */
-	uint64_t largest_mr; /**< Bytes of the largest MR. */
+	uint32_t nb_objs;     /**< Objects of the mempool. */
+	uint32_t nb_avail;    /**< Free objects, including cached ones. */
+	uint32_t nb_cached;   /**< Objects in the caches of lcores. */
+	uint32_t nb_in_use;   /**< Objects in use. */
+	uint32_t nb_chunks;   /**< Memory chunks of the mempool. */
+	uint32_t nb_mrs;      /**< MRs. */
+	uint64_t registered;  /**< Bytes registered. */
+	uint64_t largest_mr;  /**< Bytes of the largest MR. */
+	uint64_t reserved[4]; /**< Zero. */
 };
 
 /**

@@ -45,6 +45,7 @@ struct rmem_pool_report {
 	uint64_t nb_pages_left; /**< Free pages, UINT64_MAX if none are needed. */
 	uint64_t memlock;       /**< Bytes that a device which pins memory would lock. */
 	uint64_t memlock_left;  /**< Bytes that the process can still lock, UINT64_MAX for any. */
+	uint64_t reserved[4];   /**< Zero. */
 	/** The report as one line: the limits exceeded, by how much, and the remedy. */
 	char text[RMEM_POOL_TEXT_SIZE];
 };

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include <rmem_pool_priv.h>
-#include <rmem_telemetry_priv.h>
+#include <rmem_telemetry.h>
 
 /* A mempool by its name, and how it is registered. */
 struct query {

@@ -392,7 +392,7 @@ close_control(struct control *c)
 	}
 	ret = rmem_eq_destroy(c->eq);
 	if (ret == 0)
-		ret = rmem_counter_free(c->counter);
+		ret = rmem_counter_destroy(c->counter);
 	return CH_CHECK(c->t, ret == 0, "EQ or counter: %s", strerror(-ret));
 }
 
@@ -401,7 +401,8 @@ ch_control(void *arg)
 {
 	struct control c = {.t = arg};
 
-	if (rmem_eq_create(ch.dev, 64, &c.eq) != 0 || rmem_counter_alloc(ch.dev, &c.counter) != 0) {
+	if (rmem_eq_create(ch.dev, &(struct rmem_eq_conf){.nb_events = 64}, &c.eq) != 0 ||
+			rmem_counter_create(ch.dev, NULL, &c.counter) != 0) {
 		CH_FAIL(c.t, "no EQ or counter");
 		return NULL;
 	}

@@ -94,7 +94,7 @@ use_keys(struct ch_thread *t)
 	if (ret == 0)
 		ret = rmem_fast_reg_page_list_alloc(ch.dev, 16, &list);
 	if (ret == 0)
-		ret = rmem_eq_create(ch.dev, 4, &eq);
+		ret = rmem_eq_create(ch.dev, &(struct rmem_eq_conf){.nb_events = 4}, &eq);
 	if (ret == 0)
 		ret = rmem_mr_reg(ch.pds[0], NULL, CH_PAGE, 0, CH_ACCESS | RMEM_ACCESS_ALLOCATE_MR,
 				&mr);

@@ -142,7 +142,7 @@ CONF_TEST(attr, what_is_bound_is_not_released, RMEM_DEV_CAPA_MR_COUNTER, 0,
 	TEST_ASSERT(counter != NULL && mr != NULL);
 	TEST_OK(count(mr, counter));
 	TEST_ERR(rmem_mr_dereg(mr), EBUSY);
-	TEST_ERR(rmem_counter_free(counter), EBUSY);
+	TEST_ERR(rmem_counter_destroy(counter), EBUSY);
 	TEST_OK(count(mr, NULL));
 	TEST_OK(fx_release(mr));
 	TEST_OK(fx_release(counter));

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* The drivers built into the library. */
+
+#ifndef RMEM_DRIVERS_H
+#define RMEM_DRIVERS_H
+
+#include <rmem_driver.h>
+
+/* In the order they are looked at; ended by NULL. */
+extern const struct rmem_driver *const rmem_builtin_drivers[];
+
+#endif /* RMEM_DRIVERS_H */

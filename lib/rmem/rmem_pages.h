@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/**
+ * @file
+ * For drivers: the pages below a range of memory.
+ */
+
+#ifndef RMEM_PAGES_H
+#define RMEM_PAGES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/**
+ * Get the whole pages of the system's size that hold a range.
+ *
+ * Control path. Safe to call from any thread.
+ *
+ * @param range
+ *   Range of memory, mapped or not.
+ * @param[out] first
+ *   Address of the first page.
+ * @param[out] end
+ *   End of the last page.
+ */
+void rmem_pages_of(const struct iovec *range, uintptr_t *first, uintptr_t *end);
+
+/**
+ * Whether the kernel has MADV_POPULATE_READ and MADV_POPULATE_WRITE (Linux 5.14).
+ *
+ * Control path. Safe to call from any thread.
+ *
+ * @return
+ *   Whether rmem_pages_populate() populates.
+ */
+bool rmem_pages_can_populate(void);
+
+/**
+ * Populate whole pages, as pinning them would.
+ *
+ * Does nothing where the kernel can't populate.
+ *
+ * Control path: may wait for pages. Safe to call from any thread.
+ *
+ * @param first
+ *   Address of the first page.
+ * @param end
+ *   End of the last page.
+ * @param is_write
+ *   Whether they must be writable.
+ *
+ * @return
+ *   0 on success, otherwise:
+ *   - -EINVAL: pages of a device, which can't be populated, or that may not be used so.
+ *   - -EFAULT: pages that are not mapped, or can't be had.
+ */
+int rmem_pages_populate(uintptr_t first, uintptr_t end, bool is_write);
+
+/**
+ * Get the size of the pages of a range that is all memory of EAL.
+ *
+ * Control path. Safe to call from any thread.
+ *
+ * @param range
+ *   Range of memory.
+ *
+ * @return
+ *   Bytes of a page; 0 for other memory.
+ */
+uint64_t rmem_pages_eal_size(const struct iovec *range);
+
+/**
+ * Read the range that a line of /proc/self/maps or smaps begins with.
+ *
+ * Control path. Safe to call from any thread.
+ *
+ * @param line
+ *   Line of the file.
+ * @param[out] first
+ *   First byte of the range.
+ * @param[out] end
+ *   End of the range.
+ *
+ * @return
+ *   Whether the line begins with one.
+ */
+bool rmem_pages_parse(const char *line, uintptr_t *first, uintptr_t *end);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* RMEM_PAGES_H */

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/**
+ * @file
+ * For drivers: control threads, by the call that this version of DPDK has for them.
+ */
+
+#ifndef RMEM_THREAD_H
+#define RMEM_THREAD_H
+
+#include <pthread.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** A control thread. It must not move before it was joined. */
+struct rmem_thread {
+	void (*run)(void); /**< Function of the thread. */
+	pthread_t id;      /**< For pthread_join(), once it was started. */
+};
+
+/**
+ * Start a control thread, on the processors of EAL's control threads.
+ *
+ * Control path. Safe to call from any thread.
+ *
+ * @param thread
+ *   Thread, with its function set.
+ * @param name
+ *   Name, at most 15 bytes.
+ *
+ * @return
+ *   0 on success, otherwise:
+ *   - -EAGAIN: the system has no thread left.
+ */
+int rmem_thread_start(struct rmem_thread *thread, const char *name);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* RMEM_THREAD_H */
