@@ -203,29 +203,29 @@ static int
 rverbs_post_ex(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_wr,
 		bool *is_refused)
 {
-	uint32_t i, prod = qp->sq.prod, room = rverbs_room(&qp->sq, nb_wr);
+	uint32_t prod = qp->sq.prod, at = prod, end = prod + rverbs_room(&qp->sq, nb_wr);
 	struct rverbs_mw_burst burst = rverbs_mw_burst_start(qp);
 	struct ibv_qp_ex *ex = qp->ex;
 	uint64_t id, bytes = 0;
 	int rc = 0;
 
 	*is_refused = false;
-	if (unlikely(room == 0))
+	if (unlikely(at == end))
 		return rverbs_full(qp, wr);
 	ibv_wr_start(ex);
-	for (i = 0; i < room; i++) {
-		id = rverbs_accept(qp, &wr[i], prod + i, &bytes, &rc);
+	for (; at != end; at++, wr++) {
+		id = rverbs_accept(qp, wr, at, &bytes, &rc);
 		if (unlikely(rc != 0))
 			break;
-		rverbs_ex_write(qp, ex, &wr[i], prod + i, id, &burst);
+		rverbs_ex_write(qp, ex, wr, at, id, &burst);
 	}
 	rverbs_mwq_unlock_last(burst.locked);
-	if (unlikely(i == 0)) {
+	if (unlikely(at == prod)) {
 		ibv_wr_abort(ex);
 		return rc;
 	}
 	/* First: another thread may poll the completion before the call returns. */
-	__atomic_store_n(&qp->sq.prod, prod + i, __ATOMIC_RELEASE);
+	__atomic_store_n(&qp->sq.prod, at, __ATOMIC_RELEASE);
 	rc = ibv_wr_complete(ex);
 	if (unlikely(rc != 0)) {
 		__atomic_store_n(&qp->sq.prod, prod, __ATOMIC_RELEASE);
@@ -234,7 +234,7 @@ rverbs_post_ex(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_
 		return rverbs_err_post(rc);
 	}
 	qp->posted.bytes_posted += bytes;
-	return (int)i;
+	return (int)(at - prod);
 }
 
 static int

@@ -293,8 +293,11 @@ fake_see(const struct fake_wqe *wqe)
 static void
 fake_take(struct fake_qp *qp, struct fake_wqe *wqe)
 {
-	if (!fake.is_quick)
-		fake_see(wqe);
+	if (fake.is_quick) {
+		fake_execute(qp, wqe);
+		return;
+	}
+	fake_see(wqe);
 	if (fake.is_held && qp->ex.qp_base.state == IBV_QPS_RTS) {
 		qp->held[qp->held_prod++ % FAKE_QUEUE] = *wqe;
 		return;
