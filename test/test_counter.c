@@ -50,82 +50,6 @@ request(uint8_t opcode, uint32_t length)
 	return fx_send(fx.a.qp, &wr);
 }
 
-static int
-atomic(uint8_t opcode, uint64_t compare_add, uint64_t swap)
-{
-	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
-	struct rmem_send_wr wr = fx_atomic(opcode, &sge, b_addr(), fx.b.mr->rkey, compare_add);
-
-	wr.atomic.swap = swap;
-	return fx_send(fx.a.qp, &wr);
-}
-
-TEST(counter, each_write_counts_once)
-{
-	TEST_EQ(rmem_counter_read(counter), 0);
-	fx_fill(fx.a.buf, FX_BUF_SIZE, 1);
-	TEST_STATUS(request(RMEM_WR_RDMA_WRITE, 1), RMEM_WC_SUCCESS);
-	TEST_EQ(rmem_counter_read(counter), 1);
-	TEST_STATUS(request(RMEM_WR_RDMA_WRITE, 64), RMEM_WC_SUCCESS);
-	TEST_EQ(rmem_counter_read(counter), 2);
-	TEST_STATUS(request(RMEM_WR_RDMA_WRITE, FX_BUF_SIZE), RMEM_WC_SUCCESS);
-	TEST_EQ(rmem_counter_read(counter), 3);
-	TEST_MEM(fx.b.buf, fx.a.buf, FX_BUF_SIZE);
-	TEST_EQ(fx_post_recv(fx.b.qp, 1, NULL, 0), 1);
-	TEST_STATUS(request(RMEM_WR_RDMA_WRITE_WITH_IMM, 64), RMEM_WC_SUCCESS);
-	TEST_EQ(rmem_counter_read(counter), 4);
-	return TEST_SUCCESS;
-}
-
-TEST(counter, atomics_that_modify_count)
-{
-	TEST_STATUS(atomic(RMEM_WR_ATOMIC_FETCH_AND_ADD, 5, 0), RMEM_WC_SUCCESS);
-	TEST_EQ(rmem_counter_read(counter), 1);
-	TEST_STATUS(atomic(RMEM_WR_ATOMIC_CMP_AND_SWP, 5, 6), RMEM_WC_SUCCESS);
-	TEST_EQ(rmem_counter_read(counter), 2);
-	TEST_STATUS(atomic(RMEM_WR_ATOMIC_CMP_AND_SWP, 5, 7), RMEM_WC_SUCCESS);
-	TEST_EQ(rmem_counter_read(counter), 2);
-	return TEST_SUCCESS;
-}
-
-/* Reads, empty writes, refused ones, and what is written locally. */
-TEST(counter, what_modifies_nothing_remotely_does_not_count)
-{
-	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 64);
-	struct rmem_send_wr wr = fx_rdma(RMEM_WR_RDMA_READ, &sge, fx_addr(fx.a.buf), fx.a.mr->rkey);
-	struct rmem_wc wc;
-
-	TEST_STATUS(request(RMEM_WR_RDMA_READ, 64), RMEM_WC_SUCCESS);
-	TEST_STATUS(request(RMEM_WR_RDMA_WRITE, 0), RMEM_WC_SUCCESS);
-	TEST_EQ(fx_post_recv(fx.b.qp, 1, NULL, 0), 1);
-	TEST_STATUS(request(RMEM_WR_RDMA_WRITE_WITH_IMM, 0), RMEM_WC_SUCCESS);
-	TEST_EQ(fx_poll(fx.b.cq, &wc, 1), 1);
-	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
-	TEST_EQ(fx_post_recv(fx.b.qp, 2, &sge, 1), 1);
-	wr = fx_wr(RMEM_WR_SEND, &sge, 1);
-	wr.sg_list = &(struct rmem_sge){
-			.addr = fx_addr(fx.a.buf), .length = 64, .lkey = fx.a.mr->lkey};
-	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
-	TEST_STATUS(request(RMEM_WR_RDMA_WRITE, 64), RMEM_WC_SUCCESS);
-	TEST_EQ(rmem_counter_read(counter), 1);
-	wr = fx_rdma(RMEM_WR_RDMA_WRITE, wr.sg_list, b_addr() + FX_BUF_SIZE - 63, fx.b.mr->rkey);
-	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_REM_ACCESS_ERR);
-	TEST_EQ(rmem_counter_read(counter), 1);
-	return TEST_SUCCESS;
-}
-
-TEST(counter, unbound_region_counts_no_more)
-{
-	TEST_OK(rmem_mr_bind_counter(fx.b.mr, NULL, RMEM_COUNTER_REMOTE_WRITE));
-	TEST_STATUS(request(RMEM_WR_RDMA_WRITE, 64), RMEM_WC_SUCCESS);
-	TEST_EQ(rmem_counter_read(counter), 0);
-	TEST_OK(rmem_mr_bind_counter(fx.b.mr, NULL, RMEM_COUNTER_REMOTE_WRITE));
-	TEST_OK(rmem_mr_bind_counter(fx.b.mr, counter, RMEM_COUNTER_REMOTE_WRITE));
-	TEST_STATUS(request(RMEM_WR_RDMA_WRITE, 64), RMEM_WC_SUCCESS);
-	TEST_EQ(rmem_counter_read(counter), 1);
-	return TEST_SUCCESS;
-}
-
 TEST(counter, one_counter_counts_for_several_regions)
 {
 	struct rmem_mr *mr = fx_mr(fx.b.pd, fx.b.buf, 64, FX_ACCESS);
@@ -158,25 +82,6 @@ TEST(counter, region_bound_while_disabled_counts_from_the_first_write)
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
 	TEST_EQ(rmem_counter_read(counter), 1);
 	TEST_OK(rmem_mr_bind_counter(mr, NULL, RMEM_COUNTER_REMOTE_WRITE));
-	return TEST_SUCCESS;
-}
-
-/* fi_mr(3): not closed while bound. */
-TEST(counter, what_is_bound_is_not_released)
-{
-	struct rmem_counter *other = fx_counter(fx.b.dev);
-
-	TEST_ERR(rmem_mr_dereg(fx.b.mr), EBUSY);
-	TEST_ERR(rmem_counter_destroy(counter), EBUSY);
-	TEST_ERR(rmem_mr_bind_counter(fx.b.mr, counter, RMEM_COUNTER_REMOTE_WRITE), EBUSY);
-	TEST_ERR(rmem_mr_bind_counter(fx.b.mr, other, RMEM_COUNTER_REMOTE_WRITE), EBUSY);
-	TEST_OK(fx_release(other));
-	TEST_STATUS(request(RMEM_WR_RDMA_WRITE, 64), RMEM_WC_SUCCESS);
-	TEST_EQ(rmem_counter_read(counter), 1);
-	TEST_OK(rmem_mr_bind_counter(fx.b.mr, NULL, RMEM_COUNTER_REMOTE_WRITE));
-	TEST_OK(fx_release(counter));
-	TEST_OK(fx_release(fx.b.mr));
-	fx.b.mr = NULL;
 	return TEST_SUCCESS;
 }
 

@@ -58,15 +58,6 @@ expect_full(void)
 	return TEST_SUCCESS;
 }
 
-TEST(queue, only_signaled_requests_complete)
-{
-	TEST_RUN(post_writes(3, true));
-	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
-	TEST_RUN(post_writes(3, false));
-	TEST_ASSERT(fx_is_idle(fx.a.cq));
-	return TEST_SUCCESS;
-}
-
 TEST(queue, sig_all_completes_every_request)
 {
 	struct rmem_qp_conf conf = fx_qp_conf(fx.a.cq, DEPTH);
@@ -353,30 +344,6 @@ TEST(queue, waiting_requests_need_neither_array_nor_sges_any_more)
 	TEST_EQ(fx.wc.byte_len, 20);
 	TEST_MEM(fx.b.buf, fx.a.buf, 10);
 	TEST_MEM(fx.b.buf + 10, fx.a.buf + 100, 10);
-	return TEST_SUCCESS;
-}
-
-/* What a REG_MR names by pointer can't go away before it is executed, or dropped. */
-TEST_WITH(queue, waiting_reg_mr_holds_its_mr_and_its_page_list, fx_setup_fast)
-{
-	const struct rmem_send_wr send = fx_wr(RMEM_WR_SEND, NULL, 0);
-	struct rmem_send_wr reg =
-			fx_reg(fx.fast.mr, fx.fast.list, 1, fx_addr(fx.fast.pages), FX_PAGE);
-	unsigned int round;
-
-	reg.flags = RMEM_SEND_SIGNALED;
-	for (round = 0; round < 2; round++) {
-		TEST_EQ(fx_post(fx.a.qp, &send), 1);
-		TEST_EQ(fx_post(fx.a.qp, &reg), 1);
-		TEST_ERR(rmem_mr_dereg(fx.fast.mr), EBUSY);
-		TEST_ERR(rmem_fast_reg_page_list_free(fx.fast.list), EBUSY);
-		if (round == 0)
-			TEST_RUN(fx_reconnect());
-	}
-	TEST_EQ(fx_post_recv(fx.b.qp, 1, NULL, 0), 1);
-	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
-	TEST_OK(fx_release(fx.fast.list));
-	TEST_OK(fx_release(fx.fast.mr));
 	return TEST_SUCCESS;
 }
 

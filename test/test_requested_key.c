@@ -283,36 +283,6 @@ TEST(requested_key, every_mr_of_a_device_can_have_its_key_asked_for)
 	return TEST_SUCCESS;
 }
 
-TEST(requested_key, key_without_the_flag_is_einval)
-{
-	const struct rmem_mr_attr attr = {
-			.addr = fx.a.buf, .length = 64, .requested_key = free_key(1)};
-	struct rmem_mr *mr = NULL;
-
-	TEST_ERR(rmem_mr_reg_attr(fx.a.pd, &attr, &mr), EINVAL);
-	TEST_ASSERT(mr == NULL);
-	return TEST_SUCCESS;
-}
-
-TEST(requested_key, unknown_flags_are_einval)
-{
-	const uint32_t known = RMEM_MR_REQUESTED_KEY | RMEM_MR_DISABLED;
-	struct rmem_mr_attr attr = {.addr = fx.a.buf, .length = 64};
-	struct rmem_mr *mr = NULL;
-	uint32_t bit;
-
-	for (bit = 0; bit < 32; bit++) {
-		attr.flags = UINT32_C(1) << bit;
-		if ((attr.flags & known) != 0)
-			continue;
-		TEST_ERR(rmem_mr_reg_attr(fx.a.pd, &attr, &mr), EINVAL);
-		attr.flags |= RMEM_MR_DISABLED;
-		TEST_ERR(rmem_mr_reg_attr(fx.a.pd, &attr, &mr), EINVAL);
-	}
-	TEST_ASSERT(mr == NULL);
-	return TEST_SUCCESS;
-}
-
 #define MAX_WORKERS 3u
 
 static struct worker {

@@ -71,65 +71,6 @@ expect_remote(uint8_t opcode, uint64_t addr, uint32_t rkey, bool is_open)
 	return TEST_SUCCESS;
 }
 
-/* What the keys open is what the flags say. */
-static int
-expect_changed(struct rmem_mr *mr, const struct change *change)
-{
-	uint8_t *addr = change->flags & TRANSLATION ? change->addr : fx.a.buf;
-	uint8_t *other = change->flags & TRANSLATION ? fx.a.buf : change->addr;
-	bool is_pd = (change->flags & PD) == 0, is_access = (change->flags & ACCESS) == 0;
-	struct rmem_mr_info info = fx_query(mr);
-
-	TEST_ASSERT(mr->addr == addr && info.addr == addr);
-	TEST_EQ(mr->iova, fx_addr(addr));
-	TEST_EQ(mr->length, change->flags & TRANSLATION ? NEW_SIZE : OLD_SIZE);
-	TEST_EQ(info.length, mr->length);
-	TEST_EQ(mr->access, is_access ? FX_ACCESS : READ_ONLY);
-	TEST_EQ(info.access, mr->access);
-	TEST_EQ(info.state, RMEM_MR_STATE_VALID);
-	TEST_ASSERT(mr->pd == (is_pd ? fx.a.pd : change->pd));
-	TEST_RUN(expect_remote(RMEM_WR_RDMA_READ, mr->iova, mr->rkey, is_pd));
-	TEST_RUN(expect_remote(RMEM_WR_RDMA_WRITE, mr->iova, mr->rkey, is_pd && is_access));
-	TEST_RUN(expect_remote(RMEM_WR_RDMA_READ, mr->iova + mr->length - 63, mr->rkey, false));
-	TEST_RUN(expect_remote(RMEM_WR_RDMA_READ, fx_addr(other), mr->rkey, false));
-	return TEST_SUCCESS;
-}
-
-/* The arguments that the flags do not name are nonsense: they are ignored. */
-TEST(rereg, every_combination_of_flags_changes_what_it_names)
-{
-	struct rmem_pd *pd = fx_pd(fx.a.dev);
-	uint32_t flags;
-
-	TEST_ASSERT(pd != NULL);
-	for (flags = 1; flags <= ALL; flags++) {
-		struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, OLD_SIZE, FX_ACCESS);
-		struct change change = good_change(flags, pd);
-		struct change call = change;
-		enum rmem_rereg_result result = RMEM_REREG_ERR_CMD;
-		uint32_t lkey, rkey;
-
-		TEST_ASSERT(mr != NULL);
-		lkey = mr->lkey;
-		rkey = mr->rkey;
-		if ((flags & TRANSLATION) == 0) {
-			call.addr = NULL;
-			call.length = 0;
-		}
-		if ((flags & PD) == 0)
-			call.pd = (struct rmem_pd *)mr;
-		if ((flags & ACCESS) == 0)
-			call.access = ~RMEM_ACCESS_ALLOCATE_MR;
-		TEST_OK(rereg(mr, &call, &result));
-		TEST_EQ(result, RMEM_REREG_OK);
-		TEST_EQ(mr->lkey, lkey);
-		TEST_EQ(mr->rkey, rkey);
-		TEST_RUN(expect_changed(mr, &change));
-		TEST_OK(fx_release(mr));
-	}
-	return TEST_SUCCESS;
-}
-
 /* Refused; the MR is as it was, and the PDs count as before. */
 static int
 expect_refused(struct rmem_mr *mr, const struct change *change, int error)
@@ -445,21 +386,6 @@ TEST(rereg, attributes_can_grow_and_choose_a_socket)
 	attr.reserved[1] = 0;
 	TEST_OK(rmem_mr_rereg_attr(mr, &attr, &result));
 	TEST_ASSERT(result >= RMEM_REREG_OK && mr->addr != fx.a.buf);
-	return TEST_SUCCESS;
-}
-
-TEST_WITH(rereg, bound_window_forbids_a_change, fx_setup_mw)
-{
-	struct rmem_mr *mr = fx.mw.mr;
-	uint32_t rkey;
-
-	TEST_STATUS(fx_mw_bind_2(0, 64, RMEM_ACCESS_REMOTE_WRITE), RMEM_WC_SUCCESS);
-	rkey = fx.mw.two->rkey;
-	TEST_RUN(expect_bound(mr));
-	TEST_RUN(fx_mw_expect_write(fx_addr(fx.a.buf), 64, rkey, fx.a.buf));
-	TEST_OK(rmem_mw_dealloc(fx.mw.two));
-	fx_untrack(fx.mw.two);
-	TEST_OK(move(mr, fx.a.buf + NEW_OFFSET, NEW_SIZE, 0, NULL));
 	return TEST_SUCCESS;
 }
 

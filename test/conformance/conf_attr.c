@@ -118,18 +118,56 @@ CONF_TEST(attr, counter_counts_what_peers_modify, RMEM_DEV_CAPA_MR_COUNTER, 0,
 	TEST_EQ(rmem_counter_read(counter), ++want);
 	TEST_RUN(conf_open(mr->iova, 4096, mr->rkey, fx.a.buf));
 	TEST_EQ(rmem_counter_read(counter), ++want);
+	TEST_EQ(fx_post_recv(fx.a.qp, 1, NULL, 0), 1);
+	TEST_STATUS(conf_do(RMEM_WR_RDMA_WRITE_WITH_IMM, mr->iova, 64, mr->rkey), RMEM_WC_SUCCESS);
+	TEST_EQ(rmem_counter_read(counter), ++want);
 	if ((conf.info.capa & RMEM_DEV_CAPA_ATOMIC) != 0) {
+		memset(fx.a.buf, 0, 8);
 		TEST_STATUS(conf_do(RMEM_WR_ATOMIC_FETCH_AND_ADD, mr->iova, 8, mr->rkey),
 				RMEM_WC_SUCCESS);
 		TEST_EQ(rmem_counter_read(counter), ++want);
+		/* The first finds 1 and puts 0 there; the second swaps nothing. */
+		TEST_STATUS(conf_do(RMEM_WR_ATOMIC_CMP_AND_SWP, mr->iova, 8, mr->rkey),
+				RMEM_WC_SUCCESS);
+		TEST_EQ(rmem_counter_read(counter), ++want);
+		TEST_STATUS(conf_do(RMEM_WR_ATOMIC_CMP_AND_SWP, mr->iova, 8, mr->rkey),
+				RMEM_WC_SUCCESS);
+		TEST_EQ(rmem_counter_read(counter), want);
 	}
-	TEST_STATUS(conf_do(RMEM_WR_RDMA_READ, mr->iova, 64, mr->rkey), RMEM_WC_SUCCESS);
-	TEST_STATUS(conf_do(RMEM_WR_RDMA_WRITE, mr->iova, 0, mr->rkey), RMEM_WC_SUCCESS);
-	TEST_RUN(conf_closed(mr->iova + 4095, 2, mr->rkey));
-	TEST_EQ(rmem_counter_read(counter), want);
+	TEST_OK(count(mr, NULL));
 	TEST_OK(count(mr, NULL));
 	TEST_RUN(conf_open(mr->iova, 64, mr->rkey, fx.a.buf));
 	TEST_EQ(rmem_counter_read(counter), want);
+	TEST_OK(count(mr, counter));
+	TEST_RUN(conf_open(mr->iova, 64, mr->rkey, fx.a.buf));
+	TEST_EQ(rmem_counter_read(counter), ++want);
+	return TEST_SUCCESS;
+}
+
+/* Reads, empty writes, refused ones, and what its owner's requests write. */
+CONF_TEST(attr, counter_counts_nothing_else, RMEM_DEV_CAPA_MR_COUNTER, 0,
+		"fi_mr(3): a counter bound with FI_REMOTE_WRITE")
+{
+	struct rmem_counter *counter = fx_counter(conf.dev);
+	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, 4096, FX_ACCESS & conf.info.access);
+	const struct rmem_sge mine = fx_sge(mr, 0, 64), from = fx_sge(fx.b.mr, 0, 64);
+	struct rmem_send_wr wr;
+
+	TEST_ASSERT(counter != NULL && mr != NULL);
+	TEST_OK(count(mr, counter));
+	TEST_STATUS(conf_do(RMEM_WR_RDMA_READ, mr->iova, 64, mr->rkey), RMEM_WC_SUCCESS);
+	TEST_STATUS(conf_do(RMEM_WR_RDMA_WRITE, mr->iova, 0, mr->rkey), RMEM_WC_SUCCESS);
+	TEST_EQ(fx_post_recv(fx.a.qp, 1, NULL, 0), 1);
+	TEST_STATUS(conf_do(RMEM_WR_RDMA_WRITE_WITH_IMM, mr->iova, 0, mr->rkey), RMEM_WC_SUCCESS);
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+	wr = fx_rdma(RMEM_WR_RDMA_READ, &mine, fx_addr(fx.b.buf), fx.b.mr->rkey);
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_EQ(fx_post_recv(fx.a.qp, 2, &mine, 1), 1);
+	wr = fx_wr(RMEM_WR_SEND, &from, 1);
+	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+	TEST_RUN(conf_closed(mr->iova + 4095, 2, mr->rkey));
+	TEST_EQ(rmem_counter_read(counter), 0);
 	return TEST_SUCCESS;
 }
 
@@ -143,6 +181,8 @@ CONF_TEST(attr, what_is_bound_is_not_released, RMEM_DEV_CAPA_MR_COUNTER, 0,
 	TEST_OK(count(mr, counter));
 	TEST_ERR(rmem_mr_dereg(mr), EBUSY);
 	TEST_ERR(rmem_counter_destroy(counter), EBUSY);
+	TEST_ERR(rmem_mr_bind_counter(mr, counter, RMEM_COUNTER_REMOTE_WRITE), EBUSY);
+	TEST_ERR(rmem_mr_bind_counter(mr, fx_counter(conf.dev), RMEM_COUNTER_REMOTE_WRITE), EBUSY);
 	TEST_OK(count(mr, NULL));
 	TEST_OK(fx_release(mr));
 	TEST_OK(fx_release(counter));

@@ -401,12 +401,16 @@ CONF_TEST(error, unaligned_atomic_is_refused, RMEM_DEV_CAPA_ATOMIC, 0,
 		"IBTA 9.4.5: the address is a multiple of 8")
 {
 	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
-	struct rmem_send_wr wr = conf_request(
-			RMEM_WR_ATOMIC_FETCH_AND_ADD, &sge, fx_addr(fx.a.buf) + 4, fx.a.mr->rkey);
+	unsigned int i;
 
-	TEST_RUN(conf_refused(CONF_UNALIGNED, fx.b.qp, &wr));
-	wr.opcode = RMEM_WR_ATOMIC_CMP_AND_SWP;
-	TEST_RUN(conf_refused(CONF_UNALIGNED, fx.b.qp, &wr));
+	for (i = 1; i < 8; i++) {
+		const struct rmem_send_wr wr =
+				conf_request(i % 2 == 0 ? RMEM_WR_ATOMIC_FETCH_AND_ADD
+							: RMEM_WR_ATOMIC_CMP_AND_SWP,
+						&sge, fx_addr(fx.a.buf) + i, fx.a.mr->rkey);
+
+		TEST_RUN(conf_refused(CONF_UNALIGNED, fx.b.qp, &wr));
+	}
 	TEST_ASSERT(fx_is_zero(fx.a.buf, 64));
 	return TEST_SUCCESS;
 }

@@ -114,30 +114,60 @@ CONF_TEST(mr, message_fills_its_receive, 0, 0,
 	return TEST_SUCCESS;
 }
 
+/* The result need not be aligned. */
 CONF_TEST(mr, atomics_are_right, RMEM_DEV_CAPA_ATOMIC, RMEM_ACCESS_REMOTE_ATOMIC,
 		"IBTA 9.4.5: the value before is returned, all 64 bits take part")
 {
-	uint64_t *word = (uint64_t *)(void *)(fx.a.buf + 64);
-	uint64_t *result = (uint64_t *)(void *)fx.b.buf;
-	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
-	struct rmem_send_wr wr = fx_atomic(RMEM_WR_ATOMIC_FETCH_AND_ADD, &sge, fx_addr(word),
-			fx.a.mr->rkey, UINT64_C(0x100000001));
+	static const struct {
+		uint8_t opcode;
+		uint64_t compare_add, swap, after;
+	} rows[] = {
+			{RMEM_WR_ATOMIC_FETCH_AND_ADD, UINT64_C(0x100000001), 0, 8},
+			{RMEM_WR_ATOMIC_CMP_AND_SWP, 7, 99, 8},
+			{RMEM_WR_ATOMIC_CMP_AND_SWP, 8, UINT64_C(0x1122334455667788),
+					UINT64_C(0x1122334455667788)},
+			{RMEM_WR_ATOMIC_CMP_AND_SWP, UINT64_C(0x1122334455667789), 1,
+					UINT64_C(0x1122334455667788)},
+			{RMEM_WR_ATOMIC_CMP_AND_SWP, UINT64_C(0x1122334455667788), 0, 0},
+			{RMEM_WR_ATOMIC_FETCH_AND_ADD, UINT64_MAX, 0, UINT64_MAX},
+			{RMEM_WR_ATOMIC_FETCH_AND_ADD, 2, 0, 1},
+	};
+	uint64_t *word = (uint64_t *)(void *)(fx.a.buf + 64), before, result;
+	const struct rmem_sge sge = fx_sge(fx.b.mr, 3, 8);
+	unsigned int i;
 
 	*word = UINT64_C(0xffffffff00000007);
-	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
-	TEST_EQ(*result, UINT64_C(0xffffffff00000007));
-	TEST_EQ(*word, 8);
-	wr = fx_atomic(RMEM_WR_ATOMIC_CMP_AND_SWP, &sge, fx_addr(word), fx.a.mr->rkey, 7);
-	wr.atomic.swap = 99;
-	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
-	TEST_EQ(*result, 8);
-	TEST_EQ(*word, 8);
-	wr.atomic.compare_add = 8;
-	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
-	TEST_EQ(*result, 8);
-	TEST_EQ(*word, 99);
+	for (i = 0; i < RTE_DIM(rows); i++) {
+		struct rmem_send_wr wr = fx_atomic(rows[i].opcode, &sge, fx_addr(word),
+				fx.a.mr->rkey, rows[i].compare_add);
+
+		before = *word;
+		wr.atomic.swap = rows[i].swap;
+		TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
+		TEST_EQ(fx.wc.opcode, i == 0 || i > 4 ? RMEM_WC_FETCH_ADD : RMEM_WC_COMP_SWAP);
+		memcpy(&result, fx.b.buf + 3, sizeof(result));
+		TEST_EQ(result, before);
+		TEST_EQ(*word, rows[i].after);
+	}
+	TEST_ASSERT(fx_is_zero(fx.a.buf, 64) && fx_is_zero(fx.a.buf + 72, 64));
+	TEST_ASSERT(fx_is_zero(fx.b.buf, 3) && fx_is_zero(fx.b.buf + 11, 64));
+	return TEST_SUCCESS;
+}
+
+CONF_TEST(mr, atomic_that_is_refused_changes_nothing, RMEM_DEV_CAPA_ATOMIC,
+		RMEM_ACCESS_REMOTE_ATOMIC, "IBTA 10.6.3: all eight bytes are of the MR")
+{
+	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, 12, FX_ACCESS);
+	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
+	struct rmem_send_wr wr;
+
+	TEST_ASSERT(mr != NULL);
+	memset(fx.b.buf, 0x33, 8);
+	wr = fx_atomic(RMEM_WR_ATOMIC_FETCH_AND_ADD, &sge, fx_addr(fx.a.buf) + 8, mr->rkey, 1);
+	TEST_RUN(conf_refused(CONF_REMOTE_KEY, fx.b.qp, &wr));
 	TEST_ASSERT(fx_is_zero(fx.a.buf, 64));
-	TEST_ASSERT(fx_is_zero(fx.a.buf + 72, 64));
+	TEST_EQ(fx.b.buf[0], 0x33);
+	TEST_MEM(fx.b.buf + 1, fx.b.buf, 7);
 	return TEST_SUCCESS;
 }
 

@@ -21,13 +21,17 @@
 #define OFFSET   8300u
 #define NEW_SIZE 5000u
 
+/* The arguments that the flags do not name are nonsense: they are ignored. */
 static int
 rereg(struct rmem_mr *mr, uint32_t flags, struct rmem_pd *pd)
 {
 	enum rmem_rereg_result result = RMEM_REREG_ERR_CMD;
 	uint32_t lkey = mr->lkey, rkey = mr->rkey;
+	bool is_moved = (flags & TRANSLATION) != 0;
 
-	TEST_OK(rmem_mr_rereg(mr, flags, pd, fx.a.buf + OFFSET, NEW_SIZE, READ, &result));
+	TEST_OK(rmem_mr_rereg(mr, flags, (flags & PD) != 0 ? pd : (struct rmem_pd *)mr,
+			is_moved ? fx.a.buf + OFFSET : NULL, is_moved ? NEW_SIZE : 0,
+			(flags & ACCESS) != 0 ? READ : ~RMEM_ACCESS_ALLOCATE_MR, &result));
 	if ((conf.info.capa & RMEM_DEV_CAPA_REREG) != 0) {
 		TEST_EQ(result, RMEM_REREG_OK);
 		TEST_EQ(mr->lkey, lkey);
@@ -72,7 +76,10 @@ CONF_TEST(rereg, flags_name_what_changes, 0, 0, "ibv_rereg_mr(3): flags, in all 
 		TEST_EQ(mr->iova, at);
 		TEST_EQ(mr->length, (flags & TRANSLATION) != 0 ? NEW_SIZE : OLD_SIZE);
 		TEST_EQ(mr->access, (flags & ACCESS) != 0 ? READ : ALL);
-		TEST_ASSERT(mr->pd == ((flags & PD) != 0 ? pd : fx.a.pd));
+		TEST_ASSERT(mr->pd == ((flags & PD) != 0 ? pd : fx.a.pd) && mr->addr == place);
+		TEST_EQ(fx_query(mr).length, mr->length);
+		TEST_EQ(fx_query(mr).access, mr->access);
+		TEST_EQ(fx_query(mr).state, RMEM_MR_STATE_VALID);
 		TEST_RUN(can_not_read(mr, (flags & TRANSLATION) != 0 ? old : new));
 		if ((flags & PD) != 0) {
 			TEST_RUN(can_not_read(mr, at));
@@ -189,12 +196,16 @@ CONF_TEST(rereg, bound_window_forbids_it, RMEM_DEV_CAPA_MW_TYPE_1, 0,
 					.length = 64,
 					.access = RMEM_ACCESS_REMOTE_READ}};
 	enum rmem_rereg_result result;
+	uint32_t flags;
 
 	TEST_ASSERT(mr != NULL && mw != NULL);
 	TEST_OK(rmem_mw_bind(fx.a.qp, mw, &bind));
 	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
-	TEST_ERR(rmem_mr_rereg(mr, TRANSLATION, NULL, fx.a.buf + OFFSET, 64, 0, &result), EBUSY);
-	TEST_EQ(result, RMEM_REREG_ERR_INPUT);
+	for (flags = 1; flags <= (TRANSLATION | PD | ACCESS); flags++) {
+		TEST_ERR(rmem_mr_rereg(mr, flags, fx.a.pd, fx.a.buf + OFFSET, 64, READ, &result),
+				EBUSY);
+		TEST_EQ(result, RMEM_REREG_ERR_INPUT);
+	}
 	TEST_STATUS(conf_do(RMEM_WR_RDMA_READ, fx_addr(fx.a.buf), 64, mw->rkey), RMEM_WC_SUCCESS);
 	TEST_OK(fx_release(mw));
 	TEST_OK(rmem_mr_rereg(mr, TRANSLATION, NULL, fx.a.buf + OFFSET, 64, 0, &result));
