@@ -12,6 +12,7 @@
 
 #include <rte_eal.h>
 #include <rte_lcore.h>
+#include <rte_malloc.h>
 #include <rte_service.h>
 
 #include "test.h"
@@ -90,4 +91,19 @@ test_serve_lcore(const char *args)
 	}
 	fprintf(stderr, "%s: no lcore is left to serve\n", args);
 	return -1;
+}
+
+struct rte_malloc_socket_stats
+test_heap(void)
+{
+	struct rte_malloc_socket_stats sum = {0}, stats;
+	unsigned int i;
+
+	for (i = 0; i < rte_socket_count(); i++) {
+		if (rte_malloc_get_socket_stats(rte_socket_id_by_idx(i), &stats) != 0)
+			continue;
+		sum.alloc_count += stats.alloc_count;
+		sum.heap_allocsz_bytes += stats.heap_allocsz_bytes;
+	}
+	return sum;
 }

@@ -234,6 +234,16 @@ fx_mr(struct rmem_pd *pd, void *addr, size_t length, uint32_t access)
 	return made(ret, mr, "rmem_mr_reg");
 }
 
+int
+fx_reg_attr(struct rmem_pd *pd, const struct rmem_mr_attr *attr, struct rmem_mr **mr)
+{
+	int ret = rmem_mr_reg_attr(pd, attr, mr);
+
+	if (ret == 0)
+		fx_track(*mr);
+	return ret;
+}
+
 struct rmem_mr *
 fx_fast_mr(struct rmem_pd *pd, uint32_t nb_pages)
 {

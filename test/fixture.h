@@ -82,6 +82,8 @@ int fx_teardown(void);
 struct rmem_dev *fx_dev(const char *name, const char *args);
 struct rmem_pd *fx_pd(struct rmem_dev *dev);
 struct rmem_mr *fx_mr(struct rmem_pd *pd, void *addr, size_t length, uint32_t access);
+/* As rmem_mr_reg_attr(). */
+int fx_reg_attr(struct rmem_pd *pd, const struct rmem_mr_attr *attr, struct rmem_mr **mr);
 struct rmem_mr *fx_fast_mr(struct rmem_pd *pd, uint32_t nb_pages);
 struct rmem_mw *fx_mw(struct rmem_pd *pd, enum rmem_mw_type type);
 struct rmem_mr *fx_mkey(struct rmem_pd *pd, uint32_t nb_entries);
@@ -216,6 +218,9 @@ bool fx_is_rxe(void);
 uint64_t fx_addr(const void *addr);
 void fx_fill(void *buf, size_t length, uint32_t seed);
 bool fx_is_zero(const void *buf, size_t length);
+
+/* Run check on an empty file in memory. */
+int fx_with_memfd(int (*check)(int fd));
 
 /* What rmem logs between the two, whatever the log level. */
 void fx_log_begin(void);

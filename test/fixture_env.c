@@ -6,6 +6,8 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <rte_lcore.h>
 #include <rte_log.h>
@@ -102,24 +104,10 @@ fx_free_memory(void)
 	}
 }
 
-static uint32_t
-count_allocations(void)
-{
-	struct rte_malloc_socket_stats stats;
-	uint32_t nb = 0;
-	unsigned int i;
-
-	for (i = 0; i < rte_socket_count(); i++) {
-		if (rte_malloc_get_socket_stats(rte_socket_id_by_idx(i), &stats) == 0)
-			nb += stats.alloc_count;
-	}
-	return nb;
-}
-
 int
 fx_expect_enomem(int (*make)(void **object))
 {
-	uint32_t before = count_allocations();
+	uint32_t before = test_heap().alloc_count;
 	void *object = NULL;
 	size_t size = 0;
 	int ret;
@@ -132,12 +120,24 @@ fx_expect_enomem(int (*make)(void **object))
 			break;
 		TEST_EQ(ret, -ENOMEM);
 		TEST_ASSERT(object == NULL);
-		TEST_EQ(count_allocations(), before);
+		TEST_EQ(test_heap().alloc_count, before);
 		TEST_ASSERT(size < (size_t)1 << 32);
 	}
 	fx_track(object);
 	TEST_ASSERT(size > 0);
 	TEST_OK(fx_release(object));
-	TEST_EQ(count_allocations(), before);
+	TEST_EQ(test_heap().alloc_count, before);
 	return TEST_SUCCESS;
+}
+
+int
+fx_with_memfd(int (*check)(int fd))
+{
+	int fd = memfd_create("rmem_test", MFD_CLOEXEC);
+	int result;
+
+	TEST_ASSERT(fd >= 0);
+	result = check(fd);
+	close(fd);
+	return result;
 }

@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include <rte_common.h>
+#include <rte_malloc.h>
 
 #define TEST_SUCCESS 0
 #define TEST_FAILED  (-1)
@@ -116,6 +117,8 @@ int test_prompt(void);
 int test_start_eal(int argc, char **argv);
 /* Make a lcore serve where a device with these arguments (or NULL) needs one. */
 int test_serve_lcore(const char *args);
+/* What is allocated on the heaps of all sockets: how many blocks and bytes. */
+struct rte_malloc_socket_stats test_heap(void);
 /* The case that failed checks and notes are told of. */
 void test_set_running(const char *name);
 

@@ -74,8 +74,7 @@ TEST(counter, region_bound_while_disabled_counts_from_the_first_write)
 	struct rmem_send_wr wr;
 	struct rmem_mr *mr = NULL;
 
-	TEST_OK(rmem_mr_reg_attr(fx.b.pd, &attr, &mr));
-	fx_track(mr);
+	TEST_OK(fx_reg_attr(fx.b.pd, &attr, &mr));
 	TEST_OK(rmem_mr_bind_counter(mr, counter, RMEM_COUNTER_REMOTE_WRITE));
 	TEST_OK(rmem_mr_enable(mr));
 	wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, b_addr(), mr->rkey);
@@ -110,8 +109,7 @@ TEST(counter, failed_region_is_busy)
 			.eq = fx_eq(fx.a.dev, 1)};
 	struct rmem_mr *mr = NULL;
 
-	TEST_OK(rmem_mr_reg_attr(fx.a.pd, &attr, &mr));
-	fx_track(mr);
+	TEST_OK(fx_reg_attr(fx.a.pd, &attr, &mr));
 	TEST_ERR(fx_event(attr.eq).status, EFAULT);
 	TEST_ERR(rmem_mr_bind_counter(mr, counter, RMEM_COUNTER_REMOTE_WRITE), EBUSY);
 	return TEST_SUCCESS;
@@ -148,12 +146,13 @@ static int
 watch(void *arg)
 {
 	const uint64_t *words = (const uint64_t *)(const void *)fx.b.buf;
-	uint64_t deadline = fx_deadline();
 	unsigned int i, spins = 0;
 	uint64_t n;
 
 	RTE_SET_USED(arg);
 	for (n = 1; n <= NB_WRITES; n++) {
+		uint64_t deadline = fx_deadline();
+
 		while (rmem_counter_read(counter) < n && !fx_is_late(deadline))
 			fx_relax(&spins);
 		for (i = 0; i < WORDS; i++)
@@ -166,7 +165,6 @@ watch(void *arg)
 TEST(counter, who_sees_the_count_sees_the_data)
 {
 	uint64_t *words = (uint64_t *)(void *)fx.a.buf;
-	uint64_t deadline = fx_deadline();
 	unsigned int i, spins = 0;
 	int status = RMEM_WC_SUCCESS;
 	char none = 0;
@@ -177,6 +175,8 @@ TEST(counter, who_sees_the_count_sees_the_data)
 	nb_seen = 0;
 	TEST_OK(fx_launch(watch, &none, 0, 1));
 	for (n = 1; n <= NB_WRITES && status == RMEM_WC_SUCCESS; n++) {
+		uint64_t deadline = fx_deadline();
+
 		for (i = 0; i < WORDS; i++)
 			words[i] = n;
 		status = request(RMEM_WR_RDMA_WRITE, WORDS * 8);

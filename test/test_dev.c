@@ -289,8 +289,7 @@ TEST_WITH(dev, stats_count_what_succeeds, fx_setup)
 	TEST_OK(rmem_dev_stats_reset(fx.a.dev));
 	wr = fx_reg(mr, list, 1, 0, FX_PAGE);
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
-	wr = fx_inv(mr->rkey);
-	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_STATUS(fx_invalidate(mr->rkey), RMEM_WC_SUCCESS);
 	TEST_EQ(fx_post_recv(fx.b.qp, 1, &sge, 1), 1);
 	wr = fx_wr(RMEM_WR_SEND, &sge, 1);
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);

@@ -184,8 +184,7 @@ TEST(engine, key_is_bound_used_and_taken_away)
 		fx_fill(fx.b.buf, 64, i);
 		TEST_STATUS(fx_peer_write(0x4000, 64, mr->rkey), RMEM_WC_SUCCESS);
 		TEST_MEM(fx.a.buf, fx.b.buf, 64);
-		wr = fx_inv(mr->rkey);
-		TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+		TEST_STATUS(fx_invalidate(mr->rkey), RMEM_WC_SUCCESS);
 		TEST_STATUS(fx_peer_write(0x4000, 64, mr->rkey), RMEM_WC_REM_ACCESS_ERR);
 		TEST_RUN(fx_reconnect());
 	}

@@ -14,11 +14,7 @@ reg(struct rmem_eq *eq, struct rmem_mr **mr)
 {
 	const struct rmem_mr_attr attr = {
 			.addr = fx.a.buf, .length = 64, .access = FX_ACCESS, .eq = eq};
-	int ret = rmem_mr_reg_attr(fx.a.pd, &attr, mr);
-
-	if (ret == 0)
-		fx_track(*mr);
-	return ret;
+	return fx_reg_attr(fx.a.pd, &attr, mr);
 }
 
 TEST(eq, new_queue_has_no_event)

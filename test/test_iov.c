@@ -23,11 +23,7 @@ static struct layout layout;
 static int
 reg(struct rmem_mr **mr)
 {
-	int ret = rmem_mr_reg_attr(fx.a.pd, &attr, mr);
-
-	if (ret == 0)
-		fx_track(*mr);
-	return ret;
+	return fx_reg_attr(fx.a.pd, &attr, mr);
 }
 
 /* Of odd pieces of a's buffer, out of order. */

@@ -20,11 +20,7 @@ static struct rmem_mr *shared;
 static int
 reg(struct rmem_mr **mr)
 {
-	int ret = rmem_mr_reg_attr(fx.a.pd, &attr, mr);
-
-	if (ret == 0)
-		fx_track(*mr);
-	return ret;
+	return fx_reg_attr(fx.a.pd, &attr, mr);
 }
 
 /* Good ones, of which a case spoils something. */
@@ -123,8 +119,7 @@ TEST(iov_bad, limits_hold)
 	TEST_ERR(rmem_mr_reg_attr(pd, &attr, &mr), EINVAL);
 	TEST_ASSERT(mr == NULL);
 	ranges[2].iov_len--;
-	TEST_OK(rmem_mr_reg_attr(pd, &attr, &mr));
-	fx_track(mr);
+	TEST_OK(fx_reg_attr(pd, &attr, &mr));
 	return TEST_SUCCESS;
 }
 

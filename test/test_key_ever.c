@@ -115,8 +115,7 @@ TEST(key_ever, fast_register_mrs_by_any_tags)
 			TEST_RUN(note(mr->rkey, owner));
 			if (i == 7 && owner % 100 == 0)
 				TEST_RUN(expect_former_refused(mr));
-			wr = fx_inv(mr->rkey);
-			TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+			TEST_STATUS(fx_invalidate(mr->rkey), RMEM_WC_SUCCESS);
 		}
 		TEST_OK(fx_release(mr));
 	}
@@ -139,8 +138,7 @@ TEST(key_ever, indirect_keys_by_any_tags)
 			wr.umr.key_tag = (uint8_t)below(256);
 			TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
 			TEST_RUN(note(mr->rkey, owner));
-			wr = fx_inv(mr->rkey);
-			TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+			TEST_STATUS(fx_invalidate(mr->rkey), RMEM_WC_SUCCESS);
 		}
 		TEST_OK(fx_release(mr));
 	}
@@ -164,8 +162,7 @@ TEST(key_ever, windows_by_any_tags)
 			TEST_RUN(note(fx.mw.two->rkey, owner));
 			TEST_STATUS(fx_mw_bind_1(0, 8, WRITE), RMEM_WC_SUCCESS);
 			TEST_RUN(note(fx.mw.one->rkey, owner + 1));
-			wr = fx_inv(fx.mw.two->rkey);
-			TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+			TEST_STATUS(fx_invalidate(fx.mw.two->rkey), RMEM_WC_SUCCESS);
 		}
 		TEST_OK(fx_release(fx.mw.one));
 		TEST_OK(fx_release(fx.mw.two));

@@ -91,8 +91,7 @@ TEST(lease_bad, disabled_mr_is_refused)
 
 	if (!fx_has_capa(fx.a.dev, RMEM_DEV_CAPA_MR_ENABLE))
 		return test_skip("no disabled MRs");
-	TEST_OK(rmem_mr_reg_attr(fx.a.pd, &attr, &mr));
-	fx_track(mr);
+	TEST_OK(fx_reg_attr(fx.a.pd, &attr, &mr));
 	req.mr = mr;
 	TEST_ERR(grant(&req), EINVAL);
 	TEST_OK(rmem_mr_enable(mr));
@@ -127,8 +126,7 @@ TEST(lease_bad, mr_over_several_ranges_is_refused)
 
 	if (!fx_has_capa(fx.a.dev, RMEM_DEV_CAPA_MR_IOV))
 		return test_skip("no MRs over several ranges");
-	TEST_OK(rmem_mr_reg_attr(fx.a.pd, &attr, &mr));
-	fx_track(mr);
+	TEST_OK(fx_reg_attr(fx.a.pd, &attr, &mr));
 	req.mr = mr;
 	TEST_ERR(grant(&req), EINVAL);
 	return TEST_SUCCESS;

@@ -90,8 +90,7 @@ open_iov(void)
 			.socket_id = SOCKET_ID_ANY};
 	struct rmem_mr *mr;
 
-	TEST_OK(rmem_mr_reg_attr(fx.a.pd, &attr, &mr));
-	fx_track(mr);
+	TEST_OK(fx_reg_attr(fx.a.pd, &attr, &mr));
 	return see(mr);
 }
 
@@ -312,8 +311,7 @@ expect_truncated(int fd)
 	struct rmem_mr *mr;
 
 	TEST_OK(ftruncate(fd, FX_ODP_SIZE));
-	TEST_OK(rmem_mr_reg_attr(fx.a.pd, &attr, &mr));
-	fx_track(mr);
+	TEST_OK(fx_reg_attr(fx.a.pd, &attr, &mr));
 	TEST_STATUS(fx_peer_write(mr->iova, FX_ODP_SIZE, mr->rkey), RMEM_WC_SUCCESS);
 	TEST_OK(ftruncate(fd, FX_PAGE));
 	TEST_STATUS(fx_peer_write(mr->iova, FX_PAGE, mr->rkey), RMEM_WC_SUCCESS);
@@ -332,13 +330,7 @@ expect_truncated(int fd)
 
 TEST(mem_fault, file_that_is_truncated_is_an_access_error)
 {
-	int fd = memfd_create("rmem_test_fault", 0);
-	int result;
-
-	TEST_ASSERT(fd >= 0);
-	result = expect_truncated(fd);
-	close(fd);
-	return result;
+	return fx_with_memfd(expect_truncated);
 }
 
 /* The slot of the CQ that it had reserved is given back: what comes next is seen. */

@@ -199,12 +199,10 @@ TEST(mkey, flush_lets_the_mr_of_a_waiting_umr_go)
 TEST(mkey, stats_count_umrs)
 {
 	struct rmem_dev_stats stats;
-	struct rmem_send_wr wr;
 
 	TEST_OK(rmem_dev_stats_reset(fx.a.dev));
 	TEST_STATUS(bind(), RMEM_WC_SUCCESS);
-	wr = fx_inv(mkey->rkey);
-	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_STATUS(fx_invalidate(mkey->rkey), RMEM_WC_SUCCESS);
 	TEST_STATUS(bind(), RMEM_WC_SUCCESS);
 	TEST_STATUS(bind(), RMEM_WC_MW_BIND_ERR);
 	TEST_OK(rmem_dev_stats_get(fx.a.dev, &stats));

@@ -51,32 +51,18 @@ TEST(mr_alloc, peers_write_allocated_memory_to_its_end)
 	return TEST_SUCCESS;
 }
 
-static size_t
-heap_used(void)
-{
-	struct rte_malloc_socket_stats stats;
-	size_t used = 0;
-	unsigned int i;
-
-	for (i = 0; i < rte_socket_count(); i++) {
-		if (rte_malloc_get_socket_stats(rte_socket_id_by_idx(i), &stats) == 0)
-			used += stats.heap_allocsz_bytes;
-	}
-	return used;
-}
-
 TEST(mr_alloc, dereg_frees_allocated_memory)
 {
-	size_t before = heap_used();
+	size_t before = test_heap().heap_allocsz_bytes;
 	struct rmem_mr *mr;
 	int i;
 
 	for (i = 0; i < 8; i++) {
 		mr = fx_mr(fx.a.pd, NULL, 32u << 20, ALLOCATE);
 		TEST_ASSERT(mr != NULL);
-		TEST_ASSERT(heap_used() >= before + (32u << 20));
+		TEST_ASSERT(test_heap().heap_allocsz_bytes >= before + (32u << 20));
 		TEST_OK(fx_release(mr));
-		TEST_EQ(heap_used(), before);
+		TEST_EQ(test_heap().heap_allocsz_bytes, before);
 	}
 	return TEST_SUCCESS;
 }
@@ -132,8 +118,7 @@ TEST(mr_alloc, attr_registers_as_arguments_do)
 	};
 	struct rmem_mr *mr = NULL;
 
-	TEST_OK(rmem_mr_reg_attr(fx.a.pd, &attr, &mr));
-	fx_track(mr);
+	TEST_OK(fx_reg_attr(fx.a.pd, &attr, &mr));
 	TEST_ASSERT(mr->addr == fx.a.buf);
 	TEST_EQ(mr->length, 100);
 	TEST_EQ(mr->iova, 0x5000);
@@ -169,8 +154,7 @@ TEST(mr_alloc, allocation_on_a_socket_there_is_not_is_refused)
 	TEST_ERR(rmem_mr_reg_attr(fx.a.pd, &attr, &mr), EINVAL);
 	TEST_ASSERT(mr == NULL);
 	attr.socket_id = (int)rte_socket_id();
-	TEST_OK(rmem_mr_reg_attr(fx.a.pd, &attr, &mr));
-	fx_track(mr);
+	TEST_OK(fx_reg_attr(fx.a.pd, &attr, &mr));
 	return TEST_SUCCESS;
 }
 

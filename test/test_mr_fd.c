@@ -27,11 +27,7 @@ static int memfd;
 static int
 reg(struct rmem_mr **mr)
 {
-	int ret = rmem_mr_reg_attr(fx.a.pd, &attr, mr);
-
-	if (ret == 0)
-		fx_track(*mr);
-	return ret;
+	return fx_reg_attr(fx.a.pd, &attr, mr);
 }
 
 static int

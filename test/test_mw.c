@@ -211,8 +211,7 @@ TEST(mw, window_in_the_place_of_a_type_2_one_is_for_all_qps)
 	TEST_RUN(fx_side_open(&c, dev, pd));
 	TEST_RUN(fx_side_open(&d, dev, pd));
 	TEST_OK(fx_connect_pair(c.qp, d.qp));
-	TEST_OK(rmem_mr_reg_attr(pd, &attr, &fx.mw.mr));
-	fx_track(fx.mw.mr);
+	TEST_OK(fx_reg_attr(pd, &attr, &fx.mw.mr));
 	mw = fx_mw(pd, RMEM_MW_TYPE_2);
 	wr = fx_mw_wr(mw, 0, 128, RMEM_ACCESS_REMOTE);
 	TEST_STATUS(fx_send(d.qp, &wr), RMEM_WC_SUCCESS);

@@ -273,8 +273,7 @@ TEST(odp, ranges_are_not_on_demand)
 
 	TEST_ERR(rmem_mr_reg_attr(fx.a.pd, &attr, &mr), EINVAL);
 	attr.access = FX_ACCESS;
-	TEST_OK(rmem_mr_reg_attr(fx.a.pd, &attr, &mr));
-	fx_track(mr);
+	TEST_OK(fx_reg_attr(fx.a.pd, &attr, &mr));
 	TEST_ERR(rmem_mr_rereg(mr, RMEM_REREG_CHANGE_ACCESS, NULL, NULL, 0, FX_ODP_ACCESS, NULL),
 			EINVAL);
 	/* With other memory it can. */

@@ -189,13 +189,7 @@ expect_truncated(int fd)
 
 TEST(odp_bad, page_beyond_the_end_of_a_file_gives_an_error)
 {
-	int fd = memfd_create("rmem_test_odp", 0);
-	int result;
-
-	TEST_ASSERT(fd >= 0);
-	result = expect_truncated(fd);
-	close(fd);
-	return result;
+	return fx_with_memfd(expect_truncated);
 }
 
 /* The message was not taken from the queue: the receive waits for another one. */

@@ -350,8 +350,7 @@ TEST(odp_mix, disabled_mr_is_on_demand_when_enabled)
 	struct rmem_mr *mr;
 
 	attr.flags = RMEM_MR_DISABLED;
-	TEST_OK(rmem_mr_reg_attr(fx.a.pd, &attr, &mr));
-	fx_track(mr);
+	TEST_OK(fx_reg_attr(fx.a.pd, &attr, &mr));
 	TEST_STATUS(fx_peer_write(mr->iova, 64, mr->rkey), RMEM_WC_REM_ACCESS_ERR);
 	TEST_RUN(fx_reconnect());
 	TEST_EQ(fx_stats(mr).failed_faults, 0);
@@ -367,8 +366,7 @@ TEST(odp_mix, background_registration_touches_nothing)
 
 	attr.eq = fx_eq(fx.a.dev, 1);
 	TEST_OK(fx_odp_unmap(3));
-	TEST_OK(rmem_mr_reg_attr(fx.a.pd, &attr, &mr));
-	fx_track(mr);
+	TEST_OK(fx_reg_attr(fx.a.pd, &attr, &mr));
 	event = fx_event(attr.eq);
 	TEST_OK(fx_odp_map(3));
 	TEST_EQ(event.status, 0);

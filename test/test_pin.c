@@ -154,8 +154,7 @@ TEST(pin, all_ranges_of_a_list_are_pinned)
 			.iov = iov, .iov_count = RTE_DIM(iov), .access = FX_ACCESS};
 	struct rmem_mr *mr = NULL;
 
-	TEST_OK(rmem_mr_reg_attr(pin_pds[PIN_AUTO], &attr, &mr));
-	fx_track(mr);
+	TEST_OK(fx_reg_attr(pin_pds[PIN_AUTO], &attr, &mr));
 	TEST_EQ(pin_locked(), 111000100);
 	TEST_EQ(fx_query(mr).is_pinned, 1);
 	TEST_OK(fx_release(mr));
@@ -232,8 +231,7 @@ TEST(pin, background_registration_pins)
 			.eq = fx_eq(fx.a.dev, 1)};
 	struct rmem_mr *mr = NULL;
 
-	TEST_OK(rmem_mr_reg_attr(fx.a.pd, &attr, &mr));
-	fx_track(mr);
+	TEST_OK(fx_reg_attr(fx.a.pd, &attr, &mr));
 	TEST_OK(fx_event(attr.eq).status);
 	TEST_EQ(pin_locked(), 111111111);
 	TEST_EQ(fx_query(mr).is_pinned, 1);

@@ -19,11 +19,7 @@ reg_key(struct rmem_pd *pd, uint32_t rkey, struct rmem_mr **mr)
 			.flags = RMEM_MR_REQUESTED_KEY,
 			.requested_key = rkey,
 	};
-	int ret = rmem_mr_reg_attr(pd, &attr, mr);
-
-	if (ret == 0)
-		fx_track(*mr);
-	return ret;
+	return fx_reg_attr(pd, &attr, mr);
 }
 
 /* A device of so many MRs, and the PD on it. */
@@ -207,8 +203,7 @@ TEST(requested_key, key_of_a_former_window_can_be_asked_for)
 	TEST_ASSERT(mw != NULL);
 	attr.requested_key = mw->rkey;
 	TEST_OK(fx_release(mw));
-	TEST_OK(rmem_mr_reg_attr(fx.a.pd, &attr, &mr));
-	fx_track(mr);
+	TEST_OK(fx_reg_attr(fx.a.pd, &attr, &mr));
 	TEST_RUN(expect_own(&mr, 1));
 	/* Below a list, whose parts are looked up again by their keys when they are copied. */
 	TEST_OK(rmem_mkey_alloc(fx.a.pd, 1, &list));
@@ -348,8 +343,7 @@ TEST(requested_key, disabled_region_takes_a_requested_key)
 
 	TEST_OK(fx_release(fx.a.mr));
 	attr.requested_key = rkey;
-	TEST_OK(rmem_mr_reg_attr(fx.a.pd, &attr, &mr));
-	fx_track(mr);
+	TEST_OK(fx_reg_attr(fx.a.pd, &attr, &mr));
 	TEST_EQ(mr->rkey, rkey);
 	TEST_STATUS(fx_peer_write(mr->iova, 64, rkey), RMEM_WC_REM_ACCESS_ERR);
 	TEST_OK(fx_reconnect());

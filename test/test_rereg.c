@@ -244,26 +244,12 @@ TEST(rereg, mr_belongs_to_its_new_pd_alone)
 	return expect_remote(RMEM_WR_RDMA_WRITE, mr->iova, mr->rkey, true);
 }
 
-static size_t
-heap_used(void)
-{
-	struct rte_malloc_socket_stats stats;
-	size_t used = 0;
-	unsigned int i;
-
-	for (i = 0; i < rte_socket_count(); i++) {
-		if (rte_malloc_get_socket_stats(rte_socket_id_by_idx(i), &stats) == 0)
-			used += stats.heap_allocsz_bytes;
-	}
-	return used;
-}
-
 /* From the user's memory to the library's, twice, and back: none is left over. */
 TEST(rereg, translation_allocates_and_frees)
 {
 	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, OLD_SIZE, FX_ACCESS);
 	const size_t sizes[] = {8u << 20, 16u << 20, 4u << 20};
-	size_t before = heap_used();
+	size_t before = test_heap().heap_allocsz_bytes;
 	unsigned int i;
 
 	TEST_ASSERT(mr != NULL);
@@ -272,8 +258,8 @@ TEST(rereg, translation_allocates_and_frees)
 		TEST_EQ(mr->access, ALLOCATE);
 		TEST_EQ(mr->length, sizes[i]);
 		TEST_EQ(mr->iova, fx_addr(mr->addr));
-		TEST_ASSERT(heap_used() >= before + sizes[i]);
-		TEST_ASSERT(heap_used() < before + sizes[i] + (1u << 20));
+		TEST_ASSERT(test_heap().heap_allocsz_bytes >= before + sizes[i]);
+		TEST_ASSERT(test_heap().heap_allocsz_bytes < before + sizes[i] + (1u << 20));
 		TEST_RUN(expect_remote(
 				RMEM_WR_RDMA_WRITE, mr->iova + mr->length - 64, mr->rkey, true));
 	}
@@ -282,11 +268,11 @@ TEST(rereg, translation_allocates_and_frees)
 	TEST_OK(rmem_mr_rereg(mr, ACCESS, NULL, NULL, 0, ALLOCATE, NULL));
 	TEST_OK(move(mr, fx.a.buf, OLD_SIZE, 0, NULL));
 	TEST_EQ(mr->access, FX_ACCESS);
-	TEST_EQ(heap_used(), before);
+	TEST_EQ(test_heap().heap_allocsz_bytes, before);
 	TEST_RUN(expect_remote(RMEM_WR_RDMA_WRITE, mr->iova, mr->rkey, true));
 	TEST_OK(move(mr, NULL, 1, ALLOCATE, NULL));
 	TEST_OK(fx_release(mr));
-	TEST_ASSERT(heap_used() <= before);
+	TEST_ASSERT(test_heap().heap_allocsz_bytes <= before);
 	return TEST_SUCCESS;
 }
 
@@ -338,8 +324,7 @@ TEST(rereg, disabled_mr_stays_disabled)
 			.flags = RMEM_MR_DISABLED};
 	struct rmem_mr *mr = NULL;
 
-	TEST_OK(rmem_mr_reg_attr(fx.a.pd, &attr, &mr));
-	fx_track(mr);
+	TEST_OK(fx_reg_attr(fx.a.pd, &attr, &mr));
 	TEST_OK(rmem_mr_rereg(mr, ACCESS, NULL, NULL, 0, READ_ONLY, NULL));
 	TEST_OK(move(mr, fx.a.buf + NEW_OFFSET, 64, 0, NULL));
 	TEST_EQ(fx_mr_state(mr), RMEM_MR_STATE_DISABLED);

@@ -106,15 +106,13 @@ TEST(trace, registrations_of_other_kinds_are_traced)
 	expect("lib.rmem.mr.alloc mr=%" PRIu64 " type=%d size=3", at(fast), RMEM_MR_TYPE_FAST_REG);
 	expect("lib.rmem.mr.alloc mr=%" PRIu64 " type=%d size=5", at(mkey), RMEM_MR_TYPE_INDIRECT);
 	attr.flags = RMEM_MR_DISABLED;
-	TEST_OK(rmem_mr_reg_attr(fx.a.pd, &attr, &mr));
-	fx_track(mr);
+	TEST_OK(fx_reg_attr(fx.a.pd, &attr, &mr));
 	TEST_OK(rmem_mr_enable(mr));
 	expect("lib.rmem.mr.enable mr=%" PRIu64 " rkey=%u", at(mr), mr->rkey);
 	attr.flags = 0;
 	attr.eq = fx_eq(fx.a.dev, 1);
 	TEST_ASSERT(attr.eq != NULL);
-	TEST_OK(rmem_mr_reg_attr(fx.a.pd, &attr, &mr));
-	fx_track(mr);
+	TEST_OK(fx_reg_attr(fx.a.pd, &attr, &mr));
 	event = fx_event(attr.eq);
 	TEST_EQ(event.status, 0);
 	expect("lib.rmem.mr.start mr=%" PRIu64 " length=%u", at(mr), SIZE);

@@ -167,8 +167,7 @@ TEST(umr_bad, access_beyond_the_key_itself_is_refused)
 	TEST_STATUS(fx_peer_write(IOVA, 1, mkey->rkey), RMEM_WC_REM_ACCESS_ERR);
 	TEST_EQ(fx.wc.vendor_err, 5);
 	TEST_RUN(fx_reconnect());
-	wr = fx_inv(mkey->rkey);
-	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_STATUS(fx_invalidate(mkey->rkey), RMEM_WC_SUCCESS);
 	TEST_STATUS(bind_good(), RMEM_WC_SUCCESS);
 	TEST_STATUS(fx_peer_write(IOVA, ALL + 1, mkey->rkey), RMEM_WC_REM_ACCESS_ERR);
 	TEST_EQ(fx.wc.vendor_err, 6);

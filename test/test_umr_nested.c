@@ -65,9 +65,7 @@ bind_tower(unsigned int nb)
 static int
 unbind(const struct rmem_mr *mr)
 {
-	const struct rmem_send_wr wr = fx_inv(mr->rkey);
-
-	return fx_send(fx.a.qp, &wr);
+	return fx_invalidate(mr->rkey);
 }
 
 static int

@@ -293,8 +293,7 @@ TEST(vendor_err, levels_and_cycles_have_their_causes)
 	}
 	wr = fx_umr(mr, &entry, 1, 0);
 	TEST_RUN(expect_reg(&wr, RMEM_VENDOR_ERR_DEPTH));
-	wr = fx_inv(first->rkey);
-	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_STATUS(fx_invalidate(first->rkey), RMEM_WC_SUCCESS);
 	entry.lkey = below->lkey;
 	wr = fx_umr(first, &entry, 1, 0);
 	TEST_RUN(expect_reg(&wr, RMEM_VENDOR_ERR_CYCLE));

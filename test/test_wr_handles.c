@@ -141,8 +141,7 @@ TEST(wr_handles, mr_being_registered_is_refused_or_good)
 	int i, status;
 
 	for (i = 0; i < 200; i++) {
-		TEST_OK(rmem_mr_reg_attr(fx.a.pd, &attr, &mr));
-		fx_track(mr);
+		TEST_OK(fx_reg_attr(fx.a.pd, &attr, &mr));
 		wr = fx_mw_wr(fx.mw.two, 0, 64, ALL);
 		wr.bind_mw.mr = mr;
 		wr.bind_mw.addr = fx_addr(mem);

@@ -197,20 +197,6 @@ end_lcore(void *arg)
 	return drain_lcore(arg) ? 0 : -1;
 }
 
-static uint32_t
-count_allocations(void)
-{
-	struct rte_malloc_socket_stats stats;
-	uint32_t nb = 0;
-	unsigned int i;
-
-	for (i = 0; i < rte_socket_count(); i++) {
-		if (rte_malloc_get_socket_stats(rte_socket_id_by_idx(i), &stats) == 0)
-			nb += stats.alloc_count;
-	}
-	return nb;
-}
-
 static bool
 open_thread(struct ch_thread *t, unsigned int index, bool is_lcore)
 {
@@ -421,13 +407,14 @@ main(int argc, char **argv)
 	/* What the first device leaves to others is not freed. */
 	if (rmem_dev_create("soft0", NULL, &ch.dev) != 0 || rmem_dev_close(ch.dev) != 0)
 		return EXIT_FAILURE;
-	before = count_allocations();
+	before = test_heap().alloc_count;
 	is_ok = open_all() && open_lcores() && run_all(seconds) && is_audited() &&
 			is_all_released();
 	print_figures();
 	is_ok = is_ok &&
-			CH_CHECK(&ch.threads[0], count_allocations() == before,
-					"%u allocations are left", count_allocations() - before);
+			CH_CHECK(&ch.threads[0], test_heap().alloc_count == before,
+					"%u allocations are left",
+					test_heap().alloc_count - before);
 	for (i = 0; i < ch.nb_threads; i++) {
 		ch_slots_close(&ch.threads[i]);
 		free(ch.threads[i].local_mem);

@@ -96,8 +96,7 @@ CONF_TEST(attr, enabling_gives_the_rights_asked_for, RMEM_DEV_CAPA_MR_ENABLE, 0,
 			.flags = RMEM_MR_DISABLED};
 	struct rmem_mr *mr = NULL;
 
-	TEST_OK(rmem_mr_reg_attr(fx.a.pd, &attr, &mr));
-	fx_track(mr);
+	TEST_OK(fx_reg_attr(fx.a.pd, &attr, &mr));
 	TEST_OK(rmem_mr_enable(mr));
 	TEST_STATUS(conf_do(RMEM_WR_RDMA_READ, mr->iova, 64, mr->rkey), RMEM_WC_SUCCESS);
 	return conf_closed(mr->iova, 64, mr->rkey);
@@ -238,8 +237,7 @@ CONF_TEST(attr, failed_registration_tells_why, 0, 0, "fi_mr(3): the event has th
 	struct rmem_mr *mr = NULL;
 
 	TEST_ASSERT(eq != NULL);
-	TEST_OK(rmem_mr_reg_attr(fx.a.pd, &attr, &mr));
-	fx_track(mr);
+	TEST_OK(fx_reg_attr(fx.a.pd, &attr, &mr));
 	TEST_EQ(fx_event(eq).status, -EFAULT);
 	TEST_EQ(fx_mr_state(mr), RMEM_MR_STATE_ERROR);
 	TEST_OK(fx_release(mr));

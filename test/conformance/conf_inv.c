@@ -41,15 +41,13 @@ bind(uint32_t *rkey)
 CONF_TEST(inv, key_opens_until_it_is_invalidated, CAPA, 0,
 		"IBTA 10.6.6: an invalidated key opens nothing")
 {
-	struct rmem_send_wr wr;
 	uint32_t rkey = 0;
 	unsigned int i;
 
 	for (i = 0; i < 10; i++) {
 		TEST_RUN(bind(&rkey));
 		TEST_RUN(conf_open(fx_addr(fx.a.buf), 64, rkey, fx.a.buf));
-		wr = fx_inv(rkey);
-		TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+		TEST_STATUS(fx_invalidate(rkey), RMEM_WC_SUCCESS);
 		TEST_EQ(fx.wc.opcode, RMEM_WC_LOCAL_INV);
 		TEST_RUN(conf_closed(fx_addr(fx.a.buf), 64, rkey));
 	}

@@ -113,11 +113,7 @@ reg_requested(uint32_t rkey, struct rmem_mr **mr)
 			.access = ALL,
 			.flags = RMEM_MR_REQUESTED_KEY,
 			.requested_key = rkey};
-	int ret = rmem_mr_reg_attr(fx.a.pd, &attr, mr);
-
-	if (ret == 0)
-		fx_track(*mr);
-	return ret;
+	return fx_reg_attr(fx.a.pd, &attr, mr);
 }
 
 /* A key that the device gives is one that it can give. */

@@ -186,8 +186,7 @@ CONF_TEST(mw, failed_mr_is_not_bound_to, 0, 0, "fi_mr(3): a registration that fa
 	struct rmem_send_wr wr = fx_mw_wr(window, 0, 64, RMEM_ACCESS_REMOTE_READ);
 	struct rmem_mr *mr;
 
-	TEST_OK(rmem_mr_reg_attr(fx.a.pd, &attr, &mr));
-	fx_track(mr);
+	TEST_OK(fx_reg_attr(fx.a.pd, &attr, &mr));
 	TEST_ERR(fx_event(attr.eq).status, EFAULT);
 	wr.bind_mw.mr = call.bind_info.mr = mr;
 	wr.bind_mw.addr = call.bind_info.addr = fx_addr(attr.addr);

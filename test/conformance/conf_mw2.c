@@ -235,8 +235,7 @@ CONF_TEST(mw2_bind, disabled_mr_is_refused, CAPA | RMEM_DEV_CAPA_MR_ENABLE, 0,
 			.flags = RMEM_MR_DISABLED};
 	struct rmem_send_wr wr = fx_mw_wr(fx.mw.two, 0, 64, ALL);
 
-	TEST_OK(rmem_mr_reg_attr(fx.a.pd, &attr, &wr.bind_mw.mr));
-	fx_track(wr.bind_mw.mr);
+	TEST_OK(fx_reg_attr(fx.a.pd, &attr, &wr.bind_mw.mr));
 	TEST_RUN(conf_refused(CONF_BIND, fx.a.qp, &wr));
 	TEST_OK(rmem_mr_enable(wr.bind_mw.mr));
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);

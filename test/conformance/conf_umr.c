@@ -261,8 +261,7 @@ CONF_TEST(umr, keys_lie_over_keys, CAPA, 0, "Optimized Memory Access: UMR, keys 
 	TEST_MEM(fx.a.buf + 300, fx.b.buf + 15, 5);
 	TEST_MEM(fx.a.buf + 30000, fx.b.buf + 20, 7);
 	TEST_ASSERT(fx_is_zero(fx.a.buf + 210, 90));
-	wr = fx_inv(mkey->rkey);
-	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_STATUS(fx_invalidate(mkey->rkey), RMEM_WC_SUCCESS);
 	TEST_RUN(conf_closed(0, 20, upper->rkey));
 	return TEST_SUCCESS;
 }
