@@ -37,6 +37,7 @@ cppcheck         command -v cppcheck
 codespell        command -v codespell
 doxygen          command -v doxygen
 shellcheck       command -v shellcheck
+abigail-tools    command -v abidw
 libsystemd-dev   pkg-config --exists libsystemd
 dpdk-dev         command -v dpdk-telemetry.py
 '

@@ -19,6 +19,7 @@ tsan
 guest
 lint
 doc
+abi
 install
 '
 
