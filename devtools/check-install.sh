@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Installs to a temporary prefix and builds an outside program against that alone, by
-# pkg-config, shared and static, and runs both. The tree must be as it was.
+# Installs to a temporary prefix and builds an outside program and an outside driver against that
+# alone, by pkg-config, shared and static, and runs them. The tree must be as it was.
 
 . "$(dirname -- "$0")/common.sh"
 need cc git meson ninja nm pkg-config
@@ -43,6 +43,18 @@ read -r -a flags <<<"$(pkg-config --cflags --libs rmem)"
 cc -Wall -Wextra -o "$tmp/shared" "$tmp/main.c" "${flags[@]}"
 say "shared:"
 LD_LIBRARY_PATH=$libdir consumer ./shared
+
+# A driver of someone else's: that of doc/writing_a_driver.md.
+{
+	echo '#include <string.h>'
+	for part in state dev objects qp fp driver; do
+		test/check_examples.py --print "null_$part"
+	done
+	cat devtools/consumer/driver.c
+} >"$tmp/driver.c"
+cc -Wall -Wextra -o "$tmp/driver" "$tmp/driver.c" "${flags[@]}"
+say "driver:"
+LD_LIBRARY_PATH=$libdir consumer ./driver
 
 # What README has users do with a prefix of their own, with nothing else set.
 say "README:"
