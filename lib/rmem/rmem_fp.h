@@ -72,8 +72,9 @@ extern struct rmem_fp_ops rmem_fp[RMEM_MAX_DEVS];
  *   - -EINVAL: unknown opcode or flag, RMEM_SEND_INLINE with an opcode that sends no data, more
  *     SGEs or inline bytes than the limits of the QP, 4 GiB or more in total on a verbs device, a
  *     REG_MR without MR or page list, a UMR without MR or entries, a BIND_MW without MR or type 2
- *     window, a handle in one of these of another device, an atomic without exactly one SGE of 8
- *     bytes, or a calling thread not registered with EAL; in debug builds a NULL or wrong handle.
+ *     window, or on a verbs device with an MR that is not in RMEM_MR_STATE_VALID, a handle in one
+ *     of these of another device, an atomic without exactly one SGE of 8 bytes, or a calling
+ *     thread not registered with EAL; in debug builds a NULL or wrong handle.
  *   - -EOPNOTSUPP: the device lacks the capability for the opcode, or this is a secondary
  *     process.
  *   - -EBUSY: the QP is in the RESET state.

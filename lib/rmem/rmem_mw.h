@@ -13,6 +13,9 @@
  * previous one. Type 2 (2B of the standard) is bound by RMEM_WR_BIND_MW, is valid on the QP it
  * was bound on, and must be invalidated (RMEM_WR_LOCAL_INV, or the peer's
  * RMEM_WR_SEND_WITH_INV) before it is bound again.
+ *
+ * A verbs device may have executed a BIND_MW or an invalidation that was flushed: release the
+ * window then, and allocate another.
  */
 
 #ifndef RMEM_MW_H
@@ -144,7 +147,8 @@ int rmem_mw_bind(struct rmem_qp *qp, struct rmem_mw *mw, const struct rmem_mw_bi
  *   0 on success, otherwise:
  *   - -EINVAL: not a window.
  *   - -EBUSY: a request that binds it waits in a send queue, or one that binds or
- *     invalidates it has not completed.
+ *     invalidates it has not completed, where the device tracks that; a verbs device does not for
+ *     type 2 windows, except with mw_quirk=on.
  *   - -EIO: the device failed.
  */
 int rmem_mw_dealloc(struct rmem_mw *mw);
