@@ -15,7 +15,7 @@ COVERED = (
     'README.md',
     'app',
     'doc',
-    'drivers/soft',
+    'drivers',
     'lib',
     'test/wire',
 )

@@ -3,16 +3,16 @@
  */
 
 /*
- * What the files of the verbs driver share.
+ * Shared by the files of the verbs driver.
  *
  * libibverbs' objects are pointers of the process that made them: a device, and what is made
  * on it, is of use to that process only, though the structs lie in shared memory.
  *
- * A request goes to the device with a wr_id of ours: the place in its queue's ring, the QP's
- * place in the device's table and the generation of that place. The completion so leads back
- * to the ring, which keeps the program's wr_id. Invariant: the posting thread writes ring
- * entries and prod; who holds the lock of the CQ writes cons and the counters of completions.
- * An entry is written before its prod is published, and read only after.
+ * A request is passed to the device with a wr_id of the driver: the entry in its queue's ring, the
+ * QP's place in the device's table and the generation of that place. The completion so leads back
+ * to the ring, which keeps the program's wr_id. Invariant: the posting thread writes ring entries
+ * and prod; the holder of the lock of the CQ writes cons and the counters of completions. An entry
+ * is written before its prod is published, and read only after.
  */
 
 #ifndef RVERBS_H
@@ -38,7 +38,7 @@ extern int rverbs_logtype;
 #define RVERBS_LOG(level, ...) RMEM_LOG_LINE(level, rverbs_logtype, "rmem_verbs", __VA_ARGS__)
 
 #define RVERBS_MAX_QP     4096u  /* places of a device's table */
-#define RVERBS_MAX_DEPTH  32768u /* requests of a queue, half of what a place can tell apart */
+#define RVERBS_MAX_DEPTH  32768u /* requests of a queue, half of the distinct entry numbers */
 #define RVERBS_MAX_SGE    32u
 #define RVERBS_MAX_INLINE 1024u
 #define RVERBS_NAME_SIZE  64
@@ -60,7 +60,7 @@ enum rverbs_choice {
 	RVERBS_OFF,
 };
 
-/* As asked for; what was not given is found out when the device opens. */
+/* As requested; missing values are determined when the device is opened. */
 struct rverbs_args {
 	char ibdev[RVERBS_NAME_SIZE]; /* empty: the only one there is */
 	char gid[RVERBS_NAME_SIZE];   /* an index, an address, or empty: the best one */
@@ -80,7 +80,7 @@ struct rverbs_port {
 	union ibv_gid gid;
 };
 
-/* Counters of a QP's two queues, and of a device's gone QPs. */
+/* Counters of a QP's two queues, and of a device's destroyed QPs. */
 struct rverbs_send_stats {
 	uint64_t bytes_posted; /* by the posting thread */
 };
@@ -104,7 +104,7 @@ struct rverbs_mr;
  * A place in a device's table of QPs. The generation is even while it is empty.
  *
  * Invariant: both fields are written under dev->lock; qp changes only while gen is even, and so
- * between two generations of requests. Who polls reads without that lock: qp is that of a
+ * between two generations of requests. A poll reads without that lock: qp is that of a
  * generation when gen is this one before and after qp was read.
  */
 struct rverbs_slot {
@@ -128,7 +128,7 @@ rverbs_slot_empty(struct rverbs_slot *slot)
 	__atomic_store_n(&slot->qp, NULL, __ATOMIC_RELEASE);
 }
 
-/* The QP of that generation, or NULL when it is gone or was reset since. */
+/* The QP of that generation, or NULL if it was destroyed or reset since. */
 static inline struct rverbs_qp *
 rverbs_slot_qp(const struct rverbs_slot *slot, uint32_t gen)
 {
@@ -136,7 +136,7 @@ rverbs_slot_qp(const struct rverbs_slot *slot, uint32_t gen)
 
 	if (__atomic_load_n(&slot->gen, __ATOMIC_ACQUIRE) != gen)
 		return NULL;
-	/* An acquire: who sees a later QP also sees that the generation is over. */
+	/* An acquire: a thread that sees a later QP also sees the end of the generation. */
 	qp = __atomic_load_n(&slot->qp, __ATOMIC_ACQUIRE);
 	if (unlikely(__atomic_load_n(&slot->gen, __ATOMIC_RELAXED) != gen))
 		return NULL;
@@ -158,7 +158,7 @@ struct rverbs_dev {
 	bool is_list_bad;         /* ibv_wr_set_sge_list() takes lists wrong */
 	bool has_mw_quirk;        /* see rverbs_mwq.h; false without windows */
 	const char *mw_sign;      /* why it would have, as probed; NULL: nothing */
-	uint32_t inv_flag;        /* what says in a completion that a key was invalidated */
+	uint32_t inv_flag;        /* flag of completions for an invalidated key */
 	rte_ticketlock_t lock;    /* of the table and the sums */
 	struct rverbs_slot *slots;
 	TAILQ_HEAD(rverbs_mrs, rverbs_mr) mrs; /* see rverbs_odp.c */
@@ -192,8 +192,8 @@ struct rverbs_cq {
 	struct ibv_cq *ibv;
 	struct rverbs_dev *dev;
 	rte_ticketlock_t lock; /* of ibv_poll_cq() and all below */
-	uint32_t is_lost;      /* atomic: the device says that it overran */
-	/* Completions taken out before their QP went away or was reset. */
+	uint32_t is_lost;      /* atomic: the device reported an overrun */
+	/* Completions removed before their QP was destroyed or reset. */
 	struct rmem_wc *saved;
 	uint32_t nb_saved;
 	uint32_t first_saved;
@@ -208,7 +208,7 @@ struct rverbs_cq {
 #define RVERBS_NOTE_BYTES(n)   ((uint32_t)(n))
 #define RVERBS_NOTE_WINDOWS(n) ((n) & ~(uint64_t)UINT32_MAX)
 
-/* What is kept of a posted request. */
+/* Record of a posted request. */
 struct rverbs_wqe {
 	uint64_t wr_id;
 	uint64_t note;
@@ -218,11 +218,11 @@ struct rverbs_ring {
 	struct rverbs_wqe *wqe;
 	uint32_t mask;
 	uint32_t depth;
-	uint32_t prod; /* written by who posts */
-	uint32_t cons; /* written by who polls */
+	uint32_t prod; /* written by posts */
+	uint32_t cons; /* written by polls */
 } __rte_cache_aligned;
 
-/* What was posted that concerns windows; see rverbs_mw.h. */
+/* Posted requests that concern windows; see rverbs_mw.h. */
 struct rverbs_mw_op;
 struct rverbs_mw_ops {
 	struct rverbs_mw_op *ops; /* NULL: no windows on this device */
@@ -295,7 +295,7 @@ rverbs_qp_has_failed(const struct rverbs_qp *qp)
 	return __atomic_load_n(&qp->has_failed, __ATOMIC_RELAXED) != 0;
 }
 
-/* What a closed gate answers. */
+/* Result of a closed gate. */
 static inline int
 rverbs_gate_errno(uint32_t gate)
 {
@@ -311,7 +311,7 @@ rverbs_qp_check_gate(const struct rverbs_qp *qp)
 	return gate == RVERBS_GATE_OPEN ? 0 : rverbs_gate_errno(gate);
 }
 
-/* Places of a ring that are free, up to what is wanted; for who posts. */
+/* Free entries of a ring, up to the requested number; for posts. */
 static inline uint32_t
 rverbs_room(struct rverbs_ring *ring, uint32_t wanted)
 {
@@ -341,12 +341,12 @@ int rverbs_probe(struct rverbs_dev *dev);
 int rverbs_events_start(struct rverbs_dev *dev);
 void rverbs_events_stop(struct rverbs_dev *dev);
 
-/* What a call does, and so which errors it may tell of. */
+/* Kinds of calls, which determine the errnos they may return. */
 enum rverbs_err_kind {
 	RVERBS_ERR_OPEN,    /* opens a device */
 	RVERBS_ERR_MAKE,    /* makes an object */
 	RVERBS_ERR_REG,     /* registers memory */
-	RVERBS_ERR_CHANGE,  /* changes a state, or asks for one */
+	RVERBS_ERR_CHANGE,  /* changes a state, or queries one */
 	RVERBS_ERR_RELEASE, /* releases an object */
 	RVERBS_ERR_ADVISE,
 	RVERBS_ERR_POST,
@@ -373,11 +373,11 @@ uint32_t rverbs_map_state(enum ibv_qp_state state);
 
 int rverbs_pd_alloc(struct rmem_pd *pd);
 int rverbs_pd_dealloc(struct rmem_pd *pd);
-/* See to it that pd->park is there. */
+/* Ensure that pd->park is allocated. */
 int rverbs_pd_park(struct rmem_pd *pd);
 
 int rverbs_mr_reg(struct rmem_mr *mr, const struct rmem_mr_attr *attr);
-/* An errno of a registration as ours, with a line that says what to do about it. */
+/* Map an errno of a registration, and log the remedy. */
 int rverbs_mr_refused(int err, const char *what, void *addr, size_t length, uint64_t iova,
 		uint32_t access);
 int rverbs_mr_dereg(struct rmem_mr *mr);
@@ -387,7 +387,7 @@ int rverbs_mr_query(struct rmem_mr *mr, struct rmem_mr_info *info);
 
 /* rverbs_odp.c: 0, or why the device does not get this MR. */
 int rverbs_odp_check(const struct rmem_mr *mr);
-/* An MR is registered, or goes. */
+/* An MR is registered, or deregistered. */
 void rverbs_odp_add(struct rverbs_dev *dev, struct rverbs_mr *mr);
 void rverbs_odp_remove(struct rverbs_dev *dev, struct rverbs_mr *mr);
 int rverbs_mr_advise(struct rmem_pd *pd, int advice, uint32_t flags, const struct rmem_sge *sg_list,
@@ -405,7 +405,7 @@ int rverbs_qp_query(struct rmem_qp *qp, struct rmem_qp_attr *attr);
 int rverbs_qp_set_error(struct rmem_qp *qp);
 int rverbs_qp_reset(struct rmem_qp *qp);
 int rverbs_qp_destroy(struct rmem_qp *qp);
-/* One of libibverbs, extended where dev->send_ops says so; rverbs_qp.c, and the probe. */
+/* A QP of libibverbs, extended according to dev->send_ops; rverbs_qp.c, and the probe. */
 struct ibv_qp *rverbs_ibv_qp(struct rverbs_dev *dev, struct ibv_pd *pd, struct ibv_cq *send_cq,
 		struct ibv_cq *recv_cq, const struct rmem_qp_conf *conf);
 /* From RESET to RTS. 0, or an errno and which step it is of; the QP is in RESET then. */
@@ -417,7 +417,7 @@ int rverbs_post_recv(struct rmem_qp *qp, const struct rmem_recv_wr *wr, uint16_t
 
 int rverbs_dev_stats_get(struct rmem_dev *dev, struct rmem_dev_stats *stats);
 int rverbs_dev_stats_reset(struct rmem_dev *dev);
-/* Count what a QP did among the gone ones. Under dev->lock. */
+/* Add the counters of a QP to those of destroyed ones. Under dev->lock. */
 void rverbs_stats_keep(struct rverbs_dev *dev, const struct rverbs_qp *qp);
 
 #endif /* RVERBS_H */

@@ -3,10 +3,10 @@
  */
 
 /*
- * Completion queues, and what completions tell of the queues of requests; see rverbs.h.
+ * Completion queues, and the update of the request queues by completions; see rverbs.h.
  *
- * A CQ's lock is held from ibv_poll_cq() to the last look at what it gave. Who takes a QP out
- * of the table takes the locks of its CQs after that: nobody then still has the QP in hand.
+ * A CQ's lock is held from ibv_poll_cq() until its results are processed. A thread that removes a
+ * QP from the table takes the locks of its CQs after that: then no poll uses the QP any more.
  */
 
 #include <errno.h>
@@ -53,7 +53,7 @@ rverbs_cq_destroy(struct rmem_cq *base)
 	return 0;
 }
 
-/* The QP that a wr_id of ours names; NULL when it is gone or was reset since. */
+/* The QP of a wr_id of the driver; NULL if it was destroyed or reset since. */
 static struct rverbs_qp *
 rverbs_cq_qp(const struct rverbs_dev *dev, uint64_t id)
 {

@@ -14,7 +14,7 @@
 #include "rverbs_mw.h"
 #include "rverbs_mwq.h"
 
-/* Names of the devices there are, for who asked for another. */
+/* Names of the existing devices, for the log line of a missing one. */
 static void
 rverbs_list_names(struct ibv_device **list, int nb, char *text, size_t size)
 {
@@ -49,7 +49,7 @@ rverbs_choose(struct ibv_device **list, int nb, const char *name)
 	return NULL;
 }
 
-/* libibverbs goes on to look for the file elsewhere, and then tells that it is not there. */
+/* libibverbs then searches for the file elsewhere, and reports that it does not exist. */
 static int
 rverbs_open_failed(const struct ibv_device *device, int err)
 {
@@ -95,7 +95,7 @@ rverbs_open(struct rverbs_dev *dev)
 	return rc;
 }
 
-/* What needs the device open. */
+/* The part of the creation that needs an open device. */
 static int
 rverbs_start(struct rverbs_dev *dev, uint16_t dev_id)
 {
@@ -213,7 +213,7 @@ rverbs_dev_dump(struct rmem_dev *base, FILE *f)
 				dev->mw_sign != NULL ? dev->mw_sign : "");
 	fprintf(f, "  asynchronous events: %" PRIu64 "%s\n",
 			__atomic_load_n(&dev->nb_events, __ATOMIC_RELAXED),
-			__atomic_load_n(&dev->is_gone, __ATOMIC_RELAXED) ? ", GONE" : "");
+			__atomic_load_n(&dev->is_gone, __ATOMIC_RELAXED) ? ", removed" : "");
 	return 0;
 }
 

@@ -2,14 +2,14 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* The three ways in which verbs tell of an error, as one. */
+/* Mapping of the three error conventions of verbs. */
 
 #include <errno.h>
 #include <string.h>
 
 #include "rverbs.h"
 
-/* What each kind of calls may return besides -EIO; the headers of lib/rmem have no others. */
+/* Errnos of each kind of calls besides -EIO; the headers of lib/rmem document no others. */
 static const int rverbs_err_kinds[][6] = {
 		[RVERBS_ERR_OPEN] = {ENODEV, ENOMEM, ENOSPC},
 		[RVERBS_ERR_MAKE] = {EINVAL, ENOMEM, ENOSPC},
@@ -32,7 +32,7 @@ rverbs_err_plain(int err)
 		return EPERM;
 	case ENXIO:
 		return ENODEV;
-	case EAGAIN: /* what mlock(2) says of the limit */
+	case EAGAIN: /* errno of mlock(2) for the limit */
 		return ENOMEM;
 	case EMFILE:
 	case ENFILE:

@@ -4,7 +4,7 @@
 
 /*
  * Asynchronous events. A thread of each device waits for them, as reading them takes a system
- * call, which neither a post nor a poll may make. It writes flags that these look at.
+ * call, which neither a post nor a poll may make. It writes flags that these read.
  */
 
 #include <errno.h>
@@ -32,7 +32,7 @@ rverbs_event_gone(struct rverbs_dev *dev)
 	rte_ticketlock_unlock(&dev->lock);
 }
 
-/* What is told of, with a line; each event once. */
+/* Logged events; each event once. */
 static void
 rverbs_event_take(struct rverbs_dev *dev, const struct ibv_async_event *event)
 {

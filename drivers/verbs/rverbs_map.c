@@ -80,7 +80,7 @@ rverbs_map_wc_opcode(enum ibv_wc_opcode opcode)
 	case IBV_WC_RECV_RDMA_WITH_IMM:
 		return RMEM_WC_RECV_RDMA_WITH_IMM;
 	default:
-		return UINT8_MAX; /* rmem_wc_opcode_str() says "unknown" */
+		return UINT8_MAX; /* rmem_wc_opcode_str() returns "unknown" */
 	}
 }
 

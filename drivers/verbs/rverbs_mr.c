@@ -15,8 +15,8 @@
 #include "rverbs_mwq.h"
 
 /*
- * Whether all of a range is mapped. libibverbs says ENOMEM of what is not when it was told to make
- * memory safe for fork(2), as DPDK's own drivers tell it.
+ * Whether all of a range is mapped. libibverbs returns ENOMEM for unmapped memory after
+ * ibv_fork_init(), which DPDK's own drivers call.
  */
 static bool
 rverbs_mr_is_mapped(void *addr, size_t length)
@@ -29,8 +29,8 @@ rverbs_mr_is_mapped(void *addr, size_t length)
 }
 
 /*
- * ENOMEM is mostly the limit of locked memory, and EPERM is what the kernel says of a limit of 0:
- * say what it is, and how to raise it.
+ * ENOMEM is mostly the limit of locked memory, and EPERM the kernel's errno for a limit of 0:
+ * log the limit, and how to raise it.
  */
 int
 rverbs_mr_refused(int err, const char *what, void *addr, size_t length, uint64_t iova,
@@ -82,9 +82,9 @@ rverbs_mr_reg(struct rmem_mr *base, const struct rmem_mr_attr *attr)
 }
 
 /*
- * What a provider can't do it says as ERR_CMD with EOPNOTSUPP, and has then changed nothing:
+ * A provider returns ERR_CMD with EOPNOTSUPP for an unsupported change, and has changed nothing:
  * rdma_rxe's MRs go on as they were. After any other ERR_CMD the MR is of no use. MRs on demand are
- * always registered anew, as nothing tries them here.
+ * always registered again, since they are not probed.
  */
 int
 rverbs_mr_rereg(struct rmem_mr *base, uint32_t flags, struct rmem_pd *pd, void *addr, size_t length,
@@ -135,14 +135,14 @@ rverbs_mr_dereg(struct rmem_mr *base)
 			(void)rverbs_mwq_settle_mr(base);
 		rc = rverbs_err_code(ibv_dereg_mr(ibv), RVERBS_ERR_RELEASE, "ibv_dereg_mr");
 	}
-	if (rc == -EINVAL) /* rdma_rxe's word for it; more of the window's requests are under way */
+	if (rc == -EINVAL) /* errno of rdma_rxe; more requests of the window are in flight */
 		rc = -EBUSY;
 	if (rc != 0)
 		rverbs_odp_add(dev, rverbs_mr_of(base));
 	return rc;
 }
 
-/* The kernel pins what it registers, but for what comes on demand. */
+/* The kernel pins registered memory, except on-demand memory. */
 int
 rverbs_mr_query(struct rmem_mr *base, struct rmem_mr_info *info)
 {

@@ -163,7 +163,7 @@ rverbs_mw_bind(struct rmem_qp *base, struct rmem_mw *mw, const struct rmem_mw_bi
 	return rc;
 }
 
-/* A type 1 binding came to its end: if not well, the one before is in force. */
+/* A type 1 binding has completed: if it failed, the previous one is in force. */
 static void
 rverbs_mw_end_1(const struct rverbs_mw_op *op, bool is_well)
 {
@@ -228,7 +228,7 @@ rverbs_mw_undo(struct rverbs_qp *qp, const struct rverbs_mw_burst *burst, uint32
 	}
 }
 
-/* Requests before end are done: count those that went well. */
+/* Requests before end are done: count the successful ones. */
 static void
 rverbs_mw_count_done(struct rverbs_qp *qp, uint32_t end, bool is_last_well)
 {
@@ -242,7 +242,7 @@ rverbs_mw_count_done(struct rverbs_qp *qp, uint32_t end, bool is_last_well)
 	qp->send_done.invalidates += (uint16_t)((windows - done) / RVERBS_NOTE_INV);
 }
 
-/* A noted request came to its end. */
+/* A noted request has completed. */
 static void
 rverbs_mw_end(struct rverbs_qp *qp, struct rverbs_mw_op *op, uint8_t status, int *locked)
 {
@@ -268,7 +268,7 @@ rverbs_mw_done(struct rverbs_qp *qp, uint32_t end, uint8_t *status)
 		if ((int32_t)(op->pos - end) >= 0)
 			break;
 		is_last = op->pos == end - 1;
-		/* Kernels differ in what they say of it; 7.2 that it was flushed. */
+		/* The status depends on the kernel; on 7.2 it is flushed. */
 		if (is_last && op->kind == RVERBS_MW_BAD &&
 				(*status != RMEM_WC_WR_FLUSH_ERR || !rverbs_qp_has_failed(qp)))
 			*status = RMEM_WC_MW_BIND_ERR;

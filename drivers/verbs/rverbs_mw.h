@@ -8,7 +8,7 @@
  *
  * Bindings of type 1 windows, and with the quirk all requests that concern windows, are noted in a
  * second ring, in the order of the first. Without the quirk the keys that type 2 windows had before
- * the post under way are kept until the device has accepted it.
+ * the current post are kept until the device has accepted it.
  *
  * Invariant: the posting thread writes the notes and prod; the holder of the send CQ's lock reads
  * them and writes cons. Without the quirk busy and key_in_force are of type 1 windows alone, and
@@ -20,17 +20,17 @@
 
 #include "rverbs_mw_op.h"
 
-/* A key that a window had before the post under way. */
+/* A key that a window had before the current post. */
 struct rverbs_mw_undo {
 	struct rverbs_mw *mw;
 	uint32_t key;
 };
 
-/* A post under way. */
+/* A post in progress. */
 struct rverbs_mw_burst {
 	uint32_t prod;               /* of the ring of requests, before */
 	uint64_t windows;            /* rverbs_qp::windows, before */
-	struct rverbs_mw_undo *undo; /* behind the last that is in use; without the quirk */
+	struct rverbs_mw_undo *undo; /* after the last one in use; without the quirk */
 	int locked;                  /* with the quirk: the device whose table is locked, or -1 */
 };
 

@@ -18,7 +18,7 @@ struct rverbs_mw {
 	/* With the quirk alone; under the lock of the device's table. */
 	uint8_t state; /* enum rverbs_mwq_state */
 	bool is_made;  /* the binding completed */
-	bool is_fresh; /* nothing else was under way when it was posted, and the key is another */
+	bool is_fresh; /* posted with no other request in flight, and with another key */
 	uint32_t key;  /* of the binding posted last */
 	uint32_t life; /* how many bindings were posted */
 	struct rverbs_qp *qp;
@@ -27,7 +27,7 @@ struct rverbs_mw {
 	TAILQ_ENTRY(rverbs_mw) next;
 };
 
-/* What a noted request does at the device, and to which window. */
+/* Effect of a noted request at the device, and its window. */
 enum rverbs_mw_kind {
 	RVERBS_MW_BIND_1, /* type 1 */
 	/* With the quirk alone. */

@@ -57,7 +57,7 @@ rverbs_mwq_make(struct rverbs_mw *mw)
 	return rc;
 }
 
-/* The other way round: on success the handle has none, and lets go of its MR. */
+/* Conversely: on success the handle has none, and releases its MR. */
 static int
 rverbs_mwq_unmake(struct rverbs_mw *mw)
 {
@@ -204,7 +204,7 @@ rverbs_mwq_is_bound_on(const struct rverbs_qp *qp)
 	return mw != NULL;
 }
 
-/* What was flushed may have been executed: start anew. */
+/* A flushed request may have been executed: allocate the window again. */
 static int
 rverbs_mwq_ready(struct rverbs_mw *mw)
 {

@@ -31,9 +31,9 @@
 enum rverbs_mwq_state {
 	RVERBS_MWQ_FREE = 0, /* type 2: not bound */
 	RVERBS_MWQ_BOUND,    /* type 1: may be bound, whether it is or not */
-	RVERBS_MWQ_TAKEN,    /* a SEND_WITH_INV of this process is on its way to it */
+	RVERBS_MWQ_TAKEN,    /* a SEND_WITH_INV of this process to it is in flight */
 	RVERBS_MWQ_UNKNOWN,
-	RVERBS_MWQ_RENEWED, /* being made anew, or released */
+	RVERBS_MWQ_RENEWED, /* being allocated again, or released */
 	RVERBS_MWQ_GONE,    /* the device has none */
 };
 
@@ -47,7 +47,7 @@ int rverbs_mwq_dealloc(struct rverbs_mw *mw);
 int rverbs_mwq_bind_begin(struct rverbs_qp *qp, struct rverbs_mw *mw, struct rmem_mr *mr,
 		struct rverbs_mw_op *op);
 void rverbs_mwq_bind_end(struct rverbs_mw_op *op, int rc);
-/* Make a window anew at the device: it is not bound then. It is RENEWED, and counted in busy. */
+/* Allocate a window again at the device, not bound. It is RENEWED, and counted in busy. */
 int rverbs_mwq_renew(struct rverbs_mw *mw);
 /* The windows of a QP whose requests are forgotten: none stays UNKNOWN. */
 int rverbs_mwq_settle_qp(struct rverbs_qp *qp);
@@ -67,7 +67,7 @@ struct rverbs_mw_op *rverbs_mwq_accept(
 void rverbs_mwq_sent(struct rverbs_mw *mw, uint32_t key, bool is_taken);
 /* The device did not take the requests from pos on. */
 void rverbs_mwq_undo(struct rverbs_qp *qp, uint32_t pos);
-/* A noted request came to its end, or is forgotten. */
+/* A noted request has completed, or is dropped. */
 void rverbs_mwq_end(struct rverbs_mw_op *op, uint8_t status, int *locked);
 /* A peer invalidated the key. */
 void rverbs_mwq_invalidated(struct rverbs_qp *qp, uint32_t key);

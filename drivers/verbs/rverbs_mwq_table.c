@@ -5,7 +5,7 @@
 /*
  * Windows of a device by the index of their key; see rverbs_mwq.h. Indices have 24 bits and come
  * as the device likes: a page of the table is there once it has been needed. The locks are never
- * freed, as a request looks at the windows of its peer's device too.
+ * freed, since a request also reads the windows of its peer's device.
  */
 
 #include <errno.h>

@@ -38,7 +38,7 @@ rverbs_mwq_unlock(uint16_t dev_id)
 }
 
 /*
- * A thread that goes through requests keeps the lock from one to the next, as they mostly are about
+ * A thread that processes requests keeps the lock from one to the next, since they mostly concern
  * windows of one device. *locked is that device, or -1; no more than one is ever held.
  */
 static inline void

@@ -97,7 +97,7 @@ rverbs_mwq_accept_send_inv(struct rverbs_qp *qp, uint32_t key, struct rverbs_mw_
 	}
 }
 
-/* Whether the binding may be asked for; then the MR is held. */
+/* Check whether the binding may be posted; then the MR is held. */
 static bool
 rverbs_mwq_take_mr(const struct rverbs_qp *qp, const struct rmem_send_wr *wr)
 {
@@ -116,7 +116,7 @@ rverbs_mwq_take_mr(const struct rverbs_qp *qp, const struct rmem_send_wr *wr)
 	return false;
 }
 
-/* One of which nothing is under way is made anew first. The lock is held before and after. */
+/* One without requests in flight is allocated again first. The lock is held before and after. */
 static void
 rverbs_mwq_find_lost(struct rverbs_mw *mw)
 {
@@ -130,9 +130,10 @@ rverbs_mwq_find_lost(struct rverbs_mw *mw)
 }
 
 /*
- * Requests of another QP that name the window are under way, and those of two QPs come in any
- * order: the device would refuse this binding when it comes first, and the next request here might
- * take away, by the same key, what that QP's LOCAL_INV then finds not bound. busy is without this.
+ * Requests of another QP for the window are in flight, and those of two QPs execute in any order:
+ * the device would refuse this binding if it executes first, and the next request here might
+ * invalidate, by the same key, the binding that the other QP's LOCAL_INV expects. busy is without
+ * this request.
  */
 static inline bool
 rverbs_mwq_is_elsewhere(const struct rverbs_mw *mw, const struct rverbs_qp *qp)
@@ -234,10 +235,10 @@ rverbs_mwq_undo_one(struct rverbs_mw_op *op)
 	switch (op->kind) {
 	case RVERBS_MW_BIND:
 		rverbs_mw_set_handle(mw, op->old_handle);
-		if (!is_same) /* bound by another QP meanwhile, which the device will refuse */
+		if (!is_same) /* bound by another QP since, which the device will refuse */
 			break;
 		mw->ibv->rkey = mw->key = op->old_key;
-		/* What goes on with this life elsewhere shall not meet it again. */
+		/* Requests of this generation elsewhere must not match it again. */
 		mw->life += mw->state == RVERBS_MWQ_TAKEN ? 1 : UINT32_MAX;
 		rverbs_mwq_free(mw);
 		break;
@@ -301,7 +302,7 @@ static void
 rverbs_mwq_end_send_inv(struct rverbs_mw *mw, uint8_t status)
 {
 	if (mw->state != RVERBS_MWQ_TAKEN)
-		return; /* the receive told it already */
+		return; /* already processed by the receive */
 	if (status == RMEM_WC_SUCCESS)
 		rverbs_mwq_free(mw);
 	else if (status == RMEM_WC_RNR_RETRY_EXC_ERR) /* the peer had no receive for it */

@@ -11,7 +11,7 @@
  *
  * Invariant: the list, and the key and is_on_demand of what is in it, are written under dev->lock.
  * Those on demand stand in front. An MR leaves the list before it is deregistered, so that no
- * two there have one key. The other fields of an MR that advice names stand still meanwhile,
+ * two there have one key. The other fields of an MR in advice do not change during the call,
  * as it may not be deregistered or changed.
  */
 

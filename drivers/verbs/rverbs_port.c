@@ -16,7 +16,7 @@
 
 static const uint8_t rverbs_v4_prefix[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 
-/* How good a GID is to be found by: RoCE v2 before v1, IPv4 and global before link-local. */
+/* Preference of a GID: RoCE v2 over v1, IPv4 and global over link-local. */
 static int
 rverbs_gid_rank(const struct ibv_gid_entry *entry)
 {
@@ -29,7 +29,7 @@ rverbs_gid_rank(const struct ibv_gid_entry *entry)
 	return is_local ? rank : rank + 1;
 }
 
-/* The address that was asked for; false when the text is none. */
+/* The requested address; false if the text is not an address. */
 static bool
 rverbs_gid_parse(const char *text, union ibv_gid *gid)
 {
@@ -45,7 +45,7 @@ rverbs_gid_is_zero(const union ibv_gid *gid)
 	return gid->global.subnet_prefix == 0 && gid->global.interface_id == 0;
 }
 
-/* Of the port's GIDs, the one asked for, or the best; NULL when there is none. */
+/* Of the port's GIDs, the requested one, or the best; NULL if there is none. */
 static const struct ibv_gid_entry *
 rverbs_gid_choose(const struct rverbs_dev *dev, const struct ibv_gid_entry *table, ssize_t nb)
 {

@@ -7,7 +7,7 @@
  *
  * A burst is checked and written in one pass; nothing of it reaches the device before the
  * whole is handed over. When the device refuses an extended burst, it took none of it: then
- * requests go one by one, to tell how many it takes.
+ * requests are posted one by one, to find the number accepted.
  */
 
 #include <errno.h>
@@ -38,7 +38,7 @@ rverbs_is_window(const struct rmem_send_wr *wr)
 	return (rmem_wr_info[wr->opcode].props & window) != 0;
 }
 
-/* An MR that is not VALID is not there at the device; with the quirk its state is looked at. */
+/* An MR that is not VALID does not exist at the device; with the quirk its state is checked. */
 static __rte_always_inline int
 rverbs_check_bind(const struct rverbs_qp *qp, const struct rmem_send_wr *wr)
 {
@@ -88,7 +88,7 @@ rverbs_accept(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t at, 
 	return qp->id | (uint16_t)at;
 }
 
-/* Why one is not taken that finds no room. */
+/* Errno of a request without a free entry. */
 static int
 rverbs_full(const struct rverbs_qp *qp, const struct rmem_send_wr *wr)
 {

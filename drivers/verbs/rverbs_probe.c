@@ -3,10 +3,10 @@
  */
 
 /*
- * What the device can do, found out by doing it once: the rights it registers with, whether
+ * Capabilities of the device, determined by a test of each: the rights it registers with, whether
  * it makes extended QPs, how much inline data they take, and over a QP that is connected to
  * itself whether an atomic gives the right value, on-demand MRs move the right bytes, and windows
- * open and close. What is tried here is released again.
+ * open and close. All objects of the probe are released.
  */
 
 #include <arpa/inet.h>

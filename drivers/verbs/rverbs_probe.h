@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* What the device is tried with: a page, and a QP that is connected to itself. */
+/* Objects of the probe: a page, and a QP that is connected to itself. */
 
 #ifndef RVERBS_PROBE_H
 #define RVERBS_PROBE_H
@@ -19,7 +19,7 @@ struct rverbs_probe {
 	struct ibv_cq *cq;
 	struct ibv_mr *mr;
 	struct ibv_qp *qp;
-	uint64_t *mem;     /* a page: what goes out, and behind it what is reached */
+	uint64_t *mem;     /* a page: source, followed by target */
 	bool is_connected; /* else why it could not be is in connect_err */
 	int connect_err;
 	bool is_stuck; /* an MR of the page can't be released */
@@ -31,7 +31,7 @@ int rverbs_probe_wait(const struct rverbs_probe *probe, struct ibv_wc *wc);
 /* Post one request, and wait for its completion. */
 int rverbs_probe_run_wr(const struct rverbs_probe *probe, struct ibv_send_wr *wr);
 
-/* (Re-)connect the QP to itself. What can't is of no use: see rverbs_probe_check(). */
+/* (Re-)connect the QP to itself. A device that can't is refused: see rverbs_probe_check(). */
 void rverbs_probe_connect(struct rverbs_probe *probe);
 
 /* rverbs_probe_mr.c: what an MR can be changed in. */
@@ -40,7 +40,7 @@ void rverbs_probe_rereg(struct rverbs_probe *probe);
 /* rverbs_probe_odp.c: MRs on demand. */
 void rverbs_probe_on_demand(struct rverbs_probe *probe);
 
-/* rverbs_probe_mw.c: windows of either type. What is left of the QP is of no more use. */
+/* rverbs_probe_mw.c: windows of either type. The QP is not usable afterwards. */
 void rverbs_probe_windows(struct rverbs_probe *probe);
 
 #endif /* RVERBS_PROBE_H */

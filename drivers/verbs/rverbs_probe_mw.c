@@ -4,7 +4,7 @@
 
 /*
  * Memory windows, tried: bound, written through, invalidated, and then closed. Only what is bound
- * is invalidated here, and the QP goes after the windows: see rverbs_mwq.h.
+ * is invalidated here, and the QP is destroyed after the windows: see rverbs_mwq.h.
  *
  * That rdma_rxe dies of an invalidation can't be tried. But its windows differ in other respects,
  * which are: they have no bounds but those of their MR, and an invalidation is reported by another
@@ -16,7 +16,7 @@
 #include "rverbs_probe.h"
 
 #define RVERBS_PROBE_TARGET 2 /* index in mem */
-/* What rdma_rxe (6.1 and 7.2) sets in wc_flags in the place of IBV_WC_WITH_INV. */
+/* Set by rdma_rxe (6.1 and 7.2) in wc_flags instead of IBV_WC_WITH_INV. */
 #define RVERBS_KERNEL_WITH_INV (1u << 2)
 
 #define RVERBS_RXE_VENDOR_ID 0xffffffu
@@ -51,7 +51,7 @@ rverbs_probe_sign(struct rverbs_dev *dev, const char *sign)
 		dev->mw_sign = sign;
 }
 
-/* The bytes behind the window, which are of its MR, can't be reached. The QP then has failed. */
+/* The bytes after the window, which are of its MR, can't be accessed. The QP then has failed. */
 static void
 rverbs_probe_bounds(struct rverbs_probe *probe, uint32_t key)
 {
@@ -180,7 +180,7 @@ rverbs_probe_type_2(struct rverbs_probe *probe, struct ibv_mw *mw)
 	if (!rverbs_probe_local_inv(probe, mw) || !rverbs_probe_bind_2(probe, mw))
 		return 0;
 	if (!rverbs_probe_send_inv(probe, mw)) {
-		/* As far as it goes: a window that was invalidated could be bound again. */
+		/* Partial: an invalidated window could be bound again. */
 		rverbs_probe_sign(probe->dev, "SEND_WITH_INV does not work");
 		return capa;
 	}

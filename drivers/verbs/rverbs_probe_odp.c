@@ -5,7 +5,7 @@
 /*
  * On-demand MRs, tried: bytes go in and out of pages that were discarded just before, at offsets
  * that start no page and in lengths that cross one or take several packets, and every byte is
- * compared. rdma_rxe of Linux 7.2 drops the offset in the page, and says SUCCESS; that of 7.3
+ * compared. rdma_rxe of Linux 7.2 drops the offset in the page, and reports SUCCESS; that of 7.3
  * moves the wrong bytes too.
  *
  * The MR's iova is its address: with another one rdma_rxe may take the kernel down.
@@ -126,7 +126,7 @@ rverbs_probe_odp_moves(const struct rverbs_probe_odp *odp, const struct rverbs_p
 	return NULL;
 }
 
-/* All that the device says it has, at several places: or a line that says what came out wrong. */
+/* Test all reported capabilities, at several offsets; logs the first error. */
 static bool
 rverbs_probe_odp_all(const struct rverbs_probe_odp *odp, uint32_t caps, const char *what)
 {
@@ -175,7 +175,7 @@ rverbs_probe_odp_atomic(const struct rverbs_probe_odp *odp)
 			*at == RVERBS_PROBE_ADDED;
 }
 
-/* After a failure: what is left of it in the CQ is no one's. */
+/* After a failure: remaining completions in the CQ have no owner. */
 static void
 rverbs_probe_odp_again(struct rverbs_probe *probe)
 {
@@ -218,7 +218,7 @@ rverbs_probe_odp_mr(struct rverbs_probe_odp *odp, uint32_t caps, bool is_implici
 	return probe->is_held ? 0 : caps;
 }
 
-/* What of it the device says it has, for the QPs and requests that there are here. */
+/* The capabilities reported by the device, for the supported QPs and requests. */
 static uint32_t
 rverbs_probe_odp_claims(const struct rverbs_dev *dev)
 {

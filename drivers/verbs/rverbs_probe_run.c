@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* What all probes use: the QP connected to itself, one request posted, its completion awaited. */
+/* Shared by all probes: the QP connected to itself, posting one request and its completion. */
 
 #include <string.h>
 

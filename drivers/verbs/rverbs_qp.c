@@ -57,7 +57,7 @@ rverbs_slot_take(struct rverbs_dev *dev, struct rverbs_qp *qp)
 	return -ENOSPC;
 }
 
-/* Completions that still come are those of nobody. */
+/* Later completions have no owner. */
 static void
 rverbs_slot_give(struct rverbs_dev *dev, struct rverbs_qp *qp)
 {
@@ -67,7 +67,7 @@ rverbs_slot_give(struct rverbs_dev *dev, struct rverbs_qp *qp)
 	rte_ticketlock_unlock(&dev->lock);
 }
 
-/* Whoever polls a CQ of the QP has seen the table as it is now. */
+/* Every thread that polls a CQ of the QP has seen the table in its present state. */
 static void
 rverbs_qp_wait_polls(const struct rverbs_qp *qp)
 {
@@ -255,7 +255,7 @@ rverbs_ibv_connect(struct rverbs_dev *dev, struct ibv_qp *qp, uint32_t access, u
 		err = rverbs_qp_rtr_state(dev, qp, conn, what);
 	if (err == 0)
 		err = rverbs_qp_rts_state(dev, qp, psn, conn, what);
-	if (err != 0) /* back to where it was; what is told is why it did not go on */
+	if (err != 0) /* restore the state; the errno is that of the failed transition */
 		(void)ibv_modify_qp(qp, &reset, IBV_QP_STATE);
 	return err;
 }
@@ -298,7 +298,7 @@ rverbs_qp_connect(struct rmem_qp *base, const struct rmem_qp_conn *conn)
 		return rc;
 	qp->remote = conn->remote;
 	qp->peer_dev_id = qp->has_mw_quirk ? rverbs_devs_find(&conn->remote) : -1;
-	/* Under the lock, as the thread that finds the device gone. */
+	/* Under the lock, like the thread that detects the removal of the device. */
 	rte_ticketlock_lock(&dev->lock);
 	__atomic_store_n(&qp->gate, dev->is_gone ? RVERBS_GATE_GONE : RVERBS_GATE_OPEN,
 			__ATOMIC_RELEASE);
@@ -350,7 +350,7 @@ rverbs_qp_set_error(struct rmem_qp *base)
 
 /*
  * rdma_rxe sets the state and then waits for its tasks, one of which may yet put the QP into ERR
- * (seen on 7.3 when the peer's completion came before this side was done). The second time there
+ * (seen on 7.3 if the peer's completion is polled before this side is done). The second time there
  * is none.
  */
 static int
@@ -375,7 +375,7 @@ rverbs_qp_to_reset(struct ibv_qp *qp)
 
 /*
  * Completions that are in the CQs stay there (IBTA C10-97). Some providers take them out at
- * RESET, others leave them: both before and after are looked at.
+ * RESET, others leave them: they are polled both before and after.
  */
 int
 rverbs_qp_reset(struct rmem_qp *base)

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Counters. What is done is counted when its completion is polled. */
+/* Counters. Requests are counted when their completion is polled. */
 
 #include <string.h>
 
