@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# What the libraries offer to programs is what devtools/abi/*.abi says; abidiff prints what changed.
-# With --update, stores what is there. Before 1.0 a change is permitted when the same commit
-# updates the dump.
+# The ABI of the libraries is that of devtools/abi/*.abi; abidiff prints the changes. With --update,
+# stores the present one. Before 1.0 a change is permitted if the same commit updates the dump.
 
 . "$(dirname -- "$0")/common.sh"
 need abidw abidiff meson ninja pkg-config

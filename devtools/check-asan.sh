@@ -13,7 +13,7 @@ CC=$(compiler gcc) setup_build build-asan -Dwerror=true -Dbuildtype=debug -Dopti
 ninja --quiet -k 0 -C build-asan
 
 # The full unwinder sees through DPDK's libraries, which keep no frame pointers; so leaks
-# of theirs are told apart from ours.
+# of theirs are distinguished from ours.
 export ASAN_OPTIONS=detect_leaks=1:halt_on_error=1:strict_string_checks=1:fast_unwind_on_malloc=0
 export LSAN_OPTIONS=suppressions=$root/devtools/lsan.supp:print_suppressions=0
 export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
@@ -22,7 +22,7 @@ read -r -a dpdk <<<"$(pkg-config --cflags libdpdk)"
 mkdir -p build-asan-dpdk
 gcc -shared -fPIC -O1 -g -Wall -Wextra -Werror -o build-asan-dpdk/asan_dpdk.so \
 	devtools/asan_dpdk.c "${dpdk[@]}"
-# The sanitizer's own library stays behind it: it replaces nothing that the sanitizer does.
+# The sanitizer's own library is loaded after it: it replaces nothing that the sanitizer does.
 ASAN_OPTIONS+=:verify_asan_link_order=0
 wrapper="env LD_PRELOAD=$root/build-asan-dpdk/asan_dpdk.so"
 

@@ -13,7 +13,7 @@ import sys
 
 sys.dont_write_bytecode = True
 
-import ctext  # noqa: E402 (found beside this file)
+import ctext  # noqa: E402 (in this folder)
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 

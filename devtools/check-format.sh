@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Every C file is laid out as .clang-format says. With --fix, lays them out.
+# Check the format of every C file with .clang-format. With --fix, format them.
 
 . "$(dirname -- "$0")/common.sh"
 

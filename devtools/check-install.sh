@@ -22,7 +22,7 @@ libdir=$(dirname "$(find "$tmp/rmem" -name librmem.so | head -n 1)")
 [ -f "$libdir/pkgconfig/rmem.pc" ] || die "no rmem.pc was installed"
 export PKG_CONFIG_PATH=$libdir/pkgconfig XDG_RUNTIME_DIR=$tmp
 
-# What a library exports is what its map says, to the symbol.
+# The exports of a library are exactly those of its map.
 for library in lib/*/; do
 	name=$(basename "$library")
 	[ "$name" != rmem_cm ] || pkg-config --exists libibverbs librdmacm || continue
@@ -31,7 +31,7 @@ for library in lib/*/; do
 		die "lib$name.so does not export what $library""version.map says (<)"
 done
 
-# consumer NAME: runs it outside the tree, as any program of someone else's.
+# consumer NAME: runs it outside the tree, like an external application.
 consumer() {
 	cd "$tmp"
 	"$@" --no-huge -m 64 --no-pci --no-telemetry
@@ -44,7 +44,7 @@ cc -Wall -Wextra -o "$tmp/shared" "$tmp/main.c" "${flags[@]}"
 say "shared:"
 LD_LIBRARY_PATH=$libdir consumer ./shared
 
-# A driver of someone else's: that of doc/writing_a_driver.md.
+# An external driver: that of doc/writing_a_driver.md.
 {
 	echo '#include <string.h>'
 	for part in state dev objects qp fp driver; do
@@ -80,7 +80,7 @@ for program in rmem/bin/dpdk-rmem-kv kv/kv; do
 done
 cd "$root"
 
-# With the shared libraries gone, only the archives are left to link with.
+# Without the shared libraries, only the archives are left to link with.
 rm "$libdir"/librmem*.so*
 read -r -a flags <<<"$(pkg-config --cflags rmem) $(pkg-config --static --libs rmem)"
 cc -Wall -Wextra -o "$tmp/static" "$tmp/main.c" "${flags[@]}"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# clang-tidy (.clang-tidy says what) and cppcheck over every C file that is built.
+# clang-tidy (configured by .clang-tidy) and cppcheck on every C file that is built.
 
 . "$(dirname -- "$0")/common.sh"
 need clang clang-tidy cppcheck meson

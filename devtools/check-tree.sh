@@ -8,7 +8,7 @@ need git python3 codespell
 
 failed=0
 
-# step NAME COMMAND...: runs it, goes on after a failure; exit status 77 is a skip.
+# step NAME COMMAND...: runs it, continues after a failure; exit status 77 is a skip.
 step() {
 	local name=$1 rc=0
 	shift

@@ -10,7 +10,7 @@ include=$(pkg-config --variable=includedir libdpdk)
 [ -f "$include/rte_rcu_qsbr.h" ] || include+=/dpdk
 devtools/tsan-header.sh "$include/rte_rcu_qsbr.h" build-tsan-dpdk/rte_rcu_qsbr.h
 
-# ThreadSanitizer does not see plain fences and gcc says so at every one in DPDK's headers;
+# ThreadSanitizer does not see plain fences and gcc warns at every one in DPDK's headers;
 # and gcc guesses wrong about values here, which the other builds do not.
 guesses='-Wno-tsan -Wno-format-truncation -Wno-maybe-uninitialized'
 CC=$(compiler gcc) setup_build build-tsan -Dwerror=true -Dbuildtype=debugoptimized -Db_sanitize=thread \
@@ -21,7 +21,7 @@ read -r -a dpdk <<<"$(pkg-config --cflags libdpdk)"
 gcc -shared -fPIC -O1 -g -Wall -Wextra -Werror -Wno-tsan -fsanitize=thread -Ibuild-tsan-dpdk \
 	-o build-tsan-dpdk/tsan_dpdk.so devtools/tsan_dpdk.c "${dpdk[@]}"
 
-# It wants its own corner of the address space, which a kernel that randomizes much takes away.
+# It needs a fixed part of the address space, which conflicts with strong randomization.
 wrapper=(env "LD_PRELOAD=$root/build-tsan-dpdk/tsan_dpdk.so")
 if setarch "$(uname -m)" -R true 2>/dev/null; then
 	wrapper=(setarch "$(uname -m)" -R "${wrapper[@]}")

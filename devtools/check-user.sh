@@ -18,7 +18,7 @@ mkdir "$copy/tree" "$copy/run"
 	find build -type l -name '*.so*' -print0
 } | xargs -0 cp -d --parents -t "$copy/tree"
 chmod -R a+rX "$copy"
-# The kernel's id for nobody: no rights, no home.
+# The overflow uid of the kernel: no rights, no home.
 chown 65534:65534 "$copy/run"
 
 # meson's wrapper: runs a test of the tree in the copy. EAL's runtime files go to the user's own

@@ -45,7 +45,7 @@ tree_files() {
 	done
 }
 
-# setup_build DIR [meson options]: configures DIR, anew where it can't be configured again.
+# setup_build DIR [meson options]: configures DIR, from scratch if it can't be reconfigured.
 setup_build() {
 	local dir=$1
 	shift

@@ -14,10 +14,20 @@ COVERED = (
     'CONTRIBUTING.md',
     'README.md',
     'app',
+    'config',
+    'devtools',
     'doc',
     'drivers',
     'lib',
+    'meson.build',
+    'test/app',
+    'test/fake_crypto',
+    'test/fake_verbs',
+    'test/guest',
+    'test/perf.c',
+    'test/perf.h',
     'test/wire',
+    'usertools',
 )
 
 # Words, as regular expressions without regard to case, and what to write.
@@ -74,7 +84,7 @@ def prose(path, text):
     if path.endswith(('.c', '.h')):
         return re.sub(r'`[^`\n]+`', blank, ctext.prose(text))
     if path.endswith(('.py', '.sh', 'meson.build')) or text.startswith('#!'):
-        return re.sub(r'^[^#\n]+', blank, text, flags=re.M)
+        return re.sub(r'^[^#\n]+|`[^`\n]+`', blank, text, flags=re.M)
     return ''
 
 

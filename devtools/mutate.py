@@ -27,7 +27,7 @@ import time
 
 sys.dont_write_bytecode = True
 
-from mutants import MUTANTS  # noqa: E402 (found beside this file)
+from mutants import MUTANTS  # noqa: E402 (in this folder)
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 WORK = os.path.join(ROOT, 'build-mutate')

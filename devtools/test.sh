@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Everything CI runs: installs what is missing, runs every gate, goes on after a failure, and
+# Everything CI runs: installs what is missing, runs every gate, continues after a failure, and
 # closes with one line of counts (each gate is one, each test a gate ran is one).
 
 . "$(dirname -- "$0")/common.sh"
@@ -41,7 +41,7 @@ mkdir -p "$logs" || die "can't write in $root"
 passed=0 failed=0 skipped=0
 started=$SECONDS
 
-# count_tests LOG: adds up what meson test says at its end, once for each of its runs.
+# count_tests LOG: adds up the counts of each run of meson test in the log.
 count_tests() {
 	local ok bad skip
 	read -r ok bad skip < <(awk '

@@ -5,7 +5,7 @@
 # usage: tsan-header.sh HEADER OUTPUT
 #
 # Readers of acked_token rely on more than its relaxed order states: what they do next depends on
-# the value, which every CPU keeps in order. ThreadSanitizer goes by the stated order only, so loads
+# the value, which every CPU keeps in order. ThreadSanitizer uses the stated order only, so loads
 # become acquire and stores release. Fails when the header has accesses of another form.
 
 set -euo pipefail

@@ -9,7 +9,7 @@
  * Each function here stands before DPDK's of the same name and calls it, or does as it does,
  * with an order that ThreadSanitizer sees and that DPDK's keeps as well: calls of the heap are
  * one after the other; a service runs after it was registered, and has ended its call when
- * rte_service_may_be_active() says so; a grace period ends after what readers did in it.
+ * rte_service_may_be_active() reports it; a grace period ends after the accesses of readers in it.
  */
 
 #define _GNU_SOURCE
@@ -80,7 +80,7 @@ struct service {
 	void *userdata;
 };
 
-/* After what other threads did before they came here, and before what they do after it. */
+/* After the accesses of other threads before they arrive here, and before those after it. */
 static void
 order_services(void)
 {

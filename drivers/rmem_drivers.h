@@ -9,7 +9,7 @@
 
 #include <rmem_driver.h>
 
-/* In the order they are looked at; ended by NULL. */
+/* In the order they are searched; ended by NULL. */
 extern const struct rmem_driver *const rmem_builtin_drivers[];
 
 #endif /* RMEM_DRIVERS_H */

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* What perf tests share; see perf.h. */
+/* Shared by perf tests; see perf.h. */
 
 #include <stdio.h>
 #include <stdlib.h>

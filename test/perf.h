@@ -4,7 +4,7 @@
 
 /**
  * @file
- * What perf tests share: a pair of connected QPs, a clock, and the report.
+ * Shared by perf tests: a pair of connected QPs, a clock, and the report.
  *
  * Each test times its yardstick and its value in turn, several times, and takes the best of
  * both: other work on the machine only ever adds. Tests report; they do not judge.
@@ -21,7 +21,7 @@
 #define PERF_ROUNDS 7
 #define PERF_ACCESS (RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE)
 
-/* A device of its own with a pair of QPs: what a posts goes to b. */
+/* A device of its own with a pair of QPs: requests of a are for b. */
 struct perf_pair {
 	struct rmem_dev *dev;
 	struct rmem_pd *pd;

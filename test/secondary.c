@@ -4,7 +4,7 @@
 
 /*
  * A DPDK primary process and a secondary one: the secondary can use nothing of rmem, and the
- * primary goes on with its device.
+ * primary continues to use its device.
  *
  * usage: dpdk-test-secondary
  *

@@ -3,8 +3,8 @@
  */
 
 /*
- * What follows the code blocks of doc/writing_a_driver.md in a driver outside the tree, built by
- * check-install.sh from what is installed and nothing else: the driver is registered and used.
+ * The rest of the driver of doc/writing_a_driver.md, outside of the tree. check-install.sh builds
+ * it from the code blocks of that page and the installed files only; it is registered and used.
  */
 
 #include <stdio.h>

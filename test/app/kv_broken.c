@@ -4,7 +4,7 @@
 
 /*
  * Makes leases that do not keep what they promise, below an unchanged dpdk-rmem-kv (linked with
- * --wrap): its checks must find out. KV_BROKEN in the environment says what is broken.
+ * --wrap): its checks must detect it. KV_BROKEN in the environment selects the fault.
  */
 
 #include <stdbool.h>
@@ -68,7 +68,7 @@ __wrap_rmem_lease_prepare(struct rmem_lease_ctx *ctx, const struct rmem_lease_re
 	return __real_rmem_lease_prepare(ctx, other, nb, lease);
 }
 
-/* "revoke": a revoked lease is given back at once, and goes on to open its buffer. */
+/* "revoke": a revoked lease is returned immediately, and stays valid for its buffer. */
 static struct rmem_lease given[MAX_BURST];
 static uint16_t nb_given;
 
@@ -107,7 +107,7 @@ __wrap_rmem_lease_take_ended(struct rmem_lease_ctx *ctx, struct rmem_lease **lea
 	return n;
 }
 
-/* "expire": a lease lasts a thousand times as long as its peer is told. */
+/* "expire": a lease lasts a thousand times as long as in its descriptor. */
 int
 __wrap_rmem_lease_desc_get(const struct rmem_lease *lease, struct rmem_lease_desc *desc)
 {

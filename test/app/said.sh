@@ -51,7 +51,7 @@ in_parallel() {
 			END { print passed + 0 " passed, " failed + 0 " failed"; exit failed != 0 }'
 }
 
-# said FILE REGEX...: whether each is found in the file.
+# `said FILE REGEX...`: whether each is found in the file.
 said() {
 	local file=$1 regex
 	shift
@@ -59,7 +59,7 @@ said() {
 }
 
 # is_quiet: nothing on stderr, except that an ordinary user may not pin so much, and that the device
-# refused an rkey: the programs use revoked ones to see that.
+# refused an rkey: the programs use revoked ones to test that.
 is_quiet() {
 	! grep -Eqv "can't be pinned: RLIMIT_MEMLOCK|rkey 0x[0-9a-f]+ of its peer is not valid" err
 }

@@ -15,7 +15,7 @@ broken=$(realpath -- "${2:?path to dpdk-rmem-kv-broken}")
 enter_scratch
 
 cpus=$(awk '/^Cpus_allowed_list:/ { print $2 }' /proc/self/status)
-# No shared configuration: other DPDK programs may run beside this one.
+# No shared configuration: other DPDK programs may run at the same time.
 eal=(--no-huge --no-shconf -m 128 --no-pci --no-telemetry --log-level=lib.eal:error
 	--log-level=pmd.rmem.soft:error) # the checks have rkeys refused, which soft logs
 # shellcheck disable=SC2034  # run() names these
@@ -38,7 +38,7 @@ run() {
 	rc=$?
 }
 
-# held CLIENTS CHECKS GETS: each of so many clients told so many checks, and all held.
+# held CLIENTS CHECKS GETS: each client reported its number of checks, and all held.
 held() {
 	[ "$rc" = 0 ] && is_quiet && [ "$(grep -c ': yes$' out)" = $(($1 * $2)) ] &&
 		! grep -q ': NO$' out && [ "$(grep -c "^client [0-9]*: $3 GETs " out)" = "$1" ] &&
@@ -86,7 +86,7 @@ test_runs() {
 	verdict 'too short leases are told as such' $?
 }
 
-# finds WHAT LINE [options]: with that broken, the program ends so and tells it.
+# finds WHAT LINE [options]: with that fault, the program ends with this line.
 finds() {
 	local what=$1 line=$2
 	shift 2

@@ -13,7 +13,7 @@ program=$(realpath -- "${1:?path to dpdk-testrmem}")
 enter_scratch
 
 cpus=$(awk '/^Cpus_allowed_list:/ { print $2 }' /proc/self/status)
-# No shared configuration: other DPDK programs may run beside this one.
+# No shared configuration: other DPDK programs may run at the same time.
 eal=(--no-huge --no-shconf -m 128 --no-pci --no-telemetry --log-level=lib.eal:error)
 one=("${eal[@]}" --lcores "0@($cpus)")
 # shellcheck disable=SC2034  # run() names it
@@ -27,7 +27,7 @@ run() {
 	rc=$?
 }
 
-# wants NAME RC REGEX: exit status and one clear line of testrmem's on stderr.
+# `wants NAME RC REGEX`: exit status and one clear line of testrmem's on stderr.
 wants() {
 	[ "$rc" = "$2" ] && said err "^testrmem: .*$3" && [ "$(grep -c '^testrmem: ' err)" = 1 ]
 	verdict "$1" $?
@@ -114,7 +114,7 @@ for row in rows:
 assert rows[2]["ops"] == rows[0]["ops"] + rows[1]["ops"] == 20000, rows
 '
 
-# Requests run on a service lcore meanwhile.
+# Requests execute on a service lcore.
 test_engine() {
 	# shellcheck disable=SC2034  # run() names it
 	local -a service=("${eal[@]}" --lcores "(0-1)@($cpus)" -S 1)
@@ -241,7 +241,7 @@ copied() {
 	verdict "$name" $?
 }
 
-# not_copied NAME RC ERROR INPUT OUTPUT [options]: nothing new may stay behind.
+# not_copied NAME RC ERROR INPUT OUTPUT [options]: no new file may be left.
 not_copied() {
 	local name=$1 status=$2 error=$3 input=$4 output=$5 before
 	shift 5
@@ -298,8 +298,8 @@ test_copy_errors() {
 	verdict 'a failed copy leaves the old output' $?
 }
 
-# copy_and COMMAND...: run the command while a copy goes on. When the copy has succeeded, the command
-# came too late: again with twice the bytes, up to 1 GiB.
+# copy_and COMMAND...: run the command during a copy. If the copy has succeeded, the command was
+# too late: again with twice the bytes, up to 1 GiB.
 copy_and() {
 	local bytes
 	for ((bytes = 1 << 23; bytes <= 1 << 30; bytes *= 2)); do

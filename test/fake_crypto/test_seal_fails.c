@@ -3,7 +3,7 @@
  */
 
 /*
- * Whichever call of libcrypto or the system fails, sealing and opening say so, hand out nothing
+ * Whichever call of libcrypto or the system fails, sealing and unsealing report it, return nothing
  * and go on to work.
  */
 
@@ -73,7 +73,7 @@ is_untouched(const void *buf, size_t size)
 	return i == size;
 }
 
-/* As many calls as one that goes well makes, each failing in turn. */
+/* Each call of a successful run fails in turn. */
 
 TEST(seal_fails, create_fails_with_each_call)
 {
@@ -161,7 +161,7 @@ TEST(seal_fails, unseal_fails_with_each_call)
 	return TEST_SUCCESS;
 }
 
-/* Who has the key sealed something that was damaged before. */
+/* A descriptor with a wrong checksum was sealed with the right key. */
 TEST(seal_fails, genuine_descriptor_with_a_wrong_checksum_is_eio)
 {
 	struct rmem_lease_desc desc;

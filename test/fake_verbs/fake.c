@@ -315,7 +315,7 @@ ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, un
 	return &mr->ibv;
 }
 
-/* What the five results leave behind is as libibverbs has it. */
+/* The state after each of the five results is that of libibverbs. */
 int
 ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr, size_t length,
 		int access)
@@ -475,7 +475,7 @@ ibv_destroy_qp(struct ibv_qp *ibv)
 	if (fake_nb_bound_on(qp) != 0 && !fake.has_rxe_windows)
 		return EBUSY;
 	if (fake_nb_bound_on(qp) != 0)
-		fake_crash("a QP goes before its windows");
+		fake_crash("a QP is destroyed before its windows");
 	if (fake_keeps("destroy_qp", qp))
 		return errno;
 	while (*at != qp)

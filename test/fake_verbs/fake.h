@@ -5,7 +5,7 @@
 /**
  * @file
  * libibverbs' functions as fakes: one device, "fake0", whose QPs reach each other and run
- * their requests inside the post. Calls are counted, and fail when told to.
+ * their requests inside the post. Calls are counted, and fail on request.
  *
  * Objects lie on the heap, so that a sanitizer sees those that are forgotten. Posts and polls
  * are for one thread at a time.
@@ -31,7 +31,7 @@ struct fake_seen {
 	struct ibv_mw_bind_info info;
 };
 
-/* What the device is like, and what happened to it. fake_reset() makes a well-made one. */
+/* Configuration and state of the device. fake_reset() sets a correct one. */
 struct fake {
 	/* The device. */
 	unsigned int nb_devices; /* 0 to 2 */
@@ -42,7 +42,7 @@ struct fake {
 	unsigned int nb_other_gids; /* of a second port, listed first; 0: there is one port */
 	bool has_no_ex;             /* no extended QPs */
 	bool has_no_atomic;         /* no rights for atomics */
-	bool is_atomic_bad;         /* the wrong value comes back */
+	bool is_atomic_bad;         /* the returned value is wrong */
 	bool has_no_relaxed;        /* no optional rights */
 	bool is_quick;              /* completes at once, and moves nothing */
 	bool is_poll_bad;           /* ibv_poll_cq() fails */
@@ -63,7 +63,7 @@ struct fake {
 	unsigned int nb_late_errors; /* resets that a late error undoes */
 	uint64_t odp_general;        /* enum ibv_odp_general_caps */
 	uint32_t odp_rc;             /* enum ibv_odp_transport_cap_bits */
-	bool is_odp_misplaced;    /* data goes to the start of the page, as with rdma_rxe of 7.2 */
+	bool is_odp_misplaced;    /* data is placed at the start of the page, as by rdma_rxe 7.2 */
 	bool is_odp_refused;      /* requests on on-demand MRs fail */
 	bool is_implicit_refused; /* so does the registration of implicit ones */
 	bool is_implicit_bad;     /* requests on those fail */
@@ -79,14 +79,14 @@ struct fake {
 	bool is_release_failed; /* that one released something */
 	unsigned int post_take; /* requests that a post takes, then it fails */
 	int post_errno;         /* with this; 0: it takes all */
-	/* What was seen. */
+	/* Recorded calls. */
 	unsigned int nb_calls;
 	int nb_live;             /* objects */
 	unsigned int access;     /* of the last registration */
 	unsigned int nb_classic; /* ibv_post_send() */
 	unsigned int nb_ex;      /* ibv_wr_complete() */
 	unsigned int nb_aborts;
-	unsigned int nb_advice; /* SGEs of the last ibv_advise_mr(), and what it said */
+	unsigned int nb_advice; /* SGEs of the last ibv_advise_mr(), and its advice */
 	int advice;
 	uint32_t advice_flags;
 	struct fake_seen seen[FAKE_NB_SEEN]; /* requests that were posted, the last ones */
@@ -106,7 +106,7 @@ struct ibv_cq *fake_last_cq(void);
 /* Execute requests that wait, at most so many. */
 void fake_run_held(uint32_t qp_num, unsigned int nb);
 
-/* What fake.c and fake_data.c share. */
+/* Shared by fake.c and fake_data.c. */
 struct fake_cq {
 	struct ibv_cq ibv;
 	struct ibv_wc *ring;
@@ -166,7 +166,7 @@ bool fake_odp_takes(const void *addr, size_t length, unsigned int access);
 void *fake_odp_place(const struct fake_mr *mr, uint8_t *at, unsigned int right);
 /* Count a call; true when it is to fail, errno being set. */
 bool fake_fails(const char *name);
-/* What takes rdma_rxe down happened. */
+/* A request that crashes rdma_rxe was made. */
 void fake_crash(const char *what);
 /* An object, counted; NULL where the call is to fail. */
 void *fake_new(const char *name, size_t size);
@@ -177,7 +177,7 @@ struct fake_qp *fake_qp_find(uint32_t qp_num);
 struct fake_mr *fake_mr_find(uint32_t key);
 void fake_qp_error(struct fake_qp *qp);
 void fake_qp_drop(struct fake_qp *qp);
-/* The bytes behind a window's key as a request to that QP names them, or NULL. */
+/* The memory of a window's key, addressed by a request to that QP, or NULL. */
 void *fake_mw_access(const struct fake_qp *qp, uint32_t key, uint64_t addr, uint64_t length,
 		unsigned int right);
 int fake_run_bind(struct fake_qp *qp, const struct fake_wqe *wqe, struct ibv_wc *wc);

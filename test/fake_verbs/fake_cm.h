@@ -17,7 +17,7 @@
 
 #define FAKE_CM_NONE (-1) /* no event */
 
-/* What a call brings about, and what was seen. fake_cm_reset() makes all go well. */
+/* Results of calls, and recorded calls. After fake_cm_reset() all succeed. */
 struct fake_cm {
 	int on_addr; /* event of rdma_resolve_addr(), of those below */
 	int on_route;

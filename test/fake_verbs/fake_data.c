@@ -47,7 +47,7 @@ fake_qp_error(struct fake_qp *qp)
 	qp->runs_flushed = false;
 }
 
-/* To RESET: what is posted is gone, but a local operation may have been executed. */
+/* To RESET: posted requests are dropped, but a local operation may have been executed. */
 void
 fake_qp_drop(struct fake_qp *qp)
 {
@@ -82,7 +82,7 @@ fake_poll_cq(struct ibv_cq *ibv, int nb, struct ibv_wc *wc)
 	return n == 0 && cq->is_overrun ? -1 : n;
 }
 
-/* The bytes behind a key, for a request to that QP or a local one; or NULL. */
+/* The memory of a key, for a request to that QP or a local one; or NULL. */
 static void *
 fake_access(const struct fake_qp *qp, uint32_t key, uint64_t addr, uint64_t length,
 		unsigned int right)
@@ -218,7 +218,7 @@ fake_run_recv(struct fake_qp *peer, struct fake_wqe *wqe, struct ibv_wc *wc)
 	return IBV_WC_SUCCESS;
 }
 
-/* What needs no peer: a status, or -1. */
+/* Requests that need no peer: a status, or -1. */
 static int
 fake_run_local(struct fake_qp *qp, struct fake_wqe *wqe, struct ibv_wc *wc)
 {

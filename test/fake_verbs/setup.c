@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* What cases over the fakes start from; see setup.h. */
+/* Fixture of cases over the fakes; see setup.h. */
 
 #include <errno.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
 
 /**
  * @file
- * What cases over the fakes start from: device "verbs0" over "fake0" with two connected sides.
+ * Fixture of cases over the fakes: device "verbs0" over "fake0" with two connected sides.
  */
 
 #ifndef SETUP_H
@@ -35,7 +35,7 @@ struct verbs_test {
 
 extern struct verbs_test vt;
 
-/* Make all of it, or as far as it goes: what the call that failed returned. */
+/* Create all of it, up to a failure: the result of the failed call. */
 int vt_open(void);
 /* And windows of both types. */
 int vt_open_mw(void);
@@ -52,14 +52,14 @@ int vt_setup_mw_plain(void); /* with well-made windows: without the quirk */
 int vt_setup_mw_plain_classic(void);
 int vt_teardown(void);
 
-/* What is logged in between, as with the level that is the default; until the next time. */
+/* The log lines in between, at the default level; valid until the next call. */
 void vt_log_begin(void);
 const char *vt_log_end(void);
 
 int vt_connect(void);
 /* Reset both QPs, forget what was completed, and connect them again. */
 int vt_reconnect(void);
-/* Until posts say that the device is gone. */
+/* Until posts report that the device was removed. */
 int vt_until_gone(void);
 /* Signaled requests that bind a type 2 window to the buffer's second half, and invalidate. */
 struct rmem_send_wr vt_bind_wr(struct rmem_mw *mw);

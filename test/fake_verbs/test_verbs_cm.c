@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* QPs are connected by rdma_cm, or a clear error tells why not and nothing is left behind. */
+/* QPs are connected by rdma_cm, or a clear error is returned and nothing is leaked. */
 
 #include <arpa/inet.h>
 #include <string.h>
@@ -81,7 +81,7 @@ cm_accept(const struct rmem_cm_conf *conf)
 	return rmem_cm_accept(listener, conf, &peer, &conn);
 }
 
-/* Our QP leads to the other, which was told of it. */
+/* The QP is connected to the peer, which got its address. */
 static int
 cm_is_connected(void)
 {
@@ -103,7 +103,7 @@ cm_is_connected(void)
 	return TEST_SUCCESS;
 }
 
-/* Nothing came of it. */
+/* It had no effect. */
 static int
 cm_is_as_before(int nb_live)
 {
@@ -193,7 +193,7 @@ cm_each_call_fails(int (*call)(const struct rmem_cm_conf *conf))
 			conn = NULL;
 			TEST_OK(rmem_qp_reset(vt.a));
 		}
-		/* What was not taken is no more once nobody listens. */
+		/* Requests not accepted are rejected when the listener is released. */
 		rmem_cm_unlisten(listener);
 		listener = NULL;
 		TEST_OK(rmem_cm_listen((struct sockaddr *)&where, &listener));
@@ -244,7 +244,7 @@ TEST(verbs_cm, cm_listen_tells_why_it_failed)
 	return TEST_SUCCESS;
 }
 
-/* A field of fake_cm, the event in it, its status, and what connecting is told. */
+/* A field of fake_cm, the event in it, its status, and the resulting errno. */
 struct bad_event {
 	size_t step;
 	int event;
@@ -328,7 +328,7 @@ cm_wrong_data_is_refused(int (*call)(const struct rmem_cm_conf *conf))
 			{0, 0, 56},    /* magic */
 			{1, 'm', 56},  /* magic */
 			{2, 2, 56},    /* version */
-			{3, 25, 56},   /* more bytes than came */
+			{3, 25, 56},   /* more bytes than received */
 			{3, 165, 250}, /* more than there may be */
 			{4, 0, 56},    /* MTU */
 			{5, 1, 56},    /* reserved */

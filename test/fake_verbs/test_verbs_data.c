@@ -78,7 +78,7 @@ TEST(verbs_data, lists_and_inline_data_arrive)
 	TEST_MEM(vt.buf + HALF, "abcdefgh", 8);
 	memset(vt.buf + HALF, 0, 8);
 	wr.flags |= RMEM_SEND_INLINE;
-	sge[0].lkey = sge[2].lkey = 1; /* not looked at */
+	sge[0].lkey = sge[2].lkey = 1; /* not checked */
 	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
 	TEST_MEM(vt.buf + HALF, "abcdefgh", 8);
 	wr.num_sge = 0;
@@ -209,7 +209,7 @@ TEST(verbs_data, device_may_take_a_part)
 	return TEST_SUCCESS;
 }
 
-/* ibv_post_send(3): a place is free when a completion at or behind it was polled. */
+/* ibv_post_send(3): an entry is free when its completion or a later one was polled. */
 TEST(verbs_data, queue_is_as_deep_as_asked)
 {
 	struct rmem_sge sge = vt_sge(0, 8), to = vt_sge(HALF, 8);
@@ -331,7 +331,7 @@ TEST(verbs_data, connection_needs_an_address)
 	fake.fail_errno = EINVAL;
 	TEST_ERR(rmem_qp_connect(vt.a, &conn), EINVAL);
 	fake.fail_name = NULL;
-	conn.remote.qp_num = 0xfffff; /* nobody there */
+	conn.remote.qp_num = 0xfffff; /* no such peer */
 	TEST_OK(rmem_qp_connect(vt.a, &conn));
 	wr = vt_wr(RMEM_WR_RDMA_WRITE, &sge);
 	TEST_STATUS(vt_run(&wr), RMEM_WC_RETRY_EXC_ERR);

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* A verbs device opens, tells what it can do, and leaks nothing when calls fail. */
+/* A verbs device is opened, reports its capabilities, and leaks nothing when calls fail. */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -190,7 +190,7 @@ TEST(verbs_dev, wrong_lists_go_another_way)
 	return TEST_SUCCESS;
 }
 
-/* libibverbs says ENOMEM of what is not mapped, when it minds fork(2). */
+/* libibverbs returns ENOMEM for unmapped memory, with fork(2) support. */
 TEST(verbs_dev, memory_that_is_not_there_is_efault)
 {
 	struct rmem_mr *mr;
@@ -228,7 +228,7 @@ TEST(verbs_dev, limits_of_the_device_hold)
 	return TEST_SUCCESS;
 }
 
-/* Each call on the way fails once: nothing is left, or all is as before. */
+/* Each call fails once: nothing is leaked, or the state is unchanged. */
 static int
 vt_each_call_fails(int error)
 {
@@ -245,11 +245,11 @@ vt_each_call_fails(int error)
 		fake.fail_at = 0;
 		TEST_ASSERT(rc <= 0 && rc2 <= 0);
 		TEST_EQ(fake.nb_crashes, 0);
-		/* What a failed release left can be released again. */
+		/* An object whose release failed can be released again. */
 		TEST_OK(vt_close());
 		if (!fake.is_failed)
 			break;
-		/* What the probe can't release, and a context, is let go of. */
+		/* Objects that the probe can't release, and a context, are leaked. */
 		TEST_ASSERT(fake.nb_live == 0 || fake.is_release_failed);
 		fake.nb_live = 0;
 	}
@@ -305,7 +305,7 @@ TEST(verbs_dev, refused_release_changes_nothing)
 	return TEST_SUCCESS;
 }
 
-/* What the thread that reads events does comes after a while: until then, ask again. */
+/* The thread that reads events is asynchronous: poll until it has processed the event. */
 static int
 vt_until(int (*func)(void), int want)
 {
@@ -361,7 +361,7 @@ TEST(verbs_dev, overrun_event_ends_the_cq)
 	TEST_EQ(vt_poll_b(), 0);
 	fake_event(IBV_EVENT_CQ_ERR, fake_last_cq(), NULL, 0);
 	TEST_ERR(vt_until(vt_poll_b, -EIO), EIO);
-	TEST_EQ(vt_post_write(), 1); /* the other CQ goes on */
+	TEST_EQ(vt_post_write(), 1); /* the other CQ still works */
 	return TEST_SUCCESS;
 }
 

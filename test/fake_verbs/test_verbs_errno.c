@@ -11,7 +11,7 @@
 #include "../test.h"
 #include "setup.h"
 
-/* What the kernel says, and what is made of it by calls of each kind. */
+/* Errnos of the kernel, and their mapping by calls of each kind. */
 static const struct {
 	int kernel;
 	int make;
@@ -94,7 +94,7 @@ do_mr_rereg(void)
 
 	fake.rereg_result = IBV_REREG_MR_ERR_DONT_FORK_NEW; /* the old MR stays */
 	rc = rmem_mr_rereg(vt.mr, RMEM_REREG_CHANGE_ACCESS, NULL, NULL, 0, 0, &result);
-	/* What the provider can't is a new registration. */
+	/* A change that the provider doesn't support is a new registration. */
 	return rc == 0 && result == RMEM_REREG_NEW_KEYS ? -EOPNOTSUPP : rc;
 }
 
@@ -160,7 +160,7 @@ do_mr_dereg(void)
 {
 	int rc = rmem_mr_dereg(vt.mr);
 
-	/* What rdma_rxe says of an MR with a window is what is meant by EBUSY. */
+	/* The errno of rdma_rxe for an MR with a window is mapped to EBUSY. */
 	return rc == -EBUSY && fake.fail_errno != EBUSY ? -EINVAL : rc;
 }
 
@@ -201,7 +201,7 @@ do_mr_advise(void)
 	return rc;
 }
 
-/* A call, made where the device's function fails with each errno in turn: told as in the column. */
+/* A call whose device function fails with each errno in turn: mapped as in the column. */
 static int
 vt_folds(const char *name, int (*func)(void), size_t column)
 {
@@ -266,7 +266,7 @@ vt_limit_memlock(rlim_t bytes, struct rlimit *old)
 	return TEST_SUCCESS;
 }
 
-/* A call that fails as the kernel has it, with one line that says what to do. */
+/* A call that fails with an errno of the kernel, with one log line that has the remedy. */
 static int
 vt_tells_memlock(int err, rlim_t bytes, int (*func)(void), const char *want)
 {

@@ -75,7 +75,7 @@ TEST(verbs_mw, type_2_lives_again_and_again)
 	return TEST_SUCCESS;
 }
 
-/* Bindings and invalidations in one post, of which the last tells. */
+/* Bindings and invalidations in one post, of which the last is signaled. */
 TEST(verbs_mwq, pairs_go_in_one_burst)
 {
 	struct rmem_send_wr wr[60];
@@ -327,7 +327,7 @@ TEST(verbs_mw, refused_calls_keep_the_key)
 	TEST_ERR(rmem_mw_bind(vt.a, vt.one, &bind), ENOSPC);
 	TEST_EQ(vt.one->rkey, rkey);
 	TEST_ERR(rmem_mw_dealloc(vt.one), EBUSY);
-	TEST_OK(rmem_qp_reset(vt.a)); /* their end is never told */
+	TEST_OK(rmem_qp_reset(vt.a)); /* they never complete */
 	return TEST_SUCCESS;
 }
 
@@ -371,7 +371,7 @@ TEST(verbs_mw, burst_that_is_cut_short)
 			TEST_STATUS(vt_wait(vt.cq_a, &wc), RMEM_WC_SUCCESS);
 		if (n > 0)
 			TEST_EQ(vt.two->rkey & 0xff, take * 8 + ((uint32_t)n - 1) / 2 * 2);
-		/* It goes on with the rest. */
+		/* It continues with the rest. */
 		i = n > 0 ? (unsigned int)n : 0;
 		TEST_EQ(rmem_post_send(vt.a, wr + i, (uint16_t)(6 - i)), (int)(6 - i));
 		for (; i < 6; i++)
@@ -451,6 +451,6 @@ TEST_SUITE_OF(verbs_mw_classic, vt_setup_mw_classic, vt_teardown, verbs_mw);
 TEST_SUITE_OF(verbs_mw_plain, vt_setup_mw_plain, vt_teardown, verbs_mw);
 TEST_SUITE_OF(verbs_mw_plain_classic, vt_setup_mw_plain_classic, vt_teardown, verbs_mw);
 
-/* What the quirk is for. */
+/* The purpose of the quirk. */
 TEST_SUITE(verbs_mwq, vt_setup_mw, vt_teardown);
 TEST_SUITE_OF(verbs_mwq_classic, vt_setup_mw_classic, vt_teardown, verbs_mwq);

@@ -3,8 +3,8 @@
  */
 
 /*
- * Windows of a verbs device whose requests are under way when their QP fails, is reset or is
- * destroyed: executed or not, nothing that comes after breaks the device.
+ * Windows of a verbs device whose requests are in flight when their QP fails, is reset or is
+ * destroyed: executed or not, no later request breaks the device.
  */
 
 #include <errno.h>
@@ -108,7 +108,7 @@ TEST(verbs_mw_lost, dropped_requests_may_have_run)
 	return vt_lose_in_all_ways(vt_reconnect);
 }
 
-/* The QP failed by itself, and nobody has polled that when the next are posted. */
+/* The QP has failed, and that has not been polled when the next are posted. */
 static int
 vt_lose_unseen(void)
 {
@@ -131,7 +131,7 @@ TEST(verbs_mw_lost, requests_behind_a_failure_may_have_run)
 	return vt_lose_in_all_ways(vt_lose_unseen);
 }
 
-/* The QP goes with its requests, and another is made. */
+/* The QP is destroyed with its requests, and another is created. */
 static int
 vt_lose_with_the_qp(void)
 {
@@ -154,7 +154,7 @@ TEST(verbs_mw_lost, destroyed_requests_may_have_run)
 	return vt_lose_in_all_ways(vt_lose_with_the_qp);
 }
 
-/* Nothing is reset: the MR goes, and another QP binds the window. */
+/* Nothing is reset: the MR is deregistered, and another QP binds the window. */
 TEST(verbs_mw_lost, what_was_lost_holds_nothing)
 {
 	struct rmem_send_wr wr;
@@ -180,7 +180,7 @@ TEST(verbs_mw_lost, what_was_lost_holds_nothing)
 	return TEST_SUCCESS;
 }
 
-/* A window that can't be made anew: bindings are refused until it can. */
+/* A window that can't be allocated again: bindings are refused until it can. */
 TEST(verbs_mw_lost, window_that_is_not_made_anew)
 {
 	static const char *const names[] = {"alloc_mw", "dealloc_mw"};
@@ -233,7 +233,7 @@ TEST(verbs_mw_lost, window_that_is_gone_is_released)
 	return TEST_SUCCESS;
 }
 
-/* The binding before is in force as far as one can know, and the next starts anew. */
+/* The previous binding may be in force, and the next one allocates the window again. */
 TEST(verbs_mw_lost, type_1_that_is_lost_keeps_its_key)
 {
 	struct rmem_mw_bind bind = vt_bind(HALF);
@@ -291,7 +291,7 @@ TEST(verbs_mw_lost, type_1_on_a_failed_qp_keeps_its_key)
 	return TEST_SUCCESS;
 }
 
-/* What is posted to a QP that has failed is not executed, and so changes nothing. */
+/* Requests posted to a failed QP are not executed, and so change nothing. */
 TEST(verbs_mw_lost, type_2_on_a_failed_qp_stays_bound)
 {
 	struct rmem_send_wr wr = vt_bind_wr(vt.two);
@@ -311,7 +311,7 @@ TEST(verbs_mw_lost, type_2_on_a_failed_qp_stays_bound)
 	return TEST_SUCCESS;
 }
 
-/* While the peer's SEND_WITH_INV is on its way, nobody else invalidates. */
+/* While the peer's SEND_WITH_INV is in flight, other invalidations are refused. */
 TEST(verbs_mw_lost, two_do_not_invalidate_at_once)
 {
 	struct rmem_recv_wr recv = {.wr_id = 77};
@@ -339,8 +339,8 @@ TEST(verbs_mw_lost, two_do_not_invalidate_at_once)
 }
 
 /*
- * Another QP binds while the LOCAL_INV of the first has not completed, and takes away what it can't
- * have bound; that it was flushed does not keep a request from being executed.
+ * Another QP binds while the LOCAL_INV of the first has not completed, and invalidates what it
+ * can't have bound; that it was flushed does not keep a request from being executed.
  */
 TEST(verbs_mw_lost, two_do_not_share_a_window)
 {

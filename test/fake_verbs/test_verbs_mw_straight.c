@@ -141,7 +141,7 @@ TEST(verbs_mw_straight, provider_sees_what_was_posted)
 	return TEST_SUCCESS;
 }
 
-/* Only those that went well, of signaled ones and others. */
+/* Only successful ones are counted, signaled or not. */
 TEST(verbs_mw_straight, failed_requests_are_not_counted)
 {
 	struct rmem_send_wr wr[4] = {vt_bind_wr(vt.two)};
@@ -163,7 +163,7 @@ TEST(verbs_mw_straight, failed_requests_are_not_counted)
 	return TEST_SUCCESS;
 }
 
-/* SEND_WITH_INV is not looked at either, whatever is known of its key. */
+/* SEND_WITH_INV is not checked either, whatever the state of its key. */
 TEST(verbs_mw_straight, peer_is_sent_what_was_posted)
 {
 	struct rmem_send_wr send = vt_wr(RMEM_WR_SEND_WITH_INV, NULL);
@@ -246,7 +246,7 @@ TEST(verbs_mw_straight, type_1_keeps_the_key_in_force)
 	return TEST_SUCCESS;
 }
 
-/* What `show device` prints of the quirk with these arguments; NULL when there is no device. */
+/* The line of `show device` on the quirk with these arguments; NULL if there is no device. */
 static const char *
 vt_quirk(const char *args)
 {

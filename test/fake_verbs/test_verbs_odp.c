@@ -3,7 +3,7 @@
  */
 
 /*
- * On-demand MRs are offered where every byte came out right, and advice is checked before it goes.
+ * On-demand MRs are offered if the probe is correct, and advice is checked before it is passed on.
  */
 
 #include <errno.h>
@@ -38,7 +38,7 @@ vt_teardown_odp(void)
 	return vt_teardown();
 }
 
-/* A device anew, with the fake as it is then. */
+/* Create the device again, with the present fake. */
 static int
 vt_reopen(struct rmem_dev_info *info)
 {
@@ -60,7 +60,7 @@ vt_has_none(void)
 	TEST_RUN(vt_reopen(&info));
 	TEST_MEM(&info.odp, &none, sizeof(none));
 	TEST_EQ(info.access & RMEM_ACCESS_ON_DEMAND, 0);
-	/* What was tried and failed takes nothing else away. */
+	/* A failed probe does not affect other capabilities. */
 	TEST_ASSERT((info.capa & RMEM_DEV_CAPA_MW_TYPE_2B) != 0);
 	TEST_ASSERT((info.capa & RMEM_DEV_CAPA_SEND_WITH_INV) != 0);
 	TEST_ERR(rmem_mr_reg(vt.pd, vt.buf, VT_BUF, 0, ODP, &mr), EOPNOTSUPP);
@@ -180,7 +180,7 @@ TEST(verbs_odp, mrs_on_demand_are_registered)
 	TEST_STATUS(vt_write(HALF + 77, other->rkey), RMEM_WC_SUCCESS);
 	TEST_MEM(vt.buf + HALF + 77, vt.buf, 8);
 	TEST_OK(rmem_mr_dereg(other));
-	/* What rdma_rxe crashes of. */
+	/* Requests that crash rdma_rxe. */
 	TEST_ERR(rmem_mr_reg(vt.pd, vt.buf, 4096, 1 << 20, ODP, &other), EOPNOTSUPP);
 	return TEST_SUCCESS;
 }
@@ -201,7 +201,7 @@ TEST(verbs_odp, no_memory_is_told_as_it_is)
 	return TEST_SUCCESS;
 }
 
-/* What the device is told; 0 SGEs when it was not. */
+/* Advice passed to the device; 0 SGEs if none. */
 static int
 vt_advise(int advice, uint32_t flags, const struct rmem_sge *sge, uint32_t nb)
 {
@@ -252,7 +252,7 @@ TEST(verbs_odp, bad_advice_is_kept_from_the_device)
 	TEST_EQ(fake.nb_advice, 0);
 	TEST_OK(rmem_mr_dereg(readable));
 	sge[1].addr = (uintptr_t)vt.buf;
-	TEST_ERR(vt_advise(RMEM_ADVISE_PREFETCH, 0, sge, 2), ENOENT); /* its key is gone */
+	TEST_ERR(vt_advise(RMEM_ADVISE_PREFETCH, 0, sge, 2), ENOENT); /* its key is released */
 	TEST_OK(rmem_mr_dereg(foreign));
 	TEST_OK(rmem_pd_dealloc(pd));
 	return TEST_SUCCESS;
@@ -291,7 +291,7 @@ TEST(verbs_odp, errnos_of_advice_are_folded)
 	return TEST_SUCCESS;
 }
 
-/* To on demand and back, by a registration: advice goes by what the MR is. */
+/* To on demand and back, by a registration: advice depends on the present MR. */
 TEST(verbs_odp, changed_mr_is_known)
 {
 	enum rmem_rereg_result result;

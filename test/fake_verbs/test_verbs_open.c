@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* What can't be opened is refused with one line that says why; what can, by the best GID. */
+/* A device that can't be opened is refused with one log line; others use the best GID. */
 
 #include <stdio.h>
 #include <string.h>
@@ -80,7 +80,7 @@ TEST(verbs_open, device_without_permission_is_refused)
 	fake.fail_name = "open_device";
 	fake.fail_errno = EACCES;
 	TEST_RUN(vt_refused_with(NULL, EPERM, line));
-	/* libibverbs goes on to look elsewhere, and says what came of that. */
+	/* libibverbs continues the search elsewhere, and returns the errno of that. */
 	fake.fail_errno = ENOENT;
 	fake.access_errno = EACCES;
 	TEST_RUN(vt_refused_with(NULL, EPERM, line));
@@ -118,7 +118,7 @@ TEST(verbs_open, gid_that_leads_nowhere_is_refused)
 	return TEST_SUCCESS;
 }
 
-/* What a device with these arguments says of itself has this. */
+/* The dump of a device with these arguments contains this. */
 static int
 vt_dump_has(const char *args, const char *text)
 {
@@ -146,7 +146,7 @@ TEST(verbs_open, gid_is_chosen_by_content)
 	return vt_dump_has(NULL, "GID index 1,");
 }
 
-/* The kernel gives the table of all ports, and refuses when there is no room for it. */
+/* The kernel returns the table of all ports, and refuses if it does not fit. */
 TEST(verbs_open, tables_of_gids_may_be_long)
 {
 	fake.nb_gids = 300;

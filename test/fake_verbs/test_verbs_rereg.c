@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* MRs are changed by ibv_rereg_mr() as far as the provider does it, and what it says is told. */
+/* MRs are changed by ibv_rereg_mr() if the provider supports it, and its result is returned. */
 
 #include <errno.h>
 
@@ -70,7 +70,7 @@ TEST(verbs_rereg, keys_stay_where_the_provider_can)
 	return TEST_SUCCESS;
 }
 
-/* What the provider can't do is done by two calls. */
+/* Changes that the provider doesn't support are two calls. */
 static int
 vt_has_new_keys(uint32_t flags)
 {
@@ -86,7 +86,7 @@ vt_has_new_keys(uint32_t flags)
 	return TEST_SUCCESS;
 }
 
-/* As it was found at create, or as it says when it is asked. */
+/* According to the probe, or to its errno. */
 TEST(verbs_rereg, other_providers_give_new_keys)
 {
 	struct rmem_dev_info info;

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* A completion's number leads to the QP that it was posted to, or to none, whoever takes places. */
+/* The number of a completion identifies its QP, or none, whichever QPs use the entries. */
 
 #include <rte_launch.h>
 #include <rte_lcore.h>

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Runs in a guest (run.sh): what users get wrong with a device, tried with dpdk-testrmem. Each is
 # refused with status 1, one line of the driver's, and this one. Takes the network interface down
-# and up again. A line for each that went otherwise, and at the end how many were tried.
+# and up again. A line for each unexpected result, and at the end the number of tests.
 # usage: bad.sh BUILD
 
 # A copy in a directory of the guest: an ordinary user may not be able to enter the one of BUILD.
@@ -26,7 +26,7 @@ fail() {
 	failed=$((failed + 1))
 }
 
-# refused LINE COMMAND...: the driver says this line, a regular expression, and no other.
+# refused LINE COMMAND...: the driver logs this line, a regular expression, and no other.
 refused() {
 	line=$1
 	shift
@@ -51,7 +51,8 @@ open() {
 	"$app" $eal -- --dev "verbs0$args" $run "$@"
 }
 
-# open_as_user KIB ARGUMENTS [OPTION...]: the same for who may lock so much memory, and is not root.
+# open_as_user KIB ARGUMENTS [OPTION...]: the same for an ordinary user
+# with that limit of locked memory.
 # shellcheck disable=SC2317  # refused calls it
 open_as_user() {
 	kib=$1 args=$2

@@ -4,7 +4,7 @@
 # Process 1 of the guest, started by the kernel from the initramfs that run.sh makes.
 #
 # Makes the host's root file system its own (read-only, changes go to memory), brings rxe0 up, runs
-# /share/command, tells run.sh in /share how it went, and resets the machine, which ends QEMU.
+# /share/command, reports the result to run.sh in /share, and resets the machine, which ends QEMU.
 # The kernel hands what run.sh put on its command line on as environment: RMEM_HOST (1 or 2),
 # RMEM_HOSTS, RMEM_PAGES and RMEM_UID.
 
@@ -83,13 +83,13 @@ make_net() {
 		chmod 666 "$root"/dev/infiniband/*
 }
 
-# The IPv4 GID comes a little after the device.
+# The IPv4 GID appears a little after the device.
 rxe_is_up() {
 	grep -q ACTIVE /sys/class/infiniband/rxe0/ports/1/state &&
 		grep -q "ffff:c000:020$RMEM_HOST\$" /sys/class/infiniband/rxe0/ports/1/gids/*
 }
 
-# kill_rest: ends what the command left behind, but not those that carry its output.
+# kill_rest: ends remaining processes of the command, but not those that carry its output.
 kill_rest() {
 	for pid in /proc/[0-9]*; do
 		pid=${pid#/proc/}

@@ -10,7 +10,7 @@
 set -euo pipefail
 
 # Modules to load, each after those it needs. What a kernel has built in is left out.
-# rdma_rxe of 6.1 needs crc32_generic, though nothing says so.
+# rdma_rxe of 6.1 needs crc32_generic, an undeclared dependency.
 wanted="virtio_pci virtio_console virtio_net 9p 9pnet_virtio overlay dummy veth crc32_generic"
 wanted+=" rdma_rxe ib_uverbs rdma_ucm"
 # Where Debian has kernels that are newer than 12's, the preferred first.

@@ -175,12 +175,12 @@ start_guest() {
 	cd "$OLDPWD"
 }
 
-# show_console HOST: the end of what the kernel and QEMU said.
+# show_console HOST: the end of the output of the kernel and QEMU.
 show_console() {
 	tail -n 60 "$tmp/qemu.$1" "$tmp/console.$1" 2>/dev/null | tr -d '\r' | sed 's/^/    /' >&2
 }
 
-# judge HOST STATUS: how that guest went, STATUS being that of timeout(1); prints the exit status.
+# judge HOST STATUS: evaluates the guest, with the STATUS of timeout(1); prints the exit status.
 judge() {
 	local share=$tmp/share guest=guest tainted
 	[ "$hosts" = 1 ] || guest="guest $1"
@@ -195,7 +195,7 @@ judge() {
 		fi
 	elif [ -n "${stopped[$1]:-}" ]; then
 		say "the $guest was ended too"
-		echo 0 # the other one tells what is wrong
+		echo 0 # the other one reports the error
 	elif [ -e "$share/failed.$1" ]; then
 		say "the $guest did not come up: $(<"$share/failed.$1")"
 		show_console "$1"

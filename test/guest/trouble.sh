@@ -94,7 +94,7 @@ test_removed_between_hosts() {
 	until is_up; do sleep 0.1; done
 }
 
-# Linux 6.1 has the removal wait for those that have the device open, and does not tell them.
+# On Linux 6.1 the removal waits for processes that have opened the device, without an event.
 test_removed() {
 	testrmem removed 0 --mode mw --seconds 5 --stats-period 0.2 &
 	removed=$!

@@ -8,7 +8,7 @@ set -euo pipefail
 
 testrmem=$1
 rounds=${2:-9}
-ops=10240 # a multiple of the burst, as ib_write_bw wants it
+ops=10240 # a multiple of the burst, required by ib_write_bw
 size=4096 depth=128 burst=32 mtu=4096
 # The IPv4 one, which the driver takes too.
 gid=1
@@ -30,7 +30,7 @@ by_perftest() {
 	taskset -c 1 ib_write_bw "${args[@]}" >"$tmp/server" 2>&1 &
 	server=$!
 	until taskset -c 0 ib_write_bw "${args[@]}" "$RMEM_ADDR" >"$tmp/client" 2>"$tmp/why"; do
-		# Not there yet, or gone.
+		# Not started yet, or ended.
 		kill -0 "$server" 2>/dev/null || break
 	done
 	wait "$server" || { cat "$tmp/server" "$tmp/why" >&2 && return 1; }
