@@ -20,14 +20,17 @@ COVERED = (
     'drivers',
     'lib',
     'meson.build',
-    'test/app',
-    'test/fake_crypto',
-    'test/fake_verbs',
-    'test/guest',
-    'test/perf.c',
-    'test/perf.h',
-    'test/wire',
+    'test',
     'usertools',
+)
+
+# Files below these that are still to be changed.
+NOT_YET = (
+    'test/conformance/conf_attr.c',
+    'test/meson.build',
+    'test/test_async.c',
+    'test/test_eq.c',
+    'test/test_mr_alloc.c',
 )
 
 # Words, as regular expressions without regard to case, and what to write.
@@ -71,7 +74,8 @@ _WHAT = re.compile(r'(?:^|[.;:!] |\*\*)(What|Who)\b(?![^.]*\?)')
 
 
 def covered(path):
-    return any(path == top or path.startswith(top + '/') for top in COVERED)
+    return path not in NOT_YET and any(
+        path == top or path.startswith(top + '/') for top in COVERED)
 
 
 def prose(path, text):

@@ -123,7 +123,7 @@ check_empty(struct rmem_dev *dev)
 	return TEST_SUCCESS;
 }
 
-/* The invariants of all devices, with what the case left; whoever has no audit is passed over. */
+/* The invariants of all devices, after the case; drivers without an audit are skipped. */
 static int
 audit_devices(void)
 {
@@ -195,7 +195,7 @@ fx_map(size_t size)
 	return mem;
 }
 
-/* What the maker returned; the object goes into the list when it is 0. */
+/* Result of the constructor; on 0 the object is added to the list. */
 static void *
 made(int ret, void *object, const char *call)
 {
@@ -370,7 +370,7 @@ fx_setup_none(void)
 
 /*
  * RMEM_TEST_DEV is the device and its arguments, "verbs0,ibdev=rxe0" for instance; soft0 without.
- * RMEM_TEST_ARGS are arguments alone, "engine=1" for instance. One that a failed case left behind
+ * RMEM_TEST_ARGS are arguments alone, "engine=1" for instance. One left by a failed case
  * stays there: the others use another.
  */
 int

@@ -4,7 +4,7 @@
 
 /**
  * @file
- * What cases start from, and the steps they are made of.
+ * Fixture of cases, and common steps.
  *
  * fx_setup() makes a device with two connected sides, a and b, each with a CQ, a QP and an
  * MR with all rights over its buffer. Objects made by fx_*() are known to fx_teardown(),
@@ -98,7 +98,7 @@ struct rmem_qp *fx_qp(struct rmem_pd *pd, struct rmem_cq *cq, uint32_t depth);
 int fx_side_open(struct fx_side *side, struct rmem_dev *dev, struct rmem_pd *pd);
 /* Zeroed memory, freed at the end of the case. */
 void *fx_mem(size_t align, size_t size);
-/* Zeroed memory that can only be read and takes no room. */
+/* Zeroed, read-only memory that takes no space. */
 void *fx_map(size_t size);
 /* Release any of these objects; what the release call returns. */
 int fx_release(void *object);
@@ -118,11 +118,11 @@ struct rmem_qp_conn fx_conn(void);
 struct rmem_mr_info fx_query(struct rmem_mr *mr);
 int fx_mr_state(struct rmem_mr *mr);
 
-/* The next event of the EQ; the status is -ETIMEDOUT when none came. */
+/* The next event of the EQ; the status is -ETIMEDOUT if there is none. */
 struct rmem_event fx_event(struct rmem_eq *eq);
 
 /* Requests. */
-/* What the CQ holds is thrown away. */
+/* Discard the completions in the CQ. */
 void fx_drain(struct rmem_cq *cq);
 struct rmem_sge fx_sge(const struct rmem_mr *mr, size_t offset, uint32_t length);
 struct rmem_send_wr fx_wr(uint8_t opcode, const struct rmem_sge *sge, uint16_t num_sge);
@@ -158,7 +158,7 @@ int fx_mw_expect_refusal(uint64_t addr, uint32_t length, uint32_t rkey, uint32_t
 
 /*
  * Post and poll. Where a status is returned, a failure to get one is -errno: what the post
- * returned, -ETIMEDOUT when no completion came, -EBADMSG when it was another's.
+ * returned, -ETIMEDOUT without a completion, -EBADMSG if it is of another request.
  */
 int fx_post(struct rmem_qp *qp, const struct rmem_send_wr *wr);
 int fx_post_recv(struct rmem_qp *qp, uint64_t wr_id, const struct rmem_sge *sge, uint32_t num_sge);
@@ -167,7 +167,7 @@ int fx_wait(struct rmem_cq *cq);
 int fx_send(struct rmem_qp *qp, const struct rmem_send_wr *wr);
 /* LOCAL_INV by a; a status. */
 int fx_invalidate(uint32_t rkey);
-/* Nothing comes; what does is in fx.wc. */
+/* Check that no completion arrives; an unexpected one is in fx.wc. */
 bool fx_is_idle(struct rmem_cq *cq);
 /* nb requests, from wr_id on and in this order, come flushed from the CQ. */
 int fx_expect_flush(struct rmem_cq *cq, uint64_t wr_id, uint32_t nb);
@@ -182,7 +182,7 @@ int fx_expect_refusal(const struct rmem_send_wr *wr, int status, int state_b);
 unsigned int fx_nb_workers(void);
 int fx_launch(int (*func)(void *arg), void *args, size_t arg_size, unsigned int nb);
 int fx_join(unsigned int nb);
-/* Between two looks at what another thread does: there may be fewer processors than lcores. */
+/* Between two reads of another thread's state: there may be fewer CPUs than lcores. */
 void fx_relax(unsigned int *spins);
 /* Until another lcore has made *value at least want; checked. */
 int fx_wait_until(const uint32_t *value, uint32_t want);
@@ -222,7 +222,7 @@ bool fx_is_zero(const void *buf, size_t length);
 /* Run check on an empty file in memory. */
 int fx_with_memfd(int (*check)(int fd));
 
-/* What rmem logs between the two, whatever the log level. */
+/* The log lines of rmem between the two, whatever the log level. */
 void fx_log_begin(void);
 const char *fx_log_end(void);
 
@@ -230,7 +230,7 @@ const char *fx_log_end(void);
 void fx_leave_memory(size_t size);
 void fx_free_memory(void);
 /*
- * With less memory than it takes, the call fails with -ENOMEM and leaves nothing behind; with
+ * With less memory than it takes, the call fails with -ENOMEM and leaks nothing; with
  * enough it succeeds.
  */
 int fx_expect_enomem(int (*make)(void **object));

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* What surrounds the cases: the log, and memory that runs out. */
+/* Environment of the cases: the log, and lack of memory. */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -86,7 +86,7 @@ fx_leave_memory(size_t size)
 {
 	void *left = size != 0 ? rte_malloc("left", size, 0) : NULL;
 
-	/* EAL takes as many hugepages as it finds for a block before it gives up on it, and gives
+	/* EAL takes as many hugepages as it finds for a block before it fails, and leaves
 	 * them back: blocks of more than a few make that slow, in an emulated guest minutes.
 	 */
 	eat((size_t)1 << 24);

@@ -203,7 +203,7 @@ lx_has_bounds(void)
 int
 lx_skip_bounds(void)
 {
-	return test_skip("rdma_rxe does not look at the bounds of windows");
+	return test_skip("rdma_rxe does not check the bounds of windows");
 }
 
 int

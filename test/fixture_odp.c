@@ -39,7 +39,7 @@ fx_setup_odp(void)
 		return test_skip("this system has no on-demand paging");
 	fx_odp.mem = fx_map(FX_ODP_SIZE);
 	TEST_OK(mprotect(fx_odp.mem, FX_ODP_SIZE, PROT_READ | PROT_WRITE));
-	/* Pages are looked at one by one. */
+	/* Pages are checked one by one. */
 	madvise(fx_odp.mem, FX_ODP_SIZE, MADV_NOHUGEPAGE);
 	fx_odp.mr = fx_mr(fx.a.pd, fx_odp.mem, FX_ODP_SIZE, fx_odp_access());
 	TEST_ASSERT(fx_odp.mr != NULL);
@@ -99,7 +99,7 @@ fx_odp_write(uint32_t page, uint32_t length)
 	return fx_peer_write(fx_addr(fx_odp_page(page)), length, fx_odp.mr->rkey);
 }
 
-/* A message to the other side, of whom a receive waits if there is an SGE for it. */
+/* A message to the other side, with a receive posted if there is an SGE for it. */
 static int
 run_message(struct fx_side *from, struct fx_side *to, struct rmem_send_wr *wr,
 		const struct rmem_sge *recv)
@@ -111,7 +111,7 @@ run_message(struct fx_side *from, struct fx_side *to, struct rmem_send_wr *wr,
 	status = fx_send(from->qp, wr);
 	if (status == RMEM_WC_LOC_PROT_ERR)
 		return status;
-	/* It tells why unless it was flushed. */
+	/* It has a reason unless it was flushed. */
 	sent = fx.wc;
 	fx_odp.recv_status = fx_wait(to->cq);
 	if (fx_odp.recv_status == RMEM_WC_WR_FLUSH_ERR)

@@ -49,7 +49,7 @@ bool fx_odp_has_atomics(void);
 
 uint8_t *fx_odp_page(uint32_t page);
 bool fx_odp_is_resident(uint32_t page);
-/* Change a page's mapping; 0, or not. What was unmapped is mapped again before the case ends. */
+/* Change a page's mapping; 0, or not. Unmapped pages are mapped again before the case ends. */
 int fx_odp_protect(uint32_t page, int prot);
 int fx_odp_unmap(uint32_t page);
 int fx_odp_map(uint32_t page);

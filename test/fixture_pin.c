@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Memory whose locks are looked at; see fixture_pin.h. */
+/* Memory whose locks are checked; see fixture_pin.h. */
 
 #include <string.h>
 #include <sys/mman.h>

@@ -22,7 +22,7 @@ enum {
 	PIN_OFF,
 };
 
-extern uint8_t *pin_pages;         /* writable, with a page of nothing behind */
+extern uint8_t *pin_pages;         /* writable, followed by an unmapped page */
 extern struct rmem_pd *pin_pds[3]; /* of devices with pin=auto, require and off */
 
 /* Around each case; skipped where mlock() does nothing. */
@@ -31,7 +31,7 @@ int pin_teardown(void);
 
 /* Only memory that is locked can't be invalidated. */
 bool pin_is_locked(size_t page);
-/* Which pages are locked, as a number of one digit for each behind a 1. */
+/* The locked pages, as a number with one digit for each after a leading 1. */
 uint64_t pin_locked(void);
 /* An MR of one of the devices over a part of the pages. */
 struct rmem_mr *pin_reg(unsigned int how, size_t first, size_t length);

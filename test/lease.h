@@ -58,21 +58,21 @@ int lx_take(uint16_t nb, uint8_t how);
 /* Poll until a lease is in a state. */
 int lx_wait_state(const struct rmem_lease *lease, uint8_t state);
 /*
- * Before the peer uses a lease of which no request behind its own told it: the peer's may be there
+ * Before the peer uses a lease without a notification on the QP: the peer's may arrive
  * before that one is executed, but for the software device without engines, which executes it when
  * it is posted.
  */
 int lx_wait_open(const struct rmem_lease *lease);
 /* b writes to the lease: a status. */
 int lx_write(const struct rmem_lease *lease, uint32_t offset, uint32_t length);
-/* That goes to its place, or is refused, and then the QPs are connected again. */
+/* The bytes arrive, or the request is refused and the QPs are connected again. */
 int lx_expect_open(const struct rmem_lease *lease);
 /* The first of these for a lease that is known to be open, whatever its state. */
 int lx_expect_told(const struct rmem_lease *lease);
 int lx_expect_closed(uint64_t remote_addr, uint32_t length, uint32_t rkey);
 /*
- * The same for bytes beside the lease's. Nothing is tried of windows of a device that does not look
- * at their bounds: what a case proves of that alone is skipped, with the reason.
+ * The same for bytes outside the lease. Skipped with windows on a device that does not check
+ * their bounds: cases that need them are skipped, with the reason.
  */
 bool lx_has_bounds(void);
 int lx_skip_bounds(void);

@@ -4,7 +4,7 @@
 
 /**
  * @file
- * Leases of windows on a device that does as told, for what no real one does at will.
+ * Leases of windows on a programmable device, for results that real ones do not produce on request.
  */
 
 #ifndef LEASE_STUB_H
@@ -13,11 +13,11 @@
 #include "lease.h"
 #include "stub_driver.h"
 
-/* What the device says next, and what it was given. */
+/* Next results of the device, and recorded arguments. */
 struct leaser {
 	int alloc_ret;
 	int dealloc_ret;
-	int nb_deallocs; /* that succeed, before dealloc_ret comes */
+	int nb_deallocs; /* that succeed, before dealloc_ret is returned */
 	int list_ret;    /* of freeing a page list */
 	int post_ret;    /* when not 0 */
 	uint16_t room;   /* of the send queue */
@@ -46,7 +46,7 @@ int leaser_grant(uint16_t nb);
 int leaser_complete_as(uint16_t at_wr, uint8_t status);
 int leaser_complete(uint16_t at_wr);
 
-/* The same of a receive that tells of an invalidation by the peer. */
+/* The same of a receive that reports an invalidation by the peer. */
 int leaser_peer_inv(uint32_t rkey);
 
 #endif /* LEASE_STUB_H */

@@ -8,7 +8,7 @@
  * usage: [DPDK_TEST=name[,name...]] dpdk-test-rmem [EAL options]
  *
  * With DPDK_TEST it runs these autotests and exits with 0, 1 (one failed) or 77 (all were
- * skipped); without, it prompts. Unless the EAL options say which lcores to run, it gets four
+ * skipped); without, it prompts. Unless the EAL options select the lcores, it gets four
  * that share the processors it may use, so that lcores race on small machines too.
  */
 
@@ -23,10 +23,10 @@
 
 #include "test.h"
 
-/* What the pool tests take, with room for the largest of their pools. */
+/* Memory of the pool tests, sufficient for the largest of their pools. */
 #define WANTED_HUGEPAGES 64u
 
-/* RMEM_TEST_HUGE asks for hugepages: without enough of them free there is nothing to run. */
+/* RMEM_TEST_HUGE requires hugepages: without enough free ones no test runs. */
 static bool
 lacks_hugepages(void)
 {

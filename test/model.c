@@ -62,7 +62,7 @@ is_inside(const struct model_region *region, uint64_t addr, uint32_t length)
 static bool open_region(struct model *model, const struct model_region *region, unsigned int depth,
 		uint64_t addr, uint32_t length, uint32_t need, struct model_span *span);
 
-/* What a peer or a result changes must be LOCAL_WRITE below; the rest needs no right there. */
+/* Modifications by a peer or a result need LOCAL_WRITE below; the rest needs no right. */
 static uint32_t
 need_below(uint32_t need)
 {

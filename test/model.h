@@ -30,7 +30,7 @@
 /* A set of completion statuses. */
 #define MODEL_STATUS(status) (UINT32_C(1) << (status))
 
-/* What holds a key. */
+/* Objects that have a key. */
 enum model_kind {
 	MODEL_NONE = 0,
 	MODEL_USER, /* rmem_mr_reg() */
@@ -81,7 +81,7 @@ struct model_span {
 	uint32_t places[MODEL_MAX_LEN];
 };
 
-/* Who reaches for memory: a QP in a protection domain. */
+/* An accessor of memory: a QP in a protection domain. */
 struct model_side {
 	unsigned int pd;
 	const struct rmem_qp *qp;

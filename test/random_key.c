@@ -86,7 +86,7 @@ choose_memory(struct random_run *run, struct rmem_mr_attr *attr, struct iovec io
 	attr->iov_count = 2;
 }
 
-/* Any key, one of the past, or one beside that of a region. */
+/* Any key, a former one, or a neighbour of that of a region. */
 static void
 request_key(struct random_run *run, struct rmem_mr_attr *attr)
 {
@@ -181,7 +181,7 @@ random_alloc(struct random_run *run)
 	return 0;
 }
 
-/* What is bound to it or counts it keeps an MR. */
+/* A bound window or counter holds an MR. */
 int
 random_release(struct random_run *run)
 {

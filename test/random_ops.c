@@ -225,7 +225,7 @@ side_b(const struct pair *pair)
 	return side;
 }
 
-/* What a WRITE or a READ ends with; a READ looks at the local side when the peer has answered. */
+/* Status of a WRITE or a READ; a READ checks the local side after the response. */
 static int
 status_of_move(uint8_t opcode, bool is_local_good, bool is_remote_good)
 {
@@ -277,7 +277,7 @@ move(struct random_run *run, uint8_t opcode, uint32_t local_need, uint32_t remot
 	return status == want ? 0 : -1;
 }
 
-/* What a SEND with these SGEs into a receive with those may end with. */
+/* Permitted statuses of a SEND with these SGEs into a receive with those. */
 static uint32_t
 allowed_of_send(struct random_run *run, const struct pair *pair, const struct rmem_sge *from,
 		uint16_t nb_from, const struct rmem_sge *to, uint16_t nb_to)
@@ -361,7 +361,7 @@ model_store(struct model *model, const struct model_span *span, uint64_t value)
 		model->bytes[span->places[i]] = (uint8_t)(value >> 8 * i);
 }
 
-/* What the atomic may end with; sets both spans. */
+/* Permitted statuses of the atomic; sets both spans. */
 static uint32_t
 allowed_of_atomic(struct random_run *run, const struct pair *pair, const struct rmem_send_wr *wr)
 {
@@ -379,7 +379,7 @@ allowed_of_atomic(struct random_run *run, const struct pair *pair, const struct 
 	/* Eight bytes that lie together, and aligned. */
 	if (allowed == 0 && (remote->places[0] % 8 != 0 || remote->nb_pieces != 1))
 		allowed = MODEL_STATUS(RMEM_WC_REM_INV_REQ_ERR);
-	/* The local side is looked at when the peer has answered. */
+	/* The local side is checked after the response. */
 	if (allowed == 0 &&
 			!model_open_sges(&run->model, &a, wr->sg_list, 1, RMEM_ACCESS_LOCAL_WRITE,
 					&run->local))

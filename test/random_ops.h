@@ -6,7 +6,7 @@
  * @file
  * Random operations on a device and on its model at a time, for test_random.c.
  *
- * A run has all it needs for itself, so that lcores run theirs beside each other.
+ * A run has all of its state, so that lcores execute runs in parallel.
  */
 
 #ifndef RANDOM_OPS_H
@@ -54,19 +54,19 @@ struct random_run {
 	uint64_t nb_bound; /* windows and lists that were bound */
 	struct model_span local;
 	struct model_span remote;
-	char what[160]; /* the operation, for who has to look at a failure */
+	char what[160]; /* the operation, for failure messages */
 };
 
 /* One operation; not 0 when the device does what the model does not allow. */
 int random_op(struct random_run *run);
 
-/* Release what the operations made, and tell what could not be. */
+/* Release the objects of the operations, and report failures. */
 int random_end(struct random_run *run);
 
-/* What random_ops.c, random_key.c and random_bind.c share. */
+/* Shared by random_ops.c, random_key.c and random_bind.c. */
 uint32_t random_below(struct random_run *run, uint32_t limit);
 bool random_one_in(struct random_run *run, uint32_t n);
-/* A key that is given up. */
+/* A released key. */
 void random_remember(struct random_run *run, uint32_t key);
 /* Note that the rkey of a region is valid; not 0 when it was another's at any time. */
 int random_note_key(struct random_run *run, const struct model_region *region);

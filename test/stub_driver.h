@@ -4,9 +4,9 @@
 
 /**
  * @file
- * A driver of no device, for tests of what the class does for any: each op says what it is told to
- * say. A test puts ops of its own in place of those that it is about, and registers the driver
- * once, as registered drivers stay for good.
+ * A driver of no device, for tests of the class with any driver: each op returns a given
+ * result. A test replaces the ops under test by its own, and registers the driver
+ * once, since registered drivers are permanent.
  */
 
 #ifndef STUB_DRIVER_H
@@ -14,7 +14,7 @@
 
 #include <rmem_driver.h>
 
-/* What the ops say, and what they saw. A test zeroes it before each case. */
+/* Results of the ops, and recorded arguments. A test zeroes it before each case. */
 struct stub_driver {
 	uint64_t capa; /* of its devices: RMEM_DEV_CAPA_* */
 	uint32_t access;
@@ -33,7 +33,7 @@ struct rmem_driver stub_driver_bare(const char *name);
 /* One whose devices have objects of each kind, but do nothing else with them. */
 struct rmem_driver stub_driver_full(const char *name);
 
-/* What its devices say of themselves; dev may be NULL. */
+/* Capabilities of its devices; dev may be NULL. */
 int stub_dev_info_get(struct rmem_dev *dev, struct rmem_dev_info *info);
 
 #endif /* STUB_DRIVER_H */

@@ -45,7 +45,7 @@ struct test_suite {
 	struct test_case *const *cases;
 };
 
-/* What the prompt and DPDK_TEST know by name: a function, or else a suite. */
+/* A test known to the prompt and DPDK_TEST by name: a function, or else a suite. */
 struct test_command {
 	const char *name;
 	int (*func)(void);
@@ -80,7 +80,7 @@ struct test_command {
 #define TEST(suite, function)              TEST_ADD(suite, function, own, .setup = NULL)
 #define TEST_WITH(suite, function, set_up) TEST_ADD(suite, function, set_up, .setup = set_up)
 
-/* The three below want a semicolon behind. */
+/* The three below need a semicolon after them. */
 #define REGISTER_RMEM_TEST(cmd, function)                                                          \
 	static struct test_command test_command_##cmd;                                             \
 	RTE_INIT(test_register_##cmd)                                                              \
@@ -111,15 +111,15 @@ int test_run_command(const struct test_command *command);
 int test_prompt(void);
 
 /*
- * Start EAL: as rte_eal_init(), but unless the options say which lcores to run there are four
+ * Start EAL: as rte_eal_init(), but unless the options select the lcores there are four
  * that share the processors this process may use. How many arguments were EAL's, or -1.
  */
 int test_start_eal(int argc, char **argv);
 /* Make a lcore serve where a device with these arguments (or NULL) needs one. */
 int test_serve_lcore(const char *args);
-/* What is allocated on the heaps of all sockets: how many blocks and bytes. */
+/* Number of blocks and bytes allocated on the heaps of all sockets. */
 struct rte_malloc_socket_stats test_heap(void);
-/* The case that failed checks and notes are told of. */
+/* The case that failed checks and notes refer to. */
 void test_set_running(const char *name);
 
 /* The checks below; each returns whether it held, and prints what it found when not. */

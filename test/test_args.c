@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Arguments of the software device: each key, its bounds, and what the log says of mistakes. */
+/* Arguments of the software device: each key, its bounds, and the log lines of errors. */
 
 #include <inttypes.h>
 #include <stdio.h>

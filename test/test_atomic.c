@@ -2,7 +2,9 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Atomics exclude each other, and add up in a burst. What one of them does is in conformance. */
+/*
+ * Atomics exclude each other, and add up in a burst. The rules of a single one are in conformance.
+ */
 
 #include <string.h>
 

@@ -200,7 +200,7 @@ TEST(audit, flaws_of_qps_are_found)
 	TEST_EQ(fx_post_recv(fx.a.qp, 1, &sge, 1), 1);
 	EXPECT_FLAW(qp->state, RMEM_QPS_ERR, "QP in ERR");
 	EXPECT_FLAW(qp->state, RMEM_QPS_RESET, "QP in RESET");
-	/* What the class keeps. */
+	/* State of the class. */
 	EXPECT_FLAW(qp->qp.obj.type, RMEM_OBJ_CQ, "its PD or a CQ");
 	EXPECT_FLAW(fx.a.pd->obj.type, 0, "its PD or a CQ");
 	EXPECT_FLAW(fx.a.cq->obj.refs, 0, "its PD or a CQ");

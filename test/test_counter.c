@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* A counter tells how often peers modified an MR, and never before the bytes are there. */
+/* A counter counts modifications of an MR by peers, never before the bytes are written. */
 
 #include <string.h>
 
@@ -25,7 +25,7 @@ setup(void)
 	return TEST_SUCCESS;
 }
 
-/* What a case left bound is not released. */
+/* Objects that a case left bound are not released. */
 static int
 teardown(void)
 {
@@ -139,9 +139,9 @@ TEST(counter, create_and_destroy_refuse_wrong_arguments)
 	return fx_expect_enomem(make_counter);
 }
 
-static uint32_t nb_seen; /* writes that the watcher has looked at; atomic */
+static uint32_t nb_seen; /* writes that the watcher has checked; atomic */
 
-/* Write number n is n in every word: who sees it counted sees all of them, by plain loads. */
+/* Write number n is n in every word: once it is counted, plain loads see all of them. */
 static int
 watch(void *arg)
 {

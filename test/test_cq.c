@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Completion queues hold what completed, oldest first, and say when they overflowed. */
+/* Completion queues hold completions, oldest first, and report an overrun. */
 
 #include <pthread.h>
 
@@ -224,7 +224,7 @@ TEST(cq, sends_and_receives_use_their_own_queue)
 	return TEST_SUCCESS;
 }
 
-/* IBTA C11-39: what was saved comes out, then -EIO for good; the QPs go to ERR. */
+/* IBTA C11-39: saved completions are returned, then -EIO permanently; the QPs move to ERR. */
 TEST(cq, overrun_gives_what_was_saved_then_eio)
 {
 	struct rmem_cq *cq = fx_cq(fx.a.dev, 4);

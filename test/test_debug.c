@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* What the inline functions check when RMEM_DEBUG is defined, as it is for this file. */
+/* Checks of the inline functions with RMEM_DEBUG, which this file defines. */
 
 #undef RMEM_DEBUG
 #define RMEM_DEBUG 1

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Devices are made by name, found, asked, counted and closed as rmem_dev.h says. */
+/* Devices are created by name, looked up, queried, counted and closed as in rmem_dev.h. */
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
  */
 
 /*
- * The examples of README.md and doc/, compiled and run. check_examples.py sees that what stands
+ * The examples of README.md and doc/, compiled and run. check_examples.py checks that the code
  * between "example: NAME" and "end of example" is what the page of that name shows.
  */
 
@@ -19,7 +19,7 @@
 #include "fixture.h"
 #include "test.h"
 
-/* What README's program printed. */
+/* Output of README's program. */
 static char printed[256];
 
 static int
@@ -34,7 +34,7 @@ print(const char *format, ...)
 	return length;
 }
 
-/* EAL runs already, and goes on when the program ends. */
+/* EAL runs already, and continues when the program ends. */
 static int
 fake_eal_init(int argc, char **argv)
 {
@@ -135,7 +135,7 @@ TEST(doc_examples, program_of_the_readme_prints_what_it_says)
 	char *argv[] = {name, NULL};
 
 	if (rmem_dev_get_by_name("soft0") != NULL)
-		return test_skip("a test that failed left soft0 behind");
+		return test_skip("a failed test has not closed soft0");
 	printed[0] = '\0';
 	TEST_EQ(readme_main(1, argv), 0);
 	TEST_EQ(strcmp(printed, "SUCCESS: hello\n"), 0);
@@ -216,7 +216,7 @@ TEST(doc_examples, device_takes_arguments)
 	int ret;
 
 	if (rmem_dev_get_by_name("soft0") != NULL)
-		return test_skip("a test that failed left soft0 behind");
+		return test_skip("a failed test has not closed soft0");
 	/* example: soft_args */
 	ret = rmem_dev_create("soft0", "max_mr=65536,max_qp=64", &dev);
 	/* end of example */

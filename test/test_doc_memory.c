@@ -378,7 +378,7 @@ TEST(doc_memory, async_and_counted_mrs)
 	return TEST_SUCCESS;
 }
 
-/* What is granted opens, and does not when it is revoked. */
+/* A granted key is valid, and a revoked one is not. */
 static int
 expect_grant(int nb_posted, uint64_t addr, const uint32_t *rkey, const uint8_t *at)
 {

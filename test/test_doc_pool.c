@@ -134,7 +134,7 @@ TEST(doc_pool, mempool_serves_two_devices)
 		TEST_ASSERT(reg[i]->mp == mp && reg[i]->pd == pd[i]);
 		TEST_OK(rmem_mempool_unregister(reg[i]));
 	}
-	/* The second fails: the first goes again. */
+	/* The second fails: the first is released. */
 	pd[1] = fx.a.pd;
 	TEST_ERR(register_with_both(mp, pd, reg), EEXIST);
 	rte_mempool_free(mp);

@@ -3,8 +3,8 @@
  */
 
 /*
- * The registry of drivers, and what the class does for one: fills empty slots, checks
- * capabilities, and takes everything back when an op fails. Registered drivers stay for good,
+ * The registry of drivers, and the work of the class for one: it fills empty slots, checks
+ * capabilities, and undoes everything if an op fails. Registered drivers are permanent,
  * so they are registered once for all runs of this test.
  */
 
@@ -17,7 +17,7 @@
 #include "stub_driver.h"
 #include "test.h"
 
-/* What calls on a device that is being closed returned. */
+/* Results of calls on a device that is being closed. */
 static int closing[5];
 
 static int
@@ -378,7 +378,7 @@ TEST(driver, access_that_the_device_lacks_is_eopnotsupp)
 	TEST_ERR(rmem_pool_create(pd, &conf, &pool), EOPNOTSUPP);
 	TEST_ASSERT(mr == NULL && pool == NULL);
 	TEST_ERR(rmem_mr_reg_shared(fx_mr(pd, &stub, 8, 0), pd, 0, 0, &mr), EOPNOTSUPP);
-	/* What is optional is left out instead. */
+	/* Optional ops are omitted instead. */
 	TEST_ASSERT(fx_mr(pd, &stub, 8, RMEM_ACCESS_RELAXED_ORDERING) != NULL);
 	return TEST_SUCCESS;
 }
@@ -531,7 +531,7 @@ TEST(driver, fast_path_is_that_of_the_driver)
 	return TEST_SUCCESS;
 }
 
-/* Last: it leaves no room in the registry of this process. */
+/* Last: it fills the registry of this process. */
 /* Of the MRs of pools and mempools too. */
 TEST(driver, failed_device_is_told_of_pools)
 {

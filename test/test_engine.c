@@ -3,7 +3,7 @@
  */
 
 /*
- * With engine=<n> service lcores execute what was posted, and nobody needs to poll for that.
+ * With engine=<n> service lcores execute posted requests, without a poll.
  * The suites of the data path run on such a device too: see test/meson.build.
  */
 
@@ -103,7 +103,7 @@ TEST(engine, capability_tells_of_the_engine)
 	return TEST_SUCCESS;
 }
 
-/* Nobody polls here: the last request raises a flag in memory. */
+/* Without a poll: the last request raises a flag in memory. */
 TEST(engine, requests_run_without_a_poll)
 {
 	uint8_t *flag = fx.b.buf + FX_PAGE;

@@ -4,7 +4,7 @@
 
 /*
  * Fast registration on the software device: making and releasing MRs and lists, requests that wait,
- * bursts, and READ_WITH_INV. What REG_MR and the invalidations do and refuse is in conformance.
+ * bursts, and READ_WITH_INV. The rules of REG_MR and the invalidations are in conformance.
  */
 
 #include <string.h>
@@ -112,7 +112,7 @@ TEST(fastreg, every_page_size_of_the_device_is_bound)
 	return TEST_SUCCESS;
 }
 
-/* A REG_MR that waits behind a SEND without a receive. */
+/* A REG_MR that waits after a SEND without a receive. */
 static int
 post_waiting_reg_mr(void)
 {

@@ -241,7 +241,7 @@ TEST(fastreg_ops, scattered_and_plain_sges_mix)
 	return TEST_SUCCESS;
 }
 
-/* All is checked before any byte moves: the message ends behind the last page. */
+/* All is checked before any byte is copied: the message ends after the last page. */
 TEST(fastreg_ops, refused_access_moves_no_byte_of_any_page)
 {
 	const struct rmem_sge sge = fast_sge(0, LENGTH + 1);

@@ -67,7 +67,7 @@ setup(void)
 	return TEST_SUCCESS;
 }
 
-/* WRITE from the page to the peer; whatever becomes of it when it goes on. */
+/* WRITE from the page to the peer; its result does not matter. */
 static int
 run_write(void *arg)
 {
@@ -114,7 +114,7 @@ run_call(void *arg)
 	return NULL;
 }
 
-/* Whether the call comes back while it is watched. One that has to wait does not, ever. */
+/* Whether the call returns while it is watched. One that has to wait never does. */
 static void
 watch(void)
 {
@@ -271,7 +271,7 @@ TEST(grace, send_with_inv_dropped_by_a_reset_leaves_the_key_free)
 	return TEST_SUCCESS;
 }
 
-/* A type 1 window is bound again once nobody uses its former range. */
+/* A type 1 window is bound again once its former range is not in use. */
 TEST(grace, mw_bind_dropped_by_a_reset_leaves_the_window)
 {
 	struct rmem_mw_bind bind;

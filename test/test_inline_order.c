@@ -218,7 +218,7 @@ TEST(inline_order, reset_flushes_what_was_not_polled)
 	return expect_polled(1, OLD);
 }
 
-/* What is in the CQ stays there (IBTA C10-97): no receive completes without the ones before it. */
+/* Completions stay in the CQ (IBTA C10-97): no receive completes without preceding ones. */
 TEST(inline_order, reset_leaves_no_gap_before_flushed_receives)
 {
 	const struct rmem_sge to = fx_sge(fx.b.mr, 4096, LENGTH);

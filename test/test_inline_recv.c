@@ -127,7 +127,7 @@ TEST(inline_recv, qp_flag_switches_it_off)
 	return expect_message(32);
 }
 
-/* As MLX5_SCATTER_TO_CQE, looked at when a QP is created; only 0 switches off. */
+/* As MLX5_SCATTER_TO_CQE, read when a QP is created; only 0 disables it. */
 TEST(inline_recv, environment_switches_it_off)
 {
 	const struct rmem_sge to = fx_sge(fx.b.mr, 0, 1024);
@@ -147,7 +147,7 @@ TEST(inline_recv, environment_switches_it_off)
 	return expect_message(32);
 }
 
-/* It is not written, says why, and its QP is in ERR with the next receive flushed. */
+/* It is not written, has a reason, and its QP is in ERR with the next receive flushed. */
 static int
 expect_refused_at_poll(uint32_t why)
 {
@@ -160,7 +160,7 @@ expect_refused_at_poll(uint32_t why)
 	return fx_expect_flush(fx.b.cq, 2, 1);
 }
 
-/* Rights, PD and range are looked at when the message reaches the memory, not only the key. */
+/* Rights, PD and range are checked when the message is copied to memory, not only the key. */
 TEST(inline_recv, message_polled_after_its_mr_changed_is_refused)
 {
 	static const struct {
@@ -207,7 +207,7 @@ TEST_WITH(inline_recv, message_polled_after_its_key_was_invalidated_is_refused, 
 	wr = fx_inv(fx.fast.mr->rkey);
 	TEST_EQ(fx_post(fx.a.qp, &wr), 1);
 	while (fx_mr_state(fx.fast.mr) != RMEM_MR_STATE_FREE && !fx_is_late(deadline))
-		(void)rmem_poll_cq(fx.b.cq, NULL, 0); /* it goes on at any poll */
+		(void)rmem_poll_cq(fx.b.cq, NULL, 0); /* any poll continues it */
 	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_LOC_PROT_ERR);
 	TEST_EQ(fx.wc.vendor_err, 3);
 	TEST_ASSERT(fx_is_zero(fx.fast.pages, 64));
@@ -215,7 +215,7 @@ TEST_WITH(inline_recv, message_polled_after_its_key_was_invalidated_is_refused, 
 	return TEST_SUCCESS;
 }
 
-/* No access outlives its key: what was not polled when the MR goes is lost, not written. */
+/* No access outlives its key: messages not polled at the deregistration are lost, not written. */
 TEST(inline_recv, message_polled_after_its_mr_went_is_refused)
 {
 	struct rmem_mr *mr = fx_mr(fx.b.pd, fx.b.buf, 4096, RMEM_ACCESS_LOCAL_WRITE);
@@ -229,7 +229,7 @@ TEST(inline_recv, message_polled_after_its_mr_went_is_refused)
 	return expect_refused_at_poll(3);
 }
 
-/* The pages of a fast-register MR need not follow each other: within one page it goes inline. */
+/* The pages of a fast-register MR need not follow each other: within one page it is inline. */
 TEST_WITH(inline_recv, message_to_scattered_pages_is_right, fx_setup_fast)
 {
 	const uint64_t iova = fx_addr(fx.fast.pages);

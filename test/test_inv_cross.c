@@ -108,7 +108,7 @@ check(const struct outcome *outcome)
 		TEST_STATUS(outcome->recv, RMEM_WC_SUCCESS);
 		TEST_STATUS(outcome->local_inv, RMEM_WC_MW_BIND_ERR);
 		break;
-	case RMEM_WC_RETRY_EXC_ERR: /* the owner's failure came before the acknowledgement */
+	case RMEM_WC_RETRY_EXC_ERR: /* the owner failed before the acknowledgement */
 		TEST_STATUS(outcome->recv, RMEM_WC_WR_FLUSH_ERR);
 		TEST_STATUS(outcome->local_inv, RMEM_WC_MW_BIND_ERR);
 		nb_crossed++;

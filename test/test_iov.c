@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* MRs over several ranges: one key, byte for byte as the model says, for every use of a key. */
+/* MRs over several ranges: one key, byte for byte as in the model, for every use of a key. */
 
 #include <string.h>
 #include <sys/mman.h>
@@ -180,7 +180,7 @@ TEST(iov, one_range_is_as_good_as_an_address)
 	return layout_check(&layout, RMEM_WR_RDMA_WRITE, LAYOUT_REMOTE, 3, 70);
 }
 
-/* What is written through one range is read through the other. */
+/* Bytes written through one range are read through the other. */
 TEST(iov, ranges_may_overlap)
 {
 	struct rmem_mr *mr = NULL;
@@ -394,7 +394,7 @@ TEST(iov, background_registration_populates_every_range)
 			TEST_ASSERT(resident[j] & 1);
 	}
 	TEST_OK(fx_release(mr));
-	/* One that has gone is found wherever it is. */
+	/* An unmapped one is detected at any position. */
 	for (i = 0; i < NB; i++) {
 		TEST_OK(munmap(ranges[i].iov_base, size));
 		TEST_OK(reg(&mr));

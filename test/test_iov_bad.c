@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Ranges that make no MR: each mistake is refused, and the line tells what is wrong. */
+/* Invalid ranges: each error is refused, and the log line has the reason. */
 
 #include <string.h>
 #include <sys/mman.h>

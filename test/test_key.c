@@ -76,7 +76,7 @@ TEST(key, remote_range_that_wraps_is_refused)
 {
 	struct rmem_mr *mr = NULL;
 
-	/* Up to the last address there is, and one that ends behind it. */
+	/* Up to the last address, and one that ends after it. */
 	TEST_OK(rmem_mr_reg(fx.b.pd, fx.b.buf, 64, UINT64_MAX - 63, FX_ACCESS, &mr));
 	fx_track(mr);
 	TEST_RUN(expect_remote_refusals(UINT64_MAX - 6, mr->rkey));
@@ -87,7 +87,7 @@ TEST(key, remote_range_that_wraps_is_refused)
 	return TEST_SUCCESS;
 }
 
-/* A new domain in the place of one that went is not it. */
+/* A new domain in the slot of a released one is another. */
 TEST(key, key_of_a_domain_that_took_the_place_of_another_is_its_own)
 {
 	struct rmem_pd *pd = fx_pd(fx.a.dev);
@@ -176,7 +176,7 @@ TEST(key, indexes_use_all_24_bits)
 
 /*
  * Every index of a device that has few for each slot: 2^24 / 2^16 of them, and in slot 0 one less,
- * as index 0 is nobody's. None comes again before the slot has been through all.
+ * since index 0 is not used. None is reused before the slot has used all.
  */
 TEST(key, index_comes_back_after_all_others_of_its_slot)
 {
@@ -199,7 +199,7 @@ TEST(key, index_comes_back_after_all_others_of_its_slot)
 	return TEST_SUCCESS;
 }
 
-/* How often b was asked for by rkeys that are not valid there; -1: the device counts otherwise. */
+/* Requests with rkeys not valid for b; -1: the count of the device differs. */
 static int
 bad_rkeys(void)
 {
@@ -212,7 +212,7 @@ bad_rkeys(void)
 	return (int)attr.bad_rkeys;
 }
 
-/* What a peer who guesses would do; not what one does who may use the key for other things. */
+/* Requests of a guessing peer; not of one that has the key for other uses. */
 TEST(key, rkeys_that_are_not_valid_are_counted)
 {
 	struct rmem_pd *pd = fx_pd(fx.a.dev);

@@ -170,7 +170,7 @@ TEST(key_ever, windows_by_any_tags)
 	return TEST_SUCCESS;
 }
 
-/* Keys of the past, their neighbours and any others are asked for between ordinary MRs. */
+/* Former keys, their neighbours and random ones are requested between ordinary MRs. */
 TEST(key_ever, ordinary_mrs_after_requested_keys)
 {
 	struct rmem_mr_attr attr = {.addr = fx.a.buf,
@@ -198,7 +198,7 @@ TEST(key_ever, ordinary_mrs_after_requested_keys)
 	return TEST_SUCCESS;
 }
 
-/* Grant all keys of the context, and note what the peer is told. */
+/* Grant all keys of the context, and record the rkeys. */
 static int
 lease_some(void)
 {
@@ -257,7 +257,7 @@ TEST(key_ever, leases_by_indirect_keys)
 
 /*
  * A slot that has used all of its indexes is quarantined while others have indexes left. Windows
- * of four fifths of all indexes are allocated one after the other: no index comes twice.
+ * of four fifths of all indexes are allocated one after the other: no index is repeated.
  */
 TEST(key_ever, used_up_slots_wait_for_the_others)
 {

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Leases open one buffer for the rights asked for, until they end; with each backend. */
+/* Leases are valid for one buffer and the requested rights, until they end; with each backend. */
 
 #include <string.h>
 
@@ -162,7 +162,7 @@ TEST(lease, burst_takes_one_completion)
 	return TEST_SUCCESS;
 }
 
-/* As frwr does: what opens the key goes out with what tells the peer. */
+/* Like frwr: the grant and the message to the peer are one post. */
 TEST(lease, prepared_lease_goes_out_with_its_message)
 {
 	const struct rmem_lease_req req = lx_req(0, FX_PAGE, WRITE);
@@ -184,7 +184,7 @@ TEST(lease, prepared_lease_goes_out_with_its_message)
 	fx_fill(fx.b.buf, 64, 1);
 	TEST_STATUS(lx_write(lx.lease[0], 0, 64), RMEM_WC_SUCCESS);
 	TEST_MEM(lx.lease[0]->addr, fx.b.buf, 64);
-	/* The SEND's completion is the application's, and comes from the same poll. */
+	/* The SEND's completion is the application's, and is returned by the same poll. */
 	TEST_EQ(rmem_lease_poll(lx.ctx, &fx.wc, 1), 0);
 	TEST_EQ(rmem_lease_poll(lx.ctx, &fx.wc, 1), 1);
 	TEST_EQ(fx.wc.wr_id, wr.wr_id);
@@ -241,7 +241,7 @@ TEST(lease, completions_of_others_are_left_in_order)
 	return TEST_SUCCESS;
 }
 
-/* Revoked twice, or behind its end: nothing more happens to it. */
+/* Revoked twice, or after its end: no further effect. */
 TEST(lease, lease_ends_once)
 {
 	struct rmem_lease *twice[2];

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* What leases refuse: each error of each call, with each backend; and the choice of a backend. */
+/* Errors of leases: each error of each call, with each backend; and the choice of a backend. */
 
 #include <string.h>
 #include <sys/mman.h>

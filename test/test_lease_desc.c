@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Descriptors say the same on every machine, and each part of one that is bad is told. */
+/* Descriptors are the same on every machine, and each invalid part is reported. */
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
  */
 
 /*
- * What leases make of a device's capabilities, refusals and failures: a driver that does as told.
+ * Leases with all capabilities, refusals and failures of a device: a programmable driver.
  */
 
 #include <string.h>
@@ -147,7 +147,7 @@ TEST(lease_driver, key_that_cannot_be_replaced_is_one_less)
 	return TEST_SUCCESS;
 }
 
-/* Granted again before the completion of the first grant was polled: that one tells nothing. */
+/* Granted again before the completion of the first grant was polled: that one has no effect. */
 TEST(lease_driver, completion_of_a_grant_is_of_that_lease)
 {
 	lx.conf.max_leases = 1;
@@ -240,7 +240,7 @@ TEST(lease_driver, busy_key_stays)
 	return TEST_SUCCESS;
 }
 
-/* Its MR is gone, and only its page list could not be released. */
+/* Its MR was released, and only its page list could not be. */
 TEST(lease_driver, half_released_key_is_not_used)
 {
 	uint16_t i;

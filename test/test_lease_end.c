@@ -3,7 +3,7 @@
  */
 
 /*
- * However a lease ends, it is closed when it is taken back, and its key comes again; each backend.
+ * However a lease ends, it is invalid when it is reclaimed, and its key is reused; each backend.
  */
 
 #include <string.h>
@@ -14,7 +14,7 @@
 
 #define WRITE RMEM_ACCESS_REMOTE_WRITE
 
-/* A SEND for which the peer has no receive: what is posted behind it waits. */
+/* A SEND for which the peer has no receive: requests posted after it wait. */
 static int
 block_queue(void)
 {
@@ -46,7 +46,7 @@ TEST(lease_end, buffer_is_kept_until_its_key_is_gone)
 	TEST_EQ(rmem_lease_poll(lx.ctx, wc, RTE_DIM(wc)), 0);
 	TEST_EQ(rmem_lease_take_ended(lx.ctx, lx.ended, 1), 0);
 	TEST_EQ(lx.lease[0]->state, RMEM_LEASE_REVOKING);
-	/* Who reused the buffer now would find this in it. */
+	/* A buffer reused now would contain this. */
 	TEST_RUN(lx_expect_open(lx.lease[0]));
 	TEST_RUN(unblock_queue());
 	return lx_take(1, RMEM_LEASE_END_REVOKED);
@@ -101,7 +101,7 @@ TEST(lease_end, revocations_go_on_when_there_is_room)
 static int
 skip_repeated_binding(void)
 {
-	return test_skip("rdma_rxe repeats a binding behind a request that it sends again");
+	return test_skip("rdma_rxe repeats a binding after a request that it retransmits");
 }
 
 /* Keys that requests have opened on the device. */
@@ -132,7 +132,7 @@ TEST(lease_end, grants_stop_at_a_full_queue)
 	TEST_EQ(lx_stats().nb_leases, 3);
 	for (i = 0; i < FX_DEPTH - 3; i++)
 		TEST_RUN(unblock_queue());
-	/* Nothing is behind them that could tell: they stay GRANTING. */
+	/* No signaled request follows them: they stay GRANTING. */
 	while (fx_is_soft() && nb_opened() < before + 3)
 		TEST_ASSERT(!fx_is_late(deadline));
 	for (i = 0; i < 3; i++)
@@ -164,7 +164,7 @@ TEST(lease_end, prepared_leases_stay_at_a_full_queue)
 		TEST_RUN(unblock_queue());
 	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
 	TEST_EQ(rmem_lease_post(lx.ctx, &wr, 1), 1);
-	/* The message behind them tells the peer. */
+	/* The message after them notifies the peer. */
 	TEST_RUN(unblock_queue());
 	TEST_RUN(lx_expect_told(lx.lease[0]));
 	TEST_RUN(lx_expect_told(lx.lease[1]));
@@ -190,7 +190,7 @@ TEST(lease_end, overdue_lease_is_revoked_by_the_poll)
 	return lx_expect_closed(lx.ended[0]->remote_addr, 8, lx.ended[0]->rkey);
 }
 
-/* Deadlines in no order, some of them gone before their time. */
+/* Deadlines in no order, some leases revoked before theirs. */
 TEST(lease_end, leases_expire_in_the_order_of_their_deadlines)
 {
 	static const uint8_t order[] = {5, 9, 1, 7, 3, 8, 2, 6, 4, 0};
@@ -244,7 +244,7 @@ send_with_inv(uint32_t rkey)
 	return TEST_SUCCESS;
 }
 
-/* Poll a's CQ for the receive that told it: the application sees it too. */
+/* Poll a's CQ for the receive of the invalidation: the application sees it too. */
 static int
 expect_peer_inv(uint32_t rkey)
 {

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* A lease holds the MR of its buffer from the grant until it is taken back; with each backend. */
+/* A lease holds the MR of its buffer from the grant until it is reclaimed; with each backend. */
 
 #include <string.h>
 
@@ -113,7 +113,7 @@ TEST(lease_hold, each_of_many_mrs_is_held)
 	return TEST_SUCCESS;
 }
 
-/* Whoever holds its memory as well: a sharer, the lookups of external buffers. */
+/* With other holders of its memory: a sharer, the lookups of external buffers. */
 TEST(lease_hold, leased_mr_may_be_held_by_others)
 {
 	struct rmem_lease_req req = lx_req(0, 8, WRITE);

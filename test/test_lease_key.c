@@ -13,7 +13,7 @@
 #define WRITE RMEM_ACCESS_REMOTE_WRITE
 #define TAGS  256u
 
-/* One lease of the only key, granted and taken back. */
+/* One lease of the only key, granted and reclaimed. */
 static int
 use_once(uint32_t *rkey)
 {
@@ -57,7 +57,7 @@ TEST(lease_key, each_tag_comes_once)
 	return TEST_SUCCESS;
 }
 
-/* A step that repeats would tell the next key. */
+/* A repeated step would disclose the next key. */
 TEST(lease_key, tags_follow_no_step)
 {
 	uint32_t rkey[TAGS], i, nb[TAGS] = {0}, most = 0;
@@ -70,7 +70,7 @@ TEST(lease_key, tags_follow_no_step)
 		nb[step]++;
 		most = RTE_MAX(most, nb[step]);
 	}
-	/* By chance, one step comes 10 times in a billionth of the cases. */
+	/* By chance, one step occurs 10 times in a billionth of the cases. */
 	TEST_ASSERT(most < 32);
 	return TEST_SUCCESS;
 }
@@ -120,7 +120,7 @@ TEST(lease_key, tags_of_all_values_come_early)
 			nb[rkey[j] & 0xff]++;
 		}
 	}
-	/* Each comes in half of the times: never, or always, in one of 2^52 runs. */
+	/* Each occurs half of the time: never, or always, in one of 2^52 runs. */
 	for (i = 0; i < TAGS; i++)
 		TEST_ASSERT(nb[i] > 0 && nb[i] < 60);
 	return TEST_SUCCESS;
@@ -156,7 +156,7 @@ TEST(lease_key, key_comes_back_from_its_rest)
 		took = rte_rdtsc() - begin;
 	} while (ret == -ENOSPC);
 	TEST_EQ(ret, 1);
-	/* It came to rest before begin. */
+	/* It was quarantined before begin. */
 	TEST_ASSERT(took + rte_get_tsc_hz() / 1000 > rte_get_tsc_hz() / 500);
 	TEST_EQ(lx.lease[0]->rkey >> 8, rkey[0] >> 8);
 	TEST_ASSERT(lx.lease[0]->rkey != rkey[TAGS - 1]);
@@ -290,14 +290,14 @@ TEST(lease_key, dropped_requests_are_recovered)
 
 	TEST_RUN(lx_grant(2, WRITE));
 	TEST_RUN(lx_wait_state(lx.lease[1], RMEM_LEASE_GRANTED));
-	TEST_EQ(fx_post(fx.a.qp, &wr), 1); /* waits for a receive, and all behind it */
+	TEST_EQ(fx_post(fx.a.qp, &wr), 1); /* waits for a receive, and so do all after it */
 	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 1));
 	TEST_RUN(expect_recovered(2, lx_stats().nb_keys));
 	TEST_EQ(lx_stats().replaced, 2);
 	return TEST_SUCCESS;
 }
 
-/* Those of before a reset are in the CQ still (IBTA C10-97), and tell nothing any more. */
+/* Completions from before a reset are still in the CQ (IBTA C10-97), and have no effect. */
 TEST(lease_key, old_completions_are_ignored)
 {
 	struct rmem_wc wc[4];
@@ -327,7 +327,7 @@ TEST(lease_key, prepared_leases_end_with_a_reset)
 	return lx_expect_open(lx.lease[0]);
 }
 
-/* What the completion of one tells of those before it, and of itself. */
+/* The completion of one covers those before it, and itself. */
 TEST(lease_key, refused_grant_loses_its_lease_alone)
 {
 	struct rmem_wc wc;
@@ -355,7 +355,7 @@ TEST(lease_key, grant_that_waits_in_the_queue_holds_its_mr)
 
 	/* See test_lease_end.c: there, what waits before a binding ends the QP. */
 	if (fx_is_rxe())
-		return test_skip("rdma_rxe repeats a binding behind a request that it sends again");
+		return test_skip("rdma_rxe repeats a binding after a request that it retransmits");
 	other = fx_mr(fx.a.pd, fx.a.buf, FX_PAGE, FX_ACCESS | RMEM_ACCESS_MW_BIND);
 	TEST_ASSERT(other != NULL);
 	TEST_EQ(fx_post(fx.a.qp, &wr), 1); /* waits for a receive, and all after it */

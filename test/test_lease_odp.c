@@ -61,7 +61,7 @@ lease_all(struct rmem_lease **lease)
 	return lx_wait_open(*lease);
 }
 
-/* Pages that nothing has touched, pages that were written, and those that went since. */
+/* Pages never touched, pages that were written, and pages evicted since. */
 TEST(lease_odp, leased_page_that_goes_gives_an_error)
 {
 	static const uint32_t sizes[] = {8, 64, 500, 2000, 2 * FX_PAGE};

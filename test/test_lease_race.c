@@ -3,7 +3,7 @@
  */
 
 /*
- * No write of a peer arrives in a buffer that was taken back: one lcore grants, revokes and uses
+ * No write of a peer arrives in a reclaimed buffer: one lcore grants, revokes and uses
  * buffers again at once, another writes to them through the keys of now and of before.
  *
  * RMEM_TEST_LEASES is how many leases of each kind: meson's suite long-tests has 10000000. A run
@@ -21,7 +21,7 @@
 #define HALF       8u /* leases at a time; two halves take turns */
 #define LENGTH     FX_PAGE
 #define NB_LEASES  4000u
-#define NB_WINDOWS 800u /* leases by windows, each HALF of which end with a refusal */
+#define NB_WINDOWS 800u /* leases with windows, each HALF of which end with a refusal */
 #define SCRIBBLE   0x5c
 #define PAYLOAD    0xa9
 
@@ -76,7 +76,7 @@ run_writer(void *arg)
 	while (!__atomic_load_n(&race.is_stopped, __ATOMIC_ACQUIRE)) {
 		i = (i + 5) % (2 * HALF);
 		rkey = __atomic_load_n(&race.rkey[i], __ATOMIC_RELAXED);
-		/* Old keys now and then: a refusal takes long. */
+		/* Old keys only sometimes: a refusal takes long. */
 		if (rkey == 0 || (rkey == refused[i] && ++nb_tried % 64 != 0)) {
 			rte_pause();
 			continue;
@@ -107,14 +107,14 @@ grant_half(uint32_t half)
 	do {
 		ret = rmem_lease_grant(lx.ctx, req, HALF, lx.lease);
 		TEST_ASSERT(!fx_is_late(deadline));
-	} while (ret == -ENOSPC); /* all keys rest */
+	} while (ret == -ENOSPC); /* all keys are quarantined */
 	TEST_EQ(ret, HALF);
 	for (i = 0; i < HALF; i++)
 		__atomic_store_n(&race.rkey[half * HALF + i], lx.lease[i]->rkey, __ATOMIC_RELEASE);
 	return TEST_SUCCESS;
 }
 
-/* From the end to the start: a copy comes last where we were first. */
+/* From the end to the start: a copy is last where the check was first. */
 static void
 scribble(uint8_t *buf)
 {
@@ -147,7 +147,7 @@ is_scribbled(uint32_t half)
 	return true;
 }
 
-/* While the one half is granted, what was taken back of the other must stay as it was left. */
+/* While one half is granted, reclaimed buffers of the other must not change. */
 static int
 run_rounds(uint32_t nb_leases)
 {
@@ -156,7 +156,7 @@ run_rounds(uint32_t nb_leases)
 
 	for (round = 0; round * HALF < nb_leases; round++) {
 		TEST_RUN(grant_half(round % 2));
-		/* Now and then, that the writer has its share of each. */
+		/* Periodically, so that the writer has its share of each. */
 		if (round % pause == 0)
 			TEST_RUN(fx_wait_until(&race.nb_written,
 					__atomic_load_n(&race.nb_written, __ATOMIC_RELAXED) + 1));
@@ -176,7 +176,7 @@ run_rounds(uint32_t nb_leases)
 	return TEST_SUCCESS;
 }
 
-/* The owner waits for nothing: its LOCAL_INVs are behind a SEND without a receive. */
+/* The owner waits for nothing: its LOCAL_INVs are after a SEND without a receive. */
 static int
 use_without_waiting(void)
 {
@@ -237,7 +237,7 @@ TEST_WITH(lease_race, no_write_comes_after_the_end_of_a_lease, lx_setup_fast_reg
 	return stop_writer(run_rounds(nb_leases_wanted(NB_LEASES)));
 }
 
-/* The leases end, now that nobody writes any more, and it shows what was written meanwhile. */
+/* The leases end, now that no peer writes any more, and late writes are detected. */
 static int
 expect_caught(void)
 {
@@ -280,7 +280,7 @@ run_peer(void *arg)
 	return TEST_SUCCESS;
 }
 
-/* Use what has ended, while the peer goes on; the rest ends when the QPs were reset. */
+/* Use ended leases, while the peer continues; the rest ends when the QPs were reset. */
 static int
 run_refused_round(void)
 {
@@ -347,7 +347,7 @@ TEST_WITH(lease_race, no_write_comes_after_the_end_of_a_lease, lx_setup_umr);
 
 TEST_SUITE(lease_race, lx_setup_auto, lx_teardown);
 
-/* A thread sanitizer would see that race too. */
+/* ThreadSanitizer would also report that race. */
 TEST_WITH(lease_caught, who_does_not_wait_is_caught, lx_setup_umr);
 
 TEST_SUITE(lease_caught, lx_setup_auto, lx_teardown);

@@ -197,7 +197,7 @@ TEST(lease_seal, no_nonce_comes_twice)
 	return TEST_SUCCESS;
 }
 
-/* A replay opens, and can be told by its sequence. */
+/* A replay is unsealed, and can be detected by its sequence. */
 #define NB_FORKED 4u /* descriptors that each process seals after a fork */
 
 static bool
@@ -256,7 +256,7 @@ TEST(lease_seal, processes_after_a_fork_share_no_nonce)
 		TEST_EQ(rmem_lease_unseal(there, buf[i], SIZE, with, sizeof(with), &desc, &info,
 					NULL),
 				SIZE);
-		/* The parent goes on, each child counts from 0. */
+		/* The parent continues, each child counts from 0. */
 		TEST_EQ(info.sequence, i < 2 * NB_FORKED ? i : i % NB_FORKED);
 	}
 	return TEST_SUCCESS;
@@ -303,7 +303,7 @@ TEST(lease_seal, bad_arguments_are_refused)
 
 TEST_SUITE(lease_seal, setup_seal, teardown_seal);
 
-/* What is left where the library was built without libcrypto. */
+/* The calls of a library built without libcrypto. */
 TEST(lease_no_seal, seals_are_there_or_refused)
 {
 	struct rmem_lease_sealer *sealer = NULL;

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* A send queue that takes a part of a burst: the rest is posted later, and all comes to an end. */
+/* A send queue that accepts part of a burst: the rest is posted later, and all leases end. */
 
 #include "lease_stub.h"
 

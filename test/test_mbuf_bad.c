@@ -121,7 +121,7 @@ TEST(mbuf_bad, bad_fields_are_refused)
 	struct rmem_pktmbuf_pool_conf conf = good;
 
 	TEST_RUN(fx_expect_bad_fields(&good, sizeof(good), rows, RTE_DIM(rows), create));
-	/* These, rmem_pktmbuf_pool_check() does not look at. */
+	/* rmem_pktmbuf_pool_check() does not check these. */
 	conf.ops_name = "no_such_ops";
 	TEST_ERR(rmem_pktmbuf_pool_create(fx.a.pd, &conf, &pool), EINVAL);
 	conf = good;
@@ -245,7 +245,7 @@ TEST(mbuf_bad, mempool_without_all_objects_is_ebusy)
 	return TEST_SUCCESS;
 }
 
-/* The second of two extents can't be registered: the first one goes again. */
+/* The second of two extents can't be registered: the first one is released. */
 TEST(mbuf_bad, memory_that_cannot_be_written_is_efault)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);

@@ -17,7 +17,7 @@
 #include "fixture_odp.h"
 #include "test.h"
 
-#define LOST 5u /* the page that goes */
+#define LOST 5u /* the evicted page */
 
 /* Each key is over all of fx_odp.mem, whose address is its iova. */
 enum kind {
@@ -39,7 +39,7 @@ enum loss {
 	LOSS_NB,
 };
 
-/* What fx_odp_do() takes the keys from. */
+/* Source of the keys for fx_odp_do(). */
 static struct rmem_mr view;
 static struct rmem_mr *base;
 static struct rmem_fast_reg_page_list *list;
@@ -333,7 +333,7 @@ TEST(mem_fault, file_that_is_truncated_is_an_access_error)
 	return fx_with_memfd(expect_truncated);
 }
 
-/* The slot of the CQ that it had reserved is given back: what comes next is seen. */
+/* Its reserved entry of the CQ is released: the next completion is visible. */
 TEST(mem_fault, sender_that_loses_its_memory_leaves_the_receive)
 {
 	const struct rmem_sge own = {fx_addr(fx_odp_page(LOST)), 64, base->lkey};
@@ -358,7 +358,7 @@ TEST(mem_fault, sender_that_loses_its_memory_leaves_the_receive)
 	return TEST_SUCCESS;
 }
 
-/* What is done before the page is lost stays done, the rest is flushed. */
+/* Requests before the loss of the page stay done, the rest is flushed. */
 TEST(mem_fault, burst_ends_at_the_page_that_is_lost)
 {
 	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 64);

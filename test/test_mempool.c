@@ -160,7 +160,7 @@ TEST_WITH(mempool, each_extent_is_an_mr, setup_none)
 		}
 	}
 	rte_mempool_put_bulk(mp, objs, nb);
-	/* What lies between belongs to others. */
+	/* The memory between them is not of the mempool. */
 	TEST_EQ(rmem_mempool_lkey(reg, (uint8_t *)reg->mrs[0]->addr + reg->mrs[0]->length),
 			RMEM_KEY_NONE);
 	TEST_EQ(rmem_mempool_lkey(reg, (uint8_t *)reg->mrs[0]->addr - 1), RMEM_KEY_NONE);
@@ -445,7 +445,7 @@ TEST(mempool, stats_count_objects_and_memory)
 	return TEST_SUCCESS;
 }
 
-/* What it looks for is broken on purpose. */
+/* Each of its checks is violated deliberately. */
 TEST(mempool, audit_finds_what_is_wrong)
 {
 	uint32_t lkey = reg->keys.lkey, length;
@@ -527,7 +527,7 @@ TEST(mempool, lookups_race_with_registrations)
 
 	if (nb == 0)
 		return test_skip("it takes a worker lcore");
-	/* The one that is looked up is behind those that come and go, and so moves each time. */
+	/* The one that is looked up is after those added and removed, and so moves each time. */
 	mem = fx_mem(4096, RTE_DIM(mrs) * 64 + SIZE);
 	for (i = 0; i < RTE_DIM(mrs); i++)
 		mrs[i] = fx_mr(fx.a.pd, mem + i * 64, 64, FX_ACCESS);

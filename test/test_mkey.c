@@ -108,7 +108,7 @@ TEST(mkey, query_counts_the_blocks_of_all_rounds)
 	return TEST_SUCCESS;
 }
 
-/* The message goes through the key, and then the key goes. */
+/* The message uses the key, and then the key is released. */
 TEST(mkey, send_with_inv_takes_it_away)
 {
 	const struct rmem_sge from = fx_sge(fx.b.mr, 0, 46);
@@ -152,7 +152,7 @@ TEST(mkey, read_with_inv_takes_it_away)
 	return TEST_SUCCESS;
 }
 
-/* A UMR that waits behind a SEND without a receive. */
+/* A UMR that waits after a SEND without a receive. */
 static int
 post_waiting_umr(void)
 {

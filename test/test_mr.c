@@ -51,7 +51,7 @@ TEST(mr, zero_based_region_takes_no_iova)
 	return TEST_SUCCESS;
 }
 
-/* The kernel pins it for a provider that asks for no right to write. */
+/* The kernel pins it for a provider without write access. */
 TEST(mr, memory_without_access_is_efault)
 {
 	uint8_t *page = fx_map(FX_PAGE);
@@ -224,7 +224,7 @@ TEST(mr, sharing_bad_access_and_iova_are_refused)
 	return TEST_SUCCESS;
 }
 
-/* What was refused counts nowhere: the MR can go. */
+/* A refused request holds no reference: the MR can be released. */
 TEST(mr, sharing_memory_without_the_right_is_efault)
 {
 	struct rmem_mr *from = fx_mr(fx.a.pd, fx_map(FX_PAGE), FX_PAGE, RMEM_ACCESS_REMOTE_READ);

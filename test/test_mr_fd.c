@@ -63,7 +63,7 @@ is_mapped(void *addr)
 	return mincore(addr, FX_PAGE, &resident) == 0;
 }
 
-/* What the file holds from an offset on is what b's buffer holds. */
+/* The file from an offset on equals b's buffer. */
 static int
 expect_in_file(off_t offset, size_t length)
 {
@@ -134,7 +134,7 @@ TEST(mr_fd, descriptor_may_be_closed_afterwards)
 	return expect_in_file(0, SIZE);
 }
 
-/* The line says what is wrong. */
+/* The log line has the reason. */
 static int
 expect_bad(int error, const char *what)
 {
@@ -388,7 +388,7 @@ TEST(mr_fd, file_of_hugepages_is_registered)
 	return TEST_SUCCESS;
 }
 
-/* What a driver of the kernel maps can't be populated, as that of most dmabufs. */
+/* A mapping of a kernel driver can't be populated, like that of most dmabufs. */
 TEST(mr_fd, memory_of_a_driver_is_registered)
 {
 	struct perf_event_attr event;

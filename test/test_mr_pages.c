@@ -82,7 +82,7 @@ TEST(mr_pages, seams_are_at_page_borders)
 	rmem_mr_pages_start(&pages, GIB);
 	rmem_mr_pages_add(&pages, 5 * GIB, 2 * MIB, true);
 	rmem_mr_pages_add(&pages, 7 * GIB + 2 * MIB, 64 * KIB, true);
-	/* Goes on with the one before: no seam. The end of the last one is none either. */
+	/* Contiguous with the previous one: no boundary. The end of the last one is none either. */
 	rmem_mr_pages_add(&pages, 7 * GIB + 2 * MIB + 64 * KIB, 100, true);
 	rmem_mr_pages_end(&pages, CAP, UINT64_MAX);
 	TEST_EQ(pages.nb_extents, 2);
@@ -245,7 +245,7 @@ TEST(mr_pages, query_tells_pages_and_levels)
 	return TEST_SUCCESS;
 }
 
-/* The memory's own pages then, of which the address says how many there are. */
+/* The pages of the memory, whose number depends on the address. */
 TEST(mr_pages, iova_of_another_place_in_the_page_fits_no_page)
 {
 	struct rmem_mr *mr = NULL;

@@ -47,7 +47,7 @@ TEST(mw, one_window_too_many_is_enospc)
 	return TEST_SUCCESS;
 }
 
-/* Whatever its tag: a slot that comes back has another index. */
+/* Whatever its tag: a reused slot has another index. */
 TEST(mw, key_of_a_freed_window_is_not_given_out_again)
 {
 	struct rmem_pd *pd = fx_pd(fx_dev("soft1", "max_mw=1"));
@@ -65,7 +65,7 @@ TEST(mw, key_of_a_freed_window_is_not_given_out_again)
 	return TEST_SUCCESS;
 }
 
-/* What a queued binding names stays: here the QP waits for a peer that is not there. */
+/* Objects of a queued binding are held: here the QP waits for a missing peer. */
 TEST(mw, queued_binding_keeps_window_and_mr)
 {
 	struct rmem_qp *qp = fx_qp(fx.a.pd, fx.a.cq, 8);
@@ -148,7 +148,7 @@ TEST(mw, bursts_through_a_window)
 	return TEST_SUCCESS;
 }
 
-/* Queued behind a WRITE whose peer is not there, then dropped with it. */
+/* Queued after a WRITE whose peer is missing, then dropped with it. */
 TEST(mw, queued_binding_that_is_dropped_keeps_the_key)
 {
 	struct rmem_qp *qp = fx_qp(fx.a.pd, fx.a.cq, 8);
@@ -173,7 +173,7 @@ TEST(mw, queued_binding_that_is_dropped_keeps_the_key)
 	return TEST_SUCCESS;
 }
 
-/* Completions that nobody polls fill the queue. */
+/* Completions not polled fill the queue. */
 TEST(mw, binding_that_finds_the_queue_full_keeps_the_key)
 {
 	struct rmem_mw_bind bind = fx_mw_bind(0, 64, RMEM_ACCESS_REMOTE);

@@ -3,7 +3,7 @@
  */
 
 /*
- * What the class does about memory windows for any driver: handles, capabilities, and the rules
+ * Memory windows in the class, for any driver: handles, capabilities, and the rules
  * of a binding. The driver is a stub, registered once for all runs of this test.
  */
 
@@ -17,7 +17,7 @@
 #define IOVA    UINT64_C(0x10000)
 #define LENGTH  UINT64_C(0x1000)
 
-/* The bindings that came, and the last of them. */
+/* The number of bindings, and the last one. */
 static struct {
 	unsigned int nb;
 	struct rmem_mw_bind last;
@@ -365,7 +365,7 @@ TEST(mw_class, range_outside_the_mr_is_refused)
 	return TEST_SUCCESS;
 }
 
-/* What requests bind is not for windows: they would outlive it. */
+/* No windows over objects bound by requests: the windows would outlive them. */
 TEST(mw_class, only_registered_mrs_can_be_bound_to)
 {
 	struct rmem_mr fast = *obj.mr;

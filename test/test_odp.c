@@ -4,7 +4,7 @@
 
 /*
  * On-demand MRs over explicit ranges (seed-0, "Explicit ODP"): pages come at the first access
- * of the device, every opcode reaches them, and what comes is counted.
+ * of the device, every opcode accesses them, and page faults are counted.
  */
 
 #include <string.h>
@@ -76,7 +76,7 @@ TEST(odp, read_of_what_nobody_wrote_gives_zeros)
 	return TEST_SUCCESS;
 }
 
-/* Of the bytes at the two ends of an opcode: are they what it says? */
+/* Check the bytes at the two ends of an opcode. */
 static int
 check_bytes(enum fx_odp_op op, const uint8_t *mem, const uint8_t *old, const uint8_t *old_peer,
 		uint32_t length)
@@ -139,7 +139,7 @@ TEST(odp, every_opcode_reaches_pages_on_demand)
 	return TEST_SUCCESS;
 }
 
-/* The copy has a way of its own for each size, and may not touch what is beside. */
+/* The copy has a case for each size, and may not touch adjacent bytes. */
 TEST(odp, copies_of_every_size_are_exact)
 {
 	static const uint32_t large[] = {255, 256, 511, 1000, 1023, 1024, 1025, 4095, 4097, 9000};
@@ -210,7 +210,7 @@ TEST(odp, first_accesses_are_page_faults)
 	return TEST_SUCCESS;
 }
 
-/* The device's counters are those of its MRs, and stay when an MR goes; its pages do not. */
+/* The device's counters are those of its MRs, and stay when an MR is released; its pages do not. */
 TEST(odp, device_counts_for_all_mrs)
 {
 	struct rmem_mr *mr = fx_mr(fx.a.pd, fx_odp.mem, FX_ODP_SIZE, fx_odp_access());

@@ -128,7 +128,7 @@ TEST(odp_advise, advice_is_followed_in_the_background)
 	return TEST_SUCCESS;
 }
 
-/* What can't be had is not told, and what comes behind it is had. */
+/* Missing pages are not reported, and following ones are populated. */
 TEST(odp_advise, advice_in_the_background_passes_over_holes)
 {
 	const struct rmem_sge list[] = {pages(1, 1), pages(3, 1)};
@@ -141,7 +141,7 @@ TEST(odp_advise, advice_in_the_background_passes_over_holes)
 	return TEST_SUCCESS;
 }
 
-/* Much is left to do when the MR goes, or gets other memory. */
+/* Work is left when the MR is released, or gets other memory. */
 TEST(odp_advise, advice_ends_with_its_mr)
 {
 	uint8_t *large = fx_map(LARGE_SIZE);
@@ -183,7 +183,7 @@ TEST(odp_advise, advice_that_makes_no_sense_is_refused)
 	return TEST_SUCCESS;
 }
 
-/* Also when good parts come before: all of them are looked at first. */
+/* Also with valid preceding parts: all of them are checked first. */
 TEST(odp_advise, advice_on_keys_that_do_not_open_is_refused)
 {
 	struct rmem_mr *read = fx_mr(fx.a.pd, fx_odp.mem, FX_PAGE, RMEM_ACCESS_ON_DEMAND);

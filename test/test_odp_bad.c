@@ -4,7 +4,7 @@
 
 /*
  * On-demand memory that is not there ends requests with an access error and never with a signal
- * (design.md, 4), and what comes to its place is seen by the next access.
+ * and its replacement is visible to the next access.
  */
 
 #include <string.h>
@@ -14,7 +14,7 @@
 #include "fixture_odp.h"
 #include "test.h"
 
-/* What can be done to a page, so that the device can't have it. */
+/* Changes of a page after which the device can't access it. */
 enum loss {
 	LOSS_PROT_NONE,
 	LOSS_UNMAP,
@@ -168,7 +168,7 @@ TEST(odp_bad, page_that_is_moved_away_is_not_followed)
 	return TEST_SUCCESS;
 }
 
-/* What raises SIGBUS: beyond the end of the file. */
+/* Accesses that raise SIGBUS: beyond the end of the file. */
 static int
 expect_truncated(int fd)
 {

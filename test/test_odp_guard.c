@@ -3,7 +3,7 @@
  */
 
 /*
- * The signal handler that guards accesses to memory behind keys: it is installed from the first MR
+ * The signal handler that guards accesses to memory of keys: it is installed from the first MR
  * of a device on until that is closed, and the program's own handlers, installed before or after,
  * work as if it were not there.
  */
@@ -141,7 +141,7 @@ expect_own_fault(int sig, const volatile uint8_t *at)
 
 	if (got == 0) {
 		(void)*at;
-		TEST_ASSERT(!"no signal came");
+		TEST_ASSERT(!"no signal was raised");
 	}
 	TEST_EQ(got, sig);
 	return TEST_SUCCESS;
@@ -194,7 +194,7 @@ TEST(odp_guard, handler_from_before_gets_its_bus_errors)
 	return result;
 }
 
-/* What kill() sends is none of ours, wherever it strikes. */
+/* Signals of kill() are not handled, wherever they interrupt. */
 TEST(odp_guard, signals_that_are_sent_go_to_the_handler)
 {
 	struct sigaction old;

@@ -243,7 +243,7 @@ TEST(odp_mix, rereg_sets_and_clears_on_demand)
 	return TEST_SUCCESS;
 }
 
-/* What is not all mapped stays on demand. */
+/* An MR that is not mapped entirely stays on demand. */
 TEST(odp_mix, rereg_of_a_hole_stays_on_demand)
 {
 	uint32_t plain = fx_odp_access() & ~RMEM_ACCESS_ON_DEMAND;

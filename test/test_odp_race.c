@@ -23,7 +23,7 @@
 #define MAY_RACE true
 #endif
 
-/* What the other thread does to the pages meanwhile. */
+/* Changes of the pages by the other thread. */
 enum change {
 	CHANGE_DISCARD,
 	CHANGE_REPLACE,
@@ -92,7 +92,7 @@ change_pages(uint32_t page)
 	}
 }
 
-/* At least so many rounds, and until a request ran beside each hundred of them. */
+/* At least so many rounds, and until a request ran during each hundred of them. */
 static int
 run_changes(void)
 {
@@ -130,7 +130,7 @@ race_with(enum change change, bool is_plain)
 	/* When all is mapped again all of it is reached. */
 	TEST_STATUS(fx_odp_write(0, FX_ODP_SIZE), RMEM_WC_SUCCESS);
 	TEST_MEM(fx_odp.mem, fx.b.buf, FX_ODP_SIZE);
-	/* A request that failed found one page gone, or met two of them in turn. */
+	/* A failed request found one page unmapped, or two of them in turn. */
 	TEST_ASSERT(race.is_plain || fx_stats(fx_odp.mr).failed_faults >= race.nb_refused);
 	return TEST_SUCCESS;
 }

@@ -3,8 +3,8 @@
  */
 
 /*
- * Pages that go from below on-demand MRs are told to the device by userfaultfd, where the kernel
- * allows it (design.md, 4): the device's counter moves without anybody asking the MR.
+ * userfaultfd reports evicted pages of on-demand MRs to the device, if the kernel
+ * permits it: the device's counter changes without a query of the MR.
  */
 
 #include <fcntl.h>
@@ -80,7 +80,7 @@ TEST(odp_uffd, unmapped_and_moved_pages_are_told)
 	return TEST_SUCCESS;
 }
 
-/* What was not mapped at the registration, or has been replaced, is watched from its fault on. */
+/* Memory not mapped at the registration, or replaced, is watched from its fault on. */
 TEST(odp_uffd, pages_that_are_mapped_later_are_told)
 {
 	TEST_OK(fx_odp_map(4));
@@ -104,14 +104,14 @@ TEST(odp_uffd, all_mrs_over_a_page_are_told)
 	TEST_STATUS(fx_peer_write(fx_addr(fx_odp_page(1)), 64, other->rkey), RMEM_WC_SUCCESS);
 	TEST_OK(madvise(fx_odp_page(1), FX_PAGE, MADV_DONTNEED));
 	TEST_RUN(expect_news(2));
-	/* One that goes takes nothing from those that stay. */
+	/* A released one does not affect the others. */
 	TEST_OK(fx_release(other));
 	TEST_OK(madvise(fx_odp_page(2), FX_PAGE, MADV_DONTNEED));
 	TEST_RUN(expect_news(3));
 	return TEST_SUCCESS;
 }
 
-/* It finds out when it is asked for the MR's counters. */
+/* It is detected by a query of the MR's counters. */
 TEST(odp_uffd, device_that_is_not_to_be_told_looks_for_itself)
 {
 	struct rmem_dev *dev = fx_dev("soft8", "odp_uffd=0");
@@ -129,7 +129,7 @@ TEST(odp_uffd, device_that_is_not_to_be_told_looks_for_itself)
 	return TEST_SUCCESS;
 }
 
-/* Nobody watches the range: userfaultfd takes one descriptor for each mapping. */
+/* The range is not watched: userfaultfd permits one descriptor per mapping. */
 static int
 expect_not_watched(void *start, size_t length)
 {
@@ -147,7 +147,7 @@ expect_not_watched(void *start, size_t length)
 	return TEST_SUCCESS;
 }
 
-/* The MR has a hole, so that each step of the advice watches anew what it brought. */
+/* The MR has a hole, so that each step of the advice watches its pages again. */
 TEST(odp_uffd, advice_on_a_freed_mr_does_not_watch)
 {
 	uint8_t *large = fx_map(LARGE_SIZE);

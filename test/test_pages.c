@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* What the class offers to drivers: pages, threads, ranges; and the version of the library. */
+/* Helpers of the class for drivers: pages, threads, ranges; and the version of the library. */
 
 #include <errno.h>
 #include <pthread.h>

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* What registering fresh memory takes in the background, on several threads. */
+/* Cost of registering new memory in the background, on several threads. */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ struct async_job {
 	struct rmem_eq *eq;
 };
 
-/* What the kernel can give without swapping, in bytes. */
+/* Memory available without swapping, in bytes. */
 static uint64_t
 available(void)
 {
@@ -55,7 +55,7 @@ reg_and_wait(struct async_job *job, const struct rmem_mr_attr *attr, struct rmem
 	return TEST_SUCCESS;
 }
 
-/* Milliseconds to register memory that nobody has touched. */
+/* Milliseconds to register memory never touched. */
 static double
 run_reg(struct async_job *job, struct rmem_eq *eq)
 {

@@ -3,7 +3,7 @@
  */
 
 /*
- * What REG_MR and BIND_MW and the LOCAL_INV of each cost on the software device, in bursts of 32
+ * Cost of REG_MR and BIND_MW and the LOCAL_INV of each on the software device, in bursts of 32
  * on one lcore. The yardstick is what each cannot do without: one compare-and-swap on one cache
  * line.
  */
@@ -30,7 +30,7 @@ struct bind_job {
 	struct rmem_mw *mw[PERF_BURST];
 	struct rmem_send_wr bind[PERF_BURST];
 	struct rmem_send_wr inv[PERF_BURST];
-	/* In these: what object i has for an rkey, and where the tag of its next one goes. */
+	/* In these: the rkey of object i, and the field for its next tag. */
 	const uint32_t *rkey[PERF_BURST];
 	uint8_t *tag[PERF_BURST];
 	struct line line[PERF_BURST];

@@ -3,8 +3,8 @@
  */
 
 /*
- * What a lease costs on the software device, in bursts of 32 on one lcore: granted, revoked and
- * taken back, and with a WRITE of 64 bytes by the peer between the two. The yardstick is the same
+ * Cost of a lease on the software device, in bursts of 32 on one lcore: granted, revoked and
+ * reclaimed, and with a WRITE of 64 bytes by the peer between the two. The yardstick is the same
  * by hand: REG_MR, BIND_MW or UMR and LOCAL_INV without any care for tags, ends or buffers.
  */
 

@@ -3,7 +3,7 @@
  */
 
 /*
- * What a registered mbuf pool costs beyond a plain one: allocating and freeing mbufs, and the
+ * Cost of a registered mbuf pool compared with a plain one: allocating and freeing mbufs, and the
  * lkey of an mbuf beyond reading where its data is.
  */
 

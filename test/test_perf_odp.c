@@ -3,7 +3,7 @@
  */
 
 /*
- * What on-demand paging costs on the software device: a WRITE to pages that the device has
+ * Cost of on-demand paging on the software device: a WRITE to pages that the device has
  * had, against a plain MR; and one to a page that it has not, against a bare first touch.
  */
 
@@ -67,7 +67,7 @@ run_warm(void *arg)
 	return run_writes(job, job->on_demand);
 }
 
-/* What the processor's own faults cost. */
+/* Cost of page faults of the CPU. */
 static double
 run_touch(void *arg)
 {

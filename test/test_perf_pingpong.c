@@ -3,8 +3,8 @@
  */
 
 /*
- * What a 64-byte SEND ping-pong between two lcores costs, by round trip, against a bare
- * cache line that goes to and fro between the same two.
+ * Cost of a 64-byte SEND ping-pong between two lcores, per round trip, compared with a
+ * cache line that is passed between the same two.
  */
 
 #include <stdlib.h>

@@ -3,7 +3,7 @@
  */
 
 /*
- * What a registered pool costs beyond an rte_mempool of the same geometry: getting and
+ * Cost of a registered pool compared with an rte_mempool of the same geometry: getting and
  * putting buffers with their SGEs filled, and creating 256 MiB of it.
  */
 

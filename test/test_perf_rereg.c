@@ -3,7 +3,7 @@
  */
 
 /*
- * What it costs to change the rights of an MR of 1 MiB in place. The yardstick is what one does
+ * Cost of changing the rights of an MR of 1 MiB in place. The baseline is what one does
  * without: deregister and register.
  */
 

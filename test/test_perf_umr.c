@@ -3,7 +3,7 @@
  */
 
 /*
- * What a WRITE through an indirect key costs on the software device, in bursts of 32 on one
+ * Cost of a WRITE through an indirect key on the software device, in bursts of 32 on one
  * lcore. The yardstick is a WRITE of as many bytes through the MR below.
  */
 

@@ -3,7 +3,7 @@
  */
 
 /*
- * What an RDMA WRITE costs on the software device: against memcpy over the same buffers in
+ * Cost of an RDMA WRITE on the software device: compared with memcpy over the same buffers in
  * the same order, and with a million MRs against one.
  */
 
@@ -105,7 +105,7 @@ run_places(struct write_job *job, bool is_many)
 
 			job->sge[i].addr = src + (at & (job->nb_bufs - 1)) * job->size;
 			job->wr[i].rdma.remote_addr = dst + (uint64_t)place * MANY_STRIDE;
-			/* What an application keeps beside the address is the key. */
+			/* An application stores the key with the address. */
 			job->wr[i].rdma.rkey = is_many
 					? job->place[job->nb_bursts * PERF_BURST + at]
 					: job->dst->rkey;
@@ -191,7 +191,7 @@ test_write64k(void)
 	return compare_write("write64k", 65536, 16, 500);
 }
 
-/* One MR for each buffer; the places, and behind them their keys. */
+/* One MR for each buffer; the addresses, followed by their keys. */
 static struct rmem_mr *many[MANY_MRS];
 static uint32_t places[2 * MANY_BURSTS * PERF_BURST];
 

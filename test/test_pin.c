@@ -32,7 +32,7 @@ TEST(pin, off_locks_nothing)
 	return TEST_SUCCESS;
 }
 
-/* Dereg of one must not unpin the other, whichever goes first. */
+/* Dereg of one must not unpin the other, in either order. */
 TEST(pin, regions_over_a_page_count)
 {
 	struct rmem_mr *mr[4];
@@ -110,7 +110,7 @@ TEST(pin, random_regions_are_as_the_model_says)
 	return TEST_SUCCESS;
 }
 
-/* What the program had locked is its own to unlock. */
+/* Memory locked by the application stays locked. */
 TEST(pin, locks_of_the_program_stay)
 {
 	struct rmem_mr *one, *all;

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* What happens where memory can't be pinned: pin=require fails as a NIC would, pin=auto goes on. */
+/* If memory can't be pinned: pin=require fails like a NIC, pin=auto continues. */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -92,7 +92,7 @@ TEST(pin_limit, require_fails_at_the_limit)
 	return TEST_SUCCESS;
 }
 
-/* Says so once, and goes on. */
+/* Logs it once, and continues. */
 TEST(pin_limit, auto_goes_on_at_the_limit)
 {
 	struct rmem_mr *mr[3];
@@ -107,7 +107,7 @@ TEST(pin_limit, auto_goes_on_at_the_limit)
 	fx_log_begin();
 	mr[1] = pin_reg(PIN_AUTO, 0, 3 * FX_PAGE);
 	is_told_again = fx_log_end()[0] != '\0';
-	/* What fits is pinned as ever. */
+	/* Memory within the limit is pinned. */
 	mr[2] = pin_reg(PIN_AUTO, 0, FX_PAGE);
 	TEST_RUN(limit_end());
 	TEST_ASSERT(mr[0] != NULL && mr[1] != NULL && mr[2] != NULL);
@@ -250,7 +250,7 @@ TEST(pin_limit, stretches_leave_mappings_to_the_program)
 	for (; nb < RTE_DIM(mrs) && ret == 0; nb += ret == 0)
 		ret = rmem_mr_reg(pd, mem + 2 * nb * FX_PAGE, 1, 0, FX_ACCESS, &mrs[nb]);
 	log = fx_log_end();
-	/* What joins two takes none. */
+	/* A range that joins two takes none. */
 	joined = rmem_mr_reg(pd, mem + FX_PAGE, 1, 0, FX_ACCESS, &last);
 	TEST_OK(rmem_mr_dereg(last));
 	while (nb > 0)

@@ -234,7 +234,7 @@ TEST(pool, mempool_calls_work_on_it)
 	return TEST_SUCCESS;
 }
 
-/* One page, one slice: a key opens the pool, not the byte behind its memory. */
+/* One page, one slice: a key is valid for the pool, not for the byte after its memory. */
 TEST(pool, keys_open_no_byte_behind_the_pool)
 {
 	struct rmem_mr_info info = fx_query(pool->mrs[0]);
@@ -278,7 +278,7 @@ TEST_WITH(pool, large_pool_is_registered_in_slices, setup_none)
 	return TEST_SUCCESS;
 }
 
-/* Whether all buffers of a pool of so many MRs and more lie in what rmem_pool_mr() says. */
+/* Whether all buffers of a pool of at least so many MRs are in the MR of rmem_pool_mr(). */
 static int
 check_mrs(struct rmem_pd *pd, const struct rmem_pool_conf *conf, uint32_t nb_mrs)
 {
@@ -422,7 +422,7 @@ TEST(pool, cache_never_holds_more_than_its_size)
 	return TEST_SUCCESS;
 }
 
-/* What lies outside of the pool, on either side, is in no MR of it. */
+/* Memory outside of the pool, on either side, is in no MR of it. */
 TEST_WITH(pool, mr_of_what_is_no_buffer_is_null, setup_none)
 {
 	struct rmem_pool_conf conf = good_conf();
@@ -485,7 +485,7 @@ create_and_close_devices(void *arg)
 	return TEST_SUCCESS;
 }
 
-/* Calls of a pool look at its own device alone. TSan sees where they look at others. */
+/* Calls of a pool access only its own device. TSan detects other accesses. */
 TEST(pool, pools_are_created_while_devices_come_and_go)
 {
 	struct rmem_pool_conf conf = good_conf();

@@ -191,7 +191,7 @@ TEST_WITH(pool_bad, name_in_use_is_eexist, setup)
 	return TEST_SUCCESS;
 }
 
-/* The log tells how much is missing. */
+/* The log has the amount missing. */
 TEST(pool_bad, more_memory_than_there_is_is_enomem)
 {
 	struct rmem_pool_conf conf = good_conf();

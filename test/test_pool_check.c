@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Before a pool is made, the check tells what is short, by how much and what to do. */
+/* Before a pool is created, the check reports limits exceeded, by how much and the remedy. */
 
 #include <string.h>
 #include <sys/resource.h>
@@ -91,7 +91,7 @@ TEST(pool_check, buffer_over_max_mr_size_is_told)
 	return TEST_SUCCESS;
 }
 
-/* By as many as it says: with exactly those it fits. */
+/* By the reported number: with exactly that many it fits. */
 TEST(pool_check, missing_mrs_are_counted)
 {
 	struct rmem_pd *pd = fx_pd(fx_dev("soft1", "max_mr_size=131072,max_mr=16"));
@@ -185,7 +185,7 @@ check_with_memlock(const struct rmem_pool_conf *conf, rlim_t limit)
 
 	if (setrlimit(RLIMIT_MEMLOCK, &memlock) != 0)
 		return 2;
-	/* Root has CAP_IPC_LOCK until it is nobody. */
+	/* Root has CAP_IPC_LOCK until it drops its privileges. */
 	if (geteuid() == 0 && setresuid(65534, 65534, 65534) != 0)
 		return 2;
 	if (rmem_pool_check(fx.a.pd, conf, &report) != 0)
@@ -197,7 +197,7 @@ check_with_memlock(const struct rmem_pool_conf *conf, rlim_t limit)
 			: 1;
 }
 
-/* Not a failure: the text says that it is one only where memory is pinned. */
+/* Not a failure: the text restricts it to devices that pin memory. */
 TEST(pool_check, short_memlock_is_told)
 {
 	const struct rmem_pool_conf conf = good_conf();

@@ -21,7 +21,7 @@
 #include "stub_driver.h"
 #include "test.h"
 
-/* MRs of the device: so many may be made, so many are there, and what taking one back says. */
+/* MRs of the device: limit, current number, and result of a deregistration. */
 static struct {
 	unsigned int max;
 	unsigned int nb;
@@ -132,7 +132,7 @@ TEST(pool_fail, mbuf_pool_keeps_registered_memory)
 	return TEST_SUCCESS;
 }
 
-/* Of several MRs one fails, and what was registered before can't be taken back. */
+/* Of several MRs one fails, and the previous ones can't be deregistered. */
 TEST(pool_fail, failed_creation_keeps_registered_memory)
 {
 	const struct rmem_pktmbuf_pool_conf conf = mbuf_conf("half_mbufs");

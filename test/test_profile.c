@@ -303,7 +303,7 @@ TEST(profile, re_registration_keeps_keys_on_mlx5_only)
 	return on_each(check_rereg);
 }
 
-/* What took fast registration without a profile takes windows here; an MR without MW_BIND fails. */
+/* Leases use windows here, not fast registration; an MR without MW_BIND fails. */
 static int
 check_leases(const struct profile *profile)
 {

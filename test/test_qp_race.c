@@ -7,8 +7,8 @@
  * receives of the life of the QP that it ended, all of them, and none of the next.
  *
  * The thread that calls it is single-stepped, where the processor can do that, and stopped a
- * given number of instructions after the QP went to ERR, until the other has begun the next life,
- * or for a while when that has to wait for it.
+ * given number of instructions after the QP moved to ERR, until the other has begun the next life,
+ * or for a limited time if that has to wait for it.
  */
 
 #include <pthread.h>
@@ -54,7 +54,7 @@ set_stepping(void *context, bool is_on)
 #endif
 }
 
-/* Until the other thread has looked at the state after the last instruction, or can't. */
+/* Until the other thread has read the state after the last instruction, or can't. */
 static bool
 is_ended(uint32_t life)
 {
@@ -159,7 +159,7 @@ run_life(uint32_t life)
 	TEST_RUN(begin_life());
 	__atomic_store_n(&race.reborn, life, __ATOMIC_RELEASE);
 	TEST_RUN(fx_wait_until(&race.done, life));
-	/* Nobody may touch the new life. */
+	/* No thread may access the new generation. */
 	TEST_EQ(fx_state(fx.a.qp), RMEM_QPS_RTS);
 	TEST_EQ(rmem_poll_cq(fx.a.cq, &wc, 1), 0);
 	return TEST_SUCCESS;

@@ -90,7 +90,7 @@ TEST(qp_state, reset_drops_requests_and_keeps_completions)
 	TEST_EQ(fx_post(fx.a.qp, &wr), 1);
 	TEST_RUN(post_waiting_sends(fx.a.qp, 1, 3));
 	TEST_RUN(post_receives(fx.a.qp, 10, 3));
-	/* The write has completed when the send behind it waits. */
+	/* The WRITE has completed when the SEND after it waits. */
 	do {
 		TEST_EQ(rmem_poll_cq(fx.a.cq, NULL, 0), 0);
 		TEST_OK(rmem_qp_query(fx.a.qp, &attr));

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* What a post accepts, when a queue is full, and when a place in it is free again. */
+/* Requests accepted by a post, full queues, and the release of entries. */
 
 #include <string.h>
 

@@ -45,7 +45,7 @@ get_nb_ops(void)
 	return text != NULL ? (uint32_t)strtoul(text, NULL, 0) : NB_OPS;
 }
 
-/* What a run has of its own, on the device of all. */
+/* State of a run, on the common device. */
 static int
 open_run(struct random_run *one)
 {
@@ -171,7 +171,7 @@ is_crowded(void)
 					info.max_mw < nb_runs * MODEL_REGIONS);
 }
 
-/* Neither all nor nothing went well: else this would prove little. */
+/* Some requests succeeded and some failed: else this would prove little. */
 static int
 judge(const struct random_run *one, uint64_t seed, bool is_different)
 {
@@ -268,10 +268,10 @@ run_until_used(enum model_kind kind, bool *is_noticed)
 	return NULL;
 }
 
-/* Change the model so, or the device, behind the other's back; whether the change was made. */
+/* Change only the model, or only the device; whether the change was made. */
 typedef bool (*corrupt_t)(struct model_region *region);
 
-/* What a request renews before another has used it is not noticed: so, several times. */
+/* A state overwritten before its use is not detected: so, several times. */
 static int
 expect_noticed(corrupt_t corrupt, const enum model_kind *kinds, unsigned int nb_kinds)
 {

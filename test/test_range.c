@@ -25,7 +25,7 @@
 
 __extension__ typedef unsigned __int128 u128;
 
-/* What a key covers: [first, first + length), which may end at 2^64. */
+/* Range of a key: [first, first + length), which may end at 2^64. */
 struct target {
 	uint64_t first;
 	uint64_t length;
@@ -53,7 +53,7 @@ is_inside(uint64_t addr, uint64_t length)
 					(u128)addr + length <= (u128)target.first + target.length);
 }
 
-/* What may be copied; an implicit MR covers more than is mapped. */
+/* Memory that may be copied; an implicit MR covers more than is mapped. */
 static bool
 is_wanted(uint64_t addr, uint64_t length)
 {
@@ -405,7 +405,7 @@ check_kind(int (*make)(void))
 		TEST_RUN(make());
 		TEST_RUN(try_edges());
 	}
-	/* Neither all nor nothing went well: else this would prove little. */
+	/* Some requests succeeded and some failed: else this would prove little. */
 	TEST_ASSERT(nb_succeeded > NB_TARGETS * 50 && nb_refused > NB_TARGETS * 50);
 	return TEST_SUCCESS;
 }

@@ -6,10 +6,10 @@
  * No access outlives its invalidation (design.md, 4): lcores go on writing through a key while
  * another takes it away. When that has completed, nothing of theirs reaches the memory.
  *
- * Writers own a pair of connected QPs each. When the key is refused, which is part of the
- * test, they reset and connect them again. Their messages are large, so that the key goes in
- * the midst of a copy. The main lcore then scribbles over the memory at once, first where a
- * copy comes last, and looks for bytes that are not its own after every writer was refused.
+ * Writers own a pair of connected QPs each. When the key is refused, which is part of the test,
+ * they reset and connect them again. Their messages are large, so that the key is invalidated in
+ * the midst of a copy. The main lcore then scribbles over the memory at once, first where a copy is
+ * last, and checks for foreign bytes after every writer was refused.
  */
 
 #include <sched.h>
@@ -23,14 +23,14 @@
 #define ROUNDS      50u
 /* Where one lcore executes for all others, they wait for it and for each other. */
 #define ENGINE_ROUNDS 20u
-/* What a message fills, and all of them together: a part for each writer. */
+/* Size of a message, and of all of them: a part for each writer. */
 #define PART     (4u * FX_BUF_SIZE)
 #define SIZE     (MAX_WRITERS * PART)
 #define PAGES    (SIZE / FX_PAGE)
 #define SCRIBBLE 0x5c
 #define PAYLOAD  0xa9
 
-/* What the main lcore tells the writers. */
+/* Commands of the main lcore to the writers. */
 static struct {
 	uint32_t rkey;       /* atomic; 0 while there is none */
 	uint32_t is_stopped; /* atomic */
@@ -89,7 +89,7 @@ write_burst(struct writer *writer, uint32_t rkey)
 	TEST_STATUS(wc.status, RMEM_WC_REM_ACCESS_ERR);
 	TEST_RUN(reconnect(writer));
 	count(&writer->nb_refused);
-	/* There may be fewer processors than lcores. While the key is good, nobody steps back. */
+	/* There may be fewer CPUs than lcores. While the key is valid, no lcore yields. */
 	sched_yield();
 	return TEST_SUCCESS;
 }
@@ -215,7 +215,7 @@ is_scribbled(const uint8_t *buf)
 	return buf[0] == SCRIBBLE && memcmp(buf, buf + 1, SIZE - 1) == 0;
 }
 
-/* After the key is gone: our bytes stay, however often the writers try. */
+/* After the invalidation: our bytes stay, however often the writers try. */
 static int
 expect_no_late_write(uint8_t *buf)
 {
@@ -271,7 +271,7 @@ TEST(rcu, no_write_comes_after_dereg)
 	return stop_writers(dereg_rounds());
 }
 
-/* The memory goes away at once: a write too late would be a SIGSEGV. */
+/* The memory is unmapped immediately: a late write would be a SIGSEGV. */
 static int
 unmap_rounds(uint8_t *pages)
 {
@@ -332,7 +332,7 @@ TEST(rcu, no_write_comes_after_dereg_of_a_bound_mr)
 	return stop_writers(fast_dereg_rounds());
 }
 
-/* The peer invalidates; the receive that tells of it completes when nobody writes any more. */
+/* The peer invalidates; its receive completes when no lcore writes any more. */
 static int
 send_with_inv_rounds(void)
 {
@@ -360,7 +360,7 @@ TEST(rcu, no_write_comes_after_send_with_inv)
 	return stop_writers(send_with_inv_rounds());
 }
 
-/* The READ completes when nobody writes any more through the key that it invalidates. */
+/* The READ completes when no lcore writes any more through the key that it invalidates. */
 static int
 read_with_inv_rounds(void)
 {
@@ -476,7 +476,7 @@ TEST(rcu, former_key_of_a_window_reaches_nothing)
 	return stop_writers(window_rounds(others));
 }
 
-/* A change of the rights or of the PD takes the key away from the writers, and comes back. */
+/* A change of the rights or of the PD revokes the access of the writers, and is undone. */
 static int
 rereg_rounds(uint32_t flags)
 {

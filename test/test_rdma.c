@@ -45,7 +45,7 @@ TEST(rdma, messages_over_one_mib_arrive_whole)
 	return TEST_SUCCESS;
 }
 
-/* The bytes go where the WRITE says; the SGEs of the receive are not looked at. */
+/* The bytes are placed at the WRITE's address; the SGEs of the receive are ignored. */
 TEST(rdma, write_with_immediate_leaves_the_memory_of_the_receive)
 {
 	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 16);

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* The caller chooses the key of an MR, and is told apart why it can't have it. */
+/* The caller requests the key of an MR; each reason for a refusal has its errno. */
 
 #include <string.h>
 
@@ -122,7 +122,7 @@ expect_own(struct rmem_mr **mrs, unsigned int nb)
 	return TEST_SUCCESS;
 }
 
-/* Programs ask for 0, 1, 2 and so on; and for the neighbours of what they have. */
+/* Applications request 0, 1, 2 and so on; and the neighbours of their keys. */
 TEST(requested_key, any_number_can_be_had)
 {
 	static const uint32_t more[] = {

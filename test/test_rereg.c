@@ -84,7 +84,7 @@ expect_refused(struct rmem_mr *mr, const struct change *change, int error)
 	return expect_remote(RMEM_WR_RDMA_WRITE, fx_addr(fx.a.buf), mr->rkey, true);
 }
 
-/* One bad argument, with each combination of flags that looks at it. */
+/* One invalid argument, with each combination of flags that uses it. */
 static int
 expect_bad(struct rmem_mr *mr, uint32_t flag, const struct change *bad, int error)
 {
@@ -208,7 +208,7 @@ TEST(rereg, bad_flags_and_handles_are_refused)
 	TEST_ERR(rereg((struct rmem_mr *)fx.a.pd, &bad, &result), EINVAL);
 	TEST_ERR(rereg(fast, &bad, &result), EINVAL);
 	TEST_EQ(fx_mr_state(fast), RMEM_MR_STATE_FREE);
-	/* Who asks for no result still gets the errno. */
+	/* Without a result argument the errno is returned too. */
 	TEST_ERR(rereg(fast, &bad, NULL), EINVAL);
 	TEST_OK(rereg(mr, &bad, NULL));
 	return TEST_SUCCESS;
@@ -334,7 +334,7 @@ TEST(rereg, disabled_mr_stays_disabled)
 	return expect_remote(RMEM_WR_RDMA_WRITE, mr->iova, mr->rkey, false);
 }
 
-/* What is bound to an MR forbids every change of it. */
+/* An object bound to an MR prevents every change of it. */
 static int
 expect_bound(struct rmem_mr *mr)
 {

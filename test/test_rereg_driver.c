@@ -3,7 +3,7 @@
  */
 
 /*
- * What the class makes of a driver's answer to a re-registration: each class of error, and
+ * Mapping of a driver's result of a re-registration by the class: each kind of error, and
  * deregistering and registering where the driver can do no better.
  */
 
@@ -90,7 +90,7 @@ redo_driver(const char *name)
 	return driver;
 }
 
-/* "redo" can only register anew; "rereg" has the operation. */
+/* "redo" can only register again; "rereg" has the operation. */
 static struct {
 	struct rmem_dev *dev;
 	struct rmem_pd *pd;

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* A request that its peer can't take yet waits, goes on, or ends after the tries it has. */
+/* A request whose peer is not ready waits, continues, or fails after its retries. */
 
 #include <string.h>
 
@@ -33,7 +33,7 @@ impatient(void)
 	return conn;
 }
 
-/* Waits for ever for a peer, and for a receive of it. */
+/* Waits without limit for a peer, and for a receive of it. */
 static struct rmem_qp_conn
 patient(void)
 {
@@ -165,7 +165,7 @@ TEST(retry, peer_connected_to_another_is_retry_exc_err)
 	return expect_retry_exceeded(RMEM_QPS_RTS);
 }
 
-/* After messages went through: nothing remembers who the peer was. */
+/* After messages: no state of the former peer is left. */
 TEST(retry, peer_that_left_for_another_is_retry_exc_err)
 {
 	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
@@ -264,7 +264,7 @@ TEST(retry, waiting_send_survives_reset_and_connect_of_the_peer)
 	return TEST_SUCCESS;
 }
 
-/* REG_MR and LOCAL_INV are nobody's business but ours. */
+/* REG_MR and LOCAL_INV do not depend on the peer. */
 TEST(retry, local_requests_need_no_peer)
 {
 	TEST_OK(rmem_qp_reset(fx.b.qp));

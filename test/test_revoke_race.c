@@ -4,8 +4,8 @@
 
 /*
  * No access outlives the end of a type 2 window, of an indirect key, or of an MR below one: an
- * lcore goes on writing through it while the owner ends it, uses the memory again at once, and
- * opens it anew. Each round the writer ends on its refusal, and the owner connects the QPs again.
+ * lcore keeps writing through it while the owner ends it, reuses the memory immediately, and
+ * grants it again. Each round the writer ends on its refusal, and the owner connects the QPs again.
  */
 
 #include <string.h>
@@ -16,7 +16,7 @@
 #define ROUNDS   100u
 #define SCRIBBLE 0x5c
 #define PAYLOAD  0xa9
-/* What a message fills: the whole of a's buffer, so that the key goes in the midst of a copy. */
+/* Size of a message: a's whole buffer, so that the key is invalidated during a copy. */
 #define SIZE FX_BUF_SIZE
 
 static struct {
@@ -70,7 +70,7 @@ is_scribbled(void)
 	return fx.a.buf[0] == SCRIBBLE && memcmp(fx.a.buf, fx.a.buf + 1, SIZE - 1) == 0;
 }
 
-/* From the end to the start, page by page: a copy comes last where we were first. */
+/* From the end to the start, page by page: a copy is last where the check was first. */
 static void
 scribble(void)
 {

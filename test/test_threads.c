@@ -3,7 +3,7 @@
  */
 
 /*
- * What the headers call safe from any thread is: control calls race each other and the data
+ * Thread safety as documented in the headers: control calls race each other and the data
  * path. Late accesses through a source key, a receive or a peer QP do not happen either.
  */
 
@@ -104,7 +104,7 @@ send_one(struct fx_side *side, struct rmem_send_wr *wr)
 	ret = fx_poll(side->cq, &wc, 1);
 	if (ret != 1)
 		return -ETIMEDOUT;
-	/* There may be fewer processors than lcores. While all is well, nobody steps back. */
+	/* There may be fewer CPUs than lcores. While no error occurs, no lcore yields. */
 	if (wc.status != RMEM_WC_SUCCESS)
 		sched_yield();
 	return wc.status;
@@ -245,7 +245,7 @@ TEST(threads, one_of_several_creators_of_a_device_wins)
 	return TEST_SUCCESS;
 }
 
-/* All invalidate the key of the round; those who lose fail their QP. */
+/* All invalidate the key of the round; the losing ones fail their QP. */
 static int
 invalidate_shared_key(void *arg)
 {
@@ -342,7 +342,7 @@ write_from_shared_source(void *arg)
 	return TEST_SUCCESS;
 }
 
-/* From the end, where a copy comes last, to the start. */
+/* From the end, where a copy is last, to the start. */
 static void
 overwrite(uint8_t *buf)
 {
@@ -388,7 +388,7 @@ source_rounds(void)
 		overwrite(fx.b.buf);
 		TEST_RUN(wait_for(offsetof(struct worker, nb_refused)));
 		__atomic_store_n(&shared_key, 0, __ATOMIC_RELEASE);
-		/* Nobody reads what OLD is about to overwrite: the key is gone. */
+		/* No access reads what OLD is about to overwrite: the key is invalid. */
 	}
 	return TEST_SUCCESS;
 }
@@ -423,7 +423,7 @@ send_to_main(void *arg)
 			continue;
 		}
 		TEST_STATUS(status, RMEM_WC_RETRY_EXC_ERR);
-		/* The main lcore connects both anew. */
+		/* The main lcore connects both again. */
 		__atomic_store_n(&shared_key, 0, __ATOMIC_RELEASE);
 		count(&worker->nb_refused);
 	}

@@ -5,7 +5,7 @@
 /*
  * Control calls and errors are traced. The cases only make them happen and print what has to be in
  * the trace, as "wanted: NAME FIELD=VALUE..."; app/test_trace.py reads the trace. With traces off
- * nothing is told, and all goes on as ever.
+ * nothing is traced, and all calls work as before.
  */
 
 #define ALLOW_EXPERIMENTAL_API /* trace points in DPDK 22.11 */
@@ -199,7 +199,7 @@ TEST(trace, failed_requests_are_traced)
 			RMEM_WC_REM_ACCESS_ERR);
 	expect("lib.rmem.error.wc dev=soft0 qp_num=%u wr_id=4712 status=%d", fx.a.qp->qp_num,
 			RMEM_WC_WR_FLUSH_ERR);
-	/* What a driver of others tells. */
+	/* Trace points of an external driver. */
 	rmem_wc_trace_error(fx.a.dev->obj.dev_id, 99, 4713, RMEM_WC_GENERAL_ERR, 98);
 	expect("lib.rmem.error.wc dev=soft0 qp_num=99 wr_id=4713 status=%d vendor_err=98",
 			RMEM_WC_GENERAL_ERR);

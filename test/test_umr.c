@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Every opcode goes through an indirect key on either side, byte for byte as the model says. */
+/* Every opcode uses an indirect key on either side, byte for byte as in the model. */
 
 #include <string.h>
 

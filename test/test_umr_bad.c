@@ -3,8 +3,8 @@
  */
 
 /*
- * What is wrong below an indirect key is the status of the access, which then moved no byte. What
- * a UMR refuses is in conformance.
+ * An error below an indirect key is the status of the access, which then copies no byte.
+ * The checks of a UMR are in conformance.
  */
 
 #include <string.h>
@@ -21,7 +21,7 @@
 static struct rmem_mr *mkey;
 static struct rmem_mkey_entry entries[NB_ENTRIES];
 
-/* The third entry is of fx.fast, which cases take away. */
+/* The third entry is of fx.fast, which cases invalidate. */
 static int
 setup(void)
 {
@@ -80,7 +80,7 @@ TEST(umr_bad, umr_beyond_max_mr_size_is_refused)
 	return TEST_SUCCESS;
 }
 
-/* Neither a WRITE of the peer nor a READ of ours moves a byte, and vendor_err says why. */
+/* Neither a WRITE of the peer nor a local READ copies a byte, and vendor_err has the reason. */
 static int
 expect_refused_below(void)
 {
@@ -100,7 +100,7 @@ expect_refused_below(void)
 	return TEST_SUCCESS;
 }
 
-/* What touches no byte of the third piece still goes through. */
+/* Requests without a byte of the third piece still succeed. */
 static int
 expect_rest_opens(void)
 {

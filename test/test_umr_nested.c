@@ -3,8 +3,8 @@
  */
 
 /*
- * Indirect keys over indirect keys: byte for byte as the model says, to the depth that the
- * device has and no further, without cycles, and refused when anything below is gone.
+ * Indirect keys over indirect keys: byte for byte as in the model, to the depth that the
+ * device has and no further, without cycles, and refused when any key below is invalid.
  */
 
 #include <string.h>
@@ -13,7 +13,7 @@
 #include "test.h"
 #include "umr_layout.h"
 
-#define DEPTH     4u /* max_mkey_depth of the device, unless RMEM_TEST_ARGS says otherwise */
+#define DEPTH     4u /* max_mkey_depth of the device, unless set by RMEM_TEST_ARGS */
 #define NB_RANDOM 60u
 #define NB_MOVES  6u
 #define WHY_BELOW 8u
@@ -185,7 +185,7 @@ bind_web(struct rmem_qp *qp, struct rmem_mr *mr, const struct rmem_sge below[2])
 	return fx_send(qp, &wr);
 }
 
-/* 16 ^ 14 paths lead through these 32 keys: binding looks at each key once. */
+/* 16 ^ 14 paths lead through these 32 keys: binding checks each key once. */
 TEST(umr_nested, paths_through_many_levels_are_not_walked_one_by_one)
 {
 	struct rmem_dev *dev = fx_dev("soft76", "max_mkey_depth=16,max_mkey_entries=16");

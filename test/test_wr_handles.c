@@ -167,7 +167,7 @@ make_stale(struct rmem_send_wr *wr, uint16_t num_sge)
 	wr->flags = RMEM_SEND_SIGNALED;
 }
 
-/* Behind a message that waits for its receive, all are queued. */
+/* After a message that waits for its receive, all are queued. */
 TEST(wr_handles, stale_sges_are_not_read)
 {
 	struct rmem_mr *fast = fx_fast_mr(fx.a.pd, 1), *mkey = fx_mkey(fx.a.pd, 1);

@@ -101,7 +101,7 @@ layout_bind_random(struct layout *layout, struct rmem_mr *mr, const struct layou
 		uint32_t room, length, skip, extent;
 
 		if (from->length < repeat)
-			from = below[0]; /* it has room for all */
+			from = below[0]; /* it holds all */
 		room = from->length / repeat;
 		length = 1 + layout_random(random, RTE_MIN(RTE_MIN(room, max), 300u));
 		skip = layout_random(random, room - length + 1);

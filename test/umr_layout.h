@@ -38,7 +38,7 @@ int layout_bind(struct layout *layout, struct rmem_mr *mr, const struct layout *
 		unsigned int nb_below, const struct rmem_mkey_entry *entries, uint32_t nb_entries,
 		uint32_t repeat_count, uint64_t iova);
 
-/* The same with entries at random; the numbers follow from *random, which goes on. */
+/* The same with entries at random; the numbers follow from *random, which is advanced. */
 int layout_bind_random(struct layout *layout, struct rmem_mr *mr, const struct layout *const *below,
 		unsigned int nb_below, uint64_t *random);
 

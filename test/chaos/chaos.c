@@ -160,7 +160,7 @@ tick_lcore(struct ch_thread *t)
 	return ch_binds_tick(t) && ch_leases_tick(t);
 }
 
-/* What it made is released here, as its CQ and QPs belong to this thread. */
+/* Its objects are released here, since its CQ and QPs belong to this thread. */
 static bool
 drain_lcore(struct ch_thread *t)
 {
@@ -190,7 +190,7 @@ run_lcore(void *arg)
 	return 0;
 }
 
-/* After all have stopped, so that nobody sends to a QP that is gone. */
+/* After all have stopped, so that no thread sends to a destroyed QP. */
 static int
 end_lcore(void *arg)
 {
@@ -404,7 +404,7 @@ main(int argc, char **argv)
 		return TEST_SKIPPED;
 	ch.seed = number_of("RMEM_SEED", rte_rdtsc());
 	printf("chaos: %" PRIu64 " s, RMEM_SEED=0x%" PRIx64 "\n", seconds, ch.seed);
-	/* What the first device leaves to others is not freed. */
+	/* Memory that the first device shares with others is not freed. */
 	if (rmem_dev_create("soft0", NULL, &ch.dev) != 0 || rmem_dev_close(ch.dev) != 0)
 		return EXIT_FAILURE;
 	before = test_heap().alloc_count;

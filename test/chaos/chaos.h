@@ -45,7 +45,7 @@
 #define CH_SCRATCH_SIZE 1024u
 #define CH_NB_LAST      16u
 #define CH_DEADLINE_S   120u
-/* Fewer than the tags of an index: an old key that comes back before is a defect. */
+/* Fewer than the tags of an index: an earlier reuse of a key is a defect. */
 #define CH_MAX_AGE 200u
 #define CH_NO_QP   UINT32_MAX
 /* In the wr_id of a receive. */
@@ -59,7 +59,7 @@ enum ch_state {
 	CH_ENDED = 3,  /* nothing may succeed */
 };
 
-/* What a peer is told of a key. */
+/* Description of a key for a peer. */
 struct ch_grant {
 	uint64_t id; /* 0: none */
 	uint64_t addr;
@@ -80,7 +80,7 @@ struct ch_slot {
 	uint64_t id;                   /* of the grant, 0: quiet */
 	unsigned int entry;            /* of the table, for the present grant */
 	unsigned int index;            /* among all slots */
-	int fd;                        /* the memfd behind it */
+	int fd;                        /* its memfd */
 };
 
 /* A request that was posted and has not completed. */
@@ -125,7 +125,7 @@ struct ch_qp {
 	bool is_posted[CH_NB_RECVS];
 	uint32_t vendor_err; /* of the last completion */
 	bool is_connected;
-	bool has_failed; /* a completion says that it is in ERR */
+	bool has_failed; /* a completion has shown that it is in ERR */
 };
 
 struct ch_binds;
@@ -208,7 +208,7 @@ struct ch_slot *ch_slot_find(struct ch_thread *t);
 bool ch_slot_begin(struct ch_thread *t, struct ch_slot *slot);
 /* Fill bytes that the grant will cover; multiples of CH_GRAIN. */
 void ch_slot_open(struct ch_slot *slot, size_t offset, size_t length);
-/* The grant is over; look at all bytes and make them quiet. */
+/* The grant has ended; check all bytes and reset them. */
 bool ch_slot_end(struct ch_thread *t, struct ch_slot *slot);
 /* A random part of a slot. */
 void ch_part(struct ch_thread *t, size_t *offset, size_t *length);
@@ -227,13 +227,13 @@ bool ch_qp_tick(struct ch_thread *t, struct ch_qp *q);
 bool ch_qp_reset(struct ch_thread *t, struct ch_qp *q);
 bool ch_qp_drain(struct ch_thread *t, struct ch_qp *q);
 bool ch_qp_close(struct ch_thread *t, struct ch_qp *q);
-/* What the thread's CQ holds. */
+/* Completions in the CQ of the thread. */
 bool ch_poll(struct ch_thread *t);
 int ch_state_of(const struct ch_qp *q);
 /* Whether it is connected, as far as is known: asking takes a lock of all QPs. */
 bool ch_is_connected(const struct ch_qp *q);
 struct ch_qp *ch_peer(const struct ch_qp *q);
-/* Post one request of the kind that p says; false: it was not accepted. */
+/* Post one request of the kind of p; false: it was not accepted. */
 bool ch_post(struct ch_thread *t, struct ch_qp *q, struct rmem_send_wr *wr,
 		const struct ch_pending *p, bool *is_ok);
 uint8_t *ch_scratch(const struct ch_qp *q, uint64_t seq);

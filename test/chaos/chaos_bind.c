@@ -3,8 +3,9 @@
  */
 
 /*
- * What requests bind: fast-register MRs, windows of both types and indirect keys, each over a
- * slot of its lcore. What a QP that failed left in an unknown state is released and made again.
+ * Objects bound by requests: fast-register MRs, windows of both types and indirect keys, each over
+ * a slot of its lcore. Objects in an unknown state after a QP failure are released and created
+ * again.
  */
 
 #include <inttypes.h>

@@ -234,7 +234,7 @@ dereg(struct ch_thread *t, struct region *r)
 	return ch_slot_end(t, r->slot);
 }
 
-/* Rights or PD; nobody may rely on the key meanwhile. */
+/* Rights or PD; no thread relies on the key during the change. */
 static bool
 change_rights(struct ch_thread *t, struct region *r)
 {
@@ -256,7 +256,7 @@ change_rights(struct ch_thread *t, struct region *r)
 	return true;
 }
 
-/* The MR goes to another slot: the grant of this one ends. */
+/* The MR moves to another slot: the grant of this one ends. */
 static bool
 change_memory(struct ch_thread *t, struct region *r)
 {
@@ -343,7 +343,7 @@ read_events(struct control *c)
 		int ret;
 
 		if (r->mr != event.mr || !r->is_pending)
-			return CH_FAIL(c->t, "an event is of no registration under way");
+			return CH_FAIL(c->t, "an event is of no registration in progress");
 		r->is_pending = false;
 		if (event.status == 0) {
 			publish(c->t, r, CH_LIVE);

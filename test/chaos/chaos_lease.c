@@ -14,7 +14,7 @@
 #include "chaos.h"
 
 #define NB_LEASES  4u
-#define FIRST_SLOT 8u /* behind those of bindings */
+#define FIRST_SLOT 8u /* after those of bindings */
 
 struct leased {
 	struct ch_slot *slot;

@@ -2,7 +2,10 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Objects that come and go beside the lcores: PDs, CQs, QPs, windows, lists, pools, devices. */
+/*
+ * Objects created and destroyed concurrently with the lcores: PDs, CQs, QPs, windows, lists, pools,
+ * devices.
+ */
 
 #include <stdio.h>
 #include <string.h>
@@ -197,7 +200,7 @@ use_device(struct ch_thread *t)
 	return CH_CHECK(t, ret == 0, "rmem_dev_close: %s", strerror(-ret));
 }
 
-/* What any thread may do to the QPs of lcores. */
+/* Calls that any thread may make on the QPs of lcores. */
 static bool
 disturb(struct ch_thread *t)
 {

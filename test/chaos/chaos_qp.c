@@ -108,7 +108,7 @@ connect_to_peer(struct ch_thread *t, struct ch_qp *q)
 	return CH_CHECK(t, ret == 0, "rmem_qp_connect: %s", strerror(-ret));
 }
 
-/* Destroy it and make another: its windows are for nobody then. */
+/* Destroy it and create another: its windows are then valid for no QP. */
 static bool
 recreate(struct ch_thread *t, struct ch_qp *q)
 {
@@ -211,7 +211,7 @@ ch_post(struct ch_thread *t, struct ch_qp *q, struct rmem_send_wr *wr, const str
 	return false;
 }
 
-/* What a completion of this epoch passes over has succeeded, unless a reset dropped it. */
+/* Requests before a completion of this epoch have succeeded, unless a reset dropped them. */
 static bool
 pass_over(struct ch_thread *t, struct ch_qp *q, struct ch_queue *queue, uint64_t seq)
 {
@@ -242,7 +242,7 @@ account(struct ch_thread *t, const struct rmem_wc *wc)
 	struct ch_pending p;
 
 	if (wc->wr_id >> 48 >= ch.nb_qps || q->owner != t)
-		return CH_FAIL(t, "a completion of wr_id 0x%" PRIx64 " is nobody's", wc->wr_id);
+		return CH_FAIL(t, "a completion of wr_id 0x%" PRIx64 " has no owner", wc->wr_id);
 	if (seq < queue->head || seq >= queue->tail)
 		return CH_FAIL(t,
 				"QP %u: %s %" PRIu64 " of %" PRIu64 " to %" PRIu64
@@ -284,7 +284,7 @@ ch_poll(struct ch_thread *t)
 	return false;
 }
 
-/* With an error everything completes; a last request tells when. */
+/* With an error everything completes; a last request shows when. */
 bool
 ch_qp_drain(struct ch_thread *t, struct ch_qp *q)
 {

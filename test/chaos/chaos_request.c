@@ -338,7 +338,7 @@ ch_done(struct ch_thread *t, struct ch_qp *q, const struct ch_pending *p, int st
 		__atomic_add_fetch(&ch.nb_added, 1, __ATOMIC_RELAXED);
 	else if (p->is_sum && status < 0)
 		__atomic_add_fetch(&ch.nb_lost, 1, __ATOMIC_RELAXED);
-	/* What is of an earlier epoch was given up already. */
+	/* Requests of an earlier epoch were dropped already. */
 	if (status < 0 || p->epoch != q->epoch)
 		return true;
 	if (p->bind >= 0)

@@ -58,7 +58,7 @@ int conf_teardown(void);
 
 /* Rights of an MR that the device has; MW_BIND where it has windows. */
 uint32_t conf_access(void);
-/* A QP of this PD with as much as fx_qp_conf() asks for and the device has; or NULL. */
+/* A QP of this PD with the sizes of fx_qp_conf(), up to the limits of the device; or NULL. */
 struct rmem_qp *conf_qp(struct rmem_pd *pd, struct rmem_cq *cq, uint32_t access);
 /* Patience is that of a loaded machine: what is lost ends the case, not what is late. */
 int conf_connect(struct rmem_qp *qp, struct rmem_qp *peer);
@@ -67,8 +67,7 @@ int conf_pair(struct rmem_qp **mine, struct rmem_qp **peer);
 int conf_reconnect_pair(struct rmem_qp *qp, struct rmem_qp *peer);
 int conf_reconnect(void);
 /*
- * The QP of a request that failed is in ERR, or goes there: some devices tell of the failure
- * first.
+ * The QP of a failed request is in ERR, or moves there: some devices report the failure first.
  */
 int conf_expect_err(struct rmem_qp *qp);
 
@@ -97,7 +96,7 @@ int conf_open(uint64_t addr, uint32_t length, uint32_t rkey, const uint8_t *at);
 
 /*
  * The device did what the rule forbids. Whether that is a known deviation of it: then the case
- * goes on, and is counted and printed apart.
+ * continues, and is counted and printed separately.
  */
 bool conf_deviates(const char *name);
 /* Whether it is known to, so that there is no use in waiting for long. */

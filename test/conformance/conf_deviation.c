@@ -3,9 +3,8 @@
  */
 
 /*
- * What known devices do against the rules. Each was seen in a run; a case that meets one says
- * so and is counted apart. A profile is taken by --known, or because the device's arguments
- * say that it is one.
+ * Known deviations of devices from the rules. Each was seen in a run; a case that meets one prints
+ * it and is counted separately. A profile is selected by --known, or by the device's arguments.
  */
 
 #include <stdio.h>
@@ -17,7 +16,7 @@
 
 struct deviation {
 	const char *profile;
-	const char *name; /* what conf_deviates() is asked for, or NULL */
+	const char *name; /* name for conf_deviates(), or NULL */
 	enum conf_refusal why;
 	uint32_t statuses; /* without a name: these are given for that refusal */
 	const char *text;
@@ -27,7 +26,7 @@ static const struct deviation deviations[] = {
 		{"rxe", NULL, CONF_LOCAL_KEY, BIT(RMEM_WC_LOC_QP_OP_ERR),
 				"an lkey that it can't find is LOC_QP_OP_ERR, not LOC_PROT_ERR"},
 		{"rxe", NULL, CONF_LOCAL_KEY, BIT(RMEM_WC_WR_FLUSH_ERR),
-				"the request that fails on an lkey is told of as flushed by newer kernels"},
+				"the request that fails on an lkey is reported as flushed by newer kernels"},
 		{"rxe", NULL, CONF_TOO_LONG, BIT(RMEM_WC_REM_OP_ERR),
 				"a message too long is REM_OP_ERR to its sender"},
 		{"rxe", NULL, CONF_RECV_LENGTH, BIT(RMEM_WC_LOC_QP_OP_ERR),
@@ -35,7 +34,7 @@ static const struct deviation deviations[] = {
 		{"rxe", NULL, CONF_RECV_KEY, BIT(RMEM_WC_LOC_QP_OP_ERR),
 				"a receive whose lkey does not open is LOC_QP_OP_ERR, not LOC_PROT_ERR"},
 		{"rxe", "window_bounds", 0, 0,
-				"the bounds of a window are not looked at, only those of its MR"},
+				"the bounds of a window are not checked, only those of its MR"},
 		{"rxe", "imm_recv", 0, 0,
 				"WRITE_WITH_IMM with a bad rkey ends the receive with REM_ACCESS_ERR, "
 				"not flushed"},

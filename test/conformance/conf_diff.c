@@ -5,7 +5,7 @@
 /*
  * The same random program on two devices: MRs come and go, windows are bound and invalidated,
  * and a peer writes, reads, adds and sends through good keys and bad ones. Every return value,
- * status, state and byte must be the same; a known deviation is told and counted.
+ * status, state and byte must be the same; a known deviation is printed and counted.
  * The operations themselves are in conf_diff_ops.c.
  */
 
@@ -172,7 +172,7 @@ random_access(struct diff_op *op)
 	op->tag_flip = one_in(16) ? (uint8_t)(1u << diff_below(8)) : 0;
 	op->bad_local = one_in(24);
 	if (op->type == DIFF_ATOMIC) {
-		op->bad_local = false; /* seen before the peer changed its memory, or behind */
+		op->bad_local = false; /* seen before the peer changed its memory, or after */
 		op->length = 8;
 		op->offset &= ~UINT64_C(7);
 		if (!item->is_zero_based)
@@ -261,7 +261,7 @@ compare(const struct diff_op *op, const struct diff_outcome *first,
 	TEST_EQ(second->ret, first->ret);
 	if (op->type == DIFF_READ && op->bad_local) {
 		/*
-		 * Where the data goes to is looked at before the peer is asked, or when it comes.
+		 * The local memory is checked before the peer, or with the response.
 		 */
 		TEST_EQ(second->status == RMEM_WC_SUCCESS, first->status == RMEM_WC_SUCCESS);
 	} else {

@@ -59,7 +59,7 @@ struct diff_op {
 	bool bad_local;
 };
 
-/* What both devices have under a number. */
+/* Objects of both devices with one number. */
 struct diff_item {
 	enum diff_kind kind;
 	bool is_bound; /* type 2 window */

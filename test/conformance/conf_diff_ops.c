@@ -127,7 +127,7 @@ do_inv(struct diff_world *world, const struct diff_op *op, struct diff_outcome *
 	post_and_wait(world, world->a.qp, &wr, outcome);
 }
 
-/* b's message takes a's key, and a's receive tells. */
+/* b's message invalidates a's key, and a's receive reports it. */
 static void
 do_send_inv(struct diff_world *world, const struct diff_op *op, struct diff_outcome *outcome)
 {
@@ -188,7 +188,7 @@ get_states(struct diff_world *world, struct diff_outcome *outcome)
 	outcome->states[1] = fx_state(world->b.qp);
 }
 
-/* A QP may fail behind the completion of its peer: give it time, when it went alike else. */
+/* A QP may fail after the completion of its peer: wait, if all else is equal. */
 static void
 wait_states(struct diff_world *world, struct diff_outcome *outcome,
 		const struct diff_outcome *other)
@@ -221,7 +221,7 @@ diff_do(struct diff_world *world, const struct diff_op *op, struct diff_outcome 
 	steps[op->type](world, op, outcome);
 	TEST_ASSERT(outcome->status != -ETIMEDOUT && outcome->recv_status != -ETIMEDOUT);
 	if (op->type == DIFF_READ && op->bad_local)
-		other = NULL; /* on which side is not said */
+		other = NULL; /* on either side */
 	wait_states(world, outcome, other);
 	if (outcome->ret != 0 || outcome->status != RMEM_WC_SUCCESS ||
 			outcome->recv_status != RMEM_WC_SUCCESS)

@@ -15,7 +15,7 @@ good_write(const struct rmem_sge *sge)
 }
 
 CONF_TEST(error, first_error_flushes_the_rest, 0, 0,
-		"IBTA 10.3.1.5: requests behind the first error are flushed")
+		"IBTA 10.3.1.5: requests after the first error are flushed")
 {
 	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
 	struct rmem_send_wr wrs[6];
@@ -60,7 +60,7 @@ CONF_TEST(error, failure_completes_though_unsignaled, 0, 0,
 	return TEST_SUCCESS;
 }
 
-/* A signaled one tells of those before it; they make no completion of their own. */
+/* A signaled one covers those before it; they generate no completions. */
 CONF_TEST(error, success_completes_when_signaled, 0, 0, "ibv_post_send(3): IBV_SEND_SIGNALED")
 {
 	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
@@ -81,7 +81,7 @@ CONF_TEST(error, success_completes_when_signaled, 0, 0, "ibv_post_send(3): IBV_S
 	return TEST_SUCCESS;
 }
 
-/* The side that refuses goes to ERR too; both give their receives back. */
+/* The refusing side moves to ERR too; both flush their receives. */
 CONF_TEST(error, receives_of_both_sides_are_flushed, 0, 0,
 		"IBTA 9.9.3: class C errors put the responder's QP into Error")
 {
@@ -99,7 +99,7 @@ CONF_TEST(error, receives_of_both_sides_are_flushed, 0, 0,
 	return TEST_SUCCESS;
 }
 
-/* It is not consumed: the first comes flushed as the others do. */
+/* It is not consumed: the first is flushed like the others. */
 CONF_TEST(error, write_with_imm_that_is_refused_completes_no_receive, 0, 0,
 		"IBTA 9.9.3: the receive is consumed when the WRITE was executed")
 {
@@ -122,9 +122,9 @@ CONF_TEST(error, write_with_imm_that_is_refused_completes_no_receive, 0, 0,
 	return TEST_SUCCESS;
 }
 
-/* The peer answers first; what it answers goes to local memory afterwards. */
+/* The peer responds first; the response is written to local memory afterwards. */
 CONF_TEST(error, remote_error_comes_before_the_local_one, 0, 0,
-		"IBTA 9.9.2: a response is checked against local memory when it comes")
+		"IBTA 9.9.2: a response is checked against local memory when it arrives")
 {
 	static const uint8_t opcodes[] = {RMEM_WR_RDMA_READ, RMEM_WR_ATOMIC_FETCH_AND_ADD,
 			RMEM_WR_ATOMIC_CMP_AND_SWP};
@@ -231,7 +231,7 @@ CONF_TEST(error, reset_brings_it_back, 0, 0,
 	return TEST_SUCCESS;
 }
 
-/* Receives that were posted are gone, without a completion. */
+/* Posted receives are dropped, without a completion. */
 CONF_TEST(error, reset_drops_what_was_posted, 0, 0,
 		"IBTA 10.3.1.1: outstanding requests are removed without completing")
 {
@@ -278,7 +278,7 @@ CONF_TEST(error, message_without_receive_fails_in_the_end, 0, 0, "ibv_modify_qp(
 	return TEST_SUCCESS;
 }
 
-/* rnr_retry 7: for ever. */
+/* rnr_retry 7: unlimited. */
 CONF_TEST(error, message_waits_for_its_receive, 0, 0,
 		"ibv_modify_qp(3): rnr_retry 7 is without end")
 {

@@ -360,7 +360,7 @@ CONF_TEST(fast_reg, mr_and_qp_are_of_one_pd, CAPA, 0, "IBTA 10.2.3: one PD")
 	return conf_open(fx_addr(fx.a.buf), 8, fx.a.mr->rkey, fx.a.buf);
 }
 
-/* A request behind the binding uses the key that the binding will give. */
+/* A request after the binding uses the key of the binding. */
 CONF_TEST(fast_reg, requests_behind_it_find_it_bound, CAPA, 0,
 		"IBTA 10.8.3: later requests of the queue see it bound")
 {
@@ -452,7 +452,8 @@ CONF_TEST(fast_reg, any_qp_of_the_pd_invalidates, CAPA, 0, "IBTA 10.6.6: the PD 
 	return TEST_SUCCESS;
 }
 
-CONF_TEST(fast_reg, many_lives_wrap_the_tag, CAPA, 0, WHERE "bound and invalidated for ever")
+CONF_TEST(fast_reg, many_lives_wrap_the_tag, CAPA, 0,
+		WHERE "bound and invalidated any number of times")
 {
 	struct rmem_send_wr wrs[2];
 	unsigned int i;

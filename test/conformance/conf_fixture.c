@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* What the cases start from, on the device that is tried. */
+/* Fixture of the cases, on the tested device. */
 
 #include <string.h>
 
@@ -10,7 +10,7 @@
 
 #define DEPTH 64u
 
-/* What was in use before the case; what a failed one left is not the next one's. */
+/* Objects in use before the case; those left by a failed one do not count for the next. */
 static struct rmem_dev_info before;
 
 uint32_t
@@ -122,7 +122,7 @@ conf_setup(void)
 	return TEST_SUCCESS;
 }
 
-/* Behind the QPs, so that the windows are released before them. */
+/* After the QPs, so that the windows are released before them. */
 int
 conf_setup_mw(void)
 {

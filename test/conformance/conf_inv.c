@@ -12,7 +12,7 @@
 #define CAPA_INV (RMEM_DEV_CAPA_LOCAL_INV | RMEM_DEV_CAPA_SEND_WITH_INV)
 #define ALL      (RMEM_ACCESS_REMOTE & conf.info.access)
 
-/* What requests can bind on this device: a fast-register MR, or else a type 2 window. */
+/* An object that requests can bind on this device: a fast-register MR, or else a type 2 window. */
 static int
 setup(void)
 {
@@ -193,7 +193,7 @@ CONF_TEST(inv, read_invalidates_when_its_data_is_there, CAPA | RMEM_DEV_CAPA_REA
 	return TEST_SUCCESS;
 }
 
-/* Requests before it in the queue have used the key; those behind it are refused. */
+/* Requests before it in the queue have used the key; those after it are refused. */
 CONF_TEST(inv, it_keeps_its_place_in_the_queue, CAPA, 0,
 		"IBTA 10.8.3: Local Invalidate is ordered in its send queue")
 {

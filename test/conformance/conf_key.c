@@ -83,9 +83,8 @@ CONF_TEST(key, empty_requests_look_at_no_key, 0, 0,
 	return TEST_SUCCESS;
 }
 
-/* What a peer kept of a former registration of the memory opens nothing. */
-CONF_TEST(key, former_keys_stay_closed, 0, 0,
-		"ibv_dereg_mr(3): a key that is gone does not come back as it was")
+/* A key of a former registration of the memory is not valid. */
+CONF_TEST(key, former_keys_stay_closed, 0, 0, "ibv_dereg_mr(3): a released key is not reused")
 {
 	uint32_t former[8];
 	struct rmem_mr *mr;

@@ -25,7 +25,7 @@
 
 static struct {
 	char *name;        /* of the device */
-	char *args;        /* behind its name, or NULL */
+	char *args;        /* after its name, or NULL */
 	char *known;       /* --known, or NULL */
 	char *against;     /* --against, or NULL */
 	uint64_t seed;     /* --seed */
@@ -44,7 +44,7 @@ print_usage(FILE *f)
 			"  --known PROFILE    expect what that device is known to do wrong (rxe), or none;\n"
 			"                     without it: rxe for a device whose ibdev is rxe*\n"
 			"  --list             print the cases and the rules that they prove\n"
-			"  --self-test        show that devices made wrong on purpose fail\n"
+			"  --self-test        show that devices with injected faults fail\n"
 			"  --help             print this\n");
 }
 
@@ -119,7 +119,7 @@ choose_profile(void)
 	return false;
 }
 
-/* For people, and a line for programs. */
+/* A human-readable summary, and a line for programs. */
 static int
 print_counts(const struct conf_counts *counts)
 {

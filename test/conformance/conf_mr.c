@@ -17,7 +17,7 @@
 static const uint32_t lengths[] = {1, 7, 64, 255, 1023, 1024, 1025, 4095, 4096, 4097, 16385, 60000};
 
 CONF_TEST(mr, write_changes_its_range_only, 0, 0,
-		"IBTA 9.4.3: a WRITE places its bytes where it says")
+		"IBTA 9.4.3: a WRITE places its bytes at its address")
 {
 	unsigned int i;
 
@@ -201,7 +201,7 @@ CONF_TEST(mr, sges_are_taken_in_turn, 0, 0,
 
 /* An MR of 200 bytes inside the buffer, which lies inside another MR. */
 CONF_TEST(mr, remote_range_ends_where_the_mr_does, 0, 0,
-		"IBTA 10.6.3: an rkey opens the MR's range and no byte beside it")
+		"IBTA 10.6.3: an rkey is valid for the MR's range and no other byte")
 {
 	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf + 5000, 200, ALL);
 	uint64_t at = fx_addr(fx.a.buf) + 5000;
@@ -245,7 +245,7 @@ CONF_TEST(mr, remote_range_does_not_wrap, 0, 0,
 }
 
 CONF_TEST(mr, local_range_ends_where_the_mr_does, 0, 0,
-		"IBTA 10.6.3: an lkey opens the MR's range and no byte beside it")
+		"IBTA 10.6.3: an lkey is valid for the MR's range and no other byte")
 {
 	struct rmem_mr *mr = fx_mr(fx.b.pd, fx.b.buf + 5000, 200, ALL);
 	static const int64_t offsets[] = {-1, 193, 200, 4096};
@@ -349,7 +349,7 @@ CONF_TEST(mr, deregistered_mr_is_closed, 0, 0, "ibv_dereg_mr(3): the keys open n
 	return TEST_SUCCESS;
 }
 
-/* What is in flight ends before the call returns; later requests of the burst may fail. */
+/* Requests in flight end before the call returns; later requests of the burst may fail. */
 CONF_TEST(mr, nothing_arrives_after_deregistration, 0, 0,
 		"IBTA 11.2.8.5: no access after Deregister has returned")
 {
@@ -379,9 +379,9 @@ CONF_TEST(mr, nothing_arrives_after_deregistration, 0, 0,
 	return TEST_SUCCESS;
 }
 
-/* The receive's MR is looked at when the message comes. */
+/* The receive's MR is checked when the message arrives. */
 CONF_TEST(mr, receive_of_a_deregistered_mr_fails, 0, 0,
-		"IBTA 10.6.3: a receive's memory is checked when the message comes")
+		"IBTA 10.6.3: a receive's memory is checked when the message arrives")
 {
 	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, 4096, ALL);
 	const struct rmem_sge from = fx_sge(fx.b.mr, 0, 64);
@@ -467,7 +467,7 @@ CONF_TEST(mr, bad_registrations_are_refused, 0, 0,
 	return TEST_SUCCESS;
 }
 
-/* What a device has no use for changes nothing: each bit, and all. */
+/* Unsupported optional bits are ignored: each bit, and all. */
 CONF_TEST(mr, optional_rights_are_taken, 0, 0,
 		"ibv_reg_mr(3): IBV_ACCESS_OPTIONAL_RANGE is ignored where unknown")
 {

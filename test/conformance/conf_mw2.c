@@ -260,7 +260,7 @@ CONF_TEST(mw2_bind, pds_must_be_the_same, CAPA, 0, "IBTA C10-72: window, MR and 
 }
 
 CONF_TEST(mw2_bind, many_lives_wrap_the_tag, CAPA, 0,
-		"IBTA 10.6.7.2: bound and invalidated for ever")
+		"IBTA 10.6.7.2: bound and invalidated any number of times")
 {
 	struct rmem_send_wr wrs[2];
 	unsigned int i;

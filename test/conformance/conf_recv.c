@@ -28,7 +28,7 @@ use_flags(uint16_t flags)
 	return conf_reconnect();
 }
 
-/* b's message of this length fills a's receive and no byte beside. */
+/* b's message of this length fills a's receive and no other byte. */
 static int
 try_message(const struct rmem_sge *to, uint32_t num_sge, uint32_t length)
 {
@@ -162,7 +162,7 @@ CONF_TEST(recv, write_with_immediate_takes_a_receive, 0, 0,
 	return TEST_SUCCESS;
 }
 
-/* What its owner writes after the reset stays, whatever is polled then. */
+/* Bytes written by its owner after the reset stay, whatever is polled then. */
 CONF_TEST(recv, reset_ends_messages_that_were_not_polled, 0, 0,
 		"IBTA 10.3.1.1: after Reset the receive's memory is its owner's")
 {
@@ -210,7 +210,7 @@ CONF_TEST(recv, message_too_long_fails_both, 0, 0, "IBTA 11.6.2: length errors")
 }
 
 CONF_TEST(recv, receive_by_a_bad_key_fails_both, 0, 0,
-		"IBTA 10.6.3: a receive's memory is checked when the message comes")
+		"IBTA 10.6.3: a receive's memory is checked when the message arrives")
 {
 	const struct rmem_sge from = fx_sge(fx.b.mr, 0, 64), good = fx_sge(fx.a.mr, 0, 64);
 	const struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &from, 1);

@@ -3,8 +3,8 @@
  */
 
 /*
- * What a request that must fail ends with. The statuses are those of IBTA 11.6.2 as
- * ibv_poll_cq(3) names them; where the post may refuse it already, so does the table.
+ * Statuses of requests that must fail. They are those of IBTA 11.6.2 with the names of
+ * ibv_poll_cq(3); the table also has the requests that the post may refuse.
  */
 
 #include <inttypes.h>

@@ -294,7 +294,7 @@ CONF_TEST(rereg, shared_mr_takes_an_iova, RMEM_DEV_CAPA_SHARED_MR, RMEM_ACCESS_Z
 	return TEST_SUCCESS;
 }
 
-/* Who owns the memory stays as long as others share it; sharers of sharers too. */
+/* The owner of the memory is held while others share it; sharers of sharers too. */
 CONF_TEST(rereg, owner_of_allocated_memory_stays, RMEM_DEV_CAPA_SHARED_MR, 0,
 		"Optimized Memory Access: shared MRs of allocated memory")
 {

@@ -233,7 +233,7 @@ CONF_TEST(right, qp_without_rights_takes_messages, 0, 0, "IBTA 9.4.1: a SEND nee
 
 /* A message may come from anywhere, rights or not. */
 CONF_TEST(right, inline_data_needs_no_key, 0, 0,
-		"ibv_post_send(3): IBV_SEND_INLINE, lkeys are not looked at")
+		"ibv_post_send(3): IBV_SEND_INLINE, lkeys are not checked")
 {
 	uint8_t stack[16] = {0};
 	struct rmem_sge sge = {.addr = fx_addr(stack), .length = sizeof(stack)};

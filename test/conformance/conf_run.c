@@ -13,7 +13,7 @@
 
 struct conf_dev conf;
 
-/* What a case may lack, in words. */
+/* Names of the capabilities that a case may lack. */
 static const struct {
 	uint64_t capa;
 	uint32_t access;

@@ -3,7 +3,7 @@
  */
 
 /*
- * Devices that are wrong on purpose: the software device under other names, with one function
+ * Devices with injected faults: the software device under other names, with one function
  * that skips a check, loses a byte or does too little. The suite must fail on each of them.
  */
 
@@ -19,7 +19,7 @@
 
 static const struct rmem_driver *soft;
 
-/* More rights than were asked for. */
+/* More rights than requested. */
 static int
 reg_all_rights(struct rmem_mr *mr, const struct rmem_mr_attr *attr)
 {
@@ -277,7 +277,7 @@ create_open_qp(struct rmem_qp *qp, const struct rmem_qp_conf *conf_of_qp)
 	return soft->ops.qp_create(qp, &all);
 }
 
-/* What is wrong; functions that are NULL are the software device's. */
+/* Injected faults; functions that are NULL are the software device's. */
 struct wrong {
 	const char *what;
 	const char *subject; /* at least one case of it fails; or "differential" */
@@ -325,7 +325,7 @@ static const struct wrong wrongs[] = {
 		{.what = "rereg keeps a right", .subject = "rereg", .mr_rereg = rereg_keeps_rights},
 		{.what = "rereg keeps the PD", .subject = "rereg", .mr_rereg = rereg_keeps_pd},
 		{.what = "lengths are short", .subject = "recv", .poll_cq = poll_short},
-		{.what = "flushed is told as success",
+		{.what = "flushed is reported as success",
 				.subject = "error",
 				.poll_cq = poll_no_flush},
 		{.what = "MRs have all rights",
@@ -341,7 +341,9 @@ static const struct wrong wrongs[] = {
 				.subject = "differential",
 				.post_send = post_no_inv},
 		{.what = "lengths are short", .subject = "differential", .poll_cq = poll_short},
-		{.what = "errors are told as success", .subject = "key", .poll_cq = poll_all_well},
+		{.what = "errors are reported as success",
+				.subject = "key",
+				.poll_cq = poll_all_well},
 		{.what = "errors have another status",
 				.subject = "key",
 				.poll_cq = poll_wrong_status},
@@ -434,7 +436,7 @@ try_wrong(struct rmem_dev *reference, unsigned int i)
 		counts.failed = conf_diff(reference, i + 1, 5000) != TEST_SUCCESS;
 	else
 		conf_run(&pattern, 1, &counts);
-	/* What a failed case could not release may be left. */
+	/* Objects that a failed case could not release may be left. */
 	conf_close_dev();
 	return counts.passed + counts.deviated + counts.failed == 0 ? -1 : (int)counts.failed;
 }

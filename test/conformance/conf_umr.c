@@ -221,7 +221,7 @@ CONF_TEST(umr, invalidated_key_is_closed, CAPA, 0,
 	return conf_closed(IOVA, 8, rkey);
 }
 
-/* An access through what is gone fails, and moves nothing. */
+/* An access through a released key fails, and copies nothing. */
 CONF_TEST(umr, key_below_may_go, CAPA, 0, "IBTA 10.6.3: each access needs keys that are valid then")
 {
 	struct rmem_mr *below = fx_mr(fx.a.pd, fx.a.buf + 4096, 4096, FX_ACCESS & conf.info.access);

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* What perf tests on an RDMA device share; see guest.h. */
+/* Shared by perf tests on an RDMA device; see guest.h. */
 
 #include <stdlib.h>
 

@@ -4,12 +4,12 @@
 
 /**
  * @file
- * What perf tests on an RDMA device share: a QP that is connected to itself, with an MR, used by
+ * Shared by perf tests on an RDMA device: a QP that is connected to itself, with an MR, used by
  * the driver and by hand; and the clock for bursts.
  *
  * On rdma_rxe in an emulated guest the times mean nothing, their ratio does. Each burst finds an
- * idle device: newer kernels send from a thread that is still awake for who posts again at once,
- * and must be woken for who takes a little longer.
+ * idle device: newer kernels send from a thread that is still awake for an immediate next post,
+ * and must be woken for a later one.
  */
 
 #ifndef GUEST_H
@@ -40,11 +40,11 @@ int guest_close(void);
 struct ibv_mw *guest_ibv_mw(void);
 /* Bind it to a page by hand; the rkey that it then has. */
 uint32_t guest_bind(struct ibv_mw *mw, unsigned int page, unsigned int flags);
-/* Until nb requests that were posted by hand completed: the worst status, or -1 if none came. */
+/* Until nb requests posted directly have completed: the worst status, or -1 if none did. */
 int guest_wait(unsigned int nb);
 
 /*
- * What one of PERF_BURST operations takes at best, in some bursts: the guest's processors are taken
+ * Best time of one of PERF_BURST operations, in some bursts: the guest's processors are taken
  * away for longer than a burst. The function returns a status.
  */
 double guest_best(int (*burst)(void));

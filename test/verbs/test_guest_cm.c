@@ -3,7 +3,7 @@
  */
 
 /*
- * Two hosts connect by rdma_cm, and what is told with it opens the memory of the other. RMEM_HOST
+ * Two hosts connect with rdma_cm, and exchange keys of their memory. RMEM_HOST
  * is 1 for the one that listens, 2 for the other; RMEM_ADDR and RMEM_PEER are their addresses, and
  * RMEM_TEST_ARGS is for the device.
  */
@@ -28,7 +28,7 @@
 #define SHORT_MS    300
 #define ROUNDS      10
 
-/* A descriptor of memory, as the hosts tell each other. */
+/* A descriptor of memory, exchanged by the hosts. */
 struct gc_desc {
 	rte_be64_t addr;
 	rte_be32_t rkey;
@@ -145,7 +145,7 @@ gc_run(uint8_t opcode, const struct gc_desc *desc)
 	return n == 1 ? (int)wc.status : -ETIMEDOUT;
 }
 
-/* Serves its memory until the other host goes. */
+/* Serves its memory until the other host disconnects. */
 static int
 gc_serve(struct rmem_cm_listener *listener, uint8_t round)
 {
@@ -275,7 +275,7 @@ TEST(guest_cm, waits_have_an_end)
 	TEST_OK(rmem_cm_listen((struct sockaddr *)&addr, &listener));
 	TEST_ERR(rmem_cm_listen((struct sockaddr *)&addr, &other), EEXIST);
 	TEST_ERR(rmem_cm_accept(listener, &conf, NULL, &conn), ETIMEDOUT);
-	/* Nobody accepts, and then whom to accept is gone. */
+	/* A request is not accepted, and then its peer disconnects. */
 	TEST_ERR(rmem_cm_connect((struct sockaddr *)&addr, &conf, NULL, &conn), ETIMEDOUT);
 	TEST_ERR(rmem_cm_accept(listener, &conf, NULL, &conn), ECONNREFUSED);
 	rmem_cm_unlisten(listener);

@@ -3,7 +3,7 @@
  */
 
 /*
- * What a lease costs on an RDMA device, in bursts of 32: granted, revoked and taken back. The
+ * Cost of a lease on an RDMA device, in bursts of 32: granted, revoked and reclaimed. The
  * yardstick is what it is made of, by ibv_wr_* by hand: a burst of bindings and one of LOCAL_INVs,
  * the last of each signaled, on windows that the driver does not know.
  */

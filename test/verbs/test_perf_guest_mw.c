@@ -3,7 +3,7 @@
  */
 
 /*
- * What binding a type 2 window and invalidating it costs through the driver, against the same by
+ * Cost of binding and invalidating a type 2 window through the driver, compared with the same by
  * ibv_wr_* by hand: bursts of 32 such pairs, of which the last request is signaled. Both use one
  * QP, by hand with a window that the driver does not know.
  */
