@@ -17,8 +17,8 @@ import ctext  # noqa: E402 (in this folder)
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
-# Where the gate is on, each with its subdirectories as one.
-DIRECTORIES = ('app/kv', 'app/testrmem', 'drivers/verbs', 'lib/rmem_lease')
+# Where the gate is on, each without its subdirectories.
+DIRECTORIES = ('app/kv', 'app/testrmem', 'drivers/soft', 'drivers/verbs', 'lib/rmem_lease')
 
 _USED = re.compile(r'(?<!struct )(?<!enum )(?<!union )(?<![.>])\b[A-Za-z_]\w*\b')
 _OBJECT = re.compile(r'^(?!extern\b|static\b|typedef\b|return\b)[A-Za-z_][\w *]*?\b(\w+)'
@@ -26,13 +26,11 @@ _OBJECT = re.compile(r'^(?!extern\b|static\b|typedef\b|return\b)[A-Za-z_][\w *]*
 
 
 def sources(directory):
-    for top, _, names in sorted(os.walk(os.path.join(ROOT, directory))):
-        for name in sorted(names):
-            if name.endswith(('.c', '.h')):
-                with open(os.path.join(top, name), encoding='utf-8') as file:
-                    code = ctext.strip(file.read())
-                path = os.path.relpath(os.path.join(top, name), os.path.join(ROOT, directory))
-                yield path, re.sub(r'^[ \t]*#(?:[^\n\\]|\\.|\\\n)*', '', code, flags=re.M)
+    for path in sorted(os.listdir(os.path.join(ROOT, directory))):
+        if path.endswith(('.c', '.h')):
+            with open(os.path.join(ROOT, directory, path), encoding='utf-8') as file:
+                code = ctext.strip(file.read())
+            yield path, re.sub(r'^[ \t]*#(?:[^\n\\]|\\.|\\\n)*', '', code, flags=re.M)
 
 
 def defined(path, code):

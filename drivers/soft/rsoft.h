@@ -34,6 +34,7 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/queue.h>
@@ -259,12 +260,15 @@ struct rsoft_cq {
 	uint32_t cons __rte_cache_aligned; /* next place to poll; atomic */
 };
 
-/* Reason for which the head of the send queue waits. */
+/*
+ * The result of a request: an enum rmem_wc_status once it has ended, or one of these while it
+ * waits at the head of its send queue.
+ */
 enum rsoft_wait {
 	RSOFT_WAIT_NONE = 0,
-	RSOFT_WAIT_GRACE, /* an invalidation took effect, lcores may still be copying */
-	RSOFT_WAIT_PEER,  /* the peer is not there */
-	RSOFT_WAIT_RNR,   /* the peer has no receive posted */
+	RSOFT_WAIT_GRACE = -1, /* done but for the grace period of an invalidation */
+	RSOFT_WAIT_PEER = -2,  /* the peer is not there */
+	RSOFT_WAIT_RNR = -3,   /* the peer has no receive posted */
 };
 
 /* A completion that the send queue gave to its CQ, and the requests it retires. */
@@ -290,7 +294,7 @@ struct rsoft_sq {
 	struct rsoft_sig *sig;
 	uint8_t is_pending; /* in rsoft_dev::pending; under pending_lock */
 
-	uint8_t wait;              /* enum rsoft_wait */
+	int8_t wait;               /* enum rsoft_wait */
 	uint8_t rnr_left;          /* tries left */
 	uint32_t nb_inv;           /* WAIT_GRACE: requests at the head that wait */
 	uint64_t token;            /* WAIT_GRACE */
@@ -452,6 +456,16 @@ rsoft_key_at(const struct rsoft_dev *dev, uint32_t key_num)
 	uint32_t slot = key_num >> 8 & dev->slot_mask;
 
 	return &dev->keys[likely(slot < dev->nb_keys) ? slot : 0];
+}
+
+/* Move a QP from RTS to ERR; true if the caller made the transition. */
+static inline bool
+rsoft_qp_to_err(struct rsoft_qp *qp)
+{
+	uint32_t state = RMEM_QPS_RTS;
+
+	return __atomic_compare_exchange_n(&qp->state, &state, RMEM_QPS_ERR, false,
+			__ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
 }
 
 #endif /* RSOFT_H */

@@ -164,7 +164,8 @@ rsoft_sq_is_valid(const struct rsoft_sq *sq, uint64_t qp_num)
 			RSOFT_HOLDS(sq->posted - sq->done <= sq->depth, "SQ of QP", qp_num) &&
 			RSOFT_HOLDS(sq->sig_tail - sq->sig_head <= sq->sig_mask + 1, "SQ of QP",
 					qp_num) &&
-			RSOFT_HOLDS(sq->wait <= RSOFT_WAIT_RNR, "SQ of QP", qp_num) &&
+			RSOFT_HOLDS(sq->wait >= RSOFT_WAIT_RNR && sq->wait <= RSOFT_WAIT_NONE,
+					"SQ of QP", qp_num) &&
 			RSOFT_HOLDS(sq->wait == RSOFT_WAIT_NONE || nb_queued != 0, "SQ of QP",
 					qp_num) &&
 			RSOFT_HOLDS(sq->wait != RSOFT_WAIT_GRACE || sq->nb_inv <= nb_queued,

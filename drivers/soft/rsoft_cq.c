@@ -2,18 +2,15 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Completion queues: create, destroy, poll; see rsoft_cq.h. */
+/* Completion queues: create, destroy, attach; see rsoft_cq.h. */
 
 #include <errno.h>
-#include <string.h>
 
 #include <rte_bitops.h>
 #include <rte_malloc.h>
 
 #include "rsoft_cq.h"
 #include "rsoft_grace.h"
-#include "rsoft_inline.h"
-#include "rsoft_post.h"
 
 int
 rsoft_cq_create(struct rmem_cq *base, const struct rmem_cq_conf *conf)
@@ -68,37 +65,4 @@ rsoft_cq_add_messages(struct rsoft_cq *cq)
 	if (!__atomic_compare_exchange_n(&cq->messages, &none, messages, false, __ATOMIC_ACQ_REL,
 			    __ATOMIC_ACQUIRE))
 		rte_free(messages);
-}
-
-int
-rsoft_poll_cq(struct rmem_cq *base, struct rmem_wc *wc, uint16_t nb_wc)
-{
-	struct rsoft_cq *cq = rsoft_cq_of(base);
-	struct rsoft_dev *dev = rsoft_dev_of(&base->obj);
-	uint32_t cons = cq->cons;
-	int n;
-
-	if (unlikely(rte_lcore_id() >= RTE_MAX_LCORE))
-		return -EINVAL;
-	if (unlikely(__atomic_load_n(&dev->nb_pending, __ATOMIC_RELAXED) != 0))
-		rsoft_post_progress(dev);
-	for (n = 0; n < nb_wc; n++, cons++) {
-		const struct rsoft_cqe *e = &cq->ring[cons & cq->mask];
-
-		if (__atomic_load_n(&e->number, __ATOMIC_ACQUIRE) != cons + 1)
-			break;
-		memcpy(&wc[n], e, sizeof(wc[n]));
-		wc[n].reserved = 0;
-		if (likely((wc[n].flags & (RSOFT_WC_INLINE | RSOFT_WC_VOID)) == 0))
-			continue;
-		if (wc[n].flags & RSOFT_WC_VOID)
-			n--;
-		else
-			rsoft_inline_take(&cq->messages[cons & cq->mask], &wc[n], base->obj.dev_id);
-	}
-	if (cons != cq->cons)
-		__atomic_store_n(&cq->cons, cons, __ATOMIC_RELEASE);
-	if (unlikely(n == 0 && nb_wc != 0 && __atomic_load_n(&cq->overrun, __ATOMIC_ACQUIRE)))
-		return -EIO;
-	return n;
 }

@@ -44,8 +44,6 @@ void rsoft_cq_detach(struct rsoft_cq *cq);
 /* Make room for messages in completions; without memory for it none will be. */
 void rsoft_cq_add_messages(struct rsoft_cq *cq);
 
-int rsoft_poll_cq(struct rmem_cq *cq, struct rmem_wc *wc, uint16_t nb_wc);
-
 static inline struct rsoft_cq *
 rsoft_cq_of(struct rmem_cq *cq)
 {

@@ -6,7 +6,6 @@
 
 #include "rsoft_grace.h"
 #include "rsoft_inline.h"
-#include "rsoft_qp.h"
 #include "rsoft_rq.h"
 
 bool
@@ -131,17 +130,21 @@ rsoft_inline_flush(struct rsoft_qp *qp)
 }
 
 void
-rsoft_inline_cancel(struct rsoft_qp *qp)
+rsoft_inline_drop(struct rsoft_qp *qp)
 {
-	uint32_t pos = rsoft_inline_first(qp);
 	struct rsoft_inline *message;
+	uint32_t pos;
 
+	rte_ticketlock_lock(&qp->rq.lock);
+	rsoft_rq_drop(qp);
+	pos = rsoft_inline_first(qp);
 	__atomic_store_n(&qp->access, qp->access & ~RSOFT_QP_INLINE, __ATOMIC_RELAXED);
 	while (qp->rq.nb_inline != 0) {
 		message = rsoft_inline_next(qp, &pos);
 		message->is_flushed = 1;
 		rsoft_inline_end(qp, message);
 	}
+	rte_ticketlock_unlock(&qp->rq.lock);
 }
 
 void

@@ -46,8 +46,8 @@ bool rsoft_inline_deliver(struct rsoft_qp *qp);
 /* The same for the executor of the peer's send queue, which holds no rq.lock. */
 void rsoft_inline_flush(struct rsoft_qp *qp);
 
-/* Flush the receives of pending messages. Under rq.lock; no message is being sent to the QP. */
-void rsoft_inline_cancel(struct rsoft_qp *qp);
+/* Drop all receives, and flush those of pending messages; none is being sent to the QP. */
+void rsoft_inline_drop(struct rsoft_qp *qp);
 
 /* Deliver the message of a polled completion, or report the failure of its receive. */
 void rsoft_inline_take(struct rsoft_inline *message, struct rmem_wc *wc, uint16_t dev_id);

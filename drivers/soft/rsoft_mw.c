@@ -161,7 +161,7 @@ rsoft_mw_bind_start(struct rsoft_qp *qp, const struct rmem_send_wr *wr)
 		return RMEM_WC_MW_BIND_ERR;
 	}
 	if (rights & RSOFT_VALID)
-		return RSOFT_MW_GRACE;
+		return RSOFT_WAIT_GRACE;
 	rsoft_mw_bind_end(qp, wr);
 	return RMEM_WC_SUCCESS;
 }

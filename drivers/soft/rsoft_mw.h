@@ -40,10 +40,9 @@ rsoft_mw_set_tag(struct rmem_mw *mw, uint8_t tag)
 
 /*
  * Execute a BIND_MW request of a QP: RMEM_WC_SUCCESS, RMEM_WC_MW_BIND_ERR with nothing
- * changed, or RSOFT_MW_GRACE: the previous binding is invalidated, and rsoft_mw_bind_end() or
+ * changed, or RSOFT_WAIT_GRACE: the previous binding is invalidated, and rsoft_mw_bind_end() or
  * rsoft_mw_bind_drop() continues when no lcore can be using it.
  */
-#define RSOFT_MW_GRACE (-1)
 int rsoft_mw_bind_start(struct rsoft_qp *qp, const struct rmem_send_wr *wr);
 
 /* Why it refused; an enum rmem_vendor_err. */

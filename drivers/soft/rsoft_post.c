@@ -3,7 +3,8 @@
  */
 
 /*
- * The doorbell: where send requests are executed, and when.
+ * The fast path's entries: post_send, post_recv and poll_cq; and where send requests are executed,
+ * and when.
  *
  * Without engines a post executes straight from the caller's array while nothing is queued.
  * A request that cannot execute (no receive at the peer, no peer, an invalidation that waits for
@@ -12,14 +13,14 @@
  */
 
 #include <errno.h>
-
-#include <rte_prefetch.h>
+#include <string.h>
 
 #include "rsoft_grace.h"
-#include "rsoft_key.h"
-#include "rsoft_mw.h"
+#include "rsoft_inline.h"
 #include "rsoft_post.h"
 #include "rsoft_req.h"
+#include "rsoft_resp.h"
+#include "rsoft_rq.h"
 #include "rsoft_sq.h"
 #include "wire/rwire.h"
 
@@ -35,30 +36,6 @@ rsoft_post_drain(struct rsoft_qp *qp, unsigned int lcore)
 		rwire_req_run(wire, lcore);
 	else
 		rsoft_req_drain(qp, lcore);
-}
-
-/* Have the pending list try the QP until its queue is empty. Under sq.lock. */
-static void
-rsoft_post_pend(struct rsoft_qp *qp)
-{
-	struct rsoft_dev *dev = qp->dev;
-
-	rte_ticketlock_lock(&dev->pending_lock);
-	if (!qp->sq.is_pending) {
-		qp->sq.is_pending = 1;
-		TAILQ_INSERT_TAIL(&dev->pending, qp, next);
-		__atomic_store_n(&dev->nb_pending, dev->nb_pending + 1, __ATOMIC_RELAXED);
-	}
-	rte_ticketlock_unlock(&dev->pending_lock);
-}
-
-/* Under pending_lock. */
-static void
-rsoft_post_unpend(struct rsoft_qp *qp)
-{
-	qp->sq.is_pending = 0;
-	TAILQ_REMOVE(&qp->dev->pending, qp, next);
-	__atomic_store_n(&qp->dev->nb_pending, qp->dev->nb_pending - 1, __ATOMIC_RELAXED);
 }
 
 bool
@@ -81,78 +58,13 @@ rsoft_post_progress(struct rsoft_dev *dev)
 				continue;
 			rsoft_post_drain(qp, lcore);
 			if (rsoft_sq_is_empty(&qp->sq))
-				rsoft_post_unpend(qp);
+				rsoft_sq_unpend(qp);
 			rte_ticketlock_unlock(&qp->sq.lock);
 		}
 		rte_ticketlock_unlock(&dev->pending_lock);
 	}
 	rsoft_grace_leave(lcore);
 	return is_owing;
-}
-
-void
-rsoft_post_drop(struct rsoft_qp *qp)
-{
-	struct rsoft_sq *sq = &qp->sq;
-	uint32_t i;
-
-	rte_ticketlock_lock(&qp->dev->pending_lock);
-	if (sq->is_pending)
-		rsoft_post_unpend(qp);
-	rte_ticketlock_unlock(&qp->dev->pending_lock);
-	/* Invalidated keys stay invalid, and the grace period has ended. */
-	if (sq->wait == RSOFT_WAIT_GRACE) {
-		for (i = 0; i < sq->nb_inv; i++) {
-			const struct rmem_send_wr *wr = rsoft_sq_slot(sq, sq->cons + i);
-
-			if (wr->opcode == RMEM_WR_BIND_MW)
-				rsoft_mw_bind_drop(wr);
-			else
-				rsoft_key_release(wr->opcode == RMEM_WR_LOCAL_INV
-								? rsoft_key_at(qp->dev,
-										  wr->invalidate_rkey)
-								: sq->inv_key);
-		}
-	}
-	sq->wait = RSOFT_WAIT_NONE;
-	for (; sq->cons != sq->prod; rsoft_sq_pop(sq, 1))
-		rsoft_sq_cancel(rsoft_sq_slot(sq, sq->cons), true);
-	sq->posted = sq->done = sq->retired = 0;
-	sq->sig_head = sq->sig_tail = 0;
-}
-
-/*
- * With many MRs, fetch over the burst: first the keys, then what the rkeys open. Only what
- * is valid is followed, and nothing is decided here.
- */
-static void
-rsoft_post_prefetch(const struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t n)
-{
-	const struct rsoft_qp *peer = __atomic_load_n(&qp->peer, __ATOMIC_ACQUIRE);
-	const uint32_t rdma = RMEM_ACCESS_REMOTE_WRITE | RMEM_ACCESS_REMOTE_READ;
-	const struct rsoft_dev *dev = qp->dev;
-	uint32_t i;
-
-	if (peer == NULL)
-		return;
-	for (i = 0; i < n; i++) {
-		if (!(rmem_wr_info[wr[i].opcode].remote_access & rdma) || wr[i].num_sge == 0)
-			continue;
-		rte_prefetch0(rsoft_key_at(dev, wr[i].sg_list[0].lkey));
-		rte_prefetch0(rsoft_key_at(peer->dev, wr[i].rdma.rkey));
-	}
-	for (i = 0; i < n; i++) {
-		const struct rsoft_key *key;
-
-		if (!(rmem_wr_info[wr[i].opcode].remote_access & rdma))
-			continue;
-		key = rsoft_key_at(peer->dev, wr[i].rdma.rkey);
-		if ((rsoft_word_rights(__atomic_load_n(&key->word, __ATOMIC_ACQUIRE)) &
-				    (RSOFT_VALID | RSOFT_SLOW)) == RSOFT_VALID)
-			__builtin_prefetch((const void *)((uintptr_t)key->base +
-							   (wr[i].rdma.remote_addr - key->iova)),
-					1);
-	}
 }
 
 /* Queue accepted requests for the engine, or for the wire, and send as the window allows. */
@@ -167,7 +79,7 @@ rsoft_post_queued(
 	rsoft_grace_enter_lcore(lcore);
 	rte_ticketlock_lock(&qp->sq.lock);
 	rsoft_sq_push(qp, wr, n);
-	rsoft_post_pend(qp);
+	rsoft_sq_pend(qp);
 	rsoft_post_drain(qp, lcore);
 	rte_ticketlock_unlock(&qp->sq.lock);
 	rsoft_grace_leave(lcore);
@@ -189,13 +101,13 @@ rsoft_post_accepted(
 	if (unlikely(n > 1 &&
 			    __atomic_load_n(&qp->dev->nb_mr, __ATOMIC_RELAXED) >
 					    RSOFT_PREFETCH_MRS))
-		rsoft_post_prefetch(qp, wr, n);
+		rsoft_resp_prefetch(qp, wr, n);
 	if (likely(rsoft_sq_is_empty(&qp->sq)))
 		done = rsoft_req_exec(qp, lcore, false, wr, sizeof(*wr), n);
 	if (unlikely(done < n)) {
 		rsoft_sq_push(qp, wr + done, n - done);
 		RSOFT_COUNT(qp->stats.queued, n - done);
-		rsoft_post_pend(qp);
+		rsoft_sq_pend(qp);
 	}
 	rte_ticketlock_unlock(&qp->sq.lock);
 	rsoft_grace_leave(lcore);
@@ -248,4 +160,92 @@ rsoft_post_bind_mw(struct rmem_qp *base, struct rmem_mw *mw, const struct rmem_m
 	if (rc == 0)
 		rsoft_post_accepted(qp, lcore, &wr, 1);
 	return rc;
+}
+
+/* How many more receives fit. */
+static uint32_t
+rsoft_rq_room(struct rsoft_rq *rq, uint32_t wanted)
+{
+	uint32_t room = rq->depth - (rq->prod - rq->cons_seen);
+
+	if (unlikely(room < wanted)) {
+		rq->cons_seen = __atomic_load_n(&rq->cons, __ATOMIC_ACQUIRE);
+		room = rq->depth - (rq->prod - rq->cons_seen);
+	}
+	return room;
+}
+
+int
+rsoft_post_recv(struct rmem_qp *base, const struct rmem_recv_wr *wr, uint16_t nb_wr)
+{
+	struct rsoft_qp *qp = (struct rsoft_qp *)base;
+	struct rsoft_rq *rq = &qp->rq;
+	uint32_t room, i, prod = rq->prod;
+	int rc = 0;
+
+	if (unlikely(__atomic_load_n(&qp->state, __ATOMIC_RELAXED) == RMEM_QPS_RESET))
+		return -EBUSY;
+	if (unlikely(rte_lcore_id() >= RTE_MAX_LCORE))
+		return -EINVAL;
+	room = rsoft_rq_room(rq, nb_wr);
+	for (i = 0; i < nb_wr; i++) {
+		struct rsoft_rqe *rqe;
+
+		if (unlikely(wr[i].num_sge > qp->max_recv_sge || wr[i].reserved != 0)) {
+			rc = -EINVAL;
+			break;
+		}
+		if (unlikely(i == room)) {
+			rc = -ENOSPC;
+			break;
+		}
+		rqe = (struct rsoft_rqe *)(rq->ring + (size_t)(prod & rq->mask) * rq->stride);
+		rqe->wr_id = wr[i].wr_id;
+		rqe->num_sge = wr[i].num_sge;
+		if (likely(wr[i].num_sge == 1))
+			rqe->sge[0] = wr[i].sg_list[0];
+		else if (wr[i].num_sge != 0)
+			memcpy(rqe->sge, wr[i].sg_list, wr[i].num_sge * sizeof(rqe->sge[0]));
+		prod++;
+	}
+	if (i == 0)
+		return rc;
+	/* Store what was posted, then load the state; see rsoft.h. */
+	__atomic_exchange_n(&rq->prod, prod, __ATOMIC_SEQ_CST);
+	if (unlikely(__atomic_load_n(&qp->state, __ATOMIC_SEQ_CST) == RMEM_QPS_ERR))
+		rsoft_rq_flush(qp);
+	return (int)i;
+}
+
+int
+rsoft_poll_cq(struct rmem_cq *base, struct rmem_wc *wc, uint16_t nb_wc)
+{
+	struct rsoft_cq *cq = rsoft_cq_of(base);
+	struct rsoft_dev *dev = rsoft_dev_of(&base->obj);
+	uint32_t cons = cq->cons;
+	int n;
+
+	if (unlikely(rte_lcore_id() >= RTE_MAX_LCORE))
+		return -EINVAL;
+	if (unlikely(__atomic_load_n(&dev->nb_pending, __ATOMIC_RELAXED) != 0))
+		rsoft_post_progress(dev);
+	for (n = 0; n < nb_wc; n++, cons++) {
+		const struct rsoft_cqe *e = &cq->ring[cons & cq->mask];
+
+		if (__atomic_load_n(&e->number, __ATOMIC_ACQUIRE) != cons + 1)
+			break;
+		memcpy(&wc[n], e, sizeof(wc[n]));
+		wc[n].reserved = 0;
+		if (likely((wc[n].flags & (RSOFT_WC_INLINE | RSOFT_WC_VOID)) == 0))
+			continue;
+		if (wc[n].flags & RSOFT_WC_VOID)
+			n--;
+		else
+			rsoft_inline_take(&cq->messages[cons & cq->mask], &wc[n], base->obj.dev_id);
+	}
+	if (cons != cq->cons)
+		__atomic_store_n(&cq->cons, cons, __ATOMIC_RELEASE);
+	if (unlikely(n == 0 && nb_wc != 0 && __atomic_load_n(&cq->overrun, __ATOMIC_ACQUIRE)))
+		return -EIO;
+	return n;
 }

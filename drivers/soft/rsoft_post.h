@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* The doorbell: where send requests are executed, and when. */
+/* The fast path's entries. */
 
 #ifndef RSOFT_POST_H
 #define RSOFT_POST_H
@@ -12,6 +12,8 @@
 #include "rsoft.h"
 
 int rsoft_post_send(struct rmem_qp *qp, const struct rmem_send_wr *wr, uint16_t nb_wr);
+int rsoft_post_recv(struct rmem_qp *qp, const struct rmem_recv_wr *wr, uint16_t nb_wr);
+int rsoft_poll_cq(struct rmem_cq *cq, struct rmem_wc *wc, uint16_t nb_wc);
 
 /* rmem_mw_bind(): the class has checked it. */
 int rsoft_post_bind_mw(struct rmem_qp *qp, struct rmem_mw *mw, const struct rmem_mw_bind *bind);
@@ -24,8 +26,5 @@ bool rsoft_post_progress(struct rsoft_dev *dev);
 
 /* Execute queued requests, up to one that must wait. For the holder of sq.lock, or the engine. */
 void rsoft_post_drain(struct rsoft_qp *qp, unsigned int lcore);
-
-/* Drop queued requests and the wait of the head. No other thread uses the queue. */
-void rsoft_post_drop(struct rsoft_qp *qp);
 
 #endif /* RSOFT_POST_H */

@@ -21,77 +21,24 @@
 
 #include <rte_malloc.h>
 
+#include "rsoft_addr.h"
 #include "rsoft_cq.h"
 #include "rsoft_engine.h"
 #include "rsoft_grace.h"
 #include "rsoft_ids.h"
+#include "rsoft_inline.h"
 #include "rsoft_mw.h"
 #include "rsoft_profile.h"
 #include "rsoft_qp.h"
-#include "rsoft_post.h"
 #include "rsoft_rq.h"
 #include "rsoft_sq.h"
 #include "rsoft_stats.h"
 #include "wire/rwire.h"
 
-/* A device's port, as its QPs' addresses name it. */
-struct rsoft_gid {
-	char tag[8];
-	uint16_t dev_id;
-	uint16_t zero;
-	uint32_t cookie;
-};
-
-static_assert(sizeof(struct rsoft_gid) == 16, "a GID has 16 bytes");
-
 static struct rsoft_qp *
 rsoft_qp_of(struct rmem_qp *qp)
 {
 	return (struct rsoft_qp *)qp;
-}
-
-static void
-rsoft_qp_addr(const struct rsoft_qp *qp, struct rmem_qp_addr *addr)
-{
-	struct rsoft_gid gid = {
-			.tag = "rsoft", .dev_id = qp->dev->dev_id, .cookie = qp->dev->cookie};
-
-	memset(addr, 0, sizeof(*addr));
-	memcpy(addr->gid, &gid, sizeof(gid));
-	addr->qp_num = qp->qp.qp_num;
-	if (qp->dev->wire != NULL) {
-		rwire_addr_get(qp->dev->wire, addr);
-		addr->psn = qp->psn;
-	}
-}
-
-/* The device of an address; NULL when there is none. Under the domain's lock. */
-static struct rsoft_dev *
-rsoft_qp_addr_dev(const struct rmem_qp_addr *addr)
-{
-	struct rsoft_gid gid;
-	struct rsoft_dev *dev;
-
-	dev = rwire_addr_dev(addr);
-	if (dev != NULL)
-		return dev;
-	memcpy(&gid, addr->gid, sizeof(gid));
-	if (memcmp(gid.tag, "rsoft\0\0", sizeof(gid.tag)) != 0 || gid.dev_id >= RMEM_MAX_DEVS)
-		return NULL;
-	dev = rsoft_domain->dev[gid.dev_id];
-	return dev != NULL && dev->cookie == gid.cookie ? dev : NULL;
-}
-
-struct rsoft_qp *
-rsoft_qp_lookup(const struct rmem_qp_addr *addr)
-{
-	struct rsoft_dev *dev = rsoft_qp_addr_dev(addr);
-	struct rsoft_qp *qp;
-
-	if (dev == NULL)
-		return NULL;
-	qp = dev->qps[addr->qp_num & dev->qp_mask];
-	return qp != NULL && qp->qp.qp_num == addr->qp_num ? qp : NULL;
 }
 
 /* Give the QP a number and a place in its device's table. */
@@ -191,7 +138,7 @@ rsoft_qp_connect(struct rmem_qp *base, const struct rmem_qp_conn *conn)
 		rc = -EBUSY;
 	} else if (conn->remote.qp_num >> 24 != 0) {
 		rc = -EINVAL;
-	} else if (rsoft_qp_addr_dev(&conn->remote) == NULL ||
+	} else if (rsoft_addr_dev(&conn->remote) == NULL ||
 			(qp->dev->args.loop != 0 && qp->dev->wire != NULL)) {
 		rc = rwire_qp_connect(qp, conn);
 	}
@@ -224,7 +171,7 @@ rsoft_qp_query(struct rmem_qp *base, struct rmem_qp_attr *attr)
 	attr->remote = qp->conn.remote;
 	rte_ticketlock_unlock(&rsoft_domain->lock);
 	attr->access = __atomic_load_n(&qp->access, __ATOMIC_RELAXED) & RMEM_ACCESS_REMOTE;
-	rsoft_qp_addr(qp, &attr->addr);
+	rsoft_addr_get(qp, &attr->addr);
 	attr->max_send_wr = qp->sq.depth;
 	attr->max_recv_wr = qp->rq.depth;
 	attr->max_send_sge = qp->limits.max_send_sge;
@@ -238,13 +185,6 @@ rsoft_qp_query(struct rmem_qp *base, struct rmem_qp_attr *attr)
 	return 0;
 }
 
-void
-rsoft_qp_fail(struct rsoft_qp *qp)
-{
-	if (rsoft_qp_to_err(qp))
-		rsoft_rq_flush(qp);
-}
-
 int
 rsoft_qp_set_error(struct rmem_qp *base)
 {
@@ -254,7 +194,7 @@ rsoft_qp_set_error(struct rmem_qp *base)
 	rte_ticketlock_lock(&qp->ctl_lock);
 	is_reset = __atomic_load_n(&qp->state, __ATOMIC_ACQUIRE) == RMEM_QPS_RESET;
 	if (!is_reset) {
-		rsoft_qp_fail(qp);
+		rsoft_rq_fail(qp);
 		rsoft_grace_wait();
 	}
 	rte_ticketlock_unlock(&qp->ctl_lock);
@@ -273,7 +213,7 @@ rsoft_qp_quiesce(struct rsoft_qp *qp, bool is_dying)
 	rte_ticketlock_lock(&qp->ctl_lock);
 	rte_ticketlock_lock(&rsoft_domain->lock);
 	__atomic_store_n(&qp->state, RMEM_QPS_RESET, __ATOMIC_SEQ_CST);
-	peer = rsoft_qp_lookup(&qp->conn.remote);
+	peer = rsoft_addr_qp(&qp->conn.remote);
 	if (peer != NULL && __atomic_load_n(&peer->peer, __ATOMIC_RELAXED) == qp)
 		__atomic_store_n(&peer->peer, NULL, __ATOMIC_RELEASE);
 	__atomic_store_n(&qp->peer, NULL, __ATOMIC_RELEASE);
@@ -284,12 +224,12 @@ rsoft_qp_quiesce(struct rsoft_qp *qp, bool is_dying)
 	rsoft_grace_wait();
 	rwire_qp_stop(qp);
 	rsoft_engine_lock_qp(qp);
-	rsoft_post_drop(qp);
+	rsoft_sq_drop(qp);
 	rsoft_engine_unlock_qp(qp);
 	rwire_qp_free(qp);
 	qp->is_queued = dev->nb_engines != 0;
 	qp->psn = rsoft_random() & 0xffffff;
-	rsoft_rq_drop(qp);
+	rsoft_inline_drop(qp);
 	/* A poll may have found the QP by a message that is cancelled now. */
 	if (is_dying && qp->is_inline_recv)
 		rsoft_grace_wait();

@@ -18,20 +18,4 @@ int rsoft_qp_set_error(struct rmem_qp *qp);
 int rsoft_qp_reset(struct rmem_qp *qp);
 int rsoft_qp_destroy(struct rmem_qp *qp);
 
-/* The QP at an address of a software device; NULL when there is none. Under the domain's lock. */
-struct rsoft_qp *rsoft_qp_lookup(const struct rmem_qp_addr *addr);
-
-/* To ERR from RTS, with the receives flushed. Without any rq.lock. */
-void rsoft_qp_fail(struct rsoft_qp *qp);
-
-/* To ERR from RTS; true if the caller made the transition. */
-static inline bool
-rsoft_qp_to_err(struct rsoft_qp *qp)
-{
-	uint32_t state = RMEM_QPS_RTS;
-
-	return __atomic_compare_exchange_n(&qp->state, &state, RMEM_QPS_ERR, false,
-			__ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
-}
-
 #endif /* RSOFT_QP_H */

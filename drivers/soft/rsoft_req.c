@@ -13,14 +13,10 @@
 #include "rsoft_grace.h"
 #include "rsoft_mr.h"
 #include "rsoft_mw.h"
-#include "rsoft_qp.h"
 #include "rsoft_req.h"
 #include "rsoft_resp.h"
 #include "rsoft_run.h"
-#include "rsoft_sq.h"
-
-/* The request stays at the head of the queue. */
-#define RSOFT_BLOCKED (-1)
+#include "rsoft_rq.h"
 
 /* The peer is not ready: wait, or fail. */
 static int
@@ -37,21 +33,24 @@ rsoft_req_no_peer(struct rsoft_qp *qp)
 					(uint64_t)((double)rte_get_tsc_hz() * 4.096e-6 *
 							(double)(UINT64_C(1) << qp->conn.timeout) *
 							(qp->conn.retry_cnt + 1));
-		return RSOFT_BLOCKED;
+		return RSOFT_WAIT_PEER;
 	}
 	if (sq->deadline == 0 || now < sq->deadline)
-		return RSOFT_BLOCKED;
+		return RSOFT_WAIT_PEER;
 	return RMEM_WC_RETRY_EXC_ERR;
 }
 
 /* The peer has no receive: wait for its RNR timer, or fail. */
 static int
-rsoft_req_no_recv(struct rsoft_qp *qp, const struct rsoft_qp *peer)
+rsoft_req_no_recv(struct rsoft_qp *qp)
 {
-	uint64_t pause = rte_get_tsc_hz() / 1000 * rsoft_resp_rnr_ns(peer) / 1000000;
+	const struct rsoft_qp *peer = rsoft_resp_peer(qp);
 	struct rsoft_sq *sq = &qp->sq;
-	uint64_t now = rte_rdtsc();
+	uint64_t pause, now = rte_rdtsc();
 
+	if (peer == NULL)
+		return rsoft_req_no_peer(qp);
+	pause = rte_get_tsc_hz() / 1000 * rsoft_resp_rnr_ns(peer) / 1000000;
 	if (sq->wait != RSOFT_WAIT_RNR) {
 		RSOFT_COUNT(qp->stats.rnr_retries, 1);
 		if (qp->conn.rnr_retry == 0)
@@ -59,15 +58,15 @@ rsoft_req_no_recv(struct rsoft_qp *qp, const struct rsoft_qp *peer)
 		sq->wait = RSOFT_WAIT_RNR;
 		sq->rnr_left = qp->conn.rnr_retry;
 		sq->deadline = now + pause;
-		return RSOFT_BLOCKED;
+		return RSOFT_WAIT_RNR;
 	}
 	if (now < sq->deadline)
-		return RSOFT_BLOCKED;
+		return RSOFT_WAIT_RNR;
 	RSOFT_COUNT(qp->stats.rnr_retries, 1);
 	sq->deadline = now + pause;
 	if (qp->conn.rnr_retry != 7 && --sq->rnr_left == 0) /* 7: unlimited */
 		return RMEM_WC_RNR_RETRY_EXC_ERR;
-	return RSOFT_BLOCKED;
+	return RSOFT_WAIT_RNR;
 }
 
 /* Wait at the head for the grace period of one invalidation; see rsoft_req_grace(). */
@@ -79,7 +78,7 @@ rsoft_req_wait_inv(struct rsoft_qp *qp, struct rsoft_key *key, uint32_t rq_pos)
 	qp->sq.nb_inv = 1;
 	qp->sq.inv_key = key;
 	qp->sq.rq_pos = rq_pos;
-	return RSOFT_BLOCKED;
+	return RSOFT_WAIT_GRACE;
 }
 
 /* Open the local side of a request. Inline data needs no key. */
@@ -110,7 +109,7 @@ rsoft_req_local(struct rsoft_run *run, const struct rmem_send_wr *wr, uint32_t n
 	return RMEM_WC_SUCCESS;
 }
 
-static __rte_always_inline int
+static int
 rsoft_req_write(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *length)
 {
 	struct rsoft_span from[RSOFT_MAX_SGE];
@@ -122,7 +121,7 @@ rsoft_req_write(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *
 		return status;
 	peer = rsoft_resp_peer(run->qp);
 	if (unlikely(peer == NULL))
-		return rsoft_req_no_peer(run->qp);
+		return RSOFT_WAIT_PEER;
 	return rsoft_resp_write(peer, wr, from, *length, &run->why);
 }
 
@@ -141,27 +140,19 @@ rsoft_req_send(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *l
 		return status;
 	peer = rsoft_resp_peer(run->qp);
 	if (unlikely(peer == NULL))
-		return rsoft_req_no_peer(run->qp);
+		return RSOFT_WAIT_PEER;
 	/* While it waits, look before all checks are made again. */
 	if (run->qp->sq.wait == RSOFT_WAIT_RNR && !rsoft_resp_has_recv(peer))
-		return rsoft_req_no_recv(run->qp, peer);
+		return RSOFT_WAIT_RNR;
 	if (wr->opcode == RMEM_WR_RDMA_WRITE_WITH_IMM)
 		status = rsoft_resp_write_imm(peer, wr, from, *length, &run->why);
 	else
 		status = rsoft_resp_send(peer, wr, from, *length, &inv_key, &rq_pos);
-	switch (status) {
-	case RSOFT_NO_PEER:
-		return rsoft_req_no_peer(run->qp);
-	case RSOFT_NO_RECV:
-		return rsoft_req_no_recv(run->qp, peer);
-	case RSOFT_GRACE:
+	if (status == RSOFT_WAIT_GRACE)
 		return rsoft_req_wait_inv(run->qp, inv_key, rq_pos);
-	case RMEM_WC_LOC_PROT_ERR:
+	if (unlikely(status == RMEM_WC_LOC_PROT_ERR))
 		run->why = RMEM_VENDOR_ERR_PAGE_FAULT;
-		return status;
-	default:
-		return status;
-	}
+	return status;
 }
 
 /*
@@ -182,7 +173,7 @@ rsoft_req_read(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *l
 		return RMEM_WC_LOC_LEN_ERR;
 	peer = rsoft_resp_peer(qp);
 	if (unlikely(peer == NULL))
-		return rsoft_req_no_peer(qp);
+		return RSOFT_WAIT_PEER;
 	status = rsoft_resp_open(peer, RMEM_ACCESS_REMOTE_READ, wr->rdma.remote_addr, wr->rdma.rkey,
 			*length, &from, &run->why);
 	if (likely(status == RMEM_WC_SUCCESS))
@@ -212,7 +203,7 @@ rsoft_req_atomic(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t 
 
 	peer = rsoft_resp_peer(run->qp);
 	if (unlikely(peer == NULL))
-		return rsoft_req_no_peer(run->qp);
+		return RSOFT_WAIT_PEER;
 	status = rsoft_resp_atomic_open(peer, wr, &word, &run->why);
 	if (likely(status == RMEM_WC_SUCCESS))
 		status = rsoft_req_local(run, wr, RSOFT_NEED_WRITE, to, length);
@@ -248,8 +239,6 @@ rsoft_req_end_inv(struct rsoft_run *run, const uint8_t *wrs, size_t stride, uint
 			rsoft_key_release(rsoft_key_at(qp->dev, wr->invalidate_rkey));
 		} else if (wr->opcode == RMEM_WR_BIND_MW) {
 			rsoft_mw_bind_end(qp, wr);
-			if (run->is_queued)
-				rsoft_sq_unhold(wr);
 		} else {
 			for (j = 0; j < wr->num_sge; j++)
 				length += wr->sg_list[j].length;
@@ -301,57 +290,59 @@ rsoft_req_grace(struct rsoft_run *run)
 }
 
 static int
-rsoft_req_bind(struct rsoft_run *run, const struct rmem_send_wr *wr)
+rsoft_req_reg_mr(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *length)
 {
-	int status = wr->opcode == RMEM_WR_REG_MR ? rsoft_reg_mr(run->qp, wr, &run->why)
-						  : rsoft_umr(run->qp, wr, &run->why);
-
-	/* Before the completion: its consumer may release the MR. */
-	if (run->is_queued)
-		rsoft_sq_unhold(wr);
-	return status;
+	*length = 0;
+	return rsoft_reg_mr(run->qp, wr, &run->why);
 }
 
 static int
-rsoft_req_bind_mw(struct rsoft_run *run, const struct rmem_send_wr *wr)
+rsoft_req_umr(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *length)
+{
+	*length = 0;
+	return rsoft_umr(run->qp, wr, &run->why);
+}
+
+static int
+rsoft_req_bind_mw(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *length)
 {
 	int status = rsoft_mw_bind_start(run->qp, wr);
 
-	if (status == RSOFT_MW_GRACE)
+	*length = 0;
+	if (status == RSOFT_WAIT_GRACE)
 		return rsoft_req_wait_inv(run->qp, NULL, 0);
-	if (status != RMEM_WC_SUCCESS) {
+	if (status != RMEM_WC_SUCCESS)
 		run->why = rsoft_mw_why_not_bound(run->qp, wr);
-		rsoft_mw_bind_undo(wr);
-	}
-	if (run->is_queued)
-		rsoft_sq_unhold(wr);
 	return status;
 }
 
-/* Execute one request that is not LOCAL_INV: an enum rmem_wc_status or RSOFT_BLOCKED. */
-static __rte_always_inline int
-rsoft_req_one(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *length)
+/* A LOCAL_INV that rsoft_req_local_inv() left. */
+static int
+rsoft_req_no_inv(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *length)
 {
-	switch (wr->opcode) {
-	case RMEM_WR_RDMA_WRITE:
-		return rsoft_req_write(run, wr, length);
-	case RMEM_WR_RDMA_READ:
-	case RMEM_WR_RDMA_READ_WITH_INV:
-		return rsoft_req_read(run, wr, length);
-	case RMEM_WR_ATOMIC_CMP_AND_SWP:
-	case RMEM_WR_ATOMIC_FETCH_AND_ADD:
-		return rsoft_req_atomic(run, wr, length);
-	case RMEM_WR_REG_MR:
-	case RMEM_WR_UMR:
-		*length = 0;
-		return rsoft_req_bind(run, wr);
-	case RMEM_WR_BIND_MW:
-		*length = 0;
-		return rsoft_req_bind_mw(run, wr);
-	default:
-		return rsoft_req_send(run, wr, length);
-	}
+	*length = 0;
+	run->why = rsoft_key_why_not_inv(run->qp, wr->invalidate_rkey);
+	return RMEM_WC_MW_BIND_ERR;
 }
+
+/* Execute one request: an enum rmem_wc_status or rsoft_wait; and the bytes it moved. */
+typedef int (*rsoft_exec_t)(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *length);
+
+static const rsoft_exec_t rsoft_exec[RMEM_WR_OPCODE_NB] = {
+		[RMEM_WR_RDMA_WRITE] = rsoft_req_write,
+		[RMEM_WR_RDMA_WRITE_WITH_IMM] = rsoft_req_send,
+		[RMEM_WR_SEND] = rsoft_req_send,
+		[RMEM_WR_SEND_WITH_IMM] = rsoft_req_send,
+		[RMEM_WR_RDMA_READ] = rsoft_req_read,
+		[RMEM_WR_ATOMIC_CMP_AND_SWP] = rsoft_req_atomic,
+		[RMEM_WR_ATOMIC_FETCH_AND_ADD] = rsoft_req_atomic,
+		[RMEM_WR_LOCAL_INV] = rsoft_req_no_inv,
+		[RMEM_WR_SEND_WITH_INV] = rsoft_req_send,
+		[RMEM_WR_REG_MR] = rsoft_req_reg_mr,
+		[RMEM_WR_RDMA_READ_WITH_INV] = rsoft_req_read,
+		[RMEM_WR_BIND_MW] = rsoft_req_bind_mw,
+		[RMEM_WR_UMR] = rsoft_req_umr,
+};
 
 /* Copy what a WRITE opened; an enum rsoft_side. */
 static __rte_always_inline unsigned int
@@ -372,7 +363,7 @@ rsoft_req_write_copy(const struct rsoft_span *to, const struct rsoft_span *from,
 
 /*
  * The common case, without the detours: WRITEs from one SGE each, as many of n as go
- * through. Any that is different or does not open is left, untouched, to rsoft_req_one(). The
+ * through. Any that is different or does not open is left, untouched, to rsoft_req_write(). The
  * states are read once: a burst is short, and a change of state waits for its end.
  */
 static uint32_t
@@ -380,16 +371,13 @@ rsoft_req_writes(struct rsoft_run *run, const uint8_t *wrs, size_t stride, uint3
 {
 	const uint8_t plain =
 			(uint8_t) ~(RMEM_SEND_SIGNALED | RMEM_SEND_FENCE | RMEM_SEND_SOLICITED);
-	const uint32_t right = RSOFT_VALID | RMEM_ACCESS_REMOTE_WRITE | RSOFT_PEEK;
 	const struct rsoft_qp *qp = run->qp;
 	const struct rsoft_qp *peer = rsoft_resp_peer(run->qp);
 	unsigned int side;
 	uint64_t bytes = 0;
 	uint32_t i;
 
-	if (unlikely(peer == NULL ||
-			    (peer->access & (RMEM_ACCESS_REMOTE_WRITE | RSOFT_QP_INLINE)) !=
-					    RMEM_ACCESS_REMOTE_WRITE))
+	if (unlikely(peer == NULL || !rsoft_resp_takes_writes(peer)))
 		return 0;
 	for (i = 0; i < n; i++, wrs += stride) {
 		const struct rmem_send_wr *wr = (const void *)wrs;
@@ -401,8 +389,7 @@ rsoft_req_writes(struct rsoft_run *run, const uint8_t *wrs, size_t stride, uint3
 			break;
 		if (unlikely(!rsoft_access(qp, RSOFT_LKEY_XOR, sge->lkey, sge->addr, sge->length,
 					     RSOFT_NEED_READ | RSOFT_PEEK, &from) ||
-				    !rsoft_access(peer, 0, wr->rdma.rkey, wr->rdma.remote_addr,
-						    sge->length, right, &to)))
+				    !rsoft_resp_peek_write(peer, wr, sge->length, &to)))
 			break;
 		if (unlikely(sge->length > qp->max_msg_size))
 			break;
@@ -428,7 +415,6 @@ rsoft_req_flush(struct rsoft_run *run, const struct rmem_send_wr *wr, uint32_t s
 {
 	if (state == RMEM_QPS_RESET)
 		return false;
-	rsoft_sq_cancel(wr, run->is_queued);
 	rsoft_run_fail(run, wr, RMEM_WC_WR_FLUSH_ERR);
 	return true;
 }
@@ -439,9 +425,9 @@ rsoft_req_next(struct rsoft_run *run, const uint8_t *wrs, size_t stride, uint32_
 {
 	const struct rmem_send_wr *wr = (const void *)wrs;
 	struct rsoft_qp *qp = run->qp;
-	uint64_t length = 0;
-	int status = RMEM_WC_MW_BIND_ERR;
+	uint64_t length;
 	uint32_t done;
+	int status;
 
 	if (wr->opcode == RMEM_WR_RDMA_WRITE) {
 		done = rsoft_req_writes(run, wrs, stride, n);
@@ -450,13 +436,14 @@ rsoft_req_next(struct rsoft_run *run, const uint8_t *wrs, size_t stride, uint32_
 			return done;
 		}
 	}
-	if (wr->opcode != RMEM_WR_LOCAL_INV)
-		status = rsoft_req_one(run, wr, &length);
-	else if (rsoft_req_local_inv(qp, wrs, stride, n) != 0)
+	if (wr->opcode == RMEM_WR_LOCAL_INV && rsoft_req_local_inv(qp, wrs, stride, n) != 0)
 		return 0;
-	else
-		run->why = rsoft_key_why_not_inv(qp, wr->invalidate_rkey);
-	if (status == RSOFT_BLOCKED)
+	status = rsoft_exec[wr->opcode](run, wr, &length);
+	if (status == RSOFT_WAIT_PEER)
+		status = rsoft_req_no_peer(qp);
+	else if (status == RSOFT_WAIT_RNR)
+		status = rsoft_req_no_recv(qp);
+	if (status < 0)
 		return 0;
 	if (likely(status == RMEM_WC_SUCCESS)) {
 		qp->sq.wait = RSOFT_WAIT_NONE;
@@ -505,7 +492,7 @@ rsoft_req_exec(struct rsoft_qp *qp, unsigned int lcore, bool is_queued, const vo
 	uint32_t executed;
 
 	if (unlikely(rsoft_cq_is_overrun(qp->qp.send_cq) || rsoft_cq_is_overrun(qp->qp.recv_cq)))
-		rsoft_qp_fail(qp);
+		rsoft_rq_fail(qp);
 	rsoft_run_begin(&run, qp, lcore, is_queued);
 	executed = rsoft_req_run(&run, wrs, stride, n);
 	rsoft_run_end(&run);

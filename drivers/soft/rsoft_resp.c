@@ -4,9 +4,11 @@
 
 /* The responder half; see rsoft_resp.h. */
 
+#include <rte_prefetch.h>
+
+#include "rsoft_addr.h"
 #include "rsoft_inline.h"
 #include "rsoft_odp.h"
-#include "rsoft_qp.h"
 #include "rsoft_resp.h"
 
 /* Bytes of a message that is copied while its place in the CQ is reserved. */
@@ -44,10 +46,10 @@ rsoft_resp_resolve(struct rsoft_qp *qp)
 	if (qp->wire != NULL)
 		return NULL;
 	rte_ticketlock_lock(&rsoft_domain->lock);
-	peer = rsoft_qp_lookup(&qp->conn.remote);
+	peer = rsoft_addr_qp(&qp->conn.remote);
 	if (peer != NULL &&
 			(__atomic_load_n(&peer->state, __ATOMIC_ACQUIRE) != RMEM_QPS_RTS ||
-					rsoft_qp_lookup(&peer->conn.remote) != qp))
+					rsoft_addr_qp(&peer->conn.remote) != qp))
 		peer = NULL;
 	if (peer != NULL)
 		__atomic_store_n(&qp->peer, peer, __ATOMIC_RELEASE);
@@ -56,9 +58,39 @@ rsoft_resp_resolve(struct rsoft_qp *qp)
 }
 
 void
+rsoft_resp_prefetch(const struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t n)
+{
+	const struct rsoft_qp *peer = __atomic_load_n(&qp->peer, __ATOMIC_ACQUIRE);
+	const uint32_t rdma = RMEM_ACCESS_REMOTE_WRITE | RMEM_ACCESS_REMOTE_READ;
+	const struct rsoft_dev *dev = qp->dev;
+	uint32_t i;
+
+	if (peer == NULL)
+		return;
+	for (i = 0; i < n; i++) {
+		if (!(rmem_wr_info[wr[i].opcode].remote_access & rdma) || wr[i].num_sge == 0)
+			continue;
+		rte_prefetch0(rsoft_key_at(dev, wr[i].sg_list[0].lkey));
+		rte_prefetch0(rsoft_key_at(peer->dev, wr[i].rdma.rkey));
+	}
+	for (i = 0; i < n; i++) {
+		const struct rsoft_key *key;
+
+		if (!(rmem_wr_info[wr[i].opcode].remote_access & rdma))
+			continue;
+		key = rsoft_key_at(peer->dev, wr[i].rdma.rkey);
+		if ((rsoft_word_rights(__atomic_load_n(&key->word, __ATOMIC_ACQUIRE)) &
+				    (RSOFT_VALID | RSOFT_SLOW)) == RSOFT_VALID)
+			__builtin_prefetch((const void *)((uintptr_t)key->base +
+							   (wr[i].rdma.remote_addr - key->iova)),
+					1);
+	}
+}
+
+void
 rsoft_resp_fail(struct rsoft_qp *peer)
 {
-	rsoft_qp_fail(peer);
+	rsoft_rq_fail(peer);
 }
 
 void
@@ -176,12 +208,12 @@ rsoft_resp_take(struct rsoft_qp *peer, struct rsoft_rqe **rqe)
 	/* Under the lock: after a flush, nothing may be consumed. */
 	if (unlikely(__atomic_load_n(&peer->state, __ATOMIC_ACQUIRE) != RMEM_QPS_RTS)) {
 		rte_ticketlock_unlock(&peer->rq.lock);
-		return RSOFT_NO_PEER;
+		return RSOFT_WAIT_PEER;
 	}
 	*rqe = rsoft_rq_head(&peer->rq);
 	if (unlikely(*rqe == NULL)) {
 		rte_ticketlock_unlock(&peer->rq.lock);
-		return RSOFT_NO_RECV;
+		return RSOFT_WAIT_RNR;
 	}
 	return 0;
 }
@@ -335,7 +367,7 @@ rsoft_resp_send(struct rsoft_qp *peer, const struct rmem_send_wr *wr, const stru
 			/* The receive stays at the head until the key is out of use. */
 			*rq_pos = peer->rq.cons;
 			rte_ticketlock_unlock(&peer->rq.lock);
-			status = RSOFT_GRACE;
+			status = RSOFT_WAIT_GRACE;
 			goto out;
 		}
 		rsoft_resp_note_rkey(peer, wr->invalidate_rkey, RMEM_VENDOR_ERR_KEY_STATE);

@@ -8,6 +8,7 @@
  * This is the seam between the two sides. The requester hands over what a packet would
  * carry and the bytes to transfer; it never dereferences a struct rsoft_qp of this interface.
  * A peer that is not in this process would be reached by another body of these functions.
+ * Invariant: rsoft_resp.c and this header alone dereference a peer.
  *
  * Between rsoft_grace_enter() and rsoft_grace_leave() only; a peer pointer is good until
  * the lcore next passes a grace point.
@@ -18,12 +19,6 @@
 
 #include "rsoft_inline.h"
 #include "rsoft_rq.h"
-
-/* Answers that are no completion status: the requester waits. */
-#define RSOFT_NO_PEER (-1)
-#define RSOFT_NO_RECV (-2)
-/* SEND_WITH_INV: done but for the grace period; rsoft_resp_send_end() ends it. */
-#define RSOFT_GRACE (-3)
 
 /* Find the peer that a QP is connected to; NULL when it is not connected back. */
 struct rsoft_qp *rsoft_resp_resolve(struct rsoft_qp *qp);
@@ -37,6 +32,12 @@ uint64_t rsoft_rnr_ns(uint8_t code);
 /* Whether a receive is posted. */
 bool rsoft_resp_has_recv(const struct rsoft_qp *peer);
 
+/*
+ * With many MRs, fetch over the burst: first the keys, then what the rkeys open. Only what
+ * is valid is followed, and nothing is decided here.
+ */
+void rsoft_resp_prefetch(const struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t n);
+
 /* Open the word of an atomic; an enum rmem_wc_status. */
 int rsoft_resp_atomic_open(struct rsoft_qp *peer, const struct rmem_send_wr *wr,
 		struct rsoft_span *span, uint32_t *why);
@@ -45,13 +46,14 @@ int rsoft_resp_atomic_open(struct rsoft_qp *peer, const struct rmem_send_wr *wr,
 int rsoft_resp_atomic(const struct rmem_send_wr *wr, const struct rsoft_span *span,
 		uint64_t *before, uint32_t *why);
 
-/* WRITE_WITH_IMM: an enum rmem_wc_status, RSOFT_NO_PEER or RSOFT_NO_RECV. */
+/* WRITE_WITH_IMM: an enum rmem_wc_status or rsoft_wait. */
 int rsoft_resp_write_imm(struct rsoft_qp *peer, const struct rmem_send_wr *wr,
 		const struct rsoft_span *from, uint64_t length, uint32_t *why);
 
 /*
- * SEND of any kind: an enum rmem_wc_status, RSOFT_NO_PEER, RSOFT_NO_RECV or RSOFT_GRACE, then
- * with the key to release and the receive to complete.
+ * SEND of any kind: an enum rmem_wc_status or rsoft_wait. RSOFT_WAIT_GRACE: a SEND_WITH_INV, done
+ * but for the grace period, after which rsoft_resp_send_end() releases the key and completes the
+ * receive.
  */
 int rsoft_resp_send(struct rsoft_qp *peer, const struct rmem_send_wr *wr,
 		const struct rsoft_span *from, uint64_t length, struct rsoft_key **inv_key,
@@ -113,6 +115,23 @@ rsoft_resp_open(struct rsoft_qp *peer, uint32_t right, uint64_t addr, uint32_t r
 		return RMEM_WC_REM_ACCESS_ERR;
 	}
 	return RMEM_WC_SUCCESS;
+}
+
+/* Whether the peer takes WRITEs, with nothing to do before them. */
+static inline bool
+rsoft_resp_takes_writes(const struct rsoft_qp *peer)
+{
+	return (peer->access & (RMEM_ACCESS_REMOTE_WRITE | RSOFT_QP_INLINE)) ==
+			RMEM_ACCESS_REMOTE_WRITE;
+}
+
+/* Open the remote range of a WRITE to such a peer; false: rsoft_resp_write() finds out why not. */
+static __rte_always_inline bool
+rsoft_resp_peek_write(const struct rsoft_qp *peer, const struct rmem_send_wr *wr, uint64_t length,
+		struct rsoft_span *to)
+{
+	return rsoft_access(peer, 0, wr->rdma.rkey, wr->rdma.remote_addr, length,
+			RSOFT_VALID | RMEM_ACCESS_REMOTE_WRITE | RSOFT_PEEK, to);
 }
 
 /* WRITE length bytes; an enum rmem_wc_status. */

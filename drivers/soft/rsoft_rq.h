@@ -8,16 +8,17 @@
 #define RSOFT_RQ_H
 
 #include "rsoft_cq.h"
-#include "rsoft_qp.h"
 
 int rsoft_rq_init(struct rsoft_rq *rq, const struct rmem_qp_conf *conf, int socket_id);
-int rsoft_post_recv(struct rmem_qp *qp, const struct rmem_recv_wr *wr, uint16_t nb_wr);
 
 /* Complete all receives with WR_FLUSH_ERR; after the QP's state became ERR. */
 void rsoft_rq_flush(struct rsoft_qp *qp);
 
-/* Drop all receives, and cancel messages that were not polled; none is being sent to the QP. */
+/* Drop all receives. Under rq.lock; none is being sent to the QP. */
 void rsoft_rq_drop(struct rsoft_qp *qp);
+
+/* The QP to ERR from RTS, with the receives flushed. Without any rq.lock. */
+void rsoft_rq_fail(struct rsoft_qp *qp);
 
 /* The receive at the head; NULL when there is none. Under rq.lock. */
 static inline struct rsoft_rqe *

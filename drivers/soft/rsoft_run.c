@@ -4,7 +4,7 @@
 
 /* The completions of a run of the requester, and failure; see rsoft_run.h. */
 
-#include "rsoft_qp.h"
+#include "rsoft_mw.h"
 #include "rsoft_resp.h"
 #include "rsoft_run.h"
 
@@ -39,7 +39,7 @@ rsoft_run_flush(struct rsoft_run *run)
 		is_ok &= rsoft_cq_write(cq, pos + i, &run->cqe[i]);
 	run->nb_wc = 0;
 	if (unlikely(!is_ok))
-		rsoft_qp_fail(run->qp);
+		rsoft_rq_fail(run->qp);
 }
 
 static void
@@ -76,6 +76,10 @@ rsoft_run_fail(struct rsoft_run *run, const struct rmem_send_wr *wr, int status)
 	}
 	if (run->why == RMEM_VENDOR_ERR_NONE && status < (int)RTE_DIM(rsoft_run_why))
 		run->why = rsoft_run_why[status];
+	if (wr->opcode == RMEM_WR_BIND_MW)
+		rsoft_mw_bind_undo(wr);
+	if (run->is_queued)
+		rsoft_sq_unhold(wr);
 	is_first = rsoft_qp_to_err(qp);
 	qp->sq.wait = RSOFT_WAIT_NONE;
 	run->done++;

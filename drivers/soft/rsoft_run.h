@@ -13,6 +13,7 @@
 #include <stdbool.h>
 
 #include "rsoft_cq.h"
+#include "rsoft_sq.h"
 
 /* Completions gathered before they go to the CQ together. */
 #define RSOFT_RUN_WCS 32
@@ -81,6 +82,9 @@ rsoft_run_add_wc(
 static __rte_always_inline void
 rsoft_run_succeed(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t length)
 {
+	/* Before the completion: the MR may be released once that is polled. */
+	if (unlikely(run->is_queued))
+		rsoft_sq_unhold(wr);
 	run->done++;
 	run->bytes += length;
 	if ((wr->flags & RMEM_SEND_SIGNALED) || run->qp->sig_all)

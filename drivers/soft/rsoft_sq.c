@@ -135,28 +135,6 @@ rsoft_sq_hold(const struct rmem_send_wr *wr)
 	}
 }
 
-void
-rsoft_sq_unhold(const struct rmem_send_wr *wr)
-{
-	struct rmem_obj *obj;
-	unsigned int i;
-
-	for (i = 0; i < RMEM_WR_MAX_HANDLES; i++) {
-		obj = rmem_wr_obj(wr, i);
-		if (obj != NULL)
-			rmem_obj_unhold(obj);
-	}
-}
-
-void
-rsoft_sq_cancel(const struct rmem_send_wr *wr, bool is_queued)
-{
-	if (wr->opcode == RMEM_WR_BIND_MW)
-		rsoft_mw_bind_undo(wr);
-	if (is_queued)
-		rsoft_sq_unhold(wr);
-}
-
 static void
 rsoft_sq_push_one(struct rsoft_qp *qp, struct rmem_send_wr *slot, const struct rmem_send_wr *wr)
 {
@@ -190,4 +168,62 @@ rsoft_sq_push(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_wr
 		rsoft_sq_push_one(qp, rsoft_sq_slot(&qp->sq, qp->sq.prod + i), &wr[i]);
 	}
 	__atomic_store_n(&qp->sq.prod, qp->sq.prod + nb_wr, __ATOMIC_RELEASE);
+}
+
+void
+rsoft_sq_pend(struct rsoft_qp *qp)
+{
+	struct rsoft_dev *dev = qp->dev;
+
+	rte_ticketlock_lock(&dev->pending_lock);
+	if (!qp->sq.is_pending) {
+		qp->sq.is_pending = 1;
+		TAILQ_INSERT_TAIL(&dev->pending, qp, next);
+		__atomic_store_n(&dev->nb_pending, dev->nb_pending + 1, __ATOMIC_RELAXED);
+	}
+	rte_ticketlock_unlock(&dev->pending_lock);
+}
+
+void
+rsoft_sq_unpend(struct rsoft_qp *qp)
+{
+	qp->sq.is_pending = 0;
+	TAILQ_REMOVE(&qp->dev->pending, qp, next);
+	__atomic_store_n(&qp->dev->nb_pending, qp->dev->nb_pending - 1, __ATOMIC_RELAXED);
+}
+
+void
+rsoft_sq_drop(struct rsoft_qp *qp)
+{
+	struct rsoft_sq *sq = &qp->sq;
+	uint32_t i;
+
+	rte_ticketlock_lock(&qp->dev->pending_lock);
+	if (sq->is_pending)
+		rsoft_sq_unpend(qp);
+	rte_ticketlock_unlock(&qp->dev->pending_lock);
+	/* Invalidated keys stay invalid, and the grace period has ended. */
+	if (sq->wait == RSOFT_WAIT_GRACE) {
+		for (i = 0; i < sq->nb_inv; i++) {
+			const struct rmem_send_wr *wr = rsoft_sq_slot(sq, sq->cons + i);
+
+			if (wr->opcode == RMEM_WR_BIND_MW)
+				rsoft_mw_bind_drop(wr);
+			else
+				rsoft_key_release(wr->opcode == RMEM_WR_LOCAL_INV
+								? rsoft_key_at(qp->dev,
+										  wr->invalidate_rkey)
+								: sq->inv_key);
+		}
+	}
+	sq->wait = RSOFT_WAIT_NONE;
+	for (; sq->cons != sq->prod; rsoft_sq_pop(sq, 1)) {
+		const struct rmem_send_wr *wr = rsoft_sq_slot(sq, sq->cons);
+
+		if (wr->opcode == RMEM_WR_BIND_MW)
+			rsoft_mw_bind_undo(wr);
+		rsoft_sq_unhold(wr);
+	}
+	sq->posted = sq->done = sq->retired = 0;
+	sq->sig_head = sq->sig_tail = 0;
 }

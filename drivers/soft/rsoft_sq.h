@@ -34,11 +34,28 @@ int rsoft_sq_accept_bind(struct rsoft_qp *qp, const struct rmem_send_wr *wr);
  */
 void rsoft_sq_push(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_wr);
 
-/* Release the objects of a queued request that was executed, flushed or dropped. */
-void rsoft_sq_unhold(const struct rmem_send_wr *wr);
+/* Have the pending list try the QP until its queue is empty. Under sq.lock. */
+void rsoft_sq_pend(struct rsoft_qp *qp);
 
-/* A request is flushed or dropped; what it names may be released if it was queued. */
-void rsoft_sq_cancel(const struct rmem_send_wr *wr, bool is_queued);
+/* Take the QP out of the pending list. Under its lock. */
+void rsoft_sq_unpend(struct rsoft_qp *qp);
+
+/* Drop queued requests and the wait of the head. No other thread uses the queue. */
+void rsoft_sq_drop(struct rsoft_qp *qp);
+
+/* Release the objects of a queued request that was executed, flushed or dropped. */
+static inline void
+rsoft_sq_unhold(const struct rmem_send_wr *wr)
+{
+	struct rmem_obj *obj;
+	unsigned int i;
+
+	for (i = 0; i < RMEM_WR_MAX_HANDLES; i++) {
+		obj = rmem_wr_obj(wr, i);
+		if (obj != NULL)
+			rmem_obj_unhold(obj);
+	}
+}
 
 /* Take n requests from the head. */
 static inline void

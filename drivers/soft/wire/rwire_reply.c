@@ -11,7 +11,7 @@
 
 #include "../rsoft_access.h"
 #include "../rsoft_grace.h"
-#include "../rsoft_qp.h"
+#include "../rsoft_rq.h"
 #include "rwire.h"
 
 static void
@@ -198,6 +198,6 @@ rwire_reply_run(struct rwire_qp *q, unsigned int lcore)
 	if (!is_done)
 		reply_owe(q);
 	if (rsp->has_failed && !had_failed)
-		rsoft_qp_fail(q->qp);
+		rsoft_rq_fail(q->qp);
 	return is_done;
 }

@@ -13,9 +13,8 @@
 #include "../rsoft_access.h"
 #include "../rsoft_grace.h"
 #include "../rsoft_key.h"
-#include "../rsoft_qp.h"
-#include "../rsoft_resp.h"
 #include "../rsoft_rq.h"
+#include "../rsoft_resp.h"
 #include "rwire.h"
 
 /* Verdicts on a request; or the syndrome of a NAK. */
@@ -468,7 +467,7 @@ rwire_resp_pkt(struct rwire_qp *q, unsigned int lcore, const struct rwire_pkt *p
 	default:
 		rsp->has_failed = true;
 		rwire_reply_ack(q, pkt->psn, (uint8_t)verdict);
-		rsoft_qp_fail(q->qp);
+		rsoft_rq_fail(q->qp);
 		break;
 	}
 }
