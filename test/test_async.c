@@ -18,16 +18,6 @@
 
 static int marks[4]; /* their addresses are contexts */
 
-static int
-reg(struct rmem_pd *pd, const struct rmem_mr_attr *attr, struct rmem_mr **mr)
-{
-	int ret = rmem_mr_reg_attr(pd, attr, mr);
-
-	if (ret == 0)
-		fx_track(*mr);
-	return ret;
-}
-
 static struct rmem_mr_attr
 attr_of(struct rmem_eq *eq, void *addr, size_t length)
 {
@@ -48,55 +38,6 @@ map(size_t size)
 	return addr == MAP_FAILED ? NULL : addr;
 }
 
-TEST(async, event_has_region_context_and_status)
-{
-	struct rmem_eq *eq = fx_eq(fx.a.dev, 4);
-	struct rmem_mr_attr attr = attr_of(eq, fx.a.buf, FX_BUF_SIZE);
-	struct rmem_mr *mr = NULL;
-	struct rmem_event event;
-
-	TEST_OK(reg(fx.a.pd, &attr, &mr));
-	event = fx_event(eq);
-	TEST_OK(event.status);
-	TEST_EQ(event.type, RMEM_EVENT_MR_COMPLETE);
-	TEST_ASSERT(event.mr == mr);
-	TEST_ASSERT(event.context == &marks[0]);
-	TEST_EQ(rmem_eq_read(eq, &event, 1), 0);
-	TEST_EQ(fx_mr_state(mr), RMEM_MR_STATE_VALID);
-	fx_fill(fx.b.buf, 64, 1);
-	TEST_STATUS(fx_peer_write(mr->iova, 64, mr->rkey), RMEM_WC_SUCCESS);
-	TEST_MEM(fx.a.buf, fx.b.buf, 64);
-	TEST_OK(fx_release(mr));
-	return TEST_SUCCESS;
-}
-
-/* Each event belongs to one call, whatever the order. */
-TEST(async, every_registration_has_its_own_event)
-{
-	struct rmem_eq *eq = fx_eq(fx.a.dev, RTE_DIM(marks));
-	struct rmem_mr *mr[RTE_DIM(marks)];
-	unsigned int i, seen = 0;
-
-	for (i = 0; i < RTE_DIM(marks); i++) {
-		struct rmem_mr_attr attr = attr_of(eq, fx.a.buf, 64 + i);
-
-		attr.context = &marks[i];
-		TEST_OK(reg(fx.a.pd, &attr, &mr[i]));
-	}
-	for (i = 0; i < RTE_DIM(marks); i++) {
-		struct rmem_event event = fx_event(eq);
-		size_t at;
-
-		TEST_OK(event.status);
-		at = (size_t)((int *)event.context - marks);
-		TEST_ASSERT(at < RTE_DIM(marks) && event.mr == mr[at]);
-		TEST_EQ(event.mr->length, 64 + at);
-		seen |= 1u << at;
-	}
-	TEST_EQ(seen, (1u << RTE_DIM(marks)) - 1);
-	return TEST_SUCCESS;
-}
-
 /* All pages of 200 MiB, from an odd byte to another, are there when the event is. */
 TEST(async, large_registration_populates_all_pages)
 {
@@ -109,7 +50,7 @@ TEST(async, large_registration_populates_all_pages)
 	size_t i;
 
 	TEST_ASSERT(mem != NULL);
-	TEST_OK(reg(fx.a.pd, &attr, &mr));
+	TEST_OK(fx_reg_attr(fx.a.pd, &attr, &mr));
 	TEST_OK(fx_event(eq).status);
 	TEST_OK(mincore(mem, size, resident));
 	for (i = 0; i < size / FX_PAGE; i++)
@@ -134,7 +75,7 @@ TEST(async, hole_in_the_memory_is_an_event_with_efault)
 
 	TEST_ASSERT(mem != NULL);
 	TEST_OK(munmap(mem + hole, FX_PAGE));
-	TEST_OK(reg(fx.a.pd, &attr, &mr));
+	TEST_OK(fx_reg_attr(fx.a.pd, &attr, &mr));
 	event = fx_event(eq);
 	TEST_ERR(event.status, EFAULT);
 	TEST_ASSERT(event.mr == mr && event.context == &marks[0]);
@@ -142,21 +83,6 @@ TEST(async, hole_in_the_memory_is_an_event_with_efault)
 	TEST_ERR(rmem_mr_enable(mr), EBUSY);
 	TEST_OK(fx_release(mr));
 	munmap(mem, size);
-	return TEST_SUCCESS;
-}
-
-TEST(async, memory_that_is_not_writable_is_an_event_with_efault)
-{
-	struct rmem_eq *eq = fx_eq(fx.a.dev, 2);
-	uint8_t *mem = fx_map(16 * FX_PAGE);
-	struct rmem_mr_attr attr = attr_of(eq, mem, 16 * FX_PAGE);
-	struct rmem_mr *mr = NULL;
-
-	TEST_OK(reg(fx.a.pd, &attr, &mr));
-	TEST_ERR(fx_event(eq).status, EFAULT);
-	attr.access = RMEM_ACCESS_REMOTE_READ;
-	TEST_OK(reg(fx.a.pd, &attr, &mr));
-	TEST_OK(fx_event(eq).status);
 	return TEST_SUCCESS;
 }
 
@@ -169,7 +95,7 @@ TEST(async, failure_of_the_driver_comes_with_the_event)
 
 	attr.flags = RMEM_MR_REQUESTED_KEY;
 	attr.requested_key = fx.a.mr->rkey;
-	TEST_OK(reg(fx.a.pd, &attr, &mr));
+	TEST_OK(fx_reg_attr(fx.a.pd, &attr, &mr));
 	TEST_ERR(fx_event(eq).status, EEXIST);
 	TEST_EQ(fx_mr_state(mr), RMEM_MR_STATE_ERROR);
 	return TEST_SUCCESS;
@@ -192,7 +118,7 @@ TEST(async, refused_call_yields_no_event)
 	TEST_ERR(rmem_mr_reg_attr(fx.a.pd, &attr, &mr), EINVAL);
 	TEST_ASSERT(mr == NULL);
 	attr.flags = 0;
-	TEST_OK(reg(fx.a.pd, &attr, &mr));
+	TEST_OK(fx_reg_attr(fx.a.pd, &attr, &mr));
 	TEST_OK(fx_event(eq).status);
 	TEST_EQ(rmem_eq_read(eq, &event, 1), 0);
 	return TEST_SUCCESS;
@@ -218,7 +144,7 @@ TEST(async, disabled_region_is_disabled_after_its_event)
 	struct rmem_mr *mr = NULL;
 
 	attr.flags = RMEM_MR_DISABLED;
-	TEST_OK(reg(fx.a.pd, &attr, &mr));
+	TEST_OK(fx_reg_attr(fx.a.pd, &attr, &mr));
 	TEST_OK(fx_event(eq).status);
 	TEST_EQ(fx_mr_state(mr), RMEM_MR_STATE_DISABLED);
 	TEST_STATUS(fx_peer_write(mr->iova, 64, mr->rkey), RMEM_WC_REM_ACCESS_ERR);
@@ -236,14 +162,14 @@ TEST(async, memory_of_the_library_is_allocated_and_freed)
 
 	attr.access |= RMEM_ACCESS_ALLOCATE_MR;
 	attr.socket_id = SOCKET_ID_ANY;
-	TEST_OK(reg(fx.a.pd, &attr, &mr));
+	TEST_OK(fx_reg_attr(fx.a.pd, &attr, &mr));
 	TEST_OK(fx_event(eq).status);
 	TEST_ASSERT(mr->addr != NULL && mr->length >= 3 * MIB);
 	TEST_EQ(mr->iova, fx_addr(mr->addr));
 	TEST_STATUS(fx_peer_write(mr->iova, 64, mr->rkey), RMEM_WC_SUCCESS);
 	TEST_OK(fx_release(mr));
 	attr.length = (size_t)1 << 45;
-	TEST_OK(reg(fx.a.pd, &attr, &mr));
+	TEST_OK(fx_reg_attr(fx.a.pd, &attr, &mr));
 	TEST_ERR(fx_event(eq).status, ENOMEM);
 	TEST_EQ(fx_mr_state(mr), RMEM_MR_STATE_ERROR);
 	TEST_OK(fx_release(mr));
@@ -314,7 +240,7 @@ TEST_WITH(async, pending_region_is_busy, setup_gate)
 	struct rmem_event event;
 	unsigned int spins = 0;
 
-	TEST_OK(reg(fx.a.pd, &attr, &mr));
+	TEST_OK(fx_reg_attr(fx.a.pd, &attr, &mr));
 	memset(&attr, 0xff, sizeof(attr)); /* not needed any more */
 	while (!__atomic_load_n(&gate.nb_waiting, __ATOMIC_ACQUIRE) && !fx_is_late(deadline))
 		fx_relax(&spins);
@@ -345,7 +271,7 @@ TEST_WITH(async, driver_does_not_deregister_what_it_refused, setup_gate)
 
 	gate.is_open = 1;
 	gate.ret = -EIO;
-	TEST_OK(reg(fx.a.pd, &attr, &mr));
+	TEST_OK(fx_reg_attr(fx.a.pd, &attr, &mr));
 	TEST_ERR(fx_event(eq).status, EIO);
 	TEST_OK(fx_release(mr));
 	TEST_EQ(gate.nb_dereg, 0);

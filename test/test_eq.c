@@ -153,26 +153,6 @@ TEST(eq, destroy_refuses_what_is_no_queue)
 	return TEST_SUCCESS;
 }
 
-TEST(eq, destroy_with_an_event_unread_is_ebusy)
-{
-	struct rmem_eq *eq = fx_eq(fx.a.dev, 2);
-	uint64_t deadline = fx_deadline();
-	struct rmem_mr *mr = NULL;
-	unsigned int spins = 0;
-
-	TEST_OK(reg(eq, &mr));
-	TEST_ERR(rmem_eq_destroy(eq), EBUSY);
-	while (fx_mr_state(mr) == RMEM_MR_STATE_PENDING && !fx_is_late(deadline))
-		fx_relax(&spins);
-	TEST_EQ(fx_mr_state(mr), RMEM_MR_STATE_VALID);
-	TEST_ERR(rmem_eq_destroy(eq), EBUSY);
-	TEST_ERR(rmem_mr_dereg(mr), EBUSY);
-	TEST_OK(fx_event(eq).status);
-	TEST_OK(fx_release(eq));
-	TEST_OK(fx_release(mr));
-	return TEST_SUCCESS;
-}
-
 TEST(eq, device_with_a_queue_is_busy)
 {
 	struct rmem_dev *dev = fx_dev("soft1", NULL);

@@ -37,20 +37,6 @@ TEST(mr_alloc, allocated_memory_is_whole_pages_and_writable)
 	return TEST_SUCCESS;
 }
 
-TEST(mr_alloc, peers_write_allocated_memory_to_its_end)
-{
-	struct rmem_mr *mr = fx_mr(fx.a.pd, NULL, 1, ALLOCATE);
-	uint64_t end;
-
-	TEST_ASSERT(mr != NULL);
-	end = mr->iova + mr->length;
-	fx_fill(fx.b.buf, 100, 9);
-	TEST_STATUS(fx_peer_write(end - 100, 100, mr->rkey), RMEM_WC_SUCCESS);
-	TEST_MEM((uint8_t *)mr->addr + mr->length - 100, fx.b.buf, 100);
-	TEST_STATUS(fx_peer_write(end - 99, 100, mr->rkey), RMEM_WC_REM_ACCESS_ERR);
-	return TEST_SUCCESS;
-}
-
 TEST(mr_alloc, dereg_frees_allocated_memory)
 {
 	size_t before = test_heap().heap_allocsz_bytes;

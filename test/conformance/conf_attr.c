@@ -211,17 +211,25 @@ CONF_TEST(attr, registration_ends_with_an_event, 0, 0,
 	return TEST_SUCCESS;
 }
 
+/* While the registration is pending, and when it has ended. */
 CONF_TEST(attr, unread_event_keeps_mr_and_queue, 0, 0,
 		"fi_mr(3): an MR is not closed while its event is to come")
 {
 	struct rmem_eq *eq = fx_eq(conf.dev, 4);
+	uint64_t deadline = fx_deadline();
+	unsigned int i, spins = 0;
 	struct rmem_mr *mr;
 
 	TEST_ASSERT(eq != NULL);
 	mr = reg(0, eq, NULL);
 	TEST_ASSERT(mr != NULL);
-	TEST_ERR(rmem_mr_dereg(mr), EBUSY);
-	TEST_ERR(rmem_eq_destroy(eq), EBUSY);
+	for (i = 0; i < 2; i++) {
+		TEST_ERR(rmem_mr_dereg(mr), EBUSY);
+		TEST_ERR(rmem_eq_destroy(eq), EBUSY);
+		while (fx_mr_state(mr) == RMEM_MR_STATE_PENDING && !fx_is_late(deadline))
+			fx_relax(&spins);
+		TEST_EQ(fx_mr_state(mr), RMEM_MR_STATE_VALID);
+	}
 	TEST_OK(fx_event(eq).status);
 	TEST_OK(fx_release(mr));
 	TEST_OK(fx_release(eq));
@@ -233,7 +241,7 @@ CONF_TEST(attr, failed_registration_tells_why, 0, 0, "fi_mr(3): the event has th
 {
 	struct rmem_eq *eq = fx_eq(conf.dev, 4);
 	uint8_t *mem = fx_map(FX_PAGE);
-	const struct rmem_mr_attr attr = {.addr = mem, .length = FX_PAGE, .access = ALL, .eq = eq};
+	struct rmem_mr_attr attr = {.addr = mem, .length = FX_PAGE, .access = ALL, .eq = eq};
 	struct rmem_mr *mr = NULL;
 
 	TEST_ASSERT(eq != NULL);
@@ -241,6 +249,9 @@ CONF_TEST(attr, failed_registration_tells_why, 0, 0, "fi_mr(3): the event has th
 	TEST_EQ(fx_event(eq).status, -EFAULT);
 	TEST_EQ(fx_mr_state(mr), RMEM_MR_STATE_ERROR);
 	TEST_OK(fx_release(mr));
+	attr.access = RMEM_ACCESS_REMOTE_READ;
+	TEST_OK(fx_reg_attr(fx.a.pd, &attr, &mr));
+	TEST_OK(fx_event(eq).status);
 	return TEST_SUCCESS;
 }
 
