@@ -395,4 +395,17 @@ VERBS_MUTANTS = [
       'a status of verbs that is not known', ['fake_verbs_data']),
 ]
 
-MUTANTS = (ACCESS + WAITS + BINDS + QUEUES + MEMORY + CLASS + POOLS + LEASES + VERBS_MUTANTS)
+# What the wire does with packets that arrive late, early, or from elsewhere.
+WIRE = [
+    m('wire-duplicate', SOFT + 'wire/rwire_resp.c', 'if (ahead < 0) {', 'if (ahead < -0x7ffff0) {',
+      'duplicates are not executed again', ['wire_sim']),
+    m('wire-gap', SOFT + 'wire/rwire_resp.c', 'if (ahead > 0) {', 'if (ahead > 0x7ffff0) {',
+      'no request overtakes another', ['wire_sim']),
+    m('wire-peer', SOFT + 'wire/rwire_dev.c',
+      'if (!rwire_addr_is_equal(&q->addr, &frame->flow.src)) {',
+      'if (!rwire_addr_is_equal(&q->addr, &frame->flow.src) && q->qpn > RWIRE_QPN_MASK) {',
+      'packets of other hosts are dropped', ['wire_sim']),
+]
+
+MUTANTS = (ACCESS + WAITS + BINDS + QUEUES + MEMORY + CLASS + POOLS + LEASES + WIRE +
+           VERBS_MUTANTS)

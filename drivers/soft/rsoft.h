@@ -107,12 +107,20 @@ struct rsoft_args {
 	uint64_t engine;
 	uint64_t odp_guard;
 	uint64_t odp_uffd;
-	uint64_t socket; /* UINT64_MAX: any */
-	uint64_t loop;   /* QPs of this process exchange packets too */
-	uint64_t mtu;    /* of the wire; 0: the largest that the port supports */
-	char ip[64];     /* of the wire; empty: none */
-	char fault[128]; /* to inject into the wire; empty: none */
-	char pcap[256];  /* file to record its packets; empty: none */
+	uint64_t socket;   /* UINT64_MAX: any */
+	uint64_t loop;     /* QPs of this process exchange packets too */
+	uint64_t progress; /* RSOFT_PROGRESS_* */
+	uint64_t mtu;      /* of the wire; 0: the largest that the port supports */
+	char ip[64];       /* of the wire; empty: none */
+	char fault[128];   /* to inject into the wire; empty: none */
+	char pcap[256];    /* file to record its packets; empty: none */
+};
+
+/* The values of progress=. */
+enum rsoft_progress {
+	RSOFT_PROGRESS_THREAD = 0,
+	RSOFT_PROGRESS_POLL,
+	RSOFT_PROGRESS_NB,
 };
 
 /* The values of pin=, and their names. */

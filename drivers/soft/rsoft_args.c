@@ -27,6 +27,7 @@ struct rsoft_arg {
 	const char *const *words; /* names of 0 to max, or NULL: numbers */
 };
 
+static const char *const rsoft_progress_words[RSOFT_PROGRESS_NB] = {"thread", "poll"};
 const char *const rsoft_pin_arg_words[RSOFT_PIN_ARG_NB] = {"auto", "require", "off"};
 
 #define RSOFT_ARG(name, initial, min, max)                                                         \
@@ -52,6 +53,8 @@ static const struct rsoft_arg rsoft_arg_table[] = {
 		RSOFT_ARG(max_iov, 512, 1, 65535),
 		{"profile", offsetof(struct rsoft_args, profile), RSOFT_PROFILE_NONE, 0,
 				RSOFT_PROFILE_NB - 1, rsoft_profile_words},
+		{"progress", offsetof(struct rsoft_args, progress), RSOFT_PROGRESS_THREAD, 0,
+				RSOFT_PROGRESS_NB - 1, rsoft_progress_words},
 		{"pin", offsetof(struct rsoft_args, pin), RSOFT_PIN_ARG_AUTO, 0,
 				RSOFT_PIN_ARG_NB - 1, rsoft_pin_arg_words},
 		RSOFT_ARG(engine, 0, 0, RSOFT_MAX_ENGINES),
@@ -256,6 +259,7 @@ rsoft_args_check_wire(const struct rsoft_args *args)
 			: args->pcap[0] != '\0'    ? "pcap"
 			: args->mtu != 0           ? "mtu"
 			: args->loop != 0          ? "loop"
+			: args->progress != 0      ? "progress"
 						   : NULL;
 
 	if (args->ip[0] == '\0' && extra != NULL) {

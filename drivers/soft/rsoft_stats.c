@@ -7,10 +7,11 @@
 #include <string.h>
 
 #include "rsoft_stats.h"
+#include "wire/rwire.h"
 
 #define RSOFT_NB_STATS (offsetof(struct rmem_dev_stats, reserved) / sizeof(uint64_t))
 
-static_assert(RSOFT_NB_STATS == 22, "all of struct rmem_dev_stats are 64-bit counters");
+static_assert(RSOFT_NB_STATS == 39, "all of struct rmem_dev_stats are 64-bit counters");
 
 void
 rsoft_stats_add(struct rmem_dev_stats *sum, const struct rsoft_qp *qp)
@@ -42,6 +43,8 @@ rsoft_stats_sum(const struct rsoft_dev *dev, struct rmem_dev_stats *sum)
 		if (dev->qps[i] != NULL)
 			rsoft_stats_add(sum, dev->qps[i]);
 	}
+	if (dev->wire != NULL)
+		rwire_stats_get(dev->wire, sum);
 }
 
 int

@@ -330,6 +330,23 @@ const struct rmem_dev_stat_name rmem_dev_stats_names[] = {
 		STAT(odp_failed_faults),
 		STAT(bad_rkeys),
 		STAT(mem_faults),
+		STAT(wire_tx_packets),
+		STAT(wire_tx_bytes),
+		STAT(wire_tx_drops),
+		STAT(wire_rx_packets),
+		STAT(wire_rx_bytes),
+		STAT(wire_retransmits),
+		STAT(wire_timeouts),
+		STAT(wire_duplicates),
+		STAT(wire_gaps),
+		STAT(wire_naks_sent),
+		STAT(wire_naks_received),
+		STAT(wire_rnr_naks_sent),
+		STAT(wire_malformed),
+		STAT(wire_icrc_errors),
+		STAT(wire_unknown_qps),
+		STAT(wire_wrong_peers),
+		STAT(wire_busy_drops),
 };
 const size_t rmem_nb_dev_stats = RTE_DIM(rmem_dev_stats_names);
 

@@ -166,7 +166,24 @@ struct rmem_dev_stats {
 	uint64_t odp_failed_faults; /**< Accesses to on-demand MRs without a page. */
 	uint64_t bad_rkeys;         /**< Requests of peers with an rkey not valid for the QP. */
 	uint64_t mem_faults;        /**< Requests and receives failed because of unmapped memory. */
-	uint64_t reserved[10];      /**< Zero. */
+	uint64_t wire_tx_packets;   /**< Packets sent. */
+	uint64_t wire_tx_bytes;     /**< Bytes of them, from the BTH to the ICRC. */
+	uint64_t wire_tx_drops;     /**< Packets that the host refused to send. */
+	uint64_t wire_rx_packets;   /**< Packets received. */
+	uint64_t wire_rx_bytes;     /**< Bytes of them. */
+	uint64_t wire_retransmits;  /**< Times that a QP sent again from its oldest packet. */
+	uint64_t wire_timeouts;     /**< Expirations of the local ACK timeout. */
+	uint64_t wire_duplicates;   /**< Requests received again. */
+	uint64_t wire_gaps;         /**< Requests received ahead of the expected one. */
+	uint64_t wire_naks_sent;    /**< NAKs sent. */
+	uint64_t wire_naks_received; /**< NAKs received. */
+	uint64_t wire_rnr_naks_sent; /**< RNR NAKs sent. */
+	uint64_t wire_malformed;     /**< Packets dropped: not one of RC. */
+	uint64_t wire_icrc_errors;   /**< Packets dropped: a wrong ICRC. */
+	uint64_t wire_unknown_qps;   /**< Packets dropped: no such QP is connected. */
+	uint64_t wire_wrong_peers;   /**< Packets dropped: not from the QP's peer. */
+	uint64_t wire_busy_drops;    /**< Requests dropped while a reply waited. */
+	uint64_t reserved[10];       /**< Zero. */
 };
 
 /**

@@ -148,7 +148,7 @@ struct rwire_stats {
 struct rwire {
 	struct rsoft_dev *dev;
 	struct rwire_port *port;
-	struct rwire_port *stats_port; /* the innermost, which counts */
+	const struct rwire_port_stats *port_stats; /* of the innermost port */
 	uint32_t mtu;
 	rte_ticketlock_t tx_lock;
 	rte_ticketlock_t rx_lock;
@@ -159,6 +159,9 @@ struct rwire {
 	sem_t started; /* start_rc is valid */
 	pthread_t thread;
 };
+
+/* The clock of timers, TSC cycles; tests replace it. */
+extern uint64_t (*rwire_clock)(void);
 
 #define RWIRE_COUNT(counter) __atomic_fetch_add(&(counter), 1, __ATOMIC_RELAXED)
 
@@ -206,6 +209,8 @@ void rwire_close(struct rsoft_dev *dev);
  * whether packets are left to send.
  */
 bool rwire_progress(struct rwire *wire, unsigned int lcore);
+
+void rwire_stats_get(const struct rwire *wire, struct rmem_dev_stats *stats);
 
 /* rwire_qp.c. */
 void rwire_gid_get(const struct rwire *wire, uint8_t gid[16]);

@@ -57,7 +57,7 @@ comp_move(struct comp *comp, uint32_t psn)
 	req->rnr_left = conn->rnr_retry;
 	req->deadline = 0;
 	if (req->timeout != 0 && psn != req->end_psn)
-		req->deadline = rte_rdtsc() + req->timeout;
+		req->deadline = rwire_clock() + req->timeout;
 }
 
 /* The request at the head is acknowledged. */
@@ -142,7 +142,7 @@ comp_rnr(struct comp *comp, uint8_t code)
 	}
 	if (q->qp->conn.rnr_retry != 7) /* 7: no limit */
 		req->rnr_left--;
-	req->rnr_until = rte_rdtsc() + rte_get_tsc_hz() / 1000 * rsoft_rnr_ns(code) / 1000000;
+	req->rnr_until = rwire_clock() + rte_get_tsc_hz() / 1000 * rsoft_rnr_ns(code) / 1000000;
 	req->deadline = 0;
 	rwire_req_rewind(q);
 }

@@ -8,6 +8,7 @@
  */
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <string.h>
 
 #include <rte_byteorder.h>
@@ -94,7 +95,7 @@ crc_pclmul(uint32_t crc, const uint8_t *data, uint32_t len)
 	const __m128i by_64 = _mm_set_epi64x(0x01c6e41596, 0x0154442bd4);
 	const __m128i by_16 = _mm_set_epi64x(0x00ccaa009e, 0x01751997d0);
 	__m128i x[4];
-	unsigned int i;
+	size_t i;
 
 	for (i = 0; i < RTE_DIM(x); i++)
 		x[i] = crc_load(data + 16 * i);

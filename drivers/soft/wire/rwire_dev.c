@@ -5,9 +5,9 @@
 /*
  * The wire of a device: its port, the dispatch of received packets, and progress.
  *
- * Each poll of a CQ of the device makes progress. A control thread that sleeps in the file
- * descriptor of the port does too, so that a target answers without calls. It sleeps longer when
- * lcores are faster.
+ * Each poll of a CQ of the device makes progress. With progress=thread so does a control thread,
+ * which sleeps in the file descriptor of the port, so that a target answers without calls. While
+ * lcores receive first, it sleeps longer.
  */
 
 #include <errno.h>
@@ -17,6 +17,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <rte_cycles.h>
 #include <rte_errno.h>
 #include <rte_lcore.h>
 
@@ -28,6 +29,39 @@
 /* Longest sleep of the thread, for timers, and its sleep while lcores receive; ms. */
 #define WIRE_TICK_MS 10
 #define WIRE_AWAY_MS 1
+
+static uint64_t
+wire_tsc(void)
+{
+	return rte_rdtsc();
+}
+
+uint64_t (*rwire_clock)(void) = wire_tsc;
+
+void
+rwire_stats_get(const struct rwire *wire, struct rmem_dev_stats *stats)
+{
+	const struct rwire_port_stats *port = wire->port_stats;
+	const struct rwire_stats *own = &wire->stats;
+
+	stats->wire_tx_packets = __atomic_load_n(&port->tx_packets, __ATOMIC_RELAXED);
+	stats->wire_tx_bytes = __atomic_load_n(&port->tx_bytes, __ATOMIC_RELAXED);
+	stats->wire_tx_drops = __atomic_load_n(&port->tx_dropped, __ATOMIC_RELAXED);
+	stats->wire_rx_packets = __atomic_load_n(&port->rx_packets, __ATOMIC_RELAXED);
+	stats->wire_rx_bytes = __atomic_load_n(&port->rx_bytes, __ATOMIC_RELAXED);
+	stats->wire_retransmits = __atomic_load_n(&own->retransmits, __ATOMIC_RELAXED);
+	stats->wire_timeouts = __atomic_load_n(&own->timeouts, __ATOMIC_RELAXED);
+	stats->wire_duplicates = __atomic_load_n(&own->duplicates, __ATOMIC_RELAXED);
+	stats->wire_gaps = __atomic_load_n(&own->gaps, __ATOMIC_RELAXED);
+	stats->wire_naks_sent = __atomic_load_n(&own->naks_sent, __ATOMIC_RELAXED);
+	stats->wire_naks_received = __atomic_load_n(&own->naks_received, __ATOMIC_RELAXED);
+	stats->wire_rnr_naks_sent = __atomic_load_n(&own->rnr_sent, __ATOMIC_RELAXED);
+	stats->wire_malformed = __atomic_load_n(&own->malformed, __ATOMIC_RELAXED);
+	stats->wire_icrc_errors = __atomic_load_n(&own->icrc_errors, __ATOMIC_RELAXED);
+	stats->wire_unknown_qps = __atomic_load_n(&own->no_qp, __ATOMIC_RELAXED);
+	stats->wire_wrong_peers = __atomic_load_n(&own->wrong_peer, __ATOMIC_RELAXED);
+	stats->wire_busy_drops = __atomic_load_n(&own->busy_drops, __ATOMIC_RELAXED);
+}
 
 struct rwire_frame *
 rwire_tx_get(struct rwire_qp *q)
@@ -158,7 +192,7 @@ wire_serve(struct rwire *wire)
 {
 	struct pollfd fds[2] = {{.fd = wire->stop_fd, .events = POLLIN},
 			{.fd = wire->port->fd, .events = POLLIN}};
-	const uint64_t *nb_rx = &wire->stats_port->stats.rx_packets;
+	const uint64_t *nb_rx = &wire->port_stats->rx_packets;
 	bool is_owing, is_late;
 	uint64_t before;
 
@@ -244,7 +278,7 @@ wire_open_port(struct rwire *wire, const struct rsoft_args *args)
 	rc = rwire_port_udp_open(&addr, &wire->port);
 	if (rc != 0)
 		return rc;
-	wire->stats_port = wire->port;
+	wire->port_stats = &wire->port->stats;
 	/* Inside of the faults: the file has the packets that were sent. */
 	if (args->pcap[0] != '\0')
 		rc = rwire_port_pcap_open(args->pcap, &wire->port);
@@ -282,7 +316,8 @@ rwire_open(struct rsoft_dev *dev)
 	/* An open port counts as a pending QP: each poll makes progress. */
 	__atomic_store_n(&dev->nb_pending, 1, __ATOMIC_RELAXED);
 	dev->wire = wire;
-	rc = wire_start(wire);
+	if (dev->args.progress == RSOFT_PROGRESS_THREAD)
+		rc = wire_start(wire);
 	if (rc != 0)
 		goto close;
 	return 0;
@@ -302,10 +337,12 @@ rwire_close(struct rsoft_dev *dev)
 
 	if (wire == NULL)
 		return;
-	/* An eventfd takes a first value. */
-	(void)!write(wire->stop_fd, &one, sizeof(one));
-	pthread_join(wire->thread, NULL);
-	close(wire->stop_fd);
+	if (dev->args.progress == RSOFT_PROGRESS_THREAD) {
+		/* An eventfd takes a first value. */
+		(void)!write(wire->stop_fd, &one, sizeof(one));
+		pthread_join(wire->thread, NULL);
+		close(wire->stop_fd);
+	}
 	wire->port->ops->close(wire->port);
 	__atomic_store_n(&dev->nb_pending, dev->nb_pending - 1, __ATOMIC_RELAXED);
 	dev->wire = NULL;

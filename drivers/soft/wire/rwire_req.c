@@ -278,7 +278,7 @@ req_send(struct rwire_qp *q, const struct rmem_send_wr *wr, uint32_t *why)
 	if (req->psn == rwire_psn_add(wqe->first_psn, wqe->nb_psn))
 		req->sq_pos++;
 	if (req->deadline == 0 && req->timeout != 0)
-		req->deadline = rte_rdtsc() + req->timeout;
+		req->deadline = rwire_clock() + req->timeout;
 	return RMEM_WC_SUCCESS;
 }
 
@@ -310,7 +310,7 @@ req_send_all(struct rwire_qp *q, uint32_t *why)
 {
 	int status;
 
-	if (q->req.rnr_until != 0 && rte_rdtsc() < q->req.rnr_until)
+	if (q->req.rnr_until != 0 && rwire_clock() < q->req.rnr_until)
 		return REQ_BLOCKED;
 	q->req.rnr_until = 0;
 	rte_ticketlock_lock(&q->wire->tx_lock);
@@ -369,7 +369,7 @@ rwire_req_run(struct rwire_qp *q, unsigned int lcore)
 				return;
 			continue;
 		}
-		status = rwire_comp_timer(q, rte_rdtsc());
+		status = rwire_comp_timer(q, rwire_clock());
 		if (status == RMEM_WC_SUCCESS)
 			status = req_send_all(q, &why);
 		if (status == REQ_LOCAL) {

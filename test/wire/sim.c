@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* A network in memory; see sim.h. */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_cycles.h>
+
+#include "sim.h"
+
+#define MAX_PACKETS 1024
+#define RX_FRAMES   RWIRE_RX_BURST
+
+struct packet {
+	uint64_t at; /* when it arrives */
+	uint64_t number;
+	uint32_t len;
+	bool is_used;
+	uint8_t to;
+	struct rwire_flow flow;
+	uint8_t data[RWIRE_MAX_PKT];
+};
+
+struct sim_port {
+	struct rwire_port port;
+	struct rwire_port *inner;
+	struct rwire_frame tx;
+	uint8_t tx_data[RWIRE_HEADROOM + RWIRE_MAX_PKT];
+	struct rwire_frame rx[RX_FRAMES];
+	uint8_t rx_data[RX_FRAMES][RWIRE_HEADROOM + RWIRE_MAX_PKT];
+};
+
+struct sim_counts sim_counts;
+static struct sim_port ports[2];
+static struct packet packets[MAX_PACKETS];
+static struct sim_faults faults;
+static uint64_t now, step, next_number, state;
+
+/* xorshift64*. */
+static uint32_t
+random32(void)
+{
+	state ^= state >> 12;
+	state ^= state << 25;
+	state ^= state >> 27;
+	return (uint32_t)(state * UINT64_C(0x2545f4914f6cdd1d) >> 32);
+}
+
+uint32_t
+sim_random(uint32_t below)
+{
+	return (uint32_t)((uint64_t)random32() * below >> 32);
+}
+
+static uint64_t
+sim_clock(void)
+{
+	return now;
+}
+
+static bool
+hits(uint32_t share)
+{
+	return share != 0 && random32() < share;
+}
+
+static void
+put_packet(unsigned int to, const struct rwire_frame *frame, uint64_t delay)
+{
+	struct packet *packet = packets;
+
+	while (packet < packets + MAX_PACKETS && packet->is_used)
+		packet++;
+	if (packet == packets + MAX_PACKETS)
+		return; /* one more that is lost */
+	packet->at = now + delay;
+	packet->number = next_number++;
+	packet->len = frame->len;
+	packet->to = (uint8_t)to;
+	packet->flow = frame->flow;
+	memcpy(packet->data, frame->bth, frame->len);
+	packet->is_used = true;
+}
+
+static uint64_t
+random_delay(void)
+{
+	return step * (1 + sim_random(faults.delay_us + 1));
+}
+
+static struct rwire_frame *
+sim_tx_get(struct rwire_port *base)
+{
+	struct sim_port *port = (struct sim_port *)base;
+
+	port->tx.bth = port->tx_data + RWIRE_HEADROOM;
+	port->tx.flow.src = base->addr;
+	port->tx.flow.src_port = RWIRE_UDP_PORT;
+	port->tx.flow.ip_id = 0;
+	return &port->tx;
+}
+
+static void
+sim_tx_put(struct rwire_port *base, struct rwire_frame *frame)
+{
+	unsigned int to = base == &ports[0].port;
+
+	sim_counts.sent++;
+	if (hits(faults.loss)) {
+		sim_counts.lost++;
+		return;
+	}
+	if (hits(faults.dup)) {
+		sim_counts.dups++;
+		put_packet(to, frame, random_delay());
+	}
+	if (hits(faults.corrupt)) {
+		sim_counts.damaged++;
+		frame->bth[sim_random(frame->len)] ^= (uint8_t)(1u << sim_random(8));
+	}
+	if (hits(faults.trunc)) {
+		sim_counts.damaged++;
+		frame->len = 1 + sim_random(frame->len - 1);
+	}
+	put_packet(to, frame, random_delay());
+}
+
+static void
+sim_tx_flush(struct rwire_port *base)
+{
+	RTE_SET_USED(base);
+}
+
+/* The packet that arrives next at a device. */
+static struct packet *
+next_packet(unsigned int to)
+{
+	struct packet *best = NULL;
+	unsigned int i;
+
+	for (i = 0; i < MAX_PACKETS; i++) {
+		struct packet *packet = &packets[i];
+
+		if (packet->is_used && packet->to == to &&
+				(best == NULL || packet->at < best->at ||
+						(packet->at == best->at &&
+								packet->number < best->number)))
+			best = packet;
+	}
+	return best;
+}
+
+static uint32_t
+sim_rx_burst(struct rwire_port *base, struct rwire_frame *frames[], uint32_t n)
+{
+	struct sim_port *port = (struct sim_port *)base;
+	unsigned int to = base == &ports[1].port;
+	struct packet *packet;
+	uint32_t i;
+
+	for (i = 0; i < n && i < RX_FRAMES; i++) {
+		packet = next_packet(to);
+		if (packet == NULL || packet->at > now)
+			break;
+		packet->is_used = false;
+		port->rx[i].bth = port->rx_data[i] + RWIRE_HEADROOM;
+		port->rx[i].len = packet->len;
+		port->rx[i].is_id_known = true;
+		port->rx[i].flow = packet->flow;
+		memcpy(port->rx[i].bth, packet->data, packet->len);
+		frames[i] = &port->rx[i];
+	}
+	return i;
+}
+
+static void
+sim_close(struct rwire_port *base)
+{
+	struct sim_port *port = (struct sim_port *)base;
+
+	port->inner->ops->close(port->inner);
+}
+
+static const struct rwire_port_ops sim_ops = {
+		.close = sim_close,
+		.rx_burst = sim_rx_burst,
+		.tx_flush = sim_tx_flush,
+		.tx_get = sim_tx_get,
+		.tx_put = sim_tx_put,
+};
+
+void
+sim_attach(unsigned int i, struct rsoft_dev *dev)
+{
+	struct sim_port *port = &ports[i];
+
+	memset(port, 0, sizeof(*port));
+	port->inner = dev->wire->port;
+	port->port.ops = &sim_ops;
+	port->port.addr = port->inner->addr;
+	port->port.max_mtu = port->inner->max_mtu;
+	port->port.fd = -1;
+	dev->wire->port = &port->port;
+}
+
+void
+sim_start(uint64_t seed, const struct sim_faults *wanted)
+{
+	state = seed * 2 + 1;
+	faults = *wanted;
+	step = rte_get_tsc_hz() / 1000000;
+	now = now == 0 ? step : now;
+	rwire_clock = sim_clock;
+	sim_clear();
+}
+
+void
+sim_clear(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < MAX_PACKETS; i++)
+		packets[i].is_used = false;
+}
+
+void
+sim_inject(unsigned int to, const struct rwire_addr *src, struct rwire_pkt *pkt,
+		const void *payload, bool is_good)
+{
+	uint8_t data[RWIRE_HEADROOM + RWIRE_MAX_PKT];
+	struct rwire_frame frame = {.bth = data + RWIRE_HEADROOM,
+			.flow = {.src = *src, .dst = ports[to].port.addr}};
+
+	if (pkt->payload_len != 0)
+		memcpy(frame.bth + rwire_hdr_len(rwire_opcode_info[pkt->opcode]), payload,
+				pkt->payload_len);
+	frame.len = rwire_pkt_build(frame.bth, pkt);
+	rwire_icrc_set(frame.bth, frame.len, &frame.flow);
+	if (!is_good)
+		frame.bth[frame.len - 1] ^= 1;
+	put_packet(to, &frame, 0);
+}
+
+void
+sim_step(bool is_idle)
+{
+	now += is_idle ? 100 * step : step;
+}

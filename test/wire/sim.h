@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* A network in memory between two devices, and its clock. */
+
+#ifndef SIM_H
+#define SIM_H
+
+#include <soft/wire/rwire.h>
+
+/* Shares are of 2^32. */
+struct sim_faults {
+	uint32_t loss;
+	uint32_t dup;
+	uint32_t corrupt;
+	uint32_t trunc;
+	uint32_t delay_us; /* random, up to this: packets overtake each other */
+};
+
+/* Packets that were lost, and so on, since the start. */
+struct sim_counts {
+	uint64_t sent;
+	uint64_t lost;
+	uint64_t dups;
+	uint64_t damaged;
+};
+
+extern struct sim_counts sim_counts;
+
+/* Replace the port of a device, 0 or 1; its own is closed with the device. */
+void sim_attach(unsigned int i, struct rsoft_dev *dev);
+void sim_start(uint64_t seed, const struct sim_faults *faults);
+/* Drop all packets in flight. */
+void sim_clear(void);
+/* Deliver a packet to a device now; its ICRC is set with is_good. */
+void sim_inject(unsigned int to, const struct rwire_addr *src, struct rwire_pkt *pkt,
+		const void *payload, bool is_good);
+/* Advance the clock: by a step, or to the next event when nothing has happened for long. */
+void sim_step(bool is_idle);
+
+uint32_t sim_random(uint32_t below);
+
+#endif /* SIM_H */

@@ -1,0 +1,516 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * The engines of two devices agree with a model of both memories on a network that loses,
+ * duplicates, reorders, corrupts and truncates packets, and an attacker's packets have no effect.
+ *
+ * Each request in flight has a slot of its own in the memory of either side, so that requests do
+ * not overlap. A side sends to the other, both concurrently, on a virtual clock.
+ */
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_cycles.h>
+
+#include <soft/rsoft.h>
+
+#include <rmem_cq.h>
+#include <rmem_driver.h>
+#include <rmem_mr.h>
+#include <rmem_pd.h>
+#include <rmem_qp.h>
+
+#include "../test.h"
+#include "sim.h"
+
+#define SLOTS     16
+#define SLOT_SIZE 8192
+#define SIZE      ((size_t)SLOTS * SLOT_SIZE)
+#define NB_RECV   4
+#define MAX_IDLE  200000
+
+struct side {
+	struct rmem_dev *dev;
+	struct rmem_pd *pd;
+	struct rmem_cq *send_cq, *recv_cq;
+	struct rmem_qp *qp;
+	struct rmem_mr *mr;
+	uint8_t *local;  /* of requests, by slot; receives follow */
+	uint8_t *target; /* the peer's requests have it */
+	uint8_t *model;  /* of target */
+	struct rmem_send_wr wr[SLOTS];
+	struct rmem_sge sge[SLOTS];
+	uint64_t posted, done, nb_ops;
+	uint64_t sent, received; /* messages */
+	uint64_t failures;
+};
+
+static struct side sides[2];
+
+static struct side *
+peer_of(const struct side *side)
+{
+	return side == &sides[0] ? &sides[1] : &sides[0];
+}
+
+static uint8_t *
+recv_buf(const struct side *side, uint64_t i)
+{
+	return side->local + SIZE + i % NB_RECV * SLOT_SIZE;
+}
+
+static int
+open_side(struct side *side, unsigned int i, uint32_t mtu)
+{
+	struct rmem_cq_conf cq_conf = {.nb_cqe = 2 * SLOTS};
+	struct rmem_qp_conf conf = {.type = RMEM_QPT_RC,
+			.max_send_wr = SLOTS,
+			.max_recv_wr = NB_RECV,
+			.max_send_sge = 1,
+			.max_recv_sge = 1,
+			.access = RMEM_ACCESS_REMOTE_WRITE | RMEM_ACCESS_REMOTE_READ |
+					RMEM_ACCESS_REMOTE_ATOMIC};
+	char name[] = "soft0", args[96];
+	uint8_t *memory;
+
+	memset(side, 0, sizeof(*side));
+	name[4] = (char)('0' + i);
+	snprintf(args, sizeof(args), "ip=127.0.6.%u,loop=1,progress=poll,mtu=%u", i + 1, mtu);
+	TEST_OK(rmem_dev_create(name, args, &side->dev));
+	sim_attach(i, side->dev->priv);
+	TEST_OK(rmem_pd_alloc(side->dev, &side->pd));
+	TEST_OK(rmem_cq_create(side->dev, &cq_conf, &side->send_cq));
+	TEST_OK(rmem_cq_create(side->dev, &cq_conf, &side->recv_cq));
+	conf.send_cq = side->send_cq;
+	conf.recv_cq = side->recv_cq;
+	TEST_OK(rmem_qp_create(side->pd, &conf, &side->qp));
+	memory = calloc(1, 2 * SIZE + NB_RECV * SLOT_SIZE);
+	side->model = calloc(1, SIZE);
+	TEST_ASSERT(memory != NULL && side->model != NULL);
+	side->target = memory;
+	side->local = memory + SIZE;
+	return rmem_mr_reg(side->pd, memory, 2 * SIZE + NB_RECV * SLOT_SIZE, 0,
+			RMEM_ACCESS_LOCAL_WRITE | conf.access, &side->mr);
+}
+
+static int
+close_side(struct side *side)
+{
+	TEST_OK(rmem_qp_destroy(side->qp));
+	TEST_OK(rmem_mr_dereg(side->mr));
+	TEST_OK(rmem_cq_destroy(side->send_cq));
+	TEST_OK(rmem_cq_destroy(side->recv_cq));
+	TEST_OK(rmem_pd_dealloc(side->pd));
+	TEST_OK(rmem_dev_close(side->dev));
+	free(side->target);
+	free(side->model);
+	return TEST_SUCCESS;
+}
+
+static int
+post_recv(struct side *side, uint64_t i)
+{
+	struct rmem_sge sge = {.addr = (uintptr_t)recv_buf(side, i),
+			.length = SLOT_SIZE,
+			.lkey = side->mr->lkey};
+	struct rmem_recv_wr wr = {.wr_id = i, .sg_list = &sge, .num_sge = 1};
+
+	return rmem_post_recv(side->qp, &wr, 1) == 1 ? TEST_SUCCESS : TEST_FAILED;
+}
+
+/* Connect both, with PSNs that wrap soon, and forget what was in flight. */
+static int
+connect_sides(void)
+{
+	unsigned int i, j;
+
+	sim_clear();
+	for (i = 0; i < 2; i++) {
+		TEST_OK(rmem_qp_reset(sides[i].qp));
+		((struct rsoft_qp *)sides[i].qp)->psn = 0xffffff - sim_random(500);
+	}
+	for (i = 0; i < 2; i++) {
+		struct side *side = &sides[i], *peer = peer_of(side);
+		struct rmem_qp_conn conn = {
+				.timeout = 8, .retry_cnt = 7, .rnr_retry = 7, .min_rnr_timer = 1};
+		struct rmem_qp_attr attr;
+		struct rmem_wc wc;
+
+		while (rmem_poll_cq(side->send_cq, &wc, 1) > 0 ||
+				rmem_poll_cq(side->recv_cq, &wc, 1) > 0)
+			;
+		TEST_OK(rmem_qp_query(peer->qp, &attr));
+		conn.remote = attr.addr;
+		TEST_OK(rmem_qp_connect(side->qp, &conn));
+		side->done = side->posted;
+		side->received = peer->sent;
+		memcpy(side->model, side->target, SIZE);
+	}
+	for (i = 0; i < 2; i++) {
+		for (j = 0; j < NB_RECV; j++)
+			TEST_RUN(post_recv(&sides[i], sides[i].received + j));
+	}
+	return TEST_SUCCESS;
+}
+
+static void
+fill(uint8_t *to, uint32_t length)
+{
+	uint32_t i;
+
+	for (i = 0; i < length; i++)
+		to[i] = (uint8_t)sim_random(256);
+}
+
+static uint32_t
+random_length(void)
+{
+	switch (sim_random(4)) {
+	case 0:
+		return sim_random(64);
+	case 1:
+		return 4096;
+	default:
+		return sim_random(SLOT_SIZE);
+	}
+}
+
+static int
+post_one(struct side *side)
+{
+	static const uint8_t opcodes[] = {RMEM_WR_RDMA_WRITE, RMEM_WR_RDMA_READ, RMEM_WR_SEND,
+			RMEM_WR_RDMA_WRITE_WITH_IMM, RMEM_WR_ATOMIC_FETCH_AND_ADD,
+			RMEM_WR_ATOMIC_CMP_AND_SWP};
+	const struct side *peer = peer_of(side);
+	uint32_t slot = (uint32_t)(side->posted % SLOTS);
+	uint8_t *local = side->local + (size_t)slot * SLOT_SIZE;
+	uint64_t remote = (uintptr_t)peer->target + (uint64_t)slot * SLOT_SIZE;
+	struct rmem_send_wr *wr = &side->wr[slot];
+	struct rmem_sge *sge = &side->sge[slot];
+
+	*wr = (struct rmem_send_wr){.wr_id = side->posted,
+			.opcode = opcodes[sim_random(RTE_DIM(opcodes))],
+			.flags = RMEM_SEND_SIGNALED,
+			.sg_list = sge,
+			.num_sge = 1};
+	*sge = (struct rmem_sge){.addr = (uintptr_t)local,
+			.length = random_length(),
+			.lkey = side->mr->lkey};
+	fill(local, sge->length);
+	if (wr->opcode == RMEM_WR_ATOMIC_FETCH_AND_ADD ||
+			wr->opcode == RMEM_WR_ATOMIC_CMP_AND_SWP) {
+		sge->length = sizeof(uint64_t);
+		wr->atomic.remote_addr = remote;
+		wr->atomic.rkey = peer->mr->rkey;
+		wr->atomic.compare_add = sim_random(1000);
+		wr->atomic.swap = sim_random(1000);
+		if (sim_random(2) == 0)
+			memcpy(&wr->atomic.compare_add, peer->model + (size_t)slot * SLOT_SIZE, 8);
+	} else {
+		wr->rdma.remote_addr = remote;
+		wr->rdma.rkey = peer->mr->rkey;
+	}
+	if (wr->opcode == RMEM_WR_SEND || wr->opcode == RMEM_WR_RDMA_WRITE_WITH_IMM)
+		wr->imm_data = (uint32_t)side->sent;
+	if (wr->opcode == RMEM_WR_SEND) {
+		sge->length = RTE_MAX(sge->length, (uint32_t)sizeof(side->sent));
+		memcpy(local, &side->sent, sizeof(side->sent));
+	}
+	side->sent += wr->opcode == RMEM_WR_SEND || wr->opcode == RMEM_WR_RDMA_WRITE_WITH_IMM;
+	side->posted++;
+	return rmem_post_send(side->qp, wr, 1) == 1 ? TEST_SUCCESS : TEST_FAILED;
+}
+
+/* A request has succeeded: apply it to the model, and compare. */
+static int
+check_done(struct side *side, uint32_t slot)
+{
+	const struct rmem_send_wr *wr = &side->wr[slot];
+	struct side *peer = peer_of(side);
+	uint8_t *local = side->local + (size_t)slot * SLOT_SIZE;
+	uint8_t *model = peer->model + (size_t)slot * SLOT_SIZE;
+	uint64_t before, after;
+
+	switch (wr->opcode) {
+	case RMEM_WR_RDMA_WRITE:
+	case RMEM_WR_RDMA_WRITE_WITH_IMM:
+		memcpy(model, local, side->sge[slot].length);
+		break;
+	case RMEM_WR_RDMA_READ:
+		TEST_MEM(local, model, side->sge[slot].length);
+		break;
+	case RMEM_WR_ATOMIC_FETCH_AND_ADD:
+	case RMEM_WR_ATOMIC_CMP_AND_SWP:
+		TEST_MEM(local, model, sizeof(before));
+		memcpy(&before, model, sizeof(before));
+		after = wr->opcode == RMEM_WR_ATOMIC_FETCH_AND_ADD ? before + wr->atomic.compare_add
+				: before == wr->atomic.compare_add ? wr->atomic.swap
+								   : before;
+		memcpy(model, &after, sizeof(after));
+		break;
+	default:
+		break;
+	}
+	TEST_MEM(peer->target + (size_t)slot * SLOT_SIZE, model, SLOT_SIZE);
+	return TEST_SUCCESS;
+}
+
+/* Messages arrive once each, in order, with their bytes. */
+static int
+check_message(struct side *side, const struct rmem_wc *wc)
+{
+	const uint8_t *got = recv_buf(side, wc->wr_id);
+	uint64_t number;
+
+	TEST_EQ(wc->wr_id, side->received);
+	if (wc->opcode == RMEM_WC_RECV_RDMA_WITH_IMM) {
+		TEST_EQ(wc->imm_data, (uint32_t)side->received);
+	} else {
+		memcpy(&number, got, sizeof(number));
+		TEST_EQ(number, side->received);
+	}
+	side->received++;
+	return post_recv(side, side->received + NB_RECV - 1);
+}
+
+/* Poll both CQs of a side: the number of completions, or -1. */
+static int
+poll_side(struct side *side, bool *has_failed)
+{
+	struct rmem_wc wc;
+	int n = 0;
+
+	while (!*has_failed && rmem_poll_cq(side->recv_cq, &wc, 1) == 1) {
+		if (wc.status == RMEM_WC_WR_FLUSH_ERR)
+			*has_failed = true;
+		else if (wc.status != RMEM_WC_SUCCESS || check_message(side, &wc) != TEST_SUCCESS)
+			return -1;
+		n++;
+	}
+	while (!*has_failed && rmem_poll_cq(side->send_cq, &wc, 1) == 1) {
+		if (wc.status == RMEM_WC_RETRY_EXC_ERR) {
+			side->failures++;
+			*has_failed = true;
+		} else if (wc.status != RMEM_WC_SUCCESS || wc.wr_id != side->done ||
+				check_done(side, (uint32_t)(side->done % SLOTS)) != TEST_SUCCESS) {
+			test_note("request %" PRIu64 ": status %d, request %" PRIu64 " expected",
+					wc.wr_id, wc.status, side->done);
+			return -1;
+		} else {
+			side->done++;
+		}
+		n++;
+	}
+	return n;
+}
+
+static int
+run(uint64_t nb_ops)
+{
+	bool has_failed = false;
+	uint32_t idle = 0;
+	unsigned int i;
+	int n = 0;
+
+	TEST_RUN(connect_sides());
+	while (sides[0].nb_ops + sides[1].nb_ops < 2 * nb_ops || sides[0].done != sides[0].posted ||
+			sides[1].done != sides[1].posted) {
+		idle = n == 0 ? idle + 1 : 0;
+		TEST_ASSERT(idle < MAX_IDLE);
+		n = 0;
+		for (i = 0; i < 2; i++) {
+			struct side *side = &sides[i];
+			int got;
+
+			while (side->nb_ops < nb_ops && side->posted - side->done < SLOTS &&
+					sim_random(4) != 0) {
+				TEST_RUN(post_one(side));
+				side->nb_ops++;
+				n++;
+			}
+			got = poll_side(side, &has_failed);
+			TEST_ASSERT(got >= 0);
+			n += got;
+		}
+		if (has_failed)
+			TEST_RUN(connect_sides());
+		has_failed = false;
+		sim_step(idle > 100);
+	}
+	for (i = 0; i < 2; i++)
+		TEST_MEM(sides[i].target, sides[i].model, SIZE);
+	return TEST_SUCCESS;
+}
+
+static uint64_t
+env_or(const char *name, uint64_t otherwise)
+{
+	const char *text = getenv(name);
+
+	return text != NULL ? strtoull(text, NULL, 0) : otherwise;
+}
+
+static int
+run_all(const struct sim_faults *faults, bool may_fail)
+{
+	uint64_t seed = env_or("RMEM_SEED", rte_rdtsc() % 1000000);
+	uint64_t nb_ops = env_or("RMEM_TEST_WIRE_OPS", 40);
+	uint64_t rewinds = 0, icrc_errors = 0, duplicates = 0;
+	struct rmem_dev_stats stats;
+	uint32_t mtu;
+	unsigned int i;
+
+	test_note("RMEM_SEED=%" PRIu64, seed);
+	for (mtu = 256; mtu <= RWIRE_MAX_MTU; mtu *= 2) {
+		memset(&sim_counts, 0, sizeof(sim_counts));
+		sim_start(seed + mtu, faults);
+		for (i = 0; i < 2; i++)
+			TEST_RUN(open_side(&sides[i], i, mtu));
+		TEST_RUN(run(nb_ops));
+		TEST_OK(rmem_dev_stats_get(sides[0].dev, &stats));
+		test_note("MTU %u: %" PRIu64 " packets, %" PRIu64 " lost, %" PRIu64
+			  " duplicated, %" PRIu64 " damaged; %" PRIu64 " rewinds, %" PRIu64
+			  " timeouts; %" PRIu64 " and %" PRIu64 " failures",
+				mtu, sim_counts.sent, sim_counts.lost, sim_counts.dups,
+				sim_counts.damaged, stats.wire_retransmits, stats.wire_timeouts,
+				sides[0].failures, sides[1].failures);
+		TEST_ASSERT(may_fail || sides[0].failures + sides[1].failures == 0);
+		rewinds += stats.wire_retransmits;
+		icrc_errors += stats.wire_icrc_errors;
+		duplicates += stats.wire_duplicates;
+		for (i = 0; i < 2; i++)
+			TEST_RUN(close_side(&sides[i]));
+	}
+	TEST_ASSERT(faults->loss == 0 || rewinds != 0);
+	TEST_ASSERT(faults->corrupt == 0 || icrc_errors != 0);
+	TEST_ASSERT(faults->dup == 0 || duplicates != 0);
+	return TEST_SUCCESS;
+}
+
+#define SHARE(percent) ((uint32_t)((percent) * (double)UINT32_MAX / 100))
+
+TEST(wire_sim, a_good_network_changes_nothing)
+{
+	const struct sim_faults faults = {0};
+
+	return run_all(&faults, false);
+}
+
+TEST(wire_sim, packets_are_duplicated_and_reordered)
+{
+	const struct sim_faults faults = {.dup = SHARE(10), .delay_us = 30};
+
+	return run_all(&faults, false);
+}
+
+TEST(wire_sim, packets_are_lost_and_damaged)
+{
+	const struct sim_faults faults = {.loss = SHARE(2),
+			.dup = SHARE(2),
+			.corrupt = SHARE(1),
+			.trunc = SHARE(1),
+			.delay_us = 4};
+
+	return run_all(&faults, true);
+}
+
+TEST(wire_sim, a_third_of_the_packets_is_lost)
+{
+	const struct sim_faults faults = {.loss = SHARE(30), .delay_us = 16};
+
+	return run_all(&faults, true);
+}
+
+/* A packet for side 1 that is valid from side 0. */
+static struct rwire_pkt
+make_attack(uint8_t opcode)
+{
+	const struct rsoft_qp *qp = (const struct rsoft_qp *)sides[1].qp;
+
+	return (struct rwire_pkt){.opcode = opcode,
+			.qpn = qp->qp.qp_num,
+			.psn = qp->wire->rsp.psn,
+			.addr = (uintptr_t)sides[1].target,
+			.rkey = sides[1].mr->rkey,
+			.dma_len = 8,
+			.payload_len = opcode == RWIRE_WRITE_ONLY ? 8 : 0,
+			.is_ack_req = true};
+}
+
+static int
+attack(const struct rwire_addr *src, struct rwire_pkt *pkt, bool is_good)
+{
+	static const uint8_t evil[RWIRE_MAX_MTU] = {0xee, 0xee, 0xee, 0xee, 0xee, 0xee, 0xee, 0xee};
+	struct rmem_wc wc;
+
+	sim_inject(1, src, pkt, evil, is_good);
+	TEST_EQ(rmem_poll_cq(sides[1].send_cq, &wc, 1), 0);
+	TEST_MEM(sides[1].target, sides[1].model, SIZE);
+	return TEST_SUCCESS;
+}
+
+TEST(wire_sim, foreign_packets_are_dropped_and_counted)
+{
+	const struct sim_faults faults = {0};
+	struct rwire_addr peer, other;
+	struct rmem_dev_stats stats;
+	struct rwire_pkt pkt;
+	unsigned int i;
+
+	sim_start(1, &faults);
+	for (i = 0; i < 2; i++)
+		TEST_RUN(open_side(&sides[i], i, 1024));
+	TEST_RUN(connect_sides());
+	TEST_ASSERT(rwire_addr_parse("127.0.6.1", &peer) && rwire_addr_parse("127.0.6.3", &other));
+	pkt = make_attack(RWIRE_WRITE_ONLY);
+	TEST_RUN(attack(&other, &pkt, true));
+	TEST_RUN(attack(&peer, &pkt, false));
+	pkt.qpn ^= 0x800000;
+	TEST_RUN(attack(&peer, &pkt, true));
+	/* Ahead of the expected PSN: a NAK, and nothing else. */
+	pkt = make_attack(RWIRE_WRITE_ONLY);
+	pkt.psn = rwire_psn_add(pkt.psn, 1);
+	TEST_RUN(attack(&peer, &pkt, true));
+	/* Of the past, READs and atomics included: nothing is written. */
+	pkt = make_attack(RWIRE_WRITE_ONLY);
+	pkt.psn = rwire_psn_add(pkt.psn, RWIRE_PSN_MASK);
+	TEST_RUN(attack(&peer, &pkt, true));
+	pkt = make_attack(RWIRE_FETCH_ADD);
+	pkt.psn = rwire_psn_add(pkt.psn, RWIRE_PSN_MASK);
+	TEST_RUN(attack(&peer, &pkt, true));
+	/* Answers to requests that were never sent. */
+	pkt = make_attack(RWIRE_ACKNOWLEDGE);
+	TEST_RUN(attack(&peer, &pkt, true));
+	pkt = make_attack(RWIRE_READ_RESPONSE_ONLY);
+	TEST_RUN(attack(&peer, &pkt, true));
+	/* A wrong rkey moves the QP to ERR, which then accepts nothing. */
+	pkt = make_attack(RWIRE_WRITE_ONLY);
+	pkt.rkey ^= 1;
+	TEST_RUN(attack(&peer, &pkt, true));
+	TEST_EQ(((struct rsoft_qp *)sides[1].qp)->state, RMEM_QPS_ERR);
+	pkt.rkey ^= 1;
+	TEST_RUN(attack(&peer, &pkt, true));
+	TEST_OK(rmem_dev_stats_get(sides[1].dev, &stats));
+	TEST_EQ(stats.wire_wrong_peers, 1);
+	TEST_EQ(stats.wire_icrc_errors, 1);
+	TEST_EQ(stats.wire_unknown_qps, 1);
+	TEST_EQ(stats.wire_gaps, 1);
+	TEST_EQ(stats.wire_duplicates, 2);
+	TEST_EQ(stats.bad_rkeys, 1);
+	for (i = 0; i < 2; i++)
+		TEST_RUN(close_side(&sides[i]));
+	return TEST_SUCCESS;
+}
+
+static int
+setup(void)
+{
+	return TEST_SUCCESS;
+}
+
+TEST_SUITE(wire_sim, setup, setup);
