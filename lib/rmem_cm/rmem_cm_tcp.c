@@ -114,7 +114,7 @@ tcp_reject(int fd)
 	(void)tcp_send(fd, TCP_REJECT, NULL, 0, cm_now_ms());
 }
 
-/* Receive a message of a type; peer is NULL for a type without an address. */
+/* Receive a message of a type; TCP_READY has no address, and leaves the peer as it is. */
 static int
 tcp_receive(int fd, enum tcp_type type, uint64_t end_ms, struct rmem_cm_peer *peer)
 {
@@ -135,7 +135,7 @@ tcp_receive(int fd, enum tcp_type type, uint64_t end_ms, struct rmem_cm_peer *pe
 		return -EBADMSG;
 	}
 	rc = tcp_move(fd, message, head.size, false, end_ms);
-	return rc == 0 && peer != NULL ? cm_unpack(message, head.size, peer) : rc;
+	return rc == 0 && type != TCP_READY ? cm_unpack(message, head.size, peer) : rc;
 }
 
 /* The address of the QP must be the one that the peer connected from, which it has proved. */
@@ -212,7 +212,7 @@ tcp_answer(struct rmem_cm_conn *conn, const struct rmem_cm_conf *conf,
 	rc = tcp_send(conn->fd, TCP_ANSWER, message,
 			cm_pack(addr, conf->data, conf->data_size, message), end_ms);
 	if (rc == 0)
-		rc = tcp_receive(conn->fd, TCP_READY, end_ms, NULL);
+		rc = tcp_receive(conn->fd, TCP_READY, end_ms, from);
 	if (rc != 0)
 		(void)rmem_qp_reset(conf->qp);
 	return rc;
@@ -224,6 +224,8 @@ tcp_accept(struct rmem_cm_listener *listener, const struct rmem_cm_conf *conf,
 		struct rmem_cm_peer *from)
 {
 	uint64_t end_ms = cm_now_ms() + conf->timeout_ms;
+	struct sockaddr_storage peer;
+	socklen_t len = sizeof(peer);
 	int rc;
 
 	if (memcmp(listener->gid, addr->gid, sizeof(addr->gid)) != 0) {
@@ -234,7 +236,8 @@ tcp_accept(struct rmem_cm_listener *listener, const struct rmem_cm_conf *conf,
 		rc = tcp_wait(listener->fd, POLLIN, end_ms);
 		if (rc != 0)
 			return rc;
-		conn->fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		conn->fd = accept4(listener->fd, (struct sockaddr *)&peer, &len,
+				SOCK_CLOEXEC | SOCK_NONBLOCK);
 	} while (conn->fd < 0 && (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED));
 	if (conn->fd < 0)
 		return tcp_error("accept");
