@@ -361,6 +361,16 @@ def first_line_is_short(tree):
                         len(line), MAX_FIRST_LINE)
 
 
+def test_names_are_of_the_field(tree):
+    case = re.compile(r'\b(?:CONF_)?TEST\(\w+,\s*(\w+)')
+    for path in tree.c_files('test'):
+        text = tree.text(path)
+        for found in case.finditer(text if glossary.covered(path) else ''):
+            for words, instead in glossary.breaches(found.group(1).replace('_', ' ')):
+                yield path, text.count('\n', 0, found.start()) + 1, \
+                    '%s in %s: write %s' % (words, found.group(1), instead)
+
+
 def words_are_of_the_field(tree):
     for path in tree.paths:
         if not glossary.covered(path):
@@ -394,6 +404,7 @@ RULES = (
     private_headers_stay_in_their_library,
     version_is_the_projects,
     whitespace_is_clean,
+    test_names_are_of_the_field,
     words_are_of_the_field,
 )
 

@@ -162,7 +162,7 @@ watch(void *arg)
 	return TEST_SUCCESS;
 }
 
-TEST(counter, who_sees_the_count_sees_the_data)
+TEST(counter, counted_data_is_visible)
 {
 	uint64_t *words = (uint64_t *)(void *)fx.a.buf;
 	unsigned int i, spins = 0;

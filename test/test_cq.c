@@ -48,7 +48,7 @@ TEST(cq, create_refuses_bad_configurations)
 	return TEST_SUCCESS;
 }
 
-TEST(cq, cq_holds_at_least_what_was_asked_for)
+TEST(cq, cq_holds_at_least_the_requested_number)
 {
 	static const uint32_t sizes[] = {1, 2, 3, 100, 4096};
 	unsigned int i;
@@ -164,7 +164,7 @@ TEST(cq, completions_come_oldest_first_in_any_burst)
 	return TEST_SUCCESS;
 }
 
-TEST(cq, poll_writes_no_more_than_there_is_room_for)
+TEST(cq, poll_writes_at_most_nb_wc)
 {
 	static const struct rmem_wc untouched = {.wr_id = 0x5555, .status = 77};
 	struct rmem_wc wc[3] = {untouched, untouched, untouched};
@@ -253,7 +253,7 @@ TEST(cq, overrun_gives_what_was_saved_then_eio)
 	return TEST_SUCCESS;
 }
 
-TEST(cq, overrun_of_receives_is_told_to_their_owner)
+TEST(cq, overrun_of_receives_is_reported_to_their_owner)
 {
 	struct rmem_cq *cqs[] = {fx_cq(fx.b.dev, 64), fx_cq(fx.b.dev, 1)};
 	struct rmem_qp_conf conf = fx_qp_conf(cqs[0], 16);

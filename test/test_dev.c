@@ -198,7 +198,7 @@ TEST_WITH(dev, device_works_on_after_a_refused_close, fx_setup)
 	return TEST_SUCCESS;
 }
 
-TEST(dev, info_tells_limits_and_capabilities)
+TEST(dev, info_reports_limits_and_capabilities)
 {
 	struct rmem_dev *dev = fx_dev("soft1",
 			"max_pd=3,max_mr=5,max_cq=7,max_qp=9,max_cqe=100,"

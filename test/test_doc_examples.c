@@ -129,7 +129,7 @@ main(int argc, char **argv)
 #undef rte_eal_init
 #undef rte_eal_cleanup
 
-TEST(doc_examples, program_of_the_readme_prints_what_it_says)
+TEST(doc_examples, program_of_the_readme_prints_its_output)
 {
 	char name[] = "readme";
 	char *argv[] = {name, NULL};

@@ -134,7 +134,7 @@ setup(void)
 }
 
 /* The peer reads the descriptor that arrives, and writes. Then the lease is revoked. */
-TEST(doc_lease, offered_buffer_is_written_and_comes_back)
+TEST(doc_lease, offered_buffer_is_written_and_reclaimed)
 {
 	const struct rmem_sge to = fx_sge(fx.b.mr, 0, RMEM_LEASE_DESC_SIZE);
 	uint8_t *message = fx.a.buf + 8 * FX_PAGE;

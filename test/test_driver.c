@@ -533,7 +533,7 @@ TEST(driver, fast_path_is_that_of_the_driver)
 
 /* Last: it fills the registry of this process. */
 /* Of the MRs of pools and mempools too. */
-TEST(driver, failed_device_is_told_of_pools)
+TEST(driver, failed_device_is_reported_for_pools)
 {
 	struct rmem_pktmbuf_pool_conf mbuf_conf = {.name = "driver_mbufs",
 			.nb_mbufs = 15,

@@ -97,7 +97,7 @@ TEST_WITH(engine, device_without_a_service_lcore_is_refused, setup_none)
 	return TEST_SUCCESS;
 }
 
-TEST(engine, capability_tells_of_the_engine)
+TEST(engine, capability_reports_the_engine)
 {
 	TEST_ASSERT(fx_has_capa(fx.a.dev, RMEM_DEV_CAPA_ENGINE));
 	return TEST_SUCCESS;
@@ -127,7 +127,7 @@ TEST(engine, requests_run_without_a_poll)
 	return TEST_SUCCESS;
 }
 
-TEST(engine, waiting_send_goes_on_without_a_poll)
+TEST(engine, waiting_send_continues_without_a_poll)
 {
 	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, NULL, 0);
 	uint64_t deadline = fx_deadline();
@@ -169,7 +169,7 @@ TEST(engine, requests_keep_their_order)
 	return TEST_SUCCESS;
 }
 
-TEST(engine, key_is_bound_used_and_taken_away)
+TEST(engine, key_is_bound_used_and_invalidated)
 {
 	struct rmem_mr *mr = fx_fast_mr(fx.a.pd, 4);
 	struct rmem_fast_reg_page_list *list = fx_page_list(fx.a.dev, 4);

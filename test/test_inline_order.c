@@ -186,7 +186,7 @@ TEST_WITH(inline_order, send_with_inv_of_its_key_delivers_a_message, fx_setup_fa
 }
 
 /* Refused where a WRITE delivers it: as at the poll. */
-TEST(inline_order, message_of_a_key_that_went_fails_before_a_write)
+TEST(inline_order, message_of_an_invalidated_key_fails_before_a_write)
 {
 	struct rmem_mr *mr = fx_mr(fx.b.pd, fx.b.buf, 4096, RMEM_ACCESS_LOCAL_WRITE);
 	const struct rmem_sge to = fx_sge(mr, 0, LENGTH);

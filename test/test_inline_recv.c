@@ -51,7 +51,7 @@ expect_message(uint32_t length)
 	return TEST_SUCCESS;
 }
 
-TEST(inline_recv, info_tells_the_size)
+TEST(inline_recv, info_reports_the_size)
 {
 	struct rmem_dev_info info;
 
@@ -216,7 +216,7 @@ TEST_WITH(inline_recv, message_polled_after_its_key_was_invalidated_is_refused, 
 }
 
 /* No access outlives its key: messages not polled at the deregistration are lost, not written. */
-TEST(inline_recv, message_polled_after_its_mr_went_is_refused)
+TEST(inline_recv, message_polled_after_dereg_is_refused)
 {
 	struct rmem_mr *mr = fx_mr(fx.b.pd, fx.b.buf, 4096, RMEM_ACCESS_LOCAL_WRITE);
 	const struct rmem_sge to = fx_sge(mr, 0, 64);

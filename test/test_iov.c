@@ -96,7 +96,7 @@ TEST(iov, ranges_follow_each_other_for_every_opcode)
 	return check_all();
 }
 
-TEST(iov, query_tells_the_ranges)
+TEST(iov, query_reports_the_ranges)
 {
 	struct rmem_mr_info info;
 	struct rmem_mr *mr = NULL;

@@ -178,7 +178,7 @@ TEST(key, indexes_use_all_24_bits)
  * Every index of a device that has few for each slot: 2^24 / 2^16 of them, and in slot 0 one less,
  * since index 0 is not used. None is reused before the slot has used all.
  */
-TEST(key, index_comes_back_after_all_others_of_its_slot)
+TEST(key, index_is_reused_after_all_others_of_its_slot)
 {
 	enum {
 		NB = 255

@@ -245,7 +245,7 @@ TEST(key_ever, leases_by_fast_register_mrs)
 	return leases(RMEM_LEASE_FAST_REG);
 }
 
-TEST(key_ever, leases_by_windows)
+TEST(key_ever, leases_with_windows)
 {
 	return leases(RMEM_LEASE_MW);
 }

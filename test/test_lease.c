@@ -23,7 +23,7 @@ TEST(lease, lease_opens_its_buffer)
 	return TEST_SUCCESS;
 }
 
-TEST(lease, lease_is_closed_when_taken_back)
+TEST(lease, reclaimed_lease_is_invalid)
 {
 	TEST_RUN(lx_grant(1, WRITE));
 	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 1));
@@ -45,7 +45,7 @@ TEST(lease, lease_opens_no_byte_before_its_buffer)
 	return lx_expect_closed(lx.lease[0]->remote_addr - 1, 777, lx.lease[0]->rkey);
 }
 
-TEST(lease, lease_opens_no_byte_behind_its_buffer)
+TEST(lease, lease_covers_no_byte_after_its_buffer)
 {
 	const struct rmem_lease_req req = lx_req(1001, 777, WRITE);
 
@@ -163,7 +163,7 @@ TEST(lease, burst_takes_one_completion)
 }
 
 /* Like frwr: the grant and the message to the peer are one post. */
-TEST(lease, prepared_lease_goes_out_with_its_message)
+TEST(lease, prepared_lease_is_posted_with_its_message)
 {
 	const struct rmem_lease_req req = lx_req(0, FX_PAGE, WRITE);
 	struct rmem_sge to = fx_sge(fx.b.mr, 0, 64), from;
@@ -279,7 +279,7 @@ TEST(lease, lease_is_found_by_its_number)
 	return TEST_SUCCESS;
 }
 
-TEST(lease, figures_tell_what_happened)
+TEST(lease, statistics_count_all_events)
 {
 	struct rmem_lease_stats stats;
 

@@ -207,7 +207,7 @@ count_lines(const char *log, const char *what)
 }
 
 /* Each is counted, the first for each reason is logged, with what was wrong. */
-TEST(lease_bad, refused_buffers_are_counted_and_told_once)
+TEST(lease_bad, refused_buffers_are_counted_and_logged_once)
 {
 	struct rmem_lease_req req = lx_req(FX_BUF_SIZE, 8, WRITE);
 	const char *log;
@@ -351,7 +351,7 @@ TEST(lease_bad, calls_refuse_what_is_no_context)
 	return TEST_SUCCESS;
 }
 
-TEST(lease_bad, state_is_asked_for)
+TEST(lease_bad, state_is_queried)
 {
 	TEST_ERR(rmem_lease_recover(lx.ctx), EBUSY);
 	TEST_RUN(lx_grant(1, WRITE));
@@ -365,7 +365,7 @@ TEST(lease_bad, state_is_asked_for)
 	return TEST_SUCCESS;
 }
 
-TEST(lease_bad, post_tells_what_stopped_it)
+TEST(lease_bad, post_returns_the_error)
 {
 	const struct rmem_lease_req req = lx_req(0, 8, WRITE);
 	struct rmem_send_wr wr = fx_wr(0xff, NULL, 0);

@@ -75,7 +75,7 @@ expect_bad(uint32_t at, uint8_t value, int error, uint32_t want)
 	return TEST_SUCCESS;
 }
 
-TEST(lease_desc, each_bad_part_is_told)
+TEST(lease_desc, each_bad_part_is_reported)
 {
 	struct rmem_lease_desc desc;
 	uint32_t part;

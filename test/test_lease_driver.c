@@ -66,7 +66,7 @@ TEST(lease_driver, choice_of_a_backend_is_logged)
 	return TEST_SUCCESS;
 }
 
-TEST(lease_driver, failed_allocations_are_told)
+TEST(lease_driver, failed_allocations_are_reported)
 {
 	TEST_OK(leaser_make());
 	leaser.alloc_ret = -ENOMEM;
@@ -90,7 +90,7 @@ TEST(lease_driver, context_whose_keys_fail_is_not_made)
 	return TEST_SUCCESS;
 }
 
-TEST(lease_driver, failed_device_is_told)
+TEST(lease_driver, failed_device_is_reported)
 {
 	struct rmem_lease *lease;
 	struct rmem_wc wc;
@@ -201,7 +201,7 @@ TEST(lease_driver, doubtful_key_may_be_one_less)
 }
 
 /* Some keys are released then, and no lease is made of those. */
-TEST(lease_driver, context_goes_on_after_a_failed_destruction)
+TEST(lease_driver, context_is_usable_after_a_failed_destruction)
 {
 	lx.conf.min_leases = 4;
 	TEST_OK(leaser_make());

@@ -35,7 +35,7 @@ unblock_queue(void)
 	return TEST_SUCCESS;
 }
 
-TEST(lease_end, buffer_is_kept_until_its_key_is_gone)
+TEST(lease_end, buffer_is_kept_until_its_key_is_released)
 {
 	struct rmem_wc wc[4];
 
@@ -72,7 +72,7 @@ TEST(lease_end, revocations_wait_for_room_in_the_queue)
 }
 
 /* The same, with room made by a signaled request of the application's. */
-TEST(lease_end, revocations_go_on_when_there_is_room)
+TEST(lease_end, revocations_continue_when_entries_are_free)
 {
 	const struct rmem_sge from = fx_sge(fx.a.mr, FX_BUF_SIZE - 8, 8);
 	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &from, 1);

@@ -42,7 +42,7 @@ one_key(uint32_t quarantine_us)
 	return lx_remake();
 }
 
-TEST(lease_key, each_tag_comes_once)
+TEST(lease_key, each_tag_is_used_once)
 {
 	bool is_seen[TAGS] = {false};
 	uint32_t rkey[TAGS], i;
@@ -126,7 +126,7 @@ TEST(lease_key, tags_of_all_values_come_early)
 	return TEST_SUCCESS;
 }
 
-TEST(lease_key, key_rests_when_its_tags_are_used_up)
+TEST(lease_key, key_is_quarantined_when_its_tags_are_used_up)
 {
 	const struct rmem_lease_req req = lx_req(0, FX_PAGE, WRITE);
 	uint32_t rkey[TAGS];
@@ -141,7 +141,7 @@ TEST(lease_key, key_rests_when_its_tags_are_used_up)
 	return TEST_SUCCESS;
 }
 
-TEST(lease_key, key_comes_back_from_its_rest)
+TEST(lease_key, key_is_reused_after_its_quarantine)
 {
 	const struct rmem_lease_req req = lx_req(0, FX_PAGE, WRITE);
 	uint32_t rkey[TAGS];

@@ -62,7 +62,7 @@ lease_all(struct rmem_lease **lease)
 }
 
 /* Pages never touched, pages that were written, and pages evicted since. */
-TEST(lease_odp, leased_page_that_goes_gives_an_error)
+TEST(lease_odp, evicted_leased_page_gives_an_error)
 {
 	static const uint32_t sizes[] = {8, 64, 500, 2000, 2 * FX_PAGE};
 	struct rmem_lease *lease;

@@ -129,7 +129,7 @@ expect_bad(const uint8_t *from, uint32_t at, int error, uint32_t want)
 	return TEST_SUCCESS;
 }
 
-TEST(lease_seal, each_bad_part_of_the_head_is_told)
+TEST(lease_seal, each_bad_part_of_the_head_is_reported)
 {
 	struct rmem_lease_desc desc;
 	uint8_t buf[SIZE];
@@ -177,7 +177,7 @@ TEST(lease_seal, other_bytes_with_it_are_refused)
 	return TEST_SUCCESS;
 }
 
-TEST(lease_seal, no_nonce_comes_twice)
+TEST(lease_seal, no_nonce_is_repeated)
 {
 	struct rmem_lease_seal_info info, other;
 	struct rmem_lease_desc desc;

@@ -297,7 +297,7 @@ TEST(mr_fd, windows_are_refused)
 }
 
 /* The mapping is that of the first MR. */
-TEST(mr_fd, owner_of_the_mapping_goes_last)
+TEST(mr_fd, owner_of_the_mapping_is_released_last)
 {
 	struct rmem_mr *mr = NULL, *second = NULL, *third = NULL;
 	void *addr;

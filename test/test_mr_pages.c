@@ -225,7 +225,7 @@ TEST(mr_pages, best_page_is_that_of_a_plain_model)
 	return TEST_SUCCESS;
 }
 
-TEST(mr_pages, query_tells_pages_and_levels)
+TEST(mr_pages, query_reports_pages_and_levels)
 {
 	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, 3 * FX_PAGE, FX_ACCESS);
 	struct rmem_mr_info info;
@@ -314,7 +314,7 @@ TEST(mr_pages, hugetlb_refuses_what_is_not_mapped)
 	return TEST_SUCCESS;
 }
 
-TEST(mr_pages, hugetlb_takes_and_tells_hugepages)
+TEST(mr_pages, hugetlb_requires_and_reports_hugepages)
 {
 	uint8_t *mem = map_huge(3);
 	struct rmem_mr *mr = NULL;

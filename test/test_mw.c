@@ -278,7 +278,7 @@ expect_tied(struct rmem_pd *pd, struct rmem_qp *peer)
 	return TEST_SUCCESS;
 }
 
-TEST(mw, window_of_a_qp_that_is_gone_is_for_no_later_one)
+TEST(mw, window_of_a_destroyed_qp_is_for_no_later_one)
 {
 	struct rmem_dev *dev = fx_dev("soft1", "max_qp=16384");
 	struct rmem_pd *pd = fx_pd(dev);

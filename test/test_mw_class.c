@@ -100,7 +100,7 @@ good_bind(void)
 	return bind;
 }
 
-TEST(mw_class, driver_with_windows_says_how_large_they_are)
+TEST(mw_class, driver_with_windows_has_their_size)
 {
 	struct rmem_driver driver = mw_driver("mwsmall");
 

@@ -15,7 +15,7 @@
 #include "fixture_odp.h"
 #include "test.h"
 
-TEST(odp, device_tells_what_it_has_on_demand)
+TEST(odp, device_reports_its_odp_support)
 {
 	const uint32_t rc = RMEM_ODP_SEND | RMEM_ODP_RECV | RMEM_ODP_WRITE | RMEM_ODP_READ;
 	struct rmem_dev_info info;
@@ -68,7 +68,7 @@ TEST(odp, write_brings_the_page_that_it_touches)
 	return TEST_SUCCESS;
 }
 
-TEST(odp, read_of_what_nobody_wrote_gives_zeros)
+TEST(odp, read_of_unwritten_pages_gives_zeros)
 {
 	fx_fill(fx.b.buf, FX_PAGE, 2);
 	TEST_STATUS(fx_odp_do(FX_ODP_READ_FROM, fx_addr(fx_odp_page(1)), FX_PAGE), RMEM_WC_SUCCESS);

@@ -84,7 +84,7 @@ TEST(odp_advise, prefetch_without_fault_knows_what_is_there)
 }
 
 /* Several parts, of two MRs, one of no bytes. */
-TEST(odp_advise, advice_goes_to_all_of_a_list)
+TEST(odp_advise, advice_covers_all_of_a_list)
 {
 	struct rmem_mr *all = fx_mr(fx.a.pd, NULL, SIZE_MAX, fx_odp_access());
 	struct rmem_sge list[] = {pages(0, 1), pages(3, 1), pages(5, 0), pages(7, 1)};

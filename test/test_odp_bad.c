@@ -138,7 +138,7 @@ TEST(odp_bad, page_that_is_discarded_is_fresh_at_the_next_access)
 	return TEST_SUCCESS;
 }
 
-TEST(odp_bad, page_that_is_mapped_anew_is_seen_at_the_next_access)
+TEST(odp_bad, remapped_page_is_visible_to_the_next_access)
 {
 	fx_fill(fx.b.buf, 64, 8);
 	TEST_STATUS(fx_odp_write(2, 64), RMEM_WC_SUCCESS);

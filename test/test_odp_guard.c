@@ -240,7 +240,7 @@ TEST(odp_guard, handler_from_after_that_chains_changes_nothing)
 }
 
 /* With another handler on top there is no guard for new MRs: the kernel copies. */
-TEST(odp_guard, mr_behind_another_handler_is_copied_by_the_kernel)
+TEST(odp_guard, mr_with_another_handler_first_is_copied_by_the_kernel)
 {
 	const uint32_t access = FX_ODP_ACCESS & ~RMEM_ACCESS_REMOTE_ATOMIC;
 	struct rmem_mr *first, *mr = NULL;

@@ -27,7 +27,7 @@ setup(void)
 	return TEST_SUCCESS;
 }
 
-TEST(odp_implicit, implicit_mr_tells_that_it_covers_all)
+TEST(odp_implicit, implicit_mr_reports_the_address_space)
 {
 	struct rmem_mr_info info = fx_query(all);
 

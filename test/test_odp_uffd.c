@@ -55,7 +55,7 @@ expect_news(uint64_t want)
 	return TEST_SUCCESS;
 }
 
-TEST(odp_uffd, discarded_pages_are_told)
+TEST(odp_uffd, discarded_pages_are_reported)
 {
 	TEST_OK(madvise(fx_odp_page(2), 3 * FX_PAGE, MADV_DONTNEED));
 	TEST_RUN(expect_news(3));
@@ -64,7 +64,7 @@ TEST(odp_uffd, discarded_pages_are_told)
 	return TEST_SUCCESS;
 }
 
-TEST(odp_uffd, unmapped_and_moved_pages_are_told)
+TEST(odp_uffd, unmapped_and_moved_pages_are_reported)
 {
 	void *to = fx_map(FX_PAGE);
 
@@ -81,7 +81,7 @@ TEST(odp_uffd, unmapped_and_moved_pages_are_told)
 }
 
 /* Memory not mapped at the registration, or replaced, is watched from its fault on. */
-TEST(odp_uffd, pages_that_are_mapped_later_are_told)
+TEST(odp_uffd, pages_that_are_mapped_later_are_reported)
 {
 	TEST_OK(fx_odp_map(4));
 	TEST_RUN(expect_news(1));
@@ -96,7 +96,7 @@ TEST(odp_uffd, pages_that_are_mapped_later_are_told)
 	return TEST_SUCCESS;
 }
 
-TEST(odp_uffd, all_mrs_over_a_page_are_told)
+TEST(odp_uffd, all_mrs_over_a_page_are_reported)
 {
 	struct rmem_mr *other = fx_mr(fx.a.pd, fx_odp.mem, FX_ODP_SIZE, fx_odp_access());
 
@@ -112,7 +112,7 @@ TEST(odp_uffd, all_mrs_over_a_page_are_told)
 }
 
 /* It is detected by a query of the MR's counters. */
-TEST(odp_uffd, device_that_is_not_to_be_told_looks_for_itself)
+TEST(odp_uffd, device_without_events_scans_its_pages)
 {
 	struct rmem_dev *dev = fx_dev("soft8", "odp_uffd=0");
 	struct rmem_mr *mr = fx_mr(fx_pd(dev), fx_odp.mem, FX_ODP_SIZE, fx_odp_access());

@@ -75,7 +75,7 @@ TEST(pin, overlaps_of_every_kind_count)
 }
 
 /* At random, against a count for each page. */
-TEST(pin, random_regions_are_as_the_model_says)
+TEST(pin, random_regions_match_the_model)
 {
 	struct {
 		struct rmem_mr *mr;
@@ -197,7 +197,7 @@ TEST(pin, rereg_pins_the_new_and_unpins_the_old)
 }
 
 /* The class DO_FORK_OLD of ibv_rereg_mr: the new MR is valid. */
-TEST(pin, rereg_tells_of_old_memory_that_is_gone)
+TEST(pin, rereg_reports_unmapped_old_memory)
 {
 	struct rmem_mr *mr = pin_reg(PIN_AUTO, 0, FX_PAGE);
 	enum rmem_rereg_result result;

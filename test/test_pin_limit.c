@@ -93,7 +93,7 @@ TEST(pin_limit, require_fails_at_the_limit)
 }
 
 /* Logs it once, and continues. */
-TEST(pin_limit, auto_goes_on_at_the_limit)
+TEST(pin_limit, auto_continues_at_the_limit)
 {
 	struct rmem_mr *mr[3];
 	const char *log;

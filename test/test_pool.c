@@ -235,7 +235,7 @@ TEST(pool, mempool_calls_work_on_it)
 }
 
 /* One page, one slice: a key is valid for the pool, not for the byte after its memory. */
-TEST(pool, keys_open_no_byte_behind_the_pool)
+TEST(pool, keys_cover_no_byte_after_the_pool)
 {
 	struct rmem_mr_info info = fx_query(pool->mrs[0]);
 	uint32_t rkey = info.rkey;

@@ -41,7 +41,7 @@ setup(void)
 	return fx_setup();
 }
 
-TEST(pool_check, what_fits_is_told_as_it_becomes)
+TEST(pool_check, check_reports_a_pool_that_fits)
 {
 	const struct rmem_pool_conf conf = good_conf();
 	struct rmem_pool *pool;
@@ -76,7 +76,7 @@ TEST(pool_check, bad_arguments_are_refused_and_nothing_written)
 	return TEST_SUCCESS;
 }
 
-TEST(pool_check, buffer_over_max_mr_size_is_told)
+TEST(pool_check, buffer_over_max_mr_size_is_reported)
 {
 	struct rmem_pd *pd = fx_pd(fx_dev("soft1", "max_mr_size=4096"));
 	struct rmem_pool_conf conf = good_conf();
@@ -131,7 +131,7 @@ TEST(pool_check, missing_memory_is_counted)
 	return TEST_SUCCESS;
 }
 
-TEST(pool_check, several_limits_are_told_in_one_line)
+TEST(pool_check, several_limits_are_reported_in_one_line)
 {
 	struct rmem_pd *pd = fx_pd(fx_dev("soft1", "max_mr_size=1048576,max_mr=16"));
 	struct rmem_pool_conf conf = good_conf();
@@ -145,7 +145,7 @@ TEST(pool_check, several_limits_are_told_in_one_line)
 	return TEST_SUCCESS;
 }
 
-TEST(pool_check, mbuf_pool_is_told_as_it_becomes)
+TEST(pool_check, check_reports_an_mbuf_pool_that_fits)
 {
 	const struct rmem_pktmbuf_pool_conf conf = {
 			.name = "check_test",
@@ -198,7 +198,7 @@ check_with_memlock(const struct rmem_pool_conf *conf, rlim_t limit)
 }
 
 /* Not a failure: the text restricts it to devices that pin memory. */
-TEST(pool_check, short_memlock_is_told)
+TEST(pool_check, short_memlock_is_reported)
 {
 	const struct rmem_pool_conf conf = good_conf();
 	int status = 0;

@@ -301,7 +301,7 @@ TEST(qp, connect_refuses_addresses_the_device_cannot_have)
 	return TEST_SUCCESS;
 }
 
-TEST(qp, connected_qp_tells_its_peer_and_a_reset_one_none)
+TEST(qp, connected_qp_reports_its_peer_and_a_reset_one_none)
 {
 	static const struct rmem_qp_addr nowhere;
 	struct rmem_qp_attr a, b;

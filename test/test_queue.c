@@ -94,7 +94,7 @@ TEST(queue, place_is_free_when_its_completion_was_polled)
 	return TEST_SUCCESS;
 }
 
-TEST(queue, queue_of_never_signaled_requests_fills_up_for_good)
+TEST(queue, queue_of_unsignaled_requests_stays_full)
 {
 	TEST_RUN(post_writes(DEPTH, false));
 	TEST_RUN(expect_full());
@@ -115,7 +115,7 @@ TEST(queue, later_signaled_completion_frees_those_before_it)
 	return TEST_SUCCESS;
 }
 
-TEST(queue, earlier_signaled_completion_frees_none_behind_it)
+TEST(queue, earlier_signaled_completion_frees_none_after_it)
 {
 	TEST_RUN(post_writes(1, true));
 	TEST_RUN(post_writes(DEPTH - 1, false));

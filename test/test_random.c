@@ -239,7 +239,7 @@ TEST_WITH(random, lcores_do_as_their_models_do, setup_lcores)
 	return TEST_SUCCESS;
 }
 
-TEST(random, checker_notices_a_byte_changed_behind_its_back)
+TEST(random, checker_notices_a_byte_changed_without_the_model)
 {
 	start(run, 1);
 	TEST_ASSERT(!finds_difference(run, 1000));
@@ -345,7 +345,7 @@ take_key_away(struct model_region *region)
 	return side != NULL && random_send(run, pair, side, &wr) == RMEM_WC_SUCCESS;
 }
 
-TEST(random, checker_notices_a_key_taken_away_behind_its_back)
+TEST(random, checker_notices_a_key_revoked_without_the_model)
 {
 	static const enum model_kind kinds[] = {MODEL_FAST, MODEL_LIST, MODEL_MW2};
 
@@ -377,7 +377,7 @@ move_to_another_pd(struct model_region *region)
 			       NULL) == 0;
 }
 
-TEST(random, checker_notices_an_mr_changed_behind_its_back)
+TEST(random, checker_notices_an_mr_changed_without_the_model)
 {
 	static const enum model_kind kind = MODEL_USER;
 

@@ -239,7 +239,7 @@ local_inv_rounds(void)
 	return TEST_SUCCESS;
 }
 
-TEST(rcu, no_write_comes_after_local_inv)
+TEST(rcu, no_write_arrives_after_local_inv)
 {
 	if (nb_writers == 0)
 		return test_skip("it takes a worker lcore");
@@ -263,7 +263,7 @@ dereg_rounds(void)
 	return TEST_SUCCESS;
 }
 
-TEST(rcu, no_write_comes_after_dereg)
+TEST(rcu, no_write_arrives_after_dereg)
 {
 	if (nb_writers == 0)
 		return test_skip("it takes a worker lcore");
@@ -324,7 +324,7 @@ fast_dereg_rounds(void)
 	return TEST_SUCCESS;
 }
 
-TEST(rcu, no_write_comes_after_dereg_of_a_bound_mr)
+TEST(rcu, no_write_arrives_after_dereg_of_a_bound_mr)
 {
 	if (nb_writers == 0)
 		return test_skip("it takes a worker lcore");
@@ -352,7 +352,7 @@ send_with_inv_rounds(void)
 	return TEST_SUCCESS;
 }
 
-TEST(rcu, no_write_comes_after_send_with_inv)
+TEST(rcu, no_write_arrives_after_send_with_inv)
 {
 	if (nb_writers == 0)
 		return test_skip("it takes a worker lcore");
@@ -377,7 +377,7 @@ read_with_inv_rounds(void)
 	return TEST_SUCCESS;
 }
 
-TEST(rcu, no_write_comes_after_read_with_inv)
+TEST(rcu, no_write_arrives_after_read_with_inv)
 {
 	if (nb_writers == 0)
 		return test_skip("it takes a worker lcore");
@@ -494,7 +494,7 @@ rereg_rounds(uint32_t flags)
 	return TEST_SUCCESS;
 }
 
-TEST(rcu, no_write_comes_after_rereg_of_access)
+TEST(rcu, no_write_arrives_after_rereg_of_access)
 {
 	if (nb_writers == 0)
 		return test_skip("it takes a worker lcore");
@@ -502,7 +502,7 @@ TEST(rcu, no_write_comes_after_rereg_of_access)
 	return stop_writers(rereg_rounds(RMEM_REREG_CHANGE_ACCESS));
 }
 
-TEST(rcu, no_write_comes_after_rereg_of_pd)
+TEST(rcu, no_write_arrives_after_rereg_of_pd)
 {
 	if (nb_writers == 0)
 		return test_skip("it takes a worker lcore");
@@ -530,7 +530,7 @@ move_rounds(uint8_t *others)
 	return TEST_SUCCESS;
 }
 
-TEST(rcu, no_write_comes_after_rereg_of_translation)
+TEST(rcu, no_write_arrives_after_rereg_of_translation)
 {
 	uint8_t *others = fx_mem(FX_PAGE, SIZE);
 

@@ -188,7 +188,7 @@ TEST(requested_key, list_over_requested_keys_opens_them)
 }
 
 /* Its number stays in the slot of a window, where an MR can't be. */
-TEST(requested_key, key_of_a_former_window_can_be_asked_for)
+TEST(requested_key, key_of_a_former_window_can_be_requested)
 {
 	struct rmem_mw *mw = fx_mw(fx.a.pd, RMEM_MW_TYPE_2);
 	struct rmem_mr_attr attr = {.addr = fx.a.buf,
@@ -219,7 +219,7 @@ TEST(requested_key, key_of_a_former_window_can_be_asked_for)
 }
 
 /* An ordinary registration never gets a number that a caller chose, now or before. */
-TEST(requested_key, keys_that_are_not_asked_for_are_others)
+TEST(requested_key, keys_not_requested_are_others)
 {
 	struct rmem_pd *pd = small_dev("max_mr=1,max_mw=65535");
 	uint32_t first = 0, i, j;
@@ -244,7 +244,7 @@ TEST(requested_key, keys_that_are_not_asked_for_are_others)
 	return TEST_SUCCESS;
 }
 
-TEST(requested_key, the_same_key_comes_back_for_ever)
+TEST(requested_key, the_same_key_can_be_requested_forever)
 {
 	uint32_t rkey = free_key(3);
 	struct rmem_mr *mr = NULL;
@@ -258,7 +258,7 @@ TEST(requested_key, the_same_key_comes_back_for_ever)
 }
 
 /* All MRs of a device by request, and then there is none left. */
-TEST(requested_key, every_mr_of_a_device_can_have_its_key_asked_for)
+TEST(requested_key, every_mr_of_a_device_can_have_a_requested_key)
 {
 	struct rmem_pd *pd = small_dev("max_mr=64");
 	struct rmem_mr *mr = NULL;

@@ -184,7 +184,7 @@ expect_neither(void)
 	return TEST_SUCCESS;
 }
 
-TEST(rereg_driver, driver_without_the_operation_registers_anew)
+TEST(rereg_driver, driver_without_the_operation_registers_again)
 {
 	enum rmem_rereg_result result;
 	uint32_t rkey;
@@ -200,7 +200,7 @@ TEST(rereg_driver, driver_without_the_operation_registers_anew)
 	return expect_new();
 }
 
-TEST(rereg_driver, driver_may_ask_to_register_anew)
+TEST(rereg_driver, driver_may_ask_to_register_again)
 {
 	enum rmem_rereg_result result;
 
@@ -226,7 +226,7 @@ TEST(rereg_driver, failure_to_deregister_leaves_the_old)
 }
 
 /* The driver gave the MR back already and is not asked again. */
-TEST(rereg_driver, failure_to_register_anew_leaves_neither)
+TEST(rereg_driver, failure_to_register_again_leaves_neither)
 {
 	enum rmem_rereg_result result;
 

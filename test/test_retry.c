@@ -78,7 +78,7 @@ TEST(retry, no_try_is_left_with_rnr_retry_zero)
 	return TEST_SUCCESS;
 }
 
-TEST(retry, rnr_retry_seven_waits_for_ever)
+TEST(retry, rnr_retry_seven_waits_forever)
 {
 	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, NULL, 0);
 	struct rmem_qp_conn conn = impatient();
@@ -100,7 +100,7 @@ TEST(retry, rnr_retry_seven_waits_for_ever)
 	return TEST_SUCCESS;
 }
 
-TEST(retry, rnr_failure_flushes_what_is_behind)
+TEST(retry, rnr_failure_flushes_later_requests)
 {
 	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, NULL, 0);
 	struct rmem_qp_conn conn = impatient();
@@ -274,7 +274,7 @@ TEST(retry, local_requests_need_no_peer)
 	return TEST_SUCCESS;
 }
 
-TEST(retry, local_requests_wait_behind_one_that_waits)
+TEST(retry, local_requests_wait_after_one_that_waits)
 {
 	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, NULL, 0);
 

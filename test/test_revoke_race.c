@@ -213,28 +213,28 @@ race_with(const struct way *way)
 	return fx_join(1) == TEST_SUCCESS ? result : TEST_FAILED;
 }
 
-TEST(revoke_race, no_write_comes_after_local_inv_of_a_window)
+TEST(revoke_race, no_write_arrives_after_local_inv_of_a_window)
 {
 	const struct way way = {open_window, invalidate_window, same_again};
 
 	return race_with(&way);
 }
 
-TEST(revoke_race, no_write_comes_after_release_of_a_window)
+TEST(revoke_race, no_write_arrives_after_release_of_a_window)
 {
 	const struct way way = {open_window, release_window, new_window};
 
 	return race_with(&way);
 }
 
-TEST(revoke_race, no_write_comes_after_local_inv_of_an_indirect_key)
+TEST(revoke_race, no_write_arrives_after_local_inv_of_an_indirect_key)
 {
 	const struct way way = {open_indirect, invalidate_indirect, same_again};
 
 	return race_with(&way);
 }
 
-TEST(revoke_race, no_write_comes_after_release_below_an_indirect_key)
+TEST(revoke_race, no_write_arrives_after_release_below_an_indirect_key)
 {
 	const struct way way = {open_indirect, release_below, new_below};
 

@@ -96,7 +96,7 @@ TEST(send, both_sides_send_at_a_time)
 	return TEST_SUCCESS;
 }
 
-TEST(send, requests_behind_a_waiting_one_keep_their_order)
+TEST(send, requests_after_a_waiting_one_keep_their_order)
 {
 	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 16);
 	const struct rmem_send_wr write =

@@ -507,17 +507,17 @@ expect_no_late_receive(int (*end)(void))
 	return stop(receive_rounds(end));
 }
 
-TEST(threads, no_message_comes_after_reset_of_the_receiver)
+TEST(threads, no_message_arrives_after_reset_of_the_receiver)
 {
 	return expect_no_late_receive(end_by_reset);
 }
 
-TEST(threads, no_message_comes_after_set_error_of_the_receiver)
+TEST(threads, no_message_arrives_after_set_error_of_the_receiver)
 {
 	return expect_no_late_receive(end_by_error);
 }
 
-TEST(threads, no_message_comes_after_destroy_of_the_receiver)
+TEST(threads, no_message_arrives_after_destroy_of_the_receiver)
 {
 	return expect_no_late_receive(end_by_destroy);
 }

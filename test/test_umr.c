@@ -82,19 +82,19 @@ check_all(uint8_t opcode, enum layout_side side)
 	return TEST_SUCCESS;
 }
 
-TEST(umr, write_goes_through_a_list)
+TEST(umr, write_uses_a_list)
 {
 	TEST_RUN(check_all(RMEM_WR_RDMA_WRITE, LAYOUT_LOCAL));
 	return check_all(RMEM_WR_RDMA_WRITE, LAYOUT_REMOTE);
 }
 
-TEST(umr, write_with_imm_goes_through_a_list)
+TEST(umr, write_with_imm_uses_a_list)
 {
 	TEST_RUN(check_all(RMEM_WR_RDMA_WRITE_WITH_IMM, LAYOUT_LOCAL));
 	return check_all(RMEM_WR_RDMA_WRITE_WITH_IMM, LAYOUT_REMOTE);
 }
 
-TEST(umr, send_goes_through_a_list)
+TEST(umr, send_uses_a_list)
 {
 	TEST_RUN(check_all(RMEM_WR_SEND, LAYOUT_LOCAL));
 	TEST_RUN(check_all(RMEM_WR_SEND, LAYOUT_REMOTE));
@@ -102,7 +102,7 @@ TEST(umr, send_goes_through_a_list)
 	return check_all(RMEM_WR_SEND_WITH_IMM, LAYOUT_REMOTE);
 }
 
-TEST(umr, read_goes_through_a_list)
+TEST(umr, read_uses_a_list)
 {
 	TEST_RUN(check_all(RMEM_WR_RDMA_READ, LAYOUT_LOCAL));
 	return check_all(RMEM_WR_RDMA_READ, LAYOUT_REMOTE);
@@ -122,7 +122,7 @@ TEST_WITH(umr, all_of_them_go_through_blocks, setup)
 }
 
 /* Between two indirect keys, one of them a part of an SGE list. */
-TEST(umr, write_goes_from_key_to_key)
+TEST(umr, write_from_key_to_key)
 {
 	const struct rmem_mkey_entry to[] = {
 			fx_entry(fx.b.mr, 500, 31), fx_entry(fx.b.mr, 100, 59)};
@@ -181,7 +181,7 @@ TEST(umr, atomics_take_eight_aligned_bytes_of_one_piece)
 	return TEST_SUCCESS;
 }
 
-TEST(umr, result_of_an_atomic_goes_through_a_list)
+TEST(umr, result_of_an_atomic_uses_a_list)
 {
 	const struct rmem_sge sge = {IOVA + 74, 8, list.mr->lkey};
 	const uint64_t before = UINT64_C(0x1122334455667788);

@@ -179,7 +179,7 @@ TEST(umr_bad, access_beyond_the_key_itself_is_refused)
 }
 
 /* A receive with such an SGE fails as with any bad one. */
-TEST(umr_bad, receive_over_a_key_that_is_gone_fails)
+TEST(umr_bad, receive_over_a_released_key_fails)
 {
 	const struct rmem_sge from = fx_sge(fx.b.mr, 0, ALL);
 	const struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &from, 1);

@@ -81,7 +81,7 @@ expect_refused(const struct rmem_mr *mr)
 }
 
 /* Each level swaps the halves. */
-TEST(umr_nested, keys_go_as_deep_as_the_device_says)
+TEST(umr_nested, keys_nest_up_to_the_limit_of_the_device)
 {
 	struct rmem_dev_info info;
 
@@ -220,7 +220,7 @@ TEST(umr_nested, paths_through_many_levels_are_not_walked_one_by_one)
 	return TEST_SUCCESS;
 }
 
-TEST(umr_nested, key_gone_at_any_level_refuses_all_above)
+TEST(umr_nested, key_released_at_any_level_refuses_all_above)
 {
 	unsigned int i;
 
@@ -254,7 +254,7 @@ TEST(umr_nested, keys_are_released_in_any_order)
 }
 
 /* Blocks over blocks: every other byte of every other byte. */
-TEST(umr_nested, blocks_of_blocks_are_as_the_model_says)
+TEST(umr_nested, blocks_of_blocks_match_the_model)
 {
 	const struct layout *below = &plain;
 	struct rmem_mkey_entry entry = fx_entry(fx.a.mr, 0, 1);
@@ -301,7 +301,7 @@ check_random_tower(uint64_t *random)
 	return TEST_SUCCESS;
 }
 
-TEST(umr_nested, random_towers_are_as_the_model_says)
+TEST(umr_nested, random_towers_match_the_model)
 {
 	uint64_t random = layout_seed();
 	unsigned int i;

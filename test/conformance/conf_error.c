@@ -123,7 +123,7 @@ CONF_TEST(error, write_with_imm_that_is_refused_completes_no_receive, 0, 0,
 }
 
 /* The peer responds first; the response is written to local memory afterwards. */
-CONF_TEST(error, remote_error_comes_before_the_local_one, 0, 0,
+CONF_TEST(error, remote_error_precedes_the_local_one, 0, 0,
 		"IBTA 9.9.2: a response is checked against local memory when it arrives")
 {
 	static const uint8_t opcodes[] = {RMEM_WR_RDMA_READ, RMEM_WR_ATOMIC_FETCH_AND_ADD,
@@ -302,8 +302,7 @@ CONF_TEST(error, message_waits_for_its_receive, 0, 0,
 	return TEST_SUCCESS;
 }
 
-CONF_TEST(error, peer_that_is_not_there_is_given_up, 0, 0,
-		"ibv_modify_qp(3): timeout and retry_cnt")
+CONF_TEST(error, request_to_missing_peer_fails, 0, 0, "ibv_modify_qp(3): timeout and retry_cnt")
 {
 	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
 	const struct rmem_send_wr wr = good_write(&sge);

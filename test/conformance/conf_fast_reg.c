@@ -361,7 +361,7 @@ CONF_TEST(fast_reg, mr_and_qp_are_of_one_pd, CAPA, 0, "IBTA 10.2.3: one PD")
 }
 
 /* A request after the binding uses the key of the binding. */
-CONF_TEST(fast_reg, requests_behind_it_find_it_bound, CAPA, 0,
+CONF_TEST(fast_reg, requests_after_it_find_it_bound, CAPA, 0,
 		"IBTA 10.8.3: later requests of the queue see it bound")
 {
 	struct rmem_sge sge = {.addr = fx_addr(fx.a.buf) + 10, .length = 100};

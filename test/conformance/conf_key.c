@@ -67,7 +67,7 @@ CONF_TEST(key, each_opcode_checks_the_rkey, 0, 0,
 	return conf_closed_to_all(fx_addr(fx.a.buf), fx.a.mr->rkey ^ 0x5a);
 }
 
-CONF_TEST(key, empty_requests_look_at_no_key, 0, 0,
+CONF_TEST(key, empty_requests_check_no_key, 0, 0,
 		"IBTA C9-88: no R_Key is checked for a request of length 0")
 {
 	static const uint8_t opcodes[] = {RMEM_WR_RDMA_WRITE, RMEM_WR_RDMA_READ};

@@ -550,7 +550,7 @@ CONF_TEST(mr, allocated_memory_is_reached, 0, 0,
 	return TEST_SUCCESS;
 }
 
-CONF_TEST(mr, query_tells_what_was_registered, 0, 0,
+CONF_TEST(mr, query_returns_the_registration, 0, 0,
 		"IBTA 11.2.8: Query Memory Region returns what was registered")
 {
 	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf + 10, 500, ALL);

@@ -179,7 +179,7 @@ TEST(seal_fails, genuine_descriptor_with_a_wrong_checksum_is_eio)
 }
 
 /* After 2^32 descriptors another sender is drawn; none is sealed when that fails. */
-TEST(seal_fails, sender_is_drawn_anew_or_nothing_is_sealed)
+TEST(seal_fails, sender_is_drawn_again_or_seal_fails)
 {
 	struct rmem_lease_seal_info last = {0}, info = {0};
 	struct rmem_lease_desc desc;

@@ -212,7 +212,7 @@ TEST(verbs_cm, cm_accept_leaves_nothing_when_a_call_fails)
 	return cm_each_call_fails(cm_accept);
 }
 
-TEST(verbs_cm, cm_listen_tells_why_it_failed)
+TEST(verbs_cm, cm_listen_reports_why_it_failed)
 {
 	static const struct {
 		const char *call;
@@ -254,7 +254,7 @@ struct bad_event {
 
 #define STEP(field) offsetof(struct fake_cm, field)
 
-TEST(verbs_cm, cm_connect_tells_events_apart)
+TEST(verbs_cm, cm_connect_maps_each_event)
 {
 	static const struct bad_event table[] = {
 			{STEP(on_addr), FAKE_CM_NONE, 0, ETIMEDOUT},
@@ -286,7 +286,7 @@ TEST(verbs_cm, cm_connect_tells_events_apart)
 	return TEST_SUCCESS;
 }
 
-TEST(verbs_cm, cm_accept_tells_events_apart)
+TEST(verbs_cm, cm_accept_maps_each_event)
 {
 	static const struct bad_event table[] = {
 			{0, FAKE_CM_NONE, 0, ETIMEDOUT},
@@ -359,7 +359,7 @@ TEST(verbs_cm, cm_connect_refuses_wrong_data)
 	return cm_wrong_data_is_refused(cm_connect);
 }
 
-TEST(verbs_cm, cm_accept_refuses_wrong_data_and_goes_on)
+TEST(verbs_cm, cm_accept_refuses_wrong_data_and_continues)
 {
 	return cm_wrong_data_is_refused(cm_accept);
 }

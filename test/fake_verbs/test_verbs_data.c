@@ -234,7 +234,7 @@ TEST(verbs_data, queue_is_as_deep_as_asked)
 	return TEST_SUCCESS;
 }
 
-TEST(verbs_data, failure_is_told_and_the_rest_flushed)
+TEST(verbs_data, failure_is_reported_and_the_rest_flushed)
 {
 	struct rmem_sge sge = vt_sge(0, 8), to = vt_sge(HALF, 8);
 	struct rmem_recv_wr recv = {.wr_id = 5, .sg_list = &to, .num_sge = 1};

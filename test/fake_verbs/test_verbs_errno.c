@@ -300,7 +300,7 @@ do_dev_create(void)
 	return rmem_dev_create("verbs1", NULL, &dev);
 }
 
-TEST(verbs_errno, low_memlock_is_told_in_one_line)
+TEST(verbs_errno, low_memlock_is_reported_in_one_line)
 {
 	TEST_RUN(vt_tells_memlock(ENOMEM, 65536, do_mr_reg, "ibv_reg_mr: 64 bytes at "));
 	TEST_RUN(vt_tells_memlock(EPERM, 0, do_mr_reg, "Cannot allocate memory: it takes "));

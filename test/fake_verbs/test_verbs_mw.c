@@ -431,7 +431,7 @@ TEST(verbs_mw, refused_release_changes_nothing)
 }
 
 /* Removed or not: windows can be released. */
-TEST(verbs_mw, gone_device_lets_windows_go)
+TEST(verbs_mw, removed_device_releases_windows)
 {
 	struct rmem_send_wr wr = vt_bind_wr(vt.two);
 	struct rmem_mw_bind bind = vt_bind(HALF);

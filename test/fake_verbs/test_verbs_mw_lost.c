@@ -126,7 +126,7 @@ vt_lose_unseen(void)
 	return vt_reconnect();
 }
 
-TEST(verbs_mw_lost, requests_behind_a_failure_may_have_run)
+TEST(verbs_mw_lost, requests_after_a_failure_may_have_run)
 {
 	return vt_lose_in_all_ways(vt_lose_unseen);
 }
@@ -181,7 +181,7 @@ TEST(verbs_mw_lost, what_was_lost_holds_nothing)
 }
 
 /* A window that can't be allocated again: bindings are refused until it can. */
-TEST(verbs_mw_lost, window_that_is_not_made_anew)
+TEST(verbs_mw_lost, window_that_is_not_allocated_again)
 {
 	static const char *const names[] = {"alloc_mw", "dealloc_mw"};
 	static const int errnos[] = {ENOMEM, EIO};
@@ -219,7 +219,7 @@ TEST(verbs_mw_lost, window_that_is_not_made_anew)
 }
 
 /* A window without one at the device can be released. */
-TEST(verbs_mw_lost, window_that_is_gone_is_released)
+TEST(verbs_mw_lost, lost_window_is_released)
 {
 	struct rmem_send_wr wr = vt_bind_wr(vt.two);
 

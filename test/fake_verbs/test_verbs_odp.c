@@ -186,7 +186,7 @@ TEST(verbs_odp, mrs_on_demand_are_registered)
 }
 
 /* No page need be there, so that is not what is missing. */
-TEST(verbs_odp, no_memory_is_told_as_it_is)
+TEST(verbs_odp, no_memory_is_reported)
 {
 	struct rmem_mr *other;
 	uint8_t *page = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -159,7 +159,7 @@ TEST(verbs_open, tables_of_gids_may_be_long)
 	return vt_dump_has("port=2,gid=200", "port 2 active, GID index 200,");
 }
 
-TEST(verbs_open, dump_tells_what_was_tried)
+TEST(verbs_open, dump_reports_the_probe)
 {
 	TEST_RUN(vt_dump_has(NULL,
 			"posts by ibv_wr_*, lists by ibv_wr_*, rereg 0x7, on demand "

@@ -122,7 +122,7 @@ TEST(verbs_rereg, part_of_it_is_better_than_nothing)
 	return TEST_SUCCESS;
 }
 
-TEST(verbs_rereg, new_keys_of_the_provider_are_told)
+TEST(verbs_rereg, new_keys_of_the_provider_are_reported)
 {
 	struct rmem_dev_info info;
 
@@ -138,7 +138,7 @@ TEST(verbs_rereg, new_keys_of_the_provider_are_told)
 }
 
 /* Each result of libibverbs, with an errno; which MR is valid then. */
-TEST(verbs_rereg, each_result_is_told)
+TEST(verbs_rereg, each_result_is_reported)
 {
 	static const struct {
 		int verbs;

@@ -48,7 +48,7 @@ TEST(verbs_slot, slot_gives_the_qp_of_its_generation)
 	return TEST_SUCCESS;
 }
 
-TEST(verbs_slot, slot_taken_meanwhile_gives_no_other_qp)
+TEST(verbs_slot, reused_slot_gives_no_other_qp)
 {
 	unsigned int lcore = rte_get_next_lcore(UINT32_MAX, 1, 0);
 	uint32_t i, gen, last = 0, nb_changes = 0, nb_wrong = 0;

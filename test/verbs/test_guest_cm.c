@@ -228,7 +228,7 @@ TEST(guest_cm, hosts_connect_and_reach_each_other)
 	return TEST_SUCCESS;
 }
 
-TEST(guest_cm, where_nobody_listens_is_refused)
+TEST(guest_cm, port_without_listener_is_refused)
 {
 	struct sockaddr_in addr = gc_addr("RMEM_PEER", NOBODY_PORT);
 	struct rmem_cm_conf conf = gc_conf(WAIT_MS, NULL);
@@ -241,7 +241,7 @@ TEST(guest_cm, where_nobody_listens_is_refused)
 	return TEST_SUCCESS;
 }
 
-TEST(guest_cm, no_host_is_told_of)
+TEST(guest_cm, missing_host_is_reported)
 {
 	struct sockaddr_in addr = gc_addr("RMEM_PEER", PORT);
 	struct rmem_cm_conf conf = gc_conf(10 * SHORT_MS, NULL);
@@ -255,7 +255,7 @@ TEST(guest_cm, no_host_is_told_of)
 	return TEST_SUCCESS;
 }
 
-TEST(guest_cm, address_of_no_device_is_told_of)
+TEST(guest_cm, address_of_no_device_is_reported)
 {
 	struct sockaddr_in addr = gc_addr("RMEM_ADDR", PORT);
 	struct rmem_cm_listener *listener;
