@@ -13,6 +13,7 @@
 #define RMEM_WR_INFO_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include <rte_branch_prediction.h>
