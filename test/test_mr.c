@@ -27,6 +27,22 @@ TEST(mr, iova_may_end_at_the_last_byte)
 	return TEST_SUCCESS;
 }
 
+TEST(mr, iova_is_0_only_with_zero_based)
+{
+	struct rmem_mr *mr;
+
+	TEST_OK(rmem_mr_reg(fx.a.pd, fx.a.buf, 100, 0, FX_ACCESS, &mr));
+	fx_track(mr);
+	TEST_EQ(mr->iova, fx_addr(fx.a.buf));
+	TEST_STATUS(fx_peer_write(0, 100, mr->rkey), RMEM_WC_REM_ACCESS_ERR);
+	TEST_RUN(fx_reconnect());
+	TEST_OK(rmem_mr_reg(fx.a.pd, fx.a.buf, 100, 0, FX_ACCESS | RMEM_ACCESS_ZERO_BASED, &mr));
+	fx_track(mr);
+	TEST_EQ(mr->iova, 0);
+	TEST_STATUS(fx_peer_write(0, 100, mr->rkey), RMEM_WC_SUCCESS);
+	return TEST_SUCCESS;
+}
+
 TEST(mr, allocated_region_may_be_zero_based)
 {
 	struct rmem_mr *mr = fx_mr(fx.a.pd, NULL, 100,

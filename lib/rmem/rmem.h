@@ -17,6 +17,11 @@
  * parameter, written only on success. The result of a posted request is reported only by
  * rmem_wc::status.
  *
+ * Calls that release have the words of verbs: what is registered is deregistered, PDs, windows
+ * and keys are allocated and deallocated (an indirect or fast-register MR by rmem_mr_dereg()), and
+ * all else is created and destroyed. Page lists are allocated and freed, as in the kernel. A handle
+ * of NULL is released without an error.
+ *
  * Devices belong to the primary process. In a secondary process each call with a device or one of
  * its objects returns -EOPNOTSUPP, and control calls log one line.
  */
