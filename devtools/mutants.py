@@ -28,7 +28,7 @@ ACCESS = [
     m('access-tag', SOFT + 'rsoft_access.h', 'if (unlikely(((word ^ want) & mask) != 0)) {',
       'if (unlikely(((word ^ want) & mask & ~UINT64_C(0xff)) != 0)) {', 'the tag of a key', KEYS),
     m('access-requested', SOFT + 'rsoft_access.h', '\t\tif (((word ^ want) & mask) != 0)',
-      '\t\tif (word == 0)', 'the rights of a requested key', ['requested_key', 'conformance']),
+      '\t\tif (word == 0)', 'the rights of a requested key', ['conformance', 'random']),
     m('access-right', SOFT + 'rsoft_access.h',
       'rsoft_key_word(UINT32_MAX, need & ~RSOFT_PEEK)',
       'rsoft_key_word(UINT32_MAX, RSOFT_VALID)', 'the rights of a key',

@@ -132,6 +132,31 @@ CONF_TEST(key, requested_key_is_given, RMEM_DEV_CAPA_REQUESTED_KEY, 0, "fi_mr(3)
 	return TEST_SUCCESS;
 }
 
+/* Of numbers that do not depend on the place of the MR in the device. */
+CONF_TEST(key, requested_keys_have_rights_of_their_own, RMEM_DEV_CAPA_REQUESTED_KEY, 0,
+		"fi_mr(3): requested_key; IBTA 10.6.3: rights by the MR")
+{
+	struct rmem_mr_attr attr = {
+			.addr = fx.a.buf, .length = 4096, .flags = RMEM_MR_REQUESTED_KEY};
+	struct rmem_mr *mr = NULL;
+
+	for (attr.requested_key = 0x10; attr.requested_key < 0x1000; attr.requested_key <<= 1) {
+		attr.access = RMEM_ACCESS_REMOTE_READ;
+		TEST_OK(fx_reg_attr(fx.a.pd, &attr, &mr));
+		TEST_RUN(conf_closed(mr->iova, 8, mr->rkey));
+		TEST_STATUS(conf_do(RMEM_WR_RDMA_READ, mr->iova, 8, mr->rkey), RMEM_WC_SUCCESS);
+		TEST_OK(fx_release(mr));
+		attr.access = ALL & ~RMEM_ACCESS_REMOTE_READ;
+		TEST_OK(fx_reg_attr(fx.a.pd, &attr, &mr));
+		TEST_RUN(conf_open(mr->iova, 8, mr->rkey, fx.a.buf));
+		TEST_RUN(conf_status(CONF_REMOTE_KEY,
+				conf_do(RMEM_WR_RDMA_READ, mr->iova, 8, mr->rkey)));
+		TEST_RUN(conf_reconnect());
+		TEST_OK(fx_release(mr));
+	}
+	return TEST_SUCCESS;
+}
+
 CONF_TEST(key, requested_key_in_use_is_refused, RMEM_DEV_CAPA_REQUESTED_KEY, 0,
 		"fi_mr(3): a requested key in use is refused (FI_ENOKEY)")
 {
