@@ -86,8 +86,8 @@ TEST(async, hole_in_the_memory_is_an_event_with_efault)
 	return TEST_SUCCESS;
 }
 
-/* What only the driver can tell comes with the event too. */
-TEST(async, failure_of_the_driver_comes_with_the_event)
+/* The event also reports an error that only the driver finds. */
+TEST(async, failure_of_the_driver_is_in_the_event)
 {
 	struct rmem_eq *eq = fx_eq(fx.a.dev, 2);
 	struct rmem_mr_attr attr = attr_of(eq, fx.a.buf, 64);
@@ -205,7 +205,7 @@ gate_mr_dereg(struct rmem_mr *mr)
 	return 0;
 }
 
-/* Known once, and for good. */
+/* Registered once. */
 static int
 setup_gate(void)
 {
@@ -283,7 +283,7 @@ struct worker {
 	struct rmem_eq *eq;
 	uint8_t *buf;
 	uint32_t nb_read;
-	uint32_t *left; /* events that nobody has read; atomic */
+	uint32_t *left; /* events not yet read; atomic */
 } __rte_cache_aligned;
 
 #define ROUNDS 200u

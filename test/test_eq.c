@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Event queues are made, refuse what is wrong, have room for what they accept, and go away. */
+/* Event queues: creation, refused arguments, entries of accepted registrations, destruction. */
 
 #include <string.h>
 
@@ -91,7 +91,7 @@ TEST(eq, read_refuses_null_and_wrong_handles)
 	return TEST_SUCCESS;
 }
 
-/* What was accepted has its place until its event is read; nothing is lost. */
+/* An accepted registration keeps its entry until its event is read; no event is lost. */
 TEST(eq, full_queue_is_enospc_until_it_is_read)
 {
 	struct rmem_eq *eq = fx_eq(fx.a.dev, 3);

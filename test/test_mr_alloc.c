@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* ALLOCATE_MR, registration by attributes, and the chunks behind them. */
+/* ALLOCATE_MR, registration by attributes, and the chunks they use. */
 
 #include <string.h>
 
@@ -66,7 +66,7 @@ TEST(mr_alloc, allocated_memory_takes_a_chosen_iova)
 	return TEST_SUCCESS;
 }
 
-/* The log tells how much is missing. */
+/* The log has the amount that is missing. */
 TEST(mr_alloc, more_memory_than_there_is_is_enomem)
 {
 	struct rmem_mr *mr = NULL;

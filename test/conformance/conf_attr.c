@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* What fi_mr(3) has beyond verbs: MRs that start disabled, that count, and that come later. */
+/* MRs of fi_mr(3) beyond verbs: disabled at first, with a counter, or registered later. */
 
 #include <string.h>
 #include <sys/mman.h>
@@ -11,7 +11,7 @@
 
 #define ALL (RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE_WRITE | RMEM_ACCESS_REMOTE_READ)
 
-/* What a case left bound is not released. */
+/* A counter that a case left bound is not destroyed. */
 static struct rmem_mr *counting;
 
 static int
@@ -87,7 +87,7 @@ CONF_TEST(attr, disabled_mr_is_closed_until_enabled, RMEM_DEV_CAPA_MR_ENABLE, 0,
 	return TEST_SUCCESS;
 }
 
-CONF_TEST(attr, enabling_gives_the_rights_asked_for, RMEM_DEV_CAPA_MR_ENABLE, 0,
+CONF_TEST(attr, enabling_gives_the_requested_rights, RMEM_DEV_CAPA_MR_ENABLE, 0,
 		"fi_mr(3): what the access lacks, no fi_mr_enable gives")
 {
 	struct rmem_mr_attr attr = {.addr = fx.a.buf,
@@ -102,7 +102,7 @@ CONF_TEST(attr, enabling_gives_the_rights_asked_for, RMEM_DEV_CAPA_MR_ENABLE, 0,
 	return conf_closed(mr->iova, 64, mr->rkey);
 }
 
-/* The counter says so when the bytes are there. */
+/* The counter is incremented after the bytes were written. */
 CONF_TEST(attr, counter_counts_what_peers_modify, RMEM_DEV_CAPA_MR_COUNTER, 0,
 		"fi_mr(3): a counter bound with FI_REMOTE_WRITE")
 {
@@ -237,7 +237,7 @@ CONF_TEST(attr, unread_event_keeps_mr_and_queue, 0, 0,
 }
 
 /* The MR is only good for its release. */
-CONF_TEST(attr, failed_registration_tells_why, 0, 0, "fi_mr(3): the event has the error")
+CONF_TEST(attr, failed_registration_reports_its_error, 0, 0, "fi_mr(3): the event has the error")
 {
 	struct rmem_eq *eq = fx_eq(conf.dev, 4);
 	uint8_t *mem = fx_map(FX_PAGE);
