@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <rte_malloc.h>
+#include <rte_memzone.h>
 
 #include <rmem_driver.h>
 
@@ -64,12 +64,15 @@ TEST(pages, only_mapped_pages_are_populated)
 
 TEST(pages, only_memory_of_eal_has_pages_of_eal)
 {
-	struct iovec range = {.iov_base = rte_malloc("pages", 64, 0), .iov_len = 64};
+	/* Not rte_malloc(), whose memory may be that of an address sanitizer. */
+	const struct rte_memzone *mz = rte_memzone_reserve("pages", 64, SOCKET_ID_ANY, 0);
+	struct iovec range = {.iov_len = 64};
 	uint64_t size;
 
-	TEST_ASSERT(range.iov_base != NULL);
+	TEST_ASSERT(mz != NULL);
+	range.iov_base = mz->addr;
 	size = rmem_pages_eal_size(&range);
-	rte_free(range.iov_base);
+	TEST_OK(rte_memzone_free(mz));
 	TEST_ASSERT(size >= (uint64_t)sysconf(_SC_PAGESIZE));
 	range.iov_base = &range;
 	TEST_EQ(rmem_pages_eal_size(&range), 0);
