@@ -157,6 +157,33 @@ TEST(umr_bad, key_below_that_gives_less_than_before_refuses)
 	return TEST_SUCCESS;
 }
 
+/* Of a range over several rounds, the last byte counts as well. */
+TEST(umr_bad, key_below_without_the_last_byte_of_the_rounds_refuses)
+{
+	enum {
+		ROUNDS = 3,
+		LENGTH = ROUNDS * PIECE
+	};
+	struct rmem_send_wr reg = fx_reg(fx.fast.mr, fx.fast.list, FX_FAST_PAGES,
+			fx_addr(fx.fast.pages), FX_FAST_PAGES * FX_PAGE);
+	struct rmem_send_wr wr = fx_umr(mkey, &entries[2], 1, IOVA);
+
+	wr.umr.repeat_count = ROUNDS;
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_STATUS(fx_peer_write(IOVA, LENGTH, mkey->rkey), RMEM_WC_SUCCESS);
+	reg.reg_mr.key_tag = (uint8_t)fx.fast.mr->rkey;
+	TEST_STATUS(fx_unbind(), RMEM_WC_SUCCESS);
+	reg.reg_mr.length = 7 + LENGTH - 1;
+	TEST_STATUS(fx_send(fx.a.qp, &reg), RMEM_WC_SUCCESS);
+	fx_fill(fx.b.buf, FX_BUF_SIZE, 9);
+	memset(fx.fast.pages, 0, LENGTH + 8);
+	TEST_STATUS(fx_peer_write(IOVA, LENGTH, mkey->rkey), RMEM_WC_REM_ACCESS_ERR);
+	TEST_ASSERT(fx_is_zero(fx.fast.pages, LENGTH + 8));
+	TEST_RUN(fx_reconnect());
+	TEST_STATUS(fx_peer_write(IOVA, LENGTH - 1, mkey->rkey), RMEM_WC_SUCCESS);
+	return TEST_SUCCESS;
+}
+
 /* The key's own word, PD, rights and range come first. */
 TEST(umr_bad, access_beyond_the_key_itself_is_refused)
 {
