@@ -193,7 +193,9 @@ QUEUES = [
     m('resp-state', SOFT + 'rsoft_resp.c',
       'if (unlikely(__atomic_load_n(&peer->state, __ATOMIC_ACQUIRE) != RMEM_QPS_RTS)) {',
       'if (false) {', 'a QP in ERR consumes no receive',
-      ['qp_state', 'threads', 'rcu', 'conformance']),
+      ['qp_state', 'threads', 'rcu', 'conformance'],
+      'the receives of a QP in ERR are flushed: a message that gets one between the two steps is '
+      'the same as one that arrived earlier'),
     m('rq-room', SOFT + 'rsoft_post.c', 'return room;', 'return room + 1;',
       'the depth of a receive queue', ['queue', 'conformance']),
     m('rq-flush-late', SOFT + 'rsoft_post.c',
