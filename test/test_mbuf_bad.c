@@ -216,8 +216,10 @@ TEST(mbuf_bad, too_few_mrs_is_enospc)
 TEST(mbuf_bad, mempool_without_all_objects_is_ebusy)
 {
 	struct rmem_mempool *reg = NULL;
+	struct rmem_dev_info before, after;
 	struct rmem_pool_report report;
 	struct rte_mempool *mp;
+	uint32_t i;
 	size_t size;
 
 	mp = rte_mempool_create_empty("mbuf_part", 8, 256, 0, 0, SOCKET_ID_ANY, 0);
@@ -237,9 +239,16 @@ TEST(mbuf_bad, mempool_without_all_objects_is_ebusy)
 	TEST_ERR(rmem_mempool_check(NULL, fx.a.pd, &report), EINVAL);
 	TEST_ERR(rmem_mempool_check(mp, NULL, &report), EINVAL);
 	TEST_ERR(rmem_mempool_check(mp, fx.a.pd, NULL), EINVAL);
-	__atomic_fetch_add(&reg->mrs[0]->obj.refs, 1, __ATOMIC_SEQ_CST);
-	TEST_ERR(rmem_mempool_unregister(reg), EBUSY);
-	__atomic_fetch_sub(&reg->mrs[0]->obj.refs, 1, __ATOMIC_SEQ_CST);
+	/* One of its MRs is in use: none is deregistered. */
+	TEST_EQ(reg->nb_mrs, 2);
+	TEST_OK(rmem_dev_info_get(fx.a.dev, &before));
+	for (i = 0; i < reg->nb_mrs; i++) {
+		__atomic_fetch_add(&reg->mrs[i]->obj.refs, 1, __ATOMIC_SEQ_CST);
+		TEST_ERR(rmem_mempool_unregister(reg), EBUSY);
+		TEST_OK(rmem_dev_info_get(fx.a.dev, &after));
+		TEST_EQ(after.nb_mr, before.nb_mr);
+		__atomic_fetch_sub(&reg->mrs[i]->obj.refs, 1, __ATOMIC_SEQ_CST);
+	}
 	TEST_OK(rmem_mempool_unregister(reg));
 	rte_mempool_free(mp);
 	return TEST_SUCCESS;
