@@ -288,6 +288,8 @@ TEST(lease_key, dropped_requests_are_recovered)
 	const struct rmem_sge from = fx_sge(fx.a.mr, FX_BUF_SIZE - 8, 8);
 	const struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &from, 1);
 
+	if (fx_is_rxe())
+		return test_skip("rdma_rxe can stop executing after a reset in an RNR wait");
 	TEST_RUN(lx_grant(2, WRITE));
 	TEST_RUN(lx_wait_state(lx.lease[1], RMEM_LEASE_GRANTED));
 	TEST_EQ(fx_post(fx.a.qp, &wr), 1); /* waits for a receive, and so do all after it */
