@@ -204,6 +204,8 @@ rsoft_req_atomic(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t 
 	peer = rsoft_resp_peer(run->qp);
 	if (unlikely(peer == NULL))
 		return RSOFT_WAIT_PEER;
+	/* rmem_wr_check() has seen one SGE; an analyzer has not. */
+	to[0] = (struct rsoft_span){.ptr = NULL};
 	status = rsoft_resp_atomic_open(peer, wr, &word, &run->why);
 	if (likely(status == RMEM_WC_SUCCESS))
 		status = rsoft_req_local(run, wr, RSOFT_NEED_WRITE, to, length);
