@@ -51,11 +51,11 @@ rverbs_arg_choice(const char *key, const char *value, uint8_t *to)
 {
 	static const char *const names[] = {
 			[RVERBS_AUTO] = "auto", [RVERBS_ON] = "on", [RVERBS_OFF] = "off"};
-	uint8_t i;
+	unsigned int i;
 
 	for (i = 0; i < RTE_DIM(names); i++) {
 		if (strcmp(value, names[i]) == 0) {
-			*to = i;
+			*to = (uint8_t)i;
 			return 0;
 		}
 	}
