@@ -17,7 +17,7 @@ static struct rwire_pkt
 make_pkt(uint8_t opcode, uint32_t payload_len)
 {
 	return (struct rwire_pkt){
-			.opcode = opcode,
+			.opcode = (uint8_t)opcode,
 			.syndrome = RWIRE_AETH_NAK_ACC,
 			.is_solicited = true,
 			.is_ack_req = true,
@@ -65,8 +65,8 @@ check_fields(const struct rwire_pkt *got, const struct rwire_pkt *want)
 TEST(wire_hdr, every_opcode_is_decoded_as_it_was_encoded)
 {
 	static const uint32_t lengths[] = {0, 1, 2, 3, 4, 255, 1024, RWIRE_MAX_MTU};
-	uint8_t bth[BUFFER], opcode;
-	unsigned int i, nb = 0;
+	uint8_t bth[BUFFER];
+	unsigned int opcode, i, nb = 0;
 
 	for (opcode = 0; opcode < RWIRE_OPCODE_NB; opcode++) {
 		uint16_t info = rwire_opcode_info[opcode];
