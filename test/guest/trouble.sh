@@ -58,6 +58,7 @@ test_no_peer() {
 
 # listen [options]: until it listens; its process in $listener.
 listen() {
+	rm -f "$dir/listener"
 	testrmem listener 0 --listen "$RMEM_ADDR" "$@" &
 	listener=$!
 	until_said listener $listener '^listening at'

@@ -17,6 +17,7 @@ eal=(--no-huge --no-shconf -m 128 --no-pci --no-telemetry --log-level=lib.eal:er
 
 # listen ADDRESS ARGS MODE: a target in the background; its process id in listener.
 listen() {
+	rm -f listen.out
 	"$program" "${eal[@]}" -- --dev "soft0,ip=$1$2" --mode "$3" --listen "$1" \
 		>listen.out 2>listen.err </dev/null &
 	listener=$!
@@ -30,6 +31,7 @@ transfer() {
 	"$program" "${eal[@]}" -- --dev "soft0,ip=$2$4" --mode "$5" --connect "$3" --ops "$6" \
 		>out 2>err </dev/null
 	rc=$?
+	[ "$rc" = 0 ] || kill "$listener"
 	wait "$listener" 2>/dev/null
 	status=$?
 	[ "$rc $status" = '0 0' ] && said out '^verified: yes' "^total +$6 .* 0\$" &&
@@ -68,6 +70,15 @@ test_killed() {
 	wait "$listener" 2>/dev/null
 }
 
+test_nobody() {
+	"$program" "${eal[@]}" -- --dev soft0,ip=127.0.6.1 --mode write --connect 127.0.6.2 \
+		>out 2>err </dev/null
+	rc=$?
+	[ "$rc" = 1 ] && said err 'connect: Connection refused' 'no listener' &&
+		! said err 'Broken pipe'
+	verdict 'no listener is reported, once' $?
+}
+
 # run_refused NAME REGEX DEV [options]: it does not start, and names the value.
 run_refused() {
 	local name=$1 regex=$2 dev=$3
@@ -96,4 +107,4 @@ test_refusals() {
 	run_refused 'ip= with engines' 'ip= and engine=' soft0,ip=127.0.5.2,engine=1
 }
 
-in_parallel test_modes test_faults test_killed test_refusals
+in_parallel test_modes test_faults test_killed test_nobody test_refusals
