@@ -161,14 +161,14 @@ cm_sockaddr_gid(const struct sockaddr *addr, uint8_t gid[16])
 	}
 }
 
-/* Whether a device connects over TCP, and has the address unless is_any_gid. */
+/* Whether a device connects over TCP, and has the address, if one is given. */
 static bool
-cm_is_tcp(struct rmem_dev *dev, const uint8_t gid[16], bool is_any_gid)
+cm_is_tcp(struct rmem_dev *dev, const uint8_t *gid)
 {
 	struct rmem_dev_info info;
 
 	return rmem_dev_info_get(dev, &info) == 0 && (info.capa & RMEM_DEV_CAPA_CM_TCP) != 0 &&
-			(is_any_gid || memcmp(info.gid, gid, sizeof(info.gid)) == 0);
+			(gid == NULL || memcmp(info.gid, gid, sizeof(info.gid)) == 0);
 }
 
 static const struct cm_ops *
@@ -179,7 +179,7 @@ cm_ops_of_addr(const struct sockaddr *addr)
 
 	cm_sockaddr_gid(addr, gid);
 	RMEM_DEV_FOREACH(dev) {
-		if (cm_is_tcp(dev, gid, false))
+		if (cm_is_tcp(dev, gid))
 			return &cm_tcp_ops;
 	}
 	return &cm_rdma_ops;
@@ -188,7 +188,7 @@ cm_ops_of_addr(const struct sockaddr *addr)
 static const struct cm_ops *
 cm_ops_of_qp(const struct rmem_qp *qp)
 {
-	return cm_is_tcp(rmem_pd_dev(qp->pd), NULL, true) ? &cm_tcp_ops : &cm_rdma_ops;
+	return cm_is_tcp(rmem_pd_dev(qp->pd), NULL) ? &cm_tcp_ops : &cm_rdma_ops;
 }
 
 int

@@ -108,10 +108,13 @@ tcp_send(int fd, enum tcp_type type, const uint8_t *message, uint8_t size, uint6
 	return tcp_move(fd, data, sizeof(head) + size, true, end_ms);
 }
 
+/* The attempt has failed already; a peer that does not get this sees the connection end. */
 static void
 tcp_reject(int fd)
 {
-	(void)tcp_send(fd, TCP_REJECT, NULL, 0, cm_now_ms());
+	const struct tcp_head head = {.type = TCP_REJECT};
+
+	(void)send(fd, &head, sizeof(head), MSG_NOSIGNAL);
 }
 
 /* Receive a message of a type; TCP_READY has no address, and leaves the peer as it is. */
