@@ -264,7 +264,9 @@ vt_quirk(const char *args)
 		fclose(f);
 	}
 	at = text != NULL ? strstr(text, "mw_quirk ") : NULL;
-	snprintf(line, sizeof(line), "%.*s", at != NULL ? (int)strcspn(at, "\n") : 0, at);
+	line[0] = '\0';
+	if (at != NULL)
+		snprintf(line, sizeof(line), "%.*s", (int)strcspn(at, "\n"), at);
 	free(text);
 	return rmem_dev_close(dev) == 0 ? line : NULL;
 }
