@@ -29,6 +29,26 @@ TEST(lease_short, short_post_is_made_up_for)
 	return TEST_SUCCESS;
 }
 
+/* A CQ of several QPs: a wr_id of the application's may equal that of a lease. */
+TEST(lease_short, completions_of_another_qp_are_left_alone)
+{
+	struct rmem_wc wc[2] = {{.status = RMEM_WC_SUCCESS, .qp_num = 18}};
+
+	TEST_OK(leaser_make());
+	TEST_EQ(leaser_grant(2), 2);
+	wc[0].wr_id = leaser.posted[1].wr_id;
+	wc[1] = wc[0];
+	wc[1].status = RMEM_WC_WR_FLUSH_ERR;
+	TEST_EQ(rmem_lease_take_wcs(lx.ctx, wc, 2), 2);
+	TEST_EQ(wc[0].status, RMEM_WC_SUCCESS);
+	TEST_EQ(wc[1].status, RMEM_WC_WR_FLUSH_ERR);
+	TEST_EQ(lx.lease[0]->state, RMEM_LEASE_GRANTING);
+	TEST_EQ(lx.lease[1]->state, RMEM_LEASE_GRANTING);
+	TEST_EQ(leaser_complete(1), 0);
+	TEST_EQ(lx.lease[1]->state, RMEM_LEASE_GRANTED);
+	return TEST_SUCCESS;
+}
+
 /* A LOCAL_INV that waits for room is not needed when the peer was faster. */
 TEST(lease_short, invalidation_of_the_peer_saves_one_that_waits)
 {
