@@ -14,6 +14,7 @@
 #include <rte_lcore.h>
 #include <rte_malloc.h>
 #include <rte_service.h>
+#include <rte_service_component.h>
 
 #include "test.h"
 
@@ -77,6 +78,31 @@ test_start_eal(int argc, char **argv)
 	return is_added && result > 0 ? result - 1 : result;
 }
 
+static int32_t
+yield(void *arg)
+{
+	RTE_SET_USED(arg);
+	sched_yield();
+	return 0;
+}
+
+/* A service lcore polls without a pause, which on few CPUs takes a time slice from the others. */
+static int
+add_yield(uint32_t lcore)
+{
+	const struct rte_service_spec spec = {.name = "test_yield",
+			.callback = yield,
+			.capabilities = RTE_SERVICE_CAP_MT_SAFE,
+			.socket_id = SOCKET_ID_ANY};
+	uint32_t id;
+
+	if (rte_service_lcore_add(lcore) != 0 || rte_service_component_register(&spec, &id) != 0)
+		return -1;
+	rte_service_component_runstate_set(id, 1);
+	rte_service_runstate_set(id, 1);
+	return rte_service_map_lcore_set(id, lcore, 1);
+}
+
 /* The last one. */
 int
 test_serve_lcore(const char *args)
@@ -87,7 +113,7 @@ test_serve_lcore(const char *args)
 		return 0;
 	for (lcore = RTE_MAX_LCORE; lcore-- > 0;) {
 		if (rte_lcore_is_enabled(lcore) && lcore != rte_get_main_lcore())
-			return rte_service_lcore_add(lcore);
+			return add_yield(lcore);
 	}
 	fprintf(stderr, "%s: no lcore is left to serve\n", args);
 	return -1;

@@ -23,6 +23,8 @@
 #define ROUNDS      50u
 /* Where one lcore executes for all others, they wait for it and for each other. */
 #define ENGINE_ROUNDS 20u
+/* Bursts after which a writer yields; a time slice has hundreds, and the others wait for it. */
+#define YIELD_BURSTS 8u
 /* Size of a message, and of all of them: a part for each writer. */
 #define PART     (4u * FX_BUF_SIZE)
 #define SIZE     (MAX_WRITERS * PART)
@@ -84,12 +86,14 @@ write_burst(struct writer *writer, uint32_t rkey)
 	TEST_EQ(fx_poll(writer->side.cq, &wc, 1), 1);
 	if (wc.status == RMEM_WC_SUCCESS) {
 		count(&writer->nb_written);
+		/* There may be fewer CPUs than lcores. */
+		if (writer->nb_written % YIELD_BURSTS == 0)
+			sched_yield();
 		return TEST_SUCCESS;
 	}
 	TEST_STATUS(wc.status, RMEM_WC_REM_ACCESS_ERR);
 	TEST_RUN(reconnect(writer));
 	count(&writer->nb_refused);
-	/* There may be fewer CPUs than lcores. While the key is valid, no lcore yields. */
 	sched_yield();
 	return TEST_SUCCESS;
 }
