@@ -27,10 +27,12 @@ libibverbs-dev   pkg-config --exists libibverbs
 librdmacm-dev    pkg-config --exists librdmacm
 python3          command -v python3
 '
+# shellcheck disable=SC2016  # for the shell that runs the command
 check_set='
 git              command -v git
 g++              command -v g++
 clang            command -v clang
+libclang-rt-dev  test -e "$(clang -print-file-name="libclang_rt.fuzzer-$(uname -m).a")"
 clang-format     command -v clang-format
 clang-tidy       command -v clang-tidy
 cppcheck         command -v cppcheck

@@ -16,6 +16,7 @@ huge
 asan
 clang
 tsan
+fuzz
 guest
 lint
 doc

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Run the fuzzer's inputs without libFuzzer: the files given, or random ones (RMEM_SEED,
+ * RMEM_TEST_FUZZ_RUNS).
+ */
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define MAX_STEPS 32u
+#define STEP_SIZE 8u
+#define MAX_INPUT (MAX_STEPS * (STEP_SIZE + 2048))
+
+int LLVMFuzzerInitialize(int *argc, char ***argv);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int fuzz_report(void);
+void fuzz_close(void);
+
+static uint8_t input[MAX_INPUT];
+static uint64_t state;
+
+/* xorshift64*. */
+static uint32_t
+random32(void)
+{
+	state ^= state >> 12;
+	state ^= state << 25;
+	state ^= state >> 27;
+	return (uint32_t)(state * UINT64_C(0x2545f4914f6cdd1d) >> 32);
+}
+
+static int
+run_file(const char *name)
+{
+	FILE *file = fopen(name, "rb");
+	size_t size;
+
+	if (file == NULL) {
+		perror(name);
+		return 1;
+	}
+	size = fread(input, 1, sizeof(input), file);
+	fclose(file);
+	return LLVMFuzzerTestOneInput(input, size);
+}
+
+static uint64_t
+env_or(const char *name, uint64_t otherwise)
+{
+	const char *text = getenv(name);
+
+	return text != NULL ? strtoull(text, NULL, 0) : otherwise;
+}
+
+/* A step of fuzz_wire.c: its PSN is the expected one most of the time, flags and bytes are rare. */
+static size_t
+put_step(uint8_t *to)
+{
+	uint32_t len = random32() % 4 == 0 ? random32() % 2048 : random32() % 16;
+	size_t i;
+
+	for (i = 0; i < STEP_SIZE; i++)
+		to[i] = (uint8_t)random32();
+	to[0] = (uint8_t)(to[0] % 6 | (random32() % 8 == 0 ? to[0] & 0xf0 : 0));
+	to[2] = (uint8_t)(random32() % 4 == 0 ? (int)(random32() % 5) - 2 : 0);
+	if (random32() % 4 != 0)
+		to[3] &= 0x0f; /* an address within the memory */
+	if (random32() % 8 != 0)
+		to[3] &= 0xfc; /* a pad that is right */
+	to[6] = (uint8_t)len;
+	to[7] = (uint8_t)(len >> 8);
+	for (i = 0; i < len; i++)
+		to[STEP_SIZE + i] = (uint8_t)random32();
+	return STEP_SIZE + len;
+}
+
+static int
+run_random(void)
+{
+	uint64_t seed = env_or("RMEM_SEED", (uint64_t)time(NULL));
+	uint64_t i, runs = env_or("RMEM_TEST_FUZZ_RUNS", 50000);
+	uint32_t nb_steps;
+	size_t size;
+	int rc = 0;
+
+	printf("RMEM_SEED=%" PRIu64 ", %" PRIu64 " runs\n", seed, runs);
+	fflush(stdout);
+	state = seed * 2 + 1;
+	for (i = 0; i < runs && rc == 0; i++) {
+		size = 0;
+		for (nb_steps = 1 + random32() % MAX_STEPS; nb_steps != 0; nb_steps--)
+			size += put_step(input + size);
+		rc = LLVMFuzzerTestOneInput(input, size);
+	}
+	return rc != 0 ? rc : fuzz_report();
+}
+
+int
+main(int argc, char **argv)
+{
+	int arg, rc = 0;
+
+	LLVMFuzzerInitialize(&argc, &argv);
+	for (arg = 1; arg < argc; arg++)
+		rc |= run_file(argv[arg]);
+	if (argc == 1)
+		rc = run_random();
+	fuzz_close();
+	return rc;
+}

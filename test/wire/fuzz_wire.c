@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * A fuzzer of the wire's receiver, requester and responder: an input is a list of packets of a
+ * peer that is hostile but knows the QP number, the PSNs and the rkey, and of requests, receives
+ * and time between them. Most packets have a valid ICRC, so that they reach the engine.
+ *
+ * After each step no byte outside the registered memory is changed, no packet that is sent has a
+ * byte of it, and the QP is in a state that is one of verbs. An input begins with a new
+ * connection.
+ */
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_cycles.h>
+#include <rte_eal.h>
+
+#include <soft/rsoft.h>
+#include <soft/wire/rwire.h>
+
+#include <rmem_cq.h>
+#include <rmem_driver.h>
+#include <rmem_mr.h>
+#include <rmem_pd.h>
+#include <rmem_qp.h>
+
+int LLVMFuzzerInitialize(int *argc, char ***argv);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int fuzz_report(void);
+void fuzz_close(void);
+
+#define DEPTH   8u
+#define TARGET  (16u * 1024) /* bytes that the peer may access */
+#define GUARD   8192u        /* bytes on both sides of it, not registered */
+#define SECRET  0xa5
+#define SECRETS 16u /* so many in a row are the guards' */
+#define MTU     1024u
+
+/* Of an input; the bytes of the packet follow. */
+struct step {
+	uint8_t kind; /* enum step_kind, modulo STEP_NB; bits 4 to 7: flags of enum step_flag */
+	uint8_t opcode;
+	int8_t psn; /* from the expected one */
+	uint8_t sel;
+	uint16_t offset;
+	uint16_t len;
+};
+
+enum step_kind {
+	STEP_REQUEST, /* a packet of a requester */
+	STEP_RESPONSE,
+	STEP_RAW,  /* the bytes are a packet from the BTH on */
+	STEP_SEND, /* this side posts a request */
+	STEP_RECV, /* this side posts a receive */
+	STEP_TIME,
+	STEP_NB,
+};
+
+enum step_flag {
+	STEP_BAD_ICRC = 0x10,
+	STEP_ACK_REQ = 0x20,
+	STEP_BAD_KEY = 0x40,
+	STEP_BAD_PEER = 0x80,
+};
+
+static struct {
+	struct rmem_dev *dev;
+	struct rmem_pd *pd;
+	struct rmem_cq *cq;
+	struct rmem_qp *qp;
+	struct rmem_mr *mr;
+	uint8_t *memory; /* a guard, the target, a guard */
+	struct rwire_port port;
+	struct rwire_port *inner;
+	struct rwire_addr peer, other;
+	uint8_t tx_data[RWIRE_HEADROOM + RWIRE_MAX_PKT];
+	uint8_t rx_data[RWIRE_HEADROOM + RWIRE_MAX_PKT];
+	struct rwire_frame tx, rx;
+	bool has_rx;
+	uint64_t now;
+	uint64_t nb_sent[RWIRE_OPCODE_NB];
+	uint64_t nb_done[2]; /* requests and receives that succeeded */
+} fz;
+
+static void
+fail(const char *what)
+{
+	fprintf(stderr, "fuzz_wire: %s\n", what);
+	abort();
+}
+
+#define CHECK(condition)                                                                           \
+	do {                                                                                       \
+		if (!(condition))                                                                  \
+			fail(#condition);                                                          \
+	} while (0)
+
+static uint64_t
+fuzz_clock(void)
+{
+	return fz.now;
+}
+
+static struct rwire_frame *
+port_tx_get(struct rwire_port *port)
+{
+	fz.tx.bth = fz.tx_data + RWIRE_HEADROOM;
+	fz.tx.flow.src = port->addr;
+	fz.tx.flow.src_port = RWIRE_UDP_PORT;
+	fz.tx.flow.ip_id = 0;
+	return &fz.tx;
+}
+
+static void
+port_tx_put(struct rwire_port *port, struct rwire_frame *frame)
+{
+	uint8_t secret[SECRETS];
+	uint32_t i;
+
+	RTE_SET_USED(port);
+	memset(secret, SECRET, sizeof(secret));
+	CHECK(frame->len <= RWIRE_MAX_PKT);
+	fz.nb_sent[frame->bth[0] % RWIRE_OPCODE_NB]++;
+	for (i = 0; i + SECRETS <= frame->len; i++)
+		CHECK(memcmp(frame->bth + i, secret, SECRETS) != 0);
+}
+
+static void
+port_tx_flush(struct rwire_port *port)
+{
+	RTE_SET_USED(port);
+}
+
+static uint32_t
+port_rx_burst(struct rwire_port *port, struct rwire_frame *frames[], uint32_t n)
+{
+	RTE_SET_USED(port);
+	if (!fz.has_rx || n == 0)
+		return 0;
+	fz.has_rx = false;
+	frames[0] = &fz.rx;
+	return 1;
+}
+
+static void
+port_close(struct rwire_port *port)
+{
+	RTE_SET_USED(port);
+	fz.inner->ops->close(fz.inner);
+}
+
+static const struct rwire_port_ops port_ops = {
+		.close = port_close,
+		.rx_burst = port_rx_burst,
+		.tx_flush = port_tx_flush,
+		.tx_get = port_tx_get,
+		.tx_put = port_tx_put,
+};
+
+static void
+open_all(void)
+{
+	const struct rmem_cq_conf cq_conf = {.nb_cqe = 4 * DEPTH};
+	struct rmem_qp_conf conf = {.type = RMEM_QPT_RC,
+			.max_send_wr = DEPTH,
+			.max_recv_wr = DEPTH,
+			.max_send_sge = 1,
+			.max_recv_sge = 1,
+			.access = RMEM_ACCESS_REMOTE};
+	struct rwire *wire;
+
+	CHECK(rmem_dev_create("soft0", "ip=127.0.7.1,loop=1,progress=poll,mtu=1024", &fz.dev) == 0);
+	wire = ((struct rsoft_dev *)fz.dev->priv)->wire;
+	fz.inner = wire->port;
+	fz.port = (struct rwire_port){.ops = &port_ops,
+			.addr = fz.inner->addr,
+			.max_mtu = fz.inner->max_mtu,
+			.fd = -1};
+	wire->port = &fz.port;
+	CHECK(rwire_addr_parse("127.0.7.2", &fz.peer) && rwire_addr_parse("127.0.7.3", &fz.other));
+	CHECK(rmem_pd_alloc(fz.dev, &fz.pd) == 0);
+	CHECK(rmem_cq_create(fz.dev, &cq_conf, &fz.cq) == 0);
+	conf.send_cq = conf.recv_cq = fz.cq;
+	CHECK(rmem_qp_create(fz.pd, &conf, &fz.qp) == 0);
+	fz.memory = malloc(TARGET + 2 * GUARD);
+	CHECK(fz.memory != NULL);
+	memset(fz.memory, SECRET, TARGET + 2 * GUARD);
+	CHECK(rmem_mr_reg(fz.pd, fz.memory + GUARD, TARGET, 0,
+			      RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE, &fz.mr) == 0);
+}
+
+int
+LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+	static char options[][32] = {"--no-huge", "--no-shconf", "-m", "64", "--no-pci",
+			"--no-telemetry", "--log-level=*:emergency"};
+	char *eal[1 + RTE_DIM(options)] = {(*argv)[0]};
+	unsigned int i;
+
+	for (i = 0; i < RTE_DIM(options); i++)
+		eal[1 + i] = options[i];
+	RTE_SET_USED(argc);
+	rwire_clock = fuzz_clock;
+	fz.now = rte_get_tsc_hz();
+	CHECK(rte_eal_init(RTE_DIM(eal), eal) >= 0);
+	open_all();
+	return 0;
+}
+
+/* As a peer would be that chose PSN 100. */
+static void
+reconnect(void)
+{
+	struct rmem_qp_conn conn = {
+			.timeout = 8, .retry_cnt = 7, .rnr_retry = 7, .min_rnr_timer = 1};
+	struct rmem_qp_attr attr;
+	struct rmem_wc wc[DEPTH];
+
+	CHECK(rmem_qp_reset(fz.qp) == 0);
+	while (rmem_poll_cq(fz.cq, wc, DEPTH) > 0)
+		;
+	CHECK(rmem_qp_query(fz.qp, &attr) == 0);
+	conn.remote = attr.addr; /* the port's part of it */
+	conn.remote.qp_num = 0x123456;
+	conn.remote.psn = 100;
+	memcpy(conn.remote.gid, attr.addr.gid, sizeof(attr.addr.gid));
+	conn.remote.gid[15] = 2; /* fz.peer */
+	CHECK(rmem_qp_connect(fz.qp, &conn) == 0);
+	memset(fz.memory + GUARD, 0, TARGET);
+}
+
+static void
+check_all(void)
+{
+	struct rmem_wc wc[DEPTH];
+	struct rmem_qp_attr attr;
+	int i, n;
+
+	n = rmem_poll_cq(fz.cq, wc, DEPTH);
+	CHECK(n >= 0);
+	for (i = 0; i < n; i++) {
+		CHECK(wc[i].status <= RMEM_WC_GENERAL_ERR && wc[i].qp_num == fz.qp->qp_num);
+		fz.nb_done[(wc[i].opcode & RMEM_WC_RECV) != 0] += wc[i].status == RMEM_WC_SUCCESS;
+	}
+	CHECK(rmem_qp_query(fz.qp, &attr) == 0);
+	CHECK(attr.state == RMEM_QPS_RTS || attr.state == RMEM_QPS_ERR);
+}
+
+static void
+check_guards(void)
+{
+	uint32_t i;
+
+	for (i = 0; i < GUARD; i++)
+		CHECK(fz.memory[i] == SECRET && fz.memory[GUARD + TARGET + i] == SECRET);
+}
+
+/* Deliver what is in rx_data. */
+static void
+deliver(const struct step *step, uint32_t len)
+{
+	fz.rx.bth = fz.rx_data + RWIRE_HEADROOM;
+	fz.rx.len = len;
+	fz.rx.is_id_known = (step->sel & 0x80) == 0;
+	fz.rx.flow = (struct rwire_flow){
+			.src = step->kind & STEP_BAD_PEER ? fz.other : fz.peer,
+			.dst = fz.port.addr,
+			.src_port = 49152,
+	};
+	if ((step->kind & STEP_BAD_ICRC) == 0 && len > RWIRE_ICRC_LEN + RWIRE_BTH_LEN)
+		rwire_icrc_set(fz.rx.bth, len, &fz.rx.flow);
+	fz.has_rx = true;
+}
+
+/* Addresses at both ends of the memory, and beyond. */
+static uint64_t
+address(const struct step *step)
+{
+	uint64_t base = (uintptr_t)fz.memory + GUARD;
+
+	if (step->sel & 0x40)
+		base += TARGET;
+	return step->sel & 0x20 ? base - (step->offset & 0xff) : base + step->offset % TARGET;
+}
+
+static void
+send_packet(const struct step *step, const uint8_t *bytes, uint32_t n, bool is_response)
+{
+	const struct rwire_qp *q = ((struct rsoft_qp *)fz.qp)->wire;
+	uint8_t opcode = step->opcode % RWIRE_OPCODE_NB;
+	struct rwire_pkt pkt = {
+			.opcode = opcode,
+			.qpn = fz.qp->qp_num,
+			.psn = rwire_psn_add(is_response ? q->req.una : q->rsp.psn,
+					(uint32_t)(int32_t)step->psn & RWIRE_PSN_MASK),
+			.syndrome = step->sel,
+			.msn = step->offset,
+			.addr = address(step),
+			.rkey = fz.mr->rkey ^
+					(step->kind & STEP_BAD_KEY ? 1u << (step->sel & 31) : 0),
+			.dma_len = step->sel & 0x10 ? UINT32_MAX - step->len : step->len,
+			.imm = step->sel & 8 ? fz.mr->rkey : step->offset,
+			.compare = step->offset,
+			.swap_add = step->len,
+			.is_ack_req = (step->kind & STEP_ACK_REQ) != 0,
+	};
+
+	n = RTE_MIN(n, (uint32_t)RWIRE_MAX_MTU);
+	if (step->sel & 4) /* a full packet, which a message of several has */
+		n = MTU;
+	if ((rwire_opcode_info[opcode] & RWIRE_HAS_PAYLOAD) == 0)
+		n = 0;
+	pkt.payload_len = n;
+	memset(fz.rx_data, 0, sizeof(fz.rx_data));
+	if (n != 0 && (step->sel & 4) == 0)
+		memcpy(fz.rx_data + RWIRE_HEADROOM + rwire_hdr_len(rwire_opcode_info[opcode]),
+				bytes, n);
+	n = rwire_pkt_build(fz.rx_data + RWIRE_HEADROOM, &pkt);
+	fz.rx_data[RWIRE_HEADROOM + 1] ^= (uint8_t)((step->sel & 3) << 4); /* the pad */
+	deliver(step, n);
+}
+
+static void
+put_number(uint8_t *to, unsigned int nb_bytes, uint32_t number)
+{
+	for (; nb_bytes != 0; number >>= 8)
+		to[--nb_bytes] = (uint8_t)number;
+}
+
+static void
+send_raw(const struct step *step, const uint8_t *bytes, uint32_t n)
+{
+	uint8_t *bth = fz.rx_data + RWIRE_HEADROOM;
+
+	n = RTE_MIN(n, (uint32_t)RWIRE_MAX_PKT);
+	memset(fz.rx_data, 0, sizeof(fz.rx_data));
+	memcpy(bth, bytes, n);
+	if (n >= RWIRE_BTH_LEN && (step->sel & 1)) {
+		put_number(&bth[2], 2, RWIRE_PKEY);
+		put_number(&bth[5], 3, fz.qp->qp_num);
+	}
+	if (n >= RWIRE_BTH_LEN && (step->sel & 2))
+		put_number(&bth[9], 3, ((struct rsoft_qp *)fz.qp)->wire->rsp.psn);
+	deliver(step, n);
+}
+
+static struct rmem_sge
+sge_of(const struct step *step)
+{
+	uint32_t offset = step->offset % TARGET;
+
+	return (struct rmem_sge){.addr = (uintptr_t)fz.memory + GUARD + offset,
+			.length = RTE_MIN((uint32_t)step->len, TARGET - offset),
+			.lkey = fz.mr->lkey};
+}
+
+static void
+post_send(const struct step *step)
+{
+	static const uint8_t opcodes[] = {RMEM_WR_RDMA_WRITE, RMEM_WR_RDMA_READ, RMEM_WR_SEND,
+			RMEM_WR_RDMA_WRITE_WITH_IMM, RMEM_WR_SEND_WITH_INV,
+			RMEM_WR_ATOMIC_FETCH_AND_ADD};
+	struct rmem_sge sge = sge_of(step);
+	struct rmem_send_wr wr = {.opcode = opcodes[step->opcode % RTE_DIM(opcodes)],
+			.flags = RMEM_SEND_SIGNALED,
+			.sg_list = &sge,
+			.num_sge = 1,
+			.rdma = {.remote_addr = 4096, .rkey = 1}};
+
+	if (wr.opcode == RMEM_WR_ATOMIC_FETCH_AND_ADD) {
+		sge.addr = (uintptr_t)fz.memory + GUARD;
+		sge.length = sizeof(uint64_t);
+		wr.atomic.remote_addr = 4096;
+	}
+	(void)rmem_post_send(fz.qp, &wr, 1);
+}
+
+static void
+post_recv(const struct step *step)
+{
+	struct rmem_sge sge = sge_of(step);
+	struct rmem_recv_wr wr = {.sg_list = &sge, .num_sge = 1};
+
+	(void)rmem_post_recv(fz.qp, &wr, 1);
+}
+
+static uint32_t
+run_step(const struct step *step, const uint8_t *bytes, uint32_t left)
+{
+	uint32_t n = RTE_MIN((uint32_t)step->len % 2048, left);
+
+	/* A QP in ERR has its wire still; one in RESET does not occur. */
+	switch ((step->kind & 0xf) % STEP_NB) {
+	case STEP_REQUEST:
+		send_packet(step, bytes, n, false);
+		return n;
+	case STEP_RESPONSE:
+		send_packet(step, bytes, n, true);
+		return n;
+	case STEP_RAW:
+		send_raw(step, bytes, n);
+		return n;
+	case STEP_SEND:
+		post_send(step);
+		return 0;
+	case STEP_RECV:
+		post_recv(step);
+		return 0;
+	default:
+		fz.now += (uint64_t)step->offset * (rte_get_tsc_hz() / 100000);
+		return 0;
+	}
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct step step;
+	size_t at = 0;
+
+	reconnect();
+	while (size - at >= sizeof(step)) {
+		memcpy(&step, data + at, sizeof(step));
+		at += sizeof(step);
+		at += run_step(&step, data + at, (uint32_t)(size - at));
+		check_all();
+	}
+	check_guards();
+	return 0;
+}
+
+/* Print what the inputs reached; 0 if it was each part of the engine. */
+int
+fuzz_report(void)
+{
+	static const uint8_t sent[] = {RWIRE_SEND_ONLY, RWIRE_WRITE_FIRST, RWIRE_READ_REQUEST,
+			RWIRE_FETCH_ADD, RWIRE_ACKNOWLEDGE, RWIRE_READ_RESPONSE_ONLY,
+			RWIRE_READ_RESPONSE_FIRST, RWIRE_ATOMIC_ACKNOWLEDGE};
+	uint32_t i;
+	int rc = fz.nb_done[0] == 0 || fz.nb_done[1] == 0;
+
+	printf("%" PRIu64 " requests and %" PRIu64 " receives succeeded\n", fz.nb_done[0],
+			fz.nb_done[1]);
+	for (i = 0; i < RTE_DIM(sent); i++) {
+		printf("%" PRIu64 " packets of opcode 0x%02x were sent\n", fz.nb_sent[sent[i]],
+				sent[i]);
+		rc |= fz.nb_sent[sent[i]] == 0;
+	}
+	return rc;
+}
+
+void
+fuzz_close(void)
+{
+	CHECK(rmem_qp_destroy(fz.qp) == 0);
+	CHECK(rmem_cq_destroy(fz.cq) == 0);
+	CHECK(rmem_mr_dereg(fz.mr) == 0);
+	CHECK(rmem_pd_dealloc(fz.pd) == 0);
+	CHECK(rmem_dev_close(fz.dev) == 0);
+	free(fz.memory);
+	rte_eal_cleanup();
+}
