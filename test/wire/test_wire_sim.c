@@ -4,7 +4,7 @@
 
 /*
  * The engines of two devices agree with a model of both memories on a network that loses,
- * duplicates, reorders, corrupts and truncates packets, and an attacker's packets have no effect.
+ * duplicates, reorders, corrupts and truncates packets.
  *
  * Each request in flight has a slot of its own in the memory of either side, so that requests do
  * not overlap. A side sends to the other, both concurrently, on a virtual clock.
@@ -17,146 +17,11 @@
 
 #include <rte_cycles.h>
 
-#include <soft/rsoft.h>
-
-#include <rmem_cq.h>
 #include <rmem_driver.h>
-#include <rmem_mr.h>
-#include <rmem_pd.h>
-#include <rmem_qp.h>
 
-#include "../test.h"
-#include "sim.h"
+#include "sides.h"
 
-#define SLOTS     16
-#define SLOT_SIZE 8192
-#define SIZE      ((size_t)SLOTS * SLOT_SIZE)
-#define NB_RECV   4
-#define MAX_IDLE  200000
-
-struct side {
-	struct rmem_dev *dev;
-	struct rmem_pd *pd;
-	struct rmem_cq *send_cq, *recv_cq;
-	struct rmem_qp *qp;
-	struct rmem_mr *mr;
-	uint8_t *local;  /* of requests, by slot; receives follow */
-	uint8_t *target; /* the peer's requests have it */
-	uint8_t *model;  /* of target */
-	struct rmem_send_wr wr[SLOTS];
-	struct rmem_sge sge[SLOTS];
-	uint64_t posted, done, nb_ops;
-	uint64_t sent, received; /* messages */
-	uint64_t failures;
-};
-
-static struct side sides[2];
-
-static struct side *
-peer_of(const struct side *side)
-{
-	return side == &sides[0] ? &sides[1] : &sides[0];
-}
-
-static uint8_t *
-recv_buf(const struct side *side, uint64_t i)
-{
-	return side->local + SIZE + i % NB_RECV * SLOT_SIZE;
-}
-
-static int
-open_side(struct side *side, unsigned int i, uint32_t mtu)
-{
-	struct rmem_cq_conf cq_conf = {.nb_cqe = 2 * SLOTS};
-	struct rmem_qp_conf conf = {.type = RMEM_QPT_RC,
-			.max_send_wr = SLOTS,
-			.max_recv_wr = NB_RECV,
-			.max_send_sge = 1,
-			.max_recv_sge = 1,
-			.access = RMEM_ACCESS_REMOTE_WRITE | RMEM_ACCESS_REMOTE_READ |
-					RMEM_ACCESS_REMOTE_ATOMIC};
-	char name[] = "soft0", args[96];
-	uint8_t *memory;
-
-	memset(side, 0, sizeof(*side));
-	name[4] = (char)('0' + i);
-	snprintf(args, sizeof(args), "ip=127.0.6.%u,loop=1,progress=poll,mtu=%u", i + 1, mtu);
-	TEST_OK(rmem_dev_create(name, args, &side->dev));
-	sim_attach(i, side->dev->priv);
-	TEST_OK(rmem_pd_alloc(side->dev, &side->pd));
-	TEST_OK(rmem_cq_create(side->dev, &cq_conf, &side->send_cq));
-	TEST_OK(rmem_cq_create(side->dev, &cq_conf, &side->recv_cq));
-	conf.send_cq = side->send_cq;
-	conf.recv_cq = side->recv_cq;
-	TEST_OK(rmem_qp_create(side->pd, &conf, &side->qp));
-	memory = calloc(1, 2 * SIZE + NB_RECV * SLOT_SIZE);
-	side->model = calloc(1, SIZE);
-	TEST_ASSERT(memory != NULL && side->model != NULL);
-	side->target = memory;
-	side->local = memory + SIZE;
-	return rmem_mr_reg(side->pd, memory, 2 * SIZE + NB_RECV * SLOT_SIZE, 0,
-			RMEM_ACCESS_LOCAL_WRITE | conf.access, &side->mr);
-}
-
-static int
-close_side(struct side *side)
-{
-	TEST_OK(rmem_qp_destroy(side->qp));
-	TEST_OK(rmem_mr_dereg(side->mr));
-	TEST_OK(rmem_cq_destroy(side->send_cq));
-	TEST_OK(rmem_cq_destroy(side->recv_cq));
-	TEST_OK(rmem_pd_dealloc(side->pd));
-	TEST_OK(rmem_dev_close(side->dev));
-	free(side->target);
-	free(side->model);
-	return TEST_SUCCESS;
-}
-
-static int
-post_recv(struct side *side, uint64_t i)
-{
-	struct rmem_sge sge = {.addr = (uintptr_t)recv_buf(side, i),
-			.length = SLOT_SIZE,
-			.lkey = side->mr->lkey};
-	struct rmem_recv_wr wr = {.wr_id = i, .sg_list = &sge, .num_sge = 1};
-
-	return rmem_post_recv(side->qp, &wr, 1) == 1 ? TEST_SUCCESS : TEST_FAILED;
-}
-
-/* Connect both, with PSNs that wrap soon, and forget what was in flight. */
-static int
-connect_sides(void)
-{
-	unsigned int i, j;
-
-	sim_clear();
-	for (i = 0; i < 2; i++) {
-		TEST_OK(rmem_qp_reset(sides[i].qp));
-		((struct rsoft_qp *)sides[i].qp)->psn = 0xffffff - sim_random(500);
-	}
-	for (i = 0; i < 2; i++) {
-		struct side *side = &sides[i], *peer = peer_of(side);
-		struct rmem_qp_conn conn = {
-				.timeout = 8, .retry_cnt = 7, .rnr_retry = 7, .min_rnr_timer = 1};
-		struct rmem_qp_attr attr;
-		struct rmem_wc wc;
-
-		while (rmem_poll_cq(side->send_cq, &wc, 1) > 0 ||
-				rmem_poll_cq(side->recv_cq, &wc, 1) > 0)
-			;
-		TEST_OK(rmem_qp_query(peer->qp, &attr));
-		conn.remote = attr.addr;
-		TEST_OK(rmem_qp_connect(side->qp, &conn));
-		side->done = side->posted;
-		side->received = peer->sent;
-		memcpy(side->model, side->target, SIZE);
-	}
-	for (i = 0; i < 2; i++) {
-		for (j = 0; j < NB_RECV; j++)
-			TEST_RUN(post_recv(&sides[i], sides[i].received + j));
-	}
-	return TEST_SUCCESS;
-}
+#define MAX_IDLE 200000
 
 static void
 fill(uint8_t *to, uint32_t length)
@@ -424,87 +289,6 @@ TEST(wire_sim, a_third_of_the_packets_is_lost)
 	const struct sim_faults faults = {.loss = SHARE(30), .delay_us = 16};
 
 	return run_all(&faults, true);
-}
-
-/* A packet for side 1 that is valid from side 0. */
-static struct rwire_pkt
-make_attack(uint8_t opcode)
-{
-	const struct rsoft_qp *qp = (const struct rsoft_qp *)sides[1].qp;
-
-	return (struct rwire_pkt){.opcode = opcode,
-			.qpn = qp->qp.qp_num,
-			.psn = qp->wire->rsp.psn,
-			.addr = (uintptr_t)sides[1].target,
-			.rkey = sides[1].mr->rkey,
-			.dma_len = 8,
-			.payload_len = opcode == RWIRE_WRITE_ONLY ? 8 : 0,
-			.is_ack_req = true};
-}
-
-static int
-attack(const struct rwire_addr *src, struct rwire_pkt *pkt, bool is_good)
-{
-	static const uint8_t evil[RWIRE_MAX_MTU] = {0xee, 0xee, 0xee, 0xee, 0xee, 0xee, 0xee, 0xee};
-	struct rmem_wc wc;
-
-	sim_inject(1, src, pkt, evil, is_good);
-	TEST_EQ(rmem_poll_cq(sides[1].send_cq, &wc, 1), 0);
-	TEST_MEM(sides[1].target, sides[1].model, SIZE);
-	return TEST_SUCCESS;
-}
-
-TEST(wire_sim, foreign_packets_are_dropped_and_counted)
-{
-	const struct sim_faults faults = {0};
-	struct rwire_addr peer, other;
-	struct rmem_dev_stats stats;
-	struct rwire_pkt pkt;
-	unsigned int i;
-
-	sim_start(1, &faults);
-	for (i = 0; i < 2; i++)
-		TEST_RUN(open_side(&sides[i], i, 1024));
-	TEST_RUN(connect_sides());
-	TEST_ASSERT(rwire_addr_parse("127.0.6.1", &peer) && rwire_addr_parse("127.0.6.3", &other));
-	pkt = make_attack(RWIRE_WRITE_ONLY);
-	TEST_RUN(attack(&other, &pkt, true));
-	TEST_RUN(attack(&peer, &pkt, false));
-	pkt.qpn ^= 0x800000;
-	TEST_RUN(attack(&peer, &pkt, true));
-	/* Ahead of the expected PSN: a NAK, and nothing else. */
-	pkt = make_attack(RWIRE_WRITE_ONLY);
-	pkt.psn = rwire_psn_add(pkt.psn, 1);
-	TEST_RUN(attack(&peer, &pkt, true));
-	/* Of the past, READs and atomics included: nothing is written. */
-	pkt = make_attack(RWIRE_WRITE_ONLY);
-	pkt.psn = rwire_psn_add(pkt.psn, RWIRE_PSN_MASK);
-	TEST_RUN(attack(&peer, &pkt, true));
-	pkt = make_attack(RWIRE_FETCH_ADD);
-	pkt.psn = rwire_psn_add(pkt.psn, RWIRE_PSN_MASK);
-	TEST_RUN(attack(&peer, &pkt, true));
-	/* Answers to requests that were never sent. */
-	pkt = make_attack(RWIRE_ACKNOWLEDGE);
-	TEST_RUN(attack(&peer, &pkt, true));
-	pkt = make_attack(RWIRE_READ_RESPONSE_ONLY);
-	TEST_RUN(attack(&peer, &pkt, true));
-	/* A wrong rkey moves the QP to ERR, which then accepts nothing. */
-	pkt = make_attack(RWIRE_WRITE_ONLY);
-	pkt.rkey ^= 1;
-	TEST_RUN(attack(&peer, &pkt, true));
-	TEST_EQ(((struct rsoft_qp *)sides[1].qp)->state, RMEM_QPS_ERR);
-	pkt.rkey ^= 1;
-	TEST_RUN(attack(&peer, &pkt, true));
-	TEST_OK(rmem_dev_stats_get(sides[1].dev, &stats));
-	TEST_EQ(stats.wire_wrong_peers, 1);
-	TEST_EQ(stats.wire_icrc_errors, 1);
-	TEST_EQ(stats.wire_unknown_qps, 1);
-	TEST_EQ(stats.wire_gaps, 1);
-	TEST_EQ(stats.wire_duplicates, 2);
-	TEST_EQ(stats.bad_rkeys, 1);
-	for (i = 0; i < 2; i++)
-		TEST_RUN(close_side(&sides[i]));
-	return TEST_SUCCESS;
 }
 
 static int

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Two devices on a network in memory, and a QP of each, connected to the other. */
+
+#ifndef SIDES_H
+#define SIDES_H
+
+#include <soft/rsoft.h>
+
+#include <rmem_cq.h>
+#include <rmem_dev.h>
+#include <rmem_mr.h>
+#include <rmem_pd.h>
+#include <rmem_qp.h>
+
+#include "../test.h"
+#include "sim.h"
+
+#define SLOTS     16
+#define SLOT_SIZE 8192
+#define SIZE      ((size_t)SLOTS * SLOT_SIZE)
+#define NB_RECV   4
+
+struct side {
+	struct rmem_dev *dev;
+	struct rmem_pd *pd;
+	struct rmem_cq *send_cq, *recv_cq;
+	struct rmem_qp *qp;
+	struct rmem_mr *mr;
+	uint8_t *local;  /* of requests, by slot; receives follow */
+	uint8_t *target; /* the peer's requests have it */
+	uint8_t *model;  /* of target */
+	struct rmem_send_wr wr[SLOTS];
+	struct rmem_sge sge[SLOTS];
+	uint64_t posted, done, nb_ops;
+	uint64_t sent, received; /* messages */
+	uint64_t failures;
+};
+
+extern struct side sides[2];
+
+static inline struct side *
+peer_of(const struct side *side)
+{
+	return side == &sides[0] ? &sides[1] : &sides[0];
+}
+
+static inline uint8_t *
+recv_buf(const struct side *side, uint64_t i)
+{
+	return side->local + SIZE + i % NB_RECV * SLOT_SIZE;
+}
+
+/* Create device i and its objects, with a path MTU. */
+int open_side(struct side *side, unsigned int i, uint32_t mtu);
+int close_side(struct side *side);
+/* Post the receive of message i. */
+int post_recv(struct side *side, uint64_t i);
+/* Connect both, with PSNs that wrap soon, and forget what was in flight. */
+int connect_sides(void);
+
+#endif /* SIDES_H */

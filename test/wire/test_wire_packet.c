@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Single packets: those of an attacker have no effect, and the answers to those of the peer are
+ * those of the specification.
+ */
+
+#include <string.h>
+
+#include <rmem_driver.h>
+
+#include "sides.h"
+
+/* A packet for side 1 that is valid from side 0. */
+static struct rwire_pkt
+make_attack(uint8_t opcode)
+{
+	const struct rsoft_qp *qp = (const struct rsoft_qp *)sides[1].qp;
+
+	return (struct rwire_pkt){.opcode = opcode,
+			.qpn = qp->qp.qp_num,
+			.psn = qp->wire->rsp.psn,
+			.addr = (uintptr_t)sides[1].target,
+			.rkey = sides[1].mr->rkey,
+			.dma_len = 8,
+			.payload_len = opcode == RWIRE_WRITE_ONLY ? 8 : 0,
+			.is_ack_req = true};
+}
+
+static int
+attack(const struct rwire_addr *src, struct rwire_pkt *pkt, bool is_good)
+{
+	static const uint8_t evil[RWIRE_MAX_MTU] = {0xee, 0xee, 0xee, 0xee, 0xee, 0xee, 0xee, 0xee};
+	struct rmem_wc wc;
+
+	sim_inject(1, src, pkt, evil, is_good);
+	TEST_EQ(rmem_poll_cq(sides[1].send_cq, &wc, 1), 0);
+	TEST_MEM(sides[1].target, sides[1].model, SIZE);
+	return TEST_SUCCESS;
+}
+
+TEST(wire_sim, foreign_packets_are_dropped_and_counted)
+{
+	const struct sim_faults faults = {0};
+	struct rwire_addr peer, other;
+	struct rmem_dev_stats stats;
+	struct rwire_pkt pkt;
+	unsigned int i;
+
+	sim_start(1, &faults);
+	for (i = 0; i < 2; i++)
+		TEST_RUN(open_side(&sides[i], i, 1024));
+	TEST_RUN(connect_sides());
+	TEST_ASSERT(rwire_addr_parse("127.0.6.1", &peer) && rwire_addr_parse("127.0.6.3", &other));
+	pkt = make_attack(RWIRE_WRITE_ONLY);
+	TEST_RUN(attack(&other, &pkt, true));
+	TEST_RUN(attack(&peer, &pkt, false));
+	pkt.qpn ^= 0x800000;
+	TEST_RUN(attack(&peer, &pkt, true));
+	/* Ahead of the expected PSN: a NAK, and nothing else. */
+	pkt = make_attack(RWIRE_WRITE_ONLY);
+	pkt.psn = rwire_psn_add(pkt.psn, 1);
+	TEST_RUN(attack(&peer, &pkt, true));
+	/* Of the past, READs and atomics included: nothing is written. */
+	pkt = make_attack(RWIRE_WRITE_ONLY);
+	pkt.psn = rwire_psn_add(pkt.psn, RWIRE_PSN_MASK);
+	TEST_RUN(attack(&peer, &pkt, true));
+	pkt = make_attack(RWIRE_FETCH_ADD);
+	pkt.psn = rwire_psn_add(pkt.psn, RWIRE_PSN_MASK);
+	TEST_RUN(attack(&peer, &pkt, true));
+	/* Answers to requests that were never sent. */
+	pkt = make_attack(RWIRE_ACKNOWLEDGE);
+	TEST_RUN(attack(&peer, &pkt, true));
+	pkt = make_attack(RWIRE_READ_RESPONSE_ONLY);
+	TEST_RUN(attack(&peer, &pkt, true));
+	/* A wrong rkey moves the QP to ERR, which then accepts nothing. */
+	pkt = make_attack(RWIRE_WRITE_ONLY);
+	pkt.rkey ^= 1;
+	TEST_RUN(attack(&peer, &pkt, true));
+	TEST_EQ(((struct rsoft_qp *)sides[1].qp)->state, RMEM_QPS_ERR);
+	pkt.rkey ^= 1;
+	TEST_RUN(attack(&peer, &pkt, true));
+	TEST_OK(rmem_dev_stats_get(sides[1].dev, &stats));
+	TEST_EQ(stats.wire_wrong_peers, 1);
+	TEST_EQ(stats.wire_icrc_errors, 1);
+	TEST_EQ(stats.wire_unknown_qps, 1);
+	TEST_EQ(stats.wire_gaps, 1);
+	TEST_EQ(stats.wire_duplicates, 2);
+	TEST_EQ(stats.bad_rkeys, 1);
+	for (i = 0; i < 2; i++)
+		TEST_RUN(close_side(&sides[i]));
+	return TEST_SUCCESS;
+}
