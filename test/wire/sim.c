@@ -244,6 +244,17 @@ sim_inject(unsigned int to, const struct rwire_addr *src, struct rwire_pkt *pkt,
 	put_packet(to, &frame, 0);
 }
 
+bool
+sim_take(unsigned int to, struct rwire_pkt *pkt)
+{
+	struct packet *packet = next_packet(to);
+
+	if (packet == NULL)
+		return false;
+	packet->is_used = false;
+	return rwire_pkt_parse(packet->data, packet->len, pkt);
+}
+
 void
 sim_step(bool is_idle)
 {

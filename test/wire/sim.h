@@ -36,6 +36,8 @@ void sim_clear(void);
 /* Deliver a packet to a device now; its ICRC is set with is_good. */
 void sim_inject(unsigned int to, const struct rwire_addr *src, struct rwire_pkt *pkt,
 		const void *payload, bool is_good);
+/* Take the next packet for a device off the network; its payload is not kept. */
+bool sim_take(unsigned int to, struct rwire_pkt *pkt);
 /* Advance the clock: by a step, or to the next event when nothing has happened for long. */
 void sim_step(bool is_idle);
 

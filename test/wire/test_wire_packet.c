@@ -93,3 +93,51 @@ TEST(wire_sim, foreign_packets_are_dropped_and_counted)
 		TEST_RUN(close_side(&sides[i]));
 	return TEST_SUCCESS;
 }
+
+/* Deliver a packet to side 1; the opcode and the PSN of its answer. */
+static int
+answer(struct rwire_pkt *pkt, uint8_t opcode, uint32_t psn)
+{
+	static const uint8_t payload[8];
+	struct rwire_addr peer;
+	struct rwire_pkt got;
+	struct rmem_wc wc;
+
+	TEST_ASSERT(rwire_addr_parse("127.0.6.1", &peer));
+	sim_inject(1, &peer, pkt, payload, true);
+	TEST_EQ(rmem_poll_cq(sides[1].send_cq, &wc, 1), 0);
+	TEST_ASSERT(sim_take(0, &got));
+	TEST_EQ(got.opcode, opcode);
+	TEST_EQ(got.psn, psn);
+	TEST_ASSERT(!sim_take(0, &got));
+	return TEST_SUCCESS;
+}
+
+/* Linux's rdma_rxe takes such an ACK for the response, and completes the READ without its data. */
+TEST(wire_sim, acknowledgements_never_have_the_psn_of_a_read_or_an_atomic)
+{
+	const struct sim_faults faults = {0};
+	struct rwire_pkt write, read, add;
+	unsigned int i;
+
+	sim_start(1, &faults);
+	for (i = 0; i < 2; i++)
+		TEST_RUN(open_side(&sides[i], i, 1024));
+	TEST_RUN(connect_sides());
+	write = make_attack(RWIRE_WRITE_ONLY);
+	read = make_attack(RWIRE_READ_REQUEST);
+	read.psn = rwire_psn_add(write.psn, 1);
+	add = make_attack(RWIRE_FETCH_ADD);
+	add.psn = rwire_psn_add(write.psn, 2);
+	TEST_RUN(answer(&write, RWIRE_ACKNOWLEDGE, write.psn));
+	TEST_RUN(answer(&read, RWIRE_READ_RESPONSE_ONLY, read.psn));
+	TEST_RUN(answer(&write, RWIRE_ACKNOWLEDGE, write.psn));
+	TEST_RUN(answer(&add, RWIRE_ATOMIC_ACKNOWLEDGE, add.psn));
+	TEST_RUN(answer(&write, RWIRE_ACKNOWLEDGE, write.psn));
+	TEST_RUN(answer(&add, RWIRE_ATOMIC_ACKNOWLEDGE, add.psn));
+	TEST_OK(rmem_qp_set_error(sides[1].qp));
+	TEST_RUN(answer(&write, RWIRE_ACKNOWLEDGE, write.psn));
+	for (i = 0; i < 2; i++)
+		TEST_RUN(close_side(&sides[i]));
+	return TEST_SUCCESS;
+}

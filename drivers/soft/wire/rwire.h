@@ -86,6 +86,11 @@ struct rwire_reply {
 struct rwire_rsp {
 	uint32_t psn; /* expected */
 	uint32_t msn;
+	/*
+	 * PSN of the last SEND or WRITE executed. Invariant: an ACK has no PSN of a READ or an
+	 * atomic, for which a requester may take it: their responses have other opcodes.
+	 */
+	uint32_t done_psn;
 	bool is_nak_sent; /* for the gap that precedes psn */
 	bool has_dropped; /* requests while it was busy */
 	uint8_t message;  /* RWIRE_IS_SEND or RWIRE_IS_WRITE within a message of several packets */

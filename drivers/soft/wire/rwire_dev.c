@@ -111,7 +111,7 @@ wire_request(struct rwire_qp *q, unsigned int lcore, const struct rwire_pkt *pkt
 		if (rsp->has_failed)
 			rwire_reply_ack(q, rsp->ack_psn, rsp->syndrome);
 		else if ((pkt->info & RWIRE_HAS_PAYLOAD) && rwire_psn_diff(pkt->psn, rsp->psn) < 0)
-			rwire_reply_ack(q, rwire_psn_add(rsp->psn, RWIRE_PSN_MASK), RWIRE_AETH_ACK);
+			rwire_reply_ack(q, rsp->done_psn, RWIRE_AETH_ACK);
 		return;
 	}
 	rwire_resp_pkt(q, lcore, pkt);

@@ -94,6 +94,7 @@ rwire_qp_connect(struct rsoft_qp *qp, const struct rmem_qp_conn *conn)
 	q->window = RTE_MIN(RWIRE_WINDOW_BYTES / q->mtu, (uint32_t)RWIRE_MAX_WINDOW);
 	qp_init_req(q, qp->psn, conn);
 	q->rsp.psn = conn->remote.psn & RWIRE_PSN_MASK;
+	q->rsp.done_psn = rwire_psn_add(q->rsp.psn, RWIRE_PSN_MASK);
 	__atomic_store_n(&qp->wire, q, __ATOMIC_RELEASE);
 	return 0;
 }

@@ -363,6 +363,8 @@ resp_advance(struct rwire_qp *q, const struct rwire_pkt *pkt)
 	uint32_t nb_psn =
 			pkt->opcode == RWIRE_READ_REQUEST ? rwire_nb_pkts(pkt->dma_len, q->mtu) : 1;
 
+	if (pkt->info & RWIRE_HAS_PAYLOAD)
+		rsp->done_psn = pkt->psn;
 	rsp->psn = rwire_psn_add(rsp->psn, nb_psn);
 	rsp->is_nak_sent = false;
 	rsp->done += pkt->payload_len;
@@ -407,7 +409,7 @@ resp_duplicate(struct rwire_qp *q, const struct rwire_pkt *pkt)
 	if (pkt->info & (RWIRE_IS_SEND | RWIRE_IS_WRITE)) {
 		/* An acknowledgement that is owed, or a NAK, answers for it. */
 		if (!rsp->has_ack)
-			rwire_reply_ack(q, rwire_psn_add(rsp->psn, RWIRE_PSN_MASK), RWIRE_AETH_ACK);
+			rwire_reply_ack(q, rsp->done_psn, RWIRE_AETH_ACK);
 		return;
 	}
 	if (pkt->opcode == RWIRE_READ_REQUEST) {
