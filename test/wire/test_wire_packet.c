@@ -141,3 +141,52 @@ TEST(wire_sim, acknowledgements_never_have_the_psn_of_a_read_or_an_atomic)
 		TEST_RUN(close_side(&sides[i]));
 	return TEST_SUCCESS;
 }
+
+/* WRITE 8 KiB, or 8 bytes, to the slot of the peer. */
+static int
+post_write(struct side *side, uint32_t length)
+{
+	const struct side *peer = peer_of(side);
+	struct rmem_sge sge = {
+			.addr = (uintptr_t)side->local, .length = length, .lkey = side->mr->lkey};
+	struct rmem_send_wr wr = {.opcode = RMEM_WR_RDMA_WRITE,
+			.flags = RMEM_SEND_SIGNALED,
+			.sg_list = &sge,
+			.num_sge = 1,
+			.rdma = {.remote_addr = (uintptr_t)peer->target, .rkey = peer->mr->rkey}};
+
+	return rmem_post_send(side->qp, &wr, 1) == 1 ? TEST_SUCCESS : TEST_FAILED;
+}
+
+/*
+ * A side that does not run for longer than its timeout finds more packets of the peer than a burst
+ * has, and then the acknowledgement of its WRITE.
+ */
+TEST(wire_sim, an_acknowledgement_that_waits_in_the_port_is_not_late)
+{
+	const struct sim_faults faults = {0};
+	struct rmem_dev_stats stats;
+	struct rmem_wc wc;
+	unsigned int i;
+
+	sim_start(1, &faults);
+	for (i = 0; i < 2; i++)
+		TEST_RUN(open_side(&sides[i], i, 256));
+	TEST_RUN(connect_sides());
+	TEST_RUN(post_write(&sides[0], SLOT_SIZE));
+	TEST_RUN(post_write(&sides[0], SLOT_SIZE));
+	TEST_RUN(post_write(&sides[1], 8));
+	sim_step(false);
+	TEST_EQ(rmem_poll_cq(sides[0].send_cq, &wc, 1), 0);
+	for (i = 0; i < 20; i++)
+		sim_step(true);
+	for (i = 0; rmem_poll_cq(sides[1].send_cq, &wc, 1) == 0; i++)
+		TEST_ASSERT(i < 10);
+	TEST_STATUS(wc.status, RMEM_WC_SUCCESS);
+	TEST_ASSERT(i != 0);
+	TEST_OK(rmem_dev_stats_get(sides[1].dev, &stats));
+	TEST_EQ(stats.wire_timeouts, 0);
+	for (i = 0; i < 2; i++)
+		TEST_RUN(close_side(&sides[i]));
+	return TEST_SUCCESS;
+}

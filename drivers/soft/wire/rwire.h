@@ -159,6 +159,8 @@ struct rwire {
 	rte_ticketlock_t rx_lock;
 	struct rwire_qp_list owing; /* QPs whose responder has packets to send */
 	struct rwire_stats stats;
+	/* A time at which all packets that had arrived were processed, TSC; atomic. */
+	uint64_t quiet_at;
 	int stop_fd;   /* eventfd: the thread must end */
 	int start_rc;  /* of the thread */
 	sem_t started; /* start_rc is valid */

@@ -278,6 +278,10 @@ rwire_comp_timer(struct rwire_qp *q, uint64_t now)
 
 	if (req->deadline == 0 || now < req->deadline)
 		return RMEM_WC_SUCCESS;
+	/* The answer may wait in the port, after other packets; a flood of these must not win. */
+	if (__atomic_load_n(&q->wire->quiet_at, __ATOMIC_RELAXED) < req->deadline &&
+			now < req->deadline + req->timeout)
+		return RMEM_WC_SUCCESS;
 	RWIRE_COUNT(q->wire->stats.timeouts);
 	req->deadline = 0; /* the next packet sent starts it again */
 	return comp_retry(q);

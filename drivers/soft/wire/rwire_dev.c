@@ -171,6 +171,7 @@ bool
 rwire_progress(struct rwire *wire, unsigned int lcore)
 {
 	struct rwire_frame *frames[RWIRE_RX_BURST];
+	uint64_t now = rwire_clock();
 	uint32_t i, n;
 	bool is_owing;
 
@@ -179,6 +180,8 @@ rwire_progress(struct rwire *wire, unsigned int lcore)
 	n = wire->port->ops->rx_burst(wire->port, frames, RWIRE_RX_BURST);
 	for (i = 0; i < n; i++)
 		wire_rx(wire, lcore, frames[i]);
+	if (n != RWIRE_RX_BURST)
+		__atomic_store_n(&wire->quiet_at, now, __ATOMIC_RELAXED);
 	if (n != 0 || !TAILQ_EMPTY(&wire->owing))
 		wire_answer(wire, lcore);
 	is_owing = !TAILQ_EMPTY(&wire->owing);
