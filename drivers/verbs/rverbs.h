@@ -67,6 +67,7 @@ struct rverbs_args {
 	uint32_t port;
 	uint32_t mtu;     /* bytes, or 0: what the port has */
 	uint8_t mw_quirk; /* enum rverbs_choice */
+	bool is_cm_tcp;   /* QPs are connected over TCP, not with rdma_cm */
 };
 
 /* The port in use. */

@@ -64,6 +64,16 @@ rverbs_arg_choice(const char *key, const char *value, uint8_t *to)
 }
 
 static int
+rverbs_arg_cm(const char *key, const char *value, bool *is_tcp)
+{
+	*is_tcp = strcmp(value, "tcp") == 0;
+	if (*is_tcp || strcmp(value, "rdma") == 0)
+		return 0;
+	RVERBS_LOG(ERR, "%s='%s' is not rdma or tcp", key, value);
+	return -EINVAL;
+}
+
+static int
 rverbs_arg_set(const char *key, const char *value, struct rverbs_args *args)
 {
 	int rc;
@@ -84,6 +94,8 @@ rverbs_arg_set(const char *key, const char *value, struct rverbs_args *args)
 		}
 		return rc;
 	}
+	if (strcmp(key, "cm") == 0)
+		return rverbs_arg_cm(key, value, &args->is_cm_tcp);
 	if (strcmp(key, "mw_quirk") == 0)
 		return rverbs_arg_choice(key, value, &args->mw_quirk);
 	RVERBS_LOG(ERR, "unknown argument '%s'; doc/driver_verbs.md lists them", key);

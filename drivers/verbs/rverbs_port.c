@@ -170,6 +170,11 @@ rverbs_port_open(struct rverbs_dev *dev)
 			RVERBS_ERR_OPEN, "ibv_query_port");
 	if (rc == 0)
 		rc = rverbs_port_check(dev, &attr);
+	if (rc == 0 && dev->args.is_cm_tcp && attr.link_layer != IBV_LINK_LAYER_ETHERNET) {
+		RVERBS_LOG(ERR, "%s: cm=tcp: port %u is not RoCE: its GIDs are not IP addresses",
+				dev->context->device->name, dev->args.port);
+		rc = -EINVAL;
+	}
 	if (rc != 0)
 		return rc;
 	dev->port.num = (uint8_t)dev->args.port;

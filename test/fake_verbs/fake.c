@@ -41,6 +41,7 @@ fake_reset(void)
 	memset(&fake, 0, sizeof(fake));
 	fake.nb_devices = 1;
 	fake.port_state = IBV_PORT_ACTIVE;
+	fake.link_layer = IBV_LINK_LAYER_ETHERNET;
 	fake.nb_gids = FAKE_NB_GIDS;
 	fake.max_inline = 256;
 	fake.rereg_flags = IBV_REREG_MR_FLAGS_SUPPORTED;
@@ -179,7 +180,7 @@ fake_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr 
 	attr->state = (enum ibv_port_state)fake.port_state;
 	attr->active_mtu = IBV_MTU_1024;
 	attr->max_msg_sz = 1u << 30;
-	attr->link_layer = IBV_LINK_LAYER_ETHERNET;
+	attr->link_layer = fake.link_layer;
 	attr->gid_tbl_len = (int)(port == 1 ? fake.nb_gids : fake.nb_other_gids);
 	return 0;
 }

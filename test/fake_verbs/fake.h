@@ -38,6 +38,7 @@ struct fake {
 	int list_errno;          /* of ibv_get_device_list() */
 	int access_errno;        /* of access(2) to files of /dev/infiniband; 0: they open */
 	int port_state;
+	uint8_t link_layer; /* IBV_LINK_LAYER_* */
 	unsigned int nb_gids;
 	unsigned int nb_other_gids; /* of a second port, listed first; 0: there is one port */
 	bool has_no_ex;             /* no extended QPs */
