@@ -53,7 +53,7 @@ TEST(wire_sim, foreign_packets_are_dropped_and_counted)
 	for (i = 0; i < 2; i++)
 		TEST_RUN(open_side(&sides[i], i, 1024));
 	TEST_RUN(connect_sides());
-	TEST_ASSERT(rwire_addr_parse("127.0.6.1", &peer) && rwire_addr_parse("127.0.6.3", &other));
+	TEST_ASSERT(rwire_addr_parse("127.0.7.1", &peer) && rwire_addr_parse("127.0.6.3", &other));
 	pkt = make_attack(RWIRE_WRITE_ONLY);
 	TEST_RUN(attack(&other, &pkt, true));
 	TEST_RUN(attack(&peer, &pkt, false));
@@ -103,7 +103,7 @@ answer(struct rwire_pkt *pkt, uint8_t opcode, uint32_t psn)
 	struct rwire_pkt got;
 	struct rmem_wc wc;
 
-	TEST_ASSERT(rwire_addr_parse("127.0.6.1", &peer));
+	TEST_ASSERT(rwire_addr_parse("127.0.7.1", &peer));
 	sim_inject(1, &peer, pkt, payload, true);
 	TEST_EQ(rmem_poll_cq(sides[1].send_cq, &wc, 1), 0);
 	TEST_ASSERT(sim_take(0, &got));
