@@ -107,4 +107,20 @@ test_refusals() {
 	run_refused 'ip= with engines' 'ip= and engine=' soft0,ip=127.0.5.2,engine=1
 }
 
-in_parallel test_modes test_faults test_killed test_nobody test_refusals
+# In a network namespace of its own, where that is permitted.
+test_interface() {
+	local up='ip link set lo up mtu 1500 && exec "$@"'
+	export PATH=$PATH:/usr/sbin:/sbin
+	if ! unshare -rn sh -c "$up" sh true 2>/dev/null; then
+		echo 'skipped: no network namespace'
+		verdict 'mtu= above that of the interface' 0
+		return
+	fi
+	unshare -rn sh -c "$up" sh "$program" "${eal[@]}" -- --dev soft0,ip=127.0.0.1,mtu=2048 \
+		--mode write --ops 1 >out 2>err </dev/null
+	rc=$?
+	[ "$rc" = 1 ] && said err 'mtu=2048: .* limit of 1024'
+	verdict 'mtu= above that of the interface' $?
+}
+
+in_parallel test_modes test_faults test_killed test_nobody test_refusals test_interface
