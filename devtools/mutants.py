@@ -145,7 +145,7 @@ BINDS = [
       'the length of a REG_MR fits its pages', ['conformance']),
     m('reg-list', SOFT + 'rsoft_reg_mr.c',
       'wr->reg_mr.page_list_len > list->max_page_list_len)', 'list == NULL)',
-      'a REG_MR takes no more pages than its list has', ['conformance']),
+      'a REG_MR takes no more pages than its list has', ['vendor_err']),
     m('reg-access', SOFT + 'rsoft_reg_mr.c', 'return (access & RMEM_ACCESS_LOCAL_WRITE) ||',
       'return true ||', 'rights to modify need LOCAL_WRITE', ['conformance', 'umr_bad']),
     m('reg-contiguous', SOFT + 'rsoft_reg_mr.c', '*is_contiguous = false;',

@@ -182,9 +182,14 @@ TEST(vendor_err, too_long_a_message_has_its_cause)
 
 TEST(vendor_err, each_fault_of_a_page_list_has_its_cause)
 {
+	struct rmem_fast_reg_page_list *shorter = fx_page_list(fx.a.dev, FX_FAST_PAGES - 1);
 	struct rmem_send_wr wr = good_reg();
 
 	wr.reg_mr.page_list_len = 0;
+	TEST_RUN(expect_reg(&wr, RMEM_VENDOR_ERR_NB_PAGES));
+	/* What lies beyond the list must not decide. */
+	wr = good_reg();
+	wr.reg_mr.page_list = shorter;
 	TEST_RUN(expect_reg(&wr, RMEM_VENDOR_ERR_NB_PAGES));
 	wr = good_reg();
 	wr.reg_mr.log2_page_size = 11;
