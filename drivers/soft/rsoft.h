@@ -112,6 +112,7 @@ struct rsoft_args {
 	uint64_t progress; /* RSOFT_PROGRESS_* */
 	uint64_t mtu;      /* of the wire; 0: the largest that the port supports */
 	char ip[64];       /* of the wire; empty: none */
+	char port[64];     /* of the wire; empty: udp */
 	char fault[128];   /* to inject into the wire; empty: none */
 	char pcap[256];    /* file to record its packets; empty: none */
 };

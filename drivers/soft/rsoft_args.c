@@ -170,7 +170,8 @@ rsoft_arg_text(const char *key, const char *value, struct rsoft_args *args, int 
 		size_t size;
 	} texts[] = {{"fault", args->fault, sizeof(args->fault)},
 			{"ip", args->ip, sizeof(args->ip)},
-			{"pcap", args->pcap, sizeof(args->pcap)}};
+			{"pcap", args->pcap, sizeof(args->pcap)},
+			{"port", args->port, sizeof(args->port)}};
 	size_t i, len = value == NULL ? 0 : strlen(value);
 
 	for (i = 0; i < RTE_DIM(texts); i++) {
@@ -257,6 +258,7 @@ rsoft_args_check_wire(const struct rsoft_args *args)
 {
 	const char *extra = args->fault[0] != '\0' ? "fault"
 			: args->pcap[0] != '\0'    ? "pcap"
+			: args->port[0] != '\0'    ? "port"
 			: args->mtu != 0           ? "mtu"
 			: args->loop != 0          ? "loop"
 			: args->progress != 0      ? "progress"

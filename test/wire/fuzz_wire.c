@@ -107,10 +107,11 @@ fuzz_clock(void)
 }
 
 static struct rwire_frame *
-port_tx_get(struct rwire_port *port)
+port_tx_get(struct rwire_port *port, const struct rwire_addr *dst)
 {
 	fz.tx.bth = fz.tx_data + RWIRE_HEADROOM;
 	fz.tx.flow.src = port->addr;
+	fz.tx.flow.dst = *dst;
 	fz.tx.flow.src_port = RWIRE_UDP_PORT;
 	fz.tx.flow.ip_id = 0;
 	return &fz.tx;
@@ -157,6 +158,7 @@ port_close(struct rwire_port *port)
 static const struct rwire_port_ops port_ops = {
 		.close = port_close,
 		.rx_burst = port_rx_burst,
+		.rx_sleep = rwire_port_rx_sleep,
 		.tx_flush = port_tx_flush,
 		.tx_get = port_tx_get,
 		.tx_put = port_tx_put,
@@ -180,6 +182,7 @@ open_all(void)
 	fz.port = (struct rwire_port){.ops = &port_ops,
 			.addr = fz.inner->addr,
 			.max_mtu = fz.inner->max_mtu,
+			.needs_icrc = true,
 			.fd = -1};
 	wire->port = &fz.port;
 	CHECK(rwire_addr_parse("127.0.7.2", &fz.peer) && rwire_addr_parse("127.0.7.3", &fz.other));
@@ -264,7 +267,8 @@ check_guards(void)
 static void
 deliver(const struct step *step, uint32_t len)
 {
-	fz.rx.bth = fz.rx_data + RWIRE_HEADROOM;
+	fz.rx.bth = fz.rx.data = fz.rx_data + RWIRE_HEADROOM;
+	fz.rx.has_icrc = true;
 	fz.rx.len = len;
 	fz.rx.is_id_known = (step->sel & 0x80) == 0;
 	fz.rx.flow = (struct rwire_flow){

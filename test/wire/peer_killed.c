@@ -8,12 +8,15 @@
  * The peer, a child process, registers memory and calls no data path function. The parent executes
  * atomics, WRITEs and READs on it, kills it with SIGKILL amid them, and proves that each request
  * completes: the first that fails with RETRY_EXC_ERR, all later ones with WR_FLUSH_ERR. Then it
- * starts another peer at the same address and repeats that. In the end no object is left.
+ * starts another peer at the same address and repeats that, and with a third one that it stops
+ * with SIGSTOP: such a peer keeps its sockets, but no longer receives. In the end no object is
+ * left.
  *
- * usage: dpdk-test-wire-peer ADDRESS PEER_ADDRESS
+ * usage: dpdk-test-wire-peer ADDRESS PEER_ADDRESS [MORE_ARGUMENTS]
  */
 
 #include <inttypes.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +35,7 @@
 
 #define SIZE   65536
 #define DEPTH  64
-#define ROUNDS 2
+#define ROUNDS 3 /* the last with SIGSTOP */
 #define NB_ADD 100
 
 /* The side of a process, sent to the other through a pipe. */
@@ -56,6 +59,8 @@ struct peer {
 	int to;
 	int from;
 };
+
+static const char *more_args = "";
 
 #define CHECK(condition)                                                                           \
 	do {                                                                                       \
@@ -89,7 +94,7 @@ open_end(struct end *end, const char *address)
 					RMEM_ACCESS_REMOTE_ATOMIC};
 	char args[128];
 
-	snprintf(args, sizeof(args), "ip=%s", address);
+	snprintf(args, sizeof(args), "ip=%s%s", address, more_args);
 	CHECK(rmem_dev_create("soft0", args, &end->dev) == 0);
 	CHECK(rmem_pd_alloc(end->dev, &end->pd) == 0);
 	CHECK(rmem_cq_create(end->dev, &cq_conf, &end->cq) == 0);
@@ -105,7 +110,7 @@ static void
 connect_end(const struct end *end, const struct side *peer)
 {
 	const struct rmem_qp_conn conn = {
-			.remote = peer->addr, .timeout = 14, .retry_cnt = 3, .rnr_retry = 7};
+			.remote = peer->addr, .timeout = 16, .retry_cnt = 7, .rnr_retry = 7};
 
 	CHECK(rmem_qp_connect(end->qp, &conn) == 0);
 }
@@ -192,9 +197,9 @@ poll_one(const struct end *end)
 	struct rmem_wc wc;
 	int n;
 
-	do
-		n = rmem_poll_cq(end->cq, &wc, 1);
-	while (n == 0);
+	/* The peer's thread needs a processor too. */
+	while ((n = rmem_poll_cq(end->cq, &wc, 1)) == 0)
+		sched_yield();
 	CHECK(n == 1);
 	return wc;
 }
@@ -214,9 +219,9 @@ add(const struct end *end, const struct side *side)
 	}
 }
 
-/* Keep the queue full of WRITEs and READs; kill the peer after the first completions. */
+/* Keep the queue full of WRITEs and READs; signal the peer after the first completions. */
 static void
-kill_amid(const struct end *end, const struct side *side, pid_t pid)
+kill_amid(const struct end *end, const struct side *side, pid_t pid, int signal_number)
 {
 	static const uint8_t opcodes[] = {RMEM_WR_RDMA_WRITE, RMEM_WR_RDMA_READ};
 	uint64_t posted = 0, done = 0, ok = 0;
@@ -240,7 +245,7 @@ kill_amid(const struct end *end, const struct side *side, pid_t pid)
 			CHECK(wc.status == RMEM_WC_RETRY_EXC_ERR);
 			has_failed = true;
 		} else if (++ok == DEPTH) {
-			CHECK(kill(pid, SIGKILL) == 0);
+			CHECK(kill(pid, signal_number) == 0);
 		}
 	}
 	CHECK(ok >= DEPTH);
@@ -271,7 +276,9 @@ main(int argc, char **argv)
 	char byte;
 	int i;
 
-	CHECK(argc == 3);
+	CHECK(argc == 3 || argc == 4);
+	if (argc == 4)
+		more_args = argv[3];
 	for (i = 0; i < ROUNDS; i++)
 		start_peer(&peers[i], argv[2]);
 	start_eal();
@@ -284,7 +291,8 @@ main(int argc, char **argv)
 		CHECK(read(peers[i].from, &byte, 1) == 1);
 		connect_end(&end, &side);
 		add(&end, &side);
-		kill_amid(&end, &side, peers[i].pid);
+		kill_amid(&end, &side, peers[i].pid, i == ROUNDS - 1 ? SIGSTOP : SIGKILL);
+		CHECK(kill(peers[i].pid, SIGKILL) == 0);
 		CHECK(waitpid(peers[i].pid, NULL, 0) == peers[i].pid);
 		CHECK(rmem_qp_reset(end.qp) == 0);
 	}

@@ -92,12 +92,13 @@ random_delay(void)
 }
 
 static struct rwire_frame *
-sim_tx_get(struct rwire_port *base)
+sim_tx_get(struct rwire_port *base, const struct rwire_addr *dst)
 {
 	struct sim_port *port = (struct sim_port *)base;
 
 	port->tx.bth = port->tx_data + RWIRE_HEADROOM;
 	port->tx.flow.src = base->addr;
+	port->tx.flow.dst = *dst;
 	port->tx.flow.src_port = RWIRE_UDP_PORT;
 	port->tx.flow.ip_id = 0;
 	return &port->tx;
@@ -168,7 +169,8 @@ sim_rx_burst(struct rwire_port *base, struct rwire_frame *frames[], uint32_t n)
 		packet->is_used = false;
 		port->rx[i].bth = port->rx_data[i] + RWIRE_HEADROOM;
 		port->rx[i].len = packet->len;
-		port->rx[i].is_id_known = true;
+		port->rx[i].data = port->rx[i].bth;
+		port->rx[i].is_id_known = port->rx[i].has_icrc = true;
 		port->rx[i].flow = packet->flow;
 		memcpy(port->rx[i].bth, packet->data, packet->len);
 		frames[i] = &port->rx[i];
@@ -187,6 +189,7 @@ sim_close(struct rwire_port *base)
 static const struct rwire_port_ops sim_ops = {
 		.close = sim_close,
 		.rx_burst = sim_rx_burst,
+		.rx_sleep = rwire_port_rx_sleep,
 		.tx_flush = sim_tx_flush,
 		.tx_get = sim_tx_get,
 		.tx_put = sim_tx_put,
@@ -203,6 +206,7 @@ sim_attach(unsigned int i, struct rsoft_dev *dev)
 	port->port.addr = port->inner->addr;
 	port->port.max_mtu = port->inner->max_mtu;
 	port->port.fd = -1;
+	port->port.needs_icrc = true;
 	dev->wire->port = &port->port;
 }
 

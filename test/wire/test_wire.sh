@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Two processes of one host exchange packets over UDP: modes of dpdk-testrmem, with and without
-# injected faults, a peer that is killed, and arguments that are refused.
+# Two processes of one host exchange packets over UDP and shared memory: modes of dpdk-testrmem, with
+# and without injected faults, a peer that is killed, and arguments that are refused.
 #
 # usage: test_wire.sh PATH_TO_DPDK_TESTRMEM
 
@@ -54,6 +54,39 @@ test_faults() {
 	done
 }
 
+test_shm() {
+	local mode faults='fault=loss:0.01;dup:0.1;reorder:4;corrupt:0.005;trunc:0.005'
+	for mode in write read send mw; do
+		transfer "mode $mode over shared memory" \
+			127.0.8.1 127.0.8.2 ",port=shm:test-$$" "$mode" 2000
+	done
+	transfer 'shared memory with packets lost, duplicated, reordered and corrupted' \
+		127.0.8.1 127.0.8.2 ",port=shm:test-$$,mtu=256,$faults" write 200
+}
+
+# The address of a process that was killed is free; that of a live one is not, of any user.
+test_shm_names() {
+	local port="port=shm:names-$$" first
+	listen 127.0.8.3 ",$port" write
+	first=$listener
+	run_refused 'an address of shared memory that another process has' \
+		"port=shm:names-$$: ip=127.0.8.3 is in use by process $first of user $(id -u)" \
+		"soft0,ip=127.0.8.3,$port"
+	local other=(setpriv --reuid 65534 --regid 65534 --clear-groups)
+	if [ "$(id -u)" = 0 ] && chmod a+x . && mkdir other && chown 65534 other &&
+		"${other[@]}" test -x "$program"; then
+		XDG_RUNTIME_DIR=$PWD/other "${other[@]}" "$program" "${eal[@]}" -- \
+			--dev "soft0,ip=127.0.8.3,$port" --mode write --ops 1 >out 2>err </dev/null
+		rc=$?
+		[ "$rc" != 0 ] && said err "is in use by process $first of user 0"
+		verdict 'an address of shared memory that another user has' $?
+	fi
+	kill -KILL "$first"
+	wait "$first" 2>/dev/null
+	transfer 'an address of shared memory that a dead process had' \
+		127.0.8.4 127.0.8.3 ",$port" write 2000
+}
+
 # The survivor ends, either because of the TCP connection or with RETRY_EXC_ERR.
 test_killed() {
 	listen 127.0.4.2 '' write
@@ -103,6 +136,13 @@ test_refusals() {
 		'soft0,ip=127.0.5.2,fault=loss:1.1'
 	run_refused 'pcap= in no directory' 'pcap=/nowhere/a: No such file' \
 		soft0,ip=127.0.5.2,pcap=/nowhere/a
+	run_refused 'port= that is unknown' 'port=tcp: not udp or shm:NAME' \
+		soft0,ip=127.0.5.2,port=tcp
+	run_refused 'a name of shared memory that is empty' "port=shm:: the name is not 1 to 31" \
+		soft0,ip=127.0.5.2,port=shm:
+	run_refused 'a name of shared memory that is a path' "port=shm:a/b: the name is not" \
+		soft0,ip=127.0.5.2,port=shm:a/b
+	run_refused 'port= without ip=' 'port= without ip=' soft0,port=udp
 	run_refused 'fault= without ip=' 'fault= without ip=' 'soft0,fault=loss:0'
 	run_refused 'ip= with engines' 'ip= and engine=' soft0,ip=127.0.5.2,engine=1
 }
@@ -123,4 +163,5 @@ test_interface() {
 	verdict 'mtu= above that of the interface' $?
 }
 
-in_parallel test_modes test_faults test_killed test_nobody test_refusals test_interface
+in_parallel test_modes test_faults test_shm test_shm_names test_killed test_nobody test_refusals \
+	test_interface

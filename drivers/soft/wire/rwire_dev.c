@@ -66,17 +66,19 @@ rwire_stats_get(const struct rwire *wire, struct rmem_dev_stats *stats)
 struct rwire_frame *
 rwire_tx_get(struct rwire_qp *q)
 {
-	return q->wire->port->ops->tx_get(q->wire->port);
+	return q->wire->port->ops->tx_get(q->wire->port, &q->addr);
 }
 
 void
 rwire_tx_put(struct rwire_qp *q, struct rwire_frame *frame, struct rwire_pkt *pkt)
 {
+	struct rwire_port *port = q->wire->port;
+
 	pkt->qpn = q->qpn;
-	frame->flow.dst = q->addr;
 	frame->len = rwire_pkt_build(frame->bth, pkt);
-	rwire_icrc_set(frame->bth, frame->len, &frame->flow);
-	q->wire->port->ops->tx_put(q->wire->port, frame);
+	if (port->needs_icrc)
+		rwire_icrc_set(frame->bth, frame->len, &frame->flow);
+	port->ops->tx_put(port, frame);
 }
 
 /* The QP that a packet is for, in RTS or ERR; NULL: the packet is dropped. */
@@ -130,10 +132,13 @@ wire_rx(struct rwire *wire, unsigned int lcore, struct rwire_frame *frame)
 		RWIRE_COUNT(wire->stats.malformed);
 		return;
 	}
-	if (!rwire_icrc_is_good(frame->bth, frame->len, &frame->flow, frame->is_id_known)) {
+	if (frame->has_icrc &&
+			!rwire_icrc_is_good(
+					frame->bth, frame->len, &frame->flow, frame->is_id_known)) {
 		RWIRE_COUNT(wire->stats.icrc_errors);
 		return;
 	}
+	pkt.payload = frame->data + (pkt.payload - frame->bth);
 	q = wire_qp_of(wire, frame, pkt.qpn);
 	if (q == NULL)
 		return;
@@ -189,6 +194,20 @@ rwire_progress(struct rwire *wire, unsigned int lcore)
 	return is_owing;
 }
 
+/* Before the thread sleeps: false: packets wait. */
+static bool
+wire_may_sleep(struct rwire *wire)
+{
+	bool may_sleep;
+
+	/* Its holder receives. */
+	if (!rte_ticketlock_trylock(&wire->rx_lock))
+		return false;
+	may_sleep = wire->port->ops->rx_sleep(wire->port);
+	rte_ticketlock_unlock(&wire->rx_lock);
+	return may_sleep;
+}
+
 /* Make progress until stop_fd is readable. */
 static void
 wire_serve(struct rwire *wire)
@@ -207,7 +226,7 @@ wire_serve(struct rwire *wire)
 				__atomic_load_n(nb_rx, __ATOMIC_RELAXED) == before;
 		if (is_late && poll(fds, 1, WIRE_AWAY_MS) != 0)
 			break;
-		poll(fds, RTE_DIM(fds), is_owing ? 0 : WIRE_TICK_MS);
+		poll(fds, RTE_DIM(fds), is_owing || !wire_may_sleep(wire) ? 0 : WIRE_TICK_MS);
 	} while ((fds[0].revents & POLLIN) == 0);
 }
 
@@ -263,6 +282,23 @@ wire_start(struct rwire *wire)
 	return rc;
 }
 
+/* Open the port that port= selects. */
+static int
+wire_open_inner(const struct rsoft_args *args, const struct rwire_addr *addr,
+		struct rwire_port **port)
+{
+	static const char shm[] = "shm:";
+	/* Without faults nothing alters a packet in memory; a file should have all fields. */
+	bool needs_icrc = args->fault[0] != '\0' || args->pcap[0] != '\0';
+
+	if (args->port[0] == '\0' || strcmp(args->port, "udp") == 0)
+		return rwire_port_udp_open(addr, port);
+	if (strncmp(args->port, shm, sizeof(shm) - 1) == 0)
+		return rwire_port_shm_open(addr, args->port + sizeof(shm) - 1, needs_icrc, port);
+	RSOFT_LOG(ERR, "port=%s: not udp or shm:NAME", args->port);
+	return -EINVAL;
+}
+
 /* Open the port, and the ports that wrap it. */
 static int
 wire_open_port(struct rwire *wire, const struct rsoft_args *args)
@@ -278,7 +314,7 @@ wire_open_port(struct rwire *wire, const struct rsoft_args *args)
 		RSOFT_LOG(ERR, "mtu=%" PRIu64 " is not 256, 512, 1024, 2048 or 4096", args->mtu);
 		return -EINVAL;
 	}
-	rc = rwire_port_udp_open(&addr, &wire->port);
+	rc = wire_open_inner(args, &addr, &wire->port);
 	if (rc != 0)
 		return rc;
 	wire->port_stats = &wire->port->stats;

@@ -20,8 +20,10 @@
 /* A packet; RWIRE_HEADROOM bytes that precede its BTH are writable. */
 struct rwire_frame {
 	uint8_t *bth;
-	uint32_t len; /* from the BTH to the ICRC */
+	uint8_t *data; /* received: where the payload is, from the BTH; bth has all headers */
+	uint32_t len;  /* from the BTH to the ICRC */
 	bool is_id_known;
+	bool has_icrc; /* received: it must match */
 	struct rwire_flow flow;
 };
 
@@ -30,11 +32,16 @@ struct rwire_port;
 struct rwire_port_ops {
 	void (*close)(struct rwire_port *port);
 	uint32_t (*rx_burst)(struct rwire_port *port, struct rwire_frame *frames[], uint32_t n);
+	/* Before a thread sleeps until fd is readable. False: packets are there already. */
+	bool (*rx_sleep)(struct rwire_port *port);
 	/* Send the frames of tx_put(). */
 	void (*tx_flush)(struct rwire_port *port);
-	/* A frame to fill; NULL: the port is full. */
-	struct rwire_frame *(*tx_get)(struct rwire_port *port);
-	/* Send the frame of the last tx_get(), at the next flush at the latest; its ICRC is set. */
+	/* A frame to fill, for an address; NULL: the port is full. */
+	struct rwire_frame *(*tx_get)(struct rwire_port *port, const struct rwire_addr *dst);
+	/*
+	 * Send the frame of the last tx_get(), at the next flush at the latest. Its ICRC is set if
+	 * the port needs it.
+	 */
 	void (*tx_put)(struct rwire_port *port, struct rwire_frame *frame);
 };
 
@@ -52,7 +59,8 @@ struct rwire_port {
 	const struct rwire_port_ops *ops;
 	struct rwire_addr addr;
 	uint32_t max_mtu; /* payload of a packet: 256 to 4096 */
-	int fd;           /* readable when packets wait; -1: none */
+	bool needs_icrc;  /* packets may be lost or altered */
+	int fd;           /* readable when packets wait, after rx_sleep(); -1: none */
 	struct rwire_port_stats stats;
 };
 
@@ -61,6 +69,21 @@ struct rwire_port {
  * -ENOMEM, -EIO; logged.
  */
 int rwire_port_udp_open(const struct rwire_addr *addr, struct rwire_port **port);
+
+/*
+ * Shared memory of the devices with the name. needs_icrc: faults are injected. 0, or: -EINVAL (not
+ * a name), -EEXIST (the address is in use), -EPERM, -ENOMEM; logged.
+ */
+int rwire_port_shm_open(const struct rwire_addr *addr, const char *name, bool needs_icrc,
+		struct rwire_port **port);
+
+/* A port with a descriptor that is readable while packets wait. */
+static inline bool
+rwire_port_rx_sleep(struct rwire_port *port)
+{
+	(void)port;
+	return true;
+}
 
 /*
  * Wrap a port, which is closed with the new one. 0, or an error that is logged: -EINVAL: faults are

@@ -77,12 +77,20 @@ fault_rx_burst(struct rwire_port *base, struct rwire_frame *frames[], uint32_t n
 	return inner->ops->rx_burst(inner, frames, n);
 }
 
-static struct rwire_frame *
-fault_tx_get(struct rwire_port *base)
+static bool
+fault_rx_sleep(struct rwire_port *base)
 {
 	struct rwire_port *inner = ((struct fault_port *)base)->inner;
 
-	return inner->ops->tx_get(inner);
+	return inner->ops->rx_sleep(inner);
+}
+
+static struct rwire_frame *
+fault_tx_get(struct rwire_port *base, const struct rwire_addr *dst)
+{
+	struct rwire_port *inner = ((struct fault_port *)base)->inner;
+
+	return inner->ops->tx_get(inner, dst);
 }
 
 /* Send a copy of a packet. */
@@ -90,13 +98,12 @@ static void
 fault_send_copy(struct fault_port *port, const uint8_t *data, uint32_t len,
 		const struct rwire_addr *dst)
 {
-	struct rwire_frame *frame = port->inner->ops->tx_get(port->inner);
+	struct rwire_frame *frame = port->inner->ops->tx_get(port->inner, dst);
 
 	if (frame == NULL)
 		return;
 	memcpy(frame->bth, data, len);
 	frame->len = len;
-	frame->flow.dst = *dst;
 	port->inner->ops->tx_put(port->inner, frame);
 }
 
@@ -172,6 +179,7 @@ fault_tx_flush(struct rwire_port *base)
 static const struct rwire_port_ops fault_ops = {
 		.close = fault_close,
 		.rx_burst = fault_rx_burst,
+		.rx_sleep = fault_rx_sleep,
 		.tx_flush = fault_tx_flush,
 		.tx_get = fault_tx_get,
 		.tx_put = fault_tx_put,
@@ -246,6 +254,7 @@ rwire_port_fault_open(const char *faults, struct rwire_port **io)
 	port->port.ops = &fault_ops;
 	port->port.addr = port->inner->addr;
 	port->port.max_mtu = port->inner->max_mtu;
+	port->port.needs_icrc = port->inner->needs_icrc;
 	port->port.fd = port->inner->fd;
 	*io = &port->port;
 	return 0;

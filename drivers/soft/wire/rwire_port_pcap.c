@@ -81,7 +81,7 @@ pcap_put_ip(const struct rwire_frame *frame, uint8_t *ip)
 }
 
 static void
-pcap_write(struct pcap_port *port, const struct rwire_frame *frame)
+pcap_write(struct pcap_port *port, const struct rwire_frame *frame, const uint8_t *data)
 {
 	uint8_t head[40 + sizeof(struct rte_udp_hdr)];
 	struct rte_udp_hdr udp = {.src_port = rte_cpu_to_be_16(frame->flow.src_port),
@@ -101,7 +101,7 @@ pcap_write(struct pcap_port *port, const struct rwire_frame *frame)
 	/* An error, such as a full disk, must not stop the traffic. */
 	if (fwrite(&packet, sizeof(packet), 1, port->file) == 1 &&
 			fwrite(head, len, 1, port->file) == 1)
-		(void)!fwrite(frame->bth, frame->len, 1, port->file);
+		(void)!fwrite(data, frame->len, 1, port->file);
 	rte_spinlock_unlock(&port->lock);
 }
 
@@ -122,7 +122,7 @@ pcap_rx_burst(struct rwire_port *base, struct rwire_frame *frames[], uint32_t n)
 	uint32_t i, nb = port->inner->ops->rx_burst(port->inner, frames, n);
 
 	for (i = 0; i < nb; i++)
-		pcap_write(port, frames[i]);
+		pcap_write(port, frames[i], frames[i]->data);
 	return nb;
 }
 
@@ -134,12 +134,20 @@ pcap_tx_flush(struct rwire_port *base)
 	inner->ops->tx_flush(inner);
 }
 
-static struct rwire_frame *
-pcap_tx_get(struct rwire_port *base)
+static bool
+pcap_rx_sleep(struct rwire_port *base)
 {
 	struct rwire_port *inner = ((struct pcap_port *)base)->inner;
 
-	return inner->ops->tx_get(inner);
+	return inner->ops->rx_sleep(inner);
+}
+
+static struct rwire_frame *
+pcap_tx_get(struct rwire_port *base, const struct rwire_addr *dst)
+{
+	struct rwire_port *inner = ((struct pcap_port *)base)->inner;
+
+	return inner->ops->tx_get(inner, dst);
 }
 
 static void
@@ -147,13 +155,14 @@ pcap_tx_put(struct rwire_port *base, struct rwire_frame *frame)
 {
 	struct pcap_port *port = (struct pcap_port *)base;
 
-	pcap_write(port, frame);
+	pcap_write(port, frame, frame->bth);
 	port->inner->ops->tx_put(port->inner, frame);
 }
 
 static const struct rwire_port_ops pcap_ops = {
 		.close = pcap_close,
 		.rx_burst = pcap_rx_burst,
+		.rx_sleep = pcap_rx_sleep,
 		.tx_flush = pcap_tx_flush,
 		.tx_get = pcap_tx_get,
 		.tx_put = pcap_tx_put,
@@ -186,6 +195,7 @@ rwire_port_pcap_open(const char *path, struct rwire_port **io)
 	port->port.ops = &pcap_ops;
 	port->port.addr = port->inner->addr;
 	port->port.max_mtu = port->inner->max_mtu;
+	port->port.needs_icrc = port->inner->needs_icrc;
 	port->port.fd = port->inner->fd;
 	*io = &port->port;
 	return 0;

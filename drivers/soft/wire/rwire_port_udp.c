@@ -56,6 +56,8 @@ udp_ring_init(struct udp_ring *ring)
 
 	for (i = 0; i < UDP_TX_FRAMES; i++) {
 		ring->frame[i].bth = ring->data[i] + RWIRE_HEADROOM;
+		ring->frame[i].data = ring->frame[i].bth;
+		ring->frame[i].has_icrc = true;
 		ring->iov[i].iov_base = ring->frame[i].bth;
 		ring->iov[i].iov_len = UDP_FRAME_SIZE - RWIRE_HEADROOM;
 		ring->msg[i].msg_hdr.msg_iov = &ring->iov[i];
@@ -96,7 +98,7 @@ udp_tx_flush(struct rwire_port *base)
 }
 
 static struct rwire_frame *
-udp_tx_get(struct rwire_port *base)
+udp_tx_get(struct rwire_port *base, const struct rwire_addr *dst)
 {
 	struct udp_port *port = (struct udp_port *)base;
 	struct rwire_frame *frame;
@@ -107,6 +109,7 @@ udp_tx_get(struct rwire_port *base)
 		return NULL;
 	frame = &port->tx.frame[port->tx_next];
 	frame->flow.src = base->addr;
+	frame->flow.dst = *dst;
 	frame->flow.src_port = RWIRE_UDP_PORT;
 	frame->flow.ip_id = 0;
 	frame->is_id_known = true;
@@ -160,6 +163,7 @@ udp_rx_burst(struct rwire_port *base, struct rwire_frame *frames[], uint32_t n)
 static const struct rwire_port_ops udp_ops = {
 		.close = udp_close,
 		.rx_burst = udp_rx_burst,
+		.rx_sleep = rwire_port_rx_sleep,
 		.tx_flush = udp_tx_flush,
 		.tx_get = udp_tx_get,
 		.tx_put = udp_tx_put,
@@ -286,6 +290,7 @@ rwire_port_udp_open(const struct rwire_addr *addr, struct rwire_port **out)
 	port->port.ops = &udp_ops;
 	port->port.addr = *addr;
 	port->port.fd = fd;
+	port->port.needs_icrc = true;
 	port->port.max_mtu = udp_max_mtu(fd, addr);
 	udp_ring_init(&port->tx);
 	udp_ring_init(&port->rx);

@@ -252,6 +252,13 @@ req_fill(struct rwire_qp *q, const struct rmem_send_wr *wr, struct rwire_frame *
 			pkt->payload_len, false, why);
 }
 
+static void
+req_start_timer(struct rwire_req *req)
+{
+	if (req->deadline == 0 && req->timeout != 0)
+		req->deadline = rwire_clock() + req->timeout;
+}
+
 /* Send the next packet of the request at sq_pos. Under tx_lock. */
 static int
 req_send(struct rwire_qp *q, const struct rmem_send_wr *wr, uint32_t *why)
@@ -266,8 +273,11 @@ req_send(struct rwire_qp *q, const struct rmem_send_wr *wr, uint32_t *why)
 	if (rwire_psn_diff(req->psn, req->una) >= (int32_t)q->window)
 		return REQ_BLOCKED;
 	frame = rwire_tx_get(q);
-	if (frame == NULL)
+	if (frame == NULL) {
+		/* If the peer stopped reading, the timer is what ends the wait. */
+		req_start_timer(req);
 		return REQ_BLOCKED;
+	}
 	status = req_fill(q, wr, frame, &pkt, &nb_psn, why);
 	if (status != RMEM_WC_SUCCESS)
 		return status;
@@ -277,8 +287,7 @@ req_send(struct rwire_qp *q, const struct rmem_send_wr *wr, uint32_t *why)
 		req->end_psn = req->psn;
 	if (req->psn == rwire_psn_add(wqe->first_psn, wqe->nb_psn))
 		req->sq_pos++;
-	if (req->deadline == 0 && req->timeout != 0)
-		req->deadline = rwire_clock() + req->timeout;
+	req_start_timer(req);
 	return RMEM_WC_SUCCESS;
 }
 

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Channels of port=shm: a ring in a memfd from one device to another, and the socket that passed
+ * it.
+ *
+ * The sender of packets creates the memfd and passes it, in a struct shm_hello, over a connection
+ * to the socket of the receiver, whose abstract name has the name of the port and the receiver's
+ * address. The name ends with its process. The connection remains: a byte on it is a doorbell, its
+ * end is the end of either process, a struct shm_hello from the receiver is a refusal.
+ *
+ * Invariant: a memfd that was mapped has the size of a ring and can't shrink, so no access to it
+ * raises SIGBUS. Both processes belong to one user, as the kernel reports it.
+ */
+
+#ifndef RWIRE_SHM_H
+#define RWIRE_SHM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "rwire_addr.h"
+#include "rwire_ring.h"
+
+/* Of the ring and the messages. A change of either needs another number. */
+#define SHM_VERSION  1
+#define SHM_MAX_NAME 31
+
+/* Reasons of a refusal. */
+enum shm_reason {
+	SHM_OK = 0,
+	SHM_BAD_VERSION,
+	SHM_BAD_USER,
+	SHM_BAD_MEMORY,
+	SHM_NO_SPACE,
+	SHM_REASON_NB,
+};
+
+/* The only message with more than a byte. The first three fields remain in all versions. */
+struct shm_hello {
+	char magic[8];
+	uint32_t version;
+	uint32_t reason; /* enum shm_reason; SHM_OK from the sender of packets */
+	uint8_t gid[16]; /* of the sender of this message */
+};
+
+/* Whether a name is 1 to SHM_MAX_NAME letters, digits, '.', '_' or '-'. */
+bool shm_name_is_valid(const char *name);
+
+/* Listen at the name and address: a descriptor, or an errno as of rwire_port_shm_open(); logged. */
+int shm_listen(const char *name, const struct rwire_addr *addr);
+
+/*
+ * Create a channel to the device at an address. 0 or an errno (not logged): -ECONNREFUSED: no
+ * device has it; -EPERM: one of another user has it, uid; -EAGAIN, -ENOMEM.
+ */
+int shm_connect(const char *name, const struct rwire_addr *from, const struct rwire_addr *to,
+		int *fd, struct rwire_ring **ring, uint32_t *uid);
+
+/* Accept a connection: a descriptor, or -EAGAIN: none waits; -EPERM: of another user. */
+int shm_accept(int listener);
+
+/*
+ * Receive the ring of an accepted connection: SHM_OK, or the reason of a refusal; -EAGAIN: later;
+ * -EPIPE: the peer has ended.
+ */
+int shm_receive(int fd, struct rwire_addr *from, struct rwire_ring **ring, uint32_t *version);
+
+/* Report a refusal to the sender of packets. */
+void shm_refuse(int fd, int reason, const struct rwire_addr *from);
+
+void shm_unmap(struct rwire_ring *ring);
+
+#endif /* RWIRE_SHM_H */

@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * A device with port=shm refuses peers of another version and memory that is not a sealed ring, and
+ * survives a peer that writes anything into its ring.
+ */
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <rmem_cq.h>
+#include <rmem_mr.h>
+#include <rmem_pd.h>
+#include <rmem_qp.h>
+
+#include <soft/wire/rwire.h>
+#include <soft/wire/rwire_shm.h>
+
+#include "../test.h"
+
+#define ADDRESS      "127.0.7.1"
+#define PEER_ADDRESS "127.0.7.2"
+#define SIZE         4096
+#define NB_POLLS     20000
+
+static struct rmem_dev *dev;
+static struct rmem_pd *pd;
+static struct rmem_cq *cq;
+static struct rmem_qp *qp;
+static struct rmem_mr *mr;
+static uint8_t memory[SIZE];
+static char name[SHM_MAX_NAME + 1];
+static struct rwire_addr address, peer_address;
+
+static int
+setup(void)
+{
+	struct rmem_cq_conf cq_conf = {.nb_cqe = 8};
+	struct rmem_qp_conf conf = {.type = RMEM_QPT_RC,
+			.max_send_wr = 4,
+			.max_recv_wr = 4,
+			.max_send_sge = 1,
+			.max_recv_sge = 1,
+			.access = RMEM_ACCESS_REMOTE_WRITE};
+	struct rmem_qp_conn conn = {.remote.qp_num = 5, .timeout = 8, .retry_cnt = 7};
+	char args[96];
+
+	snprintf(name, sizeof(name), "hostile-%d", (int)getpid());
+	snprintf(args, sizeof(args), "ip=" ADDRESS ",port=shm:%s,progress=poll", name);
+	TEST_ASSERT(rwire_addr_parse(ADDRESS, &address) &&
+			rwire_addr_parse(PEER_ADDRESS, &peer_address));
+	memset(memory, 0, SIZE);
+	TEST_OK(rmem_dev_create("soft0", args, &dev));
+	TEST_OK(rmem_pd_alloc(dev, &pd));
+	TEST_OK(rmem_cq_create(dev, &cq_conf, &cq));
+	conf.send_cq = conf.recv_cq = cq;
+	TEST_OK(rmem_qp_create(pd, &conf, &qp));
+	TEST_OK(rmem_mr_reg(pd, memory, SIZE, 0, RMEM_ACCESS_LOCAL_WRITE | conf.access, &mr));
+	memcpy(conn.remote.gid, peer_address.gid, sizeof(conn.remote.gid));
+	return rmem_qp_connect(qp, &conn);
+}
+
+static int
+teardown(void)
+{
+	TEST_OK(rmem_qp_destroy(qp));
+	TEST_OK(rmem_mr_dereg(mr));
+	TEST_OK(rmem_cq_destroy(cq));
+	TEST_OK(rmem_pd_dealloc(pd));
+	return rmem_dev_close(dev);
+}
+
+/* Poll, and so receive. The device checks its connections each millisecond. */
+static void
+make_progress(void)
+{
+	struct rmem_wc wc;
+
+	(void)rmem_poll_cq(cq, &wc, 1);
+}
+
+/* A connection to the device without a message. */
+static int
+open_socket(void)
+{
+	struct sockaddr_un un = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	int len = snprintf(
+			un.sun_path + 1, sizeof(un.sun_path) - 1, "rmem-shm/%s/%s", name, ADDRESS);
+
+	if (fd >= 0 &&
+			connect(fd, (const struct sockaddr *)&un,
+					(socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 +
+							(size_t)len)) != 0) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+/* Send a message with a descriptor, or -1 for none. */
+static bool
+send_message(int fd, const void *data, size_t len, int passed)
+{
+	union {
+		struct cmsghdr align;
+		char buffer[CMSG_SPACE(sizeof(int))];
+	} control = {0};
+	struct iovec iov = {.iov_base = (void *)(uintptr_t)data, .iov_len = len};
+	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+	struct cmsghdr *cmsg;
+
+	if (passed >= 0) {
+		msg.msg_control = control.buffer;
+		msg.msg_controllen = sizeof(control.buffer);
+		cmsg = CMSG_FIRSTHDR(&msg);
+		cmsg->cmsg_level = SOL_SOCKET;
+		cmsg->cmsg_type = SCM_RIGHTS;
+		cmsg->cmsg_len = CMSG_LEN(sizeof(passed));
+		memcpy(CMSG_DATA(cmsg), &passed, sizeof(passed));
+	}
+	return sendmsg(fd, &msg, MSG_NOSIGNAL) == (ssize_t)len;
+}
+
+static struct shm_hello
+make_hello(uint32_t version)
+{
+	struct shm_hello hello = {.magic = "rmemshm", .version = version};
+
+	memcpy(hello.gid, peer_address.gid, sizeof(hello.gid));
+	return hello;
+}
+
+/* Send a message on a new connection, and expect a refusal and the end of the connection. */
+static int
+expect_refusal(const void *data, size_t len, int passed, uint32_t reason)
+{
+	struct shm_hello reply = {0};
+	int fd = open_socket();
+	ssize_t n;
+
+	TEST_ASSERT(fd >= 0);
+	TEST_ASSERT(send_message(fd, data, len, passed));
+	do {
+		make_progress();
+		n = recv(fd, &reply, sizeof(reply), MSG_DONTWAIT);
+	} while (n < 0 && errno == EAGAIN);
+	TEST_EQ(n, sizeof(reply));
+	TEST_EQ(reply.reason, reason);
+	TEST_EQ(reply.version, SHM_VERSION);
+	TEST_EQ(recv(fd, &reply, sizeof(reply), 0), 0);
+	close(fd);
+	return TEST_SUCCESS;
+}
+
+TEST(wire_shm, a_peer_of_another_version_is_refused)
+{
+	struct shm_hello hello = make_hello(SHM_VERSION + 1);
+
+	TEST_RUN(expect_refusal(&hello, sizeof(hello), -1, SHM_BAD_VERSION));
+	hello = make_hello(SHM_VERSION);
+	hello.magic[0] ^= 1;
+	return expect_refusal(&hello, sizeof(hello), -1, SHM_BAD_VERSION);
+}
+
+TEST(wire_shm, a_message_of_another_size_is_refused)
+{
+	uint8_t data[2 * sizeof(struct shm_hello)] = {0};
+	struct shm_hello hello = make_hello(SHM_VERSION);
+	size_t len;
+
+	memcpy(data, &hello, sizeof(hello));
+	for (len = 1; len <= sizeof(data); len += 5) {
+		if (len != sizeof(hello))
+			TEST_RUN(expect_refusal(data, len, -1, SHM_BAD_VERSION));
+	}
+	/* A multicast address is that of no peer. */
+	memset(hello.gid, 0xff, sizeof(hello.gid));
+	return expect_refusal(&hello, sizeof(hello), -1, SHM_BAD_VERSION);
+}
+
+/* Pass a memfd of a size, with seals. */
+static int
+refuse_memory(size_t size, int seals)
+{
+	struct shm_hello hello = make_hello(SHM_VERSION);
+	int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	TEST_ASSERT(fd >= 0);
+	TEST_EQ(ftruncate(fd, (off_t)size), 0);
+	if (seals != 0)
+		TEST_EQ(fcntl(fd, F_ADD_SEALS, seals), 0);
+	TEST_RUN(expect_refusal(&hello, sizeof(hello), fd, SHM_BAD_MEMORY));
+	close(fd);
+	return TEST_SUCCESS;
+}
+
+TEST(wire_shm, memory_that_can_shrink_or_has_another_size_is_refused)
+{
+	struct shm_hello hello = make_hello(SHM_VERSION);
+	int fd = open("/dev/zero", O_RDWR | O_CLOEXEC);
+
+	TEST_RUN(expect_refusal(&hello, sizeof(hello), -1, SHM_BAD_MEMORY));
+	TEST_RUN(expect_refusal(&hello, sizeof(hello), fd, SHM_BAD_MEMORY));
+	close(fd);
+	TEST_RUN(refuse_memory(sizeof(struct rwire_ring), 0));
+	TEST_RUN(refuse_memory(sizeof(struct rwire_ring), F_SEAL_GROW));
+	TEST_RUN(refuse_memory(sizeof(struct rwire_ring) - 1, F_SEAL_SHRINK));
+	TEST_RUN(refuse_memory(0, F_SEAL_SHRINK));
+	/* As if the memory were missing, at any time. */
+	return refuse_memory(sizeof(struct rwire_ring) + 4096, F_SEAL_SHRINK);
+}
+
+/* A device accepts 64 channels, and one more when one of them has ended. */
+TEST(wire_shm, one_channel_too_many_is_refused)
+{
+	struct rwire_ring *ring[65];
+	int fd[65], i, n;
+	uint32_t uid;
+	char byte;
+
+	for (i = 0; i < 64; i++)
+		TEST_OK(shm_connect(name, &peer_address, &address, &fd[i], &ring[i], &uid));
+	for (i = 0; i < NB_POLLS; i++)
+		make_progress();
+	TEST_OK(shm_connect(name, &peer_address, &address, &fd[64], &ring[64], &uid));
+	do {
+		make_progress();
+		n = (int)recv(fd[64], &byte, 1, MSG_DONTWAIT);
+		/* ECONNRESET precedes the reply: the ring was not received. */
+	} while (n < 0 && (errno == EAGAIN || errno == ECONNRESET));
+	for (i = 0; i < 65; i++) {
+		close(fd[i]);
+		shm_unmap(ring[i]);
+	}
+	TEST_EQ(n, 1);
+	return TEST_SUCCESS;
+}
+
+/* Write a packet that WRITEs 8 bytes to offset of the MR. */
+static void
+put_write(struct rwire_ring_end *end, uint32_t psn, uint32_t offset)
+{
+	struct rwire_pkt pkt = {.opcode = RWIRE_WRITE_ONLY,
+			.qpn = qp->qp_num,
+			.psn = psn,
+			.addr = mr->iova + offset,
+			.rkey = mr->rkey,
+			.dma_len = 8,
+			.payload_len = 8};
+	struct rwire_slot *slot = rwire_ring_get(end);
+
+	memset(slot->data + rwire_hdr_len(rwire_opcode_info[RWIRE_WRITE_ONLY]), 0xab, 8);
+	rwire_ring_put(end, rwire_pkt_build(slot->data, &pkt), false);
+}
+
+static uint32_t
+expected_psn(void)
+{
+	return ((const struct rsoft_qp *)qp)->wire->rsp.psn;
+}
+
+TEST(wire_shm, packets_in_a_ring_are_executed_also_after_its_end)
+{
+	struct rwire_ring_end end = {0};
+	uint32_t uid, psn = expected_psn();
+	int fd;
+
+	TEST_OK(shm_connect(name, &peer_address, &address, &fd, &end.ring, &uid));
+	put_write(&end, psn, 0);
+	put_write(&end, psn + 1, SIZE - 8);
+	close(fd);
+	while (expected_psn() != rwire_psn_add(psn, 2))
+		make_progress();
+	shm_unmap(end.ring);
+	TEST_EQ(memory[0], 0xab);
+	TEST_EQ(memory[8], 0);
+	TEST_EQ(memory[SIZE - 1], 0xab);
+	return TEST_SUCCESS;
+}
+
+struct attack {
+	struct rwire_ring *ring;
+	uint32_t stop; /* atomic */
+};
+
+/* Change bytes of valid packets, lengths and numbers while the device receives them. */
+static void *
+attack_main(void *arg)
+{
+	struct attack *attack = arg;
+	struct rwire_ring *ring = attack->ring;
+	unsigned int seed = 7;
+
+	while (__atomic_load_n(&attack->stop, __ATOMIC_RELAXED) == 0) {
+		struct rwire_slot *slot = &ring->slot[(uint32_t)rand_r(&seed) % RWIRE_RING_SLOTS];
+		volatile uint8_t *data = slot->data;
+
+		data[(uint32_t)rand_r(&seed) % 64] = (uint8_t)rand_r(&seed);
+		*(volatile uint16_t *)&slot->len = (uint16_t)rand_r(&seed);
+		*(volatile uint16_t *)&slot->has_icrc = (uint16_t)(rand_r(&seed) & 1);
+		*(volatile uint32_t *)&slot->number += RWIRE_RING_SLOTS;
+		ring->head = (uint32_t)rand_r(&seed);
+	}
+	return NULL;
+}
+
+TEST(wire_shm, a_peer_that_changes_its_ring_writes_nothing_without_a_key)
+{
+	struct rwire_ring_end end = {0};
+	struct attack attack = {0};
+	uint32_t uid, i, version = 0;
+	pthread_t thread;
+	int fd;
+
+	TEST_EQ(rmem_mr_dereg(mr), 0);
+	mr = NULL;
+	TEST_OK(shm_connect(name, &peer_address, &address, &fd, &end.ring, &uid));
+	for (i = 0; i < RWIRE_RING_SLOTS; i++) {
+		struct rwire_pkt pkt = {.opcode = (uint8_t)(i % RWIRE_OPCODE_NB),
+				.qpn = qp->qp_num,
+				.psn = expected_psn(),
+				.addr = (uintptr_t)memory,
+				.dma_len = 64,
+				.payload_len = 64};
+
+		(void)rwire_pkt_build(end.ring->slot[i].data, &pkt);
+		end.ring->slot[i].len = 128;
+		end.ring->slot[i].number = i + 1;
+	}
+	attack.ring = end.ring;
+	TEST_EQ(pthread_create(&thread, NULL, attack_main, &attack), 0);
+	for (i = 0; i < NB_POLLS; i++)
+		make_progress();
+	__atomic_store_n(&attack.stop, 1, __ATOMIC_RELAXED);
+	TEST_EQ(pthread_join(thread, NULL), 0);
+	/* The connection remains open: only the data was wrong. */
+	TEST_ASSERT(recv(fd, &version, sizeof(version), MSG_DONTWAIT) < 0);
+	close(fd);
+	shm_unmap(end.ring);
+	for (i = 0; i < SIZE; i++)
+		TEST_EQ(memory[i], 0);
+	TEST_OK(rmem_mr_reg(pd, memory, SIZE, 0, RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE_WRITE,
+			&mr));
+	return TEST_SUCCESS;
+}
+
+TEST(wire_shm, names_have_a_limited_alphabet)
+{
+	TEST_ASSERT(shm_name_is_valid("a"));
+	TEST_ASSERT(shm_name_is_valid("My-app_1.0"));
+	TEST_ASSERT(shm_name_is_valid("1234567890123456789012345678901"));
+	TEST_ASSERT(!shm_name_is_valid("12345678901234567890123456789012"));
+	TEST_ASSERT(!shm_name_is_valid(""));
+	TEST_ASSERT(!shm_name_is_valid("a/b"));
+	TEST_ASSERT(!shm_name_is_valid("a b"));
+	return TEST_SUCCESS;
+}
+
+TEST_SUITE(wire_shm, setup, teardown);
