@@ -187,7 +187,7 @@ TEST(vendor_err, each_fault_of_a_page_list_has_its_cause)
 
 	wr.reg_mr.page_list_len = 0;
 	TEST_RUN(expect_reg(&wr, RMEM_VENDOR_ERR_NB_PAGES));
-	/* What lies beyond the list must not decide. */
+	/* The memory beyond the list must have no effect. */
 	wr = good_reg();
 	wr.reg_mr.page_list = shorter;
 	TEST_RUN(expect_reg(&wr, RMEM_VENDOR_ERR_NB_PAGES));
