@@ -1,0 +1,84 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# Runs in a guest (run.sh): soft exchanges packets with rdma_rxe, in what is built in BUILD. rdma_rxe
+# has an end of a virtual Ethernet cable; soft has the other one, in a network namespace, where its
+# UDP port is free. A line for each part that failed, and at the end PASS or FAIL.
+# usage: wire.sh BUILD
+
+build=$1
+rxe_ip=192.0.2.65
+soft_ip=192.0.2.66
+eal='--no-huge -m 64 --no-shconf --no-pci --no-telemetry --log-level=lib.eal:error'
+out=$(mktemp -d)
+trap 'rm -rf "$out"' EXIT
+failed=0
+
+verdict() {
+	[ "$2" = 0 ] && echo "ok: $1" && return
+	echo "FAILED, status $2: $1"
+	failed=1
+}
+
+# MTU 9000 makes rxe's path MTU 4096.
+make_net() {
+	ip netns add wire &&
+		ip link add cable0 mtu 9000 type veth peer name cable1 mtu 9000 netns wire &&
+		ip addr add $rxe_ip/26 dev cable0 &&
+		ip link set cable0 up &&
+		ip -n wire addr add $soft_ip/26 dev cable1 &&
+		ip -n wire link set cable1 up &&
+		rdma link add rxe1 type rxe netdev cable0 || return
+	# The IPv4 GID appears a little after the device.
+	until grep -qs ffff:c000:0241 /sys/class/infiniband/rxe1/ports/1/gids/1; do sleep 0.1; done
+}
+
+# in_wire COMMAND...: it sees all RDMA devices, and the end of the cable that soft has.
+in_wire() {
+	nsenter --net=/run/netns/wire "$@"
+}
+
+# testrmem soft|rxe ARGS [OPTION...]: with more arguments of soft.
+testrmem() {
+	side=$1
+	args=$2
+	shift 2
+	# shellcheck disable=SC2086  # several words
+	if [ "$side" = soft ]; then
+		in_wire "$build/app/dpdk-testrmem" $eal -l 0 -- --dev "soft0,ip=$soft_ip$args" "$@"
+	else
+		"$build/app/dpdk-testrmem" $eal -l 1 -- --dev "verbs0,ibdev=rxe1,cm=tcp" "$@"
+	fi
+}
+
+# both LISTENER CONNECTOR ADDRESS ARGS MODE OPS
+both() {
+	testrmem "$1" "$4" --mode "$5" --listen "$3" >"$out/listen" 2>&1 &
+	listener=$!
+	until grep -q '^listening at' "$out/listen" || ! kill -0 $listener 2>/dev/null; do
+		sleep 0.1
+	done
+	testrmem "$2" "$4" --mode "$5" --connect "$3" --ops "$6" --seconds 60 --stats-period 0 \
+		>"$out/connect" 2>&1
+	status=$?
+	[ $status = 0 ] || kill $listener 2>/dev/null
+	wait $listener
+	[ "$status $?" = '0 0' ] && grep -q '^verified: yes' "$out/listen" "$out/connect"
+	status=$?
+	verdict "testrmem --mode $5 of $2 to $1 $4" $status
+	[ $status = 0 ] || cat "$out/listen" "$out/connect"
+}
+
+make_net
+verdict 'a cable with rdma_rxe at one end' $?
+
+PAIR_SOFT=ip=$soft_ip PAIR_IBDEV=rxe1 PAIR_GID=1 DPDK_TEST=interop_autotest
+export PAIR_SOFT PAIR_IBDEV PAIR_GID DPDK_TEST
+# shellcheck disable=SC2086  # several words
+in_wire "$build/test/interop/dpdk-test-interop" $eal '--log-level=*rmem*:emergency'
+verdict interop $?
+
+both rxe soft $rxe_ip ',fault=loss:0.1;seed:1' write 400
+both soft rxe $soft_ip '' mw 400
+
+[ $failed = 0 ] && echo PASS || echo FAIL
+exit $failed
