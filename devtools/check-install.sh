@@ -72,6 +72,7 @@ kv=(--no-huge -m 64 --no-pci --no-telemetry --no-shconf
 	-- --keys 5 --gets 100 --lease-ms 100)
 mkdir "$tmp/kv"
 cp app/kv/*.[ch] "$tmp/kv"
+rm "$tmp/kv/conn_none.c"
 cc -Wall -Wextra -o "$tmp/kv/kv" "$tmp"/kv/*.c "${flags[@]}"
 cd "$tmp"
 for program in rmem/bin/dpdk-rmem-kv kv/kv; do

@@ -19,7 +19,7 @@
 /* Of the values that the run reads; the key of the checks has others. */
 #define VERSION 0
 
-/* Whether a call that failed so is worth another try; with a new connection where one is lost. */
+/* After a failed call: 0 to try it again, with a new connection if one is lost; or the reason. */
 static int
 recover(struct kv_client *client, int ret)
 {
@@ -28,18 +28,19 @@ recover(struct kv_client *client, int ret)
 	if (ret < 0 && ret != -ECONNRESET)
 		return ret;
 	client->nb_lost++;
-	return client_connect(client);
+	return client_reconnect(client);
 }
 
 static int
 put(struct kv_client *client, uint64_t key, uint32_t version, uint32_t *nb_revoked)
 {
-	int ret, tries = 0;
+	int again, ret, tries = 0;
 
 	do {
 		ret = client_put(client, key, version, nb_revoked);
-		if (ret != 0 && recover(client, ret) != 0)
-			break;
+		again = ret != 0 ? recover(client, ret) : 0;
+		if (again != 0)
+			return again;
 	} while (ret != 0 && ++tries < MAX_TRIES);
 	return ret;
 }
@@ -52,15 +53,16 @@ static int
 fetch(struct kv_client *client, const uint64_t *keys, uint32_t n)
 {
 	uint64_t start, lease = client->conf->lease_ms * rte_get_tsc_hz() / 1000;
-	int ret, tries = 0;
+	int again, ret, tries = 0;
 
 	do {
 		start = rte_rdtsc();
 		ret = client_get(client, keys, n);
 		if (ret == 0)
 			ret = client_read(client, n);
-		if (ret != 0 && recover(client, ret) != 0)
-			break;
+		again = ret != 0 ? recover(client, ret) : 0;
+		if (again != 0)
+			return again;
 		if (ret == RMEM_WC_REM_ACCESS_ERR && rte_rdtsc() - start >= lease)
 			ret = -ETIME;
 	} while (ret != 0 && ++tries < MAX_TRIES);
@@ -80,27 +82,31 @@ release(struct kv_client *client, uint32_t n)
 static uint64_t
 check_key(const struct kv_client *client)
 {
-	return client->conf->keys + client->number;
+	return client->conf->keys + client->conn->number;
 }
 
-/* READ through a lease that ended: it must be refused as such, and fetch nothing. */
+/*
+ * READ through a lease that ended: it must be refused as such, and fetch nothing. -EAGAIN if the
+ * server did not answer, which decides nothing.
+ */
 static int
 check_refusal(struct kv_client *client, bool *held)
 {
 	size_t size = client->conf->value_size, i;
-	int ret;
+	int again, ret;
 
 	memset(client->values, 0, size);
 	ret = client_read(client, 1);
 	*held = ret == RMEM_WC_REM_ACCESS_ERR;
 	for (i = 0; i < size; i++)
 		*held = *held && client->values[i] == 0;
-	return ret == 0 ? 0 : recover(client, ret);
+	again = ret == 0 ? 0 : recover(client, ret);
+	return again == 0 && ret == RMEM_WC_RETRY_EXC_ERR ? -EAGAIN : again;
 }
 
 /*
  * The checks. They set the result, and return 0, or the reason without a result: -errno or a
- * status.
+ * status. -EAGAIN, and -ENOENT from a server that was restarted: to be repeated.
  */
 
 static int
@@ -194,7 +200,10 @@ expired_lease_is_refused(struct kv_client *client, bool *held)
 	ret = client_get(client, &no_key, 1);
 	client->desc[0] = old;
 	*held = false;
-	return ret != -ENOENT ? ret : check_refusal(client, held);
+	if (ret == -ENOENT)
+		return check_refusal(client, held);
+	ret = recover(client, ret);
+	return ret == 0 ? -EAGAIN : ret;
 }
 
 static const struct check {
@@ -217,6 +226,21 @@ reason(int ret)
 	return ret < 0 ? rte_strerror(-ret) : rmem_wc_status_str(ret);
 }
 
+/* Run a check to its result. */
+static int
+run_check(struct kv_client *client, const struct check *check, bool *held)
+{
+	uint32_t nb_revoked, tries = 0;
+	int ret;
+
+	do {
+		ret = kv_is_interrupted(client->conf) ? -EINTR : check->run(client, held);
+		if (ret == -ENOENT && put(client, check_key(client), VERSION + 1, &nb_revoked) == 0)
+			ret = -EAGAIN;
+	} while (ret == -EAGAIN && ++tries < MAX_TRIES);
+	return ret;
+}
+
 static int
 run_checks(struct kv_client *client)
 {
@@ -227,7 +251,7 @@ run_checks(struct kv_client *client)
 	for (i = 0; i < RTE_DIM(checks); i++) {
 		if (checks[i].is_for_seals && client->conf->seal == NULL)
 			continue;
-		ret = kv_is_interrupted(client->conf) ? -EINTR : checks[i].run(client, &held);
+		ret = run_check(client, &checks[i], &held);
 		if (ret != 0) {
 			KV_ERR("client %" PRIu32 ": not checked, %s: %s", client->number,
 					checks[i].what, reason(ret));
@@ -248,38 +272,75 @@ store(struct kv_client *client)
 	uint64_t key;
 	int ret = 0;
 
-	for (key = 0; key < client->conf->keys && ret == 0 && !kv_is_interrupted(client->conf);
-			key++)
-		ret = put(client, key, VERSION, &nb_revoked);
-	if (ret != 0)
-		KV_ERR("client %" PRIu32 ": PUT of key %" PRIu64 ": %s", client->number, key - 1,
-				reason(ret));
-	return ret != 0 ? -EIO : 0;
+	for (key = 0; key < client->conf->keys && ret == 0; key++)
+		ret = kv_is_interrupted(client->conf) ? -EINTR
+						      : put(client, key, VERSION, &nb_revoked);
+	return ret;
 }
 
-/* GET values by random keys, in bursts, and compare each. */
+static int
+store_first(struct kv_client *client)
+{
+	int ret = store(client);
+
+	if (ret != 0)
+		KV_ERR("client %" PRIu32 ": values not stored: %s", client->number, reason(ret));
+	return ret;
+}
+
+/* GET values by random keys, and compare each. -ENOENT: the server was restarted. */
+static int
+get_burst(struct kv_client *client, uint32_t n)
+{
+	uint64_t keys[KV_BURST];
+	uint32_t i;
+	int ret;
+
+	for (i = 0; i < n; i++)
+		keys[i] = rte_rand_max(client->conf->keys);
+	ret = fetch(client, keys, n);
+	for (i = 0; i < n && ret == 0; i++) {
+		if (!client_has(client, i, keys[i], VERSION))
+			ret = -EBADMSG;
+	}
+	if (ret == 0)
+		ret = release(client, n);
+	client->nb_gets += ret == 0 ? n : 0;
+	return ret;
+}
+
+/* The server was restarted, without the values. */
+static int
+store_again(struct kv_client *client)
+{
+	int ret;
+
+	client->nb_stored++;
+	ret = store(client);
+	if (ret == 0)
+		ret = get_burst(client, 1);
+	if (ret == 0)
+		printf("client %" PRIu32 ": values stored again after %" PRIu64 " GETs\n",
+				client->number, client->nb_gets);
+	return ret;
+}
+
 static int
 get_values(struct kv_client *client)
 {
 	uint64_t limit = client->conf->gets != 0 ? client->conf->gets : UINT64_MAX;
-	uint64_t start = rte_rdtsc(), keys[KV_BURST];
-	uint32_t i, n;
+	uint64_t start = rte_rdtsc();
 	int ret = 0;
 
 	while (client->nb_gets < limit && ret == 0 && !kv_is_interrupted(client->conf)) {
-		n = (uint32_t)RTE_MIN(limit - client->nb_gets, (uint64_t)KV_BURST);
-		for (i = 0; i < n; i++)
-			keys[i] = rte_rand_max(client->conf->keys);
-		ret = fetch(client, keys, n);
-		for (i = 0; i < n && ret == 0; i++) {
-			if (!client_has(client, i, keys[i], VERSION))
-				ret = -EBADMSG;
-		}
-		if (ret == 0)
-			ret = release(client, n);
-		client->nb_gets += ret == 0 ? n : 0;
+		ret = get_burst(client,
+				(uint32_t)RTE_MIN(limit - client->nb_gets, (uint64_t)KV_BURST));
+		while (ret == -ENOENT)
+			ret = store_again(client);
 	}
 	client->cycles = rte_rdtsc() - start;
+	if (ret == -EINTR) /* Ctrl-C ends the run */
+		ret = 0;
 	if (ret != 0)
 		KV_ERR("client %" PRIu32 ": after %" PRIu64 " GETs: %s", client->number,
 				client->nb_gets, reason(ret));
@@ -290,25 +351,29 @@ int
 kv_client_run(void *arg)
 {
 	struct kv_client *client = arg;
+	int ret, code = KV_EXIT_CHECK;
 	double seconds, rate;
-	int ret;
 
 	ret = client_connect(client);
 	if (ret != 0)
-		KV_ERR("client %" PRIu32 ": no connection: %s", client->number, rte_strerror(-ret));
+		code = KV_EXIT_START;
+	else if (client->conf->connect != NULL)
+		printf("client %" PRIu32 ": connected to %s port %d\n", client->number,
+				client->conf->connect, KV_PORT);
 	if (ret == 0)
-		ret = store(client);
+		ret = store_first(client);
 	if (ret == 0)
 		ret = run_checks(client);
 	if (ret == 0)
 		ret = get_values(client);
-	__atomic_store_n(&client->conn->state, KV_CLOSED, __ATOMIC_RELEASE);
+	kv_conn_close(client->conf, client->conn);
 	seconds = (double)client->cycles / (double)rte_get_tsc_hz();
 	rate = client->nb_gets == 0 ? 0 : (double)client->nb_gets / seconds / 1e6;
 	printf("client %" PRIu32 ": %" PRIu64 " GETs in %.3f s: %.3f M/s, %.1f MB/s; %" PRIu64
-	       " leases released, %" PRIu64 " left to expire; %" PRIu64 " connections lost\n",
+	       " leases released, %" PRIu64 " left to expire; %" PRIu64
+	       " connections lost; values stored again: %" PRIu64 "\n",
 			client->number, client->nb_gets, seconds, rate,
 			rate * (double)client->conf->value_size, client->nb_released,
-			client->nb_left, client->nb_lost);
-	return ret;
+			client->nb_left, client->nb_lost, client->nb_stored);
+	return ret == 0 ? 0 : code;
 }

@@ -10,34 +10,44 @@
 #include <string.h>
 
 #include <rte_cycles.h>
-#include <rte_pause.h>
 
 #include "client.h"
 
-static int
-state_of(const struct kv_client *client)
-{
-	return __atomic_load_n(&client->conn->state, __ATOMIC_ACQUIRE);
-}
-
-/* A refused request has ended both QPs. With rdma_cm, here is rdma_connect(). */
 int
 client_connect(struct kv_client *client)
 {
-	struct rmem_wc wc[KV_BURST];
+	return kv_conn_connect(client->conf, client->conn, client->qp);
+}
+
+/* A refused request has ended both QPs, and rdma_cm may reject the number of a QP used before. */
+int
+client_reconnect(struct kv_client *client)
+{
 	int ret;
 
-	ret = rmem_qp_reset(client->qp);
-	if (ret != 0)
+	kv_conn_lose(client->conf, client->conn);
+	kv_qp_destroy(&client->cq, &client->qp);
+	ret = kv_qp_create(client->pd, 0, &client->cq, &client->qp);
+	if (ret != 0) {
+		KV_ERR("client %" PRIu32 ": no QP for a connection: %s", client->number,
+				rte_strerror(-ret));
 		return ret;
-	while (rmem_poll_cq(client->cq, wc, KV_BURST) > 0)
-		; /* of before */
-	__atomic_store_n(&client->conn->state, KV_ASKED, __ATOMIC_RELEASE);
-	while (state_of(client) == KV_ASKED)
-		rte_pause();
-	if (state_of(client) == KV_CLOSED)
-		return -ECONNREFUSED;
-	return kv_qp_connect(client->qp, client->conn->server_qp);
+	}
+	return client_connect(client);
+}
+
+/* Nothing has completed: 0 to continue, or the reason to end. After Ctrl-C, end is the deadline. */
+static int
+check_wait(struct kv_client *client, bool is_sent, uint64_t *end)
+{
+	/* A SEND always completes; an answer may not arrive. */
+	if (is_sent && !kv_conn_is_up(client->conf, client->conn))
+		return -ECONNRESET;
+	if (!kv_is_interrupted(client->conf))
+		return 0;
+	if (*end == 0)
+		*end = rte_rdtsc() + rte_get_tsc_hz();
+	return rte_rdtsc() < *end ? 0 : -EINTR;
 }
 
 /* Wait for a signaled request, and for so many answers. */
@@ -46,15 +56,16 @@ wait_for(struct kv_client *client, bool is_sent, uint32_t nb_answers)
 {
 	struct rmem_wc wc[KV_BURST];
 	uint32_t nb_arrived = 0;
-	int i, n;
+	uint64_t end = 0;
+	int i, n, ret;
 
 	while (!is_sent || nb_arrived < nb_answers) {
 		n = rmem_poll_cq(client->cq, wc, KV_BURST);
 		if (n < 0)
 			return n;
-		/* A SEND always completes; an answer may not arrive. */
-		if (n == 0 && is_sent && state_of(client) != KV_UP)
-			return -ECONNRESET;
+		ret = n == 0 ? check_wait(client, is_sent, &end) : 0;
+		if (ret != 0)
+			return ret;
 		for (i = 0; i < n; i++) {
 			if (wc[i].status != RMEM_WC_SUCCESS)
 				return wc[i].status;
@@ -152,13 +163,13 @@ client_open_desc(const struct kv_client *client, const struct kv_answer *answer,
 		struct rmem_lease_desc *desc)
 {
 	uint32_t size = RTE_MIN(rte_be_to_cpu_32(answer->desc_size), sizeof(answer->desc));
-	struct kv_seal_with with = kv_seal_with(client->conn);
+	const struct kv_seal_with *with = &client->conn->qps;
 	int ret;
 
 	if (client->sealer == NULL)
 		ret = rmem_lease_desc_unpack(answer->desc, size, desc, NULL);
 	else
-		ret = rmem_lease_unseal(client->sealer, answer->desc, size, &with, sizeof(with),
+		ret = rmem_lease_unseal(client->sealer, answer->desc, size, with, sizeof(*with),
 				desc, NULL, NULL);
 	if (ret < 0)
 		return ret;

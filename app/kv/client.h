@@ -27,12 +27,14 @@ struct kv_client {
 	struct rmem_lease_desc desc[KV_BURST];
 	uint64_t half_time[KV_BURST]; /* TSC when half of the lease is over */
 	struct rmem_lease_sealer *sealer;
-	uint64_t nb_gets, nb_released, nb_left, nb_lost, cycles;
+	uint64_t nb_gets, nb_released, nb_left, nb_lost, nb_stored, cycles;
 };
 
 /* client.c */
-/** Get a connection, a new one if there was one. */
+/** Get a connection. Reports errors. */
 int client_connect(struct kv_client *client);
+/** Get another connection, with another QP. Reports errors. */
+int client_reconnect(struct kv_client *client);
 /** Store a value of this version; returns how many leases of the previous one were revoked. */
 int client_put(struct kv_client *client, uint64_t key, uint32_t version, uint32_t *nb_revoked);
 /** Get leases of n values, into desc. */

@@ -48,10 +48,9 @@ kv_client_open(const struct kv_conf *conf, struct rmem_dev *dev, struct kv_conn 
 	if (ret == 0)
 		ret = open_memory(new_client);
 	if (ret == 0)
-		ret = kv_qp_create(dev, new_client->pd, 0, &new_client->cq, &new_client->qp);
+		ret = kv_qp_create(new_client->pd, 0, &new_client->cq, &new_client->qp);
 	if (ret == 0 && conf->seal != NULL)
 		ret = rmem_lease_sealer_create(conf->seal_key, &new_client->sealer);
-	conn->client_qp = new_client->qp;
 	if (ret != 0)
 		KV_ERR("no client %" PRIu32 ", values of %" PRIu64 " bytes, on '%s': %s", number,
 				conf->value_size, conf->dev, rte_strerror(-ret));
@@ -66,7 +65,7 @@ kv_client_close(struct kv_client *client)
 	if (client == NULL)
 		return 0;
 	rmem_lease_sealer_destroy(client->sealer);
-	kv_qp_destroy(client->cq, client->qp);
+	kv_qp_destroy(&client->cq, &client->qp);
 	ret = rmem_mr_dereg(client->mr);
 	if (ret == 0 && client->pd != NULL)
 		ret = rmem_pd_dealloc(client->pd);

@@ -4,6 +4,7 @@
 
 /* The command line: options after "--". */
 
+#include <arpa/inet.h>
 #include <getopt.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -26,12 +27,18 @@ static const struct number {
 				INT64_MAX, 1000000},
 		{"lease-ms", "milliseconds that a lease lasts", offsetof(struct kv_conf, lease_ms),
 				1, 3600000, 1000},
+		{"clients", "clients connected to --listen at a time",
+				offsetof(struct kv_conf, clients), 1, 64, 4},
+		{"wait-s", "seconds that a client waits for the server that it connects to",
+				offsetof(struct kv_conf, wait_s), 0, 3600, 10},
 };
 
 enum {
 	DEV = RTE_DIM(numbers),
 	BACKEND,
 	SEAL,
+	LISTEN,
+	CONNECT,
 	HELP,
 	NB_OPTIONS
 };
@@ -40,6 +47,8 @@ static const struct option texts[] = {
 		{"dev", required_argument, NULL, DEV},
 		{"backend", required_argument, NULL, BACKEND},
 		{"seal", required_argument, NULL, SEAL},
+		{"listen", required_argument, NULL, LISTEN},
+		{"connect", required_argument, NULL, CONNECT},
 		{"help", no_argument, NULL, HELP},
 };
 
@@ -52,10 +61,13 @@ kv_option_usage(const char *program)
 	name = name != NULL ? name + 1 : program;
 	printf("\nUsage: %s [EAL options] -- [options]\n\n"
 	       "A server of values, on the main lcore, and a client of it on each worker lcore.\n"
-	       "Clients get leases of the values and READ them.\n\n"
+	       "Clients get leases of the values and READ them. With --listen it is the server\n"
+	       "alone, with --connect each lcore is a client.\n\n"
 	       "  --dev NAME[,KEY=VALUE...]  RDMA device (default soft0)\n"
 	       "  --backend NAME  what leases are made of: auto, fast_reg, mw, umr (default auto)\n"
 	       "  --seal FILE     seal descriptors by the %d bytes of this file\n"
+	       "  --listen ADDR   be the server, at this IPv4 or IPv6 address of the device\n"
+	       "  --connect ADDR  be clients of the server at this address\n"
 	       "  --help          print this\n",
 			name, RMEM_LEASE_SEAL_KEY_SIZE);
 	for (i = 0; i < RTE_DIM(numbers); i++)
@@ -127,6 +139,33 @@ set_seal(struct kv_conf *conf, const char *name)
 	return 0;
 }
 
+/* The address of --listen or --connect, with the port. */
+static int
+set_addr(struct kv_conf *conf, const char **to)
+{
+	struct sockaddr_in6 *six = (struct sockaddr_in6 *)&conf->addr;
+	struct sockaddr_in *four = (struct sockaddr_in *)&conf->addr;
+
+	*to = optarg;
+	if (conf->listen != NULL && conf->connect != NULL) {
+		KV_ERR("%s", "one of --listen and --connect, not both");
+		return -EINVAL;
+	}
+	memset(&conf->addr, 0, sizeof(conf->addr));
+	if (inet_pton(AF_INET, optarg, &four->sin_addr) == 1) {
+		four->sin_family = AF_INET;
+		four->sin_port = htons(KV_PORT);
+		return 0;
+	}
+	if (inet_pton(AF_INET6, optarg, &six->sin6_addr) == 1) {
+		six->sin6_family = AF_INET6;
+		six->sin6_port = htons(KV_PORT);
+		return 0;
+	}
+	KV_ERR("'%s' is no IPv4 or IPv6 address", optarg);
+	return -EINVAL;
+}
+
 static int
 set(struct kv_conf *conf, int option, char **argv)
 {
@@ -138,6 +177,10 @@ set(struct kv_conf *conf, int option, char **argv)
 		return set_backend(conf, optarg);
 	case SEAL:
 		return set_seal(conf, optarg);
+	case LISTEN:
+		return set_addr(conf, &conf->listen);
+	case CONNECT:
+		return set_addr(conf, &conf->connect);
 	case HELP:
 		conf->is_help = true;
 		return 0;

@@ -12,14 +12,14 @@
 
 #include "server.h"
 
-/* The connection is lost: the client must request another one. */
+/* Keys for each lease: some rest (doc/lease.md). */
+#define KEYS_PER_LEASE 4
+
+/* The connection is lost: the client must connect again. */
 static void
 drop(struct peer *peer)
 {
-	int up = KV_UP;
-
-	__atomic_compare_exchange_n(&peer->conn->state, &up, KV_LOST, false, __ATOMIC_RELEASE,
-			__ATOMIC_RELAXED);
+	kv_conn_move(peer->conn, KV_UP, KV_LOST);
 }
 
 /* Post the receives of these numbers. */
@@ -83,7 +83,7 @@ add_answer(struct peer *peer, rte_be32_t tag, int error)
 static int
 describe(const struct peer *peer, const struct rmem_lease *lease, uint8_t *buf)
 {
-	struct kv_seal_with with = kv_seal_with(peer->conn);
+	const struct kv_seal_with *with = &peer->conn->qps;
 	struct rmem_lease_desc desc;
 	int ret;
 
@@ -92,7 +92,7 @@ describe(const struct peer *peer, const struct rmem_lease *lease, uint8_t *buf)
 		return ret;
 	if (peer->server->sealer == NULL)
 		return rmem_lease_desc_pack(&desc, buf, RMEM_LEASE_SEALED_SIZE);
-	return rmem_lease_seal(peer->server->sealer, &desc, &with, sizeof(with), buf,
+	return rmem_lease_seal(peer->server->sealer, &desc, with, sizeof(*with), buf,
 			RMEM_LEASE_SEALED_SIZE);
 }
 
@@ -269,7 +269,28 @@ serve(struct peer *peer)
 }
 
 int
-disconnect(struct peer *peer)
+peer_open_qp(struct peer *peer)
+{
+	const struct kv_server *server = peer->server;
+	const struct rmem_lease_conf conf = {
+			.backend = server->conf->backend,
+			.max_leases = KEYS_PER_LEASE * KV_LEASES,
+			.min_leases = KV_LEASES,
+			.max_length = (uint32_t)server->conf->value_size,
+			.socket_id = SOCKET_ID_ANY,
+	};
+	int ret;
+
+	ret = kv_qp_create(server->pd, RMEM_ACCESS_REMOTE_READ, &peer->cq, &peer->qp);
+	if (ret == 0)
+		ret = rmem_lease_ctx_create(peer->qp, &conf, &peer->ctx);
+	peer->conn->server_qp = peer->qp;
+	return ret;
+}
+
+/* The requests of the connection are dropped. */
+static int
+end_leases(struct peer *peer)
 {
 	struct rmem_wc wc[KV_BURST];
 	int ret;
@@ -286,50 +307,87 @@ disconnect(struct peer *peer)
 	return ret;
 }
 
-/* The client has requested a connection: with rdma_cm, this is rdma_accept(). */
-static void
-accept_client(struct peer *peer)
+int
+peer_close_qp(struct peer *peer)
 {
-	uint32_t i, slots[KV_RECVS];
+	struct rmem_lease_stats stats, *sum;
 	int ret;
 
-	ret = disconnect(peer);
+	if (peer->ctx != NULL) { /* else it was not created */
+		ret = end_leases(peer);
+		rmem_lease_stats_get(peer->ctx, &stats);
+		if (ret == 0)
+			ret = rmem_lease_ctx_destroy(peer->ctx);
+		if (ret != 0)
+			return ret;
+		sum = &peer->server->sum;
+		sum->granted += stats.granted;
+		sum->revoked += stats.revoked;
+		sum->expired += stats.expired;
+		sum->peer_invs += stats.peer_invs;
+		sum->failed += stats.failed;
+		peer->ctx = NULL;
+	}
+	kv_qp_destroy(&peer->cq, &peer->qp);
+	return 0;
+}
+
+/* Offer another QP in place of that of a lost connection. */
+static void
+offer(struct peer *peer)
+{
+	int ret;
+
+	ret = peer_close_qp(peer);
 	if (ret == 0)
-		ret = kv_qp_connect(peer->qp, peer->conn->client_qp);
-	if (ret != 0)
-		KV_ERR("server: no connection: %s", rte_strerror(-ret));
+		ret = peer_open_qp(peer);
+	if (ret == 0) {
+		kv_conn_move(peer->conn, KV_LOST, KV_OFFERED);
+		return;
+	}
+	KV_ERR("server: no QP for a connection: %s", rte_strerror(-ret));
+	kv_conn_set_closed(peer->conn);
+}
+
+/* The first round of a connection. */
+static void
+start(struct peer *peer)
+{
+	uint32_t i, slots[KV_RECVS];
+
 	for (i = 0; i < KV_RECVS; i++)
 		slots[i] = i;
-	if (ret == 0)
-		post_recvs(peer, slots, KV_RECVS);
-	__atomic_store_n(&peer->conn->state, ret == 0 ? KV_UP : KV_CLOSED, __ATOMIC_RELEASE);
+	post_recvs(peer, slots, KV_RECVS);
+	kv_conn_move(peer->conn, KV_MADE, KV_UP);
+}
+
+/* One round for a connection, by its state; returns whether it is closed. */
+static bool
+serve_conn(struct peer *peer)
+{
+	int state = kv_conn_state(peer->conn);
+
+	if (state == KV_OFFERED) /* the QP is the connector's */
+		return false;
+	if (state == KV_MADE)
+		start(peer);
+	/* Also for requests received before the end: they may have released leases. */
+	if (peer->ctx != NULL)
+		serve(peer);
+	if (state == KV_LOST)
+		offer(peer);
+	return state == KV_CLOSED;
 }
 
 void
 kv_server_run(struct kv_server *server)
 {
-	uint32_t i, nb_open;
+	uint32_t i, nb_closed;
 
 	server->has_run = true;
 	do {
-		nb_open = server->nb_peers;
-		for (i = 0; i < server->nb_peers; i++) {
-			struct peer *peer = &server->peers[i];
-
-			switch (__atomic_load_n(&peer->conn->state, __ATOMIC_ACQUIRE)) {
-			case KV_UP:
-				serve(peer);
-				break;
-			case KV_ASKED:
-				accept_client(peer);
-				break;
-			case KV_CLOSED:
-				serve(peer); /* it may have released leases before */
-				nb_open--;
-				break;
-			default:
-				break;
-			}
-		}
-	} while (nb_open != 0);
+		nb_closed = 0;
+		for (i = 0; i < server->nb_peers; i++)
+			nb_closed += serve_conn(&server->peers[i]);
+	} while (nb_closed != server->nb_peers);
 }

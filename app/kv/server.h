@@ -43,8 +43,8 @@ struct peer {
 	struct kv_conn *conn;
 	struct rmem_cq *cq;
 	struct rmem_qp *qp;
-	struct rmem_lease_ctx *ctx;
-	uint32_t nb_conns; /* that there have been */
+	struct rmem_lease_ctx *ctx; /* NULL: there is no QP */
+	uint32_t nb_conns;          /* that there have been */
 	uint32_t nb_gets, nb_answers;
 	struct rmem_lease_req gets[KV_BURST]; /* to grant */
 	struct kv_answer answers[KV_BURST];   /* to post */
@@ -62,11 +62,14 @@ struct kv_server {
 	struct rmem_lease_sealer *sealer;
 	struct peer *peers;
 	uint32_t nb_peers;
+	struct rmem_lease_stats sum; /* of the lease contexts that were destroyed */
 	uint64_t nb_puts;
 	bool has_run;
 };
 
-/* No request of before is left, and no lease: the client can't reach any value. */
-int disconnect(struct peer *peer);
+/* Create the QP, its CQ and its lease context, with the QP in RESET. */
+int peer_open_qp(struct peer *peer);
+/* End all leases, so that the client can't reach any value, and destroy the QP. */
+int peer_close_qp(struct peer *peer);
 
 #endif /* SERVER_H */

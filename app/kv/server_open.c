@@ -12,14 +12,13 @@
 
 /* A PUT takes one more buffer while leases of the value before it last. */
 #define BUFS_PER_PEER (2 * KV_RECVS)
-/* Keys for each lease: some rest (doc/lease.md). */
-#define KEYS_PER_LEASE 4
 
 static int
 open_store(struct kv_server *server)
 {
 	/* Each client has one more, for its checks. */
-	uint32_t nb_items = (uint32_t)server->conf->keys + server->nb_peers;
+	uint32_t nb_checks = server->conf->listen != NULL ? KV_CHECK_KEYS : server->nb_peers;
+	uint32_t nb_items = (uint32_t)server->conf->keys + nb_checks;
 	const struct rte_hash_parameters hash_conf = {
 			.name = "kv",
 			.entries = RTE_MAX(nb_items, 8u),
@@ -53,13 +52,6 @@ open_store(struct kv_server *server)
 static int
 open_peer(struct kv_server *server, struct peer *peer, struct kv_conn *conn)
 {
-	const struct rmem_lease_conf conf = {
-			.backend = server->conf->backend,
-			.max_leases = KEYS_PER_LEASE * KV_LEASES,
-			.min_leases = KV_LEASES,
-			.max_length = (uint32_t)server->conf->value_size,
-			.socket_id = SOCKET_ID_ANY,
-	};
 	uint32_t i;
 	int ret;
 
@@ -69,13 +61,10 @@ open_peer(struct kv_server *server, struct peer *peer, struct kv_conn *conn)
 		peer->grants[i].peer = peer;
 		LIST_INSERT_HEAD(&peer->spare, &peer->grants[i], entry);
 	}
-	ret = kv_qp_create(server->dev, server->pd, RMEM_ACCESS_REMOTE_READ, &peer->cq, &peer->qp);
+	ret = peer_open_qp(peer);
 	if (ret != 0)
 		return ret;
-	conn->server_qp = peer->qp;
-	ret = rmem_lease_ctx_create(peer->qp, &conf, &peer->ctx);
-	if (ret != 0)
-		return ret;
+	conn->state = KV_OFFERED;
 	return rte_mempool_get_bulk(server->pool->mp, (void **)peer->recvs, KV_RECVS);
 }
 
@@ -110,29 +99,21 @@ kv_server_open(const struct kv_conf *conf, struct rmem_dev *dev, struct kv_conn 
 	return ret;
 }
 
-static void
-close_peer(struct kv_server *server, struct peer *peer, struct rmem_lease_stats *sum)
+static int
+close_peer(struct kv_server *server, struct peer *peer)
 {
-	struct rmem_lease_stats stats = {0};
+	int ret = peer_close_qp(peer);
 
-	if (peer->ctx != NULL) { /* else it was not opened so far */
-		disconnect(peer);
-		rmem_lease_stats_get(peer->ctx, &stats);
-	}
 	if (peer->recvs[0] != NULL)
 		rte_mempool_put_bulk(server->pool->mp, (void **)peer->recvs, KV_RECVS);
-	sum->granted += stats.granted;
-	sum->revoked += stats.revoked;
-	sum->expired += stats.expired;
-	sum->peer_invs += stats.peer_invs;
-	sum->failed += stats.failed;
-	rmem_lease_ctx_destroy(peer->ctx);
-	kv_qp_destroy(peer->cq, peer->qp);
+	return ret;
 }
 
 static void
-print_counts(const struct kv_server *server, const struct rmem_lease_stats *sum)
+print_counts(const struct kv_server *server)
 {
+	const struct rmem_lease_stats *sum = &server->sum;
+
 	printf("server: %" PRIu64 " PUTs; %" PRIu64 " leases: %" PRIu64
 	       " released by clients, %" PRIu64 " revoked, %" PRIu64 " expired, %" PRIu64
 	       " lost with their connection\n",
@@ -143,23 +124,22 @@ print_counts(const struct kv_server *server, const struct rmem_lease_stats *sum)
 int
 kv_server_close(struct kv_server *server)
 {
-	struct rmem_lease_stats sum = {0};
 	uint32_t i, next = 0;
 	const void *key;
 	void *item;
-	int ret;
+	int ret = 0;
 
 	if (server == NULL)
 		return 0;
 	for (i = 0; server->peers != NULL && i < server->nb_peers; i++)
-		close_peer(server, &server->peers[i], &sum);
+		ret |= close_peer(server, &server->peers[i]);
 	if (server->has_run)
-		print_counts(server, &sum);
+		print_counts(server);
 	while (server->hash != NULL && rte_hash_iterate(server->hash, &key, &item, &next) >= 0)
 		rte_mempool_put(server->pool->mp, item);
 	rte_hash_free(server->hash);
 	rmem_lease_sealer_destroy(server->sealer);
-	ret = rmem_pool_destroy(server->pool);
+	ret |= rmem_pool_destroy(server->pool);
 	if (ret == 0 && server->pd != NULL)
 		ret = rmem_pd_dealloc(server->pd);
 	free(server->peers);

@@ -1,0 +1,271 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Server and clients of dpdk-rmem-kv in processes of their own, which exchange packets over UDP:
+# all checks, with and without injected faults; a server that is killed and restarted, a client that
+# is killed, Ctrl-C at any time, and arguments that are refused.
+#
+# usage: test_kv_wire.sh PATH_TO_DPDK_RMEM_KV PATH_TO_DPDK_TESTRMEM
+
+set -u
+. "$(dirname -- "$0")/../app/said.sh"
+
+program=$(realpath -- "${1:?path to dpdk-rmem-kv}")
+testrmem=$(realpath -- "${2:?path to dpdk-testrmem}")
+enter_scratch
+
+cpus=$(awk '/^Cpus_allowed_list:/ { print $2 }' /proc/self/status)
+eal=(--no-huge --no-shconf -m 128 --no-pci --no-telemetry --log-level=lib.eal:error
+	--log-level=pmd.rmem.soft:error) # the checks have rkeys refused, which soft logs
+few=(--keys 10)
+
+# Each function that starts processes ends those that are left, also when a case has failed.
+end_left() {
+	local left
+	left=$(jobs -p)
+	# shellcheck disable=SC2086  # one word each
+	[ -z "$left" ] || kill -KILL $left 2>/dev/null
+}
+
+# serve ADDRESS ARGS [options]: a server in the background, its process id in server, its output in
+# server.out and server.err.
+serve() {
+	local address=$1 args=$2
+	shift 2
+	: >server.out
+	"$program" "${eal[@]}" --lcores "0@($cpus)" -- --dev "soft0,ip=$address$args" \
+		--listen "$address" "$@" >server.out 2>server.err </dev/null &
+	server=$!
+	until_seen "$server" said server.out '^server: listening at'
+}
+
+# connect ADDRESS ARGS PEER [options]: a client in the background, its process id in client, its
+# output in out and err.
+connect() {
+	local address=$1 args=$2 peer=$3
+	shift 3
+	: >out
+	: >err
+	"$program" "${eal[@]}" --lcores "${lcores:-0}@($cpus)" -- \
+		--dev "soft0,ip=$address$args" --connect "$peer" "$@" >out 2>err </dev/null &
+	client=$!
+}
+
+# run ADDRESS ARGS PEER [options]: the same to its end; its exit status in rc.
+run() {
+	connect "$@"
+	ended "$client"
+}
+
+# ended PID [SIGNAL]: send the signal, and wait; the exit status in rc.
+ended() {
+	[ $# = 1 ] || kill "-$2" "$1"
+	wait "$1" 2>/dev/null
+	rc=$?
+}
+
+# held CLIENTS CHECKS GETS: each client reported its checks, and all held.
+held() {
+	[ "$rc" = 0 ] && ! said err '^rmem-kv: ' && [ "$(grep -c ': yes$' out)" = $(($1 * $2)) ] &&
+		! grep -q ': NO$' out && [ "$(grep -c "^client [0-9]*: $3 GETs " out)" = "$1" ]
+}
+
+# server_ends NAME: the server ends well after Ctrl-C; each lease it granted has ended.
+server_ends() {
+	ended "$server" INT
+	cp server.out out
+	cp server.err err
+	[ "$rc" = 0 ] && ! said err '^rmem-kv: ' && awk '/^server: [0-9]+ PUTs/ {
+			found = 1
+			exit $4 != $6 + $10 + $12 + $14
+		}
+		END { if (!found) exit 1 }' server.out
+	verdict "$1" $?
+}
+
+test_runs() {
+	trap end_left EXIT
+	serve 127.0.11.2 '' "${few[@]}"
+	run 127.0.11.1 '' 127.0.11.2 "${few[@]}" --gets 500
+	held 1 4 500 && said out '^client 1: connected to 127.0.11.2 port' 'stored again: 0$'
+	verdict 'server and client in two processes' $?
+	lcores='(0-1)' run 127.0.11.1 '' 127.0.11.2 "${few[@]}" --gets 200
+	held 2 4 200
+	verdict 'two clients at a time, after another one' $?
+	server_ends 'the server has all leases back'
+
+	head -c 32 /dev/urandom >key
+	serve 127.0.11.2 '' "${few[@]}" --seal key
+	run 127.0.11.1 '' 127.0.11.2 "${few[@]}" --gets 200 --seal key
+	held 1 5 200
+	verdict 'sealed descriptors between two processes' $?
+	server_ends 'the server that sealed has all leases back'
+}
+
+test_faults() {
+	local faults=',mtu=256,fault=loss:0.01;dup:0.1;reorder:4;corrupt:0.005;trunc:0.005'
+	trap end_left EXIT
+	head -c 32 /dev/urandom >key
+	serve 127.0.11.4 "$faults" "${few[@]}" --seal key
+	run 127.0.11.3 "$faults" 127.0.11.4 "${few[@]}" --gets 100 --seal key
+	held 1 5 100
+	verdict 'packets lost, duplicated, reordered and corrupted' $?
+	server_ends 'the server has all leases back after faults'
+}
+
+test_server_killed() {
+	trap end_left EXIT
+	serve 127.0.11.6 '' "${few[@]}"
+	connect 127.0.11.5 '' 127.0.11.6 "${few[@]}" --gets 0 --wait-s 600
+	until_seen "$client" said out '^client 1: expired lease refused: yes$'
+	ended "$server" KILL
+	until_seen "$client" said err 'Connection refused'
+	serve 127.0.11.6 '' "${few[@]}"
+	until_seen "$client" said out '^client 1: values stored again after [0-9]+ GETs$'
+	ended "$client" INT
+	[ "$rc" = 0 ] && said out '^client 1: [1-9][0-9]* GETs .*; values stored again: 1$' &&
+		[ "$(grep -c ': yes$' out)" = 4 ]
+	verdict 'a server killed and restarted under a running client' $?
+	server_ends 'the restarted server has all leases back'
+	said server.out '^server: 1[0-9] PUTs; [1-9]' # more if an answer was lost
+	verdict 'the restarted server got each value again' $?
+}
+
+test_client_killed() {
+	trap end_left EXIT
+	serve 127.0.11.8 '' "${few[@]}" --clients 1
+	connect 127.0.11.7 '' 127.0.11.8 "${few[@]}" --gets 0
+	until_seen "$client" said out '^client 1: expired lease refused: yes$'
+	ended "$client" KILL
+	run 127.0.11.7 '' 127.0.11.8 "${few[@]}" --gets 200 --wait-s 600
+	held 1 4 200
+	verdict 'the only connection is free again after its client was killed' $?
+	server_ends 'the server has all leases back after a client was killed'
+}
+
+# The client that has the only connection waits for the end of a lease.
+test_no_connection() {
+	local first
+	trap end_left EXIT
+	serve 127.0.11.10 '' "${few[@]}" --clients 1 --lease-ms 3600000
+	connect 127.0.11.9 '' 127.0.11.10 "${few[@]}" --lease-ms 3600000
+	first=$client
+	until_seen "$first" said out '^client 1: revoked lease refused: yes$'
+	mv out first.out
+	run 127.0.11.11 '' 127.0.11.10 "${few[@]}" --lease-ms 3600000 --wait-s 0
+	[ "$rc" = 1 ] && said err '^rmem-kv: cannot connect to 127.0.11.10 port [0-9]+: Connection timed'
+	verdict 'no connection is free: reported' $?
+	ended "$first" INT
+	[ "$rc" = 2 ] && said first.out '; 1 connections lost'
+	verdict 'the client that has the connection is not affected' $?
+	server_ends 'Ctrl-C of a server that held a lease'
+}
+
+test_signals() {
+	trap end_left EXIT
+	connect 127.0.12.1 '' 127.0.12.2 "${few[@]}" --wait-s 600
+	until_seen "$client" said err 'Connection refused'
+	ended "$client" INT
+	[ "$rc" = 1 ] && said err '^rmem-kv: cannot connect to 127.0.12.2 .*: Interrupted'
+	verdict 'Ctrl-C while waiting for a server' $?
+
+	serve 127.0.12.2 ''
+	server_ends 'Ctrl-C of a server without clients'
+
+	serve 127.0.12.2 '' --keys 100000
+	connect 127.0.12.1 '' 127.0.12.2 --keys 100000
+	until_seen "$client" said out '^client 1: connected'
+	ended "$client" INT
+	[ "$rc" = 2 ] && said err '^rmem-kv: client 1: values not stored: Interrupted'
+	verdict 'Ctrl-C while storing values' $?
+	server_ends 'Ctrl-C of a server whose client has left'
+
+	serve 127.0.12.2 '' "${few[@]}" --lease-ms 3600000
+	connect 127.0.12.1 '' 127.0.12.2 "${few[@]}" --lease-ms 3600000
+	until_seen "$client" said out '^client 1: revoked lease refused: yes$'
+	ended "$client" INT
+	[ "$rc" = 2 ] && said err 'not checked, expired lease refused: Interrupted'
+	verdict 'Ctrl-C during the checks' $?
+	server_ends 'Ctrl-C of a server whose client has left during the checks'
+
+	serve 127.0.12.2 '' "${few[@]}"
+	connect 127.0.12.1 '' 127.0.12.2 "${few[@]}" --gets 0 --wait-s 600
+	until_seen "$client" said out '^client 1: expired lease refused: yes$'
+	mv out client.out
+	server_ends 'Ctrl-C of a server with a client'
+	mv client.out out
+	ended "$client" INT
+	[ "$rc" = 0 ] && said out '^client 1: [0-9]+ GETs .*; [1-9][0-9]* connections lost'
+	verdict 'Ctrl-C of a client whose server has ended' $?
+
+	serve 127.0.12.2 '' "${few[@]}"
+	connect 127.0.12.1 '' 127.0.12.2 "${few[@]}" --gets 0 --wait-s 600
+	until_seen "$client" said out '^client 1: expired lease refused: yes$'
+	kill -STOP "$server"
+	ended "$client" INT
+	[ "$rc" = 0 ] && said out '^client 1: [0-9]+ GETs '
+	verdict 'Ctrl-C of a client whose server does not answer' $?
+	kill -CONT "$server"
+	server_ends 'the server goes on after a stop'
+}
+
+# refused NAME REGEX DEV [options]: exit status 1 and an error that names the reason.
+refused() {
+	local name=$1 regex=$2 dev=$3
+	shift 3
+	"$program" "${eal[@]}" --lcores "0@($cpus)" -- --dev "$dev" "$@" >out 2>err </dev/null
+	rc=$?
+	[ "$rc" = 1 ] && said err "^rmem-kv: .*$regex" && [ "$(grep -c '^rmem-kv: ' err)" = 1 ] &&
+		! said out '^server: [0-9]'
+	verdict "refused: $name" $?
+}
+
+test_refusals() {
+	trap end_left EXIT
+	refused 'both sides at once' 'one of --listen and --connect, not both' soft0,ip=127.0.12.3 \
+		--listen 127.0.12.3 --connect 127.0.12.4
+	refused 'no address' "'127.0.12' is no IPv4 or IPv6 address" soft0,ip=127.0.12.3 \
+		--listen 127.0.12
+	refused 'no clients' "bad value '0' for clients: .* 1 to 64" soft0,ip=127.0.12.3 \
+		--listen 127.0.12.3 --clients 0
+	refused 'a time that is none' "bad value '1s' for wait-s: .* 0 to 3600" soft0 \
+		--connect 127.0.12.4 --wait-s 1s
+	refused 'no listener' 'cannot connect to 127.0.12.4 port [0-9]+: no listener' \
+		soft0,ip=127.0.12.3 --connect 127.0.12.4 --wait-s 0
+	refused 'a listener at an address of no device' \
+		'cannot listen at 127.0.12.5 port [0-9]+: the device has no such address' \
+		soft0,ip=127.0.12.3 --listen 127.0.12.5
+	refused 'to connect with a device without an address' \
+		'cannot connect to 127.0.12.4 .*: the device has no such address' \
+		soft0 --connect 127.0.12.4 --wait-s 0
+
+	serve 127.0.12.4 '' "${few[@]}"
+	refused 'other keys' 'client and server differ: keys is 11 here, 10 on the peer' \
+		soft0,ip=127.0.12.3 --connect 127.0.12.4 --keys 11
+	refused 'other values' 'differ: value-size is 65 here, 64 on' soft0,ip=127.0.12.3 \
+		--connect 127.0.12.4 "${few[@]}" --value-size 65
+	refused 'other leases' 'differ: lease-ms is 50 here, 1000 on' soft0,ip=127.0.12.3 \
+		--connect 127.0.12.4 "${few[@]}" --lease-ms 50
+	head -c 32 /dev/urandom >key
+	refused 'a seal of one side' 'differ: seal is 1 here, 0 on' soft0,ip=127.0.12.3 \
+		--connect 127.0.12.4 "${few[@]}" --seal key
+	run 127.0.12.3 '' 127.0.12.4 "${few[@]}" --gets 50
+	held 1 4 50
+	verdict 'a client that fits, after those that did not' $?
+	said server.err 'client and server differ: keys is 10 here, 11 on the peer'
+	verdict 'the server reports clients that do not fit' $?
+	ended "$server" INT
+	[ "$rc" = 0 ]
+	verdict 'clients that do not fit leave the server well' $?
+
+	"$testrmem" "${eal[@]}" --lcores "0@($cpus)" -- --dev soft0,ip=127.0.12.4 --mode write \
+		--listen 127.0.12.4 >other.out 2>other.err </dev/null &
+	server=$!
+	until_seen "$server" grep -qs '^listening at' other.out
+	refused 'another program' 'the peer is not this program' soft0,ip=127.0.12.3 \
+		--connect 127.0.12.4 --wait-s 0
+	kill "$server" 2>/dev/null # unless it has ended, because of this peer
+	wait "$server"
+}
+
+in_parallel test_runs test_faults test_server_killed test_client_killed test_no_connection \
+	test_signals test_refusals
