@@ -7,6 +7,8 @@
  *
  * The ICRC covers the id and the DF bit of the IPv4 header, which the kernel writes. For a socket
  * that is not connected and must not fragment (IP_PMTUDISC_DO) the id is 0: never connect it.
+ *
+ * Others send a UDP checksum of 0 (IBTA annex A17), with IPv6 too, where a socket must permit it.
  */
 
 #ifndef _GNU_SOURCE
@@ -15,6 +17,7 @@
 #include <errno.h>
 #include <ifaddrs.h>
 #include <net/if.h>
+#include <netinet/udp.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -247,7 +250,7 @@ udp_socket(const struct rwire_addr *addr, int *out)
 {
 	const int size = UDP_SOCKET_SIZE;
 	bool is_ipv4 = rwire_addr_is_ipv4(addr);
-	int discover = is_ipv4 ? IP_PMTUDISC_DO : IPV6_PMTUDISC_DO;
+	int discover = is_ipv4 ? IP_PMTUDISC_DO : IPV6_PMTUDISC_DO, one = 1;
 	struct sockaddr_storage sa;
 	socklen_t sa_len = rwire_addr_to_sockaddr(addr, RWIRE_UDP_PORT, &sa);
 	int fd, rc;
@@ -258,6 +261,9 @@ udp_socket(const struct rwire_addr *addr, int *out)
 	if (setsockopt(fd, is_ipv4 ? IPPROTO_IP : IPPROTO_IPV6,
 			    is_ipv4 ? IP_MTU_DISCOVER : IPV6_MTU_DISCOVER, &discover,
 			    sizeof(discover)) != 0 ||
+			(!is_ipv4 &&
+					setsockopt(fd, IPPROTO_UDP, UDP_NO_CHECK6_RX, &one,
+							sizeof(one)) != 0) ||
 			bind(fd, (const struct sockaddr *)&sa, sa_len) != 0) {
 		rc = udp_fail(addr, "bind()");
 		close(fd);
