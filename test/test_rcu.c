@@ -23,8 +23,6 @@
 #define ROUNDS      50u
 /* Where one lcore executes for all others, they wait for it and for each other. */
 #define ENGINE_ROUNDS 20u
-/* Bursts after which a writer yields; a time slice has hundreds, and the others wait for it. */
-#define YIELD_BURSTS 8u
 /* Size of a message, and of all of them: a part for each writer. */
 #define PART     (4u * FX_BUF_SIZE)
 #define SIZE     (MAX_WRITERS * PART)
@@ -86,9 +84,6 @@ write_burst(struct writer *writer, uint32_t rkey)
 	TEST_EQ(fx_poll(writer->side.cq, &wc, 1), 1);
 	if (wc.status == RMEM_WC_SUCCESS) {
 		count(&writer->nb_written);
-		/* There may be fewer CPUs than lcores. */
-		if (writer->nb_written % YIELD_BURSTS == 0)
-			sched_yield();
 		return TEST_SUCCESS;
 	}
 	TEST_STATUS(wc.status, RMEM_WC_REM_ACCESS_ERR);
@@ -148,7 +143,7 @@ start_writers(uint64_t addr)
 
 	for (i = 0; i < nb_writers; i++)
 		writers[i].addr = addr + i * PART;
-	return fx_launch(run_writer, writers, sizeof(writers[0]), nb_writers);
+	return fx_launch_sliced(run_writer, writers, sizeof(writers[0]), nb_writers);
 }
 
 static int
