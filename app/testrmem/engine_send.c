@@ -225,6 +225,8 @@ const struct testrmem_engine testrmem_engine_inline = {
 		.max_size = 1024,
 		.bufs_per_op = 2,
 		.flags = ENGINE_RECV | ENGINE_INLINE,
+		.listener = &testrmem_listener_inline,
+		.connector = &testrmem_connector_inline,
 		.open = inline_open,
 		.setup = inline_setup,
 		.burst = send_burst,
@@ -292,6 +294,47 @@ const struct testrmem_engine testrmem_listener_send = {
 		.burst = send_listener_burst,
 		.verify = send_listener_verify,
 		.teardown = send_teardown,
+};
+
+static int
+inline_connector_setup(struct testrmem_pair *pair)
+{
+	int ret = send_connector_setup(pair);
+	uint32_t i;
+
+	for (i = 0; ret == 0 && i < pair->depth; i++)
+		pair->wr[i].flags = RMEM_SEND_INLINE;
+	return ret;
+}
+
+const struct testrmem_engine testrmem_listener_inline = {
+		.name = "inline",
+		.verified = "the last burst of each QP pair was received",
+		.capa = RMEM_DEV_CAPA_INLINE_RECV,
+		.default_size = 32,
+		.max_size = 1024,
+		.bufs_per_op = 2,
+		.flags = ENGINE_RECV | ENGINE_INLINE,
+		.open = inline_open,
+		.setup = send_setup,
+		.burst = send_listener_burst,
+		.verify = send_listener_verify,
+		.finish = inline_finish,
+		.teardown = send_teardown,
+		.close = testrmem_stat_close,
+};
+
+const struct testrmem_engine testrmem_connector_inline = {
+		.name = "inline",
+		.verified = "the other host compares the last burst of each QP pair",
+		.default_size = 32,
+		.max_size = 1024,
+		.bufs_per_op = 1,
+		.flags = ENGINE_INLINE,
+		.setup = inline_connector_setup,
+		.burst = send_connector_burst,
+		.verify = testrmem_remote_tell,
+		.teardown = testrmem_pair_ring_free,
 };
 
 const struct testrmem_engine testrmem_connector_send = {

@@ -81,6 +81,23 @@ odp_finish(struct testrmem_session *session)
 	return 0;
 }
 
+const struct testrmem_engine testrmem_listener_odp = {
+		.name = "odp",
+		.verified = "the other host read its last WRITE of each QP pair back",
+		.default_size = 64,
+		.max_size = UINT32_MAX,
+		.bufs_per_op = 1,
+		.target_access = RMEM_ACCESS_REMOTE_WRITE | RMEM_ACCESS_REMOTE_READ,
+		.flags = ENGINE_ON_DEMAND | ENGINE_PEER_COUNTED,
+		.open = odp_open,
+		.setup = testrmem_passive_setup,
+		.burst = testrmem_passive_burst,
+		.verify = testrmem_remote_check,
+		.finish = odp_finish,
+		.teardown = testrmem_pair_ring_free,
+		.close = testrmem_stat_close,
+};
+
 const struct testrmem_engine testrmem_engine_odp = {
 		.name = "odp",
 		.help = "write to targets on demand, whose pages come with the first WRITE",
@@ -90,6 +107,8 @@ const struct testrmem_engine testrmem_engine_odp = {
 		.bufs_per_op = 1,
 		.target_access = RMEM_ACCESS_REMOTE_WRITE,
 		.flags = ENGINE_ON_DEMAND,
+		.listener = &testrmem_listener_odp,
+		.connector = &testrmem_connector_write,
 		.open = odp_open,
 		.setup = write_setup,
 		.burst = testrmem_pair_rdma_burst,

@@ -112,7 +112,7 @@ check_remote(const struct testrmem_conf *conf)
 	if (is_listener && conf->connect[0] != '\0')
 		testrmem_err("one of --listen and --connect, not both");
 	else if (conf->engine->listener == NULL)
-		testrmem_err("mode %s is not for two hosts: write, read, send and mw are",
+		testrmem_err("mode %s is not for two hosts: all but mbuf, lease and copy are",
 				conf->engine->name);
 	else if (conf->nb_devs != 1)
 		testrmem_err("two hosts run with 1 device each, not %" PRIu32, conf->nb_devs);

@@ -130,7 +130,7 @@ const struct param params[] = {
 				.arg = "ADDR",
 				.offset = AT(connect),
 				.is_fixed = true,
-				.help = "be the one that uses them; modes write, read, send and mw",
+				.help = "be the one that uses them; all modes but mbuf, lease and copy",
 		},
 		{
 				.name = "interactive",

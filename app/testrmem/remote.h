@@ -79,11 +79,26 @@ void testrmem_remote_ended(struct testrmem_pair *pair);
 /** The listening host: both have done the same. */
 int testrmem_remote_check(struct testrmem_pair *pair);
 
-/* engine_send.c, remote_mw.c, remote_rdma.c: the modes' halves */
+/* remote_rdma.c */
+/** The host that only has targets, and has nothing to prepare. */
+int testrmem_passive_setup(struct testrmem_pair *pair);
+int testrmem_passive_burst(struct testrmem_pair *pair, bool is_draining);
+
+/*
+ * engine_atomic.c, engine_send.c, engine_write.c, remote_mw.c, remote_rdma.c: the modes' halves.
+ * Modes fastreg and umr connect as mw does, mode odp as write.
+ */
+extern const struct testrmem_engine testrmem_listener_atomic;
+extern const struct testrmem_engine testrmem_listener_fastreg;
+extern const struct testrmem_engine testrmem_listener_inline;
 extern const struct testrmem_engine testrmem_listener_mw;
+extern const struct testrmem_engine testrmem_listener_odp;
 extern const struct testrmem_engine testrmem_listener_read;
 extern const struct testrmem_engine testrmem_listener_send;
+extern const struct testrmem_engine testrmem_listener_umr;
 extern const struct testrmem_engine testrmem_listener_write;
+extern const struct testrmem_engine testrmem_connector_atomic;
+extern const struct testrmem_engine testrmem_connector_inline;
 extern const struct testrmem_engine testrmem_connector_mw;
 extern const struct testrmem_engine testrmem_connector_read;
 extern const struct testrmem_engine testrmem_connector_send;

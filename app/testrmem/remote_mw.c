@@ -3,8 +3,8 @@
  */
 
 /*
- * Mode mw between two hosts: the listening one owns the buffers and binds the windows, the
- * connecting one writes.
+ * Modes fastreg, mw and umr between two hosts: the listening one owns the buffers and binds the
+ * keys, the connecting one writes.
  *
  * For each granted burst of buffers the owner SENDs a message with their addresses and rkeys. The
  * peer WRITEs to them from its ring, where the buffers of a burst have fixed slots and contents
@@ -287,7 +287,7 @@ poll_writer(struct testrmem_pair *pair)
 		return testrmem_pair_refused(pair, "poll", n);
 	for (i = 0; i < n && ret == 0; i++) {
 		if (wc[i].status != RMEM_WC_SUCCESS)
-			ret = testrmem_pair_failed(pair, "mw", &wc[i]);
+			ret = testrmem_pair_failed(pair, "WRITE", &wc[i]);
 		else if (wc[i].opcode == RMEM_WC_RECV)
 			ret = take_mail(pair, &wc[i]);
 		else
@@ -404,6 +404,34 @@ const struct testrmem_engine testrmem_listener_mw = {
 		.max_size = UINT32_MAX,
 		.bufs_per_op = 2,
 		.grant = &testrmem_grant_window,
+		.setup = owner_setup,
+		.burst = owner_burst,
+		.verify = testrmem_remote_check,
+		.disconnect = cycle_disconnect,
+		.teardown = owner_teardown,
+};
+
+const struct testrmem_engine testrmem_listener_fastreg = {
+		.name = "fastreg",
+		.verified = "each buffer held what the other host wrote",
+		.default_size = 64,
+		.max_size = UINT32_MAX,
+		.bufs_per_op = 2,
+		.grant = &testrmem_grant_fast_reg,
+		.setup = owner_setup,
+		.burst = owner_burst,
+		.verify = testrmem_remote_check,
+		.disconnect = cycle_disconnect,
+		.teardown = owner_teardown,
+};
+
+const struct testrmem_engine testrmem_listener_umr = {
+		.name = "umr",
+		.verified = "each buffer held what the other host wrote",
+		.default_size = 64,
+		.max_size = UINT32_MAX,
+		.bufs_per_op = 2,
+		.grant = &testrmem_grant_umr,
 		.setup = owner_setup,
 		.burst = owner_burst,
 		.verify = testrmem_remote_check,

@@ -21,8 +21,8 @@
 #define POLL_BURST 8
 
 /* Nothing but trials that the peer is there; once for all pairs of the lcore it sleeps. */
-static int
-idle_burst(struct testrmem_pair *pair, bool is_draining)
+int
+testrmem_passive_burst(struct testrmem_pair *pair, bool is_draining)
 {
 	struct rmem_wc wc[POLL_BURST];
 	int i, n;
@@ -41,14 +41,8 @@ idle_burst(struct testrmem_pair *pair, bool is_draining)
 	return 1;
 }
 
-static void
-no_teardown(struct testrmem_pair *pair)
-{
-	RTE_SET_USED(pair);
-}
-
-static int
-write_listener_setup(struct testrmem_pair *pair)
+int
+testrmem_passive_setup(struct testrmem_pair *pair)
 {
 	RTE_SET_USED(pair);
 	return 0;
@@ -159,10 +153,10 @@ const struct testrmem_engine testrmem_listener_write = {
 		.bufs_per_op = 1,
 		.target_access = RMEM_ACCESS_REMOTE_WRITE | RMEM_ACCESS_REMOTE_READ,
 		.flags = ENGINE_PEER_COUNTED,
-		.setup = write_listener_setup,
-		.burst = idle_burst,
+		.setup = testrmem_passive_setup,
+		.burst = testrmem_passive_burst,
 		.verify = testrmem_remote_check,
-		.teardown = no_teardown,
+		.teardown = testrmem_pair_ring_free,
 };
 
 const struct testrmem_engine testrmem_listener_read = {
@@ -174,9 +168,9 @@ const struct testrmem_engine testrmem_listener_read = {
 		.target_access = RMEM_ACCESS_REMOTE_READ,
 		.flags = ENGINE_PEER_COUNTED,
 		.setup = read_listener_setup,
-		.burst = idle_burst,
+		.burst = testrmem_passive_burst,
 		.verify = testrmem_remote_check,
-		.teardown = no_teardown,
+		.teardown = testrmem_pair_ring_free,
 };
 
 const struct testrmem_engine testrmem_connector_write = {

@@ -166,7 +166,7 @@ print_conf(const struct testrmem_session *session)
 	const struct testrmem_conf *conf = &session->conf;
 	uint32_t i;
 
-	printf("\nmode %s on", session->engine->name);
+	printf("\nmode %s on", session->conf.engine->name);
 	for (i = 0; i < session->nb_devs; i++)
 		printf(" %s", session->devs[i].spec);
 	printf(": size %" PRIu64 ", burst %" PRIu64 ", depth %" PRIu64 ", %" PRIu64
@@ -228,7 +228,7 @@ write_object(const struct testrmem_session *session, const char *who, const stru
 			"{\"mode\":\"%s\",\"size\":%" PRIu64 ",\"burst\":%" PRIu64
 			",\"depth\":%" PRIu64 ",\"qps\":%" PRIu64 ",\"mrs\":%" PRIu64
 			",\"lcore\":%s",
-			session->engine->name, conf->size, conf->burst, conf->depth, conf->qps,
+			session->conf.engine->name, conf->size, conf->burst, conf->depth, conf->qps,
 			conf->mrs, who);
 	fprintf(file,
 			",\"ops\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"seconds\":%.6f"

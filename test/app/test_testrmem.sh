@@ -190,7 +190,7 @@ test_options() {
 	refused "cannot create device 'soft0,max_mr=0'" --dev soft0,max_mr=0
 	refused "cannot create device 'soft0'" --dev soft0 --dev soft0
 	refused 'one of --listen and --connect, not both' --listen 192.0.2.1 --connect 192.0.2.1
-	refused 'mode atomic is not for two hosts' --listen 192.0.2.1 --mode atomic
+	refused 'mode lease is not for two hosts' --listen 192.0.2.1 --mode lease
 	refused 'with 1 target MR, not 2' --connect 192.0.2.1 --mrs 2
 	refused 'with 1 device each, not 2' --connect 192.0.2.1 --dev soft0 --dev soft1
 	refused 'without a prompt' --listen 192.0.2.1 -i

@@ -15,53 +15,70 @@ cpus=$(awk '/^Cpus_allowed_list:/ { print $2 }' /proc/self/status)
 eal=(--no-huge --no-shconf -m 128 --no-pci --no-telemetry --log-level=lib.eal:error
 	--lcores "0@($cpus)")
 
-# listen ADDRESS ARGS MODE: a target in the background; its process id in listener.
+# All but mbuf, lease and copy.
+modes='write read send atomic fastreg mw umr odp inline'
+
+# listen ADDRESS ARGS MODE [options]: a target in the background; its process id in listener.
 listen() {
+	local address=$1 args=$2 mode=$3
+	shift 3
 	rm -f listen.out
-	"$program" "${eal[@]}" -- --dev "soft0,ip=$1$2" --mode "$3" --listen "$1" \
-		>listen.out 2>listen.err </dev/null &
+	"$program" "${eal[@]}" -- --dev "soft0,ip=$address$args" --mode "$mode" --listen "$address" \
+		"$@" >listen.out 2>listen.err </dev/null &
 	listener=$!
 	until_seen "$listener" grep -qs '^listening at' listen.out
 }
 
-# transfer NAME ADDRESS PEER ARGS MODE OPS: both sides verify and end well.
+# transfer NAME ADDRESS ARGS PEER PEER_ARGS MODE OPS [options]: both sides verify and end well.
 transfer() {
-	local status
-	listen "$3" "$4" "$5"
-	"$program" "${eal[@]}" -- --dev "soft0,ip=$2$4" --mode "$5" --connect "$3" --ops "$6" \
-		>out 2>err </dev/null
+	local name=$1 address=$2 args=$3 peer=$4 peer_args=$5 mode=$6 ops=$7 status
+	shift 7
+	listen "$peer" "$peer_args" "$mode" "$@"
+	"$program" "${eal[@]}" -- --dev "soft0,ip=$address$args" --mode "$mode" --connect "$peer" \
+		--ops "$ops" --seconds 600 "$@" >out 2>err </dev/null
 	rc=$?
 	[ "$rc" = 0 ] || kill "$listener"
 	wait "$listener" 2>/dev/null
 	status=$?
-	[ "$rc $status" = '0 0' ] && said out '^verified: yes' "^total +$6 .* 0\$" &&
+	[ "$rc $status" = '0 0' ] && said out '^verified: yes' "^total +$ops .* 0\$" &&
 		said listen.out '^verified: yes'
-	verdict "$1" $?
+	verdict "$name" $?
 }
 
 test_modes() {
 	local mode
-	for mode in write read send mw; do
-		transfer "mode $mode between two processes" 127.0.2.1 127.0.2.2 '' "$mode" 2000
+	for mode in $modes; do
+		transfer "mode $mode between two processes" 127.0.2.1 '' 127.0.2.2 '' "$mode" 2000
 	done
 }
 
 test_faults() {
-	local faults='fault=loss:0.01;dup:0.1;reorder:4;corrupt:0.005;trunc:0.005' mode
-	for mode in write read send; do
+	local faults=',mtu=256,fault=loss:0.01;dup:0.1;reorder:4;corrupt:0.005;trunc:0.005' mode
+	for mode in $modes; do
 		transfer "mode $mode with packets lost, duplicated, reordered and corrupted" \
-			127.0.3.1 127.0.3.2 ",mtu=256,$faults" "$mode" 200
+			127.0.3.1 "$faults" 127.0.3.2 "$faults" "$mode" 200
+	done
+}
+
+test_loss() {
+	local mode
+	for mode in $modes; do
+		transfer "mode $mode with one of ten packets of the connecting side lost" \
+			127.0.10.1 ,fault=loss:0.1 127.0.10.2 '' "$mode" 32 --depth 16 --burst 8
+		transfer "mode $mode with one of ten packets of the listening side lost" \
+			127.0.10.1 '' 127.0.10.2 ,fault=loss:0.1 "$mode" 32 --depth 16 --burst 8
 	done
 }
 
 test_shm() {
-	local mode faults='fault=loss:0.01;dup:0.1;reorder:4;corrupt:0.005;trunc:0.005'
-	for mode in write read send mw; do
+	local mode port=",port=shm:test-$$"
+	local faults="$port,mtu=256,fault=loss:0.01;dup:0.1;reorder:4;corrupt:0.005;trunc:0.005"
+	for mode in $modes; do
 		transfer "mode $mode over shared memory" \
-			127.0.8.1 127.0.8.2 ",port=shm:test-$$" "$mode" 2000
+			127.0.8.1 "$port" 127.0.8.2 "$port" "$mode" 2000
 	done
 	transfer 'shared memory with packets lost, duplicated, reordered and corrupted' \
-		127.0.8.1 127.0.8.2 ",port=shm:test-$$,mtu=256,$faults" write 200
+		127.0.8.1 "$faults" 127.0.8.2 "$faults" write 200
 }
 
 # The address of a process that was killed is free; that of a live one is not, of any user.
@@ -84,7 +101,7 @@ test_shm_names() {
 	kill -KILL "$first"
 	wait "$first" 2>/dev/null
 	transfer 'an address of shared memory that a dead process had' \
-		127.0.8.4 127.0.8.3 ",$port" write 2000
+		127.0.8.4 ",$port" 127.0.8.3 ",$port" write 2000
 }
 
 # The survivor ends, either because of the TCP connection or with RETRY_EXC_ERR.
@@ -163,5 +180,5 @@ test_interface() {
 	verdict 'mtu= above that of the interface' $?
 }
 
-in_parallel test_modes test_faults test_shm test_shm_names test_killed test_nobody test_refusals \
-	test_interface
+in_parallel test_modes test_faults test_loss test_shm test_shm_names test_killed test_nobody \
+	test_refusals test_interface
