@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The fast tests again as an ordinary user, where check-gcc.sh ran them as root. They run in a copy,
-# since the tree may be below a directory that root alone can enter.
+# The tests of suite user again as an ordinary user, where check-gcc.sh ran them as root. They run in
+# a copy, since the tree may be below a directory that root alone can enter.
 
 . "$(dirname -- "$0")/common.sh"
 need meson setpriv
@@ -32,4 +32,4 @@ exec setpriv --reuid=65534 --regid=65534 --clear-groups --no-new-privs \\
 EOF
 chmod 755 "$copy/as-user"
 
-run_suite build fast-tests --logbase user --wrapper "$copy/as-user"
+run_suite build user-tests --logbase user --wrapper "$copy/as-user"
