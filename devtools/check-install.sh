@@ -14,7 +14,8 @@ tmp=$(mktemp -d "${TMPDIR:-/tmp}/rmem-install.XXXXXX")
 trap 'rm -rf "$tmp"' EXIT
 before=$(tree_state)
 
-setup_build build-install --prefix="$tmp/rmem" -Dbuildtype=release -Ddefault_library=both
+setup_build build-install --prefix="$tmp/rmem" -Dbuildtype=release -Ddefault_library=both \
+	-Dtests=false
 ninja --quiet -k 0 -C build-install
 meson install -C build-install --no-rebuild --quiet
 

@@ -15,7 +15,8 @@ devtools/tsan-header.sh "$include/rte_rcu_qsbr.h" build-tsan-dpdk/rte_rcu_qsbr.h
 guesses='-Wno-tsan -Wno-format-truncation -Wno-maybe-uninitialized'
 CC=$(compiler gcc) setup_build build-tsan -Dwerror=true -Dbuildtype=debugoptimized -Db_sanitize=thread \
 	-Dc_args="-I../build-tsan-dpdk $guesses"
-ninja --quiet -k 0 -C build-tsan
+ninja --quiet -k 0 -C build-tsan test/dpdk-test-rmem \
+	test/conformance/dpdk-test-rmem-conformance
 
 read -r -a dpdk <<<"$(pkg-config --cflags libdpdk)"
 gcc -shared -fPIC -O1 -g -Wall -Wextra -Werror -Wno-tsan -fsanitize=thread -Ibuild-tsan-dpdk \
