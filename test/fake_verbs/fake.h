@@ -61,6 +61,7 @@ struct fake {
 	bool is_held;      /* requests wait for fake_run_held() */
 	bool is_flush_run; /* what waits when its QP fails is executed, and flushed all the same */
 	bool is_told_flushed;        /* so is a request that fails by itself */
+	int failure_status;          /* of a request that fails; 0: its own */
 	unsigned int nb_late_errors; /* resets that a late error undoes */
 	uint64_t odp_general;        /* enum ibv_odp_general_caps */
 	uint32_t odp_rc;             /* enum ibv_odp_transport_cap_bits */

@@ -271,6 +271,8 @@ fake_execute(struct fake_qp *qp, struct fake_wqe *wqe)
 		wc.status = (enum ibv_wc_status)fake_run(qp, wqe, &wc);
 	if (wc.status != IBV_WC_SUCCESS && fake.is_told_flushed)
 		wc.status = IBV_WC_WR_FLUSH_ERR;
+	if (wc.status != IBV_WC_SUCCESS && fake.failure_status != 0)
+		wc.status = (enum ibv_wc_status)fake.failure_status;
 	if (wc.status != IBV_WC_SUCCESS || is_signaled)
 		fake_complete(qp->ex.qp_base.send_cq, &wc);
 	if (wc.status != IBV_WC_SUCCESS)

@@ -268,6 +268,27 @@ TEST(verbs_data, failure_is_reported_and_the_rest_flushed)
 	return TEST_SUCCESS;
 }
 
+/* Tag matching has two, and later versions may have more. */
+TEST(verbs_data, status_that_rmem_lacks_is_a_general_error)
+{
+	static const int statuses[] = {IBV_WC_TM_ERR, IBV_WC_TM_RNDV_INCOMPLETE, 1000};
+	struct rmem_sge sge = vt_sge(0, 8);
+	struct rmem_send_wr wr[1];
+	struct rmem_wc wc;
+	unsigned int i;
+
+	for (i = 0; i < RTE_DIM(statuses); i++) {
+		fake.failure_status = statuses[i];
+		vt_fill(wr, &sge, 1);
+		wr[0].rdma.rkey ^= 0x55;
+		TEST_EQ(rmem_post_send(vt.a, wr, 1), 1);
+		TEST_EQ(rmem_poll_cq(vt.cq_a, &wc, 1), 1);
+		TEST_EQ(wc.status, RMEM_WC_GENERAL_ERR);
+		TEST_RUN(vt_reconnect());
+	}
+	return TEST_SUCCESS;
+}
+
 TEST(verbs_data, reset_keeps_what_was_completed)
 {
 	struct rmem_sge sge = vt_sge(0, 8);

@@ -256,6 +256,27 @@ TEST(verbs_mwq, peer_invalidates_what_is_bound)
 	return vt_peer_invalidates();
 }
 
+/* The receive is polled and the peer's completion is not: the window is free again. */
+TEST(verbs_mwq, invalidated_window_is_bound_before_the_peer_polls)
+{
+	struct rmem_send_wr wr = vt_bind_wr(vt.two), send = vt_wr(RMEM_WR_SEND_WITH_INV, NULL);
+	struct rmem_recv_wr recv = {.wr_id = 77};
+	struct rmem_wc wc;
+
+	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
+	send.num_sge = 0;
+	send.invalidate_rkey = vt.two->rkey;
+	TEST_EQ(rmem_post_recv(vt.a, &recv, 1), 1);
+	TEST_EQ(rmem_post_send(vt.b, &send, 1), 1);
+	TEST_STATUS(vt_wait(vt.cq_a, &wc), RMEM_WC_SUCCESS);
+	TEST_EQ(wc.flags, RMEM_WC_WITH_INV);
+	wr = vt_bind_wr(vt.two);
+	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
+	TEST_RUN(vt_opens(vt.two->rkey));
+	TEST_STATUS(vt_wait(vt.cq_b, &wc), RMEM_WC_SUCCESS);
+	return vt_opens(vt.two->rkey);
+}
+
 /* Its first receive is not there: nothing has changed. Then it is. */
 TEST(verbs_mw, peer_that_finds_no_receive_invalidates_nothing)
 {
