@@ -24,7 +24,8 @@ perf_ns(uint64_t cycles, double n)
 static int
 perf_connect(struct rmem_qp *qp, struct rmem_qp *peer)
 {
-	struct rmem_qp_conn conn = {.rnr_retry = 7, .min_rnr_timer = 1};
+	struct rmem_qp_conn conn = {
+			.timeout = 16, .retry_cnt = 7, .rnr_retry = 7, .min_rnr_timer = 1};
 	struct rmem_qp_attr attr;
 
 	TEST_OK(rmem_qp_query(peer, &attr));
@@ -33,8 +34,25 @@ perf_connect(struct rmem_qp *qp, struct rmem_qp *peer)
 	return TEST_SUCCESS;
 }
 
-int
-perf_pair_open(struct perf_pair *pair, const char *args)
+static int
+perf_open_dev(const char *args, struct rmem_dev **dev)
+{
+	char name[RMEM_NAME_SIZE];
+	unsigned int number = 30;
+	int ret;
+
+	/* A pair may be there already. */
+	do {
+		snprintf(name, sizeof(name), "soft%u", number++);
+		ret = rmem_dev_create(name, args, dev);
+	} while (ret == -EEXIST && number < 40);
+	TEST_OK(ret);
+	return TEST_SUCCESS;
+}
+
+/* Create and connect the QPs on the devices of the pair. */
+static int
+perf_pair_connect(struct perf_pair *pair)
 {
 	struct rmem_cq_conf cq_conf = {.nb_cqe = 4 * PERF_DEPTH};
 	struct rmem_qp_conf conf = {.max_send_wr = PERF_DEPTH,
@@ -43,25 +61,35 @@ perf_pair_open(struct perf_pair *pair, const char *args)
 			.max_recv_sge = 1,
 			.type = RMEM_QPT_RC,
 			.access = RMEM_ACCESS_REMOTE};
-	char name[RMEM_NAME_SIZE];
-	unsigned int number = 30;
-	int ret;
 
-	/* A pair may be there already. */
-	do {
-		snprintf(name, sizeof(name), "soft%u", number++);
-		ret = rmem_dev_create(name, args, &pair->dev);
-	} while (ret == -EEXIST);
-	TEST_OK(ret);
-	TEST_OK(rmem_pd_alloc(pair->dev, &pair->pd));
 	TEST_OK(rmem_cq_create(pair->dev, &cq_conf, &pair->cq_a));
-	TEST_OK(rmem_cq_create(pair->dev, &cq_conf, &pair->cq_b));
+	TEST_OK(rmem_cq_create(pair->dev_b, &cq_conf, &pair->cq_b));
 	conf.send_cq = conf.recv_cq = pair->cq_a;
 	TEST_OK(rmem_qp_create(pair->pd, &conf, &pair->a));
 	conf.send_cq = conf.recv_cq = pair->cq_b;
-	TEST_OK(rmem_qp_create(pair->pd, &conf, &pair->b));
+	TEST_OK(rmem_qp_create(pair->pd_b, &conf, &pair->b));
 	TEST_RUN(perf_connect(pair->a, pair->b));
 	return perf_connect(pair->b, pair->a);
+}
+
+int
+perf_pair_open(struct perf_pair *pair, const char *args)
+{
+	TEST_RUN(perf_open_dev(args, &pair->dev));
+	TEST_OK(rmem_pd_alloc(pair->dev, &pair->pd));
+	pair->dev_b = pair->dev;
+	pair->pd_b = pair->pd;
+	return perf_pair_connect(pair);
+}
+
+int
+perf_pair_open_two(struct perf_pair *pair, const char *args, const char *args_b)
+{
+	TEST_RUN(perf_open_dev(args, &pair->dev));
+	TEST_RUN(perf_open_dev(args_b, &pair->dev_b));
+	TEST_OK(rmem_pd_alloc(pair->dev, &pair->pd));
+	TEST_OK(rmem_pd_alloc(pair->dev_b, &pair->pd_b));
+	return perf_pair_connect(pair);
 }
 
 int
@@ -72,6 +100,10 @@ perf_pair_close(struct perf_pair *pair)
 	TEST_OK(rmem_cq_destroy(pair->cq_a));
 	TEST_OK(rmem_cq_destroy(pair->cq_b));
 	TEST_OK(rmem_pd_dealloc(pair->pd));
+	if (pair->dev_b != pair->dev) {
+		TEST_OK(rmem_pd_dealloc(pair->pd_b));
+		TEST_OK(rmem_dev_close(pair->dev_b));
+	}
 	TEST_OK(rmem_dev_close(pair->dev));
 	return TEST_SUCCESS;
 }

@@ -21,10 +21,12 @@
 #define PERF_ROUNDS 7
 #define PERF_ACCESS (RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE)
 
-/* A device of its own with a pair of QPs: requests of a are for b. */
+/* A device with a pair of QPs: requests of a are for b, which may have a device of its own. */
 struct perf_pair {
 	struct rmem_dev *dev;
+	struct rmem_dev *dev_b;
 	struct rmem_pd *pd;
+	struct rmem_pd *pd_b;
 	struct rmem_cq *cq_a;
 	struct rmem_cq *cq_b;
 	struct rmem_qp *a;
@@ -46,6 +48,7 @@ struct perf_row {
 typedef double (*perf_func_t)(void *arg);
 
 int perf_pair_open(struct perf_pair *pair, const char *args);
+int perf_pair_open_two(struct perf_pair *pair, const char *args, const char *args_b);
 int perf_pair_close(struct perf_pair *pair);
 
 /* Memory of the library, registered with all rights; NULL with a message on failure. */

@@ -156,14 +156,14 @@ run_send(void *arg)
 }
 
 static int
-end_open(struct end *end, struct perf_pair *pair, struct rmem_qp *qp, struct rmem_cq *cq)
+end_open(struct end *end, struct rmem_pd *pd, struct rmem_qp *qp, struct rmem_cq *cq)
 {
 	uint32_t i;
 
 	memset(end, 0, sizeof(*end));
 	end->qp = qp;
 	end->cq = cq;
-	end->mr = perf_mr(pair->pd, 4096);
+	end->mr = perf_mr(pd, 4096);
 	TEST_ASSERT(end->mr != NULL);
 	end->send_sge = (struct rmem_sge){end->mr->iova, MESSAGE, end->mr->lkey};
 	end->recv_sge = (struct rmem_sge){end->mr->iova + 2048, MESSAGE, end->mr->lkey};
@@ -178,12 +178,18 @@ end_open(struct end *end, struct perf_pair *pair, struct rmem_qp *qp, struct rme
 }
 
 static int
-job_open(struct pingpong_job *job)
+job_open_ends(struct pingpong_job *job)
 {
 	job->lcore = rte_get_next_lcore(-1, 1, 0);
+	TEST_RUN(end_open(&job->ping, job->pair.pd, job->pair.a, job->pair.cq_a));
+	return end_open(&job->pong, job->pair.pd_b, job->pair.b, job->pair.cq_b);
+}
+
+static int
+job_open(struct pingpong_job *job)
+{
 	TEST_RUN(perf_pair_open(&job->pair, NULL));
-	TEST_RUN(end_open(&job->ping, &job->pair, job->pair.a, job->pair.cq_a));
-	return end_open(&job->pong, &job->pair, job->pair.b, job->pair.cq_b);
+	return job_open_ends(job);
 }
 
 static int
@@ -212,9 +218,9 @@ test_pingpong64(void)
 	return job_close(&job);
 }
 
-/* The same ping-pong with messages placed as they arrive, and with them in completions. */
+/* Two ways to do the same ping-pong. */
 static double
-run_placed(void *arg)
+run_first(void *arg)
 {
 	struct pingpong_job *jobs = arg;
 
@@ -222,13 +228,14 @@ run_placed(void *arg)
 }
 
 static double
-run_inline(void *arg)
+run_second(void *arg)
 {
 	struct pingpong_job *jobs = arg;
 
 	return run_send(&jobs[1]);
 }
 
+/* With messages placed as they arrive, and with them in completions. */
 static int
 test_inline_recv64(void)
 {
@@ -244,7 +251,30 @@ test_inline_recv64(void)
 	TEST_RUN(job_open(&jobs[0]));
 	TEST_EQ(unsetenv("RMEM_SCATTER_TO_CQE"), 0);
 	TEST_RUN(job_open(&jobs[1]));
-	TEST_RUN(perf_compare(run_placed, run_inline, jobs, &row.baseline, &row.value));
+	TEST_RUN(perf_compare(run_first, run_second, jobs, &row.baseline, &row.value));
+	row.ratio = row.value / row.baseline;
+	TEST_RUN(perf_report(&row));
+	TEST_RUN(job_close(&jobs[1]));
+	return job_close(&jobs[0]);
+}
+
+/* Two devices that share nothing but the rings, as those of two processes. */
+static int
+test_wire_shm_pingpong64(void)
+{
+	struct perf_row row = {.name = "wire_shm_pingpong64",
+			.unit = "ns",
+			.yardstick = "one device, no packets",
+			.bar = "ratio <= 3"};
+	static struct pingpong_job jobs[2];
+
+	if (rte_get_next_lcore(-1, 1, 0) >= RTE_MAX_LCORE)
+		return test_skip("a ping-pong needs two lcores");
+	TEST_RUN(job_open(&jobs[0]));
+	TEST_RUN(perf_pair_open_two(&jobs[1].pair, "ip=127.0.9.1,port=shm:perf,loop=1",
+			"ip=127.0.9.2,port=shm:perf,loop=1"));
+	TEST_RUN(job_open_ends(&jobs[1]));
+	TEST_RUN(perf_compare(run_first, run_second, jobs, &row.baseline, &row.value));
 	row.ratio = row.value / row.baseline;
 	TEST_RUN(perf_report(&row));
 	TEST_RUN(job_close(&jobs[1]));
@@ -253,3 +283,4 @@ test_inline_recv64(void)
 
 REGISTER_RMEM_TEST(inline_recv64_perf_autotest, test_inline_recv64);
 REGISTER_RMEM_TEST(pingpong64_perf_autotest, test_pingpong64);
+REGISTER_RMEM_TEST(wire_shm_pingpong64_perf_autotest, test_wire_shm_pingpong64);

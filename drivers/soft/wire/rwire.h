@@ -158,6 +158,7 @@ struct rwire {
 	rte_ticketlock_t tx_lock;
 	rte_ticketlock_t rx_lock;
 	struct rwire_qp_list owing; /* QPs whose responder has packets to send */
+	uint64_t nb_polls;          /* times that rx_lock was taken to receive; atomic */
 	struct rwire_stats stats;
 	/* A time at which all packets that had arrived were processed, TSC; atomic. */
 	uint64_t quiet_at;

@@ -7,7 +7,7 @@
  *
  * Each poll of a CQ of the device makes progress. With progress=thread so does a control thread,
  * which sleeps in the file descriptor of the port, so that a target answers without calls. While
- * lcores receive first, it sleeps longer.
+ * lcores poll, it neither receives nor waits for packets, so that they need not wake it.
  */
 
 #include <errno.h>
@@ -182,6 +182,7 @@ rwire_progress(struct rwire *wire, unsigned int lcore)
 
 	if (!rte_ticketlock_trylock(&wire->rx_lock))
 		return false;
+	RSOFT_COUNT(wire->nb_polls, 1);
 	n = wire->port->ops->rx_burst(wire->port, frames, RWIRE_RX_BURST);
 	for (i = 0; i < n; i++)
 		wire_rx(wire, lcore, frames[i]);
@@ -208,24 +209,24 @@ wire_may_sleep(struct rwire *wire)
 	return may_sleep;
 }
 
-/* Make progress until stop_fd is readable. */
+/* Make progress until stop_fd is readable, except while lcores do. */
 static void
 wire_serve(struct rwire *wire)
 {
 	struct pollfd fds[2] = {{.fd = wire->stop_fd, .events = POLLIN},
 			{.fd = wire->port->fd, .events = POLLIN}};
-	const uint64_t *nb_rx = &wire->port_stats->rx_packets;
-	bool is_owing, is_late;
-	uint64_t before;
+	uint64_t seen = 0, nb_polls;
+	bool is_owing;
 
 	do {
-		before = __atomic_load_n(nb_rx, __ATOMIC_RELAXED);
+		nb_polls = __atomic_load_n(&wire->nb_polls, __ATOMIC_RELAXED);
+		if (nb_polls != seen) {
+			seen = nb_polls;
+			poll(fds, 1, WIRE_AWAY_MS);
+			continue;
+		}
 		is_owing = rsoft_post_progress(wire->dev);
-		/* An lcore has received the packet that woke the thread. */
-		is_late = (fds[1].revents & POLLIN) != 0 &&
-				__atomic_load_n(nb_rx, __ATOMIC_RELAXED) == before;
-		if (is_late && poll(fds, 1, WIRE_AWAY_MS) != 0)
-			break;
+		seen = __atomic_load_n(&wire->nb_polls, __ATOMIC_RELAXED);
 		poll(fds, RTE_DIM(fds), is_owing || !wire_may_sleep(wire) ? 0 : WIRE_TICK_MS);
 	} while ((fds[0].revents & POLLIN) == 0);
 }

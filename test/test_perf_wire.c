@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Throughput of the wire between two devices, each polled by an lcore of its own: over shared
+ * memory compared with memcpy, and over UDP sockets compared with the same packets without them.
+ */
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* sendmmsg() */
+#endif
+#include <arpa/inet.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <rte_cycles.h>
+#include <rte_launch.h>
+#include <rte_lcore.h>
+
+#include "perf.h"
+#include "test.h"
+
+#define BURST     16u
+#define MAX_POSTS 4u /* bursts in flight */
+#define NB_RECVS  256u
+#define NB_BUFS   16u
+#define PORT      4790
+#define WINDOW    64u /* packets of the bare sockets in flight, as on the wire */
+#define HEADERS   16u /* BTH and ICRC */
+#define RETH      16u
+
+struct wire_job {
+	struct perf_pair pair;
+	struct rmem_mr *src;
+	struct rmem_mr *dst;
+	uint32_t size;
+	uint32_t nb_bursts;
+	uint8_t opcode;
+	unsigned int lcore;
+	uint32_t stop; /* atomic */
+	int failure;   /* of the receiving lcore */
+	struct rmem_sge sge[BURST];
+	struct rmem_send_wr wr[BURST];
+	struct rmem_sge recv_sge;
+	struct rmem_recv_wr recv[BURST];
+
+	int sockets[2]; /* from, to */
+	uint32_t packet;
+	uint64_t received; /* atomic */
+};
+
+/* Poll b, and post receives again, until the end. */
+static int
+serve(void *arg)
+{
+	struct wire_job *job = arg;
+	struct rmem_wc wc[BURST];
+	uint32_t nb = 0;
+	int i, n;
+
+	while (__atomic_load_n(&job->stop, __ATOMIC_ACQUIRE) == 0 && job->failure == 0) {
+		n = rmem_poll_cq(job->pair.cq_b, wc, BURST);
+		for (i = 0; i < n; i++) {
+			if (wc[i].status != RMEM_WC_SUCCESS)
+				job->failure = -1;
+		}
+		nb += n > 0 ? (uint32_t)n : 0;
+		if (nb < BURST)
+			continue;
+		nb -= BURST;
+		if (rmem_post_recv(job->pair.b, job->recv, BURST) != BURST)
+			job->failure = -1;
+	}
+	return 0;
+}
+
+/* Post bursts, the last request of each signaled, and wait for all. */
+static int
+post_all(struct wire_job *job)
+{
+	uint32_t posted = 0, done = 0;
+	struct rmem_wc wc;
+	int n;
+
+	while (done != job->nb_bursts) {
+		if (posted != job->nb_bursts && posted - done < MAX_POSTS) {
+			if (rmem_post_send(job->pair.a, job->wr, BURST) != BURST)
+				return -1;
+			posted++;
+		}
+		n = rmem_poll_cq(job->pair.cq_a, &wc, 1);
+		if (n < 0 || (n == 1 && wc.status != RMEM_WC_SUCCESS))
+			return -1;
+		done += (uint32_t)n;
+	}
+	return 0;
+}
+
+static double
+run_wire(void *arg)
+{
+	struct wire_job *job = arg;
+	uint64_t start;
+	int rc;
+
+	__atomic_store_n(&job->stop, 0, __ATOMIC_RELEASE);
+	if (rte_eal_remote_launch(serve, job, job->lcore) != 0)
+		return -1.0;
+	start = rte_rdtsc_precise();
+	rc = post_all(job);
+	start = rte_rdtsc_precise() - start;
+	__atomic_store_n(&job->stop, 1, __ATOMIC_RELEASE);
+	rte_eal_wait_lcore(job->lcore);
+	return rc == 0 && job->failure == 0 ? perf_ns(start, (double)job->nb_bursts * BURST) : -1.0;
+}
+
+static double
+run_memcpy(void *arg)
+{
+	const struct wire_job *job = arg;
+	uint64_t start = rte_rdtsc_precise();
+	uint32_t burst, i;
+
+	for (burst = 0; burst < job->nb_bursts; burst++) {
+		for (i = 0; i < BURST; i++) {
+			size_t offset = (size_t)i * job->size;
+
+			memcpy((uint8_t *)job->dst->addr + offset,
+					(uint8_t *)job->src->addr + offset, job->size);
+		}
+		rte_compiler_barrier();
+	}
+	return perf_ns(rte_rdtsc_precise() - start, (double)job->nb_bursts * BURST);
+}
+
+/* Messages of packets of one size. */
+struct packets {
+	struct mmsghdr msg[BURST];
+	struct iovec iov[BURST];
+	uint8_t data[BURST][8192];
+};
+
+static void
+packets_init(struct packets *packets, uint32_t size)
+{
+	uint32_t i;
+
+	memset(packets, 0, sizeof(*packets));
+	for (i = 0; i < BURST; i++) {
+		packets->iov[i].iov_base = packets->data[i];
+		packets->iov[i].iov_len = size;
+		packets->msg[i].msg_hdr.msg_iov = &packets->iov[i];
+		packets->msg[i].msg_hdr.msg_iovlen = 1;
+	}
+}
+
+static int
+receive_packets(void *arg)
+{
+	struct wire_job *job = arg;
+	static struct packets packets;
+	uint64_t end = (uint64_t)job->nb_bursts * BURST, nb = 0;
+	int n;
+
+	packets_init(&packets, sizeof(packets.data[0]));
+	while (nb != end) {
+		n = recvmmsg(job->sockets[1], packets.msg, BURST, MSG_DONTWAIT, NULL);
+		if (n > 0)
+			__atomic_store_n(&job->received, nb += (uint64_t)n, __ATOMIC_RELEASE);
+	}
+	return 0;
+}
+
+/* The same packets, without acknowledgements: a counter in memory limits those in flight. */
+static double
+run_bare(void *arg)
+{
+	struct wire_job *job = arg;
+	static struct packets packets;
+	uint64_t end = (uint64_t)job->nb_bursts * BURST, sent = 0, start;
+	int n;
+
+	packets_init(&packets, job->packet);
+	job->received = 0;
+	if (rte_eal_remote_launch(receive_packets, job, job->lcore) != 0)
+		return -1.0;
+	start = rte_rdtsc_precise();
+	while (sent != end) {
+		while (sent - __atomic_load_n(&job->received, __ATOMIC_ACQUIRE) > WINDOW - BURST)
+			rte_compiler_barrier();
+		n = sendmmsg(job->sockets[0], packets.msg,
+				(unsigned int)RTE_MIN(end - sent, (uint64_t)BURST), 0);
+		sent += n > 0 ? (uint64_t)n : 0;
+	}
+	rte_eal_wait_lcore(job->lcore);
+	return perf_ns(rte_rdtsc_precise() - start, (double)end);
+}
+
+static int
+open_sockets(struct wire_job *job)
+{
+	struct sockaddr_in in = {.sin_family = AF_INET, .sin_port = htons(PORT)};
+	const int size = 4 * 1024 * 1024;
+	int i;
+
+	TEST_EQ(inet_pton(AF_INET, "127.0.9.5", &in.sin_addr), 1);
+	for (i = 0; i < 2; i++) {
+		job->sockets[i] = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+		TEST_ASSERT(job->sockets[i] >= 0);
+		(void)setsockopt(job->sockets[i], SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));
+	}
+	TEST_EQ(bind(job->sockets[1], (struct sockaddr *)&in, sizeof(in)), 0);
+	TEST_EQ(connect(job->sockets[0], (struct sockaddr *)&in, sizeof(in)), 0);
+	return TEST_SUCCESS;
+}
+
+static int
+job_open(struct wire_job *job, const char *args, const char *args_b)
+{
+	uint32_t i;
+
+	job->lcore = rte_get_next_lcore(-1, 1, 0);
+	job->sockets[0] = job->sockets[1] = -1;
+	TEST_RUN(perf_pair_open_two(&job->pair, args, args_b));
+	job->src = perf_mr(job->pair.pd, (size_t)job->size * NB_BUFS);
+	job->dst = perf_mr(job->pair.pd_b, (size_t)job->size * NB_BUFS);
+	TEST_ASSERT(job->src != NULL && job->dst != NULL);
+	job->recv_sge = (struct rmem_sge){job->dst->iova, job->size, job->dst->lkey};
+	for (i = 0; i < BURST; i++) {
+		uint64_t offset = (uint64_t)(i % NB_BUFS) * job->size;
+
+		job->sge[i] = (struct rmem_sge){job->src->iova + offset, job->size, job->src->lkey};
+		job->wr[i].sg_list = &job->sge[i];
+		job->wr[i].num_sge = 1;
+		job->wr[i].opcode = job->opcode;
+		if (job->opcode == RMEM_WR_RDMA_WRITE) {
+			job->wr[i].rdma.remote_addr = job->dst->iova + offset;
+			job->wr[i].rdma.rkey = job->dst->rkey;
+		}
+		job->recv[i] = (struct rmem_recv_wr){.sg_list = &job->recv_sge, .num_sge = 1};
+	}
+	job->wr[BURST - 1].flags = RMEM_SEND_SIGNALED;
+	for (i = 0; i < NB_RECVS; i += BURST)
+		TEST_EQ(rmem_post_recv(job->pair.b, job->recv, BURST), BURST);
+	return TEST_SUCCESS;
+}
+
+static int
+job_close(struct wire_job *job)
+{
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		if (job->sockets[i] >= 0)
+			close(job->sockets[i]);
+	}
+	TEST_OK(rmem_mr_dereg(job->src));
+	TEST_OK(rmem_mr_dereg(job->dst));
+	return perf_pair_close(&job->pair);
+}
+
+/* Compare and report the rates. */
+static int
+report(struct wire_job *job, perf_func_t yardstick, struct perf_row *row)
+{
+	TEST_RUN(perf_compare(yardstick, run_wire, job, &row->baseline, &row->value));
+	row->ratio = row->baseline / row->value;
+	TEST_RUN(perf_report(row));
+	return job_close(job);
+}
+
+static int
+test_wire_shm_write64k(void)
+{
+	static struct wire_job job = {
+			.size = 65536, .nb_bursts = 100, .opcode = RMEM_WR_RDMA_WRITE};
+	struct perf_row row = {.name = "wire_shm_write64k",
+			.unit = "ns",
+			.yardstick = "memcpy",
+			.bar = "ratio >= 0.6"};
+
+	if (rte_get_next_lcore(-1, 1, 0) >= RTE_MAX_LCORE)
+		return test_skip("two lcores are needed");
+	TEST_RUN(job_open(&job, "ip=127.0.9.1,port=shm:perf,loop=1",
+			"ip=127.0.9.2,port=shm:perf,loop=1"));
+	return report(&job, run_memcpy, &row);
+}
+
+static int
+test_udp(struct wire_job *job, struct perf_row *row)
+{
+	if (rte_get_next_lcore(-1, 1, 0) >= RTE_MAX_LCORE)
+		return test_skip("two lcores are needed");
+	row->unit = "ns";
+	row->yardstick = "bare sockets";
+	TEST_RUN(job_open(job, "ip=127.0.9.3,loop=1", "ip=127.0.9.4,loop=1"));
+	TEST_RUN(open_sockets(job));
+	return report(job, run_bare, row);
+}
+
+static int
+test_wire_udp_send64_pps(void)
+{
+	static struct wire_job job = {.size = 64,
+			.nb_bursts = 1000,
+			.opcode = RMEM_WR_SEND,
+			.packet = HEADERS + 64};
+	struct perf_row row = {.name = "wire_udp_send64_pps", .bar = "ratio >= 0.7"};
+
+	return test_udp(&job, &row);
+}
+
+static int
+test_wire_udp_write4k(void)
+{
+	static struct wire_job job = {.size = 4096,
+			.nb_bursts = 1000,
+			.opcode = RMEM_WR_RDMA_WRITE,
+			.packet = HEADERS + RETH + 4096};
+	struct perf_row row = {.name = "wire_udp_write4k", .bar = "ratio >= 0.8"};
+
+	return test_udp(&job, &row);
+}
+
+REGISTER_RMEM_TEST(wire_shm_write64k_perf_autotest, test_wire_shm_write64k);
+REGISTER_RMEM_TEST(wire_udp_send64_pps_perf_autotest, test_wire_udp_send64_pps);
+REGISTER_RMEM_TEST(wire_udp_write4k_perf_autotest, test_wire_udp_write4k);
