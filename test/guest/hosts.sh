@@ -18,7 +18,7 @@ verdict() {
 # testrmem [options]: becomes it. For a subshell.
 testrmem() {
 	exec "$build/app/dpdk-testrmem" --no-huge -m 128 --no-shconf --no-pci --no-telemetry -l 0 \
-		-- --dev verbs0,ibdev=rxe0 --size 4K --depth 16 --burst 8 --qps 2 "$@"
+		-- --dev verbs0,ibdev=rxe0 --size "$size" --depth 16 --burst 8 --qps 2 "$@"
 }
 
 # The other may not listen yet.
@@ -32,7 +32,9 @@ connect() {
 	return $rc
 }
 
-for mode in write read send mw; do
+for mode in write read send mw atomic; do
+	size=4K
+	[ $mode = atomic ] && size=8
 	if [ "$RMEM_HOST" = 1 ]; then
 		(testrmem --mode $mode --listen "$RMEM_ADDR")
 	else
@@ -41,6 +43,7 @@ for mode in write read send mw; do
 	verdict "testrmem --mode $mode" $?
 done
 
+size=4K
 if [ "$RMEM_HOST" = 1 ]; then
 	(testrmem --mode write --listen "$RMEM_ADDR")
 	rc=$?

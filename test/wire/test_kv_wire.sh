@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Server and clients of dpdk-rmem-kv in processes of their own, which exchange packets over UDP:
-# all checks, with and without injected faults; a server that is killed and restarted, a client that
-# is killed, Ctrl-C at any time, and arguments that are refused.
+# Server and clients of dpdk-rmem-kv in processes of their own, which exchange packets over UDP and
+# shared memory: all checks, with and without injected faults; a server that is killed and restarted,
+# a client that is killed, Ctrl-C at any time, and arguments that are refused.
 #
 # usage: test_kv_wire.sh PATH_TO_DPDK_RMEM_KV PATH_TO_DPDK_TESTRMEM
 
@@ -99,6 +99,12 @@ test_runs() {
 	held 1 5 200
 	verdict 'sealed descriptors between two processes' $?
 	server_ends 'the server that sealed has all leases back'
+
+	serve 127.0.11.2 ",port=shm:kv-$$" "${few[@]}"
+	run 127.0.11.1 ",port=shm:kv-$$" 127.0.11.2 "${few[@]}" --gets 200
+	held 1 4 200
+	verdict 'server and client over shared memory' $?
+	server_ends 'the server has all leases back over shared memory'
 }
 
 test_faults() {
