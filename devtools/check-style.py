@@ -329,6 +329,16 @@ def _anchors(text):
     return slugs
 
 
+def result_is_ret(tree):
+    """A variable for the result of a call is named ret; rc is the transport, a member."""
+    for path in tree.c_files():
+        if path.startswith(('drivers/soft/wire/', 'test/wire/')):
+            continue
+        for number, line in enumerate(ctext.strip(tree.text(path)).split('\n'), 1):
+            if re.search(r'(?<!->)(?<!\.)(?<!uint32_t )\brc\b', line):
+                yield path, number, 'names a variable rc: write ret'
+
+
 def links_resolve(tree):
     pages = tree.named(r'.*\.md')
     link = re.compile(r'\[[^\]\n]*\]\(\s*<?([^)\s>]+)>?[^)]*\)|^\[[^\]\n]+\]:\s*(\S+)', re.M)
@@ -402,6 +412,7 @@ RULES = (
     map_equals_headers,
     nothing_of_one_machine,
     private_headers_stay_in_their_library,
+    result_is_ret,
     version_is_the_projects,
     whitespace_is_clean,
     test_names_are_of_the_field,

@@ -224,8 +224,8 @@ QUEUES = [
     m('cq-overrun', SOFT + 'rsoft_post.c', 'return -EIO;', 'return 0;', 'an overrun is reported',
       ['cq']),
     m('post-reset', SOFT + 'rsoft_post.c',
-      'uint32_t n;\n\tint rc;\n\n\tif (unlikely(__atomic_load_n(&qp->state, __ATOMIC_RELAXED) == '
-      'RMEM_QPS_RESET))', 'uint32_t n;\n\tint rc;\n\n\tif (unlikely(qp == NULL))', 'a post in RESET is refused',
+      'uint32_t n;\n\tint ret;\n\n\tif (unlikely(__atomic_load_n(&qp->state, __ATOMIC_RELAXED) == '
+      'RMEM_QPS_RESET))', 'uint32_t n;\n\tint ret;\n\n\tif (unlikely(qp == NULL))', 'a post in RESET is refused',
       ['qp_state', 'conformance']),
     m('qp-drop-recvs', SOFT + 'rsoft_qp.c', 'rsoft_inline_drop(qp);', ';',
       'a reset drops the receives', ['qp_state', 'queue', 'conformance']),
@@ -383,7 +383,7 @@ VERBS_MUTANTS = [
     m('verbs-quirk-bounds', VERBS + 'rverbs_probe_mw.c', 'RVERBS_PROBE_TARGET + 1, false)',
       'RVERBS_PROBE_TARGET + 1, true)', 'windows without bounds have the quirk',
       ['fake_verbs_mw_straight', 'fake_verbs_mwq']),
-    m('verbs-dereg-busy', VERBS + 'rverbs_mr.c', 'if (rc == -EINVAL)', 'if (false)',
+    m('verbs-dereg-busy', VERBS + 'rverbs_mr.c', 'if (ret == -EINVAL)', 'if (false)',
       'the errno of an MR that a window uses', ['fake_verbs_errno', 'fake_verbs_mw_lost']),
     m('verbs-new-keys', VERBS + 'rverbs_mr.c', '*result = RMEM_REREG_NEW_KEYS;', ';',
       'a re-registration whose keys are new', ['fake_verbs_rereg']),

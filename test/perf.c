@@ -112,11 +112,11 @@ struct rmem_mr *
 perf_mr(struct rmem_pd *pd, size_t size)
 {
 	struct rmem_mr *mr = NULL;
-	int rc;
+	int ret;
 
-	rc = rmem_mr_reg(pd, NULL, size, 0, PERF_ACCESS | RMEM_ACCESS_ALLOCATE_MR, &mr);
-	if (rc != 0) {
-		printf("no MR of %zu bytes: %d\n", size, rc);
+	ret = rmem_mr_reg(pd, NULL, size, 0, PERF_ACCESS | RMEM_ACCESS_ALLOCATE_MR, &mr);
+	if (ret != 0) {
+		printf("no MR of %zu bytes: %d\n", size, ret);
 		return NULL;
 	}
 	memset(mr->addr, 0x5a, mr->length);

@@ -136,14 +136,14 @@ expect_not_watched(void *start, size_t length)
 	struct uffdio_register reg = {
 			.range = {(uintptr_t)start, length}, .mode = UFFDIO_REGISTER_MODE_WP};
 	struct uffdio_api api = {.api = UFFD_API, .features = UFFD_FEATURE_PAGEFAULT_FLAG_WP};
-	int rc, fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
+	int ret, fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
 
 	TEST_ASSERT(fd >= 0);
-	rc = ioctl(fd, UFFDIO_API, &api);
-	if (rc == 0)
-		rc = ioctl(fd, UFFDIO_REGISTER, &reg);
+	ret = ioctl(fd, UFFDIO_API, &api);
+	if (ret == 0)
+		ret = ioctl(fd, UFFDIO_REGISTER, &reg);
 	close(fd);
-	TEST_EQ(rc, 0);
+	TEST_EQ(ret, 0);
 	return TEST_SUCCESS;
 }
 

@@ -123,15 +123,15 @@ run_echo(void *arg)
 {
 	struct pingpong_job *job = arg;
 	uint32_t i;
-	int rc = 0;
+	int ret = 0;
 
-	for (i = 0; i < NB_TRIPS && rc == 0; i++) {
-		rc = end_receive(&job->pong);
-		if (rc == 0)
-			rc = end_send(&job->pong);
+	for (i = 0; i < NB_TRIPS && ret == 0; i++) {
+		ret = end_receive(&job->pong);
+		if (ret == 0)
+			ret = end_send(&job->pong);
 	}
-	job->pong.status = rc;
-	return rc;
+	job->pong.status = ret;
+	return ret;
 }
 
 static double
@@ -140,19 +140,19 @@ run_send(void *arg)
 	struct pingpong_job *job = arg;
 	uint64_t start;
 	uint32_t i;
-	int rc = 0;
+	int ret = 0;
 
 	if (rte_eal_remote_launch(run_echo, job, job->lcore) != 0)
 		return -1.0;
 	start = rte_rdtsc_precise();
-	for (i = 0; i < NB_TRIPS && rc == 0; i++) {
-		rc = end_send(&job->ping);
-		if (rc == 0)
-			rc = end_receive(&job->ping);
+	for (i = 0; i < NB_TRIPS && ret == 0; i++) {
+		ret = end_send(&job->ping);
+		if (ret == 0)
+			ret = end_receive(&job->ping);
 	}
 	start = rte_rdtsc_precise() - start;
 	rte_eal_wait_lcore(job->lcore);
-	return rc == 0 && job->pong.status == 0 ? perf_ns(start, NB_TRIPS) : -1.0;
+	return ret == 0 && job->pong.status == 0 ? perf_ns(start, NB_TRIPS) : -1.0;
 }
 
 static int

@@ -104,17 +104,18 @@ run_wire(void *arg)
 {
 	struct wire_job *job = arg;
 	uint64_t start;
-	int rc;
+	int ret;
 
 	__atomic_store_n(&job->stop, 0, __ATOMIC_RELEASE);
 	if (rte_eal_remote_launch(serve, job, job->lcore) != 0)
 		return -1.0;
 	start = rte_rdtsc_precise();
-	rc = post_all(job);
+	ret = post_all(job);
 	start = rte_rdtsc_precise() - start;
 	__atomic_store_n(&job->stop, 1, __ATOMIC_RELEASE);
 	rte_eal_wait_lcore(job->lcore);
-	return rc == 0 && job->failure == 0 ? perf_ns(start, (double)job->nb_bursts * BURST) : -1.0;
+	return ret == 0 && job->failure == 0 ? perf_ns(start, (double)job->nb_bursts * BURST)
+					     : -1.0;
 }
 
 static double

@@ -14,10 +14,10 @@
 #include <rte_eal.h>
 
 static void
-check(const char *call, int rc)
+check(const char *call, int ret)
 {
-	if (rc != 0)
-		rte_exit(EXIT_FAILURE, "%s: %d\n", call, rc);
+	if (ret != 0)
+		rte_exit(EXIT_FAILURE, "%s: %d\n", call, ret);
 }
 
 /* A WRITE by the driver. */

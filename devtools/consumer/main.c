@@ -17,10 +17,10 @@
 #include <rmem_pool.h>
 
 static void
-check(const char *call, int rc)
+check(const char *call, int ret)
 {
-	if (rc != 0)
-		rte_exit(EXIT_FAILURE, "%s: %d\n", call, rc);
+	if (ret != 0)
+		rte_exit(EXIT_FAILURE, "%s: %d\n", call, ret);
 }
 
 int

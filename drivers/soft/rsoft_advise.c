@@ -95,19 +95,19 @@ advise_join(void)
 static int
 advise_queue(struct advice_jobs *jobs)
 {
-	int rc = 0;
+	int ret = 0;
 
 	pthread_mutex_lock(&advise.lock);
 	if (!advise.is_running) {
 		advise_join();
 		advise.thread.run = advise_run;
-		rc = rmem_thread_start(&advise.thread, "rmem-advise");
-		advise.is_started = advise.is_running = rc == 0;
+		ret = rmem_thread_start(&advise.thread, "rmem-advise");
+		advise.is_started = advise.is_running = ret == 0;
 	}
-	if (rc == 0)
+	if (ret == 0)
 		TAILQ_CONCAT(&advise.jobs, jobs, next);
 	pthread_mutex_unlock(&advise.lock);
-	if (rc == 0)
+	if (ret == 0)
 		return 0;
 	RSOFT_LOG(ERR, "no control thread could be started");
 	return -ENOMEM;
@@ -182,7 +182,7 @@ advise_target(const struct rmem_pd *pd, int advice, const struct rmem_sge *sge,
 	struct rsoft_dev *dev = rsoft_dev_of(&pd->obj);
 	struct rsoft_key *key;
 	uint64_t word;
-	int rc;
+	int ret;
 
 	target->mr = NULL;
 	/* An MR is not freed before it took its key back under this lock. */
@@ -200,10 +200,10 @@ advise_target(const struct rmem_pd *pd, int advice, const struct rmem_sge *sge,
 		RSOFT_LOG(ERR, "advice on lkey 0x%08x, which opens nothing", sge->lkey);
 		return -ENOENT;
 	}
-	rc = advise_check(pd, advice, sge, target);
-	if (rc != 0)
+	ret = advise_check(pd, advice, sge, target);
+	if (ret != 0)
 		rmem_obj_unhold(&target->mr->mr.obj);
-	return rc;
+	return ret;
 }
 
 static int
@@ -221,7 +221,7 @@ advise_later(const struct advice_target *target, int advice)
 {
 	struct advice_jobs jobs = TAILQ_HEAD_INITIALIZER(jobs);
 	struct advice_job *job;
-	int rc;
+	int ret;
 
 	if (target->nb == 0)
 		return 0;
@@ -236,10 +236,10 @@ advise_later(const struct advice_target *target, int advice)
 	job->advice = advice;
 	__atomic_store_n(&job->odp->is_advised, 1, __ATOMIC_RELEASE);
 	TAILQ_INSERT_TAIL(&jobs, job, next);
-	rc = advise_queue(&jobs);
-	if (rc != 0)
+	ret = advise_queue(&jobs);
+	if (ret != 0)
 		rte_free(job);
-	return rc;
+	return ret;
 }
 
 int
@@ -248,24 +248,24 @@ rsoft_mr_advise(struct rmem_pd *pd, int advice, uint32_t flags, const struct rme
 {
 	struct advice_target target;
 	uint32_t i;
-	int rc;
+	int ret;
 
 	/* All of them first, as a call that fails changes nothing. */
 	for (i = 0; i < num_sge; i++) {
-		rc = advise_target(pd, advice, &sg_list[i], &target);
-		if (rc != 0)
-			return rc;
+		ret = advise_target(pd, advice, &sg_list[i], &target);
+		if (ret != 0)
+			return ret;
 		rmem_obj_unhold(&target.mr->mr.obj);
 	}
 	for (i = 0; i < num_sge; i++) {
-		rc = advise_target(pd, advice, &sg_list[i], &target);
-		if (rc != 0)
-			return rc;
-		rc = (flags & RMEM_ADVISE_FLUSH) ? advise_now(&target, advice)
-						 : advise_later(&target, advice);
+		ret = advise_target(pd, advice, &sg_list[i], &target);
+		if (ret != 0)
+			return ret;
+		ret = (flags & RMEM_ADVISE_FLUSH) ? advise_now(&target, advice)
+						  : advise_later(&target, advice);
 		rmem_obj_unhold(&target.mr->mr.obj);
-		if (rc != 0)
-			return rc;
+		if (ret != 0)
+			return ret;
 	}
 	return 0;
 }

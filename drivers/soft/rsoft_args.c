@@ -162,7 +162,7 @@ rsoft_arg_check(const struct rsoft_arg *arg, const char *value, uint64_t number,
 
 /* Set an argument that is text. False: the key is not one of those. */
 static bool
-rsoft_arg_text(const char *key, const char *value, struct rsoft_args *args, int *rc)
+rsoft_arg_text(const char *key, const char *value, struct rsoft_args *args, int *ret)
 {
 	const struct {
 		const char *key;
@@ -177,8 +177,8 @@ rsoft_arg_text(const char *key, const char *value, struct rsoft_args *args, int 
 	for (i = 0; i < RTE_DIM(texts); i++) {
 		if (strcmp(texts[i].key, key) != 0)
 			continue;
-		*rc = len != 0 && len < texts[i].size ? 0 : -EINVAL;
-		if (*rc == 0)
+		*ret = len != 0 && len < texts[i].size ? 0 : -EINVAL;
+		if (*ret == 0)
 			memcpy(texts[i].text, value, len + 1);
 		else
 			RSOFT_LOG(ERR, "%s= has %zu characters, not 1 to %zu", key, len,
@@ -193,24 +193,24 @@ rsoft_arg_set(const char *key, const char *value, struct rsoft_args *args)
 {
 	const struct rsoft_arg *arg;
 	uint64_t number = 0;
-	int rc;
+	int ret;
 
-	if (rsoft_arg_text(key, value, args, &rc))
-		return rc;
+	if (rsoft_arg_text(key, value, args, &ret))
+		return ret;
 	arg = rsoft_arg_find(key);
 	if (arg == NULL)
 		return -EINVAL;
 	if (value == NULL)
 		value = "";
 	if (arg->words != NULL)
-		rc = rsoft_arg_word(arg, value, &number);
+		ret = rsoft_arg_word(arg, value, &number);
 	else
-		rc = rsoft_arg_number(arg, value, args, &number);
-	if (rc == 0)
-		rc = rsoft_arg_check(arg, value, number, args);
-	if (rc == 0)
+		ret = rsoft_arg_number(arg, value, args, &number);
+	if (ret == 0)
+		ret = rsoft_arg_check(arg, value, number, args);
+	if (ret == 0)
 		*rsoft_arg_value(arg, args) = number;
-	return rc;
+	return ret;
 }
 
 static bool
@@ -225,17 +225,17 @@ rsoft_args_set(const struct rte_kvargs *list, struct rsoft_args *args)
 {
 	const struct rsoft_arg *arg;
 	unsigned int i;
-	int rc = 0;
+	int ret = 0;
 
-	for (i = 0; i < list->count && rc == 0; i++) {
+	for (i = 0; i < list->count && ret == 0; i++) {
 		if (rte_kvargs_count(list, list->pairs[i].key) > 1) {
 			RSOFT_LOG(ERR, "argument '%s' is given more than once", list->pairs[i].key);
-			rc = -EINVAL;
+			ret = -EINVAL;
 		}
 	}
-	for (i = 0; i < list->count && rc == 0; i++) {
+	for (i = 0; i < list->count && ret == 0; i++) {
 		if (rsoft_arg_is_profile(&list->pairs[i]))
-			rc = rsoft_arg_set("profile", list->pairs[i].value, args);
+			ret = rsoft_arg_set("profile", list->pairs[i].value, args);
 	}
 	for (arg = rsoft_arg_table; arg < rsoft_arg_table + RTE_DIM(rsoft_arg_table); arg++) {
 		/* Not of socket, whose default is above its range. */
@@ -245,11 +245,11 @@ rsoft_args_set(const struct rte_kvargs *list, struct rsoft_args *args)
 	}
 	if (args->profile != RSOFT_PROFILE_NONE)
 		args->pin = RSOFT_PIN_ARG_REQUIRE;
-	for (i = 0; i < list->count && rc == 0; i++) {
+	for (i = 0; i < list->count && ret == 0; i++) {
 		if (!rsoft_arg_is_profile(&list->pairs[i]))
-			rc = rsoft_arg_set(list->pairs[i].key, list->pairs[i].value, args);
+			ret = rsoft_arg_set(list->pairs[i].key, list->pairs[i].value, args);
 	}
-	return rc;
+	return ret;
 }
 
 /* The wire: without ip= there is none, and its requests are not executed by engines. */
@@ -280,7 +280,7 @@ rsoft_args_parse(const char *str, struct rsoft_args *args)
 {
 	struct rte_kvargs *list;
 	unsigned int i;
-	int rc;
+	int ret;
 
 	memset(args, 0, sizeof(*args));
 	for (i = 0; i < RTE_DIM(rsoft_arg_table); i++)
@@ -292,7 +292,7 @@ rsoft_args_parse(const char *str, struct rsoft_args *args)
 		RSOFT_LOG(ERR, "arguments '%s' are not key=value,key=value", str);
 		return -EINVAL;
 	}
-	rc = rsoft_args_set(list, args);
+	ret = rsoft_args_set(list, args);
 	rte_kvargs_free(list);
-	return rc == 0 ? rsoft_args_check_wire(args) : rc;
+	return ret == 0 ? rsoft_args_check_wire(args) : ret;
 }

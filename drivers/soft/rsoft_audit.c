@@ -113,7 +113,7 @@ static int
 rsoft_keys_are_valid(const struct rsoft_dev *dev)
 {
 	uint32_t i, nb_mr = 0;
-	int rc;
+	int ret;
 
 	for (i = 0; i < dev->nb_keys; i++) {
 		if (!rsoft_key_is_valid(&dev->keys[i]))
@@ -122,8 +122,8 @@ rsoft_keys_are_valid(const struct rsoft_dev *dev)
 	}
 	if (!RSOFT_HOLDS(nb_mr == dev->nb_mr, "MRs", (uint64_t)nb_mr))
 		return -EIO;
-	rc = rsoft_key_pool_is_valid(&dev->mr_keys, dev->nb_mr);
-	return rc != 0 ? rc : rsoft_key_pool_is_valid(&dev->mw_keys, dev->nb_mw);
+	ret = rsoft_key_pool_is_valid(&dev->mr_keys, dev->nb_mr);
+	return ret != 0 ? ret : rsoft_key_pool_is_valid(&dev->mw_keys, dev->nb_mw);
 }
 
 /* Each completion has its number, or that of a round before when it is reserved only. */
@@ -281,14 +281,14 @@ rsoft_lists_are_valid(const struct rsoft_dev *dev)
 static int
 rsoft_audit_locked(const struct rsoft_dev *dev)
 {
-	int rc;
+	int ret;
 
 	if (!RSOFT_HOLDS(dev->odp_stats.pages >= 0, "pages on demand",
 			    (uint64_t)dev->odp_stats.pages) ||
 			!rsoft_lists_are_valid(dev))
 		return -EIO;
-	rc = rsoft_qps_are_valid(dev);
-	return rc != 0 ? rc : rsoft_keys_are_valid(dev);
+	ret = rsoft_qps_are_valid(dev);
+	return ret != 0 ? ret : rsoft_keys_are_valid(dev);
 }
 
 int
@@ -296,16 +296,16 @@ rsoft_dev_audit(struct rmem_dev *base)
 {
 	struct rsoft_dev *dev = base->priv;
 	unsigned int i;
-	int rc;
+	int ret;
 
 	for (i = 0; i < dev->nb_engines; i++)
 		rte_ticketlock_lock(&dev->engine[i].lock);
 	rte_ticketlock_lock(&rsoft_domain->lock);
 	rte_ticketlock_lock(&dev->lock);
-	rc = rsoft_audit_locked(dev);
+	ret = rsoft_audit_locked(dev);
 	rte_ticketlock_unlock(&dev->lock);
 	rte_ticketlock_unlock(&rsoft_domain->lock);
 	for (i = 0; i < dev->nb_engines; i++)
 		rte_ticketlock_unlock(&dev->engine[i].lock);
-	return rc;
+	return ret;
 }

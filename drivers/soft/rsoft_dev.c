@@ -65,13 +65,13 @@ rsoft_dev_create(struct rmem_dev *base, const char *args_str)
 {
 	struct rsoft_args args;
 	struct rsoft_dev *dev;
-	int rc, socket_id;
+	int ret, socket_id;
 
-	rc = rsoft_args_parse(args_str, &args);
-	if (rc == 0)
-		rc = rsoft_domain_get();
-	if (rc != 0)
-		return rc;
+	ret = rsoft_args_parse(args_str, &args);
+	if (ret == 0)
+		ret = rsoft_domain_get();
+	if (ret != 0)
+		return ret;
 	socket_id = (int)(int64_t)args.socket;
 	dev = rte_zmalloc_socket("rsoft_dev", sizeof(*dev), RTE_CACHE_LINE_SIZE, socket_id);
 	if (dev == NULL) {
@@ -85,16 +85,16 @@ rsoft_dev_create(struct rmem_dev *base, const char *args_str)
 	rte_ticketlock_init(&dev->lock);
 	rte_ticketlock_init(&dev->pending_lock);
 	TAILQ_INIT(&dev->pending);
-	rc = rsoft_keys_init(dev, socket_id);
-	if (rc == 0)
-		rc = rsoft_dev_init_qps(dev, socket_id);
-	if (rc == 0)
-		rc = rsoft_engines_start(dev, base->name);
-	if (rc == 0 && args.ip[0] != '\0')
-		rc = rwire_open(dev);
-	if (rc != 0) {
+	ret = rsoft_keys_init(dev, socket_id);
+	if (ret == 0)
+		ret = rsoft_dev_init_qps(dev, socket_id);
+	if (ret == 0)
+		ret = rsoft_engines_start(dev, base->name);
+	if (ret == 0 && args.ip[0] != '\0')
+		ret = rwire_open(dev);
+	if (ret != 0) {
 		rsoft_dev_free(dev);
-		return rc;
+		return ret;
 	}
 	rte_ticketlock_lock(&rsoft_domain->lock);
 	dev->cookie = ++rsoft_domain->next_cookie;

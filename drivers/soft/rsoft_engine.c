@@ -45,23 +45,23 @@ rsoft_engine_start(struct rsoft_engine *engine, const char *name, unsigned int i
 			.callback_userdata = engine,
 			.capabilities = RTE_SERVICE_CAP_MT_SAFE,
 			.socket_id = SOCKET_ID_ANY};
-	int rc;
+	int ret;
 
 	snprintf(spec.name, sizeof(spec.name), "%s_engine%u", name, i);
 	rte_ticketlock_init(&engine->lock);
 	TAILQ_INIT(&engine->qps);
 	engine->lcore_id = lcore;
-	rc = rte_service_component_register(&spec, &engine->service_id);
-	if (rc != 0) {
-		RSOFT_LOG(ERR, "service '%s' can't be registered: %d", spec.name, rc);
+	ret = rte_service_component_register(&spec, &engine->service_id);
+	if (ret != 0) {
+		RSOFT_LOG(ERR, "service '%s' can't be registered: %d", spec.name, ret);
 		return -ENOSPC;
 	}
 	rte_service_component_runstate_set(engine->service_id, 1);
 	rte_service_runstate_set(engine->service_id, 1);
 	rte_service_map_lcore_set(engine->service_id, lcore, 1);
-	rc = rte_service_lcore_start(lcore);
-	if (rc != 0 && rc != -EALREADY) {
-		RSOFT_LOG(ERR, "service lcore %u can't be started: %d", lcore, rc);
+	ret = rte_service_lcore_start(lcore);
+	if (ret != 0 && ret != -EALREADY) {
+		RSOFT_LOG(ERR, "service lcore %u can't be started: %d", lcore, ret);
 		rte_service_component_unregister(engine->service_id);
 		return -EINVAL;
 	}
@@ -74,7 +74,7 @@ rsoft_engines_start(struct rsoft_dev *dev, const char *name)
 	uint32_t lcores[RTE_MAX_LCORE];
 	unsigned int i, wanted = (unsigned int)dev->args.engine;
 	int32_t nb_lcores;
-	int rc;
+	int ret;
 
 	if (wanted == 0)
 		return 0;
@@ -87,11 +87,11 @@ rsoft_engines_start(struct rsoft_dev *dev, const char *name)
 		return -EINVAL;
 	}
 	for (i = 0; i < wanted; i++) {
-		rc = rsoft_engine_start(
+		ret = rsoft_engine_start(
 				&dev->engine[i], name, i, lcores[i % (unsigned int)nb_lcores]);
-		if (rc != 0) {
+		if (ret != 0) {
 			rsoft_engines_stop(dev);
-			return rc;
+			return ret;
 		}
 		dev->nb_engines++;
 	}

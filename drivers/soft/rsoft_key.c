@@ -23,13 +23,13 @@
 static int
 rsoft_key_pool_init(struct rsoft_key_pool *pool, uint32_t first, uint32_t max, int socket_id)
 {
-	int rc;
+	int ret;
 
 	pool->first = first;
-	rc = rsoft_ids_init(&pool->ids, max, true, socket_id);
-	if (rc == 0)
-		rc = rsoft_ids_init(&pool->resting, max, false, socket_id);
-	return rc;
+	ret = rsoft_ids_init(&pool->ids, max, true, socket_id);
+	if (ret == 0)
+		ret = rsoft_ids_init(&pool->resting, max, false, socket_id);
+	return ret;
 }
 
 static void
@@ -43,15 +43,15 @@ static int
 rsoft_key_pools_init(struct rsoft_dev *dev, uint32_t first, int socket_id)
 {
 	uint32_t max_mr = (uint32_t)dev->args.max_mr;
-	int rc;
+	int ret;
 
 	dev->nb_owners = rte_zmalloc_socket("rsoft_owners",
 			(size_t)dev->nb_keys * sizeof(*dev->nb_owners), 0, socket_id);
 	if (dev->nb_owners == NULL)
 		return -ENOMEM;
-	rc = rsoft_key_pool_init(&dev->mr_keys, first, max_mr, socket_id);
-	if (rc != 0)
-		return rc;
+	ret = rsoft_key_pool_init(&dev->mr_keys, first, max_mr, socket_id);
+	if (ret != 0)
+		return ret;
 	return rsoft_key_pool_init(
 			&dev->mw_keys, first + max_mr, (uint32_t)dev->args.max_mw, socket_id);
 }
@@ -62,7 +62,7 @@ rsoft_keys_init(struct rsoft_dev *dev, int socket_id)
 	uint32_t max_mr = (uint32_t)dev->args.max_mr;
 	uint32_t max_mw = (uint32_t)dev->args.max_mw;
 	uint32_t i, first;
-	int rc;
+	int ret;
 
 	dev->slot_mask = rte_align32pow2(max_mr + max_mw) - 1;
 	dev->log2_slots = (uint32_t)__builtin_popcount(dev->slot_mask);
@@ -79,12 +79,12 @@ rsoft_keys_init(struct rsoft_dev *dev, int socket_id)
 				(size_t)dev->nb_keys * sizeof(*dev->keys), max_mr, max_mw);
 		return -ENOMEM;
 	}
-	rc = rsoft_key_pools_init(dev, first, socket_id);
-	if (rc != 0) {
+	ret = rsoft_key_pools_init(dev, first, socket_id);
+	if (ret != 0) {
 		RSOFT_LOG(ERR, "no memory for the free lists of max_mr=%u and max_mw=%u keys",
 				max_mr, max_mw);
 		rsoft_keys_fini(dev);
-		return rc;
+		return ret;
 	}
 	for (i = dev->mw_keys.first; i < dev->nb_keys; i++)
 		dev->keys[i].is_window = 1;
@@ -250,18 +250,18 @@ int
 rsoft_key_request(struct rsoft_dev *dev, struct rsoft_mr *mr, uint32_t rkey, struct rsoft_key **key)
 {
 	uint32_t slot;
-	int rc;
+	int ret;
 
-	rc = rsoft_requested_init(dev);
-	if (rc != 0)
-		return rc;
+	ret = rsoft_requested_init(dev);
+	if (ret != 0)
+		return ret;
 	rte_ticketlock_lock(&dev->lock);
 	if (rsoft_key_is_used(dev, rkey)) {
-		rc = -EEXIST;
+		ret = -EEXIST;
 	} else {
 		slot = rsoft_key_request_slot(dev, rkey >> 8);
 		if (slot == UINT32_MAX) {
-			rc = -ENOSPC;
+			ret = -ENOSPC;
 		} else {
 			*key = rsoft_key_own(dev, slot, mr, rkey);
 			rsoft_requested_add(dev, slot, rkey);
@@ -269,14 +269,14 @@ rsoft_key_request(struct rsoft_dev *dev, struct rsoft_mr *mr, uint32_t rkey, str
 		}
 	}
 	rte_ticketlock_unlock(&dev->lock);
-	if (rc == -EEXIST)
+	if (ret == -EEXIST)
 		RSOFT_LOG(ERR,
 				"requested key 0x%08x is in use, or a tag of an index 0x%06x whose "
 				"tags requests choose",
 				rkey, rkey >> 8);
-	if (rc == -ENOSPC)
+	if (ret == -ENOSPC)
 		RSOFT_LOG(ERR, "max_mr=%u memory regions are in use", dev->mr_keys.ids.max);
-	return rc;
+	return ret;
 }
 
 void

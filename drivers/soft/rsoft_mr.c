@@ -59,11 +59,11 @@ rsoft_mr_check_mapped(const struct rmem_mr *base, uint32_t access)
 	const struct iovec *iov;
 	struct iovec one;
 	uint32_t i, nb_iov = rmem_mr_ranges(base, &one, &iov);
-	int rc = 0;
+	int ret = 0;
 
-	for (i = 0; i < nb_iov && rc == 0; i++)
-		rc = rsoft_mr_check_range(&iov[i], is_write, is_fd);
-	return rc;
+	for (i = 0; i < nb_iov && ret == 0; i++)
+		ret = rsoft_mr_check_range(&iov[i], is_write, is_fd);
+	return ret;
 }
 
 /* Pin all the memory of an MR, according to the device and its access; -ENOMEM. */
@@ -108,12 +108,12 @@ static int
 rsoft_mr_take_key(struct rsoft_mr *mr, const struct rmem_mr_attr *attr)
 {
 	struct rsoft_dev *dev = rsoft_dev_of(&mr->mr.obj);
-	int rc;
+	int ret;
 
 	if (attr != NULL && (attr->flags & RMEM_MR_REQUESTED_KEY)) {
-		rc = rsoft_key_request(dev, mr, attr->requested_key, &mr->key);
-		if (rc != 0)
-			return rc;
+		ret = rsoft_key_request(dev, mr, attr->requested_key, &mr->key);
+		if (ret != 0)
+			return ret;
 	} else {
 		mr->key = rsoft_key_alloc(dev, mr);
 	}
@@ -133,15 +133,15 @@ static int
 rsoft_mr_take_memory(struct rsoft_mr *mr)
 {
 	struct rsoft_dev *dev = rsoft_dev_of(&mr->mr.obj);
-	int rc;
+	int ret;
 
 	if (mr->mr.access & RMEM_ACCESS_ON_DEMAND)
 		return rsoft_odp_alloc(dev, mr->mr.addr, mr->mr.length, mr->mr.access, &mr->odp);
-	rc = rsoft_mr_check_mapped(&mr->mr, mr->mr.access);
-	if (rc == 0)
-		rc = rsoft_mr_pin(&mr->mr);
-	if (rc != 0 || mr->mr.iov == NULL)
-		return rc;
+	ret = rsoft_mr_check_mapped(&mr->mr, mr->mr.access);
+	if (ret == 0)
+		ret = rsoft_mr_pin(&mr->mr);
+	if (ret != 0 || mr->mr.iov == NULL)
+		return ret;
 	mr->list = rsoft_list_of_iov(dev, mr->mr.iov, mr->mr.iov_count);
 	return mr->list == NULL ? -ENOMEM : 0;
 }
@@ -198,18 +198,18 @@ int
 rsoft_mr_reg(struct rmem_mr *base, const struct rmem_mr_attr *attr)
 {
 	struct rsoft_mr *mr = rsoft_mr_of(base);
-	int rc;
+	int ret;
 
-	rc = rsoft_mr_check_iova(base);
-	if (rc == 0)
-		rc = rsoft_mr_take_memory(mr);
-	if (rc == 0)
-		rc = rsoft_mr_take_key(mr, attr);
-	if (rc != 0) {
+	ret = rsoft_mr_check_iova(base);
+	if (ret == 0)
+		ret = rsoft_mr_take_memory(mr);
+	if (ret == 0)
+		ret = rsoft_mr_take_key(mr, attr);
+	if (ret != 0) {
 		rsoft_mr_free_odp(mr->odp);
 		rsoft_list_free(mr->list);
 		rsoft_mr_unpin(base, mr->pin);
-		return rc;
+		return ret;
 	}
 	mr->key->iova = base->iova;
 	if (mr->list != NULL)
@@ -278,14 +278,14 @@ rsoft_mr_rereg_take(struct rsoft_mr *mr, void *addr, size_t length, uint32_t acc
 {
 	struct rsoft_dev *dev = rsoft_dev_of(&mr->mr.obj);
 	const struct iovec range = {addr, length};
-	int rc;
+	int ret;
 
 	if (change->is_other && (access & RMEM_ACCESS_ON_DEMAND))
 		return rsoft_odp_alloc(dev, addr, length, access, &change->odp);
 	if (change->is_other) {
-		rc = rsoft_mr_check_range(&range, (access & RMEM_ACCESS_LOCAL_WRITE) != 0,
+		ret = rsoft_mr_check_range(&range, (access & RMEM_ACCESS_LOCAL_WRITE) != 0,
 				(mr->mr.flags & RMEM_MR_FD) != 0);
-		return rc != 0 ? rc : rsoft_pin(dev, access, &range, 1, &change->pin);
+		return ret != 0 ? ret : rsoft_pin(dev, access, &range, 1, &change->pin);
 	}
 	change->odp = mr->odp;
 	if (mr->odp != NULL)
@@ -300,7 +300,7 @@ static int
 rsoft_mr_rereg_give(struct rsoft_mr *mr, void *addr, size_t length,
 		const struct rsoft_mr_change *change, enum rmem_rereg_result *result)
 {
-	int rc = rsoft_mr_unpin(&mr->mr, mr->pin);
+	int ret = rsoft_mr_unpin(&mr->mr, mr->pin);
 
 	rsoft_mr_free_odp(mr->odp);
 	rsoft_list_free(mr->list);
@@ -308,12 +308,12 @@ rsoft_mr_rereg_give(struct rsoft_mr *mr, void *addr, size_t length,
 	mr->pin = change->pin;
 	mr->odp = change->odp;
 	rsoft_mr_set_stretch(mr, addr, length);
-	if (rc != 0) {
+	if (ret != 0) {
 		RSOFT_LOG(ERR, "the old memory of MR 0x%08x is not all mapped any more",
 				mr->mr.rkey);
 		*result = RMEM_REREG_ERR_DO_FORK_OLD;
 	}
-	return rc;
+	return ret;
 }
 
 /* A device without REREG, and on-demand MRs of the verbs driver, are registered again. */
@@ -342,14 +342,14 @@ rsoft_mr_rereg(struct rmem_mr *base, uint32_t flags, struct rmem_pd *pd, void *a
 	struct rsoft_mr_change change = {.is_other = (flags & RMEM_REREG_CHANGE_TRANSLATION) ||
 					((access ^ base->access) & RMEM_ACCESS_ON_DEMAND)};
 	uint64_t new_word;
-	int rc;
+	int ret;
 
 	if (!rsoft_mr_keeps_keys(mr, access))
 		return -EOPNOTSUPP;
-	rc = rsoft_mr_rereg_take(mr, addr, length, access, &change);
-	if (rc != 0) {
+	ret = rsoft_mr_rereg_take(mr, addr, length, access, &change);
+	if (ret != 0) {
 		*result = RMEM_REREG_ERR_DONT_FORK_NEW;
-		return rc;
+		return ret;
 	}
 	if (change.is_other)
 		new_rights &= ~RSOFT_SLOW;
@@ -367,12 +367,12 @@ rsoft_mr_rereg(struct rmem_mr *base, uint32_t flags, struct rmem_pd *pd, void *a
 			__ATOMIC_SEQ_CST);
 	rsoft_grace_wait();
 	if (change.is_other)
-		rc = rsoft_mr_rereg_give(mr, addr, length, &change, result);
+		ret = rsoft_mr_rereg_give(mr, addr, length, &change, result);
 	if (flags & RMEM_REREG_CHANGE_TRANSLATION)
 		key->iova = (access & RMEM_ACCESS_ZERO_BASED) ? 0 : (uintptr_t)addr;
 	key->pd = pd->handle;
 	__atomic_store_n(&key->word, new_word, __ATOMIC_RELEASE);
-	return rc;
+	return ret;
 }
 
 int
@@ -449,7 +449,7 @@ rsoft_fast_reg_mr_alloc(struct rmem_mr *base)
 {
 	struct rsoft_dev *dev = rsoft_dev_of(&base->obj);
 	struct rsoft_mr *mr = rsoft_mr_of(base);
-	int rc;
+	int ret;
 
 	mr->pages = rte_malloc_socket("rsoft_pages", base->max_page_list_len * sizeof(*mr->pages),
 			0, (int)(int64_t)dev->args.socket);
@@ -457,10 +457,10 @@ rsoft_fast_reg_mr_alloc(struct rmem_mr *base)
 		RSOFT_LOG(ERR, "no memory for a page list of %u", base->max_page_list_len);
 		return -ENOMEM;
 	}
-	rc = rsoft_mr_take_key(mr, NULL);
-	if (rc != 0)
+	ret = rsoft_mr_take_key(mr, NULL);
+	if (ret != 0)
 		rte_free(mr->pages);
-	return rc;
+	return ret;
 }
 
 int
@@ -468,15 +468,15 @@ rsoft_mkey_alloc(struct rmem_mr *base)
 {
 	struct rsoft_dev *dev = rsoft_dev_of(&base->obj);
 	struct rsoft_mr *mr = rsoft_mr_of(base);
-	int rc;
+	int ret;
 
 	mr->list = rsoft_list_alloc(dev, base->max_entries);
 	if (mr->list == NULL)
 		return -ENOMEM;
-	rc = rsoft_mr_take_key(mr, NULL);
-	if (rc != 0)
+	ret = rsoft_mr_take_key(mr, NULL);
+	if (ret != 0)
 		rsoft_list_free(mr->list);
-	return rc;
+	return ret;
 }
 
 int

@@ -113,7 +113,7 @@ rsoft_odp_alloc(struct rsoft_dev *dev, void *addr, size_t length, uint32_t acces
 	bool is_implicit = addr == NULL && length == SIZE_MAX;
 	uint64_t end = is_implicit ? RSOFT_ODP_SPACE : (uintptr_t)addr + length;
 	struct rsoft_odp *odp;
-	int rc;
+	int ret;
 
 	odp = rte_zmalloc_socket("rsoft_odp", sizeof(*odp), RTE_CACHE_LINE_SIZE,
 			(int)(int64_t)dev->args.socket);
@@ -125,14 +125,14 @@ rsoft_odp_alloc(struct rsoft_dev *dev, void *addr, size_t length, uint32_t acces
 	odp->log2_page = (uint8_t)rte_log2_u32((uint32_t)sysconf(_SC_PAGESIZE));
 	odp->first_word = (uintptr_t)addr >> (odp->log2_page + RSOFT_ODP_LOG2_WORD);
 	odp->nb_words = ((end - 1) >> (odp->log2_page + RSOFT_ODP_LOG2_WORD)) - odp->first_word + 1;
-	rc = rsoft_odp_table_alloc(odp);
-	if (rc != 0) {
+	ret = rsoft_odp_table_alloc(odp);
+	if (ret != 0) {
 		RSOFT_LOG(ERR, "no address space for the %zu bytes of a table of pages",
 				odp->table_size);
 		goto free_odp;
 	}
-	rc = choose_guard(odp, access);
-	if (rc != 0)
+	ret = choose_guard(odp, access);
+	if (ret != 0)
 		goto free_tables;
 	odp->start = (uintptr_t)addr >> odp->log2_page << odp->log2_page;
 	odp->end = RTE_ALIGN_CEIL(end, UINT64_C(1) << odp->log2_page);
@@ -148,7 +148,7 @@ free_tables:
 	rsoft_odp_table_free(odp);
 free_odp:
 	rte_free(odp);
-	return rc;
+	return ret;
 }
 
 void

@@ -119,15 +119,15 @@ rsoft_post_send(struct rmem_qp *base, const struct rmem_send_wr *wr, uint16_t nb
 	struct rsoft_qp *qp = (struct rsoft_qp *)base;
 	unsigned int lcore = rte_lcore_id();
 	uint32_t n;
-	int rc;
+	int ret;
 
 	if (unlikely(__atomic_load_n(&qp->state, __ATOMIC_RELAXED) == RMEM_QPS_RESET))
 		return -EBUSY;
 	if (unlikely(lcore >= RTE_MAX_LCORE))
 		return -EINVAL;
-	n = rsoft_sq_accept(qp, wr, nb_wr, &rc);
+	n = rsoft_sq_accept(qp, wr, nb_wr, &ret);
 	if (unlikely(n == 0))
-		return rc;
+		return ret;
 	rsoft_post_accepted(qp, lcore, wr, n);
 	return (int)n;
 }
@@ -144,7 +144,7 @@ rsoft_post_bind_mw(struct rmem_qp *base, struct rmem_mw *mw, const struct rmem_m
 			.bind_mw.mw = mw,
 			.bind_mw.key_tag = rmem_rkey_next_tag(mw->rkey),
 	};
-	int rc;
+	int ret;
 
 	if (bind->bind_info.length != 0) {
 		wr.bind_mw.mr = bind->bind_info.mr;
@@ -156,10 +156,10 @@ rsoft_post_bind_mw(struct rmem_qp *base, struct rmem_mw *mw, const struct rmem_m
 		return -EBUSY;
 	if (lcore >= RTE_MAX_LCORE)
 		return -EINVAL;
-	rc = rsoft_sq_accept_bind(qp, &wr);
-	if (rc == 0)
+	ret = rsoft_sq_accept_bind(qp, &wr);
+	if (ret == 0)
 		rsoft_post_accepted(qp, lcore, &wr, 1);
-	return rc;
+	return ret;
 }
 
 /* How many more receives fit. */
@@ -181,7 +181,7 @@ rsoft_post_recv(struct rmem_qp *base, const struct rmem_recv_wr *wr, uint16_t nb
 	struct rsoft_qp *qp = (struct rsoft_qp *)base;
 	struct rsoft_rq *rq = &qp->rq;
 	uint32_t room, i, prod = rq->prod;
-	int rc = 0;
+	int ret = 0;
 
 	if (unlikely(__atomic_load_n(&qp->state, __ATOMIC_RELAXED) == RMEM_QPS_RESET))
 		return -EBUSY;
@@ -192,11 +192,11 @@ rsoft_post_recv(struct rmem_qp *base, const struct rmem_recv_wr *wr, uint16_t nb
 		struct rsoft_rqe *rqe;
 
 		if (unlikely(wr[i].num_sge > qp->max_recv_sge || wr[i].reserved != 0)) {
-			rc = -EINVAL;
+			ret = -EINVAL;
 			break;
 		}
 		if (unlikely(i == room)) {
-			rc = -ENOSPC;
+			ret = -ENOSPC;
 			break;
 		}
 		rqe = (struct rsoft_rqe *)(rq->ring + (size_t)(prod & rq->mask) * rq->stride);
@@ -209,7 +209,7 @@ rsoft_post_recv(struct rmem_qp *base, const struct rmem_recv_wr *wr, uint16_t nb
 		prod++;
 	}
 	if (i == 0)
-		return rc;
+		return ret;
 	/* Store what was posted, then load the state; see rsoft.h. */
 	__atomic_exchange_n(&rq->prod, prod, __ATOMIC_SEQ_CST);
 	if (unlikely(__atomic_load_n(&qp->state, __ATOMIC_SEQ_CST) == RMEM_QPS_ERR))

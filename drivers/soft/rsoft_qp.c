@@ -82,7 +82,7 @@ rsoft_qp_create(struct rmem_qp *base, const struct rmem_qp_conf *conf)
 {
 	struct rsoft_dev *dev = rsoft_dev_of(&base->obj);
 	struct rsoft_qp *qp = rsoft_qp_of(base);
-	int rc;
+	int ret;
 
 	qp->dev = dev;
 	rte_ticketlock_init(&qp->ctl_lock);
@@ -99,14 +99,14 @@ rsoft_qp_create(struct rmem_qp *base, const struct rmem_qp_conf *conf)
 			rsoft_qp_wants_inline_recv(conf);
 	qp->is_queued = dev->nb_engines != 0;
 	qp->psn = rsoft_random() & 0xffffff;
-	rc = rsoft_sq_init(&qp->sq, conf, (int)(int64_t)dev->args.socket);
-	if (rc != 0)
+	ret = rsoft_sq_init(&qp->sq, conf, (int)(int64_t)dev->args.socket);
+	if (ret != 0)
 		goto fail;
-	rc = rsoft_rq_init(&qp->rq, conf, (int)(int64_t)dev->args.socket);
-	if (rc != 0)
+	ret = rsoft_rq_init(&qp->rq, conf, (int)(int64_t)dev->args.socket);
+	if (ret != 0)
 		goto fini_sq;
-	rc = rsoft_qp_enter(qp);
-	if (rc != 0)
+	ret = rsoft_qp_enter(qp);
+	if (ret != 0)
 		goto free_rq;
 	rsoft_cq_attach(rsoft_cq_of(base->send_cq));
 	rsoft_cq_attach(rsoft_cq_of(base->recv_cq));
@@ -120,44 +120,44 @@ free_rq:
 fini_sq:
 	rsoft_sq_fini(&qp->sq);
 fail:
-	if (rc == -ENOMEM)
+	if (ret == -ENOMEM)
 		RSOFT_LOG(ERR, "no memory for queues of %u and %u requests", conf->max_send_wr,
 				conf->max_recv_wr);
-	return rc;
+	return ret;
 }
 
 int
 rsoft_qp_connect(struct rmem_qp *base, const struct rmem_qp_conn *conn)
 {
 	struct rsoft_qp *qp = rsoft_qp_of(base);
-	int rc = 0;
+	int ret = 0;
 
 	rte_ticketlock_lock(&qp->ctl_lock);
 	rte_ticketlock_lock(&rsoft_domain->lock);
 	if (qp->state != RMEM_QPS_RESET) {
-		rc = -EBUSY;
+		ret = -EBUSY;
 	} else if (conn->remote.qp_num >> 24 != 0) {
-		rc = -EINVAL;
+		ret = -EINVAL;
 	} else if (rsoft_addr_dev(&conn->remote) == NULL ||
 			(qp->dev->args.loop != 0 && qp->dev->wire != NULL)) {
-		rc = rwire_qp_connect(qp, conn);
+		ret = rwire_qp_connect(qp, conn);
 	}
-	if (rc == 0) {
+	if (ret == 0) {
 		qp->conn = *conn;
 		qp->is_queued = qp->dev->nb_engines != 0 || qp->wire != NULL;
 		__atomic_store_n(&qp->state, RMEM_QPS_RTS, __ATOMIC_RELEASE);
 	}
 	rte_ticketlock_unlock(&rsoft_domain->lock);
 	rte_ticketlock_unlock(&qp->ctl_lock);
-	if (rc == -EBUSY)
+	if (ret == -EBUSY)
 		RSOFT_LOG(ERR, "QP 0x%06x can't connect: it is not in RESET", base->qp_num);
-	if (rc == -EINVAL)
+	if (ret == -EINVAL)
 		RSOFT_LOG(ERR,
 				"QP 0x%06x can't connect: QP number 0x%x is over 0xffffff, or the "
 				"GID is neither that of a software device of this process nor an "
 				"address that its ip= can reach",
 				base->qp_num, conn->remote.qp_num);
-	return rc;
+	return ret;
 }
 
 int

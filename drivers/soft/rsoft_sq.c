@@ -89,12 +89,12 @@ rsoft_sq_room(struct rsoft_qp *qp, uint32_t wanted)
 }
 
 uint32_t
-rsoft_sq_accept(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_wr, int *rc)
+rsoft_sq_accept(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_wr, int *ret)
 {
 	int why;
 	uint32_t i, n = RTE_MIN(nb_wr, rsoft_sq_room(qp, nb_wr));
 
-	*rc = n == nb_wr ? 0 : -ENOSPC;
+	*ret = n == nb_wr ? 0 : -ENOSPC;
 	if (unlikely(n == 0 && nb_wr != 0 && rmem_wr_check_full(&qp->qp, &qp->limits, wr) != 0))
 		n = 1; /* malformed: -ENOSPC is only for what is not */
 	for (i = 0; i < n; i++) {
@@ -102,7 +102,7 @@ rsoft_sq_accept(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_
 			continue;
 		why = rmem_wr_check_full(&qp->qp, &qp->limits, &wr[i]);
 		if (unlikely(why != 0)) {
-			*rc = why;
+			*ret = why;
 			break;
 		}
 		rsoft_sq_set_tag(&wr[i]);

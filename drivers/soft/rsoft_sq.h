@@ -20,10 +20,10 @@ void rsoft_sq_fini(struct rsoft_sq *sq);
 
 /*
  * How many of nb_wr requests can be accepted: all before the first that is malformed or
- * finds no free entry. If that is the first, *rc is the reason.
+ * finds no free entry. If that is the first, *ret is the reason.
  */
 uint32_t rsoft_sq_accept(
-		struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_wr, int *rc);
+		struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_wr, int *ret);
 
 /* Accept a binding that rmem_mw_bind() has checked: 0 or -ENOSPC. */
 int rsoft_sq_accept_bind(struct rsoft_qp *qp, const struct rmem_send_wr *wr);

@@ -76,7 +76,7 @@ rverbs_arg_cm(const char *key, const char *value, bool *is_tcp)
 static int
 rverbs_arg_set(const char *key, const char *value, struct rverbs_args *args)
 {
-	int rc;
+	int ret;
 
 	if (value == NULL)
 		value = "";
@@ -87,12 +87,12 @@ rverbs_arg_set(const char *key, const char *value, struct rverbs_args *args)
 	if (strcmp(key, "port") == 0)
 		return rverbs_arg_number(key, value, 1, 255, &args->port);
 	if (strcmp(key, "mtu") == 0) {
-		rc = rverbs_arg_number(key, value, 256, 4096, &args->mtu);
-		if (rc == 0 && !rte_is_power_of_2(args->mtu)) {
+		ret = rverbs_arg_number(key, value, 256, 4096, &args->mtu);
+		if (ret == 0 && !rte_is_power_of_2(args->mtu)) {
 			RVERBS_LOG(ERR, "mtu=%u is not 256, 512, 1024, 2048 or 4096", args->mtu);
-			rc = -EINVAL;
+			ret = -EINVAL;
 		}
-		return rc;
+		return ret;
 	}
 	if (strcmp(key, "cm") == 0)
 		return rverbs_arg_cm(key, value, &args->is_cm_tcp);
@@ -107,7 +107,7 @@ rverbs_args_parse(const char *str, struct rverbs_args *args)
 {
 	struct rte_kvargs *list;
 	unsigned int i;
-	int rc = 0;
+	int ret = 0;
 
 	memset(args, 0, sizeof(*args));
 	args->port = 1;
@@ -118,15 +118,15 @@ rverbs_args_parse(const char *str, struct rverbs_args *args)
 		RVERBS_LOG(ERR, "arguments '%s' are not key=value,key=value", str);
 		return -EINVAL;
 	}
-	for (i = 0; i < list->count && rc == 0; i++) {
+	for (i = 0; i < list->count && ret == 0; i++) {
 		if (rte_kvargs_count(list, list->pairs[i].key) > 1) {
 			RVERBS_LOG(ERR, "argument '%s' is given more than once",
 					list->pairs[i].key);
-			rc = -EINVAL;
+			ret = -EINVAL;
 		} else {
-			rc = rverbs_arg_set(list->pairs[i].key, list->pairs[i].value, args);
+			ret = rverbs_arg_set(list->pairs[i].key, list->pairs[i].value, args);
 		}
 	}
 	rte_kvargs_free(list);
-	return rc;
+	return ret;
 }

@@ -23,14 +23,14 @@ rverbs_cq_create(struct rmem_cq *base, const struct rmem_cq_conf *conf)
 {
 	struct rverbs_dev *dev = rverbs_dev_of(&base->obj);
 	struct rverbs_cq *cq = rverbs_cq_of(base);
-	int rc;
+	int ret;
 
 	rte_ticketlock_init(&cq->lock);
 	cq->dev = dev;
 	cq->ibv = ibv_create_cq(dev->context, (int)conf->nb_cqe, cq, NULL, 0);
-	rc = rverbs_err_null(cq->ibv, "ibv_create_cq");
-	if (rc != 0)
-		return rc;
+	ret = rverbs_err_null(cq->ibv, "ibv_create_cq");
+	if (ret != 0)
+		return ret;
 	base->nb_cqe = RTE_MAX((uint32_t)cq->ibv->cqe, conf->nb_cqe);
 	cq->saved = rte_malloc("rverbs_saved", base->nb_cqe * sizeof(*cq->saved), 0);
 	if (cq->saved == NULL) {
@@ -45,10 +45,10 @@ int
 rverbs_cq_destroy(struct rmem_cq *base)
 {
 	struct rverbs_cq *cq = rverbs_cq_of(base);
-	int rc = rverbs_err_code(ibv_destroy_cq(cq->ibv), RVERBS_ERR_RELEASE, "ibv_destroy_cq");
+	int ret = rverbs_err_code(ibv_destroy_cq(cq->ibv), RVERBS_ERR_RELEASE, "ibv_destroy_cq");
 
-	if (rc != 0)
-		return rc;
+	if (ret != 0)
+		return ret;
 	rte_free(cq->saved);
 	return 0;
 }

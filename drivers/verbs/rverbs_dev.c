@@ -71,7 +71,7 @@ static int
 rverbs_open(struct rverbs_dev *dev)
 {
 	struct ibv_device *device, **list;
-	int nb = 0, rc = 0, err;
+	int nb = 0, ret = 0, err;
 
 	list = ibv_get_device_list(&nb);
 	if (list == NULL) {
@@ -85,62 +85,62 @@ rverbs_open(struct rverbs_dev *dev)
 	}
 	device = rverbs_choose(list, nb, dev->args.ibdev);
 	if (device == NULL) {
-		rc = -ENODEV;
+		ret = -ENODEV;
 	} else {
 		dev->context = ibv_open_device(device);
 		if (dev->context == NULL)
-			rc = rverbs_open_failed(device, errno);
+			ret = rverbs_open_failed(device, errno);
 	}
 	ibv_free_device_list(list);
-	return rc;
+	return ret;
 }
 
 /* The part of the creation that needs an open device. */
 static int
 rverbs_start(struct rverbs_dev *dev, uint16_t dev_id)
 {
-	int rc;
+	int ret;
 
-	rc = rverbs_open(dev);
-	if (rc != 0)
-		return rc;
-	rc = rverbs_err_code(ibv_query_device_ex(dev->context, NULL, &dev->attr), RVERBS_ERR_OPEN,
+	ret = rverbs_open(dev);
+	if (ret != 0)
+		return ret;
+	ret = rverbs_err_code(ibv_query_device_ex(dev->context, NULL, &dev->attr), RVERBS_ERR_OPEN,
 			"ibv_query_device");
-	if (rc == 0)
-		rc = rverbs_port_open(dev);
-	if (rc == 0)
-		rc = rverbs_probe(dev);
-	if (rc == 0 && dev->has_mw_quirk)
-		rc = rverbs_mwq_table_open(dev_id);
-	if (rc == 0)
-		rc = rverbs_events_start(dev);
-	if (rc != 0) {
+	if (ret == 0)
+		ret = rverbs_port_open(dev);
+	if (ret == 0)
+		ret = rverbs_probe(dev);
+	if (ret == 0 && dev->has_mw_quirk)
+		ret = rverbs_mwq_table_open(dev_id);
+	if (ret == 0)
+		ret = rverbs_events_start(dev);
+	if (ret != 0) {
 		rverbs_mwq_table_close(dev_id);
 		ibv_close_device(dev->context);
 	}
-	return rc;
+	return ret;
 }
 
 static int
 rverbs_dev_create(struct rmem_dev *base, const char *args)
 {
 	struct rverbs_dev *dev;
-	int rc;
+	int ret;
 
 	dev = rte_zmalloc("rverbs_dev", sizeof(*dev), RTE_CACHE_LINE_SIZE);
 	if (dev != NULL)
 		dev->slots = rte_zmalloc("rverbs_slots", RVERBS_MAX_QP * sizeof(*dev->slots), 0);
 	if (dev == NULL || dev->slots == NULL) {
 		RVERBS_LOG(ERR, "no memory for a device");
-		rc = -ENOMEM;
+		ret = -ENOMEM;
 		goto free;
 	}
 	rte_ticketlock_init(&dev->lock);
 	TAILQ_INIT(&dev->mrs);
-	rc = rverbs_args_parse(args, &dev->args);
-	if (rc == 0)
-		rc = rverbs_start(dev, base->obj.dev_id);
-	if (rc != 0)
+	ret = rverbs_args_parse(args, &dev->args);
+	if (ret == 0)
+		ret = rverbs_start(dev, base->obj.dev_id);
+	if (ret != 0)
 		goto free;
 	dev->max_wr = RTE_MIN((uint32_t)dev->attr.orig_attr.max_qp_wr, RVERBS_MAX_DEPTH);
 	rverbs_devs_set(base->obj.dev_id, dev);
@@ -151,7 +151,7 @@ free:
 	if (dev != NULL)
 		rte_free(dev->slots);
 	rte_free(dev);
-	return rc;
+	return ret;
 }
 
 static void

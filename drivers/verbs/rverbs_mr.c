@@ -65,12 +65,12 @@ rverbs_mr_reg(struct rmem_mr *base, const struct rmem_mr_attr *attr)
 	struct rverbs_mr *mr = rverbs_mr_of(base);
 	struct ibv_pd *pd = rverbs_pd_of(base->pd)->ibv;
 	unsigned int access = base->access & dev->access;
-	int rc;
+	int ret;
 
 	RTE_SET_USED(attr);
-	rc = rverbs_odp_check(base);
-	if (rc != 0)
-		return rc;
+	ret = rverbs_odp_check(base);
+	if (ret != 0)
+		return ret;
 	mr->ibv = ibv_reg_mr_iova2(pd, base->addr, base->length, base->iova, access);
 	if (mr->ibv == NULL)
 		return rverbs_mr_refused(
@@ -126,20 +126,20 @@ rverbs_mr_dereg(struct rmem_mr *base)
 {
 	struct rverbs_dev *dev = rverbs_dev_of(&base->obj);
 	struct ibv_mr *ibv = rverbs_mr_of(base)->ibv;
-	int rc = 0;
+	int ret = 0;
 
 	rverbs_odp_remove(dev, rverbs_mr_of(base));
 	/* A window may be bound to it without counting as bound: its binding was flushed. */
 	if (ibv_dereg_mr(ibv) != 0) {
 		if (dev->has_mw_quirk)
 			(void)rverbs_mwq_settle_mr(base);
-		rc = rverbs_err_code(ibv_dereg_mr(ibv), RVERBS_ERR_RELEASE, "ibv_dereg_mr");
+		ret = rverbs_err_code(ibv_dereg_mr(ibv), RVERBS_ERR_RELEASE, "ibv_dereg_mr");
 	}
-	if (rc == -EINVAL) /* errno of rdma_rxe; more requests of the window are in flight */
-		rc = -EBUSY;
-	if (rc != 0)
+	if (ret == -EINVAL) /* errno of rdma_rxe; more requests of the window are in flight */
+		ret = -EBUSY;
+	if (ret != 0)
 		rverbs_odp_add(dev, rverbs_mr_of(base));
-	return rc;
+	return ret;
 }
 
 /* The kernel pins registered memory, except on-demand memory. */

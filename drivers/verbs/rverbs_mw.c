@@ -17,14 +17,14 @@ static int
 rverbs_mw_make(struct rverbs_mw *mw)
 {
 	struct ibv_pd *pd = rverbs_pd_of(mw->mw.pd)->ibv;
-	int rc;
+	int ret;
 
 	rte_ticketlock_init(&mw->lock);
 	mw->ibv = ibv_alloc_mw(pd, mw->mw.type == RMEM_MW_TYPE_1 ? IBV_MW_TYPE_1 : IBV_MW_TYPE_2);
-	rc = rverbs_err_null(mw->ibv, "ibv_alloc_mw");
-	if (rc == 0)
+	ret = rverbs_err_null(mw->ibv, "ibv_alloc_mw");
+	if (ret == 0)
 		mw->mw.rkey = mw->key_in_force = mw->ibv->rkey;
-	return rc;
+	return ret;
 }
 
 int
@@ -39,14 +39,14 @@ static int
 rverbs_mw_unmake(struct rverbs_mw *mw)
 {
 	uint32_t busy;
-	int rc;
+	int ret;
 
 	rte_ticketlock_lock(&mw->lock);
 	busy = mw->busy;
 	rte_ticketlock_unlock(&mw->lock);
-	rc = rverbs_mw_check_busy(mw, busy);
-	if (rc != 0)
-		return rc;
+	ret = rverbs_mw_check_busy(mw, busy);
+	if (ret != 0)
+		return ret;
 	return rverbs_err_code(ibv_dealloc_mw(mw->ibv), RVERBS_ERR_RELEASE, "ibv_dealloc_mw");
 }
 
@@ -72,10 +72,10 @@ rverbs_mw_bind_begin(struct rverbs_qp *qp, struct rverbs_mw *mw, struct rmem_mr 
 }
 
 static void
-rverbs_mw_bind_end(const struct rverbs_qp *qp, struct rverbs_mw_op *op, int rc)
+rverbs_mw_bind_end(const struct rverbs_qp *qp, struct rverbs_mw_op *op, int ret)
 {
 	if (qp->has_mw_quirk)
-		rverbs_mwq_bind_end(op, rc);
+		rverbs_mwq_bind_end(op, ret);
 	else
 		rte_ticketlock_unlock(&op->mw->lock);
 }
@@ -114,7 +114,7 @@ rverbs_mw_call(struct rverbs_qp *qp, struct rverbs_mw_op *op, const struct rmem_
 	uint64_t windows = qp->windows;
 	struct rverbs_mw *mw = op->mw;
 	struct ibv_mw_bind ibv;
-	int rc;
+	int ret;
 
 	rverbs_mw_bind_fill(mw, bind, qp->id | (uint16_t)prod, &ibv);
 	wqe->wr_id = bind->wr_id;
@@ -122,14 +122,14 @@ rverbs_mw_call(struct rverbs_qp *qp, struct rverbs_mw_op *op, const struct rmem_
 	mw->busy++;
 	rverbs_mw_ops_push(qp);
 	__atomic_store_n(&qp->sq.prod, prod + 1, __ATOMIC_RELEASE);
-	rc = ibv_bind_mw(qp->ibv, mw->ibv, &ibv);
-	if (rc != 0) {
+	ret = ibv_bind_mw(qp->ibv, mw->ibv, &ibv);
+	if (ret != 0) {
 		__atomic_store_n(&qp->sq.prod, prod, __ATOMIC_RELEASE);
 		__atomic_store_n(&qp->mw_ops.prod, qp->mw_ops.prod - 1, __ATOMIC_RELEASE);
 		mw->busy--;
 		qp->windows = windows;
 		mw->ibv->rkey = before;
-		return rverbs_err_post(rc == -1 ? errno : rc);
+		return rverbs_err_post(ret == -1 ? errno : ret);
 	}
 	op->key = mw->ibv->rkey;
 	rverbs_mw_set_handle(mw, op->key);
@@ -146,21 +146,21 @@ rverbs_mw_bind(struct rmem_qp *base, struct rmem_mw *mw, const struct rmem_mw_bi
 	struct rmem_mr *mr = bind->bind_info.length != 0 ? bind->bind_info.mr : NULL;
 	struct rverbs_qp *qp = rverbs_qp_of(base);
 	struct rverbs_mw_op *op;
-	int rc;
+	int ret;
 
-	rc = rverbs_qp_check_gate(qp);
-	if (rc == 0 && rverbs_room(&qp->sq, 1) == 0)
-		rc = -ENOSPC;
-	if (rc != 0)
-		return rc;
+	ret = rverbs_qp_check_gate(qp);
+	if (ret == 0 && rverbs_room(&qp->sq, 1) == 0)
+		ret = -ENOSPC;
+	if (ret != 0)
+		return ret;
 	op = rverbs_mw_ops_next(qp, qp->sq.prod);
 	op->mw = rverbs_mw_of(mw);
-	rc = rverbs_mw_bind_begin(qp, op->mw, mr, op);
-	if (rc != 0)
-		return rc;
-	rc = rverbs_mw_call(qp, op, bind);
-	rverbs_mw_bind_end(qp, op, rc);
-	return rc;
+	ret = rverbs_mw_bind_begin(qp, op->mw, mr, op);
+	if (ret != 0)
+		return ret;
+	ret = rverbs_mw_call(qp, op, bind);
+	rverbs_mw_bind_end(qp, op, ret);
+	return ret;
 }
 
 /* A type 1 binding has completed: if it failed, the previous one is in force. */

@@ -36,25 +36,25 @@ rverbs_mwq_make(struct rverbs_mw *mw)
 	struct ibv_pd *pd = rverbs_pd_of(mw->mw.pd)->ibv;
 	uint16_t dev_id = mw->mw.obj.dev_id;
 	struct ibv_mw *ibv;
-	int rc;
+	int ret;
 
 	ibv = ibv_alloc_mw(pd, mw->mw.type == RMEM_MW_TYPE_1 ? IBV_MW_TYPE_1 : IBV_MW_TYPE_2);
-	rc = rverbs_err_null(ibv, "ibv_alloc_mw");
-	if (rc != 0)
-		return rc;
+	ret = rverbs_err_null(ibv, "ibv_alloc_mw");
+	if (ret != 0)
+		return ret;
 	rverbs_mwq_lock(dev_id);
 	mw->ibv = ibv;
-	rc = rverbs_mwq_insert(mw);
-	if (rc == 0)
+	ret = rverbs_mwq_insert(mw);
+	if (ret == 0)
 		rverbs_mwq_start(mw);
 	else
 		mw->ibv = NULL;
 	rverbs_mwq_unlock(dev_id);
-	if (rc != 0) {
+	if (ret != 0) {
 		RVERBS_LOG(ERR, "no memory for a place of a window");
 		(void)rverbs_err_code(ibv_dealloc_mw(ibv), RVERBS_ERR_RELEASE, "ibv_dealloc_mw");
 	}
-	return rc;
+	return ret;
 }
 
 /* Conversely: on success the handle has none, and releases its MR. */
@@ -63,15 +63,15 @@ rverbs_mwq_unmake(struct rverbs_mw *mw)
 {
 	uint16_t dev_id = mw->mw.obj.dev_id;
 	struct rmem_mr *mr;
-	int rc;
+	int ret;
 
 	/* First out of the table: the device may give the index out again. */
 	rverbs_mwq_lock(dev_id);
 	rverbs_mwq_remove(mw);
 	rverbs_mwq_unlock(dev_id);
-	rc = rverbs_err_code(ibv_dealloc_mw(mw->ibv), RVERBS_ERR_RELEASE, "ibv_dealloc_mw");
+	ret = rverbs_err_code(ibv_dealloc_mw(mw->ibv), RVERBS_ERR_RELEASE, "ibv_dealloc_mw");
 	rverbs_mwq_lock(dev_id);
-	if (rc == 0) {
+	if (ret == 0) {
 		mr = mw->mr;
 		mw->mr = NULL;
 		mw->ibv = NULL;
@@ -80,18 +80,18 @@ rverbs_mwq_unmake(struct rverbs_mw *mw)
 		(void)rverbs_mwq_insert(mw); /* its place is there */
 	}
 	rverbs_mwq_unlock(dev_id);
-	return rc;
+	return ret;
 }
 
 int
 rverbs_mwq_alloc(struct rverbs_mw *mw)
 {
-	int rc = 0;
+	int ret = 0;
 
 	mw->state = RVERBS_MWQ_GONE;
 	if (mw->mw.type == RMEM_MW_TYPE_1)
-		rc = rverbs_pd_park(mw->mw.pd);
-	return rc == 0 ? rverbs_mwq_make(mw) : rc;
+		ret = rverbs_pd_park(mw->mw.pd);
+	return ret == 0 ? rverbs_mwq_make(mw) : ret;
 }
 
 int
@@ -100,7 +100,7 @@ rverbs_mwq_dealloc(struct rverbs_mw *mw)
 	uint16_t dev_id = mw->mw.obj.dev_id;
 	uint8_t state;
 	uint32_t busy;
-	int rc = 0;
+	int ret = 0;
 
 	rverbs_mwq_lock(dev_id);
 	state = mw->state;
@@ -111,13 +111,13 @@ rverbs_mwq_dealloc(struct rverbs_mw *mw)
 	if (busy != 0)
 		return rverbs_mw_check_busy(mw, busy);
 	if (mw->ibv != NULL)
-		rc = rverbs_mwq_unmake(mw);
-	if (rc != 0) {
+		ret = rverbs_mwq_unmake(mw);
+	if (ret != 0) {
 		rverbs_mwq_lock(dev_id);
 		mw->state = state;
 		rverbs_mwq_unlock(dev_id);
 	}
-	return rc;
+	return ret;
 }
 
 int
@@ -125,20 +125,20 @@ rverbs_mwq_renew(struct rverbs_mw *mw)
 {
 	uint16_t dev_id = mw->mw.obj.dev_id;
 	bool is_unmade = mw->ibv == NULL;
-	int rc = 0;
+	int ret = 0;
 
 	if (!is_unmade) {
-		rc = rverbs_mwq_unmake(mw);
-		is_unmade = rc == 0;
+		ret = rverbs_mwq_unmake(mw);
+		is_unmade = ret == 0;
 	}
 	if (is_unmade)
-		rc = rverbs_mwq_make(mw);
+		ret = rverbs_mwq_make(mw);
 	rverbs_mwq_lock(dev_id);
-	if (rc != 0)
+	if (ret != 0)
 		mw->state = is_unmade ? RVERBS_MWQ_GONE : RVERBS_MWQ_UNKNOWN;
 	mw->busy--;
 	rverbs_mwq_unlock(dev_id);
-	return rc;
+	return ret;
 }
 
 /* Either of a QP, or by the MR. With the lock held. */
@@ -157,9 +157,9 @@ static int
 rverbs_mwq_settle(uint16_t dev_id, const struct rverbs_qp *qp, const struct rmem_mr *mr)
 {
 	struct rverbs_mw *mw;
-	int rc = 0;
+	int ret = 0;
 
-	while (rc == 0) {
+	while (ret == 0) {
 		rverbs_mwq_lock(dev_id);
 		mw = rverbs_mwq_first(dev_id);
 		while (mw != NULL && !rverbs_mwq_is_to_settle(mw, qp, mr))
@@ -171,9 +171,9 @@ rverbs_mwq_settle(uint16_t dev_id, const struct rverbs_qp *qp, const struct rmem
 		rverbs_mwq_unlock(dev_id);
 		if (mw == NULL)
 			break;
-		rc = rverbs_mwq_renew(mw);
+		ret = rverbs_mwq_renew(mw);
 	}
-	return rc == 0 ? 0 : -EIO; /* of calls that make nothing */
+	return ret == 0 ? 0 : -EIO; /* of calls that make nothing */
 }
 
 int
@@ -227,17 +227,17 @@ int
 rverbs_mwq_bind_begin(struct rverbs_qp *qp, struct rverbs_mw *mw, struct rmem_mr *mr,
 		struct rverbs_mw_op *op)
 {
-	int rc = 0;
+	int ret = 0;
 
 	if (mr != NULL && !rmem_obj_hold(&mr->obj))
 		return -EINVAL;
 	if (mr != NULL && __atomic_load_n(&mr->state, __ATOMIC_ACQUIRE) != RMEM_MR_STATE_VALID)
-		rc = -EBUSY;
-	if (rc == 0)
-		rc = rverbs_mwq_ready(mw);
-	if (rc != 0) {
+		ret = -EBUSY;
+	if (ret == 0)
+		ret = rverbs_mwq_ready(mw);
+	if (ret != 0) {
 		rverbs_mwq_let_go(mr);
-		return rc;
+		return ret;
 	}
 	rverbs_mwq_lock(mw->mw.obj.dev_id);
 	op->kind = rverbs_qp_has_failed(qp) ? RVERBS_MW_DEAD : RVERBS_MW_BIND_1;
@@ -247,16 +247,16 @@ rverbs_mwq_bind_begin(struct rverbs_qp *qp, struct rverbs_mw *mw, struct rmem_mr
 }
 
 void
-rverbs_mwq_bind_end(struct rverbs_mw_op *op, int rc)
+rverbs_mwq_bind_end(struct rverbs_mw_op *op, int ret)
 {
 	struct rverbs_mw *mw = op->mw;
 	struct rmem_mr *mr = op->mr;
 
-	if (rc == 0 && op->kind == RVERBS_MW_BIND_1)
+	if (ret == 0 && op->kind == RVERBS_MW_BIND_1)
 		mw->key = op->key;
-	else if (rc == 0)
+	else if (ret == 0)
 		mw->ibv->rkey = mw->key; /* it will be flushed */
 	rverbs_mwq_unlock(mw->mw.obj.dev_id);
-	if (rc != 0)
+	if (ret != 0)
 		rverbs_mwq_let_go(mr);
 }

@@ -46,7 +46,7 @@ int rverbs_mwq_dealloc(struct rverbs_mw *mw);
  */
 int rverbs_mwq_bind_begin(struct rverbs_qp *qp, struct rverbs_mw *mw, struct rmem_mr *mr,
 		struct rverbs_mw_op *op);
-void rverbs_mwq_bind_end(struct rverbs_mw_op *op, int rc);
+void rverbs_mwq_bind_end(struct rverbs_mw_op *op, int ret);
 /* Allocate a window again at the device, not bound. It is RENEWED, and counted in busy. */
 int rverbs_mwq_renew(struct rverbs_mw *mw);
 /* The windows of a QP whose requests are forgotten: none stays UNKNOWN. */

@@ -95,18 +95,19 @@ rverbs_mr_advise(struct rmem_pd *pd, int advice, uint32_t flags, const struct rm
 {
 	struct rverbs_dev *dev = rverbs_dev_of(&pd->obj);
 	uint32_t i;
-	int rc = 0;
+	int ret = 0;
 
-	for (i = 0; i < num_sge && rc == 0; i++) {
+	for (i = 0; i < num_sge && ret == 0; i++) {
 		rte_ticketlock_lock(&dev->lock);
-		rc = rverbs_odp_check_sge(dev, pd, advice, &sg_list[i]);
+		ret = rverbs_odp_check_sge(dev, pd, advice, &sg_list[i]);
 		rte_ticketlock_unlock(&dev->lock);
 	}
-	if (rc != 0) {
+	if (ret != 0) {
 		i--;
 		RVERBS_LOG(ERR, "advice %d: SGE %u, lkey 0x%08x, 0x%" PRIx64 " + %u: %s", advice, i,
-				sg_list[i].lkey, sg_list[i].addr, sg_list[i].length, strerror(-rc));
-		return rc;
+				sg_list[i].lkey, sg_list[i].addr, sg_list[i].length,
+				strerror(-ret));
+		return ret;
 	}
 	/* libibverbs does not write to the list. */
 	return rverbs_err_code(

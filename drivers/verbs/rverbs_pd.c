@@ -16,24 +16,24 @@ rverbs_pd_alloc(struct rmem_pd *base)
 {
 	struct rverbs_dev *dev = rverbs_dev_of(&base->obj);
 	struct rverbs_pd *pd = rverbs_pd_of(base);
-	int rc;
+	int ret;
 
 	pd->ibv = ibv_alloc_pd(dev->context);
-	rc = rverbs_err_null(pd->ibv, "ibv_alloc_pd");
-	if (rc == 0)
+	ret = rverbs_err_null(pd->ibv, "ibv_alloc_pd");
+	if (ret == 0)
 		base->handle = pd->ibv->handle;
-	return rc;
+	return ret;
 }
 
 static int
 rverbs_pd_unpark(struct ibv_mr *park)
 {
 	void *page = park->addr;
-	int rc = rverbs_err_code(ibv_dereg_mr(park), RVERBS_ERR_RELEASE, "ibv_dereg_mr");
+	int ret = rverbs_err_code(ibv_dereg_mr(park), RVERBS_ERR_RELEASE, "ibv_dereg_mr");
 
-	if (rc == 0)
+	if (ret == 0)
 		free(page);
-	return rc;
+	return ret;
 }
 
 int
@@ -42,7 +42,7 @@ rverbs_pd_park(struct rmem_pd *base)
 	struct rverbs_pd *pd = rverbs_pd_of(base);
 	struct ibv_mr *park, *none = NULL;
 	void *page;
-	int rc;
+	int ret;
 
 	if (__atomic_load_n(&pd->park, __ATOMIC_ACQUIRE) != NULL)
 		return 0;
@@ -53,10 +53,10 @@ rverbs_pd_park(struct rmem_pd *base)
 	}
 	park = ibv_reg_mr_iova2(pd->ibv, page, RVERBS_PARK_SIZE, (uintptr_t)page,
 			RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_MW_BIND);
-	rc = rverbs_err_null(park, "ibv_reg_mr of a page for windows");
-	if (rc != 0) {
+	ret = rverbs_err_null(park, "ibv_reg_mr of a page for windows");
+	if (ret != 0) {
 		free(page);
-		return rc;
+		return ret;
 	}
 	if (!__atomic_compare_exchange_n(&pd->park, &none, park, false, __ATOMIC_ACQ_REL,
 			    __ATOMIC_ACQUIRE)) /* another thread was first */
@@ -68,12 +68,12 @@ int
 rverbs_pd_dealloc(struct rmem_pd *base)
 {
 	struct rverbs_pd *pd = rverbs_pd_of(base);
-	int rc = 0;
+	int ret = 0;
 
 	if (pd->park != NULL)
-		rc = rverbs_pd_unpark(pd->park);
-	if (rc != 0)
-		return rc;
+		ret = rverbs_pd_unpark(pd->park);
+	if (ret != 0)
+		return ret;
 	pd->park = NULL;
 	return rverbs_err_code(ibv_dealloc_pd(pd->ibv), RVERBS_ERR_RELEASE, "ibv_dealloc_pd");
 }

@@ -115,7 +115,7 @@ rverbs_gid_open(struct rverbs_dev *dev)
 	size_t room = rverbs_gid_room(dev);
 	struct ibv_gid_entry *table;
 	ssize_t nb;
-	int rc;
+	int ret;
 
 	if (room == 0)
 		return -EIO;
@@ -125,10 +125,10 @@ rverbs_gid_open(struct rverbs_dev *dev)
 		return -ENOMEM;
 	}
 	nb = ibv_query_gid_table(dev->context, table, room, 0);
-	rc = nb < 0 ? rverbs_err_minus((int)nb, "ibv_query_gid_table")
-		    : rverbs_gid_take(dev, table, nb);
+	ret = nb < 0 ? rverbs_err_minus((int)nb, "ibv_query_gid_table")
+		     : rverbs_gid_take(dev, table, nb);
 	free(table);
-	return rc;
+	return ret;
 }
 
 static int
@@ -159,24 +159,24 @@ int
 rverbs_port_open(struct rverbs_dev *dev)
 {
 	struct ibv_port_attr attr;
-	int rc;
+	int ret;
 
 	if (dev->args.port > dev->attr.orig_attr.phys_port_cnt) {
 		RVERBS_LOG(ERR, "%s: port=%u: it has %u", dev->context->device->name,
 				dev->args.port, dev->attr.orig_attr.phys_port_cnt);
 		return -EINVAL;
 	}
-	rc = rverbs_err_code(ibv_query_port(dev->context, (uint8_t)dev->args.port, &attr),
+	ret = rverbs_err_code(ibv_query_port(dev->context, (uint8_t)dev->args.port, &attr),
 			RVERBS_ERR_OPEN, "ibv_query_port");
-	if (rc == 0)
-		rc = rverbs_port_check(dev, &attr);
-	if (rc == 0 && dev->args.is_cm_tcp && attr.link_layer != IBV_LINK_LAYER_ETHERNET) {
+	if (ret == 0)
+		ret = rverbs_port_check(dev, &attr);
+	if (ret == 0 && dev->args.is_cm_tcp && attr.link_layer != IBV_LINK_LAYER_ETHERNET) {
 		RVERBS_LOG(ERR, "%s: cm=tcp: port %u is not RoCE: its GIDs are not IP addresses",
 				dev->context->device->name, dev->args.port);
-		rc = -EINVAL;
+		ret = -EINVAL;
 	}
-	if (rc != 0)
-		return rc;
+	if (ret != 0)
+		return ret;
 	dev->port.num = (uint8_t)dev->args.port;
 	dev->port.link_layer = attr.link_layer;
 	dev->port.lid = attr.lid;

@@ -52,10 +52,10 @@ rverbs_check_bind(const struct rverbs_qp *qp, const struct rmem_send_wr *wr)
 static __rte_always_inline int
 rverbs_check(const struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint64_t *bytes)
 {
-	int rc = rmem_wr_check(&qp->qp, &qp->limits, wr);
+	int ret = rmem_wr_check(&qp->qp, &qp->limits, wr);
 
-	if (unlikely(rc != 0))
-		return rc;
+	if (unlikely(ret != 0))
+		return ret;
 	if (unlikely(!rmem_wr_has_sges(wr))) {
 		*bytes = 0;
 		if (wr->opcode == RMEM_WR_BIND_MW)
@@ -70,16 +70,16 @@ rverbs_check(const struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint64_t
 	return 0;
 }
 
-/* Check one and note it in the ring; its wr_id, or why not in *rc. */
+/* Check one and note it in the ring; its wr_id, or why not in *ret. */
 static __rte_always_inline uint64_t
 rverbs_accept(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t at, uint64_t *bytes,
-		int *rc)
+		int *ret)
 {
 	struct rverbs_wqe *wqe = &qp->sq.wqe[at & qp->sq.mask];
 	uint64_t length = 0;
 
-	*rc = rverbs_check(qp, wr, &length);
-	if (unlikely(*rc != 0))
+	*ret = rverbs_check(qp, wr, &length);
+	if (unlikely(*ret != 0))
 		return 0;
 	wqe->wr_id = wr->wr_id;
 	/* Atomic, as one slower store of 16 bytes is made of both otherwise. */
@@ -93,9 +93,9 @@ static int
 rverbs_full(const struct rverbs_qp *qp, const struct rmem_send_wr *wr)
 {
 	uint64_t bytes;
-	int rc = rverbs_check(qp, wr, &bytes);
+	int ret = rverbs_check(qp, wr, &bytes);
 
-	return rc != 0 ? rc : -ENOSPC;
+	return ret != 0 ? ret : -ENOSPC;
 }
 
 /* In one piece: rdma_rxe's provider counts the bytes of a list as 0 (seen with rdma-core 44). */
@@ -207,31 +207,31 @@ rverbs_post_ex(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_
 	struct rverbs_mw_burst burst = rverbs_mw_burst_start(qp);
 	struct ibv_qp_ex *ex = qp->ex;
 	uint64_t id, bytes = 0;
-	int rc = 0;
+	int ret = 0;
 
 	*is_refused = false;
 	if (unlikely(at == end))
 		return rverbs_full(qp, wr);
 	ibv_wr_start(ex);
 	for (; at != end; at++, wr++) {
-		id = rverbs_accept(qp, wr, at, &bytes, &rc);
-		if (unlikely(rc != 0))
+		id = rverbs_accept(qp, wr, at, &bytes, &ret);
+		if (unlikely(ret != 0))
 			break;
 		rverbs_ex_write(qp, ex, wr, at, id, &burst);
 	}
 	rverbs_mwq_unlock_last(burst.locked);
 	if (unlikely(at == prod)) {
 		ibv_wr_abort(ex);
-		return rc;
+		return ret;
 	}
 	/* First: another thread may poll the completion before the call returns. */
 	__atomic_store_n(&qp->sq.prod, at, __ATOMIC_RELEASE);
-	rc = ibv_wr_complete(ex);
-	if (unlikely(rc != 0)) {
+	ret = ibv_wr_complete(ex);
+	if (unlikely(ret != 0)) {
 		__atomic_store_n(&qp->sq.prod, prod, __ATOMIC_RELEASE);
 		rverbs_mw_undo(qp, &burst, prod);
 		*is_refused = true;
-		return rverbs_err_post(rc);
+		return rverbs_err_post(ret);
 	}
 	qp->posted.bytes_posted += bytes;
 	return (int)(at - prod);
@@ -242,14 +242,14 @@ rverbs_post_one_by_one(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint
 {
 	bool is_refused;
 	uint32_t i;
-	int rc = 0;
+	int ret = 0;
 
 	for (i = 0; i < nb_wr; i++) {
-		rc = rverbs_post_ex(qp, &wr[i], 1, &is_refused);
-		if (rc != 1)
+		ret = rverbs_post_ex(qp, &wr[i], 1, &is_refused);
+		if (ret != 1)
 			break;
 	}
-	return i != 0 ? (int)i : rc;
+	return i != 0 ? (int)i : ret;
 }
 
 static void
@@ -296,10 +296,10 @@ rverbs_chain_window(struct rverbs_qp *qp, struct ibv_send_wr *to, const struct r
 	return mw;
 }
 
-/* Hand a chain over; how many the device took, and in *rc why not more. */
+/* Hand a chain over; how many the device took, and in *ret why not more. */
 static uint32_t
 rverbs_chain_send(struct rverbs_qp *qp, struct ibv_send_wr *chain, uint32_t nb_wr,
-		const struct rverbs_mw_burst *burst, int *rc)
+		const struct rverbs_mw_burst *burst, int *ret)
 {
 	uint32_t prod = qp->sq.prod;
 	struct ibv_send_wr *bad = NULL;
@@ -313,16 +313,16 @@ rverbs_chain_send(struct rverbs_qp *qp, struct ibv_send_wr *chain, uint32_t nb_w
 		i = bad >= chain && bad < chain + nb_wr ? (uint32_t)(bad - chain) : 0;
 		__atomic_store_n(&qp->sq.prod, prod + i, __ATOMIC_RELEASE);
 		rverbs_mw_undo(qp, burst, prod + i);
-		*rc = rverbs_err_post(err == -1 ? errno : err);
+		*ret = rverbs_err_post(err == -1 ? errno : err);
 	}
 	for (; prod != qp->sq.prod; prod++)
 		qp->posted.bytes_posted += RVERBS_NOTE_BYTES(qp->sq.wqe[prod & qp->sq.mask].note);
 	return i;
 }
 
-/* At most RVERBS_CHAIN of them; how many, and in *rc why not more. */
+/* At most RVERBS_CHAIN of them; how many, and in *ret why not more. */
 static uint32_t
-rverbs_post_chain(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_wr, int *rc)
+rverbs_post_chain(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_wr, int *ret)
 {
 	uint32_t i, prod = qp->sq.prod, room = rverbs_room(&qp->sq, nb_wr);
 	struct rverbs_mw_burst burst = rverbs_mw_burst_start(qp);
@@ -331,14 +331,14 @@ rverbs_post_chain(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t 
 	uint64_t id, bytes = 0;
 	uint32_t n, key = 0;
 
-	*rc = 0;
+	*ret = 0;
 	for (i = 0; i < nb_wr && mw == NULL; i++) {
 		if (i >= room) {
-			*rc = rverbs_full(qp, &wr[i]);
+			*ret = rverbs_full(qp, &wr[i]);
 			break;
 		}
-		id = rverbs_accept(qp, &wr[i], prod + i, &bytes, rc);
-		if (*rc != 0)
+		id = rverbs_accept(qp, &wr[i], prod + i, &bytes, ret);
+		if (*ret != 0)
 			break;
 		if (rverbs_is_window(&wr[i])) {
 			mw = rverbs_chain_window(qp, &chain[i], &wr[i], prod + i, id, &burst);
@@ -351,7 +351,7 @@ rverbs_post_chain(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t 
 	if (i == 0)
 		return 0;
 	chain[i - 1].next = NULL;
-	n = rverbs_chain_send(qp, chain, i, &burst, rc);
+	n = rverbs_chain_send(qp, chain, i, &burst, ret);
 	if (mw != NULL && qp->has_mw_quirk)
 		rverbs_mwq_sent(mw, key, n == i);
 	else if (mw != NULL && n == i)
@@ -363,13 +363,13 @@ static int
 rverbs_post_chains(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_wr)
 {
 	uint32_t n, done = 0;
-	int rc = 0;
+	int ret = 0;
 
-	while (done < nb_wr && rc == 0) {
+	while (done < nb_wr && ret == 0) {
 		n = RTE_MIN(nb_wr - done, (uint32_t)RVERBS_CHAIN);
-		done += rverbs_post_chain(qp, wr + done, n, &rc);
+		done += rverbs_post_chain(qp, wr + done, n, &ret);
 	}
-	return done != 0 ? (int)done : rc;
+	return done != 0 ? (int)done : ret;
 }
 
 /* Whether one of them has more than one SGE, not inline. */
@@ -391,7 +391,7 @@ rverbs_post_send(struct rmem_qp *base, const struct rmem_send_wr *wr, uint16_t n
 	struct rverbs_qp *qp = rverbs_qp_of(base);
 	uint32_t gate = __atomic_load_n(&qp->gate, __ATOMIC_RELAXED);
 	bool is_refused;
-	int rc;
+	int ret;
 
 	if (unlikely(gate != RVERBS_GATE_OPEN))
 		return rverbs_gate_errno(gate);
@@ -399,27 +399,27 @@ rverbs_post_send(struct rmem_qp *base, const struct rmem_send_wr *wr, uint16_t n
 		return 0;
 	if (unlikely(qp->ex == NULL || (qp->is_list_bad && rverbs_has_list(wr, nb_wr))))
 		return rverbs_post_chains(qp, wr, nb_wr);
-	rc = rverbs_post_ex(qp, wr, nb_wr, &is_refused);
+	ret = rverbs_post_ex(qp, wr, nb_wr, &is_refused);
 	if (unlikely(is_refused && nb_wr > 1))
-		rc = rverbs_post_one_by_one(qp, wr, nb_wr);
-	return rc;
+		ret = rverbs_post_one_by_one(qp, wr, nb_wr);
+	return ret;
 }
 
-/* At most RVERBS_CHAIN of them; how many, and in *rc why not more. */
+/* At most RVERBS_CHAIN of them; how many, and in *ret why not more. */
 static uint32_t
-rverbs_recv_chain(struct rverbs_qp *qp, const struct rmem_recv_wr *wr, uint32_t nb_wr, int *rc)
+rverbs_recv_chain(struct rverbs_qp *qp, const struct rmem_recv_wr *wr, uint32_t nb_wr, int *ret)
 {
 	uint32_t i, prod = qp->rq.prod, room = rverbs_room(&qp->rq, nb_wr);
 	struct ibv_recv_wr chain[RVERBS_CHAIN], *bad = NULL;
 	int err;
 
-	*rc = 0;
+	*ret = 0;
 	for (i = 0; i < nb_wr; i++) {
 		if (wr[i].num_sge > qp->max_recv_sge || wr[i].reserved != 0)
-			*rc = -EINVAL;
+			*ret = -EINVAL;
 		else if (i >= room)
-			*rc = -ENOSPC;
-		if (*rc != 0)
+			*ret = -ENOSPC;
+		if (*ret != 0)
 			break;
 		qp->rq.wqe[(prod + i) & qp->rq.mask].wr_id = wr[i].wr_id;
 		chain[i].wr_id = qp->id | RVERBS_ID_RECV | (uint16_t)(prod + i);
@@ -435,7 +435,7 @@ rverbs_recv_chain(struct rverbs_qp *qp, const struct rmem_recv_wr *wr, uint32_t 
 	if (err != 0) {
 		i = bad >= chain && bad < chain + i ? (uint32_t)(bad - chain) : 0;
 		__atomic_store_n(&qp->rq.prod, prod + i, __ATOMIC_RELEASE);
-		*rc = rverbs_err_post(err == -1 ? errno : err);
+		*ret = rverbs_err_post(err == -1 ? errno : err);
 	}
 	return i;
 }
@@ -446,13 +446,13 @@ rverbs_post_recv(struct rmem_qp *base, const struct rmem_recv_wr *wr, uint16_t n
 	struct rverbs_qp *qp = rverbs_qp_of(base);
 	uint32_t gate = __atomic_load_n(&qp->gate, __ATOMIC_RELAXED);
 	uint32_t n, done = 0;
-	int rc = 0;
+	int ret = 0;
 
 	if (unlikely(gate != RVERBS_GATE_OPEN))
 		return rverbs_gate_errno(gate);
-	while (done < nb_wr && rc == 0) {
+	while (done < nb_wr && ret == 0) {
 		n = RTE_MIN(nb_wr - done, (uint32_t)RVERBS_CHAIN);
-		done += rverbs_recv_chain(qp, wr + done, n, &rc);
+		done += rverbs_recv_chain(qp, wr + done, n, &ret);
 	}
-	return done != 0 ? (int)done : rc;
+	return done != 0 ? (int)done : ret;
 }

@@ -47,7 +47,7 @@ rverbs_probe_mr(struct rverbs_probe *probe)
 {
 	struct rverbs_dev *dev = probe->dev;
 	uint32_t access;
-	int rc;
+	int ret;
 
 	dev->access = RVERBS_BASIC_ACCESS;
 	if (rverbs_probe_access(probe, dev->access | RMEM_ACCESS_REMOTE_ATOMIC))
@@ -60,9 +60,9 @@ rverbs_probe_mr(struct rverbs_probe *probe)
 	probe->mr = ibv_reg_mr_iova2(probe->pd, probe->mem, 4096, (uintptr_t)probe->mem, access);
 	if (probe->mr != NULL)
 		return 0;
-	rc = rverbs_mr_refused(errno, "ibv_reg_mr, to try the device", probe->mem, 4096,
+	ret = rverbs_mr_refused(errno, "ibv_reg_mr, to try the device", probe->mem, 4096,
 			(uintptr_t)probe->mem, access);
-	return rc == -ENOMEM || rc == -ENOSPC ? rc : -EIO;
+	return ret == -ENOMEM || ret == -ENOSPC ? ret : -EIO;
 }
 
 static struct ibv_qp *
@@ -172,24 +172,24 @@ static int
 rverbs_probe_run(struct rverbs_probe *probe)
 {
 	struct rverbs_dev *dev = probe->dev;
-	int rc;
+	int ret;
 
 	probe->pd = ibv_alloc_pd(dev->context);
-	rc = rverbs_err_null(probe->pd, "ibv_alloc_pd, to try the device");
-	if (rc != 0)
-		return rc;
+	ret = rverbs_err_null(probe->pd, "ibv_alloc_pd, to try the device");
+	if (ret != 0)
+		return ret;
 	probe->cq = ibv_create_cq(dev->context, 8, NULL, NULL, 0);
-	rc = rverbs_err_null(probe->cq, "ibv_create_cq, to try the device");
-	if (rc == 0)
-		rc = rverbs_probe_mr(probe);
-	if (rc == 0)
-		rc = rverbs_probe_qp(probe);
-	if (rc != 0)
-		return rc;
+	ret = rverbs_err_null(probe->cq, "ibv_create_cq, to try the device");
+	if (ret == 0)
+		ret = rverbs_probe_mr(probe);
+	if (ret == 0)
+		ret = rverbs_probe_qp(probe);
+	if (ret != 0)
+		return ret;
 	rverbs_probe_connect(probe);
-	rc = rverbs_probe_check(probe);
-	if (rc != 0)
-		return rc;
+	ret = rverbs_probe_check(probe);
+	if (ret != 0)
+		return ret;
 	dev->is_list_bad = !rverbs_probe_list(probe);
 	if (dev->is_list_bad) /* the QP may have failed */
 		rverbs_probe_connect(probe);
@@ -205,7 +205,7 @@ int
 rverbs_probe(struct rverbs_dev *dev)
 {
 	struct rverbs_probe probe = {.dev = dev};
-	int rc, rc2;
+	int ret, rc2;
 
 	probe.mem = aligned_alloc(4096, 4096);
 	if (probe.mem == NULL) {
@@ -213,7 +213,7 @@ rverbs_probe(struct rverbs_dev *dev)
 		return -ENOMEM;
 	}
 	memset(probe.mem, 0, 4096);
-	rc = rverbs_probe_run(&probe);
+	ret = rverbs_probe_run(&probe);
 	rc2 = probe.qp != NULL ? ibv_destroy_qp(probe.qp) : 0;
 	if (probe.mr != NULL && ibv_dereg_mr(probe.mr) != 0)
 		probe.is_stuck = true;
@@ -229,9 +229,9 @@ rverbs_probe(struct rverbs_dev *dev)
 		rc2 |= ibv_destroy_cq(probe.cq);
 	if (probe.pd != NULL)
 		rc2 |= ibv_dealloc_pd(probe.pd);
-	if (rc == 0 && rc2 != 0) {
+	if (ret == 0 && rc2 != 0) {
 		RVERBS_LOG(ERR, "what the device was tried with can't be released");
-		rc = -EIO;
+		ret = -EIO;
 	}
-	return rc;
+	return ret;
 }

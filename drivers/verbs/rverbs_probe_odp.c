@@ -224,14 +224,14 @@ rverbs_probe_odp_claims(const struct rverbs_dev *dev)
 {
 	const struct ibv_odp_caps *caps = &dev->attr.odp_caps;
 	const uint32_t needed = IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ;
-	uint32_t rc = caps->per_transport_caps.rc_odp_caps;
+	uint32_t rc_caps = caps->per_transport_caps.rc_odp_caps;
 
-	if ((caps->general_caps & IBV_ODP_SUPPORT) == 0 || (rc & needed) != needed)
+	if ((caps->general_caps & IBV_ODP_SUPPORT) == 0 || (rc_caps & needed) != needed)
 		return 0;
-	rc &= needed | IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_ATOMIC;
+	rc_caps &= needed | IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_ATOMIC;
 	if ((dev->capa & RMEM_DEV_CAPA_ATOMIC) == 0)
-		rc &= ~(uint32_t)IBV_ODP_SUPPORT_ATOMIC;
-	return rc;
+		rc_caps &= ~(uint32_t)IBV_ODP_SUPPORT_ATOMIC;
+	return rc_caps;
 }
 
 void
@@ -239,23 +239,23 @@ rverbs_probe_on_demand(struct rverbs_probe *probe)
 {
 	struct rverbs_probe_odp odp = {.probe = probe, .page = (size_t)sysconf(_SC_PAGESIZE)};
 	struct rverbs_dev *dev = probe->dev;
-	uint32_t rc = rverbs_probe_odp_claims(dev);
+	uint32_t rc_caps = rverbs_probe_odp_claims(dev);
 	size_t size = RVERBS_PROBE_PAGES * odp.page;
 	void *mem;
 
-	if (!probe->is_connected || rc == 0)
+	if (!probe->is_connected || rc_caps == 0)
 		return;
 	mem = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (mem == MAP_FAILED)
 		return;
 	odp.mem = mem;
-	rc = rverbs_probe_odp_mr(&odp, rc, false);
-	if (rc != 0) {
+	rc_caps = rverbs_probe_odp_mr(&odp, rc_caps, false);
+	if (rc_caps != 0) {
 		dev->access |= RMEM_ACCESS_ON_DEMAND;
 		dev->odp.general = RMEM_ODP_SUPPORT;
-		dev->odp.rc = rc;
+		dev->odp.rc = rc_caps;
 		if ((dev->attr.odp_caps.general_caps & IBV_ODP_SUPPORT_IMPLICIT) != 0 &&
-				rverbs_probe_odp_mr(&odp, rc, true) == rc)
+				rverbs_probe_odp_mr(&odp, rc_caps, true) == rc_caps)
 			dev->odp.general |= RMEM_ODP_SUPPORT_IMPLICIT;
 	}
 	if (!probe->is_held) /* else the device may still reach it */

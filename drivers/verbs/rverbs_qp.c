@@ -118,7 +118,7 @@ rverbs_qp_create(struct rmem_qp *base, const struct rmem_qp_conf *conf)
 {
 	struct rverbs_dev *dev = rverbs_dev_of(&base->obj);
 	struct rverbs_qp *qp = rverbs_qp_of(base);
-	int rc;
+	int ret;
 
 	qp->dev = dev;
 	qp->conf = *conf;
@@ -130,23 +130,23 @@ rverbs_qp_create(struct rmem_qp *base, const struct rmem_qp_conf *conf)
 	qp->is_list_bad = dev->is_list_bad;
 	qp->peer_dev_id = -1;
 	qp->psn = (uint32_t)rte_rand() & RVERBS_PSN_MASK;
-	rc = rverbs_ring_init(&qp->sq, conf->max_send_wr);
-	if (rc == 0)
-		rc = rverbs_ring_init(&qp->rq, conf->max_recv_wr);
-	if (rc == 0 && rverbs_has_windows(dev->capa))
-		rc = rverbs_mw_ops_init(&qp->mw_ops, conf->max_send_wr);
-	if (rc != 0)
+	ret = rverbs_ring_init(&qp->sq, conf->max_send_wr);
+	if (ret == 0)
+		ret = rverbs_ring_init(&qp->rq, conf->max_recv_wr);
+	if (ret == 0 && rverbs_has_windows(dev->capa))
+		ret = rverbs_mw_ops_init(&qp->mw_ops, conf->max_send_wr);
+	if (ret != 0)
 		goto free_rings;
 	qp->ibv = rverbs_ibv_qp(dev, rverbs_pd_of(base->pd)->ibv, rverbs_cq_of(base->send_cq)->ibv,
 			rverbs_cq_of(base->recv_cq)->ibv, conf);
-	rc = rverbs_err_null(qp->ibv, "ibv_create_qp");
-	if (rc != 0)
+	ret = rverbs_err_null(qp->ibv, "ibv_create_qp");
+	if (ret != 0)
 		goto free_rings;
 	qp->ex = dev->send_ops != 0 ? ibv_qp_to_qp_ex(qp->ibv) : NULL;
 	qp->ibv->qp_context = qp;
 	base->qp_num = qp->ibv->qp_num;
-	rc = rverbs_slot_take(dev, qp);
-	if (rc == 0)
+	ret = rverbs_slot_take(dev, qp);
+	if (ret == 0)
 		return 0;
 	ibv_destroy_qp(qp->ibv);
 free_rings:
@@ -154,7 +154,7 @@ free_rings:
 	rte_free(qp->mw_ops.ops);
 	rte_free(qp->rq.wqe);
 	rte_free(qp->sq.wqe);
-	return rc;
+	return ret;
 }
 
 /* 0 or an errno, and which step it was of. */
@@ -285,17 +285,17 @@ rverbs_qp_connect(struct rmem_qp *base, const struct rmem_qp_conn *conn)
 	struct rverbs_qp *qp = rverbs_qp_of(base);
 	struct rverbs_dev *dev = qp->dev;
 	const char *what;
-	int rc;
+	int ret;
 
-	rc = rverbs_qp_check_addr(dev, &conn->remote);
-	if (rc == 0 && __atomic_load_n(&qp->gate, __ATOMIC_RELAXED) != RVERBS_GATE_RESET)
-		rc = -EBUSY;
-	if (rc == 0) {
-		rc = rverbs_ibv_connect(dev, qp->ibv, qp->conf.access, qp->psn, conn, &what);
-		rc = rverbs_err_code(rc, RVERBS_ERR_CHANGE, what);
+	ret = rverbs_qp_check_addr(dev, &conn->remote);
+	if (ret == 0 && __atomic_load_n(&qp->gate, __ATOMIC_RELAXED) != RVERBS_GATE_RESET)
+		ret = -EBUSY;
+	if (ret == 0) {
+		ret = rverbs_ibv_connect(dev, qp->ibv, qp->conf.access, qp->psn, conn, &what);
+		ret = rverbs_err_code(ret, RVERBS_ERR_CHANGE, what);
 	}
-	if (rc != 0)
-		return rc;
+	if (ret != 0)
+		return ret;
 	qp->remote = conn->remote;
 	qp->peer_dev_id = qp->has_mw_quirk ? rverbs_devs_find(&conn->remote) : -1;
 	/* Under the lock, like the thread that detects the removal of the device. */
@@ -312,13 +312,13 @@ rverbs_qp_query(struct rmem_qp *base, struct rmem_qp_attr *attr)
 	struct rverbs_qp *qp = rverbs_qp_of(base);
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr ibv;
-	int rc;
+	int ret;
 
 	memset(&ibv, 0, sizeof(ibv));
-	rc = rverbs_err_code(ibv_query_qp(qp->ibv, &ibv, IBV_QP_STATE, &init), RVERBS_ERR_CHANGE,
+	ret = rverbs_err_code(ibv_query_qp(qp->ibv, &ibv, IBV_QP_STATE, &init), RVERBS_ERR_CHANGE,
 			"ibv_query_qp");
-	if (rc != 0)
-		return rc;
+	if (ret != 0)
+		return ret;
 	attr->state = rverbs_map_state(ibv.qp_state);
 	attr->access = qp->conf.access;
 	memcpy(attr->addr.gid, qp->dev->port.gid.raw, sizeof(attr->addr.gid));
@@ -341,11 +341,11 @@ int
 rverbs_qp_set_error(struct rmem_qp *base)
 {
 	struct rverbs_qp *qp = rverbs_qp_of(base);
-	int rc = rverbs_qp_to(qp->ibv, IBV_QPS_ERR, "ibv_modify_qp to ERR");
+	int ret = rverbs_qp_to(qp->ibv, IBV_QPS_ERR, "ibv_modify_qp to ERR");
 
-	if (rc == 0)
+	if (ret == 0)
 		__atomic_store_n(&qp->has_failed, 1, __ATOMIC_RELAXED);
-	return rc;
+	return ret;
 }
 
 /*
@@ -358,16 +358,16 @@ rverbs_qp_to_reset(struct ibv_qp *qp)
 {
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
-	int i, rc;
+	int i, ret;
 
 	for (i = 0; i < RVERBS_RESET_TRIES; i++) {
 		memset(&attr, 0, sizeof(attr));
-		rc = rverbs_qp_to(qp, IBV_QPS_RESET, "ibv_modify_qp to RESET");
-		if (rc == 0)
-			rc = rverbs_err_code(ibv_query_qp(qp, &attr, IBV_QP_STATE, &init),
+		ret = rverbs_qp_to(qp, IBV_QPS_RESET, "ibv_modify_qp to RESET");
+		if (ret == 0)
+			ret = rverbs_err_code(ibv_query_qp(qp, &attr, IBV_QP_STATE, &init),
 					RVERBS_ERR_CHANGE, "ibv_query_qp");
-		if (rc != 0 || attr.qp_state == IBV_QPS_RESET)
-			return rc;
+		if (ret != 0 || attr.qp_state == IBV_QPS_RESET)
+			return ret;
 	}
 	RVERBS_LOG(ERR, "QP %u does not stay in RESET", qp->qp_num);
 	return -EIO;
@@ -382,12 +382,12 @@ rverbs_qp_reset(struct rmem_qp *base)
 {
 	struct rverbs_qp *qp = rverbs_qp_of(base);
 	struct rverbs_slot *slot = &qp->dev->slots[qp->slot];
-	int rc;
+	int ret;
 
 	rverbs_qp_save(qp);
-	rc = rverbs_qp_to_reset(qp->ibv);
-	if (rc != 0)
-		return rc;
+	ret = rverbs_qp_to_reset(qp->ibv);
+	if (ret != 0)
+		return ret;
 	rverbs_qp_save(qp);
 	rte_ticketlock_lock(&qp->dev->lock);
 	__atomic_store_n(&slot->gen, slot->gen + 2, __ATOMIC_RELEASE);
@@ -428,15 +428,15 @@ rverbs_qp_destroy(struct rmem_qp *base)
 {
 	struct rverbs_qp *qp = rverbs_qp_of(base);
 	struct rverbs_dev *dev = qp->dev;
-	int rc;
+	int ret;
 
 	rverbs_qp_save(qp);
-	rc = rverbs_qp_unbind(qp);
-	if (rc != 0)
-		return rc;
-	rc = rverbs_err_code(ibv_destroy_qp(qp->ibv), RVERBS_ERR_RELEASE, "ibv_destroy_qp");
-	if (rc != 0)
-		return rc;
+	ret = rverbs_qp_unbind(qp);
+	if (ret != 0)
+		return ret;
+	ret = rverbs_err_code(ibv_destroy_qp(qp->ibv), RVERBS_ERR_RELEASE, "ibv_destroy_qp");
+	if (ret != 0)
+		return ret;
 	rverbs_qp_save(qp);
 	rverbs_slot_give(dev, qp);
 	rverbs_qp_wait_polls(qp);

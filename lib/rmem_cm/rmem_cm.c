@@ -47,11 +47,11 @@ cm_check_addr(const struct sockaddr *addr)
 	struct sockaddr_storage room;
 	const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)(const void *)&room;
 	const struct sockaddr_in *four = (const struct sockaddr_in *)(const void *)&room;
-	int rc;
+	int ret;
 
-	rc = cm_check_given(addr, "the address");
-	if (rc != 0)
-		return rc;
+	ret = cm_check_given(addr, "the address");
+	if (ret != 0)
+		return ret;
 	if (addr->sa_family != AF_INET && addr->sa_family != AF_INET6)
 		return CM_FAIL(EINVAL, "address family %u is neither IPv4 nor IPv6",
 				addr->sa_family);
@@ -88,11 +88,11 @@ static int
 cm_check_conf(const struct rmem_cm_conf *conf, uint32_t max_size, struct rmem_qp_addr *addr)
 {
 	struct rmem_qp_attr attr;
-	int rc;
+	int ret;
 
-	rc = cm_check_given(conf, "the configuration");
-	if (rc != 0)
-		return rc;
+	ret = cm_check_given(conf, "the configuration");
+	if (ret != 0)
+		return ret;
 	const struct cm_number numbers[] = {
 			{"data_size", conf->data_size, 0, max_size},
 			{"timeout_ms", conf->timeout_ms, 1, RMEM_CM_MAX_TIMEOUT_MS},
@@ -102,16 +102,16 @@ cm_check_conf(const struct rmem_cm_conf *conf, uint32_t max_size, struct rmem_qp
 			{"min_rnr_timer", conf->min_rnr_timer, 0, 31},
 	};
 
-	rc = cm_check_numbers(numbers, RTE_DIM(numbers));
-	if (rc != 0)
-		return rc;
+	ret = cm_check_numbers(numbers, RTE_DIM(numbers));
+	if (ret != 0)
+		return ret;
 	if (conf->data_size != 0 && conf->data == NULL)
 		return CM_FAIL(EINVAL, "%u bytes for the peer at NULL", conf->data_size);
 	if (!cm_is_zero(conf->reserved, sizeof(conf->reserved)))
 		return CM_FAIL(EINVAL, "a reserved field of rmem_cm_conf is not zero");
-	rc = rmem_qp_query(conf->qp, &attr);
-	if (rc != 0)
-		return rc == -EINVAL ? -EINVAL : -EIO;
+	ret = rmem_qp_query(conf->qp, &attr);
+	if (ret != 0)
+		return ret == -EINVAL ? -EINVAL : -EIO;
 	if (attr.state != RMEM_QPS_RESET)
 		return CM_FAIL(EBUSY, "QP %u is in state %u, not in RESET", conf->qp->qp_num,
 				attr.state);
@@ -123,7 +123,7 @@ int
 cm_connect_qp(const struct rmem_cm_conf *conf, const struct rmem_qp_addr *remote)
 {
 	struct rmem_qp_conn conn;
-	int rc;
+	int ret;
 
 	memset(&conn, 0, sizeof(conn));
 	conn.remote = *remote;
@@ -131,10 +131,10 @@ cm_connect_qp(const struct rmem_cm_conf *conf, const struct rmem_qp_addr *remote
 	conn.retry_cnt = conf->retry_cnt;
 	conn.rnr_retry = conf->rnr_retry;
 	conn.min_rnr_timer = conf->min_rnr_timer;
-	rc = rmem_qp_connect(conf->qp, &conn);
-	if (rc == -EINVAL) /* all but the peer's part was checked */
+	ret = rmem_qp_connect(conf->qp, &conn);
+	if (ret == -EINVAL) /* all but the peer's part was checked */
 		return -EBADMSG;
-	return rc == 0 || rc == -EBUSY || rc == -ENOMEM || rc == -ENODEV ? rc : -EIO;
+	return ret == 0 || ret == -EBUSY || ret == -ENOMEM || ret == -ENODEV ? ret : -EIO;
 }
 
 void
@@ -196,27 +196,27 @@ rmem_cm_listen(const struct sockaddr *addr, struct rmem_cm_listener **out)
 {
 	RMEM_CALL(NULL);
 	struct rmem_cm_listener *listener;
-	int rc;
+	int ret;
 
-	rc = rmem_process_check();
-	if (rc == 0)
-		rc = cm_check_given(out, "the new listener");
-	if (rc == 0)
-		rc = cm_check_addr(addr);
-	if (rc != 0)
-		return rc;
+	ret = rmem_process_check();
+	if (ret == 0)
+		ret = cm_check_given(out, "the new listener");
+	if (ret == 0)
+		ret = cm_check_addr(addr);
+	if (ret != 0)
+		return ret;
 	listener = calloc(1, sizeof(*listener));
 	if (listener == NULL)
 		return -ENOMEM;
 	listener->fd = -1;
 	listener->ops = cm_ops_of_addr(addr);
 	cm_sockaddr_gid(addr, listener->gid);
-	rc = listener->ops->listen(listener, addr);
-	if (rc == 0)
+	ret = listener->ops->listen(listener, addr);
+	if (ret == 0)
 		*out = listener;
 	else
 		rmem_cm_unlisten(listener);
-	return rc;
+	return ret;
 }
 
 void
@@ -243,13 +243,13 @@ cm_conn_create(const struct cm_ops *ops, struct rmem_cm_conn **out)
 
 /* End an attempt: return the connection to the caller, or release it. */
 static int
-cm_conn_end(int rc, struct rmem_cm_conn *conn, const struct rmem_cm_peer *from,
+cm_conn_end(int ret, struct rmem_cm_conn *conn, const struct rmem_cm_peer *from,
 		struct rmem_cm_peer *peer, struct rmem_cm_conn **out)
 {
-	if (rc != 0) {
+	if (ret != 0) {
 		conn->ops->close(conn, false);
 		free(conn);
-		return rc;
+		return ret;
 	}
 	if (peer != NULL)
 		*peer = *from;
@@ -265,21 +265,21 @@ rmem_cm_accept(struct rmem_cm_listener *listener, const struct rmem_cm_conf *con
 	struct rmem_cm_conn *conn;
 	struct rmem_cm_peer from;
 	struct rmem_qp_addr addr;
-	int rc;
+	int ret;
 
-	rc = rmem_process_check();
-	if (rc == 0)
-		rc = cm_check_given(listener, "the listener");
-	if (rc == 0)
-		rc = cm_check_given(out, "the new connection");
-	if (rc == 0)
-		rc = cm_check_conf(conf, RMEM_CM_MAX_ANSWER, &addr);
-	if (rc == 0)
-		rc = cm_conn_create(listener->ops, &conn);
-	if (rc != 0)
-		return rc;
-	rc = listener->ops->accept(listener, conf, &addr, conn, &from);
-	return cm_conn_end(rc, conn, &from, peer, out);
+	ret = rmem_process_check();
+	if (ret == 0)
+		ret = cm_check_given(listener, "the listener");
+	if (ret == 0)
+		ret = cm_check_given(out, "the new connection");
+	if (ret == 0)
+		ret = cm_check_conf(conf, RMEM_CM_MAX_ANSWER, &addr);
+	if (ret == 0)
+		ret = cm_conn_create(listener->ops, &conn);
+	if (ret != 0)
+		return ret;
+	ret = listener->ops->accept(listener, conf, &addr, conn, &from);
+	return cm_conn_end(ret, conn, &from, peer, out);
 }
 
 int
@@ -290,21 +290,21 @@ rmem_cm_connect(const struct sockaddr *remote, const struct rmem_cm_conf *conf,
 	struct rmem_cm_conn *conn;
 	struct rmem_cm_peer from;
 	struct rmem_qp_addr addr;
-	int rc;
+	int ret;
 
-	rc = rmem_process_check();
-	if (rc == 0)
-		rc = cm_check_given(out, "the new connection");
-	if (rc == 0)
-		rc = cm_check_addr(remote);
-	if (rc == 0)
-		rc = cm_check_conf(conf, RMEM_CM_MAX_REQUEST, &addr);
-	if (rc == 0)
-		rc = cm_conn_create(cm_ops_of_qp(conf->qp), &conn);
-	if (rc != 0)
-		return rc;
-	rc = conn->ops->connect(conn, remote, conf, &addr, &from);
-	return cm_conn_end(rc, conn, &from, peer, out);
+	ret = rmem_process_check();
+	if (ret == 0)
+		ret = cm_check_given(out, "the new connection");
+	if (ret == 0)
+		ret = cm_check_addr(remote);
+	if (ret == 0)
+		ret = cm_check_conf(conf, RMEM_CM_MAX_REQUEST, &addr);
+	if (ret == 0)
+		ret = cm_conn_create(cm_ops_of_qp(conf->qp), &conn);
+	if (ret != 0)
+		return ret;
+	ret = conn->ops->connect(conn, remote, conf, &addr, &from);
+	return cm_conn_end(ret, conn, &from, peer, out);
 }
 
 int
@@ -313,12 +313,12 @@ rmem_cm_wait_end(struct rmem_cm_conn *conn, uint32_t timeout_ms)
 	RMEM_CALL(conn);
 	const struct cm_number number = {"timeout_ms", timeout_ms, 0, RMEM_CM_MAX_TIMEOUT_MS};
 	uint64_t end_ms = cm_now_ms() + timeout_ms;
-	int rc;
+	int ret;
 
-	rc = cm_check_given(conn, "the connection");
-	if (rc == 0)
-		rc = cm_check_numbers(&number, 1);
-	return rc == 0 ? conn->ops->wait_end(conn, end_ms) : rc;
+	ret = cm_check_given(conn, "the connection");
+	if (ret == 0)
+		ret = cm_check_numbers(&number, 1);
+	return ret == 0 ? conn->ops->wait_end(conn, end_ms) : ret;
 }
 
 void

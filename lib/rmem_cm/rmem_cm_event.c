@@ -60,16 +60,16 @@ int
 cm_channel_create(struct rdma_event_channel **out)
 {
 	struct rdma_event_channel *channel;
-	int flags, rc;
+	int flags, ret;
 
 	channel = rdma_create_event_channel();
 	if (channel == NULL)
 		return cm_errno("rdma_create_event_channel (is rdma_ucm loaded?)");
 	flags = fcntl(channel->fd, F_GETFL);
 	if (flags == -1 || fcntl(channel->fd, F_SETFL, flags | O_NONBLOCK) != 0) {
-		rc = cm_errno("fcntl");
+		ret = cm_errno("fcntl");
 		rdma_destroy_event_channel(channel);
-		return rc;
+		return ret;
 	}
 	*out = channel;
 	return 0;
@@ -135,20 +135,20 @@ int
 cm_expect(struct rdma_event_channel *channel, enum rdma_cm_event_type type, uint64_t end_ms,
 		struct cm_event *event)
 {
-	int rc;
+	int ret;
 
 	do {
-		rc = cm_next(channel, end_ms, event);
+		ret = cm_next(channel, end_ms, event);
 		/* A timeout without a peer is not logged as an error. */
-		if (rc == -ETIMEDOUT && type != RDMA_CM_EVENT_CONNECT_REQUEST)
+		if (ret == -ETIMEDOUT && type != RDMA_CM_EVENT_CONNECT_REQUEST)
 			CM_LOG(ERR, "no %s in time", rdma_event_str(type));
-		if (rc != 0)
-			return rc;
+		if (ret != 0)
+			return ret;
 		if (event->type == type && event->status == 0)
 			return 0;
-		rc = event->type == type ? cm_error(-event->status) : cm_refusal(event);
-	} while (rc == 0);
+		ret = event->type == type ? cm_error(-event->status) : cm_refusal(event);
+	} while (ret == 0);
 	CM_LOG(ERR, "%s, status %d, in place of %s", rdma_event_str(event->type), event->status,
 			rdma_event_str(type));
-	return rc;
+	return ret;
 }

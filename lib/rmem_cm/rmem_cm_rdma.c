@@ -43,12 +43,12 @@ static int
 cm_check_device(const struct rdma_cm_id *id, const struct rmem_qp_addr *addr)
 {
 	bool is_here = false;
-	int rc = 0;
+	int ret = 0;
 
 	if (id->verbs != NULL)
-		rc = cm_has_gid(id->verbs, addr->gid, &is_here);
-	if (rc != 0 || is_here)
-		return rc;
+		ret = cm_has_gid(id->verbs, addr->gid, &is_here);
+	if (ret != 0 || is_here)
+		return ret;
 	return CM_FAIL(ENODEV, "the IP address is not one of the QP's device");
 }
 
@@ -70,19 +70,19 @@ static int
 rdma_listener_open(struct rmem_cm_listener *listener, const struct sockaddr *addr)
 {
 	struct sockaddr_storage local;
-	int rc;
+	int ret;
 
-	rc = cm_channel_create(&listener->channel);
-	if (rc == 0 && rdma_create_id(listener->channel, &listener->id, NULL, RDMA_PS_TCP) != 0) {
+	ret = cm_channel_create(&listener->channel);
+	if (ret == 0 && rdma_create_id(listener->channel, &listener->id, NULL, RDMA_PS_TCP) != 0) {
 		listener->id = NULL;
-		rc = cm_errno("rdma_create_id");
+		ret = cm_errno("rdma_create_id");
 	}
 	cm_copy_sockaddr(addr, &local);
-	if (rc == 0 && rdma_bind_addr(listener->id, (struct sockaddr *)(void *)&local) != 0)
-		rc = cm_errno("rdma_bind_addr");
-	if (rc == 0 && rdma_listen(listener->id, CM_BACKLOG) != 0)
-		rc = cm_errno("rdma_listen");
-	return rc;
+	if (ret == 0 && rdma_bind_addr(listener->id, (struct sockaddr *)(void *)&local) != 0)
+		ret = cm_errno("rdma_bind_addr");
+	if (ret == 0 && rdma_listen(listener->id, CM_BACKLOG) != 0)
+		ret = cm_errno("rdma_listen");
+	return ret;
 }
 
 static void
@@ -100,20 +100,20 @@ cm_take_request(struct rmem_cm_listener *listener, const struct rmem_qp_addr *ad
 		struct rmem_cm_conn *conn, struct rmem_cm_peer *from)
 {
 	struct cm_event event;
-	int rc;
+	int ret;
 
-	rc = cm_expect(listener->channel, RDMA_CM_EVENT_CONNECT_REQUEST, end_ms, &event);
-	if (rc != 0)
-		return rc;
+	ret = cm_expect(listener->channel, RDMA_CM_EVENT_CONNECT_REQUEST, end_ms, &event);
+	if (ret != 0)
+		return ret;
 	conn->id = event.id;
-	rc = cm_unpack(event.data, event.size, from);
-	if (rc == 0)
-		rc = cm_check_device(conn->id, addr);
-	if (rc == 0 && rdma_migrate_id(conn->id, conn->channel) != 0)
-		rc = cm_errno("rdma_migrate_id");
-	if (rc != 0)
+	ret = cm_unpack(event.data, event.size, from);
+	if (ret == 0)
+		ret = cm_check_device(conn->id, addr);
+	if (ret == 0 && rdma_migrate_id(conn->id, conn->channel) != 0)
+		ret = cm_errno("rdma_migrate_id");
+	if (ret != 0)
 		(void)rdma_reject(conn->id, NULL, 0);
-	return rc;
+	return ret;
 }
 
 static int
@@ -123,27 +123,27 @@ cm_answer(struct rmem_cm_conn *conn, const struct rmem_cm_conf *conf,
 	uint8_t message[CM_MAX_SIZE];
 	struct rdma_conn_param param;
 	struct cm_event event;
-	int rc;
+	int ret;
 
-	rc = cm_connect_qp(conf, &from->addr);
-	if (rc != 0) {
+	ret = cm_connect_qp(conf, &from->addr);
+	if (ret != 0) {
 		(void)rdma_reject(conn->id, NULL, 0);
-		return rc;
+		return ret;
 	}
 	param = cm_param(conf, message, cm_pack(addr, conf->data, conf->data_size, message));
 	if (rdma_accept(conn->id, &param) != 0) {
 		/* The kernel's errno for an id whose peer has disconnected. */
 		bool is_gone = errno == EINVAL;
 
-		rc = cm_errno("rdma_accept");
+		ret = cm_errno("rdma_accept");
 		if (is_gone)
-			rc = -ECONNREFUSED;
+			ret = -ECONNREFUSED;
 	}
-	if (rc == 0)
-		rc = cm_expect(conn->channel, RDMA_CM_EVENT_ESTABLISHED, end_ms, &event);
-	if (rc != 0)
+	if (ret == 0)
+		ret = cm_expect(conn->channel, RDMA_CM_EVENT_ESTABLISHED, end_ms, &event);
+	if (ret != 0)
 		(void)rmem_qp_reset(conf->qp);
-	return rc;
+	return ret;
 }
 
 static int
@@ -151,14 +151,14 @@ rdma_accept_conn(struct rmem_cm_listener *listener, const struct rmem_cm_conf *c
 		const struct rmem_qp_addr *addr, struct rmem_cm_conn *conn,
 		struct rmem_cm_peer *from)
 {
-	int rc = cm_channel_create(&conn->channel);
+	int ret = cm_channel_create(&conn->channel);
 
-	if (rc == 0)
-		rc = cm_take_request(listener, addr, cm_now_ms() + conf->timeout_ms, conn, from);
+	if (ret == 0)
+		ret = cm_take_request(listener, addr, cm_now_ms() + conf->timeout_ms, conn, from);
 	/* A peer that connects at the end of the wait has the full timeout to answer. */
-	if (rc == 0)
-		rc = cm_answer(conn, conf, addr, from, cm_now_ms() + conf->timeout_ms);
-	return rc;
+	if (ret == 0)
+		ret = cm_answer(conn, conf, addr, from, cm_now_ms() + conf->timeout_ms);
+	return ret;
 }
 
 /* The way to the peer, through the device of the QP. */
@@ -168,7 +168,7 @@ cm_resolve(struct rmem_cm_conn *conn, const struct sockaddr *remote,
 {
 	struct sockaddr_storage to;
 	struct cm_event event;
-	int rc;
+	int ret;
 
 	cm_copy_sockaddr(remote, &to);
 	if (rdma_create_id(conn->channel, &conn->id, NULL, RDMA_PS_TCP) != 0) {
@@ -179,14 +179,14 @@ cm_resolve(struct rmem_cm_conn *conn, const struct sockaddr *remote,
 	if (rdma_resolve_addr(conn->id, NULL, (struct sockaddr *)(void *)&to,
 			    (int)(conf->timeout_ms + 1) / 2) != 0)
 		return cm_errno("rdma_resolve_addr");
-	rc = cm_expect(conn->channel, RDMA_CM_EVENT_ADDR_RESOLVED, end_ms, &event);
-	if (rc == 0)
-		rc = cm_check_device(conn->id, addr);
-	if (rc == 0 && rdma_resolve_route(conn->id, (int)conf->timeout_ms) != 0)
-		rc = cm_errno("rdma_resolve_route");
-	if (rc == 0)
-		rc = cm_expect(conn->channel, RDMA_CM_EVENT_ROUTE_RESOLVED, end_ms, &event);
-	return rc;
+	ret = cm_expect(conn->channel, RDMA_CM_EVENT_ADDR_RESOLVED, end_ms, &event);
+	if (ret == 0)
+		ret = cm_check_device(conn->id, addr);
+	if (ret == 0 && rdma_resolve_route(conn->id, (int)conf->timeout_ms) != 0)
+		ret = cm_errno("rdma_resolve_route");
+	if (ret == 0)
+		ret = cm_expect(conn->channel, RDMA_CM_EVENT_ROUTE_RESOLVED, end_ms, &event);
+	return ret;
 }
 
 static int
@@ -196,26 +196,26 @@ cm_request(struct rmem_cm_conn *conn, const struct rmem_cm_conf *conf,
 	uint8_t message[CM_MAX_SIZE];
 	struct rdma_conn_param param;
 	struct cm_event event;
-	int rc;
+	int ret;
 
 	param = cm_param(conf, message, cm_pack(addr, conf->data, conf->data_size, message));
 	if (rdma_connect(conn->id, &param) != 0)
 		return cm_errno("rdma_connect");
-	rc = cm_expect(conn->channel, RDMA_CM_EVENT_CONNECT_RESPONSE, end_ms, &event);
-	if (rc != 0)
-		return rc;
-	rc = cm_unpack(event.data, event.size, from);
-	if (rc == 0)
-		rc = cm_connect_qp(conf, &from->addr);
-	if (rc != 0) {
+	ret = cm_expect(conn->channel, RDMA_CM_EVENT_CONNECT_RESPONSE, end_ms, &event);
+	if (ret != 0)
+		return ret;
+	ret = cm_unpack(event.data, event.size, from);
+	if (ret == 0)
+		ret = cm_connect_qp(conf, &from->addr);
+	if (ret != 0) {
 		(void)rdma_reject(conn->id, NULL, 0);
-		return rc;
+		return ret;
 	}
 	if (rdma_establish(conn->id) != 0) {
-		rc = cm_errno("rdma_establish");
+		ret = cm_errno("rdma_establish");
 		(void)rmem_qp_reset(conf->qp);
 	}
-	return rc;
+	return ret;
 }
 
 static int
@@ -224,25 +224,25 @@ rdma_connect_conn(struct rmem_cm_conn *conn, const struct sockaddr *remote,
 		struct rmem_cm_peer *from)
 {
 	uint64_t end_ms = cm_now_ms() + conf->timeout_ms;
-	int rc = cm_channel_create(&conn->channel);
+	int ret = cm_channel_create(&conn->channel);
 
-	if (rc == 0)
-		rc = cm_resolve(conn, remote, conf, addr, end_ms);
-	if (rc == 0)
-		rc = cm_request(conn, conf, addr, end_ms, from);
-	return rc;
+	if (ret == 0)
+		ret = cm_resolve(conn, remote, conf, addr, end_ms);
+	if (ret == 0)
+		ret = cm_request(conn, conf, addr, end_ms, from);
+	return ret;
 }
 
 static int
 rdma_wait_end(struct rmem_cm_conn *conn, uint64_t end_ms)
 {
 	struct cm_event event;
-	int rc;
+	int ret;
 
 	while (!conn->is_ended) {
-		rc = cm_next(conn->channel, end_ms, &event);
-		if (rc != 0)
-			return rc == -ETIMEDOUT || rc == -ENODEV ? rc : -EIO;
+		ret = cm_next(conn->channel, end_ms, &event);
+		if (ret != 0)
+			return ret == -ETIMEDOUT || ret == -ENODEV ? ret : -EIO;
 		if (event.type == RDMA_CM_EVENT_DEVICE_REMOVAL)
 			return -ENODEV;
 		conn->is_ended = event.type == RDMA_CM_EVENT_DISCONNECTED;

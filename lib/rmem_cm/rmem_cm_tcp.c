@@ -72,7 +72,7 @@ tcp_move(int fd, void *data, size_t size, bool is_send, uint64_t end_ms)
 {
 	uint8_t *at = data;
 	ssize_t n;
-	int rc;
+	int ret;
 
 	while (size != 0) {
 		n = is_send ? send(fd, at, size, MSG_NOSIGNAL) : recv(fd, at, size, 0);
@@ -89,9 +89,9 @@ tcp_move(int fd, void *data, size_t size, bool is_send, uint64_t end_ms)
 			continue;
 		if (errno != EAGAIN && errno != EWOULDBLOCK)
 			return tcp_error(is_send ? "send" : "recv");
-		rc = tcp_wait(fd, is_send ? POLLOUT : POLLIN, end_ms);
-		if (rc != 0)
-			return rc;
+		ret = tcp_wait(fd, is_send ? POLLOUT : POLLIN, end_ms);
+		if (ret != 0)
+			return ret;
 	}
 	return 0;
 }
@@ -123,11 +123,11 @@ tcp_receive(int fd, enum tcp_type type, uint64_t end_ms, struct rmem_cm_peer *pe
 {
 	uint8_t message[CM_MAX_SIZE];
 	struct tcp_head head;
-	int rc;
+	int ret;
 
-	rc = tcp_move(fd, &head, sizeof(head), false, end_ms);
-	if (rc != 0)
-		return rc;
+	ret = tcp_move(fd, &head, sizeof(head), false, end_ms);
+	if (ret != 0)
+		return ret;
 	if (head.type == TCP_REJECT) {
 		CM_LOG(ERR, "the peer rejected the request");
 		return -ECONNREFUSED;
@@ -137,8 +137,8 @@ tcp_receive(int fd, enum tcp_type type, uint64_t end_ms, struct rmem_cm_peer *pe
 		CM_LOG(ERR, "not a message of rmem: type %u, %u bytes", head.type, head.size);
 		return -EBADMSG;
 	}
-	rc = tcp_move(fd, message, head.size, false, end_ms);
-	return rc == 0 && type != TCP_READY ? cm_unpack(message, head.size, peer) : rc;
+	ret = tcp_move(fd, message, head.size, false, end_ms);
+	return ret == 0 && type != TCP_READY ? cm_unpack(message, head.size, peer) : ret;
 }
 
 /* The address of the QP must be the one that the peer connected from, which it has proved. */
@@ -177,12 +177,12 @@ tcp_listen(struct rmem_cm_listener *listener, const struct sockaddr *addr)
 {
 	struct sockaddr_storage local;
 	const int one = 1;
-	int rc;
+	int ret;
 
 	cm_copy_sockaddr(addr, &local);
-	rc = tcp_socket(local.ss_family, &listener->fd);
-	if (rc != 0)
-		return rc;
+	ret = tcp_socket(local.ss_family, &listener->fd);
+	if (ret != 0)
+		return ret;
 	(void)setsockopt(listener->fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
 	if (bind(listener->fd, (const struct sockaddr *)&local, tcp_addr_len(&local)) != 0)
 		return tcp_error("bind");
@@ -201,24 +201,24 @@ tcp_answer(struct rmem_cm_conn *conn, const struct rmem_cm_conf *conf,
 		const struct rmem_qp_addr *addr, uint64_t end_ms, struct rmem_cm_peer *from)
 {
 	uint8_t message[CM_MAX_SIZE];
-	int rc;
+	int ret;
 
-	rc = tcp_receive(conn->fd, TCP_REQUEST, end_ms, from);
-	if (rc == 0)
-		rc = tcp_check_peer(conn->fd, from);
-	if (rc == 0)
-		rc = cm_connect_qp(conf, &from->addr);
-	if (rc != 0) {
+	ret = tcp_receive(conn->fd, TCP_REQUEST, end_ms, from);
+	if (ret == 0)
+		ret = tcp_check_peer(conn->fd, from);
+	if (ret == 0)
+		ret = cm_connect_qp(conf, &from->addr);
+	if (ret != 0) {
 		tcp_reject(conn->fd);
-		return rc;
+		return ret;
 	}
-	rc = tcp_send(conn->fd, TCP_ANSWER, message,
+	ret = tcp_send(conn->fd, TCP_ANSWER, message,
 			cm_pack(addr, conf->data, conf->data_size, message), end_ms);
-	if (rc == 0)
-		rc = tcp_receive(conn->fd, TCP_READY, end_ms, from);
-	if (rc != 0)
+	if (ret == 0)
+		ret = tcp_receive(conn->fd, TCP_READY, end_ms, from);
+	if (ret != 0)
 		(void)rmem_qp_reset(conf->qp);
-	return rc;
+	return ret;
 }
 
 static int
@@ -229,16 +229,16 @@ tcp_accept(struct rmem_cm_listener *listener, const struct rmem_cm_conf *conf,
 	uint64_t end_ms = cm_now_ms() + conf->timeout_ms;
 	struct sockaddr_storage peer;
 	socklen_t len = sizeof(peer);
-	int rc;
+	int ret;
 
 	if (memcmp(listener->gid, addr->gid, sizeof(addr->gid)) != 0) {
 		CM_LOG(ERR, "the IP address is not that of the QP's device");
 		return -ENODEV;
 	}
 	do {
-		rc = tcp_wait(listener->fd, POLLIN, end_ms);
-		if (rc != 0)
-			return rc;
+		ret = tcp_wait(listener->fd, POLLIN, end_ms);
+		if (ret != 0)
+			return ret;
 		conn->fd = accept4(listener->fd, (struct sockaddr *)&peer, &len,
 				SOCK_CLOEXEC | SOCK_NONBLOCK);
 	} while (conn->fd < 0 && (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED));
@@ -256,7 +256,7 @@ tcp_open(struct rmem_cm_conn *conn, const struct sockaddr_storage *to,
 	struct sockaddr_storage from = {.ss_family = to->ss_family};
 	socklen_t len = sizeof(int);
 	uint8_t gid[16];
-	int rc, error = 0;
+	int ret, error = 0;
 
 	if (to->ss_family == AF_INET)
 		memcpy(&((struct sockaddr_in *)&from)->sin_addr, addr->gid + 12, 4);
@@ -267,18 +267,18 @@ tcp_open(struct rmem_cm_conn *conn, const struct sockaddr_storage *to,
 		CM_LOG(ERR, "the address of the QP's device is of another family than the peer's");
 		return -ENODEV;
 	}
-	rc = tcp_socket(to->ss_family, &conn->fd);
-	if (rc != 0)
-		return rc;
+	ret = tcp_socket(to->ss_family, &conn->fd);
+	if (ret != 0)
+		return ret;
 	if (bind(conn->fd, (const struct sockaddr *)&from, tcp_addr_len(&from)) != 0)
 		return tcp_error("bind");
 	if (connect(conn->fd, (const struct sockaddr *)to, tcp_addr_len(to)) == 0)
 		return 0;
 	if (errno != EINPROGRESS)
 		return tcp_error("connect");
-	rc = tcp_wait(conn->fd, POLLOUT, end_ms);
-	if (rc != 0)
-		return rc;
+	ret = tcp_wait(conn->fd, POLLOUT, end_ms);
+	if (ret != 0)
+		return ret;
 	if (getsockopt(conn->fd, SOL_SOCKET, SO_ERROR, &error, &len) == 0)
 		errno = error;
 	return errno == 0 ? 0 : tcp_error("connect");
@@ -292,28 +292,28 @@ tcp_connect(struct rmem_cm_conn *conn, const struct sockaddr *remote,
 	uint64_t end_ms = cm_now_ms() + conf->timeout_ms;
 	uint8_t message[CM_MAX_SIZE];
 	struct sockaddr_storage to;
-	int rc;
+	int ret;
 
 	cm_copy_sockaddr(remote, &to);
-	rc = tcp_open(conn, &to, addr, end_ms);
-	if (rc == 0)
-		rc = tcp_send(conn->fd, TCP_REQUEST, message,
+	ret = tcp_open(conn, &to, addr, end_ms);
+	if (ret == 0)
+		ret = tcp_send(conn->fd, TCP_REQUEST, message,
 				cm_pack(addr, conf->data, conf->data_size, message), end_ms);
-	if (rc == 0)
-		rc = tcp_receive(conn->fd, TCP_ANSWER, end_ms, from);
-	if (rc == 0)
-		rc = tcp_check_peer(conn->fd, from);
-	if (rc == 0)
-		rc = cm_connect_qp(conf, &from->addr);
-	if (rc != 0) {
+	if (ret == 0)
+		ret = tcp_receive(conn->fd, TCP_ANSWER, end_ms, from);
+	if (ret == 0)
+		ret = tcp_check_peer(conn->fd, from);
+	if (ret == 0)
+		ret = cm_connect_qp(conf, &from->addr);
+	if (ret != 0) {
 		if (conn->fd >= 0)
 			tcp_reject(conn->fd);
-		return rc;
+		return ret;
 	}
-	rc = tcp_send(conn->fd, TCP_READY, NULL, 0, end_ms);
-	if (rc != 0)
+	ret = tcp_send(conn->fd, TCP_READY, NULL, 0, end_ms);
+	if (ret != 0)
 		(void)rmem_qp_reset(conf->qp);
-	return rc;
+	return ret;
 }
 
 static int
@@ -321,16 +321,16 @@ tcp_wait_end(struct rmem_cm_conn *conn, uint64_t end_ms)
 {
 	uint8_t byte;
 	ssize_t n;
-	int rc;
+	int ret;
 
 	while (!conn->is_ended) {
 		n = recv(conn->fd, &byte, sizeof(byte), 0);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
-			rc = tcp_wait(conn->fd, POLLIN, end_ms);
-			if (rc != 0)
-				return rc == -ETIMEDOUT ? rc : -EIO;
+			ret = tcp_wait(conn->fd, POLLIN, end_ms);
+			if (ret != 0)
+				return ret == -ETIMEDOUT ? ret : -EIO;
 			continue;
 		}
 		/* Closed, reset, or a byte that no message has: it has ended. */

@@ -55,18 +55,18 @@ vt_connect_one(struct rmem_qp *qp, struct rmem_qp *peer)
 {
 	struct rmem_qp_conn conn = {.timeout = 14, .retry_cnt = 7, .rnr_retry = 7};
 	struct rmem_qp_attr attr;
-	int rc = rmem_qp_query(peer, &attr);
+	int ret = rmem_qp_query(peer, &attr);
 
 	conn.remote = attr.addr;
-	return rc != 0 ? rc : rmem_qp_connect(qp, &conn);
+	return ret != 0 ? ret : rmem_qp_connect(qp, &conn);
 }
 
 int
 vt_connect(void)
 {
-	int rc = vt_connect_one(vt.a, vt.b);
+	int ret = vt_connect_one(vt.a, vt.b);
 
-	return rc != 0 ? rc : vt_connect_one(vt.b, vt.a);
+	return ret != 0 ? ret : vt_connect_one(vt.b, vt.a);
 }
 
 int
@@ -87,13 +87,13 @@ vt_until_gone(void)
 {
 	uint64_t end = rte_get_timer_cycles() + 60 * rte_get_timer_hz();
 	struct rmem_recv_wr recv = {.wr_id = 1};
-	int rc;
+	int ret;
 
 	do {
-		rc = rmem_post_recv(vt.a, &recv, 1);
+		ret = rmem_post_recv(vt.a, &recv, 1);
 		rte_delay_us_sleep(100);
-	} while (rc != -ENODEV && rte_get_timer_cycles() < end);
-	TEST_ERR(rc, ENODEV);
+	} while (ret != -ENODEV && rte_get_timer_cycles() < end);
+	TEST_ERR(ret, ENODEV);
 	return TEST_SUCCESS;
 }
 
@@ -145,96 +145,96 @@ vt_open_qps(void)
 			.max_inline_data = 64,
 			.type = RMEM_QPT_RC,
 			.access = RMEM_ACCESS_REMOTE};
-	int rc;
+	int ret;
 
-	rc = rmem_cq_create(vt.dev, &cq_conf, &vt.cq_a);
-	if (rc == 0)
-		rc = rmem_cq_create(vt.dev, &cq_conf, &vt.cq_b);
+	ret = rmem_cq_create(vt.dev, &cq_conf, &vt.cq_a);
+	if (ret == 0)
+		ret = rmem_cq_create(vt.dev, &cq_conf, &vt.cq_b);
 	conf.send_cq = conf.recv_cq = vt.cq_a;
-	if (rc == 0)
-		rc = rmem_qp_create(vt.pd, &conf, &vt.a);
+	if (ret == 0)
+		ret = rmem_qp_create(vt.pd, &conf, &vt.a);
 	conf.send_cq = conf.recv_cq = vt.cq_b;
-	if (rc == 0)
-		rc = rmem_qp_create(vt.pd, &conf, &vt.b);
-	return rc == 0 ? vt_connect() : rc;
+	if (ret == 0)
+		ret = rmem_qp_create(vt.pd, &conf, &vt.b);
+	return ret == 0 ? vt_connect() : ret;
 }
 
 int
 vt_open(void)
 {
-	int rc;
+	int ret;
 
 	memset(&vt, 0, sizeof(vt));
 	vt.buf = aligned_alloc(4096, VT_BUF);
 	if (vt.buf == NULL)
 		return -ENOMEM;
 	memset(vt.buf, 0, VT_BUF);
-	rc = rmem_dev_create("verbs0", "ibdev=fake0", &vt.dev);
-	if (rc == 0)
-		rc = rmem_pd_alloc(vt.dev, &vt.pd);
-	if (rc == 0)
-		rc = rmem_mr_reg(vt.pd, vt.buf, VT_BUF, 0,
+	ret = rmem_dev_create("verbs0", "ibdev=fake0", &vt.dev);
+	if (ret == 0)
+		ret = rmem_pd_alloc(vt.dev, &vt.pd);
+	if (ret == 0)
+		ret = rmem_mr_reg(vt.pd, vt.buf, VT_BUF, 0,
 				VT_ACCESS & ~(fake.has_no_atomic ? RMEM_ACCESS_REMOTE_ATOMIC : 0u),
 				&vt.mr);
-	if (rc == 0)
-		rc = vt_open_qps();
+	if (ret == 0)
+		ret = vt_open_qps();
 	fake.nb_ex = fake.nb_classic = fake.nb_aborts = 0;
-	return rc;
+	return ret;
 }
 
 int
 vt_open_mw(void)
 {
-	int rc = vt_open();
+	int ret = vt_open();
 
-	if (rc == 0)
-		rc = rmem_mr_reg(vt.pd, vt.buf, VT_BUF, 0, VT_ACCESS | RMEM_ACCESS_MW_BIND,
+	if (ret == 0)
+		ret = rmem_mr_reg(vt.pd, vt.buf, VT_BUF, 0, VT_ACCESS | RMEM_ACCESS_MW_BIND,
 				&vt.mw_mr);
-	if (rc == 0)
-		rc = rmem_mw_alloc(vt.pd, RMEM_MW_TYPE_1, &vt.one);
-	if (rc == 0)
-		rc = rmem_mw_alloc(vt.pd, RMEM_MW_TYPE_2, &vt.two);
-	return rc;
+	if (ret == 0)
+		ret = rmem_mw_alloc(vt.pd, RMEM_MW_TYPE_1, &vt.one);
+	if (ret == 0)
+		ret = rmem_mw_alloc(vt.pd, RMEM_MW_TYPE_2, &vt.two);
+	return ret;
 }
 
 static int
 vt_close_mw(void)
 {
-	int rc = rmem_mw_dealloc(vt.one);
+	int ret = rmem_mw_dealloc(vt.one);
 
-	if (rc == 0)
+	if (ret == 0)
 		vt.one = NULL;
-	if (rc == 0 && (rc = rmem_mw_dealloc(vt.two)) == 0)
+	if (ret == 0 && (ret = rmem_mw_dealloc(vt.two)) == 0)
 		vt.two = NULL;
-	if (rc == 0 && (rc = rmem_mr_dereg(vt.mw_mr)) == 0)
+	if (ret == 0 && (ret = rmem_mr_dereg(vt.mw_mr)) == 0)
 		vt.mw_mr = NULL;
-	return rc;
+	return ret;
 }
 
 int
 vt_close(void)
 {
-	int rc = vt_close_mw();
+	int ret = vt_close_mw();
 
-	if (rc == 0 && (rc = rmem_qp_destroy(vt.a)) == 0)
+	if (ret == 0 && (ret = rmem_qp_destroy(vt.a)) == 0)
 		vt.a = NULL;
-	if (rc == 0 && (rc = rmem_qp_destroy(vt.b)) == 0)
+	if (ret == 0 && (ret = rmem_qp_destroy(vt.b)) == 0)
 		vt.b = NULL;
-	if (rc == 0 && (rc = rmem_cq_destroy(vt.cq_a)) == 0)
+	if (ret == 0 && (ret = rmem_cq_destroy(vt.cq_a)) == 0)
 		vt.cq_a = NULL;
-	if (rc == 0 && (rc = rmem_cq_destroy(vt.cq_b)) == 0)
+	if (ret == 0 && (ret = rmem_cq_destroy(vt.cq_b)) == 0)
 		vt.cq_b = NULL;
-	if (rc == 0 && (rc = rmem_mr_dereg(vt.mr)) == 0)
+	if (ret == 0 && (ret = rmem_mr_dereg(vt.mr)) == 0)
 		vt.mr = NULL;
-	if (rc == 0 && (rc = rmem_pd_dealloc(vt.pd)) == 0)
+	if (ret == 0 && (ret = rmem_pd_dealloc(vt.pd)) == 0)
 		vt.pd = NULL;
-	if (rc == 0 && (rc = rmem_dev_close(vt.dev)) == 0)
+	if (ret == 0 && (ret = rmem_dev_close(vt.dev)) == 0)
 		vt.dev = NULL;
-	if (rc == 0) {
+	if (ret == 0) {
 		free(vt.buf);
 		vt.buf = NULL;
 	}
-	return rc;
+	return ret;
 }
 
 int

@@ -172,22 +172,22 @@ static int
 cm_each_call_fails(int (*call)(const struct rmem_cm_conf *conf))
 {
 	struct rmem_cm_conf conf = cm_conf();
-	int nb_live = fake.nb_live, rc;
+	int nb_live = fake.nb_live, ret;
 	unsigned int i, nb_spared = 0;
 
 	for (i = 1; i < 100; i++) {
 		fake.is_failed = false;
 		fake.fail_at = fake.nb_calls + i;
 		fake.fail_errno = EIO;
-		rc = call(&conf);
+		ret = call(&conf);
 		fake.fail_at = 0;
 		if (!fake.is_failed) {
-			TEST_OK(rc);
+			TEST_OK(ret);
 			TEST_ASSERT(i > 8);
 			return TEST_SUCCESS;
 		}
-		TEST_ASSERT(rc == -EIO || rc == -ENODEV || rc == 0);
-		if (rc == 0) { /* one that the class can do without */
+		TEST_ASSERT(ret == -EIO || ret == -ENODEV || ret == 0);
+		if (ret == 0) { /* one that the class can do without */
 			TEST_ASSERT(++nb_spared <= 1);
 			rmem_cm_close(conn);
 			conn = NULL;

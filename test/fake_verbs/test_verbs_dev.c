@@ -129,12 +129,12 @@ static int
 vt_capa(uint64_t *capa)
 {
 	struct rmem_dev_info info = {.capa = 0};
-	int rc = vt_open();
+	int ret = vt_open();
 
-	if (rc == 0)
-		rc = rmem_dev_info_get(vt.dev, &info);
+	if (ret == 0)
+		ret = rmem_dev_info_get(vt.dev, &info);
 	*capa = info.capa;
-	return rc == 0 ? vt_close() : rc;
+	return ret == 0 ? vt_close() : ret;
 }
 
 /* Each kind of windows by itself. */
@@ -233,17 +233,17 @@ static int
 vt_each_call_fails(int error)
 {
 	unsigned int at;
-	int rc, rc2;
+	int ret, rc2;
 
 	for (at = 1; at < 200; at++) {
 		fake.nb_calls = 0;
 		fake.fail_at = at;
 		fake.fail_errno = error;
 		fake.is_failed = fake.is_release_failed = false;
-		rc = vt_open_mw();
-		rc2 = rc == 0 ? vt_close() : 0;
+		ret = vt_open_mw();
+		rc2 = ret == 0 ? vt_close() : 0;
 		fake.fail_at = 0;
-		TEST_ASSERT(rc <= 0 && rc2 <= 0);
+		TEST_ASSERT(ret <= 0 && rc2 <= 0);
 		TEST_EQ(fake.nb_crashes, 0);
 		/* An object whose release failed can be released again. */
 		TEST_OK(vt_close());
@@ -325,10 +325,10 @@ vt_post_write(void)
 	struct rmem_sge sge = vt_sge(0, 8);
 	struct rmem_send_wr wr = vt_wr(RMEM_WR_RDMA_WRITE, &sge);
 	struct rmem_wc wc;
-	int rc = rmem_post_send(vt.a, &wr, 1);
+	int ret = rmem_post_send(vt.a, &wr, 1);
 
 	(void)rmem_poll_cq(vt.cq_a, &wc, 1);
-	return rc;
+	return ret;
 }
 
 static int

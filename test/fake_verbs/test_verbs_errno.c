@@ -90,12 +90,12 @@ static int
 do_mr_rereg(void)
 {
 	enum rmem_rereg_result result;
-	int rc;
+	int ret;
 
 	fake.rereg_result = IBV_REREG_MR_ERR_DONT_FORK_NEW; /* the old MR stays */
-	rc = rmem_mr_rereg(vt.mr, RMEM_REREG_CHANGE_ACCESS, NULL, NULL, 0, 0, &result);
+	ret = rmem_mr_rereg(vt.mr, RMEM_REREG_CHANGE_ACCESS, NULL, NULL, 0, 0, &result);
 	/* A change that the provider doesn't support is a new registration. */
-	return rc == 0 && result == RMEM_REREG_NEW_KEYS ? -EOPNOTSUPP : rc;
+	return ret == 0 && result == RMEM_REREG_NEW_KEYS ? -EOPNOTSUPP : ret;
 }
 
 static int
@@ -145,23 +145,23 @@ do_cq_destroy(void)
 	struct rmem_cq_conf conf = {.nb_cqe = 4};
 	const char *name = fake.fail_name;
 	struct rmem_cq *cq;
-	int rc;
+	int ret;
 
 	TEST_OK(rmem_cq_create(vt.dev, &conf, &cq));
-	rc = rmem_cq_destroy(cq);
+	ret = rmem_cq_destroy(cq);
 	fake.fail_name = NULL;
 	TEST_OK(rmem_cq_destroy(cq));
 	fake.fail_name = name;
-	return rc;
+	return ret;
 }
 
 static int
 do_mr_dereg(void)
 {
-	int rc = rmem_mr_dereg(vt.mr);
+	int ret = rmem_mr_dereg(vt.mr);
 
 	/* The errno of rdma_rxe for an MR with a window is mapped to EBUSY. */
-	return rc == -EBUSY && fake.fail_errno != EBUSY ? -EINVAL : rc;
+	return ret == -EBUSY && fake.fail_errno != EBUSY ? -EINVAL : ret;
 }
 
 static int
@@ -175,14 +175,14 @@ do_pd_dealloc(void)
 {
 	const char *name = fake.fail_name;
 	struct rmem_pd *pd;
-	int rc;
+	int ret;
 
 	TEST_OK(rmem_pd_alloc(vt.dev, &pd));
-	rc = rmem_pd_dealloc(pd);
+	ret = rmem_pd_dealloc(pd);
 	fake.fail_name = NULL;
 	TEST_OK(rmem_pd_dealloc(pd));
 	fake.fail_name = name;
-	return rc;
+	return ret;
 }
 
 static int
@@ -190,15 +190,15 @@ do_mr_advise(void)
 {
 	struct rmem_mr *mr;
 	struct rmem_sge sge;
-	int rc;
+	int ret;
 
 	TEST_OK(rmem_mr_reg(vt.pd, vt.buf, 64, 0, RMEM_ACCESS_ON_DEMAND, &mr));
 	sge = (struct rmem_sge){.addr = (uintptr_t)vt.buf, .length = 64, .lkey = mr->lkey};
 	fake.advise_result = fake.fail_errno;
-	rc = rmem_mr_advise(vt.pd, RMEM_ADVISE_PREFETCH, 0, &sge, 1);
+	ret = rmem_mr_advise(vt.pd, RMEM_ADVISE_PREFETCH, 0, &sge, 1);
 	fake.advise_result = 0;
 	TEST_OK(rmem_mr_dereg(mr));
-	return rc;
+	return ret;
 }
 
 /* A call whose device function fails with each errno in turn: mapped as in the column. */
@@ -273,7 +273,7 @@ vt_tells_memlock(int err, rlim_t bytes, int (*func)(void), const char *want)
 	struct rlimit old;
 	char limit[64];
 	const char *log;
-	int rc;
+	int ret;
 
 	snprintf(limit, sizeof(limit), "RLIMIT_MEMLOCK allows %llu bytes: raise it by ulimit -l",
 			(unsigned long long)bytes);
@@ -281,11 +281,11 @@ vt_tells_memlock(int err, rlim_t bytes, int (*func)(void), const char *want)
 	fake.fail_name = "reg_mr";
 	fake.fail_errno = err;
 	vt_log_begin();
-	rc = func();
+	ret = func();
 	log = vt_log_end();
 	fake.fail_name = NULL;
 	TEST_EQ(setrlimit(RLIMIT_MEMLOCK, &old), 0);
-	TEST_ERR(rc, ENOMEM);
+	TEST_ERR(ret, ENOMEM);
 	TEST_ASSERT(strstr(log, want) != NULL);
 	TEST_ASSERT(strstr(log, limit) != NULL);
 	TEST_ASSERT(strchr(log, '\n') == log + strlen(log) - 1);

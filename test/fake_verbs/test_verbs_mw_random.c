@@ -78,10 +78,10 @@ vt_random_post(struct rmem_qp *qp)
 static int
 vt_random_mw(uint32_t i)
 {
-	int rc = rmem_mw_dealloc(rnd.mw[i]);
+	int ret = rmem_mw_dealloc(rnd.mw[i]);
 
-	TEST_ASSERT(rc == 0 || rc == -EBUSY);
-	if (rc == 0)
+	TEST_ASSERT(ret == 0 || ret == -EBUSY);
+	if (ret == 0)
 		TEST_OK(rmem_mw_alloc(vt.pd, RMEM_MW_TYPE_2, &rnd.mw[i]));
 	return TEST_SUCCESS;
 }
@@ -89,10 +89,10 @@ vt_random_mw(uint32_t i)
 static int
 vt_random_mr(void)
 {
-	int rc = rmem_mr_dereg(vt.mw_mr);
+	int ret = rmem_mr_dereg(vt.mw_mr);
 
-	TEST_ASSERT(rc == 0 || rc == -EBUSY);
-	if (rc == 0)
+	TEST_ASSERT(ret == 0 || ret == -EBUSY);
+	if (ret == 0)
 		TEST_OK(rmem_mr_reg(vt.pd, vt.buf, VT_BUF, 0, VT_ACCESS | RMEM_ACCESS_MW_BIND,
 				&vt.mw_mr));
 	return TEST_SUCCESS;
@@ -104,7 +104,7 @@ vt_random_step(void)
 	struct rmem_mw_bind bind = vt_bind(vt_rand(2) * HALF);
 	struct rmem_qp *qp = vt_rand(2) != 0 ? vt.a : vt.b;
 	struct rmem_wc wc[8];
-	int rc;
+	int ret;
 
 	switch (vt_rand(16)) {
 	case 0:
@@ -121,8 +121,8 @@ vt_random_step(void)
 		fake.is_told_flushed = vt_rand(2) != 0;
 		return TEST_SUCCESS;
 	case 5:
-		rc = rmem_mw_bind(qp, vt.one, &bind);
-		TEST_ASSERT(rc == 0 || rc == -ENOSPC);
+		ret = rmem_mw_bind(qp, vt.one, &bind);
+		TEST_ASSERT(ret == 0 || ret == -ENOSPC);
 		return TEST_SUCCESS;
 	case 6:
 	case 7:

@@ -26,12 +26,12 @@ static int
 vt_refused_with(const char *args, int error, const char *line)
 {
 	const char *log;
-	int rc;
+	int ret;
 
 	vt_log_begin();
-	rc = vt_refused(args, error);
+	ret = vt_refused(args, error);
 	log = vt_log_end();
-	TEST_EQ(rc, TEST_SUCCESS);
+	TEST_EQ(ret, TEST_SUCCESS);
 	if (strcmp(log, line) != 0)
 		printf("the log is: %s", log);
 	TEST_ASSERT(strcmp(log, line) == 0);

@@ -174,14 +174,14 @@ gc_connect(const struct rmem_cm_conf *conf, struct rmem_cm_peer *peer, struct rm
 {
 	struct sockaddr_in addr = gc_addr("RMEM_PEER", PORT);
 	uint64_t end = rte_get_timer_cycles() + WAIT_MS / 1000 * rte_get_timer_hz();
-	int rc;
+	int ret;
 
 	do {
-		rc = rmem_cm_connect((struct sockaddr *)&addr, conf, peer, conn);
-		if (rc == -ECONNREFUSED)
+		ret = rmem_cm_connect((struct sockaddr *)&addr, conf, peer, conn);
+		if (ret == -ECONNREFUSED)
 			rte_delay_us_sleep(10000);
-	} while (rc == -ECONNREFUSED && rte_get_timer_cycles() < end);
-	return rc;
+	} while (ret == -ECONNREFUSED && rte_get_timer_cycles() < end);
+	return ret;
 }
 
 static int
@@ -246,12 +246,12 @@ TEST(guest_cm, missing_host_is_reported)
 	struct sockaddr_in addr = gc_addr("RMEM_PEER", PORT);
 	struct rmem_cm_conf conf = gc_conf(10 * SHORT_MS, NULL);
 	struct rmem_cm_conn *conn;
-	int rc;
+	int ret;
 
 	/* In the subnet of both hosts. */
 	addr.sin_addr.s_addr = (addr.sin_addr.s_addr & htonl(0xffffff00)) | htonl(0xfe);
-	rc = rmem_cm_connect((struct sockaddr *)&addr, &conf, NULL, &conn);
-	TEST_ERR(rc, EHOSTUNREACH);
+	ret = rmem_cm_connect((struct sockaddr *)&addr, &conf, NULL, &conn);
+	TEST_ERR(ret, EHOSTUNREACH);
 	return TEST_SUCCESS;
 }
 
