@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Runs in a guest (run.sh): soft exchanges packets with rdma_rxe, in what is built in BUILD. rdma_rxe
 # has an end of a virtual Ethernet cable; soft has the other one, in a network namespace, where its
-# UDP port is free. A line for each part that failed, and at the end PASS or FAIL.
+# UDP port is free. Over IPv4, and a part of it over IPv6. A line for each part that failed, and at the end PASS or FAIL.
 # usage: wire.sh BUILD
 
 build=$1
 rxe_ip=192.0.2.65
 soft_ip=192.0.2.66
+rxe_ip6=2001:db8::41
+soft_ip6=2001:db8::42
 eal='--no-huge -m 64 --no-shconf --no-pci --no-telemetry --log-level=lib.eal:error'
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
@@ -24,12 +26,19 @@ make_net() {
 	ip netns add wire &&
 		ip link add cable0 mtu 9000 type veth peer name cable1 mtu 9000 netns wire &&
 		ip addr add $rxe_ip/26 dev cable0 &&
+		ip -6 addr add $rxe_ip6/64 dev cable0 nodad &&
 		ip link set cable0 up &&
 		ip -n wire addr add $soft_ip/26 dev cable1 &&
+		ip -n wire -6 addr add $soft_ip6/64 dev cable1 nodad &&
 		ip -n wire link set cable1 up &&
 		rdma link add rxe1 type rxe netdev cable0 || return
-	# The IPv4 GID appears a little after the device.
-	until grep -qs ffff:c000:0241 /sys/class/infiniband/rxe1/ports/1/gids/1; do sleep 0.1; done
+	# The GIDs appear a little after the device.
+	until gid4=$(gid_index ffff:c000:0241) && gid6=$(gid_index 2001:0db8:); do sleep 0.1; done
+}
+
+# gid_index TEXT: of the GID that has the text.
+gid_index() {
+	grep -ls "$1" /sys/class/infiniband/rxe1/ports/1/gids/* | sed 's,.*/,,' | grep .
 }
 
 # in_wire COMMAND...: it sees all RDMA devices, and the end of the cable that soft has.
@@ -71,11 +80,18 @@ both() {
 make_net
 verdict 'a cable with rdma_rxe at one end' $?
 
-PAIR_SOFT=ip=$soft_ip PAIR_IBDEV=rxe1 PAIR_GID=1 DPDK_TEST=interop_autotest
-export PAIR_SOFT PAIR_IBDEV PAIR_GID DPDK_TEST
-# shellcheck disable=SC2086  # several words
-in_wire "$build/test/interop/dpdk-test-interop" $eal '--log-level=*rmem*:emergency'
-verdict interop $?
+# interop ADDRESS GID [CASE]: the address of soft, and the index of the GID of rdma_rxe.
+interop() {
+	# shellcheck disable=SC2086  # several words
+	in_wire env "PAIR_SOFT=ip=$1" PAIR_IBDEV=rxe1 "PAIR_GID=$2" ${3:+"RMEM_CASE=$3"} \
+		DPDK_TEST=interop_autotest "$build/test/interop/dpdk-test-interop" $eal \
+		'--log-level=*rmem*:emergency'
+}
+
+interop $soft_ip "$gid4"
+verdict 'interop over IPv4' $?
+interop $soft_ip6 "$gid6" requests_of_both_cross
+verdict 'interop over IPv6' $?
 
 both rxe soft $rxe_ip ',fault=loss:0.1;seed:1' write 400
 both soft rxe $soft_ip '' mw 400

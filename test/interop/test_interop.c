@@ -183,38 +183,48 @@ TEST(interop, rxe_executes_atomics_on_soft)
 	return atomics(&pair_rxe);
 }
 
-/* SEND_WITH_INV invalidates a window of the peer: a WRITE with its key is refused. */
+/* SEND_WITH_INV of length bytes invalidates a window of the peer: its key is refused. */
 static int
-invalidate(struct pair_end *end)
+invalidate(struct pair_end *end, uint32_t length)
 {
-	const struct pair_conf conf = PAIR_CONF;
 	struct rmem_send_wr wr;
 	struct rmem_sge sge;
 	struct rmem_wc wc;
 	uint32_t rkey = 0;
 
-	TEST_RUN(pair_open(&conf));
 	TEST_RUN(pair_peer(end)->bind(&rkey));
 	wr = pair_wr(end, RMEM_WR_RDMA_WRITE, 0, 100, &sge);
 	wr.rdma.rkey = rkey;
 	TEST_RUN(end->post_send(&wr));
 	TEST_RUN(pair_wait(end, false, &wc));
 	TEST_STATUS(wc.status, RMEM_WC_SUCCESS);
-	TEST_RUN(transfer(end, RMEM_WR_SEND_WITH_INV, 300, rkey));
+	TEST_RUN(transfer(end, RMEM_WR_SEND_WITH_INV, length, rkey));
 	TEST_RUN(end->post_send(&wr));
 	TEST_RUN(pair_wait(end, false, &wc));
 	TEST_STATUS(wc.status, RMEM_WC_REM_ACCESS_ERR);
 	return TEST_SUCCESS;
 }
 
+static int
+invalidate_both(struct pair_end *end)
+{
+	struct pair_conf conf = PAIR_CONF;
+
+	conf.mtu = 256;
+	TEST_RUN(pair_open(&conf));
+	TEST_RUN(invalidate(end, 30)); /* one packet */
+	TEST_RUN(pair_connect(&conf));
+	return invalidate(end, 300); /* two */
+}
+
 TEST(interop, soft_invalidates_a_window_of_rxe)
 {
-	return invalidate(&pair_soft);
+	return invalidate_both(&pair_soft);
 }
 
 TEST(interop, rxe_invalidates_a_window_of_soft)
 {
-	return invalidate(&pair_rxe);
+	return invalidate_both(&pair_rxe);
 }
 
 static int

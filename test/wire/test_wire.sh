@@ -3,12 +3,14 @@
 # Two processes of one host exchange packets over UDP and shared memory: modes of dpdk-testrmem, with
 # and without injected faults, a peer that is killed, and arguments that are refused.
 #
-# usage: test_wire.sh PATH_TO_DPDK_TESTRMEM
+# usage: test_wire.sh PATH_TO_DPDK_TESTRMEM [FUNCTION...]
 
 set -u
+self=$(realpath -- "$0")
 . "$(dirname -- "$0")/../app/said.sh"
 
 program=$(realpath -- "${1:?path to dpdk-testrmem}")
+shift
 enter_scratch
 
 cpus=$(awk '/^Cpus_allowed_list:/ { print $2 }' /proc/self/status)
@@ -180,5 +182,28 @@ test_interface() {
 	verdict 'mtu= above that of the interface' $?
 }
 
+# Inside of the namespace of test_ipv6.
+test_over_ipv6() {
+	local faults=,mtu=512,fault=loss:0.01
+	transfer 'mode mw over IPv6' fd00::1 '' fd00::2 '' mw 1000
+	transfer 'mode read over IPv6 with packets lost' fd00::1 $faults fd00::2 $faults read 200
+}
+
+# The loopback interface has one IPv6 address: two are added, in a namespace.
+test_ipv6() {
+	local up='ip link set lo up && ip addr add fd00::1/128 dev lo && '
+	up+='ip addr add fd00::2/128 dev lo && exec "$@"'
+	export PATH=$PATH:/usr/sbin:/sbin
+	if ! unshare -rn sh -c "$up" sh true 2>/dev/null; then
+		echo 'skipped: no network namespace, or no IPv6'
+		verdict 'IPv6' 0
+		return
+	fi
+	unshare -rn sh -c "$up" sh "$self" "$program" test_over_ipv6 >out 2>err </dev/null
+	rc=$?
+	verdict 'IPv6' $rc
+}
+
+[ $# = 0 ] || { in_parallel "$@"; exit; }
 in_parallel test_modes test_faults test_loss test_shm test_shm_names test_killed test_nobody \
-	test_refusals test_interface
+	test_refusals test_interface test_ipv6
