@@ -73,6 +73,19 @@ qp_of(const struct testrmem_pair *pair)
 	return pair->qp_a != NULL ? pair->qp_a : pair->qp_b;
 }
 
+/*
+ * An error after the report. The QP remains until the connecting host ends the connection, since it
+ * may not have received the answer to its last request, but no longer than for a probe.
+ */
+static void
+remote_fail(struct testrmem_remote *remote)
+{
+	if (remote->is_probing)
+		return;
+	remote->is_probing = true;
+	remote->probe_tsc = rte_rdtsc() + PROBE_SECONDS * rte_get_tsc_hz();
+}
+
 int
 testrmem_remote_poll(
 		struct testrmem_pair *pair, struct rmem_cq *cq, struct rmem_wc *wc, uint16_t nb)
@@ -85,7 +98,7 @@ testrmem_remote_poll(
 		return n;
 	for (i = 0; i < n; i++) {
 		if (wc[i].status != RMEM_WC_SUCCESS && pair->qp_b != NULL && has_report(remote)) {
-			testrmem_remote_ended(pair);
+			remote_fail(remote);
 			continue;
 		}
 		if (wc[i].wr_id == PROBE_ID) {
