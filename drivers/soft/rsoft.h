@@ -205,12 +205,12 @@ struct rsoft_mw {
 struct rsoft_mr {
 	struct rmem_mr mr;
 	struct rsoft_key *key;
+	/* Of an on-demand MR: its pages. Of a fast-register MR: rsoft_odp_raw, or NULL. */
+	struct rsoft_odp *odp;        /* in the cache line of key */
 	uint64_t *pages;              /* of a fast-register MR: copy of a scattered page list */
 	struct rmem_counter *counter; /* of requests that modify it, or NULL; atomic */
 	struct rsoft_list *list;      /* of an indirect MR, or one over ranges: what it covers */
 	uint8_t pin;                  /* of rsoft_pin(); 0: not pinned */
-	/* Of an on-demand MR: its pages. Of a fast-register MR: rsoft_odp_raw, or NULL. */
-	struct rsoft_odp *odp;
 };
 
 /* Counters of on-demand paging; atomic, written by any thread. */

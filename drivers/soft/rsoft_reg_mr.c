@@ -103,16 +103,17 @@ rsoft_reg_mr_do(struct rsoft_mr *mr, const struct rmem_send_wr *wr, uint32_t rke
 	const uint64_t *page = wr->reg_mr.page_list->page_list;
 	uint32_t rights = RSOFT_NEED_READ | RSOFT_INV | (wr->reg_mr.access & RSOFT_ACCESS);
 	struct rsoft_key *key = mr->key;
+	struct rsoft_odp *odp = NULL;
 	uint32_t i;
 
 	key->iova = wr->reg_mr.iova;
 	key->length = wr->reg_mr.length;
 	key->log2_page_size = wr->reg_mr.log2_page_size;
-	mr->odp = NULL;
 	if (unlikely(__atomic_load_n(&rsoft_odp_nb_unguarded, __ATOMIC_ACQUIRE) != 0) &&
 			rsoft_reg_mr_is_unguarded(wr))
-		mr->odp = &rsoft_odp_raw;
-	if (is_contiguous && mr->odp == NULL) {
+		odp = &rsoft_odp_raw;
+	mr->odp = odp;
+	if (is_contiguous && odp == NULL) {
 		key->kind = RSOFT_KIND_BASE;
 		key->base = (uint8_t *)(uintptr_t)page[0] + wr->reg_mr.first_byte_offset;
 	} else {

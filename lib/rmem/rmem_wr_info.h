@@ -18,6 +18,8 @@
 
 #include <rte_branch_prediction.h>
 
+#include <rmem_dev.h>
+#include <rmem_mw.h>
 #include <rmem_obj.h>
 #include <rmem_wr.h>
 
@@ -98,6 +100,72 @@ rmem_wr_is_simple(const struct rmem_wr_limits *limits, const struct rmem_send_wr
 		return false;
 	info = &rmem_wr_info[wr->opcode];
 	return ((info->capa & ~limits->capa) | (wr->flags & other) | info->is_full_check) == 0;
+}
+
+/**
+ * Whether two objects have these types, and the device of a QP.
+ *
+ * Fast path.
+ *
+ * @param qp
+ *   Head of the QP.
+ * @param object1
+ *   Object, or NULL.
+ * @param type1
+ *   Its type.
+ * @param object2
+ *   Object, or NULL.
+ * @param type2
+ *   Its type.
+ *
+ * @return
+ *   Whether both are not NULL and as required.
+ */
+static inline bool
+rmem_wr_are_of(const struct rmem_obj *qp, const void *object1, uint32_t type1, const void *object2,
+		uint32_t type2)
+{
+	const struct rmem_obj *a = (const struct rmem_obj *)object1;
+	const struct rmem_obj *b = (const struct rmem_obj *)object2;
+
+	return a != NULL && b != NULL && a->type == type1 && b->type == type2 &&
+			a->dev_id == qp->dev_id && b->dev_id == qp->dev_id;
+}
+
+/**
+ * Check whether a request is a valid REG_MR or BIND_MW.
+ *
+ * The common case of these, without a call.
+ *
+ * Fast path.
+ *
+ * @param qp
+ *   Head of the QP that it is posted to.
+ * @param limits
+ *   Limits of the QP.
+ * @param wr
+ *   Request, of any opcode.
+ *
+ * @return
+ *   Whether it is one and may be accepted; otherwise rmem_wr_check_full() decides.
+ */
+static inline bool
+rmem_wr_is_bind(const struct rmem_obj *qp, const struct rmem_wr_limits *limits,
+		const struct rmem_send_wr *wr)
+{
+	const uint8_t other =
+			(uint8_t) ~(RMEM_SEND_FENCE | RMEM_SEND_SIGNALED | RMEM_SEND_SOLICITED);
+
+	if (unlikely((wr->flags & other) != 0))
+		return false;
+	if (wr->opcode == RMEM_WR_REG_MR)
+		return (limits->capa & RMEM_DEV_CAPA_FAST_REG) != 0 &&
+				rmem_wr_are_of(qp, wr->reg_mr.mr, RMEM_OBJ_MR, wr->reg_mr.page_list,
+						RMEM_OBJ_PAGE_LIST);
+	return wr->opcode == RMEM_WR_BIND_MW && (limits->capa & RMEM_DEV_CAPA_MW_TYPE_2B) != 0 &&
+			rmem_wr_are_of(qp, wr->bind_mw.mw, RMEM_OBJ_MW, wr->bind_mw.mr,
+					RMEM_OBJ_MR) &&
+			wr->bind_mw.mw->type == RMEM_MW_TYPE_2;
 }
 
 /**
