@@ -56,7 +56,7 @@ fill_target(const struct testrmem_pair *pair, void *bytes, uint32_t target)
 }
 
 static int
-read_listener_setup(struct testrmem_pair *pair)
+read_listener_fill(struct testrmem_pair *pair)
 {
 	uint32_t i;
 
@@ -167,7 +167,8 @@ const struct testrmem_engine testrmem_listener_read = {
 		.bufs_per_op = 1,
 		.target_access = RMEM_ACCESS_REMOTE_READ,
 		.flags = ENGINE_PEER_COUNTED,
-		.setup = read_listener_setup,
+		.fill = read_listener_fill,
+		.setup = testrmem_passive_setup,
 		.burst = testrmem_passive_burst,
 		.verify = testrmem_remote_check,
 		.teardown = testrmem_pair_ring_free,

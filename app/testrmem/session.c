@@ -127,6 +127,8 @@ setup_pair(struct testrmem_session *session, struct testrmem_pair *pair)
 	ret = testrmem_pair_open(pair, session);
 	if (ret == 0 && session->engine->target_access != 0)
 		ret = testrmem_dev_targets(pair->dev, pair);
+	if (ret == 0 && session->engine->fill != NULL)
+		ret = session->engine->fill(pair);
 	if (ret == 0 && testrmem_is_remote(session))
 		ret = testrmem_remote_connect(pair, session);
 	return ret != 0 ? ret : session->engine->setup(pair);

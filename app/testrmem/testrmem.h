@@ -168,6 +168,8 @@ struct testrmem_engine {
 	const struct testrmem_engine *connector; /**< The one of --connect. */
 	/** Before memory is taken; NULL for nothing. */
 	int (*open)(struct testrmem_session *session);
+	/** Fill the targets of a pair, before the other host can read them; NULL for nothing. */
+	int (*fill)(struct testrmem_pair *pair);
 	/** Prepare a pair: its QPs are connected, its ring has buffers. */
 	int (*setup)(struct testrmem_pair *pair);
 	/**
