@@ -6,7 +6,7 @@
 # Makes the host's root file system its own (read-only, changes go to memory), brings rxe0 up, runs
 # /share/command, reports the result to run.sh in /share, and resets the machine, which ends QEMU.
 # The kernel hands what run.sh put on its command line on as environment: RMEM_HOST (1 or 2),
-# RMEM_HOSTS, RMEM_PAGES and RMEM_UID.
+# RMEM_HOSTS, RMEM_PAGES, RMEM_UID and RMEM_TAP (not empty: eth0 leads to the machine).
 
 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 export PATH
@@ -71,7 +71,7 @@ make_root() {
 # MTU 9000 makes rxe's path MTU 4096.
 make_net() {
 	netdev=eth0
-	if [ "${RMEM_HOSTS:?}" = 1 ]; then
+	if [ "${RMEM_HOSTS:?}$RMEM_TAP" = 1 ]; then
 		netdev=dummy0
 		[ -d /sys/class/net/dummy0 ] || ip link add dummy0 type dummy || return
 	fi
@@ -111,7 +111,8 @@ share=/share
 must "no root file system" make_root
 
 RMEM_ADDR=192.0.2.$RMEM_HOST
-RMEM_PEER=192.0.2.$((RMEM_HOSTS == 1 ? 1 : 3 - RMEM_HOST))
+RMEM_PEER=192.0.2.$((3 - RMEM_HOST))
+[ "$RMEM_HOSTS$RMEM_TAP" != 1 ] || RMEM_PEER=$RMEM_ADDR
 export RMEM_ADDR RMEM_PEER RMEM_HOST
 must "no rxe device" make_net
 [ "$(cat /proc/sys/vm/nr_hugepages)" = "$RMEM_PAGES" ] ||

@@ -13,6 +13,7 @@ usage() {
 
 	  --kernel NAME   6.1 (the default), new (the newest Debian has; on-demand paging), or a version
 	  --hosts 1|2     two: both run COMMAND, wired together; output is prefixed by 1: and 2:
+	  --tap NAME      with one host: its network is this tap device of yours; see doc/guest.md
 	  --timeout SEC   limit of the guest, with its boot; default $limit
 	  --hugepages N   of 2 MiB; default $pages
 	  --mem MIB       memory of each guest; default $mem
@@ -32,6 +33,7 @@ uid=0
 user_uid=65534
 kernel=6.1
 hosts=1
+tap=
 
 say() {
 	echo "${0##*/}: $*" >&2
@@ -69,7 +71,7 @@ while [ $# != 0 ]; do
 		shift
 		break
 		;;
-	--kernel | --hosts | --timeout | --hugepages | --mem)
+	--kernel | --hosts | --tap | --timeout | --hugepages | --mem)
 		[ $# -gt 1 ] || wrong "$1 needs a value"
 		;;
 	-*) wrong "unknown option $1" ;;
@@ -81,6 +83,10 @@ while [ $# != 0 ]; do
 		kernel=$2
 		;;
 	--hosts) number "$1" "$2" 1 2 && hosts=$2 ;;
+	--tap)
+		[[ $2 =~ ^[a-zA-Z0-9_-]{1,15}$ ]] || wrong "--tap takes a network device, not '$2'"
+		tap=$2
+		;;
 	--timeout) number "$1" "$2" 1 86400 && limit=$2 ;;
 	--hugepages) number "$1" "$2" 0 65536 && pages=$2 ;;
 	--mem) number "$1" "$2" 256 1048576 && mem=$2 ;;
@@ -88,6 +94,7 @@ while [ $# != 0 ]; do
 	shift 2
 done
 [ $# != 0 ] || wrong "no COMMAND"
+[ -z "$tap" ] || [ "$hosts" = 1 ] || wrong "--tap and --hosts 2 exclude each other"
 [ $((pages * 2 + 192)) -le "$mem" ] || wrong "$pages hugepages take --mem $((pages * 2 + 192)) or more"
 
 here=$(cd -- "$(dirname -- "$0")" && pwd)
@@ -153,9 +160,13 @@ start_guest() {
 	local host=$1 net=() cpus=2
 	local append="console=ttyS0 loglevel=5 panic=-1 oops=panic nowatchdog mitigations=off"
 	append+=" hugepages=$pages RMEM_HOST=$host RMEM_HOSTS=$hosts RMEM_PAGES=$pages RMEM_UID=$uid"
+	append+=" RMEM_TAP=$tap"
 	if [ "$hosts" = 2 ]; then
 		cpus=1
 		net=(-netdev "dgram,id=net,local.type=unix,local.path=net.$host,remote.type=unix,remote.path=net.$((3 - host))"
+			-device "virtio-net-pci,netdev=net,mac=52:54:00:00:02:0$host,romfile=")
+	elif [ -n "$tap" ]; then
+		net=(-netdev "tap,id=net,ifname=$tap,script=no,downscript=no"
 			-device "virtio-net-pci,netdev=net,mac=52:54:00:00:02:0$host,romfile=")
 	fi
 	cd "$tmp"
