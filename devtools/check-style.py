@@ -339,6 +339,14 @@ def result_is_ret(tree):
                 yield path, number, 'names a variable rc: write ret'
 
 
+def assertion_is_static_assert(tree):
+    for path in tree.c_files():
+        for number, line in enumerate(ctext.strip(tree.text(path)).split('\n'), 1):
+            found = re.search(r'\b(_Static_assert|RTE_BUILD_BUG_ON)\b', line)
+            if found:
+                yield path, number, '%s: write static_assert' % found.group(1)
+
+
 def links_resolve(tree):
     pages = tree.named(r'.*\.md')
     link = re.compile(r'\[[^\]\n]*\]\(\s*<?([^)\s>]+)>?[^)]*\)|^\[[^\]\n]+\]:\s*(\S+)', re.M)
@@ -395,6 +403,7 @@ def words_are_of_the_field(tree):
 
 
 RULES = (
+    assertion_is_static_assert,
     bits_are_in_order,
     declarations_are_in_extern_c,
     errors_are_documented,

@@ -10,6 +10,7 @@
  * Invariant: kv_conn.cm of a server is used by this thread only, that of a client by its lcore.
  */
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +40,7 @@ struct hello {
 	rte_be32_t is_sealed;
 };
 
-_Static_assert(sizeof(struct hello) <= RMEM_CM_MAX_REQUEST, "fits a request");
+static_assert(sizeof(struct hello) <= RMEM_CM_MAX_REQUEST, "fits a request");
 
 struct kv_listener {
 	const struct kv_conf *conf;

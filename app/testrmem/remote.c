@@ -7,6 +7,7 @@
  * the answer to a connection has the addresses of the targets and the report.
  */
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -39,7 +40,7 @@ struct hello {
 	rte_be16_t reserved2;
 };
 
-_Static_assert(sizeof(struct hello) <= RMEM_CM_MAX_REQUEST, "fits a request");
+static_assert(sizeof(struct hello) <= RMEM_CM_MAX_REQUEST, "fits a request");
 
 /* Answer of the listening host. */
 struct answer {

@@ -4,6 +4,7 @@
 
 /* The private data of a connection: the address of a QP, and the bytes of the caller. */
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -27,7 +28,7 @@ struct cm_head {
 	uint8_t gid[16];
 };
 
-_Static_assert(sizeof(struct cm_head) == CM_HEAD_SIZE, "no holes");
+static_assert(sizeof(struct cm_head) == CM_HEAD_SIZE, "no holes");
 
 uint8_t
 cm_pack(const struct rmem_qp_addr *addr, const void *data, uint32_t data_size,

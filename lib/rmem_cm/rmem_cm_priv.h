@@ -13,6 +13,7 @@
 #ifndef RMEM_CM_PRIV_H
 #define RMEM_CM_PRIV_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -37,8 +38,8 @@ extern int rmem_cm_logtype;
 #define CM_MAX_CONNECT 56
 #define CM_MAX_ACCEPT  196
 
-_Static_assert(CM_HEAD_SIZE + RMEM_CM_MAX_REQUEST == CM_MAX_CONNECT, "fills a request");
-_Static_assert(CM_MAX_SIZE == CM_MAX_ACCEPT, "fills an answer");
+static_assert(CM_HEAD_SIZE + RMEM_CM_MAX_REQUEST == CM_MAX_CONNECT, "fills a request");
+static_assert(CM_MAX_SIZE == CM_MAX_ACCEPT, "fills an answer");
 
 /**
  * A transport. All arguments are checked. After a call that failed, unlisten, or close with

@@ -4,6 +4,7 @@
 
 /* Descriptors: how they are packed. */
 
+#include <assert.h>
 #include <string.h>
 
 #include <rte_byteorder.h>
@@ -31,7 +32,7 @@ struct packed_desc {
 	rte_be32_t crc; /* of all before it */
 };
 
-_Static_assert(sizeof(struct packed_desc) == RMEM_LEASE_DESC_SIZE, "no holes");
+static_assert(sizeof(struct packed_desc) == RMEM_LEASE_DESC_SIZE, "no holes");
 
 static uint32_t
 checksum(const struct packed_desc *packed)

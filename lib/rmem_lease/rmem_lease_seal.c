@@ -13,6 +13,7 @@
  * it seals. Where the kernel lacks that, the process id takes its place.
  */
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -43,7 +44,7 @@ struct sealed_desc {
 	uint8_t tag[SEAL_TAG_SIZE];
 };
 
-_Static_assert(sizeof(struct sealed_desc) == RMEM_LEASE_SEALED_SIZE, "no holes");
+static_assert(sizeof(struct sealed_desc) == RMEM_LEASE_SEALED_SIZE, "no holes");
 
 /* Parts of a nonce. */
 struct nonces {

@@ -8,6 +8,7 @@
  * them in the map of the PD.
  */
 
+#include <assert.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <string.h>
@@ -18,7 +19,7 @@
 #include <rmem_pool_priv.h>
 #include <rmem_pool_trace_priv.h>
 
-_Static_assert(offsetof(struct rmem_mempool, pd) + sizeof(void *) <= RTE_CACHE_LINE_MIN_SIZE,
+static_assert(offsetof(struct rmem_mempool, pd) + sizeof(void *) <= RTE_CACHE_LINE_MIN_SIZE,
 		"a lookup reads one line of the registration");
 
 /* All registrations, to count those of a mempool. */

@@ -12,6 +12,7 @@
  * Slices smaller than the distance of two buffers hold one buffer or none.
  */
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -25,10 +26,10 @@
 #include <rmem_pool_priv.h>
 #include <rmem_pool_trace_priv.h>
 
-_Static_assert(offsetof(struct rmem_sge, lkey) + sizeof(uint32_t) == sizeof(struct rmem_sge) &&
+static_assert(offsetof(struct rmem_sge, lkey) + sizeof(uint32_t) == sizeof(struct rmem_sge) &&
 				offsetof(struct rmem_sge, length) == sizeof(uint64_t),
 		"length and lkey of an SGE are its second word");
-_Static_assert(offsetof(struct rmem_pool, cache_objs) < RTE_CACHE_LINE_MIN_SIZE,
+static_assert(offsetof(struct rmem_pool, cache_objs) < RTE_CACHE_LINE_MIN_SIZE,
 		"the fast path reads one line of the pool");
 
 /* All pools that are neither being made nor destroyed. */

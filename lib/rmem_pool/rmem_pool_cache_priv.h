@@ -14,6 +14,7 @@
 #ifndef RMEM_POOL_CACHE_PRIV_H
 #define RMEM_POOL_CACHE_PRIV_H
 
+#include <assert.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -32,7 +33,7 @@
 #define POOL_CACHE_IS_DIRECT 1
 #endif
 
-_Static_assert(sizeof(((struct rte_mempool_cache *)0)->len) == sizeof(uint32_t) &&
+static_assert(sizeof(((struct rte_mempool_cache *)0)->len) == sizeof(uint32_t) &&
 				offsetof(struct rte_mempool_cache, len) <= UINT8_MAX &&
 				offsetof(struct rte_mempool_cache, objs) <= UINT8_MAX &&
 				RTE_MEMPOOL_CACHE_MAX_SIZE <= UINT16_MAX,
