@@ -347,6 +347,14 @@ def assertion_is_static_assert(tree):
                 yield path, number, '%s: write static_assert' % found.group(1)
 
 
+def unused_parameter_is_marked_once(tree):
+    for path in tree.c_files():
+        for number, line in enumerate(tree.text(path).split('\n'), 1):
+            found = re.match(r'\s*\(void\)(\w+);', line)
+            if found:
+                yield path, number, '(void)%s: write RTE_SET_USED()' % found.group(1)
+
+
 def links_resolve(tree):
     pages = tree.named(r'.*\.md')
     link = re.compile(r'\[[^\]\n]*\]\(\s*<?([^)\s>]+)>?[^)]*\)|^\[[^\]\n]+\]:\s*(\S+)', re.M)
@@ -425,6 +433,7 @@ RULES = (
     version_is_the_projects,
     whitespace_is_clean,
     test_names_are_of_the_field,
+    unused_parameter_is_marked_once,
     words_are_of_the_field,
 )
 

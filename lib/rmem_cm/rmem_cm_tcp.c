@@ -15,6 +15,8 @@
 
 #include <sys/socket.h>
 
+#include <rte_common.h>
+
 #include "rmem_cm_priv.h"
 
 #define TCP_BACKLOG 16
@@ -342,7 +344,7 @@ tcp_wait_end(struct rmem_cm_conn *conn, uint64_t end_ms)
 static void
 tcp_close(struct rmem_cm_conn *conn, bool is_connected)
 {
-	(void)is_connected;
+	RTE_SET_USED(is_connected);
 	if (conn->fd >= 0)
 		close(conn->fd);
 }

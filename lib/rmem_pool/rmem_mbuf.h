@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 #include <rte_branch_prediction.h>
+#include <rte_common.h>
 #include <rte_mbuf.h>
 
 #include <rmem_mempool.h>
@@ -219,7 +220,7 @@ rmem_mbuf_rkey(const struct rmem_mempool *reg, const struct rte_mbuf *m)
 static inline uint64_t
 rmem_mbuf_iova(const struct rmem_mempool *reg, const struct rte_mbuf *m)
 {
-	(void)reg;
+	RTE_SET_USED(reg);
 	return (uintptr_t)m->buf_addr + m->data_off;
 }
 

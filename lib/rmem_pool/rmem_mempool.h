@@ -22,6 +22,7 @@
 #include <stdint.h>
 
 #include <rte_branch_prediction.h>
+#include <rte_common.h>
 #include <rte_mempool.h>
 
 #include <rmem_obj.h>
@@ -319,7 +320,7 @@ rmem_mempool_rkey(const struct rmem_mempool *reg, const void *obj)
 static inline uint64_t
 rmem_mempool_iova(const struct rmem_mempool *reg, const void *obj)
 {
-	(void)reg;
+	RTE_SET_USED(reg);
 	return (uintptr_t)obj;
 }
 

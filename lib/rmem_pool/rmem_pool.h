@@ -24,6 +24,7 @@
 
 #include <rte_atomic.h>
 #include <rte_branch_prediction.h>
+#include <rte_common.h>
 #include <rte_lcore.h>
 #include <rte_mempool.h>
 
@@ -286,7 +287,7 @@ rmem_pool_rkey(const struct rmem_pool *pool, const void *obj)
 static inline uint64_t
 rmem_pool_iova(const struct rmem_pool *pool, const void *obj)
 {
-	(void)pool;
+	RTE_SET_USED(pool);
 	return (uintptr_t)obj;
 }
 

@@ -14,6 +14,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <rte_common.h>
+
 #include "fake.h"
 
 /* As the header makes macros of them. */
@@ -148,8 +150,8 @@ fake_query_device_ex(struct ibv_context *context, const struct ibv_query_device_
 {
 	struct ibv_device_attr *orig = &attr->orig_attr;
 
-	(void)context;
-	(void)input;
+	RTE_SET_USED(context);
+	RTE_SET_USED(input);
 	if (fake_fails("query_device"))
 		return errno;
 	memset(attr, 0, size);
@@ -173,7 +175,7 @@ fake_query_device_ex(struct ibv_context *context, const struct ibv_query_device_
 static int
 fake_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr, size_t size)
 {
-	(void)context;
+	RTE_SET_USED(context);
 	if (fake_fails("query_port"))
 		return errno;
 	memset(attr, 0, size);
@@ -188,17 +190,17 @@ fake_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr 
 int
 ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 {
-	(void)context;
-	(void)attr;
+	RTE_SET_USED(context);
+	RTE_SET_USED(attr);
 	return EOPNOTSUPP;
 }
 
 int
 ibv_query_port(struct ibv_context *context, uint8_t port, struct _compat_ibv_port_attr *attr)
 {
-	(void)context;
-	(void)port;
-	(void)attr;
+	RTE_SET_USED(context);
+	RTE_SET_USED(port);
+	RTE_SET_USED(attr);
 	return EOPNOTSUPP;
 }
 
@@ -211,9 +213,9 @@ _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries,
 	static const uint8_t local[] = {0xfe, 0x80, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 1};
 	unsigned int i, nb = fake.nb_other_gids + fake.nb_gids;
 
-	(void)context;
-	(void)flags;
-	(void)size;
+	RTE_SET_USED(context);
+	RTE_SET_USED(flags);
+	RTE_SET_USED(size);
 	if (fake_fails("query_gid_table"))
 		return -errno;
 	if (nb > max)
@@ -388,8 +390,8 @@ ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
 {
 	struct fake_cq *cq = fake_new("create_cq", sizeof(*cq));
 
-	(void)channel;
-	(void)comp_vector;
+	RTE_SET_USED(channel);
+	RTE_SET_USED(comp_vector);
 	if (cq == NULL)
 		return NULL;
 	cq->ibv.context = context;
@@ -521,8 +523,8 @@ ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
 int
 ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask, struct ibv_qp_init_attr *init)
 {
-	(void)mask;
-	(void)init;
+	RTE_SET_USED(mask);
+	RTE_SET_USED(init);
 	if (fake_fails("query_qp"))
 		return errno;
 	attr->qp_state = ibv->state;
@@ -567,13 +569,13 @@ ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
 void
 ibv_ack_async_event(struct ibv_async_event *event)
 {
-	(void)event;
+	RTE_SET_USED(event);
 	__atomic_sub_fetch(&fake.nb_unacked, 1, __ATOMIC_RELAXED);
 }
 
 const char *
 ibv_event_type_str(enum ibv_event_type type)
 {
-	(void)type;
+	RTE_SET_USED(type);
 	return "an event";
 }

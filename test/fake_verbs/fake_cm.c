@@ -10,6 +10,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <rte_common.h>
+
 #include "fake.h"
 #include "fake_cm.h"
 
@@ -127,15 +129,15 @@ rdma_destroy_id(struct rdma_cm_id *id)
 int
 rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr)
 {
-	(void)id;
-	(void)addr;
+	RTE_SET_USED(id);
+	RTE_SET_USED(addr);
 	return fake_fails("rdma_bind_addr") ? -1 : 0;
 }
 
 int
 rdma_listen(struct rdma_cm_id *id, int backlog)
 {
-	(void)backlog;
+	RTE_SET_USED(backlog);
 	if (fake_fails("rdma_listen"))
 		return -1;
 	fake_listener = id;
@@ -164,16 +166,16 @@ fake_send(const struct rdma_conn_param *param)
 int
 rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *from, struct sockaddr *to, int timeout_ms)
 {
-	(void)from;
-	(void)to;
-	(void)timeout_ms;
+	RTE_SET_USED(from);
+	RTE_SET_USED(to);
+	RTE_SET_USED(timeout_ms);
 	return fake_step("rdma_resolve_addr", id, fake_cm.on_addr, RDMA_CM_EVENT_ADDR_RESOLVED);
 }
 
 int
 rdma_resolve_route(struct rdma_cm_id *id, int timeout_ms)
 {
-	(void)timeout_ms;
+	RTE_SET_USED(timeout_ms);
 	return fake_step("rdma_resolve_route", id, fake_cm.on_route, RDMA_CM_EVENT_ROUTE_RESOLVED);
 }
 
@@ -202,7 +204,7 @@ rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *param)
 int
 rdma_establish(struct rdma_cm_id *id)
 {
-	(void)id;
+	RTE_SET_USED(id);
 	if (fake_fails("rdma_establish"))
 		return -1;
 	fake_cm.nb_established++;
@@ -221,9 +223,9 @@ rdma_migrate_id(struct rdma_cm_id *id, struct rdma_event_channel *channel)
 int
 rdma_reject(struct rdma_cm_id *id, const void *data, uint8_t size)
 {
-	(void)id;
-	(void)data;
-	(void)size;
+	RTE_SET_USED(id);
+	RTE_SET_USED(data);
+	RTE_SET_USED(size);
 	fake_cm.nb_rejects++;
 	return 0;
 }
@@ -231,7 +233,7 @@ rdma_reject(struct rdma_cm_id *id, const void *data, uint8_t size)
 int
 rdma_disconnect(struct rdma_cm_id *id)
 {
-	(void)id;
+	RTE_SET_USED(id);
 	fake_cm.nb_disconnects++;
 	return 0;
 }

@@ -7,6 +7,8 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include <rte_common.h>
+
 #include "fake.h"
 
 bool
@@ -44,7 +46,7 @@ fake_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t fla
 {
 	uint32_t i;
 
-	(void)pd;
+	RTE_SET_USED(pd);
 	for (i = 0; i < num_sge; i++) {
 		struct fake_mr *mr = fake_mr_find(sg_list[i].lkey);
 

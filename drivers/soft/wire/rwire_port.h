@@ -13,6 +13,8 @@
 #ifndef RWIRE_PORT_H
 #define RWIRE_PORT_H
 
+#include <rte_common.h>
+
 #include "rwire_icrc.h"
 
 #define RWIRE_RX_BURST 32
@@ -81,7 +83,7 @@ int rwire_port_shm_open(const struct rwire_addr *addr, const char *name, bool ne
 static inline bool
 rwire_port_rx_sleep(struct rwire_port *port)
 {
-	(void)port;
+	RTE_SET_USED(port);
 	return true;
 }
 
