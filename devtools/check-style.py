@@ -355,6 +355,18 @@ def unused_parameter_is_marked_once(tree):
                 yield path, number, '(void)%s: write RTE_SET_USED()' % found.group(1)
 
 
+def include_shows_what_is_installed(tree):
+    """<> for installed headers, quotes for the others of the tree."""
+    installed = {os.path.basename(path) for path in tree.headers()}
+    others = {os.path.basename(path) for path in tree.named(r'.*\.h')} - installed
+    for path in tree.c_files():
+        for number, line in enumerate(tree.text(path).split('\n'), 1):
+            found = re.match(r'#\s*include ([<"])(?:.*/)?([\w.]+)[>"]', line)
+            if found and found.group(2) in (installed if found.group(1) == '"' else others):
+                yield path, number, 'includes %s: write %s' % (
+                    found.group(2), '<>, it is installed' if found.group(1) == '"' else 'quotes')
+
+
 def links_resolve(tree):
     pages = tree.named(r'.*\.md')
     link = re.compile(r'\[[^\]\n]*\]\(\s*<?([^)\s>]+)>?[^)]*\)|^\[[^\]\n]+\]:\s*(\S+)', re.M)
@@ -421,6 +433,7 @@ RULES = (
     function_is_short,
     comment_is_narrow,
     guard_is_named_after_the_file,
+    include_shows_what_is_installed,
     library_has_a_map,
     library_leaves_it_to_the_program,
     licence_is_on_top,

@@ -13,7 +13,7 @@
 #include <rte_cycles.h>
 #include <rte_random.h>
 
-#include <rmem_mr_pages_priv.h>
+#include "rmem_mr_pages_priv.h"
 
 #include "fixture.h"
 #include "test.h"

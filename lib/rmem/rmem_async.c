@@ -31,9 +31,10 @@
 #include <rte_malloc.h>
 
 #include <rmem_pages.h>
-#include <rmem_priv.h>
 #include <rmem_thread.h>
-#include <rmem_trace_priv.h>
+
+#include "rmem_priv.h"
+#include "rmem_trace_priv.h"
 
 #define MAX_THREADS 8
 /* Large enough that claiming is nothing, small enough that threads end together. */

@@ -9,7 +9,7 @@
 
 #include <errno.h>
 
-#include <rmem_priv.h>
+#include "rmem_priv.h"
 
 #define AUDITS_MAX 4
 

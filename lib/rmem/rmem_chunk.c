@@ -21,7 +21,8 @@
 #include <rte_memory.h>
 
 #include <rmem_chunk.h>
-#include <rmem_priv.h>
+
+#include "rmem_priv.h"
 
 int
 rmem_check_socket(int socket_id)

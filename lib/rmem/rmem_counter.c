@@ -11,7 +11,7 @@
 #include <errno.h>
 #include <pthread.h>
 
-#include <rmem_mr_priv.h>
+#include "rmem_mr_priv.h"
 
 static pthread_mutex_t bind_lock = PTHREAD_MUTEX_INITIALIZER;
 

@@ -9,8 +9,8 @@
 
 #include <errno.h>
 
-#include <rmem_priv.h>
-#include <rmem_trace_priv.h>
+#include "rmem_priv.h"
+#include "rmem_trace_priv.h"
 
 static int
 check_conf(const struct rmem_dev *dev, const struct rmem_cq_conf *conf)

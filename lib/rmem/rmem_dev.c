@@ -22,8 +22,8 @@
 #include <rte_memory.h>
 #include <rte_string_fns.h>
 
-#include <rmem_priv.h>
-#include <rmem_trace_priv.h>
+#include "rmem_priv.h"
+#include "rmem_trace_priv.h"
 
 struct rmem_dev_slot rmem_devs[RMEM_MAX_DEVS];
 static pthread_mutex_t devs_lock = PTHREAD_MUTEX_INITIALIZER;

@@ -15,9 +15,9 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include <rmem_drivers.h>
-#include <rmem_priv.h>
-#include <rmem_trace_priv.h>
+#include "rmem_drivers.h"
+#include "rmem_priv.h"
+#include "rmem_trace_priv.h"
 
 #define DRIVERS_MAX     16
 #define DRIVER_NAME_MAX 15

@@ -24,8 +24,8 @@
 #include <rte_ring_elem.h>
 #include <rte_ticketlock.h>
 
-#include <rmem_priv.h>
-#include <rmem_trace_priv.h>
+#include "rmem_priv.h"
+#include "rmem_trace_priv.h"
 
 #define EVENT_SIZE ((unsigned int)sizeof(struct rmem_event))
 

@@ -9,7 +9,7 @@
 
 #include <errno.h>
 
-#include <rmem_mr_priv.h>
+#include "rmem_mr_priv.h"
 
 static uint32_t
 max_len_of(const struct rmem_dev_info *info)

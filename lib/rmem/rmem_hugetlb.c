@@ -17,9 +17,10 @@
 
 #include <rte_common.h>
 
-#include <rmem_mr_priv.h>
 #include <rmem_pages.h>
-#include <rmem_priv.h>
+
+#include "rmem_mr_priv.h"
+#include "rmem_priv.h"
 
 /* A mapping of the process. */
 struct mapping {

@@ -10,8 +10,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include <rmem_priv.h>
-#include <rmem_trace_priv.h>
+#include "rmem_priv.h"
+#include "rmem_trace_priv.h"
 
 RTE_LOG_REGISTER(rmem_logtype, lib.rmem, NOTICE)
 

@@ -7,7 +7,7 @@
  * Indirect keys: MRs over ranges of other keys.
  */
 
-#include <rmem_mr_priv.h>
+#include "rmem_mr_priv.h"
 
 static uint32_t
 max_entries_of(const struct rmem_dev_info *info)

@@ -18,10 +18,11 @@
 #include <rte_memzone.h>
 
 #include <rmem_chunk.h>
-#include <rmem_mr_pages_priv.h>
-#include <rmem_mr_priv.h>
-#include <rmem_priv.h>
-#include <rmem_trace_priv.h>
+
+#include "rmem_mr_pages_priv.h"
+#include "rmem_mr_priv.h"
+#include "rmem_priv.h"
+#include "rmem_trace_priv.h"
 
 /*
  * Verbs' MW_BIND, ZERO_BASED, ON_DEMAND and HUGETLB: bits we know, whether a device has them or

@@ -9,8 +9,8 @@
 
 #include <errno.h>
 
-#include <rmem_mr_priv.h>
-#include <rmem_trace_priv.h>
+#include "rmem_mr_priv.h"
+#include "rmem_trace_priv.h"
 
 int
 rmem_mr_check_bound(struct rmem_dev *dev, const struct rmem_mr_bound *kind, uint32_t size)

@@ -20,8 +20,8 @@
 
 #include <rte_bitops.h>
 
-#include <rmem_mr_priv.h>
-#include <rmem_priv.h>
+#include "rmem_mr_priv.h"
+#include "rmem_priv.h"
 
 /* Check the attributes permitted with an fd. */
 static int

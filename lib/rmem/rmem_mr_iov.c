@@ -14,8 +14,8 @@
 
 #include <rte_malloc.h>
 
-#include <rmem_mr_priv.h>
-#include <rmem_priv.h>
+#include "rmem_mr_priv.h"
+#include "rmem_priv.h"
 
 /* Check the attributes permitted with ranges. */
 static int

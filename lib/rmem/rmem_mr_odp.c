@@ -11,8 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <rmem_mr_pages_priv.h>
-#include <rmem_mr_priv.h>
+#include "rmem_mr_pages_priv.h"
+#include "rmem_mr_priv.h"
 
 int
 rmem_mr_check_odp(const struct rmem_dev *dev, const struct rmem_mr_attr *attr)

@@ -20,7 +20,8 @@
 #include <rte_memory.h>
 
 #include <rmem_mr.h>
-#include <rmem_mr_pages_priv.h>
+
+#include "rmem_mr_pages_priv.h"
 
 void
 rmem_mr_pages_start(struct rmem_mr_pages *pages, uint64_t iova)

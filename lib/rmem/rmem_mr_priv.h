@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <sys/uio.h>
 
-#include <rmem_priv.h>
+#include "rmem_priv.h"
 
 /* In rmem_mr::flags, above RMEM_MR_FD. */
 /** Memory of ALLOCATE_MR has the second of its two names. */

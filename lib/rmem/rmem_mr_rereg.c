@@ -18,9 +18,9 @@
 #include <rte_common.h>
 #include <rte_memory.h>
 
-#include <rmem_mr_priv.h>
-#include <rmem_priv.h>
-#include <rmem_trace_priv.h>
+#include "rmem_mr_priv.h"
+#include "rmem_priv.h"
+#include "rmem_trace_priv.h"
 
 #define REREG_FLAGS                                                                                \
 	(RMEM_REREG_CHANGE_TRANSLATION | RMEM_REREG_CHANGE_PD | RMEM_REREG_CHANGE_ACCESS)

@@ -14,9 +14,9 @@
 
 #include <rte_memory.h>
 
-#include <rmem_mr_priv.h>
-#include <rmem_priv.h>
-#include <rmem_trace_priv.h>
+#include "rmem_mr_priv.h"
+#include "rmem_priv.h"
+#include "rmem_trace_priv.h"
 
 /* By the rules of a new registration. */
 static int

@@ -11,8 +11,8 @@
 #include <inttypes.h>
 #include <stdbool.h>
 
-#include <rmem_priv.h>
-#include <rmem_trace_priv.h>
+#include "rmem_priv.h"
+#include "rmem_trace_priv.h"
 
 #define BIND_FLAGS   (RMEM_SEND_SIGNALED | RMEM_SEND_FENCE)
 #define RIGHT_MODIFY (RMEM_ACCESS_REMOTE_WRITE | RMEM_ACCESS_REMOTE_ATOMIC)

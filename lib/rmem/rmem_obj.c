@@ -20,7 +20,7 @@
 #include <rte_eal.h>
 #include <rte_malloc.h>
 
-#include <rmem_priv.h>
+#include "rmem_priv.h"
 
 #define KIND(what, field)                                                                          \
 	{                                                                                          \

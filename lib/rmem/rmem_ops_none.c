@@ -11,7 +11,7 @@
 
 #include <rte_eal.h>
 
-#include <rmem_priv.h>
+#include "rmem_priv.h"
 
 static int
 none_cq_create(struct rmem_cq *cq, const struct rmem_cq_conf *conf)

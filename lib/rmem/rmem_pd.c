@@ -7,8 +7,8 @@
  * Protection domains. A PD refers to its device; MRs and QPs refer to the PD.
  */
 
-#include <rmem_priv.h>
-#include <rmem_trace_priv.h>
+#include "rmem_priv.h"
+#include "rmem_trace_priv.h"
 
 int
 rmem_pd_alloc(struct rmem_dev *dev, struct rmem_pd **pd)

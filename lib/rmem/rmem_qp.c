@@ -12,8 +12,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include <rmem_priv.h>
-#include <rmem_trace_priv.h>
+#include "rmem_priv.h"
+#include "rmem_trace_priv.h"
 
 #define QP_FLAGS (RMEM_QP_SIG_ALL | RMEM_QP_NO_INLINE_RECV)
 

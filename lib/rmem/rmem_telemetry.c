@@ -13,8 +13,9 @@
 
 #include <rte_common.h>
 
-#include <rmem_priv.h>
 #include <rmem_telemetry.h>
+
+#include "rmem_priv.h"
 
 /* A search, and its reply. */
 struct query {

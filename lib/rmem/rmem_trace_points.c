@@ -6,7 +6,7 @@
 
 #include <rte_trace_point_register.h>
 
-#include <rmem_trace_priv.h>
+#include "rmem_trace_priv.h"
 
 RTE_TRACE_POINT_REGISTER(rmem_trace_dev_create, lib.rmem.dev.create)
 RTE_TRACE_POINT_REGISTER(rmem_trace_dev_close, lib.rmem.dev.close)

@@ -6,7 +6,7 @@
 
 #include <rte_trace_point_register.h>
 
-#include <rmem_lease_trace_priv.h>
+#include "rmem_lease_trace_priv.h"
 
 RTE_TRACE_POINT_REGISTER(rmem_lease_trace_create, lib.rmem.lease.create)
 RTE_TRACE_POINT_REGISTER(rmem_lease_trace_destroy, lib.rmem.lease.destroy)

@@ -18,8 +18,9 @@
 
 #include <rmem_driver.h>
 #include <rmem_mbuf.h>
-#include <rmem_pool_priv.h>
-#include <rmem_pool_trace_priv.h>
+
+#include "rmem_pool_priv.h"
+#include "rmem_pool_trace_priv.h"
 
 struct extbuf {
 	struct rmem_mr *mr;

@@ -26,7 +26,7 @@
 
 #include <rte_malloc.h>
 
-#include <rmem_pool_priv.h>
+#include "rmem_pool_priv.h"
 
 #define MIN_EXTENTS 64
 

@@ -16,8 +16,9 @@
 
 #include <rmem_chunk.h>
 #include <rmem_mbuf.h>
-#include <rmem_pool_priv.h>
-#include <rmem_pool_trace_priv.h>
+
+#include "rmem_pool_priv.h"
+#include "rmem_pool_trace_priv.h"
 
 /* The configuration as that of a pool whose buffers are whole mbufs, or -EINVAL. */
 static int

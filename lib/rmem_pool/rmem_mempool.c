@@ -16,8 +16,9 @@
 #include <rte_malloc.h>
 
 #include <rmem_mbuf.h>
-#include <rmem_pool_priv.h>
-#include <rmem_pool_trace_priv.h>
+
+#include "rmem_pool_priv.h"
+#include "rmem_pool_trace_priv.h"
 
 static_assert(offsetof(struct rmem_mempool, pd) + sizeof(void *) <= RTE_CACHE_LINE_MIN_SIZE,
 		"a lookup reads one line of the registration");

@@ -8,8 +8,8 @@
 
 #include <rte_mbuf.h>
 
-#include <rmem_pool_cache_priv.h>
-#include <rmem_pool_priv.h>
+#include "rmem_pool_cache_priv.h"
+#include "rmem_pool_priv.h"
 
 /* A visit of all objects. */
 struct visit {

@@ -22,9 +22,10 @@
 #include <rte_memzone.h>
 
 #include <rmem_chunk.h>
-#include <rmem_pool_cache_priv.h>
-#include <rmem_pool_priv.h>
-#include <rmem_pool_trace_priv.h>
+
+#include "rmem_pool_cache_priv.h"
+#include "rmem_pool_priv.h"
+#include "rmem_pool_trace_priv.h"
 
 static_assert(offsetof(struct rmem_sge, lkey) + sizeof(uint32_t) == sizeof(struct rmem_sge) &&
 				offsetof(struct rmem_sge, length) == sizeof(uint64_t),

@@ -11,7 +11,7 @@
 
 #include <rte_mempool.h>
 
-#include <rmem_pool_priv.h>
+#include "rmem_pool_priv.h"
 
 /* All slices have the keys of an MR of the pool, and the mempool has all buffers. */
 static const char *

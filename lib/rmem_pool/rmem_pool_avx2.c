@@ -10,7 +10,7 @@
 
 #include <immintrin.h>
 
-#include <rmem_pool_priv.h>
+#include "rmem_pool_priv.h"
 
 /* Two SGEs: a b a b -> a a b b -> a tail b tail. */
 static inline void

@@ -14,8 +14,8 @@
 #include <rte_common.h>
 #include <rte_cpuflags.h>
 
-#include <rmem_pool_cache_priv.h>
-#include <rmem_pool_priv.h>
+#include "rmem_pool_cache_priv.h"
+#include "rmem_pool_priv.h"
 
 /* Buffers that are put back at a time through the mempool. */
 #define PUT_BURST 64

@@ -18,7 +18,8 @@
 #include <rte_memory.h>
 
 #include <rmem_chunk.h>
-#include <rmem_pool_priv.h>
+
+#include "rmem_pool_priv.h"
 
 #define CAP_IPC_LOCK_BIT 14 /* capabilities(7) */
 

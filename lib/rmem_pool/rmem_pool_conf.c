@@ -9,7 +9,7 @@
 
 #include <rte_errno.h>
 
-#include <rmem_pool_priv.h>
+#include "rmem_pool_priv.h"
 
 RTE_LOG_REGISTER(rmem_pool_logtype, lib.rmem.pool, NOTICE)
 

@@ -10,8 +10,9 @@
 #include <errno.h>
 #include <string.h>
 
-#include <rmem_pool_priv.h>
 #include <rmem_telemetry.h>
+
+#include "rmem_pool_priv.h"
 
 /* A mempool by its name, and how it is registered. */
 struct query {

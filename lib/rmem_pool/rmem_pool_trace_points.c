@@ -6,7 +6,7 @@
 
 #include <rte_trace_point_register.h>
 
-#include <rmem_pool_trace_priv.h>
+#include "rmem_pool_trace_priv.h"
 
 RTE_TRACE_POINT_REGISTER(rmem_pool_trace_create, lib.rmem.pool.create)
 RTE_TRACE_POINT_REGISTER(rmem_pool_trace_destroy, lib.rmem.pool.destroy)

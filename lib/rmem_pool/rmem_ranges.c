@@ -18,7 +18,7 @@
 
 #include <rte_mbuf.h>
 
-#include <rmem_pool_priv.h>
+#include "rmem_pool_priv.h"
 
 /* A walk over a mempool. */
 struct walk {

@@ -20,8 +20,8 @@
 #include <rte_cycles.h>
 #include <rte_eal.h>
 
-#include <soft/rsoft.h>
-#include <soft/wire/rwire.h>
+#include "soft/rsoft.h"
+#include "soft/wire/rwire.h"
 
 #include <rmem_cq.h>
 #include <rmem_driver.h>

@@ -7,7 +7,7 @@
 #ifndef SIM_H
 #define SIM_H
 
-#include <soft/wire/rwire.h>
+#include "soft/wire/rwire.h"
 
 /* Shares are of 2^32. */
 struct sim_faults {

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <soft/wire/rwire_icrc.h>
+#include "soft/wire/rwire_icrc.h"
 
 #include "../test.h"
 #include "rxe_packets.h"

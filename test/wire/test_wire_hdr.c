@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <soft/wire/rwire_hdr.h>
+#include "soft/wire/rwire_hdr.h"
 
 #include "../test.h"
 

@@ -22,8 +22,8 @@
 #include <rmem_pd.h>
 #include <rmem_qp.h>
 
-#include <soft/wire/rwire.h>
-#include <soft/wire/rwire_shm.h>
+#include "soft/wire/rwire.h"
+#include "soft/wire/rwire_shm.h"
 
 #include "../test.h"
 

@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <soft/wire/rwire_port.h>
+#include "soft/wire/rwire_port.h"
 
 #include "../test.h"
 
