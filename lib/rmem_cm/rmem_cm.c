@@ -119,48 +119,6 @@ cm_check_conf(const struct rmem_cm_conf *conf, uint32_t max_size, struct rmem_qp
 	return 0;
 }
 
-int
-cm_connect_qp(const struct rmem_cm_conf *conf, const struct rmem_qp_addr *remote)
-{
-	struct rmem_qp_conn conn;
-	int ret;
-
-	memset(&conn, 0, sizeof(conn));
-	conn.remote = *remote;
-	conn.timeout = conf->timeout;
-	conn.retry_cnt = conf->retry_cnt;
-	conn.rnr_retry = conf->rnr_retry;
-	conn.min_rnr_timer = conf->min_rnr_timer;
-	ret = rmem_qp_connect(conf->qp, &conn);
-	if (ret == -EINVAL) /* all but the peer's part was checked */
-		return -EBADMSG;
-	return ret == 0 || ret == -EBUSY || ret == -ENOMEM || ret == -ENODEV ? ret : -EIO;
-}
-
-void
-cm_copy_sockaddr(const struct sockaddr *from, struct sockaddr_storage *to)
-{
-	memset(to, 0, sizeof(*to));
-	memcpy(to, from,
-			from->sa_family == AF_INET ? sizeof(struct sockaddr_in)
-						   : sizeof(struct sockaddr_in6));
-}
-
-void
-cm_sockaddr_gid(const struct sockaddr *addr, uint8_t gid[16])
-{
-	static const uint8_t four[12] = {[10] = 0xff, [11] = 0xff};
-	struct sockaddr_storage room;
-
-	cm_copy_sockaddr(addr, &room);
-	if (room.ss_family == AF_INET) {
-		memcpy(gid, four, sizeof(four));
-		memcpy(gid + sizeof(four), &((struct sockaddr_in *)(void *)&room)->sin_addr, 4);
-	} else {
-		memcpy(gid, &((struct sockaddr_in6 *)(void *)&room)->sin6_addr, 16);
-	}
-}
-
 /* Whether a device connects over TCP, and has the address, if one is given. */
 static bool
 cm_is_tcp(struct rmem_dev *dev, const uint8_t *gid)

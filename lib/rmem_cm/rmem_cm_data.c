@@ -2,10 +2,14 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* The private data of a connection: the address of a QP, and the bytes of the caller. */
+/*
+ * Used by all transports: the private data of a connection, which has the address of a QP and the
+ * bytes of the caller; addresses; and the connection of the QP.
+ */
 
 #include <assert.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <string.h>
 
 #include <rte_byteorder.h>
@@ -78,4 +82,46 @@ cm_unpack(const uint8_t *message, uint32_t size, struct rmem_cm_peer *peer)
 	peer->data_size = head.data_size;
 	memcpy(peer->data, message + sizeof(head), head.data_size);
 	return 0;
+}
+
+int
+cm_connect_qp(const struct rmem_cm_conf *conf, const struct rmem_qp_addr *remote)
+{
+	struct rmem_qp_conn conn;
+	int ret;
+
+	memset(&conn, 0, sizeof(conn));
+	conn.remote = *remote;
+	conn.timeout = conf->timeout;
+	conn.retry_cnt = conf->retry_cnt;
+	conn.rnr_retry = conf->rnr_retry;
+	conn.min_rnr_timer = conf->min_rnr_timer;
+	ret = rmem_qp_connect(conf->qp, &conn);
+	if (ret == -EINVAL) /* all but the peer's part was checked */
+		return -EBADMSG;
+	return ret == 0 || ret == -EBUSY || ret == -ENOMEM || ret == -ENODEV ? ret : -EIO;
+}
+
+void
+cm_copy_sockaddr(const struct sockaddr *from, struct sockaddr_storage *to)
+{
+	memset(to, 0, sizeof(*to));
+	memcpy(to, from,
+			from->sa_family == AF_INET ? sizeof(struct sockaddr_in)
+						   : sizeof(struct sockaddr_in6));
+}
+
+void
+cm_sockaddr_gid(const struct sockaddr *addr, uint8_t gid[16])
+{
+	static const uint8_t four[12] = {[10] = 0xff, [11] = 0xff};
+	struct sockaddr_storage room;
+
+	cm_copy_sockaddr(addr, &room);
+	if (room.ss_family == AF_INET) {
+		memcpy(gid, four, sizeof(four));
+		memcpy(gid + sizeof(four), &((struct sockaddr_in *)(void *)&room)->sin_addr, 4);
+	} else {
+		memcpy(gid, &((struct sockaddr_in6 *)(void *)&room)->sin6_addr, 16);
+	}
 }
