@@ -17,20 +17,36 @@ import ctext  # noqa: E402 (in this folder)
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
-# Where the gate is on, each without its subdirectories.
-DIRECTORIES = ('app/kv', 'app/testrmem', 'drivers/soft', 'drivers/verbs', 'lib/rmem_lease')
+# Where the gate is on, each without its subdirectories; with + they are one.
+DIRECTORIES = ('app/kv', 'app/testrmem', 'drivers/soft', 'drivers/soft+drivers/soft/wire',
+               'drivers/verbs', 'lib/rmem', 'lib/rmem_cm', 'lib/rmem_lease', 'lib/rmem_pool')
+
+# Circles that stay: directory, files, and the reason.
+JUSTIFIED = (
+    ('drivers/soft+drivers/soft/wire',
+     'rsoft_post rwire_comp rwire_dev rwire_reply rwire_req rwire_resp',
+     'a packet that arrives makes requests of the same QP continue, which sends packets'),
+    ('lib/rmem', 'rmem_async rmem_eq rmem_mr rmem_mr_odp',
+     'an event queue has the thread that registers MRs and reports to it'),
+    ('lib/rmem', 'rmem_dev rmem_driver rmem_obj rmem_priv rmem_qp rmem_telemetry',
+     'a device is an object, and the table of devices validates the handles of objects'),
+    ('lib/rmem_pool', 'rmem_map rmem_mempool rmem_mempool_stats rmem_pool rmem_pool_audit '
+     'rmem_pool_bulk rmem_pool_telemetry',
+     'its one constructor calls those of the others, so that a static program links them'),
+)
 
 _USED = re.compile(r'(?<!struct )(?<!enum )(?<!union )(?<![.>])\b[A-Za-z_]\w*\b')
 _OBJECT = re.compile(r'^(?!extern\b|static\b|typedef\b|return\b)[A-Za-z_][\w *]*?\b(\w+)'
                      r'(?:\[[^\]\n]*\])*(?: __\w+(?:\([^)\n]*\))?)*(?: = | =$|;$)', re.M)
 
 
-def sources(directory):
-    for path in sorted(os.listdir(os.path.join(ROOT, directory))):
-        if path.endswith(('.c', '.h')):
-            with open(os.path.join(ROOT, directory, path), encoding='utf-8') as file:
-                code = ctext.strip(file.read())
-            yield path, re.sub(r'^[ \t]*#(?:[^\n\\]|\\.|\\\n)*', '', code, flags=re.M)
+def sources(directories):
+    for directory in directories.split('+'):
+        for path in sorted(os.listdir(os.path.join(ROOT, directory))):
+            if path.endswith(('.c', '.h')):
+                with open(os.path.join(ROOT, directory, path), encoding='utf-8') as file:
+                    code = ctext.strip(file.read())
+                yield path, re.sub(r'^[ \t]*#(?:[^\n\\]|\\.|\\\n)*', '', code, flags=re.M)
 
 
 def defined(path, code):
@@ -90,15 +106,23 @@ def circles(edges):
 
 def main():
     breaches = 0
+    unused = {entry[:2] for entry in JUSTIFIED}
     for directory in sys.argv[1:] or DIRECTORIES:
         edges = graph(directory)
         for circle in circles(edges):
+            entry = directory, ' '.join(circle)
+            if entry in unused:
+                unused.discard(entry)
+                continue
             breaches += 1
             print('%s: %d files call each other in a circle' % (directory, len(circle)))
             for stem in circle:
                 for other in sorted(set(edges[stem]) & set(circle)):
                     print('  %s -> %s: %s' % (stem, other, ', '.join(sorted(edges[stem][other]))))
         print('check-circles.py: %s: %d files' % (directory, len(edges)))
+    for directory, files in sorted(unused) if len(sys.argv) == 1 else ():
+        breaches += 1
+        print('%s: JUSTIFIED names a circle that is gone: %s' % (directory, files))
     return 1 if breaches else 0
 
 
