@@ -32,7 +32,7 @@ trap 'rm -f "$out"' EXIT
 guest=$!
 until grep -q '^listening at' "$out" || ! kill -0 $guest 2>/dev/null; do sleep 0.1; done
 # shellcheck disable=SC2086  # several words
-$app --dev 'soft0,ip=192.0.2.2,fault=loss:0.1;seed:1' $run --connect 192.0.2.1 --ops 400 \
+$app --dev 'soft0,ip=192.0.2.2,fault=loss:0.1;seed:1' $run --connect 192.0.2.1 --ops 80 \
 	--seconds 120 --stats-period 0
 status=$?
 [ $status = 0 ] || kill $guest 2>/dev/null
