@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Two processes of one host exchange packets over UDP and shared memory: modes of dpdk-testrmem, with
-# and without injected faults, a peer that is killed, and arguments that are refused.
+# Two processes of one host exchange packets over UDP, shared memory and ethdev ports: modes of
+# dpdk-testrmem, with and without injected faults, a peer that is killed, and arguments that are
+# refused.
 #
 # usage: test_wire.sh PATH_TO_DPDK_TESTRMEM [FUNCTION...]
 
@@ -17,6 +18,10 @@ cpus=$(awk '/^Cpus_allowed_list:/ { print $2 }' /proc/self/status)
 eal=(--no-huge --no-shconf -m 128 --no-pci --no-telemetry --log-level=lib.eal:error
 	--lcores "0@($cpus)")
 
+# More options of EAL, for each side.
+eal_listen=()
+eal_connect=()
+
 # All but mbuf, lease and copy.
 modes='write read send atomic fastreg mw umr odp inline'
 
@@ -25,8 +30,8 @@ listen() {
 	local address=$1 args=$2 mode=$3
 	shift 3
 	rm -f listen.out
-	"$program" "${eal[@]}" -- --dev "soft0,ip=$address$args" --mode "$mode" --listen "$address" \
-		"$@" >listen.out 2>listen.err </dev/null &
+	"$program" "${eal[@]}" "${eal_listen[@]}" -- --dev "soft0,ip=$address$args" \
+		--mode "$mode" --listen "$address" "$@" >listen.out 2>listen.err </dev/null &
 	listener=$!
 	until_seen "$listener" grep -qs '^listening at' listen.out
 }
@@ -36,8 +41,8 @@ transfer() {
 	local name=$1 address=$2 args=$3 peer=$4 peer_args=$5 mode=$6 ops=$7 status
 	shift 7
 	listen "$peer" "$peer_args" "$mode" "$@"
-	"$program" "${eal[@]}" -- --dev "soft0,ip=$address$args" --mode "$mode" --connect "$peer" \
-		--ops "$ops" --seconds 600 "$@" >out 2>err </dev/null
+	"$program" "${eal[@]}" "${eal_connect[@]}" -- --dev "soft0,ip=$address$args" \
+		--mode "$mode" --connect "$peer" --ops "$ops" --seconds 600 "$@" >out 2>err </dev/null
 	rc=$?
 	[ "$rc" = 0 ] || kill "$listener"
 	wait "$listener" 2>/dev/null
@@ -106,6 +111,31 @@ test_shm_names() {
 		127.0.8.4 ",$port" 127.0.8.3 ",$port" write 2000
 }
 
+# Two ports of a shared-memory interface, as of two virtual machines.
+test_eth() {
+	local mode vdev=net_memif0,id=0,socket-abstract=no,socket=$PWD/memif
+	eal_listen=(--vdev "$vdev,role=server") eal_connect=(--vdev "$vdev,role=client")
+	for mode in write read send mw; do
+		transfer "mode $mode over ethdev ports" \
+			127.0.12.1 ,port=eth:0 127.0.12.2 ,port=eth:0 "$mode" 2000
+	done
+	transfer 'ethdev ports with one of ten packets lost' 127.0.12.1 ,port=eth:0,fault=loss:0.1 \
+		127.0.12.2 ,port=eth:0 write 32 --depth 16 --burst 8
+	eal+=(--vdev net_ring0)
+	run_refused 'mtu= above that of the ethdev port' 'mtu=2048: .* limit of 1024' \
+		soft0,ip=127.0.12.1,port=eth:0,mtu=2048
+	run_refused 'an ethdev port twice' 'port=eth:0: .*: Device or resource busy' \
+		soft0,ip=127.0.12.1,port=eth:0 --dev soft1,ip=127.0.12.2,port=eth:0
+	run_refused 'an ethdev port that is missing' 'port=eth:7: no such ethdev port; there are 1' \
+		soft0,ip=127.0.12.1,port=eth:7
+	run_refused 'an ethdev port out of range' 'port=eth:99: not the number of an ethdev port' \
+		soft0,ip=127.0.12.1,port=eth:99
+	run_refused 'an ethdev port that is no number' 'port=eth:net_ring0: not the number' \
+		soft0,ip=127.0.12.1,port=eth:net_ring0
+	run_refused 'an ethdev port with IPv6' 'port=eth:0: ip= is not an IPv4 address' \
+		soft0,ip=2001:db8::1,port=eth:0
+}
+
 # The survivor ends, either because of the TCP connection or with RETRY_EXC_ERR.
 test_killed() {
 	listen 127.0.4.2 '' write
@@ -155,7 +185,7 @@ test_refusals() {
 		'soft0,ip=127.0.5.2,fault=loss:1.1'
 	run_refused 'pcap= in no directory' 'pcap=/nowhere/a: No such file' \
 		soft0,ip=127.0.5.2,pcap=/nowhere/a
-	run_refused 'port= that is unknown' 'port=tcp: not udp or shm:NAME' \
+	run_refused 'port= that is unknown' 'port=tcp: not udp, shm:NAME or eth:NUMBER' \
 		soft0,ip=127.0.5.2,port=tcp
 	run_refused 'a name of shared memory that is empty' "port=shm:: the name is not 1 to 31" \
 		soft0,ip=127.0.5.2,port=shm:
@@ -205,5 +235,5 @@ test_ipv6() {
 }
 
 [ $# = 0 ] || { in_parallel "$@"; exit; }
-in_parallel test_modes test_faults test_loss test_shm test_shm_names test_killed test_nobody \
-	test_refusals test_interface test_ipv6
+in_parallel test_modes test_faults test_loss test_shm test_shm_names test_eth test_killed \
+	test_nobody test_refusals test_interface test_ipv6

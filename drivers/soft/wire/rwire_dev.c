@@ -288,7 +288,7 @@ static int
 wire_open_inner(const struct rsoft_args *args, const struct rwire_addr *addr,
 		struct rwire_port **port)
 {
-	static const char shm[] = "shm:";
+	static const char shm[] = "shm:", eth[] = "eth:";
 	/* Without faults nothing alters a packet in memory; a file should have all fields. */
 	bool needs_icrc = args->fault[0] != '\0' || args->pcap[0] != '\0';
 
@@ -296,7 +296,9 @@ wire_open_inner(const struct rsoft_args *args, const struct rwire_addr *addr,
 		return rwire_port_udp_open(addr, port);
 	if (strncmp(args->port, shm, sizeof(shm) - 1) == 0)
 		return rwire_port_shm_open(addr, args->port + sizeof(shm) - 1, needs_icrc, port);
-	RSOFT_LOG(ERR, "port=%s: not udp or shm:NAME", args->port);
+	if (strncmp(args->port, eth, sizeof(eth) - 1) == 0)
+		return rwire_port_eth_open(addr, args->port + sizeof(eth) - 1, port);
+	RSOFT_LOG(ERR, "port=%s: not udp, shm:NAME or eth:NUMBER", args->port);
 	return -EINVAL;
 }
 

@@ -79,6 +79,12 @@ int rwire_port_udp_open(const struct rwire_addr *addr, struct rwire_port **port)
 int rwire_port_shm_open(const struct rwire_addr *addr, const char *name, bool needs_icrc,
 		struct rwire_port **port);
 
+/*
+ * An ethdev port, by its number as text, with an IPv4 address. 0, or: -EINVAL (not a number, not
+ * IPv4), -ENODEV (no such port), -EEXIST (it is started), -EPERM, -ENOMEM, -EIO; logged.
+ */
+int rwire_port_eth_open(const struct rwire_addr *addr, const char *text, struct rwire_port **port);
+
 /* A port with a descriptor that is readable while packets wait. */
 static inline bool
 rwire_port_rx_sleep(struct rwire_port *port)
