@@ -367,6 +367,24 @@ def include_shows_what_is_installed(tree):
                     found.group(2), '<>, it is installed' if found.group(1) == '"' else 'quotes')
 
 
+def op_is_assigned(tree):
+    """Each driver has each operation, or NULL, for which the class has a function that refuses."""
+    path = 'lib/rmem/rmem_driver.h'
+    body = re.search(r'^struct rmem_dev_ops \{(.*?)^\};', ctext.strip(tree.text(path)), re.S | re.M)
+    ops = re.findall(r'\b(\w+);', body.group(1))
+    none = 'lib/rmem/rmem_ops_none.c'
+    drivers = [name for name in tree.named(r'drivers/.*\.c')
+               if re.search(r'^const struct rmem_driver \w+ = \{', tree.text(name), re.M)]
+    for op in ops:
+        # A driver without these three is not registered.
+        is_needed = op in ('dev_close', 'dev_create', 'dev_info_get')
+        if not is_needed and 'FILL(ops, %s)' % op not in tree.text(none):
+            yield none, 1, 'has nothing for %s' % op
+        for name in drivers:
+            if not re.search(r'^\s*\.%s = \w+,' % op, tree.text(name), re.M):
+                yield name, 1, 'does not assign %s: a function or NULL' % op
+
+
 def links_resolve(tree):
     pages = tree.named(r'.*\.md')
     link = re.compile(r'\[[^\]\n]*\]\(\s*<?([^)\s>]+)>?[^)]*\)|^\[[^\]\n]+\]:\s*(\S+)', re.M)
@@ -441,6 +459,7 @@ RULES = (
     macro_is_defined_once,
     map_equals_headers,
     nothing_of_one_machine,
+    op_is_assigned,
     private_headers_stay_in_their_library,
     result_is_ret,
     version_is_the_projects,

@@ -263,6 +263,17 @@ const struct rmem_driver rverbs_driver = {
 						.qp_query = rverbs_qp_query,
 						.qp_reset = rverbs_qp_reset,
 						.qp_set_error = rverbs_qp_set_error,
+
+						/* The class refuses them. */
+						.dev_audit = NULL,
+						.fast_reg_mr_alloc = NULL,
+						.mkey_alloc = NULL,
+						.mr_bind_counter = NULL,
+						.mr_enable = NULL,
+						.mr_share = NULL,
+						.mr_stats_get = NULL,
+						.page_list_alloc = NULL,
+						.page_list_free = NULL,
 				},
 		.fp =
 				{
