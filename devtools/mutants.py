@@ -411,6 +411,10 @@ WIRE = [
       'if (!rwire_addr_is_equal(&q->addr, &frame->flow.src)) {',
       'if (!rwire_addr_is_equal(&q->addr, &frame->flow.src) && q->qpn > RWIRE_QPN_MASK) {',
       'packets of other hosts are dropped', ['wire_sim']),
+    m('ring-length', SOFT + 'wire/rwire_ring.h', 'if (*len > RWIRE_MAX_PKT)',
+      'if (*len > UINT16_MAX)', 'a packet lies within its slot', ['wire_ring']),
+    m('ring-wake', SOFT + 'wire/rwire_ring.h', 'return !rwire_ring_is_ready(end);',
+      'return true;', 'no reader sleeps while a packet waits', ['wire_ring']),
 ]
 
 MUTANTS = (ACCESS + WAITS + BINDS + QUEUES + MEMORY + CLASS + POOLS + LEASES + WIRE +

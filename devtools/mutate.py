@@ -43,6 +43,7 @@ PROGRAMS = {'conformance': 'test/conformance/dpdk-test-rmem-conformance',
             'fake_seal': 'test/fake_crypto/dpdk-test-fake-crypto',
             'lease_random': 'test/fake_crypto/dpdk-test-fake-crypto',
             'wire_fuzz': 'test/wire/dpdk-test-wire-fuzz',
+            'wire_ring': 'test/wire/dpdk-test-wire',
             'wire_sim': 'test/wire/dpdk-test-wire-sim'}
 
 
