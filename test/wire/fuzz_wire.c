@@ -176,7 +176,8 @@ open_all(void)
 			.access = RMEM_ACCESS_REMOTE};
 	struct rwire *wire;
 
-	CHECK(rmem_dev_create("soft0", "ip=127.0.7.1,loop=1,progress=poll,mtu=1024", &fz.dev) == 0);
+	CHECK(rmem_dev_create("soft0", "ip=127.0.13.1,loop=1,progress=poll,mtu=1024", &fz.dev) ==
+			0);
 	wire = ((struct rsoft_dev *)fz.dev->priv)->wire;
 	fz.inner = wire->port;
 	fz.port = (struct rwire_port){.ops = &port_ops,
@@ -185,7 +186,8 @@ open_all(void)
 			.needs_icrc = true,
 			.fd = -1};
 	wire->port = &fz.port;
-	CHECK(rwire_addr_parse("127.0.7.2", &fz.peer) && rwire_addr_parse("127.0.7.3", &fz.other));
+	CHECK(rwire_addr_parse("127.0.13.2", &fz.peer) &&
+			rwire_addr_parse("127.0.13.3", &fz.other));
 	CHECK(rmem_pd_alloc(fz.dev, &fz.pd) == 0);
 	CHECK(rmem_cq_create(fz.dev, &cq_conf, &fz.cq) == 0);
 	conf.send_cq = conf.recv_cq = fz.cq;

@@ -117,21 +117,21 @@ test_eth() {
 	eal_listen=(--vdev "$vdev,role=server") eal_connect=(--vdev "$vdev,role=client")
 	for mode in write read send mw; do
 		transfer "mode $mode over ethdev ports" \
-			127.0.12.1 ,port=eth:0 127.0.12.2 ,port=eth:0 "$mode" 2000
+			127.0.14.1 ,port=eth:0 127.0.14.2 ,port=eth:0 "$mode" 2000
 	done
-	transfer 'ethdev ports with one of ten packets lost' 127.0.12.1 ,port=eth:0,fault=loss:0.1 \
-		127.0.12.2 ,port=eth:0 write 32 --depth 16 --burst 8
+	transfer 'ethdev ports with one of ten packets lost' 127.0.14.1 ,port=eth:0,fault=loss:0.1 \
+		127.0.14.2 ,port=eth:0 write 32 --depth 16 --burst 8
 	eal+=(--vdev net_ring0)
 	run_refused 'mtu= above that of the ethdev port' 'mtu=2048: .* limit of 1024' \
-		soft0,ip=127.0.12.1,port=eth:0,mtu=2048
+		soft0,ip=127.0.14.1,port=eth:0,mtu=2048
 	run_refused 'an ethdev port twice' 'port=eth:0: .*: Device or resource busy' \
-		soft0,ip=127.0.12.1,port=eth:0 --dev soft1,ip=127.0.12.2,port=eth:0
+		soft0,ip=127.0.14.1,port=eth:0 --dev soft1,ip=127.0.14.2,port=eth:0
 	run_refused 'an ethdev port that is missing' 'port=eth:7: no such ethdev port; there are 1' \
-		soft0,ip=127.0.12.1,port=eth:7
+		soft0,ip=127.0.14.1,port=eth:7
 	run_refused 'an ethdev port out of range' 'port=eth:99: not the number of an ethdev port' \
-		soft0,ip=127.0.12.1,port=eth:99
+		soft0,ip=127.0.14.1,port=eth:99
 	run_refused 'an ethdev port that is no number' 'port=eth:net_ring0: not the number' \
-		soft0,ip=127.0.12.1,port=eth:net_ring0
+		soft0,ip=127.0.14.1,port=eth:net_ring0
 	run_refused 'an ethdev port with IPv6' 'port=eth:0: ip= is not an IPv4 address' \
 		soft0,ip=2001:db8::1,port=eth:0
 }
@@ -153,7 +153,7 @@ test_killed() {
 }
 
 test_nobody() {
-	"$program" "${eal[@]}" -- --dev soft0,ip=127.0.6.1 --mode write --connect 127.0.6.2 \
+	"$program" "${eal[@]}" -- --dev soft0,ip=127.0.15.1 --mode write --connect 127.0.15.2 \
 		>out 2>err </dev/null
 	rc=$?
 	[ "$rc" = 1 ] && said err 'connect: Connection refused' 'no listener' &&

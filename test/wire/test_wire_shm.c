@@ -27,8 +27,8 @@
 
 #include "../test.h"
 
-#define ADDRESS      "127.0.7.1"
-#define PEER_ADDRESS "127.0.7.2"
+#define ADDRESS      "127.0.16.1"
+#define PEER_ADDRESS "127.0.16.2"
 #define SIZE         4096
 #define NB_POLLS     20000
 
