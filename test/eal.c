@@ -86,36 +86,21 @@ yield(void *arg)
 	return 0;
 }
 
-static uint32_t yield_id = UINT32_MAX;
-
-int
-test_add_service_lcore(uint32_t lcore)
+/* A service lcore polls without a pause, which on few CPUs takes a time slice from the others. */
+static int
+add_yield(uint32_t lcore)
 {
-	static const struct rte_service_spec spec = {.name = "test_yield",
+	const struct rte_service_spec spec = {.name = "test_yield",
 			.callback = yield,
 			.capabilities = RTE_SERVICE_CAP_MT_SAFE,
 			.socket_id = SOCKET_ID_ANY};
-	int ret;
+	uint32_t id;
 
-	ret = rte_service_lcore_add(lcore);
-	if (ret == 0 && yield_id == UINT32_MAX) {
-		ret = rte_service_component_register(&spec, &yield_id);
-		if (ret == 0)
-			ret = rte_service_component_runstate_set(yield_id, 1);
-		if (ret == 0)
-			ret = rte_service_runstate_set(yield_id, 1);
-	}
-	return ret == 0 ? rte_service_map_lcore_set(yield_id, lcore, 1) : ret;
-}
-
-int
-test_del_service_lcore(uint32_t lcore)
-{
-	/* EAL does not stop the last lcore of a service. */
-	rte_service_map_lcore_set(yield_id, lcore, 0);
-	rte_service_lcore_stop(lcore);
-	rte_eal_wait_lcore(lcore);
-	return rte_service_lcore_del(lcore);
+	if (rte_service_lcore_add(lcore) != 0 || rte_service_component_register(&spec, &id) != 0)
+		return -1;
+	rte_service_component_runstate_set(id, 1);
+	rte_service_runstate_set(id, 1);
+	return rte_service_map_lcore_set(id, lcore, 1);
 }
 
 /* The last one. */
@@ -128,7 +113,7 @@ test_serve_lcore(const char *args)
 		return 0;
 	for (lcore = RTE_MAX_LCORE; lcore-- > 0;) {
 		if (rte_lcore_is_enabled(lcore) && lcore != rte_get_main_lcore())
-			return test_add_service_lcore(lcore);
+			return add_yield(lcore);
 	}
 	fprintf(stderr, "%s: no lcore is left to serve\n", args);
 	return -1;

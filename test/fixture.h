@@ -181,11 +181,6 @@ int fx_expect_refusal(const struct rmem_send_wr *wr, int status, int state_b);
 /* Run func on nb worker lcores, each with its element of args, and wait for the worst result. */
 unsigned int fx_nb_workers(void);
 int fx_launch(int (*func)(void *arg), void *args, size_t arg_size, unsigned int nb);
-/*
- * The same, and a lcore yields every 0.2 ms wherever it executes, in the midst of a copy too: there
- * may be fewer CPUs than lcores, and a time slice of the scheduler takes milliseconds.
- */
-int fx_launch_sliced(int (*func)(void *arg), void *args, size_t arg_size, unsigned int nb);
 int fx_join(unsigned int nb);
 /* Between two reads of another thread's state: there may be fewer CPUs than lcores. */
 void fx_relax(unsigned int *spins);

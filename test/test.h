@@ -117,10 +117,6 @@ int test_prompt(void);
 int test_start_eal(int argc, char **argv);
 /* Make a lcore serve where a device with these arguments (or NULL) needs one. */
 int test_serve_lcore(const char *args);
-/* rte_service_lcore_add(); the lcore yields too, as there may be fewer CPUs than lcores. */
-int test_add_service_lcore(uint32_t lcore);
-/* Stop it, and wait until it has; a worker lcore again. */
-int test_del_service_lcore(uint32_t lcore);
 /* Number of blocks and bytes allocated on the heaps of all sockets. */
 struct rte_malloc_socket_stats test_heap(void);
 /* The case that failed checks and notes refer to. */

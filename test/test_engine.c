@@ -28,7 +28,7 @@ start_serving(unsigned int nb)
 	for (lcore = RTE_MAX_LCORE; lcore-- > 0 && nb_serving < nb;) {
 		if (!rte_lcore_is_enabled(lcore) || lcore == rte_get_main_lcore())
 			continue;
-		TEST_OK(test_add_service_lcore(lcore));
+		TEST_OK(rte_service_lcore_add(lcore));
 		serving[nb_serving++] = lcore;
 	}
 	return nb_serving == nb ? TEST_SUCCESS : test_skip("it takes worker lcores to serve");
@@ -47,7 +47,11 @@ teardown(void)
 	int result = fx_teardown();
 
 	while (nb_serving > 0) {
-		if (test_del_service_lcore(serving[--nb_serving]) != 0)
+		uint32_t lcore = serving[--nb_serving];
+
+		rte_service_lcore_stop(lcore);
+		rte_eal_wait_lcore(lcore);
+		if (rte_service_lcore_del(lcore) != 0)
 			result = TEST_FAILED;
 	}
 	return result;

@@ -55,7 +55,7 @@ setup(void)
 static int
 launch(int (*func)(void *arg))
 {
-	return fx_launch_sliced(func, workers, sizeof(workers[0]), nb_workers);
+	return fx_launch(func, workers, sizeof(workers[0]), nb_workers);
 }
 
 static void
@@ -104,7 +104,7 @@ send_one(struct fx_side *side, struct rmem_send_wr *wr)
 	ret = fx_poll(side->cq, &wc, 1);
 	if (ret != 1)
 		return -ETIMEDOUT;
-	/* There may be fewer CPUs than lcores. */
+	/* There may be fewer CPUs than lcores. While no error occurs, no lcore yields. */
 	if (wc.status != RMEM_WC_SUCCESS)
 		sched_yield();
 	return wc.status;
