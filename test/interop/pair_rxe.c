@@ -141,7 +141,7 @@ pair_rxe_open(void)
 	const char *name = getenv("PAIR_IBDEV"), *gid = getenv("PAIR_GID");
 
 	TEST_ASSERT(name != NULL && gid != NULL);
-	gid_index = atoi(gid);
+	gid_index = (int)strtol(gid, NULL, 10);
 	context = open_device(name);
 	TEST_ASSERT(context != NULL);
 	pd = ibv_alloc_pd(context);

@@ -5,6 +5,7 @@
 /* Packets of Linux's rdma_rxe have our ICRC, and are decoded and encoded without a change. */
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "soft/wire/rwire_icrc.h"
@@ -22,11 +23,13 @@ static uint8_t bytes[RWIRE_HEADROOM + 512];
 static uint32_t
 load(const char *hex)
 {
+	char byte[3] = {0};
 	uint32_t n = 0;
-	unsigned int byte;
 
-	for (; sscanf(hex, "%2x", &byte) == 1 && n < sizeof(bytes); hex += 2)
-		bytes[n++] = (uint8_t)byte;
+	for (; hex[0] != '\0' && hex[1] != '\0' && n < sizeof(bytes); hex += 2) {
+		memcpy(byte, hex, 2);
+		bytes[n++] = (uint8_t)strtoul(byte, NULL, 16);
+	}
 	return n;
 }
 

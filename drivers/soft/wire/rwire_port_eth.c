@@ -211,7 +211,7 @@ static void
 eth_tx_flush(struct rwire_port *base)
 {
 	struct eth_port *port = (struct eth_port *)base;
-	uint16_t n;
+	uint16_t i, n;
 
 	if (port->nb_tx == 0)
 		return;
@@ -219,7 +219,8 @@ eth_tx_flush(struct rwire_port *base)
 	n = rte_eth_tx_burst(port->id, 0, port->tx, port->nb_tx);
 	rte_ticketlock_unlock(&port->lock);
 	port->nb_tx = (uint16_t)(port->nb_tx - n);
-	memmove(port->tx, port->tx + n, port->nb_tx * sizeof(port->tx[0]));
+	for (i = 0; i < port->nb_tx; i++)
+		port->tx[i] = port->tx[n + i];
 }
 
 static struct rwire_frame *

@@ -122,7 +122,9 @@ shm_map(int fd)
 	void *map = mmap(
 			NULL, sizeof(struct rwire_ring), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
-	return map == MAP_FAILED ? NULL : map;
+	if (map == MAP_FAILED)
+		return NULL;
+	return map;
 }
 
 void
@@ -202,7 +204,7 @@ int
 shm_connect(const char *name, const struct rwire_addr *from, const struct rwire_addr *to, int *fd,
 		struct rwire_ring **ring, uint32_t *uid)
 {
-	struct ucred owner;
+	struct ucred owner = {0};
 	int rc;
 
 	*fd = shm_socket();
@@ -223,9 +225,10 @@ shm_connect(const char *name, const struct rwire_addr *from, const struct rwire_
 int
 shm_accept(int listener)
 {
-	socklen_t size = sizeof(struct ucred);
+	struct sockaddr_un un;
+	socklen_t size = sizeof(struct ucred), len = sizeof(un);
 	struct ucred owner;
-	int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	int fd = accept4(listener, (struct sockaddr *)&un, &len, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 	if (fd < 0)
 		return -EAGAIN;
