@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Two processes of one host exchange packets over UDP, shared memory and ethdev ports: modes of
+# Two processes of one host exchange packets over UDP and shared memory: modes of
 # dpdk-testrmem, with and without injected faults, a peer that is killed, and arguments that are
 # refused.
 #
@@ -18,10 +18,6 @@ cpus=$(awk '/^Cpus_allowed_list:/ { print $2 }' /proc/self/status)
 eal=(--no-huge --no-shconf -m 128 --no-pci --no-telemetry --log-level=lib.eal:error
 	--lcores "0@($cpus)")
 
-# More options of EAL, for each side.
-eal_listen=()
-eal_connect=()
-
 # All but mbuf, lease and copy.
 modes='write read send atomic fastreg mw umr odp inline'
 
@@ -30,7 +26,7 @@ listen() {
 	local address=$1 args=$2 mode=$3
 	shift 3
 	rm -f listen.out
-	"$program" "${eal[@]}" "${eal_listen[@]}" -- --dev "soft0,ip=$address$args" \
+	"$program" "${eal[@]}" -- --dev "soft0,ip=$address$args" \
 		--mode "$mode" --listen "$address" "$@" >listen.out 2>listen.err </dev/null &
 	listener=$!
 	until_seen "$listener" grep -qs '^listening at' listen.out
@@ -41,7 +37,7 @@ transfer() {
 	local name=$1 address=$2 args=$3 peer=$4 peer_args=$5 mode=$6 ops=$7 status
 	shift 7
 	listen "$peer" "$peer_args" "$mode" "$@"
-	"$program" "${eal[@]}" "${eal_connect[@]}" -- --dev "soft0,ip=$address$args" \
+	"$program" "${eal[@]}" -- --dev "soft0,ip=$address$args" \
 		--mode "$mode" --connect "$peer" --ops "$ops" --seconds 600 "$@" >out 2>err </dev/null
 	rc=$?
 	[ "$rc" = 0 ] || kill "$listener"
@@ -111,16 +107,8 @@ test_shm_names() {
 		127.0.8.4 ",$port" 127.0.8.3 ",$port" write 2000
 }
 
-# Two ports of a shared-memory interface, as of two virtual machines.
+# wire_conformance_eth sends packets through one.
 test_eth() {
-	local mode vdev=net_memif0,id=0,socket-abstract=no,socket=$PWD/memif
-	eal_listen=(--vdev "$vdev,role=server") eal_connect=(--vdev "$vdev,role=client")
-	for mode in write read send mw; do
-		transfer "mode $mode over ethdev ports" \
-			127.0.14.1 ,port=eth:0 127.0.14.2 ,port=eth:0 "$mode" 2000
-	done
-	transfer 'ethdev ports with one of ten packets lost' 127.0.14.1 ,port=eth:0,fault=loss:0.1 \
-		127.0.14.2 ,port=eth:0 write 32 --depth 16 --burst 8
 	eal+=(--vdev net_ring0)
 	run_refused 'mtu= above that of the ethdev port' 'mtu=2048: .* limit of 1024' \
 		soft0,ip=127.0.14.1,port=eth:0,mtu=2048
