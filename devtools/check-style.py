@@ -339,6 +339,15 @@ def result_is_ret(tree):
                 yield path, number, 'names a variable rc: write ret'
 
 
+def static_has_no_prefix(tree):
+    """A function with a prefix is one that other files call."""
+    for path in tree.named(r'(?:lib|drivers)/.*\.c'):
+        found = re.finditer(r'^static [^;=(]*\n((?:rmem|rsoft|rverbs)_\w+)\(', tree.text(path), re.M)
+        for match in found:
+            line = tree.text(path).count('\n', 0, match.start(1)) + 1
+            yield path, line, 'static %s() has a prefix' % match.group(1)
+
+
 def assertion_is_static_assert(tree):
     for path in tree.c_files():
         for number, line in enumerate(ctext.strip(tree.text(path)).split('\n'), 1):
@@ -462,6 +471,7 @@ RULES = (
     op_is_assigned,
     private_headers_stay_in_their_library,
     result_is_ret,
+    static_has_no_prefix,
     version_is_the_projects,
     whitespace_is_clean,
     test_names_are_of_the_field,

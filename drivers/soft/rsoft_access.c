@@ -19,11 +19,11 @@ struct rsoft_piece {
 };
 
 /* The bytes that go on from a place in a list; it was opened in this section. */
-static void rsoft_list_piece(const struct rsoft_list_at *at, struct rsoft_piece *piece);
+static void list_piece(const struct rsoft_list_at *at, struct rsoft_piece *piece);
 
 /* The bytes of a key's pages from an offset on. */
 static void
-rsoft_page_piece(const struct rsoft_key *key, uint64_t offset, struct rsoft_piece *piece)
+page_piece(const struct rsoft_key *key, uint64_t offset, struct rsoft_piece *piece)
 {
 	uint64_t at = offset + key->map_offset;
 	uint64_t in_page = at & ((UINT64_C(1) << key->log2_page_size) - 1);
@@ -35,17 +35,17 @@ rsoft_page_piece(const struct rsoft_key *key, uint64_t offset, struct rsoft_piec
 
 /* The bytes of a key that follow each other from an offset on. */
 static void
-rsoft_key_piece(const struct rsoft_key *key, uint64_t offset, struct rsoft_piece *piece)
+key_piece(const struct rsoft_key *key, uint64_t offset, struct rsoft_piece *piece)
 {
 	struct rsoft_list_at at;
 
 	switch (key->kind) {
 	case RSOFT_KIND_PAGES:
-		rsoft_page_piece(key, offset, piece);
+		page_piece(key, offset, piece);
 		break;
 	case RSOFT_KIND_LIST:
 		rsoft_list_seek(key->list, offset + key->map_offset, &at);
-		rsoft_list_piece(&at, piece);
+		list_piece(&at, piece);
 		break;
 	default:
 		piece->ptr = (uint8_t *)((uintptr_t)key->base + offset);
@@ -56,7 +56,7 @@ rsoft_key_piece(const struct rsoft_key *key, uint64_t offset, struct rsoft_piece
 }
 
 static void
-rsoft_list_piece(const struct rsoft_list_at *at, struct rsoft_piece *piece)
+list_piece(const struct rsoft_list_at *at, struct rsoft_piece *piece)
 {
 	const struct rsoft_list_entry *entry = &at->list->entry[at->entry];
 	uint64_t left = entry->length - at->done;
@@ -74,16 +74,15 @@ rsoft_list_piece(const struct rsoft_list_at *at, struct rsoft_piece *piece)
 		piece->ptr = key->base + (addr - key->iova);
 		return;
 	}
-	rsoft_key_piece(key, addr - key->iova, piece);
+	key_piece(key, addr - key->iova, piece);
 	piece->length = RTE_MIN(piece->length, left);
 }
 
 /* The same for a key below others: depth is how many levels there may be from here on. */
-static bool rsoft_access_below(const struct rsoft_qp *qp, const struct rsoft_key *key,
-		uint64_t offset, uint64_t length, uint32_t need, uint32_t depth,
-		struct rsoft_span *span);
+static bool access_below(const struct rsoft_qp *qp, const struct rsoft_key *key, uint64_t offset,
+		uint64_t length, uint32_t need, uint32_t depth, struct rsoft_span *span);
 
-/* Arguments of rsoft_list_open() for its callbacks. */
+/* Arguments of list_open() for its callbacks. */
 struct rsoft_list_opener {
 	const struct rsoft_qp *qp;
 	uint32_t need;
@@ -95,7 +94,7 @@ struct rsoft_list_opener {
  * last, in rounds first to last.
  */
 static bool
-rsoft_list_open_entry(const struct rsoft_list_opener *by, const struct rsoft_list_entry *entry,
+list_open_entry(const struct rsoft_list_opener *by, const struct rsoft_list_entry *entry,
 		uint64_t first, uint64_t last, uint64_t from, uint64_t to)
 {
 	uint64_t addr = entry->addr + first * entry->step + from;
@@ -117,8 +116,7 @@ rsoft_list_open_entry(const struct rsoft_list_opener *by, const struct rsoft_lis
 
 		span.length = end - from;
 		span.key = NULL;
-		if (!rsoft_access_below(
-				    by->qp, key, offset, end - from, by->need, by->depth, &span))
+		if (!access_below(by->qp, key, offset, end - from, by->need, by->depth, &span))
 			return false;
 		offset += entry->step - from;
 		from = 0;
@@ -128,7 +126,7 @@ rsoft_list_open_entry(const struct rsoft_list_opener *by, const struct rsoft_lis
 
 /* Open the range between two places of different rounds, the second place included. */
 static bool
-rsoft_list_open_range(const struct rsoft_list_opener *by, const struct rsoft_list_at *first,
+list_open_range(const struct rsoft_list_opener *by, const struct rsoft_list_at *first,
 		const struct rsoft_list_at *last)
 {
 	const struct rsoft_list *list = first->list;
@@ -141,7 +139,7 @@ rsoft_list_open_range(const struct rsoft_list_opener *by, const struct rsoft_lis
 
 		if (round + skipped > last->round)
 			continue;
-		if (!rsoft_list_open_entry(by, entry, round, last->round - skipped,
+		if (!list_open_entry(by, entry, round, last->round - skipped,
 				    i == first->entry ? first->done : 0,
 				    i == last->entry ? last->done + 1 : entry->length))
 			return false;
@@ -154,7 +152,7 @@ rsoft_list_open_range(const struct rsoft_list_opener *by, const struct rsoft_lis
  * it is in this section, so that of consecutive entries of one key only the range is checked.
  */
 static bool
-rsoft_list_open_round(const struct rsoft_list_opener *by, const struct rsoft_list_at *first,
+list_open_round(const struct rsoft_list_opener *by, const struct rsoft_list_at *first,
 		uint64_t length)
 {
 	const struct rsoft_list_entry *entry = &first->list->entry[first->entry];
@@ -181,7 +179,7 @@ rsoft_list_open_round(const struct rsoft_list_opener *by, const struct rsoft_lis
 			continue;
 		span.length = n;
 		span.key = NULL;
-		if (!rsoft_access_below(by->qp, key, offset, n, by->need, by->depth, &span))
+		if (!access_below(by->qp, key, offset, n, by->need, by->depth, &span))
 			return false;
 	}
 	return true;
@@ -189,7 +187,7 @@ rsoft_list_open_round(const struct rsoft_list_opener *by, const struct rsoft_lis
 
 /* Whether a key is one of memory, whose MR may have a counter. */
 static bool
-rsoft_list_may_count(const struct rsoft_key *key)
+list_may_count(const struct rsoft_key *key)
 {
 	return key->kind == RSOFT_KIND_BASE ||
 			(key->kind == RSOFT_KIND_LIST && key->list->is_memory);
@@ -201,8 +199,8 @@ rsoft_list_may_count(const struct rsoft_key *key)
  * it is the upper key's shows in the pages on demand too.
  */
 static bool
-rsoft_list_open_block(const struct rsoft_list_opener *by, const struct rsoft_list_at *at,
-		uint64_t length, struct rsoft_span *span)
+list_open_block(const struct rsoft_list_opener *by, const struct rsoft_list_at *at, uint64_t length,
+		struct rsoft_span *span)
 {
 	const struct rsoft_span above = *span;
 	const struct rsoft_key *key;
@@ -218,13 +216,13 @@ rsoft_list_open_block(const struct rsoft_list_opener *by, const struct rsoft_lis
 		span->ptr = key->base + offset;
 		return true;
 	}
-	if (!rsoft_access_below(by->qp, key, offset, length, by->need, by->depth, span))
+	if (!access_below(by->qp, key, offset, length, by->need, by->depth, span))
 		return false;
 	if (span->key != NULL && span->odp != NULL) {
 		span->key = above.key;
 		return true;
 	}
-	if (span->key == NULL || !rsoft_list_may_count(span->key))
+	if (span->key == NULL || !list_may_count(span->key))
 		return true;
 	if (span->ptr != NULL)
 		span->key = NULL;
@@ -233,10 +231,10 @@ rsoft_list_open_block(const struct rsoft_list_opener *by, const struct rsoft_lis
 	return true;
 }
 
-/* The part of rsoft_access_below() for a KIND_LIST key. */
+/* The part of access_below() for a KIND_LIST key. */
 static bool
-rsoft_list_open(const struct rsoft_qp *qp, const struct rsoft_key *key, uint64_t offset,
-		uint64_t length, uint32_t need, uint32_t depth, struct rsoft_span *span)
+list_open(const struct rsoft_qp *qp, const struct rsoft_key *key, uint64_t offset, uint64_t length,
+		uint32_t need, uint32_t depth, struct rsoft_span *span)
 {
 	const struct rsoft_list *list = key->list;
 	const struct rsoft_list_opener by = {qp, rsoft_list_need(need), depth - 1};
@@ -259,17 +257,17 @@ rsoft_list_open(const struct rsoft_qp *qp, const struct rsoft_key *key, uint64_t
 	span->key = key;
 	span->offset = offset;
 	if (is_one_block)
-		return rsoft_list_open_block(&by, &first, length, span);
+		return list_open_block(&by, &first, length, span);
 	if (list->is_memory)
 		return true;
 	if (length <= list->round - list->entry[first.entry].start - first.done)
-		return rsoft_list_open_round(&by, &first, length);
+		return list_open_round(&by, &first, length);
 	rsoft_list_seek(list, offset + key->map_offset + length - 1, &last);
-	return rsoft_list_open_range(&by, &first, &last);
+	return list_open_range(&by, &first, &last);
 }
 
 static bool
-rsoft_access_below(const struct rsoft_qp *qp, const struct rsoft_key *key, uint64_t offset,
+access_below(const struct rsoft_qp *qp, const struct rsoft_key *key, uint64_t offset,
 		uint64_t length, uint32_t need, uint32_t depth, struct rsoft_span *span)
 {
 	struct rsoft_piece piece;
@@ -280,8 +278,8 @@ rsoft_access_below(const struct rsoft_qp *qp, const struct rsoft_key *key, uint6
 	if (key->kind == RSOFT_KIND_ODP)
 		return rsoft_access_odp(key, offset, length, need, span);
 	if (key->kind == RSOFT_KIND_LIST)
-		return rsoft_list_open(qp, key, offset, length, need, depth, span);
-	rsoft_key_piece(key, offset, &piece);
+		return list_open(qp, key, offset, length, need, depth, span);
+	key_piece(key, offset, &piece);
 	span->ptr = piece.ptr;
 	if (piece.length < length || __atomic_load_n(&key->mr->counter, __ATOMIC_RELAXED) != NULL) {
 		span->key = key;
@@ -299,8 +297,8 @@ bool
 rsoft_access_slow(const struct rsoft_qp *qp, const struct rsoft_key *key, uint64_t offset,
 		uint64_t length, uint32_t need, struct rsoft_span *span)
 {
-	return rsoft_access_below(qp, key, offset, length, need,
-			(uint32_t)qp->dev->args.max_mkey_depth, span);
+	return access_below(qp, key, offset, length, need, (uint32_t)qp->dev->args.max_mkey_depth,
+			span);
 }
 
 /* A place in a list of spans. */
@@ -312,7 +310,7 @@ struct rsoft_cursor {
 
 /* The bytes that go on from a cursor; the list is not at its end. */
 static inline void
-rsoft_cursor_piece(struct rsoft_cursor *cur, struct rsoft_piece *piece)
+cursor_piece(struct rsoft_cursor *cur, struct rsoft_piece *piece)
 {
 	const struct rsoft_span *span;
 	uint64_t left;
@@ -334,15 +332,15 @@ rsoft_cursor_piece(struct rsoft_cursor *cur, struct rsoft_piece *piece)
 		if (cur->at.list == NULL)
 			rsoft_list_seek(span->key->list,
 					span->offset + cur->done + span->key->map_offset, &cur->at);
-		rsoft_list_piece(&cur->at, piece);
+		list_piece(&cur->at, piece);
 	} else {
-		rsoft_key_piece(span->key, span->offset + cur->done, piece);
+		key_piece(span->key, span->offset + cur->done, piece);
 	}
 	piece->length = RTE_MIN(piece->length, left);
 }
 
 static inline void
-rsoft_cursor_move(struct rsoft_cursor *cur, uint64_t n)
+cursor_move(struct rsoft_cursor *cur, uint64_t n)
 {
 	cur->done += n;
 	if (cur->at.list != NULL)
@@ -350,7 +348,7 @@ rsoft_cursor_move(struct rsoft_cursor *cur, uint64_t n)
 }
 
 static __rte_always_inline unsigned int
-rsoft_copy_piece(const struct rsoft_piece *to, const struct rsoft_piece *from, uint64_t length)
+copy_piece(const struct rsoft_piece *to, const struct rsoft_piece *from, uint64_t length)
 {
 	if (likely(to->odp == NULL && from->odp == NULL))
 		return rsoft_copy(to->ptr, from->ptr, length);
@@ -359,14 +357,13 @@ rsoft_copy_piece(const struct rsoft_piece *to, const struct rsoft_piece *from, u
 
 /* Copy between one range and the ranges from a position of a list on, at most *n bytes. */
 static __rte_noinline unsigned int
-rsoft_copy_block(struct rsoft_list_at at, uint8_t *flat, uint64_t *n, bool is_to_list)
+copy_block(struct rsoft_list_at at, uint8_t *flat, uint64_t *n, bool is_to_list)
 {
 	struct rsoft_piece piece, other = {.ptr = flat};
 
-	rsoft_list_piece(&at, &piece);
+	list_piece(&at, &piece);
 	*n = RTE_MIN(*n, piece.length);
-	return is_to_list ? rsoft_copy_piece(&piece, &other, *n)
-			  : rsoft_copy_piece(&other, &piece, *n);
+	return is_to_list ? copy_piece(&piece, &other, *n) : copy_piece(&other, &piece, *n);
 }
 
 /*
@@ -374,7 +371,7 @@ rsoft_copy_block(struct rsoft_list_at at, uint8_t *flat, uint64_t *n, bool is_to
  * what was found of it is kept.
  */
 static __rte_always_inline unsigned int
-rsoft_copy_list(const struct rsoft_span *span, uint8_t *flat, uint64_t length, bool is_to_list)
+copy_list(const struct rsoft_span *span, uint8_t *flat, uint64_t length, bool is_to_list)
 {
 	const struct rsoft_list *list = span->key->list;
 	uintptr_t to_memory = 0; /* from an address of the key that lkey names */
@@ -403,7 +400,7 @@ rsoft_copy_list(const struct rsoft_span *span, uint8_t *flat, uint64_t length, b
 		} else {
 			uint64_t block = n;
 
-			side = rsoft_copy_block(at, flat, &block, is_to_list);
+			side = copy_block(at, flat, &block, is_to_list);
 			n = block;
 		}
 		if (unlikely(side != RSOFT_SIDE_NONE))
@@ -417,21 +414,21 @@ rsoft_copy_list(const struct rsoft_span *span, uint8_t *flat, uint64_t length, b
 
 /* Whether a span is a list's, and holds length bytes. */
 static inline bool
-rsoft_span_is_list(const struct rsoft_span *span, uint64_t length)
+span_is_list(const struct rsoft_span *span, uint64_t length)
 {
 	return span->length >= length && span->key != NULL && span->odp == NULL &&
 			span->key->kind == RSOFT_KIND_LIST;
 }
 
 static inline bool
-rsoft_span_is_flat(const struct rsoft_span *span, uint64_t length)
+span_is_flat(const struct rsoft_span *span, uint64_t length)
 {
 	return span->length >= length && span->key == NULL;
 }
 
 /* Piece by piece. */
 static __rte_noinline unsigned int
-rsoft_copy_pieces(const struct rsoft_span *to, const struct rsoft_span *from, uint64_t length)
+copy_pieces(const struct rsoft_span *to, const struct rsoft_span *from, uint64_t length)
 {
 	struct rsoft_cursor dst = {.span = to}, src = {.span = from};
 	struct rsoft_piece in, out;
@@ -439,14 +436,14 @@ rsoft_copy_pieces(const struct rsoft_span *to, const struct rsoft_span *from, ui
 	uint64_t n;
 
 	while (length != 0) {
-		rsoft_cursor_piece(&dst, &out);
-		rsoft_cursor_piece(&src, &in);
+		cursor_piece(&dst, &out);
+		cursor_piece(&src, &in);
 		n = RTE_MIN(RTE_MIN(out.length, in.length), length);
-		side = rsoft_copy_piece(&out, &in, n);
+		side = copy_piece(&out, &in, n);
 		if (unlikely(side != RSOFT_SIDE_NONE))
 			return side;
-		rsoft_cursor_move(&dst, n);
-		rsoft_cursor_move(&src, n);
+		cursor_move(&dst, n);
+		cursor_move(&src, n);
 		length -= n;
 	}
 	return RSOFT_SIDE_NONE;
@@ -457,11 +454,11 @@ rsoft_copy_spans(const struct rsoft_span *to, const struct rsoft_span *from, uin
 {
 	if (likely(rsoft_span_is_near(to, length) && rsoft_span_is_near(from, length)))
 		return rsoft_copy_near(to, from, length);
-	if (rsoft_span_is_list(to, length) && rsoft_span_is_flat(from, length))
-		return rsoft_copy_list(to, from->ptr, length, true);
-	if (rsoft_span_is_list(from, length) && rsoft_span_is_flat(to, length))
-		return rsoft_copy_list(from, to->ptr, length, false);
-	return rsoft_copy_pieces(to, from, length);
+	if (span_is_list(to, length) && span_is_flat(from, length))
+		return copy_list(to, from->ptr, length, true);
+	if (span_is_list(from, length) && span_is_flat(to, length))
+		return copy_list(from, to->ptr, length, false);
+	return copy_pieces(to, from, length);
 }
 
 enum rmem_vendor_err

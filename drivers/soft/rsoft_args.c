@@ -66,24 +66,24 @@ static const struct rsoft_arg rsoft_arg_table[] = {
 };
 
 static uint64_t *
-rsoft_arg_value(const struct rsoft_arg *arg, struct rsoft_args *args)
+arg_value(const struct rsoft_arg *arg, struct rsoft_args *args)
 {
 	return RTE_PTR_ADD(args, arg->offset);
 }
 
 /* The highest value that the profile leaves. */
 static uint64_t
-rsoft_arg_max(const struct rsoft_arg *arg, const struct rsoft_args *args)
+arg_max(const struct rsoft_arg *arg, const struct rsoft_args *args)
 {
 	struct rsoft_args max = rsoft_profiles[args->profile].max;
 
 	if (args->profile == RSOFT_PROFILE_NONE || arg->words != NULL)
 		return arg->max;
-	return RTE_MIN(arg->max, *rsoft_arg_value(arg, &max));
+	return RTE_MIN(arg->max, *arg_value(arg, &max));
 }
 
 static const struct rsoft_arg *
-rsoft_arg_find(const char *key)
+arg_find(const char *key)
 {
 	const struct rsoft_arg *arg;
 
@@ -96,7 +96,7 @@ rsoft_arg_find(const char *key)
 }
 
 static int
-rsoft_arg_word(const struct rsoft_arg *arg, const char *value, uint64_t *number)
+arg_word(const struct rsoft_arg *arg, const char *value, uint64_t *number)
 {
 	char names[64] = "";
 	uint64_t i;
@@ -114,10 +114,10 @@ rsoft_arg_word(const struct rsoft_arg *arg, const char *value, uint64_t *number)
 }
 
 static int
-rsoft_arg_number(const struct rsoft_arg *arg, const char *value, const struct rsoft_args *args,
+arg_number(const struct rsoft_arg *arg, const char *value, const struct rsoft_args *args,
 		uint64_t *number)
 {
-	uint64_t max = rsoft_arg_max(arg, args);
+	uint64_t max = arg_max(arg, args);
 	char *end;
 
 	if (!isdigit((unsigned char)value[0])) {
@@ -146,7 +146,7 @@ rsoft_arg_number(const struct rsoft_arg *arg, const char *value, const struct rs
 
 /* Additional conditions of some argument values. */
 static int
-rsoft_arg_check(const struct rsoft_arg *arg, const char *value, uint64_t number,
+arg_check(const struct rsoft_arg *arg, const char *value, uint64_t number,
 		const struct rsoft_args *args)
 {
 	if (arg->offset == offsetof(struct rsoft_args, socket))
@@ -162,7 +162,7 @@ rsoft_arg_check(const struct rsoft_arg *arg, const char *value, uint64_t number,
 
 /* Set an argument that is text. False: the key is not one of those. */
 static bool
-rsoft_arg_text(const char *key, const char *value, struct rsoft_args *args, int *ret)
+arg_text(const char *key, const char *value, struct rsoft_args *args, int *ret)
 {
 	const struct {
 		const char *key;
@@ -189,39 +189,39 @@ rsoft_arg_text(const char *key, const char *value, struct rsoft_args *args, int 
 }
 
 static int
-rsoft_arg_set(const char *key, const char *value, struct rsoft_args *args)
+arg_set(const char *key, const char *value, struct rsoft_args *args)
 {
 	const struct rsoft_arg *arg;
 	uint64_t number = 0;
 	int ret;
 
-	if (rsoft_arg_text(key, value, args, &ret))
+	if (arg_text(key, value, args, &ret))
 		return ret;
-	arg = rsoft_arg_find(key);
+	arg = arg_find(key);
 	if (arg == NULL)
 		return -EINVAL;
 	if (value == NULL)
 		value = "";
 	if (arg->words != NULL)
-		ret = rsoft_arg_word(arg, value, &number);
+		ret = arg_word(arg, value, &number);
 	else
-		ret = rsoft_arg_number(arg, value, args, &number);
+		ret = arg_number(arg, value, args, &number);
 	if (ret == 0)
-		ret = rsoft_arg_check(arg, value, number, args);
+		ret = arg_check(arg, value, number, args);
 	if (ret == 0)
-		*rsoft_arg_value(arg, args) = number;
+		*arg_value(arg, args) = number;
 	return ret;
 }
 
 static bool
-rsoft_arg_is_profile(const struct rte_kvargs_pair *pair)
+arg_is_profile(const struct rte_kvargs_pair *pair)
 {
 	return strcmp(pair->key, "profile") == 0;
 }
 
 /* The profile first, since it lowers the defaults and the ranges of the others. */
 static int
-rsoft_args_set(const struct rte_kvargs *list, struct rsoft_args *args)
+args_set(const struct rte_kvargs *list, struct rsoft_args *args)
 {
 	const struct rsoft_arg *arg;
 	unsigned int i;
@@ -234,27 +234,26 @@ rsoft_args_set(const struct rte_kvargs *list, struct rsoft_args *args)
 		}
 	}
 	for (i = 0; i < list->count && ret == 0; i++) {
-		if (rsoft_arg_is_profile(&list->pairs[i]))
-			ret = rsoft_arg_set("profile", list->pairs[i].value, args);
+		if (arg_is_profile(&list->pairs[i]))
+			ret = arg_set("profile", list->pairs[i].value, args);
 	}
 	for (arg = rsoft_arg_table; arg < rsoft_arg_table + RTE_DIM(rsoft_arg_table); arg++) {
 		/* Not of socket, whose default is above its range. */
-		if (rsoft_arg_max(arg, args) < arg->max)
-			*rsoft_arg_value(arg, args) =
-					RTE_MIN(arg->initial, rsoft_arg_max(arg, args));
+		if (arg_max(arg, args) < arg->max)
+			*arg_value(arg, args) = RTE_MIN(arg->initial, arg_max(arg, args));
 	}
 	if (args->profile != RSOFT_PROFILE_NONE)
 		args->pin = RSOFT_PIN_ARG_REQUIRE;
 	for (i = 0; i < list->count && ret == 0; i++) {
-		if (!rsoft_arg_is_profile(&list->pairs[i]))
-			ret = rsoft_arg_set(list->pairs[i].key, list->pairs[i].value, args);
+		if (!arg_is_profile(&list->pairs[i]))
+			ret = arg_set(list->pairs[i].key, list->pairs[i].value, args);
 	}
 	return ret;
 }
 
 /* The wire: without ip= there is none, and its requests are not executed by engines. */
 static int
-rsoft_args_check_wire(const struct rsoft_args *args)
+args_check_wire(const struct rsoft_args *args)
 {
 	const char *extra = args->fault[0] != '\0' ? "fault"
 			: args->pcap[0] != '\0'    ? "pcap"
@@ -284,7 +283,7 @@ rsoft_args_parse(const char *str, struct rsoft_args *args)
 
 	memset(args, 0, sizeof(*args));
 	for (i = 0; i < RTE_DIM(rsoft_arg_table); i++)
-		*rsoft_arg_value(&rsoft_arg_table[i], args) = rsoft_arg_table[i].initial;
+		*arg_value(&rsoft_arg_table[i], args) = rsoft_arg_table[i].initial;
 	if (str == NULL || str[0] == '\0')
 		return 0;
 	list = rte_kvargs_parse(str, NULL);
@@ -292,7 +291,7 @@ rsoft_args_parse(const char *str, struct rsoft_args *args)
 		RSOFT_LOG(ERR, "arguments '%s' are not key=value,key=value", str);
 		return -EINVAL;
 	}
-	ret = rsoft_args_set(list, args);
+	ret = args_set(list, args);
 	rte_kvargs_free(list);
-	return ret == 0 ? rsoft_args_check_wire(args) : ret;
+	return ret == 0 ? args_check_wire(args) : ret;
 }

@@ -19,10 +19,10 @@
 #include "rsoft_sq.h"
 
 /* Whether an invariant holds; else a line with its text. */
-#define RSOFT_HOLDS(held, what, number) rsoft_audit_holds((held), what, (number), #held)
+#define RSOFT_HOLDS(held, what, number) audit_holds((held), what, (number), #held)
 
 static bool
-rsoft_audit_holds(bool held, const char *what, uint64_t number, const char *text)
+audit_holds(bool held, const char *what, uint64_t number, const char *text)
 {
 	if (unlikely(!held))
 		RSOFT_LOG(ERR, "audit: %s %" PRIu64 ": not so: %s", what, number, text);
@@ -31,7 +31,7 @@ rsoft_audit_holds(bool held, const char *what, uint64_t number, const char *text
 
 /* Note that an id of 1 to max is there; false when it was already. */
 static bool
-rsoft_audit_note(uint8_t *bits, uint32_t id)
+audit_note(uint8_t *bits, uint32_t id)
 {
 	uint8_t bit = (uint8_t)(1u << id % 8);
 	bool is_new = (bits[id / 8] & bit) == 0;
@@ -45,7 +45,7 @@ rsoft_audit_note(uint8_t *bits, uint32_t id)
  * twice. bits are those of the lists before.
  */
 static bool
-rsoft_ids_is_valid(const struct rsoft_ids *ids, uint32_t first, uint8_t *bits)
+ids_is_valid(const struct rsoft_ids *ids, uint32_t first, uint8_t *bits)
 {
 	uint32_t i;
 
@@ -54,7 +54,7 @@ rsoft_ids_is_valid(const struct rsoft_ids *ids, uint32_t first, uint8_t *bits)
 	for (i = 0; i < ids->nb_free; i++) {
 		uint32_t id = ids->free[(first + i) % ids->max];
 
-		if (!RSOFT_HOLDS(id >= 1 && id <= ids->max && rsoft_audit_note(bits, id), "free id",
+		if (!RSOFT_HOLDS(id >= 1 && id <= ids->max && audit_note(bits, id), "free id",
 				    (uint64_t)id))
 			return false;
 	}
@@ -62,31 +62,31 @@ rsoft_ids_is_valid(const struct rsoft_ids *ids, uint32_t first, uint8_t *bits)
 }
 
 static uint8_t *
-rsoft_audit_bits(uint32_t max)
+audit_bits(uint32_t max)
 {
 	return calloc((size_t)max / 8 + 1, 1);
 }
 
 /* The slots of one sort of object: each is free, quarantined or in use. */
 static int
-rsoft_key_pool_is_valid(const struct rsoft_key_pool *pool, uint32_t nb_used)
+key_pool_is_valid(const struct rsoft_key_pool *pool, uint32_t nb_used)
 {
-	uint8_t *bits = rsoft_audit_bits(pool->ids.max);
+	uint8_t *bits = audit_bits(pool->ids.max);
 	uint64_t sum = (uint64_t)pool->ids.nb_free + pool->resting.nb_free + nb_used;
 	bool is_valid;
 
 	if (bits == NULL)
 		return -ENOMEM;
 	is_valid = RSOFT_HOLDS(sum == pool->ids.max, "slots of keys", sum) &&
-			rsoft_ids_is_valid(&pool->ids, 0, bits) &&
-			rsoft_ids_is_valid(&pool->resting, pool->resting_head, bits);
+			ids_is_valid(&pool->ids, 0, bits) &&
+			ids_is_valid(&pool->resting, pool->resting_head, bits);
 	free(bits);
 	return is_valid ? 0 : -EIO;
 }
 
 /* Check the validity of a key, and its owner. */
 static bool
-rsoft_key_is_valid(const struct rsoft_key *key)
+key_is_valid(const struct rsoft_key *key)
 {
 	uint64_t word = __atomic_load_n(&key->word, __ATOMIC_ACQUIRE);
 	const uint32_t rights = rsoft_word_rights(word);
@@ -110,25 +110,25 @@ rsoft_key_is_valid(const struct rsoft_key *key)
 }
 
 static int
-rsoft_keys_are_valid(const struct rsoft_dev *dev)
+keys_are_valid(const struct rsoft_dev *dev)
 {
 	uint32_t i, nb_mr = 0;
 	int ret;
 
 	for (i = 0; i < dev->nb_keys; i++) {
-		if (!rsoft_key_is_valid(&dev->keys[i]))
+		if (!key_is_valid(&dev->keys[i]))
 			return -EIO;
 		nb_mr += !dev->keys[i].is_window && dev->keys[i].mr != NULL;
 	}
 	if (!RSOFT_HOLDS(nb_mr == dev->nb_mr, "MRs", (uint64_t)nb_mr))
 		return -EIO;
-	ret = rsoft_key_pool_is_valid(&dev->mr_keys, dev->nb_mr);
-	return ret != 0 ? ret : rsoft_key_pool_is_valid(&dev->mw_keys, dev->nb_mw);
+	ret = key_pool_is_valid(&dev->mr_keys, dev->nb_mr);
+	return ret != 0 ? ret : key_pool_is_valid(&dev->mw_keys, dev->nb_mw);
 }
 
 /* Each completion has its number, or that of a round before when it is reserved only. */
 static bool
-rsoft_cq_is_valid(const struct rsoft_cq *cq, uint64_t qp_num)
+cq_is_valid(const struct rsoft_cq *cq, uint64_t qp_num)
 {
 	uint32_t size = cq->mask + 1, at;
 
@@ -154,7 +154,7 @@ rsoft_cq_is_valid(const struct rsoft_cq *cq, uint64_t qp_num)
 }
 
 static bool
-rsoft_sq_is_valid(const struct rsoft_sq *sq, uint64_t qp_num)
+sq_is_valid(const struct rsoft_sq *sq, uint64_t qp_num)
 {
 	uint32_t nb_queued = sq->prod - sq->cons;
 
@@ -173,7 +173,7 @@ rsoft_sq_is_valid(const struct rsoft_sq *sq, uint64_t qp_num)
 }
 
 static bool
-rsoft_rq_is_valid(const struct rsoft_rq *rq, uint64_t qp_num)
+rq_is_valid(const struct rsoft_rq *rq, uint64_t qp_num)
 {
 	return RSOFT_HOLDS(rq->depth <= rq->mask + 1, "RQ of QP", qp_num) &&
 			RSOFT_HOLDS(rq->prod - rq->cons <= rq->depth, "RQ of QP", qp_num) &&
@@ -183,7 +183,7 @@ rsoft_rq_is_valid(const struct rsoft_rq *rq, uint64_t qp_num)
 
 /* Its state allows what is in its queues. */
 static bool
-rsoft_qp_state_is_valid(const struct rsoft_qp *qp, uint64_t qp_num)
+qp_state_is_valid(const struct rsoft_qp *qp, uint64_t qp_num)
 {
 	const struct rsoft_sq *sq = &qp->sq;
 
@@ -204,7 +204,7 @@ rsoft_qp_state_is_valid(const struct rsoft_qp *qp, uint64_t qp_num)
 }
 
 static bool
-rsoft_qp_is_valid(const struct rsoft_dev *dev, const struct rsoft_qp *qp)
+qp_is_valid(const struct rsoft_dev *dev, const struct rsoft_qp *qp)
 {
 	uint64_t qp_num = qp->qp.qp_num;
 
@@ -217,29 +217,29 @@ rsoft_qp_is_valid(const struct rsoft_dev *dev, const struct rsoft_qp *qp)
 			RSOFT_HOLDS(dev->nb_engines != 0 || qp->sq.prod == qp->sq.cons ||
 							qp->sq.is_pending,
 					"QP that waits", qp_num) &&
-			rsoft_qp_state_is_valid(qp, qp_num) && rsoft_sq_is_valid(&qp->sq, qp_num) &&
-			rsoft_rq_is_valid(&qp->rq, qp_num) &&
-			rsoft_cq_is_valid(rsoft_cq_of(qp->qp.send_cq), qp_num) &&
-			rsoft_cq_is_valid(rsoft_cq_of(qp->qp.recv_cq), qp_num);
+			qp_state_is_valid(qp, qp_num) && sq_is_valid(&qp->sq, qp_num) &&
+			rq_is_valid(&qp->rq, qp_num) &&
+			cq_is_valid(rsoft_cq_of(qp->qp.send_cq), qp_num) &&
+			cq_is_valid(rsoft_cq_of(qp->qp.recv_cq), qp_num);
 }
 
 /* The table of QPs and its free numbers. */
 static int
-rsoft_qps_are_valid(const struct rsoft_dev *dev)
+qps_are_valid(const struct rsoft_dev *dev)
 {
-	uint8_t *bits = rsoft_audit_bits(dev->qp_ids.max);
+	uint8_t *bits = audit_bits(dev->qp_ids.max);
 	uint32_t i, nb_qp = 0;
 	bool is_valid;
 
 	if (bits == NULL)
 		return -ENOMEM;
-	is_valid = rsoft_ids_is_valid(&dev->qp_ids, 0, bits);
+	is_valid = ids_is_valid(&dev->qp_ids, 0, bits);
 	free(bits);
 	for (i = 0; i <= dev->qp_mask && is_valid; i++) {
 		if (dev->qps[i] == NULL)
 			continue;
 		nb_qp++;
-		is_valid = rsoft_qp_is_valid(dev, dev->qps[i]);
+		is_valid = qp_is_valid(dev, dev->qps[i]);
 	}
 	if (!is_valid || !RSOFT_HOLDS(nb_qp == dev->nb_qp, "QPs", (uint64_t)nb_qp) ||
 			!RSOFT_HOLDS(dev->qp_ids.nb_free + nb_qp == dev->qp_ids.max, "QPs",
@@ -250,7 +250,7 @@ rsoft_qps_are_valid(const struct rsoft_dev *dev)
 
 /* The lists that execute what is queued: of QPs that wait, and of each engine. */
 static bool
-rsoft_lists_are_valid(const struct rsoft_dev *dev)
+lists_are_valid(const struct rsoft_dev *dev)
 {
 	uint32_t i, nb = 0, nb_engine = 0;
 	const struct rsoft_qp *qp;
@@ -279,16 +279,16 @@ rsoft_lists_are_valid(const struct rsoft_dev *dev)
 }
 
 static int
-rsoft_audit_locked(const struct rsoft_dev *dev)
+audit_locked(const struct rsoft_dev *dev)
 {
 	int ret;
 
 	if (!RSOFT_HOLDS(dev->odp_stats.pages >= 0, "pages on demand",
 			    (uint64_t)dev->odp_stats.pages) ||
-			!rsoft_lists_are_valid(dev))
+			!lists_are_valid(dev))
 		return -EIO;
-	ret = rsoft_qps_are_valid(dev);
-	return ret != 0 ? ret : rsoft_keys_are_valid(dev);
+	ret = qps_are_valid(dev);
+	return ret != 0 ? ret : keys_are_valid(dev);
 }
 
 int
@@ -302,7 +302,7 @@ rsoft_dev_audit(struct rmem_dev *base)
 		rte_ticketlock_lock(&dev->engine[i].lock);
 	rte_ticketlock_lock(&rsoft_domain->lock);
 	rte_ticketlock_lock(&dev->lock);
-	ret = rsoft_audit_locked(dev);
+	ret = audit_locked(dev);
 	rte_ticketlock_unlock(&dev->lock);
 	rte_ticketlock_unlock(&rsoft_domain->lock);
 	for (i = 0; i < dev->nb_engines; i++)

@@ -37,7 +37,7 @@
 RTE_LOG_REGISTER(rsoft_logtype, pmd.rmem.soft, NOTICE)
 
 static void
-rsoft_dev_free(struct rsoft_dev *dev)
+dev_free(struct rsoft_dev *dev)
 {
 	rte_free(dev->qps);
 	rsoft_ids_fini(&dev->qp_ids);
@@ -46,7 +46,7 @@ rsoft_dev_free(struct rsoft_dev *dev)
 }
 
 static int
-rsoft_dev_init_qps(struct rsoft_dev *dev, int socket_id)
+dev_init_qps(struct rsoft_dev *dev, int socket_id)
 {
 	uint32_t max = (uint32_t)dev->args.max_qp;
 
@@ -61,7 +61,7 @@ rsoft_dev_init_qps(struct rsoft_dev *dev, int socket_id)
 }
 
 static int
-rsoft_dev_create(struct rmem_dev *base, const char *args_str)
+dev_create(struct rmem_dev *base, const char *args_str)
 {
 	struct rsoft_args args;
 	struct rsoft_dev *dev;
@@ -87,13 +87,13 @@ rsoft_dev_create(struct rmem_dev *base, const char *args_str)
 	TAILQ_INIT(&dev->pending);
 	ret = rsoft_keys_init(dev, socket_id);
 	if (ret == 0)
-		ret = rsoft_dev_init_qps(dev, socket_id);
+		ret = dev_init_qps(dev, socket_id);
 	if (ret == 0)
 		ret = rsoft_engines_start(dev, base->name);
 	if (ret == 0 && args.ip[0] != '\0')
 		ret = rwire_open(dev);
 	if (ret != 0) {
-		rsoft_dev_free(dev);
+		dev_free(dev);
 		return ret;
 	}
 	rte_ticketlock_lock(&rsoft_domain->lock);
@@ -106,7 +106,7 @@ rsoft_dev_create(struct rmem_dev *base, const char *args_str)
 }
 
 static void
-rsoft_dev_close(struct rmem_dev *base)
+dev_close(struct rmem_dev *base)
 {
 	struct rsoft_dev *dev = base->priv;
 
@@ -118,12 +118,12 @@ rsoft_dev_close(struct rmem_dev *base)
 	rsoft_grace_wait();
 	if (dev->has_guard)
 		rsoft_guard_put();
-	rsoft_dev_free(dev);
+	dev_free(dev);
 	base->priv = NULL;
 }
 
 static int
-rsoft_dev_info_get(struct rmem_dev *base, struct rmem_dev_info *info)
+dev_info_get(struct rmem_dev *base, struct rmem_dev_info *info)
 {
 	struct rsoft_dev *dev = base->priv;
 	const struct rsoft_profile *profile = rsoft_profile_of(dev);
@@ -166,7 +166,7 @@ rsoft_dev_info_get(struct rmem_dev *base, struct rmem_dev_info *info)
 }
 
 static int
-rsoft_dev_dump(struct rmem_dev *base, FILE *f)
+dev_dump(struct rmem_dev *base, FILE *f)
 {
 	struct rsoft_dev *dev = base->priv;
 	unsigned int i;
@@ -188,7 +188,7 @@ rsoft_dev_dump(struct rmem_dev *base, FILE *f)
 }
 
 static int
-rsoft_pd_alloc(struct rmem_pd *pd)
+pd_alloc(struct rmem_pd *pd)
 {
 	struct rsoft_dev *dev = rsoft_dev_of(&pd->obj);
 
@@ -197,7 +197,7 @@ rsoft_pd_alloc(struct rmem_pd *pd)
 }
 
 static int
-rsoft_pd_dealloc(struct rmem_pd *pd)
+pd_dealloc(struct rmem_pd *pd)
 {
 	RTE_SET_USED(pd);
 	return 0;
@@ -217,15 +217,15 @@ const struct rmem_driver rsoft_driver = {
 		.ops =
 				{
 						.dev_audit = rsoft_dev_audit,
-						.dev_create = rsoft_dev_create,
-						.dev_close = rsoft_dev_close,
-						.dev_info_get = rsoft_dev_info_get,
+						.dev_create = dev_create,
+						.dev_close = dev_close,
+						.dev_info_get = dev_info_get,
 						.dev_stats_get = rsoft_dev_stats_get,
 						.dev_stats_reset = rsoft_dev_stats_reset,
-						.dev_dump = rsoft_dev_dump,
+						.dev_dump = dev_dump,
 
-						.pd_alloc = rsoft_pd_alloc,
-						.pd_dealloc = rsoft_pd_dealloc,
+						.pd_alloc = pd_alloc,
+						.pd_dealloc = pd_dealloc,
 
 						.mr_advise = rsoft_mr_advise,
 						.mr_bind_counter = rsoft_mr_bind_counter,

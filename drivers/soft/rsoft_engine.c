@@ -18,7 +18,7 @@
 
 /* Once through all QPs of an engine; the body of the service. */
 static int32_t
-rsoft_engine_run(void *arg)
+engine_run(void *arg)
 {
 	struct rsoft_engine *engine = arg;
 	struct rsoft_qp *qp;
@@ -39,9 +39,9 @@ rsoft_engine_run(void *arg)
 }
 
 static int
-rsoft_engine_start(struct rsoft_engine *engine, const char *name, unsigned int i, uint32_t lcore)
+engine_start(struct rsoft_engine *engine, const char *name, unsigned int i, uint32_t lcore)
 {
-	struct rte_service_spec spec = {.callback = rsoft_engine_run,
+	struct rte_service_spec spec = {.callback = engine_run,
 			.callback_userdata = engine,
 			.capabilities = RTE_SERVICE_CAP_MT_SAFE,
 			.socket_id = SOCKET_ID_ANY};
@@ -87,8 +87,7 @@ rsoft_engines_start(struct rsoft_dev *dev, const char *name)
 		return -EINVAL;
 	}
 	for (i = 0; i < wanted; i++) {
-		ret = rsoft_engine_start(
-				&dev->engine[i], name, i, lcores[i % (unsigned int)nb_lcores]);
+		ret = engine_start(&dev->engine[i], name, i, lcores[i % (unsigned int)nb_lcores]);
 		if (ret != 0) {
 			rsoft_engines_stop(dev);
 			return ret;

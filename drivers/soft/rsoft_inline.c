@@ -45,7 +45,7 @@ rsoft_inline_put(struct rsoft_qp *qp, const struct rsoft_rqe *rqe, const struct 
 
 /* It is not pending any more. */
 static void
-rsoft_inline_end(struct rsoft_qp *qp, struct rsoft_inline *message)
+inline_end(struct rsoft_qp *qp, struct rsoft_inline *message)
 {
 	__atomic_store_n(&message->qp, NULL, __ATOMIC_RELEASE);
 	/* After the copy, for rsoft_inline_flush(). */
@@ -57,7 +57,7 @@ rsoft_inline_end(struct rsoft_qp *qp, struct rsoft_inline *message)
  * when it no longer is, the receive fails as if it never had been.
  */
 static bool
-rsoft_inline_deliver_one(struct rsoft_qp *qp, struct rsoft_inline *message)
+inline_deliver_one(struct rsoft_qp *qp, struct rsoft_inline *message)
 {
 	const struct rsoft_span from = {.ptr = message->data, .length = message->length};
 	struct rsoft_span to;
@@ -75,13 +75,13 @@ rsoft_inline_deliver_one(struct rsoft_qp *qp, struct rsoft_inline *message)
 	}
 	if (unlikely(message->why != RMEM_VENDOR_ERR_NONE))
 		is_first = rsoft_qp_to_err(qp);
-	rsoft_inline_end(qp, message);
+	inline_end(qp, message);
 	return is_first;
 }
 
 /* The slot of the next pending message from a place of the CQ on; there is one. */
 static struct rsoft_inline *
-rsoft_inline_next(const struct rsoft_qp *qp, uint32_t *pos)
+inline_next(const struct rsoft_qp *qp, uint32_t *pos)
 {
 	struct rsoft_cq *cq = rsoft_cq_of(qp->qp.recv_cq);
 	struct rsoft_inline *messages = __atomic_load_n(&cq->messages, __ATOMIC_ACQUIRE);
@@ -95,7 +95,7 @@ rsoft_inline_next(const struct rsoft_qp *qp, uint32_t *pos)
 
 /* No pending message is before this place. */
 static uint32_t
-rsoft_inline_first(const struct rsoft_qp *qp)
+inline_first(const struct rsoft_qp *qp)
 {
 	uint32_t cons = __atomic_load_n(&rsoft_cq_of(qp->qp.recv_cq)->cons, __ATOMIC_ACQUIRE);
 	uint32_t first = qp->rq.inline_first;
@@ -106,11 +106,11 @@ rsoft_inline_first(const struct rsoft_qp *qp)
 bool
 rsoft_inline_deliver(struct rsoft_qp *qp)
 {
-	uint32_t pos = rsoft_inline_first(qp);
+	uint32_t pos = inline_first(qp);
 	bool is_first = false;
 
 	while (qp->rq.nb_inline != 0)
-		is_first |= rsoft_inline_deliver_one(qp, rsoft_inline_next(qp, &pos));
+		is_first |= inline_deliver_one(qp, inline_next(qp, &pos));
 	return is_first;
 }
 
@@ -137,12 +137,12 @@ rsoft_inline_drop(struct rsoft_qp *qp)
 
 	rte_ticketlock_lock(&qp->rq.lock);
 	rsoft_rq_drop(qp);
-	pos = rsoft_inline_first(qp);
+	pos = inline_first(qp);
 	__atomic_store_n(&qp->access, qp->access & ~RSOFT_QP_INLINE, __ATOMIC_RELAXED);
 	while (qp->rq.nb_inline != 0) {
-		message = rsoft_inline_next(qp, &pos);
+		message = inline_next(qp, &pos);
 		message->is_flushed = 1;
-		rsoft_inline_end(qp, message);
+		inline_end(qp, message);
 	}
 	rte_ticketlock_unlock(&qp->rq.lock);
 }
@@ -158,7 +158,7 @@ rsoft_inline_take(struct rsoft_inline *message, struct rmem_wc *wc, uint16_t dev
 	if (likely(qp != NULL)) {
 		rte_ticketlock_lock(&qp->rq.lock);
 		if (likely(message->qp != NULL))
-			is_first = rsoft_inline_deliver_one(qp, message);
+			is_first = inline_deliver_one(qp, message);
 		rte_ticketlock_unlock(&qp->rq.lock);
 		if (unlikely(is_first))
 			rsoft_rq_flush(qp);

@@ -21,7 +21,7 @@
 #define RSOFT_INDEX_BITS       24
 
 static int
-rsoft_key_pool_init(struct rsoft_key_pool *pool, uint32_t first, uint32_t max, int socket_id)
+key_pool_init(struct rsoft_key_pool *pool, uint32_t first, uint32_t max, int socket_id)
 {
 	int ret;
 
@@ -33,14 +33,14 @@ rsoft_key_pool_init(struct rsoft_key_pool *pool, uint32_t first, uint32_t max, i
 }
 
 static void
-rsoft_key_pool_fini(struct rsoft_key_pool *pool)
+key_pool_fini(struct rsoft_key_pool *pool)
 {
 	rsoft_ids_fini(&pool->resting);
 	rsoft_ids_fini(&pool->ids);
 }
 
 static int
-rsoft_key_pools_init(struct rsoft_dev *dev, uint32_t first, int socket_id)
+key_pools_init(struct rsoft_dev *dev, uint32_t first, int socket_id)
 {
 	uint32_t max_mr = (uint32_t)dev->args.max_mr;
 	int ret;
@@ -49,11 +49,10 @@ rsoft_key_pools_init(struct rsoft_dev *dev, uint32_t first, int socket_id)
 			(size_t)dev->nb_keys * sizeof(*dev->nb_owners), 0, socket_id);
 	if (dev->nb_owners == NULL)
 		return -ENOMEM;
-	ret = rsoft_key_pool_init(&dev->mr_keys, first, max_mr, socket_id);
+	ret = key_pool_init(&dev->mr_keys, first, max_mr, socket_id);
 	if (ret != 0)
 		return ret;
-	return rsoft_key_pool_init(
-			&dev->mw_keys, first + max_mr, (uint32_t)dev->args.max_mw, socket_id);
+	return key_pool_init(&dev->mw_keys, first + max_mr, (uint32_t)dev->args.max_mw, socket_id);
 }
 
 int
@@ -79,7 +78,7 @@ rsoft_keys_init(struct rsoft_dev *dev, int socket_id)
 				(size_t)dev->nb_keys * sizeof(*dev->keys), max_mr, max_mw);
 		return -ENOMEM;
 	}
-	ret = rsoft_key_pools_init(dev, first, socket_id);
+	ret = key_pools_init(dev, first, socket_id);
 	if (ret != 0) {
 		RSOFT_LOG(ERR, "no memory for the free lists of max_mr=%u and max_mw=%u keys",
 				max_mr, max_mw);
@@ -95,8 +94,8 @@ void
 rsoft_keys_fini(struct rsoft_dev *dev)
 {
 	rsoft_requested_fini(dev);
-	rsoft_key_pool_fini(&dev->mw_keys);
-	rsoft_key_pool_fini(&dev->mr_keys);
+	key_pool_fini(&dev->mw_keys);
+	key_pool_fini(&dev->mr_keys);
 	rte_free(dev->nb_owners);
 	dev->nb_owners = NULL;
 	rte_free(dev->keys);
@@ -105,14 +104,14 @@ rsoft_keys_fini(struct rsoft_dev *dev)
 
 /* How many indexes each slot has. */
 static uint32_t
-rsoft_key_nb_indexes(const struct rsoft_dev *dev)
+key_nb_indexes(const struct rsoft_dev *dev)
 {
 	return UINT32_C(1) << (RSOFT_INDEX_BITS - dev->log2_slots);
 }
 
 /* The slot quarantined first; 0 if there is none. `resting.free` is a ring here. */
 static uint32_t
-rsoft_key_wake(struct rsoft_dev *dev, struct rsoft_key_pool *pool)
+key_wake(struct rsoft_dev *dev, struct rsoft_key_pool *pool)
 {
 	struct rsoft_ids *resting = &pool->resting;
 	uint32_t id;
@@ -122,12 +121,12 @@ rsoft_key_wake(struct rsoft_dev *dev, struct rsoft_key_pool *pool)
 	id = resting->free[pool->resting_head];
 	pool->resting_head = (pool->resting_head + 1) % resting->max;
 	resting->nb_free--;
-	dev->nb_owners[pool->first + id - 1] &= rsoft_key_nb_indexes(dev) - 1;
+	dev->nb_owners[pool->first + id - 1] &= key_nb_indexes(dev) - 1;
 	return id;
 }
 
 static void
-rsoft_key_rest(struct rsoft_key_pool *pool, uint32_t id)
+key_rest(struct rsoft_key_pool *pool, uint32_t id)
 {
 	struct rsoft_ids *resting = &pool->resting;
 
@@ -137,16 +136,16 @@ rsoft_key_rest(struct rsoft_key_pool *pool, uint32_t id)
 
 /* Take a slot; 0 when there is none. */
 static uint32_t
-rsoft_key_pool_get(struct rsoft_dev *dev, struct rsoft_key_pool *pool)
+key_pool_get(struct rsoft_dev *dev, struct rsoft_key_pool *pool)
 {
 	uint32_t id = 0;
 
 	if (pool->ids.nb_free < pool->ids.max / RSOFT_KEY_REST_SHARE)
-		id = rsoft_key_wake(dev, pool);
+		id = key_wake(dev, pool);
 	if (id == 0)
 		id = rsoft_ids_get(&pool->ids);
 	if (id == 0)
-		id = rsoft_key_wake(dev, pool);
+		id = key_wake(dev, pool);
 	return id;
 }
 
@@ -155,9 +154,9 @@ rsoft_key_pool_get(struct rsoft_dev *dev, struct rsoft_key_pool *pool)
  * round: the first time may leave indexes out that they used.
  */
 static uint32_t
-rsoft_key_next_index(struct rsoft_dev *dev, uint32_t slot)
+key_next_index(struct rsoft_dev *dev, uint32_t slot)
 {
-	uint32_t nb = rsoft_key_nb_indexes(dev);
+	uint32_t nb = key_nb_indexes(dev);
 	uint32_t tries, high, index;
 
 	for (tries = 0; tries < 2 * nb; tries++) {
@@ -172,25 +171,25 @@ rsoft_key_next_index(struct rsoft_dev *dev, uint32_t slot)
 
 /* Take a slot that has an index to give; the slot, or UINT32_MAX. */
 static uint32_t
-rsoft_key_take_slot(struct rsoft_dev *dev, struct rsoft_key_pool *pool, uint32_t *index)
+key_take_slot(struct rsoft_dev *dev, struct rsoft_key_pool *pool, uint32_t *index)
 {
 	uint32_t tries, id;
 
 	for (tries = 0; tries < pool->ids.max; tries++) {
-		id = rsoft_key_pool_get(dev, pool);
+		id = key_pool_get(dev, pool);
 		if (id == 0)
 			break;
-		*index = rsoft_key_next_index(dev, pool->first + id - 1);
+		*index = key_next_index(dev, pool->first + id - 1);
 		if (likely(*index != 0))
 			return pool->first + id - 1;
-		rsoft_key_rest(pool, id);
+		key_rest(pool, id);
 	}
 	return UINT32_MAX;
 }
 
 /* Give a slot its owner, under this rkey. */
 static struct rsoft_key *
-rsoft_key_own(struct rsoft_dev *dev, uint32_t slot, struct rsoft_mr *mr, uint32_t rkey)
+key_own(struct rsoft_dev *dev, uint32_t slot, struct rsoft_mr *mr, uint32_t rkey)
 {
 	struct rsoft_key *key = &dev->keys[slot];
 
@@ -210,9 +209,9 @@ rsoft_key_alloc(struct rsoft_dev *dev, struct rsoft_mr *mr)
 	uint32_t slot, index;
 
 	rte_ticketlock_lock(&dev->lock);
-	slot = rsoft_key_take_slot(dev, pool, &index);
+	slot = key_take_slot(dev, pool, &index);
 	if (slot != UINT32_MAX) {
-		key = rsoft_key_own(dev, slot, mr, index << 8 | (rsoft_random() & 0xff));
+		key = key_own(dev, slot, mr, index << 8 | (rsoft_random() & 0xff));
 		RSOFT_COUNT(*nb, 1);
 	}
 	rte_ticketlock_unlock(&dev->lock);
@@ -221,7 +220,7 @@ rsoft_key_alloc(struct rsoft_dev *dev, struct rsoft_mr *mr)
 
 /* Whether an rkey is another's, or may become so: requests choose all tags of some indexes. */
 static bool
-rsoft_key_is_used(const struct rsoft_dev *dev, uint32_t rkey)
+key_is_used(const struct rsoft_dev *dev, uint32_t rkey)
 {
 	const struct rsoft_key *key = rsoft_key_at(dev, rkey);
 	uint32_t now = rsoft_word_rkey(__atomic_load_n(&key->word, __ATOMIC_RELAXED));
@@ -234,7 +233,7 @@ rsoft_key_is_used(const struct rsoft_dev *dev, uint32_t rkey)
 
 /* The slot of an index if it is free and for an MR, else any; UINT32_MAX when there is none. */
 static uint32_t
-rsoft_key_request_slot(struct rsoft_dev *dev, uint32_t index)
+key_request_slot(struct rsoft_dev *dev, uint32_t index)
 {
 	struct rsoft_key_pool *pool = &dev->mr_keys;
 	uint32_t slot = index & dev->slot_mask, id = slot - pool->first + 1;
@@ -242,7 +241,7 @@ rsoft_key_request_slot(struct rsoft_dev *dev, uint32_t index)
 	if (slot >= pool->first && id <= pool->ids.max && !dev->keys[slot].is_taken &&
 			rsoft_ids_take(&pool->ids, id))
 		return slot;
-	id = rsoft_key_pool_get(dev, pool);
+	id = key_pool_get(dev, pool);
 	return id != 0 ? pool->first + id - 1 : UINT32_MAX;
 }
 
@@ -256,14 +255,14 @@ rsoft_key_request(struct rsoft_dev *dev, struct rsoft_mr *mr, uint32_t rkey, str
 	if (ret != 0)
 		return ret;
 	rte_ticketlock_lock(&dev->lock);
-	if (rsoft_key_is_used(dev, rkey)) {
+	if (key_is_used(dev, rkey)) {
 		ret = -EEXIST;
 	} else {
-		slot = rsoft_key_request_slot(dev, rkey >> 8);
+		slot = key_request_slot(dev, rkey >> 8);
 		if (slot == UINT32_MAX) {
 			ret = -ENOSPC;
 		} else {
-			*key = rsoft_key_own(dev, slot, mr, rkey);
+			*key = key_own(dev, slot, mr, rkey);
 			rsoft_requested_add(dev, slot, rkey);
 			RSOFT_COUNT(dev->nb_mr, 1);
 		}
@@ -297,8 +296,8 @@ rsoft_key_free(struct rsoft_dev *dev, struct rsoft_key *key)
 	key->pages = NULL;
 	key->is_taken = 0;
 	RSOFT_COUNT(*nb, -1);
-	if (dev->nb_owners[slot] >= rsoft_key_nb_indexes(dev))
-		rsoft_key_rest(pool, id);
+	if (dev->nb_owners[slot] >= key_nb_indexes(dev))
+		key_rest(pool, id);
 	else
 		rsoft_ids_put(&pool->ids, id);
 	rte_ticketlock_unlock(&dev->lock);

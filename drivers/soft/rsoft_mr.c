@@ -22,7 +22,7 @@
  * If the kernel can't populate, at least check that it is mapped.
  */
 static int
-rsoft_mr_check_range(const struct iovec *range, bool is_write, bool is_fd)
+mr_check_range(const struct iovec *range, bool is_write, bool is_fd)
 {
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
 	unsigned char resident;
@@ -52,7 +52,7 @@ rsoft_mr_check_range(const struct iovec *range, bool is_write, bool is_fd)
 
 /* The same for all the memory of an MR. */
 static int
-rsoft_mr_check_mapped(const struct rmem_mr *base, uint32_t access)
+mr_check_mapped(const struct rmem_mr *base, uint32_t access)
 {
 	bool is_write = (access & RMEM_ACCESS_LOCAL_WRITE) != 0;
 	bool is_fd = (base->flags & RMEM_MR_FD) != 0;
@@ -62,13 +62,13 @@ rsoft_mr_check_mapped(const struct rmem_mr *base, uint32_t access)
 	int ret = 0;
 
 	for (i = 0; i < nb_iov && ret == 0; i++)
-		ret = rsoft_mr_check_range(&iov[i], is_write, is_fd);
+		ret = mr_check_range(&iov[i], is_write, is_fd);
 	return ret;
 }
 
 /* Pin all the memory of an MR, according to the device and its access; -ENOMEM. */
 static int
-rsoft_mr_pin(struct rmem_mr *base)
+mr_pin(struct rmem_mr *base)
 {
 	const struct iovec *iov;
 	struct iovec one;
@@ -80,7 +80,7 @@ rsoft_mr_pin(struct rmem_mr *base)
 
 /* Take it back, base being filled as it was. */
 static int
-rsoft_mr_unpin(struct rmem_mr *base, uint8_t pin)
+mr_unpin(struct rmem_mr *base, uint8_t pin)
 {
 	const struct iovec *iov;
 	struct iovec one;
@@ -94,7 +94,7 @@ rsoft_mr_unpin(struct rmem_mr *base, uint8_t pin)
  * handler was installed after ours, that one decides whether ours is called.
  */
 static void
-rsoft_mr_guard(struct rsoft_dev *dev)
+mr_guard(struct rsoft_dev *dev)
 {
 	if (dev->args.odp_guard == 0 || __atomic_load_n(&dev->has_guard, __ATOMIC_RELAXED) ||
 			!rsoft_guard_get())
@@ -105,7 +105,7 @@ rsoft_mr_guard(struct rsoft_dev *dev)
 
 /* Any key, or the one requested by the attributes; they may be NULL. */
 static int
-rsoft_mr_take_key(struct rsoft_mr *mr, const struct rmem_mr_attr *attr)
+mr_take_key(struct rsoft_mr *mr, const struct rmem_mr_attr *attr)
 {
 	struct rsoft_dev *dev = rsoft_dev_of(&mr->mr.obj);
 	int ret;
@@ -121,7 +121,7 @@ rsoft_mr_take_key(struct rsoft_mr *mr, const struct rmem_mr_attr *attr)
 		RSOFT_LOG(ERR, "max_mr=%" PRIu64 " memory regions are in use", dev->args.max_mr);
 		return -ENOSPC;
 	}
-	rsoft_mr_guard(dev);
+	mr_guard(dev);
 	mr->key->pd = mr->mr.pd->handle;
 	mr->mr.rkey = rsoft_word_rkey(mr->key->word);
 	mr->mr.lkey = mr->mr.rkey ^ RSOFT_LKEY_XOR;
@@ -130,16 +130,16 @@ rsoft_mr_take_key(struct rsoft_mr *mr, const struct rmem_mr_attr *attr)
 
 /* Have what a new MR needs for its memory: the pages, their table, or a list of ranges. */
 static int
-rsoft_mr_take_memory(struct rsoft_mr *mr)
+mr_take_memory(struct rsoft_mr *mr)
 {
 	struct rsoft_dev *dev = rsoft_dev_of(&mr->mr.obj);
 	int ret;
 
 	if (mr->mr.access & RMEM_ACCESS_ON_DEMAND)
 		return rsoft_odp_alloc(dev, mr->mr.addr, mr->mr.length, mr->mr.access, &mr->odp);
-	ret = rsoft_mr_check_mapped(&mr->mr, mr->mr.access);
+	ret = mr_check_mapped(&mr->mr, mr->mr.access);
 	if (ret == 0)
-		ret = rsoft_mr_pin(&mr->mr);
+		ret = mr_pin(&mr->mr);
 	if (ret != 0 || mr->mr.iov == NULL)
 		return ret;
 	mr->list = rsoft_list_of_iov(dev, mr->mr.iov, mr->mr.iov_count);
@@ -148,7 +148,7 @@ rsoft_mr_take_memory(struct rsoft_mr *mr)
 
 /* Fill in one stretch of memory; the key is not valid. */
 static void
-rsoft_mr_set_stretch(struct rsoft_mr *mr, void *addr, size_t length)
+mr_set_stretch(struct rsoft_mr *mr, void *addr, size_t length)
 {
 	struct rsoft_key *key = mr->key;
 
@@ -159,7 +159,7 @@ rsoft_mr_set_stretch(struct rsoft_mr *mr, void *addr, size_t length)
 }
 
 static void
-rsoft_mr_set_list(struct rsoft_mr *mr, size_t length)
+mr_set_list(struct rsoft_mr *mr, size_t length)
 {
 	struct rsoft_key *key = mr->key;
 
@@ -171,7 +171,7 @@ rsoft_mr_set_list(struct rsoft_mr *mr, size_t length)
 
 /* Page tables of the device can't shift a range against its pages. */
 static int
-rsoft_mr_check_iova(const struct rmem_mr *base)
+mr_check_iova(const struct rmem_mr *base)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 
@@ -188,7 +188,7 @@ rsoft_mr_check_iova(const struct rmem_mr *base)
 
 /* Advice first: a prefetch in progress watches the pages that it brought. */
 static void
-rsoft_mr_free_odp(struct rsoft_odp *odp)
+mr_free_odp(struct rsoft_odp *odp)
 {
 	rsoft_advise_cancel(odp);
 	rsoft_odp_free(odp);
@@ -200,22 +200,22 @@ rsoft_mr_reg(struct rmem_mr *base, const struct rmem_mr_attr *attr)
 	struct rsoft_mr *mr = rsoft_mr_of(base);
 	int ret;
 
-	ret = rsoft_mr_check_iova(base);
+	ret = mr_check_iova(base);
 	if (ret == 0)
-		ret = rsoft_mr_take_memory(mr);
+		ret = mr_take_memory(mr);
 	if (ret == 0)
-		ret = rsoft_mr_take_key(mr, attr);
+		ret = mr_take_key(mr, attr);
 	if (ret != 0) {
-		rsoft_mr_free_odp(mr->odp);
+		mr_free_odp(mr->odp);
 		rsoft_list_free(mr->list);
-		rsoft_mr_unpin(base, mr->pin);
+		mr_unpin(base, mr->pin);
 		return ret;
 	}
 	mr->key->iova = base->iova;
 	if (mr->list != NULL)
-		rsoft_mr_set_list(mr, base->length);
+		mr_set_list(mr, base->length);
 	else
-		rsoft_mr_set_stretch(mr, base->addr, base->length);
+		mr_set_stretch(mr, base->addr, base->length);
 	if ((attr->flags & RMEM_MR_DISABLED) == 0)
 		return rsoft_mr_enable(base);
 	return 0;
@@ -273,7 +273,7 @@ struct rsoft_mr_change {
 
 /* Check a change of an MR, and acquire its new memory, pin and table. */
 static int
-rsoft_mr_rereg_take(struct rsoft_mr *mr, void *addr, size_t length, uint32_t access,
+mr_rereg_take(struct rsoft_mr *mr, void *addr, size_t length, uint32_t access,
 		struct rsoft_mr_change *change)
 {
 	struct rsoft_dev *dev = rsoft_dev_of(&mr->mr.obj);
@@ -283,7 +283,7 @@ rsoft_mr_rereg_take(struct rsoft_mr *mr, void *addr, size_t length, uint32_t acc
 	if (change->is_other && (access & RMEM_ACCESS_ON_DEMAND))
 		return rsoft_odp_alloc(dev, addr, length, access, &change->odp);
 	if (change->is_other) {
-		ret = rsoft_mr_check_range(&range, (access & RMEM_ACCESS_LOCAL_WRITE) != 0,
+		ret = mr_check_range(&range, (access & RMEM_ACCESS_LOCAL_WRITE) != 0,
 				(mr->mr.flags & RMEM_MR_FD) != 0);
 		return ret != 0 ? ret : rsoft_pin(dev, access, &range, 1, &change->pin);
 	}
@@ -291,23 +291,23 @@ rsoft_mr_rereg_take(struct rsoft_mr *mr, void *addr, size_t length, uint32_t acc
 	if (mr->odp != NULL)
 		return rsoft_odp_check_access(mr->odp, access);
 	if (access & ~mr->mr.access & RMEM_ACCESS_LOCAL_WRITE)
-		return rsoft_mr_check_mapped(&mr->mr, access);
+		return mr_check_mapped(&mr->mr, access);
 	return 0;
 }
 
 /* The old memory is no longer in use, and the key is not valid: set the new one. */
 static int
-rsoft_mr_rereg_give(struct rsoft_mr *mr, void *addr, size_t length,
-		const struct rsoft_mr_change *change, enum rmem_rereg_result *result)
+mr_rereg_give(struct rsoft_mr *mr, void *addr, size_t length, const struct rsoft_mr_change *change,
+		enum rmem_rereg_result *result)
 {
-	int ret = rsoft_mr_unpin(&mr->mr, mr->pin);
+	int ret = mr_unpin(&mr->mr, mr->pin);
 
-	rsoft_mr_free_odp(mr->odp);
+	mr_free_odp(mr->odp);
 	rsoft_list_free(mr->list);
 	mr->list = NULL;
 	mr->pin = change->pin;
 	mr->odp = change->odp;
-	rsoft_mr_set_stretch(mr, addr, length);
+	mr_set_stretch(mr, addr, length);
 	if (ret != 0) {
 		RSOFT_LOG(ERR, "the old memory of MR 0x%08x is not all mapped any more",
 				mr->mr.rkey);
@@ -318,7 +318,7 @@ rsoft_mr_rereg_give(struct rsoft_mr *mr, void *addr, size_t length,
 
 /* A device without REREG, and on-demand MRs of the verbs driver, are registered again. */
 static bool
-rsoft_mr_keeps_keys(const struct rsoft_mr *mr, uint32_t access)
+mr_keeps_keys(const struct rsoft_mr *mr, uint32_t access)
 {
 	const struct rsoft_dev *dev = rsoft_dev_of(&mr->mr.obj);
 
@@ -344,9 +344,9 @@ rsoft_mr_rereg(struct rmem_mr *base, uint32_t flags, struct rmem_pd *pd, void *a
 	uint64_t new_word;
 	int ret;
 
-	if (!rsoft_mr_keeps_keys(mr, access))
+	if (!mr_keeps_keys(mr, access))
 		return -EOPNOTSUPP;
-	ret = rsoft_mr_rereg_take(mr, addr, length, access, &change);
+	ret = mr_rereg_take(mr, addr, length, access, &change);
 	if (ret != 0) {
 		*result = RMEM_REREG_ERR_DONT_FORK_NEW;
 		return ret;
@@ -367,7 +367,7 @@ rsoft_mr_rereg(struct rmem_mr *base, uint32_t flags, struct rmem_pd *pd, void *a
 			__ATOMIC_SEQ_CST);
 	rsoft_grace_wait();
 	if (change.is_other)
-		ret = rsoft_mr_rereg_give(mr, addr, length, &change, result);
+		ret = mr_rereg_give(mr, addr, length, &change, result);
 	if (flags & RMEM_REREG_CHANGE_TRANSLATION)
 		key->iova = (access & RMEM_ACCESS_ZERO_BASED) ? 0 : (uintptr_t)addr;
 	key->pd = pd->handle;
@@ -396,10 +396,10 @@ rsoft_mr_dereg(struct rmem_mr *base)
 	rsoft_grace_wait();
 	rsoft_key_free(dev, mr->key);
 	/* Memory that is not mapped any more is not locked either. */
-	rsoft_mr_unpin(base, mr->pin);
+	mr_unpin(base, mr->pin);
 	rte_free(mr->pages);
 	rsoft_list_free(mr->list);
-	rsoft_mr_free_odp(mr->odp);
+	mr_free_odp(mr->odp);
 	return 0;
 }
 
@@ -457,7 +457,7 @@ rsoft_fast_reg_mr_alloc(struct rmem_mr *base)
 		RSOFT_LOG(ERR, "no memory for a page list of %u", base->max_page_list_len);
 		return -ENOMEM;
 	}
-	ret = rsoft_mr_take_key(mr, NULL);
+	ret = mr_take_key(mr, NULL);
 	if (ret != 0)
 		rte_free(mr->pages);
 	return ret;
@@ -473,7 +473,7 @@ rsoft_mkey_alloc(struct rmem_mr *base)
 	mr->list = rsoft_list_alloc(dev, base->max_entries);
 	if (mr->list == NULL)
 		return -ENOMEM;
-	ret = rsoft_mr_take_key(mr, NULL);
+	ret = mr_take_key(mr, NULL);
 	if (ret != 0)
 		rsoft_list_free(mr->list);
 	return ret;

@@ -69,7 +69,7 @@ rsoft_mw_is_bound_by(const struct rsoft_qp *qp)
 
 /* The range is in the MR; the length of an implicit one is larger than that of its key. */
 static bool
-rsoft_mw_is_inside(const struct rsoft_key *key, const struct rmem_mw_bind_info *info)
+mw_is_inside(const struct rsoft_key *key, const struct rmem_mw_bind_info *info)
 {
 	uint64_t offset = info->addr - key->iova;
 
@@ -78,7 +78,7 @@ rsoft_mw_is_inside(const struct rsoft_key *key, const struct rmem_mw_bind_info *
 
 /* Check a binding and take a reference to its MR, if it has one. */
 static bool
-rsoft_mw_take_mr(const struct rsoft_qp *qp, const struct rmem_send_wr *wr)
+mw_take_mr(const struct rsoft_qp *qp, const struct rmem_send_wr *wr)
 {
 	const struct rmem_mw_bind_info info = {
 			.mr = wr->bind_mw.mr,
@@ -96,7 +96,7 @@ rsoft_mw_take_mr(const struct rsoft_qp *qp, const struct rmem_send_wr *wr)
 		key = rsoft_mr_of(info.mr)->key;
 		if (likely((rsoft_word_rights(__atomic_load_n(&key->word, __ATOMIC_ACQUIRE)) &
 					   RSOFT_VALID) &&
-				    rsoft_mw_is_inside(key, &info)))
+				    mw_is_inside(key, &info)))
 			return true;
 	}
 	rmem_obj_unhold(&info.mr->obj);
@@ -148,7 +148,7 @@ rsoft_mw_bind_start(struct rsoft_qp *qp, const struct rmem_send_wr *wr)
 
 	if (wr->bind_mw.mw->type == RMEM_MW_TYPE_2)
 		bad |= RSOFT_VALID; /* IBTA o10-37.2.30: from FREE only */
-	if (unlikely((rights & bad) != 0 || !rsoft_mw_take_mr(qp, wr)))
+	if (unlikely((rights & bad) != 0 || !mw_take_mr(qp, wr)))
 		return RMEM_WC_MW_BIND_ERR;
 	/*
 	 * Of several concurrent bindings only one proceeds; a full fence before the grace period.
@@ -168,7 +168,7 @@ rsoft_mw_bind_start(struct rsoft_qp *qp, const struct rmem_send_wr *wr)
 
 /* Fill a key that is BUSY; its rights. */
 static uint32_t
-rsoft_mw_fill(const struct rsoft_qp *qp, struct rsoft_key *key, const struct rmem_send_wr *wr)
+mw_fill(const struct rsoft_qp *qp, struct rsoft_key *key, const struct rmem_send_wr *wr)
 {
 	const struct rsoft_key *from = key->mr->key;
 	uint64_t word = __atomic_load_n(&from->word, __ATOMIC_RELAXED);
@@ -203,7 +203,7 @@ rsoft_mw_bind_end(struct rsoft_qp *qp, const struct rmem_send_wr *wr)
 	rsoft_key_unbind(key);
 	if (likely(wr->bind_mw.mr != NULL)) {
 		key->mr = rsoft_mr_of(wr->bind_mw.mr);
-		rights = rsoft_mw_fill(qp, key, wr);
+		rights = mw_fill(qp, key, wr);
 	}
 	__atomic_store_n(&key->word,
 			rsoft_key_word(rmem_rkey_of_tag(rkey, wr->bind_mw.key_tag), rights),

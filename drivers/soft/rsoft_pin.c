@@ -48,7 +48,7 @@ static struct {
 
 /* A number after a word at the start of a line of a file, or a default. */
 static uint64_t
-rsoft_pin_read(const char *path, const char *word, uint64_t otherwise)
+pin_read(const char *path, const char *word, uint64_t otherwise)
 {
 	char line[256];
 	FILE *f;
@@ -68,19 +68,19 @@ rsoft_pin_read(const char *path, const char *word, uint64_t otherwise)
 
 /* Stretches that may be locked apart; each splits a mapping in up to three. */
 static uint64_t
-rsoft_pin_max_runs(void)
+pin_max_runs(void)
 {
 	static uint64_t max_runs;
 
 	if (max_runs == 0)
-		max_runs = rsoft_pin_read("/proc/sys/vm/max_map_count", "", 65530) / 2 /
+		max_runs = pin_read("/proc/sys/vm/max_map_count", "", 65530) / 2 /
 				RSOFT_PIN_MAPS_SHARE;
 	return max_runs;
 }
 
 /* End of the mapping that holds a byte; where that is not known, of its page. */
 static uintptr_t
-rsoft_pin_mapping_end(uintptr_t at)
+pin_mapping_end(uintptr_t at)
 {
 	uintptr_t first, last, end = at + (uintptr_t)sysconf(_SC_PAGESIZE);
 	char line[4096];
@@ -101,14 +101,14 @@ rsoft_pin_mapping_end(uintptr_t at)
 
 /* Whether some of it is locked: that alone makes the kernel refuse to invalidate it. */
 static bool
-rsoft_pin_is_locked(uintptr_t first, uintptr_t end)
+pin_is_locked(uintptr_t first, uintptr_t end)
 {
 	return msync((void *)first, end - first, MS_ASYNC | MS_INVALIDATE) != 0 && errno == EBUSY;
 }
 
 /* Number of ends of a segment without an adjacent segment. */
 static uint64_t
-rsoft_pin_open_ends(const struct rsoft_seg *seg)
+pin_open_ends(const struct rsoft_seg *seg)
 {
 	const struct rsoft_seg *before = rsoft_segs_find(rsoft_pins.segs, seg->first - 1);
 	const struct rsoft_seg *behind = rsoft_segs_find(rsoft_pins.segs, seg->end);
@@ -123,15 +123,15 @@ rsoft_pin_open_ends(const struct rsoft_seg *seg)
 
 /* Take a segment that is locked by us into the sums, or (sign -1) out of them. */
 static void
-rsoft_pin_sum(const struct rsoft_seg *seg, int sign)
+pin_sum(const struct rsoft_seg *seg, int sign)
 {
 	rsoft_pins.nb_bytes += (uint64_t)sign * (seg->end - seg->first);
-	rsoft_pins.nb_runs += (uint64_t)sign * (rsoft_pin_open_ends(seg) - 1);
+	rsoft_pins.nb_runs += (uint64_t)sign * (pin_open_ends(seg) - 1);
 }
 
 /* Let an edge of segments be there; false: no memory. */
 static bool
-rsoft_pin_cut(uintptr_t at)
+pin_cut(uintptr_t at)
 {
 	struct rsoft_seg *behind, *seg = rsoft_segs_find(rsoft_pins.segs, at);
 
@@ -148,18 +148,18 @@ rsoft_pin_cut(uintptr_t at)
 
 /* Lock a segment that is in the tree; 0, or a positive errno. */
 static int
-rsoft_pin_lock(struct rsoft_seg *seg, int flags)
+pin_lock(struct rsoft_seg *seg, int flags)
 {
 	int error = 0;
 
-	rsoft_pin_sum(seg, 1);
+	pin_sum(seg, 1);
 	seg->is_ours = true;
-	if (rsoft_pins.nb_runs > rsoft_pin_max_runs())
+	if (rsoft_pins.nb_runs > pin_max_runs())
 		error = EMFILE;
 	else if (mlock2((void *)seg->first, seg->end - seg->first, flags) != 0)
 		error = errno;
 	if (error != 0) {
-		rsoft_pin_sum(seg, -1);
+		pin_sum(seg, -1);
 		rsoft_segs_remove(&rsoft_pins.segs, seg);
 	}
 	return error;
@@ -170,25 +170,25 @@ rsoft_pin_lock(struct rsoft_seg *seg, int flags)
  * by the program. 0, or a positive errno.
  */
 static int
-rsoft_pin_gap(uintptr_t first, uintptr_t end, int flags, struct rsoft_seg **seg)
+pin_gap(uintptr_t first, uintptr_t end, int flags, struct rsoft_seg **seg)
 {
-	bool is_locked = rsoft_pin_is_locked(first, end);
+	bool is_locked = pin_is_locked(first, end);
 
 	if (is_locked && end - first > (uintptr_t)sysconf(_SC_PAGESIZE)) {
 		/* A mapping is locked as a whole. */
-		end = RTE_MIN(end, rsoft_pin_mapping_end(first));
-		is_locked = rsoft_pin_is_locked(first, end);
+		end = RTE_MIN(end, pin_mapping_end(first));
+		is_locked = pin_is_locked(first, end);
 	}
 	*seg = rsoft_segs_add(&rsoft_pins.segs, first, end);
 	if (*seg == NULL)
 		return ENOMEM;
 	(*seg)->nb_pins = 1;
-	return is_locked ? 0 : rsoft_pin_lock(*seg, flags);
+	return is_locked ? 0 : pin_lock(*seg, flags);
 }
 
 /* Count one pin less of the segments of [at, end); false: some were not there to unlock. */
 static bool
-rsoft_pin_drop(uintptr_t at, uintptr_t end)
+pin_drop(uintptr_t at, uintptr_t end)
 {
 	struct rsoft_seg *seg;
 	bool is_good = true;
@@ -201,7 +201,7 @@ rsoft_pin_drop(uintptr_t at, uintptr_t end)
 		if (seg->is_ours) {
 			if (munlock((void *)seg->first, seg->end - seg->first) != 0)
 				is_good = false;
-			rsoft_pin_sum(seg, -1);
+			pin_sum(seg, -1);
 		}
 		rsoft_segs_remove(&rsoft_pins.segs, seg);
 	}
@@ -210,13 +210,13 @@ rsoft_pin_drop(uintptr_t at, uintptr_t end)
 
 /* Count one pin more of whole pages; 0, or a positive errno and nothing is changed. */
 static int
-rsoft_pin_add(uintptr_t first, uintptr_t end, int flags)
+pin_add(uintptr_t first, uintptr_t end, int flags)
 {
 	struct rsoft_seg *seg;
 	uintptr_t at = first;
 	int error;
 
-	if (!rsoft_pin_cut(first) || !rsoft_pin_cut(end))
+	if (!pin_cut(first) || !pin_cut(end))
 		return ENOMEM;
 	for (; at < end; at = seg->end) {
 		seg = rsoft_segs_find(rsoft_pins.segs, at);
@@ -224,10 +224,9 @@ rsoft_pin_add(uintptr_t first, uintptr_t end, int flags)
 			seg->nb_pins++;
 			continue;
 		}
-		error = rsoft_pin_gap(
-				at, seg != NULL ? RTE_MIN(seg->first, end) : end, flags, &seg);
+		error = pin_gap(at, seg != NULL ? RTE_MIN(seg->first, end) : end, flags, &seg);
 		if (error != 0) {
-			rsoft_pin_drop(first, at);
+			pin_drop(first, at);
 			return error;
 		}
 	}
@@ -236,24 +235,24 @@ rsoft_pin_add(uintptr_t first, uintptr_t end, int flags)
 
 /* Whether a range is all hugepages of EAL; the answer stays, as it does not ask what is free. */
 static bool
-rsoft_pin_is_eal_huge(const struct iovec *range)
+pin_is_eal_huge(const struct iovec *range)
 {
 	return rmem_pages_eal_size(range) > (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
 /* Unpin the first of several ranges. */
 static bool
-rsoft_pin_drop_ranges(const struct iovec *iov, uint32_t nb_iov)
+pin_drop_ranges(const struct iovec *iov, uint32_t nb_iov)
 {
 	uintptr_t first, end;
 	bool is_good = true;
 	uint32_t i;
 
 	for (i = 0; i < nb_iov; i++) {
-		if (rsoft_pin_is_eal_huge(&iov[i]))
+		if (pin_is_eal_huge(&iov[i]))
 			continue;
 		rmem_pages_of(&iov[i], &first, &end);
-		if (!rsoft_pin_drop(first, end))
+		if (!pin_drop(first, end))
 			is_good = false;
 	}
 	return is_good;
@@ -261,20 +260,20 @@ rsoft_pin_drop_ranges(const struct iovec *iov, uint32_t nb_iov)
 
 /* Pin all of several ranges; 0, or a positive errno and nothing is changed. */
 static int
-rsoft_pin_add_ranges(const struct iovec *iov, uint32_t nb_iov, int flags)
+pin_add_ranges(const struct iovec *iov, uint32_t nb_iov, int flags)
 {
 	uintptr_t first, end;
 	int error = 0;
 	uint32_t i;
 
 	for (i = 0; i < nb_iov && error == 0; i++) {
-		if (rsoft_pin_is_eal_huge(&iov[i]))
+		if (pin_is_eal_huge(&iov[i]))
 			continue;
 		rmem_pages_of(&iov[i], &first, &end);
-		error = rsoft_pin_add(first, end, flags);
+		error = pin_add(first, end, flags);
 	}
 	if (error != 0)
-		rsoft_pin_drop_ranges(iov, i - 1);
+		pin_drop_ranges(iov, i - 1);
 	return error;
 }
 
@@ -284,14 +283,14 @@ rsoft_pin_add_ranges(const struct iovec *iov, uint32_t nb_iov, int flags)
  * which mlock() replaces by pages to stay.
  */
 static int
-rsoft_pin_flags(uint32_t access)
+pin_flags(uint32_t access)
 {
 	return (access & RMEM_ACCESS_LOCAL_WRITE) && rmem_pages_can_populate() ? MLOCK_ONFAULT : 0;
 }
 
 /* Bytes of all pages of the ranges. */
 static uint64_t
-rsoft_pin_bytes(const struct iovec *iov, uint32_t nb_iov)
+pin_bytes(const struct iovec *iov, uint32_t nb_iov)
 {
 	uintptr_t first, end;
 	uint64_t bytes = 0;
@@ -306,7 +305,7 @@ rsoft_pin_bytes(const struct iovec *iov, uint32_t nb_iov)
 
 /* Whether RLIMIT_MEMLOCK does not hold for this thread: CAP_IPC_LOCK. */
 static bool
-rsoft_pin_is_unlimited(void)
+pin_is_unlimited(void)
 {
 	struct __user_cap_header_struct head = {_LINUX_CAPABILITY_VERSION_3, 0};
 	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
@@ -320,14 +319,14 @@ rsoft_pin_is_unlimited(void)
  * hugepages too. 0 or ENOMEM.
  */
 static int
-rsoft_pin_charge(const struct iovec *iov, uint32_t nb_iov)
+pin_charge(const struct iovec *iov, uint32_t nb_iov)
 {
 	struct rlimit limit = {RLIM_INFINITY, RLIM_INFINITY};
-	uint64_t bytes = rsoft_pin_bytes(iov, nb_iov);
+	uint64_t bytes = pin_bytes(iov, nb_iov);
 
 	getrlimit(RLIMIT_MEMLOCK, &limit);
 	if (limit.rlim_cur != RLIM_INFINITY && rsoft_pins.nb_charged + bytes > limit.rlim_cur &&
-			!rsoft_pin_is_unlimited())
+			!pin_is_unlimited())
 		return ENOMEM;
 	rsoft_pins.nb_charged += bytes;
 	return 0;
@@ -335,11 +334,11 @@ rsoft_pin_charge(const struct iovec *iov, uint32_t nb_iov)
 
 /* Log the limit exceeded, the numbers, and the remedy. */
 static void
-rsoft_pin_tell(uint32_t level, int error, const struct iovec *iov, uint32_t nb_iov)
+pin_tell(uint32_t level, int error, const struct iovec *iov, uint32_t nb_iov)
 {
-	uint64_t used = 1024 * rsoft_pin_read("/proc/self/status", "VmLck:", 0);
+	uint64_t used = 1024 * pin_read("/proc/self/status", "VmLck:", 0);
 	struct rlimit limit = {RLIM_INFINITY, RLIM_INFINITY};
-	uint64_t needed = rsoft_pin_bytes(iov, nb_iov);
+	uint64_t needed = pin_bytes(iov, nb_iov);
 
 	pthread_mutex_lock(&rsoft_pins.lock);
 	used = RTE_MAX(used, rsoft_pins.nb_charged);
@@ -350,7 +349,7 @@ rsoft_pin_tell(uint32_t level, int error, const struct iovec *iov, uint32_t nb_i
 				"rmem soft: %" PRIu64 " bytes can't be pinned: what is pinned lies "
 				"in %" PRIu64 " separate stretches, as many as vm.max_map_count "
 				"leaves room for; raise that, or register what lies together\n",
-				needed, rsoft_pin_max_runs());
+				needed, pin_max_runs());
 	else if (limit.rlim_cur != RLIM_INFINITY && used + needed > limit.rlim_cur)
 		rte_log(level, (uint32_t)rsoft_logtype,
 				"rmem soft: %" PRIu64 " bytes can't be pinned: RLIMIT_MEMLOCK is "
@@ -381,12 +380,12 @@ rsoft_pin(struct rsoft_dev *dev, uint32_t access, const struct iovec *iov, uint3
 	pthread_mutex_lock(&rsoft_pins.lock);
 	if (rsoft_has_profile(dev)) {
 		charged = RSOFT_PIN_CHARGED;
-		error = rsoft_pin_charge(iov, nb_iov);
+		error = pin_charge(iov, nb_iov);
 	}
 	if (error == 0) {
-		error = rsoft_pin_add_ranges(iov, nb_iov, rsoft_pin_flags(access));
+		error = pin_add_ranges(iov, nb_iov, pin_flags(access));
 		if (error != 0 && charged != 0)
-			rsoft_pins.nb_charged -= rsoft_pin_bytes(iov, nb_iov);
+			rsoft_pins.nb_charged -= pin_bytes(iov, nb_iov);
 	}
 	pthread_mutex_unlock(&rsoft_pins.lock);
 	if (error == 0) {
@@ -394,11 +393,11 @@ rsoft_pin(struct rsoft_dev *dev, uint32_t access, const struct iovec *iov, uint3
 		return 0;
 	}
 	if (dev->args.pin == RSOFT_PIN_ARG_REQUIRE) {
-		rsoft_pin_tell(RTE_LOG_ERR, error, iov, nb_iov);
+		pin_tell(RTE_LOG_ERR, error, iov, nb_iov);
 		return -ENOMEM;
 	}
 	if (__atomic_exchange_n(&dev->has_told_pin, 1, __ATOMIC_RELAXED) == 0)
-		rsoft_pin_tell(RTE_LOG_WARNING, error, iov, nb_iov);
+		pin_tell(RTE_LOG_WARNING, error, iov, nb_iov);
 	return 0;
 }
 
@@ -411,8 +410,8 @@ rsoft_unpin(uint8_t pin, const struct iovec *iov, uint32_t nb_iov)
 		return 0;
 	pthread_mutex_lock(&rsoft_pins.lock);
 	if (pin & RSOFT_PIN_CHARGED)
-		rsoft_pins.nb_charged -= rsoft_pin_bytes(iov, nb_iov);
-	is_good = rsoft_pin_drop_ranges(iov, nb_iov);
+		rsoft_pins.nb_charged -= pin_bytes(iov, nb_iov);
+	is_good = pin_drop_ranges(iov, nb_iov);
 	pthread_mutex_unlock(&rsoft_pins.lock);
 	return is_good ? 0 : -EFAULT;
 }

@@ -69,8 +69,7 @@ rsoft_post_progress(struct rsoft_dev *dev)
 
 /* Queue accepted requests for the engine, or for the wire, and send as the window allows. */
 static void
-rsoft_post_queued(
-		struct rsoft_qp *qp, unsigned int lcore, const struct rmem_send_wr *wr, uint32_t n)
+post_queued(struct rsoft_qp *qp, unsigned int lcore, const struct rmem_send_wr *wr, uint32_t n)
 {
 	if (qp->dev->nb_engines != 0) {
 		rsoft_sq_push(qp, wr, n);
@@ -87,13 +86,12 @@ rsoft_post_queued(
 
 /* Queue accepted requests, or execute them and queue those that can't run. */
 static __rte_always_inline void
-rsoft_post_accepted(
-		struct rsoft_qp *qp, unsigned int lcore, const struct rmem_send_wr *wr, uint32_t n)
+post_accepted(struct rsoft_qp *qp, unsigned int lcore, const struct rmem_send_wr *wr, uint32_t n)
 {
 	uint32_t done = 0;
 
 	if (unlikely(qp->is_queued)) {
-		rsoft_post_queued(qp, lcore, wr, n);
+		post_queued(qp, lcore, wr, n);
 		return;
 	}
 	rsoft_grace_enter_lcore(lcore);
@@ -128,7 +126,7 @@ rsoft_post_send(struct rmem_qp *base, const struct rmem_send_wr *wr, uint16_t nb
 	n = rsoft_sq_accept(qp, wr, nb_wr, &ret);
 	if (unlikely(n == 0))
 		return ret;
-	rsoft_post_accepted(qp, lcore, wr, n);
+	post_accepted(qp, lcore, wr, n);
 	return (int)n;
 }
 
@@ -158,13 +156,13 @@ rsoft_post_bind_mw(struct rmem_qp *base, struct rmem_mw *mw, const struct rmem_m
 		return -EINVAL;
 	ret = rsoft_sq_accept_bind(qp, &wr);
 	if (ret == 0)
-		rsoft_post_accepted(qp, lcore, &wr, 1);
+		post_accepted(qp, lcore, &wr, 1);
 	return ret;
 }
 
 /* How many more receives fit. */
 static uint32_t
-rsoft_rq_room(struct rsoft_rq *rq, uint32_t wanted)
+rq_room(struct rsoft_rq *rq, uint32_t wanted)
 {
 	uint32_t room = rq->depth - (rq->prod - rq->cons_seen);
 
@@ -187,7 +185,7 @@ rsoft_post_recv(struct rmem_qp *base, const struct rmem_recv_wr *wr, uint16_t nb
 		return -EBUSY;
 	if (unlikely(rte_lcore_id() >= RTE_MAX_LCORE))
 		return -EINVAL;
-	room = rsoft_rq_room(rq, nb_wr);
+	room = rq_room(rq, nb_wr);
 	for (i = 0; i < nb_wr; i++) {
 		struct rsoft_rqe *rqe;
 

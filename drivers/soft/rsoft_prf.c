@@ -12,28 +12,28 @@
 #define RSOFT_PRF_ROUNDS 4u /* of both halves */
 
 static inline uint64_t
-rsoft_rotl(uint64_t x, unsigned int n)
+rotl(uint64_t x, unsigned int n)
 {
 	return x << n | x >> (64 - n);
 }
 
 static inline void
-rsoft_sip_round(uint64_t v[4])
+sip_round(uint64_t v[4])
 {
 	v[0] += v[1];
 	v[2] += v[3];
-	v[1] = rsoft_rotl(v[1], 13) ^ v[0];
-	v[3] = rsoft_rotl(v[3], 16) ^ v[2];
-	v[0] = rsoft_rotl(v[0], 32) + v[3];
+	v[1] = rotl(v[1], 13) ^ v[0];
+	v[3] = rotl(v[3], 16) ^ v[2];
+	v[0] = rotl(v[0], 32) + v[3];
 	v[2] += v[1];
-	v[1] = rsoft_rotl(v[1], 17) ^ v[2];
-	v[3] = rsoft_rotl(v[3], 21) ^ v[0];
-	v[2] = rsoft_rotl(v[2], 32);
+	v[1] = rotl(v[1], 17) ^ v[2];
+	v[3] = rotl(v[3], 21) ^ v[0];
+	v[2] = rotl(v[2], 32);
 }
 
 /* SipHash-2-4 of the eight bytes of a word. */
 static uint64_t
-rsoft_siphash(const uint64_t secret[2], uint64_t word)
+siphash(const uint64_t secret[2], uint64_t word)
 {
 	const uint64_t last = UINT64_C(8) << 56; /* the length, and no bytes left */
 	uint64_t v[4] = {
@@ -45,16 +45,16 @@ rsoft_siphash(const uint64_t secret[2], uint64_t word)
 	unsigned int i;
 
 	v[3] ^= word;
-	rsoft_sip_round(v);
-	rsoft_sip_round(v);
+	sip_round(v);
+	sip_round(v);
 	v[0] ^= word;
 	v[3] ^= last;
-	rsoft_sip_round(v);
-	rsoft_sip_round(v);
+	sip_round(v);
+	sip_round(v);
 	v[0] ^= last;
 	v[2] ^= 0xff;
 	for (i = 0; i < 4; i++)
-		rsoft_sip_round(v);
+		sip_round(v);
 	return v[0] ^ v[1] ^ v[2] ^ v[3];
 }
 
@@ -70,9 +70,9 @@ rsoft_permute(const uint64_t secret[2], uint32_t tweak, uint32_t bits, uint32_t 
 	for (round = 0; round < UINT64_C(2) * RSOFT_PRF_ROUNDS; round += 2) {
 		uint64_t head = (uint64_t)tweak << 40 | round << 32;
 
-		high ^= (uint32_t)rsoft_siphash(secret, head | low) & high_mask;
+		high ^= (uint32_t)siphash(secret, head | low) & high_mask;
 		head |= UINT64_C(1) << 32;
-		low ^= (uint32_t)rsoft_siphash(secret, head | high) & low_mask;
+		low ^= (uint32_t)siphash(secret, head | high) & low_mask;
 	}
 	return high << low_bits | low;
 }

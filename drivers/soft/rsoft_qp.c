@@ -36,14 +36,14 @@
 #include "wire/rwire.h"
 
 static struct rsoft_qp *
-rsoft_qp_of(struct rmem_qp *qp)
+qp_of(struct rmem_qp *qp)
 {
 	return (struct rsoft_qp *)qp;
 }
 
 /* Give the QP a number and a place in its device's table. */
 static int
-rsoft_qp_enter(struct rsoft_qp *qp)
+qp_enter(struct rsoft_qp *qp)
 {
 	struct rsoft_dev *dev = qp->dev;
 	uint32_t index;
@@ -68,7 +68,7 @@ rsoft_qp_enter(struct rsoft_qp *qp)
 
 /* As mlx5's MLX5_SCATTER_TO_CQE: on, unless the variable is 0 or the QP disables it. */
 static bool
-rsoft_qp_wants_inline_recv(const struct rmem_qp_conf *conf)
+qp_wants_inline_recv(const struct rmem_qp_conf *conf)
 {
 	const char *env = getenv("RMEM_SCATTER_TO_CQE");
 
@@ -81,7 +81,7 @@ int
 rsoft_qp_create(struct rmem_qp *base, const struct rmem_qp_conf *conf)
 {
 	struct rsoft_dev *dev = rsoft_dev_of(&base->obj);
-	struct rsoft_qp *qp = rsoft_qp_of(base);
+	struct rsoft_qp *qp = qp_of(base);
 	int ret;
 
 	qp->dev = dev;
@@ -96,7 +96,7 @@ rsoft_qp_create(struct rmem_qp *base, const struct rmem_qp_conf *conf)
 	qp->max_recv_sge = conf->max_recv_sge;
 	qp->max_msg_size = rsoft_profile_of(dev)->max_msg_size;
 	qp->is_inline_recv = (rsoft_profile_of(dev)->capa & RMEM_DEV_CAPA_INLINE_RECV) != 0 &&
-			rsoft_qp_wants_inline_recv(conf);
+			qp_wants_inline_recv(conf);
 	qp->is_queued = dev->nb_engines != 0;
 	qp->psn = rsoft_random() & 0xffffff;
 	ret = rsoft_sq_init(&qp->sq, conf, (int)(int64_t)dev->args.socket);
@@ -105,7 +105,7 @@ rsoft_qp_create(struct rmem_qp *base, const struct rmem_qp_conf *conf)
 	ret = rsoft_rq_init(&qp->rq, conf, (int)(int64_t)dev->args.socket);
 	if (ret != 0)
 		goto fini_sq;
-	ret = rsoft_qp_enter(qp);
+	ret = qp_enter(qp);
 	if (ret != 0)
 		goto free_rq;
 	rsoft_cq_attach(rsoft_cq_of(base->send_cq));
@@ -129,7 +129,7 @@ fail:
 int
 rsoft_qp_connect(struct rmem_qp *base, const struct rmem_qp_conn *conn)
 {
-	struct rsoft_qp *qp = rsoft_qp_of(base);
+	struct rsoft_qp *qp = qp_of(base);
 	int ret = 0;
 
 	rte_ticketlock_lock(&qp->ctl_lock);
@@ -163,7 +163,7 @@ rsoft_qp_connect(struct rmem_qp *base, const struct rmem_qp_conn *conn)
 int
 rsoft_qp_query(struct rmem_qp *base, struct rmem_qp_attr *attr)
 {
-	struct rsoft_qp *qp = rsoft_qp_of(base);
+	struct rsoft_qp *qp = qp_of(base);
 
 	memset(attr, 0, sizeof(*attr));
 	rte_ticketlock_lock(&rsoft_domain->lock);
@@ -188,7 +188,7 @@ rsoft_qp_query(struct rmem_qp *base, struct rmem_qp_attr *attr)
 int
 rsoft_qp_set_error(struct rmem_qp *base)
 {
-	struct rsoft_qp *qp = rsoft_qp_of(base);
+	struct rsoft_qp *qp = qp_of(base);
 	bool is_reset;
 
 	rte_ticketlock_lock(&qp->ctl_lock);
@@ -205,7 +205,7 @@ rsoft_qp_set_error(struct rmem_qp *base)
 
 /* To RESET, when no thread uses the QP as a peer any more; removed from the table if it dies. */
 static void
-rsoft_qp_quiesce(struct rsoft_qp *qp, bool is_dying)
+qp_quiesce(struct rsoft_qp *qp, bool is_dying)
 {
 	struct rsoft_dev *dev = qp->dev;
 	struct rsoft_qp *peer;
@@ -239,14 +239,14 @@ rsoft_qp_quiesce(struct rsoft_qp *qp, bool is_dying)
 int
 rsoft_qp_reset(struct rmem_qp *base)
 {
-	rsoft_qp_quiesce(rsoft_qp_of(base), false);
+	qp_quiesce(qp_of(base), false);
 	return 0;
 }
 
 int
 rsoft_qp_destroy(struct rmem_qp *base)
 {
-	struct rsoft_qp *qp = rsoft_qp_of(base);
+	struct rsoft_qp *qp = qp_of(base);
 	struct rsoft_dev *dev = qp->dev;
 
 	if (rsoft_has_profile(dev) && rsoft_mw_is_bound_by(qp)) {
@@ -255,7 +255,7 @@ rsoft_qp_destroy(struct rmem_qp *base)
 		return -EBUSY;
 	}
 	rsoft_engine_remove_qp(qp);
-	rsoft_qp_quiesce(qp, true);
+	qp_quiesce(qp, true);
 	rsoft_cq_detach(rsoft_cq_of(base->send_cq));
 	rsoft_cq_detach(rsoft_cq_of(base->recv_cq));
 	rte_ticketlock_lock(&rsoft_domain->lock);

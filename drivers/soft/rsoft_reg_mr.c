@@ -15,7 +15,7 @@
 
 /* Whether the request's own numbers fit together (IBTA 10.6.3); an enum rmem_vendor_err. */
 static uint32_t
-rsoft_reg_mr_check_range(const struct rsoft_dev *dev, const struct rmem_send_wr *wr)
+reg_mr_check_range(const struct rsoft_dev *dev, const struct rmem_send_wr *wr)
 {
 	uint64_t page_size = UINT64_C(1) << (wr->reg_mr.log2_page_size & 63);
 	uint64_t room = page_size * wr->reg_mr.page_list_len;
@@ -45,7 +45,7 @@ rsoft_reg_mr_check_access(uint32_t access, uint64_t iova)
 
 /* Whether the pages are aligned, and whether they follow each other. An enum rmem_vendor_err. */
 static uint32_t
-rsoft_reg_mr_check_pages(const struct rmem_send_wr *wr, bool *is_contiguous)
+reg_mr_check_pages(const struct rmem_send_wr *wr, bool *is_contiguous)
 {
 	const uint64_t *page = wr->reg_mr.page_list->page_list;
 	uint64_t page_size = UINT64_C(1) << wr->reg_mr.log2_page_size;
@@ -62,7 +62,7 @@ rsoft_reg_mr_check_pages(const struct rmem_send_wr *wr, bool *is_contiguous)
 }
 
 static uint32_t
-rsoft_reg_mr_check(const struct rsoft_qp *qp, const struct rmem_send_wr *wr, bool *is_contiguous)
+reg_mr_check(const struct rsoft_qp *qp, const struct rmem_send_wr *wr, bool *is_contiguous)
 {
 	const struct rmem_mr *mr = wr->reg_mr.mr;
 	const struct rmem_fast_reg_page_list *list = wr->reg_mr.page_list;
@@ -77,13 +77,13 @@ rsoft_reg_mr_check(const struct rsoft_qp *qp, const struct rmem_send_wr *wr, boo
 		return RMEM_VENDOR_ERR_NB_PAGES;
 	if (!rsoft_reg_mr_check_access(wr->reg_mr.access, wr->reg_mr.iova))
 		return RMEM_VENDOR_ERR_ACCESS;
-	why = rsoft_reg_mr_check_range(qp->dev, wr);
-	return why != RMEM_VENDOR_ERR_NONE ? why : rsoft_reg_mr_check_pages(wr, is_contiguous);
+	why = reg_mr_check_range(qp->dev, wr);
+	return why != RMEM_VENDOR_ERR_NONE ? why : reg_mr_check_pages(wr, is_contiguous);
 }
 
 /* Whether a page is one that only the kernel may copy. */
 static __rte_noinline bool
-rsoft_reg_mr_is_unguarded(const struct rmem_send_wr *wr)
+reg_mr_is_unguarded(const struct rmem_send_wr *wr)
 {
 	const uint64_t *page = wr->reg_mr.page_list->page_list;
 	uint32_t i;
@@ -97,8 +97,7 @@ rsoft_reg_mr_is_unguarded(const struct rmem_send_wr *wr)
 
 /* Fill a key that is BUSY and make it valid. */
 static void
-rsoft_reg_mr_do(struct rsoft_mr *mr, const struct rmem_send_wr *wr, uint32_t rkey,
-		bool is_contiguous)
+reg_mr_do(struct rsoft_mr *mr, const struct rmem_send_wr *wr, uint32_t rkey, bool is_contiguous)
 {
 	const uint64_t *page = wr->reg_mr.page_list->page_list;
 	uint32_t rights = RSOFT_NEED_READ | RSOFT_INV | (wr->reg_mr.access & RSOFT_ACCESS);
@@ -110,7 +109,7 @@ rsoft_reg_mr_do(struct rsoft_mr *mr, const struct rmem_send_wr *wr, uint32_t rke
 	key->length = wr->reg_mr.length;
 	key->log2_page_size = wr->reg_mr.log2_page_size;
 	if (unlikely(__atomic_load_n(&rsoft_odp_nb_unguarded, __ATOMIC_ACQUIRE) != 0) &&
-			rsoft_reg_mr_is_unguarded(wr))
+			reg_mr_is_unguarded(wr))
 		odp = &rsoft_odp_raw;
 	mr->odp = odp;
 	if (is_contiguous && odp == NULL) {
@@ -134,14 +133,14 @@ rsoft_reg_mr(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t *why)
 	uint32_t rkey;
 	bool is_contiguous;
 
-	*why = rsoft_reg_mr_check(qp, wr, &is_contiguous);
+	*why = reg_mr_check(qp, wr, &is_contiguous);
 	if (unlikely(*why != RMEM_VENDOR_ERR_NONE))
 		return RMEM_WC_MW_BIND_ERR;
 	if (unlikely(!rsoft_key_take(mr->key, &rkey))) {
 		*why = RMEM_VENDOR_ERR_NOT_FREE;
 		return RMEM_WC_MW_BIND_ERR;
 	}
-	rsoft_reg_mr_do(mr, wr, rmem_rkey_of_tag(rkey, wr->reg_mr.key_tag), is_contiguous);
+	reg_mr_do(mr, wr, rmem_rkey_of_tag(rkey, wr->reg_mr.key_tag), is_contiguous);
 	RSOFT_COUNT(qp->stats.reg_mrs, 1);
 	return RMEM_WC_SUCCESS;
 }

@@ -20,7 +20,7 @@
 
 /* The peer is not ready: wait, or fail. */
 static int
-rsoft_req_no_peer(struct rsoft_qp *qp)
+req_no_peer(struct rsoft_qp *qp)
 {
 	struct rsoft_sq *sq = &qp->sq;
 	uint64_t now = rte_rdtsc();
@@ -42,14 +42,14 @@ rsoft_req_no_peer(struct rsoft_qp *qp)
 
 /* The peer has no receive: wait for its RNR timer, or fail. */
 static int
-rsoft_req_no_recv(struct rsoft_qp *qp)
+req_no_recv(struct rsoft_qp *qp)
 {
 	const struct rsoft_qp *peer = rsoft_resp_peer(qp);
 	struct rsoft_sq *sq = &qp->sq;
 	uint64_t pause, now = rte_rdtsc();
 
 	if (peer == NULL)
-		return rsoft_req_no_peer(qp);
+		return req_no_peer(qp);
 	pause = rte_get_tsc_hz() / 1000 * rsoft_resp_rnr_ns(peer) / 1000000;
 	if (sq->wait != RSOFT_WAIT_RNR) {
 		RSOFT_COUNT(qp->stats.rnr_retries, 1);
@@ -69,9 +69,9 @@ rsoft_req_no_recv(struct rsoft_qp *qp)
 	return RSOFT_WAIT_RNR;
 }
 
-/* Wait at the head for the grace period of one invalidation; see rsoft_req_grace(). */
+/* Wait at the head for the grace period of one invalidation; see req_grace(). */
 static int
-rsoft_req_wait_inv(struct rsoft_qp *qp, struct rsoft_key *key, uint32_t rq_pos)
+req_wait_inv(struct rsoft_qp *qp, struct rsoft_key *key, uint32_t rq_pos)
 {
 	qp->sq.wait = RSOFT_WAIT_GRACE;
 	qp->sq.token = 0;
@@ -83,7 +83,7 @@ rsoft_req_wait_inv(struct rsoft_qp *qp, struct rsoft_key *key, uint32_t rq_pos)
 
 /* Open the local side of a request. Inline data needs no key. */
 static __rte_always_inline int
-rsoft_req_local(struct rsoft_run *run, const struct rmem_send_wr *wr, uint32_t need,
+req_local(struct rsoft_run *run, const struct rmem_send_wr *wr, uint32_t need,
 		struct rsoft_span *spans, uint64_t *length)
 {
 	const struct rsoft_qp *qp = run->qp;
@@ -110,13 +110,13 @@ rsoft_req_local(struct rsoft_run *run, const struct rmem_send_wr *wr, uint32_t n
 }
 
 static int
-rsoft_req_write(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *length)
+req_write(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *length)
 {
 	struct rsoft_span from[RSOFT_MAX_SGE];
 	struct rsoft_qp *peer;
 	int status;
 
-	status = rsoft_req_local(run, wr, RSOFT_NEED_READ, from, length);
+	status = req_local(run, wr, RSOFT_NEED_READ, from, length);
 	if (unlikely(status != RMEM_WC_SUCCESS))
 		return status;
 	peer = rsoft_resp_peer(run->qp);
@@ -127,7 +127,7 @@ rsoft_req_write(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *
 
 /* SEND of any kind, and WRITE_WITH_IMM: they consume a receive. */
 static int
-rsoft_req_send(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *length)
+req_send(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *length)
 {
 	struct rsoft_span from[RSOFT_MAX_SGE];
 	struct rsoft_key *inv_key = NULL;
@@ -135,7 +135,7 @@ rsoft_req_send(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *l
 	uint32_t rq_pos = 0;
 	int status;
 
-	status = rsoft_req_local(run, wr, RSOFT_NEED_READ, from, length);
+	status = req_local(run, wr, RSOFT_NEED_READ, from, length);
 	if (unlikely(status != RMEM_WC_SUCCESS))
 		return status;
 	peer = rsoft_resp_peer(run->qp);
@@ -149,7 +149,7 @@ rsoft_req_send(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *l
 	else
 		status = rsoft_resp_send(peer, wr, from, *length, &inv_key, &rq_pos);
 	if (status == RSOFT_WAIT_GRACE)
-		return rsoft_req_wait_inv(run->qp, inv_key, rq_pos);
+		return req_wait_inv(run->qp, inv_key, rq_pos);
 	if (unlikely(status == RMEM_WC_LOC_PROT_ERR))
 		run->why = RMEM_VENDOR_ERR_PAGE_FAULT;
 	return status;
@@ -160,7 +160,7 @@ rsoft_req_send(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *l
  * on both sides, the status is that of the remote one. Nothing is copied before both are opened.
  */
 static int
-rsoft_req_read(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *length)
+req_read(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *length)
 {
 	struct rsoft_qp *qp = run->qp;
 	struct rsoft_span to[RSOFT_MAX_SGE], from;
@@ -177,7 +177,7 @@ rsoft_req_read(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *l
 	status = rsoft_resp_open(peer, RMEM_ACCESS_REMOTE_READ, wr->rdma.remote_addr, wr->rdma.rkey,
 			*length, &from, &run->why);
 	if (likely(status == RMEM_WC_SUCCESS))
-		status = rsoft_req_local(run, wr, RSOFT_NEED_WRITE, to, length);
+		status = req_local(run, wr, RSOFT_NEED_WRITE, to, length);
 	if (likely(status == RMEM_WC_SUCCESS && *length != 0))
 		status = rsoft_copy_status(
 				rsoft_copy_all(to, &from, *length), RSOFT_SIDE_TO, &run->why);
@@ -188,12 +188,12 @@ rsoft_req_read(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *l
 		run->why = rsoft_key_why_not_inv(qp, wr->invalidate_rkey);
 		return RMEM_WC_MW_BIND_ERR;
 	}
-	return rsoft_req_wait_inv(qp, key, 0);
+	return req_wait_inv(qp, key, 0);
 }
 
 /* In the order of a READ. */
 static int
-rsoft_req_atomic(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *length)
+req_atomic(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *length)
 {
 	struct rsoft_span to[RSOFT_MAX_SGE];
 	struct rsoft_span from = {.length = sizeof(uint64_t)}, word;
@@ -208,7 +208,7 @@ rsoft_req_atomic(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t 
 	to[0] = (struct rsoft_span){.ptr = NULL};
 	status = rsoft_resp_atomic_open(peer, wr, &word, &run->why);
 	if (likely(status == RMEM_WC_SUCCESS))
-		status = rsoft_req_local(run, wr, RSOFT_NEED_WRITE, to, length);
+		status = req_local(run, wr, RSOFT_NEED_WRITE, to, length);
 	if (likely(status == RMEM_WC_SUCCESS))
 		status = rsoft_resp_atomic(wr, &word, &before, &run->why);
 	if (status != RMEM_WC_SUCCESS)
@@ -220,7 +220,7 @@ rsoft_req_atomic(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t 
 
 /* The requests at the head whose invalidation waited are done; those among n, how many. */
 static uint32_t
-rsoft_req_end_inv(struct rsoft_run *run, const uint8_t *wrs, size_t stride, uint32_t n)
+req_end_inv(struct rsoft_run *run, const uint8_t *wrs, size_t stride, uint32_t n)
 {
 	struct rsoft_qp *qp = run->qp;
 	uint32_t i, nb_inv = RTE_MIN(qp->sq.nb_inv, n);
@@ -260,7 +260,7 @@ rsoft_req_end_inv(struct rsoft_run *run, const uint8_t *wrs, size_t stride, uint
 
 /* Invalidate the keys of consecutive LOCAL_INVs; returns their number. */
 static uint32_t
-rsoft_req_local_inv(struct rsoft_qp *qp, const uint8_t *wrs, size_t stride, uint32_t n)
+req_local_inv(struct rsoft_qp *qp, const uint8_t *wrs, size_t stride, uint32_t n)
 {
 	uint32_t i;
 
@@ -279,7 +279,7 @@ rsoft_req_local_inv(struct rsoft_qp *qp, const uint8_t *wrs, size_t stride, uint
 
 /* Whether the grace period that the head waits for is over; the first call starts it. */
 static bool
-rsoft_req_grace(struct rsoft_run *run)
+req_grace(struct rsoft_run *run)
 {
 	struct rsoft_sq *sq = &run->qp->sq;
 
@@ -292,35 +292,35 @@ rsoft_req_grace(struct rsoft_run *run)
 }
 
 static int
-rsoft_req_reg_mr(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *length)
+req_reg_mr(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *length)
 {
 	*length = 0;
 	return rsoft_reg_mr(run->qp, wr, &run->why);
 }
 
 static int
-rsoft_req_umr(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *length)
+req_umr(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *length)
 {
 	*length = 0;
 	return rsoft_umr(run->qp, wr, &run->why);
 }
 
 static int
-rsoft_req_bind_mw(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *length)
+req_bind_mw(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *length)
 {
 	int status = rsoft_mw_bind_start(run->qp, wr);
 
 	*length = 0;
 	if (status == RSOFT_WAIT_GRACE)
-		return rsoft_req_wait_inv(run->qp, NULL, 0);
+		return req_wait_inv(run->qp, NULL, 0);
 	if (status != RMEM_WC_SUCCESS)
 		run->why = rsoft_mw_why_not_bound(run->qp, wr);
 	return status;
 }
 
-/* A LOCAL_INV that rsoft_req_local_inv() left. */
+/* A LOCAL_INV that req_local_inv() left. */
 static int
-rsoft_req_no_inv(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *length)
+req_no_inv(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *length)
 {
 	*length = 0;
 	run->why = rsoft_key_why_not_inv(run->qp, wr->invalidate_rkey);
@@ -331,24 +331,24 @@ rsoft_req_no_inv(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t 
 typedef int (*rsoft_exec_t)(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *length);
 
 static const rsoft_exec_t rsoft_exec[RMEM_WR_OPCODE_NB] = {
-		[RMEM_WR_RDMA_WRITE] = rsoft_req_write,
-		[RMEM_WR_RDMA_WRITE_WITH_IMM] = rsoft_req_send,
-		[RMEM_WR_SEND] = rsoft_req_send,
-		[RMEM_WR_SEND_WITH_IMM] = rsoft_req_send,
-		[RMEM_WR_RDMA_READ] = rsoft_req_read,
-		[RMEM_WR_ATOMIC_CMP_AND_SWP] = rsoft_req_atomic,
-		[RMEM_WR_ATOMIC_FETCH_AND_ADD] = rsoft_req_atomic,
-		[RMEM_WR_LOCAL_INV] = rsoft_req_no_inv,
-		[RMEM_WR_SEND_WITH_INV] = rsoft_req_send,
-		[RMEM_WR_REG_MR] = rsoft_req_reg_mr,
-		[RMEM_WR_RDMA_READ_WITH_INV] = rsoft_req_read,
-		[RMEM_WR_BIND_MW] = rsoft_req_bind_mw,
-		[RMEM_WR_UMR] = rsoft_req_umr,
+		[RMEM_WR_RDMA_WRITE] = req_write,
+		[RMEM_WR_RDMA_WRITE_WITH_IMM] = req_send,
+		[RMEM_WR_SEND] = req_send,
+		[RMEM_WR_SEND_WITH_IMM] = req_send,
+		[RMEM_WR_RDMA_READ] = req_read,
+		[RMEM_WR_ATOMIC_CMP_AND_SWP] = req_atomic,
+		[RMEM_WR_ATOMIC_FETCH_AND_ADD] = req_atomic,
+		[RMEM_WR_LOCAL_INV] = req_no_inv,
+		[RMEM_WR_SEND_WITH_INV] = req_send,
+		[RMEM_WR_REG_MR] = req_reg_mr,
+		[RMEM_WR_RDMA_READ_WITH_INV] = req_read,
+		[RMEM_WR_BIND_MW] = req_bind_mw,
+		[RMEM_WR_UMR] = req_umr,
 };
 
 /* Copy what a WRITE opened; an enum rsoft_side. */
 static __rte_always_inline unsigned int
-rsoft_req_write_copy(const struct rsoft_span *to, const struct rsoft_span *from, uint32_t length)
+req_write_copy(const struct rsoft_span *to, const struct rsoft_span *from, uint32_t length)
 {
 	unsigned int side;
 
@@ -365,11 +365,11 @@ rsoft_req_write_copy(const struct rsoft_span *to, const struct rsoft_span *from,
 
 /*
  * The common case, without the detours: WRITEs from one SGE each, as many of n as go
- * through. Any that is different or does not open is left, untouched, to rsoft_req_write(). The
+ * through. Any that is different or does not open is left, untouched, to req_write(). The
  * states are read once: a burst is short, and a change of state waits for its end.
  */
 static uint32_t
-rsoft_req_writes(struct rsoft_run *run, const uint8_t *wrs, size_t stride, uint32_t n)
+req_writes(struct rsoft_run *run, const uint8_t *wrs, size_t stride, uint32_t n)
 {
 	const uint8_t plain =
 			(uint8_t) ~(RMEM_SEND_SIGNALED | RMEM_SEND_FENCE | RMEM_SEND_SOLICITED);
@@ -395,7 +395,7 @@ rsoft_req_writes(struct rsoft_run *run, const uint8_t *wrs, size_t stride, uint3
 			break;
 		if (unlikely(sge->length > qp->max_msg_size))
 			break;
-		side = rsoft_req_write_copy(&to, &from, sge->length);
+		side = req_write_copy(&to, &from, sge->length);
 		if (unlikely(side != RSOFT_SIDE_NONE)) {
 			rsoft_run_fail(run, wr,
 					rsoft_copy_status(side, RSOFT_SIDE_FROM, &run->why));
@@ -413,7 +413,7 @@ rsoft_req_writes(struct rsoft_run *run, const uint8_t *wrs, size_t stride, uint3
 
 /* The QP is not in RTS: flush a request, unless it is in RESET and all will be dropped. */
 static bool
-rsoft_req_flush(struct rsoft_run *run, const struct rmem_send_wr *wr, uint32_t state)
+req_flush(struct rsoft_run *run, const struct rmem_send_wr *wr, uint32_t state)
 {
 	if (state == RMEM_QPS_RESET)
 		return false;
@@ -423,7 +423,7 @@ rsoft_req_flush(struct rsoft_run *run, const struct rmem_send_wr *wr, uint32_t s
 
 /* Start what the next n requests begin with, and end it unless it must wait; how many. */
 static uint32_t
-rsoft_req_next(struct rsoft_run *run, const uint8_t *wrs, size_t stride, uint32_t n)
+req_next(struct rsoft_run *run, const uint8_t *wrs, size_t stride, uint32_t n)
 {
 	const struct rmem_send_wr *wr = (const void *)wrs;
 	struct rsoft_qp *qp = run->qp;
@@ -432,19 +432,19 @@ rsoft_req_next(struct rsoft_run *run, const uint8_t *wrs, size_t stride, uint32_
 	int status;
 
 	if (wr->opcode == RMEM_WR_RDMA_WRITE) {
-		done = rsoft_req_writes(run, wrs, stride, n);
+		done = req_writes(run, wrs, stride, n);
 		if (done != 0) {
 			qp->sq.wait = RSOFT_WAIT_NONE;
 			return done;
 		}
 	}
-	if (wr->opcode == RMEM_WR_LOCAL_INV && rsoft_req_local_inv(qp, wrs, stride, n) != 0)
+	if (wr->opcode == RMEM_WR_LOCAL_INV && req_local_inv(qp, wrs, stride, n) != 0)
 		return 0;
 	status = rsoft_exec[wr->opcode](run, wr, &length);
 	if (status == RSOFT_WAIT_PEER)
-		status = rsoft_req_no_peer(qp);
+		status = req_no_peer(qp);
 	else if (status == RSOFT_WAIT_RNR)
-		status = rsoft_req_no_recv(qp);
+		status = req_no_recv(qp);
 	if (status < 0)
 		return 0;
 	if (likely(status == RMEM_WC_SUCCESS)) {
@@ -458,7 +458,7 @@ rsoft_req_next(struct rsoft_run *run, const uint8_t *wrs, size_t stride, uint32_
 
 /* The body of rsoft_req_exec(). */
 static uint32_t
-rsoft_req_run(struct rsoft_run *run, const uint8_t *wrs, size_t stride, uint32_t n)
+req_run(struct rsoft_run *run, const uint8_t *wrs, size_t stride, uint32_t n)
 {
 	struct rsoft_qp *qp = run->qp;
 	uint32_t state, done, i = 0;
@@ -469,15 +469,15 @@ rsoft_req_run(struct rsoft_run *run, const uint8_t *wrs, size_t stride, uint32_t
 		run->why = RMEM_VENDOR_ERR_NONE;
 		state = __atomic_load_n(&qp->state, __ATOMIC_ACQUIRE);
 		if (unlikely(qp->sq.wait == RSOFT_WAIT_GRACE)) {
-			if (!rsoft_req_grace(run))
+			if (!req_grace(run))
 				break;
-			i += rsoft_req_end_inv(run, at, stride, n - i);
+			i += req_end_inv(run, at, stride, n - i);
 		} else if (unlikely(state != RMEM_QPS_RTS)) {
-			if (!rsoft_req_flush(run, (const void *)at, state))
+			if (!req_flush(run, (const void *)at, state))
 				break;
 			i++;
 		} else {
-			done = rsoft_req_next(run, at, stride, n - i);
+			done = req_next(run, at, stride, n - i);
 			if (done == 0 && qp->sq.wait != RSOFT_WAIT_GRACE)
 				break;
 			i += done;
@@ -496,7 +496,7 @@ rsoft_req_exec(struct rsoft_qp *qp, unsigned int lcore, bool is_queued, const vo
 	if (unlikely(rsoft_cq_is_overrun(qp->qp.send_cq) || rsoft_cq_is_overrun(qp->qp.recv_cq)))
 		rsoft_rq_fail(qp);
 	rsoft_run_begin(&run, qp, lcore, is_queued);
-	executed = rsoft_req_run(&run, wrs, stride, n);
+	executed = req_run(&run, wrs, stride, n);
 	rsoft_run_end(&run);
 	return executed;
 }
@@ -523,6 +523,6 @@ rsoft_req_start_inv(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t
 	if (key == NULL)
 		*why = rsoft_key_why_not_inv(qp, wr->invalidate_rkey);
 	else
-		rsoft_req_wait_inv(qp, key, 0);
+		req_wait_inv(qp, key, 0);
 	return key != NULL;
 }

@@ -22,7 +22,7 @@ struct rsoft_requested {
 };
 
 static uint32_t *
-rsoft_requested_list(struct rsoft_requested *table, uint32_t rkey)
+requested_list(struct rsoft_requested *table, uint32_t rkey)
 {
 	return &table->first[rkey * UINT32_C(0x9e3779b1) >> table->shift & table->mask];
 }
@@ -66,7 +66,7 @@ void
 rsoft_requested_add(struct rsoft_dev *dev, uint32_t slot, uint32_t rkey)
 {
 	struct rsoft_requested *table = dev->requested;
-	uint32_t *list = rsoft_requested_list(table, rkey);
+	uint32_t *list = requested_list(table, rkey);
 	struct rsoft_key *at = rsoft_key_at(dev, rkey);
 
 	table->passed[rkey >> 14] |= UINT64_C(1) << (rkey >> 8 & 63);
@@ -84,7 +84,7 @@ void
 rsoft_requested_del(struct rsoft_dev *dev, uint32_t slot, uint32_t rkey)
 {
 	struct rsoft_requested *table = dev->requested;
-	uint32_t *link = rsoft_requested_list(table, rkey);
+	uint32_t *link = requested_list(table, rkey);
 
 	while (*link != slot + 1)
 		link = &table->next[*link - 1];
@@ -115,7 +115,7 @@ rsoft_requested_find(const struct rsoft_dev *dev, uint32_t rkey)
 
 	if (likely(table == NULL))
 		return NULL;
-	at = __atomic_load_n(rsoft_requested_list(table, rkey), __ATOMIC_ACQUIRE);
+	at = __atomic_load_n(requested_list(table, rkey), __ATOMIC_ACQUIRE);
 	while (at != 0) {
 		struct rsoft_key *key = &dev->keys[at - 1];
 

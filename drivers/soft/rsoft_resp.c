@@ -119,7 +119,7 @@ rsoft_resp_open_slow(struct rsoft_qp *peer, uint32_t right)
 
 /* Execute an atomic; *is_modified: the word has changed. False: it is not there. */
 static bool
-rsoft_resp_do_atomic(const struct rmem_send_wr *wr, const struct rsoft_span *span, uint64_t *before,
+resp_do_atomic(const struct rmem_send_wr *wr, const struct rsoft_span *span, uint64_t *before,
 		bool *is_modified)
 {
 	struct rsoft_odp *odp = span->key != NULL ? span->odp : NULL;
@@ -174,7 +174,7 @@ rsoft_resp_atomic(const struct rmem_send_wr *wr, const struct rsoft_span *span, 
 {
 	bool is_modified;
 
-	if (!rsoft_resp_do_atomic(wr, span, before, &is_modified)) {
+	if (!resp_do_atomic(wr, span, before, &is_modified)) {
 		*why = RMEM_VENDOR_ERR_PAGE_FAULT;
 		return RMEM_WC_REM_ACCESS_ERR;
 	}
@@ -185,9 +185,8 @@ rsoft_resp_atomic(const struct rmem_send_wr *wr, const struct rsoft_span *span, 
 
 /* The completion of the receive that a message consumes. */
 static void
-rsoft_resp_cqe(const struct rsoft_qp *peer, const struct rsoft_rqe *rqe,
-		const struct rmem_send_wr *wr, uint64_t length, uint8_t status,
-		struct rsoft_cqe *cqe)
+resp_cqe(const struct rsoft_qp *peer, const struct rsoft_rqe *rqe, const struct rmem_send_wr *wr,
+		uint64_t length, uint8_t status, struct rsoft_cqe *cqe)
 {
 	const struct rmem_wr_info *info = &rmem_wr_info[wr->opcode];
 	uint16_t flags = info->recv_flags;
@@ -202,7 +201,7 @@ rsoft_resp_cqe(const struct rsoft_qp *peer, const struct rsoft_rqe *rqe,
 
 /* Lock the receive queue and find the receive for a message; else why there is none. */
 static int
-rsoft_resp_take(struct rsoft_qp *peer, struct rsoft_rqe **rqe)
+resp_take(struct rsoft_qp *peer, struct rsoft_rqe **rqe)
 {
 	rte_ticketlock_lock(&peer->rq.lock);
 	/* Under the lock: after a flush, nothing may be consumed. */
@@ -220,7 +219,7 @@ rsoft_resp_take(struct rsoft_qp *peer, struct rsoft_rqe **rqe)
 
 /* Complete the receive, at the place reserved in the CQ, and unlock. */
 static void
-rsoft_resp_give(struct rsoft_qp *peer, uint32_t cq_pos, const struct rsoft_cqe *cqe)
+resp_give(struct rsoft_qp *peer, uint32_t cq_pos, const struct rsoft_cqe *cqe)
 {
 	RSOFT_COUNT(peer->rq.consumed, 1);
 	rsoft_rq_complete(peer, cq_pos, cqe);
@@ -241,7 +240,7 @@ rsoft_resp_write_imm(struct rsoft_qp *peer, const struct rmem_send_wr *wr,
 			wr->rdma.rkey, length, &to, why);
 	if (status != RMEM_WC_SUCCESS)
 		return status;
-	status = rsoft_resp_take(peer, &rqe);
+	status = resp_take(peer, &rqe);
 	if (status != 0)
 		return status;
 	if (length != 0)
@@ -252,8 +251,8 @@ rsoft_resp_write_imm(struct rsoft_qp *peer, const struct rmem_send_wr *wr,
 	}
 	if (to.key != NULL)
 		rsoft_access_count(to.key);
-	rsoft_resp_cqe(peer, rqe, wr, length, RMEM_WC_SUCCESS, &cqe);
-	rsoft_resp_give(peer, rsoft_rq_reserve(peer), &cqe);
+	resp_cqe(peer, rqe, wr, length, RMEM_WC_SUCCESS, &cqe);
+	resp_give(peer, rsoft_rq_reserve(peer), &cqe);
 	return RMEM_WC_SUCCESS;
 }
 
@@ -272,7 +271,7 @@ struct rsoft_placed {
  * it was.
  */
 static int
-rsoft_resp_place(struct rsoft_qp *peer, const struct rsoft_rqe *rqe, const struct rsoft_span *from,
+resp_place(struct rsoft_qp *peer, const struct rsoft_rqe *rqe, const struct rsoft_span *from,
 		uint64_t length, struct rsoft_placed *placed)
 {
 	bool is_early = placed->is_early;
@@ -314,8 +313,8 @@ rsoft_resp_place(struct rsoft_qp *peer, const struct rsoft_rqe *rqe, const struc
 
 /* Complete the receive of a message, also of a refused one. */
 static void
-rsoft_resp_complete(struct rsoft_qp *peer, const struct rsoft_rqe *rqe,
-		const struct rmem_send_wr *wr, uint64_t length, const struct rsoft_placed *placed)
+resp_complete(struct rsoft_qp *peer, const struct rsoft_rqe *rqe, const struct rmem_send_wr *wr,
+		uint64_t length, const struct rsoft_placed *placed)
 {
 	struct rsoft_cqe cqe = {.vendor_err = placed->why};
 	uint32_t cq_pos = placed->cq_pos;
@@ -323,7 +322,7 @@ rsoft_resp_complete(struct rsoft_qp *peer, const struct rsoft_rqe *rqe,
 
 	if (!placed->is_early)
 		cq_pos = rsoft_rq_reserve(peer);
-	rsoft_resp_cqe(peer, rqe, wr, length, placed->recv_status, &cqe);
+	resp_cqe(peer, rqe, wr, length, placed->recv_status, &cqe);
 	if (placed->is_inline)
 		cqe.what |= (uint64_t)RSOFT_WC_INLINE << RSOFT_WC_SHIFT(flags);
 	if (unlikely(placed->recv_status != RMEM_WC_SUCCESS)) {
@@ -333,7 +332,7 @@ rsoft_resp_complete(struct rsoft_qp *peer, const struct rsoft_rqe *rqe,
 			RSOFT_COUNT(peer->rq.faults, 1);
 		is_first = rsoft_qp_to_err(peer); /* before the completion can be polled */
 	}
-	rsoft_resp_give(peer, cq_pos, &cqe);
+	resp_give(peer, cq_pos, &cqe);
 	if (unlikely(is_first))
 		rsoft_rq_flush(peer);
 }
@@ -351,10 +350,10 @@ rsoft_resp_send(struct rsoft_qp *peer, const struct rmem_send_wr *wr, const stru
 	struct rsoft_rqe *rqe;
 	int status;
 
-	status = rsoft_resp_take(peer, &rqe);
+	status = resp_take(peer, &rqe);
 	if (unlikely(status != 0))
 		return status;
-	status = rsoft_resp_place(peer, rqe, from, length, &placed);
+	status = resp_place(peer, rqe, from, length, &placed);
 	if (unlikely(status == RMEM_WC_LOC_PROT_ERR)) {
 		if (placed.is_early)
 			rsoft_rq_unreserve(peer, placed.cq_pos);
@@ -375,7 +374,7 @@ rsoft_resp_send(struct rsoft_qp *peer, const struct rmem_send_wr *wr, const stru
 		placed.recv_status = RMEM_WC_REM_INV_REQ_ERR;
 		placed.why = rsoft_key_why_not_inv(peer, wr->invalidate_rkey);
 	}
-	rsoft_resp_complete(peer, rqe, wr, length, &placed);
+	resp_complete(peer, rqe, wr, length, &placed);
 out:
 	if (unlikely(placed.is_broken))
 		rsoft_rq_flush(peer);
@@ -390,13 +389,13 @@ rsoft_resp_send_end(struct rsoft_qp *peer, const struct rmem_send_wr *wr, uint64
 	struct rsoft_cqe cqe = {0};
 
 	rsoft_key_release(inv_key);
-	if (peer == NULL || rsoft_resp_take(peer, &rqe) != 0)
+	if (peer == NULL || resp_take(peer, &rqe) != 0)
 		return RMEM_WC_RETRY_EXC_ERR;
 	if (peer->rq.cons != rq_pos) {
 		rte_ticketlock_unlock(&peer->rq.lock);
 		return RMEM_WC_RETRY_EXC_ERR;
 	}
-	rsoft_resp_cqe(peer, rqe, wr, length, RMEM_WC_SUCCESS, &cqe);
-	rsoft_resp_give(peer, rsoft_rq_reserve(peer), &cqe);
+	resp_cqe(peer, rqe, wr, length, RMEM_WC_SUCCESS, &cqe);
+	resp_give(peer, rsoft_rq_reserve(peer), &cqe);
 	return RMEM_WC_SUCCESS;
 }

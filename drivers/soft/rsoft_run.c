@@ -43,7 +43,7 @@ rsoft_run_flush(struct rsoft_run *run)
 }
 
 static void
-rsoft_run_tell_error(struct rsoft_run *run, const struct rmem_send_wr *wr, int status)
+run_tell_error(struct rsoft_run *run, const struct rmem_send_wr *wr, int status)
 {
 	struct rsoft_qp *qp = run->qp;
 
@@ -83,7 +83,7 @@ rsoft_run_fail(struct rsoft_run *run, const struct rmem_send_wr *wr, int status)
 	is_first = rsoft_qp_to_err(qp);
 	qp->sq.wait = RSOFT_WAIT_NONE;
 	run->done++;
-	rsoft_run_tell_error(run, wr, status); /* before it can be polled */
+	run_tell_error(run, wr, status); /* before it can be polled */
 	rsoft_run_add_wc(run, wr, status, 0);
 	rsoft_run_flush(run);
 	if (is_first)

@@ -27,8 +27,7 @@ rsoft_segs_find(struct rsoft_seg *root, uintptr_t at)
 
 /* Part a tree into those below an address, and the others. */
 static void
-rsoft_segs_part(struct rsoft_seg *root, uintptr_t at, struct rsoft_seg **below,
-		struct rsoft_seg **others)
+segs_part(struct rsoft_seg *root, uintptr_t at, struct rsoft_seg **below, struct rsoft_seg **others)
 {
 	while (root != NULL) {
 		if (root->first < at) {
@@ -47,7 +46,7 @@ rsoft_segs_part(struct rsoft_seg *root, uintptr_t at, struct rsoft_seg **below,
 
 /* Join two trees into one at *to; all of the first are below the second's. */
 static void
-rsoft_segs_join(struct rsoft_seg **to, struct rsoft_seg *first, struct rsoft_seg *second)
+segs_join(struct rsoft_seg **to, struct rsoft_seg *first, struct rsoft_seg *second)
 {
 	while (first != NULL && second != NULL) {
 		if (first->priority > second->priority) {
@@ -75,7 +74,7 @@ rsoft_segs_add(struct rsoft_seg **root, uintptr_t first, uintptr_t end)
 	seg->priority = rsoft_random();
 	while (*root != NULL && (*root)->priority >= seg->priority)
 		root = (*root)->first < first ? &(*root)->right : &(*root)->left;
-	rsoft_segs_part(*root, first, &seg->left, &seg->right);
+	segs_part(*root, first, &seg->left, &seg->right);
 	*root = seg;
 	return seg;
 }
@@ -85,6 +84,6 @@ rsoft_segs_remove(struct rsoft_seg **root, struct rsoft_seg *seg)
 {
 	while (*root != seg)
 		root = (*root)->first < seg->first ? &(*root)->right : &(*root)->left;
-	rsoft_segs_join(root, seg->left, seg->right);
+	segs_join(root, seg->left, seg->right);
 	free(seg);
 }

@@ -50,7 +50,7 @@ rsoft_sq_fini(struct rsoft_sq *sq)
 
 /* Free the places of requests whose completion was polled. */
 static void
-rsoft_sq_reclaim(struct rsoft_qp *qp)
+sq_reclaim(struct rsoft_qp *qp)
 {
 	struct rsoft_cq *cq = rsoft_cq_of(qp->qp.send_cq);
 	uint32_t tail = __atomic_load_n(&qp->sq.sig_tail, __ATOMIC_ACQUIRE);
@@ -67,7 +67,7 @@ rsoft_sq_reclaim(struct rsoft_qp *qp)
 
 /* The keys of a handle are those of the REG_MR, UMR or BIND_MW posted last. */
 static void
-rsoft_sq_set_tag(const struct rmem_send_wr *wr)
+sq_set_tag(const struct rmem_send_wr *wr)
 {
 	if (wr->opcode == RMEM_WR_REG_MR && wr->reg_mr.mr->type == RMEM_MR_TYPE_FAST_REG)
 		rsoft_mr_set_tag(wr->reg_mr.mr, wr->reg_mr.key_tag);
@@ -79,12 +79,12 @@ rsoft_sq_set_tag(const struct rmem_send_wr *wr)
 
 /* How many requests fit, at least if it is fewer than wanted. */
 static inline uint32_t
-rsoft_sq_room(struct rsoft_qp *qp, uint32_t wanted)
+sq_room(struct rsoft_qp *qp, uint32_t wanted)
 {
 	struct rsoft_sq *sq = &qp->sq;
 
 	if (unlikely(sq->depth - (sq->posted - sq->retired) < wanted))
-		rsoft_sq_reclaim(qp);
+		sq_reclaim(qp);
 	return sq->depth - (sq->posted - sq->retired);
 }
 
@@ -92,7 +92,7 @@ uint32_t
 rsoft_sq_accept(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_wr, int *ret)
 {
 	int why;
-	uint32_t i, n = RTE_MIN(nb_wr, rsoft_sq_room(qp, nb_wr));
+	uint32_t i, n = RTE_MIN(nb_wr, sq_room(qp, nb_wr));
 
 	*ret = n == nb_wr ? 0 : -ENOSPC;
 	if (unlikely(n == 0 && nb_wr != 0 && rmem_wr_check_full(&qp->qp, &qp->limits, wr) != 0))
@@ -101,7 +101,7 @@ rsoft_sq_accept(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_
 		if (likely(rmem_wr_is_simple(&qp->limits, &wr[i])))
 			continue;
 		if (likely(rmem_wr_is_bind(&qp->qp.obj, &qp->limits, &wr[i]))) {
-			rsoft_sq_set_tag(&wr[i]);
+			sq_set_tag(&wr[i]);
 			continue;
 		}
 		why = rmem_wr_check_full(&qp->qp, &qp->limits, &wr[i]);
@@ -109,7 +109,7 @@ rsoft_sq_accept(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_
 			*ret = why;
 			break;
 		}
-		rsoft_sq_set_tag(&wr[i]);
+		sq_set_tag(&wr[i]);
 	}
 	qp->sq.posted += i;
 	return i;
@@ -118,16 +118,16 @@ rsoft_sq_accept(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_
 int
 rsoft_sq_accept_bind(struct rsoft_qp *qp, const struct rmem_send_wr *wr)
 {
-	if (unlikely(rsoft_sq_room(qp, 1) == 0))
+	if (unlikely(sq_room(qp, 1) == 0))
 		return -ENOSPC;
-	rsoft_sq_set_tag(wr);
+	sq_set_tag(wr);
 	qp->sq.posted++;
 	return 0;
 }
 
 /* Objects of a request can't be released while it is queued. */
 static void
-rsoft_sq_hold(const struct rmem_send_wr *wr)
+sq_hold(const struct rmem_send_wr *wr)
 {
 	struct rmem_obj *obj;
 	unsigned int i;
@@ -140,7 +140,7 @@ rsoft_sq_hold(const struct rmem_send_wr *wr)
 }
 
 static void
-rsoft_sq_push_one(struct rsoft_qp *qp, struct rmem_send_wr *slot, const struct rmem_send_wr *wr)
+sq_push_one(struct rsoft_qp *qp, struct rmem_send_wr *slot, const struct rmem_send_wr *wr)
 {
 	struct rmem_sge *sge = (struct rmem_sge *)(void *)(slot + 1);
 	uint8_t *data = (uint8_t *)(sge + qp->limits.max_send_sge);
@@ -168,8 +168,8 @@ rsoft_sq_push(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_wr
 	uint32_t i;
 
 	for (i = 0; i < nb_wr; i++) {
-		rsoft_sq_hold(&wr[i]);
-		rsoft_sq_push_one(qp, rsoft_sq_slot(&qp->sq, qp->sq.prod + i), &wr[i]);
+		sq_hold(&wr[i]);
+		sq_push_one(qp, rsoft_sq_slot(&qp->sq, qp->sq.prod + i), &wr[i]);
 	}
 	__atomic_store_n(&qp->sq.prod, qp->sq.prod + nb_wr, __ATOMIC_RELEASE);
 }

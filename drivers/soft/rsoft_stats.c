@@ -30,7 +30,7 @@ rsoft_stats_add(struct rmem_dev_stats *sum, const struct rsoft_qp *qp)
 
 /* All since the device was created. Under the domain's lock. */
 static void
-rsoft_stats_sum(const struct rsoft_dev *dev, struct rmem_dev_stats *sum)
+stats_sum(const struct rsoft_dev *dev, struct rmem_dev_stats *sum)
 {
 	uint32_t i;
 
@@ -56,7 +56,7 @@ rsoft_dev_stats_get(struct rmem_dev *base, struct rmem_dev_stats *stats)
 	size_t i;
 
 	rte_ticketlock_lock(&rsoft_domain->lock);
-	rsoft_stats_sum(dev, stats);
+	stats_sum(dev, stats);
 	for (i = 0; i < RSOFT_NB_STATS; i++)
 		to[i] -= from[i];
 	/* The number of current pages is not reset. */
@@ -71,7 +71,7 @@ rsoft_dev_stats_reset(struct rmem_dev *base)
 	struct rsoft_dev *dev = base->priv;
 
 	rte_ticketlock_lock(&rsoft_domain->lock);
-	rsoft_stats_sum(dev, &dev->stats_base);
+	stats_sum(dev, &dev->stats_base);
 	rte_ticketlock_unlock(&rsoft_domain->lock);
 	return 0;
 }

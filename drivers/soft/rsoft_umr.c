@@ -17,7 +17,7 @@
 
 /* Whether the request and its MR go together; an enum rmem_vendor_err. */
 static uint32_t
-rsoft_umr_check(const struct rsoft_qp *qp, const struct rmem_send_wr *wr)
+umr_check(const struct rsoft_qp *qp, const struct rmem_send_wr *wr)
 {
 	const struct rmem_mr *mr = wr->umr.mr;
 
@@ -34,7 +34,7 @@ rsoft_umr_check(const struct rsoft_qp *qp, const struct rmem_send_wr *wr)
 
 /* From the first byte of an entry's first block to the last byte of its last; false: too far. */
 static bool
-rsoft_umr_extent(const struct rsoft_list_entry *entry, uint32_t repeat_count, uint64_t *extent)
+umr_extent(const struct rsoft_list_entry *entry, uint32_t repeat_count, uint64_t *extent)
 {
 	return !__builtin_mul_overflow(entry->step, (uint64_t)repeat_count - 1, extent) &&
 			!__builtin_add_overflow(*extent, entry->length, extent) &&
@@ -43,7 +43,7 @@ rsoft_umr_extent(const struct rsoft_list_entry *entry, uint32_t repeat_count, ui
 
 /* Copy the entries to a list, whose numbers must fit together; an enum rmem_vendor_err. */
 static uint32_t
-rsoft_umr_fill(struct rsoft_list *list, const struct rmem_send_wr *wr, uint64_t max_mr_size)
+umr_fill(struct rsoft_list *list, const struct rmem_send_wr *wr, uint64_t max_mr_size)
 {
 	uint64_t extent, length, at = 0;
 	uint32_t i;
@@ -62,7 +62,7 @@ rsoft_umr_fill(struct rsoft_list *list, const struct rmem_send_wr *wr, uint64_t 
 		if (wr->umr.repeat_count != 1 &&
 				__builtin_add_overflow(from->length, from->skip, &entry->step))
 			return RMEM_VENDOR_ERR_WRAP;
-		if (!rsoft_umr_extent(entry, wr->umr.repeat_count, &extent) ||
+		if (!umr_extent(entry, wr->umr.repeat_count, &extent) ||
 				__builtin_add_overflow(at, entry->length, &at))
 			return RMEM_VENDOR_ERR_WRAP;
 	}
@@ -80,8 +80,7 @@ rsoft_umr_fill(struct rsoft_list *list, const struct rmem_send_wr *wr, uint64_t 
  * True: one is of the key index.
  */
 static bool
-rsoft_umr_scan(const struct rsoft_list *list, uint32_t index, uint64_t walk,
-		struct rsoft_list **todo)
+umr_scan(const struct rsoft_list *list, uint32_t index, uint64_t walk, struct rsoft_list **todo)
 {
 	uint32_t i;
 
@@ -114,7 +113,7 @@ rsoft_umr_scan(const struct rsoft_list *list, uint32_t index, uint64_t walk,
  * ways lead to it. Other UMRs of the device wait for the end of the walk, which waits for nothing.
  */
 static bool
-rsoft_umr_is_below(struct rsoft_dev *dev, struct rsoft_list *list, uint32_t index)
+umr_is_below(struct rsoft_dev *dev, struct rsoft_list *list, uint32_t index)
 {
 	struct rsoft_list *todo = list;
 	bool is_below = false;
@@ -127,7 +126,7 @@ rsoft_umr_is_below(struct rsoft_dev *dev, struct rsoft_list *list, uint32_t inde
 	while (todo != NULL && !is_below) {
 		list = todo;
 		todo = list->next;
-		is_below = rsoft_umr_scan(list, index, walk, &todo);
+		is_below = umr_scan(list, index, walk, &todo);
 	}
 	rte_ticketlock_unlock(&dev->umr_lock);
 	return is_below;
@@ -138,8 +137,8 @@ rsoft_umr_is_below(struct rsoft_dev *dev, struct rsoft_list *list, uint32_t inde
  * enum rmem_vendor_err.
  */
 static uint32_t
-rsoft_umr_check_below(const struct rsoft_qp *qp, const struct rmem_send_wr *wr,
-		struct rsoft_list *list, uint32_t index)
+umr_check_below(const struct rsoft_qp *qp, const struct rmem_send_wr *wr, struct rsoft_list *list,
+		uint32_t index)
 {
 	const uint32_t need = rsoft_list_need(wr->umr.access);
 	const uint32_t max_depth = (uint32_t)qp->dev->args.max_mkey_depth;
@@ -150,7 +149,7 @@ rsoft_umr_check_below(const struct rsoft_qp *qp, const struct rmem_send_wr *wr,
 		const struct rsoft_key *key;
 		uint64_t extent, offset;
 
-		rsoft_umr_extent(entry, wr->umr.repeat_count, &extent);
+		umr_extent(entry, wr->umr.repeat_count, &extent);
 		key = rsoft_access_key(qp, RSOFT_LKEY_XOR, entry->lkey, entry->addr, extent, need,
 				&offset, &rights);
 		if (key == NULL)
@@ -161,14 +160,14 @@ rsoft_umr_check_below(const struct rsoft_qp *qp, const struct rmem_send_wr *wr,
 	if (levels >= max_depth)
 		return RMEM_VENDOR_ERR_DEPTH;
 	list->levels = (uint8_t)(levels + 1);
-	if (levels != 0 && rsoft_umr_is_below(qp->dev, list, index))
+	if (levels != 0 && umr_is_below(qp->dev, list, index))
 		return RMEM_VENDOR_ERR_CYCLE;
 	return RMEM_VENDOR_ERR_NONE;
 }
 
 /* Make a key that is BUSY, and whose list is filled, valid. */
 static void
-rsoft_umr_do(struct rsoft_key *key, struct rsoft_list *list, const struct rmem_send_wr *wr)
+umr_do(struct rsoft_key *key, struct rsoft_list *list, const struct rmem_send_wr *wr)
 {
 	uint32_t rkey = rmem_rkey_of_tag(rsoft_word_rkey(key->word), wr->umr.key_tag);
 	uint32_t rights =
@@ -188,21 +187,21 @@ rsoft_umr(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t *why)
 	struct rsoft_mr *mr = rsoft_mr_of(wr->umr.mr);
 	uint32_t rkey;
 
-	*why = rsoft_umr_check(qp, wr);
+	*why = umr_check(qp, wr);
 	if (unlikely(*why != RMEM_VENDOR_ERR_NONE))
 		return RMEM_WC_MW_BIND_ERR;
 	if (unlikely(!rsoft_key_take(mr->key, &rkey))) {
 		*why = RMEM_VENDOR_ERR_NOT_FREE;
 		return RMEM_WC_MW_BIND_ERR;
 	}
-	*why = rsoft_umr_fill(mr->list, wr, qp->dev->args.max_mr_size);
+	*why = umr_fill(mr->list, wr, qp->dev->args.max_mr_size);
 	if (likely(*why == RMEM_VENDOR_ERR_NONE))
-		*why = rsoft_umr_check_below(qp, wr, mr->list, rkey >> 8);
+		*why = umr_check_below(qp, wr, mr->list, rkey >> 8);
 	if (unlikely(*why != RMEM_VENDOR_ERR_NONE)) {
 		rsoft_key_release(mr->key);
 		return RMEM_WC_MW_BIND_ERR;
 	}
-	rsoft_umr_do(mr->key, mr->list, wr);
+	umr_do(mr->key, mr->list, wr);
 	RSOFT_COUNT(qp->stats.umrs, 1);
 	return RMEM_WC_SUCCESS;
 }

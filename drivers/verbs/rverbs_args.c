@@ -15,7 +15,7 @@
 #include "rverbs.h"
 
 static int
-rverbs_arg_text(const char *key, const char *value, char *to)
+arg_text(const char *key, const char *value, char *to)
 {
 	if (value[0] == '\0' || strlen(value) >= RVERBS_NAME_SIZE) {
 		RVERBS_LOG(ERR, "%s='%s' is not 1 to %d characters", key, value,
@@ -27,7 +27,7 @@ rverbs_arg_text(const char *key, const char *value, char *to)
 }
 
 static int
-rverbs_arg_number(const char *key, const char *value, uint32_t min, uint32_t max, uint32_t *to)
+arg_number(const char *key, const char *value, uint32_t min, uint32_t max, uint32_t *to)
 {
 	unsigned long number;
 	char *end;
@@ -47,7 +47,7 @@ rverbs_arg_number(const char *key, const char *value, uint32_t min, uint32_t max
 }
 
 static int
-rverbs_arg_choice(const char *key, const char *value, uint8_t *to)
+arg_choice(const char *key, const char *value, uint8_t *to)
 {
 	static const char *const names[] = {
 			[RVERBS_AUTO] = "auto", [RVERBS_ON] = "on", [RVERBS_OFF] = "off"};
@@ -64,7 +64,7 @@ rverbs_arg_choice(const char *key, const char *value, uint8_t *to)
 }
 
 static int
-rverbs_arg_cm(const char *key, const char *value, bool *is_tcp)
+arg_cm(const char *key, const char *value, bool *is_tcp)
 {
 	*is_tcp = strcmp(value, "tcp") == 0;
 	if (*is_tcp || strcmp(value, "rdma") == 0)
@@ -74,20 +74,20 @@ rverbs_arg_cm(const char *key, const char *value, bool *is_tcp)
 }
 
 static int
-rverbs_arg_set(const char *key, const char *value, struct rverbs_args *args)
+arg_set(const char *key, const char *value, struct rverbs_args *args)
 {
 	int ret;
 
 	if (value == NULL)
 		value = "";
 	if (strcmp(key, "ibdev") == 0)
-		return rverbs_arg_text(key, value, args->ibdev);
+		return arg_text(key, value, args->ibdev);
 	if (strcmp(key, "gid") == 0)
-		return rverbs_arg_text(key, value, args->gid);
+		return arg_text(key, value, args->gid);
 	if (strcmp(key, "port") == 0)
-		return rverbs_arg_number(key, value, 1, 255, &args->port);
+		return arg_number(key, value, 1, 255, &args->port);
 	if (strcmp(key, "mtu") == 0) {
-		ret = rverbs_arg_number(key, value, 256, 4096, &args->mtu);
+		ret = arg_number(key, value, 256, 4096, &args->mtu);
 		if (ret == 0 && !rte_is_power_of_2(args->mtu)) {
 			RVERBS_LOG(ERR, "mtu=%u is not 256, 512, 1024, 2048 or 4096", args->mtu);
 			ret = -EINVAL;
@@ -95,9 +95,9 @@ rverbs_arg_set(const char *key, const char *value, struct rverbs_args *args)
 		return ret;
 	}
 	if (strcmp(key, "cm") == 0)
-		return rverbs_arg_cm(key, value, &args->is_cm_tcp);
+		return arg_cm(key, value, &args->is_cm_tcp);
 	if (strcmp(key, "mw_quirk") == 0)
-		return rverbs_arg_choice(key, value, &args->mw_quirk);
+		return arg_choice(key, value, &args->mw_quirk);
 	RVERBS_LOG(ERR, "unknown argument '%s'; doc/driver_verbs.md lists them", key);
 	return -EINVAL;
 }
@@ -124,7 +124,7 @@ rverbs_args_parse(const char *str, struct rverbs_args *args)
 					list->pairs[i].key);
 			ret = -EINVAL;
 		} else {
-			ret = rverbs_arg_set(list->pairs[i].key, list->pairs[i].value, args);
+			ret = arg_set(list->pairs[i].key, list->pairs[i].value, args);
 		}
 	}
 	rte_kvargs_free(list);

@@ -55,13 +55,13 @@ rverbs_cq_destroy(struct rmem_cq *base)
 
 /* The QP of a wr_id of the driver; NULL if it was destroyed or reset since. */
 static struct rverbs_qp *
-rverbs_cq_qp(const struct rverbs_dev *dev, uint64_t id)
+cq_qp(const struct rverbs_dev *dev, uint64_t id)
 {
 	return rverbs_slot_qp(&dev->slots[id >> 16 & (RVERBS_MAX_QP - 1)], (uint32_t)(id >> 32));
 }
 
 static void
-rverbs_cq_count(struct rverbs_done_stats *stats, uint8_t status)
+cq_count(struct rverbs_done_stats *stats, uint8_t status)
 {
 	if (status == RMEM_WC_WR_FLUSH_ERR) {
 		stats->flushed++;
@@ -76,7 +76,7 @@ rverbs_cq_count(struct rverbs_done_stats *stats, uint8_t status)
 
 /* Free the places of a ring up to the one that completed. */
 static const struct rverbs_wqe *
-rverbs_cq_retire(struct rverbs_ring *ring, uint64_t id, uint32_t *nb)
+cq_retire(struct rverbs_ring *ring, uint64_t id, uint32_t *nb)
 {
 	uint32_t cons = ring->cons;
 
@@ -87,7 +87,7 @@ rverbs_cq_retire(struct rverbs_ring *ring, uint64_t id, uint32_t *nb)
 }
 
 static void
-rverbs_cq_fill(struct rverbs_qp *qp, struct rmem_wc *wc, const struct ibv_wc *ibv)
+cq_fill(struct rverbs_qp *qp, struct rmem_wc *wc, const struct ibv_wc *ibv)
 {
 	wc->opcode = rverbs_map_wc_opcode(ibv->opcode);
 	wc->flags = ibv->wc_flags & IBV_WC_WITH_IMM ? RMEM_WC_WITH_IMM : 0;
@@ -102,26 +102,26 @@ rverbs_cq_fill(struct rverbs_qp *qp, struct rmem_wc *wc, const struct ibv_wc *ib
 }
 
 static void
-rverbs_cq_trace(const struct rverbs_qp *qp, const struct rmem_wc *wc)
+cq_trace(const struct rverbs_qp *qp, const struct rmem_wc *wc)
 {
 	rmem_wc_trace_error(qp->qp.obj.dev_id, wc->qp_num, wc->wr_id, wc->status, wc->vendor_err);
 }
 
 /* A send request that failed, and with it the QP. */
 static void
-rverbs_cq_failed(struct rverbs_qp *qp, const struct rmem_wc *wc, uint32_t bytes)
+cq_failed(struct rverbs_qp *qp, const struct rmem_wc *wc, uint32_t bytes)
 {
-	rverbs_cq_trace(qp, wc);
-	rverbs_cq_count(&qp->send_done, wc->status);
+	cq_trace(qp, wc);
+	cq_count(&qp->send_done, wc->status);
 	qp->send_done.bytes_failed += bytes;
 	__atomic_store_n(&qp->has_failed, 1, __ATOMIC_RELAXED);
 }
 
 /* A completion of the device as one of ours; false when its request is forgotten. */
 static bool
-rverbs_cq_translate(struct rverbs_cq *cq, const struct ibv_wc *ibv, struct rmem_wc *wc)
+cq_translate(struct rverbs_cq *cq, const struct ibv_wc *ibv, struct rmem_wc *wc)
 {
-	struct rverbs_qp *qp = rverbs_cq_qp(cq->dev, ibv->wr_id);
+	struct rverbs_qp *qp = cq_qp(cq->dev, ibv->wr_id);
 	const struct rverbs_wqe *wqe;
 	struct rverbs_ring *ring;
 	uint32_t nb;
@@ -129,7 +129,7 @@ rverbs_cq_translate(struct rverbs_cq *cq, const struct ibv_wc *ibv, struct rmem_
 	if (unlikely(qp == NULL))
 		return false;
 	ring = ibv->wr_id & RVERBS_ID_RECV ? &qp->rq : &qp->sq;
-	wqe = rverbs_cq_retire(ring, ibv->wr_id, &nb);
+	wqe = cq_retire(ring, ibv->wr_id, &nb);
 	wc->wr_id = wqe->wr_id;
 	wc->status = rverbs_map_status(ibv->status);
 	wc->opcode = 0;
@@ -140,9 +140,9 @@ rverbs_cq_translate(struct rverbs_cq *cq, const struct ibv_wc *ibv, struct rmem_
 	wc->vendor_err = ibv->vendor_err;
 	wc->reserved = 0;
 	if (likely(ibv->status == IBV_WC_SUCCESS))
-		rverbs_cq_fill(qp, wc, ibv);
+		cq_fill(qp, wc, ibv);
 	else if (ring == &qp->rq)
-		rverbs_cq_trace(qp, wc);
+		cq_trace(qp, wc);
 	if (ring == &qp->rq) {
 		qp->recv_done.recv_wrs += ibv->status == IBV_WC_SUCCESS;
 	} else {
@@ -150,7 +150,7 @@ rverbs_cq_translate(struct rverbs_cq *cq, const struct ibv_wc *ibv, struct rmem_
 		if (unlikely(RVERBS_NOTE_WINDOWS(wqe->note) != qp->windows_done))
 			rverbs_mw_done(qp, ring->cons + nb, &wc->status);
 		if (unlikely(ibv->status != IBV_WC_SUCCESS))
-			rverbs_cq_failed(qp, wc, RVERBS_NOTE_BYTES(wqe->note));
+			cq_failed(qp, wc, RVERBS_NOTE_BYTES(wqe->note));
 	}
 	__atomic_store_n(&ring->cons, ring->cons + nb, __ATOMIC_RELEASE);
 	return true;
@@ -158,7 +158,7 @@ rverbs_cq_translate(struct rverbs_cq *cq, const struct ibv_wc *ibv, struct rmem_
 
 /* From the device, at most nb_wc. Under the CQ's lock. */
 static int
-rverbs_cq_poll(struct rverbs_cq *cq, struct rmem_wc *wc, uint32_t nb_wc)
+cq_poll(struct rverbs_cq *cq, struct rmem_wc *wc, uint32_t nb_wc)
 {
 	struct ibv_wc ibv[RVERBS_POLL_BURST];
 	uint32_t done = 0;
@@ -172,7 +172,7 @@ rverbs_cq_poll(struct rverbs_cq *cq, struct rmem_wc *wc, uint32_t nb_wc)
 			break;
 		}
 		for (i = 0; i < n; i++)
-			done += rverbs_cq_translate(cq, &ibv[i], &wc[done]);
+			done += cq_translate(cq, &ibv[i], &wc[done]);
 	} while (n == wanted && done < nb_wc);
 	return (int)done;
 }
@@ -192,7 +192,7 @@ rverbs_poll_cq(struct rmem_cq *base, struct rmem_wc *wc, uint16_t nb_wc)
 		cq->nb_saved--;
 	}
 	if (n < nb_wc)
-		n += rverbs_cq_poll(cq, wc + n, (uint32_t)(nb_wc - n));
+		n += cq_poll(cq, wc + n, (uint32_t)(nb_wc - n));
 	rte_ticketlock_unlock(&cq->lock);
 	if (unlikely(n == 0 &&
 			    (__atomic_load_n(&cq->is_lost, __ATOMIC_RELAXED) ||
@@ -207,7 +207,7 @@ rverbs_cq_save(struct rverbs_cq *cq)
 	struct rmem_wc wc;
 
 	rte_ticketlock_lock(&cq->lock);
-	while (rverbs_cq_poll(cq, &wc, 1) == 1) {
+	while (cq_poll(cq, &wc, 1) == 1) {
 		if (cq->nb_saved == cq->cq.nb_cqe) {
 			/* As many as the CQ was to hold were never polled. */
 			__atomic_store_n(&cq->is_lost, 1, __ATOMIC_RELAXED);

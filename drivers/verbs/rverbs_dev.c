@@ -16,7 +16,7 @@
 
 /* Names of the existing devices, for the log line of a missing one. */
 static void
-rverbs_list_names(struct ibv_device **list, int nb, char *text, size_t size)
+list_names(struct ibv_device **list, int nb, char *text, size_t size)
 {
 	size_t used = 0;
 	int i;
@@ -28,7 +28,7 @@ rverbs_list_names(struct ibv_device **list, int nb, char *text, size_t size)
 }
 
 static struct ibv_device *
-rverbs_choose(struct ibv_device **list, int nb, const char *name)
+choose(struct ibv_device **list, int nb, const char *name)
 {
 	char names[512];
 	int i;
@@ -39,7 +39,7 @@ rverbs_choose(struct ibv_device **list, int nb, const char *name)
 		if (strcmp(list[i]->name, name) == 0)
 			return list[i];
 	}
-	rverbs_list_names(list, nb, names, sizeof(names));
+	list_names(list, nb, names, sizeof(names));
 	if (nb == 0)
 		RVERBS_LOG(ERR, "there is no RDMA device on this machine");
 	else if (name[0] == '\0')
@@ -51,7 +51,7 @@ rverbs_choose(struct ibv_device **list, int nb, const char *name)
 
 /* libibverbs then searches for the file elsewhere, and reports that it does not exist. */
 static int
-rverbs_open_failed(const struct ibv_device *device, int err)
+open_failed(const struct ibv_device *device, int err)
 {
 	char path[32 + IBV_SYSFS_NAME_MAX];
 
@@ -68,7 +68,7 @@ rverbs_open_failed(const struct ibv_device *device, int err)
 }
 
 static int
-rverbs_open(struct rverbs_dev *dev)
+open_dev(struct rverbs_dev *dev)
 {
 	struct ibv_device *device, **list;
 	int nb = 0, ret = 0, err;
@@ -77,19 +77,19 @@ rverbs_open(struct rverbs_dev *dev)
 	if (list == NULL) {
 		err = errno;
 		if (err == ENOSYS) { /* of a kernel without RDMA */
-			(void)rverbs_choose(NULL, 0, dev->args.ibdev);
+			(void)choose(NULL, 0, dev->args.ibdev);
 			return -ENODEV;
 		}
 		RVERBS_LOG(ERR, "no list of RDMA devices: %s", strerror(err));
 		return rverbs_err_fold(err, RVERBS_ERR_OPEN);
 	}
-	device = rverbs_choose(list, nb, dev->args.ibdev);
+	device = choose(list, nb, dev->args.ibdev);
 	if (device == NULL) {
 		ret = -ENODEV;
 	} else {
 		dev->context = ibv_open_device(device);
 		if (dev->context == NULL)
-			ret = rverbs_open_failed(device, errno);
+			ret = open_failed(device, errno);
 	}
 	ibv_free_device_list(list);
 	return ret;
@@ -97,11 +97,11 @@ rverbs_open(struct rverbs_dev *dev)
 
 /* The part of the creation that needs an open device. */
 static int
-rverbs_start(struct rverbs_dev *dev, uint16_t dev_id)
+start(struct rverbs_dev *dev, uint16_t dev_id)
 {
 	int ret;
 
-	ret = rverbs_open(dev);
+	ret = open_dev(dev);
 	if (ret != 0)
 		return ret;
 	ret = rverbs_err_code(ibv_query_device_ex(dev->context, NULL, &dev->attr), RVERBS_ERR_OPEN,
@@ -122,7 +122,7 @@ rverbs_start(struct rverbs_dev *dev, uint16_t dev_id)
 }
 
 static int
-rverbs_dev_create(struct rmem_dev *base, const char *args)
+dev_create(struct rmem_dev *base, const char *args)
 {
 	struct rverbs_dev *dev;
 	int ret;
@@ -139,7 +139,7 @@ rverbs_dev_create(struct rmem_dev *base, const char *args)
 	TAILQ_INIT(&dev->mrs);
 	ret = rverbs_args_parse(args, &dev->args);
 	if (ret == 0)
-		ret = rverbs_start(dev, base->obj.dev_id);
+		ret = start(dev, base->obj.dev_id);
 	if (ret != 0)
 		goto free;
 	dev->max_wr = RTE_MIN((uint32_t)dev->attr.orig_attr.max_qp_wr, RVERBS_MAX_DEPTH);
@@ -155,7 +155,7 @@ free:
 }
 
 static void
-rverbs_dev_close(struct rmem_dev *base)
+dev_close(struct rmem_dev *base)
 {
 	struct rverbs_dev *dev = base->priv;
 
@@ -170,7 +170,7 @@ rverbs_dev_close(struct rmem_dev *base)
 }
 
 static int
-rverbs_dev_info_get(struct rmem_dev *base, struct rmem_dev_info *info)
+dev_info_get(struct rmem_dev *base, struct rmem_dev_info *info)
 {
 	struct rverbs_dev *dev = base->priv;
 	const struct ibv_device_attr *attr = &dev->attr.orig_attr;
@@ -199,7 +199,7 @@ rverbs_dev_info_get(struct rmem_dev *base, struct rmem_dev_info *info)
 }
 
 static int
-rverbs_dev_dump(struct rmem_dev *base, FILE *f)
+dev_dump(struct rmem_dev *base, FILE *f)
 {
 	struct rverbs_dev *dev = base->priv;
 
@@ -234,12 +234,12 @@ const struct rmem_driver rverbs_driver = {
 		.qp_size = sizeof(struct rverbs_qp),
 		.ops =
 				{
-						.dev_create = rverbs_dev_create,
-						.dev_close = rverbs_dev_close,
-						.dev_info_get = rverbs_dev_info_get,
+						.dev_create = dev_create,
+						.dev_close = dev_close,
+						.dev_info_get = dev_info_get,
 						.dev_stats_get = rverbs_dev_stats_get,
 						.dev_stats_reset = rverbs_dev_stats_reset,
-						.dev_dump = rverbs_dev_dump,
+						.dev_dump = dev_dump,
 
 						.pd_alloc = rverbs_pd_alloc,
 						.pd_dealloc = rverbs_pd_dealloc,

@@ -33,7 +33,7 @@ rverbs_devs_set(uint16_t dev_id, struct rverbs_dev *dev)
 }
 
 static bool
-rverbs_dev_has_qp(struct rverbs_dev *dev, uint32_t qp_num)
+dev_has_qp(struct rverbs_dev *dev, uint32_t qp_num)
 {
 	bool is_found = false;
 	uint32_t i;
@@ -56,7 +56,7 @@ rverbs_devs_find(const struct rmem_qp_addr *addr)
 
 		if (dev != NULL && dev->has_mw_quirk &&
 				memcmp(dev->port.gid.raw, addr->gid, sizeof(addr->gid)) == 0 &&
-				rverbs_dev_has_qp(dev, addr->qp_num))
+				dev_has_qp(dev, addr->qp_num))
 			found = i;
 	}
 	rte_ticketlock_unlock(&rverbs_devs_lock);

@@ -22,7 +22,7 @@ static const int rverbs_err_kinds[][6] = {
 
 /* Those that mean the same, as one. */
 static int
-rverbs_err_plain(int err)
+err_plain(int err)
 {
 	switch (err) {
 	case ERANGE:
@@ -50,7 +50,7 @@ rverbs_err_fold(int err, enum rverbs_err_kind kind)
 {
 	size_t i;
 
-	err = rverbs_err_plain(err < 0 ? -err : err);
+	err = err_plain(err < 0 ? -err : err);
 	for (i = 0; i < RTE_DIM(rverbs_err_kinds[kind]); i++) {
 		if (err != 0 && err == rverbs_err_kinds[kind][i])
 			return -err;
@@ -75,7 +75,7 @@ rverbs_err_post(int err)
 }
 
 static int
-rverbs_err_tell(int err, enum rverbs_err_kind kind, const char *what)
+err_tell(int err, enum rverbs_err_kind kind, const char *what)
 {
 	RVERBS_LOG(ERR, "%s: %s", what, strerror(err));
 	return rverbs_err_fold(err, kind);
@@ -84,7 +84,7 @@ rverbs_err_tell(int err, enum rverbs_err_kind kind, const char *what)
 int
 rverbs_err_null(const void *object, const char *what)
 {
-	return object != NULL ? 0 : rverbs_err_tell(errno, RVERBS_ERR_MAKE, what);
+	return object != NULL ? 0 : err_tell(errno, RVERBS_ERR_MAKE, what);
 }
 
 int
@@ -95,7 +95,7 @@ rverbs_err_code(int ret, enum rverbs_err_kind kind, const char *what)
 	/* Some providers keep to the older convention. */
 	if (ret == -1)
 		ret = errno;
-	return rverbs_err_tell(ret < 0 ? -ret : ret, kind, what);
+	return err_tell(ret < 0 ? -ret : ret, kind, what);
 }
 
 int
@@ -103,5 +103,5 @@ rverbs_err_minus(int ret, const char *what)
 {
 	if (ret >= 0)
 		return 0;
-	return rverbs_err_tell(ret == -1 ? errno : -ret, RVERBS_ERR_MAKE, what);
+	return err_tell(ret == -1 ? errno : -ret, RVERBS_ERR_MAKE, what);
 }

@@ -18,7 +18,7 @@
 #include "rverbs.h"
 
 static void
-rverbs_event_gone(struct rverbs_dev *dev)
+event_gone(struct rverbs_dev *dev)
 {
 	uint32_t i;
 
@@ -34,7 +34,7 @@ rverbs_event_gone(struct rverbs_dev *dev)
 
 /* Logged events; each event once. */
 static void
-rverbs_event_take(struct rverbs_dev *dev, const struct ibv_async_event *event)
+event_take(struct rverbs_dev *dev, const struct ibv_async_event *event)
 {
 	const char *name = dev->context->device->name;
 	struct rverbs_cq *cq;
@@ -49,7 +49,7 @@ rverbs_event_take(struct rverbs_dev *dev, const struct ibv_async_event *event)
 		break;
 	case IBV_EVENT_DEVICE_FATAL:
 		RVERBS_LOG(ERR, "%s: the device failed or is being removed", name);
-		rverbs_event_gone(dev);
+		event_gone(dev);
 		break;
 	case IBV_EVENT_PORT_ERR:
 	case IBV_EVENT_PORT_ACTIVE:
@@ -73,7 +73,7 @@ rverbs_event_take(struct rverbs_dev *dev, const struct ibv_async_event *event)
 }
 
 static void *
-rverbs_event_loop(void *arg)
+event_loop(void *arg)
 {
 	struct rverbs_dev *dev = arg;
 	struct pollfd fds[] = {
@@ -92,10 +92,10 @@ rverbs_event_loop(void *arg)
 		if (ibv_get_async_event(dev->context, &event) != 0) {
 			if ((fds[1].revents & (POLLERR | POLLHUP | POLLNVAL)) == 0)
 				continue;
-			rverbs_event_gone(dev);
+			event_gone(dev);
 			break;
 		}
-		rverbs_event_take(dev, &event);
+		event_take(dev, &event);
 		ibv_ack_async_event(&event);
 	}
 	return NULL;
@@ -113,7 +113,7 @@ rverbs_events_start(struct rverbs_dev *dev)
 	/* Signals are for the program's threads. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	err = pthread_create(&dev->event_thread, NULL, rverbs_event_loop, dev);
+	err = pthread_create(&dev->event_thread, NULL, event_loop, dev);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (err != 0)
 		close(dev->stop_fd);

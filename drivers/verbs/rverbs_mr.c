@@ -19,7 +19,7 @@
  * ibv_fork_init(), which DPDK's own drivers call.
  */
 static bool
-rverbs_mr_is_mapped(void *addr, size_t length)
+mr_is_mapped(void *addr, size_t length)
 {
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
 	uintptr_t start = RTE_ALIGN_FLOOR((uintptr_t)addr, page);
@@ -41,7 +41,7 @@ rverbs_mr_refused(int err, const char *what, void *addr, size_t length, uint64_t
 	char hint[256] = "";
 
 	(void)getrlimit(RLIMIT_MEMLOCK, &limit);
-	if (err == ENOMEM && !is_on_demand && !rverbs_mr_is_mapped(addr, length))
+	if (err == ENOMEM && !is_on_demand && !mr_is_mapped(addr, length))
 		err = EFAULT;
 	if (err == EPERM && limit.rlim_cur == 0)
 		err = ENOMEM;

@@ -14,7 +14,7 @@
 #include "rverbs_mwq.h"
 
 static int
-rverbs_mw_make(struct rverbs_mw *mw)
+mw_make(struct rverbs_mw *mw)
 {
 	struct ibv_pd *pd = rverbs_pd_of(mw->mw.pd)->ibv;
 	int ret;
@@ -32,11 +32,11 @@ rverbs_mw_alloc(struct rmem_mw *base)
 {
 	struct rverbs_mw *mw = rverbs_mw_of(base);
 
-	return rverbs_dev_of(&base->obj)->has_mw_quirk ? rverbs_mwq_alloc(mw) : rverbs_mw_make(mw);
+	return rverbs_dev_of(&base->obj)->has_mw_quirk ? rverbs_mwq_alloc(mw) : mw_make(mw);
 }
 
 static int
-rverbs_mw_unmake(struct rverbs_mw *mw)
+mw_unmake(struct rverbs_mw *mw)
 {
 	uint32_t busy;
 	int ret;
@@ -55,13 +55,12 @@ rverbs_mw_dealloc(struct rmem_mw *base)
 {
 	struct rverbs_mw *mw = rverbs_mw_of(base);
 
-	return rverbs_dev_of(&base->obj)->has_mw_quirk ? rverbs_mwq_dealloc(mw)
-						       : rverbs_mw_unmake(mw);
+	return rverbs_dev_of(&base->obj)->has_mw_quirk ? rverbs_mwq_dealloc(mw) : mw_unmake(mw);
 }
 
 /* Before a type 1 window is bound: on success its lock is held. */
 static int
-rverbs_mw_bind_begin(struct rverbs_qp *qp, struct rverbs_mw *mw, struct rmem_mr *mr,
+mw_bind_begin(struct rverbs_qp *qp, struct rverbs_mw *mw, struct rmem_mr *mr,
 		struct rverbs_mw_op *op)
 {
 	if (qp->has_mw_quirk)
@@ -72,7 +71,7 @@ rverbs_mw_bind_begin(struct rverbs_qp *qp, struct rverbs_mw *mw, struct rmem_mr 
 }
 
 static void
-rverbs_mw_bind_end(const struct rverbs_qp *qp, struct rverbs_mw_op *op, int ret)
+mw_bind_end(const struct rverbs_qp *qp, struct rverbs_mw_op *op, int ret)
 {
 	if (qp->has_mw_quirk)
 		rverbs_mwq_bind_end(op, ret);
@@ -85,7 +84,7 @@ rverbs_mw_bind_end(const struct rverbs_qp *qp, struct rverbs_mw_op *op, int ret)
  * it is bound to nothing of one of ours.
  */
 static void
-rverbs_mw_bind_fill(const struct rverbs_mw *mw, const struct rmem_mw_bind *bind, uint64_t id,
+mw_bind_fill(const struct rverbs_mw *mw, const struct rmem_mw_bind *bind, uint64_t id,
 		struct ibv_mw_bind *ibv)
 {
 	struct ibv_mr *park = rverbs_pd_of(mw->mw.pd)->park;
@@ -107,7 +106,7 @@ rverbs_mw_bind_fill(const struct rverbs_mw *mw, const struct rmem_mw_bind *bind,
 
 /* Have the device bind; all is as it was when it refuses. */
 static int
-rverbs_mw_call(struct rverbs_qp *qp, struct rverbs_mw_op *op, const struct rmem_mw_bind *bind)
+mw_call(struct rverbs_qp *qp, struct rverbs_mw_op *op, const struct rmem_mw_bind *bind)
 {
 	uint32_t prod = qp->sq.prod, before = op->mw->ibv->rkey;
 	struct rverbs_wqe *wqe = &qp->sq.wqe[prod & qp->sq.mask];
@@ -116,7 +115,7 @@ rverbs_mw_call(struct rverbs_qp *qp, struct rverbs_mw_op *op, const struct rmem_
 	struct ibv_mw_bind ibv;
 	int ret;
 
-	rverbs_mw_bind_fill(mw, bind, qp->id | (uint16_t)prod, &ibv);
+	mw_bind_fill(mw, bind, qp->id | (uint16_t)prod, &ibv);
 	wqe->wr_id = bind->wr_id;
 	wqe->note = qp->windows = windows + RVERBS_NOTE_BIND;
 	mw->busy++;
@@ -155,17 +154,17 @@ rverbs_mw_bind(struct rmem_qp *base, struct rmem_mw *mw, const struct rmem_mw_bi
 		return ret;
 	op = rverbs_mw_ops_next(qp, qp->sq.prod);
 	op->mw = rverbs_mw_of(mw);
-	ret = rverbs_mw_bind_begin(qp, op->mw, mr, op);
+	ret = mw_bind_begin(qp, op->mw, mr, op);
 	if (ret != 0)
 		return ret;
-	ret = rverbs_mw_call(qp, op, bind);
-	rverbs_mw_bind_end(qp, op, ret);
+	ret = mw_call(qp, op, bind);
+	mw_bind_end(qp, op, ret);
 	return ret;
 }
 
 /* A type 1 binding has completed: if it failed, the previous one is in force. */
 static void
-rverbs_mw_end_1(const struct rverbs_mw_op *op, bool is_well)
+mw_end_1(const struct rverbs_mw_op *op, bool is_well)
 {
 	struct rverbs_mw *mw = op->mw;
 
@@ -230,7 +229,7 @@ rverbs_mw_undo(struct rverbs_qp *qp, const struct rverbs_mw_burst *burst, uint32
 
 /* Requests before end are done: count the successful ones. */
 static void
-rverbs_mw_count_done(struct rverbs_qp *qp, uint32_t end, bool is_last_well)
+mw_count_done(struct rverbs_qp *qp, uint32_t end, bool is_last_well)
 {
 	const struct rverbs_ring *sq = &qp->sq;
 	uint64_t done = qp->windows_done, windows = sq->wqe[(end - 1) & sq->mask].note;
@@ -244,12 +243,12 @@ rverbs_mw_count_done(struct rverbs_qp *qp, uint32_t end, bool is_last_well)
 
 /* A noted request has completed. */
 static void
-rverbs_mw_end(struct rverbs_qp *qp, struct rverbs_mw_op *op, uint8_t status, int *locked)
+mw_end(struct rverbs_qp *qp, struct rverbs_mw_op *op, uint8_t status, int *locked)
 {
 	if (qp->has_mw_quirk)
 		rverbs_mwq_end(op, status, locked);
 	else
-		rverbs_mw_end_1(op, status == RMEM_WC_SUCCESS);
+		mw_end_1(op, status == RMEM_WC_SUCCESS);
 }
 
 /* Take out the notes of requests before end. Under the lock of the send CQ. */
@@ -272,11 +271,11 @@ rverbs_mw_done(struct rverbs_qp *qp, uint32_t end, uint8_t *status)
 		if (is_last && op->kind == RVERBS_MW_BAD &&
 				(*status != RMEM_WC_WR_FLUSH_ERR || !rverbs_qp_has_failed(qp)))
 			*status = RMEM_WC_MW_BIND_ERR;
-		rverbs_mw_end(qp, op, is_last ? *status : RMEM_WC_SUCCESS, &locked);
+		mw_end(qp, op, is_last ? *status : RMEM_WC_SUCCESS, &locked);
 	}
 	rverbs_mwq_unlock_last(locked);
 	__atomic_store_n(&ops->cons, cons, __ATOMIC_RELEASE);
-	rverbs_mw_count_done(qp, end, *status == RMEM_WC_SUCCESS);
+	mw_count_done(qp, end, *status == RMEM_WC_SUCCESS);
 }
 
 void
@@ -288,7 +287,7 @@ rverbs_mw_forget(struct rverbs_qp *qp)
 
 	rte_ticketlock_lock(&cq->lock);
 	while (ops->cons != __atomic_load_n(&ops->prod, __ATOMIC_ACQUIRE)) {
-		rverbs_mw_end(qp, &ops->ops[ops->cons & ops->mask], RMEM_WC_WR_FLUSH_ERR, &locked);
+		mw_end(qp, &ops->ops[ops->cons & ops->mask], RMEM_WC_WR_FLUSH_ERR, &locked);
 		__atomic_store_n(&ops->cons, ops->cons + 1, __ATOMIC_RELEASE);
 	}
 	rverbs_mwq_unlock_last(locked);

@@ -11,7 +11,7 @@
 #include "rverbs_mwq.h"
 
 static inline void
-rverbs_mwq_let_go(struct rmem_mr *mr)
+mwq_let_go(struct rmem_mr *mr)
 {
 	if (mr != NULL)
 		rmem_obj_unhold(&mr->obj);
@@ -19,7 +19,7 @@ rverbs_mwq_let_go(struct rmem_mr *mr)
 
 /* At the start of a window at the device. With the lock held. */
 static void
-rverbs_mwq_start(struct rverbs_mw *mw)
+mwq_start(struct rverbs_mw *mw)
 {
 	mw->key = mw->key_in_force = mw->ibv->rkey;
 	mw->life++;
@@ -31,7 +31,7 @@ rverbs_mwq_start(struct rverbs_mw *mw)
 
 /* One at the device for a handle that has none, into the table. */
 static int
-rverbs_mwq_make(struct rverbs_mw *mw)
+mwq_make(struct rverbs_mw *mw)
 {
 	struct ibv_pd *pd = rverbs_pd_of(mw->mw.pd)->ibv;
 	uint16_t dev_id = mw->mw.obj.dev_id;
@@ -46,7 +46,7 @@ rverbs_mwq_make(struct rverbs_mw *mw)
 	mw->ibv = ibv;
 	ret = rverbs_mwq_insert(mw);
 	if (ret == 0)
-		rverbs_mwq_start(mw);
+		mwq_start(mw);
 	else
 		mw->ibv = NULL;
 	rverbs_mwq_unlock(dev_id);
@@ -59,7 +59,7 @@ rverbs_mwq_make(struct rverbs_mw *mw)
 
 /* Conversely: on success the handle has none, and releases its MR. */
 static int
-rverbs_mwq_unmake(struct rverbs_mw *mw)
+mwq_unmake(struct rverbs_mw *mw)
 {
 	uint16_t dev_id = mw->mw.obj.dev_id;
 	struct rmem_mr *mr;
@@ -75,7 +75,7 @@ rverbs_mwq_unmake(struct rverbs_mw *mw)
 		mr = mw->mr;
 		mw->mr = NULL;
 		mw->ibv = NULL;
-		rverbs_mwq_let_go(mr);
+		mwq_let_go(mr);
 	} else {
 		(void)rverbs_mwq_insert(mw); /* its place is there */
 	}
@@ -91,7 +91,7 @@ rverbs_mwq_alloc(struct rverbs_mw *mw)
 	mw->state = RVERBS_MWQ_GONE;
 	if (mw->mw.type == RMEM_MW_TYPE_1)
 		ret = rverbs_pd_park(mw->mw.pd);
-	return ret == 0 ? rverbs_mwq_make(mw) : ret;
+	return ret == 0 ? mwq_make(mw) : ret;
 }
 
 int
@@ -111,7 +111,7 @@ rverbs_mwq_dealloc(struct rverbs_mw *mw)
 	if (busy != 0)
 		return rverbs_mw_check_busy(mw, busy);
 	if (mw->ibv != NULL)
-		ret = rverbs_mwq_unmake(mw);
+		ret = mwq_unmake(mw);
 	if (ret != 0) {
 		rverbs_mwq_lock(dev_id);
 		mw->state = state;
@@ -128,11 +128,11 @@ rverbs_mwq_renew(struct rverbs_mw *mw)
 	int ret = 0;
 
 	if (!is_unmade) {
-		ret = rverbs_mwq_unmake(mw);
+		ret = mwq_unmake(mw);
 		is_unmade = ret == 0;
 	}
 	if (is_unmade)
-		ret = rverbs_mwq_make(mw);
+		ret = mwq_make(mw);
 	rverbs_mwq_lock(dev_id);
 	if (ret != 0)
 		mw->state = is_unmade ? RVERBS_MWQ_GONE : RVERBS_MWQ_UNKNOWN;
@@ -143,8 +143,7 @@ rverbs_mwq_renew(struct rverbs_mw *mw)
 
 /* Either of a QP, or by the MR. With the lock held. */
 static bool
-rverbs_mwq_is_to_settle(
-		const struct rverbs_mw *mw, const struct rverbs_qp *qp, const struct rmem_mr *mr)
+mwq_is_to_settle(const struct rverbs_mw *mw, const struct rverbs_qp *qp, const struct rmem_mr *mr)
 {
 	if (mw->state != RVERBS_MWQ_UNKNOWN)
 		return false;
@@ -154,7 +153,7 @@ rverbs_mwq_is_to_settle(
 }
 
 static int
-rverbs_mwq_settle(uint16_t dev_id, const struct rverbs_qp *qp, const struct rmem_mr *mr)
+mwq_settle(uint16_t dev_id, const struct rverbs_qp *qp, const struct rmem_mr *mr)
 {
 	struct rverbs_mw *mw;
 	int ret = 0;
@@ -162,7 +161,7 @@ rverbs_mwq_settle(uint16_t dev_id, const struct rverbs_qp *qp, const struct rmem
 	while (ret == 0) {
 		rverbs_mwq_lock(dev_id);
 		mw = rverbs_mwq_first(dev_id);
-		while (mw != NULL && !rverbs_mwq_is_to_settle(mw, qp, mr))
+		while (mw != NULL && !mwq_is_to_settle(mw, qp, mr))
 			mw = TAILQ_NEXT(mw, next);
 		if (mw != NULL) {
 			mw->state = RVERBS_MWQ_RENEWED;
@@ -179,13 +178,13 @@ rverbs_mwq_settle(uint16_t dev_id, const struct rverbs_qp *qp, const struct rmem
 int
 rverbs_mwq_settle_qp(struct rverbs_qp *qp)
 {
-	return rverbs_mwq_settle(qp->qp.obj.dev_id, qp, NULL);
+	return mwq_settle(qp->qp.obj.dev_id, qp, NULL);
 }
 
 int
 rverbs_mwq_settle_mr(const struct rmem_mr *mr)
 {
-	return rverbs_mwq_settle(mr->obj.dev_id, NULL, mr);
+	return mwq_settle(mr->obj.dev_id, NULL, mr);
 }
 
 bool
@@ -206,7 +205,7 @@ rverbs_mwq_is_bound_on(const struct rverbs_qp *qp)
 
 /* A flushed request may have been executed: allocate the window again. */
 static int
-rverbs_mwq_ready(struct rverbs_mw *mw)
+mwq_ready(struct rverbs_mw *mw)
 {
 	uint16_t dev_id = mw->mw.obj.dev_id;
 	uint8_t state;
@@ -234,9 +233,9 @@ rverbs_mwq_bind_begin(struct rverbs_qp *qp, struct rverbs_mw *mw, struct rmem_mr
 	if (mr != NULL && __atomic_load_n(&mr->state, __ATOMIC_ACQUIRE) != RMEM_MR_STATE_VALID)
 		ret = -EBUSY;
 	if (ret == 0)
-		ret = rverbs_mwq_ready(mw);
+		ret = mwq_ready(mw);
 	if (ret != 0) {
-		rverbs_mwq_let_go(mr);
+		mwq_let_go(mr);
 		return ret;
 	}
 	rverbs_mwq_lock(mw->mw.obj.dev_id);
@@ -258,5 +257,5 @@ rverbs_mwq_bind_end(struct rverbs_mw_op *op, int ret)
 		mw->ibv->rkey = mw->key; /* it will be flushed */
 	rverbs_mwq_unlock(mw->mw.obj.dev_id);
 	if (ret != 0)
-		rverbs_mwq_let_go(mr);
+		mwq_let_go(mr);
 }

@@ -48,7 +48,7 @@ rverbs_mwq_table_close(uint16_t dev_id)
 
 /* The place of a key in the table, or NULL. */
 static struct rverbs_mw **
-rverbs_mwq_place(uint16_t dev_id, uint32_t key, bool may_add)
+mwq_place(uint16_t dev_id, uint32_t key, bool may_add)
 {
 	struct rverbs_mw ***page = rverbs_mwq_tables[dev_id].pages;
 	uint32_t index = key >> 8;
@@ -69,7 +69,7 @@ rverbs_mwq_insert(struct rverbs_mw *mw)
 
 	/* Requests name type 2 windows by key, type 1 windows by handle only. */
 	if (mw->mw.type == RMEM_MW_TYPE_2) {
-		place = rverbs_mwq_place(dev_id, mw->ibv->rkey, true);
+		place = mwq_place(dev_id, mw->ibv->rkey, true);
 		if (place == NULL)
 			return -ENOMEM;
 		*place = mw;
@@ -84,7 +84,7 @@ rverbs_mwq_remove(struct rverbs_mw *mw)
 	uint16_t dev_id = mw->mw.obj.dev_id;
 
 	if (mw->mw.type == RMEM_MW_TYPE_2)
-		*rverbs_mwq_place(dev_id, mw->ibv->rkey, false) = NULL;
+		*mwq_place(dev_id, mw->ibv->rkey, false) = NULL;
 	TAILQ_REMOVE(&rverbs_mwq_tables[dev_id].list, mw, next);
 }
 

@@ -11,7 +11,7 @@
 
 /* Let go of the MR that a window is bound to. With the lock held. */
 static void
-rverbs_mwq_release(struct rverbs_mw *mw)
+mwq_release(struct rverbs_mw *mw)
 {
 	if (mw->mr != NULL)
 		rmem_obj_unhold(&mw->mr->obj);
@@ -19,22 +19,22 @@ rverbs_mwq_release(struct rverbs_mw *mw)
 }
 
 static void
-rverbs_mwq_lose(struct rverbs_mw *mw)
+mwq_lose(struct rverbs_mw *mw)
 {
-	rverbs_mwq_release(mw);
+	mwq_release(mw);
 	mw->state = RVERBS_MWQ_UNKNOWN;
 }
 
 static void
-rverbs_mwq_free(struct rverbs_mw *mw)
+mwq_free(struct rverbs_mw *mw)
 {
-	rverbs_mwq_release(mw);
+	mwq_release(mw);
 	mw->state = RVERBS_MWQ_FREE;
 }
 
 /* The window that a QP's request may invalidate; with the lock held. */
 static struct rverbs_mw *
-rverbs_mwq_find_bound(uint16_t dev_id, uint32_t key, uint32_t qp_num)
+mwq_find_bound(uint16_t dev_id, uint32_t key, uint32_t qp_num)
 {
 	struct rverbs_mw *mw = rverbs_mwq_find(dev_id, key);
 
@@ -49,7 +49,7 @@ rverbs_mwq_find_bound(uint16_t dev_id, uint32_t key, uint32_t qp_num)
  * QP: what is not bound on this one is not handed over.
  */
 static void
-rverbs_mwq_accept_inv(struct rverbs_qp *qp, uint32_t key, struct rverbs_mw_op *op, int *locked)
+mwq_accept_inv(struct rverbs_qp *qp, uint32_t key, struct rverbs_mw_op *op, int *locked)
 {
 	uint16_t dev_id = qp->qp.obj.dev_id;
 	struct rverbs_mw *mw;
@@ -57,7 +57,7 @@ rverbs_mwq_accept_inv(struct rverbs_qp *qp, uint32_t key, struct rverbs_mw_op *o
 	op->kind = RVERBS_MW_BAD;
 	op->key = RVERBS_MWQ_NO_KEY;
 	rverbs_mwq_lock_next(locked, dev_id);
-	mw = rverbs_mwq_find_bound(dev_id, key, qp->qp.qp_num);
+	mw = mwq_find_bound(dev_id, key, qp->qp.qp_num);
 	if (mw != NULL) {
 		op->kind = RVERBS_MW_INV;
 		op->key = key;
@@ -76,7 +76,7 @@ rverbs_mwq_accept_inv(struct rverbs_qp *qp, uint32_t key, struct rverbs_mw_op *o
  * window then still has the key before, which must be another.
  */
 static void
-rverbs_mwq_accept_send_inv(struct rverbs_qp *qp, uint32_t key, struct rverbs_mw_op *op, int *locked)
+mwq_accept_send_inv(struct rverbs_qp *qp, uint32_t key, struct rverbs_mw_op *op, int *locked)
 {
 	struct rverbs_mw *mw;
 
@@ -85,7 +85,7 @@ rverbs_mwq_accept_send_inv(struct rverbs_qp *qp, uint32_t key, struct rverbs_mw_
 	if (qp->peer_dev_id < 0)
 		return;
 	rverbs_mwq_lock_next(locked, (uint16_t)qp->peer_dev_id);
-	mw = rverbs_mwq_find_bound((uint16_t)qp->peer_dev_id, key, qp->remote.qp_num);
+	mw = mwq_find_bound((uint16_t)qp->peer_dev_id, key, qp->remote.qp_num);
 	if (mw != NULL && (mw->is_made || mw->is_fresh)) {
 		op->kind = RVERBS_MW_SEND_INV;
 		op->mw = mw;
@@ -99,7 +99,7 @@ rverbs_mwq_accept_send_inv(struct rverbs_qp *qp, uint32_t key, struct rverbs_mw_
 
 /* Check whether the binding may be posted; then the MR is held. */
 static bool
-rverbs_mwq_take_mr(const struct rverbs_qp *qp, const struct rmem_send_wr *wr)
+mwq_take_mr(const struct rverbs_qp *qp, const struct rmem_send_wr *wr)
 {
 	const struct rmem_mw_bind_info info = {
 			.mr = wr->bind_mw.mr,
@@ -118,7 +118,7 @@ rverbs_mwq_take_mr(const struct rverbs_qp *qp, const struct rmem_send_wr *wr)
 
 /* One without requests in flight is allocated again first. The lock is held before and after. */
 static void
-rverbs_mwq_find_lost(struct rverbs_mw *mw)
+mwq_find_lost(struct rverbs_mw *mw)
 {
 	if (mw->busy != 0 || (mw->state != RVERBS_MWQ_UNKNOWN && mw->state != RVERBS_MWQ_GONE))
 		return;
@@ -136,30 +136,30 @@ rverbs_mwq_find_lost(struct rverbs_mw *mw)
  * this request.
  */
 static inline bool
-rverbs_mwq_is_elsewhere(const struct rverbs_mw *mw, const struct rverbs_qp *qp)
+mwq_is_elsewhere(const struct rverbs_mw *mw, const struct rverbs_qp *qp)
 {
 	return mw->busy != 0 && mw->qp != NULL && mw->qp != qp;
 }
 
 static void
-rverbs_mwq_accept_bind(struct rverbs_qp *qp, const struct rmem_send_wr *wr, struct rverbs_mw_op *op,
+mwq_accept_bind(struct rverbs_qp *qp, const struct rmem_send_wr *wr, struct rverbs_mw_op *op,
 		int *locked)
 {
 	struct rverbs_mw *mw = rverbs_mw_of(wr->bind_mw.mw);
-	bool has_mr = rverbs_mwq_take_mr(qp, wr);
+	bool has_mr = mwq_take_mr(qp, wr);
 	uint32_t handle;
 
 	op->kind = RVERBS_MW_BAD;
 	op->key = RVERBS_MWQ_NO_KEY;
 	rverbs_mwq_lock_next(locked, mw->mw.obj.dev_id);
 	if (unlikely(has_mr && mw->state != RVERBS_MWQ_FREE))
-		rverbs_mwq_find_lost(mw);
+		mwq_find_lost(mw);
 	handle = mw->mw.rkey;
 	op->old_handle = handle;
 	/* A handle has the key of the binding posted last, also when that is refused. */
 	rverbs_mw_set_handle(mw, rmem_rkey_of_tag(handle, wr->bind_mw.key_tag));
 	op->mw = mw;
-	if (has_mr && mw->state == RVERBS_MWQ_FREE && likely(!rverbs_mwq_is_elsewhere(mw, qp))) {
+	if (has_mr && mw->state == RVERBS_MWQ_FREE && likely(!mwq_is_elsewhere(mw, qp))) {
 		op->kind = RVERBS_MW_BIND;
 		op->key = rmem_rkey_of_tag(mw->key, wr->bind_mw.key_tag);
 		op->old_key = mw->key;
@@ -179,7 +179,7 @@ rverbs_mwq_accept_bind(struct rverbs_qp *qp, const struct rmem_send_wr *wr, stru
 
 /* The QP has failed, and flushes what is posted: no state changes. */
 static void
-rverbs_mwq_accept_dead(const struct rmem_send_wr *wr, struct rverbs_mw_op *op, int *locked)
+mwq_accept_dead(const struct rmem_send_wr *wr, struct rverbs_mw_op *op, int *locked)
 {
 	struct rmem_mw *mw = wr->bind_mw.mw;
 
@@ -201,13 +201,13 @@ rverbs_mwq_accept(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t 
 
 	op->mr = NULL;
 	if (unlikely(rverbs_qp_has_failed(qp)))
-		rverbs_mwq_accept_dead(wr, op, locked);
+		mwq_accept_dead(wr, op, locked);
 	else if (wr->opcode == RMEM_WR_LOCAL_INV)
-		rverbs_mwq_accept_inv(qp, wr->invalidate_rkey, op, locked);
+		mwq_accept_inv(qp, wr->invalidate_rkey, op, locked);
 	else if (wr->opcode == RMEM_WR_SEND_WITH_INV)
-		rverbs_mwq_accept_send_inv(qp, wr->invalidate_rkey, op, locked);
+		mwq_accept_send_inv(qp, wr->invalidate_rkey, op, locked);
 	else
-		rverbs_mwq_accept_bind(qp, wr, op, locked);
+		mwq_accept_bind(qp, wr, op, locked);
 	rverbs_mw_ops_push(qp);
 	return op;
 }
@@ -224,7 +224,7 @@ rverbs_mwq_sent(struct rverbs_mw *mw, uint32_t key, bool is_taken)
 
 /* As if it had not been posted: the last first. */
 static void
-rverbs_mwq_undo_one(struct rverbs_mw_op *op)
+mwq_undo_one(struct rverbs_mw_op *op)
 {
 	struct rverbs_mw *mw = op->mw;
 	bool is_same;
@@ -240,7 +240,7 @@ rverbs_mwq_undo_one(struct rverbs_mw_op *op)
 		mw->ibv->rkey = mw->key = op->old_key;
 		/* Requests of this generation elsewhere must not match it again. */
 		mw->life += mw->state == RVERBS_MWQ_TAKEN ? 1 : UINT32_MAX;
-		rverbs_mwq_free(mw);
+		mwq_free(mw);
 		break;
 	case RVERBS_MW_INV:
 		if (is_same && mw->state == RVERBS_MWQ_FREE) {
@@ -272,16 +272,16 @@ rverbs_mwq_undo(struct rverbs_qp *qp, uint32_t pos)
 		if ((int32_t)(op->pos - pos) < 0)
 			break;
 		if (op->mw != NULL)
-			rverbs_mwq_undo_one(op);
+			mwq_undo_one(op);
 		__atomic_store_n(&ops->prod, ops->prod - 1, __ATOMIC_RELEASE);
 	}
 }
 
 static void
-rverbs_mwq_end_bind_1(struct rverbs_mw *mw, struct rverbs_mw_op *op, bool is_well)
+mwq_end_bind_1(struct rverbs_mw *mw, struct rverbs_mw_op *op, bool is_well)
 {
 	if (is_well && mw->life == op->life) {
-		rverbs_mwq_release(mw);
+		mwq_release(mw);
 		mw->mr = op->mr;
 		mw->key_in_force = op->key;
 		return;
@@ -299,16 +299,16 @@ rverbs_mwq_end_bind_1(struct rverbs_mw *mw, struct rverbs_mw_op *op, bool is_wel
 }
 
 static void
-rverbs_mwq_end_send_inv(struct rverbs_mw *mw, uint8_t status)
+mwq_end_send_inv(struct rverbs_mw *mw, uint8_t status)
 {
 	if (mw->state != RVERBS_MWQ_TAKEN)
 		return; /* already processed by the receive */
 	if (status == RMEM_WC_SUCCESS)
-		rverbs_mwq_free(mw);
+		mwq_free(mw);
 	else if (status == RMEM_WC_RNR_RETRY_EXC_ERR) /* the peer had no receive for it */
 		mw->state = RVERBS_MWQ_BOUND;
 	else
-		rverbs_mwq_lose(mw);
+		mwq_lose(mw);
 }
 
 void
@@ -328,20 +328,20 @@ rverbs_mwq_end(struct rverbs_mw_op *op, uint8_t status, int *locked)
 		if (is_same && is_well)
 			mw->is_made = true;
 		else if (is_same)
-			rverbs_mwq_lose(mw);
+			mwq_lose(mw);
 		break;
 	case RVERBS_MW_INV:
 		rmem_obj_unhold(&op->mr->obj);
 		if (is_same && !is_well)
-			rverbs_mwq_lose(mw);
+			mwq_lose(mw);
 		break;
 	case RVERBS_MW_SEND_INV:
 		if (is_same)
-			rverbs_mwq_end_send_inv(mw, status);
+			mwq_end_send_inv(mw, status);
 		break;
 	default:
 		if (mw->mw.type == RMEM_MW_TYPE_1)
-			rverbs_mwq_end_bind_1(mw, op, is_well);
+			mwq_end_bind_1(mw, op, is_well);
 		break;
 	}
 }
@@ -356,6 +356,6 @@ rverbs_mwq_invalidated(struct rverbs_qp *qp, uint32_t key)
 	mw = rverbs_mwq_find(dev_id, key);
 	if (mw != NULL && mw->key == key &&
 			(mw->state == RVERBS_MWQ_BOUND || mw->state == RVERBS_MWQ_TAKEN))
-		rverbs_mwq_free(mw);
+		mwq_free(mw);
 	rverbs_mwq_unlock(dev_id);
 }

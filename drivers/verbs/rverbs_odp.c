@@ -63,7 +63,7 @@ rverbs_odp_remove(struct rverbs_dev *dev, struct rverbs_mr *mr)
 
 /* Under dev->lock. */
 static int
-rverbs_odp_check_sge(const struct rverbs_dev *dev, const struct rmem_pd *pd, int advice,
+odp_check_sge(const struct rverbs_dev *dev, const struct rmem_pd *pd, int advice,
 		const struct rmem_sge *sge)
 {
 	const struct rverbs_mr *mr;
@@ -99,7 +99,7 @@ rverbs_mr_advise(struct rmem_pd *pd, int advice, uint32_t flags, const struct rm
 
 	for (i = 0; i < num_sge && ret == 0; i++) {
 		rte_ticketlock_lock(&dev->lock);
-		ret = rverbs_odp_check_sge(dev, pd, advice, &sg_list[i]);
+		ret = odp_check_sge(dev, pd, advice, &sg_list[i]);
 		rte_ticketlock_unlock(&dev->lock);
 	}
 	if (ret != 0) {

@@ -26,7 +26,7 @@ rverbs_pd_alloc(struct rmem_pd *base)
 }
 
 static int
-rverbs_pd_unpark(struct ibv_mr *park)
+pd_unpark(struct ibv_mr *park)
 {
 	void *page = park->addr;
 	int ret = rverbs_err_code(ibv_dereg_mr(park), RVERBS_ERR_RELEASE, "ibv_dereg_mr");
@@ -60,7 +60,7 @@ rverbs_pd_park(struct rmem_pd *base)
 	}
 	if (!__atomic_compare_exchange_n(&pd->park, &none, park, false, __ATOMIC_ACQ_REL,
 			    __ATOMIC_ACQUIRE)) /* another thread was first */
-		return rverbs_pd_unpark(park) == 0 ? 0 : -EIO;
+		return pd_unpark(park) == 0 ? 0 : -EIO;
 	return 0;
 }
 
@@ -71,7 +71,7 @@ rverbs_pd_dealloc(struct rmem_pd *base)
 	int ret = 0;
 
 	if (pd->park != NULL)
-		ret = rverbs_pd_unpark(pd->park);
+		ret = pd_unpark(pd->park);
 	if (ret != 0)
 		return ret;
 	pd->park = NULL;

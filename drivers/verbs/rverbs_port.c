@@ -18,7 +18,7 @@ static const uint8_t rverbs_v4_prefix[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff,
 
 /* Preference of a GID: RoCE v2 over v1, IPv4 and global over link-local. */
 static int
-rverbs_gid_rank(const struct ibv_gid_entry *entry)
+gid_rank(const struct ibv_gid_entry *entry)
 {
 	const uint8_t *raw = entry->gid.raw;
 	bool is_local = raw[0] == 0xfe && (raw[1] & 0xc0) == 0x80;
@@ -31,7 +31,7 @@ rverbs_gid_rank(const struct ibv_gid_entry *entry)
 
 /* The requested address; false if the text is not an address. */
 static bool
-rverbs_gid_parse(const char *text, union ibv_gid *gid)
+gid_parse(const char *text, union ibv_gid *gid)
 {
 	if (inet_pton(AF_INET6, text, gid->raw) == 1)
 		return true;
@@ -40,14 +40,14 @@ rverbs_gid_parse(const char *text, union ibv_gid *gid)
 }
 
 static bool
-rverbs_gid_is_zero(const union ibv_gid *gid)
+gid_is_zero(const union ibv_gid *gid)
 {
 	return gid->global.subnet_prefix == 0 && gid->global.interface_id == 0;
 }
 
 /* Of the port's GIDs, the requested one, or the best; NULL if there is none. */
 static const struct ibv_gid_entry *
-rverbs_gid_choose(const struct rverbs_dev *dev, const struct ibv_gid_entry *table, ssize_t nb)
+gid_choose(const struct rverbs_dev *dev, const struct ibv_gid_entry *table, ssize_t nb)
 {
 	const char *text = dev->args.gid;
 	const struct ibv_gid_entry *best = NULL;
@@ -55,19 +55,19 @@ rverbs_gid_choose(const struct rverbs_dev *dev, const struct ibv_gid_entry *tabl
 	union ibv_gid gid = {{0}};
 	ssize_t i;
 
-	if (text[0] != '\0' && !is_index && !rverbs_gid_parse(text, &gid))
+	if (text[0] != '\0' && !is_index && !gid_parse(text, &gid))
 		return NULL;
 	for (i = 0; i < nb; i++) {
 		const struct ibv_gid_entry *entry = &table[i];
 
-		if (entry->port_num != dev->args.port || rverbs_gid_is_zero(&entry->gid) ||
+		if (entry->port_num != dev->args.port || gid_is_zero(&entry->gid) ||
 				entry->gid_index > UINT8_MAX)
 			continue;
 		if (is_index && entry->gid_index != strtoul(text, NULL, 10))
 			continue;
 		if (text[0] != '\0' && !is_index && memcmp(&gid, &entry->gid, sizeof(gid)) != 0)
 			continue;
-		if (best == NULL || rverbs_gid_rank(entry) > rverbs_gid_rank(best))
+		if (best == NULL || gid_rank(entry) > gid_rank(best))
 			best = entry;
 	}
 	return best;
@@ -75,7 +75,7 @@ rverbs_gid_choose(const struct rverbs_dev *dev, const struct ibv_gid_entry *tabl
 
 /* Of all ports: the kernel gives all GIDs at once, or none. 0 and a line when that is not known. */
 static size_t
-rverbs_gid_room(const struct rverbs_dev *dev)
+gid_room(const struct rverbs_dev *dev)
 {
 	uint32_t i, nb_ports = dev->attr.orig_attr.phys_port_cnt;
 	struct ibv_port_attr attr;
@@ -92,9 +92,9 @@ rverbs_gid_room(const struct rverbs_dev *dev)
 
 /* Take the best of the table. */
 static int
-rverbs_gid_take(struct rverbs_dev *dev, const struct ibv_gid_entry *table, ssize_t nb)
+gid_take(struct rverbs_dev *dev, const struct ibv_gid_entry *table, ssize_t nb)
 {
-	const struct ibv_gid_entry *entry = rverbs_gid_choose(dev, table, nb);
+	const struct ibv_gid_entry *entry = gid_choose(dev, table, nb);
 
 	if (entry == NULL) {
 		RVERBS_LOG(ERR,
@@ -110,9 +110,9 @@ rverbs_gid_take(struct rverbs_dev *dev, const struct ibv_gid_entry *table, ssize
 }
 
 static int
-rverbs_gid_open(struct rverbs_dev *dev)
+gid_open(struct rverbs_dev *dev)
 {
-	size_t room = rverbs_gid_room(dev);
+	size_t room = gid_room(dev);
 	struct ibv_gid_entry *table;
 	ssize_t nb;
 	int ret;
@@ -125,14 +125,13 @@ rverbs_gid_open(struct rverbs_dev *dev)
 		return -ENOMEM;
 	}
 	nb = ibv_query_gid_table(dev->context, table, room, 0);
-	ret = nb < 0 ? rverbs_err_minus((int)nb, "ibv_query_gid_table")
-		     : rverbs_gid_take(dev, table, nb);
+	ret = nb < 0 ? rverbs_err_minus((int)nb, "ibv_query_gid_table") : gid_take(dev, table, nb);
 	free(table);
 	return ret;
 }
 
 static int
-rverbs_port_check(struct rverbs_dev *dev, const struct ibv_port_attr *attr)
+port_check(struct rverbs_dev *dev, const struct ibv_port_attr *attr)
 {
 	const char *name = dev->context->device->name;
 	uint32_t mtu;
@@ -169,7 +168,7 @@ rverbs_port_open(struct rverbs_dev *dev)
 	ret = rverbs_err_code(ibv_query_port(dev->context, (uint8_t)dev->args.port, &attr),
 			RVERBS_ERR_OPEN, "ibv_query_port");
 	if (ret == 0)
-		ret = rverbs_port_check(dev, &attr);
+		ret = port_check(dev, &attr);
 	if (ret == 0 && dev->args.is_cm_tcp && attr.link_layer != IBV_LINK_LAYER_ETHERNET) {
 		RVERBS_LOG(ERR, "%s: cm=tcp: port %u is not RoCE: its GIDs are not IP addresses",
 				dev->context->device->name, dev->args.port);
@@ -181,5 +180,5 @@ rverbs_port_open(struct rverbs_dev *dev)
 	dev->port.link_layer = attr.link_layer;
 	dev->port.lid = attr.lid;
 	dev->port.max_msg_size = attr.max_msg_sz;
-	return rverbs_gid_open(dev);
+	return gid_open(dev);
 }

@@ -19,7 +19,7 @@
 #define RVERBS_CHAIN 32
 
 static uint64_t
-rverbs_wr_bytes(const struct rmem_send_wr *wr)
+wr_bytes(const struct rmem_send_wr *wr)
 {
 	uint64_t bytes = 0;
 	uint32_t i;
@@ -31,7 +31,7 @@ rverbs_wr_bytes(const struct rmem_send_wr *wr)
 
 /* Whether the request concerns windows. */
 static __rte_always_inline bool
-rverbs_is_window(const struct rmem_send_wr *wr)
+is_window(const struct rmem_send_wr *wr)
 {
 	const uint8_t window = RMEM_WR_BINDS | RMEM_WR_INVALIDATES | RMEM_WR_INVALIDATES_REMOTE;
 
@@ -40,7 +40,7 @@ rverbs_is_window(const struct rmem_send_wr *wr)
 
 /* An MR that is not VALID does not exist at the device; with the quirk its state is checked. */
 static __rte_always_inline int
-rverbs_check_bind(const struct rverbs_qp *qp, const struct rmem_send_wr *wr)
+check_bind(const struct rverbs_qp *qp, const struct rmem_send_wr *wr)
 {
 	if (likely(__atomic_load_n(&wr->bind_mw.mr->state, __ATOMIC_ACQUIRE) ==
 			    RMEM_MR_STATE_VALID))
@@ -50,7 +50,7 @@ rverbs_check_bind(const struct rverbs_qp *qp, const struct rmem_send_wr *wr)
 
 /* Providers add the lengths of a list up in 32 bits, as rdma_rxe's does: 4 GiB would be none. */
 static __rte_always_inline int
-rverbs_check(const struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint64_t *bytes)
+check(const struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint64_t *bytes)
 {
 	int ret = rmem_wr_check(&qp->qp, &qp->limits, wr);
 
@@ -59,11 +59,11 @@ rverbs_check(const struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint64_t
 	if (unlikely(!rmem_wr_has_sges(wr))) {
 		*bytes = 0;
 		if (wr->opcode == RMEM_WR_BIND_MW)
-			return rverbs_check_bind(qp, wr);
+			return check_bind(qp, wr);
 	} else if (likely(wr->num_sge == 1)) {
 		*bytes = wr->sg_list[0].length;
 	} else {
-		*bytes = rverbs_wr_bytes(wr);
+		*bytes = wr_bytes(wr);
 		if (unlikely(*bytes > UINT32_MAX))
 			return -EINVAL;
 	}
@@ -72,13 +72,13 @@ rverbs_check(const struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint64_t
 
 /* Check one and note it in the ring; its wr_id, or why not in *ret. */
 static __rte_always_inline uint64_t
-rverbs_accept(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t at, uint64_t *bytes,
+accept_wrs(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t at, uint64_t *bytes,
 		int *ret)
 {
 	struct rverbs_wqe *wqe = &qp->sq.wqe[at & qp->sq.mask];
 	uint64_t length = 0;
 
-	*ret = rverbs_check(qp, wr, &length);
+	*ret = check(qp, wr, &length);
 	if (unlikely(*ret != 0))
 		return 0;
 	wqe->wr_id = wr->wr_id;
@@ -90,17 +90,17 @@ rverbs_accept(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t at, 
 
 /* Errno of a request without a free entry. */
 static int
-rverbs_full(const struct rverbs_qp *qp, const struct rmem_send_wr *wr)
+full(const struct rverbs_qp *qp, const struct rmem_send_wr *wr)
 {
 	uint64_t bytes;
-	int ret = rverbs_check(qp, wr, &bytes);
+	int ret = check(qp, wr, &bytes);
 
 	return ret != 0 ? ret : -ENOSPC;
 }
 
 /* In one piece: rdma_rxe's provider counts the bytes of a list as 0 (seen with rdma-core 44). */
 static void
-rverbs_ex_inline(struct ibv_qp_ex *ex, const struct rmem_send_wr *wr)
+ex_inline(struct ibv_qp_ex *ex, const struct rmem_send_wr *wr)
 {
 	uint8_t data[RVERBS_MAX_INLINE];
 	uint32_t i, length = 0;
@@ -119,10 +119,10 @@ rverbs_ex_inline(struct ibv_qp_ex *ex, const struct rmem_send_wr *wr)
 }
 
 static __rte_always_inline void
-rverbs_ex_sges(struct ibv_qp_ex *ex, const struct rmem_send_wr *wr)
+ex_sges(struct ibv_qp_ex *ex, const struct rmem_send_wr *wr)
 {
 	if (unlikely((wr->flags & RMEM_SEND_INLINE) != 0))
-		rverbs_ex_inline(ex, wr);
+		ex_inline(ex, wr);
 	else if (likely(wr->num_sge == 1))
 		ibv_wr_set_sge(ex, wr->sg_list[0].lkey, wr->sg_list[0].addr, wr->sg_list[0].length);
 	else
@@ -131,7 +131,7 @@ rverbs_ex_sges(struct ibv_qp_ex *ex, const struct rmem_send_wr *wr)
 
 /* The rkey of a request that concerns windows; with the quirk it may not be bound after all. */
 static __rte_always_inline uint32_t
-rverbs_window(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t at,
+uses_window(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t at,
 		struct rverbs_mw_burst *burst, bool *is_bind)
 {
 	struct rverbs_wqe *wqe = &qp->sq.wqe[at & qp->sq.mask];
@@ -141,7 +141,7 @@ rverbs_window(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t at,
 	qp->windows += *is_bind ? RVERBS_NOTE_BIND : RVERBS_NOTE_INV;
 	wqe->note = qp->windows; /* not read again, as it was just written */
 	if (wr->opcode == RMEM_WR_SEND_WITH_INV)
-		wqe->note |= rverbs_wr_bytes(wr);
+		wqe->note |= wr_bytes(wr);
 	if (likely(!qp->has_mw_quirk))
 		return rverbs_mw_key(wr, burst);
 	op = rverbs_mwq_accept(qp, wr, at, &burst->locked);
@@ -150,20 +150,20 @@ rverbs_window(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t at,
 }
 
 static __rte_always_inline void
-rverbs_ex_window(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t at,
+ex_window(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t at,
 		struct rverbs_mw_burst *burst)
 {
 	bool is_bind;
-	uint32_t key = rverbs_window(qp, wr, at, burst, &is_bind);
+	uint32_t key = uses_window(qp, wr, at, burst, &is_bind);
 
 	rverbs_mw_write_ex(qp->ex, wr, key, is_bind);
 	if (wr->opcode == RMEM_WR_SEND_WITH_INV)
-		rverbs_ex_sges(qp->ex, wr);
+		ex_sges(qp->ex, wr);
 }
 
 static __rte_always_inline void
-rverbs_ex_write(struct rverbs_qp *qp, struct ibv_qp_ex *ex, const struct rmem_send_wr *wr,
-		uint32_t at, uint64_t id, struct rverbs_mw_burst *burst)
+ex_write(struct rverbs_qp *qp, struct ibv_qp_ex *ex, const struct rmem_send_wr *wr, uint32_t at,
+		uint64_t id, struct rverbs_mw_burst *burst)
 {
 	ex->wr_id = id;
 	ex->wr_flags = wr->flags;
@@ -191,17 +191,16 @@ rverbs_ex_write(struct rverbs_qp *qp, struct ibv_qp_ex *ex, const struct rmem_se
 		ibv_wr_atomic_fetch_add(ex, wr->atomic.rkey, wr->atomic.remote_addr,
 				wr->atomic.compare_add);
 		break;
-	default: /* no other passes rverbs_check() */
-		rverbs_ex_window(qp, wr, at, burst);
+	default: /* no other passes check() */
+		ex_window(qp, wr, at, burst);
 		return;
 	}
-	rverbs_ex_sges(ex, wr);
+	ex_sges(ex, wr);
 }
 
 /* How many of nb_wr, or why not the first; *is_refused when the device itself took none. */
 static int
-rverbs_post_ex(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_wr,
-		bool *is_refused)
+post_ex(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_wr, bool *is_refused)
 {
 	uint32_t prod = qp->sq.prod, at = prod, end = prod + rverbs_room(&qp->sq, nb_wr);
 	struct rverbs_mw_burst burst = rverbs_mw_burst_start(qp);
@@ -211,13 +210,13 @@ rverbs_post_ex(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_
 
 	*is_refused = false;
 	if (unlikely(at == end))
-		return rverbs_full(qp, wr);
+		return full(qp, wr);
 	ibv_wr_start(ex);
 	for (; at != end; at++, wr++) {
-		id = rverbs_accept(qp, wr, at, &bytes, &ret);
+		id = accept_wrs(qp, wr, at, &bytes, &ret);
 		if (unlikely(ret != 0))
 			break;
-		rverbs_ex_write(qp, ex, wr, at, id, &burst);
+		ex_write(qp, ex, wr, at, id, &burst);
 	}
 	rverbs_mwq_unlock_last(burst.locked);
 	if (unlikely(at == prod)) {
@@ -238,14 +237,14 @@ rverbs_post_ex(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_
 }
 
 static int
-rverbs_post_one_by_one(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_wr)
+post_one_by_one(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_wr)
 {
 	bool is_refused;
 	uint32_t i;
 	int ret = 0;
 
 	for (i = 0; i < nb_wr; i++) {
-		ret = rverbs_post_ex(qp, &wr[i], 1, &is_refused);
+		ret = post_ex(qp, &wr[i], 1, &is_refused);
 		if (ret != 1)
 			break;
 	}
@@ -253,7 +252,7 @@ rverbs_post_one_by_one(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint
 }
 
 static void
-rverbs_chain_fill(struct ibv_send_wr *to, const struct rmem_send_wr *wr, uint64_t id)
+chain_fill(struct ibv_send_wr *to, const struct rmem_send_wr *wr, uint64_t id)
 {
 	to->wr_id = id;
 	to->sg_list = (struct ibv_sge *)(uintptr_t)wr->sg_list;
@@ -277,11 +276,11 @@ rverbs_chain_fill(struct ibv_send_wr *to, const struct rmem_send_wr *wr, uint64_
  * next binding is taken from it. With the quirk it is counted in busy till then.
  */
 static struct rverbs_mw *
-rverbs_chain_window(struct rverbs_qp *qp, struct ibv_send_wr *to, const struct rmem_send_wr *wr,
+chain_window(struct rverbs_qp *qp, struct ibv_send_wr *to, const struct rmem_send_wr *wr,
 		uint32_t at, uint64_t id, struct rverbs_mw_burst *burst)
 {
 	bool is_bind;
-	uint32_t key = rverbs_window(qp, wr, at, burst, &is_bind);
+	uint32_t key = uses_window(qp, wr, at, burst, &is_bind);
 	struct rverbs_mw *mw = is_bind ? rverbs_mw_of(wr->bind_mw.mw) : NULL;
 
 	if (is_bind && qp->has_mw_quirk)
@@ -298,7 +297,7 @@ rverbs_chain_window(struct rverbs_qp *qp, struct ibv_send_wr *to, const struct r
 
 /* Hand a chain over; how many the device took, and in *ret why not more. */
 static uint32_t
-rverbs_chain_send(struct rverbs_qp *qp, struct ibv_send_wr *chain, uint32_t nb_wr,
+chain_send(struct rverbs_qp *qp, struct ibv_send_wr *chain, uint32_t nb_wr,
 		const struct rverbs_mw_burst *burst, int *ret)
 {
 	uint32_t prod = qp->sq.prod;
@@ -322,7 +321,7 @@ rverbs_chain_send(struct rverbs_qp *qp, struct ibv_send_wr *chain, uint32_t nb_w
 
 /* At most RVERBS_CHAIN of them; how many, and in *ret why not more. */
 static uint32_t
-rverbs_post_chain(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_wr, int *ret)
+post_chain(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_wr, int *ret)
 {
 	uint32_t i, prod = qp->sq.prod, room = rverbs_room(&qp->sq, nb_wr);
 	struct rverbs_mw_burst burst = rverbs_mw_burst_start(qp);
@@ -334,24 +333,24 @@ rverbs_post_chain(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t 
 	*ret = 0;
 	for (i = 0; i < nb_wr && mw == NULL; i++) {
 		if (i >= room) {
-			*ret = rverbs_full(qp, &wr[i]);
+			*ret = full(qp, &wr[i]);
 			break;
 		}
-		id = rverbs_accept(qp, &wr[i], prod + i, &bytes, ret);
+		id = accept_wrs(qp, &wr[i], prod + i, &bytes, ret);
 		if (*ret != 0)
 			break;
-		if (rverbs_is_window(&wr[i])) {
-			mw = rverbs_chain_window(qp, &chain[i], &wr[i], prod + i, id, &burst);
+		if (is_window(&wr[i])) {
+			mw = chain_window(qp, &chain[i], &wr[i], prod + i, id, &burst);
 			key = chain[i].bind_mw.rkey;
 		} else {
-			rverbs_chain_fill(&chain[i], &wr[i], id);
+			chain_fill(&chain[i], &wr[i], id);
 		}
 		chain[i].next = i + 1 < RVERBS_CHAIN ? &chain[i + 1] : NULL;
 	}
 	if (i == 0)
 		return 0;
 	chain[i - 1].next = NULL;
-	n = rverbs_chain_send(qp, chain, i, &burst, ret);
+	n = chain_send(qp, chain, i, &burst, ret);
 	if (mw != NULL && qp->has_mw_quirk)
 		rverbs_mwq_sent(mw, key, n == i);
 	else if (mw != NULL && n == i)
@@ -360,21 +359,21 @@ rverbs_post_chain(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t 
 }
 
 static int
-rverbs_post_chains(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_wr)
+post_chains(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_wr)
 {
 	uint32_t n, done = 0;
 	int ret = 0;
 
 	while (done < nb_wr && ret == 0) {
 		n = RTE_MIN(nb_wr - done, (uint32_t)RVERBS_CHAIN);
-		done += rverbs_post_chain(qp, wr + done, n, &ret);
+		done += post_chain(qp, wr + done, n, &ret);
 	}
 	return done != 0 ? (int)done : ret;
 }
 
 /* Whether one of them has more than one SGE, not inline. */
 static bool
-rverbs_has_list(const struct rmem_send_wr *wr, uint16_t nb_wr)
+has_list(const struct rmem_send_wr *wr, uint16_t nb_wr)
 {
 	uint16_t i;
 
@@ -397,17 +396,17 @@ rverbs_post_send(struct rmem_qp *base, const struct rmem_send_wr *wr, uint16_t n
 		return rverbs_gate_errno(gate);
 	if (unlikely(nb_wr == 0))
 		return 0;
-	if (unlikely(qp->ex == NULL || (qp->is_list_bad && rverbs_has_list(wr, nb_wr))))
-		return rverbs_post_chains(qp, wr, nb_wr);
-	ret = rverbs_post_ex(qp, wr, nb_wr, &is_refused);
+	if (unlikely(qp->ex == NULL || (qp->is_list_bad && has_list(wr, nb_wr))))
+		return post_chains(qp, wr, nb_wr);
+	ret = post_ex(qp, wr, nb_wr, &is_refused);
 	if (unlikely(is_refused && nb_wr > 1))
-		ret = rverbs_post_one_by_one(qp, wr, nb_wr);
+		ret = post_one_by_one(qp, wr, nb_wr);
 	return ret;
 }
 
 /* At most RVERBS_CHAIN of them; how many, and in *ret why not more. */
 static uint32_t
-rverbs_recv_chain(struct rverbs_qp *qp, const struct rmem_recv_wr *wr, uint32_t nb_wr, int *ret)
+recv_chain(struct rverbs_qp *qp, const struct rmem_recv_wr *wr, uint32_t nb_wr, int *ret)
 {
 	uint32_t i, prod = qp->rq.prod, room = rverbs_room(&qp->rq, nb_wr);
 	struct ibv_recv_wr chain[RVERBS_CHAIN], *bad = NULL;
@@ -452,7 +451,7 @@ rverbs_post_recv(struct rmem_qp *base, const struct rmem_recv_wr *wr, uint16_t n
 		return rverbs_gate_errno(gate);
 	while (done < nb_wr && ret == 0) {
 		n = RTE_MIN(nb_wr - done, (uint32_t)RVERBS_CHAIN);
-		done += rverbs_recv_chain(qp, wr + done, n, &ret);
+		done += recv_chain(qp, wr + done, n, &ret);
 	}
 	return done != 0 ? (int)done : ret;
 }

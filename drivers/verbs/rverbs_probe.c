@@ -29,7 +29,7 @@ static const struct rmem_qp_conf rverbs_probe_conf = {
 		.max_send_wr = 4, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1};
 
 static bool
-rverbs_probe_access(struct rverbs_probe *probe, uint32_t access)
+probe_access(struct rverbs_probe *probe, uint32_t access)
 {
 	struct ibv_mr *mr;
 
@@ -43,18 +43,18 @@ rverbs_probe_access(struct rverbs_probe *probe, uint32_t access)
 
 /* Optional rights are left out where the device does not know them. */
 static int
-rverbs_probe_mr(struct rverbs_probe *probe)
+probe_mr(struct rverbs_probe *probe)
 {
 	struct rverbs_dev *dev = probe->dev;
 	uint32_t access;
 	int ret;
 
 	dev->access = RVERBS_BASIC_ACCESS;
-	if (rverbs_probe_access(probe, dev->access | RMEM_ACCESS_REMOTE_ATOMIC))
+	if (probe_access(probe, dev->access | RMEM_ACCESS_REMOTE_ATOMIC))
 		dev->access |= RMEM_ACCESS_REMOTE_ATOMIC;
-	if (rverbs_probe_access(probe, dev->access | RMEM_ACCESS_RELAXED_ORDERING))
+	if (probe_access(probe, dev->access | RMEM_ACCESS_RELAXED_ORDERING))
 		dev->access |= RMEM_ACCESS_RELAXED_ORDERING;
-	if (rverbs_probe_access(probe, dev->access | RMEM_ACCESS_MW_BIND))
+	if (probe_access(probe, dev->access | RMEM_ACCESS_MW_BIND))
 		dev->access |= RMEM_ACCESS_MW_BIND;
 	access = dev->access & ~RMEM_ACCESS_RELAXED_ORDERING;
 	probe->mr = ibv_reg_mr_iova2(probe->pd, probe->mem, 4096, (uintptr_t)probe->mem, access);
@@ -66,7 +66,7 @@ rverbs_probe_mr(struct rverbs_probe *probe)
 }
 
 static struct ibv_qp *
-rverbs_probe_try_qp(const struct rverbs_probe *probe, uint32_t max_inline)
+probe_try_qp(const struct rverbs_probe *probe, uint32_t max_inline)
 {
 	struct rmem_qp_conf conf = rverbs_probe_conf;
 
@@ -76,7 +76,7 @@ rverbs_probe_try_qp(const struct rverbs_probe *probe, uint32_t max_inline)
 
 /* An extended QP where there is one, and the most inline data that a QP takes. */
 static int
-rverbs_probe_qp(struct rverbs_probe *probe)
+probe_qp(struct rverbs_probe *probe)
 {
 	static const uint64_t send_ops[] = {
 			RVERBS_SEND_OPS | RVERBS_WINDOW_OPS, RVERBS_SEND_OPS, 0};
@@ -87,12 +87,12 @@ rverbs_probe_qp(struct rverbs_probe *probe)
 
 	for (i = 0; i < RTE_DIM(send_ops) && probe->qp == NULL; i++) {
 		dev->send_ops = send_ops[i];
-		probe->qp = rverbs_probe_try_qp(probe, 0);
+		probe->qp = probe_try_qp(probe, 0);
 	}
 	if (probe->qp == NULL)
 		return rverbs_err_null(NULL, "ibv_create_qp, to try the device");
 	for (i = 0; i < RTE_DIM(inline_sizes); i++) {
-		qp = rverbs_probe_try_qp(probe, inline_sizes[i]);
+		qp = probe_try_qp(probe, inline_sizes[i]);
 		if (qp == NULL)
 			continue;
 		dev->max_inline = inline_sizes[i];
@@ -106,7 +106,7 @@ rverbs_probe_qp(struct rverbs_probe *probe)
  * shortest there is, over RoCE as over InfiniBand (whose devices loop back what is for their LID).
  */
 static int
-rverbs_probe_check(const struct rverbs_probe *probe)
+probe_check(const struct rverbs_probe *probe)
 {
 	const struct rverbs_dev *dev = probe->dev;
 	char gid[INET6_ADDRSTRLEN] = "";
@@ -127,7 +127,7 @@ rverbs_probe_check(const struct rverbs_probe *probe)
  * first (seen with rdma-core 44).
  */
 static bool
-rverbs_probe_list(const struct rverbs_probe *probe)
+probe_list(const struct rverbs_probe *probe)
 {
 	struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(probe->qp);
 	uint64_t *from = probe->mem + 8, *to = probe->mem + 16;
@@ -151,7 +151,7 @@ rverbs_probe_list(const struct rverbs_probe *probe)
 
 /* An atomic on ourselves. */
 static bool
-rverbs_probe_atomic(const struct rverbs_probe *probe)
+probe_atomic(const struct rverbs_probe *probe)
 {
 	struct ibv_sge sge = {(uintptr_t)probe->mem, sizeof(uint64_t), probe->mr->lkey};
 	struct ibv_send_wr wr = {
@@ -169,7 +169,7 @@ rverbs_probe_atomic(const struct rverbs_probe *probe)
 }
 
 static int
-rverbs_probe_run(struct rverbs_probe *probe)
+probe_run(struct rverbs_probe *probe)
 {
 	struct rverbs_dev *dev = probe->dev;
 	int ret;
@@ -181,24 +181,24 @@ rverbs_probe_run(struct rverbs_probe *probe)
 	probe->cq = ibv_create_cq(dev->context, 8, NULL, NULL, 0);
 	ret = rverbs_err_null(probe->cq, "ibv_create_cq, to try the device");
 	if (ret == 0)
-		ret = rverbs_probe_mr(probe);
+		ret = probe_mr(probe);
 	if (ret == 0)
-		ret = rverbs_probe_qp(probe);
+		ret = probe_qp(probe);
 	if (ret != 0)
 		return ret;
 	rverbs_probe_connect(probe);
-	ret = rverbs_probe_check(probe);
+	ret = probe_check(probe);
 	if (ret != 0)
 		return ret;
-	dev->is_list_bad = !rverbs_probe_list(probe);
+	dev->is_list_bad = !probe_list(probe);
 	if (dev->is_list_bad) /* the QP may have failed */
 		rverbs_probe_connect(probe);
-	if (rverbs_probe_atomic(probe))
+	if (probe_atomic(probe))
 		dev->capa |= RMEM_DEV_CAPA_ATOMIC;
 	rverbs_probe_rereg(probe);
 	rverbs_probe_on_demand(probe);
 	rverbs_probe_windows(probe);
-	return rverbs_probe_check(probe);
+	return probe_check(probe);
 }
 
 int
@@ -213,7 +213,7 @@ rverbs_probe(struct rverbs_dev *dev)
 		return -ENOMEM;
 	}
 	memset(probe.mem, 0, 4096);
-	ret = rverbs_probe_run(&probe);
+	ret = probe_run(&probe);
 	rc2 = probe.qp != NULL ? ibv_destroy_qp(probe.qp) : 0;
 	if (probe.mr != NULL && ibv_dereg_mr(probe.mr) != 0)
 		probe.is_stuck = true;

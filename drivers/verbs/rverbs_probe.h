@@ -31,7 +31,7 @@ int rverbs_probe_wait(const struct rverbs_probe *probe, struct ibv_wc *wc);
 /* Post one request, and wait for its completion. */
 int rverbs_probe_run_wr(const struct rverbs_probe *probe, struct ibv_send_wr *wr);
 
-/* (Re-)connect the QP to itself. A device that can't is refused: see rverbs_probe_check(). */
+/* (Re-)connect the QP to itself. A device that can't is refused: see probe_check(). */
 void rverbs_probe_connect(struct rverbs_probe *probe);
 
 /* rverbs_probe_mr.c: what an MR can be changed in. */

@@ -16,7 +16,7 @@
 
 /* Whether a WRITE through the MR's rkey arrives at that place. */
 static bool
-rverbs_probe_reaches(struct rverbs_probe *probe, const struct ibv_mr *mr, uint64_t *at)
+probe_reaches(struct rverbs_probe *probe, const struct ibv_mr *mr, uint64_t *at)
 {
 	struct ibv_sge sge = {(uintptr_t)probe->mem, sizeof(uint64_t), probe->mr->lkey};
 	struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE};
@@ -34,7 +34,7 @@ rverbs_probe_reaches(struct rverbs_probe *probe, const struct ibv_mr *mr, uint64
 }
 
 static bool
-rverbs_probe_change(struct rverbs_probe *probe, struct ibv_mr *mr, uint32_t flag)
+probe_change(struct rverbs_probe *probe, struct ibv_mr *mr, uint32_t flag)
 {
 	const int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
 	uint64_t *here = probe->mem + RVERBS_PROBE_HERE, *there = probe->mem + RVERBS_PROBE_THERE;
@@ -42,16 +42,16 @@ rverbs_probe_change(struct rverbs_probe *probe, struct ibv_mr *mr, uint32_t flag
 	switch (flag) {
 	case RMEM_REREG_CHANGE_TRANSLATION:
 		return ibv_rereg_mr(mr, (int)flag, NULL, there, RVERBS_PROBE_BYTES, 0) == 0 &&
-				rverbs_probe_reaches(probe, mr, there);
+				probe_reaches(probe, mr, there);
 	case RMEM_REREG_CHANGE_ACCESS:
 		return ibv_rereg_mr(mr, (int)flag, NULL, NULL, 0, access) == 0 &&
-				rverbs_probe_reaches(probe, mr, here);
+				probe_reaches(probe, mr, here);
 	default: /* to another PD and back */
 		probe->other_pd = ibv_alloc_pd(probe->dev->context);
 		return probe->other_pd != NULL &&
 				ibv_rereg_mr(mr, (int)flag, probe->other_pd, NULL, 0, 0) == 0 &&
 				ibv_rereg_mr(mr, (int)flag, probe->pd, NULL, 0, 0) == 0 &&
-				rverbs_probe_reaches(probe, mr, here);
+				probe_reaches(probe, mr, here);
 	}
 }
 
@@ -74,7 +74,7 @@ rverbs_probe_rereg(struct rverbs_probe *probe)
 		if (mr == NULL)
 			return;
 		rkey = mr->rkey;
-		if (rverbs_probe_change(probe, mr, flags[i]))
+		if (probe_change(probe, mr, flags[i]))
 			dev->rereg |= flags[i];
 		is_kept = is_kept && (rkey == mr->rkey || flags[i] == RMEM_REREG_CHANGE_ACCESS);
 		if (ibv_dereg_mr(mr) != 0)

@@ -23,7 +23,7 @@
 
 /* Write through a key to mem[at]; whether the status is as wanted, and so is the memory. */
 static bool
-rverbs_probe_write_at(const struct rverbs_probe *probe, uint32_t key, uint32_t at, bool is_open)
+probe_write_at(const struct rverbs_probe *probe, uint32_t key, uint32_t at, bool is_open)
 {
 	struct ibv_sge sge = {(uintptr_t)probe->mem, sizeof(uint64_t), probe->mr->lkey};
 	struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE};
@@ -38,14 +38,14 @@ rverbs_probe_write_at(const struct rverbs_probe *probe, uint32_t key, uint32_t a
 }
 
 static bool
-rverbs_probe_write(const struct rverbs_probe *probe, uint32_t key, bool is_open)
+probe_write(const struct rverbs_probe *probe, uint32_t key, bool is_open)
 {
-	return rverbs_probe_write_at(probe, key, RVERBS_PROBE_TARGET, is_open);
+	return probe_write_at(probe, key, RVERBS_PROBE_TARGET, is_open);
 }
 
 /* The first sign counts. */
 static void
-rverbs_probe_sign(struct rverbs_dev *dev, const char *sign)
+probe_sign(struct rverbs_dev *dev, const char *sign)
 {
 	if (dev->mw_sign == NULL)
 		dev->mw_sign = sign;
@@ -53,16 +53,16 @@ rverbs_probe_sign(struct rverbs_dev *dev, const char *sign)
 
 /* The bytes after the window, which are of its MR, can't be accessed. The QP then has failed. */
 static void
-rverbs_probe_bounds(struct rverbs_probe *probe, uint32_t key)
+probe_bounds(struct rverbs_probe *probe, uint32_t key)
 {
-	if (rverbs_probe_write_at(probe, key, RVERBS_PROBE_TARGET + 1, false))
+	if (probe_write_at(probe, key, RVERBS_PROBE_TARGET + 1, false))
 		rverbs_probe_connect(probe);
 	else
-		rverbs_probe_sign(probe->dev, "a WRITE past the end of a window is not refused");
+		probe_sign(probe->dev, "a WRITE past the end of a window is not refused");
 }
 
 static struct ibv_mw_bind_info
-rverbs_probe_info(const struct rverbs_probe *probe)
+probe_info(const struct rverbs_probe *probe)
 {
 	struct ibv_mw_bind_info info = {
 			.mr = probe->mr,
@@ -75,35 +75,34 @@ rverbs_probe_info(const struct rverbs_probe *probe)
 }
 
 static bool
-rverbs_probe_bind_1(const struct rverbs_probe *probe, struct ibv_mw *mw, uint64_t length)
+probe_bind_1(const struct rverbs_probe *probe, struct ibv_mw *mw, uint64_t length)
 {
 	struct ibv_mw_bind bind = {.send_flags = IBV_SEND_SIGNALED};
 	struct ibv_wc wc;
 
-	bind.bind_info = rverbs_probe_info(probe);
+	bind.bind_info = probe_info(probe);
 	bind.bind_info.length = length;
 	return ibv_bind_mw(probe->qp, mw, &bind) == 0 &&
 			rverbs_probe_wait(probe, &wc) == IBV_WC_SUCCESS;
 }
 
 static bool
-rverbs_probe_type_1(struct rverbs_probe *probe, struct ibv_mw *mw)
+probe_type_1(struct rverbs_probe *probe, struct ibv_mw *mw)
 {
-	if (!rverbs_probe_bind_1(probe, mw, sizeof(uint64_t)) ||
-			!rverbs_probe_write(probe, mw->rkey, true))
+	if (!probe_bind_1(probe, mw, sizeof(uint64_t)) || !probe_write(probe, mw->rkey, true))
 		return false;
-	rverbs_probe_bounds(probe, mw->rkey);
-	return rverbs_probe_bind_1(probe, mw, 0);
+	probe_bounds(probe, mw->rkey);
+	return probe_bind_1(probe, mw, 0);
 }
 
 static bool
-rverbs_probe_bind_2(const struct rverbs_probe *probe, struct ibv_mw *mw)
+probe_bind_2(const struct rverbs_probe *probe, struct ibv_mw *mw)
 {
 	struct ibv_send_wr wr = {.opcode = IBV_WR_BIND_MW};
 
 	wr.bind_mw.mw = mw;
 	wr.bind_mw.rkey = ibv_inc_rkey(mw->rkey);
-	wr.bind_mw.bind_info = rverbs_probe_info(probe);
+	wr.bind_mw.bind_info = probe_info(probe);
 	if (rverbs_probe_run_wr(probe, &wr) != IBV_WC_SUCCESS)
 		return false;
 	mw->rkey = wr.bind_mw.rkey;
@@ -111,25 +110,24 @@ rverbs_probe_bind_2(const struct rverbs_probe *probe, struct ibv_mw *mw)
 }
 
 static bool
-rverbs_probe_local_inv(const struct rverbs_probe *probe, struct ibv_mw *mw)
+probe_local_inv(const struct rverbs_probe *probe, struct ibv_mw *mw)
 {
 	struct ibv_send_wr wr = {.opcode = IBV_WR_LOCAL_INV, .invalidate_rkey = mw->rkey};
 
-	return rverbs_probe_bind_2(probe, mw) && rverbs_probe_write(probe, mw->rkey, true) &&
+	return probe_bind_2(probe, mw) && probe_write(probe, mw->rkey, true) &&
 			(wr.invalidate_rkey = mw->rkey) != 0 &&
 			rverbs_probe_run_wr(probe, &wr) == IBV_WC_SUCCESS;
 }
 
 /* The receive of a SEND_WITH_INV reports it by one flag or another. */
 static bool
-rverbs_probe_inv_flag(struct rverbs_dev *dev, const struct ibv_wc *wc, uint32_t key)
+probe_inv_flag(struct rverbs_dev *dev, const struct ibv_wc *wc, uint32_t key)
 {
 	if ((wc->wc_flags & IBV_WC_WITH_INV) != 0) {
 		dev->inv_flag = IBV_WC_WITH_INV;
 	} else if ((wc->wc_flags & RVERBS_KERNEL_WITH_INV) != 0) {
 		dev->inv_flag = RVERBS_KERNEL_WITH_INV;
-		rverbs_probe_sign(dev,
-				"an invalidation is reported by another flag than IBV_WC_WITH_INV");
+		probe_sign(dev, "an invalidation is reported by another flag than IBV_WC_WITH_INV");
 	} else {
 		return false;
 	}
@@ -137,7 +135,7 @@ rverbs_probe_inv_flag(struct rverbs_dev *dev, const struct ibv_wc *wc, uint32_t 
 }
 
 static bool
-rverbs_probe_send_inv(const struct rverbs_probe *probe, struct ibv_mw *mw)
+probe_send_inv(const struct rverbs_probe *probe, struct ibv_mw *mw)
 {
 	struct ibv_send_wr *bad_send, wr = {.opcode = IBV_WR_SEND_WITH_INV};
 	struct ibv_recv_wr *bad_recv, recv = {.wr_id = 1};
@@ -154,43 +152,42 @@ rverbs_probe_send_inv(const struct rverbs_probe *probe, struct ibv_mw *mw)
 		if (rverbs_probe_wait(probe, &wc) != IBV_WC_SUCCESS)
 			return false;
 		if (wc.opcode == IBV_WC_RECV)
-			is_told = rverbs_probe_inv_flag(probe->dev, &wc, mw->rkey);
+			is_told = probe_inv_flag(probe->dev, &wc, mw->rkey);
 	}
 	return is_told;
 }
 
 /* Once more, as the QP has failed: bounds are of interest where nothing has shown the quirk yet. */
 static bool
-rverbs_probe_bounds_2(struct rverbs_probe *probe, struct ibv_mw *mw)
+probe_bounds_2(struct rverbs_probe *probe, struct ibv_mw *mw)
 {
 	if (probe->dev->mw_sign != NULL)
 		return true;
 	rverbs_probe_connect(probe);
-	if (!probe->is_connected || !rverbs_probe_bind_2(probe, mw))
+	if (!probe->is_connected || !probe_bind_2(probe, mw))
 		return false;
-	rverbs_probe_bounds(probe, mw->rkey);
+	probe_bounds(probe, mw->rkey);
 	return true;
 }
 
 static uint64_t
-rverbs_probe_type_2(struct rverbs_probe *probe, struct ibv_mw *mw)
+probe_type_2(struct rverbs_probe *probe, struct ibv_mw *mw)
 {
 	uint64_t capa = RMEM_DEV_CAPA_MW_TYPE_2B | RMEM_DEV_CAPA_LOCAL_INV;
 
-	if (!rverbs_probe_local_inv(probe, mw) || !rverbs_probe_bind_2(probe, mw))
+	if (!probe_local_inv(probe, mw) || !probe_bind_2(probe, mw))
 		return 0;
-	if (!rverbs_probe_send_inv(probe, mw)) {
+	if (!probe_send_inv(probe, mw)) {
 		/* Partial: an invalidated window could be bound again. */
-		rverbs_probe_sign(probe->dev, "SEND_WITH_INV does not work");
+		probe_sign(probe->dev, "SEND_WITH_INV does not work");
 		return capa;
 	}
 	capa |= RMEM_DEV_CAPA_SEND_WITH_INV;
-	return rverbs_probe_write(probe, mw->rkey, false) && rverbs_probe_bounds_2(probe, mw) ? capa
-											      : 0;
+	return probe_write(probe, mw->rkey, false) && probe_bounds_2(probe, mw) ? capa : 0;
 }
 
 static uint64_t
-rverbs_probe_type(struct rverbs_probe *probe, enum ibv_mw_type type)
+probe_type(struct rverbs_probe *probe, enum ibv_mw_type type)
 {
 	struct ibv_mw *mw = ibv_alloc_mw(probe->pd, type);
 	uint64_t capa = 0;
@@ -198,8 +195,8 @@ rverbs_probe_type(struct rverbs_probe *probe, enum ibv_mw_type type)
 	if (mw == NULL)
 		return 0;
 	if (type == IBV_MW_TYPE_2)
-		capa = rverbs_probe_type_2(probe, mw);
-	else if (rverbs_probe_type_1(probe, mw))
+		capa = probe_type_2(probe, mw);
+	else if (probe_type_1(probe, mw))
 		capa = RMEM_DEV_CAPA_MW_TYPE_1;
 	/* One that can't be released is of no use, and keeps what it is of. */
 	return rverbs_err_code(ibv_dealloc_mw(mw), RVERBS_ERR_RELEASE, "ibv_dealloc_mw") == 0 ? capa
@@ -207,14 +204,14 @@ rverbs_probe_type(struct rverbs_probe *probe, enum ibv_mw_type type)
 }
 
 static void
-rverbs_probe_quirk(struct rverbs_dev *dev)
+probe_quirk(struct rverbs_dev *dev)
 {
 	const char *name = dev->context->device->name;
 
 	if (!rverbs_has_windows(dev->capa))
 		return;
 	if (dev->attr.orig_attr.vendor_id == RVERBS_RXE_VENDOR_ID)
-		rverbs_probe_sign(dev, "it has the vendor ID of rdma_rxe");
+		probe_sign(dev, "it has the vendor ID of rdma_rxe");
 	dev->has_mw_quirk = dev->args.mw_quirk == RVERBS_ON ||
 			(dev->args.mw_quirk == RVERBS_AUTO && dev->mw_sign != NULL);
 	if (dev->mw_sign != NULL && !dev->has_mw_quirk)
@@ -230,8 +227,8 @@ rverbs_probe_windows(struct rverbs_probe *probe)
 	dev->inv_flag = IBV_WC_WITH_INV;
 	if (!probe->is_connected || (dev->access & RMEM_ACCESS_MW_BIND) == 0)
 		return;
-	dev->capa |= rverbs_probe_type(probe, IBV_MW_TYPE_1);
+	dev->capa |= probe_type(probe, IBV_MW_TYPE_1);
 	if (dev->send_ops == 0 || (dev->send_ops & IBV_QP_EX_WITH_BIND_MW) != 0)
-		dev->capa |= rverbs_probe_type(probe, IBV_MW_TYPE_2);
-	rverbs_probe_quirk(dev);
+		dev->capa |= probe_type(probe, IBV_MW_TYPE_2);
+	probe_quirk(dev);
 }

@@ -47,7 +47,7 @@ static const struct rverbs_probe_way rverbs_probe_ways[] = {
 };
 
 static void
-rverbs_probe_fill(uint8_t *bytes, uint32_t length)
+probe_fill(uint8_t *bytes, uint32_t length)
 {
 	uint32_t i;
 
@@ -56,7 +56,7 @@ rverbs_probe_fill(uint8_t *bytes, uint32_t length)
 }
 
 static bool
-rverbs_probe_is_zero(const uint8_t *bytes, size_t length)
+probe_is_zero(const uint8_t *bytes, size_t length)
 {
 	size_t i;
 
@@ -68,7 +68,7 @@ rverbs_probe_is_zero(const uint8_t *bytes, size_t length)
 }
 
 static bool
-rverbs_probe_odp_send(const struct rverbs_probe *probe, struct ibv_sge *from, struct ibv_sge *into)
+probe_odp_send(const struct rverbs_probe *probe, struct ibv_sge *from, struct ibv_sge *into)
 {
 	struct ibv_recv_wr *bad_recv, recv = {.wr_id = 1, .sg_list = into, .num_sge = 1};
 	struct ibv_send_wr *bad_send,
@@ -85,8 +85,8 @@ rverbs_probe_odp_send(const struct rverbs_probe *probe, struct ibv_sge *from, st
 }
 
 static bool
-rverbs_probe_odp_run(const struct rverbs_probe_odp *odp, const struct rverbs_probe_way *way,
-		size_t offset, uint32_t length)
+probe_odp_run(const struct rverbs_probe_odp *odp, const struct rverbs_probe_way *way, size_t offset,
+		uint32_t length)
 {
 	const struct rverbs_probe *probe = odp->probe;
 	struct ibv_sge pages = {(uintptr_t)(odp->mem + offset), length, odp->mr->lkey};
@@ -96,8 +96,8 @@ rverbs_probe_odp_run(const struct rverbs_probe_odp *odp, const struct rverbs_pro
 			.num_sge = 1};
 
 	if (way->opcode == IBV_WR_SEND)
-		return way->is_local ? rverbs_probe_odp_send(probe, &pages, &plain)
-				     : rverbs_probe_odp_send(probe, &plain, &pages);
+		return way->is_local ? probe_odp_send(probe, &pages, &plain)
+				     : probe_odp_send(probe, &plain, &pages);
 	wr.wr.rdma.remote_addr = way->is_local ? plain.addr : pages.addr;
 	wr.wr.rdma.rkey = way->is_local ? probe->mr->rkey : odp->mr->rkey;
 	return rverbs_probe_run_wr(probe, &wr) == IBV_WC_SUCCESS;
@@ -105,7 +105,7 @@ rverbs_probe_odp_run(const struct rverbs_probe_odp *odp, const struct rverbs_pro
 
 /* NULL when the bytes arrive where they should and no other is changed, else what happened. */
 static const char *
-rverbs_probe_odp_moves(const struct rverbs_probe_odp *odp, const struct rverbs_probe_way *way,
+probe_odp_moves(const struct rverbs_probe_odp *odp, const struct rverbs_probe_way *way,
 		size_t offset, uint32_t length)
 {
 	size_t size = RVERBS_PROBE_PAGES * odp->page;
@@ -115,20 +115,20 @@ rverbs_probe_odp_moves(const struct rverbs_probe_odp *odp, const struct rverbs_p
 	memset(plain, 0, RVERBS_PROBE_PLAIN);
 	if (madvise(odp->mem, size, MADV_DONTNEED) != 0)
 		return "can't be tried";
-	rverbs_probe_fill(way->is_in ? plain : pages, length);
-	if (!rverbs_probe_odp_run(odp, way, offset, length))
+	probe_fill(way->is_in ? plain : pages, length);
+	if (!probe_odp_run(odp, way, offset, length))
 		return "failed";
 	if (memcmp(plain, pages, length) != 0 ||
-			!rverbs_probe_is_zero(plain + length, RVERBS_PROBE_PLAIN - length) ||
-			!rverbs_probe_is_zero(odp->mem, offset) ||
-			!rverbs_probe_is_zero(pages + length, size - offset - length))
+			!probe_is_zero(plain + length, RVERBS_PROBE_PLAIN - length) ||
+			!probe_is_zero(odp->mem, offset) ||
+			!probe_is_zero(pages + length, size - offset - length))
 		return "moved the wrong bytes";
 	return NULL;
 }
 
 /* Test all reported capabilities, at several offsets; logs the first error. */
 static bool
-rverbs_probe_odp_all(const struct rverbs_probe_odp *odp, uint32_t caps, const char *what)
+probe_odp_all(const struct rverbs_probe_odp *odp, uint32_t caps, const char *what)
 {
 	const struct {
 		size_t offset;
@@ -142,8 +142,7 @@ rverbs_probe_odp_all(const struct rverbs_probe_odp *odp, uint32_t caps, const ch
 		const struct rverbs_probe_way *way = &rverbs_probe_ways[i];
 
 		for (j = 0; (caps & way->caps) != 0 && j < RTE_DIM(places); j++) {
-			wrong = rverbs_probe_odp_moves(
-					odp, way, places[j].offset, places[j].length);
+			wrong = probe_odp_moves(odp, way, places[j].offset, places[j].length);
 			if (wrong == NULL)
 				continue;
 			RVERBS_LOG(NOTICE,
@@ -157,7 +156,7 @@ rverbs_probe_odp_all(const struct rverbs_probe_odp *odp, uint32_t caps, const ch
 }
 
 static bool
-rverbs_probe_odp_atomic(const struct rverbs_probe_odp *odp)
+probe_odp_atomic(const struct rverbs_probe_odp *odp)
 {
 	const struct rverbs_probe *probe = odp->probe;
 	struct ibv_sge sge = {(uintptr_t)probe->mem, sizeof(uint64_t), probe->mr->lkey};
@@ -177,7 +176,7 @@ rverbs_probe_odp_atomic(const struct rverbs_probe_odp *odp)
 
 /* After a failure: remaining completions in the CQ have no owner. */
 static void
-rverbs_probe_odp_again(struct rverbs_probe *probe)
+probe_odp_again(struct rverbs_probe *probe)
 {
 	struct ibv_wc wc;
 
@@ -188,7 +187,7 @@ rverbs_probe_odp_again(struct rverbs_probe *probe)
 
 /* An MR over the pages, or over all there is; what requests it is good for. */
 static uint32_t
-rverbs_probe_odp_mr(struct rverbs_probe_odp *odp, uint32_t caps, bool is_implicit)
+probe_odp_mr(struct rverbs_probe_odp *odp, uint32_t caps, bool is_implicit)
 {
 	const char *what = is_implicit ? "implicit on-demand" : "on-demand";
 	size_t size = RVERBS_PROBE_PAGES * odp->page;
@@ -204,14 +203,14 @@ rverbs_probe_odp_mr(struct rverbs_probe_odp *odp, uint32_t caps, bool is_implici
 			    is_implicit ? "ibv_reg_mr of all memory on demand, to try it"
 					: "ibv_reg_mr on demand, to try it") != 0)
 		return 0;
-	if (!rverbs_probe_odp_all(odp, caps, what)) {
+	if (!probe_odp_all(odp, caps, what)) {
 		caps = 0;
-		rverbs_probe_odp_again(probe);
-	} else if ((caps & IBV_ODP_SUPPORT_ATOMIC) != 0 && !rverbs_probe_odp_atomic(odp)) {
+		probe_odp_again(probe);
+	} else if ((caps & IBV_ODP_SUPPORT_ATOMIC) != 0 && !probe_odp_atomic(odp)) {
 		RVERBS_LOG(NOTICE, "%s: an atomic on %s memory fails or gives a wrong value",
 				probe->dev->context->device->name, what);
 		caps &= ~(uint32_t)IBV_ODP_SUPPORT_ATOMIC;
-		rverbs_probe_odp_again(probe);
+		probe_odp_again(probe);
 	}
 	if (ibv_dereg_mr(odp->mr) != 0)
 		probe->is_held = true;
@@ -220,7 +219,7 @@ rverbs_probe_odp_mr(struct rverbs_probe_odp *odp, uint32_t caps, bool is_implici
 
 /* The capabilities reported by the device, for the supported QPs and requests. */
 static uint32_t
-rverbs_probe_odp_claims(const struct rverbs_dev *dev)
+probe_odp_claims(const struct rverbs_dev *dev)
 {
 	const struct ibv_odp_caps *caps = &dev->attr.odp_caps;
 	const uint32_t needed = IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ;
@@ -239,7 +238,7 @@ rverbs_probe_on_demand(struct rverbs_probe *probe)
 {
 	struct rverbs_probe_odp odp = {.probe = probe, .page = (size_t)sysconf(_SC_PAGESIZE)};
 	struct rverbs_dev *dev = probe->dev;
-	uint32_t rc_caps = rverbs_probe_odp_claims(dev);
+	uint32_t rc_caps = probe_odp_claims(dev);
 	size_t size = RVERBS_PROBE_PAGES * odp.page;
 	void *mem;
 
@@ -249,13 +248,13 @@ rverbs_probe_on_demand(struct rverbs_probe *probe)
 	if (mem == MAP_FAILED)
 		return;
 	odp.mem = mem;
-	rc_caps = rverbs_probe_odp_mr(&odp, rc_caps, false);
+	rc_caps = probe_odp_mr(&odp, rc_caps, false);
 	if (rc_caps != 0) {
 		dev->access |= RMEM_ACCESS_ON_DEMAND;
 		dev->odp.general = RMEM_ODP_SUPPORT;
 		dev->odp.rc = rc_caps;
 		if ((dev->attr.odp_caps.general_caps & IBV_ODP_SUPPORT_IMPLICIT) != 0 &&
-				rverbs_probe_odp_mr(&odp, rc_caps, true) == rc_caps)
+				probe_odp_mr(&odp, rc_caps, true) == rc_caps)
 			dev->odp.general |= RMEM_ODP_SUPPORT_IMPLICIT;
 	}
 	if (!probe->is_held) /* else the device may still reach it */

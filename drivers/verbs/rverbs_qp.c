@@ -21,7 +21,7 @@
 #define RVERBS_RESET_TRIES   4
 
 static int
-rverbs_ring_init(struct rverbs_ring *ring, uint32_t depth)
+ring_init(struct rverbs_ring *ring, uint32_t depth)
 {
 	uint32_t size = rte_align32pow2(RTE_MAX(depth, 1u));
 
@@ -36,7 +36,7 @@ rverbs_ring_init(struct rverbs_ring *ring, uint32_t depth)
 
 /* A place in the table, and so the wr_ids of the QP. */
 static int
-rverbs_slot_take(struct rverbs_dev *dev, struct rverbs_qp *qp)
+slot_take(struct rverbs_dev *dev, struct rverbs_qp *qp)
 {
 	uint32_t i;
 
@@ -59,7 +59,7 @@ rverbs_slot_take(struct rverbs_dev *dev, struct rverbs_qp *qp)
 
 /* Later completions have no owner. */
 static void
-rverbs_slot_give(struct rverbs_dev *dev, struct rverbs_qp *qp)
+slot_give(struct rverbs_dev *dev, struct rverbs_qp *qp)
 {
 	rte_ticketlock_lock(&dev->lock);
 	rverbs_slot_empty(&dev->slots[qp->slot]);
@@ -69,7 +69,7 @@ rverbs_slot_give(struct rverbs_dev *dev, struct rverbs_qp *qp)
 
 /* Every thread that polls a CQ of the QP has seen the table in its present state. */
 static void
-rverbs_qp_wait_polls(const struct rverbs_qp *qp)
+qp_wait_polls(const struct rverbs_qp *qp)
 {
 	struct rverbs_cq *cqs[] = {rverbs_cq_of(qp->qp.send_cq), rverbs_cq_of(qp->qp.recv_cq)};
 	size_t i;
@@ -81,7 +81,7 @@ rverbs_qp_wait_polls(const struct rverbs_qp *qp)
 }
 
 static void
-rverbs_qp_save(const struct rverbs_qp *qp)
+qp_save(const struct rverbs_qp *qp)
 {
 	rverbs_cq_save(rverbs_cq_of(qp->qp.send_cq));
 	if (qp->qp.recv_cq != qp->qp.send_cq)
@@ -130,9 +130,9 @@ rverbs_qp_create(struct rmem_qp *base, const struct rmem_qp_conf *conf)
 	qp->is_list_bad = dev->is_list_bad;
 	qp->peer_dev_id = -1;
 	qp->psn = (uint32_t)rte_rand() & RVERBS_PSN_MASK;
-	ret = rverbs_ring_init(&qp->sq, conf->max_send_wr);
+	ret = ring_init(&qp->sq, conf->max_send_wr);
 	if (ret == 0)
-		ret = rverbs_ring_init(&qp->rq, conf->max_recv_wr);
+		ret = ring_init(&qp->rq, conf->max_recv_wr);
 	if (ret == 0 && rverbs_has_windows(dev->capa))
 		ret = rverbs_mw_ops_init(&qp->mw_ops, conf->max_send_wr);
 	if (ret != 0)
@@ -145,7 +145,7 @@ rverbs_qp_create(struct rmem_qp *base, const struct rmem_qp_conf *conf)
 	qp->ex = dev->send_ops != 0 ? ibv_qp_to_qp_ex(qp->ibv) : NULL;
 	qp->ibv->qp_context = qp;
 	base->qp_num = qp->ibv->qp_num;
-	ret = rverbs_slot_take(dev, qp);
+	ret = slot_take(dev, qp);
 	if (ret == 0)
 		return 0;
 	ibv_destroy_qp(qp->ibv);
@@ -159,7 +159,7 @@ free_rings:
 
 /* 0 or an errno, and which step it was of. */
 static int
-rverbs_qp_modify(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask, const char *name,
+qp_modify(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask, const char *name,
 		const char **what)
 {
 	int ret = ibv_modify_qp(qp, attr, mask);
@@ -169,8 +169,7 @@ rverbs_qp_modify(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask, const ch
 }
 
 static int
-rverbs_qp_init_state(
-		const struct rverbs_dev *dev, struct ibv_qp *qp, uint32_t access, const char **what)
+qp_init_state(const struct rverbs_dev *dev, struct ibv_qp *qp, uint32_t access, const char **what)
 {
 	struct ibv_qp_attr attr;
 
@@ -178,14 +177,14 @@ rverbs_qp_init_state(
 	attr.qp_state = IBV_QPS_INIT;
 	attr.port_num = dev->port.num;
 	attr.qp_access_flags = access;
-	return rverbs_qp_modify(qp, &attr,
+	return qp_modify(qp, &attr,
 			IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS,
 			"ibv_modify_qp to INIT", what);
 }
 
 static int
-rverbs_qp_rtr_state(const struct rverbs_dev *dev, struct ibv_qp *qp,
-		const struct rmem_qp_conn *conn, const char **what)
+qp_rtr_state(const struct rverbs_dev *dev, struct ibv_qp *qp, const struct rmem_qp_conn *conn,
+		const char **what)
 {
 	const struct rmem_qp_addr *remote = &conn->remote;
 	struct ibv_qp_attr attr;
@@ -206,7 +205,7 @@ rverbs_qp_rtr_state(const struct rverbs_dev *dev, struct ibv_qp *qp,
 		attr.ah_attr.grh.sgid_index = dev->port.gid_index;
 		attr.ah_attr.grh.hop_limit = RVERBS_HOP_LIMIT;
 	}
-	return rverbs_qp_modify(qp, &attr,
+	return qp_modify(qp, &attr,
 			IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
 					IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
 					IBV_QP_MIN_RNR_TIMER,
@@ -214,7 +213,7 @@ rverbs_qp_rtr_state(const struct rverbs_dev *dev, struct ibv_qp *qp,
 }
 
 static int
-rverbs_qp_rts_state(const struct rverbs_dev *dev, struct ibv_qp *qp, uint32_t psn,
+qp_rts_state(const struct rverbs_dev *dev, struct ibv_qp *qp, uint32_t psn,
 		const struct rmem_qp_conn *conn, const char **what)
 {
 	struct ibv_qp_attr attr;
@@ -227,14 +226,14 @@ rverbs_qp_rts_state(const struct rverbs_dev *dev, struct ibv_qp *qp, uint32_t ps
 	attr.rnr_retry = conn->rnr_retry;
 	attr.max_rd_atomic = (uint8_t)RTE_MIN(
 			dev->attr.orig_attr.max_qp_init_rd_atom, RVERBS_MAX_RD_ATOMIC);
-	return rverbs_qp_modify(qp, &attr,
+	return qp_modify(qp, &attr,
 			IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
 					IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC,
 			"ibv_modify_qp to RTS", what);
 }
 
 static int
-rverbs_qp_to(struct ibv_qp *qp, enum ibv_qp_state state, const char *what)
+qp_to(struct ibv_qp *qp, enum ibv_qp_state state, const char *what)
 {
 	struct ibv_qp_attr attr;
 
@@ -250,18 +249,18 @@ rverbs_ibv_connect(struct rverbs_dev *dev, struct ibv_qp *qp, uint32_t access, u
 	struct ibv_qp_attr reset = {.qp_state = IBV_QPS_RESET};
 	int err;
 
-	err = rverbs_qp_init_state(dev, qp, access, what);
+	err = qp_init_state(dev, qp, access, what);
 	if (err == 0)
-		err = rverbs_qp_rtr_state(dev, qp, conn, what);
+		err = qp_rtr_state(dev, qp, conn, what);
 	if (err == 0)
-		err = rverbs_qp_rts_state(dev, qp, psn, conn, what);
+		err = qp_rts_state(dev, qp, psn, conn, what);
 	if (err != 0) /* restore the state; the errno is that of the failed transition */
 		(void)ibv_modify_qp(qp, &reset, IBV_QP_STATE);
 	return err;
 }
 
 static int
-rverbs_qp_check_addr(const struct rverbs_dev *dev, const struct rmem_qp_addr *remote)
+qp_check_addr(const struct rverbs_dev *dev, const struct rmem_qp_addr *remote)
 {
 	static const uint8_t none[16];
 
@@ -287,7 +286,7 @@ rverbs_qp_connect(struct rmem_qp *base, const struct rmem_qp_conn *conn)
 	const char *what;
 	int ret;
 
-	ret = rverbs_qp_check_addr(dev, &conn->remote);
+	ret = qp_check_addr(dev, &conn->remote);
 	if (ret == 0 && __atomic_load_n(&qp->gate, __ATOMIC_RELAXED) != RVERBS_GATE_RESET)
 		ret = -EBUSY;
 	if (ret == 0) {
@@ -341,7 +340,7 @@ int
 rverbs_qp_set_error(struct rmem_qp *base)
 {
 	struct rverbs_qp *qp = rverbs_qp_of(base);
-	int ret = rverbs_qp_to(qp->ibv, IBV_QPS_ERR, "ibv_modify_qp to ERR");
+	int ret = qp_to(qp->ibv, IBV_QPS_ERR, "ibv_modify_qp to ERR");
 
 	if (ret == 0)
 		__atomic_store_n(&qp->has_failed, 1, __ATOMIC_RELAXED);
@@ -354,7 +353,7 @@ rverbs_qp_set_error(struct rmem_qp *base)
  * is none.
  */
 static int
-rverbs_qp_to_reset(struct ibv_qp *qp)
+qp_to_reset(struct ibv_qp *qp)
 {
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
@@ -362,7 +361,7 @@ rverbs_qp_to_reset(struct ibv_qp *qp)
 
 	for (i = 0; i < RVERBS_RESET_TRIES; i++) {
 		memset(&attr, 0, sizeof(attr));
-		ret = rverbs_qp_to(qp, IBV_QPS_RESET, "ibv_modify_qp to RESET");
+		ret = qp_to(qp, IBV_QPS_RESET, "ibv_modify_qp to RESET");
 		if (ret == 0)
 			ret = rverbs_err_code(ibv_query_qp(qp, &attr, IBV_QP_STATE, &init),
 					RVERBS_ERR_CHANGE, "ibv_query_qp");
@@ -384,17 +383,17 @@ rverbs_qp_reset(struct rmem_qp *base)
 	struct rverbs_slot *slot = &qp->dev->slots[qp->slot];
 	int ret;
 
-	rverbs_qp_save(qp);
-	ret = rverbs_qp_to_reset(qp->ibv);
+	qp_save(qp);
+	ret = qp_to_reset(qp->ibv);
 	if (ret != 0)
 		return ret;
-	rverbs_qp_save(qp);
+	qp_save(qp);
 	rte_ticketlock_lock(&qp->dev->lock);
 	__atomic_store_n(&slot->gen, slot->gen + 2, __ATOMIC_RELEASE);
 	if (qp->gate != RVERBS_GATE_GONE)
 		__atomic_store_n(&qp->gate, RVERBS_GATE_RESET, __ATOMIC_RELEASE);
 	rte_ticketlock_unlock(&qp->dev->lock);
-	rverbs_qp_wait_polls(qp);
+	qp_wait_polls(qp);
 	rverbs_mw_forget(qp);
 	qp->has_failed = 0;
 	qp->id = (uint64_t)slot->gen << 32 | (uint64_t)qp->slot << 16;
@@ -412,7 +411,7 @@ rverbs_qp_reset(struct rmem_qp *base)
  * whose binding or invalidation has not completed may be bound too, and is allocated again first.
  */
 static int
-rverbs_qp_unbind(struct rverbs_qp *qp)
+qp_unbind(struct rverbs_qp *qp)
 {
 	if (qp->has_mw_quirk && rverbs_mwq_is_bound_on(qp)) {
 		RVERBS_LOG(ERR, "QP %u: a window is bound on it: invalidate or release that first",
@@ -430,16 +429,16 @@ rverbs_qp_destroy(struct rmem_qp *base)
 	struct rverbs_dev *dev = qp->dev;
 	int ret;
 
-	rverbs_qp_save(qp);
-	ret = rverbs_qp_unbind(qp);
+	qp_save(qp);
+	ret = qp_unbind(qp);
 	if (ret != 0)
 		return ret;
 	ret = rverbs_err_code(ibv_destroy_qp(qp->ibv), RVERBS_ERR_RELEASE, "ibv_destroy_qp");
 	if (ret != 0)
 		return ret;
-	rverbs_qp_save(qp);
-	rverbs_slot_give(dev, qp);
-	rverbs_qp_wait_polls(qp);
+	qp_save(qp);
+	slot_give(dev, qp);
+	qp_wait_polls(qp);
 	rte_free(qp->mw_ops.undo);
 	rte_free(qp->mw_ops.ops);
 	rte_free(qp->rq.wqe);

@@ -9,7 +9,7 @@
 #include "rverbs.h"
 
 static void
-rverbs_stats_add(struct rverbs_done_stats *sum, const struct rverbs_done_stats *stats)
+stats_add(struct rverbs_done_stats *sum, const struct rverbs_done_stats *stats)
 {
 	sum->bytes_failed += stats->bytes_failed;
 	sum->errors += stats->errors;
@@ -25,14 +25,14 @@ rverbs_stats_add(struct rverbs_done_stats *sum, const struct rverbs_done_stats *
 void
 rverbs_stats_keep(struct rverbs_dev *dev, const struct rverbs_qp *qp)
 {
-	rverbs_stats_add(&dev->gone, &qp->send_done);
-	rverbs_stats_add(&dev->gone, &qp->recv_done);
+	stats_add(&dev->gone, &qp->send_done);
+	stats_add(&dev->gone, &qp->recv_done);
 	dev->gone_bytes += qp->posted.bytes_posted;
 }
 
 /* All since the device was created. Under dev->lock. */
 static void
-rverbs_stats_sum(const struct rverbs_dev *dev, struct rmem_dev_stats *stats)
+stats_sum(const struct rverbs_dev *dev, struct rmem_dev_stats *stats)
 {
 	struct rverbs_done_stats sum = dev->gone;
 	uint64_t bytes = dev->gone_bytes;
@@ -43,8 +43,8 @@ rverbs_stats_sum(const struct rverbs_dev *dev, struct rmem_dev_stats *stats)
 
 		if (qp == NULL)
 			continue;
-		rverbs_stats_add(&sum, &qp->send_done);
-		rverbs_stats_add(&sum, &qp->recv_done);
+		stats_add(&sum, &qp->send_done);
+		stats_add(&sum, &qp->recv_done);
 		bytes += qp->posted.bytes_posted;
 	}
 	memset(stats, 0, sizeof(*stats));
@@ -65,7 +65,7 @@ rverbs_dev_stats_get(struct rmem_dev *base, struct rmem_dev_stats *stats)
 	struct rverbs_dev *dev = base->priv;
 
 	rte_ticketlock_lock(&dev->lock);
-	rverbs_stats_sum(dev, stats);
+	stats_sum(dev, stats);
 	stats->send_wrs -= dev->base.send_wrs;
 	stats->recv_wrs -= dev->base.recv_wrs;
 	stats->bytes -= dev->base.bytes;
@@ -85,7 +85,7 @@ rverbs_dev_stats_reset(struct rmem_dev *base)
 	struct rverbs_dev *dev = base->priv;
 
 	rte_ticketlock_lock(&dev->lock);
-	rverbs_stats_sum(dev, &dev->base);
+	stats_sum(dev, &dev->base);
 	rte_ticketlock_unlock(&dev->lock);
 	return 0;
 }

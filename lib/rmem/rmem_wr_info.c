@@ -139,7 +139,7 @@ const struct rmem_wr_info rmem_wr_info[RMEM_WR_OPCODE_NB] __rte_cache_aligned = 
 
 /* The objects of a request, and its entries. */
 static bool
-rmem_wr_check_handles(const struct rmem_qp *qp, const struct rmem_send_wr *wr)
+wr_check_handles(const struct rmem_qp *qp, const struct rmem_send_wr *wr)
 {
 	const struct rmem_wr_info *info = &rmem_wr_info[wr->opcode];
 	const struct rmem_obj *obj;
@@ -157,7 +157,7 @@ rmem_wr_check_handles(const struct rmem_qp *qp, const struct rmem_send_wr *wr)
 
 /* The number of SGEs, and where that matters their lengths. */
 static __rte_noinline bool
-rmem_wr_check_sges(const struct rmem_wr_limits *limits, const struct rmem_send_wr *wr)
+wr_check_sges(const struct rmem_wr_limits *limits, const struct rmem_send_wr *wr)
 {
 	uint64_t length = 0;
 	uint32_t i;
@@ -188,6 +188,6 @@ rmem_wr_check_full(const struct rmem_qp *qp, const struct rmem_wr_limits *limits
 		return -EINVAL;
 	/* None has both. */
 	if (info->props & RMEM_WR_HAS_SGES)
-		return rmem_wr_check_sges(limits, wr) ? 0 : -EINVAL;
-	return rmem_wr_check_handles(qp, wr) ? 0 : -EINVAL;
+		return wr_check_sges(limits, wr) ? 0 : -EINVAL;
+	return wr_check_handles(qp, wr) ? 0 : -EINVAL;
 }
