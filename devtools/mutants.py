@@ -208,7 +208,7 @@ QUEUES = [
       'if (cq == NULL)', 'a slot is free once its completion was polled', ['queue', 'conformance']),
     m('wr-inline', 'lib/rmem/rmem_wr_info.c', 'return length <= limits->max_inline_data;',
       'return true;', 'max_inline_data', ['wr_info', 'rdma', 'send', 'queue', 'conformance']),
-    m('wr-handle-device', 'lib/rmem/rmem_wr_info.c',
+    m('wr-handle-device', 'lib/rmem/rmem_wr_info.h',
       '!rmem_obj_is_of(obj, info->handle[i].type, &qp->obj)', 'obj->type != info->handle[i].type',
       'a request names objects of its device', ['wr_info', 'fastreg_ops', 'mkey', 'conformance']),
     m('sq-hold-list', SOFT + 'rsoft_sq.c',

@@ -62,14 +62,17 @@ TEST(wr_info, each_opcode_has_its_row)
 	return TEST_SUCCESS;
 }
 
-/* The shortcut for REG_MR and BIND_MW accepts exactly the valid ones. */
+/* The shortcuts accept what the full check does: the one for REG_MR, BIND_MW and UMR all of it. */
 static int
 checked(const struct rmem_qp *qp, const struct rmem_wr_limits *has, const struct rmem_send_wr *wr)
 {
-	bool is_bind = wr->opcode == RMEM_WR_REG_MR || wr->opcode == RMEM_WR_BIND_MW;
-	int ret = rmem_wr_check(qp, has, wr);
+	bool is_bind = wr->opcode == RMEM_WR_REG_MR || wr->opcode == RMEM_WR_BIND_MW ||
+			wr->opcode == RMEM_WR_UMR;
+	int ret = rmem_wr_check_full(qp, has, wr);
 
-	return rmem_wr_is_bind(&qp->obj, has, wr) == (is_bind && ret == 0) ? ret : -ERANGE;
+	if (rmem_wr_is_bind(qp, has, wr) != (is_bind && ret == 0))
+		return -ERANGE;
+	return rmem_wr_check(qp, has, wr) == ret ? ret : -ERANGE;
 }
 
 TEST(wr_info, check_enforces_each_property)

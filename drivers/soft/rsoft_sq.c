@@ -100,11 +100,9 @@ rsoft_sq_accept(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_
 	for (i = 0; i < n; i++) {
 		if (likely(rmem_wr_is_simple(&qp->limits, &wr[i])))
 			continue;
-		if (likely(rmem_wr_is_bind(&qp->qp.obj, &qp->limits, &wr[i]))) {
-			sq_set_tag(&wr[i]);
-			continue;
-		}
-		why = rmem_wr_check_full(&qp->qp, &qp->limits, &wr[i]);
+		why = rmem_wr_is_bind(&qp->qp, &qp->limits, &wr[i])
+				? 0
+				: rmem_wr_check_full(&qp->qp, &qp->limits, &wr[i]);
 		if (unlikely(why != 0)) {
 			*ret = why;
 			break;

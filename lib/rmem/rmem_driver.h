@@ -188,27 +188,6 @@ rmem_obj_unhold(struct rmem_obj *obj)
 	__atomic_fetch_sub(&obj->refs, 1, __ATOMIC_RELEASE);
 }
 
-/**
- * Whether an object is of a type, and of the device of another object.
- *
- * Fast path.
- *
- * @param obj
- *   Head of the object.
- * @param type
- *   RMEM_OBJ_*.
- * @param same
- *   Head of the other object.
- *
- * @return
- *   Whether both hold.
- */
-static inline bool
-rmem_obj_is_of(const struct rmem_obj *obj, uint32_t type, const struct rmem_obj *same)
-{
-	return obj->type == type && obj->dev_id == same->dev_id;
-}
-
 /** Control operations. A slot left NULL returns -EOPNOTSUPP. */
 struct rmem_dev_ops {
 	rmem_dev_create_t dev_create;           /**< Required. */

@@ -137,24 +137,6 @@ const struct rmem_wr_info rmem_wr_info[RMEM_WR_OPCODE_NB] __rte_cache_aligned = 
 				},
 };
 
-/* The objects of a request, and its entries. */
-static bool
-wr_check_handles(const struct rmem_qp *qp, const struct rmem_send_wr *wr)
-{
-	const struct rmem_wr_info *info = &rmem_wr_info[wr->opcode];
-	const struct rmem_obj *obj;
-	unsigned int i;
-
-	for (i = 0; i < RMEM_WR_MAX_HANDLES && info->handle[i].type != RMEM_OBJ_NONE; i++) {
-		obj = rmem_wr_obj(wr, i);
-		if (unlikely(obj == NULL || !rmem_obj_is_of(obj, info->handle[i].type, &qp->obj)))
-			return false;
-	}
-	if (wr->opcode == RMEM_WR_BIND_MW)
-		return wr->bind_mw.mw->type == RMEM_MW_TYPE_2;
-	return wr->opcode != RMEM_WR_UMR || wr->umr.entries != NULL;
-}
-
 /* The number of SGEs, and where that matters their lengths. */
 static __rte_noinline bool
 wr_check_sges(const struct rmem_wr_limits *limits, const struct rmem_send_wr *wr)
@@ -189,5 +171,5 @@ rmem_wr_check_full(const struct rmem_qp *qp, const struct rmem_wr_limits *limits
 	/* None has both. */
 	if (info->props & RMEM_WR_HAS_SGES)
 		return wr_check_sges(limits, wr) ? 0 : -EINVAL;
-	return wr_check_handles(qp, wr) ? 0 : -EINVAL;
+	return rmem_wr_objs_fit(qp, wr) ? 0 : -EINVAL;
 }

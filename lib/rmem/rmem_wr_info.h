@@ -18,16 +18,14 @@
 
 #include <rte_branch_prediction.h>
 
-#include <rmem_dev.h>
 #include <rmem_mw.h>
 #include <rmem_obj.h>
+#include <rmem_qp.h>
 #include <rmem_wr.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-struct rmem_qp;
 
 /** It has SGEs; the others ignore sg_list and num_sge. */
 #define RMEM_WR_HAS_SGES (1u << 0)
@@ -103,44 +101,90 @@ rmem_wr_is_simple(const struct rmem_wr_limits *limits, const struct rmem_send_wr
 }
 
 /**
- * Whether two objects have these types, and the device of a QP.
+ * Whether an object is of a type, and of the device of another object.
+ *
+ * Fast path.
+ *
+ * @param obj
+ *   Head of the object.
+ * @param type
+ *   RMEM_OBJ_*.
+ * @param same
+ *   Head of the other object.
+ *
+ * @return
+ *   Whether both hold.
+ */
+static inline bool
+rmem_obj_is_of(const struct rmem_obj *obj, uint32_t type, const struct rmem_obj *same)
+{
+	return obj->type == type && obj->dev_id == same->dev_id;
+}
+
+/**
+ * An object that a request names.
+ *
+ * Fast path.
+ *
+ * @param wr
+ *   Request of a known opcode.
+ * @param i
+ *   Which, below RMEM_WR_MAX_HANDLES.
+ *
+ * @return
+ *   Its head; NULL when the request names no such object.
+ */
+static inline struct rmem_obj *
+rmem_wr_obj(const struct rmem_send_wr *wr, unsigned int i)
+{
+	const struct rmem_wr_handle *handle = &rmem_wr_info[wr->opcode].handle[i];
+
+	if (handle->type == RMEM_OBJ_NONE)
+		return NULL;
+	return *(struct rmem_obj *const *)(const void *)((const uint8_t *)wr + handle->offset);
+}
+
+/**
+ * Whether the objects of a request have the required types and the device.
+ *
+ * A window must be of type 2, and a UMR must have entries.
  *
  * Fast path.
  *
  * @param qp
- *   Head of the QP.
- * @param object1
- *   Object, or NULL.
- * @param type1
- *   Its type.
- * @param object2
- *   Object, or NULL.
- * @param type2
- *   Its type.
+ *   QP that it is posted to.
+ * @param wr
+ *   Request of a known opcode.
  *
  * @return
- *   Whether both are not NULL and as required.
+ *   Whether all hold; true for a request that names no object.
  */
 static inline bool
-rmem_wr_are_of(const struct rmem_obj *qp, const void *object1, uint32_t type1, const void *object2,
-		uint32_t type2)
+rmem_wr_objs_fit(const struct rmem_qp *qp, const struct rmem_send_wr *wr)
 {
-	const struct rmem_obj *a = (const struct rmem_obj *)object1;
-	const struct rmem_obj *b = (const struct rmem_obj *)object2;
+	const struct rmem_wr_info *info = &rmem_wr_info[wr->opcode];
+	const struct rmem_obj *obj;
+	unsigned int i;
 
-	return a != NULL && b != NULL && a->type == type1 && b->type == type2 &&
-			a->dev_id == qp->dev_id && b->dev_id == qp->dev_id;
+	for (i = 0; i < RMEM_WR_MAX_HANDLES && info->handle[i].type != RMEM_OBJ_NONE; i++) {
+		obj = rmem_wr_obj(wr, i);
+		if (unlikely(obj == NULL || !rmem_obj_is_of(obj, info->handle[i].type, &qp->obj)))
+			return false;
+	}
+	if (wr->opcode == RMEM_WR_BIND_MW)
+		return wr->bind_mw.mw->type == RMEM_MW_TYPE_2;
+	return wr->opcode != RMEM_WR_UMR || wr->umr.entries != NULL;
 }
 
 /**
- * Check whether a request is a valid REG_MR or BIND_MW.
+ * Check whether a request is valid and names objects: REG_MR, BIND_MW or UMR.
  *
  * The common case of these, without a call.
  *
  * Fast path.
  *
  * @param qp
- *   Head of the QP that it is posted to.
+ *   QP that it is posted to.
  * @param limits
  *   Limits of the QP.
  * @param wr
@@ -150,22 +194,16 @@ rmem_wr_are_of(const struct rmem_obj *qp, const void *object1, uint32_t type1, c
  *   Whether it is one and may be accepted; otherwise rmem_wr_check_full() decides.
  */
 static inline bool
-rmem_wr_is_bind(const struct rmem_obj *qp, const struct rmem_wr_limits *limits,
+rmem_wr_is_bind(const struct rmem_qp *qp, const struct rmem_wr_limits *limits,
 		const struct rmem_send_wr *wr)
 {
-	const uint8_t other =
-			(uint8_t) ~(RMEM_SEND_FENCE | RMEM_SEND_SIGNALED | RMEM_SEND_SOLICITED);
+	const struct rmem_wr_info *info;
 
-	if (unlikely((wr->flags & other) != 0))
+	if (unlikely(wr->opcode >= RMEM_WR_OPCODE_NB))
 		return false;
-	if (wr->opcode == RMEM_WR_REG_MR)
-		return (limits->capa & RMEM_DEV_CAPA_FAST_REG) != 0 &&
-				rmem_wr_are_of(qp, wr->reg_mr.mr, RMEM_OBJ_MR, wr->reg_mr.page_list,
-						RMEM_OBJ_PAGE_LIST);
-	return wr->opcode == RMEM_WR_BIND_MW && (limits->capa & RMEM_DEV_CAPA_MW_TYPE_2B) != 0 &&
-			rmem_wr_are_of(qp, wr->bind_mw.mw, RMEM_OBJ_MW, wr->bind_mw.mr,
-					RMEM_OBJ_MR) &&
-			wr->bind_mw.mw->type == RMEM_MW_TYPE_2;
+	info = &rmem_wr_info[wr->opcode];
+	return ((info->capa & ~limits->capa) | (wr->flags & ~info->flags)) == 0 &&
+			(info->props & RMEM_WR_BINDS) != 0 && rmem_wr_objs_fit(qp, wr);
 }
 
 /**
@@ -214,7 +252,9 @@ static inline int
 rmem_wr_check(const struct rmem_qp *qp, const struct rmem_wr_limits *limits,
 		const struct rmem_send_wr *wr)
 {
-	return likely(rmem_wr_is_simple(limits, wr)) ? 0 : rmem_wr_check_full(qp, limits, wr);
+	if (likely(rmem_wr_is_simple(limits, wr) || rmem_wr_is_bind(qp, limits, wr)))
+		return 0;
+	return rmem_wr_check_full(qp, limits, wr);
 }
 
 /**
@@ -232,29 +272,6 @@ static inline bool
 rmem_wr_has_sges(const struct rmem_send_wr *wr)
 {
 	return (rmem_wr_info[wr->opcode].props & RMEM_WR_HAS_SGES) != 0;
-}
-
-/**
- * An object that a request names.
- *
- * Fast path.
- *
- * @param wr
- *   Request of a known opcode.
- * @param i
- *   Which, below RMEM_WR_MAX_HANDLES.
- *
- * @return
- *   Its head; NULL when the request names no such object.
- */
-static inline struct rmem_obj *
-rmem_wr_obj(const struct rmem_send_wr *wr, unsigned int i)
-{
-	const struct rmem_wr_handle *handle = &rmem_wr_info[wr->opcode].handle[i];
-
-	if (handle->type == RMEM_OBJ_NONE)
-		return NULL;
-	return *(struct rmem_obj *const *)(const void *)((const uint8_t *)wr + handle->offset);
 }
 
 #ifdef __cplusplus
