@@ -348,6 +348,15 @@ def static_has_no_prefix(tree):
             yield path, line, 'static %s() has a prefix' % match.group(1)
 
 
+def bool_is_named_is_or_has(tree):
+    """Fields, variables and parameters."""
+    name = re.compile(r'\bbool \**(?:const )?(?!(?:\w+_)?(?:is|has)_)(\w+)(?=\s*(?:[;,=)[]|:\s*\d))')
+    for path in tree.c_files():
+        for number, line in enumerate(ctext.strip(tree.text(path)).split('\n'), 1):
+            for found in name.finditer(line):
+                yield path, number, 'bool %s: name it is_ or has_' % found.group(1)
+
+
 def assertion_is_static_assert(tree):
     for path in tree.c_files():
         for number, line in enumerate(ctext.strip(tree.text(path)).split('\n'), 1):
@@ -452,6 +461,7 @@ def words_are_of_the_field(tree):
 RULES = (
     assertion_is_static_assert,
     bits_are_in_order,
+    bool_is_named_is_or_has,
     declarations_are_in_extern_c,
     errors_are_documented,
     every_export_is_tested,

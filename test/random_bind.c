@@ -166,7 +166,7 @@ random_umr(struct random_run *run)
 	struct fx_side *side;
 	struct pair *pair;
 	int status;
-	bool may;
+	bool is_allowed;
 
 	if (region->mr == NULL || region->kind == MODEL_NONE)
 		return 0;
@@ -178,9 +178,9 @@ random_umr(struct random_run *run)
 			region->rkey, wr.umr.nb_entries, wr.umr.repeat_count, wr.umr.access);
 	remember_both(run, region);
 	side = random_side(run, region->pd, NULL, &pair, &who);
-	may = model_may_umr(&run->model, region, &who, &wr);
+	is_allowed = model_may_umr(&run->model, region, &who, &wr);
 	status = random_send(run, pair, side, &wr);
-	if (!may)
+	if (!is_allowed)
 		return status == RMEM_WC_MW_BIND_ERR ? 0 : -1;
 	region->levels = model_levels(&run->model, entries, wr.umr.nb_entries);
 	take_keys(run, region);
@@ -215,7 +215,7 @@ bound(struct random_run *run, struct model_region *window, struct model_region *
 /* The call refuses all but an MR that is not enabled. */
 static int
 bind_type_1(struct random_run *run, struct pair *pair, struct fx_side *side,
-		struct model_region *window, const struct rmem_mw_bind_info *info, bool may)
+		struct model_region *window, const struct rmem_mw_bind_info *info, bool is_allowed)
 {
 	const struct rmem_mw_bind bind = {
 			.wr_id = 0xa0a0, .flags = RMEM_SEND_SIGNALED, .bind_info = *info};
@@ -223,7 +223,7 @@ bind_type_1(struct random_run *run, struct pair *pair, struct fx_side *side,
 
 	if (ret == 0)
 		ret = random_wait(run, pair, side);
-	if (may)
+	if (is_allowed)
 		return ret == RMEM_WC_SUCCESS ? 0 : -1;
 	if (window->mw->rkey != window->rkey)
 		return -1;
@@ -233,7 +233,7 @@ bind_type_1(struct random_run *run, struct pair *pair, struct fx_side *side,
 
 static int
 bind_type_2(struct random_run *run, struct pair *pair, struct fx_side *side,
-		struct model_region *window, const struct rmem_mw_bind_info *info, bool may)
+		struct model_region *window, const struct rmem_mw_bind_info *info, bool is_allowed)
 {
 	struct rmem_send_wr wr = fx_wr(RMEM_WR_BIND_MW, NULL, 0);
 	uint8_t tag = (uint8_t)random_below(run, 256);
@@ -246,7 +246,7 @@ bind_type_2(struct random_run *run, struct pair *pair, struct fx_side *side,
 	wr.bind_mw.access = info->access;
 	wr.bind_mw.key_tag = tag;
 	status = random_send(run, pair, side, &wr);
-	if (!may)
+	if (!is_allowed)
 		return status == RMEM_WC_MW_BIND_ERR ? 0 : -1;
 	if (window->mw->rkey != rmem_rkey_of_tag(window->rkey, tag))
 		return -1;
@@ -263,7 +263,7 @@ random_bind(struct random_run *run)
 	struct model_side who;
 	struct fx_side *side;
 	struct pair *pair;
-	bool may;
+	bool is_allowed;
 	int ret, i;
 
 	if (window->kind != MODEL_MW1 && window->kind != MODEL_MW2)
@@ -287,12 +287,12 @@ random_bind(struct random_run *run)
 			window->mw->type, (uint32_t)info.length, info.access);
 	random_remember(run, window->rkey);
 	side = random_side(run, window->pd, NULL, &pair, &who);
-	may = model_may_bind(window, below, &who, &info);
+	is_allowed = model_may_bind(window, below, &who, &info);
 	if (window->kind == MODEL_MW1)
-		ret = bind_type_1(run, pair, side, window, &info, may);
+		ret = bind_type_1(run, pair, side, window, &info, is_allowed);
 	else
-		ret = bind_type_2(run, pair, side, window, &info, may);
-	if (!may)
+		ret = bind_type_2(run, pair, side, window, &info, is_allowed);
+	if (!is_allowed)
 		return ret;
 	bound(run, window, below, &who, &info, window->mw->rkey);
 	return ret == 0 ? random_note_key(run, window) : ret;

@@ -21,10 +21,10 @@
 
 /* A poller of b's CQ on another lcore. */
 static struct {
-	uint32_t nb_polled;  /* receives; atomic */
-	uint32_t nb_looks;   /* atomic */
-	uint32_t is_stopped; /* atomic */
-	bool may_flush;      /* the QP may end before a message is polled */
+	uint32_t nb_polled;    /* receives; atomic */
+	uint32_t nb_looks;     /* atomic */
+	uint32_t is_stopped;   /* atomic */
+	bool is_flush_allowed; /* the QP may end before a message is polled */
 } poller;
 
 static uint64_t
@@ -266,7 +266,7 @@ run_poller(void *arg)
 		ret = rmem_poll_cq(fx.b.cq, &wc, 1);
 		TEST_ASSERT(ret >= 0);
 		if (ret == 1) {
-			if (!poller.may_flush || wc.status != RMEM_WC_WR_FLUSH_ERR)
+			if (!poller.is_flush_allowed || wc.status != RMEM_WC_WR_FLUSH_ERR)
 				TEST_STATUS(wc.status, RMEM_WC_SUCCESS);
 			__atomic_fetch_add(&poller.nb_polled, 1, __ATOMIC_RELEASE);
 		}
@@ -277,14 +277,14 @@ run_poller(void *arg)
 }
 
 static int
-with_poller(int (*rounds)(void), bool may_flush)
+with_poller(int (*rounds)(void), bool is_flush_allowed)
 {
 	int result;
 
 	if (fx_nb_workers() == 0)
 		return test_skip("it takes a worker lcore");
 	memset(&poller, 0, sizeof(poller));
-	poller.may_flush = may_flush;
+	poller.is_flush_allowed = is_flush_allowed;
 	TEST_RUN(fx_launch(run_poller, &poller, sizeof(poller), 1));
 	result = rounds();
 	__atomic_store_n(&poller.is_stopped, 1, __ATOMIC_RELEASE);

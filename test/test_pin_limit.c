@@ -19,7 +19,7 @@
 
 /* CAP_IPC_LOCK of this thread, which lifts RLIMIT_MEMLOCK. */
 static int
-set_may_lock(bool may)
+set_may_lock(bool is_allowed)
 {
 	struct __user_cap_header_struct head = {_LINUX_CAPABILITY_VERSION_3, 0};
 	struct __user_cap_data_struct data[2];
@@ -27,7 +27,7 @@ set_may_lock(bool may)
 
 	if (syscall(SYS_capget, &head, data) != 0)
 		return -errno;
-	if (may)
+	if (is_allowed)
 		data[0].effective |= data[0].permitted & bit;
 	else
 		data[0].effective &= ~bit;

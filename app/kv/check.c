@@ -90,16 +90,16 @@ check_key(const struct kv_client *client)
  * server did not answer, which decides nothing.
  */
 static int
-check_refusal(struct kv_client *client, bool *held)
+check_refusal(struct kv_client *client, bool *is_ok)
 {
 	size_t size = client->conf->value_size, i;
 	int again, ret;
 
 	memset(client->values, 0, size);
 	ret = client_read(client, 1);
-	*held = ret == RMEM_WC_REM_ACCESS_ERR;
+	*is_ok = ret == RMEM_WC_REM_ACCESS_ERR;
 	for (i = 0; i < size; i++)
-		*held = *held && client->values[i] == 0;
+		*is_ok = *is_ok && client->values[i] == 0;
 	again = ret == 0 ? 0 : recover(client, ret);
 	return again == 0 && ret == RMEM_WC_RETRY_EXC_ERR ? -EAGAIN : again;
 }
@@ -110,7 +110,7 @@ check_refusal(struct kv_client *client, bool *held)
  */
 
 static int
-lease_opens_its_value(struct kv_client *client, bool *held)
+lease_opens_its_value(struct kv_client *client, bool *is_ok)
 {
 	uint64_t key = check_key(client);
 	uint32_t nb_revoked;
@@ -119,12 +119,12 @@ lease_opens_its_value(struct kv_client *client, bool *held)
 	ret = put(client, key, 1, &nb_revoked);
 	if (ret == 0)
 		ret = fetch(client, &key, 1);
-	*held = ret == 0 && client_has(client, 0, key, 1);
+	*is_ok = ret == 0 && client_has(client, 0, key, 1);
 	return ret;
 }
 
 static int
-changed_descriptor_is_refused(struct kv_client *client, bool *held)
+changed_descriptor_is_refused(struct kv_client *client, bool *is_ok)
 {
 	struct kv_answer *answer = &client->answers[0];
 	uint64_t key = check_key(client);
@@ -133,17 +133,17 @@ changed_descriptor_is_refused(struct kv_client *client, bool *held)
 	int ret;
 
 	ret = fetch(client, &key, 1);
-	*held = ret == 0;
-	for (bit = 0; *held && bit < 8 * rte_be_to_cpu_32(answer->desc_size); bit++) {
+	*is_ok = ret == 0;
+	for (bit = 0; *is_ok && bit < 8 * rte_be_to_cpu_32(answer->desc_size); bit++) {
 		answer->desc[bit / 8] ^= (uint8_t)(1 << bit % 8);
-		*held = client_open_desc(client, answer, &desc) != 0;
+		*is_ok = client_open_desc(client, answer, &desc) != 0;
 		answer->desc[bit / 8] ^= (uint8_t)(1 << bit % 8);
 	}
 	return ret;
 }
 
 static int
-unsealed_descriptor_is_refused(struct kv_client *client, bool *held)
+unsealed_descriptor_is_refused(struct kv_client *client, bool *is_ok)
 {
 	struct kv_answer answer = {.desc_size = RTE_BE32(RMEM_LEASE_DESC_SIZE)};
 	uint64_t key = check_key(client);
@@ -154,13 +154,13 @@ unsealed_descriptor_is_refused(struct kv_client *client, bool *held)
 	if (ret != 0)
 		return ret;
 	ret = rmem_lease_desc_pack(&client->desc[0], answer.desc, sizeof(answer.desc));
-	*held = client_open_desc(client, &answer, &desc) != 0;
+	*is_ok = client_open_desc(client, &answer, &desc) != 0;
 	return RTE_MIN(ret, 0);
 }
 
 /* A PUT is answered when the leases of the value before it have ended. */
 static int
-revoked_lease_is_refused(struct kv_client *client, bool *held)
+revoked_lease_is_refused(struct kv_client *client, bool *is_ok)
 {
 	uint32_t nb_revoked = 0, tries = 0;
 	uint64_t key = check_key(client);
@@ -176,13 +176,13 @@ revoked_lease_is_refused(struct kv_client *client, bool *held)
 		ret = nb_revoked == 0 ? -ETIME : check_refusal(client, &is_refused);
 	if (ret == 0)
 		ret = fetch(client, &key, 1);
-	*held = ret == 0 && is_refused && client_has(client, 0, key, 2);
+	*is_ok = ret == 0 && is_refused && client_has(client, 0, key, 2);
 	return ret;
 }
 
 /* Overdue leases are revoked before the next request is answered. */
 static int
-expired_lease_is_refused(struct kv_client *client, bool *held)
+expired_lease_is_refused(struct kv_client *client, bool *is_ok)
 {
 	uint64_t key = check_key(client), no_key = UINT64_MAX, end;
 	struct rmem_lease_desc old;
@@ -199,16 +199,16 @@ expired_lease_is_refused(struct kv_client *client, bool *held)
 		return -EINTR;
 	ret = client_get(client, &no_key, 1);
 	client->desc[0] = old;
-	*held = false;
+	*is_ok = false;
 	if (ret == -ENOENT)
-		return check_refusal(client, held);
+		return check_refusal(client, is_ok);
 	ret = recover(client, ret);
 	return ret == 0 ? -EAGAIN : ret;
 }
 
 static const struct check {
 	const char *what;
-	int (*run)(struct kv_client *client, bool *held);
+	int (*run)(struct kv_client *client, bool *is_ok);
 	bool is_for_seals;
 } checks[] = {
 		{"value read through its lease", lease_opens_its_value, false},
@@ -228,13 +228,13 @@ reason(int ret)
 
 /* Run a check to its result. */
 static int
-run_check(struct kv_client *client, const struct check *check, bool *held)
+run_check(struct kv_client *client, const struct check *check, bool *is_ok)
 {
 	uint32_t nb_revoked, tries = 0;
 	int ret;
 
 	do {
-		ret = kv_is_interrupted(client->conf) ? -EINTR : check->run(client, held);
+		ret = kv_is_interrupted(client->conf) ? -EINTR : check->run(client, is_ok);
 		if (ret == -ENOENT && put(client, check_key(client), VERSION + 1, &nb_revoked) == 0)
 			ret = -EAGAIN;
 	} while (ret == -EAGAIN && ++tries < MAX_TRIES);
@@ -244,22 +244,22 @@ run_check(struct kv_client *client, const struct check *check, bool *held)
 static int
 run_checks(struct kv_client *client)
 {
-	bool held = false;
+	bool is_ok = false;
 	uint32_t i;
 	int ret;
 
 	for (i = 0; i < RTE_DIM(checks); i++) {
 		if (checks[i].is_for_seals && client->conf->seal == NULL)
 			continue;
-		ret = run_check(client, &checks[i], &held);
+		ret = run_check(client, &checks[i], &is_ok);
 		if (ret != 0) {
 			KV_ERR("client %" PRIu32 ": not checked, %s: %s", client->number,
 					checks[i].what, reason(ret));
 			return -EIO;
 		}
 		printf("client %" PRIu32 ": %s: %s\n", client->number, checks[i].what,
-				held ? "yes" : "NO");
-		if (!held)
+				is_ok ? "yes" : "NO");
+		if (!is_ok)
 			return -EIO;
 	}
 	return 0;

@@ -22,11 +22,11 @@
 #define RSOFT_HOLDS(held, what, number) audit_holds((held), what, (number), #held)
 
 static bool
-audit_holds(bool held, const char *what, uint64_t number, const char *text)
+audit_holds(bool is_ok, const char *what, uint64_t number, const char *text)
 {
-	if (unlikely(!held))
+	if (unlikely(!is_ok))
 		RSOFT_LOG(ERR, "audit: %s %" PRIu64 ": not so: %s", what, number, text);
-	return held;
+	return is_ok;
 }
 
 /* Note that an id of 1 to max is there; false when it was already. */

@@ -48,7 +48,7 @@ rverbs_mwq_table_close(uint16_t dev_id)
 
 /* The place of a key in the table, or NULL. */
 static struct rverbs_mw **
-mwq_place(uint16_t dev_id, uint32_t key, bool may_add)
+mwq_place(uint16_t dev_id, uint32_t key, bool is_adding)
 {
 	struct rverbs_mw ***page = rverbs_mwq_tables[dev_id].pages;
 	uint32_t index = key >> 8;
@@ -56,7 +56,7 @@ mwq_place(uint16_t dev_id, uint32_t key, bool may_add)
 	if (page == NULL)
 		return NULL;
 	page += index / RVERBS_MWQ_SLOTS;
-	if (*page == NULL && may_add)
+	if (*page == NULL && is_adding)
 		*page = calloc(RVERBS_MWQ_SLOTS, sizeof(void *));
 	return *page != NULL ? &(*page)[index % RVERBS_MWQ_SLOTS] : NULL;
 }

@@ -191,18 +191,18 @@ check_conn(const struct rmem_dev *dev, const struct rmem_qp_conn *conn)
 
 /* Query the state; if the driver does not report it, the driver checks it. */
 static int
-check_state(struct rmem_qp *qp, bool want_reset)
+check_state(struct rmem_qp *qp, bool is_reset)
 {
 	struct rmem_qp_attr attr;
 
 	memset(&attr, 0, sizeof(attr));
 	if (rmem_obj_driver(&qp->obj)->ops.qp_query(qp, &attr) != 0)
 		return 0;
-	if ((attr.state == RMEM_QPS_RESET) == want_reset)
+	if ((attr.state == RMEM_QPS_RESET) == is_reset)
 		return 0;
 	return RMEM_FAIL(EBUSY, "%s: QP %u is in state %u, which must %sbe RESET (%d)",
 			rmem_obj_dev(&qp->obj)->name, qp->qp_num, attr.state,
-			want_reset ? "" : "not ", RMEM_QPS_RESET);
+			is_reset ? "" : "not ", RMEM_QPS_RESET);
 }
 
 int

@@ -303,10 +303,10 @@ is_out(const struct lease_slot *slot)
 static int
 recover_slot(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
 {
-	bool was_out = is_out(slot);
+	bool is_lease_out = is_out(slot);
 	int ret;
 
-	if (was_out) {
+	if (is_lease_out) {
 		if (slot->heap_at != LEASE_NOWHERE)
 			lease_heap_del(ctx, slot);
 		slot->lease.state = RMEM_LEASE_LOST;
@@ -317,7 +317,7 @@ recover_slot(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
 	if (ret != 0)
 		return ret;
 	slot->is_doubtful = false;
-	if (was_out)
+	if (is_lease_out)
 		lease_end(ctx, slot, RMEM_LEASE_END_FAILED);
 	return 0;
 }

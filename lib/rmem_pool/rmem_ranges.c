@@ -201,10 +201,10 @@ is_too_large(const struct rmem_ranges *ranges, uint64_t max_mr_size)
 
 /* By objects or external buffers. */
 static int
-get_by_objs(struct rte_mempool *mp, bool pinned, uint64_t max_mr_size,
+get_by_objs(struct rte_mempool *mp, bool is_pinned, uint64_t max_mr_size,
 		const struct rmem_ranges *chunks, struct rmem_ranges *ranges)
 {
-	struct walk walk = {.ranges = ranges, .is_pinned = pinned, .limit = max_mr_size};
+	struct walk walk = {.ranges = ranges, .is_pinned = is_pinned, .limit = max_mr_size};
 
 	rte_mempool_obj_iter(mp, walk_obj, &walk);
 	if (walk.ret != 0)

@@ -89,7 +89,7 @@ struct ch_pending {
 	uint32_t epoch;
 	uint8_t opcode;
 	bool is_signaled;
-	bool must_fail;
+	bool is_refused;
 	bool is_bad_lkey;
 	bool is_sum; /* adds to chaos::sum */
 	unsigned int entry;

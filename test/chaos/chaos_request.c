@@ -58,7 +58,7 @@ set_sges(struct ch_thread *t, struct ch_qp *q, struct rmem_send_wr *wr, struct r
 	} else if (ch_one_in(t, 400)) {
 		lkey = ch_one_in(t, 2) ? t->local->rkey : lkey ^ 1;
 		p->is_bad_lkey = true;
-		p->must_fail = true;
+		p->is_refused = true;
 	}
 	sge[0] = (struct rmem_sge){addr, length, lkey};
 	wr->sg_list = sge;
@@ -156,10 +156,10 @@ choose_range(struct ch_thread *t, uint8_t opcode, uint32_t max, struct ch_pendin
 	}
 	if (ch_one_in(t, 100)) {
 		p->offset = is_atomic ? length : length - p->length + 1 + ch_below(t, p->length);
-		p->must_fail = true;
+		p->is_refused = true;
 	} else if (ch_one_in(t, 100)) {
 		p->offset = is_atomic ? -8u : -1u;
-		p->must_fail = true;
+		p->is_refused = true;
 	}
 }
 
@@ -187,7 +187,7 @@ is_wanted(struct ch_thread *t, const struct ch_qp *q, uint8_t opcode, struct ch_
 		return false;
 	if ((grant->access & right_for(opcode)) == 0 || grant->pd != ch_peer(q)->pd ||
 			(grant->only_qp != CH_NO_QP && grant->only_qp != ch_peer(q)->index)) {
-		p->must_fail = true;
+		p->is_refused = true;
 		return ch_one_in(t, 100);
 	}
 	if (grant->state == CH_LIVE)
@@ -232,7 +232,7 @@ use_grant(struct ch_thread *t, struct ch_qp *q)
 		wr.rdma.remote_addr = p.grant.addr + (uint64_t)(int32_t)p.offset;
 		wr.rdma.rkey = p.grant.rkey;
 	}
-	if (p.must_fail || p.grant.state == CH_ENDED)
+	if (p.is_refused || p.grant.state == CH_ENDED)
 		ch_note(t, "QP %u: opcode %u must fail: grant %" PRIu64 " state %u at %d, %u bytes",
 				q->index, wr.opcode, p.grant.id, p.grant.state, (int)p.offset,
 				p.length);
@@ -277,7 +277,7 @@ judge_success(struct ch_thread *t, const struct ch_qp *q, const struct ch_pendin
 	if (p->grant.id == 0)
 		return CH_CHECK(t, !p->is_bad_lkey, "QP %u: a bad lkey succeeded", q->index);
 	ch_read(p->entry, &now);
-	if (p->is_bad_lkey || (p->must_fail && now.version == p->grant.version))
+	if (p->is_bad_lkey || (p->is_refused && now.version == p->grant.version))
 		return CH_FAIL(t,
 				"QP %u: opcode %u through grant %" PRIu64
 				" (%s, rkey 0x%x, access 0x%x, %u bytes of %u at %d, bad lkey %d) "
@@ -311,7 +311,7 @@ judge_failure(struct ch_thread *t, const struct ch_qp *q, const struct ch_pendin
 		break;
 	case RMEM_WC_REM_ACCESS_ERR:
 		t->nb_refused++;
-		if (p->must_fail)
+		if (p->is_refused)
 			return true;
 		if (p->grant.id == 0)
 			break;

@@ -170,9 +170,9 @@ random_access(struct diff_op *op)
 	op->length = diff_below(RTE_MIN(item->length, 4000u) + 2);
 	op->offset = random_offset(item->length, op->length);
 	op->tag_flip = one_in(16) ? (uint8_t)(1u << diff_below(8)) : 0;
-	op->bad_local = one_in(24);
+	op->is_local_bad = one_in(24);
 	if (op->type == DIFF_ATOMIC) {
-		op->bad_local = false; /* seen before the peer changed its memory, or after */
+		op->is_local_bad = false; /* seen before the peer changed its memory, or after */
 		op->length = 8;
 		op->offset &= ~UINT64_C(7);
 		if (!item->is_zero_based)
@@ -259,7 +259,7 @@ compare(const struct diff_op *op, const struct diff_outcome *first,
 		return TEST_SUCCESS;
 	}
 	TEST_EQ(second->ret, first->ret);
-	if (op->type == DIFF_READ && op->bad_local) {
+	if (op->type == DIFF_READ && op->is_local_bad) {
 		/*
 		 * The local memory is checked before the peer, or with the response.
 		 */

@@ -56,7 +56,7 @@ struct diff_op {
 	uint32_t seed; /* of what b's buffer holds before */
 	uint8_t tag_flip;
 	bool has_iova;
-	bool bad_local;
+	bool is_local_bad;
 };
 
 /* Objects of both devices with one number. */

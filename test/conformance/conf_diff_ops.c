@@ -151,7 +151,7 @@ do_access(struct diff_world *world, const struct diff_op *op, struct diff_outcom
 	uint64_t addr = world->iovas[op->item] + op->offset;
 	struct rmem_send_wr wr;
 
-	if (op->bad_local)
+	if (op->is_local_bad)
 		sge.addr += FX_BUF_SIZE;
 	wr = conf_request(opcodes[op->type], &sge, addr, world->rkeys[op->item] ^ op->tag_flip);
 	if (op->type == DIFF_ATOMIC)
@@ -167,12 +167,12 @@ do_send(struct diff_world *world, const struct diff_op *op, struct diff_outcome 
 	const struct rmem_mr *mr =
 			world->mrs[op->item] != NULL ? world->mrs[op->item] : world->a.mr;
 	struct rmem_sge to = {.addr = world->iovas[op->item] + op->offset,
-			.length = op->length + (op->bad_local ? 0 : op->seed % 7),
+			.length = op->length + (op->is_local_bad ? 0 : op->seed % 7),
 			.lkey = mr->lkey ^ op->tag_flip};
 	const struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &from, 1);
 	struct rmem_wc wc;
 
-	if (op->bad_local && to.length != 0)
+	if (op->is_local_bad && to.length != 0)
 		to.length--;
 	fx_post_recv(world->a.qp, 1, &to, 1);
 	post_and_wait(world, world->b.qp, &wr, outcome);
@@ -220,7 +220,7 @@ diff_do(struct diff_world *world, const struct diff_op *op, struct diff_outcome 
 	fx_fill(world->b.buf, FX_BUF_SIZE, op->seed);
 	steps[op->type](world, op, outcome);
 	TEST_ASSERT(outcome->status != -ETIMEDOUT && outcome->recv_status != -ETIMEDOUT);
-	if (op->type == DIFF_READ && op->bad_local)
+	if (op->type == DIFF_READ && op->is_local_bad)
 		other = NULL; /* on either side */
 	wait_states(world, outcome, other);
 	if (outcome->ret != 0 || outcome->status != RMEM_WC_SUCCESS ||
@@ -275,7 +275,7 @@ diff_print(uint32_t number, const struct diff_op *op, const struct diff_outcome 
 	       " length %u access 0x%x pd %u iova %d tag flip 0x%x bad local %d\n",
 			number, diff_names[op->type], op->item, (int)diff.items[op->item].kind,
 			op->below, op->offset, op->length, op->access, op->pd, op->has_iova,
-			op->tag_flip, op->bad_local);
+			op->tag_flip, op->is_local_bad);
 	for (w = 0; w < 2; w++)
 		printf("  %s: return %d, %s, receive %s, %u bytes, states %d %d\n",
 				diff.worlds[w].dev->name, outcomes[w].ret,

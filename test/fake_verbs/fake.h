@@ -139,7 +139,7 @@ struct fake_qp {
 	struct fake_wqe held[FAKE_QUEUE];
 	uint32_t held_prod;
 	uint32_t held_cons;
-	bool runs_flushed; /* while what waits is flushed */
+	bool is_run_flushed; /* while what waits is flushed */
 	struct fake_qp *next;
 };
 

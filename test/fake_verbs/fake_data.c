@@ -41,10 +41,10 @@ fake_qp_error(struct fake_qp *qp)
 		qp->ex.qp_base.state = IBV_QPS_ERR;
 	while (qp->recv_cons != qp->recv_prod)
 		fake_complete_recv(qp, wc);
-	qp->runs_flushed = fake.is_flush_run;
+	qp->is_run_flushed = fake.is_flush_run;
 	while (qp->held_cons != qp->held_prod)
 		fake_execute(qp, &qp->held[qp->held_cons++ % FAKE_QUEUE]);
-	qp->runs_flushed = false;
+	qp->is_run_flushed = false;
 }
 
 /* To RESET: posted requests are dropped, but a local operation may have been executed. */
@@ -264,8 +264,8 @@ fake_execute(struct fake_qp *qp, struct fake_wqe *wqe)
 
 	if (qp->ex.qp_base.state == IBV_QPS_ERR) {
 		/* Up to the first that fails; -1 is none of these. */
-		if (qp->runs_flushed)
-			qp->runs_flushed = fake_run_local(qp, wqe, &wc) <= 0;
+		if (qp->is_run_flushed)
+			qp->is_run_flushed = fake_run_local(qp, wqe, &wc) <= 0;
 		wc.status = IBV_WC_WR_FLUSH_ERR;
 	} else if (!fake.is_quick)
 		wc.status = (enum ibv_wc_status)fake_run(qp, wqe, &wc);

@@ -183,7 +183,7 @@ open_all(void)
 	fz.port = (struct rwire_port){.ops = &port_ops,
 			.addr = fz.inner->addr,
 			.max_mtu = fz.inner->max_mtu,
-			.needs_icrc = true,
+			.has_icrc = true,
 			.fd = -1};
 	wire->port = &fz.port;
 	CHECK(rwire_addr_parse("127.0.13.2", &fz.peer) &&

@@ -206,7 +206,7 @@ sim_attach(unsigned int i, struct rsoft_dev *dev)
 	port->port.addr = port->inner->addr;
 	port->port.max_mtu = port->inner->max_mtu;
 	port->port.fd = -1;
-	port->port.needs_icrc = true;
+	port->port.has_icrc = true;
 	dev->wire->port = &port->port;
 }
 

@@ -76,7 +76,7 @@ rwire_tx_put(struct rwire_qp *q, struct rwire_frame *frame, struct rwire_pkt *pk
 
 	pkt->qpn = q->qpn;
 	frame->len = rwire_pkt_build(frame->bth, pkt);
-	if (port->needs_icrc)
+	if (port->has_icrc)
 		rwire_icrc_set(frame->bth, frame->len, &frame->flow);
 	port->ops->tx_put(port, frame);
 }
@@ -199,14 +199,14 @@ rwire_progress(struct rwire *wire, unsigned int lcore)
 static bool
 wire_may_sleep(struct rwire *wire)
 {
-	bool may_sleep;
+	bool is_empty;
 
 	/* Its holder receives. */
 	if (!rte_ticketlock_trylock(&wire->rx_lock))
 		return false;
-	may_sleep = wire->port->ops->rx_sleep(wire->port);
+	is_empty = wire->port->ops->rx_sleep(wire->port);
 	rte_ticketlock_unlock(&wire->rx_lock);
-	return may_sleep;
+	return is_empty;
 }
 
 /* Make progress until stop_fd is readable, except while lcores do. */
@@ -290,12 +290,12 @@ wire_open_inner(const struct rsoft_args *args, const struct rwire_addr *addr,
 {
 	static const char shm[] = "shm:", eth[] = "eth:";
 	/* Without faults nothing alters a packet in memory; a file should have all fields. */
-	bool needs_icrc = args->fault[0] != '\0' || args->pcap[0] != '\0';
+	bool has_icrc = args->fault[0] != '\0' || args->pcap[0] != '\0';
 
 	if (args->port[0] == '\0' || strcmp(args->port, "udp") == 0)
 		return rwire_port_udp_open(addr, port);
 	if (strncmp(args->port, shm, sizeof(shm) - 1) == 0)
-		return rwire_port_shm_open(addr, args->port + sizeof(shm) - 1, needs_icrc, port);
+		return rwire_port_shm_open(addr, args->port + sizeof(shm) - 1, has_icrc, port);
 	if (strncmp(args->port, eth, sizeof(eth) - 1) == 0)
 		return rwire_port_eth_open(addr, args->port + sizeof(eth) - 1, port);
 	RSOFT_LOG(ERR, "port=%s: not udp, shm:NAME or eth:NUMBER", args->port);

@@ -61,7 +61,7 @@ struct rwire_port {
 	const struct rwire_port_ops *ops;
 	struct rwire_addr addr;
 	uint32_t max_mtu; /* payload of a packet: 256 to 4096 */
-	bool needs_icrc;  /* packets may be lost or altered */
+	bool has_icrc;    /* packets may be lost or altered */
 	int fd;           /* readable when packets wait, after rx_sleep(); -1: none */
 	struct rwire_port_stats stats;
 };
@@ -73,10 +73,10 @@ struct rwire_port {
 int rwire_port_udp_open(const struct rwire_addr *addr, struct rwire_port **port);
 
 /*
- * Shared memory of the devices with the name. needs_icrc: faults are injected. 0, or: -EINVAL (not
+ * Shared memory of the devices with the name. has_icrc: faults are injected. 0, or: -EINVAL (not
  * a name), -EEXIST (the address is in use), -EPERM, -ENOMEM; logged.
  */
-int rwire_port_shm_open(const struct rwire_addr *addr, const char *name, bool needs_icrc,
+int rwire_port_shm_open(const struct rwire_addr *addr, const char *name, bool has_icrc,
 		struct rwire_port **port);
 
 /*

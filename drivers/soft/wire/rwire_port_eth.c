@@ -432,7 +432,7 @@ eth_init(struct eth_port *port, const struct rwire_addr *addr)
 	port->port.ops = &eth_ops;
 	port->port.addr = *addr;
 	port->port.fd = -1;
-	port->port.needs_icrc = true;
+	port->port.has_icrc = true;
 	port->ip = eth_ip_of(addr);
 	port->arp_cycles = rte_get_tsc_hz() / 1000 * ETH_ARP_MS;
 	rte_ticketlock_init(&port->lock);

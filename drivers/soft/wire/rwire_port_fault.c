@@ -254,7 +254,7 @@ rwire_port_fault_open(const char *faults, struct rwire_port **io)
 	port->port.ops = &fault_ops;
 	port->port.addr = port->inner->addr;
 	port->port.max_mtu = port->inner->max_mtu;
-	port->port.needs_icrc = port->inner->needs_icrc;
+	port->port.has_icrc = port->inner->has_icrc;
 	port->port.fd = port->inner->fd;
 	*io = &port->port;
 	return 0;

@@ -281,16 +281,16 @@ static bool
 shm_rx_sleep(struct rwire_port *base)
 {
 	struct shm_port *port = (struct shm_port *)base;
-	bool may_sleep = true;
+	bool is_empty = true;
 	unsigned int i;
 
 	shm_release(port);
 	shm_service(port);
 	for (i = 0; i < SHM_MAX_PEERS; i++) {
 		if (port->in[i].end.ring != NULL && !rwire_ring_sleep(&port->in[i].end))
-			may_sleep = false;
+			is_empty = false;
 	}
-	return may_sleep;
+	return is_empty;
 }
 
 /* The send side. */
@@ -414,7 +414,7 @@ shm_tx_get(struct rwire_port *base, const struct rwire_addr *dst)
 		port->slot = rwire_ring_get(&out->end);
 		if (port->slot == NULL)
 			return NULL;
-		if (!base->needs_icrc)
+		if (!base->has_icrc)
 			port->tx.bth = port->slot->data;
 	}
 	return &port->tx;
@@ -429,9 +429,9 @@ shm_tx_put(struct rwire_port *base, struct rwire_frame *frame)
 		RSOFT_COUNT(base->stats.tx_dropped, 1);
 		return;
 	}
-	if (base->needs_icrc)
+	if (base->has_icrc)
 		memcpy(port->slot->data, frame->bth, frame->len);
-	rwire_ring_put(&port->to->end, frame->len, base->needs_icrc);
+	rwire_ring_put(&port->to->end, frame->len, base->has_icrc);
 	port->slot = NULL;
 	port->dirty |= UINT64_C(1) << (port->to - port->out);
 	RSOFT_COUNT(base->stats.tx_packets, 1);
@@ -479,14 +479,14 @@ static const struct rwire_port_ops shm_ops = {
 };
 
 static void
-shm_init(struct shm_port *port, const struct rwire_addr *addr, bool needs_icrc)
+shm_init(struct shm_port *port, const struct rwire_addr *addr, bool has_icrc)
 {
 	unsigned int i;
 
 	port->port.ops = &shm_ops;
 	port->port.addr = *addr;
 	port->port.max_mtu = RWIRE_MAX_MTU;
-	port->port.needs_icrc = needs_icrc;
+	port->port.has_icrc = has_icrc;
 	port->check_cycles = rte_get_tsc_hz() / 1000 * SHM_CHECK_MS;
 	port->tx.flow.src = *addr;
 	port->tx.flow.src_port = RWIRE_UDP_PORT;
@@ -516,7 +516,7 @@ shm_epoll(int listener)
 }
 
 int
-rwire_port_shm_open(const struct rwire_addr *addr, const char *name, bool needs_icrc,
+rwire_port_shm_open(const struct rwire_addr *addr, const char *name, bool has_icrc,
 		struct rwire_port **out)
 {
 	struct shm_port *port;
@@ -532,7 +532,7 @@ rwire_port_shm_open(const struct rwire_addr *addr, const char *name, bool needs_
 	port = calloc(1, sizeof(*port));
 	if (port == NULL)
 		return -ENOMEM;
-	shm_init(port, addr, needs_icrc);
+	shm_init(port, addr, has_icrc);
 	memcpy(port->name, name, strlen(name));
 	rc = port->listener = shm_listen(name, addr);
 	if (rc < 0)

@@ -296,7 +296,7 @@ rwire_port_udp_open(const struct rwire_addr *addr, struct rwire_port **out)
 	port->port.ops = &udp_ops;
 	port->port.addr = *addr;
 	port->port.fd = fd;
-	port->port.needs_icrc = true;
+	port->port.has_icrc = true;
 	port->port.max_mtu = udp_max_mtu(fd, addr);
 	udp_ring_init(&port->tx);
 	udp_ring_init(&port->rx);
