@@ -403,6 +403,22 @@ def op_is_assigned(tree):
                 yield name, 1, 'does not assign %s: a function or NULL' % op
 
 
+def op_table_is_complete(tree):
+    """A table of another kind assigns each operation too, NULL where it is optional."""
+    ops = {}
+    for path in tree.c_files():
+        code = ctext.strip(tree.text(path))
+        for found in re.finditer(r'^struct (\w+_ops) \{\n(.*?)^\}', code, re.S | re.M):
+            ops[found.group(1)] = re.findall(r'\(\*(\w+)\)\(', found.group(2))
+    for path in tree.c_files():
+        code = ctext.strip(tree.text(path))
+        for found in re.finditer(r'\bconst struct (\w+) \w+ = (\{\n.*?^\});', code, re.S | re.M):
+            for op in ops.get(found.group(1), ()):
+                if not re.search(r'\.%s = ' % op, found.group(2)):
+                    yield path, code.count('\n', 0, found.start()) + 1, \
+                        'does not assign %s: a function or NULL' % op
+
+
 def links_resolve(tree):
     pages = tree.named(r'.*\.md')
     link = re.compile(r'\[[^\]\n]*\]\(\s*<?([^)\s>]+)>?[^)]*\)|^\[[^\]\n]+\]:\s*(\S+)', re.M)
@@ -479,6 +495,7 @@ RULES = (
     map_equals_headers,
     nothing_of_one_machine,
     op_is_assigned,
+    op_table_is_complete,
     private_headers_stay_in_their_library,
     result_is_ret,
     static_has_no_prefix,

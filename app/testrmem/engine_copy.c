@@ -89,8 +89,11 @@ copy_arrived(struct testrmem_pair *pair, struct cycle_train *train)
 }
 
 static const struct cycle_ops copy_cycle_ops = {
+		.announce = NULL,
 		.arrived = copy_arrived,
 		.fill = copy_fill,
+		.is_held = NULL,
+		.received = NULL,
 };
 
 static int

@@ -25,7 +25,11 @@ grant_fill(struct testrmem_pair *pair, struct cycle_train *train, uint32_t nb)
 }
 
 static const struct cycle_ops grant_cycle_ops = {
+		.announce = NULL,
+		.arrived = NULL,
 		.fill = grant_fill,
+		.is_held = NULL,
+		.received = NULL,
 };
 
 static int

@@ -169,6 +169,7 @@ owner_received(struct testrmem_pair *pair, const struct rmem_wc *wc)
 
 static const struct cycle_ops owner_ops = {
 		.announce = owner_announce,
+		.arrived = NULL,
 		.fill = owner_fill,
 		.is_held = owner_is_held,
 		.received = owner_received,
