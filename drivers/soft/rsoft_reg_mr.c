@@ -43,26 +43,23 @@ rsoft_reg_mr_check_access(uint32_t access, uint64_t iova)
 			!(access & (RMEM_ACCESS_REMOTE_WRITE | RMEM_ACCESS_REMOTE_ATOMIC));
 }
 
-/* Whether the pages are aligned, and whether they follow each other. An enum rmem_vendor_err. */
+/* Whether the pages are aligned; an enum rmem_vendor_err. */
 static uint32_t
-reg_mr_check_pages(const struct rmem_send_wr *wr, bool *is_contiguous)
+reg_mr_check_pages(const struct rmem_send_wr *wr)
 {
 	const uint64_t *page = wr->reg_mr.page_list->page_list;
-	uint64_t page_size = UINT64_C(1) << wr->reg_mr.log2_page_size;
-	uint32_t i;
+	uint64_t mask = (UINT64_C(1) << wr->reg_mr.log2_page_size) - 1;
+	uint32_t i = 0;
 
-	*is_contiguous = true;
-	for (i = 0; i < wr->reg_mr.page_list_len; i++) {
-		if (page[i] == 0 || (page[i] & (page_size - 1)) != 0)
+	do {
+		if (page[i] == 0 || (page[i] & mask) != 0)
 			return RMEM_VENDOR_ERR_PAGE_ADDR;
-		if (page[i] != page[0] + i * page_size)
-			*is_contiguous = false;
-	}
+	} while (++i < wr->reg_mr.page_list_len);
 	return RMEM_VENDOR_ERR_NONE;
 }
 
 static uint32_t
-reg_mr_check(const struct rsoft_qp *qp, const struct rmem_send_wr *wr, bool *is_contiguous)
+reg_mr_check(const struct rsoft_qp *qp, const struct rmem_send_wr *wr)
 {
 	const struct rmem_mr *mr = wr->reg_mr.mr;
 	const struct rmem_fast_reg_page_list *list = wr->reg_mr.page_list;
@@ -78,7 +75,21 @@ reg_mr_check(const struct rsoft_qp *qp, const struct rmem_send_wr *wr, bool *is_
 	if (!rsoft_reg_mr_check_access(wr->reg_mr.access, wr->reg_mr.iova))
 		return RMEM_VENDOR_ERR_ACCESS;
 	why = reg_mr_check_range(qp->dev, wr);
-	return why != RMEM_VENDOR_ERR_NONE ? why : reg_mr_check_pages(wr, is_contiguous);
+	return why != RMEM_VENDOR_ERR_NONE ? why : reg_mr_check_pages(wr);
+}
+
+/* Whether each page begins where the previous one ends. */
+static inline bool
+reg_mr_is_contiguous(const struct rmem_send_wr *wr)
+{
+	const uint64_t *page = wr->reg_mr.page_list->page_list;
+	uint32_t i;
+
+	for (i = 1; i < wr->reg_mr.page_list_len; i++) {
+		if (page[i] - page[i - 1] != UINT64_C(1) << wr->reg_mr.log2_page_size)
+			return false;
+	}
+	return true;
 }
 
 /* Whether a page is one that only the kernel may copy. */
@@ -95,33 +106,42 @@ reg_mr_is_unguarded(const struct rmem_send_wr *wr)
 	return false;
 }
 
-/* Fill a key that is BUSY and make it valid. */
-static void
-reg_mr_do(struct rsoft_mr *mr, const struct rmem_send_wr *wr, uint32_t rkey, bool is_contiguous)
+/* Map the pages one by one, through a copy of the list. Rights of the key. */
+static __rte_noinline uint32_t
+reg_mr_do_pages(struct rsoft_mr *mr, const struct rmem_send_wr *wr)
 {
 	const uint64_t *page = wr->reg_mr.page_list->page_list;
+	struct rsoft_key *key = mr->key;
+	uint32_t i;
+
+	for (i = 0; i < wr->reg_mr.page_list_len; i++)
+		mr->pages[i] = page[i];
+	key->kind = RSOFT_KIND_PAGES;
+	key->map_offset = wr->reg_mr.first_byte_offset;
+	key->pages = mr->pages;
+	return RSOFT_SLOW;
+}
+
+/* Fill a key that is BUSY and make it valid. */
+static void
+reg_mr_do(struct rsoft_mr *mr, const struct rmem_send_wr *wr, uint32_t rkey)
+{
 	uint32_t rights = RSOFT_NEED_READ | RSOFT_INV | (wr->reg_mr.access & RSOFT_ACCESS);
 	struct rsoft_key *key = mr->key;
-	struct rsoft_odp *odp = NULL;
-	uint32_t i;
 
 	key->iova = wr->reg_mr.iova;
 	key->length = wr->reg_mr.length;
 	key->log2_page_size = wr->reg_mr.log2_page_size;
-	if (unlikely(__atomic_load_n(&rsoft_odp_nb_unguarded, __ATOMIC_ACQUIRE) != 0) &&
-			reg_mr_is_unguarded(wr))
-		odp = &rsoft_odp_raw;
-	mr->odp = odp;
-	if (is_contiguous && odp == NULL) {
+	mr->odp = unlikely(__atomic_load_n(&rsoft_odp_nb_unguarded, __ATOMIC_ACQUIRE) != 0) &&
+					reg_mr_is_unguarded(wr)
+			? &rsoft_odp_raw
+			: NULL;
+	if (likely(mr->odp == NULL && reg_mr_is_contiguous(wr))) {
 		key->kind = RSOFT_KIND_BASE;
-		key->base = (uint8_t *)(uintptr_t)page[0] + wr->reg_mr.first_byte_offset;
+		key->base = (uint8_t *)(uintptr_t)wr->reg_mr.page_list->page_list[0] +
+				wr->reg_mr.first_byte_offset;
 	} else {
-		for (i = 0; i < wr->reg_mr.page_list_len; i++)
-			mr->pages[i] = page[i];
-		key->kind = RSOFT_KIND_PAGES;
-		key->map_offset = wr->reg_mr.first_byte_offset;
-		key->pages = mr->pages;
-		rights |= RSOFT_SLOW;
+		rights |= reg_mr_do_pages(mr, wr);
 	}
 	__atomic_store_n(&key->word, rsoft_key_word(rkey, rights), __ATOMIC_RELEASE);
 }
@@ -130,17 +150,15 @@ int
 rsoft_reg_mr(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t *why)
 {
 	struct rsoft_mr *mr = rsoft_mr_of(wr->reg_mr.mr);
-	uint32_t rkey;
-	bool is_contiguous;
+	uint32_t rkey, reason = reg_mr_check(qp, wr);
 
-	*why = reg_mr_check(qp, wr, &is_contiguous);
-	if (unlikely(*why != RMEM_VENDOR_ERR_NONE))
-		return RMEM_WC_MW_BIND_ERR;
-	if (unlikely(!rsoft_key_take(mr->key, &rkey))) {
-		*why = RMEM_VENDOR_ERR_NOT_FREE;
+	if (likely(reason == RMEM_VENDOR_ERR_NONE) && unlikely(!rsoft_key_take(mr->key, &rkey)))
+		reason = RMEM_VENDOR_ERR_NOT_FREE;
+	if (unlikely(reason != RMEM_VENDOR_ERR_NONE)) {
+		*why = reason;
 		return RMEM_WC_MW_BIND_ERR;
 	}
-	reg_mr_do(mr, wr, rmem_rkey_of_tag(rkey, wr->reg_mr.key_tag), is_contiguous);
+	reg_mr_do(mr, wr, rmem_rkey_of_tag(rkey, wr->reg_mr.key_tag));
 	RSOFT_COUNT(qp->stats.reg_mrs, 1);
 	return RMEM_WC_SUCCESS;
 }
