@@ -61,7 +61,7 @@ close_ctx(void)
 		return TEST_SUCCESS;
 	TEST_OK(rmem_qp_reset(fx.a.qp));
 	TEST_OK(rmem_lease_recover(ctx));
-	while (rmem_lease_take_ended(ctx, lx.ended, LX_MAX) > 0)
+	while (rmem_lease_reclaim(ctx, lx.ended, LX_MAX) > 0)
 		;
 	TEST_OK(rmem_lease_ctx_destroy(ctx));
 	return TEST_SUCCESS;
@@ -131,8 +131,7 @@ lx_take(uint16_t nb, uint8_t how)
 
 	while (got < nb) {
 		TEST_RUN(poll_none());
-		got += (uint16_t)rmem_lease_take_ended(
-				lx.ctx, &lx.ended[got], (uint16_t)(nb - got));
+		got += (uint16_t)rmem_lease_reclaim(lx.ctx, &lx.ended[got], (uint16_t)(nb - got));
 		TEST_ASSERT(!fx_is_late(deadline));
 		fx_relax(&spins);
 	}

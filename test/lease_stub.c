@@ -171,7 +171,7 @@ leaser_teardown(void)
 	leaser.state = RMEM_QPS_RESET;
 	if (lx.ctx != NULL) {
 		rmem_lease_recover(lx.ctx);
-		while (rmem_lease_take_ended(lx.ctx, lx.ended, LX_MAX) > 0)
+		while (rmem_lease_reclaim(lx.ctx, lx.ended, LX_MAX) > 0)
 			;
 		rmem_lease_ctx_destroy(lx.ctx);
 	}
@@ -206,7 +206,7 @@ leaser_complete_as(uint16_t at_wr, uint8_t status)
 {
 	struct rmem_wc wc = {.wr_id = leaser.posted[at_wr].wr_id, .qp_num = 17, .status = status};
 
-	return rmem_lease_take_wcs(lx.ctx, &wc, 1);
+	return rmem_lease_process_wcs(lx.ctx, &wc, 1);
 }
 
 int
@@ -221,5 +221,5 @@ leaser_peer_inv(uint32_t rkey)
 	struct rmem_wc wc = {.opcode = RMEM_WC_RECV, .flags = RMEM_WC_WITH_INV};
 
 	wc.invalidated_rkey = rkey;
-	return rmem_lease_take_wcs(lx.ctx, &wc, 1);
+	return rmem_lease_process_wcs(lx.ctx, &wc, 1);
 }

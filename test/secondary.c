@@ -198,7 +198,7 @@ secondary_uses_nothing(struct handles *h)
 	TEST_ERR(rmem_mempool_stats_get(h->reg, &mp_stats), EOPNOTSUPP);
 	TEST_ERR(rmem_mempool_audit(h->reg), EOPNOTSUPP);
 	TEST_ERR(rmem_lease_stats_get(h->ctx, &lease_stats), EOPNOTSUPP);
-	TEST_ERR(rmem_lease_age(h->ctx), EOPNOTSUPP);
+	TEST_ERR(rmem_lease_trim(h->ctx), EOPNOTSUPP);
 	TEST_ERR(rmem_lease_recover(h->ctx), EOPNOTSUPP);
 	return TEST_SUCCESS;
 }

@@ -86,7 +86,7 @@ poll_once(struct rmem_lease_ctx *ctx, void (*use_wc)(const struct rmem_wc *wc),
 		return nb;
 	for (i = 0; i < nb; i++)
 		use_wc(&wc[i]);
-	nb = rmem_lease_take_ended(ctx, ended, RTE_DIM(ended));
+	nb = rmem_lease_reclaim(ctx, ended, RTE_DIM(ended));
 	for (i = 0; i < nb; i++)
 		reuse(ended[i]->user, ended[i]->length); /* the peer has no access any more */
 	return nb;
@@ -94,7 +94,7 @@ poll_once(struct rmem_lease_ctx *ctx, void (*use_wc)(const struct rmem_wc *wc),
 /* end of example */
 
 /* example: lease_reconnect */
-/* After a completion with an error: all leases end, and rmem_lease_take_ended() returns them. */
+/* After a completion with an error: all leases end, and rmem_lease_reclaim() returns them. */
 static int
 reconnect(struct rmem_lease_ctx *ctx, struct rmem_qp *qp, const struct rmem_qp_conn *conn)
 {
@@ -150,7 +150,7 @@ TEST(doc_lease, offered_buffer_is_written_and_reclaimed)
 	TEST_STATUS(fx_peer_write(desc.remote_addr, (uint32_t)desc.length, desc.rkey),
 			RMEM_WC_SUCCESS);
 	TEST_MEM(fx.a.buf, fx.b.buf, FX_PAGE);
-	lease = rmem_lease_find(lx.ctx, desc.lease_id);
+	lease = rmem_lease_lookup(lx.ctx, desc.lease_id);
 	TEST_OK(rmem_lease_revoke(lx.ctx, &lease, 1));
 	while (nb_reused == 0) {
 		TEST_ASSERT(poll_once(lx.ctx, use_wc, reuse) >= 0);

@@ -58,7 +58,7 @@ post_mbuf(struct rmem_qp *qp, const struct rmem_mempool *pool)
 
 	if (m == NULL)
 		return -ENOENT;
-	rmem_mbuf_room_sges(pool, m, &sge, 1);
+	rmem_mbuf_tailroom_sges(pool, m, &sge, 1);
 	wr.sg_list = &sge;
 	return rmem_post_recv(qp, &wr, 1);
 }

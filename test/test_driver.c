@@ -124,7 +124,7 @@ outer_call(struct rmem_dev *dev, int socket_id)
 {
 	RMEM_CALL(dev);
 
-	if (rmem_check_socket(socket_id) != 0)
+	if (rmem_socket_check(socket_id) != 0)
 		return RMEM_FAIL_AS(RTE_LOGTYPE_USER1, "above", ERANGE, "socket %d", socket_id);
 	return rmem_pd_dealloc((struct rmem_pd *)dev);
 }

@@ -227,15 +227,15 @@ leases(uint32_t backend)
 		TEST_RUN(lease_some());
 		if (i % 4 == 3) {
 			TEST_RUN(lx_recover());
-			TEST_EQ(rmem_lease_take_ended(lx.ctx, lx.ended, LX_MAX), 3);
+			TEST_EQ(rmem_lease_reclaim(lx.ctx, lx.ended, LX_MAX), 3);
 			continue;
 		}
 		TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 3));
 		TEST_RUN(lx_take(3, RMEM_LEASE_END_REVOKED));
 		if (i % 4 == 1)
 			TEST_RUN(lx_remake());
-		TEST_ASSERT(rmem_lease_age(lx.ctx) >= 0);
-		TEST_ASSERT(rmem_lease_age(lx.ctx) >= 0);
+		TEST_ASSERT(rmem_lease_trim(lx.ctx) >= 0);
+		TEST_ASSERT(rmem_lease_trim(lx.ctx) >= 0);
 	}
 	return TEST_SUCCESS;
 }

@@ -155,8 +155,8 @@ TEST(lease, burst_takes_one_completion)
 	TEST_EQ(fx_poll(fx.a.cq, wc, 1), 1);
 	TEST_EQ(wc[0].opcode, RMEM_WC_LOCAL_INV);
 	TEST_EQ(rmem_poll_cq(fx.a.cq, &wc[1], 3), 0);
-	TEST_EQ(rmem_lease_take_wcs(lx.ctx, wc, 1), 0);
-	TEST_EQ(rmem_lease_take_ended(lx.ctx, lx.ended, LX_MAX), LX_MAX);
+	TEST_EQ(rmem_lease_process_wcs(lx.ctx, wc, 1), 0);
+	TEST_EQ(rmem_lease_reclaim(lx.ctx, lx.ended, LX_MAX), LX_MAX);
 	TEST_EQ(lx_stats().local_invs, LX_MAX);
 	TEST_EQ(lx_stats().granted, LX_MAX);
 	return TEST_SUCCESS;
@@ -210,7 +210,7 @@ TEST(lease, prepared_lease_can_be_revoked)
 		req[i] = lx_req(i * FX_PAGE, FX_PAGE, WRITE);
 	TEST_EQ(rmem_lease_prepare(lx.ctx, req, 3, lx.lease), 3);
 	TEST_OK(rmem_lease_revoke(lx.ctx, &lx.lease[1], 1));
-	TEST_EQ(rmem_lease_take_ended(lx.ctx, lx.ended, LX_MAX), 1);
+	TEST_EQ(rmem_lease_reclaim(lx.ctx, lx.ended, LX_MAX), 1);
 	TEST_ASSERT(lx.ended[0] == lx.lease[1]);
 	TEST_EQ(rmem_lease_post(lx.ctx, NULL, 0), 0);
 	TEST_RUN(lx_expect_open(lx.lease[0]));
@@ -234,7 +234,7 @@ TEST(lease, completions_of_others_are_left_in_order)
 		TEST_EQ(fx_post(fx.a.qp, &wr), 1);
 	}
 	TEST_EQ(fx_poll(fx.a.cq, wc, 6), 6);
-	TEST_EQ(rmem_lease_take_wcs(lx.ctx, wc, 6), 3);
+	TEST_EQ(rmem_lease_process_wcs(lx.ctx, wc, 6), 3);
 	for (i = 0; i < 3; i++)
 		TEST_EQ(wc[i].wr_id, 100 + i);
 	TEST_EQ(lx.lease[1]->state, RMEM_LEASE_GRANTED);
@@ -251,8 +251,8 @@ TEST(lease, lease_ends_once)
 	TEST_OK(rmem_lease_revoke(lx.ctx, twice, 2));
 	TEST_RUN(lx_wait_state(lx.lease[0], RMEM_LEASE_ENDED));
 	TEST_OK(rmem_lease_revoke(lx.ctx, twice, 1));
-	TEST_EQ(rmem_lease_take_ended(lx.ctx, lx.ended, LX_MAX), 1);
-	TEST_EQ(rmem_lease_take_ended(lx.ctx, lx.ended, LX_MAX), 0);
+	TEST_EQ(rmem_lease_reclaim(lx.ctx, lx.ended, LX_MAX), 1);
+	TEST_EQ(rmem_lease_reclaim(lx.ctx, lx.ended, LX_MAX), 0);
 	TEST_EQ(lx_stats().local_invs, 1);
 	TEST_EQ(lx_stats().nb_leases, 1);
 	TEST_RUN(lx_expect_open(lx.lease[1]));
@@ -265,17 +265,17 @@ TEST(lease, lease_is_found_by_its_number)
 
 	TEST_RUN(lx_grant(2, WRITE));
 	id = lx.lease[0]->id;
-	TEST_ASSERT(rmem_lease_find(lx.ctx, id) == lx.lease[0]);
-	TEST_ASSERT(rmem_lease_find(lx.ctx, lx.lease[1]->id) == lx.lease[1]);
-	TEST_ASSERT(rmem_lease_find(lx.ctx, id + 77 * (UINT64_C(1) << 24)) == NULL);
-	TEST_ASSERT(rmem_lease_find(lx.ctx, LX_MAX) == NULL);
-	TEST_ASSERT(rmem_lease_find(NULL, id) == NULL);
+	TEST_ASSERT(rmem_lease_lookup(lx.ctx, id) == lx.lease[0]);
+	TEST_ASSERT(rmem_lease_lookup(lx.ctx, lx.lease[1]->id) == lx.lease[1]);
+	TEST_ASSERT(rmem_lease_lookup(lx.ctx, id + 77 * (UINT64_C(1) << 24)) == NULL);
+	TEST_ASSERT(rmem_lease_lookup(lx.ctx, LX_MAX) == NULL);
+	TEST_ASSERT(rmem_lease_lookup(NULL, id) == NULL);
 	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 1));
 	TEST_RUN(lx_take(1, RMEM_LEASE_END_REVOKED));
-	TEST_ASSERT(rmem_lease_find(lx.ctx, id) == NULL);
+	TEST_ASSERT(rmem_lease_lookup(lx.ctx, id) == NULL);
 	/* The same key again is another lease. */
 	TEST_RUN(lx_grant(1, WRITE));
-	TEST_ASSERT(rmem_lease_find(lx.ctx, id) == NULL);
+	TEST_ASSERT(rmem_lease_lookup(lx.ctx, id) == NULL);
 	return TEST_SUCCESS;
 }
 
@@ -293,7 +293,7 @@ TEST(lease, statistics_count_all_events)
 	TEST_EQ(stats.peak_leases, 5);
 	TEST_EQ(stats.nb_keys, stats.nb_free + 2);
 	TEST_EQ(stats.peak_keys, stats.nb_keys);
-	TEST_EQ(stats.made, stats.nb_keys);
+	TEST_EQ(stats.keys_allocated, stats.nb_keys);
 	TEST_EQ(stats.backend, lx.conf.backend);
 	return TEST_SUCCESS;
 }

@@ -338,12 +338,12 @@ TEST(lease_bad, calls_refuse_what_is_no_context)
 		TEST_ERR(rmem_lease_post(bad[i], NULL, 0), EINVAL);
 		TEST_ERR(rmem_lease_revoke(bad[i], lx.lease, 0), EINVAL);
 		TEST_ERR(rmem_lease_poll(bad[i], &fx.wc, 1), EINVAL);
-		TEST_ERR(rmem_lease_take_wcs(bad[i], &fx.wc, 0), EINVAL);
-		TEST_ERR(rmem_lease_take_ended(bad[i], lx.lease, 1), EINVAL);
+		TEST_ERR(rmem_lease_process_wcs(bad[i], &fx.wc, 0), EINVAL);
+		TEST_ERR(rmem_lease_reclaim(bad[i], lx.lease, 1), EINVAL);
 		TEST_ERR(rmem_lease_recover(bad[i]), EINVAL);
-		TEST_ERR(rmem_lease_age(bad[i]), EINVAL);
+		TEST_ERR(rmem_lease_trim(bad[i]), EINVAL);
 		TEST_ERR(rmem_lease_stats_get(bad[i], &stats), EINVAL);
-		TEST_ASSERT(rmem_lease_find(bad[i], 0) == NULL);
+		TEST_ASSERT(rmem_lease_lookup(bad[i], 0) == NULL);
 	}
 	TEST_ERR(rmem_lease_stats_get(lx.ctx, NULL), EINVAL);
 	TEST_ERR(rmem_lease_ctx_destroy(bad[1]), EINVAL);
@@ -359,7 +359,7 @@ TEST(lease_bad, state_is_queried)
 	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 1));
 	TEST_RUN(lx_wait_state(lx.lease[0], RMEM_LEASE_ENDED));
 	TEST_ERR(rmem_lease_ctx_destroy(lx.ctx), EBUSY);
-	TEST_EQ(rmem_lease_take_ended(lx.ctx, lx.ended, 1), 1);
+	TEST_EQ(rmem_lease_reclaim(lx.ctx, lx.ended, 1), 1);
 	TEST_OK(rmem_lease_ctx_destroy(lx.ctx));
 	lx.ctx = NULL;
 	return TEST_SUCCESS;

@@ -104,7 +104,7 @@ TEST(lease_driver, failed_device_is_reported)
 	TEST_EQ(lx_stats().nb_leases, 1);
 	/* Nothing is proven about what could not be posted. */
 	TEST_OK(rmem_lease_revoke(lx.ctx, &lease, 1));
-	TEST_EQ(rmem_lease_take_ended(lx.ctx, lx.ended, LX_MAX), 0);
+	TEST_EQ(rmem_lease_reclaim(lx.ctx, lx.ended, LX_MAX), 0);
 	return TEST_SUCCESS;
 }
 
@@ -115,13 +115,13 @@ TEST(lease_driver, key_that_cannot_be_released_ends_no_lease)
 	leaser.state = RMEM_QPS_RESET;
 	leaser.dealloc_ret = -EIO;
 	TEST_ERR(rmem_lease_recover(lx.ctx), EIO);
-	TEST_EQ(rmem_lease_take_ended(lx.ctx, lx.ended, LX_MAX), 0);
+	TEST_EQ(rmem_lease_reclaim(lx.ctx, lx.ended, LX_MAX), 0);
 	leaser.dealloc_ret = 0;
 	TEST_OK(rmem_lease_recover(lx.ctx));
-	TEST_EQ(rmem_lease_take_ended(lx.ctx, lx.ended, LX_MAX), 3);
-	TEST_EQ(rmem_lease_age(lx.ctx), 0); /* from here on */
+	TEST_EQ(rmem_lease_reclaim(lx.ctx, lx.ended, LX_MAX), 3);
+	TEST_EQ(rmem_lease_trim(lx.ctx), 0); /* from here on */
 	leaser.dealloc_ret = -EIO;
-	TEST_ERR(rmem_lease_age(lx.ctx), EIO);
+	TEST_ERR(rmem_lease_trim(lx.ctx), EIO);
 	TEST_ERR(rmem_lease_ctx_destroy(lx.ctx), EIO);
 	leaser.dealloc_ret = 0;
 	TEST_OK(rmem_lease_ctx_destroy(lx.ctx));
@@ -140,7 +140,7 @@ TEST(lease_driver, key_that_cannot_be_replaced_is_one_less)
 	leaser.state = RMEM_QPS_RESET;
 	leaser.alloc_ret = -ENOSPC;
 	TEST_OK(rmem_lease_recover(lx.ctx));
-	TEST_EQ(rmem_lease_take_ended(lx.ctx, lx.ended, LX_MAX), 3);
+	TEST_EQ(rmem_lease_reclaim(lx.ctx, lx.ended, LX_MAX), 3);
 	TEST_EQ(lx_stats().nb_keys, nb_keys - 3);
 	leaser.alloc_ret = 0;
 	TEST_EQ(leaser_grant(LX_MAX), LX_MAX);
@@ -154,7 +154,7 @@ TEST(lease_driver, completion_of_a_grant_is_of_that_lease)
 	TEST_OK(leaser_make());
 	TEST_EQ(leaser_grant(1), 1);
 	TEST_EQ(leaser_peer_inv(lx.lease[0]->rkey), 1);
-	TEST_EQ(rmem_lease_take_ended(lx.ctx, lx.ended, LX_MAX), 1);
+	TEST_EQ(rmem_lease_reclaim(lx.ctx, lx.ended, LX_MAX), 1);
 	TEST_EQ(leaser_grant(1), 1);
 	TEST_EQ(leaser_complete(0), 0);
 	TEST_EQ(lx.lease[0]->state, RMEM_LEASE_GRANTING);
@@ -169,13 +169,13 @@ TEST(lease_driver, failure_of_a_grant_is_of_that_lease)
 	TEST_OK(leaser_make());
 	TEST_EQ(leaser_grant(1), 1);
 	TEST_EQ(leaser_peer_inv(lx.lease[0]->rkey), 1);
-	TEST_EQ(rmem_lease_take_ended(lx.ctx, lx.ended, LX_MAX), 1);
+	TEST_EQ(rmem_lease_reclaim(lx.ctx, lx.ended, LX_MAX), 1);
 	TEST_EQ(leaser_complete_as(0, RMEM_WC_WR_FLUSH_ERR), 0);
 	TEST_EQ(lx.lease[0]->state, RMEM_LEASE_FREE);
 	leaser.state = RMEM_QPS_RESET;
 	TEST_OK(rmem_lease_recover(lx.ctx));
-	TEST_EQ(lx_stats().replaced, 1);
-	TEST_EQ(rmem_lease_take_ended(lx.ctx, lx.ended, LX_MAX), 0);
+	TEST_EQ(lx_stats().keys_replaced, 1);
+	TEST_EQ(rmem_lease_reclaim(lx.ctx, lx.ended, LX_MAX), 0);
 	TEST_EQ(lx_stats().nb_leases, 0);
 	/* No slot is there twice. */
 	TEST_EQ(leaser_grant(LX_MAX), LX_MAX);
@@ -189,7 +189,7 @@ TEST(lease_driver, doubtful_key_may_be_one_less)
 	TEST_OK(leaser_make());
 	TEST_EQ(leaser_grant(1), 1);
 	TEST_EQ(leaser_peer_inv(lx.lease[0]->rkey), 1);
-	TEST_EQ(rmem_lease_take_ended(lx.ctx, lx.ended, LX_MAX), 1);
+	TEST_EQ(rmem_lease_reclaim(lx.ctx, lx.ended, LX_MAX), 1);
 	leaser.state = RMEM_QPS_RESET;
 	leaser.alloc_ret = -ENOSPC;
 	TEST_OK(rmem_lease_recover(lx.ctx));
@@ -217,7 +217,7 @@ TEST(lease_driver, context_is_usable_after_a_failed_destruction)
 	TEST_EQ(lx_stats().nb_keys, leaser.nb_mw);
 	leaser.state = RMEM_QPS_RESET;
 	TEST_OK(rmem_lease_recover(lx.ctx));
-	TEST_EQ(rmem_lease_take_ended(lx.ctx, lx.ended, LX_MAX), LX_MAX - 1);
+	TEST_EQ(rmem_lease_reclaim(lx.ctx, lx.ended, LX_MAX), LX_MAX - 1);
 	TEST_OK(rmem_lease_ctx_destroy(lx.ctx));
 	lx.ctx = NULL;
 	TEST_EQ(leaser.nb_mw, 0);
@@ -230,10 +230,10 @@ TEST(lease_driver, busy_key_stays)
 	TEST_OK(leaser_make());
 	TEST_EQ(leaser_grant(1), 1);
 	TEST_EQ(leaser_peer_inv(lx.lease[0]->rkey), 1);
-	TEST_EQ(rmem_lease_take_ended(lx.ctx, lx.ended, LX_MAX), 1);
+	TEST_EQ(rmem_lease_reclaim(lx.ctx, lx.ended, LX_MAX), 1);
 	leaser.dealloc_ret = -EBUSY;
-	TEST_EQ(rmem_lease_age(lx.ctx), 0); /* from here on */
-	TEST_EQ(rmem_lease_age(lx.ctx), 0);
+	TEST_EQ(rmem_lease_trim(lx.ctx), 0); /* from here on */
+	TEST_EQ(rmem_lease_trim(lx.ctx), 0);
 	TEST_ERR(rmem_lease_ctx_destroy(lx.ctx), EBUSY);
 	leaser.dealloc_ret = 0;
 	TEST_EQ(leaser_grant(LX_MAX), LX_MAX);
@@ -252,10 +252,10 @@ TEST(lease_driver, half_released_key_is_not_used)
 	TEST_EQ(leaser_complete(3), 0);
 	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 4));
 	TEST_EQ(leaser_complete(7), 0);
-	TEST_EQ(rmem_lease_take_ended(lx.ctx, lx.ended, LX_MAX), 4);
-	TEST_EQ(rmem_lease_age(lx.ctx), 0); /* from here on */
+	TEST_EQ(rmem_lease_reclaim(lx.ctx, lx.ended, LX_MAX), 4);
+	TEST_EQ(rmem_lease_trim(lx.ctx), 0); /* from here on */
 	leaser.list_ret = -EBUSY;
-	TEST_ERR(rmem_lease_age(lx.ctx), EIO);
+	TEST_ERR(rmem_lease_trim(lx.ctx), EIO);
 	leaser.list_ret = 0;
 	TEST_EQ(leaser_grant(LX_MAX), LX_MAX - 1);
 	for (i = 8; i < leaser.nb_posted; i++)

@@ -44,7 +44,7 @@ TEST(lease_end, buffer_is_kept_until_its_key_is_released)
 	TEST_RUN(block_queue());
 	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 1));
 	TEST_EQ(rmem_lease_poll(lx.ctx, wc, RTE_DIM(wc)), 0);
-	TEST_EQ(rmem_lease_take_ended(lx.ctx, lx.ended, 1), 0);
+	TEST_EQ(rmem_lease_reclaim(lx.ctx, lx.ended, 1), 0);
 	TEST_EQ(lx.lease[0]->state, RMEM_LEASE_REVOKING);
 	/* A buffer reused now would contain this. */
 	TEST_RUN(lx_expect_open(lx.lease[0]));
@@ -90,7 +90,7 @@ TEST(lease_end, revocations_continue_when_entries_are_free)
 	for (i = 0; i < FX_DEPTH - 2; i++)
 		TEST_RUN(unblock_queue());
 	TEST_EQ(fx_poll(fx.a.cq, wc, 1), 1);
-	TEST_EQ(rmem_lease_take_wcs(lx.ctx, wc, 1), 1);
+	TEST_EQ(rmem_lease_process_wcs(lx.ctx, wc, 1), 1);
 	return lx_take(4, RMEM_LEASE_END_REVOKED);
 }
 
@@ -206,7 +206,7 @@ TEST(lease_end, leases_expire_in_the_order_of_their_deadlines)
 	TEST_OK(rmem_lease_revoke(lx.ctx, &lx.lease[0], 1));
 	TEST_OK(rmem_lease_revoke(lx.ctx, &lx.lease[6], 1));
 	TEST_RUN(lx_wait_state(lx.lease[9], RMEM_LEASE_ENDED));
-	TEST_EQ(rmem_lease_take_ended(lx.ctx, lx.ended, LX_MAX), RTE_DIM(order));
+	TEST_EQ(rmem_lease_reclaim(lx.ctx, lx.ended, LX_MAX), RTE_DIM(order));
 	TEST_ASSERT(lx.ended[0] == lx.lease[0] && lx.ended[1] == lx.lease[6]);
 	TEST_EQ(lx.ended[0]->end, RMEM_LEASE_END_REVOKED);
 	for (i = 2; i < RTE_DIM(order); i++) {
@@ -272,7 +272,7 @@ TEST(lease_end, peers_invalidation_saves_ours)
 	TEST_RUN(lx_wait_open(lx.lease[0]));
 	TEST_RUN(send_with_inv(rkey));
 	TEST_RUN(expect_peer_inv(rkey));
-	TEST_EQ(rmem_lease_take_ended(lx.ctx, lx.ended, LX_MAX), 1);
+	TEST_EQ(rmem_lease_reclaim(lx.ctx, lx.ended, LX_MAX), 1);
 	TEST_ASSERT(lx.ended[0] == lx.lease[0]);
 	TEST_EQ(lx.ended[0]->end, RMEM_LEASE_END_PEER_INV);
 	TEST_EQ(lx_stats().peer_invs, 1);
@@ -290,9 +290,9 @@ TEST(lease_end, peers_invalidation_of_another_key_is_left_alone)
 	TEST_RUN(lx_grant(1, WRITE));
 	fx.wc = (struct rmem_wc){.flags = RMEM_WC_WITH_INV, .opcode = RMEM_WC_RECV};
 	fx.wc.invalidated_rkey = lx.lease[0]->rkey ^ 1;
-	TEST_EQ(rmem_lease_take_wcs(lx.ctx, &fx.wc, 1), 1);
+	TEST_EQ(rmem_lease_process_wcs(lx.ctx, &fx.wc, 1), 1);
 	fx.wc.invalidated_rkey = fx.a.mr->rkey;
-	TEST_EQ(rmem_lease_take_wcs(lx.ctx, &fx.wc, 1), 1);
+	TEST_EQ(rmem_lease_process_wcs(lx.ctx, &fx.wc, 1), 1);
 	TEST_EQ(lx_stats().peer_invs, 0);
 	TEST_RUN(lx_expect_open(lx.lease[0]));
 	return TEST_SUCCESS;
@@ -311,7 +311,7 @@ TEST(lease_end, invalidation_by_both_sides_ends_once)
 	TEST_RUN(lx_take(1, RMEM_LEASE_END_PEER_INV));
 	TEST_EQ(fx_state(fx.a.qp), RMEM_QPS_ERR);
 	TEST_RUN(lx_recover());
-	TEST_EQ(lx_stats().replaced, 0);
+	TEST_EQ(lx_stats().keys_replaced, 0);
 	TEST_RUN(lx_grant(1, WRITE));
 	return lx_expect_open(lx.lease[0]);
 }

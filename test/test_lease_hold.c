@@ -42,7 +42,7 @@ TEST(lease_hold, leased_memory_cannot_be_exchanged)
 	TEST_OK(rmem_lease_revoke(lx.ctx, &lx.lease[1], 1));
 	TEST_RUN(lx_wait_state(lx.lease[1], RMEM_LEASE_ENDED));
 	TEST_RUN(expect_held(lx.mr));
-	TEST_EQ(rmem_lease_take_ended(lx.ctx, lx.ended, 1), 1);
+	TEST_EQ(rmem_lease_reclaim(lx.ctx, lx.ended, 1), 1);
 	TEST_OK(change_memory(lx.mr));
 	TEST_EQ(lx.mr->obj.refs, 0);
 	return TEST_SUCCESS;

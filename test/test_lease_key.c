@@ -133,11 +133,11 @@ TEST(lease_key, key_is_quarantined_when_its_tags_are_used_up)
 
 	TEST_RUN(one_key(3600u * 1000000));
 	TEST_RUN(use_all(rkey));
-	TEST_EQ(lx_stats().nb_resting, 1);
+	TEST_EQ(lx_stats().nb_quarantined, 1);
 	TEST_EQ(lx_stats().nb_free, 0);
 	TEST_EQ(lx_stats().quarantines, 1);
 	TEST_ERR(rmem_lease_grant(lx.ctx, &req, 1, lx.lease), ENOSPC);
-	TEST_EQ(lx_stats().rest_refused, 1);
+	TEST_EQ(lx_stats().quarantine_refused, 1);
 	return TEST_SUCCESS;
 }
 
@@ -202,21 +202,21 @@ TEST(lease_key, idle_keys_age_down_to_the_minimum)
 	TEST_RUN(lx_remake());
 	TEST_RUN(lx_grant(8, WRITE));
 	/* All that are free were made a moment ago, but are needed no more. */
-	TEST_ASSERT(rmem_lease_age(lx.ctx) >= 0);
+	TEST_ASSERT(rmem_lease_trim(lx.ctx) >= 0);
 	TEST_ASSERT(lx_stats().nb_keys >= 8);
 	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 8));
 	TEST_RUN(lx_take(8, RMEM_LEASE_END_REVOKED));
 	/* They were in use since the call before. */
-	TEST_ASSERT(rmem_lease_age(lx.ctx) >= 0);
+	TEST_ASSERT(rmem_lease_trim(lx.ctx) >= 0);
 	TEST_ASSERT(lx_stats().nb_keys >= 8);
 	TEST_RUN(lx_grant(4, WRITE));
 	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 4));
 	TEST_RUN(lx_take(4, RMEM_LEASE_END_REVOKED));
 	/* Four of them were. */
-	TEST_ASSERT(rmem_lease_age(lx.ctx) > 0);
+	TEST_ASSERT(rmem_lease_trim(lx.ctx) > 0);
 	TEST_EQ(lx_stats().nb_keys, 4);
-	TEST_EQ(rmem_lease_age(lx.ctx), 1);
-	TEST_EQ(rmem_lease_age(lx.ctx), 0);
+	TEST_EQ(rmem_lease_trim(lx.ctx), 1);
+	TEST_EQ(rmem_lease_trim(lx.ctx), 0);
 	TEST_EQ(lx_stats().nb_keys, 3);
 	TEST_EQ(lx_stats().nb_free, 3);
 	TEST_ASSERT(lx_stats().peak_keys >= 8);
@@ -234,7 +234,7 @@ expect_recovered(uint16_t nb, uint32_t nb_keys)
 	for (i = 0; i < nb; i++)
 		old[i] = *lx.lease[i];
 	TEST_RUN(lx_recover());
-	TEST_EQ(rmem_lease_take_ended(lx.ctx, lx.ended, LX_MAX), nb);
+	TEST_EQ(rmem_lease_reclaim(lx.ctx, lx.ended, LX_MAX), nb);
 	TEST_EQ(lx_stats().nb_keys, nb_keys);
 	TEST_EQ(lx_stats().nb_leases, 0);
 	for (i = 0; i < nb; i++)
@@ -262,7 +262,7 @@ TEST(lease_key, flushed_grants_are_recovered)
 	TEST_RUN(lx_grant(4, WRITE));
 	TEST_RUN(lx_wait_state(lx.lease[3], RMEM_LEASE_LOST));
 	TEST_EQ(lx.lease[0]->state, RMEM_LEASE_LOST);
-	TEST_EQ(rmem_lease_take_ended(lx.ctx, lx.ended, LX_MAX), 0);
+	TEST_EQ(rmem_lease_reclaim(lx.ctx, lx.ended, LX_MAX), 0);
 	TEST_RUN(expect_recovered(4, nb_keys));
 	TEST_EQ(lx_stats().failed, 4);
 	return TEST_SUCCESS;
@@ -275,7 +275,7 @@ TEST(lease_key, flushed_revocations_are_recovered)
 	TEST_OK(rmem_qp_set_error(fx.a.qp));
 	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 2));
 	TEST_RUN(lx_wait_state(lx.lease[1], RMEM_LEASE_LOST));
-	TEST_EQ(rmem_lease_take_ended(lx.ctx, lx.ended, LX_MAX), 0);
+	TEST_EQ(rmem_lease_reclaim(lx.ctx, lx.ended, LX_MAX), 0);
 	TEST_RUN(expect_recovered(4, lx_stats().nb_keys));
 	TEST_EQ(lx_stats().revoked, 2);
 	TEST_EQ(lx_stats().failed, 2);
@@ -295,7 +295,7 @@ TEST(lease_key, dropped_requests_are_recovered)
 	TEST_EQ(fx_post(fx.a.qp, &wr), 1); /* waits for a receive, and so do all after it */
 	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 1));
 	TEST_RUN(expect_recovered(2, lx_stats().nb_keys));
-	TEST_EQ(lx_stats().replaced, 2);
+	TEST_EQ(lx_stats().keys_replaced, 2);
 	return TEST_SUCCESS;
 }
 
@@ -309,10 +309,10 @@ TEST(lease_key, old_completions_are_ignored)
 	n = fx_poll(fx.a.cq, wc, 1);
 	TEST_EQ(n, 1);
 	TEST_RUN(lx_recover());
-	TEST_EQ(rmem_lease_take_ended(lx.ctx, lx.ended, LX_MAX), 2);
+	TEST_EQ(rmem_lease_reclaim(lx.ctx, lx.ended, LX_MAX), 2);
 	TEST_OK(rmem_qp_set_error(fx.a.qp));
 	TEST_RUN(lx_grant(2, WRITE));
-	TEST_EQ(rmem_lease_take_wcs(lx.ctx, wc, 1), 0);
+	TEST_EQ(rmem_lease_process_wcs(lx.ctx, wc, 1), 0);
 	TEST_EQ(lx.lease[1]->state, RMEM_LEASE_GRANTING);
 	return lx_wait_state(lx.lease[1], RMEM_LEASE_LOST);
 }
@@ -323,7 +323,7 @@ TEST(lease_key, prepared_leases_end_with_a_reset)
 
 	TEST_EQ(rmem_lease_prepare(lx.ctx, &req, 1, lx.lease), 1);
 	TEST_RUN(lx_recover());
-	TEST_EQ(rmem_lease_take_ended(lx.ctx, lx.ended, LX_MAX), 1);
+	TEST_EQ(rmem_lease_reclaim(lx.ctx, lx.ended, LX_MAX), 1);
 	TEST_EQ(lx.ended[0]->end, RMEM_LEASE_END_FAILED);
 	TEST_RUN(lx_grant(1, WRITE));
 	return lx_expect_open(lx.lease[0]);
@@ -337,7 +337,7 @@ TEST(lease_key, refused_grant_loses_its_lease_alone)
 	TEST_RUN(lx_grant(3, WRITE));
 	TEST_EQ(fx_poll(fx.a.cq, &wc, 1), 1);
 	wc.status = RMEM_WC_MW_BIND_ERR;
-	TEST_EQ(rmem_lease_take_wcs(lx.ctx, &wc, 1), 0);
+	TEST_EQ(rmem_lease_process_wcs(lx.ctx, &wc, 1), 0);
 	TEST_EQ(lx.lease[0]->state, RMEM_LEASE_GRANTED);
 	TEST_EQ(lx.lease[1]->state, RMEM_LEASE_GRANTED);
 	TEST_EQ(lx.lease[2]->state, RMEM_LEASE_LOST);

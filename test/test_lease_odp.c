@@ -76,14 +76,14 @@ TEST(lease_odp, evicted_leased_page_gives_an_error)
 		TEST_OK(fx_odp_protect(3, PROT_NONE));
 		TEST_STATUS(lx_write(lease, 4 * FX_PAGE - 8, sizes[i]), RMEM_WC_REM_ACCESS_ERR);
 		TEST_RUN(lx_recover());
-		TEST_OK(rmem_lease_take_ended(lx.ctx, lx.ended, LX_MAX) == 1 ? 0 : -ENOENT);
+		TEST_OK(rmem_lease_reclaim(lx.ctx, lx.ended, LX_MAX) == 1 ? 0 : -ENOENT);
 		TEST_RUN(lease_all(&lease));
 		TEST_OK(fx_odp_unmap(5));
 		TEST_STATUS(lx_write(lease, 5 * FX_PAGE, sizes[i]), RMEM_WC_REM_ACCESS_ERR);
 		TEST_OK(fx_odp_map(5));
 		TEST_OK(fx_odp_map(3));
 		TEST_RUN(lx_recover());
-		TEST_OK(rmem_lease_take_ended(lx.ctx, lx.ended, LX_MAX) == 1 ? 0 : -ENOENT);
+		TEST_OK(rmem_lease_reclaim(lx.ctx, lx.ended, LX_MAX) == 1 ? 0 : -ENOENT);
 	}
 	return TEST_SUCCESS;
 }

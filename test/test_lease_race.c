@@ -293,7 +293,7 @@ run_refused_round(void)
 	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, HALF));
 	while (__atomic_load_n(&race.nb_refused, __ATOMIC_ACQUIRE) == 0 || nb_used == 0) {
 		TEST_EQ(rmem_lease_poll(lx.ctx, wc, RTE_DIM(wc)), 0);
-		n = rmem_lease_take_ended(lx.ctx, lx.ended, LX_MAX);
+		n = rmem_lease_reclaim(lx.ctx, lx.ended, LX_MAX);
 		for (i = 0; i < (uint32_t)n; i++) {
 			used[nb_used++] = (uint32_t)((uint8_t *)lx.ended[i]->addr - fx.a.buf) /
 					FX_PAGE;
@@ -309,7 +309,7 @@ run_refused_round(void)
 		TEST_ASSERT(buf[0] == SCRIBBLE && memcmp(buf, buf + 1, LENGTH - 1) == 0);
 	}
 	TEST_RUN(lx_recover());
-	n = rmem_lease_take_ended(lx.ctx, lx.ended, LX_MAX);
+	n = rmem_lease_reclaim(lx.ctx, lx.ended, LX_MAX);
 	TEST_EQ(n + (int)nb_used, HALF);
 	race.nb_used += nb_used;
 	memset(race.rkey, 0, sizeof(race.rkey));

@@ -17,15 +17,15 @@ TEST(lease_short, short_post_is_made_up_for)
 	TEST_EQ(leaser.nb_posted, 6);
 	TEST_EQ(leaser.posted[5].flags, 0);
 	TEST_EQ(leaser_complete(3), 0);
-	TEST_EQ(rmem_lease_take_ended(lx.ctx, lx.ended, LX_MAX), 0);
+	TEST_EQ(rmem_lease_reclaim(lx.ctx, lx.ended, LX_MAX), 0);
 	leaser.room = 2;
-	TEST_EQ(rmem_lease_take_wcs(lx.ctx, NULL, 0), 0);
+	TEST_EQ(rmem_lease_process_wcs(lx.ctx, NULL, 0), 0);
 	TEST_EQ(leaser.nb_posted, 8);
 	TEST_EQ(leaser.posted[6].flags, 0);
 	TEST_EQ(leaser.posted[7].flags, RMEM_SEND_SIGNALED);
 	TEST_EQ(leaser.posted[7].invalidate_rkey, lx.lease[3]->rkey);
 	TEST_EQ(leaser_complete(7), 0);
-	TEST_EQ(rmem_lease_take_ended(lx.ctx, lx.ended, LX_MAX), 4);
+	TEST_EQ(rmem_lease_reclaim(lx.ctx, lx.ended, LX_MAX), 4);
 	return TEST_SUCCESS;
 }
 
@@ -39,7 +39,7 @@ TEST(lease_short, completions_of_another_qp_are_left_alone)
 	wc[0].wr_id = leaser.posted[1].wr_id;
 	wc[1] = wc[0];
 	wc[1].status = RMEM_WC_WR_FLUSH_ERR;
-	TEST_EQ(rmem_lease_take_wcs(lx.ctx, wc, 2), 2);
+	TEST_EQ(rmem_lease_process_wcs(lx.ctx, wc, 2), 2);
 	TEST_EQ(wc[0].status, RMEM_WC_SUCCESS);
 	TEST_EQ(wc[1].status, RMEM_WC_WR_FLUSH_ERR);
 	TEST_EQ(lx.lease[0]->state, RMEM_LEASE_GRANTING);
@@ -59,10 +59,10 @@ TEST(lease_short, invalidation_of_the_peer_saves_one_that_waits)
 	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 2));
 	TEST_EQ(leaser_peer_inv(lx.lease[0]->rkey), 1);
 	leaser.room = 8;
-	TEST_EQ(rmem_lease_take_wcs(lx.ctx, NULL, 0), 0);
+	TEST_EQ(rmem_lease_process_wcs(lx.ctx, NULL, 0), 0);
 	TEST_EQ(leaser.nb_posted, 3);
 	TEST_EQ(leaser.posted[2].invalidate_rkey, lx.lease[1]->rkey);
-	TEST_EQ(rmem_lease_take_ended(lx.ctx, lx.ended, LX_MAX), 1);
+	TEST_EQ(rmem_lease_reclaim(lx.ctx, lx.ended, LX_MAX), 1);
 	TEST_ASSERT(lx.ended[0] == lx.lease[0]);
 	TEST_EQ(lx.ended[0]->end, RMEM_LEASE_END_PEER_INV);
 	return TEST_SUCCESS;
@@ -81,12 +81,12 @@ TEST(lease_short, unsignaled_requests_fill_no_queue)
 	leaser.room = 3;
 	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 8));
 	leaser.room = 8;
-	TEST_EQ(rmem_lease_take_wcs(lx.ctx, NULL, 0), 0);
+	TEST_EQ(rmem_lease_process_wcs(lx.ctx, NULL, 0), 0);
 	TEST_EQ(leaser.nb_posted, 16);
 	for (i = 8; i < 16; i++)
 		TEST_EQ(leaser.posted[i].flags, i % 4 == 3 ? RMEM_SEND_SIGNALED : 0);
 	TEST_EQ(leaser_complete(15), 0);
-	TEST_EQ(rmem_lease_take_ended(lx.ctx, lx.ended, LX_MAX), 8);
+	TEST_EQ(rmem_lease_reclaim(lx.ctx, lx.ended, LX_MAX), 8);
 	return TEST_SUCCESS;
 }
 
@@ -115,7 +115,7 @@ expect_all_end(uint32_t old_rkey, uint16_t open, uint16_t inv)
 	TEST_EQ(leaser.posted[inv].flags, RMEM_SEND_SIGNALED);
 	TEST_EQ(leaser.posted[inv].invalidate_rkey, lx.lease[2]->rkey);
 	TEST_EQ(leaser_complete(inv), 0);
-	TEST_EQ(rmem_lease_take_ended(lx.ctx, lx.ended, LX_MAX), 3);
+	TEST_EQ(rmem_lease_reclaim(lx.ctx, lx.ended, LX_MAX), 3);
 	TEST_EQ(lx.ended[0]->end, RMEM_LEASE_END_REVOKED);
 	TEST_EQ(lx.ended[2]->end, RMEM_LEASE_END_PEER_INV);
 	return TEST_SUCCESS;
@@ -129,7 +129,7 @@ TEST(lease_short, unsignaled_revocations_end_by_a_key_opened_again)
 	TEST_RUN(leave_unsignaled());
 	rkey = lx.lease[2]->rkey;
 	leaser.room = 8;
-	TEST_EQ(rmem_lease_take_wcs(lx.ctx, NULL, 0), 0);
+	TEST_EQ(rmem_lease_process_wcs(lx.ctx, NULL, 0), 0);
 	TEST_EQ(leaser.nb_posted, 7);
 	return expect_all_end(rkey, 5, 6);
 }
@@ -141,11 +141,11 @@ TEST(lease_short, key_is_opened_again_one_request_at_a_time)
 	TEST_RUN(leave_unsignaled());
 	rkey = lx.lease[2]->rkey;
 	leaser.room = 1;
-	TEST_EQ(rmem_lease_take_wcs(lx.ctx, NULL, 0), 0);
+	TEST_EQ(rmem_lease_process_wcs(lx.ctx, NULL, 0), 0);
 	TEST_EQ(leaser.nb_posted, 6);
-	TEST_EQ(rmem_lease_take_ended(lx.ctx, lx.ended, LX_MAX), 0);
+	TEST_EQ(rmem_lease_reclaim(lx.ctx, lx.ended, LX_MAX), 0);
 	leaser.room = 1;
-	TEST_EQ(rmem_lease_take_wcs(lx.ctx, NULL, 0), 0);
+	TEST_EQ(rmem_lease_process_wcs(lx.ctx, NULL, 0), 0);
 	TEST_EQ(leaser.nb_posted, 7);
 	return expect_all_end(rkey, 5, 6);
 }

@@ -206,7 +206,7 @@ TEST(mbuf, chain_longer_than_the_list_is_enospc)
 	TEST_EQ(rmem_mbuf_sges(pool, m, sge, 2), 2);
 	TEST_OK(rte_pktmbuf_chain(m, filled(pool, 10, 3)));
 	TEST_ERR(rmem_mbuf_sges(pool, m, sge, 2), ENOSPC);
-	TEST_ERR(rmem_mbuf_room_sges(pool, m, sge, 2), ENOSPC);
+	TEST_ERR(rmem_mbuf_tailroom_sges(pool, m, sge, 2), ENOSPC);
 	TEST_ERR(rmem_mbuf_sges(pool, m, sge, 0), ENOSPC);
 	rte_pktmbuf_free(m);
 	return TEST_SUCCESS;
@@ -222,7 +222,7 @@ TEST(mbuf, send_lands_in_the_room_of_a_chain)
 	/* A receive that begins with what is there: 1500 bytes fit into the first segment. */
 	TEST_ASSERT(rte_pktmbuf_append(in, (uint16_t)first) != NULL);
 	TEST_OK(rte_pktmbuf_chain(in, rte_pktmbuf_alloc(pool->mp)));
-	TEST_EQ(rmem_mbuf_room_sges(pool, in, sge, 2), 2);
+	TEST_EQ(rmem_mbuf_tailroom_sges(pool, in, sge, 2), 2);
 	TEST_EQ(sge[0].length, 1500);
 	TEST_EQ(sge[1].length, rte_pktmbuf_tailroom(in->next));
 	TEST_EQ(fx_post_recv(fx.b.qp, 7, sge, 2), 1);
@@ -318,7 +318,7 @@ TEST(mbuf, external_buffer_has_the_keys_of_its_mr)
 	TEST_EQ(rmem_mbuf_lkey(pool, m), RMEM_KEY_NONE);
 	TEST_EQ(rmem_mbuf_rkey(pool, m), RMEM_KEY_NONE);
 	TEST_ERR(rmem_mbuf_sges(pool, m, &sge, 1), ENOENT);
-	TEST_ERR(rmem_mbuf_room_sges(pool, m, &sge, 1), ENOENT);
+	TEST_ERR(rmem_mbuf_tailroom_sges(pool, m, &sge, 1), ENOENT);
 	TEST_OK(rmem_extbuf_mr_add(mr));
 	TEST_EQ(rmem_mbuf_lkey(pool, m), mr->lkey);
 	TEST_RUN(expect_written(m));
@@ -332,7 +332,7 @@ TEST(mbuf, external_buffer_has_the_keys_of_its_mr)
 	/* Half of it is in the MR. */
 	m = attached(mem + 2048, &nb_freed);
 	TEST_EQ(rmem_mbuf_sges(pool, m, &sge, 1), 1);
-	TEST_ERR(rmem_mbuf_room_sges(pool, m, &sge, 1), ENOENT);
+	TEST_ERR(rmem_mbuf_tailroom_sges(pool, m, &sge, 1), ENOENT);
 	rte_pktmbuf_free(m);
 	TEST_OK(rmem_extbuf_mr_del(mr));
 	TEST_EQ(rmem_mempool_lkey(pool, mem), RMEM_KEY_NONE);
@@ -360,7 +360,7 @@ TEST(mbuf, added_mr_is_held)
 TEST(mbuf, mr_of_a_pool_is_not_removed)
 {
 	TEST_ERR(rmem_extbuf_mr_del(pool->mrs[0]), ENOENT);
-	TEST_EQ(rmem_mempool_find(pool, pool->mrs[0]->addr, 1).lkey, pool->mrs[0]->lkey);
+	TEST_EQ(rmem_mempool_keys_lookup(pool, pool->mrs[0]->addr, 1).lkey, pool->mrs[0]->lkey);
 	return TEST_SUCCESS;
 }
 
@@ -464,7 +464,7 @@ TEST_WITH(mbuf, large_pool_takes_several_mrs, setup_none)
 		TEST_ASSERT(reg->mrs[i]->length <= 65536);
 	TEST_OK(rte_pktmbuf_alloc_bulk(reg->mp, mbufs, NB_MBUFS));
 	for (i = 0; i < NB_MBUFS; i++) {
-		TEST_EQ(rmem_mbuf_room_sges(reg, mbufs[i], &sge, 1), 1);
+		TEST_EQ(rmem_mbuf_tailroom_sges(reg, mbufs[i], &sge, 1), 1);
 		TEST_ASSERT(sge.lkey == rmem_mbuf_lkey(reg, mbufs[i]));
 	}
 	TEST_OK(rmem_mempool_audit(reg));

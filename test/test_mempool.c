@@ -299,7 +299,7 @@ TEST_WITH(mempool, pinned_external_buffers_are_registered, setup_none)
 	TEST_OK(rte_pktmbuf_alloc_bulk(mp, mbufs, nb));
 	for (i = 0; i < nb; i++) {
 		TEST_ASSERT(RTE_MBUF_HAS_PINNED_EXTBUF(mbufs[i]));
-		TEST_EQ(rmem_mbuf_room_sges(reg, mbufs[i], &sge, 1), 1);
+		TEST_EQ(rmem_mbuf_tailroom_sges(reg, mbufs[i], &sge, 1), 1);
 		TEST_RUN(expect_reachable(reg, rte_pktmbuf_mtod(mbufs[i], void *), 1500));
 		TEST_EQ(rmem_mempool_lkey(reg, mbufs[i]), RMEM_KEY_NONE);
 	}
@@ -417,8 +417,8 @@ TEST(mempool, lookups_want_the_whole_range)
 	TEST_ASSERT(rmem_mempool_keys(reg, base + length - 1, 1).rkey == reg->mrs[0]->rkey);
 	TEST_EQ(rmem_mempool_keys(reg, base + length, 1).lkey, RMEM_KEY_NONE);
 	TEST_EQ(rmem_mempool_keys(reg, base, SIZE_MAX).lkey, RMEM_KEY_NONE);
-	TEST_EQ(rmem_mempool_find(reg, NULL, 1).lkey, RMEM_KEY_NONE);
-	TEST_ASSERT(rmem_mempool_find(reg, base + 1, length - 1).lkey == reg->mrs[0]->lkey);
+	TEST_EQ(rmem_mempool_keys_lookup(reg, NULL, 1).lkey, RMEM_KEY_NONE);
+	TEST_ASSERT(rmem_mempool_keys_lookup(reg, base + 1, length - 1).lkey == reg->mrs[0]->lkey);
 	return TEST_SUCCESS;
 }
 
@@ -496,8 +496,8 @@ look_up(void *arg)
 
 	RTE_SET_USED(arg);
 	while (__atomic_load_n(&race.stop, __ATOMIC_RELAXED) == 0 || nb < 1000) {
-		TEST_EQ(rmem_mempool_find(reg, race.obj, SIZE).lkey, race.lkey);
-		TEST_EQ(rmem_mempool_find(reg, race.obj + SIZE + EXT_SIZE * 1024, 1).lkey,
+		TEST_EQ(rmem_mempool_keys_lookup(reg, race.obj, SIZE).lkey, race.lkey);
+		TEST_EQ(rmem_mempool_keys_lookup(reg, race.obj + SIZE + EXT_SIZE * 1024, 1).lkey,
 				RMEM_KEY_NONE);
 		nb++;
 	}

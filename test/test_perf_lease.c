@@ -114,7 +114,7 @@ lease_burst(struct lease_job *job)
 	while (ended < PERF_BURST) {
 		if (rmem_lease_poll(job->ctx, wc, RTE_DIM(wc)) != 0)
 			return -1;
-		ended += (uint32_t)rmem_lease_take_ended(
+		ended += (uint32_t)rmem_lease_reclaim(
 				job->ctx, &job->lease[ended], (uint16_t)(PERF_BURST - ended));
 	}
 	return 0;

@@ -332,7 +332,7 @@ check_leases(const struct profile *profile)
 	TEST_ASSERT(info.nb_mw > 0);
 	TEST_STATUS(fx_peer_write(fx_addr(fx.a.buf), 64, lease->rkey), RMEM_WC_SUCCESS);
 	TEST_ASSERT(rmem_lease_revoke(ctx, &lease, 1) >= 0);
-	while (rmem_lease_take_ended(ctx, &lease, 1) == 0 && !fx_is_late(deadline))
+	while (rmem_lease_reclaim(ctx, &lease, 1) == 0 && !fx_is_late(deadline))
 		TEST_ASSERT(rmem_lease_poll(ctx, wc, RTE_DIM(wc)) >= 0);
 	TEST_OK(rmem_lease_ctx_destroy(ctx));
 	return TEST_SUCCESS;

@@ -353,7 +353,7 @@ expect_bound(struct rmem_mr *mr)
 TEST(rereg, attributes_can_grow_and_choose_a_socket)
 {
 	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, 64, FX_ACCESS);
-	struct rmem_rereg_attr attr = {
+	struct rmem_mr_rereg_attr attr = {
 			.flags = RMEM_REREG_CHANGE_TRANSLATION,
 			.access = RMEM_ACCESS_ALLOCATE_MR,
 			.length = 64,

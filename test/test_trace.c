@@ -57,7 +57,7 @@ at(const void *ptr)
 TEST_WITH(trace, points_are_on_when_asked_for, fx_setup_none)
 {
 	static const char *const names[] = {"lib.rmem.mr.reg", "lib.rmem.error.call",
-			"lib.rmem.error.wc", "lib.rmem.pool.create", "lib.rmem.lease.rest"};
+			"lib.rmem.error.wc", "lib.rmem.pool.create", "lib.rmem.lease.quarantine"};
 	const char *enabled = getenv("RMEM_TEST_TRACE");
 	rte_trace_point_t *point;
 	size_t i;
@@ -291,14 +291,14 @@ TEST(trace_lease, leases_are_traced)
 		TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 1));
 		TEST_RUN(lx_take(1, RMEM_LEASE_END_REVOKED));
 	}
-	expect("lib.rmem.lease.rest ctx=%" PRIu64 " rkey=%u quarantines=1", at(lx.ctx),
+	expect("lib.rmem.lease.quarantine ctx=%" PRIu64 " rkey=%u quarantines=1", at(lx.ctx),
 			lx.ended[0]->rkey);
 	TEST_ERR(rmem_lease_grant(lx.ctx, &req, 1, lx.lease), EINVAL);
 	expect("lib.rmem.lease.refuse ctx=%" PRIu64 " mr=%" PRIu64 " addr=%" PRIu64
 	       " length=0 access=%u error=%d",
 			at(lx.ctx), at(req.mr), at(req.addr), req.access, EINVAL);
-	TEST_ASSERT(rmem_lease_age(lx.ctx) >= 0);
-	expect("lib.rmem.lease.age ctx=%" PRIu64, at(lx.ctx));
+	TEST_ASSERT(rmem_lease_trim(lx.ctx) >= 0);
+	expect("lib.rmem.lease.trim ctx=%" PRIu64, at(lx.ctx));
 	return TEST_SUCCESS;
 }
 

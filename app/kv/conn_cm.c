@@ -201,13 +201,13 @@ kv_cm_is_up(struct kv_conn *conn)
 	if (conn->cm != NULL && now < conn->check_tsc)
 		return true;
 	conn->check_tsc = now + WATCH_MS * rte_get_tsc_hz() / 1000;
-	return conn->cm != NULL && rmem_cm_wait_end(conn->cm, 0) == -ETIMEDOUT;
+	return conn->cm != NULL && rmem_cm_wait_disconnect(conn->cm, 0) == -ETIMEDOUT;
 }
 
 void
 kv_cm_close(struct kv_conn *conn)
 {
-	rmem_cm_close(conn->cm);
+	rmem_cm_disconnect(conn->cm);
 	conn->cm = NULL;
 }
 
@@ -245,7 +245,7 @@ watch(struct kv_conn *conn)
 
 	if (conn->cm == NULL || state == KV_MADE)
 		return;
-	if (state == KV_UP && rmem_cm_wait_end(conn->cm, 0) == -ETIMEDOUT)
+	if (state == KV_UP && rmem_cm_wait_disconnect(conn->cm, 0) == -ETIMEDOUT)
 		return;
 	kv_conn_move(conn, KV_UP, KV_LOST);
 	kv_cm_close(conn);
@@ -292,7 +292,8 @@ kv_listen(const struct kv_conf *conf, struct kv_conn *conns, uint32_t nb_conns,
 		new_listener->conns = conns;
 		new_listener->nb_conns = nb_conns;
 		new_listener->number = 1 + (uint32_t)rte_rand_max(KV_CHECK_KEYS);
-		ret = rmem_cm_listen((const struct sockaddr *)&conf->addr, &new_listener->cm);
+		ret = rmem_cm_listener_create(
+				(const struct sockaddr *)&conf->addr, &new_listener->cm);
 	}
 	if (ret == 0)
 		ret = rte_ctrl_thread_create(&new_listener->thread, "kv-listen", NULL,
@@ -300,7 +301,7 @@ kv_listen(const struct kv_conf *conf, struct kv_conn *conns, uint32_t nb_conns,
 	if (ret != 0) {
 		KV_ERR("cannot listen at %s port %d: %s", conf->listen, KV_PORT, why(ret));
 		if (new_listener != NULL)
-			rmem_cm_unlisten(new_listener->cm);
+			rmem_cm_listener_destroy(new_listener->cm);
 		free(new_listener);
 		return ret;
 	}
@@ -317,7 +318,7 @@ kv_unlisten(struct kv_listener *listener)
 
 	pthread_join(listener->thread, NULL);
 	ret = listener->ret;
-	rmem_cm_unlisten(listener->cm);
+	rmem_cm_listener_destroy(listener->cm);
 	free(listener);
 	return ret;
 }

@@ -227,12 +227,12 @@ take_request(struct peer *peer, const struct rmem_wc *wc)
 
 /* Leases have ended, whatever ended them: how many. */
 static int
-take_ended(struct peer *peer)
+reclaim(struct peer *peer)
 {
 	struct rmem_lease *lease[KV_BURST];
 	int i, n;
 
-	n = rmem_lease_take_ended(peer->ctx, lease, KV_BURST);
+	n = rmem_lease_reclaim(peer->ctx, lease, KV_BURST);
 	for (i = 0; i < n; i++) {
 		struct grant *grant = lease[i]->user;
 
@@ -263,7 +263,7 @@ serve(struct peer *peer)
 		drop(peer);
 	post_recvs(peer, slots, nb_slots);
 	grant_burst(peer);
-	while (take_ended(peer) > 0)
+	while (reclaim(peer) > 0)
 		;
 	post_answers(peer);
 }
@@ -301,7 +301,7 @@ end_leases(struct peer *peer)
 	while (rmem_lease_poll(peer->ctx, wc, KV_BURST) > 0)
 		;
 	peer->nb_conns++;
-	while (take_ended(peer) > 0)
+	while (reclaim(peer) > 0)
 		;
 	peer->nb_answers = 0;
 	return ret;

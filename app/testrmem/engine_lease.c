@@ -144,7 +144,7 @@ close_ctx(struct testrmem_pair *pair, struct rmem_lease_ctx *ctx)
 		return;
 	rmem_qp_reset(pair->qp_b);
 	rmem_lease_recover(ctx);
-	while (rmem_lease_take_ended(ctx, ended, POLL_BURST) > 0)
+	while (rmem_lease_reclaim(ctx, ended, POLL_BURST) > 0)
 		;
 	if (rmem_lease_ctx_destroy(ctx) != 0)
 		testrmem_err("leases on '%s' do not end", pair->dev->spec);
@@ -314,7 +314,7 @@ poll_leases(struct testrmem_pair *pair)
 	n = rmem_lease_poll(leases->ctx, wc, POLL_BURST);
 	if (unlikely(n < 0))
 		return testrmem_pair_refused(pair, "poll", n);
-	n = rmem_lease_take_ended(leases->ctx, ended, POLL_BURST);
+	n = rmem_lease_reclaim(leases->ctx, ended, POLL_BURST);
 	for (i = 0; i < (uint32_t)n && ret == 0; i++) {
 		struct lease_train *train = ended[i]->user;
 
@@ -410,7 +410,7 @@ write_after_end(struct trial *trial)
 	do {
 		ret = rmem_lease_poll(trial->ctx, &wc, 1);
 		if (ret == 0)
-			ret = rmem_lease_take_ended(trial->ctx, &lease, 1);
+			ret = rmem_lease_reclaim(trial->ctx, &lease, 1);
 	} while (ret == 0 && rte_rdtsc() < deadline);
 	if (ret != 1)
 		return testrmem_pair_refused(&trial->pair, "end of a lease", ret);

@@ -122,8 +122,8 @@ post_recv(struct mbuf_port *port, uint32_t n)
 	if (unlikely(ret != 0))
 		return ret;
 	for (i = 0; i < n; i++, sge += port->nb_segs) {
-		ret = rmem_mbuf_room_sges(port->pool, port->rx[(port->rx_posted + i) & port->mask],
-				sge, port->nb_segs);
+		ret = rmem_mbuf_tailroom_sges(port->pool,
+				port->rx[(port->rx_posted + i) & port->mask], sge, port->nb_segs);
 		port->recv[i].wr_id = RECV_BIT | (port->rx_posted + i);
 		port->recv[i].sg_list = sge;
 		port->recv[i].num_sge = (uint16_t)ret;

@@ -183,7 +183,7 @@ testrmem_remote_open(struct testrmem_session *session)
 	ret = testrmem_addr_parse(conf->listen, &addr);
 	if (ret != 0)
 		return ret;
-	ret = rmem_cm_listen((struct sockaddr *)&addr, &session->listener);
+	ret = rmem_cm_listener_create((struct sockaddr *)&addr, &session->listener);
 	if (ret != 0)
 		testrmem_err("cannot listen at %s port %d: %s", conf->listen, REMOTE_PORT,
 				why(ret));
@@ -195,7 +195,7 @@ testrmem_remote_open(struct testrmem_session *session)
 void
 testrmem_remote_close(struct testrmem_session *session)
 {
-	rmem_cm_unlisten(session->listener);
+	rmem_cm_listener_destroy(session->listener);
 	session->listener = NULL;
 }
 
@@ -317,7 +317,7 @@ testrmem_remote_disconnect(struct testrmem_pair *pair)
 {
 	if (pair->remote == NULL)
 		return;
-	rmem_cm_close(pair->remote->conn);
+	rmem_cm_disconnect(pair->remote->conn);
 	pair->remote->conn = NULL;
 }
 
@@ -332,7 +332,7 @@ testrmem_remote_watch(struct testrmem_pair *pair)
 	if (pair->is_done || now < remote->watch_tsc)
 		return 0;
 	remote->watch_tsc = now + WATCH_MS * rte_get_tsc_hz() / 1000;
-	ret = rmem_cm_wait_end(remote->conn, 0);
+	ret = rmem_cm_wait_disconnect(remote->conn, 0);
 	if (ret == -ETIMEDOUT)
 		return testrmem_remote_probe(pair);
 	if (ret != 0)

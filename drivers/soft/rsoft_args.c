@@ -150,7 +150,7 @@ arg_check(const struct rsoft_arg *arg, const char *value, uint64_t number,
 		const struct rsoft_args *args)
 {
 	if (arg->offset == offsetof(struct rsoft_args, socket))
-		return rmem_check_socket((int)number);
+		return rmem_socket_check((int)number);
 	if (arg->offset == offsetof(struct rsoft_args, pin) &&
 			args->profile != RSOFT_PROFILE_NONE && number != RSOFT_PIN_ARG_REQUIRE) {
 		RSOFT_LOG(ERR, "pin=%s: profile=%s has pin=require", value,

@@ -17,10 +17,11 @@
  * parameter, written only on success. The result of a posted request is reported only by
  * rmem_wc::status.
  *
- * Calls that release have the words of verbs: what is registered is deregistered, PDs, windows
- * and keys are allocated and deallocated (an indirect or fast-register MR by rmem_mr_dereg()), and
- * all else is created and destroyed. Page lists are allocated and freed, as in the kernel. A handle
- * of NULL is released without an error.
+ * Calls come in pairs, named as in verbs and DPDK. Registered MRs are deregistered, PDs and windows
+ * allocated and deallocated, and queues, pools, contexts and all other objects created and
+ * destroyed. An indirect or fast-register MR is allocated and deregistered, a page list allocated
+ * and freed, as in the kernel. A device is created and closed, a mempool registered and
+ * unregistered, as in DPDK. A handle of NULL is released without an error.
  *
  * Devices belong to the primary process. In a secondary process each call with a device or one of
  * its objects returns -EOPNOTSUPP, and control calls log one line.

@@ -25,7 +25,7 @@
 #include "rmem_priv.h"
 
 int
-rmem_check_socket(int socket_id)
+rmem_socket_check(int socket_id)
 {
 	unsigned int i;
 
@@ -213,6 +213,6 @@ rmem_chunk_reserve(const char *name, size_t length, int socket_id, const struct 
 	if (strnlen(name, RTE_MEMZONE_NAMESIZE) == RTE_MEMZONE_NAMESIZE)
 		return RMEM_FAIL(EINVAL, "chunk name \"%s\" is longer than %d bytes", name,
 				RTE_MEMZONE_NAMESIZE - 1);
-	ret = rmem_check_socket(socket_id);
+	ret = rmem_socket_check(socket_id);
 	return ret != 0 ? ret : rmem_chunk_alloc(name, length, socket_id, mz);
 }

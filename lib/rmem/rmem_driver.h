@@ -302,7 +302,7 @@ int rmem_audit_add(rmem_audit_t audit);
  *   0 when memory can be asked of it, otherwise:
  *   - -EINVAL: there is no such socket; one line is logged.
  */
-int rmem_check_socket(int socket_id);
+int rmem_socket_check(int socket_id);
 
 /**
  * Get the device of an object.

@@ -124,7 +124,7 @@ rmem_mr_check_attr(const struct rmem_dev *dev, const struct rmem_mr_attr *attr)
 	if (ret == 0)
 		ret = check_range(dev, &whole);
 	if (ret == 0 && (attr->access & RMEM_ACCESS_ALLOCATE_MR) != 0)
-		ret = rmem_check_socket(attr->socket_id);
+		ret = rmem_socket_check(attr->socket_id);
 	if (ret != 0)
 		return ret;
 	lacking = attr->access &

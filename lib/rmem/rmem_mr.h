@@ -448,7 +448,7 @@ int rmem_mr_rereg(struct rmem_mr *mr, uint32_t flags, struct rmem_pd *pd, void *
 		uint32_t access, enum rmem_rereg_result *result);
 
 /** Changes to an MR. The caller zeroes it first. */
-struct rmem_rereg_attr {
+struct rmem_mr_rereg_attr {
 	uint32_t flags;       /**< Bitwise OR of RMEM_REREG_CHANGE_*, at least one. */
 	uint32_t access;      /**< As rmem_mr_rereg(). */
 	struct rmem_pd *pd;   /**< As rmem_mr_rereg(). */
@@ -476,7 +476,7 @@ struct rmem_rereg_attr {
  *   0 on success, otherwise what rmem_mr_rereg() returns, or:
  *   - -EINVAL: NULL attr, a reserved field that is not zero, or no such NUMA socket.
  */
-int rmem_mr_rereg_attr(struct rmem_mr *mr, const struct rmem_rereg_attr *attr,
+int rmem_mr_rereg_attr(struct rmem_mr *mr, const struct rmem_mr_rereg_attr *attr,
 		enum rmem_rereg_result *result);
 
 /**

@@ -80,7 +80,7 @@ iova_of(const void *addr, uint32_t access)
 
 /* The complete new registration: properties without a flag keep their values. */
 static struct rmem_mr_attr
-whole_attr(const struct rmem_mr *mr, const struct rmem_rereg_attr *change)
+whole_attr(const struct rmem_mr *mr, const struct rmem_mr_rereg_attr *change)
 {
 	struct rmem_mr_attr attr;
 
@@ -258,7 +258,7 @@ revive_mr:
 }
 
 int
-rmem_mr_rereg_attr(struct rmem_mr *mr, const struct rmem_rereg_attr *attr,
+rmem_mr_rereg_attr(struct rmem_mr *mr, const struct rmem_mr_rereg_attr *attr,
 		enum rmem_rereg_result *result)
 {
 	RMEM_CALL(mr);
@@ -288,7 +288,7 @@ int
 rmem_mr_rereg(struct rmem_mr *mr, uint32_t flags, struct rmem_pd *pd, void *addr, size_t length,
 		uint32_t access, enum rmem_rereg_result *result)
 {
-	const struct rmem_rereg_attr attr = {
+	const struct rmem_mr_rereg_attr attr = {
 			.flags = flags,
 			.access = access,
 			.pd = pd,

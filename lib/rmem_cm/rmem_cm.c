@@ -150,7 +150,7 @@ cm_ops_of_qp(const struct rmem_qp *qp)
 }
 
 int
-rmem_cm_listen(const struct sockaddr *addr, struct rmem_cm_listener **out)
+rmem_cm_listener_create(const struct sockaddr *addr, struct rmem_cm_listener **out)
 {
 	RMEM_CALL(NULL);
 	struct rmem_cm_listener *listener;
@@ -173,12 +173,12 @@ rmem_cm_listen(const struct sockaddr *addr, struct rmem_cm_listener **out)
 	if (ret == 0)
 		*out = listener;
 	else
-		rmem_cm_unlisten(listener);
+		rmem_cm_listener_destroy(listener);
 	return ret;
 }
 
 void
-rmem_cm_unlisten(struct rmem_cm_listener *listener)
+rmem_cm_listener_destroy(struct rmem_cm_listener *listener)
 {
 	if (listener == NULL)
 		return;
@@ -266,7 +266,7 @@ rmem_cm_connect(const struct sockaddr *remote, const struct rmem_cm_conf *conf,
 }
 
 int
-rmem_cm_wait_end(struct rmem_cm_conn *conn, uint32_t timeout_ms)
+rmem_cm_wait_disconnect(struct rmem_cm_conn *conn, uint32_t timeout_ms)
 {
 	RMEM_CALL(conn);
 	const struct cm_number number = {"timeout_ms", timeout_ms, 0, RMEM_CM_MAX_TIMEOUT_MS};
@@ -280,7 +280,7 @@ rmem_cm_wait_end(struct rmem_cm_conn *conn, uint32_t timeout_ms)
 }
 
 void
-rmem_cm_close(struct rmem_cm_conn *conn)
+rmem_cm_disconnect(struct rmem_cm_conn *conn)
 {
 	if (conn == NULL)
 		return;

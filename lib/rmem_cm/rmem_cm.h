@@ -72,7 +72,7 @@ struct rmem_cm_peer {
  * @param addr
  *   IPv4 or IPv6 address of this host, and a port that is not 0.
  * @param[out] listener
- *   The new listener. Written only on success. Release it with rmem_cm_unlisten().
+ *   The new listener. Written only on success. Release it with rmem_cm_listener_destroy().
  *
  * @return
  *   0 on success, otherwise:
@@ -83,7 +83,7 @@ struct rmem_cm_peer {
  *   - -ENOMEM: no memory.
  *   - -EIO: rdma_cm failed in another way.
  */
-int rmem_cm_listen(const struct sockaddr *addr, struct rmem_cm_listener **listener);
+int rmem_cm_listener_create(const struct sockaddr *addr, struct rmem_cm_listener **listener);
 
 /**
  * Stop listening and release a listener.
@@ -95,7 +95,7 @@ int rmem_cm_listen(const struct sockaddr *addr, struct rmem_cm_listener **listen
  * @param listener
  *   Listener to release. NULL is allowed and has no effect.
  */
-void rmem_cm_unlisten(struct rmem_cm_listener *listener);
+void rmem_cm_listener_destroy(struct rmem_cm_listener *listener);
 
 /**
  * Wait for a peer and connect a QP to its QP.
@@ -111,7 +111,7 @@ void rmem_cm_unlisten(struct rmem_cm_listener *listener);
  * @param[out] peer
  *   Its address, and up to RMEM_CM_MAX_REQUEST bytes. Written only on success; may be NULL.
  * @param[out] conn
- *   The connection. Written only on success. Release it with rmem_cm_close().
+ *   The connection. Written only on success. Release it with rmem_cm_disconnect().
  *
  * @return
  *   0 on success, otherwise:
@@ -143,7 +143,7 @@ int rmem_cm_accept(struct rmem_cm_listener *listener, const struct rmem_cm_conf 
  * @param[out] peer
  *   Its address, and up to RMEM_CM_MAX_ANSWER bytes. Written only on success; may be NULL.
  * @param[out] conn
- *   The connection. Written only on success. Release it with rmem_cm_close().
+ *   The connection. Written only on success. Release it with rmem_cm_disconnect().
  *
  * @return
  *   0 on success, otherwise:
@@ -184,7 +184,7 @@ int rmem_cm_connect(const struct sockaddr *addr, const struct rmem_cm_conf *conf
  *   - -ENODEV: the device was removed.
  *   - -EIO: rdma_cm failed.
  */
-int rmem_cm_wait_end(struct rmem_cm_conn *conn, uint32_t timeout_ms);
+int rmem_cm_wait_disconnect(struct rmem_cm_conn *conn, uint32_t timeout_ms);
 
 /**
  * End a connection, and notify the peer.
@@ -196,7 +196,7 @@ int rmem_cm_wait_end(struct rmem_cm_conn *conn, uint32_t timeout_ms);
  * @param conn
  *   Connection to release. NULL is allowed and has no effect.
  */
-void rmem_cm_close(struct rmem_cm_conn *conn);
+void rmem_cm_disconnect(struct rmem_cm_conn *conn);
 
 #ifdef __cplusplus
 }

@@ -42,7 +42,7 @@ check_conf(const struct rmem_lease_conf *conf)
 		what = "flags or reserved is not 0";
 	if (what != NULL)
 		return LEASE_FAIL(EINVAL, "configuration: %s", what);
-	return rmem_check_socket(conf->socket_id);
+	return rmem_socket_check(conf->socket_id);
 }
 
 /* The smallest pages of which a list covers any buffer; few, where the device has larger ones. */
@@ -354,7 +354,7 @@ rmem_lease_recover(struct rmem_lease_ctx *ctx)
 }
 
 int
-rmem_lease_age(struct rmem_lease_ctx *ctx)
+rmem_lease_trim(struct rmem_lease_ctx *ctx)
 {
 	RMEM_CALL(ctx);
 	uint32_t nb, i, spare;
@@ -372,8 +372,8 @@ rmem_lease_age(struct rmem_lease_ctx *ctx)
 	}
 	lease_sort_out(ctx);
 	ctx->low_free = ctx->nb_free;
-	LEASE_COUNT(ctx->stats.aged, i);
-	rmem_lease_trace_age(ctx, i);
+	LEASE_COUNT(ctx->stats.keys_trimmed, i);
+	rmem_lease_trace_trim(ctx, i);
 	/* A key whose last request has not completed was needed. */
 	return ret != 0 && ret != -EBUSY ? ret : (int)i;
 }

@@ -16,7 +16,7 @@
  * RMEM_LEASE_WR_ID; requests of the application on that QP must not use this value.
  *
  * Life of a lease: rmem_lease_grant() creates it. rmem_lease_revoke(), its deadline, the peer's
- * RMEM_WR_SEND_WITH_INV or a failure ends it. rmem_lease_take_ended() returns it once, for any
+ * RMEM_WR_SEND_WITH_INV or a failure ends it. rmem_lease_reclaim() returns it once, for any
  * of these reasons. Then its buffer can be reused, and the lease belongs to the context.
  */
 
@@ -78,7 +78,7 @@ enum rmem_lease_end {
  * Lease.
  *
  * Read-only for applications. It is valid from the grant until the first grant after
- * rmem_lease_take_ended() has returned it.
+ * rmem_lease_reclaim() has returned it.
  */
 struct rmem_lease {
 	uint64_t id;              /**< Number, unique in the context. */
@@ -128,28 +128,28 @@ struct rmem_lease_conf {
 
 /** Statistics of a context since its creation. */
 struct rmem_lease_stats {
-	uint64_t granted;      /**< Leases granted. */
-	uint64_t revoked;      /**< Leases ended by rmem_lease_revoke(). */
-	uint64_t expired;      /**< Leases ended by their deadline. */
-	uint64_t peer_invs;    /**< Leases ended by the peer: LOCAL_INVs saved. */
-	uint64_t failed;       /**< Leases ended only by a failure. */
-	uint64_t local_invs;   /**< LOCAL_INVs posted. */
-	uint64_t quarantines;  /**< Quarantines of keys. */
-	uint64_t rest_refused; /**< Grants cut short because the remaining keys were quarantined. */
-	uint64_t queue_full;   /**< Posts cut short by a full send queue. */
-	uint64_t made;         /**< Keys allocated. */
-	uint64_t aged;         /**< Keys released by rmem_lease_age(). */
-	uint64_t replaced;     /**< Keys released by rmem_lease_recover(). */
-	uint64_t refused;      /**< Buffers refused: -EINVAL, -EPERM and -EOPNOTSUPP of grants. */
-	uint32_t backend;      /**< One of enum rmem_lease_backend, never AUTO. */
-	uint32_t nb_keys;      /**< Current number of keys. */
-	uint32_t nb_leases;    /**< Leases granted and not yet reclaimed. */
-	uint32_t nb_free;      /**< Keys available for grants. */
-	uint32_t nb_resting;   /**< Quarantined keys. */
-	uint32_t peak_keys;    /**< Maximum number of keys. */
-	uint32_t peak_leases;  /**< Maximum number of leases. */
-	uint32_t min_keys;     /**< rmem_lease_conf::min_leases. */
-	uint64_t reserved[4];  /**< Zero. */
+	uint64_t granted;            /**< Leases granted. */
+	uint64_t revoked;            /**< Leases ended by rmem_lease_revoke(). */
+	uint64_t expired;            /**< Leases ended by their deadline. */
+	uint64_t peer_invs;          /**< Leases ended by the peer: LOCAL_INVs saved. */
+	uint64_t failed;             /**< Leases ended only by a failure. */
+	uint64_t local_invs;         /**< LOCAL_INVs posted. */
+	uint64_t quarantines;        /**< Quarantines of keys. */
+	uint64_t quarantine_refused; /**< Grants cut short: remaining keys quarantined. */
+	uint64_t queue_full;         /**< Posts cut short by a full send queue. */
+	uint64_t keys_allocated;     /**< Keys allocated. */
+	uint64_t keys_trimmed;       /**< Keys released by rmem_lease_trim(). */
+	uint64_t keys_replaced;      /**< Keys released by rmem_lease_recover(). */
+	uint64_t refused;        /**< Buffers refused: -EINVAL, -EPERM and -EOPNOTSUPP of grants. */
+	uint32_t backend;        /**< One of enum rmem_lease_backend, never AUTO. */
+	uint32_t nb_keys;        /**< Current number of keys. */
+	uint32_t nb_leases;      /**< Leases granted and not yet reclaimed. */
+	uint32_t nb_free;        /**< Keys available for grants. */
+	uint32_t nb_quarantined; /**< Quarantined keys. */
+	uint32_t peak_keys;      /**< Maximum number of keys. */
+	uint32_t peak_leases;    /**< Maximum number of leases. */
+	uint32_t min_keys;       /**< rmem_lease_conf::min_leases. */
+	uint64_t reserved[4];    /**< Zero. */
 };
 
 /**
@@ -321,7 +321,7 @@ int rmem_lease_post(struct rmem_lease_ctx *ctx, const struct rmem_send_wr *wr, u
 int rmem_lease_revoke(struct rmem_lease_ctx *ctx, struct rmem_lease *const *lease, uint16_t nb);
 
 /**
- * Poll the send CQ of the QP: rmem_poll_cq() followed by rmem_lease_take_wcs().
+ * Poll the send CQ of the QP: rmem_poll_cq() followed by rmem_lease_process_wcs().
  *
  * Fast path, for the thread that uses the QP and its CQs.
  *
@@ -361,7 +361,7 @@ int rmem_lease_poll(struct rmem_lease_ctx *ctx, struct rmem_wc *wc, uint16_t nb_
  *   Number of remaining completions, or:
  *   - -EINVAL: NULL ctx or not a context.
  */
-int rmem_lease_take_wcs(struct rmem_lease_ctx *ctx, struct rmem_wc *wc, uint16_t nb_wc);
+int rmem_lease_process_wcs(struct rmem_lease_ctx *ctx, struct rmem_wc *wc, uint16_t nb_wc);
 
 /**
  * Reclaim leases that have ended.
@@ -382,7 +382,7 @@ int rmem_lease_take_wcs(struct rmem_lease_ctx *ctx, struct rmem_wc *wc, uint16_t
  *   Number of leases written, or:
  *   - -EINVAL: NULL ctx or not a context.
  */
-int rmem_lease_take_ended(struct rmem_lease_ctx *ctx, struct rmem_lease **lease, uint16_t nb);
+int rmem_lease_reclaim(struct rmem_lease_ctx *ctx, struct rmem_lease **lease, uint16_t nb);
 
 /**
  * Look up a lease by its number, for example one received from a peer.
@@ -397,7 +397,7 @@ int rmem_lease_take_ended(struct rmem_lease_ctx *ctx, struct rmem_lease **lease,
  * @return
  *   The lease, or NULL if there is none of that number, or it was reclaimed.
  */
-struct rmem_lease *rmem_lease_find(const struct rmem_lease_ctx *ctx, uint64_t id);
+struct rmem_lease *rmem_lease_lookup(const struct rmem_lease_ctx *ctx, uint64_t id);
 
 /**
  * End all leases of a QP that was reset, and replace their keys.
@@ -436,7 +436,7 @@ int rmem_lease_recover(struct rmem_lease_ctx *ctx);
  *   - -EINVAL: NULL or not a context.
  *   - -EIO: the device failed to release a key, which is no longer used.
  */
-int rmem_lease_age(struct rmem_lease_ctx *ctx);
+int rmem_lease_trim(struct rmem_lease_ctx *ctx);
 
 /**
  * Get the statistics of a context.

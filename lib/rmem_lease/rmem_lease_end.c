@@ -288,7 +288,7 @@ expire(struct rmem_lease_ctx *ctx)
 }
 
 int
-rmem_lease_take_wcs(struct rmem_lease_ctx *ctx, struct rmem_wc *wc, uint16_t nb_wc)
+rmem_lease_process_wcs(struct rmem_lease_ctx *ctx, struct rmem_wc *wc, uint16_t nb_wc)
 {
 	uint16_t i, left = 0;
 
@@ -321,11 +321,11 @@ rmem_lease_poll(struct rmem_lease_ctx *ctx, struct rmem_wc *wc, uint16_t nb_wc)
 	if (unlikely(!lease_is_ctx(ctx)))
 		return -EINVAL;
 	n = rmem_poll_cq(ctx->qp->send_cq, wc, nb_wc);
-	return likely(n >= 0) ? rmem_lease_take_wcs(ctx, wc, (uint16_t)n) : n;
+	return likely(n >= 0) ? rmem_lease_process_wcs(ctx, wc, (uint16_t)n) : n;
 }
 
 int
-rmem_lease_take_ended(struct rmem_lease_ctx *ctx, struct rmem_lease **lease, uint16_t nb)
+rmem_lease_reclaim(struct rmem_lease_ctx *ctx, struct rmem_lease **lease, uint16_t nb)
 {
 	uint16_t i;
 
@@ -343,7 +343,7 @@ rmem_lease_take_ended(struct rmem_lease_ctx *ctx, struct rmem_lease **lease, uin
 }
 
 struct rmem_lease *
-rmem_lease_find(const struct rmem_lease_ctx *ctx, uint64_t id)
+rmem_lease_lookup(const struct rmem_lease_ctx *ctx, uint64_t id)
 {
 	uint64_t number = id & ((UINT64_C(1) << LEASE_ID_BITS) - 1);
 	struct lease_slot *slot;

@@ -250,7 +250,7 @@ make_one(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
 	slot->has_key = true;
 	slot->nb_tags = 0;
 	map_add(ctx, slot);
-	LEASE_COUNT(ctx->stats.made, 1);
+	LEASE_COUNT(ctx->stats.keys_allocated, 1);
 	LEASE_COUNT(ctx->stats.nb_keys, 1);
 	if (ctx->stats.peak_keys < ctx->stats.nb_keys)
 		LEASE_SET(ctx->stats.peak_keys, ctx->stats.nb_keys);
@@ -294,7 +294,7 @@ lease_refill(struct rmem_lease_ctx *ctx)
 	if (ctx->nb_free > 0)
 		return 0;
 	if (!lease_fifo_is_empty(resting))
-		LEASE_COUNT(ctx->stats.rest_refused, 1);
+		LEASE_COUNT(ctx->stats.quarantine_refused, 1);
 	return ret;
 }
 
@@ -348,7 +348,7 @@ lease_replace(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
 
 	if (ret != 0)
 		return ret;
-	LEASE_COUNT(ctx->stats.replaced, 1);
+	LEASE_COUNT(ctx->stats.keys_replaced, 1);
 	ret = make_one(ctx, slot);
 	if (ret != 0)
 		LEASE_LOG(WARNING, "a key can't be replaced: error %d; one less", -ret);
@@ -370,7 +370,7 @@ lease_put(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
 		slot->rests_from = rte_rdtsc();
 		lease_fifo_put(&ctx->resting, number);
 		LEASE_COUNT(ctx->stats.quarantines, 1);
-		rmem_lease_trace_rest(ctx, slot->lease.rkey, ctx->stats.quarantines);
+		rmem_lease_trace_quarantine(ctx, slot->lease.rkey, ctx->stats.quarantines);
 	} else {
 		ctx->free[ctx->nb_free++] = number;
 	}

@@ -148,7 +148,7 @@ struct rmem_lease_ctx {
 	uint32_t signal_every;  /* there are always less of these */
 
 	uint32_t nb_free;
-	uint32_t low_free; /* least since rmem_lease_age() */
+	uint32_t low_free; /* least since rmem_lease_trim() */
 	uint32_t *free;    /* stack: what was used last is granted first */
 	uint32_t *empty;   /* stack */
 	uint32_t nb_empty;
@@ -260,7 +260,7 @@ static inline void
 lease_gauge(struct rmem_lease_ctx *ctx)
 {
 	LEASE_SET(ctx->stats.nb_free, ctx->nb_free);
-	LEASE_SET(ctx->stats.nb_resting, ctx->resting.tail - ctx->resting.head);
+	LEASE_SET(ctx->stats.nb_quarantined, ctx->resting.tail - ctx->resting.head);
 }
 
 static inline void

@@ -98,7 +98,7 @@ tell_ctx(const struct rmem_lease_ctx *ctx, struct rte_tel_data *d)
 	rmem_tel_uint(d, "max_leases", ctx->nb_slots);
 	rmem_tel_uint(d, "keys", stats.nb_keys);
 	rmem_tel_uint(d, "free_keys", stats.nb_free);
-	rmem_tel_uint(d, "resting_keys", stats.nb_resting);
+	rmem_tel_uint(d, "quarantined_keys", stats.nb_quarantined);
 	rmem_tel_uint(d, "peak_keys", stats.peak_keys);
 	rmem_tel_uint(d, "min_keys", stats.min_keys);
 	rmem_tel_uint(d, "granted", stats.granted);
@@ -108,11 +108,11 @@ tell_ctx(const struct rmem_lease_ctx *ctx, struct rte_tel_data *d)
 	rmem_tel_uint(d, "failed", stats.failed);
 	rmem_tel_uint(d, "local_invs", stats.local_invs);
 	rmem_tel_uint(d, "quarantines", stats.quarantines);
-	rmem_tel_uint(d, "rest_refused", stats.rest_refused);
+	rmem_tel_uint(d, "quarantine_refused", stats.quarantine_refused);
 	rmem_tel_uint(d, "queue_full", stats.queue_full);
-	rmem_tel_uint(d, "made", stats.made);
-	rmem_tel_uint(d, "aged", stats.aged);
-	rmem_tel_uint(d, "replaced", stats.replaced);
+	rmem_tel_uint(d, "keys_allocated", stats.keys_allocated);
+	rmem_tel_uint(d, "keys_trimmed", stats.keys_trimmed);
+	rmem_tel_uint(d, "keys_replaced", stats.keys_replaced);
 	rmem_tel_uint(d, "refused", stats.refused);
 }
 

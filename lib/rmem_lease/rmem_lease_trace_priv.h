@@ -53,7 +53,7 @@ RTE_TRACE_POINT(
 )
 
 RTE_TRACE_POINT(
-	rmem_lease_trace_rest,
+	rmem_lease_trace_quarantine,
 	RTE_TRACE_POINT_ARGS(const void *ctx, uint32_t rkey, uint64_t quarantines),
 	rte_trace_point_emit_ptr(ctx);
 	rte_trace_point_emit_u32(rkey);
@@ -61,7 +61,7 @@ RTE_TRACE_POINT(
 )
 
 RTE_TRACE_POINT(
-	rmem_lease_trace_age,
+	rmem_lease_trace_trim,
 	RTE_TRACE_POINT_ARGS(const void *ctx, uint32_t nb_released),
 	rte_trace_point_emit_ptr(ctx);
 	rte_trace_point_emit_u32(nb_released);

@@ -362,7 +362,7 @@ search(const struct table *table, uintptr_t addr, size_t length)
 }
 
 struct rmem_pool_keys
-rmem_mempool_find(const struct rmem_mempool *reg, const void *addr, size_t length)
+rmem_mempool_keys_lookup(const struct rmem_mempool *reg, const void *addr, size_t length)
 {
 	const struct rmem_map *map = reg->map;
 	struct rmem_pool_keys keys;

@@ -316,8 +316,8 @@ rmem_mbuf_sges(const struct rmem_mempool *reg, const struct rte_mbuf *m, struct 
  *   - -ENOENT: the memory of a segment is not registered with that PD as a whole.
  */
 static inline int
-rmem_mbuf_room_sges(const struct rmem_mempool *reg, const struct rte_mbuf *m, struct rmem_sge *sge,
-		unsigned int n)
+rmem_mbuf_tailroom_sges(const struct rmem_mempool *reg, const struct rte_mbuf *m,
+		struct rmem_sge *sge, unsigned int n)
 {
 	return rmem_mbuf_fill_sges(reg, m, sge, n, true);
 }

@@ -218,14 +218,14 @@ int rmem_mempool_audit(const struct rmem_mempool *reg);
  * @return
  *   The keys, both RMEM_KEY_NONE if the memory is not registered.
  */
-struct rmem_pool_keys rmem_mempool_find(
+struct rmem_pool_keys rmem_mempool_keys_lookup(
 		const struct rmem_mempool *reg, const void *addr, size_t length);
 
 /**
  * Get the keys of memory.
  *
  * Fast path: compares and reads one cache line of the registration if the memory is in its
- * largest extent, else rmem_mempool_find(). Safe to call from any thread.
+ * largest extent, else rmem_mempool_keys_lookup(). Safe to call from any thread.
  *
  * @param reg
  *   Registration with the PD of the QP. Any registration of that PD returns the same keys; that
@@ -245,7 +245,7 @@ rmem_mempool_keys(const struct rmem_mempool *reg, const void *addr, size_t lengt
 
 	if (likely(offset < reg->length && length <= reg->length - offset))
 		return reg->keys;
-	return rmem_mempool_find(reg, addr, length);
+	return rmem_mempool_keys_lookup(reg, addr, length);
 }
 
 /**

@@ -52,7 +52,7 @@ check_conf(const struct rmem_pool_conf *conf)
 	if (ret == 0)
 		ret = check_numbers(conf);
 	if (ret == 0)
-		ret = rmem_check_socket(conf->socket_id);
+		ret = rmem_socket_check(conf->socket_id);
 	if (ret != 0)
 		return ret;
 	if ((conf->access & RMEM_ACCESS_ALLOCATE_MR) != 0)

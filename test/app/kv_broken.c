@@ -26,10 +26,8 @@ int __real_rmem_lease_revoke(
 		struct rmem_lease_ctx *ctx, struct rmem_lease *const *lease, uint16_t nb);
 int __wrap_rmem_lease_revoke(
 		struct rmem_lease_ctx *ctx, struct rmem_lease *const *lease, uint16_t nb);
-int __real_rmem_lease_take_ended(
-		struct rmem_lease_ctx *ctx, struct rmem_lease **lease, uint16_t nb);
-int __wrap_rmem_lease_take_ended(
-		struct rmem_lease_ctx *ctx, struct rmem_lease **lease, uint16_t nb);
+int __real_rmem_lease_reclaim(struct rmem_lease_ctx *ctx, struct rmem_lease **lease, uint16_t nb);
+int __wrap_rmem_lease_reclaim(struct rmem_lease_ctx *ctx, struct rmem_lease **lease, uint16_t nb);
 int __real_rmem_lease_desc_get(const struct rmem_lease *lease, struct rmem_lease_desc *desc);
 int __wrap_rmem_lease_desc_get(const struct rmem_lease *lease, struct rmem_lease_desc *desc);
 int __real_rmem_lease_desc_unpack(
@@ -87,7 +85,7 @@ __wrap_rmem_lease_revoke(struct rmem_lease_ctx *ctx, struct rmem_lease *const *l
 }
 
 int
-__wrap_rmem_lease_take_ended(struct rmem_lease_ctx *ctx, struct rmem_lease **lease, uint16_t nb)
+__wrap_rmem_lease_reclaim(struct rmem_lease_ctx *ctx, struct rmem_lease **lease, uint16_t nb)
 {
 	static uint16_t nb_taken;
 	struct rmem_lease *ended;
@@ -95,10 +93,10 @@ __wrap_rmem_lease_take_ended(struct rmem_lease_ctx *ctx, struct rmem_lease **lea
 	uint16_t i;
 
 	if (!is_broken("revoke"))
-		return __real_rmem_lease_take_ended(ctx, lease, nb);
+		return __real_rmem_lease_reclaim(ctx, lease, nb);
 	while (n < nb && nb_taken < nb_given)
 		lease[n++] = &given[nb_taken++];
-	while (n < nb && __real_rmem_lease_take_ended(ctx, &ended, 1) == 1) {
+	while (n < nb && __real_rmem_lease_reclaim(ctx, &ended, 1) == 1) {
 		for (i = 0; i < nb_given && given[i].id != ended->id; i++)
 			;
 		if (i == nb_given)

@@ -73,9 +73,9 @@ ch_leases_take(struct ch_thread *t, struct rmem_wc *wc, unsigned int nb)
 
 	if (t->leases == NULL || t->leases->ctx == NULL)
 		return (int)nb;
-	ret = rmem_lease_take_wcs(t->leases->ctx, wc, (uint16_t)nb);
+	ret = rmem_lease_process_wcs(t->leases->ctx, wc, (uint16_t)nb);
 	if (ret < 0 || ret > (int)nb)
-		CH_FAIL(t, "rmem_lease_take_wcs: %d", ret);
+		CH_FAIL(t, "rmem_lease_process_wcs: %d", ret);
 	return ret;
 }
 
@@ -128,14 +128,14 @@ publish(struct ch_thread *t, struct leased *l)
 }
 
 static bool
-take_ended(struct ch_thread *t)
+reclaim(struct ch_thread *t)
 {
 	struct rmem_lease *ended[NB_LEASES];
-	int n = rmem_lease_take_ended(t->leases->ctx, ended, NB_LEASES);
+	int n = rmem_lease_reclaim(t->leases->ctx, ended, NB_LEASES);
 	int i;
 
 	if (n < 0)
-		return CH_FAIL(t, "rmem_lease_take_ended: %d", n);
+		return CH_FAIL(t, "rmem_lease_reclaim: %d", n);
 	for (i = 0; i < n; i++) {
 		struct leased *l = ended[i]->user;
 
@@ -176,13 +176,13 @@ ch_leases_tick(struct ch_thread *t)
 		}
 	}
 	if (ch_one_in(t, 1000)) {
-		ret = rmem_lease_age(t->leases->ctx);
+		ret = rmem_lease_trim(t->leases->ctx);
 		if (ret < 0)
-			return CH_FAIL(t, "rmem_lease_age: %s", strerror(-ret));
+			return CH_FAIL(t, "rmem_lease_trim: %s", strerror(-ret));
 	}
 	/* Deadlines pass without completions too. */
-	ret = rmem_lease_take_wcs(t->leases->ctx, &none, 0);
-	return CH_CHECK(t, ret == 0, "rmem_lease_take_wcs: %d", ret) && take_ended(t);
+	ret = rmem_lease_process_wcs(t->leases->ctx, &none, 0);
+	return CH_CHECK(t, ret == 0, "rmem_lease_process_wcs: %d", ret) && reclaim(t);
 }
 
 bool
@@ -200,7 +200,7 @@ ch_leases_recover(struct ch_thread *t, const struct ch_qp *q)
 	ret = rmem_lease_recover(t->leases->ctx);
 	if (ret != 0)
 		return CH_FAIL(t, "rmem_lease_recover: %s", strerror(-ret));
-	return take_ended(t);
+	return reclaim(t);
 }
 
 bool

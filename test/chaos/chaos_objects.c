@@ -176,7 +176,7 @@ use_mbufs(struct ch_thread *t)
 	if (ret != 0)
 		return CH_ALLOWED(t, ret, ENOMEM);
 	m = rte_pktmbuf_alloc(reg->mp);
-	if (m == NULL || rmem_mbuf_room_sges(reg, m, &sge, 1) != 1)
+	if (m == NULL || rmem_mbuf_tailroom_sges(reg, m, &sge, 1) != 1)
 		return CH_FAIL(t, "an mbuf has no key");
 	rte_pktmbuf_free(m);
 	ret = rmem_pktmbuf_pool_destroy(reg);

@@ -56,15 +56,15 @@ cm_setup(void)
 	where = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons(7174)};
 	conn = NULL;
 	listener = NULL;
-	TEST_OK(rmem_cm_listen((struct sockaddr *)&where, &listener));
+	TEST_OK(rmem_cm_listener_create((struct sockaddr *)&where, &listener));
 	return cm_peer_says("answer", 6);
 }
 
 static int
 cm_teardown(void)
 {
-	rmem_cm_close(conn);
-	rmem_cm_unlisten(listener);
+	rmem_cm_disconnect(conn);
+	rmem_cm_listener_destroy(listener);
 	return vt_teardown();
 }
 
@@ -124,7 +124,7 @@ TEST(verbs_cm, cm_connect_exchanges_addresses_and_bytes)
 	TEST_RUN(cm_is_connected());
 	TEST_EQ(fake_cm.nb_established, 1);
 	TEST_EQ(fake_cm.nb_disconnects, 0);
-	rmem_cm_close(conn);
+	rmem_cm_disconnect(conn);
 	conn = NULL;
 	TEST_EQ(fake_cm.nb_disconnects, 1);
 	return TEST_SUCCESS;
@@ -156,7 +156,7 @@ TEST(verbs_cm, cm_carries_all_sizes)
 	TEST_EQ(fake_cm.sent_size, 56);
 	TEST_EQ(peer.data_size, RMEM_CM_MAX_ANSWER);
 	TEST_MEM(peer.data, bytes, RMEM_CM_MAX_ANSWER);
-	rmem_cm_close(conn);
+	rmem_cm_disconnect(conn);
 	conn = NULL;
 	TEST_OK(rmem_qp_reset(vt.a));
 	conf.data_size = RMEM_CM_MAX_ANSWER;
@@ -189,14 +189,14 @@ cm_each_call_fails(int (*call)(const struct rmem_cm_conf *conf))
 		TEST_ASSERT(ret == -EIO || ret == -ENODEV || ret == 0);
 		if (ret == 0) { /* one that the class can do without */
 			TEST_ASSERT(++nb_spared <= 1);
-			rmem_cm_close(conn);
+			rmem_cm_disconnect(conn);
 			conn = NULL;
 			TEST_OK(rmem_qp_reset(vt.a));
 		}
 		/* Requests not accepted are rejected when the listener is released. */
-		rmem_cm_unlisten(listener);
+		rmem_cm_listener_destroy(listener);
 		listener = NULL;
-		TEST_OK(rmem_cm_listen((struct sockaddr *)&where, &listener));
+		TEST_OK(rmem_cm_listener_create((struct sockaddr *)&where, &listener));
 		TEST_RUN(cm_is_as_before(nb_live));
 	}
 	return TEST_FAILED;
@@ -236,7 +236,7 @@ TEST(verbs_cm, cm_listen_reports_why_it_failed)
 	for (i = 0; i < RTE_DIM(table); i++) {
 		fake.fail_name = table[i].call;
 		fake.fail_errno = table[i].error;
-		TEST_ERR(rmem_cm_listen((struct sockaddr *)&where, &other), table[i].want);
+		TEST_ERR(rmem_cm_listener_create((struct sockaddr *)&where, &other), table[i].want);
 		fake.fail_name = NULL;
 		TEST_ASSERT(other == NULL);
 		TEST_EQ(fake.nb_live, nb_live);
@@ -396,19 +396,19 @@ TEST(verbs_cm, cm_checks_its_arguments)
 
 	no_port.sin_port = 0;
 	no_family.sin_family = AF_UNIX;
-	TEST_ERR(rmem_cm_listen(NULL, &other), EINVAL);
-	TEST_ERR(rmem_cm_listen((struct sockaddr *)&where, NULL), EINVAL);
-	TEST_ERR(rmem_cm_listen((struct sockaddr *)&no_port, &other), EINVAL);
-	TEST_ERR(rmem_cm_listen((struct sockaddr *)&no_family, &other), EINVAL);
+	TEST_ERR(rmem_cm_listener_create(NULL, &other), EINVAL);
+	TEST_ERR(rmem_cm_listener_create((struct sockaddr *)&where, NULL), EINVAL);
+	TEST_ERR(rmem_cm_listener_create((struct sockaddr *)&no_port, &other), EINVAL);
+	TEST_ERR(rmem_cm_listener_create((struct sockaddr *)&no_family, &other), EINVAL);
 	TEST_ERR(rmem_cm_connect(NULL, &conf, NULL, &conn), EINVAL);
 	TEST_ERR(rmem_cm_connect((struct sockaddr *)&no_port, &conf, NULL, &conn), EINVAL);
 	TEST_ERR(rmem_cm_connect((struct sockaddr *)&where, &conf, NULL, NULL), EINVAL);
 	TEST_ERR(rmem_cm_accept(NULL, &conf, NULL, &conn), EINVAL);
 	TEST_ERR(rmem_cm_accept(listener, &conf, NULL, NULL), EINVAL);
 	TEST_ERR(rmem_cm_accept(listener, NULL, NULL, &conn), EINVAL);
-	TEST_ERR(rmem_cm_wait_end(NULL, 0), EINVAL);
-	rmem_cm_close(NULL);
-	rmem_cm_unlisten(NULL);
+	TEST_ERR(rmem_cm_wait_disconnect(NULL, 0), EINVAL);
+	rmem_cm_disconnect(NULL);
+	rmem_cm_listener_destroy(NULL);
 	return TEST_SUCCESS;
 }
 
@@ -445,24 +445,24 @@ TEST(verbs_cm, cm_of_a_connected_qp_is_refused)
 	return TEST_SUCCESS;
 }
 
-TEST(verbs_cm, cm_wait_end_waits_for_the_peer)
+TEST(verbs_cm, cm_wait_disconnect_waits_for_the_peer)
 {
 	struct rmem_cm_conf conf = cm_conf();
 
 	TEST_OK(cm_connect(&conf));
-	TEST_ERR(rmem_cm_wait_end(conn, RMEM_CM_MAX_TIMEOUT_MS + 1), EINVAL);
-	TEST_ERR(rmem_cm_wait_end(conn, 0), ETIMEDOUT);
+	TEST_ERR(rmem_cm_wait_disconnect(conn, RMEM_CM_MAX_TIMEOUT_MS + 1), EINVAL);
+	TEST_ERR(rmem_cm_wait_disconnect(conn, 0), ETIMEDOUT);
 	fake_cm_event(RDMA_CM_EVENT_ADDR_CHANGE);
-	TEST_ERR(rmem_cm_wait_end(conn, SHORT_MS), ETIMEDOUT);
+	TEST_ERR(rmem_cm_wait_disconnect(conn, SHORT_MS), ETIMEDOUT);
 	fake_cm_event(RDMA_CM_EVENT_DEVICE_REMOVAL);
-	TEST_ERR(rmem_cm_wait_end(conn, LONG_MS), ENODEV);
+	TEST_ERR(rmem_cm_wait_disconnect(conn, LONG_MS), ENODEV);
 	fake.fail_name = "rdma_get_cm_event";
 	fake.fail_errno = EBADF;
-	TEST_ERR(rmem_cm_wait_end(conn, LONG_MS), EIO);
+	TEST_ERR(rmem_cm_wait_disconnect(conn, LONG_MS), EIO);
 	fake.fail_name = NULL;
 	fake_cm_event(RDMA_CM_EVENT_DISCONNECTED);
-	TEST_OK(rmem_cm_wait_end(conn, LONG_MS));
-	TEST_OK(rmem_cm_wait_end(conn, LONG_MS));
+	TEST_OK(rmem_cm_wait_disconnect(conn, LONG_MS));
+	TEST_OK(rmem_cm_wait_disconnect(conn, LONG_MS));
 	return TEST_SUCCESS;
 }
 

@@ -81,9 +81,9 @@ vl_write(const struct rmem_lease *lease)
 }
 
 static int
-vl_take_ended(struct rmem_lease **lease)
+vl_reclaim(struct rmem_lease **lease)
 {
-	TEST_EQ(rmem_lease_take_ended(ctx, lease, NB_LEASES), (int)NB_LEASES);
+	TEST_EQ(rmem_lease_reclaim(ctx, lease, NB_LEASES), (int)NB_LEASES);
 	return TEST_SUCCESS;
 }
 
@@ -100,7 +100,7 @@ vl_round(void)
 		TEST_STATUS(vl_write(lease[i]), RMEM_WC_SUCCESS);
 	TEST_OK(rmem_lease_revoke(ctx, lease, NB_LEASES));
 	TEST_RUN(vl_poll());
-	TEST_RUN(vl_take_ended(lease));
+	TEST_RUN(vl_reclaim(lease));
 	TEST_STATUS(vl_write(lease[0]), RMEM_WC_REM_ACCESS_ERR);
 	return vt_reconnect();
 }
@@ -133,7 +133,7 @@ vl_fail(bool is_run, bool is_revoking)
 	TEST_RUN(vl_poll());
 	TEST_OK(rmem_qp_reset(vt.a));
 	TEST_OK(rmem_lease_recover(ctx));
-	TEST_RUN(vl_take_ended(lease));
+	TEST_RUN(vl_reclaim(lease));
 	TEST_RUN(vt_reconnect());
 	TEST_STATUS(vl_write(lease[0]), RMEM_WC_REM_ACCESS_ERR);
 	return vt_reconnect();
@@ -149,7 +149,7 @@ TEST(verbs_lease, keys_of_flushed_requests_are_replaced)
 		TEST_RUN(vl_round());
 	}
 	TEST_OK(rmem_lease_stats_get(ctx, &stats));
-	TEST_EQ(stats.replaced, 4 * NB_LEASES);
+	TEST_EQ(stats.keys_replaced, 4 * NB_LEASES);
 	return TEST_SUCCESS;
 }
 

@@ -161,8 +161,8 @@ gc_serve(struct rmem_cm_listener *listener, uint8_t round)
 	TEST_EQ(peer.data_size, RMEM_CM_MAX_REQUEST);
 	for (i = 0; i < peer.data_size; i++)
 		TEST_EQ(peer.data[i], (uint8_t)(round + i));
-	TEST_OK(rmem_cm_wait_end(conn, WAIT_MS));
-	rmem_cm_close(conn);
+	TEST_OK(rmem_cm_wait_disconnect(conn, WAIT_MS));
+	rmem_cm_disconnect(conn);
 	for (i = 0; i < BUF; i++)
 		TEST_EQ(gc.buf[i], (uint8_t)(round + i * 3));
 	return TEST_SUCCESS;
@@ -207,7 +207,7 @@ gc_use(uint8_t round)
 	TEST_STATUS(gc_run(RMEM_WR_RDMA_WRITE, &desc), RMEM_WC_SUCCESS);
 	TEST_STATUS(gc_run(RMEM_WR_RDMA_READ, &desc), RMEM_WC_SUCCESS);
 	TEST_MEM(gc.buf + BUF, gc.buf, BUF);
-	rmem_cm_close(conn);
+	rmem_cm_disconnect(conn);
 	return TEST_SUCCESS;
 }
 
@@ -218,13 +218,13 @@ TEST(guest_cm, hosts_connect_and_reach_each_other)
 	uint8_t round;
 
 	if (gc.host == 1)
-		TEST_OK(rmem_cm_listen((struct sockaddr *)&addr, &listener));
+		TEST_OK(rmem_cm_listener_create((struct sockaddr *)&addr, &listener));
 	for (round = 1; round <= ROUNDS; round++) {
 		TEST_RUN(gc.host == 1 ? gc_serve(listener, round) : gc_use(round));
 		TEST_OK(rmem_qp_destroy(gc.qp));
 		TEST_RUN(gc_qp_open());
 	}
-	rmem_cm_unlisten(listener);
+	rmem_cm_listener_destroy(listener);
 	return TEST_SUCCESS;
 }
 
@@ -261,7 +261,7 @@ TEST(guest_cm, address_of_no_device_is_reported)
 	struct rmem_cm_listener *listener;
 
 	TEST_ASSERT(inet_pton(AF_INET, "198.51.100.1", &addr.sin_addr) == 1);
-	TEST_ERR(rmem_cm_listen((struct sockaddr *)&addr, &listener), ENODEV);
+	TEST_ERR(rmem_cm_listener_create((struct sockaddr *)&addr, &listener), ENODEV);
 	return TEST_SUCCESS;
 }
 
@@ -272,13 +272,13 @@ TEST(guest_cm, waits_have_an_end)
 	struct rmem_cm_listener *listener, *other;
 	struct rmem_cm_conn *conn;
 
-	TEST_OK(rmem_cm_listen((struct sockaddr *)&addr, &listener));
-	TEST_ERR(rmem_cm_listen((struct sockaddr *)&addr, &other), EEXIST);
+	TEST_OK(rmem_cm_listener_create((struct sockaddr *)&addr, &listener));
+	TEST_ERR(rmem_cm_listener_create((struct sockaddr *)&addr, &other), EEXIST);
 	TEST_ERR(rmem_cm_accept(listener, &conf, NULL, &conn), ETIMEDOUT);
 	/* A request is not accepted, and then its peer disconnects. */
 	TEST_ERR(rmem_cm_connect((struct sockaddr *)&addr, &conf, NULL, &conn), ETIMEDOUT);
 	TEST_ERR(rmem_cm_accept(listener, &conf, NULL, &conn), ECONNREFUSED);
-	rmem_cm_unlisten(listener);
+	rmem_cm_listener_destroy(listener);
 	return TEST_SUCCESS;
 }
 

@@ -64,8 +64,7 @@ gl_burst(void)
 	while (nb < PERF_BURST && rte_get_timer_cycles() < end) {
 		if (rmem_lease_poll(gl.ctx, wc, RTE_DIM(wc)) != 0)
 			return -1;
-		nb += (uint16_t)rmem_lease_take_ended(
-				gl.ctx, &ended[nb], (uint16_t)(PERF_BURST - nb));
+		nb += (uint16_t)rmem_lease_reclaim(gl.ctx, &ended[nb], (uint16_t)(PERF_BURST - nb));
 	}
 	return nb == PERF_BURST ? 0 : -1;
 }
