@@ -15,6 +15,7 @@
  */
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +29,7 @@
 #include <rte_mempool.h>
 
 #include <rmem.h>
+#include <rmem_cm.h>
 #include <rmem_driver.h>
 #include <rmem_lease.h>
 #include <rmem_mbuf.h>
@@ -158,6 +160,23 @@ secondary_creates_nothing(struct handles *h)
 	return TEST_SUCCESS;
 }
 
+static int
+secondary_connects_nothing(struct handles *h)
+{
+	const struct sockaddr_in any = {.sin_family = AF_INET};
+	const struct sockaddr *addr = (const struct sockaddr *)(const void *)&any;
+	const struct rmem_cm_conf conf = {.qp = h->qp, .timeout_ms = 1};
+	struct rmem_cm_listener *listener = NULL;
+	struct rmem_cm_conn *conn = NULL;
+	struct rmem_cm_peer peer;
+
+	TEST_ERR(rmem_cm_listener_create(addr, &listener), EOPNOTSUPP);
+	TEST_ERR(rmem_cm_connect(addr, &conf, &peer, &conn), EOPNOTSUPP);
+	TEST_ERR(rmem_cm_accept(listener, &conf, &peer, &conn), EOPNOTSUPP);
+	TEST_ASSERT(listener == NULL && conn == NULL);
+	return TEST_SUCCESS;
+}
+
 /* Calls that ask or change an object. */
 static int
 secondary_uses_nothing(struct handles *h)
@@ -262,6 +281,7 @@ run_secondary(char **argv)
 					    0) == addr);
 	TEST_EQ(h->pd->obj.type, RMEM_OBJ_PD);
 	TEST_RUN(secondary_creates_nothing(h));
+	TEST_RUN(secondary_connects_nothing(h));
 	TEST_RUN(secondary_uses_nothing(h));
 	TEST_RUN(secondary_posts_nothing(h));
 	TEST_RUN(secondary_releases_nothing(h));
