@@ -40,7 +40,7 @@ rsoft_addr_dev(const struct rmem_qp_addr *addr)
 	struct rsoft_gid gid;
 	struct rsoft_dev *dev;
 
-	dev = rwire_addr_dev(addr);
+	dev = rwire_gid_dev(addr->gid);
 	if (dev != NULL)
 		return dev;
 	memcpy(&gid, addr->gid, sizeof(gid));

@@ -159,12 +159,24 @@ run_refused() {
 	verdict "$name" $?
 }
 
+# As rdma_rxe has it.
+test_port_in_use() {
+	listen 127.0.5.9 '' write
+	run_refused 'UDP port 4791 that another process has' 'ip=127.0.5.9: UDP port 4791 is in use' \
+		soft0,ip=127.0.5.9
+	kill -KILL "$listener"
+	wait "$listener" 2>/dev/null
+}
+
 test_refusals() {
 	run_refused 'ip= that is no address' "ip=192.0.2: not an" soft0,ip=192.0.2
 	run_refused 'ip= of another host' 'ip=192.0.2.1: not an address of this host' \
 		soft0,ip=192.0.2.1
-	run_refused 'an address twice' 'ip=127.0.5.1: UDP port 4791 is in use' soft0,ip=127.0.5.1 \
-		--dev soft1,ip=127.0.5.1
+	run_refused 'an address twice' 'ip=127.0.5.1: device 0 of this process has that address' \
+		soft0,ip=127.0.5.1 --dev soft1,ip=127.0.5.1
+	run_refused 'an address twice, of different ports' \
+		'ip=127.0.5.1: device 0 of this process has that address' \
+		soft0,ip=127.0.5.1 --dev "soft1,ip=127.0.5.1,port=shm:twice-$$"
 	run_refused 'mtu= that is no MTU' 'mtu=1000 is not 256' soft0,ip=127.0.5.2,mtu=1000
 	run_refused 'mtu= out of range' 'mtu=8192 is out of range' soft0,ip=127.0.5.2,mtu=8192
 	run_refused 'a fault that is unknown' "fault=lost:1: 'lost:1' is not loss" \
@@ -224,4 +236,4 @@ test_ipv6() {
 
 [ $# = 0 ] || { in_parallel "$@"; exit; }
 in_parallel test_modes test_faults test_loss test_shm test_shm_names test_eth test_killed \
-	test_nobody test_refusals test_interface test_ipv6
+	test_nobody test_port_in_use test_refusals test_interface test_ipv6

@@ -224,8 +224,8 @@ void rwire_stats_get(const struct rwire *wire, struct rmem_dev_stats *stats);
 void rwire_gid_get(const struct rwire *wire, uint8_t gid[16]);
 /* The address of a device's port, without the QP's part. */
 void rwire_addr_get(const struct rwire *wire, struct rmem_qp_addr *addr);
-/* The device of this process that has the address, or NULL. Under the domain's lock. */
-struct rsoft_dev *rwire_addr_dev(const struct rmem_qp_addr *addr);
+/* The device of this process with a wire that has the GID, or NULL. Under the domain's lock. */
+struct rsoft_dev *rwire_gid_dev(const uint8_t gid[16]);
 /* -EINVAL: the device has no wire, or its port can't reach the GID; -ENOMEM. */
 int rwire_qp_connect(struct rsoft_qp *qp, const struct rmem_qp_conn *conn);
 /* Detach the QP from the receiver, then free its struct rwire_qp; see Lifetime. */

@@ -306,12 +306,21 @@ wire_open_inner(const struct rsoft_args *args, const struct rwire_addr *addr,
 static int
 wire_open_port(struct rwire *wire, const struct rsoft_args *args)
 {
+	const struct rsoft_dev *other;
 	struct rwire_addr addr;
 	int rc;
 
 	if (!rwire_addr_parse(args->ip, &addr)) {
 		RSOFT_LOG(ERR, "ip=%s: not an IPv4 or IPv6 address", args->ip);
 		return -EINVAL;
+	}
+	rte_ticketlock_lock(&rsoft_domain->lock);
+	other = rwire_gid_dev(addr.gid);
+	rte_ticketlock_unlock(&rsoft_domain->lock);
+	if (other != NULL) {
+		RSOFT_LOG(ERR, "ip=%s: device %u of this process has that address", args->ip,
+				other->dev_id);
+		return -EEXIST;
 	}
 	if ((args->mtu & (args->mtu - 1)) != 0) {
 		RSOFT_LOG(ERR, "mtu=%" PRIu64 " is not 256, 512, 1024, 2048 or 4096", args->mtu);

@@ -50,7 +50,7 @@ rwire_addr_get(const struct rwire *wire, struct rmem_qp_addr *addr)
 }
 
 struct rsoft_dev *
-rwire_addr_dev(const struct rmem_qp_addr *addr)
+rwire_gid_dev(const uint8_t gid[16])
 {
 	unsigned int i;
 
@@ -58,8 +58,7 @@ rwire_addr_dev(const struct rmem_qp_addr *addr)
 		struct rsoft_dev *dev = rsoft_domain->dev[i];
 
 		if (dev != NULL && dev->wire != NULL &&
-				memcmp(dev->wire->port->addr.gid, addr->gid, sizeof(addr->gid)) ==
-						0)
+				memcmp(dev->wire->port->addr.gid, gid, 16) == 0)
 			return dev;
 	}
 	return NULL;
