@@ -170,6 +170,7 @@ arg_text(const char *key, const char *value, struct rsoft_args *args, int *ret)
 		size_t size;
 	} texts[] = {{"fault", args->fault, sizeof(args->fault)},
 			{"ip", args->ip, sizeof(args->ip)},
+			{"neigh", args->neigh, sizeof(args->neigh)},
 			{"pcap", args->pcap, sizeof(args->pcap)},
 			{"port", args->port, sizeof(args->port)}};
 	size_t i, len = value == NULL ? 0 : strlen(value);
@@ -256,6 +257,7 @@ static int
 args_check_wire(const struct rsoft_args *args)
 {
 	const char *extra = args->fault[0] != '\0' ? "fault"
+			: args->neigh[0] != '\0'   ? "neigh"
 			: args->pcap[0] != '\0'    ? "pcap"
 			: args->port[0] != '\0'    ? "port"
 			: args->mtu != 0           ? "mtu"

@@ -120,8 +120,8 @@ test_eth() {
 		soft0,ip=127.0.14.1,port=eth:99
 	run_refused 'an ethdev port that is no number' 'port=eth:net_ring0: not the number' \
 		soft0,ip=127.0.14.1,port=eth:net_ring0
-	run_refused 'an ethdev port with IPv6' 'port=eth:0: ip= is not an IPv4 address' \
-		soft0,ip=2001:db8::1,port=eth:0
+	run_refused 'a neighbour of the other family' "neigh=: '192.0.2.1@02:.*' is not ADDRESS@MAC" \
+		soft0,ip=2001:db8::1,port=eth:0,neigh=192.0.2.1@02:00:00:00:00:01
 }
 
 # The survivor ends, either because of the TCP connection or with RETRY_EXC_ERR.
@@ -191,6 +191,10 @@ test_refusals() {
 		soft0,ip=127.0.5.2,port=shm:
 	run_refused 'a name of shared memory that is a path' "port=shm:a/b: the name is not" \
 		soft0,ip=127.0.5.2,port=shm:a/b
+	run_refused 'neigh= of a UDP port' 'neigh=.*: only ports of port=eth have neighbours' \
+		soft0,ip=127.0.5.2,neigh=192.0.2.1@02:00:00:00:00:01
+	run_refused 'neigh= without ip=' 'neigh= without ip=' \
+		soft0,neigh=192.0.2.1@02:00:00:00:00:01
 	run_refused 'port= without ip=' 'port= without ip=' soft0,port=udp
 	run_refused 'fault= without ip=' 'fault= without ip=' 'soft0,fault=loss:0'
 	run_refused 'ip= with engines' 'ip= and engine=' soft0,ip=127.0.5.2,engine=1

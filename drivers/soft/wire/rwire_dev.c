@@ -292,12 +292,16 @@ wire_open_inner(const struct rsoft_args *args, const struct rwire_addr *addr,
 	/* Without faults nothing alters a packet in memory; a file should have all fields. */
 	bool has_icrc = args->fault[0] != '\0' || args->pcap[0] != '\0';
 
+	if (args->neigh[0] != '\0' && strncmp(args->port, eth, sizeof(eth) - 1) != 0) {
+		RSOFT_LOG(ERR, "neigh=%s: only ports of port=eth have neighbours", args->neigh);
+		return -EINVAL;
+	}
 	if (args->port[0] == '\0' || strcmp(args->port, "udp") == 0)
 		return rwire_port_udp_open(addr, port);
 	if (strncmp(args->port, shm, sizeof(shm) - 1) == 0)
 		return rwire_port_shm_open(addr, args->port + sizeof(shm) - 1, has_icrc, port);
 	if (strncmp(args->port, eth, sizeof(eth) - 1) == 0)
-		return rwire_port_eth_open(addr, args->port + sizeof(eth) - 1, port);
+		return rwire_port_eth_open(addr, args->port + sizeof(eth) - 1, args->neigh, port);
 	RSOFT_LOG(ERR, "port=%s: not udp, shm:NAME or eth:NUMBER", args->port);
 	return -EINVAL;
 }

@@ -80,10 +80,12 @@ int rwire_port_shm_open(const struct rwire_addr *addr, const char *name, bool ha
 		struct rwire_port **port);
 
 /*
- * An ethdev port, by its number as text, with an IPv4 address. 0, or: -EINVAL (not a number, not
- * IPv4), -ENODEV (no such port), -EEXIST (it is started), -EPERM, -ENOMEM, -EIO; logged.
+ * An ethdev port, by its number as text, with static neighbours; see rwire_neighs_init(). 0, or:
+ * -EINVAL (not a number, not neighbours), -ENODEV (no such port), -EEXIST (it is started), -EPERM,
+ * -ENOMEM, -EIO; logged.
  */
-int rwire_port_eth_open(const struct rwire_addr *addr, const char *text, struct rwire_port **port);
+int rwire_port_eth_open(const struct rwire_addr *addr, const char *text, const char *neighs,
+		struct rwire_port **port);
 
 /* A port with a descriptor that is readable while packets wait. */
 static inline bool

@@ -3,57 +3,50 @@
  */
 
 /*
- * The port over an ethdev port, IPv4: Ethernet, IP and UDP headers, and ARP.
+ * The port over an ethdev port: Ethernet, IP and UDP headers, and its neighbours.
  *
  * The port is configured, started and closed here: no other code of the application uses it.
- * - Neighbours are learned from the ARP packets received, and requested with ARP. A packet for an
- *   address that is not resolved yet is dropped; the engine sends it again.
+ * - A packet for an address that is not resolved yet is dropped; the engine sends it again.
  * - The lock of the port protects the table of neighbours and the transmit queue, which both the
- *   sender and the receiver, for ARP, use.
- * - Only packets whose lengths agree with what was received, without IP options and fragments, are
- *   passed on.
+ *   sender and the receiver, for replies to neighbours, use.
+ * - Only packets whose lengths agree with what was received, without IP options, extension headers
+ *   and fragments, are passed on.
  */
 
 #include <errno.h>
 #include <stdlib.h>
 
-#include <rte_arp.h>
 #include <rte_cycles.h>
 #include <rte_ethdev.h>
+#include <rte_flow.h>
 #include <rte_ip.h>
 #include <rte_mbuf.h>
 #include <rte_udp.h>
 
 #include "../rsoft.h"
+#include "rwire_neigh.h"
 #include "rwire_port.h"
 
-#define ETH_BURST      32
-#define ETH_DESC       512
-#define ETH_MBUFS      4095
-#define ETH_HEADERS    (RTE_ETHER_HDR_LEN + ETH_IP_UDP)
-#define ETH_IP_UDP     (sizeof(struct rte_ipv4_hdr) + sizeof(struct rte_udp_hdr))
-#define ETH_ROOM       (RTE_PKTMBUF_HEADROOM + ETH_HEADERS + RWIRE_MAX_PKT)
-#define ETH_OVERHEAD   (ETH_IP_UDP + RWIRE_BTH_LEN + RWIRE_MAX_EXT_LEN + 3 + RWIRE_ICRC_LEN)
-#define ETH_NEIGHBOURS 256 /* a power of two */
-#define ETH_ARP_MS     100 /* between two requests for an address */
-
-struct eth_neighbour {
-	rte_be32_t ip; /* 0: unused */
-	bool is_resolved;
-	struct rte_ether_addr mac;
-	uint64_t asked_at; /* TSC */
-};
+#define ETH_BURST       32
+#define ETH_DESC        512
+#define ETH_MBUFS       4095
+#define ETH_MAX_HEADERS (RTE_ETHER_HDR_LEN + sizeof(struct rte_ipv6_hdr) + ETH_UDP)
+#define ETH_UDP         sizeof(struct rte_udp_hdr)
+#define ETH_ROOM        (RTE_PKTMBUF_HEADROOM + ETH_MAX_HEADERS + RWIRE_MAX_PKT)
+#define ETH_EXTRA       (ETH_UDP + RWIRE_BTH_LEN + RWIRE_MAX_EXT_LEN + 3 + RWIRE_ICRC_LEN)
+#define ETH_TTL         64
 
 struct eth_port {
 	struct rwire_port port;
 	uint16_t id;
-	rte_be32_t ip;
-	struct rte_ether_addr mac;
+	bool is_ipv4;
+	uint16_t ip_len; /* of the IP header */
+	rte_be16_t ether_type;
 	struct rte_mempool *pool;
-	uint64_t arp_cycles;
+	struct rte_flow *flow; /* NULL: none */
 
 	rte_ticketlock_t lock; /* of neighbours, and to transmit; the innermost */
-	struct eth_neighbour neighbours[ETH_NEIGHBOURS];
+	struct rwire_neighs neighs;
 
 	/* Of the sender. */
 	struct rwire_frame tx_frame;
@@ -67,107 +60,85 @@ struct eth_port {
 	uint16_t nb_rx;
 };
 
-static rte_be32_t
-eth_ip_of(const struct rwire_addr *addr)
+/* Bytes that precede the BTH. */
+static uint16_t
+eth_headers(const struct eth_port *port)
 {
-	rte_be32_t ip;
-
-	memcpy(&ip, addr->gid + 12, sizeof(ip));
-	return ip;
+	return (uint16_t)(RTE_ETHER_HDR_LEN + port->ip_len + ETH_UDP);
 }
 
-/* The entry of an address: its own, or the one that it takes. Under lock. */
-static struct eth_neighbour *
-eth_neighbour_of(struct eth_port *port, rte_be32_t ip)
-{
-	struct eth_neighbour *one = &port->neighbours[rte_be_to_cpu_32(ip) & (ETH_NEIGHBOURS - 1)];
-
-	if (one->ip != ip)
-		*one = (struct eth_neighbour){.ip = ip};
-	return one;
-}
-
-/* Send an ARP packet. Under lock. */
+/* Send a frame of neighbours. If it is lost, it will be requested again. Under lock. */
 static void
-eth_send_arp(struct eth_port *port, uint16_t opcode, const struct rte_ether_addr *mac,
-		rte_be32_t ip)
+eth_send_frame(struct eth_port *port, const uint8_t *frame, uint32_t len)
 {
-	struct rte_ether_hdr *eth;
-	struct rte_arp_hdr *arp;
-	struct rte_mbuf *mbuf;
+	struct rte_mbuf *mbuf = rte_pktmbuf_alloc(port->pool);
 
-	mbuf = rte_pktmbuf_alloc(port->pool);
 	if (mbuf == NULL)
 		return;
-	eth = (struct rte_ether_hdr *)rte_pktmbuf_append(mbuf, sizeof(*eth) + sizeof(*arp));
-	arp = (struct rte_arp_hdr *)(eth + 1);
-	eth->dst_addr = *mac;
-	eth->src_addr = port->mac;
-	eth->ether_type = rte_cpu_to_be_16(RTE_ETHER_TYPE_ARP);
-	arp->arp_hardware = rte_cpu_to_be_16(RTE_ARP_HRD_ETHER);
-	arp->arp_protocol = rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV4);
-	arp->arp_hlen = RTE_ETHER_ADDR_LEN;
-	arp->arp_plen = sizeof(ip);
-	arp->arp_opcode = rte_cpu_to_be_16(opcode);
-	arp->arp_data.arp_sha = port->mac;
-	arp->arp_data.arp_sip = port->ip;
-	if (opcode == RTE_ARP_OP_REPLY)
-		arp->arp_data.arp_tha = *mac;
-	else
-		memset(&arp->arp_data.arp_tha, 0, sizeof(arp->arp_data.arp_tha));
-	arp->arp_data.arp_tip = ip;
-	/* If it is lost, it will be requested again. */
+	memcpy(rte_pktmbuf_append(mbuf, (uint16_t)len), frame, len);
 	if (rte_eth_tx_burst(port->id, 0, &mbuf, 1) == 0)
 		rte_pktmbuf_free(mbuf);
 }
 
 /* The MAC of an address; false: it is requested. */
 static bool
-eth_resolve(struct eth_port *port, rte_be32_t ip, struct rte_ether_addr *mac)
+eth_resolve(struct eth_port *port, const struct rwire_addr *addr, struct rte_ether_addr *mac)
 {
-	static const struct rte_ether_addr all = {{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}};
-	struct eth_neighbour *one;
-	uint64_t now = rte_rdtsc();
+	uint8_t request[RWIRE_NEIGH_FRAME];
 	bool is_resolved;
+	uint32_t len;
 
 	rte_ticketlock_lock(&port->lock);
-	one = eth_neighbour_of(port, ip);
-	if (ip == port->ip) {
-		one->mac = port->mac;
-		one->is_resolved = true;
-	}
-	is_resolved = one->is_resolved;
-	*mac = one->mac;
-	if (!is_resolved && (one->asked_at == 0 || now - one->asked_at > port->arp_cycles)) {
-		one->asked_at = now;
-		eth_send_arp(port, RTE_ARP_OP_REQUEST, &all, ip);
-	}
+	is_resolved = rwire_neigh_resolve(&port->neighs, addr, rte_rdtsc(), mac, request, &len);
+	if (len != 0)
+		eth_send_frame(port, request, len);
 	rte_ticketlock_unlock(&port->lock);
 	return is_resolved;
 }
 
-/* Learn the sender of an ARP packet that is for this address, and answer a request. */
+/* A frame that is not for the engine. */
 static void
-eth_receive_arp(struct eth_port *port, const struct rte_mbuf *mbuf)
+eth_receive_neigh(struct eth_port *port, const struct rte_mbuf *mbuf)
 {
-	const struct rte_arp_hdr *arp = rte_pktmbuf_mtod_offset(
-			mbuf, const struct rte_arp_hdr *, RTE_ETHER_HDR_LEN);
-	struct eth_neighbour *one;
+	uint8_t reply[RWIRE_NEIGH_FRAME];
+	uint32_t len;
 
-	if (mbuf->data_len < RTE_ETHER_HDR_LEN + sizeof(*arp) ||
-			arp->arp_hardware != rte_cpu_to_be_16(RTE_ARP_HRD_ETHER) ||
-			arp->arp_protocol != rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV4) ||
-			arp->arp_hlen != RTE_ETHER_ADDR_LEN || arp->arp_plen != 4 ||
-			arp->arp_data.arp_tip != port->ip || arp->arp_data.arp_sip == 0 ||
-			arp->arp_data.arp_sip == port->ip)
-		return;
 	rte_ticketlock_lock(&port->lock);
-	one = eth_neighbour_of(port, arp->arp_data.arp_sip);
-	one->mac = arp->arp_data.arp_sha;
-	one->is_resolved = true;
-	if (arp->arp_opcode == rte_cpu_to_be_16(RTE_ARP_OP_REQUEST))
-		eth_send_arp(port, RTE_ARP_OP_REPLY, &arp->arp_data.arp_sha, arp->arp_data.arp_sip);
+	len = rwire_neigh_receive(&port->neighs, rte_pktmbuf_mtod(mbuf, const uint8_t *),
+			mbuf->data_len, rte_rdtsc(), reply);
+	if (len != 0)
+		eth_send_frame(port, reply, len);
 	rte_ticketlock_unlock(&port->lock);
+}
+
+/* Check an IPv4 header and store its source; the length of its packet, or 0: it is dropped. */
+static uint32_t
+eth_check_ipv4(const struct eth_port *port, const void *header, struct rwire_flow *flow)
+{
+	const struct rte_ipv4_hdr *ip = header;
+
+	if (ip->version_ihl != RTE_IPV4_VHL_DEF || ip->next_proto_id != IPPROTO_UDP ||
+			(ip->fragment_offset & RTE_BE16((uint16_t)~RTE_IPV4_HDR_DF_FLAG)) != 0 ||
+			memcmp(&ip->dst_addr, port->port.addr.gid + 12, 4) != 0 ||
+			rte_ipv4_cksum(ip) != 0)
+		return 0;
+	flow->src = port->port.addr; /* its prefix */
+	memcpy(flow->src.gid + 12, &ip->src_addr, sizeof(ip->src_addr));
+	flow->ip_id = rte_be_to_cpu_16(ip->packet_id);
+	return rte_be_to_cpu_16(ip->total_length);
+}
+
+static uint32_t
+eth_check_ipv6(const struct eth_port *port, const void *header, struct rwire_flow *flow)
+{
+	const struct rte_ipv6_hdr *ip = header;
+
+	if ((ip->vtc_flow & RTE_BE32(UINT32_C(0xf) << 28)) != RTE_BE32(UINT32_C(6) << 28) ||
+			ip->proto != IPPROTO_UDP ||
+			memcmp(ip->dst_addr, port->port.addr.gid, sizeof(ip->dst_addr)) != 0)
+		return 0;
+	memcpy(flow->src.gid, ip->src_addr, sizeof(ip->src_addr));
+	return rte_be_to_cpu_16(ip->payload_len) + (uint32_t)sizeof(*ip);
 }
 
 /* Check the headers of a packet and describe it; false: it is not for the engine. */
@@ -175,35 +146,26 @@ static bool
 eth_receive(struct eth_port *port, struct rte_mbuf *mbuf, struct rwire_frame *frame)
 {
 	const struct rte_ether_hdr *eth = rte_pktmbuf_mtod(mbuf, const struct rte_ether_hdr *);
-	const struct rte_ipv4_hdr *ip = (const struct rte_ipv4_hdr *)(eth + 1);
-	const struct rte_udp_hdr *udp = (const struct rte_udp_hdr *)(ip + 1);
-	uint32_t total, len;
+	const void *ip = eth + 1;
+	const struct rte_udp_hdr *udp = RTE_PTR_ADD(ip, port->ip_len);
+	uint32_t total = 0, len;
 
 	if (mbuf->nb_segs != 1 || mbuf->data_len < RTE_ETHER_HDR_LEN)
 		return false;
-	if (eth->ether_type == rte_cpu_to_be_16(RTE_ETHER_TYPE_ARP)) {
-		eth_receive_arp(port, mbuf);
+	if (eth->ether_type == port->ether_type && mbuf->data_len >= eth_headers(port))
+		total = port->is_ipv4 ? eth_check_ipv4(port, ip, &frame->flow)
+				      : eth_check_ipv6(port, ip, &frame->flow);
+	if (total == 0) {
+		eth_receive_neigh(port, mbuf);
 		return false;
 	}
-	if (eth->ether_type != rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV4) ||
-			mbuf->data_len < ETH_HEADERS)
-		return false;
-	total = rte_be_to_cpu_16(ip->total_length);
 	len = rte_be_to_cpu_16(udp->dgram_len);
-	if (ip->version_ihl != RTE_IPV4_VHL_DEF || ip->next_proto_id != IPPROTO_UDP ||
-			(ip->fragment_offset & rte_cpu_to_be_16((uint16_t)~RTE_IPV4_HDR_DF_FLAG)) !=
-					0 ||
-			ip->dst_addr != port->ip || rte_ipv4_cksum(ip) != 0 ||
-			udp->dst_port != rte_cpu_to_be_16(RWIRE_UDP_PORT) ||
-			RTE_ETHER_HDR_LEN + total > mbuf->data_len || len < sizeof(*udp) ||
-			len != total - sizeof(*ip))
+	if (total < port->ip_len + ETH_UDP || udp->dst_port != RTE_BE16(RWIRE_UDP_PORT) ||
+			RTE_ETHER_HDR_LEN + total > mbuf->data_len || len != total - port->ip_len)
 		return false;
 	frame->bth = frame->data = (uint8_t *)(uintptr_t)(udp + 1);
 	frame->len = len - (uint32_t)sizeof(*udp);
-	frame->flow.src = port->port.addr; /* its prefix */
-	memcpy(frame->flow.src.gid + 12, &ip->src_addr, sizeof(ip->src_addr));
 	frame->flow.src_port = rte_be_to_cpu_16(udp->src_port);
-	frame->flow.ip_id = rte_be_to_cpu_16(ip->packet_id);
 	return true;
 }
 
@@ -237,7 +199,7 @@ eth_tx_get(struct rwire_port *base, const struct rwire_addr *dst)
 		port->tx_mbuf = rte_pktmbuf_alloc(port->pool);
 	if (port->tx_mbuf == NULL)
 		return NULL;
-	port->tx_frame.bth = rte_pktmbuf_mtod_offset(port->tx_mbuf, uint8_t *, ETH_HEADERS);
+	port->tx_frame.bth = rte_pktmbuf_mtod_offset(port->tx_mbuf, uint8_t *, eth_headers(port));
 	port->tx_frame.flow.src = base->addr;
 	port->tx_frame.flow.dst = *dst;
 	port->tx_frame.flow.src_port = RWIRE_UDP_PORT;
@@ -245,29 +207,49 @@ eth_tx_get(struct rwire_port *base, const struct rwire_addr *dst)
 	return &port->tx_frame;
 }
 
+static void
+eth_build_ipv4(const struct rwire_flow *flow, uint16_t udp_len, struct rte_ipv4_hdr *ip)
+{
+	*ip = (struct rte_ipv4_hdr){.version_ihl = RTE_IPV4_VHL_DEF,
+			.total_length = rte_cpu_to_be_16((uint16_t)(sizeof(*ip) + udp_len)),
+			.fragment_offset = RTE_BE16(RTE_IPV4_HDR_DF_FLAG),
+			.time_to_live = ETH_TTL,
+			.next_proto_id = IPPROTO_UDP};
+	memcpy(&ip->src_addr, flow->src.gid + 12, sizeof(ip->src_addr));
+	memcpy(&ip->dst_addr, flow->dst.gid + 12, sizeof(ip->dst_addr));
+	ip->hdr_checksum = rte_ipv4_cksum(ip);
+}
+
+static void
+eth_build_ipv6(const struct rwire_flow *flow, uint16_t udp_len, struct rte_ipv6_hdr *ip)
+{
+	*ip = (struct rte_ipv6_hdr){.vtc_flow = RTE_BE32(UINT32_C(6) << 28),
+			.payload_len = rte_cpu_to_be_16(udp_len),
+			.proto = IPPROTO_UDP,
+			.hop_limits = ETH_TTL};
+	memcpy(ip->src_addr, flow->src.gid, sizeof(ip->src_addr));
+	memcpy(ip->dst_addr, flow->dst.gid, sizeof(ip->dst_addr));
+}
+
 /* Store the headers that precede the BTH. */
 static void
 eth_build(struct eth_port *port, const struct rwire_frame *frame, const struct rte_ether_addr *mac)
 {
-	uint16_t udp_len = (uint16_t)(sizeof(struct rte_udp_hdr) + frame->len);
+	uint16_t udp_len = (uint16_t)(ETH_UDP + frame->len);
 	struct rte_ether_hdr *eth = rte_pktmbuf_mtod(port->tx_mbuf, struct rte_ether_hdr *);
-	struct rte_ipv4_hdr *ip = (struct rte_ipv4_hdr *)(eth + 1);
-	struct rte_udp_hdr *udp = (struct rte_udp_hdr *)(ip + 1);
+	void *ip = eth + 1;
+	struct rte_udp_hdr *udp = RTE_PTR_ADD(ip, port->ip_len);
 
 	eth->dst_addr = *mac;
-	eth->src_addr = port->mac;
-	eth->ether_type = rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV4);
-	*ip = (struct rte_ipv4_hdr){.version_ihl = RTE_IPV4_VHL_DEF,
-			.total_length = rte_cpu_to_be_16((uint16_t)(sizeof(*ip) + udp_len)),
-			.fragment_offset = rte_cpu_to_be_16(RTE_IPV4_HDR_DF_FLAG),
-			.time_to_live = 64,
-			.next_proto_id = IPPROTO_UDP,
-			.src_addr = port->ip,
-			.dst_addr = eth_ip_of(&frame->flow.dst)};
-	ip->hdr_checksum = rte_ipv4_cksum(ip);
-	/* Without a checksum (RFC 768): the ICRC covers the packet. */
+	eth->src_addr = port->neighs.mac;
+	eth->ether_type = port->ether_type;
+	if (port->is_ipv4)
+		eth_build_ipv4(&frame->flow, udp_len, ip);
+	else
+		eth_build_ipv6(&frame->flow, udp_len, ip);
+	/* Without a checksum (IBTA A17.4.4, RFC 6935): the ICRC covers the packet. */
 	*udp = (struct rte_udp_hdr){.src_port = rte_cpu_to_be_16(frame->flow.src_port),
-			.dst_port = rte_cpu_to_be_16(RWIRE_UDP_PORT),
+			.dst_port = RTE_BE16(RWIRE_UDP_PORT),
 			.dgram_len = rte_cpu_to_be_16(udp_len)};
 }
 
@@ -277,12 +259,12 @@ eth_tx_put(struct rwire_port *base, struct rwire_frame *frame)
 	struct eth_port *port = (struct eth_port *)base;
 	struct rte_ether_addr mac;
 
-	if (!eth_resolve(port, eth_ip_of(&frame->flow.dst), &mac)) {
+	if (!eth_resolve(port, &frame->flow.dst, &mac)) {
 		RSOFT_COUNT(base->stats.tx_dropped, 1);
 		return;
 	}
 	eth_build(port, frame, &mac);
-	port->tx_mbuf->data_len = (uint16_t)(ETH_HEADERS + frame->len);
+	port->tx_mbuf->data_len = (uint16_t)(eth_headers(port) + frame->len);
 	port->tx_mbuf->pkt_len = port->tx_mbuf->data_len;
 	port->tx[port->nb_tx++] = port->tx_mbuf;
 	port->tx_mbuf = NULL;
@@ -348,6 +330,66 @@ eth_drain(struct eth_port *port)
 	}
 }
 
+/* Have the port steer the packets of the wire to the queue, if its driver has flow rules. */
+static void
+eth_add_flow(struct eth_port *port)
+{
+	const struct rte_flow_attr attr = {.ingress = 1};
+	const struct rte_flow_item_udp udp = {.hdr.dst_port = RTE_BE16(RWIRE_UDP_PORT)};
+	const struct rte_flow_item_udp udp_mask = {.hdr.dst_port = RTE_BE16(UINT16_MAX)};
+	struct rte_flow_item_ipv4 ipv4 = {0}, ipv4_mask = {.hdr.dst_addr = UINT32_MAX};
+	struct rte_flow_item_ipv6 ipv6 = {0}, ipv6_mask = {0};
+	const struct rte_flow_action_queue queue = {.index = 0};
+	const struct rte_flow_action actions[] = {
+			{.type = RTE_FLOW_ACTION_TYPE_QUEUE, .conf = &queue},
+			{.type = RTE_FLOW_ACTION_TYPE_END}};
+	struct rte_flow_item items[] = {{.type = RTE_FLOW_ITEM_TYPE_ETH},
+			{.type = RTE_FLOW_ITEM_TYPE_IPV4, .spec = &ipv4, .mask = &ipv4_mask},
+			{.type = RTE_FLOW_ITEM_TYPE_UDP, .spec = &udp, .mask = &udp_mask},
+			{.type = RTE_FLOW_ITEM_TYPE_END}};
+	struct rte_flow_error error = {0};
+
+	memcpy(&ipv4.hdr.dst_addr, port->port.addr.gid + 12, sizeof(ipv4.hdr.dst_addr));
+	memcpy(ipv6.hdr.dst_addr, port->port.addr.gid, sizeof(ipv6.hdr.dst_addr));
+	memset(ipv6_mask.hdr.dst_addr, 0xff, sizeof(ipv6_mask.hdr.dst_addr));
+	if (!port->is_ipv4)
+		items[1] = (struct rte_flow_item){
+				.type = RTE_FLOW_ITEM_TYPE_IPV6, .spec = &ipv6, .mask = &ipv6_mask};
+	port->flow = rte_flow_create(port->id, &attr, items, actions, &error);
+	if (port->flow == NULL)
+		RSOFT_LOG(INFO, "port=eth:%u: no flow rule for UDP port %u: %s", port->id,
+				RWIRE_UDP_PORT, error.message != NULL ? error.message : "refused");
+}
+
+/* Have the port receive neighbour solicitations. */
+static void
+eth_join(struct eth_port *port)
+{
+	struct rte_ether_addr group = rwire_neigh_group(&port->port.addr);
+
+	if (port->is_ipv4 || rte_eth_dev_set_mc_addr_list(port->id, &group, 1) == 0 ||
+			rte_eth_allmulticast_enable(port->id) == 0 ||
+			rte_eth_promiscuous_enable(port->id) == 0)
+		return;
+	RSOFT_LOG(INFO,
+			"port=eth:%u: its driver has no multicast addresses: it may not receive "
+			"neighbour solicitations",
+			port->id);
+}
+
+/* Undo eth_join() and eth_add_flow(). */
+static void
+eth_leave(struct eth_port *port)
+{
+	if (port->flow != NULL)
+		(void)rte_flow_destroy(port->id, port->flow, NULL);
+	if (port->is_ipv4)
+		return;
+	(void)rte_eth_dev_set_mc_addr_list(port->id, NULL, 0);
+	(void)rte_eth_allmulticast_disable(port->id);
+	(void)rte_eth_promiscuous_disable(port->id);
+}
+
 static void
 eth_close(struct rwire_port *base)
 {
@@ -357,6 +399,7 @@ eth_close(struct rwire_port *base)
 	rte_pktmbuf_free_bulk(port->tx, port->nb_tx);
 	rte_pktmbuf_free(port->tx_mbuf);
 	eth_drain(port);
+	eth_leave(port);
 	(void)rte_eth_dev_stop(port->id);
 	eth_free(port);
 }
@@ -422,44 +465,61 @@ eth_open_pool(struct eth_port *port)
 	return -ENOMEM;
 }
 
-static int
+static void
 eth_init(struct eth_port *port, const struct rwire_addr *addr)
 {
-	const struct rte_eth_conf conf = {0};
-	uint16_t mtu = 0, i;
-	int rc;
+	uint16_t i;
 
 	port->port.ops = &eth_ops;
 	port->port.addr = *addr;
 	port->port.fd = -1;
 	port->port.has_icrc = true;
-	port->ip = eth_ip_of(addr);
-	port->arp_cycles = rte_get_tsc_hz() / 1000 * ETH_ARP_MS;
+	port->is_ipv4 = rwire_addr_is_ipv4(addr);
+	port->ip_len = port->is_ipv4 ? sizeof(struct rte_ipv4_hdr) : sizeof(struct rte_ipv6_hdr);
+	port->ether_type = port->is_ipv4 ? RTE_BE16(RTE_ETHER_TYPE_IPV4)
+					 : RTE_BE16(RTE_ETHER_TYPE_IPV6);
 	rte_ticketlock_init(&port->lock);
 	for (i = 0; i < RWIRE_RX_BURST; i++) {
 		port->rx_frame[i].is_id_known = port->rx_frame[i].has_icrc = true;
 		port->rx_frame[i].flow.dst = *addr;
 	}
-	rc = rte_eth_macaddr_get(port->id, &port->mac);
+}
+
+static int
+eth_open(struct eth_port *port, const char *neighs)
+{
+	const struct rte_eth_conf conf = {0};
+	struct rte_ether_addr mac;
+	uint16_t mtu = 0;
+	int rc;
+
+	rc = rte_eth_macaddr_get(port->id, &mac);
 	if (rc == 0)
 		rc = rte_eth_dev_get_mtu(port->id, &mtu);
 	if (rc != 0)
 		return eth_fail(port, "no MAC address or MTU", rc);
+	rc = rwire_neighs_init(&port->neighs, &port->port.addr, &mac, neighs);
+	if (rc != 0)
+		return rc;
 	port->port.max_mtu = RWIRE_MAX_MTU;
-	while (port->port.max_mtu > 256 && port->port.max_mtu + ETH_OVERHEAD > mtu)
+	while (port->port.max_mtu > 256 && port->port.max_mtu + port->ip_len + ETH_EXTRA > mtu)
 		port->port.max_mtu /= 2;
 	rc = rte_eth_dev_configure(port->id, 1, 1, &conf);
 	if (rc != 0)
 		return eth_fail(port, "rte_eth_dev_configure()", rc);
 	rc = eth_open_pool(port);
+	if (rc == 0)
+		rc = eth_start(port);
 	if (rc != 0)
 		return rc;
-	return eth_start(port);
+	eth_join(port);
+	eth_add_flow(port);
+	return 0;
 }
 
 /* The ethdev port of a text; an errno, logged. */
 static int
-eth_parse(const struct rwire_addr *addr, const char *text, uint16_t *id)
+eth_parse(const char *text, uint16_t *id)
 {
 	char *end;
 	unsigned long number = strtoul(text, &end, 10);
@@ -467,10 +527,6 @@ eth_parse(const struct rwire_addr *addr, const char *text, uint16_t *id)
 	if (text[0] < '0' || text[0] > '9' || *end != '\0' || number >= RTE_MAX_ETHPORTS) {
 		RSOFT_LOG(ERR, "port=eth:%s: not the number of an ethdev port, 0 to %u", text,
 				RTE_MAX_ETHPORTS - 1);
-		return -EINVAL;
-	}
-	if (!rwire_addr_is_ipv4(addr)) {
-		RSOFT_LOG(ERR, "port=eth:%s: ip= is not an IPv4 address", text);
 		return -EINVAL;
 	}
 	*id = (uint16_t)number;
@@ -483,20 +539,22 @@ eth_parse(const struct rwire_addr *addr, const char *text, uint16_t *id)
 }
 
 int
-rwire_port_eth_open(const struct rwire_addr *addr, const char *text, struct rwire_port **out)
+rwire_port_eth_open(const struct rwire_addr *addr, const char *text, const char *neighs,
+		struct rwire_port **out)
 {
 	struct eth_port *port;
 	uint16_t id = 0;
 	int rc;
 
-	rc = eth_parse(addr, text, &id);
+	rc = eth_parse(text, &id);
 	if (rc != 0)
 		return rc;
 	port = calloc(1, sizeof(*port));
 	if (port == NULL)
 		return -ENOMEM;
 	port->id = id;
-	rc = eth_init(port, addr);
+	eth_init(port, addr);
+	rc = eth_open(port, neighs);
 	if (rc != 0) {
 		eth_free(port);
 		return rc;
