@@ -67,7 +67,8 @@ ACCESS = [
 # Grace periods.
 WAITS = [
     m('grace-enter', SOFT + 'rsoft_grace.h',
-      'rte_rcu_qsbr_thread_online(rsoft_domain->qsbr, lcore);', '(void)rsoft_domain;',
+      '__atomic_load_n(&grace->token, __ATOMIC_RELAXED), __ATOMIC_RELEASE);',
+      'UINT64_C(0), __ATOMIC_RELEASE);',
       'lcores that execute are waited for', GRACE),
     m('grace-local-inv', SOFT + 'rsoft_req.c',
       'if (rsoft_grace_start(run->lcore, &sq->token))',

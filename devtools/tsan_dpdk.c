@@ -9,7 +9,7 @@
  * Each function here stands before DPDK's of the same name and calls it, or does as it does,
  * with an order that ThreadSanitizer sees and that DPDK's keeps as well: calls of the heap are
  * one after the other; a service runs after it was registered, and has ended its call when
- * rte_service_may_be_active() reports it; a grace period ends after the accesses of readers in it.
+ * rte_service_may_be_active() reports it.
  */
 
 #define _GNU_SOURCE
@@ -20,7 +20,6 @@
 
 #include <rte_malloc.h>
 #include <rte_memzone.h>
-#include <rte_rcu_qsbr.h>
 #include <rte_service.h>
 #include <rte_service_component.h>
 
@@ -125,14 +124,4 @@ rte_service_may_be_active(uint32_t id)
 
 	order_services();
 	return result;
-}
-
-void
-rte_rcu_qsbr_synchronize(struct rte_rcu_qsbr *v, unsigned int thread_id)
-{
-	uint64_t token = rte_rcu_qsbr_start(v);
-
-	if (thread_id != RTE_QSBR_THRID_INVALID)
-		rte_rcu_qsbr_quiescent(v, thread_id);
-	rte_rcu_qsbr_check(v, token, true);
 }

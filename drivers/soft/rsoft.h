@@ -47,7 +47,6 @@
 
 #include <rmem_driver.h>
 
-struct rte_rcu_qsbr;
 struct rwire;
 struct rwire_qp;
 
@@ -422,12 +421,25 @@ struct rsoft_dev {
 	struct rsoft_engine engine[RSOFT_MAX_ENGINES];
 };
 
+/* An lcore that uses keys. */
+struct rsoft_grace_lcore {
+	uint64_t token; /* that it has loaded; 0: it is outside; atomic */
+} __rte_cache_aligned;
+
+/* Grace periods; see rsoft_grace.h. */
+struct rsoft_grace {
+	struct rsoft_grace_lcore lcore[RTE_MAX_LCORE];
+	uint64_t token;                          /* of the last one, from 1 on; atomic */
+	uint32_t nb_lcores __rte_cache_aligned;  /* registered; atomic */
+	uint64_t lcores[RTE_MAX_LCORE / 64 + 1]; /* these, by bits; atomic */
+};
+
 /* Shared by all software devices: one set of lcores to wait for, one table of devices. */
 struct rsoft_domain {
 	rte_ticketlock_t lock; /* of dev[], of each device's qps[], and of connections */
 	uint32_t next_cookie;
 	struct rsoft_dev *dev[RMEM_MAX_DEVS];
-	struct rte_rcu_qsbr *qsbr;
+	struct rsoft_grace grace;
 };
 
 extern struct rsoft_domain *rsoft_domain;

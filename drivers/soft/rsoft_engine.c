@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include <rte_memory.h>
 #include <rte_pause.h>
 #include <rte_service.h>
 #include <rte_service_component.h>

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include <rte_memzone.h>
+#include <rte_pause.h>
 
 #include "rsoft_grace.h"
 #include "rsoft_guard.h"
@@ -20,8 +21,6 @@ __thread unsigned int rsoft_grace_lcore = LCORE_ID_ANY;
 int
 rsoft_domain_get(void)
 {
-	size_t head = RTE_ALIGN_CEIL(sizeof(struct rsoft_domain), RTE_CACHE_LINE_SIZE);
-	size_t size = head + rte_rcu_qsbr_get_memsize(RTE_MAX_LCORE);
 	const struct rte_memzone *mz;
 	struct rsoft_domain *domain;
 
@@ -32,16 +31,15 @@ rsoft_domain_get(void)
 		rsoft_domain = mz->addr;
 		return 0;
 	}
-	mz = rte_memzone_reserve(RSOFT_DOMAIN_NAME, size, SOCKET_ID_ANY, 0);
+	mz = rte_memzone_reserve(RSOFT_DOMAIN_NAME, sizeof(*domain), SOCKET_ID_ANY, 0);
 	if (mz == NULL) {
-		RSOFT_LOG(ERR, "no memory for the %zu bytes that devices share", size);
+		RSOFT_LOG(ERR, "no memory for the %zu bytes that devices share", sizeof(*domain));
 		return -ENOMEM;
 	}
 	domain = mz->addr;
-	memset(domain, 0, size);
+	memset(domain, 0, sizeof(*domain));
 	rte_ticketlock_init(&domain->lock);
-	domain->qsbr = RTE_PTR_ADD(mz->addr, head);
-	rte_rcu_qsbr_init(domain->qsbr, RTE_MAX_LCORE);
+	domain->grace.token = 1;
 	rsoft_domain = domain;
 	return 0;
 }
@@ -49,17 +47,45 @@ rsoft_domain_get(void)
 void
 rsoft_grace_register(unsigned int lcore)
 {
-	/* It can't fail: the lcore number is below the maximum given to init. */
-	rte_rcu_qsbr_thread_register(rsoft_domain->qsbr, lcore);
+	struct rsoft_grace *grace = &rsoft_domain->grace;
+	const uint64_t bit = UINT64_C(1) << lcore % 64;
+
+	/* Another thread may have been this lcore earlier. */
+	if ((__atomic_fetch_or(&grace->lcores[lcore / 64], bit, __ATOMIC_RELAXED) & bit) == 0)
+		__atomic_fetch_add(&grace->nb_lcores, 1, __ATOMIC_RELAXED);
 	rsoft_guard_unblock();
 	rsoft_grace_lcore = lcore;
+}
+
+bool
+rsoft_grace_check(uint64_t token)
+{
+	const struct rsoft_grace *grace = &rsoft_domain->grace;
+	unsigned int i;
+
+	for (i = 0; i < RTE_DIM(grace->lcores); i++) {
+		uint64_t left = __atomic_load_n(&grace->lcores[i], __ATOMIC_RELAXED);
+
+		for (; left != 0; left &= left - 1) {
+			unsigned int lcore = 64 * i + (unsigned int)__builtin_ctzll(left);
+			uint64_t seen = __atomic_load_n(
+					&grace->lcore[lcore].token, __ATOMIC_ACQUIRE);
+
+			if (seen != 0 && seen < token)
+				return false;
+		}
+	}
+	return true;
 }
 
 void
 rsoft_grace_wait(void)
 {
+	uint64_t token;
+
 	/* All stores before the call, of any memory order, are ordered before the loads. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	rte_rcu_qsbr_synchronize(rsoft_domain->qsbr, RTE_QSBR_THRID_INVALID);
-	__atomic_thread_fence(__ATOMIC_ACQUIRE); /* as in rsoft_grace_check() */
+	token = __atomic_add_fetch(&rsoft_domain->grace.token, 1, __ATOMIC_RELEASE);
+	while (!rsoft_grace_check(token))
+		rte_pause();
 }

@@ -18,10 +18,13 @@
  *   the lcore:       store that it is inside; fence; load the key (or peer, counter, producers)
  *   the invalidator: store the key;           fence; load which lcores are inside
  *
- * Either the lcore loads the new key, or the invalidator loads that the lcore is inside. The
- * fence of the lcore is in rte_rcu_qsbr_thread_online(), that of the invalidator here, since
- * rte_rcu_qsbr_start() only releases. rsoft_grace_start() also loads the number of registered
- * lcores after it: with one there is no wait, and the token is not used.
+ * Either the lcore loads the new key, or the invalidator loads that the lcore is inside. The same
+ * holds for the store that registers the lcore. rsoft_grace_start() also loads the number of
+ * registered lcores: with one there is no wait, and the token is not used.
+ *
+ * Tokens number the grace periods. An lcore inside has the last one that it has loaded, without
+ * holding anything, so it delays those with later ones only. Each wait loads the tokens of all
+ * lcores itself: what another wait has seen is no proof for a later token.
  */
 
 #ifndef RSOFT_GRACE_H
@@ -29,8 +32,8 @@
 
 #include <stdbool.h>
 
+#include <rte_atomic.h>
 #include <rte_lcore.h>
-#include <rte_rcu_qsbr.h>
 
 #include "rsoft.h"
 
@@ -56,13 +59,21 @@ void rsoft_grace_register(unsigned int lcore);
 /* Wait until no lcore uses objects revoked before the call. Not from inside. */
 void rsoft_grace_wait(void);
 
+/* Whether the grace period of a token is over. */
+bool rsoft_grace_check(uint64_t token);
+
 /* Go inside; for the thread of that lcore. */
 static inline void
 rsoft_grace_enter_lcore(unsigned int lcore)
 {
+	struct rsoft_grace *grace = &rsoft_domain->grace;
+
 	if (unlikely(rsoft_grace_lcore != lcore))
 		rsoft_grace_register(lcore);
-	rte_rcu_qsbr_thread_online(rsoft_domain->qsbr, lcore);
+	/* Release: a wait that loads it may have missed the end of the previous section. */
+	__atomic_store_n(&grace->lcore[lcore].token,
+			__atomic_load_n(&grace->token, __ATOMIC_RELAXED), __ATOMIC_RELEASE);
+	rte_smp_mb();
 }
 
 /* Go inside. Returns the lcore, or LCORE_ID_ANY for a thread that EAL does not know. */
@@ -80,20 +91,18 @@ rsoft_grace_enter(void)
 static inline void
 rsoft_grace_leave(unsigned int lcore)
 {
-	rte_rcu_qsbr_thread_offline(rsoft_domain->qsbr, lcore);
+	__atomic_store_n(&rsoft_domain->grace.lcore[lcore].token, 0, __ATOMIC_RELEASE);
 }
 
-/*
- * Whether a grace period is over. One that another thread saw the end of is known by a relaxed
- * load: the fence orders what the caller does next after the accesses that ended.
- */
-static inline bool
-rsoft_grace_check(uint64_t token)
+/* Inside, holding nothing: accesses so far have ended, and keys are loaded again. */
+static inline void
+rsoft_grace_quiescent(unsigned int lcore)
 {
-	if (rte_rcu_qsbr_check(rsoft_domain->qsbr, token, false) != 1)
-		return false;
-	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	return true;
+	struct rsoft_grace *grace = &rsoft_domain->grace;
+	uint64_t token = __atomic_load_n(&grace->token, __ATOMIC_ACQUIRE);
+
+	if (token != __atomic_load_n(&grace->lcore[lcore].token, __ATOMIC_RELAXED))
+		__atomic_store_n(&grace->lcore[lcore].token, token, __ATOMIC_RELEASE);
 }
 
 /*
@@ -103,13 +112,13 @@ rsoft_grace_check(uint64_t token)
 static inline bool
 rsoft_grace_start(unsigned int lcore, uint64_t *token)
 {
-	struct rte_rcu_qsbr *v = rsoft_domain->qsbr;
+	struct rsoft_grace *grace = &rsoft_domain->grace;
 
 	RSOFT_FENCE_AFTER_ATOMIC();
-	if (__atomic_load_n(&v->num_threads, __ATOMIC_SEQ_CST) == 1)
+	if (__atomic_load_n(&grace->nb_lcores, __ATOMIC_RELAXED) == 1)
 		return true;
-	*token = rte_rcu_qsbr_start(v);
-	rte_rcu_qsbr_quiescent(v, lcore);
+	*token = __atomic_add_fetch(&grace->token, 1, __ATOMIC_RELEASE);
+	rsoft_grace_quiescent(lcore);
 	return rsoft_grace_check(*token);
 }
 
@@ -117,7 +126,7 @@ rsoft_grace_start(unsigned int lcore, uint64_t *token)
 static inline bool
 rsoft_grace_over(unsigned int lcore, uint64_t token)
 {
-	rte_rcu_qsbr_quiescent(rsoft_domain->qsbr, lcore);
+	rsoft_grace_quiescent(lcore);
 	return rsoft_grace_check(token);
 }
 
