@@ -10,7 +10,7 @@
 # fuzz leave a CPU idle for some of the time, and the others do not depend on time.
 gates='
 tree
-headers
+model headers
 gcc
 user
 huge

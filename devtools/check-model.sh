@@ -1,0 +1,10 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# The ordering protocols of drivers/soft under the C11 memory model (doc/memory_order.md): first the
+# explorer by litmus tests whose verdicts are known, then the protocols with the orders of the source.
+
+. "$(dirname -- "$0")/common.sh"
+need python3
+
+devtools/rc11_test.py
+devtools/litmus.py
