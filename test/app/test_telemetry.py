@@ -116,7 +116,7 @@ def check_leases(client):
     assert lease['backend'] == 'fast-register MRs' and lease['max_leases'] == 64, lease
     assert lease['keys'] >= lease['min_keys'] == 16 and lease['peak_keys'] <= 64, lease
     assert lease['leases'] <= lease['peak_leases'] <= 16, lease
-    assert lease['failed'] == lease['replaced'] == lease['expired'] == 0, lease
+    assert lease['failed'] == lease['keys_replaced'] == lease['expired'] == 0, lease
     before = lease['revoked']
     client.wait_for(lambda: client.ask('/rmem/lease,' + name)['revoked'] > before)
     assert client.ask('/rmem/lease,soft0,0') is None
