@@ -280,7 +280,7 @@ CLASS = [
     m('fd-end', RMEM + 'rmem_mr_fd.c',
       'attr->length > (uint64_t)st.st_size - attr->fd_offset)', 'false)',
       'bytes beyond the end of a file', ['mr_fd']),
-    m('fd-unmap', RMEM + 'rmem_mr_fd.c', '(mr->flags & RMEM_MR_SHARED) == 0)', 'true)',
+    m('fd-unmap', RMEM + 'rmem_mr_fd.c', '(rmem_mr_drv(mr)->flags & RMEM_MR_SHARED) == 0)', 'true)',
       'a shared MR leaves the mapping of an fd', ['mr_fd', 'conformance']),
     m('share-owner', RMEM + 'rmem_mr_share.c',
       'return *owner != NULL ? rmem_obj_get(&(*owner)->obj) : 0;', '*owner = NULL;\n\treturn 0;',
@@ -305,7 +305,7 @@ CLASS = [
     m('eq-read-ref', RMEM + 'rmem_eq.c', 'rmem_obj_unhold(&events[i].mr->obj);', ';',
       'an event that was read frees its MR', ['async', 'eq']),
     m('counter-twice', RMEM + 'rmem_counter.c',
-      'if (mr->counter != NULL)', 'if (false)', 'one counter for each MR',
+      'if (rmem_mr_drv(mr)->counter != NULL)', 'if (false)', 'one counter for each MR',
       ['counter', 'conformance']),
 ]
 

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <rmem_driver.h>
+
 #include "random_ops.h"
 #include "test.h"
 
@@ -223,7 +225,7 @@ random_rereg(struct random_run *run)
 
 	if (region->kind != MODEL_USER)
 		return 0;
-	if (region->mr->iov_count != 0)
+	if (rmem_mr_drv(region->mr)->iov_count != 0)
 		on_demand = 0; /* refused, unless it gets other memory */
 	snprintf(run->what, sizeof(run->what), "rereg of key 0x%x, flags %u", region->rkey, flags);
 	ret = rmem_mr_rereg(region->mr, flags, run->pds[pd], run->arena + start, length,

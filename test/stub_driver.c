@@ -11,14 +11,14 @@ stub_dev_create(struct rmem_dev *dev, const char *args)
 {
 	RTE_SET_USED(args);
 	stub.nb_calls++;
-	dev->priv = &stub;
+	rmem_dev_drv(dev)->priv = &stub;
 	return 0;
 }
 
 static void
 stub_dev_close(struct rmem_dev *dev)
 {
-	dev->priv = NULL;
+	rmem_dev_drv(dev)->priv = NULL;
 }
 
 int
@@ -115,10 +115,10 @@ stub_driver_bare(const char *name)
 			.version = RMEM_DRIVER_VERSION,
 			.name = name,
 			.pd_size = sizeof(struct rmem_pd),
-			.mr_size = sizeof(struct rmem_mr),
+			.mr_size = sizeof(struct rmem_mr_drv),
 			.page_list_size = sizeof(struct rmem_fast_reg_page_list),
 			.cq_size = sizeof(struct rmem_cq),
-			.qp_size = sizeof(struct rmem_qp),
+			.qp_size = sizeof(struct rmem_qp_drv),
 			.ops.dev_create = stub_dev_create,
 			.ops.dev_close = stub_dev_close,
 			.ops.dev_info_get = stub_dev_info_get,

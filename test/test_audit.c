@@ -23,7 +23,7 @@
 static struct rsoft_dev *
 soft(void)
 {
-	return fx.a.dev->priv;
+	return rmem_dev_drv(fx.a.dev)->priv;
 }
 
 /* How many objects of a type the class counts. */

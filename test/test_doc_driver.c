@@ -39,7 +39,7 @@ struct null_cq {
 };
 
 struct null_qp {
-	struct rmem_qp qp; /* first */
+	struct rmem_qp_drv drv; /* first */
 	struct rmem_qp_conf conf;
 	struct rmem_qp_conn conn;
 	struct rmem_wr_limits limits;
@@ -49,7 +49,7 @@ struct null_qp {
 static struct null_dev *
 null_of(const struct rmem_obj *obj)
 {
-	return rmem_obj_dev(obj)->priv;
+	return rmem_dev_drv(rmem_obj_dev(obj))->priv;
 }
 /* end of example */
 
@@ -68,15 +68,15 @@ null_dev_create(struct rmem_dev *dev, const char *args)
 		RTE_LOG(ERR, USER1, "%s: no memory for %zu bytes\n", dev->name, sizeof(*null));
 		return -ENOMEM;
 	}
-	dev->priv = null;
+	rmem_dev_drv(dev)->priv = null;
 	return 0;
 }
 
 static void
 null_dev_close(struct rmem_dev *dev)
 {
-	rte_free(dev->priv);
-	dev->priv = NULL;
+	rte_free(rmem_dev_drv(dev)->priv);
+	rmem_dev_drv(dev)->priv = NULL;
 }
 
 static int
@@ -217,7 +217,7 @@ null_qp_destroy(struct rmem_qp *base)
 static int
 null_check(const struct null_qp *qp, const struct rmem_send_wr *wr)
 {
-	int ret = rmem_wr_check(&qp->qp, &qp->limits, wr);
+	int ret = rmem_wr_check(&qp->drv.qp, &qp->limits, wr);
 
 	return ret == 0 && wr->opcode != RMEM_WR_RDMA_WRITE ? -EOPNOTSUPP : ret;
 }
@@ -280,7 +280,7 @@ static const struct rmem_driver null_driver = {
 		.version = RMEM_DRIVER_VERSION,
 		.name = "null",
 		.pd_size = sizeof(struct rmem_pd),
-		.mr_size = sizeof(struct rmem_mr),
+		.mr_size = sizeof(struct rmem_mr_drv),
 		.page_list_size = sizeof(struct rmem_fast_reg_page_list),
 		.cq_size = sizeof(struct null_cq),
 		.qp_size = sizeof(struct null_qp),

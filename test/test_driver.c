@@ -24,7 +24,7 @@ static int
 driver_dev_create(struct rmem_dev *dev, const char *args)
 {
 	stub.nb_calls++;
-	dev->priv = &stub;
+	rmem_dev_drv(dev)->priv = &stub;
 	return args != NULL && strcmp(args, "fail") == 0 ? -ENOSPC : 0;
 }
 
@@ -110,7 +110,7 @@ TEST(driver, registered_driver_makes_devices)
 	struct rmem_dev *dev = fx_dev("bare12", "any=thing");
 	struct rmem_dev_info info;
 
-	TEST_ASSERT(dev != NULL && dev->priv == &stub);
+	TEST_ASSERT(dev != NULL && rmem_dev_drv(dev)->priv == &stub);
 	TEST_EQ(stub.nb_calls, 1);
 	TEST_OK(rmem_dev_info_get(dev, &info));
 	TEST_EQ(strcmp(info.driver_name, "bare"), 0);

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 
 #include <rmem_counter.h>
+#include <rmem_driver.h>
 
 #include "fixture.h"
 #include "test.h"
@@ -104,8 +105,8 @@ TEST(iov, query_reports_the_ranges)
 	attr.length = LENGTH;
 	TEST_OK(reg(&mr));
 	TEST_ASSERT(mr->addr == NULL);
-	TEST_EQ(mr->iov_count, NB);
-	TEST_MEM(mr->iov, ranges, sizeof(ranges));
+	TEST_EQ(rmem_mr_drv(mr)->iov_count, NB);
+	TEST_MEM(rmem_mr_drv(mr)->iov, ranges, sizeof(ranges));
 	info = fx_query(mr);
 	TEST_ASSERT(info.addr == NULL);
 	TEST_EQ(info.type, RMEM_MR_TYPE_USER);
@@ -174,7 +175,7 @@ TEST(iov, one_range_is_as_good_as_an_address)
 	attr.iov_count = 1;
 	TEST_OK(reg(&mr));
 	TEST_ASSERT(mr->addr == ranges[0].iov_base);
-	TEST_ASSERT(mr->iov == NULL);
+	TEST_ASSERT(rmem_mr_drv(mr)->iov == NULL);
 	TEST_EQ(mr->length, 77);
 	model(mr);
 	return layout_check(&layout, RMEM_WR_RDMA_WRITE, LAYOUT_REMOTE, 3, 70);
@@ -297,15 +298,15 @@ TEST(iov, rereg_of_the_memory_ends_the_list)
 			RMEM_ACCESS_REMOTE_READ, NULL));
 	TEST_OK(rmem_mr_rereg(mr, RMEM_REREG_CHANGE_PD, fx.a.pd, NULL, 0, 0, NULL));
 	TEST_OK(rmem_mr_rereg(mr, RMEM_REREG_CHANGE_ACCESS, NULL, NULL, 0, FX_ACCESS, NULL));
-	TEST_EQ(mr->iov_count, NB);
+	TEST_EQ(rmem_mr_drv(mr)->iov_count, NB);
 	TEST_EQ(mr->rkey, rkey);
 	model(mr);
 	TEST_RUN(check_all());
 	TEST_OK(rmem_mr_rereg(
 			mr, RMEM_REREG_CHANGE_TRANSLATION, NULL, fx.a.buf + 64, 512, 0, &result));
 	TEST_EQ(result, RMEM_REREG_OK);
-	TEST_ASSERT(mr->addr == fx.a.buf + 64 && mr->iov == NULL);
-	TEST_EQ(mr->iov_count, 0);
+	TEST_ASSERT(mr->addr == fx.a.buf + 64 && rmem_mr_drv(mr)->iov == NULL);
+	TEST_EQ(rmem_mr_drv(mr)->iov_count, 0);
 	TEST_EQ(fx_query(mr).nb_extents, 1);
 	return fx_mw_expect_write(mr->iova + 2, 510, rkey, fx.a.buf + 66);
 }
@@ -317,7 +318,7 @@ TEST(iov, failed_rereg_keeps_the_list)
 
 	TEST_OK(reg(&mr));
 	TEST_ERR(rmem_mr_rereg(mr, RMEM_REREG_CHANGE_TRANSLATION, NULL, mem, 8, 0, NULL), EFAULT);
-	TEST_EQ(mr->iov_count, NB);
+	TEST_EQ(rmem_mr_drv(mr)->iov_count, NB);
 	model(mr);
 	return check(RMEM_WR_RDMA_WRITE, LAYOUT_REMOTE);
 }

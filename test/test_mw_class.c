@@ -226,12 +226,12 @@ TEST(mw_class, mr_that_is_not_valid_is_ebusy)
 	unsigned int i;
 
 	for (i = 0; i < RTE_DIM(states); i++) {
-		__atomic_store_n(&obj.mr->state, states[i], __ATOMIC_RELEASE);
+		__atomic_store_n(&rmem_mr_drv(obj.mr)->state, states[i], __ATOMIC_RELEASE);
 		TEST_ERR(rmem_mw_bind(obj.qp, obj.mw, &bind), EBUSY);
 		TEST_ERR(rmem_mw_check_bind(obj.qp, obj.mw, &bind.bind_info), EBUSY);
 	}
 	TEST_EQ(binds.nb, 0);
-	__atomic_store_n(&obj.mr->state, RMEM_MR_STATE_VALID, __ATOMIC_RELEASE);
+	__atomic_store_n(&rmem_mr_drv(obj.mr)->state, RMEM_MR_STATE_VALID, __ATOMIC_RELEASE);
 	TEST_OK(rmem_mw_bind(obj.qp, obj.mw, &bind));
 	return TEST_SUCCESS;
 }
@@ -368,12 +368,12 @@ TEST(mw_class, range_outside_the_mr_is_refused)
 /* No windows over objects bound by requests: the windows would outlive them. */
 TEST(mw_class, only_registered_mrs_can_be_bound_to)
 {
-	struct rmem_mr fast = *obj.mr;
+	struct rmem_mr_drv fast = *rmem_mr_drv(obj.mr);
 	struct rmem_mw_bind_info info = good_bind().bind_info;
 
-	info.mr = &fast;
+	info.mr = &fast.mr;
 	TEST_OK(rmem_mw_check_bind(obj.qp, obj.mw, &info));
-	fast.type = RMEM_MR_TYPE_FAST_REG;
+	fast.mr.type = RMEM_MR_TYPE_FAST_REG;
 	TEST_ERR(rmem_mw_check_bind(obj.qp, obj.mw, &info), EINVAL);
 	return TEST_SUCCESS;
 }

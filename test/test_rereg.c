@@ -13,6 +13,8 @@
 #include <rte_lcore.h>
 #include <rte_malloc.h>
 
+#include <rmem_driver.h>
+
 #include "fixture.h"
 #include "test.h"
 
@@ -76,7 +78,7 @@ static int
 expect_refused(struct rmem_mr *mr, const struct change *change, int error)
 {
 	enum rmem_rereg_result result = RMEM_REREG_OK;
-	const struct rmem_mr before = *mr;
+	const struct rmem_mr_drv before = *rmem_mr_drv(mr);
 
 	TEST_ERR(rereg(mr, change, &result), error);
 	TEST_EQ(result, error == EFAULT ? RMEM_REREG_ERR_DONT_FORK_NEW : RMEM_REREG_ERR_INPUT);

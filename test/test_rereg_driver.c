@@ -19,7 +19,10 @@
 
 /* An MR of the driver, which counts on finding it zeroed when it registers. */
 struct redo_mr {
-	struct rmem_mr mr;
+	union {
+		struct rmem_mr mr;
+		struct rmem_mr_drv drv;
+	};
 	uint32_t mark;
 };
 

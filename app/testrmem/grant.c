@@ -135,10 +135,16 @@ const struct testrmem_grant_kind testrmem_grant_window = {
 		.fill = fill_window,
 };
 
+static uint32_t
+max_parts(const struct testrmem_pair *pair)
+{
+	return RTE_MIN(NB_PARTS, pair->dev->info.max_mkey_entries);
+}
+
 static int
 alloc_umr(const struct testrmem_pair *pair, struct testrmem_grant *grant)
 {
-	uint32_t nb = RTE_MIN(NB_PARTS, pair->dev->info.max_mkey_entries);
+	uint32_t nb = max_parts(pair);
 	int ret;
 
 	grant->entries = testrmem_alloc(nb, sizeof(*grant->entries));
@@ -153,10 +159,9 @@ static void
 fill_umr(const struct testrmem_pair *pair, struct testrmem_grant *grant, const struct rmem_sge *buf,
 		struct rmem_send_wr *wr)
 {
-	uint32_t max = grant->mr->max_entries, nb = RTE_MIN(max, buf->length), i;
+	uint32_t max = max_parts(pair), nb = RTE_MIN(max, buf->length), i;
 	uint32_t part = buf->length / nb;
 
-	RTE_SET_USED(pair);
 	for (i = 0; i < nb; i++) {
 		grant->entries[i].addr = buf->addr + (uint64_t)i * part;
 		grant->entries[i].length = i == nb - 1 ? buf->length - i * part : part;

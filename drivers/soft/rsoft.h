@@ -203,7 +203,10 @@ struct rsoft_mw {
 };
 
 struct rsoft_mr {
-	struct rmem_mr mr;
+	union {
+		struct rmem_mr mr;
+		struct rmem_mr_drv drv;
+	};
 	struct rsoft_key *key;
 	/* Of an on-demand MR: its pages. Of a fast-register MR: rsoft_odp_raw, or NULL. */
 	struct rsoft_odp *odp;        /* in the cache line of key */
@@ -340,7 +343,10 @@ struct rsoft_rq {
 };
 
 struct rsoft_qp {
-	struct rmem_qp qp;
+	union {
+		struct rmem_qp qp;
+		struct rmem_qp_drv drv;
+	};
 	uint32_t state;  /* enum rmem_qp_state; atomic */
 	uint32_t access; /* of RMEM_ACCESS_REMOTE; and RSOFT_QP_INLINE; atomic */
 	struct rsoft_dev *dev;

@@ -100,7 +100,7 @@ dev_create(struct rmem_dev *base, const char *args_str)
 	dev->cookie = ++rsoft_domain->next_cookie;
 	rsoft_domain->dev[dev->dev_id] = dev;
 	rte_ticketlock_unlock(&rsoft_domain->lock);
-	base->priv = dev;
+	rmem_dev_drv(base)->priv = dev;
 	base->socket_id = socket_id;
 	return 0;
 }
@@ -108,7 +108,7 @@ dev_create(struct rmem_dev *base, const char *args_str)
 static void
 dev_close(struct rmem_dev *base)
 {
-	struct rsoft_dev *dev = base->priv;
+	struct rsoft_dev *dev = rmem_dev_drv(base)->priv;
 
 	rte_ticketlock_lock(&rsoft_domain->lock);
 	rsoft_domain->dev[dev->dev_id] = NULL;
@@ -119,13 +119,13 @@ dev_close(struct rmem_dev *base)
 	if (dev->has_guard)
 		rsoft_guard_put();
 	dev_free(dev);
-	base->priv = NULL;
+	rmem_dev_drv(base)->priv = NULL;
 }
 
 static int
 dev_info_get(struct rmem_dev *base, struct rmem_dev_info *info)
 {
-	struct rsoft_dev *dev = base->priv;
+	struct rsoft_dev *dev = rmem_dev_drv(base)->priv;
 	const struct rsoft_profile *profile = rsoft_profile_of(dev);
 
 	info->capa = RSOFT_CAPA & profile->capa;
@@ -168,7 +168,7 @@ dev_info_get(struct rmem_dev *base, struct rmem_dev_info *info)
 static int
 dev_dump(struct rmem_dev *base, FILE *f)
 {
-	struct rsoft_dev *dev = base->priv;
+	struct rsoft_dev *dev = rmem_dev_drv(base)->priv;
 	unsigned int i;
 
 	rte_ticketlock_lock(&dev->lock);

@@ -55,7 +55,7 @@ static int
 mr_check_mapped(const struct rmem_mr *base, uint32_t access)
 {
 	bool is_write = (access & RMEM_ACCESS_LOCAL_WRITE) != 0;
-	bool is_fd = (base->flags & RMEM_MR_FD) != 0;
+	bool is_fd = (rmem_mr_drv(base)->flags & RMEM_MR_FD) != 0;
 	const struct iovec *iov;
 	struct iovec one;
 	uint32_t i, nb_iov = rmem_mr_ranges(base, &one, &iov);
@@ -140,9 +140,9 @@ mr_take_memory(struct rsoft_mr *mr)
 	ret = mr_check_mapped(&mr->mr, mr->mr.access);
 	if (ret == 0)
 		ret = mr_pin(&mr->mr);
-	if (ret != 0 || mr->mr.iov == NULL)
+	if (ret != 0 || mr->drv.iov == NULL)
 		return ret;
-	mr->list = rsoft_list_of_iov(dev, mr->mr.iov, mr->mr.iov_count);
+	mr->list = rsoft_list_of_iov(dev, mr->drv.iov, mr->drv.iov_count);
 	return mr->list == NULL ? -ENOMEM : 0;
 }
 
@@ -284,7 +284,7 @@ mr_rereg_take(struct rsoft_mr *mr, void *addr, size_t length, uint32_t access,
 		return rsoft_odp_alloc(dev, addr, length, access, &change->odp);
 	if (change->is_other) {
 		ret = mr_check_range(&range, (access & RMEM_ACCESS_LOCAL_WRITE) != 0,
-				(mr->mr.flags & RMEM_MR_FD) != 0);
+				(mr->drv.flags & RMEM_MR_FD) != 0);
 		return ret != 0 ? ret : rsoft_pin(dev, access, &range, 1, &change->pin);
 	}
 	change->odp = mr->odp;
@@ -451,10 +451,11 @@ rsoft_fast_reg_mr_alloc(struct rmem_mr *base)
 	struct rsoft_mr *mr = rsoft_mr_of(base);
 	int ret;
 
-	mr->pages = rte_malloc_socket("rsoft_pages", base->max_page_list_len * sizeof(*mr->pages),
-			0, (int)(int64_t)dev->args.socket);
+	mr->pages = rte_malloc_socket("rsoft_pages",
+			rmem_mr_drv(base)->max_size * sizeof(*mr->pages), 0,
+			(int)(int64_t)dev->args.socket);
 	if (mr->pages == NULL) {
-		RSOFT_LOG(ERR, "no memory for a page list of %u", base->max_page_list_len);
+		RSOFT_LOG(ERR, "no memory for a page list of %u", rmem_mr_drv(base)->max_size);
 		return -ENOMEM;
 	}
 	ret = mr_take_key(mr, NULL);
@@ -470,7 +471,7 @@ rsoft_mkey_alloc(struct rmem_mr *base)
 	struct rsoft_mr *mr = rsoft_mr_of(base);
 	int ret;
 
-	mr->list = rsoft_list_alloc(dev, base->max_entries);
+	mr->list = rsoft_list_alloc(dev, rmem_mr_drv(base)->max_size);
 	if (mr->list == NULL)
 		return -ENOMEM;
 	ret = mr_take_key(mr, NULL);

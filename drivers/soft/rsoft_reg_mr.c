@@ -69,7 +69,7 @@ reg_mr_check(const struct rsoft_qp *qp, const struct rmem_send_wr *wr)
 		return RMEM_VENDOR_ERR_MR_TYPE;
 	if (mr->pd->handle != qp->pd)
 		return RMEM_VENDOR_ERR_KEY_PD;
-	if (wr->reg_mr.page_list_len == 0 || wr->reg_mr.page_list_len > mr->max_page_list_len ||
+	if (wr->reg_mr.page_list_len == 0 || wr->reg_mr.page_list_len > rmem_mr_drv(mr)->max_size ||
 			wr->reg_mr.page_list_len > list->max_page_list_len)
 		return RMEM_VENDOR_ERR_NB_PAGES;
 	if (!rsoft_reg_mr_check_access(wr->reg_mr.access, wr->reg_mr.iova))

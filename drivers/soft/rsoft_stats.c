@@ -50,7 +50,7 @@ stats_sum(const struct rsoft_dev *dev, struct rmem_dev_stats *sum)
 int
 rsoft_dev_stats_get(struct rmem_dev *base, struct rmem_dev_stats *stats)
 {
-	struct rsoft_dev *dev = base->priv;
+	struct rsoft_dev *dev = rmem_dev_drv(base)->priv;
 	const uint64_t *from = (const uint64_t *)&dev->stats_base;
 	uint64_t *to = (uint64_t *)stats;
 	size_t i;
@@ -68,7 +68,7 @@ rsoft_dev_stats_get(struct rmem_dev *base, struct rmem_dev_stats *stats)
 int
 rsoft_dev_stats_reset(struct rmem_dev *base)
 {
-	struct rsoft_dev *dev = base->priv;
+	struct rsoft_dev *dev = rmem_dev_drv(base)->priv;
 
 	rte_ticketlock_lock(&rsoft_domain->lock);
 	stats_sum(dev, &dev->stats_base);

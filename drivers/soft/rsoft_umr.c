@@ -25,7 +25,7 @@ umr_check(const struct rsoft_qp *qp, const struct rmem_send_wr *wr)
 		return RMEM_VENDOR_ERR_MR_TYPE;
 	if (mr->pd->handle != qp->pd)
 		return RMEM_VENDOR_ERR_KEY_PD;
-	if (wr->umr.nb_entries == 0 || wr->umr.nb_entries > mr->max_entries ||
+	if (wr->umr.nb_entries == 0 || wr->umr.nb_entries > rmem_mr_drv(mr)->max_size ||
 			wr->umr.repeat_count == 0)
 		return RMEM_VENDOR_ERR_NB_ENTRIES;
 	return rsoft_reg_mr_check_access(wr->umr.access, wr->umr.iova) ? RMEM_VENDOR_ERR_NONE

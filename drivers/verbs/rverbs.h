@@ -181,7 +181,10 @@ struct rverbs_pd {
 };
 
 struct rverbs_mr {
-	struct rmem_mr mr;
+	union {
+		struct rmem_mr mr;
+		struct rmem_mr_drv drv;
+	};
 	struct ibv_mr *ibv;
 	uint32_t key; /* lkey, as it is looked up */
 	bool is_on_demand;
@@ -234,7 +237,10 @@ struct rverbs_mw_ops {
 };
 
 struct rverbs_qp {
-	struct rmem_qp qp;
+	union {
+		struct rmem_qp qp;
+		struct rmem_qp_drv drv;
+	};
 	uint32_t gate;       /* enum rverbs_gate; atomic */
 	uint32_t has_failed; /* it flushes what is posted; atomic */
 	int peer_dev_id; /* with the quirk of windows: device of the peer in this process, or -1 */

@@ -144,7 +144,7 @@ dev_create(struct rmem_dev *base, const char *args)
 		goto free;
 	dev->max_wr = RTE_MIN((uint32_t)dev->attr.orig_attr.max_qp_wr, RVERBS_MAX_DEPTH);
 	rverbs_devs_set(base->obj.dev_id, dev);
-	base->priv = dev;
+	rmem_dev_drv(base)->priv = dev;
 	return 0;
 
 free:
@@ -157,7 +157,7 @@ free:
 static void
 dev_close(struct rmem_dev *base)
 {
-	struct rverbs_dev *dev = base->priv;
+	struct rverbs_dev *dev = rmem_dev_drv(base)->priv;
 
 	rverbs_events_stop(dev);
 	(void)rverbs_err_code(
@@ -166,13 +166,13 @@ dev_close(struct rmem_dev *base)
 	rverbs_mwq_table_close(base->obj.dev_id);
 	rte_free(dev->slots);
 	rte_free(dev);
-	base->priv = NULL;
+	rmem_dev_drv(base)->priv = NULL;
 }
 
 static int
 dev_info_get(struct rmem_dev *base, struct rmem_dev_info *info)
 {
-	struct rverbs_dev *dev = base->priv;
+	struct rverbs_dev *dev = rmem_dev_drv(base)->priv;
 	const struct ibv_device_attr *attr = &dev->attr.orig_attr;
 
 	info->capa = dev->capa;
@@ -201,7 +201,7 @@ dev_info_get(struct rmem_dev *base, struct rmem_dev_info *info)
 static int
 dev_dump(struct rmem_dev *base, FILE *f)
 {
-	struct rverbs_dev *dev = base->priv;
+	struct rverbs_dev *dev = rmem_dev_drv(base)->priv;
 
 	fprintf(f, "  ibdev %s, firmware %s, port %u %s, GID index %u, MTU %u\n",
 			dev->context->device->name, dev->attr.orig_attr.fw_ver, dev->port.num,

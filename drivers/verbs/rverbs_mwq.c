@@ -230,7 +230,7 @@ rverbs_mwq_bind_begin(struct rverbs_qp *qp, struct rverbs_mw *mw, struct rmem_mr
 
 	if (mr != NULL && !rmem_obj_hold(&mr->obj))
 		return -EINVAL;
-	if (mr != NULL && __atomic_load_n(&mr->state, __ATOMIC_ACQUIRE) != RMEM_MR_STATE_VALID)
+	if (mr != NULL && rmem_mr_state(mr) != RMEM_MR_STATE_VALID)
 		ret = -EBUSY;
 	if (ret == 0)
 		ret = mwq_ready(mw);

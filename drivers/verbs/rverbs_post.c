@@ -42,8 +42,7 @@ is_window(const struct rmem_send_wr *wr)
 static __rte_always_inline int
 check_bind(const struct rverbs_qp *qp, const struct rmem_send_wr *wr)
 {
-	if (likely(__atomic_load_n(&wr->bind_mw.mr->state, __ATOMIC_ACQUIRE) ==
-			    RMEM_MR_STATE_VALID))
+	if (likely(rmem_mr_state(wr->bind_mw.mr) == RMEM_MR_STATE_VALID))
 		return 0;
 	return qp->has_mw_quirk ? 0 : -EINVAL;
 }

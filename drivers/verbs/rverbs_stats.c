@@ -62,7 +62,7 @@ stats_sum(const struct rverbs_dev *dev, struct rmem_dev_stats *stats)
 int
 rverbs_dev_stats_get(struct rmem_dev *base, struct rmem_dev_stats *stats)
 {
-	struct rverbs_dev *dev = base->priv;
+	struct rverbs_dev *dev = rmem_dev_drv(base)->priv;
 
 	rte_ticketlock_lock(&dev->lock);
 	stats_sum(dev, stats);
@@ -82,7 +82,7 @@ rverbs_dev_stats_get(struct rmem_dev *base, struct rmem_dev_stats *stats)
 int
 rverbs_dev_stats_reset(struct rmem_dev *base)
 {
-	struct rverbs_dev *dev = base->priv;
+	struct rverbs_dev *dev = rmem_dev_drv(base)->priv;
 
 	rte_ticketlock_lock(&dev->lock);
 	stats_sum(dev, &dev->base);

@@ -124,7 +124,9 @@ populate(const struct iovec *piece, const struct rmem_mr *mr)
 	rmem_pages_of(piece, &first, &end);
 	error = rmem_pages_populate(first, end, is_write);
 	/* Memory mapped by a device has no pages to populate: the driver of the MR handles it. */
-	return error == 0 || (error == -EINVAL && (mr->flags & RMEM_MR_FD) != 0) ? 0 : -EFAULT;
+	return error == 0 || (error == -EINVAL && (rmem_mr_drv(mr)->flags & RMEM_MR_FD) != 0)
+			? 0
+			: -EFAULT;
 }
 
 /* All memory is populated, or it failed: register the MR and put the event. */
@@ -252,8 +254,8 @@ rmem_async_reg(struct rmem_mr *new_mr, const struct rmem_mr_attr *attr, struct r
 	job->mr = new_mr;
 	job->attr = *attr;
 	/* The ranges of the caller may be freed; the MR has a copy. */
-	job->attr.iov = new_mr->iov;
-	job->attr.iov_count = new_mr->iov_count;
+	job->attr.iov = rmem_mr_drv(new_mr)->iov;
+	job->attr.iov_count = rmem_mr_drv(new_mr)->iov_count;
 	/* Memory of the library has its pages from the start, that of on-demand MRs later. */
 	if ((new_mr->access & (RMEM_ACCESS_ALLOCATE_MR | RMEM_ACCESS_ON_DEMAND)) == 0) {
 		job->nb_further = rmem_mr_ranges(new_mr, &one, &iov) - 1;

@@ -4,7 +4,7 @@
 
 /**
  * @file
- * Counters. A counter refers to its device. A binding is rmem_mr::counter, which bind_lock
+ * Counters. A counter refers to its device. A binding is rmem_mr_drv::counter, which bind_lock
  * orders, and a reference to each of the two: neither is released while it stands.
  */
 
@@ -72,7 +72,7 @@ do_bind(struct rmem_mr *mr, struct rmem_counter *counter)
 {
 	int ret;
 
-	if (mr->counter != NULL)
+	if (rmem_mr_drv(mr)->counter != NULL)
 		return RMEM_FAIL(EBUSY, "MR %p: a counter is bound to it", (void *)mr);
 	ret = rmem_mr_check_registered(mr);
 	if (ret == 0)
@@ -85,7 +85,7 @@ do_bind(struct rmem_mr *mr, struct rmem_counter *counter)
 	ret = RMEM_OP(mr, mr_bind_counter, mr, counter);
 	if (ret != 0)
 		goto put_counter;
-	mr->counter = counter;
+	rmem_mr_drv(mr)->counter = counter;
 	return 0;
 
 put_counter:
@@ -98,7 +98,7 @@ put_mr:
 static int
 do_unbind(struct rmem_mr *mr)
 {
-	struct rmem_counter *counter = mr->counter;
+	struct rmem_counter *counter = rmem_mr_drv(mr)->counter;
 	int ret;
 
 	if (counter == NULL)
@@ -106,7 +106,7 @@ do_unbind(struct rmem_mr *mr)
 	ret = RMEM_OP(mr, mr_bind_counter, mr, NULL);
 	if (ret != 0)
 		return ret;
-	mr->counter = NULL;
+	rmem_mr_drv(mr)->counter = NULL;
 	rmem_obj_unhold(&counter->obj);
 	rmem_obj_unhold(&mr->obj);
 	return 0;

@@ -35,7 +35,7 @@ RTE_INIT(rmem_dev_init)
 	unsigned int i;
 
 	for (i = 0; i < RMEM_MAX_DEVS; i++) {
-		rmem_devs[i].dev.obj.dev_id = (uint16_t)i;
+		rmem_devs[i].drv.dev.obj.dev_id = (uint16_t)i;
 		rmem_fp[i] = rmem_fp_none;
 	}
 	/* By name, so that a static library brings it too. */
@@ -69,7 +69,7 @@ find(const char *name)
 	unsigned int i;
 
 	for (i = 0; i < RMEM_MAX_DEVS; i++) {
-		struct rmem_dev *dev = &rmem_devs[i].dev;
+		struct rmem_dev *dev = &rmem_devs[i].drv.dev;
 
 		if (dev->obj.type == RMEM_OBJ_DEV && strcmp(dev->name, name) == 0)
 			return dev;
@@ -83,7 +83,7 @@ find_free(void)
 	unsigned int i;
 
 	for (i = 0; i < RMEM_MAX_DEVS; i++) {
-		if (rmem_devs[i].dev.obj.type == RMEM_OBJ_NONE)
+		if (rmem_devs[i].drv.dev.obj.type == RMEM_OBJ_NONE)
 			return &rmem_devs[i];
 	}
 	return NULL;
@@ -93,16 +93,16 @@ find_free(void)
 static int
 open_dev(struct rmem_dev_slot *slot, const char *args)
 {
-	const struct rmem_driver *driver = slot->dev.driver;
+	const struct rmem_driver *driver = slot->drv.driver;
 	int ret;
 
-	ret = rmem_traced(driver->ops.dev_create(&slot->dev, args));
+	ret = rmem_traced(driver->ops.dev_create(&slot->drv.dev, args));
 	if (ret != 0)
 		return ret;
 	slot->info.driver_name = driver->name;
-	ret = rmem_traced(driver->ops.dev_info_get(&slot->dev, &slot->info));
+	ret = rmem_traced(driver->ops.dev_info_get(&slot->drv.dev, &slot->info));
 	if (ret != 0)
-		driver->ops.dev_close(&slot->dev);
+		driver->ops.dev_close(&slot->drv.dev);
 	slot->info.capa |= RMEM_DEV_CAPA_MR_FD;
 	return ret;
 }
@@ -123,17 +123,17 @@ do_create(const char *name, const struct rmem_driver *driver, const char *args,
 				RMEM_MAX_DEVS);
 	memset(&slot->info, 0, sizeof(slot->info));
 	memset(slot->nb, 0, sizeof(slot->nb));
-	strlcpy(slot->dev.name, name, sizeof(slot->dev.name));
-	slot->dev.socket_id = SOCKET_ID_ANY;
-	slot->dev.driver = driver;
-	slot->dev.priv = NULL;
-	__atomic_fetch_and(&slot->dev.obj.refs, ~RMEM_OBJ_REFS_DEAD, __ATOMIC_RELAXED);
+	strlcpy(slot->drv.dev.name, name, sizeof(slot->drv.dev.name));
+	slot->drv.dev.socket_id = SOCKET_ID_ANY;
+	slot->drv.driver = driver;
+	slot->drv.priv = NULL;
+	__atomic_fetch_and(&slot->drv.dev.obj.refs, ~RMEM_OBJ_REFS_DEAD, __ATOMIC_RELAXED);
 	ret = open_dev(slot, args);
 	if (ret != 0)
 		return ret;
-	rmem_fp[slot->dev.obj.dev_id] = driver->fp;
-	__atomic_store_n(&slot->dev.obj.type, RMEM_OBJ_DEV, __ATOMIC_RELEASE);
-	*dev = &slot->dev;
+	rmem_fp[slot->drv.dev.obj.dev_id] = driver->fp;
+	__atomic_store_n(&slot->drv.dev.obj.type, RMEM_OBJ_DEV, __ATOMIC_RELEASE);
+	*dev = &slot->drv.dev;
 	return 0;
 }
 
@@ -230,8 +230,8 @@ rmem_dev_next(const struct rmem_dev *prev)
 	unsigned int i;
 
 	for (i = prev == NULL ? 0 : prev->obj.dev_id + 1u; i < RMEM_MAX_DEVS; i++) {
-		if (rmem_devs[i].dev.obj.type == RMEM_OBJ_DEV)
-			return &rmem_devs[i].dev;
+		if (rmem_devs[i].drv.dev.obj.type == RMEM_OBJ_DEV)
+			return &rmem_devs[i].drv.dev;
 	}
 	return NULL;
 }

@@ -69,13 +69,11 @@ extern "C" {
 /** rmem_cm connects its QPs over TCP, at the IP address rmem_dev_info::gid; else by rdma_cm(7). */
 #define RMEM_DEV_CAPA_CM_TCP (UINT64_C(1) << 17)
 
-/** Device. Applications read its name. */
+/** Device. */
 struct rmem_dev {
 	struct rmem_obj obj;       /**< Private head. */
 	char name[RMEM_NAME_SIZE]; /**< Name. */
 	int socket_id;             /**< NUMA socket of its memory, or SOCKET_ID_ANY. */
-	const void *driver;        /**< Private: driver of this process. */
-	void *priv;                /**< Private: state of the driver, in shared memory. */
 };
 
 /** Bit of rmem_odp_caps::general: MRs with RMEM_ACCESS_ON_DEMAND. */

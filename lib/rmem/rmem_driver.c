@@ -51,13 +51,13 @@ check_sizes(const struct rmem_driver *driver)
 		size_t min;
 	} objs[] = {
 			{"PD", driver->pd_size, sizeof(struct rmem_pd)},
-			{"MR", driver->mr_size, sizeof(struct rmem_mr)},
+			{"MR", driver->mr_size, sizeof(struct rmem_mr_drv)},
 			{"MW", driver->mw_size,
 					driver->ops.mw_alloc == NULL ? 0 : sizeof(struct rmem_mw)},
 			{"page list", driver->page_list_size,
 					sizeof(struct rmem_fast_reg_page_list)},
 			{"CQ", driver->cq_size, sizeof(struct rmem_cq)},
-			{"QP", driver->qp_size, sizeof(struct rmem_qp)},
+			{"QP", driver->qp_size, sizeof(struct rmem_qp_drv)},
 	};
 	size_t i;
 
@@ -169,5 +169,5 @@ void
 rmem_wc_trace_error(uint16_t dev_id, uint32_t qp_num, uint64_t wr_id, uint8_t status,
 		uint32_t vendor_err)
 {
-	rmem_trace_error_wc(rmem_devs[dev_id].dev.name, qp_num, wr_id, status, vendor_err);
+	rmem_trace_error_wc(rmem_devs[dev_id].drv.dev.name, qp_num, wr_id, status, vendor_err);
 }

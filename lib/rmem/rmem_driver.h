@@ -18,6 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/queue.h>
 
 #include <rte_branch_prediction.h>
 
@@ -31,9 +32,91 @@
 extern "C" {
 #endif
 
-/** Create the device's state in dev->priv from its arguments (NULL for none). */
+struct rmem_driver;
+
+/*
+ * Parts of objects shared by class and drivers, which applications do not see: as struct verbs_mr
+ * of rdma-core. The other objects have no such part.
+ */
+
+/** Device. */
+struct rmem_dev_drv {
+	struct rmem_dev dev;              /**< Public part. */
+	const struct rmem_driver *driver; /**< Driver of this process. */
+	void *priv;                       /**< State of the driver, in shared memory. */
+};
+
+/** Head of a driver's MR. */
+struct rmem_mr_drv {
+	struct rmem_mr mr;            /**< Public part; one cache line. */
+	uint32_t flags;               /**< RMEM_MR_FD; the other bits are private to the class. */
+	uint16_t state;               /**< enum rmem_mr_state of a user MR; atomic. */
+	uint16_t pad;                 /**< Zero. */
+	uint32_t max_size;            /**< Pages or entries of a bound MR, else 0. */
+	uint32_t iov_count;           /**< Ranges in iov, else 0. */
+	const struct iovec *iov;      /**< Ranges of a user MR over several, else NULL. */
+	struct rmem_counter *counter; /**< Counter bound to it, or NULL; of the class. */
+	struct rmem_mr *owner;        /**< MR whose memory this one shares; of the class. */
+};
+
+/** Head of a driver's QP. */
+struct rmem_qp_drv {
+	struct rmem_qp qp;             /**< Public part. */
+	LIST_ENTRY(rmem_qp_drv) entry; /**< In the list of QPs; of the class. */
+};
+
+/**
+ * Get what drivers see of a device.
+ *
+ * @param dev
+ *   Device.
+ *
+ * @return
+ *   The device.
+ */
+static inline struct rmem_dev_drv *
+rmem_dev_drv(const struct rmem_dev *dev)
+{
+	return (struct rmem_dev_drv *)(uintptr_t)dev;
+}
+
+/**
+ * Get what drivers see of an MR.
+ *
+ * Fast path. Safe to call from any thread.
+ *
+ * @param mr
+ *   MR.
+ *
+ * @return
+ *   The MR.
+ */
+static inline struct rmem_mr_drv *
+rmem_mr_drv(const struct rmem_mr *mr)
+{
+	return (struct rmem_mr_drv *)(uintptr_t)mr;
+}
+
+/**
+ * Get the state of a user MR; what was written before it is visible.
+ *
+ * Fast path. Safe to call from any thread.
+ *
+ * @param mr
+ *   MR of RMEM_MR_TYPE_USER.
+ *
+ * @return
+ *   One of enum rmem_mr_state.
+ */
+static inline uint16_t
+rmem_mr_state(const struct rmem_mr *mr)
+{
+	return __atomic_load_n(&rmem_mr_drv(mr)->state, __ATOMIC_ACQUIRE);
+}
+
+/** Create the device's state in rmem_dev_drv::priv from its arguments (NULL for none). */
 typedef int (*rmem_dev_create_t)(struct rmem_dev *dev, const char *args);
-/** Release dev->priv; no object is left. */
+/** Release rmem_dev_drv::priv; no object is left. */
 typedef void (*rmem_dev_close_t)(struct rmem_dev *dev);
 /** Fill limits and use; the class has set driver_name. */
 typedef int (*rmem_dev_info_get_t)(struct rmem_dev *dev, struct rmem_dev_info *info);
@@ -60,7 +143,7 @@ typedef int (*rmem_pd_dealloc_t)(struct rmem_pd *pd);
  * Register [addr, addr + length) at iova with access; set lkey and rkey.
  *
  * The class has set these fields of mr; attr has the checked arguments of the caller, for the
- * other attributes. With RMEM_DEV_CAPA_MR_IOV, mr->iov may have several ranges instead of addr.
+ * other attributes. With RMEM_DEV_CAPA_MR_IOV, rmem_mr_ranges() may return several.
  */
 typedef int (*rmem_mr_reg_t)(struct rmem_mr *mr, const struct rmem_mr_attr *attr);
 /**
@@ -108,9 +191,9 @@ typedef int (*rmem_mr_stats_get_t)(struct rmem_mr *mr, struct rmem_mr_stats *sta
 /** Register as mr_reg does; the memory is that of from, which stays while the op runs. */
 typedef int (*rmem_mr_share_t)(struct rmem_mr *mr, struct rmem_mr *from);
 
-/** Make a FREE MR for mr->max_page_list_len pages; set lkey and rkey. */
+/** Make a FREE MR for rmem_mr_drv::max_size pages; set lkey and rkey. */
 typedef int (*rmem_fast_reg_mr_alloc_t)(struct rmem_mr *mr);
-/** Make a FREE MR for mr->max_entries entries of a UMR; set lkey and rkey. */
+/** Make a FREE MR for rmem_mr_drv::max_size entries of a UMR; set lkey and rkey. */
 typedef int (*rmem_mkey_alloc_t)(struct rmem_mr *mr);
 /** Set page_list->page_list to room for max_page_list_len pages. */
 typedef int (*rmem_page_list_alloc_t)(struct rmem_fast_reg_page_list *page_list);
@@ -243,11 +326,11 @@ struct rmem_driver {
 	uint32_t reserved[3];    /**< Zero. */
 	const char *name;        /**< Device names start with it: letters, at most 15. */
 	uint32_t pd_size;        /**< Bytes of its PD, struct rmem_pd first. */
-	uint32_t mr_size;        /**< Bytes of its MR, struct rmem_mr first. */
+	uint32_t mr_size;        /**< Bytes of its MR, struct rmem_mr_drv first. */
 	uint32_t mw_size;        /**< Bytes of its MW, struct rmem_mw first; 0 without windows. */
 	uint32_t page_list_size; /**< Bytes of its page list, the public struct first. */
 	uint32_t cq_size;        /**< Bytes of its CQ, struct rmem_cq first. */
-	uint32_t qp_size;        /**< Bytes of its QP, struct rmem_qp first. */
+	uint32_t qp_size;        /**< Bytes of its QP, struct rmem_qp_drv first. */
 	struct rmem_dev_ops ops; /**< Control operations. */
 	struct rmem_fp_ops fp;   /**< Fast path; all three are required. */
 };

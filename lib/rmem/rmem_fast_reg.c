@@ -18,9 +18,8 @@ max_len_of(const struct rmem_dev_info *info)
 }
 
 static int
-alloc(struct rmem_mr *mr, uint32_t max_page_list_len)
+alloc(struct rmem_mr *mr)
 {
-	mr->max_page_list_len = max_page_list_len;
 	return RMEM_OP(mr, fast_reg_mr_alloc, mr);
 }
 

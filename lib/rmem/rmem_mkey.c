@@ -16,9 +16,8 @@ max_entries_of(const struct rmem_dev_info *info)
 }
 
 static int
-alloc(struct rmem_mr *mr, uint32_t max_entries)
+alloc(struct rmem_mr *mr)
 {
-	mr->max_entries = max_entries;
 	return RMEM_OP(mr, mkey_alloc, mr);
 }
 

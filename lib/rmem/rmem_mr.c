@@ -167,7 +167,7 @@ static void
 chunk_name(const struct rmem_mr *of, const struct rmem_mr *mr, char *name)
 {
 	snprintf(name, RTE_MEMZONE_NAMESIZE, "rmem_mr_%p%s", (const void *)mr,
-			(of->flags & RMEM_MR_SECOND_NAME) != 0 ? "b" : "a");
+			(rmem_mr_drv(of)->flags & RMEM_MR_SECOND_NAME) != 0 ? "b" : "a");
 }
 
 /* Bytes added by rounding above the limit are not registered. */
@@ -212,14 +212,14 @@ rmem_mr_check_hugetlb(struct rmem_mr *mr)
 	uint32_t nb_iov;
 	int ret;
 
-	if ((mr->flags & RMEM_MR_FD) == 0)
-		mr->flags &= ~(UINT32_MAX << RMEM_MR_LOG2_PAGE_SHIFT);
+	if ((rmem_mr_drv(mr)->flags & RMEM_MR_FD) == 0)
+		rmem_mr_drv(mr)->flags &= ~(UINT32_MAX << RMEM_MR_LOG2_PAGE_SHIFT);
 	if ((mr->access & RMEM_ACCESS_HUGETLB) == 0)
 		return 0;
 	nb_iov = rmem_mr_ranges(mr, &one, &iov);
 	ret = rmem_hugetlb_check(iov, nb_iov, &page_size);
 	if (ret == 0)
-		mr->flags |= rte_log2_u64(page_size) << RMEM_MR_LOG2_PAGE_SHIFT;
+		rmem_mr_drv(mr)->flags |= rte_log2_u64(page_size) << RMEM_MR_LOG2_PAGE_SHIFT;
 	return ret;
 }
 
@@ -386,7 +386,7 @@ do_dereg(struct rmem_mr *mr)
 {
 	int ret = 0;
 
-	if (!has_no_keys(rmem_mr_state(mr)) || (mr->flags & RMEM_MR_HELD) != 0)
+	if (!has_no_keys(rmem_mr_state(mr)) || (rmem_mr_drv(mr)->flags & RMEM_MR_HELD) != 0)
 		ret = RMEM_OP(mr, mr_dereg, mr);
 	if (ret != 0)
 		return ret;
@@ -420,7 +420,7 @@ static void
 fill_pages(const struct rmem_mr *mr, struct rmem_mr_info *info)
 {
 	uint64_t page_size_cap = rmem_obj_info(&mr->obj)->page_size_cap;
-	uint32_t log2_own = mr->flags >> RMEM_MR_LOG2_PAGE_SHIFT;
+	uint32_t log2_own = rmem_mr_drv(mr)->flags >> RMEM_MR_LOG2_PAGE_SHIFT;
 	const struct iovec *iov;
 	struct iovec one;
 	uint32_t nb_iov = rmem_mr_ranges(mr, &one, &iov);
@@ -457,10 +457,12 @@ rmem_mr_query(const struct rmem_mr *mr, struct rmem_mr_info *info)
 	tmp.addr = mr->addr;
 	tmp.iova = mr->iova;
 	tmp.length = mr->length;
-	tmp.max_page_list_len = mr->max_page_list_len;
-	tmp.is_shared = (mr->flags & RMEM_MR_SHARED) != 0;
-	tmp.is_fd = (mr->flags & RMEM_MR_FD) != 0;
-	tmp.max_entries = mr->max_entries;
+	if (mr->type == RMEM_MR_TYPE_FAST_REG)
+		tmp.max_page_list_len = rmem_mr_drv(mr)->max_size;
+	else if (mr->type == RMEM_MR_TYPE_INDIRECT)
+		tmp.max_entries = rmem_mr_drv(mr)->max_size;
+	tmp.is_shared = (rmem_mr_drv(mr)->flags & RMEM_MR_SHARED) != 0;
+	tmp.is_fd = (rmem_mr_drv(mr)->flags & RMEM_MR_FD) != 0;
 	if (mr->type == RMEM_MR_TYPE_USER)
 		fill_pages(mr, &tmp);
 	ret = RMEM_OP(mr, mr_query, (struct rmem_mr *)(uintptr_t)mr, &tmp);

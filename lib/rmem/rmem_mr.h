@@ -87,30 +87,22 @@ enum rmem_mr_state {
 };
 
 /**
- * Memory region (MR). Drivers append their own fields.
+ * Memory region (MR).
  *
  * For a fast-register or indirect MR, addr is NULL and lkey and rkey are those of the last REG_MR
- * or UMR posted; rmem_mr_query() returns iova, length and access.
+ * or UMR posted; rmem_mr_query() returns iova, length, access and all other properties.
  */
 struct rmem_mr {
-	struct rmem_obj obj;          /**< Private head. */
-	uint32_t access;              /**< Bitwise OR of RMEM_ACCESS_*. */
-	uint32_t lkey;                /**< Key for the SGEs of local requests. */
-	uint32_t rkey;                /**< Key for the requests of peers. */
-	struct rmem_pd *pd;           /**< PD it belongs to. */
-	void *addr;                   /**< First byte; NULL for an MR over several ranges. */
-	size_t length;                /**< Length in bytes. */
-	uint64_t iova;                /**< Address of the first byte in requests. */
-	uint16_t type;                /**< One of enum rmem_mr_type. */
-	uint16_t state;               /**< Private: enum rmem_mr_state of a user MR; atomic. */
-	uint32_t max_page_list_len;   /**< Pages of a fast-register MR, else 0. */
-	struct rmem_counter *counter; /**< Private: counter bound to it, or NULL. */
-	uint32_t flags;               /**< RMEM_MR_FD; the other bits are private to the class. */
-	uint32_t max_entries;         /**< Entries of an indirect MR, else 0. */
-	struct rmem_mr *owner;        /**< Private: MR whose allocated memory this one shares. */
-	const struct iovec *iov;      /**< Its ranges when there are several, else NULL. */
-	uint32_t iov_count;           /**< Ranges in iov, else 0. */
-	uint32_t pad;                 /**< Zero. */
+	struct rmem_obj obj; /**< Private head. */
+	uint32_t access;     /**< Bitwise OR of RMEM_ACCESS_*. */
+	uint32_t lkey;       /**< Key for the SGEs of local requests. */
+	uint32_t rkey;       /**< Key for the requests of peers. */
+	struct rmem_pd *pd;  /**< PD it belongs to. */
+	void *addr;          /**< First byte; NULL for an MR over several ranges. */
+	size_t length;       /**< Length in bytes. */
+	uint64_t iova;       /**< Address of the first byte in requests. */
+	uint16_t type;       /**< One of enum rmem_mr_type. */
+	uint16_t pad[3];     /**< Zero. */
 };
 
 /** Attributes of a registration. The caller zeroes it first. */

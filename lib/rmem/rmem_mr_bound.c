@@ -47,7 +47,8 @@ rmem_mr_alloc_bound(struct rmem_pd *pd, const struct rmem_mr_bound *kind, uint32
 		return ret;
 	new_mr->pd = pd;
 	new_mr->type = kind->type;
-	ret = kind->alloc(new_mr, size);
+	rmem_mr_drv(new_mr)->max_size = size;
+	ret = kind->alloc(new_mr);
 	if (ret != 0) {
 		rmem_obj_drop(&new_mr->obj, &pd->obj);
 		return ret;

@@ -109,7 +109,7 @@ rmem_mr_map_fd(struct rmem_mr *mr, const struct rmem_mr_attr *attr)
 	addr = mmap(NULL, attr->length, PROT_READ | PROT_WRITE, MAP_SHARED, attr->fd, offset);
 	if (addr == MAP_FAILED && !is_write && (errno == EACCES || errno == EPERM)) {
 		addr = mmap(NULL, attr->length, PROT_READ, MAP_SHARED, attr->fd, offset);
-		mr->flags |= RMEM_MR_FD_READ_ONLY;
+		rmem_mr_drv(mr)->flags |= RMEM_MR_FD_READ_ONLY;
 	}
 	if (addr == MAP_FAILED)
 		return RMEM_FAIL(errno_of_mmap(errno),
@@ -118,16 +118,18 @@ rmem_mr_map_fd(struct rmem_mr *mr, const struct rmem_mr_attr *attr)
 				attr->length, attr->fd_offset, attr->fd,
 				is_write ? " for writing" : "", strerror(errno));
 	mr->addr = addr;
-	mr->flags |= RMEM_MR_FD | rte_log2_u64(page_size_of(attr->fd)) << RMEM_MR_LOG2_PAGE_SHIFT;
+	rmem_mr_drv(mr)->flags |= RMEM_MR_FD |
+			rte_log2_u64(page_size_of(attr->fd)) << RMEM_MR_LOG2_PAGE_SHIFT;
 	return 0;
 }
 
 int
 rmem_mr_check_fd_access(const struct rmem_mr *mr, uint32_t access)
 {
-	if ((mr->flags & RMEM_MR_FD) != 0 && (access & RMEM_ACCESS_ON_DEMAND) != 0)
+	if ((rmem_mr_drv(mr)->flags & RMEM_MR_FD) != 0 && (access & RMEM_ACCESS_ON_DEMAND) != 0)
 		return RMEM_FAIL(EINVAL, "memory of an fd can't be on demand");
-	if ((mr->flags & RMEM_MR_FD_READ_ONLY) == 0 || (access & RMEM_ACCESS_LOCAL_WRITE) == 0)
+	if ((rmem_mr_drv(mr)->flags & RMEM_MR_FD_READ_ONLY) == 0 ||
+			(access & RMEM_ACCESS_LOCAL_WRITE) == 0)
 		return 0;
 	return RMEM_FAIL(EFAULT, "the fd of MR %p could be mapped for reading only",
 			(const void *)mr);
@@ -136,8 +138,9 @@ rmem_mr_check_fd_access(const struct rmem_mr *mr, uint32_t access)
 void
 rmem_mr_unmap_fd(const struct rmem_mr *mr)
 {
-	uint64_t page = UINT64_C(1) << (mr->flags >> RMEM_MR_LOG2_PAGE_SHIFT);
+	uint64_t page = UINT64_C(1) << (rmem_mr_drv(mr)->flags >> RMEM_MR_LOG2_PAGE_SHIFT);
 
-	if ((mr->flags & RMEM_MR_FD) != 0 && (mr->flags & RMEM_MR_SHARED) == 0)
+	if ((rmem_mr_drv(mr)->flags & RMEM_MR_FD) != 0 &&
+			(rmem_mr_drv(mr)->flags & RMEM_MR_SHARED) == 0)
 		munmap(mr->addr, RTE_ALIGN_CEIL(mr->length, page));
 }

@@ -89,25 +89,25 @@ rmem_mr_copy_iov(struct rmem_mr *mr, const struct iovec *iov, uint32_t iov_count
 	if (copy == NULL)
 		return RMEM_FAIL(ENOMEM, "no memory for %u ranges", iov_count);
 	memcpy(copy, iov, iov_count * sizeof(*copy));
-	mr->iov = copy;
-	mr->iov_count = iov_count;
+	rmem_mr_drv(mr)->iov = copy;
+	rmem_mr_drv(mr)->iov_count = iov_count;
 	return 0;
 }
 
 void
 rmem_mr_free_iov(struct rmem_mr *mr)
 {
-	rte_free((void *)(uintptr_t)mr->iov);
-	mr->iov = NULL;
-	mr->iov_count = 0;
+	rte_free((void *)(uintptr_t)rmem_mr_drv(mr)->iov);
+	rmem_mr_drv(mr)->iov = NULL;
+	rmem_mr_drv(mr)->iov_count = 0;
 }
 
 uint32_t
 rmem_mr_ranges(const struct rmem_mr *mr, struct iovec *one, const struct iovec **iov)
 {
-	if (mr->iov != NULL) {
-		*iov = mr->iov;
-		return mr->iov_count;
+	if (rmem_mr_drv(mr)->iov != NULL) {
+		*iov = rmem_mr_drv(mr)->iov;
+		return rmem_mr_drv(mr)->iov_count;
 	}
 	one->iov_base = mr->addr;
 	one->iov_len = mr->length;

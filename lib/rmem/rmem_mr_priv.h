@@ -15,7 +15,7 @@
 
 #include "rmem_priv.h"
 
-/* In rmem_mr::flags, above RMEM_MR_FD. */
+/* In rmem_mr_drv::flags, above RMEM_MR_FD. */
 /** Memory of ALLOCATE_MR has the second of its two names. */
 #define RMEM_MR_SECOND_NAME (UINT32_C(1) << 16)
 /** In RMEM_MR_STATE_ERROR: the driver still holds it. */
@@ -96,15 +96,16 @@ void rmem_mr_unmap_fd(const struct rmem_mr *mr);
 static inline uintptr_t
 rmem_mr_first(const struct rmem_mr *mr)
 {
-	return (uintptr_t)(mr->iov != NULL ? mr->iov[0].iov_base : mr->addr);
+	return (uintptr_t)(rmem_mr_drv(mr)->iov != NULL ? rmem_mr_drv(mr)->iov[0].iov_base
+							: mr->addr);
 }
 
 /** Let go of the MR whose memory this one shares, if there is one that counts it. */
 static inline void
 rmem_mr_put_owner(const struct rmem_mr *of)
 {
-	if (of->owner != NULL)
-		rmem_obj_unhold(&of->owner->obj);
+	if (rmem_mr_drv(of)->owner != NULL)
+		rmem_obj_unhold(&rmem_mr_drv(of)->owner->obj);
 }
 
 /** A kind of MR that requests bind. */
@@ -115,8 +116,8 @@ struct rmem_mr_bound {
 	uint16_t type;         /**< One of enum rmem_mr_type. */
 	/** The device's limit of sizes. */
 	uint32_t (*max_size)(const struct rmem_dev_info *info);
-	/** Note the size in a new MR, and have the driver do its part. */
-	int (*alloc)(struct rmem_mr *mr, uint32_t size);
+	/** Call the operation of the driver. */
+	int (*alloc)(struct rmem_mr *mr);
 };
 
 /** 0 when the device has the kind in that size, else -EINVAL or -EOPNOTSUPP. */

@@ -45,7 +45,8 @@ check_mr(const struct rmem_mr *mr, uint32_t flags, enum rmem_rereg_result *resul
 	ret = rmem_mr_check_registered(mr);
 	if (ret != 0)
 		return ret;
-	if ((flags & RMEM_REREG_CHANGE_TRANSLATION) != 0 && (mr->flags & RMEM_MR_FD) != 0)
+	if ((flags & RMEM_REREG_CHANGE_TRANSLATION) != 0 &&
+			(rmem_mr_drv(mr)->flags & RMEM_MR_FD) != 0)
 		return RMEM_FAIL(EOPNOTSUPP, "memory of an fd can't be changed for other memory");
 	return 0;
 }
@@ -89,8 +90,8 @@ whole_attr(const struct rmem_mr *mr, const struct rmem_mr_rereg_attr *change)
 	attr.length = mr->length;
 	attr.iova = mr->iova;
 	attr.access = mr->access;
-	attr.iov = mr->iov;
-	attr.iov_count = mr->iov_count;
+	attr.iov = rmem_mr_drv(mr)->iov;
+	attr.iov_count = rmem_mr_drv(mr)->iov_count;
 	attr.socket_id = change->socket_id;
 	if (rmem_mr_state(mr) == RMEM_MR_STATE_DISABLED)
 		attr.flags = RMEM_MR_DISABLED;
@@ -116,10 +117,10 @@ store(struct rmem_mr *mr, const struct rmem_mr *from)
 	mr->addr = from->addr;
 	mr->length = from->length;
 	mr->iova = from->iova;
-	mr->iov = from->iov;
-	mr->iov_count = from->iov_count;
-	mr->flags = from->flags;
-	mr->owner = from->owner;
+	rmem_mr_drv(mr)->iov = rmem_mr_drv(from)->iov;
+	rmem_mr_drv(mr)->iov_count = rmem_mr_drv(from)->iov_count;
+	rmem_mr_drv(mr)->flags = rmem_mr_drv(from)->flags;
+	rmem_mr_drv(mr)->owner = rmem_mr_drv(from)->owner;
 }
 
 /* Nothing is left in it of a registration: as the class gives MRs to mr_reg. */
@@ -128,7 +129,8 @@ clear_registration(struct rmem_mr *mr)
 {
 	mr->lkey = 0;
 	mr->rkey = 0;
-	memset(mr + 1, 0, rmem_obj_driver(&mr->obj)->mr_size - sizeof(*mr));
+	memset(rmem_mr_drv(mr) + 1, 0,
+			rmem_obj_driver(&mr->obj)->mr_size - sizeof(struct rmem_mr_drv));
 }
 
 /* For drivers that can't keep the keys. */
@@ -136,7 +138,7 @@ static int
 rereg_by_reg(struct rmem_mr *mr, const struct rmem_mr *to, const struct rmem_mr_attr *attr,
 		enum rmem_rereg_result *result)
 {
-	const struct rmem_mr old = *mr;
+	const struct rmem_mr_drv old = *rmem_mr_drv(mr);
 	int ret;
 
 	ret = RMEM_OP(mr, mr_dereg, mr);
@@ -149,7 +151,7 @@ rereg_by_reg(struct rmem_mr *mr, const struct rmem_mr *to, const struct rmem_mr_
 		*result = RMEM_REREG_NEW_KEYS;
 		return 0;
 	}
-	store(mr, &old);
+	store(mr, &old.mr);
 	clear_registration(mr);
 	*result = RMEM_REREG_ERR_CMD;
 	return ret;
@@ -171,7 +173,7 @@ rereg_device(struct rmem_mr *mr, uint32_t flags, const struct rmem_mr *to,
 	else if (ret == -EOPNOTSUPP)
 		ret = rereg_by_reg(mr, to, attr, result);
 	else if (*result <= RMEM_REREG_ERR_CMD)
-		mr->flags |= RMEM_MR_HELD;
+		rmem_mr_drv(mr)->flags |= RMEM_MR_HELD;
 	if (*result >= RMEM_REREG_OK || *result == RMEM_REREG_ERR_DO_FORK_OLD)
 		store(mr, to);
 	if (*result <= RMEM_REREG_ERR_CMD) {
@@ -186,14 +188,14 @@ static int
 do_rereg(struct rmem_mr *mr, uint32_t flags, struct rmem_mr *to, struct rmem_mr_attr *attr,
 		enum rmem_rereg_result *result)
 {
-	struct rmem_mr old = *mr;
+	struct rmem_mr_drv old = *rmem_mr_drv(mr);
 	struct rmem_mr *unused = to;
 	int ret;
 
 	if ((flags & RMEM_REREG_CHANGE_TRANSLATION) != 0) {
-		to->flags ^= RMEM_MR_SECOND_NAME;
-		to->flags &= ~RMEM_MR_SHARED;
-		to->owner = NULL;
+		rmem_mr_drv(to)->flags ^= RMEM_MR_SECOND_NAME;
+		rmem_mr_drv(to)->flags &= ~RMEM_MR_SHARED;
+		rmem_mr_drv(to)->owner = NULL;
 	}
 	if ((flags & RMEM_REREG_CHANGE_TRANSLATION) != 0 &&
 			(to->access & RMEM_ACCESS_ALLOCATE_MR) != 0) {
@@ -211,7 +213,7 @@ do_rereg(struct rmem_mr *mr, uint32_t flags, struct rmem_mr *to, struct rmem_mr_
 	if (ret == 0)
 		ret = rereg_device(mr, flags, to, attr, result);
 	if (*result >= RMEM_REREG_OK || *result == RMEM_REREG_ERR_DO_FORK_OLD)
-		unused = &old;
+		unused = &old.mr;
 	if ((flags & RMEM_REREG_CHANGE_TRANSLATION) != 0) {
 		rmem_mr_free_chunk(unused, mr);
 		rmem_mr_free_iov(unused);
@@ -225,7 +227,7 @@ rereg(struct rmem_mr *mr, uint32_t flags, struct rmem_pd *pd, struct rmem_mr_att
 		enum rmem_rereg_result *result)
 {
 	struct rmem_pd *unused = pd;
-	struct rmem_mr to = *mr;
+	struct rmem_mr_drv to = *rmem_mr_drv(mr);
 	int ret;
 
 	ret = check_change(mr, flags, attr);
@@ -236,17 +238,17 @@ rereg(struct rmem_mr *mr, uint32_t flags, struct rmem_pd *pd, struct rmem_mr_att
 	ret = rmem_obj_get(&pd->obj);
 	if (ret != 0)
 		goto revive_mr;
-	to.pd = pd;
-	to.addr = attr->addr;
-	to.length = attr->length;
-	to.iova = attr->iova;
+	to.mr.pd = pd;
+	to.mr.addr = attr->addr;
+	to.mr.length = attr->length;
+	to.mr.iova = attr->iova;
 	to.iov = attr->iov;
 	to.iov_count = attr->iov_count;
-	to.access = attr->access & (rmem_obj_info(&mr->obj)->access | RMEM_ACCESS_ALLOCATE_MR);
+	to.mr.access = attr->access & (rmem_obj_info(&mr->obj)->access | RMEM_ACCESS_ALLOCATE_MR);
 	if ((flags & RMEM_REREG_CHANGE_TRANSLATION) == 0)
-		to.access |= mr->access & RMEM_ACCESS_ALLOCATE_MR;
+		to.mr.access |= mr->access & RMEM_ACCESS_ALLOCATE_MR;
 	pd = mr->pd;
-	ret = do_rereg(mr, flags, &to, attr, result);
+	ret = do_rereg(mr, flags, &to.mr, attr, result);
 	rmem_trace_mr_rereg(
 			mr, flags, *result, mr->addr, mr->length, mr->access, mr->lkey, mr->rkey);
 	if (mr->pd != pd)

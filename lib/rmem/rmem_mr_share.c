@@ -30,8 +30,8 @@ check_shared(const struct rmem_mr *from, uint64_t iova, uint32_t access)
 	memset(&attr, 0, sizeof(attr));
 	attr.addr = from->addr;
 	attr.length = from->length;
-	attr.iov = from->iov;
-	attr.iov_count = from->iov_count;
+	attr.iov = rmem_mr_drv(from)->iov;
+	attr.iov_count = rmem_mr_drv(from)->iov_count;
 	attr.iova = iova;
 	attr.access = access;
 	attr.socket_id = SOCKET_ID_ANY;
@@ -52,10 +52,12 @@ do_share(struct rmem_mr *mr, struct rmem_mr *from, uint64_t iova, uint32_t acces
 	mr->iova = iova;
 	if (iova == 0 && (access & RMEM_ACCESS_ZERO_BASED) == 0)
 		mr->iova = rmem_mr_first(from);
-	mr->flags = RMEM_MR_SHARED | (from->flags & (RMEM_MR_FD | RMEM_MR_FD_READ_ONLY));
-	if ((from->flags & RMEM_MR_FD) != 0)
-		mr->flags |= from->flags & UINT32_MAX << RMEM_MR_LOG2_PAGE_SHIFT;
-	ret = rmem_mr_copy_iov(mr, from->iov, from->iov_count);
+	rmem_mr_drv(mr)->flags = RMEM_MR_SHARED |
+			(rmem_mr_drv(from)->flags & (RMEM_MR_FD | RMEM_MR_FD_READ_ONLY));
+	if ((rmem_mr_drv(from)->flags & RMEM_MR_FD) != 0)
+		rmem_mr_drv(mr)->flags |=
+				rmem_mr_drv(from)->flags & UINT32_MAX << RMEM_MR_LOG2_PAGE_SHIFT;
+	ret = rmem_mr_copy_iov(mr, rmem_mr_drv(from)->iov, rmem_mr_drv(from)->iov_count);
 	if (ret == 0)
 		ret = rmem_mr_check_hugetlb(mr);
 	if (ret == 0)
@@ -71,9 +73,9 @@ do_share(struct rmem_mr *mr, struct rmem_mr *from, uint64_t iova, uint32_t acces
 static int
 get_owner(struct rmem_mr *from, struct rmem_mr **owner)
 {
-	*owner = from->owner;
+	*owner = rmem_mr_drv(from)->owner;
 	if ((from->access & RMEM_ACCESS_ALLOCATE_MR) != 0 ||
-			(from->flags & (RMEM_MR_FD | RMEM_MR_SHARED)) == RMEM_MR_FD)
+			(rmem_mr_drv(from)->flags & (RMEM_MR_FD | RMEM_MR_SHARED)) == RMEM_MR_FD)
 		*owner = from;
 	return *owner != NULL ? rmem_obj_get(&(*owner)->obj) : 0;
 }
@@ -89,7 +91,7 @@ share(struct rmem_mr *from, struct rmem_pd *pd, uint64_t iova, uint32_t access, 
 	if (new_mr == NULL)
 		return ret;
 	new_mr->pd = pd;
-	ret = get_owner(from, &new_mr->owner);
+	ret = get_owner(from, &rmem_mr_drv(new_mr)->owner);
 	if (ret != 0)
 		goto drop_mr;
 	ret = do_share(new_mr, from, iova, access);

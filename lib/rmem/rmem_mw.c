@@ -32,7 +32,7 @@ rmem_mw_check_bind(const struct rmem_qp *qp, const struct rmem_mw *mw,
 	/* Until then the MR has no keys, and a control thread may write its fields. */
 	if (rmem_mr_state(mr) != RMEM_MR_STATE_VALID)
 		return -EBUSY;
-	if ((mr->flags & RMEM_MR_FD) != 0)
+	if ((rmem_mr_drv(mr)->flags & RMEM_MR_FD) != 0)
 		return -EOPNOTSUPP;
 	if (qp->pd != mw->pd || mr->pd != mw->pd) /* IBTA C10-72 */
 		return -EPERM;

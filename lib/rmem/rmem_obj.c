@@ -106,7 +106,7 @@ rmem_check_arg(const void *arg, const char *what)
 struct rmem_dev *
 rmem_obj_dev(const struct rmem_obj *obj)
 {
-	return &rmem_devs[obj->dev_id].dev;
+	return &rmem_devs[obj->dev_id].drv.dev;
 }
 
 int
@@ -135,8 +135,8 @@ count(struct rmem_dev_slot *slot, uint32_t kind)
 
 	do {
 		if (nb >= max)
-			return RMEM_FAIL(ENOSPC, "%s: all %u %ss are in use", slot->dev.name, max,
-					kinds[kind].name);
+			return RMEM_FAIL(ENOSPC, "%s: all %u %ss are in use", slot->drv.dev.name,
+					max, kinds[kind].name);
 	} while (!__atomic_compare_exchange_n(
 			&slot->nb[kind], &nb, nb + 1, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
 	return 0;
@@ -155,10 +155,10 @@ rmem_obj_create(struct rmem_obj *parent, uint32_t type, size_t size, int *ret)
 	if (*ret != 0)
 		goto put_parent;
 	size = RTE_CACHE_LINE_ROUNDUP(size);
-	obj = rte_zmalloc_socket("rmem_obj", size, RTE_CACHE_LINE_SIZE, slot->dev.socket_id);
+	obj = rte_zmalloc_socket("rmem_obj", size, RTE_CACHE_LINE_SIZE, slot->drv.dev.socket_id);
 	if (obj == NULL) {
 		*ret = RMEM_FAIL(ENOMEM, "%s: no memory for a %s: %zu bytes on socket %d",
-				slot->dev.name, name_of(type), size, slot->dev.socket_id);
+				slot->drv.dev.name, name_of(type), size, slot->drv.dev.socket_id);
 		goto uncount;
 	}
 	obj->type = type;

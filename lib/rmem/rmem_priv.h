@@ -39,7 +39,7 @@ int rmem_traced(int ret);
 
 /** A device as the class keeps it. */
 struct rmem_dev_slot {
-	struct rmem_dev dev;            /**< What applications and the driver see. */
+	struct rmem_dev_drv drv;        /**< What applications and the driver see. */
 	struct rmem_dev_info info;      /**< Capabilities and limits at creation; nb_* are 0. */
 	uint32_t nb[RMEM_OBJ_NB_KINDS]; /**< Objects in use, by kind; atomic. */
 };
@@ -87,7 +87,7 @@ rmem_dev_stat(const struct rmem_dev_stats *stats, const struct rmem_dev_stat_nam
 static inline const struct rmem_driver *
 rmem_obj_driver(const struct rmem_obj *obj)
 {
-	return rmem_devs[obj->dev_id].dev.driver;
+	return rmem_devs[obj->dev_id].drv.driver;
 }
 
 /** Limits and capabilities of the device of an object. */
@@ -140,14 +140,7 @@ int rmem_dev_counts_check(const struct rmem_dev *dev);
 static inline void
 rmem_mr_set_state(struct rmem_mr *mr, uint16_t state)
 {
-	__atomic_store_n(&mr->state, state, __ATOMIC_RELEASE);
-}
-
-/** State of an MR: enum rmem_mr_state. */
-static inline uint16_t
-rmem_mr_state(const struct rmem_mr *mr)
-{
-	return __atomic_load_n(&mr->state, __ATOMIC_ACQUIRE);
+	__atomic_store_n(&rmem_mr_drv(mr)->state, state, __ATOMIC_RELEASE);
 }
 
 /** Whether a user MR is registered, enabled or not; else that failed, or is in progress. */

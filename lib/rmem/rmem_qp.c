@@ -17,7 +17,7 @@
 
 #define QP_FLAGS (RMEM_QP_SIG_ALL | RMEM_QP_NO_INLINE_RECV)
 
-LIST_HEAD(qp_list, rmem_qp);
+LIST_HEAD(qp_list, rmem_qp_drv);
 
 /* All QPs that are neither being created nor destroyed. */
 static pthread_mutex_t qps_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -102,7 +102,7 @@ static void
 list(struct rmem_qp *qp)
 {
 	pthread_mutex_lock(&qps_lock);
-	LIST_INSERT_HEAD(&qps, qp, entry);
+	LIST_INSERT_HEAD(&qps, (struct rmem_qp_drv *)qp, entry);
 	pthread_mutex_unlock(&qps_lock);
 }
 
@@ -110,19 +110,19 @@ static void
 unlist(struct rmem_qp *qp)
 {
 	pthread_mutex_lock(&qps_lock);
-	LIST_REMOVE(qp, entry);
+	LIST_REMOVE((struct rmem_qp_drv *)qp, entry);
 	pthread_mutex_unlock(&qps_lock);
 }
 
 int
 rmem_qp_visit(int (*func)(struct rmem_qp *qp, void *arg), void *arg)
 {
-	struct rmem_qp *qp;
+	struct rmem_qp_drv *qp;
 	int ret = 0;
 
 	pthread_mutex_lock(&qps_lock);
 	LIST_FOREACH(qp, &qps, entry) {
-		ret = func(qp, arg);
+		ret = func(&qp->qp, arg);
 		if (ret != 0)
 			break;
 	}

@@ -14,7 +14,6 @@
 #define RMEM_QP_H
 
 #include <stdint.h>
-#include <sys/queue.h>
 
 #include <rmem_obj.h>
 
@@ -47,14 +46,13 @@ enum rmem_qp_state {
  */
 #define RMEM_QP_NO_INLINE_RECV (1u << 1)
 
-/** Queue pair (QP). Drivers append their own fields. */
+/** Queue pair (QP). */
 struct rmem_qp {
-	struct rmem_obj obj;       /**< Private head. */
-	uint32_t qp_num;           /**< Number of the QP on its device. */
-	struct rmem_pd *pd;        /**< PD it belongs to. */
-	struct rmem_cq *send_cq;   /**< CQ of its send queue. */
-	struct rmem_cq *recv_cq;   /**< CQ of its receive queue. */
-	LIST_ENTRY(rmem_qp) entry; /**< Private: entry of the list of QPs. */
+	struct rmem_obj obj;     /**< Private head. */
+	uint32_t qp_num;         /**< Number of the QP on its device. */
+	struct rmem_pd *pd;      /**< PD it belongs to. */
+	struct rmem_cq *send_cq; /**< CQ of its send queue. */
+	struct rmem_cq *recv_cq; /**< CQ of its receive queue. */
 };
 
 /** Configuration of a QP. The caller zeroes it first. */

@@ -17,8 +17,7 @@ check_range(const struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req)
 	const struct rmem_mr *mr = req->mr;
 	uint64_t offset;
 
-	if (unlikely(mr->type != RMEM_MR_TYPE_USER ||
-			    __atomic_load_n(&mr->state, __ATOMIC_ACQUIRE) != RMEM_MR_STATE_VALID ||
+	if (unlikely(mr->type != RMEM_MR_TYPE_USER || rmem_mr_state(mr) != RMEM_MR_STATE_VALID ||
 			    mr->pd != ctx->qp->pd || mr->addr == NULL))
 		return false;
 	offset = (uintptr_t)req->addr - (uintptr_t)mr->addr; /* too large when it is before */
@@ -37,7 +36,7 @@ check_req(const struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req)
 		return -EINVAL;
 	if (req->access & LEASE_MODIFY)
 		need |= RMEM_ACCESS_LOCAL_WRITE; /* IBTA C10-74 */
-	if (unlikely((req->mr->flags & ctx->mr_flags_bad) != 0))
+	if (unlikely((rmem_mr_drv(req->mr)->flags & ctx->mr_flags_bad) != 0))
 		return -EOPNOTSUPP;
 	if (unlikely((req->access & ~ctx->access) != 0 || (need & ~req->mr->access) != 0))
 		return -EPERM;

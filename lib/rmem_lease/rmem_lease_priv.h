@@ -42,6 +42,7 @@
 #include <rte_cycles.h>
 
 #include <rmem.h>
+#include <rmem_driver.h>
 #include <rmem_lease.h>
 #include <rmem_log.h>
 
@@ -167,7 +168,7 @@ struct rmem_lease_ctx {
 	uint32_t max_page_list_len; /* of a buffer */
 	uint64_t quarantine;        /* TSC cycles */
 	uintptr_t min_addr;         /* of a buffer: no page list has the page at 0 */
-	uint32_t mr_flags_bad;      /* of rmem_mr::flags: the backend can't do such an MR */
+	uint32_t mr_flags_bad;      /* of rmem_mr_drv::flags: the backend can't do such an MR */
 
 	uint32_t free_hold;            /* number of the first free one */
 	uint32_t recent[LEASE_RECENT]; /* by MR: a hold that may be of it */

@@ -43,8 +43,8 @@ why_mr(const struct rmem_lease_ctx *ctx, const struct rmem_mr *mr, char *text, s
 		SAY("it is of type %u, only rmem_mr_reg() and its kin make MRs to lease", mr->type);
 		return REASON_TYPE;
 	}
-	if (__atomic_load_n(&mr->state, __ATOMIC_ACQUIRE) != RMEM_MR_STATE_VALID) {
-		SAY("it is not valid (state %u)", mr->state);
+	if (rmem_mr_state(mr) != RMEM_MR_STATE_VALID) {
+		SAY("it is not valid (state %u)", rmem_mr_state(mr));
 		return REASON_STATE;
 	}
 	if (mr->pd != ctx->qp->pd) {
@@ -89,7 +89,7 @@ static enum reason
 why_right(const struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req, char *text,
 		size_t size)
 {
-	if ((req->mr->flags & ctx->mr_flags_bad) != 0) {
+	if ((rmem_mr_drv(req->mr)->flags & ctx->mr_flags_bad) != 0) {
 		SAY("it is of RMEM_MR_FD, to which no window can be bound");
 		return REASON_FD;
 	}

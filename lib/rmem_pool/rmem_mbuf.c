@@ -178,7 +178,7 @@ do_create(struct rmem_pd *pd, const struct rmem_pktmbuf_pool_conf *conf,
 		ret = rmem_mempool_do_register(*mp, pd, conf->access, reg);
 	if (*reg == NULL)
 		return ret;
-	(*reg)->mz = *mz;
+	rmem_mempool_priv(*reg)->mz = *mz;
 	if (ret == 0)
 		rmem_pool_trace_pktmbuf_create(conf->name, pd, *reg, conf->nb_mbufs,
 				conf->data_room_size, conf->access, (*reg)->nb_mrs);
@@ -240,7 +240,7 @@ check_pool(const struct rmem_mempool *reg)
 {
 	unsigned int nb_out, nb_regs;
 
-	if (reg->obj.type != RMEM_MEMPOOL_TAG || reg->mz == NULL)
+	if (reg->obj.type != RMEM_MEMPOOL_TAG || rmem_mempool_priv(reg)->mz == NULL)
 		return POOL_FAIL(EINVAL, "got %p (tag 0x%x), expected an mbuf pool",
 				(const void *)reg, reg->obj.type);
 	/* One that the application freed has nothing out. */
@@ -267,7 +267,7 @@ rmem_pktmbuf_pool_destroy(struct rmem_mempool *reg)
 	ret = check_pool(reg);
 	if (ret != 0)
 		return ret;
-	mz = reg->mz;
+	mz = rmem_mempool_priv(reg)->mz;
 	mp = rmem_mempool_exists(reg->mp) ? reg->mp : NULL;
 	ret = rmem_mempool_do_unregister(reg);
 	if (ret != 0)

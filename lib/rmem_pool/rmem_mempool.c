@@ -25,17 +25,17 @@ static_assert(offsetof(struct rmem_mempool, pd) + sizeof(void *) <= RTE_CACHE_LI
 
 /* All registrations, to count those of a mempool. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct rmem_mempool *regs;
+static struct rmem_mempool_priv *regs;
 
 unsigned int
 rmem_mempool_nb_regs(const struct rte_mempool *mp)
 {
-	const struct rmem_mempool *reg;
+	const struct rmem_mempool_priv *reg;
 	unsigned int nb = 0;
 
 	pthread_mutex_lock(&lock);
 	for (reg = regs; reg != NULL; reg = reg->next)
-		nb += reg->mp == mp;
+		nb += reg->reg.mp == mp;
 	pthread_mutex_unlock(&lock);
 	return nb;
 }
@@ -76,33 +76,33 @@ static void
 list_reg(struct rmem_mempool *reg)
 {
 	pthread_mutex_lock(&lock);
-	reg->next = regs;
-	regs = reg;
+	rmem_mempool_priv(reg)->next = regs;
+	regs = rmem_mempool_priv(reg);
 	pthread_mutex_unlock(&lock);
 }
 
 static void
 unlist_reg(struct rmem_mempool *reg)
 {
-	struct rmem_mempool **at = &regs;
+	struct rmem_mempool_priv **at = &regs;
 
 	pthread_mutex_lock(&lock);
-	while (*at != reg)
+	while (&(*at)->reg != reg)
 		at = &(*at)->next;
-	*at = reg->next;
+	*at = (*at)->next;
 	pthread_mutex_unlock(&lock);
 }
 
 int
 rmem_mempool_visit(int (*func)(struct rmem_mempool *reg, void *arg), void *arg)
 {
-	struct rmem_mempool *reg;
+	struct rmem_mempool_priv *reg;
 	int ret = 0;
 
 	pthread_mutex_lock(&lock);
 	for (reg = regs; reg != NULL && ret == 0; reg = reg->next) {
-		if (rmem_mempool_exists(reg->mp))
-			ret = func(reg, arg);
+		if (rmem_mempool_exists(reg->reg.mp))
+			ret = func(&reg->reg, arg);
 	}
 	pthread_mutex_unlock(&lock);
 	return ret;
@@ -195,7 +195,7 @@ static int
 reg_ranges(struct rte_mempool *mp, struct rmem_pd *pd, uint32_t access,
 		const struct rmem_ranges *ranges, struct rmem_mempool **reg)
 {
-	size_t size = sizeof(**reg) + ranges->nb * sizeof(struct rmem_mr *);
+	size_t size = sizeof(struct rmem_mempool_priv) + ranges->nb * sizeof(struct rmem_mr *);
 	struct rmem_mempool *new_reg;
 	int ret;
 
@@ -208,7 +208,7 @@ reg_ranges(struct rte_mempool *mp, struct rmem_pd *pd, uint32_t access,
 	new_reg->mp = mp;
 	new_reg->pd = pd;
 	new_reg->access = access;
-	new_reg->mrs = (struct rmem_mr **)(new_reg + 1);
+	new_reg->mrs = (struct rmem_mr **)(rmem_mempool_priv(new_reg) + 1);
 	ret = reg_all(new_reg, ranges);
 	if (ret != 0 && dereg_all(new_reg) == 0) {
 		rte_free(new_reg);
@@ -317,7 +317,7 @@ rmem_mempool_unregister(struct rmem_mempool *reg)
 	ret = rmem_mempool_check_reg(reg);
 	if (ret != 0)
 		return ret;
-	if (reg->mz != NULL)
+	if (rmem_mempool_priv(reg)->mz != NULL)
 		return POOL_FAIL(EINVAL,
 				"registration %p is that of an mbuf pool: destroy the pool",
 				(void *)reg);

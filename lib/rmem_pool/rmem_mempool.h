@@ -46,23 +46,20 @@ struct rmem_pd;
 /**
  * Registration of a mempool with a PD.
  *
- * Lookups read only the first cache line. Applications read mp, pd, nb_mrs, mrs, access and
- * registered.
+ * Private fields are those that lookups read, in the first cache line.
  */
 struct rmem_mempool {
-	struct rmem_obj obj;          /**< Private head. */
-	uint32_t nb_mrs;              /**< Number of MRs. */
-	uintptr_t base;               /**< Private: first address of the largest extent. */
-	size_t length;                /**< Private: bytes of the largest extent. */
-	struct rmem_pool_keys keys;   /**< Private: keys of the largest extent. */
-	struct rmem_map *map;         /**< Private: all memory registered with the PD. */
-	struct rte_mempool *mp;       /**< The mempool; rte_mempool_* calls work on it. */
-	struct rmem_pd *pd;           /**< PD of the registration. */
-	struct rmem_mr **mrs;         /**< The nb_mrs MRs, sorted by address. */
-	const struct rte_memzone *mz; /**< Private: memory allocated for it, else NULL. */
-	struct rmem_mempool *next;    /**< Private: next registration. */
-	uint64_t registered;          /**< Bytes registered. */
-	uint32_t access;              /**< Bitwise OR of RMEM_ACCESS_*. */
+	struct rmem_obj obj;        /**< Private head. */
+	uint32_t nb_mrs;            /**< Number of MRs. */
+	uintptr_t base;             /**< Private: first address of the largest extent. */
+	size_t length;              /**< Private: bytes of the largest extent. */
+	struct rmem_pool_keys keys; /**< Private: keys of the largest extent. */
+	struct rmem_map *map;       /**< Private: all memory registered with the PD. */
+	struct rte_mempool *mp;     /**< The mempool; rte_mempool_* calls work on it. */
+	struct rmem_pd *pd;         /**< PD of the registration. */
+	struct rmem_mr **mrs;       /**< The nb_mrs MRs, sorted by address. */
+	uint64_t registered;        /**< Bytes registered. */
+	uint32_t access;            /**< Bitwise OR of RMEM_ACCESS_*. */
 } __rte_cache_aligned;
 
 /** Statistics of a registered mempool. Not an atomic snapshot: sums may be off by a few objects. */

@@ -35,7 +35,7 @@ static_assert(offsetof(struct rmem_pool, cache_objs) < RTE_CACHE_LINE_MIN_SIZE,
 
 /* All pools that are neither being made nor destroyed. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct rmem_pool *pools;
+static struct rmem_pool_priv *pools;
 
 /* Parameters of a creation. */
 struct plan {
@@ -98,7 +98,7 @@ alloc_keys(struct rmem_pool *pool, size_t nb_slices)
 		return POOL_FAIL(ENOMEM, "%s: no memory for the keys of %zu slices: %zu bytes",
 				pool->mp->name, nb_slices, size);
 	pool->keys = keys;
-	pool->nb_slices = (uint32_t)nb_slices;
+	rmem_pool_priv(pool)->nb_slices = (uint32_t)nb_slices;
 	pool->mrs = (struct rmem_mr **)(keys + nb_slices);
 	return 0;
 }
@@ -155,7 +155,8 @@ alloc_slices(struct rmem_pool *pool, const struct plan *plan)
 	if (ret != 0)
 		return ret;
 	snprintf(name, sizeof(name), "rmem_pool_%p", (void *)pool);
-	return rmem_chunk_reserve(name, plan->length, plan->conf->socket_id, &pool->mz);
+	return rmem_chunk_reserve(
+			name, plan->length, plan->conf->socket_id, &rmem_pool_priv(pool)->mz);
 }
 
 /* Register the buffers of a slice, if it has any. */
@@ -209,17 +210,17 @@ release_parts(struct rmem_pool *pool)
 	/* First: the mempool keeps its lists in the memory of the MRs. */
 	rte_mempool_free(pool->mp);
 	pool->mp = NULL;
-	if (pool->map != NULL)
+	if (rmem_pool_priv(pool)->map != NULL)
 		rmem_map_del(pool->mrs, pool->nb_mrs);
-	pool->map = NULL;
+	rmem_pool_priv(pool)->map = NULL;
 	while (pool->nb_mrs > 0) {
 		ret = rmem_mr_dereg(pool->mrs[pool->nb_mrs - 1]);
 		if (ret != 0)
 			return ret;
 		pool->nb_mrs--;
 	}
-	if (pool->mz != NULL)
-		rte_memzone_free(pool->mz);
+	if (rmem_pool_priv(pool)->mz != NULL)
+		rte_memzone_free(rmem_pool_priv(pool)->mz);
 	rte_free((void *)(uintptr_t)pool->keys);
 	return 0;
 }
@@ -264,12 +265,12 @@ do_create(struct rmem_pool *pool, struct plan *plan)
 	if (ret != 0)
 		return ret;
 	if (!is_one)
-		pool->base = (uintptr_t)pool->mz->addr;
+		pool->base = (uintptr_t)rmem_pool_priv(pool)->mz->addr;
 	ret = populate(pool, conf, plan->length);
 	if (ret == 0 && !is_one)
 		ret = reg_slices(pool, conf->access);
 	if (ret == 0)
-		ret = rmem_map_add(pool->mrs, pool->nb_mrs, &pool->map);
+		ret = rmem_map_add(pool->mrs, pool->nb_mrs, &rmem_pool_priv(pool)->map);
 	if (ret == 0)
 		pool_cache_set(pool);
 	return ret;
@@ -279,8 +280,8 @@ static void
 list(struct rmem_pool *pool)
 {
 	pthread_mutex_lock(&lock);
-	pool->next = pools;
-	pools = pool;
+	rmem_pool_priv(pool)->next = pools;
+	pools = rmem_pool_priv(pool);
 	pthread_mutex_unlock(&lock);
 }
 
@@ -288,26 +289,26 @@ list(struct rmem_pool *pool)
 static void
 unlist(struct rmem_pool *pool)
 {
-	struct rmem_pool **at = &pools;
+	struct rmem_pool_priv **at = &pools;
 
 	pthread_mutex_lock(&lock);
-	while (*at != NULL && *at != pool)
+	while (*at != NULL && &(*at)->pool != pool)
 		at = &(*at)->next;
 	if (*at != NULL)
-		*at = pool->next;
+		*at = (*at)->next;
 	pthread_mutex_unlock(&lock);
 }
 
 int
 rmem_pool_visit(int (*func)(struct rmem_pool *pool, void *arg), void *arg)
 {
-	struct rmem_pool *pool;
+	struct rmem_pool_priv *pool;
 	int ret = 0;
 
 	pthread_mutex_lock(&lock);
 	for (pool = pools; pool != NULL && ret == 0; pool = pool->next) {
-		if (rmem_mempool_exists(pool->mp))
-			ret = func(pool, arg);
+		if (rmem_mempool_exists(pool->pool.mp))
+			ret = func(&pool->pool, arg);
 	}
 	pthread_mutex_unlock(&lock);
 	return ret;
@@ -331,11 +332,11 @@ rmem_pool_create(struct rmem_pd *pd, const struct rmem_pool_conf *conf, struct r
 	ret = rmem_pool_report_mrs(&need, &plan.info);
 	if (ret != 0)
 		return ret;
-	new_pool = rte_zmalloc_socket(
-			"rmem_pool", sizeof(*new_pool), RTE_CACHE_LINE_SIZE, conf->socket_id);
+	new_pool = rte_zmalloc_socket("rmem_pool", sizeof(struct rmem_pool_priv),
+			RTE_CACHE_LINE_SIZE, conf->socket_id);
 	if (new_pool == NULL)
 		return POOL_FAIL(ENOMEM, "%s: no memory for a pool of %zu bytes on socket %d",
-				conf->name, sizeof(*new_pool), conf->socket_id);
+				conf->name, sizeof(struct rmem_pool_priv), conf->socket_id);
 	new_pool->obj.type = RMEM_OBJ_POOL;
 	new_pool->obj.dev_id = pd->obj.dev_id;
 	new_pool->pd = pd;

@@ -66,8 +66,7 @@ struct rmem_pool_keys {
 /**
  * Registered mempool.
  *
- * Get and put read only the first cache line. Applications read mp, pd, buf_size, nb_bufs,
- * nb_mrs and mrs.
+ * Private fields are those that get and put read, in the first cache line.
  */
 struct rmem_pool {
 	struct rmem_obj obj;               /**< Private head. */
@@ -76,20 +75,16 @@ struct rmem_pool {
 	uint8_t *caches;                   /**< Private: by lcore, or NULL. */
 	uintptr_t base;                    /**< Private: first address of slice 0. */
 	const struct rmem_pool_keys *keys; /**< Private: by slice. */
-	uint64_t tail;                /**< Private: length and lkey of the SGEs of one slice. */
-	uint32_t cache_bytes;         /**< Private: size of the cache of an lcore. */
-	uint16_t cache_max;           /**< Private: maximum number of buffers in a cache. */
-	uint8_t cache_len;            /**< Private: offset of their number in the cache. */
-	uint8_t cache_objs;           /**< Private: offset of the buffers in the cache. */
-	struct rmem_pd *pd;           /**< PD of the registration. */
-	uint32_t buf_size;            /**< Bytes of a buffer. */
-	uint32_t nb_bufs;             /**< Buffers. */
-	uint32_t nb_mrs;              /**< Number of MRs: 1 unless larger than max_mr_size. */
-	uint32_t nb_slices;           /**< Private: elements of keys. */
-	struct rmem_mr **mrs;         /**< The nb_mrs MRs, sorted by address. */
-	const struct rte_memzone *mz; /**< Private: memory of several slices, else NULL. */
-	struct rmem_map *map;         /**< Private: all memory registered with the PD. */
-	struct rmem_pool *next;       /**< Private: next pool. */
+	uint64_t tail;        /**< Private: length and lkey of the SGEs of one slice. */
+	uint32_t cache_bytes; /**< Private: size of the cache of an lcore. */
+	uint16_t cache_max;   /**< Private: maximum number of buffers in a cache. */
+	uint8_t cache_len;    /**< Private: offset of their number in the cache. */
+	uint8_t cache_objs;   /**< Private: offset of the buffers in the cache. */
+	struct rmem_pd *pd;   /**< PD of the registration. */
+	uint32_t buf_size;    /**< Bytes of a buffer. */
+	uint32_t nb_bufs;     /**< Buffers. */
+	uint32_t nb_mrs;      /**< Number of MRs: 1 unless larger than max_mr_size. */
+	struct rmem_mr **mrs; /**< The nb_mrs MRs, sorted by address. */
 } __rte_cache_aligned;
 
 /**

@@ -21,7 +21,7 @@ pool_flaw(const struct rmem_pool *pool)
 
 	if (pool->obj.type != RMEM_OBJ_POOL || pool->pd->obj.type != RMEM_OBJ_PD)
 		return "tag";
-	if (pool->nb_mrs == 0 || pool->nb_slices < pool->nb_mrs)
+	if (pool->nb_mrs == 0 || rmem_pool_priv(pool)->nb_slices < pool->nb_mrs)
 		return "number of MRs";
 	if (pool->mp->size != pool->nb_bufs || pool->mp->populated_size != pool->nb_bufs)
 		return "number of buffers";

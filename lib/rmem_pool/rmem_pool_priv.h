@@ -37,6 +37,34 @@ int rmem_pool_check_pd(const struct rmem_pd *pd);
 int rmem_pool_check_args(
 		const struct rmem_pd *pd, const struct rmem_pool_conf *conf, const void *out);
 
+/** A pool as the library keeps it. */
+struct rmem_pool_priv {
+	struct rmem_pool pool;        /**< Public part. */
+	uint32_t nb_slices;           /**< Elements of its keys. */
+	const struct rte_memzone *mz; /**< Memory of several slices, else NULL. */
+	struct rmem_map *map;         /**< All memory registered with the PD. */
+	struct rmem_pool_priv *next;
+};
+
+static inline struct rmem_pool_priv *
+rmem_pool_priv(const struct rmem_pool *pool)
+{
+	return (struct rmem_pool_priv *)(uintptr_t)pool;
+}
+
+/** A registration as the library keeps it; its MRs follow. */
+struct rmem_mempool_priv {
+	struct rmem_mempool reg;      /**< Public part. */
+	const struct rte_memzone *mz; /**< Memory allocated for it, else NULL. */
+	struct rmem_mempool_priv *next;
+};
+
+static inline struct rmem_mempool_priv *
+rmem_mempool_priv(const struct rmem_mempool *reg)
+{
+	return (struct rmem_mempool_priv *)(uintptr_t)reg;
+}
+
 /** Query what the device of a PD can do; -errno of the class. */
 int rmem_pool_dev_info(const struct rmem_pd *pd, struct rmem_dev_info *info);
 

@@ -43,9 +43,9 @@ list_pool(struct rmem_pool *pool, void *arg)
 static int
 list_mempool(struct rmem_mempool *reg, void *arg)
 {
-	const struct rmem_mempool *other = reg->next;
+	const struct rmem_mempool_priv *other = rmem_mempool_priv(reg)->next;
 
-	while (other != NULL && other->mp != reg->mp)
+	while (other != NULL && other->reg.mp != reg->mp)
 		other = other->next;
 	if (other == NULL)
 		add_name(arg, reg->mp);

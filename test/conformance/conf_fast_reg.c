@@ -34,7 +34,6 @@ CONF_TEST(fast_reg, new_mr_is_closed, CAPA, 0, WHERE "an MR is made without a ke
 
 	TEST_ASSERT(fx.fast.mr->addr == NULL);
 	TEST_EQ(fx.fast.mr->type, RMEM_MR_TYPE_FAST_REG);
-	TEST_EQ(fx.fast.mr->max_page_list_len, FX_FAST_PAGES);
 	TEST_EQ(info.type, RMEM_MR_TYPE_FAST_REG);
 	TEST_EQ(info.state, RMEM_MR_STATE_FREE);
 	TEST_EQ(info.max_page_list_len, FX_FAST_PAGES);

@@ -451,7 +451,7 @@ conf_self_test(void)
 
 	if (rmem_dev_create("soft0", NULL, &dev) != 0)
 		return EXIT_FAILURE;
-	soft = dev->driver;
+	soft = rmem_dev_drv(dev)->driver;
 	if (register_driver() != 0)
 		return EXIT_FAILURE;
 	for (i = 0; i < RTE_DIM(wrongs); i++) {

@@ -187,9 +187,9 @@ TEST(verbs_mw_straight, binding_to_an_mr_that_is_not_registered_is_refused)
 {
 	struct rmem_send_wr wr = vt_bind_wr(vt.two);
 
-	__atomic_store_n(&vt.mw_mr->state, RMEM_MR_STATE_PENDING, __ATOMIC_RELEASE);
+	__atomic_store_n(&rmem_mr_drv(vt.mw_mr)->state, RMEM_MR_STATE_PENDING, __ATOMIC_RELEASE);
 	TEST_ERR(vt_run(&wr), EINVAL);
-	__atomic_store_n(&vt.mw_mr->state, RMEM_MR_STATE_VALID, __ATOMIC_RELEASE);
+	__atomic_store_n(&rmem_mr_drv(vt.mw_mr)->state, RMEM_MR_STATE_VALID, __ATOMIC_RELEASE);
 	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
 	return TEST_SUCCESS;
 }

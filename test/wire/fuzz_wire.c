@@ -178,7 +178,7 @@ open_all(void)
 
 	CHECK(rmem_dev_create("soft0", "ip=127.0.13.1,loop=1,progress=poll,mtu=1024", &fz.dev) ==
 			0);
-	wire = ((struct rsoft_dev *)fz.dev->priv)->wire;
+	wire = ((struct rsoft_dev *)rmem_dev_drv(fz.dev)->priv)->wire;
 	fz.inner = wire->port;
 	fz.port = (struct rwire_port){.ops = &port_ops,
 			.addr = fz.inner->addr,

@@ -32,7 +32,7 @@ open_side(struct side *side, unsigned int i, uint32_t mtu)
 	name[4] = (char)('0' + i);
 	snprintf(args, sizeof(args), "ip=127.0.7.%u,loop=1,progress=poll,mtu=%u", i + 1, mtu);
 	TEST_OK(rmem_dev_create(name, args, &side->dev));
-	sim_attach(i, side->dev->priv);
+	sim_attach(i, rmem_dev_drv(side->dev)->priv);
 	TEST_OK(rmem_pd_alloc(side->dev, &side->pd));
 	TEST_OK(rmem_cq_create(side->dev, &cq_conf, &side->send_cq));
 	TEST_OK(rmem_cq_create(side->dev, &cq_conf, &side->recv_cq));
