@@ -385,6 +385,20 @@ def include_shows_what_is_installed(tree):
                     found.group(2), '<>, it is installed' if found.group(1) == '"' else 'quotes')
 
 
+def log_line_names_object_and_failure(tree):
+    """<object>: <what failed>: <value> (<limit>): a colon follows the object."""
+    levels = '(?:ERR|WARNING|NOTICE)'
+    call = re.compile(r'\b(?:\w+_LOG\(%s|\w+_FAIL\([^";]*?|RMEM_LOG_LINE\(%s, \w+, "[^"]*")'
+                      r',\s*("[^"]*"(?:\s*(?:PRI\w+|"[^"]*"))*)' % (levels, levels))
+    for path in tree.c_files('lib', 'drivers'):
+        code = re.sub(r'(?m)^#define (?:[^\n]*\\\n)*[^\n]*', lambda m: re.sub(r'[^\n]', ' ', m.group()),
+                      ctext.strip(tree.text(path)))
+        for found in call.finditer(code):
+            if ': ' not in tree.text(path)[found.start(1):found.end(1)]:
+                line = tree.text(path).count('\n', 0, found.start(1)) + 1
+                yield path, line, 'logs no line like "<object>: <what failed>: <value> (<limit>)"'
+
+
 def op_is_assigned(tree):
     """Each driver has each operation, or NULL, for which the class has a function that refuses."""
     path = 'lib/rmem/rmem_driver.h'
@@ -491,6 +505,7 @@ RULES = (
     library_leaves_it_to_the_program,
     licence_is_on_top,
     links_resolve,
+    log_line_names_object_and_failure,
     macro_is_defined_once,
     map_equals_headers,
     nothing_of_one_machine,

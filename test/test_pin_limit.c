@@ -83,7 +83,7 @@ TEST(pin_limit, require_fails_at_the_limit)
 	TEST_RUN(limit_end());
 	TEST_OK(small);
 	TEST_ERR(large, ENOMEM);
-	TEST_ASSERT(strstr(log, "12288 bytes can't be pinned") != NULL);
+	TEST_ASSERT(strstr(log, "MR: not pinned: 12288 bytes") != NULL);
 	TEST_ASSERT(strstr(log, "RLIMIT_MEMLOCK is") != NULL && strstr(log, "are used") != NULL);
 	TEST_ASSERT(strstr(log, "ulimit -l") != NULL && strstr(log, "CAP_IPC_LOCK") != NULL);
 	TEST_EQ(pin_locked(), 111000000);
@@ -103,7 +103,7 @@ TEST(pin_limit, auto_continues_at_the_limit)
 	fx_log_begin();
 	mr[0] = pin_reg(PIN_AUTO, 0, 3 * FX_PAGE);
 	log = fx_log_end();
-	is_told = strstr(log, "12288 bytes can't be pinned: RLIMIT_MEMLOCK is") != NULL;
+	is_told = strstr(log, "MR: not pinned: 12288 bytes (RLIMIT_MEMLOCK is") != NULL;
 	fx_log_begin();
 	mr[1] = pin_reg(PIN_AUTO, 0, 3 * FX_PAGE);
 	is_told_again = fx_log_end()[0] != '\0';
@@ -163,7 +163,7 @@ TEST(pin_limit, profile_counts_each_mr_in_full)
 	TEST_ASSERT(more != NULL);
 	mr[nb - 1] = more;
 	TEST_ASSERT(nb == RTE_DIM(mr) || ret == -ENOMEM);
-	TEST_ASSERT(nb == RTE_DIM(mr) || strstr(log, "8192 bytes can't be pinned") != NULL);
+	TEST_ASSERT(nb == RTE_DIM(mr) || strstr(log, "MR: not pinned: 8192 bytes") != NULL);
 	while (nb > 0)
 		TEST_OK(rmem_mr_dereg(mr[--nb]));
 	TEST_EQ(pin_locked(), 100000000);

@@ -52,7 +52,7 @@ struct rwire_qp;
 
 extern int rsoft_logtype;
 
-#define RSOFT_LOG(level, ...) RMEM_LOG_LINE(level, rsoft_logtype, "rmem soft", __VA_ARGS__)
+#define RSOFT_LOG(level, ...) RMEM_LOG_LINE(level, rsoft_logtype, "rmem_soft", __VA_ARGS__)
 
 /* Add to a counter that others only read; n may be negative. */
 #define RSOFT_COUNT(counter, n) __atomic_store_n(&(counter), (counter) + (n), __ATOMIC_RELAXED)

@@ -109,7 +109,7 @@ advise_queue(struct advice_jobs *jobs)
 	pthread_mutex_unlock(&advise.lock);
 	if (ret == 0)
 		return 0;
-	RSOFT_LOG(ERR, "no control thread could be started");
+	RSOFT_LOG(ERR, "control thread: not started");
 	return -ENOMEM;
 }
 
@@ -154,16 +154,18 @@ advise_check(const struct rmem_pd *pd, int advice, const struct rmem_sge *sge,
 	if (key->pd != pd->handle ||
 			(advice == RMEM_ADVISE_PREFETCH_WRITE &&
 					(rights & RMEM_ACCESS_LOCAL_WRITE) == 0)) {
-		RSOFT_LOG(ERR, "advice on lkey 0x%08x of another PD, or without LOCAL_WRITE",
+		RSOFT_LOG(ERR, "advice: lkey of another PD, or without LOCAL_WRITE: 0x%08x",
 				sge->lkey);
 		return -EPERM;
 	}
 	if (key->kind != RSOFT_KIND_ODP) {
-		RSOFT_LOG(ERR, "advice on lkey 0x%08x of an MR that is not on demand", sge->lkey);
+		RSOFT_LOG(ERR, "advice: lkey of an MR that is not on demand: 0x%08x", sge->lkey);
 		return -EINVAL;
 	}
 	if (offset > key->length || sge->length > key->length - offset) {
-		RSOFT_LOG(ERR, "advice on %u bytes at 0x%" PRIx64 ", outside of lkey 0x%08x",
+		RSOFT_LOG(ERR,
+				"advice: range outside of the MR: %u bytes at 0x%" PRIx64
+				" (lkey 0x%08x)",
 				sge->length, sge->addr, sge->lkey);
 		return -EFAULT;
 	}
@@ -197,7 +199,7 @@ advise_target(const struct rmem_pd *pd, int advice, const struct rmem_sge *sge,
 	}
 	rte_ticketlock_unlock(&dev->lock);
 	if (target->mr == NULL) {
-		RSOFT_LOG(ERR, "advice on lkey 0x%08x, which opens nothing", sge->lkey);
+		RSOFT_LOG(ERR, "advice: lkey not valid: 0x%08x", sge->lkey);
 		return -ENOENT;
 	}
 	ret = advise_check(pd, advice, sge, target);
@@ -212,7 +214,7 @@ advise_now(const struct advice_target *target, int advice)
 	if (target->nb == 0 ||
 			rsoft_odp_prefetch(target->mr->odp, target->first, target->nb, advice))
 		return 0;
-	RSOFT_LOG(ERR, "advice on pages that are not all mapped, or protected");
+	RSOFT_LOG(ERR, "advice: range not mapped, or protected");
 	return -EFAULT;
 }
 
@@ -227,7 +229,7 @@ advise_later(const struct advice_target *target, int advice)
 		return 0;
 	job = rte_zmalloc("rsoft_advice", sizeof(*job), 0);
 	if (job == NULL) {
-		RSOFT_LOG(ERR, "no memory for the %zu bytes of an advice", sizeof(*job));
+		RSOFT_LOG(ERR, "advice: no memory: %zu bytes", sizeof(*job));
 		return -ENOMEM;
 	}
 	job->odp = target->mr->odp;

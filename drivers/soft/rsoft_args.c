@@ -91,7 +91,7 @@ arg_find(const char *key)
 		if (strcmp(arg->key, key) == 0)
 			return arg;
 	}
-	RSOFT_LOG(ERR, "unknown argument '%s'; doc/driver_soft.md lists them", key);
+	RSOFT_LOG(ERR, "arguments: unknown key: '%s' (see doc/driver_soft.md)", key);
 	return NULL;
 }
 
@@ -109,7 +109,7 @@ arg_word(const struct rsoft_arg *arg, const char *value, uint64_t *number)
 		snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s%s",
 				i == 0 ? "" : ", ", arg->words[i]);
 	}
-	RSOFT_LOG(ERR, "%s='%s' is unknown, known are %s", arg->key, value, names);
+	RSOFT_LOG(ERR, "%s='%s': unknown value (known: %s)", arg->key, value, names);
 	return -EINVAL;
 }
 
@@ -121,22 +121,22 @@ arg_number(const struct rsoft_arg *arg, const char *value, const struct rsoft_ar
 	char *end;
 
 	if (!isdigit((unsigned char)value[0])) {
-		RSOFT_LOG(ERR, "%s='%s' is not a number", arg->key, value);
+		RSOFT_LOG(ERR, "%s='%s': not a number", arg->key, value);
 		return -EINVAL;
 	}
 	errno = 0;
 	*number = strtoull(value, &end, value[0] == '0' && value[1] == 'x' ? 16 : 10);
 	if (*end != '\0') {
-		RSOFT_LOG(ERR, "%s='%s' is not a number", arg->key, value);
+		RSOFT_LOG(ERR, "%s='%s': not a number", arg->key, value);
 		return -EINVAL;
 	}
 	if (max < arg->min) {
-		RSOFT_LOG(ERR, "%s=%s: there is no such limit with profile=%s", arg->key, value,
+		RSOFT_LOG(ERR, "%s=%s: no such limit (profile=%s)", arg->key, value,
 				rsoft_profile_words[args->profile]);
 		return -EINVAL;
 	}
 	if (errno != 0 || *number < arg->min || *number > max) {
-		RSOFT_LOG(ERR, "%s=%s is out of range: %" PRIu64 " to %" PRIu64 "%s%s", arg->key,
+		RSOFT_LOG(ERR, "%s=%s: out of range (%" PRIu64 " to %" PRIu64 "%s%s)", arg->key,
 				value, arg->min, max, max < arg->max ? " with profile=" : "",
 				max < arg->max ? rsoft_profile_words[args->profile] : "");
 		return -EINVAL;
@@ -153,7 +153,7 @@ arg_check(const struct rsoft_arg *arg, const char *value, uint64_t number,
 		return rmem_socket_check((int)number);
 	if (arg->offset == offsetof(struct rsoft_args, pin) &&
 			args->profile != RSOFT_PROFILE_NONE && number != RSOFT_PIN_ARG_REQUIRE) {
-		RSOFT_LOG(ERR, "pin=%s: profile=%s has pin=require", value,
+		RSOFT_LOG(ERR, "pin=%s: not supported (profile=%s requires pin=require)", value,
 				rsoft_profile_words[args->profile]);
 		return -EINVAL;
 	}
@@ -182,8 +182,8 @@ arg_text(const char *key, const char *value, struct rsoft_args *args, int *ret)
 		if (*ret == 0)
 			memcpy(texts[i].text, value, len + 1);
 		else
-			RSOFT_LOG(ERR, "%s= has %zu characters, not 1 to %zu", key, len,
-					texts[i].size - 1);
+			RSOFT_LOG(ERR, "%s=: length out of range: %zu characters (1 to %zu)", key,
+					len, texts[i].size - 1);
 		return true;
 	}
 	return false;
@@ -230,7 +230,7 @@ args_set(const struct rte_kvargs *list, struct rsoft_args *args)
 
 	for (i = 0; i < list->count && ret == 0; i++) {
 		if (rte_kvargs_count(list, list->pairs[i].key) > 1) {
-			RSOFT_LOG(ERR, "argument '%s' is given more than once", list->pairs[i].key);
+			RSOFT_LOG(ERR, "arguments: repeated key: '%s'", list->pairs[i].key);
 			ret = -EINVAL;
 		}
 	}
@@ -266,11 +266,11 @@ args_check_wire(const struct rsoft_args *args)
 						   : NULL;
 
 	if (args->ip[0] == '\0' && extra != NULL) {
-		RSOFT_LOG(ERR, "%s= without ip=: the device has no wire", extra);
+		RSOFT_LOG(ERR, "%s=: not supported without ip=", extra);
 		return -EINVAL;
 	}
 	if (args->ip[0] != '\0' && args->engine != 0) {
-		RSOFT_LOG(ERR, "ip= and engine= can't be combined");
+		RSOFT_LOG(ERR, "ip=: cannot be combined with engine=");
 		return -EINVAL;
 	}
 	return 0;
@@ -290,7 +290,7 @@ rsoft_args_parse(const char *str, struct rsoft_args *args)
 		return 0;
 	list = rte_kvargs_parse(str, NULL);
 	if (list == NULL) {
-		RSOFT_LOG(ERR, "arguments '%s' are not key=value,key=value", str);
+		RSOFT_LOG(ERR, "arguments: not key=value,key=value: '%s'", str);
 		return -EINVAL;
 	}
 	ret = args_set(list, args);

@@ -25,7 +25,7 @@ static bool
 audit_holds(bool is_ok, const char *what, uint64_t number, const char *text)
 {
 	if (unlikely(!is_ok))
-		RSOFT_LOG(ERR, "audit: %s %" PRIu64 ": not so: %s", what, number, text);
+		RSOFT_LOG(ERR, "audit: %s %" PRIu64 ": violated: %s", what, number, text);
 	return is_ok;
 }
 

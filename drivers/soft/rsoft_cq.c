@@ -22,7 +22,7 @@ rsoft_cq_create(struct rmem_cq *base, const struct rmem_cq_conf *conf)
 	cq->ring = rte_zmalloc_socket("rsoft_cq", size * sizeof(*cq->ring), RTE_CACHE_LINE_SIZE,
 			(int)(int64_t)dev->args.socket);
 	if (cq->ring == NULL) {
-		RSOFT_LOG(ERR, "no memory for a completion queue of %u", size);
+		RSOFT_LOG(ERR, "CQ: no memory: %u completions", size);
 		return -ENOMEM;
 	}
 	cq->mask = size - 1;

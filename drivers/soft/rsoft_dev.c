@@ -54,7 +54,7 @@ dev_init_qps(struct rsoft_dev *dev, int socket_id)
 	dev->qps = rte_zmalloc_socket(
 			"rsoft_qps", (dev->qp_mask + 1) * sizeof(struct rsoft_qp *), 0, socket_id);
 	if (dev->qps == NULL || rsoft_ids_init(&dev->qp_ids, max, true, socket_id) != 0) {
-		RSOFT_LOG(ERR, "no memory for the table of max_qp=%u", max);
+		RSOFT_LOG(ERR, "max_qp=%u: no memory for the table", max);
 		return -ENOMEM;
 	}
 	return 0;
@@ -75,7 +75,7 @@ dev_create(struct rmem_dev *base, const char *args_str)
 	socket_id = (int)(int64_t)args.socket;
 	dev = rte_zmalloc_socket("rsoft_dev", sizeof(*dev), RTE_CACHE_LINE_SIZE, socket_id);
 	if (dev == NULL) {
-		RSOFT_LOG(ERR, "no memory for the %zu bytes of a device", sizeof(*dev));
+		RSOFT_LOG(ERR, "device: no memory: %zu bytes", sizeof(*dev));
 		return -ENOMEM;
 	}
 	dev->args = args;

@@ -54,7 +54,7 @@ engine_start(struct rsoft_engine *engine, const char *name, unsigned int i, uint
 	engine->lcore_id = lcore;
 	ret = rte_service_component_register(&spec, &engine->service_id);
 	if (ret != 0) {
-		RSOFT_LOG(ERR, "service '%s' can't be registered: %d", spec.name, ret);
+		RSOFT_LOG(ERR, "service '%s': not registered: error %d", spec.name, ret);
 		return -ENOSPC;
 	}
 	rte_service_component_runstate_set(engine->service_id, 1);
@@ -62,7 +62,7 @@ engine_start(struct rsoft_engine *engine, const char *name, unsigned int i, uint
 	rte_service_map_lcore_set(engine->service_id, lcore, 1);
 	ret = rte_service_lcore_start(lcore);
 	if (ret != 0 && ret != -EALREADY) {
-		RSOFT_LOG(ERR, "service lcore %u can't be started: %d", lcore, ret);
+		RSOFT_LOG(ERR, "service lcore %u: not started: error %d", lcore, ret);
 		rte_service_component_unregister(engine->service_id);
 		return -EINVAL;
 	}
@@ -81,10 +81,7 @@ rsoft_engines_start(struct rsoft_dev *dev, const char *name)
 		return 0;
 	nb_lcores = rte_service_lcore_list(lcores, RTE_DIM(lcores));
 	if (nb_lcores <= 0) {
-		RSOFT_LOG(ERR,
-				"engine=%u needs a service lcore and there is none; EAL's -s or -S "
-				"makes some",
-				wanted);
+		RSOFT_LOG(ERR, "engine=%u: no service lcore (EAL option -s or -S)", wanted);
 		return -EINVAL;
 	}
 	for (i = 0; i < wanted; i++) {

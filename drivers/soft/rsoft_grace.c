@@ -33,7 +33,7 @@ rsoft_domain_get(void)
 	}
 	mz = rte_memzone_reserve(RSOFT_DOMAIN_NAME, sizeof(*domain), SOCKET_ID_ANY, 0);
 	if (mz == NULL) {
-		RSOFT_LOG(ERR, "no memory for the %zu bytes that devices share", sizeof(*domain));
+		RSOFT_LOG(ERR, "state of all devices: no memory: %zu bytes", sizeof(*domain));
 		return -ENOMEM;
 	}
 	domain = mz->addr;

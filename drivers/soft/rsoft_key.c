@@ -74,13 +74,13 @@ rsoft_keys_init(struct rsoft_dev *dev, int socket_id)
 	dev->keys = rte_zmalloc_socket("rsoft_keys", (size_t)dev->nb_keys * sizeof(*dev->keys),
 			RTE_CACHE_LINE_SIZE, socket_id);
 	if (dev->keys == NULL) {
-		RSOFT_LOG(ERR, "no memory for the %zu bytes of max_mr=%u and max_mw=%u keys",
+		RSOFT_LOG(ERR, "key table: no memory: %zu bytes (max_mr=%u, max_mw=%u)",
 				(size_t)dev->nb_keys * sizeof(*dev->keys), max_mr, max_mw);
 		return -ENOMEM;
 	}
 	ret = key_pools_init(dev, first, socket_id);
 	if (ret != 0) {
-		RSOFT_LOG(ERR, "no memory for the free lists of max_mr=%u and max_mw=%u keys",
+		RSOFT_LOG(ERR, "key table: no memory for the free lists (max_mr=%u, max_mw=%u)",
 				max_mr, max_mw);
 		rsoft_keys_fini(dev);
 		return ret;
@@ -269,12 +269,10 @@ rsoft_key_request(struct rsoft_dev *dev, struct rsoft_mr *mr, uint32_t rkey, str
 	}
 	rte_ticketlock_unlock(&dev->lock);
 	if (ret == -EEXIST)
-		RSOFT_LOG(ERR,
-				"requested key 0x%08x is in use, or a tag of an index 0x%06x whose "
-				"tags requests choose",
+		RSOFT_LOG(ERR, "requested key: in use, or reserved for bindings: 0x%08x (index 0x%06x)",
 				rkey, rkey >> 8);
 	if (ret == -ENOSPC)
-		RSOFT_LOG(ERR, "max_mr=%u memory regions are in use", dev->mr_keys.ids.max);
+		RSOFT_LOG(ERR, "MR: all entries are in use (max_mr=%u)", dev->mr_keys.ids.max);
 	return ret;
 }
 

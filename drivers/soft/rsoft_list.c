@@ -17,7 +17,7 @@ rsoft_list_alloc(const struct rsoft_dev *dev, uint32_t max_entries)
 			sizeof(*list) + max_entries * sizeof(list->entry[0]), RTE_CACHE_LINE_SIZE,
 			(int)(int64_t)dev->args.socket);
 	if (list == NULL)
-		RSOFT_LOG(ERR, "no memory for %u entries", max_entries);
+		RSOFT_LOG(ERR, "indirect MR: no memory: %u entries", max_entries);
 	else
 		list->dev = dev;
 	return list;

@@ -43,8 +43,8 @@ mr_check_range(const struct iovec *range, bool is_write, bool is_fd)
 			error = mincore((void *)at, page, &resident);
 	}
 	if (error != 0) {
-		RSOFT_LOG(ERR, "[%p, +%zu) is not all mapped%s", range->iov_base, range->iov_len,
-				is_write ? " and writable" : "");
+		RSOFT_LOG(ERR, "MR: range not mapped%s: [%p, +%zu)",
+				is_write ? " and writable" : "", range->iov_base, range->iov_len);
 		return -EFAULT;
 	}
 	return 0;
@@ -118,7 +118,7 @@ mr_take_key(struct rsoft_mr *mr, const struct rmem_mr_attr *attr)
 		mr->key = rsoft_key_alloc(dev, mr);
 	}
 	if (mr->key == NULL) {
-		RSOFT_LOG(ERR, "max_mr=%" PRIu64 " memory regions are in use", dev->args.max_mr);
+		RSOFT_LOG(ERR, "MR: all entries are in use (max_mr=%" PRIu64 ")", dev->args.max_mr);
 		return -ENOSPC;
 	}
 	mr_guard(dev);
@@ -179,8 +179,8 @@ mr_check_iova(const struct rmem_mr *base)
 			((base->iova ^ (uintptr_t)base->addr) & (page - 1)) == 0)
 		return 0;
 	RSOFT_LOG(ERR,
-			"iova 0x%" PRIx64
-			" of memory at %p: profile=%s requires the same offset in a page",
+			"MR: iova not at the offset of addr in its page: 0x%" PRIx64
+			" for %p (profile=%s)",
 			base->iova, base->addr,
 			rsoft_profile_words[rsoft_dev_of(&base->obj)->args.profile]);
 	return -EINVAL;
@@ -309,8 +309,7 @@ mr_rereg_give(struct rsoft_mr *mr, void *addr, size_t length, const struct rsoft
 	mr->odp = change->odp;
 	mr_set_stretch(mr, addr, length);
 	if (ret != 0) {
-		RSOFT_LOG(ERR, "the old memory of MR 0x%08x is not all mapped any more",
-				mr->mr.rkey);
+		RSOFT_LOG(ERR, "MR of rkey 0x%08x: old memory no longer mapped", mr->mr.rkey);
 		*result = RMEM_REREG_ERR_DO_FORK_OLD;
 	}
 	return ret;
@@ -384,9 +383,7 @@ rsoft_mr_dereg(struct rmem_mr *base)
 
 	do {
 		if (rsoft_word_rights(word) & RSOFT_BUSY) {
-			RSOFT_LOG(ERR,
-					"MR of rkey 0x%08x: a request that binds or invalidates "
-					"it has not completed",
+			RSOFT_LOG(ERR, "MR of rkey 0x%08x: in use: a request that binds or invalidates it has not completed",
 					rsoft_word_rkey(word));
 			return -EBUSY;
 		}
@@ -455,7 +452,7 @@ rsoft_fast_reg_mr_alloc(struct rmem_mr *base)
 			rmem_mr_drv(base)->max_size * sizeof(*mr->pages), 0,
 			(int)(int64_t)dev->args.socket);
 	if (mr->pages == NULL) {
-		RSOFT_LOG(ERR, "no memory for a page list of %u", rmem_mr_drv(base)->max_size);
+		RSOFT_LOG(ERR, "page list: no memory: %u pages", rmem_mr_drv(base)->max_size);
 		return -ENOMEM;
 	}
 	ret = mr_take_key(mr, NULL);
@@ -489,7 +486,7 @@ rsoft_page_list_alloc(struct rmem_fast_reg_page_list *page_list)
 			page_list->max_page_list_len * sizeof(*page_list->page_list),
 			RTE_CACHE_LINE_SIZE, (int)(int64_t)dev->args.socket);
 	if (page_list->page_list == NULL) {
-		RSOFT_LOG(ERR, "no memory for a page list of %u", page_list->max_page_list_len);
+		RSOFT_LOG(ERR, "page list: no memory: %u pages", page_list->max_page_list_len);
 		return -ENOMEM;
 	}
 	return 0;

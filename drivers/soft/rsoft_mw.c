@@ -18,7 +18,7 @@ rsoft_mw_alloc(struct rmem_mw *base)
 
 	mw->key = rsoft_key_alloc(dev, NULL);
 	if (mw->key == NULL) {
-		RSOFT_LOG(ERR, "max_mw=%" PRIu64 " memory windows are in use", dev->args.max_mw);
+		RSOFT_LOG(ERR, "MW: all entries are in use (max_mw=%" PRIu64 ")", dev->args.max_mw);
 		return -ENOSPC;
 	}
 	mw->key->pd = base->pd->handle;
@@ -35,9 +35,7 @@ rsoft_mw_dealloc(struct rmem_mw *base)
 
 	do {
 		if (rsoft_word_rights(word) & RSOFT_BUSY) {
-			RSOFT_LOG(ERR,
-					"MW of rkey 0x%08x: a request that binds or invalidates "
-					"it has not completed",
+			RSOFT_LOG(ERR, "MW of rkey 0x%08x: in use: a request that binds or invalidates it has not completed",
 					rsoft_word_rkey(word));
 			return -EBUSY;
 		}

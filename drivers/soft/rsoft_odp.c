@@ -79,9 +79,7 @@ int
 rsoft_odp_check_access(const struct rsoft_odp *odp, uint32_t access)
 {
 	if (!odp->is_guarded && (access & RMEM_ACCESS_REMOTE_ATOMIC)) {
-		RSOFT_LOG(ERR,
-				"no atomics on demand while another handler of SIGSEGV or SIGBUS "
-				"stands before ours");
+		RSOFT_LOG(ERR, "on-demand MR: no atomics: a handler of SIGSEGV or SIGBUS was installed after that of rmem");
 		return -EBUSY;
 	}
 	return 0;
@@ -97,10 +95,9 @@ choose_guard(struct rsoft_odp *odp, uint32_t access)
 	}
 	if (odp->dev->args.odp_guard != 0 && rsoft_guard_has_fast())
 		RSOFT_LOG(WARNING,
-				"a handler of SIGSEGV or SIGBUS was installed after ours: this "
-				"on-demand MR is copied by the kernel, which is slow");
+				"on-demand MR: slow, copied by the kernel: a handler of SIGSEGV or SIGBUS was installed after that of rmem");
 	if (!rsoft_guard_has_slow()) {
-		RSOFT_LOG(ERR, "and this system forbids process_vm_readv()");
+		RSOFT_LOG(ERR, "on-demand MR: process_vm_readv() is not permitted");
 		return -EBUSY;
 	}
 	return rsoft_odp_check_access(odp, access);
@@ -118,7 +115,7 @@ rsoft_odp_alloc(struct rsoft_dev *dev, void *addr, size_t length, uint32_t acces
 	odp = rte_zmalloc_socket("rsoft_odp", sizeof(*odp), RTE_CACHE_LINE_SIZE,
 			(int)(int64_t)dev->args.socket);
 	if (odp == NULL) {
-		RSOFT_LOG(ERR, "no memory for the %zu bytes of an on-demand MR", sizeof(*odp));
+		RSOFT_LOG(ERR, "on-demand MR: no memory: %zu bytes", sizeof(*odp));
 		return -ENOMEM;
 	}
 	odp->dev = dev;
@@ -127,7 +124,7 @@ rsoft_odp_alloc(struct rsoft_dev *dev, void *addr, size_t length, uint32_t acces
 	odp->nb_words = ((end - 1) >> (odp->log2_page + RSOFT_ODP_LOG2_WORD)) - odp->first_word + 1;
 	ret = rsoft_odp_table_alloc(odp);
 	if (ret != 0) {
-		RSOFT_LOG(ERR, "no address space for the %zu bytes of a table of pages",
+		RSOFT_LOG(ERR, "on-demand MR: no address space for the page table: %zu bytes",
 				odp->table_size);
 		goto free_odp;
 	}

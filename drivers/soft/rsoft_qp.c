@@ -60,7 +60,7 @@ qp_enter(struct rsoft_qp *qp)
 	}
 	rte_ticketlock_unlock(&rsoft_domain->lock);
 	if (index == 0) {
-		RSOFT_LOG(ERR, "max_qp=%" PRIu64 " queue pairs are in use", dev->args.max_qp);
+		RSOFT_LOG(ERR, "QP: all entries are in use (max_qp=%" PRIu64 ")", dev->args.max_qp);
 		return -ENOSPC;
 	}
 	return 0;
@@ -121,7 +121,7 @@ fini_sq:
 	rsoft_sq_fini(&qp->sq);
 fail:
 	if (ret == -ENOMEM)
-		RSOFT_LOG(ERR, "no memory for queues of %u and %u requests", conf->max_send_wr,
+		RSOFT_LOG(ERR, "QP: no memory for queues: %u and %u requests", conf->max_send_wr,
 				conf->max_recv_wr);
 	return ret;
 }
@@ -150,12 +150,9 @@ rsoft_qp_connect(struct rmem_qp *base, const struct rmem_qp_conn *conn)
 	rte_ticketlock_unlock(&rsoft_domain->lock);
 	rte_ticketlock_unlock(&qp->ctl_lock);
 	if (ret == -EBUSY)
-		RSOFT_LOG(ERR, "QP 0x%06x can't connect: it is not in RESET", base->qp_num);
+		RSOFT_LOG(ERR, "QP 0x%06x: not connected: not in RESET", base->qp_num);
 	if (ret == -EINVAL)
-		RSOFT_LOG(ERR,
-				"QP 0x%06x can't connect: QP number 0x%x is over 0xffffff, or the "
-				"GID is neither that of a software device of this process nor an "
-				"address that its ip= can reach",
+		RSOFT_LOG(ERR, "QP 0x%06x: not connected: QP number 0x%x over 0xffffff, or GID not of a soft device of this process and not reachable with ip=",
 				base->qp_num, conn->remote.qp_num);
 	return ret;
 }
@@ -199,7 +196,7 @@ rsoft_qp_set_error(struct rmem_qp *base)
 	}
 	rte_ticketlock_unlock(&qp->ctl_lock);
 	if (is_reset)
-		RSOFT_LOG(ERR, "QP 0x%06x is in RESET", base->qp_num);
+		RSOFT_LOG(ERR, "QP 0x%06x: wrong state: RESET", base->qp_num);
 	return is_reset ? -EBUSY : 0;
 }
 
@@ -250,7 +247,7 @@ rsoft_qp_destroy(struct rmem_qp *base)
 	struct rsoft_dev *dev = qp->dev;
 
 	if (rsoft_has_profile(dev) && rsoft_mw_is_bound_by(qp)) {
-		RSOFT_LOG(ERR, "QP 0x%06x: a window of type 2 is bound on it (IBTA 11.2.5.4)",
+		RSOFT_LOG(ERR, "QP 0x%06x: in use: a type 2 window is bound on it (IBTA 11.2.5.4)",
 				base->qp_num);
 		return -EBUSY;
 	}

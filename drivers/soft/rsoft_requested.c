@@ -39,7 +39,7 @@ rsoft_requested_init(struct rsoft_dev *dev)
 		return 0;
 	table = rte_zmalloc_socket("rsoft_requested", size, 0, (int)(int64_t)dev->args.socket);
 	if (table == NULL) {
-		RSOFT_LOG(ERR, "no memory for the %zu bytes of the table of requested keys", size);
+		RSOFT_LOG(ERR, "requested keys: no memory for the table: %zu bytes", size);
 		return -ENOMEM;
 	}
 	table->next = &table->first[nb];

@@ -104,8 +104,8 @@ rsoft_resp_note_rkey(struct rsoft_qp *peer, uint32_t rkey, uint32_t why)
 	nb = __atomic_add_fetch(&peer->dev->nb_bad_rkeys, 1, __ATOMIC_RELAXED);
 	if ((nb & (nb - 1)) == 0)
 		RSOFT_LOG(WARNING,
-				"QP 0x%06x: rkey 0x%08x of its peer is not valid, vendor_err %u; "
-				"%" PRIu64 " such requests on this device",
+				"QP 0x%06x: rkey of the peer is not valid: 0x%08x (vendor_err %u, request %" PRIu64
+				" of this kind)",
 				peer->qp.qp_num, rkey, why, nb);
 }
 

@@ -18,7 +18,7 @@ static int
 arg_text(const char *key, const char *value, char *to)
 {
 	if (value[0] == '\0' || strlen(value) >= RVERBS_NAME_SIZE) {
-		RVERBS_LOG(ERR, "%s='%s' is not 1 to %d characters", key, value,
+		RVERBS_LOG(ERR, "%s='%s': length out of range (1 to %d characters)", key, value,
 				RVERBS_NAME_SIZE - 1);
 		return -EINVAL;
 	}
@@ -35,11 +35,11 @@ arg_number(const char *key, const char *value, uint32_t min, uint32_t max, uint3
 	errno = 0;
 	number = strtoul(value, &end, 10);
 	if (!isdigit((unsigned char)value[0]) || *end != '\0') {
-		RVERBS_LOG(ERR, "%s='%s' is not a number", key, value);
+		RVERBS_LOG(ERR, "%s='%s': not a number", key, value);
 		return -EINVAL;
 	}
 	if (errno != 0 || number < min || number > max) {
-		RVERBS_LOG(ERR, "%s=%s is out of range: %u to %u", key, value, min, max);
+		RVERBS_LOG(ERR, "%s=%s: out of range (%u to %u)", key, value, min, max);
 		return -EINVAL;
 	}
 	*to = (uint32_t)number;
@@ -59,7 +59,7 @@ arg_choice(const char *key, const char *value, uint8_t *to)
 			return 0;
 		}
 	}
-	RVERBS_LOG(ERR, "%s='%s' is not auto, on or off", key, value);
+	RVERBS_LOG(ERR, "%s='%s': unknown value (auto, on or off)", key, value);
 	return -EINVAL;
 }
 
@@ -69,7 +69,7 @@ arg_cm(const char *key, const char *value, bool *is_tcp)
 	*is_tcp = strcmp(value, "tcp") == 0;
 	if (*is_tcp || strcmp(value, "rdma") == 0)
 		return 0;
-	RVERBS_LOG(ERR, "%s='%s' is not rdma or tcp", key, value);
+	RVERBS_LOG(ERR, "%s='%s': unknown value (rdma or tcp)", key, value);
 	return -EINVAL;
 }
 
@@ -89,7 +89,8 @@ arg_set(const char *key, const char *value, struct rverbs_args *args)
 	if (strcmp(key, "mtu") == 0) {
 		ret = arg_number(key, value, 256, 4096, &args->mtu);
 		if (ret == 0 && !rte_is_power_of_2(args->mtu)) {
-			RVERBS_LOG(ERR, "mtu=%u is not 256, 512, 1024, 2048 or 4096", args->mtu);
+			RVERBS_LOG(ERR, "mtu=%u: not a path MTU (256, 512, 1024, 2048 or 4096)",
+					args->mtu);
 			ret = -EINVAL;
 		}
 		return ret;
@@ -98,7 +99,7 @@ arg_set(const char *key, const char *value, struct rverbs_args *args)
 		return arg_cm(key, value, &args->is_cm_tcp);
 	if (strcmp(key, "mw_quirk") == 0)
 		return arg_choice(key, value, &args->mw_quirk);
-	RVERBS_LOG(ERR, "unknown argument '%s'; doc/driver_verbs.md lists them", key);
+	RVERBS_LOG(ERR, "arguments: unknown key: '%s' (see doc/driver_verbs.md)", key);
 	return -EINVAL;
 }
 
@@ -115,13 +116,12 @@ rverbs_args_parse(const char *str, struct rverbs_args *args)
 		return 0;
 	list = rte_kvargs_parse(str, NULL);
 	if (list == NULL) {
-		RVERBS_LOG(ERR, "arguments '%s' are not key=value,key=value", str);
+		RVERBS_LOG(ERR, "arguments: not key=value,key=value: '%s'", str);
 		return -EINVAL;
 	}
 	for (i = 0; i < list->count && ret == 0; i++) {
 		if (rte_kvargs_count(list, list->pairs[i].key) > 1) {
-			RVERBS_LOG(ERR, "argument '%s' is given more than once",
-					list->pairs[i].key);
+			RVERBS_LOG(ERR, "arguments: repeated key: '%s'", list->pairs[i].key);
 			ret = -EINVAL;
 		} else {
 			ret = arg_set(list->pairs[i].key, list->pairs[i].value, args);

@@ -34,7 +34,7 @@ rverbs_cq_create(struct rmem_cq *base, const struct rmem_cq_conf *conf)
 	base->nb_cqe = RTE_MAX((uint32_t)cq->ibv->cqe, conf->nb_cqe);
 	cq->saved = rte_malloc("rverbs_saved", base->nb_cqe * sizeof(*cq->saved), 0);
 	if (cq->saved == NULL) {
-		RVERBS_LOG(ERR, "no memory for %u completions", base->nb_cqe);
+		RVERBS_LOG(ERR, "CQ: no memory: %u completions", base->nb_cqe);
 		ibv_destroy_cq(cq->ibv);
 		return -ENOMEM;
 	}

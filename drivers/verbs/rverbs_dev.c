@@ -41,11 +41,11 @@ choose(struct ibv_device **list, int nb, const char *name)
 	}
 	list_names(list, nb, names, sizeof(names));
 	if (nb == 0)
-		RVERBS_LOG(ERR, "there is no RDMA device on this machine");
+		RVERBS_LOG(ERR, "device: no RDMA device on this machine");
 	else if (name[0] == '\0')
-		RVERBS_LOG(ERR, "ibdev= is missing: there are %s", names);
+		RVERBS_LOG(ERR, "ibdev=: required, with several devices: %s", names);
 	else
-		RVERBS_LOG(ERR, "there is no RDMA device '%s', only %s", name, names);
+		RVERBS_LOG(ERR, "ibdev=%s: no such RDMA device (%s)", name, names);
 	return NULL;
 }
 
@@ -59,11 +59,11 @@ open_failed(const struct ibv_device *device, int err)
 	if (access(path, R_OK | W_OK) != 0 && (errno == EACCES || errno == EPERM))
 		err = errno;
 	if (err == EACCES || err == EPERM) {
-		RVERBS_LOG(ERR, "%s can't be opened: %s: %s must be readable and writable",
+		RVERBS_LOG(ERR, "%s: cannot be opened: %s (%s must be readable and writable)",
 				device->name, strerror(err), path);
 		return -EPERM;
 	}
-	RVERBS_LOG(ERR, "%s can't be opened: %s", device->name, strerror(err));
+	RVERBS_LOG(ERR, "%s: cannot be opened: %s", device->name, strerror(err));
 	return err == ENOENT ? -ENODEV : rverbs_err_fold(err, RVERBS_ERR_OPEN);
 }
 
@@ -80,7 +80,7 @@ open_dev(struct rverbs_dev *dev)
 			(void)choose(NULL, 0, dev->args.ibdev);
 			return -ENODEV;
 		}
-		RVERBS_LOG(ERR, "no list of RDMA devices: %s", strerror(err));
+		RVERBS_LOG(ERR, "RDMA devices: cannot be listed: %s", strerror(err));
 		return rverbs_err_fold(err, RVERBS_ERR_OPEN);
 	}
 	device = choose(list, nb, dev->args.ibdev);
@@ -131,7 +131,7 @@ dev_create(struct rmem_dev *base, const char *args)
 	if (dev != NULL)
 		dev->slots = rte_zmalloc("rverbs_slots", RVERBS_MAX_QP * sizeof(*dev->slots), 0);
 	if (dev == NULL || dev->slots == NULL) {
-		RVERBS_LOG(ERR, "no memory for a device");
+		RVERBS_LOG(ERR, "device: no memory");
 		ret = -ENOMEM;
 		goto free;
 	}

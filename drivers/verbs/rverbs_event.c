@@ -45,7 +45,7 @@ event_take(struct rverbs_dev *dev, const struct ibv_async_event *event)
 		cq = event->element.cq->cq_context;
 		if (cq != NULL)
 			__atomic_store_n(&cq->is_lost, 1, __ATOMIC_RELAXED);
-		RVERBS_LOG(ERR, "%s: a CQ overran", name);
+		RVERBS_LOG(ERR, "%s: CQ overrun", name);
 		break;
 	case IBV_EVENT_DEVICE_FATAL:
 		RVERBS_LOG(ERR, "%s: the device failed or is being removed", name);

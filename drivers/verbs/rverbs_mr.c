@@ -48,10 +48,8 @@ rverbs_mr_refused(int err, const char *what, void *addr, size_t length, uint64_t
 	if (rverbs_err_fold(err, RVERBS_ERR_REG) == -ENOMEM && !is_on_demand &&
 			limit.rlim_cur != RLIM_INFINITY)
 		snprintf(hint, sizeof(hint),
-				": it takes as much locked memory, besides what is registered "
-				"already; RLIMIT_MEMLOCK allows %" PRIu64 " bytes: raise it by "
-				"ulimit -l or in /etc/security/limits.conf, or give the process "
-				"CAP_IPC_LOCK",
+				" (RLIMIT_MEMLOCK allows %" PRIu64
+				" bytes, other MRs included: raise it with ulimit -l or in /etc/security/limits.conf, or give the process CAP_IPC_LOCK)",
 				(uint64_t)limit.rlim_cur);
 	RVERBS_LOG(ERR, "%s: %zu bytes at %p, iova 0x%" PRIx64 ", access 0x%x: %s%s", what, length,
 			addr, iova, access, strerror(err), hint);

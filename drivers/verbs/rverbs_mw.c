@@ -189,7 +189,7 @@ rverbs_mw_ops_init(struct rverbs_mw_ops *ops, uint32_t depth)
 	ops->undo = rte_zmalloc("rverbs_mw_undo", size * sizeof(*ops->undo), RTE_CACHE_LINE_SIZE);
 	if (ops->ops != NULL && ops->undo != NULL)
 		return 0;
-	RVERBS_LOG(ERR, "no memory for a queue of %u", depth);
+	RVERBS_LOG(ERR, "queue: no memory: %u entries", depth);
 	return -ENOMEM;
 }
 

@@ -70,7 +70,7 @@ rverbs_mw_check_busy(const struct rverbs_mw *mw, uint32_t busy)
 {
 	if (busy == 0)
 		return 0;
-	RVERBS_LOG(ERR, "MW of rkey 0x%08x: %u requests that bind or invalidate it have not completed",
+	RVERBS_LOG(ERR, "MW of rkey 0x%08x: in use: %u requests that bind or invalidate it have not completed",
 			mw->mw.rkey, busy);
 	return -EBUSY;
 }

@@ -51,7 +51,7 @@ mwq_make(struct rverbs_mw *mw)
 		mw->ibv = NULL;
 	rverbs_mwq_unlock(dev_id);
 	if (ret != 0) {
-		RVERBS_LOG(ERR, "no memory for a place of a window");
+		RVERBS_LOG(ERR, "MW: no memory");
 		(void)rverbs_err_code(ibv_dealloc_mw(ibv), RVERBS_ERR_RELEASE, "ibv_dealloc_mw");
 	}
 	return ret;

@@ -21,7 +21,7 @@ rverbs_mwq_table_open(uint16_t dev_id)
 	struct rverbs_mw ***pages = calloc(RVERBS_MWQ_PAGES, sizeof(*pages));
 
 	if (pages == NULL) {
-		RVERBS_LOG(ERR, "no memory for a table of windows");
+		RVERBS_LOG(ERR, "MW: no memory for the table");
 		return -ENOMEM;
 	}
 	rverbs_mwq_lock(dev_id);

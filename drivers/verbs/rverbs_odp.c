@@ -35,8 +35,8 @@ rverbs_odp_check(const struct rmem_mr *mr)
 {
 	if ((mr->access & RMEM_ACCESS_ON_DEMAND) == 0 || mr->iova == (uintptr_t)mr->addr)
 		return 0;
-	RVERBS_LOG(ERR, "an on-demand MR at %p can't have another iova, 0x%" PRIx64, mr->addr,
-			mr->iova);
+	RVERBS_LOG(ERR, "on-demand MR: iova is not the address: 0x%" PRIx64 " for %p", mr->iova,
+			mr->addr);
 	return -EOPNOTSUPP;
 }
 

@@ -48,7 +48,7 @@ rverbs_pd_park(struct rmem_pd *base)
 		return 0;
 	page = aligned_alloc(RVERBS_PARK_SIZE, RVERBS_PARK_SIZE);
 	if (page == NULL) {
-		RVERBS_LOG(ERR, "no memory for a page");
+		RVERBS_LOG(ERR, "PD: no memory for a page");
 		return -ENOMEM;
 	}
 	park = ibv_reg_mr_iova2(pd->ibv, page, RVERBS_PARK_SIZE, (uintptr_t)page,

@@ -97,9 +97,7 @@ gid_take(struct rverbs_dev *dev, const struct ibv_gid_entry *table, ssize_t nb)
 	const struct ibv_gid_entry *entry = gid_choose(dev, table, nb);
 
 	if (entry == NULL) {
-		RVERBS_LOG(ERR,
-				"%s: port %u has no usable GID%s%s among %zd: give its "
-				"network interface an address, or name another with gid=",
+		RVERBS_LOG(ERR, "%s: port %u has no usable GID%s%s among %zd: configure an address of its network interface, or select another GID with gid=",
 				dev->context->device->name, dev->args.port,
 				dev->args.gid[0] != '\0' ? " " : "", dev->args.gid, nb);
 		return -ENODEV;
@@ -121,7 +119,7 @@ gid_open(struct rverbs_dev *dev)
 		return -EIO;
 	table = calloc(room, sizeof(*table));
 	if (table == NULL) {
-		RVERBS_LOG(ERR, "no memory for a table of %zu GIDs", room);
+		RVERBS_LOG(ERR, "GID table: no memory: %zu entries", room);
 		return -ENOMEM;
 	}
 	nb = ibv_query_gid_table(dev->context, table, room, 0);
@@ -137,7 +135,7 @@ port_check(struct rverbs_dev *dev, const struct ibv_port_attr *attr)
 	uint32_t mtu;
 
 	if (attr->state != IBV_PORT_ACTIVE) {
-		RVERBS_LOG(ERR, "%s: port %u is not active but in state %d: is its link up?", name,
+		RVERBS_LOG(ERR, "%s: port %u is not active: state %d (check the link)", name,
 				dev->args.port, attr->state);
 		return -ENODEV;
 	}
@@ -145,7 +143,7 @@ port_check(struct rverbs_dev *dev, const struct ibv_port_attr *attr)
 	if (dev->args.mtu != 0) {
 		mtu = (uint32_t)rte_log2_u32(dev->args.mtu) - 7;
 		if (mtu > dev->port.mtu) {
-			RVERBS_LOG(ERR, "%s: mtu=%u is more than the %u of port %u", name,
+			RVERBS_LOG(ERR, "%s: mtu=%u: above that of the port (%u, port %u)", name,
 					dev->args.mtu, 128u << attr->active_mtu, dev->args.port);
 			return -EINVAL;
 		}
@@ -161,7 +159,7 @@ rverbs_port_open(struct rverbs_dev *dev)
 	int ret;
 
 	if (dev->args.port > dev->attr.orig_attr.phys_port_cnt) {
-		RVERBS_LOG(ERR, "%s: port=%u: it has %u", dev->context->device->name,
+		RVERBS_LOG(ERR, "%s: port=%u: no such port (1 to %u)", dev->context->device->name,
 				dev->args.port, dev->attr.orig_attr.phys_port_cnt);
 		return -EINVAL;
 	}

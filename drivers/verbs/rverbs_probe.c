@@ -60,8 +60,8 @@ probe_mr(struct rverbs_probe *probe)
 	probe->mr = ibv_reg_mr_iova2(probe->pd, probe->mem, 4096, (uintptr_t)probe->mem, access);
 	if (probe->mr != NULL)
 		return 0;
-	ret = rverbs_mr_refused(errno, "ibv_reg_mr, to try the device", probe->mem, 4096,
-			(uintptr_t)probe->mem, access);
+	ret = rverbs_mr_refused(errno, "probe: ibv_reg_mr", probe->mem, 4096, (uintptr_t)probe->mem,
+			access);
 	return ret == -ENOMEM || ret == -ENOSPC ? ret : -EIO;
 }
 
@@ -114,9 +114,7 @@ probe_check(const struct rverbs_probe *probe)
 	if (probe->is_connected)
 		return 0;
 	inet_ntop(AF_INET6, dev->port.gid.raw, gid, sizeof(gid));
-	RVERBS_LOG(ERR,
-			"%s: no QP can be connected over port %u by GID %u, %s: %s: give its network "
-			"interface an address, or name another GID with gid=",
+	RVERBS_LOG(ERR, "%s: no QP can be connected over port %u by GID %u, %s: %s: configure an address of its network interface, or select another GID with gid=",
 			dev->context->device->name, dev->port.num, dev->port.gid_index, gid,
 			strerror(probe->connect_err < 0 ? EIO : probe->connect_err));
 	return -ENODEV;
@@ -209,7 +207,7 @@ rverbs_probe(struct rverbs_dev *dev)
 
 	probe.mem = aligned_alloc(4096, 4096);
 	if (probe.mem == NULL) {
-		RVERBS_LOG(ERR, "no memory to try the device with");
+		RVERBS_LOG(ERR, "probe: no memory");
 		return -ENOMEM;
 	}
 	memset(probe.mem, 0, 4096);
@@ -230,7 +228,7 @@ rverbs_probe(struct rverbs_dev *dev)
 	if (probe.pd != NULL)
 		rc2 |= ibv_dealloc_pd(probe.pd);
 	if (ret == 0 && rc2 != 0) {
-		RVERBS_LOG(ERR, "what the device was tried with can't be released");
+		RVERBS_LOG(ERR, "probe: objects cannot be released");
 		ret = -EIO;
 	}
 	return ret;

@@ -30,7 +30,7 @@ ring_init(struct rverbs_ring *ring, uint32_t depth)
 	ring->wqe = rte_zmalloc("rverbs_ring", size * sizeof(*ring->wqe), RTE_CACHE_LINE_SIZE);
 	if (ring->wqe != NULL)
 		return 0;
-	RVERBS_LOG(ERR, "no memory for a queue of %u", depth);
+	RVERBS_LOG(ERR, "queue: no memory: %u entries", depth);
 	return -ENOMEM;
 }
 
@@ -53,7 +53,7 @@ slot_take(struct rverbs_dev *dev, struct rverbs_qp *qp)
 	rte_ticketlock_unlock(&dev->lock);
 	if (i < RVERBS_MAX_QP)
 		return 0;
-	RVERBS_LOG(ERR, "%u queue pairs are in use", RVERBS_MAX_QP);
+	RVERBS_LOG(ERR, "QP: all entries are in use (%u)", RVERBS_MAX_QP);
 	return -ENOSPC;
 }
 
@@ -266,13 +266,13 @@ qp_check_addr(const struct rverbs_dev *dev, const struct rmem_qp_addr *remote)
 
 	if (remote->mtu < IBV_MTU_256 || remote->mtu > IBV_MTU_4096 ||
 			remote->qp_num > RVERBS_PSN_MASK || remote->psn > RVERBS_PSN_MASK) {
-		RVERBS_LOG(ERR, "QP %u, PSN %u, MTU code %u are no address of a verbs device",
+		RVERBS_LOG(ERR, "peer: not an address of a verbs device: QP %u, PSN %u, MTU code %u",
 				remote->qp_num, remote->psn, remote->mtu);
 		return -EINVAL;
 	}
 	if (memcmp(remote->gid, none, sizeof(none)) == 0 &&
 			(remote->lid == 0 || dev->port.link_layer == IBV_LINK_LAYER_ETHERNET)) {
-		RVERBS_LOG(ERR, "the peer's address has no GID");
+		RVERBS_LOG(ERR, "peer: address without GID");
 		return -EINVAL;
 	}
 	return 0;
@@ -368,7 +368,7 @@ qp_to_reset(struct ibv_qp *qp)
 		if (ret != 0 || attr.qp_state == IBV_QPS_RESET)
 			return ret;
 	}
-	RVERBS_LOG(ERR, "QP %u does not stay in RESET", qp->qp_num);
+	RVERBS_LOG(ERR, "QP %u: does not stay in RESET", qp->qp_num);
 	return -EIO;
 }
 
@@ -414,7 +414,7 @@ static int
 qp_unbind(struct rverbs_qp *qp)
 {
 	if (qp->has_mw_quirk && rverbs_mwq_is_bound_on(qp)) {
-		RVERBS_LOG(ERR, "QP %u: a window is bound on it: invalidate or release that first",
+		RVERBS_LOG(ERR, "QP %u: in use: a window is bound on it (invalidate or release it first)",
 				qp->qp.qp_num);
 		return -EBUSY;
 	}

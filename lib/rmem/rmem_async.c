@@ -142,10 +142,10 @@ finish(struct job *job)
 	struct rmem_eq *eq = job->attr.eq;
 
 	if (job->error != 0) {
-		RMEM_LOG(ERR, "of %zu bytes, [%p, +%zu) is not all mapped%s", job->mr->length,
-				job->bad.iov_base, job->bad.iov_len,
+		RMEM_LOG(ERR, "MR of %zu bytes: range not mapped%s: [%p, +%zu)", job->mr->length,
 				(job->attr.access & RMEM_ACCESS_LOCAL_WRITE) != 0 ? " and writable"
-										  : "");
+										  : "",
+				job->bad.iov_base, job->bad.iov_len);
 		rmem_mr_set_state(job->mr, RMEM_MR_STATE_ERROR);
 	} else {
 		event.status = rmem_mr_do_reg(job->mr, &job->attr);
@@ -202,7 +202,7 @@ start_threads(void)
 				pthread_getaffinity_np(threads.all[0].id, sizeof(cpus), &cpus) == 0)
 			wanted = RTE_MIN((unsigned int)CPU_COUNT(&cpus), MAX_THREADS);
 	}
-	return threads.nb != 0 ? 0 : RMEM_FAIL(ENOMEM, "no control thread could be started");
+	return threads.nb != 0 ? 0 : RMEM_FAIL(ENOMEM, "control thread: not started");
 }
 
 int
@@ -244,8 +244,7 @@ rmem_async_reg(struct rmem_mr *new_mr, const struct rmem_mr_attr *attr, struct r
 
 	job = rte_zmalloc("rmem_job", sizeof(*job), 0);
 	if (job == NULL)
-		return RMEM_FAIL(ENOMEM, "no memory for the %zu bytes of a registration",
-				sizeof(*job));
+		return RMEM_FAIL(ENOMEM, "registration: no memory: %zu bytes", sizeof(*job));
 	ret = rmem_eq_reserve(attr->eq, new_mr);
 	if (ret != 0) {
 		rte_free(job);

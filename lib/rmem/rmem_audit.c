@@ -26,7 +26,7 @@ rmem_audit_add(rmem_audit_t audit)
 	if (ret != 0)
 		return ret;
 	if (nb_audits == AUDITS_MAX)
-		return RMEM_FAIL(ENOSPC, "there are %d functions already", AUDITS_MAX);
+		return RMEM_FAIL(ENOSPC, "audit functions: table full (%d)", AUDITS_MAX);
 	audits[nb_audits++] = audit;
 	return 0;
 }
@@ -46,8 +46,8 @@ qp_is_valid(struct rmem_qp *qp, void *arg)
 			qp->recv_cq->obj.type == RMEM_OBJ_CQ && qp->send_cq->obj.refs != 0 &&
 			qp->recv_cq->obj.refs != 0)
 		return 0;
-	return RMEM_FAIL(EIO, "audit: %s: QP 0x%06x (tag 0x%x): its PD or a CQ is not there",
-			dev->name, qp->qp_num, qp->obj.type);
+	return RMEM_FAIL(EIO, "audit: %s: QP 0x%06x (tag 0x%x): PD or CQ does not exist", dev->name,
+			qp->qp_num, qp->obj.type);
 }
 
 int

@@ -35,7 +35,7 @@ rmem_socket_check(int socket_id)
 		if (rte_socket_id_by_idx(i) == socket_id)
 			return 0;
 	}
-	return RMEM_FAIL(EINVAL, "there is no NUMA socket %d, only %u of them", socket_id,
+	return RMEM_FAIL(EINVAL, "socket_id: no such NUMA socket: %d (%u sockets)", socket_id,
 			rte_socket_count());
 }
 
@@ -118,7 +118,7 @@ no_small_pages(size_t length, size_t page_size)
 	size_t missing = need - RTE_MIN(held, need);
 
 	return RMEM_FAIL(ENOMEM,
-			"no memory for %zu bytes: %zu are free, %zu are missing; add %zu MiB to EAL's -m",
+			"no memory: %zu bytes (%zu free, %zu missing: add %zu MiB to EAL's -m)",
 			length, held, missing, (missing >> 20) + 1);
 }
 
@@ -137,11 +137,10 @@ no_memory(size_t length, size_t page_size, int socket_id)
 	have = rmem_chunk_free_pages(page_size, socket_id);
 	if (have >= need)
 		return RMEM_FAIL(ENOMEM,
-				"no stretch of %zu bytes on %s, though %zu hugepages are free",
+				"no memory: %zu contiguous bytes on %s (%zu hugepages are free)",
 				length, where, have);
 	return RMEM_FAIL(ENOMEM,
-			"no memory for %zu bytes on %s: needs %zu hugepages of %zu KiB, %zu are "
-			"free, %zu are missing; reserve them with nr_hugepages",
+			"no memory: %zu bytes on %s need %zu hugepages of %zu KiB (%zu free, %zu missing: raise nr_hugepages)",
 			length, where, need, page_size / 1024, have, need - have);
 }
 
@@ -166,9 +165,10 @@ reserve_error(const char *name, size_t length, size_t page_size, int socket_id)
 {
 	switch (rte_errno) {
 	case EEXIST:
-		return RMEM_FAIL(EEXIST, "a memzone \"%s\" exists already", name);
+		return RMEM_FAIL(EEXIST, "memzone: name in use: \"%s\"", name);
 	case ENOSPC:
-		return RMEM_FAIL(ENOMEM, "no memzone left for %zu bytes: EAL has as many as it can",
+		return RMEM_FAIL(ENOMEM,
+				"memzone: all entries of EAL are in use: %zu bytes requested",
 				length);
 	default:
 		return no_memory(length, page_size, socket_id);
@@ -183,7 +183,8 @@ rmem_chunk_alloc(const char *name, size_t length, int socket_id, const struct rt
 
 	/* Room to round up to a page of any size there is, and for a header. */
 	if (length == 0 || length > SIZE_MAX / 2)
-		return RMEM_FAIL(EINVAL, "chunk length %zu is not 1 to %zu", length, SIZE_MAX / 2);
+		return RMEM_FAIL(EINVAL, "chunk: length out of range: %zu (1 to %zu)", length,
+				SIZE_MAX / 2);
 	for (;;) {
 		rounded = RTE_ALIGN_CEIL(length, page_size);
 		new_mz = reserve(name, rounded, page_size, socket_id);
@@ -211,7 +212,7 @@ rmem_chunk_reserve(const char *name, size_t length, int socket_id, const struct 
 	if (ret != 0)
 		return ret;
 	if (strnlen(name, RTE_MEMZONE_NAMESIZE) == RTE_MEMZONE_NAMESIZE)
-		return RMEM_FAIL(EINVAL, "chunk name \"%s\" is longer than %d bytes", name,
+		return RMEM_FAIL(EINVAL, "chunk: name too long: \"%s\" (%d bytes)", name,
 				RTE_MEMZONE_NAMESIZE - 1);
 	ret = rmem_socket_check(socket_id);
 	return ret != 0 ? ret : rmem_chunk_alloc(name, length, socket_id, mz);

@@ -62,7 +62,8 @@ check_bind(const struct rmem_mr *mr, const struct rmem_counter *counter, uint32_
 	if (ret != 0)
 		return ret;
 	if (flags != RMEM_COUNTER_REMOTE_WRITE)
-		return RMEM_FAIL(EINVAL, "flags 0x%x are not RMEM_COUNTER_REMOTE_WRITE", flags);
+		return RMEM_FAIL(EINVAL, "counter: unknown flags: 0x%x (RMEM_COUNTER_REMOTE_WRITE)",
+				flags);
 	return rmem_mr_check_user(mr);
 }
 
@@ -73,7 +74,7 @@ do_bind(struct rmem_mr *mr, struct rmem_counter *counter)
 	int ret;
 
 	if (rmem_mr_drv(mr)->counter != NULL)
-		return RMEM_FAIL(EBUSY, "MR %p: a counter is bound to it", (void *)mr);
+		return RMEM_FAIL(EBUSY, "MR %p: in use: a counter is bound to it", (void *)mr);
 	ret = rmem_mr_check_registered(mr);
 	if (ret == 0)
 		ret = rmem_obj_get(&mr->obj);

@@ -18,10 +18,10 @@ check_conf(const struct rmem_dev *dev, const struct rmem_cq_conf *conf)
 	uint32_t max = rmem_obj_info(&dev->obj)->max_cqe;
 
 	if (conf->flags != 0)
-		return RMEM_FAIL(EINVAL, "%s: unknown CQ flags 0x%x", dev->name, conf->flags);
+		return RMEM_FAIL(EINVAL, "%s: unknown CQ flags: 0x%x", dev->name, conf->flags);
 	if (conf->nb_cqe == 0 || conf->nb_cqe > max)
-		return RMEM_FAIL(EINVAL, "%s: nb_cqe %u is not 1 to %u", dev->name, conf->nb_cqe,
-				max);
+		return RMEM_FAIL(EINVAL, "%s: nb_cqe out of range: %u (1 to %u)", dev->name,
+				conf->nb_cqe, max);
 	return rmem_check_reserved(conf->reserved, sizeof(conf->reserved));
 }
 

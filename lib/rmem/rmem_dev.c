@@ -49,16 +49,16 @@ check_name(const char *name, size_t *driver_len)
 	size_t len, i;
 
 	if (name == NULL)
-		return RMEM_FAIL(EINVAL, "got NULL, expected a device name");
+		return RMEM_FAIL(EINVAL, "device: NULL name");
 	len = strnlen(name, RMEM_NAME_SIZE);
 	if (len == RMEM_NAME_SIZE)
-		return RMEM_FAIL(EINVAL, "device name \"%.*s...\" is longer than %d bytes",
+		return RMEM_FAIL(EINVAL, "device: name too long: \"%.*s...\" (%d bytes)",
 				RMEM_NAME_SIZE, name, RMEM_NAME_SIZE - 1);
 	for (i = len; i > 0 && isdigit((unsigned char)name[i - 1]); i--)
 		;
 	if (i == 0 || i == len)
-		return RMEM_FAIL(EINVAL, "device name \"%s\" is not a driver name and a number",
-				name);
+		return RMEM_FAIL(EINVAL,
+				"device: name is not that of a driver and a number: \"%s\"", name);
 	*driver_len = i;
 	return 0;
 }
@@ -116,10 +116,10 @@ do_create(const char *name, const struct rmem_driver *driver, const char *args,
 	int ret;
 
 	if (find(name) != NULL)
-		return RMEM_FAIL(EEXIST, "a device \"%s\" exists already", name);
+		return RMEM_FAIL(EEXIST, "device: name in use: \"%s\"", name);
 	slot = find_free();
 	if (slot == NULL)
-		return RMEM_FAIL(ENOSPC, "too many devices for \"%s\": %d already exist", name,
+		return RMEM_FAIL(ENOSPC, "device \"%s\": table full (%d devices)", name,
 				RMEM_MAX_DEVS);
 	memset(&slot->info, 0, sizeof(slot->info));
 	memset(slot->nb, 0, sizeof(slot->nb));
@@ -154,8 +154,8 @@ rmem_dev_create(const char *name, const char *args, struct rmem_dev **dev)
 		return ret;
 	driver = rmem_driver_find(name, driver_len);
 	if (driver == NULL)
-		return RMEM_FAIL(ENODEV, "no driver \"%.*s\" for device \"%s\"", (int)driver_len,
-				name, name);
+		return RMEM_FAIL(ENODEV, "device: no such driver: \"%.*s\" (for \"%s\")",
+				(int)driver_len, name, name);
 	pthread_mutex_lock(&devs_lock);
 	ret = do_create(name, driver, args, dev);
 	if (ret == 0)
@@ -171,8 +171,7 @@ refuse_close(const struct rmem_dev *dev, uint32_t refs)
 
 	rmem_dev_counts_get(dev, &info);
 	return RMEM_FAIL(EBUSY,
-			"%s is in use: %u objects refer to it (%u PDs with %u MRs, %u MWs and %u QPs, "
-			"%u CQs, page lists, EQs, counters)",
+			"%s: in use: %u objects refer to it (%u PDs with %u MRs, %u MWs and %u QPs, %u CQs, page lists, EQs, counters)",
 			dev->name, refs, info.nb_pd, info.nb_mr, info.nb_mw, info.nb_qp,
 			info.nb_cq);
 }

@@ -33,11 +33,12 @@ check_name(const char *name)
 	size_t i;
 
 	if (name == NULL)
-		return RMEM_FAIL(EINVAL, "a driver without a name");
+		return RMEM_FAIL(EINVAL, "driver: NULL name");
 	for (i = 0; isalpha((unsigned char)name[i]); i++)
 		;
 	if (i == 0 || i > DRIVER_NAME_MAX || name[i] != '\0')
-		return RMEM_FAIL(EINVAL, "driver name \"%s\" is not 1 to %d letters", name,
+		return RMEM_FAIL(EINVAL,
+				"driver: name is not letters, or too long: \"%s\" (1 to %d)", name,
 				DRIVER_NAME_MAX);
 	return 0;
 }
@@ -63,8 +64,7 @@ check_sizes(const struct rmem_driver *driver)
 
 	for (i = 0; i < RTE_DIM(objs); i++) {
 		if (objs[i].size < objs[i].min)
-			return RMEM_FAIL(EINVAL,
-					"driver %s: its %s of %zu bytes is below the least, %zu",
+			return RMEM_FAIL(EINVAL, "driver %s: %s too small: %zu bytes (minimum %zu)",
 					driver->name, objs[i].what, objs[i].size, objs[i].min);
 	}
 	return 0;
@@ -77,7 +77,7 @@ check_driver(const struct rmem_driver *driver)
 
 	if (ret == 0 && driver->version != RMEM_DRIVER_VERSION)
 		ret = RMEM_FAIL(EINVAL,
-				"a driver for version %u of the driver interface; the library has %u",
+				"driver: wrong version of the driver interface: %u (expected %u)",
 				driver->version, RMEM_DRIVER_VERSION);
 	if (ret == 0)
 		ret = rmem_check_reserved(driver->reserved, sizeof(driver->reserved));
@@ -92,7 +92,7 @@ check_driver(const struct rmem_driver *driver)
 	if (driver->ops.dev_create == NULL || driver->ops.dev_close == NULL ||
 			driver->ops.dev_info_get == NULL || driver->fp.post_send == NULL ||
 			driver->fp.post_recv == NULL || driver->fp.poll_cq == NULL)
-		return RMEM_FAIL(EINVAL, "driver %s lacks a required function", driver->name);
+		return RMEM_FAIL(EINVAL, "driver %s: lacks a required function", driver->name);
 	return check_sizes(driver);
 }
 
@@ -112,9 +112,9 @@ static int
 add(const struct rmem_driver *driver)
 {
 	if (find(driver->name, strlen(driver->name)) != NULL)
-		return RMEM_FAIL(EEXIST, "a driver %s is known already", driver->name);
+		return RMEM_FAIL(EEXIST, "driver: name in use: %s", driver->name);
 	if (nb_drivers == DRIVERS_MAX)
-		return RMEM_FAIL(ENOSPC, "too many drivers for %s: %d already exist", driver->name,
+		return RMEM_FAIL(ENOSPC, "driver %s: table full (%d drivers)", driver->name,
 				DRIVERS_MAX);
 	drivers[nb_drivers] = *driver;
 	rmem_ops_none_fill(&drivers[nb_drivers].ops);

@@ -72,11 +72,11 @@ rmem_eq_create(struct rmem_dev *dev, const struct rmem_eq_conf *conf, struct rme
 	if (ret != 0)
 		return ret;
 	if (conf->flags != 0)
-		return RMEM_FAIL(EINVAL, "%s: unknown EQ flags 0x%x", dev->name, conf->flags);
+		return RMEM_FAIL(EINVAL, "%s: unknown EQ flags: 0x%x", dev->name, conf->flags);
 	nb_events = conf->nb_events;
 	if (nb_events == 0 || nb_events > RMEM_EQ_MAX_EVENTS)
-		return RMEM_FAIL(EINVAL, "%s: nb_events %u is not 1 to %u", dev->name, nb_events,
-				RMEM_EQ_MAX_EVENTS);
+		return RMEM_FAIL(EINVAL, "%s: nb_events out of range: %u (1 to %u)", dev->name,
+				nb_events, RMEM_EQ_MAX_EVENTS);
 	/* A ring keeps one element empty. */
 	size = sizeof(*new_eq) + (size_t)rte_align32pow2(nb_events + 1) * EVENT_SIZE;
 	new_eq = rmem_obj_create(&dev->obj, RMEM_OBJ_EQ, size, &ret);
@@ -107,7 +107,7 @@ rmem_eq_reserve(struct rmem_eq *eq, struct rmem_mr *mr)
 		if (nb == eq->nb_events) {
 			rmem_obj_unhold(&eq->obj);
 			return RMEM_FAIL(ENOSPC,
-					"the EQ %p of %u events is full: read it, or make it larger",
+					"EQ %p: full: %u events (read it, or create a larger one)",
 					(void *)eq, eq->nb_events);
 		}
 	} while (!__atomic_compare_exchange_n(

@@ -100,10 +100,8 @@ rmem_hugetlb_check(const struct iovec *iov, uint32_t nb_iov, uint64_t *page_size
 		return 0;
 	}
 	if (size == 0)
-		return RMEM_FAIL(EINVAL,
-				"HUGETLB: the kernel knows no pages of all of [%p, +%zu)%s",
+		return RMEM_FAIL(EINVAL, "HUGETLB: page size not known: [%p, +%zu)%s",
 				iov[0].iov_base, iov[0].iov_len, nb_iov > 1 ? " and the rest" : "");
-	return RMEM_FAIL(EINVAL,
-			"HUGETLB: [%p, +%zu)%s is of pages of %" PRIu64 " bytes, no hugepages",
+	return RMEM_FAIL(EINVAL, "HUGETLB: no hugepages: [%p, +%zu)%s, pages of %" PRIu64 " bytes",
 			iov[0].iov_base, iov[0].iov_len, nb_iov > 1 ? " or the rest" : "", size);
 }

@@ -38,12 +38,13 @@ check_access(const struct rmem_dev *dev, uint32_t access)
 			RMEM_ACCESS_ALLOCATE_MR;
 
 	if ((access & ~known) != 0)
-		return RMEM_FAIL(EINVAL, "%s: unknown access bits 0x%x in 0x%x", dev->name,
+		return RMEM_FAIL(EINVAL, "%s: unknown access bits: 0x%x in 0x%x", dev->name,
 				access & ~known, access);
 	/* IBTA C10-72 */
 	if ((access & (RMEM_ACCESS_REMOTE_WRITE | RMEM_ACCESS_REMOTE_ATOMIC)) != 0 &&
 			(access & RMEM_ACCESS_LOCAL_WRITE) == 0)
-		return RMEM_FAIL(EINVAL, "%s: access 0x%x lets peers modify without LOCAL_WRITE",
+		return RMEM_FAIL(EINVAL,
+				"%s: remote right to modify without LOCAL_WRITE: access 0x%x",
 				dev->name, access);
 	return 0;
 }
@@ -62,14 +63,14 @@ check_range(const struct rmem_dev *dev, const struct rmem_mr_attr *attr)
 		return RMEM_FAIL(EINVAL, "%s: addr %p %s ALLOCATE_MR", dev->name, attr->addr,
 				is_allocated ? "with" : "without");
 	if (attr->length == 0 || attr->length > max_mr_size)
-		return RMEM_FAIL(EINVAL, "%s: MR length %zu is not 1 to %" PRIu64, dev->name,
-				attr->length, max_mr_size);
+		return RMEM_FAIL(EINVAL, "%s: MR length out of range: %zu (1 to %" PRIu64 ")",
+				dev->name, attr->length, max_mr_size);
 	if ((attr->access & RMEM_ACCESS_ZERO_BASED) != 0 && attr->iova != 0)
-		return RMEM_FAIL(EINVAL, "%s: iova 0x%" PRIx64 " with ZERO_BASED", dev->name,
+		return RMEM_FAIL(EINVAL, "%s: iova with ZERO_BASED: 0x%" PRIx64, dev->name,
 				attr->iova);
 	if ((attr->iov_count == 0 && attr->length - 1 > UINTPTR_MAX - (uintptr_t)attr->addr) ||
 			attr->length - 1 > UINT64_MAX - attr->iova)
-		return RMEM_FAIL(EINVAL, "%s: %zu bytes at %p, iova 0x%" PRIx64 " wrap around",
+		return RMEM_FAIL(EINVAL, "%s: range wraps around: %zu bytes at %p, iova 0x%" PRIx64,
 				dev->name, attr->length, attr->addr, attr->iova);
 	return 0;
 }
@@ -93,16 +94,16 @@ check_flags(const struct rmem_dev *dev, const struct rmem_mr_attr *attr)
 	for (i = 0; i < RTE_DIM(flags); i++)
 		unknown &= ~flags[i].flag;
 	if (unknown != 0)
-		return RMEM_FAIL(EINVAL, "%s: unknown MR flags 0x%x in 0x%x", dev->name, unknown,
+		return RMEM_FAIL(EINVAL, "%s: unknown MR flags: 0x%x in 0x%x", dev->name, unknown,
 				attr->flags);
 	if ((attr->flags & RMEM_MR_REQUESTED_KEY) == 0 && attr->requested_key != 0)
-		return RMEM_FAIL(EINVAL, "%s: requested_key 0x%08x without RMEM_MR_REQUESTED_KEY",
+		return RMEM_FAIL(EINVAL, "%s: requested_key without RMEM_MR_REQUESTED_KEY: 0x%08x",
 				dev->name, attr->requested_key);
 	for (i = 0; i < RTE_DIM(flags); i++) {
 		if ((attr->flags & flags[i].flag) != 0 && (capa & flags[i].capa) == 0)
 			return RMEM_FAIL(EOPNOTSUPP,
-					"%s: the device lacks the capability for MR flag 0x%x",
-					dev->name, flags[i].flag);
+					"%s: not supported by the device: MR flag 0x%x", dev->name,
+					flags[i].flag);
 	}
 	return 0;
 }
@@ -131,7 +132,8 @@ rmem_mr_check_attr(const struct rmem_dev *dev, const struct rmem_mr_attr *attr)
 			~(rmem_obj_info(&dev->obj)->access | RMEM_ACCESS_OPTIONAL_RANGE |
 					RMEM_ACCESS_ALLOCATE_MR);
 	if (lacking != 0)
-		return RMEM_FAIL(EOPNOTSUPP, "%s: the device lacks access bits 0x%x of 0x%x",
+		return RMEM_FAIL(EOPNOTSUPP,
+				"%s: not supported by the device: access bits 0x%x of 0x%x",
 				dev->name, lacking, attr->access);
 	ret = rmem_mr_check_odp_capa(dev, attr);
 	if (ret == 0)
@@ -148,7 +150,7 @@ rmem_mr_check_user(const struct rmem_mr *mr)
 {
 	if (mr->type == RMEM_MR_TYPE_USER)
 		return 0;
-	return RMEM_FAIL(EINVAL, "the MR %p is of type %u, one that requests bind, not %u",
+	return RMEM_FAIL(EINVAL, "MR %p: bound by requests: type %u (expected %u)",
 			(const void *)mr, mr->type, RMEM_MR_TYPE_USER);
 }
 
@@ -157,7 +159,7 @@ rmem_mr_check_registered(const struct rmem_mr *mr)
 {
 	if (rmem_mr_is_registered(mr))
 		return 0;
-	return RMEM_FAIL(EBUSY, "the registration of the MR %p %s", (const void *)mr,
+	return RMEM_FAIL(EBUSY, "MR %p: registration %s", (const void *)mr,
 			rmem_mr_state(mr) == RMEM_MR_STATE_ERROR ? "failed: deregister it"
 								 : "is in progress");
 }
@@ -186,8 +188,8 @@ rmem_mr_alloc_chunk(struct rmem_mr *of, const struct rmem_mr *mr, int socket_id)
 	of->length = RTE_MIN(mz->len, rmem_obj_info(&mr->obj)->max_mr_size);
 	if (of->iova != 0 && of->length - 1 > UINT64_MAX - of->iova) {
 		rte_memzone_free(mz);
-		return RMEM_FAIL(EINVAL, "%zu bytes at iova 0x%" PRIx64 " wrap around", of->length,
-				of->iova);
+		return RMEM_FAIL(EINVAL, "MR: range wraps around: %zu bytes at iova 0x%" PRIx64,
+				of->length, of->iova);
 	}
 	return 0;
 }

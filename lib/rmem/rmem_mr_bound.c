@@ -19,12 +19,13 @@ rmem_mr_check_bound(struct rmem_dev *dev, const struct rmem_mr_bound *kind, uint
 	uint32_t max = kind->max_size(info);
 
 	if (size == 0)
-		return RMEM_FAIL(EINVAL, "%s: %s is 0", dev->name, kind->size_name);
+		return RMEM_FAIL(EINVAL, "%s: %s out of range: 0", dev->name, kind->size_name);
 	if ((info->capa & kind->capa) == 0)
-		return RMEM_FAIL(EOPNOTSUPP, "%s: no %s on this device", dev->name, kind->name);
+		return RMEM_FAIL(EOPNOTSUPP, "%s: not supported by the device: %s", dev->name,
+				kind->name);
 	if (size > max)
-		return RMEM_FAIL(EINVAL, "%s: %s %u is not 1 to %u", dev->name, kind->size_name,
-				size, max);
+		return RMEM_FAIL(EINVAL, "%s: %s out of range: %u (1 to %u)", dev->name,
+				kind->size_name, size, max);
 	return 0;
 }
 

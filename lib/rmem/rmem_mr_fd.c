@@ -33,10 +33,12 @@ check_form(const struct rmem_dev *dev, const struct rmem_mr_attr *attr)
 
 	if (attr->addr != NULL || attr->iov_count != 0 || (attr->access & bad) != 0)
 		return RMEM_FAIL(EINVAL,
-				"%s: RMEM_MR_FD together with addr, iov, ALLOCATE_MR or ON_DEMAND",
+				"%s: RMEM_MR_FD cannot be combined with addr, iov, ALLOCATE_MR or ON_DEMAND",
 				dev->name);
 	if (attr->fd_offset % page != 0)
-		return RMEM_FAIL(EINVAL, "%s: fd_offset %" PRIu64 " is not a multiple of %" PRIu64,
+		return RMEM_FAIL(EINVAL,
+				"%s: fd_offset not a multiple of the page size: %" PRIu64
+				" (%" PRIu64 ")",
 				dev->name, attr->fd_offset, page);
 	return 0;
 }
@@ -50,7 +52,7 @@ rmem_mr_check_fd(const struct rmem_dev *dev, const struct rmem_mr_attr *attr)
 	if ((attr->flags & RMEM_MR_FD) == 0) {
 		if (attr->fd == 0 && attr->fd_offset == 0)
 			return 0;
-		return RMEM_FAIL(EINVAL, "%s: fd %d, offset %" PRIu64 " without RMEM_MR_FD",
+		return RMEM_FAIL(EINVAL, "%s: fd or fd_offset without RMEM_MR_FD: %d, %" PRIu64,
 				dev->name, attr->fd, attr->fd_offset);
 	}
 	ret = check_form(dev, attr);
@@ -64,8 +66,8 @@ rmem_mr_check_fd(const struct rmem_dev *dev, const struct rmem_mr_attr *attr)
 	if (attr->fd_offset > (uint64_t)st.st_size ||
 			attr->length > (uint64_t)st.st_size - attr->fd_offset)
 		return RMEM_FAIL(EINVAL,
-				"%s: %zu bytes from offset %" PRIu64 " on are beyond the %" PRIu64
-				" bytes of fd %d",
+				"%s: range beyond the end of the file: %zu bytes at offset %" PRIu64
+				" (%" PRIu64 " bytes, fd %d)",
 				dev->name, attr->length, attr->fd_offset, (uint64_t)st.st_size,
 				attr->fd);
 	return 0;
@@ -113,10 +115,9 @@ rmem_mr_map_fd(struct rmem_mr *mr, const struct rmem_mr_attr *attr)
 	}
 	if (addr == MAP_FAILED)
 		return RMEM_FAIL(errno_of_mmap(errno),
-				"%zu bytes from offset %" PRIu64
-				" on of fd %d can't be mapped%s: %s",
-				attr->length, attr->fd_offset, attr->fd,
-				is_write ? " for writing" : "", strerror(errno));
+				"fd %d: cannot be mapped%s: %zu bytes at offset %" PRIu64 ": %s",
+				attr->fd, is_write ? " for writing" : "", attr->length,
+				attr->fd_offset, strerror(errno));
 	mr->addr = addr;
 	rmem_mr_drv(mr)->flags |= RMEM_MR_FD |
 			rte_log2_u64(page_size_of(attr->fd)) << RMEM_MR_LOG2_PAGE_SHIFT;
@@ -127,12 +128,11 @@ int
 rmem_mr_check_fd_access(const struct rmem_mr *mr, uint32_t access)
 {
 	if ((rmem_mr_drv(mr)->flags & RMEM_MR_FD) != 0 && (access & RMEM_ACCESS_ON_DEMAND) != 0)
-		return RMEM_FAIL(EINVAL, "memory of an fd can't be on demand");
+		return RMEM_FAIL(EINVAL, "MR: RMEM_MR_FD cannot be combined with ON_DEMAND");
 	if ((rmem_mr_drv(mr)->flags & RMEM_MR_FD_READ_ONLY) == 0 ||
 			(access & RMEM_ACCESS_LOCAL_WRITE) == 0)
 		return 0;
-	return RMEM_FAIL(EFAULT, "the fd of MR %p could be mapped for reading only",
-			(const void *)mr);
+	return RMEM_FAIL(EFAULT, "MR %p: file mapped read-only", (const void *)mr);
 }
 
 void

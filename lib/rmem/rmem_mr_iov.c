@@ -22,10 +22,10 @@ static int
 check_form(const struct rmem_dev *dev, const struct rmem_mr_attr *attr)
 {
 	if (attr->iov == NULL || attr->iov_count == 0)
-		return RMEM_FAIL(EINVAL, "%s: iov is %p and iov_count %u", dev->name,
-				(const void *)attr->iov, attr->iov_count);
+		return RMEM_FAIL(EINVAL, "%s: iov without iov_count, or the reverse: %p, %u",
+				dev->name, (const void *)attr->iov, attr->iov_count);
 	if (attr->addr != NULL || (attr->access & RMEM_ACCESS_ALLOCATE_MR) != 0)
-		return RMEM_FAIL(EINVAL, "%s: iov together with %s", dev->name,
+		return RMEM_FAIL(EINVAL, "%s: iov cannot be combined with %s", dev->name,
 				attr->addr != NULL ? "addr" : "ALLOCATE_MR");
 	return 0;
 }
@@ -36,8 +36,7 @@ check_one(const struct rmem_dev *dev, const struct iovec *range, uint32_t i)
 	if (range->iov_base == NULL || range->iov_len == 0 ||
 			range->iov_len - 1 > UINTPTR_MAX - (uintptr_t)range->iov_base)
 		return RMEM_FAIL(EINVAL,
-				"%s: range %u is of %zu bytes at %p: not 1 or more bytes that do "
-				"not wrap around",
+				"%s: range %u is NULL, empty or wraps around: %zu bytes at %p",
 				dev->name, i, range->iov_len, range->iov_base);
 	return 0;
 }
@@ -54,10 +53,11 @@ rmem_mr_check_iov(const struct rmem_dev *dev, const struct rmem_mr_attr *attr, s
 	if (ret != 0)
 		return ret;
 	if ((info->capa & RMEM_DEV_CAPA_MR_IOV) == 0)
-		return RMEM_FAIL(EOPNOTSUPP, "%s: no MRs over several ranges on this device",
+		return RMEM_FAIL(EOPNOTSUPP,
+				"%s: not supported by the device: MRs over several ranges",
 				dev->name);
 	if (attr->iov_count > info->max_iov)
-		return RMEM_FAIL(EINVAL, "%s: iov_count %u is not 1 to %u", dev->name,
+		return RMEM_FAIL(EINVAL, "%s: iov_count out of range: %u (1 to %u)", dev->name,
 				attr->iov_count, info->max_iov);
 	for (i = 0; i < attr->iov_count; i++) {
 		ret = check_one(dev, &attr->iov[i], i);
@@ -68,7 +68,7 @@ rmem_mr_check_iov(const struct rmem_dev *dev, const struct rmem_mr_attr *attr, s
 	}
 	if (attr->length != 0 && attr->length != sum)
 		return RMEM_FAIL(EINVAL,
-				"%s: length %zu is neither 0 nor the %zu bytes of the %u ranges",
+				"%s: length is not the sum of the ranges: %zu (0 or %zu, %u ranges)",
 				dev->name, attr->length, sum, attr->iov_count);
 	*length = sum;
 	return 0;
@@ -87,7 +87,7 @@ rmem_mr_copy_iov(struct rmem_mr *mr, const struct iovec *iov, uint32_t iov_count
 	}
 	copy = rte_malloc("rmem_iov", iov_count * sizeof(*copy), 0);
 	if (copy == NULL)
-		return RMEM_FAIL(ENOMEM, "no memory for %u ranges", iov_count);
+		return RMEM_FAIL(ENOMEM, "MR: no memory: %u ranges", iov_count);
 	memcpy(copy, iov, iov_count * sizeof(*copy));
 	rmem_mr_drv(mr)->iov = copy;
 	rmem_mr_drv(mr)->iov_count = iov_count;

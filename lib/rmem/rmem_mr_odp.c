@@ -22,12 +22,11 @@ rmem_mr_check_odp(const struct rmem_dev *dev, const struct rmem_mr_attr *attr)
 	if ((attr->access & RMEM_ACCESS_ON_DEMAND) == 0)
 		return 0;
 	if ((attr->access & others) != 0 || attr->iov != NULL)
-		return RMEM_FAIL(EINVAL, "%s: ON_DEMAND together with %s", dev->name,
+		return RMEM_FAIL(EINVAL, "%s: ON_DEMAND cannot be combined with %s", dev->name,
 				attr->iov != NULL ? "iov" : "ALLOCATE_MR or HUGETLB");
 	if (rmem_mr_is_implicit(attr->addr, attr->length, attr->access) &&
 			(attr->iova != 0 || (attr->access & RMEM_ACCESS_ZERO_BASED) != 0))
-		return RMEM_FAIL(EINVAL, "%s: an implicit MR has no iova but the address",
-				dev->name);
+		return RMEM_FAIL(EINVAL, "%s: implicit MR with an iova or ZERO_BASED", dev->name);
 	return 0;
 }
 
@@ -40,11 +39,14 @@ rmem_mr_check_odp_capa(const struct rmem_dev *dev, const struct rmem_mr_attr *at
 		return 0;
 	if (rmem_mr_is_implicit(attr->addr, attr->length, attr->access) &&
 			(odp->general & RMEM_ODP_SUPPORT_IMPLICIT) == 0)
-		return RMEM_FAIL(EOPNOTSUPP, "%s: the device has no implicit on-demand MRs",
+		return RMEM_FAIL(EOPNOTSUPP,
+				"%s: not supported by the device: implicit on-demand MRs",
 				dev->name);
 	if ((attr->access & RMEM_ACCESS_REMOTE_ATOMIC) != 0 &&
 			((odp->rc | odp->uc | odp->ud) & RMEM_ODP_ATOMIC) == 0)
-		return RMEM_FAIL(EOPNOTSUPP, "%s: the device has no atomics on demand", dev->name);
+		return RMEM_FAIL(EOPNOTSUPP,
+				"%s: not supported by the device: REMOTE_ATOMIC with ON_DEMAND",
+				dev->name);
 	return 0;
 }
 
@@ -72,14 +74,15 @@ check_advice(const struct rmem_pd *pd, int advice, uint32_t flags, const struct 
 	if (ret != 0)
 		return ret;
 	if (advice < RMEM_ADVISE_PREFETCH || advice > RMEM_ADVISE_PREFETCH_NO_FAULT)
-		return RMEM_FAIL(EINVAL, "advice %d is not %d to %d", advice, RMEM_ADVISE_PREFETCH,
-				RMEM_ADVISE_PREFETCH_NO_FAULT);
+		return RMEM_FAIL(EINVAL, "advice: out of range: %d (%d to %d)", advice,
+				RMEM_ADVISE_PREFETCH, RMEM_ADVISE_PREFETCH_NO_FAULT);
 	if ((flags & ~RMEM_ADVISE_FLUSH) != 0)
-		return RMEM_FAIL(EINVAL, "unknown flags 0x%x", flags & ~RMEM_ADVISE_FLUSH);
+		return RMEM_FAIL(EINVAL, "flags: unknown bits: 0x%x", flags & ~RMEM_ADVISE_FLUSH);
 	if (sg_list == NULL || num_sge == 0)
-		return RMEM_FAIL(EINVAL, "%u SGEs at %p", num_sge, (const void *)sg_list);
+		return RMEM_FAIL(EINVAL, "SGE list: NULL or empty: %u SGEs at %p", num_sge,
+				(const void *)sg_list);
 	if ((rmem_obj_info(&pd->obj)->odp.general & RMEM_ODP_SUPPORT) == 0)
-		return RMEM_FAIL(EOPNOTSUPP, "%s: the device has no on-demand paging",
+		return RMEM_FAIL(EOPNOTSUPP, "%s: not supported by the device: on-demand paging",
 				rmem_obj_dev(&pd->obj)->name);
 	return 0;
 }

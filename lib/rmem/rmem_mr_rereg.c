@@ -35,7 +35,7 @@ check_mr(const struct rmem_mr *mr, uint32_t flags, enum rmem_rereg_result *resul
 	if (ret != 0)
 		return ret;
 	if (flags == 0 || (flags & ~REREG_FLAGS) != 0)
-		return RMEM_FAIL(EINVAL, "flags 0x%x are none, or have others than 0x%x", flags,
+		return RMEM_FAIL(EINVAL, "flags: none, or unknown bits: 0x%x (0x%x)", flags,
 				REREG_FLAGS);
 	ret = rmem_mr_check_user(mr);
 	if (ret != 0)
@@ -47,7 +47,7 @@ check_mr(const struct rmem_mr *mr, uint32_t flags, enum rmem_rereg_result *resul
 		return ret;
 	if ((flags & RMEM_REREG_CHANGE_TRANSLATION) != 0 &&
 			(rmem_mr_drv(mr)->flags & RMEM_MR_FD) != 0)
-		return RMEM_FAIL(EOPNOTSUPP, "memory of an fd can't be changed for other memory");
+		return RMEM_FAIL(EOPNOTSUPP, "MR of RMEM_MR_FD: not supported: CHANGE_TRANSLATION");
 	return 0;
 }
 
@@ -63,10 +63,11 @@ check_change(const struct rmem_mr *mr, uint32_t flags, const struct rmem_mr_attr
 	if ((flags & RMEM_REREG_CHANGE_TRANSLATION) == 0) {
 		if ((attr->access & ~mr->access & ACCESS_TRANSLATION) != 0)
 			return RMEM_FAIL(EINVAL,
-					"ALLOCATE_MR or ZERO_BASED without CHANGE_TRANSLATION");
+					"access: ALLOCATE_MR or ZERO_BASED without CHANGE_TRANSLATION");
 		if ((mr->access & RMEM_ACCESS_ALLOCATE_MR) != 0 &&
 				(attr->access & RMEM_ACCESS_ON_DEMAND) != 0)
-			return RMEM_FAIL(EINVAL, "memory of ALLOCATE_MR is there, not on demand");
+			return RMEM_FAIL(EINVAL,
+					"access: ALLOCATE_MR cannot be combined with ON_DEMAND");
 		whole.access &= ~RMEM_ACCESS_ALLOCATE_MR;
 	}
 	return rmem_mr_check_attr(rmem_obj_dev(&mr->obj), &whole);
@@ -178,7 +179,7 @@ rereg_device(struct rmem_mr *mr, uint32_t flags, const struct rmem_mr *to,
 		store(mr, to);
 	if (*result <= RMEM_REREG_ERR_CMD) {
 		rmem_mr_set_state(mr, RMEM_MR_STATE_ERROR);
-		RMEM_LOG(ERR, "the MR %p is not valid any more: deregister it", (void *)mr);
+		RMEM_LOG(ERR, "MR %p: not valid: deregister it", (void *)mr);
 	}
 	return ret;
 }

@@ -26,7 +26,7 @@ check_shared(const struct rmem_mr *from, uint64_t iova, uint32_t access)
 	int ret;
 
 	if ((rmem_obj_info(&from->obj)->capa & RMEM_DEV_CAPA_SHARED_MR) == 0)
-		return RMEM_FAIL(EOPNOTSUPP, "the device can't share MRs");
+		return RMEM_FAIL(EOPNOTSUPP, "MR: not supported by the device: shared MRs");
 	memset(&attr, 0, sizeof(attr));
 	attr.addr = from->addr;
 	attr.length = from->length;

@@ -54,9 +54,10 @@ check_type(const struct rmem_dev *dev, int type)
 	uint64_t capa = type == RMEM_MW_TYPE_1 ? RMEM_DEV_CAPA_MW_TYPE_1 : RMEM_DEV_CAPA_MW_TYPE_2B;
 
 	if (type != RMEM_MW_TYPE_1 && type != RMEM_MW_TYPE_2)
-		return RMEM_FAIL(EINVAL, "%s: MW type %d is not 1 or 2", dev->name, type);
+		return RMEM_FAIL(EINVAL, "%s: unknown MW type: %d (1 or 2)", dev->name, type);
 	if ((rmem_obj_info(&dev->obj)->capa & capa) == 0)
-		return RMEM_FAIL(EOPNOTSUPP, "%s: no memory windows of type %d on this device",
+		return RMEM_FAIL(EOPNOTSUPP,
+				"%s: not supported by the device: memory windows of type %d",
 				dev->name, type);
 	return 0;
 }
@@ -106,10 +107,10 @@ check_bind_args(const struct rmem_qp *qp, const struct rmem_mw *mw, const struct
 	if (ret != 0)
 		return ret;
 	if (mw->type != RMEM_MW_TYPE_1)
-		return RMEM_FAIL(EINVAL, "a window of type %u is bound by RMEM_WR_BIND_MW",
+		return RMEM_FAIL(EINVAL, "MW: not of type 1, bound by RMEM_WR_BIND_MW: type %u",
 				mw->type);
 	if ((bind->flags & ~BIND_FLAGS) != 0)
-		return RMEM_FAIL(EINVAL, "unknown flags 0x%x", bind->flags & ~BIND_FLAGS);
+		return RMEM_FAIL(EINVAL, "flags: unknown bits: 0x%x", bind->flags & ~BIND_FLAGS);
 	ret = rmem_check_reserved(&bind->reserved, sizeof(bind->reserved));
 	if (ret == 0)
 		ret = rmem_check_reserved(
@@ -151,8 +152,8 @@ rmem_mw_bind(struct rmem_qp *qp, struct rmem_mw *mw, const struct rmem_mw_bind *
 		ret = -EPERM;
 	if (ret != 0)
 		return RMEM_FAIL(-ret,
-				"a window can't be bound to %" PRIu64 " bytes at 0x%" PRIx64
-				" of that MR with access 0x%x: %s",
+				"MW: cannot be bound: %" PRIu64 " bytes at 0x%" PRIx64
+				", access 0x%x: %s",
 				info->length, info->addr, info->access, bind_error_str(ret));
 	return RMEM_OP(mw, mw_bind, qp, mw, bind);
 }

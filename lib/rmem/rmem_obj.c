@@ -62,7 +62,7 @@ rmem_process_check(void)
 	if (rte_eal_process_type() != RTE_PROC_SECONDARY)
 		return 0;
 	return RMEM_FAIL(EOPNOTSUPP,
-			"not supported in a secondary process; use the primary process");
+			"secondary process: not supported (call from the primary process)");
 }
 
 int
@@ -76,9 +76,9 @@ rmem_obj_check(const void *handle, uint32_t type)
 	if (ret != 0)
 		return ret;
 	if (obj == NULL)
-		return RMEM_FAIL(EINVAL, "got NULL, expected a %s", name_of(type));
+		return RMEM_FAIL(EINVAL, "handle: NULL, expected a %s", name_of(type));
 	if (obj->type != type)
-		return RMEM_FAIL(EINVAL, "got %p, a %s (tag 0x%x), expected a %s", handle,
+		return RMEM_FAIL(EINVAL, "handle: %p, a %s (tag 0x%x), expected a %s", handle,
 				name_of(obj->type), obj->type, name_of(type));
 	return 0;
 }
@@ -91,16 +91,16 @@ rmem_obj_check_of(const void *handle, uint32_t type, const struct rmem_obj *othe
 
 	ret = rmem_obj_check(handle, type);
 	if (ret == 0 && obj->dev_id != other->dev_id)
-		ret = RMEM_FAIL(EINVAL, "the %s %p is of %s, the %s of %s", name_of(type), handle,
-				rmem_obj_dev(obj)->name, name_of(other->type),
-				rmem_obj_dev(other)->name);
+		ret = RMEM_FAIL(EINVAL, "%s %p: of another device: %s (the %s is of %s)",
+				name_of(type), handle, rmem_obj_dev(obj)->name,
+				name_of(other->type), rmem_obj_dev(other)->name);
 	return ret;
 }
 
 int
 rmem_check_arg(const void *arg, const char *what)
 {
-	return arg != NULL ? 0 : RMEM_FAIL(EINVAL, "got NULL for the %s", what);
+	return arg != NULL ? 0 : RMEM_FAIL(EINVAL, "%s: NULL", what);
 }
 
 struct rmem_dev *
@@ -114,7 +114,7 @@ rmem_obj_get(struct rmem_obj *obj)
 {
 	if (rmem_obj_hold(obj))
 		return 0;
-	return RMEM_FAIL(obj->type == RMEM_OBJ_DEV ? ENODEV : EINVAL, "the %s %p is being released",
+	return RMEM_FAIL(obj->type == RMEM_OBJ_DEV ? ENODEV : EINVAL, "%s %p: is being released",
 			name_of(obj->type), (void *)obj);
 }
 
@@ -135,8 +135,8 @@ count(struct rmem_dev_slot *slot, uint32_t kind)
 
 	do {
 		if (nb >= max)
-			return RMEM_FAIL(ENOSPC, "%s: all %u %ss are in use", slot->drv.dev.name,
-					max, kinds[kind].name);
+			return RMEM_FAIL(ENOSPC, "%s: table full: %u %ss", slot->drv.dev.name, max,
+					kinds[kind].name);
 	} while (!__atomic_compare_exchange_n(
 			&slot->nb[kind], &nb, nb + 1, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
 	return 0;
@@ -201,10 +201,10 @@ rmem_obj_kill(struct rmem_obj *obj)
 	if (refs == 0)
 		return 0;
 	if ((refs & RMEM_OBJ_REFS_DEAD) != 0)
-		return RMEM_FAIL(EBUSY, "the %s %p is being released already", name_of(obj->type),
+		return RMEM_FAIL(EBUSY, "%s %p: is already being released", name_of(obj->type),
 				(void *)obj);
-	return RMEM_FAIL(EBUSY, "the %s %p is in use: %u references to it are left",
-			name_of(obj->type), (void *)obj, refs);
+	return RMEM_FAIL(EBUSY, "%s %p: in use: %u references", name_of(obj->type), (void *)obj,
+			refs);
 }
 
 void
@@ -258,7 +258,7 @@ rmem_check_reserved(const void *mem, size_t n)
 
 	for (i = 0; i < n; i++) {
 		if (byte[i] != 0)
-			return RMEM_FAIL(EINVAL, "a reserved field is not zero");
+			return RMEM_FAIL(EINVAL, "configuration: a reserved field is not zero");
 	}
 	return 0;
 }

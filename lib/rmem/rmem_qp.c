@@ -38,7 +38,7 @@ check_bounds(const struct rmem_dev *dev, const struct bound *bounds, size_t n)
 
 	for (i = 0; i < n; i++) {
 		if (bounds[i].value < bounds[i].min || bounds[i].value > bounds[i].max)
-			return RMEM_FAIL(EINVAL, "%s: %s %u is not %u to %u", dev->name,
+			return RMEM_FAIL(EINVAL, "%s: %s out of range: %u (%u to %u)", dev->name,
 					bounds[i].what, bounds[i].value, bounds[i].min,
 					bounds[i].max);
 	}
@@ -66,12 +66,12 @@ check_conf(const struct rmem_dev *dev, const struct rmem_qp_conf *conf)
 	if (ret != 0)
 		return ret;
 	if (conf->type != RMEM_QPT_RC)
-		return RMEM_FAIL(EINVAL, "%s: unknown QP type %u", dev->name, conf->type);
+		return RMEM_FAIL(EINVAL, "%s: unknown QP type: %u", dev->name, conf->type);
 	if ((conf->flags & ~QP_FLAGS) != 0)
-		return RMEM_FAIL(EINVAL, "%s: unknown QP flags 0x%x", dev->name,
+		return RMEM_FAIL(EINVAL, "%s: unknown QP flags: 0x%x", dev->name,
 				conf->flags & ~QP_FLAGS);
 	if ((conf->access & ~RMEM_ACCESS_REMOTE) != 0)
-		return RMEM_FAIL(EINVAL, "%s: access 0x%x of a QP is not of 0x%x", dev->name,
+		return RMEM_FAIL(EINVAL, "%s: unknown access bits of a QP: 0x%x (0x%x)", dev->name,
 				conf->access, RMEM_ACCESS_REMOTE);
 	return check_bounds(dev, bounds, RTE_DIM(bounds));
 }
@@ -200,7 +200,7 @@ check_state(struct rmem_qp *qp, bool is_reset)
 		return 0;
 	if ((attr.state == RMEM_QPS_RESET) == is_reset)
 		return 0;
-	return RMEM_FAIL(EBUSY, "%s: QP %u is in state %u, which must %sbe RESET (%d)",
+	return RMEM_FAIL(EBUSY, "%s: QP %u: wrong state: %u (must %sbe RESET, %d)",
 			rmem_obj_dev(&qp->obj)->name, qp->qp_num, attr.state,
 			is_reset ? "" : "not ", RMEM_QPS_RESET);
 }

@@ -38,7 +38,7 @@ cm_check_given(const void *pointer, const char *what)
 {
 	if (pointer != NULL)
 		return 0;
-	return CM_FAIL(EINVAL, "got NULL for %s", what);
+	return CM_FAIL(EINVAL, "%s: NULL", what);
 }
 
 static int
@@ -53,11 +53,11 @@ cm_check_addr(const struct sockaddr *addr)
 	if (ret != 0)
 		return ret;
 	if (addr->sa_family != AF_INET && addr->sa_family != AF_INET6)
-		return CM_FAIL(EINVAL, "address family %u is neither IPv4 nor IPv6",
+		return CM_FAIL(EINVAL, "address: neither IPv4 nor IPv6: family %u",
 				addr->sa_family);
 	memcpy(&room, addr, addr->sa_family == AF_INET ? sizeof(*four) : sizeof(*six));
 	if ((addr->sa_family == AF_INET ? four->sin_port : six->sin6_port) == 0)
-		return CM_FAIL(EINVAL, "an address without a port");
+		return CM_FAIL(EINVAL, "address: no port");
 	return 0;
 }
 
@@ -77,7 +77,7 @@ cm_check_numbers(const struct cm_number *numbers, size_t nb)
 	for (i = 0; i < nb; i++) {
 		if (numbers[i].value >= numbers[i].low && numbers[i].value <= numbers[i].high)
 			continue;
-		return CM_FAIL(EINVAL, "%s is %" PRIu64 ", not %" PRIu64 " to %" PRIu64,
+		return CM_FAIL(EINVAL, "%s: out of range: %" PRIu64 " (%" PRIu64 " to %" PRIu64 ")",
 				numbers[i].name, numbers[i].value, numbers[i].low, numbers[i].high);
 	}
 	return 0;
@@ -106,14 +106,14 @@ cm_check_conf(const struct rmem_cm_conf *conf, uint32_t max_size, struct rmem_qp
 	if (ret != 0)
 		return ret;
 	if (conf->data_size != 0 && conf->data == NULL)
-		return CM_FAIL(EINVAL, "%u bytes for the peer at NULL", conf->data_size);
+		return CM_FAIL(EINVAL, "private data: NULL with a size: %u bytes", conf->data_size);
 	if (!cm_is_zero(conf->reserved, sizeof(conf->reserved)))
-		return CM_FAIL(EINVAL, "a reserved field of rmem_cm_conf is not zero");
+		return CM_FAIL(EINVAL, "rmem_cm_conf: a reserved field is not zero");
 	ret = rmem_qp_query(conf->qp, &attr);
 	if (ret != 0)
 		return ret == -EINVAL ? -EINVAL : -EIO;
 	if (attr.state != RMEM_QPS_RESET)
-		return CM_FAIL(EBUSY, "QP %u is in state %u, not in RESET", conf->qp->qp_num,
+		return CM_FAIL(EBUSY, "QP %u: wrong state: %u (must be RESET)", conf->qp->qp_num,
 				attr.state);
 	*addr = attr.addr;
 	return 0;

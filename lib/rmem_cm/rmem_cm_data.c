@@ -59,19 +59,19 @@ cm_unpack(const uint8_t *message, uint32_t size, struct rmem_cm_peer *peer)
 	struct cm_head head;
 
 	if (size < sizeof(head))
-		return CM_FAIL(EBADMSG, "the peer sent %u bytes; an address has %zu", size,
+		return CM_FAIL(EBADMSG, "peer: message too short: %u bytes (%zu)", size,
 				sizeof(head));
 	memcpy(&head, message, sizeof(head));
 	if (head.magic != rte_cpu_to_be_16(CM_MAGIC))
 		return CM_FAIL(EBADMSG,
-				"what the peer sent is not of rmem: it begins with 0x%04x, not 0x%04x",
+				"peer: not a message of rmem: magic 0x%04x (expected 0x%04x)",
 				rte_be_to_cpu_16(head.magic), CM_MAGIC);
 	if (head.version != CM_VERSION || head.reserved != 0)
-		return CM_FAIL(EBADMSG, "the peer's version is %u, this one's %u", head.version,
+		return CM_FAIL(EBADMSG, "peer: wrong version: %u (expected %u)", head.version,
 				CM_VERSION);
 	if (head.data_size > RMEM_CM_MAX_ANSWER || head.data_size > size - sizeof(head))
 		return CM_FAIL(EBADMSG,
-				"the message of the peer is truncated: %u bytes announced, %zu received",
+				"peer: message truncated: %u bytes announced (%zu received)",
 				head.data_size, size - sizeof(head));
 	memset(peer, 0, sizeof(*peer));
 	memcpy(peer->addr.gid, head.gid, sizeof(head.gid));

@@ -141,14 +141,14 @@ cm_expect(struct rdma_event_channel *channel, enum rdma_cm_event_type type, uint
 		ret = cm_next(channel, end_ms, event);
 		/* A timeout without a peer is not logged as an error. */
 		if (ret == -ETIMEDOUT && type != RDMA_CM_EVENT_CONNECT_REQUEST)
-			CM_LOG(ERR, "no %s in time", rdma_event_str(type));
+			CM_LOG(ERR, "rdma_cm: timeout: no %s", rdma_event_str(type));
 		if (ret != 0)
 			return ret;
 		if (event->type == type && event->status == 0)
 			return 0;
 		ret = event->type == type ? cm_error(-event->status) : cm_refusal(event);
 	} while (ret == 0);
-	CM_LOG(ERR, "%s, status %d, in place of %s", rdma_event_str(event->type), event->status,
-			rdma_event_str(type));
+	CM_LOG(ERR, "rdma_cm: unexpected event: %s, status %d (expected %s)",
+			rdma_event_str(event->type), event->status, rdma_event_str(type));
 	return ret;
 }

@@ -84,7 +84,7 @@ tcp_move(int fd, void *data, size_t size, bool is_send, uint64_t end_ms)
 			continue;
 		}
 		if (n == 0) {
-			CM_LOG(ERR, "the peer closed the connection");
+			CM_LOG(ERR, "peer: closed the connection");
 			return -ECONNREFUSED;
 		}
 		if (errno == EINTR)
@@ -131,12 +131,12 @@ tcp_receive(int fd, enum tcp_type type, uint64_t end_ms, struct rmem_cm_peer *pe
 	if (ret != 0)
 		return ret;
 	if (head.type == TCP_REJECT) {
-		CM_LOG(ERR, "the peer rejected the request");
+		CM_LOG(ERR, "peer: rejected the request");
 		return -ECONNREFUSED;
 	}
 	if (head.type != type || head.zero[0] != 0 || head.zero[1] != 0 ||
 			head.size > sizeof(message)) {
-		CM_LOG(ERR, "not a message of rmem: type %u, %u bytes", head.type, head.size);
+		CM_LOG(ERR, "peer: not a message of rmem: type %u, %u bytes", head.type, head.size);
 		return -EBADMSG;
 	}
 	ret = tcp_move(fd, message, head.size, false, end_ms);
@@ -156,7 +156,7 @@ tcp_check_peer(int fd, const struct rmem_cm_peer *peer)
 	cm_sockaddr_gid((const struct sockaddr *)&addr, gid);
 	if (memcmp(gid, peer->addr.gid, sizeof(gid)) == 0)
 		return 0;
-	CM_LOG(ERR, "the address of the peer's QP is not the one that it connects from");
+	CM_LOG(ERR, "peer: address of its QP is not the one that it connects from");
 	return -EBADMSG;
 }
 
@@ -234,7 +234,7 @@ tcp_accept(struct rmem_cm_listener *listener, const struct rmem_cm_conf *conf,
 	int ret;
 
 	if (memcmp(listener->gid, addr->gid, sizeof(addr->gid)) != 0) {
-		CM_LOG(ERR, "the IP address is not that of the QP's device");
+		CM_LOG(ERR, "IP address: not of the QP's device");
 		return -ENODEV;
 	}
 	do {
@@ -266,7 +266,7 @@ tcp_open(struct rmem_cm_conn *conn, const struct sockaddr_storage *to,
 		memcpy(&((struct sockaddr_in6 *)&from)->sin6_addr, addr->gid, 16);
 	cm_sockaddr_gid((const struct sockaddr *)&from, gid);
 	if (memcmp(gid, addr->gid, sizeof(gid)) != 0) {
-		CM_LOG(ERR, "the address of the QP's device is of another family than the peer's");
+		CM_LOG(ERR, "IP address: family of the QP's device is not that of the peer");
 		return -ENODEV;
 	}
 	ret = tcp_socket(to->ss_family, &conn->fd);

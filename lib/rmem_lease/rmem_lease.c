@@ -89,7 +89,7 @@ set_backend(struct rmem_lease_ctx *ctx, const struct rmem_lease_conf *conf)
 		ctx->min_addr = (uintptr_t)1 << ctx->log2_page_size;
 	}
 	if (ret != 0 || conf->max_length > info.max_mr_size)
-		return LEASE_FAIL(EINVAL, "%s can't lease buffers of max_length %u by %s",
+		return LEASE_FAIL(EINVAL, "%s: max_length not supported: %u (with %s)",
 				ctx->dev->name, conf->max_length, ctx->backend->name);
 	lease_backend_log(ctx, conf->backend, info.capa);
 	return 0;
@@ -166,7 +166,7 @@ alloc_ctx(struct rmem_lease_ctx *from, const struct rmem_lease_conf *conf, uint3
 	lay_out(from, &room, nb, depth);
 	ctx = rte_zmalloc_socket("rmem_lease", room.size, RTE_CACHE_LINE_SIZE, conf->socket_id);
 	if (ctx == NULL) {
-		(void)LEASE_FAIL(ENOMEM, "no memory for the %zu bytes of max_leases %u", room.size,
+		(void)LEASE_FAIL(ENOMEM, "context: no memory: %zu bytes (max_leases %u)", room.size,
 				nb);
 		return NULL;
 	}
@@ -227,7 +227,7 @@ rmem_lease_ctx_create(
 	int ret;
 
 	if (conf == NULL || ctx == NULL)
-		return LEASE_FAIL(EINVAL, "got NULL for the configuration or the result");
+		return LEASE_FAIL(EINVAL, "configuration or result: NULL");
 	memset(&draft, 0, sizeof(draft));
 	ret = check_conf(conf);
 	if (ret == 0)
@@ -247,7 +247,7 @@ rmem_lease_ctx_create(
 	draft.stats.min_keys = conf->min_leases;
 	draft.signal_every = RTE_MIN(RTE_MAX(depth / 2, 1u), LEASE_BURST);
 	if (!rmem_obj_hold(&qp->obj))
-		return LEASE_FAIL(EINVAL, "QP 0x%06x is being destroyed", qp->qp_num);
+		return LEASE_FAIL(EINVAL, "QP 0x%06x: is being destroyed", qp->qp_num);
 	new_ctx = alloc_ctx(&draft, conf, depth);
 	if (new_ctx == NULL) {
 		rmem_obj_unhold(&qp->obj);
@@ -280,10 +280,11 @@ rmem_lease_ctx_destroy(struct rmem_lease_ctx *ctx)
 	if (ret != 0)
 		return ret;
 	if (ctx->stats.nb_leases != 0)
-		return LEASE_FAIL(EBUSY, "%u leases were not reclaimed", ctx->stats.nb_leases);
+		return LEASE_FAIL(EBUSY, "context: in use: %u leases were not reclaimed",
+				ctx->stats.nb_leases);
 	ret = release_all(ctx);
 	if (ret == -EBUSY)
-		return LEASE_FAIL(EBUSY, "a request about a key has not completed");
+		return LEASE_FAIL(EBUSY, "context: in use: a request has not completed");
 	if (ret != 0)
 		return ret;
 	lease_list_del(ctx);
@@ -335,7 +336,7 @@ rmem_lease_recover(struct rmem_lease_ctx *ctx)
 	if (ret != 0)
 		return ret;
 	if (attr.state != RMEM_QPS_RESET)
-		return LEASE_FAIL(EBUSY, "QP 0x%06x is not in RESET", ctx->qp->qp_num);
+		return LEASE_FAIL(EBUSY, "QP 0x%06x: wrong state: not in RESET", ctx->qp->qp_num);
 	/* Nothing is in the send queue any more; what was may have been done. */
 	for (; ctx->ops_head != ctx->ops_tail; ctx->ops_head++)
 		lease_op_slot(ctx, ctx->ops[ctx->ops_head & ctx->ops_mask])->is_doubtful = true;

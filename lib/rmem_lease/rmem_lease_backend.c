@@ -49,8 +49,8 @@ lease_backend_choose(struct rmem_lease_ctx *ctx, uint32_t backend, uint64_t capa
 		return 0;
 	say_lacks(capa, is_auto ? 1 : backend, is_auto ? NULL : lease_ops_of(backend + 1), text,
 			sizeof(text));
-	return LEASE_FAIL(EOPNOTSUPP, "%s can't do leases%s%s", ctx->dev->name,
-			is_auto ? "" : " of that backend", text);
+	return LEASE_FAIL(EOPNOTSUPP, "%s: leases not supported%s%s", ctx->dev->name,
+			is_auto ? "" : " with that backend", text);
 }
 
 void

@@ -23,7 +23,7 @@ lease_check_ctx(const struct rmem_lease_ctx *ctx)
 		return ret;
 	if (ctx != NULL && ctx->obj.type == lease_ctx_tag)
 		return 0;
-	return LEASE_FAIL(EINVAL, "%p is no lease context", (const void *)ctx);
+	return LEASE_FAIL(EINVAL, "context: not a lease context: %p", (const void *)ctx);
 }
 
 int
@@ -38,7 +38,7 @@ rmem_lease_stats_get(const struct rmem_lease_ctx *ctx, struct rmem_lease_stats *
 	if (ret != 0)
 		return ret;
 	if (stats == NULL)
-		return LEASE_FAIL(EINVAL, "got NULL for the figures");
+		return LEASE_FAIL(EINVAL, "statistics: NULL");
 	from = (const uint64_t *)&ctx->stats;
 	for (i = 0; i < RTE_DIM(words); i++)
 		words[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);

@@ -306,7 +306,7 @@ lease_release(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
 	if (ret == -EBUSY)
 		return ret;
 	if (ret != 0) {
-		LEASE_LOG(ERR, "key of rkey 0x%08x can't be released: error %d", slot->lease.rkey,
+		LEASE_LOG(ERR, "key of rkey 0x%08x: cannot be released: error %d", slot->lease.rkey,
 				-ret);
 		slot->is_stuck = true;
 		return -EIO;
@@ -351,7 +351,9 @@ lease_replace(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
 	LEASE_COUNT(ctx->stats.keys_replaced, 1);
 	ret = make_one(ctx, slot);
 	if (ret != 0)
-		LEASE_LOG(WARNING, "a key can't be replaced: error %d; one less", -ret);
+		LEASE_LOG(WARNING,
+				"context: key not replaced: error %d (the context has one key less)",
+				-ret);
 	return 0;
 }
 

@@ -136,7 +136,6 @@ lease_refuse(struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req, int e
 		return;
 	ctx->logged_refusals |= UINT32_C(1) << reason;
 	LEASE_LOG(WARNING,
-			"QP 0x%06x: no lease of %u bytes at %p of MR %p: %s; the next ones for this reason "
-			"are only counted",
+			"QP 0x%06x: no lease of %u bytes at %p of MR %p: %s (later refusals for this reason are only counted)",
 			ctx->qp->qp_num, req->length, req->addr, (const void *)req->mr, text);
 }

@@ -67,7 +67,7 @@ draw_sender(struct rmem_lease_sealer *sealer)
 	uint64_t sender;
 
 	if (getrandom(&sender, sizeof(sender), 0) != sizeof(sender))
-		return LEASE_FAIL(EIO, "the system has no random numbers: error %d", errno);
+		return LEASE_FAIL(EIO, "random numbers: not available: error %d", errno);
 	sealer->nonces->sender = sender;
 	sealer->nonces->nb_sealed = 0;
 	sealer->nonces->is_drawn = true;
@@ -107,7 +107,7 @@ rmem_lease_sealer_create(const uint8_t *key, struct rmem_lease_sealer **sealer)
 	int ret = -ENOMEM;
 
 	if (key == NULL || sealer == NULL)
-		return LEASE_FAIL(EINVAL, "got NULL for the key or the result");
+		return LEASE_FAIL(EINVAL, "key or result: NULL");
 	new_sealer = calloc(1, sizeof(*new_sealer));
 	if (new_sealer == NULL)
 		goto fail;
@@ -131,7 +131,7 @@ rmem_lease_sealer_create(const uint8_t *key, struct rmem_lease_sealer **sealer)
 
 fail:
 	rmem_lease_sealer_destroy(new_sealer);
-	return LEASE_FAIL(-ret, "no sealer: error %d", -ret);
+	return LEASE_FAIL(-ret, "sealer: not created: error %d", -ret);
 }
 
 void

@@ -13,7 +13,7 @@ rmem_lease_sealer_create(const uint8_t *key, struct rmem_lease_sealer **sealer)
 {
 	if (key == NULL || sealer == NULL)
 		return -EINVAL;
-	return LEASE_FAIL(EOPNOTSUPP, "built without libcrypto");
+	return LEASE_FAIL(EOPNOTSUPP, "sealer: not supported (built without libcrypto)");
 }
 
 void

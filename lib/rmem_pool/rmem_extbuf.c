@@ -39,11 +39,11 @@ check_mr(const struct rmem_mr *mr)
 	if (ret != 0)
 		return ret;
 	if (mr == NULL || mr->obj.type != RMEM_OBJ_MR)
-		return POOL_FAIL(EINVAL, "got %p (tag 0x%x), expected an MR", (const void *)mr,
+		return POOL_FAIL(EINVAL, "handle: %p (tag 0x%x), expected an MR", (const void *)mr,
 				mr == NULL ? 0 : mr->obj.type);
 	if (mr->type != RMEM_MR_TYPE_USER || mr->addr == NULL || mr->iova != (uintptr_t)mr->addr)
 		return POOL_FAIL(EINVAL,
-				"MR %p of type %u at %p has iova 0x%" PRIx64 ", not its address",
+				"MR %p: iova is not the address, or no MR of rmem_mr_reg(): type %u at %p, iova 0x%" PRIx64,
 				(const void *)mr, mr->type, mr->addr, mr->iova);
 	return 0;
 }
@@ -68,8 +68,8 @@ do_add(struct rmem_mr *mr)
 	int ret;
 
 	if (extbuf == NULL)
-		return POOL_FAIL(ENOMEM, "MR %p: no memory to list it: %zu bytes", (void *)mr,
-				sizeof(*extbuf));
+		return POOL_FAIL(
+				ENOMEM, "MR %p: no memory: %zu bytes", (void *)mr, sizeof(*extbuf));
 	ret = rmem_map_add(&mr, 1, &map);
 	if (ret != 0) {
 		rte_free(extbuf);
@@ -90,8 +90,8 @@ rmem_extbuf_mr_add(struct rmem_mr *mr)
 	if (ret != 0)
 		return ret;
 	if (!rmem_obj_hold(&mr->obj))
-		return POOL_FAIL(
-				EINVAL, "MR %p is being deregistered or re-registered", (void *)mr);
+		return POOL_FAIL(EINVAL, "MR %p: is being deregistered or re-registered",
+				(void *)mr);
 	ret = check_mr(mr); /* a re-registration may have ended since */
 	pthread_mutex_lock(&lock);
 	if (ret == 0)
@@ -132,7 +132,7 @@ rmem_extbuf_mr_del(struct rmem_mr *mr)
 		return ret;
 	extbuf = do_del(mr);
 	if (extbuf == NULL)
-		return POOL_FAIL(ENOENT, "MR %p was not added", (void *)mr);
+		return POOL_FAIL(ENOENT, "MR %p: was not added", (void *)mr);
 	rte_free(extbuf);
 	rmem_pool_trace_extbuf_del(mr);
 	rmem_obj_unhold(&mr->obj);

@@ -211,9 +211,8 @@ check_free(const struct rmem_map *map, const struct rmem_mr *mr)
 
 	if (at == table->nb || extent->base > (uintptr_t)mr->addr + (mr->length - 1))
 		return 0;
-	return POOL_FAIL(EEXIST,
-			"%zu bytes at %p are part of memory that is registered with PD %p already",
-			mr->length, mr->addr, (const void *)map->pd);
+	return POOL_FAIL(EEXIST, "memory: already registered: %zu bytes at %p (PD %p)", mr->length,
+			mr->addr, (const void *)map->pd);
 }
 
 /* Merge the MRs, which are by address, into the extents there are. */
@@ -250,7 +249,7 @@ add_locked(struct rmem_map *map, struct rmem_mr *const *mrs, uint32_t nb_mrs)
 	if (nb > map->active->cap) {
 		ret = grow(map, nb);
 		if (ret != 0)
-			return POOL_FAIL(-ret, "no memory to list %u MRs of PD %p", nb,
+			return POOL_FAIL(-ret, "lookup: no memory: %u MRs of PD %p", nb,
 					(const void *)map->pd);
 	}
 	merge(map, mrs, nb_mrs);
@@ -270,7 +269,7 @@ rmem_map_add(struct rmem_mr *const *mrs, uint32_t nb_mrs, struct rmem_map **map)
 	if (*at != NULL)
 		ret = add_locked(*at, mrs, nb_mrs);
 	else
-		ret = POOL_FAIL(ENOMEM, "no memory to list the MRs of PD %p", (void *)mrs[0]->pd);
+		ret = POOL_FAIL(ENOMEM, "lookup: no memory: MRs of PD %p", (void *)mrs[0]->pd);
 	if (ret == 0) {
 		*map = *at;
 	} else if (new_one != NULL) {

@@ -25,9 +25,9 @@ static int
 convert(const struct rmem_pktmbuf_pool_conf *conf, struct rmem_pool_conf *pool_conf)
 {
 	if (conf == NULL)
-		return POOL_FAIL(EINVAL, "got NULL for the configuration");
+		return POOL_FAIL(EINVAL, "configuration: NULL");
 	if (conf->priv_size % RTE_MBUF_PRIV_ALIGN != 0)
-		return POOL_FAIL(EINVAL, "priv_size %u is not a multiple of %u", conf->priv_size,
+		return POOL_FAIL(EINVAL, "priv_size: not a multiple: %u (%u)", conf->priv_size,
 				(unsigned int)RTE_MBUF_PRIV_ALIGN);
 	*pool_conf = (struct rmem_pool_conf){
 			.name = conf->name,
@@ -151,7 +151,7 @@ populate(struct rte_mempool *mp, const struct rmem_pool_conf *conf, const struct
 	if (ret < 0)
 		return rmem_pool_mempool_error(conf, -ret);
 	if (mp->populated_size != mp->size)
-		return POOL_FAIL(ENOMEM, "%s: only %u of %u mbufs fit into %zu bytes", conf->name,
+		return POOL_FAIL(ENOMEM, "%s: not all mbufs fit: %u of %u in %zu bytes", conf->name,
 				mp->populated_size, mp->size, mz->len);
 	rte_mempool_obj_iter(mp, rte_pktmbuf_init, NULL);
 	return 0;
@@ -225,8 +225,8 @@ rmem_pktmbuf_pool_create(struct rmem_pd *pd, const struct rmem_pktmbuf_pool_conf
 	if (ret == 0) {
 		*reg = new_reg;
 	} else if (new_reg != NULL) {
-		POOL_LOG(ERR, "%s: %u MRs can't be deregistered: its memory is kept", conf->name,
-				new_reg->nb_mrs);
+		POOL_LOG(ERR, "%s: cannot be deregistered: %u MRs (the memory is not freed)",
+				conf->name, new_reg->nb_mrs);
 		rte_free(new_reg);
 	} else {
 		rte_mempool_free(mp);
@@ -241,15 +241,14 @@ check_pool(const struct rmem_mempool *reg)
 	unsigned int nb_out, nb_regs;
 
 	if (reg->obj.type != RMEM_MEMPOOL_TAG || rmem_mempool_priv(reg)->mz == NULL)
-		return POOL_FAIL(EINVAL, "got %p (tag 0x%x), expected an mbuf pool",
+		return POOL_FAIL(EINVAL, "handle: %p (tag 0x%x), expected an mbuf pool",
 				(const void *)reg, reg->obj.type);
 	/* One that the application freed has nothing out. */
 	nb_out = rmem_mempool_exists(reg->mp) ? rte_mempool_in_use_count(reg->mp) : 0;
 	nb_regs = rmem_mempool_nb_regs(reg->mp) - 1;
 	if (nb_out != 0 || nb_regs != 0)
 		return POOL_FAIL(EBUSY,
-				"mbuf pool %p is in use: %u mbufs are out, %u other registrations "
-				"are left",
+				"mbuf pool %p: in use: %u mbufs not freed, %u other registrations",
 				(const void *)reg->mp, nb_out, nb_regs);
 	return rmem_mempool_check_idle(reg);
 }

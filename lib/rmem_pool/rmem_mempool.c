@@ -117,7 +117,7 @@ rmem_mempool_check_reg(const struct rmem_mempool *reg)
 		return ret;
 	if (reg != NULL && reg->obj.type == RMEM_MEMPOOL_TAG)
 		return 0;
-	return POOL_FAIL(EINVAL, "got %p (tag 0x%x), expected a registration of a mempool",
+	return POOL_FAIL(EINVAL, "handle: %p (tag 0x%x), expected a registration of a mempool",
 			(const void *)reg, reg == NULL ? 0 : reg->obj.type);
 }
 
@@ -130,10 +130,10 @@ check_mempool(const struct rte_mempool *mp, const struct rmem_pd *pd, const void
 	if (ret != 0)
 		return ret;
 	if (mp == NULL || out == NULL)
-		return POOL_FAIL(EINVAL, "got NULL for the %s",
-				mp == NULL ? "mempool" : "place of the result");
+		return POOL_FAIL(
+				EINVAL, "%s: NULL", mp == NULL ? "mempool" : "place of the result");
 	if (mp->size == 0 || mp->populated_size < mp->size)
-		return POOL_FAIL(EBUSY, "%s has %u of its %u objects: populate it first", mp->name,
+		return POOL_FAIL(EBUSY, "%s: not fully populated: %u of %u objects", mp->name,
 				mp->populated_size, mp->size);
 	return 0;
 }
@@ -201,8 +201,8 @@ reg_ranges(struct rte_mempool *mp, struct rmem_pd *pd, uint32_t access,
 
 	new_reg = rte_zmalloc_socket("rmem_mempool", size, RTE_CACHE_LINE_SIZE, mp->socket_id);
 	if (new_reg == NULL)
-		return POOL_FAIL(ENOMEM, "%s: no memory for a registration of %u MRs: %zu bytes",
-				mp->name, ranges->nb, size);
+		return POOL_FAIL(ENOMEM, "%s: no memory: %u MRs, %zu bytes", mp->name, ranges->nb,
+				size);
 	new_reg->obj.type = RMEM_MEMPOOL_TAG;
 	new_reg->obj.dev_id = pd->obj.dev_id;
 	new_reg->mp = mp;
@@ -255,20 +255,19 @@ rmem_mempool_register(struct rte_mempool *mp, struct rmem_pd *pd, uint32_t acces
 	if (ret != 0)
 		return ret;
 	if ((access & RMEM_ACCESS_ALLOCATE_MR) != 0)
-		return POOL_FAIL(EINVAL, "%s: access 0x%x has ALLOCATE_MR: its memory is there",
-				mp->name, access);
+		return POOL_FAIL(EINVAL, "%s: ALLOCATE_MR not supported: access 0x%x", mp->name,
+				access);
 	if ((access & RMEM_ACCESS_ZERO_BASED) != 0)
-		return POOL_FAIL(EINVAL,
-				"%s: access 0x%x has ZERO_BASED, but objects go by their address",
-				mp->name, access);
+		return POOL_FAIL(EINVAL, "%s: ZERO_BASED not supported: access 0x%x", mp->name,
+				access);
 	ret = rmem_mempool_do_register(mp, pd, access, &new_reg);
 	if (ret == 0) {
 		*reg = new_reg;
 		rmem_pool_trace_mempool_register(mp->name, pd, new_reg, access, new_reg->nb_mrs,
 				new_reg->registered);
 	} else if (new_reg != NULL) {
-		POOL_LOG(ERR, "%s: %u MRs can't be deregistered: don't free it", mp->name,
-				new_reg->nb_mrs);
+		POOL_LOG(ERR, "%s: cannot be deregistered: %u MRs (the mempool must not be freed)",
+				mp->name, new_reg->nb_mrs);
 		rte_free(new_reg);
 	}
 	return ret;
@@ -283,7 +282,7 @@ rmem_mempool_check_idle(const struct rmem_mempool *reg)
 		refs += __atomic_load_n(&reg->mrs[i]->obj.refs, __ATOMIC_RELAXED);
 	if (refs == 0)
 		return 0;
-	return POOL_FAIL(EBUSY, "registration %p is in use: %u references to its MRs are left",
+	return POOL_FAIL(EBUSY, "registration %p: in use: %u references to its MRs",
 			(const void *)reg, refs);
 }
 
@@ -319,7 +318,7 @@ rmem_mempool_unregister(struct rmem_mempool *reg)
 		return ret;
 	if (rmem_mempool_priv(reg)->mz != NULL)
 		return POOL_FAIL(EINVAL,
-				"registration %p is that of an mbuf pool: destroy the pool",
+				"registration %p: belongs to an mbuf pool (destroy the pool)",
 				(void *)reg);
 	ret = rmem_mempool_check_idle(reg);
 	if (ret == 0)

@@ -38,7 +38,7 @@ rmem_mempool_stats_get(const struct rmem_mempool *reg, struct rmem_mempool_stats
 	if (ret != 0)
 		return ret;
 	if (stats == NULL)
-		return POOL_FAIL(EINVAL, "got NULL for the statistics");
+		return POOL_FAIL(EINVAL, "statistics: NULL");
 	ret = rmem_mempool_check_mp(reg);
 	if (ret != 0)
 		return ret;
@@ -79,8 +79,8 @@ audit_caches(const struct rte_mempool *mp)
 	for (i = 0; mp->cache_size != 0 && i < RTE_MAX_LCORE; i++) {
 		len = pool_cache_len(mp, i, &max);
 		if (len > max)
-			return POOL_FAIL(EIO, "%s: the cache of lcore %u holds %u, it can hold %u",
-					mp->name, i, len, max);
+			return POOL_FAIL(EIO, "%s: cache of lcore %u overfull: %u (%u)", mp->name,
+					i, len, max);
 	}
 	return 0;
 }
@@ -94,7 +94,7 @@ audit_mrs(const struct rmem_mempool *reg)
 
 	for (i = 0; i < reg->nb_mrs; i++) {
 		if (rmem_mr_query(reg->mrs[i], &info) != 0 || info.state != RMEM_MR_STATE_VALID)
-			return POOL_FAIL(EIO, "%s: MR %u is not valid any more", reg->mp->name, i);
+			return POOL_FAIL(EIO, "%s: MR %u: no longer valid", reg->mp->name, i);
 		keys = rmem_mempool_keys(reg, info.addr, info.length);
 		if (keys.lkey != info.lkey || keys.rkey != info.rkey)
 			return POOL_FAIL(EIO,
@@ -125,6 +125,6 @@ rmem_mempool_audit(const struct rmem_mempool *reg)
 	rte_mempool_obj_iter(reg->mp, visit_obj, &visit);
 	if (visit.lost == NULL)
 		return 0;
-	return POOL_FAIL(EFAULT, "%s: %p is not in memory that is registered with PD %p",
+	return POOL_FAIL(EFAULT, "%s: object outside of registered memory: %p (PD %p)",
 			reg->mp->name, visit.lost, (void *)reg->pd);
 }

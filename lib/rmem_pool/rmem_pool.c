@@ -95,7 +95,7 @@ alloc_keys(struct rmem_pool *pool, size_t nb_slices)
 	else
 		keys = NULL;
 	if (keys == NULL)
-		return POOL_FAIL(ENOMEM, "%s: no memory for the keys of %zu slices: %zu bytes",
+		return POOL_FAIL(ENOMEM, "%s: no memory: keys of %zu slices, %zu bytes",
 				pool->mp->name, nb_slices, size);
 	pool->keys = keys;
 	rmem_pool_priv(pool)->nb_slices = (uint32_t)nb_slices;
@@ -244,8 +244,8 @@ populate(struct rmem_pool *pool, const struct rmem_pool_conf *conf, size_t lengt
 	if (ret < 0)
 		return rmem_pool_mempool_error(conf, -ret);
 	if ((uint32_t)ret != conf->nb_bufs)
-		return POOL_FAIL(ENOMEM, "%s: only %d of %u buffers fit into %zu bytes", conf->name,
-				ret, conf->nb_bufs, length);
+		return POOL_FAIL(ENOMEM, "%s: not all buffers fit: %d of %u in %zu bytes",
+				conf->name, ret, conf->nb_bufs, length);
 	return 0;
 }
 
@@ -335,8 +335,8 @@ rmem_pool_create(struct rmem_pd *pd, const struct rmem_pool_conf *conf, struct r
 	new_pool = rte_zmalloc_socket("rmem_pool", sizeof(struct rmem_pool_priv),
 			RTE_CACHE_LINE_SIZE, conf->socket_id);
 	if (new_pool == NULL)
-		return POOL_FAIL(ENOMEM, "%s: no memory for a pool of %zu bytes on socket %d",
-				conf->name, sizeof(struct rmem_pool_priv), conf->socket_id);
+		return POOL_FAIL(ENOMEM, "%s: no memory: %zu bytes on socket %d", conf->name,
+				sizeof(struct rmem_pool_priv), conf->socket_id);
 	new_pool->obj.type = RMEM_OBJ_POOL;
 	new_pool->obj.dev_id = pd->obj.dev_id;
 	new_pool->pd = pd;
@@ -371,8 +371,7 @@ check_idle(const struct rmem_pool *pool)
 	if (nb_out == 0 && nb_regs == 0 && refs == 0)
 		return 0;
 	return POOL_FAIL(EBUSY,
-			"%s is in use: %u buffers are out, %u registrations and %u references to its "
-			"MRs are left",
+			"%s: in use: %u buffers not put back, %u registrations, %u references to its MRs",
 			pool->mp == NULL ? "pool" : pool->mp->name, nb_out, nb_regs, refs);
 }
 
@@ -388,7 +387,7 @@ rmem_pool_destroy(struct rmem_pool *pool)
 	if (ret != 0)
 		return ret;
 	if (pool->obj.type != RMEM_OBJ_POOL)
-		return POOL_FAIL(EINVAL, "got %p (tag 0x%x), expected a pool", (void *)pool,
+		return POOL_FAIL(EINVAL, "handle: %p (tag 0x%x), expected a pool", (void *)pool,
 				pool->obj.type);
 	if (!rmem_mempool_exists(pool->mp))
 		pool->mp = NULL; /* the application freed it */

@@ -19,10 +19,10 @@ check_name(const char *name)
 	size_t len;
 
 	if (name == NULL)
-		return POOL_FAIL(EINVAL, "got NULL for the name");
+		return POOL_FAIL(EINVAL, "name: NULL");
 	len = strnlen(name, RTE_MEMPOOL_NAMESIZE);
 	if (len == 0 || len == RTE_MEMPOOL_NAMESIZE)
-		return POOL_FAIL(EINVAL, "name \"%.*s\" is not 1 to %d bytes long",
+		return POOL_FAIL(EINVAL, "name: length out of range: \"%.*s\" (1 to %d bytes)",
 				(int)RTE_MEMPOOL_NAMESIZE, name, (int)RTE_MEMPOOL_NAMESIZE - 1);
 	return 0;
 }
@@ -31,13 +31,14 @@ static int
 check_numbers(const struct rmem_pool_conf *conf)
 {
 	if (conf->nb_bufs == 0)
-		return POOL_FAIL(EINVAL, "%s: nb_bufs is 0", conf->name);
+		return POOL_FAIL(EINVAL, "%s: nb_bufs out of range: 0", conf->name);
 	if (conf->buf_size == 0 || conf->buf_size > RMEM_POOL_MAX_BUF_SIZE)
-		return POOL_FAIL(EINVAL, "%s: buf_size %u is not 1 to %u", conf->name,
+		return POOL_FAIL(EINVAL, "%s: buf_size out of range: %u (1 to %u)", conf->name,
 				conf->buf_size, RMEM_POOL_MAX_BUF_SIZE);
 	if (conf->cache_size > RTE_MEMPOOL_CACHE_MAX_SIZE ||
 			(uint64_t)conf->cache_size * 3 / 2 > conf->nb_bufs)
-		return POOL_FAIL(EINVAL, "%s: cache_size %u is above %d, or above nb_bufs %u / 1.5",
+		return POOL_FAIL(EINVAL,
+				"%s: cache_size out of range: %u (at most %d, and nb_bufs %u / 1.5)",
 				conf->name, conf->cache_size, RTE_MEMPOOL_CACHE_MAX_SIZE,
 				conf->nb_bufs);
 	return 0;
@@ -56,15 +57,13 @@ check_conf(const struct rmem_pool_conf *conf)
 	if (ret != 0)
 		return ret;
 	if ((conf->access & RMEM_ACCESS_ALLOCATE_MR) != 0)
-		return POOL_FAIL(EINVAL,
-				"%s: access 0x%x has ALLOCATE_MR, which a pool sets itself",
-				conf->name, conf->access);
+		return POOL_FAIL(EINVAL, "%s: ALLOCATE_MR not supported: access 0x%x", conf->name,
+				conf->access);
 	if ((conf->access & RMEM_ACCESS_ZERO_BASED) != 0)
-		return POOL_FAIL(EINVAL,
-				"%s: access 0x%x has ZERO_BASED, but buffers go by their address",
-				conf->name, conf->access);
+		return POOL_FAIL(EINVAL, "%s: ZERO_BASED not supported: access 0x%x", conf->name,
+				conf->access);
 	if (conf->flags != 0)
-		return POOL_FAIL(EINVAL, "%s: unknown flags 0x%x", conf->name, conf->flags);
+		return POOL_FAIL(EINVAL, "%s: unknown flags: 0x%x", conf->name, conf->flags);
 	if (conf->reserved[0] != 0 || conf->reserved[1] != 0)
 		return POOL_FAIL(EINVAL, "%s: a reserved field is not zero", conf->name);
 	return 0;
@@ -79,7 +78,7 @@ rmem_pool_check_pd(const struct rmem_pd *pd)
 		return ret;
 	if (pd != NULL && pd->obj.type == RMEM_OBJ_PD)
 		return 0;
-	return POOL_FAIL(EINVAL, "got %p (tag 0x%x), expected a PD", (const void *)pd,
+	return POOL_FAIL(EINVAL, "handle: %p (tag 0x%x), expected a PD", (const void *)pd,
 			pd == NULL ? 0 : pd->obj.type);
 }
 
@@ -92,7 +91,7 @@ rmem_pool_check_args(const struct rmem_pd *pd, const struct rmem_pool_conf *conf
 	if (ret != 0)
 		return ret;
 	if (conf == NULL || out == NULL)
-		return POOL_FAIL(EINVAL, "got NULL for the %s",
+		return POOL_FAIL(EINVAL, "%s: NULL",
 				conf == NULL ? "configuration" : "place of the result");
 	return check_conf(conf);
 }
@@ -114,16 +113,15 @@ rmem_pool_mempool_error(const struct rmem_pool_conf *conf, int err)
 {
 	switch (err) {
 	case EEXIST:
-		return POOL_FAIL(EEXIST, "a mempool \"%s\" exists already", conf->name);
+		return POOL_FAIL(EEXIST, "mempool: name in use: \"%s\"", conf->name);
 	case EINVAL:
 		return POOL_FAIL(EINVAL,
-				"%s: the mempool refuses %u buffers of %u bytes, cache %u, ops %s",
+				"%s: refused by the mempool: %u buffers of %u bytes, cache %u, ops %s",
 				conf->name, conf->nb_bufs, conf->buf_size, conf->cache_size,
 				conf->ops_name == NULL ? "default" : conf->ops_name);
 	default:
 		return POOL_FAIL(ENOMEM,
-				"%s: no memory for the mempool itself, %u buffers with a cache "
-				"of %u for each of %d lcores: %s",
+				"%s: no memory for the mempool: %u buffers, a cache of %u for each of %d lcores: %s",
 				conf->name, conf->nb_bufs, conf->cache_size, RTE_MAX_LCORE,
 				rte_strerror(err));
 	}

@@ -252,7 +252,6 @@ rmem_ranges_get(struct rte_mempool *mp, uint64_t max_mr_size, struct rmem_ranges
 	else
 		ret = get_by_chunks(mp, max_mr_size, ranges);
 	if (ret != 0)
-		return POOL_FAIL(-ret, "%s: no memory to walk %u objects", mp->name,
-				mp->populated_size);
+		return POOL_FAIL(-ret, "%s: no memory: %u objects", mp->name, mp->populated_size);
 	return 0;
 }

@@ -117,7 +117,7 @@ refused() {
 	shift
 	run two "$@"
 	[ "$rc" = 1 ] && said err "^rmem-kv: .*$error" && [ "$(grep -c '^rmem-kv: ' err)" = 1 ] &&
-		! said err 'is no lease context' && ! said out '^server: '
+		! said err 'not a lease context' && ! said out '^server: '
 	verdict "refused: $*" $?
 }
 

@@ -53,29 +53,29 @@ TEST(verbs_open, bad_arguments_are_refused)
 
 TEST(verbs_open, absent_device_is_refused)
 {
-	static const char none[] = "rmem_verbs: there is no RDMA device on this machine\n";
+	static const char none[] = "rmem_verbs: device: no RDMA device on this machine\n";
 
 	TEST_RUN(vt_refused_with("ibdev=mlx5_0", ENODEV,
-			"rmem_verbs: there is no RDMA device 'mlx5_0', only fake0\n"));
+			"rmem_verbs: ibdev=mlx5_0: no such RDMA device (fake0)\n"));
 	fake.nb_devices = 2;
 	TEST_RUN(vt_refused_with("ibdev=mlx5_0", ENODEV,
-			"rmem_verbs: there is no RDMA device 'mlx5_0', only fake0, fake1\n"));
-	TEST_RUN(vt_refused_with(
-			NULL, ENODEV, "rmem_verbs: ibdev= is missing: there are fake0, fake1\n"));
+			"rmem_verbs: ibdev=mlx5_0: no such RDMA device (fake0, fake1)\n"));
+	TEST_RUN(vt_refused_with(NULL, ENODEV,
+			"rmem_verbs: ibdev=: required, with several devices: fake0, fake1\n"));
 	fake.nb_devices = 0;
 	TEST_RUN(vt_refused_with(NULL, ENODEV, none));
 	TEST_RUN(vt_refused_with("ibdev=mlx5_0", ENODEV, none));
 	fake.list_errno = ENOSYS; /* no RDMA in the kernel */
 	TEST_RUN(vt_refused_with(NULL, ENODEV, none));
 	fake.list_errno = EMFILE;
-	return vt_refused_with(
-			NULL, ENOSPC, "rmem_verbs: no list of RDMA devices: Too many open files\n");
+	return vt_refused_with(NULL, ENOSPC,
+			"rmem_verbs: RDMA devices: cannot be listed: Too many open files\n");
 }
 
 TEST(verbs_open, device_without_permission_is_refused)
 {
-	static const char line[] = "rmem_verbs: fake0 can't be opened: Permission denied: "
-				   "/dev/infiniband/uverbs0 must be readable and writable\n";
+	static const char line[] = "rmem_verbs: fake0: cannot be opened: Permission denied ("
+				   "/dev/infiniband/uverbs0 must be readable and writable)\n";
 
 	fake.fail_name = "open_device";
 	fake.fail_errno = EACCES;
@@ -86,7 +86,7 @@ TEST(verbs_open, device_without_permission_is_refused)
 	TEST_RUN(vt_refused_with(NULL, EPERM, line));
 	fake.access_errno = 0;
 	return vt_refused_with(NULL, ENODEV,
-			"rmem_verbs: fake0 can't be opened: No such file or directory\n");
+			"rmem_verbs: fake0: cannot be opened: No such file or directory\n");
 }
 
 TEST(verbs_open, port_that_is_down_is_refused)
@@ -111,8 +111,8 @@ TEST(verbs_open, gid_that_leads_nowhere_is_refused)
 	fake.fail_errno = ENETUNREACH;
 	TEST_RUN(vt_refused_with("gid=1", ENODEV,
 			"rmem_verbs: fake0: no QP can be connected over port 1 by GID 1, "
-			"fe80::200:0:0:1: Network is unreachable: give its network interface an "
-			"address, or name another GID with gid=\n"));
+			"fe80::200:0:0:1: Network is unreachable: configure an address of its "
+			"network interface, or select another GID with gid=\n"));
 	fake.fail_name = NULL;
 	TEST_OK(vt_open());
 	return TEST_SUCCESS;

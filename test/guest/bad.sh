@@ -63,32 +63,32 @@ open_as_user() {
 		"$app" $eal -- --dev "verbs0$args" $run "$@"
 }
 
-refused "there is no RDMA device 'mlx5_9', only rxe0\$" open ,ibdev=mlx5_9
-refused 'rxe0: port=2: it has 1$' open ,port=2
+refused "ibdev=mlx5_9: no such RDMA device (rxe0)\$" open ,ibdev=mlx5_9
+refused 'rxe0: port=2: no such port (1 to 1)$' open ,port=2
 refused 'port 1 has no usable GID 9 among' open ,gid=9
 refused 'port 1 has no usable GID 1\.2\.3\.4 among' open ,gid=1.2.3.4
 refused 'port 1 has no usable GID banana among' open ,gid=banana
-refused 'mtu=1000 is not 256, 512, 1024, 2048 or 4096$' open ,mtu=1000
+refused 'mtu=1000: not a path MTU (256, 512, 1024, 2048 or 4096)$' open ,mtu=1000
 
 # At the device's own trial, at the first MR, and at one after others.
-refused 'try the device: .*RLIMIT_MEMLOCK allows 0 bytes: raise it by ulimit' open_as_user 0 ''
-refused 'ibv_reg_mr: .*RLIMIT_MEMLOCK allows 65536 bytes: raise it by ulimit' \
+refused 'probe: ibv_reg_mr: .*RLIMIT_MEMLOCK allows 0 bytes.*raise it with ulimit' open_as_user 0 ''
+refused 'ibv_reg_mr: .*RLIMIT_MEMLOCK allows 65536 bytes.*raise it with ulimit' \
 	open_as_user 64 '' --depth 64
-refused 'ibv_reg_mr: .*RLIMIT_MEMLOCK allows 1572864 bytes: raise it by ulimit' \
+refused 'ibv_reg_mr: .*RLIMIT_MEMLOCK allows 1572864 bytes.*raise it with ulimit' \
 	open_as_user 1536 '' --depth 256
 
 chmod 600 $uverbs
-refused "rxe0 can't be opened: Permission denied: $uverbs must be readable and writable\$" \
+refused "rxe0: cannot be opened: Permission denied ($uverbs must be readable and writable)\$" \
 	open_as_user unlimited ''
 chmod 666 $uverbs
 
 ip addr flush dev "$netdev"
-refused "port 1 has no usable GID $RMEM_ADDR among .*give its network interface an address" \
+refused "port 1 has no usable GID $RMEM_ADDR among .*configure an address of its network interface" \
 	open ",gid=$RMEM_ADDR"
-refused 'rxe0: no QP can be connected over port 1 by GID 0, fe80::.*: give its network interface' \
+refused 'rxe0: no QP can be connected over port 1 by GID 0, fe80::.*: configure an address' \
 	open ''
 ip link set "$netdev" down
-refused 'port 1 is not active .*is its link up?$' open ''
+refused 'port 1 is not active: state [0-9]* (check the link)$' open ''
 
 # And none of it stays. The address becomes a GID after a while.
 ip link set "$netdev" up

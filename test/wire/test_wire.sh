@@ -110,7 +110,7 @@ test_shm_names() {
 # wire_conformance_eth sends packets through one.
 test_eth() {
 	eal+=(--vdev net_ring0)
-	run_refused 'mtu= above that of the ethdev port' 'mtu=2048: .* limit of 1024' \
+	run_refused 'mtu= above that of the ethdev port' 'mtu=2048: above that of the interface .*1024' \
 		soft0,ip=127.0.14.1,port=eth:0,mtu=2048
 	run_refused 'an ethdev port twice' 'port=eth:0: .*: Device or resource busy' \
 		soft0,ip=127.0.14.1,port=eth:0 --dev soft1,ip=127.0.14.2,port=eth:0
@@ -177,8 +177,8 @@ test_refusals() {
 	run_refused 'an address twice, of different ports' \
 		'ip=127.0.5.1: device 0 of this process has that address' \
 		soft0,ip=127.0.5.1 --dev "soft1,ip=127.0.5.1,port=shm:twice-$$"
-	run_refused 'mtu= that is no MTU' 'mtu=1000 is not 256' soft0,ip=127.0.5.2,mtu=1000
-	run_refused 'mtu= out of range' 'mtu=8192 is out of range' soft0,ip=127.0.5.2,mtu=8192
+	run_refused 'mtu= that is no MTU' 'mtu=1000: not a path MTU' soft0,ip=127.0.5.2,mtu=1000
+	run_refused 'mtu= out of range' 'mtu=8192: out of range' soft0,ip=127.0.5.2,mtu=8192
 	run_refused 'a fault that is unknown' "fault=lost:1: 'lost:1' is not loss" \
 		'soft0,ip=127.0.5.2,fault=lost:1'
 	run_refused 'a probability over 1' "fault=loss:1.1: 'loss:1.1' is not loss" \
@@ -193,11 +193,11 @@ test_refusals() {
 		soft0,ip=127.0.5.2,port=shm:a/b
 	run_refused 'neigh= of a UDP port' 'neigh=.*: only ports of port=eth have neighbours' \
 		soft0,ip=127.0.5.2,neigh=192.0.2.1@02:00:00:00:00:01
-	run_refused 'neigh= without ip=' 'neigh= without ip=' \
+	run_refused 'neigh= without ip=' 'neigh=: not supported without ip=' \
 		soft0,neigh=192.0.2.1@02:00:00:00:00:01
-	run_refused 'port= without ip=' 'port= without ip=' soft0,port=udp
-	run_refused 'fault= without ip=' 'fault= without ip=' 'soft0,fault=loss:0'
-	run_refused 'ip= with engines' 'ip= and engine=' soft0,ip=127.0.5.2,engine=1
+	run_refused 'port= without ip=' 'port=: not supported without ip=' soft0,port=udp
+	run_refused 'fault= without ip=' 'fault=: not supported without ip=' 'soft0,fault=loss:0'
+	run_refused 'ip= with engines' 'ip=: cannot be combined with engine=' soft0,ip=127.0.5.2,engine=1
 }
 
 # In a network namespace of its own, where that is permitted.
@@ -212,7 +212,7 @@ test_interface() {
 	unshare -rn sh -c "$up" sh "$program" "${eal[@]}" -- --dev soft0,ip=127.0.0.1,mtu=2048 \
 		--mode write --ops 1 >out 2>err </dev/null
 	rc=$?
-	[ "$rc" = 1 ] && said err 'mtu=2048: .* limit of 1024'
+	[ "$rc" = 1 ] && said err 'mtu=2048: above that of the interface .*1024'
 	verdict 'mtu= above that of the interface' $?
 }
 

@@ -251,7 +251,7 @@ wire_start_thread(struct rwire *wire)
 	int rc = rte_ctrl_thread_create(&wire->thread, "rmem-wire", NULL, wire_thread, wire);
 
 	if (rc != 0) {
-		RSOFT_LOG(ERR, "ip=: the thread can't be created: %s", rte_strerror(-rc));
+		RSOFT_LOG(ERR, "ip=: control thread not created: %s", rte_strerror(-rc));
 		return -ENOMEM;
 	}
 	while (sem_wait(&wire->started) != 0)
@@ -259,9 +259,7 @@ wire_start_thread(struct rwire *wire)
 	if (wire->start_rc == 0)
 		return 0;
 	pthread_join(wire->thread, NULL);
-	RSOFT_LOG(ERR,
-			"ip=: the thread can't be registered with EAL: all RTE_MAX_LCORE lcore ids are "
-			"in use, or there are secondary processes");
+	RSOFT_LOG(ERR, "ip=: control thread not registered with EAL: all RTE_MAX_LCORE lcore ids are in use, or there are secondary processes");
 	return -ENOSPC;
 }
 
@@ -327,7 +325,8 @@ wire_open_port(struct rwire *wire, const struct rsoft_args *args)
 		return -EEXIST;
 	}
 	if ((args->mtu & (args->mtu - 1)) != 0) {
-		RSOFT_LOG(ERR, "mtu=%" PRIu64 " is not 256, 512, 1024, 2048 or 4096", args->mtu);
+		RSOFT_LOG(ERR, "mtu=%" PRIu64 ": not a path MTU (256, 512, 1024, 2048 or 4096)",
+				args->mtu);
 		return -EINVAL;
 	}
 	rc = wire_open_inner(args, &addr, &wire->port);
@@ -346,7 +345,7 @@ wire_open_port(struct rwire *wire, const struct rsoft_args *args)
 	wire->mtu = args->mtu != 0 ? (uint32_t)args->mtu : wire->port->max_mtu;
 	if (wire->mtu <= wire->port->max_mtu)
 		return 0;
-	RSOFT_LOG(ERR, "mtu=%u: ip=%s is on an interface with a limit of %u", wire->mtu, args->ip,
+	RSOFT_LOG(ERR, "mtu=%u: above that of the interface of ip=%s (%u)", wire->mtu, args->ip,
 			wire->port->max_mtu);
 	wire->port->ops->close(wire->port);
 	return -EINVAL;

@@ -112,10 +112,10 @@ shm_tell_refusal(struct shm_port *port, int reason, uint32_t version)
 		return;
 	port->told |= 1u << reason;
 	if (reason == SHM_BAD_VERSION)
-		RSOFT_LOG(ERR, "port=shm:%s: a peer was refused: it has version %u, not %u",
-				port->name, version, SHM_VERSION);
+		RSOFT_LOG(ERR, "port=shm:%s: peer refused: version %u (expected %u)", port->name,
+				version, SHM_VERSION);
 	else
-		RSOFT_LOG(ERR, "port=shm:%s: a peer was refused: %s", port->name,
+		RSOFT_LOG(ERR, "port=shm:%s: peer refused: %s", port->name,
 				shm_reason_text(reason));
 }
 
@@ -317,10 +317,10 @@ shm_out_tell(struct shm_port *port, struct shm_out *out, int reason, uint32_t nu
 	out->told = reason;
 	rwire_addr_text(&out->addr, text);
 	if (reason == SHM_BAD_VERSION)
-		RSOFT_LOG(ERR, "port=shm:%s: peer %s has version %u, not %u: not reachable",
+		RSOFT_LOG(ERR, "port=shm:%s: peer %s not reachable: version %u (expected %u)",
 				port->name, text, number, SHM_VERSION);
 	else if (reason == SHM_BAD_USER)
-		RSOFT_LOG(ERR, "port=shm:%s: peer %s belongs to user %u, not %u: not reachable",
+		RSOFT_LOG(ERR, "port=shm:%s: peer %s not reachable: process of user %u (expected %u)",
 				port->name, text, number, (unsigned int)geteuid());
 	else
 		RSOFT_LOG(ERR, "port=shm:%s: peer %s refused: %s", port->name, text,

@@ -289,7 +289,7 @@ rwire_port_udp_open(const struct rwire_addr *addr, struct rwire_port **out)
 		return rc;
 	port = calloc(1, sizeof(*port));
 	if (port == NULL) {
-		RSOFT_LOG(ERR, "no memory for the %zu bytes of a UDP port", sizeof(*port));
+		RSOFT_LOG(ERR, "port=udp: no memory: %zu bytes", sizeof(*port));
 		close(fd);
 		return -ENOMEM;
 	}
