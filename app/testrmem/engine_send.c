@@ -190,15 +190,21 @@ inline_open(struct testrmem_session *session)
 	return testrmem_stat_open(session, offsetof(struct rmem_dev_stats, inline_recvs));
 }
 
+/* Have all requests copy their bytes, after a setup that returned ret; returns that. */
 static int
-inline_setup(struct testrmem_pair *pair)
+set_inline(struct testrmem_pair *pair, int ret)
 {
-	int ret = send_setup(pair);
 	uint32_t i;
 
 	for (i = 0; ret == 0 && i < pair->depth; i++)
 		pair->wr[i].flags = RMEM_SEND_INLINE;
 	return ret;
+}
+
+static int
+inline_setup(struct testrmem_pair *pair)
+{
+	return set_inline(pair, send_setup(pair));
 }
 
 static int
@@ -299,12 +305,7 @@ const struct testrmem_engine testrmem_listener_send = {
 static int
 inline_connector_setup(struct testrmem_pair *pair)
 {
-	int ret = send_connector_setup(pair);
-	uint32_t i;
-
-	for (i = 0; ret == 0 && i < pair->depth; i++)
-		pair->wr[i].flags = RMEM_SEND_INLINE;
-	return ret;
+	return set_inline(pair, send_connector_setup(pair));
 }
 
 const struct testrmem_engine testrmem_listener_inline = {

@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "xorshift.h"
+
 #define MAX_STEPS 32u
 #define STEP_SIZE 8u
 #define MAX_INPUT (MAX_STEPS * (STEP_SIZE + 2048))
@@ -23,16 +25,6 @@ void fuzz_close(void);
 
 static uint8_t input[MAX_INPUT];
 static uint64_t state;
-
-/* xorshift64*. */
-static uint32_t
-random32(void)
-{
-	state ^= state >> 12;
-	state ^= state << 25;
-	state ^= state >> 27;
-	return (uint32_t)(state * UINT64_C(0x2545f4914f6cdd1d) >> 32);
-}
 
 static int
 run_file(const char *name)
@@ -61,21 +53,22 @@ env_or(const char *name, uint64_t otherwise)
 static size_t
 put_step(uint8_t *to)
 {
-	uint32_t len = random32() % 4 == 0 ? random32() % 2048 : random32() % 16;
+	uint32_t len = xorshift32(&state) % 4 == 0 ? xorshift32(&state) % 2048
+						   : xorshift32(&state) % 16;
 	size_t i;
 
 	for (i = 0; i < STEP_SIZE; i++)
-		to[i] = (uint8_t)random32();
-	to[0] = (uint8_t)(to[0] % 6 | (random32() % 8 == 0 ? to[0] & 0xf0 : 0));
-	to[2] = (uint8_t)(random32() % 4 == 0 ? (int)(random32() % 5) - 2 : 0);
-	if (random32() % 4 != 0)
+		to[i] = (uint8_t)xorshift32(&state);
+	to[0] = (uint8_t)(to[0] % 6 | (xorshift32(&state) % 8 == 0 ? to[0] & 0xf0 : 0));
+	to[2] = (uint8_t)(xorshift32(&state) % 4 == 0 ? (int)(xorshift32(&state) % 5) - 2 : 0);
+	if (xorshift32(&state) % 4 != 0)
 		to[3] &= 0x0f; /* an address within the memory */
-	if (random32() % 8 != 0)
+	if (xorshift32(&state) % 8 != 0)
 		to[3] &= 0xfc; /* a pad that is right */
 	to[6] = (uint8_t)len;
 	to[7] = (uint8_t)(len >> 8);
 	for (i = 0; i < len; i++)
-		to[STEP_SIZE + i] = (uint8_t)random32();
+		to[STEP_SIZE + i] = (uint8_t)xorshift32(&state);
 	return STEP_SIZE + len;
 }
 
@@ -90,10 +83,10 @@ run_random(void)
 
 	printf("RMEM_SEED=%" PRIu64 ", %" PRIu64 " runs\n", seed, runs);
 	fflush(stdout);
-	state = seed * 2 + 1;
+	state = xorshift_state(seed);
 	for (i = 0; i < runs && rc == 0; i++) {
 		size = 0;
-		for (nb_steps = 1 + random32() % MAX_STEPS; nb_steps != 0; nb_steps--)
+		for (nb_steps = 1 + xorshift32(&state) % MAX_STEPS; nb_steps != 0; nb_steps--)
 			size += put_step(input + size);
 		rc = LLVMFuzzerTestOneInput(input, size);
 	}

@@ -22,6 +22,7 @@
 
 #include "soft/rsoft.h"
 #include "soft/wire/rwire.h"
+#include "stub_port.h"
 
 #include <rmem_cq.h>
 #include <rmem_driver.h>
@@ -78,9 +79,7 @@ static struct {
 	struct rwire_port port;
 	struct rwire_port *inner;
 	struct rwire_addr peer, other;
-	uint8_t tx_data[RWIRE_HEADROOM + RWIRE_MAX_PKT];
-	uint8_t rx_data[RWIRE_HEADROOM + RWIRE_MAX_PKT];
-	struct rwire_frame tx, rx;
+	struct stub_frame tx, rx;
 	bool has_rx;
 	uint64_t now;
 	uint64_t nb_sent[RWIRE_OPCODE_NB];
@@ -109,12 +108,7 @@ fuzz_clock(void)
 static struct rwire_frame *
 port_tx_get(struct rwire_port *port, const struct rwire_addr *dst)
 {
-	fz.tx.bth = fz.tx_data + RWIRE_HEADROOM;
-	fz.tx.flow.src = port->addr;
-	fz.tx.flow.dst = *dst;
-	fz.tx.flow.src_port = RWIRE_UDP_PORT;
-	fz.tx.flow.ip_id = 0;
-	return &fz.tx;
+	return stub_tx_get(port, &fz.tx, dst);
 }
 
 static void
@@ -131,12 +125,6 @@ port_tx_put(struct rwire_port *port, struct rwire_frame *frame)
 		CHECK(memcmp(frame->bth + i, secret, SECRETS) != 0);
 }
 
-static void
-port_tx_flush(struct rwire_port *port)
-{
-	RTE_SET_USED(port);
-}
-
 static uint32_t
 port_rx_burst(struct rwire_port *port, struct rwire_frame *frames[], uint32_t n)
 {
@@ -144,7 +132,7 @@ port_rx_burst(struct rwire_port *port, struct rwire_frame *frames[], uint32_t n)
 	if (!fz.has_rx || n == 0)
 		return 0;
 	fz.has_rx = false;
-	frames[0] = &fz.rx;
+	frames[0] = &fz.rx.frame;
 	return 1;
 }
 
@@ -159,7 +147,7 @@ static const struct rwire_port_ops port_ops = {
 		.close = port_close,
 		.rx_burst = port_rx_burst,
 		.rx_sleep = rwire_port_rx_sleep,
-		.tx_flush = port_tx_flush,
+		.tx_flush = stub_tx_flush,
 		.tx_get = port_tx_get,
 		.tx_put = port_tx_put,
 };
@@ -174,18 +162,10 @@ open_all(void)
 			.max_send_sge = 1,
 			.max_recv_sge = 1,
 			.access = RMEM_ACCESS_REMOTE};
-	struct rwire *wire;
 
 	CHECK(rmem_dev_create("soft0", "ip=127.0.13.1,loop=1,progress=poll,mtu=1024", &fz.dev) ==
 			0);
-	wire = ((struct rsoft_dev *)rmem_dev_drv(fz.dev)->priv)->wire;
-	fz.inner = wire->port;
-	fz.port = (struct rwire_port){.ops = &port_ops,
-			.addr = fz.inner->addr,
-			.max_mtu = fz.inner->max_mtu,
-			.has_icrc = true,
-			.fd = -1};
-	wire->port = &fz.port;
+	fz.inner = stub_attach(rmem_dev_drv(fz.dev)->priv, &fz.port, &port_ops);
 	CHECK(rwire_addr_parse("127.0.13.2", &fz.peer) &&
 			rwire_addr_parse("127.0.13.3", &fz.other));
 	CHECK(rmem_pd_alloc(fz.dev, &fz.pd) == 0);
@@ -269,17 +249,15 @@ check_guards(void)
 static void
 deliver(const struct step *step, uint32_t len)
 {
-	fz.rx.bth = fz.rx.data = fz.rx_data + RWIRE_HEADROOM;
-	fz.rx.has_icrc = true;
-	fz.rx.len = len;
-	fz.rx.is_id_known = (step->sel & 0x80) == 0;
-	fz.rx.flow = (struct rwire_flow){
+	const struct rwire_flow flow = {
 			.src = step->kind & STEP_BAD_PEER ? fz.other : fz.peer,
 			.dst = fz.port.addr,
 			.src_port = 49152,
 	};
+	struct rwire_frame *rx = stub_rx(&fz.rx, len, (step->sel & 0x80) == 0, &flow);
+
 	if ((step->kind & STEP_BAD_ICRC) == 0 && len > RWIRE_ICRC_LEN + RWIRE_BTH_LEN)
-		rwire_icrc_set(fz.rx.bth, len, &fz.rx.flow);
+		rwire_icrc_set(rx->bth, len, &rx->flow);
 	fz.has_rx = true;
 }
 
@@ -322,12 +300,12 @@ send_packet(const struct step *step, const uint8_t *bytes, uint32_t n, bool is_r
 	if ((rwire_opcode_info[opcode] & RWIRE_HAS_PAYLOAD) == 0)
 		n = 0;
 	pkt.payload_len = n;
-	memset(fz.rx_data, 0, sizeof(fz.rx_data));
+	memset(fz.rx.data, 0, sizeof(fz.rx.data));
 	if (n != 0 && (step->sel & 4) == 0)
-		memcpy(fz.rx_data + RWIRE_HEADROOM + rwire_hdr_len(rwire_opcode_info[opcode]),
+		memcpy(fz.rx.data + RWIRE_HEADROOM + rwire_hdr_len(rwire_opcode_info[opcode]),
 				bytes, n);
-	n = rwire_pkt_build(fz.rx_data + RWIRE_HEADROOM, &pkt);
-	fz.rx_data[RWIRE_HEADROOM + 1] ^= (uint8_t)((step->sel & 3) << 4); /* the pad */
+	n = rwire_pkt_build(fz.rx.data + RWIRE_HEADROOM, &pkt);
+	fz.rx.data[RWIRE_HEADROOM + 1] ^= (uint8_t)((step->sel & 3) << 4); /* the pad */
 	deliver(step, n);
 }
 
@@ -341,10 +319,10 @@ put_number(uint8_t *to, unsigned int nb_bytes, uint32_t number)
 static void
 send_raw(const struct step *step, const uint8_t *bytes, uint32_t n)
 {
-	uint8_t *bth = fz.rx_data + RWIRE_HEADROOM;
+	uint8_t *bth = fz.rx.data + RWIRE_HEADROOM;
 
 	n = RTE_MIN(n, (uint32_t)RWIRE_MAX_PKT);
-	memset(fz.rx_data, 0, sizeof(fz.rx_data));
+	memset(fz.rx.data, 0, sizeof(fz.rx.data));
 	memcpy(bth, bytes, n);
 	if (n >= RWIRE_BTH_LEN && (step->sel & 1)) {
 		put_number(&bth[2], 2, RWIRE_PKEY);

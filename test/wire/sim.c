@@ -10,6 +10,8 @@
 #include <rte_cycles.h>
 
 #include "sim.h"
+#include "stub_port.h"
+#include "xorshift.h"
 
 #define MAX_PACKETS 1024
 #define RX_FRAMES   RWIRE_RX_BURST
@@ -27,10 +29,8 @@ struct packet {
 struct sim_port {
 	struct rwire_port port;
 	struct rwire_port *inner;
-	struct rwire_frame tx;
-	uint8_t tx_data[RWIRE_HEADROOM + RWIRE_MAX_PKT];
-	struct rwire_frame rx[RX_FRAMES];
-	uint8_t rx_data[RX_FRAMES][RWIRE_HEADROOM + RWIRE_MAX_PKT];
+	struct stub_frame tx;
+	struct stub_frame rx[RX_FRAMES];
 };
 
 struct sim_counts sim_counts;
@@ -39,20 +39,10 @@ static struct packet packets[MAX_PACKETS];
 static struct sim_faults faults;
 static uint64_t now, step, next_number, state;
 
-/* xorshift64*. */
-static uint32_t
-random32(void)
-{
-	state ^= state >> 12;
-	state ^= state << 25;
-	state ^= state >> 27;
-	return (uint32_t)(state * UINT64_C(0x2545f4914f6cdd1d) >> 32);
-}
-
 uint32_t
 sim_random(uint32_t below)
 {
-	return (uint32_t)((uint64_t)random32() * below >> 32);
+	return (uint32_t)((uint64_t)xorshift32(&state) * below >> 32);
 }
 
 static uint64_t
@@ -64,7 +54,7 @@ sim_clock(void)
 static bool
 hits(uint32_t share)
 {
-	return share != 0 && random32() < share;
+	return share != 0 && xorshift32(&state) < share;
 }
 
 static void
@@ -94,14 +84,7 @@ random_delay(void)
 static struct rwire_frame *
 sim_tx_get(struct rwire_port *base, const struct rwire_addr *dst)
 {
-	struct sim_port *port = (struct sim_port *)base;
-
-	port->tx.bth = port->tx_data + RWIRE_HEADROOM;
-	port->tx.flow.src = base->addr;
-	port->tx.flow.dst = *dst;
-	port->tx.flow.src_port = RWIRE_UDP_PORT;
-	port->tx.flow.ip_id = 0;
-	return &port->tx;
+	return stub_tx_get(base, &((struct sim_port *)base)->tx, dst);
 }
 
 static void
@@ -127,12 +110,6 @@ sim_tx_put(struct rwire_port *base, struct rwire_frame *frame)
 		frame->len = 1 + sim_random(frame->len - 1);
 	}
 	put_packet(to, frame, random_delay());
-}
-
-static void
-sim_tx_flush(struct rwire_port *base)
-{
-	RTE_SET_USED(base);
 }
 
 /* The packet that arrives next at a device. */
@@ -167,13 +144,8 @@ sim_rx_burst(struct rwire_port *base, struct rwire_frame *frames[], uint32_t n)
 		if (packet == NULL || packet->at > now)
 			break;
 		packet->is_used = false;
-		port->rx[i].bth = port->rx_data[i] + RWIRE_HEADROOM;
-		port->rx[i].len = packet->len;
-		port->rx[i].data = port->rx[i].bth;
-		port->rx[i].is_id_known = port->rx[i].has_icrc = true;
-		port->rx[i].flow = packet->flow;
-		memcpy(port->rx[i].bth, packet->data, packet->len);
-		frames[i] = &port->rx[i];
+		frames[i] = stub_rx(&port->rx[i], packet->len, true, &packet->flow);
+		memcpy(frames[i]->bth, packet->data, packet->len);
 	}
 	return i;
 }
@@ -190,7 +162,7 @@ static const struct rwire_port_ops sim_ops = {
 		.close = sim_close,
 		.rx_burst = sim_rx_burst,
 		.rx_sleep = rwire_port_rx_sleep,
-		.tx_flush = sim_tx_flush,
+		.tx_flush = stub_tx_flush,
 		.tx_get = sim_tx_get,
 		.tx_put = sim_tx_put,
 };
@@ -201,19 +173,13 @@ sim_attach(unsigned int i, struct rsoft_dev *dev)
 	struct sim_port *port = &ports[i];
 
 	memset(port, 0, sizeof(*port));
-	port->inner = dev->wire->port;
-	port->port.ops = &sim_ops;
-	port->port.addr = port->inner->addr;
-	port->port.max_mtu = port->inner->max_mtu;
-	port->port.fd = -1;
-	port->port.has_icrc = true;
-	dev->wire->port = &port->port;
+	port->inner = stub_attach(dev, &port->port, &sim_ops);
 }
 
 void
 sim_start(uint64_t seed, const struct sim_faults *wanted)
 {
-	state = seed * 2 + 1;
+	state = xorshift_state(seed);
 	faults = *wanted;
 	step = rte_get_tsc_hz() / 1000000;
 	now = now == 0 ? step : now;
