@@ -230,7 +230,7 @@ struct rverbs_ring {
 struct rverbs_mw_op;
 struct rverbs_mw_ops {
 	struct rverbs_mw_op *ops; /* NULL: no windows on this device */
-	struct rverbs_mw_undo *undo;
+	uint32_t *old_keys;       /* by place in the ring of requests; see rverbs_mw_new_key() */
 	uint32_t mask;
 	uint32_t prod;
 	uint32_t cons;

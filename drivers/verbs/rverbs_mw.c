@@ -186,8 +186,9 @@ rverbs_mw_ops_init(struct rverbs_mw_ops *ops, uint32_t depth)
 
 	ops->mask = size - 1;
 	ops->ops = rte_zmalloc("rverbs_mw_ops", size * sizeof(*ops->ops), RTE_CACHE_LINE_SIZE);
-	ops->undo = rte_zmalloc("rverbs_mw_undo", size * sizeof(*ops->undo), RTE_CACHE_LINE_SIZE);
-	if (ops->ops != NULL && ops->undo != NULL)
+	ops->old_keys = rte_zmalloc(
+			"rverbs_mw_keys", size * sizeof(*ops->old_keys), RTE_CACHE_LINE_SIZE);
+	if (ops->ops != NULL && ops->old_keys != NULL)
 		return 0;
 	RVERBS_LOG(ERR, "queue: no memory: %u entries", depth);
 	return -ENOMEM;
@@ -212,18 +213,20 @@ rverbs_mw_write_chain(
 }
 
 void
-rverbs_mw_undo(struct rverbs_qp *qp, const struct rverbs_mw_burst *burst, uint32_t pos)
+rverbs_mw_undo(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t pos, uint32_t end)
 {
-	const struct rverbs_mw_undo *undo;
+	struct rverbs_mw *mw;
 
-	qp->windows = burst->windows;
-	if (pos != burst->prod)
-		qp->windows = RVERBS_NOTE_WINDOWS(qp->sq.wqe[(pos - 1) & qp->sq.mask].note);
-	if (qp->has_mw_quirk)
+	if (qp->has_mw_quirk) {
 		rverbs_mwq_undo(qp, pos);
-	for (undo = burst->undo; undo-- != qp->mw_ops.undo;) { /* a chain has one, as its last */
-		rverbs_mw_set_handle(undo->mw, undo->key);
-		undo->mw->ibv->rkey = undo->key;
+		return;
+	}
+	while (end-- != pos) {
+		if (wr[end - pos].opcode != RMEM_WR_BIND_MW)
+			continue;
+		mw = rverbs_mw_of(wr[end - pos].bind_mw.mw);
+		mw->ibv->rkey = qp->mw_ops.old_keys[end & qp->sq.mask];
+		rverbs_mw_set_handle(mw, mw->ibv->rkey);
 	}
 }
 

@@ -7,8 +7,8 @@
  * windows, unless it has the quirk of rverbs_mwq.h.
  *
  * Bindings of type 1 windows, and with the quirk all requests that concern windows, are noted in a
- * second ring, in the order of the first. Without the quirk the keys that type 2 windows had before
- * the current post are kept until the device has accepted it.
+ * second ring, in the order of the first. Without the quirk the key that a type 2 window had before
+ * a request is kept until the device has accepted it.
  *
  * Invariant: the posting thread writes the notes and prod; the holder of the send CQ's lock reads
  * them and writes cons. Without the quirk busy and key_in_force are of type 1 windows alone, and
@@ -19,20 +19,6 @@
 #define RVERBS_MW_H
 
 #include "rverbs_mw_op.h"
-
-/* A key that a window had before the current post. */
-struct rverbs_mw_undo {
-	struct rverbs_mw *mw;
-	uint32_t key;
-};
-
-/* A post in progress. */
-struct rverbs_mw_burst {
-	uint32_t prod;               /* of the ring of requests, before */
-	uint64_t windows;            /* rverbs_qp::windows, before */
-	struct rverbs_mw_undo *undo; /* after the last one in use; without the quirk */
-	int locked;                  /* with the quirk: the device whose table is locked, or -1 */
-};
 
 static inline struct ibv_mw_bind_info
 rverbs_mw_bind_info(const struct rmem_send_wr *wr)
@@ -47,52 +33,28 @@ rverbs_mw_bind_info(const struct rmem_send_wr *wr)
 	return info;
 }
 
-static inline struct rverbs_mw_burst
-rverbs_mw_burst_start(const struct rverbs_qp *qp)
-{
-	struct rverbs_mw_burst burst = {.prod = qp->sq.prod,
-			.windows = qp->windows,
-			.undo = qp->mw_ops.undo,
-			.locked = -1};
-
-	return burst;
-}
-
-/* The rkey that a request is about, without the quirk; a window that is bound has it from here. */
+/* The key that a BIND_MW gives its window, which has it from here; without the quirk. */
 static inline uint32_t
-rverbs_mw_key(const struct rmem_send_wr *wr, struct rverbs_mw_burst *burst)
+rverbs_mw_new_key(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t at)
 {
-	struct rverbs_mw_undo *undo;
-	uint32_t key;
+	struct rverbs_mw *mw = rverbs_mw_of(wr->bind_mw.mw);
+	uint32_t old = mw->mw.rkey, key = rmem_rkey_of_tag(old, wr->bind_mw.key_tag);
 
-	if (wr->opcode != RMEM_WR_BIND_MW)
-		return wr->invalidate_rkey;
-	undo = burst->undo++;
-	undo->mw = rverbs_mw_of(wr->bind_mw.mw);
-	undo->key = undo->mw->mw.rkey;
-	key = rmem_rkey_of_tag(undo->key, wr->bind_mw.key_tag);
-	rverbs_mw_set_handle(undo->mw, key);
+	qp->mw_ops.old_keys[at & qp->sq.mask] = old;
+	rverbs_mw_set_handle(mw, key);
 	return key;
 }
 
-/* Write a request to an extended QP. */
+/* Write a BIND_MW to an extended QP. */
 static inline void
-rverbs_mw_write_ex(struct ibv_qp_ex *ex, const struct rmem_send_wr *wr, uint32_t key, bool is_bind)
+rverbs_mw_write_bind(struct ibv_qp_ex *ex, const struct rmem_send_wr *wr, uint32_t key)
 {
-	struct ibv_mw_bind_info info;
-	struct ibv_mw *mw;
+	struct ibv_mw *mw = rverbs_mw_of(wr->bind_mw.mw)->ibv;
+	struct ibv_mw_bind_info info = rverbs_mw_bind_info(wr);
 
-	if (is_bind) {
-		mw = rverbs_mw_of(wr->bind_mw.mw)->ibv;
-		info = rverbs_mw_bind_info(wr);
-		ibv_wr_bind_mw(ex, mw, key, &info);
-		/* The next binding starts from this key, which providers look for here. */
-		mw->rkey = key;
-	} else if (wr->opcode == RMEM_WR_SEND_WITH_INV) {
-		ibv_wr_send_inv(ex, key);
-	} else {
-		ibv_wr_local_inv(ex, key);
-	}
+	ibv_wr_bind_mw(ex, mw, key, &info);
+	/* The next binding starts from this key, which providers look for here. */
+	mw->rkey = key;
 }
 
 /* Write it to an entry of a chain. */
@@ -100,8 +62,9 @@ void rverbs_mw_write_chain(
 		struct ibv_send_wr *to, const struct rmem_send_wr *wr, uint32_t key, bool is_bind);
 
 int rverbs_mw_ops_init(struct rverbs_mw_ops *ops, uint32_t depth);
-/* The device did not take the requests from pos on. */
-void rverbs_mw_undo(struct rverbs_qp *qp, const struct rverbs_mw_burst *burst, uint32_t pos);
+/* The device did not take these requests, which are at pos and up to end in the ring. */
+void rverbs_mw_undo(
+		struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t pos, uint32_t end);
 /* Requests before end are done, all but the last well. May correct the status of that. */
 void rverbs_mw_done(struct rverbs_qp *qp, uint32_t end, uint8_t *status);
 /* Requests that were not completed are forgotten. */

@@ -18,6 +18,13 @@
 
 #define RVERBS_CHAIN 32
 
+/* A burst that is being written; qp->windows and what is counted follow when it is handed over. */
+struct burst {
+	uint32_t at;      /* place of the next request in the ring */
+	uint64_t windows; /* of its note */
+	uint64_t bytes;   /* of those before */
+};
+
 static uint64_t
 wr_bytes(const struct rmem_send_wr *wr)
 {
@@ -29,19 +36,12 @@ wr_bytes(const struct rmem_send_wr *wr)
 	return bytes;
 }
 
-/* Whether the request concerns windows. */
-static __rte_always_inline bool
-is_window(const struct rmem_send_wr *wr)
-{
-	const uint8_t window = RMEM_WR_BINDS | RMEM_WR_INVALIDATES | RMEM_WR_INVALIDATES_REMOTE;
-
-	return (rmem_wr_info[wr->opcode].props & window) != 0;
-}
-
 /* An MR that is not VALID does not exist at the device; with the quirk its state is checked. */
 static __rte_always_inline int
 check_bind(const struct rverbs_qp *qp, const struct rmem_send_wr *wr)
 {
+	if (unlikely(!rmem_wr_is_allowed(&qp->limits, wr) || !rmem_wr_objs_fit(&qp->qp, wr)))
+		return rmem_wr_check_full(&qp->qp, &qp->limits, wr);
 	if (likely(rmem_mr_state(wr->bind_mw.mr) == RMEM_MR_STATE_VALID))
 		return 0;
 	return qp->has_mw_quirk ? 0 : -EINVAL;
@@ -51,15 +51,15 @@ check_bind(const struct rverbs_qp *qp, const struct rmem_send_wr *wr)
 static __rte_always_inline int
 check(const struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint64_t *bytes)
 {
-	int ret = rmem_wr_check(&qp->qp, &qp->limits, wr);
+	int ret;
 
-	if (unlikely(ret != 0))
+	*bytes = 0;
+	if (wr->opcode == RMEM_WR_BIND_MW)
+		return check_bind(qp, wr);
+	ret = rmem_wr_check(&qp->qp, &qp->limits, wr);
+	if (unlikely(ret != 0 || !rmem_wr_has_sges(wr)))
 		return ret;
-	if (unlikely(!rmem_wr_has_sges(wr))) {
-		*bytes = 0;
-		if (wr->opcode == RMEM_WR_BIND_MW)
-			return check_bind(qp, wr);
-	} else if (likely(wr->num_sge == 1)) {
+	if (likely(wr->num_sge == 1)) {
 		*bytes = wr->sg_list[0].length;
 	} else {
 		*bytes = wr_bytes(wr);
@@ -69,22 +69,34 @@ check(const struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint64_t *bytes
 	return 0;
 }
 
-/* Check one and note it in the ring; its wr_id, or why not in *ret. */
+/* Note a request of the burst in the ring; its wr_id at the device. */
 static __rte_always_inline uint64_t
-accept_wrs(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t at, uint64_t *bytes,
-		int *ret)
+note_wr(struct rverbs_qp *qp, const struct rmem_send_wr *wr, struct burst *burst, uint64_t bytes)
 {
-	struct rverbs_wqe *wqe = &qp->sq.wqe[at & qp->sq.mask];
-	uint64_t length = 0;
+	struct rverbs_wqe *wqe = &qp->sq.wqe[burst->at & qp->sq.mask];
 
-	*ret = check(qp, wr, &length);
-	if (unlikely(*ret != 0))
-		return 0;
 	wqe->wr_id = wr->wr_id;
 	/* Atomic, as one slower store of 16 bytes is made of both otherwise. */
-	__atomic_store_n(&wqe->note, qp->windows | length, __ATOMIC_RELAXED);
-	*bytes += length;
-	return qp->id | (uint16_t)at;
+	__atomic_store_n(&wqe->note, burst->windows | bytes, __ATOMIC_RELAXED);
+	return qp->id | (uint16_t)burst->at;
+}
+
+/*
+ * Count a request that concerns windows, and return its rkey. With the quirk *is_bind becomes false
+ * when it may not be bound after all.
+ */
+static __rte_always_inline uint32_t
+use_window(struct rverbs_qp *qp, const struct rmem_send_wr *wr, struct burst *burst, bool *is_bind,
+		int *locked)
+{
+	const struct rverbs_mw_op *op;
+
+	burst->windows += *is_bind ? RVERBS_NOTE_BIND : RVERBS_NOTE_INV;
+	if (likely(!qp->has_mw_quirk))
+		return *is_bind ? rverbs_mw_new_key(qp, wr, burst->at) : wr->invalidate_rkey;
+	op = rverbs_mwq_accept(qp, wr, burst->at, locked);
+	*is_bind = op->kind == RVERBS_MW_BIND;
+	return op->key;
 }
 
 /* Errno of a request without a free entry. */
@@ -128,43 +140,29 @@ ex_sges(struct ibv_qp_ex *ex, const struct rmem_send_wr *wr)
 		ibv_wr_set_sge_list(ex, wr->num_sge, (const struct ibv_sge *)wr->sg_list);
 }
 
-/* The rkey of a request that concerns windows; with the quirk it may not be bound after all. */
-static __rte_always_inline uint32_t
-uses_window(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t at,
-		struct rverbs_mw_burst *burst, bool *is_bind)
+/* Write a BIND_MW, a LOCAL_INV or a SEND_WITH_INV, but for the SGEs. */
+static __rte_always_inline void
+ex_window(struct rverbs_qp *qp, struct ibv_qp_ex *ex, const struct rmem_send_wr *wr,
+		struct burst *burst, uint64_t bytes, int *locked)
 {
-	struct rverbs_wqe *wqe = &qp->sq.wqe[at & qp->sq.mask];
-	const struct rverbs_mw_op *op;
+	bool is_bind = wr->opcode == RMEM_WR_BIND_MW;
+	uint32_t key = use_window(qp, wr, burst, &is_bind, locked);
 
-	*is_bind = wr->opcode == RMEM_WR_BIND_MW;
-	qp->windows += *is_bind ? RVERBS_NOTE_BIND : RVERBS_NOTE_INV;
-	wqe->note = qp->windows; /* not read again, as it was just written */
-	if (wr->opcode == RMEM_WR_SEND_WITH_INV)
-		wqe->note |= wr_bytes(wr);
-	if (likely(!qp->has_mw_quirk))
-		return rverbs_mw_key(wr, burst);
-	op = rverbs_mwq_accept(qp, wr, at, &burst->locked);
-	*is_bind = op->kind == RVERBS_MW_BIND;
-	return op->key;
+	ex->wr_id = note_wr(qp, wr, burst, bytes);
+	ex->wr_flags = wr->flags;
+	if (is_bind)
+		rverbs_mw_write_bind(ex, wr, key);
+	else if (wr->opcode == RMEM_WR_SEND_WITH_INV)
+		ibv_wr_send_inv(ex, key);
+	else
+		ibv_wr_local_inv(ex, key);
 }
 
 static __rte_always_inline void
-ex_window(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t at,
-		struct rverbs_mw_burst *burst)
+ex_write(struct rverbs_qp *qp, struct ibv_qp_ex *ex, const struct rmem_send_wr *wr,
+		struct burst *burst, uint64_t bytes, int *locked)
 {
-	bool is_bind;
-	uint32_t key = uses_window(qp, wr, at, burst, &is_bind);
-
-	rverbs_mw_write_ex(qp->ex, wr, key, is_bind);
-	if (wr->opcode == RMEM_WR_SEND_WITH_INV)
-		ex_sges(qp->ex, wr);
-}
-
-static __rte_always_inline void
-ex_write(struct rverbs_qp *qp, struct ibv_qp_ex *ex, const struct rmem_send_wr *wr, uint32_t at,
-		uint64_t id, struct rverbs_mw_burst *burst)
-{
-	ex->wr_id = id;
+	ex->wr_id = note_wr(qp, wr, burst, bytes);
 	ex->wr_flags = wr->flags;
 	switch (wr->opcode) {
 	case RMEM_WR_RDMA_WRITE:
@@ -191,48 +189,98 @@ ex_write(struct rverbs_qp *qp, struct ibv_qp_ex *ex, const struct rmem_send_wr *
 				wr->atomic.compare_add);
 		break;
 	default: /* no other passes check() */
-		ex_window(qp, wr, at, burst);
-		return;
+		ex_window(qp, ex, wr, burst, bytes, locked);
+		if (wr->opcode != RMEM_WR_SEND_WITH_INV)
+			return;
 	}
 	ex_sges(ex, wr);
+}
+
+/* Check a BIND_MW and write it, without the quirk: 0, or why not. */
+static __rte_always_inline int
+ex_bind(struct rverbs_qp *qp, struct ibv_qp_ex *ex, const struct rmem_send_wr *wr,
+		struct burst *burst)
+{
+	int ret = check_bind(qp, wr);
+
+	if (unlikely(ret != 0))
+		return ret;
+	burst->windows += RVERBS_NOTE_BIND;
+	ex->wr_id = note_wr(qp, wr, burst, 0);
+	ex->wr_flags = wr->flags;
+	rverbs_mw_write_bind(ex, wr, rverbs_mw_new_key(qp, wr, burst->at));
+	return 0;
+}
+
+/* The same for a LOCAL_INV. */
+static __rte_always_inline int
+ex_local_inv(struct rverbs_qp *qp, struct ibv_qp_ex *ex, const struct rmem_send_wr *wr,
+		struct burst *burst)
+{
+	if (unlikely(!rmem_wr_is_allowed(&qp->limits, wr)))
+		return rmem_wr_check_full(&qp->qp, &qp->limits, wr);
+	burst->windows += RVERBS_NOTE_INV;
+	ex->wr_id = note_wr(qp, wr, burst, 0);
+	ex->wr_flags = wr->flags;
+	ibv_wr_local_inv(ex, wr->invalidate_rkey);
+	return 0;
+}
+
+/* Check one and write it: 0, or why not. */
+static __rte_always_inline int
+ex_post(struct rverbs_qp *qp, struct ibv_qp_ex *ex, const struct rmem_send_wr *wr,
+		struct burst *burst, int *locked)
+{
+	uint64_t bytes;
+	int ret;
+
+	if (wr->opcode == RMEM_WR_BIND_MW && likely(!qp->has_mw_quirk))
+		return ex_bind(qp, ex, wr, burst);
+	if (wr->opcode == RMEM_WR_LOCAL_INV && likely(!qp->has_mw_quirk))
+		return ex_local_inv(qp, ex, wr, burst);
+	ret = check(qp, wr, &bytes);
+	if (unlikely(ret != 0))
+		return ret;
+	ex_write(qp, ex, wr, burst, bytes, locked);
+	burst->bytes += bytes;
+	return 0;
 }
 
 /* How many of nb_wr, or why not the first; *is_refused when the device itself took none. */
 static int
 post_ex(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_wr, bool *is_refused)
 {
-	uint32_t prod = qp->sq.prod, at = prod, end = prod + rverbs_room(&qp->sq, nb_wr);
-	struct rverbs_mw_burst burst = rverbs_mw_burst_start(qp);
+	uint32_t prod = qp->sq.prod, end = prod + rverbs_room(&qp->sq, nb_wr);
+	struct burst burst = {.at = prod, .windows = qp->windows};
 	struct ibv_qp_ex *ex = qp->ex;
-	uint64_t id, bytes = 0;
-	int ret = 0;
+	int ret = 0, locked = -1;
 
 	*is_refused = false;
-	if (unlikely(at == end))
+	if (unlikely(prod == end))
 		return full(qp, wr);
 	ibv_wr_start(ex);
-	for (; at != end; at++, wr++) {
-		id = accept_wrs(qp, wr, at, &bytes, &ret);
+	for (; burst.at != end; burst.at++, wr++) {
+		ret = ex_post(qp, ex, wr, &burst, &locked);
 		if (unlikely(ret != 0))
 			break;
-		ex_write(qp, ex, wr, at, id, &burst);
 	}
-	rverbs_mwq_unlock_last(burst.locked);
-	if (unlikely(at == prod)) {
+	rverbs_mwq_unlock_last(locked);
+	if (unlikely(burst.at == prod)) {
 		ibv_wr_abort(ex);
 		return ret;
 	}
 	/* First: another thread may poll the completion before the call returns. */
-	__atomic_store_n(&qp->sq.prod, at, __ATOMIC_RELEASE);
+	__atomic_store_n(&qp->sq.prod, burst.at, __ATOMIC_RELEASE);
 	ret = ibv_wr_complete(ex);
 	if (unlikely(ret != 0)) {
 		__atomic_store_n(&qp->sq.prod, prod, __ATOMIC_RELEASE);
-		rverbs_mw_undo(qp, &burst, prod);
+		rverbs_mw_undo(qp, wr - (burst.at - prod), prod, burst.at);
 		*is_refused = true;
 		return rverbs_err_post(ret);
 	}
-	qp->posted.bytes_posted += bytes;
-	return (int)(at - prod);
+	qp->windows = burst.windows;
+	qp->posted.bytes_posted += burst.bytes;
+	return (int)(burst.at - prod);
 }
 
 static int
@@ -248,6 +296,15 @@ post_one_by_one(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t nb
 			break;
 	}
 	return i != 0 ? (int)i : ret;
+}
+
+/* Whether the request concerns windows. */
+static bool
+is_window(const struct rmem_send_wr *wr)
+{
+	const uint8_t window = RMEM_WR_BINDS | RMEM_WR_INVALIDATES | RMEM_WR_INVALIDATES_REMOTE;
+
+	return (rmem_wr_info[wr->opcode].props & window) != 0;
 }
 
 static void
@@ -276,17 +333,17 @@ chain_fill(struct ibv_send_wr *to, const struct rmem_send_wr *wr, uint64_t id)
  */
 static struct rverbs_mw *
 chain_window(struct rverbs_qp *qp, struct ibv_send_wr *to, const struct rmem_send_wr *wr,
-		uint32_t at, uint64_t id, struct rverbs_mw_burst *burst)
+		struct burst *burst, uint64_t bytes)
 {
-	bool is_bind;
-	uint32_t key = uses_window(qp, wr, at, burst, &is_bind);
+	bool is_bind = wr->opcode == RMEM_WR_BIND_MW;
+	int locked = -1;
+	uint32_t key = use_window(qp, wr, burst, &is_bind, &locked);
 	struct rverbs_mw *mw = is_bind ? rverbs_mw_of(wr->bind_mw.mw) : NULL;
 
 	if (is_bind && qp->has_mw_quirk)
 		mw->busy++;
-	rverbs_mwq_unlock_last(burst->locked);
-	burst->locked = -1;
-	to->wr_id = id;
+	rverbs_mwq_unlock_last(locked);
+	to->wr_id = note_wr(qp, wr, burst, bytes);
 	to->sg_list = (struct ibv_sge *)(uintptr_t)wr->sg_list;
 	to->num_sge = wr->num_sge;
 	to->send_flags = wr->flags;
@@ -294,14 +351,15 @@ chain_window(struct rverbs_qp *qp, struct ibv_send_wr *to, const struct rmem_sen
 	return mw;
 }
 
-/* Hand a chain over; how many the device took, and in *ret why not more. */
+/* Hand the requests of a chain over; how many the device took, and in *ret why not more. */
 static uint32_t
-chain_send(struct rverbs_qp *qp, struct ibv_send_wr *chain, uint32_t nb_wr,
-		const struct rverbs_mw_burst *burst, int *ret)
+chain_send(struct rverbs_qp *qp, const struct rmem_send_wr *wr, struct ibv_send_wr *chain,
+		uint32_t nb_wr, int *ret)
 {
 	uint32_t prod = qp->sq.prod;
 	struct ibv_send_wr *bad = NULL;
 	uint32_t i = nb_wr;
+	uint64_t note;
 	int err;
 
 	/* First: another thread may poll the completion before the call returns. */
@@ -310,11 +368,14 @@ chain_send(struct rverbs_qp *qp, struct ibv_send_wr *chain, uint32_t nb_wr,
 	if (err != 0) {
 		i = bad >= chain && bad < chain + nb_wr ? (uint32_t)(bad - chain) : 0;
 		__atomic_store_n(&qp->sq.prod, prod + i, __ATOMIC_RELEASE);
-		rverbs_mw_undo(qp, burst, prod + i);
+		rverbs_mw_undo(qp, wr + i, prod + i, prod + nb_wr);
 		*ret = rverbs_err_post(err == -1 ? errno : err);
 	}
-	for (; prod != qp->sq.prod; prod++)
-		qp->posted.bytes_posted += RVERBS_NOTE_BYTES(qp->sq.wqe[prod & qp->sq.mask].note);
+	for (; prod != qp->sq.prod; prod++) {
+		note = qp->sq.wqe[prod & qp->sq.mask].note;
+		qp->windows = RVERBS_NOTE_WINDOWS(note);
+		qp->posted.bytes_posted += RVERBS_NOTE_BYTES(note);
+	}
 	return i;
 }
 
@@ -322,34 +383,34 @@ chain_send(struct rverbs_qp *qp, struct ibv_send_wr *chain, uint32_t nb_wr,
 static uint32_t
 post_chain(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_wr, int *ret)
 {
-	uint32_t i, prod = qp->sq.prod, room = rverbs_room(&qp->sq, nb_wr);
-	struct rverbs_mw_burst burst = rverbs_mw_burst_start(qp);
+	uint32_t i, room = rverbs_room(&qp->sq, nb_wr);
+	struct burst burst = {.at = qp->sq.prod, .windows = qp->windows};
 	struct ibv_send_wr chain[RVERBS_CHAIN];
 	struct rverbs_mw *mw = NULL;
-	uint64_t id, bytes = 0;
 	uint32_t n, key = 0;
+	uint64_t bytes;
 
 	*ret = 0;
-	for (i = 0; i < nb_wr && mw == NULL; i++) {
+	for (i = 0; i < nb_wr && mw == NULL; i++, burst.at++) {
 		if (i >= room) {
 			*ret = full(qp, &wr[i]);
 			break;
 		}
-		id = accept_wrs(qp, &wr[i], prod + i, &bytes, ret);
+		*ret = check(qp, &wr[i], &bytes);
 		if (*ret != 0)
 			break;
 		if (is_window(&wr[i])) {
-			mw = chain_window(qp, &chain[i], &wr[i], prod + i, id, &burst);
+			mw = chain_window(qp, &chain[i], &wr[i], &burst, bytes);
 			key = chain[i].bind_mw.rkey;
 		} else {
-			chain_fill(&chain[i], &wr[i], id);
+			chain_fill(&chain[i], &wr[i], note_wr(qp, &wr[i], &burst, bytes));
 		}
 		chain[i].next = i + 1 < RVERBS_CHAIN ? &chain[i + 1] : NULL;
 	}
 	if (i == 0)
 		return 0;
 	chain[i - 1].next = NULL;
-	n = chain_send(qp, chain, i, &burst, ret);
+	n = chain_send(qp, wr, chain, i, ret);
 	if (mw != NULL && qp->has_mw_quirk)
 		rverbs_mwq_sent(mw, key, n == i);
 	else if (mw != NULL && n == i)
