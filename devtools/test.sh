@@ -1,43 +1,66 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Everything CI runs: installs what is missing, runs every gate, continues after a failure, and
-# closes with one line of counts (each gate is one, each test a gate ran is one).
+# closes with a table and one line of counts (each gate is one, each test a gate ran is one).
 
 . "$(dirname -- "$0")/common.sh"
 
-# Gates in the order they run, each a script under devtools/. What needs no build is first, and
-# user, huge and guest run what gcc built. Those of one line run at the same time: guest and
-# fuzz leave a CPU idle for some of the time, and the others do not depend on time.
-gates='
-tree
-model headers
-gcc
-user
-huge
-asan
-clang
-tsan
-guest lint
-fuzz doc abi install
-'
+# Gates, each a script under devtools/. A line is a lane: lanes run at the same time, the gates of
+# one lane in their order. Tests of the first lane use the same addresses, so they run one gate at a
+# time; user, huge and guest run what gcc built. The last lane computes in the time that is left.
+lanes=(
+	'headers gcc user huge tsan clang asan'
+	'guest'
+	'tree model lint fuzz install abi doc'
+)
 
 if [ $# != 0 ]; then
 	case $1 in
 	-*)
-		printf 'usage: %s [gate...]\ngates, all of them by default:%s' "${0##*/}" "$gates"
+		printf 'usage: %s [gate...]\ngates, all of them by default:\n' "${0##*/}"
+		printf '%s\n' "${lanes[@]}"
 		exit 2
 		;;
 	esac
 	for gate; do
 		[ -x "devtools/check-$gate.sh" ] || die "no gate $gate; --help lists them"
 	done
-	gates=$(printf '%s\n' "$@")
+	wanted=" $* "
+	for lane in "${!lanes[@]}"; do
+		line=
+		for gate in ${lanes[lane]}; do
+			[[ $wanted != *" $gate "* ]] || line+="$gate "
+			wanted=${wanted//" $gate "/ }
+		done
+		lanes[lane]=$line
+	done
+	lanes[2]+=$wanted # gates that CI does not run
 fi
 
 logs=build-logs
 mkdir -p "$logs" || die "can't write in $root"
-passed=0 failed=0 skipped=0
+passed=0 failed=0 skipped=0 cpu=0 table=
 started=$SECONDS
+declare -A gate_of=() lane_of=() # of the processes that run gates
+
+# Each gate is a process group; on SIGTERM meson ends its tests, and test/guest/run.sh its guest.
+end_gates() {
+	local pid pids
+	trap '' HUP INT TERM
+	mapfile -t pids < <(jobs -p)
+	for pid in "${pids[@]}"; do
+		kill -TERM -- "-$pid" 2>/dev/null || true
+	done
+	wait || true
+	for pid in "${pids[@]}"; do
+		kill -KILL -- "-$pid" 2>/dev/null || true # what was just being started
+	done
+	say 'ended by a signal'
+	exit "$1"
+}
+trap 'end_gates 129' HUP
+trap 'end_gates 130' INT
+trap 'end_gates 143' TERM
 
 # count_tests LOG: adds up the counts of each run of meson test in the log.
 count_tests() {
@@ -53,44 +76,68 @@ count_tests() {
 
 # run_gate NAME COMMAND...: leaves the output, the seconds and the status in the logs.
 run_gate() {
-	local name=$1 begin=$SECONDS rc=0
+	local name=$1 rc=0 TIMEFORMAT='%0R %0U %0S'
 	rm -f "$logs/$name.status"
 	shift
-	"$@" </dev/null >"$logs/$name.log" 2>&1 || rc=$?
-	echo "$((SECONDS - begin)) $rc" >"$logs/$name.status"
+	{ time "$@" </dev/null >"$logs/$name.log" 2>&1; } 2>"$logs/$name.times" || rc=$?
+	echo "$(<"$logs/$name.times") $rc" >"$logs/$name.status"
 }
 
 # report_gate NAME: prints a line, and counts.
 report_gate() {
-	local name=$1 log=$logs/$1.log seconds rc tests
-	read -r seconds rc <"$logs/$name.status" || die "$name did not end"
+	local name=$1 log=$logs/$1.log seconds user system rc tests line
+	[ -f "$logs/$name.status" ] || echo '0 0 0 1' >"$logs/$name.status" # it was killed
+	read -r seconds user system rc <"$logs/$name.status"
 	count_tests "$log"
-	printf '%-12s %4d s  ' "$name" "$seconds"
-	[ "$tests" = 0 ] || printf '%3d tests  ' "$tests"
+	cpu=$((cpu + user + system))
+	printf -v line '%-12s %4d s %5d CPU s  %9s  ' "$name" "$seconds" $((user + system)) \
+		"$([ "$tests" = 0 ] || echo "$tests tests")"
 	case $rc in
-	0) passed=$((passed + 1)) && echo ok ;;
-	77) skipped=$((skipped + 1)) && sed -n '$s/^[^:]*: //p' "$log" ;;
-	*)
-		failed=$((failed + 1))
-		echo "FAILED, status $rc; $log ends with:"
-		tail -n "${RMEM_TAIL:-40}" "$log" | sed 's/^/    /'
-		;;
+	0) passed=$((passed + 1)) line+=ok ;;
+	77) skipped=$((skipped + 1)) line+=$(sed -n '$s/^[^:]*: //p' "$log") ;;
+	*) failed=$((failed + 1)) line+="FAILED, status $rc" ;;
 	esac
+	printf '%s\n' "$line"
+	table+=$line$'\n'
+	[ "$rc" = 0 ] || [ "$rc" = 77 ] || {
+		echo "$log ends with:"
+		tail -n "${RMEM_TAIL:-40}" "$log" | sed 's/^/    /'
+	}
+}
+
+# start_gate LANE: its next gate, unless the lane is busy or has to wait for gcc.
+start_gate() {
+	local lane=$1 gate
+	gate=${lanes[lane]%% *}
+	[[ -n $gate && " ${lane_of[*]} " != *" $lane "* ]] || return 0
+	[[ $gate != guest || " ${lanes[0]} ${gate_of[*]} " != *' gcc '* ]] || return 0
+	lanes[lane]=${lanes[lane]#"$gate"}
+	lanes[lane]=${lanes[lane]# }
+	(
+		trap : HUP INT TERM # until the gate has ended
+		[ "$lane" != 2 ] || renice -n 19 -p "$BASHPID" >/dev/null
+		run_gate "$gate" "devtools/check-$gate.sh"
+	) &
+	gate_of[$!]=$gate lane_of[$!]=$lane
 }
 
 say "everything CI runs; what it prints is in $logs/"
 run_gate install-deps devtools/install-deps.sh all
 report_gate install-deps
-while read -r -a line; do
-	for gate in "${line[@]}"; do
-		run_gate "$gate" "devtools/check-$gate.sh" &
+set -m
+while true; do
+	for lane in "${!lanes[@]}"; do
+		start_gate "$lane"
 	done
-	wait
-	for gate in "${line[@]}"; do
-		report_gate "$gate"
-	done
-done <<<"$gates"
+	[ ${#gate_of[@]} != 0 ] || break
+	wait -n -p ended "${!gate_of[@]}" || true
+	gate=${gate_of[$ended]}
+	unset "gate_of[$ended]" "lane_of[$ended]"
+	report_gate "$gate"
+done
 
-say "$(((SECONDS - started) / 60)) min $(((SECONDS - started) % 60)) s"
+seconds=$((SECONDS - started))
+printf '\n%s' "$table"
+say "$((seconds / 60)) min $((seconds % 60)) s; $((cpu / 60)) min $((cpu % 60)) s of CPU time"
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" = 0 ]

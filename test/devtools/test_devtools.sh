@@ -84,6 +84,58 @@ test_quickstart() {
 	verdict 'quickstart.sh: the last command works without a runtime directory' $?
 }
 
+# gate NAME: a gate of that name in tree/, from stdin.
+gate() {
+	{ printf '#!/usr/bin/env bash\n' && cat; } >"tree/devtools/check-$1.sh"
+	chmod +x "tree/devtools/check-$1.sh"
+}
+
+# Gates that are fakes, each of which waits for one of another lane; clang fails.
+make_gates() {
+	local name
+	rm -rf tree
+	make_tree
+	nb_gates=0
+	for name in $(tree/devtools/test.sh --help | tail -n +3); do
+		nb_gates=$((nb_gates + 1))
+		gate "$name" <<<"echo $name >>ran"
+	done
+	gate headers <<<'until grep -qx lint ran; do sleep 0.02; done; echo headers >>ran'
+	gate gcc <<<'echo gcc >>ran; echo "Ok: 3"'
+	gate huge <<<'echo huge >>ran; echo "check-huge.sh: no hugepages"; exit 77'
+	gate clang <<<'echo clang >>ran; echo "Ok: 1"; echo "Fail: 2"; exit 3'
+}
+
+# precedes NAME NAME: the gates ran in that order.
+precedes() {
+	grep -xE "$1|$2" tree/ran | tr '\n' ' ' | grep -qx "$1 $2 "
+}
+
+test_gates() {
+	local pid
+	make_gates
+	tree/devtools/test.sh >out 2>err
+	[ $? = 1 ] && [ "$(sort -u tree/ran | wc -l)" = $nb_gates ] && [ "$(wc -l <tree/ran)" = $nb_gates ] &&
+		precedes gcc guest && precedes gcc user && precedes lint headers &&
+		said out '^clang .* 3 tests  FAILED, status 3$' '^    Fail: 2$' '^gcc .* 3 tests  ok$' \
+			'^huge .*  no hugepages$' "^$((nb_gates - 2 + 5)) passed, 3 failed, 1 skipped\$" &&
+		[ "$(grep -c '^clang ' out)" = 2 ] && [ -s tree/build-logs/clang.log ]
+	verdict 'test.sh: every gate once, in lanes' $?
+	rm tree/ran
+	tree/devtools/test.sh doc gcc >out 2>err && [ "$(sort tree/ran | xargs)" = 'doc gcc' ]
+	verdict 'test.sh: gates by name' $?
+	gate asan <<<'trap "echo asan >>ended" EXIT; trap exit TERM; echo >>asan; sleep 1000 & wait'
+	gate lint <<<'trap "echo lint >>ended" EXIT; trap exit TERM; echo >>lint; sleep 1000 & wait'
+	tree/devtools/test.sh asan lint >out 2>err &
+	pid=$!
+	until_seen $pid test -s tree/asan -a -s tree/lint
+	kill -TERM $pid
+	wait $pid
+	[ $? = 143 ] && [ "$(sort -u tree/ended | xargs)" = 'asan lint' ] && [ ! -s err ]
+	verdict 'test.sh: a signal ends the gates' $?
+}
+
 test_quickstart
+test_gates
 
 [ "$failed" = 0 ]
