@@ -43,12 +43,12 @@ rsoft_post_progress(struct rsoft_dev *dev)
 {
 	unsigned int lcore = rsoft_grace_enter();
 	struct rsoft_qp *qp, *next;
-	bool is_owing = false;
+	bool is_busy = false;
 
 	if (lcore == LCORE_ID_ANY)
 		return false;
 	if (dev->wire != NULL)
-		is_owing = rwire_progress(dev->wire, lcore);
+		is_busy = rwire_progress(dev->wire, lcore);
 	/* Another lcore at it is as good. */
 	if (rte_ticketlock_trylock(&dev->pending_lock)) {
 		for (qp = TAILQ_FIRST(&dev->pending); qp != NULL; qp = next) {
@@ -64,7 +64,7 @@ rsoft_post_progress(struct rsoft_dev *dev)
 		rte_ticketlock_unlock(&dev->pending_lock);
 	}
 	rsoft_grace_leave(lcore);
-	return is_owing;
+	return is_busy;
 }
 
 /* Queue accepted requests for the engine, or for the wire, and send as the window allows. */

@@ -20,7 +20,7 @@ int rsoft_post_bind_mw(struct rmem_qp *qp, struct rmem_mw *mw, const struct rmem
 
 /*
  * Receive from the wire, and try all QPs of the device that had to wait. Returns whether the wire
- * has packets left to send.
+ * had packets, or has packets left to send.
  */
 bool rsoft_post_progress(struct rsoft_dev *dev);
 

@@ -214,7 +214,7 @@ int rwire_open(struct rsoft_dev *dev);
 void rwire_close(struct rsoft_dev *dev);
 /*
  * Receive and answer, unless another thread does. From inside of rsoft_grace_enter(). Returns
- * whether packets are left to send.
+ * whether packets were received, or are left to send.
  */
 bool rwire_progress(struct rwire *wire, unsigned int lcore);
 

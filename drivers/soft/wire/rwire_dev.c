@@ -7,7 +7,8 @@
  *
  * Each poll of a CQ of the device makes progress. With progress=thread so does a control thread,
  * which sleeps in the file descriptor of the port, so that a target answers without calls. While
- * lcores poll, it neither receives nor waits for packets, so that they need not wake it.
+ * lcores poll often, it neither receives nor waits for packets, so that they need not wake it; an
+ * lcore that polls periodically leaves the packets to it.
  */
 
 #include <errno.h>
@@ -29,6 +30,10 @@
 /* Longest sleep of the thread, for timers, and its sleep while lcores receive; ms. */
 #define WIRE_TICK_MS 10
 #define WIRE_AWAY_MS 1
+/* Polls by lcores in WIRE_AWAY_MS from which they receive instead of the thread. */
+#define WIRE_OFTEN 32
+/* The thread looks for packets for so long after the last ones, before it sleeps. */
+#define WIRE_SPIN_US 20
 
 static uint64_t
 wire_tsc(void)
@@ -178,7 +183,7 @@ rwire_progress(struct rwire *wire, unsigned int lcore)
 	struct rwire_frame *frames[RWIRE_RX_BURST];
 	uint64_t now = rwire_clock();
 	uint32_t i, n;
-	bool is_owing;
+	bool is_busy;
 
 	if (!rte_ticketlock_trylock(&wire->rx_lock))
 		return false;
@@ -190,9 +195,9 @@ rwire_progress(struct rwire *wire, unsigned int lcore)
 		__atomic_store_n(&wire->quiet_at, now, __ATOMIC_RELAXED);
 	if (n != 0 || !TAILQ_EMPTY(&wire->owing))
 		wire_answer(wire, lcore);
-	is_owing = !TAILQ_EMPTY(&wire->owing);
+	is_busy = n != 0 || !TAILQ_EMPTY(&wire->owing);
 	rte_ticketlock_unlock(&wire->rx_lock);
-	return is_owing;
+	return is_busy;
 }
 
 /* Before the thread sleeps: false: packets wait. */
@@ -209,25 +214,58 @@ wire_may_sleep(struct rwire *wire)
 	return is_empty;
 }
 
+/* Polls by lcores, as the thread sees them. */
+struct wire_watch {
+	uint64_t seen;    /* rwire::nb_polls at since, and those of the thread since then */
+	uint64_t since;   /* TSC */
+	uint64_t busy_at; /* packets were received or sent, TSC */
+};
+
+/* Whether lcores poll so often that they receive instead of the thread. */
+static bool
+wire_is_polled(const struct rwire *wire, struct wire_watch *watch)
+{
+	uint64_t nb_polls = __atomic_load_n(&wire->nb_polls, __ATOMIC_RELAXED);
+	uint64_t now = rte_rdtsc(), away = rte_get_tsc_hz() / 1000 * WIRE_AWAY_MS;
+	uint64_t nb = nb_polls - watch->seen, elapsed = now - watch->since;
+
+	if (nb < WIRE_OFTEN && elapsed < away)
+		return false;
+	watch->seen = nb_polls;
+	watch->since = now;
+	return nb * away >= WIRE_OFTEN * elapsed;
+}
+
+/* One step of the thread. Returns whether more packets are expected soon. */
+static bool
+wire_step(struct rwire *wire, struct wire_watch *watch)
+{
+	uint64_t before = __atomic_load_n(&wire->nb_polls, __ATOMIC_RELAXED);
+	bool is_busy = rsoft_post_progress(wire->dev);
+	uint64_t now = rte_rdtsc();
+
+	watch->seen += __atomic_load_n(&wire->nb_polls, __ATOMIC_RELAXED) - before;
+	if (is_busy)
+		watch->busy_at = now;
+	return now - watch->busy_at < rte_get_tsc_hz() / US_PER_S * WIRE_SPIN_US;
+}
+
 /* Make progress until stop_fd is readable, except while lcores do. */
 static void
 wire_serve(struct rwire *wire)
 {
+	struct wire_watch watch = {0};
 	struct pollfd fds[2] = {{.fd = wire->stop_fd, .events = POLLIN},
 			{.fd = wire->port->fd, .events = POLLIN}};
-	uint64_t seen = 0, nb_polls;
-	bool is_owing;
+	bool is_busy;
 
 	do {
-		nb_polls = __atomic_load_n(&wire->nb_polls, __ATOMIC_RELAXED);
-		if (nb_polls != seen) {
-			seen = nb_polls;
+		if (wire_is_polled(wire, &watch)) {
 			poll(fds, 1, WIRE_AWAY_MS);
 			continue;
 		}
-		is_owing = rsoft_post_progress(wire->dev);
-		seen = __atomic_load_n(&wire->nb_polls, __ATOMIC_RELAXED);
-		poll(fds, RTE_DIM(fds), is_owing || !wire_may_sleep(wire) ? 0 : WIRE_TICK_MS);
+		is_busy = wire_step(wire, &watch);
+		poll(fds, RTE_DIM(fds), is_busy || !wire_may_sleep(wire) ? 0 : WIRE_TICK_MS);
 	} while ((fds[0].revents & POLLIN) == 0);
 }
 
