@@ -144,6 +144,24 @@ TEST(wire_icrc, packets_with_any_ip_id_are_good)
 }
 
 /* Routers may change FECN, BECN and the reserved bits of the BTH, and nothing else. */
+TEST(wire_icrc, inverted_bits_of_the_ip_id_give_the_icrc_of_the_other_id)
+{
+	struct rwire_icrc_ids ids;
+	uint32_t i, len;
+
+	for (i = 0; i < 1000; i++) {
+		uint16_t from = (uint16_t)rand(), to = (uint16_t)rand();
+		struct rwire_flow flow = make_flow("192.0.2.1", "192.0.2.2", from);
+
+		len = make_packet(&flow, (uint32_t)rand() % 4097);
+		rwire_icrc_ids_init(&ids, len);
+		rwire_icrc_change_id(buffer + RWIRE_HEADROOM, &ids, from ^ to);
+		flow.ip_id = to;
+		TEST_ASSERT(rwire_icrc_is_good(buffer + RWIRE_HEADROOM, len, &flow, true));
+	}
+	return TEST_SUCCESS;
+}
+
 TEST(wire_icrc, one_wrong_bit_is_refused)
 {
 	static const char *const ends[2][2] = {

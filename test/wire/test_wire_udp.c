@@ -2,7 +2,10 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* The port over a UDP socket receives what other implementations send. */
+/*
+ * The port over a UDP socket receives what other implementations send, and bursts of its own, also
+ * where a message can't have several packets.
+ */
 
 #include <netinet/udp.h>
 #include <poll.h>
@@ -14,7 +17,9 @@
 
 #include "../test.h"
 
-static struct rwire_port *port;
+#define NB_PACKETS 60
+
+static struct rwire_port *port, *sender;
 
 /* Send a datagram to the port, without a UDP checksum. */
 static int
@@ -67,10 +72,92 @@ TEST(wire_udp, ipv6_packets_without_a_checksum_are_received)
 	return receive("::1");
 }
 
+/* A burst with runs of one length, and packets between them that are longer or shorter. */
+static uint32_t
+payload_of(uint32_t i)
+{
+	return i < 20 ? 4096 : i < 40 ? 64 : i % 4 == 0 ? 1024 : 1000 - i % 4;
+}
+
+static int
+send_burst(const struct rwire_addr *to)
+{
+	uint32_t i;
+
+	for (i = 0; i < NB_PACKETS; i++) {
+		struct rwire_pkt pkt = {
+				.opcode = RWIRE_SEND_ONLY, .psn = i, .payload_len = payload_of(i)};
+		struct rwire_frame *frame = sender->ops->tx_get(sender, to);
+
+		TEST_ASSERT(frame != NULL);
+		memset(frame->bth + RWIRE_BTH_LEN, (int)i, pkt.payload_len);
+		frame->len = rwire_pkt_build(frame->bth, &pkt);
+		rwire_icrc_set(frame->bth, frame->len, &frame->flow);
+		sender->ops->tx_put(sender, frame);
+	}
+	sender->ops->tx_flush(sender);
+	return TEST_SUCCESS;
+}
+
+/* The next burst of packets, which follow number *next. */
+static int
+check_burst(uint32_t *next)
+{
+	struct rwire_frame *frames[RWIRE_RX_BURST];
+	struct rwire_pkt pkt;
+	uint32_t i, n = port->ops->rx_burst(port, frames, RWIRE_RX_BURST);
+
+	for (i = 0; i < n; i++, ++*next) {
+		TEST_ASSERT(rwire_pkt_parse(frames[i]->bth, frames[i]->len, &pkt));
+		TEST_EQ(pkt.psn, *next);
+		TEST_EQ(pkt.payload_len, payload_of(*next));
+		TEST_EQ(pkt.payload[pkt.payload_len - 1], (uint8_t)*next);
+		/* The id that is expected, not any one. */
+		TEST_ASSERT(rwire_icrc_is_good(
+				frames[i]->bth, frames[i]->len, &frames[i]->flow, true));
+	}
+	return TEST_SUCCESS;
+}
+
+/* Send a burst; without an option of the sockets if one is given. */
+static int
+send_and_receive(const char *from, const char *to, int level, int option)
+{
+	struct rwire_addr src, dst;
+	struct pollfd pfd;
+	uint32_t nb = 0;
+	int one = 1;
+
+	TEST_ASSERT(rwire_addr_parse(from, &src) && rwire_addr_parse(to, &dst));
+	TEST_OK(rwire_port_udp_open(&src, &sender));
+	TEST_OK(rwire_port_udp_open(&dst, &port));
+	if (option != 0)
+		TEST_EQ(setsockopt(sender->fd, level, option, &one, sizeof(one)), 0);
+	TEST_RUN(send_burst(&dst));
+	pfd = (struct pollfd){.fd = port->fd, .events = POLLIN};
+	while (nb != NB_PACKETS) {
+		if (port->ops->rx_sleep(port))
+			TEST_EQ(poll(&pfd, 1, 60000), 1);
+		TEST_RUN(check_burst(&nb));
+	}
+	return TEST_SUCCESS;
+}
+
+TEST(wire_udp, packets_of_a_burst_have_the_ids_of_their_icrcs)
+{
+	return send_and_receive("127.0.17.2", "127.0.17.3", 0, 0);
+}
+
+/* Segmentation needs checksums: the kernel refuses it for this socket. */
+TEST(wire_udp, a_burst_is_sent_as_single_packets_where_segmentation_fails)
+{
+	return send_and_receive("127.0.17.2", "127.0.17.3", SOL_SOCKET, SO_NO_CHECK);
+}
+
 static int
 setup(void)
 {
-	port = NULL;
+	port = sender = NULL;
 	return TEST_SUCCESS;
 }
 
@@ -79,6 +166,8 @@ teardown(void)
 {
 	if (port != NULL)
 		port->ops->close(port);
+	if (sender != NULL)
+		sender->ops->close(sender);
 	return TEST_SUCCESS;
 }
 

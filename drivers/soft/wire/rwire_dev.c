@@ -191,7 +191,7 @@ rwire_progress(struct rwire *wire, unsigned int lcore)
 	n = wire->port->ops->rx_burst(wire->port, frames, RWIRE_RX_BURST);
 	for (i = 0; i < n; i++)
 		wire_rx(wire, lcore, frames[i]);
-	if (n != RWIRE_RX_BURST)
+	if (n == 0)
 		__atomic_store_n(&wire->quiet_at, now, __ATOMIC_RELAXED);
 	if (n != 0 || !TAILQ_EMPTY(&wire->owing))
 		wire_answer(wire, lcore);

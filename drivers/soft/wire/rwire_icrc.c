@@ -105,20 +105,47 @@ gf_xpow(uint64_t n)
 	return p;
 }
 
+void
+rwire_icrc_ids_init(struct rwire_icrc_ids *ids, uint32_t len)
+{
+	uint32_t nb_after = IPV4_LEN - ID_OFFSET - 2 + UDP_LEN + len - RWIRE_ICRC_LEN;
+	/* Of the bit that is processed last, the highest of the second byte. */
+	uint32_t word = gf_xpow(8 * (uint64_t)nb_after + 32);
+	unsigned int i;
+
+	ids->len = len;
+	for (i = 0; i < 16; i++) {
+		ids->word[i ^ 7] = word;
+		word = gf_mul(word, UINT32_C(1) << 30);
+	}
+}
+
+void
+rwire_icrc_change_id(uint8_t *bth, const struct rwire_icrc_ids *ids, uint32_t bits)
+{
+	uint8_t *at = bth + ids->len - RWIRE_ICRC_LEN;
+	uint32_t crc;
+
+	memcpy(&crc, at, sizeof(crc));
+	for (; bits != 0; bits &= bits - 1)
+		crc ^= rte_cpu_to_le_32(ids->word[__builtin_ctz(bits)]);
+	memcpy(at, &crc, sizeof(crc));
+}
+
 /*
- * Whether diff is a sum of the contributions of the 16 bits of the id to the CRC, with nb_after
- * bytes following the id: Gaussian elimination over one word for each bit.
+ * Whether diff is a sum of the contributions of the 16 bits of the id to the ICRC of a packet:
+ * Gaussian elimination over one word for each bit.
  */
 static bool
-is_sum_of_id_bits(uint32_t diff, uint32_t nb_after)
+is_sum_of_id_bits(uint32_t diff, uint32_t len)
 {
 	uint32_t pivot[32] = {0};
-	/* The contribution of the bit of the id that is processed last. */
-	uint32_t word = gf_xpow(8 * (uint64_t)nb_after + 32);
+	struct rwire_icrc_ids ids;
 	unsigned int i, at;
 
+	rwire_icrc_ids_init(&ids, len);
 	for (i = 0; i < 16; i++) {
-		uint32_t left = word;
+		uint32_t left = ids.word[i];
 
 		while (left != 0) {
 			at = (unsigned int)__builtin_ctz(left);
@@ -128,7 +155,6 @@ is_sum_of_id_bits(uint32_t diff, uint32_t nb_after)
 			}
 			left ^= pivot[at];
 		}
-		word = gf_mul(word, UINT32_C(1) << 30);
 	}
 	while (diff != 0) {
 		at = (unsigned int)__builtin_ctz(diff);
@@ -150,5 +176,5 @@ rwire_icrc_is_good(uint8_t *bth, uint32_t len, const struct rwire_flow *flow, bo
 		return true;
 	if (is_id_known || !rwire_addr_is_ipv4(&flow->dst))
 		return false;
-	return is_sum_of_id_bits(crc, IPV4_LEN - ID_OFFSET - 2 + UDP_LEN + len - RWIRE_ICRC_LEN);
+	return is_sum_of_id_bits(crc, len);
 }

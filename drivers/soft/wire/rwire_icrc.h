@@ -29,6 +29,17 @@ struct rwire_flow {
 /* Set the ICRC, the last 4 of the len bytes at bth. */
 void rwire_icrc_set(uint8_t *bth, uint32_t len, const struct rwire_flow *flow);
 
+/* Contributions of the bits of the IPv4 id to the ICRC of packets of one length. */
+struct rwire_icrc_ids {
+	uint32_t len;
+	uint32_t word[16]; /* by bit of the id in host order */
+};
+
+void rwire_icrc_ids_init(struct rwire_icrc_ids *ids, uint32_t len);
+
+/* Invert bits of the id of a packet that has an ICRC and the length of ids. */
+void rwire_icrc_change_id(uint8_t *bth, const struct rwire_icrc_ids *ids, uint32_t bits);
+
 /*
  * Check the ICRC of a received packet.
  *

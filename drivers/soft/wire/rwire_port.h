@@ -19,7 +19,10 @@
 
 #define RWIRE_RX_BURST 32
 
-/* A packet; RWIRE_HEADROOM bytes that precede its BTH are writable. */
+/*
+ * A packet; RWIRE_HEADROOM bytes that precede its BTH are writable. In a received burst they may be
+ * those of the packet that precedes it.
+ */
 struct rwire_frame {
 	uint8_t *bth;
 	uint8_t *data; /* received: where the payload is, from the BTH; bth has all headers */

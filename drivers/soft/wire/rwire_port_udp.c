@@ -8,6 +8,9 @@
  * The ICRC covers the id and the DF bit of the IPv4 header, which the kernel writes. For a socket
  * that is not connected and must not fragment (IP_PMTUDISC_DO) the id is 0: never connect it.
  *
+ * A burst of packets of one length is one message with UDP_SEGMENT, which the kernel cuts into
+ * packets with the ids 0, 1, 2 and on. A receiver with UDP_GRO gets it as one.
+ *
  * Others send a UDP checksum of 0 (IBTA annex A17), with IPv6 too, where a socket must permit it.
  */
 
@@ -28,47 +31,52 @@
 #include "../rsoft.h"
 #include "rwire_port.h"
 
-#define UDP_TX_FRAMES   64
+#define UDP_FRAMES      64
 #define UDP_FRAME_SIZE  RTE_ALIGN_CEIL(RWIRE_HEADROOM + RWIRE_MAX_PKT, 64)
+#define UDP_GSO_SIZE    65000 /* bytes of one message of several packets, at most */
+#define UDP_RX_SIZE     (RWIRE_HEADROOM + 65536)
 #define UDP_SOCKET_SIZE (4 * 1024 * 1024)
 #define UDP_OVERHEAD    (40 + 8 + RWIRE_BTH_LEN + RWIRE_MAX_EXT_LEN + 3 + RWIRE_ICRC_LEN)
+#define UDP_NB_IDS      8
 
-/* Frames of one direction, with the arguments of sendmmsg() or recvmmsg(). */
-struct udp_ring {
-	struct rwire_frame frame[UDP_TX_FRAMES];
-	struct mmsghdr msg[UDP_TX_FRAMES];
-	struct iovec iov[UDP_TX_FRAMES];
-	struct sockaddr_storage addr[UDP_TX_FRAMES];
-	uint8_t data[UDP_TX_FRAMES][UDP_FRAME_SIZE];
+/* The segment size of a message; as UDP_SEGMENT uint16_t, as UDP_GRO int. */
+struct udp_control {
+	uint64_t words[CMSG_SPACE(sizeof(int)) / sizeof(uint64_t)];
+};
+
+/* Packets to send: [first, next). */
+struct udp_tx {
+	uint32_t first;
+	uint32_t next;
+	bool has_gso;
+	struct rwire_icrc_ids ids[UDP_NB_IDS]; /* by length */
+	struct rwire_frame frame[UDP_FRAMES];
+	struct iovec iov[UDP_FRAMES];
+	struct mmsghdr msg[UDP_FRAMES];
+	struct udp_control control[UDP_FRAMES];
+	struct sockaddr_storage addr[UDP_FRAMES];
+	uint8_t data[UDP_FRAMES][UDP_FRAME_SIZE];
+};
+
+/* Messages received: the packets of [next, nb) are left, in next those from offset. */
+struct udp_rx {
+	uint32_t next;
+	uint32_t nb;
+	uint32_t offset;
+	uint16_t segment; /* at offset */
+	struct rwire_frame frame[RWIRE_RX_BURST];
+	struct iovec iov[RWIRE_RX_BURST];
+	struct mmsghdr msg[RWIRE_RX_BURST];
+	struct udp_control control[RWIRE_RX_BURST];
+	struct sockaddr_storage addr[RWIRE_RX_BURST];
+	uint8_t data[RWIRE_RX_BURST][UDP_RX_SIZE];
 };
 
 struct udp_port {
 	struct rwire_port port;
-	uint32_t tx_first; /* frames to send: [tx_first, tx_next) */
-	uint32_t tx_next;
-	struct udp_ring tx;
-	struct udp_ring rx;
+	struct udp_tx tx;
+	struct udp_rx rx;
 };
-
-static_assert(RWIRE_RX_BURST <= UDP_TX_FRAMES, "a burst fits into the ring");
-
-static void
-udp_ring_init(struct udp_ring *ring)
-{
-	unsigned int i;
-
-	for (i = 0; i < UDP_TX_FRAMES; i++) {
-		ring->frame[i].bth = ring->data[i] + RWIRE_HEADROOM;
-		ring->frame[i].data = ring->frame[i].bth;
-		ring->frame[i].has_icrc = true;
-		ring->iov[i].iov_base = ring->frame[i].bth;
-		ring->iov[i].iov_len = UDP_FRAME_SIZE - RWIRE_HEADROOM;
-		ring->msg[i].msg_hdr.msg_iov = &ring->iov[i];
-		ring->msg[i].msg_hdr.msg_iovlen = 1;
-		ring->msg[i].msg_hdr.msg_name = &ring->addr[i];
-		ring->msg[i].msg_hdr.msg_namelen = sizeof(ring->addr[i]);
-	}
-}
 
 static void
 udp_close(struct rwire_port *base)
@@ -77,96 +85,235 @@ udp_close(struct rwire_port *base)
 	free(base);
 }
 
+/* Give a packet the id that the kernel will: its index in the message. */
+static void
+udp_set_id(struct udp_tx *tx, struct rwire_frame *frame, uint32_t id)
+{
+	struct rwire_icrc_ids *ids = &tx->ids[frame->len / 4 % UDP_NB_IDS];
+	uint32_t bits = frame->flow.ip_id ^ id;
+
+	if (bits == 0 || !rwire_addr_is_ipv4(&frame->flow.dst))
+		return;
+	if (ids->len != frame->len)
+		rwire_icrc_ids_init(ids, frame->len);
+	rwire_icrc_change_id(frame->bth, ids, bits);
+	frame->flow.ip_id = (uint16_t)id;
+}
+
+/* How many packets from i on one message can have: of one length, but a shorter last one. */
+static uint32_t
+udp_group(const struct udp_tx *tx, uint32_t i)
+{
+	const struct rwire_frame *frame = &tx->frame[i];
+	uint32_t n = 1, max = UDP_GSO_SIZE / frame->len;
+
+	if (!tx->has_gso || frame->len < RWIRE_ICRC_LEN)
+		return 1;
+	for (; i + n < tx->next && n < max; n++) {
+		const struct rwire_frame *next = &frame[n];
+
+		if (next->len > frame->len || next->len < RWIRE_ICRC_LEN ||
+				!rwire_addr_is_equal(&next->flow.dst, &frame->flow.dst))
+			break;
+		if (next->len < frame->len)
+			return n + 1;
+	}
+	return n;
+}
+
+/* Describe the packets [i, i + n) as a message. */
+static void
+udp_fill_msg(struct udp_tx *tx, struct mmsghdr *msg, struct udp_control *control, uint32_t i,
+		uint32_t n)
+{
+	struct cmsghdr *cmsg = (struct cmsghdr *)(void *)control;
+	uint16_t size = (uint16_t)tx->frame[i].len;
+	uint32_t at;
+
+	memset(msg, 0, sizeof(*msg));
+	msg->msg_hdr.msg_name = &tx->addr[i];
+	msg->msg_hdr.msg_namelen = rwire_addr_to_sockaddr(
+			&tx->frame[i].flow.dst, RWIRE_UDP_PORT, &tx->addr[i]);
+	msg->msg_hdr.msg_iov = &tx->iov[i];
+	msg->msg_hdr.msg_iovlen = n;
+	for (at = 0; at < n; at++)
+		udp_set_id(tx, &tx->frame[i + at], at);
+	if (n == 1)
+		return;
+	msg->msg_hdr.msg_control = control;
+	msg->msg_hdr.msg_controllen = CMSG_SPACE(sizeof(size));
+	cmsg->cmsg_level = IPPROTO_UDP;
+	cmsg->cmsg_type = UDP_SEGMENT;
+	cmsg->cmsg_len = CMSG_LEN(sizeof(size));
+	memcpy(CMSG_DATA(cmsg), &size, sizeof(size));
+}
+
+/* Describe the packets to send as messages; returns how many. */
+static uint32_t
+udp_fill_msgs(struct udp_tx *tx)
+{
+	uint32_t i, n, nb = 0;
+
+	for (i = tx->first; i != tx->next; i += n) {
+		n = udp_group(tx, i);
+		udp_fill_msg(tx, &tx->msg[nb], &tx->control[nb], i, n);
+		nb++;
+	}
+	return nb;
+}
+
+/* The first message can't be sent. */
+static void
+udp_tx_error(struct udp_port *port, int error)
+{
+	struct udp_tx *tx = &port->tx;
+	uint32_t n = (uint32_t)tx->msg[0].msg_hdr.msg_iovlen;
+
+	if (error == EINTR)
+		return;
+	/* The device or the kernel has no segmentation of UDP. */
+	if (n > 1 && (error == EIO || error == EINVAL || error == EOPNOTSUPP)) {
+		tx->has_gso = false;
+		return;
+	}
+	/* The network has lost it. */
+	RSOFT_COUNT(port->port.stats.tx_dropped, n);
+	tx->first += n;
+}
+
 static void
 udp_tx_flush(struct rwire_port *base)
 {
 	struct udp_port *port = (struct udp_port *)base;
-	int n;
+	struct udp_tx *tx = &port->tx;
+	int i, n;
 
-	while (port->tx_first != port->tx_next) {
-		n = sendmmsg(base->fd, &port->tx.msg[port->tx_first],
-				port->tx_next - port->tx_first, MSG_DONTWAIT);
+	while (tx->first != tx->next) {
+		n = sendmmsg(base->fd, tx->msg, udp_fill_msgs(tx), MSG_DONTWAIT);
 		if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS))
 			return;
-		if (n < 0) {
-			if (errno == EINTR)
-				continue;
-			/* The first can't be sent: the network has lost it. */
-			RSOFT_COUNT(base->stats.tx_dropped, 1);
-			n = 1;
-		}
-		port->tx_first += (uint32_t)n;
+		if (n < 0)
+			udp_tx_error(port, errno);
+		for (i = 0; i < n; i++)
+			tx->first += (uint32_t)tx->msg[i].msg_hdr.msg_iovlen;
 	}
-	port->tx_first = port->tx_next = 0;
+	tx->first = tx->next = 0;
 }
 
 static struct rwire_frame *
 udp_tx_get(struct rwire_port *base, const struct rwire_addr *dst)
 {
-	struct udp_port *port = (struct udp_port *)base;
+	struct udp_tx *tx = &((struct udp_port *)base)->tx;
 	struct rwire_frame *frame;
 
-	if (port->tx_next == UDP_TX_FRAMES)
+	if (tx->next == UDP_FRAMES)
 		udp_tx_flush(base);
-	if (port->tx_next == UDP_TX_FRAMES)
+	if (tx->next == UDP_FRAMES)
 		return NULL;
-	frame = &port->tx.frame[port->tx_next];
-	frame->flow.src = base->addr;
+	frame = &tx->frame[tx->next];
 	frame->flow.dst = *dst;
-	frame->flow.src_port = RWIRE_UDP_PORT;
 	frame->flow.ip_id = 0;
-	frame->is_id_known = true;
 	return frame;
 }
 
 static void
 udp_tx_put(struct rwire_port *base, struct rwire_frame *frame)
 {
-	struct udp_port *port = (struct udp_port *)base;
-	uint32_t i = port->tx_next++;
+	struct udp_tx *tx = &((struct udp_port *)base)->tx;
 
-	port->tx.iov[i].iov_len = frame->len;
-	port->tx.msg[i].msg_hdr.msg_namelen =
-			rwire_addr_to_sockaddr(&frame->flow.dst, RWIRE_UDP_PORT, &port->tx.addr[i]);
+	tx->iov[tx->next++].iov_len = frame->len;
 	RSOFT_COUNT(base->stats.tx_packets, 1);
 	RSOFT_COUNT(base->stats.tx_bytes, frame->len);
+}
+
+static void
+udp_receive(struct udp_port *port)
+{
+	struct udp_rx *rx = &port->rx;
+	int i, n;
+
+	for (i = 0; i < RWIRE_RX_BURST; i++) {
+		rx->msg[i].msg_hdr.msg_namelen = sizeof(rx->addr[i]);
+		rx->msg[i].msg_hdr.msg_controllen = sizeof(rx->control[i]);
+	}
+	n = recvmmsg(port->port.fd, rx->msg, RWIRE_RX_BURST, MSG_DONTWAIT, NULL);
+	rx->next = 0;
+	rx->nb = n > 0 ? (uint32_t)n : 0;
+}
+
+/* Bytes of each packet of a message but the last. */
+static uint32_t
+udp_segment_size(struct mmsghdr *msg)
+{
+	struct cmsghdr *cmsg;
+	int size = 0;
+
+	for (cmsg = CMSG_FIRSTHDR(&msg->msg_hdr); cmsg != NULL;
+			cmsg = CMSG_NXTHDR(&msg->msg_hdr, cmsg)) {
+		if (cmsg->cmsg_level == IPPROTO_UDP && cmsg->cmsg_type == UDP_GRO)
+			memcpy(&size, CMSG_DATA(cmsg), sizeof(size));
+	}
+	return size > 0 ? (uint32_t)size : msg->msg_len;
+}
+
+/* The next packet of the messages received. False: it is too long. */
+static bool
+udp_take(struct udp_port *port, struct rwire_frame *frame)
+{
+	struct udp_rx *rx = &port->rx;
+	struct mmsghdr *msg = &rx->msg[rx->next];
+	const struct sockaddr_in *from = (const struct sockaddr_in *)&rx->addr[rx->next];
+	uint32_t len = RTE_MIN(udp_segment_size(msg), msg->msg_len - rx->offset);
+
+	/* The headroom is the end of the packet that was received before. */
+	frame->bth = frame->data = rx->data[rx->next] + RWIRE_HEADROOM + rx->offset;
+	frame->len = len;
+	rwire_addr_from_sockaddr(&rx->addr[rx->next], &frame->flow.src);
+	/* At the same offset in both families. */
+	frame->flow.src_port = ntohs(from->sin_port);
+	/* Probably; no socket reports it. */
+	frame->flow.ip_id = rx->segment;
+	RSOFT_COUNT(port->port.stats.rx_packets, 1);
+	RSOFT_COUNT(port->port.stats.rx_bytes, len);
+	rx->offset += len;
+	rx->segment++;
+	if (rx->offset == msg->msg_len) {
+		rx->offset = 0;
+		rx->segment = 0;
+		rx->next++;
+	}
+	return len <= RWIRE_MAX_PKT;
 }
 
 static uint32_t
 udp_rx_burst(struct rwire_port *base, struct rwire_frame *frames[], uint32_t n)
 {
 	struct udp_port *port = (struct udp_port *)base;
-	struct udp_ring *ring = &port->rx;
-	uint32_t i, nb = 0;
-	int got;
+	struct udp_rx *rx = &port->rx;
+	uint32_t nb = 0;
 
-	for (i = 0; i < n; i++)
-		ring->msg[i].msg_hdr.msg_namelen = sizeof(ring->addr[i]);
-	got = recvmmsg(base->fd, ring->msg, n, MSG_DONTWAIT, NULL);
-	for (i = 0; (int)i < got; i++) {
-		struct rwire_frame *frame = &ring->frame[i];
-		const struct sockaddr_in *from = (const struct sockaddr_in *)&ring->addr[i];
-
-		if ((ring->msg[i].msg_hdr.msg_flags & MSG_TRUNC) != 0)
-			continue;
-		frame->len = ring->msg[i].msg_len;
-		frame->is_id_known = false;
-		rwire_addr_from_sockaddr(&ring->addr[i], &frame->flow.src);
-		frame->flow.dst = base->addr;
-		/* At the same offset in both families. */
-		frame->flow.src_port = ntohs(from->sin_port);
-		frame->flow.ip_id = 0;
-		RSOFT_COUNT(base->stats.rx_packets, 1);
-		RSOFT_COUNT(base->stats.rx_bytes, frame->len);
-		frames[nb++] = frame;
+	if (rx->next == rx->nb)
+		udp_receive(port);
+	while (nb < n && rx->next != rx->nb) {
+		frames[nb] = &rx->frame[nb];
+		nb += udp_take(port, frames[nb]);
 	}
 	return nb;
+}
+
+/* Before a thread sleeps in the socket: packets of a message may be left. */
+static bool
+udp_rx_sleep(struct rwire_port *base)
+{
+	const struct udp_port *port = (const struct udp_port *)base;
+
+	return port->rx.next == port->rx.nb;
 }
 
 static const struct rwire_port_ops udp_ops = {
 		.close = udp_close,
 		.rx_burst = udp_rx_burst,
-		.rx_sleep = rwire_port_rx_sleep,
+		.rx_sleep = udp_rx_sleep,
 		.tx_flush = udp_tx_flush,
 		.tx_get = udp_tx_get,
 		.tx_put = udp_tx_put,
@@ -278,6 +425,36 @@ udp_socket(const struct rwire_addr *addr, int *out)
 	return 0;
 }
 
+static void
+udp_init(struct udp_port *port)
+{
+	struct udp_tx *tx = &port->tx;
+	struct udp_rx *rx = &port->rx;
+	unsigned int i;
+	int zero = 0, one = 1;
+
+	/* Without either, each message is a packet. */
+	tx->has_gso = setsockopt(port->port.fd, IPPROTO_UDP, UDP_SEGMENT, &zero, sizeof(zero)) == 0;
+	(void)setsockopt(port->port.fd, IPPROTO_UDP, UDP_GRO, &one, sizeof(one));
+	for (i = 0; i < UDP_FRAMES; i++) {
+		tx->frame[i].bth = tx->frame[i].data = tx->data[i] + RWIRE_HEADROOM;
+		tx->frame[i].flow.src = port->port.addr;
+		tx->frame[i].flow.src_port = RWIRE_UDP_PORT;
+		tx->frame[i].is_id_known = true;
+		tx->iov[i].iov_base = tx->frame[i].bth;
+	}
+	for (i = 0; i < RWIRE_RX_BURST; i++) {
+		rx->frame[i].has_icrc = true;
+		rx->frame[i].flow.dst = port->port.addr;
+		rx->iov[i].iov_base = rx->data[i] + RWIRE_HEADROOM;
+		rx->iov[i].iov_len = UDP_RX_SIZE - RWIRE_HEADROOM;
+		rx->msg[i].msg_hdr.msg_iov = &rx->iov[i];
+		rx->msg[i].msg_hdr.msg_iovlen = 1;
+		rx->msg[i].msg_hdr.msg_name = &rx->addr[i];
+		rx->msg[i].msg_hdr.msg_control = &rx->control[i];
+	}
+}
+
 int
 rwire_port_udp_open(const struct rwire_addr *addr, struct rwire_port **out)
 {
@@ -298,8 +475,7 @@ rwire_port_udp_open(const struct rwire_addr *addr, struct rwire_port **out)
 	port->port.fd = fd;
 	port->port.has_icrc = true;
 	port->port.max_mtu = udp_max_mtu(fd, addr);
-	udp_ring_init(&port->tx);
-	udp_ring_init(&port->rx);
+	udp_init(port);
 	*out = &port->port;
 	return 0;
 }
