@@ -23,9 +23,6 @@ DIRECTORIES = ('app/kv', 'app/testrmem', 'drivers/soft', 'drivers/soft+drivers/s
 
 # Circles that stay: directory, files, and the reason.
 JUSTIFIED = (
-    ('drivers/soft+drivers/soft/wire',
-     'rsoft_post rwire_comp rwire_dev rwire_reply rwire_req rwire_resp',
-     'a packet that arrives makes requests of the same QP continue, which sends packets'),
     ('lib/rmem', 'rmem_async rmem_eq rmem_mr rmem_mr_odp',
      'an event queue has the thread that registers MRs and reports to it'),
     ('lib/rmem', 'rmem_dev rmem_driver rmem_obj rmem_priv rmem_qp rmem_telemetry',

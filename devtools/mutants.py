@@ -409,7 +409,7 @@ WIRE = [
       'rsoft_resp_open(q->qp, right, addr, rkey, n, span, &why)',
       'rsoft_resp_open(q->qp, right, addr, rkey, n != 0, span, &why)',
       'the range of a request of a peer', ['wire_fuzz']),
-    m('wire-peer', SOFT + 'wire/rwire_dev.c',
+    m('wire-peer', SOFT + 'wire/rwire_rx.c',
       'if (!rwire_addr_is_equal(&q->addr, &frame->flow.src)) {',
       'if (!rwire_addr_is_equal(&q->addr, &frame->flow.src) && q->qpn > RWIRE_QPN_MASK) {',
       'packets of other hosts are dropped', ['wire_sim']),

@@ -23,6 +23,9 @@
  * an invalidated key refuses the next packet.
  *
  * All of it is memory of this process, not DPDK shared memory.
+ *
+ * Each source file calls only those after it: rwire_dev.c, (rsoft_post.c), rwire_rx.c, rwire_req.c,
+ * rwire_comp.c; rwire_resp.c, rwire_reply.c; rwire_sge.c, rwire_tx.c.
  */
 
 #ifndef RWIRE_H
@@ -175,14 +178,6 @@ extern uint64_t (*rwire_clock)(void);
 
 /* rwire_req.c; under sq.lock. */
 void rwire_req_run(struct rwire_qp *q, unsigned int lcore);
-/* Send again from the oldest packet that is not acknowledged. */
-void rwire_req_rewind(struct rwire_qp *q);
-/*
- * Copy n bytes between data and the SGEs of a request, from byte offset of these; an
- * enum rmem_wc_status.
- */
-int rwire_req_copy(struct rwire_qp *q, const struct rmem_send_wr *wr, uint64_t offset,
-		uint8_t *data, uint32_t n, bool is_to_sges, uint32_t *why);
 
 /* rwire_comp.c; under sq.lock. */
 void rwire_comp_pkt(struct rwire_qp *q, unsigned int lcore, const struct rwire_pkt *pkt);
@@ -191,17 +186,20 @@ int rwire_comp_timer(struct rwire_qp *q, uint64_t now);
 
 /* rwire_resp.c; under rx_lock. */
 void rwire_resp_pkt(struct rwire_qp *q, unsigned int lcore, const struct rwire_pkt *pkt);
-/* The grace period of a SEND_WITH_INV is over. False: the receive has been flushed. */
-bool rwire_resp_inv_end(struct rwire_qp *q);
+/* End a SEND_WITH_INV whose grace period is over, and send what is owed; true: all was sent. */
+bool rwire_resp_run(struct rwire_qp *q, unsigned int lcore);
 
 /* rwire_reply.c; under rx_lock. */
 /* Send the packets that the responder owes; true: all of them were sent. */
-bool rwire_reply_run(struct rwire_qp *q, unsigned int lcore);
+bool rwire_reply_run(struct rwire_qp *q);
+/* The responder has something to send, or to wait for. */
+void rwire_reply_owe(struct rwire_qp *q);
 /* Owe an acknowledgement, after the replies. */
 void rwire_reply_ack(struct rwire_qp *q, uint32_t psn, uint8_t syndrome);
 /* Owe the reply to a duplicate. */
 void rwire_reply_again(struct rwire_qp *q, const struct rwire_reply *reply);
 
+/* rwire_sge.c. */
 /*
  * The SGEs of the bytes [offset, offset + n) of a list. Returns their number; 0: n is 0, or the
  * list is shorter.
@@ -209,15 +207,24 @@ void rwire_reply_again(struct rwire_qp *q, const struct rwire_reply *reply);
 uint32_t rwire_sge_trim(const struct rmem_sge *sge, uint32_t num_sge, uint64_t offset, uint64_t n,
 		struct rmem_sge *out);
 
-/* rwire_dev.c. */
-int rwire_open(struct rsoft_dev *dev);
-void rwire_close(struct rsoft_dev *dev);
+/* Copy n bytes between data and the SGEs of a request, from byte offset of these. */
+int rwire_sge_copy(const struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint64_t offset,
+		uint8_t *data, uint32_t n, bool is_to_sges, uint32_t *why);
+
+/* rwire_tx.c; under tx_lock: a frame to fill, or NULL; and send it. */
+struct rwire_frame *rwire_tx_get(struct rwire_qp *q);
+void rwire_tx_put(struct rwire_qp *q, struct rwire_frame *frame, struct rwire_pkt *pkt);
+
+/* rwire_rx.c. */
 /*
  * Receive and answer, unless another thread does. From inside of rsoft_grace_enter(). Returns
  * whether packets were received, or are left to send.
  */
 bool rwire_progress(struct rwire *wire, unsigned int lcore);
 
+/* rwire_dev.c. */
+int rwire_open(struct rsoft_dev *dev);
+void rwire_close(struct rsoft_dev *dev);
 void rwire_stats_get(const struct rwire *wire, struct rmem_dev_stats *stats);
 
 /* rwire_qp.c. */
@@ -231,10 +238,6 @@ int rwire_qp_connect(struct rsoft_qp *qp, const struct rmem_qp_conn *conn);
 /* Detach the QP from the receiver, then free its struct rwire_qp; see Lifetime. */
 void rwire_qp_stop(struct rsoft_qp *qp);
 void rwire_qp_free(struct rsoft_qp *qp);
-
-/* Under tx_lock: a frame to fill, or NULL; and send it. */
-struct rwire_frame *rwire_tx_get(struct rwire_qp *q);
-void rwire_tx_put(struct rwire_qp *q, struct rwire_frame *frame, struct rwire_pkt *pkt);
 
 static inline bool
 rwire_wr_is_read(const struct rmem_send_wr *wr)

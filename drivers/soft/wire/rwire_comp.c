@@ -35,6 +35,18 @@ comp_wqe(const struct rwire_qp *q)
 	return &q->req.wqe[q->qp->sq.cons & q->qp->sq.mask];
 }
 
+/* Send again from the oldest packet that is not acknowledged. */
+static void
+comp_rewind(struct rwire_qp *q)
+{
+	struct rwire_req *req = &q->req;
+
+	req->sq_pos = q->qp->sq.cons;
+	req->psn = req->una;
+	req->is_rewound = true;
+	RWIRE_COUNT(q->wire->stats.retransmits);
+}
+
 /* Whether the request at the head waits for the peer (and not for a grace period). */
 static bool
 comp_has_head(const struct rwire_qp *q)
@@ -123,7 +135,7 @@ static void
 comp_lost(struct comp *comp)
 {
 	if (!comp->q->req.is_rewound)
-		rwire_req_rewind(comp->q);
+		comp_rewind(comp->q);
 }
 
 static void
@@ -144,7 +156,7 @@ comp_rnr(struct comp *comp, uint8_t code)
 		req->rnr_left--;
 	req->rnr_until = rwire_clock() + rte_get_tsc_hz() / 1000 * rsoft_rnr_ns(code) / 1000000;
 	req->deadline = 0;
-	rwire_req_rewind(q);
+	comp_rewind(q);
 }
 
 /* Rewind, as often as retry_cnt allows. */
@@ -154,7 +166,7 @@ comp_retry(struct rwire_qp *q)
 	if (q->req.retry_left == 0)
 		return RMEM_WC_RETRY_EXC_ERR;
 	q->req.retry_left--;
-	rwire_req_rewind(q);
+	comp_rewind(q);
 	return RMEM_WC_SUCCESS;
 }
 
@@ -207,7 +219,7 @@ comp_data(struct comp *comp, uint64_t offset, uint8_t *data, uint32_t n)
 {
 	struct rwire_qp *q = comp->q;
 	const struct rwire_wqe *wqe = comp_wqe(q);
-	int status = rwire_req_copy(q, comp_head(q), offset, data, n, true, &comp->run->why);
+	int status = rwire_sge_copy(q->qp, comp_head(q), offset, data, n, true, &comp->run->why);
 
 	if (status != RMEM_WC_SUCCESS) {
 		comp_fail(comp, status, comp->run->why);

@@ -10,12 +10,11 @@
  */
 
 #include "../rsoft_access.h"
-#include "../rsoft_grace.h"
 #include "../rsoft_rq.h"
 #include "rwire.h"
 
-static void
-reply_owe(struct rwire_qp *q)
+void
+rwire_reply_owe(struct rwire_qp *q)
 {
 	if (q->is_listed)
 		return;
@@ -31,7 +30,7 @@ rwire_reply_ack(struct rwire_qp *q, uint32_t psn, uint8_t syndrome)
 	rsp->has_ack = true;
 	rsp->ack_psn = psn;
 	rsp->syndrome = syndrome;
-	reply_owe(q);
+	rwire_reply_owe(q);
 }
 
 void
@@ -40,7 +39,7 @@ rwire_reply_again(struct rwire_qp *q, const struct rwire_reply *reply)
 	q->rsp.again = *reply;
 	q->rsp.again.sent = 0;
 	q->rsp.has_again = true;
-	reply_owe(q);
+	rwire_reply_owe(q);
 }
 
 /* Copy the bytes of one READ response; false: the key does not allow it any more. */
@@ -165,20 +164,11 @@ reply_flush(struct rwire_qp *q)
 }
 
 bool
-rwire_reply_run(struct rwire_qp *q, unsigned int lcore)
+rwire_reply_run(struct rwire_qp *q)
 {
 	struct rwire_rsp *rsp = &q->rsp;
 	bool is_done, had_failed = rsp->has_failed;
 
-	if (rsp->is_inv_waiting) {
-		if (!rsoft_grace_over(lcore, rsp->inv_token)) {
-			q->is_busy = true;
-			reply_owe(q);
-			return false;
-		}
-		if (!rwire_resp_inv_end(q))
-			rsp->has_ack = false;
-	}
 	/* A QP in ERR acknowledges what it has executed, and reads no more memory. */
 	if (__atomic_load_n(&q->qp->state, __ATOMIC_ACQUIRE) != RMEM_QPS_RTS) {
 		rsp->has_again = false;
@@ -196,7 +186,7 @@ rwire_reply_run(struct rwire_qp *q, unsigned int lcore)
 	rte_ticketlock_unlock(&q->wire->tx_lock);
 	q->is_busy = !is_done;
 	if (!is_done)
-		reply_owe(q);
+		rwire_reply_owe(q);
 	if (rsp->has_failed && !had_failed)
 		rsoft_rq_fail(q->qp);
 	return is_done;

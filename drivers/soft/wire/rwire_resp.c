@@ -110,8 +110,9 @@ resp_place(struct rwire_qp *q, const struct rsoft_rqe *rqe, const struct rwire_p
 	return RMEM_WC_LOC_PROT_ERR;
 }
 
-bool
-rwire_resp_inv_end(struct rwire_qp *q)
+/* The grace period of a SEND_WITH_INV is over. False: the receive has been flushed. */
+static bool
+resp_inv_end(struct rwire_qp *q)
 {
 	struct rsoft_rqe *rqe;
 
@@ -145,7 +146,7 @@ resp_send_inv(struct rwire_qp *q, unsigned int lcore, const struct rsoft_rqe *rq
 		rsp->is_inv_waiting = true;
 		return RSP_WAIT;
 	}
-	return rwire_resp_inv_end(q) ? RSP_OK : RSP_DROP;
+	return resp_inv_end(q) ? RSP_OK : RSP_DROP;
 }
 
 static int
@@ -472,4 +473,21 @@ rwire_resp_pkt(struct rwire_qp *q, unsigned int lcore, const struct rwire_pkt *p
 		rsoft_rq_fail(q->qp);
 		break;
 	}
+}
+
+bool
+rwire_resp_run(struct rwire_qp *q, unsigned int lcore)
+{
+	struct rwire_rsp *rsp = &q->rsp;
+
+	if (rsp->is_inv_waiting) {
+		if (!rsoft_grace_over(lcore, rsp->inv_token)) {
+			q->is_busy = true;
+			rwire_reply_owe(q);
+			return false;
+		}
+		if (!resp_inv_end(q))
+			rsp->has_ack = false;
+	}
+	return rwire_reply_run(q);
 }

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Received packets: each is checked, and handed to the responder or the completer of its QP. */
+
+#include "rwire.h"
+
+/* The QP that a packet is for, in RTS or ERR; NULL: the packet is dropped. */
+static struct rwire_qp *
+rx_qp_of(struct rwire *wire, const struct rwire_frame *frame, uint32_t qpn)
+{
+	struct rsoft_qp *qp = __atomic_load_n(
+			&wire->dev->qps[qpn & wire->dev->qp_mask], __ATOMIC_ACQUIRE);
+	struct rwire_qp *q = NULL;
+
+	if (qp != NULL && qp->qp.qp_num == qpn &&
+			__atomic_load_n(&qp->state, __ATOMIC_ACQUIRE) != RMEM_QPS_RESET)
+		q = __atomic_load_n(&qp->wire, __ATOMIC_ACQUIRE);
+	if (q == NULL) {
+		RWIRE_COUNT(wire->stats.no_qp);
+		return NULL;
+	}
+	if (!rwire_addr_is_equal(&q->addr, &frame->flow.src)) {
+		RWIRE_COUNT(wire->stats.wrong_peer);
+		return NULL;
+	}
+	return q;
+}
+
+static void
+rx_request(struct rwire_qp *q, unsigned int lcore, const struct rwire_pkt *pkt)
+{
+	struct rwire_rsp *rsp = &q->rsp;
+
+	if (__atomic_load_n(&q->qp->state, __ATOMIC_ACQUIRE) != RMEM_QPS_RTS) {
+		/* The NAK, or the acknowledgement of an executed request, may have been lost. */
+		if (rsp->has_failed)
+			rwire_reply_ack(q, rsp->ack_psn, rsp->syndrome);
+		else if ((pkt->info & RWIRE_HAS_PAYLOAD) && rwire_psn_diff(pkt->psn, rsp->psn) < 0)
+			rwire_reply_ack(q, rsp->done_psn, RWIRE_AETH_ACK);
+		return;
+	}
+	rwire_resp_pkt(q, lcore, pkt);
+	/* Read the memory before the next request can write there. */
+	if (rsp->reply_head != rsp->reply_tail || rsp->has_again || rsp->is_inv_waiting)
+		rwire_resp_run(q, lcore);
+}
+
+static void
+rx_frame(struct rwire *wire, unsigned int lcore, struct rwire_frame *frame)
+{
+	struct rwire_pkt pkt;
+	struct rwire_qp *q;
+
+	if (!rwire_pkt_parse(frame->bth, frame->len, &pkt)) {
+		RWIRE_COUNT(wire->stats.malformed);
+		return;
+	}
+	if (frame->has_icrc &&
+			!rwire_icrc_is_good(
+					frame->bth, frame->len, &frame->flow, frame->is_id_known)) {
+		RWIRE_COUNT(wire->stats.icrc_errors);
+		return;
+	}
+	pkt.payload = frame->data + (pkt.payload - frame->bth);
+	q = rx_qp_of(wire, frame, pkt.qpn);
+	if (q == NULL)
+		return;
+	if (pkt.info & RWIRE_IS_REQUEST) {
+		rx_request(q, lcore, &pkt);
+		return;
+	}
+	rte_ticketlock_lock(&q->qp->sq.lock);
+	if (__atomic_load_n(&q->qp->state, __ATOMIC_ACQUIRE) == RMEM_QPS_RTS) {
+		rwire_comp_pkt(q, lcore, &pkt);
+		rwire_req_run(q, lcore);
+	}
+	rte_ticketlock_unlock(&q->qp->sq.lock);
+}
+
+/* Send the packets that responders owe. */
+static void
+rx_answer(struct rwire *wire, unsigned int lcore)
+{
+	struct rwire_qp *q, *next;
+
+	for (q = TAILQ_FIRST(&wire->owing); q != NULL; q = next) {
+		next = TAILQ_NEXT(q, next);
+		if (!rwire_resp_run(q, lcore))
+			continue;
+		TAILQ_REMOVE(&wire->owing, q, next);
+		q->is_listed = false;
+	}
+	rte_ticketlock_lock(&wire->tx_lock);
+	wire->port->ops->tx_flush(wire->port);
+	rte_ticketlock_unlock(&wire->tx_lock);
+}
+
+bool
+rwire_progress(struct rwire *wire, unsigned int lcore)
+{
+	struct rwire_frame *frames[RWIRE_RX_BURST];
+	uint64_t now = rwire_clock();
+	uint32_t i, n;
+	bool is_busy;
+
+	if (!rte_ticketlock_trylock(&wire->rx_lock))
+		return false;
+	RSOFT_COUNT(wire->nb_polls, 1);
+	n = wire->port->ops->rx_burst(wire->port, frames, RWIRE_RX_BURST);
+	for (i = 0; i < n; i++)
+		rx_frame(wire, lcore, frames[i]);
+	if (n == 0)
+		__atomic_store_n(&wire->quiet_at, now, __ATOMIC_RELAXED);
+	if (n != 0 || !TAILQ_EMPTY(&wire->owing))
+		rx_answer(wire, lcore);
+	is_busy = n != 0 || !TAILQ_EMPTY(&wire->owing);
+	rte_ticketlock_unlock(&wire->rx_lock);
+	return is_busy;
+}

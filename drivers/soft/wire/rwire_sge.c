@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* The bytes of a packet within the SGEs of a request or receive. */
+
+#include "../rsoft_access.h"
+#include "rwire.h"
+
+uint32_t
+rwire_sge_trim(const struct rmem_sge *sge, uint32_t num_sge, uint64_t offset, uint64_t n,
+		struct rmem_sge *out)
+{
+	uint32_t i, nb = 0;
+
+	for (i = 0; i < num_sge && n != 0; i++) {
+		uint64_t len = sge[i].length;
+
+		if (offset >= len) {
+			offset -= len;
+			continue;
+		}
+		len = RTE_MIN(len - offset, n);
+		out[nb].addr = sge[i].addr + offset;
+		out[nb].length = (uint32_t)len;
+		out[nb].lkey = sge[i].lkey;
+		nb++;
+		n -= len;
+		offset = 0;
+	}
+	return n == 0 ? nb : 0;
+}
+
+/* Translate SGEs to spans; inline data has no key. */
+static int
+sge_open(const struct rsoft_qp *qp, const struct rmem_send_wr *wr, const struct rmem_sge *sge,
+		uint32_t num_sge, uint32_t need, uint64_t n, struct rsoft_span *spans,
+		uint32_t *why)
+{
+	uint64_t total;
+	uint32_t i;
+
+	if ((wr->flags & RMEM_SEND_INLINE) == 0)
+		return rsoft_access_sges(qp, sge, num_sge, need, n, spans, &total, why)
+				? RMEM_WC_SUCCESS
+				: RMEM_WC_LOC_PROT_ERR;
+	for (i = 0; i < num_sge; i++) {
+		spans[i].ptr = (uint8_t *)(uintptr_t)sge[i].addr;
+		spans[i].length = sge[i].length;
+		spans[i].key = NULL;
+	}
+	return RMEM_WC_SUCCESS;
+}
+
+int
+rwire_sge_copy(const struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint64_t offset,
+		uint8_t *data, uint32_t n, bool is_to_sges, uint32_t *why)
+{
+	struct rsoft_span spans[RSOFT_MAX_SGE], flat = {.ptr = data, .length = n};
+	struct rmem_sge sge[RSOFT_MAX_SGE];
+	unsigned int side;
+	uint32_t nb;
+	int status;
+
+	if (n == 0)
+		return RMEM_WC_SUCCESS;
+	nb = rwire_sge_trim(wr->sg_list, wr->num_sge, offset, n, sge);
+	if (nb == 0)
+		return RMEM_WC_LOC_LEN_ERR;
+	status = sge_open(qp, wr, sge, nb, is_to_sges ? RSOFT_NEED_WRITE : RSOFT_NEED_READ, n,
+			spans, why);
+	if (status != RMEM_WC_SUCCESS)
+		return status;
+	side = is_to_sges ? rsoft_copy_all(spans, &flat, n) : rsoft_copy_all(&flat, spans, n);
+	return rsoft_copy_status(side, side, why);
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Packets that are sent: headers and ICRC; and the clock of timers. */
+
+#include <rte_cycles.h>
+
+#include "rwire.h"
+
+static uint64_t
+tx_tsc(void)
+{
+	return rte_rdtsc();
+}
+
+uint64_t (*rwire_clock)(void) = tx_tsc;
+
+struct rwire_frame *
+rwire_tx_get(struct rwire_qp *q)
+{
+	return q->wire->port->ops->tx_get(q->wire->port, &q->addr);
+}
+
+void
+rwire_tx_put(struct rwire_qp *q, struct rwire_frame *frame, struct rwire_pkt *pkt)
+{
+	struct rwire_port *port = q->wire->port;
+
+	pkt->qpn = q->qpn;
+	frame->len = rwire_pkt_build(frame->bth, pkt);
+	if (port->has_icrc)
+		rwire_icrc_set(frame->bth, frame->len, &frame->flow);
+	port->ops->tx_put(port, frame);
+}
