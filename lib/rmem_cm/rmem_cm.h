@@ -100,7 +100,8 @@ void rmem_cm_listener_destroy(struct rmem_cm_listener *listener);
 /**
  * Wait for a peer and connect a QP to its QP.
  *
- * An invalid request is rejected, and the call fails; it can be called again.
+ * An invalid request is rejected, and the call fails; it can be called again. Over TCP a peer that
+ * sends no complete request delays no other.
  *
  * Control path: waits, and allocates memory. One thread at a time for each listener.
  *

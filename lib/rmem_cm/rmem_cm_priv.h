@@ -67,6 +67,7 @@ struct rmem_cm_listener {
 	struct rdma_event_channel *channel; /**< Of rdma_cm. */
 	struct rdma_cm_id *id;              /**< Of rdma_cm. */
 	int fd;                             /**< Of TCP; -1: none. */
+	struct cm_tcp_pending *pending;     /**< Of TCP: without a complete request. */
 };
 
 struct rmem_cm_conn {

@@ -6,10 +6,14 @@
  * Connections of devices without rdma_cm, over TCP: the messages of rdma_cm (request, answer,
  * ready) between rmem programs, at the IP address of the device. The TCP connection remains open,
  * and its end is that of the connection of the QPs.
+ *
+ * A listener keeps the connections whose request is not complete, and waits for all of them at
+ * once, so a peer that sends nothing delays no other.
  */
 
 #include <errno.h>
 #include <poll.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -19,7 +23,8 @@
 
 #include "rmem_cm_priv.h"
 
-#define TCP_BACKLOG 16
+#define TCP_BACKLOG     16
+#define TCP_MAX_PENDING 16
 
 enum tcp_type {
 	TCP_REQUEST = 1,
@@ -33,6 +38,14 @@ struct tcp_head {
 	uint8_t type; /* enum tcp_type */
 	uint8_t size; /* of the message that follows */
 	uint8_t zero[2];
+};
+
+/* A connection whose request is not complete. */
+struct cm_tcp_pending {
+	int fd; /* -1: none */
+	uint64_t end_ms;
+	size_t size; /* bytes received */
+	uint8_t data[sizeof(struct tcp_head) + CM_MAX_SIZE];
 };
 
 /* Log errno; returns it as the -errno of rmem_cm_connect(). */
@@ -119,6 +132,21 @@ tcp_reject(int fd)
 	(void)send(fd, &head, sizeof(head), MSG_NOSIGNAL);
 }
 
+/* Whether the message that follows is of a type: 0, -ECONNREFUSED or -EBADMSG. */
+static int
+tcp_check_head(const struct tcp_head *head, enum tcp_type type)
+{
+	if (head->type == TCP_REJECT) {
+		CM_LOG(ERR, "peer: rejected the request");
+		return -ECONNREFUSED;
+	}
+	if (head->type == type && head->zero[0] == 0 && head->zero[1] == 0 &&
+			head->size <= CM_MAX_SIZE)
+		return 0;
+	CM_LOG(ERR, "peer: not a message of rmem: type %u, %u bytes", head->type, head->size);
+	return -EBADMSG;
+}
+
 /* Receive a message of a type; TCP_READY has no address, and leaves the peer as it is. */
 static int
 tcp_receive(int fd, enum tcp_type type, uint64_t end_ms, struct rmem_cm_peer *peer)
@@ -128,17 +156,10 @@ tcp_receive(int fd, enum tcp_type type, uint64_t end_ms, struct rmem_cm_peer *pe
 	int ret;
 
 	ret = tcp_move(fd, &head, sizeof(head), false, end_ms);
+	if (ret == 0)
+		ret = tcp_check_head(&head, type);
 	if (ret != 0)
 		return ret;
-	if (head.type == TCP_REJECT) {
-		CM_LOG(ERR, "peer: rejected the request");
-		return -ECONNREFUSED;
-	}
-	if (head.type != type || head.zero[0] != 0 || head.zero[1] != 0 ||
-			head.size > sizeof(message)) {
-		CM_LOG(ERR, "peer: not a message of rmem: type %u, %u bytes", head.type, head.size);
-		return -EBADMSG;
-	}
 	ret = tcp_move(fd, message, head.size, false, end_ms);
 	return ret == 0 && type != TCP_READY ? cm_unpack(message, head.size, peer) : ret;
 }
@@ -179,8 +200,13 @@ tcp_listen(struct rmem_cm_listener *listener, const struct sockaddr *addr)
 {
 	struct sockaddr_storage local;
 	const int one = 1;
-	int ret;
+	int i, ret;
 
+	listener->pending = calloc(TCP_MAX_PENDING, sizeof(*listener->pending));
+	if (listener->pending == NULL)
+		return -ENOMEM;
+	for (i = 0; i < TCP_MAX_PENDING; i++)
+		listener->pending[i].fd = -1;
 	cm_copy_sockaddr(addr, &local);
 	ret = tcp_socket(local.ss_family, &listener->fd);
 	if (ret != 0)
@@ -192,28 +218,177 @@ tcp_listen(struct rmem_cm_listener *listener, const struct sockaddr *addr)
 }
 
 static void
+tcp_drop(struct cm_tcp_pending *pending)
+{
+	close(pending->fd);
+	pending->fd = -1;
+}
+
+static void
 tcp_unlisten(struct rmem_cm_listener *listener)
 {
+	int i;
+
+	for (i = 0; listener->pending != NULL && i < TCP_MAX_PENDING; i++) {
+		if (listener->pending[i].fd >= 0)
+			tcp_drop(&listener->pending[i]);
+	}
+	free(listener->pending);
 	if (listener->fd >= 0)
 		close(listener->fd);
 }
 
+/* An entry for a connection; the one that has waited longest is dropped if all are in use. */
+static struct cm_tcp_pending *
+tcp_free_entry(struct rmem_cm_listener *listener)
+{
+	struct cm_tcp_pending *entry, *oldest = listener->pending;
+
+	for (entry = listener->pending; entry < listener->pending + TCP_MAX_PENDING; entry++) {
+		if (entry->fd < 0)
+			return entry;
+		if (entry->end_ms < oldest->end_ms)
+			oldest = entry;
+	}
+	CM_LOG(WARNING, "connection: closed without a request: %u others wait",
+			TCP_MAX_PENDING - 1);
+	tcp_drop(oldest);
+	return oldest;
+}
+
+/* Accept the connections that wait. */
+static int
+tcp_admit(struct rmem_cm_listener *listener, uint64_t end_ms)
+{
+	struct cm_tcp_pending *entry;
+	int i, fd;
+
+	for (i = 0; i < TCP_MAX_PENDING; i++) {
+		fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		if (fd < 0 && (errno == EINTR || errno == ECONNABORTED))
+			continue;
+		if (fd < 0)
+			return errno == EAGAIN || errno == EWOULDBLOCK ? 0 : tcp_error("accept");
+		entry = tcp_free_entry(listener);
+		entry->fd = fd;
+		entry->size = 0;
+		entry->end_ms = end_ms;
+	}
+	return 0;
+}
+
+/*
+ * Receive what there is of a request. 0: it is complete; -EAGAIN: not yet; -ECONNREFUSED: the peer
+ * has closed; -EBADMSG: it is not a request.
+ */
+static int
+tcp_read_request(struct cm_tcp_pending *pending)
+{
+	struct tcp_head head = {0};
+	size_t end = sizeof(head);
+	ssize_t n;
+	int ret;
+
+	for (;;) {
+		if (pending->size >= sizeof(head)) {
+			memcpy(&head, pending->data, sizeof(head));
+			ret = tcp_check_head(&head, TCP_REQUEST);
+			if (ret != 0)
+				return ret;
+			end = sizeof(head) + head.size;
+		}
+		if (pending->size == end)
+			return 0;
+		n = recv(pending->fd, pending->data + pending->size, end - pending->size, 0);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 && errno == EAGAIN ? -EAGAIN : -ECONNREFUSED;
+		pending->size += (size_t)n;
+	}
+}
+
+/*
+ * The first connection with a complete request, or one that is not valid, is *ready. Those that
+ * ended, or sent none for too long, are dropped.
+ */
+static int
+tcp_find_request(struct rmem_cm_listener *listener, struct cm_tcp_pending **ready)
+{
+	struct cm_tcp_pending *entry;
+	uint64_t now = cm_now_ms();
+	int ret;
+
+	for (entry = listener->pending; entry < listener->pending + TCP_MAX_PENDING; entry++) {
+		if (entry->fd < 0)
+			continue;
+		ret = tcp_read_request(entry);
+		*ready = entry;
+		if (ret == 0 || ret == -EBADMSG)
+			return ret;
+		if (ret != -EAGAIN || now >= entry->end_ms)
+			tcp_drop(entry);
+	}
+	return -EAGAIN;
+}
+
+/* Wait for a connection, or for more of a request. */
+static int
+tcp_wait_request(const struct rmem_cm_listener *listener, uint64_t end_ms)
+{
+	struct pollfd fds[1 + TCP_MAX_PENDING] = {{.fd = listener->fd, .events = POLLIN}};
+	uint64_t now = cm_now_ms(), until = end_ms;
+	int i;
+
+	for (i = 0; i < TCP_MAX_PENDING; i++) {
+		fds[1 + i].fd = listener->pending[i].fd; /* -1: ignored */
+		fds[1 + i].events = POLLIN;
+		if (fds[1 + i].fd >= 0)
+			until = RTE_MIN(until, listener->pending[i].end_ms);
+	}
+	if (now >= end_ms)
+		return -ETIMEDOUT;
+	if (poll(fds, RTE_DIM(fds), now < until ? (int)(until - now) : 0) < 0 && errno != EINTR)
+		return tcp_error("poll");
+	return 0;
+}
+
+/* The fd of a connection, and its request. */
+static int
+tcp_next_request(struct rmem_cm_listener *listener, uint32_t timeout_ms, int *fd,
+		struct rmem_cm_peer *from)
+{
+	uint64_t end_ms = cm_now_ms() + timeout_ms;
+	struct cm_tcp_pending *ready;
+	int ret;
+
+	for (;;) {
+		ret = tcp_admit(listener, cm_now_ms() + timeout_ms);
+		if (ret != 0)
+			return ret;
+		ret = tcp_find_request(listener, &ready);
+		if (ret != -EAGAIN)
+			break;
+		ret = tcp_wait_request(listener, end_ms);
+		if (ret != 0)
+			return ret;
+	}
+	*fd = ready->fd;
+	ready->fd = -1;
+	return ret != 0 ? ret
+			: cm_unpack(ready->data + sizeof(struct tcp_head),
+					  (uint32_t)(ready->size - sizeof(struct tcp_head)), from);
+}
+
+/* Answer a request, and wait until the peer is ready. */
 static int
 tcp_answer(struct rmem_cm_conn *conn, const struct rmem_cm_conf *conf,
-		const struct rmem_qp_addr *addr, uint64_t end_ms, struct rmem_cm_peer *from)
+		const struct rmem_qp_addr *addr, struct rmem_cm_peer *from)
 {
+	uint64_t end_ms = cm_now_ms() + conf->timeout_ms;
 	uint8_t message[CM_MAX_SIZE];
 	int ret;
 
-	ret = tcp_receive(conn->fd, TCP_REQUEST, end_ms, from);
-	if (ret == 0)
-		ret = tcp_check_peer(conn->fd, from);
-	if (ret == 0)
-		ret = cm_connect_qp(conf, &from->addr);
-	if (ret != 0) {
-		tcp_reject(conn->fd);
-		return ret;
-	}
 	ret = tcp_send(conn->fd, TCP_ANSWER, message,
 			cm_pack(addr, conf->data, conf->data_size, message), end_ms);
 	if (ret == 0)
@@ -228,26 +403,22 @@ tcp_accept(struct rmem_cm_listener *listener, const struct rmem_cm_conf *conf,
 		const struct rmem_qp_addr *addr, struct rmem_cm_conn *conn,
 		struct rmem_cm_peer *from)
 {
-	uint64_t end_ms = cm_now_ms() + conf->timeout_ms;
-	struct sockaddr_storage peer;
-	socklen_t len = sizeof(peer);
 	int ret;
 
 	if (memcmp(listener->gid, addr->gid, sizeof(addr->gid)) != 0) {
 		CM_LOG(ERR, "IP address: not of the QP's device");
 		return -ENODEV;
 	}
-	do {
-		ret = tcp_wait(listener->fd, POLLIN, end_ms);
-		if (ret != 0)
-			return ret;
-		conn->fd = accept4(listener->fd, (struct sockaddr *)&peer, &len,
-				SOCK_CLOEXEC | SOCK_NONBLOCK);
-	} while (conn->fd < 0 && (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED));
-	if (conn->fd < 0)
-		return tcp_error("accept");
-	/* The timeout applies again to the messages of a peer that has connected. */
-	return tcp_answer(conn, conf, addr, cm_now_ms() + conf->timeout_ms, from);
+	ret = tcp_next_request(listener, conf->timeout_ms, &conn->fd, from);
+	if (ret == 0)
+		ret = tcp_check_peer(conn->fd, from);
+	if (ret == 0)
+		ret = cm_connect_qp(conf, &from->addr);
+	if (ret == 0)
+		return tcp_answer(conn, conf, addr, from);
+	if (conn->fd >= 0)
+		tcp_reject(conn->fd);
+	return ret;
 }
 
 /* Connect from the address of the QP, which the peer checks. */
