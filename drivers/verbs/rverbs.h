@@ -60,14 +60,20 @@ enum rverbs_choice {
 	RVERBS_OFF,
 };
 
+/* How QPs are connected. */
+enum rverbs_cm {
+	RVERBS_CM_RDMA = 0,
+	RVERBS_CM_TCP,
+};
+
 /* As requested; missing values are determined when the device is opened. */
 struct rverbs_args {
 	char ibdev[RVERBS_NAME_SIZE]; /* empty: the only one there is */
 	char gid[RVERBS_NAME_SIZE];   /* an index, an address, or empty: the best one */
-	uint32_t port;
-	uint32_t mtu;     /* bytes, or 0: what the port has */
+	uint8_t port;
+	uint8_t mtu;      /* enum ibv_mtu, or 0: what the port has */
 	uint8_t mw_quirk; /* enum rverbs_choice */
-	bool is_cm_tcp;   /* QPs are connected over TCP, not with rdma_cm */
+	uint8_t cm;       /* enum rverbs_cm */
 };
 
 /* The port in use. */

@@ -2,131 +2,42 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Arguments of the verbs device. */
+/* Arguments of the verbs device: one row each. */
 
-#include <ctype.h>
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
-
-#include <rte_bitops.h>
-#include <rte_kvargs.h>
 
 #include "rverbs.h"
 
-static int
-arg_text(const char *key, const char *value, char *to)
-{
-	if (value[0] == '\0' || strlen(value) >= RVERBS_NAME_SIZE) {
-		RVERBS_LOG(ERR, "%s='%s': length out of range (1 to %d characters)", key, value,
-				RVERBS_NAME_SIZE - 1);
-		return -EINVAL;
-	}
-	memcpy(to, value, strlen(value) + 1);
-	return 0;
-}
-
-static int
-arg_number(const char *key, const char *value, uint32_t min, uint32_t max, uint32_t *to)
-{
-	unsigned long number;
-	char *end;
-
-	errno = 0;
-	number = strtoul(value, &end, 10);
-	if (!isdigit((unsigned char)value[0]) || *end != '\0') {
-		RVERBS_LOG(ERR, "%s='%s': not a number", key, value);
-		return -EINVAL;
-	}
-	if (errno != 0 || number < min || number > max) {
-		RVERBS_LOG(ERR, "%s=%s: out of range (%u to %u)", key, value, min, max);
-		return -EINVAL;
-	}
-	*to = (uint32_t)number;
-	return 0;
-}
-
-static int
-arg_choice(const char *key, const char *value, uint8_t *to)
-{
-	static const char *const names[] = {
-			[RVERBS_AUTO] = "auto", [RVERBS_ON] = "on", [RVERBS_OFF] = "off"};
-	unsigned int i;
-
-	for (i = 0; i < RTE_DIM(names); i++) {
-		if (strcmp(value, names[i]) == 0) {
-			*to = (uint8_t)i;
-			return 0;
-		}
-	}
-	RVERBS_LOG(ERR, "%s='%s': unknown value (auto, on or off)", key, value);
-	return -EINVAL;
-}
-
-static int
-arg_cm(const char *key, const char *value, bool *is_tcp)
-{
-	*is_tcp = strcmp(value, "tcp") == 0;
-	if (*is_tcp || strcmp(value, "rdma") == 0)
-		return 0;
-	RVERBS_LOG(ERR, "%s='%s': unknown value (rdma or tcp)", key, value);
-	return -EINVAL;
-}
-
-static int
-arg_set(const char *key, const char *value, struct rverbs_args *args)
-{
-	int ret;
-
-	if (value == NULL)
-		value = "";
-	if (strcmp(key, "ibdev") == 0)
-		return arg_text(key, value, args->ibdev);
-	if (strcmp(key, "gid") == 0)
-		return arg_text(key, value, args->gid);
-	if (strcmp(key, "port") == 0)
-		return arg_number(key, value, 1, 255, &args->port);
-	if (strcmp(key, "mtu") == 0) {
-		ret = arg_number(key, value, 256, 4096, &args->mtu);
-		if (ret == 0 && !rte_is_power_of_2(args->mtu)) {
-			RVERBS_LOG(ERR, "mtu=%u: not a path MTU (256, 512, 1024, 2048 or 4096)",
-					args->mtu);
-			ret = -EINVAL;
-		}
-		return ret;
-	}
-	if (strcmp(key, "cm") == 0)
-		return arg_cm(key, value, &args->is_cm_tcp);
-	if (strcmp(key, "mw_quirk") == 0)
-		return arg_choice(key, value, &args->mw_quirk);
-	RVERBS_LOG(ERR, "arguments: unknown key: '%s' (see doc/driver_verbs.md)", key);
-	return -EINVAL;
-}
+static const char *const choices[] = {
+		[RVERBS_AUTO] = "auto", [RVERBS_ON] = "on", [RVERBS_OFF] = "off"};
+static const char *const transports[] = {[RVERBS_CM_RDMA] = "rdma", [RVERBS_CM_TCP] = "tcp"};
+static const char *const mtus[] = {[0] = "active",
+		[IBV_MTU_256] = "256",
+		[IBV_MTU_512] = "512",
+		[IBV_MTU_1024] = "1024",
+		[IBV_MTU_2048] = "2048",
+		[IBV_MTU_4096] = "4096"};
 
 int
 rverbs_args_parse(const char *str, struct rverbs_args *args)
 {
-	struct rte_kvargs *list;
-	unsigned int i;
-	int ret = 0;
+	const struct rmem_arg rows[] = {
+			RMEM_ARG_TEXT_ROW(struct rverbs_args, ibdev),
+			RMEM_ARG_TEXT_ROW(struct rverbs_args, gid),
+			RMEM_ARG_NUMBER_ROW(struct rverbs_args, port, 1, 1, UINT8_MAX),
+			RMEM_ARG_WORD_ROW(struct rverbs_args, mtu, 0, mtus, RTE_DIM(mtus)),
+			RMEM_ARG_WORD_ROW(struct rverbs_args, cm, RVERBS_CM_RDMA, transports,
+					RTE_DIM(transports)),
+			RMEM_ARG_WORD_ROW(struct rverbs_args, mw_quirk, RVERBS_AUTO, choices,
+					RTE_DIM(choices)),
+	};
+	const struct rmem_args_table table = {
+			.prefix = "rmem_verbs",
+			.page = "doc/driver_verbs.md",
+			.args = rows,
+			.nb_args = RTE_DIM(rows),
+			.logtype = rverbs_logtype,
+	};
 
-	memset(args, 0, sizeof(*args));
-	args->port = 1;
-	if (str == NULL || str[0] == '\0')
-		return 0;
-	list = rte_kvargs_parse(str, NULL);
-	if (list == NULL) {
-		RVERBS_LOG(ERR, "arguments: not key=value,key=value: '%s'", str);
-		return -EINVAL;
-	}
-	for (i = 0; i < list->count && ret == 0; i++) {
-		if (rte_kvargs_count(list, list->pairs[i].key) > 1) {
-			RVERBS_LOG(ERR, "arguments: repeated key: '%s'", list->pairs[i].key);
-			ret = -EINVAL;
-		} else {
-			ret = arg_set(list->pairs[i].key, list->pairs[i].value, args);
-		}
-	}
-	rte_kvargs_free(list);
-	return ret;
+	return rmem_args_parse(&table, str, args);
 }

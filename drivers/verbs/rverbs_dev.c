@@ -176,7 +176,7 @@ dev_info_get(struct rmem_dev *base, struct rmem_dev_info *info)
 	const struct ibv_device_attr *attr = &dev->attr.orig_attr;
 
 	info->capa = dev->capa;
-	if (dev->args.is_cm_tcp) {
+	if (dev->args.cm == RVERBS_CM_TCP) {
 		info->capa |= RMEM_DEV_CAPA_CM_TCP;
 		memcpy(info->gid, dev->port.gid.raw, sizeof(info->gid));
 	}

@@ -132,7 +132,6 @@ static int
 port_check(struct rverbs_dev *dev, const struct ibv_port_attr *attr)
 {
 	const char *name = dev->context->device->name;
-	uint32_t mtu;
 
 	if (attr->state != IBV_PORT_ACTIVE) {
 		RVERBS_LOG(ERR, "%s: port %u is not active: state %d (check the link)", name,
@@ -141,13 +140,13 @@ port_check(struct rverbs_dev *dev, const struct ibv_port_attr *attr)
 	}
 	dev->port.mtu = (uint8_t)attr->active_mtu;
 	if (dev->args.mtu != 0) {
-		mtu = (uint32_t)rte_log2_u32(dev->args.mtu) - 7;
-		if (mtu > dev->port.mtu) {
+		if (dev->args.mtu > dev->port.mtu) {
 			RVERBS_LOG(ERR, "%s: mtu=%u: above that of the port (%u, port %u)", name,
-					dev->args.mtu, 128u << attr->active_mtu, dev->args.port);
+					128u << dev->args.mtu, 128u << attr->active_mtu,
+					dev->args.port);
 			return -EINVAL;
 		}
-		dev->port.mtu = (uint8_t)mtu;
+		dev->port.mtu = dev->args.mtu;
 	}
 	return 0;
 }
@@ -163,18 +162,19 @@ rverbs_port_open(struct rverbs_dev *dev)
 				dev->args.port, dev->attr.orig_attr.phys_port_cnt);
 		return -EINVAL;
 	}
-	ret = rverbs_err_code(ibv_query_port(dev->context, (uint8_t)dev->args.port, &attr),
-			RVERBS_ERR_OPEN, "ibv_query_port");
+	ret = rverbs_err_code(ibv_query_port(dev->context, dev->args.port, &attr), RVERBS_ERR_OPEN,
+			"ibv_query_port");
 	if (ret == 0)
 		ret = port_check(dev, &attr);
-	if (ret == 0 && dev->args.is_cm_tcp && attr.link_layer != IBV_LINK_LAYER_ETHERNET) {
+	if (ret == 0 && dev->args.cm == RVERBS_CM_TCP &&
+			attr.link_layer != IBV_LINK_LAYER_ETHERNET) {
 		RVERBS_LOG(ERR, "%s: cm=tcp: port %u is not RoCE: its GIDs are not IP addresses",
 				dev->context->device->name, dev->args.port);
 		ret = -EINVAL;
 	}
 	if (ret != 0)
 		return ret;
-	dev->port.num = (uint8_t)dev->args.port;
+	dev->port.num = dev->args.port;
 	dev->port.link_layer = attr.link_layer;
 	dev->port.lid = attr.lid;
 	dev->port.max_msg_size = attr.max_msg_sz;

@@ -23,6 +23,7 @@
 #include <rte_branch_prediction.h>
 
 #include <rmem.h>
+#include <rmem_args.h>
 #include <rmem_log.h>
 #include <rmem_pages.h>
 #include <rmem_thread.h>

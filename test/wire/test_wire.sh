@@ -178,7 +178,7 @@ test_refusals() {
 		'ip=127.0.5.1: device 0 of this process has that address' \
 		soft0,ip=127.0.5.1 --dev "soft1,ip=127.0.5.1,port=shm:twice-$$"
 	run_refused 'mtu= that is no MTU' 'mtu=1000: not a path MTU' soft0,ip=127.0.5.2,mtu=1000
-	run_refused 'mtu= out of range' 'mtu=8192: out of range' soft0,ip=127.0.5.2,mtu=8192
+	run_refused 'mtu= out of range' "mtu='8192': invalid value" soft0,ip=127.0.5.2,mtu=8192
 	run_refused 'a fault that is unknown' "fault=lost:1: 'lost:1' is not loss" \
 		'soft0,ip=127.0.5.2,fault=lost:1'
 	run_refused 'a probability over 1' "fault=loss:1.1: 'loss:1.1' is not loss" \
