@@ -193,7 +193,7 @@ QUEUES = [
     m('resp-imm-count', SOFT + 'rsoft_resp.c', 'if (to.key != NULL)\n', 'if (false)\n',
       'WRITE_WITH_IMM is counted', ['counter', 'conformance']),
     m('resp-state', SOFT + 'rsoft_resp.c',
-      'if (unlikely(__atomic_load_n(&peer->state, __ATOMIC_ACQUIRE) != RMEM_QPS_RTS)) {',
+      'if (unlikely(!rsoft_state_is_responding(__atomic_load_n(&peer->state, __ATOMIC_ACQUIRE)))) {',
       'if (false) {', 'a QP in ERR consumes no receive',
       ['qp_state', 'threads', 'rcu', 'conformance'],
       'the receives of a QP in ERR are flushed: a message that gets one between the two steps is '
@@ -226,8 +226,8 @@ QUEUES = [
     m('cq-overrun', SOFT + 'rsoft_post.c', 'return -EIO;', 'return 0;', 'an overrun is reported',
       ['cq']),
     m('post-reset', SOFT + 'rsoft_post.c',
-      'uint32_t n;\n\tint ret;\n\n\tif (unlikely(__atomic_load_n(&qp->state, __ATOMIC_RELAXED) == '
-      'RMEM_QPS_RESET))', 'uint32_t n;\n\tint ret;\n\n\tif (unlikely(qp == NULL))', 'a post in RESET is refused',
+      'uint32_t n;\n\tint ret;\n\n\tif (unlikely(__atomic_load_n(&qp->state, __ATOMIC_RELAXED) < '
+      'RMEM_QPS_RTS))', 'uint32_t n;\n\tint ret;\n\n\tif (unlikely(qp == NULL))', 'a post in RESET is refused',
       ['qp_state', 'conformance']),
     m('qp-drop-recvs', SOFT + 'rsoft_qp.c', 'rsoft_inline_drop(qp);', ';',
       'a reset drops the receives', ['qp_state', 'queue', 'conformance']),

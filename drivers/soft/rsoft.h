@@ -58,6 +58,8 @@ extern int rsoft_logtype;
 #define RSOFT_COUNT(counter, n) __atomic_store_n(&(counter), (counter) + (n), __ATOMIC_RELAXED)
 
 #define RSOFT_MAX_ENGINES     8
+#define RSOFT_MAX_RD_ATOMIC   16
+#define RSOFT_MTU_NONE        5 /* 4096, in verbs' encoding: without packets */
 #define RSOFT_MAX_SGE         16
 #define RSOFT_MAX_DEPTH       16 /* of keys over keys */
 #define RSOFT_MAX_INLINE_RECV 64
@@ -364,12 +366,14 @@ struct rsoft_qp {
 	uint32_t psn;          /* initial PSN */
 	struct rmem_qp_conn conn;
 	TAILQ_ENTRY(rsoft_qp) next; /* in rsoft_dev::pending or its engine's list */
-	rte_ticketlock_t ctl_lock;  /* of connect, set_error and reset; the outermost */
+	rte_ticketlock_t ctl_lock;  /* of transitions by calls; the outermost */
 
 	struct rsoft_sq sq __rte_cache_aligned;
 	struct rmem_dev_stats stats __rte_cache_aligned; /* by the executor of sq */
 	struct rsoft_rq rq;
-	uint64_t bad_rkeys; /* counter: of requests of peers; atomic */
+	uint64_t bad_rkeys;      /* counter: of requests of peers; atomic */
+	struct rmem_qp_attr set; /* attributes as set, for queries; under rsoft_domain::lock */
+	uint32_t conf_access;    /* access at creation */
 };
 
 TAILQ_HEAD(rsoft_qp_list, rsoft_qp);
@@ -486,14 +490,25 @@ rsoft_key_at(const struct rsoft_dev *dev, uint32_t key_num)
 	return &dev->keys[likely(slot < dev->nb_keys) ? slot : 0];
 }
 
-/* Move a QP from RTS to ERR; true if the caller made the transition. */
+/* Whether a QP in that state executes requests of its peer. */
+static inline bool
+rsoft_state_is_responding(uint32_t state)
+{
+	return state - RMEM_QPS_RTR <= RMEM_QPS_SQE - RMEM_QPS_RTR;
+}
+
+/* Move a QP to ERR, unless it is in RESET; true if the caller made the transition. */
 static inline bool
 rsoft_qp_to_err(struct rsoft_qp *qp)
 {
-	uint32_t state = RMEM_QPS_RTS;
+	uint32_t state = __atomic_load_n(&qp->state, __ATOMIC_RELAXED);
 
-	return __atomic_compare_exchange_n(&qp->state, &state, RMEM_QPS_ERR, false,
-			__ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+	do {
+		if (state == RMEM_QPS_RESET || state == RMEM_QPS_ERR)
+			return false;
+	} while (!__atomic_compare_exchange_n(&qp->state, &state, RMEM_QPS_ERR, false,
+			__ATOMIC_SEQ_CST, __ATOMIC_RELAXED));
+	return true;
 }
 
 #endif /* RSOFT_H */

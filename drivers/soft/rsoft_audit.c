@@ -196,7 +196,12 @@ qp_state_is_valid(const struct rsoft_qp *qp, uint64_t qp_num)
 		/* With its CQ lost there was nowhere to flush receives to. */
 		return rsoft_cq_is_overrun(qp->qp.recv_cq) ||
 				RSOFT_HOLDS(qp->rq.prod == qp->rq.cons, "QP in ERR", qp_num);
+	case RMEM_QPS_INIT:
+	case RMEM_QPS_RTR:
+		return RSOFT_HOLDS(
+				sq->prod == sq->cons && sq->posted == 0, "QP before RTS", qp_num);
 	case RMEM_QPS_RTS:
+	case RMEM_QPS_SQD:
 		return true;
 	default:
 		return RSOFT_HOLDS(qp->state == RMEM_QPS_RTS, "QP", qp_num);

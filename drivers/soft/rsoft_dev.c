@@ -253,6 +253,7 @@ const struct rmem_driver rsoft_driver = {
 						.qp_connect = rsoft_qp_connect,
 						.qp_create = rsoft_qp_create,
 						.qp_destroy = rsoft_qp_destroy,
+						.qp_modify = rsoft_qp_modify,
 						.qp_query = rsoft_qp_query,
 						.qp_reset = rsoft_qp_reset,
 						.qp_set_error = rsoft_qp_set_error,

@@ -119,7 +119,7 @@ rsoft_post_send(struct rmem_qp *base, const struct rmem_send_wr *wr, uint16_t nb
 	uint32_t n;
 	int ret;
 
-	if (unlikely(__atomic_load_n(&qp->state, __ATOMIC_RELAXED) == RMEM_QPS_RESET))
+	if (unlikely(__atomic_load_n(&qp->state, __ATOMIC_RELAXED) < RMEM_QPS_RTS))
 		return -EBUSY;
 	if (unlikely(lcore >= RTE_MAX_LCORE))
 		return -EINVAL;
@@ -150,7 +150,7 @@ rsoft_post_bind_mw(struct rmem_qp *base, struct rmem_mw *mw, const struct rmem_m
 		wr.bind_mw.length = bind->bind_info.length;
 		wr.bind_mw.access = bind->bind_info.access;
 	}
-	if (__atomic_load_n(&qp->state, __ATOMIC_RELAXED) == RMEM_QPS_RESET)
+	if (__atomic_load_n(&qp->state, __ATOMIC_RELAXED) < RMEM_QPS_RTS)
 		return -EBUSY;
 	if (lcore >= RTE_MAX_LCORE)
 		return -EINVAL;

@@ -3,7 +3,8 @@
  */
 
 /*
- * Queue pairs; see rsoft_qp.h.
+ * Queue pairs; see rsoft_qp.h. Transitions to RTR, RTS and SQD are by compare-and-swap from the
+ * state that the class checked, since an error may move the QP to ERR at any time.
  *
  * A life of a QP is from its connect to its reset. Invariant: receives and requests of one life are
  * flushed or dropped in that life only. Whatever flushes is ordered against the next connect:
@@ -87,7 +88,7 @@ rsoft_qp_create(struct rmem_qp *base, const struct rmem_qp_conf *conf)
 	qp->dev = dev;
 	rte_ticketlock_init(&qp->ctl_lock);
 	qp->state = RMEM_QPS_RESET;
-	qp->access = conf->access;
+	qp->access = qp->conf_access = conf->access;
 	qp->pd = base->pd->handle;
 	qp->sig_all = (conf->flags & RMEM_QP_SIG_ALL) != 0;
 	qp->limits.capa = rsoft_profile_of(dev)->capa;
@@ -126,35 +127,231 @@ fail:
 	return ret;
 }
 
+/* Connect to the peer's device of this process, or through the wire. Under the domain's lock. */
+static int
+qp_reach(struct rsoft_qp *qp, const struct rmem_qp_conn *conn)
+{
+	int ret = 0;
+
+	if (conn->remote.qp_num >> 24 != 0)
+		return -EINVAL;
+	if (rsoft_addr_dev(&conn->remote) == NULL ||
+			(qp->dev->args.loop != 0 && qp->dev->wire != NULL))
+		ret = rwire_qp_connect(qp, conn);
+	if (ret == 0) {
+		qp->conn = *conn;
+		qp->is_queued = qp->dev->nb_engines != 0 || qp->wire != NULL;
+	}
+	return ret;
+}
+
+/* The attributes of a connection in one call. */
+static void
+qp_set_conn(struct rsoft_qp *qp, const struct rmem_qp_conn *conn)
+{
+	struct rmem_qp_attr *set = &qp->set;
+
+	memcpy(set->ah.dgid, conn->remote.gid, sizeof(set->ah.dgid));
+	set->ah.dlid = conn->remote.lid;
+	set->ah.is_global = 1;
+	set->ah.hop_limit = 64;
+	set->ah.port_num = set->port_num = 1;
+	set->path_mtu = conn->remote.mtu != 0 ? conn->remote.mtu : RSOFT_MTU_NONE;
+	set->dest_qp_num = conn->remote.qp_num;
+	set->rq_psn = conn->remote.psn;
+	set->timeout = conn->timeout;
+	set->retry_cnt = conn->retry_cnt;
+	set->rnr_retry = conn->rnr_retry;
+	set->min_rnr_timer = conn->min_rnr_timer;
+	set->max_rd_atomic = set->max_dest_rd_atomic = RSOFT_MAX_RD_ATOMIC;
+}
+
+static void
+tell_unreachable(const struct rmem_qp *base, const struct rmem_qp_conn *conn, int ret)
+{
+	if (ret == -EINVAL)
+		RSOFT_LOG(ERR, "QP 0x%06x: not connected: QP number 0x%x over 0xffffff, or GID not of a soft device of this process and not reachable with ip=",
+				base->qp_num, conn->remote.qp_num);
+}
+
 int
 rsoft_qp_connect(struct rmem_qp *base, const struct rmem_qp_conn *conn)
 {
 	struct rsoft_qp *qp = qp_of(base);
-	int ret = 0;
+	int ret = -EBUSY;
 
 	rte_ticketlock_lock(&qp->ctl_lock);
 	rte_ticketlock_lock(&rsoft_domain->lock);
-	if (qp->state != RMEM_QPS_RESET) {
-		ret = -EBUSY;
-	} else if (conn->remote.qp_num >> 24 != 0) {
-		ret = -EINVAL;
-	} else if (rsoft_addr_dev(&conn->remote) == NULL ||
-			(qp->dev->args.loop != 0 && qp->dev->wire != NULL)) {
-		ret = rwire_qp_connect(qp, conn);
-	}
+	if (qp->state == RMEM_QPS_RESET)
+		ret = qp_reach(qp, conn);
 	if (ret == 0) {
-		qp->conn = *conn;
-		qp->is_queued = qp->dev->nb_engines != 0 || qp->wire != NULL;
+		qp_set_conn(qp, conn);
 		__atomic_store_n(&qp->state, RMEM_QPS_RTS, __ATOMIC_RELEASE);
 	}
 	rte_ticketlock_unlock(&rsoft_domain->lock);
 	rte_ticketlock_unlock(&qp->ctl_lock);
 	if (ret == -EBUSY)
 		RSOFT_LOG(ERR, "QP 0x%06x: not connected: not in RESET", base->qp_num);
-	if (ret == -EINVAL)
-		RSOFT_LOG(ERR, "QP 0x%06x: not connected: QP number 0x%x over 0xffffff, or GID not of a soft device of this process and not reachable with ip=",
-				base->qp_num, conn->remote.qp_num);
+	tell_unreachable(base, conn, ret);
 	return ret;
+}
+
+/* Refuse attributes that the device has one value of, or can't change. */
+static int
+modify_check(const struct rsoft_qp *qp, const struct rmem_qp_attr *attr, uint32_t mask)
+{
+	if (((mask & RMEM_QP_PORT) != 0 && attr->port_num != 1) ||
+			((mask & RMEM_QP_AV) != 0 && attr->ah.port_num != 1) ||
+			((mask & RMEM_QP_PKEY_INDEX) != 0 && attr->pkey_index != 0)) {
+		RSOFT_LOG(ERR, "QP 0x%06x: the device has port 1 and P_Key index 0 only",
+				qp->qp.qp_num);
+		return -EINVAL;
+	}
+	if ((mask & RMEM_QP_AV) != 0 && attr->cur_state == RMEM_QPS_SQD) {
+		RSOFT_LOG(ERR, "QP 0x%06x: the path of a connected QP can't change", qp->qp.qp_num);
+		return -EOPNOTSUPP;
+	}
+	return 0;
+}
+
+/* The connection with the attributes of mask. */
+static void
+modify_conn(const struct rmem_qp_attr *attr, uint32_t mask, struct rmem_qp_conn *conn)
+{
+	if ((mask & RMEM_QP_AV) != 0) {
+		memcpy(conn->remote.gid, attr->ah.dgid, sizeof(conn->remote.gid));
+		conn->remote.lid = attr->ah.dlid;
+	}
+	if ((mask & RMEM_QP_DEST_QPN) != 0)
+		conn->remote.qp_num = attr->dest_qp_num;
+	if ((mask & RMEM_QP_RQ_PSN) != 0)
+		conn->remote.psn = attr->rq_psn;
+	if ((mask & RMEM_QP_PATH_MTU) != 0)
+		conn->remote.mtu = (uint8_t)attr->path_mtu;
+	if ((mask & RMEM_QP_TIMEOUT) != 0)
+		conn->timeout = attr->timeout;
+	if ((mask & RMEM_QP_RETRY_CNT) != 0)
+		conn->retry_cnt = attr->retry_cnt;
+	if ((mask & RMEM_QP_RNR_RETRY) != 0)
+		conn->rnr_retry = attr->rnr_retry;
+	if ((mask & RMEM_QP_MIN_RNR_TIMER) != 0)
+		conn->min_rnr_timer = attr->min_rnr_timer;
+}
+
+/* Store the attributes of mask for queries. */
+static void
+modify_set(struct rmem_qp_attr *set, const struct rmem_qp_attr *attr, uint32_t mask)
+{
+	if ((mask & RMEM_QP_AV) != 0)
+		set->ah = attr->ah;
+	if ((mask & RMEM_QP_PORT) != 0)
+		set->port_num = attr->port_num;
+	if ((mask & RMEM_QP_DEST_QPN) != 0)
+		set->dest_qp_num = attr->dest_qp_num;
+	if ((mask & RMEM_QP_RQ_PSN) != 0)
+		set->rq_psn = attr->rq_psn;
+	if ((mask & RMEM_QP_PATH_MTU) != 0)
+		set->path_mtu = attr->path_mtu;
+	if ((mask & RMEM_QP_TIMEOUT) != 0)
+		set->timeout = attr->timeout;
+	if ((mask & RMEM_QP_RETRY_CNT) != 0)
+		set->retry_cnt = attr->retry_cnt;
+	if ((mask & RMEM_QP_RNR_RETRY) != 0)
+		set->rnr_retry = attr->rnr_retry;
+	if ((mask & RMEM_QP_MIN_RNR_TIMER) != 0)
+		set->min_rnr_timer = attr->min_rnr_timer;
+	if ((mask & RMEM_QP_MAX_QP_RD_ATOMIC) != 0)
+		set->max_rd_atomic = attr->max_rd_atomic;
+	if ((mask & RMEM_QP_MAX_DEST_RD_ATOMIC) != 0)
+		set->max_dest_rd_atomic = attr->max_dest_rd_atomic;
+}
+
+static void
+qp_set_access(struct rsoft_qp *qp, uint32_t access)
+{
+	rte_ticketlock_lock(&qp->rq.lock);
+	__atomic_store_n(&qp->access, (qp->access & RSOFT_QP_INLINE) | access, __ATOMIC_RELAXED);
+	rte_ticketlock_unlock(&qp->rq.lock);
+}
+
+/* Under ctl_lock and the domain's lock. An error of the QP may happen at any time: -EBUSY. */
+static int
+modify_do(struct rsoft_qp *qp, const struct rmem_qp_attr *attr, uint32_t mask)
+{
+	struct rmem_qp_conn conn = qp->conn;
+	uint32_t state = attr->cur_state;
+	int ret = 0;
+
+	if (attr->state == RMEM_QPS_RTR) {
+		modify_conn(attr, mask, &conn);
+		ret = qp_reach(qp, &conn);
+	} else {
+		modify_conn(attr, mask, &qp->conn);
+	}
+	if (ret != 0)
+		return ret;
+	if ((mask & RMEM_QP_SQ_PSN) != 0)
+		qp->psn = attr->sq_psn;
+	if (attr->state == RMEM_QPS_RTS && state == RMEM_QPS_RTR)
+		rwire_qp_start(qp);
+	if (!__atomic_compare_exchange_n(&qp->state, &state, attr->state, false, __ATOMIC_SEQ_CST,
+			    __ATOMIC_RELAXED))
+		return -EBUSY;
+	modify_set(&qp->set, attr, mask);
+	return 0;
+}
+
+/* The part under locks that are taken before the domain's. */
+static void
+modify_end(struct rsoft_qp *qp, const struct rmem_qp_attr *attr, uint32_t mask)
+{
+	if ((mask & RMEM_QP_ACCESS_FLAGS) != 0)
+		qp_set_access(qp, attr->access);
+	if ((mask & RMEM_QP_TIMEOUT) != 0)
+		rwire_qp_set_timeout(qp);
+	/* Then no lcore begins a further request. */
+	if (attr->state == RMEM_QPS_SQD)
+		rsoft_grace_wait();
+}
+
+int
+rsoft_qp_modify(struct rmem_qp *base, const struct rmem_qp_attr *attr, uint32_t mask)
+{
+	struct rsoft_qp *qp = qp_of(base);
+	int ret;
+
+	ret = modify_check(qp, attr, mask);
+	if (ret != 0)
+		return ret;
+	rte_ticketlock_lock(&qp->ctl_lock);
+	rte_ticketlock_lock(&rsoft_domain->lock);
+	ret = -EBUSY;
+	if (__atomic_load_n(&qp->state, __ATOMIC_RELAXED) == attr->cur_state)
+		ret = modify_do(qp, attr, mask);
+	rte_ticketlock_unlock(&rsoft_domain->lock);
+	if (ret == 0)
+		modify_end(qp, attr, mask);
+	rte_ticketlock_unlock(&qp->ctl_lock);
+	if (ret == -EBUSY)
+		RSOFT_LOG(ERR, "QP 0x%06x: not modified: no longer in state %u", base->qp_num,
+				attr->cur_state);
+	if (attr->state == RMEM_QPS_RTR)
+		tell_unreachable(base, &qp->conn, ret);
+	return ret;
+}
+
+/* In SQD: whether begun requests are in progress. */
+static bool
+qp_is_draining(struct rsoft_qp *qp)
+{
+	bool is_draining;
+
+	rte_ticketlock_lock(&qp->ctl_lock);
+	rte_ticketlock_lock(&qp->sq.lock);
+	is_draining = qp->sq.wait == RSOFT_WAIT_GRACE || rwire_qp_has_begun(qp);
+	rte_ticketlock_unlock(&qp->sq.lock);
+	rte_ticketlock_unlock(&qp->ctl_lock);
+	return is_draining;
 }
 
 int
@@ -162,11 +359,13 @@ rsoft_qp_query(struct rmem_qp *base, struct rmem_qp_attr *attr)
 {
 	struct rsoft_qp *qp = qp_of(base);
 
-	memset(attr, 0, sizeof(*attr));
 	rte_ticketlock_lock(&rsoft_domain->lock);
-	attr->state = __atomic_load_n(&qp->state, __ATOMIC_RELAXED);
+	*attr = qp->set;
+	attr->sq_psn = qp->psn;
+	attr->state = attr->cur_state = __atomic_load_n(&qp->state, __ATOMIC_RELAXED);
 	attr->remote = qp->conn.remote;
 	rte_ticketlock_unlock(&rsoft_domain->lock);
+	attr->sq_draining = attr->state == RMEM_QPS_SQD && qp_is_draining(qp);
 	attr->access = __atomic_load_n(&qp->access, __ATOMIC_RELAXED) & RMEM_ACCESS_REMOTE;
 	rsoft_addr_get(qp, &attr->addr);
 	attr->max_send_wr = qp->sq.depth;
@@ -215,6 +414,7 @@ qp_quiesce(struct rsoft_qp *qp, bool is_dying)
 		__atomic_store_n(&peer->peer, NULL, __ATOMIC_RELEASE);
 	__atomic_store_n(&qp->peer, NULL, __ATOMIC_RELEASE);
 	memset(&qp->conn.remote, 0, sizeof(qp->conn.remote));
+	memset(&qp->set, 0, sizeof(qp->set));
 	if (is_dying)
 		__atomic_store_n(&dev->qps[qp->qp.qp_num & dev->qp_mask], NULL, __ATOMIC_RELEASE);
 	rte_ticketlock_unlock(&rsoft_domain->lock);
@@ -227,6 +427,7 @@ qp_quiesce(struct rsoft_qp *qp, bool is_dying)
 	qp->is_queued = dev->nb_engines != 0;
 	qp->psn = rsoft_random() & 0xffffff;
 	rsoft_inline_drop(qp);
+	qp_set_access(qp, qp->conf_access);
 	/* A poll may have found the QP by a message that is cancelled now. */
 	if (is_dying && qp->is_inline_recv)
 		rsoft_grace_wait();

@@ -13,6 +13,7 @@
 
 int rsoft_qp_create(struct rmem_qp *qp, const struct rmem_qp_conf *conf);
 int rsoft_qp_connect(struct rmem_qp *qp, const struct rmem_qp_conn *conn);
+int rsoft_qp_modify(struct rmem_qp *qp, const struct rmem_qp_attr *attr, uint32_t mask);
 int rsoft_qp_query(struct rmem_qp *qp, struct rmem_qp_attr *attr);
 int rsoft_qp_set_error(struct rmem_qp *qp);
 int rsoft_qp_reset(struct rmem_qp *qp);

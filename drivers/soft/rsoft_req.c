@@ -411,11 +411,11 @@ req_writes(struct rsoft_run *run, const uint8_t *wrs, size_t stride, uint32_t n)
 	return i;
 }
 
-/* The QP is not in RTS: flush a request, unless it is in RESET and all will be dropped. */
+/* The QP is not in RTS: flush a request in ERR. In RESET it will be dropped, in SQD it waits. */
 static bool
 req_flush(struct rsoft_run *run, const struct rmem_send_wr *wr, uint32_t state)
 {
-	if (state == RMEM_QPS_RESET)
+	if (state != RMEM_QPS_ERR)
 		return false;
 	rsoft_run_fail(run, wr, RMEM_WC_WR_FLUSH_ERR);
 	return true;

@@ -48,7 +48,8 @@ rsoft_resp_resolve(struct rsoft_qp *qp)
 	rte_ticketlock_lock(&rsoft_domain->lock);
 	peer = rsoft_addr_qp(&qp->conn.remote);
 	if (peer != NULL &&
-			(__atomic_load_n(&peer->state, __ATOMIC_ACQUIRE) != RMEM_QPS_RTS ||
+			(!rsoft_state_is_responding(
+					 __atomic_load_n(&peer->state, __ATOMIC_ACQUIRE)) ||
 					rsoft_addr_qp(&peer->conn.remote) != qp))
 		peer = NULL;
 	if (peer != NULL)
@@ -205,7 +206,7 @@ resp_take(struct rsoft_qp *peer, struct rsoft_rqe **rqe)
 {
 	rte_ticketlock_lock(&peer->rq.lock);
 	/* Under the lock: after a flush, nothing may be consumed. */
-	if (unlikely(__atomic_load_n(&peer->state, __ATOMIC_ACQUIRE) != RMEM_QPS_RTS)) {
+	if (unlikely(!rsoft_state_is_responding(__atomic_load_n(&peer->state, __ATOMIC_ACQUIRE)))) {
 		rte_ticketlock_unlock(&peer->rq.lock);
 		return RSOFT_WAIT_PEER;
 	}

@@ -60,7 +60,7 @@ int rsoft_resp_send(struct rsoft_qp *peer, const struct rmem_send_wr *wr,
 		uint32_t *rq_pos);
 
 /*
- * The grace period of a SEND_WITH_INV is over; peer is NULL when it was destroyed or left RTS.
+ * The grace period of a SEND_WITH_INV is over; peer is NULL if it no longer responds.
  * Invariant: RMEM_WC_SUCCESS only when this completed the receive. When that was flushed or dropped
  * during the grace period, the peer no longer acknowledges: RMEM_WC_RETRY_EXC_ERR.
  */
@@ -87,7 +87,7 @@ rsoft_resp_peer(struct rsoft_qp *qp)
 		if (peer == NULL)
 			return NULL;
 	}
-	if (unlikely(__atomic_load_n(&peer->state, __ATOMIC_ACQUIRE) != RMEM_QPS_RTS))
+	if (unlikely(!rsoft_state_is_responding(__atomic_load_n(&peer->state, __ATOMIC_ACQUIRE))))
 		return NULL;
 	return peer;
 }

@@ -49,8 +49,9 @@ extern int rverbs_logtype;
 /* Whether a QP takes requests; see rverbs_post.c. */
 enum rverbs_gate {
 	RVERBS_GATE_RESET = 0, /* -EBUSY */
-	RVERBS_GATE_OPEN = 1,
-	RVERBS_GATE_GONE = 2, /* -ENODEV: the device failed or was removed */
+	RVERBS_GATE_GONE = 1,  /* -ENODEV: the device failed or was removed */
+	RVERBS_GATE_INIT = 2,  /* takes receives; INIT and RTR */
+	RVERBS_GATE_OPEN = 3,
 };
 
 /* Whether something is done that probing decides on. */
@@ -261,6 +262,7 @@ struct rverbs_qp {
 	uint32_t slot;
 	uint32_t psn;
 	struct rmem_qp_conf conf;
+	uint32_t access; /* rights of the peer now */
 	struct rmem_qp_addr remote;
 	struct rverbs_ring sq;
 	struct rverbs_send_stats posted;
@@ -312,7 +314,7 @@ rverbs_qp_has_failed(const struct rverbs_qp *qp)
 static inline int
 rverbs_gate_errno(uint32_t gate)
 {
-	return gate == RVERBS_GATE_RESET ? -EBUSY : -ENODEV;
+	return gate == RVERBS_GATE_GONE ? -ENODEV : -EBUSY;
 }
 
 /* 0, or why the QP takes no requests. */
@@ -414,6 +416,7 @@ void rverbs_cq_save(struct rverbs_cq *cq);
 
 int rverbs_qp_create(struct rmem_qp *qp, const struct rmem_qp_conf *conf);
 int rverbs_qp_connect(struct rmem_qp *qp, const struct rmem_qp_conn *conn);
+int rverbs_qp_modify(struct rmem_qp *base, const struct rmem_qp_attr *attr, uint32_t mask);
 int rverbs_qp_query(struct rmem_qp *qp, struct rmem_qp_attr *attr);
 int rverbs_qp_set_error(struct rmem_qp *qp);
 int rverbs_qp_reset(struct rmem_qp *qp);

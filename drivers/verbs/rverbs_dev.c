@@ -260,6 +260,7 @@ const struct rmem_driver rverbs_driver = {
 						.qp_connect = rverbs_qp_connect,
 						.qp_create = rverbs_qp_create,
 						.qp_destroy = rverbs_qp_destroy,
+						.qp_modify = rverbs_qp_modify,
 						.qp_query = rverbs_qp_query,
 						.qp_reset = rverbs_qp_reset,
 						.qp_set_error = rverbs_qp_set_error,

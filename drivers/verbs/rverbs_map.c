@@ -37,6 +37,22 @@ static_assert((int)RMEM_REREG_ERR_INPUT == (int)IBV_REREG_MR_ERR_INPUT &&
 						(int)IBV_REREG_MR_ERR_CMD_AND_DO_FORK_NEW,
 		"what is valid after such a change has verbs' values");
 static_assert((int)RMEM_QPT_RC == (int)IBV_QPT_RC, "the type of a QP passes through");
+static_assert(RMEM_QP_STATE == IBV_QP_STATE && RMEM_QP_CUR_STATE == IBV_QP_CUR_STATE &&
+				RMEM_QP_EN_SQD_ASYNC_NOTIFY == IBV_QP_EN_SQD_ASYNC_NOTIFY &&
+				RMEM_QP_ACCESS_FLAGS == IBV_QP_ACCESS_FLAGS &&
+				RMEM_QP_PKEY_INDEX == IBV_QP_PKEY_INDEX &&
+				RMEM_QP_PORT == IBV_QP_PORT && RMEM_QP_AV == IBV_QP_AV &&
+				RMEM_QP_PATH_MTU == IBV_QP_PATH_MTU &&
+				RMEM_QP_TIMEOUT == IBV_QP_TIMEOUT &&
+				RMEM_QP_RETRY_CNT == IBV_QP_RETRY_CNT &&
+				RMEM_QP_RNR_RETRY == IBV_QP_RNR_RETRY &&
+				RMEM_QP_RQ_PSN == IBV_QP_RQ_PSN &&
+				RMEM_QP_MAX_QP_RD_ATOMIC == IBV_QP_MAX_QP_RD_ATOMIC &&
+				RMEM_QP_MIN_RNR_TIMER == IBV_QP_MIN_RNR_TIMER &&
+				RMEM_QP_SQ_PSN == IBV_QP_SQ_PSN &&
+				RMEM_QP_MAX_DEST_RD_ATOMIC == IBV_QP_MAX_DEST_RD_ATOMIC &&
+				RMEM_QP_DEST_QPN == IBV_QP_DEST_QPN,
+		"masks of attributes pass through");
 static_assert(sizeof(struct rmem_sge) == sizeof(struct ibv_sge) &&
 				offsetof(struct rmem_sge, addr) == offsetof(struct ibv_sge, addr) &&
 				offsetof(struct rmem_sge, length) ==
@@ -113,8 +129,16 @@ rverbs_map_state(enum ibv_qp_state state)
 	switch (state) {
 	case IBV_QPS_RESET:
 		return RMEM_QPS_RESET;
+	case IBV_QPS_INIT:
+		return RMEM_QPS_INIT;
+	case IBV_QPS_RTR:
+		return RMEM_QPS_RTR;
 	case IBV_QPS_RTS:
 		return RMEM_QPS_RTS;
+	case IBV_QPS_SQD:
+		return RMEM_QPS_SQD;
+	case IBV_QPS_SQE:
+		return RMEM_QPS_SQE;
 	default:
 		return RMEM_QPS_ERR;
 	}

@@ -507,7 +507,7 @@ rverbs_post_recv(struct rmem_qp *base, const struct rmem_recv_wr *wr, uint16_t n
 	uint32_t n, done = 0;
 	int ret = 0;
 
-	if (unlikely(gate != RVERBS_GATE_OPEN))
+	if (unlikely(gate < RVERBS_GATE_INIT))
 		return rverbs_gate_errno(gate);
 	while (done < nb_wr && ret == 0) {
 		n = RTE_MIN(nb_wr - done, (uint32_t)RVERBS_CHAIN);

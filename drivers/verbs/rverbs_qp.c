@@ -20,6 +20,13 @@
 #define RVERBS_MAX_RD_ATOMIC 16
 #define RVERBS_RESET_TRIES   4
 
+/* Attributes to query: all that rmem_qp_modify() sets. */
+#define RVERBS_QUERY                                                                               \
+	(IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_AV | IBV_QP_PATH_MTU |            \
+			IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_RQ_PSN |     \
+			IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER | IBV_QP_SQ_PSN |           \
+			IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_DEST_QPN)
+
 static int
 ring_init(struct rverbs_ring *ring, uint32_t depth)
 {
@@ -122,6 +129,7 @@ rverbs_qp_create(struct rmem_qp *base, const struct rmem_qp_conf *conf)
 
 	qp->dev = dev;
 	qp->conf = *conf;
+	qp->access = conf->access;
 	qp->limits.capa = dev->capa;
 	qp->limits.max_send_sge = conf->max_send_sge;
 	qp->limits.max_inline_data = conf->max_inline_data;
@@ -278,6 +286,24 @@ qp_check_addr(const struct rverbs_dev *dev, const struct rmem_qp_addr *remote)
 	return 0;
 }
 
+static void
+qp_set_remote(struct rverbs_qp *qp, const struct rmem_qp_addr *remote)
+{
+	qp->remote = *remote;
+	qp->peer_dev_id = qp->has_mw_quirk ? rverbs_devs_find(remote) : -1;
+}
+
+/* Under the lock, like the thread that detects the removal of the device. */
+static void
+qp_set_gate(struct rverbs_qp *qp, uint32_t gate)
+{
+	struct rverbs_dev *dev = qp->dev;
+
+	rte_ticketlock_lock(&dev->lock);
+	__atomic_store_n(&qp->gate, dev->is_gone ? RVERBS_GATE_GONE : gate, __ATOMIC_RELEASE);
+	rte_ticketlock_unlock(&dev->lock);
+}
+
 int
 rverbs_qp_connect(struct rmem_qp *base, const struct rmem_qp_conn *conn)
 {
@@ -295,13 +321,107 @@ rverbs_qp_connect(struct rmem_qp *base, const struct rmem_qp_conn *conn)
 	}
 	if (ret != 0)
 		return ret;
-	qp->remote = conn->remote;
-	qp->peer_dev_id = qp->has_mw_quirk ? rverbs_devs_find(&conn->remote) : -1;
-	/* Under the lock, like the thread that detects the removal of the device. */
-	rte_ticketlock_lock(&dev->lock);
-	__atomic_store_n(&qp->gate, dev->is_gone ? RVERBS_GATE_GONE : RVERBS_GATE_OPEN,
-			__ATOMIC_RELEASE);
-	rte_ticketlock_unlock(&dev->lock);
+	qp_set_remote(qp, &conn->remote);
+	qp_set_gate(qp, RVERBS_GATE_OPEN);
+	return 0;
+}
+
+/* The attributes of mask; both masks have the same bits. */
+static void
+attr_to_ibv(const struct rmem_qp_attr *attr, struct ibv_qp_attr *ibv)
+{
+	memset(ibv, 0, sizeof(*ibv));
+	ibv->qp_state = (enum ibv_qp_state)attr->state;
+	ibv->cur_qp_state = (enum ibv_qp_state)attr->cur_state;
+	ibv->path_mtu = (enum ibv_mtu)attr->path_mtu;
+	ibv->rq_psn = attr->rq_psn;
+	ibv->sq_psn = attr->sq_psn;
+	ibv->dest_qp_num = attr->dest_qp_num;
+	ibv->qp_access_flags = attr->access;
+	ibv->pkey_index = attr->pkey_index;
+	ibv->max_rd_atomic = attr->max_rd_atomic;
+	ibv->max_dest_rd_atomic = attr->max_dest_rd_atomic;
+	ibv->min_rnr_timer = attr->min_rnr_timer;
+	ibv->port_num = attr->port_num;
+	ibv->timeout = attr->timeout;
+	ibv->retry_cnt = attr->retry_cnt;
+	ibv->rnr_retry = attr->rnr_retry;
+	ibv->ah_attr.is_global = attr->ah.is_global;
+	ibv->ah_attr.dlid = attr->ah.dlid;
+	ibv->ah_attr.sl = attr->ah.sl;
+	ibv->ah_attr.src_path_bits = attr->ah.src_path_bits;
+	ibv->ah_attr.static_rate = attr->ah.static_rate;
+	ibv->ah_attr.port_num = attr->ah.port_num;
+	memcpy(ibv->ah_attr.grh.dgid.raw, attr->ah.dgid, sizeof(attr->ah.dgid));
+	ibv->ah_attr.grh.flow_label = attr->ah.flow_label;
+	ibv->ah_attr.grh.sgid_index = attr->ah.sgid_index;
+	ibv->ah_attr.grh.hop_limit = attr->ah.hop_limit;
+	ibv->ah_attr.grh.traffic_class = attr->ah.traffic_class;
+}
+
+static void
+attr_of_ibv(const struct ibv_qp_attr *ibv, struct rmem_qp_attr *attr)
+{
+	attr->state = attr->cur_state = rverbs_map_state(ibv->qp_state);
+	attr->path_mtu = ibv->path_mtu;
+	attr->rq_psn = ibv->rq_psn;
+	attr->sq_psn = ibv->sq_psn;
+	attr->dest_qp_num = ibv->dest_qp_num;
+	attr->pkey_index = ibv->pkey_index;
+	attr->max_rd_atomic = ibv->max_rd_atomic;
+	attr->max_dest_rd_atomic = ibv->max_dest_rd_atomic;
+	attr->min_rnr_timer = ibv->min_rnr_timer;
+	attr->port_num = ibv->port_num;
+	attr->timeout = ibv->timeout;
+	attr->retry_cnt = ibv->retry_cnt;
+	attr->rnr_retry = ibv->rnr_retry;
+	attr->sq_draining = ibv->sq_draining;
+	attr->ah.is_global = ibv->ah_attr.is_global;
+	attr->ah.dlid = ibv->ah_attr.dlid;
+	attr->ah.sl = ibv->ah_attr.sl;
+	attr->ah.src_path_bits = ibv->ah_attr.src_path_bits;
+	attr->ah.static_rate = ibv->ah_attr.static_rate;
+	attr->ah.port_num = ibv->ah_attr.port_num;
+	memcpy(attr->ah.dgid, ibv->ah_attr.grh.dgid.raw, sizeof(attr->ah.dgid));
+	attr->ah.flow_label = ibv->ah_attr.grh.flow_label;
+	attr->ah.sgid_index = ibv->ah_attr.grh.sgid_index;
+	attr->ah.hop_limit = ibv->ah_attr.grh.hop_limit;
+	attr->ah.traffic_class = ibv->ah_attr.grh.traffic_class;
+}
+
+/* Keep the peer's address, as a connect does. */
+static void
+modify_remote(struct rverbs_qp *qp, const struct rmem_qp_attr *attr)
+{
+	struct rmem_qp_addr remote = {.qp_num = attr->dest_qp_num,
+			.psn = attr->rq_psn,
+			.lid = attr->ah.dlid,
+			.mtu = (uint8_t)attr->path_mtu};
+
+	memcpy(remote.gid, attr->ah.dgid, sizeof(remote.gid));
+	qp_set_remote(qp, &remote);
+}
+
+int
+rverbs_qp_modify(struct rmem_qp *base, const struct rmem_qp_attr *attr, uint32_t mask)
+{
+	struct rverbs_qp *qp = rverbs_qp_of(base);
+	struct ibv_qp_attr ibv;
+	int ret;
+
+	attr_to_ibv(attr, &ibv);
+	ret = rverbs_err_code(ibv_modify_qp(qp->ibv, &ibv, (int)mask), RVERBS_ERR_CHANGE,
+			"ibv_modify_qp");
+	if (ret != 0)
+		return ret;
+	if ((mask & RMEM_QP_ACCESS_FLAGS) != 0)
+		qp->access = attr->access;
+	if ((mask & RMEM_QP_SQ_PSN) != 0)
+		qp->psn = attr->sq_psn;
+	if (attr->state == RMEM_QPS_RTR)
+		modify_remote(qp, attr);
+	if (attr->state != attr->cur_state && attr->state != RMEM_QPS_SQD)
+		qp_set_gate(qp, attr->state == RMEM_QPS_RTS ? RVERBS_GATE_OPEN : RVERBS_GATE_INIT);
 	return 0;
 }
 
@@ -314,12 +434,12 @@ rverbs_qp_query(struct rmem_qp *base, struct rmem_qp_attr *attr)
 	int ret;
 
 	memset(&ibv, 0, sizeof(ibv));
-	ret = rverbs_err_code(ibv_query_qp(qp->ibv, &ibv, IBV_QP_STATE, &init), RVERBS_ERR_CHANGE,
+	ret = rverbs_err_code(ibv_query_qp(qp->ibv, &ibv, RVERBS_QUERY, &init), RVERBS_ERR_CHANGE,
 			"ibv_query_qp");
 	if (ret != 0)
 		return ret;
-	attr->state = rverbs_map_state(ibv.qp_state);
-	attr->access = qp->conf.access;
+	attr_of_ibv(&ibv, attr);
+	attr->access = qp->access;
 	memcpy(attr->addr.gid, qp->dev->port.gid.raw, sizeof(attr->addr.gid));
 	attr->addr.qp_num = base->qp_num;
 	attr->addr.psn = qp->psn;
@@ -396,6 +516,7 @@ rverbs_qp_reset(struct rmem_qp *base)
 	qp_wait_polls(qp);
 	rverbs_mw_forget(qp);
 	qp->has_failed = 0;
+	qp->access = qp->conf.access;
 	qp->id = (uint64_t)slot->gen << 32 | (uint64_t)qp->slot << 16;
 	qp->sq.prod = qp->sq.cons = 0;
 	qp->windows = qp->windows_done = 0;

@@ -223,7 +223,15 @@ typedef int (*rmem_cq_destroy_t)(struct rmem_cq *cq);
 typedef int (*rmem_qp_create_t)(struct rmem_qp *qp, const struct rmem_qp_conf *conf);
 /** RESET to RTS. */
 typedef int (*rmem_qp_connect_t)(struct rmem_qp *qp, const struct rmem_qp_conn *conn);
-/** Fill state, address and sizes. */
+/**
+ * Set the attributes of mask, and the state.
+ *
+ * For all transitions but those to RESET and ERR, which call qp_reset and qp_set_error. The class
+ * has checked attributes and transition, with cur_state as the present state: -EBUSY if the QP has
+ * left it. The mask always has RMEM_QP_STATE; state may be equal to cur_state.
+ */
+typedef int (*rmem_qp_modify_t)(struct rmem_qp *qp, const struct rmem_qp_attr *attr, uint32_t mask);
+/** Fill state, attributes, address and sizes. */
 typedef int (*rmem_qp_query_t)(struct rmem_qp *qp, struct rmem_qp_attr *attr);
 /** To ERR. */
 typedef int (*rmem_qp_set_error_t)(struct rmem_qp *qp);
@@ -311,11 +319,12 @@ struct rmem_dev_ops {
 	rmem_qp_connect_t qp_connect;     /**< QPs. */
 	rmem_qp_create_t qp_create;       /**< QPs. */
 	rmem_qp_destroy_t qp_destroy;     /**< QPs. */
+	rmem_qp_modify_t qp_modify;       /**< QPs: transitions one by one. */
 	rmem_qp_query_t qp_query;         /**< QPs. */
 	rmem_qp_reset_t qp_reset;         /**< QPs. */
 	rmem_qp_set_error_t qp_set_error; /**< QPs. */
 
-	void (*reserved[10])(void); /**< NULL. */
+	void (*reserved[9])(void); /**< NULL. */
 };
 
 /** Version of this interface: of what a driver is compiled with, in rmem_driver::version. */

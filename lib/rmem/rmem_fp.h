@@ -77,7 +77,7 @@ extern struct rmem_fp_ops rmem_fp[RMEM_MAX_DEVS];
  *     thread not registered with EAL; in debug builds a NULL or wrong handle.
  *   - -EOPNOTSUPP: the device lacks the capability for the opcode, or this is a secondary
  *     process.
- *   - -EBUSY: the QP is in the RESET state.
+ *   - -EBUSY: the QP is in the RESET, INIT or RTR state.
  *   - -ENOSPC: the send queue is full.
  *   - -ENODEV: the device was closed, has failed or was removed.
  */

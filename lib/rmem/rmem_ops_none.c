@@ -229,6 +229,15 @@ none_qp_destroy(struct rmem_qp *qp)
 }
 
 static int
+none_qp_modify(struct rmem_qp *qp, const struct rmem_qp_attr *attr, uint32_t mask)
+{
+	RTE_SET_USED(qp);
+	RTE_SET_USED(attr);
+	RTE_SET_USED(mask);
+	return -EOPNOTSUPP;
+}
+
+static int
 none_qp_query(struct rmem_qp *qp, struct rmem_qp_attr *attr)
 {
 	RTE_SET_USED(qp);
@@ -286,6 +295,7 @@ rmem_ops_none_fill(struct rmem_dev_ops *ops)
 	FILL(ops, qp_connect);
 	FILL(ops, qp_create);
 	FILL(ops, qp_destroy);
+	FILL(ops, qp_modify);
 	FILL(ops, qp_query);
 	FILL(ops, qp_reset);
 	FILL(ops, qp_set_error);

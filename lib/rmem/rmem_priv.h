@@ -65,6 +65,9 @@ void rmem_telemetry_init(void);
 /** Call func for each device until it returns not 0; excludes creating and closing devices. */
 int rmem_dev_visit(int (*func)(struct rmem_dev *dev, void *arg), void *arg);
 
+/** Name of a state of a QP: enum rmem_qp_state. */
+const char *rmem_qp_state_str(uint32_t state);
+
 /** Call func for each QP until it returns not 0; excludes creating and destroying QPs. */
 int rmem_qp_visit(int (*func)(struct rmem_qp *qp, void *arg), void *arg);
 

@@ -114,6 +114,14 @@ unlist(struct rmem_qp *qp)
 	pthread_mutex_unlock(&qps_lock);
 }
 
+const char *
+rmem_qp_state_str(uint32_t state)
+{
+	static const char *const names[] = {"RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR"};
+
+	return state < RTE_DIM(names) ? names[state] : "unknown";
+}
+
 int
 rmem_qp_visit(int (*func)(struct rmem_qp *qp, void *arg), void *arg)
 {

@@ -6,8 +6,9 @@
  * @file
  * Queue pairs of the reliable connected (RC) service.
  *
- * A QP is created in the RESET state. rmem_qp_connect() moves it to RTS, its first error or
- * rmem_qp_set_error() to ERR, and rmem_qp_reset() back to RESET.
+ * A QP is created in the RESET state. rmem_qp_modify() moves it between the states of verbs.
+ * rmem_qp_connect() moves it from RESET to RTS in one call, its first error or rmem_qp_set_error()
+ * to ERR, and rmem_qp_reset() back to RESET.
  */
 
 #ifndef RMEM_QP_H
@@ -32,9 +33,51 @@ enum rmem_qp_type {
 /** State of a QP, with the names and values of enum ibv_qp_state. */
 enum rmem_qp_state {
 	RMEM_QPS_RESET = 0, /**< Not connected: posts are refused. */
+	RMEM_QPS_INIT = 1,  /**< Receives may be posted; none is consumed. */
+	RMEM_QPS_RTR = 2,   /**< Ready to receive: executes requests of the peer. */
 	RMEM_QPS_RTS = 3,   /**< Connected: ready to send and to receive. */
+	RMEM_QPS_SQD = 4,   /**< Send queue drained: posted requests wait for RTS. */
+	RMEM_QPS_SQE = 5,   /**< Send queue error; not of an RC QP. */
 	RMEM_QPS_ERR = 6,   /**< All requests are flushed. */
 };
+
+/*
+ * Attributes that rmem_qp_modify() sets, with the values of enum ibv_qp_attr_mask.
+ */
+/** rmem_qp_attr::state. */
+#define RMEM_QP_STATE (UINT32_C(1) << 0)
+/** rmem_qp_attr::cur_state. */
+#define RMEM_QP_CUR_STATE (UINT32_C(1) << 1)
+/** rmem_qp_attr::en_sqd_async_notify; only 0. */
+#define RMEM_QP_EN_SQD_ASYNC_NOTIFY (UINT32_C(1) << 2)
+/** rmem_qp_attr::access. */
+#define RMEM_QP_ACCESS_FLAGS (UINT32_C(1) << 3)
+/** rmem_qp_attr::pkey_index. */
+#define RMEM_QP_PKEY_INDEX (UINT32_C(1) << 4)
+/** rmem_qp_attr::port_num. */
+#define RMEM_QP_PORT (UINT32_C(1) << 5)
+/** rmem_qp_attr::ah. */
+#define RMEM_QP_AV (UINT32_C(1) << 7)
+/** rmem_qp_attr::path_mtu. */
+#define RMEM_QP_PATH_MTU (UINT32_C(1) << 8)
+/** rmem_qp_attr::timeout. */
+#define RMEM_QP_TIMEOUT (UINT32_C(1) << 9)
+/** rmem_qp_attr::retry_cnt. */
+#define RMEM_QP_RETRY_CNT (UINT32_C(1) << 10)
+/** rmem_qp_attr::rnr_retry. */
+#define RMEM_QP_RNR_RETRY (UINT32_C(1) << 11)
+/** rmem_qp_attr::rq_psn. */
+#define RMEM_QP_RQ_PSN (UINT32_C(1) << 12)
+/** rmem_qp_attr::max_rd_atomic. */
+#define RMEM_QP_MAX_QP_RD_ATOMIC (UINT32_C(1) << 13)
+/** rmem_qp_attr::min_rnr_timer. */
+#define RMEM_QP_MIN_RNR_TIMER (UINT32_C(1) << 15)
+/** rmem_qp_attr::sq_psn. */
+#define RMEM_QP_SQ_PSN (UINT32_C(1) << 16)
+/** rmem_qp_attr::max_dest_rd_atomic. */
+#define RMEM_QP_MAX_DEST_RD_ATOMIC (UINT32_C(1) << 17)
+/** rmem_qp_attr::dest_qp_num. */
+#define RMEM_QP_DEST_QPN (UINT32_C(1) << 20)
 
 /** Generate a completion for every send request, signaled or not. */
 #define RMEM_QP_SIG_ALL (1u << 0)
@@ -90,21 +133,54 @@ struct rmem_qp_conn {
 	uint8_t reserved[12];       /**< Zero. */
 };
 
-/** Result of rmem_qp_query(). */
+/** Path to a peer, as struct ibv_ah_attr. */
+struct rmem_ah_attr {
+	uint8_t dgid[16];      /**< GID of the peer's port, if is_global. */
+	uint32_t flow_label;   /**< Of the GRH. */
+	uint16_t dlid;         /**< LID of the peer's port on an InfiniBand subnet. */
+	uint8_t is_global;     /**< 1 if packets have a GRH, else 0. */
+	uint8_t sgid_index;    /**< Index of the own GID. */
+	uint8_t hop_limit;     /**< Of the GRH. */
+	uint8_t traffic_class; /**< Of the GRH. */
+	uint8_t sl;            /**< Service level. */
+	uint8_t src_path_bits; /**< Path bits of the own LID. */
+	uint8_t static_rate;   /**< Maximum rate, encoded as in verbs. */
+	uint8_t port_num;      /**< Own port. */
+	uint8_t reserved[2];   /**< Zero. */
+};
+
+/** Attributes of a QP: result of rmem_qp_query(), and input of rmem_qp_modify(). */
 struct rmem_qp_attr {
-	uint32_t state;             /**< One of enum rmem_qp_state. */
-	uint32_t access;            /**< Rights of the peer. */
-	struct rmem_qp_addr addr;   /**< Address of this QP. */
-	struct rmem_qp_addr remote; /**< Address of its peer; zero if not connected. */
-	uint32_t max_send_wr;       /**< As created. */
-	uint32_t max_recv_wr;       /**< As created. */
-	uint16_t max_send_sge;      /**< As created. */
-	uint16_t max_recv_sge;      /**< As created. */
-	uint32_t max_inline_data;   /**< As created. */
-	uint32_t send_queued;       /**< Send requests accepted and not executed yet. */
-	uint32_t recv_queued;       /**< Receives posted and not consumed yet. */
-	uint64_t bad_rkeys;         /**< Requests of its peers with an rkey not valid for it. */
-	uint64_t reserved[4];       /**< Zero. */
+	uint32_t state;              /**< One of enum rmem_qp_state. */
+	uint32_t access;             /**< Rights of the peer, of RMEM_ACCESS_REMOTE. */
+	struct rmem_qp_addr addr;    /**< Address of this QP. */
+	struct rmem_qp_addr remote;  /**< Address of its peer; zero if not connected. */
+	uint32_t max_send_wr;        /**< As created. */
+	uint32_t max_recv_wr;        /**< As created. */
+	uint16_t max_send_sge;       /**< As created. */
+	uint16_t max_recv_sge;       /**< As created. */
+	uint32_t max_inline_data;    /**< As created. */
+	uint32_t send_queued;        /**< Send requests accepted and not executed yet. */
+	uint32_t recv_queued;        /**< Receives posted and not consumed yet. */
+	uint64_t bad_rkeys;          /**< Requests of its peers with an rkey not valid for it. */
+	struct rmem_ah_attr ah;      /**< Path to the peer. */
+	uint32_t cur_state;          /**< State that the caller expects; queried, that of state. */
+	uint32_t path_mtu;           /**< Path MTU in the encoding of verbs, 1 to 5. */
+	uint32_t dest_qp_num;        /**< Number of the peer's QP, 24 bits. */
+	uint32_t rq_psn;             /**< First packet sequence number of the peer, 24 bits. */
+	uint32_t sq_psn;             /**< First packet sequence number of this QP, 24 bits. */
+	uint16_t pkey_index;         /**< Index of the P_Key. */
+	uint8_t port_num;            /**< Port. */
+	uint8_t timeout;             /**< As rmem_qp_conn::timeout. */
+	uint8_t retry_cnt;           /**< As rmem_qp_conn::retry_cnt. */
+	uint8_t rnr_retry;           /**< As rmem_qp_conn::rnr_retry. */
+	uint8_t min_rnr_timer;       /**< As rmem_qp_conn::min_rnr_timer. */
+	uint8_t max_rd_atomic;       /**< READs and atomics outstanding at the peer. */
+	uint8_t max_dest_rd_atomic;  /**< READs and atomics of the peer outstanding here. */
+	uint8_t sq_draining;         /**< Queried in SQD: 1 while begun requests are in progress. */
+	uint8_t en_sqd_async_notify; /**< Event at the end of draining: not supported, 0. */
+	uint8_t reserved_byte[5];    /**< Zero. */
+	uint64_t reserved[4];        /**< Zero. */
 };
 
 /**
@@ -154,7 +230,41 @@ int rmem_qp_create(struct rmem_pd *pd, const struct rmem_qp_conf *conf, struct r
 int rmem_qp_connect(struct rmem_qp *qp, const struct rmem_qp_conn *conn);
 
 /**
- * Query the state, the address and the sizes of a QP.
+ * Modify attributes of a QP, and move it to another state.
+ *
+ * As ibv_modify_qp(3) and IBTA 11.2.5.2. Without RMEM_QP_STATE the state remains. Each transition
+ * requires some attributes and permits others, as documented for ibv_modify_qp(3) and QPs of the RC
+ * service; alternate paths are not supported. In SQD, begun requests are completed and further
+ * ones wait; a query reports the end as rmem_qp_attr::sq_draining 0. A failed call changes nothing.
+ *
+ * rmem_qp_connect() is INIT, RTR and RTS in one call; RMEM_QPS_ERR and RMEM_QPS_RESET have the
+ * effect of rmem_qp_set_error() and rmem_qp_reset().
+ *
+ * Control path: RESET, SQD and ERR wait for lcores that are executing requests of the QP. Not while
+ * another thread uses the QP, except for transitions to ERR and SQD.
+ *
+ * @param qp
+ *   QP to modify.
+ * @param attr
+ *   Attributes named by @p mask; the others are not used. Not needed after the call.
+ * @param mask
+ *   Bitwise OR of RMEM_QP_STATE to RMEM_QP_DEST_QPN.
+ *
+ * @return
+ *   0 on success, otherwise:
+ *   - -EINVAL: NULL or not a QP, NULL attr, an unknown bit or state, a missing attribute or one
+ *     that the transition does not permit, a value out of range, an address that the device does
+ *     not support, or a reserved field that is not zero.
+ *   - -EBUSY: no transition leads from the state of the QP to the new one, or the QP is not in
+ *     rmem_qp_attr::cur_state.
+ *   - -EOPNOTSUPP: the device can't modify QPs, or cannot change that attribute of a connected QP.
+ *   - -ENOMEM: no memory for the connection.
+ *   - -EIO: the device failed.
+ */
+int rmem_qp_modify(struct rmem_qp *qp, const struct rmem_qp_attr *attr, uint32_t mask);
+
+/**
+ * Query the state, the attributes, the address and the sizes of a QP.
  *
  * Control path. Safe to call from any thread.
  *
@@ -179,7 +289,7 @@ int rmem_qp_query(const struct rmem_qp *qp, struct rmem_qp_attr *attr);
  * thread.
  *
  * @param qp
- *   QP in the RTS or ERR state.
+ *   QP in another state than RESET.
  *
  * @return
  *   0 on success, otherwise:

@@ -127,21 +127,6 @@ list_qp(struct rmem_qp *qp, void *arg)
 	return 0;
 }
 
-static const char *
-state_str(uint32_t state)
-{
-	switch (state) {
-	case RMEM_QPS_RESET:
-		return "RESET";
-	case RMEM_QPS_RTS:
-		return "RTS";
-	case RMEM_QPS_ERR:
-		return "ERR";
-	default:
-		return "unknown";
-	}
-}
-
 static int
 tell_qp(struct rmem_qp *qp, void *arg)
 {
@@ -160,7 +145,7 @@ tell_qp(struct rmem_qp *qp, void *arg)
 	rte_tel_data_start_dict(d);
 	rte_tel_data_add_dict_string(d, "device", rmem_obj_dev(&qp->obj)->name);
 	rmem_tel_uint(d, "qp_num", qp->qp_num);
-	rte_tel_data_add_dict_string(d, "state", state_str(attr.state));
+	rte_tel_data_add_dict_string(d, "state", rmem_qp_state_str(attr.state));
 	rmem_tel_uint(d, "remote_qp_num", attr.remote.qp_num);
 	rmem_tel_bits(d, "access", attr.access);
 	add_limit(d, "send", attr.send_queued, attr.max_send_wr);

@@ -508,6 +508,8 @@ ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
 		return errno;
 	if ((mask & IBV_QP_DEST_QPN) != 0)
 		qp->dest = attr->dest_qp_num;
+	qp->mask = mask;
+	qp->attr = *attr;
 	if (attr->qp_state == IBV_QPS_ERR)
 		fake_qp_error(qp);
 	if (attr->qp_state == IBV_QPS_RESET)
@@ -523,10 +525,13 @@ ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
 int
 ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask, struct ibv_qp_init_attr *init)
 {
+	const struct fake_qp *qp = (const struct fake_qp *)ibv;
+
 	RTE_SET_USED(mask);
 	RTE_SET_USED(init);
 	if (fake_fails("query_qp"))
 		return errno;
+	*attr = qp->attr;
 	attr->qp_state = ibv->state;
 	return 0;
 }

@@ -131,6 +131,8 @@ struct fake_qp {
 	struct ibv_qp_ex ex;
 	struct ibv_qp_init_attr_ex init;
 	uint32_t dest;
+	int mask; /* of the last ibv_modify_qp() */
+	struct ibv_qp_attr attr;
 	struct fake_wqe batch[FAKE_QUEUE];
 	uint32_t nb_batch;
 	struct fake_wqe recv[FAKE_QUEUE];

@@ -359,6 +359,53 @@ TEST(verbs_data, connection_needs_an_address)
 	return TEST_SUCCESS;
 }
 
+/* Attributes pass through; the gate of posts follows the states. */
+TEST(verbs_data, transitions_pass_through)
+{
+	const uint32_t init =
+			RMEM_QP_STATE | RMEM_QP_PKEY_INDEX | RMEM_QP_PORT | RMEM_QP_ACCESS_FLAGS;
+	const uint32_t rtr = RMEM_QP_STATE | RMEM_QP_AV | RMEM_QP_PATH_MTU | RMEM_QP_DEST_QPN |
+			RMEM_QP_RQ_PSN | RMEM_QP_MAX_DEST_RD_ATOMIC | RMEM_QP_MIN_RNR_TIMER;
+	const uint32_t rts = RMEM_QP_STATE | RMEM_QP_TIMEOUT | RMEM_QP_RETRY_CNT |
+			RMEM_QP_RNR_RETRY | RMEM_QP_SQ_PSN | RMEM_QP_MAX_QP_RD_ATOMIC;
+	struct rmem_qp_attr attr = {.state = RMEM_QPS_INIT, .port_num = 1, .access = 2};
+	const struct rmem_recv_wr recv = {.wr_id = 5};
+	struct rmem_sge sge = vt_sge(0, 8);
+	struct rmem_send_wr wr = vt_wr(RMEM_WR_RDMA_WRITE, &sge);
+	struct fake_qp *qp = fake_qp_find(vt.a->qp_num);
+
+	TEST_OK(rmem_qp_reset(vt.a));
+	fake.fail_name = "modify_qp";
+	fake.fail_errno = EINVAL;
+	TEST_ERR(rmem_qp_modify(vt.a, &attr, init), EINVAL);
+	fake.fail_name = NULL;
+	TEST_OK(rmem_qp_modify(vt.a, &attr, init));
+	TEST_EQ(qp->mask, (int)init);
+	TEST_EQ(qp->attr.qp_access_flags, 2);
+	TEST_ERR(rmem_post_send(vt.a, &wr, 1), EBUSY);
+	TEST_EQ(rmem_post_recv(vt.a, &recv, 1), 1);
+	attr.state = RMEM_QPS_RTR;
+	attr.path_mtu = 3;
+	attr.dest_qp_num = vt.b->qp_num;
+	attr.ah.port_num = 1;
+	attr.ah.is_global = 1;
+	attr.ah.dgid[15] = 9;
+	TEST_OK(rmem_qp_modify(vt.a, &attr, rtr));
+	TEST_EQ(qp->mask, (int)rtr);
+	TEST_EQ(qp->attr.ah_attr.grh.dgid.raw[15], 9);
+	TEST_ERR(rmem_post_send(vt.a, &wr, 1), EBUSY);
+	attr.state = RMEM_QPS_RTS;
+	attr.sq_psn = 77;
+	TEST_OK(rmem_qp_modify(vt.a, &attr, rts));
+	TEST_EQ(qp->attr.sq_psn, 77);
+	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
+	TEST_OK(rmem_qp_query(vt.a, &attr));
+	TEST_EQ(attr.sq_psn, 77);
+	TEST_EQ(attr.access, 2);
+	TEST_EQ(attr.remote.qp_num, vt.b->qp_num);
+	return TEST_SUCCESS;
+}
+
 TEST(verbs_data, failed_poll_ends_the_cq)
 {
 	struct rmem_sge sge = vt_sge(0, 8);

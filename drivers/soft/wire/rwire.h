@@ -227,6 +227,13 @@ int rwire_open(struct rsoft_dev *dev);
 void rwire_close(struct rsoft_dev *dev);
 void rwire_stats_get(const struct rwire *wire, struct rmem_dev_stats *stats);
 
+/* Whether a QP in that state sends packets: in SQD those of begun requests. */
+static inline bool
+rwire_state_is_requesting(uint32_t state)
+{
+	return state == RMEM_QPS_RTS || state == RMEM_QPS_SQD;
+}
+
 /* rwire_qp.c. */
 void rwire_gid_get(const struct rwire *wire, uint8_t gid[16]);
 /* The address of a device's port, without the QP's part. */
@@ -235,6 +242,12 @@ void rwire_addr_get(const struct rwire *wire, struct rmem_qp_addr *addr);
 struct rsoft_dev *rwire_gid_dev(const uint8_t gid[16]);
 /* -EINVAL: the device has no wire, or its port can't reach the GID; -ENOMEM. */
 int rwire_qp_connect(struct rsoft_qp *qp, const struct rmem_qp_conn *conn);
+/* The QP moves to RTS: take over its initial PSN, timeout and retries. Not while it sends. */
+void rwire_qp_start(struct rsoft_qp *qp);
+/* Take over the timeout. Takes sq.lock. */
+void rwire_qp_set_timeout(struct rsoft_qp *qp);
+/* Whether begun requests are not completed yet. Under sq.lock. */
+bool rwire_qp_has_begun(const struct rsoft_qp *qp);
 /* Detach the QP from the receiver, then free its struct rwire_qp; see Lifetime. */
 void rwire_qp_stop(struct rsoft_qp *qp);
 void rwire_qp_free(struct rsoft_qp *qp);

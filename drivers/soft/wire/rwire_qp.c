@@ -21,6 +21,15 @@ qp_mtu(const struct rwire *wire, uint8_t code)
 	return RTE_MIN(mtu, wire->mtu);
 }
 
+/* IBTA 11.2.5.2: 4.096 us * 2^timeout; 0: none. */
+static uint64_t
+qp_timeout(uint8_t timeout)
+{
+	if (timeout == 0)
+		return 0;
+	return (uint64_t)((double)rte_get_tsc_hz() * 4.096e-6 * (double)(UINT64_C(1) << timeout));
+}
+
 static void
 qp_init_req(struct rwire_qp *q, uint32_t psn, const struct rmem_qp_conn *conn)
 {
@@ -30,10 +39,7 @@ qp_init_req(struct rwire_qp *q, uint32_t psn, const struct rmem_qp_conn *conn)
 	req->sq_pos = req->begun = q->qp->sq.cons;
 	req->retry_left = conn->retry_cnt;
 	req->rnr_left = conn->rnr_retry;
-	/* IBTA 11.2.5.2: 4.096 us * 2^timeout. */
-	if (conn->timeout != 0)
-		req->timeout = (uint64_t)((double)rte_get_tsc_hz() * 4.096e-6 *
-				(double)(UINT64_C(1) << conn->timeout));
+	req->timeout = qp_timeout(conn->timeout);
 }
 
 void
@@ -96,6 +102,28 @@ rwire_qp_connect(struct rsoft_qp *qp, const struct rmem_qp_conn *conn)
 	q->rsp.done_psn = rwire_psn_add(q->rsp.psn, RWIRE_PSN_MASK);
 	__atomic_store_n(&qp->wire, q, __ATOMIC_RELEASE);
 	return 0;
+}
+
+void
+rwire_qp_start(struct rsoft_qp *qp)
+{
+	if (qp->wire != NULL)
+		qp_init_req(qp->wire, qp->psn, &qp->conn);
+}
+
+void
+rwire_qp_set_timeout(struct rsoft_qp *qp)
+{
+	rte_ticketlock_lock(&qp->sq.lock);
+	if (qp->wire != NULL)
+		qp->wire->req.timeout = qp_timeout(qp->conn.timeout);
+	rte_ticketlock_unlock(&qp->sq.lock);
+}
+
+bool
+rwire_qp_has_begun(const struct rsoft_qp *qp)
+{
+	return qp->wire != NULL && qp->wire->req.begun != qp->sq.cons;
 }
 
 void

@@ -170,7 +170,7 @@ rwire_reply_run(struct rwire_qp *q)
 	bool is_done, had_failed = rsp->has_failed;
 
 	/* A QP in ERR acknowledges what it has executed, and reads no more memory. */
-	if (__atomic_load_n(&q->qp->state, __ATOMIC_ACQUIRE) != RMEM_QPS_RTS) {
+	if (!rsoft_state_is_responding(__atomic_load_n(&q->qp->state, __ATOMIC_ACQUIRE))) {
 		rsp->has_again = false;
 		rsp->reply_head = rsp->reply_tail;
 	}

@@ -222,6 +222,10 @@ req_step(struct rwire_qp *q, uint32_t *why)
 
 	if (req->sq_pos == __atomic_load_n(&sq->prod, __ATOMIC_ACQUIRE))
 		return REQ_BLOCKED;
+	/* In SQD no request begins. */
+	if (req->sq_pos == req->begun &&
+			unlikely(__atomic_load_n(&q->qp->state, __ATOMIC_RELAXED) != RMEM_QPS_RTS))
+		return REQ_BLOCKED;
 	wr = rsoft_sq_slot(sq, req->sq_pos);
 	if (req_is_local(wr))
 		return req->sq_pos == sq->cons ? REQ_LOCAL : REQ_BLOCKED;
@@ -292,7 +296,7 @@ rwire_req_run(struct rwire_qp *q, unsigned int lcore)
 	uint32_t why = 0;
 	int status;
 
-	while (__atomic_load_n(&qp->state, __ATOMIC_ACQUIRE) == RMEM_QPS_RTS) {
+	while (rwire_state_is_requesting(__atomic_load_n(&qp->state, __ATOMIC_ACQUIRE))) {
 		if (qp->sq.wait == RSOFT_WAIT_GRACE) {
 			if (!req_local(q, lcore))
 				return;

@@ -73,7 +73,7 @@ resp_take(struct rwire_qp *q, struct rsoft_rqe **rqe)
 	rte_ticketlock_lock(&qp->rq.lock);
 	*rqe = NULL;
 	/* Checked under the lock: after a flush, no receive may be consumed. */
-	if (__atomic_load_n(&qp->state, __ATOMIC_ACQUIRE) == RMEM_QPS_RTS) {
+	if (rsoft_state_is_responding(__atomic_load_n(&qp->state, __ATOMIC_ACQUIRE))) {
 		*rqe = rsoft_rq_head(&qp->rq);
 		if (*rqe != NULL)
 			return RSP_OK;

@@ -6,7 +6,7 @@
 
 #include "rwire.h"
 
-/* The QP that a packet is for, in RTS or ERR; NULL: the packet is dropped. */
+/* The QP that a packet is for, in RTR to ERR; NULL: the packet is dropped. */
 static struct rwire_qp *
 rx_qp_of(struct rwire *wire, const struct rwire_frame *frame, uint32_t qpn)
 {
@@ -33,7 +33,7 @@ rx_request(struct rwire_qp *q, unsigned int lcore, const struct rwire_pkt *pkt)
 {
 	struct rwire_rsp *rsp = &q->rsp;
 
-	if (__atomic_load_n(&q->qp->state, __ATOMIC_ACQUIRE) != RMEM_QPS_RTS) {
+	if (!rsoft_state_is_responding(__atomic_load_n(&q->qp->state, __ATOMIC_ACQUIRE))) {
 		/* The NAK, or the acknowledgement of an executed request, may have been lost. */
 		if (rsp->has_failed)
 			rwire_reply_ack(q, rsp->ack_psn, rsp->syndrome);
@@ -72,7 +72,7 @@ rx_frame(struct rwire *wire, unsigned int lcore, struct rwire_frame *frame)
 		return;
 	}
 	rte_ticketlock_lock(&q->qp->sq.lock);
-	if (__atomic_load_n(&q->qp->state, __ATOMIC_ACQUIRE) == RMEM_QPS_RTS) {
+	if (rwire_state_is_requesting(__atomic_load_n(&q->qp->state, __ATOMIC_ACQUIRE))) {
 		rwire_comp_pkt(q, lcore, &pkt);
 		rwire_req_run(q, lcore);
 	}

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/**
+ * @file
+ * Transitions of a QP, attribute by attribute (IBTA 10.3.1, 11.2.5.2; ibv_modify_qp(3)).
+ */
+
+#include <errno.h>
+#include <stdbool.h>
+
+#include "rmem_priv.h"
+#include "rmem_trace_priv.h"
+
+#define NB_STATES (RMEM_QPS_ERR + 1)
+
+/* Attributes that may change while the QP is connected. */
+#define LIVE (RMEM_QP_CUR_STATE | RMEM_QP_ACCESS_FLAGS | RMEM_QP_MIN_RNR_TIMER)
+#define INIT (RMEM_QP_PKEY_INDEX | RMEM_QP_PORT | RMEM_QP_ACCESS_FLAGS)
+#define RTR                                                                                        \
+	(RMEM_QP_AV | RMEM_QP_PATH_MTU | RMEM_QP_DEST_QPN | RMEM_QP_RQ_PSN |                       \
+			RMEM_QP_MAX_DEST_RD_ATOMIC | RMEM_QP_MIN_RNR_TIMER)
+#define RETRY (RMEM_QP_TIMEOUT | RMEM_QP_RETRY_CNT | RMEM_QP_RNR_RETRY | RMEM_QP_MAX_QP_RD_ATOMIC)
+
+#define ATTRS                                                                                      \
+	(RMEM_QP_STATE | RMEM_QP_CUR_STATE | RMEM_QP_EN_SQD_ASYNC_NOTIFY | INIT | RTR | RETRY |    \
+			RMEM_QP_SQ_PSN)
+
+/* From one state to another: the attributes needed, and those permitted besides. */
+struct transition {
+	bool is_valid;
+	uint32_t required;
+	uint32_t optional;
+};
+
+static const struct transition transitions[NB_STATES][NB_STATES] = {
+		[RMEM_QPS_RESET] =
+				{
+						[RMEM_QPS_RESET] = {true, 0, RMEM_QP_CUR_STATE},
+						[RMEM_QPS_INIT] = {true, INIT, RMEM_QP_CUR_STATE},
+				},
+		[RMEM_QPS_INIT] =
+				{
+						[RMEM_QPS_RESET] = {true, 0, RMEM_QP_CUR_STATE},
+						[RMEM_QPS_INIT] = {true, 0,
+								INIT | RMEM_QP_CUR_STATE},
+						[RMEM_QPS_RTR] = {true, RTR,
+								RMEM_QP_CUR_STATE |
+										RMEM_QP_ACCESS_FLAGS |
+										RMEM_QP_PKEY_INDEX},
+						[RMEM_QPS_ERR] = {true, 0, RMEM_QP_CUR_STATE},
+				},
+		[RMEM_QPS_RTR] =
+				{
+						[RMEM_QPS_RESET] = {true, 0, RMEM_QP_CUR_STATE},
+						[RMEM_QPS_RTS] = {true, RETRY | RMEM_QP_SQ_PSN,
+								LIVE},
+						[RMEM_QPS_ERR] = {true, 0, RMEM_QP_CUR_STATE},
+				},
+		[RMEM_QPS_RTS] =
+				{
+						[RMEM_QPS_RESET] = {true, 0, RMEM_QP_CUR_STATE},
+						[RMEM_QPS_RTS] = {true, 0, LIVE},
+						[RMEM_QPS_SQD] = {true, 0,
+								RMEM_QP_CUR_STATE |
+										RMEM_QP_EN_SQD_ASYNC_NOTIFY},
+						[RMEM_QPS_ERR] = {true, 0, RMEM_QP_CUR_STATE},
+				},
+		[RMEM_QPS_SQD] =
+				{
+						[RMEM_QPS_RESET] = {true, 0, RMEM_QP_CUR_STATE},
+						[RMEM_QPS_RTS] = {true, 0, LIVE},
+						[RMEM_QPS_SQD] = {true, 0,
+								LIVE | RETRY | RMEM_QP_PKEY_INDEX |
+										RMEM_QP_PORT |
+										RMEM_QP_AV |
+										RMEM_QP_MAX_DEST_RD_ATOMIC},
+						[RMEM_QPS_ERR] = {true, 0, RMEM_QP_CUR_STATE},
+				},
+		[RMEM_QPS_SQE] =
+				{
+						[RMEM_QPS_RESET] = {true, 0, RMEM_QP_CUR_STATE},
+						[RMEM_QPS_RTS] = {true, 0, LIVE},
+						[RMEM_QPS_ERR] = {true, 0, RMEM_QP_CUR_STATE},
+				},
+		[RMEM_QPS_ERR] =
+				{
+						[RMEM_QPS_RESET] = {true, 0, RMEM_QP_CUR_STATE},
+						[RMEM_QPS_ERR] = {true, 0, RMEM_QP_CUR_STATE},
+				},
+};
+
+/* The arguments, as far as they do not depend on the state. */
+static int
+check_args(const struct rmem_qp *qp, const struct rmem_qp_attr *attr, uint32_t mask)
+{
+	const char *name = rmem_obj_dev(&qp->obj)->name;
+	int ret;
+
+	ret = rmem_check_reserved(attr->reserved, sizeof(attr->reserved));
+	if (ret == 0)
+		ret = rmem_check_reserved(attr->reserved_byte, sizeof(attr->reserved_byte));
+	if (ret == 0 && (mask & RMEM_QP_AV) != 0)
+		ret = rmem_check_reserved(attr->ah.reserved, sizeof(attr->ah.reserved));
+	if (ret != 0)
+		return ret;
+	if ((mask & ~ATTRS) != 0)
+		return RMEM_FAIL(EINVAL, "%s: QP %u: unknown attributes 0x%x", name, qp->qp_num,
+				mask & ~ATTRS);
+	if ((mask & RMEM_QP_STATE) != 0 && attr->state >= NB_STATES)
+		return RMEM_FAIL(EINVAL, "%s: QP %u: unknown state %u", name, qp->qp_num,
+				attr->state);
+	if ((mask & RMEM_QP_ACCESS_FLAGS) != 0 && (attr->access & ~RMEM_ACCESS_REMOTE) != 0)
+		return RMEM_FAIL(EINVAL, "%s: access 0x%x of a QP is not of 0x%x", name,
+				attr->access, RMEM_ACCESS_REMOTE);
+	return 0;
+}
+
+static int
+check_values(const struct rmem_qp *qp, const struct rmem_qp_attr *attr, uint32_t mask)
+{
+	const struct {
+		uint32_t bit;
+		const char *what;
+		uint32_t value;
+		uint32_t min;
+		uint32_t max;
+	} bounds[] = {
+			{RMEM_QP_EN_SQD_ASYNC_NOTIFY, "en_sqd_async_notify",
+					attr->en_sqd_async_notify, 0, 0},
+			{RMEM_QP_PORT, "port_num", attr->port_num, 1, UINT8_MAX},
+			{RMEM_QP_AV, "ah.port_num", attr->ah.port_num, 1, UINT8_MAX},
+			{RMEM_QP_AV, "ah.is_global", attr->ah.is_global, 0, 1},
+			{RMEM_QP_PATH_MTU, "path_mtu", attr->path_mtu, 1, 5},
+			{RMEM_QP_TIMEOUT, "timeout", attr->timeout, 0, 31},
+			{RMEM_QP_RETRY_CNT, "retry_cnt", attr->retry_cnt, 0, 7},
+			{RMEM_QP_RNR_RETRY, "rnr_retry", attr->rnr_retry, 0, 7},
+			{RMEM_QP_MIN_RNR_TIMER, "min_rnr_timer", attr->min_rnr_timer, 0, 31},
+			{RMEM_QP_RQ_PSN, "rq_psn", attr->rq_psn, 0, 0xffffff},
+			{RMEM_QP_SQ_PSN, "sq_psn", attr->sq_psn, 0, 0xffffff},
+			{RMEM_QP_DEST_QPN, "dest_qp_num", attr->dest_qp_num, 0, 0xffffff},
+	};
+	size_t i;
+
+	for (i = 0; i < RTE_DIM(bounds); i++) {
+		if ((mask & bounds[i].bit) != 0 &&
+				(bounds[i].value < bounds[i].min ||
+						bounds[i].value > bounds[i].max))
+			return RMEM_FAIL(EINVAL, "%s: QP %u: %s %u is not %u to %u",
+					rmem_obj_dev(&qp->obj)->name, qp->qp_num, bounds[i].what,
+					bounds[i].value, bounds[i].min, bounds[i].max);
+	}
+	return 0;
+}
+
+/* The transition from cur_state to state exists and has the attributes that it needs. */
+static int
+check_transition(const struct rmem_qp *qp, const struct rmem_qp_attr *attr, uint32_t mask)
+{
+	const struct transition *t = &transitions[attr->cur_state][attr->state];
+	const char *name = rmem_obj_dev(&qp->obj)->name;
+	uint32_t missing = t->required & ~mask;
+	uint32_t extra = mask & ~(t->required | t->optional | RMEM_QP_STATE);
+
+	if (!t->is_valid)
+		return RMEM_FAIL(EBUSY, "%s: QP %u can't move from %s to %s", name, qp->qp_num,
+				rmem_qp_state_str(attr->cur_state), rmem_qp_state_str(attr->state));
+	if (missing != 0 || extra != 0)
+		return RMEM_FAIL(EINVAL,
+				"%s: QP %u from %s to %s: attributes 0x%x are missing, 0x%x are "
+				"not permitted",
+				name, qp->qp_num, rmem_qp_state_str(attr->cur_state),
+				rmem_qp_state_str(attr->state), missing, extra);
+	return 0;
+}
+
+/* A copy of the attributes with both states, as drivers get them. */
+static int
+set_states(struct rmem_qp *qp, const struct rmem_qp_attr *attr, uint32_t mask,
+		struct rmem_qp_attr *next)
+{
+	struct rmem_qp_attr now;
+	int ret;
+
+	ret = rmem_qp_query(qp, &now);
+	if (ret != 0)
+		return ret;
+	*next = *attr;
+	next->cur_state = now.state;
+	if ((mask & RMEM_QP_STATE) == 0)
+		next->state = now.state;
+	if ((mask & RMEM_QP_CUR_STATE) != 0 && attr->cur_state != now.state)
+		return RMEM_FAIL(EBUSY, "%s: QP %u is in %s, not in %s",
+				rmem_obj_dev(&qp->obj)->name, qp->qp_num,
+				rmem_qp_state_str(now.state), rmem_qp_state_str(attr->cur_state));
+	return 0;
+}
+
+static int
+do_modify(struct rmem_qp *qp, const struct rmem_qp_attr *attr, uint32_t mask)
+{
+	if (attr->state == RMEM_QPS_RESET)
+		return RMEM_OP(qp, qp_reset, qp);
+	if (attr->state == RMEM_QPS_ERR)
+		return RMEM_OP(qp, qp_set_error, qp);
+	return RMEM_OP(qp, qp_modify, qp, attr, mask | RMEM_QP_STATE);
+}
+
+int
+rmem_qp_modify(struct rmem_qp *qp, const struct rmem_qp_attr *attr, uint32_t mask)
+{
+	RMEM_CALL(qp);
+	struct rmem_qp_attr next;
+	int ret;
+
+	ret = rmem_obj_check(qp, RMEM_OBJ_QP);
+	if (ret == 0)
+		ret = rmem_check_arg(attr, "attributes");
+	if (ret == 0)
+		ret = check_args(qp, attr, mask);
+	if (ret == 0)
+		ret = set_states(qp, attr, mask, &next);
+	if (ret == 0)
+		ret = check_transition(qp, &next, mask);
+	if (ret == 0)
+		ret = check_values(qp, &next, mask);
+	if (ret == 0)
+		ret = do_modify(qp, &next, mask);
+	if (ret == 0)
+		rmem_trace_qp_state(qp, qp->qp_num, (int)next.state);
+	return ret;
+}

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Transitions of a QP one by one: rmem_qp_modify() has the rules of ibv_modify_qp(3). */
+
+#include <string.h>
+
+#include "conf.h"
+
+#define INIT_MASK (RMEM_QP_STATE | RMEM_QP_PKEY_INDEX | RMEM_QP_PORT | RMEM_QP_ACCESS_FLAGS)
+#define RTR_MASK                                                                                   \
+	(RMEM_QP_STATE | RMEM_QP_AV | RMEM_QP_PATH_MTU | RMEM_QP_DEST_QPN | RMEM_QP_RQ_PSN |       \
+			RMEM_QP_MAX_DEST_RD_ATOMIC | RMEM_QP_MIN_RNR_TIMER)
+#define RTS_MASK                                                                                   \
+	(RMEM_QP_STATE | RMEM_QP_TIMEOUT | RMEM_QP_RETRY_CNT | RMEM_QP_RNR_RETRY |                 \
+			RMEM_QP_SQ_PSN | RMEM_QP_MAX_QP_RD_ATOMIC)
+
+/* Attributes of a's and b's QP while rmem_qp_connect() had connected them. */
+static struct rmem_qp_attr of_a, of_b;
+
+/* Both in RESET again. */
+static int
+setup(void)
+{
+	TEST_RUN(conf_setup());
+	TEST_OK(rmem_qp_query(fx.a.qp, &of_a));
+	TEST_OK(rmem_qp_query(fx.b.qp, &of_b));
+	TEST_OK(rmem_qp_reset(fx.a.qp));
+	TEST_OK(rmem_qp_reset(fx.b.qp));
+	return TEST_SUCCESS;
+}
+
+static int
+move(struct rmem_qp *qp, struct rmem_qp_attr attr, uint32_t state, uint32_t mask)
+{
+	attr.state = state;
+	return rmem_qp_modify(qp, &attr, mask | RMEM_QP_STATE);
+}
+
+static int
+move_to_rtr(struct rmem_qp *qp, const struct rmem_qp_attr *attr)
+{
+	int ret = move(qp, *attr, RMEM_QPS_INIT, INIT_MASK);
+
+	return ret != 0 ? ret : move(qp, *attr, RMEM_QPS_RTR, RTR_MASK);
+}
+
+static int
+move_to_rts(struct rmem_qp *qp, const struct rmem_qp_attr *attr)
+{
+	int ret = move_to_rtr(qp, attr);
+
+	return ret != 0 ? ret : move(qp, *attr, RMEM_QPS_RTS, RTS_MASK);
+}
+
+CONF_TEST(qp, query_returns_the_attributes_that_were_set, 0, 0,
+		"ibv_query_qp(3); IBTA 11.2.5.3: Query Queue Pair")
+{
+	struct rmem_qp_attr got, want = of_a;
+
+	want.timeout = 17;
+	want.retry_cnt = 5;
+	want.rnr_retry = 4;
+	want.min_rnr_timer = 9;
+	want.sq_psn = 0x123456;
+	want.access = RMEM_ACCESS_REMOTE_READ;
+	TEST_OK(move_to_rts(fx.a.qp, &want));
+	TEST_OK(rmem_qp_query(fx.a.qp, &got));
+	TEST_EQ(got.state, RMEM_QPS_RTS);
+	TEST_EQ(got.access, want.access);
+	TEST_EQ(got.timeout, want.timeout);
+	TEST_EQ(got.retry_cnt, want.retry_cnt);
+	TEST_EQ(got.rnr_retry, want.rnr_retry);
+	TEST_EQ(got.min_rnr_timer, want.min_rnr_timer);
+	TEST_EQ(got.sq_psn, want.sq_psn);
+	TEST_EQ(got.dest_qp_num, fx.b.qp->qp_num);
+	TEST_EQ(got.remote.qp_num, fx.b.qp->qp_num);
+	TEST_EQ(got.port_num, want.port_num);
+	TEST_MEM(got.ah.dgid, want.ah.dgid, sizeof(want.ah.dgid));
+	return TEST_SUCCESS;
+}
+
+/* IBTA 10.3.1: INIT takes receives, RTR answers, RTS requests. */
+CONF_TEST(qp, each_state_permits_the_requests_of_verbs, 0, RMEM_ACCESS_REMOTE_WRITE,
+		"IBTA 10.3.1.2 to 10.3.1.4; ibv_post_send(3)")
+{
+	const struct rmem_sge from = fx_sge(fx.b.mr, 0, 64);
+	const struct rmem_sge to = fx_sge(fx.a.mr, 0, 64);
+	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &from, 1);
+
+	TEST_ERR(fx_post_recv(fx.a.qp, 1, &to, 1), EBUSY);
+	TEST_OK(move(fx.a.qp, of_a, RMEM_QPS_INIT, INIT_MASK));
+	TEST_EQ(fx_state(fx.a.qp), RMEM_QPS_INIT);
+	TEST_EQ(fx_post_recv(fx.a.qp, 1, &to, 1), 1);
+	TEST_ERR(fx_post(fx.a.qp, &wr), EBUSY);
+	TEST_OK(move(fx.a.qp, of_a, RMEM_QPS_RTR, RTR_MASK));
+	TEST_EQ(fx_state(fx.a.qp), RMEM_QPS_RTR);
+	TEST_ERR(fx_post(fx.a.qp, &wr), EBUSY);
+	TEST_OK(move_to_rts(fx.b.qp, &of_b));
+	fx_fill(fx.b.buf, 64, 7);
+	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+	TEST_EQ(fx.wc.wr_id, 1);
+	TEST_MEM(fx.a.buf, fx.b.buf, 64);
+	TEST_OK(move(fx.a.qp, of_a, RMEM_QPS_RTS, RTS_MASK));
+	TEST_EQ(fx_post_recv(fx.b.qp, 2, &from, 1), 1);
+	wr = fx_wr(RMEM_WR_SEND, &to, 1);
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
+	return TEST_SUCCESS;
+}
+
+CONF_TEST(qp, error_in_init_flushes_the_receives, 0, 0, "IBTA 10.3.1.7: Error")
+{
+	TEST_OK(move(fx.a.qp, of_a, RMEM_QPS_INIT, INIT_MASK));
+	TEST_EQ(fx_post_recv(fx.a.qp, 5, NULL, 0), 1);
+	TEST_OK(move(fx.a.qp, of_a, RMEM_QPS_ERR, 0));
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_WR_FLUSH_ERR);
+	TEST_EQ(fx.wc.wr_id, 5);
+	TEST_EQ(fx_state(fx.a.qp), RMEM_QPS_ERR);
+	return TEST_SUCCESS;
+}
+
+CONF_TEST(qp, missing_and_superfluous_attributes_are_refused, 0, 0,
+		"ibv_modify_qp(3): required and optional attributes")
+{
+	uint32_t bit;
+
+	for (bit = 2; bit <= RMEM_QP_DEST_QPN; bit <<= 1) {
+		if ((INIT_MASK & bit) != 0)
+			TEST_ERR(move(fx.a.qp, of_a, RMEM_QPS_INIT, INIT_MASK & ~bit), EINVAL);
+		else if (bit != RMEM_QP_CUR_STATE)
+			TEST_ERR(move(fx.a.qp, of_a, RMEM_QPS_INIT, INIT_MASK | bit), EINVAL);
+	}
+	TEST_EQ(fx_state(fx.a.qp), RMEM_QPS_RESET);
+	TEST_OK(move(fx.a.qp, of_a, RMEM_QPS_INIT, INIT_MASK));
+	for (bit = 2; bit <= RMEM_QP_DEST_QPN; bit <<= 1) {
+		if ((RTR_MASK & bit) != 0)
+			TEST_ERR(move(fx.a.qp, of_a, RMEM_QPS_RTR, RTR_MASK & ~bit), EINVAL);
+	}
+	TEST_EQ(fx_state(fx.a.qp), RMEM_QPS_INIT);
+	TEST_OK(move(fx.a.qp, of_a, RMEM_QPS_RTR, RTR_MASK));
+	for (bit = 2; bit <= RMEM_QP_DEST_QPN; bit <<= 1) {
+		if ((RTS_MASK & bit) != 0)
+			TEST_ERR(move(fx.a.qp, of_a, RMEM_QPS_RTS, RTS_MASK & ~bit), EINVAL);
+	}
+	TEST_EQ(fx_state(fx.a.qp), RMEM_QPS_RTR);
+	return TEST_SUCCESS;
+}
+
+CONF_TEST(qp, transitions_that_do_not_exist_are_refused, 0, 0, "IBTA 10.3.1: the state diagram")
+{
+	TEST_ERR(move(fx.a.qp, of_a, RMEM_QPS_RTR, RTR_MASK), EBUSY);
+	TEST_ERR(move(fx.a.qp, of_a, RMEM_QPS_RTS, RTS_MASK), EBUSY);
+	TEST_ERR(move(fx.a.qp, of_a, RMEM_QPS_ERR, 0), EBUSY);
+	TEST_ERR(move(fx.a.qp, of_a, RMEM_QPS_SQD, 0), EBUSY);
+	TEST_OK(move_to_rts(fx.a.qp, &of_a));
+	TEST_ERR(move(fx.a.qp, of_a, RMEM_QPS_INIT, INIT_MASK), EBUSY);
+	TEST_ERR(move(fx.a.qp, of_a, RMEM_QPS_SQE, 0), EBUSY);
+	TEST_ERR(move(fx.a.qp, of_a, RMEM_QPS_ERR + 1, 0), EINVAL);
+	TEST_EQ(fx_state(fx.a.qp), RMEM_QPS_RTS);
+	return TEST_SUCCESS;
+}
+
+CONF_TEST(qp, unexpected_current_state_is_refused, 0, 0, "ibv_modify_qp(3): IBV_QP_CUR_STATE")
+{
+	struct rmem_qp_attr attr = {.state = RMEM_QPS_RTS, .cur_state = RMEM_QPS_SQD};
+
+	TEST_OK(move_to_rts(fx.a.qp, &of_a));
+	TEST_ERR(rmem_qp_modify(fx.a.qp, &attr, RMEM_QP_STATE | RMEM_QP_CUR_STATE), EBUSY);
+	attr.cur_state = RMEM_QPS_RTS;
+	TEST_OK(rmem_qp_modify(fx.a.qp, &attr, RMEM_QP_STATE | RMEM_QP_CUR_STATE));
+	return TEST_SUCCESS;
+}
+
+/* A right revoked while connected is refused from then on. */
+CONF_TEST(qp, rights_of_a_connected_qp_change, 0, RMEM_ACCESS_REMOTE_WRITE,
+		"ibv_modify_qp(3): IBV_QP_ACCESS_FLAGS of RTS to RTS")
+{
+	struct rmem_qp_attr attr = {.access = RMEM_ACCESS_REMOTE_READ};
+	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
+	struct rmem_send_wr wr =
+			fx_rdma(RMEM_WR_RDMA_WRITE, &sge, (uintptr_t)fx.a.buf, fx.a.mr->rkey);
+
+	TEST_OK(move_to_rts(fx.a.qp, &of_a));
+	TEST_OK(move_to_rts(fx.b.qp, &of_b));
+	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_OK(rmem_qp_modify(fx.a.qp, &attr, RMEM_QP_ACCESS_FLAGS));
+	return conf_status(CONF_QP_RIGHT, fx_send(fx.b.qp, &wr));
+}
+
+TEST_SUITE(qp, setup, conf_teardown);
