@@ -5,7 +5,7 @@
 # usage: device.sh BUILD
 
 build=$1
-eal='--no-huge -m 256 --no-shconf --no-pci --no-telemetry'
+eal='--no-huge -m 128 --no-shconf --no-pci --no-telemetry'
 device='verbs0,ibdev=rxe0'
 failed=0
 

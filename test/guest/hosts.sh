@@ -17,7 +17,7 @@ verdict() {
 
 # testrmem [options]: becomes it. For a subshell.
 testrmem() {
-	exec "$build/app/dpdk-testrmem" --no-huge -m 128 --no-shconf --no-pci --no-telemetry -l 0 \
+	exec "$build/app/dpdk-testrmem" --no-huge -m 64 --no-shconf --no-pci --no-telemetry -l 0 \
 		-- --dev verbs0,ibdev=rxe0 --size "$size" --depth 16 --burst 8 --qps 2 "$@"
 }
 

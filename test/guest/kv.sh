@@ -17,7 +17,7 @@ verdict() {
 
 # kv [options]: becomes it. For a subshell.
 kv() {
-	exec "$build/app/dpdk-rmem-kv" --no-huge -m 128 --no-shconf --no-pci --no-telemetry \
+	exec "$build/app/dpdk-rmem-kv" --no-huge -m 64 --no-shconf --no-pci --no-telemetry \
 		--lcores 0 -- --dev verbs0,ibdev=rxe0 --keys 20 --lease-ms 3000 "$@"
 }
 

@@ -20,7 +20,7 @@ verdict() {
 testrmem() {
 	name=$1 lcore=$2
 	shift 2
-	exec "$build/app/dpdk-testrmem" --no-huge -m 128 --no-shconf --no-pci --no-telemetry \
+	exec "$build/app/dpdk-testrmem" --no-huge -m 64 --no-shconf --no-pci --no-telemetry \
 		-l "$lcore" -- --dev $device --depth 16 --burst 8 "$@" >"$dir/$name" 2>&1
 }
 
