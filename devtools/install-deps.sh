@@ -42,6 +42,7 @@ shellcheck       command -v shellcheck
 abigail-tools    command -v abidw
 libsystemd-dev   pkg-config --exists libsystemd
 dpdk-dev         command -v dpdk-telemetry.py
+tshark           command -v tshark
 '
 # shellcheck disable=SC2016  # for the shell that runs the command
 guest_set='

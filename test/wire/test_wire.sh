@@ -73,6 +73,17 @@ test_loss() {
 	done
 }
 
+test_loss_of_both() {
+	local mode loss='fault=loss:0.1;seed'
+	for mode in $modes; do
+		transfer "mode $mode with one of ten packets of both sides lost" \
+			127.0.18.1 ",$loss:3" 127.0.18.2 ",$loss:4" "$mode" 32 --depth 16 --burst 8
+	done
+	transfer 'shared memory with one of ten packets of both sides lost' \
+		127.0.18.1 ",$loss:3,port=shm:loss-$$" 127.0.18.2 ",$loss:4,port=shm:loss-$$" write 32 \
+		--depth 16 --burst 8
+}
+
 test_shm() {
 	local mode port=",port=shm:test-$$"
 	local faults="$port,mtu=256,fault=loss:0.01;dup:0.1;reorder:4;corrupt:0.005;trunc:0.005"
@@ -239,5 +250,5 @@ test_ipv6() {
 }
 
 [ $# = 0 ] || { in_parallel "$@"; exit; }
-in_parallel test_modes test_faults test_loss test_shm test_shm_names test_eth test_killed \
+in_parallel test_modes test_faults test_loss test_loss_of_both test_shm test_shm_names test_eth test_killed \
 	test_nobody test_port_in_use test_refusals test_interface test_ipv6

@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# tshark and a calculation of the ICRC by zlib accept the packets that pcap= recorded: those of the
+# conformance suite over a UDP socket with IPv4 and over an ethdev port with IPv6.
+#
+# usage: test_tshark.sh PATH_TO_CONFORMANCE
+
+set -u
+here=$(dirname -- "$(realpath -- "$0")")
+. "$here/../app/said.sh"
+
+program=$(realpath -- "${1:?path to dpdk-test-rmem-conformance}")
+if ! command -v tshark >/dev/null; then
+	echo 'skipped: no tshark (devtools/install-deps.sh all)'
+	exit 77
+fi
+enter_scratch
+# Its configuration, and the warning for root.
+export HOME=$PWD
+
+eal=(--no-huge --no-shconf -m 128 --no-pci --no-telemetry --log-level='*rmem*:emergency')
+# By default tshark guesses at protocols in the payload, which is arbitrary here.
+options=(-o infiniband.identify_payload:FALSE --disable-protocol rpcordma --disable-protocol idp)
+
+# record FILE ARGUMENTS [EAL options]
+record() {
+	local file=$1 args=$2
+	shift 2
+	"$program" "${eal[@]}" "$@" -- --dev "soft0,loop=1,pcap=$file,$args" >out 2>err </dev/null
+	rc=$?
+	verdict "the conformance suite with $args" $rc
+}
+
+# dissect FILE NAME: each packet is one of RoCEv2, and none is malformed.
+dissect() {
+	tshark -r "$1" "${options[@]}" -Y '!infiniband || _ws.malformed' >out 2>err
+	rc=$?
+	[ "$rc" = 0 ] && [ ! -s out ]
+	verdict "tshark dissects $2" $?
+	"$here/check_icrc.py" "$1" >out 2>err
+	rc=$?
+	verdict "the ICRC of $2" $rc
+}
+
+passed=0 failed=0
+record udp.pcap ip=127.0.16.1,mtu=1024
+dissect udp.pcap 'packets over IPv4'
+record eth.pcap 'ip=2001:db8::9,port=eth:0,fault=loss:0.001;dup:0.1;reorder:4;seed:1' --vdev net_ring0
+dissect eth.pcap 'packets over IPv6'
+record bad.pcap ip=127.0.16.2,fault=corrupt:0.01
+! "$here/check_icrc.py" bad.pcap >out 2>err
+verdict 'corrupted packets have another ICRC' $?
+echo "$passed passed, $failed failed"
+[ $failed = 0 ]
