@@ -106,3 +106,18 @@ connect_sides(void)
 	}
 	return TEST_SUCCESS;
 }
+
+int
+post_write(struct side *side, uint32_t length)
+{
+	const struct side *peer = peer_of(side);
+	struct rmem_sge sge = {
+			.addr = (uintptr_t)side->local, .length = length, .lkey = side->mr->lkey};
+	struct rmem_send_wr wr = {.opcode = RMEM_WR_RDMA_WRITE,
+			.flags = RMEM_SEND_SIGNALED,
+			.sg_list = &sge,
+			.num_sge = 1,
+			.rdma = {.remote_addr = (uintptr_t)peer->target, .rkey = peer->mr->rkey}};
+
+	return rmem_post_send(side->qp, &wr, 1) == 1 ? TEST_SUCCESS : TEST_FAILED;
+}

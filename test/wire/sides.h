@@ -58,6 +58,8 @@ int open_side(struct side *side, unsigned int i, uint32_t mtu);
 int close_side(struct side *side);
 /* Post the receive of message i. */
 int post_recv(struct side *side, uint64_t i);
+/* Post a WRITE of up to SLOT_SIZE bytes to the first slot of the peer. */
+int post_write(struct side *side, uint32_t length);
 /* Connect both, with PSNs that wrap soon, and forget what was in flight. */
 int connect_sides(void);
 

@@ -182,7 +182,7 @@ sim_start(uint64_t seed, const struct sim_faults *wanted)
 	state = xorshift_state(seed);
 	faults = *wanted;
 	step = rte_get_tsc_hz() / 1000000;
-	now = now == 0 ? step : now;
+	now = now == 0 ? 1000 * rte_get_tsc_hz() : now;
 	rwire_clock = sim_clock;
 	sim_clear();
 }
@@ -229,4 +229,10 @@ void
 sim_step(bool is_idle)
 {
 	now += is_idle ? 100 * step : step;
+}
+
+void
+sim_jump(int64_t seconds)
+{
+	now += (uint64_t)seconds * rte_get_tsc_hz();
 }

@@ -40,6 +40,8 @@ void sim_inject(unsigned int to, const struct rwire_addr *src, struct rwire_pkt 
 bool sim_take(unsigned int to, struct rwire_pkt *pkt);
 /* Advance the clock: by a step, or to the next event when nothing has happened for long. */
 void sim_step(bool is_idle);
+/* Set the clock forward, or back. */
+void sim_jump(int64_t seconds);
 
 uint32_t sim_random(uint32_t below);
 

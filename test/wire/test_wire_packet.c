@@ -142,22 +142,6 @@ TEST(wire_sim, acknowledgements_never_have_the_psn_of_a_read_or_an_atomic)
 	return TEST_SUCCESS;
 }
 
-/* WRITE 8 KiB, or 8 bytes, to the slot of the peer. */
-static int
-post_write(struct side *side, uint32_t length)
-{
-	const struct side *peer = peer_of(side);
-	struct rmem_sge sge = {
-			.addr = (uintptr_t)side->local, .length = length, .lkey = side->mr->lkey};
-	struct rmem_send_wr wr = {.opcode = RMEM_WR_RDMA_WRITE,
-			.flags = RMEM_SEND_SIGNALED,
-			.sg_list = &sge,
-			.num_sge = 1,
-			.rdma = {.remote_addr = (uintptr_t)peer->target, .rkey = peer->mr->rkey}};
-
-	return rmem_post_send(side->qp, &wr, 1) == 1 ? TEST_SUCCESS : TEST_FAILED;
-}
-
 /*
  * A side that does not run for longer than its timeout finds more packets of the peer than a burst
  * has, and then the acknowledgement of its WRITE.

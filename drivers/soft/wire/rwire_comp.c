@@ -288,6 +288,9 @@ rwire_comp_timer(struct rwire_qp *q, uint64_t now)
 {
 	struct rwire_req *req = &q->req;
 
+	/* No deadline is later than this, unless the clock was set back. */
+	if (req->deadline > now + req->timeout)
+		req->deadline = now + req->timeout;
 	if (req->deadline == 0 || now < req->deadline)
 		return RMEM_WC_SUCCESS;
 	/* The answer may wait in the port, after other packets; a flood of these must not win. */

@@ -237,13 +237,22 @@ req_step(struct rwire_qp *q, uint32_t *why)
 	return req_send(q, wr, why);
 }
 
+/* Whether the time of an RNR NAK is not over. No such time is a second: the clock was set back. */
+static bool
+req_is_waiting(const struct rwire_req *req)
+{
+	uint64_t left = req->rnr_until - rwire_clock();
+
+	return req->rnr_until != 0 && left != 0 && left < rte_get_tsc_hz();
+}
+
 /* Send as many packets as possible; returns the result of the step that sent none. */
 static int
 req_send_all(struct rwire_qp *q, uint32_t *why)
 {
 	int status;
 
-	if (q->req.rnr_until != 0 && rwire_clock() < q->req.rnr_until)
+	if (req_is_waiting(&q->req))
 		return REQ_BLOCKED;
 	q->req.rnr_until = 0;
 	rte_ticketlock_lock(&q->wire->tx_lock);

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * The time that requests take when the peer has ended, and when the clock is set forward or back.
+ */
+
+#include <inttypes.h>
+
+#include <rte_cycles.h>
+
+#include "sides.h"
+
+#define HOUR 3600
+
+static const struct sim_faults none;
+
+static int
+open_both(void)
+{
+	unsigned int i;
+
+	sim_start(1, &none);
+	for (i = 0; i < 2; i++)
+		TEST_RUN(open_side(&sides[i], i, 1024));
+	return connect_sides();
+}
+
+static int
+close_both(void)
+{
+	TEST_RUN(close_side(&sides[0]));
+	return close_side(&sides[1]);
+}
+
+/* Connect side 0 again. */
+static int
+connect_with(uint8_t timeout, uint8_t retry_cnt)
+{
+	struct rmem_qp_conn conn = {.timeout = timeout, .retry_cnt = retry_cnt, .rnr_retry = 7};
+	struct rmem_qp_attr attr;
+
+	TEST_OK(rmem_qp_query(sides[1].qp, &attr));
+	conn.remote = attr.addr;
+	TEST_OK(rmem_qp_reset(sides[0].qp));
+	return rmem_qp_connect(sides[0].qp, &conn);
+}
+
+/*
+ * Run until side 0 has a completion; its status. The microseconds that took are in *us. Side 1 runs
+ * too unless its process has ended.
+ */
+static int
+wait_status(bool is_ended, uint64_t *us)
+{
+	uint64_t start = rwire_clock(), limit = 100 * rte_get_tsc_hz();
+	struct rmem_wc wc;
+	int n;
+
+	while ((n = rmem_poll_cq(sides[0].send_cq, &wc, 1)) == 0) {
+		TEST_ASSERT(rwire_clock() - start < limit);
+		if (!is_ended)
+			TEST_EQ(rmem_poll_cq(sides[1].send_cq, &wc, 1), 0);
+		sim_step(false);
+	}
+	*us = (rwire_clock() - start) / (rte_get_tsc_hz() / 1000000);
+	return n == 1 ? wc.status : -1;
+}
+
+/* IBTA 9.9.2.2.1: a timeout is between T and 4 T, T being 4.096 us * 2^timeout. */
+static int
+lose_peer(bool is_ended)
+{
+	static const struct {
+		uint8_t timeout;
+		uint8_t retry_cnt;
+	} confs[] = {{8, 7}, {8, 0}, {12, 1}, {1, 7}};
+	uint64_t us = 0, least;
+	size_t i;
+
+	for (i = 0; i < RTE_DIM(confs); i++) {
+		TEST_RUN(connect_with(confs[i].timeout, confs[i].retry_cnt));
+		if (!is_ended)
+			TEST_OK(rmem_qp_reset(sides[1].qp));
+		TEST_RUN(post_write(&sides[0], 3000));
+		TEST_STATUS(wait_status(is_ended, &us), RMEM_WC_RETRY_EXC_ERR);
+		least = ((UINT64_C(4096) << confs[i].timeout) * (confs[i].retry_cnt + 1u)) / 1000;
+		test_note("timeout %u, retry_cnt %u: %" PRIu64 " us of %" PRIu64 " to %" PRIu64,
+				confs[i].timeout, confs[i].retry_cnt, us, least, 4 * least);
+		TEST_ASSERT(us >= least);
+		/* A step of the clock for each packet. */
+		TEST_ASSERT(us <= 4 * least + 100);
+	}
+	return TEST_SUCCESS;
+}
+
+TEST(wire_sim, a_peer_that_ended_is_reported_within_its_timeouts)
+{
+	TEST_RUN(open_both());
+	TEST_RUN(lose_peer(true));
+	return close_both();
+}
+
+TEST(wire_sim, a_qp_that_is_destroyed_is_reported_within_its_timeouts)
+{
+	struct rmem_dev_stats stats;
+
+	TEST_RUN(open_both());
+	TEST_RUN(lose_peer(false));
+	TEST_OK(rmem_dev_stats_get(sides[1].dev, &stats));
+	TEST_ASSERT(stats.wire_unknown_qps != 0);
+	return close_both();
+}
+
+/* As after the suspension of a virtual machine: one timeout has expired, not all of them. */
+TEST(wire_sim, a_clock_set_forward_costs_one_retry)
+{
+	struct rmem_dev_stats stats;
+	uint64_t us = 0;
+
+	TEST_RUN(open_both());
+	TEST_RUN(post_write(&sides[0], SLOT_SIZE));
+	sim_clear();
+	sim_jump(24 * HOUR);
+	TEST_STATUS(wait_status(false, &us), RMEM_WC_SUCCESS);
+	TEST_OK(rmem_dev_stats_get(sides[0].dev, &stats));
+	TEST_EQ(stats.wire_timeouts, 1);
+	return close_both();
+}
+
+/* The lost packet is sent again after a timeout, not when the clock is back where it was. */
+TEST(wire_sim, a_clock_set_back_delays_no_retransmission)
+{
+	uint64_t us = 0;
+
+	TEST_RUN(open_both());
+	TEST_RUN(post_write(&sides[0], SLOT_SIZE));
+	sim_clear();
+	sim_jump(-100);
+	TEST_STATUS(wait_status(false, &us), RMEM_WC_SUCCESS);
+	TEST_ASSERT(us < 4 * (UINT64_C(4096) << 8) / 1000);
+	return close_both();
+}
+
+/* More SENDs than receives are posted: the last one waits for the time of an RNR NAK. */
+TEST(wire_sim, a_clock_set_back_ends_an_rnr_wait)
+{
+	struct rmem_sge sge = {.length = 8};
+	struct rmem_send_wr wr = {.opcode = RMEM_WR_SEND,
+			.flags = RMEM_SEND_SIGNALED,
+			.sg_list = &sge,
+			.num_sge = 1};
+	struct rmem_dev_stats stats;
+	uint64_t us = 0;
+	unsigned int i;
+
+	TEST_RUN(open_both());
+	sge.addr = (uintptr_t)sides[0].local;
+	sge.lkey = sides[0].mr->lkey;
+	for (i = 0; i <= NB_RECV; i++)
+		TEST_EQ(rmem_post_send(sides[0].qp, &wr, 1), 1);
+	for (i = 0; i < NB_RECV; i++)
+		TEST_STATUS(wait_status(false, &us), RMEM_WC_SUCCESS);
+	do {
+		sim_step(false);
+		TEST_EQ(rmem_poll_cq(sides[0].send_cq, &(struct rmem_wc){0}, 1), 0);
+		TEST_EQ(rmem_poll_cq(sides[1].send_cq, &(struct rmem_wc){0}, 1), 0);
+		TEST_OK(rmem_dev_stats_get(sides[1].dev, &stats));
+	} while (stats.wire_rnr_naks_sent == 0);
+	TEST_EQ(rmem_poll_cq(sides[0].send_cq, &(struct rmem_wc){0}, 1), 0);
+	TEST_RUN(post_recv(&sides[1], NB_RECV));
+	sim_jump(-100);
+	TEST_STATUS(wait_status(false, &us), RMEM_WC_SUCCESS);
+	TEST_ASSERT(us < 1000000);
+	return close_both();
+}
