@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Runs in a guest (run.sh): soft exchanges packets with rdma_rxe, in what is built in BUILD. rdma_rxe
 # has an end of a virtual Ethernet cable; soft has the other one, in a network namespace, where its
-# UDP port is free. Over IPv4, and a part of it over IPv6. A line for each part that failed, and at the end PASS or FAIL.
+# UDP port is free. Over IPv4, and a part of it over IPv6, then through an ethdev port. On Linux 6.1
+# also with programs of perftest and dpdk-rmem-kv. A line for each part, and at the end PASS or FAIL.
 # usage: wire.sh BUILD
 
 build=$1
@@ -46,6 +47,11 @@ in_wire() {
 	nsenter --net=/run/netns/wire "$@"
 }
 
+# until_seen PID REGEX: a line of the listening process, unless that ended.
+until_seen() {
+	until grep -q "$2" "$out/listen" || ! kill -0 "$1" 2>/dev/null; do sleep 0.1; done
+}
+
 # testrmem soft|rxe ARGS [OPTION...]: with more arguments of soft.
 testrmem() {
 	side=$1
@@ -63,9 +69,7 @@ testrmem() {
 both() {
 	testrmem "$1" "$4" --mode "$5" --listen "$3" >"$out/listen" 2>&1 &
 	listener=$!
-	until grep -q '^listening at' "$out/listen" || ! kill -0 $listener 2>/dev/null; do
-		sleep 0.1
-	done
+	until_seen $listener '^listening at'
 	testrmem "$2" "$4" --mode "$5" --connect "$3" --ops "$6" --seconds 60 --stats-period 0 \
 		>"$out/connect" 2>&1
 	status=$?
@@ -80,12 +84,80 @@ both() {
 make_net
 verdict 'a cable with rdma_rxe at one end' $?
 
-# interop ADDRESS GID [CASE]: the address of soft, and the index of the GID of rdma_rxe.
+# interop ADDRESS GID [CASE [VARIABLE=VALUE]]: the address of soft, the index of the GID of rdma_rxe.
 interop() {
 	# shellcheck disable=SC2086  # several words
-	in_wire env "PAIR_SOFT=ip=$1" PAIR_IBDEV=rxe1 "PAIR_GID=$2" ${3:+"RMEM_CASE=$3"} \
+	in_wire env "PAIR_SOFT=ip=$1" PAIR_IBDEV=rxe1 "PAIR_GID=$2" ${3:+"RMEM_CASE=$3"} ${4:+"$4"} \
 		DPDK_TEST=interop_autotest "$build/test/interop/dpdk-test-interop" $eal \
 		'--log-level=*rmem*:emergency'
+}
+
+# peer ADDRESS [ARGUMENT...]: the peer of perftest, with soft.
+peer() {
+	address=$1
+	shift
+	# shellcheck disable=SC2086  # several words
+	in_wire "$build/test/interop/dpdk-test-perftest" $eal -l 0 -- "$address" "ip=$soft_ip" "$@"
+}
+
+# by_perftest PROGRAM SIZE REGEX: a client of perftest on rdma_rxe; what its peer counted.
+by_perftest() {
+	: >"$out/listen"
+	peer $soft_ip >"$out/listen" 2>&1 &
+	listener=$!
+	until_seen $listener '^listening'
+	"$1" -d rxe1 -x "$gid4" -s "$2" -n 100 -F $soft_ip >"$out/connect" 2>&1
+	status=$?
+	[ $status = 0 ] || kill $listener 2>/dev/null
+	wait $listener
+	[ "$status $?" = '0 0' ] && grep -q "$3.* 0 malformed, 0 ICRC errors" "$out/listen"
+	status=$?
+	verdict "$1 to soft" $status
+	[ $status = 0 ] || cat "$out/listen" "$out/connect"
+}
+
+# to_perftest PROGRAM OPERATION SIZE REGEX: a server of perftest on rdma_rxe.
+to_perftest() {
+	"$1" -d rxe1 -x "$gid4" -s "$3" -n 100 -F >"$out/listen" 2>&1 &
+	listener=$!
+	peer $rxe_ip "$2" "$3" 100 >"$out/connect" 2>&1
+	status=$?
+	[ $status = 0 ] || kill $listener 2>/dev/null
+	wait $listener
+	[ "$status $?" = '0 0' ] && grep -q "$4" "$out/connect"
+	status=$?
+	verdict "soft to $1" $status
+	[ $status = 0 ] || cat "$out/listen" "$out/connect"
+}
+
+# kv soft|rxe [OPTION...]: becomes it. For a subshell.
+kv() {
+	side=$1
+	shift
+	set -- --keys 20 --lease-ms 3000 "$@"
+	# shellcheck disable=SC2086  # several words
+	if [ "$side" = soft ]; then
+		exec nsenter --net=/run/netns/wire "$build/app/dpdk-rmem-kv" $eal --lcores 0 -- \
+			--dev soft0,ip=$soft_ip "$@"
+	else
+		exec "$build/app/dpdk-rmem-kv" $eal --lcores 0 -- --dev verbs0,ibdev=rxe1,cm=tcp "$@"
+	fi
+}
+
+# both_kv SERVER CLIENT ADDRESS: their client verifies values and that a revoked lease is refused.
+both_kv() {
+	: >"$out/listen"
+	(kv "$1" --listen "$3") >"$out/listen" 2>&1 &
+	listener=$!
+	until_seen $listener '^server: listening'
+	(kv "$2" --connect "$3" --gets 100) >"$out/connect" 2>&1
+	status=$?
+	kill -INT $listener
+	wait $listener
+	[ "$status $?" = '0 0' ] && grep -q 'expired lease refused: yes' "$out/connect"
+	status=$?
+	verdict "kv client on $2, server on $1" $status
+	[ $status = 0 ] || cat "$out/listen" "$out/connect"
 }
 
 interop $soft_ip "$gid4"
@@ -96,6 +168,37 @@ case $(uname -r) in
 	interop $soft_ip6 "$gid6" requests_of_both_cross
 	verdict 'interop over IPv6' $?
 	both soft rxe $soft_ip '' mw 400
+	# shellcheck disable=SC2086  # several words
+	! "$build/app/dpdk-testrmem" $eal -l 0 -- --dev soft0,ip=$rxe_ip --mode write --ops 1 \
+		>"$out/connect" 2>&1 && grep -q 'UDP port 4791 is in use' "$out/connect"
+	verdict 'the UDP port of rdma_rxe is in use' $?
+	if command -v ib_write_bw >/dev/null; then
+		by_perftest ib_write_bw 4096 '^0 messages received'
+		by_perftest ib_read_bw 4096 '^0 messages received, sum 0'
+		by_perftest ib_send_bw 4096 '^100 messages received'
+		by_perftest ib_atomic_lat 8 'sum 100'
+		to_perftest ib_write_bw write 4096 '^100 requests'
+		to_perftest ib_atomic_bw atomic 8 '^100 requests'
+	fi
+	both_kv rxe soft $rxe_ip
+	both_kv soft rxe $soft_ip
+	;;
+esac
+
+# Through an ethdev port: the kernel has no address there any more, soft answers for its own.
+ip -n wire addr flush dev cable1
+case $(uname -r) in
+6.1.*)
+	interop "$soft_ip,port=eth:0" "$gid4" '' PAIR_VDEV=cable1
+	verdict 'interop over IPv4 through af_packet' $?
+	interop "$soft_ip6,port=eth:0" "$gid6" requests_of_both_cross PAIR_VDEV=cable1
+	verdict 'interop over IPv6 through af_packet' $?
+	;;
+*)
+	for case in requests_of_both_cross packets_of_soft_are_lost soft_refuses_bad_keys_and_ranges; do
+		interop "$soft_ip,port=eth:0" "$gid4" $case PAIR_VDEV=cable1
+		verdict "interop through af_packet: $case" $?
+	done
 	;;
 esac
 

@@ -9,8 +9,11 @@
 #include <string.h>
 
 #include <rte_cycles.h>
+#include <rte_dev.h>
 
 #include "pair.h"
+
+#define VDEV "net_af_packet0"
 
 static struct rmem_dev *dev;
 static struct rmem_pd *pd;
@@ -66,6 +69,19 @@ struct pair_end pair_soft = {
 };
 
 static int
+attach_vdev(void)
+{
+	const char *interface = getenv("PAIR_VDEV");
+	char args[64];
+
+	if (interface == NULL)
+		return TEST_SUCCESS;
+	snprintf(args, sizeof(args), "iface=%s", interface);
+	TEST_OK(rte_eal_hotplug_add("vdev", VDEV, args));
+	return TEST_SUCCESS;
+}
+
+static int
 soft_open(const struct pair_conf *conf)
 {
 	const char *common = getenv("PAIR_SOFT");
@@ -74,6 +90,7 @@ soft_open(const struct pair_conf *conf)
 
 	TEST_ASSERT(common != NULL);
 	snprintf(args, sizeof(args), "%s%s", common, conf->args != NULL ? conf->args : "");
+	TEST_RUN(attach_vdev());
 	TEST_OK(rmem_dev_create("soft0", args, &dev));
 	TEST_OK(rmem_pd_alloc(dev, &pd));
 	TEST_OK(rmem_cq_create(dev, &cq_conf, &send_cq));
@@ -131,6 +148,8 @@ soft_close(void)
 	TEST_OK(rmem_cq_destroy(recv_cq));
 	TEST_OK(rmem_pd_dealloc(pd));
 	TEST_OK(rmem_dev_close(dev));
+	if (getenv("PAIR_VDEV") != NULL)
+		TEST_OK(rte_eal_hotplug_remove("vdev", VDEV));
 	free(pair_soft.memory);
 	return TEST_SUCCESS;
 }
@@ -169,7 +188,7 @@ pair_connect(const struct pair_conf *conf)
 	/* PSNs that soon wrap. */
 	conn.remote.psn = 0xffffff - (uint32_t)rand() % 200;
 	if (conf->mtu != 0)
-		addr.mtu = (uint8_t)(__builtin_ctz(conf->mtu) - 7);
+		addr.mtu = (uint8_t)RTE_MIN(addr.mtu, __builtin_ctz(conf->mtu) - 7);
 	conn.remote.mtu = addr.mtu;
 	TEST_RUN(pair_rxe_connect(conf, &addr, conn.remote.psn));
 	TEST_OK(rmem_qp_connect(qp, &conn));

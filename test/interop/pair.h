@@ -7,8 +7,9 @@
  * kernel, used with plain verbs.
  *
  * Requests and completions of both are in rmem's structures; opcodes and statuses have verbs'
- * values. Environment: PAIR_SOFT, the arguments of soft0; PAIR_IBDEV and PAIR_GID, the device and
- * the index of its GID.
+ * values. Environment: PAIR_SOFT, the arguments of soft0; PAIR_VDEV, if set, the interface of
+ * net_af_packet0, which is attached as ethdev port 0 while soft0 is open, since its driver can't
+ * start a port again; PAIR_IBDEV and PAIR_GID, the device and the index of its GID.
  */
 
 #ifndef PAIR_H
