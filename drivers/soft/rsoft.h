@@ -10,8 +10,8 @@
  * Writers, readers, and their ordering:
  * - A key (struct rsoft_key) is read by any lcore that executes requests, between
  *   rsoft_grace_enter() and rsoft_grace_leave(). Its fields change only while its word lacks
- *   RSOFT_VALID and no lcore is left that saw it valid: the word is stored with release
- *   when it becomes valid, loaded with acquire by each reader, and invalidated at least one
+ *   RSOFT_VALID and no lcore that loaded it as valid is still inside: the word is stored with
+ *   release when it becomes valid, loaded with acquire by each reader, and invalidated at least one
  *   grace period before a field changes (rsoft_grace.h).
  * - The send queue of a QP is executed by one thread at a time: the holder of sq.lock
  *   (posting, or polling any CQ of the device), or the service lcore of its engine.
@@ -54,7 +54,7 @@ extern int rsoft_logtype;
 
 #define RSOFT_LOG(level, ...) RMEM_LOG_LINE(level, rsoft_logtype, "rmem_soft", __VA_ARGS__)
 
-/* Add to a counter that others only read; n may be negative. */
+/* Add to a counter that has one writer; n may be negative. */
 #define RSOFT_COUNT(counter, n) __atomic_store_n(&(counter), (counter) + (n), __ATOMIC_RELAXED)
 
 #define RSOFT_MAX_ENGINES     8
@@ -67,20 +67,20 @@ extern int rsoft_logtype;
 #define RSOFT_PAGE_SIZE_CAP   UINT64_C(0x7ffff000) /* 4 KiB to 1 GiB */
 #define RSOFT_ACCESS          (RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE)
 
-/* An lkey is the rkey with the tag's bits inverted, so that one is never the other. */
+/* An lkey is the rkey with the bits of the tag inverted, so that neither is valid as the other. */
 #define RSOFT_LKEY_XOR UINT32_C(0xff)
 
 /*
- * Rights of a key, in the upper half of its word: RMEM_ACCESS_* in the low bits, what else
- * requests may do with it, and its state. Neither VALID nor BUSY is FREE.
+ * Rights of a key, in the upper half of its word: RMEM_ACCESS_* in the low bits, other permissions,
+ * and the state: VALID, BUSY, or neither, which is FREE.
  */
 #define RSOFT_VALID (UINT32_C(1) << 31)
-#define RSOFT_SLOW  (UINT32_C(1) << 30) /* more to do than base + offset; see rsoft_access_slow() */
+#define RSOFT_SLOW  (UINT32_C(1) << 30) /* not base + offset alone; see rsoft_access_slow() */
 #define RSOFT_BUSY  (UINT32_C(1) << 29) /* a binding or an invalidation is in progress */
-#define RSOFT_LOCAL (UINT32_C(1) << 28) /* its lkey opens it */
+#define RSOFT_LOCAL (UINT32_C(1) << 28) /* the lkey is valid too */
 #define RSOFT_INV   (UINT32_C(1) << 27) /* requests may invalidate it */
 
-/* Requested, not a right: access only pages that need no page fault. */
+/* Not a right but a request: access only pages that need no page fault. */
 #define RSOFT_PEEK (UINT32_C(1) << 26)
 
 /* Rights of an lkey for reading, and for writing. */
@@ -109,7 +109,7 @@ struct rsoft_args {
 	uint64_t odp_guard;
 	uint64_t odp_uffd;
 	uint64_t socket;   /* UINT64_MAX: any */
-	uint64_t loop;     /* QPs of this process exchange packets too */
+	uint64_t loop;     /* packets between QPs of this process too */
 	uint64_t progress; /* RSOFT_PROGRESS_* */
 	uint64_t mtu;      /* of the wire; 0: the largest that the port supports */
 	char ip[64];       /* of the wire; empty: none */
@@ -149,52 +149,52 @@ extern const char *const rsoft_profile_words[RSOFT_PROFILE_NB];
 
 /* How a key maps to its memory. */
 enum rsoft_kind {
-	RSOFT_KIND_BASE = 0,  /* one stretch: from base on */
+	RSOFT_KIND_BASE = 0,  /* contiguous, from base on */
 	RSOFT_KIND_PAGES = 1, /* pages: addresses of pages of equal size */
 	RSOFT_KIND_LIST = 2,  /* list: ranges of memory or of other keys (rsoft_list.h) */
-	RSOFT_KIND_ODP = 3, /* one stretch from base on, of pages that come and go (rsoft_odp.h) */
+	RSOFT_KIND_ODP = 3,   /* contiguous, on demand (rsoft_odp.h) */
 };
 
 struct rsoft_list;
 struct rsoft_odp;
 struct rsoft_requested;
 
-/* An entry of the key table. One cache line suffices in the common case. */
+/* An entry of the key table. A KIND_BASE access reads one cache line. */
 struct rsoft_key {
 	uint64_t word; /* rkey | rights << 32; atomic */
 	uint64_t iova;
 	uint64_t length;
 	union {
-		uint8_t *base;       /* KIND_BASE, KIND_ODP: first byte */
-		uint64_t map_offset; /* else: place of the first byte in the map */
+		uint8_t *base;       /* KIND_BASE, KIND_ODP: the first byte */
+		uint64_t map_offset; /* else: offset of the first byte in the map */
 	};
 	union {                          /* the map, by kind */
 		const uint64_t *pages;   /* KIND_PAGES */
 		struct rsoft_list *list; /* KIND_LIST */
 		struct rsoft_odp *odp;   /* KIND_ODP: table of pages */
 	};
-	struct rsoft_mr *mr; /* whose memory it opens; of a window, what it is bound to */
-	uint64_t qp_serial;  /* of a type 2 window: rsoft_qp::serial it is tied to; else 0 */
+	struct rsoft_mr *mr; /* its MR; of a window, the MR it is bound to */
+	uint64_t qp_serial;  /* of a type 2 window: rsoft_qp::serial of its QP; else 0 */
 	uint32_t pd;
 	uint8_t kind; /* enum rsoft_kind */
 	uint8_t log2_page_size;
-	uint8_t is_window; /* by its slot */
+	uint8_t is_window; /* the slot is of windows */
 	uint8_t is_taken;  /* it belongs to an MR or a window; under rsoft_dev::lock */
 } __rte_aligned(RTE_CACHE_LINE_MIN_SIZE);
 
 static_assert(sizeof(struct rsoft_key) == RTE_CACHE_LINE_MIN_SIZE, "a key is one cache line");
 
-/* Free indexes, given out at random (rsoft_ids.c). */
+/* Free ids, allocated at random (rsoft_ids.c). */
 struct rsoft_ids {
 	uint32_t *free;
 	uint32_t nb_free;
 	uint32_t max;
 };
 
-/* The slots of one sort of object: id n is slot first + n - 1. */
+/* The slots of MRs, or of windows: id n is slot first + n - 1. */
 struct rsoft_key_pool {
 	struct rsoft_ids ids;
-	struct rsoft_ids resting; /* whose indexes are used up, oldest first */
+	struct rsoft_ids resting; /* quarantined slots, oldest first */
 	uint32_t resting_head;
 	uint32_t first;
 };
@@ -213,8 +213,8 @@ struct rsoft_mr {
 	/* Of an on-demand MR: its pages. Of a fast-register MR: rsoft_odp_raw, or NULL. */
 	struct rsoft_odp *odp;        /* in the cache line of key */
 	uint64_t *pages;              /* of a fast-register MR: copy of a scattered page list */
-	struct rmem_counter *counter; /* of requests that modify it, or NULL; atomic */
-	struct rsoft_list *list;      /* of an indirect MR, or one over ranges: what it covers */
+	struct rmem_counter *counter; /* counts requests that modify it; or NULL; atomic */
+	struct rsoft_list *list;      /* of an indirect MR, or one over ranges: the ranges */
 	uint8_t pin;                  /* of rsoft_pin(); 0: not pinned */
 };
 
@@ -224,20 +224,20 @@ struct rsoft_odp_stats {
 	uint64_t invalidations;
 	uint64_t prefetches;
 	uint64_t failed_faults;
-	int64_t pages; /* that have a bit in a table now */
+	int64_t pages; /* with a bit set in a table */
 };
 
 /*
- * A completion in a ring: struct rmem_wc in words of 8 bytes. Words are written and read as
- * such, since a wide load waits for narrow stores before it, and a line that another core
- * polls is best written in few stores.
+ * A completion in a ring: struct rmem_wc in words of 8 bytes. Written and read in these words: a
+ * wide load stalls on narrower stores that precede it, and a line that another core polls is best
+ * written with few stores.
  */
 struct rsoft_cqe {
 	uint64_t wr_id;
 	uint64_t what; /* status, opcode, flags, qp_num */
 	uint64_t data; /* byte_len, imm_data or rkey */
 	uint32_t vendor_err;
-	uint32_t number; /* its place + 1; atomic */
+	uint32_t number; /* its position + 1; atomic */
 };
 
 static_assert(sizeof(struct rsoft_cqe) == sizeof(struct rmem_wc) &&
@@ -249,7 +249,7 @@ static_assert(sizeof(struct rsoft_cqe) == sizeof(struct rmem_wc) &&
 						offsetof(struct rmem_wc, reserved),
 		"a completion in a ring has the layout of struct rmem_wc");
 
-/* A message in its completion, and its destination when that is polled; rsoft_inline.h. */
+/* A message in its completion, and where the poll copies it; see rsoft_inline.h. */
 struct rsoft_inline {
 	uint8_t data[RSOFT_MAX_INLINE_RECV];
 	uint64_t addr;
@@ -263,15 +263,15 @@ struct rsoft_inline {
 struct rsoft_cq {
 	struct rmem_cq cq;
 	uint32_t mask;
-	uint32_t overrun;      /* a completion was lost; atomic; here, as each empty poll looks */
+	uint32_t overrun;      /* a completion was lost; atomic; in the line that each poll reads */
 	uint32_t nb_producers; /* queues that complete to it; atomic */
 	struct rsoft_cqe *ring;
-	struct rsoft_inline *messages; /* one for each place; NULL until a QP asks; atomic */
+	struct rsoft_inline *messages; /* one for each entry; NULL until a QP needs them; atomic */
 
-	uint32_t prod __rte_cache_aligned; /* next place to reserve; atomic */
-	uint32_t cons_seen;                /* consumer's place as last seen; atomic */
+	uint32_t prod __rte_cache_aligned; /* next entry to reserve; atomic */
+	uint32_t cons_seen;                /* cons as last loaded; atomic */
 
-	uint32_t cons __rte_cache_aligned; /* next place to poll; atomic */
+	uint32_t cons __rte_cache_aligned; /* next entry to poll; atomic */
 };
 
 /*
@@ -280,12 +280,12 @@ struct rsoft_cq {
  */
 enum rsoft_wait {
 	RSOFT_WAIT_NONE = 0,
-	RSOFT_WAIT_GRACE = -1, /* done but for the grace period of an invalidation */
-	RSOFT_WAIT_PEER = -2,  /* the peer is not there */
+	RSOFT_WAIT_GRACE = -1, /* executed, except for the grace period of an invalidation */
+	RSOFT_WAIT_PEER = -2,  /* the peer is not ready */
 	RSOFT_WAIT_RNR = -3,   /* the peer has no receive posted */
 };
 
-/* A completion that the send queue gave to its CQ, and the requests it retires. */
+/* A completion written to the CQ, and the requests that it retires. */
 struct rsoft_sig {
 	uint32_t cq_pos;
 	uint32_t sq_pos;
@@ -301,15 +301,15 @@ struct rsoft_sq {
 	uint8_t *ring;
 	uint32_t posted;   /* requests accepted so far */
 	uint32_t done;     /* requests executed so far */
-	uint32_t retired;  /* requests that occupy the queue no more */
-	uint32_t sig_head; /* poster's place in sig[] */
-	uint32_t sig_tail; /* executor's place in sig[]; atomic */
+	uint32_t retired;  /* requests that no longer occupy the queue */
+	uint32_t sig_head; /* position of the poster in sig[] */
+	uint32_t sig_tail; /* position of the executor in sig[]; atomic */
 	uint32_t sig_mask;
 	struct rsoft_sig *sig;
 	uint8_t is_pending; /* in rsoft_dev::pending; under pending_lock */
 
 	int8_t wait;               /* enum rsoft_wait */
-	uint8_t rnr_left;          /* tries left */
+	uint8_t rnr_left;          /* attempts left */
 	uint32_t nb_inv;           /* WAIT_GRACE: requests at the head that wait */
 	uint64_t token;            /* WAIT_GRACE */
 	uint64_t deadline;         /* WAIT_PEER, WAIT_RNR: TSC; 0 for never */
@@ -334,12 +334,12 @@ struct rsoft_rq {
 	uint8_t *ring;
 
 	rte_ticketlock_t lock __rte_cache_aligned;
-	uint32_t cons;      /* receives consumed so far; written under lock; atomic */
+	uint32_t cons;      /* receives consumed so far; written under lock, atomic */
 	uint32_t prod_seen; /* consumer's view of prod; under lock */
 	uint64_t consumed;  /* counter: by messages */
-	uint64_t inlined;   /* counter: messages in their completion */
-	uint64_t faults;    /* counter: receives whose memory was not there */
-	uint32_t nb_inline; /* of these, pending (rsoft_inline.h); written under lock; atomic */
+	uint64_t inlined;   /* counter: messages delivered inline */
+	uint64_t faults;    /* counter: receives whose memory was not mapped */
+	uint32_t nb_inline; /* inline messages not polled; written under lock, atomic */
 	uint32_t inline_first;
 	uint32_t inline_last;
 };
@@ -357,7 +357,7 @@ struct rsoft_qp {
 	uint64_t serial; /* its number, not cut to 24 bits: no other QP of the device ever has it */
 	uint16_t sig_all;
 	uint16_t max_recv_sge;
-	uint8_t is_inline_recv; /* messages may travel in their completion */
+	uint8_t is_inline_recv; /* messages may be delivered inline */
 	uint8_t engine;
 	uint8_t is_queued; /* an engine or the wire executes its requests */
 	struct rmem_wr_limits limits;
@@ -371,7 +371,7 @@ struct rsoft_qp {
 	struct rsoft_sq sq __rte_cache_aligned;
 	struct rmem_dev_stats stats __rte_cache_aligned; /* by the executor of sq */
 	struct rsoft_rq rq;
-	uint64_t bad_rkeys;      /* counter: of requests of peers; atomic */
+	uint64_t bad_rkeys;      /* counter: requests of peers; atomic */
 	struct rmem_qp_attr set; /* attributes as set, for queries; under rsoft_domain::lock */
 	uint32_t conf_access;    /* access at creation */
 };
@@ -380,7 +380,7 @@ TAILQ_HEAD(rsoft_qp_list, rsoft_qp);
 
 /* A service that executes the QPs of its list. */
 struct rsoft_engine {
-	rte_ticketlock_t lock; /* held while it runs, and to change the list */
+	rte_ticketlock_t lock; /* held while it runs, and while the list changes */
 	struct rsoft_qp_list qps;
 	uint32_t nb_qps;
 	uint32_t service_id;
@@ -390,58 +390,58 @@ struct rsoft_engine {
 struct rsoft_dev {
 	struct rsoft_key *keys; /* by slot */
 	uint32_t nb_keys;
-	uint32_t slot_mask;                /* of an index: its slot */
+	uint32_t slot_mask;                /* bits of an index that are its slot */
 	struct rsoft_requested *requested; /* NULL before the first; atomic */
-	uint32_t prefetch_keys;            /* the table is larger than a core's cache */
+	uint32_t prefetch_keys;            /* the table exceeds the cache of a core */
 	uint16_t dev_id;
 	uint16_t nb_engines;
-	uint32_t cookie;       /* in the GID: not the same for a device made later */
-	uint32_t has_told_pin; /* that memory can't be pinned; atomic */
-	uint64_t nb_bad_rkeys; /* of all QPs, for the log; atomic */
+	uint32_t cookie;       /* part of the GID; differs between devices of the same name */
+	uint32_t has_told_pin; /* the failure to pin was logged; atomic */
+	uint64_t nb_bad_rkeys; /* of all QPs; decides what is logged; atomic */
 	struct rsoft_args args;
 
 	uint32_t nb_pending __rte_cache_aligned; /* QPs in pending, and the wire; atomic */
 	rte_ticketlock_t pending_lock;
 	struct rsoft_qp_list pending; /* QPs with requests that could not run yet */
 
-	rte_ticketlock_t umr_lock; /* of a walk through the lists below a key; a leaf */
-	uint64_t umr_walks;        /* numbers them; under umr_lock */
+	rte_ticketlock_t umr_lock; /* of a walk through the lists below a key; innermost */
+	uint64_t umr_walks;        /* number of walks; under umr_lock */
 
 	rte_ticketlock_t lock __rte_cache_aligned; /* of all below */
 	struct rsoft_key_pool mr_keys;
 	struct rsoft_key_pool mw_keys;
-	uint32_t *nb_owners;    /* by slot: how many it had since it last was quarantined */
+	uint32_t *nb_owners;    /* by slot: owners since its last quarantine */
 	uint32_t log2_slots;    /* bits of an index that are its slot */
-	uint64_t key_secret[2]; /* decides in which order a slot takes its indexes */
+	uint64_t key_secret[2]; /* determines the order of the indexes of a slot */
 	uint32_t next_pd;
-	uint32_t nb_mr; /* read by posts too; atomic */
+	uint32_t nb_mr; /* also read by posts; atomic */
 	uint32_t nb_mw;
 	uint32_t nb_qp;
 	struct rsoft_ids qp_ids;
 	struct rsoft_qp **qps; /* by number & qp_mask; under rsoft_domain::lock */
 	uint32_t qp_mask;
 	uint64_t qp_generation;
-	struct rmem_dev_stats stats_gone; /* of QPs destroyed */
+	struct rmem_dev_stats stats_gone; /* of destroyed QPs */
 	struct rmem_dev_stats stats_base; /* at the last reset */
 	struct rsoft_odp_stats odp_stats; /* of all MRs, including released ones */
 	uint8_t is_odp_supported;
 	struct rwire *wire; /* NULL without ip= */
-	uint8_t has_guard;  /* it holds the handler of rsoft_guard.h; atomic */
+	uint8_t has_guard;  /* it refers to the handler of rsoft_guard.h; atomic */
 
 	struct rsoft_engine engine[RSOFT_MAX_ENGINES];
 };
 
 /* An lcore that uses keys. */
 struct rsoft_grace_lcore {
-	uint64_t token; /* that it has loaded; 0: it is outside; atomic */
+	uint64_t token; /* the token that it loaded; 0: outside; atomic */
 } __rte_cache_aligned;
 
 /* Grace periods; see rsoft_grace.h. */
 struct rsoft_grace {
 	struct rsoft_grace_lcore lcore[RTE_MAX_LCORE];
-	uint64_t token;                          /* of the last one, from 1 on; atomic */
-	uint32_t nb_lcores __rte_cache_aligned;  /* registered; atomic */
-	uint64_t lcores[RTE_MAX_LCORE / 64 + 1]; /* these, by bits; atomic */
+	uint64_t token;                          /* of the last grace period, from 1 on; atomic */
+	uint32_t nb_lcores __rte_cache_aligned;  /* number of registered lcores; atomic */
+	uint64_t lcores[RTE_MAX_LCORE / 64 + 1]; /* a bit for each of them; atomic */
 };
 
 /* Shared by all software devices: one set of lcores to wait for, one table of devices. */
@@ -479,8 +479,8 @@ rsoft_word_rights(uint64_t word)
 }
 
 /*
- * The key in the slot of this rkey, or of its lkey. Only its word shows whether it has this
- * number; it is valid with no other.
+ * The entry in the slot of an rkey or lkey. The caller must compare its word: the entry may have
+ * another key.
  */
 static inline struct rsoft_key *
 rsoft_key_at(const struct rsoft_dev *dev, uint32_t key_num)

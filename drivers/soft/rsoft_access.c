@@ -3,25 +3,25 @@
  */
 
 /*
- * Keys that take more than one addition, why an access was refused, and the copy between lists
- * of spans, piece by piece where a key is not one stretch.
+ * Accesses with keys that are not contiguous, the reason of a refused access, and the copy between
+ * lists of spans, piece by piece.
  */
 
 #include "rsoft_access.h"
 #include "rsoft_list.h"
 #include "rsoft_odp.h"
 
-/* Bytes that follow each other. */
+/* A contiguous range of bytes. */
 struct rsoft_piece {
 	uint8_t *ptr;
 	uint64_t length;
-	struct rsoft_odp *odp; /* table of the pages they are in, or NULL */
+	struct rsoft_odp *odp; /* table of their pages, or NULL */
 };
 
-/* The bytes that go on from a place in a list; it was opened in this section. */
+/* The contiguous bytes at a position of a list that was checked in this section. */
 static void list_piece(const struct rsoft_list_at *at, struct rsoft_piece *piece);
 
-/* The bytes of a key's pages from an offset on. */
+/* The contiguous bytes at an offset of a key over pages. */
 static void
 page_piece(const struct rsoft_key *key, uint64_t offset, struct rsoft_piece *piece)
 {
@@ -33,7 +33,7 @@ page_piece(const struct rsoft_key *key, uint64_t offset, struct rsoft_piece *pie
 	piece->odp = key->mr->odp; /* rsoft_odp_raw or NULL */
 }
 
-/* The bytes of a key that follow each other from an offset on. */
+/* The contiguous bytes at an offset of a key. */
 static void
 key_piece(const struct rsoft_key *key, uint64_t offset, struct rsoft_piece *piece)
 {
@@ -78,7 +78,7 @@ list_piece(const struct rsoft_list_at *at, struct rsoft_piece *piece)
 	piece->length = RTE_MIN(piece->length, left);
 }
 
-/* The same for a key below others: depth is how many levels there may be from here on. */
+/* The same for a key below others; depth is the number of levels allowed from here on. */
 static bool access_below(const struct rsoft_qp *qp, const struct rsoft_key *key, uint64_t offset,
 		uint64_t length, uint32_t need, uint32_t depth, struct rsoft_span *span);
 
@@ -90,8 +90,8 @@ struct rsoft_list_opener {
 };
 
 /*
- * Open by the key of an entry what its blocks have from byte from on, and to byte to of the
- * last, in rounds first to last.
+ * Check the key of an entry for the range from byte from of its block in round first to byte to of
+ * its block in round last.
  */
 static bool
 list_open_entry(const struct rsoft_list_opener *by, const struct rsoft_list_entry *entry,
@@ -104,7 +104,10 @@ list_open_entry(const struct rsoft_list_opener *by, const struct rsoft_list_entr
 	uint64_t offset, round;
 	uint32_t rights;
 
-	/* A key's bytes follow each other: what holds the first and the last block holds all. */
+	/*
+	 * The range of a key is contiguous: a key valid for the first and the last block is valid
+	 * for all.
+	 */
 	key = rsoft_access_key(by->qp, RSOFT_LKEY_XOR, entry->lkey, addr, length, by->need, &offset,
 			&rights);
 	if (key == NULL)
@@ -124,7 +127,7 @@ list_open_entry(const struct rsoft_list_opener *by, const struct rsoft_list_entr
 	return true;
 }
 
-/* Open the range between two places of different rounds, the second place included. */
+/* Check the range between two positions in different rounds, the second included. */
 static bool
 list_open_range(const struct rsoft_list_opener *by, const struct rsoft_list_at *first,
 		const struct rsoft_list_at *last)
@@ -148,8 +151,8 @@ list_open_range(const struct rsoft_list_opener *by, const struct rsoft_list_at *
 }
 
 /*
- * Open a range that ends in the round of its first place. A key that was seen valid stays as
- * it is in this section, so that of consecutive entries of one key only the range is checked.
+ * Check a range within one round. A key that was loaded as valid does not change in this section,
+ * so consecutive entries of one key need only a check of the range.
  */
 static bool
 list_open_round(const struct rsoft_list_opener *by, const struct rsoft_list_at *first,
@@ -185,7 +188,7 @@ list_open_round(const struct rsoft_list_opener *by, const struct rsoft_list_at *
 	return true;
 }
 
-/* Whether a key is one of memory, whose MR may have a counter. */
+/* Whether a key is of memory, not of other keys; its MR may have a counter. */
 static bool
 list_may_count(const struct rsoft_key *key)
 {
@@ -194,9 +197,9 @@ list_may_count(const struct rsoft_key *key)
 }
 
 /*
- * Open a range of one block by its key: the span may turn out one stretch, or that key's. An
- * MR below counts nothing, as in ranges of several blocks: its key is not left in the span. That
- * it is the upper key's shows in the pages on demand too.
+ * Check a range within one block with its key. The span may then be contiguous, or that of the key
+ * below. An MR below counts nothing, as in ranges of several blocks, so the span does not keep its
+ * key, except for a list.
  */
 static bool
 list_open_block(const struct rsoft_list_opener *by, const struct rsoft_list_at *at, uint64_t length,
@@ -301,14 +304,14 @@ rsoft_access_slow(const struct rsoft_qp *qp, const struct rsoft_key *key, uint64
 			span);
 }
 
-/* A place in a list of spans. */
+/* A position in a list of spans. */
 struct rsoft_cursor {
 	const struct rsoft_span *span;
 	uint64_t done;           /* of the span */
-	struct rsoft_list_at at; /* in its key's list; at.list is NULL until sought */
+	struct rsoft_list_at at; /* in the list of its key; at.list is NULL until it is looked up */
 };
 
-/* The bytes that go on from a cursor; the list is not at its end. */
+/* The contiguous bytes at a cursor, which is not at the end of the list. */
 static inline void
 cursor_piece(struct rsoft_cursor *cur, struct rsoft_piece *piece)
 {
@@ -367,14 +370,14 @@ copy_block(struct rsoft_list_at at, uint8_t *flat, uint64_t *n, bool is_to_list)
 }
 
 /*
- * Copy between a list and one stretch. Entries that follow each other are often of one key, so
- * what was found of it is kept.
+ * Copy between a list and a contiguous range. Consecutive entries often have one key, so the last
+ * lookup is kept.
  */
 static __rte_always_inline unsigned int
 copy_list(const struct rsoft_span *span, uint8_t *flat, uint64_t length, bool is_to_list)
 {
 	const struct rsoft_list *list = span->key->list;
-	uintptr_t to_memory = 0; /* from an address of the key that lkey names */
+	uintptr_t to_memory = 0; /* from an address of the key lkey to memory */
 	bool is_one_stretch = true;
 	struct rsoft_list_at at;
 	uint32_t lkey;
@@ -412,7 +415,7 @@ copy_list(const struct rsoft_span *span, uint8_t *flat, uint64_t length, bool is
 	return RSOFT_SIDE_NONE;
 }
 
-/* Whether a span is a list's, and holds length bytes. */
+/* Whether a span is of a list, and at least length bytes long. */
 static inline bool
 span_is_list(const struct rsoft_span *span, uint64_t length)
 {
@@ -486,7 +489,7 @@ rsoft_access_why(const struct rsoft_qp *qp, uint32_t key_xor, uint32_t key_num, 
 	offset = addr - key->iova;
 	if (offset > key->length || length > key->length - offset)
 		return RMEM_VENDOR_ERR_KEY_RANGE;
-	/* Nothing else is left that could be the reason; a fault is not to be tried twice. */
+	/* All other causes are excluded; do not repeat a page fault. */
 	if (key->kind == RSOFT_KIND_LIST)
 		return RMEM_VENDOR_ERR_KEY_BELOW;
 	return key->kind == RSOFT_KIND_ODP ? RMEM_VENDOR_ERR_PAGE_FAULT : RMEM_VENDOR_ERR_KEY_STATE;

@@ -3,8 +3,8 @@
  */
 
 /*
- * From a key, an address, a length and rights to bytes, or to a refusal. This is the only
- * place that does so, for every kind of key; and the copy between what it yields.
+ * Translation of a key, an address, a length and rights into memory, or a refusal, for all kinds of
+ * keys; and the copy between the results. No other code translates keys.
  *
  * Between rsoft_grace_enter() and rsoft_grace_leave() only.
  */
@@ -16,8 +16,8 @@
 #include "rsoft_odp.h"
 
 /*
- * Bytes that a key opened: at ptr, or piece by piece when key is not NULL, as it is too when
- * modifications must be counted, or when its pages are on demand.
+ * The result of a translation: length bytes at ptr if key is NULL. With a key: a range that is not
+ * contiguous, is on demand, or whose modifications are counted.
  */
 struct rsoft_span {
 	uint8_t *ptr; /* of the first byte */
@@ -32,13 +32,13 @@ enum rmem_vendor_err rsoft_access_why(const struct rsoft_qp *qp, uint32_t key_xo
 		uint64_t addr, uint64_t length, uint32_t need);
 
 /*
- * The rest of rsoft_access() for a key with RSOFT_SLOW, whose rights, PD and range are
- * checked: the rules of its kind, and the addresses. span has its length, and no key.
+ * The part of rsoft_access() for a key with RSOFT_SLOW, after the checks of rights, PD and range:
+ * the rules of its kind, and the addresses. span has its length, and no key.
  */
 bool rsoft_access_slow(const struct rsoft_qp *qp, const struct rsoft_key *key, uint64_t offset,
 		uint64_t length, uint32_t need, struct rsoft_span *span);
 
-/* A request of a peer has modified what the key of a span opened: count it, if it is counted. */
+/* A request of a peer has modified the memory of a span: count it if its MR has a counter. */
 static inline void
 rsoft_access_count(const struct rsoft_key *key)
 {
@@ -48,7 +48,7 @@ rsoft_access_count(const struct rsoft_key *key)
 		__atomic_fetch_add(&counter->value, 1, __ATOMIC_RELEASE);
 }
 
-/* The part of rsoft_copy_all() for spans of which at least one is not one plain stretch. */
+/* The part of rsoft_copy_all() for spans that are not all plain and contiguous. */
 unsigned int rsoft_copy_spans(
 		const struct rsoft_span *to, const struct rsoft_span *from, uint64_t length);
 
@@ -64,7 +64,7 @@ rsoft_access_key(const struct rsoft_qp *qp, uint32_t key_xor, uint32_t key_num, 
 	const uint64_t mask = rsoft_key_word(UINT32_MAX, need & ~RSOFT_PEEK);
 	const uint64_t want = rsoft_key_word(key_num ^ key_xor, need);
 	const struct rsoft_key *key = rsoft_key_at(dev, key_num);
-	/* Valid here means: no field changes before this lcore leaves. */
+	/* While this lcore is inside, the fields of a valid key do not change. */
 	uint64_t word = __atomic_load_n(&key->word, __ATOMIC_ACQUIRE);
 
 	if (unlikely(((word ^ want) & mask) != 0)) {
@@ -82,7 +82,7 @@ rsoft_access_key(const struct rsoft_qp *qp, uint32_t key_xor, uint32_t key_num, 
 	return key;
 }
 
-/* Open pages on demand. The base may be NULL, and not that of an object. */
+/* Translate to pages on demand. The base may be NULL, which an implicit MR has. */
 static __rte_always_inline bool
 rsoft_access_odp(const struct rsoft_key *key, uint64_t offset, uint64_t length, uint32_t need,
 		struct rsoft_span *span)
@@ -94,10 +94,10 @@ rsoft_access_odp(const struct rsoft_key *key, uint64_t offset, uint64_t length, 
 }
 
 /*
- * Open [addr, addr + length) by a key, for a request that the QP executes or answers, and for
- * what need asks: RSOFT_NEED_* for an lkey, RSOFT_VALID with RMEM_ACCESS_* bits for an rkey.
- * key_xor is RSOFT_LKEY_XOR for an lkey, 0 for an rkey. length is not 0. Returns false when
- * the key does not open it; with RSOFT_PEEK also when a page on demand is not known.
+ * Translate [addr, addr + length) with a key, for a request that the QP executes or answers. need
+ * is RSOFT_NEED_* for an lkey, RSOFT_VALID with RMEM_ACCESS_* bits for an rkey; key_xor is
+ * RSOFT_LKEY_XOR for an lkey, 0 for an rkey; length is not 0. Returns false when the key is not
+ * valid for the access; with RSOFT_PEEK also when a page on demand is not in the table.
  */
 static __rte_always_inline bool
 rsoft_access(const struct rsoft_qp *qp, uint32_t key_xor, uint32_t key_num, uint64_t addr,
@@ -113,7 +113,7 @@ rsoft_access(const struct rsoft_qp *qp, uint32_t key_xor, uint32_t key_num, uint
 	span->length = length;
 	span->key = NULL;
 	if (unlikely(rights & RSOFT_SLOW)) {
-		/* Inline where many follow each other. */
+		/* Inline for copies of many pieces. */
 		if ((need & RSOFT_PEEK) && likely(key->kind == RSOFT_KIND_ODP) &&
 				key->qp_serial == 0)
 			return rsoft_access_odp(key, offset, length, need, span);
@@ -124,8 +124,8 @@ rsoft_access(const struct rsoft_qp *qp, uint32_t key_xor, uint32_t key_num, uint
 }
 
 /*
- * Copy between ranges that may overlap, of memory that must be there. An enum rsoft_side: it is
- * not. The handler of rsoft_guard.h reports that, where there is one.
+ * Copy between ranges that may overlap. An enum rsoft_side: memory is not mapped, as the handler of
+ * rsoft_guard.h reports if it is installed.
  */
 static __rte_always_inline unsigned int
 rsoft_copy(uint8_t *to, const uint8_t *from, uint64_t length)
@@ -134,14 +134,14 @@ rsoft_copy(uint8_t *to, const uint8_t *from, uint64_t length)
 	return (unsigned int)rsoft_guard_copy_fast(to, from, length).side;
 }
 
-/* Whether a span is one stretch, of a plain MR or of pages on demand. */
+/* Whether a span is contiguous, of a plain MR or of pages on demand. */
 static __rte_always_inline bool
 rsoft_span_is_near(const struct rsoft_span *span, uint64_t length)
 {
 	return span->length >= length && (span->key == NULL || span->odp != NULL);
 }
 
-/* Copy between such spans, of which at least one is of pages on demand. */
+/* Copy between such spans, at least one of which is on demand. */
 static __rte_always_inline unsigned int
 rsoft_copy_near(const struct rsoft_span *to, const struct rsoft_span *from, uint64_t length)
 {
@@ -173,7 +173,7 @@ rsoft_copy_status(unsigned int side, unsigned int local, uint32_t *why)
 	return side == local ? RMEM_WC_LOC_PROT_ERR : RMEM_WC_REM_ACCESS_ERR;
 }
 
-/* Bytes that the SGEs of a list name; it stops once they are as many as enough. */
+/* Sum of the lengths of a list of SGEs; stops when it reaches enough. */
 static __rte_always_inline uint64_t
 rsoft_sges_length(const struct rmem_sge *sge, uint32_t num_sge, uint64_t enough)
 {
@@ -186,9 +186,9 @@ rsoft_sges_length(const struct rmem_sge *sge, uint32_t num_sge, uint64_t enough)
 }
 
 /*
- * Open the SGEs of a list for up to length bytes. Returns false when one does not open,
- * with the reason in *why; otherwise *total is how many bytes they hold, length at the most.
- * spans has RSOFT_MAX_SGE elements; an empty list yields one empty span.
+ * Translate the SGEs of a list, up to length bytes. Returns false when an lkey is not valid, with
+ * the reason in *why; otherwise *total is the number of bytes, at most length. spans has
+ * RSOFT_MAX_SGE elements; an empty list yields one empty span.
  */
 static __rte_always_inline bool
 rsoft_access_sges(const struct rsoft_qp *qp, const struct rmem_sge *sge, uint32_t num_sge,

@@ -3,12 +3,12 @@
  */
 
 /*
- * Advice on pages of on-demand MRs, at once or by a control thread.
+ * Advice on pages of on-demand MRs, synchronously or by a control thread.
  *
  * The thread processes jobs, each a range of a table, in a queue under advise.lock. A table
- * outlives its jobs: rsoft_advise_cancel() takes those that wait away, and waits for the step that
- * the thread may be at. The thread exists while there are jobs, and is joined by the call that
- * starts the next one or cancels; so none is left when there are no on-demand MRs.
+ * outlives its jobs: rsoft_advise_cancel() removes them and waits for the step in progress. The
+ * thread exists while there are jobs. The call that starts the next thread or cancels joins it, so
+ * no thread is left when there are no on-demand MRs.
  */
 
 #include <errno.h>
@@ -19,7 +19,7 @@
 #include "rsoft_mr.h"
 #include "rsoft_odp.h"
 
-/* Small enough that a cancellation does not wait long. */
+/* Bounds the wait of a cancellation. */
 #define STEP_PAGES 256u
 
 struct advice_job {
@@ -91,7 +91,7 @@ advise_join(void)
 	}
 }
 
-/* Hand jobs to the thread. */
+/* Queue jobs for the thread. */
 static int
 advise_queue(struct advice_jobs *jobs)
 {
@@ -128,7 +128,7 @@ rsoft_advise_cancel(const struct rsoft_odp *odp)
 			rte_free(job);
 		}
 	}
-	/* With nothing left the thread ends. */
+	/* Without jobs the thread ends. */
 	while (advise.busy == odp || (TAILQ_EMPTY(&advise.jobs) && advise.is_running))
 		pthread_cond_wait(&advise.changed, &advise.lock);
 	advise_join();
@@ -142,7 +142,7 @@ struct advice_target {
 	uint64_t nb;
 };
 
-/* Check what an SGE asks of an MR, which is held so that its key does not change. */
+/* Check an SGE against its MR, which is held so that its key does not change. */
 static int
 advise_check(const struct rmem_pd *pd, int advice, const struct rmem_sge *sge,
 		struct advice_target *target)
@@ -187,7 +187,7 @@ advise_target(const struct rmem_pd *pd, int advice, const struct rmem_sge *sge,
 	int ret;
 
 	target->mr = NULL;
-	/* An MR is not freed before it took its key back under this lock. */
+	/* An MR releases its key under this lock before it is freed. */
 	rte_ticketlock_lock(&dev->lock);
 	key = rsoft_key_of(dev, sge->lkey ^ RSOFT_LKEY_XOR);
 	if (key != NULL && key->mr != NULL) {
@@ -252,7 +252,7 @@ rsoft_mr_advise(struct rmem_pd *pd, int advice, uint32_t flags, const struct rme
 	uint32_t i;
 	int ret;
 
-	/* All of them first, as a call that fails changes nothing. */
+	/* Check all SGEs first: a failed call changes nothing. */
 	for (i = 0; i < num_sge; i++) {
 		ret = advise_target(pd, advice, &sg_list[i], &target);
 		if (ret != 0)

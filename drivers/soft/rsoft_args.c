@@ -31,7 +31,7 @@ static const struct rmem_arg rows[] = {
 		WORD(pin, RSOFT_PIN_ARG_AUTO, rsoft_pin_arg_words, RSOFT_PIN_ARG_NB),
 		WORD(progress, RSOFT_PROGRESS_THREAD, progress_words, RSOFT_PROGRESS_NB),
 		NUMBER(max_pd, 256, 1, 65536),
-		/* Together they leave the index of a key 24 bits. */
+		/* Both together fit the 24 bits of an index. */
 		NUMBER(max_mr, 16384, 1, (1 << 24) - 2 - (1 << 20)),
 		NUMBER(max_mw, 16384, 1, 1 << 20),
 		NUMBER(max_cq, 256, 1, 65536),

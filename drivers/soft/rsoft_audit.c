@@ -29,7 +29,7 @@ audit_holds(bool is_ok, const char *what, uint64_t number, const char *text)
 	return is_ok;
 }
 
-/* Note that an id of 1 to max is there; false when it was already. */
+/* Mark an id of 1 to max; false if it is out of range or marked already. */
 static bool
 audit_note(uint8_t *bits, uint32_t id)
 {
@@ -41,8 +41,8 @@ audit_note(uint8_t *bits, uint32_t id)
 }
 
 /*
- * Ids that are free: nb_free from first on in a ring of max, each of 1 to max and in no list
- * twice. bits are those of the lists before.
+ * Free ids: nb_free entries from first on in a ring of max, each an id of 1 to max, in one list
+ * only. bits marks the ids of all lists.
  */
 static bool
 ids_is_valid(const struct rsoft_ids *ids, uint32_t first, uint8_t *bits)
@@ -67,7 +67,7 @@ audit_bits(uint32_t max)
 	return calloc((size_t)max / 8 + 1, 1);
 }
 
-/* The slots of one sort of object: each is free, quarantined or in use. */
+/* The slots of MRs, or of windows: each is free, quarantined or in use. */
 static int
 key_pool_is_valid(const struct rsoft_key_pool *pool, uint32_t nb_used)
 {
@@ -126,7 +126,9 @@ keys_are_valid(const struct rsoft_dev *dev)
 	return ret != 0 ? ret : key_pool_is_valid(&dev->mw_keys, dev->nb_mw);
 }
 
-/* Each completion has its number, or that of a round before when it is reserved only. */
+/*
+ * Each written completion has its number; one that is only reserved has that of an earlier round.
+ */
 static bool
 cq_is_valid(const struct rsoft_cq *cq, uint64_t qp_num)
 {
@@ -181,7 +183,7 @@ rq_is_valid(const struct rsoft_rq *rq, uint64_t qp_num)
 					qp_num);
 }
 
-/* Its state allows what is in its queues. */
+/* The state of a QP permits the contents of its queues. */
 static bool
 qp_state_is_valid(const struct rsoft_qp *qp, uint64_t qp_num)
 {
@@ -193,7 +195,7 @@ qp_state_is_valid(const struct rsoft_qp *qp, uint64_t qp_num)
 				       qp_num) &&
 				RSOFT_HOLDS(qp->rq.prod == qp->rq.cons, "QP in RESET", qp_num);
 	case RMEM_QPS_ERR:
-		/* With its CQ lost there was nowhere to flush receives to. */
+		/* After an overrun of its CQ receives are not flushed. */
 		return rsoft_cq_is_overrun(qp->qp.recv_cq) ||
 				RSOFT_HOLDS(qp->rq.prod == qp->rq.cons, "QP in ERR", qp_num);
 	case RMEM_QPS_INIT:

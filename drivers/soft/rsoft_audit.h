@@ -3,7 +3,7 @@
  */
 
 /*
- * The audit: invariants of everything that a device holds, for debug builds and tests.
+ * The audit: the invariants of all objects of a device, for debug builds and tests.
  *
  * No thread may use the device at the same time. Engines are stopped for its duration.
  */

@@ -61,7 +61,7 @@ rsoft_cq_add_messages(struct rsoft_cq *cq)
 		return;
 	messages = rte_zmalloc_socket("rsoft_messages", (cq->mask + 1) * sizeof(*messages),
 			sizeof(*messages), (int)(int64_t)dev->args.socket);
-	/* Another QP of the CQ may have been faster. */
+	/* The thread of another QP may have allocated it concurrently. */
 	if (!__atomic_compare_exchange_n(&cq->messages, &none, messages, false, __ATOMIC_ACQ_REL,
 			    __ATOMIC_ACQUIRE))
 		rte_free(messages);

@@ -3,15 +3,14 @@
  */
 
 /*
- * Completion queues: a ring of completions, each with its number, so that one cache line
- * carries both the completion and the news of it.
+ * Completion queues: a ring of completions, each with its number, so that the consumer finds a
+ * completion, and whether it is written, in one cache line.
  *
- * A producer reserves places by adding to prod, writes each completion, and stores its
- * number (place + 1) in rsoft_cqe::number with release. The consumer loads that number with
- * acquire, copies, and stores cons with release once for all of them. messages[] follows the
- * same rules: written before the number, read before cons advances. A producer reads
- * cons only if the ring is full according to its last value. A completion that finds it
- * full is lost: overrun.
+ * A producer reserves entries by adding to prod, writes each completion, and stores its number
+ * (position + 1) in rsoft_cqe::number with release. The consumer loads that number with acquire,
+ * copies, and stores cons with release once for all of them. messages[] follows the same rules:
+ * written before the number, read before cons advances. A producer reads cons only if the ring is
+ * full according to its last value. If the ring is full then, the completion is lost (overrun).
  *
  * prod is advanced by an atomic add, or, by a queue that alone completes to the CQ, by a load and a
  * store under the lock of that queue. Invariant: no such load and store runs concurrently with an
@@ -35,13 +34,13 @@
 int rsoft_cq_create(struct rmem_cq *cq, const struct rmem_cq_conf *conf);
 int rsoft_cq_destroy(struct rmem_cq *cq);
 /*
- * One more, or one less, queue completes to the CQ. A queue that was the only one is notified
- * before the new one starts: attach waits for a grace period.
+ * Attach or detach a queue that completes to the CQ. Attach waits for a grace period, after which a
+ * queue that was the only one uses atomic additions.
  */
 void rsoft_cq_attach(struct rsoft_cq *cq);
 void rsoft_cq_detach(struct rsoft_cq *cq);
 
-/* Make room for messages in completions; without memory for it none will be. */
+/* Allocate memory for inline messages. Without it messages are not delivered inline. */
 void rsoft_cq_add_messages(struct rsoft_cq *cq);
 
 static inline struct rsoft_cq *
@@ -63,11 +62,11 @@ rsoft_cq_has_room(struct rsoft_cq *cq, uint32_t pos)
 	return pos - cons <= cq->mask;
 }
 
-/* In rmem_wc::flags, between the two sides of the ring only. */
+/* In rmem_wc::flags, internal to the ring. */
 #define RSOFT_WC_INLINE (1u << 15) /* the message is in messages[] */
-#define RSOFT_WC_VOID   (1u << 14) /* not a completion: the poll passes over it */
+#define RSOFT_WC_VOID   (1u << 14) /* not a completion: skipped by the poll */
 
-/* Where a field of struct rmem_wc stands in its word of 8 bytes. */
+/* Shift of a field of struct rmem_wc in its word of 8 bytes. */
 #if RTE_BYTE_ORDER == RTE_LITTLE_ENDIAN
 #define RSOFT_WC_SHIFT(field) (8 * (offsetof(struct rmem_wc, field) % 8))
 #else
@@ -91,7 +90,7 @@ rsoft_cqe_data(uint32_t byte_len, uint32_t imm_data)
 			(uint64_t)imm_data << RSOFT_WC_SHIFT(imm_data);
 }
 
-/* Reserve n places; the first. The consumer waits there until each is written. */
+/* Reserve n entries; returns the first. The consumer stops at each until it is written. */
 static inline uint32_t
 rsoft_cq_reserve_shared(struct rsoft_cq *cq, uint32_t n)
 {
@@ -99,8 +98,8 @@ rsoft_cq_reserve_shared(struct rsoft_cq *cq, uint32_t n)
 }
 
 /*
- * The same from inside of rsoft_grace_enter(). When one queue alone completes to the CQ, the
- * lock under which it does so is enough.
+ * The same between rsoft_grace_enter() and rsoft_grace_leave(). If one queue alone completes to the
+ * CQ, its lock suffices.
  */
 static inline uint32_t
 rsoft_cq_reserve(struct rsoft_cq *cq, uint32_t n)
@@ -114,7 +113,7 @@ rsoft_cq_reserve(struct rsoft_cq *cq, uint32_t n)
 	return at;
 }
 
-/* Write a completion to its place. False: overrun, it is lost. */
+/* Write a completion to its entry. False: overrun, it is lost. */
 static inline bool
 rsoft_cq_write(struct rsoft_cq *cq, uint32_t at, const struct rsoft_cqe *cqe)
 {
@@ -138,7 +137,7 @@ rsoft_cq_is_overrun(struct rmem_cq *cq)
 	return __atomic_load_n(&rsoft_cq_of(cq)->overrun, __ATOMIC_ACQUIRE) != 0;
 }
 
-/* Room for a message in the completion at a reserved place; NULL when there is none. */
+/* The memory for an inline message of a reserved entry; NULL without any. */
 static inline struct rsoft_inline *
 rsoft_cq_message(struct rsoft_cq *cq, uint32_t at)
 {
@@ -149,7 +148,7 @@ rsoft_cq_message(struct rsoft_cq *cq, uint32_t at)
 	return &messages[at & cq->mask];
 }
 
-/* Whether the completion at a place was polled. */
+/* Whether the completion of an entry was polled. */
 static inline bool
 rsoft_cq_is_polled(const struct rsoft_cq *cq, uint32_t pos)
 {

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* The software device: made, asked, closed; its PDs; and the tables that name all its ops. */
+/* The software device: create, query and close; its PDs; and its table of operations. */
 
 #include <errno.h>
 

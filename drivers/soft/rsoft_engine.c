@@ -17,7 +17,7 @@
 #include "rsoft_post.h"
 #include "rsoft_sq.h"
 
-/* Once through all QPs of an engine; the body of the service. */
+/* Callback of the service: execute the requests of all QPs of an engine once. */
 static int32_t
 engine_run(void *arg)
 {

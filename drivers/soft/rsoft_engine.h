@@ -3,8 +3,8 @@
  */
 
 /*
- * Engines: with engine=<n>, n services execute the send queues on service lcores, and a
- * post only queues. Each QP belongs to one engine. Without engines all of this does nothing.
+ * Engines: with engine=<n>, n services execute the send queues on service lcores, and a post only
+ * queues. Each QP belongs to one engine. Without engines these functions have no effect.
  */
 
 #ifndef RSOFT_ENGINE_H
@@ -12,15 +12,15 @@
 
 #include "rsoft.h"
 
-/* Register the services and put them on the service lcores. */
+/* Register the services and map them to service lcores. */
 int rsoft_engines_start(struct rsoft_dev *dev, const char *name);
 void rsoft_engines_stop(struct rsoft_dev *dev);
 
-/* Give a QP to the engine with the fewest; take it away. */
+/* Assign a QP to the engine with the fewest QPs; remove it. */
 void rsoft_engine_add_qp(struct rsoft_qp *qp);
 void rsoft_engine_remove_qp(struct rsoft_qp *qp);
 
-/* Keep the engine of a QP from executing. */
+/* Prevent the engine of a QP from executing. */
 void rsoft_engine_lock_qp(struct rsoft_qp *qp);
 void rsoft_engine_unlock_qp(struct rsoft_qp *qp);
 

@@ -50,7 +50,7 @@ rsoft_grace_register(unsigned int lcore)
 	struct rsoft_grace *grace = &rsoft_domain->grace;
 	const uint64_t bit = UINT64_C(1) << lcore % 64;
 
-	/* Another thread may have been this lcore earlier. */
+	/* Another thread may have had this lcore id before. */
 	if ((__atomic_fetch_or(&grace->lcores[lcore / 64], bit, __ATOMIC_RELAXED) & bit) == 0)
 		__atomic_fetch_add(&grace->nb_lcores, 1, __ATOMIC_RELAXED);
 	rsoft_guard_unblock();

@@ -3,13 +3,12 @@
  */
 
 /*
- * No access outlives its invalidation.
+ * Grace periods: no access continues after its key was invalidated.
  *
- * An lcore is between rsoft_grace_enter() and rsoft_grace_leave() while it executes
- * requests, and only then may it use the memory of a key or a peer pointer. A thread that revokes a
- * key or a QP stores that first, then waits until every lcore that was inside has left
- * (or passed a point where it holds nothing). Between bursts an lcore is outside, so that
- * one which does other work delays no other thread.
+ * An lcore is between rsoft_grace_enter() and rsoft_grace_leave() while it executes requests, and
+ * only then may it use the memory of a key or a peer pointer. A thread that revokes a key or a QP
+ * first stores the revocation, then waits until every lcore that was inside has left (or passed a
+ * point where it holds nothing). Between bursts an lcore is outside and delays no other thread.
  *
  * Invariant: an lcore that loads a key as VALID inside is waited for by the thread that invalidates
  * that key afterwards. Each side stores and then loads what the other stores, with a full fence in
@@ -22,9 +21,9 @@
  * holds for the store that registers the lcore. rsoft_grace_start() also loads the number of
  * registered lcores: with one there is no wait, and the token is not used.
  *
- * Tokens number the grace periods. An lcore inside has the last one that it has loaded, without
- * holding anything, so it delays those with later ones only. Each wait loads the tokens of all
- * lcores itself: what another wait has seen is no proof for a later token.
+ * Tokens number the grace periods. An lcore inside has stored the token that it loaded when it held
+ * nothing, so it delays only grace periods with later tokens. Each wait loads the tokens of all
+ * lcores itself: the result of another wait does not apply to a later token.
  */
 
 #ifndef RSOFT_GRACE_H
@@ -38,8 +37,8 @@
 #include "rsoft.h"
 
 /*
- * A full fence after an atomic read-modify-write of the same thread; on x86 each locked
- * instruction is one already.
+ * A full fence after an atomic read-modify-write of the same thread; on x86 each locked instruction
+ * is a full fence.
  */
 #ifdef RTE_ARCH_X86
 #define RSOFT_FENCE_AFTER_ATOMIC() __atomic_signal_fence(__ATOMIC_SEQ_CST)
@@ -47,10 +46,10 @@
 #define RSOFT_FENCE_AFTER_ATOMIC() __atomic_thread_fence(__ATOMIC_SEQ_CST)
 #endif
 
-/* Make the domain of this process known, creating it when it is the first. */
+/* Look up the domain of this process, or create it. */
 int rsoft_domain_get(void);
 
-/* The lcore that the calling thread is registered as; LCORE_ID_ANY: none yet. */
+/* The lcore id that the calling thread registered with; LCORE_ID_ANY: not registered. */
 extern __thread unsigned int rsoft_grace_lcore;
 
 /* Register the calling thread; slow path of enter. */
@@ -62,7 +61,7 @@ void rsoft_grace_wait(void);
 /* Whether the grace period of a token is over. */
 bool rsoft_grace_check(uint64_t token);
 
-/* Go inside; for the thread of that lcore. */
+/* Enter the section; called by the thread of that lcore. */
 static inline void
 rsoft_grace_enter_lcore(unsigned int lcore)
 {
@@ -76,7 +75,7 @@ rsoft_grace_enter_lcore(unsigned int lcore)
 	rte_smp_mb();
 }
 
-/* Go inside. Returns the lcore, or LCORE_ID_ANY for a thread that EAL does not know. */
+/* Enter the section. Returns the lcore, or LCORE_ID_ANY for a thread not registered with EAL. */
 static inline unsigned int
 rsoft_grace_enter(void)
 {
@@ -94,7 +93,10 @@ rsoft_grace_leave(unsigned int lcore)
 	__atomic_store_n(&rsoft_domain->grace.lcore[lcore].token, 0, __ATOMIC_RELEASE);
 }
 
-/* Inside, holding nothing: accesses so far have ended, and keys are loaded again. */
+/*
+ * Pass a point inside at which the lcore holds nothing: accesses so far have ended, and keys are
+ * loaded again.
+ */
 static inline void
 rsoft_grace_quiescent(unsigned int lcore)
 {
@@ -122,7 +124,7 @@ rsoft_grace_start(unsigned int lcore, uint64_t *token)
 	return rsoft_grace_check(*token);
 }
 
-/* Ask again, from inside, holding nothing. */
+/* Check again, from inside, holding nothing. */
 static inline bool
 rsoft_grace_over(unsigned int lcore, uint64_t token)
 {

@@ -25,7 +25,7 @@
 
 #define CHUNK 4096u
 
-/* Copy one piece within a buffer that is there in between, so that the side is known. */
+/* Copy a piece through a buffer, so that the failing side is known. */
 static struct rsoft_guarded
 copy_chunk(uint8_t *to, const uint8_t *from, size_t length)
 {
@@ -77,10 +77,10 @@ rsoft_guard_has_slow(void)
 
 #define PAGE_FAULT_WRITE 2 /* bit of the processor's error code */
 #define NB_SIGNALS       2
-/* Runs where anything may have been interrupted. */
+/* Runs in a signal handler: no instrumentation. */
 #define GUARD_PLAIN __attribute__((no_sanitize("address", "undefined", "thread")))
 
-#define LOG2_SPACE 47 /* bits of an address; with more it is none */
+#define LOG2_SPACE 47 /* bits of a valid address */
 
 /* Labels, not data. */
 extern const uint8_t rsoft_guard_begin[], rsoft_guard_end[], rsoft_guard_stop[];
@@ -100,7 +100,7 @@ static struct {
 	struct sigaction before[NB_SIGNALS];
 } guard = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* No handler was there: let the signal do what it would have done. */
+/* There was no handler: apply the default action of the signal. */
 static void
 guard_default(int sig, const siginfo_t *info)
 {
@@ -109,12 +109,12 @@ guard_default(int sig, const siginfo_t *info)
 	memset(&action, 0, sizeof(action));
 	action.sa_handler = SIG_DFL;
 	sigaction(sig, &action, NULL);
-	/* A signal raised by an instruction is raised again by it; a sent signal is not. */
+	/* The instruction raises its signal again; a signal that was sent must be sent again. */
 	if (info->si_code <= 0)
 		raise(sig);
 }
 
-/* Hand a signal that is not ours to the handler that was there before. */
+/* Pass a signal of other code to the previous handler. */
 static void
 guard_chain(int sig, siginfo_t *info, void *context)
 {
@@ -150,7 +150,7 @@ guard_return(greg_t *regs, const siginfo_t *info)
 	regs[REG_RIP] = (greg_t)(uintptr_t)rsoft_guard_stop;
 }
 
-/* Where the table has an instruction continue; 0: it is not in the table. */
+/* The address at which to continue after an instruction; 0: it is not in the table. */
 GUARD_PLAIN static uintptr_t
 guard_resume(uintptr_t at)
 {
@@ -215,7 +215,7 @@ guard_install(void)
 	action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
 	sigemptyset(&action.sa_mask);
 	for (i = 0; i < NB_SIGNALS; i++) {
-		/* First, so that the handler never sees it half written. */
+		/* Before the handler is installed, since it reads this. */
 		sigaction(guard_signals[i], NULL, &guard.before[i]);
 		sigaction(guard_signals[i], &action, NULL);
 	}
@@ -249,7 +249,7 @@ rsoft_guard_put(void)
 	unsigned int i;
 
 	pthread_mutex_lock(&guard.lock);
-	/* One that another handler may call stays. */
+	/* If another handler was installed later it may call this one, which then stays. */
 	if (--guard.nb_users == 0 && guard_is_first()) {
 		for (i = 0; i < NB_SIGNALS; i++)
 			sigaction(guard_signals[i], &guard.before[i], NULL);

@@ -3,21 +3,20 @@
  */
 
 /*
- * Copies and atomics that report memory that is not there, instead of raising a signal.
+ * Copies and atomics that report missing memory instead of raising a signal.
  *
- * The fast way, on x86-64: a handler of SIGSEGV and SIGBUS. It looks whether the instruction that
- * faulted is in one of a few functions in assembly, which it makes return, or in a stretch that a
- * table in the program names (rsoft_guard_table), as the kernel's exception table does; there it
- * continues at the place the table gives. So an access that succeeds costs nothing for being
- * guarded. Every other signal is passed to the handler that was there before, under the mask and
- * flags of that one. The handler is installed while it is held (rsoft_guard_get), and removed
- * afterwards unless another one was installed on top, which then may still call it.
+ * Fast, on x86-64: a handler of SIGSEGV and SIGBUS. If the faulting instruction is in one of a few
+ * assembly functions, it makes the function return. If it is in a range of a table
+ * (rsoft_guard_table, like the kernel's exception table), it continues at the address given there.
+ * A successful access has no overhead. Other signals are passed to the previous handler, with its
+ * mask and flags. The handler is installed while it has references (rsoft_guard_get), and removed
+ * afterwards unless a later handler may call it.
  *
- * All memory of keys is accessed this way, whether the handler is there or not. Without it a
- * fault raises its signal.
+ * All memory of keys is accessed with these functions. Without the handler a fault raises its
+ * signal.
  *
- * The slow way, anywhere: the kernel copies, by process_vm_readv() and process_vm_writev() on
- * this process. It has no atomics.
+ * Slow, on all processors: the kernel copies, by process_vm_readv() and process_vm_writev() on this
+ * process. There are no atomics.
  */
 
 #ifndef RSOFT_GUARD_H
@@ -31,33 +30,34 @@
 #include <rte_branch_prediction.h>
 #include <rte_common.h>
 
-/* Which side of a copy was not there. */
+/* The side of a copy whose memory is missing. */
 enum rsoft_side {
-	RSOFT_SIDE_NONE = 0, /* all is done */
+	RSOFT_SIDE_NONE = 0, /* none: the copy is complete */
 	RSOFT_SIDE_TO = 1,
 	RSOFT_SIDE_FROM = 2,
 };
 
-/* How a guarded access ended. In two registers, as the assembly returns it. */
+/* The result of a guarded access, in two registers, as the assembly returns it. */
 struct rsoft_guarded {
 	uint64_t side;  /* enum rsoft_side */
-	uintptr_t addr; /* unless NONE: what was not there */
+	uintptr_t addr; /* unless NONE: the missing address */
 };
 
-/* Whether this processor has the fast way; and whether the kernel gives the slow one. */
+/* Whether this processor has the fast functions, and whether the kernel permits the slow ones. */
 bool rsoft_guard_has_fast(void);
 bool rsoft_guard_has_slow(void);
 
 /*
- * Have the handler there. False when another one stands before it, or it can't be put there:
- * then there is only the slow way, and nothing to put back.
+ * Take a reference to the handler, installing it with the first. False when another handler was
+ * installed later, or it cannot be installed: only the slow functions work then, and no reference
+ * is taken.
  */
 bool rsoft_guard_get(void);
 void rsoft_guard_put(void);
 
 /*
- * Unblock both signals in the calling thread. The kernel does not hold back a signal that an
- * instruction raised: it kills the process when the thread blocks it.
+ * Unblock both signals in the calling thread. The kernel kills a process whose thread blocks a
+ * signal that an instruction raises.
  */
 void rsoft_guard_unblock(void);
 
@@ -65,8 +65,8 @@ void rsoft_guard_unblock(void);
 struct rsoft_guarded rsoft_guard_copy_slow(void *to, const void *from, size_t length);
 
 /*
- * Report accesses in assembly to the sanitizers: of memory that must be there, as pages on demand
- * may be replaced at any time. Beyond 47 bits a sanitizer has no shadow memory.
+ * Report accesses in assembly to the sanitizers, except to pages on demand, which may be replaced
+ * at any time. Beyond 47 bits a sanitizer has no shadow memory.
  */
 #define RSOFT_GUARD_HAS_SHADOW(to, from) ((((uintptr_t)(to) | (uintptr_t)(from)) >> 47) == 0)
 
@@ -120,7 +120,7 @@ struct rsoft_guarded rsoft_guard_x86_swap(uint64_t *word, uint64_t *before, uint
 #define rsoft_guard_add  rsoft_guard_x86_add
 #define rsoft_guard_swap rsoft_guard_x86_swap
 
-/* Instructions that may fault, and where to continue then: distances from each field. */
+/* A range of instructions that may fault, and where to continue: offsets from each field. */
 struct rsoft_guard_entry {
 	int32_t begin;
 	int32_t end;
@@ -133,7 +133,7 @@ struct rsoft_guard_entry {
 #define RSOFT_GUARD_MOV "movups"
 #endif
 
-/* Copy 64 bytes, all loaded before any is stored, without a call. False: some are not there. */
+/* Copy 64 bytes, all loaded before any is stored, without a call. False: a fault. */
 static __rte_always_inline bool
 rsoft_guard_copy64(void *to, const void *from)
 {
@@ -159,7 +159,7 @@ gone:
 	return false;
 }
 #else
-/* Nothing is guarded here but by the kernel, and rsoft_guard_get() fails. */
+/* Only the slow functions exist here, and rsoft_guard_get() fails. */
 static __rte_always_inline bool
 rsoft_guard_copy64(void *to, const void *from)
 {
@@ -195,8 +195,8 @@ rsoft_guard_swap(uint64_t *word, uint64_t *before, uint64_t swap)
 #endif
 
 /*
- * Copy between ranges that may overlap, the fast way. 64 bytes, the size that counts most, take no
- * call; when they are not all there they are tried again, to name the side.
+ * Copy between ranges that may overlap, fast. 64 bytes, the most frequent size, take no call; after
+ * a fault the copy is repeated to find the side.
  */
 static __rte_always_inline struct rsoft_guarded
 rsoft_guard_copy_fast(void *to, const void *from, size_t length)
@@ -206,7 +206,7 @@ rsoft_guard_copy_fast(void *to, const void *from, size_t length)
 	return rsoft_guard_copy(to, from, length);
 }
 
-/* The atomics, the fast way; *before is what the word held, with swap after what it should. */
+/* Atomics, fast; *before is the previous value of the word. */
 static inline struct rsoft_guarded
 rsoft_guard_add_fast(uint64_t *word, uint64_t add, uint64_t *before)
 {

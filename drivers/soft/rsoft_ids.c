@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Free indexes: an array of those that are free, with a random one swapped to its end. */
+/* Free ids: an array of those that are free, from which a random one is swapped to the end. */
 
 #include <errno.h>
 #include <sys/random.h>
@@ -69,7 +69,7 @@ rsoft_ids_put(struct rsoft_ids *ids, uint32_t id)
 uint32_t
 rsoft_random(void)
 {
-	/* One system call for many numbers: the control path may register by the million. */
+	/* One system call for many numbers: applications may register millions of MRs. */
 	static __thread uint32_t pool[64];
 	static __thread unsigned int left;
 

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Free indexes, allocated at random so that the next one cannot be predicted. */
+/* Free ids, allocated at random, so that the next one cannot be predicted. */
 
 #ifndef RSOFT_IDS_H
 #define RSOFT_IDS_H
@@ -11,21 +11,21 @@
 
 #include "rsoft.h"
 
-/* Hold the indexes 1 to max, all free when is_full, else none. 0 or -ENOMEM. */
+/* Initialize for the ids 1 to max, all of them free if is_full, else none. 0 or -ENOMEM. */
 int rsoft_ids_init(struct rsoft_ids *ids, uint32_t max, bool is_full, int socket_id);
 
 void rsoft_ids_fini(struct rsoft_ids *ids);
 
-/* Take a free index at random; 0 when there is none. */
+/* Allocate a random free id; 0 when there is none. */
 uint32_t rsoft_ids_get(struct rsoft_ids *ids);
 
-/* Take this one, by a search of the list; false when it is not free. */
+/* Allocate the given id, by a search of the array; false when it is not free. */
 bool rsoft_ids_take(struct rsoft_ids *ids, uint32_t id);
 
-/* Give an index back. */
+/* Free an id. */
 void rsoft_ids_put(struct rsoft_ids *ids, uint32_t id);
 
-/* 32 bits that can't be foreseen. */
+/* 32 unpredictable bits. */
 uint32_t rsoft_random(void);
 
 #endif /* RSOFT_IDS_H */

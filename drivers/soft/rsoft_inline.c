@@ -16,7 +16,7 @@ rsoft_inline_put(struct rsoft_qp *qp, const struct rsoft_rqe *rqe, const struct 
 	struct rsoft_rq *rq = &qp->rq;
 	struct rsoft_inline *message;
 
-	/* One stretch, all of it in the first SGE. */
+	/* Contiguous, and all of it in the first SGE. */
 	if (length == 0 || length > RSOFT_MAX_INLINE_RECV || to->key != NULL ||
 			rqe->sge[0].length < length)
 		return false;
@@ -43,7 +43,7 @@ rsoft_inline_put(struct rsoft_qp *qp, const struct rsoft_rqe *rqe, const struct 
 	return true;
 }
 
-/* It is not pending any more. */
+/* The message is no longer pending. */
 static void
 inline_end(struct rsoft_qp *qp, struct rsoft_inline *message)
 {
@@ -54,7 +54,7 @@ inline_end(struct rsoft_qp *qp, struct rsoft_inline *message)
 
 /*
  * Copy a message to the memory of its receive. The key was valid for that when the message arrived;
- * when it no longer is, the receive fails as if it never had been.
+ * if it no longer is, the receive fails as if it had not been.
  */
 static bool
 inline_deliver_one(struct rsoft_qp *qp, struct rsoft_inline *message)
@@ -67,7 +67,7 @@ inline_deliver_one(struct rsoft_qp *qp, struct rsoft_inline *message)
 			    message->length, RSOFT_NEED_WRITE, &to))) {
 		message->why = rsoft_access_why(qp, RSOFT_LKEY_XOR, message->lkey, message->addr,
 				message->length, RSOFT_NEED_WRITE);
-		if (message->why == RMEM_VENDOR_ERR_NONE) /* it changed since */
+		if (message->why == RMEM_VENDOR_ERR_NONE) /* the key has changed since */
 			message->why = RMEM_VENDOR_ERR_KEY_STATE;
 	} else if (unlikely(rsoft_copy_all(&to, &from, message->length) != RSOFT_SIDE_NONE)) {
 		message->why = RMEM_VENDOR_ERR_PAGE_FAULT;
@@ -79,7 +79,7 @@ inline_deliver_one(struct rsoft_qp *qp, struct rsoft_inline *message)
 	return is_first;
 }
 
-/* The slot of the next pending message from a place of the CQ on; there is one. */
+/* The entry of the next pending message from a position of the CQ on; there is one. */
 static struct rsoft_inline *
 inline_next(const struct rsoft_qp *qp, uint32_t *pos)
 {
@@ -93,7 +93,7 @@ inline_next(const struct rsoft_qp *qp, uint32_t *pos)
 	return message;
 }
 
-/* No pending message is before this place. */
+/* The position of the CQ before which no message is pending. */
 static uint32_t
 inline_first(const struct rsoft_qp *qp)
 {

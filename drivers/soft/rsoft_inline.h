@@ -3,8 +3,8 @@
  */
 
 /*
- * Inline receive: a short message travels in its completion, and the poll that returns this copies
- * it to the memory of the receive. Until then it is pending.
+ * Inline receive: a short message is delivered in its completion, and the poll that returns this
+ * copies it to the memory of the receive. Until then it is pending.
  *
  * Invariant: rsoft_inline::qp is the QP whose pending message is in the slot, else NULL. It is set
  * and cleared under rq.lock of that QP, so that a message is delivered once, or cancelled. Pending
@@ -12,12 +12,13 @@
  *
  * Invariant: memory changes in the order of the peer's requests. While messages may be pending,
  * rsoft_qp::access has RSOFT_QP_INLINE, with which no WRITE, READ or atomic takes the fast path:
- * rsoft_resp_open() delivers first. A message that is placed at once delivers those before it.
+ * rsoft_resp_open() delivers first. A message that is written to memory at once first delivers the
+ * pending ones.
  *
  * Invariant: no message reaches memory after rmem_qp_reset() or rmem_qp_destroy() returned. These
- * cancel what is pending: the receive completes with WR_FLUSH_ERR. Its completion stays where it is
- * in the CQ (rmem_qp_reset()), as later receives may have completed. They do not deliver, since
- * a control thread can't be inside (rsoft_grace.h), without which no key may be used.
+ * cancel what is pending: the receive completes with WR_FLUSH_ERR. Its completion remains in the CQ
+ * (rmem_qp_reset()), in order with those of later receives. They do not deliver, since a control
+ * thread cannot be inside (rsoft_grace.h), and keys may be used only there.
  */
 
 #ifndef RSOFT_INLINE_H

@@ -14,9 +14,11 @@
 #include "rsoft_key.h"
 #include "rsoft_prf.h"
 
-/* A quarantined slot is used again when fewer than one in this many are free. */
+/*
+ * A quarantined slot is used again when fewer than 1 / RSOFT_KEY_REST_SHARE of the slots are free.
+ */
 #define RSOFT_KEY_REST_SHARE 8
-/* A table beyond this does not stay in a core's cache: fetch ahead over a burst. */
+/* A larger table exceeds the cache of a core: prefetch over a burst. */
 #define RSOFT_KEY_CACHED_BYTES (UINT32_C(256) * 1024)
 #define RSOFT_INDEX_BITS       24
 
@@ -102,7 +104,7 @@ rsoft_keys_fini(struct rsoft_dev *dev)
 	dev->keys = NULL;
 }
 
-/* How many indexes each slot has. */
+/* The number of indexes of a slot. */
 static uint32_t
 key_nb_indexes(const struct rsoft_dev *dev)
 {
@@ -134,7 +136,7 @@ key_rest(struct rsoft_key_pool *pool, uint32_t id)
 	resting->nb_free++;
 }
 
-/* Take a slot; 0 when there is none. */
+/* Allocate a slot; 0 when there is none. */
 static uint32_t
 key_pool_get(struct rsoft_dev *dev, struct rsoft_key_pool *pool)
 {
@@ -150,8 +152,8 @@ key_pool_get(struct rsoft_dev *dev, struct rsoft_key_pool *pool)
 }
 
 /*
- * The next index of a slot; 0 if all of them are requested keys in use. Twice
- * round: the first time may leave indexes out that they used.
+ * The next index of a slot; 0 if requested keys in use have all of them. Two passes: the first one
+ * may skip indexes that requested keys used before.
  */
 static uint32_t
 key_next_index(struct rsoft_dev *dev, uint32_t slot)
@@ -169,7 +171,7 @@ key_next_index(struct rsoft_dev *dev, uint32_t slot)
 	return 0;
 }
 
-/* Take a slot that has an index to give; the slot, or UINT32_MAX. */
+/* Allocate a slot that has an index left; the slot, or UINT32_MAX. */
 static uint32_t
 key_take_slot(struct rsoft_dev *dev, struct rsoft_key_pool *pool, uint32_t *index)
 {
@@ -187,7 +189,7 @@ key_take_slot(struct rsoft_dev *dev, struct rsoft_key_pool *pool, uint32_t *inde
 	return UINT32_MAX;
 }
 
-/* Give a slot its owner, under this rkey. */
+/* Assign a slot to its owner, with this rkey. */
 static struct rsoft_key *
 key_own(struct rsoft_dev *dev, uint32_t slot, struct rsoft_mr *mr, uint32_t rkey)
 {
@@ -218,7 +220,7 @@ rsoft_key_alloc(struct rsoft_dev *dev, struct rsoft_mr *mr)
 	return key;
 }
 
-/* Whether an rkey is another's, or may become so: requests choose all tags of some indexes. */
+/* Whether an rkey is in use, or may become so: requests choose all tags of some indexes. */
 static bool
 key_is_used(const struct rsoft_dev *dev, uint32_t rkey)
 {
@@ -322,5 +324,5 @@ rsoft_key_why_not_inv(const struct rsoft_qp *qp, uint32_t rkey)
 		return RMEM_VENDOR_ERR_NOT_INV;
 	if (!rsoft_key_is_for(key, qp))
 		return RMEM_VENDOR_ERR_KEY_QP;
-	return RMEM_VENDOR_ERR_KEY_STATE; /* it was, when it was refused */
+	return RMEM_VENDOR_ERR_KEY_STATE; /* it was not valid when it was refused */
 }

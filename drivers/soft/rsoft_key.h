@@ -3,19 +3,19 @@
  */
 
 /*
- * The key table: which key is whose.
+ * The key table: keys and their owners.
  *
- * A key is 24 bits of index and 8 bits of tag. The low bits of the index are the slot of the
- * table, taken at random among the free ones; the others change with each owner of the slot, in
- * an order that depends on a secret of the device. The first tag is random.
+ * A key is 24 bits of index and 8 bits of tag. The low bits of the index are the slot of the table,
+ * chosen at random among the free ones. The others change with each owner of the slot, in an order
+ * that depends on a secret of the device. The first tag is random.
  *
- * Invariant: no index that the device chooses has had another owner since its slot had as many
- * owners as there are indexes for it: 2^(24 - log2_slots). So the tags that requests choose
- * (REG_MR, UMR, BIND_MW) mean nothing to the next owner. A slot that has been through all of its
- * indexes is quarantined, in FIFO order, until free ones run short.
+ * Invariant: an index that the device chose is not chosen again before its slot has had 2^(24 -
+ * log2_slots) owners, one for each index. So no tag that requests choose (REG_MR, UMR, BIND_MW)
+ * makes a key of an earlier owner valid. A slot that has used all of its indexes is quarantined, in
+ * FIFO order, until few slots are free.
  *
- * A requested key may have any number; see rsoft_requested.h. It has the slot of its index if
- * that is free, else any. The index of a requested key counts as used.
+ * A requested key may have any value; see rsoft_requested.h. It uses the slot of its index if that
+ * is free, else any other. The index of a requested key counts as used.
  */
 
 #ifndef RSOFT_KEY_H
@@ -30,19 +30,19 @@ int rsoft_keys_init(struct rsoft_dev *dev, int socket_id);
 void rsoft_keys_fini(struct rsoft_dev *dev);
 
 /*
- * Take a key for an MR, or for a window when mr is NULL: not valid, with an index of its own.
+ * Allocate a key for an MR, or for a window when mr is NULL: not valid, with an index of its own.
  * NULL: all are in use.
  */
 struct rsoft_key *rsoft_key_alloc(struct rsoft_dev *dev, struct rsoft_mr *mr);
 
 /*
- * Take a key with this rkey: not valid. -EEXIST: it is in use, -ENOSPC: all MRs are, -ENOMEM; and
- * a line.
+ * Allocate a key with this rkey: not valid. -EEXIST: it is in use, -ENOSPC: all MRs are in use, or
+ * -ENOMEM; with a log line.
  */
 int rsoft_key_request(
 		struct rsoft_dev *dev, struct rsoft_mr *mr, uint32_t rkey, struct rsoft_key **key);
 
-/* Give a key back whose word lacks VALID since a grace period; it may wait for another. */
+/* Free a key whose word has lacked VALID for a grace period; may wait for another one. */
 void rsoft_key_free(struct rsoft_dev *dev, struct rsoft_key *key);
 
 /* The key that has this rkey, or NULL; in a grace section, or under rsoft_dev::lock. */
@@ -56,14 +56,17 @@ rsoft_key_of(const struct rsoft_dev *dev, uint32_t rkey)
 	return rsoft_requested_find(dev, rkey);
 }
 
-/* Whether the QP may use the key: a type 2 window is for the one that bound it. */
+/* Whether the QP may use the key: only the QP that bound a type 2 window may. */
 static inline bool
 rsoft_key_is_for(const struct rsoft_key *key, const struct rsoft_qp *qp)
 {
 	return key->qp_serial == 0 || key->qp_serial == qp->serial;
 }
 
-/* From FREE to BUSY, by one of several that try; the caller fills the key and makes it VALID. */
+/*
+ * Move a key from FREE to BUSY; of concurrent calls one succeeds. The caller fills the key and
+ * makes it VALID.
+ */
 static inline bool
 rsoft_key_take(struct rsoft_key *key, uint32_t *rkey)
 {
@@ -103,7 +106,7 @@ rsoft_key_invalidate(const struct rsoft_qp *qp, uint32_t rkey)
 /* Why rsoft_key_invalidate() refused; an enum rmem_vendor_err. */
 uint32_t rsoft_key_why_not_inv(const struct rsoft_qp *qp, uint32_t rkey);
 
-/* The end of a window's binding, when its grace period is over: let go of the MR. */
+/* End the binding of a window after its grace period: release the MR. */
 static inline void
 rsoft_key_unbind(struct rsoft_key *key)
 {
@@ -113,7 +116,7 @@ rsoft_key_unbind(struct rsoft_key *key)
 	}
 }
 
-/* The end of a grace period: the key is FREE. */
+/* Move a key to FREE at the end of its grace period. */
 static inline void
 rsoft_key_release(struct rsoft_key *key)
 {

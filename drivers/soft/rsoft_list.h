@@ -5,11 +5,11 @@
 /*
  * The map of a KIND_LIST key: rounds of entries, each a block of memory or of another key.
  *
- * A list belongs to its MR and is part of what a key opens: written only while the key is not
- * VALID, read inside grace sections that saw it VALID; except the fields of walks. That of an MR
- * over ranges is one of memory; that of an indirect MR is of keys below. Of the keys below nothing
- * is kept but their lkeys: rsoft_access() opens all that a range touches, before a byte moves,
- * and a copy afterwards, in the same grace section, finds them unchanged.
+ * A list belongs to its MR, and follows the rules of a key: written only while the key is not
+ * VALID, read inside grace sections that loaded it as VALID; except the fields of walks. The list
+ * of an MR over ranges has memory; that of an indirect MR has the lkeys of the keys below.
+ * rsoft_access() checks all of the keys that a range needs before any byte is copied; the copy, in
+ * the same grace section, finds them unchanged.
  */
 
 #ifndef RSOFT_LIST_H
@@ -18,10 +18,10 @@
 #include "rsoft_key.h"
 
 struct rsoft_list_entry {
-	uint64_t start; /* its place in a round: the lengths of those before it */
+	uint64_t start; /* offset in a round: the sum of the lengths before it */
 	uint64_t addr;  /* of the block of round 0 */
 	uint64_t length;
-	uint64_t step; /* from a round's block to the next one's */
+	uint64_t step; /* distance between the blocks of two rounds */
 	uint32_t lkey; /* unless is_memory */
 };
 
@@ -29,14 +29,14 @@ struct rsoft_list {
 	const struct rsoft_dev *dev;
 	uint64_t round; /* bytes of a round */
 	uint32_t nb_entries;
-	uint8_t is_memory;       /* the addresses are memory's, and no key is asked */
+	uint8_t is_memory;       /* the entries are memory, not keys */
 	uint8_t levels;          /* of keys below; 0 with is_memory */
-	uint64_t walk;           /* the last that met it; under rsoft_dev::umr_lock */
+	uint64_t walk;           /* the last walk that visited it; under rsoft_dev::umr_lock */
 	struct rsoft_list *next; /* next in that walk; under rsoft_dev::umr_lock */
 	struct rsoft_list_entry entry[];
 };
 
-/* A place in a list. */
+/* A position in a list. */
 struct rsoft_list_at {
 	const struct rsoft_list *list;
 	uint64_t round;
@@ -44,7 +44,7 @@ struct rsoft_list_at {
 	uint32_t entry;
 };
 
-/* NULL: no memory, and a line. */
+/* NULL: no memory, with a log line. */
 struct rsoft_list *rsoft_list_alloc(const struct rsoft_dev *dev, uint32_t max_entries);
 void rsoft_list_free(struct rsoft_list *list);
 
@@ -52,7 +52,7 @@ void rsoft_list_free(struct rsoft_list *list);
 struct rsoft_list *rsoft_list_of_iov(
 		const struct rsoft_dev *dev, const struct iovec *iov, uint32_t nb_iov);
 
-/* Blocks that length bytes from the start of a list are made of. */
+/* The number of blocks in the first length bytes of a list. */
 uint32_t rsoft_list_nb_pieces(const struct rsoft_list *list, uint64_t length);
 
 /* Rights that a key below needs if the key above it is used for need. */
@@ -65,7 +65,7 @@ rsoft_list_need(uint32_t need)
 	return ((need & modifies) ? RSOFT_NEED_WRITE : RSOFT_NEED_READ) | (need & RSOFT_PEEK);
 }
 
-/* Find the place of a byte of a list, which is not at its end. */
+/* Find the position of a byte of a list, before its end. */
 static inline void
 rsoft_list_seek(const struct rsoft_list *list, uint64_t offset, struct rsoft_list_at *at)
 {
@@ -77,7 +77,7 @@ rsoft_list_seek(const struct rsoft_list *list, uint64_t offset, struct rsoft_lis
 		at->round = offset / list->round;
 		offset %= list->round;
 	}
-	/* Most ranges begin with the list. */
+	/* Most ranges begin at the start of the list. */
 	if (likely(offset < list->entry[0].length))
 		n = 1;
 	while (n > 1) {
@@ -90,7 +90,7 @@ rsoft_list_seek(const struct rsoft_list *list, uint64_t offset, struct rsoft_lis
 	at->done = offset - list->entry[entry].start;
 }
 
-/* Go on by n bytes, not beyond the end of the block. */
+/* Advance by n bytes, at most to the end of the block. */
 static inline void
 rsoft_list_move(struct rsoft_list_at *at, uint64_t n)
 {
@@ -104,14 +104,14 @@ rsoft_list_move(struct rsoft_list_at *at, uint64_t n)
 	}
 }
 
-/* The key of an entry, which was opened in this section: so it is there. */
+/* The key of an entry that was checked in this section, and so exists. */
 static inline const struct rsoft_key *
 rsoft_list_key(const struct rsoft_list *list, const struct rsoft_list_entry *entry)
 {
 	return rsoft_key_of(list->dev, entry->lkey ^ RSOFT_LKEY_XOR);
 }
 
-/* The address of a place, in memory or in terms of the key below. */
+/* The address of a position: in memory, or of the key below. */
 static inline uint64_t
 rsoft_list_addr(const struct rsoft_list_at *at)
 {

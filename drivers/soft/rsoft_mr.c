@@ -78,7 +78,7 @@ mr_pin(struct rmem_mr *base)
 			&rsoft_mr_of(base)->pin);
 }
 
-/* Take it back, base being filled as it was. */
+/* Unpin it; base must be filled in as it was. */
 static int
 mr_unpin(struct rmem_mr *base, uint8_t pin)
 {
@@ -90,8 +90,8 @@ mr_unpin(struct rmem_mr *base, uint8_t pin)
 }
 
 /*
- * Hold the signal handler from the first MR of a device on, until it is closed. Where another
- * handler was installed after ours, that one decides whether ours is called.
+ * Take a reference to the signal handler with the first MR of a device, until the device is closed.
+ * If another handler was installed later, that one decides whether ours is called.
  */
 static void
 mr_guard(struct rsoft_dev *dev)
@@ -100,10 +100,10 @@ mr_guard(struct rsoft_dev *dev)
 			!rsoft_guard_get())
 		return;
 	if (__atomic_exchange_n(&dev->has_guard, 1, __ATOMIC_RELAXED))
-		rsoft_guard_put(); /* another thread was faster */
+		rsoft_guard_put(); /* another thread did it concurrently */
 }
 
-/* Any key, or the one requested by the attributes; they may be NULL. */
+/* Allocate any key, or the one that the attributes request; they may be NULL. */
 static int
 mr_take_key(struct rsoft_mr *mr, const struct rmem_mr_attr *attr)
 {
@@ -128,7 +128,7 @@ mr_take_key(struct rsoft_mr *mr, const struct rmem_mr_attr *attr)
 	return 0;
 }
 
-/* Have what a new MR needs for its memory: the pages, their table, or a list of ranges. */
+/* Acquire the resources of a new MR: the pages, their table, or a list of ranges. */
 static int
 mr_take_memory(struct rsoft_mr *mr)
 {
@@ -146,7 +146,7 @@ mr_take_memory(struct rsoft_mr *mr)
 	return mr->list == NULL ? -ENOMEM : 0;
 }
 
-/* Fill in one stretch of memory; the key is not valid. */
+/* Fill in one contiguous range; the key is not valid. */
 static void
 mr_set_stretch(struct rsoft_mr *mr, void *addr, size_t length)
 {
@@ -186,7 +186,7 @@ mr_check_iova(const struct rmem_mr *base)
 	return -EINVAL;
 }
 
-/* Advice first: a prefetch in progress watches the pages that it brought. */
+/* Cancel advice first: a prefetch in progress watches the pages that it populated. */
 static void
 mr_free_odp(struct rsoft_odp *odp)
 {
@@ -222,8 +222,8 @@ rsoft_mr_reg(struct rmem_mr *base, const struct rmem_mr_attr *attr)
 }
 
 /*
- * An MR that counts has RSOFT_SLOW, so that the path of others stays as it is. The counter is
- * stored before the bit, and read between grace_enter and grace_leave only.
+ * An MR with a counter has RSOFT_SLOW, so that other MRs keep the fast path. The counter is stored
+ * before the bit, and read between grace_enter and grace_leave only.
  */
 int
 rsoft_mr_bind_counter(struct rmem_mr *base, struct rmem_counter *counter)
@@ -266,7 +266,7 @@ rsoft_mr_share(struct rmem_mr *base, struct rmem_mr *from)
 
 /* Resources of a changed MR. */
 struct rsoft_mr_change {
-	bool is_other; /* memory, or other as to on demand */
+	bool is_other; /* other memory, or a change of on-demand */
 	uint8_t pin;
 	struct rsoft_odp *odp;
 };
@@ -295,7 +295,7 @@ mr_rereg_take(struct rsoft_mr *mr, void *addr, size_t length, uint32_t access,
 	return 0;
 }
 
-/* The old memory is no longer in use, and the key is not valid: set the new one. */
+/* Set the new memory: the old one is no longer in use, and the key is not valid. */
 static int
 mr_rereg_give(struct rsoft_mr *mr, void *addr, size_t length, const struct rsoft_mr_change *change,
 		enum rmem_rereg_result *result)
@@ -355,7 +355,7 @@ rsoft_mr_rereg(struct rmem_mr *base, uint32_t flags, struct rmem_pd *pd, void *a
 	if (change.odp != NULL)
 		new_rights |= RSOFT_SLOW;
 	if ((rights & RSOFT_VALID) == 0)
-		new_rights = 0; /* rsoft_mr_enable() gives them */
+		new_rights = 0; /* rsoft_mr_enable() sets them */
 	new_word = rsoft_key_word(base->rkey, new_rights);
 	if (flags == RMEM_REREG_CHANGE_ACCESS && !change.is_other) {
 		__atomic_exchange_n(&key->word, new_word, __ATOMIC_SEQ_CST);
@@ -392,7 +392,7 @@ rsoft_mr_dereg(struct rmem_mr *base)
 			__ATOMIC_RELAXED));
 	rsoft_grace_wait();
 	rsoft_key_free(dev, mr->key);
-	/* Memory that is not mapped any more is not locked either. */
+	/* An error means that memory was unmapped, and so unlocked. */
 	mr_unpin(base, mr->pin);
 	rte_free(mr->pages);
 	rsoft_list_free(mr->list);

@@ -18,7 +18,7 @@ int rsoft_mr_bind_counter(struct rmem_mr *mr, struct rmem_counter *counter);
 int rsoft_mr_enable(struct rmem_mr *mr);
 int rsoft_mr_advise(struct rmem_pd *pd, int advice, uint32_t flags, const struct rmem_sge *sg_list,
 		uint32_t num_sge);
-/* End what is left to do of advice on a table, which may be NULL. */
+/* Cancel the advice on a table, which may be NULL. */
 void rsoft_advise_cancel(const struct rsoft_odp *odp);
 int rsoft_mr_stats_get(struct rmem_mr *mr, struct rmem_mr_stats *stats);
 int rsoft_mr_query(struct rmem_mr *mr, struct rmem_mr_info *info);
@@ -33,7 +33,7 @@ rsoft_mr_of(struct rmem_mr *mr)
 	return (struct rsoft_mr *)mr;
 }
 
-/* Give the MR's handle the keys of a tag, as the post of its REG_MR or UMR does. */
+/* Set the keys of a handle for a tag, when a REG_MR or UMR is posted. */
 static inline void
 rsoft_mr_set_tag(struct rmem_mr *mr, uint8_t tag)
 {

@@ -117,7 +117,7 @@ rsoft_mw_why_not_bound(const struct rsoft_qp *qp, const struct rmem_send_wr *wr)
 	if (mw->pd != qp->qp.pd || (mr != NULL && mr->pd != mw->pd))
 		return RMEM_VENDOR_ERR_KEY_PD;
 	if (mr == NULL)
-		return RMEM_VENDOR_ERR_NOT_FREE; /* it was, when it was refused */
+		return RMEM_VENDOR_ERR_NOT_FREE; /* it was not FREE when it was refused */
 	if (mr->type != RMEM_MR_TYPE_USER || (rmem_mr_drv(mr)->flags & RMEM_MR_FD) != 0)
 		return RMEM_VENDOR_ERR_MR_TYPE;
 	if ((wr->bind_mw.access & ~known) != 0)

@@ -5,9 +5,9 @@
 /*
  * Memory windows.
  *
- * A window's key maps to memory in the same way as the key of its MR: it is filled from
- * that, once, when it is bound. It lacks RSOFT_LOCAL, so that no lkey opens it; one of type 2
- * is tied to the QP that bound it, and requests may invalidate it.
+ * The key of a window has the mapping of its MR's key, copied when it is bound. It lacks
+ * RSOFT_LOCAL, so it has no valid lkey. That of a type 2 window is valid only on the QP that bound
+ * it, and requests may invalidate it.
  *
  * Invariant: from the binding until the grace period of its end is over, key->mr is the MR and
  * counts as a reference to it, so that neither its key nor its memory is released before. key->mr
@@ -31,7 +31,7 @@ rsoft_mw_of(struct rmem_mw *mw)
 	return (struct rsoft_mw *)mw;
 }
 
-/* Give the handle the key of a tag, as the post of its binding does. */
+/* Set the key of a handle for a tag, when a binding is posted. */
 static inline void
 rsoft_mw_set_tag(struct rmem_mw *mw, uint8_t tag)
 {
@@ -45,12 +45,12 @@ rsoft_mw_set_tag(struct rmem_mw *mw, uint8_t tag)
  */
 int rsoft_mw_bind_start(struct rsoft_qp *qp, const struct rmem_send_wr *wr);
 
-/* Why it refused; an enum rmem_vendor_err. */
+/* The cause of the refusal; an enum rmem_vendor_err. */
 uint32_t rsoft_mw_why_not_bound(const struct rsoft_qp *qp, const struct rmem_send_wr *wr);
 void rsoft_mw_bind_end(struct rsoft_qp *qp, const struct rmem_send_wr *wr);
 void rsoft_mw_bind_drop(const struct rmem_send_wr *wr);
 
-/* A binding was not made: a type 1 window's handle gets the key that is in force. */
+/* A binding was refused or dropped: the handle of a type 1 window gets the key in force. */
 void rsoft_mw_bind_undo(const struct rmem_send_wr *wr);
 
 #endif /* RSOFT_MW_H */

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* On-demand MRs: made, and filled by faults and prefetches; see rsoft_odp.h. */
+/* On-demand MRs: creation, page faults and prefetches; see rsoft_odp.h. */
 
 #include <errno.h>
 #include <sys/mman.h>
@@ -18,7 +18,7 @@ uint32_t rsoft_odp_nb_unguarded;
 
 TAILQ_HEAD(rsoft_odp_list, rsoft_odp);
 
-/* Tables that the kernel copies for: pages of page lists are looked for in them. */
+/* Tables whose pages the kernel copies; pages of page lists are looked up in them. */
 static struct {
 	rte_ticketlock_t lock;
 	struct rsoft_odp_list list;
@@ -85,7 +85,7 @@ rsoft_odp_check_access(const struct rsoft_odp *odp, uint32_t access)
 	return 0;
 }
 
-/* How the copies of an MR are guarded. */
+/* Select how the copies of an MR are guarded. */
 static int
 choose_guard(struct rsoft_odp *odp, uint32_t access)
 {
@@ -173,7 +173,7 @@ rsoft_odp_populate(const struct rsoft_odp *odp, uint64_t first, uint64_t nb, boo
 	return rmem_pages_populate(at, at + (nb << odp->log2_page), is_write) == 0;
 }
 
-/* Pages are there that may have been mapped since: hear when they go. */
+/* Watch populated pages that may have been mapped since. */
 static void
 watch_anew(struct rsoft_odp *odp)
 {
@@ -201,7 +201,7 @@ rsoft_odp_fault(struct rsoft_odp *odp, uint64_t addr, uint64_t length, bool is_w
 	return false;
 }
 
-/* Know the pages that are resident. */
+/* Add the resident pages to the table. */
 static bool
 prefetch_resident(struct rsoft_odp *odp, uint64_t first, uint64_t nb, uint64_t *nb_new)
 {

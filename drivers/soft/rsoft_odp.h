@@ -3,16 +3,15 @@
  */
 
 /*
- * On-demand paging: MRs whose pages come at the first access, and may go.
+ * On-demand paging: MRs whose pages are faulted in on access and may be evicted.
  *
- * An ODP MR has a table with two bits for each page of its range: the device has had the page
- * for reading, and for writing. Before a request touches a page whose bit is not set, a fault
- * has the kernel populate it, which fails where the memory is not mapped or may not be used
- * so. The table may be stale; pages may be evicted at any time, so each copy is guarded
- * (rsoft_guard.h) regardless of the table, and a failed one clears the bits, as does a thread that
- * hears of it (rsoft_uffd.h).
+ * An ODP MR has a table with two bits for each page of its range: the device has had the page for
+ * reading, and for writing. Before a request accesses a page whose bit is not set, the kernel
+ * populates the page, which fails if the memory is not mapped or protected. Pages may be evicted at
+ * any time, so each copy is guarded (rsoft_guard.h) regardless of the table. A failed copy clears
+ * the bits, and so does a thread that reads the events of the kernel (rsoft_uffd.h).
  *
- * Invariant: the bits decide what is counted and when the kernel is asked, never what is
+ * Invariant: the bits determine what is counted and when pages are populated, never what is
  * accessed. They are set and cleared with atomics, by any thread: lcores that execute requests,
  * control calls, and the reader of page events. A table is freed with the translation of its MR,
  * after the grace period of that. It is memory of this process, like the pages it describes.
@@ -25,7 +24,7 @@
 #include "rsoft_key.h"
 #include "rsoft_odp_table.h"
 
-/* The addresses that an implicit MR covers: all that a process has. */
+/* The addresses that an implicit MR covers: the address space of a process. */
 #if defined(__x86_64__)
 #define RSOFT_ODP_SPACE (UINT64_C(1) << 47)
 #else
@@ -35,7 +34,7 @@
 /* Tables that are not is_guarded; atomic. */
 extern uint32_t rsoft_odp_nb_unguarded;
 
-/* Whether one of them has a byte of [addr, addr + length). */
+/* Whether one of them covers a byte of [addr, addr + length). */
 bool rsoft_odp_is_unguarded(uint64_t addr, uint64_t length);
 
 /* Whether the kernel supports ODP with the arguments of the device. */
@@ -52,16 +51,16 @@ void rsoft_odp_free(struct rsoft_odp *odp);
 /* Whether an MR with a table can have other rights; -errno with a log line. */
 int rsoft_odp_check_access(const struct rsoft_odp *odp, uint32_t access);
 
-/* Have pages populated, as many as are not known; false: can't be. */
+/* Populate pages that are not in the table; false: not possible. */
 bool rsoft_odp_populate(const struct rsoft_odp *odp, uint64_t first, uint64_t nb, bool is_write);
 
-/* Follow an advice (enum rmem_mr_advice) on some pages; false: they are not all there. */
+/* Execute an advice (enum rmem_mr_advice) on some pages; false: some are not mapped. */
 bool rsoft_odp_prefetch(struct rsoft_odp *odp, uint64_t first, uint64_t nb, int advice);
 
 /* A request is about to access a range; the slow part of rsoft_odp_open(). */
 bool rsoft_odp_fault(struct rsoft_odp *odp, uint64_t addr, uint64_t length, bool is_write);
 
-/* A copy ended so that is not done: count it; the enum rsoft_side. */
+/* Count a failed copy; returns its enum rsoft_side. */
 unsigned int rsoft_odp_copy_failed(
 		struct rsoft_guarded end, struct rsoft_odp *to, struct rsoft_odp *from);
 
@@ -85,8 +84,8 @@ rsoft_odp_log2_page(const struct rsoft_odp *odp)
 }
 
 /*
- * Fault in the pages of a range for need; false: an access error. A key is valid for the range,
- * so that it is in the table.
+ * Fault in the pages of a range for need; false: an access error. A key is valid for the range, so
+ * the table covers it.
  */
 static __rte_always_inline bool
 rsoft_odp_open(struct rsoft_odp *odp, const uint8_t *ptr, uint64_t length, uint32_t need)
@@ -108,8 +107,8 @@ rsoft_odp_open(struct rsoft_odp *odp, const uint8_t *ptr, uint64_t length, uint3
 }
 
 /*
- * Copy between ranges that rsoft_odp_open() let through, of which at least one is of an MR
- * with a table; NULL for one that is not. An enum rsoft_side.
+ * Copy between ranges that passed rsoft_odp_open(), at least one of them of an MR with a table; the
+ * table of the other is NULL. An enum rsoft_side.
  */
 static __rte_always_inline unsigned int
 rsoft_odp_copy(struct rsoft_odp *to_odp, uint8_t *to, struct rsoft_odp *from_odp,

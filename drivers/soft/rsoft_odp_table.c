@@ -27,7 +27,7 @@ rsoft_odp_count(struct rsoft_odp *odp, size_t counter, uint64_t n)
 			__ATOMIC_RELAXED);
 }
 
-/* Zeroed memory that takes room where it is written only. */
+/* Zeroed memory, allocated when it is written. */
 static void *
 map_sparse(size_t size)
 {
@@ -110,13 +110,13 @@ rsoft_odp_set(struct rsoft_odp *odp, uint64_t first, uint64_t nb, unsigned int b
 	for (; nb != 0; nb -= n, first += n) {
 		mask = word_mask(first, nb, &n);
 		word = first / RSOFT_ODP_WORD;
-		/* Before the bits, so that a scan of all of them finds these. */
+		/* Before the bits, so that a scan finds them. */
 		bit = UINT64_C(1) << (word / USED_WORDS % 64);
 		if ((__atomic_load_n(&odp->used[word / USED_WORDS / 64], __ATOMIC_RELAXED) & bit) ==
 				0)
 			__atomic_fetch_or(
 					&odp->used[word / USED_WORDS / 64], bit, __ATOMIC_RELEASE);
-		/* A page for writing is one for reading too. */
+		/* A page for writing is also one for reading. */
 		before = __atomic_fetch_or(&odp->table[word],
 				bits & RSOFT_ODP_WRITE ? mask | mask << 1 : mask, __ATOMIC_ACQ_REL);
 		new_pages += (uint64_t)__builtin_popcountll(~before & mask);

@@ -15,7 +15,7 @@
 #define RSOFT_ODP_READ  1u
 #define RSOFT_ODP_WRITE 2u
 
-/* Pages of a word of the table: those of as many addresses that begin at a multiple. */
+/* Pages of a word of the table. */
 #define RSOFT_ODP_WORD      32u
 #define RSOFT_ODP_LOG2_WORD 5
 
@@ -25,9 +25,9 @@ struct rsoft_odp {
 	uint64_t nb_words;
 	uint8_t is_guarded; /* by the signal handler, else by the kernel */
 	uint8_t log2_page;
-	uint8_t is_advised; /* control threads may know of it; atomic */
+	uint8_t is_advised; /* jobs of advice may refer to it; atomic */
 	uint8_t is_watched; /* by rsoft_uffd_watch() */
-	uint32_t has_holes; /* with is_watched: what is mapped there next is not; atomic */
+	uint32_t has_holes; /* with is_watched: memory mapped since is not watched; atomic */
 	uint64_t start;     /* addresses of its pages */
 	uint64_t end;
 	/* A bit for each 512 words of the table that ever had one; atomic. */
@@ -40,17 +40,17 @@ struct rsoft_odp {
 };
 
 /*
- * Stands for the table of a fast-register MR that was bound to pages of tables that are not
- * is_guarded: the kernel copies, and there is nothing to know of pages.
+ * Table of fast-register MRs bound to pages of tables that are not is_guarded: the kernel copies,
+ * and pages are not tracked.
  */
 extern struct rsoft_odp rsoft_odp_raw;
 
-/* In the MR's counters and in the device's. */
+/* Add to the counters of the MR and of the device. */
 #define RSOFT_ODP_COUNT(odp, counter, n)                                                           \
 	rsoft_odp_count(odp, offsetof(struct rsoft_odp_stats, counter), n)
 void rsoft_odp_count(struct rsoft_odp *odp, size_t counter, uint64_t n);
 
-/* The table itself, for nb_words; 0 or -ENOMEM. */
+/* Allocate the words of the table; 0 or -ENOMEM. */
 int rsoft_odp_table_alloc(struct rsoft_odp *odp);
 void rsoft_odp_table_free(struct rsoft_odp *odp);
 
@@ -58,16 +58,16 @@ void rsoft_odp_table_free(struct rsoft_odp *odp);
 bool rsoft_odp_pages(const struct rsoft_odp *odp, uint64_t addr, uint64_t length, uint64_t *first,
 		uint64_t *nb);
 
-/* Set the bits of pages that are there; how many had not all of them. */
+/* Set the bits of populated pages; returns how many lacked one. */
 uint64_t rsoft_odp_set(struct rsoft_odp *odp, uint64_t first, uint64_t nb, unsigned int bits);
 
 /* Whether the table has a bit of each page. */
 bool rsoft_odp_is_known(const struct rsoft_odp *odp, uint64_t first, uint64_t nb, bool is_write);
 
-/* The pages were evicted, or may have been: clear their bits. */
+/* Clear the bits of pages that were, or may have been, evicted. */
 void rsoft_odp_invalidate(struct rsoft_odp *odp, uint64_t first, uint64_t nb);
 
-/* An access found no page at an address: the table, which may be NULL, forgets it. */
+/* Clear the bits of a page that an access found missing; the table may be NULL. */
 void rsoft_odp_access_failed(struct rsoft_odp *odp, uintptr_t addr);
 
 /* The counters of an MR; first scans for pages evicted without an event. */

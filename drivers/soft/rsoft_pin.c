@@ -27,13 +27,13 @@
 #include "rsoft_profile.h"
 #include "rsoft_segs.h"
 
-/* Of the mappings that the kernel lets a process have, locks may take one part in this many. */
+/* Locks may use 1 / RSOFT_PIN_MAPS_SHARE of the mappings that the kernel permits. */
 #define RSOFT_PIN_MAPS_SHARE 2
 
 /* How an MR is pinned. */
 enum rsoft_pin_how {
 	RSOFT_PIN_NONE = 0,
-	RSOFT_PIN_LOCKED,         /* counted in segments, but for hugepages that EAL knows */
+	RSOFT_PIN_LOCKED,         /* counted in segments, except hugepages of EAL */
 	RSOFT_PIN_HUGE,           /* all of it is hugepages, which are never swapped */
 	RSOFT_PIN_CHARGED = 0x80, /* a flag: counted as the kernel counts for a NIC */
 };
@@ -42,7 +42,7 @@ static struct {
 	pthread_mutex_t lock; /* of all below */
 	struct rsoft_seg *segs;
 	uint64_t nb_bytes;   /* locked by us */
-	uint64_t nb_runs;    /* stretches of them that nothing of ours adjoins */
+	uint64_t nb_runs;    /* number of separate ranges of them */
 	uint64_t nb_charged; /* bytes of all MRs of devices with a profile, hugepages too */
 } rsoft_pins = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -66,7 +66,7 @@ pin_read(const char *path, const char *word, uint64_t otherwise)
 	return otherwise;
 }
 
-/* Stretches that may be locked apart; each splits a mapping in up to three. */
+/* Maximum number of separate ranges; each splits a mapping in up to three. */
 static uint64_t
 pin_max_runs(void)
 {
@@ -99,7 +99,7 @@ pin_mapping_end(uintptr_t at)
 	return end;
 }
 
-/* Whether some of it is locked: that alone makes the kernel refuse to invalidate it. */
+/* Whether some of it is locked: msync() with MS_INVALIDATE fails only then. */
 static bool
 pin_is_locked(uintptr_t first, uintptr_t end)
 {
@@ -121,7 +121,7 @@ pin_open_ends(const struct rsoft_seg *seg)
 	return nb;
 }
 
-/* Take a segment that is locked by us into the sums, or (sign -1) out of them. */
+/* Add a segment that this driver locked to the sums, or (sign -1) subtract it. */
 static void
 pin_sum(const struct rsoft_seg *seg, int sign)
 {
@@ -129,7 +129,7 @@ pin_sum(const struct rsoft_seg *seg, int sign)
 	rsoft_pins.nb_runs += (uint64_t)sign * (pin_open_ends(seg) - 1);
 }
 
-/* Let an edge of segments be there; false: no memory. */
+/* Split the segment at an address, if there is one; false: no memory. */
 static bool
 pin_cut(uintptr_t at)
 {
@@ -166,8 +166,8 @@ pin_lock(struct rsoft_seg *seg, int flags)
 }
 
 /*
- * Pin the start of a gap between segments, as much of it as is alike: not locked yet, or locked
- * by the program. 0, or a positive errno.
+ * Pin the start of a gap between segments, up to where memory that is not locked meets memory that
+ * the program locked. 0, or a positive errno.
  */
 static int
 pin_gap(uintptr_t first, uintptr_t end, int flags, struct rsoft_seg **seg)
@@ -186,7 +186,7 @@ pin_gap(uintptr_t first, uintptr_t end, int flags, struct rsoft_seg **seg)
 	return is_locked ? 0 : pin_lock(*seg, flags);
 }
 
-/* Count one pin less of the segments of [at, end); false: some were not there to unlock. */
+/* Remove one pin from the segments of [at, end); false: some could not be unlocked. */
 static bool
 pin_drop(uintptr_t at, uintptr_t end)
 {
@@ -208,7 +208,7 @@ pin_drop(uintptr_t at, uintptr_t end)
 	return is_good;
 }
 
-/* Count one pin more of whole pages; 0, or a positive errno and nothing is changed. */
+/* Add one pin to whole pages; 0, or a positive errno with no change. */
 static int
 pin_add(uintptr_t first, uintptr_t end, int flags)
 {
@@ -233,7 +233,7 @@ pin_add(uintptr_t first, uintptr_t end, int flags)
 	return 0;
 }
 
-/* Whether a range is all hugepages of EAL; the answer stays, as it does not ask what is free. */
+/* Whether a range is all hugepages of EAL. The result does not depend on free pages. */
 static bool
 pin_is_eal_huge(const struct iovec *range)
 {
@@ -258,7 +258,7 @@ pin_drop_ranges(const struct iovec *iov, uint32_t nb_iov)
 	return is_good;
 }
 
-/* Pin all of several ranges; 0, or a positive errno and nothing is changed. */
+/* Pin all of several ranges; 0, or a positive errno with no change. */
 static int
 pin_add_ranges(const struct iovec *iov, uint32_t nb_iov, int flags)
 {
@@ -278,9 +278,8 @@ pin_add_ranges(const struct iovec *iov, uint32_t nb_iov, int flags)
 }
 
 /*
- * Flags of mlock2(). Pages that were populated for writing just before are there: mlock() would go
- * through them all once more. Those that were for reading may be the kernel's page of zeros,
- * which mlock() replaces by pages to stay.
+ * Flags of mlock2(). Pages that were just populated for writing are locked without another pass
+ * over them. Those populated for reading may be the zero page, which mlock() replaces.
  */
 static int
 pin_flags(uint32_t access)
@@ -303,7 +302,7 @@ pin_bytes(const struct iovec *iov, uint32_t nb_iov)
 	return bytes;
 }
 
-/* Whether RLIMIT_MEMLOCK does not hold for this thread: CAP_IPC_LOCK. */
+/* Whether RLIMIT_MEMLOCK does not apply to this thread: CAP_IPC_LOCK. */
 static bool
 pin_is_unlimited(void)
 {

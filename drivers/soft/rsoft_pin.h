@@ -3,16 +3,16 @@
  */
 
 /*
- * Pinned memory: which pages of the process are locked, and for how many MRs.
+ * Pinned memory: the locked pages of the process, and the number of MRs that pin them.
  *
- * The kernel counts no locks: one munlock() ends any number of mlock(). So the pages that MRs of
- * all software devices pin are kept as segments, which neither overlap nor share a page, each with
- * the number of MRs that pin it. Every live pin begins and ends at the edge of a segment, so that
- * taking one back never has to split, and can't fail for lack of memory. Pages that the program
- * had locked before are noted as its own, and left as they are.
+ * The kernel does not count locks: one munlock() ends any number of mlock(). So the pages that MRs
+ * of all software devices pin are stored as segments, which neither overlap nor share a page, each
+ * with the number of MRs that pin it. Invariant: every pin begins and ends at the edge of a
+ * segment, so that its removal needs no split and no memory. Pages that the program had locked
+ * before are marked, and remain locked.
  *
- * Locks are a process's own, and so is all of this: it lies in its heap, under one mutex, which is
- * held during mlock() too, since a thread that finds a page counted relies on the lock.
+ * Locks belong to a process, and so does this state, in its heap. One mutex protects it, also
+ * during mlock(), since a thread that finds a page counted relies on its lock.
  */
 
 #ifndef RSOFT_PIN_H
@@ -24,16 +24,13 @@
 #include "rsoft.h"
 
 /*
- * Pin what an MR of this access covers, whose pages were populated, if the device does that at
- * all; *pin is 0 when it is not pinned. -ENOMEM and a line: with pin=require only.
+ * Pin the populated pages of an MR with this access, unless pin=off; *pin is 0 when they are not
+ * pinned. -ENOMEM and a log line: with pin=require only.
  */
 int rsoft_pin(struct rsoft_dev *dev, uint32_t access, const struct iovec *iov, uint32_t nb_iov,
 		uint8_t *pin);
 
-/*
- * Undo rsoft_pin() for the same ranges; -EFAULT if part of the memory is not
- * mapped any more.
- */
+/* Undo rsoft_pin() for the same ranges; -EFAULT if part of the memory is no longer mapped. */
 int rsoft_unpin(uint8_t pin, const struct iovec *iov, uint32_t nb_iov);
 
 /* Print the memory pinned by this process, and its limit. */

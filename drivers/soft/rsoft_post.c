@@ -3,13 +3,12 @@
  */
 
 /*
- * The fast path's entries: post_send, post_recv and poll_cq; and where send requests are executed,
- * and when.
+ * The entries of the fast path: post_send, post_recv and poll_cq.
  *
- * Without engines a post executes straight from the caller's array while nothing is queued.
- * A request that cannot execute (no receive at the peer, no peer, an invalidation that waits for
- * other lcores) is copied to the queue with all following ones, and the QP to the device's pending
- * list, which every poll of a CQ of the device works on. With engines a post only queues.
+ * Without engines a post executes requests from the caller's array if nothing is queued. A request
+ * that cannot execute (no receive at the peer, no peer, an invalidation that waits for other
+ * lcores) is copied to the queue with all following ones, and the QP is added to the device's
+ * pending list, which every poll of a CQ of the device retries. With engines a post only queues.
  */
 
 #include <errno.h>
@@ -24,7 +23,7 @@
 #include "rsoft_sq.h"
 #include "wire/rwire.h"
 
-/* More MRs than this do not stay in a core's cache: fetch ahead over a burst. */
+/* The keys of more MRs exceed the cache of a core: prefetch over a burst. */
 #define RSOFT_PREFETCH_MRS 4096
 
 void
@@ -49,7 +48,7 @@ rsoft_post_progress(struct rsoft_dev *dev)
 		return false;
 	if (dev->wire != NULL)
 		is_busy = rwire_progress(dev->wire, lcore);
-	/* Another lcore at it is as good. */
+	/* If another lcore has the lock, it does the same. */
 	if (rte_ticketlock_trylock(&dev->pending_lock)) {
 		for (qp = TAILQ_FIRST(&dev->pending); qp != NULL; qp = next) {
 			next = TAILQ_NEXT(qp, next);
@@ -160,7 +159,7 @@ rsoft_post_bind_mw(struct rmem_qp *base, struct rmem_mw *mw, const struct rmem_m
 	return ret;
 }
 
-/* How many more receives fit. */
+/* The number of free entries, exact if fewer than wanted. */
 static uint32_t
 rq_room(struct rsoft_rq *rq, uint32_t wanted)
 {

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* The fast path's entries. */
+/* The entries of the fast path. */
 
 #ifndef RSOFT_POST_H
 #define RSOFT_POST_H
@@ -19,7 +19,7 @@ int rsoft_poll_cq(struct rmem_cq *cq, struct rmem_wc *wc, uint16_t nb_wc);
 int rsoft_post_bind_mw(struct rmem_qp *qp, struct rmem_mw *mw, const struct rmem_mw_bind *bind);
 
 /*
- * Receive from the wire, and try all QPs of the device that had to wait. Returns whether the wire
+ * Receive from the wire, and retry all pending QPs of the device. Returns whether the wire
  * had packets, or has packets left to send.
  */
 bool rsoft_post_progress(struct rsoft_dev *dev);

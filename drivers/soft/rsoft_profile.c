@@ -21,7 +21,7 @@ const char *const rsoft_profile_words[RSOFT_PROFILE_NB] = {"none", "rxe", "mlx5"
 /* The same: no ZERO_BASED, no HUGETLB. */
 #define RSOFT_PROFILE_ACCESS (RSOFT_ACCESS | RMEM_ACCESS_MW_BIND)
 
-/* RVERBS_MAX_QP, RVERBS_MAX_WR; no limit to what is not of the device. */
+/* RVERBS_MAX_QP, RVERBS_MAX_WR; arguments that are not limits of a device are not limited. */
 #define RSOFT_PROFILE_MAX                                                                          \
 	.max_qp = 4096, .max_wr = 32768, .max_sge = RSOFT_MAX_SGE, .max_mr_size = UINT64_MAX,      \
 	.engine = RSOFT_MAX_ENGINES, .odp_guard = 1, .odp_uffd = 1, .socket = UINT64_MAX
@@ -48,7 +48,7 @@ const struct rsoft_profile rsoft_profiles[RSOFT_PROFILE_NB] = {
 								.max_inline = 512},
 				},
 		/*
-		 * Not run. ibv_devinfo -v in public reports (openucx/ucx issues 9830, 10317),
+		 * Not measured: ibv_devinfo -v in public reports (openucx/ucx issues 9830, 10317),
 		 * rereg_mr of rdma-core's provider.
 		 */
 		[RSOFT_PROFILE_MLX5] =

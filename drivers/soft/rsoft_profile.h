@@ -17,7 +17,7 @@
 #include "rsoft.h"
 
 struct rsoft_profile {
-	uint64_t capa;         /* RMEM_DEV_CAPA_* that are left */
+	uint64_t capa;         /* RMEM_DEV_CAPA_* that remain */
 	uint64_t max_msg_size; /* bytes of a message */
 	uint32_t access;       /* RMEM_ACCESS_* that MRs may have */
 	bool is_iova_aligned;  /* address and iova of an MR have the same offset in a page */
@@ -33,7 +33,7 @@ rsoft_profile_of(const struct rsoft_dev *dev)
 	return &rsoft_profiles[dev->args.profile];
 }
 
-/* Whether the device has one: then rules of the verbs driver hold that soft has not. */
+/* Whether the device has a profile, and so the additional rules of the verbs driver. */
 static inline bool
 rsoft_has_profile(const struct rsoft_dev *dev)
 {

@@ -6,8 +6,9 @@
  * Queue pairs; see rsoft_qp.h. Transitions to RTR, RTS and SQD are by compare-and-swap from the
  * state that the class checked, since an error may move the QP to ERR at any time.
  *
- * A life of a QP is from its connect to its reset. Invariant: receives and requests of one life are
- * flushed or dropped in that life only. Whatever flushes is ordered against the next connect:
+ * A connection of a QP lasts from its connect to its reset. Invariant: receives and requests of one
+ * connection are flushed or dropped in that connection only. Each flush is ordered before the next
+ * connect:
  * - an lcore that executes requests is inside (rsoft_grace.h), and a reset stores RESET first and
  *   then waits for it;
  * - rmem_qp_set_error() has ctl_lock, which reset and connect take;
@@ -42,7 +43,7 @@ qp_of(struct rmem_qp *qp)
 	return (struct rsoft_qp *)qp;
 }
 
-/* Give the QP a number and a place in its device's table. */
+/* Assign a number to the QP, and an entry of its device's table. */
 static int
 qp_enter(struct rsoft_qp *qp)
 {
@@ -52,7 +53,7 @@ qp_enter(struct rsoft_qp *qp)
 	rte_ticketlock_lock(&rsoft_domain->lock);
 	index = rsoft_ids_get(&dev->qp_ids);
 	if (index != 0) {
-		/* Not the number of the QP that had the index before. */
+		/* Differs from the number of the previous QP with this index. */
 		dev->qp_generation += dev->qp_mask + 1;
 		qp->serial = dev->qp_generation | index;
 		qp->qp.qp_num = (uint32_t)qp->serial & 0xffffff;
@@ -399,7 +400,10 @@ rsoft_qp_set_error(struct rmem_qp *base)
 	return is_reset ? -EBUSY : 0;
 }
 
-/* To RESET, when no thread uses the QP as a peer any more; removed from the table if it dies. */
+/*
+ * Move a QP to RESET, when no thread uses it as a peer any more; is_dying removes it from the
+ * table.
+ */
 static void
 qp_quiesce(struct rsoft_qp *qp, bool is_dying)
 {

@@ -5,15 +5,15 @@
 /*
  * The REG_MR request: check, then bind.
  *
- * A page list whose pages follow each other, as those of a buffer in a hugepage do, makes
- * a key like that of a registered MR. Any other is copied to the MR: KIND_PAGES; so is one with
- * pages of on-demand MRs that no signal handler guards, and the kernel copies them.
+ * A list of contiguous pages, such as those of a buffer in a hugepage, makes a key like that of a
+ * registered MR. Any other list is copied to the MR (KIND_PAGES), and so is one with pages of
+ * on-demand MRs that the signal handler does not guard, which the kernel copies.
  */
 
 #include "rsoft_mr.h"
 #include "rsoft_odp.h"
 
-/* Whether the request's own numbers fit together (IBTA 10.6.3); an enum rmem_vendor_err. */
+/* Check the fields of the request against each other (IBTA 10.6.3); an enum rmem_vendor_err. */
 static uint32_t
 reg_mr_check_range(const struct rsoft_dev *dev, const struct rmem_send_wr *wr)
 {
@@ -22,7 +22,7 @@ reg_mr_check_range(const struct rsoft_dev *dev, const struct rmem_send_wr *wr)
 
 	if ((RSOFT_PAGE_SIZE_CAP & page_size) == 0 || wr->reg_mr.log2_page_size > 63)
 		return RMEM_VENDOR_ERR_PAGE_SIZE;
-	/* The iova is free, as it is with the kernel's ib_map_mr_sg(). */
+	/* The iova is arbitrary, as with the kernel's ib_map_mr_sg(). */
 	if (wr->reg_mr.first_byte_offset >= page_size)
 		return RMEM_VENDOR_ERR_OFFSET;
 	if (wr->reg_mr.length == 0 || wr->reg_mr.length > dev->args.max_mr_size ||
@@ -92,7 +92,7 @@ reg_mr_is_contiguous(const struct rmem_send_wr *wr)
 	return true;
 }
 
-/* Whether a page is one that only the kernel may copy. */
+/* Whether a page may be copied only by the kernel. */
 static __rte_noinline bool
 reg_mr_is_unguarded(const struct rmem_send_wr *wr)
 {
@@ -106,7 +106,7 @@ reg_mr_is_unguarded(const struct rmem_send_wr *wr)
 	return false;
 }
 
-/* Map the pages one by one, through a copy of the list. Rights of the key. */
+/* Map the pages through a copy of the list; returns the rights of the key. */
 static __rte_noinline uint32_t
 reg_mr_do_pages(struct rsoft_mr *mr, const struct rmem_send_wr *wr)
 {

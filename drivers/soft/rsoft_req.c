@@ -5,7 +5,7 @@
 /*
  * The requester half: executes the requests of a send queue, in order, one at a time.
  *
- * As every request ends before the next starts, a fence is always satisfied.
+ * Each request ends before the next starts, so a fence is always satisfied.
  */
 
 #include <rte_cycles.h>
@@ -28,7 +28,7 @@ req_no_peer(struct rsoft_qp *qp)
 	if (sq->wait != RSOFT_WAIT_PEER) {
 		sq->wait = RSOFT_WAIT_PEER;
 		sq->deadline = 0;
-		if (qp->conn.timeout != 0) /* IBTA 11.2.5.2: 4.096 us * 2^timeout a try */
+		if (qp->conn.timeout != 0) /* IBTA 11.2.5.2: 4.096 us * 2^timeout each */
 			sq->deadline = now +
 					(uint64_t)((double)rte_get_tsc_hz() * 4.096e-6 *
 							(double)(UINT64_C(1) << qp->conn.timeout) *
@@ -81,7 +81,7 @@ req_wait_inv(struct rsoft_qp *qp, struct rsoft_key *key, uint32_t rq_pos)
 	return RSOFT_WAIT_GRACE;
 }
 
-/* Open the local side of a request. Inline data needs no key. */
+/* Translate the local side of a request. Inline data needs no key. */
 static __rte_always_inline int
 req_local(struct rsoft_run *run, const struct rmem_send_wr *wr, uint32_t need,
 		struct rsoft_span *spans, uint64_t *length)
@@ -99,7 +99,7 @@ req_local(struct rsoft_run *run, const struct rmem_send_wr *wr, uint32_t need,
 		}
 		return RMEM_WC_SUCCESS;
 	}
-	/* Before they are opened, which populates pages on demand. */
+	/* Before the translation, which populates pages on demand. */
 	if (unlikely(rsoft_sges_length(wr->sg_list, wr->num_sge, qp->max_msg_size + 1) >
 			    qp->max_msg_size))
 		return RMEM_WC_LOC_LEN_ERR;
@@ -141,7 +141,7 @@ req_send(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *length)
 	peer = rsoft_resp_peer(run->qp);
 	if (unlikely(peer == NULL))
 		return RSOFT_WAIT_PEER;
-	/* While it waits, look before all checks are made again. */
+	/* While the request waits, test this before all checks are repeated. */
 	if (run->qp->sq.wait == RSOFT_WAIT_RNR && !rsoft_resp_has_recv(peer))
 		return RSOFT_WAIT_RNR;
 	if (wr->opcode == RMEM_WR_RDMA_WRITE_WITH_IMM)
@@ -156,8 +156,8 @@ req_send(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *length)
 }
 
 /*
- * The peer is checked first, since the local side is checked with the response: with a bad key
- * on both sides, the status is that of the remote one. Nothing is copied before both are opened.
+ * The peer is checked first, since the local side is checked with the response: with a bad key on
+ * both sides, the status is that of the remote one. Nothing is copied before both checks.
  */
 static int
 req_read(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *length)
@@ -204,7 +204,7 @@ req_atomic(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *lengt
 	peer = rsoft_resp_peer(run->qp);
 	if (unlikely(peer == NULL))
 		return RSOFT_WAIT_PEER;
-	/* rmem_wr_check() has seen one SGE; an analyzer has not. */
+	/* rmem_wr_check() has verified that there is one SGE; this is for static analyzers. */
 	to[0] = (struct rsoft_span){.ptr = NULL};
 	status = rsoft_resp_atomic_open(peer, wr, &word, &run->why);
 	if (likely(status == RMEM_WC_SUCCESS))
@@ -218,14 +218,14 @@ req_atomic(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *lengt
 			rsoft_copy_all(to, &from, sizeof(before)), RSOFT_SIDE_TO, &run->why);
 }
 
-/* The requests at the head whose invalidation waited are done; those among n, how many. */
+/* The waiting invalidations at the head have ended; returns how many of them are among n. */
 static uint32_t
 req_end_inv(struct rsoft_run *run, const uint8_t *wrs, size_t stride, uint32_t n)
 {
 	struct rsoft_qp *qp = run->qp;
 	uint32_t i, nb_inv = RTE_MIN(qp->sq.nb_inv, n);
 
-	/* The others are after the end of the ring, and wait no longer either. */
+	/* The others are after the end of the ring; their wait has ended too. */
 	qp->sq.nb_inv -= nb_inv;
 	if (qp->sq.nb_inv == 0)
 		qp->sq.wait = RSOFT_WAIT_NONE;
@@ -327,7 +327,7 @@ req_no_inv(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *lengt
 	return RMEM_WC_MW_BIND_ERR;
 }
 
-/* Execute one request: an enum rmem_wc_status or rsoft_wait; and the bytes it moved. */
+/* Execute one request: an enum rmem_wc_status or rsoft_wait, and the bytes transferred. */
 typedef int (*rsoft_exec_t)(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *length);
 
 static const rsoft_exec_t rsoft_exec[RMEM_WR_OPCODE_NB] = {
@@ -346,7 +346,7 @@ static const rsoft_exec_t rsoft_exec[RMEM_WR_OPCODE_NB] = {
 		[RMEM_WR_UMR] = req_umr,
 };
 
-/* Copy what a WRITE opened; an enum rsoft_side. */
+/* Copy the data of a WRITE; an enum rsoft_side. */
 static __rte_always_inline unsigned int
 req_write_copy(const struct rsoft_span *to, const struct rsoft_span *from, uint32_t length)
 {
@@ -364,9 +364,9 @@ req_write_copy(const struct rsoft_span *to, const struct rsoft_span *from, uint3
 }
 
 /*
- * The common case, without the detours: WRITEs from one SGE each, as many of n as go
- * through. Any that is different or does not open is left, untouched, to req_write(). The
- * states are read once: a burst is short, and a change of state waits for its end.
+ * The fast path: WRITEs from one SGE each, up to the first of n that is different or whose keys are
+ * not valid, which is left to req_write(). The states are loaded once: a burst is short, and a
+ * change of state waits for its end.
  */
 static uint32_t
 req_writes(struct rsoft_run *run, const uint8_t *wrs, size_t stride, uint32_t n)
@@ -421,7 +421,7 @@ req_flush(struct rsoft_run *run, const struct rmem_send_wr *wr, uint32_t state)
 	return true;
 }
 
-/* Start what the next n requests begin with, and end it unless it must wait; how many. */
+/* Execute the first of n requests, with following ones of its kind; returns how many have ended. */
 static uint32_t
 req_next(struct rsoft_run *run, const uint8_t *wrs, size_t stride, uint32_t n)
 {
@@ -456,7 +456,7 @@ req_next(struct rsoft_run *run, const uint8_t *wrs, size_t stride, uint32_t n)
 	return 1;
 }
 
-/* The body of rsoft_req_exec(). */
+/* Body of rsoft_req_exec(), inlined for each value of is_queued. */
 static uint32_t
 req_run(struct rsoft_run *run, const uint8_t *wrs, size_t stride, uint32_t n)
 {

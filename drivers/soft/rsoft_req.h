@@ -12,9 +12,9 @@
 #include "rsoft.h"
 
 /*
- * Execute n requests, stride bytes apart, in the queue or the caller's, until one must wait.
- * Returns their number; the following request, if any, is the head that waits.
- * Under sq.lock or by the engine, from inside of rsoft_grace_enter().
+ * Execute n requests, stride bytes apart, in the queue or in the caller's array, until one must
+ * wait. Returns their number; the following request, if any, is the head that waits. Under sq.lock
+ * or by the engine, between rsoft_grace_enter() and rsoft_grace_leave().
  */
 uint32_t rsoft_req_exec(struct rsoft_qp *qp, unsigned int lcore, bool is_queued, const void *wrs,
 		size_t stride, uint32_t n);

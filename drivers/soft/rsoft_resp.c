@@ -11,7 +11,7 @@
 #include "rsoft_odp.h"
 #include "rsoft_resp.h"
 
-/* Bytes of a message that is copied while its place in the CQ is reserved. */
+/* Longest message that is copied while its entry in the CQ is reserved. */
 #define RSOFT_RESERVE_EARLY 1024
 
 /* IBTA table 45: RNR timer codes, in units of 10 us. */
@@ -100,7 +100,7 @@ rsoft_resp_note_rkey(struct rsoft_qp *peer, uint32_t rkey, uint32_t why)
 	uint64_t nb;
 
 	if (why > RMEM_VENDOR_ERR_KEY_PD && why != RMEM_VENDOR_ERR_KEY_QP)
-		return; /* a key that the peer may use, for other things */
+		return; /* the key is valid for the QP: not a guess */
 	__atomic_fetch_add(&peer->bad_rkeys, 1, __ATOMIC_RELAXED);
 	nb = __atomic_add_fetch(&peer->dev->nb_bad_rkeys, 1, __ATOMIC_RELAXED);
 	if ((nb & (nb - 1)) == 0)
@@ -118,7 +118,7 @@ rsoft_resp_open_slow(struct rsoft_qp *peer, uint32_t right)
 	return (peer->access & right) != 0;
 }
 
-/* Execute an atomic; *is_modified: the word has changed. False: it is not there. */
+/* Execute an atomic; *is_modified: the word has changed. False: it is not mapped. */
 static bool
 resp_do_atomic(const struct rmem_send_wr *wr, const struct rsoft_span *span, uint64_t *before,
 		bool *is_modified)
@@ -159,8 +159,8 @@ rsoft_resp_atomic_open(struct rsoft_qp *peer, const struct rmem_send_wr *wr,
 	if (status != RMEM_WC_SUCCESS)
 		return status;
 	/*
-	 * The address is aligned; the memory need not be with a chosen iova, nor be contiguous
-	 * with an indirect key.
+	 * The address is aligned. With a chosen iova the memory may not be, and with an indirect
+	 * key it may not be contiguous.
 	 */
 	if (span->ptr == NULL || (uintptr_t)span->ptr % sizeof(uint64_t) != 0) {
 		*why = RMEM_VENDOR_ERR_ALIGNMENT;
@@ -193,7 +193,7 @@ resp_cqe(const struct rsoft_qp *peer, const struct rsoft_rqe *rqe, const struct 
 	uint16_t flags = info->recv_flags;
 
 	cqe->wr_id = rqe->wr_id;
-	/* The same place in the request and in the completion: data, or the rkey. */
+	/* The same field in the request and in the completion: data, or the rkey. */
 	cqe->data = rsoft_cqe_data((uint32_t)length, flags != 0 ? wr->imm_data : 0);
 	if (wr->flags & RMEM_SEND_SOLICITED)
 		flags |= RMEM_WC_SOLICITED;
@@ -218,7 +218,7 @@ resp_take(struct rsoft_qp *peer, struct rsoft_rqe **rqe)
 	return 0;
 }
 
-/* Complete the receive, at the place reserved in the CQ, and unlock. */
+/* Complete the receive, in the reserved entry of the CQ, and unlock. */
 static void
 resp_give(struct rsoft_qp *peer, uint32_t cq_pos, const struct rsoft_cqe *cqe)
 {
@@ -259,17 +259,17 @@ rsoft_resp_write_imm(struct rsoft_qp *peer, const struct rmem_send_wr *wr,
 
 /* Result of a message in a receive. */
 struct rsoft_placed {
-	bool is_early;       /* before: the place in the CQ may be reserved; after: it is */
-	bool is_inline;      /* it is in its completion */
-	bool is_broken;      /* a pending message before it was refused: flush the receives */
+	bool is_early;       /* before: an entry of the CQ may be reserved; after: it is */
+	bool is_inline;      /* the message is in its completion */
+	bool is_broken;      /* an earlier pending message was refused: flush the receives */
 	uint8_t recv_status; /* of the receive */
 	uint32_t cq_pos;     /* with is_early */
 	uint32_t why;        /* of the receive */
 };
 
 /*
- * Place a message in a receive: the status of the sender. LOC_PROT_ERR leaves the receive as
- * it was.
+ * Write a message to a receive; the status of the sender. With LOC_PROT_ERR the receive is
+ * unchanged.
  */
 static int
 resp_place(struct rsoft_qp *peer, const struct rsoft_rqe *rqe, const struct rsoft_span *from,
@@ -281,7 +281,7 @@ resp_place(struct rsoft_qp *peer, const struct rsoft_rqe *rqe, const struct rsof
 	uint64_t room;
 
 	placed->is_early = false;
-	/* Before they are opened, which populates pages on demand. */
+	/* Before the translation, which populates pages on demand. */
 	if (unlikely(rsoft_sges_length(rqe->sge, rqe->num_sge, length) < length)) {
 		placed->recv_status = RMEM_WC_LOC_LEN_ERR;
 		placed->why = RMEM_VENDOR_ERR_RECV_SIZE;
@@ -312,7 +312,7 @@ resp_place(struct rsoft_qp *peer, const struct rsoft_rqe *rqe, const struct rsof
 	return RMEM_WC_REM_OP_ERR;
 }
 
-/* Complete the receive of a message, also of a refused one. */
+/* Complete the receive of a message, accepted or refused. */
 static void
 resp_complete(struct rsoft_qp *peer, const struct rsoft_rqe *rqe, const struct rmem_send_wr *wr,
 		uint64_t length, const struct rsoft_placed *placed)
@@ -343,8 +343,8 @@ rsoft_resp_send(struct rsoft_qp *peer, const struct rmem_send_wr *wr, const stru
 		uint64_t length, struct rsoft_key **inv_key, uint32_t *rq_pos)
 {
 	/*
-	 * The place in the CQ is reserved before the copy when that is short: no locked instruction
-	 * then makes the completion wait until the payload's line has come from the other core.
+	 * For a short message the entry of the CQ is reserved before the copy: a locked instruction
+	 * after it would delay the completion until the cache line of the payload has arrived.
 	 */
 	struct rsoft_placed placed = {.is_early = length <= RSOFT_RESERVE_EARLY &&
 					wr->opcode != RMEM_WR_SEND_WITH_INV};
@@ -364,7 +364,10 @@ rsoft_resp_send(struct rsoft_qp *peer, const struct rmem_send_wr *wr, const stru
 	if (status == RMEM_WC_SUCCESS && wr->opcode == RMEM_WR_SEND_WITH_INV) {
 		*inv_key = rsoft_key_invalidate(peer, wr->invalidate_rkey);
 		if (*inv_key != NULL) {
-			/* The receive stays at the head until the key is out of use. */
+			/*
+			 * The receive stays at the head until the grace period of the key has
+			 * ended.
+			 */
 			*rq_pos = peer->rq.cons;
 			rte_ticketlock_unlock(&peer->rq.lock);
 			status = RSOFT_WAIT_GRACE;

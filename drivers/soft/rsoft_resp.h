@@ -3,15 +3,15 @@
  */
 
 /*
- * The responder half: what a QP does with a request of its peer.
+ * The responder half: execution of the requests of a peer.
  *
- * This is the seam between the two sides. The requester hands over what a packet would
- * carry and the bytes to transfer; it never dereferences a struct rsoft_qp of this interface.
- * A peer that is not in this process would be reached by another body of these functions.
- * Invariant: rsoft_resp.c and this header alone dereference a peer.
+ * The interface between the two sides. The requester passes the contents of a packet and the bytes
+ * to transfer; it never dereferences the struct rsoft_qp of the peer. (Peers of other processes
+ * have an engine of their own: wire/.) Invariant: rsoft_resp.c and this header alone dereference a
+ * peer.
  *
- * Between rsoft_grace_enter() and rsoft_grace_leave() only; a peer pointer is good until
- * the lcore next passes a grace point.
+ * Between rsoft_grace_enter() and rsoft_grace_leave() only; a peer pointer is valid until the lcore
+ * next passes a grace point.
  */
 
 #ifndef RSOFT_RESP_H
@@ -23,7 +23,7 @@
 /* Find the peer that a QP is connected to; NULL when it is not connected back. */
 struct rsoft_qp *rsoft_resp_resolve(struct rsoft_qp *qp);
 
-/* Time between tries when this peer has no receive, in nanoseconds. */
+/* Pause between attempts when this peer has no receive, in nanoseconds. */
 uint64_t rsoft_resp_rnr_ns(const struct rsoft_qp *peer);
 
 /* The time of an RNR timer code, in nanoseconds (IBTA table 45). */
@@ -33,16 +33,16 @@ uint64_t rsoft_rnr_ns(uint8_t code);
 bool rsoft_resp_has_recv(const struct rsoft_qp *peer);
 
 /*
- * With many MRs, fetch over the burst: first the keys, then what the rkeys open. Only what
- * is valid is followed, and nothing is decided here.
+ * With many MRs, prefetch over the burst: first the keys, then the memory of the rkeys. Only valid
+ * keys are followed; all checks are made later.
  */
 void rsoft_resp_prefetch(const struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t n);
 
-/* Open the word of an atomic; an enum rmem_wc_status. */
+/* Translate the address of an atomic; an enum rmem_wc_status. */
 int rsoft_resp_atomic_open(struct rsoft_qp *peer, const struct rmem_send_wr *wr,
 		struct rsoft_span *span, uint32_t *why);
 
-/* Do an atomic on the word opened; *before is the value it found. An enum rmem_wc_status. */
+/* Execute an atomic; *before is the previous value. An enum rmem_wc_status. */
 int rsoft_resp_atomic(const struct rmem_send_wr *wr, const struct rsoft_span *span,
 		uint64_t *before, uint32_t *why);
 
@@ -51,9 +51,9 @@ int rsoft_resp_write_imm(struct rsoft_qp *peer, const struct rmem_send_wr *wr,
 		const struct rsoft_span *from, uint64_t length, uint32_t *why);
 
 /*
- * SEND of any kind: an enum rmem_wc_status or rsoft_wait. RSOFT_WAIT_GRACE: a SEND_WITH_INV, done
- * but for the grace period, after which rsoft_resp_send_end() releases the key and completes the
- * receive.
+ * SEND of any kind: an enum rmem_wc_status or rsoft_wait. RSOFT_WAIT_GRACE: a SEND_WITH_INV,
+ * executed except for the grace period, after which rsoft_resp_send_end() releases the key and
+ * completes the receive.
  */
 int rsoft_resp_send(struct rsoft_qp *peer, const struct rmem_send_wr *wr,
 		const struct rsoft_span *from, uint64_t length, struct rsoft_key **inv_key,
@@ -71,8 +71,8 @@ int rsoft_resp_send_end(struct rsoft_qp *peer, const struct rmem_send_wr *wr, ui
 void rsoft_resp_fail(struct rsoft_qp *peer);
 
 /*
- * An rkey was refused for that reason: count and log what may be a guess, the log in ever longer
- * intervals.
+ * An rkey was refused for that reason: count it and log it if it may be a guess; the 1st, 2nd, 4th,
+ * 8th and so on is logged.
  */
 void rsoft_resp_note_rkey(struct rsoft_qp *peer, uint32_t rkey, uint32_t why);
 
@@ -92,10 +92,10 @@ rsoft_resp_peer(struct rsoft_qp *qp)
 	return peer;
 }
 
-/* The part of rsoft_resp_open() for a QP without the right, or with messages that are pending. */
+/* The part of rsoft_resp_open() for a QP without the right, or with pending messages. */
 bool rsoft_resp_open_slow(struct rsoft_qp *peer, uint32_t right);
 
-/* Open the remote range of a WRITE, READ or atomic; an enum rmem_wc_status. */
+/* Translate the remote range of a WRITE, READ or atomic; an enum rmem_wc_status. */
 static __rte_always_inline int
 rsoft_resp_open(struct rsoft_qp *peer, uint32_t right, uint64_t addr, uint32_t rkey,
 		uint64_t length, struct rsoft_span *span, uint32_t *why)
@@ -117,7 +117,7 @@ rsoft_resp_open(struct rsoft_qp *peer, uint32_t right, uint64_t addr, uint32_t r
 	return RMEM_WC_SUCCESS;
 }
 
-/* Whether the peer takes WRITEs, with nothing to do before them. */
+/* Whether the peer permits WRITEs and has no pending messages. */
 static inline bool
 rsoft_resp_takes_writes(const struct rsoft_qp *peer)
 {
@@ -125,7 +125,7 @@ rsoft_resp_takes_writes(const struct rsoft_qp *peer)
 			RMEM_ACCESS_REMOTE_WRITE;
 }
 
-/* Open the remote range of a WRITE to such a peer; false: rsoft_resp_write() finds out why not. */
+/* Translate the remote range of a WRITE to such a peer; false: rsoft_resp_write() reports why. */
 static __rte_always_inline bool
 rsoft_resp_peek_write(const struct rsoft_qp *peer, const struct rmem_send_wr *wr, uint64_t length,
 		struct rsoft_span *to)

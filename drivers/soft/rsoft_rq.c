@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* The receive queue: its end; rsoft_post.c fills and rsoft_resp.c consumes it. */
+/* The receive queue: flush and drop; rsoft_post.c fills and rsoft_resp.c consumes it. */
 
 #include <errno.h>
 

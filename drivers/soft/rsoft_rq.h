@@ -17,7 +17,7 @@ void rsoft_rq_flush(struct rsoft_qp *qp);
 /* Drop all receives. Under rq.lock; none is being sent to the QP. */
 void rsoft_rq_drop(struct rsoft_qp *qp);
 
-/* The QP to ERR from RTS, with the receives flushed. Without any rq.lock. */
+/* Move a QP from RTS to ERR and flush its receives. The caller holds no rq.lock. */
 void rsoft_rq_fail(struct rsoft_qp *qp);
 
 /* The receive at the head; NULL when there is none. Under rq.lock. */
@@ -32,14 +32,14 @@ rsoft_rq_head(struct rsoft_rq *rq)
 	return (struct rsoft_rqe *)(rq->ring + (size_t)(rq->cons & rq->mask) * rq->stride);
 }
 
-/* Fetch the receive at the head, which another core wrote. Under rq.lock. */
+/* Prefetch the receive at the head, which another core wrote. Under rq.lock. */
 static inline void
 rsoft_rq_prefetch(const struct rsoft_rq *rq)
 {
 	__builtin_prefetch(rq->ring + (size_t)(rq->cons & rq->mask) * rq->stride);
 }
 
-/* Reserve the place in the CQ for the receive at the head. Under rq.lock. */
+/* Reserve an entry of the CQ for the receive at the head. Under rq.lock. */
 static inline uint32_t
 rsoft_rq_reserve(struct rsoft_qp *qp)
 {
@@ -56,13 +56,13 @@ rsoft_rq_unreserve(struct rsoft_qp *qp, uint32_t cq_pos)
 		rsoft_qp_to_err(qp);
 }
 
-/* Complete the receive at the head, at the place reserved. Under rq.lock. */
+/* Complete the receive at the head, in the reserved entry. Under rq.lock. */
 static inline void
 rsoft_rq_complete(struct rsoft_qp *qp, uint32_t cq_pos, const struct rsoft_cqe *cqe)
 {
 	/* First: the consumer of the completion may post another receive. */
 	__atomic_store_n(&qp->rq.cons, qp->rq.cons + 1, __ATOMIC_RELEASE);
-	/* Without the CQ a flush generates no completions: only the state changes. */
+	/* After an overrun of the CQ a flush generates no completions; the state still changes. */
 	if (unlikely(!rsoft_cq_write(rsoft_cq_of(qp->qp.recv_cq), cq_pos, cqe)))
 		rsoft_qp_to_err(qp);
 }

@@ -8,7 +8,7 @@
 #include "rsoft_resp.h"
 #include "rsoft_run.h"
 
-/* The cause when the status alone names it. */
+/* The cause of a failure that has only one. */
 static const uint32_t rsoft_run_why[] = {
 		[RMEM_WC_LOC_LEN_ERR] = RMEM_VENDOR_ERR_MSG_SIZE,
 		[RMEM_WC_REM_INV_REQ_ERR] = RMEM_VENDOR_ERR_RECV_SIZE,
@@ -83,7 +83,7 @@ rsoft_run_fail(struct rsoft_run *run, const struct rmem_send_wr *wr, int status)
 	is_first = rsoft_qp_to_err(qp);
 	qp->sq.wait = RSOFT_WAIT_NONE;
 	run->done++;
-	run_tell_error(run, wr, status); /* before it can be polled */
+	run_tell_error(run, wr, status); /* before the completion can be polled */
 	rsoft_run_add_wc(run, wr, status, 0);
 	rsoft_run_flush(run);
 	if (is_first)

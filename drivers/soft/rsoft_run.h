@@ -3,8 +3,8 @@
  */
 
 /*
- * One run of the requester over a stretch of requests: what became of each, and the
- * completions that go to the CQ together.
+ * One run of the requester over consecutive requests: their results, and the completions that are
+ * written to the CQ together.
  */
 
 #ifndef RSOFT_RUN_H
@@ -15,14 +15,14 @@
 #include "rsoft_cq.h"
 #include "rsoft_sq.h"
 
-/* Completions gathered before they go to the CQ together. */
+/* Maximum number of completions that are written to the CQ together. */
 #define RSOFT_RUN_WCS 32
 
-/* One execution of a stretch of requests. */
+/* The state of a run. */
 struct rsoft_run {
 	struct rsoft_qp *qp;
 	unsigned int lcore;
-	bool is_queued; /* the requests lie in the queue, and hold what they name */
+	bool is_queued; /* the requests are in the queue, and hold references to their objects */
 	uint32_t done;  /* sq.done, kept here during the run */
 	uint32_t nb_wc;
 	uint32_t why; /* of the request that failed */
@@ -31,10 +31,10 @@ struct rsoft_run {
 	uint32_t sq_pos[RSOFT_RUN_WCS];
 };
 
-/* Hand the gathered completions to the CQ. */
+/* Write the gathered completions to the CQ. */
 void rsoft_run_flush(struct rsoft_run *run);
 
-/* A request failed: the QP is in ERR before the completion can be polled. */
+/* Complete a failed request. The QP is in ERR before the completion can be polled. */
 void rsoft_run_fail(struct rsoft_run *run, const struct rmem_send_wr *wr, int status);
 
 /* Begin a run over the send queue of a QP. Under sq.lock. */
@@ -49,7 +49,7 @@ rsoft_run_begin(struct rsoft_run *run, struct rsoft_qp *qp, unsigned int lcore, 
 	run->bytes = 0;
 }
 
-/* End a run: hand over its completions, and count. */
+/* End a run: write its completions, and count. */
 static __rte_always_inline void
 rsoft_run_end(struct rsoft_run *run)
 {

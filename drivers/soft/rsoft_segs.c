@@ -25,7 +25,7 @@ rsoft_segs_find(struct rsoft_seg *root, uintptr_t at)
 	return found;
 }
 
-/* Part a tree into those below an address, and the others. */
+/* Split a tree at an address. */
 static void
 segs_part(struct rsoft_seg *root, uintptr_t at, struct rsoft_seg **below, struct rsoft_seg **others)
 {

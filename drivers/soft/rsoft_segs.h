@@ -20,7 +20,7 @@ struct rsoft_seg {
 	uintptr_t end;
 	uint64_t nb_pins;
 	uint32_t priority;
-	bool is_ours; /* locked by us; else the program had it locked */
+	bool is_ours; /* locked by this driver; else by the program */
 };
 
 /* The segment that holds the byte, or else the next one; NULL if there is none. */
@@ -29,7 +29,7 @@ struct rsoft_seg *rsoft_segs_find(struct rsoft_seg *root, uintptr_t at);
 /* Add a segment of the heap; NULL when there is no memory. */
 struct rsoft_seg *rsoft_segs_add(struct rsoft_seg **root, uintptr_t first, uintptr_t end);
 
-/* Take a segment out and free it. */
+/* Remove a segment and free it. */
 void rsoft_segs_remove(struct rsoft_seg **root, struct rsoft_seg *seg);
 
 #endif /* RSOFT_SEGS_H */

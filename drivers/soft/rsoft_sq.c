@@ -48,7 +48,7 @@ rsoft_sq_fini(struct rsoft_sq *sq)
 	sq->ring = NULL;
 }
 
-/* Free the places of requests whose completion was polled. */
+/* Free the entries of requests whose completion was polled. */
 static void
 sq_reclaim(struct rsoft_qp *qp)
 {
@@ -77,7 +77,7 @@ sq_set_tag(const struct rmem_send_wr *wr)
 		rsoft_mw_set_tag(wr->bind_mw.mw, wr->bind_mw.key_tag);
 }
 
-/* How many requests fit, at least if it is fewer than wanted. */
+/* The number of free entries, exact if fewer than wanted. */
 static inline uint32_t
 sq_room(struct rsoft_qp *qp, uint32_t wanted)
 {
@@ -96,7 +96,7 @@ rsoft_sq_accept(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_
 
 	*ret = n == nb_wr ? 0 : -ENOSPC;
 	if (unlikely(n == 0 && nb_wr != 0 && rmem_wr_check_full(&qp->qp, &qp->limits, wr) != 0))
-		n = 1; /* malformed: -ENOSPC is only for what is not */
+		n = 1; /* checked first: a malformed request is -EINVAL */
 	for (i = 0; i < n; i++) {
 		if (likely(rmem_wr_is_simple(&qp->limits, &wr[i])))
 			continue;

@@ -3,11 +3,11 @@
  */
 
 /*
- * The send queue: what is accepted, and where requests wait that cannot run at once.
+ * The send queue: acceptance of requests, and the queue of those that wait.
  *
- * A request occupies the queue from its post until its completion, or that of a later
- * signaled one, was polled (ibv_post_send(3)). So the executor notes in sig[] which place
- * of the CQ identifies the request, and the poster reads it when the queue seems full.
+ * A request occupies the queue from its post until its completion, or that of a later signaled one,
+ * was polled (ibv_post_send(3)). So the executor stores in sig[] the entry of the CQ for each
+ * signaled request, and the poster reads it when the queue seems full.
  */
 
 #ifndef RSOFT_SQ_H
@@ -19,8 +19,8 @@ int rsoft_sq_init(struct rsoft_sq *sq, const struct rmem_qp_conf *conf, int sock
 void rsoft_sq_fini(struct rsoft_sq *sq);
 
 /*
- * How many of nb_wr requests can be accepted: all before the first that is malformed or
- * finds no free entry. If that is the first, *ret is the reason.
+ * The number of requests that can be accepted: all of nb_wr before the first that is malformed or
+ * has no free entry. If that is the first, *ret is the errno.
  */
 uint32_t rsoft_sq_accept(
 		struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_wr, int *ret);
@@ -34,10 +34,10 @@ int rsoft_sq_accept_bind(struct rsoft_qp *qp, const struct rmem_send_wr *wr);
  */
 void rsoft_sq_push(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_wr);
 
-/* Have the pending list try the QP until its queue is empty. Under sq.lock. */
+/* Add the QP to the pending list, which retries it until its queue is empty. Under sq.lock. */
 void rsoft_sq_pend(struct rsoft_qp *qp);
 
-/* Take the QP out of the pending list. Under its lock. */
+/* Remove the QP from the pending list. Under pending_lock. */
 void rsoft_sq_unpend(struct rsoft_qp *qp);
 
 /* Drop queued requests and the wait of the head. No other thread uses the queue. */
@@ -57,7 +57,7 @@ rsoft_sq_unhold(const struct rmem_send_wr *wr)
 	}
 }
 
-/* Take n requests from the head. */
+/* Remove n requests from the head. */
 static inline void
 rsoft_sq_pop(struct rsoft_sq *sq, uint32_t n)
 {

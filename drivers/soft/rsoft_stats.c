@@ -28,7 +28,7 @@ rsoft_stats_add(struct rmem_dev_stats *sum, const struct rsoft_qp *qp)
 	sum->recv_wrs += __atomic_load_n(&qp->rq.consumed, __ATOMIC_RELAXED);
 }
 
-/* All since the device was created. Under the domain's lock. */
+/* Sum since the device was created. Under the domain's lock. */
 static void
 stats_sum(const struct rsoft_dev *dev, struct rmem_dev_stats *sum)
 {

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Counters: each QP has its own, the device adds them up. */
+/* Counters: each QP has its own, and the device has their sums. */
 
 #ifndef RSOFT_STATS_H
 #define RSOFT_STATS_H

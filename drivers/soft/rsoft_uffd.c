@@ -22,11 +22,11 @@
 #define NB_SLOTS 1024u
 
 static struct {
-	pthread_mutex_t lock; /* of all but pass; never taken by the thread */
+	pthread_mutex_t lock; /* protects all but pass; never taken by the thread */
 	int fd;
 	int stop; /* eventfd */
 	unsigned int nb_tables;
-	bool is_refused; /* the kernel does not let us */
+	bool is_refused; /* the kernel does not permit it */
 	struct rmem_thread thread;
 	uint32_t pass;                    /* odd while the thread uses tables; atomic */
 	struct rsoft_odp *slot[NB_SLOTS]; /* atomic */
@@ -43,7 +43,7 @@ uffd_invalidate(struct rsoft_odp *odp, uint64_t start, uint64_t end, bool is_unm
 	end = RTE_MIN(end >> odp->log2_page, last);
 	if (start >= end)
 		return;
-	/* Before the bits: a thread that finds them clear checks whether to watch again. */
+	/* Before the bits: a thread that finds them clear then checks has_holes. */
 	if (is_unmapped)
 		__atomic_store_n(&odp->has_holes, 1, __ATOMIC_SEQ_CST);
 	rsoft_odp_invalidate(odp, start - first, end - start);
@@ -94,7 +94,7 @@ uffd_close(void)
 	uffd.stop = -1;
 }
 
-/* Open the descriptor and start the thread; false: not here. Call with the lock held. */
+/* Open the descriptor and start the thread; false: not possible. Call with the lock held. */
 static bool
 uffd_open(void)
 {
@@ -140,7 +140,7 @@ rsoft_uffd_renew(struct rsoft_odp *odp)
 	/* Cleared first: a concurrent event sets it again. */
 	__atomic_store_n(&odp->has_holes, 0, __ATOMIC_SEQ_CST);
 	uffd_register(odp);
-	/* Nothing but a look whether all of it is mapped. */
+	/* Only checks whether all of it is mapped. */
 	if (msync((void *)(uintptr_t)odp->start, odp->end - odp->start, MS_ASYNC) != 0)
 		__atomic_store_n(&odp->has_holes, 1, __ATOMIC_SEQ_CST);
 }
@@ -181,7 +181,7 @@ rsoft_uffd_unwatch(struct rsoft_odp *odp)
 	if (--uffd.nb_tables == 0) {
 		uffd_stop();
 	} else {
-		/* Others may be over the same pages. */
+		/* Other tables may cover the same pages. */
 		ioctl(uffd.fd, UFFDIO_UNREGISTER, &range);
 		for (i = 0; i < NB_SLOTS; i++) {
 			if (uffd.slot[i] != NULL)

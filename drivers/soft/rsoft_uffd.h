@@ -3,13 +3,13 @@
  */
 
 /*
- * News of pages that go from below on-demand MRs, by userfaultfd, where the kernel allows it.
+ * Events of userfaultfd for evicted pages of on-demand MRs, where the kernel permits it.
  *
- * One file descriptor and one control thread serve the process, while there are tables of
- * explicit MRs that watch. The memory is registered for write protection, which is never
- * enabled, so that no access of the application is changed; but its munmap(), madvise() and
- * mremap() wait until the thread has read the event. So the thread takes no lock and allocates
- * nothing: a thread that holds a lock may be waiting for it.
+ * One file descriptor and one control thread serve the process, while there are tables of explicit
+ * MRs that watch. The memory is registered for write protection, which is never enabled, so
+ * accesses of the application are not affected. But its munmap(), madvise() and mremap() wait until
+ * the thread has read the event. So the thread takes no lock and allocates nothing: a thread that
+ * holds a lock may be waiting for it.
  *
  * Invariant: the slots of tables are written under uffd.lock, with release; the thread reads
  * them with acquire, between two steps of uffd.pass, which is odd during that time. A thread that
@@ -25,7 +25,7 @@
 void rsoft_uffd_watch(struct rsoft_odp *odp);
 void rsoft_uffd_unwatch(struct rsoft_odp *odp);
 
-/* Pages of a table that is watched were populated: what was mapped since is watched too. */
+/* After pages of a watched table were populated: watch memory that was mapped since. */
 void rsoft_uffd_renew(struct rsoft_odp *odp);
 
 #endif /* RSOFT_UFFD_H */

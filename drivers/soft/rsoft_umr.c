@@ -3,19 +3,18 @@
  */
 
 /*
- * The UMR request: take the MR, check and copy the entries, bind.
+ * The UMR request: reserve the MR, check and copy the entries, bind.
  *
  * An indirect key holds no references: its entries are checked here, to report errors early, and
- * again at each access, which is decisive. A key can't get below
- * itself: what is bound lacks VALID until it is, so that it is no entry of its own list, and
- * the walk below the entries that are lists finds it in theirs.
+ * again at each access. Invariant: no key is below itself. A key lacks VALID while it is bound, so
+ * its own list cannot have it as an entry, and the walk finds it in the lists below.
  */
 
 #include "rsoft_access.h"
 #include "rsoft_list.h"
 #include "rsoft_mr.h"
 
-/* Whether the request and its MR go together; an enum rmem_vendor_err. */
+/* Check the request against its MR; an enum rmem_vendor_err. */
 static uint32_t
 umr_check(const struct rsoft_qp *qp, const struct rmem_send_wr *wr)
 {
@@ -32,7 +31,10 @@ umr_check(const struct rsoft_qp *qp, const struct rmem_send_wr *wr)
 								       : RMEM_VENDOR_ERR_ACCESS;
 }
 
-/* From the first byte of an entry's first block to the last byte of its last; false: too far. */
+/*
+ * The range from the first byte of an entry's first block to the last byte of its last one; false:
+ * it wraps around.
+ */
 static bool
 umr_extent(const struct rsoft_list_entry *entry, uint32_t repeat_count, uint64_t *extent)
 {
@@ -41,7 +43,7 @@ umr_extent(const struct rsoft_list_entry *entry, uint32_t repeat_count, uint64_t
 			*extent - 1 <= UINT64_MAX - entry->addr;
 }
 
-/* Copy the entries to a list, whose numbers must fit together; an enum rmem_vendor_err. */
+/* Copy the entries to a list and check their fields; an enum rmem_vendor_err. */
 static uint32_t
 umr_fill(struct rsoft_list *list, const struct rmem_send_wr *wr, uint64_t max_mr_size)
 {
@@ -90,7 +92,7 @@ umr_scan(const struct rsoft_list *list, uint32_t index, uint64_t walk, struct rs
 		uint64_t word;
 
 		if (i != 0 && list->entry[i - 1].lkey == lkey)
-			continue; /* as the one before */
+			continue; /* the same key as the previous entry */
 		if (lkey >> 8 == index)
 			return true;
 		/* Lists are indirect MRs, whose keys are in the slots of their indexes. */
@@ -109,8 +111,9 @@ umr_scan(const struct rsoft_list *list, uint32_t index, uint64_t walk, struct rs
 }
 
 /*
- * Whether a key index is below a list, at any depth. Each list is checked once, however many
- * ways lead to it. Other UMRs of the device wait for the end of the walk, which waits for nothing.
+ * Whether a key index is below a list, at any depth. Each list is checked once, regardless of the
+ * number of paths to it. Other UMRs of the device wait for the end of the walk, which does not
+ * wait.
  */
 static bool
 umr_is_below(struct rsoft_dev *dev, struct rsoft_list *list, uint32_t index)
@@ -133,7 +136,7 @@ umr_is_below(struct rsoft_dev *dev, struct rsoft_list *list, uint32_t index)
 }
 
 /*
- * Whether the keys of the entries are valid for what the new key will give; sets the levels. An
+ * Check that the keys of the entries are valid for the rights of the new key; sets the levels. An
  * enum rmem_vendor_err.
  */
 static uint32_t
@@ -165,7 +168,7 @@ umr_check_below(const struct rsoft_qp *qp, const struct rmem_send_wr *wr, struct
 	return RMEM_VENDOR_ERR_NONE;
 }
 
-/* Make a key that is BUSY, and whose list is filled, valid. */
+/* Make a BUSY key with a filled list valid. */
 static void
 umr_do(struct rsoft_key *key, struct rsoft_list *list, const struct rmem_send_wr *wr)
 {

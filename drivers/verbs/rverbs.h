@@ -5,14 +5,14 @@
 /*
  * Shared by the files of the verbs driver.
  *
- * libibverbs' objects are pointers of the process that made them: a device, and what is made
- * on it, is of use to that process only, though the structs lie in shared memory.
+ * Objects of libibverbs belong to the process that created them: only that process can use the
+ * device and its objects, although the structs are in shared memory.
  *
- * A request is passed to the device with a wr_id of the driver: the entry in its queue's ring, the
- * QP's place in the device's table and the generation of that place. The completion so leads back
- * to the ring, which keeps the program's wr_id. Invariant: the posting thread writes ring entries
- * and prod; the holder of the lock of the CQ writes cons and the counters of completions. An entry
- * is written before its prod is published, and read only after.
+ * A request is passed to the device with a wr_id of the driver: the entry in the ring of its queue,
+ * the slot of the QP in the device's table, and the generation of that slot. So a completion
+ * identifies the entry of the ring, which has the wr_id of the application. Invariant: the posting
+ * thread writes ring entries and prod; the holder of the lock of the CQ writes cons and the
+ * counters of completions. An entry is written before its prod is published, and read only after.
  */
 
 #ifndef RVERBS_H
@@ -37,16 +37,16 @@ extern int rverbs_logtype;
 /** Log a line: RVERBS_LOG(ERR, "format", ...). */
 #define RVERBS_LOG(level, ...) RMEM_LOG_LINE(level, rverbs_logtype, "rmem_verbs", __VA_ARGS__)
 
-#define RVERBS_MAX_QP     4096u  /* places of a device's table */
+#define RVERBS_MAX_QP     4096u  /* slots of a device's table */
 #define RVERBS_MAX_DEPTH  32768u /* requests of a queue, half of the distinct entry numbers */
 #define RVERBS_MAX_SGE    32u
 #define RVERBS_MAX_INLINE 1024u
 #define RVERBS_NAME_SIZE  64
 
-/* A wr_id of ours: generation (32), receive (1), QP (15), place in the ring (16). */
+/* A wr_id of the driver: generation (32), receive (1), QP (15), entry of the ring (16). */
 #define RVERBS_ID_RECV (UINT64_C(1) << 31)
 
-/* Whether a QP takes requests; see rverbs_post.c. */
+/* Whether a QP accepts requests; see rverbs_post.c. */
 enum rverbs_gate {
 	RVERBS_GATE_RESET = 0, /* -EBUSY */
 	RVERBS_GATE_GONE = 1,  /* -ENODEV: the device failed or was removed */
@@ -54,7 +54,7 @@ enum rverbs_gate {
 	RVERBS_GATE_OPEN = 3,
 };
 
-/* Whether something is done that probing decides on. */
+/* An option whose default is determined by a probe. */
 enum rverbs_choice {
 	RVERBS_AUTO = 0,
 	RVERBS_ON,
@@ -69,7 +69,7 @@ enum rverbs_cm {
 
 /* As requested; missing values are determined when the device is opened. */
 struct rverbs_args {
-	char ibdev[RVERBS_NAME_SIZE]; /* empty: the only one there is */
+	char ibdev[RVERBS_NAME_SIZE]; /* empty: the only device */
 	char gid[RVERBS_NAME_SIZE];   /* an index, an address, or empty: the best one */
 	uint8_t port;
 	uint8_t mtu;      /* enum ibv_mtu, or 0: what the port has */
@@ -109,7 +109,7 @@ struct rverbs_qp;
 struct rverbs_mr;
 
 /*
- * A place in a device's table of QPs. The generation is even while it is empty.
+ * A slot in a device's table of QPs. The generation is even while it is empty.
  *
  * Invariant: both fields are written under dev->lock; qp changes only while gen is even, and so
  * between two generations of requests. A poll reads without that lock: qp is that of a
@@ -120,7 +120,7 @@ struct rverbs_slot {
 	uint32_t gen;
 };
 
-/* Into an empty place. Under dev->lock. */
+/* Put a QP into an empty slot. Under dev->lock. */
 static inline void
 rverbs_slot_fill(struct rverbs_slot *slot, struct rverbs_qp *qp)
 {
@@ -128,7 +128,7 @@ rverbs_slot_fill(struct rverbs_slot *slot, struct rverbs_qp *qp)
 	__atomic_store_n(&slot->gen, slot->gen + 1, __ATOMIC_RELEASE);
 }
 
-/* Out of it. Under dev->lock. */
+/* Empty a slot. Under dev->lock. */
 static inline void
 rverbs_slot_empty(struct rverbs_slot *slot)
 {
@@ -158,25 +158,25 @@ struct rverbs_dev {
 	struct rverbs_port port;
 	uint64_t capa;            /* RMEM_DEV_CAPA_*, as probed */
 	uint32_t access;          /* RMEM_ACCESS_*, as probed */
-	uint32_t rereg;           /* RMEM_REREG_* that ibv_rereg_mr() does, as probed */
+	uint32_t rereg;           /* RMEM_REREG_* supported by ibv_rereg_mr(), as probed */
 	struct rmem_odp_caps odp; /* as probed */
 	uint32_t max_inline;      /* as probed */
 	uint32_t max_wr;          /* as probed */
-	uint64_t send_ops;        /* IBV_QP_EX_WITH_* of an extended QP, 0 without */
-	bool is_list_bad;         /* ibv_wr_set_sge_list() takes lists wrong */
+	uint64_t send_ops;        /* IBV_QP_EX_WITH_* of an extended QP, or 0 */
+	bool is_list_bad;         /* ibv_wr_set_sge_list() writes wrong bytes */
 	bool has_mw_quirk;        /* see rverbs_mwq.h; false without windows */
-	const char *mw_sign;      /* why it would have, as probed; NULL: nothing */
+	const char *mw_sign;      /* the sign of the quirk that the probe found, or NULL */
 	uint32_t inv_flag;        /* flag of completions for an invalidated key */
-	rte_ticketlock_t lock;    /* of the table and the sums */
+	rte_ticketlock_t lock;    /* protects the table and the sums */
 	struct rverbs_slot *slots;
 	TAILQ_HEAD(rverbs_mrs, rverbs_mr) mrs; /* see rverbs_odp.c */
 	struct rverbs_done_stats gone;
 	uint64_t gone_bytes;
-	struct rmem_dev_stats base; /* what a reset takes off */
-	/* Asynchronous events, read by a thread of ours. */
+	struct rmem_dev_stats base; /* values at the last reset */
+	/* Asynchronous events, read by a thread of the driver. */
 	pthread_t event_thread;
 	int stop_fd;
-	uint32_t is_gone;   /* atomic: nothing works any more */
+	uint32_t is_gone;   /* atomic: the device failed or was removed */
 	uint32_t port_down; /* atomic */
 	uint64_t nb_events; /* atomic */
 };
@@ -184,7 +184,7 @@ struct rverbs_dev {
 struct rverbs_pd {
 	struct rmem_pd pd;
 	struct ibv_pd *ibv;
-	struct ibv_mr *park; /* a page of ours for windows that are unbound; NULL until needed */
+	struct ibv_mr *park; /* a page for unbound type 1 windows; NULL until needed */
 };
 
 struct rverbs_mr {
@@ -193,7 +193,7 @@ struct rverbs_mr {
 		struct rmem_mr_drv drv;
 	};
 	struct ibv_mr *ibv;
-	uint32_t key; /* lkey, as it is looked up */
+	uint32_t key; /* lkey, for the lookup */
 	bool is_on_demand;
 	TAILQ_ENTRY(rverbs_mr) next;
 };
@@ -202,7 +202,7 @@ struct rverbs_cq {
 	struct rmem_cq cq;
 	struct ibv_cq *ibv;
 	struct rverbs_dev *dev;
-	rte_ticketlock_t lock; /* of ibv_poll_cq() and all below */
+	rte_ticketlock_t lock; /* of ibv_poll_cq() and the fields below */
 	uint32_t is_lost;      /* atomic: the device reported an overrun */
 	/* Completions removed before their QP was destroyed or reset. */
 	struct rmem_wc *saved;
@@ -211,8 +211,8 @@ struct rverbs_cq {
 };
 
 /*
- * The note of a request: its bytes (32), and how many invalidations (16) and bindings (16) were
- * posted up to it. Those between two notes are exact in their difference, whatever is carried over.
+ * The note of a request: its bytes (32), and the numbers of invalidations (16) and bindings (16)
+ * posted up to it. The difference of two notes is exact, even if one number carries into the next.
  */
 #define RVERBS_NOTE_INV        (UINT64_C(1) << 32)
 #define RVERBS_NOTE_BIND       (UINT64_C(1) << 48)
@@ -237,7 +237,7 @@ struct rverbs_ring {
 struct rverbs_mw_op;
 struct rverbs_mw_ops {
 	struct rverbs_mw_op *ops; /* NULL: no windows on this device */
-	uint32_t *old_keys;       /* by place in the ring of requests; see rverbs_mw_new_key() */
+	uint32_t *old_keys;       /* by entry of the ring of requests; see rverbs_mw_new_key() */
 	uint32_t mask;
 	uint32_t prod;
 	uint32_t cons;
@@ -249,15 +249,15 @@ struct rverbs_qp {
 		struct rmem_qp_drv drv;
 	};
 	uint32_t gate;       /* enum rverbs_gate; atomic */
-	uint32_t has_failed; /* it flushes what is posted; atomic */
+	uint32_t has_failed; /* it flushes posted requests; atomic */
 	int peer_dev_id; /* with the quirk of windows: device of the peer in this process, or -1 */
 	struct rmem_wr_limits limits;
 	uint32_t max_recv_sge;
-	uint64_t id; /* what a wr_id of ours starts with */
+	uint64_t id; /* the upper part of the wr_ids of the driver */
 	struct ibv_qp *ibv;
 	struct ibv_qp_ex *ex; /* NULL: by ibv_post_send() */
 	bool has_mw_quirk;    /* as of the device */
-	bool is_list_bad;     /* the same: lists go by ibv_post_send() */
+	bool is_list_bad;     /* as of the device */
 	struct rverbs_dev *dev;
 	uint32_t slot;
 	uint32_t psn;
@@ -269,7 +269,7 @@ struct rverbs_qp {
 	struct rverbs_ring rq;
 	struct rverbs_mw_ops mw_ops;
 	uint64_t windows;      /* of the next note, with 0 bytes */
-	uint64_t windows_done; /* of the last that is done; under the lock of the send CQ */
+	uint64_t windows_done; /* of the last completed request; under the lock of the send CQ */
 	struct rverbs_done_stats send_done; /* under the lock of the send CQ */
 	struct rverbs_done_stats recv_done; /* under the lock of the receive CQ */
 };
@@ -317,7 +317,7 @@ rverbs_gate_errno(uint32_t gate)
 	return gate == RVERBS_GATE_GONE ? -ENODEV : -EBUSY;
 }
 
-/* 0, or why the QP takes no requests. */
+/* 0, or the errno with which the QP refuses requests. */
 static inline int
 rverbs_qp_check_gate(const struct rverbs_qp *qp)
 {
@@ -338,7 +338,7 @@ rverbs_room(struct rverbs_ring *ring, uint32_t wanted)
 
 /* rverbs_devs.c: device of an object. */
 struct rverbs_dev *rverbs_dev_of(const struct rmem_obj *obj);
-/* A device opens, or closes: NULL. */
+/* Set the device of a number; NULL when it is closed. */
 void rverbs_devs_set(uint16_t dev_id, struct rverbs_dev *dev);
 /* The number of the device with the quirk of windows that has the QP with this address, or -1. */
 int rverbs_devs_find(const struct rmem_qp_addr *addr);
@@ -346,10 +346,10 @@ int rverbs_devs_find(const struct rmem_qp_addr *addr);
 /* rverbs_args.c */
 int rverbs_args_parse(const char *str, struct rverbs_args *args);
 
-/* rverbs_port.c: look the port up; -ENODEV with a line when it is of no use. */
+/* rverbs_port.c: select the port and the GID; -ENODEV with a log line if they are not usable. */
 int rverbs_port_open(struct rverbs_dev *dev);
 
-/* rverbs_probe.c: find out what the device can do, by doing it. */
+/* rverbs_probe.c: determine the capabilities of the device by tests. */
 int rverbs_probe(struct rverbs_dev *dev);
 
 /* rverbs_event.c */
@@ -359,7 +359,7 @@ void rverbs_events_stop(struct rverbs_dev *dev);
 /* Kinds of calls, which determine the errnos they may return. */
 enum rverbs_err_kind {
 	RVERBS_ERR_OPEN,    /* opens a device */
-	RVERBS_ERR_MAKE,    /* makes an object */
+	RVERBS_ERR_MAKE,    /* creates an object */
 	RVERBS_ERR_REG,     /* registers memory */
 	RVERBS_ERR_CHANGE,  /* changes a state, or queries one */
 	RVERBS_ERR_RELEASE, /* releases an object */
@@ -368,19 +368,20 @@ enum rverbs_err_kind {
 };
 
 /*
- * rverbs_err.c: verbs' three conventions. Each gives 0 or -errno of those of its kind, and logs
- * what failed. A pointer of NULL with errno, of what makes something; errno returned; -1 with errno
- * (or -errno) returned, of what makes something.
+ * rverbs_err.c: the three error conventions of verbs. Each function returns 0 or -errno, one of
+ * those of its kind, and logs the call that failed. The conventions: NULL and errno, of calls that
+ * create an object; errno returned; -1 and errno (or -errno returned), of calls that create an
+ * object.
  */
 int rverbs_err_null(const void *object, const char *what);
 int rverbs_err_code(int ret, enum rverbs_err_kind kind, const char *what);
 int rverbs_err_minus(int ret, const char *what);
-/* An errno of the kernel as one of ours, negative; never 0. */
+/* Map an errno of the kernel to -errno of the API; never 0. */
 int rverbs_err_fold(int err, enum rverbs_err_kind kind);
-/* The device's refusal of a request as the fast path has it; logs nothing. */
+/* Map the errno of a refused post; logs nothing. */
 int rverbs_err_post(int err);
 
-/* rverbs_map.c: a value of ours, or one that is an error where verbs' is not known. */
+/* rverbs_map.c: the value of the API; an unknown value of verbs maps to an error. */
 uint8_t rverbs_map_status(enum ibv_wc_status status);
 uint8_t rverbs_map_wc_opcode(enum ibv_wc_opcode opcode);
 int rverbs_map_wr_opcode(uint8_t opcode); /* -1 where verbs has none */
@@ -400,9 +401,9 @@ int rverbs_mr_rereg(struct rmem_mr *mr, uint32_t flags, struct rmem_pd *pd, void
 		size_t length, uint32_t access, enum rmem_rereg_result *result);
 int rverbs_mr_query(struct rmem_mr *mr, struct rmem_mr_info *info);
 
-/* rverbs_odp.c: 0, or why the device does not get this MR. */
+/* rverbs_odp.c: 0, or the errno with which the driver refuses this MR. */
 int rverbs_odp_check(const struct rmem_mr *mr);
-/* An MR is registered, or deregistered. */
+/* Add an MR to the list, or remove it. */
 void rverbs_odp_add(struct rverbs_dev *dev, struct rverbs_mr *mr);
 void rverbs_odp_remove(struct rverbs_dev *dev, struct rverbs_mr *mr);
 int rverbs_mr_advise(struct rmem_pd *pd, int advice, uint32_t flags, const struct rmem_sge *sg_list,
@@ -411,7 +412,7 @@ int rverbs_mr_advise(struct rmem_pd *pd, int advice, uint32_t flags, const struc
 int rverbs_cq_create(struct rmem_cq *cq, const struct rmem_cq_conf *conf);
 int rverbs_cq_destroy(struct rmem_cq *cq);
 int rverbs_poll_cq(struct rmem_cq *cq, struct rmem_wc *wc, uint16_t nb_wc);
-/* Take out what the device has completed, before a QP's requests are forgotten. */
+/* Save the completions of the device before the requests of a QP are dropped. */
 void rverbs_cq_save(struct rverbs_cq *cq);
 
 int rverbs_qp_create(struct rmem_qp *qp, const struct rmem_qp_conf *conf);
@@ -424,7 +425,7 @@ int rverbs_qp_destroy(struct rmem_qp *qp);
 /* A QP of libibverbs, extended according to dev->send_ops; rverbs_qp.c, and the probe. */
 struct ibv_qp *rverbs_ibv_qp(struct rverbs_dev *dev, struct ibv_pd *pd, struct ibv_cq *send_cq,
 		struct ibv_cq *recv_cq, const struct rmem_qp_conf *conf);
-/* From RESET to RTS. 0, or an errno and which step it is of; the QP is in RESET then. */
+/* Move a QP from RESET to RTS. 0, or an errno and the step that failed; the QP is in RESET then. */
 int rverbs_ibv_connect(struct rverbs_dev *dev, struct ibv_qp *qp, uint32_t access, uint32_t psn,
 		const struct rmem_qp_conn *conn, const char **what);
 

@@ -74,13 +74,13 @@ cq_count(struct rverbs_done_stats *stats, uint8_t status)
 		stats->rem_access_errors++;
 }
 
-/* Free the places of a ring up to the one that completed. */
+/* Free the entries of a ring up to the one that completed. */
 static const struct rverbs_wqe *
 cq_retire(struct rverbs_ring *ring, uint64_t id, uint32_t *nb)
 {
 	uint32_t cons = ring->cons;
 
-	/* An acquire: what the posting thread wrote before it published the place. */
+	/* Acquire the stores of the posting thread that precede prod. */
 	(void)__atomic_load_n(&ring->prod, __ATOMIC_ACQUIRE);
 	*nb = (uint16_t)((uint16_t)id - (uint16_t)cons) + 1u;
 	return &ring->wqe[(cons + *nb - 1) & ring->mask];
@@ -107,7 +107,7 @@ cq_trace(const struct rverbs_qp *qp, const struct rmem_wc *wc)
 	rmem_wc_trace_error(qp->qp.obj.dev_id, wc->qp_num, wc->wr_id, wc->status, wc->vendor_err);
 }
 
-/* A send request that failed, and with it the QP. */
+/* Handle the failure of a send request, and so of the QP. */
 static void
 cq_failed(struct rverbs_qp *qp, const struct rmem_wc *wc, uint32_t bytes)
 {
@@ -117,7 +117,7 @@ cq_failed(struct rverbs_qp *qp, const struct rmem_wc *wc, uint32_t bytes)
 	__atomic_store_n(&qp->has_failed, 1, __ATOMIC_RELAXED);
 }
 
-/* A completion of the device as one of ours; false when its request is forgotten. */
+/* Convert a completion of the device; false when its request was dropped. */
 static bool
 cq_translate(struct rverbs_cq *cq, const struct ibv_wc *ibv, struct rmem_wc *wc)
 {
@@ -156,7 +156,7 @@ cq_translate(struct rverbs_cq *cq, const struct ibv_wc *ibv, struct rmem_wc *wc)
 	return true;
 }
 
-/* From the device, at most nb_wc. Under the CQ's lock. */
+/* Poll at most nb_wc completions of the device. Under the lock of the CQ. */
 static int
 cq_poll(struct rverbs_cq *cq, struct rmem_wc *wc, uint32_t nb_wc)
 {
@@ -209,7 +209,7 @@ rverbs_cq_save(struct rverbs_cq *cq)
 	rte_ticketlock_lock(&cq->lock);
 	while (cq_poll(cq, &wc, 1) == 1) {
 		if (cq->nb_saved == cq->cq.nb_cqe) {
-			/* As many as the CQ was to hold were never polled. */
+			/* More completions than the CQ holds were not polled. */
 			__atomic_store_n(&cq->is_lost, 1, __ATOMIC_RELAXED);
 			break;
 		}

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* The verbs device: found by name, opened, tried, asked, closed; and the table of its ops. */
+/* The verbs device: lookup by name, open, probe, query and close; and its table of operations. */
 
 #include <errno.h>
 #include <inttypes.h>

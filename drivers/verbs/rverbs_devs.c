@@ -14,9 +14,9 @@
 
 RTE_LOG_REGISTER(rverbs_logtype, pmd.rmem.verbs, NOTICE)
 
-/* Of this process, as all that libibverbs makes. */
+/* Per process, like all objects of libibverbs. */
 static struct rverbs_dev *rverbs_devs[RMEM_MAX_DEVS];
-static rte_ticketlock_t rverbs_devs_lock; /* while the entry of another device is read */
+static rte_ticketlock_t rverbs_devs_lock; /* held while the entry of another device is read */
 
 struct rverbs_dev *
 rverbs_dev_of(const struct rmem_obj *obj)

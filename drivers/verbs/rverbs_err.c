@@ -20,7 +20,7 @@ static const int rverbs_err_kinds[][6] = {
 		[RVERBS_ERR_POST] = {EINVAL, ENOMEM, ENOSPC, EOPNOTSUPP},
 };
 
-/* Those that mean the same, as one. */
+/* Map errnos of the same meaning to one. */
 static int
 err_plain(int err)
 {

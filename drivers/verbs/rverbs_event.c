@@ -3,8 +3,8 @@
  */
 
 /*
- * Asynchronous events. A thread of each device waits for them, as reading them takes a system
- * call, which neither a post nor a poll may make. It writes flags that these read.
+ * Asynchronous events. Reading them takes a system call, which neither a post nor a poll may make.
+ * So a thread of each device reads them, and sets flags that posts and polls load.
  */
 
 #include <errno.h>
@@ -110,7 +110,7 @@ rverbs_events_start(struct rverbs_dev *dev)
 	dev->stop_fd = eventfd(0, EFD_CLOEXEC);
 	if (dev->stop_fd < 0)
 		return rverbs_err_minus(-1, "eventfd");
-	/* Signals are for the program's threads. */
+	/* Signals are handled by the threads of the application. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	err = pthread_create(&dev->event_thread, NULL, event_loop, dev);

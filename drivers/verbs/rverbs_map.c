@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Values of rmem and of verbs. Where both are equal, that is asserted here. */
+/* Mapping of values between rmem and verbs. Equality is asserted here where it is assumed. */
 
 #include <assert.h>
 

@@ -80,9 +80,9 @@ rverbs_mr_reg(struct rmem_mr *base, const struct rmem_mr_attr *attr)
 }
 
 /*
- * A provider returns ERR_CMD with EOPNOTSUPP for an unsupported change, and has changed nothing:
- * rdma_rxe's MRs go on as they were. After any other ERR_CMD the MR is of no use. MRs on demand are
- * always registered again, since they are not probed.
+ * For an unsupported change a provider returns ERR_CMD with EOPNOTSUPP and changes nothing, and the
+ * MR remains valid. After any other ERR_CMD the MR is not usable. On-demand MRs are always
+ * registered again, since re-registration of them is not probed.
  */
 int
 rverbs_mr_rereg(struct rmem_mr *base, uint32_t flags, struct rmem_pd *pd, void *addr, size_t length,

@@ -58,7 +58,7 @@ rverbs_mw_dealloc(struct rmem_mw *base)
 	return rverbs_dev_of(&base->obj)->has_mw_quirk ? rverbs_mwq_dealloc(mw) : mw_unmake(mw);
 }
 
-/* Before a type 1 window is bound: on success its lock is held. */
+/* Begin the binding of a type 1 window: on success its lock is held. */
 static int
 mw_bind_begin(struct rverbs_qp *qp, struct rverbs_mw *mw, struct rmem_mr *mr,
 		struct rverbs_mw_op *op)
@@ -80,8 +80,8 @@ mw_bind_end(const struct rverbs_qp *qp, struct rverbs_mw_op *op, int ret)
 }
 
 /*
- * Length 0 unbinds, which takes no MR; but rdma_rxe's provider reads it in any case: with the quirk
- * it is bound to nothing of one of ours.
+ * Length 0 unbinds, which needs no MR; but rdma_rxe's provider always reads the MR: with the quirk
+ * the window is bound to 0 bytes of a page of the driver.
  */
 static void
 mw_bind_fill(const struct rverbs_mw *mw, const struct rmem_mw_bind *bind, uint64_t id,
@@ -104,7 +104,7 @@ mw_bind_fill(const struct rverbs_mw *mw, const struct rmem_mw_bind *bind, uint64
 	}
 }
 
-/* Have the device bind; all is as it was when it refuses. */
+/* Pass a binding to the device; if it refuses, nothing changes. */
 static int
 mw_call(struct rverbs_qp *qp, struct rverbs_mw_op *op, const struct rmem_mw_bind *bind)
 {
@@ -136,8 +136,8 @@ mw_call(struct rverbs_qp *qp, struct rverbs_mw_op *op, const struct rmem_mw_bind
 }
 
 /*
- * A lock is held over the call: it makes the key, which a completion that another thread polls
- * concurrently needs.
+ * A lock is held over the call, which determines the key: another thread may poll the completion
+ * concurrently and needs the key.
  */
 int
 rverbs_mw_bind(struct rmem_qp *base, struct rmem_mw *mw, const struct rmem_mw_bind *bind)
@@ -162,7 +162,7 @@ rverbs_mw_bind(struct rmem_qp *base, struct rmem_mw *mw, const struct rmem_mw_bi
 	return ret;
 }
 
-/* A type 1 binding has completed: if it failed, the previous one is in force. */
+/* End a type 1 binding: if it failed, the previous one is in force. */
 static void
 mw_end_1(const struct rverbs_mw_op *op, bool is_well)
 {
@@ -230,7 +230,7 @@ rverbs_mw_undo(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t pos
 	}
 }
 
-/* Requests before end are done: count the successful ones. */
+/* Count the successful requests before end. */
 static void
 mw_count_done(struct rverbs_qp *qp, uint32_t end, bool is_last_well)
 {
@@ -254,7 +254,7 @@ mw_end(struct rverbs_qp *qp, struct rverbs_mw_op *op, uint8_t status, int *locke
 		mw_end_1(op, status == RMEM_WC_SUCCESS);
 }
 
-/* Take out the notes of requests before end. Under the lock of the send CQ. */
+/* Remove the notes of requests before end. Under the lock of the send CQ. */
 void
 rverbs_mw_done(struct rverbs_qp *qp, uint32_t end, uint8_t *status)
 {

@@ -3,7 +3,7 @@
  */
 
 /*
- * Memory windows. Requests reach the device as they are posted, and the device keeps the rules of
+ * Memory windows. Requests are passed to the device as posted, and the device enforces the rules of
  * windows, unless it has the quirk of rverbs_mwq.h.
  *
  * Bindings of type 1 windows, and with the quirk all requests that concern windows, are noted in a
@@ -33,7 +33,7 @@ rverbs_mw_bind_info(const struct rmem_send_wr *wr)
 	return info;
 }
 
-/* The key that a BIND_MW gives its window, which has it from here; without the quirk. */
+/* Assign the key of a BIND_MW to its window; without the quirk. */
 static inline uint32_t
 rverbs_mw_new_key(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t at)
 {
@@ -53,21 +53,21 @@ rverbs_mw_write_bind(struct ibv_qp_ex *ex, const struct rmem_send_wr *wr, uint32
 	struct ibv_mw_bind_info info = rverbs_mw_bind_info(wr);
 
 	ibv_wr_bind_mw(ex, mw, key, &info);
-	/* The next binding starts from this key, which providers look for here. */
+	/* Providers derive the key of the next binding from this one. */
 	mw->rkey = key;
 }
 
-/* Write it to an entry of a chain. */
+/* Write a BIND_MW to an entry of a chain. */
 void rverbs_mw_write_chain(
 		struct ibv_send_wr *to, const struct rmem_send_wr *wr, uint32_t key, bool is_bind);
 
 int rverbs_mw_ops_init(struct rverbs_mw_ops *ops, uint32_t depth);
-/* The device did not take these requests, which are at pos and up to end in the ring. */
+/* Undo the effects of requests from pos up to end, which the device did not accept. */
 void rverbs_mw_undo(
 		struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t pos, uint32_t end);
-/* Requests before end are done, all but the last well. May correct the status of that. */
+/* End the requests before end; all but the last succeeded. May correct the status of the last. */
 void rverbs_mw_done(struct rverbs_qp *qp, uint32_t end, uint8_t *status);
-/* Requests that were not completed are forgotten. */
+/* Drop the requests that were not completed. */
 void rverbs_mw_forget(struct rverbs_qp *qp);
 
 int rverbs_mw_alloc(struct rmem_mw *mw);

@@ -2,7 +2,9 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* A memory window, and the notes of requests that concern some; see rverbs_mw.h, rverbs_mwq.h. */
+/*
+ * A memory window, and the notes of requests that refer to windows; see rverbs_mw.h, rverbs_mwq.h.
+ */
 
 #ifndef RVERBS_MW_OP_H
 #define RVERBS_MW_OP_H
@@ -11,19 +13,19 @@
 
 struct rverbs_mw {
 	struct rmem_mw mw;
-	struct ibv_mw *ibv;    /* with the quirk NULL where the device has none */
+	struct ibv_mw *ibv;    /* with the quirk NULL while the device has none */
 	rte_ticketlock_t lock; /* of a type 1 window */
-	uint32_t busy;         /* requests that name the window and have not completed */
+	uint32_t busy;         /* requests that refer to the window and have not completed */
 	uint32_t key_in_force; /* type 1: of the binding that completed last */
 	/* With the quirk alone; under the lock of the device's table. */
 	uint8_t state; /* enum rverbs_mwq_state */
 	bool is_made;  /* the binding completed */
-	bool is_fresh; /* posted with no other request in flight, and with another key */
+	bool is_fresh; /* posted while no other request was in flight, with another key */
 	uint32_t key;  /* of the binding posted last */
-	uint32_t life; /* how many bindings were posted */
+	uint32_t life; /* number of bindings posted */
 	struct rverbs_qp *qp;
 	struct rmem_mr *mr;          /* held */
-	const struct rmem_mr *maybe; /* type 1, UNKNOWN: what it may be bound to besides */
+	const struct rmem_mr *maybe; /* type 1, UNKNOWN: another MR that it may be bound to */
 	TAILQ_ENTRY(rverbs_mw) next;
 };
 
@@ -34,7 +36,7 @@ enum rverbs_mw_kind {
 	RVERBS_MW_BIND,     /* type 2 */
 	RVERBS_MW_INV,      /* LOCAL_INV */
 	RVERBS_MW_SEND_INV, /* SEND_WITH_INV of a window of this process */
-	RVERBS_MW_PASS,     /* SEND_WITH_INV to another */
+	RVERBS_MW_PASS,     /* SEND_WITH_INV to another process */
 	RVERBS_MW_BAD,      /* refused: RMEM_WC_MW_BIND_ERR */
 	RVERBS_MW_DEAD,     /* posted to a QP that has failed */
 };
@@ -43,7 +45,7 @@ enum rverbs_mw_kind {
 struct rverbs_mw_op {
 	uint32_t pos; /* in the ring of requests */
 	uint8_t kind;
-	uint32_t key;     /* given to the device; type 1: that of the binding */
+	uint32_t key;     /* passed to the device; type 1: that of the binding */
 	uint32_t old_key; /* of the window, before */
 	struct rverbs_mw *mw;
 	/* With the quirk alone. */
@@ -64,7 +66,7 @@ rverbs_mw_set_handle(struct rverbs_mw *mw, uint32_t key)
 	__atomic_store_n(&mw->mw.rkey, key, __ATOMIC_RELAXED);
 }
 
-/* 0, or -EBUSY with a line: the window is not released yet. */
+/* 0, or -EBUSY with a log line if the window cannot be released yet. */
 static inline int
 rverbs_mw_check_busy(const struct rverbs_mw *mw, uint32_t busy)
 {
@@ -85,7 +87,7 @@ rverbs_mw_ops_next(struct rverbs_qp *qp, uint32_t pos)
 	return op;
 }
 
-/* The note is complete. */
+/* Publish a complete note. */
 static inline void
 rverbs_mw_ops_push(struct rverbs_qp *qp)
 {

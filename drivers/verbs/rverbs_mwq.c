@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* The quirk of windows: as objects, and the binding of type 1 windows; see rverbs_mwq.h. */
+/* The quirk of windows: allocation, release, and bindings of type 1; see rverbs_mwq.h. */
 
 #include <errno.h>
 #include <inttypes.h>
@@ -17,7 +17,7 @@ mwq_let_go(struct rmem_mr *mr)
 		rmem_obj_unhold(&mr->obj);
 }
 
-/* At the start of a window at the device. With the lock held. */
+/* Initialize the state of a window that the device has allocated. With the lock held. */
 static void
 mwq_start(struct rverbs_mw *mw)
 {
@@ -29,7 +29,7 @@ mwq_start(struct rverbs_mw *mw)
 	rverbs_mw_set_handle(mw, mw->key);
 }
 
-/* One at the device for a handle that has none, into the table. */
+/* Allocate a window at the device for a handle without one, and add it to the table. */
 static int
 mwq_make(struct rverbs_mw *mw)
 {
@@ -57,7 +57,7 @@ mwq_make(struct rverbs_mw *mw)
 	return ret;
 }
 
-/* Conversely: on success the handle has none, and releases its MR. */
+/* Free the window at the device: on success the handle has none, and its MR is released. */
 static int
 mwq_unmake(struct rverbs_mw *mw)
 {
@@ -65,7 +65,7 @@ mwq_unmake(struct rverbs_mw *mw)
 	struct rmem_mr *mr;
 	int ret;
 
-	/* First out of the table: the device may give the index out again. */
+	/* Remove it from the table first: the device may assign the index again. */
 	rverbs_mwq_lock(dev_id);
 	rverbs_mwq_remove(mw);
 	rverbs_mwq_unlock(dev_id);
@@ -77,7 +77,7 @@ mwq_unmake(struct rverbs_mw *mw)
 		mw->ibv = NULL;
 		mwq_let_go(mr);
 	} else {
-		(void)rverbs_mwq_insert(mw); /* its place is there */
+		(void)rverbs_mwq_insert(mw); /* cannot fail: the page of the table exists */
 	}
 	rverbs_mwq_unlock(dev_id);
 	return ret;
@@ -141,7 +141,7 @@ rverbs_mwq_renew(struct rverbs_mw *mw)
 	return ret;
 }
 
-/* Either of a QP, or by the MR. With the lock held. */
+/* Find an UNKNOWN window of a QP, or of an MR. With the lock held. */
 static bool
 mwq_is_to_settle(const struct rverbs_mw *mw, const struct rverbs_qp *qp, const struct rmem_mr *mr)
 {
@@ -172,7 +172,7 @@ mwq_settle(uint16_t dev_id, const struct rverbs_qp *qp, const struct rmem_mr *mr
 			break;
 		ret = rverbs_mwq_renew(mw);
 	}
-	return ret == 0 ? 0 : -EIO; /* of calls that make nothing */
+	return ret == 0 ? 0 : -EIO; /* for calls that create no object */
 }
 
 int

@@ -3,9 +3,9 @@
  */
 
 /*
- * Windows of a device by the index of their key; see rverbs_mwq.h. Indices have 24 bits and come
- * as the device likes: a page of the table is there once it has been needed. The locks are never
- * freed, since a request also reads the windows of its peer's device.
+ * Windows of a device by the index of their key; see rverbs_mwq.h. Indices have 24 bits and any
+ * value: pages of the table are allocated on demand. The locks are never freed, since a request
+ * also reads the windows of its peer's device.
  */
 
 #include <errno.h>
@@ -46,7 +46,7 @@ rverbs_mwq_table_close(uint16_t dev_id)
 	free(pages);
 }
 
-/* The place of a key in the table, or NULL. */
+/* The entry of a key in the table, or NULL. */
 static struct rverbs_mw **
 mwq_place(uint16_t dev_id, uint32_t key, bool is_adding)
 {

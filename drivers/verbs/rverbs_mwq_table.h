@@ -38,8 +38,8 @@ rverbs_mwq_unlock(uint16_t dev_id)
 }
 
 /*
- * A thread that processes requests keeps the lock from one to the next, since they mostly concern
- * windows of one device. *locked is that device, or -1; no more than one is ever held.
+ * A thread that processes requests keeps the lock between them, since most refer to windows of one
+ * device. *locked is that device, or -1; at most one lock is held.
  */
 static inline void
 rverbs_mwq_lock_next(int *locked, uint16_t dev_id)

@@ -2,14 +2,14 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* The quirk of windows: requests from the post to their end; see rverbs_mwq.h. */
+/* The quirk of windows: requests from the post to the completion; see rverbs_mwq.h. */
 
 #include "rverbs_mwq.h"
 
-/* No window has this key: what names it is refused, and nothing else happens. */
+/* No window has this key: the device refuses a request with it, without another effect. */
 #define RVERBS_MWQ_NO_KEY 0
 
-/* Let go of the MR that a window is bound to. With the lock held. */
+/* Release the MR that a window is bound to. With the lock held. */
 static void
 mwq_release(struct rverbs_mw *mw)
 {
@@ -45,8 +45,8 @@ mwq_find_bound(uint16_t dev_id, uint32_t key, uint32_t qp_num)
 }
 
 /*
- * rdma_rxe dereferences NULL when the window is not bound (6.1 and 7.2), and takes a window of any
- * QP: what is not bound on this one is not handed over.
+ * rdma_rxe dereferences NULL when the window is not bound (6.1 and 7.2), and accepts a window of
+ * any QP: invalidations of windows that are not bound on this QP are not passed on.
  */
 static void
 mwq_accept_inv(struct rverbs_qp *qp, uint32_t key, struct rverbs_mw_op *op, int *locked)
@@ -71,9 +71,9 @@ mwq_accept_inv(struct rverbs_qp *qp, uint32_t key, struct rverbs_mw_op *op, int 
 }
 
 /*
- * The same at the peer, whose kernel it is that dies. Here it is known what is bound there when
- * the peer is of this process. A binding that has not completed may not have been made yet: the
- * window then still has the key before, which must be another.
+ * The same at the peer, whose kernel would crash. The bindings there are known if the peer is of
+ * this process. A binding that has not completed may not have been executed yet: the window then
+ * still has its previous key, which must differ.
  */
 static void
 mwq_accept_send_inv(struct rverbs_qp *qp, uint32_t key, struct rverbs_mw_op *op, int *locked)
@@ -116,7 +116,9 @@ mwq_take_mr(const struct rverbs_qp *qp, const struct rmem_send_wr *wr)
 	return false;
 }
 
-/* One without requests in flight is allocated again first. The lock is held before and after. */
+/*
+ * Allocate an UNKNOWN window without requests in flight again. The lock is held before and after.
+ */
 static void
 mwq_find_lost(struct rverbs_mw *mw)
 {
@@ -130,10 +132,10 @@ mwq_find_lost(struct rverbs_mw *mw)
 }
 
 /*
- * Requests of another QP for the window are in flight, and those of two QPs execute in any order:
- * the device would refuse this binding if it executes first, and the next request here might
- * invalidate, by the same key, the binding that the other QP's LOCAL_INV expects. busy is without
- * this request.
+ * Whether requests of another QP for the window are in flight. Requests of two QPs execute in any
+ * order: the device would refuse this binding if it executed first, and the next request here might
+ * invalidate, with the same key, the binding that the LOCAL_INV of the other QP expects. busy does
+ * not count this request.
  */
 static inline bool
 mwq_is_elsewhere(const struct rverbs_mw *mw, const struct rverbs_qp *qp)
@@ -156,7 +158,7 @@ mwq_accept_bind(struct rverbs_qp *qp, const struct rmem_send_wr *wr, struct rver
 		mwq_find_lost(mw);
 	handle = mw->mw.rkey;
 	op->old_handle = handle;
-	/* A handle has the key of the binding posted last, also when that is refused. */
+	/* A handle has the key of the binding posted last, even if that is refused. */
 	rverbs_mw_set_handle(mw, rmem_rkey_of_tag(handle, wr->bind_mw.key_tag));
 	op->mw = mw;
 	if (has_mr && mw->state == RVERBS_MWQ_FREE && likely(!mwq_is_elsewhere(mw, qp))) {
@@ -177,7 +179,7 @@ mwq_accept_bind(struct rverbs_qp *qp, const struct rmem_send_wr *wr, struct rver
 		rmem_obj_unhold(&wr->bind_mw.mr->obj);
 }
 
-/* The QP has failed, and flushes what is posted: no state changes. */
+/* The QP has failed and flushes posted requests: no state changes. */
 static void
 mwq_accept_dead(const struct rmem_send_wr *wr, struct rverbs_mw_op *op, int *locked)
 {
@@ -222,7 +224,7 @@ rverbs_mwq_sent(struct rverbs_mw *mw, uint32_t key, bool is_taken)
 	rverbs_mwq_unlock(mw->mw.obj.dev_id);
 }
 
-/* As if it had not been posted: the last first. */
+/* Undo a request, in reverse order of the posts. */
 static void
 mwq_undo_one(struct rverbs_mw_op *op)
 {
@@ -238,7 +240,7 @@ mwq_undo_one(struct rverbs_mw_op *op)
 		if (!is_same) /* bound by another QP since, which the device will refuse */
 			break;
 		mw->ibv->rkey = mw->key = op->old_key;
-		/* Requests of this generation elsewhere must not match it again. */
+		/* Other requests of this life must not match it again. */
 		mw->life += mw->state == RVERBS_MWQ_TAKEN ? 1 : UINT32_MAX;
 		mwq_free(mw);
 		break;
@@ -290,7 +292,7 @@ mwq_end_bind_1(struct rverbs_mw *mw, struct rverbs_mw_op *op, bool is_well)
 		rmem_obj_unhold(&op->mr->obj);
 	if (mw->life != op->life)
 		return;
-	/* The binding before is in force, as far as one can know. */
+	/* The previous binding is in force, as far as known. */
 	rverbs_mw_set_handle(mw, mw->key_in_force);
 	if (op->kind == RVERBS_MW_BIND_1) {
 		mw->maybe = op->mr;

@@ -3,16 +3,16 @@
  */
 
 /*
- * On-demand paging: what is refused before it reaches the device, and advice.
+ * On-demand paging: advice, and MRs and advice that the driver refuses.
  *
- * The kernel's rdma_rxe (7.2) dies of advice about an MR that is not on demand, and of requests to
- * an on-demand MR whose iova is not its address. So the device keeps a list of its MRs, in which
- * the MR of an lkey is looked up before the advice is passed on, and other iovas are refused.
+ * rdma_rxe (7.2) crashes on advice about an MR that is not on demand, and on requests to an
+ * on-demand MR whose iova is not its address. So the driver keeps a list of the MRs of a device, to
+ * look up the MR of an lkey before advice is passed on, and refuses other iovas.
  *
  * Invariant: the list, and the key and is_on_demand of what is in it, are written under dev->lock.
- * Those on demand stand in front. An MR leaves the list before it is deregistered, so that no
- * two there have one key. The other fields of an MR in advice do not change during the call,
- * as it may not be deregistered or changed.
+ * On-demand MRs are at the front. An MR is removed before it is deregistered, so keys in the list
+ * are unique. The other fields of an MR in advice do not change during the call, since the caller
+ * must not deregister or change it.
  */
 
 #include <assert.h>

@@ -59,7 +59,7 @@ rverbs_pd_park(struct rmem_pd *base)
 		return ret;
 	}
 	if (!__atomic_compare_exchange_n(&pd->park, &none, park, false, __ATOMIC_ACQ_REL,
-			    __ATOMIC_ACQUIRE)) /* another thread was first */
+			    __ATOMIC_ACQUIRE)) /* another thread did it concurrently */
 		return pd_unpark(park) == 0 ? 0 : -EIO;
 	return 0;
 }

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* The port of a device, and the GID that peers find it by. */
+/* The port of a device, and its GID. */
 
 #include <arpa/inet.h>
 #include <ctype.h>
@@ -45,7 +45,7 @@ gid_is_zero(const union ibv_gid *gid)
 	return gid->global.subnet_prefix == 0 && gid->global.interface_id == 0;
 }
 
-/* Of the port's GIDs, the requested one, or the best; NULL if there is none. */
+/* Select the requested GID of the port, or the best; NULL if there is none. */
 static const struct ibv_gid_entry *
 gid_choose(const struct rverbs_dev *dev, const struct ibv_gid_entry *table, ssize_t nb)
 {
@@ -73,7 +73,10 @@ gid_choose(const struct rverbs_dev *dev, const struct ibv_gid_entry *table, ssiz
 	return best;
 }
 
-/* Of all ports: the kernel gives all GIDs at once, or none. 0 and a line when that is not known. */
+/*
+ * Entries for the GIDs of all ports, which the kernel returns at once. 0 and a log line if the
+ * number is not known.
+ */
 static size_t
 gid_room(const struct rverbs_dev *dev)
 {
@@ -90,7 +93,7 @@ gid_room(const struct rverbs_dev *dev)
 	return room;
 }
 
-/* Take the best of the table. */
+/* Select the GID from the table. */
 static int
 gid_take(struct rverbs_dev *dev, const struct ibv_gid_entry *table, ssize_t nb)
 {

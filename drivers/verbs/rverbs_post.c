@@ -3,11 +3,11 @@
  */
 
 /*
- * Posting: in bursts, through the extended QP where the provider has it, else by chains.
+ * Posts, in bursts: with the extended QP if the provider has it, else as chains.
  *
- * A burst is checked and written in one pass; nothing of it reaches the device before the
- * whole is handed over. When the device refuses an extended burst, it took none of it: then
- * requests are posted one by one, to find the number accepted.
+ * A burst is checked and written in one pass, then passed to the device as a whole. A device that
+ * refuses an extended burst accepts none of it: then requests are posted one by one, to find the
+ * number accepted.
  */
 
 #include <errno.h>
@@ -18,11 +18,14 @@
 
 #define RVERBS_CHAIN 32
 
-/* A burst that is being written; qp->windows and what is counted follow when it is handed over. */
+/*
+ * A burst that is being written; qp->windows and the counters are updated when it is passed to the
+ * device.
+ */
 struct burst {
-	uint32_t at;      /* place of the next request in the ring */
+	uint32_t at;      /* entry of the next request in the ring */
 	uint64_t windows; /* of its note */
-	uint64_t bytes;   /* of those before */
+	uint64_t bytes;   /* of the preceding requests */
 };
 
 static uint64_t
@@ -47,7 +50,7 @@ check_bind(const struct rverbs_qp *qp, const struct rmem_send_wr *wr)
 	return qp->has_mw_quirk ? 0 : -EINVAL;
 }
 
-/* Providers add the lengths of a list up in 32 bits, as rdma_rxe's does: 4 GiB would be none. */
+/* Providers such as rdma_rxe's sum the lengths of a list in 32 bits: 4 GiB would be 0. */
 static __rte_always_inline int
 check(const struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint64_t *bytes)
 {
@@ -69,21 +72,24 @@ check(const struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint64_t *bytes
 	return 0;
 }
 
-/* Note a request of the burst in the ring; its wr_id at the device. */
+/* Note a request of the burst in the ring; returns its wr_id for the device. */
 static __rte_always_inline uint64_t
 note_wr(struct rverbs_qp *qp, const struct rmem_send_wr *wr, struct burst *burst, uint64_t bytes)
 {
 	struct rverbs_wqe *wqe = &qp->sq.wqe[burst->at & qp->sq.mask];
 
 	wqe->wr_id = wr->wr_id;
-	/* Atomic, as one slower store of 16 bytes is made of both otherwise. */
+	/*
+	 * Atomic: the compiler would otherwise merge both into a store of 16 bytes, which is
+	 * slower.
+	 */
 	__atomic_store_n(&wqe->note, burst->windows | bytes, __ATOMIC_RELAXED);
 	return qp->id | (uint16_t)burst->at;
 }
 
 /*
- * Count a request that concerns windows, and return its rkey. With the quirk *is_bind becomes false
- * when it may not be bound after all.
+ * Count a request that refers to windows, and return its rkey. With the quirk *is_bind becomes
+ * false if it must not be bound.
  */
 static __rte_always_inline uint32_t
 use_window(struct rverbs_qp *qp, const struct rmem_send_wr *wr, struct burst *burst, bool *is_bind,
@@ -140,7 +146,7 @@ ex_sges(struct ibv_qp_ex *ex, const struct rmem_send_wr *wr)
 		ibv_wr_set_sge_list(ex, wr->num_sge, (const struct ibv_sge *)wr->sg_list);
 }
 
-/* Write a BIND_MW, a LOCAL_INV or a SEND_WITH_INV, but for the SGEs. */
+/* Write a BIND_MW, a LOCAL_INV or a SEND_WITH_INV, except for the SGEs. */
 static __rte_always_inline void
 ex_window(struct rverbs_qp *qp, struct ibv_qp_ex *ex, const struct rmem_send_wr *wr,
 		struct burst *burst, uint64_t bytes, int *locked)
@@ -226,7 +232,7 @@ ex_local_inv(struct rverbs_qp *qp, struct ibv_qp_ex *ex, const struct rmem_send_
 	return 0;
 }
 
-/* Check one and write it: 0, or why not. */
+/* Check a request and write it: 0 or -errno. */
 static __rte_always_inline int
 ex_post(struct rverbs_qp *qp, struct ibv_qp_ex *ex, const struct rmem_send_wr *wr,
 		struct burst *burst, int *locked)
@@ -246,7 +252,10 @@ ex_post(struct rverbs_qp *qp, struct ibv_qp_ex *ex, const struct rmem_send_wr *w
 	return 0;
 }
 
-/* How many of nb_wr, or why not the first; *is_refused when the device itself took none. */
+/*
+ * Post nb_wr requests: the number accepted, or -errno if the first was refused; *is_refused if the
+ * device refused all.
+ */
 static int
 post_ex(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_wr, bool *is_refused)
 {
@@ -298,7 +307,7 @@ post_one_by_one(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t nb
 	return i != 0 ? (int)i : ret;
 }
 
-/* Whether the request concerns windows. */
+/* Whether the request refers to windows. */
 static bool
 is_window(const struct rmem_send_wr *wr)
 {
@@ -328,8 +337,8 @@ chain_fill(struct ibv_send_wr *to, const struct rmem_send_wr *wr, uint64_t id)
 }
 
 /*
- * Fill one in that concerns windows; the window when the chain must end with it, as the key of the
- * next binding is taken from it. With the quirk it is counted in busy till then.
+ * Fill in a request that refers to windows. Returns the window if the chain must end with it, since
+ * the key of its next binding is derived from it. With the quirk busy counts it until then.
  */
 static struct rverbs_mw *
 chain_window(struct rverbs_qp *qp, struct ibv_send_wr *to, const struct rmem_send_wr *wr,
@@ -351,7 +360,7 @@ chain_window(struct rverbs_qp *qp, struct ibv_send_wr *to, const struct rmem_sen
 	return mw;
 }
 
-/* Hand the requests of a chain over; how many the device took, and in *ret why not more. */
+/* Post a chain; returns the number that the device accepted, and in *ret the errno of the next. */
 static uint32_t
 chain_send(struct rverbs_qp *qp, const struct rmem_send_wr *wr, struct ibv_send_wr *chain,
 		uint32_t nb_wr, int *ret)

@@ -3,10 +3,9 @@
  */
 
 /*
- * Capabilities of the device, determined by a test of each: the rights it registers with, whether
- * it makes extended QPs, how much inline data they take, and over a QP that is connected to
- * itself whether an atomic gives the right value, on-demand MRs move the right bytes, and windows
- * open and close. All objects of the probe are released.
+ * Capabilities of the device, determined by a test of each: access rights of MRs, extended QPs,
+ * inline data; and with a QP that is connected to itself the result of an atomic, the bytes
+ * transferred by on-demand MRs, and windows. All objects of the probe are released.
  */
 
 #include <arpa/inet.h>
@@ -41,7 +40,7 @@ probe_access(struct rverbs_probe *probe, uint32_t access)
 	return !probe->is_stuck;
 }
 
-/* Optional rights are left out where the device does not know them. */
+/* Optional rights are omitted if the device does not support them. */
 static int
 probe_mr(struct rverbs_probe *probe)
 {
@@ -74,7 +73,7 @@ probe_try_qp(const struct rverbs_probe *probe, uint32_t max_inline)
 	return rverbs_ibv_qp(probe->dev, probe->pd, probe->cq, probe->cq, &conf);
 }
 
-/* An extended QP where there is one, and the most inline data that a QP takes. */
+/* Probe the extended QP, and the maximum of inline data. */
 static int
 probe_qp(struct rverbs_probe *probe)
 {
@@ -102,8 +101,8 @@ probe_qp(struct rverbs_probe *probe)
 }
 
 /*
- * A QP that can't be connected to itself can't to a peer either: the way to our own GID is the
- * shortest there is, over RoCE as over InfiniBand (whose devices loop back what is for their LID).
+ * A QP that cannot be connected to itself cannot be connected to a peer either: devices loop back
+ * packets to their own GID, or LID with InfiniBand.
  */
 static int
 probe_check(const struct rverbs_probe *probe)
@@ -121,8 +120,8 @@ probe_check(const struct rverbs_probe *probe)
 }
 
 /*
- * A list of two SGEs through the extended QP: rdma_rxe's provider takes each to be as long as the
- * first (seen with rdma-core 44).
+ * Probe a list of two SGEs with the extended QP: rdma_rxe's provider uses the length of the first
+ * for each (rdma-core 44).
  */
 static bool
 probe_list(const struct rverbs_probe *probe)
@@ -147,7 +146,7 @@ probe_list(const struct rverbs_probe *probe)
 			memcmp(from, to, 24) == 0;
 }
 
-/* An atomic on ourselves. */
+/* Probe an atomic. */
 static bool
 probe_atomic(const struct rverbs_probe *probe)
 {

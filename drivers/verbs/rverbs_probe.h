@@ -15,18 +15,18 @@
 struct rverbs_probe {
 	struct rverbs_dev *dev;
 	struct ibv_pd *pd;
-	struct ibv_pd *other_pd; /* for an MR to be moved to */
+	struct ibv_pd *other_pd; /* target of re-registrations */
 	struct ibv_cq *cq;
 	struct ibv_mr *mr;
 	struct ibv_qp *qp;
 	uint64_t *mem;     /* a page: source, followed by target */
-	bool is_connected; /* else why it could not be is in connect_err */
+	bool is_connected; /* if false, connect_err has the reason */
 	int connect_err;
 	bool is_stuck; /* an MR of the page can't be released */
 	bool is_held;  /* one of other memory can't */
 };
 
-/* rverbs_probe_run.c: the next completion within some seconds; its status, or -1. */
+/* rverbs_probe_run.c: wait some seconds for the next completion; its status, or -1. */
 int rverbs_probe_wait(const struct rverbs_probe *probe, struct ibv_wc *wc);
 /* Post one request, and wait for its completion. */
 int rverbs_probe_run_wr(const struct rverbs_probe *probe, struct ibv_send_wr *wr);
@@ -34,13 +34,13 @@ int rverbs_probe_run_wr(const struct rverbs_probe *probe, struct ibv_send_wr *wr
 /* (Re-)connect the QP to itself. A device that can't is refused: see probe_check(). */
 void rverbs_probe_connect(struct rverbs_probe *probe);
 
-/* rverbs_probe_mr.c: what an MR can be changed in. */
+/* rverbs_probe_mr.c: the changes of ibv_rereg_mr(). */
 void rverbs_probe_rereg(struct rverbs_probe *probe);
 
-/* rverbs_probe_odp.c: MRs on demand. */
+/* rverbs_probe_odp.c: on-demand MRs. */
 void rverbs_probe_on_demand(struct rverbs_probe *probe);
 
-/* rverbs_probe_mw.c: windows of either type. The QP is not usable afterwards. */
+/* rverbs_probe_mw.c: windows of both types. The QP is not usable afterwards. */
 void rverbs_probe_windows(struct rverbs_probe *probe);
 
 #endif /* RVERBS_PROBE_H */

@@ -3,18 +3,18 @@
  */
 
 /*
- * ibv_rereg_mr(), tried: an MR of a part of the page is changed, and written to through its rkey
- * where it then is. Each change by itself, on an MR of its own, as one that fails leaves no MR.
+ * Probe of ibv_rereg_mr(): an MR over a part of the page is changed, and a WRITE must reach its new
+ * memory. Each change is probed separately, on an MR of its own, since a failed change leaves none.
  */
 
 #include "rverbs_probe.h"
 
-/* Indices in mem: where the MR is, and where it moves to. */
+/* Indices in mem: the memory of the MR, before and after the change. */
 #define RVERBS_PROBE_HERE  256
 #define RVERBS_PROBE_THERE 384
 #define RVERBS_PROBE_BYTES 1024u
 
-/* Whether a WRITE through the MR's rkey arrives at that place. */
+/* Whether a WRITE through the rkey of the MR arrives at that index. */
 static bool
 probe_reaches(struct rverbs_probe *probe, const struct ibv_mr *mr, uint64_t *at)
 {

@@ -3,12 +3,12 @@
  */
 
 /*
- * Memory windows, tried: bound, written through, invalidated, and then closed. Only what is bound
- * is invalidated here, and the QP is destroyed after the windows: see rverbs_mwq.h.
+ * Probe of memory windows: bind, write, invalidate, and a WRITE that must be refused. Only bound
+ * windows are invalidated, and the QP is destroyed after the windows: see rverbs_mwq.h.
  *
- * That rdma_rxe dies of an invalidation can't be tried. But its windows differ in other respects,
- * which are: they have no bounds but those of their MR, and an invalidation is reported by another
- * flag than verbs'. Windows that are not seen to be right in these have the quirk.
+ * A crash cannot be probed. But the windows of rdma_rxe differ in two other respects: they have
+ * only the bounds of their MR, and an invalidation is reported with another flag than that of
+ * verbs. A device whose windows are not correct in both has the quirk.
  */
 
 #include <string.h>
@@ -21,7 +21,7 @@
 
 #define RVERBS_RXE_VENDOR_ID 0xffffffu
 
-/* Write through a key to mem[at]; whether the status is as wanted, and so is the memory. */
+/* Write through a key to mem[at]; whether status and memory are as expected. */
 static bool
 probe_write_at(const struct rverbs_probe *probe, uint32_t key, uint32_t at, bool is_open)
 {
@@ -43,7 +43,7 @@ probe_write(const struct rverbs_probe *probe, uint32_t key, bool is_open)
 	return probe_write_at(probe, key, RVERBS_PROBE_TARGET, is_open);
 }
 
-/* The first sign counts. */
+/* Record the first sign of the quirk. */
 static void
 probe_sign(struct rverbs_dev *dev, const char *sign)
 {
@@ -51,7 +51,7 @@ probe_sign(struct rverbs_dev *dev, const char *sign)
 		dev->mw_sign = sign;
 }
 
-/* The bytes after the window, which are of its MR, can't be accessed. The QP then has failed. */
+/* Whether bytes of the MR after the end of the window are refused. The QP has failed then. */
 static void
 probe_bounds(struct rverbs_probe *probe, uint32_t key)
 {
@@ -119,7 +119,7 @@ probe_local_inv(const struct rverbs_probe *probe, struct ibv_mw *mw)
 			rverbs_probe_run_wr(probe, &wr) == IBV_WC_SUCCESS;
 }
 
-/* The receive of a SEND_WITH_INV reports it by one flag or another. */
+/* Determine the flag with which the receive of a SEND_WITH_INV reports the invalidation. */
 static bool
 probe_inv_flag(struct rverbs_dev *dev, const struct ibv_wc *wc, uint32_t key)
 {
@@ -157,7 +157,7 @@ probe_send_inv(const struct rverbs_probe *probe, struct ibv_mw *mw)
 	return is_told;
 }
 
-/* Once more, as the QP has failed: bounds are of interest where nothing has shown the quirk yet. */
+/* Bind again, since the QP has failed, to test the bounds if no sign of the quirk was found yet. */
 static bool
 probe_bounds_2(struct rverbs_probe *probe, struct ibv_mw *mw)
 {
@@ -178,7 +178,7 @@ probe_type_2(struct rverbs_probe *probe, struct ibv_mw *mw)
 	if (!probe_local_inv(probe, mw) || !probe_bind_2(probe, mw))
 		return 0;
 	if (!probe_send_inv(probe, mw)) {
-		/* Partial: an invalidated window could be bound again. */
+		/* The invalidation alone works: the window could be bound again. */
 		probe_sign(probe->dev, "SEND_WITH_INV does not work");
 		return capa;
 	}
@@ -198,7 +198,7 @@ probe_type(struct rverbs_probe *probe, enum ibv_mw_type type)
 		capa = probe_type_2(probe, mw);
 	else if (probe_type_1(probe, mw))
 		capa = RMEM_DEV_CAPA_MW_TYPE_1;
-	/* One that can't be released is of no use, and keeps what it is of. */
+	/* A window that cannot be released clears the capability, and keeps its PD in use. */
 	return rverbs_err_code(ibv_dealloc_mw(mw), RVERBS_ERR_RELEASE, "ibv_dealloc_mw") == 0 ? capa
 											      : 0;
 }

@@ -3,12 +3,12 @@
  */
 
 /*
- * On-demand MRs, tried: bytes go in and out of pages that were discarded just before, at offsets
- * that start no page and in lengths that cross one or take several packets, and every byte is
- * compared. rdma_rxe of Linux 7.2 drops the offset in the page, and reports SUCCESS; that of 7.3
- * moves the wrong bytes too.
+ * Probe of on-demand MRs: data is transferred to and from pages that were just discarded, at
+ * offsets inside of pages and with lengths that cross a page or take several packets, and every
+ * byte is compared. rdma_rxe of Linux 7.2 ignores the offset in the page and reports SUCCESS; that
+ * of 7.3 transfers wrong bytes too.
  *
- * The MR's iova is its address: with another one rdma_rxe may take the kernel down.
+ * The iova of the MR is its address: another one may crash the kernel of rdma_rxe.
  */
 
 #include <string.h>
@@ -32,8 +32,8 @@ struct rverbs_probe_odp {
 struct rverbs_probe_way {
 	enum ibv_wr_opcode opcode;
 	bool is_local; /* the pages are local to the request, else its target */
-	bool is_in;    /* bytes go to the pages */
-	uint32_t caps; /* it is tried where the device has this */
+	bool is_in;    /* the transfer is to the pages */
+	uint32_t caps; /* required capabilities */
 	const char *name;
 };
 
@@ -103,7 +103,7 @@ probe_odp_run(const struct rverbs_probe_odp *odp, const struct rverbs_probe_way 
 	return rverbs_probe_run_wr(probe, &wr) == IBV_WC_SUCCESS;
 }
 
-/* NULL when the bytes arrive where they should and no other is changed, else what happened. */
+/* NULL if exactly the intended bytes were changed, else the error. */
 static const char *
 probe_odp_moves(const struct rverbs_probe_odp *odp, const struct rverbs_probe_way *way,
 		size_t offset, uint32_t length)
@@ -174,7 +174,7 @@ probe_odp_atomic(const struct rverbs_probe_odp *odp)
 			*at == RVERBS_PROBE_ADDED;
 }
 
-/* After a failure: remaining completions in the CQ have no owner. */
+/* After a failure: drop the remaining completions in the CQ. */
 static void
 probe_odp_again(struct rverbs_probe *probe)
 {
@@ -185,7 +185,7 @@ probe_odp_again(struct rverbs_probe *probe)
 		;
 }
 
-/* An MR over the pages, or over all there is; what requests it is good for. */
+/* Probe an MR over the pages, or an implicit one; returns the requests that work. */
 static uint32_t
 probe_odp_mr(struct rverbs_probe_odp *odp, uint32_t caps, bool is_implicit)
 {

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Queue pairs: places in the device's table, rings, and the states of verbs between ours. */
+/* Queue pairs: slots of the device's table, rings, and state transitions. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -41,7 +41,7 @@ ring_init(struct rverbs_ring *ring, uint32_t depth)
 	return -ENOMEM;
 }
 
-/* A place in the table, and so the wr_ids of the QP. */
+/* Allocate a slot of the table, which determines the wr_ids of the QP. */
 static int
 slot_take(struct rverbs_dev *dev, struct rverbs_qp *qp)
 {
@@ -64,7 +64,7 @@ slot_take(struct rverbs_dev *dev, struct rverbs_qp *qp)
 	return -ENOSPC;
 }
 
-/* Later completions have no owner. */
+/* Later completions of the QP are dropped. */
 static void
 slot_give(struct rverbs_dev *dev, struct rverbs_qp *qp)
 {
@@ -74,7 +74,7 @@ slot_give(struct rverbs_dev *dev, struct rverbs_qp *qp)
 	rte_ticketlock_unlock(&dev->lock);
 }
 
-/* Every thread that polls a CQ of the QP has seen the table in its present state. */
+/* Wait until every thread that polls a CQ of the QP uses the current table. */
 static void
 qp_wait_polls(const struct rverbs_qp *qp)
 {
@@ -165,7 +165,7 @@ free_rings:
 	return ret;
 }
 
-/* 0 or an errno, and which step it was of. */
+/* 0 or an errno, and the step that failed. */
 static int
 qp_modify(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask, const char *name,
 		const char **what)
@@ -468,9 +468,9 @@ rverbs_qp_set_error(struct rmem_qp *base)
 }
 
 /*
- * rdma_rxe sets the state and then waits for its tasks, one of which may yet put the QP into ERR
- * (seen on 7.3 if the peer's completion is polled before this side is done). The second time there
- * is none.
+ * rdma_rxe sets the state and then waits for its tasks, one of which may move the QP to ERR (7.3,
+ * if the peer's completion is polled before this side has finished). A second reset has no such
+ * task.
  */
 static int
 qp_to_reset(struct ibv_qp *qp)
@@ -493,8 +493,8 @@ qp_to_reset(struct ibv_qp *qp)
 }
 
 /*
- * Completions that are in the CQs stay there (IBTA C10-97). Some providers take them out at
- * RESET, others leave them: they are polled both before and after.
+ * Completions in the CQs remain there (IBTA C10-97). Some providers remove them at RESET, others do
+ * not: they are polled both before and after.
  */
 int
 rverbs_qp_reset(struct rmem_qp *base)
@@ -527,9 +527,10 @@ rverbs_qp_reset(struct rmem_qp *base)
 }
 
 /*
- * A QP with a bound type 2 window stays (IBTA 11.2.5.4), which the device enforces. But with the
- * quirk, as rdma_rxe waits for 50 s, then frees objects that the window still refers to; and one
- * whose binding or invalidation has not completed may be bound too, and is allocated again first.
+ * A QP with a bound type 2 window cannot be destroyed (IBTA 11.2.5.4), which the device enforces.
+ * With the quirk the driver does: rdma_rxe waits for 50 s, then frees objects that the window still
+ * refers to. A window whose binding or invalidation has not completed may be bound too, and is
+ * allocated again first.
  */
 static int
 qp_unbind(struct rverbs_qp *qp)

@@ -30,7 +30,7 @@ rverbs_stats_keep(struct rverbs_dev *dev, const struct rverbs_qp *qp)
 	dev->gone_bytes += qp->posted.bytes_posted;
 }
 
-/* All since the device was created. Under dev->lock. */
+/* Sum since the device was created. Under dev->lock. */
 static void
 stats_sum(const struct rverbs_dev *dev, struct rmem_dev_stats *stats)
 {
