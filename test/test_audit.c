@@ -201,9 +201,9 @@ TEST(audit, flaws_of_qps_are_found)
 	EXPECT_FLAW(qp->state, RMEM_QPS_ERR, "QP in ERR");
 	EXPECT_FLAW(qp->state, RMEM_QPS_RESET, "QP in RESET");
 	/* State of the class. */
-	EXPECT_FLAW(qp->qp.obj.type, RMEM_OBJ_CQ, "its PD or a CQ");
-	EXPECT_FLAW(fx.a.pd->obj.type, 0, "its PD or a CQ");
-	EXPECT_FLAW(fx.a.cq->obj.refs, 0, "its PD or a CQ");
+	EXPECT_FLAW(qp->qp.obj.type, RMEM_OBJ_CQ, "PD or CQ does not exist");
+	EXPECT_FLAW(fx.a.pd->obj.type, 0, "PD or CQ does not exist");
+	EXPECT_FLAW(fx.a.cq->obj.refs, 0, "PD or CQ does not exist");
 	EXPECT_FLAW(*nb_of(RMEM_OBJ_PD), (uint32_t)soft()->args.max_pd + 1, "PDs");
 	EXPECT_FLAW(*nb_of(RMEM_OBJ_CQ), (uint32_t)soft()->args.max_cq + 1, "CQs");
 	EXPECT_FLAW(soft()->odp_stats.pages, -1, "pages on demand");
