@@ -16,7 +16,7 @@ enter_scratch
 
 cpus=$(awk '/^Cpus_allowed_list:/ { print $2 }' /proc/self/status)
 # No shared configuration: other DPDK programs may run at the same time.
-eal=(--no-huge --no-shconf -m 128 --no-pci --no-telemetry --log-level=lib.eal:error
+eal=(--no-huge --no-shconf -m 64 --no-pci --no-telemetry --log-level=lib.eal:error
 	--log-level=pmd.rmem.soft:error) # the checks have rkeys refused, which soft logs
 # shellcheck disable=SC2034  # run() names these
 one=("${eal[@]}" --lcores "0@($cpus)")

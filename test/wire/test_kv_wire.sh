@@ -14,7 +14,7 @@ testrmem=$(realpath -- "${2:?path to dpdk-testrmem}")
 enter_scratch
 
 cpus=$(awk '/^Cpus_allowed_list:/ { print $2 }' /proc/self/status)
-eal=(--no-huge --no-shconf -m 128 --no-pci --no-telemetry --log-level=lib.eal:error
+eal=(--no-huge --no-shconf -m 64 --no-pci --no-telemetry --log-level=lib.eal:error
 	--log-level=pmd.rmem.soft:error) # the checks have rkeys refused, which soft logs
 few=(--keys 10)
 

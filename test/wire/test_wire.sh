@@ -15,7 +15,7 @@ shift
 enter_scratch
 
 cpus=$(awk '/^Cpus_allowed_list:/ { print $2 }' /proc/self/status)
-eal=(--no-huge --no-shconf -m 128 --no-pci --no-telemetry --log-level=lib.eal:error
+eal=(--no-huge --no-shconf -m 64 --no-pci --no-telemetry --log-level=lib.eal:error
 	--lcores "0@($cpus)")
 
 # All but mbuf, lease and copy.
