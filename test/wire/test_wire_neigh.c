@@ -7,6 +7,7 @@
  * change nothing.
  */
 
+#include <stdlib.h>
 #include <string.h>
 
 #include <rte_ip.h>
