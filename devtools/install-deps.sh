@@ -43,6 +43,8 @@ abigail-tools    command -v abidw
 libsystemd-dev   pkg-config --exists libsystemd
 dpdk-dev         command -v dpdk-telemetry.py
 tshark           command -v tshark
+gcc-aarch64-linux-gnu command -v aarch64-linux-gnu-gcc
+qemu-user-static command -v qemu-aarch64-static
 '
 # shellcheck disable=SC2016  # for the shell that runs the command
 guest_set='

@@ -11,7 +11,7 @@
 lanes=(
 	'headers gcc user huge tsan clang asan'
 	'guest'
-	'tree model lint fuzz install abi doc'
+	'tree model lint fuzz install abi doc arm64'
 )
 
 if [ $# != 0 ]; then

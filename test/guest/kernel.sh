@@ -4,8 +4,7 @@
 #
 # Prints the folder under DIR that has vmlinuz, modules/ (plain .ko files, named in the order to
 # load them in) and version. Exit status 77 with the reason when there is no such kernel to be had.
-# All by apt, with this machine's mirror and keys, but in a root of its own: the machine's package
-# lists and packages stay as they are. The kernel is unpacked, never installed.
+# All by apt in a root of its own (devtools/apt.sh). The kernel is unpacked, never installed.
 
 set -euo pipefail
 
@@ -57,32 +56,10 @@ tmp=$(mktemp -d "$cache/fetch.XXXXXX")
 trap 'rm -rf "$tmp"' EXIT
 trap 'exit 143' TERM
 trap 'exit 130' INT
-mkdir -p "$tmp"/{lists,archives}/partial "$tmp/tree"
-touch "$tmp/sources.list" "$tmp/status"
-
-private=(-qq -o "Dir::Etc::SourceList=$tmp/sources.list" -o Dir::Etc::SourceParts=/dev/null
-	-o "Dir::State::Lists=$tmp/lists" -o "Dir::State::status=$tmp/status"
-	-o "Dir::Cache=$tmp" -o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache=
-	-o Dir::Etc::Preferences=/dev/null -o Dir::Etc::PreferencesParts=/dev/null
-	-o "APT::Sandbox::User=$(id -un)" -o APT::Update::Error-Mode=any
-	-o Acquire::Retries=1 -o Acquire::http::Timeout=30 -o Acquire::https::Timeout=30
-	-o Acquire::Languages=none)
-
-# mirror REGEX: the archive of which this machine's own apt takes a suite of such a name.
-# (apt-get update --print-uris also works where the package lists are empty.)
-mirror() {
-	apt-get update --print-uris 2>/dev/null |
-		sed -nE "s#^'([^']+)/dists/($1)/(In)?Release'.*#\1#p" | head -n 1
-}
-
-# use_suite URI SUITE: adds a suite to the private root.
-use_suite() {
-	local keys=/usr/share/keyrings/debian-archive-keyring option=
-	for keys in "$keys.gpg" "$keys.pgp"; do
-		[ ! -r "$keys" ] || option="[signed-by=$keys]"
-	done
-	echo "deb $option $1 $2 main" >>"$tmp/sources.list"
-}
+mkdir "$tmp/tree"
+# shellcheck source=../../devtools/apt.sh
+. "$(dirname -- "$0")/../../devtools/apt.sh"
+apt_root "$tmp"
 
 # newest_image: the newest plain kernel package of the wanted version in the private root.
 newest_image() {

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# shellcheck shell=bash
+# Packages by apt, with this machine's mirror and keys, in a root of its own: the machine's package
+# lists and packages stay as they are. Sourced, never run.
+
+# apt_root DIR [ARCH]: makes an empty root in DIR. apt's options for it are in the array private.
+apt_root() {
+	apt_dir=$(realpath -m -- "$1")
+	mkdir -p "$apt_dir"/{lists,archives}/partial
+	: >"$apt_dir/sources.list"
+	touch "$apt_dir/status"
+	private=(-qq -o "Dir::Etc::SourceList=$apt_dir/sources.list" -o Dir::Etc::SourceParts=/dev/null
+		-o "Dir::State::Lists=$apt_dir/lists" -o "Dir::State::status=$apt_dir/status"
+		-o "Dir::Cache=$apt_dir" -o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache=
+		-o Dir::Etc::Preferences=/dev/null -o Dir::Etc::PreferencesParts=/dev/null
+		-o "APT::Sandbox::User=$(id -un)" -o APT::Update::Error-Mode=any
+		-o Acquire::Retries=1 -o Acquire::http::Timeout=30 -o Acquire::https::Timeout=30
+		-o Acquire::Languages=none)
+	if [ $# = 2 ]; then
+		private+=(-o "APT::Architecture=$2" -o "APT::Architectures=$2")
+	fi
+}
+
+# mirror REGEX: the archive of which this machine's own apt takes a suite of such a name.
+# (apt-get update --print-uris also works where the package lists are empty.)
+mirror() {
+	apt-get update --print-uris 2>/dev/null |
+		sed -nE "s#^'([^']+)/dists/($1)/(In)?Release'.*#\1#p" | head -n 1
+}
+
+# use_suite URI SUITE: adds a suite to the root.
+use_suite() {
+	local keys=/usr/share/keyrings/debian-archive-keyring option=
+	for keys in "$keys.gpg" "$keys.pgp"; do
+		[ ! -r "$keys" ] || option="[signed-by=$keys]"
+	done
+	echo "deb $option $1 $2 main" >>"$apt_dir/sources.list"
+}
