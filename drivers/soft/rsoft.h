@@ -123,6 +123,7 @@ struct rsoft_args {
 enum rsoft_progress {
 	RSOFT_PROGRESS_THREAD = 0,
 	RSOFT_PROGRESS_POLL,
+	RSOFT_PROGRESS_ENGINE,
 	RSOFT_PROGRESS_NB,
 };
 
@@ -381,6 +382,7 @@ TAILQ_HEAD(rsoft_qp_list, rsoft_qp);
 /* A service that executes the QPs of its list. */
 struct rsoft_engine {
 	rte_ticketlock_t lock; /* held while it runs, and while the list changes */
+	struct rwire *wire;    /* of the device; NULL without ip= */
 	struct rsoft_qp_list qps;
 	uint32_t nb_qps;
 	uint32_t service_id;

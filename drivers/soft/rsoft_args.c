@@ -17,7 +17,7 @@
 #include "rsoft_profile.h"
 #include "wire/rwire_hdr.h"
 
-static const char *const progress_words[RSOFT_PROGRESS_NB] = {"thread", "poll"};
+static const char *const progress_words[RSOFT_PROGRESS_NB] = {"thread", "poll", "engine"};
 const char *const rsoft_pin_arg_words[RSOFT_PIN_ARG_NB] = {"auto", "require", "off"};
 
 #define NUMBER(name, initial, min, max)                                                            \
@@ -79,7 +79,7 @@ restrict_row(struct rmem_arg *row, const struct rsoft_args *max, const char *not
 	row->note = note;
 }
 
-/* The wire: without ip= there is none, and its requests are not executed by engines. */
+/* The wire: without ip= there is none; engines that execute its requests receive too. */
 static int
 check_wire(const struct rsoft_args *args)
 {
@@ -96,11 +96,10 @@ check_wire(const struct rsoft_args *args)
 		RSOFT_LOG(ERR, "%s=: not supported without ip=", extra);
 		return -EINVAL;
 	}
-	if (args->ip[0] != '\0' && args->engine != 0) {
-		RSOFT_LOG(ERR, "ip=: cannot be combined with engine=");
-		return -EINVAL;
-	}
-	return 0;
+	if (args->ip[0] == '\0' || (args->engine != 0) == (args->progress == RSOFT_PROGRESS_ENGINE))
+		return 0;
+	RSOFT_LOG(ERR, "ip=: engine= needs progress=engine, and conversely");
+	return -EINVAL;
 }
 
 int

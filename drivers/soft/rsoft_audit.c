@@ -17,6 +17,7 @@
 #include "rsoft_mr.h"
 #include "rsoft_qp.h"
 #include "rsoft_sq.h"
+#include "wire/rwire.h"
 
 /* Whether an invariant holds; else a line with its text. */
 #define RSOFT_HOLDS(held, what, number) audit_holds((held), what, (number), #held)
@@ -270,7 +271,7 @@ lists_are_valid(const struct rsoft_dev *dev)
 			nb++;
 		}
 	}
-	nb += dev->wire != NULL;
+	nb += rwire_nb_pending(dev);
 	if (!RSOFT_HOLDS(nb == dev->nb_pending, "QPs that wait", (uint64_t)nb))
 		return false;
 	for (i = 0; i < dev->nb_engines; i++) {

@@ -88,11 +88,12 @@ dev_create(struct rmem_dev *base, const char *args_str)
 	ret = rsoft_keys_init(dev, socket_id);
 	if (ret == 0)
 		ret = dev_init_qps(dev, socket_id);
-	if (ret == 0)
-		ret = rsoft_engines_start(dev, base->name);
 	if (ret == 0 && args.ip[0] != '\0')
 		ret = rwire_open(dev);
+	if (ret == 0)
+		ret = rsoft_engines_start(dev, base->name);
 	if (ret != 0) {
+		rwire_close(dev);
 		dev_free(dev);
 		return ret;
 	}
@@ -113,8 +114,8 @@ dev_close(struct rmem_dev *base)
 	rte_ticketlock_lock(&rsoft_domain->lock);
 	rsoft_domain->dev[dev->dev_id] = NULL;
 	rte_ticketlock_unlock(&rsoft_domain->lock);
-	rwire_close(dev);
 	rsoft_engines_stop(dev);
+	rwire_close(dev);
 	rsoft_grace_wait();
 	if (dev->has_guard)
 		rsoft_guard_put();
@@ -179,7 +180,8 @@ dev_dump(struct rmem_dev *base, FILE *f)
 	rte_ticketlock_unlock(&dev->lock);
 	fprintf(f, "  profile: %s\n", rsoft_profile_words[dev->args.profile]);
 	fprintf(f, "  QPs that wait: %u\n",
-			__atomic_load_n(&dev->nb_pending, __ATOMIC_RELAXED) - (dev->wire != NULL));
+			__atomic_load_n(&dev->nb_pending, __ATOMIC_RELAXED) -
+					rwire_nb_pending(dev));
 	rsoft_pin_dump(dev, f);
 	for (i = 0; i < dev->nb_engines; i++)
 		fprintf(f, "  engine %u: lcore %u, %u QPs\n", i, dev->engine[i].lcore_id,

@@ -16,6 +16,20 @@
 #include "rsoft_grace.h"
 #include "rsoft_post.h"
 #include "rsoft_sq.h"
+#include "wire/rwire.h"
+
+/* Execute the queue of a QP. The receiver of the wire may work on it too. */
+static void
+engine_drain(struct rsoft_qp *qp, unsigned int lcore)
+{
+	bool is_shared = __atomic_load_n(&qp->wire, __ATOMIC_ACQUIRE) != NULL;
+
+	if (is_shared)
+		rte_ticketlock_lock(&qp->sq.lock);
+	rsoft_post_drain(qp, lcore);
+	if (is_shared)
+		rte_ticketlock_unlock(&qp->sq.lock);
+}
 
 /* Callback of the service: execute the requests of all QPs of an engine once. */
 static int32_t
@@ -29,9 +43,11 @@ engine_run(void *arg)
 		return 0;
 	lcore = rsoft_grace_enter();
 	if (lcore != LCORE_ID_ANY) {
+		if (engine->wire != NULL)
+			rwire_progress(engine->wire, lcore);
 		TAILQ_FOREACH(qp, &engine->qps, next) {
 			if (!rsoft_sq_is_empty(&qp->sq))
-				rsoft_post_drain(qp, lcore);
+				engine_drain(qp, lcore);
 		}
 		rsoft_grace_leave(lcore);
 	}
@@ -85,6 +101,7 @@ rsoft_engines_start(struct rsoft_dev *dev, const char *name)
 		return -EINVAL;
 	}
 	for (i = 0; i < wanted; i++) {
+		dev->engine[i].wire = dev->wire;
 		ret = engine_start(&dev->engine[i], name, i, lcores[i % (unsigned int)nb_lcores]);
 		if (ret != 0) {
 			rsoft_engines_stop(dev);

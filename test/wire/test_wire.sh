@@ -95,6 +95,18 @@ test_shm() {
 		127.0.8.1 "$faults" 127.0.8.2 "$faults" write 200
 }
 
+# Neither side has a thread; service lcores receive, and execute what is posted.
+test_engine() {
+	local mode args=,engine=1,progress=engine
+	eal=("${eal[@]/#0@*/(0-1)@($cpus)}" -S 1)
+	for mode in write read send atomic; do
+		transfer "mode $mode between two processes with engines" \
+			127.0.15.1 "$args" 127.0.15.2 "$args" "$mode" 2000
+	done
+	transfer 'shared memory and engines' \
+		127.0.15.1 "$args,port=shm:engine-$$" 127.0.15.2 "$args,port=shm:engine-$$" write 2000
+}
+
 # The address of a process that was killed is free; that of a live one is not, of any user.
 test_shm_names() {
 	local port="port=shm:names-$$" first
@@ -208,7 +220,10 @@ test_refusals() {
 		soft0,neigh=192.0.2.1@02:00:00:00:00:01
 	run_refused 'port= without ip=' 'port=: not supported without ip=' soft0,port=udp
 	run_refused 'fault= without ip=' 'fault=: not supported without ip=' 'soft0,fault=loss:0'
-	run_refused 'ip= with engines' 'ip=: cannot be combined with engine=' soft0,ip=127.0.5.2,engine=1
+	run_refused 'engine= without progress=engine' 'engine= needs progress=engine' \
+		soft0,ip=127.0.5.2,engine=1
+	run_refused 'progress=engine without engine=' 'engine= needs progress=engine' \
+		soft0,ip=127.0.5.2,progress=engine
 }
 
 # In a network namespace of its own, where that is permitted.
@@ -250,5 +265,5 @@ test_ipv6() {
 }
 
 [ $# = 0 ] || { in_parallel "$@"; exit; }
-in_parallel test_modes test_faults test_loss test_loss_of_both test_shm test_shm_names test_eth test_killed \
-	test_nobody test_port_in_use test_refusals test_interface test_ipv6
+in_parallel test_modes test_faults test_loss test_loss_of_both test_shm test_shm_names test_eth \
+	test_engine test_killed test_nobody test_port_in_use test_refusals test_interface test_ipv6

@@ -234,6 +234,13 @@ rwire_state_is_requesting(uint32_t state)
 	return state == RMEM_QPS_RTS || state == RMEM_QPS_SQD;
 }
 
+/* An open port counts as a pending QP: each poll makes progress, unless engines do. */
+static inline uint32_t
+rwire_nb_pending(const struct rsoft_dev *dev)
+{
+	return dev->wire != NULL && dev->args.progress != RSOFT_PROGRESS_ENGINE;
+}
+
 /* rwire_qp.c. */
 void rwire_gid_get(const struct rwire *wire, uint8_t gid[16]);
 /* The address of a device's port, without the QP's part. */

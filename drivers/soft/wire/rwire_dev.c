@@ -265,9 +265,8 @@ rwire_open(struct rsoft_dev *dev)
 	rc = wire_open_port(wire, &dev->args);
 	if (rc != 0)
 		goto free;
-	/* An open port counts as a pending QP: each poll makes progress. */
-	__atomic_store_n(&dev->nb_pending, 1, __ATOMIC_RELAXED);
 	dev->wire = wire;
+	__atomic_store_n(&dev->nb_pending, rwire_nb_pending(dev), __ATOMIC_RELAXED);
 	if (dev->args.progress == RSOFT_PROGRESS_THREAD)
 		rc = wire_start(wire);
 	if (rc != 0)
@@ -275,6 +274,7 @@ rwire_open(struct rsoft_dev *dev)
 	return 0;
 close:
 	dev->wire = NULL;
+	__atomic_store_n(&dev->nb_pending, 0, __ATOMIC_RELAXED);
 	wire->port->ops->close(wire->port);
 free:
 	free(wire);
@@ -296,7 +296,7 @@ rwire_close(struct rsoft_dev *dev)
 		close(wire->stop_fd);
 	}
 	wire->port->ops->close(wire->port);
-	__atomic_store_n(&dev->nb_pending, dev->nb_pending - 1, __ATOMIC_RELAXED);
 	dev->wire = NULL;
+	__atomic_store_n(&dev->nb_pending, 0, __ATOMIC_RELAXED);
 	free(wire);
 }
