@@ -20,10 +20,10 @@
 #include <rte_launch.h>
 #include <rte_lcore.h>
 
-#include "perf.h"
+#include "perf_wire.h"
 #include "test.h"
 
-#define BURST     16u
+#define BURST     PERF_WIRE_BURST
 #define MAX_POSTS 4u /* bursts in flight */
 #define NB_RECVS  256u
 #define NB_BUFS   16u
@@ -31,26 +31,6 @@
 #define WINDOW    64u /* packets of the bare sockets in flight, as on the wire */
 #define HEADERS   16u /* BTH and ICRC */
 #define RETH      16u
-
-struct wire_job {
-	struct perf_pair pair;
-	struct rmem_mr *src;
-	struct rmem_mr *dst;
-	uint32_t size;
-	uint32_t nb_bursts;
-	uint8_t opcode;
-	unsigned int lcore;
-	uint32_t stop; /* atomic */
-	int failure;   /* of the receiving lcore */
-	struct rmem_sge sge[BURST];
-	struct rmem_send_wr wr[BURST];
-	struct rmem_sge recv_sge;
-	struct rmem_recv_wr recv[BURST];
-
-	int sockets[2]; /* from, to */
-	uint32_t packet;
-	uint64_t received; /* atomic */
-};
 
 /* Poll b, and post receives again, until the end. */
 static int
@@ -218,8 +198,8 @@ open_sockets(struct wire_job *job)
 	return TEST_SUCCESS;
 }
 
-static int
-job_open(struct wire_job *job, const char *args, const char *args_b)
+int
+perf_wire_open(struct wire_job *job, const char *args, const char *args_b)
 {
 	uint32_t i;
 
@@ -263,9 +243,8 @@ job_close(struct wire_job *job)
 	return perf_pair_close(&job->pair);
 }
 
-/* Compare and report the rates. */
-static int
-report(struct wire_job *job, perf_func_t yardstick, struct perf_row *row)
+int
+perf_wire_report(struct wire_job *job, perf_func_t yardstick, struct perf_row *row)
 {
 	TEST_RUN(perf_compare(yardstick, run_wire, job, &row->baseline, &row->value));
 	row->ratio = row->baseline / row->value;
@@ -285,9 +264,9 @@ test_wire_shm_write64k(void)
 
 	if (rte_get_next_lcore(-1, 1, 0) >= RTE_MAX_LCORE)
 		return test_skip("two lcores are needed");
-	TEST_RUN(job_open(&job, "ip=127.0.9.1,port=shm:perf,loop=1",
+	TEST_RUN(perf_wire_open(&job, "ip=127.0.9.1,port=shm:perf,loop=1",
 			"ip=127.0.9.2,port=shm:perf,loop=1"));
-	return report(&job, run_memcpy, &row);
+	return perf_wire_report(&job, run_memcpy, &row);
 }
 
 static int
@@ -297,9 +276,9 @@ test_udp(struct wire_job *job, struct perf_row *row)
 		return test_skip("two lcores are needed");
 	row->unit = "ns";
 	row->yardstick = "bare sockets";
-	TEST_RUN(job_open(job, "ip=127.0.9.3,loop=1", "ip=127.0.9.4,loop=1"));
+	TEST_RUN(perf_wire_open(job, "ip=127.0.9.3,loop=1", "ip=127.0.9.4,loop=1"));
 	TEST_RUN(open_sockets(job));
-	return report(job, run_bare, row);
+	return perf_wire_report(job, run_bare, row);
 }
 
 static int
