@@ -140,7 +140,7 @@ find(const struct rmem_args_table *table, const char *key)
 	return NULL;
 }
 
-/* Each key is known and there once. */
+/* Check that each key is known and not repeated. */
 static int
 check_keys(const struct rmem_args_table *table, const struct rte_kvargs *list)
 {

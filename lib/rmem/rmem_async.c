@@ -11,10 +11,10 @@
  * register the MR and puts the event.
  *
  * Invariant: queue.lock protects the list of jobs, and the claimed and busy pieces of each. A job
- * that is not in the list and has no piece in progress belongs to the thread that found it so.
- * Until then no other thread writes the MR: it is PENDING, which every call refuses. The threads
- * exist from the first EQ to the last, under threads.lock; an EQ is not destroyed while a job for
- * it exists, so no job is left when they end.
+ * that is not in the list and has no piece in progress belongs to the thread that ended its last
+ * piece. Until then no other thread writes the MR: it is PENDING, which every call refuses. The
+ * threads exist from the first EQ to the last, under threads.lock; an EQ is not destroyed while a
+ * job for it exists, so no job is left when they end.
  */
 
 #ifndef _GNU_SOURCE
@@ -37,7 +37,7 @@
 #include "rmem_trace_priv.h"
 
 #define MAX_THREADS 8
-/* Large enough that claiming is nothing, small enough that threads end together. */
+/* Large enough that the cost of claiming is negligible, small enough that threads end together. */
 #define PIECE_SIZE (UINT64_C(64) << 20)
 
 struct job {
@@ -48,7 +48,7 @@ struct job {
 	const struct iovec *further; /* following ranges, nb_further of them */
 	uint32_t nb_further;
 	struct iovec bad; /* piece that failed */
-	bool is_claimed;  /* not in the list any more */
+	bool is_claimed;  /* no longer in the list */
 	unsigned int nb_busy;
 	int error;
 };
@@ -73,7 +73,7 @@ static struct {
 	struct rmem_thread all[MAX_THREADS];
 } threads = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* Take the next piece, which ends at a multiple of its size; call with the lock held. */
+/* Claim the next piece, which ends at a multiple of its size; call with the lock held. */
 static struct iovec
 claim(struct job *job)
 {
@@ -96,7 +96,7 @@ claim(struct job *job)
 	return piece;
 }
 
-/* A piece is done; whether it was the last. Call with the lock held. */
+/* End a piece; returns whether it was the last. Call with the lock held. */
 static bool
 end_piece(struct job *job, const struct iovec *piece, int error)
 {
@@ -111,7 +111,7 @@ end_piece(struct job *job, const struct iovec *piece, int error)
 	return job->is_claimed && job->nb_busy == 0;
 }
 
-/* Have the pages there, where the kernel can; where it can't, the driver does what it can. */
+/* Populate the pages if the kernel supports that; otherwise the driver checks them. */
 static int
 populate(const struct iovec *piece, const struct rmem_mr *mr)
 {
@@ -129,7 +129,7 @@ populate(const struct iovec *piece, const struct rmem_mr *mr)
 			: -EFAULT;
 }
 
-/* All memory is populated, or it failed: register the MR and put the event. */
+/* Register the MR when all memory is populated, or set it to ERROR, and put the event. */
 static void
 finish(struct job *job)
 {
@@ -184,7 +184,7 @@ run_jobs(void)
 	pthread_mutex_unlock(&queue.lock);
 }
 
-/* As many as there are processors for control threads; call with the lock held. */
+/* Start a thread for each processor of control threads; call with the lock held. */
 static int
 start_threads(void)
 {
@@ -255,7 +255,7 @@ rmem_async_reg(struct rmem_mr *new_mr, const struct rmem_mr_attr *attr, struct r
 	/* The ranges of the caller may be freed; the MR has a copy. */
 	job->attr.iov = rmem_mr_drv(new_mr)->iov;
 	job->attr.iov_count = rmem_mr_drv(new_mr)->iov_count;
-	/* Memory of the library has its pages from the start, that of on-demand MRs later. */
+	/* Memory of ALLOCATE_MR is populated already; on-demand MRs are not populated. */
 	if ((new_mr->access & (RMEM_ACCESS_ALLOCATE_MR | RMEM_ACCESS_ON_DEMAND)) == 0) {
 		job->nb_further = rmem_mr_ranges(new_mr, &one, &iov) - 1;
 		job->left = iov[0];

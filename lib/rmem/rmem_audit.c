@@ -4,7 +4,8 @@
 
 /**
  * @file
- * The audit of a device: what the class, its driver and the libraries above the class keep.
+ * The audit of a device: the state of the class, of its driver, and of the libraries above the
+ * class.
  */
 
 #include <errno.h>
@@ -13,7 +14,7 @@
 
 #define AUDITS_MAX 4
 
-/* Of the libraries above the class; added by their constructors, which run one by one. */
+/* Of the libraries above the class; added by their constructors, which run sequentially. */
 static rmem_audit_t audits[AUDITS_MAX];
 static unsigned int nb_audits;
 
@@ -31,7 +32,7 @@ rmem_audit_add(rmem_audit_t audit)
 	return 0;
 }
 
-/* A QP refers to its PD and CQs, which are of its device. */
+/* Check that a QP refers to a PD and CQs of its device. */
 static int
 qp_is_valid(struct rmem_qp *qp, void *arg)
 {

@@ -83,7 +83,7 @@ free_hugepages(size_t page_size, int socket_id)
 	return nb;
 }
 
-/* Largest free stretch of the memory that EAL holds already. */
+/* Largest contiguous free range of the memory that EAL holds already. */
 static size_t
 largest_free(int socket_id)
 {
@@ -110,7 +110,7 @@ rmem_chunk_free_pages(size_t page_size, int socket_id)
 	return rte_eal_has_hugepages() ? nb + free_hugepages(page_size, socket_id) : nb;
 }
 
-/* Without hugepages, EAL has what its option -m gives it at the start. */
+/* Without hugepages, the memory of EAL is that of its option -m. */
 static int
 no_small_pages(size_t length, size_t page_size)
 {
@@ -145,9 +145,8 @@ no_memory(size_t length, size_t page_size, int socket_id)
 }
 
 /*
- * A chunk aligned to page_size; the error is in rte_errno. With physical IO addresses,
- * contiguous pages are a matter of luck: EAL would take the memory, look, and give it back,
- * at the cost of clearing it twice.
+ * Reserve a chunk aligned to page_size; the error is in rte_errno. Contiguous physical pages are
+ * not requested: EAL would allocate, check and free the memory, and clear it twice.
  */
 static const struct rte_memzone *
 reserve(const char *name, size_t length, size_t page_size, int socket_id)
@@ -181,7 +180,7 @@ rmem_chunk_alloc(const char *name, size_t length, int socket_id, const struct rt
 	size_t page_size = rmem_chunk_page_size(), rounded;
 	const struct rte_memzone *new_mz;
 
-	/* Room to round up to a page of any size there is, and for a header. */
+	/* The limit leaves space for rounding up to a page of any size, and for a header. */
 	if (length == 0 || length > SIZE_MAX / 2)
 		return RMEM_FAIL(EINVAL, "chunk: length out of range: %zu (1 to %zu)", length,
 				SIZE_MAX / 2);

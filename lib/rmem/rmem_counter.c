@@ -4,8 +4,8 @@
 
 /**
  * @file
- * Counters. A counter refers to its device. A binding is rmem_mr_drv::counter, which bind_lock
- * orders, and a reference to each of the two: neither is released while it stands.
+ * Counters. A counter refers to its device. A binding is rmem_mr_drv::counter, protected by
+ * bind_lock, and a reference to each of the two: neither can be released while bound.
  */
 
 #include <errno.h>
@@ -27,7 +27,7 @@ rmem_counter_create(struct rmem_dev *dev, const struct rmem_counter_conf *conf,
 	if (ret == 0)
 		ret = rmem_check_arg(counter, "counter pointer");
 	if (ret == 0 && conf != NULL)
-		ret = rmem_check_reserved(conf, sizeof(*conf)); /* there is no flag either */
+		ret = rmem_check_reserved(conf, sizeof(*conf)); /* no flag is defined */
 	if (ret != 0)
 		return ret;
 	new_counter = rmem_obj_create(&dev->obj, RMEM_OBJ_COUNTER, sizeof(*new_counter), &ret);

@@ -6,9 +6,9 @@
  * @file
  * Devices: the table of this process, by number.
  *
- * A secondary process has none, so that its fast path is that of no device.
- * Invariant: a slot is free if its tag is RMEM_OBJ_NONE. Slots are allocated and freed under one
- * lock; the fast-path functions are the dummies while the device is not ready.
+ * In a secondary process it is empty, so that the fast-path functions refuse. Invariant: a slot is
+ * free if its tag is RMEM_OBJ_NONE. Slots are allocated and freed under one lock; the fast-path
+ * functions are the dummies while the device is not ready.
  */
 
 #include <assert.h>
@@ -38,7 +38,7 @@ RTE_INIT(rmem_dev_init)
 		rmem_devs[i].drv.dev.obj.dev_id = (uint16_t)i;
 		rmem_fp[i] = rmem_fp_none;
 	}
-	/* By name, so that a static library brings it too. */
+	/* Called by name, so that the linker includes it from a static library. */
 	rmem_telemetry_init();
 }
 
@@ -107,7 +107,7 @@ open_dev(struct rmem_dev_slot *slot, const char *args)
 	return ret;
 }
 
-/* Take a slot and have the driver fill it; call with the lock held. */
+/* Allocate a slot and let the driver fill it; call with the lock held. */
 static int
 do_create(const char *name, const struct rmem_driver *driver, const char *args,
 		struct rmem_dev **dev)
@@ -248,7 +248,7 @@ rmem_dev_visit(int (*func)(struct rmem_dev *dev, void *arg), void *arg)
 	return ret;
 }
 
-/* The device and the place for the answer. */
+/* Check the device and the pointer for the result. */
 static int
 check_get(const struct rmem_dev *dev, const void *out)
 {

@@ -122,7 +122,7 @@ add(const struct rmem_driver *driver)
 	return 0;
 }
 
-/* Put the drivers of the library into the table, once; call with the lock held. */
+/* Add the drivers of the library to the table, once; call with the lock held. */
 static void
 load_builtin(void)
 {

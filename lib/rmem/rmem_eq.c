@@ -32,8 +32,8 @@
 struct eq {
 	struct rmem_eq eq;
 	uint32_t nb_owed __rte_cache_aligned; /* events accepted and not read yet; atomic */
-	rte_ticketlock_t lock; /* of the ring, for those that put and those that read */
-	struct rte_ring ring;  /* its elements follow */
+	rte_ticketlock_t lock;                /* protects the ring, for producers and consumers */
+	struct rte_ring ring;                 /* its elements follow */
 };
 
 static_assert(sizeof(struct eq) == offsetof(struct eq, ring) + sizeof(struct rte_ring),
@@ -112,14 +112,14 @@ rmem_eq_reserve(struct rmem_eq *eq, struct rmem_mr *mr)
 		}
 	} while (!__atomic_compare_exchange_n(
 			nb_owed, &nb, nb + 1, true, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED));
-	/* No other thread has this MR yet. */
+	/* No other thread can release this MR yet. */
 	return rmem_obj_get(&mr->obj);
 }
 
 void
 rmem_eq_put(struct rmem_eq *eq, struct rmem_event *event)
 {
-	/* An entry was reserved. The event can be read once the lock is released. */
+	/* Cannot fail: an entry was reserved. The event can be read once the lock is released. */
 	rte_ticketlock_lock(&eq_of(eq)->lock);
 	rte_ring_sp_enqueue_elem(&eq_of(eq)->ring, event, EVENT_SIZE);
 	rte_ticketlock_unlock(&eq_of(eq)->lock);

@@ -48,7 +48,7 @@ next_mapping(FILE *f, struct mapping *mapping)
 	return false;
 }
 
-/* Bytes of a range that are in a mapping. */
+/* Bytes of a range in a mapping. */
 static size_t
 overlap(const struct iovec *range, const struct mapping *mapping)
 {

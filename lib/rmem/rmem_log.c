@@ -4,7 +4,7 @@
 
 /**
  * @file
- * The call that a thread is in, and how it is refused. A call within another one is part of it.
+ * The public call that a thread executes, and its refusal. A call within another one is part of it.
  */
 
 #include <stdarg.h>

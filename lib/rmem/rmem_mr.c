@@ -24,10 +24,7 @@
 #include "rmem_priv.h"
 #include "rmem_trace_priv.h"
 
-/*
- * Verbs' MW_BIND, ZERO_BASED, ON_DEMAND and HUGETLB: bits we know, whether a device has them or
- * not.
- */
+/* MW_BIND, ZERO_BASED, ON_DEMAND and HUGETLB: known bits, which a device may lack. */
 #define ACCESS_VERBS UINT32_C(0xf0)
 
 static int
@@ -49,7 +46,7 @@ check_access(const struct rmem_dev *dev, uint32_t access)
 	return 0;
 }
 
-/* The range in itself; with ALLOCATE_MR the address is not known yet. */
+/* Check the range alone; with ALLOCATE_MR the address is not known yet. */
 static int
 check_range(const struct rmem_dev *dev, const struct rmem_mr_attr *attr)
 {
@@ -164,7 +161,7 @@ rmem_mr_check_registered(const struct rmem_mr *mr)
 								 : "is in progress");
 }
 
-/* Memory allocated before a change and memory allocated by it exist at the same time. */
+/* Name the memory of an MR. Memory from before and after a change exists at the same time. */
 static void
 chunk_name(const struct rmem_mr *of, const struct rmem_mr *mr, char *name)
 {
@@ -172,7 +169,7 @@ chunk_name(const struct rmem_mr *of, const struct rmem_mr *mr, char *name)
 			(rmem_mr_drv(of)->flags & RMEM_MR_SECOND_NAME) != 0 ? "b" : "a");
 }
 
-/* Bytes added by rounding above the limit are not registered. */
+/* Bytes that rounding adds beyond the limit are not registered. */
 int
 rmem_mr_alloc_chunk(struct rmem_mr *of, const struct rmem_mr *mr, int socket_id)
 {
@@ -232,7 +229,7 @@ has_no_keys(uint16_t state)
 	return state == RMEM_MR_STATE_PENDING || state == RMEM_MR_STATE_ERROR;
 }
 
-/* Fields of a new MR that are known from the start. */
+/* Set the fields of a new MR that are known before the registration. */
 static int
 fill(struct rmem_mr *mr, const struct rmem_mr_attr *attr)
 {
@@ -250,7 +247,7 @@ fill(struct rmem_mr *mr, const struct rmem_mr_attr *attr)
 	return rmem_mr_copy_iov(mr, attr->iov, attr->iov_count);
 }
 
-/* Take memory where it is the library's to take, and have the driver register it. */
+/* Allocate or map the memory if requested, and let the driver register it. */
 static int
 do_reg(struct rmem_mr *mr, const struct rmem_mr_attr *attr)
 {
@@ -286,7 +283,7 @@ rmem_mr_do_reg(struct rmem_mr *mr, const struct rmem_mr_attr *attr)
 	return ret;
 }
 
-/* Register it, and only then return it. */
+/* Register an MR in the calling thread, and return it on success. */
 static int
 reg_now(struct rmem_mr *new_mr, const struct rmem_mr_attr *attr, struct rmem_mr **mr)
 {

@@ -4,7 +4,7 @@
 
 /**
  * @file
- * MRs that requests bind, of either kind: how they are allocated.
+ * Allocation of MRs that requests bind, of both kinds.
  */
 
 #include <errno.h>

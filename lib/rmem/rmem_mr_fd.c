@@ -4,8 +4,8 @@
 
 /**
  * @file
- * MRs over the memory of a file descriptor: the class maps it for every driver. The mapping is
- * that of the MR it was made for; sharers of it refer to that one.
+ * MRs over the memory of a file descriptor: the class maps it for every driver. The mapping belongs
+ * to the MR that it was created for; MRs that share it refer to that one.
  */
 
 #include <errno.h>
@@ -60,7 +60,7 @@ rmem_mr_check_fd(const struct rmem_dev *dev, const struct rmem_mr_attr *attr)
 		return ret;
 	if (fstat(attr->fd, &st) != 0)
 		return RMEM_FAIL(EINVAL, "%s: fd %d: %s", dev->name, attr->fd, strerror(errno));
-	/* Those of devices have no size; their drivers know what they map. */
+	/* Files of devices have no size; their drivers check the range. */
 	if (!S_ISREG(st.st_mode) && st.st_size == 0)
 		return 0;
 	if (attr->fd_offset > (uint64_t)st.st_size ||
@@ -107,7 +107,7 @@ rmem_mr_map_fd(struct rmem_mr *mr, const struct rmem_mr_attr *attr)
 	off_t offset = (off_t)attr->fd_offset;
 	void *addr;
 
-	/* Writable if it can be, for rights that rmem_mr_rereg() may give later. */
+	/* Writable if possible, for rights that rmem_mr_rereg() may add later. */
 	addr = mmap(NULL, attr->length, PROT_READ | PROT_WRITE, MAP_SHARED, attr->fd, offset);
 	if (addr == MAP_FAILED && !is_write && (errno == EACCES || errno == EPERM)) {
 		addr = mmap(NULL, attr->length, PROT_READ, MAP_SHARED, attr->fd, offset);

@@ -5,7 +5,7 @@
 /**
  * @file
  * MRs over several ranges of memory. The MR has its own copy of the ranges; a single range is
- * as good as an address, and is stored as one.
+ * stored as an address.
  */
 
 #include <errno.h>
@@ -64,7 +64,7 @@ rmem_mr_check_iov(const struct rmem_dev *dev, const struct rmem_mr_attr *attr, s
 		if (ret != 0)
 			return ret;
 		if (__builtin_add_overflow(sum, attr->iov[i].iov_len, &sum))
-			sum = SIZE_MAX; /* and so it stays: over every limit */
+			sum = SIZE_MAX; /* saturated: over every limit */
 	}
 	if (attr->length != 0 && attr->length != sum)
 		return RMEM_FAIL(EINVAL,

@@ -82,7 +82,7 @@ rmem_mr_pages_end(struct rmem_mr_pages *pages, uint64_t page_size_cap, uint64_t 
 	pages->nb_levels = count_levels(pages->nb_pages);
 }
 
-/* IO address of a byte; RTE_BAD_IOVA when EAL does not know. */
+/* IO address of a byte; RTE_BAD_IOVA if it is not known to EAL. */
 static rte_iova_t
 io_addr_of(const void *addr, const struct rte_memseg_list *msl)
 {
@@ -119,7 +119,7 @@ add_physical(struct rmem_mr_pages *pages, const struct iovec *range, uint64_t pa
 	return is_known;
 }
 
-/* Size of the smallest pages that the ranges are known to have. */
+/* Size of the smallest pages known of the ranges. */
 static uint64_t
 own_page_size(const struct iovec *iov, uint32_t nb_iov)
 {

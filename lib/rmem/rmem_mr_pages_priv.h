@@ -6,7 +6,7 @@
  * @file
  * The page table that a NIC needs for an MR: page size, pages, levels. Not installed.
  *
- * start, add each stretch of IO addresses in order, end.
+ * Call start, add each extent of IO addresses in order, then end.
  */
 
 #ifndef RMEM_MR_PAGES_PRIV_H
@@ -21,33 +21,33 @@ struct rmem_mr_info;
 /** Entries of one table. */
 #define RMEM_MR_PAGES_ENTRIES 512
 
-/** Pages of an MR while they are being found out, and then the result. */
+/** State of the calculation, and its result. */
 struct rmem_mr_pages {
 	uint64_t iova;       /**< Of the first byte. */
-	uint64_t length;     /**< Bytes of the stretches added. */
-	uint64_t next;       /**< Address that would go on with the last stretch. */
-	uint64_t diff;       /**< Bits that differ between addresses and iova, or at a seam. */
+	uint64_t length;     /**< Bytes of the extents added. */
+	uint64_t next;       /**< Address that would continue the last extent. */
+	uint64_t diff;       /**< Bits that differ between addresses and iova, or at a boundary. */
 	uint64_t page_size;  /**< Result: best page size; 0 when none fits. */
 	uint64_t nb_pages;   /**< Result: pages of that size. */
 	uint32_t nb_levels;  /**< Result: levels of tables; 0 when one page needs none. */
-	uint32_t nb_extents; /**< Result: stretches of contiguous IO addresses. */
-	bool is_open;        /**< The last stretch may go on. */
+	uint32_t nb_extents; /**< Result: extents of contiguous IO addresses. */
+	bool is_open;        /**< The last extent may be continued. */
 };
 
-/** Begin with an MR that requests name by iova. */
+/** Start with the iova of an MR. */
 void rmem_mr_pages_start(struct rmem_mr_pages *pages, uint64_t iova);
 
 /**
- * The next length bytes of it are at an IO address. Where that is not known, the virtual one
- * stands for it, and is no part of a larger stretch.
+ * Add the next length bytes, at an IO address. If that is not known, the virtual one is used
+ * instead, and is not joined with others.
  */
 void rmem_mr_pages_add(
 		struct rmem_mr_pages *pages, uint64_t io_addr, uint64_t length, bool is_known);
 
 /**
- * Choose the page size: of those in page_size_cap (bit n for 2^n bytes) up to max_page, and
- * that every stretch and every seam between two is aligned to, the smallest that needs the
- * fewest pages.
+ * Choose the page size: of those in page_size_cap (bit n for 2^n bytes) up to max_page, and that
+ * every extent and every boundary between two is aligned to, the smallest that needs the fewest
+ * pages.
  */
 void rmem_mr_pages_end(struct rmem_mr_pages *pages, uint64_t page_size_cap, uint64_t max_page);
 

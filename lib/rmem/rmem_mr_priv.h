@@ -18,16 +18,16 @@
 /* In rmem_mr_drv::flags, above RMEM_MR_FD. */
 /** Memory of ALLOCATE_MR has the second of its two names. */
 #define RMEM_MR_SECOND_NAME (UINT32_C(1) << 16)
-/** In RMEM_MR_STATE_ERROR: the driver still holds it. */
+/** In RMEM_MR_STATE_ERROR: the driver still has resources of it. */
 #define RMEM_MR_HELD (UINT32_C(1) << 17)
-/** Made by rmem_mr_reg_shared(). */
+/** Created by rmem_mr_reg_shared(). */
 #define RMEM_MR_SHARED (UINT32_C(1) << 18)
 /** Its fd could be mapped for reading only. */
 #define RMEM_MR_FD_READ_ONLY (UINT32_C(1) << 19)
 /** From this bit on: log2 of its page size, known from HUGETLB or an fd, or 0. */
 #define RMEM_MR_LOG2_PAGE_SHIFT 24
 
-/** Whether what is registered is all of the address space. */
+/** Whether a registration covers the whole address space. */
 static inline bool
 rmem_mr_is_implicit(const void *addr, size_t length, uint32_t access)
 {
@@ -37,17 +37,17 @@ rmem_mr_is_implicit(const void *addr, size_t length, uint32_t access)
 /** Check the attributes permitted with ON_DEMAND, if that is requested. */
 int rmem_mr_check_odp(const struct rmem_dev *dev, const struct rmem_mr_attr *attr);
 
-/** Check what the device must have for it; -EOPNOTSUPP. */
+/** Check the capabilities of the device for it; -EOPNOTSUPP. */
 int rmem_mr_check_odp_capa(const struct rmem_dev *dev, const struct rmem_mr_attr *attr);
 
 /** Fill the page fields of info for an on-demand MR, whose IO addresses are not permanent. */
 void rmem_mr_odp_pages_fill(
 		const struct rmem_mr *mr, uint64_t page_size_cap, struct rmem_mr_info *info);
 
-/** Check what to register but for its memory. */
+/** Check the attributes of a registration, except its memory. */
 int rmem_mr_check_attr(const struct rmem_dev *dev, const struct rmem_mr_attr *attr);
 
-/** 0 when mr is not one that requests bind; else -EINVAL. */
+/** 0 for a user MR; -EINVAL for one that requests bind. */
 int rmem_mr_check_user(const struct rmem_mr *mr);
 
 /** 0 when a user MR is registered, enabled or not; else -EBUSY. */
@@ -56,7 +56,7 @@ int rmem_mr_check_registered(const struct rmem_mr *mr);
 /** Memory of ALLOCATE_MR for of->length bytes, named after mr; sets of->addr and of->length. */
 int rmem_mr_alloc_chunk(struct rmem_mr *of, const struct rmem_mr *mr, int socket_id);
 
-/** Free what rmem_mr_alloc_chunk() allocated; nothing when the memory is not the library's. */
+/** Free the memory of rmem_mr_alloc_chunk(), if there is any. */
 void rmem_mr_free_chunk(const struct rmem_mr *of, const struct rmem_mr *mr);
 
 /**
@@ -68,25 +68,22 @@ int rmem_hugetlb_check(const struct iovec *iov, uint32_t nb_iov, uint64_t *page_
 /** With RMEM_ACCESS_HUGETLB: check the memory of an MR that is filled, and keep its page size. */
 int rmem_mr_check_hugetlb(struct rmem_mr *mr);
 
-/** Check the ranges of attr, of which there are some; *length is their sum. */
+/** Check the ranges of attr, one at least; *length is their sum. */
 int rmem_mr_check_iov(const struct rmem_dev *dev, const struct rmem_mr_attr *attr, size_t *length);
 
-/** Give an MR its copy of ranges, if there are any; -ENOMEM and a line. */
+/** Copy the ranges for an MR, if there are any; -ENOMEM and a log line. */
 int rmem_mr_copy_iov(struct rmem_mr *mr, const struct iovec *iov, uint32_t iov_count);
 
-/** Take it back. */
+/** Free the copy. */
 void rmem_mr_free_iov(struct rmem_mr *mr);
 
 /** Check the fd attributes, or that they are not set. */
 int rmem_mr_check_fd(const struct rmem_dev *dev, const struct rmem_mr_attr *attr);
 
-/** Map the fd of attr, of which mr has the length; -EINVAL, -EPERM or -ENOMEM and a line. */
+/** Map the fd of attr, with the length of mr; -EINVAL, -EPERM or -ENOMEM and a log line. */
 int rmem_mr_map_fd(struct rmem_mr *mr, const struct rmem_mr_attr *attr);
 
-/**
- * 0 when the memory of an MR gives that access, as far as its fd is concerned; else -EFAULT,
- * -EINVAL.
- */
+/** 0 if the fd of an MR, if any, permits the access; else -EFAULT or -EINVAL. */
 int rmem_mr_check_fd_access(const struct rmem_mr *mr, uint32_t access);
 
 /** Unmap the memory, if the MR owns a mapping. */
@@ -100,7 +97,7 @@ rmem_mr_first(const struct rmem_mr *mr)
 							: mr->addr);
 }
 
-/** Let go of the MR whose memory this one shares, if there is one that counts it. */
+/** Release the reference to the owner of shared memory, if there is one. */
 static inline void
 rmem_mr_put_owner(const struct rmem_mr *of)
 {
@@ -110,8 +107,8 @@ rmem_mr_put_owner(const struct rmem_mr *of)
 
 /** A kind of MR that requests bind. */
 struct rmem_mr_bound {
-	const char *name;      /**< For messages: what the device must have. */
-	const char *size_name; /**< What its size is called. */
+	const char *name;      /**< For messages: name of the capability. */
+	const char *size_name; /**< For messages: name of the size. */
 	uint64_t capa;         /**< RMEM_DEV_CAPA_* that it needs. */
 	uint16_t type;         /**< One of enum rmem_mr_type. */
 	/** The device's limit of sizes. */
@@ -120,7 +117,7 @@ struct rmem_mr_bound {
 	int (*alloc)(struct rmem_mr *mr);
 };
 
-/** 0 when the device has the kind in that size, else -EINVAL or -EOPNOTSUPP. */
+/** 0 if the device supports the kind in that size, else -EINVAL or -EOPNOTSUPP. */
 int rmem_mr_check_bound(struct rmem_dev *dev, const struct rmem_mr_bound *kind, uint32_t size);
 
 /** Allocate an MR of that type; see its public call. */

@@ -124,7 +124,7 @@ store(struct rmem_mr *mr, const struct rmem_mr *from)
 	rmem_mr_drv(mr)->owner = rmem_mr_drv(from)->owner;
 }
 
-/* Nothing is left in it of a registration: as the class gives MRs to mr_reg. */
+/* Reset the fields of a registration, as mr_reg requires. */
 static void
 clear_registration(struct rmem_mr *mr)
 {
@@ -158,7 +158,7 @@ rereg_by_reg(struct rmem_mr *mr, const struct rmem_mr *to, const struct rmem_mr_
 	return ret;
 }
 
-/* Let the device change the MR, and store the resulting registration; see *result. */
+/* Change the MR at the device, and store the resulting registration; see *result. */
 static int
 rereg_device(struct rmem_mr *mr, uint32_t flags, const struct rmem_mr *to,
 		const struct rmem_mr_attr *attr, enum rmem_rereg_result *result)

@@ -18,7 +18,7 @@
 #include "rmem_priv.h"
 #include "rmem_trace_priv.h"
 
-/* By the rules of a new registration. */
+/* Check by the rules of a new registration. */
 static int
 check_shared(const struct rmem_mr *from, uint64_t iova, uint32_t access)
 {
@@ -39,7 +39,7 @@ check_shared(const struct rmem_mr *from, uint64_t iova, uint32_t access)
 	return ret != 0 ? ret : rmem_mr_check_fd_access(from, access);
 }
 
-/* Make a new MR one over the memory of from. */
+/* Set the memory of a new MR to that of from. */
 static int
 do_share(struct rmem_mr *mr, struct rmem_mr *from, uint64_t iova, uint32_t access)
 {
@@ -69,7 +69,10 @@ do_share(struct rmem_mr *mr, struct rmem_mr *from, uint64_t iova, uint32_t acces
 	return ret;
 }
 
-/* Refer to whose memory it is, which stays while the new MR is there; NULL: the user's. */
+/*
+ * Take a reference to the owner of the memory, until the new MR is released; NULL: memory of the
+ * user.
+ */
 static int
 get_owner(struct rmem_mr *from, struct rmem_mr **owner)
 {
@@ -80,7 +83,7 @@ get_owner(struct rmem_mr *from, struct rmem_mr **owner)
 	return *owner != NULL ? rmem_obj_get(&(*owner)->obj) : 0;
 }
 
-/* Call with a reference to from, which stays while the new MR is made. */
+/* Call with a reference to from, which is kept during the registration. */
 static int
 share(struct rmem_mr *from, struct rmem_pd *pd, uint64_t iova, uint32_t access, struct rmem_mr **mr)
 {

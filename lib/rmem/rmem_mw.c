@@ -4,7 +4,7 @@
 
 /**
  * @file
- * Memory windows. A window refers to its PD; what it is bound to, the driver knows.
+ * Memory windows. A window refers to its PD. Its binding is state of the driver.
  */
 
 #include <errno.h>
@@ -93,7 +93,7 @@ rmem_mw_alloc(struct rmem_pd *pd, enum rmem_mw_type type, struct rmem_mw **mw)
 	return 0;
 }
 
-/* The arguments of a binding in themselves. */
+/* Check the arguments of a binding alone. */
 static int
 check_bind_args(const struct rmem_qp *qp, const struct rmem_mw *mw, const struct rmem_mw_bind *bind)
 {

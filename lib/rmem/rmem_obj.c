@@ -71,7 +71,7 @@ rmem_obj_check(const void *handle, uint32_t type)
 	const struct rmem_obj *obj = handle;
 	int ret;
 
-	/* First: the handle may be of another process and not mapped here. */
+	/* Checked first: the handle may be of another process and not mapped here. */
 	ret = rmem_process_check();
 	if (ret != 0)
 		return ret;
@@ -126,7 +126,7 @@ max_of(const struct rmem_dev_slot *slot, uint32_t kind)
 	return *(const uint32_t *)RTE_PTR_ADD(&slot->info, kinds[kind].max);
 }
 
-/* Count an object more in its device, unless there are as many as it can have. */
+/* Add an object to the count of its device, unless that is at its limit. */
 static int
 count(struct rmem_dev_slot *slot, uint32_t kind)
 {

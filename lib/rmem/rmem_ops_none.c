@@ -4,7 +4,7 @@
 
 /**
  * @file
- * Operations of what a driver does not have, and the fast path of no device.
+ * Operations that a driver lacks, and the fast path of a number without a device.
  */
 
 #include <errno.h>
@@ -95,7 +95,7 @@ none_mr_enable(struct rmem_mr *mr)
 	return -EOPNOTSUPP;
 }
 
-/* The class has filled in what it knows. */
+/* The class has filled in its values. */
 static int
 none_mr_query(struct rmem_mr *mr, struct rmem_mr_info *info)
 {
@@ -301,7 +301,7 @@ rmem_ops_none_fill(struct rmem_dev_ops *ops)
 	FILL(ops, qp_set_error);
 }
 
-/* A device that was closed; or one of the primary process, which is not usable in this one. */
+/* The device was closed, or belongs to the primary process. */
 static int
 no_device(void)
 {

@@ -37,9 +37,9 @@ int rmem_traced(int ret);
 #define RMEM_OBJ_NB_KINDS   11
 #define RMEM_OBJ_KIND(type) ((type)&0xff)
 
-/** A device as the class keeps it. */
+/** A device, with the private data of the class. */
 struct rmem_dev_slot {
-	struct rmem_dev_drv drv;        /**< What applications and the driver see. */
+	struct rmem_dev_drv drv;        /**< Part of applications and drivers. */
 	struct rmem_dev_info info;      /**< Capabilities and limits at creation; nb_* are 0. */
 	uint32_t nb[RMEM_OBJ_NB_KINDS]; /**< Objects in use, by kind; atomic. */
 };
@@ -50,7 +50,7 @@ extern struct rmem_dev_slot rmem_devs[RMEM_MAX_DEVS];
 /** Fast-path functions of a number without a device. */
 extern const struct rmem_fp_ops rmem_fp_none;
 
-/** Give every empty slot a function that returns -EOPNOTSUPP. */
+/** Set each missing operation to a function that returns -EOPNOTSUPP. */
 void rmem_ops_none_fill(struct rmem_dev_ops *ops);
 
 /** Driver whose name is the first len bytes of name, or NULL. */
@@ -106,7 +106,7 @@ int rmem_obj_check(const void *handle, uint32_t type);
 /** The same, and of the device of another object. */
 int rmem_obj_check_of(const void *handle, uint32_t type, const struct rmem_obj *other);
 
-/** 0 when arg, which is called what, is not NULL; else -EINVAL. */
+/** 0 if arg is not NULL; else -EINVAL and a log line with its name, what. */
 int rmem_check_arg(const void *arg, const char *what);
 
 /**
@@ -118,13 +118,13 @@ void *rmem_obj_create(struct rmem_obj *parent, uint32_t type, size_t size, int *
 /** Free an object of rmem_obj_create(); its handle is refused from now on. */
 void rmem_obj_drop(struct rmem_obj *obj, struct rmem_obj *parent);
 
-/** Count one more that refers to obj; -ENODEV or -EINVAL when it is being released. */
+/** Take a reference to obj; -ENODEV or -EINVAL if it is being released. */
 int rmem_obj_get(struct rmem_obj *obj);
 
-/** Begin the release of obj: nothing can refer to it any more; -EBUSY when something does. */
+/** Begin the release of obj: no new references; -EBUSY if it has any. */
 int rmem_obj_kill(struct rmem_obj *obj);
 
-/** The same without a line; returns what refers to it. */
+/** The same without a log line; returns the number of references. */
 uint32_t rmem_obj_kill_quietly(struct rmem_obj *obj);
 
 /** Undo a successful rmem_obj_kill(). */
@@ -136,7 +136,7 @@ int rmem_obj_end(struct rmem_obj *obj, struct rmem_obj *parent, int ret);
 /** Fill nb_* of info. */
 void rmem_dev_counts_get(const struct rmem_dev *dev, struct rmem_dev_info *info);
 
-/** 0, or -EIO when a device has more objects than it can have. */
+/** 0, or -EIO if a device has more objects than its limits allow. */
 int rmem_dev_counts_check(const struct rmem_dev *dev);
 
 /** Set the state of an MR, with release: preceding writes are visible to readers of the state. */
@@ -146,7 +146,9 @@ rmem_mr_set_state(struct rmem_mr *mr, uint16_t state)
 	__atomic_store_n(&rmem_mr_drv(mr)->state, state, __ATOMIC_RELEASE);
 }
 
-/** Whether a user MR is registered, enabled or not; else that failed, or is in progress. */
+/**
+ * Whether a user MR is registered, enabled or not; else its registration failed or is in progress.
+ */
 static inline bool
 rmem_mr_is_registered(const struct rmem_mr *mr)
 {
@@ -155,28 +157,28 @@ rmem_mr_is_registered(const struct rmem_mr *mr)
 	return state == RMEM_MR_STATE_VALID || state == RMEM_MR_STATE_DISABLED;
 }
 
-/** Memory, driver and state of an MR whose fields are filled; on failure it is in ERROR. */
+/** Register an MR whose fields are filled: memory, driver, state; on failure it is in ERROR. */
 int rmem_mr_do_reg(struct rmem_mr *mr, const struct rmem_mr_attr *attr);
 
-/** Let control threads do that; -ENOMEM or -ENOSPC when not. Writes *mr on success. */
+/** Register in control threads; -ENOMEM or -ENOSPC. Writes *mr on success. */
 int rmem_async_reg(struct rmem_mr *new_mr, const struct rmem_mr_attr *attr, struct rmem_mr **mr);
 
-/** Have the threads for one EQ more; -ENOMEM when there is none. */
+/** Start the threads with the first EQ; -ENOMEM. */
 int rmem_async_start(void);
 
-/** For one EQ less. */
+/** End the threads with the last EQ. */
 void rmem_async_stop(void);
 
-/** Keep a place for the event of a new MR; -ENOSPC when there is none left. */
+/** Reserve an entry for the event of a new MR; -ENOSPC if there is none. */
 int rmem_eq_reserve(struct rmem_eq *eq, struct rmem_mr *mr);
 
-/** Put the event that a place was kept for. Neither EQ nor MR may be touched afterwards. */
+/** Put an event into its reserved entry. Neither EQ nor MR may be accessed afterwards. */
 void rmem_eq_put(struct rmem_eq *eq, struct rmem_event *event);
 
 /** 0 when all n bytes at mem are zero, else -EINVAL. */
 int rmem_check_reserved(const void *mem, size_t n);
 
-/** The work of rmem_chunk_reserve() and the check of its length. */
+/** rmem_chunk_reserve() without the checks of its other arguments. */
 int rmem_chunk_alloc(const char *name, size_t length, int socket_id, const struct rte_memzone **mz);
 
 #endif /* RMEM_PRIV_H */

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Contexts: made, asked, recovered and destroyed. */
+/* Contexts: create, query, recover and destroy. */
 
 #include <string.h>
 
@@ -45,7 +45,10 @@ check_conf(const struct rmem_lease_conf *conf)
 	return rmem_socket_check(conf->socket_id);
 }
 
-/* The smallest pages of which a list covers any buffer; few, where the device has larger ones. */
+/*
+ * The smallest page size with which a list covers any buffer; with few pages, if the device
+ * supports larger ones.
+ */
 static int
 set_pages(struct rmem_lease_ctx *ctx, const struct rmem_dev_info *info, uint32_t max_list)
 {
@@ -64,7 +67,7 @@ set_pages(struct rmem_lease_ctx *ctx, const struct rmem_dev_info *info, uint32_t
 	return -EINVAL;
 }
 
-/* Choose the backend, and what follows from it. */
+/* Select the backend and the settings that depend on it. */
 static int
 set_backend(struct rmem_lease_ctx *ctx, const struct rmem_lease_conf *conf)
 {
@@ -111,7 +114,7 @@ set_qp(struct rmem_lease_ctx *ctx, struct rmem_qp *qp, uint32_t *depth)
 	return 0;
 }
 
-/* Memory of a context, from one piece; the first call only counts. */
+/* Memory of a context, in one allocation; the first pass only adds up. */
 struct lease_room {
 	uint8_t *at;
 	size_t size;
@@ -130,7 +133,9 @@ static void
 lay_out(struct rmem_lease_ctx *ctx, struct lease_room *room, uint32_t nb_slots, uint32_t depth)
 {
 	uint32_t nb = rte_align32pow2(nb_slots);
-	/* Two requests a lease, or more with leases that the peer ended; the queue has no more. */
+	/*
+	 * Two requests for each lease, more with leases that the peer ended, up to the send queue.
+	 */
 	uint32_t nb_ops = rte_align32pow2(2 * RTE_MAX(nb_slots, depth));
 	uint32_t nb_map = RTE_MAX(4 * nb, 64u);
 
@@ -293,14 +298,14 @@ rmem_lease_ctx_destroy(struct rmem_lease_ctx *ctx)
 	return 0;
 }
 
-/* Whether a key is out: of a lease that may still be reached. */
+/* Whether a key belongs to a lease that peers may still access. */
 static bool
 is_out(const struct lease_slot *slot)
 {
 	return slot->lease.state >= RMEM_LEASE_GRANTING && slot->lease.state <= RMEM_LEASE_LOST;
 }
 
-/* Replace the key of a slot of which it is not known what it opens, or whose lease it is. */
+/* Replace the key of a slot whose state is not known, or that has a lease. */
 static int
 recover_slot(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
 {
@@ -337,7 +342,7 @@ rmem_lease_recover(struct rmem_lease_ctx *ctx)
 		return ret;
 	if (attr.state != RMEM_QPS_RESET)
 		return LEASE_FAIL(EBUSY, "QP 0x%06x: wrong state: not in RESET", ctx->qp->qp_num);
-	/* Nothing is in the send queue any more; what was may have been done. */
+	/* The send queue is empty; its requests may have been executed. */
 	for (; ctx->ops_head != ctx->ops_tail; ctx->ops_head++)
 		lease_op_slot(ctx, ctx->ops[ctx->ops_head & ctx->ops_mask])->is_doubtful = true;
 	ctx->nb_unsignaled = 0;
@@ -363,7 +368,7 @@ rmem_lease_trim(struct rmem_lease_ctx *ctx)
 
 	if (ret != 0)
 		return ret;
-	/* Those at the bottom of the stack were not needed. */
+	/* Keys at the bottom of the stack were not used. */
 	spare = ctx->stats.nb_keys - RTE_MIN(ctx->stats.nb_keys, ctx->stats.min_keys);
 	nb = RTE_MIN(ctx->low_free, spare);
 	for (i = 0; i < nb; i++) {
@@ -375,6 +380,6 @@ rmem_lease_trim(struct rmem_lease_ctx *ctx)
 	ctx->low_free = ctx->nb_free;
 	LEASE_COUNT(ctx->stats.keys_trimmed, i);
 	rmem_lease_trace_trim(ctx, i);
-	/* A key whose last request has not completed was needed. */
+	/* -EBUSY: the last request of a key has not completed, so it was used. */
 	return ret != 0 && ret != -EBUSY ? ret : (int)i;
 }

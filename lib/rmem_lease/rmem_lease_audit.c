@@ -24,14 +24,14 @@ note_bit(uint8_t *bits, uint32_t i)
 	return true;
 }
 
-/* Note that a slot is in a list; false when there is none, or it is in one already. */
+/* Mark a slot as listed; false if there is no such slot, or it is in another list. */
 static bool
 note(const struct rmem_lease_ctx *ctx, uint8_t *bits, uint32_t slot)
 {
 	return slot < ctx->nb_slots && note_bit(bits, slot);
 }
 
-/* No slot is in two of the lists of those that have no lease. */
+/* Check that slots without a lease are in at most one list. */
 static bool
 lists_are_valid(const struct rmem_lease_ctx *ctx)
 {
@@ -51,7 +51,7 @@ lists_are_valid(const struct rmem_lease_ctx *ctx)
 	return is_valid;
 }
 
-/* Every deadline is that of its slot, and none before it in the heap is later. */
+/* Check that each deadline is that of its slot, and that the heap is ordered. */
 static bool
 heap_is_valid(const struct rmem_lease_ctx *ctx)
 {
@@ -69,7 +69,7 @@ heap_is_valid(const struct rmem_lease_ctx *ctx)
 	return true;
 }
 
-/* Each key has each of its tags once. */
+/* Check that each key has each of its tags once. */
 static bool
 tags_are_valid(const struct rmem_lease_ctx *ctx)
 {

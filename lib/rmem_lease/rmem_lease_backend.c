@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* The choice of a backend, and the log of it: which one, and what the better ones lack. */
+/* Selection of a backend, and its log line, with the capabilities that preferred ones lack. */
 
 #include <stdio.h>
 #include <string.h>
@@ -19,7 +19,7 @@ static const struct {
 		{RMEM_DEV_CAPA_LOCAL_INV, " RMEM_DEV_CAPA_LOCAL_INV"},
 };
 
-/* Append what the device lacks for the backends from first on, up to but not including end. */
+/* Append the missing capabilities of the backends from first to end, exclusive. */
 static void
 say_lacks(uint64_t capa, uint32_t first, const struct lease_ops *end, char *text, size_t size)
 {

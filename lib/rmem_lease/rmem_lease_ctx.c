@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* A context as an object: its check, and its figures. Calls nothing else of the library. */
+/* The check of a context handle, and its statistics. Calls no other file of the library. */
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Descriptors: how they are packed. */
+/* Packing of descriptors. */
 
 #include <assert.h>
 #include <string.h>
@@ -29,7 +29,7 @@ struct packed_desc {
 	rte_be32_t rkey;
 	rte_be32_t access;
 	rte_be32_t reserved32;
-	rte_be32_t crc; /* of all before it */
+	rte_be32_t crc; /* of all preceding bytes */
 };
 
 static_assert(sizeof(struct packed_desc) == RMEM_LEASE_DESC_SIZE, "no holes");

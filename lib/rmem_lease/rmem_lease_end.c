@@ -154,7 +154,7 @@ post_revokes(struct rmem_lease_ctx *ctx)
 	} while (unlikely(!lease_fifo_is_empty(&ctx->revokes)));
 }
 
-/* Start to take a lease away. */
+/* Start the revocation of a lease. */
 static inline void
 revoke_one(struct rmem_lease_ctx *ctx, struct lease_slot *slot, uint8_t why)
 {
@@ -201,7 +201,7 @@ rmem_lease_revoke(struct rmem_lease_ctx *ctx, struct rmem_lease *const *lease, u
 	return 0;
 }
 
-/* All requests before a place in the send queue have completed well. */
+/* End the requests before an entry of the send queue, which have succeeded. */
 static void
 complete_until(struct rmem_lease_ctx *ctx, uint32_t place)
 {
@@ -252,7 +252,7 @@ take_wc(struct rmem_lease_ctx *ctx, const struct rmem_wc *wc)
 {
 	uint32_t place = (uint32_t)wc->wr_id;
 
-	/* Of before a reset. */
+	/* A completion from before a reset. */
 	if (unlikely(place - ctx->ops_head >= ctx->ops_tail - ctx->ops_head))
 		return;
 	if (likely(wc->status == RMEM_WC_SUCCESS)) {
@@ -263,7 +263,7 @@ take_wc(struct rmem_lease_ctx *ctx, const struct rmem_wc *wc)
 	fail(ctx, ctx->ops[ctx->ops_head++ & ctx->ops_mask], wc->status);
 }
 
-/* The peer has invalidated a key; it may be none of ours. */
+/* The peer has invalidated a key, which may belong to the application. */
 static void
 take_peer_inv(struct rmem_lease_ctx *ctx, uint32_t rkey)
 {
@@ -277,7 +277,7 @@ take_peer_inv(struct rmem_lease_ctx *ctx, uint32_t rkey)
 		slot->is_peer_inv = true;
 }
 
-/* Revoke what is overdue. */
+/* Revoke overdue leases. */
 static void
 expire(struct rmem_lease_ctx *ctx)
 {

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Grants: checked, given a slot and a tag, staged, and posted. */
+/* Grants: check, allocation of a slot and a tag, staging, post. */
 
 #include <string.h>
 
@@ -10,7 +10,7 @@
 
 #define LEASE_MODIFY (RMEM_ACCESS_REMOTE_WRITE | RMEM_ACCESS_REMOTE_ATOMIC)
 
-/* Whether the buffer is one, inside its MR, which is held. */
+/* Whether the buffer is inside its MR, which is held. */
 static inline bool
 check_range(const struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req)
 {
@@ -44,8 +44,8 @@ check_req(const struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req)
 }
 
 /*
- * Have *hold be of the MR of a request, held before that is checked: what was checked can't change
- * before the lease ends. The burst has a share in it, as each of its leases will.
+ * Set *hold to that of the MR of a request. The MR is held before it is checked, so that it cannot
+ * change before the lease ends. The burst shares the hold, and so does each of its leases.
  */
 static inline int
 take_mr(struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req, struct lease_hold **hold)
@@ -60,7 +60,7 @@ take_mr(struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req, struct lea
 	return likely(*hold != NULL) ? 0 : -EINVAL;
 }
 
-/* Have a free slot, and a place among the staged ones. */
+/* Ensure a free slot, and a free entry among the staged ones. */
 static inline int
 have_slot(struct rmem_lease_ctx *ctx)
 {
@@ -100,7 +100,7 @@ stage(struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req, struct lease
 	return slot;
 }
 
-/* Stage up to the limit; how many, or -errno of the first. */
+/* Stage requests up to the limit; returns their number, or -errno of the first. */
 static int
 prepare(struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req, uint16_t nb,
 		struct rmem_lease **lease)
@@ -133,7 +133,7 @@ prepare(struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req, uint16_t n
 	return i != 0 ? i : ret;
 }
 
-/* The first n staged ones are in the send queue: the rest moves up. */
+/* Remove the first n staged leases, which are in the send queue. */
 static void
 staged_are_posted(struct rmem_lease_ctx *ctx, uint32_t n)
 {

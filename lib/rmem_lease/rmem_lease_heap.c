@@ -3,8 +3,8 @@
  */
 
 /*
- * Deadlines: a binary heap, the next one on top. Each slot knows its place, so that a lease that
- * is revoked leaves at once. Deadlines that come in order are added without a move.
+ * Deadlines: a binary heap with the next one on top. Each slot has its position, so that a revoked
+ * lease is removed directly. Deadlines added in order need no move.
  */
 
 #include "rmem_lease_priv.h"
@@ -16,7 +16,7 @@ set(struct rmem_lease_ctx *ctx, uint32_t at, struct lease_due due)
 	ctx->slots[due.slot].heap_at = at;
 }
 
-/* Put due where it belongs, from the hole at on upwards; returns where that is. */
+/* Move due upwards from the hole at its position; returns the final position. */
 static uint32_t
 sift_up(struct rmem_lease_ctx *ctx, uint32_t at, struct lease_due due)
 {

@@ -3,8 +3,8 @@
  */
 
 /*
- * References to the MRs of leases. A reference is an atomic operation, a lease of an MR that was
- * leased recently only counts: a burst takes one reference for each MR, not for each buffer.
+ * References to the MRs of leases. A reference takes an atomic operation. Leases of a recently
+ * leased MR share it, so that a burst takes one reference for each MR, not for each buffer.
  *
  * Invariant: a hold whose mr is not NULL has a reference to it, which nb leases share. Several
  * holds may be of one MR; `recent` finds one of them, or another one, or none.

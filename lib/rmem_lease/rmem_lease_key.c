@@ -5,8 +5,8 @@
 /*
  * Keys of each backend: allocation, binding and release; tags and quarantine.
  *
- * A fast-register MR needs no MR below it; a window is bound to the MR that holds the buffer; an
- * indirect key uses the lkey of that.
+ * A fast-register MR is bound to pages; a window is bound to the MR of the buffer; an indirect key
+ * uses the lkey of that MR.
  */
 
 #include <string.h>
@@ -14,7 +14,7 @@
 #include "rmem_lease_priv.h"
 #include "rmem_lease_trace_priv.h"
 
-/* Keys made at a time when more are needed than ever before. */
+/* Number of keys created at once on demand. */
 #define LEASE_MAKE 32u
 
 static int
@@ -43,7 +43,7 @@ release_fast_reg(struct lease_slot *slot)
 
 	if (ret != 0)
 		return ret;
-	slot->mr = NULL; /* if the list must be tried again */
+	slot->mr = NULL; /* in case the deregistration must be repeated */
 	ret = rmem_fast_reg_page_list_free(slot->list);
 	return ret != 0 ? -EIO : 0;
 }
@@ -92,7 +92,7 @@ release_mw(struct lease_slot *slot)
 	return rmem_mw_dealloc(slot->mw);
 }
 
-/* Address of the buffer in terms of the iova of its MR. */
+/* The iova of the buffer. */
 static inline uint64_t
 iova_of(const struct rmem_lease *lease)
 {
@@ -153,7 +153,7 @@ fill_umr(const struct rmem_lease_ctx *ctx, struct lease_slot *slot, struct rmem_
 	wr->umr.key_tag = tag;
 }
 
-/* By enum rmem_lease_backend, less 1: the first that the device can do is taken. */
+/* By enum rmem_lease_backend, less 1; the first that the device supports is selected. */
 static const struct lease_ops lease_backends[] = {
 		{"fast-register MRs", RMEM_DEV_CAPA_FAST_REG | RMEM_DEV_CAPA_LOCAL_INV,
 				make_fast_reg, release_fast_reg, fill_fast_reg},
@@ -239,7 +239,7 @@ lease_map_find(const struct rmem_lease_ctx *ctx, uint32_t rkey)
 	return NULL;
 }
 
-/* Make the key of one slot. */
+/* Create the key of a slot. */
 static int
 make_one(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
 {

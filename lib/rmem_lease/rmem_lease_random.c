@@ -71,7 +71,7 @@ chacha20(const uint32_t key[8], uint32_t counter, uint32_t *out)
 	}
 }
 
-/* A key of the system, or without getrandom() of DPDK's generator. */
+/* Draw a key from the system, or, without getrandom(), from DPDK's generator. */
 static void
 draw_key(uint32_t key[8])
 {

@@ -3,8 +3,8 @@
  */
 
 /*
- * Buffers that are refused. Each is counted and traced; the first one for each reason is logged, by
- * context, with the values: a program that grants in bursts would otherwise fill its log.
+ * Refused buffers. Each is counted and traced. Each context logs only the first one for each
+ * reason, with the values, so that bursts do not fill the log.
  */
 
 #include <stdio.h>

@@ -50,7 +50,7 @@ static_assert(sizeof(struct sealed_desc) == RMEM_LEASE_SEALED_SIZE, "no holes");
 struct nonces {
 	bool is_drawn;
 	uint64_t sender;
-	uint64_t nb_sealed; /* by this sender */
+	uint64_t nb_sealed; /* by this sealer */
 };
 
 struct rmem_lease_sealer {
@@ -58,7 +58,7 @@ struct rmem_lease_sealer {
 	EVP_CIPHER_CTX *open;
 	struct nonces *nonces; /* a page of its own, clear in a child */
 	size_t page_size;
-	pid_t pid; /* whose nonces they are, when the kernel does not clear them; else 0 */
+	pid_t pid; /* process of the nonces, if the kernel does not clear them; else 0 */
 };
 
 static int
@@ -76,7 +76,7 @@ draw_sender(struct rmem_lease_sealer *sealer)
 	return 0;
 }
 
-/* Whether the next nonce would be the parent's too, or the count is used up. */
+/* Whether the next nonce would also be one of the parent, or the counter is exhausted. */
 static inline bool
 needs_sender(const struct rmem_lease_sealer *sealer)
 {
@@ -139,7 +139,7 @@ rmem_lease_sealer_destroy(struct rmem_lease_sealer *sealer)
 {
 	if (sealer == NULL)
 		return;
-	/* They wipe the key. */
+	/* These clear the key. */
 	EVP_CIPHER_CTX_free(sealer->seal);
 	EVP_CIPHER_CTX_free(sealer->open);
 	if (sealer->nonces != NULL)

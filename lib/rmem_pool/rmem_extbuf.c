@@ -30,7 +30,7 @@ struct extbuf {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct extbuf *extbufs;
 
-/* Whether lookups may know an MR by its address. */
+/* Check that an MR can be looked up by its address. */
 static int
 check_mr(const struct rmem_mr *mr)
 {
@@ -92,7 +92,7 @@ rmem_extbuf_mr_add(struct rmem_mr *mr)
 	if (!rmem_obj_hold(&mr->obj))
 		return POOL_FAIL(EINVAL, "MR %p: is being deregistered or re-registered",
 				(void *)mr);
-	ret = check_mr(mr); /* a re-registration may have ended since */
+	ret = check_mr(mr); /* a re-registration may have ended in between */
 	pthread_mutex_lock(&lock);
 	if (ret == 0)
 		ret = do_add(mr);

@@ -52,7 +52,7 @@ struct rmem_map {
 	struct table *retired;
 };
 
-/* By name, so that a static library brings it too: pools and mempools have this file. */
+/* Called by name, so that the linker includes them from a static library with this file. */
 RTE_INIT(rmem_pool_init)
 {
 	rmem_pool_telemetry_init();
@@ -122,7 +122,7 @@ retire(struct rmem_map *map, struct table *table)
 	map->retired = table;
 }
 
-/* Two larger tables, the active one with the extents of before. */
+/* Allocate two larger tables, and copy the extents to the active one. */
 static int
 grow(struct rmem_map *map, uint32_t nb)
 {
@@ -215,7 +215,7 @@ check_free(const struct rmem_map *map, const struct rmem_mr *mr)
 			mr->addr, (const void *)map->pd);
 }
 
-/* Merge the MRs, which are by address, into the extents there are. */
+/* Merge the MRs, sorted by address, into the existing extents. */
 static void
 merge(struct rmem_map *map, struct rmem_mr *const *mrs, uint32_t nb_mrs)
 {

@@ -4,8 +4,8 @@
 
 /**
  * @file
- * Pools of mbufs over one chunk of whole pages, registered when the mbufs are there. They are
- * made by the steps of rte_pktmbuf_pool_create(), and are known to it as its own.
+ * Pools of mbufs over one chunk of whole pages, registered when the mbufs are initialized. They are
+ * created with the steps of rte_pktmbuf_pool_create(), and have the same layout.
  */
 
 #include <stdio.h>
@@ -46,7 +46,9 @@ convert(const struct rmem_pktmbuf_pool_conf *conf, struct rmem_pool_conf *pool_c
 	return 0;
 }
 
-/* Where objects lie: those of the mempool library never straddle two pages, if they can. */
+/*
+ * Layout of the objects: the mempool library does not let objects cross pages, if a page holds one.
+ */
 struct layout {
 	size_t stride;
 	size_t page_size;
@@ -86,7 +88,7 @@ length_of(const struct rmem_pool_conf *conf)
 			(uint64_t)layout.page_size);
 }
 
-/* How many MRs it takes to hold all, none of them cut. */
+/* Number of MRs for all objects, each object in one MR. */
 static uint64_t
 count_mrs(const struct rmem_pool_conf *conf, uint64_t max_mr_size)
 {
@@ -141,7 +143,7 @@ create_mempool(const struct rmem_pktmbuf_pool_conf *conf, const struct rmem_pool
 	return mp;
 }
 
-/* Give it its memory. */
+/* Populate the mempool with its memory. */
 static int
 populate(struct rte_mempool *mp, const struct rmem_pool_conf *conf, const struct rte_memzone *mz)
 {
@@ -157,7 +159,10 @@ populate(struct rte_mempool *mp, const struct rmem_pool_conf *conf, const struct
 	return 0;
 }
 
-/* The caller frees what is there on failure, unless a part of it stays registered: *reg. */
+/*
+ * On failure the caller frees the mempool and its memory, unless part of it is still registered:
+ * *reg.
+ */
 static int
 do_create(struct rmem_pd *pd, const struct rmem_pktmbuf_pool_conf *conf,
 		const struct rmem_pool_conf *pool_conf, struct rte_mempool **mp,
@@ -243,7 +248,7 @@ check_pool(const struct rmem_mempool *reg)
 	if (reg->obj.type != RMEM_MEMPOOL_TAG || rmem_mempool_priv(reg)->mz == NULL)
 		return POOL_FAIL(EINVAL, "handle: %p (tag 0x%x), expected an mbuf pool",
 				(const void *)reg, reg->obj.type);
-	/* One that the application freed has nothing out. */
+	/* A mempool that the application freed has no mbufs in use. */
 	nb_out = rmem_mempool_exists(reg->mp) ? rte_mempool_in_use_count(reg->mp) : 0;
 	nb_regs = rmem_mempool_nb_regs(reg->mp) - 1;
 	if (nb_out != 0 || nb_regs != 0)

@@ -138,7 +138,7 @@ check_mempool(const struct rte_mempool *mp, const struct rmem_pd *pd, const void
 	return 0;
 }
 
-/* Device resources for its ranges. */
+/* Resources of the device for its ranges. */
 static void
 fill_need(const struct rte_mempool *mp, const struct rmem_ranges *ranges, struct rmem_need *need)
 {

@@ -4,12 +4,12 @@
 
 /**
  * @file
- * Registered mempools: making and destroying them.
+ * Registered mempools: create and destroy.
  *
- * Memory of up to max_mr_size bytes is one ALLOCATE_MR. More is one chunk, cut into slices
- * of 2^log2_slice bytes. The MR of a slice covers the buffers that start in it, whole, and so
- * never more than 2^log2_slice + buf_size - 1 bytes: no buffer straddles, none is padded.
- * Slices smaller than the distance of two buffers hold one buffer or none.
+ * Memory of up to max_mr_size bytes is one ALLOCATE_MR. More is one chunk, divided into slices of
+ * 2^log2_slice bytes. The MR of a slice covers the whole buffers that start in it, at most
+ * 2^log2_slice + buf_size - 1 bytes: no buffer crosses two MRs, none is padded. Slices smaller than
+ * the distance of two buffers hold one buffer or none.
  */
 
 #include <assert.h>
@@ -33,7 +33,7 @@ static_assert(offsetof(struct rmem_sge, lkey) + sizeof(uint32_t) == sizeof(struc
 static_assert(offsetof(struct rmem_pool, cache_objs) < RTE_CACHE_LINE_MIN_SIZE,
 		"the fast path reads one line of the pool");
 
-/* All pools that are neither being made nor destroyed. */
+/* All pools, except those being created or destroyed. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct rmem_pool_priv *pools;
 
@@ -45,7 +45,7 @@ struct plan {
 	size_t stride; /* Bytes from one buffer to the next. */
 };
 
-/* Where a walk over the buffers is, to register slice by slice. */
+/* State of a walk over the buffers that registers slice by slice. */
 struct walk {
 	struct rmem_pool *pool;
 	uint32_t access;
@@ -55,7 +55,7 @@ struct walk {
 	int ret;
 };
 
-/* The mempool without memory, and what memory it needs. */
+/* Create the mempool without memory, and calculate its length. */
 static int
 create_mempool(struct rmem_pool *pool, struct plan *plan)
 {
@@ -64,7 +64,7 @@ create_mempool(struct rmem_pool *pool, struct plan *plan)
 	ssize_t length;
 	int ret;
 
-	/* The device sees virtual addresses through its MR: no care for IO addresses. */
+	/* The device uses the virtual addresses of its MR, not IO addresses. */
 	pool->mp = rte_mempool_create_empty(conf->name, conf->nb_bufs, conf->buf_size,
 			conf->cache_size, 0, conf->socket_id, RTE_MEMPOOL_F_NO_IOVA_CONTIG);
 	if (pool->mp == NULL)
@@ -82,7 +82,7 @@ create_mempool(struct rmem_pool *pool, struct plan *plan)
 	return 0;
 }
 
-/* Room for the keys of the slices and for their MRs. */
+/* Allocate the keys of the slices and the list of their MRs. */
 static int
 alloc_keys(struct rmem_pool *pool, size_t nb_slices)
 {
@@ -103,7 +103,7 @@ alloc_keys(struct rmem_pool *pool, size_t nb_slices)
 	return 0;
 }
 
-/* The keys of a slice; keys is const for readers on the fast path. */
+/* Set the keys of a slice; keys is const for readers on the fast path. */
 static void
 set_keys(struct rmem_pool *pool, size_t slice, struct rmem_mr *mr)
 {
@@ -114,7 +114,7 @@ set_keys(struct rmem_pool *pool, size_t slice, struct rmem_mr *mr)
 	pool->mrs[pool->nb_mrs++] = mr;
 }
 
-/* All memory as one MR that the class allocates. */
+/* Allocate and register all memory as one ALLOCATE_MR. */
 static int
 reg_one(struct rmem_pool *pool, const struct plan *plan)
 {
@@ -142,7 +142,9 @@ reg_one(struct rmem_pool *pool, const struct plan *plan)
 	return 0;
 }
 
-/* Memory and keys for several MRs; they are registered when the buffers are there. */
+/*
+ * Allocate memory and keys for several MRs, which are registered when the buffers are initialized.
+ */
 static int
 alloc_slices(struct rmem_pool *pool, const struct plan *plan)
 {
@@ -173,7 +175,7 @@ reg_slice(struct walk *walk)
 		set_keys(walk->pool, walk->slice, mr);
 }
 
-/* One buffer; they come in the order of their addresses. */
+/* Visit a buffer; the walk is in the order of addresses. */
 static void
 walk_buf(struct rte_mempool *mp, void *opaque, void *obj, unsigned int idx)
 {
@@ -201,13 +203,13 @@ reg_slices(struct rmem_pool *pool, uint32_t access)
 	return walk.ret;
 }
 
-/* Release all but the pool itself. -errno is that of an MR that can't be deregistered. */
+/* Release all but the pool itself; -errno of an MR that cannot be deregistered. */
 static int
 release_parts(struct rmem_pool *pool)
 {
 	int ret;
 
-	/* First: the mempool keeps its lists in the memory of the MRs. */
+	/* Freed first: the lists of the mempool are in the memory of the MRs. */
 	rte_mempool_free(pool->mp);
 	pool->mp = NULL;
 	if (rmem_pool_priv(pool)->map != NULL)
@@ -225,7 +227,7 @@ release_parts(struct rmem_pool *pool)
 	return 0;
 }
 
-/* The last use of the handle: another pool may have the same address from here on. */
+/* Free the handle: another pool may have the same address afterwards. */
 static void
 free_pool(struct rmem_pool *pool)
 {
@@ -233,7 +235,7 @@ free_pool(struct rmem_pool *pool)
 	rte_free(pool);
 }
 
-/* Give the mempool its memory. */
+/* Populate the mempool with its memory. */
 static int
 populate(struct rmem_pool *pool, const struct rmem_pool_conf *conf, size_t length)
 {
@@ -249,7 +251,7 @@ populate(struct rmem_pool *pool, const struct rmem_pool_conf *conf, size_t lengt
 	return 0;
 }
 
-/* Fill a pool whose tag, PD and numbers are there; the caller releases it on failure. */
+/* Fill a pool whose tag, PD and sizes are set; the caller releases it on failure. */
 static int
 do_create(struct rmem_pool *pool, struct plan *plan)
 {
@@ -285,7 +287,7 @@ list(struct rmem_pool *pool)
 	pthread_mutex_unlock(&lock);
 }
 
-/* Unless it is not in the list any more. */
+/* Remove a pool from the list, if it is still there. */
 static void
 unlist(struct rmem_pool *pool)
 {

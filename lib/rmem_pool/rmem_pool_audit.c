@@ -13,7 +13,7 @@
 
 #include "rmem_pool_priv.h"
 
-/* All slices have the keys of an MR of the pool, and the mempool has all buffers. */
+/* Check that all slices have the keys of an MR of the pool, and the mempool has all buffers. */
 static const char *
 pool_flaw(const struct rmem_pool *pool)
 {

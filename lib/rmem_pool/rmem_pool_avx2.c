@@ -30,7 +30,7 @@ rmem_pool_fill_avx2(struct rmem_sge *sge, void *const *objs, unsigned int n, uin
 	const __m256d tails = _mm256_castsi256_pd(_mm256_set1_epi64x((long long)tail));
 	const struct rmem_sge *end = sge + n;
 
-	/* Few rounds: the CPU foresees the end of short loops only. */
+	/* Few iterations: the CPU predicts the end of short loops only. */
 	for (; end - sge >= 8; sge += 8, objs += 8) {
 		store_two(sge, objs, tails);
 		store_two(sge + 2, objs + 2, tails);

@@ -20,7 +20,7 @@
 /* Buffers that are put back at a time through the mempool. */
 #define PUT_BURST 64
 
-/* Two words, moved as one. */
+/* Two words, copied as one. */
 typedef uint64_t pair_t __attribute__((vector_size(16)));
 /*
  * The same in memory: of any type, aligned as a word. Only accessed through pointers: some
@@ -46,7 +46,7 @@ store_two(struct rmem_sge *sge, void *const *objs, pair_t tails)
 	const pair_t two = *(const pair_mem_t *)objs;
 
 	*(pair_mem_t *)&sge[0] = __builtin_shufflevector(two, tails, 0, 2);
-	/* In the order of the addresses, which compilers like to turn around. */
+	/* Keep the order of the addresses, which compilers would reverse. */
 	rte_compiler_barrier();
 	*(pair_mem_t *)&sge[1] = __builtin_shufflevector(two, tails, 1, 3);
 	rte_compiler_barrier();
@@ -90,7 +90,7 @@ collect(void **objs, const struct rmem_sge *sge, unsigned int n)
 }
 
 /*
- * Through the mempool, whatever there is of caches, slices and checks. Out of line: a function
+ * With the functions of the mempool, for all caches, slices and checks. Out of line: a function
  * that only jumps to another saves no registers.
  */
 static __rte_noinline int
@@ -113,7 +113,10 @@ get_plain(struct rmem_pool *pool, struct rmem_sge *sge, unsigned int n)
 	return 0;
 }
 
-/* Where they do not fit into the cache: after a flush of it, or through the mempool. */
+/*
+ * Put buffers that do not fit into the cache: after a flush of it, or with the functions of the
+ * mempool.
+ */
 static __rte_noinline void
 put_slow(struct rmem_pool *pool, const struct rmem_sge *sge, unsigned int n)
 {

@@ -4,11 +4,11 @@
 
 /**
  * @file
- * The lcore caches of a mempool, used in place. Not installed: the only file that knows their
- * layout, of which it needs size, len and objs.
+ * The lcore caches of a mempool, accessed in place. Not installed. Only this file depends on their
+ * layout: size, len and objs.
  *
- * Invariant: a put leaves at most size objects in a cache. Older DPDKs let their own puts go
- * on to 1.5 times that; what is above size is never added to here.
+ * Invariant: a put leaves at most size objects in a cache. Puts of older DPDK releases fill it up
+ * to 1.5 times that; this file never adds above size.
  */
 
 #ifndef RMEM_POOL_CACHE_PRIV_H
@@ -23,9 +23,7 @@
 
 #include <rmem_pool.h>
 
-/*
- * Whether the cache may be used in place. Not when the mempool counts, checks or traces each call.
- */
+/* The cache is accessed in place unless the mempool counts, checks or traces each call. */
 #if defined(RTE_LIBRTE_MEMPOOL_STATS) || defined(RTE_LIBRTE_MEMPOOL_DEBUG) ||                      \
 		defined(RTE_ENABLE_TRACE_FP)
 #define POOL_CACHE_IS_DIRECT 0
@@ -39,7 +37,7 @@ static_assert(sizeof(((struct rte_mempool_cache *)0)->len) == sizeof(uint32_t) &
 				RTE_MEMPOOL_CACHE_MAX_SIZE <= UINT16_MAX,
 		"inline functions find these by the fields of a pool");
 
-/** Note the caches of a pool's mempool, if it has any, and their layout. */
+/** Store the caches of a pool's mempool, if it has any, and their layout. */
 static inline void
 pool_cache_set(struct rmem_pool *pool)
 {
@@ -102,7 +100,7 @@ pool_cache_flush(struct rte_mempool *mp, struct rte_mempool_cache *cache, uint32
 	return true;
 }
 
-/** Objects in the cache of an lcore; *max is how many there can be at most in any DPDK. */
+/** Objects in the cache of an lcore; *max is the maximum of any DPDK release. */
 static inline uint32_t
 pool_cache_len(const struct rte_mempool *mp, unsigned int lcore_id, uint32_t *max)
 {

@@ -23,7 +23,7 @@
 
 #define CAP_IPC_LOCK_BIT 14 /* capabilities(7) */
 
-/* A number of /proc/self/status, such as "VmLck:"; 0 when it is not there. */
+/* A number of /proc/self/status, such as "VmLck:"; 0 if it is missing. */
 static uint64_t
 status_number(const char *key, int base)
 {
@@ -43,8 +43,8 @@ status_number(const char *key, int base)
 }
 
 /*
- * Bytes that the process may lock yet. The kernel holds mlock() and the pages that verbs
- * devices pin against the limit, each separately; with CAP_IPC_LOCK there is no limit.
+ * Bytes that the process may still lock. The kernel holds mlock() and the pages that verbs devices
+ * pin against the limit, each separately; with CAP_IPC_LOCK there is no limit.
  */
 static uint64_t
 memlock_left(void)
@@ -61,7 +61,7 @@ memlock_left(void)
 	return limit.rlim_cur - RTE_MIN((uint64_t)limit.rlim_cur, locked);
 }
 
-/* Add a sentence to the line. */
+/* Append a sentence to the text. */
 __rte_format_printf(2, 3) static void say(struct rmem_pool_report *report, const char *format, ...)
 {
 	size_t used = strlen(report->text);

@@ -24,20 +24,20 @@ extern int rmem_pool_logtype;
 /** Refuse a call: return POOL_FAIL(EINVAL, "format", ...). */
 #define POOL_FAIL(error, ...) RMEM_FAIL_AS(rmem_pool_logtype, "rmem_pool", error, __VA_ARGS__)
 
-/** Make n SGEs of the buffers at objs with AVX2; 0. */
+/** Write the SGEs of n buffers with AVX2; returns 0. */
 int rmem_pool_fill_avx2(struct rmem_sge *sge, void *const *objs, unsigned int n, uint64_t tail);
 
 /** Collect the buffers of n SGEs with AVX2. */
 void rmem_pool_collect_avx2(void **objs, const struct rmem_sge *sge, unsigned int n);
 
-/** 0, or -EINVAL and a line. */
+/** Check the handle of a PD: 0, or -EINVAL and a log line. */
 int rmem_pool_check_pd(const struct rmem_pd *pd);
 
 /** Check the common configuration of a pool: 0, or -EINVAL with a log line. */
 int rmem_pool_check_args(
 		const struct rmem_pd *pd, const struct rmem_pool_conf *conf, const void *out);
 
-/** A pool as the library keeps it. */
+/** A pool, with the private data of the library. */
 struct rmem_pool_priv {
 	struct rmem_pool pool;        /**< Public part. */
 	uint32_t nb_slices;           /**< Elements of its keys. */
@@ -52,7 +52,7 @@ rmem_pool_priv(const struct rmem_pool *pool)
 	return (struct rmem_pool_priv *)(uintptr_t)pool;
 }
 
-/** A registration as the library keeps it; its MRs follow. */
+/** A registration, with the private data of the library; its MRs follow. */
 struct rmem_mempool_priv {
 	struct rmem_mempool reg;      /**< Public part. */
 	const struct rte_memzone *mz; /**< Memory allocated for it, else NULL. */
@@ -65,7 +65,7 @@ rmem_mempool_priv(const struct rmem_mempool *reg)
 	return (struct rmem_mempool_priv *)(uintptr_t)reg;
 }
 
-/** Query what the device of a PD can do; -errno of the class. */
+/** Query the capabilities and limits of the device of a PD; -errno of the class. */
 int rmem_pool_dev_info(const struct rmem_pd *pd, struct rmem_dev_info *info);
 
 /** Name of the device of a PD. */
@@ -77,12 +77,12 @@ uint32_t rmem_pool_count_cached(const struct rte_mempool *mp);
 /** Register the commands, at the start of the program. */
 void rmem_pool_telemetry_init(void);
 
-/** Have rmem_dev_audit() check the pools too, at the start of the program. */
+/** Add the pools to rmem_dev_audit(), at the start of the program. */
 void rmem_pool_audit_init(void);
 
 /**
- * Call func for each pool whose mempool was not freed, none being made or destroyed concurrently,
- * until it returns another value than 0.
+ * Call func for each pool whose mempool was not freed, until it returns another value than 0.
+ * Excludes creating and destroying pools.
  */
 int rmem_pool_visit(int (*func)(struct rmem_pool *pool, void *arg), void *arg);
 
@@ -92,16 +92,16 @@ int rmem_mempool_visit(int (*func)(struct rmem_mempool *reg, void *arg), void *a
 /** Convert and log the errno of a failed call of the mempool library. */
 int rmem_pool_mempool_error(const struct rmem_pool_conf *conf, int err);
 
-/** log2 of the slices of a pool: as large as an MR may be, or holding one buffer at most. */
+/** log2 of the slices of a pool: as large as an MR permits, or for one buffer at most. */
 uint32_t rmem_pool_log2_slice(uint64_t max_mr_size, size_t buf_size, size_t stride);
 
-/** A stretch of memory to become an MR. */
+/** A contiguous range to register as an MR. */
 struct rmem_range {
 	uint8_t *begin;
 	uint8_t *end;
 };
 
-/** Ranges by address, none touching another unless the limit of an MR parts them. */
+/** Ranges sorted by address; adjacent ones are joined up to the limit of an MR. */
 struct rmem_ranges {
 	struct rmem_range *range;
 	uint32_t nb;
@@ -126,25 +126,25 @@ bool rmem_mempool_is_pinned(struct rte_mempool *mp);
 int rmem_mempool_do_register(struct rte_mempool *mp, struct rmem_pd *pd, uint32_t access,
 		struct rmem_mempool **reg);
 
-/** 0 when it is a registration, else -EINVAL and a line. */
+/** Check a handle: 0 for a registration, else -EINVAL and a log line. */
 int rmem_mempool_check_reg(const struct rmem_mempool *reg);
 
-/** Whether a mempool is there, by its address alone: it may have been freed. */
+/** Whether a mempool exists; compares addresses only, since it may have been freed. */
 bool rmem_mempool_exists(const struct rte_mempool *mp);
 
-/** 0 when the mempool of a registration is there, else -ENOENT and a line. */
+/** 0 if the mempool of a registration exists, else -ENOENT and a log line. */
 int rmem_mempool_check_mp(const struct rmem_mempool *reg);
 
-/** -EBUSY and a line when something refers to an MR of it. */
+/** -EBUSY and a log line if one of its MRs has references. */
 int rmem_mempool_check_idle(const struct rmem_mempool *reg);
 
-/** Release a registration that is idle; on -errno MRs are left, and so is the registration. */
+/** Release an idle registration; on -errno some MRs and the registration remain. */
 int rmem_mempool_do_unregister(struct rmem_mempool *reg);
 
 /** Free a registration that was released. */
 void rmem_mempool_free_reg(struct rmem_mempool *reg);
 
-/** How many registrations a mempool has. */
+/** Number of registrations of a mempool. */
 unsigned int rmem_mempool_nb_regs(const struct rte_mempool *mp);
 
 /* Memory registered with a PD, by address (rmem_map.c). */
@@ -152,7 +152,7 @@ unsigned int rmem_mempool_nb_regs(const struct rte_mempool *mp);
 /** Add MRs to the map of their PD, all or none; -EEXIST, -ENOMEM, with a line. */
 int rmem_map_add(struct rmem_mr *const *mrs, uint32_t nb_mrs, struct rmem_map **map);
 
-/** Take MRs out of their map; -ENOENT when there is one that it does not hold. */
+/** Remove MRs from their map; -ENOENT if it lacks one. */
 int rmem_map_del(struct rmem_mr *const *mrs, uint32_t nb_mrs);
 
 /** Resources of a pool. */
@@ -169,11 +169,11 @@ struct rmem_need {
 void rmem_pool_need(const struct rmem_pool_conf *conf, const struct rmem_dev_info *info,
 		struct rmem_need *need);
 
-/** Fill a report; 0 or the -errno of the first limit that is short. */
+/** Fill a report; 0 or the -errno of the first limit exceeded. */
 int rmem_pool_report_fill(const struct rmem_need *need, const struct rmem_dev_info *info,
 		struct rmem_pool_report *report);
 
-/** -EINVAL or -ENOSPC and a line when the device can't hold it. */
+/** -EINVAL or -ENOSPC and a log line if the device has too few resources. */
 int rmem_pool_report_mrs(const struct rmem_need *need, const struct rmem_dev_info *info);
 
 #endif /* RMEM_POOL_PRIV_H */

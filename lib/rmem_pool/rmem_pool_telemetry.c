@@ -4,7 +4,7 @@
 
 /**
  * @file
- * Telemetry: pools and registered mempools, listed and by name.
+ * Telemetry of pools and registered mempools: the list, and each by name.
  */
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 
 #include "rmem_pool_priv.h"
 
-/* A mempool by its name, and how it is registered. */
+/* A query for a mempool by name, and its registrations. */
 struct query {
 	const char *name;
 	struct rte_tel_data *d;
@@ -22,7 +22,7 @@ struct query {
 	uint32_t nb;               /* names or registrations seen */
 };
 
-/* More than an answer holds are counted and not named. */
+/* Names beyond the limit of a reply are only counted. */
 static void
 add_name(struct query *query, const struct rte_mempool *mp)
 {
@@ -33,13 +33,13 @@ add_name(struct query *query, const struct rte_mempool *mp)
 static int
 list_pool(struct rmem_pool *pool, void *arg)
 {
-	/* One that is registered elsewhere too is among those. */
+	/* Pools with other registrations are visited as registered mempools. */
 	if (rmem_mempool_nb_regs(pool->mp) == 0)
 		add_name(arg, pool->mp);
 	return 0;
 }
 
-/* Once for each mempool, however often it is registered. */
+/* Once for each mempool, regardless of the number of its registrations. */
 static int
 list_mempool(struct rmem_mempool *reg, void *arg)
 {

@@ -6,9 +6,9 @@
  * @file
  * Ranges of a mempool to register.
  *
- * Its chunks, those that touch as one. Where that is more than an MR can hold, its objects
- * instead, neighbours of a chunk joined up to that limit. Of a pool with pinned external
- * buffers, the buffers, joined when less than a page is between them.
+ * They are its chunks, with adjacent ones joined. If one exceeds the limit of an MR, they are its
+ * objects, joined within a chunk up to that limit. For a pool with pinned external buffers they are
+ * the buffers, joined if less than a page is between them.
  */
 
 #include <inttypes.h>
@@ -36,7 +36,7 @@ rmem_ranges_free(struct rmem_ranges *ranges)
 	ranges->range = NULL;
 }
 
-/* Add a range; one that continues the last is joined to it at once, up to the limit. */
+/* Add a range; if it continues the last one, the two are joined, up to the limit. */
 static int
 add(struct rmem_ranges *ranges, uint8_t *begin, size_t length, uint64_t limit)
 {
@@ -93,7 +93,7 @@ walk_obj(struct rte_mempool *mp, void *opaque, void *obj, unsigned int idx)
 		walk->ret = add(walk->ranges, obj, length, walk->limit);
 }
 
-/* The first object of what may be a pool of mbufs with external buffers. */
+/* Check with the first object whether a pool of mbufs has external buffers. */
 static void
 walk_first(struct rte_mempool *mp, void *opaque, void *obj, unsigned int idx)
 {
@@ -133,7 +133,7 @@ sort(struct rmem_ranges *ranges)
 {
 	uint32_t i;
 
-	/* Nearly always they are in order: qsort() is slow then. */
+	/* They are usually sorted already, and qsort() is slow then. */
 	for (i = 1; i < ranges->nb; i++) {
 		if (ranges->range[i].begin < ranges->range[i - 1].begin) {
 			qsort(ranges->range, ranges->nb, sizeof(ranges->range[0]), compare);
@@ -142,7 +142,7 @@ sort(struct rmem_ranges *ranges)
 	}
 }
 
-/* The chunk in which a range that ends at end ends; chunks are sorted by address. */
+/* The chunk that contains the last byte before end; chunks are sorted by address. */
 static const struct rmem_range *
 chunk_of(const struct rmem_ranges *chunks, const struct rmem_range *range, uint32_t *at)
 {
@@ -199,7 +199,7 @@ is_too_large(const struct rmem_ranges *ranges, uint64_t max_mr_size)
 	return false;
 }
 
-/* By objects or external buffers. */
+/* Get the ranges from objects or external buffers. */
 static int
 get_by_objs(struct rte_mempool *mp, bool is_pinned, uint64_t max_mr_size,
 		const struct rmem_ranges *chunks, struct rmem_ranges *ranges)
@@ -216,7 +216,7 @@ get_by_objs(struct rte_mempool *mp, bool is_pinned, uint64_t max_mr_size,
 	return 0;
 }
 
-/* By chunks, or where one is too large for an MR by objects. */
+/* Get the ranges from chunks, or from objects if a chunk is too large for an MR. */
 static int
 get_by_chunks(struct rte_mempool *mp, uint64_t max_mr_size, struct rmem_ranges *ranges)
 {
