@@ -27,6 +27,8 @@ SPARE = {
     'start.token': 'a fence precedes it; on x86 that is one of the compiler only',
     'wait.token': 'a fence precedes it',
     'quiesce.peer': 'NULL publishes nothing',
+    'event.end': 'release is enough; it is on no data path',
+    'unwatch.again': 'acquire is enough; it is on no data path',
     'peer.load': 'it acquires the QP that a connect stored, which no test has',
 }
 
@@ -357,6 +359,26 @@ def receive(o):
         if (yield R('prod', o['head.prod'])) == 1:
             yield R('receive', NA)
     return Program({'receive': 0, 'prod': 0}, [('post', post), ('message', message)], fine)
+
+
+@test(('the slot cleared with release', {'unwatch.slot': REL}),
+      ('the pass begun with release', {'event.begin': ACQ_REL}))
+def unwatch(o):
+    """An on-demand MR is freed while the thread that reads events of userfaultfd uses its table."""
+    def event():
+        yield U('pass', lambda number: number + 1, o['event.begin'])
+        if (yield R('slot', o['event.slot'])) == 1:
+            yield R('table', NA)
+        yield U('pass', lambda number: number + 1, o['event.end'])
+
+    def control():
+        yield W('slot', 0, o['unwatch.slot'])
+        number = yield R('pass', o['unwatch.pass'])
+        if number & 1:
+            yield R('pass', o['unwatch.again'], lambda now: now != number)
+        yield W('table', 1, NA)
+    return Program({'pass': 0, 'slot': 1, 'table': 0}, [('event', event), ('control', control)],
+                   fine)
 
 
 @test(('head stored relaxed', {'release.head': RLX}))

@@ -124,6 +124,16 @@ SOURCE = [
     ('drivers/soft/rsoft_rq.h', 'rsoft_rq_head', [
         ('head.prod', '__atomic_load_n(&rq->prod, @)'),
     ]),
+    ('drivers/soft/rsoft_uffd.c', 'uffd_event', [
+        ('event.begin', '__atomic_fetch_add(&uffd.pass, 1, @)'),
+        ('event.slot', '__atomic_load_n(&uffd.slot[i], @)'),
+        ('event.end', '__atomic_fetch_add(&uffd.pass, 1, @)'),
+    ]),
+    ('drivers/soft/rsoft_uffd.c', 'rsoft_uffd_unwatch', [
+        ('unwatch.slot', '__atomic_store_n(&uffd.slot[i], NULL, @)'),
+        ('unwatch.pass', 'pass = __atomic_load_n(&uffd.pass, @)'),
+        ('unwatch.again', '__atomic_load_n(&uffd.pass, @) == pass'),
+    ]),
     ('drivers/soft/wire/rwire_ring.h', 'rwire_ring_get', [
         ('get.head', '__atomic_load_n(&end->ring->head, @)'),
     ]),
