@@ -28,7 +28,7 @@ static struct {
 	unsigned int nb_tables;
 	bool is_refused; /* the kernel does not permit it */
 	struct rmem_thread thread;
-	uint32_t pass;                    /* odd while the thread uses tables; atomic */
+	uint32_t pass; /* odd while the thread reads an event and uses tables; atomic */
 	struct rsoft_odp *slot[NB_SLOTS]; /* atomic */
 } uffd = {.lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1, .stop = -1};
 
@@ -55,13 +55,29 @@ uffd_event(uint64_t start, uint64_t end, bool is_unmapped)
 	struct rsoft_odp *odp;
 	uint32_t i;
 
-	__atomic_fetch_add(&uffd.pass, 1, __ATOMIC_SEQ_CST);
 	for (i = 0; i < NB_SLOTS; i++) {
 		odp = __atomic_load_n(&uffd.slot[i], __ATOMIC_SEQ_CST);
 		if (odp != NULL)
 			uffd_invalidate(odp, start, end, is_unmapped);
 	}
+}
+
+/* Process the next event; false: there is none. */
+static bool
+uffd_next(void)
+{
+	struct uffd_msg msg;
+	bool is_read;
+
+	/* Before it is read: then the thread that caused it continues. */
 	__atomic_fetch_add(&uffd.pass, 1, __ATOMIC_SEQ_CST);
+	is_read = read(uffd.fd, &msg, sizeof(msg)) == (ssize_t)sizeof(msg);
+	if (is_read && (msg.event == UFFD_EVENT_REMOVE || msg.event == UFFD_EVENT_UNMAP))
+		uffd_event(msg.arg.remove.start, msg.arg.remove.end, msg.event == UFFD_EVENT_UNMAP);
+	else if (is_read && msg.event == UFFD_EVENT_REMAP)
+		uffd_event(msg.arg.remap.from, msg.arg.remap.from + msg.arg.remap.len, true);
+	__atomic_fetch_add(&uffd.pass, 1, __ATOMIC_SEQ_CST);
+	return is_read;
 }
 
 static void
@@ -69,17 +85,10 @@ uffd_run(void)
 {
 	struct pollfd fds[2] = {
 			{.fd = uffd.fd, .events = POLLIN}, {.fd = uffd.stop, .events = POLLIN}};
-	struct uffd_msg msg;
 
 	while (poll(fds, 2, -1) >= 0 || errno == EINTR) {
-		while (read(uffd.fd, &msg, sizeof(msg)) == (ssize_t)sizeof(msg)) {
-			if (msg.event == UFFD_EVENT_REMOVE || msg.event == UFFD_EVENT_UNMAP)
-				uffd_event(msg.arg.remove.start, msg.arg.remove.end,
-						msg.event == UFFD_EVENT_UNMAP);
-			else if (msg.event == UFFD_EVENT_REMAP)
-				uffd_event(msg.arg.remap.from,
-						msg.arg.remap.from + msg.arg.remap.len, true);
-		}
+		while (uffd_next())
+			;
 		if (fds[1].revents != 0)
 			return;
 	}
@@ -165,19 +174,26 @@ rsoft_uffd_watch(struct rsoft_odp *odp)
 }
 
 void
+rsoft_uffd_settle(void)
+{
+	uint32_t pass = __atomic_load_n(&uffd.pass, __ATOMIC_SEQ_CST);
+
+	while ((pass & 1) && __atomic_load_n(&uffd.pass, __ATOMIC_SEQ_CST) == pass)
+		rte_pause();
+}
+
+void
 rsoft_uffd_unwatch(struct rsoft_odp *odp)
 {
 	struct uffdio_range range = {odp->start, odp->end - odp->start};
-	uint32_t i, pass;
+	uint32_t i;
 
 	pthread_mutex_lock(&uffd.lock);
 	for (i = 0; i < NB_SLOTS; i++) {
 		if (uffd.slot[i] == odp)
 			__atomic_store_n(&uffd.slot[i], NULL, __ATOMIC_SEQ_CST);
 	}
-	pass = __atomic_load_n(&uffd.pass, __ATOMIC_SEQ_CST);
-	while ((pass & 1) && __atomic_load_n(&uffd.pass, __ATOMIC_SEQ_CST) == pass)
-		rte_pause();
+	rsoft_uffd_settle();
 	if (--uffd.nb_tables == 0) {
 		uffd_stop();
 	} else {
