@@ -10,7 +10,7 @@ need clang meson ninja
 
 CC=$(compiler clang) setup_build build-fuzz -Dfuzz=true -Dapps=false -Ddefault_library=static \
 	-Dbuildtype=debug -Doptimization=1 -Ddebug_checks=true -Db_sanitize=address,undefined \
-	-Db_lundef=false -Dc_args=-fsanitize=fuzzer-no-link
+	-Db_lundef=false -Dverbs=disabled '-Dc_args=-g1 -fsanitize=fuzzer-no-link'
 ninja --quiet -C build-fuzz test/wire/dpdk-test-wire-fuzz
 mkdir -p build-fuzz/corpus
 # The device is open until the end.
