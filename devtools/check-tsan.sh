@@ -7,7 +7,7 @@ need gcc meson ninja pkg-config
 
 # ThreadSanitizer does not see plain fences and gcc warns at every one in DPDK's headers;
 # and gcc guesses wrong about values here, which the other builds do not.
-guesses='-Wno-tsan -Wno-format-truncation -Wno-maybe-uninitialized'
+guesses='-g1 -Wno-tsan -Wno-format-truncation -Wno-maybe-uninitialized'
 CC=$(compiler gcc) setup_build build-tsan -Dwerror=true -Dbuildtype=debugoptimized -Db_sanitize=thread \
 	-Dc_args="$guesses"
 ninja --quiet -k 0 -C build-tsan test/dpdk-test-rmem \
