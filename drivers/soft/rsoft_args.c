@@ -106,7 +106,7 @@ int
 rsoft_args_parse(const char *str, struct rsoft_args *args)
 {
 	struct rmem_args_table table = {
-			.prefix = "rmem soft",
+			.prefix = "rmem_soft",
 			.page = "doc/driver_soft.md",
 			.args = rows,
 			.nb_args = 1, /* profile= */
