@@ -344,20 +344,19 @@ pin_tell(uint32_t level, int error, const struct iovec *iov, uint32_t nb_iov)
 	pthread_mutex_unlock(&rsoft_pins.lock);
 	getrlimit(RLIMIT_MEMLOCK, &limit);
 	if (error == EMFILE)
-		rte_log(level, (uint32_t)rsoft_logtype,
-				"rmem_soft: MR: not pinned: %" PRIu64 " bytes (%" PRIu64
-				" separate ranges are pinned, half of vm.max_map_count: raise it, or register adjacent memory)\n",
+		RMEM_LOG_AT(level, rsoft_logtype, "rmem_soft",
+				"MR: not pinned: %" PRIu64 " bytes (%" PRIu64
+				" separate ranges are pinned, half of vm.max_map_count: raise it, or register adjacent memory)",
 				needed, pin_max_runs());
 	else if (limit.rlim_cur != RLIM_INFINITY && used + needed > limit.rlim_cur)
-		rte_log(level, (uint32_t)rsoft_logtype,
-				"rmem_soft: MR: not pinned: %" PRIu64
-				" bytes (RLIMIT_MEMLOCK is %" PRIu64 ", of which %" PRIu64
-				" are used: raise it with ulimit -l or in /etc/security/limits.conf, or give the process CAP_IPC_LOCK)\n",
+		RMEM_LOG_AT(level, rsoft_logtype, "rmem_soft",
+				"MR: not pinned: %" PRIu64 " bytes (RLIMIT_MEMLOCK is %" PRIu64
+				", of which %" PRIu64
+				" are used: raise it with ulimit -l or in /etc/security/limits.conf, or give the process CAP_IPC_LOCK)",
 				needed, (uint64_t)limit.rlim_cur, used);
 	else
-		rte_log(level, (uint32_t)rsoft_logtype,
-				"rmem_soft: MR: not pinned: %" PRIu64 " bytes: %s\n", needed,
-				strerror(error));
+		RMEM_LOG_AT(level, rsoft_logtype, "rmem_soft",
+				"MR: not pinned: %" PRIu64 " bytes: %s", needed, strerror(error));
 }
 
 int

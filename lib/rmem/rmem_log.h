@@ -27,7 +27,11 @@ extern "C" {
 
 /** Log a line of a component: RMEM_LOG_LINE(ERR, logtype, "name", "format", ...). */
 #define RMEM_LOG_LINE(level, logtype, prefix, ...)                                                 \
-	rte_log(RTE_LOG_##level, (uint32_t)(logtype),                                              \
+	RMEM_LOG_AT(RTE_LOG_##level, logtype, prefix, __VA_ARGS__)
+
+/** The same with a level that is a value: RMEM_LOG_AT(RTE_LOG_ERR, logtype, "name", ...). */
+#define RMEM_LOG_AT(level, logtype, prefix, ...)                                                   \
+	rte_log((uint32_t)(level), (uint32_t)(logtype),                                            \
 			RTE_FMT(prefix ": " RTE_FMT_HEAD(__VA_ARGS__, ) "\n",                      \
 					RTE_FMT_TAIL(__VA_ARGS__, )))
 

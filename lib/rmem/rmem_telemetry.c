@@ -21,9 +21,67 @@
 struct query {
 	const char *name;
 	struct rte_tel_data *d;
-	uint32_t nb; /* seen */
+	struct rmem_tel_names names;
 	int ret;
 };
+
+#define CMDS_MAX 8
+
+/* Of the class and of the libraries above it; added by constructors, which run one by one. */
+static const struct rmem_tel_cmd *cmds[CMDS_MAX];
+static unsigned int nb_cmds;
+
+static int
+handle(const char *cmd, const char *params, struct rte_tel_data *d)
+{
+	unsigned int i;
+
+	for (i = 0; i < nb_cmds; i++) {
+		if (strcmp(cmds[i]->cmd, cmd) == 0)
+			break;
+	}
+	if (i == nb_cmds)
+		return -ENOENT;
+	return params == NULL || *params == '\0' ? cmds[i]->list(d) : cmds[i]->get(params, d);
+}
+
+int
+rmem_telemetry_add(const struct rmem_tel_cmd *cmd)
+{
+	RMEM_CALL(NULL);
+
+	if (cmd == NULL || cmd->cmd == NULL || cmd->help == NULL || cmd->list == NULL ||
+			cmd->get == NULL)
+		return RMEM_FAIL(EINVAL, "command: a field is NULL");
+	if (nb_cmds == CMDS_MAX)
+		return RMEM_FAIL(ENOSPC, "commands: table full (%d)", CMDS_MAX);
+	cmds[nb_cmds++] = cmd;
+	rte_telemetry_register_cmd(cmd->cmd, handle, cmd->help);
+	return 0;
+}
+
+int
+rmem_tel_names_begin(struct rmem_tel_names *names)
+{
+	memset(names, 0, sizeof(*names));
+	names->d = rte_tel_data_alloc();
+	return names->d == NULL ? -ENOMEM : rte_tel_data_start_array(names->d, RTE_TEL_STRING_VAL);
+}
+
+void
+rmem_tel_names_add(struct rmem_tel_names *names, const char *name)
+{
+	if (names->nb++ < RTE_TEL_MAX_ARRAY_ENTRIES)
+		rte_tel_data_add_array_string(names->d, name);
+}
+
+int
+rmem_tel_names_end(struct rmem_tel_names *names, const char *key, struct rte_tel_data *d)
+{
+	rte_tel_data_start_dict(d);
+	rmem_tel_uint(d, "count", names->nb);
+	return rte_tel_data_add_dict_container(d, key, names->d, 0);
+}
 
 static int
 list_dev(struct rmem_dev *dev, void *arg)
@@ -92,15 +150,17 @@ tell_dev(struct rmem_dev *dev, void *arg)
 }
 
 static int
-handle_dev(const char *cmd, const char *params, struct rte_tel_data *d)
+list_devs(struct rte_tel_data *d)
 {
-	struct query query = {.name = params, .d = d, .ret = -ENODEV};
+	rte_tel_data_start_array(d, RTE_TEL_STRING_VAL);
+	return rmem_dev_visit(list_dev, d);
+}
 
-	RTE_SET_USED(cmd);
-	if (params == NULL || *params == '\0') {
-		rte_tel_data_start_array(d, RTE_TEL_STRING_VAL);
-		return rmem_dev_visit(list_dev, d);
-	}
+static int
+get_dev(const char *name, struct rte_tel_data *d)
+{
+	struct query query = {.name = name, .d = d, .ret = -ENODEV};
+
 	rmem_dev_visit(tell_dev, &query);
 	return query.ret;
 }
@@ -112,7 +172,6 @@ qp_name(const struct rmem_qp *qp, char *name, size_t size)
 	snprintf(name, size, "%s,%u", rmem_obj_dev(&qp->obj)->name, qp->qp_num);
 }
 
-/* More than an answer holds are counted and not named. */
 static int
 list_qp(struct rmem_qp *qp, void *arg)
 {
@@ -122,8 +181,7 @@ list_qp(struct rmem_qp *qp, void *arg)
 	if (query->name != NULL && strcmp(rmem_obj_dev(&qp->obj)->name, query->name) != 0)
 		return 0;
 	qp_name(qp, name, sizeof(name));
-	if (query->nb++ < RTE_TEL_MAX_ARRAY_ENTRIES)
-		rte_tel_data_add_array_string(query->d, name);
+	rmem_tel_names_add(&query->names, name);
 	return 0;
 }
 
@@ -158,29 +216,29 @@ tell_qp(struct rmem_qp *qp, void *arg)
 }
 
 static int
-list_qps(const char *dev_name, struct rte_tel_data *d)
+list_qps_of(const char *dev_name, struct rte_tel_data *d)
 {
-	struct query query = {.name = dev_name, .d = rte_tel_data_alloc()};
+	struct query query = {.name = dev_name};
 
-	if (query.d == NULL)
+	if (rmem_tel_names_begin(&query.names) != 0)
 		return -ENOMEM;
-	rte_tel_data_start_array(query.d, RTE_TEL_STRING_VAL);
 	rmem_qp_visit(list_qp, &query);
-	rte_tel_data_start_dict(d);
-	rmem_tel_uint(d, "count", query.nb);
-	return rte_tel_data_add_dict_container(d, "qps", query.d, 0);
+	return rmem_tel_names_end(&query.names, "qps", d);
 }
 
 static int
-handle_qp(const char *cmd, const char *params, struct rte_tel_data *d)
+list_qps(struct rte_tel_data *d)
 {
-	struct query query = {.name = params, .d = d, .ret = -ENOENT};
+	return list_qps_of(NULL, d);
+}
 
-	RTE_SET_USED(cmd);
-	if (params == NULL || *params == '\0')
-		return list_qps(NULL, d);
-	if (strchr(params, ',') == NULL)
-		return list_qps(params, d);
+static int
+get_qp(const char *name, struct rte_tel_data *d)
+{
+	struct query query = {.name = name, .d = d, .ret = -ENOENT};
+
+	if (strchr(name, ',') == NULL)
+		return list_qps_of(name, d);
 	rmem_qp_visit(tell_qp, &query);
 	return query.ret;
 }
@@ -188,8 +246,19 @@ handle_qp(const char *cmd, const char *params, struct rte_tel_data *d)
 void
 rmem_telemetry_init(void)
 {
-	rte_telemetry_register_cmd("/rmem/dev", handle_dev,
-			"Names of the devices. Parameter: a name, for its limits and counters");
-	rte_telemetry_register_cmd("/rmem/qp", handle_qp,
-			"QPs. Parameter: a device, for its QPs; device,number for one of them");
+	static const struct rmem_tel_cmd devs = {
+			.cmd = "/rmem/dev",
+			.help = "Names of the devices. Parameter: a name, for its limits and counters",
+			.list = list_devs,
+			.get = get_dev,
+	};
+	static const struct rmem_tel_cmd qps = {
+			.cmd = "/rmem/qp",
+			.help = "QPs. Parameter: a device, for its QPs; device,number for one of them",
+			.list = list_qps,
+			.get = get_qp,
+	};
+
+	(void)rmem_telemetry_add(&devs);
+	(void)rmem_telemetry_add(&qps);
 }

@@ -24,6 +24,78 @@
 extern "C" {
 #endif
 
+/** Command of telemetry: objects of one kind, listed or by name. */
+struct rmem_tel_cmd {
+	const char *cmd;  /**< Command, such as "/rmem/pool". */
+	const char *help; /**< Description of the command and its parameter. */
+	/** Reply without a parameter: the names of the objects. */
+	int (*list)(struct rte_tel_data *d);
+	/** Reply for the object of a name; -errno if there is none. */
+	int (*get)(const char *name, struct rte_tel_data *d);
+	uint64_t reserved[2]; /**< Zero. */
+};
+
+/**
+ * Register a command.
+ *
+ * For constructors (RTE_INIT). Not safe to call from several threads.
+ *
+ * @param cmd
+ *   Command; it must stay valid.
+ *
+ * @return
+ *   0 on success, otherwise:
+ *   - -EINVAL: NULL cmd, or a field that is NULL.
+ *   - -ENOSPC: too many commands.
+ */
+int rmem_telemetry_add(const struct rmem_tel_cmd *cmd);
+
+/** Names for a reply; more than it holds are counted and not named. */
+struct rmem_tel_names {
+	struct rte_tel_data *d; /**< Array of names. */
+	uint32_t nb;            /**< Names added. */
+	uint32_t reserved;      /**< Zero. */
+};
+
+/**
+ * Add a name to names of rmem_tel_names_begin().
+ *
+ * @param names
+ *   Names.
+ * @param name
+ *   Name of an object.
+ */
+void rmem_tel_names_add(struct rmem_tel_names *names, const char *name);
+
+/**
+ * Begin a reply that lists names.
+ *
+ * @param[out] names
+ *   Names, none yet.
+ *
+ * @return
+ *   0 on success, otherwise:
+ *   - -ENOMEM: no memory for the names.
+ */
+int rmem_tel_names_begin(struct rmem_tel_names *names);
+
+/**
+ * End a reply that lists names: their number, and the names.
+ *
+ * @param names
+ *   Names; no longer valid.
+ * @param key
+ *   Name of the list.
+ * @param d
+ *   Reply.
+ *
+ * @return
+ *   0 on success, otherwise:
+ *   - -ENOMEM: no memory for the reply.
+ *   - -EINVAL: NULL d.
+ */
+int rmem_tel_names_end(struct rmem_tel_names *names, const char *key, struct rte_tel_data *d);
+
 /**
  * Add a number to a dictionary; DPDK has renamed the function.
  *

@@ -11,6 +11,7 @@
 #define RMEM_THREAD_H
 
 #include <pthread.h>
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -18,8 +19,9 @@ extern "C" {
 
 /** A control thread. It must not move before it was joined. */
 struct rmem_thread {
-	void (*run)(void); /**< Function of the thread. */
-	pthread_t id;      /**< For pthread_join(), once it was started. */
+	void (*run)(void);    /**< Function of the thread. */
+	pthread_t id;         /**< For pthread_join(), once it was started. */
+	uint64_t reserved[2]; /**< Zero. */
 };
 
 /**

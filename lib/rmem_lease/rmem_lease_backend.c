@@ -68,8 +68,8 @@ lease_backend_log(const struct rmem_lease_ctx *ctx, uint32_t backend, uint64_t c
 			(__atomic_fetch_or(&logged[ctx->dev->obj.dev_id], bit, __ATOMIC_RELAXED) &
 					bit) == 0)
 		level = RTE_LOG_NOTICE;
-	rte_log(level, rmem_lease_logtype,
-			"rmem_lease: %s: QP 0x%06x: leases are made of %s%s%s%s\n", ctx->dev->name,
+	RMEM_LOG_AT(level, rmem_lease_logtype, "rmem_lease",
+			"%s: QP 0x%06x: leases are made of %s%s%s%s", ctx->dev->name,
 			ctx->qp->qp_num, ctx->backend->name,
 			backend != RMEM_LEASE_AUTO ? ", as configured" : "",
 			ctx->mr_needs != 0 ? ", which need RMEM_ACCESS_MW_BIND of the MRs" : "",

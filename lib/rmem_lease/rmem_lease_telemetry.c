@@ -63,24 +63,19 @@ ctx_name(const struct rmem_lease_ctx *ctx, char *name, size_t size)
 static int
 list_ctxs(struct rte_tel_data *d)
 {
-	struct rte_tel_data *names = rte_tel_data_alloc();
 	const struct rmem_lease_ctx *ctx;
 	char name[RMEM_NAME_SIZE + 16];
-	uint32_t nb = 0;
+	struct rmem_tel_names names;
 
-	if (names == NULL)
+	if (rmem_tel_names_begin(&names) != 0)
 		return -ENOMEM;
-	rte_tel_data_start_array(names, RTE_TEL_STRING_VAL);
 	rte_ticketlock_lock(&lock);
 	TAILQ_FOREACH(ctx, &ctxs, next) {
 		ctx_name(ctx, name, sizeof(name));
-		if (nb++ < RTE_TEL_MAX_ARRAY_ENTRIES)
-			rte_tel_data_add_array_string(names, name);
+		rmem_tel_names_add(&names, name);
 	}
 	rte_ticketlock_unlock(&lock);
-	rte_tel_data_start_dict(d);
-	rmem_tel_uint(d, "count", nb);
-	return rte_tel_data_add_dict_container(d, "leases", names, 0);
+	return rmem_tel_names_end(&names, "leases", d);
 }
 
 static void
@@ -117,15 +112,12 @@ tell_ctx(const struct rmem_lease_ctx *ctx, struct rte_tel_data *d)
 }
 
 static int
-handle_lease(const char *cmd, const char *params, struct rte_tel_data *d)
+get_lease(const char *params, struct rte_tel_data *d)
 {
 	const struct rmem_lease_ctx *ctx;
 	char name[RMEM_NAME_SIZE + 16];
 	int ret = -ENOENT;
 
-	RTE_SET_USED(cmd);
-	if (params == NULL || *params == '\0')
-		return list_ctxs(d);
 	rte_ticketlock_lock(&lock);
 	TAILQ_FOREACH(ctx, &ctxs, next) {
 		ctx_name(ctx, name, sizeof(name));
@@ -141,7 +133,13 @@ handle_lease(const char *cmd, const char *params, struct rte_tel_data *d)
 
 RTE_INIT(rmem_lease_telemetry_init)
 {
+	static const struct rmem_tel_cmd cmd = {
+			.cmd = "/rmem/lease",
+			.help = "Lease contexts. Parameter: device,number of a QP, for its figures",
+			.list = list_ctxs,
+			.get = get_lease,
+	};
+
 	(void)rmem_audit_add(audit);
-	rte_telemetry_register_cmd("/rmem/lease", handle_lease,
-			"Lease contexts. Parameter: device,number of a QP, for its figures");
+	(void)rmem_telemetry_add(&cmd);
 }

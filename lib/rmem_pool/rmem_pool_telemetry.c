@@ -19,23 +19,15 @@ struct query {
 	const char *name;
 	struct rte_tel_data *d;
 	struct rte_tel_data *regs; /* NULL: not found yet */
-	uint32_t nb;               /* names or registrations seen */
+	uint32_t nb;               /* registrations seen */
 };
-
-/* Names beyond the limit of a reply are only counted. */
-static void
-add_name(struct query *query, const struct rte_mempool *mp)
-{
-	if (query->nb++ < RTE_TEL_MAX_ARRAY_ENTRIES)
-		rte_tel_data_add_array_string(query->d, mp->name);
-}
 
 static int
 list_pool(struct rmem_pool *pool, void *arg)
 {
 	/* Pools with other registrations are visited as registered mempools. */
 	if (rmem_mempool_nb_regs(pool->mp) == 0)
-		add_name(arg, pool->mp);
+		rmem_tel_names_add(arg, pool->mp->name);
 	return 0;
 }
 
@@ -48,23 +40,20 @@ list_mempool(struct rmem_mempool *reg, void *arg)
 	while (other != NULL && other->reg.mp != reg->mp)
 		other = other->next;
 	if (other == NULL)
-		add_name(arg, reg->mp);
+		rmem_tel_names_add(arg, reg->mp->name);
 	return 0;
 }
 
 static int
 list_pools(struct rte_tel_data *d)
 {
-	struct query query = {.d = rte_tel_data_alloc()};
+	struct rmem_tel_names names;
 
-	if (query.d == NULL)
+	if (rmem_tel_names_begin(&names) != 0)
 		return -ENOMEM;
-	rte_tel_data_start_array(query.d, RTE_TEL_STRING_VAL);
-	rmem_pool_visit(list_pool, &query);
-	rmem_mempool_visit(list_mempool, &query);
-	rte_tel_data_start_dict(d);
-	rmem_tel_uint(d, "count", query.nb);
-	return rte_tel_data_add_dict_container(d, "pools", query.d, 0);
+	rmem_pool_visit(list_pool, &names);
+	rmem_mempool_visit(list_mempool, &names);
+	return rmem_tel_names_end(&names, "pools", d);
 }
 
 /* Counts of the mempool; counting its objects visits all lcores. */
@@ -137,13 +126,10 @@ tell_mempool(struct rmem_mempool *reg, void *arg)
 }
 
 static int
-handle_pool(const char *cmd, const char *params, struct rte_tel_data *d)
+get_pool(const char *name, struct rte_tel_data *d)
 {
-	struct query query = {.name = params, .d = d};
+	struct query query = {.name = name, .d = d};
 
-	RTE_SET_USED(cmd);
-	if (params == NULL || *params == '\0')
-		return list_pools(d);
 	rmem_pool_visit(tell_pool, &query);
 	rmem_mempool_visit(tell_mempool, &query);
 	if (query.regs == NULL)
@@ -154,6 +140,12 @@ handle_pool(const char *cmd, const char *params, struct rte_tel_data *d)
 void
 rmem_pool_telemetry_init(void)
 {
-	rte_telemetry_register_cmd("/rmem/pool", handle_pool,
-			"Pools and registered mempools. Parameter: a name, for its numbers");
+	static const struct rmem_tel_cmd cmd = {
+			.cmd = "/rmem/pool",
+			.help = "Pools and registered mempools. Parameter: a name, for its numbers",
+			.list = list_pools,
+			.get = get_pool,
+	};
+
+	(void)rmem_telemetry_add(&cmd);
 }
