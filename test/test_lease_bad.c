@@ -68,6 +68,19 @@ TEST(lease_bad, bad_rights_are_refused)
 	return TEST_SUCCESS;
 }
 
+TEST(lease_bad, reserved_field_that_is_not_zero_is_refused)
+{
+	struct rmem_lease_req req = lx_req(0, 8, WRITE);
+
+	req.reserved = 1;
+	TEST_ERR(grant(&req), EINVAL);
+	req.reserved = UINT64_C(1) << 63;
+	TEST_ERR(grant(&req), EINVAL);
+	req.reserved = 0;
+	TEST_EQ(grant(&req), 1);
+	return TEST_SUCCESS;
+}
+
 TEST(lease_bad, mr_of_another_pd_is_refused)
 {
 	struct rmem_lease_req req = lx_req(0, 8, WRITE);
@@ -400,7 +413,9 @@ TEST(lease_bad, bad_configurations_are_refused)
 			FX_BAD(rmem_lease_conf, quarantine_us, UINT32_MAX, EINVAL),
 			FX_BAD(rmem_lease_conf, socket_id, 77, EINVAL),
 			FX_BAD(rmem_lease_conf, flags, 1, EINVAL),
-			FX_BAD(rmem_lease_conf, reserved, 1, EINVAL),
+			FX_BAD(rmem_lease_conf, pad, 1, EINVAL),
+			FX_BAD(rmem_lease_conf, reserved[0], 1, EINVAL),
+			FX_BAD(rmem_lease_conf, reserved[1], 1, EINVAL),
 	};
 	struct rmem_lease_ctx *ctx;
 

@@ -137,6 +137,9 @@ TEST(lease_desc, bad_numbers_are_not_packed)
 	TEST_ERR(rmem_lease_desc_pack(&desc, buf, SIZE), EINVAL);
 	desc.access = RMEM_ACCESS_LOCAL_WRITE;
 	TEST_ERR(rmem_lease_desc_pack(&desc, buf, SIZE), EINVAL);
+	desc = example;
+	desc.reserved[1] = 1;
+	TEST_ERR(rmem_lease_desc_pack(&desc, buf, SIZE), EINVAL);
 	return TEST_SUCCESS;
 }
 

@@ -38,7 +38,8 @@ check_conf(const struct rmem_lease_conf *conf)
 		what = "max_length is 0";
 	else if (conf->quarantine_us > LEASE_MAX_QUARANTINE_US)
 		what = "quarantine_us is above one hour";
-	else if (conf->flags != 0 || conf->reserved != 0)
+	else if (conf->flags != 0 || conf->pad != 0 || conf->reserved[0] != 0 ||
+			conf->reserved[1] != 0)
 		what = "flags or reserved is not 0";
 	if (what != NULL)
 		return LEASE_FAIL(EINVAL, "configuration: %s", what);

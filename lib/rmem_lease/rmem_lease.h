@@ -95,7 +95,7 @@ struct rmem_lease {
 	uint16_t pad;             /**< Zero. */
 };
 
-/** A buffer to lease. */
+/** A buffer to lease. The caller zeroes it first. */
 struct rmem_lease_req {
 	/**
 	 * MR of the buffer, of rmem_mr_reg() or a similar call in the PD of the QP.
@@ -110,6 +110,7 @@ struct rmem_lease_req {
 	uint32_t access;   /**< Bitwise OR of rights in RMEM_ACCESS_REMOTE, at least one. */
 	uint64_t deadline; /**< TSC (rte_rdtsc()) at which the lease expires; 0 for never. */
 	void *user;        /**< Value of the application, returned in rmem_lease::user. */
+	uint64_t reserved; /**< Zero. */
 };
 
 /** Configuration of a context. The caller zeroes it first. */
@@ -123,7 +124,8 @@ struct rmem_lease_conf {
 				 *   RMEM_LEASE_DEFAULT_QUARANTINE_US. */
 	int socket_id;          /**< NUMA socket of its memory, SOCKET_ID_ANY for any. */
 	uint32_t flags;         /**< No flag is defined: 0. */
-	uint32_t reserved;      /**< Zero. */
+	uint32_t pad;           /**< Zero. */
+	uint64_t reserved[2];   /**< Zero. */
 };
 
 /** Statistics of a context since its creation. */
@@ -229,10 +231,10 @@ int rmem_lease_ctx_destroy(struct rmem_lease_ctx *ctx);
  *
  * @return
  *   Number of leases granted, up to the first buffer refused. If that is the first one:
- *   - -EINVAL: NULL ctx or not a context, an MR that is NULL, not made by rmem_mr_reg(),
- *     not valid, over several ranges, of another PD or being deregistered, a buffer outside of it,
- *     or in the page at address 0 of a page list, a length out of range, no right, or an unknown
- *     one.
+ *   - -EINVAL: NULL ctx or not a context, a reserved field that is not zero, an MR that is NULL,
+ *     not of rmem_mr_reg() or a similar call, not valid, over several ranges, of another PD or
+ *     being deregistered, a buffer outside of it, or in the page at address 0 of a page list, a
+ *     length out of range, no right, or an unknown one.
  *   - -EPERM: the QP lacks the right for its peer, the MR lacks RMEM_ACCESS_MW_BIND for a
  *     window, or LOCAL_WRITE for a right to modify.
  *   - -EOPNOTSUPP: a window cannot be bound to an MR of RMEM_MR_FD.

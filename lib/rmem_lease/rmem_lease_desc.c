@@ -48,6 +48,8 @@ check_desc(const struct rmem_lease_desc *desc)
 		return RMEM_LEASE_DESC_PART_RANGE;
 	if (desc->access == 0 || (desc->access & ~RMEM_ACCESS_REMOTE) != 0)
 		return RMEM_LEASE_DESC_PART_ACCESS;
+	if (desc->reserved[0] != 0 || desc->reserved[1] != 0)
+		return RMEM_LEASE_DESC_PART_RESERVED;
 	return RMEM_LEASE_DESC_PART_NONE;
 }
 
@@ -74,6 +76,7 @@ rmem_lease_desc_get(const struct rmem_lease *lease, struct rmem_lease_desc *desc
 	desc->left_ns = left_ns;
 	desc->rkey = lease->rkey;
 	desc->access = lease->access;
+	memset(desc->reserved, 0, sizeof(desc->reserved));
 	return 0;
 }
 
@@ -150,6 +153,7 @@ unpack(const void *buf, size_t size, struct rmem_lease_desc *desc, uint32_t *par
 	found.left_ns = rte_be_to_cpu_64(packed.left_ns);
 	found.rkey = rte_be_to_cpu_32(packed.rkey);
 	found.access = rte_be_to_cpu_32(packed.access);
+	memset(found.reserved, 0, sizeof(found.reserved));
 	*part = check_desc(&found);
 	if (*part != RMEM_LEASE_DESC_PART_NONE)
 		return -EINVAL;

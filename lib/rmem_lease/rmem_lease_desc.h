@@ -44,8 +44,9 @@ struct rmem_lease_desc {
 	 * a lease. Count from the arrival, and subtract the transmission time.
 	 */
 	uint64_t left_ns;
-	uint32_t rkey;   /**< Key for the requests of the peer. */
-	uint32_t access; /**< Bitwise OR of rights in RMEM_ACCESS_REMOTE, at least one. */
+	uint32_t rkey;        /**< Key for the requests of the peer. */
+	uint32_t access;      /**< Bitwise OR of rights in RMEM_ACCESS_REMOTE, at least one. */
+	uint64_t reserved[2]; /**< Zero. */
 };
 
 /** Invalid part of a packed or sealed descriptor. */
@@ -100,7 +101,8 @@ int rmem_lease_desc_get(const struct rmem_lease *lease, struct rmem_lease_desc *
  *
  * @return
  *   RMEM_LEASE_DESC_SIZE, otherwise:
- *   - -EINVAL: NULL desc or buf, or a number in desc that is out of range.
+ *   - -EINVAL: NULL desc or buf, a number in desc that is out of range, or a reserved field
+ *     that is not zero.
  *   - -ENOSPC: buf is too small.
  */
 int rmem_lease_desc_pack(const struct rmem_lease_desc *desc, void *buf, size_t size);

@@ -32,7 +32,7 @@ check_req(const struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req)
 	uint32_t need = ctx->mr_needs;
 
 	if (unlikely(!check_range(ctx, req) || req->access == 0 ||
-			    (req->access & ~RMEM_ACCESS_REMOTE) != 0))
+			    ((req->access & ~RMEM_ACCESS_REMOTE) | req->reserved) != 0))
 		return -EINVAL;
 	if (req->access & LEASE_MODIFY)
 		need |= RMEM_ACCESS_LOCAL_WRITE; /* IBTA C10-74 */

@@ -23,6 +23,7 @@ enum reason {
 	REASON_OUTSIDE,
 	REASON_PAGE,
 	REASON_ACCESS,
+	REASON_RESERVED,
 	REASON_FD,
 	REASON_QP,
 	REASON_MW_BIND,
@@ -81,6 +82,10 @@ why_range(const struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req, ch
 		SAY("access 0x%x has no right, or others than 0x%x", req->access,
 				RMEM_ACCESS_REMOTE);
 		return REASON_ACCESS;
+	}
+	if (req->reserved != 0) {
+		SAY("a reserved field is not zero");
+		return REASON_RESERVED;
 	}
 	return REASON_RELEASED;
 }

@@ -192,7 +192,7 @@ do_create(struct rmem_pd *pd, const struct rmem_pktmbuf_pool_conf *conf,
 
 /* First part of create and check. */
 static int
-prepare(struct rmem_pd *pd, const struct rmem_pktmbuf_pool_conf *conf, const void *out,
+prepare(const struct rmem_pd *pd, const struct rmem_pktmbuf_pool_conf *conf, const void *out,
 		struct rmem_pool_conf *pool_conf, struct rmem_dev_info *info,
 		struct rmem_need *need)
 {
@@ -284,7 +284,7 @@ rmem_pktmbuf_pool_destroy(struct rmem_mempool *reg)
 }
 
 int
-rmem_pktmbuf_pool_check(struct rmem_pd *pd, const struct rmem_pktmbuf_pool_conf *conf,
+rmem_pktmbuf_pool_check(const struct rmem_pd *pd, const struct rmem_pktmbuf_pool_conf *conf,
 		struct rmem_pool_report *report)
 {
 	struct rmem_pool_conf pool_conf;

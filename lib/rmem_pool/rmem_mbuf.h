@@ -125,7 +125,7 @@ int rmem_pktmbuf_pool_destroy(struct rmem_mempool *reg);
  *   - -ENOMEM: too little memory is free.
  *   - -ENODEV: the device is being closed.
  */
-int rmem_pktmbuf_pool_check(struct rmem_pd *pd, const struct rmem_pktmbuf_pool_conf *conf,
+int rmem_pktmbuf_pool_check(const struct rmem_pd *pd, const struct rmem_pktmbuf_pool_conf *conf,
 		struct rmem_pool_report *report);
 
 /**

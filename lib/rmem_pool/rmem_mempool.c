@@ -331,7 +331,8 @@ rmem_mempool_unregister(struct rmem_mempool *reg)
 }
 
 int
-rmem_mempool_check(struct rte_mempool *mp, struct rmem_pd *pd, struct rmem_pool_report *report)
+rmem_mempool_check(
+		struct rte_mempool *mp, const struct rmem_pd *pd, struct rmem_pool_report *report)
 {
 	struct rmem_dev_info info;
 	struct rmem_ranges ranges;

@@ -159,7 +159,8 @@ int rmem_mempool_unregister(struct rmem_mempool *reg);
  *   - -ENOMEM: no memory to walk the objects.
  *   - -ENODEV: the device is being closed.
  */
-int rmem_mempool_check(struct rte_mempool *mp, struct rmem_pd *pd, struct rmem_pool_report *report);
+int rmem_mempool_check(
+		struct rte_mempool *mp, const struct rmem_pd *pd, struct rmem_pool_report *report);
 
 /**
  * Get the statistics of a registered mempool.

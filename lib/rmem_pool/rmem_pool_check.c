@@ -227,7 +227,7 @@ rmem_pool_need(const struct rmem_pool_conf *conf, const struct rmem_dev_info *in
 }
 
 int
-rmem_pool_check(struct rmem_pd *pd, const struct rmem_pool_conf *conf,
+rmem_pool_check(const struct rmem_pd *pd, const struct rmem_pool_conf *conf,
 		struct rmem_pool_report *report)
 {
 	struct rmem_dev_info info;

@@ -74,7 +74,7 @@ struct rmem_pool_report {
  *   - -ENOMEM: too little memory is free.
  *   - -ENODEV: the device is being closed.
  */
-int rmem_pool_check(struct rmem_pd *pd, const struct rmem_pool_conf *conf,
+int rmem_pool_check(const struct rmem_pd *pd, const struct rmem_pool_conf *conf,
 		struct rmem_pool_report *report);
 
 #ifdef __cplusplus
