@@ -9,6 +9,7 @@ import sys
 
 sys.dont_write_bytecode = True
 
+import api  # noqa: E402 (in this folder)
 import ctext  # noqa: E402 (in this folder)
 import glossary  # noqa: E402
 
@@ -519,7 +520,7 @@ RULES = (
     test_names_are_of_the_field,
     unused_parameter_is_marked_once,
     words_are_of_the_field,
-)
+) + api.RULES
 
 
 def main():
