@@ -3,8 +3,8 @@
  */
 
 /*
- * The lcore of a client: store its values, check that a lease is valid for its value and, once it
- * has ended, for nothing, and then GET values at full speed.
+ * The lcore of a client: it stores its values, checks that a lease is valid for its value and not
+ * after its end, and then GETs values at full speed.
  */
 
 #include <string.h>
@@ -14,12 +14,12 @@
 
 #include "client.h"
 
-/* A slow machine may let leases expire before they are used: so often it is tried again. */
+/* Maximum number of attempts: on a slow machine leases may expire before they are used. */
 #define MAX_TRIES 100
 /* Of the values that the run reads; the key of the checks has others. */
 #define VERSION 0
 
-/* After a failed call: 0 to try it again, with a new connection if one is lost; or the reason. */
+/* After a failed call: 0 to repeat it, with a new connection if one is lost; or the reason. */
 static int
 recover(struct kv_client *client, int ret)
 {
@@ -69,7 +69,7 @@ fetch(struct kv_client *client, const uint64_t *keys, uint32_t n)
 	return ret;
 }
 
-/* A release that is too late only costs the connection. */
+/* A release that is too late ends only the connection. */
 static int
 release(struct kv_client *client, uint32_t n)
 {
@@ -86,8 +86,8 @@ check_key(const struct kv_client *client)
 }
 
 /*
- * READ through a lease that ended: it must be refused as such, and fetch nothing. -EAGAIN if the
- * server did not answer, which decides nothing.
+ * READ through a lease that ended: it must be refused with REM_ACCESS_ERR, and fetch nothing.
+ * -EAGAIN if the server did not answer: no result.
  */
 static int
 check_refusal(struct kv_client *client, bool *is_ok)
@@ -158,7 +158,7 @@ unsealed_descriptor_is_refused(struct kv_client *client, bool *is_ok)
 	return RTE_MIN(ret, 0);
 }
 
-/* A PUT is answered when the leases of the value before it have ended. */
+/* A PUT is answered when the leases of the previous value have ended. */
 static int
 revoked_lease_is_refused(struct kv_client *client, bool *is_ok)
 {

@@ -50,7 +50,7 @@ check_wait(struct kv_client *client, bool is_sent, uint64_t *end)
 	return rte_rdtsc() < *end ? 0 : -EINTR;
 }
 
-/* Wait for a signaled request, and for so many answers. */
+/* Wait for a signaled request, and for the given number of answers. */
 static int
 wait_for(struct kv_client *client, bool is_sent, uint32_t nb_answers)
 {
@@ -236,8 +236,9 @@ client_read(struct kv_client *client, uint32_t n)
 }
 
 /*
- * SEND_WITH_INV saves the server an invalidation. It must not meet the server's own at the end of
- * the lease, which would cost the connection: in its second half a lease is left to expire.
+ * SEND_WITH_INV saves the server an invalidation. It must not cross the server's own at the end of
+ * the lease, which would break the connection: in the second half of its duration a lease is left
+ * to expire.
  */
 int
 client_release(struct kv_client *client, uint32_t n)

@@ -23,7 +23,7 @@ struct kv_client {
 	struct kv_answer *answers;  /* KV_BURST */
 	uint8_t *values;            /* KV_BURST: what READs fetch */
 	struct kv_request *put;     /* followed by a value */
-	uint32_t arrived[KV_BURST]; /* which answers, in order */
+	uint32_t arrived[KV_BURST]; /* indexes of the answers, in order of arrival */
 	struct rmem_lease_desc desc[KV_BURST];
 	uint64_t half_time[KV_BURST]; /* TSC when half of the lease is over */
 	struct rmem_lease_sealer *sealer;
@@ -39,13 +39,13 @@ int client_reconnect(struct kv_client *client);
 int client_put(struct kv_client *client, uint64_t key, uint32_t version, uint32_t *nb_revoked);
 /** Get leases of n values, into desc. */
 int client_get(struct kv_client *client, const uint64_t *keys, uint32_t n);
-/** READ the n values that desc names. */
+/** READ the n values of desc. */
 int client_read(struct kv_client *client, uint32_t n);
 /** Release n leases; those that end soon are left to expire. */
 int client_release(struct kv_client *client, uint32_t n);
 /** Whether value number i is that of a key and version. */
 bool client_has(const struct kv_client *client, uint32_t i, uint64_t key, uint32_t version);
-/** Take a descriptor out of an answer, whole and genuine. */
+/** Unpack a descriptor from an answer, and verify it. */
 int client_open_desc(const struct kv_client *client, const struct kv_answer *answer,
 		struct rmem_lease_desc *desc);
 

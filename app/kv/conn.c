@@ -3,7 +3,7 @@
  */
 
 /*
- * QPs, and the client's calls for a connection. In one process the client connects both QPs; to
+ * QPs, and the connection calls of the client. In one process the client connects both QPs; to
  * another process it connects with rmem_cm (conn_cm.c).
  */
 

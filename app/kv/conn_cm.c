@@ -127,7 +127,7 @@ make_conf(struct rmem_qp *qp, const struct hello *hello, uint32_t timeout_ms)
 			.data_size = sizeof(*hello),
 			.timeout_ms = timeout_ms,
 			.timeout = 16,  /* 0.27 s, for hosts that are busy */
-			.retry_cnt = 6, /* rdma_rxe takes 7 for no end */
+			.retry_cnt = 6, /* rdma_rxe treats 7 as unlimited */
 			.rnr_retry = 7,
 			.min_rnr_timer = 12, /* 0.64 ms */
 	};
@@ -140,14 +140,14 @@ set_qps(struct kv_conn *conn, uint32_t server_qp, uint32_t client_qp)
 	conn->qps.client_qp = rte_cpu_to_be_32(client_qp);
 }
 
-/* No server, not yet, or none with a QP to offer. */
+/* Whether the server is not running yet, or has no QP to offer. */
 static bool
 is_temporary(int ret)
 {
 	return ret == -ECONNREFUSED || ret == -ETIMEDOUT || ret == -EHOSTUNREACH;
 }
 
-/* Connect within the time; a server that was restarted needs some. */
+/* Connect within the time limit; a restarted server needs some time. */
 static int
 connect_in_time(const struct kv_conf *conf, struct kv_conn *conn, const struct rmem_cm_conf *cm,
 		struct rmem_cm_peer *peer)
@@ -192,7 +192,7 @@ kv_cm_connect(const struct kv_conf *conf, struct kv_conn *conn, struct rmem_qp *
 	return 0;
 }
 
-/* Called in a loop: asks rmem_cm at times. */
+/* Called in a loop; checks the connection periodically. */
 bool
 kv_cm_is_up(struct kv_conn *conn)
 {
@@ -237,7 +237,7 @@ accept_client(struct kv_listener *listener, struct kv_conn *conn)
 	return 0;
 }
 
-/* End what either side has ended. */
+/* Close connections that either side has ended. */
 static void
 watch(struct kv_conn *conn)
 {

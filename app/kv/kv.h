@@ -107,7 +107,7 @@ kv_conn_state(const struct kv_conn *conn)
 	return __atomic_load_n(&conn->state, __ATOMIC_ACQUIRE);
 }
 
-/** Change the state; no effect if it is another than from. */
+/** Change the state; no effect if it is not from. */
 static inline void
 kv_conn_move(struct kv_conn *conn, int from, int to)
 {
@@ -126,7 +126,9 @@ struct kv_client;
 struct kv_server;
 
 /* conn.c */
-/** Create a QP, and a CQ for all that it does. On failure what was made stays for destroy. */
+/**
+ * Create a QP, and a CQ for both of its queues. On failure destroy releases the created objects.
+ */
 int kv_qp_create(struct rmem_pd *pd, uint32_t access, struct rmem_cq **cq, struct rmem_qp **qp);
 /** Destroy both, and set them to NULL. */
 void kv_qp_destroy(struct rmem_cq **cq, struct rmem_qp **qp);
@@ -134,9 +136,9 @@ void kv_qp_destroy(struct rmem_cq **cq, struct rmem_qp **qp);
 int kv_conn_connect(const struct kv_conf *conf, struct kv_conn *conn, struct rmem_qp *qp);
 /** Client: whether the server is still there. */
 bool kv_conn_is_up(const struct kv_conf *conf, struct kv_conn *conn);
-/** Client: the connection is of no use any more. */
+/** Client: report that the connection is lost. */
 void kv_conn_lose(const struct kv_conf *conf, struct kv_conn *conn);
-/** Client: it connects no more. */
+/** Client: close the connection; it does not connect again. */
 void kv_conn_close(const struct kv_conf *conf, struct kv_conn *conn);
 
 /* conn_cm.c, or conn_none.c without librdmacm; all report errors */
@@ -146,7 +148,7 @@ void kv_cm_close(struct kv_conn *conn);
 /** Accept clients for the connections, in a thread, until Ctrl-C. */
 int kv_listen(const struct kv_conf *conf, struct kv_conn *conns, uint32_t nb_conns,
 		struct kv_listener **listener);
-/** Wait for the thread, and release it: 0, or the -errno that it ended with. */
+/** Wait for the thread, and release it: 0, or the -errno of the thread. */
 int kv_unlisten(struct kv_listener *listener);
 
 /* server.c */
@@ -154,7 +156,7 @@ int kv_server_open(const struct kv_conf *conf, struct rmem_dev *dev, struct kv_c
 		uint32_t nb_conns, struct kv_server **server);
 /** Serve until all connections are closed. */
 void kv_server_run(struct kv_server *server);
-/** Print the counts if it has run, and release all; 0, or -errno of what is still in use. */
+/** Print the counts if it has run, and release all objects; 0, or -errno if one is in use. */
 int kv_server_close(struct kv_server *server);
 
 /* client.c */

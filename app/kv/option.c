@@ -114,7 +114,7 @@ set_backend(struct kv_conf *conf, const char *text)
 	return -EINVAL;
 }
 
-/* The key is in a file: a command line is for all to read. */
+/* The key is in a file, since all users can read a command line. */
 static int
 set_seal(struct kv_conf *conf, const char *name)
 {

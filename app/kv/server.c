@@ -3,16 +3,16 @@
  */
 
 /*
- * The server, of one lcore: a hash of values, each in the buffer of the pool that its PUT was
- * received into, and the leases of them. A value that was replaced keeps its buffer until the last
- * of its leases has ended; then its PUT is answered and the buffer is used again.
+ * The server, on one lcore: a hash of values, each in the buffer of the pool that received its PUT,
+ * and their leases. A value that was replaced keeps its buffer until the last of its leases has
+ * ended; then its PUT is answered and the buffer is used again.
  */
 
 #include <rte_cycles.h>
 
 #include "server.h"
 
-/* Keys for each lease: some rest (doc/lease.md). */
+/* Keys for each lease; some are quarantined (doc/lease.md). */
 #define KEYS_PER_LEASE 4
 
 /* The connection is lost: the client must connect again. */
@@ -216,16 +216,16 @@ take_request(struct peer *peer, const struct rmem_wc *wc)
 	uint32_t length = wc->byte_len - (uint32_t)sizeof(*request);
 
 	if (wc->byte_len < sizeof(*request))
-		drop(peer); /* no client of ours */
+		drop(peer); /* not a client of this program */
 	else if (request->op == RTE_BE32(KV_GET))
 		get(peer, request);
 	else if (request->op == RTE_BE32(KV_PUT) && length != 0)
 		put(peer, (uint32_t)wc->wr_id, length);
-	else if (request->op != RTE_BE32(KV_DONE)) /* the context saw which key that ended */
+	else if (request->op != RTE_BE32(KV_DONE)) /* the context detects the end of the lease */
 		add_answer(peer, request->tag, EINVAL);
 }
 
-/* Leases have ended, whatever ended them: how many. */
+/* Reclaim leases that have ended, for any reason; returns their number. */
 static int
 reclaim(struct peer *peer)
 {

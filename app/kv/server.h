@@ -17,7 +17,7 @@
 
 /* A lease of a value. */
 struct grant {
-	LIST_ENTRY(grant) entry; /* of the value, or of those not in use */
+	LIST_ENTRY(grant) entry; /* in the list of the value, or of unused grants */
 	struct rmem_lease *lease;
 	struct item *item;
 	struct peer *peer;
@@ -30,7 +30,7 @@ LIST_HEAD(grants, grant);
 struct item {
 	struct grants grants;
 	struct peer *putter; /* client that replaced it, or NULL */
-	uint32_t put_conn;   /* on which connection, and by which request */
+	uint32_t put_conn;   /* connection and request of that PUT */
 	rte_be32_t put_tag;
 	uint32_t nb_revoked;
 	uint32_t length; /* bytes of the value */
@@ -44,7 +44,7 @@ struct peer {
 	struct rmem_cq *cq;
 	struct rmem_qp *qp;
 	struct rmem_lease_ctx *ctx; /* NULL: there is no QP */
-	uint32_t nb_conns;          /* that there have been */
+	uint32_t nb_conns;          /* number of connections so far */
 	uint32_t nb_gets, nb_answers;
 	struct rmem_lease_req gets[KV_BURST]; /* to grant */
 	struct kv_answer answers[KV_BURST];   /* to post */

@@ -10,7 +10,7 @@
 
 #include "server.h"
 
-/* A PUT takes one more buffer while leases of the value before it last. */
+/* A PUT takes one more buffer until the leases of the previous value have ended. */
 #define BUFS_PER_PEER (2 * KV_RECVS)
 
 static int
@@ -32,7 +32,7 @@ open_store(struct kv_server *server)
 			.nb_bufs = nb_items + BUFS_PER_PEER * server->nb_peers,
 			.buf_size = (uint32_t)(sizeof(struct item) + server->conf->value_size),
 			.cache_size = KV_BURST,
-			/* No right for peers: leases have those. */
+			/* No remote rights: leases grant them. */
 			.access = RMEM_ACCESS_LOCAL_WRITE,
 			.socket_id = SOCKET_ID_ANY,
 	};

@@ -18,7 +18,7 @@
 enum kv_op {
 	KV_GET = 1,  /**< A lease of the value of a key. */
 	KV_PUT = 2,  /**< A new value for a key; it follows the request. */
-	KV_DONE = 3, /**< Nothing, no answer: SEND_WITH_INV ends the lease whose rkey it names. */
+	KV_DONE = 3, /**< No answer: SEND_WITH_INV ends the lease of its rkey. */
 };
 
 struct kv_request {

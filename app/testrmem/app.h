@@ -2,9 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/*
- * The program's state, and the commands on it. All of it is the main lcore's.
- */
+/* State and commands of the program, used by the main lcore only. */
 
 #ifndef APP_H
 #define APP_H
@@ -23,9 +21,9 @@ struct app {
 	FILE *json;            /**< NULL without --json. */
 	bool is_running;
 	bool is_start_wanted;
-	bool is_wait_wanted; /**< No command before the run has ended. */
+	bool is_wait_wanted; /**< Hold commands until the run has ended. */
 	bool is_quit_wanted;
-	int exit_code; /**< What the commands made it, runs apart. */
+	int exit_code; /**< Result of the commands, without the runs. */
 };
 
 /* prompt.c */
@@ -43,7 +41,7 @@ void prompt_serve(struct prompt *prompt, int wait_ms);
 /* show.c */
 /** Topics of the command show: name number i, or NULL after the last one. */
 const char *show_name(int i);
-/** Show it; false when there is no such thing. */
+/** Show a topic; false if there is no such topic. */
 bool show(struct app *app, const char *name);
 
 #endif /* APP_H */

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Errors, memory, signals and patterns: what all files use, and which uses none of them. */
+/* Errors, memory, signals and patterns, used by all files. Calls no other file. */
 
 #include <inttypes.h>
 #include <signal.h>
@@ -18,7 +18,7 @@
 
 static volatile sig_atomic_t is_interrupted;
 
-/* In one piece: other lcores and the log write too. */
+/* With one write, since other lcores and the log write too. */
 static void
 print_error(const char *line)
 {

@@ -27,11 +27,11 @@ failed(struct copy_file *file, const char *what, const char *path)
 	return -error;
 }
 
-/* Feed a file that must have file->length bytes to a digest. */
+/* Add a file, which must have file->length bytes, to a digest. */
 static int
 digest_fd(struct copy_file *file, int fd, const char *path, EVP_MD_CTX *ctx)
 {
-	/* One byte more shows that there is more; a device may have no end. */
+	/* One more byte detects a longer file; a device may have no end. */
 	uint64_t max = file->length + 1;
 	uint8_t *block = malloc(SUM_BLOCK);
 	uint64_t offset = 0;
@@ -121,7 +121,7 @@ open_temp(struct copy_file *file, bool has_mode, mode_t mode)
 	}
 	file->out_fd = open(file->temp_path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 	if (file->out_fd < 0) {
-		/* Another's, if it is there. */
+		/* A temporary file of another process, if it exists. */
 		int error = errno;
 
 		file->temp_path[0] = '\0';
@@ -133,7 +133,7 @@ open_temp(struct copy_file *file, bool has_mode, mode_t mode)
 	return 0;
 }
 
-/* An output that exists: refuse what can't be, resolve links. */
+/* Check an existing output, and resolve links. */
 static int
 check_old_output(struct copy_file *file, const struct stat *old)
 {
@@ -162,7 +162,7 @@ open_output(struct copy_file *file)
 			return ret;
 		if (S_ISREG(old.st_mode))
 			return open_temp(file, true, old.st_mode);
-		/* A device is no place to put a file at. */
+		/* A device cannot be replaced by a file: write to it. */
 		file->out_fd = open(file->output, O_RDWR | O_CLOEXEC | O_NONBLOCK);
 		return file->out_fd < 0 ? failed(file, "write", file->output) : 0;
 	}
@@ -236,7 +236,7 @@ copy_file_write(struct copy_file *file, const void *data, size_t length, uint64_
 	return 0;
 }
 
-/* The input must still be there and as long as at first. */
+/* Check that the input still exists with its initial length. */
 static int
 check_input(struct copy_file *file)
 {

@@ -29,7 +29,7 @@ struct copy_file {
 	int in_fd;
 	int out_fd;
 	char final_path[PATH_MAX]; /**< Of the output, symbolic links resolved. */
-	char temp_path[PATH_MAX];  /**< Where it is written; "" when it is in place. */
+	char temp_path[PATH_MAX];  /**< Temporary path; "" if the output is written directly. */
 	struct stat in_stat;
 	uint64_t length; /**< Of the input. */
 	uint8_t in_sum[COPY_SUM_SIZE];
@@ -42,11 +42,11 @@ int copy_file_open(struct copy_file *file, const char *input, const char *output
 int copy_file_read(struct copy_file *file, void *data, size_t length, uint64_t offset);
 /** Write exactly length bytes of the output. */
 int copy_file_write(struct copy_file *file, const void *data, size_t length, uint64_t offset);
-/** Bring the output to the disk and compute its sum; check that the input is as it was. */
+/** Sync the output to disk and compute its sum; check that the input has not changed. */
 int copy_file_sync(struct copy_file *file);
-/** Put the output in its place. */
+/** Rename the output to its final path. */
 int copy_file_commit(struct copy_file *file);
-/** Close both; an output that was not put in its place is removed. */
+/** Close both; an output that was not committed is removed. */
 void copy_file_close(struct copy_file *file);
 
 #endif /* COPY_FILE_H */

@@ -31,7 +31,7 @@ struct testrmem_cycle {
 	uint32_t nb_trains;
 	uint32_t nb_active; /* Not idle. */
 	uint64_t started;   /* Operations. */
-	bool is_checking;   /* Compare the train that arrives. */
+	bool is_checking;   /* Compare the next train that arrives. */
 	struct rmem_sge *dst;
 	struct testrmem_grant *grants;
 	struct rmem_send_wr *wr;
@@ -62,7 +62,7 @@ alloc_grants(struct testrmem_pair *pair, struct testrmem_cycle *cycle)
 	return ret;
 }
 
-/* Cut the arrays of the cycle into trains. */
+/* Divide the arrays of the cycle into trains. */
 static void
 init_trains(struct testrmem_pair *pair, struct testrmem_cycle *cycle)
 {
@@ -197,7 +197,7 @@ post_stage(struct testrmem_pair *pair, struct cycle_train *train, enum stage sta
 	return 0;
 }
 
-/* Take buffers from the pool and open them. */
+/* Take buffers from the pool and grant access to them. */
 static int
 start_train(struct testrmem_pair *pair, struct cycle_train *train)
 {
@@ -251,7 +251,7 @@ compare_train(struct testrmem_pair *pair, const struct cycle_train *train)
 	return 0;
 }
 
-/* The keys are revoked: count the buffers and give them back. */
+/* Count the buffers and put them back, after their keys were revoked. */
 static int
 end_train(struct testrmem_pair *pair, struct cycle_train *train)
 {

@@ -5,13 +5,13 @@
 /*
  * The life of a buffer that is granted to a peer, for modes fastreg, mw, umr and copy.
  *
- * A buffer is taken from the pool; its owner, QP b, posts the request that opens it (grant.h);
- * the peer, QP a, WRITEs through the new rkey; the owner posts LOCAL_INV; and only when that
- * completed, the buffer is put back.
- * A burst of buffers is processed together, as a train: each step is one post whose last
- * request is signaled. A pair has depth / burst trains, so that all steps go on at a time.
+ * A buffer is taken from the pool. Its owner, QP b, posts the request that grants access (grant.h).
+ * The peer, QP a, WRITEs through the new rkey. The owner posts LOCAL_INV. When that has completed,
+ * the buffer is put back. A burst of buffers is processed together, as a train: each step is one
+ * post whose last request is signaled. A pair has depth / burst trains, so that all steps run
+ * concurrently.
  *
- * The new rkey is used when the request completed, for the WRITE is on another QP.
+ * The new rkey is used after the request has completed, since the WRITE is on another QP.
  */
 
 #ifndef CYCLE_H
@@ -24,9 +24,9 @@ struct cycle_train {
 	uint32_t index;
 	uint32_t stage;
 	uint32_t nb;          /**< Buffers in it. */
-	uint32_t nb_written;  /**< Of them, by the peer. */
-	uint64_t offset;      /**< Of the first one's block in the file (copy). */
-	struct rmem_sge *src; /**< What the peer writes; the length may be shortened. */
+	uint32_t nb_written;  /**< Buffers that the peer has written. */
+	uint64_t offset;      /**< File offset of the first block (copy). */
+	struct rmem_sge *src; /**< Sources of the WRITEs; the length may be shortened. */
 	struct rmem_sge *dst; /**< The buffers. */
 	struct testrmem_grant *grant;
 	struct rmem_send_wr *bind;
@@ -37,11 +37,14 @@ struct cycle_train {
 /** Operations of an engine on a train. */
 struct cycle_ops {
 	/**
-	 * Choose at most nb blocks and make train->src name them: how many, or -errno. 0: there
-	 * are no more.
+	 * Select at most nb blocks in train->src; returns their number, 0 if there are no more, or
+	 * -errno.
 	 */
 	int (*fill)(struct testrmem_pair *pair, struct cycle_train *train, uint32_t nb);
-	/** The blocks are in train->dst, and revoked. 0 or -errno. NULL for nothing to do. */
+	/**
+	 * Process the blocks in train->dst, whose keys are revoked. 0 or -errno. NULL: nothing to
+	 * do.
+	 */
 	int (*arrived)(struct testrmem_pair *pair, struct cycle_train *train);
 	/**
 	 * The peer on another host has access to the buffers, and must WRITE: notify it. 0 or
@@ -50,9 +53,9 @@ struct cycle_ops {
 	int (*announce)(struct testrmem_pair *pair, struct cycle_train *train);
 	/** The message was sent, or the peer reports its WRITEs: cycle_written(). 0 or -errno. */
 	int (*received)(struct testrmem_pair *pair, const struct rmem_wc *wc);
-	/** Whether nothing may be bound now; NULL for never. */
+	/** Whether bindings must wait; NULL: never. */
 	bool (*is_held)(const struct testrmem_pair *pair);
-	bool is_checked; /**< Compare all that arrives. */
+	bool is_checked; /**< Compare all buffers that arrive. */
 };
 
 int cycle_setup(struct testrmem_pair *pair, const struct cycle_ops *ops);
@@ -65,8 +68,8 @@ void cycle_teardown(struct testrmem_pair *pair);
 /** The peer wrote to the first nb buffers of a train: 0 or -errno with a message. */
 int cycle_written(struct testrmem_pair *pair, uint32_t index, uint32_t nb);
 /**
- * On QPs of its own: grant a buffer, write to it, revoke the key, write again. 1 when
- * that was refused with REM_ACCESS_ERR, 0 when it was not, -errno when it couldn't be tried.
+ * On separate QPs: grant a buffer, write to it, revoke the key, write again. 1 if that was refused
+ * with REM_ACCESS_ERR, 0 if not, -errno if the test failed.
  */
 int cycle_try_revoked(struct testrmem_session *session);
 

@@ -3,11 +3,11 @@
  */
 
 /*
- * Devices, and what a session has on each: a PD, a pool and target MRs.
+ * Devices, and the objects of a session on each: a PD, a pool and target MRs.
  *
- * Targets are blocks of an area that is cut into MRs of equal length. Block number b lies in MR
- * b modulo their number; the pairs of the device own the blocks in turn. So each pair has
- * targets in as many MRs as can be, and no other pair's.
+ * Targets are blocks of an area that is divided into MRs of equal length. Block number b is in MR b
+ * modulo their number; the pairs of the device own the blocks in turn. So each pair has its own
+ * targets, in as many MRs as possible.
  */
 
 #include <errno.h>
@@ -21,7 +21,7 @@
 #include "grant.h"
 #include "remote.h"
 
-/* Buffers of an lcore's cache; large ones are not cached, too many would be idle. */
+/* Largest buffers that are cached by lcores; of larger ones too many would be idle. */
 #define MAX_CACHED_SIZE (UINT64_C(64) * 1024)
 
 static int
@@ -125,7 +125,7 @@ testrmem_stat_close(struct testrmem_session *session)
 	session->priv = NULL;
 }
 
-/* One limit of a device against what the run needs. */
+/* A limit of a device, and the number that the run needs. */
 struct need {
 	const char *what;
 	uint64_t need;
@@ -309,7 +309,7 @@ mr_length(const struct testrmem_dev *dev, const struct testrmem_conf *conf)
 	return (nb_blocks + conf->mrs - 1) / conf->mrs * block_stride(conf);
 }
 
-/* Zeroed; on demand, of pages that are not there yet. */
+/* Allocate the area: zeroed, or without pages for on-demand targets. */
 static bool
 alloc_area(struct testrmem_dev *dev, size_t length, bool is_on_demand)
 {

@@ -4,8 +4,8 @@
 
 /*
  * Mode atomic: FETCH_AND_ADD of one to counters among the targets; in the end their sum is the
- * number of operations. A COMPARE_AND_SWAP is tried at last. Of two hosts the listening one has the
- * counters and adds them up; the connecting one swaps the first one and restores it.
+ * number of operations. Finally a COMPARE_AND_SWAP is tested. Of two hosts the listening one has
+ * the counters and adds them up; the connecting one swaps the first one and restores it.
  */
 
 #include <inttypes.h>
@@ -119,7 +119,10 @@ listener_verify(struct testrmem_pair *pair)
 	return ret != 0 ? ret : check_sum(pair);
 }
 
-/* One request to the first counter of the other host: what it held, or -errno with a message. */
+/*
+ * Execute a request to the first counter of the other host; returns the previous value, or -errno
+ * with a message.
+ */
 static int
 execute(struct testrmem_pair *pair, uint8_t opcode, uint64_t compare_add, uint64_t swap,
 		uint64_t *old)

@@ -3,9 +3,9 @@
  */
 
 /*
- * Modes fastreg, mw and umr: buffers of the pool are opened to the peer one by one, by REG_MR, by
- * BIND_MW of a window of type 2, or by UMR, written to, and closed by LOCAL_INV before they go
- * back (cycle.h). One operation is one such cycle.
+ * Modes fastreg, mw and umr: the peer gets access to single buffers of the pool, with REG_MR,
+ * BIND_MW of a type 2 window, or UMR, writes to them, and LOCAL_INV revokes it before the buffers
+ * are put back (cycle.h). One operation is one such cycle.
  */
 
 #include <errno.h>
@@ -20,7 +20,7 @@ grant_fill(struct testrmem_pair *pair, struct cycle_train *train, uint32_t nb)
 {
 	RTE_SET_USED(pair);
 	RTE_SET_USED(train);
-	/* The sources are as the ring was filled. */
+	/* The sources are the buffers of the ring. */
 	return (int)nb;
 }
 

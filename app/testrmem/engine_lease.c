@@ -25,7 +25,7 @@
 
 #define POLL_BURST    32
 #define TRIAL_SECONDS 10
-/* Keys for each buffer in flight: some rest. */
+/* Keys for each buffer in flight; some are quarantined. */
 #define KEYS_PER_BUF  4
 #define QUARANTINE_US 1000
 
@@ -66,7 +66,7 @@ alloc_none(const struct testrmem_pair *pair, struct testrmem_grant *grant)
 	return 0;
 }
 
-/* The context has its own keys: this only reports their number. */
+/* The context has its own keys; this is only for their number. */
 static const struct testrmem_grant_kind lease_kind = {
 		.name = "lease",
 		.request = "GRANT",
@@ -134,7 +134,7 @@ lease_setup(struct testrmem_pair *pair)
 	return open_ctx(pair, &leases->ctx);
 }
 
-/* Whatever is out ends with the reset of its QP. */
+/* The reset of the QP ends all leases. */
 static void
 close_ctx(struct testrmem_pair *pair, struct rmem_lease_ctx *ctx)
 {
@@ -183,7 +183,7 @@ lease_teardown(struct testrmem_pair *pair)
 	testrmem_pair_ring_free(pair);
 }
 
-/* Lease the buffers of a train; those that can't be now go back. */
+/* Lease the buffers of a train; put back those that cannot be leased now. */
 static int
 grant_train(struct testrmem_pair *pair, struct lease_train *train, uint32_t nb)
 {
@@ -230,7 +230,7 @@ start_train(struct testrmem_pair *pair, struct lease_train *train)
 	return ret != 0 ? ret : grant_train(pair, train, nb);
 }
 
-/* The leases are open for any QP: the peer writes. */
+/* All leases of a train are granted: the peer writes. */
 static int
 write_train(struct testrmem_pair *pair, struct lease_train *train)
 {
@@ -359,13 +359,13 @@ lease_verify(struct testrmem_pair *pair)
 
 	leases->is_checking = true;
 	pair->ops_limit = UINT64_MAX;
-	/* Keys may rest yet. */
+	/* Keys may still be quarantined. */
 	while (ret == 0 && leases->nb_active == 0 && rte_rdtsc() < deadline)
 		ret = start_train(pair, &leases->trains[0]);
 	return ret != 0 ? ret : testrmem_pair_drain(pair);
 }
 
-/* A lease of a buffer of its own, and the peer's WRITEs to it. */
+/* A lease of a separate buffer, and the WRITEs of the peer to it. */
 struct trial {
 	struct testrmem_pair pair;
 	struct rmem_lease_ctx *ctx;
@@ -398,7 +398,7 @@ grant_trial(struct trial *trial, uint64_t deadline)
 	return deadline == 0 ? rmem_lease_revoke(trial->ctx, &lease, 1) : 0;
 }
 
-/* Until the lease has ended, then write: the status of that, or -errno. */
+/* Wait until the lease has ended, then write: the status of the WRITE, or -errno. */
 static int
 write_after_end(struct trial *trial)
 {
@@ -424,7 +424,7 @@ write_after_end(struct trial *trial)
 	return testrmem_pair_refused(&trial->pair, "WRITE after the end of a lease", ret);
 }
 
-/* On QPs of its own, since a refusal ends them: 1 when it was refused, 0 when not, or -errno. */
+/* On separate QPs, since a refusal moves them to ERR: 1 if refused, 0 if not, or -errno. */
 static int
 try_ended(struct testrmem_session *session, bool is_expired)
 {

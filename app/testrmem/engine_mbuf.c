@@ -3,16 +3,15 @@
  */
 
 /*
- * Mode mbuf: what testpmd does in its mode io. Two QPs are forwarded between: a packet that one
- * receives is sent by the other, the same mbufs and untouched. The QPs that they are connected to
- * send packets and take them:
+ * Mode mbuf: the equivalent of testpmd's mode io. Packets are forwarded between two QPs: one sends
+ * the mbufs that the other received, unmodified. The QPs that they are connected to send and
+ * receive the packets:
  *
- *	end 0 == forwarder 0 <-> forwarder 1 == end 1
+ *  end 0 == forwarder 0 <-> forwarder 1 == end 1
  *
- * Flow number f passes from end f through forwarders f and !f to end !f. At most depth packets
- * of it are in flight, and each port has as many receives posted beyond those taken: the receiver
- * is always ready. A forwarder takes no more packets than its other side can send, so that none
- * is dropped.
+ * Flow number f passes from end f through forwarders f and !f to end !f. At most depth packets of
+ * it are in flight, and each port has as many receives posted: the receiver is always ready. A
+ * forwarder receives no more packets than its other side can send, so that none is dropped.
  *
  * A packet begins with a tag, its number in its flow; packets to be compared in full are
  * a pattern of that number.
@@ -27,7 +26,7 @@
 #include "mbuf_port.h"
 
 #define NB_FLOWS 2
-/* Of so many packets one is no chain, when the others are. */
+/* One of this many packets is not a chain. */
 #define CHAIN_PERIOD 4
 
 struct mbuf_flow {
@@ -45,7 +44,7 @@ struct mbuf_pair {
 	bool is_checking;       /* Compare packets in full. */
 };
 
-/* Bytes of a packet: all when they fit an mbuf. */
+/* Bytes of a packet, all of them if they fit an mbuf. */
 static uint32_t
 length_of(const struct testrmem_pair *pair, uint64_t number)
 {
@@ -222,7 +221,7 @@ check_packet(struct testrmem_pair *pair, uint32_t f, const struct rte_mbuf *m)
 	return -EIO;
 }
 
-/* Take the packets of flow f at its other end. */
+/* Receive the packets of flow f at its other end. */
 static int
 sink(struct testrmem_pair *pair, uint32_t f)
 {
@@ -334,7 +333,7 @@ mbuf_verify(struct testrmem_pair *pair)
 	return ret != 0 ? ret : check_counts(pair);
 }
 
-/* Take the posted receives back: every mbuf must be in its pool then. */
+/* Reclaim the posted receives: every mbuf must be in its pool then. */
 static int
 check_pool(struct testrmem_session *session, const struct testrmem_dev *dev)
 {

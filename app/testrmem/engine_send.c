@@ -4,10 +4,10 @@
 
 /*
  * Modes send and inline: SEND from buffers of the pool into receives of the peer, which are posted
- * again in bursts. No more is sent than receives are posted, so that the receiver is always ready.
- * In mode inline the bytes are copied into the request, and the device may bring them in the
- * completion. Of two hosts the connecting one sends and is made to wait where no receive is
- * posted (RNR); the listening one has a ring of the same bytes to compare with.
+ * again in bursts. The number of SENDs never exceeds the posted receives, so that the receiver is
+ * always ready. In mode inline the bytes are copied into the request, and the device may deliver
+ * them in the completion. Of two hosts the connecting one sends, and waits (RNR) if no receive is
+ * posted; the listening one compares with a ring of the same bytes.
  */
 
 #include <errno.h>
@@ -190,7 +190,7 @@ inline_open(struct testrmem_session *session)
 	return testrmem_stat_open(session, offsetof(struct rmem_dev_stats, inline_recvs));
 }
 
-/* Have all requests copy their bytes, after a setup that returned ret; returns that. */
+/* Set the inline flag of all requests, after a setup that returned ret; returns ret. */
 static int
 set_inline(struct testrmem_pair *pair, int ret)
 {

@@ -4,7 +4,7 @@
 
 /*
  * Modes write and odp: RDMA WRITE from buffers of the pool to the targets. In mode odp the targets
- * are registered on demand, and their pages come with the first WRITEs.
+ * are registered on demand, and the first WRITEs fault their pages in.
  */
 
 #include <errno.h>

@@ -10,7 +10,7 @@
 
 #include "grant.h"
 
-/* Parts of a buffer that an indirect key is made of. */
+/* Parts of a buffer below an indirect key. */
 #define NB_PARTS 4u
 
 static int
@@ -20,7 +20,7 @@ tell_none(const struct testrmem_pair *pair, const char *what, int ret)
 	return ret;
 }
 
-/* The largest page that the device takes and the pool's memory is made of. */
+/* The largest page size supported by the device and by the memory of the pool. */
 static int
 choose_page_size(const struct testrmem_pair *pair, uint8_t *log2_page_size)
 {
@@ -154,7 +154,7 @@ alloc_umr(const struct testrmem_pair *pair, struct testrmem_grant *grant)
 	return ret != 0 ? tell_none(pair, "indirect key", ret) : 0;
 }
 
-/* The parts in turn; the last one is what is left, and a buffer of few bytes has fewer. */
+/* Fill in the parts; the last one is the remainder, and a small buffer has fewer. */
 static void
 fill_umr(const struct testrmem_pair *pair, struct testrmem_grant *grant, const struct rmem_sge *buf,
 		struct rmem_send_wr *wr)

@@ -3,8 +3,8 @@
  */
 
 /*
- * Grants: what opens one buffer of the pool to a peer's WRITEs by a request, and is closed by a
- * LOCAL_INV of its rkey. There are as many kinds as there are requests that bind.
+ * Grants: temporary access of a peer to one buffer of the pool, by a request that binds a key; a
+ * LOCAL_INV of the rkey ends it. There is a kind for each request that binds.
  */
 
 #ifndef GRANT_H
@@ -12,7 +12,7 @@
 
 #include "testrmem.h"
 
-/** The means to open one buffer; zeroed until alloc. */
+/** Objects of a grant; zeroed until alloc. */
 struct testrmem_grant {
 	struct rmem_mr *mr; /**< Fast-register or indirect MR. */
 	struct rmem_mw *mw; /**< Window of type 2. */
@@ -21,16 +21,18 @@ struct testrmem_grant {
 	uint8_t log2_page_size; /**< Of the page list. */
 };
 
-/** A kind of them. */
+/** A kind of grants. */
 struct testrmem_grant_kind {
-	const char *name;     /**< Of what is allocated. */
-	const char *request;  /**< That binds it, and what it is called in tables. */
+	const char *name;     /**< Name of the object. */
+	const char *request;  /**< Name of the request that binds it, in tables. */
 	uint64_t capa;        /**< RMEM_DEV_CAPA_* that it needs. */
 	uint32_t pool_access; /**< Bits that the pool's MRs need for it. */
 	bool is_window;       /**< Counts against max_mw, not against max_mr. */
-	/** For buffers of the pair's size. Reports errors; created objects are left to free. */
+	/**
+	 * Allocate for buffers of the pair's size. Reports errors; free releases created objects.
+	 */
 	int (*alloc)(const struct testrmem_pair *pair, struct testrmem_grant *grant);
-	/** Make the request that opens a buffer, all of the SGE, to the peer's WRITEs. */
+	/** Fill in the request that permits WRITEs of the peer to the buffer of an SGE. */
 	void (*fill)(const struct testrmem_pair *pair, struct testrmem_grant *grant,
 			const struct rmem_sge *buf, struct rmem_send_wr *wr);
 };

@@ -17,7 +17,7 @@
 
 #include "app.h"
 
-/* How long the idle prompt waits before it looks for a signal. */
+/* Interval at which the idle prompt checks for a signal. */
 #define IDLE_MS 50
 
 struct ticker {

@@ -88,7 +88,7 @@ fill_slots(struct mbuf_port *port, struct rte_mbuf **slots, uint32_t n)
 	return 0;
 }
 
-/* How many of n slots there are up to the end of a ring. */
+/* Number of n slots up to the end of a ring. */
 static uint32_t
 until_wrap(const struct mbuf_port *port, uint64_t at, uint64_t n)
 {
@@ -193,7 +193,7 @@ mbuf_port_close(struct mbuf_port *port)
 	port->rx = NULL;
 }
 
-/* Packets come in the order of the receives. */
+/* Packets arrive in the order of the receives. */
 static int
 arrive(struct mbuf_port *port, const struct rmem_wc *wc)
 {

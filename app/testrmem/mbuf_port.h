@@ -3,8 +3,8 @@
  */
 
 /*
- * Ports: a connected QP that takes and gives mbufs in bursts, as an Ethernet port does. Receives
- * are posted again when their packets are taken, so that depth of them are posted at any time.
+ * Ports: a connected QP that sends and receives mbufs in bursts, as an Ethernet port does. Receives
+ * are posted again when their packets are received, so that depth of them are always posted.
  *
  * Ring slots are counted over all time. Of the receive ring, [rx_taken, rx_arrived) are packets and
  * [rx_arrived, rx_posted) are empty; of the send ring, [tx_done, tx_posted) are with the device.
@@ -62,7 +62,7 @@ struct rte_mbuf *mbuf_port_alloc(struct mbuf_port *port, uint32_t nb_segs);
 /** Set the length of a packet over its segments; the remaining segments are freed. */
 void mbuf_set_length(struct rte_mbuf *m, uint32_t length);
 
-/** How many packets can be sent. */
+/** Number of packets that can be sent. */
 static inline uint32_t
 mbuf_port_room(const struct mbuf_port *port)
 {

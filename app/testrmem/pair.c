@@ -70,7 +70,7 @@ connect_qp(struct rmem_qp *qp, struct rmem_qp *peer)
 	return rmem_qp_connect(qp, &conn);
 }
 
-/* The requester; of two hosts the other one tries the way to it. */
+/* Create the requester; of two hosts the other one tests the connection to it. */
 static int
 open_a(struct testrmem_pair *pair, const struct testrmem_session *session)
 {
@@ -88,7 +88,9 @@ open_a(struct testrmem_pair *pair, const struct testrmem_session *session)
 	return ret;
 }
 
-/* Its peer; of two hosts it takes a report, and messages for the bursts that it grants. */
+/*
+ * Create its peer; of two hosts it receives a report, and messages for the bursts that it grants.
+ */
 static int
 open_b(struct testrmem_pair *pair, const struct testrmem_session *session)
 {
@@ -188,7 +190,7 @@ testrmem_pair_ring_alloc(struct testrmem_pair *pair)
 		return -ENOMEM;
 	ret = testrmem_pair_bufs_get(pair, pair->sge, pair->depth);
 	if (ret != 0) {
-		/* Nothing to put back. */
+		/* There are no buffers to put back. */
 		rte_free(pair->sge);
 		pair->sge = NULL;
 		return ret;

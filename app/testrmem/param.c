@@ -13,7 +13,7 @@
 #define MEGA (KILO * KILO)
 #define GIGA (KILO * MEGA)
 
-/* Requests in flight and bytes of buffers that depth "auto" stays below. */
+/* Maximum of requests in flight and bytes of buffers for depth "auto". */
 #define AUTO_DEPTH       UINT64_C(128)
 #define AUTO_DEPTH_BYTES (16 * MEGA)
 #define AUTO_RUN_MS      UINT64_C(10000)
@@ -304,7 +304,7 @@ param_automatic(const struct param *param, char *text, size_t size)
 		snprintf(text, size, "%s", param->automatic);
 		return;
 	}
-	/* That of most modes, of which the first one is, then the others. */
+	/* The default of most modes, which is that of the first one, then the others. */
 	print_size(testrmem_engines[0]->default_size, value, sizeof(value));
 	used = (size_t)snprintf(text, size, "%s", value);
 	for (i = 0; (engine = testrmem_engines[i]) != NULL && used < size; i++) {

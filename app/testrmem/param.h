@@ -2,9 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/*
- * Parameters: one table that the options, the prompt's set, show config and the help go by.
- */
+/* Parameters: one table for the options, the command set, show config and the help. */
 
 #ifndef PARAM_H
 #define PARAM_H
@@ -24,11 +22,11 @@ enum param_type {
 	PARAM_FLAG,   /**< No value. */
 };
 
-/** A parameter: its name is the option's, its place a member of struct testrmem_conf. */
+/** A parameter, stored in a member of struct testrmem_conf. */
 struct param {
 	const char *name;
 	char letter;     /**< Short option, or 0. */
-	const char *arg; /**< What the value is called, NULL for none. */
+	const char *arg; /**< Name of the value, NULL for none. */
 	const char *help;
 	enum param_type type;
 	size_t offset;
@@ -37,7 +35,7 @@ struct param {
 	uint64_t def;
 	/** Text of "auto", NULL if there is no such value; param_automatic() adds to it. */
 	const char *automatic;
-	bool is_fixed; /**< Not by set. */
+	bool is_fixed; /**< Cannot be changed by set. */
 };
 
 /** Ended by a NULL name. */

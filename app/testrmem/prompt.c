@@ -5,11 +5,11 @@
 /*
  * The prompt, on librte_cmdline.
  *
- * Input is read here and fed to it character by character, so that the end of the input is
- * noticed and the characters after a start, stop or wait are held until it is done. Words that
- * commands choose from are tokens of our own, which complete them but leave it to the command
- * to report an unknown one. Each setting has an instruction of its own, which completes its
- * values; another one takes the unknown settings.
+ * Input is read here and fed to it character by character, so that the end of the input is noticed
+ * and the characters after a start, stop or wait are held until it is done. Words that commands
+ * select from are tokens of this file: they complete a word, and the command reports an unknown
+ * one. Each setting has an instruction that completes its values; another one accepts unknown
+ * settings.
  */
 
 #include <errno.h>
@@ -32,7 +32,7 @@
 /* Commands, and a set for each setting. */
 #define MAX_INSTRUCTIONS (NB_COMMANDS + 24)
 
-/* A word out of a list. */
+/* A word of a list. */
 struct word_token {
 	struct cmdline_token_hdr hdr;
 	const char *(*name)(const struct word_token *token, int i); /* NULL after the last one. */
@@ -56,7 +56,7 @@ struct prompt {
 	struct cmdline *cl;
 	char input[256];
 	size_t used; /* Of the input. */
-	size_t size; /* Of the input that is there. */
+	size_t size; /* Bytes of input available. */
 	char last;   /* The character fed last. */
 	bool is_terminal;
 	bool is_input_over;
@@ -311,7 +311,7 @@ do_quit(void *result, struct cmdline *cl, void *data)
 
 static void do_help(void *result, struct cmdline *cl, void *data);
 
-/* A command: a word, perhaps another one out of a list, perhaps a value. */
+/* A command: a word, optionally a word of a list, optionally a value. */
 struct command {
 	const char *name;
 	const char *help;
@@ -355,7 +355,7 @@ do_help(void *result, struct cmdline *cl, void *data)
 	fflush(stdout);
 }
 
-/* Make cmdline's form of a command; with a parameter, of the set of that one alone. */
+/* Convert a command to the format of cmdline; with a parameter, the set of that parameter. */
 static int
 make_instruction(struct instruction *ins, const struct command *command, const struct param *param)
 {
@@ -486,7 +486,7 @@ feed(struct prompt *prompt)
 		const char *c = &prompt->input[prompt->used++];
 
 		prompt->last = *c;
-		/* The terminal makes no signal of it while the prompt is up. */
+		/* The terminal generates no signal while the prompt is active. */
 		if (*c == CTRL_C && prompt->is_terminal && app->is_running)
 			testrmem_session_stop(app->session);
 		else if (cmdline_in(prompt->cl, c, 1) < 0)
@@ -511,7 +511,7 @@ read_input(struct prompt *prompt)
 		prompt->is_input_over = true;
 }
 
-/* While a wait holds the input, Ctrl-C alone is looked for, and drops what was typed before it. */
+/* While a wait holds the input, only Ctrl-C is processed, and drops the input before it. */
 static void
 watch(struct prompt *prompt, int wait_ms)
 {

@@ -115,7 +115,7 @@ static int
 compare(const struct testrmem_session *session, const struct hello *mine, const struct hello *peer)
 {
 	const struct testrmem_engine *engine = session->conf.engine;
-	/* Where both have a ring of requests that fit each other's. */
+	/* Whether both have a ring of requests of the same size. */
 	bool is_ring = (engine->flags & ENGINE_RECV) || engine->grant != NULL;
 	const struct {
 		const char *name;
@@ -147,7 +147,7 @@ compare(const struct testrmem_session *session, const struct hello *mine, const 
 	return 0;
 }
 
-/* The other host's settings, which begin what it sent. */
+/* Get the settings of the other host from the start of its message. */
 static int
 check_hello(const struct testrmem_session *session, const struct hello *mine,
 		const struct rmem_cm_peer *peer, size_t size)
@@ -208,7 +208,7 @@ make_conf(struct rmem_qp *qp, const void *data, uint32_t data_size, uint32_t tim
 			.data_size = data_size,
 			.timeout_ms = timeout_ms,
 			.timeout = 17,  /* 0.54 s, for hosts that are busy */
-			.retry_cnt = 6, /* rdma_rxe takes 7 for no end */
+			.retry_cnt = 6, /* rdma_rxe treats 7 as unlimited */
 			.rnr_retry = 7,
 			.min_rnr_timer = 12, /* 0.64 ms */
 	};

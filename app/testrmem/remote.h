@@ -38,17 +38,17 @@ struct testrmem_remote {
 	struct remote_mail *mail;     /**< Messages of mode mw. */
 	struct remote_report *report; /**< Of the connecting host, here. */
 	struct rmem_mr *mr;           /**< Of the report. */
-	struct testrmem_target peer;  /**< Where the listening host takes it. */
+	struct testrmem_target peer;  /**< Target of the report at the listening host. */
 	uint64_t watch_tsc;           /**< Time of the next check of the connection. */
-	uint64_t probe_tsc;           /**< When to try the way to the peer next. */
+	uint64_t probe_tsc;           /**< Time of the next test request. */
 	bool is_probing;              /**< A test request is in flight. */
 };
 
 /* remote.c; all report errors */
-/** Be one of two hosts. */
+/** Start as one of two hosts. */
 int testrmem_remote_open(struct testrmem_session *session);
 void testrmem_remote_close(struct testrmem_session *session);
-/** Connect the one QP of a pair, and know the other host's targets. */
+/** Connect the QP of a pair, and get the targets of the other host. */
 int testrmem_remote_connect(struct testrmem_pair *pair, struct testrmem_session *session);
 /** End the connection. */
 void testrmem_remote_disconnect(struct testrmem_pair *pair);
@@ -76,17 +76,17 @@ int testrmem_remote_tell(struct testrmem_pair *pair);
 uint64_t testrmem_remote_ops(const struct testrmem_pair *pair);
 /** The connecting host has ended: the pair is done, and counts the reported work if needed. */
 void testrmem_remote_ended(struct testrmem_pair *pair);
-/** The listening host: both have done the same. */
+/** Listening host: check that both have counted the same. */
 int testrmem_remote_check(struct testrmem_pair *pair);
 
 /* remote_rdma.c */
-/** The host that only has targets, and has nothing to prepare. */
+/** Setup of the host that only has targets. */
 int testrmem_passive_setup(struct testrmem_pair *pair);
 int testrmem_passive_burst(struct testrmem_pair *pair, bool is_draining);
 
 /*
- * engine_atomic.c, engine_send.c, engine_write.c, remote_mw.c, remote_rdma.c: the modes' halves.
- * Modes fastreg and umr connect as mw does, mode odp as write.
+ * engine_atomic.c, engine_send.c, engine_write.c, remote_mw.c, remote_rdma.c: modes of one host.
+ * Modes fastreg and umr use those of mw, mode odp those of write.
  */
 extern const struct testrmem_engine testrmem_listener_atomic;
 extern const struct testrmem_engine testrmem_listener_fastreg;

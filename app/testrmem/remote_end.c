@@ -19,7 +19,7 @@
 
 #include "remote.h"
 
-/* wr_ids that nothing else has. */
+/* wr_ids that no other request has. */
 #define PROBE_ID   UINT64_MAX
 #define EXECUTE_ID (UINT64_MAX - 1)
 

@@ -299,7 +299,7 @@ poll_writer(struct testrmem_pair *pair)
 	return ret;
 }
 
-/* Write to the burst that was granted first, and give its message's room back. */
+/* Write to the burst that was granted first, and post its receive again. */
 static int
 write_burst(struct testrmem_pair *pair)
 {
@@ -333,7 +333,7 @@ write_burst(struct testrmem_pair *pair)
 	return post_mail(pair, slot);
 }
 
-/* It ends when all bursts are granted again: then the owner has seen all that was written. */
+/* The run ends when all bursts are granted again: then the owner has compared all data. */
 static int
 writer_burst(struct testrmem_pair *pair, bool is_draining)
 {

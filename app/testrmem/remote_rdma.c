@@ -20,7 +20,7 @@
 #define IDLE_US    1000
 #define POLL_BURST 8
 
-/* Nothing but trials that the peer is there; once for all pairs of the lcore it sleeps. */
+/* Only test the connection; sleep once for all pairs of the lcore. */
 int
 testrmem_passive_burst(struct testrmem_pair *pair, bool is_draining)
 {
@@ -48,7 +48,7 @@ testrmem_passive_setup(struct testrmem_pair *pair)
 	return 0;
 }
 
-/* The bytes of a target that mode read is to find, as both sides know them. */
+/* The bytes of a target that mode read must find, known to both sides. */
 static void
 fill_target(const struct testrmem_pair *pair, void *bytes, uint32_t target)
 {
@@ -77,7 +77,7 @@ read_connector_setup(struct testrmem_pair *pair)
 	return testrmem_pair_rdma_setup(pair, RMEM_WR_RDMA_READ);
 }
 
-/* The request before the next one; NULL when there was none. */
+/* The previous request; NULL if there was none. */
 static struct rmem_send_wr *
 last_request(struct testrmem_pair *pair)
 {

@@ -18,7 +18,7 @@
 
 #define TIMEOUT_SECONDS 10
 
-/* A buffer, its key, and the pair that tries it. */
+/* A buffer, its key, and the pair that accesses it. */
 struct trial {
 	struct testrmem_pair pair;
 	struct rmem_sge sge[2]; /* Source and target. */
@@ -76,7 +76,7 @@ execute(struct trial *trial, struct rmem_qp *qp, struct rmem_send_wr *wr)
 	return -ETIMEDOUT;
 }
 
-/* The same when it has to succeed. */
+/* The same for a request that must succeed. */
 static int
 succeed(struct trial *trial, struct rmem_qp *qp, struct rmem_send_wr *wr, const char *what)
 {
@@ -118,7 +118,7 @@ try(struct trial *trial)
 	ret = succeed(trial, pair->qp_b, &inv, "LOCAL_INV");
 	if (ret != 0)
 		return ret;
-	/* It arrived while the key was valid, and nothing does now. */
+	/* The WRITE with the valid key arrived, the other did not. */
 	if (memcmp(src, dst, pair->size) != 0)
 		return 0;
 	memset(src, 0xa5, pair->size);

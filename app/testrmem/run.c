@@ -24,7 +24,7 @@ struct work {
 	void *arg;
 };
 
-/* A burst on each pair: how many pairs go on, or -errno. */
+/* Run a burst on each pair; returns the number of pairs that continue, or -errno. */
 static int
 work_once(struct testrmem_worker *worker)
 {

@@ -27,7 +27,7 @@ close_pairs(struct testrmem_session *session, struct testrmem_worker *worker)
 		if (session->engine->disconnect != NULL)
 			session->engine->disconnect(pair);
 		testrmem_remote_disconnect(pair);
-		/* First the QPs: nothing is in flight then. */
+		/* Destroy the QPs first: then no request is in flight. */
 		testrmem_pair_close(pair);
 		session->engine->teardown(pair);
 		testrmem_remote_free(pair);
@@ -54,7 +54,7 @@ testrmem_session_close(struct testrmem_session *session)
 	rte_free(session);
 }
 
-/* The lcores that work: the main one only when there is no other. */
+/* Select the worker lcores; the main lcore only if there is no other. */
 static int
 alloc_workers(struct testrmem_session *session)
 {

@@ -11,7 +11,7 @@
 
 #include "testrmem.h"
 
-/** Where counting begins, and what was printed last. */
+/** Start of the counts, and the values printed last. */
 struct stats {
 	struct testrmem_session *session;
 	struct testrmem_counters base[RTE_MAX_LCORE];
@@ -23,7 +23,7 @@ struct stats {
 
 /** Begin to count for a session that is about to run. */
 void stats_start(struct stats *stats, struct testrmem_session *session);
-/** Forget what was done so far; the session may run. */
+/** Reset the counts; the session may be running. */
 void stats_clear(struct stats *stats);
 /** Print a line for each lcore: rates since the last one. */
 void stats_print_period(struct stats *stats);

@@ -45,7 +45,7 @@ struct testrmem_remote;
 struct testrmem_session;
 struct testrmem_worker;
 
-/** Settings, as given; TESTRMEM_AUTO where nothing was. */
+/** Settings; TESTRMEM_AUTO if not given. */
 struct testrmem_conf {
 	char devs[TESTRMEM_MAX_DEVS][TESTRMEM_STR_SIZE]; /**< Name, or name,args. */
 	uint32_t nb_devs;
@@ -61,19 +61,19 @@ struct testrmem_conf {
 	char input[TESTRMEM_STR_SIZE];
 	char output[TESTRMEM_STR_SIZE];
 	char json[TESTRMEM_STR_SIZE];
-	char listen[TESTRMEM_STR_SIZE];  /**< Address to serve targets at, or empty. */
+	char listen[TESTRMEM_STR_SIZE];  /**< Address to listen at, or empty. */
 	char connect[TESTRMEM_STR_SIZE]; /**< Address of the listening host, or empty. */
 	bool is_interactive;
 	bool is_help;
 };
 
-/** Where a peer may reach with one operation. */
+/** Range that one operation of a peer accesses. */
 struct testrmem_target {
 	uint64_t addr;
 	uint32_t rkey;
 };
 
-/** A device, and what a session has on it. */
+/** A device, and the objects of a session on it. */
 struct testrmem_dev {
 	const char *spec;
 	struct rmem_dev *dev;
@@ -114,7 +114,7 @@ struct testrmem_pair {
 	uint32_t burst;
 	uint32_t depth;
 	uint32_t slot;      /**< Of the next request. */
-	bool is_done;       /**< Nothing is left to post. */
+	bool is_done;       /**< No more requests to post. */
 	uint64_t posted;    /**< Operations. */
 	uint64_t completed; /**< Of them. */
 	uint64_t ops_limit;
@@ -142,11 +142,11 @@ struct testrmem_worker {
 
 /** Properties of a mode: testrmem_engine::flags. */
 #define ENGINE_RECV         (1u << 0) /**< A receive for each request in flight. */
-#define ENGINE_ON_DEMAND    (1u << 1) /**< Targets on demand, that have no pages yet. */
-#define ENGINE_INLINE       (1u << 2) /**< The bytes travel in request and completion. */
+#define ENGINE_ON_DEMAND    (1u << 1) /**< Targets are on demand, without pages at first. */
+#define ENGINE_INLINE       (1u << 2) /**< Inline data, delivered in the completion if possible. */
 #define ENGINE_MBUF         (1u << 3) /**< Of mbufs; both QPs send and receive. */
-#define ENGINE_GRANTED      (1u << 4) /**< The other host grants, and sends a message a burst. */
-#define ENGINE_PEER_COUNTED (1u << 5) /**< The other host alone counts what is done. */
+#define ENGINE_GRANTED      (1u << 4) /**< The other host grants, with a message for each burst. */
+#define ENGINE_PEER_COUNTED (1u << 5) /**< Only the other host counts operations. */
 
 /**
  * A mode. All but burst is called by the main lcore. A failure is reported once, with
@@ -155,7 +155,7 @@ struct testrmem_worker {
 struct testrmem_engine {
 	const char *name;
 	const char *help;
-	const char *verified; /**< What verify proves. */
+	const char *verified; /**< Text of the fact that verify proves. */
 	const char *unit;     /**< Of operations; NULL for "ops". */
 	uint64_t capa;        /**< RMEM_DEV_CAPA_* that it needs, in addition to its grants. */
 	uint32_t default_size;
@@ -181,9 +181,9 @@ struct testrmem_engine {
 	int (*verify)(struct testrmem_pair *pair);
 	/** After all pairs: print results; NULL for none. */
 	int (*finish)(struct testrmem_session *session);
-	/** Let go of the QPs, after any setup; NULL for nothing. */
+	/** Release references to the QPs, after any setup; NULL for nothing. */
 	void (*disconnect)(struct testrmem_pair *pair);
-	/** Undo setup, complete or not, after the QPs were destroyed. */
+	/** Undo setup, even a failed one, after the QPs were destroyed. */
 	void (*teardown)(struct testrmem_pair *pair);
 	/** Undo open. */
 	void (*close)(struct testrmem_session *session);
@@ -204,7 +204,7 @@ struct testrmem_session {
 	struct rmem_cm_listener *listener; /**< Of --listen. */
 };
 
-/** Whether it is of one of two hosts. */
+/** Whether the session is of one of two hosts. */
 static inline bool
 testrmem_is_remote(const struct testrmem_session *session)
 {
@@ -259,14 +259,14 @@ uint64_t testrmem_stat_get(const struct testrmem_session *session);
 void testrmem_stat_close(struct testrmem_session *session);
 /** Check that the device supports the session. */
 int testrmem_dev_check(struct testrmem_dev *dev, const struct testrmem_session *session);
-/** Make PD, pool and target MRs. */
+/** Create PD, pool and target MRs. */
 int testrmem_dev_setup(struct testrmem_dev *dev, const struct testrmem_session *session);
 void testrmem_dev_teardown(struct testrmem_dev *dev);
-/** Give a pair its share of the device's targets. */
+/** Assign a pair its share of the device's targets. */
 int testrmem_dev_targets(const struct testrmem_dev *dev, struct testrmem_pair *pair);
 
 /* pair.c */
-/** Connect two new QPs of a session. On failure what was made stays for close. */
+/** Connect two new QPs of a session. On failure close releases the created objects. */
 int testrmem_pair_open(struct testrmem_pair *pair, const struct testrmem_session *session);
 void testrmem_pair_close(struct testrmem_pair *pair);
 /** Get the ring: WRs with an SGE each of the session's size, filled with a pattern. */
@@ -279,7 +279,7 @@ void testrmem_pair_bufs_put(struct testrmem_pair *pair, struct rmem_sge *sge, ui
 int testrmem_pair_post(struct testrmem_pair *pair, uint32_t n);
 /** Poll the requester's CQ and count: requests in flight, or -errno. */
 int testrmem_pair_poll(struct testrmem_pair *pair);
-/** Compare the buffer of a slot with what its request named. */
+/** Compare the buffer of a slot with the target of its request. */
 int testrmem_pair_compare(struct testrmem_pair *pair, uint32_t slot);
 /** Poll with burst() until nothing is in flight; -ETIMEDOUT when that takes too long. */
 int testrmem_pair_drain(struct testrmem_pair *pair);
@@ -294,7 +294,7 @@ testrmem_nb_segs(uint64_t size)
 	return (uint32_t)((size + TESTRMEM_DATA_ROOM - 1) / TESTRMEM_DATA_ROOM);
 }
 
-/** The memory that a request's address names: our iovas are addresses. */
+/** The memory at the address of a request; iovas of this program are addresses. */
 static inline void *
 testrmem_ptr(uint64_t addr)
 {
@@ -308,7 +308,7 @@ testrmem_count(uint64_t *counter, uint64_t n)
 	__atomic_store_n(counter, *counter + n, __ATOMIC_RELAXED);
 }
 
-/** How many requests can be posted from the slot on, at most a burst. */
+/** Number of requests that can be posted from the slot on, at most a burst. */
 static inline uint32_t
 testrmem_pair_room(const struct testrmem_pair *pair)
 {
@@ -330,7 +330,7 @@ testrmem_pair_target(struct testrmem_pair *pair)
 }
 
 /* session.c */
-/** Set a run up. On failure nothing is left of it. */
+/** Set up a run. On failure all its objects are released. */
 int testrmem_session_open(const struct testrmem_conf *conf, struct testrmem_dev *devs,
 		struct testrmem_session **session);
 void testrmem_session_close(struct testrmem_session *session);

@@ -4,12 +4,12 @@
 
 /**
  * @file
- * Driver interface; doc/writing_a_driver.md describes it by an example.
+ * Driver interface; doc/writing_a_driver.md describes it with an example.
  *
  * The class allocates every object, zeroed and of the size given by the driver, in DPDK shared
  * memory, sets its public part, counts references and makes all checks that need no knowledge of
- * the device; then it calls the driver. A failed op changes nothing; the class frees the object.
- * An op that releases an object leaves the freeing to the class.
+ * the device; then it calls the driver. A failed op changes nothing; the class frees the object. An
+ * op that releases an object does not free it; the class does.
  */
 
 #ifndef RMEM_DRIVER_H
@@ -36,8 +36,8 @@ extern "C" {
 struct rmem_driver;
 
 /*
- * Parts of objects shared by class and drivers, which applications do not see: as struct verbs_mr
- * of rdma-core. The other objects have no such part.
+ * Parts of objects shared by class and drivers, hidden from applications, like struct verbs_mr of
+ * rdma-core. The other objects have no such part.
  */
 
 /** Device. */
@@ -67,7 +67,7 @@ struct rmem_qp_drv {
 };
 
 /**
- * Get what drivers see of a device.
+ * Get the part of a device that is shared with drivers.
  *
  * @param dev
  *   Device.
@@ -82,7 +82,7 @@ rmem_dev_drv(const struct rmem_dev *dev)
 }
 
 /**
- * Get what drivers see of an MR.
+ * Get the part of an MR that is shared with drivers.
  *
  * Fast path. Safe to call from any thread.
  *
@@ -99,7 +99,7 @@ rmem_mr_drv(const struct rmem_mr *mr)
 }
 
 /**
- * Get the state of a user MR; what was written before it is visible.
+ * Get the state of a user MR, with acquire.
  *
  * Fast path. Safe to call from any thread.
  *
@@ -123,9 +123,9 @@ typedef void (*rmem_dev_close_t)(struct rmem_dev *dev);
 typedef int (*rmem_dev_info_get_t)(struct rmem_dev *dev, struct rmem_dev_info *info);
 /** Fill the counters. */
 typedef int (*rmem_dev_stats_get_t)(struct rmem_dev *dev, struct rmem_dev_stats *stats);
-/** Start the counters from zero. */
+/** Reset the counters to zero. */
 typedef int (*rmem_dev_stats_reset_t)(struct rmem_dev *dev);
-/** Print what only the driver knows, indented by two spaces. */
+/** Print the state of the driver, indented by two spaces. */
 typedef int (*rmem_dev_dump_t)(struct rmem_dev *dev, FILE *f);
 
 /**
@@ -137,7 +137,7 @@ typedef int (*rmem_dev_audit_t)(struct rmem_dev *dev);
 
 /** Set pd->handle. */
 typedef int (*rmem_pd_alloc_t)(struct rmem_pd *pd);
-/** Release what pd_alloc took. */
+/** Release the resources of pd_alloc. */
 typedef int (*rmem_pd_dealloc_t)(struct rmem_pd *pd);
 
 /**
@@ -150,7 +150,7 @@ typedef int (*rmem_mr_reg_t)(struct rmem_mr *mr, const struct rmem_mr_attr *attr
 /**
  * Release an MR of mr_reg, fast_reg_mr_alloc or mkey_alloc.
  *
- * When it returns, no lcore accesses the memory any more.
+ * When it returns, no lcore accesses the memory.
  */
 typedef int (*rmem_mr_dereg_t)(struct rmem_mr *mr);
 /**
@@ -162,16 +162,16 @@ typedef int (*rmem_mr_dereg_t)(struct rmem_mr *mr);
 typedef int (*rmem_mr_bind_counter_t)(struct rmem_mr *mr, struct rmem_counter *counter);
 /** Enable an MR registered with RMEM_MR_DISABLED; may be called twice. */
 typedef int (*rmem_mr_enable_t)(struct rmem_mr *mr);
-/** Correct what the class filled in: state, access, keys, iova, length, page size. */
+/** Correct the values of the class: state, access, keys, iova, length, page size. */
 typedef int (*rmem_mr_query_t)(struct rmem_mr *mr, struct rmem_mr_info *info);
 /**
  * Change the properties of an MR given by flags (RMEM_REREG_*), and keep its keys.
  *
- * Return when no access uses the previous registration any more. An MR over several ranges becomes
- * one over [addr, addr + length) if the translation changes. The other arguments are the complete,
- * checked properties of the new registration; the class stores them in mr afterwards, and if
- * the translation changes, addr or, for ZERO_BASED, 0 as the iova. A device that changed the keys
- * sets them in mr, and *result to NEW_KEYS. On failure, set *result unless it is ERR_INPUT. On
+ * Return when no access uses the previous registration. An MR over several ranges becomes one over
+ * [addr, addr + length) if the translation changes. The other arguments are the complete, checked
+ * properties of the new registration; the class stores them in mr afterwards, and if the
+ * translation changes, addr or, for ZERO_BASED, 0 as the iova. A device that changed the keys sets
+ * them in mr, and *result to NEW_KEYS. On failure, set *result unless it is ERR_INPUT. On
  * -EOPNOTSUPP, without a change, the class deregisters the MR and registers it again.
  */
 typedef int (*rmem_mr_rereg_t)(struct rmem_mr *mr, uint32_t flags, struct rmem_pd *pd, void *addr,
@@ -189,19 +189,19 @@ typedef int (*rmem_mr_advise_t)(struct rmem_pd *pd, int advice, uint32_t flags,
  * The class has zeroed them.
  */
 typedef int (*rmem_mr_stats_get_t)(struct rmem_mr *mr, struct rmem_mr_stats *stats);
-/** Register as mr_reg does; the memory is that of from, which stays while the op runs. */
+/** Register as mr_reg does; the memory is that of from, which is not released during the op. */
 typedef int (*rmem_mr_share_t)(struct rmem_mr *mr, struct rmem_mr *from);
 
-/** Make a FREE MR for rmem_mr_drv::max_size pages; set lkey and rkey. */
+/** Allocate a FREE MR for rmem_mr_drv::max_size pages; set lkey and rkey. */
 typedef int (*rmem_fast_reg_mr_alloc_t)(struct rmem_mr *mr);
-/** Make a FREE MR for rmem_mr_drv::max_size entries of a UMR; set lkey and rkey. */
+/** Allocate a FREE MR for rmem_mr_drv::max_size entries of a UMR; set lkey and rkey. */
 typedef int (*rmem_mkey_alloc_t)(struct rmem_mr *mr);
-/** Set page_list->page_list to room for max_page_list_len pages. */
+/** Set page_list->page_list to an array of max_page_list_len pages. */
 typedef int (*rmem_page_list_alloc_t)(struct rmem_fast_reg_page_list *page_list);
-/** Release what page_list_alloc took. */
+/** Release the resources of page_list_alloc. */
 typedef int (*rmem_page_list_free_t)(struct rmem_fast_reg_page_list *page_list);
 
-/** Make a window that is not bound; set rkey. */
+/** Allocate a window that is not bound; set rkey. */
 typedef int (*rmem_mw_alloc_t)(struct rmem_mw *mw);
 /**
  * Queue a binding of a type 1 window on the QP and set mw->rkey.
@@ -211,17 +211,17 @@ typedef int (*rmem_mw_alloc_t)(struct rmem_mw *mw);
  */
 typedef int (*rmem_mw_bind_t)(
 		struct rmem_qp *qp, struct rmem_mw *mw, const struct rmem_mw_bind *bind);
-/** Release what mw_alloc took; no lcore reaches the memory through the window any more. */
+/** Release the resources of mw_alloc; afterwards no lcore accesses memory through the window. */
 typedef int (*rmem_mw_dealloc_t)(struct rmem_mw *mw);
 
-/** Make the queue; may raise cq->nb_cqe. */
+/** Create the queue; may raise cq->nb_cqe. */
 typedef int (*rmem_cq_create_t)(struct rmem_cq *cq, const struct rmem_cq_conf *conf);
-/** Release what cq_create took. */
+/** Release the resources of cq_create. */
 typedef int (*rmem_cq_destroy_t)(struct rmem_cq *cq);
 
-/** Make the queues, in the RESET state; set qp_num. */
+/** Create the queues, in the RESET state; set qp_num. */
 typedef int (*rmem_qp_create_t)(struct rmem_qp *qp, const struct rmem_qp_conf *conf);
-/** RESET to RTS. */
+/** Move the QP from RESET to RTS. */
 typedef int (*rmem_qp_connect_t)(struct rmem_qp *qp, const struct rmem_qp_conn *conn);
 /**
  * Set the attributes of mask, and the state.
@@ -233,18 +233,18 @@ typedef int (*rmem_qp_connect_t)(struct rmem_qp *qp, const struct rmem_qp_conn *
 typedef int (*rmem_qp_modify_t)(struct rmem_qp *qp, const struct rmem_qp_attr *attr, uint32_t mask);
 /** Fill state, attributes, address and sizes. */
 typedef int (*rmem_qp_query_t)(struct rmem_qp *qp, struct rmem_qp_attr *attr);
-/** To ERR. */
+/** Move the QP to ERR. */
 typedef int (*rmem_qp_set_error_t)(struct rmem_qp *qp);
-/** To RESET. */
+/** Move the QP to RESET. */
 typedef int (*rmem_qp_reset_t)(struct rmem_qp *qp);
-/** Release what qp_create took. */
+/** Release the resources of qp_create. */
 typedef int (*rmem_qp_destroy_t)(struct rmem_qp *qp);
 
 /** Bit of rmem_obj::refs: the object is being released. */
 #define RMEM_OBJ_REFS_DEAD (UINT32_C(1) << 31)
 
 /**
- * Count one more that refers to an object, unless it is being released.
+ * Take a reference to an object, unless it is being released.
  *
  * Fast path. Safe to call from any thread.
  *
@@ -252,7 +252,7 @@ typedef int (*rmem_qp_destroy_t)(struct rmem_qp *qp);
  *   Head of the object; its memory must stay allocated during the call.
  *
  * @return
- *   Whether it counts; then rmem_obj_unhold() takes it back.
+ *   Whether a reference was taken; release it with rmem_obj_unhold().
  */
 static inline bool
 rmem_obj_hold(struct rmem_obj *obj)
@@ -327,10 +327,10 @@ struct rmem_dev_ops {
 	void (*reserved[9])(void); /**< NULL. */
 };
 
-/** Version of this interface: of what a driver is compiled with, in rmem_driver::version. */
+/** Version of this interface that a driver is compiled with: rmem_driver::version. */
 #define RMEM_DRIVER_VERSION 1
 
-/** A driver. It stays where it is; the class keeps a copy with the empty slots filled. */
+/** A driver. The class keeps a copy, with functions for missing operations. */
 struct rmem_driver {
 	uint32_t version;        /**< RMEM_DRIVER_VERSION. */
 	uint32_t reserved[3];    /**< Zero. */
@@ -346,35 +346,35 @@ struct rmem_driver {
 };
 
 /**
- * Make a driver known, so that rmem_dev_create() finds it by name.
+ * Register a driver, so that rmem_dev_create() finds it by name.
  *
- * The drivers of the library are known already.
+ * The drivers of the library are registered already.
  *
  * Control path. Safe to call from any thread.
  *
  * @param driver
- *   Driver; it is copied, but for its name, which must stay valid.
+ *   Driver; it is copied, except for its name, which must stay valid.
  *
  * @return
  *   0 on success, otherwise:
  *   - -EINVAL: NULL driver, another version of the interface, a reserved field that is not
  *     zero, a bad name, an object smaller than its public part, or a required function is
  *     missing.
- *   - -EEXIST: a driver of that name is known.
+ *   - -EEXIST: a driver of that name is registered.
  *   - -ENOSPC: too many drivers.
  */
 int rmem_driver_register(const struct rmem_driver *driver);
 
-/** Audit of a library above the class: 0, -EIO and a line, or -ENOMEM. */
+/** Audit of a library above the class: 0, -EIO with a log line, or -ENOMEM. */
 typedef int (*rmem_audit_t)(struct rmem_dev *dev);
 
 /**
- * Have rmem_dev_audit() call a function of a library above the class.
+ * Add a function of a library above the class to rmem_dev_audit().
  *
  * For constructors (RTE_INIT). Not safe to call from several threads.
  *
  * @param audit
- *   Function that checks what the library holds of a device.
+ *   Function that checks the objects of the library on a device.
  *
  * @return
  *   0 on success, otherwise:
@@ -384,7 +384,7 @@ typedef int (*rmem_audit_t)(struct rmem_dev *dev);
 int rmem_audit_add(rmem_audit_t audit);
 
 /**
- * Check that there is a NUMA socket.
+ * Check that a NUMA socket exists.
  *
  * Control path. Safe to call from any thread.
  *
@@ -392,7 +392,7 @@ int rmem_audit_add(rmem_audit_t audit);
  *   NUMA socket, or SOCKET_ID_ANY.
  *
  * @return
- *   0 when memory can be asked of it, otherwise:
+ *   0 if it exists or is SOCKET_ID_ANY, otherwise:
  *   - -EINVAL: there is no such socket; one line is logged.
  */
 int rmem_socket_check(int socket_id);
@@ -411,7 +411,7 @@ int rmem_socket_check(int socket_id);
 struct rmem_dev *rmem_obj_dev(const struct rmem_obj *obj);
 
 /**
- * Get the ranges of a user MR, of one or of several.
+ * Get the ranges of a user MR, one or several.
  *
  * Control path. Safe to call from any thread.
  *
@@ -481,13 +481,13 @@ int rmem_mw_check_bind(const struct rmem_qp *qp, const struct rmem_mw *mw,
  * Fast path: a load and a branch while the point is off. Safe to call from any thread.
  *
  * @param dev_id
- *   Of the QP's device: rmem_obj::dev_id.
+ *   Number of the QP's device: rmem_obj::dev_id.
  * @param qp_num
  *   Number of the QP.
  * @param wr_id
- *   That of the request.
+ *   wr_id of the request.
  * @param status
- *   Of enum rmem_wc_status.
+ *   One of enum rmem_wc_status.
  * @param vendor_err
  *   As in the completion.
  */

@@ -4,12 +4,12 @@
 
 /**
  * @file
- * Logging and refusing, the same way in the class, its drivers and the libraries above it.
+ * Log lines and refusals, common to the class, its drivers and the libraries above it.
  *
- * A public function opens with RMEM_CALL(). The first function that finds an error returns
+ * A public function begins with RMEM_CALL(). The first function that detects an error returns
  * RMEM_FAIL_AS(), which logs a line with the name of the call, traces lib.rmem.error.call and
- * returns -errno; callers pass it up. A driver logs its errors with RMEM_LOG_LINE(), and the
- * class traces what the driver returns.
+ * returns -errno; callers return it. A driver logs its errors with RMEM_LOG_LINE(), and the class
+ * traces what the driver returns.
  */
 
 #ifndef RMEM_LOG_H
@@ -60,7 +60,7 @@ bool rmem_call_begin(const char *name, const void *obj);
  */
 void rmem_call_end(const bool *is_outer);
 
-/** First declaration of a public function: name the call in log lines until it returns. */
+/** Name the call in log lines until it returns; first declaration of a public function. */
 #define RMEM_CALL(obj)                                                                             \
 	__attribute__((cleanup(rmem_call_end), unused)) const bool rmem_call_is_outer =            \
 			rmem_call_begin(__func__, obj)

@@ -19,7 +19,7 @@ extern "C" {
 #endif
 
 /**
- * Get the whole pages of the system's size that hold a range.
+ * Get the whole system pages that contain a range.
  *
  * Control path. Safe to call from any thread.
  *
@@ -45,7 +45,7 @@ bool rmem_pages_can_populate(void);
 /**
  * Populate whole pages, as pinning them would.
  *
- * Does nothing where the kernel can't populate.
+ * Has no effect if the kernel does not support it.
  *
  * Control path: may wait for pages. Safe to call from any thread.
  *
@@ -58,8 +58,8 @@ bool rmem_pages_can_populate(void);
  *
  * @return
  *   0 on success, otherwise:
- *   - -EINVAL: pages of a device, which can't be populated, or that may not be used so.
- *   - -EFAULT: pages that are not mapped, or can't be had.
+ *   - -EINVAL: pages of a device, or protected ones, which cannot be populated.
+ *   - -EFAULT: pages that are not mapped, or cannot be allocated.
  */
 int rmem_pages_populate(uintptr_t first, uintptr_t end, bool is_write);
 
@@ -77,7 +77,7 @@ int rmem_pages_populate(uintptr_t first, uintptr_t end, bool is_write);
 uint64_t rmem_pages_eal_size(const struct iovec *range);
 
 /**
- * Read the range that a line of /proc/self/maps or smaps begins with.
+ * Parse the range at the start of a line of /proc/self/maps or smaps.
  *
  * Control path. Safe to call from any thread.
  *
@@ -89,7 +89,7 @@ uint64_t rmem_pages_eal_size(const struct iovec *range);
  *   End of the range.
  *
  * @return
- *   Whether the line begins with one.
+ *   Whether the line begins with a range.
  */
 bool rmem_pages_parse(const char *line, uintptr_t *first, uintptr_t *end);
 
