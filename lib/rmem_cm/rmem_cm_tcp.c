@@ -261,10 +261,14 @@ static int
 tcp_admit(struct rmem_cm_listener *listener, uint64_t end_ms)
 {
 	struct cm_tcp_pending *entry;
+	struct sockaddr_storage peer;
+	socklen_t len;
 	int i, fd;
 
 	for (i = 0; i < TCP_MAX_PENDING; i++) {
-		fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		len = sizeof(peer);
+		fd = accept4(listener->fd, (struct sockaddr *)&peer, &len,
+				SOCK_CLOEXEC | SOCK_NONBLOCK);
 		if (fd < 0 && (errno == EINTR || errno == ECONNABORTED))
 			continue;
 		if (fd < 0)
