@@ -190,7 +190,7 @@ QUEUES = [
     m('resp-cas-count', SOFT + 'rsoft_resp.c', '*is_modified = *before == wr->atomic.compare_add;',
       '*is_modified = true;', 'a compare-and-swap that did not swap is not counted',
       ['counter', 'conformance']),
-    m('resp-imm-count', SOFT + 'rsoft_resp.c', 'if (to.key != NULL)\n', 'if (false)\n',
+    m('resp-imm-count', SOFT + 'rsoft_resp.c', 'if (to.kind != RSOFT_SPAN_FLAT)\n', 'if (false)\n',
       'WRITE_WITH_IMM is counted', ['counter', 'conformance']),
     m('resp-state', SOFT + 'rsoft_resp.c',
       'if (unlikely(!rsoft_state_is_responding(__atomic_load_n(&peer->state, __ATOMIC_ACQUIRE)))) {',

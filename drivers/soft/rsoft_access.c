@@ -118,7 +118,6 @@ list_open_entry(const struct rsoft_list_opener *by, const struct rsoft_list_entr
 		uint64_t end = round == last ? to : entry->length;
 
 		span.length = end - from;
-		span.key = NULL;
 		if (!access_below(by->qp, key, offset, end - from, by->need, by->depth, &span))
 			return false;
 		offset += entry->step - from;
@@ -181,7 +180,6 @@ list_open_round(const struct rsoft_list_opener *by, const struct rsoft_list_at *
 		if (likely((rights & RSOFT_SLOW) == 0))
 			continue;
 		span.length = n;
-		span.key = NULL;
 		if (!access_below(by->qp, key, offset, n, by->need, by->depth, &span))
 			return false;
 	}
@@ -214,24 +212,29 @@ list_open_block(const struct rsoft_list_opener *by, const struct rsoft_list_at *
 			rsoft_list_addr(at), length, by->need, &offset, &rights);
 	if (key == NULL)
 		return false;
-	span->key = NULL;
 	if ((rights & RSOFT_SLOW) == 0) {
+		span->kind = RSOFT_SPAN_FLAT;
 		span->ptr = key->base + offset;
 		return true;
 	}
 	if (!access_below(by->qp, key, offset, length, by->need, by->depth, span))
 		return false;
-	if (span->key != NULL && span->odp != NULL) {
+	if (span->kind == RSOFT_SPAN_ODP)
 		span->key = above.key;
-		return true;
-	}
-	if (span->key == NULL || !list_may_count(span->key))
-		return true;
-	if (span->ptr != NULL)
-		span->key = NULL;
-	else
+	else if (span->kind == RSOFT_SPAN_COUNTED)
+		span->kind = RSOFT_SPAN_FLAT;
+	else if (span->kind == RSOFT_SPAN_PIECES && list_may_count(span->key))
 		*span = above;
 	return true;
+}
+
+/* Kind of a contiguous span that is not on demand. */
+static inline uint32_t
+span_kind_near(const struct rsoft_key *key)
+{
+	bool is_counted = __atomic_load_n(&key->mr->counter, __ATOMIC_RELAXED) != NULL;
+
+	return unlikely(is_counted) ? RSOFT_SPAN_COUNTED : RSOFT_SPAN_FLAT;
 }
 
 /* The part of access_below() for a KIND_LIST key. */
@@ -246,18 +249,15 @@ list_open(const struct rsoft_qp *qp, const struct rsoft_key *key, uint64_t offse
 
 	rsoft_list_seek(list, offset + key->map_offset, &first);
 	is_one_block = length <= list->entry[first.entry].length - first.done;
+	span->key = key;
 	if (is_one_block && list->is_memory) {
 		span->ptr = (uint8_t *)(uintptr_t)rsoft_list_addr(&first);
-		if (likely(__atomic_load_n(&key->mr->counter, __ATOMIC_RELAXED) == NULL))
-			return true;
-		span->key = key;
-		span->offset = offset;
+		span->kind = span_kind_near(key);
 		return true;
 	}
 	if (!list->is_memory && depth == 0)
 		return false;
-	span->ptr = NULL;
-	span->key = key;
+	span->kind = RSOFT_SPAN_PIECES;
 	span->offset = offset;
 	if (is_one_block)
 		return list_open_block(&by, &first, length, span);
@@ -277,21 +277,21 @@ access_below(const struct rsoft_qp *qp, const struct rsoft_key *key, uint64_t of
 
 	if (unlikely(!rsoft_key_is_for(key, qp)))
 		return false;
-	span->odp = NULL;
 	if (key->kind == RSOFT_KIND_ODP)
 		return rsoft_access_odp(key, offset, length, need, span);
 	if (key->kind == RSOFT_KIND_LIST)
 		return list_open(qp, key, offset, length, need, depth, span);
 	key_piece(key, offset, &piece);
 	span->ptr = piece.ptr;
-	if (piece.length < length || __atomic_load_n(&key->mr->counter, __ATOMIC_RELAXED) != NULL) {
-		span->key = key;
+	span->key = key;
+	if (piece.length < length) {
+		span->kind = RSOFT_SPAN_PIECES;
 		span->offset = offset;
-	}
-	if (unlikely(piece.odp != NULL)) {
-		span->key = key;
-		span->offset = offset;
-		span->odp = piece.length >= length ? piece.odp : NULL;
+	} else if (unlikely(piece.odp != NULL)) {
+		span->kind = RSOFT_SPAN_ODP;
+		span->odp = piece.odp;
+	} else {
+		span->kind = span_kind_near(key);
 	}
 	return true;
 }
@@ -325,10 +325,10 @@ cursor_piece(struct rsoft_cursor *cur, struct rsoft_piece *piece)
 	}
 	span = cur->span;
 	left = span->length - cur->done;
-	if (span->key == NULL || span->odp != NULL) {
+	if (span->kind != RSOFT_SPAN_PIECES) {
 		piece->ptr = span->ptr + cur->done;
 		piece->length = left;
-		piece->odp = span->key == NULL ? NULL : span->odp;
+		piece->odp = rsoft_span_odp(span);
 		return;
 	}
 	if (span->key->kind == RSOFT_KIND_LIST) {
@@ -419,14 +419,14 @@ copy_list(const struct rsoft_span *span, uint8_t *flat, uint64_t length, bool is
 static inline bool
 span_is_list(const struct rsoft_span *span, uint64_t length)
 {
-	return span->length >= length && span->key != NULL && span->odp == NULL &&
+	return span->length >= length && span->kind == RSOFT_SPAN_PIECES &&
 			span->key->kind == RSOFT_KIND_LIST;
 }
 
 static inline bool
 span_is_flat(const struct rsoft_span *span, uint64_t length)
 {
-	return span->length >= length && span->key == NULL;
+	return span->length >= length && span->kind <= RSOFT_SPAN_COUNTED;
 }
 
 /* Piece by piece. */

@@ -15,16 +15,23 @@
 #include "rsoft_key.h"
 #include "rsoft_odp.h"
 
-/*
- * The result of a translation: length bytes at ptr if key is NULL. With a key: a range that is not
- * contiguous, is on demand, or whose modifications are counted.
- */
+enum rsoft_span_kind {
+	RSOFT_SPAN_FLAT = 0, /* contiguous; also memory without a key */
+	RSOFT_SPAN_COUNTED,  /* contiguous, and modifications are counted */
+	RSOFT_SPAN_ODP,      /* contiguous, on demand; modifications may be counted */
+	RSOFT_SPAN_PIECES,   /* not contiguous; modifications may be counted */
+};
+
+/* The result of a translation: length bytes. */
 struct rsoft_span {
-	uint8_t *ptr; /* of the first byte */
+	uint8_t *ptr; /* first byte; not of PIECES */
 	uint64_t length;
-	const struct rsoft_key *key;
-	struct rsoft_odp *odp; /* with key: all of it is at ptr, in pages of this table; or NULL */
-	uint64_t offset;       /* with key, without odp: of the first byte, from the key's first */
+	uint32_t kind;               /* enum rsoft_span_kind */
+	const struct rsoft_key *key; /* not of FLAT */
+	union {
+		struct rsoft_odp *odp; /* ODP: table of the pages */
+		uint64_t offset;       /* PIECES: of the first byte in the range of the key */
+	};
 };
 
 /* The first cause of a refusal; the arguments are those of rsoft_access(). */
@@ -38,17 +45,17 @@ enum rmem_vendor_err rsoft_access_why(const struct rsoft_qp *qp, uint32_t key_xo
 bool rsoft_access_slow(const struct rsoft_qp *qp, const struct rsoft_key *key, uint64_t offset,
 		uint64_t length, uint32_t need, struct rsoft_span *span);
 
-/* A request of a peer has modified the memory of a span: count it if its MR has a counter. */
+/* A request of a peer has modified a span that is not FLAT: count it if its MR has a counter. */
 static inline void
-rsoft_access_count(const struct rsoft_key *key)
+rsoft_access_count(const struct rsoft_span *span)
 {
-	struct rmem_counter *counter = __atomic_load_n(&key->mr->counter, __ATOMIC_ACQUIRE);
+	struct rmem_counter *counter = __atomic_load_n(&span->key->mr->counter, __ATOMIC_ACQUIRE);
 
 	if (unlikely(counter != NULL))
 		__atomic_fetch_add(&counter->value, 1, __ATOMIC_RELEASE);
 }
 
-/* The part of rsoft_copy_all() for spans that are not all plain and contiguous. */
+/* The part of rsoft_copy_all() for spans that are not all FLAT and long enough. */
 unsigned int rsoft_copy_spans(
 		const struct rsoft_span *to, const struct rsoft_span *from, uint64_t length);
 
@@ -88,6 +95,7 @@ rsoft_access_odp(const struct rsoft_key *key, uint64_t offset, uint64_t length, 
 		struct rsoft_span *span)
 {
 	span->ptr = (uint8_t *)((uintptr_t)key->base + offset);
+	span->kind = RSOFT_SPAN_ODP;
 	span->key = key;
 	span->odp = key->odp;
 	return rsoft_odp_open(key->odp, span->ptr, length, need);
@@ -111,7 +119,7 @@ rsoft_access(const struct rsoft_qp *qp, uint32_t key_xor, uint32_t key_num, uint
 	if (unlikely(key == NULL))
 		return false;
 	span->length = length;
-	span->key = NULL;
+	span->kind = RSOFT_SPAN_FLAT;
 	if (unlikely(rights & RSOFT_SLOW)) {
 		/* Inline for copies of many pieces. */
 		if ((need & RSOFT_PEEK) && likely(key->kind == RSOFT_KIND_ODP) &&
@@ -138,15 +146,24 @@ rsoft_copy(uint8_t *to, const uint8_t *from, uint64_t length)
 static __rte_always_inline bool
 rsoft_span_is_near(const struct rsoft_span *span, uint64_t length)
 {
-	return span->length >= length && (span->key == NULL || span->odp != NULL);
+	return span->length >= length && span->kind != RSOFT_SPAN_PIECES;
 }
 
-/* Copy between such spans, at least one of which is on demand. */
+static __rte_always_inline struct rsoft_odp *
+rsoft_span_odp(const struct rsoft_span *span)
+{
+	return span->kind == RSOFT_SPAN_ODP ? span->odp : NULL;
+}
+
+/* Copy between such spans. */
 static __rte_always_inline unsigned int
 rsoft_copy_near(const struct rsoft_span *to, const struct rsoft_span *from, uint64_t length)
 {
-	return rsoft_odp_copy(to->key == NULL ? NULL : to->odp, to->ptr,
-			from->key == NULL ? NULL : from->odp, from->ptr, length);
+	struct rsoft_odp *to_odp = rsoft_span_odp(to), *from_odp = rsoft_span_odp(from);
+
+	if (to_odp == NULL && from_odp == NULL)
+		return rsoft_copy(to->ptr, from->ptr, length);
+	return rsoft_odp_copy(to_odp, to->ptr, from_odp, from->ptr, length);
 }
 
 /*
@@ -157,8 +174,8 @@ rsoft_copy_near(const struct rsoft_span *to, const struct rsoft_span *from, uint
 static __rte_always_inline unsigned int
 rsoft_copy_all(const struct rsoft_span *to, const struct rsoft_span *from, uint64_t length)
 {
-	if (likely(to->key == NULL && from->key == NULL && to->length >= length &&
-			    from->length >= length))
+	if (likely(to->kind == RSOFT_SPAN_FLAT && from->kind == RSOFT_SPAN_FLAT &&
+			    to->length >= length && from->length >= length))
 		return rsoft_copy(to->ptr, from->ptr, length);
 	return rsoft_copy_spans(to, from, length);
 }
@@ -199,7 +216,7 @@ rsoft_access_sges(const struct rsoft_qp *qp, const struct rmem_sge *sge, uint32_
 	uint32_t i, n = 0;
 
 	spans[0].length = 0;
-	spans[0].key = NULL;
+	spans[0].kind = RSOFT_SPAN_FLAT;
 	for (i = 0; i < num_sge && left != 0; i++) {
 		uint64_t len = RTE_MIN((uint64_t)sge[i].length, left);
 

@@ -17,7 +17,7 @@ rsoft_inline_put(struct rsoft_qp *qp, const struct rsoft_rqe *rqe, const struct 
 	struct rsoft_inline *message;
 
 	/* Contiguous, and all of it in the first SGE. */
-	if (length == 0 || length > RSOFT_MAX_INLINE_RECV || to->key != NULL ||
+	if (length == 0 || length > RSOFT_MAX_INLINE_RECV || to->kind != RSOFT_SPAN_FLAT ||
 			rqe->sge[0].length < length)
 		return false;
 	message = rsoft_cq_message(rsoft_cq_of(qp->qp.recv_cq), cq_pos);

@@ -94,7 +94,7 @@ req_local(struct rsoft_run *run, const struct rmem_send_wr *wr, uint32_t need,
 		for (i = 0; i < wr->num_sge; i++) {
 			spans[i].ptr = (uint8_t *)(uintptr_t)wr->sg_list[i].addr;
 			spans[i].length = wr->sg_list[i].length;
-			spans[i].key = NULL;
+			spans[i].kind = RSOFT_SPAN_FLAT;
 			*length += spans[i].length;
 		}
 		return RMEM_WC_SUCCESS;
@@ -352,14 +352,14 @@ req_write_copy(const struct rsoft_span *to, const struct rsoft_span *from, uint3
 {
 	unsigned int side;
 
-	if (likely(to->key == NULL && from->key == NULL))
+	if (likely(to->kind == RSOFT_SPAN_FLAT && from->kind == RSOFT_SPAN_FLAT))
 		return rsoft_copy(to->ptr, from->ptr, length);
 	if (likely(rsoft_span_is_near(to, length) && rsoft_span_is_near(from, length)))
 		side = rsoft_copy_near(to, from, length);
 	else
 		side = rsoft_copy_spans(to, from, length);
-	if (likely(side == RSOFT_SIDE_NONE) && to->key != NULL)
-		rsoft_access_count(to->key);
+	if (likely(side == RSOFT_SIDE_NONE) && to->kind != RSOFT_SPAN_FLAT)
+		rsoft_access_count(to);
 	return side;
 }
 

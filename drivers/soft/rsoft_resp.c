@@ -123,7 +123,7 @@ static bool
 resp_do_atomic(const struct rmem_send_wr *wr, const struct rsoft_span *span, uint64_t *before,
 		bool *is_modified)
 {
-	struct rsoft_odp *odp = span->key != NULL ? span->odp : NULL;
+	struct rsoft_odp *odp = rsoft_span_odp(span);
 	uint64_t *word = (uint64_t *)(void *)span->ptr;
 	struct rsoft_guarded end;
 
@@ -162,7 +162,7 @@ rsoft_resp_atomic_open(struct rsoft_qp *peer, const struct rmem_send_wr *wr,
 	 * The address is aligned. With a chosen iova the memory may not be, and with an indirect
 	 * key it may not be contiguous.
 	 */
-	if (span->ptr == NULL || (uintptr_t)span->ptr % sizeof(uint64_t) != 0) {
+	if (span->kind == RSOFT_SPAN_PIECES || (uintptr_t)span->ptr % sizeof(uint64_t) != 0) {
 		*why = RMEM_VENDOR_ERR_ALIGNMENT;
 		return RMEM_WC_REM_INV_REQ_ERR;
 	}
@@ -179,8 +179,8 @@ rsoft_resp_atomic(const struct rmem_send_wr *wr, const struct rsoft_span *span, 
 		*why = RMEM_VENDOR_ERR_PAGE_FAULT;
 		return RMEM_WC_REM_ACCESS_ERR;
 	}
-	if (is_modified && span->key != NULL)
-		rsoft_access_count(span->key);
+	if (is_modified && span->kind != RSOFT_SPAN_FLAT)
+		rsoft_access_count(span);
 	return RMEM_WC_SUCCESS;
 }
 
@@ -250,8 +250,8 @@ rsoft_resp_write_imm(struct rsoft_qp *peer, const struct rmem_send_wr *wr,
 		rte_ticketlock_unlock(&peer->rq.lock);
 		return status;
 	}
-	if (to.key != NULL)
-		rsoft_access_count(to.key);
+	if (to.kind != RSOFT_SPAN_FLAT)
+		rsoft_access_count(&to);
 	resp_cqe(peer, rqe, wr, length, RMEM_WC_SUCCESS, &cqe);
 	resp_give(peer, rsoft_rq_reserve(peer), &cqe);
 	return RMEM_WC_SUCCESS;

@@ -106,7 +106,7 @@ rsoft_resp_open(struct rsoft_qp *peer, uint32_t right, uint64_t addr, uint32_t r
 		return RMEM_WC_REM_INV_REQ_ERR;
 	}
 	span->length = 0;
-	span->key = NULL;
+	span->kind = RSOFT_SPAN_FLAT;
 	if (unlikely(length == 0)) /* IBTA C9-88: the rkey is not checked */
 		return RMEM_WC_SUCCESS;
 	if (unlikely(!rsoft_access(peer, 0, rkey, addr, length, RSOFT_VALID | right, span))) {
@@ -146,8 +146,8 @@ rsoft_resp_write(struct rsoft_qp *peer, const struct rmem_send_wr *wr,
 			wr->rdma.rkey, length, &to, why);
 	if (likely(status == RMEM_WC_SUCCESS && length != 0)) {
 		status = rsoft_copy_status(rsoft_copy_all(&to, from, length), RSOFT_SIDE_FROM, why);
-		if (unlikely(to.key != NULL) && status == RMEM_WC_SUCCESS)
-			rsoft_access_count(to.key);
+		if (unlikely(to.kind != RSOFT_SPAN_FLAT) && status == RMEM_WC_SUCCESS)
+			rsoft_access_count(&to);
 	}
 	return status;
 }

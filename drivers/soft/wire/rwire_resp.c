@@ -228,8 +228,8 @@ resp_write_place(struct rwire_qp *q, const struct rwire_pkt *pkt)
 		return verdict;
 	if (rsoft_copy_all(&to, &from, pkt->payload_len) != RSOFT_SIDE_NONE)
 		return RWIRE_AETH_NAK_ACC;
-	if (to.key != NULL && (pkt->info & RWIRE_IS_LAST))
-		rsoft_access_count(to.key);
+	if (to.kind != RSOFT_SPAN_FLAT && (pkt->info & RWIRE_IS_LAST))
+		rsoft_access_count(&to);
 	rsp->addr += pkt->payload_len;
 	rsp->left -= pkt->payload_len;
 	return RSP_OK;

@@ -47,7 +47,7 @@ sge_open(const struct rsoft_qp *qp, const struct rmem_send_wr *wr, const struct 
 	for (i = 0; i < num_sge; i++) {
 		spans[i].ptr = (uint8_t *)(uintptr_t)sge[i].addr;
 		spans[i].length = sge[i].length;
-		spans[i].key = NULL;
+		spans[i].kind = RSOFT_SPAN_FLAT;
 	}
 	return RMEM_WC_SUCCESS;
 }
