@@ -284,6 +284,9 @@ enum rsoft_wait {
 	RSOFT_WAIT_GRACE = -1, /* executed, except for the grace period of an invalidation */
 	RSOFT_WAIT_PEER = -2,  /* the peer is not ready */
 	RSOFT_WAIT_RNR = -3,   /* the peer has no receive posted */
+	/* Of the wire; rsoft_sq::wait never has them. */
+	RSOFT_WAIT_WIRE = -4,  /* the window or the port is full, or a preceding request waits */
+	RSOFT_WAIT_LOCAL = -5, /* the request sends no packet: execute it */
 };
 
 /* A completion written to the CQ, and the requests that it retires. */

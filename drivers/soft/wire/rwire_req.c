@@ -16,10 +16,6 @@
 #include "../rsoft_sq.h"
 #include "rwire.h"
 
-/* Results of a step, or an enum rmem_wc_status (RMEM_WC_SUCCESS: a packet was sent). */
-#define REQ_BLOCKED (-1)
-#define REQ_LOCAL   (-2) /* a local request is at the head */
-
 #define REQ_SEND  0
 #define REQ_WRITE 1
 
@@ -48,14 +44,14 @@ req_begin(struct rwire_qp *q, const struct rmem_send_wr *wr)
 	uint32_t i;
 
 	if ((wr->flags & RMEM_SEND_FENCE) && req->nb_rd != 0)
-		return REQ_BLOCKED;
+		return RSOFT_WAIT_WIRE;
 	/* It remains at the head for a grace period, during which no later one may complete. */
 	if (req->begun != q->qp->sq.cons &&
 			rsoft_sq_slot(&q->qp->sq, req->begun - 1)->opcode ==
 					RMEM_WR_RDMA_READ_WITH_INV)
-		return REQ_BLOCKED;
+		return RSOFT_WAIT_WIRE;
 	if (is_rd && req->nb_rd == RWIRE_MAX_RD_WRS)
-		return REQ_BLOCKED;
+		return RSOFT_WAIT_WIRE;
 	for (i = 0; i < wr->num_sge; i++)
 		length += wr->sg_list[i].length;
 	if (length > q->qp->max_msg_size)
@@ -152,7 +148,7 @@ req_fill(struct rwire_qp *q, const struct rmem_send_wr *wr, struct rwire_frame *
 	if (rwire_wr_is_read(wr)) {
 		*nb_psn = req_read_psns(q, wqe, at);
 		if (*nb_psn == 0)
-			return REQ_BLOCKED;
+			return RSOFT_WAIT_WIRE;
 		pkt->opcode = RWIRE_READ_REQUEST;
 		pkt->addr = wr->rdma.remote_addr + offset;
 		pkt->rkey = wr->rdma.rkey;
@@ -191,12 +187,12 @@ req_send(struct rwire_qp *q, const struct rmem_send_wr *wr, uint32_t *why)
 	int status;
 
 	if (rwire_psn_diff(req->psn, req->una) >= (int32_t)q->window)
-		return REQ_BLOCKED;
+		return RSOFT_WAIT_WIRE;
 	frame = rwire_tx_get(q);
 	if (frame == NULL) {
 		/* If the peer stopped reading, the timer is what ends the wait. */
 		req_start_timer(req);
-		return REQ_BLOCKED;
+		return RSOFT_WAIT_WIRE;
 	}
 	status = req_fill(q, wr, frame, &pkt, &nb_psn, why);
 	if (status != RMEM_WC_SUCCESS)
@@ -211,7 +207,7 @@ req_send(struct rwire_qp *q, const struct rmem_send_wr *wr, uint32_t *why)
 	return RMEM_WC_SUCCESS;
 }
 
-/* Send one packet: RMEM_WC_SUCCESS, a REQ_* result, or the status that the request fails with. */
+/* Send one packet: RMEM_WC_SUCCESS, an enum rsoft_wait, or why the request fails. */
 static int
 req_step(struct rwire_qp *q, uint32_t *why)
 {
@@ -221,14 +217,14 @@ req_step(struct rwire_qp *q, uint32_t *why)
 	int status;
 
 	if (req->sq_pos == __atomic_load_n(&sq->prod, __ATOMIC_ACQUIRE))
-		return REQ_BLOCKED;
+		return RSOFT_WAIT_WIRE;
 	/* In SQD no request begins. */
 	if (req->sq_pos == req->begun &&
 			unlikely(__atomic_load_n(&q->qp->state, __ATOMIC_RELAXED) != RMEM_QPS_RTS))
-		return REQ_BLOCKED;
+		return RSOFT_WAIT_WIRE;
 	wr = rsoft_sq_slot(sq, req->sq_pos);
 	if (req_is_local(wr))
-		return req->sq_pos == sq->cons ? REQ_LOCAL : REQ_BLOCKED;
+		return req->sq_pos == sq->cons ? RSOFT_WAIT_LOCAL : RSOFT_WAIT_WIRE;
 	if (req->sq_pos == req->begun) {
 		status = req_begin(q, wr);
 		if (status != RMEM_WC_SUCCESS)
@@ -253,7 +249,7 @@ req_send_all(struct rwire_qp *q, uint32_t *why)
 	int status;
 
 	if (req_is_waiting(&q->req))
-		return REQ_BLOCKED;
+		return RSOFT_WAIT_WIRE;
 	q->req.rnr_until = 0;
 	rte_ticketlock_lock(&q->wire->tx_lock);
 	do
@@ -314,7 +310,7 @@ rwire_req_run(struct rwire_qp *q, unsigned int lcore)
 		status = rwire_comp_timer(q, rwire_clock());
 		if (status == RMEM_WC_SUCCESS)
 			status = req_send_all(q, &why);
-		if (status == REQ_LOCAL) {
+		if (status == RSOFT_WAIT_LOCAL) {
 			if (!req_local(q, lcore))
 				return;
 			continue;

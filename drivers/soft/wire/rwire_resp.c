@@ -17,12 +17,6 @@
 #include "../rsoft_resp.h"
 #include "rwire.h"
 
-/* Verdicts on a request; or the syndrome of a NAK. */
-#define RSP_OK   0
-#define RSP_WAIT 1 /* executed, except for its grace period */
-#define RSP_RNR  2
-#define RSP_DROP 3
-
 /* Fill in the completion of the receive that a message consumes. */
 static void
 resp_cqe(const struct rwire_qp *q, const struct rsoft_rqe *rqe, const struct rwire_pkt *pkt,
@@ -64,7 +58,7 @@ resp_complete(struct rwire_qp *q, const struct rsoft_cqe *cqe, bool is_failed)
 		rsoft_rq_flush(qp);
 }
 
-/* Lock the receive queue if it has a receive; a verdict. */
+/* Lock the receive queue if it has a receive; an enum rmem_wc_status or rsoft_wait. */
 static int
 resp_take(struct rwire_qp *q, struct rsoft_rqe **rqe)
 {
@@ -76,12 +70,12 @@ resp_take(struct rwire_qp *q, struct rsoft_rqe **rqe)
 	if (rsoft_state_is_responding(__atomic_load_n(&qp->state, __ATOMIC_ACQUIRE))) {
 		*rqe = rsoft_rq_head(&qp->rq);
 		if (*rqe != NULL)
-			return RSP_OK;
+			return RMEM_WC_SUCCESS;
 		rte_ticketlock_unlock(&qp->rq.lock);
-		return RSP_RNR;
+		return RSOFT_WAIT_RNR;
 	}
 	rte_ticketlock_unlock(&qp->rq.lock);
-	return RSP_DROP;
+	return RSOFT_WAIT_PEER;
 }
 
 /* Copy the payload of a packet to a receive; the status of the receive. */
@@ -118,7 +112,7 @@ resp_inv_end(struct rwire_qp *q)
 
 	rsoft_key_release(q->rsp.inv_key);
 	q->rsp.is_inv_waiting = false;
-	if (resp_take(q, &rqe) != RSP_OK)
+	if (resp_take(q, &rqe) != RMEM_WC_SUCCESS)
 		return false; /* the peer gets no acknowledgement */
 	resp_complete(q, &q->rsp.inv_cqe, false);
 	return true;
@@ -138,15 +132,15 @@ resp_send_inv(struct rwire_qp *q, unsigned int lcore, const struct rsoft_rqe *rq
 		resp_cqe(q, rqe, pkt, RMEM_WC_REM_INV_REQ_ERR,
 				rsoft_key_why_not_inv(q->qp, pkt->imm), &rsp->inv_cqe);
 		resp_complete(q, &rsp->inv_cqe, true);
-		return RSP_OK;
+		return RMEM_WC_SUCCESS;
 	}
 	resp_cqe(q, rqe, pkt, RMEM_WC_SUCCESS, 0, &rsp->inv_cqe);
 	rte_ticketlock_unlock(&q->qp->rq.lock);
 	if (!rsoft_grace_start(lcore, &rsp->inv_token)) {
 		rsp->is_inv_waiting = true;
-		return RSP_WAIT;
+		return RSOFT_WAIT_GRACE;
 	}
-	return resp_inv_end(q) ? RSP_OK : RSP_DROP;
+	return resp_inv_end(q) ? RMEM_WC_SUCCESS : RSOFT_WAIT_PEER;
 }
 
 static int
@@ -155,45 +149,36 @@ resp_send(struct rwire_qp *q, unsigned int lcore, const struct rwire_pkt *pkt)
 	struct rsoft_cqe cqe = {0};
 	struct rsoft_rqe *rqe;
 	uint32_t why = 0;
-	int verdict, status;
+	int status;
 
-	verdict = resp_take(q, &rqe);
-	if (verdict != RSP_OK)
-		return verdict;
+	status = resp_take(q, &rqe);
+	if (status != RMEM_WC_SUCCESS)
+		return status;
 	status = resp_place(q, rqe, pkt, &why);
 	if (status != RMEM_WC_SUCCESS) {
 		resp_cqe(q, rqe, pkt, (uint8_t)status, why, &cqe);
 		resp_complete(q, &cqe, true);
-		return status == RMEM_WC_LOC_LEN_ERR ? RWIRE_AETH_NAK_INV : RWIRE_AETH_NAK_OP;
+		return status == RMEM_WC_LOC_LEN_ERR ? RMEM_WC_REM_INV_REQ_ERR : RMEM_WC_REM_OP_ERR;
 	}
 	if ((pkt->info & RWIRE_IS_LAST) == 0) {
 		rte_ticketlock_unlock(&q->qp->rq.lock);
-		return RSP_OK;
+		return RMEM_WC_SUCCESS;
 	}
 	if (pkt->info & RWIRE_HAS_INV)
 		return resp_send_inv(q, lcore, rqe, pkt);
 	resp_cqe(q, rqe, pkt, RMEM_WC_SUCCESS, 0, &cqe);
 	resp_complete(q, &cqe, false);
-	return RSP_OK;
+	return RMEM_WC_SUCCESS;
 }
 
-/* The syndrome of a status of the functions of rsoft_resp.h. */
-static int
-resp_syndrome(int status)
-{
-	if (status == RMEM_WC_SUCCESS)
-		return RSP_OK;
-	return status == RMEM_WC_REM_INV_REQ_ERR ? RWIRE_AETH_NAK_INV : RWIRE_AETH_NAK_ACC;
-}
-
-/* Translate a remote range; a verdict. */
+/* Translate a remote range; an enum rmem_wc_status or rsoft_wait. */
 static int
 resp_open(struct rwire_qp *q, uint32_t right, uint64_t addr, uint32_t rkey, uint64_t n,
 		struct rsoft_span *span)
 {
 	uint32_t why;
 
-	return resp_syndrome(rsoft_resp_open(q->qp, right, addr, rkey, n, span, &why));
+	return rsoft_resp_open(q->qp, right, addr, rkey, n, span, &why);
 }
 
 /* Check the RETH of a WRITE: its whole range, before the first byte is placed. */
@@ -206,7 +191,7 @@ resp_write_begin(struct rwire_qp *q, const struct rwire_pkt *pkt)
 
 	if (pkt->dma_len > q->qp->max_msg_size ||
 			(is_only ? pkt->dma_len != pkt->payload_len : pkt->dma_len <= q->mtu))
-		return RWIRE_AETH_NAK_INV;
+		return RMEM_WC_REM_INV_REQ_ERR;
 	rsp->addr = pkt->addr;
 	rsp->rkey = pkt->rkey;
 	rsp->left = pkt->dma_len;
@@ -220,19 +205,19 @@ resp_write_place(struct rwire_qp *q, const struct rwire_pkt *pkt)
 	struct rsoft_span from = {.ptr = pkt->payload, .length = pkt->payload_len};
 	struct rwire_rsp *rsp = &q->rsp;
 	struct rsoft_span to;
-	int verdict;
+	int status;
 
-	verdict = resp_open(
+	status = resp_open(
 			q, RMEM_ACCESS_REMOTE_WRITE, rsp->addr, rsp->rkey, pkt->payload_len, &to);
-	if (verdict != RSP_OK || pkt->payload_len == 0)
-		return verdict;
+	if (status != RMEM_WC_SUCCESS || pkt->payload_len == 0)
+		return status;
 	if (rsoft_copy_all(&to, &from, pkt->payload_len) != RSOFT_SIDE_NONE)
-		return RWIRE_AETH_NAK_ACC;
+		return RMEM_WC_REM_ACCESS_ERR;
 	if (to.kind != RSOFT_SPAN_FLAT && (pkt->info & RWIRE_IS_LAST))
 		rsoft_access_count(&to);
 	rsp->addr += pkt->payload_len;
 	rsp->left -= pkt->payload_len;
-	return RSP_OK;
+	return RMEM_WC_SUCCESS;
 }
 
 static int
@@ -240,28 +225,28 @@ resp_write(struct rwire_qp *q, const struct rwire_pkt *pkt)
 {
 	struct rsoft_cqe cqe = {0};
 	struct rsoft_rqe *rqe;
-	int verdict = RSP_OK;
+	int status = RMEM_WC_SUCCESS;
 
 	if (pkt->info & RWIRE_IS_FIRST)
-		verdict = resp_write_begin(q, pkt);
+		status = resp_write_begin(q, pkt);
 	else if ((pkt->info & RWIRE_IS_LAST) ? q->rsp.left != pkt->payload_len
 					     : q->rsp.left <= pkt->payload_len)
-		verdict = RWIRE_AETH_NAK_INV;
-	if (verdict != RSP_OK)
-		return verdict;
+		status = RMEM_WC_REM_INV_REQ_ERR;
+	if (status != RMEM_WC_SUCCESS)
+		return status;
 	if ((pkt->info & RWIRE_HAS_IMM) == 0)
 		return resp_write_place(q, pkt);
-	verdict = resp_take(q, &rqe);
-	if (verdict != RSP_OK)
-		return verdict;
-	verdict = resp_write_place(q, pkt);
-	if (verdict != RSP_OK) {
+	status = resp_take(q, &rqe);
+	if (status != RMEM_WC_SUCCESS)
+		return status;
+	status = resp_write_place(q, pkt);
+	if (status != RMEM_WC_SUCCESS) {
 		rte_ticketlock_unlock(&q->qp->rq.lock);
-		return verdict;
+		return status;
 	}
 	resp_cqe(q, rqe, pkt, RMEM_WC_SUCCESS, 0, &cqe);
 	resp_complete(q, &cqe, false);
-	return RSP_OK;
+	return RMEM_WC_SUCCESS;
 }
 
 /* Queue a reply. There is a free entry: the ring is empty while requests are executed. */
@@ -284,14 +269,14 @@ static int
 resp_read(struct rwire_qp *q, const struct rwire_pkt *pkt)
 {
 	struct rsoft_span span;
-	int verdict;
+	int status;
 
 	if (pkt->dma_len > q->qp->max_msg_size)
-		return RWIRE_AETH_NAK_INV;
-	verdict = resp_open(q, RMEM_ACCESS_REMOTE_READ, pkt->addr, pkt->rkey, pkt->dma_len, &span);
-	if (verdict == RSP_OK)
+		return RMEM_WC_REM_INV_REQ_ERR;
+	status = resp_open(q, RMEM_ACCESS_REMOTE_READ, pkt->addr, pkt->rkey, pkt->dma_len, &span);
+	if (status == RMEM_WC_SUCCESS)
 		resp_reply(q, pkt, rwire_nb_pkts(pkt->dma_len, q->mtu));
-	return verdict;
+	return status;
 }
 
 static int
@@ -315,9 +300,9 @@ resp_atomic(struct rwire_qp *q, const struct rwire_pkt *pkt)
 	if (status == RMEM_WC_SUCCESS)
 		status = rsoft_resp_atomic(&wr, &span, &before, &why);
 	if (status != RMEM_WC_SUCCESS)
-		return resp_syndrome(status);
+		return status;
 	resp_reply(q, pkt, 1)->value = before;
-	return RSP_OK;
+	return RMEM_WC_SUCCESS;
 }
 
 /* Whether the packet continues its message, or starts one, with a length that its opcode allows. */
@@ -346,7 +331,7 @@ resp_exec(struct rwire_qp *q, unsigned int lcore, const struct rwire_pkt *pkt)
 	struct rwire_rsp *rsp = &q->rsp;
 
 	if (!resp_is_in_order(q, pkt))
-		return RWIRE_AETH_NAK_INV;
+		return RMEM_WC_REM_INV_REQ_ERR;
 	if (pkt->info & RWIRE_IS_FIRST)
 		rsp->done = 0;
 	if (pkt->info & RWIRE_IS_SEND)
@@ -429,12 +414,26 @@ resp_duplicate(struct rwire_qp *q, const struct rwire_pkt *pkt)
 	}
 }
 
+/* The syndrome of the NAK for a request that failed. */
+static uint8_t
+resp_syndrome(int status)
+{
+	switch (status) {
+	case RMEM_WC_REM_INV_REQ_ERR:
+		return RWIRE_AETH_NAK_INV;
+	case RMEM_WC_REM_OP_ERR:
+		return RWIRE_AETH_NAK_OP;
+	default:
+		return RWIRE_AETH_NAK_ACC;
+	}
+}
+
 void
 rwire_resp_pkt(struct rwire_qp *q, unsigned int lcore, const struct rwire_pkt *pkt)
 {
 	struct rwire_rsp *rsp = &q->rsp;
 	int32_t ahead = rwire_psn_diff(pkt->psn, rsp->psn);
-	int verdict;
+	int status;
 
 	if (q->is_busy) {
 		RWIRE_COUNT(q->wire->stats.busy_drops);
@@ -452,24 +451,24 @@ rwire_resp_pkt(struct rwire_qp *q, unsigned int lcore, const struct rwire_pkt *p
 		rsp->is_nak_sent = true;
 		return;
 	}
-	verdict = resp_exec(q, lcore, pkt);
-	switch (verdict) {
-	case RSP_OK:
-	case RSP_WAIT:
+	status = resp_exec(q, lcore, pkt);
+	switch (status) {
+	case RMEM_WC_SUCCESS:
+	case RSOFT_WAIT_GRACE:
 		resp_advance(q, pkt);
 		if (pkt->is_ack_req && (pkt->info & RWIRE_HAS_PAYLOAD))
 			rwire_reply_ack(q, pkt->psn, RWIRE_AETH_ACK);
 		break;
-	case RSP_RNR:
+	case RSOFT_WAIT_RNR:
 		/* The peer sends it again: the packets that follow it need no NAK. */
 		rsp->is_nak_sent = true;
 		rwire_reply_ack(q, pkt->psn, RWIRE_AETH_RNR | (q->qp->conn.min_rnr_timer & 0x1f));
 		break;
-	case RSP_DROP:
+	case RSOFT_WAIT_PEER:
 		break;
 	default:
 		rsp->has_failed = true;
-		rwire_reply_ack(q, pkt->psn, (uint8_t)verdict);
+		rwire_reply_ack(q, pkt->psn, resp_syndrome(status));
 		rsoft_rq_fail(q->qp);
 		break;
 	}
