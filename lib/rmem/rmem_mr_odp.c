@@ -4,7 +4,7 @@
 
 /**
  * @file
- * On-demand paging: checks of attributes, advice, and the counters of an MR.
+ * On-demand paging: advice, and the pages and counters of an MR.
  */
 
 #include <errno.h>
@@ -13,42 +13,6 @@
 
 #include "rmem_mr_pages_priv.h"
 #include "rmem_mr_priv.h"
-
-int
-rmem_mr_check_odp(const struct rmem_dev *dev, const struct rmem_mr_attr *attr)
-{
-	const uint32_t others = RMEM_ACCESS_ALLOCATE_MR | RMEM_ACCESS_HUGETLB;
-
-	if ((attr->access & RMEM_ACCESS_ON_DEMAND) == 0)
-		return 0;
-	if ((attr->access & others) != 0 || attr->iov != NULL)
-		return RMEM_FAIL(EINVAL, "%s: ON_DEMAND cannot be combined with %s", dev->name,
-				attr->iov != NULL ? "iov" : "ALLOCATE_MR or HUGETLB");
-	if (rmem_mr_is_implicit(attr->addr, attr->length, attr->access) &&
-			(attr->iova != 0 || (attr->access & RMEM_ACCESS_ZERO_BASED) != 0))
-		return RMEM_FAIL(EINVAL, "%s: implicit MR with an iova or ZERO_BASED", dev->name);
-	return 0;
-}
-
-int
-rmem_mr_check_odp_capa(const struct rmem_dev *dev, const struct rmem_mr_attr *attr)
-{
-	const struct rmem_odp_caps *odp = &rmem_obj_info(&dev->obj)->odp;
-
-	if ((attr->access & RMEM_ACCESS_ON_DEMAND) == 0)
-		return 0;
-	if (rmem_mr_is_implicit(attr->addr, attr->length, attr->access) &&
-			(odp->general & RMEM_ODP_SUPPORT_IMPLICIT) == 0)
-		return RMEM_FAIL(EOPNOTSUPP,
-				"%s: not supported by the device: implicit on-demand MRs",
-				dev->name);
-	if ((attr->access & RMEM_ACCESS_REMOTE_ATOMIC) != 0 &&
-			((odp->rc | odp->uc | odp->ud) & RMEM_ODP_ATOMIC) == 0)
-		return RMEM_FAIL(EOPNOTSUPP,
-				"%s: not supported by the device: REMOTE_ATOMIC with ON_DEMAND",
-				dev->name);
-	return 0;
-}
 
 void
 rmem_mr_odp_pages_fill(const struct rmem_mr *mr, uint64_t page_size_cap, struct rmem_mr_info *info)

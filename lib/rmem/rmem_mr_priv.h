@@ -34,12 +34,6 @@ rmem_mr_is_implicit(const void *addr, size_t length, uint32_t access)
 	return (access & RMEM_ACCESS_ON_DEMAND) != 0 && addr == NULL && length == SIZE_MAX;
 }
 
-/** Check the attributes permitted with ON_DEMAND, if that is requested. */
-int rmem_mr_check_odp(const struct rmem_dev *dev, const struct rmem_mr_attr *attr);
-
-/** Check the capabilities of the device for it; -EOPNOTSUPP. */
-int rmem_mr_check_odp_capa(const struct rmem_dev *dev, const struct rmem_mr_attr *attr);
-
 /** Fill the page fields of info for an on-demand MR, whose IO addresses are not permanent. */
 void rmem_mr_odp_pages_fill(
 		const struct rmem_mr *mr, uint64_t page_size_cap, struct rmem_mr_info *info);

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/**
+ * @file
+ * Checks of the attributes of a registration, and of the kind and state of an MR.
+ */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdbool.h>
+
+#include "rmem_mr_priv.h"
+
+/* MW_BIND, ZERO_BASED, ON_DEMAND and HUGETLB: known bits, which a device may lack. */
+#define ACCESS_VERBS UINT32_C(0xf0)
+
+static int
+check_access(const struct rmem_dev *dev, uint32_t access)
+{
+	uint32_t known = rmem_obj_info(&dev->obj)->access | RMEM_ACCESS_LOCAL_WRITE |
+			RMEM_ACCESS_REMOTE | ACCESS_VERBS | RMEM_ACCESS_OPTIONAL_RANGE |
+			RMEM_ACCESS_ALLOCATE_MR;
+
+	if ((access & ~known) != 0)
+		return RMEM_FAIL(EINVAL, "%s: unknown access bits: 0x%x in 0x%x", dev->name,
+				access & ~known, access);
+	/* IBTA C10-72 */
+	if ((access & (RMEM_ACCESS_REMOTE_WRITE | RMEM_ACCESS_REMOTE_ATOMIC)) != 0 &&
+			(access & RMEM_ACCESS_LOCAL_WRITE) == 0)
+		return RMEM_FAIL(EINVAL,
+				"%s: remote right to modify without LOCAL_WRITE: access 0x%x",
+				dev->name, access);
+	return 0;
+}
+
+/* Check the range alone; with ALLOCATE_MR the address is not known yet. */
+static int
+check_range(const struct rmem_dev *dev, const struct rmem_mr_attr *attr)
+{
+	bool is_allocated = (attr->access & RMEM_ACCESS_ALLOCATE_MR) != 0;
+	uint64_t max_mr_size = rmem_obj_info(&dev->obj)->max_mr_size;
+
+	if (rmem_mr_is_implicit(attr->addr, attr->length, attr->access))
+		return 0;
+	if (attr->iov_count == 0 && (attr->flags & RMEM_MR_FD) == 0 &&
+			is_allocated != (attr->addr == NULL))
+		return RMEM_FAIL(EINVAL, "%s: addr %p %s ALLOCATE_MR", dev->name, attr->addr,
+				is_allocated ? "with" : "without");
+	if (attr->length == 0 || attr->length > max_mr_size)
+		return RMEM_FAIL(EINVAL, "%s: MR length out of range: %zu (1 to %" PRIu64 ")",
+				dev->name, attr->length, max_mr_size);
+	if ((attr->access & RMEM_ACCESS_ZERO_BASED) != 0 && attr->iova != 0)
+		return RMEM_FAIL(EINVAL, "%s: iova with ZERO_BASED: 0x%" PRIx64, dev->name,
+				attr->iova);
+	if ((attr->iov_count == 0 && attr->length - 1 > UINTPTR_MAX - (uintptr_t)attr->addr) ||
+			attr->length - 1 > UINT64_MAX - attr->iova)
+		return RMEM_FAIL(EINVAL, "%s: range wraps around: %zu bytes at %p, iova 0x%" PRIx64,
+				dev->name, attr->length, attr->addr, attr->iova);
+	return 0;
+}
+
+/* Flags of a registration, and the capabilities that they need. */
+static int
+check_flags(const struct rmem_dev *dev, const struct rmem_mr_attr *attr)
+{
+	static const struct {
+		uint32_t flag;
+		uint64_t capa;
+	} flags[] = {
+			{RMEM_MR_REQUESTED_KEY, RMEM_DEV_CAPA_REQUESTED_KEY},
+			{RMEM_MR_DISABLED, RMEM_DEV_CAPA_MR_ENABLE},
+			{RMEM_MR_FD, RMEM_DEV_CAPA_MR_FD},
+	};
+	uint64_t capa = rmem_obj_info(&dev->obj)->capa;
+	uint32_t unknown = attr->flags;
+	size_t i;
+
+	for (i = 0; i < RTE_DIM(flags); i++)
+		unknown &= ~flags[i].flag;
+	if (unknown != 0)
+		return RMEM_FAIL(EINVAL, "%s: unknown MR flags: 0x%x in 0x%x", dev->name, unknown,
+				attr->flags);
+	if ((attr->flags & RMEM_MR_REQUESTED_KEY) == 0 && attr->requested_key != 0)
+		return RMEM_FAIL(EINVAL, "%s: requested_key without RMEM_MR_REQUESTED_KEY: 0x%08x",
+				dev->name, attr->requested_key);
+	for (i = 0; i < RTE_DIM(flags); i++) {
+		if ((attr->flags & flags[i].flag) != 0 && (capa & flags[i].capa) == 0)
+			return RMEM_FAIL(EOPNOTSUPP,
+					"%s: not supported by the device: MR flag 0x%x", dev->name,
+					flags[i].flag);
+	}
+	return 0;
+}
+
+/* Attributes permitted with ON_DEMAND, if that is requested. */
+static int
+check_odp(const struct rmem_dev *dev, const struct rmem_mr_attr *attr)
+{
+	const uint32_t others = RMEM_ACCESS_ALLOCATE_MR | RMEM_ACCESS_HUGETLB;
+
+	if ((attr->access & RMEM_ACCESS_ON_DEMAND) == 0)
+		return 0;
+	if ((attr->access & others) != 0 || attr->iov != NULL)
+		return RMEM_FAIL(EINVAL, "%s: ON_DEMAND cannot be combined with %s", dev->name,
+				attr->iov != NULL ? "iov" : "ALLOCATE_MR or HUGETLB");
+	if (rmem_mr_is_implicit(attr->addr, attr->length, attr->access) &&
+			(attr->iova != 0 || (attr->access & RMEM_ACCESS_ZERO_BASED) != 0))
+		return RMEM_FAIL(EINVAL, "%s: implicit MR with an iova or ZERO_BASED", dev->name);
+	return 0;
+}
+
+/* Capabilities of the device that ON_DEMAND needs. */
+static int
+check_odp_capa(const struct rmem_dev *dev, const struct rmem_mr_attr *attr)
+{
+	const struct rmem_odp_caps *odp = &rmem_obj_info(&dev->obj)->odp;
+
+	if ((attr->access & RMEM_ACCESS_ON_DEMAND) == 0)
+		return 0;
+	if (rmem_mr_is_implicit(attr->addr, attr->length, attr->access) &&
+			(odp->general & RMEM_ODP_SUPPORT_IMPLICIT) == 0)
+		return RMEM_FAIL(EOPNOTSUPP,
+				"%s: not supported by the device: implicit on-demand MRs",
+				dev->name);
+	if ((attr->access & RMEM_ACCESS_REMOTE_ATOMIC) != 0 &&
+			((odp->rc | odp->uc | odp->ud) & RMEM_ODP_ATOMIC) == 0)
+		return RMEM_FAIL(EOPNOTSUPP,
+				"%s: not supported by the device: REMOTE_ATOMIC with ON_DEMAND",
+				dev->name);
+	return 0;
+}
+
+int
+rmem_mr_check_attr(const struct rmem_dev *dev, const struct rmem_mr_attr *attr)
+{
+	struct rmem_mr_attr whole = *attr;
+	uint32_t lacking;
+	int ret;
+
+	ret = rmem_check_reserved(attr->reserved, sizeof(attr->reserved));
+	if (ret == 0)
+		ret = check_access(dev, attr->access);
+	if (ret == 0)
+		ret = check_odp(dev, attr);
+	if (ret == 0 && (attr->iov != NULL || attr->iov_count != 0))
+		ret = rmem_mr_check_iov(dev, attr, &whole.length);
+	if (ret == 0)
+		ret = check_range(dev, &whole);
+	if (ret == 0 && (attr->access & RMEM_ACCESS_ALLOCATE_MR) != 0)
+		ret = rmem_socket_check(attr->socket_id);
+	if (ret != 0)
+		return ret;
+	lacking = attr->access &
+			~(rmem_obj_info(&dev->obj)->access | RMEM_ACCESS_OPTIONAL_RANGE |
+					RMEM_ACCESS_ALLOCATE_MR);
+	if (lacking != 0)
+		return RMEM_FAIL(EOPNOTSUPP,
+				"%s: not supported by the device: access bits 0x%x of 0x%x",
+				dev->name, lacking, attr->access);
+	ret = check_odp_capa(dev, attr);
+	if (ret == 0)
+		ret = check_flags(dev, attr);
+	if (ret == 0 && attr->eq != NULL)
+		ret = rmem_obj_check_of(attr->eq, RMEM_OBJ_EQ, &dev->obj);
+	if (ret == 0)
+		ret = rmem_mr_check_fd(dev, attr);
+	return ret;
+}
+
+int
+rmem_mr_check_user(const struct rmem_mr *mr)
+{
+	if (mr->type == RMEM_MR_TYPE_USER)
+		return 0;
+	return RMEM_FAIL(EINVAL, "MR %p: bound by requests: type %u (expected %u)",
+			(const void *)mr, mr->type, RMEM_MR_TYPE_USER);
+}
+
+int
+rmem_mr_check_registered(const struct rmem_mr *mr)
+{
+	if (rmem_mr_is_registered(mr))
+		return 0;
+	return RMEM_FAIL(EBUSY, "MR %p: registration %s", (const void *)mr,
+			rmem_mr_state(mr) == RMEM_MR_STATE_ERROR ? "failed: deregister it"
+								 : "is in progress");
+}

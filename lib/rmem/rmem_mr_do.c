@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/**
+ * @file
+ * Registration of an MR whose attributes were checked, and the memory that the library allocates
+ * for it: a memzone named after the address of the MR.
+ */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#include <rte_bitops.h>
+#include <rte_memory.h>
+#include <rte_memzone.h>
+
+#include <rmem_chunk.h>
+
+#include "rmem_mr_priv.h"
+
+/* Name the memory of an MR. Memory from before and after a change exists at the same time. */
+static void
+chunk_name(const struct rmem_mr *of, const struct rmem_mr *mr, char *name)
+{
+	snprintf(name, RTE_MEMZONE_NAMESIZE, "rmem_mr_%p%s", (const void *)mr,
+			(rmem_mr_drv(of)->flags & RMEM_MR_SECOND_NAME) != 0 ? "b" : "a");
+}
+
+/* Bytes that rounding adds beyond the limit are not registered. */
+int
+rmem_mr_alloc_chunk(struct rmem_mr *of, const struct rmem_mr *mr, int socket_id)
+{
+	char name[RTE_MEMZONE_NAMESIZE];
+	const struct rte_memzone *mz;
+	int ret;
+
+	chunk_name(of, mr, name);
+	ret = rmem_chunk_alloc(name, of->length, socket_id, &mz);
+	if (ret != 0)
+		return ret;
+	of->addr = mz->addr;
+	of->length = RTE_MIN(mz->len, rmem_obj_info(&mr->obj)->max_mr_size);
+	if (of->iova != 0 && of->length - 1 > UINT64_MAX - of->iova) {
+		rte_memzone_free(mz);
+		return RMEM_FAIL(EINVAL, "MR: range wraps around: %zu bytes at iova 0x%" PRIx64,
+				of->length, of->iova);
+	}
+	return 0;
+}
+
+void
+rmem_mr_free_chunk(const struct rmem_mr *of, const struct rmem_mr *mr)
+{
+	char name[RTE_MEMZONE_NAMESIZE];
+
+	if ((of->access & RMEM_ACCESS_ALLOCATE_MR) == 0)
+		return;
+	chunk_name(of, mr, name);
+	rte_memzone_free(rte_memzone_lookup(name));
+}
+
+int
+rmem_mr_check_hugetlb(struct rmem_mr *mr)
+{
+	const struct iovec *iov;
+	uint64_t page_size = 0;
+	struct iovec one;
+	uint32_t nb_iov;
+	int ret;
+
+	if ((rmem_mr_drv(mr)->flags & RMEM_MR_FD) == 0)
+		rmem_mr_drv(mr)->flags &= ~(UINT32_MAX << RMEM_MR_LOG2_PAGE_SHIFT);
+	if ((mr->access & RMEM_ACCESS_HUGETLB) == 0)
+		return 0;
+	nb_iov = rmem_mr_ranges(mr, &one, &iov);
+	ret = rmem_hugetlb_check(iov, nb_iov, &page_size);
+	if (ret == 0)
+		rmem_mr_drv(mr)->flags |= rte_log2_u64(page_size) << RMEM_MR_LOG2_PAGE_SHIFT;
+	return ret;
+}
+
+/* Allocate or map the memory if requested, and let the driver register it. */
+static int
+do_reg(struct rmem_mr *mr, const struct rmem_mr_attr *attr)
+{
+	int ret;
+
+	if ((mr->access & RMEM_ACCESS_ALLOCATE_MR) != 0) {
+		ret = rmem_mr_alloc_chunk(mr, mr, attr->socket_id);
+		if (ret != 0)
+			return ret;
+	}
+	if (mr->iova == 0 && (mr->access & RMEM_ACCESS_ZERO_BASED) == 0)
+		mr->iova = rmem_mr_first(mr);
+	ret = rmem_mr_check_hugetlb(mr);
+	if (ret == 0)
+		ret = RMEM_OP(mr, mr_reg, mr, attr);
+	if (ret != 0)
+		rmem_mr_free_chunk(mr, mr);
+	return ret;
+}
+
+int
+rmem_mr_do_reg(struct rmem_mr *mr, const struct rmem_mr_attr *attr)
+{
+	uint16_t state = RMEM_MR_STATE_VALID;
+	int ret;
+
+	ret = do_reg(mr, attr);
+	if (ret != 0)
+		state = RMEM_MR_STATE_ERROR;
+	else if ((attr->flags & RMEM_MR_DISABLED) != 0)
+		state = RMEM_MR_STATE_DISABLED;
+	rmem_mr_set_state(mr, state);
+	return ret;
+}
