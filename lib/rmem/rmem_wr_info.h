@@ -18,6 +18,7 @@
 
 #include <rte_branch_prediction.h>
 
+#include <rmem_mr.h>
 #include <rmem_mw.h>
 #include <rmem_obj.h>
 #include <rmem_qp.h>
