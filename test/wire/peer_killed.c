@@ -9,12 +9,17 @@
  * atomics, WRITEs and READs on it, kills it with SIGKILL amid them, and proves that each request
  * completes: the first that fails with RETRY_EXC_ERR, all later ones with WR_FLUSH_ERR. Then it
  * starts another peer at the same address and repeats that, and with a third one that it stops
- * with SIGSTOP: such a peer keeps its sockets, but no longer receives. In the end no object is
- * left.
+ * with SIGSTOP: such a peer keeps its sockets, but no longer receives.
+ *
+ * A fourth one is the requester, killed amid its SENDs, WRITEs, READs and atomics: the parent, its
+ * target, keeps its QP and each of its receives. Between the peers, a request to the address of the
+ * one that ended fails too. When a peer is killed is random; RMEM_SEED repeats it. In the end no
+ * object and no file descriptor is left.
  *
  * usage: dpdk-test-wire-peer ADDRESS PEER_ADDRESS [MORE_ARGUMENTS]
  */
 
+#include <dirent.h>
 #include <inttypes.h>
 #include <sched.h>
 #include <signal.h>
@@ -33,10 +38,13 @@
 #include <rmem_pd.h>
 #include <rmem_qp.h>
 
-#define SIZE   65536
-#define DEPTH  64
-#define ROUNDS 3 /* the last with SIGSTOP */
-#define NB_ADD 100
+#define SIZE      65536
+#define DEPTH     64
+#define ROUNDS    4
+#define STOPPED   2 /* the round with SIGSTOP */
+#define REQUESTER 3 /* the round whose peer is the requester */
+#define NB_RECV   8
+#define NB_ADD    100
 
 /* The side of a process, sent to the other through a pipe. */
 struct side {
@@ -87,7 +95,7 @@ open_end(struct end *end, const char *address)
 	struct rmem_cq_conf cq_conf = {.nb_cqe = 2 * DEPTH};
 	struct rmem_qp_conf conf = {.type = RMEM_QPT_RC,
 			.max_send_wr = DEPTH,
-			.max_recv_wr = 1,
+			.max_recv_wr = NB_RECV,
 			.max_send_sge = 1,
 			.max_recv_sge = 1,
 			.access = RMEM_ACCESS_REMOTE_WRITE | RMEM_ACCESS_REMOTE_READ |
@@ -129,47 +137,6 @@ side_of(const struct end *end)
 	return side;
 }
 
-/* Exchange addresses, then wait for the end of the pipe or for SIGKILL. */
-static int
-peer_main(const char *address, int from, int to)
-{
-	struct end end = {0};
-	struct side side, other;
-
-	start_eal();
-	open_end(&end, address);
-	side = side_of(&end);
-	CHECK(write(to, &side, sizeof(side)) == sizeof(side));
-	CHECK(read(from, &other, sizeof(other)) == sizeof(other));
-	connect_end(&end, &other);
-	CHECK(write(to, "c", 1) == 1);
-	while (read(from, &other, sizeof(other)) > 0)
-		;
-	return EXIT_SUCCESS;
-}
-
-/* Before EAL has started in this process: a peer for each round. */
-static void
-start_peer(struct peer *peer, const char *address)
-{
-	int to[2], from[2];
-
-	CHECK(pipe(to) == 0 && pipe(from) == 0);
-	peer->pid = fork();
-	CHECK(peer->pid >= 0);
-	if (peer->pid == 0) {
-		close(to[1]);
-		close(from[0]);
-		/* The order to start: the address is free. */
-		CHECK(read(to[0], &(char){0}, 1) == 1);
-		exit(peer_main(address, to[0], from[1]));
-	}
-	close(to[0]);
-	close(from[1]);
-	peer->to = to[1];
-	peer->from = from[0];
-}
-
 static struct rmem_send_wr
 make_wr(const struct end *end, struct rmem_sge *sge, const struct side *side, uint8_t opcode)
 {
@@ -204,6 +171,72 @@ poll_one(const struct end *end)
 	return wc;
 }
 
+/* Execute requests until SIGKILL. */
+static void
+request(const struct end *end, const struct side *side)
+{
+	static const uint8_t opcodes[] = {RMEM_WR_SEND, RMEM_WR_RDMA_WRITE,
+			RMEM_WR_ATOMIC_FETCH_AND_ADD, RMEM_WR_RDMA_READ};
+	uint64_t posted = 0, done = 0;
+	struct rmem_send_wr wr;
+	struct rmem_sge sge;
+
+	for (;;) {
+		for (; posted - done < DEPTH; posted++) {
+			wr = make_wr(end, &sge, side, opcodes[posted % RTE_DIM(opcodes)]);
+			if (wr.opcode == RMEM_WR_SEND)
+				sge.length = 8;
+			CHECK(rmem_post_send(end->qp, &wr, 1) == 1);
+		}
+		CHECK(poll_one(end).status == RMEM_WC_SUCCESS);
+		done++;
+	}
+}
+
+/* Exchange addresses, then wait for the end of the pipe or for SIGKILL. */
+static int
+peer_main(const char *address, int from, int to, bool is_requester)
+{
+	struct end end = {0};
+	struct side side, other;
+
+	start_eal();
+	open_end(&end, address);
+	side = side_of(&end);
+	CHECK(write(to, &side, sizeof(side)) == sizeof(side));
+	CHECK(read(from, &other, sizeof(other)) == sizeof(other));
+	connect_end(&end, &other);
+	CHECK(write(to, "c", 1) == 1);
+	CHECK(read(from, &(char){0}, 1) == 1); /* the other one is connected too */
+	if (is_requester)
+		request(&end, &other);
+	while (read(from, &other, sizeof(other)) > 0)
+		;
+	return EXIT_SUCCESS;
+}
+
+/* Before EAL has started in this process: a peer for each round. */
+static void
+start_peer(struct peer *peer, const char *address, bool is_requester)
+{
+	int to[2], from[2];
+
+	CHECK(pipe(to) == 0 && pipe(from) == 0);
+	peer->pid = fork();
+	CHECK(peer->pid >= 0);
+	if (peer->pid == 0) {
+		close(to[1]);
+		close(from[0]);
+		/* The order to start: the address is free. */
+		CHECK(read(to[0], &(char){0}, 1) == 1);
+		exit(peer_main(address, to[0], from[1], is_requester));
+	}
+	close(to[0]);
+	close(from[1]);
+	peer->to = to[1];
+	peer->from = from[0];
+}
+
 /* Each addition is executed once. */
 static void
 add(const struct end *end, const struct side *side)
@@ -224,7 +257,7 @@ static void
 kill_amid(const struct end *end, const struct side *side, pid_t pid, int signal_number)
 {
 	static const uint8_t opcodes[] = {RMEM_WR_RDMA_WRITE, RMEM_WR_RDMA_READ};
-	uint64_t posted = 0, done = 0, ok = 0;
+	uint64_t posted = 0, done = 0, ok = 0, last = 1 + (uint64_t)rand() % (2 * DEPTH);
 	struct rmem_send_wr wr;
 	struct rmem_sge sge;
 	struct rmem_wc wc;
@@ -244,12 +277,76 @@ kill_amid(const struct end *end, const struct side *side, pid_t pid, int signal_
 		} else if (wc.status != RMEM_WC_SUCCESS) {
 			CHECK(wc.status == RMEM_WC_RETRY_EXC_ERR);
 			has_failed = true;
-		} else if (++ok == DEPTH) {
+		} else if (++ok == last) {
 			CHECK(kill(pid, signal_number) == 0);
 		}
 	}
-	CHECK(ok >= DEPTH);
+	CHECK(ok >= last);
 	printf("%" PRIu64 " requests succeeded, then RETRY_EXC_ERR\n", ok);
+}
+
+static void
+post_receive(const struct end *end)
+{
+	const struct rmem_sge sge = {
+			.addr = end->mr->iova + SIZE - 8, .length = 8, .lkey = end->mr->lkey};
+	const struct rmem_recv_wr wr = {.sg_list = &sge, .num_sge = 1};
+
+	CHECK(rmem_post_recv(end->qp, &wr, 1) == 1);
+}
+
+/* Receive messages; kill the peer after some. Each receive completes once. */
+static void
+kill_requester(const struct end *end, pid_t pid)
+{
+	uint64_t received = 0, flushed = 0, last = 1 + (uint64_t)rand() % DEPTH;
+	struct rmem_qp_attr attr;
+	struct rmem_wc wc;
+
+	for (; received < last; received++) {
+		CHECK(poll_one(end).status == RMEM_WC_SUCCESS);
+		post_receive(end);
+	}
+	CHECK(kill(pid, SIGKILL) == 0);
+	CHECK(waitpid(pid, NULL, 0) == pid);
+	/* Messages that it has sent may still arrive. */
+	CHECK(rmem_qp_query(end->qp, &attr) == 0 && attr.state == RMEM_QPS_RTS);
+	CHECK(rmem_qp_set_error(end->qp) == 0);
+	for (received = 0; received + flushed < NB_RECV;) {
+		wc = poll_one(end);
+		CHECK(wc.status == RMEM_WC_WR_FLUSH_ERR || flushed == 0);
+		flushed += wc.status == RMEM_WC_WR_FLUSH_ERR;
+		received += wc.status == RMEM_WC_SUCCESS;
+	}
+	CHECK(rmem_poll_cq(end->cq, &wc, 1) == 0);
+	printf("%" PRIu64 " messages, then %" PRIu64 " receives flushed\n", last, flushed);
+}
+
+/* No process has the address of the last peer: its QP does not answer. */
+static void
+request_of_nobody(const struct end *end, const struct side *side)
+{
+	const struct rmem_qp_conn conn = {.remote = side->addr, .timeout = 10, .retry_cnt = 2};
+	struct rmem_sge sge;
+	struct rmem_send_wr wr = make_wr(end, &sge, side, RMEM_WR_RDMA_WRITE);
+
+	CHECK(rmem_qp_connect(end->qp, &conn) == 0);
+	CHECK(rmem_post_send(end->qp, &wr, 1) == 1);
+	CHECK(poll_one(end).status == RMEM_WC_RETRY_EXC_ERR);
+	CHECK(rmem_qp_reset(end->qp) == 0);
+}
+
+static unsigned int
+nb_files(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	unsigned int n = 0;
+
+	CHECK(dir != NULL);
+	while (readdir(dir) != NULL)
+		n++;
+	closedir(dir);
+	return n;
 }
 
 static void
@@ -267,36 +364,60 @@ close_end(struct end *end)
 	free(end->memory);
 }
 
+/* Connect to a peer, and signal it amid requests of one of both. */
+static void
+run_round(const struct end *end, int round, const struct peer *peer)
+{
+	struct side side, mine;
+	char byte;
+	int i;
+
+	CHECK(write(peer->to, "s", 1) == 1);
+	CHECK(read(peer->from, &side, sizeof(side)) == sizeof(side));
+	mine = side_of(end);
+	CHECK(write(peer->to, &mine, sizeof(mine)) == sizeof(mine));
+	CHECK(read(peer->from, &byte, 1) == 1);
+	connect_end(end, &side);
+	for (i = 0; round == REQUESTER && i < NB_RECV; i++)
+		post_receive(end);
+	CHECK(write(peer->to, "c", 1) == 1);
+	if (round == REQUESTER) {
+		kill_requester(end, peer->pid);
+	} else {
+		add(end, &side);
+		kill_amid(end, &side, peer->pid, round == STOPPED ? SIGSTOP : SIGKILL);
+		CHECK(kill(peer->pid, SIGKILL) == 0);
+		CHECK(waitpid(peer->pid, NULL, 0) == peer->pid);
+	}
+	CHECK(rmem_qp_reset(end->qp) == 0);
+	request_of_nobody(end, &side);
+}
+
 int
 main(int argc, char **argv)
 {
+	const char *text = getenv("RMEM_SEED");
 	struct peer peers[ROUNDS];
-	struct side side, mine;
+	unsigned int seed = text != NULL ? (unsigned int)atol(text) : (unsigned int)getpid();
+	unsigned int files;
 	struct end end;
-	char byte;
 	int i;
 
 	CHECK(argc == 3 || argc == 4);
 	if (argc == 4)
 		more_args = argv[3];
+	printf("RMEM_SEED=%u\n", seed);
+	fflush(stdout);
+	srand(seed);
 	for (i = 0; i < ROUNDS; i++)
-		start_peer(&peers[i], argv[2]);
+		start_peer(&peers[i], argv[2], i == REQUESTER);
 	start_eal();
+	files = nb_files();
 	open_end(&end, argv[1]);
-	for (i = 0; i < ROUNDS; i++) {
-		CHECK(write(peers[i].to, "s", 1) == 1);
-		CHECK(read(peers[i].from, &side, sizeof(side)) == sizeof(side));
-		mine = side_of(&end);
-		CHECK(write(peers[i].to, &mine, sizeof(mine)) == sizeof(mine));
-		CHECK(read(peers[i].from, &byte, 1) == 1);
-		connect_end(&end, &side);
-		add(&end, &side);
-		kill_amid(&end, &side, peers[i].pid, i == ROUNDS - 1 ? SIGSTOP : SIGKILL);
-		CHECK(kill(peers[i].pid, SIGKILL) == 0);
-		CHECK(waitpid(peers[i].pid, NULL, 0) == peers[i].pid);
-		CHECK(rmem_qp_reset(end.qp) == 0);
-	}
+	for (i = 0; i < ROUNDS; i++)
+		run_round(&end, i, &peers[i]);
 	close_end(&end);
+	CHECK(nb_files() == files);
 	rte_eal_cleanup();
 	return EXIT_SUCCESS;
 }

@@ -242,6 +242,30 @@ test_interface() {
 	verdict 'mtu= above that of the interface' $?
 }
 
+# The UDP port is a privileged one there, and the file is of another user.
+test_permission() {
+	local up='ip link set lo up && echo 5000 >/proc/sys/net/ipv4/ip_unprivileged_port_start &&
+		exec setpriv --bounding-set -net_bind_service,-dac_override "$@"'
+	export PATH=$PATH:/usr/sbin:/sbin
+	if ! unshare -rn sh -c "$up" sh true 2>/dev/null; then
+		echo 'skipped: no network namespace'
+		verdict 'no permission' 0
+		return
+	fi
+	unshare -rn sh -c "$up" sh "$program" "${eal[@]}" -- --dev soft0,ip=127.0.0.1 \
+		--mode write --ops 1 >out 2>err </dev/null
+	rc=$?
+	[ "$rc" != 0 ] && said err 'ip=127.0.0.1: .*: Permission denied'
+	verdict 'no permission for the UDP port' $?
+	: >locked && chmod 400 locked
+	unshare -rn sh -c "$up" sh "$program" "${eal[@]}" -- \
+		--dev "soft0,ip=127.0.0.1,port=shm:locked-$$,pcap=locked" \
+		--mode write --ops 1 >out 2>err </dev/null
+	rc=$?
+	[ "$rc" != 0 ] && said err 'pcap=locked: Permission denied'
+	verdict 'no permission for the file of pcap=' $?
+}
+
 # Inside of the namespace of test_ipv6.
 test_over_ipv6() {
 	local faults=,mtu=512,fault=loss:0.01
@@ -266,4 +290,5 @@ test_ipv6() {
 
 [ $# = 0 ] || { in_parallel "$@"; exit; }
 in_parallel test_modes test_faults test_loss test_loss_of_both test_shm test_shm_names test_eth \
-	test_engine test_killed test_nobody test_port_in_use test_refusals test_interface test_ipv6
+	test_engine test_killed test_nobody test_port_in_use test_refusals test_interface \
+	test_permission test_ipv6
