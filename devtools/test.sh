@@ -9,7 +9,7 @@
 # one lane in their order. Tests of the first lane use the same addresses, so they run one gate at a
 # time; user, huge and guest run what gcc built. The last lane computes in the time that is left.
 lanes=(
-	'headers gcc user huge tsan clang asan'
+	'headers gcc user huge dropin tsan clang asan'
 	'guest'
 	'tree model lint fuzz install abi doc arm64'
 )

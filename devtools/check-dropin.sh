@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Verbs programs, unmodified, on soft0 by usertools/rmem-run: program | result | time. And each
+# function of the installed libibverbs that takes an object is one of librmem_ibv.so.
+
+. "$(dirname -- "$0")/common.sh"
+need nm
+
+library=build/dropin/librmem_ibv.so
+[ -e "$library" ] || die "nothing built, run devtools/check-gcc.sh first"
+
+# Functions that take no object of a device of rmem: texts, files of sysfs, the parts for drivers,
+# and objects that the device does not have.
+passed='ibv_ack_async_event ibv_copy_ah_attr_from_kern ibv_copy_path_rec_from_kern
+ibv_copy_path_rec_to_kern ibv_copy_qp_attr_from_kern ibv_destroy_ah ibv_destroy_comp_channel
+ibv_destroy_srq ibv_dofork_range ibv_dontfork_range ibv_event_type_str ibv_fork_init
+ibv_get_cq_event ibv_get_device_name ibv_get_sysfs_path ibv_import_device ibv_is_fork_initialized
+ibv_modify_srq ibv_node_type_str ibv_port_state_str ibv_query_srq ibv_rate_to_mbps
+ibv_rate_to_mult ibv_read_ibdev_sysfs_file ibv_read_sysfs_file ibv_register_driver
+ibv_unimport_dm ibv_wc_status_str'
+
+# functions LIBRARY: the public functions it defines.
+functions() {
+	nm -D --defined-only "$1" | awk '{ sub(/@.*/, "", $3); print $3 }' |
+		grep -E '^_?ibv_' | grep -v '^ibv_cmd_' | sort -u
+}
+
+real=$(ldd "$library" | awk '$1 ~ /^libibverbs/ { print $3 }')
+missing=$(functions "$real" |
+	grep -vxF -f <(functions "$library") -f <(tr ' ' '\n' <<<"$passed") | tr '\n' ' ' || true)
+[ -z "$missing" ] || die "not in $library, though $real exports it: $missing"
+
+failed=0
+# try NAME COMMAND...: a row.
+try() {
+	local name=$1 begin=${EPOCHREALTIME/./} rc=0
+	shift
+	timeout 50 "$@" >"$tmp/log" 2>&1 || rc=$?
+	if [ $rc = 0 ]; then rc=ok; else rc="FAILED, status $rc" failed=1; fi
+	printf '%-24s | %-6s | %5d ms\n' "$name" "$rc" $(((${EPOCHREALTIME/./} - begin) / 1000))
+	[ "$rc" = ok ] || tail -n 20 "$tmp/log"
+}
+
+tmp=$(mktemp -d "${TMPDIR:-/tmp}/rmem-dropin.XXXXXX")
+trap 'rm -rf "$tmp"' EXIT
+run=usertools/rmem-run
+try test-verbs "$run" build/test/dropin/test-verbs
+if command -v ibv_devinfo >/dev/null; then
+	try ibv_devices "$run" --list
+	try 'ibv_devinfo -v' "$run" ibv_devinfo -v -d soft0
+else
+	say "ibverbs-utils is not installed: ibv_devices, ibv_devinfo not run"
+fi
+try 'true (no verbs)' "$run" true
+[ $failed = 0 ]

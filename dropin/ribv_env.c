@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * The environment of the class in a program without DPDK: EAL, without hugepages, devices and
+ * files. EAL pins the thread that starts it, whose affinity is restored. Other threads are
+ * registered with their first post or poll, and unregistered when they end. A child of fork()
+ * can't use EAL, and has no device.
+ */
+
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <rte_branch_prediction.h>
+#include <rte_eal.h>
+#include <rte_lcore.h>
+
+#include "ribv.h"
+
+#define MEMORY "256" /* MB; anonymous, and used as needed */
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static int start_errno;
+static pthread_key_t thread_key;
+
+static void
+thread_end(void *arg)
+{
+	RTE_SET_USED(arg);
+	rte_thread_unregister();
+}
+
+static void
+forked(void)
+{
+	start_errno = ENODEV;
+}
+
+static int
+first_cpu(const cpu_set_t *cpus)
+{
+	int cpu = 0;
+
+	while (cpu < CPU_SETSIZE - 1 && !CPU_ISSET(cpu, cpus))
+		cpu++;
+	return cpu;
+}
+
+static void
+start(void)
+{
+	const char *level = getenv("RMEM_IBV_LOG");
+	char lcores[32], log[64];
+	cpu_set_t cpus;
+	char *argv[] = {(char[]){"rmem"}, (char[]){"--no-huge"}, (char[]){"-m"}, (char[]){MEMORY},
+			(char[]){"--no-pci"}, (char[]){"--no-telemetry"}, (char[]){"--no-shconf"},
+			(char[]){"--lcores"}, lcores, log};
+
+	CPU_ZERO(&cpus);
+	sched_getaffinity(0, sizeof(cpus), &cpus);
+	snprintf(lcores, sizeof(lcores), "0@%d", first_cpu(&cpus));
+	/* A program that provokes errors sees its errno, and no line. */
+	snprintf(log, sizeof(log), "--log-level=*:%s", level != NULL ? level : "emergency");
+	if (rte_eal_init(RTE_DIM(argv), argv) < 0)
+		start_errno = ENODEV;
+	sched_setaffinity(0, sizeof(cpus), &cpus);
+	if (start_errno == 0)
+		start_errno = pthread_key_create(&thread_key, thread_end);
+	pthread_atfork(NULL, NULL, forked);
+}
+
+int
+ribv_env_start(void)
+{
+	pthread_once(&once, start);
+	return start_errno;
+}
+
+bool
+ribv_env_attach(void)
+{
+	if (likely(rte_lcore_id() != LCORE_ID_ANY))
+		return true;
+	if (rte_thread_register() != 0)
+		return false;
+	pthread_setspecific(thread_key, &thread_key);
+	return true;
+}

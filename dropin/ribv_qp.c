@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Queue pairs. Locks order the threads that post; the class has one for each queue. */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ribv.h"
+
+#define BURST 16
+
+/* Attributes of verbs that the class does not have. */
+#define LACKING                                                                                    \
+	(IBV_QP_QKEY | IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE | IBV_QP_CAP | IBV_QP_RATE_LIMIT)
+
+static bool
+qp_is(const struct ibv_qp *qp)
+{
+	return ribv_is(qp, RIBV_QP, qp->handle);
+}
+
+static int
+qp_make(struct ribv_qp *qp, struct ibv_pd *pd, const struct ibv_qp_init_attr *init)
+{
+	struct rmem_qp_conf conf = {.max_send_wr = init->cap.max_send_wr,
+			.max_recv_wr = init->cap.max_recv_wr,
+			.max_send_sge = (uint16_t)RTE_MIN(init->cap.max_send_sge, UINT16_MAX),
+			.max_recv_sge = (uint16_t)RTE_MIN(init->cap.max_recv_sge, UINT16_MAX),
+			.max_inline_data = init->cap.max_inline_data,
+			.type = RMEM_QPT_RC,
+			.flags = init->sq_sig_all ? RMEM_QP_SIG_ALL : 0};
+
+	if (init->qp_type != IBV_QPT_RC || init->srq != NULL)
+		return -EOPNOTSUPP;
+	if (init->send_cq == NULL || init->recv_cq == NULL)
+		return -EINVAL;
+	if (!ribv_is(pd, RIBV_PD, pd->handle) ||
+			!ribv_is(init->send_cq, RIBV_CQ, init->send_cq->handle) ||
+			!ribv_is(init->recv_cq, RIBV_CQ, init->recv_cq->handle))
+		return -ENOENT;
+	conf.send_cq = ((struct ribv_cq *)init->send_cq)->cq;
+	conf.recv_cq = ((struct ribv_cq *)init->recv_cq)->cq;
+	return rmem_qp_create(((struct ribv_pd *)pd)->pd, &conf, &qp->qp);
+}
+
+static struct ibv_qp *
+qp_create(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
+{
+	struct ribv_qp *qp;
+	int ret;
+
+	qp = calloc(1, sizeof(*qp));
+	if (qp == NULL || !ribv_enter(qp, RIBV_QP, &qp->ibv.handle)) {
+		free(qp);
+		return ribv_fail(ENOMEM);
+	}
+	ret = qp_make(qp, pd, init);
+	if (ret != 0) {
+		ribv_leave(qp->ibv.handle);
+		free(qp);
+		return ribv_fail(ribv_errno(ret));
+	}
+	pthread_spin_init(&qp->send_lock, PTHREAD_PROCESS_PRIVATE);
+	pthread_spin_init(&qp->recv_lock, PTHREAD_PROCESS_PRIVATE);
+	pthread_mutex_init(&qp->ibv.mutex, NULL);
+	pthread_cond_init(&qp->ibv.cond, NULL);
+	qp->init = *init;
+	qp->ibv.context = pd->context;
+	qp->ibv.qp_context = init->qp_context;
+	qp->ibv.pd = pd;
+	qp->ibv.send_cq = init->send_cq;
+	qp->ibv.recv_cq = init->recv_cq;
+	qp->ibv.qp_num = qp->qp->qp_num;
+	qp->ibv.state = IBV_QPS_RESET;
+	qp->ibv.qp_type = IBV_QPT_RC;
+	return &qp->ibv;
+}
+
+struct ibv_qp *
+ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
+{
+	if (!ribv_is_ours(pd->context))
+		return RIBV_NEXT(ibv_create_qp)(pd, init);
+	return qp_create(pd, init);
+}
+
+struct ibv_qp *
+ribv_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *init)
+{
+	struct ibv_qp_init_attr plain;
+
+	RTE_SET_USED(context);
+	if (init->comp_mask != IBV_QP_INIT_ATTR_PD)
+		return ribv_fail(EOPNOTSUPP);
+	/* The extended struct begins with the plain one. */
+	memcpy(&plain, init, sizeof(plain));
+	return qp_create(init->pd, &plain);
+}
+
+static void
+attr_of_ibv(const struct ribv_qp *qp, const struct ibv_qp_attr *ibv, int mask,
+		struct rmem_qp_attr *attr)
+{
+	const struct ibv_ah_attr *ah = &ibv->ah_attr;
+	union ibv_gid gid;
+
+	memset(attr, 0, sizeof(*attr));
+	attr->state = ibv->qp_state;
+	attr->cur_state = ibv->cur_qp_state;
+	attr->access = ibv->qp_access_flags & RMEM_ACCESS_REMOTE;
+	attr->path_mtu = ibv->path_mtu;
+	attr->dest_qp_num = ibv->dest_qp_num;
+	attr->rq_psn = ibv->rq_psn;
+	attr->sq_psn = ibv->sq_psn;
+	attr->pkey_index = ibv->pkey_index;
+	attr->port_num = ibv->port_num;
+	attr->timeout = ibv->timeout;
+	attr->retry_cnt = ibv->retry_cnt;
+	attr->rnr_retry = ibv->rnr_retry;
+	attr->min_rnr_timer = ibv->min_rnr_timer;
+	attr->max_rd_atomic = ibv->max_rd_atomic;
+	attr->max_dest_rd_atomic = ibv->max_dest_rd_atomic;
+	attr->en_sqd_async_notify = ibv->en_sqd_async_notify;
+	if ((mask & IBV_QP_AV) == 0)
+		return;
+	attr->ah.is_global = 1;
+	attr->ah.dlid = ah->dlid;
+	attr->ah.sl = ah->sl;
+	attr->ah.src_path_bits = ah->src_path_bits;
+	attr->ah.static_rate = ah->static_rate;
+	attr->ah.port_num = ah->port_num;
+	memcpy(attr->ah.dgid, ah->grh.dgid.raw, sizeof(attr->ah.dgid));
+	/* The device itself, by its LID or by the GID that it shows. */
+	ribv_gid(&gid);
+	if (ah->is_global ? memcmp(&gid, &ah->grh.dgid, sizeof(gid)) == 0 : ah->dlid == RIBV_LID) {
+		struct rmem_qp_attr now;
+
+		if (rmem_qp_query(qp->qp, &now) == 0)
+			memcpy(attr->ah.dgid, now.addr.gid, sizeof(attr->ah.dgid));
+	}
+}
+
+int
+ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
+{
+	struct ribv_qp *qp = (struct ribv_qp *)ibv;
+	struct rmem_qp_attr own;
+	int ret;
+
+	if (!ribv_is_ours(ibv->context))
+		return RIBV_NEXT(ibv_modify_qp)(ibv, attr, mask);
+	if (!qp_is(ibv))
+		return ENOENT;
+	if ((mask & (IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE)) != 0)
+		return EOPNOTSUPP;
+	if ((mask & LACKING) != 0)
+		return EINVAL;
+	if ((mask & IBV_QP_MAX_QP_RD_ATOMIC) != 0 && attr->max_rd_atomic > RIBV_RD_ATOMIC)
+		return EINVAL;
+	if ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) != 0 && attr->max_dest_rd_atomic > RIBV_RD_ATOMIC)
+		return EINVAL;
+	attr_of_ibv(qp, attr, mask, &own);
+	ret = rmem_qp_modify(qp->qp, &own, (uint32_t)mask);
+	if (ret != 0)
+		return ribv_errno(ret);
+	if ((mask & IBV_QP_AV) != 0)
+		qp->ah = attr->ah_attr;
+	if ((mask & IBV_QP_ACCESS_FLAGS) != 0)
+		qp->access = attr->qp_access_flags;
+	if ((mask & IBV_QP_STATE) != 0)
+		ibv->state = attr->qp_state;
+	return 0;
+}
+
+int
+ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask, struct ibv_qp_init_attr *init)
+{
+	struct ribv_qp *qp = (struct ribv_qp *)ibv;
+	struct rmem_qp_attr own;
+	int ret;
+
+	if (!ribv_is_ours(ibv->context))
+		return RIBV_NEXT(ibv_query_qp)(ibv, attr, mask, init);
+	if (!qp_is(ibv))
+		return ENOENT;
+	ret = rmem_qp_query(qp->qp, &own);
+	if (ret != 0)
+		return ribv_errno(ret);
+	memset(attr, 0, sizeof(*attr));
+	attr->qp_state = attr->cur_qp_state = ibv->state = (enum ibv_qp_state)own.state;
+	attr->path_mtu = (enum ibv_mtu)own.path_mtu;
+	attr->path_mig_state = IBV_MIG_MIGRATED;
+	attr->rq_psn = own.rq_psn;
+	attr->sq_psn = own.sq_psn;
+	attr->dest_qp_num = own.dest_qp_num;
+	attr->qp_access_flags = qp->access;
+	attr->cap = qp->init.cap;
+	attr->ah_attr = qp->ah;
+	attr->pkey_index = own.pkey_index;
+	attr->sq_draining = own.sq_draining;
+	attr->max_rd_atomic = own.max_rd_atomic;
+	attr->max_dest_rd_atomic = own.max_dest_rd_atomic;
+	attr->min_rnr_timer = own.min_rnr_timer;
+	attr->port_num = own.port_num;
+	attr->timeout = own.timeout;
+	attr->retry_cnt = own.retry_cnt;
+	attr->rnr_retry = own.rnr_retry;
+	if (init != NULL)
+		*init = qp->init;
+	return 0;
+}
+
+int
+ibv_destroy_qp(struct ibv_qp *qp)
+{
+	int ret;
+
+	if (!ribv_is_ours(qp->context))
+		return RIBV_NEXT(ibv_destroy_qp)(qp);
+	if (!qp_is(qp))
+		return ENOENT;
+	ret = rmem_qp_destroy(((struct ribv_qp *)qp)->qp);
+	if (ret != 0)
+		return -ret;
+	ribv_leave(qp->handle);
+	free(qp);
+	return 0;
+}
+
+/* The request in the class's words; 0 or an errno. */
+static int
+wr_of_ibv(const struct ibv_send_wr *ibv, struct rmem_send_wr *wr)
+{
+	static const uint8_t opcodes[] = {
+			[IBV_WR_RDMA_WRITE] = RMEM_WR_RDMA_WRITE,
+			[IBV_WR_RDMA_WRITE_WITH_IMM] = RMEM_WR_RDMA_WRITE_WITH_IMM,
+			[IBV_WR_SEND] = RMEM_WR_SEND,
+			[IBV_WR_SEND_WITH_IMM] = RMEM_WR_SEND_WITH_IMM,
+			[IBV_WR_RDMA_READ] = RMEM_WR_RDMA_READ,
+			[IBV_WR_ATOMIC_CMP_AND_SWP] = RMEM_WR_ATOMIC_CMP_AND_SWP,
+			[IBV_WR_ATOMIC_FETCH_AND_ADD] = RMEM_WR_ATOMIC_FETCH_AND_ADD,
+			[IBV_WR_LOCAL_INV] = RMEM_WR_LOCAL_INV,
+			[IBV_WR_BIND_MW] = RMEM_WR_BIND_MW,
+			[IBV_WR_SEND_WITH_INV] = RMEM_WR_SEND_WITH_INV,
+	};
+	const struct ibv_mw_bind_info *info = &ibv->bind_mw.bind_info;
+
+	if ((unsigned int)ibv->opcode >= RTE_DIM(opcodes) || ibv->num_sge < 0 ||
+			ibv->num_sge > UINT16_MAX || ibv->send_flags > UINT8_MAX)
+		return EINVAL;
+	memset(wr, 0, sizeof(*wr));
+	wr->wr_id = ibv->wr_id;
+	wr->sg_list = (const struct rmem_sge *)(const void *)ibv->sg_list;
+	wr->num_sge = (uint16_t)ibv->num_sge;
+	wr->opcode = opcodes[ibv->opcode];
+	wr->flags = (uint8_t)ibv->send_flags;
+	wr->imm_data = ibv->imm_data;
+	switch (ibv->opcode) {
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
+	case IBV_WR_ATOMIC_FETCH_AND_ADD:
+		wr->atomic.remote_addr = ibv->wr.atomic.remote_addr;
+		wr->atomic.compare_add = ibv->wr.atomic.compare_add;
+		wr->atomic.swap = ibv->wr.atomic.swap;
+		wr->atomic.rkey = ibv->wr.atomic.rkey;
+		return 0;
+	case IBV_WR_BIND_MW:
+		if (!ribv_is(ibv->bind_mw.mw, RIBV_MW, ibv->bind_mw.mw->handle) ||
+				!ribv_is(info->mr, RIBV_MR, info->mr->handle))
+			return EINVAL;
+		wr->bind_mw.mw = ((struct ribv_mw *)ibv->bind_mw.mw)->mw;
+		wr->bind_mw.mr = ((struct ribv_mr *)info->mr)->mr;
+		wr->bind_mw.addr = info->addr;
+		wr->bind_mw.length = info->length;
+		wr->bind_mw.access = info->mw_access_flags;
+		wr->bind_mw.key_tag = (uint8_t)ibv->bind_mw.rkey;
+		return 0;
+	default:
+		wr->rdma.remote_addr = ibv->wr.rdma.remote_addr;
+		wr->rdma.rkey = ibv->wr.rdma.rkey;
+		return 0;
+	}
+}
+
+/* The errno of a post that accepted fewer requests than given. */
+static int
+post_errno(int ret)
+{
+	return ret == -ENOSPC ? ENOMEM : ret < 0 ? ribv_errno(ret) : 0;
+}
+
+int
+ribv_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
+{
+	struct ribv_qp *qp = (struct ribv_qp *)ibv;
+	struct rmem_send_wr own[BURST];
+	struct ibv_send_wr *first, *next;
+	int n, done, err = 0;
+
+	*bad_wr = wr;
+	if (!qp_is(ibv))
+		return EINVAL;
+	if (!ribv_env_attach())
+		return ENOMEM;
+	pthread_spin_lock(&qp->send_lock);
+	while (wr != NULL && err == 0) {
+		first = wr;
+		for (n = 0; n < BURST && wr != NULL && err == 0; wr = wr->next) {
+			err = wr_of_ibv(wr, &own[n]);
+			if (err != 0)
+				break;
+			n++;
+		}
+		next = first;
+		while (n != 0) {
+			done = rmem_post_send(qp->qp, own, (uint16_t)n);
+			if (done != n && done > 0) {
+				n -= done;
+				memmove(own, own + done, (size_t)n * sizeof(own[0]));
+			} else if (done == n) {
+				n = 0;
+			} else {
+				err = post_errno(done);
+				break;
+			}
+			for (; done > 0; done--)
+				next = next->next;
+		}
+		*bad_wr = next;
+	}
+	pthread_spin_unlock(&qp->send_lock);
+	return err;
+}
+
+int
+ribv_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+{
+	struct ribv_qp *qp = (struct ribv_qp *)ibv;
+	int ret = 1;
+
+	*bad_wr = wr;
+	if (!qp_is(ibv))
+		return EINVAL;
+	if (!ribv_env_attach())
+		return ENOMEM;
+	pthread_spin_lock(&qp->recv_lock);
+	for (; wr != NULL && ret == 1; wr = ret == 1 ? wr->next : wr) {
+		struct rmem_recv_wr own = {.wr_id = wr->wr_id,
+				.sg_list = (const struct rmem_sge *)(const void *)wr->sg_list,
+				.num_sge = (uint32_t)wr->num_sge};
+
+		*bad_wr = wr;
+		ret = rmem_post_recv(qp->qp, &own, 1);
+	}
+	pthread_spin_unlock(&qp->recv_lock);
+	return ret == 1 ? 0 : post_errno(ret);
+}

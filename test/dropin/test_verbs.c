@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* A verbs program that knows nothing of rmem: two QPs of one process, each function group. */
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <infiniband/verbs.h>
+
+#define SIZE 4096
+
+/* Leave with the line that does not hold. */
+#define HOLDS(condition)                                                                           \
+	do {                                                                                       \
+		if (!(condition)) {                                                                \
+			fprintf(stderr, "%s:%d: %s, errno %d\n", __FILE__, __LINE__, #condition,   \
+					errno);                                                    \
+			exit(1);                                                                   \
+		}                                                                                  \
+	} while (0)
+
+static struct ibv_context *context;
+static struct ibv_pd *pd;
+static struct ibv_cq *cq;
+static struct ibv_mr *mr;
+static struct ibv_qp *qps[2];
+static uint8_t buf[2 * SIZE];
+
+static void
+open_device(const char *name)
+{
+	struct ibv_device **list;
+	int i, n;
+
+	list = ibv_get_device_list(&n);
+	HOLDS(list != NULL);
+	for (i = 0; i < n; i++) {
+		if (strcmp(ibv_get_device_name(list[i]), name) == 0)
+			context = ibv_open_device(list[i]);
+	}
+	ibv_free_device_list(list);
+	HOLDS(context != NULL);
+}
+
+static void
+query(void)
+{
+	struct ibv_device_attr_ex attr;
+	struct ibv_port_attr port;
+	union ibv_gid gid;
+	__be16 pkey;
+
+	HOLDS(ibv_query_device_ex(context, NULL, &attr) == 0);
+	HOLDS(attr.orig_attr.max_qp >= 2 && attr.orig_attr.phys_port_cnt == 1);
+	HOLDS(ibv_query_port(context, 1, &port) == 0 && port.state == IBV_PORT_ACTIVE);
+	HOLDS(ibv_query_port(context, 2, &port) == EINVAL);
+	HOLDS(ibv_query_gid(context, 1, 0, &gid) == 0);
+	HOLDS(ibv_query_gid(context, 1, 99, &gid) == -1);
+	HOLDS(ibv_query_pkey(context, 1, 0, &pkey) == 0 && pkey == 0xffff);
+}
+
+static void
+create(void)
+{
+	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC,
+			.cap = {.max_send_wr = 16,
+					.max_recv_wr = 16,
+					.max_send_sge = 2,
+					.max_recv_sge = 2}};
+	int i;
+
+	pd = ibv_alloc_pd(context);
+	HOLDS(pd != NULL);
+	cq = ibv_create_cq(context, 64, NULL, NULL, 0);
+	HOLDS(cq != NULL && cq->cqe >= 64);
+	mr = ibv_reg_mr(pd, buf, sizeof(buf),
+			IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+					IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND);
+	HOLDS(mr != NULL);
+	init.send_cq = init.recv_cq = cq;
+	for (i = 0; i < 2; i++) {
+		qps[i] = ibv_create_qp(pd, &init);
+		HOLDS(qps[i] != NULL && qps[i]->state == IBV_QPS_RESET);
+	}
+	HOLDS(ibv_dealloc_pd(pd) == EBUSY);
+	HOLDS(ibv_destroy_cq(cq) == EBUSY);
+}
+
+/* By LID: no address handle needs a GID on an InfiniBand link. */
+static void
+connect_qp(struct ibv_qp *qp, const struct ibv_qp *peer)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT,
+			.port_num = 1,
+			.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+					IBV_ACCESS_REMOTE_ATOMIC};
+	struct ibv_qp_init_attr init;
+	struct ibv_port_attr port;
+
+	HOLDS(ibv_query_port(context, 1, &port) == 0);
+	HOLDS(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PORT) == EINVAL);
+	HOLDS(ibv_modify_qp(qp, &attr,
+			      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+					      IBV_QP_ACCESS_FLAGS) == 0);
+	attr.qp_state = IBV_QPS_RTR;
+	attr.path_mtu = IBV_MTU_1024;
+	attr.dest_qp_num = peer->qp_num;
+	attr.max_dest_rd_atomic = 1;
+	attr.min_rnr_timer = 12;
+	attr.ah_attr.dlid = port.lid;
+	attr.ah_attr.port_num = 1;
+	HOLDS(ibv_modify_qp(qp, &attr,
+			      IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+					      IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+					      IBV_QP_MIN_RNR_TIMER) == 0);
+	attr.qp_state = IBV_QPS_RTS;
+	attr.timeout = 14;
+	attr.retry_cnt = 7;
+	attr.rnr_retry = 7;
+	attr.max_rd_atomic = 1;
+	HOLDS(ibv_modify_qp(qp, &attr,
+			      IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+					      IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC) == 0);
+	memset(&attr, 0, sizeof(attr));
+	HOLDS(ibv_query_qp(qp, &attr, IBV_QP_STATE, &init) == 0);
+	HOLDS(attr.qp_state == IBV_QPS_RTS && attr.dest_qp_num == peer->qp_num);
+	HOLDS(attr.timeout == 14 && attr.path_mtu == IBV_MTU_1024);
+	HOLDS(init.cap.max_send_wr >= 16);
+}
+
+/* Poll for a completion of that QP and check it. */
+static void
+expect(const struct ibv_qp *qp, enum ibv_wc_status status, enum ibv_wc_opcode opcode)
+{
+	struct ibv_wc wc;
+	int n;
+
+	do
+		n = ibv_poll_cq(cq, 1, &wc);
+	while (n == 0);
+	HOLDS(n == 1);
+	HOLDS(wc.qp_num == qp->qp_num);
+	HOLDS(wc.status == status);
+	HOLDS(status != IBV_WC_SUCCESS || wc.opcode == opcode);
+}
+
+static void
+transfer(void)
+{
+	struct ibv_sge sge = {(uintptr_t)buf, 64, mr->lkey};
+	struct ibv_sge to = {(uintptr_t)buf + SIZE, 64, mr->lkey};
+	struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .send_flags = IBV_SEND_SIGNALED};
+	struct ibv_recv_wr recv = {.sg_list = &to, .num_sge = 1}, *bad_recv;
+	struct ibv_send_wr *bad;
+
+	memset(buf, 7, 64);
+	wr.opcode = IBV_WR_RDMA_WRITE;
+	wr.wr.rdma.remote_addr = (uintptr_t)buf + SIZE;
+	wr.wr.rdma.rkey = mr->rkey;
+	HOLDS(ibv_post_send(qps[0], &wr, &bad) == 0);
+	expect(qps[0], IBV_WC_SUCCESS, IBV_WC_RDMA_WRITE);
+	HOLDS(memcmp(buf, buf + SIZE, 64) == 0);
+	memset(buf, 0, 64);
+	wr.opcode = IBV_WR_RDMA_READ;
+	HOLDS(ibv_post_send(qps[0], &wr, &bad) == 0);
+	expect(qps[0], IBV_WC_SUCCESS, IBV_WC_RDMA_READ);
+	HOLDS(memcmp(buf, buf + SIZE, 64) == 0);
+	wr.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
+	sge.length = 8;
+	wr.wr.atomic.remote_addr = (uintptr_t)buf + SIZE;
+	wr.wr.atomic.compare_add = 1;
+	wr.wr.atomic.rkey = mr->rkey;
+	HOLDS(ibv_post_send(qps[0], &wr, &bad) == 0);
+	expect(qps[0], IBV_WC_SUCCESS, IBV_WC_FETCH_ADD);
+	HOLDS(buf[SIZE] == 8);
+	HOLDS(ibv_post_recv(qps[1], &recv, &bad_recv) == 0);
+	wr.opcode = IBV_WR_SEND;
+	wr.send_flags = 0;
+	HOLDS(ibv_post_send(qps[0], &wr, &bad) == 0);
+	expect(qps[1], IBV_WC_SUCCESS, IBV_WC_RECV);
+}
+
+static void
+windows(void)
+{
+	struct ibv_mw *mw = ibv_alloc_mw(pd, IBV_MW_TYPE_1);
+	struct ibv_mw_bind bind = {.send_flags = IBV_SEND_SIGNALED,
+			.bind_info = {mr, (uintptr_t)buf, SIZE, IBV_ACCESS_REMOTE_WRITE}};
+	uint32_t rkey;
+
+	HOLDS(mw != NULL);
+	rkey = mw->rkey;
+	HOLDS(ibv_bind_mw(qps[0], mw, &bind) == 0);
+	expect(qps[0], IBV_WC_SUCCESS, IBV_WC_BIND_MW);
+	HOLDS(mw->rkey != rkey);
+	HOLDS(ibv_dealloc_mw(mw) == 0);
+}
+
+/* Garbled handles, and calls that the device lacks: an errno, no crash. */
+static void
+refusals(void)
+{
+	uint32_t handle = mr->handle;
+
+	mr->handle = 0xfffff;
+	HOLDS(ibv_dereg_mr(mr) == ENOENT);
+	mr->handle = handle;
+	HOLDS(ibv_create_comp_channel(context) == NULL && errno == EOPNOTSUPP);
+	HOLDS(ibv_create_srq(pd, &(struct ibv_srq_init_attr){.attr.max_wr = 1}) == NULL);
+	HOLDS(ibv_resize_cq(cq, 128) == EOPNOTSUPP);
+}
+
+static void
+errors(void)
+{
+	struct ibv_sge sge = {(uintptr_t)buf, 64, mr->lkey};
+	struct ibv_send_wr *bad,
+			wr = {.sg_list = &sge,
+					.num_sge = 1,
+					.opcode = IBV_WR_RDMA_WRITE,
+					.wr.rdma = {(uintptr_t)buf, mr->rkey ^ 0x5a00}};
+	struct ibv_qp_attr attr;
+	struct ibv_qp_init_attr init;
+
+	HOLDS(ibv_post_send(qps[0], &wr, &bad) == 0);
+	expect(qps[0], IBV_WC_REM_ACCESS_ERR, 0);
+	HOLDS(ibv_query_qp(qps[0], &attr, IBV_QP_STATE, &init) == 0);
+	HOLDS(attr.qp_state == IBV_QPS_ERR);
+}
+
+static void
+destroy(void)
+{
+	HOLDS(ibv_destroy_qp(qps[0]) == 0);
+	HOLDS(ibv_destroy_qp(qps[1]) == 0);
+	HOLDS(ibv_dereg_mr(mr) == 0);
+	HOLDS(ibv_destroy_cq(cq) == 0);
+	HOLDS(ibv_dealloc_pd(pd) == 0);
+	HOLDS(ibv_close_device(context) == 0);
+}
+
+int
+main(int argc, char **argv)
+{
+	open_device(argc > 1 ? argv[1] : "soft0");
+	query();
+	create();
+	connect_qp(qps[0], qps[1]);
+	connect_qp(qps[1], qps[0]);
+	transfer();
+	windows();
+	refusals();
+	errors();
+	destroy();
+	printf("all groups of verbs calls passed\n");
+	return 0;
+}
