@@ -125,12 +125,16 @@ SOURCE = [
         ('head.prod', '__atomic_load_n(&rq->prod, @)'),
     ]),
     ('drivers/soft/rsoft_uffd.c', 'uffd_event', [
-        ('event.begin', '__atomic_fetch_add(&uffd.pass, 1, @)'),
         ('event.slot', '__atomic_load_n(&uffd.slot[i], @)'),
+    ]),
+    ('drivers/soft/rsoft_uffd.c', 'uffd_next', [
+        ('event.begin', '__atomic_fetch_add(&uffd.pass, 1, @)'),
         ('event.end', '__atomic_fetch_add(&uffd.pass, 1, @)'),
     ]),
     ('drivers/soft/rsoft_uffd.c', 'rsoft_uffd_unwatch', [
         ('unwatch.slot', '__atomic_store_n(&uffd.slot[i], NULL, @)'),
+    ]),
+    ('drivers/soft/rsoft_uffd.c', 'rsoft_uffd_settle', [
         ('unwatch.pass', 'pass = __atomic_load_n(&uffd.pass, @)'),
         ('unwatch.again', '__atomic_load_n(&uffd.pass, @) == pass'),
     ]),
