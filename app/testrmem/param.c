@@ -69,7 +69,7 @@ const struct param params[] = {
 				.name = "qps",
 				NUMBER(1, KILO, 1),
 				.offset = AT(qps),
-				.help = "QP pairs of an lcore",
+				.help = "QP pairs per lcore",
 		},
 		{
 				.name = "mrs",
@@ -81,7 +81,7 @@ const struct param params[] = {
 				.name = "ops",
 				NUMBER(0, INT64_MAX, 0),
 				.offset = AT(ops),
-				.help = "operations of an lcore, then end; 0 for no limit",
+				.help = "operations per lcore, then end; 0 for no limit",
 		},
 		{
 				.name = "seconds",

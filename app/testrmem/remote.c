@@ -133,14 +133,15 @@ compare(const struct testrmem_session *session, const struct hello *mine, const 
 	size_t i, nb = is_ring ? RTE_DIM(table) : RTE_DIM(table) - 2;
 
 	if (mine->mode != peer->mode) {
-		testrmem_err("the hosts do not fit: mode %s here, %s on the other",
+		testrmem_err("the hosts do not match: mode %s here, %s on the other",
 				mode_name(mine->mode), mode_name(peer->mode));
 		return -EINVAL;
 	}
 	for (i = 0; i < nb; i++) {
 		if (table[i].here == table[i].there)
 			continue;
-		testrmem_err("the hosts do not fit: %s %" PRIu32 " here, %" PRIu32 " on the other",
+		testrmem_err("the hosts do not match: %s %" PRIu32 " here, %" PRIu32
+			     " on the other",
 				table[i].name, table[i].here, table[i].there);
 		return -EINVAL;
 	}

@@ -99,7 +99,7 @@ static void
 print_pool(const struct rte_mempool *mp, const char *what, uint32_t size, uint32_t nb_mrs)
 {
 	printf("%s: %" PRIu32 " %s of %" PRIu32 " bytes, %u available, %u in use, cache %" PRIu32
-	       " an lcore, %" PRIu32 " registration%s\n",
+	       " per lcore, %" PRIu32 " registration%s\n",
 			mp->name, mp->size, what, size, rte_mempool_avail_count(mp),
 			rte_mempool_in_use_count(mp), mp->cache_size, nb_mrs,
 			nb_mrs == 1 ? "" : "s");

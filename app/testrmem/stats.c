@@ -170,7 +170,7 @@ print_conf(const struct testrmem_session *session)
 	for (i = 0; i < session->nb_devs; i++)
 		printf(" %s", session->devs[i].spec);
 	printf(": size %" PRIu64 ", burst %" PRIu64 ", depth %" PRIu64 ", %" PRIu64
-	       " QP pair%s an lcore",
+	       " QP pair%s per lcore",
 			conf->size, conf->burst, conf->depth, conf->qps, conf->qps == 1 ? "" : "s");
 	if (session->engine->target_access != 0)
 		printf(", %" PRIu64 " target MR%s", conf->mrs, conf->mrs == 1 ? "" : "s");

@@ -180,9 +180,9 @@ struct rmem_mr_info {
  * @param length
  *   Length in bytes, 1 to rmem_dev_info::max_mr_size; SIZE_MAX for an implicit on-demand MR.
  * @param iova
- *   Address of the first byte in requests. 0 stands for the address itself, other than in
- *   ibv_reg_mr_iova(3): an MR has the iova 0 only with RMEM_ACCESS_ZERO_BASED, where addresses are
- *   byte offsets and @p iova is 0.
+ *   Address of the first byte in requests; 0 selects @p addr. This differs from
+ *   ibv_reg_mr_iova(3): only with RMEM_ACCESS_ZERO_BASED does an MR begin at iova 0; requests then
+ *   use byte offsets.
  * @param access
  *   Bitwise OR of RMEM_ACCESS_*. REMOTE_WRITE and REMOTE_ATOMIC need LOCAL_WRITE
  *   (IBTA C10-72).
