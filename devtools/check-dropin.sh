@@ -52,4 +52,23 @@ else
 	say "ibverbs-utils is not installed: ibv_devices, ibv_devinfo not run"
 fi
 try 'true (no verbs)' "$run" true
+
+# pyverbs' own tests, of the package: at least as many pass as listed in doc/dropin.md.
+suite=/usr/share/doc/rdma-core/tests
+if /usr/bin/python3 -c 'import pyverbs' 2>/dev/null && [ -d $suite ]; then
+	begin=${EPOCHREALTIME/./}
+	cp -r $suite "$tmp/tests"
+	gunzip -qf "$tmp"/tests/*.gz || true
+	run=$root/$run
+	(cd "$tmp" && timeout 50 "$run" /usr/bin/python3 tests/run_tests.py --dev soft0 --gid 0 -v) \
+		>"$tmp/log" 2>&1 || true
+	ok=$(grep -c ' \.\.\. ok$' "$tmp/log" || true)
+	skipped=$(grep -c ' \.\.\. skipped' "$tmp/log" || true)
+	bad=$(grep -cE '^(FAIL|ERROR):' "$tmp/log" || true)
+	printf '%-24s | %-6s | %5d ms\n' pyverbs "$ok ok, $skipped skipped, $bad failed" \
+		$(((${EPOCHREALTIME/./} - begin) / 1000))
+	[ "$ok" -ge 45 ] || failed=1
+else
+	say "python3-pyverbs is not installed: its tests not run"
+fi
 [ $failed = 0 ]

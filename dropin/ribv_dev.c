@@ -74,12 +74,12 @@ ibv_get_device_list(int *num_devices)
 	real = RIBV_NEXT(ibv_get_device_list)(&n);
 	if (real == NULL)
 		n = 0;
-	list = calloc(1, sizeof(*list) + ((size_t)n + 2) * sizeof(list->devices[0]));
+	list = calloc(1, sizeof(*list) + ((size_t)n + 2) * sizeof(void *));
 	if (list == NULL)
 		return ribv_fail(ENOMEM);
 	list->real = real;
 	if (real != NULL)
-		memcpy(list->devices, real, (size_t)n * sizeof(real[0]));
+		memcpy(list->devices, real, (size_t)n * sizeof(void *));
 	if (has_dev())
 		list->devices[n++] = &device;
 	if (num_devices != NULL)
@@ -297,7 +297,7 @@ _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries,
 		return RIBV_NEXT(_ibv_query_gid_table)(
 				context, entries, max_entries, flags, entry_size);
 	if (max_entries == 0)
-		return 0;
+		return -EINVAL;
 	ret = _ibv_query_gid_ex(context, RIBV_PORT, 0, entries, flags, entry_size);
 	return ret != 0 ? -ret : 1;
 }

@@ -196,7 +196,8 @@ ribv_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
 			.flags = bind->send_flags,
 			.bind_info.addr = info->addr,
 			.bind_info.length = info->length,
-			.bind_info.access = info->mw_access_flags};
+			.bind_info.access = info->mw_access_flags &
+					~(unsigned int)IBV_ACCESS_LOCAL_WRITE};
 	int ret;
 
 	if (!ribv_is(qp, RIBV_QP, qp->handle) || !ribv_is(mw, RIBV_MW, mw->handle))

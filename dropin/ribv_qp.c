@@ -274,7 +274,8 @@ wr_of_ibv(const struct ibv_send_wr *ibv, struct rmem_send_wr *wr)
 		wr->bind_mw.mr = ((struct ribv_mr *)info->mr)->mr;
 		wr->bind_mw.addr = info->addr;
 		wr->bind_mw.length = info->length;
-		wr->bind_mw.access = info->mw_access_flags;
+		/* Remote rights alone are of a window; programs add this one as for an MR. */
+		wr->bind_mw.access = info->mw_access_flags & ~(unsigned int)IBV_ACCESS_LOCAL_WRITE;
 		wr->bind_mw.key_tag = (uint8_t)ibv->bind_mw.rkey;
 		return 0;
 	default:
@@ -291,12 +292,28 @@ post_errno(int ret)
 	return ret == -ENOSPC ? ENOMEM : ret < 0 ? ribv_errno(ret) : 0;
 }
 
+/* Post n requests; how many were accepted, and in *err why not all. */
+static int
+post_burst(struct ribv_qp *qp, const struct rmem_send_wr *wr, int n, int *err)
+{
+	int ret, done;
+
+	for (done = 0; done < n; done += ret) {
+		ret = rmem_post_send(qp->qp, wr + done, (uint16_t)(n - done));
+		if (ret <= 0) {
+			*err = ret < 0 ? post_errno(ret) : ENOMEM;
+			break;
+		}
+	}
+	return done;
+}
+
 int
 ribv_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
 {
 	struct ribv_qp *qp = (struct ribv_qp *)ibv;
+	struct ibv_send_wr *of[BURST];
 	struct rmem_send_wr own[BURST];
-	struct ibv_send_wr *first, *next;
 	int n, done, err = 0;
 
 	*bad_wr = wr;
@@ -306,29 +323,16 @@ ribv_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **
 		return ENOMEM;
 	pthread_spin_lock(&qp->send_lock);
 	while (wr != NULL && err == 0) {
-		first = wr;
-		for (n = 0; n < BURST && wr != NULL && err == 0; wr = wr->next) {
+		for (n = 0; n < BURST && wr != NULL; n++, wr = wr->next) {
 			err = wr_of_ibv(wr, &own[n]);
 			if (err != 0)
 				break;
-			n++;
+			of[n] = wr;
 		}
-		next = first;
-		while (n != 0) {
-			done = rmem_post_send(qp->qp, own, (uint16_t)n);
-			if (done != n && done > 0) {
-				n -= done;
-				memmove(own, own + done, (size_t)n * sizeof(own[0]));
-			} else if (done == n) {
-				n = 0;
-			} else {
-				err = post_errno(done);
-				break;
-			}
-			for (; done > 0; done--)
-				next = next->next;
-		}
-		*bad_wr = next;
+		*bad_wr = wr;
+		done = post_burst(qp, own, n, &err);
+		if (done < n)
+			*bad_wr = of[done];
 	}
 	pthread_spin_unlock(&qp->send_lock);
 	return err;
