@@ -147,7 +147,7 @@ TEST(args, values_out_of_range_are_refused_with_their_limits)
 	return TEST_SUCCESS;
 }
 
-TEST(args, what_is_no_number_is_refused)
+TEST(args, value_that_is_not_a_number_is_refused)
 {
 	static const char *const values[] = {"", "x", "-1", "+1", " 1", "1 ", "1k", "0x", "0xg",
 			"1.5", "1e3", "ten", "0x1 ", "--1"};
@@ -197,7 +197,7 @@ TEST(args, key_given_twice_is_refused_and_named)
 	return TEST_SUCCESS;
 }
 
-TEST(args, what_is_no_list_of_pairs_is_refused)
+TEST(args, text_that_is_not_a_list_of_pairs_is_refused)
 {
 	TEST_RUN(expect_refused("max_pd", "max_pd", NULL, NULL));
 	TEST_RUN(expect_refused("=1", NULL, NULL, NULL));

@@ -62,7 +62,7 @@ TEST(cq, cq_holds_at_least_the_requested_number)
 	return TEST_SUCCESS;
 }
 
-TEST(cq, one_queue_too_many_is_enospc_and_destroy_makes_room)
+TEST(cq, one_queue_too_many_is_enospc_until_one_is_destroyed)
 {
 	const struct rmem_cq_conf conf = {.nb_cqe = 1};
 	struct rmem_dev *dev = fx_dev("soft1", "max_cq=2");
@@ -92,7 +92,7 @@ TEST(cq, no_memory_is_enomem_and_nothing_stays)
 	return fx_expect_enomem(make_cq);
 }
 
-TEST(cq, destroy_refuses_what_is_no_queue)
+TEST(cq, destroy_of_another_object_is_refused)
 {
 	static uint64_t zeros[64];
 
@@ -225,7 +225,7 @@ TEST(cq, sends_and_receives_use_their_own_queue)
 }
 
 /* IBTA C11-39: saved completions are returned, then -EIO permanently; the QPs move to ERR. */
-TEST(cq, overrun_gives_what_was_saved_then_eio)
+TEST(cq, overrun_returns_saved_completions_then_eio)
 {
 	struct rmem_cq *cq = fx_cq(fx.a.dev, 4);
 	struct rmem_qp *qps[2];

@@ -112,7 +112,7 @@ TEST(dev, name_in_use_is_eexist)
 	return TEST_SUCCESS;
 }
 
-TEST(dev, one_device_too_many_is_enospc_and_closing_one_makes_room)
+TEST(dev, one_device_too_many_is_enospc_until_one_is_closed)
 {
 	static const char *const args = "max_mr=8,max_qp=4,max_cq=4,max_pd=4";
 	struct rmem_dev *dev = NULL;
@@ -151,7 +151,7 @@ TEST(dev, close_of_null_does_nothing)
 	return TEST_SUCCESS;
 }
 
-TEST(dev, close_of_what_is_no_device_is_refused)
+TEST(dev, close_of_another_object_is_refused)
 {
 	static uint64_t zeros[64];
 	struct rmem_pd *pd = fx_pd(fx.a.dev);

@@ -405,7 +405,7 @@ TEST(driver, on_demand_paging_that_the_device_lacks_is_eopnotsupp)
 	return TEST_SUCCESS;
 }
 
-TEST(driver, what_needs_a_capability_is_eopnotsupp_without)
+TEST(driver, calls_without_their_capability_are_eopnotsupp)
 {
 	struct rmem_mr_attr attr = {.addr = &stub, .length = 8, .flags = RMEM_MR_REQUESTED_KEY};
 	struct rmem_fast_reg_page_list *list = NULL;

@@ -207,7 +207,7 @@ TEST(engine, full_queue_is_enospc_until_polled)
 }
 
 /* However close the poll follows the completion. */
-TEST(engine, place_is_free_as_soon_as_its_completion_was_polled)
+TEST(engine, entry_is_free_as_soon_as_its_completion_was_polled)
 {
 	const struct rmem_send_wr wr = fx_wr(RMEM_WR_RDMA_WRITE, NULL, 0);
 	struct rmem_qp *qp = fx_qp(fx.a.pd, fx.a.cq, 1);

@@ -143,7 +143,7 @@ TEST(eq, many_events_are_read_at_once)
 	return TEST_SUCCESS;
 }
 
-TEST(eq, destroy_refuses_what_is_no_queue)
+TEST(eq, destroy_of_another_object_is_refused)
 {
 	static uint64_t zeros[64];
 

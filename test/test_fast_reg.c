@@ -52,7 +52,7 @@ TEST(fastreg, page_list_alloc_refuses_bad_arguments)
 	return TEST_SUCCESS;
 }
 
-TEST(fastreg, page_list_free_refuses_what_is_no_list)
+TEST(fastreg, page_list_free_of_another_object_is_refused)
 {
 	static uint64_t zeros[64];
 

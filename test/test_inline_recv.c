@@ -76,7 +76,7 @@ TEST(inline_recv, message_reaches_the_memory_at_the_poll)
 	return TEST_SUCCESS;
 }
 
-TEST(inline_recv, longer_message_is_placed_at_once)
+TEST(inline_recv, longer_message_is_not_received_inline)
 {
 	const struct rmem_sge to = fx_sge(fx.b.mr, 0, 1024);
 

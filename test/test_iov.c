@@ -337,7 +337,7 @@ TEST(iov, sharers_have_their_own_list)
 	return check(RMEM_WR_RDMA_WRITE, LAYOUT_REMOTE);
 }
 
-TEST(iov, disabled_list_opens_when_enabled)
+TEST(iov, disabled_list_is_valid_when_enabled)
 {
 	struct rmem_mr *mr = NULL;
 

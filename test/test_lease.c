@@ -11,7 +11,7 @@
 #define WRITE RMEM_ACCESS_REMOTE_WRITE
 #define READ  RMEM_ACCESS_REMOTE_READ
 
-TEST(lease, lease_opens_its_buffer)
+TEST(lease, lease_grants_access_to_its_buffer)
 {
 	TEST_RUN(lx_grant(1, WRITE));
 	TEST_ASSERT(lx.lease[0]->addr == fx.a.buf && lx.lease[0]->user == fx.a.buf);
@@ -34,7 +34,7 @@ TEST(lease, reclaimed_lease_is_invalid)
 }
 
 /* No page and no cache line is a border. */
-TEST(lease, lease_opens_no_byte_before_its_buffer)
+TEST(lease, lease_grants_no_byte_before_its_buffer)
 {
 	const struct rmem_lease_req req = lx_req(1001, 777, WRITE);
 
@@ -91,7 +91,7 @@ peer_read(const struct rmem_lease *lease, uint32_t length)
 	return fx_send(fx.b.qp, &wr);
 }
 
-TEST(lease, lease_to_read_opens_for_a_read)
+TEST(lease, lease_to_read_permits_a_read)
 {
 	fx_fill(fx.a.buf, FX_PAGE, 5);
 	TEST_RUN(lx_grant(1, READ));
@@ -109,7 +109,7 @@ TEST(lease, lease_to_write_refuses_a_read)
 	return TEST_SUCCESS;
 }
 
-TEST(lease, lease_of_atomics_opens_for_them_alone)
+TEST(lease, lease_of_atomics_permits_only_atomics)
 {
 	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
 	struct rmem_send_wr wr;

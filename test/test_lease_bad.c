@@ -317,7 +317,7 @@ TEST(lease_bad, no_more_leases_than_there_are)
 	return TEST_SUCCESS;
 }
 
-TEST(lease_bad, revoke_refuses_what_is_no_lease)
+TEST(lease_bad, revoke_of_another_object_is_refused)
 {
 	struct rmem_lease copy, *lease[2];
 
@@ -338,7 +338,7 @@ TEST(lease_bad, revoke_refuses_what_is_no_lease)
 	return TEST_SUCCESS;
 }
 
-TEST(lease_bad, calls_refuse_what_is_no_context)
+TEST(lease_bad, calls_refuse_another_object)
 {
 	struct rmem_lease_ctx *const bad[] = {NULL, (struct rmem_lease_ctx *)fx.a.qp};
 	const struct rmem_lease_req req = lx_req(0, 8, WRITE);

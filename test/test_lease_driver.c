@@ -81,7 +81,7 @@ TEST(lease_driver, failed_allocations_are_reported)
 	return TEST_SUCCESS;
 }
 
-TEST(lease_driver, context_whose_keys_fail_is_not_made)
+TEST(lease_driver, context_whose_keys_fail_is_not_created)
 {
 	lx.conf.min_leases = 2;
 	leaser.alloc_ret = -EIO;

@@ -52,7 +52,7 @@ TEST(lease_end, buffer_is_kept_until_its_key_is_released)
 	return lx_take(1, RMEM_LEASE_END_REVOKED);
 }
 
-TEST(lease_end, revocations_wait_for_room_in_the_queue)
+TEST(lease_end, revocations_wait_for_free_entries_of_the_queue)
 {
 	const uint64_t full = lx_stats().queue_full;
 	uint32_t i;

@@ -163,7 +163,7 @@ TEST(lease_key, key_is_reused_after_its_quarantine)
 	return lx_expect_open(lx.lease[0]);
 }
 
-TEST(lease_key, another_key_serves_while_one_rests)
+TEST(lease_key, another_key_is_used_while_one_is_quarantined)
 {
 	uint32_t rkey[TAGS], next;
 

@@ -57,7 +57,7 @@ seal(uint8_t *buf)
 	return rmem_lease_seal(here, &example, with, sizeof(with), buf, SIZE);
 }
 
-TEST(lease_seal, sealed_descriptor_opens_at_the_peer)
+TEST(lease_seal, sealed_descriptor_is_unsealed_at_the_peer)
 {
 	struct rmem_lease_seal_info info;
 	struct rmem_lease_desc desc;

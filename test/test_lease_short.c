@@ -122,7 +122,7 @@ expect_all_end(uint32_t old_rkey, uint16_t open, uint16_t inv)
 }
 
 /* Something signaled must follow, and no key is invalidated twice. */
-TEST(lease_short, unsignaled_revocations_end_by_a_key_opened_again)
+TEST(lease_short, unsignaled_revocations_end_with_a_key_bound_again)
 {
 	uint32_t rkey;
 
@@ -134,7 +134,7 @@ TEST(lease_short, unsignaled_revocations_end_by_a_key_opened_again)
 	return expect_all_end(rkey, 5, 6);
 }
 
-TEST(lease_short, key_is_opened_again_one_request_at_a_time)
+TEST(lease_short, key_is_bound_again_one_request_at_a_time)
 {
 	uint32_t rkey;
 

@@ -212,7 +212,7 @@ TEST(mbuf, chain_longer_than_the_list_is_enospc)
 	return TEST_SUCCESS;
 }
 
-TEST(mbuf, send_lands_in_the_room_of_a_chain)
+TEST(mbuf, send_arrives_in_the_tailroom_of_a_chain)
 {
 	struct rte_mbuf *in = rte_pktmbuf_alloc(pool->mp), *out = filled(pool, 2000, 9);
 	uint32_t first = rte_pktmbuf_tailroom(in) - 1500;

@@ -446,7 +446,7 @@ TEST(mempool, stats_count_objects_and_memory)
 }
 
 /* Each of its checks is violated deliberately. */
-TEST(mempool, audit_finds_what_is_wrong)
+TEST(mempool, audit_detects_each_fault)
 {
 	uint32_t lkey = reg->keys.lkey, length;
 	size_t reg_length = reg->length;

@@ -109,7 +109,7 @@ TEST(mr, length_is_limited)
 	return TEST_SUCCESS;
 }
 
-TEST(mr, one_region_too_many_is_enospc_and_dereg_makes_room)
+TEST(mr, one_region_too_many_is_enospc_until_one_is_deregistered)
 {
 	struct rmem_dev *dev = fx_dev("soft1", "max_mr=3");
 	struct rmem_pd *pd = fx_pd(dev);
@@ -148,7 +148,7 @@ TEST(mr, no_memory_is_enomem_and_nothing_stays)
 	return TEST_SUCCESS;
 }
 
-TEST(mr, dereg_refuses_what_is_no_region)
+TEST(mr, dereg_of_another_object_is_refused)
 {
 	static uint64_t zeros[64];
 

@@ -171,7 +171,7 @@ TEST(mr_fd, bad_places_are_refused)
 	return TEST_SUCCESS;
 }
 
-TEST(mr_fd, what_does_not_go_with_an_fd_is_refused)
+TEST(mr_fd, attributes_that_exclude_an_fd_are_refused)
 {
 	const struct iovec iov = {fx.a.buf, SIZE};
 	struct rmem_mr *mr = NULL;

@@ -195,7 +195,7 @@ TEST(mw, binding_that_finds_the_queue_full_keeps_the_key)
 }
 
 /* The only index of a device: first of a window that one QP binds, then of one for all QPs. */
-TEST(mw, window_in_the_place_of_a_type_2_one_is_for_all_qps)
+TEST(mw, window_in_the_slot_of_a_type_2_one_is_for_all_qps)
 {
 	struct rmem_dev *dev = fx_dev("soft1", "max_mw=1");
 	struct rmem_pd *pd = fx_pd(dev);

@@ -184,7 +184,7 @@ TEST(odp_advise, advice_that_makes_no_sense_is_refused)
 }
 
 /* Also with valid preceding parts: all of them are checked first. */
-TEST(odp_advise, advice_on_keys_that_do_not_open_is_refused)
+TEST(odp_advise, advice_on_invalid_keys_is_refused)
 {
 	struct rmem_mr *read = fx_mr(fx.a.pd, fx_odp.mem, FX_PAGE, RMEM_ACCESS_ON_DEMAND);
 	struct rmem_pd *pd = fx_pd(fx.a.dev);

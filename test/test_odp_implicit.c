@@ -126,7 +126,7 @@ TEST(odp_implicit, implicit_mr_counts_its_pages)
 	return TEST_SUCCESS;
 }
 
-TEST(odp_implicit, window_over_all_memory_opens_its_part)
+TEST(odp_implicit, window_over_all_memory_covers_its_part)
 {
 	struct rmem_mw *mw = fx_mw(fx.a.pd, RMEM_MW_TYPE_1);
 	const struct rmem_mw_bind bind = {

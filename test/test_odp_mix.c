@@ -393,7 +393,7 @@ TEST(odp_mix, on_demand_mr_has_any_iova)
 	return TEST_SUCCESS;
 }
 
-TEST(odp_mix, inline_message_is_placed_on_demand)
+TEST(odp_mix, inline_message_is_copied_to_pages_on_demand)
 {
 	fx_fill(fx.b.buf, 32, 12);
 	TEST_STATUS(fx_odp_do(FX_ODP_RECV, fx_odp.mr->iova, 32), RMEM_WC_SUCCESS);

@@ -43,7 +43,7 @@ TEST(pd, alloc_refuses_null_and_wrong_handles)
 	return TEST_SUCCESS;
 }
 
-TEST(pd, one_domain_too_many_is_enospc_and_dealloc_makes_room)
+TEST(pd, one_domain_too_many_is_enospc_until_one_is_deallocated)
 {
 	struct rmem_dev *dev = fx_dev("soft1", "max_pd=3");
 	struct rmem_pd *pd = NULL;
@@ -79,7 +79,7 @@ TEST(pd, dealloc_of_null_does_nothing)
 	return TEST_SUCCESS;
 }
 
-TEST(pd, dealloc_of_what_is_no_domain_is_refused)
+TEST(pd, dealloc_of_another_object_is_refused)
 {
 	static uint64_t zeros[64];
 

@@ -216,7 +216,7 @@ TEST(pin, rereg_reports_unmapped_old_memory)
 	return TEST_SUCCESS;
 }
 
-TEST(pin, what_requests_bind_is_not_pinned)
+TEST(pin, objects_bound_by_requests_are_not_pinned)
 {
 	TEST_EQ(fx_query(fx_fast_mr(pin_pds[PIN_REQUIRE], 4)).is_pinned, 0);
 	TEST_EQ(fx_query(fx_mkey(pin_pds[PIN_REQUIRE], 4)).is_pinned, 0);

@@ -233,7 +233,7 @@ TEST(pin_limit, hugepages_count_as_pinned)
 }
 
 /* Stretches that lie apart: each costs mappings, of which the kernel gives a process so many. */
-TEST(pin_limit, stretches_leave_mappings_to_the_program)
+TEST(pin_limit, pinned_ranges_leave_mappings_to_the_program)
 {
 	static struct rmem_mr *mrs[20000];
 	struct rmem_pd *pd = fx_pd(fx_dev("soft13", "pin=require,max_mr=20001"));

@@ -158,7 +158,7 @@ TEST(qp, qp_of_the_largest_and_the_smallest_size_is_made)
 	return TEST_SUCCESS;
 }
 
-TEST(qp, one_qp_too_many_is_enospc_and_destroy_makes_room)
+TEST(qp, one_qp_too_many_is_enospc_until_one_is_destroyed)
 {
 	struct rmem_dev *dev = fx_dev("soft1", "max_qp=2");
 	struct rmem_pd *pd = fx_pd(dev);

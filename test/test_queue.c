@@ -79,7 +79,7 @@ TEST(queue, sig_all_completes_every_request)
 }
 
 /* ibv_post_send(3): executed is not enough, the completion must have been polled. */
-TEST(queue, place_is_free_when_its_completion_was_polled)
+TEST(queue, entry_is_free_when_its_completion_was_polled)
 {
 	uint32_t i;
 
@@ -165,7 +165,7 @@ TEST(queue, burst_is_accepted_up_to_the_full_queue)
 	return TEST_SUCCESS;
 }
 
-TEST(queue, place_of_a_receive_is_free_when_its_completion_was_polled)
+TEST(queue, entry_of_a_receive_is_free_when_its_completion_was_polled)
 {
 	const struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, NULL, 0);
 	uint32_t i;

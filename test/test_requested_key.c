@@ -161,7 +161,7 @@ TEST(requested_key, any_number_can_be_had)
 }
 
 /* lkey 0 is that of rkey 0xff: no end of a list, and not what was there before. */
-TEST(requested_key, list_over_requested_keys_opens_them)
+TEST(requested_key, list_over_requested_keys_uses_them)
 {
 	static const uint32_t rkeys[] = {0xff, 0, 0xff00ff, 0xff, 1};
 	struct rmem_mkey_entry entries[RTE_DIM(rkeys)];
