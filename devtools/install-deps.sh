@@ -42,6 +42,8 @@ shellcheck       command -v shellcheck
 abigail-tools    command -v abidw
 libsystemd-dev   pkg-config --exists libsystemd
 dpdk-dev         command -v dpdk-telemetry.py
+ibverbs-utils    command -v ibv_devinfo
+python3-pyverbs  /usr/bin/python3 -c "import pyverbs"
 tshark           command -v tshark
 gcc-aarch64-linux-gnu command -v aarch64-linux-gnu-gcc
 qemu-user-static command -v qemu-aarch64-static
