@@ -7,6 +7,7 @@
 need nm
 
 library=build/dropin/librmem_ibv.so
+core=build/dropin/librmem_ibv_core.so
 [ -e "$library" ] || die "nothing built, run devtools/check-gcc.sh first"
 
 # Functions that take no object of a device of rmem: texts, files of sysfs, the parts for drivers,
@@ -25,10 +26,12 @@ functions() {
 		grep -E '^_?ibv_' | grep -v '^ibv_cmd_' | sort -u
 }
 
-real=$(ldd "$library" | awk '$1 ~ /^libibverbs/ { print $3 }')
+real=$(ldd "$core" | awk '$1 ~ /^libibverbs/ { print $3 }')
 missing=$(functions "$real" |
 	grep -vxF -f <(functions "$library") -f <(tr ' ' '\n' <<<"$passed") | tr '\n' ' ' || true)
 [ -z "$missing" ] || die "not in $library, though $real exports it: $missing"
+differ=$(comm -3 <(functions "$library") <(functions "$core") | tr '\n' ' ')
+[ -z "$differ" ] || die "in one of $library and $core only: $differ"
 
 failed=0
 # try NAME COMMAND...: a row.
@@ -52,6 +55,9 @@ else
 	say "ibverbs-utils is not installed: ibv_devices, ibv_devinfo not run"
 fi
 try 'true (no verbs)' "$run" true
+try test-preload build/test/dropin/test-preload "$root/$library"
+DESTDIR=$tmp/root meson install -C build --no-rebuild --quiet >/dev/null
+try 'test-verbs, installed' "$(find "$tmp/root" -name rmem-run)" build/test/dropin/test-verbs
 
 # pyverbs' own tests, of the package: at least as many pass as listed in doc/dropin.md.
 suite=/usr/share/doc/rdma-core/tests

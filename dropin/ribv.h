@@ -3,10 +3,11 @@
  */
 
 /*
- * librmem_ibv.so: the ibv_* functions of libibverbs for objects of a device of rmem, by LD_PRELOAD.
+ * librmem_ibv_core.so: the ibv_* functions of libibverbs for objects of a device of rmem.
+ * librmem_ibv.so (ribv_preload.c) passes calls to it.
  *
- * Each function passes the objects of other devices to the next definition. It calls the class
- * (rmem_*), never a driver. Invariant: nothing happens before a program lists devices.
+ * Each function passes the objects of other devices to libibverbs. It calls the class (rmem_*),
+ * never a driver.
  */
 
 #ifndef RIBV_H
@@ -15,23 +16,17 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-#include <infiniband/verbs.h>
-
 #include <rmem.h>
 #include <rmem_fp.h>
 
-/* Macros of the header: here the functions are defined. */
-#undef ibv_get_device_list
-#undef ibv_query_port
-#undef ibv_reg_mr
-#undef ibv_reg_mr_iova
+#include "ribv_verbs.h"
 
 #define RIBV_PORT      1
 #define RIBV_LID       1
 #define RIBV_PKEY      0xffff
 #define RIBV_RD_ATOMIC 16
 
-/* The next definition of a function: that of libibverbs. */
+/* The definition of a function in libibverbs. */
 #define RIBV_NEXT(name) ((__typeof__(&name))ribv_next(#name))
 
 enum ribv_type {
@@ -80,7 +75,7 @@ int ribv_env_start(void);
 bool ribv_env_attach(void);
 
 /* ribv_obj.c */
-void (*ribv_next(const char *name))(void);
+extern ribv_next_t ribv_next;
 /* The errno of a call of the class, as verbs has it. */
 int ribv_errno(int ret);
 /* NULL, with errno set. */
@@ -95,9 +90,6 @@ bool ribv_is(const void *obj, enum ribv_type type, uint32_t handle);
 extern struct rmem_dev *ribv_dev;
 bool ribv_is_ours(const struct ibv_context *context);
 void ribv_gid(union ibv_gid *gid);
-/* The P_Key table, for programs that have only the symbol. */
-int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, unsigned int index,
-		unsigned int *type);
 
 /* Operations that programs call through the context. */
 struct ibv_mw *ribv_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);

@@ -4,7 +4,6 @@
 
 /* The next library, errnos, and the table of handles. */
 
-#include <dlfcn.h>
 #include <errno.h>
 
 #include "ribv.h"
@@ -19,14 +18,12 @@ static struct {
 static uint32_t last;
 static pthread_mutex_t objs_lock = PTHREAD_MUTEX_INITIALIZER;
 
-void (*ribv_next(const char *name))(void)
-{
-	union {
-		void *object;
-		void (*function)(void);
-	} symbol = {.object = dlsym(RTLD_NEXT, name)};
+ribv_next_t ribv_next;
 
-	return symbol.function;
+void
+ribv_core_init(ribv_next_t next)
+{
+	ribv_next = next;
 }
 
 int

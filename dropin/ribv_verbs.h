@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* verbs.h for the files that define its functions. */
+
+#ifndef RIBV_VERBS_H
+#define RIBV_VERBS_H
+
+#include <infiniband/verbs.h>
+
+/* Macros of the header: here the functions are defined. */
+#undef ibv_get_device_list
+#undef ibv_query_port
+#undef ibv_reg_mr
+#undef ibv_reg_mr_iova
+
+/* Of libibverbs' private symbols; ibv_devinfo uses it. */
+int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, unsigned int index,
+		unsigned int *type);
+
+/* Return the definition of a function that follows librmem_ibv.so: that of libibverbs. */
+typedef void (*(*ribv_next_t)(const char *name))(void);
+
+/* Called once by librmem_ibv.so, when it has loaded librmem_ibv_core.so. */
+void ribv_core_init(ribv_next_t next);
+
+#endif /* RIBV_VERBS_H */
