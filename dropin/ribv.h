@@ -3,11 +3,11 @@
  */
 
 /*
- * librmem_ibv_core.so: the ibv_* functions of libibverbs for objects of a device of rmem.
- * librmem_ibv.so (ribv_preload.c) passes calls to it.
+ * librmem_ibv_core.so: the ibv_* functions of libibverbs for objects of a
+ * device of rmem. librmem_ibv.so (ribv_preload.c) passes calls to it.
  *
- * Each function passes the objects of other devices to libibverbs. It calls the class (rmem_*),
- * never a driver.
+ * Each function passes the objects of other devices to libibverbs. It calls the
+ * class (rmem_*), never a driver.
  */
 
 #ifndef RIBV_H
@@ -15,6 +15,7 @@
 
 #include <pthread.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 #include <rmem.h>
 #include <rmem_fp.h>
@@ -29,8 +30,16 @@
 /* The definition of a function in libibverbs. */
 #define RIBV_NEXT(name) ((__typeof__(&name))ribv_next(#name))
 
+/* Objects are in slots of one array: a pointer is checked before anything is
+ * read through it. */
+#define RIBV_MAX_OBJS 65536
+#define RIBV_SLOT     1088
+
 enum ribv_type {
-	RIBV_PD = 1,
+	RIBV_FREE,
+	RIBV_NEW,
+	RIBV_CONTEXT,
+	RIBV_PD,
 	RIBV_MR,
 	RIBV_MW,
 	RIBV_CQ,
@@ -55,12 +64,15 @@ struct ribv_mw {
 struct ribv_cq {
 	struct ibv_cq ibv;
 	struct rmem_cq *cq;
-	pthread_spinlock_t lock; /* of polls */
+	struct rmem_wc *kept;           /* nb_cqe, polled to remove those of a QP */
+	uint32_t first_kept, last_kept; /* those that the program polls first */
+	pthread_spinlock_t lock;        /* of polls */
 };
 
 struct ribv_qp {
 	struct ibv_qp ibv;
 	struct rmem_qp *qp;
+	struct ribv_cq *send_cq, *recv_cq;
 	struct ibv_qp_init_attr init;
 	struct ibv_ah_attr ah;        /* as the program set it */
 	unsigned int access;          /* the same */
@@ -80,18 +92,96 @@ extern ribv_next_t ribv_next;
 int ribv_errno(int ret);
 /* NULL, with errno set. */
 void *ribv_fail(int err);
-/* Give an object a handle; false: no handle is left, with errno set. */
-bool ribv_enter(void *obj, enum ribv_type type, uint32_t *handle);
-void ribv_leave(uint32_t handle);
-/* Whether the handle is that of the object: a program may have changed or freed it. */
-bool ribv_is(const void *obj, enum ribv_type type, uint32_t handle);
+/* A zeroed slot; NULL with errno set. */
+void *ribv_new(void);
+/* The object in the slot is complete. Return its handle. */
+uint32_t ribv_enter(void *obj, enum ribv_type type);
+/* Free the slot. */
+void ribv_leave(void *obj);
+extern uintptr_t ribv_objs;
+extern uint8_t ribv_types[RIBV_MAX_OBJS]; /* by slot; atomic */
+extern bool ribv_has_real;                /* the program has seen a real device; atomic */
+
+/* The slot of an object of that type; 0 if it is not one. */
+static inline uint32_t
+ribv_slot(const void *obj, enum ribv_type type)
+{
+	uintptr_t offset = (uintptr_t)obj - ribv_objs;
+	uint32_t i = (uint32_t)(offset / RIBV_SLOT);
+
+	if (offset >= (uintptr_t)RIBV_MAX_OBJS * RIBV_SLOT || offset % RIBV_SLOT != 0)
+		return 0;
+	return __atomic_load_n(&ribv_types[i], __ATOMIC_ACQUIRE) == type ? i : 0;
+}
+
+/* Whether libibverbs gets the call: the object can be one of a real device. */
+static inline bool
+ribv_is_real(const void *obj)
+{
+	return obj != NULL && __atomic_load_n(&ribv_has_real, __ATOMIC_RELAXED) &&
+			(uintptr_t)obj - ribv_objs >= (uintptr_t)RIBV_MAX_OBJS * RIBV_SLOT;
+}
+
+/* Whether the object is one of rmem, not freed, its handle not changed by the
+ * program. */
+static inline bool
+ribv_is_pd(const struct ibv_pd *pd)
+{
+	uint32_t slot = ribv_slot(pd, RIBV_PD);
+
+	return slot != 0 && pd->handle == slot;
+}
+
+static inline bool
+ribv_is_mr(const struct ibv_mr *mr)
+{
+	uint32_t slot = ribv_slot(mr, RIBV_MR);
+
+	return slot != 0 && mr->handle == slot;
+}
+
+static inline bool
+ribv_is_mw(const struct ibv_mw *mw)
+{
+	uint32_t slot = ribv_slot(mw, RIBV_MW);
+
+	return slot != 0 && mw->handle == slot;
+}
+
+static inline bool
+ribv_is_cq(const struct ibv_cq *cq)
+{
+	uint32_t slot = ribv_slot(cq, RIBV_CQ);
+
+	return slot != 0 && cq->handle == slot;
+}
+
+static inline bool
+ribv_is_qp(const struct ibv_qp *qp)
+{
+	uint32_t slot = ribv_slot(qp, RIBV_QP);
+
+	return slot != 0 && qp->handle == slot;
+}
+
+static inline bool
+ribv_is_context(const struct ibv_context *context)
+{
+	return ribv_slot((const void *)((uintptr_t)context -
+					 offsetof(struct verbs_context, context)),
+			       RIBV_CONTEXT) != 0;
+}
 
 /* ribv_dev.c */
 extern struct rmem_dev *ribv_dev;
-bool ribv_is_ours(const struct ibv_context *context);
 void ribv_gid(union ibv_gid *gid);
 
+/* ribv_cq.c: remove the completions of a QP, which is reset or destroyed. */
+void ribv_cq_forget(struct ribv_cq *cq, uint32_t qp_num);
+
 /* Operations that programs call through the context. */
+int ribv_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
+		struct ibv_sge *sg_list, uint32_t num_sge);
 struct ibv_mw *ribv_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
 int ribv_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
 int ribv_dealloc_mw(struct ibv_mw *mw);

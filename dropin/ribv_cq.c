@@ -2,10 +2,13 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Completion queues. A lock orders the threads that poll; the class has one consumer. */
+/* Completion queues. A lock orders the threads that poll; the class has one
+ * consumer. */
 
 #include <errno.h>
 #include <stdlib.h>
+
+#include <rte_branch_prediction.h>
 
 #include "ribv.h"
 
@@ -19,22 +22,27 @@ ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
 	struct ribv_cq *cq;
 	int ret;
 
-	if (!ribv_is_ours(context))
+	if (ribv_is_real(context))
 		return RIBV_NEXT(ibv_create_cq)(context, cqe, cq_context, channel, comp_vector);
+	if (!ribv_is_context(context))
+		return ribv_fail(ENOENT);
 	if (channel != NULL)
 		return ribv_fail(EOPNOTSUPP);
 	if (cqe < 1 || comp_vector < 0 || comp_vector >= context->num_comp_vectors)
 		return ribv_fail(EINVAL);
-	cq = calloc(1, sizeof(*cq));
-	if (cq == NULL || !ribv_enter(cq, RIBV_CQ, &cq->ibv.handle)) {
-		free(cq);
-		return ribv_fail(ENOMEM);
-	}
+	cq = ribv_new();
+	if (cq == NULL)
+		return NULL;
 	ret = rmem_cq_create(ribv_dev, &conf, &cq->cq);
 	if (ret != 0) {
-		ribv_leave(cq->ibv.handle);
-		free(cq);
+		ribv_leave(cq);
 		return ribv_fail(ribv_errno(ret));
+	}
+	cq->kept = calloc(cq->cq->nb_cqe, sizeof(*cq->kept));
+	if (cq->kept == NULL) {
+		rmem_cq_destroy(cq->cq);
+		ribv_leave(cq);
+		return ribv_fail(ENOMEM);
 	}
 	pthread_spin_init(&cq->lock, PTHREAD_PROCESS_PRIVATE);
 	pthread_mutex_init(&cq->ibv.mutex, NULL);
@@ -42,6 +50,7 @@ ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
 	cq->ibv.context = context;
 	cq->ibv.cq_context = cq_context;
 	cq->ibv.cqe = (int)cq->cq->nb_cqe;
+	cq->ibv.handle = ribv_enter(cq, RIBV_CQ);
 	return &cq->ibv;
 }
 
@@ -50,19 +59,20 @@ ibv_destroy_cq(struct ibv_cq *cq)
 {
 	int ret;
 
-	if (!ribv_is_ours(cq->context))
+	if (ribv_is_real(cq))
 		return RIBV_NEXT(ibv_destroy_cq)(cq);
-	if (!ribv_is(cq, RIBV_CQ, cq->handle))
+	if (!ribv_is_cq(cq))
 		return ENOENT;
 	ret = rmem_cq_destroy(((struct ribv_cq *)cq)->cq);
 	if (ret != 0)
 		return -ret;
-	ribv_leave(cq->handle);
-	free(cq);
+	free(((struct ribv_cq *)cq)->kept);
+	ribv_leave(cq);
 	return 0;
 }
 
-/* Opcodes and statuses have the values of verbs, except that a WC of a window is BIND_MW. */
+/* Opcodes and statuses have the values of verbs, except that a WC of a window
+ * is BIND_MW. */
 static void
 wc_to_ibv(const struct rmem_wc *wc, struct ibv_wc *ibv)
 {
@@ -81,6 +91,19 @@ wc_to_ibv(const struct rmem_wc *wc, struct ibv_wc *ibv)
 	ibv->dlid_path_bits = 0;
 }
 
+/* Poll under the lock, the kept completions first. */
+static int
+poll_locked(struct ribv_cq *cq, struct rmem_wc *wc, int n)
+{
+	int i;
+
+	if (likely(cq->first_kept == cq->last_kept))
+		return rmem_poll_cq(cq->cq, wc, (uint16_t)n);
+	for (i = 0; i < n && cq->first_kept != cq->last_kept; i++)
+		wc[i] = cq->kept[cq->first_kept++];
+	return i;
+}
+
 int
 ribv_poll_cq(struct ibv_cq *ibv, int num_entries, struct ibv_wc *wc)
 {
@@ -88,13 +111,13 @@ ribv_poll_cq(struct ibv_cq *ibv, int num_entries, struct ibv_wc *wc)
 	struct rmem_wc own[BURST];
 	int i, n, done = 0;
 
-	if (!ribv_is(ibv, RIBV_CQ, ibv->handle) || num_entries < 0)
+	if (!ribv_is_cq(ibv) || num_entries < 0 || (wc == NULL && num_entries != 0))
 		return -EINVAL;
 	if (!ribv_env_attach())
 		return -ENOMEM;
 	pthread_spin_lock(&cq->lock);
 	do {
-		n = rmem_poll_cq(cq->cq, own, (uint16_t)RTE_MIN(num_entries - done, BURST));
+		n = poll_locked(cq, own, RTE_MIN(num_entries - done, BURST));
 		for (i = 0; i < n; i++)
 			wc_to_ibv(&own[i], &wc[done + i]);
 		done += RTE_MAX(n, 0);
@@ -103,10 +126,41 @@ ribv_poll_cq(struct ibv_cq *ibv, int num_entries, struct ibv_wc *wc)
 	return done != 0 ? done : n;
 }
 
+/*
+ * The class leaves them in the CQ; libibverbs' providers remove them. All
+ * others are kept in order. More than nb_cqe completions that the program does
+ * not poll are an overrun of its CQ.
+ */
+void
+ribv_cq_forget(struct ribv_cq *cq, uint32_t qp_num)
+{
+	struct rmem_wc wc[BURST];
+	uint32_t i, end = 0;
+	int n, polled;
+
+	if (!ribv_env_attach())
+		return;
+	pthread_spin_lock(&cq->lock);
+	for (i = cq->first_kept; i < cq->last_kept; i++) {
+		if (cq->kept[i].qp_num != qp_num)
+			cq->kept[end++] = cq->kept[i];
+	}
+	do {
+		polled = rmem_poll_cq(cq->cq, wc, (uint16_t)RTE_MIN(cq->cq->nb_cqe - end, BURST));
+		for (n = 0; n < polled; n++) {
+			if (wc[n].qp_num != qp_num)
+				cq->kept[end++] = wc[n];
+		}
+	} while (polled > 0);
+	cq->first_kept = 0;
+	cq->last_kept = end;
+	pthread_spin_unlock(&cq->lock);
+}
+
 int
 ribv_req_notify_cq(struct ibv_cq *cq, int solicited_only)
 {
 	RTE_SET_USED(solicited_only);
 	/* Without a channel there is nobody to notify. */
-	return ribv_is(cq, RIBV_CQ, cq->handle) ? 0 : ENOENT;
+	return ribv_is_cq(cq) ? 0 : ENOENT;
 }

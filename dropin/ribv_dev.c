@@ -2,7 +2,8 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Devices and contexts. The device of rmem follows the real ones; all contexts share it. */
+/* Devices and contexts. The device of rmem follows the real ones; all contexts
+ * share it. */
 
 #include <errno.h>
 #include <stddef.h>
@@ -22,8 +23,13 @@ static struct ibv_device device = {
 };
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-/* A list of devices, with the real one that it begins with. */
+static pthread_mutex_t lists_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct list *lists;
+
+/* A list of devices given to the program, with the real one that it begins
+ * with. */
 struct list {
+	struct list *next;
 	struct ibv_device **real;
 	struct ibv_device *devices[];
 };
@@ -58,12 +64,6 @@ has_dev(void)
 	return ribv_dev != NULL && ribv_env_start() == 0;
 }
 
-bool
-ribv_is_ours(const struct ibv_context *context)
-{
-	return context != NULL && context->device == &device;
-}
-
 struct ibv_device **
 ibv_get_device_list(int *num_devices)
 {
@@ -80,22 +80,32 @@ ibv_get_device_list(int *num_devices)
 	list->real = real;
 	if (real != NULL)
 		memcpy(list->devices, real, (size_t)n * sizeof(void *));
+	if (n > 0)
+		__atomic_store_n(&ribv_has_real, true, __ATOMIC_RELAXED);
 	if (has_dev())
 		list->devices[n++] = &device;
 	if (num_devices != NULL)
 		*num_devices = n;
+	pthread_mutex_lock(&lists_lock);
+	list->next = lists;
+	lists = list;
+	pthread_mutex_unlock(&lists_lock);
 	return list->devices;
 }
 
 void
 ibv_free_device_list(struct ibv_device **devices)
 {
-	struct list *list;
+	struct list **at, *list;
 
-	if (devices == NULL)
-		return;
-	list = (struct list *)(void *)((char *)devices - offsetof(struct list, devices));
-	if (list->real != NULL)
+	pthread_mutex_lock(&lists_lock);
+	for (at = &lists; *at != NULL && (*at)->devices != devices; at = &(*at)->next)
+		;
+	list = *at;
+	if (list != NULL)
+		*at = list->next;
+	pthread_mutex_unlock(&lists_lock);
+	if (list != NULL && list->real != NULL)
 		RIBV_NEXT(ibv_free_device_list)(list->real);
 	free(list);
 }
@@ -129,13 +139,15 @@ ribv_gid(union ibv_gid *gid)
 __be64
 ibv_get_device_guid(struct ibv_device *dev)
 {
-	return dev == &device ? dev_guid() : RIBV_NEXT(ibv_get_device_guid)(dev);
+	if (dev != &device && ribv_is_real(dev))
+		return RIBV_NEXT(ibv_get_device_guid)(dev);
+	return dev == &device ? dev_guid() : 0;
 }
 
 int
 ibv_get_device_index(struct ibv_device *dev)
 {
-	return dev == &device ? -1 : RIBV_NEXT(ibv_get_device_index)(dev);
+	return dev != &device && ribv_is_real(dev) ? RIBV_NEXT(ibv_get_device_index)(dev) : -1;
 }
 
 static void
@@ -179,8 +191,12 @@ fill_attr(struct ibv_device_attr *attr)
 int
 ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 {
-	if (!ribv_is_ours(context))
+	if (ribv_is_real(context))
 		return RIBV_NEXT(ibv_query_device)(context, attr);
+	if (!ribv_is_context(context))
+		return ENOENT;
+	if (attr == NULL)
+		return EINVAL;
 	fill_attr(attr);
 	return 0;
 }
@@ -191,8 +207,9 @@ query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_in
 {
 	struct rmem_dev_info info;
 
-	RTE_SET_USED(context);
-	if (attr_size < sizeof(attr->orig_attr))
+	if (!ribv_is_context(context))
+		return ENOENT;
+	if (attr == NULL || attr_size < sizeof(attr->orig_attr))
 		return EINVAL;
 	if (input != NULL && input->comp_mask != 0)
 		return EINVAL;
@@ -215,8 +232,9 @@ query_port(struct ibv_context *context, uint8_t port_num, struct ibv_port_attr *
 	struct ibv_port_attr full;
 	struct rmem_dev_info info;
 
-	RTE_SET_USED(context);
-	if (port_num != RIBV_PORT)
+	if (!ribv_is_context(context))
+		return ENOENT;
+	if (attr == NULL || port_num != RIBV_PORT)
 		return EINVAL;
 	memset(&full, 0, sizeof(full));
 	if (rmem_dev_info_get(ribv_dev, &info) != 0)
@@ -240,21 +258,26 @@ query_port(struct ibv_context *context, uint8_t port_num, struct ibv_port_attr *
 int
 ibv_query_port(struct ibv_context *context, uint8_t port_num, struct _compat_ibv_port_attr *attr)
 {
-	if (!ribv_is_ours(context))
+	if (ribv_is_real(context))
 		return RIBV_NEXT(ibv_query_port)(context, port_num, attr);
 	return query_port(context, port_num, (struct ibv_port_attr *)attr,
 			offsetof(struct ibv_port_attr, flags));
 }
 
+static int
+minus_one(int err)
+{
+	errno = err;
+	return -1;
+}
+
 int
 ibv_query_gid(struct ibv_context *context, uint8_t port_num, int index, union ibv_gid *gid)
 {
-	if (!ribv_is_ours(context))
+	if (ribv_is_real(context))
 		return RIBV_NEXT(ibv_query_gid)(context, port_num, index, gid);
-	if (port_num != RIBV_PORT || index != 0) {
-		errno = EINVAL;
-		return -1;
-	}
+	if (!ribv_is_context(context) || port_num != RIBV_PORT || index != 0 || gid == NULL)
+		return minus_one(EINVAL);
 	ribv_gid(gid);
 	return 0;
 }
@@ -263,8 +286,10 @@ int
 ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, unsigned int index,
 		unsigned int *type)
 {
-	if (!ribv_is_ours(context))
+	if (ribv_is_real(context))
 		return RIBV_NEXT(ibv_query_gid_type)(context, port_num, index, type);
+	if (!ribv_is_context(context) || port_num != RIBV_PORT || index != 0 || type == NULL)
+		return minus_one(EINVAL);
 	*type = 0;
 	return 0;
 }
@@ -273,10 +298,12 @@ int
 _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num, uint32_t index,
 		struct ibv_gid_entry *entry, uint32_t flags, size_t entry_size)
 {
-	if (!ribv_is_ours(context))
+	if (ribv_is_real(context))
 		return RIBV_NEXT(_ibv_query_gid_ex)(
 				context, port_num, index, entry, flags, entry_size);
-	if (flags != 0 || port_num != RIBV_PORT || entry_size < sizeof(*entry))
+	if (!ribv_is_context(context))
+		return ENOENT;
+	if (entry == NULL || flags != 0 || port_num != RIBV_PORT || entry_size < sizeof(*entry))
 		return EINVAL;
 	if (index != 0)
 		return ENODATA;
@@ -293,7 +320,7 @@ _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries,
 {
 	int ret;
 
-	if (!ribv_is_ours(context))
+	if (ribv_is_real(context))
 		return RIBV_NEXT(_ibv_query_gid_table)(
 				context, entries, max_entries, flags, entry_size);
 	if (max_entries == 0)
@@ -305,12 +332,10 @@ _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries,
 int
 ibv_query_pkey(struct ibv_context *context, uint8_t port_num, int index, __be16 *pkey)
 {
-	if (!ribv_is_ours(context))
+	if (ribv_is_real(context))
 		return RIBV_NEXT(ibv_query_pkey)(context, port_num, index, pkey);
-	if (port_num != RIBV_PORT || index != 0) {
-		errno = EINVAL;
-		return -1;
-	}
+	if (!ribv_is_context(context) || port_num != RIBV_PORT || index != 0 || pkey == NULL)
+		return minus_one(EINVAL);
 	*pkey = RIBV_PKEY;
 	return 0;
 }
@@ -318,9 +343,9 @@ ibv_query_pkey(struct ibv_context *context, uint8_t port_num, int index, __be16 
 int
 ibv_get_pkey_index(struct ibv_context *context, uint8_t port_num, __be16 pkey)
 {
-	if (!ribv_is_ours(context))
+	if (ribv_is_real(context))
 		return RIBV_NEXT(ibv_get_pkey_index)(context, port_num, pkey);
-	return port_num == RIBV_PORT && pkey == RIBV_PKEY ? 0 : -1;
+	return ribv_is_context(context) && port_num == RIBV_PORT && pkey == RIBV_PKEY ? 0 : -1;
 }
 
 static const struct ibv_context_ops ops = {
@@ -333,21 +358,30 @@ static const struct ibv_context_ops ops = {
 		.post_recv = ribv_post_recv,
 };
 
+static struct ibv_context *
+open_real(struct ibv_device *dev)
+{
+	if (!ribv_is_real(dev))
+		return ribv_fail(ENODEV);
+	return RIBV_NEXT(ibv_open_device)(dev);
+}
+
 struct ibv_context *
 ibv_open_device(struct ibv_device *dev)
 {
 	struct verbs_context *context;
 
 	if (dev != &device)
-		return RIBV_NEXT(ibv_open_device)(dev);
+		return open_real(dev);
 	if (!has_dev())
 		return ribv_fail(ENODEV);
-	context = calloc(1, sizeof(*context));
+	context = ribv_new();
 	if (context == NULL)
-		return ribv_fail(ENOMEM);
+		return NULL;
 	context->sz = sizeof(*context);
 	context->query_device_ex = query_device_ex;
 	context->query_port = query_port;
+	context->advise_mr = ribv_advise_mr;
 	context->create_qp_ex = ribv_create_qp_ex;
 	context->context.device = dev;
 	context->context.ops = ops;
@@ -356,21 +390,24 @@ ibv_open_device(struct ibv_device *dev)
 	context->context.abi_compat = __VERBS_ABI_IS_EXTENDED;
 	context->context.async_fd = eventfd(0, EFD_CLOEXEC); /* no event is supported yet */
 	if (context->context.async_fd < 0) {
-		free(context);
+		ribv_leave(context);
 		return NULL;
 	}
 	pthread_mutex_init(&context->context.mutex, NULL);
+	ribv_enter(context, RIBV_CONTEXT);
 	return &context->context;
 }
 
 int
 ibv_close_device(struct ibv_context *context)
 {
-	if (!ribv_is_ours(context))
+	if (ribv_is_real(context))
 		return RIBV_NEXT(ibv_close_device)(context);
+	if (!ribv_is_context(context))
+		return ENOENT;
 	close(context->async_fd);
 	pthread_mutex_destroy(&context->mutex);
-	free((char *)context - offsetof(struct verbs_context, context));
+	ribv_leave((char *)context - offsetof(struct verbs_context, context));
 	return 0;
 }
 
@@ -379,8 +416,10 @@ ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
 {
 	uint64_t n;
 
-	if (!ribv_is_ours(context))
+	if (ribv_is_real(context))
 		return RIBV_NEXT(ibv_get_async_event)(context, event);
+	if (!ribv_is_context(context))
+		return minus_one(ENOENT);
 	/* Blocks, or fails with EAGAIN: no event is supported yet. */
 	if (read(context->async_fd, &n, sizeof(n)) >= 0)
 		errno = EIO;

@@ -5,21 +5,9 @@
 /* Protection domains, memory regions and memory windows. */
 
 #include <errno.h>
-#include <stdlib.h>
+#include <string.h>
 
 #include "ribv.h"
-
-static bool
-pd_is(const struct ibv_pd *pd)
-{
-	return ribv_is(pd, RIBV_PD, pd->handle);
-}
-
-static bool
-mr_is(const struct ibv_mr *mr)
-{
-	return ribv_is(mr, RIBV_MR, mr->handle);
-}
 
 struct ibv_pd *
 ibv_alloc_pd(struct ibv_context *context)
@@ -27,20 +15,21 @@ ibv_alloc_pd(struct ibv_context *context)
 	struct ribv_pd *pd;
 	int ret;
 
-	if (!ribv_is_ours(context))
+	if (ribv_is_real(context))
 		return RIBV_NEXT(ibv_alloc_pd)(context);
-	pd = calloc(1, sizeof(*pd));
-	if (pd == NULL || !ribv_enter(pd, RIBV_PD, &pd->ibv.handle)) {
-		free(pd);
-		return ribv_fail(ENOMEM);
-	}
+	if (!ribv_is_context(context))
+		return ribv_fail(ENOENT);
+	pd = ribv_new();
+	if (pd == NULL)
+		return NULL;
 	pd->ibv.context = context;
 	ret = rmem_pd_alloc(ribv_dev, &pd->pd);
-	if (ret == 0)
-		return &pd->ibv;
-	ribv_leave(pd->ibv.handle);
-	free(pd);
-	return ribv_fail(ribv_errno(ret));
+	if (ret != 0) {
+		ribv_leave(pd);
+		return ribv_fail(ribv_errno(ret));
+	}
+	pd->ibv.handle = ribv_enter(pd, RIBV_PD);
+	return &pd->ibv;
 }
 
 int
@@ -48,16 +37,26 @@ ibv_dealloc_pd(struct ibv_pd *pd)
 {
 	int ret;
 
-	if (!ribv_is_ours(pd->context))
+	if (ribv_is_real(pd))
 		return RIBV_NEXT(ibv_dealloc_pd)(pd);
-	if (!pd_is(pd))
+	if (!ribv_is_pd(pd))
 		return ENOENT;
 	ret = rmem_pd_dealloc(((struct ribv_pd *)pd)->pd);
 	if (ret != 0)
 		return -ret;
-	ribv_leave(pd->handle);
-	free(pd);
+	ribv_leave(pd);
 	return 0;
+}
+
+static unsigned int
+access_of_ibv(unsigned int access)
+{
+	/* A device may ignore these bits (ibv_reg_mr(3)). */
+	access &= ~IBV_ACCESS_OPTIONAL_RANGE;
+	/* The size of pages to fault in: the class takes those of the memory. */
+	if ((access & IBV_ACCESS_ON_DEMAND) != 0)
+		access &= ~(unsigned int)IBV_ACCESS_HUGETLB;
+	return access;
 }
 
 static struct ibv_mr *
@@ -66,19 +65,15 @@ mr_reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int
 	struct ribv_mr *mr;
 	int ret;
 
-	if (!pd_is(pd))
+	if (!ribv_is_pd(pd))
 		return ribv_fail(ENOENT);
-	mr = calloc(1, sizeof(*mr));
-	if (mr == NULL || !ribv_enter(mr, RIBV_MR, &mr->ibv.handle)) {
-		free(mr);
-		return ribv_fail(ENOMEM);
-	}
-	/* A device may ignore these bits (ibv_reg_mr(3)). */
-	access &= ~IBV_ACCESS_OPTIONAL_RANGE;
+	mr = ribv_new();
+	if (mr == NULL)
+		return NULL;
+	access = access_of_ibv(access);
 	ret = rmem_mr_reg(((struct ribv_pd *)pd)->pd, addr, length, iova, access, &mr->mr);
 	if (ret != 0) {
-		ribv_leave(mr->ibv.handle);
-		free(mr);
+		ribv_leave(mr);
 		return ribv_fail(ribv_errno(ret));
 	}
 	mr->ibv.context = pd->context;
@@ -87,13 +82,14 @@ mr_reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int
 	mr->ibv.length = length;
 	mr->ibv.lkey = mr->mr->lkey;
 	mr->ibv.rkey = mr->mr->rkey;
+	mr->ibv.handle = ribv_enter(mr, RIBV_MR);
 	return &mr->ibv;
 }
 
 struct ibv_mr *
 ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
 {
-	if (!ribv_is_ours(pd->context))
+	if (ribv_is_real(pd))
 		return RIBV_NEXT(ibv_reg_mr)(pd, addr, length, access);
 	return mr_reg(pd, addr, length, (uintptr_t)addr, (unsigned int)access);
 }
@@ -101,7 +97,7 @@ ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
 struct ibv_mr *
 ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, int access)
 {
-	if (!ribv_is_ours(pd->context))
+	if (ribv_is_real(pd))
 		return RIBV_NEXT(ibv_reg_mr_iova)(pd, addr, length, iova, access);
 	return mr_reg(pd, addr, length, iova, (unsigned int)access);
 }
@@ -109,7 +105,7 @@ ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, int
 struct ibv_mr *
 ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access)
 {
-	if (!ribv_is_ours(pd->context))
+	if (ribv_is_real(pd))
 		return RIBV_NEXT(ibv_reg_mr_iova2)(pd, addr, length, iova, access);
 	return mr_reg(pd, addr, length, iova, access);
 }
@@ -121,15 +117,15 @@ ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t
 	struct ribv_mr *own = (struct ribv_mr *)mr;
 	int ret;
 
-	if (!ribv_is_ours(mr->context))
+	if (ribv_is_real(mr))
 		return RIBV_NEXT(ibv_rereg_mr)(mr, flags, pd, addr, length, access);
-	if (!mr_is(mr) || ((flags & IBV_REREG_MR_CHANGE_PD) != 0 && (pd == NULL || !pd_is(pd)))) {
+	if (!ribv_is_mr(mr) || ((flags & IBV_REREG_MR_CHANGE_PD) != 0 && !ribv_is_pd(pd))) {
 		errno = ENOENT;
 		return IBV_REREG_MR_ERR_INPUT;
 	}
 	ret = rmem_mr_rereg(own->mr, (uint32_t)flags,
 			(flags & IBV_REREG_MR_CHANGE_PD) != 0 ? ((struct ribv_pd *)pd)->pd : NULL,
-			addr, length, (uint32_t)access, &result);
+			addr, length, access_of_ibv((unsigned int)access), &result);
 	if (ret != 0) {
 		errno = ribv_errno(ret);
 		return (int)result != 0 ? (int)result : IBV_REREG_MR_ERR_INPUT;
@@ -150,16 +146,25 @@ ibv_dereg_mr(struct ibv_mr *mr)
 {
 	int ret;
 
-	if (!ribv_is_ours(mr->context))
+	if (ribv_is_real(mr))
 		return RIBV_NEXT(ibv_dereg_mr)(mr);
-	if (!mr_is(mr))
+	if (!ribv_is_mr(mr))
 		return ENOENT;
 	ret = rmem_mr_dereg(((struct ribv_mr *)mr)->mr);
 	if (ret != 0)
 		return -ret;
-	ribv_leave(mr->handle);
-	free(mr);
+	ribv_leave(mr);
 	return 0;
+}
+
+int
+ribv_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
+		struct ibv_sge *sg_list, uint32_t num_sge)
+{
+	if (!ribv_is_pd(pd))
+		return ENOENT;
+	return -rmem_mr_advise(((struct ribv_pd *)pd)->pd, (int)advice, flags,
+			(const struct rmem_sge *)(const void *)sg_list, num_sge);
 }
 
 struct ibv_mw *
@@ -168,42 +173,44 @@ ribv_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 	struct ribv_mw *mw;
 	int ret;
 
-	if (!pd_is(pd))
+	if (!ribv_is_pd(pd))
 		return ribv_fail(ENOENT);
-	mw = calloc(1, sizeof(*mw));
-	if (mw == NULL || !ribv_enter(mw, RIBV_MW, &mw->ibv.handle)) {
-		free(mw);
-		return ribv_fail(ENOMEM);
-	}
+	mw = ribv_new();
+	if (mw == NULL)
+		return NULL;
 	ret = rmem_mw_alloc(((struct ribv_pd *)pd)->pd, (enum rmem_mw_type)type, &mw->mw);
 	if (ret != 0) {
-		ribv_leave(mw->ibv.handle);
-		free(mw);
+		ribv_leave(mw);
 		return ribv_fail(ribv_errno(ret));
 	}
 	mw->ibv.context = pd->context;
 	mw->ibv.pd = pd;
 	mw->ibv.type = type;
 	mw->ibv.rkey = mw->mw->rkey;
+	mw->ibv.handle = ribv_enter(mw, RIBV_MW);
 	return &mw->ibv;
 }
 
 int
 ribv_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
 {
-	const struct ibv_mw_bind_info *info = &bind->bind_info;
-	struct rmem_mw_bind own = {.wr_id = bind->wr_id,
-			.flags = bind->send_flags,
-			.bind_info.addr = info->addr,
-			.bind_info.length = info->length,
-			.bind_info.access = info->mw_access_flags &
-					~(unsigned int)IBV_ACCESS_LOCAL_WRITE};
+	const struct ibv_mw_bind_info *info;
+	struct rmem_mw_bind own;
 	int ret;
 
-	if (!ribv_is(qp, RIBV_QP, qp->handle) || !ribv_is(mw, RIBV_MW, mw->handle))
+	if (!ribv_is_qp(qp) || !ribv_is_mw(mw))
 		return ENOENT;
-	if (info->mr != NULL && !mr_is(info->mr))
+	if (bind == NULL)
+		return EINVAL;
+	info = &bind->bind_info;
+	if (info->mr != NULL && !ribv_is_mr(info->mr))
 		return ENOENT;
+	memset(&own, 0, sizeof(own));
+	own.wr_id = bind->wr_id;
+	own.flags = bind->send_flags;
+	own.bind_info.addr = info->addr;
+	own.bind_info.length = info->length;
+	own.bind_info.access = info->mw_access_flags & ~(unsigned int)IBV_ACCESS_LOCAL_WRITE;
 	if (!ribv_env_attach())
 		return ENOMEM;
 	own.bind_info.mr = info->mr != NULL ? ((struct ribv_mr *)info->mr)->mr : NULL;
@@ -220,12 +227,11 @@ ribv_dealloc_mw(struct ibv_mw *mw)
 {
 	int ret;
 
-	if (!ribv_is(mw, RIBV_MW, mw->handle))
+	if (!ribv_is_mw(mw))
 		return ENOENT;
 	ret = rmem_mw_dealloc(((struct ribv_mw *)mw)->mw);
 	if (ret != 0)
 		return -ret;
-	ribv_leave(mw->handle);
-	free(mw);
+	ribv_leave(mw);
 	return 0;
 }

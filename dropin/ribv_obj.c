@@ -2,28 +2,38 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* The next library, errnos, and the table of handles. */
+/* The next library, errnos, and the array of objects. */
 
+#include <assert.h>
 #include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
 
 #include "ribv.h"
 
-#define MAX_OBJS 65536
+/* Handle 0 is of no object. */
+uintptr_t ribv_objs;
+uint8_t ribv_types[RIBV_MAX_OBJS];
+bool ribv_has_real;
+static uint32_t last; /* slot given out; slots are used in turn, so that a freed
+                         one stays free */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* By handle: written under the lock, read without; atomic. Handle 0 is of no object. */
-static struct {
-	void *obj;
-	uint32_t type;
-} objs[MAX_OBJS];
-static uint32_t last;
-static pthread_mutex_t objs_lock = PTHREAD_MUTEX_INITIALIZER;
+static_assert(sizeof(struct ribv_qp) <= RIBV_SLOT && sizeof(struct ribv_cq) <= RIBV_SLOT &&
+				sizeof(struct verbs_context) <= RIBV_SLOT,
+		"slots are too small");
 
 ribv_next_t ribv_next;
 
 void
 ribv_core_init(ribv_next_t next)
 {
+	void *memory = mmap(NULL, (size_t)RIBV_MAX_OBJS * RIBV_SLOT, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
 	ribv_next = next;
+	if (memory != MAP_FAILED)
+		ribv_objs = (uintptr_t)memory;
 }
 
 int
@@ -39,37 +49,47 @@ ribv_fail(int err)
 	return NULL;
 }
 
-bool
-ribv_enter(void *obj, enum ribv_type type, uint32_t *handle)
+static uint32_t
+slot_of(const void *obj)
 {
-	uint32_t i, n = 0;
+	return (uint32_t)(((uintptr_t)obj - ribv_objs) / RIBV_SLOT);
+}
 
-	pthread_mutex_lock(&objs_lock);
-	for (i = last + 1; n < MAX_OBJS; i++, n++) {
-		i %= MAX_OBJS;
-		if (i != 0 && objs[i].obj == NULL)
+void *
+ribv_new(void)
+{
+	uint32_t i, n;
+	void *obj;
+
+	if (ribv_objs == 0)
+		return ribv_fail(ENOMEM);
+	pthread_mutex_lock(&lock);
+	for (i = last, n = 0; n < RIBV_MAX_OBJS; n++) {
+		i = i + 1 < RIBV_MAX_OBJS ? i + 1 : 1;
+		if (ribv_types[i] == RIBV_FREE)
 			break;
 	}
-	if (n < MAX_OBJS) {
-		last = *handle = i;
-		objs[i].type = type;
-		__atomic_store_n(&objs[i].obj, obj, __ATOMIC_RELEASE);
+	if (n < RIBV_MAX_OBJS) {
+		last = i;
+		__atomic_store_n(&ribv_types[i], RIBV_NEW, __ATOMIC_RELAXED);
 	}
-	pthread_mutex_unlock(&objs_lock);
-	if (n == MAX_OBJS)
-		errno = ENOMEM;
-	return n < MAX_OBJS;
+	pthread_mutex_unlock(&lock);
+	if (n == RIBV_MAX_OBJS)
+		return ribv_fail(ENOMEM);
+	obj = (void *)(ribv_objs + (uintptr_t)i * RIBV_SLOT);
+	memset(obj, 0, RIBV_SLOT);
+	return obj;
+}
+
+uint32_t
+ribv_enter(void *obj, enum ribv_type type)
+{
+	__atomic_store_n(&ribv_types[slot_of(obj)], (uint8_t)type, __ATOMIC_RELEASE);
+	return slot_of(obj);
 }
 
 void
-ribv_leave(uint32_t handle)
+ribv_leave(void *obj)
 {
-	__atomic_store_n(&objs[handle].obj, NULL, __ATOMIC_RELEASE);
-}
-
-bool
-ribv_is(const void *obj, enum ribv_type type, uint32_t handle)
-{
-	return handle < MAX_OBJS && __atomic_load_n(&objs[handle].obj, __ATOMIC_ACQUIRE) == obj &&
-			objs[handle].type == type;
+	__atomic_store_n(&ribv_types[slot_of(obj)], RIBV_FREE, __ATOMIC_RELEASE);
 }

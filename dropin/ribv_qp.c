@@ -2,10 +2,10 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Queue pairs. Locks order the threads that post; the class has one for each queue. */
+/* Queue pairs. Locks order the threads that post; the class has one for each
+ * queue. */
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "ribv.h"
@@ -16,11 +16,9 @@
 #define LACKING                                                                                    \
 	(IBV_QP_QKEY | IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE | IBV_QP_CAP | IBV_QP_RATE_LIMIT)
 
-static bool
-qp_is(const struct ibv_qp *qp)
-{
-	return ribv_is(qp, RIBV_QP, qp->handle);
-}
+/* No QP takes the number of a destroyed one while its completions are in a CQ.
+ */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static int
 qp_make(struct ribv_qp *qp, struct ibv_pd *pd, const struct ibv_qp_init_attr *init)
@@ -32,18 +30,20 @@ qp_make(struct ribv_qp *qp, struct ibv_pd *pd, const struct ibv_qp_init_attr *in
 			.max_inline_data = init->cap.max_inline_data,
 			.type = RMEM_QPT_RC,
 			.flags = init->sq_sig_all ? RMEM_QP_SIG_ALL : 0};
+	int ret;
 
 	if (init->qp_type != IBV_QPT_RC || init->srq != NULL)
 		return -EOPNOTSUPP;
 	if (init->send_cq == NULL || init->recv_cq == NULL)
 		return -EINVAL;
-	if (!ribv_is(pd, RIBV_PD, pd->handle) ||
-			!ribv_is(init->send_cq, RIBV_CQ, init->send_cq->handle) ||
-			!ribv_is(init->recv_cq, RIBV_CQ, init->recv_cq->handle))
+	if (!ribv_is_cq(init->send_cq) || !ribv_is_cq(init->recv_cq))
 		return -ENOENT;
 	conf.send_cq = ((struct ribv_cq *)init->send_cq)->cq;
 	conf.recv_cq = ((struct ribv_cq *)init->recv_cq)->cq;
-	return rmem_qp_create(((struct ribv_pd *)pd)->pd, &conf, &qp->qp);
+	pthread_mutex_lock(&lock);
+	ret = rmem_qp_create(((struct ribv_pd *)pd)->pd, &conf, &qp->qp);
+	pthread_mutex_unlock(&lock);
+	return ret;
 }
 
 static struct ibv_qp *
@@ -52,15 +52,16 @@ qp_create(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 	struct ribv_qp *qp;
 	int ret;
 
-	qp = calloc(1, sizeof(*qp));
-	if (qp == NULL || !ribv_enter(qp, RIBV_QP, &qp->ibv.handle)) {
-		free(qp);
-		return ribv_fail(ENOMEM);
-	}
+	if (!ribv_is_pd(pd))
+		return ribv_fail(ENOENT);
+	if (init == NULL)
+		return ribv_fail(EINVAL);
+	qp = ribv_new();
+	if (qp == NULL)
+		return NULL;
 	ret = qp_make(qp, pd, init);
 	if (ret != 0) {
-		ribv_leave(qp->ibv.handle);
-		free(qp);
+		ribv_leave(qp);
 		return ribv_fail(ribv_errno(ret));
 	}
 	pthread_spin_init(&qp->send_lock, PTHREAD_PROCESS_PRIVATE);
@@ -68,6 +69,8 @@ qp_create(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 	pthread_mutex_init(&qp->ibv.mutex, NULL);
 	pthread_cond_init(&qp->ibv.cond, NULL);
 	qp->init = *init;
+	qp->send_cq = (struct ribv_cq *)init->send_cq;
+	qp->recv_cq = (struct ribv_cq *)init->recv_cq;
 	qp->ibv.context = pd->context;
 	qp->ibv.qp_context = init->qp_context;
 	qp->ibv.pd = pd;
@@ -76,13 +79,14 @@ qp_create(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 	qp->ibv.qp_num = qp->qp->qp_num;
 	qp->ibv.state = IBV_QPS_RESET;
 	qp->ibv.qp_type = IBV_QPT_RC;
+	qp->ibv.handle = ribv_enter(qp, RIBV_QP);
 	return &qp->ibv;
 }
 
 struct ibv_qp *
 ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 {
-	if (!ribv_is_ours(pd->context))
+	if (ribv_is_real(pd))
 		return RIBV_NEXT(ibv_create_qp)(pd, init);
 	return qp_create(pd, init);
 }
@@ -92,8 +96,13 @@ ribv_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *init)
 {
 	struct ibv_qp_init_attr plain;
 
-	RTE_SET_USED(context);
-	if (init->comp_mask != IBV_QP_INIT_ATTR_PD)
+	if (!ribv_is_context(context))
+		return ribv_fail(ENOENT);
+	if (init == NULL)
+		return ribv_fail(EINVAL);
+	if ((init->comp_mask & ~(uint32_t)IBV_QP_INIT_ATTR_CREATE_FLAGS) != IBV_QP_INIT_ATTR_PD ||
+			((init->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) != 0 &&
+					init->create_flags != 0))
 		return ribv_fail(EOPNOTSUPP);
 	/* The extended struct begins with the plain one. */
 	memcpy(&plain, init, sizeof(plain));
@@ -143,6 +152,15 @@ attr_of_ibv(const struct ribv_qp *qp, const struct ibv_qp_attr *ibv, int mask,
 	}
 }
 
+/* Remove the completions of a QP from its CQs. */
+static void
+forget(struct ribv_cq *send, struct ribv_cq *recv, uint32_t qp_num)
+{
+	ribv_cq_forget(send, qp_num);
+	if (recv != send)
+		ribv_cq_forget(recv, qp_num);
+}
+
 int
 ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
 {
@@ -150,10 +168,12 @@ ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
 	struct rmem_qp_attr own;
 	int ret;
 
-	if (!ribv_is_ours(ibv->context))
+	if (ribv_is_real(ibv))
 		return RIBV_NEXT(ibv_modify_qp)(ibv, attr, mask);
-	if (!qp_is(ibv))
+	if (!ribv_is_qp(ibv))
 		return ENOENT;
+	if (attr == NULL)
+		return EINVAL;
 	if ((mask & (IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE)) != 0)
 		return EOPNOTSUPP;
 	if ((mask & LACKING) != 0)
@@ -170,8 +190,11 @@ ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
 		qp->ah = attr->ah_attr;
 	if ((mask & IBV_QP_ACCESS_FLAGS) != 0)
 		qp->access = attr->qp_access_flags;
-	if ((mask & IBV_QP_STATE) != 0)
-		ibv->state = attr->qp_state;
+	if ((mask & IBV_QP_STATE) == 0)
+		return 0;
+	ibv->state = attr->qp_state;
+	if (attr->qp_state == IBV_QPS_RESET)
+		forget(qp->send_cq, qp->recv_cq, qp->qp->qp_num);
 	return 0;
 }
 
@@ -182,10 +205,12 @@ ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask, struct ibv_
 	struct rmem_qp_attr own;
 	int ret;
 
-	if (!ribv_is_ours(ibv->context))
+	if (ribv_is_real(ibv))
 		return RIBV_NEXT(ibv_query_qp)(ibv, attr, mask, init);
-	if (!qp_is(ibv))
+	if (!ribv_is_qp(ibv))
 		return ENOENT;
+	if (attr == NULL)
+		return EINVAL;
 	ret = rmem_qp_query(qp->qp, &own);
 	if (ret != 0)
 		return ribv_errno(ret);
@@ -216,18 +241,23 @@ ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask, struct ibv_
 int
 ibv_destroy_qp(struct ibv_qp *qp)
 {
+	struct ribv_qp *own = (struct ribv_qp *)qp;
+	uint32_t qp_num;
 	int ret;
 
-	if (!ribv_is_ours(qp->context))
+	if (ribv_is_real(qp))
 		return RIBV_NEXT(ibv_destroy_qp)(qp);
-	if (!qp_is(qp))
+	if (!ribv_is_qp(qp))
 		return ENOENT;
-	ret = rmem_qp_destroy(((struct ribv_qp *)qp)->qp);
-	if (ret != 0)
-		return -ret;
-	ribv_leave(qp->handle);
-	free(qp);
-	return 0;
+	pthread_mutex_lock(&lock);
+	qp_num = own->qp->qp_num;
+	ret = rmem_qp_destroy(own->qp);
+	if (ret == 0)
+		forget(own->send_cq, own->recv_cq, qp_num);
+	pthread_mutex_unlock(&lock);
+	if (ret == 0)
+		ribv_leave(qp);
+	return -ret;
 }
 
 /* The request in the class's words; 0 or an errno. */
@@ -249,7 +279,8 @@ wr_of_ibv(const struct ibv_send_wr *ibv, struct rmem_send_wr *wr)
 	const struct ibv_mw_bind_info *info = &ibv->bind_mw.bind_info;
 
 	if ((unsigned int)ibv->opcode >= RTE_DIM(opcodes) || ibv->num_sge < 0 ||
-			ibv->num_sge > UINT16_MAX || ibv->send_flags > UINT8_MAX)
+			ibv->num_sge > UINT16_MAX || (ibv->sg_list == NULL && ibv->num_sge != 0) ||
+			ibv->send_flags > UINT8_MAX)
 		return EINVAL;
 	memset(wr, 0, sizeof(*wr));
 	wr->wr_id = ibv->wr_id;
@@ -267,14 +298,14 @@ wr_of_ibv(const struct ibv_send_wr *ibv, struct rmem_send_wr *wr)
 		wr->atomic.rkey = ibv->wr.atomic.rkey;
 		return 0;
 	case IBV_WR_BIND_MW:
-		if (!ribv_is(ibv->bind_mw.mw, RIBV_MW, ibv->bind_mw.mw->handle) ||
-				!ribv_is(info->mr, RIBV_MR, info->mr->handle))
+		if (!ribv_is_mw(ibv->bind_mw.mw) || !ribv_is_mr(info->mr))
 			return EINVAL;
 		wr->bind_mw.mw = ((struct ribv_mw *)ibv->bind_mw.mw)->mw;
 		wr->bind_mw.mr = ((struct ribv_mr *)info->mr)->mr;
 		wr->bind_mw.addr = info->addr;
 		wr->bind_mw.length = info->length;
-		/* Remote rights alone are of a window; programs add this one as for an MR. */
+		/* Remote rights alone are of a window; programs add this one as for an MR.
+     */
 		wr->bind_mw.access = info->mw_access_flags & ~(unsigned int)IBV_ACCESS_LOCAL_WRITE;
 		wr->bind_mw.key_tag = (uint8_t)ibv->bind_mw.rkey;
 		return 0;
@@ -316,8 +347,10 @@ ribv_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **
 	struct rmem_send_wr own[BURST];
 	int n, done, err = 0;
 
+	if (bad_wr == NULL)
+		return EINVAL;
 	*bad_wr = wr;
-	if (!qp_is(ibv))
+	if (!ribv_is_qp(ibv))
 		return EINVAL;
 	if (!ribv_env_attach())
 		return ENOMEM;
@@ -344,8 +377,10 @@ ribv_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **
 	struct ribv_qp *qp = (struct ribv_qp *)ibv;
 	int ret = 1;
 
+	if (bad_wr == NULL)
+		return EINVAL;
 	*bad_wr = wr;
-	if (!qp_is(ibv))
+	if (!ribv_is_qp(ibv))
 		return EINVAL;
 	if (!ribv_env_attach())
 		return ENOMEM;
@@ -356,7 +391,9 @@ ribv_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **
 				.num_sge = (uint32_t)wr->num_sge};
 
 		*bad_wr = wr;
-		ret = rmem_post_recv(qp->qp, &own, 1);
+		ret = wr->num_sge < 0 || (wr->sg_list == NULL && wr->num_sge != 0)
+				? -EINVAL
+				: rmem_post_recv(qp->qp, &own, 1);
 	}
 	pthread_spin_unlock(&qp->recv_lock);
 	return ret == 1 ? 0 : post_errno(ret);

@@ -2,56 +2,58 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Functions that refuse objects of rmem with EOPNOTSUPP. libibverbs must not see these objects. */
+/* Functions that refuse objects of rmem with EOPNOTSUPP. libibverbs must not
+ * see these objects. */
 
 #include <errno.h>
 
 #include "ribv.h"
 
-/* The argument named first decides whose object it is. */
-#define REFUSE_POINTER(type, name, context, params, args)                                          \
+/* The argument named first, with the name of its type, decides whose call it
+ * is. */
+#define REFUSE_POINTER(type, name, object, params, args)                                           \
 	type *name params                                                                          \
 	{                                                                                          \
-		if (!ribv_is_ours(context))                                                        \
+		if (ribv_is_real(object))                                                          \
 			return RIBV_NEXT(name) args;                                               \
-		return ribv_fail(EOPNOTSUPP);                                                      \
+		return ribv_fail(ribv_is_##object(object) ? EOPNOTSUPP : ENOENT);                  \
 	}
 
-#define REFUSE_INT(name, context, params, args)                                                    \
+#define REFUSE_INT(name, object, params, args)                                                     \
 	int name params                                                                            \
 	{                                                                                          \
-		if (!ribv_is_ours(context))                                                        \
+		if (ribv_is_real(object))                                                          \
 			return RIBV_NEXT(name) args;                                               \
-		errno = EOPNOTSUPP;                                                                \
-		return EOPNOTSUPP;                                                                 \
+		errno = ribv_is_##object(object) ? EOPNOTSUPP : ENOENT;                            \
+		return errno;                                                                      \
 	}
 
 REFUSE_POINTER(struct ibv_comp_channel, ibv_create_comp_channel, context,
 		(struct ibv_context * context), (context))
-REFUSE_POINTER(struct ibv_srq, ibv_create_srq, pd->context,
+REFUSE_POINTER(struct ibv_srq, ibv_create_srq, pd,
 		(struct ibv_pd * pd, struct ibv_srq_init_attr *attr), (pd, attr))
-REFUSE_POINTER(struct ibv_ah, ibv_create_ah, pd->context,
-		(struct ibv_pd * pd, struct ibv_ah_attr *attr), (pd, attr))
-REFUSE_POINTER(struct ibv_ah, ibv_create_ah_from_wc, pd->context,
+REFUSE_POINTER(struct ibv_ah, ibv_create_ah, pd, (struct ibv_pd * pd, struct ibv_ah_attr *attr),
+		(pd, attr))
+REFUSE_POINTER(struct ibv_ah, ibv_create_ah_from_wc, pd,
 		(struct ibv_pd * pd, struct ibv_wc *wc, struct ibv_grh *grh, uint8_t port_num),
 		(pd, wc, grh, port_num))
-REFUSE_POINTER(struct ibv_mr, ibv_reg_dmabuf_mr, pd->context,
+REFUSE_POINTER(struct ibv_mr, ibv_reg_dmabuf_mr, pd,
 		(struct ibv_pd * pd, uint64_t offset, size_t length, uint64_t iova, int fd,
 				int access),
 		(pd, offset, length, iova, fd, access))
 REFUSE_POINTER(struct ibv_pd, ibv_import_pd, context,
 		(struct ibv_context * context, uint32_t pd_handle), (context, pd_handle))
-REFUSE_POINTER(struct ibv_mr, ibv_import_mr, pd->context, (struct ibv_pd * pd, uint32_t mr_handle),
+REFUSE_POINTER(struct ibv_mr, ibv_import_mr, pd, (struct ibv_pd * pd, uint32_t mr_handle),
 		(pd, mr_handle))
 REFUSE_POINTER(struct ibv_dm, ibv_import_dm, context,
 		(struct ibv_context * context, uint32_t dm_handle), (context, dm_handle))
-REFUSE_INT(ibv_resize_cq, cq->context, (struct ibv_cq * cq, int cqe), (cq, cqe))
-REFUSE_INT(ibv_query_ece, qp->context, (struct ibv_qp * qp, struct ibv_ece *ece), (qp, ece))
-REFUSE_INT(ibv_set_ece, qp->context, (struct ibv_qp * qp, struct ibv_ece *ece), (qp, ece))
-REFUSE_INT(ibv_attach_mcast, qp->context,
-		(struct ibv_qp * qp, const union ibv_gid *gid, uint16_t lid), (qp, gid, lid))
-REFUSE_INT(ibv_detach_mcast, qp->context,
-		(struct ibv_qp * qp, const union ibv_gid *gid, uint16_t lid), (qp, gid, lid))
+REFUSE_INT(ibv_resize_cq, cq, (struct ibv_cq * cq, int cqe), (cq, cqe))
+REFUSE_INT(ibv_query_ece, qp, (struct ibv_qp * qp, struct ibv_ece *ece), (qp, ece))
+REFUSE_INT(ibv_set_ece, qp, (struct ibv_qp * qp, struct ibv_ece *ece), (qp, ece))
+REFUSE_INT(ibv_attach_mcast, qp, (struct ibv_qp * qp, const union ibv_gid *gid, uint16_t lid),
+		(qp, gid, lid))
+REFUSE_INT(ibv_detach_mcast, qp, (struct ibv_qp * qp, const union ibv_gid *gid, uint16_t lid),
+		(qp, gid, lid))
 REFUSE_INT(ibv_init_ah_from_wc, context,
 		(struct ibv_context * context, uint8_t port_num, struct ibv_wc *wc,
 				struct ibv_grh *grh, struct ibv_ah_attr *attr),
@@ -64,13 +66,13 @@ REFUSE_INT(ibv_resolve_eth_l2_from_gid, context,
 struct ibv_qp_ex *
 ibv_qp_to_qp_ex(struct ibv_qp *qp)
 {
-	return ribv_is_ours(qp->context) ? NULL : RIBV_NEXT(ibv_qp_to_qp_ex)(qp);
+	return ribv_is_real(qp) ? RIBV_NEXT(ibv_qp_to_qp_ex)(qp) : NULL;
 }
 
 int
 ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags)
 {
-	if (!ribv_is_ours(qp->context))
+	if (ribv_is_real(qp))
 		return RIBV_NEXT(ibv_query_qp_data_in_order)(qp, op, flags);
 	return 0;
 }
@@ -78,20 +80,20 @@ ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t fl
 void
 ibv_unimport_pd(struct ibv_pd *pd)
 {
-	if (!ribv_is_ours(pd->context))
+	if (ribv_is_real(pd))
 		RIBV_NEXT(ibv_unimport_pd)(pd);
 }
 
 void
 ibv_unimport_mr(struct ibv_mr *mr)
 {
-	if (!ribv_is_ours(mr->context))
+	if (ribv_is_real(mr))
 		RIBV_NEXT(ibv_unimport_mr)(mr);
 }
 
 void
 ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents)
 {
-	if (!ribv_is_ours(cq->context))
+	if (ribv_is_real(cq))
 		RIBV_NEXT(ibv_ack_cq_events)(cq, nevents);
 }

@@ -184,6 +184,36 @@ transfer(void)
 	expect(qps[1], IBV_WC_SUCCESS, IBV_WC_RECV);
 }
 
+/* The completions of a QP leave its CQ when it is reset; those of others remain. */
+static void
+reset(void)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RESET};
+	struct ibv_sge sge = {(uintptr_t)buf, 8, mr->lkey};
+	struct ibv_send_wr *bad,
+			wr = {.sg_list = &sge,
+					.num_sge = 1,
+					.opcode = IBV_WR_RDMA_WRITE,
+					.send_flags = IBV_SEND_SIGNALED,
+					.wr.rdma = {(uintptr_t)buf + SIZE, mr->rkey}};
+	struct ibv_wc wc;
+	int i;
+
+	for (i = 0; i < 6; i++) {
+		wr.wr_id = (uint64_t)i;
+		HOLDS(ibv_post_send(qps[i % 2], &wr, &bad) == 0);
+	}
+	HOLDS(ibv_modify_qp(qps[0], &attr, IBV_QP_STATE) == 0);
+	for (i = 1; i < 6; i += 2) {
+		HOLDS(ibv_poll_cq(cq, 1, &wc) == 1);
+		HOLDS(wc.wr_id == (uint64_t)i && wc.qp_num == qps[1]->qp_num);
+	}
+	HOLDS(ibv_poll_cq(cq, 1, &wc) == 0);
+	HOLDS(ibv_modify_qp(qps[1], &attr, IBV_QP_STATE) == 0);
+	connect_qp(qps[0], qps[1]);
+	connect_qp(qps[1], qps[0]);
+}
+
 static void
 windows(void)
 {
@@ -252,6 +282,7 @@ main(int argc, char **argv)
 	connect_qp(qps[0], qps[1]);
 	connect_qp(qps[1], qps[0]);
 	transfer();
+	reset();
 	windows();
 	refusals();
 	errors();

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Functions called with NULL, freed, random and changed handles return an
+ * errno. */
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <infiniband/verbs.h>
+
+#define NEAR 8 /* bytes past the begin of an object */
+
+/* Leave with the line that does not hold. */
+#define HOLDS(condition)                                                                           \
+	do {                                                                                       \
+		if (!(condition)) {                                                                \
+			fprintf(stderr, "%s:%d: %s, errno %d\n", __FILE__, __LINE__, #condition,   \
+					errno);                                                    \
+			exit(1);                                                                   \
+		}                                                                                  \
+	} while (0)
+
+/* The call fails with NULL and that errno. */
+#define IS_NULL(call, err)                                                                         \
+	do {                                                                                       \
+		errno = 0;                                                                         \
+		HOLDS((call) == NULL);                                                             \
+		HOLDS(errno == (err));                                                             \
+	} while (0)
+
+static struct ibv_context *context;
+static struct ibv_pd *pd;
+static struct ibv_cq *cq;
+static struct ibv_mr *mr;
+static struct ibv_mw *mw;
+static struct ibv_qp *qp;
+static struct ibv_context_ops ops;
+static uint8_t buf[4096];
+
+static struct ibv_qp *
+create_qp(struct ibv_pd *of, struct ibv_cq *send_cq, struct ibv_cq *recv_cq)
+{
+	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC,
+			.send_cq = send_cq,
+			.recv_cq = recv_cq,
+			.cap = {.max_send_wr = 4,
+					.max_recv_wr = 4,
+					.max_send_sge = 1,
+					.max_recv_sge = 1}};
+
+	return ibv_create_qp(of, &init);
+}
+
+static void
+create(void)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	int i;
+
+	HOLDS(list != NULL);
+	for (i = 0; list[i] != NULL; i++) {
+		if (strcmp(ibv_get_device_name(list[i]), "soft0") == 0)
+			context = ibv_open_device(list[i]);
+	}
+	ibv_free_device_list(list);
+	ibv_free_device_list(NULL);
+	HOLDS(context != NULL);
+	ops = context->ops;
+	pd = ibv_alloc_pd(context);
+	cq = ibv_create_cq(context, 8, NULL, NULL, 0);
+	mr = ibv_reg_mr(pd, buf, sizeof(buf), IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
+	mw = ibv_alloc_mw(pd, IBV_MW_TYPE_1);
+	qp = create_qp(pd, cq, cq);
+	HOLDS(pd != NULL && cq != NULL && mr != NULL && mw != NULL && qp != NULL);
+}
+
+static void
+bad_device(void *bad)
+{
+	IS_NULL(ibv_open_device(bad), ENODEV);
+	HOLDS(ibv_get_device_guid(bad) == 0);
+	HOLDS(ibv_get_device_index(bad) == -1);
+	ibv_free_device_list(bad);
+}
+
+static void
+bad_context(void *bad)
+{
+	struct _compat_ibv_port_attr *port = (void *)buf;
+	struct ibv_device_attr attr;
+	struct ibv_gid_entry entry;
+	struct ibv_async_event event;
+	union ibv_gid gid;
+	__be16 pkey;
+
+	HOLDS(ibv_query_device(bad, &attr) == ENOENT);
+	HOLDS((ibv_query_port)(bad, 1, port) == ENOENT);
+	HOLDS(ibv_query_gid(bad, 1, 0, &gid) == -1);
+	HOLDS(_ibv_query_gid_ex(bad, 1, 0, &entry, 0, sizeof(entry)) == ENOENT);
+	HOLDS(_ibv_query_gid_table(bad, &entry, 1, 0, sizeof(entry)) == -ENOENT);
+	HOLDS(ibv_query_pkey(bad, 1, 0, &pkey) == -1);
+	HOLDS(ibv_get_pkey_index(bad, 1, 0xffff) == -1);
+	HOLDS(ibv_get_async_event(bad, &event) == -1);
+	HOLDS(ibv_init_ah_from_wc(bad, 1, NULL, NULL, NULL) == ENOENT);
+	HOLDS(ibv_resolve_eth_l2_from_gid(bad, NULL, NULL, NULL) == ENOENT);
+	IS_NULL(ibv_alloc_pd(bad), ENOENT);
+	IS_NULL(ibv_create_cq(bad, 8, NULL, NULL, 0), ENOENT);
+	IS_NULL(ibv_create_comp_channel(bad), ENOENT);
+	IS_NULL(ibv_import_pd(bad, 1), ENOENT);
+	IS_NULL(ibv_import_dm(bad, 1), ENOENT);
+	HOLDS(ibv_close_device(bad) == ENOENT);
+}
+
+static void
+bad_pd(void *bad)
+{
+	IS_NULL((ibv_reg_mr)(bad, buf, 8, 0), ENOENT);
+	IS_NULL((ibv_reg_mr_iova)(bad, buf, 8, 0, 0), ENOENT);
+	IS_NULL(ibv_reg_mr_iova2(bad, buf, 8, 0, 0), ENOENT);
+	IS_NULL(ibv_reg_dmabuf_mr(bad, 0, 8, 0, -1, 0), ENOENT);
+	IS_NULL(ibv_import_mr(bad, 1), ENOENT);
+	IS_NULL(ibv_create_srq(bad, NULL), ENOENT);
+	IS_NULL(ibv_create_ah(bad, NULL), ENOENT);
+	IS_NULL(ibv_create_ah_from_wc(bad, NULL, NULL, 1), ENOENT);
+	IS_NULL(create_qp(bad, cq, cq), ENOENT);
+	IS_NULL(ops.alloc_mw(bad, IBV_MW_TYPE_1), ENOENT);
+	HOLDS(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD, bad, NULL, 0, 0) != 0 && errno == ENOENT);
+	ibv_unimport_pd(bad);
+	HOLDS(ibv_dealloc_pd(bad) == ENOENT);
+}
+
+static void
+bad_mr(void *bad)
+{
+	struct ibv_mw_bind bind = {.bind_info = {bad, (uintptr_t)buf, 8, IBV_ACCESS_REMOTE_READ}};
+
+	HOLDS(ibv_rereg_mr(bad, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, 0) != 0);
+	HOLDS(errno == ENOENT);
+	ibv_unimport_mr(bad);
+	HOLDS(ibv_dereg_mr(bad) == ENOENT);
+	HOLDS(bad == NULL || ops.bind_mw(qp, mw, &bind) == ENOENT);
+}
+
+static void
+bad_mw(void *bad)
+{
+	struct ibv_mw_bind bind = {.bind_info = {mr, (uintptr_t)buf, 8, IBV_ACCESS_REMOTE_READ}};
+
+	HOLDS(ops.bind_mw(qp, bad, &bind) == ENOENT);
+	HOLDS(ops.dealloc_mw(bad) == ENOENT);
+}
+
+static void
+bad_cq(void *bad)
+{
+	struct ibv_wc wc;
+
+	HOLDS(ops.poll_cq(bad, 1, &wc) == -EINVAL);
+	HOLDS(ops.req_notify_cq(bad, 0) == ENOENT);
+	HOLDS(ibv_resize_cq(bad, 16) == ENOENT);
+	ibv_ack_cq_events(bad, 1);
+	IS_NULL(create_qp(pd, bad, cq), bad == NULL ? EINVAL : ENOENT);
+	IS_NULL(create_qp(pd, cq, bad), bad == NULL ? EINVAL : ENOENT);
+	HOLDS(ibv_destroy_cq(bad) == ENOENT);
+}
+
+static void
+bad_qp(void *bad)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RESET};
+	struct ibv_send_wr *bad_send, send = {0};
+	struct ibv_recv_wr *bad_recv, recv = {0};
+	struct ibv_mw_bind bind = {0};
+	struct ibv_ece ece = {0};
+	union ibv_gid gid = {{0}};
+
+	HOLDS(ibv_modify_qp(bad, &attr, IBV_QP_STATE) == ENOENT);
+	HOLDS(ibv_query_qp(bad, &attr, IBV_QP_STATE, &init) == ENOENT);
+	HOLDS(ops.post_send(bad, &send, &bad_send) == EINVAL && bad_send == &send);
+	HOLDS(ops.post_recv(bad, &recv, &bad_recv) == EINVAL && bad_recv == &recv);
+	HOLDS(ops.bind_mw(bad, mw, &bind) == ENOENT);
+	HOLDS(ibv_query_ece(bad, &ece) == ENOENT);
+	HOLDS(ibv_set_ece(bad, &ece) == ENOENT);
+	HOLDS(ibv_attach_mcast(bad, &gid, 0) == ENOENT);
+	HOLDS(ibv_detach_mcast(bad, &gid, 0) == ENOENT);
+	HOLDS(ibv_query_qp_data_in_order(bad, IBV_WR_SEND, 0) == 0);
+	HOLDS(ibv_qp_to_qp_ex(bad) == NULL);
+	HOLDS(ibv_destroy_qp(bad) == ENOENT);
+}
+
+/* Bad for every type. */
+static void
+bad_all(void *bad)
+{
+	bad_device(bad);
+	bad_context(bad);
+	bad_pd(bad);
+	bad_mr(bad);
+	bad_mw(bad);
+	bad_cq(bad);
+	bad_qp(bad);
+}
+
+static void
+random_handles(void)
+{
+	uint64_t seed = 88172645463325252;
+	int i;
+
+	for (i = 0; i < 2000; i++) {
+		seed ^= seed << 13;
+		seed ^= seed >> 7;
+		seed ^= seed << 17;
+		/* Of any address, or near an object. */
+		bad_all((void *)(uintptr_t)(seed >> (seed & 31)));
+		bad_all((char *)qp + 1 + seed % 1000);
+	}
+	bad_all(NULL);
+	bad_all(buf);
+	bad_all((char *)context + NEAR);
+	bad_all((char *)pd + NEAR);
+}
+
+/* Change the handle of an object, call with it, restore it. */
+#define CHANGED(object, bad)                                                                       \
+	do {                                                                                       \
+		(object)->handle ^= 0x10001;                                                       \
+		bad(object);                                                                       \
+		(object)->handle ^= 0x10001;                                                       \
+	} while (0)
+
+static void
+changed_handles(void)
+{
+	CHANGED(pd, bad_pd);
+	CHANGED(mr, bad_mr);
+	CHANGED(mw, bad_mw);
+	CHANGED(cq, bad_cq);
+	CHANGED(qp, bad_qp);
+	/* Those of another type. */
+	bad_pd(cq);
+	bad_mr(qp);
+	bad_mw(mr);
+	bad_cq(pd);
+	bad_qp(mw);
+}
+
+static void
+null_arguments(void)
+{
+	struct ibv_send_wr *bad_send, send = {.opcode = IBV_WR_SEND, .num_sge = 1};
+	struct ibv_recv_wr *bad_recv, recv = {.num_sge = 1};
+
+	HOLDS(ibv_query_device(context, NULL) == EINVAL);
+	HOLDS((ibv_query_port)(context, 1, NULL) == EINVAL);
+	HOLDS(ibv_query_gid(context, 1, 0, NULL) == -1);
+	HOLDS(ibv_query_pkey(context, 1, 0, NULL) == -1);
+	HOLDS(_ibv_query_gid_ex(context, 1, 0, NULL, 0, sizeof(struct ibv_gid_entry)) == EINVAL);
+	IS_NULL(ibv_create_qp(pd, NULL), EINVAL);
+	HOLDS(ibv_modify_qp(qp, NULL, IBV_QP_STATE) == EINVAL);
+	HOLDS(ibv_query_qp(qp, NULL, 0, NULL) == EINVAL);
+	HOLDS(ops.bind_mw(qp, mw, NULL) == EINVAL);
+	HOLDS(ops.poll_cq(cq, 1, NULL) == -EINVAL);
+	HOLDS(ops.post_send(qp, &send, &bad_send) == EINVAL && bad_send == &send);
+	HOLDS(ops.post_recv(qp, &recv, &bad_recv) == EINVAL && bad_recv == &recv);
+	HOLDS(ops.post_send(qp, &send, NULL) == EINVAL);
+	HOLDS(ops.post_recv(qp, &recv, NULL) == EINVAL);
+}
+
+int
+main(void)
+{
+	create();
+	random_handles();
+	changed_handles();
+	null_arguments();
+	HOLDS(ibv_destroy_qp(qp) == 0);
+	bad_qp(qp);
+	qp = create_qp(pd, cq, cq);
+	HOLDS(ops.dealloc_mw(mw) == 0);
+	bad_mw(mw);
+	mw = ops.alloc_mw(pd, IBV_MW_TYPE_1);
+	HOLDS(ibv_dereg_mr(mr) == 0);
+	bad_mr(mr);
+	mr = NULL;
+	HOLDS(ops.dealloc_mw(mw) == 0 && ibv_destroy_qp(qp) == 0 && ibv_destroy_cq(cq) == 0);
+	bad_cq(cq);
+	HOLDS(ibv_dealloc_pd(pd) == 0 && ibv_close_device(context) == 0);
+	bad_pd(pd);
+	bad_context(context);
+	printf("NULL, freed, random and changed handles were refused\n");
+	return 0;
+}
