@@ -15,7 +15,7 @@
 #include "../perf.h"
 #include "../test.h"
 
-#define IP         "127.0.18.1"
+#define IP         "127.0.19.1"
 #define PORT       7175
 #define TIMEOUT_MS 10000
 

@@ -101,10 +101,10 @@ test_engine() {
 	eal=("${eal[@]/#0@*/(0-1)@($cpus)}" -S 1)
 	for mode in write read send atomic; do
 		transfer "mode $mode between two processes with engines" \
-			127.0.15.1 "$args" 127.0.15.2 "$args" "$mode" 2000
+			127.0.20.1 "$args" 127.0.20.2 "$args" "$mode" 2000
 	done
 	transfer 'shared memory and engines' \
-		127.0.15.1 "$args,port=shm:engine-$$" 127.0.15.2 "$args,port=shm:engine-$$" write 2000
+		127.0.20.1 "$args,port=shm:engine-$$" 127.0.20.2 "$args,port=shm:engine-$$" write 2000
 }
 
 # The address of a process that was killed is free; that of a live one is not, of any user.
