@@ -44,11 +44,20 @@ enum ribv_type {
 	RIBV_MW,
 	RIBV_CQ,
 	RIBV_QP,
+	RIBV_TD,
+};
+
+struct ribv_td {
+	struct ibv_td ibv;
+	uint32_t refs; /* parent domains; atomic */
 };
 
 struct ribv_pd {
 	struct ibv_pd ibv;
 	struct rmem_pd *pd;
+	struct ribv_pd *parent; /* of a parent domain: the PD that it is made of */
+	struct ribv_td *td;     /* of a parent domain, or NULL */
+	uint32_t refs;          /* parent domains made of it; atomic */
 };
 
 struct ribv_mr {
@@ -62,15 +71,25 @@ struct ribv_mw {
 };
 
 struct ribv_cq {
-	struct ibv_cq ibv;
+	union {
+		struct ibv_cq ibv;
+		struct ibv_cq_ex ex;
+	};
 	struct rmem_cq *cq;
 	struct rmem_wc *kept;           /* nb_cqe, polled to remove those of a QP */
 	uint32_t first_kept, last_kept; /* those that the program polls first */
+	struct rmem_wc now;             /* that of ibv_next_poll() */
 	pthread_spinlock_t lock;        /* of polls */
 };
 
+struct ribv_batch;
+
 struct ribv_qp {
-	struct ibv_qp ibv;
+	union {
+		struct ibv_qp ibv;
+		struct ibv_qp_ex ex;
+	};
+	struct ribv_batch *batch; /* of ibv_wr_*, or NULL */
 	struct rmem_qp *qp;
 	struct ribv_cq *send_cq, *recv_cq;
 	struct ibv_qp_init_attr init;
@@ -176,8 +195,24 @@ ribv_is_context(const struct ibv_context *context)
 extern struct rmem_dev *ribv_dev;
 void ribv_gid(union ibv_gid *gid);
 
-/* ribv_cq.c: remove the completions of a QP, which is reset or destroyed. */
+/* ribv_cq.c */
+/* Poll under the lock of the CQ. */
+int ribv_poll_locked(struct ribv_cq *cq, struct rmem_wc *wc, int n);
+/* Remove the completions of a QP, which is reset or destroyed. */
 void ribv_cq_forget(struct ribv_cq *cq, uint32_t qp_num);
+
+/* ribv_qp.c */
+/* Post n requests under the send lock; how many were accepted, and in *err why not all. */
+int ribv_post_burst(struct ribv_qp *qp, const struct rmem_send_wr *wr, int n, int *err);
+/* Fill the part of a request that binds a window; 0 or an errno. */
+int ribv_bind_wr(struct ibv_mw *mw, uint32_t rkey, const struct ibv_mw_bind_info *info,
+		struct rmem_send_wr *wr);
+
+/* ribv_qp_ex.c: give a QP ibv_wr_*; 0 or an errno. */
+int ribv_batch_create(struct ribv_qp *qp, uint64_t send_ops);
+
+/* ribv_td.c: free a parent domain. */
+void ribv_parent_domain_free(struct ribv_pd *pd);
 
 /* Operations that programs call through the context. */
 int ribv_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
@@ -189,6 +224,11 @@ int ribv_poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc);
 int ribv_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 int ribv_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
 int ribv_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
+struct ibv_td *ribv_alloc_td(struct ibv_context *context, struct ibv_td_init_attr *attr);
+int ribv_dealloc_td(struct ibv_td *td);
+struct ibv_pd *ribv_alloc_parent_domain(
+		struct ibv_context *context, struct ibv_parent_domain_init_attr *attr);
+struct ibv_cq_ex *ribv_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *init);
 struct ibv_qp *ribv_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *init);
 
 #endif /* RIBV_H */

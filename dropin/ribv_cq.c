@@ -91,9 +91,9 @@ wc_to_ibv(const struct rmem_wc *wc, struct ibv_wc *ibv)
 	ibv->dlid_path_bits = 0;
 }
 
-/* Poll under the lock, the kept completions first. */
-static int
-poll_locked(struct ribv_cq *cq, struct rmem_wc *wc, int n)
+/* The kept completions come first. */
+int
+ribv_poll_locked(struct ribv_cq *cq, struct rmem_wc *wc, int n)
 {
 	int i;
 
@@ -117,7 +117,7 @@ ribv_poll_cq(struct ibv_cq *ibv, int num_entries, struct ibv_wc *wc)
 		return -ENOMEM;
 	pthread_spin_lock(&cq->lock);
 	do {
-		n = poll_locked(cq, own, RTE_MIN(num_entries - done, BURST));
+		n = ribv_poll_locked(cq, own, RTE_MIN(num_entries - done, BURST));
 		for (i = 0; i < n; i++)
 			wc_to_ibv(&own[i], &wc[done + i]);
 		done += RTE_MAX(n, 0);

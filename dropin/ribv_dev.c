@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "ribv.h"
@@ -382,10 +383,13 @@ ibv_open_device(struct ibv_device *dev)
 	context->query_device_ex = query_device_ex;
 	context->query_port = query_port;
 	context->advise_mr = ribv_advise_mr;
+	context->alloc_td = ribv_alloc_td;
+	context->dealloc_td = ribv_dealloc_td;
+	context->alloc_parent_domain = ribv_alloc_parent_domain;
+	context->create_cq_ex = ribv_create_cq_ex;
 	context->create_qp_ex = ribv_create_qp_ex;
 	context->context.device = dev;
 	context->context.ops = ops;
-	context->context.cmd_fd = -1;
 	context->context.num_comp_vectors = 1;
 	context->context.abi_compat = __VERBS_ABI_IS_EXTENDED;
 	context->context.async_fd = eventfd(0, EFD_CLOEXEC); /* no event is supported yet */
@@ -393,9 +397,24 @@ ibv_open_device(struct ibv_device *dev)
 		ribv_leave(context);
 		return NULL;
 	}
+	/* Open, so that a program can duplicate it; there are no commands. */
+	context->context.cmd_fd = context->context.async_fd;
 	pthread_mutex_init(&context->context.mutex, NULL);
 	ribv_enter(context, RIBV_CONTEXT);
 	return &context->context;
+}
+
+struct ibv_context *
+ibv_import_device(int cmd_fd)
+{
+	struct stat st;
+
+	/* That of a real device is a character device. */
+	if (fstat(cmd_fd, &st) == 0 && S_ISCHR(st.st_mode)) {
+		__atomic_store_n(&ribv_has_real, true, __ATOMIC_RELAXED);
+		return RIBV_NEXT(ibv_import_device)(cmd_fd);
+	}
+	return ribv_fail(EOPNOTSUPP);
 }
 
 int

@@ -35,16 +35,23 @@ ibv_alloc_pd(struct ibv_context *context)
 int
 ibv_dealloc_pd(struct ibv_pd *pd)
 {
+	struct ribv_pd *own = (struct ribv_pd *)pd;
 	int ret;
 
 	if (ribv_is_real(pd))
 		return RIBV_NEXT(ibv_dealloc_pd)(pd);
 	if (!ribv_is_pd(pd))
 		return ENOENT;
-	ret = rmem_pd_dealloc(((struct ribv_pd *)pd)->pd);
+	if (own->parent != NULL) {
+		ribv_parent_domain_free(own);
+		return 0;
+	}
+	if (__atomic_load_n(&own->refs, __ATOMIC_ACQUIRE) != 0)
+		return EBUSY;
+	ret = rmem_pd_dealloc(own->pd);
 	if (ret != 0)
 		return -ret;
-	ribv_leave(pd);
+	ribv_leave(own);
 	return 0;
 }
 

@@ -125,6 +125,7 @@ route(function_t *kept, const char *name)
 /* clang-format off */
 PASS_LOAD(struct ibv_device **, ibv_get_device_list, LIST(int *n), LIST(n))
 PASS_LOAD(struct ibv_context *, ibv_open_device, LIST(struct ibv_device *device), LIST(device))
+PASS_LOAD(struct ibv_context *, ibv_import_device, LIST(int cmd_fd), LIST(cmd_fd))
 
 PASS_VOID(ibv_free_device_list, LIST(struct ibv_device **list), LIST(list))
 PASS(__be64, ibv_get_device_guid, LIST(struct ibv_device *device), LIST(device))

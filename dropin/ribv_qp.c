@@ -6,6 +6,7 @@
  * queue. */
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "ribv.h"
@@ -94,19 +95,30 @@ ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 struct ibv_qp *
 ribv_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *init)
 {
+	const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS |
+			IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
 	struct ibv_qp_init_attr plain;
+	struct ibv_qp *qp;
+	int err;
 
 	if (!ribv_is_context(context))
 		return ribv_fail(ENOENT);
-	if (init == NULL)
+	if (init == NULL || (init->comp_mask & IBV_QP_INIT_ATTR_PD) == 0)
 		return ribv_fail(EINVAL);
-	if ((init->comp_mask & ~(uint32_t)IBV_QP_INIT_ATTR_CREATE_FLAGS) != IBV_QP_INIT_ATTR_PD ||
-			((init->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) != 0 &&
-					init->create_flags != 0))
+	if ((init->comp_mask & ~known) != 0)
+		return ribv_fail(EOPNOTSUPP);
+	if ((init->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) != 0 && init->create_flags != 0)
 		return ribv_fail(EOPNOTSUPP);
 	/* The extended struct begins with the plain one. */
 	memcpy(&plain, init, sizeof(plain));
-	return qp_create(init->pd, &plain);
+	qp = qp_create(init->pd, &plain);
+	if (qp == NULL || (init->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) == 0)
+		return qp;
+	err = ribv_batch_create((struct ribv_qp *)qp, init->send_ops_flags);
+	if (err == 0)
+		return qp;
+	ibv_destroy_qp(qp);
+	return ribv_fail(err);
 }
 
 static void
@@ -255,9 +267,27 @@ ibv_destroy_qp(struct ibv_qp *qp)
 	if (ret == 0)
 		forget(own->send_cq, own->recv_cq, qp_num);
 	pthread_mutex_unlock(&lock);
-	if (ret == 0)
-		ribv_leave(qp);
-	return -ret;
+	if (ret != 0)
+		return -ret;
+	ribv_leave(qp);
+	free(own->batch);
+	return 0;
+}
+
+int
+ribv_bind_wr(struct ibv_mw *mw, uint32_t rkey, const struct ibv_mw_bind_info *info,
+		struct rmem_send_wr *wr)
+{
+	if (!ribv_is_mw(mw) || info == NULL || !ribv_is_mr(info->mr))
+		return EINVAL;
+	wr->bind_mw.mw = ((struct ribv_mw *)mw)->mw;
+	wr->bind_mw.mr = ((struct ribv_mr *)info->mr)->mr;
+	wr->bind_mw.addr = info->addr;
+	wr->bind_mw.length = info->length;
+	/* Remote rights alone are of a window; programs add this one as for an MR. */
+	wr->bind_mw.access = info->mw_access_flags & ~(unsigned int)IBV_ACCESS_LOCAL_WRITE;
+	wr->bind_mw.key_tag = (uint8_t)rkey;
+	return 0;
 }
 
 /* The request in the class's words; 0 or an errno. */
@@ -276,7 +306,6 @@ wr_of_ibv(const struct ibv_send_wr *ibv, struct rmem_send_wr *wr)
 			[IBV_WR_BIND_MW] = RMEM_WR_BIND_MW,
 			[IBV_WR_SEND_WITH_INV] = RMEM_WR_SEND_WITH_INV,
 	};
-	const struct ibv_mw_bind_info *info = &ibv->bind_mw.bind_info;
 
 	if ((unsigned int)ibv->opcode >= RTE_DIM(opcodes) || ibv->num_sge < 0 ||
 			ibv->num_sge > UINT16_MAX || (ibv->sg_list == NULL && ibv->num_sge != 0) ||
@@ -298,17 +327,8 @@ wr_of_ibv(const struct ibv_send_wr *ibv, struct rmem_send_wr *wr)
 		wr->atomic.rkey = ibv->wr.atomic.rkey;
 		return 0;
 	case IBV_WR_BIND_MW:
-		if (!ribv_is_mw(ibv->bind_mw.mw) || !ribv_is_mr(info->mr))
-			return EINVAL;
-		wr->bind_mw.mw = ((struct ribv_mw *)ibv->bind_mw.mw)->mw;
-		wr->bind_mw.mr = ((struct ribv_mr *)info->mr)->mr;
-		wr->bind_mw.addr = info->addr;
-		wr->bind_mw.length = info->length;
-		/* Remote rights alone are of a window; programs add this one as for an MR.
-     */
-		wr->bind_mw.access = info->mw_access_flags & ~(unsigned int)IBV_ACCESS_LOCAL_WRITE;
-		wr->bind_mw.key_tag = (uint8_t)ibv->bind_mw.rkey;
-		return 0;
+		return ribv_bind_wr(
+				ibv->bind_mw.mw, ibv->bind_mw.rkey, &ibv->bind_mw.bind_info, wr);
 	default:
 		wr->rdma.remote_addr = ibv->wr.rdma.remote_addr;
 		wr->rdma.rkey = ibv->wr.rdma.rkey;
@@ -323,14 +343,13 @@ post_errno(int ret)
 	return ret == -ENOSPC ? ENOMEM : ret < 0 ? ribv_errno(ret) : 0;
 }
 
-/* Post n requests; how many were accepted, and in *err why not all. */
-static int
-post_burst(struct ribv_qp *qp, const struct rmem_send_wr *wr, int n, int *err)
+int
+ribv_post_burst(struct ribv_qp *qp, const struct rmem_send_wr *wr, int n, int *err)
 {
 	int ret, done;
 
 	for (done = 0; done < n; done += ret) {
-		ret = rmem_post_send(qp->qp, wr + done, (uint16_t)(n - done));
+		ret = rmem_post_send(qp->qp, wr + done, (uint16_t)RTE_MIN(n - done, UINT16_MAX));
 		if (ret <= 0) {
 			*err = ret < 0 ? post_errno(ret) : ENOMEM;
 			break;
@@ -363,7 +382,7 @@ ribv_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **
 			of[n] = wr;
 		}
 		*bad_wr = wr;
-		done = post_burst(qp, own, n, &err);
+		done = ribv_post_burst(qp, own, n, &err);
 		if (done < n)
 			*bad_wr = of[done];
 	}

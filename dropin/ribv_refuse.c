@@ -63,12 +63,6 @@ REFUSE_INT(ibv_resolve_eth_l2_from_gid, context,
 				uint8_t mac[ETHERNET_LL_SIZE], uint16_t *vid),
 		(context, attr, mac, vid))
 
-struct ibv_qp_ex *
-ibv_qp_to_qp_ex(struct ibv_qp *qp)
-{
-	return ribv_is_real(qp) ? RIBV_NEXT(ibv_qp_to_qp_ex)(qp) : NULL;
-}
-
 int
 ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags)
 {

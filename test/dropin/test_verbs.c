@@ -230,6 +230,68 @@ windows(void)
 	HOLDS(ibv_dealloc_mw(mw) == 0);
 }
 
+/* Post a batch by ibv_wr_*: an inline WRITE, then a READ of what it wrote. */
+static void
+write_and_read(struct ibv_qp_ex *ex)
+{
+	static uint8_t text[16] = "inline";
+
+	ibv_wr_start(ex);
+	ex->wr_id = 1;
+	ex->wr_flags = IBV_SEND_SIGNALED;
+	ibv_wr_rdma_write(ex, mr->rkey, (uintptr_t)buf + SIZE);
+	ibv_wr_set_inline_data(ex, text, sizeof(text));
+	ex->wr_id = 2;
+	ibv_wr_rdma_read(ex, mr->rkey, (uintptr_t)buf + SIZE);
+	ibv_wr_set_sge(ex, mr->lkey, (uintptr_t)buf, sizeof(text));
+	HOLDS(ibv_wr_complete(ex) == 0);
+	ibv_wr_start(ex);
+	ibv_wr_rdma_write(ex, mr->rkey, (uintptr_t)buf);
+	ibv_wr_abort(ex);
+	ibv_wr_start(ex);
+	ibv_wr_rdma_write(ex, mr->rkey, (uintptr_t)buf);
+	ibv_wr_set_inline_data(ex, buf, SIZE);
+	HOLDS(ibv_wr_complete(ex) == EINVAL);
+}
+
+/* An extended CQ and QP, in a parent domain with a thread domain. */
+static void
+extended(void)
+{
+	struct ibv_td_init_attr td_attr = {0};
+	struct ibv_td *td = ibv_alloc_td(context, &td_attr);
+	struct ibv_parent_domain_init_attr domain_attr = {.pd = pd, .td = td};
+	struct ibv_pd *domain = ibv_alloc_parent_domain(context, &domain_attr);
+	struct ibv_cq_init_attr_ex cq_attr = {.cqe = 8, .wc_flags = IBV_WC_STANDARD_FLAGS};
+	struct ibv_cq_ex *cq_ex = ibv_create_cq_ex(context, &cq_attr);
+	struct ibv_qp_init_attr_ex init = {.qp_type = IBV_QPT_RC,
+			.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+			.pd = domain,
+			.send_ops_flags = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_READ,
+			.cap = {16, 16, 1, 1, 16}};
+	struct ibv_poll_cq_attr poll = {0};
+	struct ibv_qp *qp;
+
+	HOLDS(td != NULL && domain != NULL && cq_ex != NULL);
+	HOLDS(ibv_dealloc_td(td) == EBUSY && ibv_dealloc_pd(pd) == EBUSY);
+	init.send_cq = init.recv_cq = ibv_cq_ex_to_cq(cq_ex);
+	qp = ibv_create_qp_ex(context, &init);
+	HOLDS(qp != NULL && ibv_qp_to_qp_ex(qps[0]) == NULL);
+	connect_qp(qp, qp);
+	write_and_read(ibv_qp_to_qp_ex(qp));
+	HOLDS(strcmp((char *)buf, "inline") == 0);
+	HOLDS(ibv_start_poll(cq_ex, &poll) == 0 && cq_ex->wr_id == 1);
+	HOLDS(cq_ex->status == IBV_WC_SUCCESS && ibv_wc_read_opcode(cq_ex) == IBV_WC_RDMA_WRITE);
+	HOLDS(ibv_wc_read_qp_num(cq_ex) == qp->qp_num);
+	HOLDS(ibv_next_poll(cq_ex) == 0 && cq_ex->wr_id == 2);
+	HOLDS(ibv_wc_read_opcode(cq_ex) == IBV_WC_RDMA_READ);
+	HOLDS(ibv_next_poll(cq_ex) == ENOENT);
+	ibv_end_poll(cq_ex);
+	HOLDS(ibv_start_poll(cq_ex, &poll) == ENOENT);
+	HOLDS(ibv_destroy_qp(qp) == 0 && ibv_destroy_cq(ibv_cq_ex_to_cq(cq_ex)) == 0);
+	HOLDS(ibv_dealloc_pd(domain) == 0 && ibv_dealloc_td(td) == 0);
+}
+
 /* Garbled handles, and calls that the device lacks: an errno, no crash. */
 static void
 refusals(void)
@@ -284,6 +346,7 @@ main(int argc, char **argv)
 	transfer();
 	reset();
 	windows();
+	extended();
 	refusals();
 	errors();
 	destroy();

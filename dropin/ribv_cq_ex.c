@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Extended CQs. Invariant: from a successful ibv_start_poll() to ibv_end_poll() the thread holds
+ * the lock of the CQ.
+ */
+
+#include <errno.h>
+
+#include "ribv.h"
+
+static struct rmem_wc *
+now(struct ibv_cq_ex *ex)
+{
+	return &((struct ribv_cq *)ex)->now;
+}
+
+/* Poll the next one; ENOENT if there is none. */
+static int
+next_poll(struct ibv_cq_ex *ex)
+{
+	struct ribv_cq *cq = (struct ribv_cq *)ex;
+	int n = ribv_poll_locked(cq, &cq->now, 1);
+
+	if (n != 1)
+		return n == 0 ? ENOENT : -n;
+	ex->wr_id = cq->now.wr_id;
+	ex->status = (enum ibv_wc_status)cq->now.status;
+	return 0;
+}
+
+static int
+start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
+{
+	struct ribv_cq *cq = (struct ribv_cq *)ex;
+	int ret;
+
+	if (!ribv_is_cq(&cq->ibv) || (attr != NULL && attr->comp_mask != 0))
+		return EINVAL;
+	if (!ribv_env_attach())
+		return ENOMEM;
+	pthread_spin_lock(&cq->lock);
+	ret = next_poll(ex);
+	if (ret != 0)
+		pthread_spin_unlock(&cq->lock);
+	return ret;
+}
+
+static void
+end_poll(struct ibv_cq_ex *ex)
+{
+	pthread_spin_unlock(&((struct ribv_cq *)ex)->lock);
+}
+
+static enum ibv_wc_opcode
+read_opcode(struct ibv_cq_ex *ex)
+{
+	return (enum ibv_wc_opcode)now(ex)->opcode;
+}
+
+static uint32_t
+read_vendor_err(struct ibv_cq_ex *ex)
+{
+	return now(ex)->vendor_err;
+}
+
+static uint32_t
+read_byte_len(struct ibv_cq_ex *ex)
+{
+	return now(ex)->byte_len;
+}
+
+static __be32
+read_imm_data(struct ibv_cq_ex *ex)
+{
+	return now(ex)->imm_data;
+}
+
+static uint32_t
+read_qp_num(struct ibv_cq_ex *ex)
+{
+	return now(ex)->qp_num;
+}
+
+static unsigned int
+read_wc_flags(struct ibv_cq_ex *ex)
+{
+	return now(ex)->flags & (RMEM_WC_WITH_IMM | RMEM_WC_WITH_INV);
+}
+
+static uint32_t
+read_none(struct ibv_cq_ex *ex)
+{
+	RTE_SET_USED(ex);
+	return 0; /* of UD */
+}
+
+static uint8_t
+read_none8(struct ibv_cq_ex *ex)
+{
+	RTE_SET_USED(ex);
+	return 0;
+}
+
+struct ibv_cq_ex *
+ribv_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *init)
+{
+	struct ibv_cq_ex *ex;
+	struct ibv_cq *cq;
+
+	if (init == NULL)
+		return ribv_fail(EINVAL);
+	if ((init->wc_flags & ~(uint64_t)IBV_WC_STANDARD_FLAGS) != 0 ||
+			(init->comp_mask &
+					~(uint32_t)(IBV_CQ_INIT_ATTR_MASK_FLAGS |
+							IBV_CQ_INIT_ATTR_MASK_PD)) != 0)
+		return ribv_fail(EOPNOTSUPP);
+	if ((init->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) != 0 &&
+			(init->flags & ~(uint32_t)IBV_CREATE_CQ_ATTR_SINGLE_THREADED) != 0)
+		return ribv_fail(EOPNOTSUPP);
+	if ((init->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) != 0 && !ribv_is_pd(init->parent_domain))
+		return ribv_fail(EINVAL);
+	cq = ibv_create_cq(context, (int)init->cqe, init->cq_context, init->channel,
+			(int)init->comp_vector);
+	if (cq == NULL)
+		return NULL;
+	ex = &((struct ribv_cq *)cq)->ex;
+	ex->start_poll = start_poll;
+	ex->next_poll = next_poll;
+	ex->end_poll = end_poll;
+	ex->read_opcode = read_opcode;
+	ex->read_vendor_err = read_vendor_err;
+	ex->read_byte_len = read_byte_len;
+	ex->read_imm_data = read_imm_data;
+	ex->read_qp_num = read_qp_num;
+	ex->read_src_qp = read_none;
+	ex->read_wc_flags = read_wc_flags;
+	ex->read_slid = read_none;
+	ex->read_sl = read_none8;
+	ex->read_dlid_path_bits = read_none8;
+	return ex;
+}

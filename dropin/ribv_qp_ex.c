@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * ibv_wr_*: requests are built in a batch of the QP, and posted by ibv_wr_complete(). Invariant:
+ * from ibv_wr_start() to ibv_wr_complete() or ibv_wr_abort() the thread holds the send lock.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ribv.h"
+
+#define SEND_OPS                                                                                   \
+	(IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_SEND |    \
+			IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_RDMA_READ |                  \
+			IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD |  \
+			IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW |                        \
+			IBV_QP_EX_WITH_SEND_WITH_INV)
+
+struct ribv_batch {
+	uint32_t nb;         /* requests begun */
+	uint32_t max;        /* requests of the send queue; a last one takes those too many */
+	uint32_t max_sge;    /* of a request */
+	uint32_t max_inline; /* bytes of a request */
+	int err;             /* of the first bad request, or 0 */
+	struct rmem_send_wr *wrs;
+	struct rmem_sge *sges;
+	uint8_t *data;
+};
+
+/* The batch; NULL for a QP without one, or if the pointer is not that of a QP. */
+static struct ribv_batch *
+batch_of(struct ibv_qp_ex *ex)
+{
+	return ribv_is_qp(&ex->qp_base) ? ((struct ribv_qp *)ex)->batch : NULL;
+}
+
+static uint32_t
+last(const struct ribv_batch *batch)
+{
+	return RTE_MIN(batch->nb - 1, batch->max);
+}
+
+/* Begin a request; NULL without a batch. */
+static struct rmem_send_wr *
+begin(struct ibv_qp_ex *ex, uint8_t opcode)
+{
+	struct ribv_batch *batch = batch_of(ex);
+	struct rmem_send_wr *wr;
+
+	if (batch == NULL)
+		return NULL;
+	batch->nb++;
+	wr = &batch->wrs[last(batch)];
+	memset(wr, 0, sizeof(*wr));
+	wr->wr_id = ex->wr_id;
+	wr->opcode = opcode;
+	wr->flags = (uint8_t)(ex->wr_flags & ~(unsigned int)IBV_SEND_INLINE);
+	if (batch->nb > batch->max && batch->err == 0)
+		batch->err = ENOMEM;
+	if (ex->wr_flags > UINT8_MAX && batch->err == 0)
+		batch->err = EINVAL;
+	return wr;
+}
+
+static void
+rdma(struct ibv_qp_ex *ex, uint8_t opcode, uint32_t rkey, uint64_t remote_addr, uint32_t imm_data)
+{
+	struct rmem_send_wr *wr = begin(ex, opcode);
+
+	if (wr == NULL)
+		return;
+	wr->rdma.remote_addr = remote_addr;
+	wr->rdma.rkey = rkey;
+	wr->imm_data = imm_data;
+}
+
+static void
+wr_rdma_read(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr)
+{
+	rdma(ex, RMEM_WR_RDMA_READ, rkey, remote_addr, 0);
+}
+
+static void
+wr_rdma_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr)
+{
+	rdma(ex, RMEM_WR_RDMA_WRITE, rkey, remote_addr, 0);
+}
+
+static void
+wr_rdma_write_imm(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, __be32 imm_data)
+{
+	rdma(ex, RMEM_WR_RDMA_WRITE_WITH_IMM, rkey, remote_addr, imm_data);
+}
+
+static void
+wr_send(struct ibv_qp_ex *ex)
+{
+	begin(ex, RMEM_WR_SEND);
+}
+
+static void
+wr_send_imm(struct ibv_qp_ex *ex, __be32 imm_data)
+{
+	rdma(ex, RMEM_WR_SEND_WITH_IMM, 0, 0, imm_data);
+}
+
+static void
+wr_send_inv(struct ibv_qp_ex *ex, uint32_t invalidate_rkey)
+{
+	rdma(ex, RMEM_WR_SEND_WITH_INV, 0, 0, invalidate_rkey);
+}
+
+static void
+wr_local_inv(struct ibv_qp_ex *ex, uint32_t invalidate_rkey)
+{
+	rdma(ex, RMEM_WR_LOCAL_INV, 0, 0, invalidate_rkey);
+}
+
+static void
+atomic(struct ibv_qp_ex *ex, uint8_t opcode, uint32_t rkey, uint64_t remote_addr,
+		uint64_t compare_add, uint64_t swap)
+{
+	struct rmem_send_wr *wr = begin(ex, opcode);
+
+	if (wr == NULL)
+		return;
+	wr->atomic.remote_addr = remote_addr;
+	wr->atomic.compare_add = compare_add;
+	wr->atomic.swap = swap;
+	wr->atomic.rkey = rkey;
+}
+
+static void
+wr_atomic_cmp_swp(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, uint64_t compare,
+		uint64_t swap)
+{
+	atomic(ex, RMEM_WR_ATOMIC_CMP_AND_SWP, rkey, remote_addr, compare, swap);
+}
+
+static void
+wr_atomic_fetch_add(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, uint64_t add)
+{
+	atomic(ex, RMEM_WR_ATOMIC_FETCH_AND_ADD, rkey, remote_addr, add, 0);
+}
+
+static void
+refuse(struct ribv_batch *batch, int err)
+{
+	if (batch->err == 0)
+		batch->err = err;
+}
+
+static void
+wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey,
+		const struct ibv_mw_bind_info *info)
+{
+	struct rmem_send_wr *wr = begin(ex, RMEM_WR_BIND_MW);
+
+	if (wr != NULL && ribv_bind_wr(mw, rkey, info, wr) != 0)
+		refuse(batch_of(ex), EINVAL);
+}
+
+static void
+wr_set_sge_list(struct ibv_qp_ex *ex, size_t num_sge, const struct ibv_sge *list)
+{
+	struct ribv_batch *batch = batch_of(ex);
+	struct rmem_sge *sges;
+
+	if (batch == NULL || batch->nb == 0)
+		return;
+	if (num_sge > batch->max_sge || (list == NULL && num_sge != 0)) {
+		refuse(batch, EINVAL);
+		return;
+	}
+	sges = &batch->sges[(size_t)last(batch) * batch->max_sge];
+	if (num_sge != 0)
+		memcpy(sges, list, num_sge * sizeof(*sges));
+	batch->wrs[last(batch)].sg_list = sges;
+	batch->wrs[last(batch)].num_sge = (uint16_t)num_sge;
+}
+
+static void
+wr_set_sge(struct ibv_qp_ex *ex, uint32_t lkey, uint64_t addr, uint32_t length)
+{
+	struct ibv_sge sge = {addr, length, lkey};
+
+	wr_set_sge_list(ex, 1, &sge);
+}
+
+static void
+wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t num_buf, const struct ibv_data_buf *list)
+{
+	struct ribv_batch *batch = batch_of(ex);
+	size_t i, length = 0;
+	uint8_t *data;
+
+	if (batch == NULL || batch->nb == 0)
+		return;
+	data = &batch->data[(size_t)last(batch) * batch->max_inline];
+	for (i = 0; i < num_buf; i++) {
+		if (list[i].length > batch->max_inline - length) {
+			refuse(batch, EINVAL);
+			return;
+		}
+		if (list[i].length != 0)
+			memcpy(data + length, list[i].addr, list[i].length);
+		length += list[i].length;
+	}
+	wr_set_sge(ex, 0, (uintptr_t)data, (uint32_t)length);
+	batch->wrs[last(batch)].flags |= RMEM_SEND_INLINE;
+}
+
+static void
+wr_set_inline_data(struct ibv_qp_ex *ex, void *addr, size_t length)
+{
+	struct ibv_data_buf buf = {addr, length};
+
+	wr_set_inline_data_list(ex, 1, &buf);
+}
+
+static void
+wr_start(struct ibv_qp_ex *ex)
+{
+	struct ribv_batch *batch = batch_of(ex);
+
+	if (batch == NULL)
+		return;
+	pthread_spin_lock(&((struct ribv_qp *)ex)->send_lock);
+	batch->nb = 0;
+	batch->err = ribv_env_attach() ? 0 : ENOMEM;
+}
+
+static int
+wr_complete(struct ibv_qp_ex *ex)
+{
+	struct ribv_qp *qp = (struct ribv_qp *)ex;
+	struct ribv_batch *batch = batch_of(ex);
+	int err;
+
+	if (batch == NULL)
+		return EINVAL;
+	err = batch->err;
+	if (err == 0)
+		ribv_post_burst(qp, batch->wrs, (int)batch->nb, &err);
+	pthread_spin_unlock(&qp->send_lock);
+	return err;
+}
+
+static void
+wr_abort(struct ibv_qp_ex *ex)
+{
+	if (batch_of(ex) != NULL)
+		pthread_spin_unlock(&((struct ribv_qp *)ex)->send_lock);
+}
+
+int
+ribv_batch_create(struct ribv_qp *qp, uint64_t send_ops)
+{
+	const struct ibv_qp_cap *cap = &qp->init.cap;
+	struct ibv_qp_ex *ex = &qp->ex;
+	struct ribv_batch *batch;
+	size_t n = (size_t)cap->max_send_wr + 1;
+
+	if ((send_ops & ~(uint64_t)SEND_OPS) != 0)
+		return EOPNOTSUPP;
+	batch = calloc(1,
+			sizeof(*batch) + n * sizeof(*batch->wrs) +
+					n * cap->max_send_sge * sizeof(*batch->sges) +
+					n * cap->max_inline_data);
+	if (batch == NULL)
+		return ENOMEM;
+	batch->max = cap->max_send_wr;
+	batch->max_sge = RTE_MIN(cap->max_send_sge, (uint32_t)UINT16_MAX);
+	batch->max_inline = cap->max_inline_data;
+	batch->wrs = (struct rmem_send_wr *)(batch + 1);
+	batch->sges = (struct rmem_sge *)(batch->wrs + n);
+	batch->data = (uint8_t *)(batch->sges + n * cap->max_send_sge);
+	qp->batch = batch;
+	ex->wr_atomic_cmp_swp = wr_atomic_cmp_swp;
+	ex->wr_atomic_fetch_add = wr_atomic_fetch_add;
+	ex->wr_bind_mw = wr_bind_mw;
+	ex->wr_local_inv = wr_local_inv;
+	ex->wr_rdma_read = wr_rdma_read;
+	ex->wr_rdma_write = wr_rdma_write;
+	ex->wr_rdma_write_imm = wr_rdma_write_imm;
+	ex->wr_send = wr_send;
+	ex->wr_send_imm = wr_send_imm;
+	ex->wr_send_inv = wr_send_inv;
+	ex->wr_set_inline_data = wr_set_inline_data;
+	ex->wr_set_inline_data_list = wr_set_inline_data_list;
+	ex->wr_set_sge = wr_set_sge;
+	ex->wr_set_sge_list = wr_set_sge_list;
+	ex->wr_start = wr_start;
+	ex->wr_complete = wr_complete;
+	ex->wr_abort = wr_abort;
+	return 0;
+}
+
+struct ibv_qp_ex *
+ibv_qp_to_qp_ex(struct ibv_qp *qp)
+{
+	if (ribv_is_real(qp))
+		return RIBV_NEXT(ibv_qp_to_qp_ex)(qp);
+	return ribv_is_qp(qp) && ((struct ribv_qp *)qp)->batch != NULL ? &((struct ribv_qp *)qp)->ex
+								       : NULL;
+}
