@@ -38,7 +38,6 @@ FIXED = {
     'rmem_obj': 'the head of objects',
     'rmem_pool_keys': 'returned by value, loaded as one word',
     'rmem_send_wr': '64 bytes, one cache line', 'rmem_sge': 'as struct ibv_sge',
-    'rmem_wr_handle': 'in struct rmem_wr_info, which has reserved space',
 }
 # What one file does for all of the others.
 PLACES = (

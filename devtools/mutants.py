@@ -211,7 +211,7 @@ QUEUES = [
     m('wr-inline', 'lib/rmem/rmem_wr_info.c', 'return length <= limits->max_inline_data;',
       'return true;', 'max_inline_data', ['wr_info', 'rdma', 'send', 'queue', 'conformance']),
     m('wr-handle-device', 'lib/rmem/rmem_wr_info.h',
-      '!rmem_obj_is_of(obj, info->handle[i].type, &qp->obj)', 'obj->type != info->handle[i].type',
+      'obj->type == type && obj->dev_id == same->dev_id', 'obj->type == type',
       'a request names objects of its device', ['wr_info', 'fastreg_ops', 'mkey', 'conformance']),
     m('sq-hold-list', SOFT + 'rsoft_sq.c',
       '__atomic_fetch_add(&obj->refs, 1, __ATOMIC_RELAXED);', ';',

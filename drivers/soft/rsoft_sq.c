@@ -66,15 +66,24 @@ sq_reclaim(struct rsoft_qp *qp)
 }
 
 /* The keys of a handle are those of the REG_MR, UMR or BIND_MW posted last. */
-static void
+static inline void
 sq_set_tag(const struct rmem_send_wr *wr)
 {
-	if (wr->opcode == RMEM_WR_REG_MR && wr->reg_mr.mr->type == RMEM_MR_TYPE_FAST_REG)
-		rsoft_mr_set_tag(wr->reg_mr.mr, wr->reg_mr.key_tag);
-	if (wr->opcode == RMEM_WR_UMR && wr->umr.mr->type == RMEM_MR_TYPE_INDIRECT)
-		rsoft_mr_set_tag(wr->umr.mr, wr->umr.key_tag);
-	if (wr->opcode == RMEM_WR_BIND_MW)
+	switch (wr->opcode) {
+	case RMEM_WR_REG_MR:
+		if (likely(wr->reg_mr.mr->type == RMEM_MR_TYPE_FAST_REG))
+			rsoft_mr_set_tag(wr->reg_mr.mr, wr->reg_mr.key_tag);
+		break;
+	case RMEM_WR_BIND_MW:
 		rsoft_mw_set_tag(wr->bind_mw.mw, wr->bind_mw.key_tag);
+		break;
+	case RMEM_WR_UMR:
+		if (wr->umr.mr->type == RMEM_MR_TYPE_INDIRECT)
+			rsoft_mr_set_tag(wr->umr.mr, wr->umr.key_tag);
+		break;
+	default:
+		break;
+	}
 }
 
 /* The number of free entries, exact if fewer than wanted. */

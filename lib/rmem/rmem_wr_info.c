@@ -15,11 +15,8 @@
 #define FLAGS        (RMEM_SEND_FENCE | RMEM_SEND_SIGNALED | RMEM_SEND_SOLICITED)
 #define INLINE_FLAGS (FLAGS | RMEM_SEND_INLINE)
 
-/* A field of struct rmem_send_wr that points to an object of a type. */
-#define HANDLE(obj_type, field)                                                                    \
-	{                                                                                          \
-		.type = (obj_type), .offset = offsetof(struct rmem_send_wr, field)                 \
-	}
+/* A field of struct rmem_send_wr that points to an object. */
+#define HANDLE(field) offsetof(struct rmem_send_wr, field)
 
 static_assert(sizeof(struct rmem_wr_info) == 64, "a request's properties are one cache line");
 
@@ -104,9 +101,8 @@ const struct rmem_wr_info rmem_wr_info[RMEM_WR_OPCODE_NB] __rte_cache_aligned = 
 						.flags = FLAGS,
 						.props = RMEM_WR_BINDS,
 						.capa = RMEM_DEV_CAPA_FAST_REG,
-						.handle = {HANDLE(RMEM_OBJ_MR, reg_mr.mr),
-								HANDLE(RMEM_OBJ_PAGE_LIST,
-										reg_mr.page_list)},
+						.handle = {HANDLE(reg_mr.mr),
+								HANDLE(reg_mr.page_list)},
 				},
 		[RMEM_WR_RDMA_READ_WITH_INV] =
 				{
@@ -123,8 +119,7 @@ const struct rmem_wr_info rmem_wr_info[RMEM_WR_OPCODE_NB] __rte_cache_aligned = 
 						.flags = FLAGS,
 						.props = RMEM_WR_BINDS,
 						.capa = RMEM_DEV_CAPA_MW_TYPE_2B,
-						.handle = {HANDLE(RMEM_OBJ_MW, bind_mw.mw),
-								HANDLE(RMEM_OBJ_MR, bind_mw.mr)},
+						.handle = {HANDLE(bind_mw.mw), HANDLE(bind_mw.mr)},
 				},
 		[RMEM_WR_UMR] =
 				{
@@ -133,7 +128,7 @@ const struct rmem_wr_info rmem_wr_info[RMEM_WR_OPCODE_NB] __rte_cache_aligned = 
 						.flags = FLAGS,
 						.props = RMEM_WR_BINDS,
 						.capa = RMEM_DEV_CAPA_UMR,
-						.handle = {HANDLE(RMEM_OBJ_MR, umr.mr)},
+						.handle = {HANDLE(umr.mr)},
 				},
 };
 

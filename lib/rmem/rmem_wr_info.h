@@ -40,12 +40,6 @@ extern "C" {
 /** Objects that a request can name. */
 #define RMEM_WR_MAX_HANDLES 2
 
-/** A field of struct rmem_send_wr that points to an object. */
-struct rmem_wr_handle {
-	uint32_t type;   /**< One of enum rmem_obj_type; RMEM_OBJ_NONE: no such field. */
-	uint32_t offset; /**< In struct rmem_send_wr. */
-};
-
 /** An opcode of enum rmem_wr_opcode. */
 struct rmem_wr_info {
 	uint64_t capa;          /**< RMEM_DEV_CAPA_* that it needs, or 0. */
@@ -55,10 +49,11 @@ struct rmem_wr_info {
 	uint8_t wc_opcode;      /**< enum rmem_wc_opcode of its completion. */
 	uint8_t flags;          /**< RMEM_SEND_* that it may have. */
 	uint8_t props;          /**< Bitwise OR of RMEM_WR_*. */
-	bool is_full_check;     /**< Always by rmem_wr_check_full(). */
-	uint8_t pad[5];         /**< Zero. */
-	struct rmem_wr_handle handle[RMEM_WR_MAX_HANDLES]; /**< Objects that it names. */
-	uint64_t reserved[3];                              /**< Zero. */
+	bool is_full_check;     /**< Not by rmem_wr_is_simple(). */
+	uint8_t pad;            /**< Zero. */
+	/** Offsets, in struct rmem_send_wr, of the objects that it names; 0: none. */
+	uint16_t handle[RMEM_WR_MAX_HANDLES];
+	uint64_t reserved[5]; /**< Zero. */
 };
 
 /** All requests, by opcode. One cache line each. */
@@ -71,6 +66,29 @@ struct rmem_wr_limits {
 	uint16_t max_send_sge;    /**< As in struct rmem_qp_conf. */
 	uint16_t reserved;        /**< Zero. */
 };
+
+/**
+ * Get the needs of a request that are not met, apart from its SGEs and objects.
+ *
+ * Fast path.
+ *
+ * @param limits
+ *   Limits of the QP.
+ * @param wr
+ *   Request of a known opcode.
+ *
+ * @return
+ *   Capabilities that the device lacks, and flags other than FENCE, SIGNALED and SOLICITED, which
+ *   each opcode may have. 0: nothing.
+ */
+static inline uint64_t
+rmem_wr_missing(const struct rmem_wr_limits *limits, const struct rmem_send_wr *wr)
+{
+	const uint8_t other =
+			(uint8_t) ~(RMEM_SEND_FENCE | RMEM_SEND_SIGNALED | RMEM_SEND_SOLICITED);
+
+	return (rmem_wr_info[wr->opcode].capa & ~limits->capa) | (wr->flags & other);
+}
 
 /**
  * Check whether a request is valid and needs no check beyond its head.
@@ -91,58 +109,32 @@ struct rmem_wr_limits {
 static inline bool
 rmem_wr_is_simple(const struct rmem_wr_limits *limits, const struct rmem_send_wr *wr)
 {
-	const uint8_t other =
-			(uint8_t) ~(RMEM_SEND_FENCE | RMEM_SEND_SIGNALED | RMEM_SEND_SOLICITED);
-	const struct rmem_wr_info *info;
-
 	if (unlikely(wr->opcode >= RMEM_WR_OPCODE_NB || wr->num_sge > limits->max_send_sge))
 		return false;
-	info = &rmem_wr_info[wr->opcode];
-	return ((info->capa & ~limits->capa) | (wr->flags & other) | info->is_full_check) == 0;
+	return (rmem_wr_missing(limits, wr) | rmem_wr_info[wr->opcode].is_full_check) == 0;
 }
 
 /**
- * Whether the device has the capability for a request, and its opcode the flags.
- *
- * The whole check of a request without SGEs and objects: LOCAL_INV.
+ * Whether an object exists, is of a type, and of the device of another object.
  *
  * Fast path.
  *
- * @param limits
- *   Limits of the QP.
- * @param wr
- *   Request of a known opcode.
- *
- * @return
- *   Whether both hold; otherwise rmem_wr_check_full() returns why not.
- */
-static inline bool
-rmem_wr_is_allowed(const struct rmem_wr_limits *limits, const struct rmem_send_wr *wr)
-{
-	const struct rmem_wr_info *info = &rmem_wr_info[wr->opcode];
-
-	return ((info->capa & ~limits->capa) | (wr->flags & ~info->flags)) == 0;
-}
-
-/**
- * Whether an object is of a type, and of the device of another object.
- *
- * Fast path.
- *
- * @param obj
- *   Head of the object.
+ * @param handle
+ *   Object, which begins with its head; or NULL.
  * @param type
  *   RMEM_OBJ_*.
  * @param same
  *   Head of the other object.
  *
  * @return
- *   Whether both hold.
+ *   Whether all hold.
  */
 static inline bool
-rmem_obj_is_of(const struct rmem_obj *obj, uint32_t type, const struct rmem_obj *same)
+rmem_obj_is_of(const void *handle, uint32_t type, const struct rmem_obj *same)
 {
-	return obj->type == type && obj->dev_id == same->dev_id;
+	const struct rmem_obj *obj = (const struct rmem_obj *)handle;
+
+	return obj != NULL && obj->type == type && obj->dev_id == same->dev_id;
 }
 
 /**
@@ -161,11 +153,11 @@ rmem_obj_is_of(const struct rmem_obj *obj, uint32_t type, const struct rmem_obj 
 static inline struct rmem_obj *
 rmem_wr_obj(const struct rmem_send_wr *wr, unsigned int i)
 {
-	const struct rmem_wr_handle *handle = &rmem_wr_info[wr->opcode].handle[i];
+	uint16_t offset = rmem_wr_info[wr->opcode].handle[i];
 
-	if (handle->type == RMEM_OBJ_NONE)
+	if (offset == 0)
 		return NULL;
-	return *(struct rmem_obj *const *)(const void *)((const uint8_t *)wr + handle->offset);
+	return *(struct rmem_obj *const *)(const void *)((const uint8_t *)wr + offset);
 }
 
 /**
@@ -186,24 +178,19 @@ rmem_wr_obj(const struct rmem_send_wr *wr, unsigned int i)
 static inline bool
 rmem_wr_objs_fit(const struct rmem_qp *qp, const struct rmem_send_wr *wr)
 {
-	const struct rmem_wr_info *info = &rmem_wr_info[wr->opcode];
-	const struct rmem_mw *mw = wr->bind_mw.mw;
-	const struct rmem_mr *mr = wr->bind_mw.mr;
-	const struct rmem_obj *obj;
-	unsigned int i;
-
-	/* Without the table: half of the time (verbs_mw32). */
-	if (wr->opcode == RMEM_WR_BIND_MW)
-		return mw != NULL && mr != NULL &&
-				rmem_obj_is_of(&mw->obj, RMEM_OBJ_MW, &qp->obj) &&
-				rmem_obj_is_of(&mr->obj, RMEM_OBJ_MR, &qp->obj) &&
-				mw->type == RMEM_MW_TYPE_2;
-	for (i = 0; i < RMEM_WR_MAX_HANDLES && info->handle[i].type != RMEM_OBJ_NONE; i++) {
-		obj = rmem_wr_obj(wr, i);
-		if (unlikely(obj == NULL || !rmem_obj_is_of(obj, info->handle[i].type, &qp->obj)))
-			return false;
+	switch (wr->opcode) {
+	case RMEM_WR_REG_MR:
+		return rmem_obj_is_of(wr->reg_mr.mr, RMEM_OBJ_MR, &qp->obj) &&
+				rmem_obj_is_of(wr->reg_mr.page_list, RMEM_OBJ_PAGE_LIST, &qp->obj);
+	case RMEM_WR_BIND_MW:
+		return rmem_obj_is_of(wr->bind_mw.mw, RMEM_OBJ_MW, &qp->obj) &&
+				rmem_obj_is_of(wr->bind_mw.mr, RMEM_OBJ_MR, &qp->obj) &&
+				wr->bind_mw.mw->type == RMEM_MW_TYPE_2;
+	case RMEM_WR_UMR:
+		return rmem_obj_is_of(wr->umr.mr, RMEM_OBJ_MR, &qp->obj) && wr->umr.entries != NULL;
+	default:
+		return true;
 	}
-	return wr->opcode != RMEM_WR_UMR || wr->umr.entries != NULL;
 }
 
 /**
@@ -229,7 +216,7 @@ rmem_wr_is_bind(const struct rmem_qp *qp, const struct rmem_wr_limits *limits,
 {
 	if (unlikely(wr->opcode >= RMEM_WR_OPCODE_NB))
 		return false;
-	return rmem_wr_is_allowed(limits, wr) &&
+	return rmem_wr_missing(limits, wr) == 0 &&
 			(rmem_wr_info[wr->opcode].props & RMEM_WR_BINDS) != 0 &&
 			rmem_wr_objs_fit(qp, wr);
 }
