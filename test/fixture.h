@@ -34,7 +34,7 @@
 #define FX_ACCESS     (RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE)
 /* Seconds after which what has not come counts as lost. */
 #ifndef FX_DEADLINE_S
-#define FX_DEADLINE_S 60u
+#define FX_DEADLINE_S 300u
 #endif
 
 struct fx_side {

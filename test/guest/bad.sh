@@ -68,7 +68,7 @@ refused 'rxe0: port=2: no such port (1 to 1)$' open ,port=2
 refused 'port 1 has no usable GID 9 among' open ,gid=9
 refused 'port 1 has no usable GID 1\.2\.3\.4 among' open ,gid=1.2.3.4
 refused 'port 1 has no usable GID banana among' open ,gid=banana
-refused 'mtu=1000: not a path MTU (256, 512, 1024, 2048 or 4096)$' open ,mtu=1000
+refused "mtu='1000': invalid value (active, 256, 512, 1024, 2048, 4096)\$" open ,mtu=1000
 
 # At the device's own trial, at the first MR, and at one after others.
 refused 'probe: ibv_reg_mr: .*RLIMIT_MEMLOCK allows 0 bytes.*raise it with ulimit' open_as_user 0 ''

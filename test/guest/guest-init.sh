@@ -69,13 +69,14 @@ make_root() {
 }
 
 # EAL loads all drivers of DPDK, which in emulation takes longer than most tests do. It finds only
-# that of mempools, which no program can do without, and those for wire.sh.
+# that of mempools, which no program can do without, those for wire.sh, and net_ring, with which
+# dpdk-test-rmem is linked.
 hide_drivers() {
 	for dir in "$root"/usr/lib/*/dpdk/pmds-*; do
 		[ -e "$dir/librte_mempool_ring.so" ] || continue
 		mkdir -p /drivers &&
 			cp -P "$dir"/librte_mempool_ring.so* "$dir"/librte_bus_[pv]*.so* \
-				"$dir"/librte_net_af_packet.so* /drivers &&
+				"$dir"/librte_net_af_packet.so* "$dir"/librte_net_ring.so* /drivers &&
 			mount -t tmpfs -o mode=755 tmpfs "$dir" &&
 			cp -P /drivers/* "$dir" || return
 	done
