@@ -54,9 +54,10 @@
 
 enum ch_state {
 	CH_NONE = 0,
-	CH_LIVE = 1,   /* what fits it must succeed */
-	CH_UNSURE = 2, /* it may succeed or not */
-	CH_ENDED = 3,  /* nothing may succeed */
+	CH_LIVE = 1,     /* what fits it must succeed */
+	CH_UNSURE = 2,   /* what fits it may succeed or not */
+	CH_ENDED = 3,    /* nothing may succeed */
+	CH_CHANGING = 4, /* rights and PD may be others already; as CH_UNSURE otherwise */
 };
 
 /* Description of a key for a peer. */

@@ -244,7 +244,7 @@ change_rights(struct ch_thread *t, struct region *r)
 	enum rmem_rereg_result result;
 	int ret;
 
-	ch_set_state(r->slot, CH_UNSURE);
+	ch_set_state(r->slot, CH_CHANGING);
 	ch_note(t, "rereg 0x%x of slot %u, grant %" PRIu64, flags, r->slot->index, r->slot->id);
 	arm(t);
 	ret = rmem_mr_rereg(r->mr, flags, ch.pds[ch_one_in(t, 4)], NULL, 0, some_access(t) | kept,
@@ -309,6 +309,7 @@ change(struct control *c, struct region *r)
 	case 2:
 		if (!r->is_disabled)
 			return true;
+		ch_set_state(r->slot, CH_UNSURE);
 		ret = rmem_mr_enable(r->mr);
 		r->is_disabled = false;
 		publish(t, r, CH_LIVE);

@@ -185,8 +185,10 @@ is_wanted(struct ch_thread *t, const struct ch_qp *q, uint8_t opcode, struct ch_
 	if (grant->state == CH_NONE ||
 			(q->pd != 0 && right_for(opcode) != RMEM_ACCESS_REMOTE_WRITE))
 		return false;
-	if ((grant->access & right_for(opcode)) == 0 || grant->pd != ch_peer(q)->pd ||
-			(grant->only_qp != CH_NO_QP && grant->only_qp != ch_peer(q)->index)) {
+	if (grant->state != CH_CHANGING &&
+			((grant->access & right_for(opcode)) == 0 || grant->pd != ch_peer(q)->pd ||
+					(grant->only_qp != CH_NO_QP &&
+							grant->only_qp != ch_peer(q)->index))) {
 		p->is_refused = true;
 		return ch_one_in(t, 100);
 	}
@@ -194,7 +196,7 @@ is_wanted(struct ch_thread *t, const struct ch_qp *q, uint8_t opcode, struct ch_
 		return true;
 	if (__atomic_load_n(&ch.ids, __ATOMIC_RELAXED) - grant->id > CH_MAX_AGE)
 		return false;
-	return ch_one_in(t, grant->state == CH_UNSURE ? 4 : 30);
+	return ch_one_in(t, grant->state == CH_ENDED ? 30 : 4);
 }
 
 static bool
