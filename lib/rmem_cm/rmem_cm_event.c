@@ -57,14 +57,19 @@ cm_now_ms(void)
 }
 
 int
-cm_channel_create(struct rdma_event_channel **out)
+cm_channel_create(const char *subject, struct rdma_event_channel **out)
 {
 	struct rdma_event_channel *channel;
 	int flags, ret;
 
 	channel = rdma_create_event_channel();
-	if (channel == NULL)
-		return cm_errno("rdma_create_event_channel (is rdma_ucm loaded?)");
+	if (channel == NULL) {
+		int error = errno;
+
+		CM_LOG(ERR, "%s, and rdma_cm is not available (is rdma_ucm loaded?): error %d, %s",
+				subject, error, strerror(error));
+		return cm_error(error);
+	}
 	flags = fcntl(channel->fd, F_GETFL);
 	if (flags == -1 || fcntl(channel->fd, F_SETFL, flags | O_NONBLOCK) != 0) {
 		ret = cm_errno("fcntl");

@@ -100,8 +100,8 @@ void cm_copy_sockaddr(const struct sockaddr *from, struct sockaddr_storage *to);
 /** The GID of an IP address. */
 void cm_sockaddr_gid(const struct sockaddr *addr, uint8_t gid[16]);
 
-/** A channel that does not block. */
-int cm_channel_create(struct rdma_event_channel **channel);
+/** A channel that does not block; without rdma_cm a line about the subject is logged. */
+int cm_channel_create(const char *subject, struct rdma_event_channel **channel);
 /** Monotonic time, ms. */
 uint64_t cm_now_ms(void);
 /** The next event; -ETIMEDOUT at the end of the wait. */

@@ -4,7 +4,9 @@
 
 /* Connections of RDMA devices, through rdma_cm(7). */
 
+#include <arpa/inet.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -66,18 +68,35 @@ cm_param(const struct rmem_cm_conf *conf, const uint8_t *message, uint8_t size)
 	return param;
 }
 
+/* A channel for a listener, whose address no device with connections over TCP has. */
+static int
+cm_listener_channel(const struct sockaddr_storage *addr, struct rdma_event_channel **channel)
+{
+	const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)addr;
+	const struct sockaddr_in *four = (const struct sockaddr_in *)addr;
+	bool is_four = addr->ss_family == AF_INET;
+	char text[INET6_ADDRSTRLEN] = "";
+	char subject[128];
+
+	inet_ntop(addr->ss_family, is_four ? (const void *)&four->sin_addr : &six->sin6_addr, text,
+			sizeof(text));
+	snprintf(subject, sizeof(subject),
+			"address %s: not the ip= of a soft device of this process", text);
+	return cm_channel_create(subject, channel);
+}
+
 static int
 rdma_listener_open(struct rmem_cm_listener *listener, const struct sockaddr *addr)
 {
 	struct sockaddr_storage local;
 	int ret;
 
-	ret = cm_channel_create(&listener->channel);
+	cm_copy_sockaddr(addr, &local);
+	ret = cm_listener_channel(&local, &listener->channel);
 	if (ret == 0 && rdma_create_id(listener->channel, &listener->id, NULL, RDMA_PS_TCP) != 0) {
 		listener->id = NULL;
 		ret = cm_errno("rdma_create_id");
 	}
-	cm_copy_sockaddr(addr, &local);
 	if (ret == 0 && rdma_bind_addr(listener->id, (struct sockaddr *)(void *)&local) != 0)
 		ret = cm_errno("rdma_bind_addr");
 	if (ret == 0 && rdma_listen(listener->id, CM_BACKLOG) != 0)
@@ -151,7 +170,7 @@ rdma_accept_conn(struct rmem_cm_listener *listener, const struct rmem_cm_conf *c
 		const struct rmem_qp_addr *addr, struct rmem_cm_conn *conn,
 		struct rmem_cm_peer *from)
 {
-	int ret = cm_channel_create(&conn->channel);
+	int ret = cm_channel_create("listener: not of a soft device with ip=", &conn->channel);
 
 	if (ret == 0)
 		ret = cm_take_request(listener, addr, cm_now_ms() + conf->timeout_ms, conn, from);
@@ -224,7 +243,7 @@ rdma_connect_conn(struct rmem_cm_conn *conn, const struct sockaddr *remote,
 		struct rmem_cm_peer *from)
 {
 	uint64_t end_ms = cm_now_ms() + conf->timeout_ms;
-	int ret = cm_channel_create(&conn->channel);
+	int ret = cm_channel_create("QP: its device has no ip=", &conn->channel);
 
 	if (ret == 0)
 		ret = cm_resolve(conn, remote, conf, addr, end_ms);

@@ -212,6 +212,37 @@ TEST(verbs_cm, cm_accept_leaves_nothing_when_a_call_fails)
 	return cm_each_call_fails(cm_accept);
 }
 
+TEST(verbs_cm, cm_without_rdma_cm_logs_the_address)
+{
+	static const char text[] =
+			"not the ip= of a soft device of this process, and rdma_cm is not"
+			" available (is rdma_ucm loaded?): error 19";
+	struct rmem_cm_conf conf = cm_conf();
+	struct rmem_cm_listener *other;
+	const char *lines;
+	int ret, level = rte_log_get_level((uint32_t)rmem_cm_logtype);
+
+	TEST_EQ(inet_pton(AF_INET, "192.0.2.1", &where.sin_addr), 1);
+	rte_log_set_level((uint32_t)rmem_cm_logtype, RTE_LOG_NOTICE);
+	fake.fail_name = "rdma_create_event_channel";
+	fake.fail_errno = ENODEV;
+	vt_log_begin();
+	ret = rmem_cm_listener_create((struct sockaddr *)&where, &other);
+	lines = vt_log_end();
+	TEST_ERR(ret, ENODEV);
+	TEST_ASSERT(strstr(lines, "address 192.0.2.1: ") != NULL);
+	TEST_ASSERT(strstr(lines, text) != NULL);
+	vt_log_begin();
+	ret = cm_connect(&conf);
+	lines = vt_log_end();
+	rte_log_set_level((uint32_t)rmem_cm_logtype, (uint32_t)level);
+	fake.fail_name = NULL;
+	TEST_ERR(ret, ENODEV);
+	TEST_ASSERT(strstr(lines, "QP: its device has no ip=, and rdma_cm is not available") !=
+			NULL);
+	return TEST_SUCCESS;
+}
+
 TEST(verbs_cm, cm_listen_reports_why_it_failed)
 {
 	static const struct {
