@@ -167,7 +167,8 @@ main(int argc, char **argv)
 		KV_ERR("%s",
 				"EAL does not start, see its log. EAL options that help: without"
 				" hugepages --no-huge -m 256, without a mounted hugetlbfs --in-memory,"
-				" with another DPDK program running --file-prefix=NAME");
+				" with another DPDK program running --file-prefix=NAME,"
+				" if it cannot create its runtime directory --no-shconf");
 		return KV_EXIT_START;
 	}
 	catch_signals();

@@ -165,7 +165,8 @@ main(int argc, char **argv)
 	if (rte_eal_init(argc, argv) < 0) {
 		testrmem_err("EAL does not start, see its log. EAL options that help: without"
 			     " hugepages --no-huge -m 256, without a mounted hugetlbfs --in-memory,"
-			     " with another DPDK program running --file-prefix=NAME");
+			     " with another DPDK program running --file-prefix=NAME,"
+			     " if it cannot create its runtime directory --no-shconf");
 		return TESTRMEM_EXIT_USAGE;
 	}
 	testrmem_catch_signals();

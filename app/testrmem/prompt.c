@@ -28,7 +28,7 @@
 #define PROMPT "testrmem> "
 #define CTRL_C 0x03
 
-#define NB_COMMANDS 8
+#define NB_COMMANDS 9
 /* Commands, and a set for each setting. */
 #define MAX_INSTRUCTIONS (NB_COMMANDS + 24)
 
@@ -309,6 +309,15 @@ do_quit(void *result, struct cmdline *cl, void *data)
 	the_prompt->app->is_quit_wanted = true;
 }
 
+static void
+do_stats(void *result, struct cmdline *cl, void *data)
+{
+	RTE_SET_USED(result);
+	RTE_SET_USED(cl);
+	RTE_SET_USED(data);
+	testrmem_err("unknown command 'stats': use show stats");
+}
+
 static void do_help(void *result, struct cmdline *cl, void *data);
 
 /* A command: a word, optionally a word of a list, optionally a value. */
@@ -330,6 +339,7 @@ static const struct command commands[NB_COMMANDS] = {
 		{"stop", "stop: end the run and print its results", do_stop, NULL},
 		{"clear", "clear: count from zero", do_clear, NULL},
 		{"quit", "quit: stop and leave", do_quit, NULL},
+		{"stats", "stats: use show stats", do_stats, NULL},
 };
 
 static void

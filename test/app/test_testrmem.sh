@@ -17,6 +17,8 @@ cpus=$(awk '/^Cpus_allowed_list:/ { print $2 }' /proc/self/status)
 eal=(--no-huge --no-shconf -m 128 --no-pci --no-telemetry --log-level=lib.eal:error)
 one=("${eal[@]}" --lcores "0@($cpus)")
 # shellcheck disable=SC2034  # run() names it
+none=("${eal[@]}" --lcores x)
+# shellcheck disable=SC2034  # run() names it
 three=("${eal[@]}" --lcores "(0-2)@($cpus)")
 
 # run LCORES [options]: run it, output in out and err, its exit status in rc.
@@ -226,6 +228,9 @@ test_options() {
 	[ "$rc" = 0 ] && said out '^Usage: dpdk-testrmem' '--stats-period' 'fastreg +REG_MR' \
 		'default auto: 64; atomic 8, inline 32, copy 64K'
 	verdict '--help' $?
+	run none --ops 1
+	[ "$rc" = 1 ] && said err 'EAL does not start.*--no-huge.*runtime directory --no-shconf'
+	verdict 'the EAL options that help are told' $?
 	"$program" --help >out 2>err && said out '--no-huge' '^Usage: dpdk-testrmem' '--stats-period'
 	verdict "EAL's --help has ours" $?
 }
@@ -403,6 +408,9 @@ test_prompt() {
 	[ "$rc" = 0 ] && said err "bad value '0' for size" "unknown parameter 'colour'" \
 		'json can be given on the command line only' "unknown thing to show 'x'" 'not running'
 	verdict 'prompt: errors are told' $?
+	prompt one 'stats\nquit\n'
+	[ "$rc" = 0 ] && said err "unknown command 'stats': use show stats"
+	verdict 'prompt: the command that prints statistics is told' $?
 	prompt one 'start\nset size 8\nstart\nstop\nquit\n'
 	[ "$rc" = 0 ] && said err '^testrmem: running: stop first$' '^testrmem: running already$'
 	verdict 'prompt: no settings change while it runs' $?

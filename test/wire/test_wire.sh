@@ -172,6 +172,41 @@ test_nobody() {
 	verdict 'no listener is reported, once' $?
 }
 
+test_interrupted() {
+	local signal
+	for signal in INT TERM; do
+		listen 127.0.21.1 '' write
+		kill -$signal "$listener"
+		wait "$listener"
+		rc=$?
+		[ "$rc" = 1 ] && said listen.err 'no peer for QP pair 0 at 127.0.21.1: interrupted'
+		verdict "SIG$signal while no peer has connected" $?
+	done
+}
+
+# mismatch NAME ARGS PEER_ARGS REGEX PEER_REGEX
+mismatch() {
+	local name=$1 args=$2 peer_args=$3 regex=$4 peer_regex=$5 status
+	listen 127.0.22.2 "$peer_args" write
+	"$program" "${eal[@]}" -- --dev "soft0,ip=127.0.22.1$args" --mode write \
+		--connect 127.0.22.2 --ops 1 >out 2>err </dev/null
+	rc=$?
+	wait "$listener"
+	status=$?
+	[ "$rc $status" = '1 1' ] && said err "$regex" && said listen.err "$peer_regex"
+	verdict "$name" $?
+}
+
+test_mismatch() {
+	local name=a-$$
+	mismatch 'port=shm on the listening side only' '' ",port=shm:$name" \
+		'do not match: port=shm:NAME on the other, not here' \
+		"do not match: port=shm:$name here, no shared memory on the other"
+	mismatch 'port=shm with two names' ",port=shm:b-$$" ",port=shm:$name" \
+		"do not match: port=shm:b-$$ here, another name on the other" \
+		"do not match: port=shm:$name here, another name on the other"
+}
+
 # run_refused NAME REGEX DEV [options]: it does not start, and names the value.
 run_refused() {
 	local name=$1 regex=$2 dev=$3
@@ -291,4 +326,4 @@ test_ipv6() {
 [ $# = 0 ] || { in_parallel "$@"; exit; }
 in_parallel test_modes test_faults test_loss test_loss_of_both test_shm test_shm_names test_eth \
 	test_engine test_killed test_nobody test_port_in_use test_refusals test_interface \
-	test_permission test_ipv6
+	test_permission test_ipv6 test_interrupted test_mismatch
