@@ -14,6 +14,8 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
+#include <rte_memory.h>
+
 #include <rmem_obj.h>
 
 #ifdef __cplusplus
@@ -191,12 +193,14 @@ struct rmem_mr_info {
  *
  * @return
  *   0 on success, otherwise:
- *   - -EINVAL: NULL or not a PD, NULL mr, NULL addr without ALLOCATE_MR or another addr
- *     with it, length 0 or over the limit, addr + length or iova + length overflows, an
- *     iova with ZERO_BASED, an unknown access bit, or a remote right to modify without
- *     LOCAL_WRITE; with HUGETLB, memory that is not all hugepages, or not known to be;
- *     ON_DEMAND with ALLOCATE_MR, HUGETLB or several ranges, or an implicit MR with ZERO_BASED
- *     or an iova.
+ *   - -EINVAL: NULL or not a PD, or NULL mr.
+ *   - -EINVAL: NULL addr without ALLOCATE_MR, or another addr with it.
+ *   - -EINVAL: length 0 or over the limit, or addr + length or iova + length overflows.
+ *   - -EINVAL: an unknown access bit, or REMOTE_WRITE or REMOTE_ATOMIC without LOCAL_WRITE.
+ *   - -EINVAL: an iova with ZERO_BASED.
+ *   - -EINVAL: HUGETLB, and memory that is not all hugepages, or not known to be.
+ *   - -EINVAL: ON_DEMAND with ALLOCATE_MR, HUGETLB or several ranges.
+ *   - -EINVAL: an implicit on-demand MR with ZERO_BASED or an iova.
  *   - -EOPNOTSUPP: the device lacks the capability for a requested access bit, for implicit
  *     on-demand MRs, for REMOTE_ATOMIC on demand, or for an iova on demand.
  *   - -EFAULT: part of the range is not mapped, or not writable although access requires it.
@@ -254,15 +258,18 @@ int rmem_mr_reg(struct rmem_pd *pd, void *addr, size_t length, uint64_t iova, ui
  *
  * @return
  *   0 on success, otherwise what rmem_mr_reg() returns, or:
- *   - -EINVAL: NULL attr, an unknown flag, a reserved field that is not zero, no such NUMA
- *     socket, a requested_key without the flag, or one that the device does not support; the log
+ *   - -EINVAL: NULL attr, an unknown flag, or a reserved field that is not zero.
+ *   - -EINVAL: no such NUMA socket.
+ *   - -EINVAL: a requested_key without the flag, or one that the device does not support; the log
  *     has the supported ones.
- *     An eq that is not an EQ, or of another device. iov without iov_count or the reverse, more
- *     ranges than rmem_dev_info::max_iov, together with addr or ALLOCATE_MR, with a length that is
- *     not their sum, or a range that is NULL, empty or wraps around. With RMEM_MR_FD an fd that is
- *     not open or cannot be mapped, an fd_offset that is not a multiple of the page size, bytes
- *     beyond the end of the file, addr, iov, ALLOCATE_MR or ON_DEMAND; without it an fd or
- *     fd_offset.
+ *   - -EINVAL: an eq that is not an EQ, or of another device.
+ *   - -EINVAL: iov without iov_count or the reverse, more ranges than rmem_dev_info::max_iov, or a
+ *     range that is NULL, empty or wraps around.
+ *   - -EINVAL: iov together with addr or ALLOCATE_MR, or with a length that is not the sum.
+ *   - -EINVAL: RMEM_MR_FD with an fd that is not open or cannot be mapped, an fd_offset that is not
+ *     a multiple of the page size, or bytes beyond the end of the file.
+ *   - -EINVAL: RMEM_MR_FD with addr, iov, ALLOCATE_MR or ON_DEMAND.
+ *   - -EINVAL: an fd or fd_offset without RMEM_MR_FD.
  *   - -EPERM: the fd does not permit the access.
  *   - -EEXIST: the requested key is in use, or reserved for bindings.
  *   - -ENOSPC: registrations in progress and unread events fill the EQ.
@@ -313,10 +320,10 @@ int rmem_mr_dereg(struct rmem_mr *mr);
 /**
  * Register the memory of an MR again, for another PD or with other rights.
  *
- * The new MR has keys of its own and covers the same bytes. Either may be deregistered first,
- * unless the library allocated or mapped the memory: the MR that owns it can then be neither
- * deregistered nor re-registered while others share the memory. A shared MR may be shared again,
- * and re-registered; a change of its memory ends the sharing.
+ * The new MR has keys of its own and covers the same bytes. Either may be deregistered first. If
+ * the library allocated or mapped the memory, the original MR cannot be deregistered or
+ * re-registered while others share it (-EBUSY). A shared MR may be shared again, and
+ * re-registered; a change of its memory ends the sharing.
  *
  * Control path: may allocate and touch pages. Safe to call from any thread.
  *
@@ -334,9 +341,10 @@ int rmem_mr_dereg(struct rmem_mr *mr);
  *
  * @return
  *   0 on success, otherwise:
- *   - -EINVAL: NULL or not an MR or PD, a fast-register MR, one that is being released or
- *     re-registered, a PD of another device, NULL mr, ALLOCATE_MR, or what rmem_mr_reg()
- *     refuses of iova and access.
+ *   - -EINVAL: NULL or not an MR, a fast-register or indirect MR, or one that is being released or
+ *     re-registered.
+ *   - -EINVAL: NULL or not a PD, a PD of another device, or NULL mr.
+ *   - -EINVAL: ALLOCATE_MR, or an iova or access that rmem_mr_reg() refuses.
  *   - -EBUSY: the registration of @p from is in progress, or it is in RMEM_MR_STATE_ERROR; or
  *     ON_DEMAND, as in rmem_mr_reg().
  *   - -EOPNOTSUPP: the device lacks RMEM_DEV_CAPA_SHARED_MR, or an access bit.
@@ -380,10 +388,10 @@ enum rmem_rereg_result {
 /**
  * Change the memory, the PD or the rights of an MR (ibv_rereg_mr(3)).
  *
- * With RMEM_DEV_CAPA_REREG, lkey and rkey stay the same, and so do all resources of the MR that
- * the change does not replace. On other devices the MR is deregistered and registered again, with
- * new keys. In both cases the handle @p mr stays valid. Properties without a bit in @p flags are
- * not changed, and their arguments are ignored.
+ * With RMEM_DEV_CAPA_REREG only what changes is replaced; lkey and rkey stay the same. On other
+ * devices the MR is deregistered and registered again, with new keys. In both cases the handle
+ * @p mr stays valid. Properties without a bit in @p flags are not changed, and their arguments are
+ * ignored.
  *
  * When it returns, no lcore uses the old memory, PD or rights any more: requests in execution
  * have ended. With CHANGE_ACCESS alone the keys stay valid, with the old rights or the new ones;
@@ -421,12 +429,15 @@ enum rmem_rereg_result {
  *
  * @return
  *   0 on success, otherwise:
- *   - -EINVAL: NULL or not an MR, a fast-register MR, no flag or an unknown one, not a PD or
- *     one of another device, or what rmem_mr_reg() refuses of addr, length and access;
- *     ALLOCATE_MR or ZERO_BASED without CHANGE_TRANSLATION, unless the MR has it already.
- *   - -EBUSY: a window or a counter is bound to it, others share memory that the library
- *     allocated for it, its registration is in progress, or it is in RMEM_MR_STATE_ERROR; or
- *     ON_DEMAND, as in rmem_mr_reg().
+ *   - -EINVAL: NULL or not an MR, or a fast-register or indirect MR.
+ *   - -EINVAL: no flag, or an unknown one.
+ *   - -EINVAL: not a PD, or one of another device.
+ *   - -EINVAL: an addr, length or access that rmem_mr_reg() refuses.
+ *   - -EINVAL: ALLOCATE_MR or ZERO_BASED without CHANGE_TRANSLATION, unless the MR has it already.
+ *   - -EBUSY: a window or a counter is bound to it, or others share memory that the library
+ *     allocated or mapped for it.
+ *   - -EBUSY: its registration is in progress, or it is in RMEM_MR_STATE_ERROR; or ON_DEMAND, as in
+ *     rmem_mr_reg().
  *   - -EOPNOTSUPP: the device lacks the capability for a requested access bit, or
  *     CHANGE_TRANSLATION of an MR of RMEM_MR_FD.
  *   - -EFAULT: part of the memory is not mapped, or not writable although access requires it; or,

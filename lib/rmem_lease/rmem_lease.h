@@ -25,6 +25,8 @@
 
 #include <stdint.h>
 
+#include <rte_memory.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif

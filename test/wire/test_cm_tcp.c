@@ -15,34 +15,56 @@
 #include "../perf.h"
 #include "../test.h"
 
-#define IP         "127.0.19.1"
-#define PORT       7175
-#define TIMEOUT_MS 10000
+#define IP   "127.0.19.1"
+#define PORT 7175
 
-static struct rmem_cm_listener *listener;
+static struct rmem_cm_listener *server;
 static struct perf_pair pair;
+static struct rmem_mr *mr_a;
 static struct sockaddr_in addr;
 
+/* Connect a QP in RESET to the QP of the next peer. */
 static int
-conf_of(struct rmem_qp *qp, struct rmem_cm_conf *conf)
+accept_peer(struct rmem_cm_listener *listener, struct rmem_qp *qp, struct rmem_cm_peer *peer,
+		struct rmem_cm_conn **conn)
 {
-	memset(conf, 0, sizeof(*conf));
-	conf->qp = qp;
-	conf->timeout_ms = TIMEOUT_MS;
-	conf->timeout = 14;
-	conf->retry_cnt = 7;
-	conf->rnr_retry = 7;
-	return rmem_qp_reset(qp);
+	const struct rmem_cm_conf conf = {
+			.qp = qp,
+			.timeout_ms = 10000,
+			.timeout = 14, /* 67 ms; with 0 a lost packet is never sent again */
+			.retry_cnt = 7,
+			.rnr_retry = 7, /* until the peer has posted a receive */
+	};
+
+	return rmem_cm_accept(listener, &conf, peer, conn);
+}
+
+/* The same from the other host; the peer gets the rkey of an MR. */
+static int
+connect_peer(const struct sockaddr *remote, struct rmem_qp *qp, const struct rmem_mr *mr,
+		struct rmem_cm_conn **conn)
+{
+	const uint32_t rkey = htonl(mr->rkey);
+	const struct rmem_cm_conf conf = {
+			.qp = qp,
+			.data = &rkey,
+			.data_size = sizeof(rkey),
+			.timeout_ms = 10000,
+			.timeout = 14,
+			.retry_cnt = 7,
+			.rnr_retry = 7,
+	};
+
+	return rmem_cm_connect(remote, &conf, NULL, conn);
 }
 
 static void *
 connect_one(void *arg)
 {
 	struct rmem_cm_conn **conn = arg;
-	struct rmem_cm_conf conf;
 
-	if (conf_of(pair.a, &conf) != 0 ||
-			rmem_cm_connect((struct sockaddr *)&addr, &conf, NULL, conn) != 0)
+	if (rmem_qp_reset(pair.a) != 0 ||
+			connect_peer((struct sockaddr *)&addr, pair.a, mr_a, conn) != 0)
 		*conn = NULL;
 	return NULL;
 }
@@ -64,21 +86,25 @@ static int
 connect_beside(unsigned int nb_silent)
 {
 	struct rmem_cm_conn *connected, *accepted;
-	struct rmem_cm_conf conf;
+	struct rmem_cm_peer peer;
+	uint32_t rkey;
 	pthread_t thread;
 	int fds[32], ret;
 	unsigned int i;
 
 	for (i = 0; i < nb_silent; i++)
 		TEST_RUN(connect_silent(i % 5, &fds[i]));
-	TEST_OK(conf_of(pair.b, &conf));
+	TEST_OK(rmem_qp_reset(pair.b));
 	TEST_EQ(pthread_create(&thread, NULL, connect_one, &connected), 0);
-	ret = rmem_cm_accept(listener, &conf, NULL, &accepted);
+	ret = accept_peer(server, pair.b, &peer, &accepted);
 	TEST_EQ(pthread_join(thread, NULL), 0);
 	for (i = 0; i < nb_silent; i++)
 		close(fds[i]);
 	TEST_OK(ret);
 	TEST_ASSERT(connected != NULL);
+	TEST_EQ(peer.data_size, sizeof(rkey));
+	memcpy(&rkey, peer.data, sizeof(rkey));
+	TEST_EQ(ntohl(rkey), mr_a->rkey);
 	rmem_cm_disconnect(connected);
 	rmem_cm_disconnect(accepted);
 	return TEST_SUCCESS;
@@ -105,13 +131,12 @@ TEST(cm_tcp, a_message_that_is_not_a_request_is_refused)
 {
 	static const uint8_t bad[4] = {9, 0, 0, 0};
 	struct rmem_cm_conn *conn;
-	struct rmem_cm_conf conf;
 	int fd;
 
 	TEST_RUN(connect_silent(0, &fd));
 	TEST_EQ(send(fd, bad, sizeof(bad), MSG_NOSIGNAL), sizeof(bad));
-	TEST_OK(conf_of(pair.b, &conf));
-	TEST_ERR(rmem_cm_accept(listener, &conf, NULL, &conn), EBADMSG);
+	TEST_OK(rmem_qp_reset(pair.b));
+	TEST_ERR(accept_peer(server, pair.b, NULL, &conn), EBADMSG);
 	close(fd);
 	return TEST_SUCCESS;
 }
@@ -122,14 +147,17 @@ setup(void)
 	addr = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons(PORT)};
 	TEST_EQ(inet_pton(AF_INET, IP, &addr.sin_addr), 1);
 	TEST_RUN(perf_pair_open(&pair, "ip=" IP ",loop=1"));
-	return rmem_cm_listener_create((struct sockaddr *)&addr, &listener) == 0 ? TEST_SUCCESS
-										 : TEST_FAILED;
+	mr_a = perf_mr(pair.pd, 4096);
+	TEST_ASSERT(mr_a != NULL);
+	return rmem_cm_listener_create((struct sockaddr *)&addr, &server) == 0 ? TEST_SUCCESS
+									       : TEST_FAILED;
 }
 
 static int
 teardown(void)
 {
-	rmem_cm_listener_destroy(listener);
+	rmem_cm_listener_destroy(server);
+	TEST_OK(rmem_mr_dereg(mr_a));
 	return perf_pair_close(&pair);
 }
 
