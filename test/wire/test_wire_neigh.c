@@ -294,6 +294,19 @@ TEST(wire_neigh, static_neighbours_that_are_malformed_are_refused)
 	return TEST_SUCCESS;
 }
 
+/* RFC 5227, 2.1.1: a host that is about to use the address. */
+TEST(wire_neigh, arp_probe_is_answered)
+{
+	uint32_t len;
+
+	TEST_RUN(open_hosts("192.0.2.1", "192.0.2.2"));
+	TEST_ASSERT(!resolve(&len));
+	memset(frame + 28, 0, 4); /* the address of the sender */
+	TEST_EQ(rwire_neigh_receive(&hosts[1], frame, len, now, reply), 42);
+	TEST_MEM(reply, macs[0].addr_bytes, sizeof(macs[0]));
+	return TEST_SUCCESS;
+}
+
 static int
 setup(void)
 {

@@ -223,8 +223,7 @@ arp_receive(struct rwire_neighs *neighs, const struct rte_arp_hdr *arp, uint64_t
 			arp->arp_protocol != RTE_BE16(RTE_ETHER_TYPE_IPV4) ||
 			arp->arp_hlen != RTE_ETHER_ADDR_LEN || arp->arp_plen != 4 ||
 			memcmp(&arp->arp_data.arp_tip, neighs->addr.gid + 12, 4) != 0 ||
-			memcmp(&arp->arp_data.arp_sip, neighs->addr.gid + 12, 4) == 0 ||
-			arp->arp_data.arp_sip == 0)
+			memcmp(&arp->arp_data.arp_sip, neighs->addr.gid + 12, 4) == 0)
 		return 0;
 	memcpy(from.gid + 12, &arp->arp_data.arp_sip, 4);
 	if (is_request || neigh_is_asked(neighs, &from))
