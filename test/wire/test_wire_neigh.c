@@ -307,6 +307,31 @@ TEST(wire_neigh, arp_probe_is_answered)
 	return TEST_SUCCESS;
 }
 
+/* Requests with any address of a sender replace no neighbour that packets are sent to. */
+TEST(wire_neigh, neighbour_in_use_is_not_replaced_by_senders_of_requests)
+{
+	uint8_t request[RWIRE_NEIGH_FRAME] __rte_aligned(2);
+	uint32_t len, i;
+
+	TEST_RUN(open_hosts("192.0.2.1", "192.0.2.2"));
+	TEST_ASSERT(!resolve(&len));
+	TEST_EQ(rwire_neigh_receive(&hosts[1], frame, len, now, reply), 42);
+	TEST_EQ(rwire_neigh_receive(&hosts[0], reply, 42, now, frame), 0);
+	TEST_ASSERT(resolve(&len));
+	for (i = 0; i < 4096; i++) {
+		now++;
+		memset(&hosts[1].learned, 0, sizeof(hosts[1].learned));
+		TEST_ASSERT(!rwire_neigh_resolve(&hosts[1], &addrs[0], now,
+				&(struct rte_ether_addr){{0}}, request, &len));
+		request[28] = 10; /* the address of the sender */
+		request[30] = (uint8_t)(i >> 8);
+		request[31] = (uint8_t)i;
+		TEST_EQ(rwire_neigh_receive(&hosts[0], request, 42, now, reply), 42);
+	}
+	TEST_ASSERT(resolve(&len));
+	return TEST_SUCCESS;
+}
+
 static int
 setup(void)
 {

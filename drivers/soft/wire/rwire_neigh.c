@@ -90,9 +90,7 @@ neigh_slot(struct rwire_neighs *neighs, const struct rwire_addr *addr)
 		one = &neighs->learned[(hash + i) & (RWIRE_NEIGH_NB - 1)];
 		if (rwire_addr_is_equal(&one->addr, addr))
 			return one;
-		if (oldest == NULL ||
-				RTE_MAX(one->asked_at, one->heard_at) <
-						RTE_MAX(oldest->asked_at, oldest->heard_at))
+		if (oldest == NULL || one->used_at < oldest->used_at)
 			oldest = one;
 	}
 	return oldest;
@@ -112,12 +110,16 @@ neigh_learn(struct rwire_neighs *neighs, const struct rwire_addr *addr,
 		const struct rte_ether_addr *mac, uint64_t now)
 {
 	struct rwire_neigh *one = neigh_slot(neighs, addr);
+	uint64_t used_at = rwire_addr_is_equal(&one->addr, addr) ? one->used_at : 0;
 
 	if (neigh_static(neighs, addr) != NULL || rwire_addr_is_equal(addr, &neighs->addr) ||
 			!rwire_addr_is_unicast(addr) || !rte_is_unicast_ether_addr(mac))
 		return;
-	*one = (struct rwire_neigh){
-			.addr = *addr, .is_resolved = true, .mac = *mac, .heard_at = now};
+	*one = (struct rwire_neigh){.addr = *addr,
+			.is_resolved = true,
+			.mac = *mac,
+			.used_at = used_at,
+			.heard_at = now};
 }
 
 static uint32_t
@@ -204,6 +206,7 @@ rwire_neigh_resolve(struct rwire_neighs *neighs, const struct rwire_addr *addr, 
 	}
 	if (!rwire_addr_is_equal(&one->addr, addr))
 		*one = (struct rwire_neigh){.addr = *addr};
+	one->used_at = now;
 	if (!one->is_resolved || now - one->heard_at > neighs->stale_cycles)
 		*len = neigh_request(neighs, one, now, request);
 	*mac = one->mac;

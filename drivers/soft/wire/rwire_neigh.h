@@ -28,6 +28,7 @@ struct rwire_neigh {
 	struct rwire_addr addr; /* all 0: unused */
 	bool is_resolved;
 	struct rte_ether_addr mac;
+	uint64_t used_at;  /* a packet was sent to it, TSC; 0: never */
 	uint64_t asked_at; /* TSC; 0: never */
 	uint64_t heard_at; /* TSC */
 };
