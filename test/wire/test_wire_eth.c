@@ -7,6 +7,7 @@
  * drops. Its driver has no flow rules, so those functions are replaced.
  */
 
+#include <stdlib.h>
 #include <string.h>
 
 #include <rte_eth_ring.h>
@@ -342,6 +343,34 @@ TEST(wire_eth, driver_without_flow_rules_is_used)
 	TEST_RUN(open_port("192.0.2.1", PEER4, ""));
 	TEST_EQ(flow.nb_rules, 0);
 	return resolve();
+}
+
+/* The port keeps its MTU, up to what mbufs hold: the largest packet over IPv6. */
+TEST(wire_eth, mtu_of_the_ethdev_port_is_kept)
+{
+	const uint16_t largest = 40 + sizeof(struct rte_udp_hdr) + RWIRE_MAX_PKT;
+	const uint16_t mtus[][3] = {{1400, 1400, 1024}, {2000, 2000, 1024}, {4191, largest, 4096},
+			{9000, largest, 4096}};
+	struct rte_eth_conf conf = {0};
+	uint16_t id = (uint16_t)atoi(number), mtu;
+	size_t i, j;
+
+	for (i = 0; i < RTE_DIM(mtus); i++) {
+		conf.rxmode.mtu = mtus[i][0];
+		TEST_EQ(rte_eth_dev_configure(id, 1, 1, &conf), 0);
+		for (j = 0; j < 2; j++) {
+			if (j == 0)
+				TEST_RUN(open_port("192.0.2.1", PEER4, ""));
+			else
+				TEST_RUN(open_port("2001:db8::1", PEER6, ""));
+			TEST_EQ(port->max_mtu, mtus[i][2]);
+			TEST_EQ(rte_eth_dev_get_mtu(id, &mtu), 0);
+			TEST_EQ(mtu, mtus[i][1]);
+			port->ops->close(port);
+			port = NULL;
+		}
+	}
+	return TEST_SUCCESS;
 }
 
 static int

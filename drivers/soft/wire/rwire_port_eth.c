@@ -27,14 +27,15 @@
 #include "rwire_neigh.h"
 #include "rwire_port.h"
 
-#define ETH_BURST       32
-#define ETH_DESC        512
-#define ETH_MBUFS       4095
-#define ETH_MAX_HEADERS (RTE_ETHER_HDR_LEN + sizeof(struct rte_ipv6_hdr) + ETH_UDP)
-#define ETH_UDP         sizeof(struct rte_udp_hdr)
-#define ETH_ROOM        (RTE_PKTMBUF_HEADROOM + ETH_MAX_HEADERS + RWIRE_MAX_PKT)
-#define ETH_EXTRA       (ETH_UDP + RWIRE_BTH_LEN + RWIRE_MAX_EXT_LEN + 3 + RWIRE_ICRC_LEN)
-#define ETH_TTL         64
+#define ETH_BURST   32
+#define ETH_DESC    512
+#define ETH_MBUFS   4095
+#define ETH_UDP     sizeof(struct rte_udp_hdr)
+#define ETH_MAX_MTU (sizeof(struct rte_ipv6_hdr) + ETH_UDP + RWIRE_MAX_PKT)
+#define ETH_FRAME   (RTE_ETHER_HDR_LEN + 2 * RTE_VLAN_HLEN + RTE_ETHER_CRC_LEN)
+#define ETH_ROOM    (RTE_PKTMBUF_HEADROOM + ETH_FRAME + ETH_MAX_MTU)
+#define ETH_EXTRA   (ETH_UDP + RWIRE_BTH_LEN + RWIRE_MAX_EXT_LEN + 3 + RWIRE_ICRC_LEN)
+#define ETH_TTL     64
 
 struct eth_port {
 	struct rwire_port port;
@@ -488,7 +489,7 @@ eth_init(struct eth_port *port, const struct rwire_addr *addr)
 static int
 eth_open(struct eth_port *port, const char *neighs)
 {
-	const struct rte_eth_conf conf = {0};
+	struct rte_eth_conf conf = {0};
 	struct rte_ether_addr mac;
 	uint16_t mtu = 0;
 	int rc;
@@ -504,6 +505,8 @@ eth_open(struct eth_port *port, const char *neighs)
 	port->port.max_mtu = RWIRE_MAX_MTU;
 	while (port->port.max_mtu > 256 && port->port.max_mtu + port->ip_len + ETH_EXTRA > mtu)
 		port->port.max_mtu /= 2;
+	/* 0 would be 1500. Mbufs hold no more, which drivers check. */
+	conf.rxmode.mtu = RTE_MIN(mtu, (uint16_t)ETH_MAX_MTU);
 	rc = rte_eth_dev_configure(port->id, 1, 1, &conf);
 	if (rc != 0)
 		return eth_fail(port, "rte_eth_dev_configure()", rc);
