@@ -42,8 +42,9 @@ struct shm_out {
 	struct rwire_addr addr;
 	int fd; /* -1: not connected */
 	struct rwire_ring_end end;
-	uint64_t check_at; /* next check of the connection, or attempt to connect, TSC */
-	int told;          /* reason of the last refusal that was logged */
+	uint64_t checked_at; /* connection checked, or attempt to connect, TSC */
+	uint64_t pause;      /* from then to the next one; 0: now */
+	int told;            /* reason of the last refusal that was logged */
 };
 
 /* A channel from a peer. */
@@ -70,9 +71,9 @@ struct shm_port {
 
 	int listener;
 	struct shm_in in[SHM_MAX_PEERS];
-	uint32_t first_in; /* to receive from first */
-	uint64_t service_at;
-	uint32_t told; /* bit n: refusals with reason n are logged */
+	uint32_t first_in;    /* to receive from first */
+	uint64_t serviced_at; /* TSC */
+	uint32_t told;        /* bit n: refusals with reason n are logged */
 	struct rwire_frame rx[RWIRE_RX_BURST];
 	uint8_t rx_data[RWIRE_RX_BURST][RWIRE_HEADROOM + RWIRE_MAX_PKT];
 };
@@ -199,7 +200,7 @@ shm_service(struct shm_port *port)
 		else
 			shm_in_event(port, &port->in[events[i].data.u32], port->port.fd);
 	}
-	port->service_at = rte_rdtsc() + port->check_cycles;
+	port->serviced_at = rte_rdtsc();
 }
 
 /* Return the slots of the last burst; free the channels whose packets were all received. */
@@ -264,7 +265,8 @@ shm_rx_burst(struct rwire_port *base, struct rwire_frame *frames[], uint32_t n)
 	uint32_t i, nb = 0;
 
 	shm_release(port);
-	if (rte_rdtsc() >= port->service_at)
+	/* The difference is also large if the clock was set back. */
+	if (rte_rdtsc() - port->serviced_at >= port->check_cycles)
 		shm_service(port);
 	/* Each time from another one, so that no peer keeps the others waiting. */
 	for (i = 0; i < SHM_MAX_PEERS && nb < n; i++) {
@@ -355,7 +357,7 @@ shm_out_is_alive(struct shm_port *port, struct shm_out *out)
 		shm_out_tell(port, out,
 				hello.reason < SHM_REASON_NB ? (int)hello.reason : SHM_REASON_NB,
 				hello.version);
-		out->check_at += SHM_REFUSED * port->check_cycles;
+		out->pause += SHM_REFUSED * port->check_cycles;
 	}
 	return n < 0 && (errno == EAGAIN || errno == EINTR);
 }
@@ -364,7 +366,8 @@ shm_out_is_alive(struct shm_port *port, struct shm_out *out)
 static void
 shm_out_check(struct shm_port *port, struct shm_out *out, uint64_t now)
 {
-	out->check_at = now + port->check_cycles;
+	out->checked_at = now;
+	out->pause = port->check_cycles;
 	if (out->fd >= 0 && !shm_out_is_alive(port, out)) {
 		shm_out_close(out);
 		return;
@@ -404,7 +407,7 @@ shm_tx_get(struct rwire_port *base, const struct rwire_addr *dst)
 
 	if (out == NULL || !rwire_addr_is_equal(&out->addr, dst))
 		out = shm_out_of(port, dst);
-	if (out != NULL && now >= out->check_at)
+	if (out != NULL && now - out->checked_at >= out->pause)
 		shm_out_check(port, out, now);
 	port->to = out;
 	port->slot = NULL;

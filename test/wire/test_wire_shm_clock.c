@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* The port over shared memory when the clock is set forward or back. */
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <rte_cycles.h>
+
+#define HZ UINT64_C(2000000000)
+
+static uint64_t virtual_tsc;
+
+/* A port with a virtual clock, in addition to that of the drivers. */
+#define rte_rdtsc()         virtual_tsc
+#define rte_get_tsc_hz()    HZ
+#define rwire_port_shm_open clock_shm_open
+#include "soft/wire/rwire_port_shm.c" /* NOLINT(bugprone-suspicious-include) */
+
+#include "../test.h"
+
+#define NB_PORTS 3
+
+static struct rwire_port *ports[NB_PORTS];
+
+static int
+setup(void)
+{
+	char name[32], text[32];
+	struct rwire_addr addr;
+	int i;
+
+	virtual_tsc = HZ * 100000;
+	snprintf(name, sizeof(name), "clock-%d", (int)getpid());
+	for (i = 0; i < NB_PORTS; i++) {
+		snprintf(text, sizeof(text), "127.0.21.%d", i + 1);
+		TEST_ASSERT(rwire_addr_parse(text, &addr));
+		TEST_OK(clock_shm_open(&addr, name, false, &ports[i]));
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+teardown(void)
+{
+	int i;
+
+	for (i = 0; i < NB_PORTS; i++)
+		ports[i]->ops->close(ports[i]);
+	return TEST_SUCCESS;
+}
+
+/* The milliseconds until a packet of a port is received by another one; at most 100. */
+static int
+talk(struct rwire_port *from, struct rwire_port *to)
+{
+	struct rwire_frame *frames[RWIRE_RX_BURST], *out;
+	int ms;
+
+	for (ms = 0; ms < 100; ms++) {
+		out = from->ops->tx_get(from, &to->addr);
+		if (out != NULL) {
+			memset(out->bth, 0, RWIRE_BTH_LEN);
+			out->len = RWIRE_BTH_LEN;
+			from->ops->tx_put(from, out);
+			from->ops->tx_flush(from);
+		}
+		if (to->ops->rx_burst(to, frames, RWIRE_RX_BURST) != 0)
+			break;
+		virtual_tsc += HZ / 1000;
+	}
+	return ms;
+}
+
+/* A new channel, and those that are there. */
+static int
+talk_after(uint64_t cycles)
+{
+	TEST_ASSERT(talk(ports[0], ports[1]) < 5);
+	virtual_tsc += cycles;
+	TEST_ASSERT(talk(ports[2], ports[1]) < 5);
+	TEST_ASSERT(talk(ports[0], ports[1]) < 5);
+	TEST_ASSERT(talk(ports[1], ports[0]) < 5);
+	return TEST_SUCCESS;
+}
+
+TEST(wire_shm_clock, channels_are_opened_after_the_clock_was_set_forward)
+{
+	return talk_after(3600 * HZ);
+}
+
+TEST(wire_shm_clock, channels_are_opened_after_the_clock_was_set_back)
+{
+	return talk_after(-(3600 * HZ));
+}
+
+TEST_SUITE(wire_shm_clock, setup, teardown);
