@@ -54,7 +54,8 @@ tcp_error(const char *call)
 {
 	int error = errno;
 
-	if (error == ECONNREFUSED || error == ECONNRESET || error == EPIPE) {
+	/* ENOTCONN: of getpeername(), when the peer has reset the connection. */
+	if (error == ECONNREFUSED || error == ECONNRESET || error == EPIPE || error == ENOTCONN) {
 		CM_LOG(ERR, "%s: %s", call, strerror(error));
 		return -ECONNREFUSED;
 	}

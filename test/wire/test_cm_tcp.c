@@ -15,8 +15,10 @@
 #include "../perf.h"
 #include "../test.h"
 
-#define IP   "127.0.19.1"
-#define PORT 7175
+#define IP         "127.0.19.1"
+#define PEER_IP    "127.0.19.2"
+#define PORT       7175
+#define TIMEOUT_MS 10000
 
 static struct rmem_cm_listener *server;
 static struct perf_pair pair;
@@ -127,17 +129,47 @@ TEST(cm_tcp, many_silent_peers_delay_no_other)
 	return connect_beside(15);
 }
 
-TEST(cm_tcp, a_message_that_is_not_a_request_is_refused)
+/* Send what is not a request; the next rmem_cm_accept() returns it. */
+static int
+accept_bad(uint32_t timeout_ms)
 {
 	static const uint8_t bad[4] = {9, 0, 0, 0};
 	struct rmem_cm_conn *conn;
+	const struct rmem_cm_conf conf = {.qp = pair.b, .timeout_ms = timeout_ms, .timeout = 14};
 	int fd;
 
 	TEST_RUN(connect_silent(0, &fd));
 	TEST_EQ(send(fd, bad, sizeof(bad), MSG_NOSIGNAL), sizeof(bad));
 	TEST_OK(rmem_qp_reset(pair.b));
-	TEST_ERR(accept_peer(server, pair.b, NULL, &conn), EBADMSG);
+	TEST_ERR(rmem_cm_accept(server, &conf, NULL, &conn), EBADMSG);
 	close(fd);
+	return TEST_SUCCESS;
+}
+
+TEST(cm_tcp, a_message_that_is_not_a_request_is_refused)
+{
+	return accept_bad(TIMEOUT_MS);
+}
+
+/* A request, and then a reset in place of an end. */
+TEST(cm_tcp, peer_that_resets_its_connection_is_one_that_aborted)
+{
+	static const uint8_t request[4 + 32] = {1, 32, 0, 0, 0x72, 0x4d, 1, 0, 5, 0, 0, 0, 0, 0, 0,
+			9, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127, 0, 19, 2};
+	const struct linger linger = {.l_onoff = 1};
+	struct sockaddr_in from = {.sin_family = AF_INET};
+	struct rmem_cm_conn *conn;
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	TEST_ASSERT(fd >= 0);
+	TEST_EQ(inet_pton(AF_INET, PEER_IP, &from.sin_addr), 1);
+	TEST_EQ(bind(fd, (struct sockaddr *)&from, sizeof(from)), 0);
+	TEST_EQ(connect(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	TEST_EQ(send(fd, request, sizeof(request), MSG_NOSIGNAL), sizeof(request));
+	TEST_EQ(setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger)), 0);
+	close(fd);
+	TEST_OK(rmem_qp_reset(pair.b));
+	TEST_ERR(accept_peer(server, pair.b, NULL, &conn), ECONNREFUSED);
 	return TEST_SUCCESS;
 }
 
