@@ -68,6 +68,7 @@ struct rmem_cm_listener {
 	struct rdma_cm_id *id;              /**< Of rdma_cm. */
 	int fd;                             /**< Of TCP; -1: none. */
 	struct cm_tcp_pending *pending;     /**< Of TCP: without a complete request. */
+	uint64_t nb_accepted;               /**< Of TCP. */
 };
 
 struct rmem_cm_conn {

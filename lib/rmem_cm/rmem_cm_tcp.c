@@ -42,7 +42,8 @@ struct tcp_head {
 
 /* A connection whose request is not complete. */
 struct cm_tcp_pending {
-	int fd; /* -1: none */
+	int fd;          /* -1: none */
+	uint64_t number; /* in the order of accept(2) */
 	uint64_t end_ms;
 	size_t size; /* bytes received */
 	uint8_t data[sizeof(struct tcp_head) + CM_MAX_SIZE];
@@ -239,22 +240,33 @@ tcp_unlisten(struct rmem_cm_listener *listener)
 		close(listener->fd);
 }
 
-/* An entry for a connection; the one that has waited longest is dropped if all are in use. */
+/* Close the connection that has waited longest; its entry, NULL: none waits. */
+static struct cm_tcp_pending *
+tcp_evict(struct rmem_cm_listener *listener, const char *why)
+{
+	struct cm_tcp_pending *entry, *oldest = NULL;
+
+	for (entry = listener->pending; entry < listener->pending + TCP_MAX_PENDING; entry++) {
+		if (entry->fd >= 0 && (oldest == NULL || entry->number < oldest->number))
+			oldest = entry;
+	}
+	if (oldest != NULL) {
+		CM_LOG(WARNING, "connection: closed without a request: %s", why);
+		tcp_drop(oldest);
+	}
+	return oldest;
+}
+
 static struct cm_tcp_pending *
 tcp_free_entry(struct rmem_cm_listener *listener)
 {
-	struct cm_tcp_pending *entry, *oldest = listener->pending;
+	struct cm_tcp_pending *entry;
 
 	for (entry = listener->pending; entry < listener->pending + TCP_MAX_PENDING; entry++) {
 		if (entry->fd < 0)
 			return entry;
-		if (entry->end_ms < oldest->end_ms)
-			oldest = entry;
 	}
-	CM_LOG(WARNING, "connection: closed without a request: %u others wait",
-			TCP_MAX_PENDING - 1);
-	tcp_drop(oldest);
-	return oldest;
+	return tcp_evict(listener, "too many others wait (" RTE_STR(TCP_MAX_PENDING) ")");
 }
 
 /* Accept the connections that wait. */
@@ -276,6 +288,7 @@ tcp_admit(struct rmem_cm_listener *listener, uint64_t end_ms)
 			return errno == EAGAIN || errno == EWOULDBLOCK ? 0 : tcp_error("accept");
 		entry = tcp_free_entry(listener);
 		entry->fd = fd;
+		entry->number = listener->nb_accepted++;
 		entry->size = 0;
 		entry->end_ms = end_ms;
 	}

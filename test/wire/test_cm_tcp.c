@@ -5,6 +5,7 @@
 /* Connections over TCP: peers that send nothing, or a part of a request, delay no other. */
 
 #include <arpa/inet.h>
+#include <poll.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -170,6 +171,31 @@ TEST(cm_tcp, peer_that_resets_its_connection_is_one_that_aborted)
 	close(fd);
 	TEST_OK(rmem_qp_reset(pair.b));
 	TEST_ERR(accept_peer(server, pair.b, NULL, &conn), ECONNREFUSED);
+	return TEST_SUCCESS;
+}
+
+/* Whether the listener has closed a connection, which is waited for. */
+static bool
+is_closed(int fd)
+{
+	struct pollfd pfd = {.fd = fd, .events = POLLIN};
+
+	return poll(&pfd, 1, TIMEOUT_MS) == 1;
+}
+
+/* Also if the timeout of the call that accepted it was longer. */
+TEST(cm_tcp, the_first_of_the_silent_peers_is_closed)
+{
+	int fds[16], i;
+
+	TEST_RUN(connect_silent(0, &fds[0]));
+	TEST_RUN(accept_bad(3 * TIMEOUT_MS));
+	for (i = 1; i < 16; i++)
+		TEST_RUN(connect_silent(0, &fds[i]));
+	TEST_RUN(accept_bad(2 * TIMEOUT_MS));
+	TEST_ASSERT(is_closed(fds[0]));
+	for (i = 0; i < 16; i++)
+		close(fds[i]);
 	return TEST_SUCCESS;
 }
 
