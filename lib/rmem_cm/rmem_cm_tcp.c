@@ -269,6 +269,27 @@ tcp_free_entry(struct rmem_cm_listener *listener)
 	return tcp_evict(listener, "too many others wait (" RTE_STR(TCP_MAX_PENDING) ")");
 }
 
+/* Whether accept(2) failed for one connection only: the errors of Linux to retry after. */
+static bool
+tcp_is_lost(int error)
+{
+	switch (error) {
+	case EINTR:
+	case ECONNABORTED:
+	case EHOSTDOWN:
+	case EHOSTUNREACH:
+	case ENETDOWN:
+	case ENETUNREACH:
+	case ENONET:
+	case ENOPROTOOPT:
+	case EOPNOTSUPP:
+	case EPROTO:
+		return true;
+	default:
+		return false;
+	}
+}
+
 /* Accept the connections that wait. */
 static int
 tcp_admit(struct rmem_cm_listener *listener, uint64_t end_ms)
@@ -282,8 +303,15 @@ tcp_admit(struct rmem_cm_listener *listener, uint64_t end_ms)
 		len = sizeof(peer);
 		fd = accept4(listener->fd, (struct sockaddr *)&peer, &len,
 				SOCK_CLOEXEC | SOCK_NONBLOCK);
-		if (fd < 0 && (errno == EINTR || errno == ECONNABORTED))
+		if (fd < 0 && tcp_is_lost(errno))
 			continue;
+		if (fd < 0 && errno == EMFILE) {
+			/* First read the requests of those that this call has accepted. */
+			if (i > 0)
+				return 0;
+			if (tcp_evict(listener, "no file descriptor for another one") != NULL)
+				continue;
+		}
 		if (fd < 0)
 			return errno == EAGAIN || errno == EWOULDBLOCK ? 0 : tcp_error("accept");
 		entry = tcp_free_entry(listener);

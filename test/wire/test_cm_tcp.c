@@ -2,13 +2,17 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Connections over TCP: peers that send nothing, or a part of a request, delay no other. */
+/*
+ * Connections over TCP: peers that send nothing, or a part of a request, delay no other, and errors
+ * of one connection end no listener. accept4() is replaced.
+ */
 
 #include <arpa/inet.h>
 #include <poll.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <rmem_cm.h>
@@ -25,6 +29,22 @@ static struct rmem_cm_listener *server;
 static struct perf_pair pair;
 static struct rmem_mr *mr_a;
 static struct sockaddr_in addr;
+static int accept_errno; /* of the next call of accept4(); 0: none */
+
+/* That of the C library has a union for its argument, with which ISO C permits no definition. */
+int replaced_accept4(int fd, struct sockaddr *peer, socklen_t *len, int flags) __asm__("accept4");
+
+int
+replaced_accept4(int fd, struct sockaddr *peer, socklen_t *len, int flags)
+{
+	int error = accept_errno;
+
+	accept_errno = 0;
+	if (error == 0)
+		return (int)syscall(SYS_accept4, fd, peer, len, flags);
+	errno = error;
+	return -1;
+}
 
 /* Connect a QP in RESET to the QP of the next peer. */
 static int
@@ -174,6 +194,20 @@ TEST(cm_tcp, peer_that_resets_its_connection_is_one_that_aborted)
 	return TEST_SUCCESS;
 }
 
+/* accept(2): treat these like EAGAIN, by retrying. */
+TEST(cm_tcp, errors_of_the_network_end_no_listener)
+{
+	static const int errors[] = {EINTR, ECONNABORTED, ENETDOWN, EPROTO, ENOPROTOOPT, EHOSTDOWN,
+			ENONET, EHOSTUNREACH, EOPNOTSUPP, ENETUNREACH};
+	size_t i;
+
+	for (i = 0; i < RTE_DIM(errors); i++) {
+		accept_errno = errors[i];
+		TEST_RUN(accept_bad(TIMEOUT_MS));
+	}
+	return TEST_SUCCESS;
+}
+
 /* Whether the listener has closed a connection, which is waited for. */
 static bool
 is_closed(int fd)
@@ -181,6 +215,19 @@ is_closed(int fd)
 	struct pollfd pfd = {.fd = fd, .events = POLLIN};
 
 	return poll(&pfd, 1, TIMEOUT_MS) == 1;
+}
+
+TEST(cm_tcp, a_silent_peer_yields_its_file_descriptor)
+{
+	int fd;
+
+	TEST_RUN(connect_silent(0, &fd));
+	TEST_RUN(accept_bad(TIMEOUT_MS));
+	accept_errno = EMFILE;
+	TEST_RUN(accept_bad(TIMEOUT_MS));
+	TEST_ASSERT(is_closed(fd));
+	close(fd);
+	return TEST_SUCCESS;
 }
 
 /* Also if the timeout of the call that accepted it was longer. */
