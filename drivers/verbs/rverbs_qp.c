@@ -462,9 +462,12 @@ rverbs_qp_set_error(struct rmem_qp *base)
 	struct rverbs_qp *qp = rverbs_qp_of(base);
 	int ret = qp_to(qp->ibv, IBV_QPS_ERR, "ibv_modify_qp to ERR");
 
-	if (ret == 0)
-		__atomic_store_n(&qp->has_failed, 1, __ATOMIC_RELAXED);
-	return ret;
+	if (ret != 0)
+		return ret;
+	__atomic_store_n(&qp->has_failed, 1, __ATOMIC_RELAXED);
+	/* From INIT or RTR: requests are accepted and flushed. */
+	qp_set_gate(qp, RVERBS_GATE_OPEN);
+	return 0;
 }
 
 /*

@@ -406,6 +406,21 @@ TEST(verbs_data, transitions_pass_through)
 	return TEST_SUCCESS;
 }
 
+TEST(verbs_data, requests_posted_after_init_to_err_are_flushed)
+{
+	const uint32_t init =
+			RMEM_QP_STATE | RMEM_QP_PKEY_INDEX | RMEM_QP_PORT | RMEM_QP_ACCESS_FLAGS;
+	struct rmem_qp_attr attr = {.state = RMEM_QPS_INIT, .port_num = 1};
+	struct rmem_sge sge = vt_sge(0, 8);
+	struct rmem_send_wr wr = vt_wr(RMEM_WR_RDMA_WRITE, &sge);
+
+	TEST_OK(rmem_qp_reset(vt.a));
+	TEST_OK(rmem_qp_modify(vt.a, &attr, init));
+	TEST_OK(rmem_qp_set_error(vt.a));
+	TEST_STATUS(vt_run(&wr), RMEM_WC_WR_FLUSH_ERR);
+	return TEST_SUCCESS;
+}
+
 TEST(verbs_data, failed_poll_ends_the_cq)
 {
 	struct rmem_sge sge = vt_sge(0, 8);
