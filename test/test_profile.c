@@ -401,4 +401,11 @@ TEST(profile, arguments_lower_the_limits_of_a_profile_only)
 	return TEST_SUCCESS;
 }
 
+TEST(profile, arguments_of_the_wire_are_left)
+{
+	TEST_ASSERT(fx_dev("soft1", "profile=rxe,ip=127.0.9.9,port=shm:profile,mtu=1024,loop=1") !=
+			NULL);
+	return TEST_SUCCESS;
+}
+
 TEST_SUITE(profile, fx_setup_none, fx_teardown);
