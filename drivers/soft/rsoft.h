@@ -18,7 +18,7 @@
  * - The receive queue has one producer, the thread that posts to the QP, and one consumer
  *   at a time, the holder of rq.lock: an lcore that executes requests of the peer, or a thread
  *   that flushes. No thread holds two rq.locks, and none takes an sq.lock inside one.
- * - QP state: RTS to ERR by any thread, by compare-and-swap; to and from RESET by control
+ * - QP state: to ERR, but not from RESET, by any thread, by compare-and-swap; else by control
  *   calls, one at a time (rsoft_qp::ctl_lock; rsoft_qp.c). The thread that moves it to ERR loads
  *   rq.prod afterwards and flushes; the thread that posts receives stores rq.prod, then loads the
  *   state, and flushes if it is ERR. All four are SEQ_CST, so in their single order at least one

@@ -38,7 +38,7 @@ rsoft_inline_put(struct rsoft_qp *qp, const struct rsoft_rqe *rqe, const struct 
 	rq->inline_last = cq_pos;
 	__atomic_store_n(&rq->nb_inline, rq->nb_inline + 1, __ATOMIC_RELAXED);
 	if (!(qp->access & RSOFT_QP_INLINE))
-		__atomic_store_n(&qp->access, qp->access | RSOFT_QP_INLINE, __ATOMIC_RELAXED);
+		__atomic_fetch_or(&qp->access, RSOFT_QP_INLINE, __ATOMIC_RELAXED);
 	RSOFT_COUNT(rq->inlined, 1);
 	return true;
 }
@@ -119,7 +119,7 @@ rsoft_inline_flush(struct rsoft_qp *qp)
 {
 	bool is_first;
 
-	__atomic_store_n(&qp->access, qp->access & ~RSOFT_QP_INLINE, __ATOMIC_RELAXED);
+	__atomic_fetch_and(&qp->access, ~RSOFT_QP_INLINE, __ATOMIC_RELAXED);
 	if (__atomic_load_n(&qp->rq.nb_inline, __ATOMIC_ACQUIRE) == 0)
 		return;
 	rte_ticketlock_lock(&qp->rq.lock);
@@ -138,7 +138,7 @@ rsoft_inline_drop(struct rsoft_qp *qp)
 	rte_ticketlock_lock(&qp->rq.lock);
 	rsoft_rq_drop(qp);
 	pos = inline_first(qp);
-	__atomic_store_n(&qp->access, qp->access & ~RSOFT_QP_INLINE, __ATOMIC_RELAXED);
+	__atomic_fetch_and(&qp->access, ~RSOFT_QP_INLINE, __ATOMIC_RELAXED);
 	while (qp->rq.nb_inline != 0) {
 		message = inline_next(qp, &pos);
 		message->is_flushed = 1;

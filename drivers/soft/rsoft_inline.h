@@ -27,7 +27,10 @@
 #include "rsoft_access.h"
 #include "rsoft_cq.h"
 
-/* In rsoft_qp::access, written by the executor of the peer's send queue; see above. */
+/*
+ * In rsoft_qp::access, written by the executor of the peer's send queue; see above. The other bits
+ * are written by rmem_qp_modify(), so that each update is an atomic read-modify-write.
+ */
 #define RSOFT_QP_INLINE (UINT32_C(1) << 31)
 
 /*

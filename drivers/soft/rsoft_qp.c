@@ -267,12 +267,16 @@ modify_set(struct rmem_qp_attr *set, const struct rmem_qp_attr *attr, uint32_t m
 		set->max_dest_rd_atomic = attr->max_dest_rd_atomic;
 }
 
-static void
+/* Set the rights of the peer; returns the previous ones. Under ctl_lock. */
+static uint32_t
 qp_set_access(struct rsoft_qp *qp, uint32_t access)
 {
-	rte_ticketlock_lock(&qp->rq.lock);
-	__atomic_store_n(&qp->access, (qp->access & RSOFT_QP_INLINE) | access, __ATOMIC_RELAXED);
-	rte_ticketlock_unlock(&qp->rq.lock);
+	uint32_t old = __atomic_load_n(&qp->access, __ATOMIC_RELAXED);
+
+	while (!__atomic_compare_exchange_n(&qp->access, &old, (old & RSOFT_QP_INLINE) | access,
+			false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
+	return old & ~RSOFT_QP_INLINE;
 }
 
 /* Under ctl_lock and the domain's lock. An error of the QP may happen at any time: -EBUSY. */
@@ -291,6 +295,9 @@ modify_do(struct rsoft_qp *qp, const struct rmem_qp_attr *attr, uint32_t mask)
 	}
 	if (ret != 0)
 		return ret;
+	/* From INIT no error happens. In RTR the peer has these rights from the start. */
+	if (attr->state == RMEM_QPS_RTR && (mask & RMEM_QP_ACCESS_FLAGS) != 0)
+		qp_set_access(qp, attr->access);
 	if ((mask & RMEM_QP_SQ_PSN) != 0)
 		qp->psn = attr->sq_psn;
 	if (attr->state == RMEM_QPS_RTS && state == RMEM_QPS_RTR)
@@ -302,16 +309,31 @@ modify_do(struct rsoft_qp *qp, const struct rmem_qp_attr *attr, uint32_t mask)
 	return 0;
 }
 
+/* A request that waits for its peer begins to wait again, with the timeouts and counts as set. */
+static void
+qp_set_retries(struct rsoft_qp *qp)
+{
+	rsoft_engine_lock_qp(qp);
+	rte_ticketlock_lock(&qp->sq.lock);
+	if (qp->sq.wait == RSOFT_WAIT_PEER || qp->sq.wait == RSOFT_WAIT_RNR)
+		qp->sq.wait = RSOFT_WAIT_NONE;
+	rwire_qp_set_retries(qp);
+	rte_ticketlock_unlock(&qp->sq.lock);
+	rsoft_engine_unlock_qp(qp);
+}
+
 /* The part under locks that are taken before the domain's. */
 static void
 modify_end(struct rsoft_qp *qp, const struct rmem_qp_attr *attr, uint32_t mask)
 {
+	uint32_t removed = 0;
+
 	if ((mask & RMEM_QP_ACCESS_FLAGS) != 0)
-		qp_set_access(qp, attr->access);
-	if ((mask & RMEM_QP_TIMEOUT) != 0)
-		rwire_qp_set_timeout(qp);
-	/* Then no lcore begins a further request. */
-	if (attr->state == RMEM_QPS_SQD)
+		removed = qp_set_access(qp, attr->access) & ~attr->access;
+	if ((mask & (RMEM_QP_TIMEOUT | RMEM_QP_RETRY_CNT | RMEM_QP_RNR_RETRY)) != 0)
+		qp_set_retries(qp);
+	/* Then no lcore begins a further request, or executes one of the peer by such a right. */
+	if (attr->state == RMEM_QPS_SQD || removed != 0)
 		rsoft_grace_wait();
 }
 
@@ -348,9 +370,11 @@ qp_is_draining(struct rsoft_qp *qp)
 	bool is_draining;
 
 	rte_ticketlock_lock(&qp->ctl_lock);
+	rsoft_engine_lock_qp(qp);
 	rte_ticketlock_lock(&qp->sq.lock);
 	is_draining = qp->sq.wait == RSOFT_WAIT_GRACE || rwire_qp_has_begun(qp);
 	rte_ticketlock_unlock(&qp->sq.lock);
+	rsoft_engine_unlock_qp(qp);
 	rte_ticketlock_unlock(&qp->ctl_lock);
 	return is_draining;
 }

@@ -17,7 +17,7 @@ void rsoft_rq_flush(struct rsoft_qp *qp);
 /* Drop all receives. Under rq.lock; none is being sent to the QP. */
 void rsoft_rq_drop(struct rsoft_qp *qp);
 
-/* Move a QP from RTS to ERR and flush its receives. The caller holds no rq.lock. */
+/* Move a QP to ERR, but not from RESET, and flush its receives. The caller holds no rq.lock. */
 void rsoft_rq_fail(struct rsoft_qp *qp);
 
 /* The receive at the head; NULL when there is none. Under rq.lock. */

@@ -240,8 +240,8 @@ int rmem_qp_connect(struct rmem_qp *qp, const struct rmem_qp_conn *conn);
  * rmem_qp_connect() is INIT, RTR and RTS in one call; RMEM_QPS_ERR and RMEM_QPS_RESET have the
  * effect of rmem_qp_set_error() and rmem_qp_reset().
  *
- * Control path: RESET, SQD and ERR wait for lcores that are executing requests of the QP. Not while
- * another thread uses the QP, except for transitions to ERR and SQD.
+ * Control path: RESET, SQD, ERR and the removal of a right wait for lcores that execute requests of
+ * the QP or its peer. Not while another thread uses the QP, except for transitions to ERR and SQD.
  *
  * @param qp
  *   QP to modify.

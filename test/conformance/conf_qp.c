@@ -190,4 +190,20 @@ CONF_TEST(qp, rights_of_a_connected_qp_change, 0, RMEM_ACCESS_REMOTE_WRITE,
 	return conf_status(CONF_QP_RIGHT, fx_send(fx.b.qp, &wr));
 }
 
+/* The rights of INIT are never in force. */
+CONF_TEST(qp, rights_set_with_rtr_replace_those_of_init, 0, RMEM_ACCESS_REMOTE_WRITE,
+		"ibv_modify_qp(3): IBV_QP_ACCESS_FLAGS of INIT to RTR")
+{
+	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
+	struct rmem_send_wr wr =
+			fx_rdma(RMEM_WR_RDMA_WRITE, &sge, (uintptr_t)fx.a.buf, fx.a.mr->rkey);
+	struct rmem_qp_attr attr = of_a;
+
+	TEST_OK(move(fx.a.qp, attr, RMEM_QPS_INIT, INIT_MASK));
+	attr.access = RMEM_ACCESS_REMOTE_READ;
+	TEST_OK(move(fx.a.qp, attr, RMEM_QPS_RTR, RTR_MASK | RMEM_QP_ACCESS_FLAGS));
+	TEST_OK(move_to_rts(fx.b.qp, &of_b));
+	return conf_status(CONF_QP_RIGHT, fx_send(fx.b.qp, &wr));
+}
+
 TEST_SUITE(qp, setup, conf_teardown);

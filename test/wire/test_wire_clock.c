@@ -175,3 +175,67 @@ TEST(wire_sim, a_clock_set_back_ends_an_rnr_wait)
 	TEST_ASSERT(us < 1000000);
 	return close_both();
 }
+
+static int
+set_in_sqd(const struct rmem_qp_attr *attr, uint32_t mask)
+{
+	struct rmem_qp_attr state = {.state = RMEM_QPS_SQD};
+
+	TEST_OK(rmem_qp_modify(sides[0].qp, &state, RMEM_QP_STATE));
+	TEST_OK(rmem_qp_modify(sides[0].qp, attr, mask));
+	state.state = RMEM_QPS_RTS;
+	return rmem_qp_modify(sides[0].qp, &state, RMEM_QP_STATE);
+}
+
+/* No retry of a lost packet, or after an RNR NAK. */
+TEST(wire_sim, retries_set_in_sqd_are_in_force)
+{
+	struct rmem_send_wr wr = {.opcode = RMEM_WR_SEND, .flags = RMEM_SEND_SIGNALED};
+	const struct rmem_qp_attr attr = {.retry_cnt = 0, .rnr_retry = 0};
+	uint64_t us = 0;
+	unsigned int i;
+
+	TEST_RUN(open_both());
+	TEST_RUN(set_in_sqd(&attr, RMEM_QP_RETRY_CNT));
+	TEST_RUN(post_write(&sides[0], 8));
+	sim_clear();
+	TEST_STATUS(wait_status(false, &us), RMEM_WC_RETRY_EXC_ERR);
+	TEST_RUN(connect_sides());
+	for (i = 0; i < NB_RECV; i++) {
+		TEST_EQ(rmem_post_send(sides[0].qp, &wr, 1), 1);
+		TEST_STATUS(wait_status(false, &us), RMEM_WC_SUCCESS);
+	}
+	TEST_RUN(set_in_sqd(&attr, RMEM_QP_RNR_RETRY));
+	TEST_EQ(rmem_post_send(sides[0].qp, &wr, 1), 1);
+	TEST_STATUS(wait_status(false, &us), RMEM_WC_RNR_RETRY_EXC_ERR);
+	return close_both();
+}
+
+/* 0 ends the timer of packets in flight, another value starts it. */
+TEST(wire_sim, a_timeout_set_in_sqd_is_that_of_packets_in_flight)
+{
+	struct rmem_qp_attr attr = {.state = RMEM_QPS_SQD, .timeout = 0};
+	struct rmem_dev_stats stats;
+	uint64_t us = 0;
+	unsigned int i;
+
+	TEST_RUN(open_both());
+	TEST_RUN(post_write(&sides[0], 8));
+	sim_clear();
+	TEST_OK(rmem_qp_modify(sides[0].qp, &attr, RMEM_QP_STATE));
+	TEST_OK(rmem_qp_modify(sides[0].qp, &attr, RMEM_QP_TIMEOUT));
+	for (i = 0; i < 1000; i++) {
+		sim_step(true);
+		TEST_EQ(rmem_poll_cq(sides[0].send_cq, &(struct rmem_wc){0}, 1), 0);
+	}
+	TEST_OK(rmem_dev_stats_get(sides[0].dev, &stats));
+	TEST_EQ(stats.wire_timeouts, 0);
+	TEST_OK(rmem_qp_query(sides[0].qp, &attr));
+	TEST_EQ(attr.sq_draining, 1);
+	attr = (struct rmem_qp_attr){.timeout = 8};
+	TEST_OK(rmem_qp_modify(sides[0].qp, &attr, RMEM_QP_TIMEOUT));
+	TEST_STATUS(wait_status(false, &us), RMEM_WC_SUCCESS);
+	TEST_OK(rmem_qp_query(sides[0].qp, &attr));
+	TEST_EQ(attr.sq_draining, 0);
+	return close_both();
+}

@@ -251,8 +251,8 @@ struct rsoft_dev *rwire_gid_dev(const uint8_t gid[16]);
 int rwire_qp_connect(struct rsoft_qp *qp, const struct rmem_qp_conn *conn);
 /* The QP moves to RTS: take over its initial PSN, timeout and retries. Not while it sends. */
 void rwire_qp_start(struct rsoft_qp *qp);
-/* Take over the timeout. Takes sq.lock. */
-void rwire_qp_set_timeout(struct rsoft_qp *qp);
+/* Take over the timeout and the retries, also for packets in flight. Under sq.lock. */
+void rwire_qp_set_retries(struct rsoft_qp *qp);
 /* Whether begun requests are not completed yet. Under sq.lock. */
 bool rwire_qp_has_begun(const struct rsoft_qp *qp);
 /* Detach the QP from the receiver, then free its struct rwire_qp; see Lifetime. */

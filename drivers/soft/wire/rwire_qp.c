@@ -112,12 +112,20 @@ rwire_qp_start(struct rsoft_qp *qp)
 }
 
 void
-rwire_qp_set_timeout(struct rsoft_qp *qp)
+rwire_qp_set_retries(struct rsoft_qp *qp)
 {
-	rte_ticketlock_lock(&qp->sq.lock);
-	if (qp->wire != NULL)
-		qp->wire->req.timeout = qp_timeout(qp->conn.timeout);
-	rte_ticketlock_unlock(&qp->sq.lock);
+	struct rwire_req *req;
+
+	if (qp->wire == NULL)
+		return;
+	req = &qp->wire->req;
+	req->timeout = qp_timeout(qp->conn.timeout);
+	req->retry_left = qp->conn.retry_cnt;
+	req->rnr_left = qp->conn.rnr_retry;
+	/* The timer of packets in flight starts again, or ends. */
+	req->deadline = 0;
+	if (req->timeout != 0 && req->una != req->end_psn && req->rnr_until == 0)
+		req->deadline = rwire_clock() + req->timeout;
 }
 
 bool
