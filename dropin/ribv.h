@@ -117,6 +117,8 @@ void *ribv_new(void);
 uint32_t ribv_enter(void *obj, enum ribv_type type);
 /* Free the slot. */
 void ribv_leave(void *obj);
+/* Free all slots, in a child of fork(). */
+void ribv_leave_all(void);
 extern uintptr_t ribv_objs;
 extern uint8_t ribv_types[RIBV_MAX_OBJS]; /* by slot; atomic */
 extern bool ribv_has_real;                /* the program has seen a real device; atomic */

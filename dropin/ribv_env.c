@@ -5,8 +5,9 @@
 /*
  * The environment of the class in a program without DPDK: EAL, without hugepages, devices and
  * files. EAL pins the thread that starts it, whose affinity is restored. Other threads are
- * registered with their first post or poll, and unregistered when they end. A child of fork()
- * can't use EAL, and has no device.
+ * registered with their first post or poll, and unregistered when they end. The memory of EAL is
+ * shared with a child of fork(), which must not touch it: in the child there is no device, and no
+ * object is of rmem.
  */
 
 #include <errno.h>
@@ -30,13 +31,15 @@ static void
 thread_end(void *arg)
 {
 	RTE_SET_USED(arg);
-	rte_thread_unregister();
+	if (start_errno == 0)
+		rte_thread_unregister();
 }
 
 static void
 forked(void)
 {
 	start_errno = ENODEV;
+	ribv_leave_all();
 }
 
 static int

@@ -93,3 +93,9 @@ ribv_leave(void *obj)
 {
 	__atomic_store_n(&ribv_types[slot_of(obj)], RIBV_FREE, __ATOMIC_RELEASE);
 }
+
+void
+ribv_leave_all(void)
+{
+	memset(ribv_types, RIBV_FREE, sizeof(ribv_types));
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* The device and the process: fork(). */
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <infiniband/verbs.h>
+
+#define SIZE  4096
+#define DEPTH 8
+
+/* Leave with the line that does not hold. */
+#define HOLDS(condition)                                                                           \
+	do {                                                                                       \
+		if (!(condition)) {                                                                \
+			fprintf(stderr, "%s:%d: %s, errno %d\n", __FILE__, __LINE__, #condition,   \
+					errno);                                                    \
+			exit(1);                                                                   \
+		}                                                                                  \
+	} while (0)
+
+static struct ibv_context *context;
+static struct ibv_pd *pd;
+static struct ibv_cq *cq;
+static struct ibv_mr *mr;
+static struct ibv_qp *qp;
+static uint8_t buf[SIZE] __attribute__((aligned(SIZE)));
+
+static void
+create(void)
+{
+	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC, .cap = {DEPTH, DEPTH, 1, 1, 0}};
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	int i;
+
+	HOLDS(list != NULL);
+	for (i = 0; list[i] != NULL; i++) {
+		if (strcmp(ibv_get_device_name(list[i]), "soft0") == 0)
+			context = ibv_open_device(list[i]);
+	}
+	ibv_free_device_list(list);
+	HOLDS(context != NULL);
+	pd = ibv_alloc_pd(context);
+	cq = ibv_create_cq(context, 64, NULL, NULL, 0);
+	mr = ibv_reg_mr(pd, buf, SIZE, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	init.send_cq = init.recv_cq = cq;
+	qp = ibv_create_qp(pd, &init);
+	HOLDS(pd != NULL && cq != NULL && mr != NULL && qp != NULL);
+}
+
+/* Connect the QP with itself. */
+static void
+connect_qp(void)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT,
+			.port_num = 1,
+			.qp_access_flags = IBV_ACCESS_REMOTE_WRITE};
+
+	HOLDS(ibv_modify_qp(qp, &attr,
+			      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+					      IBV_QP_ACCESS_FLAGS) == 0);
+	attr.qp_state = IBV_QPS_RTR;
+	attr.path_mtu = IBV_MTU_1024;
+	attr.dest_qp_num = qp->qp_num;
+	attr.max_dest_rd_atomic = 1;
+	attr.ah_attr.dlid = 1;
+	attr.ah_attr.port_num = 1;
+	HOLDS(ibv_modify_qp(qp, &attr,
+			      IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+					      IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+					      IBV_QP_MIN_RNR_TIMER) == 0);
+	attr.qp_state = IBV_QPS_RTS;
+	attr.max_rd_atomic = 1;
+	HOLDS(ibv_modify_qp(qp, &attr,
+			      IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+					      IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC) == 0);
+}
+
+static int
+post(void)
+{
+	struct ibv_sge sge = {(uintptr_t)buf, 8, mr->lkey};
+	struct ibv_send_wr *bad,
+			wr = {.sg_list = &sge,
+					.num_sge = 1,
+					.opcode = IBV_WR_RDMA_WRITE,
+					.send_flags = IBV_SEND_SIGNALED,
+					.wr.rdma = {(uintptr_t)buf + 1024, mr->rkey}};
+
+	return ibv_post_send(qp, &wr, &bad);
+}
+
+static void
+write_once(void)
+{
+	struct ibv_wc wc;
+
+	HOLDS(post() == 0);
+	HOLDS(ibv_poll_cq(cq, 1, &wc) == 1 && wc.status == IBV_WC_SUCCESS);
+}
+
+/* As a language runtime does at exit, with objects that it inherited. */
+static void
+clean_in_child(void)
+{
+	struct ibv_wc wc;
+
+	HOLDS(post() == EINVAL && ibv_poll_cq(cq, 1, &wc) == -EINVAL);
+	HOLDS(ibv_destroy_qp(qp) == ENOENT && ibv_dereg_mr(mr) == ENOENT);
+	HOLDS(ibv_destroy_cq(cq) == ENOENT && ibv_dealloc_pd(pd) == ENOENT);
+	HOLDS(ibv_alloc_pd(context) == NULL && errno == ENOENT);
+	HOLDS(ibv_close_device(context) == ENOENT);
+}
+
+static void
+child_leaves_objects(void)
+{
+	pid_t pid;
+	int status;
+
+	write_once();
+	pid = fork();
+	HOLDS(pid >= 0);
+	if (pid == 0) {
+		clean_in_child();
+		_exit(0);
+	}
+	HOLDS(waitpid(pid, &status, 0) == pid && status == 0);
+	write_once();
+}
+
+int
+main(void)
+{
+	create();
+	connect_qp();
+	child_leaves_objects();
+	HOLDS(ibv_destroy_qp(qp) == 0 && ibv_dereg_mr(mr) == 0);
+	HOLDS(ibv_destroy_cq(cq) == 0 && ibv_dealloc_pd(pd) == 0);
+	HOLDS(ibv_close_device(context) == 0);
+	printf("a child leaves the device as it was\n");
+	return 0;
+}
