@@ -14,6 +14,8 @@
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include <rte_branch_prediction.h>
 #include <rte_eal.h>
@@ -52,23 +54,39 @@ first_cpu(const cpu_set_t *cpus)
 	return cpu;
 }
 
+/* EAL makes it also if it needs none. One in /tmp would be in the way of other users. */
+static void
+runtime_dir_remove(void)
+{
+	char path[4096];
+
+	snprintf(path, sizeof(path), "%s", rte_eal_get_runtime_dir());
+	if (rmdir(path) != 0 || strncmp(path, "/tmp/", 5) != 0)
+		return;
+	*strrchr(path, '/') = '\0';
+	rmdir(path); /* "dpdk"; not if it has others */
+}
+
 static void
 start(void)
 {
 	const char *level = getenv("RMEM_IBV_LOG");
-	char lcores[32], log[64];
+	char lcores[32], log[64], prefix[64];
 	cpu_set_t cpus;
 	char *argv[] = {(char[]){"rmem"}, (char[]){"--no-huge"}, (char[]){"-m"}, (char[]){MEMORY},
 			(char[]){"--no-pci"}, (char[]){"--no-telemetry"}, (char[]){"--no-shconf"},
-			(char[]){"--lcores"}, lcores, log};
+			(char[]){"--lcores"}, lcores, log, prefix};
 
 	CPU_ZERO(&cpus);
 	sched_getaffinity(0, sizeof(cpus), &cpus);
 	snprintf(lcores, sizeof(lcores), "0@%d", first_cpu(&cpus));
+	snprintf(prefix, sizeof(prefix), "--file-prefix=rmem_ibv_%d", getpid());
 	/* A program that provokes errors sees its errno, and no line. */
 	snprintf(log, sizeof(log), "--log-level=*:%s", level != NULL ? level : "emergency");
 	if (rte_eal_init(RTE_DIM(argv), argv) < 0)
 		start_errno = ENODEV;
+	else
+		runtime_dir_remove();
 	sched_setaffinity(0, sizeof(cpus), &cpus);
 	if (start_errno == 0)
 		start_errno = pthread_key_create(&thread_key, thread_end);
