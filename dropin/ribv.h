@@ -14,6 +14,7 @@
 #define RIBV_H
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -104,6 +105,14 @@ struct ribv_qp {
 int ribv_env_start(void);
 /* Prepare the calling thread for posts and polls; false: no slot is left. */
 bool ribv_env_attach(void);
+/* Block all signals in the calling thread while threads of the device may be created: they inherit
+ * the mask, and the signals of a program are for its own threads. */
+void ribv_env_block(sigset_t *old);
+void ribv_env_unblock(const sigset_t *old);
+/* Keep the first line that is logged from now on, unless the program's user wants to see lines. */
+void ribv_env_log_keep(void);
+/* The line, "" if there is none; lines are as before. */
+const char *ribv_env_log_kept(void);
 
 /* ribv_obj.c */
 extern ribv_next_t ribv_next;

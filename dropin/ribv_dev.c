@@ -23,6 +23,7 @@ static struct ibv_device device = {
 		.transport_type = IBV_TRANSPORT_IB,
 };
 static pthread_once_t once = PTHREAD_ONCE_INIT;
+static __thread bool is_creating; /* the driver of the device may list the real ones */
 
 static pthread_mutex_t lists_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct list *lists;
@@ -35,33 +36,57 @@ struct list {
 	struct ibv_device *devices[];
 };
 
-/* From RMEM_IBV: "soft0" or "soft0,key=value"; soft0 without. */
+/* Create the device that RMEM_IBV names, "soft0" or "soft0,key=value"; return why not, or NULL. */
+static const char *
+dev_create(const char *env)
+{
+	const char *args = strchr(env, ',');
+	size_t len = args != NULL ? (size_t)(args - env) : strlen(env);
+	char name[sizeof(device.name)];
+	const char *reason;
+	int ret;
+
+	if (len >= sizeof(name))
+		return "the name is too long (63)";
+	ret = ribv_env_start();
+	if (ret != 0)
+		return "EAL does not start (see RMEM_IBV_LOG=err)";
+	memcpy(name, env, len);
+	name[len] = '\0';
+	ribv_env_log_keep();
+	ret = rmem_dev_create(name, args != NULL ? args + 1 : NULL, &ribv_dev);
+	reason = ribv_env_log_kept();
+	if (ret != 0)
+		return reason[0] != '\0' ? reason : strerror(-ret);
+	memcpy(device.name, name, len + 1);
+	memcpy(device.dev_name, name, len + 1);
+	return NULL;
+}
+
 static void
-dev_create(void)
+dev_start(void)
 {
 	const char *env = getenv("RMEM_IBV");
-	const char *args;
-	char name[sizeof(device.name)];
-	size_t len;
+	const char *reason;
+	sigset_t old;
 
 	if (env == NULL || env[0] == '\0')
 		env = "soft0";
-	args = strchr(env, ',');
-	len = args != NULL ? (size_t)(args - env) : strlen(env);
-	if (len >= sizeof(name) || ribv_env_start() != 0)
-		return;
-	memcpy(name, env, len);
-	name[len] = '\0';
-	if (rmem_dev_create(name, args != NULL ? args + 1 : NULL, &ribv_dev) != 0)
-		return;
-	memcpy(device.name, name, len + 1);
-	memcpy(device.dev_name, name, len + 1);
+	ribv_env_block(&old);
+	is_creating = true;
+	reason = dev_create(env);
+	is_creating = false;
+	ribv_env_unblock(&old);
+	if (reason != NULL)
+		fprintf(stderr, "rmem_ibv: no device %s: %s\n", env, reason);
 }
 
 static bool
 has_dev(void)
 {
-	pthread_once(&once, dev_create);
+	if (is_creating)
+		return false;
+	pthread_once(&once, dev_start);
 	return ribv_dev != NULL && ribv_env_start() == 0;
 }
 

@@ -20,6 +20,7 @@
 #include <rte_branch_prediction.h>
 #include <rte_eal.h>
 #include <rte_lcore.h>
+#include <rte_log.h>
 
 #include "ribv.h"
 
@@ -28,6 +29,7 @@
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int start_errno;
 static pthread_key_t thread_key;
+static char log_line[256];
 
 static void
 thread_end(void *arg)
@@ -109,4 +111,57 @@ ribv_env_attach(void)
 		return false;
 	pthread_setspecific(thread_key, &thread_key);
 	return true;
+}
+
+void
+ribv_env_block(sigset_t *old)
+{
+	sigset_t all;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, old);
+}
+
+void
+ribv_env_unblock(const sigset_t *old)
+{
+	pthread_sigmask(SIG_SETMASK, old, NULL);
+}
+
+static ssize_t
+log_write(void *cookie, const char *text, size_t size)
+{
+	const char *end = memchr(text, '\n', size);
+
+	RTE_SET_USED(cookie);
+	if (log_line[0] == '\0')
+		snprintf(log_line, sizeof(log_line), "%.*s",
+				(int)(end != NULL ? (size_t)(end - text) : size), text);
+	return (ssize_t)size;
+}
+
+void
+ribv_env_log_keep(void)
+{
+	const cookie_io_functions_t functions = {.write = log_write};
+	FILE *stream;
+
+	if (getenv("RMEM_IBV_LOG") != NULL)
+		return;
+	/* Never closed: a thread of the device may be about to write. */
+	stream = fopencookie(NULL, "w", functions);
+	if (stream == NULL)
+		return;
+	rte_openlog_stream(stream);
+	rte_log_set_level_pattern("*", RTE_LOG_ERR);
+}
+
+const char *
+ribv_env_log_kept(void)
+{
+	if (getenv("RMEM_IBV_LOG") == NULL) {
+		rte_log_set_level_pattern("*", RTE_LOG_EMERG);
+		rte_openlog_stream(NULL);
+	}
+	return log_line;
 }

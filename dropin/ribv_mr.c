@@ -66,6 +66,20 @@ access_of_ibv(unsigned int access)
 	return access;
 }
 
+/* The first on-demand MR starts a thread. */
+static int
+odp_reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access,
+		struct rmem_mr **mr)
+{
+	sigset_t old;
+	int ret;
+
+	ribv_env_block(&old);
+	ret = rmem_mr_reg(((struct ribv_pd *)pd)->pd, addr, length, iova, access, mr);
+	ribv_env_unblock(&old);
+	return ret;
+}
+
 static struct ibv_mr *
 mr_reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access)
 {
@@ -78,7 +92,10 @@ mr_reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int
 	if (mr == NULL)
 		return NULL;
 	access = access_of_ibv(access);
-	ret = rmem_mr_reg(((struct ribv_pd *)pd)->pd, addr, length, iova, access, &mr->mr);
+	if ((access & IBV_ACCESS_ON_DEMAND) != 0)
+		ret = odp_reg(pd, addr, length, iova, access, &mr->mr);
+	else
+		ret = rmem_mr_reg(((struct ribv_pd *)pd)->pd, addr, length, iova, access, &mr->mr);
 	if (ret != 0) {
 		ribv_leave(mr);
 		return ribv_fail(ribv_errno(ret));
@@ -122,6 +139,7 @@ ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t
 {
 	enum rmem_rereg_result result = RMEM_REREG_OK;
 	struct ribv_mr *own = (struct ribv_mr *)mr;
+	sigset_t old;
 	int ret;
 
 	if (ribv_is_real(mr))
@@ -130,9 +148,11 @@ ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t
 		errno = ENOENT;
 		return IBV_REREG_MR_ERR_INPUT;
 	}
+	ribv_env_block(&old);
 	ret = rmem_mr_rereg(own->mr, (uint32_t)flags,
 			(flags & IBV_REREG_MR_CHANGE_PD) != 0 ? ((struct ribv_pd *)pd)->pd : NULL,
 			addr, length, access_of_ibv((unsigned int)access), &result);
+	ribv_env_unblock(&old);
 	if (ret != 0) {
 		errno = ribv_errno(ret);
 		return (int)result != 0 ? (int)result : IBV_REREG_MR_ERR_INPUT;
@@ -168,10 +188,16 @@ int
 ribv_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
 		struct ibv_sge *sg_list, uint32_t num_sge)
 {
+	sigset_t old;
+	int ret;
+
 	if (!ribv_is_pd(pd))
 		return ENOENT;
-	return -rmem_mr_advise(((struct ribv_pd *)pd)->pd, (int)advice, flags,
+	ribv_env_block(&old);
+	ret = rmem_mr_advise(((struct ribv_pd *)pd)->pd, (int)advice, flags,
 			(const struct rmem_sge *)(const void *)sg_list, num_sge);
+	ribv_env_unblock(&old);
+	return -ret;
 }
 
 struct ibv_mw *

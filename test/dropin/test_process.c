@@ -2,9 +2,12 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* The device and the process: fork(). */
+/* The device and the process: fork() and signals. */
 
+#include <dirent.h>
 #include <errno.h>
+#include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -136,15 +139,61 @@ child_leaves_objects(void)
 	write_once();
 }
 
+/* Also true if the thread has ended. */
+static bool
+blocks_sigterm(const char *task)
+{
+	unsigned long long mask = ~0ULL;
+	char path[300], line[256];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%s/status", task);
+	file = fopen(path, "r");
+	if (file == NULL)
+		return true;
+	while (fgets(line, sizeof(line), file) != NULL) {
+		if (strncmp(line, "SigBlk:", 7) == 0)
+			mask = strtoull(line + 7, NULL, 16);
+	}
+	fclose(file);
+	return (mask & (1ULL << (SIGTERM - 1))) != 0;
+}
+
+/* The threads of the device, also of on-demand paging and advice, take no signal of the program. */
+static void
+threads_take_no_signal(void)
+{
+	struct ibv_mr *odp =
+			ibv_reg_mr(pd, buf, SIZE, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND);
+	struct ibv_sge sge = {(uintptr_t)buf, SIZE, odp != NULL ? odp->lkey : 0};
+	DIR *dir = opendir("/proc/self/task");
+	struct dirent *task;
+	int nb = 0;
+
+	HOLDS(dir != NULL);
+	if (odp != NULL)
+		HOLDS(ibv_advise_mr(pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 1) == 0);
+	while ((task = readdir(dir)) != NULL) {
+		if (task->d_name[0] == '.')
+			continue;
+		HOLDS(blocks_sigterm(task->d_name) == (atoi(task->d_name) != getpid()));
+		nb++;
+	}
+	closedir(dir);
+	HOLDS(nb > 1);
+	HOLDS(odp == NULL || ibv_dereg_mr(odp) == 0);
+}
+
 int
 main(void)
 {
 	create();
 	connect_qp();
 	child_leaves_objects();
+	threads_take_no_signal();
 	HOLDS(ibv_destroy_qp(qp) == 0 && ibv_dereg_mr(mr) == 0);
 	HOLDS(ibv_destroy_cq(cq) == 0 && ibv_dealloc_pd(pd) == 0);
 	HOLDS(ibv_close_device(context) == 0);
-	printf("a child leaves the device as it was\n");
+	printf("a child and signals leave the device as it was\n");
 	return 0;
 }
