@@ -195,7 +195,12 @@ ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
 	if ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) != 0 && attr->max_dest_rd_atomic > RIBV_RD_ATOMIC)
 		return EINVAL;
 	attr_of_ibv(qp, attr, mask, &own);
+	/* Other threads of the program may post; those of the class may not. */
+	pthread_spin_lock(&qp->send_lock);
+	pthread_spin_lock(&qp->recv_lock);
 	ret = rmem_qp_modify(qp->qp, &own, (uint32_t)mask);
+	pthread_spin_unlock(&qp->recv_lock);
+	pthread_spin_unlock(&qp->send_lock);
 	if (ret != 0)
 		return ribv_errno(ret);
 	if ((mask & IBV_QP_AV) != 0)

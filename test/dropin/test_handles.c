@@ -256,7 +256,15 @@ null_arguments(void)
 {
 	struct ibv_send_wr *bad_send, send = {.opcode = IBV_WR_SEND, .num_sge = 1};
 	struct ibv_recv_wr *bad_recv, recv = {.num_sge = 1};
+	struct ibv_mw_bind bind = {.bind_info = {NULL, (uintptr_t)buf, 8, IBV_ACCESS_REMOTE_READ}};
 
+	HOLDS(ops.bind_mw(qp, mw, &bind) == EINVAL);
+	send.bind_mw.mw = mw;
+	send.opcode = IBV_WR_BIND_MW;
+	send.num_sge = 0;
+	HOLDS(ops.post_send(qp, &send, &bad_send) == EINVAL && bad_send == &send);
+	send.opcode = IBV_WR_SEND;
+	send.num_sge = 1;
 	HOLDS(ibv_query_device(context, NULL) == EINVAL);
 	HOLDS((ibv_query_port)(context, 1, NULL) == EINVAL);
 	HOLDS(ibv_query_gid(context, 1, 0, NULL) == -1);

@@ -2,10 +2,12 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* The device and the process: fork() and signals. */
+/* The device and the process: fork(), signals, and threads that post while another one resets. */
 
 #include <dirent.h>
 #include <errno.h>
+#include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -16,8 +18,10 @@
 
 #include <infiniband/verbs.h>
 
-#define SIZE  4096
-#define DEPTH 8
+#define SIZE   4096
+#define DEPTH  8
+#define ROUNDS 40
+#define RESETS 100
 
 /* Leave with the line that does not hold. */
 #define HOLDS(condition)                                                                           \
@@ -34,6 +38,7 @@ static struct ibv_pd *pd;
 static struct ibv_cq *cq;
 static struct ibv_mr *mr;
 static struct ibv_qp *qp;
+static bool is_posting, is_stopped; /* atomic */
 static uint8_t buf[SIZE] __attribute__((aligned(SIZE)));
 
 static void
@@ -84,6 +89,14 @@ connect_qp(void)
 	HOLDS(ibv_modify_qp(qp, &attr,
 			      IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
 					      IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC) == 0);
+}
+
+static void
+reset(void)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RESET};
+
+	HOLDS(ibv_modify_qp(qp, &attr, IBV_QP_STATE) == 0);
 }
 
 static int
@@ -184,6 +197,54 @@ threads_take_no_signal(void)
 	HOLDS(odp == NULL || ibv_dereg_mr(odp) == 0);
 }
 
+static void *
+post_main(void *arg)
+{
+	struct ibv_recv_wr *bad, recv = {0};
+	struct ibv_wc wcs[DEPTH];
+	int i;
+
+	while (!__atomic_load_n(&is_stopped, __ATOMIC_RELAXED)) {
+		for (i = 0; i < DEPTH; i++) {
+			post();
+			ibv_post_recv(qp, &recv, &bad);
+		}
+		__atomic_store_n(&is_posting, true, __ATOMIC_RELAXED);
+		ibv_poll_cq(cq, DEPTH, wcs);
+	}
+	return arg;
+}
+
+/* Afterwards the send queue has the space that it was created with. */
+static void
+resets_beside_posts(void)
+{
+	struct ibv_wc wcs[DEPTH];
+	pthread_t thread;
+	int round, i;
+
+	for (round = 0; round < ROUNDS; round++) {
+		__atomic_store_n(&is_stopped, false, __ATOMIC_RELAXED);
+		__atomic_store_n(&is_posting, false, __ATOMIC_RELAXED);
+		HOLDS(pthread_create(&thread, NULL, post_main, NULL) == 0);
+		while (!__atomic_load_n(&is_posting, __ATOMIC_RELAXED))
+			sched_yield();
+		for (i = 0; i < RESETS; i++) {
+			reset();
+			connect_qp();
+		}
+		__atomic_store_n(&is_stopped, true, __ATOMIC_RELAXED);
+		HOLDS(pthread_join(thread, NULL) == 0);
+		while (ibv_poll_cq(cq, DEPTH, wcs) > 0)
+			;
+		for (i = 0; i <= DEPTH && post() == 0; i++)
+			;
+		HOLDS(i == DEPTH);
+		while (ibv_poll_cq(cq, DEPTH, wcs) > 0)
+			;
+	}
+}
+
 int
 main(void)
 {
@@ -191,9 +252,10 @@ main(void)
 	connect_qp();
 	child_leaves_objects();
 	threads_take_no_signal();
+	resets_beside_posts();
 	HOLDS(ibv_destroy_qp(qp) == 0 && ibv_dereg_mr(mr) == 0);
 	HOLDS(ibv_destroy_cq(cq) == 0 && ibv_dealloc_pd(pd) == 0);
 	HOLDS(ibv_close_device(context) == 0);
-	printf("a child and signals leave the device as it was\n");
+	printf("a child, signals and resets leave the device as it was\n");
 	return 0;
 }
