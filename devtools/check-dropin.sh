@@ -34,11 +34,12 @@ differ=$(comm -3 <(functions "$library") <(functions "$core") | tr '\n' ' ')
 [ -z "$differ" ] || die "in one of $library and $core only: $differ"
 
 failed=0
-# try NAME COMMAND...: a row.
+# try NAME COMMAND...: a row; functions limit their time themselves.
 try() {
 	local name=$1 begin=${EPOCHREALTIME/./} rc=0
 	shift
-	timeout 50 "$@" >"$tmp/log" 2>&1 || rc=$?
+	[ "$(type -t "$1")" = function ] || set -- timeout 50 "$@"
+	"$@" >"$tmp/log" 2>&1 || rc=$?
 	if [ $rc = 0 ]; then rc=ok; else rc="FAILED, status $rc" failed=1; fi
 	printf '%-24s | %-6s | %5d ms\n' "$name" "$rc" $(((${EPOCHREALTIME/./} - begin) / 1000))
 	[ "$rc" = ok ] || tail -n 20 "$tmp/log"
@@ -48,6 +49,7 @@ tmp=$(mktemp -d "${TMPDIR:-/tmp}/rmem-dropin.XXXXXX")
 trap 'rm -rf "$tmp"' EXIT
 run=usertools/rmem-run
 try test-verbs "$run" build/test/dropin/test-verbs
+try test-process "$run" build/test/dropin/test-process
 try test-handles "$run" build/test/dropin/test-handles
 if command -v ibv_devinfo >/dev/null; then
 	try ibv_devices "$run" --list
@@ -58,7 +60,53 @@ fi
 try 'true (no verbs)' "$run" true
 try test-preload build/test/dropin/test-preload "$root/$library"
 DESTDIR=$tmp/root meson install -C build --no-rebuild --quiet >/dev/null
-try 'test-verbs, installed' "$(find "$tmp/root" -name rmem-run)" build/test/dropin/test-verbs
+installed=$(find "$tmp/root" -name rmem-run)
+try 'test-verbs, installed' "$installed" build/test/dropin/test-verbs
+
+# refused TEXT COMMAND...: it exits with 125 and that text.
+refused() {
+	local text=$1 rc=0
+	shift
+	timeout 50 "$@" >"$tmp/out" 2>&1 || rc=$?
+	cat "$tmp/out"
+	[ $rc = 125 ] && grep -qF -- "$text" "$tmp/out"
+}
+
+# without DEVICE: a list of devices, with a line why that one is missing.
+without() {
+	local rc=0
+	timeout 50 "$run" -d "$1" build/test/dropin/test-process >"$tmp/out" 2>&1 || rc=$?
+	cat "$tmp/out"
+	[ $rc = 1 ] && grep -qF "no device $1: " "$tmp/out"
+}
+
+# left_nothing: EAL leaves no file that another user can't remove.
+left_nothing() {
+	mkdir -m 777 "$tmp/xdg"
+	chmod 755 "$tmp"
+	cp -r "$tmp"/root "$tmp/copy"
+	cp build/test/dropin/test-verbs "$tmp/copy"
+	chmod -R a+rX "$tmp/copy"
+	local user=()
+	[ "$(id -u)" != 0 ] || user=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+	XDG_RUNTIME_DIR=$tmp/xdg timeout 50 "${user[@]}" "$(find "$tmp/copy" -name rmem-run)" \
+		"$tmp/copy/test-verbs"
+	[ -z "$(ls -A "$tmp/xdg")" ]
+}
+
+mkdir -p "$tmp/bin" "$tmp/a b"
+echo 'int main(void) { return 0; }' | ${CC:-cc} -static -x c - -o "$tmp/bin/static"
+ln -s "$(type -P true)" "$tmp/bin/-x"
+cp -r "$tmp/root" "$tmp/a b"
+try 'static program' refused 'is linked statically' "$run" "$tmp/bin/static"
+try 'directory with a space' refused 'a space' "$(find "$tmp/a b" -name rmem-run)" true
+try 'program named -x' env PATH="$tmp/bin:$PATH" "$run" -- -x
+try 'builtin (echo)' "$run" echo
+try 'CDPATH' env CDPATH="$tmp" "$installed" true
+for device in verbs99 foo0 soft0,foo=1; do
+	try "no $device" without "$device"
+done
+try 'no runtime directory' left_nothing
 
 # pyverbs' own tests, of the package: exactly those of the list pass, no other fails.
 suite=/usr/share/doc/rdma-core/tests
