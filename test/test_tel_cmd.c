@@ -75,6 +75,7 @@ TEST(tel_cmd, all_names_are_counted)
 		rmem_tel_names_add(&names, "name");
 	TEST_EQ(names.nb, RTE_TEL_MAX_ARRAY_ENTRIES + 7);
 	TEST_OK(rmem_tel_names_end(&names, "names", d));
+	rte_tel_data_free(names.d);
 	rte_tel_data_free(d);
 	return TEST_SUCCESS;
 }

@@ -129,22 +129,34 @@ put_addr(char msg[MSG_ADDR])
 	CHECK(snprintf(msg + n, MSG_ADDR - (size_t)n, "%08x:", 0) == 9 && n + 10 == MSG_ADDR);
 }
 
+/* A hexadecimal number in a message: LID, reads, QP, PSN, rkey, address and GID, with colons. */
+static uint64_t
+field(const char *at, size_t digits)
+{
+	char text[17] = "", *end;
+	uint64_t value;
+
+	memcpy(text, at, digits);
+	value = strtoull(text, &end, 16);
+	CHECK(end == text + digits);
+	return value;
+}
+
 /* Connect to the address of the first such message. */
 static void
 take_addr(const char msg[MSG_ADDR])
 {
 	struct rmem_qp_conn conn = {.timeout = 16, .retry_cnt = 7, .rnr_retry = 7};
-	unsigned int byte;
 	int i;
 
 	if (is_connected)
 		return;
-	CHECK(sscanf(msg, "%*x:%*x:%x:%x:%x:%" SCNx64, &conn.remote.qp_num, &conn.remote.psn, &rkey,
-			      &remote_addr) == 4);
-	for (i = 0; i < 16; i++) {
-		CHECK(sscanf(msg + 50 + 3 * i, "%2x", &byte) == 1);
-		conn.remote.gid[i] = (uint8_t)byte;
-	}
+	conn.remote.qp_num = (uint32_t)field(msg + 10, 6);
+	conn.remote.psn = (uint32_t)field(msg + 17, 6);
+	rkey = (uint32_t)field(msg + 24, 8);
+	remote_addr = field(msg + 33, 16);
+	for (i = 0; i < 16; i++)
+		conn.remote.gid[i] = (uint8_t)field(msg + 50 + 3 * i, 2);
 	conn.remote.mtu = RTE_MIN(attr.addr.mtu, remote_mtu);
 	CHECK(rmem_qp_connect(qp, &conn) == 0);
 	for (i = 0; i < DEPTH; i++)
@@ -176,7 +188,7 @@ read_message(int fd, char *msg, size_t *size)
 	n = read(fd, msg, MSG_ADDR);
 	CHECK(n > 0);
 	*size = (size_t)n;
-	return strncmp(msg, "done", 5) != 0;
+	return memcmp(msg, "done", sizeof("done")) != 0;
 }
 
 /* The answer to a message of the client: its own one, unless it depends on this side. */
@@ -300,7 +312,8 @@ client(const struct sockaddr_in *at, uint8_t opcode, uint32_t size, uint64_t nb)
 
 	/* It may not listen yet. */
 	while (fd < 0 || connect(fd, (const struct sockaddr *)at, sizeof(*at)) != 0) {
-		close(fd);
+		if (fd >= 0)
+			close(fd);
 		fd = socket(AF_INET, SOCK_STREAM, 0);
 		CHECK(fd >= 0);
 	}

@@ -380,8 +380,7 @@ create_network(void)
 
 	to_port = rte_ring_create("to_port", 256, -1, RING_F_SP_ENQ | RING_F_SC_DEQ);
 	from_port = rte_ring_create("from_port", 256, -1, RING_F_SP_ENQ | RING_F_SC_DEQ);
-	pool = rte_pktmbuf_pool_create("wire_eth", 511, 0, 0, RTE_MBUF_DEFAULT_BUF_SIZE, -1);
-	TEST_ASSERT(to_port != NULL && from_port != NULL && pool != NULL);
+	TEST_ASSERT(to_port != NULL && from_port != NULL);
 	id = rte_eth_from_rings("wire_eth", &to_port, 1, &from_port, 1, 0);
 	TEST_ASSERT(id >= 0);
 	snprintf(number, sizeof(number), "%d", id);
@@ -391,8 +390,10 @@ create_network(void)
 static int
 setup(void)
 {
-	if (pool == NULL)
+	if (to_port == NULL)
 		TEST_RUN(create_network());
+	pool = rte_pktmbuf_pool_create("wire_eth", 511, 0, 0, RTE_MBUF_DEFAULT_BUF_SIZE, -1);
+	TEST_ASSERT(pool != NULL);
 	memset(&flow, 0, sizeof(flow));
 	memset(&neighs, 0, sizeof(neighs));
 	port = NULL;
@@ -409,6 +410,7 @@ teardown(void)
 		;
 	TEST_EQ(flow.nb_rules, 0);
 	TEST_EQ(rte_mempool_avail_count(pool), 511);
+	rte_mempool_free(pool);
 	return TEST_SUCCESS;
 }
 

@@ -42,7 +42,7 @@ open_hosts(const char *a, const char *b)
 static bool
 resolve(uint32_t *len)
 {
-	struct rte_ether_addr mac;
+	struct rte_ether_addr mac = {0};
 
 	return rwire_neigh_resolve(&hosts[0], &addrs[1], now, &mac, frame, len) &&
 			rte_is_same_ether_addr(&mac, &macs[1]);
@@ -52,7 +52,7 @@ resolve(uint32_t *len)
 static int
 exchange(uint32_t size)
 {
-	struct rte_ether_addr mac;
+	struct rte_ether_addr mac = {0};
 	uint32_t len;
 
 	TEST_ASSERT(!resolve(&len));
@@ -132,7 +132,7 @@ TEST(wire_neigh, malformed_solicitations_have_no_effect)
 			{AT_ND + 25, 0}, {AT_ND + 25, 2}, {AT_IP + 6, 17}, {AT_IP + 5, 23},
 			{AT_IP + 5, 33}, {AT_ETHER_TYPE, 8}};
 	struct rte_ipv6_hdr *ip = (struct rte_ipv6_hdr *)(frame + AT_IP);
-	struct rte_ether_addr mac;
+	struct rte_ether_addr mac = {0};
 	uint32_t len;
 	size_t i;
 
@@ -234,7 +234,7 @@ TEST(wire_neigh, stale_neighbour_is_used_and_requested)
 TEST(wire_neigh, many_neighbours_share_the_table)
 {
 	struct rwire_addr addr;
-	struct rte_ether_addr mac;
+	struct rte_ether_addr mac = {0};
 	uint32_t i, len;
 
 	TEST_RUN(open_hosts("10.0.0.1", "10.0.0.2"));
@@ -256,7 +256,7 @@ TEST(wire_neigh, many_neighbours_share_the_table)
 TEST(wire_neigh, static_neighbour_is_neither_requested_nor_replaced)
 {
 	static const struct rte_ether_addr fixed = {{2, 0, 0, 0, 0, 0xcc}};
-	struct rte_ether_addr mac;
+	struct rte_ether_addr mac = {0};
 	uint32_t len;
 
 	TEST_RUN(open_hosts("192.0.2.1", "192.0.2.2"));
