@@ -113,6 +113,8 @@ ribv_poll_cq(struct ibv_cq *ibv, int num_entries, struct ibv_wc *wc)
 
 	if (!ribv_is_cq(ibv) || num_entries < 0 || (wc == NULL && num_entries != 0))
 		return -EINVAL;
+	if (num_entries == 0)
+		return 0;
 	if (!ribv_env_attach())
 		return -ENOMEM;
 	pthread_spin_lock(&cq->lock);

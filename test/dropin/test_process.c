@@ -189,7 +189,7 @@ threads_take_no_signal(void)
 	while ((task = readdir(dir)) != NULL) {
 		if (task->d_name[0] == '.')
 			continue;
-		HOLDS(blocks_sigterm(task->d_name) == (atoi(task->d_name) != getpid()));
+		HOLDS(blocks_sigterm(task->d_name) == (strtol(task->d_name, NULL, 10) != getpid()));
 		nb++;
 	}
 	closedir(dir);
