@@ -352,7 +352,7 @@ TEST(wire_eth, mtu_of_the_ethdev_port_is_kept)
 	const uint16_t mtus[][3] = {{1400, 1400, 1024}, {2000, 2000, 1024}, {4191, largest, 4096},
 			{9000, largest, 4096}};
 	struct rte_eth_conf conf = {0};
-	uint16_t id = (uint16_t)atoi(number), mtu;
+	uint16_t id = (uint16_t)strtoul(number, NULL, 10), mtu;
 	size_t i, j;
 
 	for (i = 0; i < RTE_DIM(mtus); i++) {

@@ -42,24 +42,24 @@ open_hosts(const char *a, const char *b)
 static bool
 resolve(uint32_t *len)
 {
-	struct rte_ether_addr mac = {0};
+	struct rte_ether_addr mac;
 
 	return rwire_neigh_resolve(&hosts[0], &addrs[1], now, &mac, frame, len) &&
-			rte_is_same_ether_addr(&mac, &macs[1]);
+			memcmp(&mac, &macs[1], sizeof(mac)) == 0;
 }
 
 /* Each host knows the other one after a request and its reply. */
 static int
 exchange(uint32_t size)
 {
-	struct rte_ether_addr mac = {0};
+	struct rte_ether_addr mac;
 	uint32_t len;
 
 	TEST_ASSERT(!resolve(&len));
 	TEST_EQ(len, size);
 	TEST_EQ(rwire_neigh_receive(&hosts[1], frame, len, now, reply), size);
 	TEST_ASSERT(rwire_neigh_resolve(&hosts[1], &addrs[0], now, &mac, frame, &len));
-	TEST_ASSERT(rte_is_same_ether_addr(&mac, &macs[0]));
+	TEST_ASSERT(memcmp(&mac, &macs[0], sizeof(mac)) == 0);
 	TEST_EQ(len, 0);
 	TEST_MEM(reply, macs[0].addr_bytes, sizeof(macs[0]));
 	TEST_EQ(rwire_neigh_receive(&hosts[0], reply, size, now, frame), 0);
@@ -132,7 +132,7 @@ TEST(wire_neigh, malformed_solicitations_have_no_effect)
 			{AT_ND + 25, 0}, {AT_ND + 25, 2}, {AT_IP + 6, 17}, {AT_IP + 5, 23},
 			{AT_IP + 5, 33}, {AT_ETHER_TYPE, 8}};
 	struct rte_ipv6_hdr *ip = (struct rte_ipv6_hdr *)(frame + AT_IP);
-	struct rte_ether_addr mac = {0};
+	struct rte_ether_addr mac;
 	uint32_t len;
 	size_t i;
 
@@ -234,7 +234,7 @@ TEST(wire_neigh, stale_neighbour_is_used_and_requested)
 TEST(wire_neigh, many_neighbours_share_the_table)
 {
 	struct rwire_addr addr;
-	struct rte_ether_addr mac = {0};
+	struct rte_ether_addr mac;
 	uint32_t i, len;
 
 	TEST_RUN(open_hosts("10.0.0.1", "10.0.0.2"));
@@ -256,7 +256,7 @@ TEST(wire_neigh, many_neighbours_share_the_table)
 TEST(wire_neigh, static_neighbour_is_neither_requested_nor_replaced)
 {
 	static const struct rte_ether_addr fixed = {{2, 0, 0, 0, 0, 0xcc}};
-	struct rte_ether_addr mac = {0};
+	struct rte_ether_addr mac;
 	uint32_t len;
 
 	TEST_RUN(open_hosts("192.0.2.1", "192.0.2.2"));
