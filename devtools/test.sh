@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Everything CI runs: installs what is missing, runs every gate, continues after a failure, and
-# closes with a table and one line of counts (each gate is one, each test a gate ran is one).
+# closes with a table, the output of what failed and one line of counts (each gate is one, each test a
+# gate ran is one).
 
 . "$(dirname -- "$0")/common.sh"
 
@@ -40,7 +41,7 @@ fi
 
 logs=build-logs
 mkdir -p "$logs" || die "can't write in $root"
-passed=0 failed=0 skipped=0 cpu=0 table=
+failed_gates=() passed=0 failed=0 skipped=0 cpu=0 table=
 started=$SECONDS
 declare -A gate_of=() lane_of=() # of the processes that run gates
 
@@ -96,7 +97,7 @@ report_gate() {
 	case $rc in
 	0) passed=$((passed + 1)) line+=ok ;;
 	77) skipped=$((skipped + 1)) line+=$(sed -n '$s/^[^:]*: //p' "$log") ;;
-	*) failed=$((failed + 1)) line+="FAILED, status $rc" ;;
+	*) failed=$((failed + 1)) failed_gates+=("$name") line+="FAILED, status $rc" ;;
 	esac
 	printf '%s\n' "$line"
 	table+=$line$'\n'
@@ -139,6 +140,7 @@ done
 
 seconds=$((SECONDS - started))
 printf '\n%s' "$table"
+[ "$failed" = 0 ] || devtools/failures.py "$logs" "${failed_gates[@]}" || true
 say "$((seconds / 60)) min $((seconds % 60)) s; $((cpu / 60)) min $((cpu % 60)) s of CPU time"
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" = 0 ]

@@ -103,7 +103,18 @@ make_gates() {
 	gate headers <<<'until grep -qx lint ran; do sleep 0.02; done; echo headers >>ran'
 	gate gcc <<<'echo gcc >>ran; echo "Ok: 3"'
 	gate huge <<<'echo huge >>ran; echo "check-huge.sh: no hugepages"; exit 77'
-	gate clang <<<'echo clang >>ran; echo "Ok: 1"; echo "Fail: 2"; exit 3'
+	gate clang <<'EOF'
+echo clang >>ran
+echo 'Ok: 1'
+echo 'Fail: 2'
+echo "Full log written to $PWD/log.txt"
+exit 3
+EOF
+	cat >tree/log.json <<-'EOF'
+		{"name": "a / fine", "result": "OK", "returncode": 0, "duration": 1.5, "stdout": "no news\n"}
+		{"name": "a / bad", "result": "FAIL", "returncode": 1, "duration": 2.5, "stdout": "PASS x\na.c:1: y\n"}
+		{"name": "a / late", "result": "TIMEOUT", "returncode": -15, "duration": 3.5, "stderr": "stuck\n"}
+	EOF
 }
 
 # precedes NAME NAME: the gates ran in that order.
@@ -121,6 +132,10 @@ test_gates() {
 			'^huge .*  no hugepages$' "^$((nb_gates - 2 + 5)) passed, 3 failed, 1 skipped\$" &&
 		[ "$(grep -c '^clang ' out)" = 2 ] && [ -s tree/build-logs/clang.log ]
 	verdict 'test.sh: every gate once, in lanes' $?
+	[ "$(sed '1,/^gate clang/d' out | head -n 3 | xargs)" = \
+		'a.c:1: y gate clang, test late: TIMEOUT, status -15 after 3.5 s: stuck' ] &&
+		! said out 'PASS x' && ! said out 'no news'
+	verdict 'test.sh: the output of failed tests after the table' $?
 	rm tree/ran
 	tree/devtools/test.sh doc gcc >out 2>err && [ "$(sort tree/ran | xargs)" = 'doc gcc' ]
 	verdict 'test.sh: gates by name' $?
