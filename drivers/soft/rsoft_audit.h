@@ -5,7 +5,8 @@
 /*
  * The audit: the invariants of all objects of a device, for debug builds and tests.
  *
- * No thread may use the device at the same time. Engines are stopped for its duration.
+ * No thread may use the device at the same time. Engines and the thread of the wire, which take
+ * rwire::rx_lock and rsoft_dev::pending_lock, are stopped for its duration.
  */
 
 #ifndef RSOFT_AUDIT_H

@@ -2,11 +2,17 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* A thread serves a target, also while an lcore polls periodically. */
+/*
+ * A thread serves a target, also while an lcore polls periodically; an audit waits for it. Cases
+X structures of the software device.
+ */
 
+#include <pthread.h>
 #include <sched.h>
 
 #include <rte_cycles.h>
+
+#include "../../drivers/soft/wire/rwire.h"
 
 #include "../perf.h"
 #include "../test.h"
@@ -68,6 +74,64 @@ TEST(wire_progress, a_target_that_polls_rarely_is_served_in_between)
 
 	while (slow.nb_reads < ENOUGH)
 		TEST_RUN(read_once(&slow));
+	return TEST_SUCCESS;
+}
+
+/* A thread in the midst of a change to a QP, for which it holds a lock. */
+struct changer {
+	rte_ticketlock_t *lock;
+	struct rsoft_qp *qp;
+	bool is_changing, is_audited; /* atomic */
+};
+
+static bool
+has_waiter(rte_ticketlock_t *lock)
+{
+	return (uint16_t)(__atomic_load_n(&lock->s.next, __ATOMIC_ACQUIRE) - lock->s.current) > 1;
+}
+
+/* Until the audit waits for the lock, or has not waited. */
+static void *
+change(void *arg)
+{
+	struct changer *changer = arg;
+	struct rsoft_rq *rq = &changer->qp->rq;
+
+	rte_ticketlock_lock(changer->lock);
+	rq->prod_seen++;
+	__atomic_store_n(&changer->is_changing, true, __ATOMIC_RELEASE);
+	while (!has_waiter(changer->lock) &&
+			!__atomic_load_n(&changer->is_audited, __ATOMIC_ACQUIRE))
+		sched_yield();
+	rq->prod_seen--;
+	rte_ticketlock_unlock(changer->lock);
+	return NULL;
+}
+
+static int
+audit_during_change(rte_ticketlock_t *lock)
+{
+	struct changer changer = {.lock = lock, .qp = (struct rsoft_qp *)pair.b};
+	pthread_t thread;
+	int ret;
+
+	TEST_OK(pthread_create(&thread, NULL, change, &changer));
+	while (!__atomic_load_n(&changer.is_changing, __ATOMIC_ACQUIRE))
+		sched_yield();
+	ret = rmem_dev_audit(pair.dev_b);
+	__atomic_store_n(&changer.is_audited, true, __ATOMIC_RELEASE);
+	TEST_OK(pthread_join(thread, NULL));
+	TEST_OK(ret);
+	return TEST_SUCCESS;
+}
+
+/* A late packet or an expired timer may change a QP while no lcore uses the device. */
+TEST(wire_progress, an_audit_waits_for_the_thread)
+{
+	struct rsoft_dev *dev = rmem_dev_drv(pair.dev_b)->priv;
+
+	TEST_RUN(audit_during_change(&dev->wire->rx_lock));
+	TEST_RUN(audit_during_change(&dev->pending_lock));
 	return TEST_SUCCESS;
 }
 
