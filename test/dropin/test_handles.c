@@ -8,22 +8,11 @@
 #include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include <infiniband/verbs.h>
+#include "open_device.h"
 
 #define NEAR 8 /* bytes past the begin of an object */
-
-/* Leave with the line that does not hold. */
-#define HOLDS(condition)                                                                           \
-	do {                                                                                       \
-		if (!(condition)) {                                                                \
-			fprintf(stderr, "%s:%d: %s, errno %d\n", __FILE__, __LINE__, #condition,   \
-					errno);                                                    \
-			exit(1);                                                                   \
-		}                                                                                  \
-	} while (0)
 
 /* The call fails with NULL and that errno. */
 #define IS_NULL(call, err)                                                                         \
@@ -59,17 +48,8 @@ create_qp(struct ibv_pd *of, struct ibv_cq *send_cq, struct ibv_cq *recv_cq)
 static void
 create(void)
 {
-	struct ibv_device **list = ibv_get_device_list(NULL);
-	int i;
-
-	HOLDS(list != NULL);
-	for (i = 0; list[i] != NULL; i++) {
-		if (strcmp(ibv_get_device_name(list[i]), "soft0") == 0)
-			context = ibv_open_device(list[i]);
-	}
-	ibv_free_device_list(list);
+	context = open_device("soft0");
 	ibv_free_device_list(NULL);
-	HOLDS(context != NULL);
 	ops = context->ops;
 	pd = ibv_alloc_pd(context);
 	cq = ibv_create_cq(context, 8, NULL, NULL, 0);

@@ -12,25 +12,16 @@
  */
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "open_device.h"
 #include "ribv.h"
 
 #define BURST  32
 #define SIZE   64
 #define ROUNDS 400
 #define REPEAT 200
-
-/* Leave with the line that does not hold. */
-#define HOLDS(condition)                                                                           \
-	do {                                                                                       \
-		if (!(condition)) {                                                                \
-			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);            \
-			exit(1);                                                                   \
-		}                                                                                  \
-	} while (0)
 
 static struct ibv_pd *pd;
 static struct ibv_cq *cq;
@@ -71,17 +62,9 @@ connect_qp(void)
 static void
 create(void)
 {
-	struct ibv_device **list = ibv_get_device_list(NULL);
-	struct ibv_context *context = NULL;
+	struct ibv_context *context = open_device("soft0");
 	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC, .cap = {2 * BURST, 1, 1, 1, SIZE}};
-	int i;
 
-	for (i = 0; list != NULL && list[i] != NULL; i++) {
-		if (strcmp(list[i]->name, "soft0") == 0)
-			context = ibv_open_device(list[i]);
-	}
-	HOLDS(context != NULL);
-	ibv_free_device_list(list);
 	pd = ibv_alloc_pd(context);
 	cq = ibv_create_cq(context, 2 * BURST, NULL, NULL, 0);
 	mr = (ibv_reg_mr)(pd, buf, sizeof(buf), IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);

@@ -16,22 +16,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <infiniband/verbs.h>
+#include "open_device.h"
 
 #define SIZE   4096
 #define DEPTH  8
 #define ROUNDS 40
 #define RESETS 100
-
-/* Leave with the line that does not hold. */
-#define HOLDS(condition)                                                                           \
-	do {                                                                                       \
-		if (!(condition)) {                                                                \
-			fprintf(stderr, "%s:%d: %s, errno %d\n", __FILE__, __LINE__, #condition,   \
-					errno);                                                    \
-			exit(1);                                                                   \
-		}                                                                                  \
-	} while (0)
 
 static struct ibv_context *context;
 static struct ibv_pd *pd;
@@ -45,16 +35,8 @@ static void
 create(void)
 {
 	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC, .cap = {DEPTH, DEPTH, 1, 1, 0}};
-	struct ibv_device **list = ibv_get_device_list(NULL);
-	int i;
 
-	HOLDS(list != NULL);
-	for (i = 0; list[i] != NULL; i++) {
-		if (strcmp(ibv_get_device_name(list[i]), "soft0") == 0)
-			context = ibv_open_device(list[i]);
-	}
-	ibv_free_device_list(list);
-	HOLDS(context != NULL);
+	context = open_device("soft0");
 	pd = ibv_alloc_pd(context);
 	cq = ibv_create_cq(context, 64, NULL, NULL, 0);
 	mr = ibv_reg_mr(pd, buf, SIZE, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);

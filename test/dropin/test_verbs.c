@@ -6,22 +6,11 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include <infiniband/verbs.h>
+#include "open_device.h"
 
 #define SIZE 4096
-
-/* Leave with the line that does not hold. */
-#define HOLDS(condition)                                                                           \
-	do {                                                                                       \
-		if (!(condition)) {                                                                \
-			fprintf(stderr, "%s:%d: %s, errno %d\n", __FILE__, __LINE__, #condition,   \
-					errno);                                                    \
-			exit(1);                                                                   \
-		}                                                                                  \
-	} while (0)
 
 static struct ibv_context *context;
 static struct ibv_pd *pd;
@@ -29,22 +18,6 @@ static struct ibv_cq *cq;
 static struct ibv_mr *mr;
 static struct ibv_qp *qps[2];
 static uint8_t buf[2 * SIZE];
-
-static void
-open_device(const char *name)
-{
-	struct ibv_device **list;
-	int i, n;
-
-	list = ibv_get_device_list(&n);
-	HOLDS(list != NULL);
-	for (i = 0; i < n; i++) {
-		if (strcmp(ibv_get_device_name(list[i]), name) == 0)
-			context = ibv_open_device(list[i]);
-	}
-	ibv_free_device_list(list);
-	HOLDS(context != NULL);
-}
 
 static void
 query(void)
@@ -338,7 +311,7 @@ destroy(void)
 int
 main(int argc, char **argv)
 {
-	open_device(argc > 1 ? argv[1] : "soft0");
+	context = open_device(argc > 1 ? argv[1] : "soft0");
 	query();
 	create();
 	connect_qp(qps[0], qps[1]);

@@ -33,6 +33,8 @@
 #include <rmem_fp.h>
 #include <rmem_qp.h>
 
+#include "../holds.h"
+
 #define TCP_PORT 18515
 #define SIZE     ((size_t)4 << 20)
 #define DEPTH    64
@@ -61,21 +63,13 @@ static uint32_t rkey;
 static uint64_t remote_addr;
 static uint8_t remote_mtu = 5;
 
-#define CHECK(condition)                                                                           \
-	do {                                                                                       \
-		if (!(condition)) {                                                                \
-			printf("%s:%d: %s does not hold\n", __FILE__, __LINE__, #condition);       \
-			exit(EXIT_FAILURE);                                                        \
-		}                                                                                  \
-	} while (0)
-
 static void
 post_receive(void)
 {
 	const struct rmem_sge sge = {.addr = (uintptr_t)memory, .length = SIZE, .lkey = mr->lkey};
 	const struct rmem_recv_wr wr = {.sg_list = &sge, .num_sge = 1};
 
-	CHECK(rmem_post_recv(qp, &wr, 1) == 1);
+	HOLDS(rmem_post_recv(qp, &wr, 1) == 1);
 }
 
 static void
@@ -89,29 +83,29 @@ open_soft(const char *args)
 			.max_recv_sge = 1,
 			.access = ACCESS};
 
-	CHECK(rmem_dev_create("soft0", args, &dev) == 0);
-	CHECK(rmem_pd_alloc(dev, &pd) == 0);
-	CHECK(rmem_cq_create(dev, &cq_conf, &send_cq) == 0);
-	CHECK(rmem_cq_create(dev, &cq_conf, &recv_cq) == 0);
+	HOLDS(rmem_dev_create("soft0", args, &dev) == 0);
+	HOLDS(rmem_pd_alloc(dev, &pd) == 0);
+	HOLDS(rmem_cq_create(dev, &cq_conf, &send_cq) == 0);
+	HOLDS(rmem_cq_create(dev, &cq_conf, &recv_cq) == 0);
 	conf.send_cq = send_cq;
 	conf.recv_cq = recv_cq;
-	CHECK(rmem_qp_create(pd, &conf, &qp) == 0);
-	CHECK(posix_memalign((void **)&memory, 4096, SIZE) == 0);
+	HOLDS(rmem_qp_create(pd, &conf, &qp) == 0);
+	HOLDS(posix_memalign((void **)&memory, 4096, SIZE) == 0);
 	memset(memory, 0, SIZE);
-	CHECK(rmem_mr_reg(pd, memory, SIZE, (uintptr_t)memory, RMEM_ACCESS_LOCAL_WRITE | ACCESS,
+	HOLDS(rmem_mr_reg(pd, memory, SIZE, (uintptr_t)memory, RMEM_ACCESS_LOCAL_WRITE | ACCESS,
 			      &mr) == 0);
-	CHECK(rmem_qp_query(qp, &attr) == 0);
+	HOLDS(rmem_qp_query(qp, &attr) == 0);
 }
 
 static void
 close_soft(void)
 {
-	CHECK(rmem_qp_destroy(qp) == 0);
-	CHECK(rmem_mr_dereg(mr) == 0);
-	CHECK(rmem_cq_destroy(send_cq) == 0);
-	CHECK(rmem_cq_destroy(recv_cq) == 0);
-	CHECK(rmem_pd_dealloc(pd) == 0);
-	CHECK(rmem_dev_close(dev) == 0);
+	HOLDS(rmem_qp_destroy(qp) == 0);
+	HOLDS(rmem_mr_dereg(mr) == 0);
+	HOLDS(rmem_cq_destroy(send_cq) == 0);
+	HOLDS(rmem_cq_destroy(recv_cq) == 0);
+	HOLDS(rmem_pd_dealloc(pd) == 0);
+	HOLDS(rmem_dev_close(dev) == 0);
 	free(memory);
 }
 
@@ -126,7 +120,7 @@ put_addr(char msg[MSG_ADDR])
 			addr->psn, mr->rkey, mr->iova);
 	for (i = 0; i < 16; i++)
 		n += snprintf(msg + n, MSG_ADDR - (size_t)n, "%02x:", addr->gid[i]);
-	CHECK(snprintf(msg + n, MSG_ADDR - (size_t)n, "%08x:", 0) == 9 && n + 10 == MSG_ADDR);
+	HOLDS(snprintf(msg + n, MSG_ADDR - (size_t)n, "%08x:", 0) == 9 && n + 10 == MSG_ADDR);
 }
 
 /* A hexadecimal number in a message: LID, reads, QP, PSN, rkey, address and GID, with colons. */
@@ -138,7 +132,7 @@ field(const char *at, size_t digits)
 
 	memcpy(text, at, digits);
 	value = strtoull(text, &end, 16);
-	CHECK(end == text + digits);
+	HOLDS(end == text + digits);
 	return value;
 }
 
@@ -158,7 +152,7 @@ take_addr(const char msg[MSG_ADDR])
 	for (i = 0; i < 16; i++)
 		conn.remote.gid[i] = (uint8_t)field(msg + 50 + 3 * i, 2);
 	conn.remote.mtu = RTE_MIN(attr.addr.mtu, remote_mtu);
-	CHECK(rmem_qp_connect(qp, &conn) == 0);
+	HOLDS(rmem_qp_connect(qp, &conn) == 0);
 	for (i = 0; i < DEPTH; i++)
 		post_receive();
 	is_connected = true;
@@ -170,7 +164,7 @@ poll_receives(void)
 	struct rmem_wc wc;
 
 	while (rmem_poll_cq(recv_cq, &wc, 1) == 1) {
-		CHECK(wc.status == RMEM_WC_SUCCESS && wc.opcode == RMEM_WC_RECV);
+		HOLDS(wc.status == RMEM_WC_SUCCESS && wc.opcode == RMEM_WC_RECV);
 		nb_received++;
 		post_receive();
 	}
@@ -186,7 +180,7 @@ read_message(int fd, char *msg, size_t *size)
 	while (poll(&pfd, 1, 0) == 0)
 		poll_receives();
 	n = read(fd, msg, MSG_ADDR);
-	CHECK(n > 0);
+	HOLDS(n > 0);
 	*size = (size_t)n;
 	return memcmp(msg, "done", sizeof("done")) != 0;
 }
@@ -213,22 +207,22 @@ server(const struct sockaddr_in *at)
 	uint64_t sum = 0;
 	size_t i, size;
 
-	CHECK(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) == 0);
-	CHECK(bind(fd, (const struct sockaddr *)at, sizeof(*at)) == 0 && listen(fd, 1) == 0);
+	HOLDS(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) == 0);
+	HOLDS(bind(fd, (const struct sockaddr *)at, sizeof(*at)) == 0 && listen(fd, 1) == 0);
 	printf("listening\n");
 	fflush(stdout);
 	client = accept(fd, NULL, NULL);
-	CHECK(client >= 0);
+	HOLDS(client >= 0);
 	while (read_message(client, msg, &size)) {
 		answer(msg, size);
-		CHECK(write(client, msg, size) == (ssize_t)size);
+		HOLDS(write(client, msg, size) == (ssize_t)size);
 	}
 	poll_receives();
 	close(client);
 	close(fd);
 	for (i = 0; i < SIZE / sizeof(*memory); i++)
 		sum += memory[i];
-	CHECK(rmem_dev_stats_get(dev, &stats) == 0);
+	HOLDS(rmem_dev_stats_get(dev, &stats) == 0);
 	printf("%" PRIu64 " messages received, sum %" PRIu64 ", %" PRIu64
 	       " packets received, %" PRIu64 " sent, %" PRIu64 " malformed, %" PRIu64
 	       " ICRC errors\n",
@@ -244,10 +238,10 @@ exchange(int fd, char *msg, size_t size)
 	size_t done = 0;
 	ssize_t n;
 
-	CHECK(write(fd, msg, size) == (ssize_t)size);
+	HOLDS(write(fd, msg, size) == (ssize_t)size);
 	for (; done < size; done += (size_t)n) {
 		n = read(fd, msg + done, size - done);
-		CHECK(n > 0);
+		HOLDS(n > 0);
 	}
 }
 
@@ -283,11 +277,11 @@ run(uint8_t opcode, uint32_t size, uint64_t nb)
 	}
 	while (done < nb) {
 		while (posted < nb && posted - done < DEPTH) {
-			CHECK(rmem_post_send(qp, &wr, 1) == 1);
+			HOLDS(rmem_post_send(qp, &wr, 1) == 1);
 			posted++;
 		}
 		if (rmem_poll_cq(send_cq, &wc, 1) == 1) {
-			CHECK(wc.status == RMEM_WC_SUCCESS);
+			HOLDS(wc.status == RMEM_WC_SUCCESS);
 			done++;
 		}
 	}
@@ -315,7 +309,7 @@ client(const struct sockaddr_in *at, uint8_t opcode, uint32_t size, uint64_t nb)
 		if (fd >= 0)
 			close(fd);
 		fd = socket(AF_INET, SOCK_STREAM, 0);
-		CHECK(fd >= 0);
+		HOLDS(fd >= 0);
 	}
 	exchange(fd, msg, MSG_VERSION);
 	memset(msg, 0, sizeof(msg));
@@ -335,7 +329,7 @@ client(const struct sockaddr_in *at, uint8_t opcode, uint32_t size, uint64_t nb)
 			exchange(fd, msg, MSG_REPORT);
 	}
 	exchange_addr(fd);
-	CHECK(write(fd, "done", 5) == 5);
+	HOLDS(write(fd, "done", 5) == 5);
 	close(fd);
 	return 0;
 }
@@ -347,11 +341,11 @@ main(int argc, char **argv)
 	int n, status;
 
 	n = rte_eal_init(argc, argv);
-	CHECK(n >= 0);
+	HOLDS(n >= 0);
 	argc -= n;
 	argv += n;
-	CHECK(argc == 3 || argc == 6);
-	CHECK(inet_pton(AF_INET, argv[1], &at.sin_addr) == 1);
+	HOLDS(argc == 3 || argc == 6);
+	HOLDS(inet_pton(AF_INET, argv[1], &at.sin_addr) == 1);
 	open_soft(argv[2]);
 	if (argc == 3)
 		status = server(&at);

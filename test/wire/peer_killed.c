@@ -38,6 +38,8 @@
 #include <rmem_pd.h>
 #include <rmem_qp.h>
 
+#include "../holds.h"
+
 #define SIZE      65536
 #define DEPTH     64
 #define ROUNDS    4
@@ -70,14 +72,6 @@ struct peer {
 
 static const char *more_args = "";
 
-#define CHECK(condition)                                                                           \
-	do {                                                                                       \
-		if (!(condition)) {                                                                \
-			printf("%s:%d: %s does not hold\n", __FILE__, __LINE__, #condition);       \
-			exit(EXIT_FAILURE);                                                        \
-		}                                                                                  \
-	} while (0)
-
 static void
 start_eal(void)
 {
@@ -86,7 +80,7 @@ start_eal(void)
 		    level[] = "--log-level=lib.eal:error";
 	char *argv[] = {name, huge, shconf, m, mb, pci, telemetry, level, NULL};
 
-	CHECK(rte_eal_init(RTE_DIM(argv) - 1, argv) >= 0);
+	HOLDS(rte_eal_init(RTE_DIM(argv) - 1, argv) >= 0);
 }
 
 static void
@@ -103,14 +97,14 @@ open_end(struct end *end, const char *address)
 	char args[128];
 
 	snprintf(args, sizeof(args), "ip=%s%s", address, more_args);
-	CHECK(rmem_dev_create("soft0", args, &end->dev) == 0);
-	CHECK(rmem_pd_alloc(end->dev, &end->pd) == 0);
-	CHECK(rmem_cq_create(end->dev, &cq_conf, &end->cq) == 0);
+	HOLDS(rmem_dev_create("soft0", args, &end->dev) == 0);
+	HOLDS(rmem_pd_alloc(end->dev, &end->pd) == 0);
+	HOLDS(rmem_cq_create(end->dev, &cq_conf, &end->cq) == 0);
 	conf.send_cq = conf.recv_cq = end->cq;
-	CHECK(rmem_qp_create(end->pd, &conf, &end->qp) == 0);
-	CHECK(posix_memalign((void **)&end->memory, 4096, SIZE) == 0);
+	HOLDS(rmem_qp_create(end->pd, &conf, &end->qp) == 0);
+	HOLDS(posix_memalign((void **)&end->memory, 4096, SIZE) == 0);
 	memset(end->memory, 0, SIZE);
-	CHECK(rmem_mr_reg(end->pd, end->memory, SIZE, 0, RMEM_ACCESS_LOCAL_WRITE | conf.access,
+	HOLDS(rmem_mr_reg(end->pd, end->memory, SIZE, 0, RMEM_ACCESS_LOCAL_WRITE | conf.access,
 			      &end->mr) == 0);
 }
 
@@ -120,7 +114,7 @@ connect_end(const struct end *end, const struct side *peer)
 	const struct rmem_qp_conn conn = {
 			.remote = peer->addr, .timeout = 16, .retry_cnt = 7, .rnr_retry = 7};
 
-	CHECK(rmem_qp_connect(end->qp, &conn) == 0);
+	HOLDS(rmem_qp_connect(end->qp, &conn) == 0);
 }
 
 static struct side
@@ -130,7 +124,7 @@ side_of(const struct end *end)
 	struct side side;
 
 	memset(&side, 0, sizeof(side));
-	CHECK(rmem_qp_query(end->qp, &attr) == 0);
+	HOLDS(rmem_qp_query(end->qp, &attr) == 0);
 	side.addr = attr.addr;
 	side.iova = end->mr->iova;
 	side.rkey = end->mr->rkey;
@@ -167,7 +161,7 @@ poll_one(const struct end *end)
 	/* The peer's thread needs a processor too. */
 	while ((n = rmem_poll_cq(end->cq, &wc, 1)) == 0)
 		sched_yield();
-	CHECK(n == 1);
+	HOLDS(n == 1);
 	return wc;
 }
 
@@ -186,9 +180,9 @@ request(const struct end *end, const struct side *side)
 			wr = make_wr(end, &sge, side, opcodes[posted % RTE_DIM(opcodes)]);
 			if (wr.opcode == RMEM_WR_SEND)
 				sge.length = 8;
-			CHECK(rmem_post_send(end->qp, &wr, 1) == 1);
+			HOLDS(rmem_post_send(end->qp, &wr, 1) == 1);
 		}
-		CHECK(poll_one(end).status == RMEM_WC_SUCCESS);
+		HOLDS(poll_one(end).status == RMEM_WC_SUCCESS);
 		done++;
 	}
 }
@@ -203,11 +197,11 @@ peer_main(const char *address, int from, int to, bool is_requester)
 	start_eal();
 	open_end(&end, address);
 	side = side_of(&end);
-	CHECK(write(to, &side, sizeof(side)) == sizeof(side));
-	CHECK(read(from, &other, sizeof(other)) == sizeof(other));
+	HOLDS(write(to, &side, sizeof(side)) == sizeof(side));
+	HOLDS(read(from, &other, sizeof(other)) == sizeof(other));
 	connect_end(&end, &other);
-	CHECK(write(to, "c", 1) == 1);
-	CHECK(read(from, &(char){0}, 1) == 1); /* the other one is connected too */
+	HOLDS(write(to, "c", 1) == 1);
+	HOLDS(read(from, &(char){0}, 1) == 1); /* the other one is connected too */
 	if (is_requester)
 		request(&end, &other);
 	while (read(from, &other, sizeof(other)) > 0)
@@ -221,14 +215,14 @@ start_peer(struct peer *peer, const char *address, bool is_requester)
 {
 	int to[2], from[2];
 
-	CHECK(pipe(to) == 0 && pipe(from) == 0);
+	HOLDS(pipe(to) == 0 && pipe(from) == 0);
 	peer->pid = fork();
-	CHECK(peer->pid >= 0);
+	HOLDS(peer->pid >= 0);
 	if (peer->pid == 0) {
 		close(to[1]);
 		close(from[0]);
 		/* The order to start: the address is free. */
-		CHECK(read(to[0], &(char){0}, 1) == 1);
+		HOLDS(read(to[0], &(char){0}, 1) == 1);
 		exit(peer_main(address, to[0], from[1], is_requester));
 	}
 	close(to[0]);
@@ -246,9 +240,9 @@ add(const struct end *end, const struct side *side)
 	uint64_t i;
 
 	for (i = 0; i < NB_ADD; i++) {
-		CHECK(rmem_post_send(end->qp, &wr, 1) == 1);
-		CHECK(poll_one(end).status == RMEM_WC_SUCCESS);
-		CHECK(end->memory[0] == i);
+		HOLDS(rmem_post_send(end->qp, &wr, 1) == 1);
+		HOLDS(poll_one(end).status == RMEM_WC_SUCCESS);
+		HOLDS(end->memory[0] == i);
 	}
 }
 
@@ -267,21 +261,21 @@ kill_amid(const struct end *end, const struct side *side, pid_t pid, int signal_
 		while (!has_failed && posted - done < DEPTH) {
 			wr = make_wr(end, &sge, side, opcodes[posted % RTE_DIM(opcodes)]);
 			wr.wr_id = posted++;
-			CHECK(rmem_post_send(end->qp, &wr, 1) == 1);
+			HOLDS(rmem_post_send(end->qp, &wr, 1) == 1);
 		}
 		wc = poll_one(end);
-		CHECK(wc.wr_id == done);
+		HOLDS(wc.wr_id == done);
 		done++;
 		if (has_failed) {
-			CHECK(wc.status == RMEM_WC_WR_FLUSH_ERR);
+			HOLDS(wc.status == RMEM_WC_WR_FLUSH_ERR);
 		} else if (wc.status != RMEM_WC_SUCCESS) {
-			CHECK(wc.status == RMEM_WC_RETRY_EXC_ERR);
+			HOLDS(wc.status == RMEM_WC_RETRY_EXC_ERR);
 			has_failed = true;
 		} else if (++ok == last) {
-			CHECK(kill(pid, signal_number) == 0);
+			HOLDS(kill(pid, signal_number) == 0);
 		}
 	}
-	CHECK(ok >= last);
+	HOLDS(ok >= last);
 	printf("%" PRIu64 " requests succeeded, then RETRY_EXC_ERR\n", ok);
 }
 
@@ -292,7 +286,7 @@ post_receive(const struct end *end)
 			.addr = end->mr->iova + SIZE - 8, .length = 8, .lkey = end->mr->lkey};
 	const struct rmem_recv_wr wr = {.sg_list = &sge, .num_sge = 1};
 
-	CHECK(rmem_post_recv(end->qp, &wr, 1) == 1);
+	HOLDS(rmem_post_recv(end->qp, &wr, 1) == 1);
 }
 
 /* Receive messages; kill the peer after some. Each receive completes once. */
@@ -304,21 +298,21 @@ kill_requester(const struct end *end, pid_t pid)
 	struct rmem_wc wc;
 
 	for (; received < last; received++) {
-		CHECK(poll_one(end).status == RMEM_WC_SUCCESS);
+		HOLDS(poll_one(end).status == RMEM_WC_SUCCESS);
 		post_receive(end);
 	}
-	CHECK(kill(pid, SIGKILL) == 0);
-	CHECK(waitpid(pid, NULL, 0) == pid);
+	HOLDS(kill(pid, SIGKILL) == 0);
+	HOLDS(waitpid(pid, NULL, 0) == pid);
 	/* Messages that it has sent may still arrive. */
-	CHECK(rmem_qp_query(end->qp, &attr) == 0 && attr.state == RMEM_QPS_RTS);
-	CHECK(rmem_qp_set_error(end->qp) == 0);
+	HOLDS(rmem_qp_query(end->qp, &attr) == 0 && attr.state == RMEM_QPS_RTS);
+	HOLDS(rmem_qp_set_error(end->qp) == 0);
 	for (received = 0; received + flushed < NB_RECV;) {
 		wc = poll_one(end);
-		CHECK(wc.status == RMEM_WC_WR_FLUSH_ERR || flushed == 0);
+		HOLDS(wc.status == RMEM_WC_WR_FLUSH_ERR || flushed == 0);
 		flushed += wc.status == RMEM_WC_WR_FLUSH_ERR;
 		received += wc.status == RMEM_WC_SUCCESS;
 	}
-	CHECK(rmem_poll_cq(end->cq, &wc, 1) == 0);
+	HOLDS(rmem_poll_cq(end->cq, &wc, 1) == 0);
 	printf("%" PRIu64 " messages, then %" PRIu64 " receives flushed\n", last, flushed);
 }
 
@@ -330,10 +324,10 @@ request_of_nobody(const struct end *end, const struct side *side)
 	struct rmem_sge sge;
 	struct rmem_send_wr wr = make_wr(end, &sge, side, RMEM_WR_RDMA_WRITE);
 
-	CHECK(rmem_qp_connect(end->qp, &conn) == 0);
-	CHECK(rmem_post_send(end->qp, &wr, 1) == 1);
-	CHECK(poll_one(end).status == RMEM_WC_RETRY_EXC_ERR);
-	CHECK(rmem_qp_reset(end->qp) == 0);
+	HOLDS(rmem_qp_connect(end->qp, &conn) == 0);
+	HOLDS(rmem_post_send(end->qp, &wr, 1) == 1);
+	HOLDS(poll_one(end).status == RMEM_WC_RETRY_EXC_ERR);
+	HOLDS(rmem_qp_reset(end->qp) == 0);
 }
 
 static unsigned int
@@ -352,13 +346,13 @@ close_end(struct end *end)
 {
 	struct rmem_dev_info info;
 
-	CHECK(rmem_qp_destroy(end->qp) == 0);
-	CHECK(rmem_mr_dereg(end->mr) == 0);
-	CHECK(rmem_cq_destroy(end->cq) == 0);
-	CHECK(rmem_pd_dealloc(end->pd) == 0);
-	CHECK(rmem_dev_info_get(end->dev, &info) == 0);
-	CHECK(info.nb_qp == 0 && info.nb_mr == 0);
-	CHECK(rmem_dev_close(end->dev) == 0);
+	HOLDS(rmem_qp_destroy(end->qp) == 0);
+	HOLDS(rmem_mr_dereg(end->mr) == 0);
+	HOLDS(rmem_cq_destroy(end->cq) == 0);
+	HOLDS(rmem_pd_dealloc(end->pd) == 0);
+	HOLDS(rmem_dev_info_get(end->dev, &info) == 0);
+	HOLDS(info.nb_qp == 0 && info.nb_mr == 0);
+	HOLDS(rmem_dev_close(end->dev) == 0);
 	free(end->memory);
 }
 
@@ -370,24 +364,24 @@ run_round(const struct end *end, int round, const struct peer *peer)
 	char byte;
 	int i;
 
-	CHECK(write(peer->to, "s", 1) == 1);
-	CHECK(read(peer->from, &side, sizeof(side)) == sizeof(side));
+	HOLDS(write(peer->to, "s", 1) == 1);
+	HOLDS(read(peer->from, &side, sizeof(side)) == sizeof(side));
 	mine = side_of(end);
-	CHECK(write(peer->to, &mine, sizeof(mine)) == sizeof(mine));
-	CHECK(read(peer->from, &byte, 1) == 1);
+	HOLDS(write(peer->to, &mine, sizeof(mine)) == sizeof(mine));
+	HOLDS(read(peer->from, &byte, 1) == 1);
 	connect_end(end, &side);
 	for (i = 0; round == REQUESTER && i < NB_RECV; i++)
 		post_receive(end);
-	CHECK(write(peer->to, "c", 1) == 1);
+	HOLDS(write(peer->to, "c", 1) == 1);
 	if (round == REQUESTER) {
 		kill_requester(end, peer->pid);
 	} else {
 		add(end, &side);
 		kill_amid(end, &side, peer->pid, round == STOPPED ? SIGSTOP : SIGKILL);
-		CHECK(kill(peer->pid, SIGKILL) == 0);
-		CHECK(waitpid(peer->pid, NULL, 0) == peer->pid);
+		HOLDS(kill(peer->pid, SIGKILL) == 0);
+		HOLDS(waitpid(peer->pid, NULL, 0) == peer->pid);
 	}
-	CHECK(rmem_qp_reset(end->qp) == 0);
+	HOLDS(rmem_qp_reset(end->qp) == 0);
 	request_of_nobody(end, &side);
 }
 
@@ -402,7 +396,7 @@ main(int argc, char **argv)
 	struct end end;
 	int i;
 
-	CHECK(argc == 3 || argc == 4);
+	HOLDS(argc == 3 || argc == 4);
 	if (argc == 4)
 		more_args = argv[3];
 	printf("RMEM_SEED=%u\n", seed);
@@ -416,7 +410,7 @@ main(int argc, char **argv)
 	for (i = 0; i < ROUNDS; i++)
 		run_round(&end, i, &peers[i]);
 	close_end(&end);
-	CHECK(nb_files() == files);
+	HOLDS(nb_files() == files);
 	rte_eal_cleanup();
 	return EXIT_SUCCESS;
 }

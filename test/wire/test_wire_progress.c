@@ -4,7 +4,7 @@
 
 /*
  * A thread serves a target, also while an lcore polls periodically; an audit waits for it. Cases
-X structures of the software device.
+ * write private structures of the software device.
  */
 
 #include <pthread.h>
