@@ -15,9 +15,10 @@
 static uint64_t virtual_tsc;
 
 /* A port with a virtual clock, in addition to that of the drivers. */
-#define rte_rdtsc()         virtual_tsc
-#define rte_get_tsc_hz()    HZ
-#define rwire_port_shm_open clock_shm_open
+#define rte_rdtsc()              virtual_tsc
+#define rte_get_tsc_hz()         HZ
+#define rwire_port_shm_open      clock_shm_open
+#define rwire_port_shm_open_host clock_shm_open_host
 #include "soft/wire/rwire_port_shm.c" /* NOLINT(bugprone-suspicious-include) */
 
 #include "../test.h"

@@ -158,6 +158,7 @@ struct rwire {
 	struct rwire_port *port;
 	const struct rwire_port_stats *port_stats; /* of the innermost port */
 	uint32_t mtu;
+	uint16_t lid; /* with ip=host: of the InfiniBand subnet that the host is; else 0 */
 	rte_ticketlock_t tx_lock;
 	rte_ticketlock_t rx_lock;
 	struct rwire_qp_list owing; /* QPs whose responder has packets to send */

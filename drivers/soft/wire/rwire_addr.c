@@ -44,6 +44,27 @@ rwire_addr_text(const struct rwire_addr *addr, char text[RWIRE_ADDR_TEXT])
 	return inet_ntop(AF_INET6, addr->gid, text, RWIRE_ADDR_TEXT);
 }
 
+/* 127.76.0.0/16, of the loopback interface: the last 16 bits are the LID. */
+static const uint8_t host_prefix[14] = {[10] = 0xff, [11] = 0xff, [12] = 127, [13] = 76};
+
+void
+rwire_addr_of_lid(uint16_t lid, struct rwire_addr *addr)
+{
+	memcpy(addr->gid, host_prefix, sizeof(host_prefix));
+	addr->gid[14] = (uint8_t)(lid >> 8);
+	addr->gid[15] = (uint8_t)lid;
+}
+
+uint16_t
+rwire_addr_lid(const struct rwire_addr *addr)
+{
+	uint16_t lid = (uint16_t)(addr->gid[14] << 8 | addr->gid[15]);
+
+	if (memcmp(addr->gid, host_prefix, sizeof(host_prefix)) != 0 || lid > RWIRE_MAX_LID)
+		return 0;
+	return lid;
+}
+
 socklen_t
 rwire_addr_to_sockaddr(
 		const struct rwire_addr *addr, uint16_t udp_port, struct sockaddr_storage *sa)

@@ -20,6 +20,7 @@ struct rwire_addr {
 };
 
 #define RWIRE_ADDR_TEXT INET6_ADDRSTRLEN
+#define RWIRE_MAX_LID   0xbfff /* of unicast LIDs (IBTA 4.1.3) */
 
 /* Parse an IPv4 or IPv6 address. False: it is neither, or not unicast. */
 bool rwire_addr_parse(const char *text, struct rwire_addr *addr);
@@ -28,6 +29,13 @@ const char *rwire_addr_text(const struct rwire_addr *addr, char text[RWIRE_ADDR_
 bool rwire_addr_is_ipv4(const struct rwire_addr *addr);
 /* Whether it may be the address of one host. */
 bool rwire_addr_is_unicast(const struct rwire_addr *addr);
+
+/*
+ * The address of the process with a LID, 1 to RWIRE_MAX_LID, on the host's subnet of ip=host, and
+ * conversely; 0: an address of no LID.
+ */
+void rwire_addr_of_lid(uint16_t lid, struct rwire_addr *addr);
+uint16_t rwire_addr_lid(const struct rwire_addr *addr);
 
 /* Convert to and from a socket address; IPv4 has family AF_INET there. */
 socklen_t rwire_addr_to_sockaddr(

@@ -202,16 +202,26 @@ wire_open_inner(const struct rsoft_args *args, const struct rwire_addr *addr,
 	return -EINVAL;
 }
 
-/* Open the port, and the ports that wrap it. */
+/* ip=host: the port, the address and the link layer are those of all such devices. */
 static int
-wire_open_port(struct rwire *wire, const struct rsoft_args *args)
+wire_open_host(const struct rsoft_args *args, struct rwire_port **port)
+{
+	if (args->port[0] != '\0' || args->neigh[0] != '\0') {
+		RSOFT_LOG(ERR, "%s: not supported with ip=host, which is shared memory",
+				args->port[0] != '\0' ? "port=" : "neigh=");
+		return -EINVAL;
+	}
+	return rwire_port_shm_open_host(args->fault[0] != '\0' || args->pcap[0] != '\0', port);
+}
+
+static int
+wire_open_addr(const struct rsoft_args *args, struct rwire_port **port)
 {
 	const struct rsoft_dev *other;
 	struct rwire_addr addr;
-	int rc;
 
 	if (!rwire_addr_parse(args->ip, &addr)) {
-		RSOFT_LOG(ERR, "ip=%s: not an IPv4 or IPv6 address", args->ip);
+		RSOFT_LOG(ERR, "ip=%s: not an IPv4 or IPv6 address, and not host", args->ip);
 		return -EINVAL;
 	}
 	rte_ticketlock_lock(&rsoft_domain->lock);
@@ -222,14 +232,25 @@ wire_open_port(struct rwire *wire, const struct rsoft_args *args)
 				other->dev_id);
 		return -EEXIST;
 	}
+	return wire_open_inner(args, &addr, port);
+}
+
+/* Open the port, and the ports that wrap it. */
+static int
+wire_open_port(struct rwire *wire, const struct rsoft_args *args)
+{
+	bool is_host = strcmp(args->ip, "host") == 0;
+	int rc;
+
 	if ((args->mtu & (args->mtu - 1)) != 0) {
 		RSOFT_LOG(ERR, "mtu=%" PRIu64 ": not a path MTU (256, 512, 1024, 2048 or 4096)",
 				args->mtu);
 		return -EINVAL;
 	}
-	rc = wire_open_inner(args, &addr, &wire->port);
+	rc = is_host ? wire_open_host(args, &wire->port) : wire_open_addr(args, &wire->port);
 	if (rc != 0)
 		return rc;
+	wire->lid = is_host ? rwire_addr_lid(&wire->port->addr) : 0;
 	wire->port_stats = &wire->port->stats;
 	/* Inside of the faults: the file has the packets that were sent. */
 	if (args->pcap[0] != '\0')

@@ -83,6 +83,12 @@ int rwire_port_shm_open(const struct rwire_addr *addr, const char *name, bool ha
 		struct rwire_port **port);
 
 /*
+ * Shared memory of all devices of this host with ip=host, at an address that is free. As
+ * rwire_port_shm_open().
+ */
+int rwire_port_shm_open_host(bool has_icrc, struct rwire_port **port);
+
+/*
  * An ethdev port, by its number as text, with static neighbours; see rwire_neighs_init(). 0, or:
  * -EINVAL (not a number, not neighbours), -ENODEV (no such port), -EEXIST (it is started), -EPERM,
  * -ENOMEM, -EIO; logged.

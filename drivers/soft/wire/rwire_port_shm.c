@@ -3,7 +3,8 @@
  */
 
 /*
- * The port over shared memory: the devices of one user on this host that have the same name.
+ * The port over shared memory: the devices of one user on this host that have the same name, or all
+ * of those with ip=host.
  *
  * A channel (rwire_shm.h) is opened when the first packet for an address is sent. The receiver
  * reads payloads in place and copies headers, so a peer that changes a packet while it is received
@@ -71,6 +72,7 @@ struct shm_port {
 
 	int listener;
 	struct shm_in in[SHM_MAX_PEERS];
+	uint32_t nb_in;       /* those from there on were never used */
 	uint32_t first_in;    /* to receive from first */
 	uint64_t serviced_at; /* TSC */
 	uint32_t told;        /* bit n: refusals with reason n are logged */
@@ -86,7 +88,7 @@ shm_reason_text(int reason)
 {
 	static const char *const texts[SHM_REASON_NB] = {
 			[SHM_BAD_VERSION] = "it has another version of port=shm",
-			[SHM_BAD_USER] = "it belongs to another user",
+			[SHM_BAD_USER] = "it belongs to another user, or its address does",
 			[SHM_BAD_MEMORY] = "its memory is not a sealed ring",
 			[SHM_NO_SPACE] = "it has channels from 64 devices already",
 	};
@@ -129,7 +131,7 @@ shm_accept_all(struct shm_port *port, int epoll)
 	for (n = 0; n < SHM_MAX_PEERS; n++) {
 		struct epoll_event event = {.events = EPOLLIN};
 
-		fd = shm_accept(port->listener);
+		fd = shm_accept(port->name, port->listener);
 		if (fd == -EPERM)
 			shm_tell_refusal(port, SHM_BAD_USER, 0);
 		if (fd < 0)
@@ -145,6 +147,7 @@ shm_accept_all(struct shm_port *port, int epoll)
 		}
 		memset(&port->in[i], 0, sizeof(port->in[i]));
 		port->in[i].fd = fd;
+		port->nb_in = RTE_MAX(port->nb_in, i + 1);
 	}
 }
 
@@ -155,6 +158,8 @@ shm_in_open(struct shm_port *port, struct shm_in *in)
 	uint32_t version = 0;
 	int rc = shm_receive(in->fd, &in->addr, &in->end.ring, &version);
 
+	if (rc == SHM_OK && !shm_may_claim(port->name, in->fd, &in->addr))
+		rc = SHM_BAD_USER;
 	if (rc == SHM_OK || rc == -EAGAIN)
 		return;
 	if (rc > SHM_OK) {
@@ -209,7 +214,7 @@ shm_release(struct shm_port *port)
 {
 	unsigned int i;
 
-	for (i = 0; i < SHM_MAX_PEERS; i++) {
+	for (i = 0; i < port->nb_in; i++) {
 		struct shm_in *in = &port->in[i];
 
 		if (in->end.ring == NULL)
@@ -269,8 +274,8 @@ shm_rx_burst(struct rwire_port *base, struct rwire_frame *frames[], uint32_t n)
 	if (rte_rdtsc() - port->serviced_at >= port->check_cycles)
 		shm_service(port);
 	/* Each time from another one, so that no peer keeps the others waiting. */
-	for (i = 0; i < SHM_MAX_PEERS && nb < n; i++) {
-		struct shm_in *in = &port->in[(port->first_in + i) % SHM_MAX_PEERS];
+	for (i = 0; i < port->nb_in && nb < n; i++) {
+		struct shm_in *in = &port->in[(port->first_in + i) % port->nb_in];
 
 		if (in->end.ring != NULL)
 			nb = shm_in_burst(port, in, frames, nb, n);
@@ -288,7 +293,7 @@ shm_rx_sleep(struct rwire_port *base)
 
 	shm_release(port);
 	shm_service(port);
-	for (i = 0; i < SHM_MAX_PEERS; i++) {
+	for (i = 0; i < port->nb_in; i++) {
 		if (port->in[i].end.ring != NULL && !rwire_ring_sleep(&port->in[i].end))
 			is_empty = false;
 	}
@@ -463,7 +468,7 @@ shm_close(struct rwire_port *base)
 
 	for (i = 0; i < port->nb_out; i++)
 		shm_out_close(&port->out[i]);
-	for (i = 0; i < SHM_MAX_PEERS; i++) {
+	for (i = 0; i < port->nb_in; i++) {
 		if (port->in[i].fd >= 0)
 			shm_in_free(&port->in[i]);
 	}
@@ -518,12 +523,36 @@ shm_epoll(int listener)
 	return -ENOMEM;
 }
 
+/* Takes over the listener. */
+static int
+shm_open_port(int listener, const struct rwire_addr *addr, const char *name, bool has_icrc,
+		struct rwire_port **out)
+{
+	struct shm_port *port = calloc(1, sizeof(*port));
+	int rc = -ENOMEM;
+
+	if (port == NULL)
+		goto close;
+	shm_init(port, addr, has_icrc);
+	memcpy(port->name, name, strlen(name));
+	port->listener = listener;
+	rc = port->port.fd = shm_epoll(listener);
+	if (rc < 0)
+		goto free;
+	*out = &port->port;
+	return 0;
+free:
+	free(port);
+close:
+	close(listener);
+	return rc;
+}
+
 int
 rwire_port_shm_open(const struct rwire_addr *addr, const char *name, bool has_icrc,
 		struct rwire_port **out)
 {
-	struct shm_port *port;
-	int rc;
+	int listener;
 
 	if (!shm_name_is_valid(name)) {
 		RSOFT_LOG(ERR,
@@ -532,22 +561,15 @@ rwire_port_shm_open(const struct rwire_addr *addr, const char *name, bool has_ic
 				name, SHM_MAX_NAME);
 		return -EINVAL;
 	}
-	port = calloc(1, sizeof(*port));
-	if (port == NULL)
-		return -ENOMEM;
-	shm_init(port, addr, has_icrc);
-	memcpy(port->name, name, strlen(name));
-	rc = port->listener = shm_listen(name, addr);
-	if (rc < 0)
-		goto free;
-	rc = port->port.fd = shm_epoll(port->listener);
-	if (rc < 0)
-		goto close;
-	*out = &port->port;
-	return 0;
-close:
-	close(port->listener);
-free:
-	free(port);
-	return rc;
+	listener = shm_listen(name, addr);
+	return listener < 0 ? listener : shm_open_port(listener, addr, name, has_icrc, out);
+}
+
+int
+rwire_port_shm_open_host(bool has_icrc, struct rwire_port **out)
+{
+	struct rwire_addr addr;
+	int listener = shm_listen_host(&addr);
+
+	return listener < 0 ? listener : shm_open_port(listener, &addr, SHM_HOST, has_icrc, out);
 }

@@ -77,6 +77,13 @@ shm_reach(int fd, const char *name, const struct rwire_addr *addr, struct ucred 
 	return 0;
 }
 
+/* Whether processes of that user are peers. */
+static bool
+shm_is_permitted(const char *name, const struct ucred *owner)
+{
+	return owner->uid == geteuid() || strcmp(name, SHM_HOST) == 0;
+}
+
 /* Log the process that has a name. */
 static void
 shm_log_owner(const char *name, const struct rwire_addr *addr)
@@ -95,8 +102,9 @@ shm_log_owner(const char *name, const struct rwire_addr *addr)
 		close(fd);
 }
 
-int
-shm_listen(const char *name, const struct rwire_addr *addr)
+/* -EEXIST is not logged. */
+static int
+shm_try_listen(const char *name, const struct rwire_addr *addr)
 {
 	struct sockaddr_un un;
 	socklen_t len = shm_sockaddr(name, addr, &un);
@@ -108,12 +116,36 @@ shm_listen(const char *name, const struct rwire_addr *addr)
 	err = errno;
 	if (fd >= 0)
 		close(fd);
-	if (err == EADDRINUSE) {
-		shm_log_owner(name, addr);
+	if (err == EADDRINUSE)
 		return -EEXIST;
-	}
 	RSOFT_LOG(ERR, "port=shm:%s: no socket: %s", name, strerror(err));
 	return err == EACCES || err == EPERM ? -EPERM : -ENOMEM;
+}
+
+int
+shm_listen(const char *name, const struct rwire_addr *addr)
+{
+	int fd = shm_try_listen(name, addr);
+
+	if (fd == -EEXIST)
+		shm_log_owner(name, addr);
+	return fd;
+}
+
+int
+shm_listen_host(struct rwire_addr *addr)
+{
+	uint32_t first = (uint32_t)getpid(), i;
+	int fd = -EEXIST;
+
+	/* Processes of other namespaces may have the same pid. */
+	for (i = 0; i < RWIRE_MAX_LID && fd == -EEXIST; i++) {
+		rwire_addr_of_lid((uint16_t)((first + i) % RWIRE_MAX_LID + 1), addr);
+		fd = shm_try_listen(SHM_HOST, addr);
+	}
+	if (fd == -EEXIST)
+		RSOFT_LOG(ERR, "ip=host: all %u LIDs of this host are in use", RWIRE_MAX_LID);
+	return fd;
 }
 
 static struct rwire_ring *
@@ -211,7 +243,7 @@ shm_connect(const char *name, const struct rwire_addr *from, const struct rwire_
 	if (*fd < 0)
 		return -ENOMEM;
 	rc = shm_reach(*fd, name, to, &owner);
-	if (rc == 0 && owner.uid != geteuid()) {
+	if (rc == 0 && !shm_is_permitted(name, &owner)) {
 		*uid = owner.uid;
 		rc = -EPERM;
 	}
@@ -223,7 +255,7 @@ shm_connect(const char *name, const struct rwire_addr *from, const struct rwire_
 }
 
 int
-shm_accept(int listener)
+shm_accept(const char *name, int listener)
 {
 	struct sockaddr_un un;
 	socklen_t size = sizeof(struct ucred), len = sizeof(un);
@@ -232,10 +264,33 @@ shm_accept(int listener)
 
 	if (fd < 0)
 		return -EAGAIN;
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &owner, &size) == 0 && owner.uid == geteuid())
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &owner, &size) == 0 &&
+			shm_is_permitted(name, &owner))
 		return fd;
 	close(fd);
 	return -EPERM;
+}
+
+bool
+shm_may_claim(const char *name, int fd, const struct rwire_addr *addr)
+{
+	struct ucred peer = {0}, owner = {0};
+	socklen_t size = sizeof(peer);
+	bool is_owner = false;
+	int probe;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0)
+		return false;
+	if (peer.uid == geteuid())
+		return true;
+	probe = shm_socket();
+	if (probe < 0)
+		return false;
+	/* A pid of another namespace is reported as 0. */
+	if (shm_reach(probe, name, addr, &owner) == 0)
+		is_owner = owner.uid == peer.uid && owner.pid == peer.pid;
+	close(probe);
+	return is_owner;
 }
 
 /* The descriptor that a message passed, or -1. */

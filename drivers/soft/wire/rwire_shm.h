@@ -12,7 +12,8 @@
  * end is the end of either process, a struct shm_hello from the receiver is a refusal.
  *
  * Invariant: a memfd that was mapped has the size of a ring and can't shrink, so no access to it
- * raises SIGBUS. Both processes belong to one user, as the kernel reports it.
+ * raises SIGBUS. Both processes belong to one user, as the kernel reports it, or, with ip=host (the
+ * name SHM_HOST), the sender of packets has the name of the address that it claims.
  */
 
 #ifndef RWIRE_SHM_H
@@ -27,6 +28,8 @@
 /* Of the ring and the messages. A change of either needs another number. */
 #define SHM_VERSION  1
 #define SHM_MAX_NAME 31
+/* The name of ip=host, which port= can't give. */
+#define SHM_HOST "*"
 
 /* Reasons of a refusal. */
 enum shm_reason {
@@ -52,6 +55,9 @@ bool shm_name_is_valid(const char *name);
 /* Listen at the name and address: a descriptor, or an errno as of rwire_port_shm_open(); logged. */
 int shm_listen(const char *name, const struct rwire_addr *addr);
 
+/* Listen as SHM_HOST at an address with a LID that is free on this host; addr. As shm_listen(). */
+int shm_listen_host(struct rwire_addr *addr);
+
 /*
  * Create a channel to the device at an address. 0 or an errno (not logged): -ECONNREFUSED: no
  * device has it; -EPERM: one of another user has it, uid; -EAGAIN, -ENOMEM.
@@ -59,8 +65,11 @@ int shm_listen(const char *name, const struct rwire_addr *addr);
 int shm_connect(const char *name, const struct rwire_addr *from, const struct rwire_addr *to,
 		int *fd, struct rwire_ring **ring, uint32_t *uid);
 
-/* Accept a connection: a descriptor, or -EAGAIN: none waits; -EPERM: of another user. */
-int shm_accept(int listener);
+/* Accept a connection: a descriptor, or -EAGAIN: none waits; -EPERM: of a user not permitted. */
+int shm_accept(const char *name, int listener);
+
+/* Whether the peer of a connection may send as the address that it claims. */
+bool shm_may_claim(const char *name, int fd, const struct rwire_addr *addr);
 
 /*
  * Receive the ring of an accepted connection: SHM_OK, or the reason of a refusal; -EAGAIN: later;

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Devices with ip=host take an address that no other process has, and receive from processes of all
+ * users, each with its own address.
+ */
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <rmem_cq.h>
+#include <rmem_dev.h>
+
+#include "soft/wire/rwire.h"
+#include "soft/wire/rwire_shm.h"
+
+#include "../test.h"
+
+#define OTHER_USER 65534
+
+static struct rmem_dev *dev;
+static struct rwire_addr address; /* of dev */
+static uint16_t lid;
+
+static int
+get_address(struct rmem_dev *of, struct rwire_addr *addr)
+{
+	struct rmem_dev_info info;
+
+	TEST_OK(rmem_dev_info_get(of, &info));
+	memcpy(addr->gid, info.gid, sizeof(addr->gid));
+	return TEST_SUCCESS;
+}
+
+static int
+setup(void)
+{
+	TEST_OK(rmem_dev_create("soft0", "ip=host,progress=poll", &dev));
+	TEST_RUN(get_address(dev, &address));
+	lid = rwire_addr_lid(&address);
+	return TEST_SUCCESS;
+}
+
+static int
+teardown(void)
+{
+	return rmem_dev_close(dev);
+}
+
+TEST(wire_host, an_address_is_that_of_a_lid)
+{
+	struct rwire_addr addr;
+	uint32_t i;
+
+	TEST_ASSERT(lid >= 1 && lid <= RWIRE_MAX_LID);
+	for (i = 1; i <= RWIRE_MAX_LID; i++) {
+		rwire_addr_of_lid((uint16_t)i, &addr);
+		TEST_EQ(rwire_addr_lid(&addr), i);
+		TEST_ASSERT(rwire_addr_is_unicast(&addr));
+	}
+	TEST_ASSERT(rwire_addr_parse("127.0.0.1", &addr));
+	TEST_EQ(rwire_addr_lid(&addr), 0);
+	TEST_ASSERT(rwire_addr_parse("127.76.192.0", &addr));
+	TEST_EQ(rwire_addr_lid(&addr), 0);
+	return TEST_SUCCESS;
+}
+
+TEST(wire_host, an_address_in_use_is_passed_over)
+{
+	struct rwire_addr other;
+	struct rmem_dev *second;
+
+	TEST_OK(rmem_dev_create("soft1", "ip=host", &second));
+	TEST_RUN(get_address(second, &other));
+	TEST_OK(rmem_dev_close(second));
+	TEST_ASSERT(rwire_addr_lid(&other) != 0);
+	TEST_ASSERT(!rwire_addr_is_equal(&other, &address));
+	return TEST_SUCCESS;
+}
+
+TEST(wire_host, a_port_of_ones_own_choice_is_refused)
+{
+	struct rmem_dev *second;
+
+	TEST_EQ(rmem_dev_create("soft1", "ip=host,port=udp", &second), -EINVAL);
+	TEST_EQ(rmem_dev_create("soft1", "ip=host,port=shm:a", &second), -EINVAL);
+	TEST_EQ(rmem_dev_create("soft1", "ip=host,neigh=127.0.0.1@02:00:00:00:00:01", &second),
+			-EINVAL);
+	TEST_EQ(rmem_dev_create("soft1", "ip=127.0.0.1,port=shm:" SHM_HOST, &second), -EINVAL);
+	return TEST_SUCCESS;
+}
+
+/*
+ * A process of another user sends from an address, at which it listens or not. It exits with 0 if
+ * the device accepts that, with 1 if not, with another status if it can't be tried.
+ */
+static pid_t
+start_sender(const struct rwire_addr *from, bool is_owner)
+{
+	struct rwire_ring *ring;
+	struct shm_hello hello;
+	uint32_t uid;
+	pid_t pid = fork();
+	ssize_t n;
+	int fd;
+
+	if (pid != 0)
+		return pid;
+	if (setresuid(OTHER_USER, OTHER_USER, OTHER_USER) != 0)
+		_exit(2);
+	if (is_owner && shm_listen(SHM_HOST, from) < 0)
+		_exit(3);
+	if (shm_connect(SHM_HOST, from, &address, &fd, &ring, &uid) != 0)
+		_exit(4);
+	/* Not a socket that blocks: the reply, or a byte when the device has read the ring. */
+	do
+		n = recv(fd, &hello, sizeof(hello), MSG_DONTWAIT);
+	while (n < 0 && errno == EAGAIN &&
+			__atomic_load_n(&ring->is_asleep, __ATOMIC_RELAXED) == 0);
+	_exit(n < 0 && errno == EAGAIN ? 0 : 1);
+}
+
+/* Receive until the sender has ended; sleep as the control thread does. */
+static int
+serve(pid_t pid)
+{
+	struct rwire *wire = ((const struct rsoft_dev *)rmem_dev_drv(dev)->priv)->wire;
+	int status;
+
+	while (waitpid(pid, &status, WNOHANG) == 0)
+		wire->port->ops->rx_sleep(wire->port);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST(wire_host, another_user_sends_from_its_own_address_only)
+{
+	struct rwire_addr from;
+	uint16_t other = (uint16_t)(lid % RWIRE_MAX_LID + 1);
+
+	if (geteuid() != 0) {
+		printf("skipped: only root has processes of another user\n");
+		return TEST_SKIPPED;
+	}
+	rwire_addr_of_lid(other, &from);
+	TEST_EQ(serve(start_sender(&from, true)), 0);
+	TEST_EQ(serve(start_sender(&from, false)), 1);
+	TEST_EQ(serve(start_sender(&address, false)), 1);
+	return TEST_SUCCESS;
+}
+
+TEST_SUITE(wire_host, setup, teardown);
