@@ -24,8 +24,6 @@
 #include "ribv_verbs.h"
 
 #define RIBV_PORT      1
-#define RIBV_LID       1
-#define RIBV_PKEY      0xffff
 #define RIBV_RD_ATOMIC 16
 
 /* The definition of a function in libibverbs. */
@@ -120,6 +118,8 @@ extern ribv_next_t ribv_next;
 int ribv_errno(int ret);
 /* NULL, with errno set. */
 void *ribv_fail(int err);
+/* -1, with errno set. */
+int ribv_minus_one(int err);
 /* A zeroed slot; NULL with errno set. */
 void *ribv_new(void);
 /* The object in the slot is complete. Return its handle. */
@@ -204,7 +204,13 @@ ribv_is_context(const struct ibv_context *context)
 
 /* ribv_dev.c */
 extern struct rmem_dev *ribv_dev;
-void ribv_gid(union ibv_gid *gid);
+
+/* ribv_query.c */
+__be64 ribv_node_guid(void);
+int ribv_query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
+		struct ibv_device_attr_ex *attr, size_t attr_size);
+int ribv_query_port(struct ibv_context *context, uint8_t port_num, struct ibv_port_attr *attr,
+		size_t len);
 
 /* ribv_cq.c */
 /* Poll under the lock of the CQ. */

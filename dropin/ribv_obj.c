@@ -55,6 +55,13 @@ slot_of(const void *obj)
 	return (uint32_t)(((uintptr_t)obj - ribv_objs) / RIBV_SLOT);
 }
 
+int
+ribv_minus_one(int err)
+{
+	errno = err;
+	return -1;
+}
+
 void *
 ribv_new(void)
 {

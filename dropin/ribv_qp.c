@@ -122,11 +122,9 @@ ribv_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *init)
 }
 
 static void
-attr_of_ibv(const struct ribv_qp *qp, const struct ibv_qp_attr *ibv, int mask,
-		struct rmem_qp_attr *attr)
+attr_of_ibv(const struct ibv_qp_attr *ibv, int mask, struct rmem_qp_attr *attr)
 {
 	const struct ibv_ah_attr *ah = &ibv->ah_attr;
-	union ibv_gid gid;
 
 	memset(attr, 0, sizeof(*attr));
 	attr->state = ibv->qp_state;
@@ -147,21 +145,17 @@ attr_of_ibv(const struct ribv_qp *qp, const struct ibv_qp_attr *ibv, int mask,
 	attr->en_sqd_async_notify = ibv->en_sqd_async_notify;
 	if ((mask & IBV_QP_AV) == 0)
 		return;
-	attr->ah.is_global = 1;
+	attr->ah.is_global = ah->is_global;
+	attr->ah.flow_label = ah->grh.flow_label;
+	attr->ah.sgid_index = ah->grh.sgid_index;
+	attr->ah.hop_limit = ah->grh.hop_limit;
+	attr->ah.traffic_class = ah->grh.traffic_class;
 	attr->ah.dlid = ah->dlid;
 	attr->ah.sl = ah->sl;
 	attr->ah.src_path_bits = ah->src_path_bits;
 	attr->ah.static_rate = ah->static_rate;
 	attr->ah.port_num = ah->port_num;
 	memcpy(attr->ah.dgid, ah->grh.dgid.raw, sizeof(attr->ah.dgid));
-	/* The device itself, by its LID or by the GID that it shows. */
-	ribv_gid(&gid);
-	if (ah->is_global ? memcmp(&gid, &ah->grh.dgid, sizeof(gid)) == 0 : ah->dlid == RIBV_LID) {
-		struct rmem_qp_attr now;
-
-		if (rmem_qp_query(qp->qp, &now) == 0)
-			memcpy(attr->ah.dgid, now.addr.gid, sizeof(attr->ah.dgid));
-	}
 }
 
 /* Remove the completions of a QP from its CQs. */
@@ -194,7 +188,7 @@ ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
 		return EINVAL;
 	if ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) != 0 && attr->max_dest_rd_atomic > RIBV_RD_ATOMIC)
 		return EINVAL;
-	attr_of_ibv(qp, attr, mask, &own);
+	attr_of_ibv(attr, mask, &own);
 	/* Other threads of the program may post; those of the class may not. */
 	pthread_spin_lock(&qp->send_lock);
 	pthread_spin_lock(&qp->recv_lock);

@@ -298,8 +298,13 @@ TEST(driver, empty_slots_are_eopnotsupp)
 	struct rmem_dev_stats stats;
 	struct rmem_pd *pd = NULL;
 	struct rmem_cq *cq = NULL;
+	uint16_t pkey;
 
 	TEST_ASSERT(dev != NULL);
+	TEST_ERR(rmem_dev_attr_get(dev, &(struct rmem_dev_attr){0}), EOPNOTSUPP);
+	TEST_ERR(rmem_dev_port_query(dev, 1, &(struct rmem_port_attr){0}), EOPNOTSUPP);
+	TEST_ERR(rmem_dev_gid_query(dev, 1, 0, &(struct rmem_gid_entry){.index = 0}), EOPNOTSUPP);
+	TEST_ERR(rmem_dev_pkey_query(dev, 1, 0, &pkey), EOPNOTSUPP);
 	TEST_ERR(rmem_dev_stats_get(dev, &stats), EOPNOTSUPP);
 	TEST_ERR(rmem_dev_stats_reset(dev), EOPNOTSUPP);
 	TEST_ERR(rmem_pd_alloc(dev, &pd), EOPNOTSUPP);

@@ -60,6 +60,7 @@ extern int rsoft_logtype;
 #define RSOFT_MAX_ENGINES     8
 #define RSOFT_MAX_RD_ATOMIC   16
 #define RSOFT_MTU_NONE        5 /* 4096, in verbs' encoding: without packets */
+#define RSOFT_LID             1 /* of each device without a wire */
 #define RSOFT_MAX_SGE         16
 #define RSOFT_MAX_DEPTH       16 /* of keys over keys */
 #define RSOFT_MAX_INLINE_RECV 64

@@ -6,32 +6,57 @@
 
 #include <string.h>
 
+#include <rte_byteorder.h>
+
 #include "rsoft_addr.h"
 #include "wire/rwire.h"
 
-/* A device's port, as its QPs' addresses name it. */
-struct rsoft_gid {
-	char tag[8];
-	uint16_t dev_id;
-	uint16_t zero;
-	uint32_t cookie;
-};
+void
+rsoft_addr_gid(const struct rsoft_dev *dev, uint8_t gid[16])
+{
+	struct rsoft_gid local = rsoft_gid_local;
 
-static_assert(sizeof(struct rsoft_gid) == 16, "a GID has 16 bytes");
+	local.dev_id = (uint8_t)dev->dev_id;
+	local.cookie = rte_cpu_to_be_32(dev->cookie);
+	memcpy(gid, &local, sizeof(local));
+	if (dev->wire != NULL)
+		rwire_gid_get(dev->wire, gid);
+}
+
+void
+rsoft_addr_guid(const struct rsoft_dev *dev, uint8_t guid[8])
+{
+	struct rsoft_gid local = rsoft_gid_local;
+
+	local.dev_id = (uint8_t)dev->dev_id;
+	local.cookie = rte_cpu_to_be_32(dev->cookie);
+	memcpy(guid, local.tag, 8);
+}
 
 void
 rsoft_addr_get(const struct rsoft_qp *qp, struct rmem_qp_addr *addr)
 {
-	struct rsoft_gid gid = {
-			.tag = "rsoft", .dev_id = qp->dev->dev_id, .cookie = qp->dev->cookie};
-
 	memset(addr, 0, sizeof(*addr));
-	memcpy(addr->gid, &gid, sizeof(gid));
+	rsoft_addr_gid(qp->dev, addr->gid);
 	addr->qp_num = qp->qp.qp_num;
 	if (qp->dev->wire != NULL) {
 		rwire_addr_get(qp->dev->wire, addr);
 		addr->psn = qp->psn;
 	}
+}
+
+bool
+rsoft_addr_of_ah(const struct rsoft_dev *dev, const struct rmem_ah_attr *ah,
+		struct rmem_qp_addr *addr)
+{
+	addr->lid = ah->dlid;
+	if (ah->is_global) {
+		memcpy(addr->gid, ah->dgid, sizeof(addr->gid));
+		return true;
+	}
+	/* On InfiniBand a LID suffices: that of the device itself. */
+	rsoft_addr_gid(dev, addr->gid);
+	return dev->wire == NULL && ah->dlid == RSOFT_LID;
 }
 
 struct rsoft_dev *
@@ -43,11 +68,11 @@ rsoft_addr_dev(const struct rmem_qp_addr *addr)
 	dev = rwire_gid_dev(addr->gid);
 	if (dev != NULL)
 		return dev;
-	memcpy(&gid, addr->gid, sizeof(gid));
-	if (memcmp(gid.tag, "rsoft\0\0", sizeof(gid.tag)) != 0 || gid.dev_id >= RMEM_MAX_DEVS)
+	if (!rsoft_gid_is_local(addr->gid))
 		return NULL;
+	memcpy(&gid, addr->gid, sizeof(gid));
 	dev = rsoft_domain->dev[gid.dev_id];
-	return dev != NULL && dev->cookie == gid.cookie ? dev : NULL;
+	return dev != NULL && rte_cpu_to_be_32(dev->cookie) == gid.cookie ? dev : NULL;
 }
 
 struct rsoft_qp *

@@ -7,7 +7,15 @@
 #ifndef RSOFT_ADDR_H
 #define RSOFT_ADDR_H
 
-#include "rsoft.h"
+#include "rsoft_gid.h"
+
+/* The GID of the device's port, and its GUID. */
+void rsoft_addr_gid(const struct rsoft_dev *dev, uint8_t gid[16]);
+void rsoft_addr_guid(const struct rsoft_dev *dev, uint8_t guid[8]);
+
+/* The port that a path leads to: GID and LID of an address. False: the device lacks the path. */
+bool rsoft_addr_of_ah(const struct rsoft_dev *dev, const struct rmem_ah_attr *ah,
+		struct rmem_qp_addr *addr);
 
 /* The address of a QP. */
 void rsoft_addr_get(const struct rsoft_qp *qp, struct rmem_qp_addr *addr);

@@ -10,6 +10,7 @@
 #include <rte_malloc.h>
 
 #include "rsoft_args.h"
+#include "rsoft_attr.h"
 #include "rsoft_audit.h"
 #include "rsoft_cq.h"
 #include "rsoft_engine.h"
@@ -218,6 +219,7 @@ const struct rmem_driver rsoft_driver = {
 		.qp_size = sizeof(struct rsoft_qp),
 		.ops =
 				{
+						.dev_attr_get = rsoft_dev_attr_get,
 						.dev_audit = rsoft_dev_audit,
 						.dev_create = dev_create,
 						.dev_close = dev_close,
@@ -225,6 +227,9 @@ const struct rmem_driver rsoft_driver = {
 						.dev_stats_get = rsoft_dev_stats_get,
 						.dev_stats_reset = rsoft_dev_stats_reset,
 						.dev_dump = dev_dump,
+						.dev_gid_query = rsoft_dev_gid_query,
+						.dev_pkey_query = rsoft_dev_pkey_query,
+						.dev_port_query = rsoft_dev_port_query,
 
 						.pd_alloc = pd_alloc,
 						.pd_dealloc = pd_dealloc,

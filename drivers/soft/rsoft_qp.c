@@ -201,11 +201,21 @@ rsoft_qp_connect(struct rmem_qp *base, const struct rmem_qp_conn *conn)
 static int
 modify_check(const struct rsoft_qp *qp, const struct rmem_qp_attr *attr, uint32_t mask)
 {
+	struct rmem_qp_addr addr;
+
 	if (((mask & RMEM_QP_PORT) != 0 && attr->port_num != 1) ||
 			((mask & RMEM_QP_AV) != 0 && attr->ah.port_num != 1) ||
 			((mask & RMEM_QP_PKEY_INDEX) != 0 && attr->pkey_index != 0)) {
 		RSOFT_LOG(ERR, "QP 0x%06x: the device has port 1 and P_Key index 0 only",
 				qp->qp.qp_num);
+		return -EINVAL;
+	}
+	if ((mask & RMEM_QP_AV) != 0 &&
+			(attr->ah.sgid_index != 0 ||
+					!rsoft_addr_of_ah(qp->dev, &attr->ah, &addr))) {
+		RSOFT_LOG(ERR, "QP 0x%06x: no such path: is_global %u, sgid_index %u, dlid %u (a GID from index 0%s)",
+				qp->qp.qp_num, attr->ah.is_global, attr->ah.sgid_index,
+				attr->ah.dlid, qp->dev->wire == NULL ? ", or dlid 1" : "");
 		return -EINVAL;
 	}
 	if ((mask & RMEM_QP_AV) != 0 && attr->cur_state == RMEM_QPS_SQD) {
@@ -217,12 +227,11 @@ modify_check(const struct rsoft_qp *qp, const struct rmem_qp_attr *attr, uint32_
 
 /* The connection with the attributes of mask. */
 static void
-modify_conn(const struct rmem_qp_attr *attr, uint32_t mask, struct rmem_qp_conn *conn)
+modify_conn(const struct rsoft_dev *dev, const struct rmem_qp_attr *attr, uint32_t mask,
+		struct rmem_qp_conn *conn)
 {
-	if ((mask & RMEM_QP_AV) != 0) {
-		memcpy(conn->remote.gid, attr->ah.dgid, sizeof(conn->remote.gid));
-		conn->remote.lid = attr->ah.dlid;
-	}
+	if ((mask & RMEM_QP_AV) != 0)
+		rsoft_addr_of_ah(dev, &attr->ah, &conn->remote);
 	if ((mask & RMEM_QP_DEST_QPN) != 0)
 		conn->remote.qp_num = attr->dest_qp_num;
 	if ((mask & RMEM_QP_RQ_PSN) != 0)
@@ -288,10 +297,10 @@ modify_do(struct rsoft_qp *qp, const struct rmem_qp_attr *attr, uint32_t mask)
 	int ret = 0;
 
 	if (attr->state == RMEM_QPS_RTR) {
-		modify_conn(attr, mask, &conn);
+		modify_conn(qp->dev, attr, mask, &conn);
 		ret = qp_reach(qp, &conn);
 	} else {
-		modify_conn(attr, mask, &qp->conn);
+		modify_conn(qp->dev, attr, mask, &qp->conn);
 	}
 	if (ret != 0)
 		return ret;

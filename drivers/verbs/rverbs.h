@@ -387,6 +387,11 @@ uint8_t rverbs_map_wc_opcode(enum ibv_wc_opcode opcode);
 int rverbs_map_wr_opcode(uint8_t opcode); /* -1 where verbs has none */
 uint32_t rverbs_map_state(enum ibv_qp_state state);
 
+int rverbs_dev_attr_get(struct rmem_dev *dev, struct rmem_dev_attr *attr);
+int rverbs_dev_gid_query(struct rmem_dev *dev, struct rmem_gid_entry *entry);
+int rverbs_dev_pkey_query(struct rmem_dev *dev, uint32_t port_num, uint32_t index, uint16_t *pkey);
+int rverbs_dev_port_query(struct rmem_dev *dev, uint32_t port_num, struct rmem_port_attr *attr);
+
 int rverbs_pd_alloc(struct rmem_pd *pd);
 int rverbs_pd_dealloc(struct rmem_pd *pd);
 /* Ensure that pd->park is allocated. */

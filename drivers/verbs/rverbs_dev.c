@@ -234,12 +234,16 @@ const struct rmem_driver rverbs_driver = {
 		.qp_size = sizeof(struct rverbs_qp),
 		.ops =
 				{
+						.dev_attr_get = rverbs_dev_attr_get,
 						.dev_create = dev_create,
 						.dev_close = dev_close,
 						.dev_info_get = dev_info_get,
 						.dev_stats_get = rverbs_dev_stats_get,
 						.dev_stats_reset = rverbs_dev_stats_reset,
 						.dev_dump = dev_dump,
+						.dev_gid_query = rverbs_dev_gid_query,
+						.dev_pkey_query = rverbs_dev_pkey_query,
+						.dev_port_query = rverbs_dev_port_query,
 
 						.pd_alloc = rverbs_pd_alloc,
 						.pd_dealloc = rverbs_pd_dealloc,

@@ -33,6 +33,7 @@
 #include <rmem_counter.h>
 #include <rmem_cq.h>
 #include <rmem_dev.h>
+#include <rmem_dev_attr.h>
 #include <rmem_eq.h>
 #include <rmem_fast_reg.h>
 #include <rmem_fp.h>

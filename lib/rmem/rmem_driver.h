@@ -125,6 +125,16 @@ typedef int (*rmem_dev_info_get_t)(struct rmem_dev *dev, struct rmem_dev_info *i
 typedef int (*rmem_dev_stats_get_t)(struct rmem_dev *dev, struct rmem_dev_stats *stats);
 /** Reset the counters to zero. */
 typedef int (*rmem_dev_stats_reset_t)(struct rmem_dev *dev);
+/** Fill the attributes of the device; the class has zeroed them. */
+typedef int (*rmem_dev_attr_get_t)(struct rmem_dev *dev, struct rmem_dev_attr *attr);
+/** Fill the attributes of a port, 1 to rmem_dev_attr::nb_ports; the class has zeroed them. */
+typedef int (*rmem_dev_port_query_t)(
+		struct rmem_dev *dev, uint32_t port_num, struct rmem_port_attr *attr);
+/** Fill GID, type and interface of the entry of a port and an index that exist. */
+typedef int (*rmem_dev_gid_query_t)(struct rmem_dev *dev, struct rmem_gid_entry *entry);
+/** Get the P_Key, in host byte order, of a port and an index that exist. */
+typedef int (*rmem_dev_pkey_query_t)(
+		struct rmem_dev *dev, uint32_t port_num, uint32_t index, uint16_t *pkey);
 /** Print the state of the driver, indented by two spaces. */
 typedef int (*rmem_dev_dump_t)(struct rmem_dev *dev, FILE *f);
 
@@ -324,7 +334,12 @@ struct rmem_dev_ops {
 	rmem_qp_reset_t qp_reset;         /**< QPs. */
 	rmem_qp_set_error_t qp_set_error; /**< QPs. */
 
-	void (*reserved[9])(void); /**< NULL. */
+	rmem_dev_attr_get_t dev_attr_get;     /**< Attributes of the device. */
+	rmem_dev_gid_query_t dev_gid_query;   /**< GIDs of ports. */
+	rmem_dev_pkey_query_t dev_pkey_query; /**< P_Keys of ports. */
+	rmem_dev_port_query_t dev_port_query; /**< Ports. */
+
+	void (*reserved[5])(void); /**< NULL. */
 };
 
 /** Version of this interface that a driver is compiled with: rmem_driver::version. */

@@ -29,6 +29,14 @@ none_cq_destroy(struct rmem_cq *cq)
 }
 
 static int
+none_dev_attr_get(struct rmem_dev *dev, struct rmem_dev_attr *attr)
+{
+	RTE_SET_USED(dev);
+	RTE_SET_USED(attr);
+	return -EOPNOTSUPP;
+}
+
+static int
 none_dev_audit(struct rmem_dev *dev)
 {
 	RTE_SET_USED(dev);
@@ -42,6 +50,33 @@ none_dev_dump(struct rmem_dev *dev, FILE *f)
 	RTE_SET_USED(dev);
 	RTE_SET_USED(f);
 	return 0;
+}
+
+static int
+none_dev_gid_query(struct rmem_dev *dev, struct rmem_gid_entry *entry)
+{
+	RTE_SET_USED(dev);
+	RTE_SET_USED(entry);
+	return -EOPNOTSUPP;
+}
+
+static int
+none_dev_pkey_query(struct rmem_dev *dev, uint32_t port_num, uint32_t index, uint16_t *pkey)
+{
+	RTE_SET_USED(dev);
+	RTE_SET_USED(port_num);
+	RTE_SET_USED(index);
+	RTE_SET_USED(pkey);
+	return -EOPNOTSUPP;
+}
+
+static int
+none_dev_port_query(struct rmem_dev *dev, uint32_t port_num, struct rmem_port_attr *attr)
+{
+	RTE_SET_USED(dev);
+	RTE_SET_USED(port_num);
+	RTE_SET_USED(attr);
+	return -EOPNOTSUPP;
 }
 
 static int
@@ -270,8 +305,12 @@ rmem_ops_none_fill(struct rmem_dev_ops *ops)
 {
 	FILL(ops, cq_create);
 	FILL(ops, cq_destroy);
+	FILL(ops, dev_attr_get);
 	FILL(ops, dev_audit);
 	FILL(ops, dev_dump);
+	FILL(ops, dev_gid_query);
+	FILL(ops, dev_pkey_query);
+	FILL(ops, dev_port_query);
 	FILL(ops, dev_stats_get);
 	FILL(ops, dev_stats_reset);
 	FILL(ops, fast_reg_mr_alloc);

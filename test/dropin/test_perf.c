@@ -41,7 +41,7 @@ connect_qp(void)
 			.qp_access_flags = IBV_ACCESS_REMOTE_WRITE,
 			.path_mtu = IBV_MTU_4096,
 			.dest_qp_num = qp->qp_num,
-			.ah_attr = {.dlid = RIBV_LID, .port_num = 1},
+			.ah_attr = {.dlid = 1, .port_num = 1},
 			.retry_cnt = 7,
 			.rnr_retry = 7};
 

@@ -157,6 +157,7 @@ fake_query_device_ex(struct ibv_context *context, const struct ibv_query_device_
 	memset(attr, 0, size);
 	strcpy(orig->fw_ver, "1.0");
 	orig->vendor_id = fake.vendor_id;
+	orig->node_guid = htobe64(UINT64_C(0x0102030405060708));
 	orig->max_mr_size = UINT64_C(1) << 40;
 	orig->max_pd = orig->max_cq = orig->max_qp = 16;
 	orig->max_mr = 32;
@@ -181,6 +182,9 @@ fake_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr 
 	memset(attr, 0, size);
 	attr->state = (enum ibv_port_state)fake.port_state;
 	attr->active_mtu = IBV_MTU_1024;
+	attr->max_mtu = IBV_MTU_4096;
+	attr->pkey_tbl_len = 1;
+	attr->active_speed = 32;
 	attr->max_msg_sz = 1u << 30;
 	attr->link_layer = fake.link_layer;
 	attr->gid_tbl_len = (int)(port == 1 ? fake.nb_gids : fake.nb_other_gids);
@@ -202,35 +206,6 @@ ibv_query_port(struct ibv_context *context, uint8_t port, struct _compat_ibv_por
 	RTE_SET_USED(port);
 	RTE_SET_USED(attr);
 	return EOPNOTSUPP;
-}
-
-/* Link-local v1 and v2, then IPv4 v1 and v2 in turn; all of them, or none as the kernel does. */
-ssize_t
-_ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries, size_t max,
-		uint32_t flags, size_t size)
-{
-	static const uint8_t v4[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, 1};
-	static const uint8_t local[] = {0xfe, 0x80, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 1};
-	unsigned int i, nb = fake.nb_other_gids + fake.nb_gids;
-
-	RTE_SET_USED(context);
-	RTE_SET_USED(flags);
-	RTE_SET_USED(size);
-	if (fake_fails("query_gid_table"))
-		return -errno;
-	if (nb > max)
-		return -EINVAL;
-	for (i = 0; i < nb; i++) {
-		bool is_other = i < fake.nb_other_gids;
-		unsigned int index = is_other ? i : i - fake.nb_other_gids;
-
-		memset(&entries[i], 0, sizeof(entries[i]));
-		memcpy(entries[i].gid.raw, index < 2 ? local : v4, 16);
-		entries[i].gid_index = index;
-		entries[i].port_num = is_other ? 2 : 1;
-		entries[i].gid_type = index % 2 ? IBV_GID_TYPE_ROCE_V2 : IBV_GID_TYPE_ROCE_V1;
-	}
-	return (ssize_t)nb;
 }
 
 static struct ibv_qp *fake_create_qp_ex(

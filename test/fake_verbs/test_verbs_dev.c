@@ -395,4 +395,46 @@ TEST(verbs_dev, other_events_are_only_logged)
 	return TEST_SUCCESS;
 }
 
+static void
+fail_at(unsigned int at)
+{
+	fake.nb_calls = 0;
+	fake.fail_at = at;
+	fake.fail_errno = EIO;
+}
+
+TEST(verbs_dev, attributes_are_those_of_verbs)
+{
+	static const uint8_t guid[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+	struct rmem_port_attr port;
+	struct rmem_gid_entry entry;
+	struct rmem_dev_attr attr;
+	uint16_t pkey;
+
+	TEST_OK(vt_open());
+	TEST_OK(rmem_dev_attr_get(vt.dev, &attr));
+	TEST_MEM(attr.node_guid, guid, sizeof(guid));
+	TEST_EQ(strcmp(attr.fw_ver, "1.0"), 0);
+	TEST_EQ(attr.nb_ports, 1);
+	TEST_EQ(attr.max_rd_atomic, 128);
+	TEST_OK(rmem_dev_port_query(vt.dev, 1, &port));
+	TEST_EQ(port.active_mtu, IBV_MTU_1024);
+	TEST_EQ(port.max_mtu, IBV_MTU_4096);
+	TEST_EQ(port.active_speed, 32);
+	TEST_EQ(port.gid_tbl_len, fake.nb_gids);
+	TEST_OK(rmem_dev_gid_query(vt.dev, 1, 1, &entry));
+	TEST_EQ(entry.type, RMEM_GID_TYPE_ROCE_V2);
+	TEST_EQ(entry.gid[0], 0xfe);
+	TEST_ERR(rmem_dev_gid_query(vt.dev, 1, port.gid_tbl_len - 1, &entry), ENOENT);
+	TEST_OK(rmem_dev_pkey_query(vt.dev, 1, 0, &pkey));
+	TEST_EQ(pkey, 0x7fff);
+	fail_at(1);
+	TEST_ERR(rmem_dev_port_query(vt.dev, 1, &port), EIO);
+	fail_at(2);
+	TEST_ERR(rmem_dev_gid_query(vt.dev, 1, 1, &entry), EIO);
+	fail_at(2);
+	TEST_ERR(rmem_dev_pkey_query(vt.dev, 1, 0, &pkey), EIO);
+	return TEST_SUCCESS;
+}
+
 TEST_SUITE(verbs_dev, vt_setup_fake, vt_teardown);

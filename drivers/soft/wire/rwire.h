@@ -244,6 +244,8 @@ rwire_nb_pending(const struct rsoft_dev *dev)
 
 /* rwire_qp.c. */
 void rwire_gid_get(const struct rwire *wire, uint8_t gid[16]);
+/* The code of a path MTU in verbs: 1 for 256 bytes to 5 for 4096. */
+uint8_t rwire_mtu_code(uint32_t mtu);
 /* The address of a device's port, without the QP's part. */
 void rwire_addr_get(const struct rwire *wire, struct rmem_qp_addr *addr);
 /* The device of this process with a wire that has the GID, or NULL. Under the domain's lock. */

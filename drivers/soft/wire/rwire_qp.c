@@ -9,6 +9,7 @@
 
 #include <rte_cycles.h>
 
+#include "../rsoft_gid.h"
 #include "../rsoft_key.h"
 #include "rwire.h"
 
@@ -48,11 +49,17 @@ rwire_gid_get(const struct rwire *wire, uint8_t gid[16])
 	memcpy(gid, wire->port->addr.gid, sizeof(wire->port->addr.gid));
 }
 
+uint8_t
+rwire_mtu_code(uint32_t mtu)
+{
+	return (uint8_t)(__builtin_ctz(mtu) - 7);
+}
+
 void
 rwire_addr_get(const struct rwire *wire, struct rmem_qp_addr *addr)
 {
 	rwire_gid_get(wire, addr->gid);
-	addr->mtu = (uint8_t)(__builtin_ctz(wire->mtu) - 7);
+	addr->mtu = rwire_mtu_code(wire->mtu);
 }
 
 struct rsoft_dev *
@@ -78,9 +85,8 @@ rwire_qp_connect(struct rsoft_qp *qp, const struct rmem_qp_conn *conn)
 	struct rwire_qp *q;
 
 	memcpy(addr.gid, conn->remote.gid, sizeof(addr.gid));
-	/* A GID of rsoft_qp.c is that of a device without a wire. */
-	if (wire == NULL || memcmp(addr.gid, "rsoft\0\0", 8) == 0 ||
-			!rwire_addr_is_unicast(&addr) ||
+	/* A local GID is that of a device without a wire. */
+	if (wire == NULL || rsoft_gid_is_local(addr.gid) || !rwire_addr_is_unicast(&addr) ||
 			rwire_addr_is_ipv4(&addr) != rwire_addr_is_ipv4(&wire->port->addr))
 		return -EINVAL;
 	q = calloc(1, sizeof(*q));

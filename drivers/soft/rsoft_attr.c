@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Attributes; see rsoft_attr.h. With a wire the port is one of RoCE v2; without, one of InfiniBand
+ * with RSOFT_LID, at which QPs of the device reach each other.
+ */
+
+#include <stdio.h>
+
+#include "rsoft_addr.h"
+#include "rsoft_attr.h"
+#include "rsoft_profile.h"
+#include "wire/rwire.h"
+
+/* enum ibv_device_cap_flags and ibv_port_cap_flags; libibverbs is optional. */
+#define DEVICE_SYS_IMAGE_GUID     (UINT64_C(1) << 11)
+#define DEVICE_RC_RNR_NAK_GEN     (UINT64_C(1) << 12)
+#define DEVICE_MEM_WINDOW         (UINT64_C(1) << 17)
+#define DEVICE_MEM_MGT_EXTENSIONS (UINT64_C(1) << 21)
+#define DEVICE_MEM_WINDOW_TYPE_2B (UINT64_C(1) << 24)
+#define PORT_IP_BASED_GIDS        (UINT32_C(1) << 26)
+
+#define NO_VENDOR    0xffffff
+#define WIDTH_4X     2
+#define SPEED_25G    32 /* of a lane; nominal */
+#define PHYS_LINK_UP 5
+
+static struct rsoft_dev *
+dev_of(const struct rmem_dev *base)
+{
+	return rmem_dev_drv(base)->priv;
+}
+
+static uint64_t
+cap_flags(uint64_t capa)
+{
+	uint64_t flags = DEVICE_SYS_IMAGE_GUID | DEVICE_RC_RNR_NAK_GEN;
+
+	if (capa & RMEM_DEV_CAPA_MW_TYPE_1)
+		flags |= DEVICE_MEM_WINDOW;
+	if (capa & RMEM_DEV_CAPA_MW_TYPE_2B)
+		flags |= DEVICE_MEM_WINDOW_TYPE_2B;
+	if (capa & RMEM_DEV_CAPA_LOCAL_INV)
+		flags |= DEVICE_MEM_MGT_EXTENSIONS;
+	return flags;
+}
+
+int
+rsoft_dev_attr_get(struct rmem_dev *base, struct rmem_dev_attr *attr)
+{
+	struct rsoft_dev *dev = dev_of(base);
+	uint64_t capa = rsoft_profile_of(dev)->capa;
+
+	snprintf(attr->fw_ver, sizeof(attr->fw_ver), "%u.%u.%u", RMEM_VERSION >> 16,
+			RMEM_VERSION >> 8 & 0xff, RMEM_VERSION & 0xff);
+	rsoft_addr_guid(dev, attr->node_guid);
+	rsoft_addr_guid(dev, attr->sys_image_guid);
+	attr->cap_flags = cap_flags(capa);
+	attr->vendor_id = NO_VENDOR;
+	attr->vendor_part_id = 1;
+	attr->hw_ver = 1;
+	attr->nb_ports = 1;
+	attr->max_pkeys = 1;
+	attr->max_rd_atomic = attr->max_dest_rd_atomic = RSOFT_MAX_RD_ATOMIC;
+	attr->max_res_rd_atomic = RSOFT_MAX_RD_ATOMIC * (uint32_t)dev->args.max_qp;
+	attr->atomic_cap = (capa & RMEM_DEV_CAPA_ATOMIC) != 0;
+	return 0;
+}
+
+int
+rsoft_dev_port_query(struct rmem_dev *base, uint32_t port_num, struct rmem_port_attr *attr)
+{
+	struct rsoft_dev *dev = dev_of(base);
+
+	RTE_SET_USED(port_num);
+	attr->state = RMEM_PORT_ACTIVE;
+	attr->phys_state = PHYS_LINK_UP;
+	attr->max_mtu = attr->active_mtu = RSOFT_MTU_NONE;
+	attr->gid_tbl_len = attr->pkey_tbl_len = 1;
+	attr->max_msg_size = (uint32_t)rsoft_profile_of(dev)->max_msg_size;
+	attr->active_width = WIDTH_4X;
+	attr->active_speed = SPEED_25G;
+	attr->max_vl_num = 1;
+	attr->link_layer = RMEM_LINK_LAYER_INFINIBAND;
+	if (dev->wire == NULL) {
+		attr->lid = attr->sm_lid = RSOFT_LID;
+		return 0;
+	}
+	attr->link_layer = RMEM_LINK_LAYER_ETHERNET;
+	attr->cap_flags = PORT_IP_BASED_GIDS;
+	attr->max_mtu = rwire_mtu_code(dev->wire->port->max_mtu);
+	attr->active_mtu = rwire_mtu_code(dev->wire->mtu);
+	return 0;
+}
+
+int
+rsoft_dev_gid_query(struct rmem_dev *base, struct rmem_gid_entry *entry)
+{
+	struct rsoft_dev *dev = dev_of(base);
+
+	rsoft_addr_gid(dev, entry->gid);
+	entry->type = dev->wire != NULL ? RMEM_GID_TYPE_ROCE_V2 : RMEM_GID_TYPE_IB;
+	return 0;
+}
+
+int
+rsoft_dev_pkey_query(struct rmem_dev *base, uint32_t port_num, uint32_t index, uint16_t *pkey)
+{
+	RTE_SET_USED(base);
+	RTE_SET_USED(port_num);
+	RTE_SET_USED(index);
+	*pkey = RWIRE_PKEY;
+	return 0;
+}

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Queries of the device and its port, answered by the class. */
+
+#include <endian.h>
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ribv.h"
+
+/* The attributes of the device in the class; zeroed if there are none. */
+static struct rmem_dev_attr
+dev_attr(void)
+{
+	struct rmem_dev_attr attr;
+
+	if (rmem_dev_attr_get(ribv_dev, &attr) != 0)
+		memset(&attr, 0, sizeof(attr));
+	return attr;
+}
+
+static __be64
+guid_of(const uint8_t bytes[8])
+{
+	__be64 guid;
+
+	memcpy(&guid, bytes, sizeof(guid));
+	return guid;
+}
+
+__be64
+ribv_node_guid(void)
+{
+	return guid_of(dev_attr().node_guid);
+}
+
+static void
+fill_attr(struct ibv_device_attr *attr)
+{
+	const struct rmem_dev_attr own = dev_attr();
+	struct rmem_dev_info info;
+
+	memset(attr, 0, sizeof(*attr));
+	if (rmem_dev_info_get(ribv_dev, &info) != 0)
+		return;
+	snprintf(attr->fw_ver, sizeof(attr->fw_ver), "%s", own.fw_ver);
+	attr->node_guid = guid_of(own.node_guid);
+	attr->sys_image_guid = guid_of(own.sys_image_guid);
+	attr->vendor_id = own.vendor_id;
+	attr->vendor_part_id = own.vendor_part_id;
+	attr->hw_ver = own.hw_ver;
+	attr->max_mr_size = info.max_mr_size;
+	attr->page_size_cap = 0xfffff000;
+	attr->max_qp = (int)info.max_qp;
+	attr->max_qp_wr = (int)RTE_MIN(info.max_send_wr, info.max_recv_wr);
+	attr->device_cap_flags = (unsigned int)own.cap_flags;
+	attr->max_sge = (int)RTE_MIN(info.max_send_sge, info.max_recv_sge);
+	attr->max_sge_rd = attr->max_sge;
+	attr->max_cq = (int)info.max_cq;
+	attr->max_cqe = (int)info.max_cqe;
+	attr->max_mr = (int)info.max_mr;
+	attr->max_mw = (int)info.max_mw;
+	attr->max_pd = (int)info.max_pd;
+	attr->max_ah = (int)own.max_ah;
+	attr->max_qp_rd_atom = (int)own.max_dest_rd_atomic;
+	attr->max_qp_init_rd_atom = (int)own.max_rd_atomic;
+	attr->max_res_rd_atom = (int)own.max_res_rd_atomic;
+	attr->atomic_cap = (enum ibv_atomic_cap)own.atomic_cap;
+	attr->max_pkeys = (uint16_t)own.max_pkeys;
+	attr->local_ca_ack_delay = (uint8_t)own.local_ca_ack_delay;
+	attr->phys_port_cnt = (uint8_t)own.nb_ports;
+}
+
+int
+ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
+{
+	if (ribv_is_real(context))
+		return RIBV_NEXT(ibv_query_device)(context, attr);
+	if (!ribv_is_context(context))
+		return ENOENT;
+	if (attr == NULL)
+		return EINVAL;
+	fill_attr(attr);
+	return 0;
+}
+
+int
+ribv_query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
+		struct ibv_device_attr_ex *attr, size_t attr_size)
+{
+	const struct rmem_dev_attr own = dev_attr();
+	struct ibv_device_attr_ex full;
+	struct rmem_dev_info info;
+
+	if (!ribv_is_context(context))
+		return ENOENT;
+	if (attr == NULL || attr_size < sizeof(attr->orig_attr))
+		return EINVAL;
+	if (input != NULL && input->comp_mask != 0)
+		return EINVAL;
+	memset(attr, 0, attr_size);
+	fill_attr(&attr->orig_attr);
+	if (rmem_dev_info_get(ribv_dev, &info) != 0)
+		return EIO;
+	memset(&full, 0, sizeof(full));
+	full.orig_attr = attr->orig_attr;
+	full.odp_caps.general_caps = info.odp.general;
+	full.odp_caps.per_transport_caps.rc_odp_caps = info.odp.rc;
+	full.odp_caps.per_transport_caps.uc_odp_caps = info.odp.uc;
+	full.odp_caps.per_transport_caps.ud_odp_caps = info.odp.ud;
+	full.completion_timestamp_mask = own.timestamp_mask;
+	full.hca_core_clock = own.core_clock_khz;
+	full.device_cap_flags_ex = own.cap_flags;
+	full.phys_port_cnt_ex = own.nb_ports;
+	/* A program of an older header has a shorter struct. */
+	memcpy(attr, &full, RTE_MIN(attr_size, sizeof(full)));
+	return 0;
+}
+
+int
+ribv_query_port(struct ibv_context *context, uint8_t port_num, struct ibv_port_attr *attr,
+		size_t len)
+{
+	struct ibv_port_attr full;
+	struct rmem_port_attr own;
+	int ret;
+
+	if (!ribv_is_context(context))
+		return ENOENT;
+	if (attr == NULL)
+		return EINVAL;
+	ret = rmem_dev_port_query(ribv_dev, port_num, &own);
+	if (ret != 0)
+		return ribv_errno(ret);
+	memset(&full, 0, sizeof(full));
+	full.state = (enum ibv_port_state)own.state;
+	full.phys_state = own.phys_state;
+	full.max_mtu = (enum ibv_mtu)own.max_mtu;
+	full.active_mtu = (enum ibv_mtu)own.active_mtu;
+	full.gid_tbl_len = (int)own.gid_tbl_len;
+	full.pkey_tbl_len = (uint16_t)own.pkey_tbl_len;
+	full.port_cap_flags = own.cap_flags;
+	full.port_cap_flags2 = (uint16_t)own.cap_flags2;
+	full.max_msg_sz = own.max_msg_size;
+	full.bad_pkey_cntr = own.bad_pkeys;
+	full.qkey_viol_cntr = own.bad_qkeys;
+	full.lid = own.lid;
+	full.sm_lid = own.sm_lid;
+	full.lmc = own.lmc;
+	full.sm_sl = own.sm_sl;
+	full.max_vl_num = own.max_vl_num;
+	full.subnet_timeout = own.subnet_timeout;
+	full.init_type_reply = own.init_type_reply;
+	full.active_width = own.active_width;
+	full.active_speed = (uint8_t)own.active_speed;
+	full.link_layer = own.link_layer;
+	full.flags = own.flags;
+	memcpy(attr, &full, RTE_MIN(len, sizeof(full)));
+	return 0;
+}
+
+int
+ibv_query_port(struct ibv_context *context, uint8_t port_num, struct _compat_ibv_port_attr *attr)
+{
+	if (ribv_is_real(context))
+		return RIBV_NEXT(ibv_query_port)(context, port_num, attr);
+	return ribv_query_port(context, port_num, (struct ibv_port_attr *)attr,
+			offsetof(struct ibv_port_attr, flags));
+}
+
+/* An entry of the GID table; 0 or an errno. */
+static int
+query_gid(uint32_t port_num, uint32_t index, struct rmem_gid_entry *entry)
+{
+	int ret = rmem_dev_gid_query(ribv_dev, port_num, index, entry);
+
+	/* Without a GID: ibv_query_gid_ex(3). */
+	return ret == -ENOENT ? ENODATA : ret != 0 ? ribv_errno(ret) : 0;
+}
+
+int
+ibv_query_gid(struct ibv_context *context, uint8_t port_num, int index, union ibv_gid *gid)
+{
+	struct rmem_gid_entry own;
+	int err;
+
+	if (ribv_is_real(context))
+		return RIBV_NEXT(ibv_query_gid)(context, port_num, index, gid);
+	if (!ribv_is_context(context) || gid == NULL)
+		return ribv_minus_one(EINVAL);
+	err = query_gid(port_num, (uint32_t)index, &own);
+	if (err != 0)
+		return ribv_minus_one(err);
+	memcpy(gid->raw, own.gid, sizeof(gid->raw));
+	return 0;
+}
+
+int
+ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, unsigned int index,
+		unsigned int *type)
+{
+	struct rmem_gid_entry own;
+	int err;
+
+	if (ribv_is_real(context))
+		return RIBV_NEXT(ibv_query_gid_type)(context, port_num, index, type);
+	if (!ribv_is_context(context) || type == NULL)
+		return ribv_minus_one(EINVAL);
+	err = query_gid(port_num, index, &own);
+	if (err != 0)
+		return ribv_minus_one(err);
+	/* The kernel's file has one name for InfiniBand and RoCE v1. */
+	*type = own.type == RMEM_GID_TYPE_ROCE_V2;
+	return 0;
+}
+
+int
+_ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num, uint32_t index,
+		struct ibv_gid_entry *entry, uint32_t flags, size_t entry_size)
+{
+	struct rmem_gid_entry own;
+	int err;
+
+	if (ribv_is_real(context))
+		return RIBV_NEXT(_ibv_query_gid_ex)(
+				context, port_num, index, entry, flags, entry_size);
+	if (!ribv_is_context(context))
+		return ENOENT;
+	if (entry == NULL || flags != 0 || entry_size < sizeof(*entry))
+		return EINVAL;
+	err = query_gid(port_num, index, &own);
+	if (err != 0)
+		return err;
+	memset(entry, 0, entry_size);
+	memcpy(entry->gid.raw, own.gid, sizeof(entry->gid.raw));
+	entry->gid_index = own.index;
+	entry->port_num = own.port_num;
+	entry->gid_type = own.type;
+	entry->ndev_ifindex = own.ifindex;
+	return 0;
+}
+
+ssize_t
+_ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries, size_t max_entries,
+		uint32_t flags, size_t entry_size)
+{
+	struct rmem_port_attr port;
+	uint32_t i, port_num;
+	ssize_t n = 0;
+	int err;
+
+	if (ribv_is_real(context))
+		return RIBV_NEXT(_ibv_query_gid_table)(
+				context, entries, max_entries, flags, entry_size);
+	if (!ribv_is_context(context))
+		return -ENOENT;
+	for (port_num = 1; port_num <= dev_attr().nb_ports; port_num++) {
+		if (rmem_dev_port_query(ribv_dev, port_num, &port) != 0)
+			return -EIO;
+		for (i = 0; i < port.gid_tbl_len; i++) {
+			if ((size_t)n == max_entries)
+				return -EINVAL;
+			err = _ibv_query_gid_ex(context, port_num, i,
+					(struct ibv_gid_entry *)((char *)entries +
+							(size_t)n * entry_size),
+					flags, entry_size);
+			if (err != 0 && err != ENODATA)
+				return -err;
+			n += err == 0;
+		}
+	}
+	return n;
+}
+
+int
+ibv_query_pkey(struct ibv_context *context, uint8_t port_num, int index, __be16 *pkey)
+{
+	uint16_t own;
+	int ret;
+
+	if (ribv_is_real(context))
+		return RIBV_NEXT(ibv_query_pkey)(context, port_num, index, pkey);
+	if (!ribv_is_context(context) || pkey == NULL)
+		return ribv_minus_one(EINVAL);
+	ret = rmem_dev_pkey_query(ribv_dev, port_num, (uint32_t)index, &own);
+	if (ret != 0)
+		return ribv_minus_one(ribv_errno(ret));
+	*pkey = htobe16(own);
+	return 0;
+}
+
+int
+ibv_get_pkey_index(struct ibv_context *context, uint8_t port_num, __be16 pkey)
+{
+	struct rmem_port_attr port;
+	uint16_t own;
+	uint32_t i;
+
+	if (ribv_is_real(context))
+		return RIBV_NEXT(ibv_get_pkey_index)(context, port_num, pkey);
+	if (!ribv_is_context(context) || rmem_dev_port_query(ribv_dev, port_num, &port) != 0)
+		return ribv_minus_one(EINVAL);
+	for (i = 0; i < port.pkey_tbl_len; i++) {
+		if (rmem_dev_pkey_query(ribv_dev, port_num, i, &own) == 0 && htobe16(own) == pkey)
+			return (int)i;
+	}
+	return ribv_minus_one(EINVAL);
+}
