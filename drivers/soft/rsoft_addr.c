@@ -54,9 +54,10 @@ rsoft_addr_of_ah(const struct rsoft_dev *dev, const struct rmem_ah_attr *ah,
 		memcpy(addr->gid, ah->dgid, sizeof(addr->gid));
 		return true;
 	}
-	/* On InfiniBand a LID suffices: that of the device itself. */
+	/* On InfiniBand a LID suffices; without a wire, that of the device itself. */
 	rsoft_addr_gid(dev, addr->gid);
-	return dev->wire == NULL && ah->dlid == RSOFT_LID;
+	return dev->wire == NULL ? ah->dlid == RSOFT_LID
+				 : rwire_lid_gid(dev->wire, ah->dlid, addr->gid);
 }
 
 struct rsoft_dev *

@@ -3,8 +3,9 @@
  */
 
 /*
- * Attributes; see rsoft_attr.h. With a wire the port is one of RoCE v2; without, one of InfiniBand
- * with RSOFT_LID, at which QPs of the device reach each other.
+ * Attributes; see rsoft_attr.h. With a wire the port is one of RoCE v2, or with ip=host one of
+ * InfiniBand with the LID of its address; without, one of InfiniBand with RSOFT_LID, at which QPs
+ * of the device reach each other.
  */
 
 #include <stdio.h>
@@ -88,10 +89,13 @@ rsoft_dev_port_query(struct rmem_dev *base, uint32_t port_num, struct rmem_port_
 		attr->lid = attr->sm_lid = RSOFT_LID;
 		return 0;
 	}
-	attr->link_layer = RMEM_LINK_LAYER_ETHERNET;
-	attr->cap_flags = PORT_IP_BASED_GIDS;
 	attr->max_mtu = rwire_mtu_code(dev->wire->port->max_mtu);
 	attr->active_mtu = rwire_mtu_code(dev->wire->mtu);
+	attr->lid = attr->sm_lid = dev->wire->lid;
+	if (attr->lid != 0)
+		return 0;
+	attr->link_layer = RMEM_LINK_LAYER_ETHERNET;
+	attr->cap_flags = PORT_IP_BASED_GIDS;
 	return 0;
 }
 
@@ -101,7 +105,8 @@ rsoft_dev_gid_query(struct rmem_dev *base, struct rmem_gid_entry *entry)
 	struct rsoft_dev *dev = dev_of(base);
 
 	rsoft_addr_gid(dev, entry->gid);
-	entry->type = dev->wire != NULL ? RMEM_GID_TYPE_ROCE_V2 : RMEM_GID_TYPE_IB;
+	entry->type = dev->wire != NULL && dev->wire->lid == 0 ? RMEM_GID_TYPE_ROCE_V2
+							       : RMEM_GID_TYPE_IB;
 	return 0;
 }
 

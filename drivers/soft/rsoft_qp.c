@@ -215,7 +215,11 @@ modify_check(const struct rsoft_qp *qp, const struct rmem_qp_attr *attr, uint32_
 					!rsoft_addr_of_ah(qp->dev, &attr->ah, &addr))) {
 		RSOFT_LOG(ERR, "QP 0x%06x: no such path: is_global %u, sgid_index %u, dlid %u (a GID from index 0%s)",
 				qp->qp.qp_num, attr->ah.is_global, attr->ah.sgid_index,
-				attr->ah.dlid, qp->dev->wire == NULL ? ", or dlid 1" : "");
+				attr->ah.dlid,
+				qp->dev->wire == NULL ? ", or dlid 1"
+						: qp->dev->wire->lid != 0
+						? ", or the dlid of a process"
+						: "");
 		return -EINVAL;
 	}
 	if ((mask & RMEM_QP_AV) != 0 && attr->cur_state == RMEM_QPS_SQD) {

@@ -15,6 +15,9 @@
 
 #include <rmem_cq.h>
 #include <rmem_dev.h>
+#include <rmem_dev_attr.h>
+#include <rmem_pd.h>
+#include <rmem_qp.h>
 
 #include "soft/wire/rwire.h"
 #include "soft/wire/rwire_shm.h"
@@ -81,6 +84,71 @@ TEST(wire_host, an_address_in_use_is_passed_over)
 	TEST_ASSERT(rwire_addr_lid(&other) != 0);
 	TEST_ASSERT(!rwire_addr_is_equal(&other, &address));
 	return TEST_SUCCESS;
+}
+
+TEST(wire_host, the_port_is_one_of_infiniband)
+{
+	struct rmem_port_attr port;
+	struct rmem_gid_entry entry;
+
+	TEST_OK(rmem_dev_port_query(dev, 1, &port));
+	TEST_EQ(port.link_layer, RMEM_LINK_LAYER_INFINIBAND);
+	TEST_EQ(port.lid, lid);
+	TEST_EQ(port.active_mtu, 5);
+	TEST_OK(rmem_dev_gid_query(dev, 1, 0, &entry));
+	TEST_EQ(entry.type, RMEM_GID_TYPE_IB);
+	TEST_EQ(memcmp(entry.gid, address.gid, sizeof(address.gid)), 0);
+	return TEST_SUCCESS;
+}
+
+/* Move a QP to RTR, to a peer that its LID alone addresses. */
+static int
+move_to_rtr(struct rmem_qp *qp, uint16_t dlid)
+{
+	struct rmem_qp_attr attr = {.state = RMEM_QPS_INIT, .port_num = 1};
+	int ret = rmem_qp_modify(qp, &attr,
+			RMEM_QP_STATE | RMEM_QP_PKEY_INDEX | RMEM_QP_PORT | RMEM_QP_ACCESS_FLAGS);
+
+	attr.state = RMEM_QPS_RTR;
+	attr.ah.port_num = 1;
+	attr.ah.dlid = dlid;
+	attr.path_mtu = 3;
+	attr.dest_qp_num = 7;
+	return ret != 0 ? ret
+			: rmem_qp_modify(qp, &attr,
+					  RMEM_QP_STATE | RMEM_QP_AV | RMEM_QP_PATH_MTU |
+							  RMEM_QP_DEST_QPN | RMEM_QP_RQ_PSN |
+							  RMEM_QP_MAX_DEST_RD_ATOMIC |
+							  RMEM_QP_MIN_RNR_TIMER);
+}
+
+TEST(wire_host, a_lid_is_a_path)
+{
+	struct rmem_cq_conf cq_conf = {.nb_cqe = 8};
+	struct rmem_qp_conf conf = {.type = RMEM_QPT_RC, .max_send_wr = 1, .max_recv_wr = 1};
+	uint16_t other = (uint16_t)(lid % RWIRE_MAX_LID + 1);
+	struct rwire_addr expected;
+	struct rmem_qp_attr attr;
+	struct rmem_pd *pd;
+	struct rmem_qp *qp;
+
+	TEST_OK(rmem_pd_alloc(dev, &pd));
+	TEST_OK(rmem_cq_create(dev, &cq_conf, &conf.send_cq));
+	conf.recv_cq = conf.send_cq;
+	TEST_OK(rmem_qp_create(pd, &conf, &qp));
+	TEST_EQ(move_to_rtr(qp, 0), -EINVAL);
+	TEST_OK(rmem_qp_reset(qp));
+	TEST_EQ(move_to_rtr(qp, RWIRE_MAX_LID + 1), -EINVAL);
+	TEST_OK(rmem_qp_reset(qp));
+	TEST_OK(move_to_rtr(qp, other));
+	TEST_OK(rmem_qp_query(qp, &attr));
+	rwire_addr_of_lid(other, &expected);
+	TEST_EQ(memcmp(attr.remote.gid, expected.gid, sizeof(expected.gid)), 0);
+	TEST_EQ(attr.remote.lid, other);
+	TEST_EQ(attr.addr.lid, lid);
+	TEST_OK(rmem_qp_destroy(qp));
+	TEST_OK(rmem_cq_destroy(conf.send_cq));
+	return rmem_pd_dealloc(pd);
 }
 
 TEST(wire_host, a_port_of_ones_own_choice_is_refused)

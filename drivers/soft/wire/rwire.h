@@ -244,6 +244,8 @@ rwire_nb_pending(const struct rsoft_dev *dev)
 
 /* rwire_qp.c. */
 void rwire_gid_get(const struct rwire *wire, uint8_t gid[16]);
+/* The GID of a LID. False: the port is not one of InfiniBand, or the LID is of no port. */
+bool rwire_lid_gid(const struct rwire *wire, uint16_t lid, uint8_t gid[16]);
 /* The code of a path MTU in verbs: 1 for 256 bytes to 5 for 4096. */
 uint8_t rwire_mtu_code(uint32_t mtu);
 /* The address of a device's port, without the QP's part. */

@@ -49,6 +49,18 @@ rwire_gid_get(const struct rwire *wire, uint8_t gid[16])
 	memcpy(gid, wire->port->addr.gid, sizeof(wire->port->addr.gid));
 }
 
+bool
+rwire_lid_gid(const struct rwire *wire, uint16_t lid, uint8_t gid[16])
+{
+	struct rwire_addr addr;
+
+	if (wire->lid == 0 || lid == 0 || lid > RWIRE_MAX_LID)
+		return false;
+	rwire_addr_of_lid(lid, &addr);
+	memcpy(gid, addr.gid, sizeof(addr.gid));
+	return true;
+}
+
 uint8_t
 rwire_mtu_code(uint32_t mtu)
 {
@@ -59,6 +71,7 @@ void
 rwire_addr_get(const struct rwire *wire, struct rmem_qp_addr *addr)
 {
 	rwire_gid_get(wire, addr->gid);
+	addr->lid = wire->lid;
 	addr->mtu = rwire_mtu_code(wire->mtu);
 }
 
