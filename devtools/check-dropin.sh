@@ -63,6 +63,21 @@ DESTDIR=$tmp/root meson install -C build --no-rebuild --quiet >/dev/null
 installed=$(find "$tmp/root" -name rmem-run)
 try 'test-verbs, installed' "$installed" build/test/dropin/test-verbs
 
+# Two processes of a program, over the wire.
+pair() { test/dropin/pair.sh "$run" "$run" "$@"; }
+by_address() { test/dropin/pair.sh "$run --ip 127.0.16.8" "$run --ip 127.0.16.9" "$@"; }
+# killed PROGRAM: the client ends by itself, and the next two processes work.
+killed() {
+	PAIR_KILL=$(printf '%d.%03d' $((RANDOM % 2)) $((RANDOM % 1000))) pair "$@" -D 30 && pair "$@" -n 20
+}
+
+# by_users PROGRAM...: one of the two belongs to another user, which can read a copy of rmem.
+by_users() {
+	local other="setpriv --reuid=65534 --regid=65534 --clear-groups"
+	test/dropin/pair.sh "$other $(find "$tmp/copy" -name rmem-run)" "$run" "$@" &&
+		test/dropin/pair.sh "$run" "$other $(find "$tmp/copy" -name rmem-run)" "$@"
+}
+
 # refused TEXT COMMAND...: it exits with 125 and that text.
 refused() {
 	local text=$1 rc=0
@@ -77,7 +92,17 @@ without() {
 	local rc=0
 	timeout 50 "$run" -d "$1" build/test/dropin/test-process >"$tmp/out" 2>&1 || rc=$?
 	cat "$tmp/out"
-	[ $rc = 1 ] && grep -qF "no device $1: " "$tmp/out"
+	[ $rc = 125 ] && grep -qF "no device $1: " "$tmp/out"
+}
+
+# in_use: the second device at an address.
+in_use() {
+	local rc=0
+	test/dropin/pair.sh "$run --ip 127.0.16.8" "$run --ip 127.0.16.8" ibv_rc_pingpong -g 0 \
+		>"$tmp/out" || rc=$?
+	cat "$tmp/out"
+	[ $rc = 1 ] && grep -qF "127.0.16.8: UDP port 4791 is in use" "$tmp/out" &&
+		grep -qx "client: status 125" "$tmp/out"
 }
 
 # left_nothing: EAL leaves no file that another user can't remove.
@@ -107,6 +132,34 @@ for device in verbs99 foo0 soft0,foo=1; do
 	try "no $device" without "$device"
 done
 try 'no runtime directory' left_nothing
+
+if command -v ibv_rc_pingpong >/dev/null; then
+	try ibv_rc_pingpong pair ibv_rc_pingpong -n 100
+	try 'ibv_rc_pingpong -g 0' pair ibv_rc_pingpong -n 100 -g 0
+	try 'the same, --ip' by_address ibv_rc_pingpong -n 100 -g 0
+	try 'address in use' in_use
+	[ "$(id -u)" != 0 ] || try 'two users' by_users ibv_rc_pingpong -n 100
+fi
+if command -v ib_write_bw >/dev/null; then
+	for program in ib_{write,read,send,atomic}_bw; do
+		try "$program" pair "$program" -n 100
+	done
+	for program in ib_{write,read,send,atomic}_lat; do
+		try "$program" pair "$program" -n 20
+	done
+	try 'ib_write_bw -a' pair ib_write_bw -a -n 5
+	try 'ib_send_bw -a' pair ib_send_bw -a -n 5
+	try 'ib_write_bw -b' pair ib_write_bw -b -n 100
+	try 'ib_send_bw -b' pair ib_send_bw -b -n 100
+	try 'ib_write_bw -q 16' pair ib_write_bw -q 16 -n 20
+	try 'ib_read_bw -q 16' pair ib_read_bw -q 16 -n 20
+	try 'ib_write_bw -s 64 -I 64' pair ib_write_bw -s 64 -I 64 -n 100
+	try 'ib_write_bw --ip' by_address ib_write_bw -n 100
+	try 'ib_write_bw, killed' killed ib_write_bw
+	try 'ib_send_bw, killed' killed ib_send_bw
+else
+	say "perftest is not installed: its programs not run"
+fi
 
 # pyverbs' own tests, of the package: exactly those of the list pass, no other fails.
 suite=/usr/share/doc/rdma-core/tests

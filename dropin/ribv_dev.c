@@ -36,6 +36,34 @@ struct list {
 	struct ibv_device *devices[];
 };
 
+/* Whether a list of arguments has that one. */
+static bool
+has_arg(const char *args, const char *key)
+{
+	size_t len = strlen(key);
+
+	for (; args != NULL; args = strchr(args, ',')) {
+		args += args[0] == ',';
+		if (strncmp(args, key, len) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Peers of soft are all processes of the host, unless it has an address, or engines. */
+static int
+rmem_create(const char *name, const char *args)
+{
+	char own[1024];
+
+	if (strncmp(name, "soft", 4) != 0 || has_arg(args, "ip=") || has_arg(args, "engine=") ||
+			(args != NULL && strlen(args) >= sizeof(own) - sizeof("ip=host,")))
+		return rmem_dev_create(name, args, &ribv_dev);
+	snprintf(own, sizeof(own), "ip=host%s%s", args != NULL && args[0] != '\0' ? "," : "",
+			args != NULL ? args : "");
+	return rmem_dev_create(name, own, &ribv_dev);
+}
+
 /* Create the device that RMEM_IBV names, "soft0" or "soft0,key=value"; return why not, or NULL. */
 static const char *
 dev_create(const char *env)
@@ -54,7 +82,7 @@ dev_create(const char *env)
 	memcpy(name, env, len);
 	name[len] = '\0';
 	ribv_env_log_keep();
-	ret = rmem_dev_create(name, args != NULL ? args + 1 : NULL, &ribv_dev);
+	ret = rmem_create(name, args != NULL ? args + 1 : NULL);
 	reason = ribv_env_log_kept();
 	if (ret != 0)
 		return reason[0] != '\0' ? reason : strerror(-ret);
@@ -67,7 +95,7 @@ static void
 dev_start(void)
 {
 	const char *env = getenv("RMEM_IBV");
-	const char *reason;
+	const char *reason, *status;
 	sigset_t old;
 
 	if (env == NULL || env[0] == '\0')
@@ -77,8 +105,13 @@ dev_start(void)
 	reason = dev_create(env);
 	is_creating = false;
 	ribv_env_unblock(&old);
-	if (reason != NULL)
-		fprintf(stderr, "rmem_ibv: no device %s: %s\n", env, reason);
+	if (reason == NULL)
+		return;
+	fprintf(stderr, "rmem_ibv: no device %s: %s\n", env, reason);
+	/* Set by rmem-run alone: a program that was to run on the device must not do without. */
+	status = getenv("RMEM_IBV_EXIT");
+	if (status != NULL)
+		_exit(atoi(status));
 }
 
 static bool

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <rte_branch_prediction.h>
@@ -125,6 +126,14 @@ ribv_env_block(sigset_t *old)
 void
 ribv_env_unblock(const sigset_t *old)
 {
+	const struct timespec now = {0};
+	sigset_t size;
+
+	/* Memory of EAL over RLIMIT_FSIZE, in place of which it takes other memory. */
+	sigemptyset(&size);
+	sigaddset(&size, SIGXFSZ);
+	if (!sigismember(old, SIGXFSZ))
+		sigtimedwait(&size, NULL, &now);
 	pthread_sigmask(SIG_SETMASK, old, NULL);
 }
 

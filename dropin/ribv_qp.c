@@ -146,15 +146,17 @@ attr_of_ibv(const struct ibv_qp_attr *ibv, int mask, struct rmem_qp_attr *attr)
 	if ((mask & IBV_QP_AV) == 0)
 		return;
 	attr->ah.is_global = ah->is_global;
-	attr->ah.flow_label = ah->grh.flow_label;
-	attr->ah.sgid_index = ah->grh.sgid_index;
-	attr->ah.hop_limit = ah->grh.hop_limit;
-	attr->ah.traffic_class = ah->grh.traffic_class;
 	attr->ah.dlid = ah->dlid;
 	attr->ah.sl = ah->sl;
 	attr->ah.src_path_bits = ah->src_path_bits;
 	attr->ah.static_rate = ah->static_rate;
 	attr->ah.port_num = ah->port_num;
+	if (ah->is_global == 0)
+		return;
+	attr->ah.flow_label = ah->grh.flow_label;
+	attr->ah.sgid_index = ah->grh.sgid_index;
+	attr->ah.hop_limit = ah->grh.hop_limit;
+	attr->ah.traffic_class = ah->grh.traffic_class;
 	memcpy(attr->ah.dgid, ah->grh.dgid.raw, sizeof(attr->ah.dgid));
 }
 

@@ -24,7 +24,7 @@ while ! listening && kill -0 "$server"; do sleep 0.02; done
 [ -z "${PAIR_KILL:-}" ] || (sleep "$PAIR_KILL" && kill -9 "$server") >/dev/null &
 timeout "$limit" "${client_run[@]}" "$@" -p "$port" 127.0.0.1 >"$tmp/client" 2>&1
 client=$?
-# A server whose client failed waits for ever.
+# A server whose client failed waits forever.
 [ $client = 0 ] || kill -9 "$server"
 wait "$server"
 server=$?

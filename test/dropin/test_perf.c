@@ -41,10 +41,13 @@ connect_qp(void)
 			.qp_access_flags = IBV_ACCESS_REMOTE_WRITE,
 			.path_mtu = IBV_MTU_4096,
 			.dest_qp_num = qp->qp_num,
-			.ah_attr = {.dlid = 1, .port_num = 1},
+			.ah_attr = {.port_num = 1},
 			.retry_cnt = 7,
 			.rnr_retry = 7};
+	struct ibv_port_attr port;
 
+	HOLDS((ibv_query_port)(qp->context, 1, (struct _compat_ibv_port_attr *)&port) == 0);
+	attr.ah_attr.dlid = port.lid;
 	HOLDS(ibv_modify_qp(qp, &attr,
 			      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
 					      IBV_QP_ACCESS_FLAGS) == 0);

@@ -52,6 +52,7 @@ connect_qp(void)
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT,
 			.port_num = 1,
 			.qp_access_flags = IBV_ACCESS_REMOTE_WRITE};
+	struct ibv_port_attr port;
 
 	HOLDS(ibv_modify_qp(qp, &attr,
 			      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
@@ -60,7 +61,8 @@ connect_qp(void)
 	attr.path_mtu = IBV_MTU_1024;
 	attr.dest_qp_num = qp->qp_num;
 	attr.max_dest_rd_atomic = 1;
-	attr.ah_attr.dlid = 1;
+	HOLDS(ibv_query_port(context, 1, &port) == 0);
+	attr.ah_attr.dlid = port.lid;
 	attr.ah_attr.port_num = 1;
 	HOLDS(ibv_modify_qp(qp, &attr,
 			      IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
