@@ -69,6 +69,8 @@ release(struct rmem_obj *object)
 		return rmem_qp_destroy((struct rmem_qp *)object);
 	case RMEM_OBJ_MW:
 		return rmem_mw_dealloc((struct rmem_mw *)object);
+	case RMEM_OBJ_SRQ:
+		return rmem_srq_destroy((struct rmem_srq *)object);
 	case RMEM_OBJ_COUNTER:
 		return rmem_counter_destroy((struct rmem_counter *)object);
 	case RMEM_OBJ_EQ:
@@ -119,6 +121,7 @@ check_empty(struct rmem_dev *dev)
 	TEST_EQ(info.nb_cq, 0);
 	TEST_EQ(info.nb_mr, 0);
 	TEST_EQ(info.nb_mw, 0);
+	TEST_EQ(info.nb_srq, 0);
 	TEST_EQ(info.nb_pd, 0);
 	return TEST_SUCCESS;
 }

@@ -57,6 +57,7 @@ struct handles {
 	struct rmem_eq *eq;
 	struct rmem_counter *counter;
 	struct rmem_cq *cq;
+	struct rmem_srq *srq;
 	struct rmem_qp *qp;
 	struct rmem_qp *peer;
 	struct rmem_pool *pool;
@@ -131,6 +132,7 @@ secondary_creates_nothing(struct handles *h)
 	struct rmem_qp_conf qp_conf = {.send_cq = h->cq, .recv_cq = h->cq, .type = RMEM_QPT_RC};
 	const struct rmem_mr_attr attr = {.addr = h->buf, .length = 1};
 	const struct rmem_cq_conf cq_conf = {.nb_cqe = 1};
+	const struct rmem_srq_conf srq_conf = {.max_wr = 1};
 	struct rmem_pool_report report;
 	void *out = NULL;
 
@@ -147,6 +149,7 @@ secondary_creates_nothing(struct handles *h)
 	TEST_ERR(rmem_mkey_alloc(h->pd, 1, (struct rmem_mr **)&out), EOPNOTSUPP);
 	TEST_ERR(rmem_mw_alloc(h->pd, RMEM_MW_TYPE_2, (struct rmem_mw **)&out), EOPNOTSUPP);
 	TEST_ERR(rmem_cq_create(h->dev, &cq_conf, (struct rmem_cq **)&out), EOPNOTSUPP);
+	TEST_ERR(rmem_srq_create(h->pd, &srq_conf, (struct rmem_srq **)&out), EOPNOTSUPP);
 	TEST_ERR(rmem_qp_create(h->pd, &qp_conf, (struct rmem_qp **)&out), EOPNOTSUPP);
 	TEST_ERR(rmem_eq_create(h->dev, &(struct rmem_eq_conf){.nb_events = 1},
 				 (struct rmem_eq **)&out),
@@ -195,6 +198,7 @@ secondary_uses_nothing(struct handles *h)
 	struct rmem_mr_stats mr_stats;
 	struct rmem_dev_info info;
 	struct rmem_qp_conn conn = {.timeout = 1};
+	struct rmem_srq_attr srq_attr = {0};
 	struct rmem_qp_attr attr;
 	struct rmem_mr_info mr_info;
 	struct rmem_event event;
@@ -219,6 +223,8 @@ secondary_uses_nothing(struct handles *h)
 	TEST_ERR(rmem_qp_query(h->qp, &attr), EOPNOTSUPP);
 	TEST_ERR(rmem_qp_set_error(h->qp), EOPNOTSUPP);
 	TEST_ERR(rmem_qp_reset(h->qp), EOPNOTSUPP);
+	TEST_ERR(rmem_srq_query(h->srq, &srq_attr), EOPNOTSUPP);
+	TEST_ERR(rmem_srq_modify(h->srq, &srq_attr, RMEM_SRQ_LIMIT), EOPNOTSUPP);
 	TEST_ERR(rmem_eq_read(h->eq, &event, 1), EOPNOTSUPP);
 	TEST_ERR(rmem_mempool_stats_get(h->reg, &mp_stats), EOPNOTSUPP);
 	TEST_ERR(rmem_mempool_audit(h->reg), EOPNOTSUPP);
@@ -235,6 +241,7 @@ secondary_releases_nothing(struct handles *h)
 	TEST_ERR(rmem_mempool_unregister(h->reg), EOPNOTSUPP);
 	TEST_ERR(rmem_pool_destroy(h->pool), EOPNOTSUPP);
 	TEST_ERR(rmem_qp_destroy(h->qp), EOPNOTSUPP);
+	TEST_ERR(rmem_srq_destroy(h->srq), EOPNOTSUPP);
 	TEST_ERR(rmem_cq_destroy(h->cq), EOPNOTSUPP);
 	TEST_ERR(rmem_counter_destroy(h->counter), EOPNOTSUPP);
 	TEST_ERR(rmem_eq_destroy(h->eq), EOPNOTSUPP);
@@ -260,6 +267,7 @@ secondary_posts_nothing(struct handles *h)
 
 	TEST_ERR(rmem_post_send(h->qp, &wr, 1), EOPNOTSUPP);
 	TEST_ERR(rmem_post_recv(h->qp, &recv, 1), EOPNOTSUPP);
+	TEST_ERR(rmem_srq_post_recv(h->srq, &recv, 1), EOPNOTSUPP);
 	TEST_ERR(rmem_poll_cq(h->cq, &wc, 1), EOPNOTSUPP);
 	TEST_ERR(rmem_lease_grant(h->ctx, &req, 1, &lease), EINVAL);
 	TEST_ERR(rmem_lease_prepare(h->ctx, &req, 1, &lease), EINVAL);
@@ -335,6 +343,7 @@ make(struct handles *h)
 			.access = access,
 			.socket_id = SOCKET_ID_ANY};
 	const struct rmem_cq_conf cq_conf = {.nb_cqe = 256};
+	const struct rmem_srq_conf srq_conf = {.max_wr = 4};
 
 	TEST_OK(rmem_dev_create("soft0", DEV_ARGS, &h->dev));
 	TEST_OK(rmem_pd_alloc(h->dev, &h->pd));
@@ -346,6 +355,7 @@ make(struct handles *h)
 	TEST_OK(rmem_eq_create(h->dev, &(struct rmem_eq_conf){.nb_events = 4}, &h->eq));
 	TEST_OK(rmem_counter_create(h->dev, NULL, &h->counter));
 	TEST_OK(rmem_cq_create(h->dev, &cq_conf, &h->cq));
+	TEST_OK(rmem_srq_create(h->pd, &srq_conf, &h->srq));
 	TEST_RUN(make_qps(h));
 	TEST_OK(rmem_pool_create(h->pd, &pool_conf, &h->pool));
 	h->mp = rte_mempool_create("mp", 8, 64, 0, 0, NULL, NULL, NULL, NULL, SOCKET_ID_ANY, 0);
@@ -397,6 +407,7 @@ primary_goes_on(struct handles *h, const struct rmem_dev_info *before)
 	TEST_OK(rmem_pool_destroy(h->pool));
 	TEST_OK(rmem_qp_destroy(h->qp));
 	TEST_OK(rmem_qp_destroy(h->peer));
+	TEST_OK(rmem_srq_destroy(h->srq));
 	TEST_OK(rmem_cq_destroy(h->cq));
 	TEST_OK(rmem_counter_destroy(h->counter));
 	TEST_OK(rmem_eq_destroy(h->eq));

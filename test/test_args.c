@@ -36,6 +36,7 @@ static const struct row {
 				offsetof(struct rmem_dev_info, max_mkey_entries)},
 		{"max_mkey_depth", 4, 1, 16, offsetof(struct rmem_dev_info, max_mkey_depth)},
 		{"max_iov", 512, 1, 65535, offsetof(struct rmem_dev_info, max_iov)},
+		{"max_srq", 256, 1, 65536, offsetof(struct rmem_dev_info, max_srq)},
 };
 
 /* Memory that EAL has in the tests is too little for this many keys. */
@@ -212,8 +213,8 @@ TEST(args, all_keys_are_taken_together)
 {
 	const char *args = "max_page_list_len=9,max_mr_size=8192,max_inline=0,max_sge=1,max_wr=2,"
 			   "max_cqe=3,max_qp=4,max_cq=5,max_mr=6,max_pd=7,engine=0,socket=0,"
-			   "max_mw=12,max_mkey_entries=10,max_mkey_depth=11,max_iov=13";
-	static const uint64_t want[] = {7, 6, 5, 4, 3, 2, 1, 0, 8192, 9, 12, 10, 11, 13};
+			   "max_mw=12,max_mkey_entries=10,max_mkey_depth=11,max_iov=13,max_srq=14";
+	static const uint64_t want[] = {7, 6, 5, 4, 3, 2, 1, 0, 8192, 9, 12, 10, 11, 13, 14};
 	unsigned int i;
 
 	for (i = 0; i < RTE_DIM(rows); i++)

@@ -13,7 +13,7 @@
 
 #include <rmem_pool.h>
 
-#include "../drivers/soft/rsoft.h"
+#include "../drivers/soft/rsoft_srq.h"
 #include "../lib/rmem/rmem_priv.h"
 #include "../lib/rmem_lease/rmem_lease_priv.h"
 
@@ -139,6 +139,26 @@ TEST(audit, flaws_of_keys_are_found)
 	EXPECT_FLAW(fx.a.mr->obj.type, 0, "RMEM_OBJ_MR");
 	EXPECT_FLAW(soft()->nb_mr, soft()->nb_mr + 1, "MRs");
 	EXPECT_FLAW(soft()->nb_mw, soft()->nb_mw + 1, "slots of keys");
+	return TEST_SUCCESS;
+}
+
+TEST(audit, flaws_of_srqs_are_found)
+{
+	struct rmem_qp_conf conf = fx_qp_conf(fx.a.cq, 4);
+	const struct rmem_srq_conf srq_conf = {.max_wr = 4};
+	struct rsoft_srq *srq;
+	struct rsoft_rq *rq;
+
+	TEST_OK(rmem_srq_create(fx.a.pd, &srq_conf, &conf.srq));
+	fx_track(conf.srq);
+	srq = (struct rsoft_srq *)conf.srq;
+	EXPECT_FLAW(srq->prod, 5, "SRQ");
+	EXPECT_FLAW(srq->limit, 1, "limit of SRQ");
+	EXPECT_FLAW(srq->depth, 8, "SRQ");
+	EXPECT_FLAW(srq->owner.dev, NULL, "SRQ");
+	EXPECT_FLAW(*nb_of(RMEM_OBJ_SRQ), 1000000, "SRQs");
+	rq = &soft_qp(fx_qp_by(fx.a.pd, &conf))->rq;
+	EXPECT_FLAW(rq->cons_seen, 1, "RQ of QP");
 	return TEST_SUCCESS;
 }
 

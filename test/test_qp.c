@@ -116,7 +116,7 @@ TEST(qp, bad_fields_are_refused)
 				FX_BAD(rmem_qp_conf, access, RMEM_ACCESS_REMOTE | UINT32_C(1) << 31,
 						EINVAL),
 				FX_BAD(rmem_qp_conf, reserved[0], 1, EINVAL),
-				FX_BAD(rmem_qp_conf, reserved[1], UINT64_C(1) << 63, EINVAL),
+				FX_BAD(rmem_qp_conf, reserved[0], UINT64_C(1) << 63, EINVAL),
 		};
 
 		return fx_expect_bad_fields(&good, sizeof(good), rows, RTE_DIM(rows), create);

@@ -17,7 +17,8 @@
  *   (posting, or polling any CQ of the device), or the service lcore of its engine.
  * - The receive queue has one producer, the thread that posts to the QP, and one consumer
  *   at a time, the holder of rq.lock: an lcore that executes requests of the peer, or a thread
- *   that flushes. No thread holds two rq.locks, and none takes an sq.lock inside one.
+ *   that flushes. No thread holds two rq.locks, and none takes an sq.lock inside one. With an SRQ
+ *   the consumer is the producer too (rsoft_srq.h).
  * - QP state: to ERR, but not from RESET, by any thread, by compare-and-swap; else by control
  *   calls, one at a time (rsoft_qp::ctl_lock; rsoft_qp.c). The thread that moves it to ERR loads
  *   rq.prod afterwards and flushes; the thread that posts receives stores rq.prod, then loads the
@@ -47,6 +48,7 @@
 
 #include <rmem_driver.h>
 
+struct rsoft_srq;
 struct rwire;
 struct rwire_qp;
 
@@ -95,6 +97,7 @@ struct rsoft_args {
 	uint64_t max_mw;
 	uint64_t max_cq;
 	uint64_t max_qp;
+	uint64_t max_srq;
 	uint64_t max_cqe;
 	uint64_t max_wr;
 	uint64_t max_sge;
@@ -337,6 +340,7 @@ struct rsoft_rq {
 	uint32_t depth;
 	uint32_t stride;
 	uint8_t *ring;
+	struct rsoft_srq *srq; /* takes receives from it (rsoft_srq.h); else NULL */
 
 	rte_ticketlock_t lock __rte_cache_aligned;
 	uint32_t cons;      /* receives consumed so far; written under lock, atomic */
@@ -424,7 +428,8 @@ struct rsoft_dev {
 	uint32_t nb_mw;
 	uint32_t nb_qp;
 	struct rsoft_ids qp_ids;
-	struct rsoft_qp **qps; /* by number & qp_mask; under rsoft_domain::lock */
+	struct rsoft_qp **qps;       /* by number & qp_mask; under rsoft_domain::lock */
+	LIST_HEAD(, rsoft_srq) srqs; /* under rsoft_domain::lock */
 	uint32_t qp_mask;
 	uint64_t qp_generation;
 	struct rmem_dev_stats stats_gone; /* of destroyed QPs */

@@ -36,6 +36,7 @@ static const struct rmem_arg rows[] = {
 		NUMBER(max_mw, 16384, 1, 1 << 20),
 		NUMBER(max_cq, 256, 1, 65536),
 		NUMBER(max_qp, 256, 1, 65536),
+		NUMBER(max_srq, 256, 1, 65536),
 		NUMBER(max_cqe, 65536, 1, 4194304),
 		NUMBER(max_wr, 16384, 1, 65536),
 		NUMBER(max_sge, RSOFT_MAX_SGE, 1, RSOFT_MAX_SGE),

@@ -17,6 +17,7 @@
 #include "rsoft_mr.h"
 #include "rsoft_qp.h"
 #include "rsoft_sq.h"
+#include "rsoft_srq.h"
 #include "wire/rwire.h"
 
 /* Whether an invariant holds; else a line with its text. */
@@ -178,8 +179,12 @@ sq_is_valid(const struct rsoft_sq *sq, uint64_t qp_num)
 static bool
 rq_is_valid(const struct rsoft_rq *rq, uint64_t qp_num)
 {
-	return RSOFT_HOLDS(rq->depth <= rq->mask + 1, "RQ of QP", qp_num) &&
-			RSOFT_HOLDS(rq->prod - rq->cons <= rq->depth, "RQ of QP", qp_num) &&
+	uint32_t most = rq->srq != NULL ? 1 : rq->depth;
+
+	return RSOFT_HOLDS(most <= rq->mask + 1, "RQ of QP", qp_num) &&
+			RSOFT_HOLDS(rq->prod - rq->cons <= most, "RQ of QP", qp_num) &&
+			RSOFT_HOLDS(rq->srq == NULL || rq->prod == rq->cons_seen, "RQ of QP",
+					qp_num) &&
 			RSOFT_HOLDS(rq->prod_seen - rq->cons <= rq->prod - rq->cons, "RQ of QP",
 					qp_num);
 }
@@ -229,6 +234,25 @@ qp_is_valid(const struct rsoft_dev *dev, const struct rsoft_qp *qp)
 			rq_is_valid(&qp->rq, qp_num) &&
 			cq_is_valid(rsoft_cq_of(qp->qp.send_cq), qp_num) &&
 			cq_is_valid(rsoft_cq_of(qp->qp.recv_cq), qp_num);
+}
+
+/* The SRQs, which no QP needs to use. */
+static bool
+srqs_are_valid(const struct rsoft_dev *dev)
+{
+	const struct rsoft_srq *srq;
+
+	LIST_FOREACH(srq, &dev->srqs, entry) {
+		uint64_t nb_wr = srq->prod - srq->cons;
+
+		if (!RSOFT_HOLDS(srq->srq.obj.type == RMEM_OBJ_SRQ && srq->owner.dev == dev, "SRQ",
+				    nb_wr) ||
+				!RSOFT_HOLDS(srq->depth <= srq->mask + 1, "SRQ", nb_wr) ||
+				!RSOFT_HOLDS(nb_wr <= srq->depth, "SRQ", nb_wr) ||
+				!RSOFT_HOLDS(srq->limit <= nb_wr, "limit of SRQ", nb_wr))
+			return false;
+	}
+	return true;
 }
 
 /* The table of QPs and its free numbers. */
@@ -293,7 +317,7 @@ audit_locked(const struct rsoft_dev *dev)
 
 	if (!RSOFT_HOLDS(dev->odp_stats.pages >= 0, "pages on demand",
 			    (uint64_t)dev->odp_stats.pages) ||
-			!lists_are_valid(dev))
+			!lists_are_valid(dev) || !srqs_are_valid(dev))
 		return -EIO;
 	ret = qps_are_valid(dev);
 	return ret != 0 ? ret : keys_are_valid(dev);

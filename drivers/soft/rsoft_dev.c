@@ -23,7 +23,7 @@
 #include "rsoft_profile.h"
 #include "rsoft_qp.h"
 #include "rsoft_post.h"
-#include "rsoft_rq.h"
+#include "rsoft_srq.h"
 #include "rsoft_stats.h"
 #include "wire/rwire.h"
 
@@ -33,7 +33,8 @@
 			RMEM_DEV_CAPA_REQUESTED_KEY | RMEM_DEV_CAPA_MR_COUNTER |                   \
 			RMEM_DEV_CAPA_MR_ENABLE | RMEM_DEV_CAPA_INLINE_RECV |                      \
 			RMEM_DEV_CAPA_MW_TYPE_1 | RMEM_DEV_CAPA_MW_TYPE_2B | RMEM_DEV_CAPA_REREG | \
-			RMEM_DEV_CAPA_SHARED_MR | RMEM_DEV_CAPA_UMR | RMEM_DEV_CAPA_MR_IOV)
+			RMEM_DEV_CAPA_SHARED_MR | RMEM_DEV_CAPA_UMR | RMEM_DEV_CAPA_MR_IOV |       \
+			RMEM_DEV_CAPA_SRQ | RMEM_DEV_CAPA_SRQ_RESIZE)
 
 RTE_LOG_REGISTER(rsoft_logtype, pmd.rmem.soft, NOTICE)
 
@@ -86,6 +87,7 @@ dev_create(struct rmem_dev *base, const char *args_str)
 	rte_ticketlock_init(&dev->lock);
 	rte_ticketlock_init(&dev->pending_lock);
 	TAILQ_INIT(&dev->pending);
+	LIST_INIT(&dev->srqs);
 	ret = rsoft_keys_init(dev, socket_id);
 	if (ret == 0)
 		ret = dev_init_qps(dev, socket_id);
@@ -153,6 +155,9 @@ dev_info_get(struct rmem_dev *base, struct rmem_dev_info *info)
 	info->max_cq = (uint32_t)dev->args.max_cq;
 	info->max_qp = (uint32_t)dev->args.max_qp;
 	info->max_cqe = (uint32_t)dev->args.max_cqe;
+	info->max_srq = (uint32_t)dev->args.max_srq;
+	info->max_srq_wr = (uint32_t)dev->args.max_wr;
+	info->max_srq_sge = (uint32_t)dev->args.max_sge;
 	info->max_send_wr = (uint32_t)dev->args.max_wr;
 	info->max_recv_wr = (uint32_t)dev->args.max_wr;
 	info->max_send_sge = (uint32_t)dev->args.max_sge;
@@ -217,6 +222,7 @@ const struct rmem_driver rsoft_driver = {
 		.page_list_size = sizeof(struct rmem_fast_reg_page_list),
 		.cq_size = sizeof(struct rsoft_cq),
 		.qp_size = sizeof(struct rsoft_qp),
+		.srq_size = sizeof(struct rsoft_srq),
 		.ops =
 				{
 						.dev_attr_get = rsoft_dev_attr_get,
@@ -264,11 +270,17 @@ const struct rmem_driver rsoft_driver = {
 						.qp_query = rsoft_qp_query,
 						.qp_reset = rsoft_qp_reset,
 						.qp_set_error = rsoft_qp_set_error,
+
+						.srq_create = rsoft_srq_create,
+						.srq_destroy = rsoft_srq_destroy,
+						.srq_modify = rsoft_srq_modify,
+						.srq_query = rsoft_srq_query,
 				},
 		.fp =
 				{
 						.post_send = rsoft_post_send,
 						.post_recv = rsoft_post_recv,
 						.poll_cq = rsoft_poll_cq,
+						.srq_post_recv = rsoft_srq_post_recv,
 				},
 };

@@ -60,12 +60,13 @@ static bool
 inline_deliver_one(struct rsoft_qp *qp, struct rsoft_inline *message)
 {
 	const struct rsoft_span from = {.ptr = message->data, .length = message->length};
+	const struct rsoft_qp *owner = rsoft_rq_owner(qp);
 	struct rsoft_span to;
 	bool is_first = false;
 
-	if (unlikely(!rsoft_access(qp, RSOFT_LKEY_XOR, message->lkey, message->addr,
+	if (unlikely(!rsoft_access(owner, RSOFT_LKEY_XOR, message->lkey, message->addr,
 			    message->length, RSOFT_NEED_WRITE, &to))) {
-		message->why = rsoft_access_why(qp, RSOFT_LKEY_XOR, message->lkey, message->addr,
+		message->why = rsoft_access_why(owner, RSOFT_LKEY_XOR, message->lkey, message->addr,
 				message->length, RSOFT_NEED_WRITE);
 		if (message->why == RMEM_VENDOR_ERR_NONE) /* the key has changed since */
 			message->why = RMEM_VENDOR_ERR_KEY_STATE;

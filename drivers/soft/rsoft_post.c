@@ -193,16 +193,11 @@ rsoft_post_recv(struct rmem_qp *base, const struct rmem_recv_wr *wr, uint16_t nb
 			break;
 		}
 		if (unlikely(i == room)) {
-			ret = -ENOSPC;
+			ret = rq->srq != NULL ? -EINVAL : -ENOSPC;
 			break;
 		}
 		rqe = (struct rsoft_rqe *)(rq->ring + (size_t)(prod & rq->mask) * rq->stride);
-		rqe->wr_id = wr[i].wr_id;
-		rqe->num_sge = wr[i].num_sge;
-		if (likely(wr[i].num_sge == 1))
-			rqe->sge[0] = wr[i].sg_list[0];
-		else if (wr[i].num_sge != 0)
-			memcpy(rqe->sge, wr[i].sg_list, wr[i].num_sge * sizeof(rqe->sge[0]));
+		rsoft_rqe_fill(rqe, &wr[i]);
 		prod++;
 	}
 	if (i == 0)

@@ -16,16 +16,17 @@ const char *const rsoft_profile_words[RSOFT_PROFILE_NB] = {"none", "rxe", "mlx5"
  */
 #define RSOFT_PROFILE_CAPA                                                                         \
 	(RMEM_DEV_CAPA_LOCAL_INV | RMEM_DEV_CAPA_SEND_WITH_INV | RMEM_DEV_CAPA_ATOMIC |            \
-			RMEM_DEV_CAPA_ENGINE | RMEM_DEV_CAPA_MW_TYPE_2B)
+			RMEM_DEV_CAPA_ENGINE | RMEM_DEV_CAPA_MW_TYPE_2B | RMEM_DEV_CAPA_SRQ |      \
+			RMEM_DEV_CAPA_SRQ_RESIZE)
 
 /* The same: no ZERO_BASED, no HUGETLB. */
 #define RSOFT_PROFILE_ACCESS (RSOFT_ACCESS | RMEM_ACCESS_MW_BIND)
 
 /* RVERBS_MAX_QP, RVERBS_MAX_WR; arguments that are not limits of a device are not limited. */
 #define RSOFT_PROFILE_MAX                                                                          \
-	.max_qp = 4096, .max_wr = 32768, .max_sge = RSOFT_MAX_SGE, .max_mr_size = UINT64_MAX,      \
-	.engine = RSOFT_MAX_ENGINES, .loop = 1, .mtu = UINT64_MAX, .odp_guard = 1, .odp_uffd = 1,  \
-	.socket = UINT64_MAX
+	.max_qp = 4096, .max_srq = UINT64_MAX, .max_wr = 32768, .max_sge = RSOFT_MAX_SGE,          \
+	.max_mr_size = UINT64_MAX, .engine = RSOFT_MAX_ENGINES, .loop = 1, .mtu = UINT64_MAX,      \
+	.odp_guard = 1, .odp_uffd = 1, .socket = UINT64_MAX
 
 const struct rsoft_profile rsoft_profiles[RSOFT_PROFILE_NB] = {
 		[RSOFT_PROFILE_NONE] =

@@ -76,7 +76,8 @@ qp_wants_inline_recv(const struct rmem_qp_conf *conf)
 
 	if (env != NULL && strcmp(env, "0") == 0)
 		return false;
-	return conf->max_recv_wr != 0 && (conf->flags & RMEM_QP_NO_INLINE_RECV) == 0;
+	return (conf->max_recv_wr != 0 || conf->srq != NULL) &&
+			(conf->flags & RMEM_QP_NO_INLINE_RECV) == 0;
 }
 
 int

@@ -34,8 +34,10 @@ rsoft_resp_rnr_ns(const struct rsoft_qp *peer)
 bool
 rsoft_resp_has_recv(const struct rsoft_qp *peer)
 {
-	return __atomic_load_n(&peer->rq.prod, __ATOMIC_ACQUIRE) !=
-			__atomic_load_n(&peer->rq.cons, __ATOMIC_ACQUIRE);
+	if (__atomic_load_n(&peer->rq.prod, __ATOMIC_ACQUIRE) !=
+			__atomic_load_n(&peer->rq.cons, __ATOMIC_ACQUIRE))
+		return true;
+	return peer->rq.srq != NULL && rsoft_srq_has_recv(peer->rq.srq);
 }
 
 struct rsoft_qp *
@@ -210,7 +212,7 @@ resp_take(struct rsoft_qp *peer, struct rsoft_rqe **rqe)
 		rte_ticketlock_unlock(&peer->rq.lock);
 		return RSOFT_WAIT_PEER;
 	}
-	*rqe = rsoft_rq_head(&peer->rq);
+	*rqe = rsoft_rq_take(&peer->rq);
 	if (unlikely(*rqe == NULL)) {
 		rte_ticketlock_unlock(&peer->rq.lock);
 		return RSOFT_WAIT_RNR;
@@ -287,8 +289,8 @@ resp_place(struct rsoft_qp *peer, const struct rsoft_rqe *rqe, const struct rsof
 		placed->why = RMEM_VENDOR_ERR_RECV_SIZE;
 		return RMEM_WC_REM_INV_REQ_ERR;
 	}
-	if (!rsoft_access_sges(peer, rqe->sge, rqe->num_sge, RSOFT_NEED_WRITE, length, to, &room,
-			    &placed->why)) {
+	if (!rsoft_access_sges(rsoft_rq_owner(peer), rqe->sge, rqe->num_sge, RSOFT_NEED_WRITE,
+			    length, to, &room, &placed->why)) {
 		placed->recv_status = RMEM_WC_LOC_PROT_ERR;
 		return RMEM_WC_REM_OP_ERR;
 	}

@@ -15,12 +15,16 @@ int
 rsoft_rq_init(struct rsoft_rq *rq, const struct rmem_qp_conf *conf, int socket_id)
 {
 	uint32_t size = rte_align32pow2(RTE_MAX(conf->max_recv_wr, 1u));
+	uint32_t max_sge = conf->max_recv_sge;
 
+	if (conf->srq != NULL) {
+		rq->srq = rsoft_srq_of(conf->srq);
+		max_sge = rq->srq->max_sge;
+	}
 	rte_ticketlock_init(&rq->lock);
 	rq->depth = conf->max_recv_wr;
 	rq->mask = size - 1;
-	rq->stride = (uint32_t)(sizeof(struct rsoft_rqe) +
-			conf->max_recv_sge * sizeof(struct rmem_sge));
+	rq->stride = rsoft_rqe_stride(max_sge);
 	rq->ring = rte_zmalloc_socket(
 			"rsoft_rq", (size_t)size * rq->stride, RTE_CACHE_LINE_SIZE, socket_id);
 	return rq->ring == NULL ? -ENOMEM : 0;
@@ -56,6 +60,10 @@ rsoft_rq_fail(struct rsoft_qp *qp)
 void
 rsoft_rq_drop(struct rsoft_qp *qp)
 {
-	qp->rq.prod_seen = qp->rq.prod;
-	__atomic_store_n(&qp->rq.cons, qp->rq.prod, __ATOMIC_RELEASE);
+	struct rsoft_rq *rq = &qp->rq;
+
+	if (rq->srq != NULL)
+		rq->cons_seen = ++rq->prod; /* see rsoft_srq.h */
+	rq->prod_seen = rq->prod;
+	__atomic_store_n(&rq->cons, rq->prod, __ATOMIC_RELEASE);
 }

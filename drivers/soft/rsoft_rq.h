@@ -8,6 +8,7 @@
 #define RSOFT_RQ_H
 
 #include "rsoft_cq.h"
+#include "rsoft_srq.h"
 
 int rsoft_rq_init(struct rsoft_rq *rq, const struct rmem_qp_conf *conf, int socket_id);
 
@@ -30,6 +31,24 @@ rsoft_rq_head(struct rsoft_rq *rq)
 			return NULL;
 	}
 	return (struct rsoft_rqe *)(rq->ring + (size_t)(rq->cons & rq->mask) * rq->stride);
+}
+
+/* The receive for a message: the one at the head, or one of the SRQ. Under rq.lock. */
+static inline struct rsoft_rqe *
+rsoft_rq_take(struct rsoft_rq *rq)
+{
+	struct rsoft_rqe *rqe = rsoft_rq_head(rq);
+
+	if (unlikely(rqe == NULL) && rq->srq != NULL)
+		rqe = rsoft_srq_take(rq);
+	return rqe;
+}
+
+/* Whose PD the keys of receives belong to: that of the SRQ, if there is one. */
+static inline const struct rsoft_qp *
+rsoft_rq_owner(const struct rsoft_qp *qp)
+{
+	return likely(qp->rq.srq == NULL) ? qp : &qp->rq.srq->owner;
 }
 
 /* Prefetch the receive at the head, which another core wrote. Under rq.lock. */

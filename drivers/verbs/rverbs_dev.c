@@ -269,6 +269,11 @@ const struct rmem_driver rverbs_driver = {
 						.qp_reset = rverbs_qp_reset,
 						.qp_set_error = rverbs_qp_set_error,
 
+						.srq_create = NULL,
+						.srq_destroy = NULL,
+						.srq_modify = NULL,
+						.srq_query = NULL,
+
 						/* The class refuses them. */
 						.dev_audit = NULL,
 						.fast_reg_mr_alloc = NULL,

@@ -9,7 +9,7 @@
  * Objects, in the order of their creation: a device (rmem_dev.h), a protection
  * domain on it (rmem_pd.h), memory regions (rmem_mr.h), fast-register regions
  * (rmem_fast_reg.h) or indirect keys (rmem_mkey.h), memory windows (rmem_mw.h), completion
- * queues (rmem_cq.h) and queue pairs (rmem_qp.h). Work
+ * queues (rmem_cq.h), shared receive queues (rmem_srq.h) and queue pairs (rmem_qp.h). Work
  * requests (rmem_wr.h) are posted and completions (rmem_wc.h) polled by the inline
  * functions of rmem_fp.h.
  *
@@ -43,6 +43,7 @@
 #include <rmem_obj.h>
 #include <rmem_pd.h>
 #include <rmem_qp.h>
+#include <rmem_srq.h>
 #include <rmem_vendor_err.h>
 #include <rmem_version.h>
 #include <rmem_wc.h>

@@ -171,9 +171,9 @@ refuse_close(const struct rmem_dev *dev, uint32_t refs)
 
 	rmem_dev_counts_get(dev, &info);
 	return RMEM_FAIL(EBUSY,
-			"%s: in use: %u objects refer to it (%u PDs with %u MRs, %u MWs and %u QPs, %u CQs, page lists, EQs, counters)",
+			"%s: in use: %u objects refer to it (%u PDs with %u MRs, %u MWs, %u QPs and %u SRQs, %u CQs, page lists, EQs, counters)",
 			dev->name, refs, info.nb_pd, info.nb_mr, info.nb_mw, info.nb_qp,
-			info.nb_cq);
+			info.nb_srq, info.nb_cq);
 }
 
 /* Call with the lock held. */
@@ -384,6 +384,8 @@ rmem_dev_dump(const struct rmem_dev *dev, FILE *f)
 	fprintf(f, "  MWs: %u of %u\n", info.nb_mw, info.max_mw);
 	fprintf(f, "  CQs: %u of %u, up to %u completions\n", info.nb_cq, info.max_cq,
 			info.max_cqe);
+	fprintf(f, "  SRQs: %u of %u, up to %u receives of %u SGEs\n", info.nb_srq, info.max_srq,
+			info.max_srq_wr, info.max_srq_sge);
 	fprintf(f, "  QPs: %u of %u, up to %u sends of %u SGEs and %u receives of %u SGEs\n",
 			info.nb_qp, info.max_qp, info.max_send_wr, info.max_send_sge,
 			info.max_recv_wr, info.max_recv_sge);

@@ -68,6 +68,10 @@ extern "C" {
 #define RMEM_DEV_CAPA_INLINE_RECV (UINT64_C(1) << 16)
 /** rmem_cm connects its QPs over TCP, at the IP address rmem_dev_info::gid; else by rdma_cm(7). */
 #define RMEM_DEV_CAPA_CM_TCP (UINT64_C(1) << 17)
+/** Shared receive queues: rmem_srq_create(). */
+#define RMEM_DEV_CAPA_SRQ (UINT64_C(1) << 18)
+/** rmem_srq_modify() with RMEM_SRQ_MAX_WR. */
+#define RMEM_DEV_CAPA_SRQ_RESIZE (UINT64_C(1) << 19)
 
 /** Device. */
 struct rmem_dev {
@@ -137,7 +141,11 @@ struct rmem_dev_info {
 	uint32_t nb_mw;             /**< Memory windows in use. */
 	struct rmem_odp_caps odp;   /**< On-demand paging. */
 	uint8_t gid[16];      /**< With RMEM_DEV_CAPA_CM_TCP its IP address as a GID, else 0. */
-	uint64_t reserved[8]; /**< Zero. */
+	uint32_t max_srq;     /**< Shared receive queues. */
+	uint32_t max_srq_wr;  /**< Receives posted to one of them. */
+	uint32_t max_srq_sge; /**< SGEs of one of these. */
+	uint32_t nb_srq;      /**< Shared receive queues in use. */
+	uint64_t reserved[6]; /**< Zero. */
 };
 
 /** Counters of a device since it was created or its statistics were reset. */

@@ -59,6 +59,9 @@ check_sizes(const struct rmem_driver *driver)
 					sizeof(struct rmem_fast_reg_page_list)},
 			{"CQ", driver->cq_size, sizeof(struct rmem_cq)},
 			{"QP", driver->qp_size, sizeof(struct rmem_qp_drv)},
+			{"SRQ", driver->srq_size,
+					driver->ops.srq_create == NULL ? 0
+								       : sizeof(struct rmem_srq)},
 	};
 	size_t i;
 
@@ -117,7 +120,7 @@ add(const struct rmem_driver *driver)
 		return RMEM_FAIL(ENOSPC, "driver %s: table full (%d drivers)", driver->name,
 				DRIVERS_MAX);
 	drivers[nb_drivers] = *driver;
-	rmem_ops_none_fill(&drivers[nb_drivers].ops);
+	rmem_ops_none_fill(&drivers[nb_drivers]);
 	nb_drivers++;
 	return 0;
 }

@@ -250,6 +250,21 @@ typedef int (*rmem_qp_reset_t)(struct rmem_qp *qp);
 /** Release the resources of qp_create. */
 typedef int (*rmem_qp_destroy_t)(struct rmem_qp *qp);
 
+/** Create the queue; srq->pd is set. */
+typedef int (*rmem_srq_create_t)(struct rmem_srq *srq, const struct rmem_srq_conf *conf);
+/**
+ * Set the attributes of mask, which is not 0.
+ *
+ * The class has checked max_wr with the limits of the device; the driver checks it with the number
+ * of receives and the limit, and the limit with max_wr.
+ */
+typedef int (*rmem_srq_modify_t)(
+		struct rmem_srq *srq, const struct rmem_srq_attr *attr, uint32_t mask);
+/** Fill the attributes. */
+typedef int (*rmem_srq_query_t)(struct rmem_srq *srq, struct rmem_srq_attr *attr);
+/** Release the resources of srq_create; no QP uses it. */
+typedef int (*rmem_srq_destroy_t)(struct rmem_srq *srq);
+
 /** Bit of rmem_obj::refs: the object is being released. */
 #define RMEM_OBJ_REFS_DEAD (UINT32_C(1) << 31)
 
@@ -339,7 +354,12 @@ struct rmem_dev_ops {
 	rmem_dev_pkey_query_t dev_pkey_query; /**< P_Keys of ports. */
 	rmem_dev_port_query_t dev_port_query; /**< Ports. */
 
-	void (*reserved[5])(void); /**< NULL. */
+	rmem_srq_create_t srq_create;   /**< SRQs: RMEM_DEV_CAPA_SRQ. */
+	rmem_srq_destroy_t srq_destroy; /**< SRQs. */
+	rmem_srq_modify_t srq_modify;   /**< SRQs. */
+	rmem_srq_query_t srq_query;     /**< SRQs. */
+
+	void (*reserved[9])(void); /**< NULL. */
 };
 
 /** Version of this interface that a driver is compiled with: rmem_driver::version. */
@@ -348,7 +368,8 @@ struct rmem_dev_ops {
 /** A driver. The class keeps a copy, with functions for missing operations. */
 struct rmem_driver {
 	uint32_t version;        /**< RMEM_DRIVER_VERSION. */
-	uint32_t reserved[3];    /**< Zero. */
+	uint32_t srq_size;       /**< Bytes of its SRQ, struct rmem_srq first; 0 without SRQs. */
+	uint32_t reserved[2];    /**< Zero. */
 	const char *name;        /**< Device names start with it: letters, at most 15. */
 	uint32_t pd_size;        /**< Bytes of its PD, struct rmem_pd first. */
 	uint32_t mr_size;        /**< Bytes of its MR, struct rmem_mr_drv first. */
@@ -357,7 +378,7 @@ struct rmem_driver {
 	uint32_t cq_size;        /**< Bytes of its CQ, struct rmem_cq first. */
 	uint32_t qp_size;        /**< Bytes of its QP, struct rmem_qp_drv first. */
 	struct rmem_dev_ops ops; /**< Control operations. */
-	struct rmem_fp_ops fp;   /**< Fast path; all three are required. */
+	struct rmem_fp_ops fp;   /**< Fast path; post_send, post_recv and poll_cq are required. */
 };
 
 /**

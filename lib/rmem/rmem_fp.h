@@ -25,6 +25,7 @@
 #include <rmem_cq.h>
 #include <rmem_dev.h>
 #include <rmem_qp.h>
+#include <rmem_srq.h>
 #include <rmem_wc.h>
 #include <rmem_wr.h>
 
@@ -36,6 +37,9 @@ extern "C" {
 typedef int (*rmem_post_send_t)(struct rmem_qp *qp, const struct rmem_send_wr *wr, uint16_t nb_wr);
 /** Post receives; see rmem_post_recv(). */
 typedef int (*rmem_post_recv_t)(struct rmem_qp *qp, const struct rmem_recv_wr *wr, uint16_t nb_wr);
+/** Post receives to an SRQ; see rmem_srq_post_recv(). */
+typedef int (*rmem_srq_post_recv_t)(
+		struct rmem_srq *srq, const struct rmem_recv_wr *wr, uint16_t nb_wr);
 /** Poll completions; see rmem_poll_cq(). */
 typedef int (*rmem_poll_cq_t)(struct rmem_cq *cq, struct rmem_wc *wc, uint16_t nb_wc);
 
@@ -44,7 +48,9 @@ struct rmem_fp_ops {
 	rmem_post_send_t post_send; /**< rmem_post_send(). */
 	rmem_post_recv_t post_recv; /**< rmem_post_recv(). */
 	rmem_poll_cq_t poll_cq;     /**< rmem_poll_cq(). */
-	void (*reserved[5])(void);  /**< NULL. */
+	/** rmem_srq_post_recv(); with RMEM_DEV_CAPA_SRQ. */
+	rmem_srq_post_recv_t srq_post_recv;
+	void (*reserved[4])(void); /**< NULL. */
 } __rte_cache_aligned;
 
 /** Fast-path functions by device number; without a device they return -ENODEV. */
@@ -105,8 +111,8 @@ rmem_post_send(struct rmem_qp *qp, const struct rmem_send_wr *wr, uint16_t nb_wr
  *
  * @return
  *   Number of receives accepted, or if the first one is refused:
- *   - -EINVAL: more SGEs than the limit of the QP, a reserved field that is not zero, or a calling
- *     thread not registered with EAL; in debug builds a NULL or wrong handle.
+ *   - -EINVAL: the QP uses an SRQ, more SGEs than the limit of the QP, a reserved field that is not
+ *     zero, or a calling thread not registered with EAL; in debug builds a NULL or wrong handle.
  *   - -EBUSY: the QP is in the RESET state.
  *   - -ENOSPC: the receive queue is full.
  *   - -EOPNOTSUPP: this is a secondary process.
@@ -120,6 +126,38 @@ rmem_post_recv(struct rmem_qp *qp, const struct rmem_recv_wr *wr, uint16_t nb_wr
 		return -EINVAL;
 #endif
 	return rmem_fp[qp->obj.dev_id].post_recv(qp, wr, nb_wr);
+}
+
+/**
+ * Post receives to a shared receive queue.
+ *
+ * The QPs of the SRQ take them in the order posted.
+ *
+ * Fast path. Safe to call from any thread, from several at the same time.
+ *
+ * @param srq
+ *   SRQ.
+ * @param wr
+ *   nb_wr receives; not needed after the call.
+ * @param nb_wr
+ *   Number of receives; 0 is allowed.
+ *
+ * @return
+ *   Number of receives accepted, or if the first one is refused:
+ *   - -EINVAL: more SGEs than the limit of the SRQ, or a reserved field that is not zero; in debug
+ *     builds a NULL or wrong handle.
+ *   - -ENOSPC: the SRQ is full.
+ *   - -EOPNOTSUPP: this is a secondary process.
+ *   - -ENODEV: the device was closed, has failed or was removed.
+ */
+static inline int
+rmem_srq_post_recv(struct rmem_srq *srq, const struct rmem_recv_wr *wr, uint16_t nb_wr)
+{
+#ifdef RMEM_DEBUG
+	if (srq == NULL || srq->obj.type != RMEM_OBJ_SRQ || (wr == NULL && nb_wr != 0))
+		return -EINVAL;
+#endif
+	return rmem_fp[srq->obj.dev_id].srq_post_recv(srq, wr, nb_wr);
 }
 
 /**

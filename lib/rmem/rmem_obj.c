@@ -45,6 +45,7 @@ static const struct {
 		KIND("MW", mw),
 		{"EQ", 0, 0},
 		{"counter", 0, 0},
+		KIND("SRQ", srq),
 };
 
 static const char *

@@ -36,6 +36,7 @@ enum rmem_obj_type {
 	RMEM_OBJ_MW = 0x726d0008,        /**< struct rmem_mw. */
 	RMEM_OBJ_EQ = 0x726d0009,        /**< struct rmem_eq. */
 	RMEM_OBJ_COUNTER = 0x726d000a,   /**< struct rmem_counter. */
+	RMEM_OBJ_SRQ = 0x726d000b,       /**< struct rmem_srq. */
 };
 
 /** Head of every object; private to the class and its drivers. */

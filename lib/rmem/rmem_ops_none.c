@@ -294,6 +294,48 @@ none_qp_set_error(struct rmem_qp *qp)
 	return -EOPNOTSUPP;
 }
 
+static int
+none_srq_create(struct rmem_srq *srq, const struct rmem_srq_conf *conf)
+{
+	RTE_SET_USED(srq);
+	RTE_SET_USED(conf);
+	return -EOPNOTSUPP;
+}
+
+static int
+none_srq_destroy(struct rmem_srq *srq)
+{
+	RTE_SET_USED(srq);
+	return -EOPNOTSUPP;
+}
+
+static int
+none_srq_modify(struct rmem_srq *srq, const struct rmem_srq_attr *attr, uint32_t mask)
+{
+	RTE_SET_USED(srq);
+	RTE_SET_USED(attr);
+	RTE_SET_USED(mask);
+	return -EOPNOTSUPP;
+}
+
+static int
+none_srq_query(struct rmem_srq *srq, struct rmem_srq_attr *attr)
+{
+	RTE_SET_USED(srq);
+	RTE_SET_USED(attr);
+	return -EOPNOTSUPP;
+}
+
+/* Of a device without SRQs. */
+static int
+unsupported_srq_post_recv(struct rmem_srq *srq, const struct rmem_recv_wr *wr, uint16_t nb_wr)
+{
+	RTE_SET_USED(srq);
+	RTE_SET_USED(wr);
+	RTE_SET_USED(nb_wr);
+	return -EOPNOTSUPP;
+}
+
 #define FILL(ops, op)                                                                              \
 	do {                                                                                       \
 		if ((ops)->op == NULL)                                                             \
@@ -301,8 +343,10 @@ none_qp_set_error(struct rmem_qp *qp)
 	} while (0)
 
 void
-rmem_ops_none_fill(struct rmem_dev_ops *ops)
+rmem_ops_none_fill(struct rmem_driver *driver)
 {
+	struct rmem_dev_ops *ops = &driver->ops;
+
 	FILL(ops, cq_create);
 	FILL(ops, cq_destroy);
 	FILL(ops, dev_attr_get);
@@ -338,6 +382,12 @@ rmem_ops_none_fill(struct rmem_dev_ops *ops)
 	FILL(ops, qp_query);
 	FILL(ops, qp_reset);
 	FILL(ops, qp_set_error);
+	FILL(ops, srq_create);
+	FILL(ops, srq_destroy);
+	FILL(ops, srq_modify);
+	FILL(ops, srq_query);
+	if (driver->fp.srq_post_recv == NULL)
+		driver->fp.srq_post_recv = unsupported_srq_post_recv;
 }
 
 /* The device was closed, or belongs to the primary process. */
@@ -366,6 +416,15 @@ none_post_recv(struct rmem_qp *qp, const struct rmem_recv_wr *wr, uint16_t nb_wr
 }
 
 static int
+none_srq_post_recv(struct rmem_srq *srq, const struct rmem_recv_wr *wr, uint16_t nb_wr)
+{
+	RTE_SET_USED(srq);
+	RTE_SET_USED(wr);
+	RTE_SET_USED(nb_wr);
+	return no_device();
+}
+
+static int
 none_poll_cq(struct rmem_cq *cq, struct rmem_wc *wc, uint16_t nb_wc)
 {
 	RTE_SET_USED(cq);
@@ -377,5 +436,6 @@ none_poll_cq(struct rmem_cq *cq, struct rmem_wc *wc, uint16_t nb_wc)
 const struct rmem_fp_ops rmem_fp_none = {
 		.post_send = none_post_send,
 		.post_recv = none_post_recv,
+		.srq_post_recv = none_srq_post_recv,
 		.poll_cq = none_poll_cq,
 };

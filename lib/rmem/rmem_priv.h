@@ -34,7 +34,7 @@ extern int rmem_logtype;
 int rmem_traced(int ret);
 
 /** Kinds of objects: the low byte of enum rmem_obj_type. */
-#define RMEM_OBJ_NB_KINDS   11
+#define RMEM_OBJ_NB_KINDS   12
 #define RMEM_OBJ_KIND(type) ((type)&0xff)
 
 /** A device, with the private data of the class. */
@@ -51,7 +51,7 @@ extern struct rmem_dev_slot rmem_devs[RMEM_MAX_DEVS];
 extern const struct rmem_fp_ops rmem_fp_none;
 
 /** Set each missing operation to a function that returns -EOPNOTSUPP. */
-void rmem_ops_none_fill(struct rmem_dev_ops *ops);
+void rmem_ops_none_fill(struct rmem_driver *driver);
 
 /** Driver whose name is the first len bytes of name, or NULL. */
 const struct rmem_driver *rmem_driver_find(const char *name, size_t len);

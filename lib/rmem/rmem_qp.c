@@ -4,7 +4,7 @@
 
 /**
  * @file
- * Queue pairs. A QP refers to its PD and to both of its CQs.
+ * Queue pairs. A QP refers to its PD, to both of its CQs, and to its SRQ.
  */
 
 #include <errno.h>
@@ -61,6 +61,8 @@ check_conf(const struct rmem_dev *dev, const struct rmem_qp_conf *conf)
 	ret = rmem_obj_check_of(conf->send_cq, RMEM_OBJ_CQ, &dev->obj);
 	if (ret == 0)
 		ret = rmem_obj_check_of(conf->recv_cq, RMEM_OBJ_CQ, &dev->obj);
+	if (ret == 0 && conf->srq != NULL)
+		ret = rmem_obj_check_of(conf->srq, RMEM_OBJ_SRQ, &dev->obj);
 	if (ret == 0)
 		ret = rmem_check_reserved(conf->reserved, sizeof(conf->reserved));
 	if (ret != 0)
@@ -76,26 +78,48 @@ check_conf(const struct rmem_dev *dev, const struct rmem_qp_conf *conf)
 	return check_bounds(dev, bounds, RTE_DIM(bounds));
 }
 
-/* Both or none. */
+/* All queues or none. */
 static int
-get_cqs(struct rmem_cq *send_cq, struct rmem_cq *recv_cq)
+get_queues(const struct rmem_qp_conf *conf)
 {
 	int ret;
 
-	ret = rmem_obj_get(&send_cq->obj);
+	ret = rmem_obj_get(&conf->send_cq->obj);
 	if (ret != 0)
 		return ret;
-	ret = rmem_obj_get(&recv_cq->obj);
+	ret = rmem_obj_get(&conf->recv_cq->obj);
 	if (ret != 0)
-		rmem_obj_unhold(&send_cq->obj);
+		goto put_send_cq;
+	if (conf->srq != NULL)
+		ret = rmem_obj_get(&conf->srq->obj);
+	if (ret == 0)
+		return 0;
+	rmem_obj_unhold(&conf->recv_cq->obj);
+put_send_cq:
+	rmem_obj_unhold(&conf->send_cq->obj);
 	return ret;
 }
 
 static void
-put_cqs(struct rmem_cq *send_cq, struct rmem_cq *recv_cq)
+put_queues(struct rmem_cq *send_cq, struct rmem_cq *recv_cq, struct rmem_srq *srq)
 {
+	if (srq != NULL)
+		rmem_obj_unhold(&srq->obj);
 	rmem_obj_unhold(&recv_cq->obj);
 	rmem_obj_unhold(&send_cq->obj);
+}
+
+/* The configuration for the driver, whose queues are held. */
+static int
+get_conf(const struct rmem_dev *dev, const struct rmem_qp_conf *conf, struct rmem_qp_conf *own)
+{
+	int ret;
+
+	*own = *conf;
+	if (own->srq != NULL)
+		own->max_recv_wr = own->max_recv_sge = 0;
+	ret = check_conf(dev, own);
+	return ret != 0 ? ret : get_queues(own);
 }
 
 static void
@@ -142,6 +166,7 @@ int
 rmem_qp_create(struct rmem_pd *pd, const struct rmem_qp_conf *conf, struct rmem_qp **qp)
 {
 	RMEM_CALL(pd);
+	struct rmem_qp_conf own;
 	struct rmem_qp *new_qp;
 	int ret;
 
@@ -151,30 +176,29 @@ rmem_qp_create(struct rmem_pd *pd, const struct rmem_qp_conf *conf, struct rmem_
 	if (ret == 0)
 		ret = rmem_check_arg(qp, "QP pointer");
 	if (ret == 0)
-		ret = check_conf(rmem_obj_dev(&pd->obj), conf);
-	if (ret == 0)
-		ret = get_cqs(conf->send_cq, conf->recv_cq);
+		ret = get_conf(rmem_obj_dev(&pd->obj), conf, &own);
 	if (ret != 0)
 		return ret;
 	new_qp = rmem_obj_create(&pd->obj, RMEM_OBJ_QP, rmem_obj_driver(&pd->obj)->qp_size, &ret);
 	if (new_qp == NULL)
-		goto put_cqs;
+		goto put_queues;
 	new_qp->pd = pd;
-	new_qp->send_cq = conf->send_cq;
-	new_qp->recv_cq = conf->recv_cq;
-	ret = RMEM_OP(pd, qp_create, new_qp, conf);
+	new_qp->send_cq = own.send_cq;
+	new_qp->recv_cq = own.recv_cq;
+	new_qp->srq = own.srq;
+	ret = RMEM_OP(pd, qp_create, new_qp, &own);
 	if (ret != 0)
 		goto drop_qp;
 	list(new_qp);
 	*qp = new_qp;
-	rmem_trace_qp_create(pd, new_qp, new_qp->qp_num, conf->send_cq, conf->recv_cq,
-			conf->max_send_wr, conf->max_recv_wr, conf->access);
+	rmem_trace_qp_create(pd, new_qp, new_qp->qp_num, own.send_cq, own.recv_cq, own.max_send_wr,
+			own.max_recv_wr, own.access);
 	return 0;
 
 drop_qp:
 	rmem_obj_drop(&new_qp->obj, &pd->obj);
-put_cqs:
-	put_cqs(conf->send_cq, conf->recv_cq);
+put_queues:
+	put_queues(own.send_cq, own.recv_cq, own.srq);
 	return ret;
 }
 
@@ -299,7 +323,7 @@ rmem_qp_destroy(struct rmem_qp *qp)
 	ret = RMEM_OP(qp, qp_destroy, qp);
 	if (ret == 0) {
 		rmem_trace_qp_destroy(qp, qp->qp_num);
-		put_cqs(qp->send_cq, qp->recv_cq);
+		put_queues(qp->send_cq, qp->recv_cq, qp->srq);
 	} else {
 		list(qp);
 	}

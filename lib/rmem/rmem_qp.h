@@ -24,6 +24,7 @@ extern "C" {
 
 struct rmem_cq;
 struct rmem_pd;
+struct rmem_srq;
 
 /** Service of a QP, with verbs' value. */
 enum rmem_qp_type {
@@ -96,6 +97,7 @@ struct rmem_qp {
 	struct rmem_pd *pd;      /**< PD it belongs to. */
 	struct rmem_cq *send_cq; /**< CQ of its send queue. */
 	struct rmem_cq *recv_cq; /**< CQ of its receive queue. */
+	struct rmem_srq *srq;    /**< SRQ it takes receives from; NULL: it has a receive queue. */
 };
 
 /** Configuration of a QP. The caller zeroes it first. */
@@ -110,7 +112,13 @@ struct rmem_qp_conf {
 	uint16_t type;            /**< RMEM_QPT_RC. */
 	uint16_t flags;           /**< Bitwise OR of RMEM_QP_*. */
 	uint32_t access;          /**< Rights of the peer, of RMEM_ACCESS_REMOTE. */
-	uint64_t reserved[2];     /**< Zero. */
+	/**
+	 * SRQ to take receives from, or NULL.
+	 *
+	 * With it, max_recv_wr and max_recv_sge are ignored, as by ibv_create_qp(3).
+	 */
+	struct rmem_srq *srq;
+	uint64_t reserved[1]; /**< Zero. */
 };
 
 /** Address of a QP; plain bytes that can be sent to the peer. */
@@ -197,7 +205,7 @@ struct rmem_qp_attr {
  *
  * @return
  *   0 on success, otherwise:
- *   - -EINVAL: NULL or not a PD, NULL conf or qp, a missing CQ or one of another device, a
+ *   - -EINVAL: NULL or not a PD, NULL conf or qp, a missing CQ, a CQ or SRQ of another device, a
  *     number over its limit, an unknown type, flag or access bit, or a reserved field that
  *     is not zero.
  *   - -ENOSPC: the device already has rmem_dev_info::max_qp queue pairs.

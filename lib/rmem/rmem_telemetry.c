@@ -144,6 +144,7 @@ tell_dev(struct rmem_dev *dev, void *arg)
 	add_limit(d, "mws", info.nb_mw, info.max_mw);
 	add_limit(d, "cqs", info.nb_cq, info.max_cq);
 	add_limit(d, "qps", info.nb_qp, info.max_qp);
+	add_limit(d, "srqs", info.nb_srq, info.max_srq);
 	rmem_tel_uint(d, "max_mr_size", info.max_mr_size);
 	add_stats(d, dev);
 	return 1;

@@ -169,6 +169,30 @@ RTE_TRACE_POINT(
 )
 
 RTE_TRACE_POINT(
+	rmem_trace_srq_create,
+	RTE_TRACE_POINT_ARGS(const void *pd, const void *srq, uint32_t max_wr, uint32_t max_sge),
+	rte_trace_point_emit_ptr(pd);
+	rte_trace_point_emit_ptr(srq);
+	rte_trace_point_emit_u32(max_wr);
+	rte_trace_point_emit_u32(max_sge);
+)
+
+RTE_TRACE_POINT(
+	rmem_trace_srq_modify,
+	RTE_TRACE_POINT_ARGS(const void *srq, uint32_t mask, uint32_t max_wr, uint32_t srq_limit),
+	rte_trace_point_emit_ptr(srq);
+	rte_trace_point_emit_u32(mask);
+	rte_trace_point_emit_u32(max_wr);
+	rte_trace_point_emit_u32(srq_limit);
+)
+
+RTE_TRACE_POINT(
+	rmem_trace_srq_destroy,
+	RTE_TRACE_POINT_ARGS(const void *srq),
+	rte_trace_point_emit_ptr(srq);
+)
+
+RTE_TRACE_POINT(
 	rmem_trace_qp_create,
 	RTE_TRACE_POINT_ARGS(const void *pd, const void *qp, uint32_t qp_num,
 		const void *send_cq, const void *recv_cq, uint32_t max_send_wr,

@@ -163,6 +163,7 @@ conf_teardown(void)
 	TEST_EQ(info.nb_cq, before.nb_cq);
 	TEST_EQ(info.nb_mr, before.nb_mr);
 	TEST_EQ(info.nb_mw, before.nb_mw);
+	TEST_EQ(info.nb_srq, before.nb_srq);
 	TEST_EQ(info.nb_pd, before.nb_pd);
 	return TEST_SUCCESS;
 }

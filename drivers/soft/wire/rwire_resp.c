@@ -68,7 +68,7 @@ resp_take(struct rwire_qp *q, struct rsoft_rqe **rqe)
 	*rqe = NULL;
 	/* Checked under the lock: after a flush, no receive may be consumed. */
 	if (rsoft_state_is_responding(__atomic_load_n(&qp->state, __ATOMIC_ACQUIRE))) {
-		*rqe = rsoft_rq_head(&qp->rq);
+		*rqe = rsoft_rq_take(&qp->rq);
 		if (*rqe != NULL)
 			return RMEM_WC_SUCCESS;
 		rte_ticketlock_unlock(&qp->rq.lock);
@@ -96,7 +96,8 @@ resp_place(struct rwire_qp *q, const struct rsoft_rqe *rqe, const struct rwire_p
 		*why = RMEM_VENDOR_ERR_RECV_SIZE;
 		return RMEM_WC_LOC_LEN_ERR;
 	}
-	if (!rsoft_access_sges(q->qp, sge, nb, RSOFT_NEED_WRITE, pkt->payload_len, to, &total, why))
+	if (!rsoft_access_sges(rsoft_rq_owner(q->qp), sge, nb, RSOFT_NEED_WRITE, pkt->payload_len,
+			    to, &total, why))
 		return RMEM_WC_LOC_PROT_ERR;
 	if (rsoft_copy_all(to, &from, pkt->payload_len) == RSOFT_SIDE_NONE)
 		return RMEM_WC_SUCCESS;

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/**
+ * @file
+ * Shared receive queues (SRQ): receives of several QPs, filled by rmem_srq_post_recv() of
+ * rmem_fp.h.
+ *
+ * A QP uses an SRQ if rmem_qp_conf::srq names it. Each message that needs a receive takes the
+ * oldest one of the SRQ and completes it on the receive CQ of its QP. The keys of a receive must be
+ * of the PD of the SRQ, which may differ from that of the QP. When a QP moves to ERR, a receive
+ * that it has taken is flushed and all others remain in the SRQ.
+ */
+
+#ifndef RMEM_SRQ_H
+#define RMEM_SRQ_H
+
+#include <stdint.h>
+
+#include <rmem_obj.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct rmem_pd;
+
+/*
+ * Attributes that rmem_srq_modify() sets, with the values of enum ibv_srq_attr_mask.
+ */
+/** rmem_srq_attr::max_wr; requires RMEM_DEV_CAPA_SRQ_RESIZE. */
+#define RMEM_SRQ_MAX_WR (UINT32_C(1) << 0)
+/** rmem_srq_attr::srq_limit. */
+#define RMEM_SRQ_LIMIT (UINT32_C(1) << 1)
+
+/** Shared receive queue (SRQ). Drivers append their own fields. */
+struct rmem_srq {
+	struct rmem_obj obj; /**< Private head. */
+	struct rmem_pd *pd;  /**< PD it belongs to. */
+};
+
+/** Configuration of an SRQ. The caller zeroes it first. */
+struct rmem_srq_conf {
+	uint32_t max_wr;      /**< Receives posted, 1 to rmem_dev_info::max_srq_wr. */
+	uint32_t max_sge;     /**< SGEs of a receive, 0 to rmem_dev_info::max_srq_sge. */
+	uint64_t reserved[3]; /**< Zero. */
+};
+
+/** Attributes of an SRQ: result of rmem_srq_query(), and input of rmem_srq_modify(). */
+struct rmem_srq_attr {
+	uint32_t max_wr;    /**< Receives posted at the same time; at least the requested number. */
+	uint32_t max_sge;   /**< SGEs of a receive; at least the requested number. */
+	uint32_t srq_limit; /**< Armed limit; 0: not armed. */
+	uint32_t nb_wr;     /**< Receives posted and not taken, if the device reports it. */
+	uint64_t reserved[2]; /**< Zero. */
+};
+
+/**
+ * Create a shared receive queue.
+ *
+ * Control path: allocates memory. Safe to call from any thread.
+ *
+ * @param pd
+ *   Protection domain of the keys of its receives.
+ * @param conf
+ *   Configuration; not needed after the call.
+ * @param[out] srq
+ *   The new SRQ. Written only on success. Release it with rmem_srq_destroy().
+ *
+ * @return
+ *   0 on success, otherwise:
+ *   - -EINVAL: NULL or not a PD, NULL conf or srq, max_wr 0, a number over its limit, or a
+ *     reserved field that is not zero.
+ *   - -EOPNOTSUPP: the device lacks RMEM_DEV_CAPA_SRQ.
+ *   - -ENOSPC: the device already has rmem_dev_info::max_srq shared receive queues.
+ *   - -ENOMEM: no memory for the SRQ.
+ *   - -ENODEV: the device is being closed.
+ *   - -EIO: the device failed.
+ */
+int rmem_srq_create(struct rmem_pd *pd, const struct rmem_srq_conf *conf, struct rmem_srq **srq);
+
+/**
+ * Resize an SRQ, or arm its limit.
+ *
+ * With an armed limit, the device generates one event when fewer than rmem_srq_attr::srq_limit
+ * receives are posted; the limit is 0 again then (IBTA 10.2.9.3). 0 disarms it. A failed call
+ * changes nothing.
+ *
+ * Control path: a resize allocates memory. Safe to call from any thread, concurrently with posts
+ * and messages.
+ *
+ * @param srq
+ *   SRQ to modify.
+ * @param attr
+ *   Attributes named by @p mask; the others are not used. Not needed after the call.
+ * @param mask
+ *   Bitwise OR of RMEM_SRQ_MAX_WR and RMEM_SRQ_LIMIT.
+ *
+ * @return
+ *   0 on success, otherwise:
+ *   - -EINVAL: NULL or not an SRQ, NULL attr, an unknown bit, max_wr that is 0, over the limit of
+ *     the device, or less than the receives posted or the limit in force, srq_limit over max_wr, or
+ *     a reserved field that is not zero.
+ *   - -EOPNOTSUPP: RMEM_SRQ_MAX_WR without RMEM_DEV_CAPA_SRQ_RESIZE.
+ *   - -ENOMEM: no memory for the receives.
+ *   - -EIO: the device failed.
+ */
+int rmem_srq_modify(struct rmem_srq *srq, const struct rmem_srq_attr *attr, uint32_t mask);
+
+/**
+ * Query the sizes and the limit of an SRQ.
+ *
+ * Control path. Safe to call from any thread.
+ *
+ * @param srq
+ *   SRQ to query.
+ * @param[out] attr
+ *   Filled on success.
+ *
+ * @return
+ *   0 on success, otherwise:
+ *   - -EINVAL: NULL or not an SRQ, or NULL attr.
+ *   - -EIO: the device failed.
+ */
+int rmem_srq_query(const struct rmem_srq *srq, struct rmem_srq_attr *attr);
+
+/**
+ * Destroy an SRQ. Its receives are dropped without a completion.
+ *
+ * Control path. Safe to call from any thread, once for each SRQ and when no thread posts to it.
+ *
+ * @param srq
+ *   SRQ to release; no longer valid on success. NULL is allowed and has no effect.
+ *
+ * @return
+ *   0 on success, otherwise:
+ *   - -EINVAL: not an SRQ.
+ *   - -EBUSY: queue pairs use it.
+ *   - -EIO: the device failed.
+ */
+int rmem_srq_destroy(struct rmem_srq *srq);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* RMEM_SRQ_H */
