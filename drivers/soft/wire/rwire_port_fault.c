@@ -198,11 +198,11 @@ fault_parse_part(struct fault_port *port, const char *part)
 	if (len == 0 || value[1] == '\0')
 		return false;
 	number = strtod(value + 1, &end);
-	if (*end != '\0' || !(number >= 0))
+	if (*end != '\0' || !(number >= 0 && number <= (double)UINT32_MAX))
 		return false;
 	if (strncmp(part, "seed", len) == 0 && len == 4) {
 		port->random = (uint64_t)number * 2 + 1;
-		return number <= (double)UINT32_MAX;
+		return true;
 	}
 	if (strncmp(part, "reorder", len) == 0 && len == 7) {
 		port->reorder = (uint32_t)number;
@@ -210,8 +210,10 @@ fault_parse_part(struct fault_port *port, const char *part)
 	}
 	for (i = 0; i < FAULT_KIND_NB; i++) {
 		if (strlen(fault_names[i]) == len && strncmp(part, fault_names[i], len) == 0) {
+			if (number > 1)
+				return false;
 			port->share[i] = (uint32_t)(number * (double)UINT32_MAX);
-			return number <= 1;
+			return true;
 		}
 	}
 	return false;
