@@ -81,7 +81,7 @@ claim(struct job *job)
 	struct iovec piece = job->left;
 
 	piece.iov_len = RTE_MIN(piece.iov_len, (size_t)(PIECE_SIZE - at % PIECE_SIZE));
-	job->left.iov_base = (uint8_t *)job->left.iov_base + piece.iov_len;
+	job->left.iov_base = (void *)(at + piece.iov_len);
 	job->left.iov_len -= piece.iov_len;
 	job->nb_busy++;
 	if (job->left.iov_len == 0 && job->nb_further != 0) {
