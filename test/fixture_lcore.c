@@ -7,12 +7,17 @@
 #include <sched.h>
 #include <string.h>
 
+#include <rte_cycles.h>
 #include <rte_launch.h>
 #include <rte_lcore.h>
 #include <rte_pause.h>
 
 #include "fixture.h"
 #include "test.h"
+
+/* How long a wait polls before it sleeps, so that those that it waits for have the processor. */
+#define RELAX_SPINS 4096u
+#define RELAX_US    50
 
 struct job {
 	int (*func)(void *arg);
@@ -37,10 +42,12 @@ fx_nb_workers(void)
 void
 fx_relax(unsigned int *spins)
 {
-	if (++*spins % 16 == 0)
+	if (++*spins % 16 != 0)
+		rte_pause();
+	else if (*spins < RELAX_SPINS)
 		sched_yield();
 	else
-		rte_pause();
+		rte_delay_us_sleep(RELAX_US);
 }
 
 int
@@ -75,7 +82,7 @@ fx_launch(int (*func)(void *arg), void *args, size_t arg_size, unsigned int nb)
 		if (i == nb)
 			break;
 		jobs[i].func = func;
-		jobs[i].arg = (uint8_t *)args + i * arg_size;
+		jobs[i].arg = args != NULL ? (uint8_t *)args + i * arg_size : NULL;
 		jobs[i].is_done = 0;
 		TEST_OK(rte_eal_remote_launch(run_job, &jobs[i], lcore));
 		i++;
