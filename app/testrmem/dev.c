@@ -18,6 +18,9 @@
 #include <rte_errno.h>
 #include <rte_malloc.h>
 
+#include <rmem_mbuf.h>
+#include <rmem_pool.h>
+
 #include "grant.h"
 #include "remote.h"
 

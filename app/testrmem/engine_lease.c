@@ -20,6 +20,7 @@
 #include <rte_malloc.h>
 
 #include <rmem_lease.h>
+#include <rmem_pool.h>
 
 #include "grant.h"
 

@@ -8,6 +8,8 @@
 #include <rte_errno.h>
 #include <rte_malloc.h>
 
+#include <rmem_pool.h>
+
 #include "grant.h"
 
 /* Parts of a buffer below an indirect key. */

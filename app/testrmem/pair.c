@@ -17,6 +17,8 @@
 #include <rte_errno.h>
 #include <rte_malloc.h>
 
+#include <rmem_pool.h>
+
 #include "remote.h"
 
 #define POLL_BURST    32

@@ -12,6 +12,9 @@
 #include <rte_errno.h>
 #include <rte_mempool.h>
 
+#include <rmem_mempool.h>
+#include <rmem_pool.h>
+
 #include "app.h"
 #include "grant.h"
 

@@ -20,11 +20,9 @@
 #include <stdio.h>
 
 #include <rte_common.h>
-#include <rte_mbuf.h>
+#include <rte_mbuf_core.h>
 
 #include <rmem.h>
-#include <rmem_mbuf.h>
-#include <rmem_pool.h>
 
 /** A number that the run chooses itself. */
 #define TESTRMEM_AUTO     UINT64_MAX
@@ -38,6 +36,8 @@
 #define TESTRMEM_EXIT_RUN   2 /**< The run failed. */
 
 struct rmem_cm_listener;
+struct rmem_mempool;
+struct rmem_pool;
 struct sockaddr_storage;
 struct testrmem_engine;
 struct testrmem_grant_kind;
