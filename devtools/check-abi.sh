@@ -11,8 +11,8 @@ wanted=22.11
 dpdk=$(pkg-config --modversion libdpdk)
 [[ $dpdk == "$wanted".* ]] || skip "the dumps are of DPDK $wanted, here is $dpdk"
 
-setup_build build-abi -Dbuildtype=debug -Ddefault_library=shared -Dapps=false -Dtests=false
-ninja --quiet -k 0 -C build-abi
+setup_install_build
+ninja --quiet -k 0 -C build-install
 
 tmp=$(mktemp -d "${TMPDIR:-/tmp}/rmem-abi.XXXXXX")
 trap 'rm -rf "$tmp"' EXIT
@@ -23,7 +23,7 @@ cp -- "${headers[@]}" "$tmp/headers"
 changed=0
 for library in lib/*/; do
 	name=$(basename "$library")
-	object=build-abi/lib/$name/lib$name.so
+	object=build-install/lib/$name/lib$name.so
 	if [ ! -e "$object" ]; then
 		say "lib$name was not built: not compared"
 		continue

@@ -14,8 +14,7 @@ tmp=$(mktemp -d "${TMPDIR:-/tmp}/rmem-install.XXXXXX")
 trap 'rm -rf "$tmp"' EXIT
 before=$(tree_state)
 
-setup_build build-install --prefix="$tmp/rmem" -Dbuildtype=release -Ddefault_library=both \
-	-Dtests=false
+setup_install_build --prefix="$tmp/rmem"
 ninja --quiet -k 0 -C build-install
 meson install -C build-install --no-rebuild --quiet
 

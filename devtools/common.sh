@@ -70,6 +70,11 @@ setup_main_build() {
 	CC=$(compiler gcc) setup_build build -Dwerror=true -Ddefault_library=both
 }
 
+# setup_install_build [meson options]: configures build-install, which the gates abi and install share.
+setup_install_build() {
+	setup_build build-install -Dbuildtype=debugoptimized -Ddefault_library=both -Dtests=false "$@"
+}
+
 # Compiler flags change by meson configure alone.
 reconfigure() {
 	local dir=$1
