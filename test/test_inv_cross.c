@@ -16,9 +16,9 @@
 #include "test.h"
 
 #define MAX_WRITERS   2u
-#define MIN_ROUNDS    200u
-#define MAX_ROUNDS    4000u
-#define ENOUGH        20u
+#define MIN_ROUNDS    100u
+#define MAX_ROUNDS    1000u
+#define ENOUGH        5u
 #define ENGINE_ROUNDS 50u
 
 struct writer {

@@ -11,7 +11,7 @@
 #include "test.h"
 
 #define NB_MSG 1000u
-#define ROUNDS 100u
+#define ROUNDS 30u
 #define BIG    ((size_t)16 << 20)
 
 /* Requests that another lcore makes of side b. */

@@ -20,9 +20,9 @@
 #include "test.h"
 
 #define MAX_WRITERS 3u
-#define ROUNDS      50u
+#define ROUNDS      16u
 /* Where one lcore executes for all others, they wait for it and for each other. */
-#define ENGINE_ROUNDS 20u
+#define ENGINE_ROUNDS 16u
 /* Size of a message, and of all of them: a part for each writer. */
 #define PART     (4u * FX_BUF_SIZE)
 #define SIZE     (MAX_WRITERS * PART)

@@ -376,7 +376,7 @@ source_rounds(void)
 {
 	uint32_t i;
 
-	for (i = 0; i < 100; i++) {
+	for (i = 0; i < 30; i++) {
 		struct rmem_mr *mr;
 
 		memset(fx.b.buf, OLD, FX_BUF_SIZE);

@@ -29,6 +29,7 @@
 #include <unistd.h>
 #include <sys/wait.h>
 
+#include <rte_cycles.h>
 #include <rte_eal.h>
 
 #include <rmem_cq.h>
@@ -47,6 +48,7 @@
 #define REQUESTER 3 /* the round whose peer is the requester */
 #define NB_RECV   8
 #define NB_ADD    100
+#define MAX_SPINS 1000
 
 /* The side of a process, sent to the other through a pipe. */
 struct side {
@@ -155,12 +157,17 @@ make_wr(const struct end *end, struct rmem_sge *sge, const struct side *side, ui
 static struct rmem_wc
 poll_one(const struct end *end)
 {
+	unsigned int spins = 0;
 	struct rmem_wc wc;
 	int n;
 
-	/* The peer's thread needs a processor too. */
-	while ((n = rmem_poll_cq(end->cq, &wc, 1)) == 0)
-		sched_yield();
+	/* The peer's thread needs a processor too, and a timeout of the peer takes seconds. */
+	while ((n = rmem_poll_cq(end->cq, &wc, 1)) == 0) {
+		if (++spins < MAX_SPINS)
+			sched_yield();
+		else
+			rte_delay_us_sleep(100);
+	}
 	HOLDS(n == 1);
 	return wc;
 }
