@@ -11,7 +11,7 @@ wanted=22.11
 dpdk=$(pkg-config --modversion libdpdk)
 [[ $dpdk == "$wanted".* ]] || skip "the dumps are of DPDK $wanted, here is $dpdk"
 
-setup_install_build
+setup_install_build --prefix=/usr/local
 ninja --quiet -k 0 -C build-install
 
 tmp=$(mktemp -d "${TMPDIR:-/tmp}/rmem-abi.XXXXXX")

@@ -8,6 +8,7 @@ enter_scratch() {
 	scratch=$(mktemp -d) || exit 1
 	trap 'rm -rf -- "$scratch"' EXIT
 	export XDG_RUNTIME_DIR=$scratch
+	mkfifo -- "$scratch/never" || exit 1
 	mkdir -- "$scratch/files" && cd -- "$scratch/files" || exit 1
 }
 
@@ -17,7 +18,7 @@ until_seen() {
 	shift
 	until "$@"; do
 		kill -0 "$pid" 2>/dev/null || { "$@"; return; }
-		sleep 0.02
+		read -rt 0.02 <>"$scratch/never" || true # a sleep without a process
 	done
 }
 
@@ -51,11 +52,17 @@ in_parallel() {
 			END { print passed + 0 " passed, " failed + 0 " failed"; exit failed != 0 }'
 }
 
-# `said FILE REGEX...`: whether each is found in the file.
+# `said FILE REGEX...`: whether each is found in the file. Starts no process: it is called in loops.
 said() {
-	local file=$1 regex
+	local file=$1 regex line lines
 	shift
-	for regex; do grep -Eq -- "$regex" "$file" || return 1; done
+	{ mapfile -t lines <"$file"; } 2>/dev/null || return 1
+	for regex; do
+		for line in "${lines[@]}"; do
+			[[ $line =~ $regex ]] && continue 2
+		done
+		return 1
+	done
 }
 
 # is_quiet: nothing on stderr, except that an ordinary user may not pin so much, and that the device

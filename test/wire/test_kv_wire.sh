@@ -16,7 +16,8 @@ enter_scratch
 cpus=$(awk '/^Cpus_allowed_list:/ { print $2 }' /proc/self/status)
 eal=(--no-huge --no-shconf -m 64 --no-pci --no-telemetry --log-level=lib.eal:error
 	--log-level=pmd.rmem.soft:error) # the checks have rkeys refused, which soft logs
-few=(--keys 10)
+# The server polls until a lease has expired: leases are short.
+few=(--keys 10 --lease-ms 500)
 
 # Each function that starts processes ends those that are left, also when a case has failed.
 end_left() {
@@ -88,21 +89,21 @@ test_runs() {
 	run 127.0.11.1 '' 127.0.11.2 "${few[@]}" --gets 500
 	held 1 4 500 && said out '^client 1: connected to 127.0.11.2 port' 'stored again: 0$'
 	verdict 'server and client in two processes' $?
-	lcores='(0-1)' run 127.0.11.1 '' 127.0.11.2 "${few[@]}" --gets 200
-	held 2 4 200
+	lcores='(0-1)' run 127.0.11.1 '' 127.0.11.2 "${few[@]}" --gets 60
+	held 2 4 60
 	verdict 'two clients at a time, after another one' $?
 	server_ends 'the server has all leases back'
 
 	head -c 32 /dev/urandom >key
 	serve 127.0.11.2 '' "${few[@]}" --seal key
-	run 127.0.11.1 '' 127.0.11.2 "${few[@]}" --gets 200 --seal key
-	held 1 5 200
+	run 127.0.11.1 '' 127.0.11.2 "${few[@]}" --gets 60 --seal key
+	held 1 5 60
 	verdict 'sealed descriptors between two processes' $?
 	server_ends 'the server that sealed has all leases back'
 
 	serve 127.0.11.2 ",port=shm:kv-$$" "${few[@]}"
-	run 127.0.11.1 ",port=shm:kv-$$" 127.0.11.2 "${few[@]}" --gets 200
-	held 1 4 200
+	run 127.0.11.1 ",port=shm:kv-$$" 127.0.11.2 "${few[@]}" --gets 60
+	held 1 4 60
 	verdict 'server and client over shared memory' $?
 	server_ends 'the server has all leases back over shared memory'
 }
@@ -112,8 +113,8 @@ test_faults() {
 	trap end_left EXIT
 	head -c 32 /dev/urandom >key
 	serve 127.0.11.4 "$faults" "${few[@]}" --seal key
-	run 127.0.11.3 "$faults" 127.0.11.4 "${few[@]}" --gets 100 --seal key
-	held 1 5 100
+	run 127.0.11.3 "$faults" 127.0.11.4 "${few[@]}" --gets 40 --seal key
+	held 1 5 40
 	verdict 'packets lost, duplicated, reordered and corrupted' $?
 	server_ends 'the server has all leases back after faults'
 }
@@ -142,8 +143,8 @@ test_client_killed() {
 	connect 127.0.11.7 '' 127.0.11.8 "${few[@]}" --gets 0
 	until_seen "$client" said out '^client 1: expired lease refused: yes$'
 	ended "$client" KILL
-	run 127.0.11.7 '' 127.0.11.8 "${few[@]}" --gets 200 --wait-s 600
-	held 1 4 200
+	run 127.0.11.7 '' 127.0.11.8 "${few[@]}" --gets 60 --wait-s 600
+	held 1 4 60
 	verdict 'the only connection is free again after its client was killed' $?
 	server_ends 'the server has all leases back after a client was killed'
 }
@@ -249,7 +250,7 @@ test_refusals() {
 		soft0,ip=127.0.12.3 --connect 127.0.12.4 --keys 11
 	refused 'other values' 'differ: value-size is 65 here, 64 on' soft0,ip=127.0.12.3 \
 		--connect 127.0.12.4 "${few[@]}" --value-size 65
-	refused 'other leases' 'differ: lease-ms is 50 here, 1000 on' soft0,ip=127.0.12.3 \
+	refused 'other leases' 'differ: lease-ms is 50 here, 500 on' soft0,ip=127.0.12.3 \
 		--connect 127.0.12.4 "${few[@]}" --lease-ms 50
 	head -c 32 /dev/urandom >key
 	refused 'a seal of one side' 'differ: seal is 1 here, 0 on' soft0,ip=127.0.12.3 \
@@ -266,7 +267,7 @@ test_refusals() {
 	"$testrmem" "${eal[@]}" --lcores "0@($cpus)" -- --dev soft0,ip=127.0.12.4 --mode write \
 		--listen 127.0.12.4 >other.out 2>other.err </dev/null &
 	server=$!
-	until_seen "$server" grep -qs '^listening at' other.out
+	until_seen "$server" said other.out '^listening at'
 	refused 'another program' 'the peer is not this program' soft0,ip=127.0.12.3 \
 		--connect 127.0.12.4 --wait-s 0
 	kill "$server" 2>/dev/null # unless it has ended, because of this peer
