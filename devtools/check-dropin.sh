@@ -14,9 +14,9 @@ core=build/dropin/librmem_ibv_core.so
 # and objects that the device does not have.
 passed='ibv_ack_async_event ibv_copy_ah_attr_from_kern ibv_copy_path_rec_from_kern
 ibv_copy_path_rec_to_kern ibv_copy_qp_attr_from_kern ibv_destroy_ah ibv_destroy_comp_channel
-ibv_destroy_srq ibv_dofork_range ibv_dontfork_range ibv_event_type_str ibv_fork_init
+ibv_dofork_range ibv_dontfork_range ibv_event_type_str ibv_fork_init
 ibv_get_cq_event ibv_get_device_name ibv_get_sysfs_path ibv_is_fork_initialized
-ibv_modify_srq ibv_node_type_str ibv_port_state_str ibv_query_srq ibv_rate_to_mbps
+ibv_node_type_str ibv_port_state_str ibv_rate_to_mbps
 ibv_rate_to_mult ibv_read_ibdev_sysfs_file ibv_read_sysfs_file ibv_register_driver
 ibv_unimport_dm ibv_wc_status_str'
 
@@ -137,6 +137,7 @@ if command -v ibv_rc_pingpong >/dev/null; then
 	try ibv_rc_pingpong pair ibv_rc_pingpong -n 100
 	try 'ibv_rc_pingpong -g 0' pair ibv_rc_pingpong -n 100 -g 0
 	try 'the same, --ip' by_address ibv_rc_pingpong -n 100 -g 0
+	try ibv_srq_pingpong pair ibv_srq_pingpong -n 100
 	try 'address in use' in_use
 	[ "$(id -u)" != 0 ] || try 'two users' by_users ibv_rc_pingpong -n 100
 fi

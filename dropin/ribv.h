@@ -43,6 +43,7 @@ enum ribv_type {
 	RIBV_MW,
 	RIBV_CQ,
 	RIBV_QP,
+	RIBV_SRQ,
 	RIBV_TD,
 };
 
@@ -79,6 +80,11 @@ struct ribv_cq {
 	uint32_t first_kept, last_kept; /* those that the program polls first */
 	struct rmem_wc now;             /* that of ibv_next_poll() */
 	pthread_spinlock_t lock;        /* of polls */
+};
+
+struct ribv_srq {
+	struct ibv_srq ibv;
+	struct rmem_srq *srq;
 };
 
 struct ribv_batch;
@@ -195,6 +201,14 @@ ribv_is_qp(const struct ibv_qp *qp)
 }
 
 static inline bool
+ribv_is_srq(const struct ibv_srq *srq)
+{
+	uint32_t slot = ribv_slot(srq, RIBV_SRQ);
+
+	return slot != 0 && srq->handle == slot;
+}
+
+static inline bool
 ribv_is_context(const struct ibv_context *context)
 {
 	return ribv_slot((const void *)((uintptr_t)context -
@@ -221,6 +235,10 @@ void ribv_cq_forget(struct ribv_cq *cq, uint32_t qp_num);
 /* ribv_qp.c */
 /* Post n requests under the send lock; how many were accepted, and in *err why not all. */
 int ribv_post_burst(struct ribv_qp *qp, const struct rmem_send_wr *wr, int n, int *err);
+/* The receive in the class's words; 0 or -EINVAL. */
+int ribv_recv_wr(const struct ibv_recv_wr *ibv, struct rmem_recv_wr *wr);
+/* The errno of a post that accepted fewer requests than given. */
+int ribv_post_errno(int ret);
 /* Fill the part of a request that binds a window; 0 or an errno. */
 int ribv_bind_wr(struct ibv_mw *mw, uint32_t rkey, const struct ibv_mw_bind_info *info,
 		struct rmem_send_wr *wr);
@@ -241,6 +259,8 @@ int ribv_poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc);
 int ribv_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 int ribv_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
 int ribv_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
+int ribv_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
+struct ibv_srq *ribv_create_srq_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *init);
 struct ibv_td *ribv_alloc_td(struct ibv_context *context, struct ibv_td_init_attr *attr);
 int ribv_dealloc_td(struct ibv_td *td);
 struct ibv_pd *ribv_alloc_parent_domain(

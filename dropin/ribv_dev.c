@@ -191,6 +191,7 @@ static const struct ibv_context_ops ops = {
 		.req_notify_cq = ribv_req_notify_cq,
 		.post_send = ribv_post_send,
 		.post_recv = ribv_post_recv,
+		.post_srq_recv = ribv_post_srq_recv,
 };
 
 static struct ibv_context *
@@ -221,6 +222,7 @@ ibv_open_device(struct ibv_device *dev)
 	context->dealloc_td = ribv_dealloc_td;
 	context->alloc_parent_domain = ribv_alloc_parent_domain;
 	context->create_cq_ex = ribv_create_cq_ex;
+	context->create_srq_ex = ribv_create_srq_ex;
 	context->create_qp_ex = ribv_create_qp_ex;
 	context->context.device = dev;
 	context->context.ops = ops;

@@ -183,6 +183,10 @@ PASS(int, ibv_destroy_cq, LIST(struct ibv_cq *cq), LIST(cq))
 PASS_VOID(ibv_ack_cq_events, LIST(struct ibv_cq *cq, unsigned int n), LIST(cq, n))
 PASS(struct ibv_srq *, ibv_create_srq, LIST(struct ibv_pd *pd, struct ibv_srq_init_attr *attr),
 		LIST(pd, attr))
+PASS(int, ibv_modify_srq, LIST(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask),
+		LIST(srq, attr, mask))
+PASS(int, ibv_query_srq, LIST(struct ibv_srq *srq, struct ibv_srq_attr *attr), LIST(srq, attr))
+PASS(int, ibv_destroy_srq, LIST(struct ibv_srq *srq), LIST(srq))
 
 PASS(struct ibv_qp *, ibv_create_qp, LIST(struct ibv_pd *pd, struct ibv_qp_init_attr *attr),
 		LIST(pd, attr))

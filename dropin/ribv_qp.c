@@ -33,14 +33,18 @@ qp_make(struct ribv_qp *qp, struct ibv_pd *pd, const struct ibv_qp_init_attr *in
 			.flags = init->sq_sig_all ? RMEM_QP_SIG_ALL : 0};
 	int ret;
 
-	if (init->qp_type != IBV_QPT_RC || init->srq != NULL)
+	if (init->qp_type != IBV_QPT_RC)
 		return -EOPNOTSUPP;
 	if (init->send_cq == NULL || init->recv_cq == NULL)
 		return -EINVAL;
 	if (!ribv_is_cq(init->send_cq) || !ribv_is_cq(init->recv_cq))
 		return -ENOENT;
+	if (init->srq != NULL && !ribv_is_srq(init->srq))
+		return -ENOENT;
 	conf.send_cq = ((struct ribv_cq *)init->send_cq)->cq;
 	conf.recv_cq = ((struct ribv_cq *)init->recv_cq)->cq;
+	if (init->srq != NULL)
+		conf.srq = ((struct ribv_srq *)init->srq)->srq;
 	pthread_mutex_lock(&lock);
 	ret = rmem_qp_create(((struct ribv_pd *)pd)->pd, &conf, &qp->qp);
 	pthread_mutex_unlock(&lock);
@@ -70,6 +74,8 @@ qp_create(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 	pthread_mutex_init(&qp->ibv.mutex, NULL);
 	pthread_cond_init(&qp->ibv.cond, NULL);
 	qp->init = *init;
+	if (init->srq != NULL)
+		qp->init.cap.max_recv_wr = qp->init.cap.max_recv_sge = 0;
 	qp->send_cq = (struct ribv_cq *)init->send_cq;
 	qp->recv_cq = (struct ribv_cq *)init->recv_cq;
 	qp->ibv.context = pd->context;
@@ -77,6 +83,7 @@ qp_create(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 	qp->ibv.pd = pd;
 	qp->ibv.send_cq = init->send_cq;
 	qp->ibv.recv_cq = init->recv_cq;
+	qp->ibv.srq = init->srq;
 	qp->ibv.qp_num = qp->qp->qp_num;
 	qp->ibv.state = IBV_QPS_RESET;
 	qp->ibv.qp_type = IBV_QPT_RC;
@@ -337,9 +344,8 @@ wr_of_ibv(const struct ibv_send_wr *ibv, struct rmem_send_wr *wr)
 	}
 }
 
-/* The errno of a post that accepted fewer requests than given. */
-static int
-post_errno(int ret)
+int
+ribv_post_errno(int ret)
 {
 	return ret == -ENOSPC ? ENOMEM : ret < 0 ? ribv_errno(ret) : 0;
 }
@@ -352,7 +358,7 @@ ribv_post_burst(struct ribv_qp *qp, const struct rmem_send_wr *wr, int n, int *e
 	for (done = 0; done < n; done += ret) {
 		ret = rmem_post_send(qp->qp, wr + done, (uint16_t)RTE_MIN(n - done, UINT16_MAX));
 		if (ret <= 0) {
-			*err = ret < 0 ? post_errno(ret) : ENOMEM;
+			*err = ret < 0 ? ribv_post_errno(ret) : ENOMEM;
 			break;
 		}
 	}
@@ -392,9 +398,22 @@ ribv_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **
 }
 
 int
+ribv_recv_wr(const struct ibv_recv_wr *ibv, struct rmem_recv_wr *wr)
+{
+	if (ibv->num_sge < 0 || (ibv->sg_list == NULL && ibv->num_sge != 0))
+		return -EINVAL;
+	memset(wr, 0, sizeof(*wr));
+	wr->wr_id = ibv->wr_id;
+	wr->sg_list = (const struct rmem_sge *)(const void *)ibv->sg_list;
+	wr->num_sge = (uint32_t)ibv->num_sge;
+	return 0;
+}
+
+int
 ribv_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 {
 	struct ribv_qp *qp = (struct ribv_qp *)ibv;
+	struct rmem_recv_wr own;
 	int ret = 1;
 
 	if (bad_wr == NULL)
@@ -406,15 +425,11 @@ ribv_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **
 		return ENOMEM;
 	pthread_spin_lock(&qp->recv_lock);
 	for (; wr != NULL && ret == 1; wr = ret == 1 ? wr->next : wr) {
-		struct rmem_recv_wr own = {.wr_id = wr->wr_id,
-				.sg_list = (const struct rmem_sge *)(const void *)wr->sg_list,
-				.num_sge = (uint32_t)wr->num_sge};
-
 		*bad_wr = wr;
-		ret = wr->num_sge < 0 || (wr->sg_list == NULL && wr->num_sge != 0)
-				? -EINVAL
-				: rmem_post_recv(qp->qp, &own, 1);
+		ret = ribv_recv_wr(wr, &own);
+		if (ret == 0)
+			ret = rmem_post_recv(qp->qp, &own, 1);
 	}
 	pthread_spin_unlock(&qp->recv_lock);
-	return ret == 1 ? 0 : post_errno(ret);
+	return ret == 1 ? 0 : ribv_post_errno(ret);
 }

@@ -65,6 +65,9 @@ fill_attr(struct ibv_device_attr *attr)
 	attr->max_mr = (int)info.max_mr;
 	attr->max_mw = (int)info.max_mw;
 	attr->max_pd = (int)info.max_pd;
+	attr->max_srq = (int)info.max_srq;
+	attr->max_srq_wr = (int)info.max_srq_wr;
+	attr->max_srq_sge = (int)info.max_srq_sge;
 	attr->max_ah = (int)own.max_ah;
 	attr->max_qp_rd_atom = (int)own.max_dest_rd_atomic;
 	attr->max_qp_init_rd_atom = (int)own.max_rd_atomic;

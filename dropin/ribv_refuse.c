@@ -30,8 +30,6 @@
 
 REFUSE_POINTER(struct ibv_comp_channel, ibv_create_comp_channel, context,
 		(struct ibv_context * context), (context))
-REFUSE_POINTER(struct ibv_srq, ibv_create_srq, pd,
-		(struct ibv_pd * pd, struct ibv_srq_init_attr *attr), (pd, attr))
 REFUSE_POINTER(struct ibv_ah, ibv_create_ah, pd, (struct ibv_pd * pd, struct ibv_ah_attr *attr),
 		(pd, attr))
 REFUSE_POINTER(struct ibv_ah, ibv_create_ah_from_wc, pd,

@@ -28,6 +28,7 @@ static struct ibv_cq *cq;
 static struct ibv_mr *mr;
 static struct ibv_mw *mw;
 static struct ibv_qp *qp;
+static struct ibv_srq *srq;
 static struct ibv_context_ops ops;
 static uint8_t buf[4096];
 
@@ -55,6 +56,8 @@ create(void)
 	cq = ibv_create_cq(context, 8, NULL, NULL, 0);
 	mr = ibv_reg_mr(pd, buf, sizeof(buf), IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
 	mw = ibv_alloc_mw(pd, IBV_MW_TYPE_1);
+	srq = ibv_create_srq(pd, &(struct ibv_srq_init_attr){.attr.max_wr = 4});
+	HOLDS(srq != NULL);
 	qp = create_qp(pd, cq, cq);
 	HOLDS(pd != NULL && cq != NULL && mr != NULL && mw != NULL && qp != NULL);
 }
@@ -174,6 +177,25 @@ bad_qp(void *bad)
 	HOLDS(ibv_destroy_qp(bad) == ENOENT);
 }
 
+static void
+bad_srq(void *bad)
+{
+	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC,
+			.send_cq = cq,
+			.recv_cq = cq,
+			.srq = bad,
+			.cap.max_send_wr = 4};
+	struct ibv_recv_wr *bad_recv, recv = {0};
+	struct ibv_srq_attr attr = {0};
+
+	HOLDS(ibv_modify_srq(bad, &attr, IBV_SRQ_LIMIT) == ENOENT);
+	HOLDS(ibv_query_srq(bad, &attr) == ENOENT);
+	HOLDS(ops.post_srq_recv(bad, &recv, &bad_recv) == EINVAL && bad_recv == &recv);
+	if (bad != NULL)
+		IS_NULL(ibv_create_qp(pd, &init), ENOENT);
+	HOLDS(ibv_destroy_srq(bad) == ENOENT);
+}
+
 /* Bad for every type. */
 static void
 bad_all(void *bad)
@@ -185,6 +207,7 @@ bad_all(void *bad)
 	bad_mw(bad);
 	bad_cq(bad);
 	bad_qp(bad);
+	bad_srq(bad);
 }
 
 static void
@@ -223,12 +246,14 @@ changed_handles(void)
 	CHANGED(mw, bad_mw);
 	CHANGED(cq, bad_cq);
 	CHANGED(qp, bad_qp);
+	CHANGED(srq, bad_srq);
 	/* Those of another type. */
 	bad_pd(cq);
 	bad_mr(qp);
 	bad_mw(mr);
 	bad_cq(pd);
 	bad_qp(mw);
+	bad_srq(qp);
 }
 
 static void
@@ -253,6 +278,11 @@ null_arguments(void)
 	IS_NULL(ibv_create_qp(pd, NULL), EINVAL);
 	HOLDS(ibv_modify_qp(qp, NULL, IBV_QP_STATE) == EINVAL);
 	HOLDS(ibv_query_qp(qp, NULL, 0, NULL) == EINVAL);
+	IS_NULL(ibv_create_srq(pd, NULL), EINVAL);
+	HOLDS(ibv_modify_srq(srq, NULL, IBV_SRQ_LIMIT) == EINVAL);
+	HOLDS(ibv_query_srq(srq, NULL) == EINVAL);
+	HOLDS(ops.post_srq_recv(srq, &recv, &bad_recv) == EINVAL && bad_recv == &recv);
+	HOLDS(ops.post_srq_recv(srq, &recv, NULL) == EINVAL);
 	HOLDS(ops.bind_mw(qp, mw, NULL) == EINVAL);
 	HOLDS(ops.poll_cq(cq, 1, NULL) == -EINVAL);
 	HOLDS(ops.post_send(qp, &send, &bad_send) == EINVAL && bad_send == &send);
@@ -277,6 +307,8 @@ main(void)
 	HOLDS(ibv_dereg_mr(mr) == 0);
 	bad_mr(mr);
 	mr = NULL;
+	HOLDS(ibv_destroy_srq(srq) == 0);
+	bad_srq(srq);
 	HOLDS(ops.dealloc_mw(mw) == 0 && ibv_destroy_qp(qp) == 0 && ibv_destroy_cq(cq) == 0);
 	bad_cq(cq);
 	HOLDS(ibv_dealloc_pd(pd) == 0 && ibv_close_device(context) == 0);

@@ -265,6 +265,70 @@ extended(void)
 	HOLDS(ibv_dealloc_pd(domain) == 0 && ibv_dealloc_td(td) == 0);
 }
 
+/* Receives of the SRQ reach both QPs, in the order posted. */
+static void
+shared_transfer(struct ibv_srq *srq, struct ibv_qp *const *of)
+{
+	struct ibv_recv_wr recv[2] = {{.wr_id = 1, .next = &recv[1]}, {.wr_id = 2}}, *bad_recv;
+	struct ibv_send_wr *bad, wr = {.opcode = IBV_WR_SEND};
+	struct ibv_wc wc;
+	unsigned int i;
+	int n;
+
+	HOLDS(ibv_post_recv(of[0], recv, &bad_recv) == EINVAL && bad_recv == recv);
+	HOLDS(ibv_post_srq_recv(srq, recv, &bad_recv) == 0);
+	for (i = 0; i < 2; i++) {
+		HOLDS(ibv_post_send(of[!i], &wr, &bad) == 0);
+		do
+			n = ibv_poll_cq(cq, 1, &wc);
+		while (n == 0);
+		HOLDS(n == 1 && wc.status == IBV_WC_SUCCESS && wc.opcode == IBV_WC_RECV);
+		HOLDS(wc.wr_id == i + 1 && wc.qp_num == of[i]->qp_num);
+	}
+	recv[1].num_sge = 100;
+	HOLDS(ibv_post_srq_recv(srq, recv, &bad_recv) == EINVAL && bad_recv == &recv[1]);
+}
+
+static void
+shared_receives(void)
+{
+	struct ibv_srq_init_attr_ex init_ex = {.attr = {.max_wr = 4, .max_sge = 1},
+			.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD,
+			.srq_type = IBV_SRQT_BASIC,
+			.pd = pd};
+	struct ibv_srq_init_attr init = {.attr = {.max_wr = 16, .max_sge = 2}};
+	struct ibv_qp_init_attr qp_init = {.qp_type = IBV_QPT_RC,
+			.send_cq = cq,
+			.recv_cq = cq,
+			.cap = {.max_send_wr = 16, .max_recv_wr = 16}};
+	struct ibv_srq_attr attr = {.max_wr = 32, .srq_limit = 1};
+	struct ibv_srq *srq, *other;
+	struct ibv_qp *of[2];
+	unsigned int i;
+
+	other = ibv_create_srq_ex(context, &init_ex);
+	HOLDS(other != NULL && ibv_destroy_srq(other) == 0);
+	init_ex.srq_type = IBV_SRQT_TM;
+	HOLDS(ibv_create_srq_ex(context, &init_ex) == NULL);
+	srq = ibv_create_srq(pd, &init);
+	HOLDS(srq != NULL && srq->pd == pd);
+	qp_init.srq = srq;
+	for (i = 0; i < 2; i++) {
+		of[i] = ibv_create_qp(pd, &qp_init);
+		HOLDS(of[i] != NULL && of[i]->srq == srq);
+	}
+	HOLDS(ibv_destroy_srq(srq) == EBUSY);
+	connect_qp(of[0], of[1]);
+	connect_qp(of[1], of[0]);
+	shared_transfer(srq, of);
+	HOLDS(ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT) == 0);
+	HOLDS(ibv_query_srq(srq, &attr) == 0 && attr.max_wr >= 32);
+	HOLDS(ibv_modify_srq(srq, &attr, 1 << 9) != 0);
+	for (i = 0; i < 2; i++)
+		HOLDS(ibv_destroy_qp(of[i]) == 0);
+	HOLDS(ibv_destroy_srq(srq) == 0);
+}
+
 /* Garbled handles, and calls that the device lacks: an errno, no crash. */
 static void
 refusals(void)
@@ -275,7 +339,6 @@ refusals(void)
 	HOLDS(ibv_dereg_mr(mr) == ENOENT);
 	mr->handle = handle;
 	HOLDS(ibv_create_comp_channel(context) == NULL && errno == EOPNOTSUPP);
-	HOLDS(ibv_create_srq(pd, &(struct ibv_srq_init_attr){.attr.max_wr = 1}) == NULL);
 	HOLDS(ibv_resize_cq(cq, 128) == EOPNOTSUPP);
 }
 
@@ -320,6 +383,7 @@ main(int argc, char **argv)
 	reset();
 	windows();
 	extended();
+	shared_receives();
 	refusals();
 	errors();
 	destroy();
