@@ -152,7 +152,6 @@ lay_out(struct rmem_lease_ctx *ctx, struct lease_room *room, uint32_t nb_slots, 
 	ctx->ended.ring = take_room(room, nb, sizeof(uint32_t));
 	ctx->resting.mask = ctx->revokes.mask = ctx->ended.mask = nb - 1;
 	ctx->heap = take_room(room, nb_slots, sizeof(*ctx->heap));
-	ctx->hold_of = take_room(room, nb_slots, sizeof(*ctx->hold_of));
 	ctx->holds = take_room(room, nb_slots + 1, sizeof(*ctx->holds));
 	ctx->map = take_room(room, nb_map, sizeof(*ctx->map));
 	ctx->map_mask = nb_map - 1;

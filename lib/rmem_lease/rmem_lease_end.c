@@ -96,7 +96,8 @@ reopen(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
 static uint32_t
 collect(struct rmem_lease_ctx *ctx, uint32_t *number)
 {
-	uint32_t n = 0, run = ctx->nb_unsignaled;
+	uint32_t n = 0, run = ctx->nb_unsignaled, place = ctx->ops_tail;
+	const uint64_t wr_id = (uint64_t)ctx->wr_tag << 32;
 
 	while (n < LEASE_BURST && !lease_fifo_is_empty(&ctx->revokes)) {
 		struct lease_slot *slot;
@@ -115,9 +116,10 @@ collect(struct rmem_lease_ctx *ctx, uint32_t *number)
 			lease_end(ctx, slot, RMEM_LEASE_END_PEER_INV);
 			continue;
 		}
-		ctx->inv[n].wr_id = (uint64_t)ctx->wr_tag << 32 | (ctx->ops_tail + n);
+		ctx->inv[n].wr_id = wr_id | place;
 		ctx->inv[n].invalidate_rkey = slot->lease.rkey;
 		ctx->inv[n].flags = lease_flags(ctx, false, &run);
+		ctx->ops[place++ & ctx->ops_mask] = lease_op(ctx, slot, true);
 		n++;
 	}
 	if (n != 0)
@@ -139,8 +141,7 @@ post_revokes(struct rmem_lease_ctx *ctx)
 			return;
 		ret = rmem_post_send(ctx->qp, ctx->inv, (uint16_t)n);
 		done = RTE_MIN((uint32_t)RTE_MAX(ret, 0), n);
-		for (i = 0; i < done; i++)
-			note_op(ctx, &ctx->slots[number[i]], true);
+		ctx->ops_tail += done;
 		LEASE_COUNT(ctx->stats.local_invs, done);
 		lease_posted(ctx, done, n);
 		if (unlikely(done < n)) {

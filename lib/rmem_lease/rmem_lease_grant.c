@@ -8,37 +8,48 @@
 
 #include "rmem_lease_priv.h"
 
-#define LEASE_MODIFY (RMEM_ACCESS_REMOTE_WRITE | RMEM_ACCESS_REMOTE_ATOMIC)
+/* Whether a request is valid by what was checked of its MR when that was held. */
+static inline bool
+is_valid(const struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req,
+		const struct lease_hold *hold)
+{
+	const struct rmem_mr *mr = hold->mr;
+	uint64_t offset = (uintptr_t)req->addr - (uintptr_t)mr->addr; /* too large before it */
+
+	return req->length - 1 < ctx->max_length && offset < mr->length &&
+			req->length <= mr->length - offset && req->access != 0 &&
+			((req->access & ~hold->access) | req->reserved) == 0;
+}
 
 /* Whether the buffer is inside its MR, which is held. */
-static inline bool
+static bool
 check_range(const struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req)
 {
 	const struct rmem_mr *mr = req->mr;
 	uint64_t offset;
 
-	if (unlikely(mr->type != RMEM_MR_TYPE_USER || rmem_mr_state(mr) != RMEM_MR_STATE_VALID ||
-			    mr->pd != ctx->qp->pd || mr->addr == NULL))
+	if (mr->type != RMEM_MR_TYPE_USER || rmem_mr_state(mr) != RMEM_MR_STATE_VALID ||
+			mr->pd != ctx->qp->pd || mr->addr == NULL)
 		return false;
 	offset = (uintptr_t)req->addr - (uintptr_t)mr->addr; /* too large when it is before */
-	return likely(req->length != 0 && req->length <= ctx->max_length && offset < mr->length &&
-			req->length <= mr->length - offset &&
-			(uintptr_t)req->addr >= ctx->min_addr);
+	return req->length != 0 && req->length <= ctx->max_length && offset < mr->length &&
+			req->length <= mr->length - offset && (uintptr_t)req->addr >= ctx->min_addr;
 }
 
-static inline int
+/* Check a request that is_valid() did not accept: 0, or the -errno of its refusal. */
+static __rte_noinline int
 check_req(const struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req)
 {
 	uint32_t need = ctx->mr_needs;
 
-	if (unlikely(!check_range(ctx, req) || req->access == 0 ||
-			    ((req->access & ~RMEM_ACCESS_REMOTE) | req->reserved) != 0))
+	if (!check_range(ctx, req) || req->access == 0 ||
+			((req->access & ~RMEM_ACCESS_REMOTE) | req->reserved) != 0)
 		return -EINVAL;
 	if (req->access & LEASE_MODIFY)
 		need |= RMEM_ACCESS_LOCAL_WRITE; /* IBTA C10-74 */
-	if (unlikely((rmem_mr_drv(req->mr)->flags & ctx->mr_flags_bad) != 0))
+	if ((rmem_mr_drv(req->mr)->flags & ctx->mr_flags_bad) != 0)
 		return -EOPNOTSUPP;
-	if (unlikely((req->access & ~ctx->access) != 0 || (need & ~req->mr->access) != 0))
+	if ((req->access & ~ctx->access) != 0 || (need & ~req->mr->access) != 0)
 		return -EPERM;
 	return 0;
 }
@@ -80,7 +91,7 @@ stage(struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req, struct lease
 	uint8_t tag = lease_take_tag(ctx, slot);
 
 	hold->nb++;
-	ctx->hold_of[number] = (uint32_t)(hold - ctx->holds);
+	slot->hold = hold;
 	lease->id += UINT64_C(1) << LEASE_ID_BITS;
 	lease->addr = req->addr;
 	lease->user = req->user;
@@ -92,7 +103,6 @@ stage(struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req, struct lease
 	lease->state = RMEM_LEASE_PREPARED;
 	lease->end = RMEM_LEASE_END_NONE;
 	slot->is_peer_inv = false;
-	memset(wr, 0, sizeof(*wr));
 	ctx->backend->fill(ctx, slot, wr, tag);
 	ctx->staged[ctx->nb_staged++] = number;
 	if (req->deadline != 0)
@@ -111,7 +121,7 @@ prepare(struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req, uint16_t n
 
 	for (i = 0; i < nb; i++) {
 		ret = take_mr(ctx, &req[i], &hold);
-		if (likely(ret == 0))
+		if (likely(ret == 0) && unlikely(!is_valid(ctx, &req[i], hold)))
 			ret = check_req(ctx, &req[i]);
 		if (unlikely(ret != 0)) {
 			lease_refuse(ctx, &req[i], ret);
@@ -137,14 +147,7 @@ prepare(struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req, uint16_t n
 static void
 staged_are_posted(struct rmem_lease_ctx *ctx, uint32_t n)
 {
-	uint32_t i;
-
-	for (i = 0; i < n; i++) {
-		struct lease_slot *slot = &ctx->slots[ctx->staged[i]];
-
-		slot->lease.state = RMEM_LEASE_GRANTING;
-		ctx->ops[ctx->ops_tail++ & ctx->ops_mask] = lease_op(ctx, slot, false);
-	}
+	ctx->ops_tail += n;
 	LEASE_COUNT(ctx->stats.granted, n);
 	lease_posted(ctx, n, ctx->nb_staged);
 	ctx->nb_staged -= n;
@@ -155,20 +158,36 @@ staged_are_posted(struct rmem_lease_ctx *ctx, uint32_t n)
 	LEASE_COUNT(ctx->stats.queue_full, 1);
 }
 
+/* The staged leases from n on were not posted. */
+static void
+not_posted(struct rmem_lease_ctx *ctx, uint32_t n)
+{
+	for (; n < ctx->nb_staged; n++)
+		ctx->slots[ctx->staged[n]].lease.state = RMEM_LEASE_PREPARED;
+}
+
 /* Post the staged requests, followed by those of the application; returns as a post. */
 static int
 post_staged(struct rmem_lease_ctx *ctx, uint32_t nb_wr)
 {
-	uint32_t i, nb = ctx->nb_staged, run = ctx->nb_unsignaled;
+	uint32_t i, n, nb = ctx->nb_staged, run = ctx->nb_unsignaled, place = ctx->ops_tail;
+	const uint64_t wr_id = (uint64_t)ctx->wr_tag << 32;
 	int ret;
 
-	for (i = 0; i < nb; i++) {
-		ctx->wr[i].wr_id = (uint64_t)ctx->wr_tag << 32 | (ctx->ops_tail + i);
+	for (i = 0; i < nb; i++, place++) {
+		struct lease_slot *slot = &ctx->slots[ctx->staged[i]];
+
+		slot->lease.state = RMEM_LEASE_GRANTING;
+		ctx->ops[place & ctx->ops_mask] = lease_op(ctx, slot, false);
+		ctx->wr[i].wr_id = wr_id | place;
 		ctx->wr[i].flags = lease_flags(ctx, i == nb - 1, &run);
 	}
 	ret = rmem_post_send(ctx->qp, ctx->wr, (uint16_t)(nb + nb_wr));
+	n = RTE_MIN((uint32_t)RTE_MAX(ret, 0), nb);
+	if (unlikely(n < nb))
+		not_posted(ctx, n);
 	if (likely(ret >= 0))
-		staged_are_posted(ctx, RTE_MIN((uint32_t)ret, nb));
+		staged_are_posted(ctx, n);
 	return ret;
 }
 

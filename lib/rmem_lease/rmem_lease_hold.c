@@ -4,7 +4,8 @@
 
 /*
  * References to the MRs of leases. A reference takes an atomic operation. Leases of a recently
- * leased MR share it, so that a burst takes one reference for each MR, not for each buffer.
+ * leased MR share it, so that a burst takes one reference for each MR, not for each buffer. An MR
+ * does not change while it is referenced: what depends on it alone is checked once.
  *
  * Invariant: a hold whose mr is not NULL has a reference to it, which nb leases share. Several
  * holds may be of one MR; `recent` finds one of them, or another one, or none.
@@ -23,6 +24,20 @@ lease_hold_init(struct rmem_lease_ctx *ctx, uint32_t nb)
 		ctx->holds[i].next = i + 1;
 }
 
+/* Rights that a lease of any part of an MR may have; 0 when it depends on the part. */
+static uint32_t
+access_of(const struct rmem_lease_ctx *ctx, const struct rmem_mr *mr)
+{
+	if (mr->type != RMEM_MR_TYPE_USER || rmem_mr_state(mr) != RMEM_MR_STATE_VALID ||
+			mr->pd != ctx->qp->pd || (uintptr_t)mr->addr < RTE_MAX(ctx->min_addr, 1u) ||
+			(ctx->mr_needs & ~mr->access) != 0 ||
+			(rmem_mr_drv(mr)->flags & ctx->mr_flags_bad) != 0)
+		return 0;
+	if ((mr->access & RMEM_ACCESS_LOCAL_WRITE) == 0)
+		return ctx->access & RMEM_ACCESS_REMOTE & ~LEASE_MODIFY;
+	return ctx->access & RMEM_ACCESS_REMOTE;
+}
+
 struct lease_hold *
 lease_hold_new(struct rmem_lease_ctx *ctx, struct rmem_mr *mr, uint32_t *recent)
 {
@@ -34,6 +49,7 @@ lease_hold_new(struct rmem_lease_ctx *ctx, struct rmem_mr *mr, uint32_t *recent)
 	ctx->free_hold = hold->next;
 	hold->mr = mr;
 	hold->nb = 1;
+	hold->access = access_of(ctx, mr);
 	return hold;
 }
 

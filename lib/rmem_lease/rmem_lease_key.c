@@ -48,6 +48,13 @@ release_fast_reg(struct lease_slot *slot)
 	return ret != 0 ? -EIO : 0;
 }
 
+/* IBTA C10-74: a right of the peer to modify needs LOCAL_WRITE. */
+static inline uint32_t
+with_local_write(uint32_t access)
+{
+	return (access & LEASE_MODIFY) != 0 ? access | RMEM_ACCESS_LOCAL_WRITE : access;
+}
+
 static void
 fill_fast_reg(const struct rmem_lease_ctx *ctx, struct lease_slot *slot, struct rmem_send_wr *wr,
 		uint8_t tag)
@@ -59,21 +66,20 @@ fill_fast_reg(const struct rmem_lease_ctx *ctx, struct lease_slot *slot, struct 
 	uint32_t i, nb;
 
 	nb = (uint32_t)((offset + slot->lease.length + page_size - 1) >> ctx->log2_page_size);
-	for (i = 0; i < nb; i++, page += page_size)
-		slot->list->page_list[i] = page;
+	slot->list->page_list[0] = page;
+	for (i = 1; unlikely(i < nb); i++)
+		slot->list->page_list[i] = page + i * page_size;
 	slot->lease.remote_addr = addr;
-	wr->opcode = RMEM_WR_REG_MR;
-	wr->reg_mr.mr = slot->mr;
-	wr->reg_mr.page_list = slot->list;
-	wr->reg_mr.iova = addr;
-	wr->reg_mr.length = slot->lease.length;
-	wr->reg_mr.first_byte_offset = (uint32_t)offset;
-	wr->reg_mr.access = slot->lease.access;
-	if (slot->lease.access & (RMEM_ACCESS_REMOTE_WRITE | RMEM_ACCESS_REMOTE_ATOMIC))
-		wr->reg_mr.access |= RMEM_ACCESS_LOCAL_WRITE;
-	wr->reg_mr.page_list_len = (uint16_t)nb;
-	wr->reg_mr.log2_page_size = (uint8_t)ctx->log2_page_size;
-	wr->reg_mr.key_tag = tag;
+	*wr = (struct rmem_send_wr){.opcode = RMEM_WR_REG_MR,
+			.reg_mr = {.mr = slot->mr,
+					.page_list = slot->list,
+					.iova = addr,
+					.length = slot->lease.length,
+					.first_byte_offset = (uint32_t)offset,
+					.access = with_local_write(slot->lease.access),
+					.page_list_len = (uint16_t)nb,
+					.log2_page_size = (uint8_t)ctx->log2_page_size,
+					.key_tag = tag}};
 }
 
 static int
@@ -105,13 +111,13 @@ fill_mw(const struct rmem_lease_ctx *ctx, struct lease_slot *slot, struct rmem_s
 {
 	RTE_SET_USED(ctx);
 	slot->lease.remote_addr = iova_of(&slot->lease);
-	wr->opcode = RMEM_WR_BIND_MW;
-	wr->bind_mw.mw = slot->mw;
-	wr->bind_mw.mr = (struct rmem_mr *)(uintptr_t)slot->lease.mr;
-	wr->bind_mw.addr = slot->lease.remote_addr;
-	wr->bind_mw.length = slot->lease.length;
-	wr->bind_mw.access = slot->lease.access;
-	wr->bind_mw.key_tag = tag;
+	*wr = (struct rmem_send_wr){.opcode = RMEM_WR_BIND_MW,
+			.bind_mw = {.mw = slot->mw,
+					.mr = slot->hold->mr,
+					.addr = slot->lease.remote_addr,
+					.length = slot->lease.length,
+					.access = slot->lease.access,
+					.key_tag = tag}};
 }
 
 static int
@@ -141,16 +147,14 @@ fill_umr(const struct rmem_lease_ctx *ctx, struct lease_slot *slot, struct rmem_
 	slot->entry->length = slot->lease.length;
 	slot->entry->lkey = slot->lease.mr->lkey;
 	slot->lease.remote_addr = slot->entry->addr;
-	wr->opcode = RMEM_WR_UMR;
-	wr->umr.mr = slot->mr;
-	wr->umr.entries = slot->entry;
-	wr->umr.iova = slot->entry->addr;
-	wr->umr.nb_entries = 1;
-	wr->umr.repeat_count = 1;
-	wr->umr.access = slot->lease.access;
-	if (slot->lease.access & (RMEM_ACCESS_REMOTE_WRITE | RMEM_ACCESS_REMOTE_ATOMIC))
-		wr->umr.access |= RMEM_ACCESS_LOCAL_WRITE;
-	wr->umr.key_tag = tag;
+	*wr = (struct rmem_send_wr){.opcode = RMEM_WR_UMR,
+			.umr = {.mr = slot->mr,
+					.entries = slot->entry,
+					.iova = slot->lease.remote_addr,
+					.nb_entries = 1,
+					.repeat_count = 1,
+					.access = with_local_write(slot->lease.access),
+					.key_tag = tag}};
 }
 
 /* By enum rmem_lease_backend, less 1; the first that the device supports is selected. */
@@ -357,23 +361,34 @@ lease_replace(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
 	return 0;
 }
 
-void
-lease_put(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
+/* Return a slot whose key can't be granted next. */
+static __rte_noinline void
+put_aside(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
 {
 	uint32_t number = lease_number(ctx, slot);
 
-	slot->lease.state = RMEM_LEASE_FREE;
-	lease_unhold(ctx, &ctx->holds[ctx->hold_of[number]]);
-	if (unlikely(slot->is_stuck))
+	lease_unhold(ctx, slot->hold);
+	if (slot->is_stuck)
 		return;
-	if (unlikely(!slot->has_key)) {
+	if (!slot->has_key) {
 		ctx->empty[ctx->nb_empty++] = number;
-	} else if (unlikely(slot->nb_tags == LEASE_TAGS)) {
-		slot->rests_from = rte_rdtsc();
-		lease_fifo_put(&ctx->resting, number);
-		LEASE_COUNT(ctx->stats.quarantines, 1);
-		rmem_lease_trace_quarantine(ctx, slot->lease.rkey, ctx->stats.quarantines);
-	} else {
-		ctx->free[ctx->nb_free++] = number;
+		return;
 	}
+	slot->rests_from = rte_rdtsc();
+	lease_fifo_put(&ctx->resting, number);
+	LEASE_COUNT(ctx->stats.quarantines, 1);
+	rmem_lease_trace_quarantine(ctx, slot->lease.rkey, ctx->stats.quarantines);
+}
+
+/* Calls others at the end alone: so the common case saves no registers. */
+void
+lease_put(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
+{
+	slot->lease.state = RMEM_LEASE_FREE;
+	if (unlikely(!slot->has_key || slot->is_stuck || slot->nb_tags == LEASE_TAGS)) {
+		put_aside(ctx, slot);
+		return;
+	}
+	ctx->free[ctx->nb_free++] = lease_number(ctx, slot);
+	lease_unhold(ctx, slot->hold);
 }

@@ -58,10 +58,14 @@ extern int rmem_lease_logtype;
 #define LEASE_TAG UINT32_C(0x726d0101)
 /** Maximum number of requests per post, without those of the application. */
 #define LEASE_BURST RMEM_LEASE_MAX_PREPARED
+/** Rights of a peer that need LOCAL_WRITE. */
+#define LEASE_MODIFY (RMEM_ACCESS_REMOTE_WRITE | RMEM_ACCESS_REMOTE_ATOMIC)
 /** Tags of a key. */
 #define LEASE_TAGS 256
 /** Words of random numbers in a fill: whole groups of blocks. */
 #define LEASE_RANDOM 1024u
+/** Words for the tags of a key. */
+#define LEASE_SHUFFLE ((LEASE_TAGS - 1) / 3)
 /** No place in the heap. */
 #define LEASE_NOWHERE UINT32_MAX
 /** Low bits of an id: the slot. The rest counts. */
@@ -88,9 +92,10 @@ struct lease_slot {
 		struct rmem_fast_reg_page_list *list; /* of a fast-register MR */
 		struct rmem_mkey_entry *entry;        /* of an indirect one, in `entries` */
 	};
-	uint64_t rests_from; /* TSC, while quarantined */
-	uint32_t heap_at;    /* place in the heap of deadlines, or LEASE_NOWHERE */
-	uint16_t nb_tags;    /* used since it was last quarantined; see lease_take_tag() */
+	uint64_t rests_from;     /* TSC, while quarantined */
+	struct lease_hold *hold; /* of lease.mr, unless FREE */
+	uint32_t heap_at;        /* place in the heap of deadlines, or LEASE_NOWHERE */
+	uint16_t nb_tags;        /* used since it was last quarantined */
 	bool has_key : 1;
 	bool is_peer_inv : 1; /* REVOKING: the peer has also invalidated the key */
 	bool is_doubtful : 1; /* a request that opens the key failed, after its lease had ended */
@@ -116,6 +121,7 @@ struct lease_hold {
 	struct rmem_mr *mr; /* NULL while no lease uses it */
 	uint32_t nb;        /* leases */
 	uint32_t next;      /* number of the next free one */
+	uint32_t access;    /* rights that leases of the MR may have; 0: see check_req() */
 };
 
 /** Operations of a backend. */
@@ -138,7 +144,7 @@ struct rmem_lease_ctx {
 	struct rmem_dev *dev;
 	const struct lease_ops *backend;
 	struct lease_slot *slots;
-	uint8_t (*tags)[LEASE_TAGS]; /* by slot */
+	uint8_t (*tags)[LEASE_TAGS]; /* by slot: all 256, of which the first nb_tags are used */
 
 	/* In the send queue; see lease_op(). */
 	uint32_t *ops;
@@ -173,12 +179,11 @@ struct rmem_lease_ctx {
 	uint32_t free_hold;            /* number of the first free one */
 	uint32_t recent[LEASE_RECENT]; /* by MR: a hold that may be of it */
 	struct lease_hold *holds;      /* one for each slot, and one */
-	uint32_t *hold_of;             /* by slot that is not FREE */
 
 	uint32_t *map; /* slot + 1 by the index of its key; see lease_map_find() */
 	uint32_t map_mask;
 	uint32_t map_used;
-	uint32_t nb_random; /* halves of words left of random */
+	uint32_t nb_random; /* words left of random */
 	uint32_t nb_staged;
 	uint32_t staged[LEASE_BURST];
 	struct rmem_mkey_entry *entries; /* of indirect keys */
@@ -351,43 +356,18 @@ void lease_put(struct rmem_lease_ctx *ctx, struct lease_slot *slot);
 
 /** Fill with numbers that cannot be computed from those of other fills. */
 void lease_random_fill(uint32_t random[LEASE_RANDOM]);
+/** Draw the order of the tags of a key, none of which is used. The given one is not the first. */
+void lease_draw_tags(struct rmem_lease_ctx *ctx, uint8_t tags[LEASE_TAGS], uint8_t tag);
 
-/* 16 random bits. */
-static inline uint32_t
-lease_draw(struct rmem_lease_ctx *ctx)
-{
-	uint32_t i;
-
-	if (unlikely(ctx->nb_random == 0)) {
-		lease_random_fill(ctx->random);
-		ctx->nb_random = 2 * LEASE_RANDOM;
-	}
-	i = --ctx->nb_random;
-	return ctx->random[i / 2] >> (16 * (i % 2)) & UINT16_MAX;
-}
-
-/*
- * Draw the next tag of a key among those not used since it was last quarantined: a step of a
- * Fisher-Yates shuffle. The tags seen so far reveal only which ones the next is not.
- *
- * Invariant: the first nb_tags of the slot's tags are the used ones, and all 256 are there.
- */
+/* The next tag of a key. The ones seen so far reveal only which ones the next is not. */
 static inline uint8_t
 lease_take_tag(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
 {
 	uint8_t *tags = ctx->tags[lease_number(ctx, slot)];
-	uint32_t i = slot->nb_tags, at;
-	uint8_t tag;
 
-	/* The first one differs from the last one before the quarantine. */
-	do {
-		at = i + (lease_draw(ctx) * (LEASE_TAGS - i) >> 16);
-		tag = tags[at];
-	} while (unlikely(i == 0 && tag == (uint8_t)slot->lease.rkey));
-	tags[at] = tags[i];
-	tags[i] = tag;
-	slot->nb_tags++;
-	return tag;
+	if (unlikely(slot->nb_tags == 0))
+		lease_draw_tags(ctx, tags, (uint8_t)slot->lease.rkey);
+	return tags[slot->nb_tags++];
 }
 
 /* Return the tag that was taken last, which was given to no peer. */

@@ -94,3 +94,41 @@ lease_random_fill(uint32_t random[LEASE_RANDOM])
 	for (i = 0; i < LEASE_RANDOM / CHACHA_WORDS; i += CHACHA_LANES)
 		chacha20(key, i, &random[(size_t)i * CHACHA_WORDS]);
 }
+
+/* Move the current tag of a key to the end, which the first draw does not reach. */
+static void
+put_last(uint8_t tags[LEASE_TAGS], uint8_t tag)
+{
+	uint8_t *at = memchr(tags, tag, LEASE_TAGS);
+
+	*at = tags[LEASE_TAGS - 1];
+	tags[LEASE_TAGS - 1] = tag;
+}
+
+/*
+ * A Fisher-Yates shuffle. Each random word yields three positions, which makes each of them up to
+ * 1/256 more likely than others: the high word of its product with their number is the position,
+ * the low word is used for the next one.
+ */
+void
+lease_draw_tags(struct rmem_lease_ctx *ctx, uint8_t tags[LEASE_TAGS], uint8_t tag)
+{
+	uint32_t i = 0, n, at;
+	uint64_t product;
+
+	if (ctx->nb_random < LEASE_SHUFFLE) {
+		lease_random_fill(ctx->random);
+		ctx->nb_random = LEASE_RANDOM;
+	}
+	put_last(tags, tag);
+	while (i < LEASE_TAGS - 1) {
+		product = ctx->random[--ctx->nb_random];
+		for (n = 0; n < 3; n++, i++) {
+			product = (uint32_t)product * (uint64_t)(LEASE_TAGS - RTE_MAX(i, 1u));
+			at = i + (uint32_t)(product >> 32);
+			tag = tags[at];
+			tags[at] = tags[i];
+			tags[i] = tag;
+		}
+	}
+}
