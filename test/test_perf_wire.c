@@ -264,8 +264,8 @@ test_wire_shm_write64k(void)
 
 	if (rte_get_next_lcore(-1, 1, 0) >= RTE_MAX_LCORE)
 		return test_skip("two lcores are needed");
-	TEST_RUN(perf_wire_open(&job, "ip=127.0.9.1,port=shm:perf,loop=1",
-			"ip=127.0.9.2,port=shm:perf,loop=1"));
+	TEST_RUN(perf_wire_open(&job, "ip=127.0.9.1,port=shm:perf,loop=1,share=1",
+			"ip=127.0.9.2,port=shm:perf,loop=1,share=1"));
 	return perf_wire_report(&job, run_memcpy, &row);
 }
 

@@ -114,6 +114,7 @@ struct rsoft_args {
 	uint64_t odp_uffd;
 	uint64_t socket;   /* UINT64_MAX: any */
 	uint64_t loop;     /* packets between QPs of this process too */
+	uint64_t share;    /* peers of port=shm map DPDK memory */
 	uint64_t progress; /* RSOFT_PROGRESS_* */
 	uint64_t mtu;      /* of the wire; 0: the largest that the port supports */
 	char ip[64];       /* of the wire; empty: none */

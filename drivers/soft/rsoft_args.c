@@ -49,6 +49,7 @@ static const struct rmem_arg rows[] = {
 		NUMBER(engine, 0, 0, RSOFT_MAX_ENGINES),
 		NUMBER(loop, 0, 0, 1),
 		NUMBER(mtu, 0, 256, RWIRE_MAX_MTU),
+		NUMBER(share, 0, 0, 1),
 		NUMBER(odp_guard, 1, 0, 1),
 		NUMBER(odp_uffd, 1, 0, 1),
 		NUMBER(socket, UINT64_MAX, 0, RTE_MAX_NUMA_NODES - 1),
@@ -90,11 +91,16 @@ check_wire(const struct rsoft_args *args)
 			: args->port[0] != '\0'    ? "port"
 			: args->mtu != 0           ? "mtu"
 			: args->loop != 0          ? "loop"
+			: args->share != 0         ? "share"
 			: args->progress != 0      ? "progress"
 						   : NULL;
 
 	if (args->ip[0] == '\0' && extra != NULL) {
 		RSOFT_LOG(ERR, "%s=: not supported without ip=", extra);
+		return -EINVAL;
+	}
+	if (args->share != 0 && args->odp_guard == 0) {
+		RSOFT_LOG(ERR, "share=1: not supported with odp_guard=0");
 		return -EINVAL;
 	}
 	if (args->ip[0] == '\0' || (args->engine != 0) == (args->progress == RSOFT_PROGRESS_ENGINE))

@@ -25,8 +25,8 @@ const char *const rsoft_profile_words[RSOFT_PROFILE_NB] = {"none", "rxe", "mlx5"
 /* RVERBS_MAX_QP, RVERBS_MAX_WR; arguments that are not limits of a device are not limited. */
 #define RSOFT_PROFILE_MAX                                                                          \
 	.max_qp = 4096, .max_srq = UINT64_MAX, .max_wr = 32768, .max_sge = RSOFT_MAX_SGE,          \
-	.max_mr_size = UINT64_MAX, .engine = RSOFT_MAX_ENGINES, .loop = 1, .mtu = UINT64_MAX,      \
-	.odp_guard = 1, .odp_uffd = 1, .socket = UINT64_MAX
+	.max_mr_size = UINT64_MAX, .engine = RSOFT_MAX_ENGINES, .loop = 1, .share = 1,             \
+	.mtu = UINT64_MAX, .odp_guard = 1, .odp_uffd = 1, .socket = UINT64_MAX
 
 const struct rsoft_profile rsoft_profiles[RSOFT_PROFILE_NB] = {
 		[RSOFT_PROFILE_NONE] =

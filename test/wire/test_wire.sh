@@ -91,6 +91,15 @@ test_shm() {
 		transfer "mode $mode over shared memory" \
 			127.0.8.1 "$port" 127.0.8.2 "$port" "$mode" 2000
 	done
+	for mode in write send mw odp; do
+		transfer "mode $mode over shared memory, with payloads in the memory of their sender" \
+			127.0.8.1 "$port,share=1" 127.0.8.2 "$port,share=1" "$mode" 2000 --size 64K --depth 8 \
+			--burst 4
+	done
+	transfer 'only the sender shares its memory' \
+		127.0.8.1 "$port,share=1" 127.0.8.2 "$port" write 2000 --size 64K --depth 8 --burst 4
+	transfer 'only the receiver maps memory' \
+		127.0.8.1 "$port" 127.0.8.2 "$port,share=1" write 2000 --size 64K --depth 8 --burst 4
 	transfer 'shared memory with packets lost, duplicated, reordered and corrupted' \
 		127.0.8.1 "$faults" 127.0.8.2 "$faults" write 200
 }
@@ -251,6 +260,10 @@ test_refusals() {
 		soft0,ip=127.0.5.2,port=shm:a/b
 	run_refused 'neigh= of a UDP port' 'neigh=.*: only ports of port=eth have neighbours' \
 		soft0,ip=127.0.5.2,neigh=192.0.2.1@02:00:00:00:00:01
+	run_refused 'share=1 of a UDP port' 'share=1: only peers of port=shm map memory' \
+		soft0,ip=127.0.5.2,share=1
+	run_refused 'share=1 without a guard' 'share=1: not supported with odp_guard=0' \
+		soft0,ip=127.0.5.2,port=shm:test,share=1,odp_guard=0
 	run_refused 'neigh= without ip=' 'neigh=: not supported without ip=' \
 		soft0,neigh=192.0.2.1@02:00:00:00:00:01
 	run_refused 'port= without ip=' 'port=: not supported without ip=' soft0,port=udp

@@ -75,7 +75,7 @@ read_packets(struct rwire_ring *ring)
 			sched_yield();
 		}
 		TEST_EQ(len, packet_len(n));
-		TEST_EQ(slot->has_icrc, n % 2);
+		TEST_EQ(slot->kind, n % 2);
 		TEST_EQ(slot->data[0], (uint8_t)n);
 		TEST_EQ(slot->data[len - 1], (uint8_t)n);
 		if (n % 7 == 0)
@@ -107,7 +107,7 @@ TEST(wire_ring, a_full_ring_takes_no_packet_until_one_is_released)
 	TEST_ASSERT(ring != NULL);
 	for (i = 0; i < RWIRE_RING_SLOTS; i++) {
 		TEST_ASSERT(rwire_ring_get(&writer) != NULL);
-		rwire_ring_put(&writer, 16, false);
+		rwire_ring_put(&writer, 16, RWIRE_SLOT_PLAIN);
 	}
 	TEST_ASSERT(rwire_ring_get(&writer) == NULL);
 	TEST_ASSERT(rwire_ring_take(&reader, &len) != NULL);
@@ -127,7 +127,7 @@ TEST(wire_ring, a_reader_that_sleeps_gets_one_doorbell)
 
 	TEST_ASSERT(ring != NULL);
 	TEST_ASSERT(rwire_ring_get(&writer) != NULL);
-	rwire_ring_put(&writer, 16, false);
+	rwire_ring_put(&writer, 16, RWIRE_SLOT_PLAIN);
 	TEST_ASSERT(!rwire_ring_must_wake(&writer));
 	TEST_ASSERT(!rwire_ring_sleep(&reader));
 	TEST_ASSERT(rwire_ring_take(&reader, &len) != NULL);
@@ -154,7 +154,7 @@ TEST(wire_ring, positions_wrap)
 	for (i = 0; i < 3 * RWIRE_RING_SLOTS; i++) {
 		TEST_ASSERT(rwire_ring_get(&writer) != NULL);
 		TEST_ASSERT(!rwire_ring_is_ready(&reader));
-		rwire_ring_put(&writer, 16, false);
+		rwire_ring_put(&writer, 16, RWIRE_SLOT_PLAIN);
 		TEST_ASSERT(rwire_ring_take(&reader, &len) != NULL);
 		rwire_ring_release(&reader);
 	}
@@ -224,7 +224,7 @@ TEST(wire_ring, a_hostile_peer_causes_no_access_out_of_bounds)
 		slot = rwire_ring_get(&writer);
 		if (slot != NULL) {
 			TEST_RUN(check_slot(job.ring, slot));
-			rwire_ring_put(&writer, RWIRE_MAX_PKT, false);
+			rwire_ring_put(&writer, RWIRE_MAX_PKT, RWIRE_SLOT_PLAIN);
 			(void)rwire_ring_must_wake(&writer);
 		}
 	}

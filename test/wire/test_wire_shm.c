@@ -4,7 +4,7 @@
 
 /*
  * A device with port=shm refuses peers of another version and memory that is not a sealed ring, and
- * survives a peer that writes anything into its ring.
+ * survives a peer that writes anything into its ring or shrinks its regions.
  */
 
 #include <fcntl.h>
@@ -29,7 +29,7 @@
 
 #define ADDRESS      "127.0.16.1"
 #define PEER_ADDRESS "127.0.16.2"
-#define SIZE         4096
+#define SIZE         16384
 #define NB_POLLS     20000
 
 static struct rmem_dev *dev;
@@ -55,7 +55,7 @@ setup(void)
 	char args[96];
 
 	snprintf(name, sizeof(name), "hostile-%d", (int)getpid());
-	snprintf(args, sizeof(args), "ip=" ADDRESS ",port=shm:%s,progress=poll", name);
+	snprintf(args, sizeof(args), "ip=" ADDRESS ",port=shm:%s,progress=poll,share=1", name);
 	TEST_ASSERT(rwire_addr_parse(ADDRESS, &address) &&
 			rwire_addr_parse(PEER_ADDRESS, &peer_address));
 	memset(memory, 0, SIZE);
@@ -260,7 +260,7 @@ put_write(struct rwire_ring_end *end, uint32_t psn, uint32_t offset)
 	struct rwire_slot *slot = rwire_ring_get(end);
 
 	memset(slot->data + rwire_hdr_len(rwire_opcode_info[RWIRE_WRITE_ONLY]), 0xab, 8);
-	rwire_ring_put(end, rwire_pkt_build(slot->data, &pkt), false);
+	rwire_ring_put(end, rwire_pkt_build(slot->data, &pkt), RWIRE_SLOT_PLAIN);
 }
 
 static uint32_t
@@ -288,6 +288,178 @@ TEST(wire_shm, packets_in_a_ring_are_executed_also_after_its_end)
 	return TEST_SUCCESS;
 }
 
+/* Pass a memfd of file_size bytes as a region of size bytes: the memfd. */
+static int
+pass_region(int fd, uint32_t id, uint64_t file_size, uint64_t size)
+{
+	const struct shm_region region = {.id = id, .size = size};
+	int memory_fd = memfd_create("region", MFD_CLOEXEC);
+
+	if (memory_fd < 0 || ftruncate(memory_fd, (off_t)file_size) != 0 ||
+			!shm_pass_region(fd, &region, memory_fd)) {
+		close(memory_fd);
+		return -1;
+	}
+	return memory_fd;
+}
+
+static void
+wait_mapped(const struct rwire_ring *ring, uint32_t id)
+{
+	while ((__atomic_load_n(&ring->mapped, __ATOMIC_ACQUIRE) >> id & 1) == 0)
+		make_progress();
+}
+
+/* Put a WRITE of len bytes to the MR, with its payload in a region. */
+static void
+put_shared(struct rwire_ring_end *end, uint8_t opcode, uint32_t psn, struct rwire_shared shared)
+{
+	struct rwire_pkt pkt = {.opcode = opcode,
+			.qpn = qp->qp_num,
+			.psn = psn,
+			.addr = mr->iova,
+			.rkey = mr->rkey,
+			.dma_len = shared.len};
+	struct rwire_slot *slot = rwire_ring_get(end);
+	uint32_t len = rwire_pkt_build(slot->data, &pkt);
+
+	memcpy(slot->data + RWIRE_SHARED_AT, &shared, sizeof(shared));
+	rwire_ring_put(end, len, RWIRE_SLOT_SHARED);
+}
+
+static uint64_t
+nb_malformed(void)
+{
+	struct rmem_dev_stats stats;
+
+	(void)rmem_dev_stats_get(dev, &stats);
+	return stats.wire_malformed;
+}
+
+/* A channel with a region of SIZE bytes, all of them a byte: the memfd. */
+static int
+open_region(struct rwire_ring_end *end, int *fd, int byte)
+{
+	uint8_t data[SIZE];
+	uint32_t uid;
+	int memory_fd;
+
+	memset(end, 0, sizeof(*end));
+	memset(memory, 0, SIZE);
+	if (shm_connect(name, &peer_address, &address, fd, &end->ring, &uid) != 0)
+		return -1;
+	memory_fd = pass_region(*fd, 3, SIZE, SIZE);
+	memset(data, byte, SIZE);
+	if (pwrite(memory_fd, data, SIZE, 0) != SIZE)
+		return -1;
+	wait_mapped(end->ring, 3);
+	return memory_fd;
+}
+
+static void
+close_region(struct rwire_ring_end *end, int fd, int memory_fd)
+{
+	close(memory_fd);
+	close(fd);
+	shm_unmap(end->ring);
+}
+
+TEST(wire_shm, a_payload_in_a_region_has_the_psns_of_its_length)
+{
+	uint32_t psn = expected_psn();
+	struct rwire_ring_end end;
+	int fd, memory_fd = open_region(&end, &fd, 0xcd);
+
+	TEST_ASSERT(memory_fd >= 0);
+	put_shared(&end, RWIRE_WRITE_ONLY, psn, (struct rwire_shared){3, SIZE - 1, 1});
+	while (expected_psn() != rwire_psn_add(psn, SIZE / RWIRE_MAX_MTU))
+		make_progress();
+	close_region(&end, fd, memory_fd);
+	TEST_EQ(memory[0], 0xcd);
+	TEST_EQ(memory[SIZE - 2], 0xcd);
+	TEST_EQ(memory[SIZE - 1], 0);
+	return TEST_SUCCESS;
+}
+
+TEST(wire_shm, a_payload_outside_of_a_region_is_malformed)
+{
+	static const struct rwire_shared bad[] = {
+			{2, 8, 0},
+			{64, 8, 0},
+			{UINT32_MAX, 8, 0},
+			{3, 0, 0},
+			{3, 1, SIZE},
+			{3, SIZE, 1},
+			{3, 8, UINT64_MAX - 3},
+			{3, RWIRE_MAX_SHARED + 1, 0},
+			{3, UINT32_MAX, 0},
+	};
+	static const uint8_t opcodes[] = {RWIRE_READ_REQUEST, RWIRE_FETCH_ADD, RWIRE_ACKNOWLEDGE};
+	uint64_t before = nb_malformed();
+	uint32_t i, psn = expected_psn();
+	struct rwire_ring_end end;
+	int fd, memory_fd = open_region(&end, &fd, 0xcd);
+
+	TEST_ASSERT(memory_fd >= 0);
+	for (i = 0; i < RTE_DIM(bad); i++)
+		put_shared(&end, RWIRE_WRITE_ONLY, psn, bad[i]);
+	for (i = 0; i < RTE_DIM(opcodes); i++)
+		put_shared(&end, opcodes[i], psn, (struct rwire_shared){3, 8, 0});
+	put_write(&end, psn, SIZE - 8);
+	while (expected_psn() == psn)
+		make_progress();
+	close_region(&end, fd, memory_fd);
+	TEST_EQ(memory[0], 0);
+	TEST_EQ(nb_malformed() - before, RTE_DIM(bad) + RTE_DIM(opcodes));
+	return TEST_SUCCESS;
+}
+
+TEST(wire_shm, a_region_that_its_owner_truncates_reads_as_a_lost_packet)
+{
+	uint32_t psn = expected_psn();
+	struct rwire_ring_end end;
+	int fd, memory_fd = open_region(&end, &fd, 0xcd);
+
+	TEST_ASSERT(memory_fd >= 0);
+	TEST_EQ(ftruncate(memory_fd, 0), 0);
+	put_shared(&end, RWIRE_WRITE_ONLY, psn, (struct rwire_shared){3, SIZE, 0});
+	put_shared(&end, RWIRE_WRITE_ONLY, psn, (struct rwire_shared){3, 64, 0});
+	put_write(&end, psn, SIZE - 8);
+	while (expected_psn() == psn)
+		make_progress();
+	close_region(&end, fd, memory_fd);
+	TEST_EQ(memory[0], 0);
+	TEST_EQ(memory[SIZE - 1], 0xab);
+	return TEST_SUCCESS;
+}
+
+TEST(wire_shm, a_region_that_is_no_memory_or_too_small_is_not_mapped)
+{
+	struct shm_region region = {.id = 1, .size = 4096};
+	int fd, i, fds[6], file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	struct rwire_ring *ring;
+	uint32_t uid;
+
+	TEST_OK(shm_connect(name, &peer_address, &address, &fd, &ring, &uid));
+	TEST_ASSERT(shm_pass_region(fd, &region, file));
+	fds[0] = pass_region(fd, 1, 4096, 0);
+	fds[1] = pass_region(fd, 1, 4096, 8192);
+	fds[2] = pass_region(fd, 1, UINT64_C(1) << 40, UINT64_C(1) << 40);
+	fds[3] = pass_region(fd, 64, 4096, 4096);
+	/* A second one with its number. */
+	fds[4] = pass_region(fd, 3, 4096, 4096);
+	fds[5] = pass_region(fd, 3, 8192, 8192);
+	TEST_ASSERT(shm_pass_region(fd, &(struct shm_region){.id = 4, .size = 8192}, fds[5]));
+	wait_mapped(ring, 4);
+	TEST_EQ(ring->mapped, 1 << 3 | 1 << 4);
+	for (i = 0; i < 6; i++)
+		close(fds[i]);
+	close(file);
+	close(fd);
+	shm_unmap(ring);
+	return TEST_SUCCESS;
+}
+
 struct attack {
 	struct rwire_ring *ring;
 	uint32_t stop; /* atomic */
@@ -307,7 +479,7 @@ attack_main(void *arg)
 
 		data[(uint32_t)rand_r(&seed) % 64] = (uint8_t)rand_r(&seed);
 		*(volatile uint16_t *)&slot->len = (uint16_t)rand_r(&seed);
-		*(volatile uint16_t *)&slot->has_icrc = (uint16_t)(rand_r(&seed) & 1);
+		*(volatile uint16_t *)&slot->kind = (uint16_t)(rand_r(&seed) % 4);
 		*(volatile uint32_t *)&slot->number += RWIRE_RING_SLOTS;
 		ring->head = (uint32_t)rand_r(&seed);
 	}
@@ -320,7 +492,7 @@ TEST(wire_shm, a_peer_that_changes_its_ring_writes_nothing_without_a_key)
 	struct attack attack = {0};
 	uint32_t uid, i, version = 0;
 	pthread_t thread;
-	int fd;
+	int fd, region_fd;
 
 	TEST_EQ(rmem_mr_dereg(mr), 0);
 	mr = NULL;
@@ -337,6 +509,8 @@ TEST(wire_shm, a_peer_that_changes_its_ring_writes_nothing_without_a_key)
 		end.ring->slot[i].len = 128;
 		end.ring->slot[i].number = i + 1;
 	}
+	/* A part of the packets has a payload in a region, within or without it. */
+	region_fd = pass_region(fd, 0, SIZE, SIZE);
 	attack.ring = end.ring;
 	TEST_EQ(pthread_create(&thread, NULL, attack_main, &attack), 0);
 	for (i = 0; i < NB_POLLS; i++)
@@ -346,6 +520,7 @@ TEST(wire_shm, a_peer_that_changes_its_ring_writes_nothing_without_a_key)
 	/* The connection remains open: only the data was wrong. */
 	TEST_ASSERT(recv(fd, &version, sizeof(version), MSG_DONTWAIT) < 0);
 	close(fd);
+	close(region_fd);
 	shm_unmap(end.ring);
 	for (i = 0; i < SIZE; i++)
 		TEST_EQ(memory[i], 0);

@@ -39,7 +39,7 @@ setup(void)
 	for (i = 0; i < NB_PORTS; i++) {
 		snprintf(text, sizeof(text), "127.0.21.%d", i + 1);
 		TEST_ASSERT(rwire_addr_parse(text, &addr));
-		TEST_OK(clock_shm_open(&addr, name, false, &ports[i]));
+		TEST_OK(clock_shm_open(&addr, name, false, false, &ports[i]));
 	}
 	return TEST_SUCCESS;
 }

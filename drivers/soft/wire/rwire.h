@@ -34,6 +34,7 @@
 #include <pthread.h>
 #include <semaphore.h>
 
+#include "../rsoft_access.h"
 #include "../rsoft_run.h"
 #include "rwire_port.h"
 
@@ -47,7 +48,14 @@
  * requests are in flight.
  */
 #define RWIRE_READ_PIECES 4
-#define RWIRE_MAX_RD_WRS  (RWIRE_MAX_RD_ATOMIC - RWIRE_READ_PIECES)
+/*
+ * A payload that the peer copies has up to half of the window. Invariant: such a piece fits into
+ * the window when all packets that requested an acknowledgement have it, since no more than
+ * RWIRE_ACK_EVERY - 1 others are in flight.
+ */
+#define RWIRE_SHARED_PIECES 2
+#define RWIRE_MIN_SHARED    1024 /* bytes */
+#define RWIRE_MAX_RD_WRS    (RWIRE_MAX_RD_ATOMIC - RWIRE_READ_PIECES)
 
 /* PSNs of a request in the send queue. */
 struct rwire_wqe {
@@ -207,6 +215,13 @@ void rwire_reply_again(struct rwire_qp *q, const struct rwire_reply *reply);
  */
 uint32_t rwire_sge_trim(const struct rmem_sge *sge, uint32_t num_sge, uint64_t offset, uint64_t n,
 		struct rmem_sge *out);
+
+/*
+ * Check the SGEs of the bytes [offset, offset + n) of a request, which are read: an enum
+ * rmem_wc_status. span->length is 0 unless all of them are contiguous in plain memory.
+ */
+int rwire_sge_span(const struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint64_t offset,
+		uint32_t n, struct rsoft_span *span, uint32_t *why);
 
 /* Copy n bytes between data and the SGEs of a request, from byte offset of these. */
 int rwire_sge_copy(const struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint64_t offset,

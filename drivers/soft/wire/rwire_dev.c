@@ -192,10 +192,15 @@ wire_open_inner(const struct rsoft_args *args, const struct rwire_addr *addr,
 		RSOFT_LOG(ERR, "neigh=%s: only ports of port=eth have neighbours", args->neigh);
 		return -EINVAL;
 	}
+	if (args->share != 0 && strncmp(args->port, shm, sizeof(shm) - 1) != 0) {
+		RSOFT_LOG(ERR, "share=1: only peers of port=shm map memory");
+		return -EINVAL;
+	}
 	if (args->port[0] == '\0' || strcmp(args->port, "udp") == 0)
 		return rwire_port_udp_open(addr, port);
 	if (strncmp(args->port, shm, sizeof(shm) - 1) == 0)
-		return rwire_port_shm_open(addr, args->port + sizeof(shm) - 1, has_icrc, port);
+		return rwire_port_shm_open(addr, args->port + sizeof(shm) - 1, has_icrc,
+				args->share != 0, port);
 	if (strncmp(args->port, eth, sizeof(eth) - 1) == 0)
 		return rwire_port_eth_open(addr, args->port + sizeof(eth) - 1, args->neigh, port);
 	RSOFT_LOG(ERR, "port=%s: not udp, shm:NAME or eth:NUMBER", args->port);

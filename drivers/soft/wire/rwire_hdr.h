@@ -92,7 +92,8 @@ struct rwire_pkt {
 	uint8_t pad;       /* bytes after the payload, 0 to 3 */
 	bool is_solicited; /* SE of the BTH */
 	bool is_ack_req;
-	uint16_t info; /* rwire_opcode_info of the opcode */
+	bool is_shared; /* the payload may be that of several PSNs; not encoded */
+	uint16_t info;  /* rwire_opcode_info of the opcode */
 	uint32_t qpn;
 	uint32_t psn;
 	uint32_t msn;         /* AETH, 24 bits */

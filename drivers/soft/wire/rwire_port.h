@@ -17,7 +17,8 @@
 
 #include "rwire_icrc.h"
 
-#define RWIRE_RX_BURST 32
+#define RWIRE_RX_BURST   32
+#define RWIRE_MAX_SHARED (64 * 1024)
 
 /*
  * A packet; RWIRE_HEADROOM bytes that precede its BTH are writable. In a received burst they may be
@@ -29,6 +30,9 @@ struct rwire_frame {
 	uint32_t len;  /* from the BTH to the ICRC */
 	bool is_id_known;
 	bool has_icrc; /* received: it must match */
+	/* Received: shared_len bytes are the payload instead, which a peer may change or unmap. */
+	uint8_t *shared;
+	uint32_t shared_len;
 	struct rwire_flow flow;
 };
 
@@ -48,6 +52,11 @@ struct rwire_port_ops {
 	 * the port needs it.
 	 */
 	void (*tx_put)(struct rwire_port *port, struct rwire_frame *frame);
+	/*
+	 * The receiver of the frame of the last tx_get() copies its payload, len bytes at data, up
+	 * to RWIRE_MAX_SHARED. False: it can't. NULL: no receiver can.
+	 */
+	bool (*tx_share)(struct rwire_port *port, const uint8_t *data, uint32_t len);
 };
 
 /* Written by the holder of the lock of that direction; atomic. */
@@ -76,11 +85,12 @@ struct rwire_port {
 int rwire_port_udp_open(const struct rwire_addr *addr, struct rwire_port **port);
 
 /*
- * Shared memory of the devices with the name. has_icrc: faults are injected. 0, or: -EINVAL (not
- * a name), -EEXIST (the address is in use), -EPERM, -ENOMEM; logged.
+ * Shared memory of the devices with the name. has_icrc: faults are injected; is_sharing: payloads
+ * may stay in the memory of their sender (rwire_region.h). 0, or: -EINVAL (not a name), -EEXIST
+ * (the address is in use), -EPERM, -ENOMEM; logged.
  */
 int rwire_port_shm_open(const struct rwire_addr *addr, const char *name, bool has_icrc,
-		struct rwire_port **port);
+		bool is_sharing, struct rwire_port **port);
 
 /*
  * Shared memory of all devices of this host with ip=host, at an address that is free. As

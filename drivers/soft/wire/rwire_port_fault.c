@@ -183,6 +183,7 @@ static const struct rwire_port_ops fault_ops = {
 		.tx_flush = fault_tx_flush,
 		.tx_get = fault_tx_get,
 		.tx_put = fault_tx_put,
+		.tx_share = NULL,
 };
 
 /* Parse "name:value"; false: not a fault, or the value is out of range. */

@@ -166,6 +166,7 @@ static const struct rwire_port_ops pcap_ops = {
 		.tx_flush = pcap_tx_flush,
 		.tx_get = pcap_tx_get,
 		.tx_put = pcap_tx_put,
+		.tx_share = NULL,
 };
 
 int

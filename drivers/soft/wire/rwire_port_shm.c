@@ -8,7 +8,8 @@
  *
  * A channel (rwire_shm.h) is opened when the first packet for an address is sent. The receiver
  * reads payloads in place and copies headers, so a peer that changes a packet while it is received
- * only changes its own data.
+ * only changes its own data. With share=1 payloads may remain in the memory of the sender
+ * (rwire_region.h).
  *
  * - struct shm_out and all of the send side are protected by rwire::tx_lock.
  * - struct shm_in and all of the receive side are protected by rwire::rx_lock.
@@ -28,30 +29,20 @@
 
 #include "../rsoft.h"
 #include "rwire_port.h"
-#include "rwire_shm.h"
+#include "rwire_region.h"
+#include "rwire_shm_out.h"
 
-#define SHM_MAX_PEERS 64
-#define SHM_EVENTS    16
-#define SHM_BELLS     16 /* doorbells that one call consumes, at most */
-#define SHM_CHECK_MS  1
-#define SHM_REFUSED   1000 /* checks until a peer that refused is tried again */
-#define SHM_COPY      (RWIRE_BTH_LEN + RWIRE_MAX_EXT_LEN)
-#define SHM_LISTENER  SHM_MAX_PEERS /* the event of the listening socket */
-
-/* A channel to a peer. */
-struct shm_out {
-	struct rwire_addr addr;
-	int fd; /* -1: not connected */
-	struct rwire_ring_end end;
-	uint64_t checked_at; /* connection checked, or attempt to connect, TSC */
-	uint64_t pause;      /* from then to the next one; 0: now */
-	int told;            /* reason of the last refusal that was logged */
-};
+#define SHM_EVENTS   16
+#define SHM_BELLS    16 /* doorbells that one call consumes, at most */
+#define SHM_CHECK_MS 1
+#define SHM_COPY     RWIRE_SHARED_AT /* the longest headers */
+#define SHM_LISTENER SHM_MAX_PEERS   /* the event of the listening socket */
 
 /* A channel from a peer. */
 struct shm_in {
 	int fd;                    /* -1: free */
 	struct rwire_ring_end end; /* without a ring until its message is there */
+	struct rwire_regions regions;
 	struct rwire_addr addr;
 	bool is_closed;
 	uint32_t left; /* is_closed: packets that may still be received */
@@ -60,13 +51,13 @@ struct shm_in {
 struct shm_port {
 	struct rwire_port port;
 	char name[SHM_MAX_NAME + 1];
-	uint64_t check_cycles;
+	bool is_sharing;
 
-	struct shm_out out[SHM_MAX_PEERS];
-	uint32_t nb_out;
-	uint64_t dirty;     /* bit n: out[n] has packets since the last flush */
+	struct shm_outs outs;
+	uint64_t dirty;     /* bit n: outs.out[n] has packets since the last flush */
 	struct shm_out *to; /* of the frame of tx_get(); NULL: it is dropped */
 	struct rwire_slot *slot;
+	struct rwire_shared shared; /* its payload, unless len is 0 */
 	struct rwire_frame tx;
 	uint8_t tx_data[RWIRE_HEADROOM + RWIRE_MAX_PKT]; /* of a packet with an ICRC, or dropped */
 
@@ -83,19 +74,6 @@ struct shm_port {
 static_assert(SHM_MAX_PEERS <= 64, "a bit for each peer");
 static_assert(SHM_COPY <= RWIRE_MAX_PKT, "a slot has the bytes of the longest headers");
 
-static const char *
-shm_reason_text(int reason)
-{
-	static const char *const texts[SHM_REASON_NB] = {
-			[SHM_BAD_VERSION] = "it has another version of port=shm",
-			[SHM_BAD_USER] = "it belongs to another user, or its address does",
-			[SHM_BAD_MEMORY] = "its memory is not a sealed ring",
-			[SHM_NO_SPACE] = "it has channels from 64 devices already",
-	};
-
-	return reason > 0 && reason < SHM_REASON_NB ? texts[reason] : "it sent no valid reason";
-}
-
 /* The receive side. */
 
 static void
@@ -103,6 +81,7 @@ shm_in_free(struct shm_in *in)
 {
 	close(in->fd);
 	in->fd = -1;
+	rwire_regions_unmap(&in->regions);
 	shm_unmap(in->end.ring);
 	in->end.ring = NULL;
 }
@@ -160,6 +139,8 @@ shm_in_open(struct shm_port *port, struct shm_in *in)
 
 	if (rc == SHM_OK && !shm_may_claim(port->name, in->fd, &in->addr))
 		rc = SHM_BAD_USER;
+	if (rc == SHM_OK)
+		__atomic_store_n(&in->end.ring->accepts, port->is_sharing, __ATOMIC_RELAXED);
 	if (rc == SHM_OK || rc == -EAGAIN)
 		return;
 	if (rc > SHM_OK) {
@@ -169,21 +150,27 @@ shm_in_open(struct shm_port *port, struct shm_in *in)
 	shm_in_free(in);
 }
 
-/* A connection is readable: a ring, doorbells, or its end. */
+/* A connection is readable: a ring, doorbells, regions, or its end. */
 static void
 shm_in_event(struct shm_port *port, struct shm_in *in, int epoll)
 {
-	uint8_t bell[2];
+	struct shm_region region;
 	unsigned int i;
 	ssize_t n = 1;
+	int memory;
 
 	if (in->end.ring == NULL) {
 		shm_in_open(port, in);
 		return;
 	}
-	for (i = 0; i < SHM_BELLS && n > 0; i++)
-		n = recv(in->fd, bell, sizeof(bell), MSG_DONTWAIT);
-	if (n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR)))
+	for (i = 0; i < SHM_BELLS && n > 0; i++) {
+		n = shm_next(in->fd, &region, &memory);
+		if (memory >= 0 && port->is_sharing)
+			rwire_regions_map(&in->regions, in->end.ring, &region, memory);
+		else if (memory >= 0)
+			close(memory);
+	}
+	if (n > 0 || n == -EAGAIN)
 		return;
 	/* Packets of a peer that has ended were sent earlier. */
 	(void)epoll_ctl(epoll, EPOLL_CTL_DEL, in->fd, NULL);
@@ -225,20 +212,42 @@ shm_release(struct shm_port *port)
 	}
 }
 
+/* The payload of a packet is in the memory of its sender. */
+static void
+shm_fill_shared(struct shm_port *port, const struct shm_in *in, const struct rwire_slot *slot,
+		struct rwire_frame *frame)
+{
+	struct rwire_shared shared;
+
+	memcpy(&shared, slot->data + RWIRE_SHARED_AT, sizeof(shared));
+	rte_compiler_barrier();
+	frame->shared = rwire_regions_find(&in->regions, &shared);
+	frame->shared_len = shared.len;
+	if (frame->shared == NULL)
+		frame->len = 0; /* malformed */
+	else
+		RSOFT_COUNT(port->port.stats.rx_bytes, shared.len);
+}
+
 /* Describe a packet in a slot. All that is checked later is copied now. */
 static void
 shm_fill(struct shm_port *port, const struct shm_in *in, struct rwire_slot *slot, uint32_t len,
 		struct rwire_frame *frame)
 {
-	/* The ICRC is calculated over a copy, with writable headroom. */
-	frame->has_icrc = slot->has_icrc != 0;
+	uint16_t kind = __atomic_load_n(&slot->kind, __ATOMIC_RELAXED);
+
+	frame->has_icrc = kind == RWIRE_SLOT_ICRC;
+	frame->shared = NULL;
+	frame->len = len;
 	memcpy(frame->bth, slot->data, SHM_COPY);
 	frame->data = slot->data;
+	/* The ICRC is calculated over a copy, with writable headroom. */
 	if (frame->has_icrc) {
 		memcpy(frame->bth, slot->data, len);
 		frame->data = frame->bth;
+	} else if (kind == RWIRE_SLOT_SHARED) {
+		shm_fill_shared(port, in, slot, frame);
 	}
-	frame->len = len;
 	frame->flow.src = in->addr;
 	RSOFT_COUNT(port->port.stats.rx_packets, 1);
 	RSOFT_COUNT(port->port.stats.rx_bytes, len);
@@ -271,7 +280,7 @@ shm_rx_burst(struct rwire_port *base, struct rwire_frame *frames[], uint32_t n)
 
 	shm_release(port);
 	/* The difference is also large if the clock was set back. */
-	if (rte_rdtsc() - port->serviced_at >= port->check_cycles)
+	if (rte_rdtsc() - port->serviced_at >= port->outs.check_cycles)
 		shm_service(port);
 	/* Each time from another one, so that no peer keeps the others waiting. */
 	for (i = 0; i < port->nb_in && nb < n; i++) {
@@ -302,107 +311,6 @@ shm_rx_sleep(struct rwire_port *base)
 
 /* The send side. */
 
-static void
-shm_out_close(struct shm_out *out)
-{
-	if (out->fd < 0)
-		return;
-	close(out->fd);
-	out->fd = -1;
-	shm_unmap(out->end.ring);
-	out->end.ring = NULL;
-}
-
-/* Log a refusal, once until another one. */
-static void
-shm_out_tell(struct shm_port *port, struct shm_out *out, int reason, uint32_t number)
-{
-	char text[RWIRE_ADDR_TEXT];
-
-	if (out->told == reason)
-		return;
-	out->told = reason;
-	rwire_addr_text(&out->addr, text);
-	if (reason == SHM_BAD_VERSION)
-		RSOFT_LOG(ERR, "port=shm:%s: peer %s not reachable: version %u (expected %u)",
-				port->name, text, number, SHM_VERSION);
-	else if (reason == SHM_BAD_USER)
-		RSOFT_LOG(ERR, "port=shm:%s: peer %s not reachable: process of user %u (expected %u)",
-				port->name, text, number, (unsigned int)geteuid());
-	else
-		RSOFT_LOG(ERR, "port=shm:%s: peer %s refused: %s", port->name, text,
-				shm_reason_text(reason));
-}
-
-static void
-shm_out_connect(struct shm_port *port, struct shm_out *out)
-{
-	uint32_t uid = 0;
-	int rc, fd;
-
-	memset(&out->end, 0, sizeof(out->end));
-	rc = shm_connect(port->name, &port->port.addr, &out->addr, &fd, &out->end.ring, &uid);
-	if (rc == 0)
-		out->fd = fd;
-	else if (rc == -EPERM)
-		shm_out_tell(port, out, SHM_BAD_USER, uid);
-}
-
-/* Whether the peer still has its end of the connection. */
-static bool
-shm_out_is_alive(struct shm_port *port, struct shm_out *out)
-{
-	struct shm_hello hello;
-	ssize_t n = recv(out->fd, &hello, sizeof(hello), MSG_DONTWAIT);
-
-	/* A refusal may follow the error that reports its unread doorbells. */
-	if (n < 0 && errno == ECONNRESET)
-		n = recv(out->fd, &hello, sizeof(hello), MSG_DONTWAIT);
-	if (n == (ssize_t)sizeof(hello)) {
-		shm_out_tell(port, out,
-				hello.reason < SHM_REASON_NB ? (int)hello.reason : SHM_REASON_NB,
-				hello.version);
-		out->pause += SHM_REFUSED * port->check_cycles;
-	}
-	return n < 0 && (errno == EAGAIN || errno == EINTR);
-}
-
-/* Connect, reconnect, and detect the end of the peer. Periodically. */
-static void
-shm_out_check(struct shm_port *port, struct shm_out *out, uint64_t now)
-{
-	out->checked_at = now;
-	out->pause = port->check_cycles;
-	if (out->fd >= 0 && !shm_out_is_alive(port, out)) {
-		shm_out_close(out);
-		return;
-	}
-	if (out->fd < 0)
-		shm_out_connect(port, out);
-}
-
-/* The channel to an address; NULL: all of them are in use. */
-static struct shm_out *
-shm_out_of(struct shm_port *port, const struct rwire_addr *addr)
-{
-	struct shm_out *out, *unused = NULL;
-
-	for (out = port->out; out < port->out + port->nb_out; out++) {
-		if (rwire_addr_is_equal(&out->addr, addr))
-			return out;
-		if (out->fd < 0)
-			unused = out;
-	}
-	if (port->nb_out < SHM_MAX_PEERS)
-		unused = &port->out[port->nb_out++];
-	if (unused == NULL)
-		return NULL;
-	memset(unused, 0, sizeof(*unused));
-	unused->addr = *addr;
-	unused->fd = -1;
-	return unused;
-}
-
 static struct rwire_frame *
 shm_tx_get(struct rwire_port *base, const struct rwire_addr *dst)
 {
@@ -411,11 +319,12 @@ shm_tx_get(struct rwire_port *base, const struct rwire_addr *dst)
 	uint64_t now = rte_rdtsc();
 
 	if (out == NULL || !rwire_addr_is_equal(&out->addr, dst))
-		out = shm_out_of(port, dst);
+		out = shm_out_of(&port->outs, dst);
 	if (out != NULL && now - out->checked_at >= out->pause)
-		shm_out_check(port, out, now);
+		shm_out_check(&port->outs, out, now);
 	port->to = out;
 	port->slot = NULL;
+	port->shared.len = 0;
 	port->tx.bth = port->tx_data + RWIRE_HEADROOM;
 	port->tx.flow.dst = *dst;
 	if (out != NULL && out->fd >= 0) {
@@ -428,10 +337,21 @@ shm_tx_get(struct rwire_port *base, const struct rwire_addr *dst)
 	return &port->tx;
 }
 
+static bool
+shm_tx_share(struct rwire_port *base, const uint8_t *data, uint32_t len)
+{
+	struct shm_port *port = (struct shm_port *)base;
+
+	return port->slot != NULL && port->is_sharing && !base->has_icrc &&
+			rwire_regions_share(&port->to->regions, port->to->fd, port->to->end.ring,
+					data, len, &port->shared);
+}
+
 static void
 shm_tx_put(struct rwire_port *base, struct rwire_frame *frame)
 {
 	struct shm_port *port = (struct shm_port *)base;
+	enum rwire_slot_kind kind = base->has_icrc ? RWIRE_SLOT_ICRC : RWIRE_SLOT_PLAIN;
 
 	if (port->slot == NULL) {
 		RSOFT_COUNT(base->stats.tx_dropped, 1);
@@ -439,11 +359,15 @@ shm_tx_put(struct rwire_port *base, struct rwire_frame *frame)
 	}
 	if (base->has_icrc)
 		memcpy(port->slot->data, frame->bth, frame->len);
-	rwire_ring_put(&port->to->end, frame->len, base->has_icrc);
+	if (port->shared.len != 0) {
+		memcpy(port->slot->data + RWIRE_SHARED_AT, &port->shared, sizeof(port->shared));
+		kind = RWIRE_SLOT_SHARED;
+	}
+	rwire_ring_put(&port->to->end, frame->len, kind);
 	port->slot = NULL;
-	port->dirty |= UINT64_C(1) << (port->to - port->out);
+	port->dirty |= UINT64_C(1) << (port->to - port->outs.out);
 	RSOFT_COUNT(base->stats.tx_packets, 1);
-	RSOFT_COUNT(base->stats.tx_bytes, frame->len);
+	RSOFT_COUNT(base->stats.tx_bytes, frame->len + port->shared.len);
 }
 
 /* Packets are there already: ring the doorbells of receivers that sleep. */
@@ -453,7 +377,7 @@ shm_tx_flush(struct rwire_port *base)
 	struct shm_port *port = (struct shm_port *)base;
 
 	for (; port->dirty != 0; port->dirty &= port->dirty - 1) {
-		struct shm_out *out = &port->out[__builtin_ctzll(port->dirty)];
+		struct shm_out *out = &port->outs.out[__builtin_ctzll(port->dirty)];
 
 		if (out->fd >= 0 && rwire_ring_must_wake(&out->end))
 			(void)!send(out->fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -466,12 +390,13 @@ shm_close(struct rwire_port *base)
 	struct shm_port *port = (struct shm_port *)base;
 	unsigned int i;
 
-	for (i = 0; i < port->nb_out; i++)
-		shm_out_close(&port->out[i]);
+	shm_outs_close(&port->outs);
 	for (i = 0; i < port->nb_in; i++) {
 		if (port->in[i].fd >= 0)
 			shm_in_free(&port->in[i]);
 	}
+	if (port->is_sharing)
+		rwire_regions_end();
 	close(port->listener);
 	close(base->fd);
 	free(port);
@@ -484,6 +409,7 @@ static const struct rwire_port_ops shm_ops = {
 		.tx_flush = shm_tx_flush,
 		.tx_get = shm_tx_get,
 		.tx_put = shm_tx_put,
+		.tx_share = shm_tx_share,
 };
 
 static void
@@ -495,7 +421,9 @@ shm_init(struct shm_port *port, const struct rwire_addr *addr, bool has_icrc)
 	port->port.addr = *addr;
 	port->port.max_mtu = RWIRE_MAX_MTU;
 	port->port.has_icrc = has_icrc;
-	port->check_cycles = rte_get_tsc_hz() / 1000 * SHM_CHECK_MS;
+	port->outs.addr = *addr;
+	port->outs.name = port->name;
+	port->outs.check_cycles = rte_get_tsc_hz() / 1000 * SHM_CHECK_MS;
 	port->tx.flow.src = *addr;
 	port->tx.flow.src_port = RWIRE_UDP_PORT;
 	for (i = 0; i < SHM_MAX_PEERS; i++)
@@ -549,10 +477,10 @@ close:
 }
 
 int
-rwire_port_shm_open(const struct rwire_addr *addr, const char *name, bool has_icrc,
+rwire_port_shm_open(const struct rwire_addr *addr, const char *name, bool has_icrc, bool is_sharing,
 		struct rwire_port **out)
 {
-	int listener;
+	int listener, rc;
 
 	if (!shm_name_is_valid(name)) {
 		RSOFT_LOG(ERR,
@@ -562,7 +490,13 @@ rwire_port_shm_open(const struct rwire_addr *addr, const char *name, bool has_ic
 		return -EINVAL;
 	}
 	listener = shm_listen(name, addr);
-	return listener < 0 ? listener : shm_open_port(listener, addr, name, has_icrc, out);
+	if (listener < 0)
+		return listener;
+	rc = shm_open_port(listener, addr, name, has_icrc, out);
+	if (rc == 0)
+		((struct shm_port *)*out)->is_sharing =
+				is_sharing && !has_icrc && rwire_regions_begin(name);
+	return rc;
 }
 
 int

@@ -317,6 +317,7 @@ static const struct rwire_port_ops udp_ops = {
 		.tx_flush = udp_tx_flush,
 		.tx_get = udp_tx_get,
 		.tx_put = udp_tx_put,
+		.tx_share = NULL,
 };
 
 /* MTU of the interface that has the address; 0: unknown. */

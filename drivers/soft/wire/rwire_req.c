@@ -119,17 +119,76 @@ req_needs_ack(struct rwire_qp *q, bool is_last, uint32_t nb_psn)
 }
 
 /*
- * PSNs of the READ request for packet at and on of a request; 0: the window is too full. The end is
- * that of a piece, so that a READ sent again is a part of one sent earlier.
+ * PSNs of the READ request, or of the shared payload, for packet at and on of a request; 0: the
+ * window is too full. The end is that of a piece, a fraction of the window, so that what is sent
+ * again is a part of what was sent earlier.
  */
 static uint32_t
-req_read_psns(const struct rwire_qp *q, const struct rwire_wqe *wqe, uint32_t at)
+req_piece_psns(const struct rwire_qp *q, const struct rwire_wqe *wqe, uint32_t at, uint32_t pieces)
 {
 	uint32_t in_flight = (uint32_t)rwire_psn_diff(q->req.psn, q->req.una);
-	uint32_t piece = q->window / RWIRE_READ_PIECES;
+	uint32_t piece = q->window / pieces;
 	uint32_t nb_psn = RTE_MIN(piece - at % piece, wqe->nb_psn - at);
 
 	return q->window - in_flight < nb_psn ? 0 : nb_psn;
+}
+
+/*
+ * Let the peer copy the payload of packet at and on, whose bytes are at offset, all at once: an
+ * enum rmem_wc_status, or an enum rsoft_wait; *nb_psn is 0: it can't.
+ */
+static int
+req_share(struct rwire_qp *q, const struct rmem_send_wr *wr, const struct rwire_wqe *wqe,
+		uint32_t at, uint64_t offset, uint32_t *nb_psn, uint32_t *why)
+{
+	struct rwire_port *port = q->wire->port;
+	uint32_t nb = req_piece_psns(q, wqe, at, RWIRE_SHARED_PIECES), len;
+	struct rsoft_span span;
+	int status;
+
+	*nb_psn = 0;
+	/* All of these request an acknowledgement, and so do the packets preceding them. */
+	if (nb == 0)
+		return RSOFT_WAIT_WIRE;
+	len = (uint32_t)RTE_MIN(wqe->length - offset, (uint64_t)nb * q->mtu);
+	status = rwire_sge_span(q->qp, wr, offset, len, &span, why);
+	if (status != RMEM_WC_SUCCESS)
+		return status;
+	if (span.length == len && port->ops->tx_share(port, span.ptr, len))
+		*nb_psn = nb;
+	return RMEM_WC_SUCCESS;
+}
+
+/* Fill the payload at req->psn into the packet; an enum rmem_wc_status, or an enum rsoft_wait. */
+static int
+req_fill_payload(struct rwire_qp *q, const struct rmem_send_wr *wr, struct rwire_frame *frame,
+		struct rwire_pkt *pkt, uint32_t *nb_psn, uint32_t *why)
+{
+	struct rwire_req *req = &q->req;
+	const struct rwire_wqe *wqe = &req->wqe[req->sq_pos & q->qp->sq.mask];
+	uint32_t at = (uint32_t)rwire_psn_diff(req->psn, wqe->first_psn);
+	uint32_t in_flight = (uint32_t)rwire_psn_diff(req->psn, req->una);
+	uint64_t offset = (uint64_t)at * q->mtu, left = wqe->length - offset;
+	int status;
+
+	*nb_psn = 0;
+	if (q->wire->port->ops->tx_share != NULL && left >= RWIRE_MIN_SHARED) {
+		status = req_share(q, wr, wqe, at, offset, nb_psn, why);
+		if (status != RMEM_WC_SUCCESS)
+			return status;
+	}
+	if (*nb_psn != 0) {
+		req_fill_message(wr, at == 0, at + *nb_psn == wqe->nb_psn, pkt);
+		req->since_ack = 0;
+		return RMEM_WC_SUCCESS;
+	}
+	*nb_psn = 1;
+	req_fill_message(wr, at == 0, at + 1 == wqe->nb_psn, pkt);
+	pkt->payload_len = (uint32_t)RTE_MIN(left, (uint64_t)q->mtu);
+	pkt->is_ack_req = req_needs_ack(q, at + 1 == wqe->nb_psn, in_flight + 1);
+	return rwire_sge_copy(q->qp, wr, offset,
+			frame->bth + rwire_hdr_len(rwire_opcode_info[pkt->opcode]),
+			pkt->payload_len, false, why);
 }
 
 /* Fill the packet at req->psn, and copy its payload; an enum rmem_wc_status. */
@@ -140,13 +199,12 @@ req_fill(struct rwire_qp *q, const struct rmem_send_wr *wr, struct rwire_frame *
 	struct rwire_req *req = &q->req;
 	const struct rwire_wqe *wqe = &req->wqe[req->sq_pos & q->qp->sq.mask];
 	uint32_t at = (uint32_t)rwire_psn_diff(req->psn, wqe->first_psn);
-	uint32_t in_flight = (uint32_t)rwire_psn_diff(req->psn, req->una);
 	uint64_t offset = (uint64_t)at * q->mtu, left = wqe->length - offset;
 
 	*nb_psn = 1;
 	pkt->is_ack_req = true;
 	if (rwire_wr_is_read(wr)) {
-		*nb_psn = req_read_psns(q, wqe, at);
+		*nb_psn = req_piece_psns(q, wqe, at, RWIRE_READ_PIECES);
 		if (*nb_psn == 0)
 			return RSOFT_WAIT_WIRE;
 		pkt->opcode = RWIRE_READ_REQUEST;
@@ -159,13 +217,8 @@ req_fill(struct rwire_qp *q, const struct rmem_send_wr *wr, struct rwire_frame *
 		req_fill_atomic(wr, pkt);
 		return RMEM_WC_SUCCESS;
 	}
-	req_fill_message(wr, at == 0, at + 1 == wqe->nb_psn, pkt);
 	pkt->dma_len = (uint32_t)wqe->length;
-	pkt->payload_len = (uint32_t)RTE_MIN(left, (uint64_t)q->mtu);
-	pkt->is_ack_req = req_needs_ack(q, at + 1 == wqe->nb_psn, in_flight + 1);
-	return rwire_sge_copy(q->qp, wr, offset,
-			frame->bth + rwire_hdr_len(rwire_opcode_info[pkt->opcode]),
-			pkt->payload_len, false, why);
+	return req_fill_payload(q, wr, frame, pkt, nb_psn, why);
 }
 
 static void

@@ -78,7 +78,15 @@ resp_take(struct rwire_qp *q, struct rsoft_rqe **rqe)
 	return RSOFT_WAIT_PEER;
 }
 
-/* Copy the payload of a packet to a receive; the status of the receive. */
+/* The payload was shared, and the peer unmapped it: it is as if the packet were lost. */
+static int
+resp_lose(struct rwire_qp *q)
+{
+	RWIRE_COUNT(q->wire->stats.malformed);
+	return RSOFT_WAIT_PEER;
+}
+
+/* Copy the payload of a packet to a receive; the status of the receive, or RSOFT_WAIT_PEER. */
 static int
 resp_place(struct rwire_qp *q, const struct rsoft_rqe *rqe, const struct rwire_pkt *pkt,
 		uint32_t *why)
@@ -86,6 +94,7 @@ resp_place(struct rwire_qp *q, const struct rsoft_rqe *rqe, const struct rwire_p
 	struct rsoft_span to[RSOFT_MAX_SGE];
 	struct rsoft_span from = {.ptr = pkt->payload, .length = pkt->payload_len};
 	struct rmem_sge sge[RSOFT_MAX_SGE];
+	unsigned int side;
 	uint64_t total;
 	uint32_t nb;
 
@@ -99,8 +108,11 @@ resp_place(struct rwire_qp *q, const struct rsoft_rqe *rqe, const struct rwire_p
 	if (!rsoft_access_sges(rsoft_rq_owner(q->qp), sge, nb, RSOFT_NEED_WRITE, pkt->payload_len,
 			    to, &total, why))
 		return RMEM_WC_LOC_PROT_ERR;
-	if (rsoft_copy_all(to, &from, pkt->payload_len) == RSOFT_SIDE_NONE)
+	side = rsoft_copy_all(to, &from, pkt->payload_len);
+	if (side == RSOFT_SIDE_NONE)
 		return RMEM_WC_SUCCESS;
+	if (side == RSOFT_SIDE_FROM)
+		return resp_lose(q);
 	*why = RMEM_VENDOR_ERR_PAGE_FAULT;
 	return RMEM_WC_LOC_PROT_ERR;
 }
@@ -156,6 +168,10 @@ resp_send(struct rwire_qp *q, unsigned int lcore, const struct rwire_pkt *pkt)
 	if (status != RMEM_WC_SUCCESS)
 		return status;
 	status = resp_place(q, rqe, pkt, &why);
+	if (status == RSOFT_WAIT_PEER) {
+		rte_ticketlock_unlock(&q->qp->rq.lock);
+		return status;
+	}
 	if (status != RMEM_WC_SUCCESS) {
 		resp_cqe(q, rqe, pkt, (uint8_t)status, why, &cqe);
 		resp_complete(q, &cqe, true);
@@ -206,14 +222,16 @@ resp_write_place(struct rwire_qp *q, const struct rwire_pkt *pkt)
 	struct rsoft_span from = {.ptr = pkt->payload, .length = pkt->payload_len};
 	struct rwire_rsp *rsp = &q->rsp;
 	struct rsoft_span to;
+	unsigned int side;
 	int status;
 
 	status = resp_open(
 			q, RMEM_ACCESS_REMOTE_WRITE, rsp->addr, rsp->rkey, pkt->payload_len, &to);
 	if (status != RMEM_WC_SUCCESS || pkt->payload_len == 0)
 		return status;
-	if (rsoft_copy_all(&to, &from, pkt->payload_len) != RSOFT_SIDE_NONE)
-		return RMEM_WC_REM_ACCESS_ERR;
+	side = rsoft_copy_all(&to, &from, pkt->payload_len);
+	if (side != RSOFT_SIDE_NONE)
+		return side == RSOFT_SIDE_FROM ? resp_lose(q) : RMEM_WC_REM_ACCESS_ERR;
 	if (to.kind != RSOFT_SPAN_FLAT && (pkt->info & RWIRE_IS_LAST))
 		rsoft_access_count(&to);
 	rsp->addr += pkt->payload_len;
@@ -321,8 +339,8 @@ resp_is_in_order(const struct rwire_qp *q, const struct rwire_pkt *pkt)
 	if (message == 0)
 		return true;
 	if ((pkt->info & RWIRE_IS_LAST) == 0)
-		return pkt->payload_len == q->mtu;
-	return pkt->payload_len <= q->mtu &&
+		return pkt->is_shared ? pkt->payload_len % q->mtu == 0 : pkt->payload_len == q->mtu;
+	return (pkt->payload_len <= q->mtu || pkt->is_shared) &&
 			((pkt->info & RWIRE_IS_FIRST) != 0 || pkt->payload_len != 0);
 }
 
@@ -347,12 +365,15 @@ static void
 resp_advance(struct rwire_qp *q, const struct rwire_pkt *pkt)
 {
 	struct rwire_rsp *rsp = &q->rsp;
-	uint32_t nb_psn =
-			pkt->opcode == RWIRE_READ_REQUEST ? rwire_nb_pkts(pkt->dma_len, q->mtu) : 1;
+	bool is_read = pkt->opcode == RWIRE_READ_REQUEST;
+	uint32_t nb_psn = 1;
 
-	if (pkt->info & RWIRE_HAS_PAYLOAD)
-		rsp->done_psn = pkt->psn;
+	/* No other packet has the PSNs of several. */
+	if (is_read || pkt->is_shared)
+		nb_psn = rwire_nb_pkts(is_read ? pkt->dma_len : pkt->payload_len, q->mtu);
 	rsp->psn = rwire_psn_add(rsp->psn, nb_psn);
+	if (pkt->info & RWIRE_HAS_PAYLOAD)
+		rsp->done_psn = rwire_psn_add(rsp->psn, RWIRE_PSN_MASK);
 	rsp->is_nak_sent = false;
 	rsp->done += pkt->payload_len;
 	rsp->message = 0;
@@ -458,7 +479,7 @@ rwire_resp_pkt(struct rwire_qp *q, unsigned int lcore, const struct rwire_pkt *p
 	case RSOFT_WAIT_GRACE:
 		resp_advance(q, pkt);
 		if (pkt->is_ack_req && (pkt->info & RWIRE_HAS_PAYLOAD))
-			rwire_reply_ack(q, pkt->psn, RWIRE_AETH_ACK);
+			rwire_reply_ack(q, rsp->done_psn, RWIRE_AETH_ACK);
 		break;
 	case RSOFT_WAIT_RNR:
 		/* The peer sends it again: the packets that follow it need no NAK. */

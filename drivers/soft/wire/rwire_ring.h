@@ -36,10 +36,25 @@
 #define RWIRE_RING_SLOTS 128u
 #define RWIRE_RING_LINE  64
 
+enum rwire_slot_kind {
+	RWIRE_SLOT_PLAIN = 0,
+	RWIRE_SLOT_ICRC,   /* the ICRC is set */
+	RWIRE_SLOT_SHARED, /* a struct rwire_shared, at RWIRE_SHARED_AT, instead of the payload */
+};
+
+/* The payload of a packet in a region of the writer that the reader has mapped; rwire_region.h. */
+struct rwire_shared {
+	uint32_t region;
+	uint32_t len;
+	uint64_t offset;
+};
+
+#define RWIRE_SHARED_AT (RWIRE_BTH_LEN + RWIRE_MAX_EXT_LEN)
+
 struct rwire_slot {
-	uint32_t number;   /* position + 1 of the packet in it; atomic */
-	uint16_t len;      /* of the packet, from its BTH to its ICRC; atomic */
-	uint16_t has_icrc; /* the ICRC is set */
+	uint32_t number; /* position + 1 of the packet in it; atomic */
+	uint16_t len;    /* of the packet, from its BTH to its ICRC; atomic */
+	uint16_t kind;   /* enum rwire_slot_kind; atomic */
 	uint8_t data[RWIRE_MAX_PKT];
 } __rte_aligned(RWIRE_RING_LINE);
 
@@ -47,11 +62,16 @@ struct rwire_slot {
 struct rwire_ring {
 	uint32_t head __rte_aligned(RWIRE_RING_LINE);      /* packets read; atomic */
 	uint32_t is_asleep __rte_aligned(RWIRE_RING_LINE); /* the reader needs a doorbell; atomic */
+	uint64_t mapped __rte_aligned(RWIRE_RING_LINE);    /* bit n: region n is mapped; atomic */
+	uint32_t accepts;                                  /* the reader maps regions; atomic */
 	struct rwire_slot slot[RWIRE_RING_SLOTS];
 };
 
 static_assert((RWIRE_RING_SLOTS & (RWIRE_RING_SLOTS - 1)) == 0, "a mask selects a slot");
 static_assert(RWIRE_MAX_PKT <= UINT16_MAX, "a length fits into its field");
+static_assert(offsetof(struct rwire_slot, data) + RWIRE_SHARED_AT + sizeof(struct rwire_shared) ==
+				RWIRE_RING_LINE,
+		"one cache line has all of a packet whose payload is shared");
 
 /* The writer's, or the reader's, side of a ring; NULL: none. */
 struct rwire_ring_end {
@@ -77,11 +97,11 @@ rwire_ring_get(struct rwire_ring_end *end)
 
 /* Publish the packet in the slot of the last rwire_ring_get(). */
 static inline void
-rwire_ring_put(struct rwire_ring_end *end, uint32_t len, bool has_icrc)
+rwire_ring_put(struct rwire_ring_end *end, uint32_t len, enum rwire_slot_kind kind)
 {
 	struct rwire_slot *slot = rwire_ring_slot(end);
 
-	slot->has_icrc = has_icrc;
+	__atomic_store_n(&slot->kind, (uint16_t)kind, __ATOMIC_RELAXED);
 	__atomic_store_n(&slot->len, (uint16_t)len, __ATOMIC_RELAXED);
 	__atomic_store_n(&slot->number, ++end->pos, __ATOMIC_RELEASE);
 }

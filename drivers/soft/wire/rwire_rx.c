@@ -47,6 +47,19 @@ rx_request(struct rwire_qp *q, unsigned int lcore, const struct rwire_pkt *pkt)
 		rwire_resp_run(q, lcore);
 }
 
+/* Take the payload from the memory of the peer. False: the packet has none, or one of its own. */
+static bool
+rx_share(const struct rwire_frame *frame, struct rwire_pkt *pkt)
+{
+	if ((pkt->info & RWIRE_IS_REQUEST) == 0 || (pkt->info & RWIRE_HAS_PAYLOAD) == 0 ||
+			pkt->payload_len != 0)
+		return false;
+	pkt->is_shared = true;
+	pkt->payload = frame->shared;
+	pkt->payload_len = frame->shared_len;
+	return true;
+}
+
 static void
 rx_frame(struct rwire *wire, unsigned int lcore, struct rwire_frame *frame)
 {
@@ -63,7 +76,12 @@ rx_frame(struct rwire *wire, unsigned int lcore, struct rwire_frame *frame)
 		RWIRE_COUNT(wire->stats.icrc_errors);
 		return;
 	}
-	pkt.payload = frame->data + (pkt.payload - frame->bth);
+	if (frame->shared == NULL) {
+		pkt.payload = frame->data + (pkt.payload - frame->bth);
+	} else if (!rx_share(frame, &pkt)) {
+		RWIRE_COUNT(wire->stats.malformed);
+		return;
+	}
 	q = rx_qp_of(wire, frame, pkt.qpn);
 	if (q == NULL)
 		return;

@@ -53,6 +53,24 @@ sge_open(const struct rsoft_qp *qp, const struct rmem_send_wr *wr, const struct 
 }
 
 int
+rwire_sge_span(const struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint64_t offset,
+		uint32_t n, struct rsoft_span *span, uint32_t *why)
+{
+	struct rsoft_span spans[RSOFT_MAX_SGE];
+	struct rmem_sge sge[RSOFT_MAX_SGE];
+	uint32_t nb = rwire_sge_trim(wr->sg_list, wr->num_sge, offset, n, sge);
+	int status;
+
+	if (nb == 0)
+		return RMEM_WC_LOC_LEN_ERR;
+	status = sge_open(qp, wr, sge, nb, RSOFT_NEED_READ, n, spans, why);
+	*span = spans[0];
+	if (nb != 1 || span->kind != RSOFT_SPAN_FLAT || (wr->flags & RMEM_SEND_INLINE) != 0)
+		span->length = 0;
+	return status;
+}
+
+int
 rwire_sge_copy(const struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint64_t offset,
 		uint8_t *data, uint32_t n, bool is_to_sges, uint32_t *why)
 {

@@ -31,6 +31,19 @@ union shm_control {
 	char buffer[CMSG_SPACE(sizeof(int))];
 };
 
+const char *
+shm_reason_text(int reason)
+{
+	static const char *const texts[SHM_REASON_NB] = {
+			[SHM_BAD_VERSION] = "it has another version of port=shm",
+			[SHM_BAD_USER] = "it belongs to another user, or its address does",
+			[SHM_BAD_MEMORY] = "its memory is not a sealed ring",
+			[SHM_NO_SPACE] = "it has channels from 64 devices already",
+	};
+
+	return reason > 0 && reason < SHM_REASON_NB ? texts[reason] : "it sent no valid reason";
+}
+
 bool
 shm_name_is_valid(const char *name)
 {
@@ -185,10 +198,10 @@ shm_create(struct rwire_ring **ring)
 }
 
 static bool
-shm_send(int fd, const struct shm_hello *hello, int passed)
+shm_send(int fd, const void *message, size_t len, int passed)
 {
 	union shm_control control = {0};
-	struct iovec iov = {.iov_base = (void *)(uintptr_t)hello, .iov_len = sizeof(*hello)};
+	struct iovec iov = {.iov_base = (void *)(uintptr_t)message, .iov_len = len};
 	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
 	struct cmsghdr *cmsg;
 
@@ -201,7 +214,7 @@ shm_send(int fd, const struct shm_hello *hello, int passed)
 		cmsg->cmsg_len = CMSG_LEN(sizeof(passed));
 		memcpy(CMSG_DATA(cmsg), &passed, sizeof(passed));
 	}
-	return sendmsg(fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)sizeof(*hello);
+	return sendmsg(fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)len;
 }
 
 static struct shm_hello
@@ -224,7 +237,7 @@ shm_pass(int fd, const struct rwire_addr *from, struct rwire_ring **ring)
 
 	if (memory < 0)
 		return memory;
-	is_sent = shm_send(fd, &hello, memory);
+	is_sent = shm_send(fd, &hello, sizeof(hello), memory);
 	close(memory);
 	if (is_sent)
 		return 0;
@@ -307,6 +320,45 @@ shm_passed(struct msghdr *msg)
 	return fd;
 }
 
+/* Receive a message: its length, 0: the end, or a negative errno; and its descriptor, or -1. */
+static ssize_t
+shm_recv(int fd, void *message, size_t size, int *memory, bool *is_truncated)
+{
+	union shm_control control = {0};
+	struct iovec iov = {.iov_base = message, .iov_len = size};
+	struct msghdr msg = {.msg_iov = &iov,
+			.msg_iovlen = 1,
+			.msg_control = control.buffer,
+			.msg_controllen = sizeof(control.buffer)};
+	ssize_t len = recvmsg(fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+
+	*memory = -1;
+	if (len < 0)
+		return errno == EINTR ? -EAGAIN : -errno;
+	*memory = shm_passed(&msg);
+	*is_truncated = (msg.msg_flags & MSG_TRUNC) != 0;
+	return len;
+}
+
+bool
+shm_pass_region(int fd, const struct shm_region *region, int memory)
+{
+	return shm_send(fd, region, sizeof(*region), memory);
+}
+
+ssize_t
+shm_next(int fd, struct shm_region *region, int *memory)
+{
+	bool is_truncated = false;
+	ssize_t len = shm_recv(fd, region, sizeof(*region), memory, &is_truncated);
+
+	if (*memory >= 0 && (len != (ssize_t)sizeof(*region) || is_truncated)) {
+		close(*memory);
+		*memory = -1;
+	}
+	return len;
+}
+
 /* Map the memory of a peer, if it has the size of a ring and can't shrink. */
 static struct rwire_ring *
 shm_open_ring(int memory)
@@ -337,22 +389,16 @@ int
 shm_receive(int fd, struct rwire_addr *from, struct rwire_ring **ring, uint32_t *version)
 {
 	struct shm_hello hello = {0};
-	union shm_control control = {0};
-	struct iovec iov = {.iov_base = &hello, .iov_len = sizeof(hello)};
-	struct msghdr msg = {.msg_iov = &iov,
-			.msg_iovlen = 1,
-			.msg_control = control.buffer,
-			.msg_controllen = sizeof(control.buffer)};
-	ssize_t len = recvmsg(fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	bool is_truncated = false;
 	int memory, rc;
+	ssize_t len = shm_recv(fd, &hello, sizeof(hello), &memory, &is_truncated);
 
-	if (len < 0 && (errno == EAGAIN || errno == EINTR))
+	if (len == -EAGAIN)
 		return -EAGAIN;
 	if (len <= 0)
 		return -EPIPE;
-	memory = shm_passed(&msg);
 	*version = hello.version;
-	rc = shm_check(&hello, len, (msg.msg_flags & MSG_TRUNC) != 0, from);
+	rc = shm_check(&hello, len, is_truncated, from);
 	if (rc == SHM_OK) {
 		*ring = shm_open_ring(memory);
 		if (*ring == NULL)
@@ -369,5 +415,5 @@ shm_refuse(int fd, int reason, const struct rwire_addr *from)
 	struct shm_hello hello = shm_make_hello(from, reason);
 
 	/* The peer may have ended. */
-	(void)shm_send(fd, &hello, -1);
+	(void)shm_send(fd, &hello, sizeof(hello), -1);
 }

@@ -8,8 +8,9 @@
  *
  * The sender of packets creates the memfd and passes it, in a struct shm_hello, over a connection
  * to the socket of the receiver, whose abstract name has the name of the port and the receiver's
- * address. The name ends with its process. The connection remains: a byte on it is a doorbell, its
- * end is the end of either process, a struct shm_hello from the receiver is a refusal.
+ * address. The name ends with its process. The connection remains: a byte on it is a doorbell, a
+ * struct shm_region passes memory that the receiver may map (rwire_region.h), its end is the end of
+ * either process, a struct shm_hello from the receiver is a refusal.
  *
  * Invariant: a memfd that was mapped has the size of a ring and can't shrink, so no access to it
  * raises SIGBUS. Both processes belong to one user, as the kernel reports it, or, with ip=host (the
@@ -21,12 +22,13 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "rwire_addr.h"
 #include "rwire_ring.h"
 
 /* Of the ring and the messages. A change of either needs another number. */
-#define SHM_VERSION  1
+#define SHM_VERSION  2
 #define SHM_MAX_NAME 31
 /* The name of ip=host, which port= can't give. */
 #define SHM_HOST "*"
@@ -41,13 +43,23 @@ enum shm_reason {
 	SHM_REASON_NB,
 };
 
-/* The only message with more than a byte. The first three fields remain in all versions. */
+/* The first message, or a refusal. The first three fields remain in all versions. */
 struct shm_hello {
 	char magic[8];
 	uint32_t version;
 	uint32_t reason; /* enum shm_reason; SHM_OK from the sender of packets */
 	uint8_t gid[16]; /* of the sender of this message */
 };
+
+/* A region of the sender of packets, with the descriptor of its file. */
+struct shm_region {
+	uint32_t id;
+	uint32_t reserved;
+	uint64_t size;
+};
+
+/* Of a reason from a peer; any value is allowed. */
+const char *shm_reason_text(int reason);
 
 /* Whether a name is 1 to SHM_MAX_NAME letters, digits, '.', '_' or '-'. */
 bool shm_name_is_valid(const char *name);
@@ -76,6 +88,15 @@ bool shm_may_claim(const char *name, int fd, const struct rwire_addr *addr);
  * -EPIPE: the peer has ended.
  */
 int shm_receive(int fd, struct rwire_addr *from, struct rwire_ring **ring, uint32_t *version);
+
+/* Pass a region of the sender of packets. False: later. */
+bool shm_pass_region(int fd, const struct shm_region *region, int memory);
+
+/*
+ * Receive a message of the sender of packets: its length, 0: the end, or a negative errno. *memory
+ * is that of a struct shm_region, or -1.
+ */
+ssize_t shm_next(int fd, struct shm_region *region, int *memory);
 
 /* Report a refusal to the sender of packets. */
 void shm_refuse(int fd, int reason, const struct rwire_addr *from);

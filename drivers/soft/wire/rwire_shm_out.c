@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Channels to the peers of port=shm; see rwire_shm_out.h. */
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "../rsoft.h"
+#include "rwire_shm_out.h"
+
+#define SHM_REFUSED 1000 /* checks until a peer that refused is tried again */
+
+static void
+shm_out_close(struct shm_out *out)
+{
+	if (out->fd < 0)
+		return;
+	close(out->fd);
+	out->fd = -1;
+	shm_unmap(out->end.ring);
+	out->end.ring = NULL;
+}
+
+/* Log a refusal, once until another one. */
+static void
+shm_out_tell(struct shm_outs *outs, struct shm_out *out, int reason, uint32_t number)
+{
+	char text[RWIRE_ADDR_TEXT];
+
+	if (out->told == reason)
+		return;
+	out->told = reason;
+	rwire_addr_text(&out->addr, text);
+	if (reason == SHM_BAD_VERSION)
+		RSOFT_LOG(ERR, "port=shm:%s: peer %s not reachable: version %u (expected %u)",
+				outs->name, text, number, SHM_VERSION);
+	else if (reason == SHM_BAD_USER)
+		RSOFT_LOG(ERR, "port=shm:%s: peer %s not reachable: process of user %u (expected %u)",
+				outs->name, text, number, (unsigned int)geteuid());
+	else
+		RSOFT_LOG(ERR, "port=shm:%s: peer %s refused: %s", outs->name, text,
+				shm_reason_text(reason));
+}
+
+static void
+shm_out_connect(struct shm_outs *outs, struct shm_out *out)
+{
+	uint32_t uid = 0;
+	int rc, fd;
+
+	memset(&out->end, 0, sizeof(out->end));
+	memset(&out->regions, 0, sizeof(out->regions));
+	rc = shm_connect(outs->name, &outs->addr, &out->addr, &fd, &out->end.ring, &uid);
+	if (rc == 0)
+		out->fd = fd;
+	else if (rc == -EPERM)
+		shm_out_tell(outs, out, SHM_BAD_USER, uid);
+}
+
+/* Whether the peer still has its end of the connection. */
+static bool
+shm_out_is_alive(struct shm_outs *outs, struct shm_out *out)
+{
+	struct shm_hello hello;
+	ssize_t n = recv(out->fd, &hello, sizeof(hello), MSG_DONTWAIT);
+
+	/* A refusal may follow the error that reports its unread doorbells. */
+	if (n < 0 && errno == ECONNRESET)
+		n = recv(out->fd, &hello, sizeof(hello), MSG_DONTWAIT);
+	if (n == (ssize_t)sizeof(hello)) {
+		shm_out_tell(outs, out,
+				hello.reason < SHM_REASON_NB ? (int)hello.reason : SHM_REASON_NB,
+				hello.version);
+		out->pause += SHM_REFUSED * outs->check_cycles;
+	}
+	return n < 0 && (errno == EAGAIN || errno == EINTR);
+}
+
+void
+shm_out_check(struct shm_outs *outs, struct shm_out *out, uint64_t now)
+{
+	out->checked_at = now;
+	out->pause = outs->check_cycles;
+	if (out->fd >= 0 && !shm_out_is_alive(outs, out)) {
+		shm_out_close(out);
+		return;
+	}
+	if (out->fd < 0)
+		shm_out_connect(outs, out);
+}
+
+struct shm_out *
+shm_out_of(struct shm_outs *outs, const struct rwire_addr *addr)
+{
+	struct shm_out *out, *unused = NULL;
+
+	for (out = outs->out; out < outs->out + outs->nb; out++) {
+		if (rwire_addr_is_equal(&out->addr, addr))
+			return out;
+		if (out->fd < 0)
+			unused = out;
+	}
+	if (outs->nb < SHM_MAX_PEERS)
+		unused = &outs->out[outs->nb++];
+	if (unused == NULL)
+		return NULL;
+	memset(unused, 0, sizeof(*unused));
+	unused->addr = *addr;
+	unused->fd = -1;
+	return unused;
+}
+
+void
+shm_outs_close(struct shm_outs *outs)
+{
+	uint32_t i;
+
+	for (i = 0; i < outs->nb; i++)
+		shm_out_close(&outs->out[i]);
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Channels of a port=shm to its peers: connected when the first packet is sent, and again after
+ * their peer has ended.
+ *
+ * Invariant: a channel has a ring while its fd is not negative. All of them are protected by
+ * rwire::tx_lock.
+ */
+
+#ifndef RWIRE_SHM_OUT_H
+#define RWIRE_SHM_OUT_H
+
+#include "rwire_region.h"
+#include "rwire_shm.h"
+
+#define SHM_MAX_PEERS 64
+
+/* A channel to a peer. */
+struct shm_out {
+	struct rwire_addr addr;
+	int fd; /* -1: not connected */
+	struct rwire_ring_end end;
+	struct rwire_regions regions;
+	uint64_t checked_at; /* connection checked, or attempt to connect, TSC */
+	uint64_t pause;      /* from then to the next one; 0: now */
+	int told;            /* reason of the last refusal that was logged */
+};
+
+struct shm_outs {
+	const char *name; /* of the port */
+	struct rwire_addr addr;
+	uint64_t check_cycles; /* between two checks of a channel, TSC */
+	struct shm_out out[SHM_MAX_PEERS];
+	uint32_t nb;
+};
+
+/* The channel to an address; NULL: all of them are in use. */
+struct shm_out *shm_out_of(struct shm_outs *outs, const struct rwire_addr *addr);
+
+/* Connect, reconnect, and detect the end of the peer. Periodically; now is the TSC. */
+void shm_out_check(struct shm_outs *outs, struct shm_out *out, uint64_t now);
+
+void shm_outs_close(struct shm_outs *outs);
+
+#endif /* RWIRE_SHM_OUT_H */
