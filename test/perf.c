@@ -21,21 +21,30 @@ perf_ns(uint64_t cycles, double n)
 	return (double)cycles * 1e9 / (double)rte_get_tsc_hz() / n;
 }
 
-static int
-perf_connect(struct rmem_qp *qp, struct rmem_qp *peer)
+int
+perf_qp_connect(struct rmem_qp *qp, const struct rmem_qp_addr *remote)
 {
-	struct rmem_qp_conn conn = {
-			.timeout = 16, .retry_cnt = 7, .rnr_retry = 7, .min_rnr_timer = 1};
-	struct rmem_qp_attr attr;
+	const struct rmem_qp_conn conn = {.remote = *remote,
+			.timeout = 16,
+			.retry_cnt = 7,
+			.rnr_retry = 7,
+			.min_rnr_timer = 1};
 
-	TEST_OK(rmem_qp_query(peer, &attr));
-	conn.remote = attr.addr;
 	TEST_OK(rmem_qp_connect(qp, &conn));
 	return TEST_SUCCESS;
 }
 
 static int
-perf_open_dev(const char *args, struct rmem_dev **dev)
+perf_connect(struct rmem_qp *qp, struct rmem_qp *peer)
+{
+	struct rmem_qp_attr attr;
+
+	TEST_OK(rmem_qp_query(peer, &attr));
+	return perf_qp_connect(qp, &attr.addr);
+}
+
+int
+perf_dev_open(const char *args, struct rmem_dev **dev)
 {
 	char name[RMEM_NAME_SIZE];
 	unsigned int number = 30;
@@ -50,11 +59,10 @@ perf_open_dev(const char *args, struct rmem_dev **dev)
 	return TEST_SUCCESS;
 }
 
-/* Create and connect the QPs on the devices of the pair. */
-static int
-perf_pair_connect(struct perf_pair *pair)
+int
+perf_qp_open(struct rmem_dev *dev, struct rmem_pd *pd, struct rmem_cq **cq, struct rmem_qp **qp)
 {
-	struct rmem_cq_conf cq_conf = {.nb_cqe = 4 * PERF_DEPTH};
+	const struct rmem_cq_conf cq_conf = {.nb_cqe = 4 * PERF_DEPTH};
 	struct rmem_qp_conf conf = {.max_send_wr = PERF_DEPTH,
 			.max_recv_wr = PERF_DEPTH,
 			.max_send_sge = 1,
@@ -62,12 +70,18 @@ perf_pair_connect(struct perf_pair *pair)
 			.type = RMEM_QPT_RC,
 			.access = RMEM_ACCESS_REMOTE};
 
-	TEST_OK(rmem_cq_create(pair->dev, &cq_conf, &pair->cq_a));
-	TEST_OK(rmem_cq_create(pair->dev_b, &cq_conf, &pair->cq_b));
-	conf.send_cq = conf.recv_cq = pair->cq_a;
-	TEST_OK(rmem_qp_create(pair->pd, &conf, &pair->a));
-	conf.send_cq = conf.recv_cq = pair->cq_b;
-	TEST_OK(rmem_qp_create(pair->pd_b, &conf, &pair->b));
+	TEST_OK(rmem_cq_create(dev, &cq_conf, cq));
+	conf.send_cq = conf.recv_cq = *cq;
+	TEST_OK(rmem_qp_create(pd, &conf, qp));
+	return TEST_SUCCESS;
+}
+
+/* Create and connect the QPs on the devices of the pair. */
+static int
+perf_pair_connect(struct perf_pair *pair)
+{
+	TEST_RUN(perf_qp_open(pair->dev, pair->pd, &pair->cq_a, &pair->a));
+	TEST_RUN(perf_qp_open(pair->dev_b, pair->pd_b, &pair->cq_b, &pair->b));
 	TEST_RUN(perf_connect(pair->a, pair->b));
 	return perf_connect(pair->b, pair->a);
 }
@@ -75,7 +89,7 @@ perf_pair_connect(struct perf_pair *pair)
 int
 perf_pair_open(struct perf_pair *pair, const char *args)
 {
-	TEST_RUN(perf_open_dev(args, &pair->dev));
+	TEST_RUN(perf_dev_open(args, &pair->dev));
 	TEST_OK(rmem_pd_alloc(pair->dev, &pair->pd));
 	pair->dev_b = pair->dev;
 	pair->pd_b = pair->pd;
@@ -85,8 +99,8 @@ perf_pair_open(struct perf_pair *pair, const char *args)
 int
 perf_pair_open_two(struct perf_pair *pair, const char *args, const char *args_b)
 {
-	TEST_RUN(perf_open_dev(args, &pair->dev));
-	TEST_RUN(perf_open_dev(args_b, &pair->dev_b));
+	TEST_RUN(perf_dev_open(args, &pair->dev));
+	TEST_RUN(perf_dev_open(args_b, &pair->dev_b));
 	TEST_OK(rmem_pd_alloc(pair->dev, &pair->pd));
 	TEST_OK(rmem_pd_alloc(pair->dev_b, &pair->pd_b));
 	return perf_pair_connect(pair);

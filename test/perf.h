@@ -47,6 +47,11 @@ struct perf_row {
 /* One timing: does its work and returns what one operation took, in the row's unit. */
 typedef double (*perf_func_t)(void *arg);
 
+int perf_dev_open(const char *args, struct rmem_dev **dev);
+int perf_qp_open(
+		struct rmem_dev *dev, struct rmem_pd *pd, struct rmem_cq **cq, struct rmem_qp **qp);
+int perf_qp_connect(struct rmem_qp *qp, const struct rmem_qp_addr *remote);
+
 int perf_pair_open(struct perf_pair *pair, const char *args);
 int perf_pair_open_two(struct perf_pair *pair, const char *args, const char *args_b);
 int perf_pair_close(struct perf_pair *pair);

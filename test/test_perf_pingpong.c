@@ -16,7 +16,10 @@
 #include <rte_pause.h>
 
 #include "perf.h"
+#include "perf_two.h"
 #include "test.h"
+
+#define ECHO "wire_shm_two_echo_perf_autotest" /* the second process */
 
 #define NB_TRIPS 200000u
 #define MESSAGE  64u
@@ -281,6 +284,80 @@ test_wire_shm_pingpong64(void)
 	return job_close(&jobs[0]);
 }
 
+/* The ping-pong with a second process. */
+struct two_job {
+	struct pingpong_job one;
+	struct perf_two two;
+	struct end ping;
+};
+
+static double
+run_one(void *arg)
+{
+	return run_send(&((struct two_job *)arg)->one);
+}
+
+static double
+run_two(void *arg)
+{
+	struct two_job *job = arg;
+	uint64_t start;
+	uint32_t i;
+	int ret = perf_two_say(&job->two, PERF_TWO_GO);
+
+	start = rte_rdtsc_precise();
+	for (i = 0; i < NB_TRIPS && ret == 0; i++) {
+		ret = end_send(&job->ping);
+		if (ret == 0)
+			ret = end_receive(&job->ping);
+	}
+	start = rte_rdtsc_precise() - start;
+	return ret == 0 && perf_two_hear(&job->two) == PERF_TWO_DONE ? perf_ns(start, NB_TRIPS)
+								     : -1.0;
+}
+
+static int
+test_echo(void)
+{
+	static struct pingpong_job job;
+	struct perf_two two;
+
+	TEST_RUN(perf_two_join(&two, "ip=127.0.9.2,port=shm:two,progress=poll"));
+	TEST_RUN(perf_two_connect(&two, NULL));
+	TEST_RUN(end_open(&job.pong, two.pair.pd, two.pair.a, two.pair.cq_a));
+	while (perf_two_hear(&two) == PERF_TWO_GO) {
+		TEST_EQ(run_echo(&job), 0);
+		TEST_EQ(perf_two_say(&two, PERF_TWO_DONE), 0);
+	}
+	TEST_OK(rmem_mr_dereg(job.pong.mr));
+	return perf_two_close(&two);
+}
+
+static int
+test_wire_shm_two_pingpong64(void)
+{
+	struct perf_row row = {.name = "wire_shm_two_pingpong64",
+			.unit = "ns",
+			.yardstick = "one process, no packets",
+			.bar = "ratio <= 3"};
+	static struct two_job job;
+
+	if (rte_get_next_lcore(-1, 1, 0) >= RTE_MAX_LCORE)
+		return test_skip("a ping-pong needs two lcores");
+	TEST_RUN(job_open(&job.one));
+	TEST_RUN(perf_two_open(&job.two, ECHO, "ip=127.0.9.1,port=shm:two,progress=poll"));
+	TEST_RUN(perf_two_connect(&job.two, NULL));
+	TEST_RUN(end_open(&job.ping, job.two.pair.pd, job.two.pair.a, job.two.pair.cq_a));
+	TEST_RUN(perf_compare(run_one, run_two, &job, &row.baseline, &row.value));
+	row.ratio = row.value / row.baseline;
+	TEST_RUN(perf_report(&row));
+	TEST_OK(rmem_mr_dereg(job.ping.mr));
+	TEST_RUN(perf_two_close(&job.two));
+	return job_close(&job.one);
+}
+
 REGISTER_RMEM_TEST(inline_recv64_perf_autotest, test_inline_recv64);
 REGISTER_RMEM_TEST(pingpong64_perf_autotest, test_pingpong64);
 REGISTER_RMEM_TEST(wire_shm_pingpong64_perf_autotest, test_wire_shm_pingpong64);
+REGISTER_RMEM_TEST(wire_shm_two_echo_perf_autotest, test_echo);
+REGISTER_RMEM_TEST(wire_shm_two_pingpong64_perf_autotest, test_wire_shm_two_pingpong64);

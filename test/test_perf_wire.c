@@ -20,9 +20,11 @@
 #include <rte_launch.h>
 #include <rte_lcore.h>
 
+#include "perf_two.h"
 #include "perf_wire.h"
 #include "test.h"
 
+#define SINK      "wire_shm_two_sink_perf_autotest" /* the second process */
 #define BURST     PERF_WIRE_BURST
 #define MAX_POSTS 4u /* bursts in flight */
 #define NB_RECVS  256u
@@ -198,6 +200,27 @@ open_sockets(struct wire_job *job)
 	return TEST_SUCCESS;
 }
 
+/* Requests for the target of a, from the buffers of src. */
+static void
+fill_requests(struct wire_job *job, uint64_t iova, uint32_t rkey)
+{
+	uint32_t i;
+
+	for (i = 0; i < BURST; i++) {
+		uint64_t offset = (uint64_t)(i % NB_BUFS) * job->size;
+
+		job->sge[i] = (struct rmem_sge){job->src->iova + offset, job->size, job->src->lkey};
+		job->wr[i].sg_list = &job->sge[i];
+		job->wr[i].num_sge = 1;
+		job->wr[i].opcode = job->opcode;
+		if (job->opcode == RMEM_WR_RDMA_WRITE) {
+			job->wr[i].rdma.remote_addr = iova + offset;
+			job->wr[i].rdma.rkey = rkey;
+		}
+	}
+	job->wr[BURST - 1].flags = RMEM_SEND_SIGNALED;
+}
+
 int
 perf_wire_open(struct wire_job *job, const char *args, const char *args_b)
 {
@@ -209,21 +232,10 @@ perf_wire_open(struct wire_job *job, const char *args, const char *args_b)
 	job->src = perf_mr(job->pair.pd, (size_t)job->size * NB_BUFS);
 	job->dst = perf_mr(job->pair.pd_b, (size_t)job->size * NB_BUFS);
 	TEST_ASSERT(job->src != NULL && job->dst != NULL);
+	fill_requests(job, job->dst->iova, job->dst->rkey);
 	job->recv_sge = (struct rmem_sge){job->dst->iova, job->size, job->dst->lkey};
-	for (i = 0; i < BURST; i++) {
-		uint64_t offset = (uint64_t)(i % NB_BUFS) * job->size;
-
-		job->sge[i] = (struct rmem_sge){job->src->iova + offset, job->size, job->src->lkey};
-		job->wr[i].sg_list = &job->sge[i];
-		job->wr[i].num_sge = 1;
-		job->wr[i].opcode = job->opcode;
-		if (job->opcode == RMEM_WR_RDMA_WRITE) {
-			job->wr[i].rdma.remote_addr = job->dst->iova + offset;
-			job->wr[i].rdma.rkey = job->dst->rkey;
-		}
+	for (i = 0; i < BURST; i++)
 		job->recv[i] = (struct rmem_recv_wr){.sg_list = &job->recv_sge, .num_sge = 1};
-	}
-	job->wr[BURST - 1].flags = RMEM_SEND_SIGNALED;
 	for (i = 0; i < NB_RECVS; i += BURST)
 		TEST_EQ(rmem_post_recv(job->pair.b, job->recv, BURST), BURST);
 	return TEST_SUCCESS;
@@ -269,6 +281,85 @@ test_wire_shm_write64k(void)
 	return perf_wire_report(&job, run_memcpy, &row);
 }
 
+/* The same with a second process as the target. */
+struct two_job {
+	struct wire_job wire; /* for memcpy, dst is memory of this process */
+	struct perf_two two;
+};
+
+static double
+run_copies(void *arg)
+{
+	return run_memcpy(&((struct two_job *)arg)->wire);
+}
+
+static double
+run_two(void *arg)
+{
+	struct two_job *job = arg;
+	uint64_t start;
+	int ret = perf_two_say(&job->two, PERF_TWO_GO);
+
+	start = rte_rdtsc_precise();
+	if (ret == 0)
+		ret = post_all(&job->wire);
+	start = rte_rdtsc_precise() - start;
+	if (ret != 0 || perf_two_say(&job->two, PERF_TWO_STOP) != 0 ||
+			perf_two_hear(&job->two) != PERF_TWO_DONE)
+		return -1.0;
+	return perf_ns(start, (double)job->wire.nb_bursts * BURST);
+}
+
+static int
+test_sink(void)
+{
+	struct perf_two two;
+	struct rmem_mr *mr;
+	struct rmem_wc wc;
+	uint32_t i;
+
+	TEST_RUN(perf_two_join(&two, "ip=127.0.9.2,port=shm:two,progress=poll,share=1"));
+	mr = perf_mr(two.pair.pd, (size_t)65536 * NB_BUFS);
+	TEST_ASSERT(mr != NULL);
+	TEST_RUN(perf_two_connect(&two, mr));
+	while (perf_two_hear(&two) == PERF_TWO_GO) {
+		for (i = 0; i % 1024 != 0 || !perf_two_is_called(&two); i++)
+			TEST_EQ(rmem_poll_cq(two.pair.cq_a, &wc, 1), 0);
+		TEST_EQ(perf_two_hear(&two), PERF_TWO_STOP);
+		TEST_EQ(perf_two_say(&two, PERF_TWO_DONE), 0);
+	}
+	TEST_OK(rmem_mr_dereg(mr));
+	return perf_two_close(&two);
+}
+
+static int
+test_wire_shm_two_write64k(void)
+{
+	static struct two_job job = {
+			.wire = {.size = 65536, .nb_bursts = 100, .opcode = RMEM_WR_RDMA_WRITE}};
+	struct perf_row row = {.name = "wire_shm_two_write64k",
+			.unit = "ns",
+			.yardstick = "memcpy",
+			.bar = "ratio >= 0.6"};
+	struct wire_job *wire = &job.wire;
+
+	if (rte_get_next_lcore(-1, 1, 0) >= RTE_MAX_LCORE)
+		return test_skip("two lcores are needed");
+	TEST_RUN(perf_two_open(&job.two, SINK, "ip=127.0.9.1,port=shm:two,progress=poll,share=1"));
+	wire->pair = job.two.pair;
+	wire->src = perf_mr(wire->pair.pd, (size_t)wire->size * NB_BUFS);
+	wire->dst = perf_mr(wire->pair.pd, (size_t)wire->size * NB_BUFS);
+	TEST_ASSERT(wire->src != NULL && wire->dst != NULL);
+	TEST_RUN(perf_two_connect(&job.two, NULL));
+	fill_requests(wire, job.two.peer.iova, job.two.peer.rkey);
+	TEST_RUN(perf_compare(run_copies, run_two, &job, &row.baseline, &row.value));
+	row.ratio = row.baseline / row.value;
+	TEST_RUN(perf_report(&row));
+	TEST_OK(rmem_mr_dereg(wire->src));
+	TEST_OK(rmem_mr_dereg(wire->dst));
+	return perf_two_close(&job.two);
+}
+
 static int
 test_udp(struct wire_job *job, struct perf_row *row)
 {
@@ -305,6 +396,8 @@ test_wire_udp_write4k(void)
 	return test_udp(&job, &row);
 }
 
+REGISTER_RMEM_TEST(wire_shm_two_sink_perf_autotest, test_sink);
+REGISTER_RMEM_TEST(wire_shm_two_write64k_perf_autotest, test_wire_shm_two_write64k);
 REGISTER_RMEM_TEST(wire_shm_write64k_perf_autotest, test_wire_shm_write64k);
 REGISTER_RMEM_TEST(wire_udp_send64_pps_perf_autotest, test_wire_udp_send64_pps);
 REGISTER_RMEM_TEST(wire_udp_write4k_perf_autotest, test_wire_udp_write4k);
