@@ -48,6 +48,8 @@
 
 #include <rmem_driver.h>
 
+#include "rsoft_lock.h"
+
 struct rsoft_srq;
 struct rwire;
 struct rwire_qp;
@@ -443,6 +445,11 @@ struct rsoft_dev {
 	struct rsoft_engine engine[RSOFT_MAX_ENGINES];
 };
 
+/* Lcores, of EAL or of an environment without EAL (env/rmem_env.h). */
+#define RSOFT_MAX_LCORES 4096
+
+static_assert(RTE_MAX_LCORE <= RSOFT_MAX_LCORES, "each lcore has an entry");
+
 /* An lcore that uses keys. */
 struct rsoft_grace_lcore {
 	uint64_t token; /* the token that it loaded; 0: outside; atomic */
@@ -450,10 +457,11 @@ struct rsoft_grace_lcore {
 
 /* Grace periods; see rsoft_grace.h. */
 struct rsoft_grace {
-	struct rsoft_grace_lcore lcore[RTE_MAX_LCORE];
-	uint64_t token;                          /* of the last grace period, from 1 on; atomic */
-	uint32_t nb_lcores __rte_cache_aligned;  /* number of registered lcores; atomic */
-	uint64_t lcores[RTE_MAX_LCORE / 64 + 1]; /* a bit for each of them; atomic */
+	struct rsoft_grace_lcore lcore[RSOFT_MAX_LCORES];
+	uint64_t token;                         /* of the last grace period, from 1 on; atomic */
+	uint32_t nb_lcores __rte_cache_aligned; /* number of registered lcores; atomic */
+	uint32_t nb_words;                      /* of lcores[] that have a bit; atomic */
+	uint64_t lcores[RSOFT_MAX_LCORES / 64]; /* a bit for each of them; atomic */
 };
 
 /* Shared by all software devices: one set of lcores to wait for, one table of devices. */

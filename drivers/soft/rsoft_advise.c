@@ -188,7 +188,7 @@ advise_target(const struct rmem_pd *pd, int advice, const struct rmem_sge *sge,
 
 	target->mr = NULL;
 	/* An MR releases its key under this lock before it is freed. */
-	rte_ticketlock_lock(&dev->lock);
+	rsoft_lock(&dev->lock);
 	key = rsoft_key_of(dev, sge->lkey ^ RSOFT_LKEY_XOR);
 	if (key != NULL && key->mr != NULL) {
 		word = __atomic_load_n(&key->word, __ATOMIC_ACQUIRE);

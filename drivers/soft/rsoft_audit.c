@@ -333,10 +333,10 @@ rsoft_dev_audit(struct rmem_dev *base)
 	for (i = 0; i < dev->nb_engines; i++)
 		rte_ticketlock_lock(&dev->engine[i].lock);
 	if (dev->wire != NULL)
-		rte_ticketlock_lock(&dev->wire->rx_lock);
-	rte_ticketlock_lock(&dev->pending_lock);
-	rte_ticketlock_lock(&rsoft_domain->lock);
-	rte_ticketlock_lock(&dev->lock);
+		rsoft_lock(&dev->wire->rx_lock);
+	rsoft_lock(&dev->pending_lock);
+	rsoft_lock(&rsoft_domain->lock);
+	rsoft_lock(&dev->lock);
 	ret = audit_locked(dev);
 	rte_ticketlock_unlock(&dev->lock);
 	rte_ticketlock_unlock(&rsoft_domain->lock);

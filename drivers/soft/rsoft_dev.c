@@ -100,7 +100,7 @@ dev_create(struct rmem_dev *base, const char *args_str)
 		dev_free(dev);
 		return ret;
 	}
-	rte_ticketlock_lock(&rsoft_domain->lock);
+	rsoft_lock(&rsoft_domain->lock);
 	dev->cookie = ++rsoft_domain->next_cookie;
 	rsoft_domain->dev[dev->dev_id] = dev;
 	rte_ticketlock_unlock(&rsoft_domain->lock);
@@ -114,7 +114,7 @@ dev_close(struct rmem_dev *base)
 {
 	struct rsoft_dev *dev = rmem_dev_drv(base)->priv;
 
-	rte_ticketlock_lock(&rsoft_domain->lock);
+	rsoft_lock(&rsoft_domain->lock);
 	rsoft_domain->dev[dev->dev_id] = NULL;
 	rte_ticketlock_unlock(&rsoft_domain->lock);
 	rsoft_engines_stop(dev);
@@ -178,7 +178,7 @@ dev_dump(struct rmem_dev *base, FILE *f)
 	struct rsoft_dev *dev = rmem_dev_drv(base)->priv;
 	unsigned int i;
 
-	rte_ticketlock_lock(&dev->lock);
+	rsoft_lock(&dev->lock);
 	fprintf(f, "  keys: %u free, %u quarantined, of %" PRIu64 "\n", dev->mr_keys.ids.nb_free,
 			dev->mr_keys.resting.nb_free, dev->args.max_mr);
 	fprintf(f, "  window keys: %u free, %u quarantined, of %" PRIu64 "\n",

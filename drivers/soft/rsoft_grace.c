@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include <rte_memzone.h>
-#include <rte_pause.h>
 
 #include "rsoft_grace.h"
 #include "rsoft_guard.h"
@@ -49,7 +48,12 @@ rsoft_grace_register(unsigned int lcore)
 {
 	struct rsoft_grace *grace = &rsoft_domain->grace;
 	const uint64_t bit = UINT64_C(1) << lcore % 64;
+	uint32_t nb = __atomic_load_n(&grace->nb_words, __ATOMIC_RELAXED);
 
+	while (nb <= lcore / 64 &&
+			!__atomic_compare_exchange_n(&grace->nb_words, &nb, lcore / 64 + 1, true,
+					__ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
 	/* Another thread may have had this lcore id before. */
 	if ((__atomic_fetch_or(&grace->lcores[lcore / 64], bit, __ATOMIC_RELAXED) & bit) == 0)
 		__atomic_fetch_add(&grace->nb_lcores, 1, __ATOMIC_RELAXED);
@@ -61,9 +65,9 @@ bool
 rsoft_grace_check(uint64_t token)
 {
 	const struct rsoft_grace *grace = &rsoft_domain->grace;
-	unsigned int i;
+	unsigned int i, nb = __atomic_load_n(&grace->nb_words, __ATOMIC_RELAXED);
 
-	for (i = 0; i < RTE_DIM(grace->lcores); i++) {
+	for (i = 0; i < nb; i++) {
 		uint64_t left = __atomic_load_n(&grace->lcores[i], __ATOMIC_RELAXED);
 
 		for (; left != 0; left &= left - 1) {
@@ -81,11 +85,12 @@ rsoft_grace_check(uint64_t token)
 void
 rsoft_grace_wait(void)
 {
+	unsigned int spins = 0;
 	uint64_t token;
 
 	/* All stores before the call, of any memory order, are ordered before the loads. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	token = __atomic_add_fetch(&rsoft_domain->grace.token, 1, __ATOMIC_RELEASE);
 	while (!rsoft_grace_check(token))
-		rte_pause();
+		rsoft_relax(&spins);
 }

@@ -81,7 +81,7 @@ rsoft_grace_enter(void)
 {
 	unsigned int lcore = rte_lcore_id();
 
-	if (unlikely(lcore >= RTE_MAX_LCORE))
+	if (unlikely(lcore == LCORE_ID_ANY))
 		return LCORE_ID_ANY;
 	rsoft_grace_enter_lcore(lcore);
 	return lcore;

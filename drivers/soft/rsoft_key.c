@@ -210,7 +210,7 @@ rsoft_key_alloc(struct rsoft_dev *dev, struct rsoft_mr *mr)
 	struct rsoft_key *key = NULL;
 	uint32_t slot, index;
 
-	rte_ticketlock_lock(&dev->lock);
+	rsoft_lock(&dev->lock);
 	slot = key_take_slot(dev, pool, &index);
 	if (slot != UINT32_MAX) {
 		key = key_own(dev, slot, mr, index << 8 | (rsoft_random() & 0xff));
@@ -256,7 +256,7 @@ rsoft_key_request(struct rsoft_dev *dev, struct rsoft_mr *mr, uint32_t rkey, str
 	ret = rsoft_requested_init(dev);
 	if (ret != 0)
 		return ret;
-	rte_ticketlock_lock(&dev->lock);
+	rsoft_lock(&dev->lock);
 	if (key_is_used(dev, rkey)) {
 		ret = -EEXIST;
 	} else {
@@ -286,12 +286,12 @@ rsoft_key_free(struct rsoft_dev *dev, struct rsoft_key *key)
 	uint32_t slot = (uint32_t)(key - dev->keys), id = slot - pool->first + 1;
 
 	if (key != rsoft_key_at(dev, rsoft_word_rkey(key->word))) {
-		rte_ticketlock_lock(&dev->lock);
+		rsoft_lock(&dev->lock);
 		rsoft_requested_del(dev, slot, rsoft_word_rkey(key->word));
 		rte_ticketlock_unlock(&dev->lock);
 		rsoft_grace_wait(); /* for readers of the table entry */
 	}
-	rte_ticketlock_lock(&dev->lock);
+	rsoft_lock(&dev->lock);
 	key->mr = NULL;
 	key->pages = NULL;
 	key->is_taken = 0;

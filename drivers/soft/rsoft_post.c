@@ -120,7 +120,7 @@ rsoft_post_send(struct rmem_qp *base, const struct rmem_send_wr *wr, uint16_t nb
 
 	if (unlikely(__atomic_load_n(&qp->state, __ATOMIC_RELAXED) < RMEM_QPS_RTS))
 		return -EBUSY;
-	if (unlikely(lcore >= RTE_MAX_LCORE))
+	if (unlikely(lcore == LCORE_ID_ANY))
 		return -EINVAL;
 	n = rsoft_sq_accept(qp, wr, nb_wr, &ret);
 	if (unlikely(n == 0))
@@ -151,7 +151,7 @@ rsoft_post_bind_mw(struct rmem_qp *base, struct rmem_mw *mw, const struct rmem_m
 	}
 	if (__atomic_load_n(&qp->state, __ATOMIC_RELAXED) < RMEM_QPS_RTS)
 		return -EBUSY;
-	if (lcore >= RTE_MAX_LCORE)
+	if (lcore == LCORE_ID_ANY)
 		return -EINVAL;
 	ret = rsoft_sq_accept_bind(qp, &wr);
 	if (ret == 0)
@@ -182,7 +182,7 @@ rsoft_post_recv(struct rmem_qp *base, const struct rmem_recv_wr *wr, uint16_t nb
 
 	if (unlikely(__atomic_load_n(&qp->state, __ATOMIC_RELAXED) == RMEM_QPS_RESET))
 		return -EBUSY;
-	if (unlikely(rte_lcore_id() >= RTE_MAX_LCORE))
+	if (unlikely(rte_lcore_id() == LCORE_ID_ANY))
 		return -EINVAL;
 	room = rq_room(rq, nb_wr);
 	for (i = 0; i < nb_wr; i++) {
@@ -217,7 +217,7 @@ rsoft_poll_cq(struct rmem_cq *base, struct rmem_wc *wc, uint16_t nb_wc)
 	uint32_t cons = cq->cons;
 	int n;
 
-	if (unlikely(rte_lcore_id() >= RTE_MAX_LCORE))
+	if (unlikely(rte_lcore_id() == LCORE_ID_ANY))
 		return -EINVAL;
 	if (unlikely(__atomic_load_n(&dev->nb_pending, __ATOMIC_RELAXED) != 0))
 		rsoft_post_progress(dev);

@@ -50,7 +50,7 @@ qp_enter(struct rsoft_qp *qp)
 	struct rsoft_dev *dev = qp->dev;
 	uint32_t index;
 
-	rte_ticketlock_lock(&rsoft_domain->lock);
+	rsoft_lock(&rsoft_domain->lock);
 	index = rsoft_ids_get(&dev->qp_ids);
 	if (index != 0) {
 		/* Differs from the number of the previous QP with this index. */
@@ -183,7 +183,7 @@ rsoft_qp_connect(struct rmem_qp *base, const struct rmem_qp_conn *conn)
 	int ret = -EBUSY;
 
 	rte_ticketlock_lock(&qp->ctl_lock);
-	rte_ticketlock_lock(&rsoft_domain->lock);
+	rsoft_lock(&rsoft_domain->lock);
 	if (qp->state == RMEM_QPS_RESET)
 		ret = qp_reach(qp, conn);
 	if (ret == 0) {
@@ -361,7 +361,7 @@ rsoft_qp_modify(struct rmem_qp *base, const struct rmem_qp_attr *attr, uint32_t 
 	if (ret != 0)
 		return ret;
 	rte_ticketlock_lock(&qp->ctl_lock);
-	rte_ticketlock_lock(&rsoft_domain->lock);
+	rsoft_lock(&rsoft_domain->lock);
 	ret = -EBUSY;
 	if (__atomic_load_n(&qp->state, __ATOMIC_RELAXED) == attr->cur_state)
 		ret = modify_do(qp, attr, mask);
@@ -398,7 +398,7 @@ rsoft_qp_query(struct rmem_qp *base, struct rmem_qp_attr *attr)
 {
 	struct rsoft_qp *qp = qp_of(base);
 
-	rte_ticketlock_lock(&rsoft_domain->lock);
+	rsoft_lock(&rsoft_domain->lock);
 	*attr = qp->set;
 	attr->sq_psn = qp->psn;
 	attr->state = attr->cur_state = __atomic_load_n(&qp->state, __ATOMIC_RELAXED);
@@ -449,7 +449,7 @@ qp_quiesce(struct rsoft_qp *qp, bool is_dying)
 	struct rsoft_qp *peer;
 
 	rte_ticketlock_lock(&qp->ctl_lock);
-	rte_ticketlock_lock(&rsoft_domain->lock);
+	rsoft_lock(&rsoft_domain->lock);
 	__atomic_store_n(&qp->state, RMEM_QPS_RESET, __ATOMIC_SEQ_CST);
 	peer = rsoft_addr_qp(&qp->conn.remote);
 	if (peer != NULL && __atomic_load_n(&peer->peer, __ATOMIC_RELAXED) == qp)
@@ -498,7 +498,7 @@ rsoft_qp_destroy(struct rmem_qp *base)
 	qp_quiesce(qp, true);
 	rsoft_cq_detach(rsoft_cq_of(base->send_cq));
 	rsoft_cq_detach(rsoft_cq_of(base->recv_cq));
-	rte_ticketlock_lock(&rsoft_domain->lock);
+	rsoft_lock(&rsoft_domain->lock);
 	rsoft_stats_add(&dev->stats_gone, qp);
 	rsoft_ids_put(&dev->qp_ids, base->qp_num & dev->qp_mask);
 	dev->nb_qp--;

@@ -45,7 +45,7 @@ rsoft_requested_init(struct rsoft_dev *dev)
 	table->next = &table->first[nb];
 	table->mask = nb - 1;
 	table->shift = nb == 1 ? 0 : 32 - (uint32_t)__builtin_ctz(nb);
-	rte_ticketlock_lock(&dev->lock);
+	rsoft_lock(&dev->lock);
 	if (dev->requested == NULL) {
 		__atomic_store_n(&dev->requested, table, __ATOMIC_RELEASE);
 		table = NULL;

@@ -47,7 +47,7 @@ rsoft_resp_resolve(struct rsoft_qp *qp)
 
 	if (qp->wire != NULL)
 		return NULL;
-	rte_ticketlock_lock(&rsoft_domain->lock);
+	rsoft_lock(&rsoft_domain->lock);
 	peer = rsoft_addr_qp(&qp->conn.remote);
 	if (peer != NULL &&
 			(!rsoft_state_is_responding(

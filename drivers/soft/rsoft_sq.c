@@ -186,7 +186,7 @@ rsoft_sq_pend(struct rsoft_qp *qp)
 {
 	struct rsoft_dev *dev = qp->dev;
 
-	rte_ticketlock_lock(&dev->pending_lock);
+	rsoft_lock(&dev->pending_lock);
 	if (!qp->sq.is_pending) {
 		qp->sq.is_pending = 1;
 		TAILQ_INSERT_TAIL(&dev->pending, qp, next);
@@ -209,7 +209,7 @@ rsoft_sq_drop(struct rsoft_qp *qp)
 	struct rsoft_sq *sq = &qp->sq;
 	uint32_t i;
 
-	rte_ticketlock_lock(&qp->dev->pending_lock);
+	rsoft_lock(&qp->dev->pending_lock);
 	if (sq->is_pending)
 		rsoft_sq_unpend(qp);
 	rte_ticketlock_unlock(&qp->dev->pending_lock);

@@ -47,7 +47,7 @@ rsoft_srq_create(struct rmem_srq *base, const struct rmem_srq_conf *conf)
 	srq->ring = ring_alloc(srq, conf->max_wr);
 	if (srq->ring == NULL)
 		return -ENOMEM;
-	rte_ticketlock_lock(&rsoft_domain->lock);
+	rsoft_lock(&rsoft_domain->lock);
 	LIST_INSERT_HEAD(&dev->srqs, srq, entry);
 	rte_ticketlock_unlock(&rsoft_domain->lock);
 	return 0;
@@ -58,7 +58,7 @@ rsoft_srq_destroy(struct rmem_srq *base)
 {
 	struct rsoft_srq *srq = rsoft_srq_of(base);
 
-	rte_ticketlock_lock(&rsoft_domain->lock);
+	rsoft_lock(&rsoft_domain->lock);
 	LIST_REMOVE(srq, entry);
 	rte_ticketlock_unlock(&rsoft_domain->lock);
 	rte_free(srq->ring);
@@ -105,7 +105,7 @@ rsoft_srq_modify(struct rmem_srq *base, const struct rmem_srq_attr *attr, uint32
 		if (ring == NULL)
 			return -ENOMEM;
 	}
-	rte_ticketlock_lock(&srq->lock);
+	rsoft_lock(&srq->lock);
 	nb_wr = srq->prod - srq->cons;
 	depth = (mask & RMEM_SRQ_MAX_WR) != 0 ? attr->max_wr : srq->depth;
 	limit = (mask & RMEM_SRQ_LIMIT) != 0 ? attr->srq_limit : srq->limit;
@@ -129,7 +129,7 @@ rsoft_srq_query(struct rmem_srq *base, struct rmem_srq_attr *attr)
 {
 	struct rsoft_srq *srq = rsoft_srq_of(base);
 
-	rte_ticketlock_lock(&srq->lock);
+	rsoft_lock(&srq->lock);
 	attr->max_wr = srq->depth;
 	attr->max_sge = srq->max_sge;
 	attr->srq_limit = srq->limit;
@@ -145,7 +145,7 @@ rsoft_srq_post_recv(struct rmem_srq *base, const struct rmem_recv_wr *wr, uint16
 	uint32_t i, room, prod;
 	int ret = 0;
 
-	rte_ticketlock_lock(&srq->lock);
+	rsoft_lock(&srq->lock);
 	prod = srq->prod;
 	room = srq->depth - (prod - srq->cons);
 	for (i = 0; i < nb_wr; i++) {
@@ -170,7 +170,7 @@ rsoft_srq_take(struct rsoft_rq *rq)
 	struct rsoft_rqe *rqe = (struct rsoft_rqe *)rq->ring, *from;
 	struct rsoft_srq *srq = rq->srq;
 
-	rte_ticketlock_lock(&srq->lock);
+	rsoft_lock(&srq->lock);
 	if (srq->cons == srq->prod) {
 		rte_ticketlock_unlock(&srq->lock);
 		return NULL;

@@ -55,7 +55,7 @@ rsoft_dev_stats_get(struct rmem_dev *base, struct rmem_dev_stats *stats)
 	uint64_t *to = (uint64_t *)stats;
 	size_t i;
 
-	rte_ticketlock_lock(&rsoft_domain->lock);
+	rsoft_lock(&rsoft_domain->lock);
 	stats_sum(dev, stats);
 	for (i = 0; i < RSOFT_NB_STATS; i++)
 		to[i] -= from[i];
@@ -70,7 +70,7 @@ rsoft_dev_stats_reset(struct rmem_dev *base)
 {
 	struct rsoft_dev *dev = rmem_dev_drv(base)->priv;
 
-	rte_ticketlock_lock(&rsoft_domain->lock);
+	rsoft_lock(&rsoft_domain->lock);
 	stats_sum(dev, &dev->stats_base);
 	rte_ticketlock_unlock(&rsoft_domain->lock);
 	return 0;

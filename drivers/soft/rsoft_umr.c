@@ -122,7 +122,7 @@ umr_is_below(struct rsoft_dev *dev, struct rsoft_list *list, uint32_t index)
 	bool is_below = false;
 	uint64_t walk;
 
-	rte_ticketlock_lock(&dev->umr_lock);
+	rsoft_lock(&dev->umr_lock);
 	walk = ++dev->umr_walks;
 	list->walk = walk;
 	list->next = NULL;

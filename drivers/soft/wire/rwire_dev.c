@@ -229,7 +229,7 @@ wire_open_addr(const struct rsoft_args *args, struct rwire_port **port)
 		RSOFT_LOG(ERR, "ip=%s: not an IPv4 or IPv6 address, and not host", args->ip);
 		return -EINVAL;
 	}
-	rte_ticketlock_lock(&rsoft_domain->lock);
+	rsoft_lock(&rsoft_domain->lock);
 	other = rwire_gid_dev(addr.gid);
 	rte_ticketlock_unlock(&rsoft_domain->lock);
 	if (other != NULL) {

@@ -160,7 +160,7 @@ rwire_qp_stop(struct rsoft_qp *qp)
 
 	if (q == NULL)
 		return;
-	rte_ticketlock_lock(&q->wire->rx_lock);
+	rsoft_lock(&q->wire->rx_lock);
 	if (q->is_listed)
 		TAILQ_REMOVE(&q->wire->owing, q, next);
 	q->is_listed = false;

@@ -174,7 +174,7 @@ rwire_reply_run(struct rwire_qp *q)
 		rsp->has_again = false;
 		rsp->reply_head = rsp->reply_tail;
 	}
-	rte_ticketlock_lock(&q->wire->tx_lock);
+	rsoft_lock(&q->wire->tx_lock);
 	is_done = reply_flush(q);
 	/* Request the packets that were dropped, without waiting for the peer's timer. */
 	if (is_done && rsp->has_dropped && !rsp->has_failed) {

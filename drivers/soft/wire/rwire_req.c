@@ -304,7 +304,7 @@ req_send_all(struct rwire_qp *q, uint32_t *why)
 	if (req_is_waiting(&q->req))
 		return RSOFT_WAIT_WIRE;
 	q->req.rnr_until = 0;
-	rte_ticketlock_lock(&q->wire->tx_lock);
+	rsoft_lock(&q->wire->tx_lock);
 	do
 		status = req_step(q, why);
 	while (status == RMEM_WC_SUCCESS);

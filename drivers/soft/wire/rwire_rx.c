@@ -110,7 +110,7 @@ rx_answer(struct rwire *wire, unsigned int lcore)
 		TAILQ_REMOVE(&wire->owing, q, next);
 		q->is_listed = false;
 	}
-	rte_ticketlock_lock(&wire->tx_lock);
+	rsoft_lock(&wire->tx_lock);
 	wire->port->ops->tx_flush(wire->port);
 	rte_ticketlock_unlock(&wire->tx_lock);
 }
