@@ -26,7 +26,7 @@ functions() {
 		grep -E '^_?ibv_' | grep -v '^ibv_cmd_' | sort -u
 }
 
-real=$(ldd "$core" | awk '$1 ~ /^libibverbs/ { print $3 }')
+real=$(ldd build/test/dropin/test-verbs | awk '$1 ~ /^libibverbs/ { print $3 }')
 missing=$(functions "$real" |
 	grep -vxF -f <(functions "$library") -f <(tr ' ' '\n' <<<"$passed") | tr '\n' ' ' || true)
 [ -z "$missing" ] || die "not in $library, though $real exports it: $missing"
@@ -51,6 +51,7 @@ run=usertools/rmem-run
 try test-verbs "$run" build/test/dropin/test-verbs
 try test-process "$run" build/test/dropin/test-process
 try test-handles "$run" build/test/dropin/test-handles
+try test-threads "$run" build/test/dropin/test-threads
 if command -v ibv_devinfo >/dev/null; then
 	try ibv_devices "$run" --list
 	try 'ibv_devinfo -v' "$run" ibv_devinfo -v -d soft0
@@ -105,7 +106,7 @@ in_use() {
 		grep -qx "client: status 125" "$tmp/out"
 }
 
-# left_nothing: EAL leaves no file that another user can't remove.
+# left_nothing: as another user; no file is left.
 left_nothing() {
 	mkdir -m 777 "$tmp/xdg"
 	chmod 755 "$tmp"

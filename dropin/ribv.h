@@ -14,7 +14,6 @@
 #define RIBV_H
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -105,14 +104,10 @@ struct ribv_qp {
 };
 
 /* ribv_env.c: the environment of the class. */
-/* Start it, once for the process; 0 or an errno. */
-int ribv_env_start(void);
+/* The library is loaded: a child of fork() begins like that. */
+void ribv_env_init(void);
 /* Prepare the calling thread for posts and polls; false: no slot is left. */
 bool ribv_env_attach(void);
-/* Block all signals in the calling thread while threads of the device may be created: they inherit
- * the mask, and the signals of a program are for its own threads. */
-void ribv_env_block(sigset_t *old);
-void ribv_env_unblock(const sigset_t *old);
 /* Keep the first line that is logged from now on, unless the program's user wants to see lines. */
 void ribv_env_log_keep(void);
 /* The line, "" if there is none; lines are as before. */
@@ -132,8 +127,6 @@ void *ribv_new(void);
 uint32_t ribv_enter(void *obj, enum ribv_type type);
 /* Free the slot. */
 void ribv_leave(void *obj);
-/* Free all slots, in a child of fork(). */
-void ribv_leave_all(void);
 extern uintptr_t ribv_objs;
 extern uint8_t ribv_types[RIBV_MAX_OBJS]; /* by slot; atomic */
 extern bool ribv_has_real;                /* the program has seen a real device; atomic */

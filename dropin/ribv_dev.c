@@ -15,10 +15,12 @@
 #include <unistd.h>
 
 #include "ribv.h"
+#include "rmem_env.h"
 
 struct rmem_dev *ribv_dev;
 
-static struct ibv_device device = {
+/* A program may have it from before it forked. */
+static RMEM_ENV_KEPT struct ibv_device device = {
 		.node_type = IBV_NODE_CA,
 		.transport_type = IBV_TRANSPORT_IB,
 };
@@ -26,7 +28,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static __thread bool is_creating; /* the driver of the device may list the real ones */
 
 static pthread_mutex_t lists_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct list *lists;
+static RMEM_ENV_KEPT struct list *lists;
 
 /* A list of devices given to the program, with the real one that it begins
  * with. */
@@ -76,9 +78,6 @@ dev_create(const char *env)
 
 	if (len >= sizeof(name))
 		return "the name is too long (63)";
-	ret = ribv_env_start();
-	if (ret != 0)
-		return "EAL does not start (see RMEM_IBV_LOG=err)";
 	memcpy(name, env, len);
 	name[len] = '\0';
 	ribv_env_log_keep();
@@ -96,15 +95,12 @@ dev_start(void)
 {
 	const char *env = getenv("RMEM_IBV");
 	const char *reason, *status;
-	sigset_t old;
 
 	if (env == NULL || env[0] == '\0')
 		env = "soft0";
-	ribv_env_block(&old);
 	is_creating = true;
 	reason = dev_create(env);
 	is_creating = false;
-	ribv_env_unblock(&old);
 	if (reason == NULL)
 		return;
 	fprintf(stderr, "rmem_ibv: no device %s: %s\n", env, reason);
@@ -120,7 +116,7 @@ has_dev(void)
 	if (is_creating)
 		return false;
 	pthread_once(&once, dev_start);
-	return ribv_dev != NULL && ribv_env_start() == 0;
+	return ribv_dev != NULL;
 }
 
 struct ibv_device **

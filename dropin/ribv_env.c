@@ -3,138 +3,152 @@
  */
 
 /*
- * The environment of the class in a program without DPDK: EAL, without hugepages, devices and
- * files. EAL pins the thread that starts it, whose affinity is restored. Other threads are
- * registered with their first post or poll, and unregistered when they end. The memory of EAL is
- * shared with a child of fork(), which must not touch it: in the child there is no device, and no
- * object is of rmem.
+ * The environment of the class in a program without DPDK (env/rmem_env.h): threads, log, fork().
+ *
+ * A child of fork() begins anew. The other threads of its parent do not exist there: a lock that
+ * one held is never released, and a call that one was in never ends. So in the child the data of
+ * this library, and the thread-local data of its one thread, are set to what they were when the
+ * library was loaded, except variables that are RMEM_ENV_KEPT. No object of the parent is one of
+ * the child, and the first function that needs the device creates one. Blocks that the parent had
+ * allocated remain, unused.
  */
 
 #include <errno.h>
-#include <sched.h>
+#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 #include <rte_branch_prediction.h>
-#include <rte_eal.h>
+#include <rte_common.h>
 #include <rte_lcore.h>
 #include <rte_log.h>
 
 #include "ribv.h"
+#include "rmem_env.h"
 
-#define MEMORY "256" /* MB; anonymous, and used as needed */
+/* A part of this library's data. */
+struct part {
+	uint8_t *at;
+	size_t size;
+};
 
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static int start_errno;
-static pthread_key_t thread_key;
+extern uint8_t __start_rmem_kept[] __attribute__((visibility("hidden")));
+extern uint8_t __stop_rmem_kept[] __attribute__((visibility("hidden")));
+
+static RMEM_ENV_KEPT struct part data;
+static RMEM_ENV_KEPT uint8_t *loaded; /* a copy of it when it was loaded; NULL: none */
 static char log_line[256];
 
-static void
-thread_end(void *arg)
+/* The data that is written after the library was loaded: without what the loader protects. */
+static struct part
+data_of(const struct dl_phdr_info *info)
 {
-	RTE_SET_USED(arg);
-	if (start_errno == 0)
-		rte_thread_unregister();
-}
+	uintptr_t begin = UINTPTR_MAX, end = 0, constant = 0;
+	const ElfW(Phdr) * header;
+	int i;
 
-static void
-forked(void)
-{
-	start_errno = ENODEV;
-	ribv_leave_all();
+	for (i = 0; i < info->dlpi_phnum; i++) {
+		header = &info->dlpi_phdr[i];
+		if (header->p_type == PT_LOAD && (header->p_flags & PF_W) != 0) {
+			begin = RTE_MIN(begin, header->p_vaddr);
+			end = RTE_MAX(end, header->p_vaddr + header->p_memsz);
+		} else if (header->p_type == PT_GNU_RELRO) {
+			constant = header->p_vaddr + header->p_memsz;
+		}
+	}
+	begin = RTE_MAX(begin, constant);
+	return (struct part){(uint8_t *)(info->dlpi_addr + begin), end - begin};
 }
 
 static int
-first_cpu(const cpu_set_t *cpus)
+find_data(struct dl_phdr_info *info, size_t size, void *arg)
 {
-	int cpu = 0;
+	struct part part = data_of(info);
 
-	while (cpu < CPU_SETSIZE - 1 && !CPU_ISSET(cpu, cpus))
-		cpu++;
-	return cpu;
+	RTE_SET_USED(size);
+	RTE_SET_USED(arg);
+	if ((uintptr_t)&data - (uintptr_t)part.at >= part.size)
+		return 0;
+	data = part;
+	return 1;
 }
 
-/* EAL makes it also if it needs none. One in /tmp would be in the way of other users. */
-static void
-runtime_dir_remove(void)
+/* Set the thread-local data of the calling thread to its initial values. */
+static int
+reset_thread(struct dl_phdr_info *info, size_t size, void *arg)
 {
-	char path[4096];
+	struct part part = data_of(info);
+	const ElfW(Phdr) * header;
+	int i;
 
-	snprintf(path, sizeof(path), "%s", rte_eal_get_runtime_dir());
-	if (rmdir(path) != 0 || strncmp(path, "/tmp/", 5) != 0)
+	RTE_SET_USED(size);
+	RTE_SET_USED(arg);
+	if (part.at != data.at)
+		return 0;
+	for (i = 0; i < info->dlpi_phnum; i++) {
+		header = &info->dlpi_phdr[i];
+		if (header->p_type != PT_TLS || info->dlpi_tls_data == NULL)
+			continue;
+		memset(info->dlpi_tls_data, 0, header->p_memsz);
+		memcpy(info->dlpi_tls_data, (void *)(info->dlpi_addr + header->p_vaddr),
+				header->p_filesz);
+	}
+	return 1;
+}
+
+/* In the child. */
+static void
+forked(void)
+{
+	size_t before = (size_t)(__start_rmem_kept - data.at);
+	size_t until = (size_t)(__stop_rmem_kept - data.at);
+
+	rmem_env_forked();
+	rte_thread_unregister();
+	dl_iterate_phdr(reset_thread, NULL);
+	memcpy(data.at, loaded, before);
+	memcpy(data.at + until, loaded + until, data.size - until);
+}
+
+void
+ribv_env_init(void)
+{
+	dl_iterate_phdr(find_data, NULL);
+	loaded = data.size != 0 ? malloc(data.size) : NULL;
+	if (loaded == NULL)
 		return;
-	*strrchr(path, '/') = '\0';
-	rmdir(path); /* "dpdk"; not if it has others */
-}
-
-static void
-start(void)
-{
-	const char *level = getenv("RMEM_IBV_LOG");
-	char lcores[32], log[64], prefix[64];
-	cpu_set_t cpus;
-	char *argv[] = {(char[]){"rmem"}, (char[]){"--no-huge"}, (char[]){"-m"}, (char[]){MEMORY},
-			(char[]){"--no-pci"}, (char[]){"--no-telemetry"}, (char[]){"--no-shconf"},
-			(char[]){"--lcores"}, lcores, log, prefix};
-
-	CPU_ZERO(&cpus);
-	sched_getaffinity(0, sizeof(cpus), &cpus);
-	snprintf(lcores, sizeof(lcores), "0@%d", first_cpu(&cpus));
-	snprintf(prefix, sizeof(prefix), "--file-prefix=rmem_ibv_%d", getpid());
-	/* A program that provokes errors sees its errno, and no line. */
-	snprintf(log, sizeof(log), "--log-level=*:%s", level != NULL ? level : "emergency");
-	if (rte_eal_init(RTE_DIM(argv), argv) < 0)
-		start_errno = ENODEV;
-	else
-		runtime_dir_remove();
-	sched_setaffinity(0, sizeof(cpus), &cpus);
-	if (start_errno == 0)
-		start_errno = pthread_key_create(&thread_key, thread_end);
+	memcpy(loaded, data.at, data.size);
 	pthread_atfork(NULL, NULL, forked);
-}
-
-int
-ribv_env_start(void)
-{
-	pthread_once(&once, start);
-	return start_errno;
 }
 
 bool
 ribv_env_attach(void)
 {
-	if (likely(rte_lcore_id() != LCORE_ID_ANY))
-		return true;
-	if (rte_thread_register() != 0)
-		return false;
-	pthread_setspecific(thread_key, &thread_key);
-	return true;
+	return likely(rte_lcore_id() != LCORE_ID_ANY) || rte_thread_register() == 0;
 }
 
-void
-ribv_env_block(sigset_t *old)
+/* The level that RMEM_IBV_LOG has, a number or the beginning of a name. */
+static uint32_t
+level_of(const char *text)
 {
-	sigset_t all;
+	static const char *const names[] = {[RTE_LOG_EMERG] = "emergency",
+			[RTE_LOG_ALERT] = "alert",
+			[RTE_LOG_CRIT] = "critical",
+			[RTE_LOG_ERR] = "error",
+			[RTE_LOG_WARNING] = "warning",
+			[RTE_LOG_NOTICE] = "notice",
+			[RTE_LOG_INFO] = "info",
+			[RTE_LOG_DEBUG] = "debug"};
+	unsigned long number = strtoul(text, NULL, 10);
+	uint32_t i;
 
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, old);
-}
-
-void
-ribv_env_unblock(const sigset_t *old)
-{
-	const struct timespec now = {0};
-	sigset_t size;
-
-	/* Memory of EAL over RLIMIT_FSIZE, in place of which it takes other memory. */
-	sigemptyset(&size);
-	sigaddset(&size, SIGXFSZ);
-	if (!sigismember(old, SIGXFSZ))
-		sigtimedwait(&size, NULL, &now);
-	pthread_sigmask(SIG_SETMASK, old, NULL);
+	for (i = RTE_LOG_EMERG; i < RTE_DIM(names) && number == 0; i++) {
+		if (text[0] != '\0' && strncmp(names[i], text, strlen(text)) == 0)
+			number = i;
+	}
+	return number >= RTE_LOG_EMERG && number <= RTE_LOG_DEBUG ? (uint32_t)number
+								  : RTE_LOG_EMERG;
 }
 
 static ssize_t
@@ -153,21 +167,19 @@ void
 ribv_env_log_keep(void)
 {
 	const cookie_io_functions_t functions = {.write = log_write};
+	const char *level = getenv("RMEM_IBV_LOG");
 	FILE *stream;
 
-	if (getenv("RMEM_IBV_LOG") != NULL)
-		return;
+	rte_log_set_level_pattern("*", level != NULL ? level_of(level) : RTE_LOG_ERR);
 	/* Never closed: a thread of the device may be about to write. */
-	stream = fopencookie(NULL, "w", functions);
-	if (stream == NULL)
-		return;
+	stream = level == NULL ? fopencookie(NULL, "w", functions) : NULL;
 	rte_openlog_stream(stream);
-	rte_log_set_level_pattern("*", RTE_LOG_ERR);
 }
 
 const char *
 ribv_env_log_kept(void)
 {
+	/* A program that provokes errors sees its errno, and no line. */
 	if (getenv("RMEM_IBV_LOG") == NULL) {
 		rte_log_set_level_pattern("*", RTE_LOG_EMERG);
 		rte_openlog_stream(NULL);

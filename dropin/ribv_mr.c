@@ -71,12 +71,9 @@ static int
 odp_reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access,
 		struct rmem_mr **mr)
 {
-	sigset_t old;
 	int ret;
 
-	ribv_env_block(&old);
 	ret = rmem_mr_reg(((struct ribv_pd *)pd)->pd, addr, length, iova, access, mr);
-	ribv_env_unblock(&old);
 	return ret;
 }
 
@@ -139,7 +136,6 @@ ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t
 {
 	enum rmem_rereg_result result = RMEM_REREG_OK;
 	struct ribv_mr *own = (struct ribv_mr *)mr;
-	sigset_t old;
 	int ret;
 
 	if (ribv_is_real(mr))
@@ -148,11 +144,9 @@ ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t
 		errno = ENOENT;
 		return IBV_REREG_MR_ERR_INPUT;
 	}
-	ribv_env_block(&old);
 	ret = rmem_mr_rereg(own->mr, (uint32_t)flags,
 			(flags & IBV_REREG_MR_CHANGE_PD) != 0 ? ((struct ribv_pd *)pd)->pd : NULL,
 			addr, length, access_of_ibv((unsigned int)access), &result);
-	ribv_env_unblock(&old);
 	if (ret != 0) {
 		errno = ribv_errno(ret);
 		return (int)result != 0 ? (int)result : IBV_REREG_MR_ERR_INPUT;
@@ -188,15 +182,12 @@ int
 ribv_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
 		struct ibv_sge *sg_list, uint32_t num_sge)
 {
-	sigset_t old;
 	int ret;
 
 	if (!ribv_is_pd(pd))
 		return ENOENT;
-	ribv_env_block(&old);
 	ret = rmem_mr_advise(((struct ribv_pd *)pd)->pd, (int)advice, flags,
 			(const struct rmem_sge *)(const void *)sg_list, num_sge);
-	ribv_env_unblock(&old);
 	return -ret;
 }
 

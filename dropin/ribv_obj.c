@@ -10,13 +10,14 @@
 #include <sys/mman.h>
 
 #include "ribv.h"
+#include "rmem_env.h"
 
 /* Handle 0 is of no object. */
 uintptr_t ribv_objs;
 uint8_t ribv_types[RIBV_MAX_OBJS];
-bool ribv_has_real;
-static uint32_t last; /* slot given out; slots are used in turn, so that a freed
-                         one stays free */
+RMEM_ENV_KEPT bool ribv_has_real;
+static RMEM_ENV_KEPT uint32_t last; /* slot given out; slots are used in turn, so that a freed one
+                                       stays free */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static_assert(sizeof(struct ribv_qp) <= RIBV_SLOT && sizeof(struct ribv_cq) <= RIBV_SLOT &&
@@ -34,6 +35,7 @@ ribv_core_init(ribv_next_t next)
 	ribv_next = next;
 	if (memory != MAP_FAILED)
 		ribv_objs = (uintptr_t)memory;
+	ribv_env_init();
 }
 
 int
@@ -99,10 +101,4 @@ void
 ribv_leave(void *obj)
 {
 	__atomic_store_n(&ribv_types[slot_of(obj)], RIBV_FREE, __ATOMIC_RELEASE);
-}
-
-void
-ribv_leave_all(void)
-{
-	memset(ribv_types, RIBV_FREE, sizeof(ribv_types));
 }

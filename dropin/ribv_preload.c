@@ -3,12 +3,10 @@
  */
 
 /*
- * librmem_ibv.so, the preloaded library: each function passes its call on. The library needs only
- * libc, so a program without verbs pays nothing. librmem_ibv_core.so, which needs librmem and
- * DPDK, is loaded when a program first lists or opens devices; before that no object can be of
- * rmem, and libibverbs gets the calls. Afterwards the core gets them. DPDK has more thread-local
- * storage than glibc reserves for libraries that are loaded late: usertools/rmem-run raises this
- * by GLIBC_TUNABLES.
+ * librmem_ibv.so, the preloaded library: each function passes its call on. It is small, so a
+ * program without verbs pays nothing. librmem_ibv_core.so, which has class and driver, is loaded
+ * when a program first lists or opens devices; before that no object can be of rmem, and libibverbs
+ * gets the calls. Afterwards the core gets them.
  */
 
 #include <dlfcn.h>

@@ -5,7 +5,7 @@
 /*
  * The signal handler, and the copy by the kernel; see rsoft_guard.h.
  *
- * guard.before is written under guard.lock while the handler is not installed, and read by
+ * guard.before is written under guard_lock while the handler is not installed, and read by
  * the handler only.
  */
 
@@ -93,12 +93,13 @@ extern const struct rsoft_guard_entry __stop_rsoft_guard_table[]
 
 static const int guard_signals[NB_SIGNALS] = {SIGSEGV, SIGBUS};
 
-static struct {
-	pthread_mutex_t lock;
+static pthread_mutex_t guard_lock = PTHREAD_MUTEX_INITIALIZER;
+/* A child of fork() inherits the handler, so it must keep this (env/rmem_env.h). */
+static __attribute__((section("rmem_kept"))) struct {
 	unsigned int nb_users;
 	bool is_installed;
 	struct sigaction before[NB_SIGNALS];
-} guard = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} guard;
 
 /* There was no handler: apply the default action of the signal. */
 static void
@@ -233,13 +234,13 @@ rsoft_guard_get(void)
 {
 	bool is_there;
 
-	pthread_mutex_lock(&guard.lock);
+	pthread_mutex_lock(&guard_lock);
 	if (!guard.is_installed)
 		guard_install();
 	is_there = guard_is_first();
 	if (is_there)
 		guard.nb_users++;
-	pthread_mutex_unlock(&guard.lock);
+	pthread_mutex_unlock(&guard_lock);
 	return is_there;
 }
 
@@ -248,14 +249,14 @@ rsoft_guard_put(void)
 {
 	unsigned int i;
 
-	pthread_mutex_lock(&guard.lock);
+	pthread_mutex_lock(&guard_lock);
 	/* If another handler was installed later it may call this one, which then stays. */
 	if (--guard.nb_users == 0 && guard_is_first()) {
 		for (i = 0; i < NB_SIGNALS; i++)
 			sigaction(guard_signals[i], &guard.before[i], NULL);
 		guard.is_installed = false;
 	}
-	pthread_mutex_unlock(&guard.lock);
+	pthread_mutex_unlock(&guard_lock);
 }
 
 void

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* The devices of the parent, in a child of fork(). */
+
+#include <unistd.h>
+
+#include "../drivers/soft/rsoft.h"
+#include "../drivers/soft/wire/rwire.h"
+#include "rmem_env.h"
+
+void
+rmem_env_forked(void)
+{
+	const struct rsoft_dev *dev;
+	unsigned int i;
+
+	for (i = 0; rsoft_domain != NULL && i < RMEM_MAX_DEVS; i++) {
+		dev = rsoft_domain->dev[i];
+		if (dev == NULL || dev->wire == NULL)
+			continue;
+		dev->wire->port->ops->close(dev->wire->port);
+		if (dev->args.progress == RSOFT_PROGRESS_THREAD)
+			close(dev->wire->stop_fd);
+	}
+}

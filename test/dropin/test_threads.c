@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Any number of threads use the device: 200 at a time create QPs, register, post and poll, and more
+ * than there are ids one after the other. Nothing else of the process changes: processors, signal
+ * masks, threads and files. A child of fork() while other threads are in calls has a device of its
+ * own.
+ */
+
+#include <dirent.h>
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "open_device.h"
+
+#define THREADS  200
+#define WRITES   50
+#define ROUNDS   24 /* of THREADS threads: more than there are ids */
+#define CHILDREN 20
+#define SIZE     4096
+
+/* Objects of a thread. */
+struct side {
+	struct ibv_cq *cq;
+	struct ibv_qp *qp;
+	uint8_t *buf;
+};
+
+static struct ibv_context *context;
+static struct ibv_pd *pd;
+static pthread_barrier_t all_have_posted;
+static pthread_key_t last_call; /* its destructor posts */
+static bool is_stopped;         /* atomic */
+static int nb_files;            /* that the process has open, with the device's */
+
+/* Connect the QP with itself. */
+static void
+connect_qp(struct ibv_qp *qp)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT,
+			.port_num = 1,
+			.qp_access_flags = IBV_ACCESS_REMOTE_WRITE};
+	struct ibv_port_attr port;
+
+	HOLDS(ibv_query_port(context, 1, &port) == 0);
+	HOLDS(ibv_modify_qp(qp, &attr,
+			      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+					      IBV_QP_ACCESS_FLAGS) == 0);
+	attr.qp_state = IBV_QPS_RTR;
+	attr.path_mtu = IBV_MTU_1024;
+	attr.dest_qp_num = qp->qp_num;
+	attr.max_dest_rd_atomic = 1;
+	attr.ah_attr.dlid = port.lid;
+	attr.ah_attr.port_num = 1;
+	HOLDS(ibv_modify_qp(qp, &attr,
+			      IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+					      IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+					      IBV_QP_MIN_RNR_TIMER) == 0);
+	attr.qp_state = IBV_QPS_RTS;
+	attr.max_rd_atomic = 1;
+	HOLDS(ibv_modify_qp(qp, &attr,
+			      IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+					      IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC) == 0);
+}
+
+static void
+side_open(struct side *side)
+{
+	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC, .cap = {4, 4, 1, 1, 0}};
+
+	side->buf = aligned_alloc(SIZE, SIZE);
+	side->cq = ibv_create_cq(context, 8, NULL, NULL, 0);
+	init.send_cq = init.recv_cq = side->cq;
+	side->qp = ibv_create_qp(pd, &init);
+	HOLDS(side->buf != NULL && side->cq != NULL && side->qp != NULL);
+	connect_qp(side->qp);
+}
+
+static void
+side_close(struct side *side)
+{
+	HOLDS(ibv_destroy_qp(side->qp) == 0 && ibv_destroy_cq(side->cq) == 0);
+	free(side->buf);
+}
+
+/* Register, write the first half to the second, and release. */
+static void
+side_write(struct side *side, uint8_t byte)
+{
+	struct ibv_mr *mr = ibv_reg_mr(
+			pd, side->buf, SIZE, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	struct ibv_sge sge = {(uintptr_t)side->buf, SIZE / 2, mr != NULL ? mr->lkey : 0};
+	struct ibv_send_wr *bad,
+			wr = {.sg_list = &sge,
+					.num_sge = 1,
+					.opcode = IBV_WR_RDMA_WRITE,
+					.send_flags = IBV_SEND_SIGNALED};
+	struct ibv_wc wc;
+	int n;
+
+	HOLDS(mr != NULL);
+	memset(side->buf, byte, SIZE / 2);
+	memset(side->buf + SIZE / 2, ~byte, SIZE / 2);
+	wr.wr.rdma.remote_addr = (uintptr_t)side->buf + SIZE / 2;
+	wr.wr.rdma.rkey = mr->rkey;
+	HOLDS(ibv_post_send(side->qp, &wr, &bad) == 0);
+	while ((n = ibv_poll_cq(side->cq, 1, &wc)) == 0)
+		sched_yield();
+	HOLDS(n == 1 && wc.status == IBV_WC_SUCCESS);
+	HOLDS(memcmp(side->buf, side->buf + SIZE / 2, SIZE / 2) == 0);
+	HOLDS(ibv_dereg_mr(mr) == 0);
+}
+
+static void *
+many_main(void *arg)
+{
+	uint8_t byte = (uint8_t)(uintptr_t)arg;
+	struct side side;
+	sigset_t mask;
+	int i;
+
+	side_open(&side);
+	side_write(&side, byte);
+	pthread_barrier_wait(&all_have_posted);
+	for (i = 0; i < WRITES; i++)
+		side_write(&side, byte);
+	side_close(&side);
+	HOLDS(pthread_sigmask(SIG_SETMASK, NULL, &mask) == 0);
+	HOLDS(sigismember(&mask, SIGUSR1) == 1 && sigismember(&mask, SIGTERM) == 0);
+	return NULL;
+}
+
+/* All have an id at the same time. */
+static void
+many_at_a_time(void)
+{
+	pthread_t threads[THREADS];
+	sigset_t mask, old;
+	uintptr_t i;
+
+	sigemptyset(&mask);
+	sigaddset(&mask, SIGUSR1);
+	HOLDS(pthread_sigmask(SIG_BLOCK, &mask, &old) == 0);
+	pthread_barrier_init(&all_have_posted, NULL, THREADS);
+	for (i = 0; i < THREADS; i++)
+		HOLDS(pthread_create(&threads[i], NULL, many_main, (void *)i) == 0);
+	for (i = 0; i < THREADS; i++)
+		HOLDS(pthread_join(threads[i], NULL) == 0);
+	pthread_barrier_destroy(&all_have_posted);
+	HOLDS(pthread_sigmask(SIG_SETMASK, &old, NULL) == 0);
+}
+
+static void
+poll_last(void *cq)
+{
+	struct ibv_wc wc;
+
+	HOLDS(ibv_poll_cq(cq, 1, &wc) == 0);
+}
+
+static void *
+short_main(void *cq)
+{
+	poll_last(cq);
+	HOLDS(pthread_setspecific(last_call, cq) == 0);
+	return NULL;
+}
+
+/* Threads return their ids when they end, also those that poll in a destructor. */
+static void
+many_in_turn(void)
+{
+	struct ibv_cq *cq = ibv_create_cq(context, 8, NULL, NULL, 0);
+	pthread_t threads[THREADS];
+	int round, i;
+
+	HOLDS(cq != NULL && pthread_key_create(&last_call, poll_last) == 0);
+	for (round = 0; round < ROUNDS; round++) {
+		for (i = 0; i < THREADS; i++)
+			HOLDS(pthread_create(&threads[i], NULL, short_main, cq) == 0);
+		for (i = 0; i < THREADS; i++)
+			HOLDS(pthread_join(threads[i], NULL) == 0);
+	}
+	HOLDS(ibv_destroy_cq(cq) == 0);
+}
+
+static void *
+busy_main(void *arg)
+{
+	struct side side;
+
+	while (!__atomic_load_n(&is_stopped, __ATOMIC_RELAXED)) {
+		side_open(&side);
+		side_write(&side, (uint8_t)(uintptr_t)arg);
+		side_close(&side);
+	}
+	return NULL;
+}
+
+static int
+count(const char *path)
+{
+	DIR *dir = opendir(path);
+	int n = 0;
+
+	HOLDS(dir != NULL);
+	while (readdir(dir) != NULL)
+		n++;
+	closedir(dir);
+	return n;
+}
+
+static void
+child_main(void)
+{
+	struct side side;
+
+	alarm(60); /* rather than wait for a lock of a thread that is not there */
+	HOLDS(ibv_alloc_pd(context) == NULL && errno == ENOENT);
+	/* Its sockets would hide the end of the parent from peers. */
+	HOLDS(count("/proc/self/fd") < nb_files);
+	/* The device, its name too, is that from before fork(). */
+	context = ibv_open_device(context->device);
+	HOLDS(context != NULL && strcmp(ibv_get_device_name(context->device), "soft0") == 0);
+	pd = ibv_alloc_pd(context);
+	HOLDS(pd != NULL);
+	side_open(&side);
+	side_write(&side, 1);
+	side_close(&side);
+	HOLDS(ibv_dealloc_pd(pd) == 0 && ibv_close_device(context) == 0);
+	_exit(0);
+}
+
+static void
+children_have_devices(void)
+{
+	pthread_t threads[4];
+	struct side side;
+	int i, status;
+	pid_t pid;
+
+	side_open(&side);
+	for (i = 0; i < 4; i++)
+		HOLDS(pthread_create(&threads[i], NULL, busy_main, (void *)(uintptr_t)i) == 0);
+	for (i = 0; i < CHILDREN; i++) {
+		side_write(&side, (uint8_t)i);
+		pid = fork();
+		HOLDS(pid >= 0);
+		if (pid == 0)
+			child_main();
+		HOLDS(waitpid(pid, &status, 0) == pid && status == 0);
+	}
+	__atomic_store_n(&is_stopped, true, __ATOMIC_RELAXED);
+	for (i = 0; i < 4; i++)
+		HOLDS(pthread_join(threads[i], NULL) == 0);
+	side_write(&side, 1);
+	side_close(&side);
+}
+
+/* The name of EAL's files and hugepages, of its memory, or of its library. */
+static bool
+has_eal(void)
+{
+	FILE *f = fopen("/proc/self/maps", "r");
+	char line[512];
+	bool is_there = false;
+
+	HOLDS(f != NULL);
+	while (fgets(line, sizeof(line), f) != NULL)
+		is_there |= strstr(line, "librte_") != NULL || strstr(line, "huge") != NULL ||
+				strstr(line, "rtemap") != NULL;
+	fclose(f);
+	return is_there;
+}
+
+int
+main(void)
+{
+	cpu_set_t before, after;
+	int nb_tasks;
+
+	sched_getaffinity(0, sizeof(before), &before);
+	context = open_device("soft0");
+	pd = ibv_alloc_pd(context);
+	HOLDS(pd != NULL);
+	nb_files = count("/proc/self/fd");
+	nb_tasks = count("/proc/self/task");
+	many_at_a_time();
+	many_in_turn();
+	children_have_devices();
+	sched_getaffinity(0, sizeof(after), &after);
+	HOLDS(CPU_EQUAL(&before, &after) && !has_eal());
+	HOLDS(count("/proc/self/fd") == nb_files && count("/proc/self/task") == nb_tasks);
+	HOLDS(ibv_dealloc_pd(pd) == 0 && ibv_close_device(context) == 0);
+	printf("%d threads at a time, %d in turn, %d children\n", THREADS, THREADS * ROUNDS,
+			CHILDREN);
+	return 0;
+}
