@@ -13,9 +13,9 @@ core=build/dropin/librmem_ibv_core.so
 # Functions that take no object of a device of rmem: texts, files of sysfs, the parts for drivers,
 # and objects that the device does not have.
 passed='ibv_ack_async_event ibv_copy_ah_attr_from_kern ibv_copy_path_rec_from_kern
-ibv_copy_path_rec_to_kern ibv_copy_qp_attr_from_kern ibv_destroy_ah ibv_destroy_comp_channel
+ibv_copy_path_rec_to_kern ibv_copy_qp_attr_from_kern ibv_destroy_ah
 ibv_dofork_range ibv_dontfork_range ibv_event_type_str ibv_fork_init
-ibv_get_cq_event ibv_get_device_name ibv_get_sysfs_path ibv_is_fork_initialized
+ibv_get_device_name ibv_get_sysfs_path ibv_is_fork_initialized
 ibv_node_type_str ibv_port_state_str ibv_rate_to_mbps
 ibv_rate_to_mult ibv_read_ibdev_sysfs_file ibv_read_sysfs_file ibv_register_driver
 ibv_unimport_dm ibv_wc_status_str'
@@ -49,6 +49,7 @@ tmp=$(mktemp -d "${TMPDIR:-/tmp}/rmem-dropin.XXXXXX")
 trap 'rm -rf "$tmp"' EXIT
 run=usertools/rmem-run
 try test-verbs "$run" build/test/dropin/test-verbs
+try test-events "$run" build/test/dropin/test-events
 try test-process "$run" build/test/dropin/test-process
 try test-handles "$run" build/test/dropin/test-handles
 try test-threads "$run" build/test/dropin/test-threads

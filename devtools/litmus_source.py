@@ -90,7 +90,7 @@ SOURCE = [
         ('room.cons', '__atomic_load_n(&cq->cons, @)'),
         ('room.store', '__atomic_store_n(&cq->cons_seen, cons, @)'),
     ]),
-    ('drivers/soft/rsoft_cq.h', 'rsoft_cq_write', [
+    ('drivers/soft/rsoft_cq.h', 'rsoft_cq_store', [
         ('write.number', '__atomic_store_n(&e->number, at + 1, @)'),
     ]),
     ('drivers/soft/rsoft_post.c', 'rsoft_poll_cq', [

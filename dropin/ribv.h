@@ -44,6 +44,12 @@ enum ribv_type {
 	RIBV_QP,
 	RIBV_SRQ,
 	RIBV_TD,
+	RIBV_CHANNEL,
+};
+
+struct ribv_channel {
+	struct ibv_comp_channel ibv;
+	struct rmem_comp_channel *channel;
 };
 
 struct ribv_td {
@@ -75,6 +81,7 @@ struct ribv_cq {
 		struct ibv_cq_ex ex;
 	};
 	struct rmem_cq *cq;
+	uint32_t refs;                  /* queues of QPs; atomic */
 	struct rmem_wc *kept;           /* nb_cqe, polled to remove those of a QP */
 	uint32_t first_kept, last_kept; /* those that the program polls first */
 	struct rmem_wc now;             /* that of ibv_next_poll() */
@@ -218,6 +225,9 @@ int ribv_query_device_ex(struct ibv_context *context, const struct ibv_query_dev
 		struct ibv_device_attr_ex *attr, size_t attr_size);
 int ribv_query_port(struct ibv_context *context, uint8_t port_num, struct ibv_port_attr *attr,
 		size_t len);
+
+/* ribv_channel.c: the channel of the class; NULL if it is not one of rmem. */
+struct rmem_comp_channel *ribv_channel_of(struct ibv_comp_channel *channel);
 
 /* ribv_cq.c */
 /* Poll under the lock of the CQ. */

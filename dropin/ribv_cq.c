@@ -26,13 +26,15 @@ ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
 		return RIBV_NEXT(ibv_create_cq)(context, cqe, cq_context, channel, comp_vector);
 	if (!ribv_is_context(context))
 		return ribv_fail(ENOENT);
-	if (channel != NULL)
-		return ribv_fail(EOPNOTSUPP);
+	conf.channel = ribv_channel_of(channel);
+	if (channel != NULL && conf.channel == NULL)
+		return ribv_fail(EINVAL);
 	if (cqe < 1 || comp_vector < 0 || comp_vector >= context->num_comp_vectors)
 		return ribv_fail(EINVAL);
 	cq = ribv_new();
 	if (cq == NULL)
 		return NULL;
+	conf.context = cq;
 	ret = rmem_cq_create(ribv_dev, &conf, &cq->cq);
 	if (ret != 0) {
 		ribv_leave(cq);
@@ -48,10 +50,25 @@ ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
 	pthread_mutex_init(&cq->ibv.mutex, NULL);
 	pthread_cond_init(&cq->ibv.cond, NULL);
 	cq->ibv.context = context;
+	cq->ibv.channel = channel;
 	cq->ibv.cq_context = cq_context;
 	cq->ibv.cqe = (int)cq->cq->nb_cqe;
 	cq->ibv.handle = ribv_enter(cq, RIBV_CQ);
 	return &cq->ibv;
+}
+
+/* Without QPs, what refers to the CQ are events that will be acknowledged. */
+static int
+destroy_acked(struct ribv_cq *cq)
+{
+	int ret;
+
+	pthread_mutex_lock(&cq->ibv.mutex);
+	while ((ret = rmem_cq_destroy(cq->cq)) == -EBUSY &&
+			__atomic_load_n(&cq->refs, __ATOMIC_ACQUIRE) == 0)
+		pthread_cond_wait(&cq->ibv.cond, &cq->ibv.mutex);
+	pthread_mutex_unlock(&cq->ibv.mutex);
+	return ret;
 }
 
 int
@@ -63,7 +80,7 @@ ibv_destroy_cq(struct ibv_cq *cq)
 		return RIBV_NEXT(ibv_destroy_cq)(cq);
 	if (!ribv_is_cq(cq))
 		return ENOENT;
-	ret = rmem_cq_destroy(((struct ribv_cq *)cq)->cq);
+	ret = destroy_acked((struct ribv_cq *)cq);
 	if (ret != 0)
 		return -ret;
 	free(((struct ribv_cq *)cq)->kept);
@@ -157,12 +174,4 @@ ribv_cq_forget(struct ribv_cq *cq, uint32_t qp_num)
 	cq->first_kept = 0;
 	cq->last_kept = end;
 	pthread_spin_unlock(&cq->lock);
-}
-
-int
-ribv_req_notify_cq(struct ibv_cq *cq, int solicited_only)
-{
-	RTE_SET_USED(solicited_only);
-	/* Without a channel there is nobody to notify. */
-	return ribv_is_cq(cq) ? 0 : ENOENT;
 }

@@ -173,6 +173,9 @@ PASS(struct ibv_dm *, ibv_import_dm, LIST(struct ibv_context *context, uint32_t 
 
 PASS(struct ibv_comp_channel *, ibv_create_comp_channel, LIST(struct ibv_context *context),
 		LIST(context))
+PASS(int, ibv_destroy_comp_channel, LIST(struct ibv_comp_channel *channel), LIST(channel))
+PASS(int, ibv_get_cq_event, LIST(struct ibv_comp_channel *channel, struct ibv_cq **cq,
+		void **cq_context), LIST(channel, cq, cq_context))
 PASS(struct ibv_cq *, ibv_create_cq, LIST(struct ibv_context *context, int cqe, void *cq_context,
 		struct ibv_comp_channel *channel, int comp_vector),
 		LIST(context, cqe, cq_context, channel, comp_vector))

@@ -21,6 +21,14 @@
  */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
+/* Count the queues of a QP, while it may refer to the CQs. */
+static void
+count_cqs(struct ribv_cq *send, struct ribv_cq *recv, int n)
+{
+	__atomic_fetch_add(&send->refs, (uint32_t)n, __ATOMIC_ACQ_REL);
+	__atomic_fetch_add(&recv->refs, (uint32_t)n, __ATOMIC_ACQ_REL);
+}
+
 static int
 qp_make(struct ribv_qp *qp, struct ibv_pd *pd, const struct ibv_qp_init_attr *init)
 {
@@ -45,9 +53,12 @@ qp_make(struct ribv_qp *qp, struct ibv_pd *pd, const struct ibv_qp_init_attr *in
 	conf.recv_cq = ((struct ribv_cq *)init->recv_cq)->cq;
 	if (init->srq != NULL)
 		conf.srq = ((struct ribv_srq *)init->srq)->srq;
+	count_cqs((struct ribv_cq *)init->send_cq, (struct ribv_cq *)init->recv_cq, 1);
 	pthread_mutex_lock(&lock);
 	ret = rmem_qp_create(((struct ribv_pd *)pd)->pd, &conf, &qp->qp);
 	pthread_mutex_unlock(&lock);
+	if (ret != 0)
+		count_cqs((struct ribv_cq *)init->send_cq, (struct ribv_cq *)init->recv_cq, -1);
 	return ret;
 }
 
@@ -277,6 +288,7 @@ ibv_destroy_qp(struct ibv_qp *qp)
 	pthread_mutex_unlock(&lock);
 	if (ret != 0)
 		return -ret;
+	count_cqs(own->send_cq, own->recv_cq, -1);
 	ribv_leave(qp);
 	free(own->batch);
 	return 0;

@@ -28,8 +28,6 @@
 		return errno;                                                                      \
 	}
 
-REFUSE_POINTER(struct ibv_comp_channel, ibv_create_comp_channel, context,
-		(struct ibv_context * context), (context))
 REFUSE_POINTER(struct ibv_ah, ibv_create_ah, pd, (struct ibv_pd * pd, struct ibv_ah_attr *attr),
 		(pd, attr))
 REFUSE_POINTER(struct ibv_ah, ibv_create_ah_from_wc, pd,
@@ -81,11 +79,4 @@ ibv_unimport_mr(struct ibv_mr *mr)
 {
 	if (ribv_is_real(mr))
 		RIBV_NEXT(ibv_unimport_mr)(mr);
-}
-
-void
-ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents)
-{
-	if (ribv_is_real(cq))
-		RIBV_NEXT(ibv_ack_cq_events)(cq, nevents);
 }

@@ -73,6 +73,8 @@ release(struct rmem_obj *object)
 		return rmem_srq_destroy((struct rmem_srq *)object);
 	case RMEM_OBJ_COUNTER:
 		return rmem_counter_destroy((struct rmem_counter *)object);
+	case RMEM_OBJ_COMP_CHANNEL:
+		return rmem_comp_channel_destroy((struct rmem_comp_channel *)object);
 	case RMEM_OBJ_EQ:
 		return rmem_eq_destroy((struct rmem_eq *)object);
 	case RMEM_OBJ_PAGE_LIST:
@@ -308,10 +310,26 @@ struct rmem_cq *
 fx_cq(struct rmem_dev *dev, uint32_t nb_cqe)
 {
 	const struct rmem_cq_conf conf = {.nb_cqe = nb_cqe};
+
+	return fx_cq_by(dev, &conf);
+}
+
+struct rmem_cq *
+fx_cq_by(struct rmem_dev *dev, const struct rmem_cq_conf *conf)
+{
 	struct rmem_cq *cq = NULL;
-	int ret = rmem_cq_create(dev, &conf, &cq);
+	int ret = rmem_cq_create(dev, conf, &cq);
 
 	return made(ret, cq, "rmem_cq_create");
+}
+
+struct rmem_comp_channel *
+fx_channel(struct rmem_dev *dev)
+{
+	struct rmem_comp_channel *channel = NULL;
+	int ret = rmem_comp_channel_create(dev, &channel);
+
+	return made(ret, channel, "rmem_comp_channel_create");
 }
 
 struct rmem_qp_conf

@@ -271,6 +271,7 @@ struct rsoft_inline {
 struct rsoft_cq {
 	struct rmem_cq cq;
 	uint32_t mask;
+	uint32_t nb_fast;      /* entries that rsoft_cq_write() may use; 0 with a channel */
 	uint32_t overrun;      /* a completion was lost; atomic; in the line that each poll reads */
 	uint32_t nb_producers; /* queues that complete to it; atomic */
 	struct rsoft_cqe *ring;

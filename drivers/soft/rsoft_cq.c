@@ -26,8 +26,25 @@ rsoft_cq_create(struct rmem_cq *base, const struct rmem_cq_conf *conf)
 		return -ENOMEM;
 	}
 	cq->mask = size - 1;
+	cq->nb_fast = base->channel == NULL ? size : 0;
 	base->nb_cqe = size;
 	return 0;
+}
+
+bool
+rsoft_cq_write_slow(struct rsoft_cq *cq, uint32_t at, const struct rsoft_cqe *cqe)
+{
+	uint16_t flags = (uint16_t)(cqe->what >> RSOFT_WC_SHIFT(flags));
+	uint8_t status = (uint8_t)(cqe->what >> RSOFT_WC_SHIFT(status));
+
+	if (!rsoft_cq_has_room(cq, at)) {
+		__atomic_store_n(&cq->overrun, 1, __ATOMIC_RELEASE);
+		return false;
+	}
+	rsoft_cq_store(cq, at, cqe);
+	if (cq->cq.channel != NULL && !(flags & RSOFT_WC_VOID))
+		rmem_cq_notify(&cq->cq, (flags & RMEM_WC_SOLICITED) || status != RMEM_WC_SUCCESS);
+	return true;
 }
 
 int

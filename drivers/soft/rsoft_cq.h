@@ -12,6 +12,9 @@
  * written before the number, read before cons advances. A producer reads cons only if the ring is
  * full according to its last value. If the ring is full then, the completion is lost (overrun).
  *
+ * Each completion of a CQ with a channel is written by rsoft_cq_write_slow(), which notifies the
+ * CQ; so a CQ without one pays nothing.
+ *
  * prod is advanced by an atomic add, or, by a queue that alone completes to the CQ, by a load and a
  * store under the lock of that queue. Invariant: no such load and store runs concurrently with an
  * advance of prod by another queue, and the load returns the last advance:
@@ -113,21 +116,28 @@ rsoft_cq_reserve(struct rsoft_cq *cq, uint32_t n)
 	return at;
 }
 
-/* Write a completion to its entry. False: overrun, it is lost. */
-static inline bool
-rsoft_cq_write(struct rsoft_cq *cq, uint32_t at, const struct rsoft_cqe *cqe)
+static inline void
+rsoft_cq_store(struct rsoft_cq *cq, uint32_t at, const struct rsoft_cqe *cqe)
 {
 	struct rsoft_cqe *e = &cq->ring[at & cq->mask];
 
-	if (unlikely(!rsoft_cq_has_room(cq, at))) {
-		__atomic_store_n(&cq->overrun, 1, __ATOMIC_RELEASE);
-		return false;
-	}
 	e->wr_id = cqe->wr_id;
 	e->what = cqe->what;
 	e->data = cqe->data;
 	e->vendor_err = cqe->vendor_err;
 	__atomic_store_n(&e->number, at + 1, __ATOMIC_RELEASE);
+}
+
+/* The part of rsoft_cq_write() for a CQ that seems full, or has a channel. */
+bool rsoft_cq_write_slow(struct rsoft_cq *cq, uint32_t at, const struct rsoft_cqe *cqe);
+
+/* Write a completion to its entry. False: overrun, it is lost. */
+static inline bool
+rsoft_cq_write(struct rsoft_cq *cq, uint32_t at, const struct rsoft_cqe *cqe)
+{
+	if (unlikely(at - __atomic_load_n(&cq->cons_seen, __ATOMIC_ACQUIRE) >= cq->nb_fast))
+		return rsoft_cq_write_slow(cq, at, cqe);
+	rsoft_cq_store(cq, at, cqe);
 	return true;
 }
 

@@ -34,7 +34,7 @@
 			RMEM_DEV_CAPA_MR_ENABLE | RMEM_DEV_CAPA_INLINE_RECV |                      \
 			RMEM_DEV_CAPA_MW_TYPE_1 | RMEM_DEV_CAPA_MW_TYPE_2B | RMEM_DEV_CAPA_REREG | \
 			RMEM_DEV_CAPA_SHARED_MR | RMEM_DEV_CAPA_UMR | RMEM_DEV_CAPA_MR_IOV |       \
-			RMEM_DEV_CAPA_SRQ | RMEM_DEV_CAPA_SRQ_RESIZE)
+			RMEM_DEV_CAPA_SRQ | RMEM_DEV_CAPA_SRQ_RESIZE | RMEM_DEV_CAPA_COMP_CHANNEL)
 
 RTE_LOG_REGISTER(rsoft_logtype, pmd.rmem.soft, NOTICE)
 
@@ -260,8 +260,13 @@ const struct rmem_driver rsoft_driver = {
 
 						.mkey_alloc = rsoft_mkey_alloc,
 
+						.comp_channel_create = NULL,
+						.comp_channel_destroy = NULL,
+						.comp_channel_get_event = NULL,
+
 						.cq_create = rsoft_cq_create,
 						.cq_destroy = rsoft_cq_destroy,
+						.cq_req_notify = NULL,
 
 						.qp_connect = rsoft_qp_connect,
 						.qp_create = rsoft_qp_create,

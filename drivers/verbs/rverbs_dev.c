@@ -258,8 +258,13 @@ const struct rmem_driver rverbs_driver = {
 						.mw_bind = rverbs_mw_bind,
 						.mw_dealloc = rverbs_mw_dealloc,
 
+						.comp_channel_create = NULL,
+						.comp_channel_destroy = NULL,
+						.comp_channel_get_event = NULL,
+
 						.cq_create = rverbs_cq_create,
 						.cq_destroy = rverbs_cq_destroy,
+						.cq_req_notify = NULL,
 
 						.qp_connect = rverbs_qp_connect,
 						.qp_create = rverbs_qp_create,

@@ -22,7 +22,25 @@ check_conf(const struct rmem_dev *dev, const struct rmem_cq_conf *conf)
 	if (conf->nb_cqe == 0 || conf->nb_cqe > max)
 		return RMEM_FAIL(EINVAL, "%s: nb_cqe out of range: %u (1 to %u)", dev->name,
 				conf->nb_cqe, max);
+	if (conf->channel != NULL) {
+		int ret = rmem_obj_check_of(conf->channel, RMEM_OBJ_COMP_CHANNEL, &dev->obj);
+
+		if (ret != 0)
+			return ret;
+	}
 	return rmem_check_reserved(conf->reserved, sizeof(conf->reserved));
+}
+
+/* Release what the class holds for a CQ, and the CQ. */
+static void
+drop(struct rmem_cq *cq)
+{
+	struct rmem_comp_channel *channel = cq->channel;
+
+	rmem_cq_events_free(cq);
+	rmem_obj_drop(&cq->obj, &rmem_obj_dev(&cq->obj)->obj);
+	if (channel != NULL)
+		rmem_obj_unhold(&channel->obj);
 }
 
 int
@@ -41,18 +59,30 @@ rmem_cq_create(struct rmem_dev *dev, const struct rmem_cq_conf *conf, struct rme
 		ret = check_conf(dev, conf);
 	if (ret != 0)
 		return ret;
+	if (conf->channel != NULL)
+		ret = rmem_obj_get(&conf->channel->obj);
+	if (ret != 0)
+		return ret;
 	new_cq = rmem_obj_create(&dev->obj, RMEM_OBJ_CQ, rmem_obj_driver(&dev->obj)->cq_size, &ret);
 	if (new_cq == NULL)
-		return ret;
+		goto put_channel;
 	new_cq->nb_cqe = conf->nb_cqe;
-	ret = RMEM_OP(dev, cq_create, new_cq, conf);
-	if (ret != 0) {
-		rmem_obj_drop(&new_cq->obj, &dev->obj);
-		return ret;
-	}
+	ret = rmem_cq_events_create(new_cq, conf);
+	if (ret == 0)
+		ret = RMEM_OP(dev, cq_create, new_cq, conf);
+	if (ret != 0)
+		goto drop_cq;
 	*cq = new_cq;
 	rmem_trace_cq_create(dev->name, new_cq, new_cq->nb_cqe);
 	return 0;
+
+drop_cq:
+	rmem_cq_events_free(new_cq);
+	rmem_obj_drop(&new_cq->obj, &dev->obj);
+put_channel:
+	if (conf->channel != NULL)
+		rmem_obj_unhold(&conf->channel->obj);
+	return ret;
 }
 
 int
@@ -68,8 +98,14 @@ rmem_cq_destroy(struct rmem_cq *cq)
 		ret = rmem_obj_kill(&cq->obj);
 	if (ret != 0)
 		return ret;
+	if (cq->channel != NULL)
+		rmem_comp_channel_remove(cq->channel, cq->events);
 	ret = RMEM_OP(cq, cq_destroy, cq);
-	if (ret == 0)
-		rmem_trace_cq_destroy(cq);
-	return rmem_obj_end(&cq->obj, &rmem_obj_dev(&cq->obj)->obj, ret);
+	if (ret != 0) {
+		rmem_obj_revive(&cq->obj);
+		return ret;
+	}
+	rmem_trace_cq_destroy(cq);
+	drop(cq);
+	return 0;
 }

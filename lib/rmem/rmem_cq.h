@@ -10,25 +10,35 @@
 #ifndef RMEM_CQ_H
 #define RMEM_CQ_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include <rmem_obj.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
+struct rmem_comp_channel;
+struct rmem_cq_events;
 struct rmem_dev;
 
 /** Completion queue (CQ). Drivers append their own fields. */
 struct rmem_cq {
 	struct rmem_obj obj; /**< Private head. */
 	uint32_t nb_cqe;     /**< Maximum number of completions; at least the requested one. */
+	struct rmem_comp_channel *channel; /**< Channel that it is bound to, or NULL. */
+	void *context;                     /**< rmem_cq_conf::context. */
+	struct rmem_cq_events *events;     /**< Private to the class. */
 };
 
 /** Configuration of a completion queue. The caller zeroes it first. */
 struct rmem_cq_conf {
-	uint32_t nb_cqe;      /**< Completions to hold, 1 to rmem_dev_info::max_cqe. */
-	uint32_t flags;       /**< No flag is defined: 0. */
-	uint64_t reserved[2]; /**< Zero. */
+	uint32_t nb_cqe;                   /**< Completions to hold, 1 to rmem_dev_info::max_cqe. */
+	uint32_t flags;                    /**< No flag is defined: 0. */
+	struct rmem_comp_channel *channel; /**< Channel of the device for its events, or NULL. */
+	void *context;                     /**< Any value, returned with its events. */
+	uint64_t reserved[4];              /**< Zero. */
 };
 
 /**
@@ -50,7 +60,8 @@ struct rmem_cq_conf {
  * @return
  *   0 on success, otherwise:
  *   - -EINVAL: NULL or not a device, NULL conf or cq, nb_cqe 0 or over the limit, an
- *     unknown flag, or a reserved field that is not zero.
+ *     unknown flag, a channel that is not one or is of another device, or a reserved field that is
+ *     not zero.
  *   - -ENOSPC: the device already has rmem_dev_info::max_cq queues.
  *   - -ENOMEM: no memory for the CQ.
  *   - -ENODEV: the device is being closed.
@@ -69,10 +80,48 @@ int rmem_cq_create(struct rmem_dev *dev, const struct rmem_cq_conf *conf, struct
  * @return
  *   0 on success, otherwise:
  *   - -EINVAL: not a CQ.
- *   - -EBUSY: queue pairs are attached to it.
+ *   - -EBUSY: queue pairs are attached to it, or events are not acknowledged (ibv_destroy_cq(3)
+ *     waits for these).
  *   - -EIO: the device failed.
  */
 int rmem_cq_destroy(struct rmem_cq *cq);
+
+/**
+ * Arm a CQ: the next completion generates an event of its channel (IBTA 11.4.2.2).
+ *
+ * Completions that are in the CQ already generate none: poll them after this call. Arming it for
+ * all completions includes solicited ones, and conversely changes nothing; an event disarms it.
+ *
+ * Control path, without a system call on a software device. Safe to call from any thread.
+ *
+ * @param cq
+ *   CQ with a channel.
+ * @param is_solicited_only
+ *   Whether only receives of messages sent with RMEM_SEND_SOLICITED, and failed requests and
+ *   receives, generate an event.
+ *
+ * @return
+ *   0 on success, otherwise:
+ *   - -EINVAL: NULL or not a CQ, or one without a channel.
+ *   - -EIO: the device failed.
+ */
+int rmem_cq_req_notify(struct rmem_cq *cq, bool is_solicited_only);
+
+/**
+ * Acknowledge events of a CQ that rmem_comp_channel_get_event() returned.
+ *
+ * Control path: several may be acknowledged at once. Safe to call from any thread.
+ *
+ * @param cq
+ *   CQ with a channel.
+ * @param nb_events
+ *   Number of events.
+ *
+ * @return
+ *   0 on success, otherwise:
+ *   - -EINVAL: NULL or not a CQ, one without a channel, or more events than are not acknowledged.
+ */
+int rmem_cq_ack_events(struct rmem_cq *cq, uint32_t nb_events);
 
 #ifdef __cplusplus
 }

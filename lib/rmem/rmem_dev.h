@@ -72,6 +72,8 @@ extern "C" {
 #define RMEM_DEV_CAPA_SRQ (UINT64_C(1) << 18)
 /** rmem_srq_modify() with RMEM_SRQ_MAX_WR. */
 #define RMEM_DEV_CAPA_SRQ_RESIZE (UINT64_C(1) << 19)
+/** rmem_comp_channel_create(). */
+#define RMEM_DEV_CAPA_COMP_CHANNEL (UINT64_C(1) << 20)
 
 /** Device. */
 struct rmem_dev {

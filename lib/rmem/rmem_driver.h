@@ -224,6 +224,24 @@ typedef int (*rmem_mw_bind_t)(
 /** Release the resources of mw_alloc; afterwards no lcore accesses memory through the window. */
 typedef int (*rmem_mw_dealloc_t)(struct rmem_mw *mw);
 
+/**
+ * Create a channel and set its fd.
+ *
+ * A driver has all four operations of channels, or none: then the class has channels, and the
+ * driver calls rmem_cq_notify().
+ */
+typedef int (*rmem_comp_channel_create_t)(struct rmem_comp_channel *channel);
+/** Release the resources of comp_channel_create. */
+typedef int (*rmem_comp_channel_destroy_t)(struct rmem_comp_channel *channel);
+/**
+ * Return the CQ of the next event, with a reference of rmem_obj_hold().
+ *
+ * Waits for one, unless fd has O_NONBLOCK. -EAGAIN and -EINTR are not logged.
+ */
+typedef int (*rmem_comp_channel_get_event_t)(
+		struct rmem_comp_channel *channel, struct rmem_cq **cq);
+/** Arm a CQ with a channel. */
+typedef int (*rmem_cq_req_notify_t)(struct rmem_cq *cq, bool is_solicited_only);
 /** Create the queue; may raise cq->nb_cqe. */
 typedef int (*rmem_cq_create_t)(struct rmem_cq *cq, const struct rmem_cq_conf *conf);
 /** Release the resources of cq_create. */
@@ -338,8 +356,13 @@ struct rmem_dev_ops {
 
 	rmem_mkey_alloc_t mkey_alloc; /**< Indirect keys. */
 
-	rmem_cq_create_t cq_create;   /**< CQs. */
-	rmem_cq_destroy_t cq_destroy; /**< CQs. */
+	rmem_comp_channel_create_t comp_channel_create;   /**< Channels: NULL for the class's. */
+	rmem_comp_channel_destroy_t comp_channel_destroy; /**< Channels: the same. */
+	rmem_comp_channel_get_event_t comp_channel_get_event; /**< Channels: the same. */
+
+	rmem_cq_create_t cq_create;         /**< CQs. */
+	rmem_cq_destroy_t cq_destroy;       /**< CQs. */
+	rmem_cq_req_notify_t cq_req_notify; /**< Channels: the same. */
 
 	rmem_qp_connect_t qp_connect;     /**< QPs. */
 	rmem_qp_create_t qp_create;       /**< QPs. */
@@ -507,6 +530,22 @@ int rmem_process_check(void);
  */
 int rmem_mw_check_bind(const struct rmem_qp *qp, const struct rmem_mw *mw,
 		const struct rmem_mw_bind_info *info);
+
+/**
+ * Generate an event of a CQ for a completion, if the CQ is armed for it.
+ *
+ * A driver without channels of its own calls it after a completion of a CQ with a channel can be
+ * polled.
+ *
+ * Fast path: one locked instruction; with an event, a lock and a system call. Safe to call from
+ * any thread, while the CQ is not destroyed.
+ *
+ * @param cq
+ *   CQ with a channel.
+ * @param is_solicited
+ *   Whether it is a receive with RMEM_WC_SOLICITED, or a failed request or receive.
+ */
+void rmem_cq_notify(struct rmem_cq *cq, bool is_solicited);
 
 /**
  * Trace a failed request with the trace point lib.rmem.error.wc.

@@ -46,6 +46,7 @@ static const struct {
 		{"EQ", 0, 0},
 		{"counter", 0, 0},
 		KIND("SRQ", srq),
+		{"completion channel", 0, 0},
 };
 
 static const char *

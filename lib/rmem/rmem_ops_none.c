@@ -342,11 +342,22 @@ unsupported_srq_post_recv(struct rmem_srq *srq, const struct rmem_recv_wr *wr, u
 			(ops)->op = none_##op;                                                     \
 	} while (0)
 
+/* With what the class has. */
+#define FILL_OWN(ops, op)                                                                          \
+	do {                                                                                       \
+		if ((ops)->op == NULL)                                                             \
+			(ops)->op = rmem_own_##op;                                                 \
+	} while (0)
+
 void
 rmem_ops_none_fill(struct rmem_driver *driver)
 {
 	struct rmem_dev_ops *ops = &driver->ops;
 
+	FILL_OWN(ops, comp_channel_create);
+	FILL_OWN(ops, comp_channel_destroy);
+	FILL_OWN(ops, comp_channel_get_event);
+	FILL_OWN(ops, cq_req_notify);
 	FILL(ops, cq_create);
 	FILL(ops, cq_destroy);
 	FILL(ops, dev_attr_get);

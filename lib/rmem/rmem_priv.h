@@ -34,7 +34,7 @@ extern int rmem_logtype;
 int rmem_traced(int ret);
 
 /** Kinds of objects: the low byte of enum rmem_obj_type. */
-#define RMEM_OBJ_NB_KINDS   12
+#define RMEM_OBJ_NB_KINDS   13
 #define RMEM_OBJ_KIND(type) ((type)&0xff)
 
 /** A device, with the private data of the class. */
@@ -174,6 +174,33 @@ int rmem_eq_reserve(struct rmem_eq *eq, struct rmem_mr *mr);
 
 /** Put an event into its reserved entry. Neither EQ nor MR may be accessed afterwards. */
 void rmem_eq_put(struct rmem_eq *eq, struct rmem_event *event);
+
+/** Events of a CQ with a completion channel. */
+struct rmem_cq_events {
+	uint32_t armed;                    /**< ARMED_* of rmem_cq_notify.c; atomic. */
+	uint32_t nb_unacked;               /**< Returned and not acknowledged; atomic. */
+	uint32_t nb_unread;                /**< Not returned yet; under the channel's lock. */
+	struct rmem_cq *cq;                /**< The CQ. */
+	TAILQ_ENTRY(rmem_cq_events) entry; /**< In the channel's list. */
+};
+
+/** Set channel, context and events of a new CQ; -ENOMEM. */
+int rmem_cq_events_create(struct rmem_cq *cq, const struct rmem_cq_conf *conf);
+
+/** Free the events of a CQ. */
+void rmem_cq_events_free(struct rmem_cq *cq);
+
+/** Operations of drivers without channels of their own. */
+int rmem_own_comp_channel_create(struct rmem_comp_channel *channel);
+int rmem_own_comp_channel_destroy(struct rmem_comp_channel *channel);
+int rmem_own_comp_channel_get_event(struct rmem_comp_channel *channel, struct rmem_cq **cq);
+int rmem_own_cq_req_notify(struct rmem_cq *cq, bool is_solicited_only);
+
+/** Add an event of a CQ to a channel of the class. */
+void rmem_comp_channel_put(struct rmem_comp_channel *channel, struct rmem_cq_events *events);
+
+/** Remove the events of a CQ that is being destroyed. */
+void rmem_comp_channel_remove(struct rmem_comp_channel *channel, struct rmem_cq_events *events);
 
 /** 0 when all n bytes at mem are zero, else -EINVAL. */
 int rmem_check_reserved(const void *mem, size_t n);

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Completion channels, and the events of CQs. */
+
+#include <errno.h>
+
+#include "ribv.h"
+
+static bool
+is_channel(const struct ibv_comp_channel *channel)
+{
+	return ribv_slot(channel, RIBV_CHANNEL) != 0;
+}
+
+struct ibv_comp_channel *
+ibv_create_comp_channel(struct ibv_context *context)
+{
+	struct ribv_channel *channel;
+	int ret;
+
+	if (ribv_is_real(context))
+		return RIBV_NEXT(ibv_create_comp_channel)(context);
+	if (!ribv_is_context(context))
+		return ribv_fail(ENOENT);
+	channel = ribv_new();
+	if (channel == NULL)
+		return NULL;
+	ret = rmem_comp_channel_create(ribv_dev, &channel->channel);
+	if (ret != 0) {
+		ribv_leave(channel);
+		return ribv_fail(ribv_errno(ret));
+	}
+	channel->ibv.context = context;
+	channel->ibv.fd = channel->channel->fd;
+	ribv_enter(channel, RIBV_CHANNEL);
+	return &channel->ibv;
+}
+
+int
+ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
+{
+	int ret;
+
+	if (ribv_is_real(channel))
+		return RIBV_NEXT(ibv_destroy_comp_channel)(channel);
+	if (!is_channel(channel))
+		return ENOENT;
+	ret = rmem_comp_channel_destroy(((struct ribv_channel *)channel)->channel);
+	if (ret == 0)
+		ribv_leave(channel);
+	return -ret;
+}
+
+struct rmem_comp_channel *
+ribv_channel_of(struct ibv_comp_channel *channel)
+{
+	return is_channel(channel) ? ((struct ribv_channel *)channel)->channel : NULL;
+}
+
+int
+ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context)
+{
+	struct rmem_cq *found;
+	void *context;
+	int ret;
+
+	if (ribv_is_real(channel))
+		return RIBV_NEXT(ibv_get_cq_event)(channel, cq, cq_context);
+	ret = is_channel(channel) && cq != NULL && cq_context != NULL
+			? rmem_comp_channel_get_event(((struct ribv_channel *)channel)->channel,
+					  &found, &context)
+			: -EINVAL;
+	if (ret != 0) {
+		errno = -ret;
+		return -1;
+	}
+	*cq = context;
+	*cq_context = (*cq)->cq_context;
+	return 0;
+}
+
+void
+ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents)
+{
+	if (ribv_is_real(cq)) {
+		RIBV_NEXT(ibv_ack_cq_events)(cq, nevents);
+		return;
+	}
+	if (!ribv_is_cq(cq) || nevents == 0 || cq->channel == NULL)
+		return;
+	/* ibv_destroy_cq() waits for it. */
+	pthread_mutex_lock(&cq->mutex);
+	if (rmem_cq_ack_events(((struct ribv_cq *)cq)->cq, nevents) == 0)
+		cq->comp_events_completed += nevents;
+	pthread_cond_broadcast(&cq->cond);
+	pthread_mutex_unlock(&cq->mutex);
+}
+
+int
+ribv_req_notify_cq(struct ibv_cq *cq, int solicited_only)
+{
+	if (!ribv_is_cq(cq))
+		return ENOENT;
+	/* Without a channel there is nothing to notify. */
+	return cq->channel == NULL
+			? 0
+			: -rmem_cq_req_notify(((struct ribv_cq *)cq)->cq, solicited_only != 0);
+}

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/**
+ * @file
+ * Completion channels. A channel refers to its device; CQs refer to the channel.
+ *
+ * A driver has operations of its own, or calls rmem_cq_notify() for each completion of a CQ with a
+ * channel. Then events are counted in the CQ (nb_unread), and a CQ with events is in the list of
+ * its channel.
+ *
+ * Invariant: the value of the eventfd is 1 while the list has a CQ, else 0. Both change under
+ * events::lock. So a write or read of the eventfd never waits, an event never needs memory, and no
+ * event is lost.
+ *
+ * An event that was returned holds a reference to its CQ until it is acknowledged.
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "rmem_priv.h"
+
+struct events {
+	struct rmem_comp_channel channel;
+	pthread_mutex_t lock; /* protects the list, nb_unread of its CQs, and the eventfd */
+	TAILQ_HEAD(, rmem_cq_events) cqs;
+};
+
+static struct events *
+events_of(struct rmem_comp_channel *channel)
+{
+	return (struct events *)channel;
+}
+
+int
+rmem_own_comp_channel_create(struct rmem_comp_channel *channel)
+{
+	channel->fd = eventfd(0, EFD_CLOEXEC);
+	if (channel->fd < 0)
+		return RMEM_FAIL(ENOMEM, "%s: eventfd(): %s", rmem_obj_dev(&channel->obj)->name,
+				strerror(errno));
+	return 0;
+}
+
+int
+rmem_own_comp_channel_destroy(struct rmem_comp_channel *channel)
+{
+	close(channel->fd);
+	return 0;
+}
+
+int
+rmem_comp_channel_create(struct rmem_dev *dev, struct rmem_comp_channel **channel)
+{
+	RMEM_CALL(dev);
+	struct rmem_comp_channel *new_channel;
+	int ret;
+
+	ret = rmem_obj_check(dev, RMEM_OBJ_DEV);
+	if (ret == 0)
+		ret = rmem_check_arg(channel, "channel pointer");
+	if (ret != 0)
+		return ret;
+	if ((rmem_obj_info(&dev->obj)->capa & RMEM_DEV_CAPA_COMP_CHANNEL) == 0)
+		return RMEM_FAIL(EOPNOTSUPP, "%s: no completion channels", dev->name);
+	new_channel = rmem_obj_create(
+			&dev->obj, RMEM_OBJ_COMP_CHANNEL, sizeof(struct events), &ret);
+	if (new_channel == NULL)
+		return ret;
+	pthread_mutex_init(&events_of(new_channel)->lock, NULL);
+	TAILQ_INIT(&events_of(new_channel)->cqs);
+	ret = RMEM_OP(dev, comp_channel_create, new_channel);
+	if (ret != 0) {
+		rmem_obj_drop(&new_channel->obj, &dev->obj);
+		return ret;
+	}
+	*channel = new_channel;
+	return 0;
+}
+
+/* An eventfd of value 0 or 1 takes and returns a value without waiting. */
+static void
+set_readable(struct events *events, bool is_readable)
+{
+	uint64_t value = 1;
+
+	if (is_readable)
+		(void)!write(events->channel.fd, &value, sizeof(value));
+	else
+		(void)!read(events->channel.fd, &value, sizeof(value));
+}
+
+/* Under the lock. */
+static void
+unlist(struct events *events, struct rmem_cq_events *cq_events)
+{
+	TAILQ_REMOVE(&events->cqs, cq_events, entry);
+	if (TAILQ_EMPTY(&events->cqs))
+		set_readable(events, false);
+}
+
+void
+rmem_comp_channel_put(struct rmem_comp_channel *channel, struct rmem_cq_events *cq_events)
+{
+	struct events *events = events_of(channel);
+
+	pthread_mutex_lock(&events->lock);
+	if (cq_events->nb_unread++ == 0) {
+		bool is_first = TAILQ_EMPTY(&events->cqs);
+
+		TAILQ_INSERT_TAIL(&events->cqs, cq_events, entry);
+		if (is_first)
+			set_readable(events, true);
+	}
+	pthread_mutex_unlock(&events->lock);
+}
+
+void
+rmem_comp_channel_remove(struct rmem_comp_channel *channel, struct rmem_cq_events *cq_events)
+{
+	struct events *events = events_of(channel);
+
+	pthread_mutex_lock(&events->lock);
+	if (cq_events->nb_unread != 0)
+		unlist(events, cq_events);
+	cq_events->nb_unread = 0;
+	pthread_mutex_unlock(&events->lock);
+}
+
+/* Return the CQ of the oldest event, with a reference; NULL if there is none. */
+static struct rmem_cq *
+next(struct events *events)
+{
+	struct rmem_cq_events *cq_events;
+	struct rmem_cq *cq = NULL;
+
+	pthread_mutex_lock(&events->lock);
+	/* The events of a CQ that is being destroyed are dropped. */
+	while (cq == NULL && (cq_events = TAILQ_FIRST(&events->cqs)) != NULL) {
+		if (rmem_obj_hold(&cq_events->cq->obj))
+			cq = cq_events->cq;
+		else
+			cq_events->nb_unread = 1;
+		if (--cq_events->nb_unread == 0) {
+			unlist(events, cq_events);
+		} else {
+			TAILQ_REMOVE(&events->cqs, cq_events, entry);
+			TAILQ_INSERT_TAIL(&events->cqs, cq_events, entry);
+		}
+	}
+	pthread_mutex_unlock(&events->lock);
+	return cq;
+}
+
+int
+rmem_own_comp_channel_get_event(struct rmem_comp_channel *channel, struct rmem_cq **cq)
+{
+	struct pollfd fd = {.fd = channel->fd, .events = POLLIN};
+
+	while ((*cq = next(events_of(channel))) == NULL) {
+		if ((fcntl(fd.fd, F_GETFL) & O_NONBLOCK) != 0)
+			return -EAGAIN;
+		if (poll(&fd, 1, -1) < 0)
+			return errno == EINTR ? -EINTR : -EIO;
+	}
+	return 0;
+}
+
+int
+rmem_comp_channel_get_event(struct rmem_comp_channel *channel, struct rmem_cq **cq, void **context)
+{
+	RMEM_CALL(channel);
+	struct rmem_cq *found;
+	int ret;
+
+	ret = rmem_obj_check(channel, RMEM_OBJ_COMP_CHANNEL);
+	if (ret == 0)
+		ret = rmem_check_arg(cq, "CQ pointer");
+	if (ret != 0)
+		return ret;
+	/* No event is not an error: neither logged nor traced. */
+	ret = rmem_obj_driver(&channel->obj)->ops.comp_channel_get_event(channel, &found);
+	if (ret != 0)
+		return ret;
+	__atomic_fetch_add(&found->events->nb_unacked, 1, __ATOMIC_RELAXED);
+	*cq = found;
+	if (context != NULL)
+		*context = found->context;
+	return 0;
+}
+
+int
+rmem_comp_channel_destroy(struct rmem_comp_channel *channel)
+{
+	RMEM_CALL(channel);
+	int ret;
+
+	if (channel == NULL)
+		return 0;
+	ret = rmem_obj_check(channel, RMEM_OBJ_COMP_CHANNEL);
+	if (ret == 0)
+		ret = rmem_obj_kill(&channel->obj);
+	if (ret != 0)
+		return ret;
+	ret = RMEM_OP(channel, comp_channel_destroy, channel);
+	return rmem_obj_end(&channel->obj, &rmem_obj_dev(&channel->obj)->obj, ret);
+}

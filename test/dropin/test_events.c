@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* A verbs program that knows nothing of rmem and sleeps until something happens: completion
+ * channels. */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "open_device.h"
+
+#define NB 1000
+
+static struct ibv_context *context;
+static struct ibv_pd *pd;
+static struct ibv_comp_channel *channel;
+
+/* A QP, connected to another, with a CQ of its own. */
+static struct side {
+	struct ibv_cq *cq;
+	struct ibv_qp *qp;
+} sides[2];
+
+static void
+create_side(struct side *side)
+{
+	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC,
+			.sq_sig_all = 1,
+			.cap = {.max_send_wr = 16,
+					.max_recv_wr = 16,
+					.max_send_sge = 1,
+					.max_recv_sge = 1}};
+
+	side->cq = ibv_create_cq(context, 64, side, channel, 0);
+	HOLDS(side->cq != NULL && side->cq->channel == channel);
+	init.send_cq = init.recv_cq = side->cq;
+	side->qp = ibv_create_qp(pd, &init);
+	HOLDS(side->qp != NULL);
+}
+
+static void
+connect_qp(struct ibv_qp *qp, const struct ibv_qp *peer)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT,
+			.port_num = 1,
+			.path_mtu = IBV_MTU_1024,
+			.dest_qp_num = peer->qp_num,
+			.min_rnr_timer = 1,
+			.timeout = 14,
+			.retry_cnt = 7,
+			.rnr_retry = 7};
+	struct ibv_port_attr port;
+
+	HOLDS(ibv_query_port(context, 1, &port) == 0);
+	attr.ah_attr.dlid = port.lid;
+	attr.ah_attr.port_num = 1;
+	HOLDS(ibv_modify_qp(qp, &attr,
+			      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+					      IBV_QP_ACCESS_FLAGS) == 0);
+	attr.qp_state = IBV_QPS_RTR;
+	HOLDS(ibv_modify_qp(qp, &attr,
+			      IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+					      IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+					      IBV_QP_MIN_RNR_TIMER) == 0);
+	attr.qp_state = IBV_QPS_RTS;
+	HOLDS(ibv_modify_qp(qp, &attr,
+			      IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+					      IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC) == 0);
+}
+
+static void
+create(void)
+{
+	int i;
+
+	channel = ibv_create_comp_channel(context);
+	HOLDS(channel != NULL && channel->fd >= 0);
+	for (i = 0; i < 2; i++)
+		create_side(&sides[i]);
+	connect_qp(sides[0].qp, sides[1].qp);
+	connect_qp(sides[1].qp, sides[0].qp);
+	HOLDS(ibv_destroy_comp_channel(channel) == EBUSY);
+}
+
+static void
+post_recv(struct side *side)
+{
+	struct ibv_recv_wr wr = {.num_sge = 0}, *bad;
+
+	HOLDS(ibv_post_recv(side->qp, &wr, &bad) == 0);
+}
+
+static void
+post_send(struct side *side, unsigned int flags)
+{
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND, .send_flags = flags}, *bad;
+
+	HOLDS(ibv_post_send(side->qp, &wr, &bad) == 0);
+}
+
+static bool
+is_readable(void)
+{
+	struct pollfd fd = {.fd = channel->fd, .events = POLLIN};
+
+	return poll(&fd, 1, 0) == 1;
+}
+
+/* An event of that side, acknowledged. */
+static void
+expect_event(struct side *side)
+{
+	struct ibv_cq *cq = NULL;
+	void *cq_context = NULL;
+
+	HOLDS(ibv_get_cq_event(channel, &cq, &cq_context) == 0);
+	HOLDS(cq == side->cq && cq_context == side);
+	ibv_ack_cq_events(cq, 1);
+}
+
+static int
+drain(struct side *side)
+{
+	struct ibv_wc wc[4];
+	int i, n, total = 0;
+
+	while ((n = ibv_poll_cq(side->cq, 4, wc)) > 0) {
+		for (i = 0; i < n; i++)
+			HOLDS(wc[i].status == IBV_WC_SUCCESS);
+		total += n;
+	}
+	HOLDS(n == 0);
+	return total;
+}
+
+static void
+events(void)
+{
+	struct ibv_cq *cq;
+	void *cq_context;
+	int flags;
+
+	post_recv(&sides[1]);
+	HOLDS(ibv_req_notify_cq(sides[1].cq, 1) == 0);
+	post_send(&sides[0], 0);
+	HOLDS(!is_readable());
+	post_recv(&sides[1]);
+	post_send(&sides[0], IBV_SEND_SOLICITED);
+	HOLDS(is_readable());
+	expect_event(&sides[1]);
+	HOLDS(ibv_req_notify_cq(sides[1].cq, 0) == 0);
+	HOLDS(!is_readable() && drain(&sides[1]) == 2 && drain(&sides[0]) == 2);
+	flags = fcntl(channel->fd, F_GETFL);
+	HOLDS(fcntl(channel->fd, F_SETFL, flags | O_NONBLOCK) == 0);
+	HOLDS(ibv_get_cq_event(channel, &cq, &cq_context) == -1 && errno == EAGAIN);
+	HOLDS(fcntl(channel->fd, F_SETFL, flags) == 0);
+	post_recv(&sides[1]);
+	post_send(&sides[0], 0);
+	expect_event(&sides[1]);
+	HOLDS(drain(&sides[1]) == 1 && drain(&sides[0]) == 1);
+}
+
+/* Wait until side has one more completion, as ibv_rc_pingpong -e does. */
+static void
+sleep_until(struct side *side)
+{
+	HOLDS(ibv_req_notify_cq(side->cq, 0) == 0);
+	while (drain(side) == 0) {
+		expect_event(side);
+		HOLDS(ibv_req_notify_cq(side->cq, 0) == 0);
+	}
+}
+
+static void *
+receive(void *arg)
+{
+	int i;
+
+	for (i = 0; i < NB; i++) {
+		post_recv(&sides[1]);
+		sleep_until(&sides[1]);
+	}
+	return arg;
+}
+
+/* The receive is posted late: the request waits while the sender sleeps. */
+static void
+two_threads(void)
+{
+	struct ibv_comp_channel *other = ibv_create_comp_channel(context), *first = channel;
+	pthread_t thread;
+	int i;
+
+	HOLDS(other != NULL);
+	HOLDS(ibv_destroy_qp(sides[0].qp) == 0 && ibv_destroy_cq(sides[0].cq) == 0);
+	channel = other;
+	create_side(&sides[0]);
+	channel = first;
+	HOLDS(ibv_modify_qp(sides[1].qp, &(struct ibv_qp_attr){.qp_state = IBV_QPS_RESET},
+			      IBV_QP_STATE) == 0);
+	connect_qp(sides[0].qp, sides[1].qp);
+	connect_qp(sides[1].qp, sides[0].qp);
+	HOLDS(pthread_create(&thread, NULL, receive, NULL) == 0);
+	for (i = 0; i < NB; i++) {
+		struct ibv_cq *cq;
+		void *cq_context;
+
+		HOLDS(ibv_req_notify_cq(sides[0].cq, 0) == 0);
+		post_send(&sides[0], 0);
+		HOLDS(ibv_get_cq_event(other, &cq, &cq_context) == 0 && cq_context == &sides[0]);
+		ibv_ack_cq_events(cq, 1);
+		HOLDS(drain(&sides[0]) == 1);
+	}
+	HOLDS(pthread_join(thread, NULL) == 0);
+	HOLDS(ibv_destroy_qp(sides[0].qp) == 0 && ibv_destroy_cq(sides[0].cq) == 0);
+	HOLDS(ibv_destroy_comp_channel(other) == 0);
+}
+
+static void *
+destroy_cq(void *cq)
+{
+	HOLDS(ibv_destroy_cq(cq) == 0);
+	return NULL;
+}
+
+/* ibv_ack_cq_events(3): the destruction of a CQ waits for its acknowledgements. */
+static void
+destroy(void)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+	struct ibv_cq *cq;
+	pthread_t thread;
+	void *cq_context;
+
+	post_recv(&sides[1]);
+	HOLDS(ibv_req_notify_cq(sides[1].cq, 1) == 0);
+	HOLDS(ibv_modify_qp(sides[1].qp, &attr, IBV_QP_STATE) == 0);
+	HOLDS(ibv_get_cq_event(channel, &cq, &cq_context) == 0 && cq == sides[1].cq);
+	HOLDS(ibv_destroy_cq(cq) == EBUSY);
+	HOLDS(ibv_destroy_qp(sides[1].qp) == 0);
+	HOLDS(pthread_create(&thread, NULL, destroy_cq, cq) == 0);
+	ibv_ack_cq_events(cq, 1);
+	HOLDS(pthread_join(thread, NULL) == 0);
+	HOLDS(ibv_destroy_comp_channel(channel) == 0);
+	HOLDS(ibv_destroy_comp_channel(channel) == ENOENT);
+	HOLDS(ibv_dealloc_pd(pd) == 0 && ibv_close_device(context) == 0);
+}
+
+int
+main(void)
+{
+	context = open_device("soft0");
+	pd = ibv_alloc_pd(context);
+	HOLDS(pd != NULL);
+	create();
+	events();
+	two_threads();
+	destroy();
+	return 0;
+}

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Completion channels: refused arguments, and no completion is lost between arming and polling.
+ */
+
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+
+#include <rte_lcore.h>
+
+#include <rmem_driver.h>
+
+#include "fixture.h"
+#include "stub_driver.h"
+#include "test.h"
+
+static struct rmem_cq *
+cq_of(struct rmem_comp_channel *channel)
+{
+	const struct rmem_cq_conf conf = {.nb_cqe = 256, .channel = channel};
+
+	return fx_cq_by(fx.a.dev, &conf);
+}
+
+TEST(comp_channel, create_refuses_bad_arguments)
+{
+	static uint64_t zeros[64];
+	struct rmem_comp_channel *channel = NULL;
+
+	TEST_ERR(rmem_comp_channel_create(NULL, &channel), EINVAL);
+	TEST_ERR(rmem_comp_channel_create((struct rmem_dev *)zeros, &channel), EINVAL);
+	TEST_ERR(rmem_comp_channel_create((struct rmem_dev *)fx.a.pd, &channel), EINVAL);
+	TEST_ERR(rmem_comp_channel_create(fx.a.dev, NULL), EINVAL);
+	TEST_ASSERT(channel == NULL);
+	return TEST_SUCCESS;
+}
+
+TEST(comp_channel, device_without_channels_is_eopnotsupp)
+{
+	const struct rmem_driver driver = stub_driver_bare("plain");
+	struct rmem_comp_channel *channel = NULL;
+	struct rmem_dev *dev;
+
+	memset(&stub, 0, sizeof(stub));
+	TEST_OK(rmem_driver_register(&driver));
+	dev = fx_dev("plain0", NULL);
+	TEST_ASSERT(dev != NULL);
+	TEST_ERR(rmem_comp_channel_create(dev, &channel), EOPNOTSUPP);
+	TEST_ASSERT(channel == NULL);
+	return TEST_SUCCESS;
+}
+
+static int
+make_channel(void **channel)
+{
+	return rmem_comp_channel_create(fx.a.dev, (struct rmem_comp_channel **)channel);
+}
+
+TEST(comp_channel, no_memory_is_enomem_and_nothing_stays)
+{
+	return fx_expect_enomem(make_channel);
+}
+
+static struct rmem_comp_channel *enomem_channel;
+
+static int
+make_cq(void **cq)
+{
+	const struct rmem_cq_conf conf = {.nb_cqe = 64, .channel = enomem_channel};
+
+	return rmem_cq_create(fx.a.dev, &conf, (struct rmem_cq **)cq);
+}
+
+TEST(comp_channel, no_memory_for_a_cq_leaves_the_channel_free)
+{
+	enomem_channel = fx_channel(fx.a.dev);
+	TEST_ASSERT(enomem_channel != NULL);
+	TEST_RUN(fx_expect_enomem(make_cq));
+	return fx_release(enomem_channel);
+}
+
+TEST(comp_channel, cq_refuses_channels_of_others)
+{
+	struct rmem_dev *dev = fx_dev("soft1", NULL);
+	struct rmem_cq_conf conf = {.nb_cqe = 1};
+	struct rmem_cq *cq = NULL;
+
+	conf.channel = fx_channel(dev);
+	TEST_ASSERT(conf.channel != NULL);
+	TEST_ERR(rmem_cq_create(fx.a.dev, &conf, &cq), EINVAL);
+	conf.channel = (struct rmem_comp_channel *)fx.a.pd;
+	TEST_ERR(rmem_cq_create(fx.a.dev, &conf, &cq), EINVAL);
+	TEST_ASSERT(cq == NULL);
+	return TEST_SUCCESS;
+}
+
+TEST(comp_channel, calls_refuse_bad_arguments)
+{
+	struct rmem_comp_channel *channel = fx_channel(fx.a.dev);
+	struct rmem_cq *cq;
+
+	TEST_ASSERT(channel != NULL);
+	TEST_ERR(rmem_comp_channel_get_event(NULL, &cq, NULL), EINVAL);
+	TEST_ERR(rmem_comp_channel_get_event((struct rmem_comp_channel *)fx.a.cq, &cq, NULL),
+			EINVAL);
+	TEST_ERR(rmem_comp_channel_get_event(channel, NULL, NULL), EINVAL);
+	TEST_OK(rmem_comp_channel_destroy(NULL));
+	TEST_ERR(rmem_comp_channel_destroy((struct rmem_comp_channel *)fx.a.cq), EINVAL);
+	TEST_ERR(rmem_cq_req_notify(NULL, false), EINVAL);
+	TEST_ERR(rmem_cq_req_notify(fx.a.cq, false), EINVAL);
+	TEST_ERR(rmem_cq_ack_events(NULL, 0), EINVAL);
+	TEST_ERR(rmem_cq_ack_events(fx.a.cq, 0), EINVAL);
+	return TEST_SUCCESS;
+}
+
+TEST(comp_channel, device_waits_for_its_channels)
+{
+	struct rmem_dev *dev = fx_dev("soft1", NULL);
+	struct rmem_comp_channel *channel = fx_channel(dev);
+
+	TEST_ASSERT(channel != NULL);
+	TEST_ERR(rmem_dev_close(dev), EBUSY);
+	return fx_release(channel);
+}
+
+/* Each event is that of one arming, though it is read late. */
+TEST(comp_channel, events_of_a_cq_are_counted)
+{
+	struct rmem_comp_channel *channel = fx_channel(fx.a.dev);
+	struct rmem_cq *cq = cq_of(channel), *found;
+	struct rmem_send_wr wr = fx_wr(RMEM_WR_RDMA_WRITE, NULL, 0);
+	struct rmem_qp *qp = fx_qp(fx.a.pd, cq, 16);
+	struct pollfd fd = {.events = POLLIN};
+	unsigned int i;
+
+	TEST_ASSERT(channel != NULL && cq != NULL && qp != NULL);
+	TEST_OK(fx_connect(qp, qp));
+	fd.fd = channel->fd;
+	for (i = 0; i < 3; i++) {
+		TEST_OK(rmem_cq_req_notify(cq, false));
+		TEST_STATUS(fx_send(qp, &wr), RMEM_WC_SUCCESS);
+	}
+	for (i = 0; i < 3; i++) {
+		TEST_EQ(poll(&fd, 1, 0), 1);
+		TEST_OK(rmem_comp_channel_get_event(channel, &found, NULL));
+		TEST_ASSERT(found == cq);
+	}
+	TEST_EQ(poll(&fd, 1, 0), 0);
+	return rmem_cq_ack_events(cq, 3);
+}
+
+/* The call of drivers without channels of their own. */
+TEST(comp_channel, event_depends_on_arming_and_completion)
+{
+	static const struct {
+		bool is_solicited_only;
+		bool is_solicited;
+		int nb_events;
+	} rows[] = {{false, false, 1}, {false, true, 1}, {true, true, 1}, {true, false, 0}};
+	struct rmem_comp_channel *channel = fx_channel(fx.a.dev);
+	struct pollfd fd = {.events = POLLIN};
+	struct rmem_cq *cq, *found;
+	unsigned int i;
+
+	TEST_ASSERT(channel != NULL);
+	fd.fd = channel->fd;
+	for (i = 0; i < RTE_DIM(rows); i++) {
+		cq = cq_of(channel);
+		TEST_ASSERT(cq != NULL);
+		rmem_cq_notify(cq, rows[i].is_solicited);
+		TEST_EQ(poll(&fd, 1, 0), 0);
+		TEST_OK(rmem_cq_req_notify(cq, rows[i].is_solicited_only));
+		rmem_cq_notify(cq, rows[i].is_solicited);
+		rmem_cq_notify(cq, rows[i].is_solicited);
+		TEST_EQ(poll(&fd, 1, 0), rows[i].nb_events);
+		if (rows[i].nb_events != 0) {
+			TEST_OK(rmem_comp_channel_get_event(channel, &found, NULL));
+			TEST_OK(rmem_cq_ack_events(found, 1));
+		}
+		TEST_EQ(poll(&fd, 1, 0), 0);
+		TEST_OK(fx_release(cq));
+	}
+	return TEST_SUCCESS;
+}
+
+static void
+on_signal(int sig)
+{
+	RTE_SET_USED(sig);
+}
+
+struct waiter {
+	struct rmem_comp_channel *channel;
+	uint32_t is_waiting;
+	int result;
+};
+
+static void *
+wait_for_event(void *arg)
+{
+	struct waiter *waiter = arg;
+	struct rmem_cq *cq;
+
+	__atomic_store_n(&waiter->is_waiting, 1, __ATOMIC_RELEASE);
+	waiter->result = rmem_comp_channel_get_event(waiter->channel, &cq, NULL);
+	__atomic_store_n(&waiter->is_waiting, 2, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+TEST(comp_channel, signal_interrupts_the_wait)
+{
+	struct waiter waiter = {.channel = fx_channel(fx.a.dev)};
+	struct sigaction action = {.sa_handler = on_signal}, old;
+	pthread_t thread;
+
+	TEST_ASSERT(waiter.channel != NULL);
+	TEST_OK(sigaction(SIGUSR1, &action, &old));
+	TEST_OK(pthread_create(&thread, NULL, wait_for_event, &waiter));
+	/* A signal that precedes the wait does not end it. */
+	while (__atomic_load_n(&waiter.is_waiting, __ATOMIC_ACQUIRE) != 2) {
+		if (__atomic_load_n(&waiter.is_waiting, __ATOMIC_ACQUIRE) == 1)
+			pthread_kill(thread, SIGUSR1);
+		sched_yield();
+	}
+	TEST_OK(pthread_join(thread, NULL));
+	TEST_OK(sigaction(SIGUSR1, &old, NULL));
+	TEST_ERR(waiter.result, EINTR);
+	return TEST_SUCCESS;
+}
+
+#define RACE_WRITES 20000u
+
+struct race {
+	struct rmem_comp_channel *channel;
+	struct rmem_cq *cq;
+	struct rmem_qp *qp; /* posts; its peer, which receives, completes to cq */
+	struct rmem_qp *peer;
+	uint32_t nb_polled; /* atomic */
+	uint32_t has_failed;
+};
+
+/* One message at a time: the consumer sleeps unless its poll after arming finds the message. */
+static void *
+consume(void *arg)
+{
+	struct race *race = arg;
+	struct pollfd fd = {.fd = race->channel->fd, .events = POLLIN};
+	struct rmem_wc wc[4];
+	struct rmem_cq *cq;
+	uint32_t nb = 0;
+	int n;
+
+	if (rte_thread_register() != 0)
+		race->has_failed = 1;
+	while (nb < RACE_WRITES && !race->has_failed) {
+		if (rmem_cq_req_notify(race->cq, false) != 0)
+			race->has_failed = 1;
+		n = rmem_poll_cq(race->cq, wc, RTE_DIM(wc));
+		if (n > 0) {
+			nb += (uint32_t)n;
+			__atomic_store_n(&race->nb_polled, nb, __ATOMIC_RELEASE);
+			continue;
+		}
+		if (n < 0 || poll(&fd, 1, (int)FX_DEADLINE_S * 1000) != 1 ||
+				rmem_comp_channel_get_event(race->channel, &cq, NULL) != 0 ||
+				rmem_cq_ack_events(cq, 1) != 0)
+			race->has_failed = 1;
+	}
+	if (race->has_failed)
+		__atomic_store_n(&race->nb_polled, UINT32_MAX, __ATOMIC_RELEASE);
+	rte_thread_unregister();
+	return NULL;
+}
+
+static int
+produce(struct race *race)
+{
+	const struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, NULL, 0);
+	uint32_t i;
+
+	for (i = 0; i < RACE_WRITES; i++) {
+		TEST_EQ(fx_post_recv(race->peer, i, NULL, 0), 1);
+		TEST_STATUS(fx_send(race->qp, &wr), RMEM_WC_SUCCESS);
+		TEST_RUN(fx_wait_until(&race->nb_polled, i + 1));
+		TEST_ASSERT(!race->has_failed);
+	}
+	return TEST_SUCCESS;
+}
+
+/* The invariant of rmem_cq_notify.c. */
+TEST(comp_channel, completion_after_arming_is_polled_or_generates_an_event)
+{
+	struct race race = {.channel = fx_channel(fx.a.dev)};
+	pthread_t thread;
+	int ret;
+
+	TEST_ASSERT(race.channel != NULL);
+	race.cq = cq_of(race.channel);
+	race.qp = fx_qp(fx.a.pd, fx.a.cq, 16);
+	race.peer = fx_qp(fx.a.pd, race.cq, 16);
+	TEST_ASSERT(race.cq != NULL && race.qp != NULL && race.peer != NULL);
+	TEST_OK(fx_connect_pair(race.qp, race.peer));
+	TEST_OK(pthread_create(&thread, NULL, consume, &race));
+	ret = produce(&race);
+	if (ret != TEST_SUCCESS)
+		__atomic_store_n(&race.has_failed, 1, __ATOMIC_RELAXED);
+	TEST_OK(pthread_join(thread, NULL));
+	return ret;
+}
+
+TEST_SUITE(comp_channel, fx_setup, fx_teardown);
