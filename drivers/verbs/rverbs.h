@@ -40,11 +40,14 @@ extern int rverbs_logtype;
 #define RVERBS_MAX_QP     4096u  /* slots of a device's table */
 #define RVERBS_MAX_DEPTH  32768u /* requests of a queue, half of the distinct entry numbers */
 #define RVERBS_MAX_SGE    32u
+#define RVERBS_MAX_SRQ    256u
 #define RVERBS_MAX_INLINE 1024u
 #define RVERBS_NAME_SIZE  64
 
 /* A wr_id of the driver: generation (32), receive (1), QP (15), entry of the ring (16). */
 #define RVERBS_ID_RECV (UINT64_C(1) << 31)
+/* That of a shared receive: this bit, which no QP has, SRQ (14), entry (16). */
+#define RVERBS_ID_SRQ (UINT64_C(1) << 30)
 
 /* Whether a QP accepts requests; see rverbs_post.c. */
 enum rverbs_gate {
@@ -107,6 +110,7 @@ struct rverbs_done_stats {
 
 struct rverbs_qp;
 struct rverbs_mr;
+struct rverbs_srq;
 
 /*
  * A slot in a device's table of QPs. The generation is even while it is empty.
@@ -169,7 +173,8 @@ struct rverbs_dev {
 	uint32_t inv_flag;        /* flag of completions for an invalidated key */
 	rte_ticketlock_t lock;    /* protects the table and the sums */
 	struct rverbs_slot *slots;
-	TAILQ_HEAD(rverbs_mrs, rverbs_mr) mrs; /* see rverbs_odp.c */
+	struct rverbs_srq *srqs[RVERBS_MAX_SRQ]; /* see rverbs_srq.c */
+	TAILQ_HEAD(rverbs_mrs, rverbs_mr) mrs;   /* see rverbs_odp.c */
 	struct rverbs_done_stats gone;
 	uint64_t gone_bytes;
 	struct rmem_dev_stats base; /* values at the last reset */
@@ -243,6 +248,23 @@ struct rverbs_mw_ops {
 	uint32_t cons;
 };
 
+/* See rverbs_srq.c. */
+#define RVERBS_SRQ_ENTRIES 65536u
+
+struct rverbs_srq {
+	struct rmem_srq srq;
+	struct ibv_srq *ibv;
+	struct rverbs_dev *dev;
+	uint32_t index; /* in rverbs_dev::srqs */
+	uint32_t max_sge;
+	rte_ticketlock_t lock; /* of all below */
+	uint64_t *wr_ids;      /* of the application, by entry */
+	uint16_t *free;        /* entries in no use */
+	uint32_t nb;
+	uint32_t nb_free;
+	uint64_t recv_wrs; /* counter */
+};
+
 struct rverbs_qp {
 	union {
 		struct rmem_qp qp;
@@ -296,6 +318,12 @@ static inline struct rverbs_cq *
 rverbs_cq_of(struct rmem_cq *cq)
 {
 	return (struct rverbs_cq *)cq;
+}
+
+static inline struct rverbs_srq *
+rverbs_srq_of(struct rmem_srq *srq)
+{
+	return (struct rverbs_srq *)srq;
 }
 
 static inline struct rverbs_qp *
@@ -364,6 +392,7 @@ enum rverbs_err_kind {
 	RVERBS_ERR_CHANGE,  /* changes a state, or queries one */
 	RVERBS_ERR_RELEASE, /* releases an object */
 	RVERBS_ERR_ADVISE,
+	RVERBS_ERR_SRQ, /* resizes an SRQ */
 	RVERBS_ERR_POST,
 };
 
@@ -433,6 +462,16 @@ struct ibv_qp *rverbs_ibv_qp(struct rverbs_dev *dev, struct ibv_pd *pd, struct i
 /* Move a QP from RESET to RTS. 0, or an errno and the step that failed; the QP is in RESET then. */
 int rverbs_ibv_connect(struct rverbs_dev *dev, struct ibv_qp *qp, uint32_t access, uint32_t psn,
 		const struct rmem_qp_conn *conn, const char **what);
+
+int rverbs_srq_create(struct rmem_srq *srq, const struct rmem_srq_conf *conf);
+int rverbs_srq_destroy(struct rmem_srq *srq);
+int rverbs_srq_modify(struct rmem_srq *srq, const struct rmem_srq_attr *attr, uint32_t mask);
+int rverbs_srq_query(struct rmem_srq *srq, struct rmem_srq_attr *attr);
+int rverbs_srq_post_recv(struct rmem_srq *srq, const struct rmem_recv_wr *wr, uint16_t nb_wr);
+/* Free the entry of a polled receive; the wr_id of the application. Under the lock of the CQ. */
+uint64_t rverbs_srq_take(struct rverbs_dev *dev, uint64_t id, bool is_ok);
+/* Set the capabilities of SRQs that the device has. */
+void rverbs_srq_probe(struct rverbs_dev *dev, struct ibv_pd *pd);
 
 int rverbs_post_send(struct rmem_qp *qp, const struct rmem_send_wr *wr, uint16_t nb_wr);
 int rverbs_post_recv(struct rmem_qp *qp, const struct rmem_recv_wr *wr, uint16_t nb_wr);

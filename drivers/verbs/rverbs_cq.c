@@ -86,63 +86,106 @@ cq_retire(struct rverbs_ring *ring, uint64_t id, uint32_t *nb)
 	return &ring->wqe[(cons + *nb - 1) & ring->mask];
 }
 
+/* The QP with that number, which has a completion in a locked CQ, and so remains. */
+static struct rverbs_qp *
+cq_qp_of_num(struct rverbs_dev *dev, uint32_t qp_num)
+{
+	struct rverbs_qp *qp = NULL;
+	uint32_t i;
+
+	rte_ticketlock_lock(&dev->lock);
+	for (i = 0; i < RVERBS_MAX_QP && qp == NULL; i++) {
+		if (dev->slots[i].qp != NULL && dev->slots[i].qp->qp.qp_num == qp_num)
+			qp = dev->slots[i].qp;
+	}
+	rte_ticketlock_unlock(&dev->lock);
+	return qp;
+}
+
+/* The QP of a shared receive is NULL. */
 static void
-cq_fill(struct rverbs_qp *qp, struct rmem_wc *wc, const struct ibv_wc *ibv)
+cq_fill(struct rverbs_dev *dev, struct rverbs_qp *qp, struct rmem_wc *wc, const struct ibv_wc *ibv)
 {
 	wc->opcode = rverbs_map_wc_opcode(ibv->opcode);
 	wc->flags = ibv->wc_flags & IBV_WC_WITH_IMM ? RMEM_WC_WITH_IMM : 0;
 	wc->byte_len = ibv->byte_len;
 	wc->imm_data = ibv->imm_data;
-	if (unlikely((ibv->wc_flags & qp->dev->inv_flag) != 0)) {
+	if (unlikely((ibv->wc_flags & dev->inv_flag) != 0)) {
 		wc->flags |= RMEM_WC_WITH_INV;
 		wc->invalidated_rkey = ibv->invalidated_rkey;
-		if (qp->has_mw_quirk)
+		if (dev->has_mw_quirk && qp == NULL)
+			qp = cq_qp_of_num(dev, ibv->qp_num);
+		if (dev->has_mw_quirk && qp != NULL)
 			rverbs_mwq_invalidated(qp, ibv->invalidated_rkey);
 	}
 }
 
 static void
-cq_trace(const struct rverbs_qp *qp, const struct rmem_wc *wc)
+cq_trace(const struct rverbs_cq *cq, const struct rmem_wc *wc)
 {
-	rmem_wc_trace_error(qp->qp.obj.dev_id, wc->qp_num, wc->wr_id, wc->status, wc->vendor_err);
+	rmem_wc_trace_error(cq->cq.obj.dev_id, wc->qp_num, wc->wr_id, wc->status, wc->vendor_err);
 }
 
 /* Handle the failure of a send request, and so of the QP. */
 static void
-cq_failed(struct rverbs_qp *qp, const struct rmem_wc *wc, uint32_t bytes)
+cq_failed(struct rverbs_cq *cq, struct rverbs_qp *qp, const struct rmem_wc *wc, uint32_t bytes)
 {
-	cq_trace(qp, wc);
+	cq_trace(cq, wc);
 	cq_count(&qp->send_done, wc->status);
 	qp->send_done.bytes_failed += bytes;
 	__atomic_store_n(&qp->has_failed, 1, __ATOMIC_RELAXED);
+}
+
+/* Set what does not depend on the request. */
+static void
+cq_begin(struct rmem_wc *wc, const struct ibv_wc *ibv, uint64_t wr_id, uint32_t qp_num)
+{
+	wc->wr_id = wr_id;
+	wc->status = rverbs_map_status(ibv->status);
+	wc->opcode = 0;
+	wc->flags = 0;
+	wc->qp_num = qp_num;
+	wc->byte_len = 0;
+	wc->imm_data = 0;
+	wc->vendor_err = ibv->vendor_err;
+	wc->reserved = 0;
+}
+
+/* Convert the completion of a shared receive. */
+static bool
+cq_translate_srq(struct rverbs_cq *cq, const struct ibv_wc *ibv, struct rmem_wc *wc)
+{
+	bool is_ok = ibv->status == IBV_WC_SUCCESS;
+
+	cq_begin(wc, ibv, rverbs_srq_take(cq->dev, ibv->wr_id, is_ok), ibv->qp_num);
+	if (is_ok)
+		cq_fill(cq->dev, NULL, wc, ibv);
+	else
+		cq_trace(cq, wc);
+	return true;
 }
 
 /* Convert a completion of the device; false when its request was dropped. */
 static bool
 cq_translate(struct rverbs_cq *cq, const struct ibv_wc *ibv, struct rmem_wc *wc)
 {
-	struct rverbs_qp *qp = cq_qp(cq->dev, ibv->wr_id);
 	const struct rverbs_wqe *wqe;
 	struct rverbs_ring *ring;
+	struct rverbs_qp *qp;
 	uint32_t nb;
 
+	if (unlikely((ibv->wr_id & RVERBS_ID_SRQ) != 0))
+		return cq_translate_srq(cq, ibv, wc);
+	qp = cq_qp(cq->dev, ibv->wr_id);
 	if (unlikely(qp == NULL))
 		return false;
 	ring = ibv->wr_id & RVERBS_ID_RECV ? &qp->rq : &qp->sq;
 	wqe = cq_retire(ring, ibv->wr_id, &nb);
-	wc->wr_id = wqe->wr_id;
-	wc->status = rverbs_map_status(ibv->status);
-	wc->opcode = 0;
-	wc->flags = 0;
-	wc->qp_num = qp->qp.qp_num;
-	wc->byte_len = 0;
-	wc->imm_data = 0;
-	wc->vendor_err = ibv->vendor_err;
-	wc->reserved = 0;
+	cq_begin(wc, ibv, wqe->wr_id, qp->qp.qp_num);
 	if (likely(ibv->status == IBV_WC_SUCCESS))
-		cq_fill(qp, wc, ibv);
+		cq_fill(cq->dev, qp, wc, ibv);
 	else if (ring == &qp->rq)
-		cq_trace(qp, wc);
+		cq_trace(cq, wc);
 	if (ring == &qp->rq) {
 		qp->recv_done.recv_wrs += ibv->status == IBV_WC_SUCCESS;
 	} else {
@@ -150,7 +193,7 @@ cq_translate(struct rverbs_cq *cq, const struct ibv_wc *ibv, struct rmem_wc *wc)
 		if (unlikely(RVERBS_NOTE_WINDOWS(wqe->note) != qp->windows_done))
 			rverbs_mw_done(qp, ring->cons + nb, &wc->status);
 		if (unlikely(ibv->status != IBV_WC_SUCCESS))
-			cq_failed(qp, wc, RVERBS_NOTE_BYTES(wqe->note));
+			cq_failed(cq, qp, wc, RVERBS_NOTE_BYTES(wqe->note));
 	}
 	__atomic_store_n(&ring->cons, ring->cons + nb, __ATOMIC_RELEASE);
 	return true;

@@ -190,6 +190,11 @@ dev_info_get(struct rmem_dev *base, struct rmem_dev_info *info)
 	info->max_cq = (uint32_t)attr->max_cq;
 	info->max_qp = RTE_MIN((uint32_t)attr->max_qp, RVERBS_MAX_QP);
 	info->max_cqe = (uint32_t)attr->max_cqe;
+	if ((dev->capa & RMEM_DEV_CAPA_SRQ) != 0) {
+		info->max_srq = RTE_MIN((uint32_t)attr->max_srq, RVERBS_MAX_SRQ);
+		info->max_srq_wr = RTE_MIN((uint32_t)attr->max_srq_wr, RVERBS_MAX_DEPTH);
+		info->max_srq_sge = RTE_MIN((uint32_t)attr->max_srq_sge, RVERBS_MAX_SGE);
+	}
 	info->max_send_wr = dev->max_wr;
 	info->max_recv_wr = dev->max_wr;
 	info->max_send_sge = RTE_MIN((uint32_t)attr->max_sge, RVERBS_MAX_SGE);
@@ -232,6 +237,7 @@ const struct rmem_driver rverbs_driver = {
 		.page_list_size = sizeof(struct rmem_fast_reg_page_list),
 		.cq_size = sizeof(struct rverbs_cq),
 		.qp_size = sizeof(struct rverbs_qp),
+		.srq_size = sizeof(struct rverbs_srq),
 		.ops =
 				{
 						.dev_attr_get = rverbs_dev_attr_get,
@@ -274,10 +280,10 @@ const struct rmem_driver rverbs_driver = {
 						.qp_reset = rverbs_qp_reset,
 						.qp_set_error = rverbs_qp_set_error,
 
-						.srq_create = NULL,
-						.srq_destroy = NULL,
-						.srq_modify = NULL,
-						.srq_query = NULL,
+						.srq_create = rverbs_srq_create,
+						.srq_destroy = rverbs_srq_destroy,
+						.srq_modify = rverbs_srq_modify,
+						.srq_query = rverbs_srq_query,
 
 						/* The class refuses them. */
 						.dev_audit = NULL,
@@ -295,5 +301,6 @@ const struct rmem_driver rverbs_driver = {
 						.post_send = rverbs_post_send,
 						.post_recv = rverbs_post_recv,
 						.poll_cq = rverbs_poll_cq,
+						.srq_post_recv = rverbs_srq_post_recv,
 				},
 };

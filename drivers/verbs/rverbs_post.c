@@ -486,7 +486,7 @@ recv_chain(struct rverbs_qp *qp, const struct rmem_recv_wr *wr, uint32_t nb_wr, 
 		if (wr[i].num_sge > qp->max_recv_sge || wr[i].reserved != 0)
 			*ret = -EINVAL;
 		else if (i >= room)
-			*ret = -ENOSPC;
+			*ret = qp->qp.srq != NULL ? -EINVAL : -ENOSPC;
 		if (*ret != 0)
 			break;
 		qp->rq.wqe[(prod + i) & qp->rq.mask].wr_id = wr[i].wr_id;

@@ -192,6 +192,7 @@ probe_run(struct rverbs_probe *probe)
 		rverbs_probe_connect(probe);
 	if (probe_atomic(probe))
 		dev->capa |= RMEM_DEV_CAPA_ATOMIC;
+	rverbs_srq_probe(dev, probe->pd);
 	rverbs_probe_rereg(probe);
 	rverbs_probe_on_demand(probe);
 	rverbs_probe_windows(probe);

@@ -109,6 +109,7 @@ rverbs_ibv_qp(struct rverbs_dev *dev, struct ibv_pd *pd, struct ibv_cq *send_cq,
 	attr.cap.max_send_sge = conf->max_send_sge;
 	attr.cap.max_recv_sge = conf->max_recv_sge;
 	attr.cap.max_inline_data = conf->max_inline_data;
+	attr.srq = conf->srq != NULL ? rverbs_srq_of(conf->srq)->ibv : NULL;
 	attr.qp_type = IBV_QPT_RC;
 	attr.sq_sig_all = (conf->flags & RMEM_QP_SIG_ALL) != 0;
 	attr.comp_mask = IBV_QP_INIT_ATTR_PD;

@@ -47,6 +47,10 @@ stats_sum(const struct rverbs_dev *dev, struct rmem_dev_stats *stats)
 		stats_add(&sum, &qp->recv_done);
 		bytes += qp->posted.bytes_posted;
 	}
+	for (i = 0; i < RVERBS_MAX_SRQ; i++) {
+		if (dev->srqs[i] != NULL)
+			sum.recv_wrs += dev->srqs[i]->recv_wrs;
+	}
 	memset(stats, 0, sizeof(*stats));
 	stats->send_wrs = sum.send_wrs;
 	stats->recv_wrs = sum.recv_wrs;

@@ -39,6 +39,8 @@ static const struct deviation deviations[] = {
 				"WRITE_WITH_IMM with a bad rkey ends the receive with REM_ACCESS_ERR, "
 				"not flushed"},
 		{"rxe", "recv_in_err", 0, 0, "a receive posted to a QP in ERR is not flushed"},
+		{"rxe", "srq_pd", 0, 0,
+				"the keys of an SRQ's receives are of the PD of the QP, not of the SRQ"},
 };
 
 /* For each: how many cases met it, and whether the one that runs did. */

@@ -165,6 +165,12 @@ fake_query_device_ex(struct ibv_context *context, const struct ibv_query_device_
 	orig->max_cqe = 1024;
 	orig->max_qp_wr = FAKE_QUEUE;
 	orig->max_sge = 32;
+	if (fake.has_srq) {
+		orig->max_srq = 4;
+		orig->max_srq_wr = FAKE_QUEUE;
+		orig->max_srq_sge = 4;
+		orig->device_cap_flags = IBV_DEVICE_SRQ_RESIZE;
+	}
 	orig->max_qp_rd_atom = orig->max_qp_init_rd_atom = 128;
 	orig->phys_port_cnt = fake.nb_other_gids == 0 ? 1 : 2;
 	attr->odp_caps.general_caps = fake.odp_general;
@@ -226,6 +232,7 @@ ibv_open_device(struct ibv_device *device)
 	ctx->query_port = fake_query_port;
 	ctx->create_qp_ex = fake_create_qp_ex;
 	fake_data_ops(&ctx->context);
+	fake_srq_ops(&ctx->context);
 	fake_mw_ops(&ctx->context);
 	fake_odp_ops(ctx);
 	fake_context = &ctx->context;

@@ -42,6 +42,7 @@ struct fake {
 	unsigned int nb_gids;
 	unsigned int nb_other_gids; /* of a second port, listed first; 0: there is one port */
 	bool has_no_ex;             /* no extended QPs */
+	bool has_srq;               /* shared receive queues */
 	bool has_no_atomic;         /* no rights for atomics */
 	bool is_atomic_bad;         /* the returned value is wrong */
 	bool has_no_relaxed;        /* no optional rights */
@@ -188,6 +189,9 @@ int fake_run_bind(struct fake_qp *qp, const struct fake_wqe *wqe, struct ibv_wc 
 /* By a request on that QP. */
 bool fake_invalidate(const struct fake_qp *qp, uint32_t key);
 unsigned int fake_nb_bound_on(const struct fake_qp *qp);
+/* A message needs a receive: one of the SRQ, if the QP has one. */
+void fake_srq_take(struct fake_qp *qp);
+void fake_srq_ops(struct ibv_context *context);
 void fake_mw_ops(struct ibv_context *context);
 void fake_odp_ops(struct verbs_context *context);
 void fake_data_ops(struct ibv_context *context);

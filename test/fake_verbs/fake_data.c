@@ -188,6 +188,7 @@ fake_run_recv(struct fake_qp *peer, struct fake_wqe *wqe, struct ibv_wc *wc)
 	uint32_t got;
 
 	wc->opcode = IBV_WC_SEND;
+	fake_srq_take(peer);
 	if (peer->recv_cons == peer->recv_prod)
 		return IBV_WC_RNR_RETRY_EXC_ERR;
 	if (wqe->wr.opcode == IBV_WR_SEND_WITH_IMM ||
