@@ -11,7 +11,8 @@ guesses='-g1 -Wno-tsan -Wno-format-truncation -Wno-maybe-uninitialized'
 CC=$(compiler gcc) setup_build build-tsan -Dwerror=true -Dbuildtype=debugoptimized -Db_sanitize=thread \
 	-Dc_args="$guesses"
 ninja --quiet -k 0 -C build-tsan test/dpdk-test-rmem \
-	test/conformance/dpdk-test-rmem-conformance
+	test/conformance/dpdk-test-rmem-conformance \
+	test/plain/dpdk-test-rmem-plain test/plain/dpdk-test-rmem-plain-conformance
 
 read -r -a dpdk <<<"$(pkg-config --cflags libdpdk)"
 mkdir -p build-tsan-dpdk
