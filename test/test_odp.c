@@ -17,7 +17,8 @@
 
 TEST(odp, device_reports_its_odp_support)
 {
-	const uint32_t rc_caps = RMEM_ODP_SEND | RMEM_ODP_RECV | RMEM_ODP_WRITE | RMEM_ODP_READ;
+	const uint32_t rc_caps = RMEM_ODP_SEND | RMEM_ODP_RECV | RMEM_ODP_SRQ_RECV |
+			RMEM_ODP_WRITE | RMEM_ODP_READ;
 	struct rmem_dev_info info;
 
 	TEST_OK(rmem_dev_info_get(fx.a.dev, &info));
