@@ -37,11 +37,11 @@ qp_make(struct ribv_qp *qp, struct ibv_pd *pd, const struct ibv_qp_init_attr *in
 			.max_send_sge = (uint16_t)RTE_MIN(init->cap.max_send_sge, UINT16_MAX),
 			.max_recv_sge = (uint16_t)RTE_MIN(init->cap.max_recv_sge, UINT16_MAX),
 			.max_inline_data = init->cap.max_inline_data,
-			.type = RMEM_QPT_RC,
+			.type = (uint16_t)init->qp_type,
 			.flags = init->sq_sig_all ? RMEM_QP_SIG_ALL : 0};
 	int ret;
 
-	if (init->qp_type != IBV_QPT_RC)
+	if (init->qp_type != IBV_QPT_RC && init->qp_type != IBV_QPT_UC)
 		return -EOPNOTSUPP;
 	if (init->send_cq == NULL || init->recv_cq == NULL)
 		return -EINVAL;
@@ -97,7 +97,7 @@ qp_create(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 	qp->ibv.srq = init->srq;
 	qp->ibv.qp_num = qp->qp->qp_num;
 	qp->ibv.state = IBV_QPS_RESET;
-	qp->ibv.qp_type = IBV_QPT_RC;
+	qp->ibv.qp_type = init->qp_type;
 	qp->ibv.handle = ribv_enter(qp, RIBV_QP);
 	return &qp->ibv;
 }

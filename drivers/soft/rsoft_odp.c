@@ -72,6 +72,7 @@ rsoft_odp_caps(const struct rsoft_dev *dev, struct rmem_odp_caps *caps)
 	caps->general = RMEM_ODP_SUPPORT | RMEM_ODP_SUPPORT_IMPLICIT;
 	caps->rc = RMEM_ODP_SEND | RMEM_ODP_RECV | RMEM_ODP_WRITE | RMEM_ODP_READ |
 			RMEM_ODP_SRQ_RECV;
+	caps->uc = RMEM_ODP_SEND | RMEM_ODP_RECV | RMEM_ODP_WRITE;
 	if (dev->args.odp_guard != 0 && rsoft_guard_has_fast())
 		caps->rc |= RMEM_ODP_ATOMIC;
 }

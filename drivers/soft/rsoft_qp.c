@@ -95,6 +95,7 @@ rsoft_qp_create(struct rmem_qp *base, const struct rmem_qp_conf *conf)
 	qp->sig_all = (conf->flags & RMEM_QP_SIG_ALL) != 0;
 	qp->limits.capa = rsoft_profile_of(dev)->capa;
 	qp->limits.max_send_sge = conf->max_send_sge;
+	qp->limits.service = conf->type == RMEM_QPT_RC ? 0 : (uint8_t)conf->type;
 	qp->limits.max_inline_data = conf->max_inline_data;
 	qp->max_recv_sge = conf->max_recv_sge;
 	qp->max_msg_size = rsoft_profile_of(dev)->max_msg_size;
@@ -316,6 +317,8 @@ modify_do(struct rsoft_qp *qp, const struct rmem_qp_attr *attr, uint32_t mask)
 		qp->psn = attr->sq_psn;
 	if (attr->state == RMEM_QPS_RTS && state == RMEM_QPS_RTR)
 		rwire_qp_start(qp);
+	else if (attr->state == RMEM_QPS_RTS && state == RMEM_QPS_SQE)
+		rwire_qp_restart(qp);
 	if (!__atomic_compare_exchange_n(&qp->state, &state, attr->state, false, __ATOMIC_SEQ_CST,
 			    __ATOMIC_RELAXED))
 		return -EBUSY;

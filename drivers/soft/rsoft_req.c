@@ -411,14 +411,54 @@ req_writes(struct rsoft_run *run, const uint8_t *wrs, size_t stride, uint32_t n)
 	return i;
 }
 
-/* The QP is not in RTS: flush a request in ERR. In RESET it will be dropped, in SQD it waits. */
+/*
+ * The QP is not in RTS: flush a request in ERR and SQE. In RESET it will be dropped, in SQD it
+ * waits.
+ */
 static bool
 req_flush(struct rsoft_run *run, const struct rmem_send_wr *wr, uint32_t state)
 {
-	if (state != RMEM_QPS_ERR)
+	if (state != RMEM_QPS_ERR && state != RMEM_QPS_SQE)
 		return false;
 	rsoft_run_fail(run, wr, RMEM_WC_WR_FLUSH_ERR);
 	return true;
+}
+
+/*
+ * A message of an unreliable service that its responder dropped has succeeded (IBTA 9.8.3); other
+ * results are those of the request.
+ */
+static int
+req_dropped(struct rsoft_run *run, int status)
+{
+	struct rmem_dev_stats *stats = &run->qp->stats;
+
+	if (status == RSOFT_WAIT_PEER)
+		RSOFT_COUNT(stats->drop_no_peer, 1);
+	else if (status == RSOFT_WAIT_RNR)
+		RSOFT_COUNT(stats->drop_no_recv, 1);
+	else if (status == RMEM_WC_REM_INV_REQ_ERR && run->why == RMEM_VENDOR_ERR_NONE)
+		RSOFT_COUNT(stats->drop_length, 1);
+	else if (status == RMEM_WC_REM_ACCESS_ERR || status == RMEM_WC_REM_INV_REQ_ERR ||
+			status == RMEM_WC_REM_OP_ERR)
+		RSOFT_COUNT(stats->drop_access, 1);
+	else
+		return status;
+	run->why = RMEM_VENDOR_ERR_NONE;
+	return RMEM_WC_SUCCESS;
+}
+
+/* The result of a request that did not succeed at once. */
+static int
+req_outcome(struct rsoft_run *run, int status)
+{
+	struct rsoft_qp *qp = run->qp;
+
+	if (qp->qp.type != RMEM_QPT_RC)
+		return req_dropped(run, status);
+	if (status == RSOFT_WAIT_PEER)
+		return req_no_peer(qp);
+	return status == RSOFT_WAIT_RNR ? req_no_recv(qp) : status;
 }
 
 /* Execute the first of n requests, with following ones of its kind; returns how many have ended. */
@@ -441,10 +481,8 @@ req_next(struct rsoft_run *run, const uint8_t *wrs, size_t stride, uint32_t n)
 	if (wr->opcode == RMEM_WR_LOCAL_INV && req_local_inv(qp, wrs, stride, n) != 0)
 		return 0;
 	status = rsoft_exec[wr->opcode](run, wr, &length);
-	if (status == RSOFT_WAIT_PEER)
-		status = req_no_peer(qp);
-	else if (status == RSOFT_WAIT_RNR)
-		status = req_no_recv(qp);
+	if (unlikely(status != RMEM_WC_SUCCESS))
+		status = req_outcome(run, status);
 	if (status < 0)
 		return 0;
 	if (likely(status == RMEM_WC_SUCCESS)) {

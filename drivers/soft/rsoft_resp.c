@@ -52,7 +52,8 @@ rsoft_resp_resolve(struct rsoft_qp *qp)
 	if (peer != NULL &&
 			(!rsoft_state_is_responding(
 					 __atomic_load_n(&peer->state, __ATOMIC_ACQUIRE)) ||
-					rsoft_addr_qp(&peer->conn.remote) != qp))
+					rsoft_addr_qp(&peer->conn.remote) != qp ||
+					peer->qp.type != qp->qp.type))
 		peer = NULL;
 	if (peer != NULL)
 		__atomic_store_n(&qp->peer, peer, __ATOMIC_RELEASE);
@@ -340,6 +341,17 @@ resp_complete(struct rsoft_qp *peer, const struct rsoft_rqe *rqe, const struct r
 		rsoft_rq_flush(peer);
 }
 
+/*
+ * Whether a message that failed leaves the receive posted: for the sender's memory, and if an
+ * unreliable service drops it because it is longer (IBTA 9.8.3).
+ */
+static bool
+resp_keeps_recv(const struct rsoft_qp *peer, int status)
+{
+	return status == RMEM_WC_LOC_PROT_ERR ||
+			(status == RMEM_WC_REM_INV_REQ_ERR && peer->qp.type != RMEM_QPT_RC);
+}
+
 int
 rsoft_resp_send(struct rsoft_qp *peer, const struct rmem_send_wr *wr, const struct rsoft_span *from,
 		uint64_t length, struct rsoft_key **inv_key, uint32_t *rq_pos)
@@ -357,7 +369,7 @@ rsoft_resp_send(struct rsoft_qp *peer, const struct rmem_send_wr *wr, const stru
 	if (unlikely(status != 0))
 		return status;
 	status = resp_place(peer, rqe, from, length, &placed);
-	if (unlikely(status == RMEM_WC_LOC_PROT_ERR)) {
+	if (unlikely(status != RMEM_WC_SUCCESS && resp_keeps_recv(peer, status))) {
 		if (placed.is_early)
 			rsoft_rq_unreserve(peer, placed.cq_pos);
 		rte_ticketlock_unlock(&peer->rq.lock);

@@ -61,6 +61,25 @@ run_tell_error(struct rsoft_run *run, const struct rmem_send_wr *wr, int status)
 		RSOFT_COUNT(qp->stats.mem_faults, 1);
 }
 
+/*
+ * The QP of a failed request: RC moves to ERR, other services to SQE, where receives are still
+ * consumed (IBTA 10.3.1.6). True: the receives must be flushed.
+ */
+static bool
+run_stop(struct rsoft_qp *qp)
+{
+	uint32_t state = __atomic_load_n(&qp->state, __ATOMIC_RELAXED);
+
+	if (qp->qp.type == RMEM_QPT_RC)
+		return rsoft_qp_to_err(qp);
+	while (state == RMEM_QPS_RTS || state == RMEM_QPS_SQD) {
+		if (__atomic_compare_exchange_n(&qp->state, &state, RMEM_QPS_SQE, false,
+				    __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+			break;
+	}
+	return false;
+}
+
 void
 rsoft_run_fail(struct rsoft_run *run, const struct rmem_send_wr *wr, int status)
 {
@@ -80,7 +99,7 @@ rsoft_run_fail(struct rsoft_run *run, const struct rmem_send_wr *wr, int status)
 		rsoft_mw_bind_undo(wr);
 	if (run->is_queued)
 		rsoft_sq_unhold(wr);
-	is_first = rsoft_qp_to_err(qp);
+	is_first = run_stop(qp);
 	qp->sq.wait = RSOFT_WAIT_NONE;
 	run->done++;
 	run_tell_error(run, wr, status); /* before the completion can be polled */

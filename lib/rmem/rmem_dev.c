@@ -346,6 +346,10 @@ const struct rmem_dev_stat_name rmem_dev_stats_names[] = {
 		STAT(wire_unknown_qps),
 		STAT(wire_wrong_peers),
 		STAT(wire_busy_drops),
+		STAT(drop_no_recv),
+		STAT(drop_length),
+		STAT(drop_access),
+		STAT(drop_no_peer),
 };
 const size_t rmem_nb_dev_stats = RTE_DIM(rmem_dev_stats_names);
 

@@ -74,6 +74,8 @@ extern "C" {
 #define RMEM_DEV_CAPA_SRQ_RESIZE (UINT64_C(1) << 19)
 /** rmem_comp_channel_create(). */
 #define RMEM_DEV_CAPA_COMP_CHANNEL (UINT64_C(1) << 20)
+/** QPs of RMEM_QPT_UC. */
+#define RMEM_DEV_CAPA_UC (UINT64_C(1) << 21)
 
 /** Device. */
 struct rmem_dev {
@@ -186,12 +188,16 @@ struct rmem_dev_stats {
 	uint64_t wire_naks_sent;    /**< NAKs sent. */
 	uint64_t wire_naks_received; /**< NAKs received. */
 	uint64_t wire_rnr_naks_sent; /**< RNR NAKs sent. */
-	uint64_t wire_malformed;     /**< Packets dropped: not one of RC. */
+	uint64_t wire_malformed;     /**< Packets dropped: not one of RoCE v2. */
 	uint64_t wire_icrc_errors;   /**< Packets dropped: a wrong ICRC. */
 	uint64_t wire_unknown_qps;   /**< Packets dropped: no such QP is connected. */
 	uint64_t wire_wrong_peers;   /**< Packets dropped: not from the QP's peer. */
 	uint64_t wire_busy_drops;    /**< Requests dropped while a reply waited. */
-	uint64_t reserved[10];       /**< Zero. */
+	uint64_t drop_no_recv;       /**< Messages of UC dropped: no receive was posted. */
+	uint64_t drop_length;        /**< Messages of UC dropped: longer than the receive. */
+	uint64_t drop_access;        /**< Messages of UC dropped: rkey or right of the QP. */
+	uint64_t drop_no_peer;       /**< Messages of UC dropped: the peer is not connected. */
+	uint64_t reserved[6];        /**< Zero. */
 };
 
 /**

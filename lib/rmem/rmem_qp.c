@@ -46,6 +46,18 @@ check_bounds(const struct rmem_dev *dev, const struct bound *bounds, size_t n)
 }
 
 static int
+check_type(const struct rmem_dev *dev, uint16_t type)
+{
+	uint64_t capa = rmem_obj_info(&dev->obj)->capa;
+
+	if (type != RMEM_QPT_RC && type != RMEM_QPT_UC)
+		return RMEM_FAIL(EINVAL, "%s: unknown QP type: %u", dev->name, type);
+	if (type == RMEM_QPT_UC && (capa & RMEM_DEV_CAPA_UC) == 0)
+		return RMEM_FAIL(EOPNOTSUPP, "%s: no QPs of type UC", dev->name);
+	return 0;
+}
+
+static int
 check_conf(const struct rmem_dev *dev, const struct rmem_qp_conf *conf)
 {
 	const struct rmem_dev_info *info = rmem_obj_info(&dev->obj);
@@ -67,8 +79,9 @@ check_conf(const struct rmem_dev *dev, const struct rmem_qp_conf *conf)
 		ret = rmem_check_reserved(conf->reserved, sizeof(conf->reserved));
 	if (ret != 0)
 		return ret;
-	if (conf->type != RMEM_QPT_RC)
-		return RMEM_FAIL(EINVAL, "%s: unknown QP type: %u", dev->name, conf->type);
+	ret = check_type(dev, conf->type);
+	if (ret != 0)
+		return ret;
 	if ((conf->flags & ~QP_FLAGS) != 0)
 		return RMEM_FAIL(EINVAL, "%s: unknown QP flags: 0x%x", dev->name,
 				conf->flags & ~QP_FLAGS);
@@ -183,6 +196,7 @@ rmem_qp_create(struct rmem_pd *pd, const struct rmem_qp_conf *conf, struct rmem_
 	if (new_qp == NULL)
 		goto put_queues;
 	new_qp->pd = pd;
+	new_qp->type = conf->type;
 	new_qp->send_cq = own.send_cq;
 	new_qp->recv_cq = own.recv_cq;
 	new_qp->srq = own.srq;

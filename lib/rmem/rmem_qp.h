@@ -4,7 +4,7 @@
 
 /**
  * @file
- * Queue pairs of the reliable connected (RC) service.
+ * Queue pairs (QPs) of the services RC and UC.
  *
  * A QP is created in the RESET state. rmem_qp_modify() moves it between the states of verbs.
  * rmem_qp_connect() moves it from RESET to RTS in one call, its first error or rmem_qp_set_error()
@@ -26,9 +26,16 @@ struct rmem_cq;
 struct rmem_pd;
 struct rmem_srq;
 
-/** Service of a QP, with verbs' value. */
+/** Service of a QP, with verbs' values. */
 enum rmem_qp_type {
 	RMEM_QPT_RC = 2, /**< Reliable connected. */
+	/**
+	 * Unreliable connected; needs RMEM_DEV_CAPA_UC.
+	 *
+	 * SEND and WRITE, with and without immediate data. A message that is lost, or that the peer
+	 * refuses or has no receive for, is dropped; the request succeeds.
+	 */
+	RMEM_QPT_UC = 3,
 };
 
 /** State of a QP, with the names and values of enum ibv_qp_state. */
@@ -38,7 +45,7 @@ enum rmem_qp_state {
 	RMEM_QPS_RTR = 2,   /**< Ready to receive: executes requests of the peer. */
 	RMEM_QPS_RTS = 3,   /**< Connected: ready to send and to receive. */
 	RMEM_QPS_SQD = 4,   /**< Send queue drained: posted requests wait for RTS. */
-	RMEM_QPS_SQE = 5,   /**< Send queue error; not of an RC QP. */
+	RMEM_QPS_SQE = 5,   /**< A request failed, not of RC: sends are flushed. */
 	RMEM_QPS_ERR = 6,   /**< All requests are flushed. */
 };
 
@@ -98,6 +105,8 @@ struct rmem_qp {
 	struct rmem_cq *send_cq; /**< CQ of its send queue. */
 	struct rmem_cq *recv_cq; /**< CQ of its receive queue. */
 	struct rmem_srq *srq;    /**< SRQ it takes receives from; NULL: it has a receive queue. */
+	uint16_t type;           /**< One of enum rmem_qp_type. */
+	uint16_t reserved[3];    /**< Zero. */
 };
 
 /** Configuration of a QP. The caller zeroes it first. */
@@ -109,7 +118,7 @@ struct rmem_qp_conf {
 	uint16_t max_send_sge;    /**< SGEs of a send request, 0 to the device's limit. */
 	uint16_t max_recv_sge;    /**< SGEs of a receive, 0 to the device's limit. */
 	uint32_t max_inline_data; /**< Bytes of inline data, 0 to the device's limit. */
-	uint16_t type;            /**< RMEM_QPT_RC. */
+	uint16_t type;            /**< One of enum rmem_qp_type. */
 	uint16_t flags;           /**< Bitwise OR of RMEM_QP_*. */
 	uint32_t access;          /**< Rights of the peer, of RMEM_ACCESS_REMOTE. */
 	/**
@@ -208,6 +217,7 @@ struct rmem_qp_attr {
  *   - -EINVAL: NULL or not a PD, NULL conf or qp, a missing CQ, a CQ or SRQ of another device, a
  *     number over its limit, an unknown type, flag or access bit, or a reserved field that
  *     is not zero.
+ *   - -EOPNOTSUPP: the device lacks the capability for the type.
  *   - -ENOSPC: the device already has rmem_dev_info::max_qp queue pairs.
  *   - -ENOMEM: no memory for the QP.
  *   - -ENODEV: the device is being closed.
@@ -241,8 +251,8 @@ int rmem_qp_connect(struct rmem_qp *qp, const struct rmem_qp_conn *conn);
  * Modify attributes of a QP, and move it to another state.
  *
  * As ibv_modify_qp(3) and IBTA 11.2.5.2. Without RMEM_QP_STATE the state remains. Each transition
- * requires some attributes and permits others, as documented for ibv_modify_qp(3) and QPs of the RC
- * service; alternate paths are not supported. In SQD, begun requests are completed and further
+ * requires some attributes and permits others, as documented for ibv_modify_qp(3) and the type of
+ * the QP; alternate paths are not supported. In SQD, begun requests are completed and further
  * ones wait; a query reports the end as rmem_qp_attr::sq_draining 0. A failed call changes nothing.
  *
  * rmem_qp_connect() is INIT, RTR and RTS in one call; RMEM_QPS_ERR and RMEM_QPS_RESET have the

@@ -27,6 +27,13 @@
 	(RMEM_QP_STATE | RMEM_QP_CUR_STATE | RMEM_QP_EN_SQD_ASYNC_NOTIFY | INIT | RTR | RETRY |    \
 			RMEM_QP_SQ_PSN)
 
+/* Attributes that QPs of a type do not have. */
+static uint32_t
+lacking(uint16_t type)
+{
+	return type == RMEM_QPT_RC ? 0 : RMEM_QP_MAX_DEST_RD_ATOMIC | RMEM_QP_MIN_RNR_TIMER | RETRY;
+}
+
 /* From one state to another: the attributes needed, and those permitted besides. */
 struct transition {
 	bool is_valid;
@@ -160,8 +167,9 @@ check_transition(const struct rmem_qp *qp, const struct rmem_qp_attr *attr, uint
 {
 	const struct transition *t = &transitions[attr->cur_state][attr->state];
 	const char *name = rmem_obj_dev(&qp->obj)->name;
-	uint32_t missing = t->required & ~mask;
-	uint32_t extra = mask & ~(t->required | t->optional | RMEM_QP_STATE);
+	uint32_t lacks = lacking(qp->type);
+	uint32_t missing = t->required & ~mask & ~lacks;
+	uint32_t extra = mask & ~(((t->required | t->optional) & ~lacks) | RMEM_QP_STATE);
 
 	if (!t->is_valid)
 		return RMEM_FAIL(EBUSY, "%s: QP %u can't move from %s to %s", name, qp->qp_num,

@@ -56,7 +56,7 @@ const struct rmem_wr_info rmem_wr_info[RMEM_WR_OPCODE_NB] __rte_cache_aligned = 
 				{
 						.wc_opcode = RMEM_WC_RDMA_READ,
 						.flags = FLAGS,
-						.props = RMEM_WR_HAS_SGES,
+						.props = RMEM_WR_HAS_SGES | RMEM_WR_RC_ONLY,
 						.remote_access = RMEM_ACCESS_REMOTE_READ,
 				},
 		[RMEM_WR_ATOMIC_CMP_AND_SWP] =
@@ -64,7 +64,7 @@ const struct rmem_wr_info rmem_wr_info[RMEM_WR_OPCODE_NB] __rte_cache_aligned = 
 						.is_full_check = true,
 						.wc_opcode = RMEM_WC_COMP_SWAP,
 						.flags = FLAGS,
-						.props = RMEM_WR_HAS_SGES,
+						.props = RMEM_WR_HAS_SGES | RMEM_WR_RC_ONLY,
 						.capa = RMEM_DEV_CAPA_ATOMIC,
 						.remote_access = RMEM_ACCESS_REMOTE_ATOMIC,
 				},
@@ -73,7 +73,7 @@ const struct rmem_wr_info rmem_wr_info[RMEM_WR_OPCODE_NB] __rte_cache_aligned = 
 						.is_full_check = true,
 						.wc_opcode = RMEM_WC_FETCH_ADD,
 						.flags = FLAGS,
-						.props = RMEM_WR_HAS_SGES,
+						.props = RMEM_WR_HAS_SGES | RMEM_WR_RC_ONLY,
 						.capa = RMEM_DEV_CAPA_ATOMIC,
 						.remote_access = RMEM_ACCESS_REMOTE_ATOMIC,
 				},
@@ -89,7 +89,8 @@ const struct rmem_wr_info rmem_wr_info[RMEM_WR_OPCODE_NB] __rte_cache_aligned = 
 						.wc_opcode = RMEM_WC_SEND,
 						.flags = INLINE_FLAGS,
 						.props = RMEM_WR_HAS_SGES |
-								RMEM_WR_INVALIDATES_REMOTE,
+								RMEM_WR_INVALIDATES_REMOTE |
+								RMEM_WR_RC_ONLY,
 						.capa = RMEM_DEV_CAPA_SEND_WITH_INV,
 						.recv_opcode = RMEM_WC_RECV,
 						.recv_flags = RMEM_WC_WITH_INV,
@@ -108,7 +109,8 @@ const struct rmem_wr_info rmem_wr_info[RMEM_WR_OPCODE_NB] __rte_cache_aligned = 
 				{
 						.wc_opcode = RMEM_WC_RDMA_READ,
 						.flags = FLAGS,
-						.props = RMEM_WR_HAS_SGES | RMEM_WR_INVALIDATES,
+						.props = RMEM_WR_HAS_SGES | RMEM_WR_INVALIDATES |
+								RMEM_WR_RC_ONLY,
 						.capa = RMEM_DEV_CAPA_READ_WITH_INV,
 						.remote_access = RMEM_ACCESS_REMOTE_READ,
 				},
@@ -159,7 +161,8 @@ rmem_wr_check_full(const struct rmem_qp *qp, const struct rmem_wr_limits *limits
 	if (wr->opcode >= RMEM_WR_OPCODE_NB)
 		return -EINVAL;
 	info = &rmem_wr_info[wr->opcode];
-	if (unlikely((info->capa & ~limits->capa) != 0))
+	if (unlikely((info->capa & ~limits->capa) != 0 ||
+			    (limits->service != 0 && (info->props & RMEM_WR_RC_ONLY) != 0)))
 		return -EOPNOTSUPP;
 	if (unlikely((wr->flags & ~info->flags) != 0))
 		return -EINVAL;

@@ -36,6 +36,8 @@ extern "C" {
 #define RMEM_WR_INVALIDATES (1u << 2)
 /** It invalidates a key of the peer. */
 #define RMEM_WR_INVALIDATES_REMOTE (1u << 3)
+/** QPs of RC only. */
+#define RMEM_WR_RC_ONLY (1u << 4)
 
 /** Objects that a request can name. */
 #define RMEM_WR_MAX_HANDLES 2
@@ -64,7 +66,8 @@ struct rmem_wr_limits {
 	uint64_t capa;            /**< RMEM_DEV_CAPA_* of the device. */
 	uint32_t max_inline_data; /**< As in struct rmem_qp_conf. */
 	uint16_t max_send_sge;    /**< As in struct rmem_qp_conf. */
-	uint16_t reserved;        /**< Zero. */
+	uint8_t service;          /**< 0: RC; else the enum rmem_qp_type of the QP. */
+	uint8_t reserved;         /**< Zero. */
 };
 
 /**
@@ -78,8 +81,8 @@ struct rmem_wr_limits {
  *   Request of a known opcode.
  *
  * @return
- *   Capabilities that the device lacks, and flags other than FENCE, SIGNALED and SOLICITED, which
- *   each opcode may have. 0: nothing.
+ *   Capabilities that the device lacks, flags other than FENCE, SIGNALED and SOLICITED, which
+ *   each opcode may have, and another service than RC. 0: nothing.
  */
 static inline uint64_t
 rmem_wr_missing(const struct rmem_wr_limits *limits, const struct rmem_send_wr *wr)
@@ -87,7 +90,8 @@ rmem_wr_missing(const struct rmem_wr_limits *limits, const struct rmem_send_wr *
 	const uint8_t other =
 			(uint8_t) ~(RMEM_SEND_FENCE | RMEM_SEND_SIGNALED | RMEM_SEND_SOLICITED);
 
-	return (rmem_wr_info[wr->opcode].capa & ~limits->capa) | (wr->flags & other);
+	return (rmem_wr_info[wr->opcode].capa & ~limits->capa) | (wr->flags & other) |
+			limits->service;
 }
 
 /**
@@ -261,7 +265,8 @@ int rmem_wr_check_full(const struct rmem_qp *qp, const struct rmem_wr_limits *li
  *   - -EINVAL: unknown opcode, a flag that the opcode can't have, too many SGEs or inline bytes,
  *     an atomic without one SGE of 8 bytes, NULL entries, or an object that is NULL, of another
  *     type or device, or a window that is not of type 2.
- *   - -EOPNOTSUPP: the device lacks the capability for the opcode.
+ *   - -EOPNOTSUPP: the device lacks the capability for the opcode, or the service of the QP has no
+ *     such request.
  */
 static inline int
 rmem_wr_check(const struct rmem_qp *qp, const struct rmem_wr_limits *limits,

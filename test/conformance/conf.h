@@ -60,6 +60,8 @@ int conf_teardown(void);
 uint32_t conf_access(void);
 /* A QP of this PD with the sizes of fx_qp_conf(), up to the limits of the device; or NULL. */
 struct rmem_qp *conf_qp(struct rmem_pd *pd, struct rmem_cq *cq, uint32_t access);
+/* The same of a type. */
+struct rmem_qp *conf_qp_of(struct rmem_pd *pd, struct rmem_cq *cq, uint32_t access, uint16_t type);
 /* Patience is that of a loaded machine: what is lost ends the case, not what is late. */
 int conf_connect(struct rmem_qp *qp, struct rmem_qp *peer);
 /* A second pair of connected QPs of a's PD. */

@@ -24,7 +24,7 @@ conf_access(void)
 }
 
 struct rmem_qp *
-conf_qp(struct rmem_pd *pd, struct rmem_cq *cq, uint32_t access)
+conf_qp_of(struct rmem_pd *pd, struct rmem_cq *cq, uint32_t access, uint16_t type)
 {
 	struct rmem_qp_conf qp = fx_qp_conf(cq, RTE_MIN(DEPTH, conf.info.max_send_wr));
 
@@ -33,7 +33,14 @@ conf_qp(struct rmem_pd *pd, struct rmem_cq *cq, uint32_t access)
 	qp.max_recv_sge = (uint16_t)RTE_MIN(qp.max_recv_sge, conf.info.max_recv_sge);
 	qp.max_inline_data = RTE_MIN(qp.max_inline_data, conf.info.max_inline_data);
 	qp.access = access & conf.info.access;
+	qp.type = type;
 	return fx_qp_by(pd, &qp);
+}
+
+struct rmem_qp *
+conf_qp(struct rmem_pd *pd, struct rmem_cq *cq, uint32_t access)
+{
+	return conf_qp_of(pd, cq, access, RMEM_QPT_RC);
 }
 
 static int

@@ -73,7 +73,8 @@ static struct {
 	struct rmem_dev *dev;
 	struct rmem_pd *pd;
 	struct rmem_cq *cq;
-	struct rmem_qp *qp;
+	struct rmem_qp *qps[2]; /* of RC and UC */
+	struct rmem_qp *qp;     /* that of the input */
 	struct rmem_mr *mr;
 	uint8_t *memory; /* a guard, the target, a guard */
 	struct rwire_port port;
@@ -82,8 +83,8 @@ static struct {
 	struct stub_frame tx, rx;
 	bool has_rx;
 	uint64_t now;
-	uint64_t nb_sent[RWIRE_OPCODE_NB];
-	uint64_t nb_done[2]; /* requests and receives that succeeded */
+	uint64_t nb_sent[256]; /* by service and opcode */
+	uint64_t nb_done[2];   /* requests and receives that succeeded */
 } fz;
 
 static void
@@ -120,7 +121,7 @@ port_tx_put(struct rwire_port *port, struct rwire_frame *frame)
 	RTE_SET_USED(port);
 	memset(secret, SECRET, sizeof(secret));
 	CHECK(frame->len <= RWIRE_MAX_PKT);
-	fz.nb_sent[frame->bth[0] % RWIRE_OPCODE_NB]++;
+	fz.nb_sent[frame->bth[0]]++;
 	for (i = 0; i + SECRETS <= frame->len; i++)
 		CHECK(memcmp(frame->bth + i, secret, SECRETS) != 0);
 }
@@ -172,7 +173,9 @@ open_all(void)
 	CHECK(rmem_pd_alloc(fz.dev, &fz.pd) == 0);
 	CHECK(rmem_cq_create(fz.dev, &cq_conf, &fz.cq) == 0);
 	conf.send_cq = conf.recv_cq = fz.cq;
-	CHECK(rmem_qp_create(fz.pd, &conf, &fz.qp) == 0);
+	CHECK(rmem_qp_create(fz.pd, &conf, &fz.qps[0]) == 0);
+	conf.type = RMEM_QPT_UC;
+	CHECK(rmem_qp_create(fz.pd, &conf, &fz.qps[1]) == 0);
 	fz.memory = malloc(TARGET + 2 * GUARD);
 	CHECK(fz.memory != NULL);
 	memset(fz.memory, SECRET, TARGET + 2 * GUARD);
@@ -207,7 +210,7 @@ reconnect(void)
 	struct rmem_qp_attr attr;
 	struct rmem_wc wc[DEPTH];
 
-	CHECK(rmem_qp_reset(fz.qp) == 0);
+	CHECK(rmem_qp_reset(fz.qps[0]) == 0 && rmem_qp_reset(fz.qps[1]) == 0);
 	while (rmem_poll_cq(fz.cq, wc, DEPTH) > 0)
 		;
 	CHECK(rmem_qp_query(fz.qp, &attr) == 0);
@@ -234,7 +237,8 @@ check_all(void)
 		fz.nb_done[(wc[i].opcode & RMEM_WC_RECV) != 0] += wc[i].status == RMEM_WC_SUCCESS;
 	}
 	CHECK(rmem_qp_query(fz.qp, &attr) == 0);
-	CHECK(attr.state == RMEM_QPS_RTS || attr.state == RMEM_QPS_ERR);
+	CHECK(attr.state == RMEM_QPS_RTS || attr.state == RMEM_QPS_ERR ||
+			(attr.state == RMEM_QPS_SQE && fz.qp->type == RMEM_QPT_UC));
 }
 
 static void
@@ -279,6 +283,7 @@ send_packet(const struct step *step, const uint8_t *bytes, uint32_t n, bool is_r
 	const struct rwire_qp *q = ((struct rsoft_qp *)fz.qp)->wire;
 	uint8_t opcode = step->opcode % RWIRE_OPCODE_NB;
 	struct rwire_pkt pkt = {
+			.service = q->service,
 			.opcode = opcode,
 			.qpn = fz.qp->qp_num,
 			.psn = rwire_psn_add(is_response ? q->req.una : q->rsp.psn,
@@ -408,6 +413,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct step step;
 	size_t at = 0;
 
+	/* The last byte selects the service. */
+	fz.qp = fz.qps[size != 0 ? data[size - 1] % RTE_DIM(fz.qps) : 0];
 	reconnect();
 	while (size - at >= sizeof(step)) {
 		memcpy(&step, data + at, sizeof(step));
@@ -425,7 +432,8 @@ fuzz_report(void)
 {
 	static const uint8_t sent[] = {RWIRE_SEND_ONLY, RWIRE_WRITE_FIRST, RWIRE_READ_REQUEST,
 			RWIRE_FETCH_ADD, RWIRE_ACKNOWLEDGE, RWIRE_READ_RESPONSE_ONLY,
-			RWIRE_READ_RESPONSE_FIRST, RWIRE_ATOMIC_ACKNOWLEDGE};
+			RWIRE_READ_RESPONSE_FIRST, RWIRE_ATOMIC_ACKNOWLEDGE,
+			RWIRE_UC | RWIRE_SEND_ONLY, RWIRE_UC | RWIRE_WRITE_FIRST};
 	uint32_t i;
 	int rc = fz.nb_done[0] == 0 || fz.nb_done[1] == 0;
 
@@ -442,7 +450,7 @@ fuzz_report(void)
 void
 fuzz_close(void)
 {
-	CHECK(rmem_qp_destroy(fz.qp) == 0);
+	CHECK(rmem_qp_destroy(fz.qps[0]) == 0 && rmem_qp_destroy(fz.qps[1]) == 0);
 	CHECK(rmem_cq_destroy(fz.cq) == 0);
 	CHECK(rmem_mr_dereg(fz.mr) == 0);
 	CHECK(rmem_pd_dealloc(fz.pd) == 0);

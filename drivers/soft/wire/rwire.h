@@ -3,7 +3,8 @@
  */
 
 /*
- * The RC engine: requester, completer and responder of QPs whose peer is reached with packets.
+ * The engine of RC and UC: requester, completer and responder of QPs whose peer is reached with
+ * packets. A packet of UC needs no acknowledgement: once sent, its PSN counts as acknowledged.
  *
  * Ownership of the state:
  * - struct rwire_req (requester and completer) is protected by the QP's sq.lock.
@@ -133,6 +134,7 @@ struct rwire_qp {
 	struct rwire *wire;
 	struct rwire_addr addr; /* of the peer */
 	uint32_t qpn;           /* of the peer */
+	uint8_t service;        /* RWIRE_RC or RWIRE_UC */
 	uint32_t mtu;
 	uint32_t window; /* PSNs in flight */
 	struct rwire_req req;
@@ -159,6 +161,9 @@ struct rwire_stats {
 	uint64_t wrong_peer; /* from an address other than that of the QP's peer */
 	uint64_t no_qp;
 	uint64_t busy_drops;
+	uint64_t drop_no_recv; /* messages of an unreliable service */
+	uint64_t drop_length;
+	uint64_t drop_access;
 };
 
 struct rwire {
@@ -190,6 +195,8 @@ void rwire_req_run(struct rwire_qp *q, unsigned int lcore);
 
 /* rwire_comp.c; under sq.lock. */
 void rwire_comp_pkt(struct rwire_qp *q, unsigned int lcore, const struct rwire_pkt *pkt);
+/* Complete the requests of an unreliable service that were sent; false: no further packet was. */
+bool rwire_comp_sent(struct rwire_qp *q, unsigned int lcore);
 /* Rewind when the timer has expired: RMEM_WC_SUCCESS, or RMEM_WC_RETRY_EXC_ERR. */
 int rwire_comp_timer(struct rwire_qp *q, uint64_t now);
 
@@ -271,6 +278,8 @@ struct rsoft_dev *rwire_gid_dev(const uint8_t gid[16]);
 int rwire_qp_connect(struct rsoft_qp *qp, const struct rmem_qp_conn *conn);
 /* The QP moves to RTS: take over its initial PSN, timeout and retries. Not while it sends. */
 void rwire_qp_start(struct rsoft_qp *qp);
+/* The QP moves from SQE to RTS: no request is left; continue with the next PSN. */
+void rwire_qp_restart(struct rsoft_qp *qp);
 /* Take over the timeout and the retries, also for packets in flight. Under sq.lock. */
 void rwire_qp_set_retries(struct rsoft_qp *qp);
 /* Whether begun requests are not completed yet. Under sq.lock. */

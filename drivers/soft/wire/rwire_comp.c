@@ -283,6 +283,21 @@ rwire_comp_pkt(struct rwire_qp *q, unsigned int lcore, const struct rwire_pkt *p
 	rsoft_run_end(&run);
 }
 
+bool
+rwire_comp_sent(struct rwire_qp *q, unsigned int lcore)
+{
+	struct rsoft_run run;
+	struct comp comp = {.q = q, .run = &run};
+
+	if (q->req.una == q->req.psn)
+		return false;
+	rsoft_run_begin(&run, q->qp, lcore, true);
+	run.why = 0;
+	comp_ack(&comp, q->req.psn);
+	rsoft_run_end(&run);
+	return true;
+}
+
 int
 rwire_comp_timer(struct rwire_qp *q, uint64_t now)
 {

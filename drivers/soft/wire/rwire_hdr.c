@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* RC packets; see rwire_hdr.h. */
+/* Packets; see rwire_hdr.h. */
 
 #include <string.h>
 
@@ -124,6 +124,22 @@ parse_ext(const uint8_t *p, struct rwire_pkt *pkt)
 		pkt->imm = get32(p);
 }
 
+/* Properties of an opcode with its service; 0: there is no such opcode. */
+static uint16_t
+info_of(uint8_t opcode)
+{
+	uint8_t of_rc = opcode & (uint8_t)~RWIRE_SERVICE_MASK;
+
+	switch (opcode & RWIRE_SERVICE_MASK) {
+	case RWIRE_RC:
+		return of_rc < RWIRE_OPCODE_NB ? rwire_opcode_info[of_rc] : 0;
+	case RWIRE_UC:
+		return of_rc <= RWIRE_WRITE_ONLY_WITH_IMM ? rwire_opcode_info[of_rc] : 0;
+	default:
+		return 0;
+	}
+}
+
 bool
 rwire_pkt_parse(uint8_t *bth, uint32_t len, struct rwire_pkt *pkt)
 {
@@ -132,8 +148,9 @@ rwire_pkt_parse(uint8_t *bth, uint32_t len, struct rwire_pkt *pkt)
 	memset(pkt, 0, sizeof(*pkt));
 	if (len < RWIRE_BTH_LEN + RWIRE_ICRC_LEN || len > RWIRE_MAX_PKT)
 		return false;
-	pkt->opcode = bth[0];
-	pkt->info = bth[0] < RWIRE_OPCODE_NB ? rwire_opcode_info[bth[0]] : 0;
+	pkt->service = bth[0] & RWIRE_SERVICE_MASK;
+	pkt->opcode = bth[0] & (uint8_t)~RWIRE_SERVICE_MASK;
+	pkt->info = info_of(bth[0]);
 	pkt->pad = bth[1] >> 4 & 3;
 	hdr = rwire_hdr_len(pkt->info);
 	/* Transport version 0, and the default partition, full membership (IBTA 10.9.2). */
@@ -184,7 +201,7 @@ rwire_pkt_build(uint8_t *bth, struct rwire_pkt *pkt)
 
 	pkt->info = rwire_opcode_info[pkt->opcode];
 	pkt->pad = (uint8_t)(-pkt->payload_len & 3);
-	bth[0] = pkt->opcode;
+	bth[0] = pkt->service | pkt->opcode;
 	/* MigReq is set: the path migration state is Migrated. */
 	bth[1] = (uint8_t)((pkt->is_solicited ? 0x80 : 0) | 0x40 | pkt->pad << 4);
 	bth[2] = RWIRE_PKEY >> 8;

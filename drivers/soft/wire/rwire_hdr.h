@@ -3,12 +3,12 @@
  */
 
 /*
- * RC packets of RoCEv2 (IBTA volume 1, chapter 9 and annex A17), from the BTH to the ICRC.
+ * RC and UC packets of RoCEv2 (IBTA volume 1, chapter 9 and annex A17), from the BTH to the ICRC.
  *
  * A packet is decoded into a struct rwire_pkt and encoded from one. Invariant of a packet that
- * rwire_pkt_parse() accepted: its opcode is one of RC, its length agrees with the opcode, and
- * payload, payload_len, pad and ICRC lie within the bytes received. All other fields are those of
- * an untrusted peer.
+ * rwire_pkt_parse() accepted: its opcode is one of its service, its length agrees with the opcode,
+ * and payload, payload_len, pad and ICRC lie within the bytes received. All other fields are those
+ * of an untrusted peer.
  */
 
 #ifndef RWIRE_HDR_H
@@ -28,7 +28,12 @@
 #define RWIRE_MAX_MTU     4096
 #define RWIRE_MAX_PKT     (RWIRE_BTH_LEN + RWIRE_MAX_EXT_LEN + RWIRE_MAX_MTU + 3 + RWIRE_ICRC_LEN)
 
-/* Opcodes of the RC service (IBTA table 38). */
+/* Services: the high bits of an opcode (IBTA table 38). */
+#define RWIRE_SERVICE_MASK 0xe0
+#define RWIRE_RC           0x00
+#define RWIRE_UC           0x20
+
+/* Opcodes of the RC service; UC has the same SENDs and WRITEs. */
 enum rwire_opcode {
 	RWIRE_SEND_FIRST = 0x00,
 	RWIRE_SEND_MIDDLE = 0x01,
@@ -87,7 +92,8 @@ extern const uint16_t rwire_opcode_info[RWIRE_OPCODE_NB];
 #define RWIRE_AETH_KIND_NAK 0x60
 
 struct rwire_pkt {
-	uint8_t opcode;    /* enum rwire_opcode */
+	uint8_t service;   /* RWIRE_RC or RWIRE_UC */
+	uint8_t opcode;    /* enum rwire_opcode, without the service */
 	uint8_t syndrome;  /* AETH */
 	uint8_t pad;       /* bytes after the payload, 0 to 3 */
 	bool is_solicited; /* SE of the BTH */
@@ -111,7 +117,7 @@ struct rwire_pkt {
 uint32_t rwire_hdr_len(uint16_t info);
 
 /*
- * Decode the len bytes from the BTH to the ICRC. False: too short, not an opcode of RC, another
+ * Decode the len bytes from the BTH to the ICRC. False: too short, an unknown opcode, another
  * transport version or P_Key, or a length that does not agree with the opcode.
  */
 bool rwire_pkt_parse(uint8_t *bth, uint32_t len, struct rwire_pkt *pkt);

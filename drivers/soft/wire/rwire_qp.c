@@ -40,7 +40,7 @@ qp_init_req(struct rwire_qp *q, uint32_t psn, const struct rmem_qp_conn *conn)
 	req->sq_pos = req->begun = q->qp->sq.cons;
 	req->retry_left = conn->retry_cnt;
 	req->rnr_left = conn->rnr_retry;
-	req->timeout = qp_timeout(conn->timeout);
+	req->timeout = q->service == RWIRE_RC ? qp_timeout(conn->timeout) : 0;
 }
 
 void
@@ -114,6 +114,7 @@ rwire_qp_connect(struct rsoft_qp *qp, const struct rmem_qp_conn *conn)
 	q->wire = wire;
 	q->addr = addr;
 	q->qpn = conn->remote.qp_num;
+	q->service = qp->qp.type == RMEM_QPT_RC ? RWIRE_RC : RWIRE_UC;
 	q->mtu = qp_mtu(wire, conn->remote.mtu);
 	q->window = RTE_MIN(RWIRE_WINDOW_BYTES / q->mtu, (uint32_t)RWIRE_MAX_WINDOW);
 	qp_init_req(q, qp->psn, conn);
@@ -131,6 +132,13 @@ rwire_qp_start(struct rsoft_qp *qp)
 }
 
 void
+rwire_qp_restart(struct rsoft_qp *qp)
+{
+	if (qp->wire != NULL)
+		qp_init_req(qp->wire, qp->wire->req.psn, &qp->conn);
+}
+
+void
 rwire_qp_set_retries(struct rsoft_qp *qp)
 {
 	struct rwire_req *req;
@@ -138,6 +146,8 @@ rwire_qp_set_retries(struct rsoft_qp *qp)
 	if (qp->wire == NULL)
 		return;
 	req = &qp->wire->req;
+	if (qp->wire->service != RWIRE_RC)
+		return;
 	req->timeout = qp_timeout(qp->conn.timeout);
 	req->retry_left = qp->conn.retry_cnt;
 	req->rnr_left = qp->conn.rnr_retry;

@@ -111,6 +111,8 @@ req_needs_ack(struct rwire_qp *q, bool is_last, uint32_t nb_psn)
 {
 	struct rwire_req *req = &q->req;
 
+	if (q->service != RWIRE_RC)
+		return false;
 	/* The last of each message: a later request may wait for its completion. */
 	if (!is_last && ++req->since_ack < RWIRE_ACK_EVERY && nb_psn < q->window)
 		return false;
@@ -172,7 +174,9 @@ req_fill_payload(struct rwire_qp *q, const struct rmem_send_wr *wr, struct rwire
 	int status;
 
 	*nb_psn = 0;
-	if (q->wire->port->ops->tx_share != NULL && left >= RWIRE_MIN_SHARED) {
+	/* The memory is shared until the acknowledgement, so not with an unreliable service. */
+	if (q->wire->port->ops->tx_share != NULL && left >= RWIRE_MIN_SHARED &&
+			q->service == RWIRE_RC) {
 		status = req_share(q, wr, wqe, at, offset, nb_psn, why);
 		if (status != RMEM_WC_SUCCESS)
 			return status;
@@ -363,6 +367,8 @@ rwire_req_run(struct rwire_qp *q, unsigned int lcore)
 		status = rwire_comp_timer(q, rwire_clock());
 		if (status == RMEM_WC_SUCCESS)
 			status = req_send_all(q, &why);
+		if (q->service != RWIRE_RC && rwire_comp_sent(q, lcore) && status <= 0)
+			continue;
 		if (status == RSOFT_WAIT_LOCAL) {
 			if (!req_local(q, lcore))
 				return;

@@ -168,7 +168,9 @@ resp_send(struct rwire_qp *q, unsigned int lcore, const struct rwire_pkt *pkt)
 	if (status != RMEM_WC_SUCCESS)
 		return status;
 	status = resp_place(q, rqe, pkt, &why);
-	if (status == RSOFT_WAIT_PEER) {
+	/* An unreliable service drops a message that is longer (IBTA 9.8.3). */
+	if (status == RSOFT_WAIT_PEER ||
+			(status == RMEM_WC_LOC_LEN_ERR && q->service != RWIRE_RC)) {
 		rte_ticketlock_unlock(&q->qp->rq.lock);
 		return status;
 	}
@@ -436,6 +438,54 @@ resp_duplicate(struct rwire_qp *q, const struct rwire_pkt *pkt)
 	}
 }
 
+/* Count a message that an unreliable service drops. */
+static void
+resp_count_drop(struct rwire_stats *stats, int status)
+{
+	switch (status) {
+	case RSOFT_WAIT_RNR:
+		RWIRE_COUNT(stats->drop_no_recv);
+		break;
+	case RMEM_WC_LOC_LEN_ERR:
+		RWIRE_COUNT(stats->drop_length);
+		break;
+	case RSOFT_WAIT_PEER:
+		break;
+	default:
+		RWIRE_COUNT(stats->drop_access);
+		break;
+	}
+}
+
+/*
+ * A packet of UC (IBTA 9.8.2). One out of order ends the message in progress, and each packet of a
+ * message that is dropped but for a first one; a receive that it had begun to fill remains.
+ */
+static void
+resp_unreliable(struct rwire_qp *q, unsigned int lcore, const struct rwire_pkt *pkt)
+{
+	struct rwire_rsp *rsp = &q->rsp;
+	int status;
+
+	if (pkt->psn != rsp->psn) {
+		RWIRE_COUNT(q->wire->stats.gaps);
+		rsp->message = 0;
+		rsp->psn = pkt->psn;
+	}
+	if (pkt->info & RWIRE_IS_FIRST)
+		rsp->message = 0;
+	else if (rsp->message == 0) {
+		rsp->psn = rwire_psn_add(pkt->psn, 1);
+		return;
+	}
+	status = resp_exec(q, lcore, pkt);
+	resp_advance(q, pkt);
+	if (status == RMEM_WC_SUCCESS)
+		return;
+	rsp->message = 0;
+	resp_count_drop(&q->wire->stats, status);
+}
+
 /* The syndrome of the NAK for a request that failed. */
 static uint8_t
 resp_syndrome(int status)
@@ -457,6 +507,10 @@ rwire_resp_pkt(struct rwire_qp *q, unsigned int lcore, const struct rwire_pkt *p
 	int32_t ahead = rwire_psn_diff(pkt->psn, rsp->psn);
 	int status;
 
+	if (q->service != RWIRE_RC) {
+		resp_unreliable(q, lcore, pkt);
+		return;
+	}
 	if (q->is_busy) {
 		RWIRE_COUNT(q->wire->stats.busy_drops);
 		rsp->has_dropped |= ahead >= 0;

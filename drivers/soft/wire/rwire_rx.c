@@ -34,6 +34,8 @@ rx_request(struct rwire_qp *q, unsigned int lcore, const struct rwire_pkt *pkt)
 	struct rwire_rsp *rsp = &q->rsp;
 
 	if (!rsoft_state_is_responding(__atomic_load_n(&q->qp->state, __ATOMIC_ACQUIRE))) {
+		if (q->service != RWIRE_RC)
+			return;
 		/* The NAK, or the acknowledgement of an executed request, may have been lost. */
 		if (rsp->has_failed)
 			rwire_reply_ack(q, rsp->ack_psn, rsp->syndrome);
@@ -51,8 +53,8 @@ rx_request(struct rwire_qp *q, unsigned int lcore, const struct rwire_pkt *pkt)
 static bool
 rx_share(const struct rwire_frame *frame, struct rwire_pkt *pkt)
 {
-	if ((pkt->info & RWIRE_IS_REQUEST) == 0 || (pkt->info & RWIRE_HAS_PAYLOAD) == 0 ||
-			pkt->payload_len != 0)
+	if (pkt->service != RWIRE_RC || (pkt->info & RWIRE_IS_REQUEST) == 0 ||
+			(pkt->info & RWIRE_HAS_PAYLOAD) == 0 || pkt->payload_len != 0)
 		return false;
 	pkt->is_shared = true;
 	pkt->payload = frame->shared;
@@ -85,6 +87,10 @@ rx_frame(struct rwire *wire, unsigned int lcore, struct rwire_frame *frame)
 	q = rx_qp_of(wire, frame, pkt.qpn);
 	if (q == NULL)
 		return;
+	if (pkt.service != q->service) {
+		RWIRE_COUNT(wire->stats.malformed);
+		return;
+	}
 	if (pkt.info & RWIRE_IS_REQUEST) {
 		rx_request(q, lcore, &pkt);
 		return;

@@ -27,6 +27,7 @@ rwire_tx_put(struct rwire_qp *q, struct rwire_frame *frame, struct rwire_pkt *pk
 {
 	struct rwire_port *port = q->wire->port;
 
+	pkt->service = q->service;
 	pkt->qpn = q->qpn;
 	frame->len = rwire_pkt_build(frame->bth, pkt);
 	if (port->has_icrc)
