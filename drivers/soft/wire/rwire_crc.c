@@ -14,6 +14,7 @@
 #include <rte_byteorder.h>
 #include <rte_common.h>
 #include <rte_cpuflags.h>
+#include <rte_cycles.h>
 
 #include "rwire_crc.h"
 
@@ -111,11 +112,31 @@ crc_pclmul(uint32_t crc, const uint8_t *data, uint32_t len)
 	return crc_reduce(x[0]);
 }
 
+/* Whether it is faster than the tables. Emulators multiply bit by bit. */
+static bool
+crc_pclmul_is_fast(void)
+{
+	static const uint8_t data[1024];
+	uint64_t start, best[2] = {UINT64_MAX, UINT64_MAX};
+	volatile uint32_t crc = 0;
+	unsigned int i;
+
+	/* The best of several, since a thread may be interrupted. */
+	for (i = 0; i < 32; i++) {
+		start = rte_rdtsc();
+		crc = i % 2 != 0 ? crc_pclmul(crc, data, sizeof(data))
+				 : crc_bytes(crc, data, sizeof(data));
+		best[i % 2] = RTE_MIN(best[i % 2], rte_rdtsc() - start);
+	}
+	return best[1] <= best[0];
+}
+
+/* After the tables are filled. */
 static void
 crc_wide_init(void)
 {
 	crc_has_pclmul = rte_cpu_get_flag_enabled(RTE_CPUFLAG_PCLMULQDQ) > 0 &&
-			rte_cpu_get_flag_enabled(RTE_CPUFLAG_SSE4_1) > 0;
+			rte_cpu_get_flag_enabled(RTE_CPUFLAG_SSE4_1) > 0 && crc_pclmul_is_fast();
 }
 
 /* Advance a CRC over the first bytes of len; returns how many. */
