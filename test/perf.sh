@@ -25,4 +25,24 @@ else
 	echo "without hugepages ($free_pages of 2 MiB are free, $need_pages needed), lcores $lcores"
 	args+=(--no-huge -m 1024 --no-shconf)
 fi
-DPDK_TEST=${name}_perf_autotest exec "$program" "${args[@]}" --log-level=lib.eal:error
+export DPDK_TEST=${name}_perf_autotest
+args+=(--log-level=lib.eal:error)
+[[ "$name" = wire_eth_* ]] || exec "$program" "${args[@]}"
+
+# In a network namespace, with two virtual Ethernet cables.
+add_cables() {
+	local end
+	ip link add perf0 type veth peer name perf1
+	ip link add perf2 type veth peer name perf3
+	for end in 0 1 2 3; do
+		sysctl -qw "net.ipv6.conf.perf$end.disable_ipv6=1"
+		ip link set "perf$end" up
+	done
+}
+if ! unshare -rn true 2>/dev/null; then
+	echo "skipped: no permission to create a network namespace"
+	exit 77
+fi
+export -f add_cables
+# shellcheck disable=SC2016  # the inner shell expands them
+exec unshare -rn bash -euc 'add_cables && exec "$0" "$@"' "$program" "${args[@]}"

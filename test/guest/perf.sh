@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Runs a perf test in the guest: perf.sh PROGRAM NAME, an autotest of the program; for
-# guest_write4k and guest_wire_write4k the program is dpdk-testrmem. Appends its JSON line to the
+# guest_write4k and guest_wire*_write4k the program is dpdk-testrmem. Appends its JSON line to the
 # file that RMEM_PERF_JSON names, as those that run here do. RMEM_GUEST_KERNEL chooses the kernel
 # (6.1).
 

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Runs in a guest (run.sh): WRITEs of 4 KiB by dpdk-testrmem against those of ib_write_bw, of the
 # same depth, burst and MTU, on one QP, in turn. Prints the best of both and a JSON line.
-# guest_write4k: on rdma_rxe; guest_wire_write4k: between two processes on soft, over UDP.
+# guest_write4k: on rdma_rxe; guest_wire_write4k: between two processes on soft, over UDP;
+# guest_wire_shm_write4k: over shared memory.
 # usage: write4k.sh TESTRMEM [NAME [ROUNDS]]
 
 set -euo pipefail
@@ -54,14 +55,14 @@ by_testrmem() {
 by_wire() {
 	local wire=(nsenter --net=/run/netns/wire "$testrmem" "${eal[@]}" -m 64)
 	: >"$tmp/server"
-	"${wire[@]}" -l 0 -- --dev soft0,ip=127.0.0.1,mtu=$mtu "${write[@]}" --listen 127.0.0.1 \
+	"${wire[@]}" -l 0 -- --dev "soft0,ip=127.0.0.1,mtu=$mtu$port" "${write[@]}" --listen 127.0.0.1 \
 		>"$tmp/server" 2>&1 &
 	server=$!
 	until grep -q '^listening' "$tmp/server"; do
 		kill -0 "$server" || { cat "$tmp/server" >&2 && return 1; }
 		sleep 0.1
 	done
-	"${wire[@]}" -l 0 -- --dev soft0,ip=127.0.0.2,mtu=$mtu "${write[@]}" --connect 127.0.0.1 \
+	"${wire[@]}" -l 0 -- --dev "soft0,ip=127.0.0.2,mtu=$mtu$port" "${write[@]}" --connect 127.0.0.1 \
 		--ops $ops --seconds 0 --stats-period 0 --json "$tmp/json" \
 		>"$tmp/testrmem" 2>&1 || { cat "$tmp/testrmem" >&2 && return 1; }
 	wait "$server" || { cat "$tmp/server" >&2 && return 1; }
@@ -73,9 +74,10 @@ mops() {
 	sed -n 's/.*"lcore":"total".*"mops_per_s":\([0-9.]*\).*/\1/p' "$tmp/json"
 }
 
-by=by_testrmem
-if [ "$name" = guest_wire_write4k ]; then
+by=by_testrmem port=
+if [ "$name" != guest_write4k ]; then
 	by=by_wire bar=1.5
+	[ "$name" = guest_wire_write4k ] || port=,port=shm:guest,share=1
 	ip netns add wire
 	ip -n wire link set lo up
 fi
