@@ -138,6 +138,9 @@ dev_info_get(struct rmem_dev *base, struct rmem_dev_info *info)
 		info->capa |= RMEM_DEV_CAPA_ENGINE;
 	if (dev->wire != NULL) {
 		info->capa |= RMEM_DEV_CAPA_CM_TCP;
+		/* Nothing would receive packets while the application sleeps. */
+		if (dev->args.progress == RSOFT_PROGRESS_POLL)
+			info->capa &= ~RMEM_DEV_CAPA_COMP_CHANNEL;
 		rwire_gid_get(dev->wire, info->gid);
 	}
 	info->max_mr_size = dev->args.max_mr_size;
