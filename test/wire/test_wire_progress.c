@@ -19,6 +19,7 @@
 
 #define NB_POLLS 100u
 #define ENOUGH   (3 * NB_POLLS) /* READs in as many intervals */
+#define NB_TURNS 1000u
 
 static struct perf_pair pair;
 static struct rmem_mr *local, *target;
@@ -84,24 +85,18 @@ struct changer {
 	bool is_changing, is_audited; /* atomic */
 };
 
-static bool
-has_waiter(rte_ticketlock_t *lock)
-{
-	return (uint16_t)(__atomic_load_n(&lock->s.next, __ATOMIC_ACQUIRE) - lock->s.current) > 1;
-}
-
-/* Until the audit waits for the lock, or has not waited. */
+/* For many turns of the thread that audits, unless it has not waited. */
 static void *
 change(void *arg)
 {
 	struct changer *changer = arg;
 	struct rsoft_rq *rq = &changer->qp->rq;
+	uint32_t i;
 
 	rte_ticketlock_lock(changer->lock);
 	rq->prod_seen++;
 	__atomic_store_n(&changer->is_changing, true, __ATOMIC_RELEASE);
-	while (!has_waiter(changer->lock) &&
-			!__atomic_load_n(&changer->is_audited, __ATOMIC_ACQUIRE))
+	for (i = 0; i < NB_TURNS && !__atomic_load_n(&changer->is_audited, __ATOMIC_ACQUIRE); i++)
 		sched_yield();
 	rq->prod_seen--;
 	rte_ticketlock_unlock(changer->lock);
