@@ -22,11 +22,12 @@ eal=(--no-huge --no-shconf -m 128 --no-pci --no-telemetry --log-level='*rmem*:em
 # By default tshark guesses at protocols in the payload, which is arbitrary here.
 options=(-o infiniband.identify_payload:FALSE --disable-protocol rpcordma --disable-protocol idp)
 
-# record FILE ARGUMENTS [EAL options]
+# record FILE ARGUMENTS CASES [EAL options]
 record() {
-	local file=$1 args=$2
-	shift 2
-	"$program" "${eal[@]}" "$@" -- --dev "soft0,loop=1,pcap=$file,$args" >out 2>err </dev/null
+	local file=$1 args=$2 cases=$3
+	shift 3
+	"$program" "${eal[@]}" "$@" -- --dev "soft0,loop=1,pcap=$file,$args" "$cases" >out 2>err \
+		</dev/null
 	rc=$?
 	verdict "the conformance suite with $args" $rc
 }
@@ -43,11 +44,12 @@ dissect() {
 }
 
 passed=0 failed=0
-record udp.pcap ip=127.0.16.1,mtu=1024
+record udp.pcap ip=127.0.16.1,mtu=1024 '*'
 dissect udp.pcap 'packets over IPv4'
-record eth.pcap 'ip=2001:db8::9,port=eth:0,fault=loss:0.001;dup:0.1;reorder:4;seed:1' --vdev net_ring0
+record eth.pcap 'ip=2001:db8::9,port=eth:0,fault=loss:0.001;dup:0.1;reorder:4;seed:1' '*' \
+	--vdev net_ring0
 dissect eth.pcap 'packets over IPv6'
-record bad.pcap ip=127.0.16.2,fault=corrupt:0.01
+record bad.pcap 'ip=127.0.16.2,fault=corrupt:0.1;seed:1' right
 ! "$here/check_icrc.py" bad.pcap >out 2>err
 verdict 'corrupted packets have another ICRC' $?
 echo "$passed passed, $failed failed"
