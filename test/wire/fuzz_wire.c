@@ -148,6 +148,7 @@ static const struct rwire_port_ops port_ops = {
 		.close = port_close,
 		.rx_burst = port_rx_burst,
 		.rx_sleep = rwire_port_rx_sleep,
+		.tx_count = rwire_port_tx_count,
 		.tx_flush = stub_tx_flush,
 		.tx_get = port_tx_get,
 		.tx_put = port_tx_put,

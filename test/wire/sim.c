@@ -162,6 +162,7 @@ static const struct rwire_port_ops sim_ops = {
 		.close = sim_close,
 		.rx_burst = sim_rx_burst,
 		.rx_sleep = rwire_port_rx_sleep,
+		.tx_count = rwire_port_tx_count,
 		.tx_flush = stub_tx_flush,
 		.tx_get = sim_tx_get,
 		.tx_put = sim_tx_put,

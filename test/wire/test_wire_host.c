@@ -151,12 +151,112 @@ TEST(wire_host, a_lid_is_a_path)
 	return rmem_pd_dealloc(pd);
 }
 
+static uint64_t virtual_clock;
+
+static uint64_t
+get_clock(void)
+{
+	return virtual_clock;
+}
+
+/* Poll two timeouts later. */
+static int
+poll_late(struct rmem_qp *qp, struct rmem_wc *wc)
+{
+	virtual_clock += 2 * ((const struct rsoft_qp *)qp)->wire->req.timeout;
+	return rmem_poll_cq(qp->send_cq, wc, 1);
+}
+
+static uint64_t
+count_timeouts(void)
+{
+	struct rmem_dev_stats stats;
+
+	return rmem_dev_stats_get(dev, &stats) == 0 ? stats.wire_timeouts : UINT64_MAX;
+}
+
+/* Post four WRITEs of no bytes, and accept their channel as a peer that reads the ring by hand. */
+static struct rwire_ring *
+post_to(struct rmem_qp *qp, int listener, int *fd)
+{
+	const struct rmem_send_wr wr = {.opcode = RMEM_WR_RDMA_WRITE, .flags = RMEM_SEND_SIGNALED};
+	struct rwire_ring *ring = NULL;
+	struct rwire_addr from;
+	uint32_t version;
+	int i;
+
+	for (i = 0; i < 4; i++) {
+		if (rmem_post_send(qp, &wr, 1) != 1)
+			return NULL;
+	}
+	do
+		*fd = shm_accept(SHM_HOST, listener);
+	while (*fd == -EAGAIN);
+	while (shm_receive(*fd, &from, &ring, &version) == -EAGAIN)
+		;
+	return ring;
+}
+
+static int
+check_retries(struct rmem_qp *qp, struct rwire_ring *ring)
+{
+	struct rmem_wc wc = {0};
+	uint32_t i;
+
+	for (i = 1; i <= 4; i++) {
+		TEST_EQ(poll_late(qp, &wc), 0);
+		TEST_EQ(count_timeouts(), 0);
+		__atomic_store_n(&ring->head, i, __ATOMIC_RELAXED);
+	}
+	/* All were read, and none is answered. */
+	for (i = 0; i < 100 && poll_late(qp, &wc) == 0; i++)
+		;
+	TEST_EQ(wc.status, RMEM_WC_RETRY_EXC_ERR);
+	TEST_ASSERT(i < 20);
+	return TEST_SUCCESS;
+}
+
+TEST(wire_host, packets_that_a_peer_has_not_read_yet_cost_no_retry)
+{
+	struct rmem_qp_conf conf = {.type = RMEM_QPT_RC, .max_send_wr = 4};
+	struct rmem_qp_conn conn = {.remote.qp_num = 7, .timeout = 8, .retry_cnt = 7};
+	uint64_t (*tsc)(void) = rwire_clock;
+	struct rmem_cq_conf cq_conf = {.nb_cqe = 8};
+	struct rwire_addr peer;
+	struct rwire_ring *ring;
+	struct rmem_pd *pd;
+	struct rmem_qp *qp;
+	int fd = -1, ret, listener = shm_listen_host(&peer);
+
+	TEST_ASSERT(listener >= 0);
+	memcpy(conn.remote.gid, peer.gid, sizeof(peer.gid));
+	TEST_OK(rmem_pd_alloc(dev, &pd));
+	TEST_OK(rmem_cq_create(dev, &cq_conf, &conf.send_cq));
+	conf.recv_cq = conf.send_cq;
+	TEST_OK(rmem_qp_create(pd, &conf, &qp));
+	TEST_OK(rmem_qp_connect(qp, &conn));
+	virtual_clock = tsc();
+	rwire_clock = get_clock;
+	ring = post_to(qp, listener, &fd);
+	TEST_ASSERT(ring != NULL);
+	ret = check_retries(qp, ring);
+	rwire_clock = tsc;
+	close(fd);
+	close(listener);
+	shm_unmap(ring);
+	TEST_OK(rmem_qp_destroy(qp));
+	TEST_OK(rmem_cq_destroy(conf.send_cq));
+	TEST_OK(rmem_pd_dealloc(pd));
+	return ret;
+}
+
 TEST(wire_host, a_port_of_ones_own_choice_is_refused)
 {
 	struct rmem_dev *second;
 
 	TEST_EQ(rmem_dev_create("soft1", "ip=host,port=udp", &second), -EINVAL);
 	TEST_EQ(rmem_dev_create("soft1", "ip=host,port=shm:a", &second), -EINVAL);
+	TEST_EQ(rmem_dev_create("soft1", "ip=host,share=1", &second), -EINVAL);
 	TEST_EQ(rmem_dev_create("soft1", "ip=host,neigh=127.0.0.1@02:00:00:00:00:01", &second),
 			-EINVAL);
 	TEST_EQ(rmem_dev_create("soft1", "ip=127.0.0.1,port=shm:" SHM_HOST, &second), -EINVAL);

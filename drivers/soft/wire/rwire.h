@@ -65,6 +65,14 @@ struct rwire_wqe {
 	uint32_t nb_psn;
 };
 
+/* Packets that wait for the peer's device when a timer expires; see rwire_comp.c. */
+struct rwire_unread {
+	uint32_t una;   /* the oldest PSN then */
+	uint32_t sent;  /* packets of the port to the peer's address until then */
+	uint32_t taken; /* of these, as last seen, received */
+	uint8_t left;   /* times that the timer may start again; 0: not waiting */
+};
+
 struct rwire_req {
 	struct rwire_wqe *wqe; /* indexed by slot of the send queue */
 	uint32_t sq_pos;       /* request that the next packet belongs to */
@@ -81,6 +89,7 @@ struct rwire_req {
 	uint64_t deadline;  /* of the retransmission timer, TSC; 0: not running */
 	uint64_t rnr_until; /* nothing is sent earlier, TSC; 0: not waiting */
 	uint64_t timeout;   /* local ACK timeout, TSC cycles; 0: infinite */
+	struct rwire_unread unread;
 };
 
 /* The reply to a READ or an atomic. */

@@ -18,6 +18,8 @@
 #include "../rsoft_sq.h"
 #include "rwire.h"
 
+#define COMP_MAX_UNREAD 255
+
 struct comp {
 	struct rwire_qp *q;
 	struct rsoft_run *run;
@@ -298,6 +300,36 @@ rwire_comp_sent(struct rwire_qp *q, unsigned int lcore)
 	return true;
 }
 
+/*
+ * Whether the timer starts again without a retry: the peer's device, on this host, receives
+ * packets, but has not reached those of the QP, or they wait for space. A NIC is not as late as a
+ * process without a CPU. At most COMP_MAX_UNREAD times for a packet, since the peer reports what it
+ * has received.
+ */
+static bool
+comp_is_unread(struct rwire_qp *q)
+{
+	const struct rwire_port *port = q->wire->port;
+	struct rwire_unread *unread = &q->req.unread, now = {.una = q->req.una};
+	bool is_known, is_first = unread->left == 0 || unread->una != q->req.una;
+
+	rte_ticketlock_lock(&q->wire->tx_lock);
+	is_known = port->ops->tx_count(port, &q->addr, &now.sent, &now.taken);
+	rte_ticketlock_unlock(&q->wire->tx_lock);
+	if (is_known && is_first && now.sent != now.taken) {
+		*unread = now;
+		unread->left = COMP_MAX_UNREAD;
+		return true;
+	}
+	if (!is_known || is_first || now.taken == unread->taken ||
+			(q->req.psn != q->req.una && (int32_t)(unread->sent - now.taken) <= 0)) {
+		unread->left = 0;
+		return false;
+	}
+	unread->taken = now.taken;
+	return --unread->left != 0;
+}
+
 int
 rwire_comp_timer(struct rwire_qp *q, uint64_t now)
 {
@@ -312,6 +344,10 @@ rwire_comp_timer(struct rwire_qp *q, uint64_t now)
 	if (__atomic_load_n(&q->wire->quiet_at, __ATOMIC_RELAXED) < req->deadline &&
 			now < req->deadline + req->timeout)
 		return RMEM_WC_SUCCESS;
+	if (comp_is_unread(q)) {
+		req->deadline = now + req->timeout;
+		return RMEM_WC_SUCCESS;
+	}
 	RWIRE_COUNT(q->wire->stats.timeouts);
 	req->deadline = 0; /* the next packet sent starts it again */
 	return comp_retry(q);

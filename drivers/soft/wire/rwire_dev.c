@@ -214,9 +214,14 @@ wire_open_inner(const struct rsoft_args *args, const struct rwire_addr *addr,
 static int
 wire_open_host(const struct rsoft_args *args, struct rwire_port **port)
 {
-	if (args->port[0] != '\0' || args->neigh[0] != '\0') {
-		RSOFT_LOG(ERR, "%s: not supported with ip=host, which is shared memory",
-				args->port[0] != '\0' ? "port=" : "neigh=");
+	const char *extra = args->port[0] != '\0' ? "port"
+			: args->neigh[0] != '\0'  ? "neigh"
+			: args->share != 0        ? "share"
+						  : NULL;
+
+	if (extra != NULL) {
+		RSOFT_LOG(ERR, "%s=: not supported with ip=host, which is shared memory of all users",
+				extra);
 		return -EINVAL;
 	}
 	return rwire_port_shm_open_host(args->fault[0] != '\0' || args->pcap[0] != '\0', port);

@@ -45,6 +45,12 @@ struct rwire_port_ops {
 	bool (*rx_sleep)(struct rwire_port *port);
 	/* Send the frames of tx_put(). */
 	void (*tx_flush)(struct rwire_port *port);
+	/*
+	 * How many packets were sent to an address, and how many of these its device has received,
+	 * both modulo 2^32. False: the port does not know. The second is what the peer reports.
+	 */
+	bool (*tx_count)(const struct rwire_port *port, const struct rwire_addr *dst,
+			uint32_t *sent, uint32_t *taken);
 	/* A frame to fill, for an address; NULL: the port is full. */
 	struct rwire_frame *(*tx_get)(struct rwire_port *port, const struct rwire_addr *dst);
 	/*
@@ -112,6 +118,18 @@ rwire_port_rx_sleep(struct rwire_port *port)
 {
 	RTE_SET_USED(port);
 	return true;
+}
+
+/* A port whose receivers report nothing. */
+static inline bool
+rwire_port_tx_count(const struct rwire_port *port, const struct rwire_addr *dst, uint32_t *sent,
+		uint32_t *taken)
+{
+	RTE_SET_USED(port);
+	RTE_SET_USED(dst);
+	RTE_SET_USED(sent);
+	RTE_SET_USED(taken);
+	return false;
 }
 
 /*

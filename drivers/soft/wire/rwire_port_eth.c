@@ -409,6 +409,7 @@ static const struct rwire_port_ops eth_ops = {
 		.close = eth_close,
 		.rx_burst = eth_rx_burst,
 		.rx_sleep = eth_rx_sleep,
+		.tx_count = rwire_port_tx_count,
 		.tx_flush = eth_tx_flush,
 		.tx_get = eth_tx_get,
 		.tx_put = eth_tx_put,

@@ -85,6 +85,15 @@ fault_rx_sleep(struct rwire_port *base)
 	return inner->ops->rx_sleep(inner);
 }
 
+static bool
+fault_tx_count(const struct rwire_port *base, const struct rwire_addr *dst, uint32_t *sent,
+		uint32_t *taken)
+{
+	const struct rwire_port *inner = ((const struct fault_port *)base)->inner;
+
+	return inner->ops->tx_count(inner, dst, sent, taken);
+}
+
 static struct rwire_frame *
 fault_tx_get(struct rwire_port *base, const struct rwire_addr *dst)
 {
@@ -180,6 +189,7 @@ static const struct rwire_port_ops fault_ops = {
 		.close = fault_close,
 		.rx_burst = fault_rx_burst,
 		.rx_sleep = fault_rx_sleep,
+		.tx_count = fault_tx_count,
 		.tx_flush = fault_tx_flush,
 		.tx_get = fault_tx_get,
 		.tx_put = fault_tx_put,

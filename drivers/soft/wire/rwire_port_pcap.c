@@ -142,6 +142,15 @@ pcap_rx_sleep(struct rwire_port *base)
 	return inner->ops->rx_sleep(inner);
 }
 
+static bool
+pcap_tx_count(const struct rwire_port *base, const struct rwire_addr *dst, uint32_t *sent,
+		uint32_t *taken)
+{
+	const struct rwire_port *inner = ((const struct pcap_port *)base)->inner;
+
+	return inner->ops->tx_count(inner, dst, sent, taken);
+}
+
 static struct rwire_frame *
 pcap_tx_get(struct rwire_port *base, const struct rwire_addr *dst)
 {
@@ -163,6 +172,7 @@ static const struct rwire_port_ops pcap_ops = {
 		.close = pcap_close,
 		.rx_burst = pcap_rx_burst,
 		.rx_sleep = pcap_rx_sleep,
+		.tx_count = pcap_tx_count,
 		.tx_flush = pcap_tx_flush,
 		.tx_get = pcap_tx_get,
 		.tx_put = pcap_tx_put,

@@ -311,6 +311,23 @@ shm_rx_sleep(struct rwire_port *base)
 
 /* The send side. */
 
+static bool
+shm_tx_count(const struct rwire_port *base, const struct rwire_addr *dst, uint32_t *sent,
+		uint32_t *taken)
+{
+	const struct shm_port *port = (const struct shm_port *)base;
+	const struct shm_out *out;
+
+	for (out = port->outs.out; out < port->outs.out + port->outs.nb; out++) {
+		if (out->fd < 0 || !rwire_addr_is_equal(&out->addr, dst))
+			continue;
+		*sent = out->end.pos;
+		*taken = __atomic_load_n(&out->end.ring->head, __ATOMIC_RELAXED);
+		return true;
+	}
+	return false;
+}
+
 static struct rwire_frame *
 shm_tx_get(struct rwire_port *base, const struct rwire_addr *dst)
 {
@@ -406,6 +423,7 @@ static const struct rwire_port_ops shm_ops = {
 		.close = shm_close,
 		.rx_burst = shm_rx_burst,
 		.rx_sleep = shm_rx_sleep,
+		.tx_count = shm_tx_count,
 		.tx_flush = shm_tx_flush,
 		.tx_get = shm_tx_get,
 		.tx_put = shm_tx_put,

@@ -314,6 +314,7 @@ static const struct rwire_port_ops udp_ops = {
 		.close = udp_close,
 		.rx_burst = udp_rx_burst,
 		.rx_sleep = udp_rx_sleep,
+		.tx_count = rwire_port_tx_count,
 		.tx_flush = udp_tx_flush,
 		.tx_get = udp_tx_get,
 		.tx_put = udp_tx_put,
