@@ -80,6 +80,14 @@ by_users() {
 		test/dropin/pair.sh "$run" "$other $(find "$tmp/copy" -name rmem-run)" "$@"
 }
 
+# recipe: the CI job of doc/dropin.md, in a directory with rmem built.
+recipe() {
+	mkdir "$tmp/ci"
+	ln -s "$root" "$tmp/ci/rmem"
+	sed -n '/^<!-- ci: /,/^```$/p' doc/dropin.md | sed '1,/^meson/d; $d' >"$tmp/ci/job"
+	[ "$(wc -l <"$tmp/ci/job")" -ge 4 ] && (cd "$tmp/ci" && timeout 50 bash -eux job)
+}
+
 # refused TEXT COMMAND...: it exits with 125 and that text.
 refused() {
 	local text=$1 rc=0
@@ -158,6 +166,7 @@ if command -v ib_write_bw >/dev/null; then
 	try 'ib_read_bw -q 16' pair ib_read_bw -q 16 -n 20
 	try 'ib_write_bw -s 64 -I 64' pair ib_write_bw -s 64 -I 64 -n 100
 	try 'ib_write_bw --ip' by_address ib_write_bw -n 100
+	try 'recipe of doc/dropin.md' recipe
 	try 'ib_write_bw, killed' killed ib_write_bw
 	try 'ib_send_bw, killed' killed ib_send_bw
 else

@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Times perftest's programs in two processes.
+
+usage: perf_pair.py ROW RMEM_RUN TEST_PROGRAM
+ROW is dropin_write_lat (the yardstick is pingpong64 of TEST_PROGRAM) or dropin_write_bw64k (the
+yardstick is process_vm_writev()). With RMEM_PERF_JSON=FILE the row is appended to that file. Exits
+with 77 if perftest is not installed.
+"""
+
+import ctypes
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+SIZE = 65536
+BURST = 64
+ROUNDS = 3
+PAIR = os.path.join(os.path.dirname(os.path.abspath(__file__)), "pair.sh")
+
+
+def perftest(run, *command):
+    """Return the columns of the last line of the table that the client prints."""
+    env = dict(os.environ, PAIR_LIMIT="280")
+    out = subprocess.run(
+        [PAIR, run, run, *command], check=True, env=env, stdout=subprocess.PIPE, text=True)
+    rows = [line.split() for line in out.stdout.splitlines()]
+    return [row for row in rows if row and row[0].isdigit()][-1]
+
+
+def pingpong(program):
+    """Return the round trip of pingpong64 in one process, in ns."""
+    with tempfile.NamedTemporaryFile("r", suffix=".json") as rows:
+        env = dict(os.environ, DPDK_TEST="pingpong64_perf_autotest", RMEM_PERF_JSON=rows.name)
+        args = ["--no-huge", "-m", "64", "--no-pci", "--no-telemetry", "--no-shconf"]
+        subprocess.run([program, *args], check=True, env=env, stdout=subprocess.DEVNULL)
+        row = json.loads(rows.readline())
+        assert row["unit"] == "ns", row
+        return row["value"]
+
+
+class Iovec(ctypes.Structure):
+    _fields_ = [("base", ctypes.c_void_p), ("len", ctypes.c_size_t)]
+
+
+def process_vm():
+    """Return the bandwidth of process_vm_writev() to a child, in MB/s of 2^20 bytes."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    buf = ctypes.create_string_buffer(b"x" * SIZE, SIZE)
+    iov = (Iovec * BURST)(*[Iovec(ctypes.addressof(buf), SIZE)] * BURST)
+    end, begin = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(begin)
+        os.read(end, 1)
+        os._exit(0)
+    begun = time.monotonic()
+    n = 0
+    while time.monotonic() - begun < 0.5:
+        if libc.process_vm_writev(pid, iov, BURST, iov, BURST, 0) != SIZE * BURST:
+            sys.exit("process_vm_writev: " + os.strerror(ctypes.get_errno()))
+        n += BURST
+    rate = n * SIZE / 2**20 / (time.monotonic() - begun)
+    os.close(begin)
+    os.waitpid(pid, 0)
+    return rate
+
+
+def report(name, unit, value, yardstick, baseline, bar):
+    ratio = value / baseline
+    print(f"{name}: {value:.0f} {unit}, {yardstick} {baseline:.0f} {unit}, ratio {ratio:.3f}, {bar}")
+    if "RMEM_PERF_JSON" in os.environ:
+        row = dict(name=name, value=value, unit=unit, baseline=baseline, ratio=ratio)
+        with open(os.environ["RMEM_PERF_JSON"], "a", encoding="utf-8") as rows:
+            rows.write(json.dumps(row) + "\n")
+
+
+def main():
+    name, run, program = sys.argv[1:]
+    if shutil.which("ib_write_bw") is None:
+        print("skipped: perftest is not installed")
+        sys.exit(77)
+    if name == "dropin_write_lat":
+        # One way, in us: the fifth column is the median.
+        value = min(float(perftest(run, "ib_write_lat", "-n", "1000")[4]) for _ in range(ROUNDS))
+        baseline = min(pingpong(program) for _ in range(ROUNDS))
+        report(name, "ns", 2000 * value, "pingpong64", baseline, "bar <= 4")
+    else:
+        assert name == "dropin_write_bw64k", name
+        args = ("ib_write_bw", "-s", str(SIZE), "-n", "2000")
+        value = max(float(perftest(run, *args)[3]) for _ in range(ROUNDS))
+        baseline = max(process_vm() for _ in range(ROUNDS))
+        report(name, "MB/s", value, "process_vm_writev()", baseline, "bar >= 0.9")
+
+
+main()
