@@ -147,7 +147,9 @@ if command -v ibv_rc_pingpong >/dev/null; then
 	try ibv_rc_pingpong pair ibv_rc_pingpong -n 100
 	try 'ibv_rc_pingpong -g 0' pair ibv_rc_pingpong -n 100 -g 0
 	try 'the same, --ip' by_address ibv_rc_pingpong -n 100 -g 0
+	try 'ibv_rc_pingpong -e' pair ibv_rc_pingpong -n 100 -e
 	try ibv_srq_pingpong pair ibv_srq_pingpong -n 100
+	try 'ibv_srq_pingpong -e' pair ibv_srq_pingpong -n 100 -e
 	try 'address in use' in_use
 	[ "$(id -u)" != 0 ] || try 'two users' by_users ibv_rc_pingpong -n 100
 fi
@@ -156,7 +158,7 @@ if command -v ib_write_bw >/dev/null; then
 		try "$program" pair "$program" -n 100
 	done
 	for program in ib_{write,read,send,atomic}_lat; do
-		try "$program" pair "$program" -n 20
+		try "$program" pair "$program" -n 10
 	done
 	try 'ib_write_bw -a' pair ib_write_bw -a -n 5
 	try 'ib_send_bw -a' pair ib_send_bw -a -n 5
@@ -165,6 +167,9 @@ if command -v ib_write_bw >/dev/null; then
 	try 'ib_write_bw -q 16' pair ib_write_bw -q 16 -n 20
 	try 'ib_read_bw -q 16' pair ib_read_bw -q 16 -n 20
 	try 'ib_write_bw -s 64 -I 64' pair ib_write_bw -s 64 -I 64 -n 100
+	try 'ib_send_bw -e' pair ib_send_bw -e -n 100
+	try 'ib_send_bw --use-srq' pair ib_send_bw --use-srq -n 100
+	try 'ib_atomic_bw -A' pair ib_atomic_bw -A FETCH_AND_ADD -n 100
 	try 'ib_write_bw --ip' by_address ib_write_bw -n 100
 	try 'recipe of doc/dropin.md' recipe
 	try 'ib_write_bw, killed' killed ib_write_bw

@@ -85,6 +85,7 @@ struct ribv_cq {
 	struct rmem_wc *kept;           /* nb_cqe, polled to remove those of a QP */
 	uint32_t first_kept, last_kept; /* those that the program polls first */
 	struct rmem_wc now;             /* that of ibv_next_poll() */
+	uint32_t nb_empty;              /* polls without a completion since the last yield */
 	pthread_spinlock_t lock;        /* of polls */
 };
 

@@ -6,6 +6,7 @@
  * consumer. */
 
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 
 #include <rte_branch_prediction.h>
@@ -13,6 +14,8 @@
 #include "ribv.h"
 
 #define BURST 32
+/* Polls of an empty CQ after which a thread yields its CPU: some microseconds. */
+#define POLLS_PER_YIELD 256
 
 struct ibv_cq *
 ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
@@ -127,6 +130,7 @@ ribv_poll_cq(struct ibv_cq *ibv, int num_entries, struct ibv_wc *wc)
 	struct ribv_cq *cq = (struct ribv_cq *)ibv;
 	struct rmem_wc own[BURST];
 	int i, n, done = 0;
+	bool is_idle;
 
 	if (!ribv_is_cq(ibv) || num_entries < 0 || (wc == NULL && num_entries != 0))
 		return -EINVAL;
@@ -141,7 +145,11 @@ ribv_poll_cq(struct ibv_cq *ibv, int num_entries, struct ibv_wc *wc)
 			wc_to_ibv(&own[i], &wc[done + i]);
 		done += RTE_MAX(n, 0);
 	} while (n == BURST && done < num_entries);
+	is_idle = done == 0 && ++cq->nb_empty % POLLS_PER_YIELD == 0;
 	pthread_spin_unlock(&cq->lock);
+	/* The peer may need this CPU to answer. */
+	if (is_idle)
+		sched_yield();
 	return done != 0 ? done : n;
 }
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # pair.sh SERVER CLIENT PROGRAM [ARGUMENT...]: run PROGRAM as server and as client that connects to it
 # over TCP at 127.0.0.1, each by a command of its own ("usertools/rmem-run --ip 127.0.0.2"). Succeeds
-# if both do. PAIR_LIMIT: seconds, 40 by default. PAIR_KILL: kill the server that much later (as
+# if both do. PAIR_LIMIT: seconds, 100 by default. PAIR_KILL: kill the server that much later (as
 # sleep(1)), when the client runs; then succeeds if the client fails by itself.
 
 set -uo pipefail
@@ -10,7 +10,7 @@ exec 2>/dev/null # lines of the shell: what was killed
 read -ra server_run <<<"$1"
 read -ra client_run <<<"$2"
 shift 2
-limit=${PAIR_LIMIT:-40}
+limit=${PAIR_LIMIT:-100}
 tmp=$(mktemp -d "${TMPDIR:-/tmp}/rmem-pair.XXXXXX")
 trap 'rm -rf "$tmp"' EXIT
 listening() { grep -qi ":$(printf %04x "$port") [0-9a-f:]* 0a " /proc/net/tcp /proc/net/tcp6; }
