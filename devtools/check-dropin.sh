@@ -53,6 +53,18 @@ try test-events "$run" build/test/dropin/test-events
 try test-process "$run" build/test/dropin/test-process
 try test-handles "$run" build/test/dropin/test-handles
 try test-threads "$run" build/test/dropin/test-threads
+# A program of DPDK has its own EAL, and ASan and valgrind see the memory of the library.
+try 'dpdk-test-rmem' env DPDK_TEST=mr_autotest "$run" build/test/dpdk-test-rmem --no-huge -m 64 \
+	--no-pci --no-telemetry --no-shconf
+${CC:-cc} -g -fsanitize=address -static-libasan -o "$tmp/asan" test/dropin/test_verbs.c -libverbs
+try 'test-verbs, ASan' "$run" "$tmp/asan"
+if command -v valgrind >/dev/null; then
+	# A thread that runs at the end has memory that is possibly lost.
+	try 'test-verbs, valgrind' "$run" valgrind -q --error-exitcode=1 --leak-check=full \
+		--errors-for-leak-kinds=definite build/test/dropin/test-verbs
+else
+	say "valgrind is not installed: not run"
+fi
 if command -v ibv_devinfo >/dev/null; then
 	try ibv_devices "$run" --list
 	try 'ibv_devinfo -v' "$run" ibv_devinfo -v -d soft0

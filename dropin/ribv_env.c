@@ -38,6 +38,8 @@ extern uint8_t __stop_rmem_kept[] __attribute__((visibility("hidden")));
 
 static RMEM_ENV_KEPT struct part data;
 static RMEM_ENV_KEPT uint8_t *loaded; /* a copy of it when it was loaded; NULL: none */
+/* That of the parent, so that leak checkers find the blocks that it refers to. */
+static RMEM_ENV_KEPT uint8_t *inherited;
 static char log_line[256];
 
 /* The data that is written after the library was loaded: without what the loader protects. */
@@ -105,6 +107,10 @@ forked(void)
 	size_t until = (size_t)(__stop_rmem_kept - data.at);
 
 	rmem_env_forked();
+	free(inherited);
+	inherited = malloc(data.size);
+	if (inherited != NULL)
+		memcpy(inherited, data.at, data.size);
 	rte_thread_unregister();
 	dl_iterate_phdr(reset_thread, NULL);
 	memcpy(data.at, loaded, before);
