@@ -9,10 +9,10 @@ need clang meson ninja pkg-config
 
 # Reports need lines and frames, no types. Shared libraries resolve the sanitizer's functions in the
 # program.
-CC=$(compiler clang) setup_build build-asan -Dwerror=true -Dbuildtype=debug -Doptimization=1 \
+CC=$(compiler clang) setup_build build-clang-asan -Dwerror=true -Dbuildtype=debug -Doptimization=1 \
 	-Ddefault_library=static -Ddebug_checks=true -Db_sanitize=address,undefined -Db_lundef=false \
 	-Dc_args='-g1 -fno-omit-frame-pointer'
-ninja --quiet -k 0 -C build-asan
+ninja --quiet -k 0 -C build-clang-asan
 
 # Where a leak was allocated by way of DPDK's libraries, which keep no frame pointers, our callers are
 # shown with fast_unwind_on_malloc=0, which takes several times as long.
@@ -22,11 +22,11 @@ export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 UBSAN_OPTIONS+=:suppressions=$root/devtools/ubsan.supp
 
 read -r -a dpdk <<<"$(pkg-config --cflags libdpdk)"
-mkdir -p build-asan-dpdk
-clang -shared -fPIC -O1 -g -Wall -Wextra -Werror -o build-asan-dpdk/asan_dpdk.so \
+mkdir -p build-clang-asan-dpdk
+clang -shared -fPIC -O1 -g -Wall -Wextra -Werror -o build-clang-asan-dpdk/asan_dpdk.so \
 	devtools/asan_dpdk.c "${dpdk[@]}"
-wrapper="env LD_PRELOAD=$root/build-asan-dpdk/asan_dpdk.so"
+wrapper="env LD_PRELOAD=$root/build-clang-asan-dpdk/asan_dpdk.so"
 
 # First: with a preload that sees nothing the rest proves less.
-run_suite build-asan asan-tests --wrapper "$wrapper"
-run_suite build-asan fast-tests --timeout-multiplier 4 --wrapper "$wrapper"
+run_suite build-clang-asan asan-tests --wrapper "$wrapper"
+run_suite build-clang-asan fast-tests --timeout-multiplier 4 --wrapper "$wrapper"
