@@ -160,6 +160,8 @@ if command -v ibv_rc_pingpong >/dev/null; then
 	try 'ibv_rc_pingpong -g 0' pair ibv_rc_pingpong -n 100 -g 0
 	try 'the same, --ip' by_address ibv_rc_pingpong -n 100 -g 0
 	try 'ibv_rc_pingpong -e' pair ibv_rc_pingpong -n 100 -e
+	try ibv_uc_pingpong pair ibv_uc_pingpong -n 100
+	try 'ibv_uc_pingpong -e' pair ibv_uc_pingpong -n 100 -e
 	try ibv_srq_pingpong pair ibv_srq_pingpong -n 100
 	try 'ibv_srq_pingpong -e' pair ibv_srq_pingpong -n 100 -e
 	try 'address in use' in_use
@@ -181,6 +183,8 @@ if command -v ib_write_bw >/dev/null; then
 	try 'ib_write_bw -s 64 -I 64' pair ib_write_bw -s 64 -I 64 -n 100
 	try 'ib_send_bw -e' pair ib_send_bw -e -n 100
 	try 'ib_send_bw --use-srq' pair ib_send_bw --use-srq -n 100
+	try 'ib_write_bw -c UC' pair ib_write_bw -c UC -n 100
+	try 'ib_send_bw -c UC' pair ib_send_bw -c UC -n 100
 	try 'ib_atomic_bw -A' pair ib_atomic_bw -A FETCH_AND_ADD -n 100
 	try 'ib_write_bw --ip' by_address ib_write_bw -n 100
 	try 'recipe of doc/dropin.md' recipe
