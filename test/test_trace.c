@@ -153,6 +153,22 @@ TEST(trace, qps_are_traced)
 	return TEST_SUCCESS;
 }
 
+TEST(trace, srqs_are_traced)
+{
+	const struct rmem_srq_conf conf = {.max_wr = 9, .max_sge = 2};
+	const struct rmem_srq_attr attr = {.srq_limit = 3};
+	struct rmem_srq *srq;
+
+	TEST_OK(rmem_srq_create(fx.a.pd, &conf, &srq));
+	expect("lib.rmem.srq.create pd=%" PRIu64 " srq=%" PRIu64 " max_wr=9 max_sge=2", at(fx.a.pd),
+			at(srq));
+	TEST_OK(rmem_srq_modify(srq, &attr, RMEM_SRQ_LIMIT));
+	expect("lib.rmem.srq.modify srq=%" PRIu64 " mask=%u srq_limit=3", at(srq), RMEM_SRQ_LIMIT);
+	expect("lib.rmem.srq.destroy srq=%" PRIu64, at(srq));
+	TEST_OK(rmem_srq_destroy(srq));
+	return TEST_SUCCESS;
+}
+
 TEST_WITH(trace, devices_and_pds_are_traced, fx_setup_none)
 {
 	struct rmem_dev *dev = fx_dev("soft77", NULL);
