@@ -89,8 +89,8 @@ int rmem_cq_destroy(struct rmem_cq *cq);
 /**
  * Arm a CQ: the next completion generates an event of its channel (IBTA 11.4.2.2).
  *
- * Completions that are in the CQ already generate none: poll them after this call. Arming it for
- * all completions includes solicited ones, and conversely changes nothing; an event disarms it.
+ * Completions that are in the CQ already may generate none: poll them after this call. A CQ armed
+ * for all completions stays so when it is armed for solicited ones; an event disarms both.
  *
  * Control path, without a system call on a software device. Safe to call from any thread.
  *

@@ -12,8 +12,8 @@
  * acquire and release, which have one order: if that of the consumer is first, the producer finds
  * the CQ armed; if it is second, it is ordered after the completion, and the poll finds that.
  *
- * The producer that clears armed generates the event, so there is one event for each time that the
- * CQ was armed.
+ * The producer that clears armed generates the event, so there is at most one event for each time
+ * that the CQ became armed; arming an armed CQ adds none.
  */
 
 #include <errno.h>
