@@ -107,7 +107,7 @@ dev_start(void)
 	/* Set by rmem-run alone: a program that was to run on the device must not do without. */
 	status = getenv("RMEM_IBV_EXIT");
 	if (status != NULL)
-		_exit(atoi(status));
+		_exit((int)strtol(status, NULL, 10));
 }
 
 static bool

@@ -47,7 +47,7 @@ forward(struct side *side)
 	side->nb += rte_eth_rx_burst(side->port, 0, &side->frames[side->nb], n);
 	n = rte_eth_tx_burst(side->port, 0, side->frames, RTE_MIN(side->nb, (uint16_t)BURST));
 	side->nb = (uint16_t)(side->nb - n);
-	memmove(side->frames, &side->frames[n], side->nb * sizeof(side->frames[0]));
+	memmove(side->frames, &side->frames[n], side->nb * sizeof(struct rte_mbuf *));
 	return n;
 }
 

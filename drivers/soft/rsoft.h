@@ -432,8 +432,8 @@ struct rsoft_dev {
 	uint32_t nb_mw;
 	uint32_t nb_qp;
 	struct rsoft_ids qp_ids;
-	struct rsoft_qp **qps;       /* by number & qp_mask; under rsoft_domain::lock */
-	LIST_HEAD(, rsoft_srq) srqs; /* under rsoft_domain::lock */
+	struct rsoft_qp **qps;                 /* by number & qp_mask; under rsoft_domain::lock */
+	LIST_HEAD(rsoft_srqs, rsoft_srq) srqs; /* under rsoft_domain::lock */
 	uint32_t qp_mask;
 	uint64_t qp_generation;
 	struct rmem_dev_stats stats_gone; /* of destroyed QPs */

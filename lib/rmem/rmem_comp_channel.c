@@ -30,7 +30,7 @@
 struct events {
 	struct rmem_comp_channel channel;
 	pthread_mutex_t lock; /* protects the list, nb_unread of its CQs, and the eventfd */
-	TAILQ_HEAD(, rmem_cq_events) cqs;
+	TAILQ_HEAD(cq_events_list, rmem_cq_events) cqs;
 };
 
 static struct events *

@@ -46,7 +46,7 @@ int
 _ibv_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_t index,
 		struct ibv_gid_entry *entry, uint32_t flags, size_t size)
 {
-	struct ibv_gid_entry all[8];
+	struct ibv_gid_entry all[8] = {0};
 	ssize_t i, nb;
 
 	RTE_SET_USED(flags);

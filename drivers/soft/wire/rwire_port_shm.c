@@ -480,7 +480,7 @@ shm_open_port(int listener, const struct rwire_addr *addr, const char *name, boo
 	if (port == NULL)
 		goto close;
 	shm_init(port, addr, has_icrc);
-	memcpy(port->name, name, strlen(name));
+	memcpy(port->name, name, strlen(name) + 1);
 	port->listener = listener;
 	rc = port->port.fd = shm_epoll(listener);
 	if (rc < 0)
