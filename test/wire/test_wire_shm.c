@@ -107,26 +107,27 @@ open_socket(void)
 	return fd;
 }
 
-/* Send a message with a descriptor, or -1 for none. */
+/* Send a message with a descriptor, nb times: 0 to 2. */
 static bool
-send_message(int fd, const void *data, size_t len, int passed)
+send_message(int fd, const void *data, size_t len, int passed, size_t nb)
 {
 	union {
 		struct cmsghdr align;
-		char buffer[CMSG_SPACE(sizeof(int))];
+		char buffer[CMSG_SPACE(2 * sizeof(int))];
 	} control = {0};
+	const int both[2] = {passed, passed};
 	struct iovec iov = {.iov_base = (void *)(uintptr_t)data, .iov_len = len};
 	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
 	struct cmsghdr *cmsg;
 
-	if (passed >= 0) {
+	if (nb != 0) {
 		msg.msg_control = control.buffer;
-		msg.msg_controllen = sizeof(control.buffer);
+		msg.msg_controllen = CMSG_SPACE(nb * sizeof(int));
 		cmsg = CMSG_FIRSTHDR(&msg);
 		cmsg->cmsg_level = SOL_SOCKET;
 		cmsg->cmsg_type = SCM_RIGHTS;
-		cmsg->cmsg_len = CMSG_LEN(sizeof(passed));
-		memcpy(CMSG_DATA(cmsg), &passed, sizeof(passed));
+		cmsg->cmsg_len = CMSG_LEN(nb * sizeof(int));
+		memcpy(CMSG_DATA(cmsg), both, nb * sizeof(int));
 	}
 	return sendmsg(fd, &msg, MSG_NOSIGNAL) == (ssize_t)len;
 }
@@ -142,14 +143,14 @@ make_hello(uint32_t version)
 
 /* Send a message on a new connection, and expect a refusal and the end of the connection. */
 static int
-expect_refusal(const void *data, size_t len, int passed, uint32_t reason)
+expect_refusal_of(const void *data, size_t len, int passed, size_t nb, uint32_t reason)
 {
 	struct shm_hello reply = {0};
 	int fd = open_socket();
 	ssize_t n;
 
 	TEST_ASSERT(fd >= 0);
-	TEST_ASSERT(send_message(fd, data, len, passed));
+	TEST_ASSERT(send_message(fd, data, len, passed, nb));
 	do {
 		make_progress();
 		n = recv(fd, &reply, sizeof(reply), MSG_DONTWAIT);
@@ -160,6 +161,12 @@ expect_refusal(const void *data, size_t len, int passed, uint32_t reason)
 	TEST_EQ(recv(fd, &reply, sizeof(reply), 0), 0);
 	close(fd);
 	return TEST_SUCCESS;
+}
+
+static int
+expect_refusal(const void *data, size_t len, int passed, uint32_t reason)
+{
+	return expect_refusal_of(data, len, passed, passed >= 0, reason);
 }
 
 TEST(wire_shm, a_peer_of_another_version_is_refused)
@@ -455,6 +462,43 @@ TEST(wire_shm, a_region_that_is_no_memory_or_too_small_is_not_mapped)
 	for (i = 0; i < 6; i++)
 		close(fds[i]);
 	close(file);
+	close(fd);
+	shm_unmap(ring);
+	return TEST_SUCCESS;
+}
+
+/* The lowest free descriptor. */
+static int
+free_fd(void)
+{
+	int fd = dup(STDIN_FILENO);
+
+	close(fd);
+	return fd;
+}
+
+TEST(wire_shm, no_descriptor_of_a_message_with_two_remains_open)
+{
+	const struct shm_region region = {.id = 2, .size = 4096};
+	struct shm_hello hello = make_hello(SHM_VERSION);
+	int fd, memory_fd, expected = free_fd(), file = open("/dev/zero", O_RDWR | O_CLOEXEC);
+	struct rwire_ring *ring;
+	uint32_t uid;
+
+	TEST_RUN(expect_refusal_of(&hello, sizeof(hello), file, 2, SHM_BAD_MEMORY));
+	TEST_RUN(expect_refusal_of(&hello, 1, file, 2, SHM_BAD_VERSION));
+	close(file);
+	TEST_EQ(free_fd(), expected);
+	TEST_OK(shm_connect(name, &peer_address, &address, &fd, &ring, &uid));
+	memory_fd = pass_region(fd, 0, 4096, 4096);
+	wait_mapped(ring, 0);
+	expected = free_fd();
+	TEST_ASSERT(send_message(fd, &region, sizeof(region), memory_fd, 2));
+	TEST_ASSERT(shm_pass_region(fd, &(struct shm_region){.id = 1, .size = 4096}, memory_fd));
+	wait_mapped(ring, 1);
+	TEST_EQ(ring->mapped, 1 << 0 | 1 << 1);
+	TEST_EQ(free_fd(), expected);
+	close(memory_fd);
 	close(fd);
 	shm_unmap(ring);
 	return TEST_SUCCESS;

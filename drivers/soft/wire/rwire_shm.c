@@ -306,18 +306,22 @@ shm_may_claim(const char *name, int fd, const struct rwire_addr *addr)
 	return is_owner;
 }
 
-/* The descriptor that a message passed, or -1. */
+/* The descriptor that a message passed, or -1 unless it is one. */
 static int
 shm_passed(struct msghdr *msg)
 {
 	struct cmsghdr *cmsg = CMSG_FIRSTHDR(msg);
 	int fd = -1;
 
-	/* The buffer has space for one descriptor: the kernel closes all others. */
-	if (cmsg != NULL && cmsg->cmsg_level == SOL_SOCKET && cmsg->cmsg_type == SCM_RIGHTS &&
-			cmsg->cmsg_len == CMSG_LEN(sizeof(fd)))
-		memcpy(&fd, CMSG_DATA(cmsg), sizeof(fd));
-	return fd;
+	/* The length admits one descriptor: the kernel closes all others and sets MSG_CTRUNC. */
+	if (cmsg == NULL || cmsg->cmsg_level != SOL_SOCKET || cmsg->cmsg_type != SCM_RIGHTS ||
+			cmsg->cmsg_len != CMSG_LEN(sizeof(fd)))
+		return -1;
+	memcpy(&fd, CMSG_DATA(cmsg), sizeof(fd));
+	if ((msg->msg_flags & MSG_CTRUNC) == 0)
+		return fd;
+	close(fd);
+	return -1;
 }
 
 /* Receive a message: its length, 0: the end, or a negative errno; and its descriptor, or -1. */
@@ -329,7 +333,8 @@ shm_recv(int fd, void *message, size_t size, int *memory, bool *is_truncated)
 	struct msghdr msg = {.msg_iov = &iov,
 			.msg_iovlen = 1,
 			.msg_control = control.buffer,
-			.msg_controllen = sizeof(control.buffer)};
+			/* CMSG_SPACE() has padding, which is space for a second descriptor. */
+			.msg_controllen = CMSG_LEN(sizeof(*memory))};
 	ssize_t len = recvmsg(fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 
 	*memory = -1;
