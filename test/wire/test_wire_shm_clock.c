@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* The port over shared memory when the clock is set forward or back. */
+/* The port over shared memory when the clock is set forward or back, and as peers come and go. */
 
 #include <stdio.h>
 #include <string.h>
@@ -96,6 +96,76 @@ TEST(wire_shm_clock, channels_are_opened_after_the_clock_was_set_forward)
 TEST(wire_shm_clock, channels_are_opened_after_the_clock_was_set_back)
 {
 	return talk_after(-(3600 * HZ));
+}
+
+/* The port number i of those that come and go, or NULL. */
+static struct rwire_port *
+open_peer(int i)
+{
+	struct rwire_port *port = NULL;
+	char name[32], text[32];
+	struct rwire_addr addr;
+
+	snprintf(name, sizeof(name), "clock-%d", (int)getpid());
+	snprintf(text, sizeof(text), "127.0.22.%d", i + 1);
+	if (!rwire_addr_parse(text, &addr) || clock_shm_open(&addr, name, false, false, &port) != 0)
+		return NULL;
+	return port;
+}
+
+static uint32_t
+nb_connected(const struct rwire_port *base)
+{
+	const struct shm_outs *outs = &((const struct shm_port *)base)->outs;
+	uint32_t i, nb = 0;
+
+	for (i = 0; i < outs->nb; i++)
+		nb += outs->out[i].fd >= 0;
+	return nb;
+}
+
+TEST(wire_shm_clock, channels_to_ended_peers_are_closed)
+{
+	struct rwire_port *peer;
+	int i;
+
+	for (i = 0; i < 2 * SHM_MAX_PEERS; i++) {
+		peer = open_peer(i);
+		TEST_ASSERT(peer != NULL);
+		TEST_ASSERT(talk(ports[0], peer) < 5);
+		peer->ops->close(peer);
+	}
+	for (i = 0; i < 2 * SHM_MAX_PEERS; i++) {
+		TEST_ASSERT(talk(ports[0], ports[1]) < 5);
+		virtual_tsc += HZ / 1000;
+	}
+	TEST_EQ(nb_connected(ports[0]), 1);
+	return TEST_SUCCESS;
+}
+
+TEST(wire_shm_clock, a_channel_of_an_ended_peer_is_reused_when_all_are_connected)
+{
+	struct rwire_port *peers[SHM_MAX_PEERS + 1], *from = open_peer(100);
+	int i;
+
+	TEST_ASSERT(from != NULL);
+	for (i = 0; i <= SHM_MAX_PEERS; i++) {
+		peers[i] = open_peer(i);
+		TEST_ASSERT(peers[i] != NULL);
+		TEST_ASSERT(i == SHM_MAX_PEERS || talk(from, peers[i]) < 5);
+	}
+	TEST_EQ(nb_connected(from), SHM_MAX_PEERS);
+	TEST_EQ(talk(from, peers[SHM_MAX_PEERS]), 100);
+	TEST_ASSERT(((struct shm_port *)from)->outs.is_full_told);
+	peers[7]->ops->close(peers[7]);
+	TEST_ASSERT(talk(from, peers[SHM_MAX_PEERS]) < 5);
+	TEST_EQ(nb_connected(from), SHM_MAX_PEERS);
+	for (i = 0; i <= SHM_MAX_PEERS; i++) {
+		if (i != 7)
+			peers[i]->ops->close(peers[i]);
+	}
+	from->ops->close(from);
+	return TEST_SUCCESS;
 }
 
 TEST_SUITE(wire_shm_clock, setup, teardown);

@@ -336,9 +336,11 @@ shm_tx_get(struct rwire_port *base, const struct rwire_addr *dst)
 	uint64_t now = rte_rdtsc();
 
 	if (out == NULL || !rwire_addr_is_equal(&out->addr, dst))
-		out = shm_out_of(&port->outs, dst);
-	if (out != NULL && now - out->checked_at >= out->pause)
+		out = shm_out_of(&port->outs, dst, now);
+	if (out != NULL && now - out->checked_at >= out->pause) {
 		shm_out_check(&port->outs, out, now);
+		shm_outs_sweep(&port->outs, now);
+	}
 	port->to = out;
 	port->slot = NULL;
 	port->shared.len = 0;

@@ -93,8 +93,47 @@ shm_out_check(struct shm_outs *outs, struct shm_out *out, uint64_t now)
 		shm_out_connect(outs, out);
 }
 
+void
+shm_outs_sweep(struct shm_outs *outs, uint64_t now)
+{
+	uint32_t i;
+
+	for (i = 0; i < outs->nb; i++) {
+		struct shm_out *out = &outs->out[outs->next++ % outs->nb];
+
+		if (out->fd >= 0) {
+			shm_out_check(outs, out, now);
+			return;
+		}
+	}
+}
+
+/* All channels are connected: one whose peer has ended, or NULL. */
+static struct shm_out *
+shm_outs_clean(struct shm_outs *outs, const struct rwire_addr *addr, uint64_t now)
+{
+	struct shm_out *out, *unused = NULL;
+	char text[RWIRE_ADDR_TEXT];
+
+	/* Not for each packet that is dropped. */
+	if (now - outs->cleaned_at < outs->check_cycles)
+		return NULL;
+	outs->cleaned_at = now;
+	for (out = outs->out; out < outs->out + outs->nb; out++) {
+		shm_out_check(outs, out, now);
+		if (out->fd < 0)
+			unused = out;
+	}
+	if (unused == NULL && !outs->is_full_told) {
+		outs->is_full_told = true;
+		RSOFT_LOG(ERR, "port=shm:%s: peer %s not reachable: channels to %u peers (limit %u)",
+				outs->name, rwire_addr_text(addr, text), outs->nb, SHM_MAX_PEERS);
+	}
+	return unused;
+}
+
 struct shm_out *
-shm_out_of(struct shm_outs *outs, const struct rwire_addr *addr)
+shm_out_of(struct shm_outs *outs, const struct rwire_addr *addr, uint64_t now)
 {
 	struct shm_out *out, *unused = NULL;
 
@@ -106,6 +145,8 @@ shm_out_of(struct shm_outs *outs, const struct rwire_addr *addr)
 	}
 	if (outs->nb < SHM_MAX_PEERS)
 		unused = &outs->out[outs->nb++];
+	if (unused == NULL)
+		unused = shm_outs_clean(outs, addr, now);
 	if (unused == NULL)
 		return NULL;
 	memset(unused, 0, sizeof(*unused));

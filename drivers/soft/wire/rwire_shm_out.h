@@ -4,7 +4,8 @@
 
 /*
  * Channels of a port=shm to its peers: connected when the first packet is sent, and again after
- * their peer has ended.
+ * their peer has ended. Each check of the channel in use also checks another one, so that those of
+ * ended peers are closed.
  *
  * Invariant: a channel has a ring while its fd is not negative. All of them are protected by
  * rwire::tx_lock.
@@ -35,13 +36,19 @@ struct shm_outs {
 	uint64_t check_cycles; /* between two checks of a channel, TSC */
 	struct shm_out out[SHM_MAX_PEERS];
 	uint32_t nb;
+	uint32_t next;       /* the channel to sweep next */
+	uint64_t cleaned_at; /* all channels were checked for a free one, TSC */
+	bool is_full_told;   /* all of them have peers: logged */
 };
 
-/* The channel to an address; NULL: all of them are in use. */
-struct shm_out *shm_out_of(struct shm_outs *outs, const struct rwire_addr *addr);
+/* The channel to an address; NULL: all of them have peers, logged once. now is the TSC. */
+struct shm_out *shm_out_of(struct shm_outs *outs, const struct rwire_addr *addr, uint64_t now);
 
 /* Connect, reconnect, and detect the end of the peer. Periodically; now is the TSC. */
 void shm_out_check(struct shm_outs *outs, struct shm_out *out, uint64_t now);
+
+/* Close the next channel that is connected, if its peer has ended. Periodically. */
+void shm_outs_sweep(struct shm_outs *outs, uint64_t now);
 
 void shm_outs_close(struct shm_outs *outs);
 
