@@ -39,6 +39,9 @@ static const struct deviation deviations[] = {
 				"WRITE_WITH_IMM with a bad rkey ends the receive with REM_ACCESS_ERR, "
 				"not flushed"},
 		{"rxe", "recv_in_err", 0, 0, "a receive posted to a QP in ERR is not flushed"},
+		{"rxe", "inv_late", 0, 0,
+				"bytes of a packet whose key was checked may arrive after the "
+				"invalidation has completed"},
 		{"rxe", "srq_pd", 0, 0,
 				"the keys of an SRQ's receives are of the PD of the QP, not of the SRQ"},
 };
