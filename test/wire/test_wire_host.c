@@ -30,6 +30,13 @@ static struct rmem_dev *dev;
 static struct rwire_addr address; /* of dev */
 static uint16_t lid;
 
+/* That of no device here, unless n is small. */
+static uint16_t
+other_lid(uint16_t n)
+{
+	return (uint16_t)((lid + n - 1) % RWIRE_MAX_LID + 1);
+}
+
 static int
 get_address(struct rmem_dev *of, struct rwire_addr *addr)
 {
@@ -283,7 +290,7 @@ start_sender(const struct rwire_addr *from, bool is_owner)
 		_exit(2);
 	if (is_owner && shm_listen(SHM_HOST, from) < 0)
 		_exit(3);
-	if (shm_connect(SHM_HOST, from, &address, &fd, &ring, &uid) != 0)
+	if (shm_connect(SHM_HOST, from, &address, &fd, &ring, &uid, NULL) != 0)
 		_exit(4);
 	/* Not a socket that blocks: the reply, or a byte when the device has read the ring. */
 	do
@@ -308,16 +315,95 @@ serve(pid_t pid)
 TEST(wire_host, another_user_sends_from_its_own_address_only)
 {
 	struct rwire_addr from;
-	uint16_t other = (uint16_t)(lid % RWIRE_MAX_LID + 1);
 
 	if (geteuid() != 0) {
 		printf("skipped: only root has processes of another user\n");
 		return TEST_SKIPPED;
 	}
-	rwire_addr_of_lid(other, &from);
+	rwire_addr_of_lid(other_lid(1000), &from);
 	TEST_EQ(serve(start_sender(&from, true)), 0);
 	TEST_EQ(serve(start_sender(&from, false)), 1);
 	TEST_EQ(serve(start_sender(&address, false)), 1);
+	return TEST_SUCCESS;
+}
+
+/* Send until a connection waits at a listener: 0 with its ring. */
+static int
+send_to(const struct rwire_addr *to, int listener, int *fd, struct rwire_ring **ring)
+{
+	struct rwire *wire = ((const struct rsoft_dev *)rmem_dev_drv(dev)->priv)->wire;
+	struct rwire_addr from;
+	uint32_t version;
+
+	do {
+		if (wire->port->ops->tx_get(wire->port, to) == NULL)
+			return -ENOSPC;
+		*fd = shm_accept(SHM_HOST, listener);
+	} while (*fd == -EAGAIN);
+	return *fd < 0 ? *fd : shm_receive(*fd, &from, ring, &version);
+}
+
+/* A process of another user takes an address: it exits with 0 if it gets a ring, with 1 if not. */
+static pid_t
+start_taker(const struct rwire_addr *addr)
+{
+	struct rwire_ring *ring;
+	struct rwire_addr from;
+	uint32_t version;
+	pid_t pid = fork();
+	int fd, listener, rc;
+
+	if (pid != 0)
+		return pid;
+	if (setresuid(OTHER_USER, OTHER_USER, OTHER_USER) != 0)
+		_exit(2);
+	listener = shm_listen(SHM_HOST, addr);
+	if (listener < 0)
+		_exit(3);
+	do
+		fd = shm_accept(SHM_HOST, listener);
+	while (fd == -EAGAIN);
+	do
+		rc = shm_receive(fd, &from, &ring, &version);
+	while (rc == -EAGAIN);
+	_exit(rc == SHM_OK ? 0 : 1);
+}
+
+TEST(wire_host, an_address_remains_that_of_its_first_user)
+{
+	struct rwire *wire = ((const struct rsoft_dev *)rmem_dev_drv(dev)->priv)->wire;
+	struct rwire_ring *ring = NULL;
+	struct rwire_addr peer;
+	int fd, listener, status = 0;
+	pid_t pid;
+
+	if (geteuid() != 0) {
+		printf("skipped: only root has processes of another user\n");
+		return TEST_SKIPPED;
+	}
+	rwire_addr_of_lid(other_lid(1001), &peer);
+	listener = shm_listen(SHM_HOST, &peer);
+	TEST_ASSERT(listener >= 0);
+	TEST_OK(send_to(&peer, listener, &fd, &ring));
+	shm_unmap(ring);
+	close(fd);
+	close(listener);
+	pid = start_taker(&peer);
+	while (waitpid(pid, &status, WNOHANG) == 0)
+		TEST_ASSERT(wire->port->ops->tx_get(wire->port, &peer) != NULL);
+	TEST_EQ(WEXITSTATUS(status), 1);
+	TEST_EQ(serve(start_sender(&peer, true)), 1);
+	/* The first user may restart. */
+	listener = shm_listen(SHM_HOST, &peer);
+	TEST_ASSERT(listener >= 0);
+	TEST_OK(send_to(&peer, listener, &fd, &ring));
+	shm_unmap(ring);
+	close(fd);
+	close(listener);
+	/* One that sends first is the first user as well. */
+	rwire_addr_of_lid(other_lid(1002), &peer);
+	TEST_EQ(serve(start_sender(&peer, true)), 0);
+	TEST_EQ(serve(start_sender(&peer, true)), 0);
 	return TEST_SUCCESS;
 }
 

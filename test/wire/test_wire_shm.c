@@ -236,10 +236,10 @@ TEST(wire_shm, one_channel_too_many_is_refused)
 	char byte;
 
 	for (i = 0; i < 64; i++)
-		TEST_OK(shm_connect(name, &peer_address, &address, &fd[i], &ring[i], &uid));
+		TEST_OK(shm_connect(name, &peer_address, &address, &fd[i], &ring[i], &uid, NULL));
 	for (i = 0; i < NB_POLLS; i++)
 		make_progress();
-	TEST_OK(shm_connect(name, &peer_address, &address, &fd[64], &ring[64], &uid));
+	TEST_OK(shm_connect(name, &peer_address, &address, &fd[64], &ring[64], &uid, NULL));
 	do {
 		make_progress();
 		n = (int)recv(fd[64], &byte, 1, MSG_DONTWAIT);
@@ -282,7 +282,7 @@ TEST(wire_shm, packets_in_a_ring_are_executed_also_after_its_end)
 	uint32_t uid, psn = expected_psn();
 	int fd;
 
-	TEST_OK(shm_connect(name, &peer_address, &address, &fd, &end.ring, &uid));
+	TEST_OK(shm_connect(name, &peer_address, &address, &fd, &end.ring, &uid, NULL));
 	put_write(&end, psn, 0);
 	put_write(&end, psn + 1, SIZE - 8);
 	close(fd);
@@ -353,7 +353,7 @@ open_region(struct rwire_ring_end *end, int *fd, int byte)
 
 	memset(end, 0, sizeof(*end));
 	memset(memory, 0, SIZE);
-	if (shm_connect(name, &peer_address, &address, fd, &end->ring, &uid) != 0)
+	if (shm_connect(name, &peer_address, &address, fd, &end->ring, &uid, NULL) != 0)
 		return -1;
 	memory_fd = pass_region(*fd, 3, SIZE, SIZE);
 	memset(data, byte, SIZE);
@@ -447,7 +447,7 @@ TEST(wire_shm, a_region_that_is_no_memory_or_too_small_is_not_mapped)
 	struct rwire_ring *ring;
 	uint32_t uid;
 
-	TEST_OK(shm_connect(name, &peer_address, &address, &fd, &ring, &uid));
+	TEST_OK(shm_connect(name, &peer_address, &address, &fd, &ring, &uid, NULL));
 	TEST_ASSERT(shm_pass_region(fd, &region, file));
 	fds[0] = pass_region(fd, 1, 4096, 0);
 	fds[1] = pass_region(fd, 1, 4096, 8192);
@@ -489,7 +489,7 @@ TEST(wire_shm, no_descriptor_of_a_message_with_two_remains_open)
 	TEST_RUN(expect_refusal_of(&hello, 1, file, 2, SHM_BAD_VERSION));
 	close(file);
 	TEST_EQ(free_fd(), expected);
-	TEST_OK(shm_connect(name, &peer_address, &address, &fd, &ring, &uid));
+	TEST_OK(shm_connect(name, &peer_address, &address, &fd, &ring, &uid, NULL));
 	memory_fd = pass_region(fd, 0, 4096, 4096);
 	wait_mapped(ring, 0);
 	expected = free_fd();
@@ -540,7 +540,7 @@ TEST(wire_shm, a_peer_that_changes_its_ring_writes_nothing_without_a_key)
 
 	TEST_EQ(rmem_mr_dereg(mr), 0);
 	mr = NULL;
-	TEST_OK(shm_connect(name, &peer_address, &address, &fd, &end.ring, &uid));
+	TEST_OK(shm_connect(name, &peer_address, &address, &fd, &end.ring, &uid, NULL));
 	for (i = 0; i < RWIRE_RING_SLOTS; i++) {
 		struct rwire_pkt pkt = {.opcode = (uint8_t)(i % RWIRE_OPCODE_NB),
 				.qpn = qp->qp_num,

@@ -15,7 +15,8 @@
  * - struct shm_in and all of the receive side are protected by rwire::rx_lock.
  *
  * A peer that ended is detected by the end of its connection, within SHM_CHECK_MS. Packets for an
- * address without a device are dropped, as by a network; the engine's timers do the rest.
+ * address without a device are dropped, as by a network; the engine's timers do the rest. A process
+ * of another user that takes its address gets no packets, and its own are refused (rwire_shm.h).
  */
 
 #include <errno.h>
@@ -53,6 +54,7 @@ struct shm_port {
 	char name[SHM_MAX_NAME + 1];
 	bool is_sharing;
 
+	struct shm_owners owners;
 	struct shm_outs outs;
 	uint64_t dirty;     /* bit n: outs.out[n] has packets since the last flush */
 	struct shm_out *to; /* of the frame of tx_get(); NULL: it is dropped */
@@ -137,7 +139,7 @@ shm_in_open(struct shm_port *port, struct shm_in *in)
 	uint32_t version = 0;
 	int rc = shm_receive(in->fd, &in->addr, &in->end.ring, &version);
 
-	if (rc == SHM_OK && !shm_may_claim(port->name, in->fd, &in->addr))
+	if (rc == SHM_OK && !shm_may_claim(port->name, in->fd, &in->addr, &port->owners))
 		rc = SHM_BAD_USER;
 	if (rc == SHM_OK)
 		__atomic_store_n(&in->end.ring->accepts, port->is_sharing, __ATOMIC_RELAXED);
@@ -443,6 +445,7 @@ shm_init(struct shm_port *port, const struct rwire_addr *addr, bool has_icrc)
 	port->port.has_icrc = has_icrc;
 	port->outs.addr = *addr;
 	port->outs.name = port->name;
+	port->outs.owners = &port->owners;
 	port->outs.check_cycles = rte_get_tsc_hz() / 1000 * SHM_CHECK_MS;
 	port->tx.flow.src = *addr;
 	port->tx.flow.src_port = RWIRE_UDP_PORT;

@@ -56,6 +56,33 @@ shm_name_is_valid(const char *name)
 	return len != 0 && len <= SHM_MAX_NAME;
 }
 
+bool
+shm_owners_admit(struct shm_owners *owners, const struct rwire_addr *addr, uint32_t uid)
+{
+	uint16_t lid = rwire_addr_lid(addr);
+	uint32_t user = 0;
+
+	if (owners == NULL)
+		return true;
+	if (uid == geteuid()) {
+		if (lid != 0)
+			__atomic_store_n(&owners->user[lid], uid + 1, __ATOMIC_RELAXED);
+		return true;
+	}
+	return lid != 0 &&
+			(__atomic_compare_exchange_n(&owners->user[lid], &user, uid + 1, false,
+					 __ATOMIC_RELAXED, __ATOMIC_RELAXED) ||
+					user == uid + 1);
+}
+
+uint32_t
+shm_owners_get(const struct shm_owners *owners, const struct rwire_addr *addr)
+{
+	uint32_t user = __atomic_load_n(&owners->user[rwire_addr_lid(addr)], __ATOMIC_RELAXED);
+
+	return user != 0 ? user - 1 : geteuid();
+}
+
 static socklen_t
 shm_sockaddr(const char *name, const struct rwire_addr *addr, struct sockaddr_un *un)
 {
@@ -247,7 +274,7 @@ shm_pass(int fd, const struct rwire_addr *from, struct rwire_ring **ring)
 
 int
 shm_connect(const char *name, const struct rwire_addr *from, const struct rwire_addr *to, int *fd,
-		struct rwire_ring **ring, uint32_t *uid)
+		struct rwire_ring **ring, uint32_t *uid, struct shm_owners *owners)
 {
 	struct ucred owner = {0};
 	int rc;
@@ -256,7 +283,9 @@ shm_connect(const char *name, const struct rwire_addr *from, const struct rwire_
 	if (*fd < 0)
 		return -ENOMEM;
 	rc = shm_reach(*fd, name, to, &owner);
-	if (rc == 0 && !shm_is_permitted(name, &owner)) {
+	if (rc == 0 &&
+			(!shm_is_permitted(name, &owner) ||
+					!shm_owners_admit(owners, to, owner.uid))) {
 		*uid = owner.uid;
 		rc = -EPERM;
 	}
@@ -285,7 +314,7 @@ shm_accept(const char *name, int listener)
 }
 
 bool
-shm_may_claim(const char *name, int fd, const struct rwire_addr *addr)
+shm_may_claim(const char *name, int fd, const struct rwire_addr *addr, struct shm_owners *owners)
 {
 	struct ucred peer = {0}, owner = {0};
 	socklen_t size = sizeof(peer);
@@ -295,7 +324,7 @@ shm_may_claim(const char *name, int fd, const struct rwire_addr *addr)
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0)
 		return false;
 	if (peer.uid == geteuid())
-		return true;
+		return shm_owners_admit(owners, addr, peer.uid);
 	probe = shm_socket();
 	if (probe < 0)
 		return false;
@@ -303,7 +332,7 @@ shm_may_claim(const char *name, int fd, const struct rwire_addr *addr)
 	if (shm_reach(probe, name, addr, &owner) == 0)
 		is_owner = owner.uid == peer.uid && owner.pid == peer.pid;
 	close(probe);
-	return is_owner;
+	return is_owner && shm_owners_admit(owners, addr, peer.uid);
 }
 
 /* The descriptor that a message passed, or -1 unless it is one. */

@@ -15,6 +15,10 @@
  * Invariant: a memfd that was mapped has the size of a ring and can't shrink, so no access to it
  * raises SIGBUS. Both processes belong to one user, as the kernel reports it, or, with ip=host (the
  * name SHM_HOST), the sender of packets has the name of the address that it claims.
+ *
+ * Invariant: at an address a device exchanges packets with one user only, the first that it met
+ * there in either direction, until the device is closed (struct shm_owners). Its own user may take
+ * over any address, which then is of no other user.
  */
 
 #ifndef RWIRE_SHM_H
@@ -58,6 +62,17 @@ struct shm_region {
 	uint64_t size;
 };
 
+/* Users of addresses, by LID. Zeroes at first. */
+struct shm_owners {
+	uint32_t user[RWIRE_MAX_LID + 1]; /* plus 1; 0: none yet; atomic */
+};
+
+/* Whether an address is one of that user. Without an owner it becomes one. Owners may be NULL. */
+bool shm_owners_admit(struct shm_owners *owners, const struct rwire_addr *addr, uint32_t uid);
+
+/* The user that is admitted at an address. */
+uint32_t shm_owners_get(const struct shm_owners *owners, const struct rwire_addr *addr);
+
 /* Of a reason from a peer; any value is allowed. */
 const char *shm_reason_text(int reason);
 
@@ -72,16 +87,17 @@ int shm_listen_host(struct rwire_addr *addr);
 
 /*
  * Create a channel to the device at an address. 0 or an errno (not logged): -ECONNREFUSED: no
- * device has it; -EPERM: one of another user has it, uid; -EAGAIN, -ENOMEM.
+ * device has it; -EPERM: one of a user that is not admitted has it, uid; -EAGAIN, -ENOMEM.
  */
 int shm_connect(const char *name, const struct rwire_addr *from, const struct rwire_addr *to,
-		int *fd, struct rwire_ring **ring, uint32_t *uid);
+		int *fd, struct rwire_ring **ring, uint32_t *uid, struct shm_owners *owners);
 
 /* Accept a connection: a descriptor, or -EAGAIN: none waits; -EPERM: of a user not permitted. */
 int shm_accept(const char *name, int listener);
 
 /* Whether the peer of a connection may send as the address that it claims. */
-bool shm_may_claim(const char *name, int fd, const struct rwire_addr *addr);
+bool shm_may_claim(
+		const char *name, int fd, const struct rwire_addr *addr, struct shm_owners *owners);
 
 /*
  * Receive the ring of an accepted connection: SHM_OK, or the reason of a refusal; -EAGAIN: later;

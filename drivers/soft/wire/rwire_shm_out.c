@@ -40,7 +40,7 @@ shm_out_tell(struct shm_outs *outs, struct shm_out *out, int reason, uint32_t nu
 				outs->name, text, number, SHM_VERSION);
 	else if (reason == SHM_BAD_USER)
 		RSOFT_LOG(ERR, "port=shm:%s: peer %s not reachable: process of user %u (expected %u)",
-				outs->name, text, number, (unsigned int)geteuid());
+				outs->name, text, number, shm_owners_get(outs->owners, &out->addr));
 	else
 		RSOFT_LOG(ERR, "port=shm:%s: peer %s refused: %s", outs->name, text,
 				shm_reason_text(reason));
@@ -54,7 +54,8 @@ shm_out_connect(struct shm_outs *outs, struct shm_out *out)
 
 	memset(&out->end, 0, sizeof(out->end));
 	memset(&out->regions, 0, sizeof(out->regions));
-	rc = shm_connect(outs->name, &outs->addr, &out->addr, &fd, &out->end.ring, &uid);
+	rc = shm_connect(outs->name, &outs->addr, &out->addr, &fd, &out->end.ring, &uid,
+			outs->owners);
 	if (rc == 0)
 		out->fd = fd;
 	else if (rc == -EPERM)

@@ -32,6 +32,7 @@ struct shm_out {
 
 struct shm_outs {
 	const char *name; /* of the port */
+	struct shm_owners *owners;
 	struct rwire_addr addr;
 	uint64_t check_cycles; /* between two checks of a channel, TSC */
 	struct shm_out out[SHM_MAX_PEERS];
