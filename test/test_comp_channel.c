@@ -11,14 +11,23 @@
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include <rte_lcore.h>
 
 #include <rmem_driver.h>
 
-#include "fixture.h"
+#include "../drivers/soft/rsoft_cq.h"
+
+#include "fixture_odp.h"
 #include "stub_driver.h"
 #include "test.h"
+
+/* Bytes of a message, small enough that its entry of the CQ is reserved before the copy. */
+#define EARLY 512u
+
+/* For poll(): what has not come then counts as lost. */
+#define EVENT_MS ((int)FX_DEADLINE_S * 1000)
 
 static struct rmem_cq *
 cq_of(struct rmem_comp_channel *channel)
@@ -168,7 +177,7 @@ TEST(comp_channel, each_arming_has_the_event_of_a_completion)
 	for (i = 0; i < 3; i++) {
 		TEST_OK(rmem_cq_req_notify(cq, false));
 		TEST_STATUS(fx_send(qp, &wr), RMEM_WC_SUCCESS);
-		TEST_EQ(poll(&fd, 1, (int)FX_DEADLINE_S * 1000), 1);
+		TEST_EQ(poll(&fd, 1, EVENT_MS), 1);
 		TEST_OK(rmem_comp_channel_get_event(channel, &found, NULL));
 		TEST_ASSERT(found == cq);
 		TEST_EQ(poll(&fd, 1, 0), 0);
@@ -208,6 +217,69 @@ TEST(comp_channel, event_depends_on_arming_and_completion)
 		TEST_OK(fx_release(cq));
 	}
 	return TEST_SUCCESS;
+}
+
+/*
+ * One producer reserves the entry before that of another, which writes first: the consumer armed
+ * the CQ again after the event of the second, and found nothing. The write of the first generates
+ * an event.
+ */
+static int
+expect_event_of_first(const struct rmem_send_wr *wr, int status, bool is_solicited_only, int nb)
+{
+	const struct rsoft_cqe second = {
+			.what = rsoft_cqe_what(0, RMEM_WC_RECV, RMEM_WC_SOLICITED, 1)};
+	struct rmem_comp_channel *channel = fx_channel(fx.a.dev);
+	struct rmem_cq *cq = cq_of(channel), *found;
+	struct rmem_qp *qp = fx_qp(fx.a.pd, fx.a.cq, 16), *peer = fx_qp(fx.a.pd, cq, 16);
+	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, FX_PAGE);
+	struct pollfd fd = {.events = POLLIN};
+	struct rmem_wc wc[4];
+
+	TEST_ASSERT(channel != NULL && cq != NULL && qp != NULL && peer != NULL);
+	fd.fd = channel->fd;
+	TEST_OK(fx_connect_pair(qp, peer));
+	TEST_EQ(fx_post_recv(peer, 1, &sge, 1), 1);
+	rsoft_cq_store(rsoft_cq_of(cq), 1, &second);
+	TEST_OK(rmem_cq_req_notify(cq, is_solicited_only));
+	TEST_EQ(rmem_poll_cq(cq, wc, RTE_DIM(wc)), 0);
+	TEST_STATUS(fx_send(qp, wr), status);
+	TEST_EQ(rsoft_cq_reserve_shared(rsoft_cq_of(cq), 1), 1);
+	TEST_EQ(poll(&fd, 1, EVENT_MS), 1);
+	TEST_OK(rmem_comp_channel_get_event(channel, &found, NULL));
+	TEST_OK(rmem_cq_ack_events(found, 1));
+	TEST_EQ(rmem_poll_cq(cq, wc, RTE_DIM(wc)), nb);
+	return TEST_SUCCESS;
+}
+
+TEST(comp_channel, completion_after_an_unsolicited_one_generates_an_event)
+{
+	const struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, NULL, 0);
+
+	if (!fx_is_soft())
+		return test_skip("it writes a CQ of the software device");
+	return expect_event_of_first(&wr, RMEM_WC_SUCCESS, true, 2);
+}
+
+/* The source of the first message is lost, which releases its entry and keeps the receive. */
+TEST(comp_channel, completion_after_a_released_entry_generates_an_event)
+{
+	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, NULL, 0);
+	struct rmem_sge sge;
+	struct rmem_mr *mr;
+	uint8_t *mem;
+
+	if (!fx_is_soft() || !fx_odp_has_atomics())
+		return test_skip("nothing is guarded by a signal handler here");
+	mem = fx_map(FX_PAGE);
+	TEST_OK(mprotect(mem, FX_PAGE, PROT_READ | PROT_WRITE));
+	mr = fx_mr(fx.a.pd, mem, FX_PAGE, FX_ACCESS);
+	TEST_ASSERT(mr != NULL);
+	sge = fx_sge(mr, 0, EARLY);
+	wr.sg_list = &sge;
+	wr.num_sge = 1;
+	TEST_OK(mprotect(mem, FX_PAGE, PROT_NONE));
+	return expect_event_of_first(&wr, RMEM_WC_LOC_PROT_ERR, false, 1);
 }
 
 static void
@@ -288,7 +360,7 @@ consume(void *arg)
 			__atomic_store_n(&race->nb_polled, nb, __ATOMIC_RELEASE);
 			continue;
 		}
-		if (n < 0 || poll(&fd, 1, (int)FX_DEADLINE_S * 1000) != 1 ||
+		if (n < 0 || poll(&fd, 1, EVENT_MS) != 1 ||
 				rmem_comp_channel_get_event(race->channel, &cq, NULL) != 0 ||
 				rmem_cq_ack_events(cq, 1) != 0)
 			race->has_failed = 1;

@@ -31,6 +31,26 @@ rsoft_cq_create(struct rmem_cq *base, const struct rmem_cq_conf *conf)
 	return 0;
 }
 
+/*
+ * A completion is hidden while one before it is not written: its event may come too early. So the
+ * producer that then finds the next entry written notifies in its place, as for a solicited one,
+ * also for a VOID. Argument: each producer stores its entry, then, after a full fence, loads the
+ * next. Of the entries up to a completion that has to notify, take the one whose fence is the last.
+ * All are visible after that fence, and its producer notifies: it is that completion, or it finds
+ * the next one written.
+ */
+static void
+notify(struct rsoft_cq *cq, uint32_t at, bool is_void, bool is_solicited)
+{
+	const struct rsoft_cqe *next = &cq->ring[(at + 1) & cq->mask];
+
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	if (__atomic_load_n(&next->number, __ATOMIC_ACQUIRE) == at + 2)
+		rmem_cq_notify(&cq->cq, true);
+	else if (!is_void)
+		rmem_cq_notify(&cq->cq, is_solicited);
+}
+
 bool
 rsoft_cq_write_slow(struct rsoft_cq *cq, uint32_t at, const struct rsoft_cqe *cqe)
 {
@@ -42,8 +62,9 @@ rsoft_cq_write_slow(struct rsoft_cq *cq, uint32_t at, const struct rsoft_cqe *cq
 		return false;
 	}
 	rsoft_cq_store(cq, at, cqe);
-	if (cq->cq.channel != NULL && !(flags & RSOFT_WC_VOID))
-		rmem_cq_notify(&cq->cq, (flags & RMEM_WC_SOLICITED) || status != RMEM_WC_SUCCESS);
+	if (cq->cq.channel != NULL)
+		notify(cq, at, flags & RSOFT_WC_VOID,
+				(flags & RMEM_WC_SOLICITED) || status != RMEM_WC_SUCCESS);
 	return true;
 }
 

@@ -13,7 +13,7 @@
  * full according to its last value. If the ring is full then, the completion is lost (overrun).
  *
  * Each completion of a CQ with a channel is written by rsoft_cq_write_slow(), which notifies the
- * CQ; so a CQ without one pays nothing.
+ * CQ, also for later completions that were hidden; so a CQ without one pays nothing.
  *
  * prod is advanced by an atomic add, or, by a queue that alone completes to the CQ, by a load and a
  * store under the lock of that queue. Invariant: no such load and store runs concurrently with an
