@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <rte_cycles.h>
@@ -165,6 +166,75 @@ TEST(wire_shm_clock, a_channel_of_an_ended_peer_is_reused_when_all_are_connected
 			peers[i]->ops->close(peers[i]);
 	}
 	from->ops->close(from);
+	return TEST_SUCCESS;
+}
+
+/* A limit of descriptors that leaves none free; the one of before. */
+static rlim_t
+set_nb_files(rlim_t nb)
+{
+	struct rlimit limit;
+	rlim_t before;
+
+	(void)getrlimit(RLIMIT_NOFILE, &limit);
+	before = limit.rlim_cur;
+	limit.rlim_cur = nb;
+	(void)setrlimit(RLIMIT_NOFILE, &limit);
+	return before;
+}
+
+TEST(wire_shm_clock, without_descriptors_the_listener_is_not_readable_for_100_ms)
+{
+	struct rwire_port *from = open_peer(0), *to = open_peer(1);
+	struct rwire_frame *frames[RWIRE_RX_BURST];
+	struct epoll_event event;
+	rlim_t before;
+
+	TEST_ASSERT(from != NULL && to != NULL);
+	/* A connection waits, for which there is no descriptor. */
+	(void)from->ops->tx_get(from, &to->addr);
+	TEST_EQ(nb_connected(from), 1);
+	TEST_EQ(epoll_wait(to->fd, &event, 1, 0), 1);
+	before = set_nb_files(0);
+	(void)to->ops->rx_burst(to, frames, RWIRE_RX_BURST);
+	TEST_EQ(epoll_wait(to->fd, &event, 1, 0), 0);
+	virtual_tsc += 99 * HZ / 1000;
+	(void)to->ops->rx_burst(to, frames, RWIRE_RX_BURST);
+	TEST_EQ(epoll_wait(to->fd, &event, 1, 0), 0);
+	set_nb_files(before);
+	TEST_ASSERT(talk(from, to) < 5);
+	from->ops->close(from);
+	to->ops->close(to);
+	return TEST_SUCCESS;
+}
+
+TEST(wire_shm_clock, a_ring_for_which_no_descriptor_is_left_is_refused_as_such)
+{
+	struct rwire_port *from = open_peer(0), *to = open_peer(1);
+	struct rwire_frame *frames[RWIRE_RX_BURST];
+	int i, unused;
+	struct shm_out *out;
+	rlim_t before;
+
+	TEST_ASSERT(from != NULL && to != NULL);
+	(void)from->ops->tx_get(from, &to->addr);
+	TEST_EQ(nb_connected(from), 1);
+	/* The descriptor that is left is that of the connection. */
+	unused = dup(STDIN_FILENO);
+	close(unused);
+	before = set_nb_files((rlim_t)unused + 1);
+	for (i = 0; i < 3; i++) {
+		virtual_tsc += HZ / 1000;
+		(void)to->ops->rx_burst(to, frames, RWIRE_RX_BURST);
+	}
+	set_nb_files(before);
+	out = &((struct shm_port *)from)->outs.out[0];
+	virtual_tsc += HZ / 1000;
+	(void)from->ops->tx_get(from, &to->addr);
+	TEST_EQ(out->fd, -1);
+	TEST_EQ(out->told, SHM_NO_FILES);
+	from->ops->close(from);
+	to->ops->close(to);
 	return TEST_SUCCESS;
 }
 

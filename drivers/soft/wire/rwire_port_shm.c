@@ -36,6 +36,7 @@
 #define SHM_EVENTS   16
 #define SHM_BELLS    16 /* doorbells that one call consumes, at most */
 #define SHM_CHECK_MS 1
+#define SHM_AWAY     100 /* checks until the listener is tried again without descriptors */
 #define SHM_COPY     RWIRE_SHARED_AT /* the longest headers */
 #define SHM_LISTENER SHM_MAX_PEERS   /* the event of the listening socket */
 
@@ -64,6 +65,8 @@ struct shm_port {
 	uint8_t tx_data[RWIRE_HEADROOM + RWIRE_MAX_PKT]; /* of a packet with an ICRC, or dropped */
 
 	int listener;
+	bool is_deaf;     /* the listener is not in the epoll instance, since */
+	uint64_t deaf_at; /* TSC */
 	struct shm_in in[SHM_MAX_PEERS];
 	uint32_t nb_in;       /* those from there on were never used */
 	uint32_t first_in;    /* to receive from first */
@@ -98,9 +101,31 @@ shm_tell_refusal(struct shm_port *port, int reason, uint32_t version)
 	if (reason == SHM_BAD_VERSION)
 		RSOFT_LOG(ERR, "port=shm:%s: peer refused: version %u (expected %u)", port->name,
 				version, SHM_VERSION);
+	else if (reason == SHM_NO_FILES)
+		RSOFT_LOG(ERR, "port=shm:%s: peer not accepted: no file descriptor left",
+				port->name);
 	else
 		RSOFT_LOG(ERR, "port=shm:%s: peer refused: %s", port->name,
 				shm_reason_text(reason));
+}
+
+/* Without a descriptor the listener remains readable: it must not keep the thread awake. */
+static void
+shm_ignore(struct shm_port *port)
+{
+	shm_tell_refusal(port, SHM_NO_FILES, 0);
+	port->is_deaf = epoll_ctl(port->port.fd, EPOLL_CTL_DEL, port->listener, NULL) == 0;
+	port->deaf_at = rte_rdtsc();
+}
+
+static void
+shm_listen_again(struct shm_port *port)
+{
+	struct epoll_event event = {.events = EPOLLIN, .data.u32 = SHM_LISTENER};
+
+	if (rte_rdtsc() - port->deaf_at >= SHM_AWAY * port->outs.check_cycles)
+		port->is_deaf = epoll_ctl(port->port.fd, EPOLL_CTL_ADD, port->listener, &event) !=
+				0;
 }
 
 static void
@@ -115,6 +140,8 @@ shm_accept_all(struct shm_port *port, int epoll)
 		fd = shm_accept(port->name, port->listener);
 		if (fd == -EPERM)
 			shm_tell_refusal(port, SHM_BAD_USER, 0);
+		if (fd == -ENFILE)
+			shm_ignore(port);
 		if (fd < 0)
 			return;
 		for (i = 0; i < SHM_MAX_PEERS && port->in[i].fd >= 0; i++)
@@ -187,6 +214,8 @@ shm_service(struct shm_port *port)
 	struct epoll_event events[SHM_EVENTS];
 	int i, n;
 
+	if (port->is_deaf)
+		shm_listen_again(port);
 	n = epoll_wait(port->port.fd, events, SHM_EVENTS, 0);
 	for (i = 0; i < n; i++) {
 		if (events[i].data.u32 == SHM_LISTENER)

@@ -23,6 +23,7 @@
 
 #define SHM_BACKLOG 64
 #define SHM_SEALS   (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+#define SHM_LOST    (-2) /* a descriptor for which there is no number */
 
 static const char shm_magic[8] = "rmemshm";
 
@@ -39,6 +40,7 @@ shm_reason_text(int reason)
 			[SHM_BAD_USER] = "it belongs to another user, or its address does",
 			[SHM_BAD_MEMORY] = "its memory is not a sealed ring",
 			[SHM_NO_SPACE] = "it has channels from 64 devices already",
+			[SHM_NO_FILES] = "its process or host has no file descriptor left",
 	};
 
 	return reason > 0 && reason < SHM_REASON_NB ? texts[reason] : "it sent no valid reason";
@@ -305,7 +307,7 @@ shm_accept(const char *name, int listener)
 	int fd = accept4(listener, (struct sockaddr *)&un, &len, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 	if (fd < 0)
-		return -EAGAIN;
+		return errno == EMFILE || errno == ENFILE ? -ENFILE : -EAGAIN;
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &owner, &size) == 0 &&
 			shm_is_permitted(name, &owner))
 		return fd;
@@ -335,7 +337,7 @@ shm_may_claim(const char *name, int fd, const struct rwire_addr *addr, struct sh
 	return is_owner && shm_owners_admit(owners, addr, peer.uid);
 }
 
-/* The descriptor that a message passed, or -1 unless it is one. */
+/* The descriptor that a message passed, -1 unless it is one, or SHM_LOST. */
 static int
 shm_passed(struct msghdr *msg)
 {
@@ -345,7 +347,7 @@ shm_passed(struct msghdr *msg)
 	/* The length admits one descriptor: the kernel closes all others and sets MSG_CTRUNC. */
 	if (cmsg == NULL || cmsg->cmsg_level != SOL_SOCKET || cmsg->cmsg_type != SCM_RIGHTS ||
 			cmsg->cmsg_len != CMSG_LEN(sizeof(fd)))
-		return -1;
+		return (msg->msg_flags & MSG_CTRUNC) != 0 ? SHM_LOST : -1;
 	memcpy(&fd, CMSG_DATA(cmsg), sizeof(fd));
 	if ((msg->msg_flags & MSG_CTRUNC) == 0)
 		return fd;
@@ -353,7 +355,10 @@ shm_passed(struct msghdr *msg)
 	return -1;
 }
 
-/* Receive a message: its length, 0: the end, or a negative errno; and its descriptor, or -1. */
+/*
+ * Receive a message: its length, 0: the end, or a negative errno; and its descriptor, -1: none, or
+ * SHM_LOST.
+ */
 static ssize_t
 shm_recv(int fd, void *message, size_t size, int *memory, bool *is_truncated)
 {
@@ -436,7 +441,7 @@ shm_receive(int fd, struct rwire_addr *from, struct rwire_ring **ring, uint32_t 
 	if (rc == SHM_OK) {
 		*ring = shm_open_ring(memory);
 		if (*ring == NULL)
-			rc = SHM_BAD_MEMORY;
+			rc = memory == SHM_LOST ? SHM_NO_FILES : SHM_BAD_MEMORY;
 	}
 	if (memory >= 0)
 		close(memory);

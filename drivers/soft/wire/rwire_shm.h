@@ -44,6 +44,7 @@ enum shm_reason {
 	SHM_BAD_USER,
 	SHM_BAD_MEMORY,
 	SHM_NO_SPACE,
+	SHM_NO_FILES,
 	SHM_REASON_NB,
 };
 
@@ -92,7 +93,10 @@ int shm_listen_host(struct rwire_addr *addr);
 int shm_connect(const char *name, const struct rwire_addr *from, const struct rwire_addr *to,
 		int *fd, struct rwire_ring **ring, uint32_t *uid, struct shm_owners *owners);
 
-/* Accept a connection: a descriptor, or -EAGAIN: none waits; -EPERM: of a user not permitted. */
+/*
+ * Accept a connection: a descriptor, or -EAGAIN: none waits; -EPERM: of a user not permitted;
+ * -ENFILE: no descriptor is left for the one that waits.
+ */
 int shm_accept(const char *name, int listener);
 
 /* Whether the peer of a connection may send as the address that it claims. */

@@ -49,6 +49,7 @@ shm_out_tell(struct shm_outs *outs, struct shm_out *out, int reason, uint32_t nu
 static void
 shm_out_connect(struct shm_outs *outs, struct shm_out *out)
 {
+	char text[RWIRE_ADDR_TEXT];
 	uint32_t uid = 0;
 	int rc, fd;
 
@@ -60,6 +61,11 @@ shm_out_connect(struct shm_outs *outs, struct shm_out *out)
 		out->fd = fd;
 	else if (rc == -EPERM)
 		shm_out_tell(outs, out, SHM_BAD_USER, uid);
+	if (rc != -ENOMEM || outs->is_memory_told)
+		return;
+	outs->is_memory_told = true;
+	RSOFT_LOG(ERR, "port=shm:%s: peer %s not reachable: no memory or file descriptor left",
+			outs->name, rwire_addr_text(&out->addr, text));
 }
 
 /* Whether the peer still has its end of the connection. */
@@ -102,10 +108,10 @@ shm_outs_sweep(struct shm_outs *outs, uint64_t now)
 	for (i = 0; i < outs->nb; i++) {
 		struct shm_out *out = &outs->out[outs->next++ % outs->nb];
 
-		if (out->fd >= 0) {
+		if (out->fd >= 0)
 			shm_out_check(outs, out, now);
+		if (out->fd >= 0)
 			return;
-		}
 	}
 }
 

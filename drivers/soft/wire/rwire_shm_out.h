@@ -40,6 +40,7 @@ struct shm_outs {
 	uint32_t next;       /* the channel to sweep next */
 	uint64_t cleaned_at; /* all channels were checked for a free one, TSC */
 	bool is_full_told;   /* all of them have peers: logged */
+	bool is_memory_told; /* no memory or descriptor for a channel: logged */
 };
 
 /* The channel to an address; NULL: all of them have peers, logged once. now is the TSC. */
@@ -48,7 +49,7 @@ struct shm_out *shm_out_of(struct shm_outs *outs, const struct rwire_addr *addr,
 /* Connect, reconnect, and detect the end of the peer. Periodically; now is the TSC. */
 void shm_out_check(struct shm_outs *outs, struct shm_out *out, uint64_t now);
 
-/* Close the next channel that is connected, if its peer has ended. Periodically. */
+/* Close the next channels whose peers have ended, up to one whose peer has not. Periodically. */
 void shm_outs_sweep(struct shm_outs *outs, uint64_t now);
 
 void shm_outs_close(struct shm_outs *outs);
