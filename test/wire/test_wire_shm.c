@@ -443,7 +443,7 @@ TEST(wire_shm, a_region_that_its_owner_truncates_reads_as_a_lost_packet)
 TEST(wire_shm, a_region_that_is_no_memory_or_too_small_is_not_mapped)
 {
 	struct shm_region region = {.id = 1, .size = 4096};
-	int fd, i, fds[6], file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	int fd, i, huge, fds[6], file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 	struct rwire_ring *ring;
 	uint32_t uid;
 
@@ -453,6 +453,11 @@ TEST(wire_shm, a_region_that_is_no_memory_or_too_small_is_not_mapped)
 	fds[1] = pass_region(fd, 1, 4096, 8192);
 	fds[2] = pass_region(fd, 1, UINT64_C(1) << 40, UINT64_C(1) << 40);
 	fds[3] = pass_region(fd, 64, 4096, 4096);
+	/* A part of a page. */
+	huge = memfd_create("huge", MFD_CLOEXEC | MFD_HUGETLB);
+	if (huge >= 0 && ftruncate(huge, 1 << 30) == 0)
+		TEST_ASSERT(shm_pass_region(fd, &(struct shm_region){2, 0, 4096}, huge));
+	close(huge);
 	/* A second one with its number. */
 	fds[4] = pass_region(fd, 3, 4096, 4096);
 	fds[5] = pass_region(fd, 3, 8192, 8192);

@@ -155,6 +155,9 @@ region_mmap(const struct shm_region *region, uint64_t used, int memory)
 			(fs.f_type != TMPFS_MAGIC && fs.f_type != HUGETLBFS_MAGIC) ||
 			fstat(memory, &st) != 0 || (uint64_t)st.st_size < region->size)
 		return MAP_FAILED;
+	/* mmap() rounds up to pages of the file, munmap() fails unless the size has whole ones. */
+	if (region->size % (uint64_t)fs.f_bsize != 0)
+		return MAP_FAILED;
 	return mmap(NULL, region->size, PROT_READ, MAP_SHARED | MAP_NORESERVE, memory, 0);
 }
 
