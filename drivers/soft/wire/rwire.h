@@ -128,6 +128,7 @@ struct rwire_rsp {
 	bool has_again;
 
 	bool has_failed; /* the QP is in ERR; syndrome, the cause, answers every request */
+	bool is_acked;   /* the packet that is executed, by rwire_reply_ack_now() */
 	bool has_ack;    /* ack_psn and syndrome must be sent, after the replies */
 	uint8_t syndrome;
 	uint32_t ack_psn;
@@ -221,6 +222,8 @@ bool rwire_reply_run(struct rwire_qp *q);
 void rwire_reply_owe(struct rwire_qp *q);
 /* Owe an acknowledgement, after the replies. */
 void rwire_reply_ack(struct rwire_qp *q, uint32_t psn, uint8_t syndrome);
+/* Acknowledge the message that is executed, up to psn; false: the port is full. */
+bool rwire_reply_ack_now(struct rwire_qp *q, uint32_t psn);
 /* Owe the reply to a duplicate. */
 void rwire_reply_again(struct rwire_qp *q, const struct rwire_reply *reply);
 

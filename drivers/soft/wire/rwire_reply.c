@@ -147,6 +147,26 @@ reply_send_ack(struct rwire_qp *q)
 	return true;
 }
 
+bool
+rwire_reply_ack_now(struct rwire_qp *q, uint32_t psn)
+{
+	struct rwire_pkt pkt = {.opcode = RWIRE_ACKNOWLEDGE,
+			.syndrome = RWIRE_AETH_ACK,
+			.msn = rwire_psn_add(q->rsp.msn, 1),
+			.psn = psn};
+	struct rwire_frame *frame;
+
+	rsoft_lock(&q->wire->tx_lock);
+	frame = rwire_tx_get(q);
+	if (frame != NULL)
+		rwire_tx_put(q, frame, &pkt);
+	rte_ticketlock_unlock(&q->wire->tx_lock);
+	/* It answers for what was owed to the packets that precede it. */
+	if (frame != NULL)
+		q->rsp.has_ack = false;
+	return frame != NULL;
+}
+
 /* Send all that is owed, in order. Under tx_lock. */
 static bool
 reply_flush(struct rwire_qp *q)

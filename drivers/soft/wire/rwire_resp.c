@@ -58,6 +58,34 @@ resp_complete(struct rwire_qp *q, const struct rsoft_cqe *cqe, bool is_failed)
 		rsoft_rq_flush(qp);
 }
 
+/* PSNs of a request; no packet but a READ and one of shared memory has those of several. */
+static uint32_t
+resp_nb_psn(const struct rwire_qp *q, const struct rwire_pkt *pkt)
+{
+	if (pkt->opcode == RWIRE_READ_REQUEST)
+		return rwire_nb_pkts(pkt->dma_len, q->mtu);
+	return pkt->is_shared ? rwire_nb_pkts(pkt->payload_len, q->mtu) : 1;
+}
+
+/*
+ * Complete the receive of a message, and unlock. One that generates events is acknowledged first:
+ * a program that an event wakes answers concurrently, and its peer must find the completion of its
+ * request, and the event of it, before those of the answer. Programs with one channel for both CQs
+ * (perftest) rely on that order.
+ */
+static int
+resp_succeed(struct rwire_qp *q, const struct rsoft_rqe *rqe, const struct rwire_pkt *pkt)
+{
+	struct rsoft_cqe cqe = {0};
+
+	resp_cqe(q, rqe, pkt, RMEM_WC_SUCCESS, 0, &cqe);
+	if (pkt->is_ack_req && q->service == RWIRE_RC && q->qp->qp.recv_cq->channel != NULL)
+		q->rsp.is_acked = rwire_reply_ack_now(
+				q, rwire_psn_add(pkt->psn, resp_nb_psn(q, pkt) - 1));
+	resp_complete(q, &cqe, false);
+	return RMEM_WC_SUCCESS;
+}
+
 /* Lock the receive queue if it has a receive; an enum rmem_wc_status or rsoft_wait. */
 static int
 resp_take(struct rwire_qp *q, struct rsoft_rqe **rqe)
@@ -185,9 +213,7 @@ resp_send(struct rwire_qp *q, unsigned int lcore, const struct rwire_pkt *pkt)
 	}
 	if (pkt->info & RWIRE_HAS_INV)
 		return resp_send_inv(q, lcore, rqe, pkt);
-	resp_cqe(q, rqe, pkt, RMEM_WC_SUCCESS, 0, &cqe);
-	resp_complete(q, &cqe, false);
-	return RMEM_WC_SUCCESS;
+	return resp_succeed(q, rqe, pkt);
 }
 
 /* Translate a remote range; an enum rmem_wc_status or rsoft_wait. */
@@ -244,7 +270,6 @@ resp_write_place(struct rwire_qp *q, const struct rwire_pkt *pkt)
 static int
 resp_write(struct rwire_qp *q, const struct rwire_pkt *pkt)
 {
-	struct rsoft_cqe cqe = {0};
 	struct rsoft_rqe *rqe;
 	int status = RMEM_WC_SUCCESS;
 
@@ -265,9 +290,7 @@ resp_write(struct rwire_qp *q, const struct rwire_pkt *pkt)
 		rte_ticketlock_unlock(&q->qp->rq.lock);
 		return status;
 	}
-	resp_cqe(q, rqe, pkt, RMEM_WC_SUCCESS, 0, &cqe);
-	resp_complete(q, &cqe, false);
-	return RMEM_WC_SUCCESS;
+	return resp_succeed(q, rqe, pkt);
 }
 
 /* Queue a reply. There is a free entry: the ring is empty while requests are executed. */
@@ -367,13 +390,8 @@ static void
 resp_advance(struct rwire_qp *q, const struct rwire_pkt *pkt)
 {
 	struct rwire_rsp *rsp = &q->rsp;
-	bool is_read = pkt->opcode == RWIRE_READ_REQUEST;
-	uint32_t nb_psn = 1;
 
-	/* No other packet has the PSNs of several. */
-	if (is_read || pkt->is_shared)
-		nb_psn = rwire_nb_pkts(is_read ? pkt->dma_len : pkt->payload_len, q->mtu);
-	rsp->psn = rwire_psn_add(rsp->psn, nb_psn);
+	rsp->psn = rwire_psn_add(rsp->psn, resp_nb_psn(q, pkt));
 	if (pkt->info & RWIRE_HAS_PAYLOAD)
 		rsp->done_psn = rwire_psn_add(rsp->psn, RWIRE_PSN_MASK);
 	rsp->is_nak_sent = false;
@@ -527,12 +545,13 @@ rwire_resp_pkt(struct rwire_qp *q, unsigned int lcore, const struct rwire_pkt *p
 		rsp->is_nak_sent = true;
 		return;
 	}
+	rsp->is_acked = false;
 	status = resp_exec(q, lcore, pkt);
 	switch (status) {
 	case RMEM_WC_SUCCESS:
 	case RSOFT_WAIT_GRACE:
 		resp_advance(q, pkt);
-		if (pkt->is_ack_req && (pkt->info & RWIRE_HAS_PAYLOAD))
+		if (pkt->is_ack_req && (pkt->info & RWIRE_HAS_PAYLOAD) && !rsp->is_acked)
 			rwire_reply_ack(q, rsp->done_psn, RWIRE_AETH_ACK);
 		break;
 	case RSOFT_WAIT_RNR:
