@@ -32,6 +32,7 @@
 #include "rsoft_mw.h"
 #include "rsoft_profile.h"
 #include "rsoft_qp.h"
+#include "rsoft_req.h"
 #include "rsoft_rq.h"
 #include "rsoft_sq.h"
 #include "rsoft_stats.h"
@@ -294,7 +295,10 @@ qp_set_access(struct rsoft_qp *qp, uint32_t access)
 	return old & ~RSOFT_QP_INLINE;
 }
 
-/* Under ctl_lock and the domain's lock. An error of the QP may happen at any time: -EBUSY. */
+/*
+ * Under ctl_lock and the domain's lock; in SQE also under qp_lock_sq(). An error of the QP may
+ * happen at any time: -EBUSY.
+ */
 static int
 modify_do(struct rsoft_qp *qp, const struct rmem_qp_attr *attr, uint32_t mask)
 {
@@ -354,21 +358,51 @@ modify_end(struct rsoft_qp *qp, const struct rmem_qp_attr *attr, uint32_t mask)
 		rsoft_grace_wait();
 }
 
+/*
+ * From SQE to RTS: flush what is queued. Until qp_unlock_sq() no thread flushes or executes
+ * requests. Under ctl_lock; the locks are taken before the domain's.
+ */
+static void
+qp_lock_sq(struct rsoft_qp *qp)
+{
+	/* This thread, which need not be an lcore, completes to the CQ too; see rsoft_cq.h. */
+	rsoft_cq_attach(rsoft_cq_of(qp->qp.send_cq));
+	rsoft_engine_lock_qp(qp);
+	rte_ticketlock_lock(&qp->sq.lock);
+	/* From SQE the QP can move only to ERR here, where no request is executed either. */
+	rsoft_req_drain(qp, rte_lcore_id());
+}
+
+static void
+qp_unlock_sq(struct rsoft_qp *qp)
+{
+	rte_ticketlock_unlock(&qp->sq.lock);
+	rsoft_engine_unlock_qp(qp);
+	rsoft_cq_detach(rsoft_cq_of(qp->qp.send_cq));
+}
+
 int
 rsoft_qp_modify(struct rmem_qp *base, const struct rmem_qp_attr *attr, uint32_t mask)
 {
 	struct rsoft_qp *qp = qp_of(base);
+	bool is_sqe;
 	int ret;
 
 	ret = modify_check(qp, attr, mask);
 	if (ret != 0)
 		return ret;
 	rte_ticketlock_lock(&qp->ctl_lock);
+	is_sqe = attr->state == RMEM_QPS_RTS &&
+			__atomic_load_n(&qp->state, __ATOMIC_ACQUIRE) == RMEM_QPS_SQE;
+	if (is_sqe)
+		qp_lock_sq(qp);
 	rsoft_lock(&rsoft_domain->lock);
 	ret = -EBUSY;
 	if (__atomic_load_n(&qp->state, __ATOMIC_RELAXED) == attr->cur_state)
 		ret = modify_do(qp, attr, mask);
 	rte_ticketlock_unlock(&rsoft_domain->lock);
+	if (is_sqe)
+		qp_unlock_sq(qp);
 	if (ret == 0)
 		modify_end(qp, attr, mask);
 	rte_ticketlock_unlock(&qp->ctl_lock);

@@ -3,8 +3,8 @@
  */
 
 /*
- * A thread serves a target, also while an lcore polls periodically; an audit waits for it. Cases
- * write private structures of the software device.
+ * A thread serves a target, also while an lcore polls periodically; an audit waits for it, and so
+ * does a QP of UC that leaves SQE. Cases write private structures of the software device.
  */
 
 #include <pthread.h>
@@ -12,6 +12,9 @@
 
 #include <rte_cycles.h>
 
+#include "../../drivers/soft/rsoft_grace.h"
+#include "../../drivers/soft/rsoft_req.h"
+#include "../../drivers/soft/rsoft_sq.h"
 #include "../../drivers/soft/wire/rwire.h"
 
 #include "../perf.h"
@@ -20,6 +23,7 @@
 #define NB_POLLS 100u
 #define ENOUGH   (3 * NB_POLLS) /* READs in as many intervals */
 #define NB_TURNS 1000u
+#define NB_FLUSH 4u /* requests in SQE */
 
 static struct perf_pair pair;
 static struct rmem_mr *local, *target;
@@ -128,6 +132,148 @@ TEST(wire_progress, an_audit_waits_for_the_thread)
 	TEST_RUN(audit_during_change(&dev->wire->rx_lock));
 	TEST_RUN(audit_during_change(&dev->pending_lock));
 	return TEST_SUCCESS;
+}
+
+/* A thread in the midst of a flush, which leaves the second half of the requests in the queue. */
+struct flusher {
+	struct rsoft_qp *qp;
+	const struct rmem_send_wr *wr;
+	bool is_flushing, is_modified; /* atomic */
+};
+
+/* For many turns of the thread that modifies the QP, unless it has not waited. */
+static void *
+flush(void *arg)
+{
+	struct flusher *flusher = arg;
+	struct rsoft_sq *sq = &flusher->qp->sq;
+	int rc = rte_thread_register();
+	unsigned int lcore;
+	uint32_t i, n;
+
+	if (rc != 0)
+		return arg;
+	lcore = rsoft_grace_enter();
+	rte_ticketlock_lock(&sq->lock);
+	for (i = 0; i < NB_FLUSH; i++)
+		rsoft_sq_push(flusher->qp, flusher->wr, 1);
+	sq->posted += NB_FLUSH;
+	__atomic_store_n(&flusher->is_flushing, true, __ATOMIC_RELEASE);
+	for (i = 0; i < NB_TURNS && !__atomic_load_n(&flusher->is_modified, __ATOMIC_ACQUIRE); i++)
+		sched_yield();
+	for (i = 0; i < NB_FLUSH / 2; i++) {
+		n = rsoft_req_exec(flusher->qp, lcore, true, rsoft_sq_slot(sq, sq->cons),
+				sq->stride, 1);
+		rsoft_sq_pop(sq, n);
+	}
+	rte_ticketlock_unlock(&sq->lock);
+	rsoft_grace_leave(lcore);
+	rte_thread_unregister();
+	return NULL;
+}
+
+/* The next completion is that of a request with the status. */
+static int
+expect_wc(struct rmem_cq *cq, enum rmem_wc_status status)
+{
+	struct rmem_wc wc;
+	int n;
+
+	do {
+		sched_yield();
+		n = rmem_poll_cq(cq, &wc, 1);
+	} while (n == 0);
+	TEST_EQ(n, 1);
+	TEST_EQ(wc.status, status);
+	return TEST_SUCCESS;
+}
+
+static int
+leave_sqe(struct rmem_qp *qp, const struct rmem_send_wr *wr)
+{
+	struct flusher flusher = {.qp = (struct rsoft_qp *)qp, .wr = wr};
+	struct rmem_qp_attr attr = {.state = RMEM_QPS_RTS};
+	pthread_t thread;
+	void *failed;
+	int ret;
+
+	TEST_OK(pthread_create(&thread, NULL, flush, &flusher));
+	while (!__atomic_load_n(&flusher.is_flushing, __ATOMIC_ACQUIRE))
+		sched_yield();
+	ret = rmem_qp_modify(qp, &attr, RMEM_QP_STATE);
+	__atomic_store_n(&flusher.is_modified, true, __ATOMIC_RELEASE);
+	TEST_OK(pthread_join(thread, &failed));
+	TEST_ASSERT(failed == NULL);
+	TEST_OK(ret);
+	return TEST_SUCCESS;
+}
+
+/* Of the requests in SQE none is executed, and the next one completes. */
+static int
+restart(struct rmem_qp *qp, struct rmem_cq *cq, struct rmem_mr *mr)
+{
+	struct rmem_sge good = {mr->iova, 8, mr->lkey}, bad = {mr->iova, 8, 1};
+	struct rmem_send_wr wr = {.sg_list = &bad,
+			.num_sge = 1,
+			.opcode = RMEM_WR_RDMA_WRITE,
+			.flags = RMEM_SEND_SIGNALED,
+			.rdma = {.remote_addr = mr->iova + 64, .rkey = mr->rkey}};
+	struct rmem_wc wc;
+	uint32_t i;
+
+	TEST_EQ(rmem_post_send(qp, &wr, 1), 1);
+	TEST_RUN(expect_wc(cq, RMEM_WC_LOC_PROT_ERR));
+	wr.sg_list = &good;
+	TEST_RUN(leave_sqe(qp, &wr));
+	for (i = 0; i < NB_FLUSH; i++)
+		TEST_RUN(expect_wc(cq, RMEM_WC_WR_FLUSH_ERR));
+	TEST_EQ(rmem_poll_cq(cq, &wc, 1), 0);
+	TEST_EQ(rmem_post_send(qp, &wr, 1), 1);
+	TEST_RUN(expect_wc(cq, RMEM_WC_SUCCESS));
+	TEST_EQ(rmem_poll_cq(cq, &wc, 1), 0);
+	return TEST_SUCCESS;
+}
+
+/* A QP of UC that is connected to itself. */
+static int
+restart_uc(struct rmem_pd *pd, struct rmem_cq *cq, struct rmem_mr *mr)
+{
+	const struct rmem_qp_conf conf = {.send_cq = cq,
+			.recv_cq = cq,
+			.max_send_wr = 2 * NB_FLUSH,
+			.max_send_sge = 1,
+			.type = RMEM_QPT_UC,
+			.access = RMEM_ACCESS_REMOTE};
+	struct rmem_qp_attr attr;
+	struct rmem_qp *qp;
+	int result;
+
+	TEST_OK(rmem_qp_create(pd, &conf, &qp));
+	TEST_OK(rmem_qp_query(qp, &attr));
+	TEST_RUN(perf_qp_connect(qp, &attr.addr));
+	result = restart(qp, cq, mr);
+	TEST_OK(rmem_qp_destroy(qp));
+	return result;
+}
+
+TEST(wire_progress, a_qp_of_uc_leaves_sqe_after_the_flush)
+{
+	return restart_uc(pair.pd, pair.cq_a, local);
+}
+
+TEST(wire_progress, a_qp_of_uc_leaves_sqe_after_the_flush_in_process)
+{
+	struct perf_pair near;
+	struct rmem_mr *mr;
+	int result;
+
+	TEST_RUN(perf_pair_open(&near, NULL));
+	mr = perf_mr(near.pd, 4096);
+	TEST_ASSERT(mr != NULL);
+	result = restart_uc(near.pd, near.cq_a, mr);
+	TEST_OK(rmem_mr_dereg(mr));
+	TEST_OK(perf_pair_close(&near));
+	return result;
 }
 
 static int

@@ -290,7 +290,7 @@ struct rsoft_dev *rwire_gid_dev(const uint8_t gid[16]);
 int rwire_qp_connect(struct rsoft_qp *qp, const struct rmem_qp_conn *conn);
 /* The QP moves to RTS: take over its initial PSN, timeout and retries. Not while it sends. */
 void rwire_qp_start(struct rsoft_qp *qp);
-/* The QP moves from SQE to RTS: no request is left; continue with the next PSN. */
+/* The QP moves from SQE to RTS, no request is left: continue with the next PSN. Under sq.lock. */
 void rwire_qp_restart(struct rsoft_qp *qp);
 /* Take over the timeout and the retries, also for packets in flight. Under sq.lock. */
 void rwire_qp_set_retries(struct rsoft_qp *qp);
