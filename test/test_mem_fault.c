@@ -386,4 +386,33 @@ TEST(mem_fault, burst_ends_at_the_page_that_is_lost)
 	return TEST_SUCCESS;
 }
 
+/* An unreliable service drops the message, by each path (IBTA 9.8.3). */
+TEST(mem_fault, write_of_uc_to_lost_memory_is_dropped)
+{
+	const struct rmem_sge sge[] = {fx_sge(fx.b.mr, 0, 32), fx_sge(fx.b.mr, 32, 32)};
+	struct rmem_qp_conf conf = fx_qp_conf(fx.b.cq, FX_DEPTH);
+	struct rmem_send_wr wr =
+			fx_rdma(RMEM_WR_RDMA_WRITE, sge, fx_addr(fx_odp_page(LOST)), base->rkey);
+	struct rmem_dev_stats before, after;
+	struct rmem_qp *qp, *peer;
+
+	conf.type = RMEM_QPT_UC;
+	conf.access = RMEM_ACCESS_REMOTE;
+	qp = fx_qp_by(fx.b.pd, &conf);
+	peer = fx_qp_by(fx.a.pd, &conf);
+	TEST_ASSERT(qp != NULL && peer != NULL);
+	TEST_OK(fx_connect_pair(qp, peer));
+	TEST_OK(fx_odp_unmap(LOST));
+	TEST_OK(rmem_dev_stats_get(fx.a.dev, &before));
+	for (wr.num_sge = 1; wr.num_sge <= 2; wr.num_sge++)
+		TEST_STATUS(fx_send(qp, &wr), RMEM_WC_SUCCESS);
+	TEST_OK(rmem_dev_stats_get(fx.a.dev, &after));
+	TEST_OK(fx_odp_map(LOST));
+	TEST_EQ(after.drop_access, before.drop_access + 2);
+	TEST_EQ(after.errors, before.errors);
+	TEST_EQ(fx_state(qp), RMEM_QPS_RTS);
+	TEST_EQ(fx_state(peer), RMEM_QPS_RTS);
+	return TEST_SUCCESS;
+}
+
 TEST_SUITE(mem_fault, setup, teardown);
