@@ -6,6 +6,7 @@
  * Completion channels: refused arguments, and no completion is lost between arming and polling.
  */
 
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
@@ -280,6 +281,33 @@ TEST(comp_channel, completion_after_a_released_entry_generates_an_event)
 	wr.num_sge = 1;
 	TEST_OK(mprotect(mem, FX_PAGE, PROT_NONE));
 	return expect_event_of_first(&wr, RMEM_WC_LOC_PROT_ERR, false, 1);
+}
+
+TEST(comp_channel, overrun_generates_an_event)
+{
+	const struct rmem_cq_conf conf = {.nb_cqe = 1, .channel = fx_channel(fx.a.dev)};
+	const struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, NULL, 0);
+	struct rmem_cq *cq = fx_cq_by(fx.a.dev, &conf), *found;
+	struct rmem_qp *qp = fx_qp(fx.a.pd, fx.a.cq, 16), *peer = fx_qp(fx.a.pd, cq, 16);
+	struct pollfd fd = {.events = POLLIN};
+	struct rmem_wc wc;
+	uint32_t i;
+
+	TEST_ASSERT(conf.channel != NULL && cq != NULL && qp != NULL && peer != NULL);
+	TEST_OK(fx_connect_pair(qp, peer));
+	for (i = 0; i <= cq->nb_cqe; i++)
+		TEST_EQ(fx_post_recv(peer, i, NULL, 0), 1);
+	TEST_OK(rmem_cq_req_notify(cq, true));
+	for (i = 0; i <= cq->nb_cqe; i++)
+		TEST_EQ(fx_post(qp, &wr), 1);
+	fd.fd = conf.channel->fd;
+	TEST_EQ(poll(&fd, 1, EVENT_MS), 1);
+	TEST_OK(rmem_comp_channel_get_event(conf.channel, &found, NULL));
+	TEST_OK(rmem_cq_ack_events(found, 1));
+	for (i = 0; i < cq->nb_cqe; i++)
+		TEST_EQ(rmem_poll_cq(cq, &wc, 1), 1);
+	TEST_EQ(rmem_poll_cq(cq, &wc, 1), -EIO);
+	return TEST_SUCCESS;
 }
 
 static void

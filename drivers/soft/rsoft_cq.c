@@ -59,6 +59,8 @@ rsoft_cq_write_slow(struct rsoft_cq *cq, uint32_t at, const struct rsoft_cqe *cq
 
 	if (!rsoft_cq_has_room(cq, at)) {
 		__atomic_store_n(&cq->overrun, 1, __ATOMIC_RELEASE);
+		if (cq->cq.channel != NULL)
+			rmem_cq_notify(&cq->cq, true);
 		return false;
 	}
 	rsoft_cq_store(cq, at, cqe);
