@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include <rte_debug.h>
 #include <rte_lcore.h>
 
 #include <rmem_driver.h>
@@ -308,6 +309,44 @@ TEST(comp_channel, overrun_generates_an_event)
 		TEST_EQ(rmem_poll_cq(cq, &wc, 1), 1);
 	TEST_EQ(rmem_poll_cq(cq, &wc, 1), -EIO);
 	return TEST_SUCCESS;
+}
+
+struct cancelled {
+	struct rmem_comp_channel *channel;
+	struct rmem_cq *cq;
+	bool has_read;
+};
+
+static void *
+notify_and_read(void *arg)
+{
+	struct cancelled *cancelled = arg;
+	struct rmem_cq *cq;
+
+	pthread_cancel(pthread_self());
+	rmem_cq_notify(cancelled->cq, false);
+	cancelled->has_read = rmem_comp_channel_get_event(cancelled->channel, &cq, NULL) == 0;
+	pthread_testcancel();
+	return NULL;
+}
+
+/* Posts and polls notify under locks. */
+TEST(comp_channel, notification_is_no_cancellation_point)
+{
+	struct cancelled cancelled = {.channel = fx_channel(fx.a.dev)};
+	pthread_t thread;
+	void *result;
+
+	TEST_ASSERT(cancelled.channel != NULL);
+	cancelled.cq = cq_of(cancelled.channel);
+	TEST_ASSERT(cancelled.cq != NULL);
+	TEST_OK(rmem_cq_req_notify(cancelled.cq, false));
+	TEST_OK(pthread_create(&thread, NULL, notify_and_read, &cancelled));
+	TEST_OK(pthread_join(thread, &result));
+	if (!cancelled.has_read)
+		rte_panic("cancelled with the lock of the channel\n");
+	TEST_ASSERT(result == PTHREAD_CANCELED);
+	return rmem_cq_ack_events(cancelled.cq, 1);
 }
 
 static void

@@ -85,16 +85,22 @@ rmem_comp_channel_create(struct rmem_dev *dev, struct rmem_comp_channel **channe
 	return 0;
 }
 
-/* An eventfd of value 0 or 1 takes and returns a value without waiting. */
+/*
+ * An eventfd of value 0 or 1 takes and returns a value without waiting. The callers hold locks, so
+ * it is no cancellation point.
+ */
 static void
 set_readable(struct events *events, bool is_readable)
 {
 	uint64_t value = 1;
+	int state;
 
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	if (is_readable)
 		(void)!write(events->channel.fd, &value, sizeof(value));
 	else
 		(void)!read(events->channel.fd, &value, sizeof(value));
+	pthread_setcancelstate(state, NULL);
 }
 
 /* Under the lock. */
