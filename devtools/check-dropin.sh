@@ -107,14 +107,15 @@ recipe() {
 	[ "$(wc -l <"$tmp/ci/job")" -ge 4 ] && (cd "$tmp/ci" && timeout 50 bash -eux job)
 }
 
-# refused TEXT COMMAND...: it exits with 125 and that text.
-refused() {
-	local text=$1 rc=0
-	shift
+# ends STATUS TEXT COMMAND...: it exits with that status and text, and no line of another program.
+ends() {
+	local status=$1 text=$2 rc=0
+	shift 2
 	timeout 50 "$@" >"$tmp/out" 2>&1 || rc=$?
 	cat "$tmp/out"
-	[ $rc = 125 ] && grep -qF -- "$text" "$tmp/out"
+	[ $rc = "$status" ] && grep -qF -- "$text" "$tmp/out" && ! grep -qE '^(od|head|stat):' "$tmp/out"
 }
+refused() { ends 125 "$@"; }
 
 # without DEVICE: a list of devices, with a line why that one is missing.
 without() {
@@ -134,6 +135,15 @@ in_use() {
 		grep -qx "client: status 125" "$tmp/out"
 }
 
+# execute_only: a program that the user cannot read; rmem-run prints nothing.
+execute_only() {
+	cp "$(type -P true)" "$tmp/copy/hidden"
+	chmod 111 "$tmp/copy/hidden"
+	"${user[@]}" "$(find "$tmp/copy" -name rmem-run)" "$tmp/copy/hidden" >"$tmp/out" 2>&1 &&
+		! [ -s "$tmp/out" ]
+}
+
+user=()
 # left_nothing: as another user; no file is left.
 left_nothing() {
 	mkdir -m 777 "$tmp/xdg"
@@ -141,7 +151,6 @@ left_nothing() {
 	cp -r "$tmp"/root "$tmp/copy"
 	cp build/test/dropin/test-verbs "$tmp/copy"
 	chmod -R a+rX "$tmp/copy"
-	local user=()
 	[ "$(id -u)" != 0 ] || user=(setpriv --reuid=65534 --regid=65534 --clear-groups)
 	XDG_RUNTIME_DIR=$tmp/xdg timeout 50 "${user[@]}" "$(find "$tmp/copy" -name rmem-run)" \
 		"$tmp/copy/test-verbs"
@@ -154,6 +163,24 @@ ln -s "$(type -P true)" "$tmp/bin/-x"
 cp -r "$tmp/root" "$tmp/a b"
 try 'static program' refused 'is linked statically' "$run" "$tmp/bin/static"
 try 'directory with a space' refused 'a space' "$(find "$tmp/a b" -name rmem-run)" true
+ln -s "$root/$run" "$tmp/link"
+touch "$tmp/bin/plain"
+mkfifo -m 755 "$tmp/bin/fifo"
+head -c 40 "$(type -P true)" >"$tmp/bin/short"
+head -c 100 "$(type -P true)" >"$tmp/bin/half"
+chmod 755 "$tmp"/bin/{short,half}
+try 'symlink to rmem-run' "$tmp/link" true
+for file in plain fifo .; do
+	try "not executable: $file" ends 126 'not executable' "$run" "$tmp/bin/$file"
+done
+for file in short half; do
+	try "truncated ELF: $file" ends 126 'truncated ELF file' "$run" "$tmp/bin/$file"
+done
+try 'not found' ends 127 'not found' "$run" "$tmp/bin/none"
+try "-d ''" ends 2 '-d needs a device' "$run" -d '' true
+try "--ip ''" ends 2 '--ip needs an address' "$run" --ip '' true
+try '--list foo' ends 2 'takes no argument: foo' "$run" --list foo
+try '--foo' ends 2 'unknown option: --foo' "$run" --foo true
 try 'program named -x' env PATH="$tmp/bin:$PATH" "$run" -- -x
 try 'builtin (echo)' "$run" echo
 try 'CDPATH' env CDPATH="$tmp" "$installed" true
@@ -161,6 +188,7 @@ for device in verbs99 foo0 soft0,foo=1; do
 	try "no $device" without "$device"
 done
 try 'no runtime directory' left_nothing
+try 'execute-only program' execute_only
 
 if command -v ibv_rc_pingpong >/dev/null; then
 	try ibv_rc_pingpong pair ibv_rc_pingpong -n 100

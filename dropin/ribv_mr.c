@@ -243,7 +243,7 @@ ribv_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
 	pthread_spin_unlock(&((struct ribv_qp *)qp)->send_lock);
 	if (ret == 0)
 		mw->rkey = ((struct ribv_mw *)mw)->mw->rkey;
-	return ret == -ENOSPC ? ENOMEM : ribv_errno(ret);
+	return ribv_errno(ret);
 }
 
 int

@@ -41,7 +41,7 @@ ribv_core_init(ribv_next_t next)
 int
 ribv_errno(int ret)
 {
-	return ret == -EBUSY ? EINVAL : -ret;
+	return ret == -EBUSY ? EINVAL : ret == -ENOSPC ? ENOMEM : -ret;
 }
 
 void *

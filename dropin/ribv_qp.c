@@ -359,7 +359,7 @@ wr_of_ibv(const struct ibv_send_wr *ibv, struct rmem_send_wr *wr)
 int
 ribv_post_errno(int ret)
 {
-	return ret == -ENOSPC ? ENOMEM : ret < 0 ? ribv_errno(ret) : 0;
+	return ret < 0 ? ribv_errno(ret) : 0;
 }
 
 int
