@@ -8,7 +8,7 @@
 
 # Gates, each a script under devtools/. A line is a lane: lanes run at the same time, the gates of
 # one lane in their order. Tests of the first lane use the same addresses, so they run one gate at a
-# time; user, huge and guest run what gcc built. The last lane computes in the time that is left, the
+# time; user, huge, dropin and guest run what gcc built. The last lane computes in the time that is left, the
 # gates that use all CPUs at its end.
 lanes=(
 	'headers gcc user huge dropin fuzz tsan clang asan'
