@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -405,6 +406,22 @@ TEST(wire_host, an_address_remains_that_of_its_first_user)
 	TEST_EQ(serve(start_sender(&peer, true)), 0);
 	TEST_EQ(serve(start_sender(&peer, true)), 0);
 	return TEST_SUCCESS;
+}
+
+TEST(wire_host, a_silent_connection_ends)
+{
+	struct rwire *wire = ((const struct rsoft_dev *)rmem_dev_drv(dev)->priv)->wire;
+	int len, fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	struct sockaddr_un un = {.sun_family = AF_UNIX};
+	char byte, text[RWIRE_ADDR_TEXT];
+
+	len = snprintf(un.sun_path + 1, sizeof(un.sun_path) - 1, "rmem-shm/%s/%s", SHM_HOST,
+			rwire_addr_text(&address, text));
+	TEST_OK(connect(fd, (const struct sockaddr *)&un,
+			(socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)len)));
+	while (recv(fd, &byte, 1, MSG_DONTWAIT) != 0)
+		wire->port->ops->rx_sleep(wire->port);
+	return close(fd);
 }
 
 TEST_SUITE(wire_host, setup, teardown);

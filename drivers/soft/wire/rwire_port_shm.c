@@ -37,6 +37,7 @@
 #define SHM_BELLS    16 /* doorbells that one call consumes, at most */
 #define SHM_CHECK_MS 1
 #define SHM_AWAY     100 /* checks until the listener is tried again without descriptors */
+#define SHM_HELLO_MS 200 /* until the ring of a connection must be there */
 #define SHM_COPY     RWIRE_SHARED_AT /* the longest headers */
 #define SHM_LISTENER SHM_MAX_PEERS   /* the event of the listening socket */
 
@@ -46,6 +47,7 @@ struct shm_in {
 	struct rwire_ring_end end; /* without a ring until its message is there */
 	struct rwire_regions regions;
 	struct rwire_addr addr;
+	uint64_t opened_at; /* TSC */
 	bool is_closed;
 	uint32_t left; /* is_closed: packets that may still be received */
 };
@@ -155,6 +157,7 @@ shm_accept_all(struct shm_port *port, int epoll)
 		}
 		memset(&port->in[i], 0, sizeof(port->in[i]));
 		port->in[i].fd = fd;
+		port->in[i].opened_at = rte_rdtsc();
 		port->nb_in = RTE_MAX(port->nb_in, i + 1);
 	}
 }
@@ -207,6 +210,19 @@ shm_in_event(struct shm_port *port, struct shm_in *in, int epoll)
 	in->left = RWIRE_RING_SLOTS;
 }
 
+/* Close the connections whose peers remain silent. */
+static void
+shm_drop_silent(struct shm_port *port, uint64_t now)
+{
+	struct shm_in *in;
+
+	for (in = port->in; in < port->in + port->nb_in; in++) {
+		if (in->fd >= 0 && in->end.ring == NULL &&
+				now - in->opened_at >= SHM_HELLO_MS * port->outs.check_cycles)
+			shm_in_free(in);
+	}
+}
+
 /* Connections, doorbells and ends of peers. */
 static void
 shm_service(struct shm_port *port)
@@ -224,6 +240,7 @@ shm_service(struct shm_port *port)
 			shm_in_event(port, &port->in[events[i].data.u32], port->port.fd);
 	}
 	port->serviced_at = rte_rdtsc();
+	shm_drop_silent(port, port->serviced_at);
 }
 
 /* Return the slots of the last burst; free the channels whose packets were all received. */
