@@ -92,13 +92,30 @@ route(function_t *kept, const char *name)
 
 #define LIST(...) __VA_ARGS__
 
-/* Define a function that returns what the routed one does. */
-#define PASS(type, name, params, args)                                                             \
+/* Define a function that waits: a thread in it can be cancelled. */
+#define PASS_WAIT(type, name, params, args)                                                        \
 	type name(params)                                                                          \
 	{                                                                                          \
 		static function_t kept;                                                            \
                                                                                                    \
 		return ((__typeof__(&name))route(&kept, #name))(args);                             \
+	}
+
+/*
+ * Define a function that returns what the routed one does. A thread that is cancelled in it ends
+ * later, so it holds no lock of the class.
+ */
+#define PASS(type, name, params, args)                                                             \
+	type name(params)                                                                          \
+	{                                                                                          \
+		static function_t kept;                                                            \
+		type ret;                                                                          \
+		int state;                                                                         \
+                                                                                                   \
+		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);                            \
+		ret = ((__typeof__(&name))route(&kept, #name))(args);                              \
+		pthread_setcancelstate(state, NULL);                                               \
+		return ret;                                                                        \
 	}
 
 /* Define one without result. */
@@ -129,8 +146,8 @@ PASS_VOID(ibv_free_device_list, LIST(struct ibv_device **list), LIST(list))
 PASS(__be64, ibv_get_device_guid, LIST(struct ibv_device *device), LIST(device))
 PASS(int, ibv_get_device_index, LIST(struct ibv_device *device), LIST(device))
 PASS(int, ibv_close_device, LIST(struct ibv_context *context), LIST(context))
-PASS(int, ibv_get_async_event, LIST(struct ibv_context *context, struct ibv_async_event *event),
-		LIST(context, event))
+PASS_WAIT(int, ibv_get_async_event, LIST(struct ibv_context *context,
+		struct ibv_async_event *event), LIST(context, event))
 PASS(int, ibv_query_device, LIST(struct ibv_context *context, struct ibv_device_attr *attr),
 		LIST(context, attr))
 PASS(int, ibv_query_port, LIST(struct ibv_context *context, uint8_t port_num,
@@ -174,7 +191,7 @@ PASS(struct ibv_dm *, ibv_import_dm, LIST(struct ibv_context *context, uint32_t 
 PASS(struct ibv_comp_channel *, ibv_create_comp_channel, LIST(struct ibv_context *context),
 		LIST(context))
 PASS(int, ibv_destroy_comp_channel, LIST(struct ibv_comp_channel *channel), LIST(channel))
-PASS(int, ibv_get_cq_event, LIST(struct ibv_comp_channel *channel, struct ibv_cq **cq,
+PASS_WAIT(int, ibv_get_cq_event, LIST(struct ibv_comp_channel *channel, struct ibv_cq **cq,
 		void **cq_context), LIST(channel, cq, cq_context))
 PASS(struct ibv_cq *, ibv_create_cq, LIST(struct ibv_context *context, int cqe, void *cq_context,
 		struct ibv_comp_channel *channel, int comp_vector),

@@ -229,6 +229,33 @@ resets_beside_posts(void)
 	}
 }
 
+/* Its cancellation waits until ibv_create_qp() has returned. */
+static void *
+cancelled_main(void *made)
+{
+	struct ibv_qp_init_attr init = {.send_cq = cq,
+			.recv_cq = cq,
+			.qp_type = IBV_QPT_RC,
+			.cap = {DEPTH, DEPTH, 1, 1, 0}};
+
+	pthread_cancel(pthread_self());
+	*(struct ibv_qp **)made = ibv_create_qp(pd, &init);
+	pthread_testcancel();
+	return NULL;
+}
+
+static void
+cancel_within_create(void)
+{
+	struct ibv_qp *made = NULL;
+	pthread_t thread;
+	void *result;
+
+	HOLDS(pthread_create(&thread, NULL, cancelled_main, &made) == 0);
+	HOLDS(pthread_join(thread, &result) == 0 && result == PTHREAD_CANCELED);
+	HOLDS(made != NULL && ibv_destroy_qp(made) == 0);
+}
+
 int
 main(void)
 {
@@ -236,6 +263,7 @@ main(void)
 	connect_qp();
 	child_leaves_objects();
 	threads_take_no_signal();
+	cancel_within_create();
 	resets_beside_posts();
 	HOLDS(ibv_destroy_qp(qp) == 0 && ibv_dereg_mr(mr) == 0);
 	HOLDS(ibv_destroy_cq(cq) == 0 && ibv_dealloc_pd(pd) == 0);
