@@ -184,8 +184,9 @@ struct rmem_dev_stats {
 	uint64_t wire_retransmits;  /**< Times that a QP sent again from its oldest packet. */
 	uint64_t wire_timeouts;     /**< Expirations of the local ACK timeout. */
 	uint64_t wire_duplicates;   /**< Requests received again. */
-	uint64_t wire_gaps;         /**< Requests received ahead of the expected one. */
-	uint64_t wire_naks_sent;    /**< NAKs sent. */
+	/** Requests received ahead of the expected one; of UC, messages lost. */
+	uint64_t wire_gaps;
+	uint64_t wire_naks_sent;     /**< NAKs sent. */
 	uint64_t wire_naks_received; /**< NAKs received. */
 	uint64_t wire_rnr_naks_sent; /**< RNR NAKs sent. */
 	uint64_t wire_malformed;     /**< Packets dropped: not one of RoCE v2. */

@@ -67,7 +67,7 @@ extern struct rmem_fp_ops rmem_fp[RMEM_MAX_DEVS];
  * Fast path, for the thread that uses the QP.
  *
  * @param qp
- *   QP in the RTS or ERR state.
+ *   QP in the RTS, SQD, SQE or ERR state.
  * @param wr
  *   nb_wr requests; not needed after the call.
  * @param nb_wr
@@ -81,7 +81,7 @@ extern struct rmem_fp_ops rmem_fp[RMEM_MAX_DEVS];
  *     window, or on a verbs device with an MR that is not in RMEM_MR_STATE_VALID, a handle in one
  *     of these of another device, an atomic without exactly one SGE of 8 bytes, or a calling
  *     thread not registered with EAL; in debug builds a NULL or wrong handle.
- *   - -EOPNOTSUPP: the device lacks the capability for the opcode, or this is a secondary
+ *   - -EOPNOTSUPP: the device or the type of the QP lacks the opcode, or this is a secondary
  *     process.
  *   - -EBUSY: the QP is in the RESET, INIT or RTR state.
  *   - -ENOSPC: the send queue is full.

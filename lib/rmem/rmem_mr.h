@@ -162,10 +162,10 @@ struct rmem_mr_info {
  * stay mapped until rmem_mr_dereg().
  *
  * With RMEM_ACCESS_ALLOCATE_MR and a NULL @p addr the library allocates the memory:
- * contiguous, from hugepages unless EAL runs without them, on any NUMA socket, aligned to
- * and rounded up to whole pages, registered once, and freed by rmem_mr_dereg(). The length of
- * the MR is the rounded one, or max_mr_size if that is less. rmem_mr_reg_attr() selects the
- * socket.
+ * contiguous, from hugepages unless EAL runs without them or there is no EAL, on any NUMA
+ * socket, aligned to and rounded up to whole pages, registered once, and freed by
+ * rmem_mr_dereg(). The length of the MR is the rounded one, or max_mr_size if that is less.
+ * rmem_mr_reg_attr() selects the socket.
  *
  * With RMEM_ACCESS_ON_DEMAND the memory need not be mapped, now or later. A page is populated when
  * the device first accesses it. An access to memory that is not mapped, or not readable or
@@ -241,9 +241,9 @@ int rmem_mr_reg(struct rmem_pd *pd, void *addr, size_t length, uint64_t iova, ui
  * hugetlbfs, a dmabuf, or any other that mmap(2) supports. The library maps it shared at
  * rmem_mr::addr, and unmaps it with the MR; the descriptor may be closed when the call has
  * returned. It is for memory managed by others: rmem_mr_rereg() refuses CHANGE_TRANSLATION, and
- * windows cannot be bound to it. Sharing and deregistration are as with ALLOCATE_MR. A file must
- * not be truncated while it is mapped, since an access would kill the process; DMA_BUF_IOCTL_SYNC
- * of a dmabuf is left to the caller.
+ * windows cannot be bound to it. Sharing and deregistration are as with ALLOCATE_MR. A file
+ * should not be truncated while it is mapped: a guarded device (driver_soft.md) fails the request,
+ * otherwise the access kills the process. DMA_BUF_IOCTL_SYNC of a dmabuf is left to the caller.
  *
  * With RMEM_MR_DISABLED the keys of the MR are not valid before rmem_mr_enable().
  *

@@ -7,8 +7,8 @@
  * Queue pairs (QPs) of the services RC and UC.
  *
  * A QP is created in the RESET state. rmem_qp_modify() moves it between the states of verbs.
- * rmem_qp_connect() moves it from RESET to RTS in one call, its first error or rmem_qp_set_error()
- * to ERR, and rmem_qp_reset() back to RESET.
+ * rmem_qp_connect() moves it from RESET to RTS in one call, its first error (of UC: to SQE) or
+ * rmem_qp_set_error() to ERR, and rmem_qp_reset() back to RESET.
  */
 
 #ifndef RMEM_QP_H

@@ -83,9 +83,8 @@ int rmem_srq_create(struct rmem_pd *pd, const struct rmem_srq_conf *conf, struct
 /**
  * Resize an SRQ, or arm its limit.
  *
- * With an armed limit, the device generates one event when fewer than rmem_srq_attr::srq_limit
- * receives are posted; the limit is 0 again then (IBTA 10.2.9.3). 0 disarms it. A failed call
- * changes nothing.
+ * A limit is disarmed (0 again) when fewer than rmem_srq_attr::srq_limit receives are posted
+ * (IBTA 10.2.9.3). The event of it is not reported. 0 disarms it. A failed call changes nothing.
  *
  * Control path: a resize allocates memory. Safe to call from any thread, concurrently with posts
  * and messages.
