@@ -85,13 +85,6 @@ killed() {
 	PAIR_KILL=$(printf '%d.%03d' $((RANDOM % 2)) $((RANDOM % 1000))) pair "$@" -D 30 && pair "$@" -n 20
 }
 
-# repeated N PROGRAM...: each time.
-repeated() {
-	local i n=$1
-	shift
-	for ((i = 0; i < n; i++)); do pair "$@" || return; done
-}
-
 # by_users PROGRAM...: one of the two belongs to another user, which can read a copy of rmem.
 by_users() {
 	local other="setpriv --reuid=65534 --regid=65534 --clear-groups"
@@ -217,7 +210,6 @@ if command -v ib_write_bw >/dev/null; then
 	try 'ib_read_bw -q 16' pair ib_read_bw -q 16 -n 20
 	try 'ib_write_bw -s 64 -I 64' pair ib_write_bw -s 64 -I 64 -n 100
 	try 'ib_send_bw -e' pair ib_send_bw -e -n 100
-	try 'ib_send_lat -e, 5 times' repeated 5 ib_send_lat -e -n 50
 	try 'ib_send_bw --use-srq' pair ib_send_bw --use-srq -n 100
 	try 'ib_write_bw -c UC' pair ib_write_bw -c UC -n 100
 	try 'ib_send_bw -c UC' pair ib_send_bw -c UC -n 100
