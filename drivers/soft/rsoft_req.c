@@ -364,9 +364,9 @@ req_write_copy(const struct rsoft_span *to, const struct rsoft_span *from, uint3
 }
 
 /*
- * The fast path: WRITEs from one SGE each, up to the first of n that is different or whose keys or
- * memory are not valid, which is left to req_write(). The states are loaded once: a burst is short,
- * and a change of state waits for its end.
+ * The fast path: WRITEs from one SGE each, up to the first of n that is different or whose keys, or
+ * memory with UC, are not valid, which is left to req_write(). The states are loaded once: a burst is
+ * short, and a change of state waits for its end.
  */
 static uint32_t
 req_writes(struct rsoft_run *run, const uint8_t *wrs, size_t stride, uint32_t n)
@@ -396,8 +396,14 @@ req_writes(struct rsoft_run *run, const uint8_t *wrs, size_t stride, uint32_t n)
 		if (unlikely(sge->length > qp->max_msg_size))
 			break;
 		side = req_write_copy(&to, &from, sge->length);
-		if (unlikely(side != RSOFT_SIDE_NONE))
+		if (unlikely(side != RSOFT_SIDE_NONE)) {
+			if (qp->qp.type == RMEM_QPT_UC)
+				break;
+			rsoft_run_fail(run, wr,
+					rsoft_copy_status(side, RSOFT_SIDE_FROM, &run->why));
+			i++;
 			break;
+		}
 		bytes += sge->length;
 		run->done++;
 		if ((wr->flags & RMEM_SEND_SIGNALED) || qp->sig_all)
