@@ -364,9 +364,9 @@ req_write_copy(const struct rsoft_span *to, const struct rsoft_span *from, uint3
 }
 
 /*
- * The fast path: WRITEs from one SGE each, up to the first of n that is different or whose keys, or
- * memory with UC, are not valid, which is left to req_write(). The states are loaded once: a burst is
- * short, and a change of state waits for its end.
+ * The fast path: WRITEs from one SGE each, up to the first of n that is different or whose keys are
+ * not valid, or with UC its memory, which is left to req_write(). The states are loaded once: a
+ * burst is short, and a change of state waits for its end.
  */
 static uint32_t
 req_writes(struct rsoft_run *run, const uint8_t *wrs, size_t stride, uint32_t n)
