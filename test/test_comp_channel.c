@@ -315,6 +315,7 @@ struct cancelled {
 	struct rmem_comp_channel *channel;
 	struct rmem_cq *cq;
 	bool has_read;
+	bool is_enabled;
 };
 
 static void *
@@ -322,11 +323,14 @@ notify_and_read(void *arg)
 {
 	struct cancelled *cancelled = arg;
 	struct rmem_cq *cq;
+	int state;
 
 	pthread_cancel(pthread_self());
 	rmem_cq_notify(cancelled->cq, false);
 	cancelled->has_read = rmem_comp_channel_get_event(cancelled->channel, &cq, NULL) == 0;
-	pthread_testcancel();
+	/* It could be cancelled again; not done, since a sanitizer does not unwind the stack. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	cancelled->is_enabled = state == PTHREAD_CANCEL_ENABLE;
 	return NULL;
 }
 
@@ -335,17 +339,16 @@ TEST(comp_channel, notification_is_no_cancellation_point)
 {
 	struct cancelled cancelled = {.channel = fx_channel(fx.a.dev)};
 	pthread_t thread;
-	void *result;
 
 	TEST_ASSERT(cancelled.channel != NULL);
 	cancelled.cq = cq_of(cancelled.channel);
 	TEST_ASSERT(cancelled.cq != NULL);
 	TEST_OK(rmem_cq_req_notify(cancelled.cq, false));
 	TEST_OK(pthread_create(&thread, NULL, notify_and_read, &cancelled));
-	TEST_OK(pthread_join(thread, &result));
+	TEST_OK(pthread_join(thread, NULL));
 	if (!cancelled.has_read)
 		rte_panic("cancelled with the lock of the channel\n");
-	TEST_ASSERT(result == PTHREAD_CANCELED);
+	TEST_ASSERT(cancelled.is_enabled);
 	return rmem_cq_ack_events(cancelled.cq, 1);
 }
 
