@@ -4,6 +4,7 @@
 
 /* Addresses of QPs; see rsoft_addr.h. */
 
+#include <stddef.h>
 #include <string.h>
 
 #include <rte_byteorder.h>
@@ -30,7 +31,7 @@ rsoft_addr_guid(const struct rsoft_dev *dev, uint8_t guid[8])
 
 	local.dev_id = (uint8_t)dev->dev_id;
 	local.cookie = rte_cpu_to_be_32(dev->cookie);
-	memcpy(guid, local.tag, 8);
+	memcpy(guid, (const uint8_t *)&local + offsetof(struct rsoft_gid, tag), 8);
 }
 
 void

@@ -53,9 +53,10 @@ rsoft_dev_attr_get(struct rmem_dev *base, struct rmem_dev_attr *attr)
 {
 	struct rsoft_dev *dev = dev_of(base);
 	uint64_t capa = rsoft_profile_of(dev)->capa;
+	const uint32_t version = RMEM_VERSION;
 
-	snprintf(attr->fw_ver, sizeof(attr->fw_ver), "%u.%u.%u", RMEM_VERSION >> 16,
-			RMEM_VERSION >> 8 & 0xff, RMEM_VERSION & 0xff);
+	snprintf(attr->fw_ver, sizeof(attr->fw_ver), "%u.%u.%u", version >> 16, version >> 8 & 0xff,
+			version & 0xff);
 	rsoft_addr_guid(dev, attr->node_guid);
 	rsoft_addr_guid(dev, attr->sys_image_guid);
 	attr->cap_flags = cap_flags(capa);

@@ -375,7 +375,7 @@ TEST(wire_host, an_address_remains_that_of_its_first_user)
 	struct rwire *wire = ((const struct rsoft_dev *)rmem_dev_drv(dev)->priv)->wire;
 	struct rwire_ring *ring = NULL;
 	struct rwire_addr peer;
-	int fd, listener, status = 0;
+	int fd = -1, listener, status = 0;
 	pid_t pid;
 
 	if (geteuid() != 0) {

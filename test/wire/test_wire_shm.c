@@ -302,7 +302,9 @@ pass_region(int fd, uint32_t id, uint64_t file_size, uint64_t size)
 	const struct shm_region region = {.id = id, .size = size};
 	int memory_fd = memfd_create("region", MFD_CLOEXEC);
 
-	if (memory_fd < 0 || ftruncate(memory_fd, (off_t)file_size) != 0 ||
+	if (memory_fd < 0)
+		return -1;
+	if (ftruncate(memory_fd, (off_t)file_size) != 0 ||
 			!shm_pass_region(fd, &region, memory_fd)) {
 		close(memory_fd);
 		return -1;
@@ -479,6 +481,7 @@ free_fd(void)
 	int fd = dup(STDIN_FILENO);
 
 	close(fd);
+	/* cppcheck-suppress deallocret */
 	return fd;
 }
 
