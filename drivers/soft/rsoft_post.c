@@ -58,6 +58,8 @@ rsoft_post_progress(struct rsoft_dev *dev)
 			rsoft_post_drain(qp, lcore);
 			if (rsoft_sq_is_empty(&qp->sq))
 				rsoft_sq_unpend(qp);
+			else
+				is_busy |= rwire_qp_has_more(qp);
 			rte_ticketlock_unlock(&qp->sq.lock);
 		}
 		rte_ticketlock_unlock(&dev->pending_lock);

@@ -20,10 +20,11 @@
 #include "../perf.h"
 #include "../test.h"
 
-#define NB_POLLS 100u
-#define ENOUGH   (3 * NB_POLLS) /* READs in as many intervals */
-#define NB_TURNS 1000u
-#define NB_FLUSH 4u /* requests in SQE */
+#define NB_POLLS   100u
+#define ENOUGH     (3 * NB_POLLS) /* READs in as many intervals */
+#define NB_TURNS   1000u
+#define NB_FLUSH   4u /* requests in SQE */
+#define NB_WINDOWS 16u
 
 static struct perf_pair pair;
 static struct rmem_mr *local, *target;
@@ -234,9 +235,10 @@ restart(struct rmem_qp *qp, struct rmem_cq *cq, struct rmem_mr *mr)
 	return TEST_SUCCESS;
 }
 
-/* A QP of UC that is connected to itself. */
+/* With a QP of UC that is connected to itself. */
 static int
-restart_uc(struct rmem_pd *pd, struct rmem_cq *cq, struct rmem_mr *mr)
+run_uc(struct rmem_pd *pd, struct rmem_cq *cq, struct rmem_mr *mr,
+		int (*run)(struct rmem_qp *qp, struct rmem_cq *cq, struct rmem_mr *mr))
 {
 	const struct rmem_qp_conf conf = {.send_cq = cq,
 			.recv_cq = cq,
@@ -251,14 +253,14 @@ restart_uc(struct rmem_pd *pd, struct rmem_cq *cq, struct rmem_mr *mr)
 	TEST_OK(rmem_qp_create(pd, &conf, &qp));
 	TEST_OK(rmem_qp_query(qp, &attr));
 	TEST_RUN(perf_qp_connect(qp, &attr.addr));
-	result = restart(qp, cq, mr);
+	result = run(qp, cq, mr);
 	TEST_OK(rmem_qp_destroy(qp));
 	return result;
 }
 
 TEST(wire_progress, a_qp_of_uc_leaves_sqe_after_the_flush)
 {
-	return restart_uc(pair.pd, pair.cq_a, local);
+	return run_uc(pair.pd, pair.cq_a, local, restart);
 }
 
 TEST(wire_progress, a_qp_of_uc_leaves_sqe_after_the_flush_in_process)
@@ -270,9 +272,61 @@ TEST(wire_progress, a_qp_of_uc_leaves_sqe_after_the_flush_in_process)
 	TEST_RUN(perf_pair_open(&near, NULL));
 	mr = perf_mr(near.pd, 4096);
 	TEST_ASSERT(mr != NULL);
-	result = restart_uc(near.pd, near.cq_a, mr);
+	result = run_uc(near.pd, near.cq_a, mr, restart);
 	TEST_OK(rmem_mr_dereg(mr));
 	TEST_OK(perf_pair_close(&near));
+	return result;
+}
+
+static struct perf_pair polled;
+
+static uint64_t
+nb_sent(void)
+{
+	struct rmem_dev_stats stats;
+
+	return rmem_dev_stats_get(polled.dev, &stats) == 0 ? stats.wire_tx_packets : UINT64_MAX;
+}
+
+/* A post sends a part, calls of poll the others, each at most two windows. */
+static int
+send_windows(struct rmem_qp *qp, struct rmem_cq *cq, struct rmem_mr *mr)
+{
+	const struct rwire_qp *q = ((struct rsoft_qp *)qp)->wire;
+	struct rmem_sge sge = {mr->iova, NB_WINDOWS * q->window * q->mtu, mr->lkey};
+	const struct rmem_send_wr wr = {.sg_list = &sge,
+			.num_sge = 1,
+			.opcode = RMEM_WR_RDMA_WRITE,
+			.flags = RMEM_SEND_SIGNALED,
+			.rdma = {.remote_addr = mr->iova, .rkey = mr->rkey}};
+	uint64_t start = nb_sent(), before = start, after;
+	struct rmem_wc wc;
+	int n;
+
+	TEST_EQ(rmem_post_send(qp, &wr, 1), 1);
+	do {
+		after = nb_sent();
+		TEST_ASSERT(after - before <= 2 * q->window);
+		before = after;
+		n = rmem_poll_cq(cq, &wc, 1);
+	} while (n == 0);
+	TEST_EQ(n, 1);
+	TEST_EQ(wc.status, RMEM_WC_SUCCESS);
+	TEST_EQ(nb_sent() - start, NB_WINDOWS * q->window);
+	return TEST_SUCCESS;
+}
+
+TEST(wire_progress, a_post_of_uc_sends_two_windows_at_most)
+{
+	struct rmem_mr *mr;
+	int result;
+
+	TEST_RUN(perf_pair_open(&polled, "ip=127.0.17.6,loop=1,progress=poll"));
+	mr = perf_mr(polled.pd, NB_WINDOWS * RWIRE_WINDOW_BYTES);
+	TEST_ASSERT(mr != NULL);
+	result = run_uc(polled.pd, polled.cq_a, mr, send_windows);
+	TEST_OK(rmem_mr_dereg(mr));
+	TEST_OK(perf_pair_close(&polled));
 	return result;
 }
 

@@ -86,6 +86,7 @@ struct rwire_req {
 	uint8_t retry_left;
 	uint8_t rnr_left;
 	bool is_rewound;    /* since una last advanced */
+	bool has_more;      /* an unreliable service stopped sending, and can go on */
 	uint64_t deadline;  /* of the retransmission timer, TSC; 0: not running */
 	uint64_t rnr_until; /* nothing is sent earlier, TSC; 0: not waiting */
 	uint64_t timeout;   /* local ACK timeout, TSC cycles; 0: infinite */
@@ -296,6 +297,8 @@ void rwire_qp_restart(struct rsoft_qp *qp);
 void rwire_qp_set_retries(struct rsoft_qp *qp);
 /* Whether begun requests are not completed yet. Under sq.lock. */
 bool rwire_qp_has_begun(const struct rsoft_qp *qp);
+/* Whether it stopped sending, and can go on. Under sq.lock. */
+bool rwire_qp_has_more(const struct rsoft_qp *qp);
 /* Detach the QP from the receiver, then free its struct rwire_qp; see Lifetime. */
 void rwire_qp_stop(struct rsoft_qp *qp);
 void rwire_qp_free(struct rsoft_qp *qp);

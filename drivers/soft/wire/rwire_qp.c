@@ -163,6 +163,12 @@ rwire_qp_has_begun(const struct rsoft_qp *qp)
 	return qp->wire != NULL && qp->wire->req.begun != qp->sq.cons;
 }
 
+bool
+rwire_qp_has_more(const struct rsoft_qp *qp)
+{
+	return qp->wire != NULL && qp->wire->req.has_more;
+}
+
 void
 rwire_qp_stop(struct rsoft_qp *qp)
 {

@@ -355,9 +355,10 @@ void
 rwire_req_run(struct rwire_qp *q, unsigned int lcore)
 {
 	struct rsoft_qp *qp = q->qp;
-	uint32_t why = 0;
+	uint32_t why = 0, first = q->req.psn;
 	int status;
 
+	q->req.has_more = false;
 	while (rwire_state_is_requesting(__atomic_load_n(&qp->state, __ATOMIC_ACQUIRE))) {
 		if (qp->sq.wait == RSOFT_WAIT_GRACE) {
 			if (!req_local(q, lcore))
@@ -367,8 +368,13 @@ rwire_req_run(struct rwire_qp *q, unsigned int lcore)
 		status = rwire_comp_timer(q, rwire_clock());
 		if (status == RMEM_WC_SUCCESS)
 			status = req_send_all(q, &why);
-		if (q->service != RWIRE_RC && rwire_comp_sent(q, lcore) && status <= 0)
+		if (q->service != RWIRE_RC && rwire_comp_sent(q, lcore) && status <= 0) {
+			/* No acknowledgement bounds a call: leave the rest to the next. */
+			q->req.has_more = rwire_psn_diff(q->req.psn, first) >= (int32_t)q->window;
+			if (q->req.has_more)
+				return;
 			continue;
+		}
 		if (status == RSOFT_WAIT_LOCAL) {
 			if (!req_local(q, lcore))
 				return;
