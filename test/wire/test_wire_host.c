@@ -271,6 +271,19 @@ TEST(wire_host, a_port_of_ones_own_choice_is_refused)
 	return TEST_SUCCESS;
 }
 
+TEST(wire_host, names_have_a_limited_alphabet)
+{
+	TEST_ASSERT(shm_name_is_valid("a"));
+	TEST_ASSERT(shm_name_is_valid("My-app_1.0"));
+	TEST_ASSERT(shm_name_is_valid("1234567890123456789012345678901"));
+	TEST_ASSERT(!shm_name_is_valid("12345678901234567890123456789012"));
+	TEST_ASSERT(!shm_name_is_valid(""));
+	TEST_ASSERT(!shm_name_is_valid("a/b"));
+	TEST_ASSERT(!shm_name_is_valid("a b"));
+	TEST_ASSERT(!shm_name_is_valid(SHM_HOST));
+	return TEST_SUCCESS;
+}
+
 /*
  * A process of another user sends from an address, at which it listens or not. It exits with 0 if
  * the device accepts that, with 1 if not, with another status if it can't be tried.

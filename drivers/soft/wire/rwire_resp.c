@@ -235,7 +235,8 @@ resp_write_begin(struct rwire_qp *q, const struct rwire_pkt *pkt)
 	bool is_only = (pkt->info & RWIRE_IS_LAST) != 0;
 
 	if (pkt->dma_len > q->qp->max_msg_size ||
-			(is_only ? pkt->dma_len != pkt->payload_len : pkt->dma_len <= q->mtu))
+			(is_only ? pkt->dma_len != pkt->payload_len
+				 : pkt->dma_len <= pkt->payload_len))
 		return RMEM_WC_REM_INV_REQ_ERR;
 	rsp->addr = pkt->addr;
 	rsp->rkey = pkt->rkey;
