@@ -346,86 +346,6 @@ static const rsoft_exec_t rsoft_exec[RMEM_WR_OPCODE_NB] = {
 		[RMEM_WR_UMR] = req_umr,
 };
 
-/* Copy the data of a WRITE; an enum rsoft_side. */
-static __rte_always_inline unsigned int
-req_write_copy(const struct rsoft_span *to, const struct rsoft_span *from, uint32_t length)
-{
-	unsigned int side;
-
-	if (likely(to->kind == RSOFT_SPAN_FLAT && from->kind == RSOFT_SPAN_FLAT))
-		return rsoft_copy(to->ptr, from->ptr, length);
-	if (likely(rsoft_span_is_near(to, length) && rsoft_span_is_near(from, length)))
-		side = rsoft_copy_near(to, from, length);
-	else
-		side = rsoft_copy_spans(to, from, length);
-	if (likely(side == RSOFT_SIDE_NONE) && to->kind != RSOFT_SPAN_FLAT)
-		rsoft_access_count(to);
-	return side;
-}
-
-/*
- * The fast path: WRITEs from one SGE each, up to the first of n that is different or whose keys are
- * not valid, or with UC its memory, which is left to req_write(). The states are loaded once: a
- * burst is short, and a change of state waits for its end.
- */
-static uint32_t
-req_writes(struct rsoft_run *run, const uint8_t *wrs, size_t stride, uint32_t n)
-{
-	const uint8_t plain =
-			(uint8_t) ~(RMEM_SEND_SIGNALED | RMEM_SEND_FENCE | RMEM_SEND_SOLICITED);
-	const struct rsoft_qp *qp = run->qp;
-	const struct rsoft_qp *peer = rsoft_resp_peer(run->qp);
-	unsigned int side;
-	uint64_t bytes = 0;
-	uint32_t i;
-
-	if (unlikely(peer == NULL || !rsoft_resp_takes_writes(peer)))
-		return 0;
-	for (i = 0; i < n; i++, wrs += stride) {
-		const struct rmem_send_wr *wr = (const void *)wrs;
-		const struct rmem_sge *sge = wr->sg_list;
-		struct rsoft_span from, to;
-
-		if (unlikely(wr->opcode != RMEM_WR_RDMA_WRITE || wr->num_sge != 1 ||
-				    (wr->flags & plain) != 0 || sge->length == 0))
-			break;
-		if (unlikely(!rsoft_access(qp, RSOFT_LKEY_XOR, sge->lkey, sge->addr, sge->length,
-					     RSOFT_NEED_READ | RSOFT_PEEK, &from) ||
-				    !rsoft_resp_peek_write(peer, wr, sge->length, &to)))
-			break;
-		if (unlikely(sge->length > qp->max_msg_size))
-			break;
-		side = req_write_copy(&to, &from, sge->length);
-		if (unlikely(side != RSOFT_SIDE_NONE)) {
-			if (qp->qp.type == RMEM_QPT_UC)
-				break;
-			rsoft_run_fail(run, wr,
-					rsoft_copy_status(side, RSOFT_SIDE_FROM, &run->why));
-			i++;
-			break;
-		}
-		bytes += sge->length;
-		run->done++;
-		if ((wr->flags & RMEM_SEND_SIGNALED) || qp->sig_all)
-			rsoft_run_add_wc(run, wr, RMEM_WC_SUCCESS, sge->length);
-	}
-	run->bytes += bytes;
-	return i;
-}
-
-/*
- * The QP is not in RTS: flush a request in ERR and SQE. In RESET it will be dropped, in SQD it
- * waits.
- */
-static bool
-req_flush(struct rsoft_run *run, const struct rmem_send_wr *wr, uint32_t state)
-{
-	if (state != RMEM_QPS_ERR && state != RMEM_QPS_SQE)
-		return false;
-	rsoft_run_fail(run, wr, RMEM_WC_WR_FLUSH_ERR);
-	return true;
-}
-
 /*
  * A message of an unreliable service that its responder dropped has succeeded (IBTA 9.8.3); other
  * results are those of the request.
@@ -463,6 +383,100 @@ req_outcome(struct rsoft_run *run, int status)
 	return status == RSOFT_WAIT_RNR ? req_no_recv(qp) : status;
 }
 
+/* The request ended with status, or waits; returns how many have ended. */
+static uint32_t
+req_end(struct rsoft_run *run, const struct rmem_send_wr *wr, int status, uint64_t length)
+{
+	if (unlikely(status != RMEM_WC_SUCCESS))
+		status = req_outcome(run, status);
+	if (status < 0)
+		return 0;
+	if (likely(status == RMEM_WC_SUCCESS)) {
+		run->qp->sq.wait = RSOFT_WAIT_NONE;
+		rsoft_run_succeed(run, wr, length);
+	} else {
+		rsoft_run_fail(run, wr, status);
+	}
+	return 1;
+}
+
+/* Copy the data of a WRITE; an enum rsoft_side. */
+static __rte_always_inline unsigned int
+req_write_copy(const struct rsoft_span *to, const struct rsoft_span *from, uint32_t length)
+{
+	unsigned int side;
+
+	if (likely(to->kind == RSOFT_SPAN_FLAT && from->kind == RSOFT_SPAN_FLAT))
+		return rsoft_copy(to->ptr, from->ptr, length);
+	if (likely(rsoft_span_is_near(to, length) && rsoft_span_is_near(from, length)))
+		side = rsoft_copy_near(to, from, length);
+	else
+		side = rsoft_copy_spans(to, from, length);
+	if (likely(side == RSOFT_SIDE_NONE) && to->kind != RSOFT_SPAN_FLAT)
+		rsoft_access_count(to);
+	return side;
+}
+
+/*
+ * The fast path: WRITEs from one SGE each, up to the first of n that is different or whose keys are
+ * not valid, which is left to req_write(). The states are loaded once: a burst is short, and a
+ * change of state waits for its end.
+ */
+static uint32_t
+req_writes(struct rsoft_run *run, const uint8_t *wrs, size_t stride, uint32_t n)
+{
+	const uint8_t plain =
+			(uint8_t) ~(RMEM_SEND_SIGNALED | RMEM_SEND_FENCE | RMEM_SEND_SOLICITED);
+	const struct rsoft_qp *qp = run->qp;
+	const struct rsoft_qp *peer = rsoft_resp_peer(run->qp);
+	unsigned int side;
+	uint64_t bytes = 0;
+	uint32_t i;
+
+	if (unlikely(peer == NULL || !rsoft_resp_takes_writes(peer)))
+		return 0;
+	for (i = 0; i < n; i++, wrs += stride) {
+		const struct rmem_send_wr *wr = (const void *)wrs;
+		const struct rmem_sge *sge = wr->sg_list;
+		struct rsoft_span from, to;
+
+		if (unlikely(wr->opcode != RMEM_WR_RDMA_WRITE || wr->num_sge != 1 ||
+				    (wr->flags & plain) != 0 || sge->length == 0))
+			break;
+		if (unlikely(!rsoft_access(qp, RSOFT_LKEY_XOR, sge->lkey, sge->addr, sge->length,
+					     RSOFT_NEED_READ | RSOFT_PEEK, &from) ||
+				    !rsoft_resp_peek_write(peer, wr, sge->length, &to)))
+			break;
+		if (unlikely(sge->length > qp->max_msg_size))
+			break;
+		side = req_write_copy(&to, &from, sge->length);
+		if (unlikely(side != RSOFT_SIDE_NONE)) {
+			i += req_end(run, wr, rsoft_copy_status(side, RSOFT_SIDE_FROM, &run->why),
+					sge->length);
+			break;
+		}
+		bytes += sge->length;
+		run->done++;
+		if ((wr->flags & RMEM_SEND_SIGNALED) || qp->sig_all)
+			rsoft_run_add_wc(run, wr, RMEM_WC_SUCCESS, sge->length);
+	}
+	run->bytes += bytes;
+	return i;
+}
+
+/*
+ * The QP is not in RTS: flush a request in ERR and SQE. In RESET it will be dropped, in SQD it
+ * waits.
+ */
+static bool
+req_flush(struct rsoft_run *run, const struct rmem_send_wr *wr, uint32_t state)
+{
+	if (state != RMEM_QPS_ERR && state != RMEM_QPS_SQE)
+		return false;
+	rsoft_run_fail(run, wr, RMEM_WC_WR_FLUSH_ERR);
+	return true;
+}
+
 /* Execute the first of n requests, with following ones of its kind; returns how many have ended. */
 static uint32_t
 req_next(struct rsoft_run *run, const uint8_t *wrs, size_t stride, uint32_t n)
@@ -483,17 +497,7 @@ req_next(struct rsoft_run *run, const uint8_t *wrs, size_t stride, uint32_t n)
 	if (wr->opcode == RMEM_WR_LOCAL_INV && req_local_inv(qp, wrs, stride, n) != 0)
 		return 0;
 	status = rsoft_exec[wr->opcode](run, wr, &length);
-	if (unlikely(status != RMEM_WC_SUCCESS))
-		status = req_outcome(run, status);
-	if (status < 0)
-		return 0;
-	if (likely(status == RMEM_WC_SUCCESS)) {
-		qp->sq.wait = RSOFT_WAIT_NONE;
-		rsoft_run_succeed(run, wr, length);
-	} else {
-		rsoft_run_fail(run, wr, status);
-	}
-	return 1;
+	return req_end(run, wr, status, length);
 }
 
 /* Body of rsoft_req_exec(), inlined for each value of is_queued. */
