@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
+#include "connect_qp.h"
 #include "open_device.h"
 
 #define NB 1000
@@ -43,33 +44,19 @@ create_side(struct side *side)
 }
 
 static void
-connect_qp(struct ibv_qp *qp, const struct ibv_qp *peer)
+connect_sides(void)
 {
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT,
-			.port_num = 1,
-			.path_mtu = IBV_MTU_1024,
-			.dest_qp_num = peer->qp_num,
+	struct ibv_qp_attr attr = {.path_mtu = IBV_MTU_1024,
 			.min_rnr_timer = 1,
 			.timeout = 14,
 			.retry_cnt = 7,
 			.rnr_retry = 7};
-	struct ibv_port_attr port;
+	int i;
 
-	HOLDS(ibv_query_port(context, 1, &port) == 0);
-	attr.ah_attr.dlid = port.lid;
-	attr.ah_attr.port_num = 1;
-	HOLDS(ibv_modify_qp(qp, &attr,
-			      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-					      IBV_QP_ACCESS_FLAGS) == 0);
-	attr.qp_state = IBV_QPS_RTR;
-	HOLDS(ibv_modify_qp(qp, &attr,
-			      IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-					      IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-					      IBV_QP_MIN_RNR_TIMER) == 0);
-	attr.qp_state = IBV_QPS_RTS;
-	HOLDS(ibv_modify_qp(qp, &attr,
-			      IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-					      IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC) == 0);
+	for (i = 0; i < 2; i++) {
+		attr.dest_qp_num = sides[1 - i].qp->qp_num;
+		connect_qp(sides[i].qp, attr);
+	}
 }
 
 static void
@@ -81,8 +68,7 @@ create(void)
 	HOLDS(channel != NULL && channel->fd >= 0);
 	for (i = 0; i < 2; i++)
 		create_side(&sides[i]);
-	connect_qp(sides[0].qp, sides[1].qp);
-	connect_qp(sides[1].qp, sides[0].qp);
+	connect_sides();
 	HOLDS(ibv_destroy_comp_channel(channel) == EBUSY);
 }
 
@@ -202,8 +188,7 @@ two_threads(void)
 	channel = first;
 	HOLDS(ibv_modify_qp(sides[1].qp, &(struct ibv_qp_attr){.qp_state = IBV_QPS_RESET},
 			      IBV_QP_STATE) == 0);
-	connect_qp(sides[0].qp, sides[1].qp);
-	connect_qp(sides[1].qp, sides[0].qp);
+	connect_sides();
 	HOLDS(pthread_create(&thread, NULL, receive, NULL) == 0);
 	for (i = 0; i < NB; i++) {
 		struct ibv_cq *cq;

@@ -17,6 +17,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "connect_qp.h"
 #include "open_device.h"
 #include "ribv.h"
 
@@ -36,35 +37,6 @@ static struct ibv_sge sges[BURST];
 
 /* One QP, connected to itself. */
 static void
-connect_qp(void)
-{
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT,
-			.port_num = 1,
-			.qp_access_flags = IBV_ACCESS_REMOTE_WRITE,
-			.path_mtu = IBV_MTU_4096,
-			.dest_qp_num = qp->qp_num,
-			.ah_attr = {.port_num = 1},
-			.retry_cnt = 7,
-			.rnr_retry = 7};
-	struct ibv_port_attr port;
-
-	HOLDS((ibv_query_port)(qp->context, 1, (struct _compat_ibv_port_attr *)&port) == 0);
-	attr.ah_attr.dlid = port.lid;
-	HOLDS(ibv_modify_qp(qp, &attr,
-			      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-					      IBV_QP_ACCESS_FLAGS) == 0);
-	attr.qp_state = IBV_QPS_RTR;
-	HOLDS(ibv_modify_qp(qp, &attr,
-			      IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-					      IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-					      IBV_QP_MIN_RNR_TIMER) == 0);
-	attr.qp_state = IBV_QPS_RTS;
-	HOLDS(ibv_modify_qp(qp, &attr,
-			      IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-					      IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC) == 0);
-}
-
-static void
 create(void)
 {
 	struct ibv_context *context = open_device("soft0");
@@ -77,7 +49,12 @@ create(void)
 	init.send_cq = init.recv_cq = cq;
 	qp = ibv_create_qp(pd, &init);
 	HOLDS(qp != NULL);
-	connect_qp();
+	connect_qp(qp,
+			(struct ibv_qp_attr){.qp_access_flags = IBV_ACCESS_REMOTE_WRITE,
+					.path_mtu = IBV_MTU_4096,
+					.dest_qp_num = qp->qp_num,
+					.retry_cnt = 7,
+					.rnr_retry = 7});
 }
 
 /* Fill the requests of both sides: WRITEs from the first half of the buffer to the second. */

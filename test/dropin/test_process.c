@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "connect_qp.h"
 #include "open_device.h"
 
 #define SIZE   4096
@@ -47,32 +48,15 @@ create(void)
 
 /* Connect the QP with itself. */
 static void
-connect_qp(void)
+connect_own(void)
 {
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT,
-			.port_num = 1,
-			.qp_access_flags = IBV_ACCESS_REMOTE_WRITE};
-	struct ibv_port_attr port;
+	const struct ibv_qp_attr attr = {.qp_access_flags = IBV_ACCESS_REMOTE_WRITE,
+			.path_mtu = IBV_MTU_1024,
+			.dest_qp_num = qp->qp_num,
+			.max_rd_atomic = 1,
+			.max_dest_rd_atomic = 1};
 
-	HOLDS(ibv_modify_qp(qp, &attr,
-			      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-					      IBV_QP_ACCESS_FLAGS) == 0);
-	attr.qp_state = IBV_QPS_RTR;
-	attr.path_mtu = IBV_MTU_1024;
-	attr.dest_qp_num = qp->qp_num;
-	attr.max_dest_rd_atomic = 1;
-	HOLDS(ibv_query_port(context, 1, &port) == 0);
-	attr.ah_attr.dlid = port.lid;
-	attr.ah_attr.port_num = 1;
-	HOLDS(ibv_modify_qp(qp, &attr,
-			      IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-					      IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-					      IBV_QP_MIN_RNR_TIMER) == 0);
-	attr.qp_state = IBV_QPS_RTS;
-	attr.max_rd_atomic = 1;
-	HOLDS(ibv_modify_qp(qp, &attr,
-			      IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-					      IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC) == 0);
+	connect_qp(qp, attr);
 }
 
 static void
@@ -215,7 +199,7 @@ resets_beside_posts(void)
 			sched_yield();
 		for (i = 0; i < RESETS; i++) {
 			reset();
-			connect_qp();
+			connect_own();
 		}
 		__atomic_store_n(&is_stopped, true, __ATOMIC_RELAXED);
 		HOLDS(pthread_join(thread, NULL) == 0);
@@ -260,7 +244,7 @@ int
 main(void)
 {
 	create();
-	connect_qp();
+	connect_own();
 	child_leaves_objects();
 	threads_take_no_signal();
 	cancel_within_create();

@@ -21,6 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "connect_qp.h"
 #include "open_device.h"
 
 #define THREADS  200
@@ -45,32 +46,15 @@ static int nb_files;            /* that the process has open, with the device's 
 
 /* Connect the QP with itself. */
 static void
-connect_qp(struct ibv_qp *qp)
+connect_own(struct ibv_qp *qp)
 {
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT,
-			.port_num = 1,
-			.qp_access_flags = IBV_ACCESS_REMOTE_WRITE};
-	struct ibv_port_attr port;
+	const struct ibv_qp_attr attr = {.qp_access_flags = IBV_ACCESS_REMOTE_WRITE,
+			.path_mtu = IBV_MTU_1024,
+			.dest_qp_num = qp->qp_num,
+			.max_rd_atomic = 1,
+			.max_dest_rd_atomic = 1};
 
-	HOLDS(ibv_query_port(context, 1, &port) == 0);
-	HOLDS(ibv_modify_qp(qp, &attr,
-			      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-					      IBV_QP_ACCESS_FLAGS) == 0);
-	attr.qp_state = IBV_QPS_RTR;
-	attr.path_mtu = IBV_MTU_1024;
-	attr.dest_qp_num = qp->qp_num;
-	attr.max_dest_rd_atomic = 1;
-	attr.ah_attr.dlid = port.lid;
-	attr.ah_attr.port_num = 1;
-	HOLDS(ibv_modify_qp(qp, &attr,
-			      IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-					      IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-					      IBV_QP_MIN_RNR_TIMER) == 0);
-	attr.qp_state = IBV_QPS_RTS;
-	attr.max_rd_atomic = 1;
-	HOLDS(ibv_modify_qp(qp, &attr,
-			      IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-					      IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC) == 0);
+	connect_qp(qp, attr);
 }
 
 static void
@@ -83,7 +67,7 @@ side_open(struct side *side)
 	init.send_cq = init.recv_cq = side->cq;
 	side->qp = ibv_create_qp(pd, &init);
 	HOLDS(side->buf != NULL && side->cq != NULL && side->qp != NULL);
-	connect_qp(side->qp);
+	connect_own(side->qp);
 }
 
 static void

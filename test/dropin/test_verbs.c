@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "connect_qp.h"
 #include "open_device.h"
 
 #define SIZE 4096
@@ -63,41 +64,26 @@ create(void)
 	HOLDS(ibv_destroy_cq(cq) == EBUSY);
 }
 
-/* By LID: no address handle needs a GID on an InfiniBand link. */
+/* Connect, and query what was set. */
 static void
-connect_qp(struct ibv_qp *qp, const struct ibv_qp *peer)
+connect_to(struct ibv_qp *qp, const struct ibv_qp *peer)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT,
 			.port_num = 1,
 			.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-					IBV_ACCESS_REMOTE_ATOMIC};
+					IBV_ACCESS_REMOTE_ATOMIC,
+			.path_mtu = IBV_MTU_1024,
+			.dest_qp_num = peer->qp_num,
+			.max_dest_rd_atomic = 1,
+			.min_rnr_timer = 12,
+			.timeout = 14,
+			.retry_cnt = 7,
+			.rnr_retry = 7,
+			.max_rd_atomic = 1};
 	struct ibv_qp_init_attr init;
-	struct ibv_port_attr port;
 
-	HOLDS(ibv_query_port(context, 1, &port) == 0);
 	HOLDS(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PORT) == EINVAL);
-	HOLDS(ibv_modify_qp(qp, &attr,
-			      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-					      IBV_QP_ACCESS_FLAGS) == 0);
-	attr.qp_state = IBV_QPS_RTR;
-	attr.path_mtu = IBV_MTU_1024;
-	attr.dest_qp_num = peer->qp_num;
-	attr.max_dest_rd_atomic = 1;
-	attr.min_rnr_timer = 12;
-	attr.ah_attr.dlid = port.lid;
-	attr.ah_attr.port_num = 1;
-	HOLDS(ibv_modify_qp(qp, &attr,
-			      IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-					      IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-					      IBV_QP_MIN_RNR_TIMER) == 0);
-	attr.qp_state = IBV_QPS_RTS;
-	attr.timeout = 14;
-	attr.retry_cnt = 7;
-	attr.rnr_retry = 7;
-	attr.max_rd_atomic = 1;
-	HOLDS(ibv_modify_qp(qp, &attr,
-			      IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-					      IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC) == 0);
+	connect_qp(qp, attr);
 	memset(&attr, 0, sizeof(attr));
 	HOLDS(ibv_query_qp(qp, &attr, IBV_QP_STATE, &init) == 0);
 	HOLDS(attr.qp_state == IBV_QPS_RTS && attr.dest_qp_num == peer->qp_num);
@@ -183,8 +169,8 @@ reset(void)
 	}
 	HOLDS(ibv_poll_cq(cq, 1, &wc) == 0);
 	HOLDS(ibv_modify_qp(qps[1], &attr, IBV_QP_STATE) == 0);
-	connect_qp(qps[0], qps[1]);
-	connect_qp(qps[1], qps[0]);
+	connect_to(qps[0], qps[1]);
+	connect_to(qps[1], qps[0]);
 }
 
 static void
@@ -250,7 +236,7 @@ extended(void)
 	init.send_cq = init.recv_cq = ibv_cq_ex_to_cq(cq_ex);
 	qp = ibv_create_qp_ex(context, &init);
 	HOLDS(qp != NULL && ibv_qp_to_qp_ex(qps[0]) == NULL);
-	connect_qp(qp, qp);
+	connect_to(qp, qp);
 	write_and_read(ibv_qp_to_qp_ex(qp));
 	HOLDS(strcmp((char *)buf, "inline") == 0);
 	HOLDS(ibv_start_poll(cq_ex, &poll) == 0 && cq_ex->wr_id == 1);
@@ -318,8 +304,8 @@ shared_receives(void)
 		HOLDS(of[i] != NULL && of[i]->srq == srq);
 	}
 	HOLDS(ibv_destroy_srq(srq) == EBUSY);
-	connect_qp(of[0], of[1]);
-	connect_qp(of[1], of[0]);
+	connect_to(of[0], of[1]);
+	connect_to(of[1], of[0]);
 	shared_transfer(srq, of);
 	HOLDS(ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT) == 0);
 	HOLDS(ibv_query_srq(srq, &attr) == 0 && attr.max_wr >= 32);
@@ -376,8 +362,8 @@ main(int argc, char **argv)
 	context = open_device(argc > 1 ? argv[1] : "soft0");
 	query();
 	create();
-	connect_qp(qps[0], qps[1]);
-	connect_qp(qps[1], qps[0]);
+	connect_to(qps[0], qps[1]);
+	connect_to(qps[1], qps[0]);
 	transfer();
 	reset();
 	windows();
