@@ -410,7 +410,7 @@ TEST(verbs_cm, cm_of_another_device_is_refused)
 }
 
 /* With several ports a device may have more than a few hundred. */
-TEST(verbs_cm, cm_device_may_have_many_gids)
+TEST(verbs_cm, cm_finds_the_gid_in_a_long_table)
 {
 	struct rmem_cm_conf conf = cm_conf();
 

@@ -11,7 +11,7 @@
 
 #define HALF (VT_BUF / 2)
 
-TEST(verbs_data, each_operation_moves_its_bytes)
+TEST(verbs_data, each_opcode_transfers_its_data)
 {
 	struct rmem_sge sge = vt_sge(0, 8);
 	struct rmem_send_wr wr = vt_wr(RMEM_WR_RDMA_WRITE, &sge);
@@ -38,7 +38,7 @@ TEST(verbs_data, each_operation_moves_its_bytes)
 	return TEST_SUCCESS;
 }
 
-TEST(verbs_data, sends_meet_receives)
+TEST(verbs_data, sends_complete_receives)
 {
 	struct rmem_sge sge = vt_sge(0, 8), to = vt_sge(HALF, 64);
 	struct rmem_recv_wr recv = {.wr_id = 77, .sg_list = &to, .num_sge = 1};
@@ -66,7 +66,7 @@ TEST(verbs_data, sends_meet_receives)
 	return TEST_SUCCESS;
 }
 
-TEST(verbs_data, lists_and_inline_data_arrive)
+TEST(verbs_data, sge_lists_and_inline_data_arrive)
 {
 	struct rmem_sge sge[3] = {vt_sge(0, 3), vt_sge(10, 0), vt_sge(20, 5)};
 	struct rmem_send_wr wr = vt_wr(RMEM_WR_RDMA_WRITE, sge);
@@ -123,7 +123,7 @@ TEST(verbs_data, malformed_requests_are_refused)
 }
 
 /* Lengths that add up to little in 32 bits: as inline data they would be copied to the stack. */
-TEST(verbs_data, lengths_are_added_up_in_full)
+TEST(verbs_data, sge_lengths_are_added_without_overflow)
 {
 	struct rmem_sge sge[3] = {vt_sge(0, 0x80000000), vt_sge(0, 0x80000008), vt_sge(0, 8)};
 	struct rmem_send_wr wr = vt_wr(RMEM_WR_RDMA_WRITE, sge);
@@ -169,7 +169,7 @@ vt_polled(unsigned int n)
 	return TEST_SUCCESS;
 }
 
-TEST(verbs_data, burst_stops_at_the_first_bad_one)
+TEST(verbs_data, burst_stops_at_the_first_bad_request)
 {
 	struct rmem_sge sge = vt_sge(0, 8);
 	struct rmem_send_wr wr[40];
@@ -183,7 +183,7 @@ TEST(verbs_data, burst_stops_at_the_first_bad_one)
 }
 
 /* The device takes 5 of 20: bad_wr is in the middle, or the whole extended burst is refused. */
-TEST(verbs_data, device_may_take_a_part)
+TEST(verbs_data, partly_accepted_burst_is_counted)
 {
 	struct rmem_sge sge = vt_sge(0, 8), to = vt_sge(HALF, 8);
 	struct rmem_recv_wr recv[3] = {{1, &to, 1, 0}, {2, &to, 1, 0}, {3, &to, 1, 0}};
@@ -210,7 +210,7 @@ TEST(verbs_data, device_may_take_a_part)
 }
 
 /* ibv_post_send(3): an entry is free when its completion or a later one was polled. */
-TEST(verbs_data, queue_is_as_deep_as_asked)
+TEST(verbs_data, queue_has_the_requested_depth)
 {
 	struct rmem_sge sge = vt_sge(0, 8), to = vt_sge(HALF, 8);
 	struct rmem_recv_wr recv[VT_DEPTH + 1];
@@ -234,7 +234,7 @@ TEST(verbs_data, queue_is_as_deep_as_asked)
 	return TEST_SUCCESS;
 }
 
-TEST(verbs_data, failure_is_reported_and_the_rest_flushed)
+TEST(verbs_data, failed_request_flushes_the_later_ones)
 {
 	struct rmem_sge sge = vt_sge(0, 8), to = vt_sge(HALF, 8);
 	struct rmem_recv_wr recv = {.wr_id = 5, .sg_list = &to, .num_sge = 1};
@@ -269,7 +269,7 @@ TEST(verbs_data, failure_is_reported_and_the_rest_flushed)
 }
 
 /* Tag matching has two, and later versions may have more. */
-TEST(verbs_data, status_that_rmem_lacks_is_a_general_error)
+TEST(verbs_data, unknown_status_is_general_err)
 {
 	static const int statuses[] = {IBV_WC_TM_ERR, IBV_WC_TM_RNDV_INCOMPLETE, 1000};
 	struct rmem_sge sge = vt_sge(0, 8);
@@ -289,7 +289,7 @@ TEST(verbs_data, status_that_rmem_lacks_is_a_general_error)
 	return TEST_SUCCESS;
 }
 
-TEST(verbs_data, reset_keeps_what_was_completed)
+TEST(verbs_data, reset_keeps_completions)
 {
 	struct rmem_sge sge = vt_sge(0, 8);
 	struct rmem_send_wr wr[4];
@@ -311,7 +311,7 @@ TEST(verbs_data, reset_keeps_what_was_completed)
 }
 
 /* As of rdma_rxe, whose tasks end after the state was set. */
-TEST(verbs_data, reset_outlasts_a_late_error)
+TEST(verbs_data, reset_is_repeated_after_a_late_error)
 {
 	struct rmem_sge sge = vt_sge(0, 8);
 	struct rmem_send_wr wr;
@@ -331,7 +331,7 @@ TEST(verbs_data, reset_outlasts_a_late_error)
 	return TEST_SUCCESS;
 }
 
-TEST(verbs_data, connection_needs_an_address)
+TEST(verbs_data, connect_checks_the_address_of_the_peer)
 {
 	struct rmem_qp_conn conn = {.timeout = 14};
 	struct rmem_qp_attr attr;
@@ -360,7 +360,7 @@ TEST(verbs_data, connection_needs_an_address)
 }
 
 /* Attributes pass through; the gate of posts follows the states. */
-TEST(verbs_data, transitions_pass_through)
+TEST(verbs_data, transitions_reach_the_device)
 {
 	const uint32_t init =
 			RMEM_QP_STATE | RMEM_QP_PKEY_INDEX | RMEM_QP_PORT | RMEM_QP_ACCESS_FLAGS;
@@ -436,7 +436,7 @@ TEST(verbs_data, failed_poll_ends_the_cq)
 	return TEST_SUCCESS;
 }
 
-TEST(verbs_data, posts_go_the_way_the_provider_has)
+TEST(verbs_data, post_uses_the_calls_of_the_provider)
 {
 	struct rmem_sge sge = vt_sge(0, 8);
 	struct rmem_send_wr wr = vt_wr(RMEM_WR_RDMA_WRITE, &sge);

@@ -19,7 +19,7 @@
 	(RMEM_DEV_CAPA_MW_TYPE_1 | RMEM_DEV_CAPA_MW_TYPE_2B | RMEM_DEV_CAPA_LOCAL_INV |            \
 			RMEM_DEV_CAPA_SEND_WITH_INV)
 
-TEST(verbs_dev, capabilities_are_what_was_tried)
+TEST(verbs_dev, capabilities_are_probed)
 {
 	struct rmem_dev_info info;
 
@@ -43,7 +43,7 @@ TEST(verbs_dev, capabilities_are_what_was_tried)
 	return TEST_SUCCESS;
 }
 
-TEST(verbs_dev, wrong_atomics_are_not_offered)
+TEST(verbs_dev, wrong_atomics_are_not_reported)
 {
 	struct rmem_sge sge;
 	struct rmem_send_wr wr;
@@ -59,7 +59,7 @@ TEST(verbs_dev, wrong_atomics_are_not_offered)
 	return TEST_SUCCESS;
 }
 
-TEST(verbs_dev, unknown_rights_are_left_out)
+TEST(verbs_dev, unsupported_optional_rights_are_masked)
 {
 	struct rmem_mr_info info;
 	struct rmem_mr *mr;
@@ -99,7 +99,7 @@ TEST(verbs_dev, memory_of_an_fd_is_registered)
 	return TEST_SUCCESS;
 }
 
-TEST(verbs_dev, what_verbs_lack_is_refused)
+TEST(verbs_dev, features_without_verbs_are_refused)
 {
 	const struct iovec iov[] = {{vt.buf, 8}, {vt.buf, 8}};
 	const struct rmem_mr_attr attr = {.iov = iov, .iov_count = RTE_DIM(iov)};
@@ -138,7 +138,7 @@ vt_capa(uint64_t *capa)
 }
 
 /* Each kind of windows by itself. */
-TEST(verbs_dev, windows_are_what_was_tried)
+TEST(verbs_dev, window_capabilities_are_probed)
 {
 	uint64_t capa;
 
@@ -165,7 +165,7 @@ TEST(verbs_dev, windows_are_what_was_tried)
 }
 
 /* A provider whose extended QPs take lists wrong: those go by ibv_post_send(). */
-TEST(verbs_dev, wrong_lists_go_another_way)
+TEST(verbs_dev, wrong_sge_lists_use_ibv_post_send)
 {
 	struct rmem_sge sge[2];
 	struct rmem_send_wr wr[2];
@@ -191,7 +191,7 @@ TEST(verbs_dev, wrong_lists_go_another_way)
 }
 
 /* libibverbs returns ENOMEM for unmapped memory, with fork(2) support. */
-TEST(verbs_dev, memory_that_is_not_there_is_efault)
+TEST(verbs_dev, unmapped_memory_is_efault)
 {
 	struct rmem_mr *mr;
 	uint8_t *page = mmap(NULL, 8192, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -257,14 +257,14 @@ vt_each_call_fails(int error)
 	return TEST_SUCCESS;
 }
 
-TEST(verbs_dev, each_call_may_fail)
+TEST(verbs_dev, failure_of_each_call_is_reported)
 {
 	TEST_RUN(vt_each_call_fails(ENOMEM));
 	return vt_each_call_fails(EIO);
 }
 
 /* Calls that make something fail: nothing at all is left. */
-TEST(verbs_dev, failed_open_leaves_nothing)
+TEST(verbs_dev, failed_open_releases_everything)
 {
 	static const struct {
 		const char *name;

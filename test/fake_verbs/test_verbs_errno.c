@@ -221,7 +221,7 @@ vt_folds(const char *name, int (*func)(void), size_t column)
 #define VT_FOLDS(name, func, column)                                                               \
 	TEST_RUN(vt_folds(name, func, offsetof(__typeof__(rows[0]), column)))
 
-TEST(verbs_errno, calls_that_make_something_fold_errnos)
+TEST(verbs_errno, creating_calls_map_errnos)
 {
 	VT_FOLDS("alloc_pd", do_pd_alloc, make);
 	VT_FOLDS("create_cq", do_cq_create, make);
@@ -231,7 +231,7 @@ TEST(verbs_errno, calls_that_make_something_fold_errnos)
 	return TEST_SUCCESS;
 }
 
-TEST(verbs_errno, calls_that_change_something_fold_errnos)
+TEST(verbs_errno, modifying_calls_map_errnos)
 {
 	VT_FOLDS("modify_qp", do_qp_set_error, change);
 	VT_FOLDS("query_qp", do_qp_query, change);
@@ -243,7 +243,7 @@ TEST(verbs_errno, calls_that_change_something_fold_errnos)
 	return TEST_SUCCESS;
 }
 
-TEST(verbs_errno, calls_that_release_something_fold_errnos)
+TEST(verbs_errno, releasing_calls_map_errnos)
 {
 	VT_FOLDS("dealloc_mw", do_mw_dealloc, release);
 	VT_FOLDS("destroy_qp", do_qp_destroy, release);

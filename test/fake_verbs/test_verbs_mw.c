@@ -50,7 +50,7 @@ vt_is_refused(const struct rmem_send_wr *wr, int status)
 	return vt_reconnect();
 }
 
-TEST(verbs_mw, type_2_lives_again_and_again)
+TEST(verbs_mw, type_2_window_is_bound_and_invalidated_repeatedly)
 {
 	struct rmem_send_wr wr;
 	struct rmem_dev_stats stats;
@@ -76,7 +76,7 @@ TEST(verbs_mw, type_2_lives_again_and_again)
 }
 
 /* Bindings and invalidations in one post, of which the last is signaled. */
-TEST(verbs_mwq, pairs_go_in_one_burst)
+TEST(verbs_mwq, bind_and_invalidate_are_posted_in_one_burst)
 {
 	struct rmem_send_wr wr[60];
 	uint32_t rkey = vt.two->rkey;
@@ -123,7 +123,7 @@ vt_only_bound_is_invalidated(void)
 	return TEST_SUCCESS;
 }
 
-TEST(verbs_mwq, only_what_is_bound_is_invalidated)
+TEST(verbs_mwq, invalidation_of_an_unbound_window_fails)
 {
 	TEST_RUN(vt_only_bound_is_invalidated());
 	fake.is_told_flushed = true;
@@ -181,7 +181,7 @@ TEST(verbs_mwq, bad_bindings_are_refused)
 }
 
 /* A binding that the device refuses leaves a window that can be bound. */
-TEST(verbs_mwq, binding_that_the_device_refuses)
+TEST(verbs_mwq, failed_bind_keeps_the_window)
 {
 	struct rmem_mw_bind bind = vt_bind(HALF);
 	struct rmem_send_wr wr = vt_bind_wr(vt.two);
@@ -243,7 +243,7 @@ vt_peer_invalidates(void)
 	return vt_reconnect();
 }
 
-TEST(verbs_mwq, peer_invalidates_what_is_bound)
+TEST(verbs_mwq, peer_invalidates_a_bound_window)
 {
 	struct rmem_dev_stats stats;
 
@@ -278,7 +278,7 @@ TEST(verbs_mwq, invalidated_window_is_bound_before_the_peer_polls)
 }
 
 /* Its first receive is not there: nothing has changed. Then it is. */
-TEST(verbs_mw, peer_that_finds_no_receive_invalidates_nothing)
+TEST(verbs_mw, send_with_inv_without_a_receive_invalidates_nothing)
 {
 	struct rmem_send_wr wr = vt_bind_wr(vt.two), send = vt_wr(RMEM_WR_SEND_WITH_INV, NULL);
 	struct rmem_wc wc;
@@ -294,7 +294,7 @@ TEST(verbs_mw, peer_that_finds_no_receive_invalidates_nothing)
 	return TEST_SUCCESS;
 }
 
-TEST(verbs_mw, type_1_is_bound_again_and_again)
+TEST(verbs_mw, type_1_window_is_bound_repeatedly)
 {
 	struct rmem_mw_bind bind = vt_bind(HALF);
 	struct rmem_wc wc;
@@ -353,7 +353,7 @@ TEST(verbs_mw, refused_calls_keep_the_key)
 }
 
 /* A QP on which a window is bound stays: rdma_rxe would block. */
-TEST(verbs_mw, qp_with_a_bound_window_stays)
+TEST(verbs_mw, destroy_of_a_qp_with_a_bound_window_is_ebusy)
 {
 	struct rmem_send_wr wr = vt_bind_wr(vt.two);
 
@@ -369,7 +369,7 @@ TEST(verbs_mw, qp_with_a_bound_window_stays)
 }
 
 /* The device takes fewer of a burst than it is given: the others have done nothing. */
-TEST(verbs_mw, burst_that_is_cut_short)
+TEST(verbs_mw, partly_accepted_burst_changes_only_its_windows)
 {
 	struct rmem_send_wr wr[6];
 	uint32_t rkey = vt.two->rkey;
@@ -402,7 +402,7 @@ TEST(verbs_mw, burst_that_is_cut_short)
 }
 
 /* A SEND_WITH_INV that was not taken leaves the window as it was. */
-TEST(verbs_mw, invalidation_that_is_not_taken)
+TEST(verbs_mw, refused_send_with_inv_keeps_the_window_bound)
 {
 	struct rmem_send_wr wr = vt_bind_wr(vt.two), send = vt_wr(RMEM_WR_SEND_WITH_INV, NULL);
 	struct rmem_wc wc;

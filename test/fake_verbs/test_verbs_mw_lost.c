@@ -155,7 +155,7 @@ TEST(verbs_mw_lost, destroyed_requests_may_have_run)
 }
 
 /* Nothing is reset: the MR is deregistered, and another QP binds the window. */
-TEST(verbs_mw_lost, what_was_lost_holds_nothing)
+TEST(verbs_mw_lost, lost_binding_holds_neither_mr_nor_qp)
 {
 	struct rmem_send_wr wr;
 	struct rmem_wc wc;
@@ -181,7 +181,7 @@ TEST(verbs_mw_lost, what_was_lost_holds_nothing)
 }
 
 /* A window that can't be allocated again: bindings are refused until it can. */
-TEST(verbs_mw_lost, window_that_is_not_allocated_again)
+TEST(verbs_mw_lost, bind_is_refused_until_a_lost_window_is_replaced)
 {
 	static const char *const names[] = {"alloc_mw", "dealloc_mw"};
 	static const int errnos[] = {ENOMEM, EIO};
@@ -234,7 +234,7 @@ TEST(verbs_mw_lost, lost_window_is_released)
 }
 
 /* The previous binding may be in force, and the next one allocates the window again. */
-TEST(verbs_mw_lost, type_1_that_is_lost_keeps_its_key)
+TEST(verbs_mw_lost, lost_type_1_bind_keeps_the_previous_key)
 {
 	struct rmem_mw_bind bind = vt_bind(HALF);
 	struct rmem_wc wc;
@@ -268,7 +268,7 @@ TEST(verbs_mw_lost, type_1_that_is_lost_keeps_its_key)
 }
 
 /* Bindings posted to a QP that has failed: the one before stays, exactly. */
-TEST(verbs_mw_lost, type_1_on_a_failed_qp_keeps_its_key)
+TEST(verbs_mw_lost, type_1_window_of_a_failed_qp_keeps_its_key)
 {
 	struct rmem_mw_bind bind = vt_bind(HALF);
 	struct rmem_wc wc;
@@ -292,7 +292,7 @@ TEST(verbs_mw_lost, type_1_on_a_failed_qp_keeps_its_key)
 }
 
 /* Requests posted to a failed QP are not executed, and so change nothing. */
-TEST(verbs_mw_lost, type_2_on_a_failed_qp_stays_bound)
+TEST(verbs_mw_lost, type_2_window_of_a_failed_qp_stays_bound)
 {
 	struct rmem_send_wr wr = vt_bind_wr(vt.two);
 	uint32_t rkey;
@@ -312,7 +312,7 @@ TEST(verbs_mw_lost, type_2_on_a_failed_qp_stays_bound)
 }
 
 /* While the peer's SEND_WITH_INV is in flight, other invalidations are refused. */
-TEST(verbs_mw_lost, two_do_not_invalidate_at_once)
+TEST(verbs_mw_lost, invalidation_while_that_of_the_peer_is_in_flight_is_refused)
 {
 	struct rmem_recv_wr recv = {.wr_id = 77};
 	struct rmem_send_wr wr = vt_bind_wr(vt.two), send = vt_wr(RMEM_WR_SEND_WITH_INV, NULL);
@@ -342,7 +342,7 @@ TEST(verbs_mw_lost, two_do_not_invalidate_at_once)
  * Another QP binds while the LOCAL_INV of the first has not completed, and invalidates what it
  * can't have bound; that it was flushed does not keep a request from being executed.
  */
-TEST(verbs_mw_lost, two_do_not_share_a_window)
+TEST(verbs_mw_lost, bind_before_the_local_inv_of_another_qp_fails)
 {
 	struct rmem_send_wr wr[2] = {vt_bind_wr(vt.two)};
 	struct rmem_wc wc;
@@ -367,7 +367,7 @@ TEST(verbs_mw_lost, two_do_not_share_a_window)
 }
 
 /* b's SEND_WITH_INV is flushed: it may have reached a or not. */
-TEST(verbs_mw_lost, lost_invalidation_by_the_peer)
+TEST(verbs_mw_lost, local_inv_after_a_lost_send_with_inv_fails)
 {
 	struct rmem_send_wr wr = vt_bind_wr(vt.two), send = vt_wr(RMEM_WR_SEND_WITH_INV, NULL);
 	struct rmem_wc wc;
@@ -387,7 +387,7 @@ TEST(verbs_mw_lost, lost_invalidation_by_the_peer)
 }
 
 /* A key may be invalidated by the peer before its binding was made: a key it had before, not. */
-TEST(verbs_mw_lost, early_invalidation_by_the_peer)
+TEST(verbs_mw_lost, send_with_inv_before_the_bind_completes_is_refused)
 {
 	struct rmem_recv_wr recv = {.wr_id = 77};
 	struct rmem_send_wr wr, send = vt_wr(RMEM_WR_SEND_WITH_INV, NULL);

@@ -162,7 +162,7 @@ vt_random_run(uint64_t seed)
 	return TEST_SUCCESS;
 }
 
-TEST(verbs_mw_random, random_requests_break_nothing)
+TEST(verbs_mw_random, random_requests_hold_nothing_at_the_end)
 {
 	const char *text = getenv("RMEM_SEED");
 	uint64_t seed = text != NULL ? strtoull(text, NULL, 0) : rte_rdtsc();
@@ -171,6 +171,6 @@ TEST(verbs_mw_random, random_requests_break_nothing)
 	return vt_random_run(seed);
 }
 
-TEST_WITH(verbs_mw_random, random_requests_break_nothing, vt_setup_mw_classic);
+TEST_WITH(verbs_mw_random, random_requests_hold_nothing_at_the_end, vt_setup_mw_classic);
 
 TEST_SUITE(verbs_mw_random, vt_setup_mw, vt_teardown);

@@ -102,7 +102,7 @@ vt_is_seen(unsigned int i, enum ibv_wr_opcode opcode, uint32_t key)
 }
 
 /* Right and wrong ones: the device refuses what is wrong, and the driver changes nothing. */
-TEST(verbs_mw_straight, provider_sees_what_was_posted)
+TEST(verbs_mw_straight, window_requests_reach_the_provider_unchanged)
 {
 	struct rmem_send_wr wr[5] = {vt_bind_wr(vt.two)};
 	uint32_t rkey = vt.two->rkey, keys[2];
@@ -164,7 +164,7 @@ TEST(verbs_mw_straight, failed_requests_are_not_counted)
 }
 
 /* SEND_WITH_INV is not checked either, whatever the state of its key. */
-TEST(verbs_mw_straight, peer_is_sent_what_was_posted)
+TEST(verbs_mw_straight, send_with_inv_reaches_the_peer_unchecked)
 {
 	struct rmem_send_wr send = vt_wr(RMEM_WR_SEND_WITH_INV, NULL);
 	struct rmem_recv_wr recv = {.wr_id = 1};
@@ -218,7 +218,7 @@ TEST(verbs_mw_straight, window_of_a_flushed_binding_is_replaced)
 }
 
 /* Bindings of type 1 that fail, executed and not: the key is that of the last that did not. */
-TEST(verbs_mw_straight, type_1_keeps_the_key_in_force)
+TEST(verbs_mw_straight, failed_type_1_bind_keeps_the_current_key)
 {
 	struct rmem_mw_bind bind = vt_bind(HALF);
 	struct rmem_wc wc;
@@ -288,7 +288,7 @@ vt_quirk_is(const char *args, const char *want)
 #define OFF  "ibdev=fake0,mw_quirk=off"
 
 /* Each sign by itself. */
-TEST(verbs_mw_straight, quirk_is_by_what_was_tried)
+TEST(verbs_mw_straight, mw_quirk_is_probed)
 {
 	TEST_RUN(vt_quirk_is(AUTO, "mw_quirk off"));
 	TEST_RUN(vt_quirk_is(ON, "mw_quirk on"));

@@ -70,7 +70,7 @@ vt_has_none(void)
 	return TEST_SUCCESS;
 }
 
-TEST(verbs_odp, capabilities_are_what_was_tried)
+TEST(verbs_odp, odp_capabilities_are_probed)
 {
 	struct rmem_dev_info info;
 
@@ -90,19 +90,19 @@ TEST(verbs_odp, capabilities_are_what_was_tried)
 	return TEST_SUCCESS;
 }
 
-TEST(verbs_odp, misplaced_data_is_not_offered)
+TEST(verbs_odp, odp_that_misplaces_data_is_not_reported)
 {
 	fake.is_odp_misplaced = true;
 	return vt_has_none();
 }
 
-TEST(verbs_odp, what_fails_is_not_offered)
+TEST(verbs_odp, odp_that_fails_is_not_reported)
 {
 	fake.is_odp_refused = true;
 	return vt_has_none();
 }
 
-TEST(verbs_odp, what_is_not_claimed_is_not_offered)
+TEST(verbs_odp, odp_without_its_device_bits_is_not_reported)
 {
 	fake.odp_general = 0;
 	TEST_RUN(vt_has_none());
@@ -132,7 +132,7 @@ TEST(verbs_odp, atomics_on_demand_need_atomics)
 	return TEST_SUCCESS;
 }
 
-TEST(verbs_odp, implicit_mr_that_fails_is_not_offered)
+TEST(verbs_odp, implicit_odp_that_fails_is_not_reported)
 {
 	struct rmem_dev_info info;
 
@@ -209,7 +209,7 @@ vt_advise(int advice, uint32_t flags, const struct rmem_sge *sge, uint32_t nb)
 	return rmem_mr_advise(vt.pd, advice, flags, sge, nb);
 }
 
-TEST(verbs_odp, advice_is_passed_on)
+TEST(verbs_odp, advice_reaches_the_device)
 {
 	struct rmem_sge sge[2] = {vt_sge(0, VT_BUF), vt_sge(VT_BUF, 0)};
 	int advice;
@@ -227,7 +227,7 @@ TEST(verbs_odp, advice_is_passed_on)
 }
 
 /* rdma_rxe crashes of some of these: the teardown looks whether the fake saw any. */
-TEST(verbs_odp, bad_advice_is_kept_from_the_device)
+TEST(verbs_odp, bad_advice_does_not_reach_the_device)
 {
 	struct rmem_sge sge[2] = {vt_sge(0, 64), vt_sge(0, 64)};
 	struct rmem_mr *readable, *foreign;
@@ -259,7 +259,7 @@ TEST(verbs_odp, bad_advice_is_kept_from_the_device)
 }
 
 /* The errno returned, or as older providers have it. */
-TEST(verbs_odp, errnos_of_advice_are_folded)
+TEST(verbs_odp, errnos_of_advice_are_mapped)
 {
 	static const struct {
 		int result;
@@ -292,7 +292,7 @@ TEST(verbs_odp, errnos_of_advice_are_folded)
 }
 
 /* To on demand and back, by a registration: advice depends on the present MR. */
-TEST(verbs_odp, changed_mr_is_known)
+TEST(verbs_odp, advice_checks_a_reregistered_mr)
 {
 	enum rmem_rereg_result result;
 	struct rmem_sge sge = vt_sge(0, 64);

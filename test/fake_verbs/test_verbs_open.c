@@ -89,7 +89,7 @@ TEST(verbs_open, device_without_permission_is_refused)
 			"rmem_verbs: fake0: cannot be opened: No such file or directory\n");
 }
 
-TEST(verbs_open, port_that_is_down_is_refused)
+TEST(verbs_open, inactive_port_is_refused)
 {
 	fake.port_state = IBV_PORT_DOWN;
 	return vt_refused(NULL, ENODEV);
@@ -105,7 +105,7 @@ TEST(verbs_open, port_without_gid_is_refused)
 }
 
 /* As of rdma_rxe whose network interface lost its addresses: the GID is there, the way is not. */
-TEST(verbs_open, gid_that_leads_nowhere_is_refused)
+TEST(verbs_open, unroutable_gid_is_refused)
 {
 	fake.fail_name = "modify_qp";
 	fake.fail_errno = ENETUNREACH;
@@ -135,7 +135,7 @@ vt_dump_has(const char *args, const char *text)
 	return TEST_SUCCESS;
 }
 
-TEST(verbs_open, gid_is_chosen_by_content)
+TEST(verbs_open, gid_is_selected_by_type_and_address)
 {
 	TEST_RUN(vt_dump_has(NULL, "GID index 3,")); /* RoCE v2, IPv4 */
 	TEST_RUN(vt_dump_has("gid=0", "GID index 0,"));
@@ -168,7 +168,7 @@ TEST(verbs_open, cm_tcp_reports_the_gid)
 }
 
 /* The kernel returns the table of all ports, and refuses if it does not fit. */
-TEST(verbs_open, tables_of_gids_may_be_long)
+TEST(verbs_open, long_gid_tables_are_queried)
 {
 	fake.nb_gids = 300;
 	TEST_RUN(vt_dump_has(NULL, "GID index 3,"));

@@ -46,7 +46,7 @@ vt_write(uint32_t offset, uint32_t rkey)
 	return status != RMEM_WC_SUCCESS && vt_reconnect() != TEST_SUCCESS ? -EBADMSG : status;
 }
 
-TEST(verbs_rereg, keys_stay_where_the_provider_can)
+TEST(verbs_rereg, rereg_by_the_provider_keeps_the_keys)
 {
 	enum rmem_rereg_result result;
 	uint32_t rkey = mr->rkey, lkey = mr->lkey;
@@ -87,7 +87,7 @@ vt_has_new_keys(uint32_t flags)
 }
 
 /* According to the probe, or to its errno. */
-TEST(verbs_rereg, other_providers_give_new_keys)
+TEST(verbs_rereg, rereg_without_the_provider_changes_the_keys)
 {
 	struct rmem_dev_info info;
 
@@ -103,7 +103,7 @@ TEST(verbs_rereg, other_providers_give_new_keys)
 	return TEST_SUCCESS;
 }
 
-TEST(verbs_rereg, part_of_it_is_better_than_nothing)
+TEST(verbs_rereg, supported_rereg_flags_are_passed_to_the_provider)
 {
 	enum rmem_rereg_result result;
 	struct rmem_dev_info info;
@@ -138,7 +138,7 @@ TEST(verbs_rereg, new_keys_of_the_provider_are_reported)
 }
 
 /* Each result of libibverbs, with an errno; which MR is valid then. */
-TEST(verbs_rereg, each_result_is_reported)
+TEST(verbs_rereg, each_failure_of_ibv_rereg_mr_is_reported)
 {
 	static const struct {
 		int verbs;

@@ -35,7 +35,7 @@ fill_and_empty(void *arg)
 	return 0;
 }
 
-TEST(verbs_slot, slot_gives_the_qp_of_its_generation)
+TEST(verbs_slot, slot_returns_the_qp_of_its_generation)
 {
 	slot.gen = 0;
 	TEST_ASSERT(rverbs_slot_qp(&slot, 1) == NULL);
@@ -48,7 +48,7 @@ TEST(verbs_slot, slot_gives_the_qp_of_its_generation)
 	return TEST_SUCCESS;
 }
 
-TEST(verbs_slot, reused_slot_gives_no_other_qp)
+TEST(verbs_slot, reused_slot_returns_no_other_qp)
 {
 	unsigned int lcore = rte_get_next_lcore(UINT32_MAX, 1, 0);
 	uint32_t i, gen, last = 0, nb_changes = 0, nb_wrong = 0;

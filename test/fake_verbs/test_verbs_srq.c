@@ -118,7 +118,7 @@ expect_recvs(struct rmem_cq *cq, uint64_t wr_id)
 	return TEST_SUCCESS;
 }
 
-TEST(verbs_srq, receives_complete_on_the_qp_of_the_message)
+TEST(verbs_srq, receives_complete_with_the_number_of_their_qp)
 {
 	struct rmem_dev_stats stats;
 	const struct rmem_recv_wr recv = {.wr_id = 1};
