@@ -165,7 +165,7 @@ verdict 'interop over IPv4' $?
 # Little of it depends on the kernel.
 case $(uname -r) in
 6.1.*)
-	interop $soft_ip6 "$gid6" requests_of_both_cross
+	interop $soft_ip6 "$gid6" both_sides_post_concurrently
 	verdict 'interop over IPv6' $?
 	both soft rxe $soft_ip '' mw 400
 	# shellcheck disable=SC2086  # several words
@@ -191,11 +191,11 @@ case $(uname -r) in
 6.1.*)
 	interop "$soft_ip,port=eth:0" "$gid4" '' PAIR_VDEV=cable1
 	verdict 'interop over IPv4 through af_packet' $?
-	interop "$soft_ip6,port=eth:0" "$gid6" requests_of_both_cross PAIR_VDEV=cable1
+	interop "$soft_ip6,port=eth:0" "$gid6" both_sides_post_concurrently PAIR_VDEV=cable1
 	verdict 'interop over IPv6 through af_packet' $?
 	;;
 *)
-	for case in requests_of_both_cross packets_of_soft_are_lost soft_refuses_bad_keys_and_ranges; do
+	for case in both_sides_post_concurrently packets_of_soft_are_lost soft_refuses_bad_keys_and_ranges; do
 		interop "$soft_ip,port=eth:0" "$gid4" $case PAIR_VDEV=cable1
 		verdict "interop through af_packet: $case" $?
 	done

@@ -126,12 +126,12 @@ transfer_mtus(struct pair_end *end)
 	return TEST_SUCCESS;
 }
 
-TEST(interop, soft_sends_writes_and_reads)
+TEST(interop, soft_executes_send_write_and_read_on_rxe)
 {
 	return transfer_mtus(&pair_soft);
 }
 
-TEST(interop, rxe_sends_writes_and_reads)
+TEST(interop, rxe_executes_send_write_and_read_on_soft)
 {
 	return transfer_mtus(&pair_rxe);
 }

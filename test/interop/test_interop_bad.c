@@ -227,12 +227,12 @@ no_receive(struct pair_end *end)
 	return TEST_SUCCESS;
 }
 
-TEST(interop, soft_waits_for_a_receive_of_rxe)
+TEST(interop, soft_retries_until_rxe_posts_a_receive)
 {
 	return no_receive(&pair_soft);
 }
 
-TEST(interop, rxe_waits_for_a_receive_of_soft)
+TEST(interop, rxe_retries_until_soft_posts_a_receive)
 {
 	return no_receive(&pair_rxe);
 }

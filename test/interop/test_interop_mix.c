@@ -209,7 +209,7 @@ run_with(const char *faults, uint32_t mtu, uint32_t nb_ops)
 	return TEST_SUCCESS;
 }
 
-TEST(interop, requests_of_both_cross)
+TEST(interop, both_sides_post_concurrently)
 {
 	TEST_RUN(run_with(NULL, 1024, 400));
 	TEST_RUN(pair_close());

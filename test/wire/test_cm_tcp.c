@@ -133,12 +133,12 @@ connect_beside(unsigned int nb_silent)
 	return TEST_SUCCESS;
 }
 
-TEST(cm_tcp, peers_that_send_nothing_delay_no_other)
+TEST(cm_tcp, silent_peers_delay_no_other)
 {
 	return connect_beside(2);
 }
 
-TEST(cm_tcp, a_part_of_a_request_delays_no_other)
+TEST(cm_tcp, partial_request_delays_no_other)
 {
 	return connect_beside(5);
 }
@@ -167,13 +167,13 @@ accept_bad(uint32_t timeout_ms)
 	return TEST_SUCCESS;
 }
 
-TEST(cm_tcp, a_message_that_is_not_a_request_is_refused)
+TEST(cm_tcp, message_that_is_not_a_request_is_refused)
 {
 	return accept_bad(TIMEOUT_MS);
 }
 
 /* A request, and then a reset in place of an end. */
-TEST(cm_tcp, peer_that_resets_its_connection_is_one_that_aborted)
+TEST(cm_tcp, reset_by_the_peer_is_econnrefused)
 {
 	static const uint8_t request[4 + 32] = {1, 32, 0, 0, 0x72, 0x4d, 1, 0, 5, 0, 0, 0, 0, 0, 0,
 			9, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127, 0, 19, 2};
@@ -195,7 +195,7 @@ TEST(cm_tcp, peer_that_resets_its_connection_is_one_that_aborted)
 }
 
 /* accept(2): treat these like EAGAIN, by retrying. */
-TEST(cm_tcp, errors_of_the_network_end_no_listener)
+TEST(cm_tcp, network_errors_end_no_listener)
 {
 	static const int errors[] = {EINTR, ECONNABORTED, ENETDOWN, EPROTO, ENOPROTOOPT, EHOSTDOWN,
 			ENONET, EHOSTUNREACH, EOPNOTSUPP, ENETUNREACH};
@@ -217,7 +217,7 @@ is_closed(int fd)
 	return poll(&pfd, 1, TIMEOUT_MS) == 1;
 }
 
-TEST(cm_tcp, a_silent_peer_yields_its_file_descriptor)
+TEST(cm_tcp, silent_peer_yields_its_file_descriptor)
 {
 	int fd;
 
@@ -231,7 +231,7 @@ TEST(cm_tcp, a_silent_peer_yields_its_file_descriptor)
 }
 
 /* Also if the timeout of the call that accepted it was longer. */
-TEST(cm_tcp, the_first_of_the_silent_peers_is_closed)
+TEST(cm_tcp, oldest_silent_peer_is_closed_first)
 {
 	int fds[16], i;
 

@@ -95,14 +95,14 @@ lose_peer(bool is_ended)
 	return TEST_SUCCESS;
 }
 
-TEST(wire_sim, a_peer_that_ended_is_reported_within_its_timeouts)
+TEST(wire_sim, ended_peer_is_reported_within_the_timeouts)
 {
 	TEST_RUN(open_both());
 	TEST_RUN(lose_peer(true));
 	return close_both();
 }
 
-TEST(wire_sim, a_qp_that_is_destroyed_is_reported_within_its_timeouts)
+TEST(wire_sim, destroyed_qp_is_reported_within_the_timeouts)
 {
 	struct rmem_dev_stats stats;
 
@@ -114,7 +114,7 @@ TEST(wire_sim, a_qp_that_is_destroyed_is_reported_within_its_timeouts)
 }
 
 /* As after the suspension of a virtual machine: one timeout has expired, not all of them. */
-TEST(wire_sim, a_clock_set_forward_costs_one_retry)
+TEST(wire_sim, clock_set_forward_costs_one_retry)
 {
 	struct rmem_dev_stats stats;
 	uint64_t us = 0;
@@ -130,7 +130,7 @@ TEST(wire_sim, a_clock_set_forward_costs_one_retry)
 }
 
 /* The lost packet is sent again after a timeout, not when the clock is back where it was. */
-TEST(wire_sim, a_clock_set_back_delays_no_retransmission)
+TEST(wire_sim, clock_set_back_delays_no_retransmission)
 {
 	uint64_t us = 0;
 
@@ -144,7 +144,7 @@ TEST(wire_sim, a_clock_set_back_delays_no_retransmission)
 }
 
 /* More SENDs than receives are posted: the last one waits for the time of an RNR NAK. */
-TEST(wire_sim, a_clock_set_back_ends_an_rnr_wait)
+TEST(wire_sim, clock_set_back_ends_an_rnr_wait)
 {
 	struct rmem_sge sge = {.length = 8};
 	struct rmem_send_wr wr = {.opcode = RMEM_WR_SEND,
@@ -188,7 +188,7 @@ set_in_sqd(const struct rmem_qp_attr *attr, uint32_t mask)
 }
 
 /* No retry of a lost packet, or after an RNR NAK. */
-TEST(wire_sim, retries_set_in_sqd_are_in_force)
+TEST(wire_sim, retries_set_in_sqd_apply)
 {
 	struct rmem_send_wr wr = {.opcode = RMEM_WR_SEND, .flags = RMEM_SEND_SIGNALED};
 	const struct rmem_qp_attr attr = {.retry_cnt = 0, .rnr_retry = 0};
@@ -212,7 +212,7 @@ TEST(wire_sim, retries_set_in_sqd_are_in_force)
 }
 
 /* 0 ends the timer of packets in flight, another value starts it. */
-TEST(wire_sim, a_timeout_set_in_sqd_is_that_of_packets_in_flight)
+TEST(wire_sim, timeout_set_in_sqd_applies_to_packets_in_flight)
 {
 	struct rmem_qp_attr attr = {.state = RMEM_QPS_SQD, .timeout = 0};
 	struct rmem_dev_stats stats;

@@ -80,7 +80,7 @@ check_packet(const char *hex)
 	return TEST_SUCCESS;
 }
 
-TEST(wire_golden, packets_of_rdma_rxe_are_good)
+TEST(wire_golden, packets_of_rdma_rxe_are_accepted)
 {
 	bool is_seen[RWIRE_OPCODE_NB] = {false};
 	unsigned int i, nb = 0;

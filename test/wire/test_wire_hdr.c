@@ -62,7 +62,7 @@ check_fields(const struct rwire_pkt *got, const struct rwire_pkt *want)
 	return TEST_SUCCESS;
 }
 
-TEST(wire_hdr, every_opcode_is_decoded_as_it_was_encoded)
+TEST(wire_hdr, every_opcode_decodes_to_what_was_encoded)
 {
 	static const uint32_t lengths[] = {0, 1, 2, 3, 4, 255, 1024, RWIRE_MAX_MTU};
 	uint8_t bth[BUFFER];
@@ -94,7 +94,7 @@ TEST(wire_hdr, every_opcode_is_decoded_as_it_was_encoded)
 }
 
 /* IBTA table 38 and the layouts of 9.3, as bytes. */
-TEST(wire_hdr, bytes_are_those_of_the_specification)
+TEST(wire_hdr, headers_have_the_layout_of_the_specification)
 {
 	static const uint8_t want[] = {0x0a, 0x70, 0xff, 0xff, 0x00, 0x00, 0x00, 0x11, 0x80, 0x12,
 			0x34, 0x56, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x10, 0x00, 0x00, 0x00,
@@ -139,7 +139,7 @@ TEST(wire_hdr, malformed_packets_are_refused)
 }
 
 /* Each packet in an allocation of its size, for the address sanitizer. */
-TEST(wire_hdr, random_bytes_are_never_read_outside)
+TEST(wire_hdr, decoding_random_bytes_reads_no_byte_beyond_them)
 {
 	unsigned int i, j, nb_good = 0;
 

@@ -63,7 +63,7 @@ teardown(void)
 	return rmem_dev_close(dev);
 }
 
-TEST(wire_host, an_address_is_that_of_a_lid)
+TEST(wire_host, each_lid_has_an_address)
 {
 	struct rwire_addr addr;
 	uint32_t i;
@@ -81,7 +81,7 @@ TEST(wire_host, an_address_is_that_of_a_lid)
 	return TEST_SUCCESS;
 }
 
-TEST(wire_host, an_address_in_use_is_passed_over)
+TEST(wire_host, address_in_use_is_skipped)
 {
 	struct rwire_addr other;
 	struct rmem_dev *second;
@@ -94,7 +94,7 @@ TEST(wire_host, an_address_in_use_is_passed_over)
 	return TEST_SUCCESS;
 }
 
-TEST(wire_host, the_port_is_one_of_infiniband)
+TEST(wire_host, port_attributes_are_those_of_infiniband)
 {
 	struct rmem_port_attr port;
 	struct rmem_gid_entry entry;
@@ -130,7 +130,7 @@ move_to_rtr(struct rmem_qp *qp, uint16_t dlid)
 							  RMEM_QP_MIN_RNR_TIMER);
 }
 
-TEST(wire_host, a_lid_is_a_path)
+TEST(wire_host, qp_is_connected_by_dlid)
 {
 	struct rmem_cq_conf cq_conf = {.nb_cqe = 8};
 	struct rmem_qp_conf conf = {.type = RMEM_QPT_RC, .max_send_wr = 1, .max_recv_wr = 1};
@@ -224,7 +224,7 @@ check_retries(struct rmem_qp *qp, struct rwire_ring *ring)
 	return TEST_SUCCESS;
 }
 
-TEST(wire_host, packets_that_a_peer_has_not_read_yet_cost_no_retry)
+TEST(wire_host, unread_packets_cause_no_retry)
 {
 	struct rmem_qp_conf conf = {.type = RMEM_QPT_RC, .max_send_wr = 4};
 	struct rmem_qp_conn conn = {.remote.qp_num = 7, .timeout = 8, .retry_cnt = 7};
@@ -258,7 +258,7 @@ TEST(wire_host, packets_that_a_peer_has_not_read_yet_cost_no_retry)
 	return ret;
 }
 
-TEST(wire_host, a_port_of_ones_own_choice_is_refused)
+TEST(wire_host, ip_host_refuses_a_udp_port)
 {
 	struct rmem_dev *second;
 
@@ -271,7 +271,7 @@ TEST(wire_host, a_port_of_ones_own_choice_is_refused)
 	return TEST_SUCCESS;
 }
 
-TEST(wire_host, names_have_a_limited_alphabet)
+TEST(wire_host, names_with_other_characters_are_refused)
 {
 	TEST_ASSERT(shm_name_is_valid("a"));
 	TEST_ASSERT(shm_name_is_valid("My-app_1.0"));
@@ -326,7 +326,7 @@ serve(pid_t pid)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-TEST(wire_host, another_user_sends_from_its_own_address_only)
+TEST(wire_host, other_user_sends_only_from_its_own_address)
 {
 	struct rwire_addr from;
 
@@ -383,7 +383,7 @@ start_taker(const struct rwire_addr *addr)
 	_exit(rc == SHM_OK ? 0 : 1);
 }
 
-TEST(wire_host, an_address_remains_that_of_its_first_user)
+TEST(wire_host, address_stays_with_its_first_user)
 {
 	struct rwire *wire = ((const struct rsoft_dev *)rmem_dev_drv(dev)->priv)->wire;
 	struct rwire_ring *ring = NULL;
@@ -421,7 +421,7 @@ TEST(wire_host, an_address_remains_that_of_its_first_user)
 	return TEST_SUCCESS;
 }
 
-TEST(wire_host, a_silent_connection_ends)
+TEST(wire_host, silent_connection_is_closed)
 {
 	struct rwire *wire = ((const struct rsoft_dev *)rmem_dev_drv(dev)->priv)->wire;
 	int len, fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);

@@ -85,7 +85,7 @@ TEST(wire_icrc, icrc_is_the_crc_of_the_masked_headers)
 }
 
 /* Both CRCs, aligned and not. */
-TEST(wire_icrc, crc_is_that_of_every_length)
+TEST(wire_icrc, crc_is_right_for_every_length)
 {
 	unsigned int i, from, len;
 
@@ -103,7 +103,7 @@ TEST(wire_icrc, crc_is_that_of_every_length)
 }
 
 /* A packet of ConnectX-4 Lx (CNP), and one of UC with data; the tests of scapy's roce have both. */
-TEST(wire_icrc, packets_of_other_implementations_are_good)
+TEST(wire_icrc, icrc_of_other_implementations_is_accepted)
 {
 	static const uint8_t cnp[32] = {
 			0x81, 0, 0xff, 0xff, 0x40, 0, 0x01, 0x18, [28] = 0x82, 0xfd, 0, 0x2a};
@@ -123,7 +123,7 @@ TEST(wire_icrc, packets_of_other_implementations_are_good)
 	return TEST_SUCCESS;
 }
 
-TEST(wire_icrc, packets_with_any_ip_id_are_good)
+TEST(wire_icrc, icrc_with_any_ip_id_is_accepted)
 {
 	static const uint32_t lengths[] = {0, 1, 64, 1023, RWIRE_MAX_MTU};
 	unsigned int i, id;
@@ -183,7 +183,7 @@ TEST(wire_icrc, one_wrong_bit_is_refused)
 	return TEST_SUCCESS;
 }
 
-TEST(wire_icrc, another_flow_is_refused)
+TEST(wire_icrc, icrc_of_another_flow_is_refused)
 {
 	struct rwire_flow flow = make_flow("2001:db8::1", "2001:db8::2", 0);
 	uint32_t len = make_packet(&flow, 64);

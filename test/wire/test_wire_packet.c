@@ -114,7 +114,7 @@ answer(struct rwire_pkt *pkt, uint8_t opcode, uint32_t psn)
 }
 
 /* Linux's rdma_rxe takes such an ACK for the response, and completes the READ without its data. */
-TEST(wire_sim, acknowledgements_never_have_the_psn_of_a_read_or_an_atomic)
+TEST(wire_sim, acknowledgement_never_has_the_psn_of_a_read_or_atomic)
 {
 	const struct sim_faults faults = {0};
 	struct rwire_pkt write, read, add;
@@ -146,7 +146,7 @@ TEST(wire_sim, acknowledgements_never_have_the_psn_of_a_read_or_an_atomic)
  * A side that does not run for longer than its timeout finds more packets of the peer than a burst
  * has, and then the acknowledgement of its WRITE.
  */
-TEST(wire_sim, an_acknowledgement_that_waits_in_the_port_is_not_late)
+TEST(wire_sim, acknowledgement_queued_in_the_port_is_not_late)
 {
 	const struct sim_faults faults = {0};
 	struct rmem_dev_stats stats;

@@ -74,7 +74,7 @@ read_once(struct slow_poller *slow)
 }
 
 /* Each poll answers one READ, the thread all others. */
-TEST(wire_progress, a_target_that_polls_rarely_is_served_in_between)
+TEST(wire_progress, target_that_polls_rarely_is_served_between_polls)
 {
 	struct slow_poller slow = {0};
 
@@ -126,7 +126,7 @@ audit_during_change(rte_ticketlock_t *lock)
 }
 
 /* A late packet or an expired timer may change a QP while no lcore uses the device. */
-TEST(wire_progress, an_audit_waits_for_the_thread)
+TEST(wire_progress, audit_waits_for_the_wire_thread)
 {
 	struct rsoft_dev *dev = rmem_dev_drv(pair.dev_b)->priv;
 
@@ -258,12 +258,12 @@ run_uc(struct rmem_pd *pd, struct rmem_cq *cq, struct rmem_mr *mr,
 	return result;
 }
 
-TEST(wire_progress, a_qp_of_uc_leaves_sqe_after_the_flush)
+TEST(wire_progress, uc_qp_leaves_sqe_after_the_flush)
 {
 	return run_uc(pair.pd, pair.cq_a, local, restart);
 }
 
-TEST(wire_progress, a_qp_of_uc_leaves_sqe_after_the_flush_in_process)
+TEST(wire_progress, uc_qp_in_process_leaves_sqe_after_the_flush)
 {
 	struct perf_pair near;
 	struct rmem_mr *mr;
@@ -316,7 +316,7 @@ send_windows(struct rmem_qp *qp, struct rmem_cq *cq, struct rmem_mr *mr)
 	return TEST_SUCCESS;
 }
 
-TEST(wire_progress, a_post_of_uc_sends_two_windows_at_most)
+TEST(wire_progress, uc_post_sends_at_most_two_windows)
 {
 	struct rmem_mr *mr;
 	int result;

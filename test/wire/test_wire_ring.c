@@ -98,7 +98,7 @@ TEST(wire_ring, packets_arrive_once_and_in_order)
 	return TEST_SUCCESS;
 }
 
-TEST(wire_ring, a_full_ring_takes_no_packet_until_one_is_released)
+TEST(wire_ring, full_ring_refuses_packets_until_one_is_released)
 {
 	struct rwire_ring *ring = ring_alloc();
 	struct rwire_ring_end writer = {.ring = ring}, reader = {.ring = ring};
@@ -119,7 +119,7 @@ TEST(wire_ring, a_full_ring_takes_no_packet_until_one_is_released)
 }
 
 /* A doorbell for a reader that sleeps, one, and none for one that is awake. */
-TEST(wire_ring, a_reader_that_sleeps_gets_one_doorbell)
+TEST(wire_ring, sleeping_reader_gets_one_doorbell)
 {
 	struct rwire_ring *ring = ring_alloc();
 	struct rwire_ring_end writer = {.ring = ring}, reader = {.ring = ring};
@@ -139,7 +139,7 @@ TEST(wire_ring, a_reader_that_sleeps_gets_one_doorbell)
 }
 
 /* Positions wrap at 2^32. */
-TEST(wire_ring, positions_wrap)
+TEST(wire_ring, ring_positions_wrap)
 {
 	struct rwire_ring *ring = ring_alloc();
 	struct rwire_ring_end writer = {.ring = ring}, reader;
@@ -196,7 +196,7 @@ check_slot(const struct rwire_ring *ring, const struct rwire_slot *slot)
 }
 
 /* Both ends of a ring whose words change: slots lie in the ring, lengths in the slots. */
-TEST(wire_ring, a_hostile_peer_causes_no_access_out_of_bounds)
+TEST(wire_ring, hostile_peer_causes_no_access_out_of_bounds)
 {
 	struct ring_job job = {.ring = ring_alloc()};
 	struct rwire_ring_end reader = {.ring = job.ring}, writer = {.ring = job.ring};

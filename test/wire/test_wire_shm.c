@@ -169,7 +169,7 @@ expect_refusal(const void *data, size_t len, int passed, uint32_t reason)
 	return expect_refusal_of(data, len, passed, passed >= 0, reason);
 }
 
-TEST(wire_shm, a_peer_of_another_version_is_refused)
+TEST(wire_shm, peer_of_another_version_is_refused)
 {
 	struct shm_hello hello = make_hello(SHM_VERSION + 1);
 
@@ -179,7 +179,7 @@ TEST(wire_shm, a_peer_of_another_version_is_refused)
 	return expect_refusal(&hello, sizeof(hello), -1, SHM_BAD_VERSION);
 }
 
-TEST(wire_shm, a_message_of_another_size_is_refused)
+TEST(wire_shm, message_of_another_size_is_refused)
 {
 	uint8_t data[2 * sizeof(struct shm_hello)] = {0};
 	struct shm_hello hello = make_hello(SHM_VERSION);
@@ -276,7 +276,7 @@ expected_psn(void)
 	return ((const struct rsoft_qp *)qp)->wire->rsp.psn;
 }
 
-TEST(wire_shm, packets_in_a_ring_are_executed_also_after_its_end)
+TEST(wire_shm, packets_left_in_a_ring_of_an_ended_peer_are_executed)
 {
 	struct rwire_ring_end end = {0};
 	uint32_t uid, psn = expected_psn();
@@ -373,7 +373,7 @@ close_region(struct rwire_ring_end *end, int fd, int memory_fd)
 	shm_unmap(end->ring);
 }
 
-TEST(wire_shm, a_payload_in_a_region_has_the_psns_of_its_length)
+TEST(wire_shm, payload_in_a_region_uses_the_psns_of_its_length)
 {
 	uint32_t psn = expected_psn();
 	struct rwire_ring_end end;
@@ -390,7 +390,7 @@ TEST(wire_shm, a_payload_in_a_region_has_the_psns_of_its_length)
 	return TEST_SUCCESS;
 }
 
-TEST(wire_shm, a_payload_outside_of_a_region_is_malformed)
+TEST(wire_shm, payload_outside_a_region_is_malformed)
 {
 	static const struct rwire_shared bad[] = {
 			{2, 8, 0},
@@ -423,7 +423,7 @@ TEST(wire_shm, a_payload_outside_of_a_region_is_malformed)
 	return TEST_SUCCESS;
 }
 
-TEST(wire_shm, a_first_payload_in_a_region_is_shorter_than_its_message)
+TEST(wire_shm, first_payload_in_a_region_is_shorter_than_its_message)
 {
 	struct rwire_ring_end end;
 	int fd, memory_fd = open_region(&end, &fd, 0xcd);
@@ -437,7 +437,7 @@ TEST(wire_shm, a_first_payload_in_a_region_is_shorter_than_its_message)
 	return TEST_SUCCESS;
 }
 
-TEST(wire_shm, a_region_that_its_owner_truncates_reads_as_a_lost_packet)
+TEST(wire_shm, read_of_a_truncated_region_is_a_lost_packet)
 {
 	uint32_t psn = expected_psn();
 	struct rwire_ring_end end;
@@ -456,7 +456,7 @@ TEST(wire_shm, a_region_that_its_owner_truncates_reads_as_a_lost_packet)
 	return TEST_SUCCESS;
 }
 
-TEST(wire_shm, a_region_that_is_no_memory_or_too_small_is_not_mapped)
+TEST(wire_shm, region_of_the_wrong_kind_or_size_is_not_mapped)
 {
 	struct shm_region region = {.id = 1, .size = 4096};
 	int fd, i, huge, fds[6], file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
@@ -499,7 +499,7 @@ free_fd(void)
 	return fd;
 }
 
-TEST(wire_shm, no_descriptor_of_a_message_with_two_remains_open)
+TEST(wire_shm, message_with_two_descriptors_leaks_none)
 {
 	const struct shm_region region = {.id = 2, .size = 4096};
 	struct shm_hello hello = make_hello(SHM_VERSION);
@@ -552,7 +552,7 @@ attack_main(void *arg)
 	return NULL;
 }
 
-TEST(wire_shm, a_peer_that_changes_its_ring_writes_nothing_without_a_key)
+TEST(wire_shm, peer_that_changes_its_ring_writes_nothing_without_a_key)
 {
 	struct rwire_ring_end end = {0};
 	struct attack attack = {0};

@@ -144,7 +144,7 @@ TEST(wire_shm_clock, channels_to_ended_peers_are_closed)
 	return TEST_SUCCESS;
 }
 
-TEST(wire_shm_clock, a_channel_of_an_ended_peer_is_reused_when_all_are_connected)
+TEST(wire_shm_clock, channel_of_an_ended_peer_is_reused_when_all_are_in_use)
 {
 	struct rwire_port *peers[SHM_MAX_PEERS + 1], *from = open_peer(100);
 	int i;
@@ -183,7 +183,7 @@ set_nb_files(rlim_t nb)
 	return before;
 }
 
-TEST(wire_shm_clock, without_descriptors_the_listener_is_not_readable_for_100_ms)
+TEST(wire_shm_clock, listener_without_descriptors_pauses_for_100_ms)
 {
 	struct rwire_port *from = open_peer(0), *to = open_peer(1);
 	struct rwire_frame *frames[RWIRE_RX_BURST];
@@ -208,7 +208,7 @@ TEST(wire_shm_clock, without_descriptors_the_listener_is_not_readable_for_100_ms
 	return TEST_SUCCESS;
 }
 
-TEST(wire_shm_clock, a_ring_for_which_no_descriptor_is_left_is_refused_as_such)
+TEST(wire_shm_clock, ring_without_a_free_descriptor_is_refused_with_its_cause)
 {
 	struct rwire_port *from = open_peer(0), *to = open_peer(1);
 	struct rwire_frame *frames[RWIRE_RX_BURST];

@@ -259,21 +259,21 @@ run_all(const struct sim_faults *faults, bool is_failure_ok)
 
 #define SHARE(percent) ((uint32_t)((percent) * (double)UINT32_MAX / 100))
 
-TEST(wire_sim, a_good_network_changes_nothing)
+TEST(wire_sim, network_without_faults_changes_no_result)
 {
 	const struct sim_faults faults = {0};
 
 	return run_all(&faults, false);
 }
 
-TEST(wire_sim, packets_are_duplicated_and_reordered)
+TEST(wire_sim, duplicated_and_reordered_packets_change_no_result)
 {
 	const struct sim_faults faults = {.dup = SHARE(10), .delay_us = 30};
 
 	return run_all(&faults, false);
 }
 
-TEST(wire_sim, packets_are_lost_and_damaged)
+TEST(wire_sim, lost_and_corrupted_packets_change_no_result)
 {
 	const struct sim_faults faults = {.loss = SHARE(2),
 			.dup = SHARE(2),
@@ -284,7 +284,7 @@ TEST(wire_sim, packets_are_lost_and_damaged)
 	return run_all(&faults, true);
 }
 
-TEST(wire_sim, a_third_of_the_packets_is_lost)
+TEST(wire_sim, loss_of_a_third_of_the_packets_changes_no_result)
 {
 	const struct sim_faults faults = {.loss = SHARE(30), .delay_us = 16};
 

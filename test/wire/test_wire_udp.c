@@ -143,13 +143,13 @@ send_and_receive(const char *from, const char *to, int level, int option)
 	return TEST_SUCCESS;
 }
 
-TEST(wire_udp, packets_of_a_burst_have_the_ids_of_their_icrcs)
+TEST(wire_udp, ip_ids_of_a_burst_match_the_icrcs)
 {
 	return send_and_receive("127.0.17.2", "127.0.17.3", 0, 0);
 }
 
 /* Segmentation needs checksums: the kernel refuses it for this socket. */
-TEST(wire_udp, a_burst_is_sent_as_single_packets_where_segmentation_fails)
+TEST(wire_udp, burst_is_sent_packet_by_packet_without_segmentation)
 {
 	return send_and_receive("127.0.17.2", "127.0.17.3", SOL_SOCKET, SO_NO_CHECK);
 }
