@@ -56,7 +56,7 @@ reg(uint32_t flags, struct rmem_eq *eq, void *context)
 	return mr;
 }
 
-CONF_TEST(attr, disabled_mr_is_closed_until_enabled, RMEM_DEV_CAPA_MR_ENABLE, 0,
+CONF_TEST(attr, disabled_mr_grants_no_access_until_enabled, RMEM_DEV_CAPA_MR_ENABLE, 0,
 		"fi_mr(3): fi_mr_enable, an MR that starts disabled")
 {
 	struct rmem_mr *mr = reg(RMEM_MR_DISABLED, NULL, NULL);
@@ -103,7 +103,7 @@ CONF_TEST(attr, enabling_gives_the_requested_rights, RMEM_DEV_CAPA_MR_ENABLE, 0,
 }
 
 /* The counter is incremented after the bytes were written. */
-CONF_TEST(attr, counter_counts_what_peers_modify, RMEM_DEV_CAPA_MR_COUNTER, 0,
+CONF_TEST(attr, counter_counts_remote_writes_and_atomics, RMEM_DEV_CAPA_MR_COUNTER, 0,
 		"fi_mr(3): a counter bound with FI_REMOTE_WRITE")
 {
 	struct rmem_counter *counter = fx_counter(conf.dev);
@@ -170,7 +170,7 @@ CONF_TEST(attr, counter_counts_nothing_else, RMEM_DEV_CAPA_MR_COUNTER, 0,
 	return TEST_SUCCESS;
 }
 
-CONF_TEST(attr, what_is_bound_is_not_released, RMEM_DEV_CAPA_MR_COUNTER, 0,
+CONF_TEST(attr, destroy_of_a_bound_counter_is_ebusy, RMEM_DEV_CAPA_MR_COUNTER, 0,
 		"fi_mr(3): closing while bound is refused (FI_EBUSY)")
 {
 	struct rmem_counter *counter = fx_counter(conf.dev);
@@ -188,7 +188,7 @@ CONF_TEST(attr, what_is_bound_is_not_released, RMEM_DEV_CAPA_MR_COUNTER, 0,
 	return TEST_SUCCESS;
 }
 
-CONF_TEST(attr, registration_ends_with_an_event, 0, 0,
+CONF_TEST(attr, background_registration_ends_with_an_event, 0, 0,
 		"fi_mr(3): asynchronous registration, FI_MR_COMPLETE")
 {
 	struct rmem_eq *eq = fx_eq(conf.dev, 4);
@@ -212,7 +212,7 @@ CONF_TEST(attr, registration_ends_with_an_event, 0, 0,
 }
 
 /* While the registration is pending, and when it has ended. */
-CONF_TEST(attr, unread_event_keeps_mr_and_queue, 0, 0,
+CONF_TEST(attr, unread_event_holds_mr_and_event_queue, 0, 0,
 		"fi_mr(3): an MR is not closed while its event is to come")
 {
 	struct rmem_eq *eq = fx_eq(conf.dev, 4);

@@ -99,7 +99,7 @@ CONF_TEST(channel, armed_cq_reports_the_next_completion_once, CAPA, 0,
 	return TEST_SUCCESS;
 }
 
-CONF_TEST(channel, sender_sleeps_until_its_request_completes, CAPA, 0, "ibv_get_cq_event(3)")
+CONF_TEST(channel, send_completion_wakes_the_waiter, CAPA, 0, "ibv_get_cq_event(3)")
 {
 	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
 	struct rmem_send_wr wr =
@@ -141,7 +141,7 @@ CONF_TEST(channel, flushed_receive_is_solicited, CAPA, 0,
 	return fx_expect_flush(ch.cq, 7, 1);
 }
 
-CONF_TEST(channel, arming_for_all_is_not_narrowed, CAPA, 0,
+CONF_TEST(channel, request_for_all_completions_is_not_narrowed, CAPA, 0,
 		"IBTA 11.4.2.2: a request for solicited completions leaves one for the next")
 {
 	TEST_OK(rmem_cq_req_notify(ch.cq, false));

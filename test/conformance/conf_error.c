@@ -46,7 +46,7 @@ CONF_TEST(error, first_error_flushes_the_rest, 0, 0,
 	return TEST_SUCCESS;
 }
 
-CONF_TEST(error, failure_completes_though_unsignaled, 0, 0,
+CONF_TEST(error, unsignaled_failure_generates_a_completion, 0, 0,
 		"ibv_post_send(3): a failed request always completes")
 {
 	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
@@ -61,7 +61,8 @@ CONF_TEST(error, failure_completes_though_unsignaled, 0, 0,
 }
 
 /* A signaled one covers those before it; they generate no completions. */
-CONF_TEST(error, success_completes_when_signaled, 0, 0, "ibv_post_send(3): IBV_SEND_SIGNALED")
+CONF_TEST(error, only_signaled_success_generates_a_completion, 0, 0,
+		"ibv_post_send(3): IBV_SEND_SIGNALED")
 {
 	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
 	struct rmem_send_wr wrs[8];
@@ -171,7 +172,7 @@ CONF_TEST(error, qp_needs_no_send_queue, 0, 0, "ibv_create_qp(3): max_send_wr ma
 	return TEST_SUCCESS;
 }
 
-CONF_TEST(error, qp_in_err_flushes_what_is_posted, 0, 0,
+CONF_TEST(error, qp_in_err_flushes_posted_requests, 0, 0,
 		"IBTA 10.3.1.5: requests posted in Error are flushed")
 {
 	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
@@ -193,7 +194,7 @@ CONF_TEST(error, qp_in_err_flushes_what_is_posted, 0, 0,
 	return TEST_SUCCESS;
 }
 
-CONF_TEST(error, qp_in_err_flushes_receives_too, 0, 0,
+CONF_TEST(error, qp_in_err_flushes_posted_receives, 0, 0,
 		"IBTA 10.3.1.5: receives posted in Error are flushed")
 {
 	TEST_OK(rmem_qp_set_error(fx.b.qp));
@@ -209,7 +210,7 @@ CONF_TEST(error, qp_in_err_flushes_receives_too, 0, 0,
 	return TEST_SUCCESS;
 }
 
-CONF_TEST(error, reset_brings_it_back, 0, 0,
+CONF_TEST(error, qp_is_usable_after_a_reset, 0, 0,
 		"ibv_modify_qp(3): RESET from any state; no posts in RESET")
 {
 	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
@@ -232,7 +233,7 @@ CONF_TEST(error, reset_brings_it_back, 0, 0,
 }
 
 /* Posted receives are dropped, without a completion. */
-CONF_TEST(error, reset_drops_what_was_posted, 0, 0,
+CONF_TEST(error, reset_drops_posted_requests, 0, 0,
 		"IBTA 10.3.1.1: outstanding requests are removed without completing")
 {
 	const struct rmem_sge from = fx_sge(fx.b.mr, 0, 8), to = fx_sge(fx.a.mr, 0, 8);
@@ -263,7 +264,8 @@ connect_with(struct rmem_qp *qp, struct rmem_qp *peer, uint8_t timeout, uint8_t 
 	return fx_connect_by(qp, peer, &conn);
 }
 
-CONF_TEST(error, message_without_receive_fails_in_the_end, 0, 0, "ibv_modify_qp(3): rnr_retry")
+CONF_TEST(error, message_without_receive_fails_after_its_retries, 0, 0,
+		"ibv_modify_qp(3): rnr_retry")
 {
 	const struct rmem_sge from = fx_sge(fx.b.mr, 0, 8);
 	const struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &from, 1);
@@ -315,7 +317,7 @@ CONF_TEST(error, request_to_missing_peer_fails, 0, 0, "ibv_modify_qp(3): timeout
 	return TEST_SUCCESS;
 }
 
-CONF_TEST(error, full_queues_take_no_more, 0, 0,
+CONF_TEST(error, post_to_a_full_queue_is_enospc, 0, 0,
 		"ibv_post_send(3): room until completions were polled")
 {
 	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
@@ -414,8 +416,8 @@ CONF_TEST(error, unaligned_atomic_is_refused, RMEM_DEV_CAPA_ATOMIC, 0,
 	return TEST_SUCCESS;
 }
 
-/* a hears of none of it. */
-CONF_TEST(error, local_error_leaves_the_peer_alone, 0, 0,
+/* a receives nothing. */
+CONF_TEST(error, local_error_leaves_the_peer_in_rts, 0, 0,
 		"IBTA 9.9.2: a requester's local error sends nothing")
 {
 	struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);

@@ -28,7 +28,8 @@ bind(uint16_t nb_pages, uint64_t iova, uint32_t length)
 	return fx_send(fx.a.qp, &wr);
 }
 
-CONF_TEST(fast_reg, new_mr_is_closed, CAPA, 0, WHERE "an MR is made without a key that opens")
+CONF_TEST(fast_reg, new_mr_grants_no_access, CAPA, 0,
+		WHERE "an MR is made without a key that opens")
 {
 	const struct rmem_mr_info info = fx_query(fx.fast.mr);
 
@@ -41,7 +42,7 @@ CONF_TEST(fast_reg, new_mr_is_closed, CAPA, 0, WHERE "an MR is made without a ke
 	return conf_closed_to_all(fx_addr(fx.a.buf), fx.fast.mr->rkey);
 }
 
-CONF_TEST(fast_reg, bound_mr_opens_its_range, CAPA, 0, WHERE "REG_MR makes it valid")
+CONF_TEST(fast_reg, bound_mr_grants_access_to_its_range, CAPA, 0, WHERE "REG_MR makes it valid")
 {
 	const uint32_t length = FX_FAST_PAGES * FX_PAGE;
 	uint64_t at = fx_addr(fx.a.buf);
@@ -65,7 +66,8 @@ CONF_TEST(fast_reg, bound_mr_opens_its_range, CAPA, 0, WHERE "REG_MR makes it va
 }
 
 /* The first byte is inside the first page, the last one inside the last; the iova is free. */
-CONF_TEST(fast_reg, offset_and_length_cut_the_pages, CAPA, 0, WHERE "first_byte_offset and length")
+CONF_TEST(fast_reg, offset_and_length_limit_the_pages, CAPA, 0,
+		WHERE "first_byte_offset and length")
 {
 	const uint64_t iova = (UINT64_C(0x77) << 44) + 100;
 
@@ -81,7 +83,7 @@ CONF_TEST(fast_reg, offset_and_length_cut_the_pages, CAPA, 0, WHERE "first_byte_
 	return TEST_SUCCESS;
 }
 
-CONF_TEST(fast_reg, pages_come_in_the_order_of_the_list, CAPA, 0, WHERE "the page list")
+CONF_TEST(fast_reg, pages_are_in_the_order_of_the_list, CAPA, 0, WHERE "the page list")
 {
 	const uint64_t iova = UINT64_C(1) << 40;
 	unsigned int i;
@@ -114,7 +116,8 @@ CONF_TEST(fast_reg, pages_come_in_the_order_of_the_list, CAPA, 0, WHERE "the pag
 	return TEST_SUCCESS;
 }
 
-CONF_TEST(fast_reg, tag_is_the_callers, CAPA, 0, WHERE "the consumer owns the low byte of the key")
+CONF_TEST(fast_reg, reg_mr_sets_the_requested_tag, CAPA, 0,
+		WHERE "the consumer owns the low byte of the key")
 {
 	static const uint8_t tags[] = {1, 2, 2, 0, 255, 254, 128};
 	uint32_t lkey = fx.fast.mr->lkey;
@@ -141,7 +144,7 @@ CONF_TEST(fast_reg, tag_is_the_callers, CAPA, 0, WHERE "the consumer owns the lo
 	return TEST_SUCCESS;
 }
 
-CONF_TEST(fast_reg, bound_mr_is_not_bound_again, CAPA, 0,
+CONF_TEST(fast_reg, reg_mr_of_a_bound_mr_fails, CAPA, 0,
 		WHERE "only an MR in the free state is registered")
 {
 	struct rmem_send_wr wr;
@@ -198,7 +201,7 @@ CONF_TEST(fast_reg, rights_are_those_of_the_request, CAPA, 0, WHERE "access flag
 }
 
 /* The iova need not have the place in its page that the first byte has. */
-CONF_TEST(fast_reg, iova_is_the_callers, CAPA, 0,
+CONF_TEST(fast_reg, reg_mr_sets_the_requested_iova, CAPA, 0,
 		"ib_map_mr_sg(9): ib_mr::iova may be chosen before it is registered")
 {
 	static const uint64_t iovas[] = {0, 1, 0x123456789, UINT64_MAX - 8191};
@@ -344,7 +347,7 @@ CONF_TEST(fast_reg, request_without_mr_or_list_is_refused, CAPA, 0,
 	return TEST_SUCCESS;
 }
 
-CONF_TEST(fast_reg, mr_and_qp_are_of_one_pd, CAPA, 0, "IBTA 10.2.3: one PD")
+CONF_TEST(fast_reg, reg_mr_in_another_pd_fails, CAPA, 0, "IBTA 10.2.3: one PD")
 {
 	struct rmem_pd *pd = fx_pd(conf.dev);
 	struct rmem_mr *mr = fx_fast_mr(pd, 1);
@@ -360,7 +363,7 @@ CONF_TEST(fast_reg, mr_and_qp_are_of_one_pd, CAPA, 0, "IBTA 10.2.3: one PD")
 }
 
 /* A request after the binding uses the key of the binding. */
-CONF_TEST(fast_reg, requests_after_it_find_it_bound, CAPA, 0,
+CONF_TEST(fast_reg, later_requests_use_the_bound_mr, CAPA, 0,
 		"IBTA 10.8.3: later requests of the queue see it bound")
 {
 	struct rmem_sge sge = {.addr = fx_addr(fx.a.buf) + 10, .length = 100};
@@ -381,7 +384,7 @@ CONF_TEST(fast_reg, requests_after_it_find_it_bound, CAPA, 0,
 }
 
 /* The rkey is known before: registered, written and revoked by one post. */
-CONF_TEST(fast_reg, whole_life_is_posted_at_once, CAPA, 0,
+CONF_TEST(fast_reg, reg_mr_write_and_local_inv_are_posted_at_once, CAPA, 0,
 		"IBTA 10.8.3: requests take effect in order")
 {
 	const uint32_t length = FX_FAST_PAGES * FX_PAGE;
@@ -406,7 +409,7 @@ CONF_TEST(fast_reg, whole_life_is_posted_at_once, CAPA, 0,
 	return TEST_SUCCESS;
 }
 
-CONF_TEST(fast_reg, only_a_bound_mr_is_invalidated, CAPA, 0,
+CONF_TEST(fast_reg, local_inv_of_a_free_mr_fails, CAPA, 0,
 		"IBTA 10.6.6: only a valid key is invalidated")
 {
 	struct rmem_send_wr wr = fx_inv(fx.fast.mr->rkey);
@@ -432,7 +435,8 @@ CONF_TEST(fast_reg, only_a_bound_mr_is_invalidated, CAPA, 0,
 }
 
 /* The PD counts, not the QP. */
-CONF_TEST(fast_reg, any_qp_of_the_pd_invalidates, CAPA, 0, "IBTA 10.6.6: the PD of key and QP")
+CONF_TEST(fast_reg, any_qp_of_the_pd_invalidates_the_mr, CAPA, 0,
+		"IBTA 10.6.6: the PD of key and QP")
 {
 	struct rmem_pd *pd = fx_pd(conf.dev);
 	struct rmem_qp *mine = conf_qp(pd, fx.a.cq, 0), *peer = conf_qp(pd, fx.b.cq, 0);
@@ -451,7 +455,7 @@ CONF_TEST(fast_reg, any_qp_of_the_pd_invalidates, CAPA, 0, "IBTA 10.6.6: the PD 
 	return TEST_SUCCESS;
 }
 
-CONF_TEST(fast_reg, many_lives_wrap_the_tag, CAPA, 0,
+CONF_TEST(fast_reg, repeated_registration_wraps_the_tag, CAPA, 0,
 		WHERE "bound and invalidated any number of times")
 {
 	struct rmem_send_wr wrs[2];

@@ -38,7 +38,7 @@ bind(uint32_t *rkey)
 	return TEST_SUCCESS;
 }
 
-CONF_TEST(inv, key_opens_until_it_is_invalidated, CAPA, 0,
+CONF_TEST(inv, key_is_valid_until_it_is_invalidated, CAPA, 0,
 		"IBTA 10.6.6: an invalidated key opens nothing")
 {
 	uint32_t rkey = 0;
@@ -55,7 +55,7 @@ CONF_TEST(inv, key_opens_until_it_is_invalidated, CAPA, 0,
 }
 
 /* b writes all the time; what arrives after the invalidation has completed is seen. */
-CONF_TEST(inv, nothing_arrives_after_it_completed, CAPA, 0,
+CONF_TEST(inv, no_write_arrives_after_local_inv_completed, CAPA, 0,
 		"IBTA 10.6.6: no access once the invalidation has completed")
 {
 	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, FX_FAST_PAGES * FX_PAGE);
@@ -84,7 +84,7 @@ CONF_TEST(inv, nothing_arrives_after_it_completed, CAPA, 0,
 	return TEST_SUCCESS;
 }
 
-CONF_TEST(inv, user_mr_is_not_invalidated, CAPA, 0,
+CONF_TEST(inv, local_inv_of_a_user_mr_fails, CAPA, 0,
 		"IBTA 10.6.6: MRs of Register Memory Region are not invalidated")
 {
 	struct rmem_send_wr wr = fx_inv(fx.a.mr->rkey);
@@ -96,7 +96,7 @@ CONF_TEST(inv, user_mr_is_not_invalidated, CAPA, 0,
 	return TEST_SUCCESS;
 }
 
-CONF_TEST(inv, unknown_key_is_not_invalidated, CAPA, 0,
+CONF_TEST(inv, local_inv_of_an_unknown_key_fails, CAPA, 0,
 		"IBTA 10.6.6: the R_Key must be one of the device")
 {
 	const uint32_t keys[] = {0, UINT32_MAX, fx.a.mr->rkey ^ 0x55500,
@@ -128,7 +128,7 @@ refused_to_peer(uint32_t rkey)
 	return conf_reconnect();
 }
 
-CONF_TEST(inv, peer_invalidates_no_other_key, CAPA_INV, 0,
+CONF_TEST(inv, send_with_inv_of_an_invalid_key_fails, CAPA_INV, 0,
 		"IBTA 9.4.1: what SEND with Invalidate may not take")
 {
 	uint32_t rkey = fx.fast.mr != NULL ? fx.fast.mr->rkey : fx.mw.two->rkey;
@@ -147,7 +147,7 @@ CONF_TEST(inv, peer_invalidates_no_other_key, CAPA_INV, 0,
 	return refused_to_peer(rkey);
 }
 
-CONF_TEST(inv, peer_invalidates_with_its_message, CAPA_INV, 0,
+CONF_TEST(inv, send_with_inv_invalidates_and_delivers, CAPA_INV, 0,
 		"IBTA 9.4.1: SEND with Invalidate; ibv_poll_cq(3): invalidated_rkey")
 {
 	const struct rmem_sge from = fx_sge(fx.b.mr, 0, 64);
@@ -172,8 +172,8 @@ CONF_TEST(inv, peer_invalidates_with_its_message, CAPA_INV, 0,
 }
 
 /* a reads through its fast-register MR, and closes it with the data. */
-CONF_TEST(inv, read_invalidates_when_its_data_is_there, CAPA | RMEM_DEV_CAPA_READ_WITH_INV, 0,
-		"New Memory Extensions (2008): read with invalidate")
+CONF_TEST(inv, read_with_inv_invalidates_after_its_data_arrived, CAPA | RMEM_DEV_CAPA_READ_WITH_INV,
+		0, "New Memory Extensions (2008): read with invalidate")
 {
 	struct rmem_sge sge = {.addr = fx_addr(fx.a.buf), .length = FX_FAST_PAGES * FX_PAGE};
 	struct rmem_send_wr wr;
@@ -195,7 +195,7 @@ CONF_TEST(inv, read_invalidates_when_its_data_is_there, CAPA | RMEM_DEV_CAPA_REA
 }
 
 /* Requests before it in the queue have used the key; those after it are refused. */
-CONF_TEST(inv, it_keeps_its_place_in_the_queue, CAPA, 0,
+CONF_TEST(inv, local_inv_is_ordered_in_the_send_queue, CAPA, 0,
 		"IBTA 10.8.3: Local Invalidate is ordered in its send queue")
 {
 	struct rmem_sge sge = {.addr = fx_addr(fx.a.buf), .length = 64};
@@ -225,7 +225,7 @@ CONF_TEST(inv, it_keeps_its_place_in_the_queue, CAPA, 0,
 }
 
 /* It is flushed with the rest, and the key stays open; so is a binding, which opens none. */
-CONF_TEST(inv, flushed_requests_do_nothing, CAPA, 0,
+CONF_TEST(inv, flushed_invalidations_have_no_effect, CAPA, 0,
 		"IBTA 10.3.1.5: what is flushed was not executed")
 {
 	struct rmem_mr *mr = fx.fast.mr != NULL ? fx_fast_mr(fx.a.pd, 1) : NULL;

@@ -18,7 +18,7 @@ is_used(uint32_t key)
 			key == fx.b.mr->lkey;
 }
 
-CONF_TEST(key, another_rkey_is_closed, 0, 0, "IBTA 10.6.3: index and key of the R_Key must match")
+CONF_TEST(key, wrong_rkey_is_refused, 0, 0, "IBTA 10.6.3: index and key of the R_Key must match")
 {
 	uint32_t rkey = fx.a.mr->rkey;
 	unsigned int bit;
@@ -33,7 +33,7 @@ CONF_TEST(key, another_rkey_is_closed, 0, 0, "IBTA 10.6.3: index and key of the 
 	return TEST_SUCCESS;
 }
 
-CONF_TEST(key, another_lkey_is_closed, 0, 0, "IBTA 10.6.3: index and key of the L_Key must match")
+CONF_TEST(key, wrong_lkey_fails, 0, 0, "IBTA 10.6.3: index and key of the L_Key must match")
 {
 	struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
 	const struct rmem_send_wr wr =
@@ -84,7 +84,7 @@ CONF_TEST(key, empty_requests_check_no_key, 0, 0,
 }
 
 /* A key of a former registration of the memory is not valid. */
-CONF_TEST(key, former_keys_stay_closed, 0, 0, "ibv_dereg_mr(3): a released key is not reused")
+CONF_TEST(key, former_keys_are_refused, 0, 0, "ibv_dereg_mr(3): a released key is not reused")
 {
 	uint32_t former[8];
 	struct rmem_mr *mr;
@@ -133,7 +133,7 @@ CONF_TEST(key, requested_key_is_given, RMEM_DEV_CAPA_REQUESTED_KEY, 0, "fi_mr(3)
 }
 
 /* Of numbers that do not depend on the place of the MR in the device. */
-CONF_TEST(key, requested_keys_have_rights_of_their_own, RMEM_DEV_CAPA_REQUESTED_KEY, 0,
+CONF_TEST(key, each_requested_key_has_its_own_rights, RMEM_DEV_CAPA_REQUESTED_KEY, 0,
 		"fi_mr(3): requested_key; IBTA 10.6.3: rights by the MR")
 {
 	struct rmem_mr_attr attr = {

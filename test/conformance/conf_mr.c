@@ -16,7 +16,7 @@
 /* Unaligned places and lengths around those of pages and packets. */
 static const uint32_t lengths[] = {1, 7, 64, 255, 1023, 1024, 1025, 4095, 4096, 4097, 16385, 60000};
 
-CONF_TEST(mr, write_changes_its_range_only, 0, 0,
+CONF_TEST(mr, write_changes_only_its_range, 0, 0,
 		"IBTA 9.4.3: a WRITE places its bytes at its address")
 {
 	unsigned int i;
@@ -30,7 +30,7 @@ CONF_TEST(mr, write_changes_its_range_only, 0, 0,
 	return TEST_SUCCESS;
 }
 
-CONF_TEST(mr, any_place_and_length_is_registered, 0, 0,
+CONF_TEST(mr, any_address_and_length_is_registered, 0, 0,
 		"ibv_reg_mr(3): neither addr nor length need be aligned")
 {
 	static const size_t offsets[] = {0, 1, 7, FX_PAGE - 1};
@@ -70,7 +70,7 @@ CONF_TEST(mr, stack_heap_and_eal_memory_is_registered, 0, 0,
 	return TEST_SUCCESS;
 }
 
-CONF_TEST(mr, read_gets_its_range_only, 0, 0, "IBTA 9.4.4: a READ gets what it names")
+CONF_TEST(mr, read_returns_only_its_range, 0, 0, "IBTA 9.4.4: a READ gets what it names")
 {
 	unsigned int i;
 
@@ -115,7 +115,7 @@ CONF_TEST(mr, message_fills_its_receive, 0, 0,
 }
 
 /* The result need not be aligned. */
-CONF_TEST(mr, atomics_are_right, RMEM_DEV_CAPA_ATOMIC, RMEM_ACCESS_REMOTE_ATOMIC,
+CONF_TEST(mr, atomics_return_and_change_the_value, RMEM_DEV_CAPA_ATOMIC, RMEM_ACCESS_REMOTE_ATOMIC,
 		"IBTA 9.4.5: the value before is returned, all 64 bits take part")
 {
 	static const struct {
@@ -172,7 +172,7 @@ CONF_TEST(mr, atomic_that_is_refused_changes_nothing, RMEM_DEV_CAPA_ATOMIC,
 }
 
 /* Gathered from, and scattered to, several MRs; one SGE is empty. */
-CONF_TEST(mr, sges_are_taken_in_turn, 0, 0,
+CONF_TEST(mr, sges_are_used_in_order, 0, 0,
 		"ibv_post_send(3): sg_list is gathered and scattered in order")
 {
 	struct rmem_mr *other = fx_mr(fx.b.pd, fx.b.buf + 8192, 4096, RMEM_ACCESS_LOCAL_WRITE);
@@ -200,7 +200,7 @@ CONF_TEST(mr, sges_are_taken_in_turn, 0, 0,
 }
 
 /* An MR of 200 bytes inside the buffer, which lies inside another MR. */
-CONF_TEST(mr, remote_range_ends_where_the_mr_does, 0, 0,
+CONF_TEST(mr, remote_access_beyond_the_mr_is_refused, 0, 0,
 		"IBTA 10.6.3: an rkey is valid for the MR's range and no other byte")
 {
 	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf + 5000, 200, ALL);
@@ -228,7 +228,7 @@ CONF_TEST(mr, remote_range_ends_where_the_mr_does, 0, 0,
 }
 
 /* The sum of address and length must not be what is compared. */
-CONF_TEST(mr, remote_range_does_not_wrap, 0, 0,
+CONF_TEST(mr, remote_range_that_wraps_is_refused, 0, 0,
 		"IBTA 10.6.3: address + length must not overflow the check")
 {
 	static const uint64_t far[] = {UINT64_MAX, UINT64_MAX - 7, UINT64_MAX - 4095};
@@ -244,7 +244,7 @@ CONF_TEST(mr, remote_range_does_not_wrap, 0, 0,
 	return TEST_SUCCESS;
 }
 
-CONF_TEST(mr, local_range_ends_where_the_mr_does, 0, 0,
+CONF_TEST(mr, local_access_beyond_the_mr_fails, 0, 0,
 		"IBTA 10.6.3: an lkey is valid for the MR's range and no other byte")
 {
 	struct rmem_mr *mr = fx_mr(fx.b.pd, fx.b.buf + 5000, 200, ALL);
@@ -270,8 +270,7 @@ CONF_TEST(mr, local_range_ends_where_the_mr_does, 0, 0,
 }
 
 /* A device may want the iova at the same place in its page (verbs: ibv_reg_mr_iova(3)). */
-CONF_TEST(mr, iova_is_what_requests_name, 0, 0,
-		"ibv_reg_mr_iova(3): requests name bytes by the iova")
+CONF_TEST(mr, requests_use_the_iova, 0, 0, "ibv_reg_mr_iova(3): requests name bytes by the iova")
 {
 	const uint64_t iova = (UINT64_C(0x5a) << 40) + 100;
 	struct rmem_mr *mr = NULL;
@@ -296,7 +295,7 @@ CONF_TEST(mr, iova_is_what_requests_name, 0, 0,
 	return TEST_SUCCESS;
 }
 
-CONF_TEST(mr, zero_based_mr_counts_from_its_first_byte, 0, RMEM_ACCESS_ZERO_BASED,
+CONF_TEST(mr, zero_based_mr_starts_at_0, 0, RMEM_ACCESS_ZERO_BASED,
 		"ibv_reg_mr(3): IBV_ACCESS_ZERO_BASED, offsets in place of addresses")
 {
 	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf + 77, 1000, ALL | RMEM_ACCESS_ZERO_BASED);
@@ -322,7 +321,7 @@ CONF_TEST(mr, zero_based_mr_counts_from_its_first_byte, 0, RMEM_ACCESS_ZERO_BASE
 	return TEST_SUCCESS;
 }
 
-CONF_TEST(mr, mr_of_another_pd_is_closed, 0, 0, "IBTA 10.2.3: an MR serves QPs of its PD only")
+CONF_TEST(mr, mr_of_another_pd_is_refused, 0, 0, "IBTA 10.2.3: an MR serves QPs of its PD only")
 {
 	struct rmem_pd *pd = fx_pd(conf.dev);
 	struct rmem_mr *mr = fx_mr(pd, fx.a.buf, FX_BUF_SIZE, FX_ACCESS & conf.info.access);
@@ -334,7 +333,8 @@ CONF_TEST(mr, mr_of_another_pd_is_closed, 0, 0, "IBTA 10.2.3: an MR serves QPs o
 	return TEST_SUCCESS;
 }
 
-CONF_TEST(mr, deregistered_mr_is_closed, 0, 0, "ibv_dereg_mr(3): the keys open nothing any more")
+CONF_TEST(mr, deregistered_mr_grants_no_access, 0, 0,
+		"ibv_dereg_mr(3): the keys open nothing any more")
 {
 	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, 4096, FX_ACCESS & conf.info.access);
 	uint32_t lkey, rkey;
@@ -350,7 +350,7 @@ CONF_TEST(mr, deregistered_mr_is_closed, 0, 0, "ibv_dereg_mr(3): the keys open n
 }
 
 /* Requests in flight end before the call returns; later requests of the burst may fail. */
-CONF_TEST(mr, nothing_arrives_after_deregistration, 0, 0,
+CONF_TEST(mr, no_write_arrives_after_dereg, 0, 0,
 		"IBTA 11.2.8.5: no access after Deregister has returned")
 {
 	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, 32768, ALL);
@@ -400,7 +400,8 @@ CONF_TEST(mr, receive_of_a_deregistered_mr_fails, 0, 0,
 }
 
 /* A hole after the first page, and nothing after the third. */
-CONF_TEST(mr, memory_must_be_there, 0, 0, "ibv_reg_mr(3): what is not mapped can't be registered")
+CONF_TEST(mr, registration_of_unmapped_memory_is_refused, 0, 0,
+		"ibv_reg_mr(3): what is not mapped can't be registered")
 {
 	struct rmem_mr *mr = NULL;
 	uint8_t *pages = fx_map(4 * FX_PAGE), *third = pages + 2 * FX_PAGE;
@@ -468,7 +469,7 @@ CONF_TEST(mr, bad_registrations_are_refused, 0, 0,
 }
 
 /* Unsupported optional bits are ignored: each bit, and all. */
-CONF_TEST(mr, optional_rights_are_taken, 0, 0,
+CONF_TEST(mr, optional_rights_are_accepted, 0, 0,
 		"ibv_reg_mr(3): IBV_ACCESS_OPTIONAL_RANGE is ignored where unknown")
 {
 	const uint32_t all = RMEM_ACCESS_OPTIONAL_RANGE & ~RMEM_ACCESS_ALLOCATE_MR;
@@ -489,7 +490,8 @@ CONF_TEST(mr, optional_rights_are_taken, 0, 0,
 }
 
 /* Each MR has rights and a range of its own over the same bytes. */
-CONF_TEST(mr, mrs_overlap, 0, 0, "IBTA 10.6.2: several MRs over the same memory, each for itself")
+CONF_TEST(mr, overlapping_mrs_are_independent, 0, 0,
+		"IBTA 10.6.2: several MRs over the same memory, each for itself")
 {
 	struct rmem_mr *readable = fx_mr(fx.a.pd, fx.a.buf, 8192, RMEM_ACCESS_REMOTE_READ);
 	struct rmem_mr *writable = fx_mr(fx.a.pd, fx.a.buf + 4000, 1000,
@@ -507,7 +509,8 @@ CONF_TEST(mr, mrs_overlap, 0, 0, "IBTA 10.6.2: several MRs over the same memory,
 	return TEST_SUCCESS;
 }
 
-CONF_TEST(mr, many_mrs_open_their_own_bytes, 0, 0, "IBTA 10.6.2: keys of valid MRs differ")
+CONF_TEST(mr, each_of_many_mrs_grants_access_to_its_own_bytes, 0, 0,
+		"IBTA 10.6.2: keys of valid MRs differ")
 {
 	enum {
 		nb = 256,
@@ -530,7 +533,7 @@ CONF_TEST(mr, many_mrs_open_their_own_bytes, 0, 0, "IBTA 10.6.2: keys of valid M
 	return TEST_SUCCESS;
 }
 
-CONF_TEST(mr, allocated_memory_is_reached, 0, 0,
+CONF_TEST(mr, allocated_memory_is_accessible, 0, 0,
 		"Optimized Memory Access: ALLOCATE_MR, memory of the library")
 {
 	struct rmem_mr_info info;

@@ -46,13 +46,14 @@ bind_window(size_t offset, uint64_t length, uint32_t access)
 	return fx_mw_bind_2(offset, length, access);
 }
 
-CONF_TEST(mw, window_that_is_not_bound_is_closed, 0, 0,
+CONF_TEST(mw, unbound_window_grants_no_access, 0, 0,
 		"ibv_alloc_mw(3): the window is not bound to any MR")
 {
 	return conf_closed(fx_addr(fx.a.buf), 8, window->rkey);
 }
 
-CONF_TEST(mw, window_opens_its_range, 0, 0, "ibv_bind_mw(3), IBTA 10.6.7.2: a binding opens it")
+CONF_TEST(mw, bound_window_grants_access_to_its_range, 0, 0,
+		"ibv_bind_mw(3), IBTA 10.6.7.2: a binding opens it")
 {
 	uint64_t at = fx_addr(fx.a.buf) + 4000;
 
@@ -63,7 +64,7 @@ CONF_TEST(mw, window_opens_its_range, 0, 0, "ibv_bind_mw(3), IBTA 10.6.7.2: a bi
 	return TEST_SUCCESS;
 }
 
-CONF_TEST(mw, window_ends_where_it_was_bound, 0, 0,
+CONF_TEST(mw, access_beyond_the_bound_range_is_refused, 0, 0,
 		"IBTA C10-75: the window's bounds count, not those of its MR")
 {
 	uint64_t at = fx_addr(fx.a.buf) + 4000;
@@ -80,7 +81,7 @@ CONF_TEST(mw, window_ends_where_it_was_bound, 0, 0,
 	return TEST_SUCCESS;
 }
 
-CONF_TEST(mw, rights_are_the_windows, 0, 0, "ibv_bind_mw(3): mw_access_flags, in all sums")
+CONF_TEST(mw, rights_are_those_of_the_binding, 0, 0, "ibv_bind_mw(3): mw_access_flags, in all sums")
 {
 	static const struct {
 		uint8_t opcode;
@@ -113,7 +114,7 @@ CONF_TEST(mw, rights_are_the_windows, 0, 0, "ibv_bind_mw(3): mw_access_flags, in
 }
 
 /* However the key is written. */
-CONF_TEST(mw, no_lkey_opens_a_window, 0, 0, "IBTA 10.6.7: a window has an R_Key alone")
+CONF_TEST(mw, rkey_of_a_window_is_no_lkey, 0, 0, "IBTA 10.6.7: a window has an R_Key alone")
 {
 	struct rmem_sge sge = fx_sge(fx.mw.mr, 0, 8);
 	unsigned int i;
@@ -130,7 +131,7 @@ CONF_TEST(mw, no_lkey_opens_a_window, 0, 0, "IBTA 10.6.7: a window has an R_Key 
 	return TEST_SUCCESS;
 }
 
-CONF_TEST(mw, bound_mr_is_not_deregistered, 0, 0,
+CONF_TEST(mw, dereg_of_an_mr_with_a_bound_window_is_ebusy, 0, 0,
 		"ibv_dereg_mr(3): it fails while a window is bound")
 {
 	TEST_STATUS(bind_window(0, 64, ALL), RMEM_WC_SUCCESS);
@@ -141,7 +142,7 @@ CONF_TEST(mw, bound_mr_is_not_deregistered, 0, 0,
 	return TEST_SUCCESS;
 }
 
-CONF_TEST(mw, release_closes_a_bound_window, 0, 0,
+CONF_TEST(mw, dealloc_invalidates_a_bound_window, 0, 0,
 		"ibv_dealloc_mw(3): the key opens nothing any more")
 {
 	uint32_t rkey;
@@ -153,7 +154,7 @@ CONF_TEST(mw, release_closes_a_bound_window, 0, 0,
 	return TEST_SUCCESS;
 }
 
-CONF_TEST(mw, window_outlives_a_reset_of_its_qp, 0, 0,
+CONF_TEST(mw, window_stays_bound_after_a_reset_of_its_qp, 0, 0,
 		"IBTA 10.6.7.2: a window is bound until it is invalidated or freed")
 {
 	TEST_STATUS(bind_window(0, 64, ALL), RMEM_WC_SUCCESS);
@@ -163,7 +164,7 @@ CONF_TEST(mw, window_outlives_a_reset_of_its_qp, 0, 0,
 }
 
 /* A window's addresses are in terms of its MR's. */
-CONF_TEST(mw, zero_based_mr_can_be_bound_to, 0, RMEM_ACCESS_ZERO_BASED,
+CONF_TEST(mw, window_binds_to_a_zero_based_mr, 0, RMEM_ACCESS_ZERO_BASED,
 		"ibv_reg_mr(3): IBV_ACCESS_ZERO_BASED")
 {
 	fx.mw.mr = fx_mr(fx.a.pd, fx.a.buf + 4096, 4096, conf_access() | RMEM_ACCESS_ZERO_BASED);
@@ -176,7 +177,8 @@ CONF_TEST(mw, zero_based_mr_can_be_bound_to, 0, RMEM_ACCESS_ZERO_BASED,
 }
 
 /* An MR whose registration in the background failed has no keys. */
-CONF_TEST(mw, failed_mr_is_not_bound_to, 0, 0, "fi_mr(3): a registration that failed has no keys")
+CONF_TEST(mw, bind_to_a_failed_mr_is_refused, 0, 0,
+		"fi_mr(3): a registration that failed has no keys")
 {
 	struct rmem_mr_attr attr = {.addr = fx_map(FX_PAGE),
 			.length = FX_PAGE,
@@ -202,7 +204,7 @@ struct test_case *test_cases_mw;
 TEST_SUITE_OF(mw1, setup_1, conf_teardown, mw);
 TEST_SUITE_OF(mw2, setup_2, conf_teardown, mw);
 
-CONF_TEST(mw1_bind, each_binding_ends_the_one_before, CAPA_1, 0,
+CONF_TEST(mw1_bind, each_bind_replaces_the_previous_one, CAPA_1, 0,
 		"IBTA 10.6.7.2.2: a binding takes the former key away")
 {
 	unsigned int i;
@@ -223,7 +225,7 @@ CONF_TEST(mw1_bind, each_binding_ends_the_one_before, CAPA_1, 0,
 	return TEST_SUCCESS;
 }
 
-CONF_TEST(mw1_bind, length_0_unbinds, CAPA_1, 0,
+CONF_TEST(mw1_bind, bind_of_length_0_unbinds, CAPA_1, 0,
 		"ibv_bind_mw(3): a binding of length 0 invalidates")
 {
 	struct rmem_mw_bind bind = fx_mw_bind(0, 0, 0);
@@ -244,7 +246,7 @@ CONF_TEST(mw1_bind, length_0_unbinds, CAPA_1, 0,
 	return TEST_SUCCESS;
 }
 
-CONF_TEST(mw1_bind, binding_to_another_mr_lets_go_of_the_first, CAPA_1, 0,
+CONF_TEST(mw1_bind, bind_to_another_mr_releases_the_first, CAPA_1, 0,
 		"ibv_dereg_mr(3): it fails while a window is bound, and no longer")
 {
 	struct rmem_mr *first = fx.mw.mr;
@@ -260,7 +262,7 @@ CONF_TEST(mw1_bind, binding_to_another_mr_lets_go_of_the_first, CAPA_1, 0,
 	return TEST_SUCCESS;
 }
 
-CONF_TEST(mw1_bind, unsignaled_binding_makes_no_completion, CAPA_1 | CAPA_2, 0,
+CONF_TEST(mw1_bind, unsignaled_bind_generates_no_completion, CAPA_1 | CAPA_2, 0,
 		"ibv_bind_mw(3): send_flags")
 {
 	struct rmem_mw_bind call = fx_mw_bind(0, 64, ALL);
@@ -273,7 +275,7 @@ CONF_TEST(mw1_bind, unsignaled_binding_makes_no_completion, CAPA_1 | CAPA_2, 0,
 	return TEST_SUCCESS;
 }
 
-CONF_TEST(mw1_bind, any_qp_of_the_pd_may_use_it, CAPA_1, 0,
+CONF_TEST(mw1_bind, type_1_window_is_valid_for_all_qps_of_the_pd, CAPA_1, 0,
 		"IBTA 10.6.7: type 1 windows belong to the PD")
 {
 	struct rmem_qp *mine, *peer;
@@ -288,7 +290,7 @@ CONF_TEST(mw1_bind, any_qp_of_the_pd_may_use_it, CAPA_1, 0,
 	return TEST_SUCCESS;
 }
 
-CONF_TEST(mw1_bind, requests_do_not_invalidate_it, CAPA_1 | RMEM_DEV_CAPA_LOCAL_INV, 0,
+CONF_TEST(mw1_bind, local_inv_of_a_type_1_window_fails, CAPA_1 | RMEM_DEV_CAPA_LOCAL_INV, 0,
 		"IBTA o10-37.2.26: type 1 windows are not invalidated")
 {
 	struct rmem_send_wr wr;
@@ -300,7 +302,7 @@ CONF_TEST(mw1_bind, requests_do_not_invalidate_it, CAPA_1 | RMEM_DEV_CAPA_LOCAL_
 	return TEST_SUCCESS;
 }
 
-CONF_TEST(mw1_bind, peer_does_not_invalidate_it, CAPA_1 | RMEM_DEV_CAPA_SEND_WITH_INV, 0,
+CONF_TEST(mw1_bind, send_with_inv_of_a_type_1_window_fails, CAPA_1 | RMEM_DEV_CAPA_SEND_WITH_INV, 0,
 		"IBTA o10-37.2.26: type 1 windows are not invalidated")
 {
 	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND_WITH_INV, NULL, 0);
@@ -352,7 +354,7 @@ CONF_TEST(mw1_bind, bad_bindings_are_refused, CAPA_1, 0,
 }
 
 /* Bindings that are flushed leave the one before in force. */
-CONF_TEST(mw1_bind, binding_that_fails_keeps_the_key, CAPA_1, 0,
+CONF_TEST(mw1_bind, flushed_bind_keeps_the_key, CAPA_1, 0,
 		"IBTA 10.6.7.2.2: what was not executed changes nothing")
 {
 	const struct rmem_mw_bind bind = fx_mw_bind(64, 64, ALL);

@@ -26,7 +26,7 @@ CONF_TEST(mw2_bind, zero_based_window_starts_at_0, CAPA, 0,
 	return TEST_SUCCESS;
 }
 
-CONF_TEST(mw2_bind, tag_is_the_callers, CAPA, 0,
+CONF_TEST(mw2_bind, bind_sets_the_requested_tag, CAPA, 0,
 		"IBTA 10.6.7.2: the consumer owns the low byte of the key")
 {
 	static const uint8_t tags[] = {7, 8, 200, 199, 0, 255};
@@ -47,7 +47,7 @@ CONF_TEST(mw2_bind, tag_is_the_callers, CAPA, 0,
 	return TEST_SUCCESS;
 }
 
-CONF_TEST(mw2_bind, bound_window_is_not_bound_again, CAPA, 0,
+CONF_TEST(mw2_bind, bind_of_a_bound_window_fails, CAPA, 0,
 		"IBTA o10-37.2.30: only a free type 2 window is bound")
 {
 	struct rmem_send_wr wr;
@@ -64,7 +64,7 @@ CONF_TEST(mw2_bind, bound_window_is_not_bound_again, CAPA, 0,
 	return TEST_SUCCESS;
 }
 
-CONF_TEST(mw2_bind, invalidated_window_is_closed, CAPA, 0,
+CONF_TEST(mw2_bind, invalidated_window_grants_no_access, CAPA, 0,
 		"IBTA 10.6.6: no access after Local Invalidate")
 {
 	uint32_t rkey;
@@ -78,7 +78,7 @@ CONF_TEST(mw2_bind, invalidated_window_is_closed, CAPA, 0,
 	return TEST_SUCCESS;
 }
 
-CONF_TEST(mw2_bind, window_that_is_not_bound_is_not_invalidated, CAPA, 0,
+CONF_TEST(mw2_bind, local_inv_of_an_unbound_window_fails, CAPA, 0,
 		"IBTA 10.6.6: only a valid key is invalidated")
 {
 	struct rmem_send_wr wr = fx_inv(fx.mw.two->rkey);
@@ -92,7 +92,7 @@ CONF_TEST(mw2_bind, window_that_is_not_bound_is_not_invalidated, CAPA, 0,
 	return TEST_SUCCESS;
 }
 
-CONF_TEST(mw2_bind, key_of_another_tag_does_not_invalidate, CAPA, 0,
+CONF_TEST(mw2_bind, local_inv_with_another_tag_fails, CAPA, 0,
 		"IBTA 10.6.6: the whole R_Key must match")
 {
 	struct rmem_send_wr wr;
@@ -104,7 +104,7 @@ CONF_TEST(mw2_bind, key_of_another_tag_does_not_invalidate, CAPA, 0,
 	return TEST_SUCCESS;
 }
 
-CONF_TEST(mw2_bind, another_qp_of_the_pd_is_refused, CAPA, 0,
+CONF_TEST(mw2_bind, access_through_another_qp_is_refused, CAPA, 0,
 		"IBTA C10-77: a 2B window opens for the QP that bound it")
 {
 	struct rmem_qp *mine, *peer;
@@ -120,7 +120,7 @@ CONF_TEST(mw2_bind, another_qp_of_the_pd_is_refused, CAPA, 0,
 	return TEST_SUCCESS;
 }
 
-CONF_TEST(mw2_bind, another_qp_does_not_invalidate, CAPA, 0,
+CONF_TEST(mw2_bind, local_inv_by_another_qp_fails, CAPA, 0,
 		"IBTA 10.6.6: a 2B window is invalidated by its QP")
 {
 	struct rmem_qp *mine, *peer;
@@ -134,7 +134,7 @@ CONF_TEST(mw2_bind, another_qp_does_not_invalidate, CAPA, 0,
 	return TEST_SUCCESS;
 }
 
-CONF_TEST(mw2_bind, peer_invalidates_by_send, CAPA_INV, 0,
+CONF_TEST(mw2_bind, send_with_inv_invalidates_the_window, CAPA_INV, 0,
 		"IBTA 9.4.1: SEND with Invalidate; ibv_poll_cq(3): invalidated_rkey")
 {
 	const struct rmem_sge from = fx_sge(fx.b.mr, 0, 64), to = fx_sge(fx.a.mr, 4096, 64);
@@ -159,7 +159,7 @@ CONF_TEST(mw2_bind, peer_invalidates_by_send, CAPA_INV, 0,
 }
 
 /* The message arrives, the receive fails, the window stays. */
-CONF_TEST(mw2_bind, peer_of_another_qp_does_not_invalidate, CAPA_INV, 0,
+CONF_TEST(mw2_bind, send_with_inv_to_another_qp_fails, CAPA_INV, 0,
 		"IBTA 10.6.6: a 2B window is invalidated by its QP")
 {
 	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND_WITH_INV, NULL, 0);
@@ -200,7 +200,7 @@ CONF_TEST(mw2_bind, bad_bindings_are_refused, CAPA, 0,
 	return TEST_SUCCESS;
 }
 
-CONF_TEST(mw2_bind, mr_must_allow_it, CAPA, 0,
+CONF_TEST(mw2_bind, bind_requires_the_rights_of_the_mr, CAPA, 0,
 		"IBTA C10-73, C10-74: MW_BIND, LOCAL_WRITE, and a registered MR")
 {
 	struct rmem_mr *fixed = fx_mr(fx.a.pd, fx.a.buf, 64, RMEM_ACCESS_MW_BIND);
@@ -226,7 +226,7 @@ CONF_TEST(mw2_bind, mr_must_allow_it, CAPA, 0,
 }
 
 /* Its keys open nothing yet, so that it lends nothing to a window. */
-CONF_TEST(mw2_bind, disabled_mr_is_refused, CAPA | RMEM_DEV_CAPA_MR_ENABLE, 0,
+CONF_TEST(mw2_bind, bind_to_a_disabled_mr_fails, CAPA | RMEM_DEV_CAPA_MR_ENABLE, 0,
 		"fi_mr(3): a region is of use once it is enabled")
 {
 	const struct rmem_mr_attr attr = {.addr = fx.a.buf,
@@ -243,7 +243,7 @@ CONF_TEST(mw2_bind, disabled_mr_is_refused, CAPA | RMEM_DEV_CAPA_MR_ENABLE, 0,
 	return TEST_SUCCESS;
 }
 
-CONF_TEST(mw2_bind, pds_must_be_the_same, CAPA, 0, "IBTA C10-72: window, MR and QP of one PD")
+CONF_TEST(mw2_bind, bind_across_pds_fails, CAPA, 0, "IBTA C10-72: window, MR and QP of one PD")
 {
 	struct rmem_pd *pd = fx_pd(conf.dev);
 	struct rmem_send_wr wr = fx_mw_wr(fx.mw.two, 0, 64, ALL);
@@ -259,7 +259,7 @@ CONF_TEST(mw2_bind, pds_must_be_the_same, CAPA, 0, "IBTA C10-72: window, MR and 
 	return TEST_SUCCESS;
 }
 
-CONF_TEST(mw2_bind, many_lives_wrap_the_tag, CAPA, 0,
+CONF_TEST(mw2_bind, repeated_binding_wraps_the_tag, CAPA, 0,
 		"IBTA 10.6.7.2: bound and invalidated any number of times")
 {
 	struct rmem_send_wr wrs[2];

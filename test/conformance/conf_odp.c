@@ -54,7 +54,7 @@ use_page(uint8_t opcode, unsigned int page)
 	return conf_do(opcode, mr->iova + page * FX_PAGE, FX_PAGE, mr->rkey);
 }
 
-CONF_TEST(odp, pages_come_at_the_first_access, 0, ODP,
+CONF_TEST(odp, pages_are_faulted_in_at_the_first_access, 0, ODP,
 		"ibv_reg_mr(3): IBV_ACCESS_ON_DEMAND, pages come when they are used")
 {
 	unsigned int i;
@@ -70,7 +70,7 @@ CONF_TEST(odp, pages_come_at_the_first_access, 0, ODP,
 	return TEST_SUCCESS;
 }
 
-CONF_TEST(odp, discarded_pages_are_seen, 0, ODP,
+CONF_TEST(odp, access_after_a_discard_uses_new_pages, 0, ODP,
 		"Optimized Memory Access: ODP, pages that the system took are let go")
 {
 	fx_fill(fx.b.buf, FX_PAGE, 1);
@@ -84,7 +84,7 @@ CONF_TEST(odp, discarded_pages_are_seen, 0, ODP,
 	return TEST_SUCCESS;
 }
 
-CONF_TEST(odp, pages_that_are_not_there_are_refused, 0, ODP,
+CONF_TEST(odp, access_to_unmapped_pages_is_refused, 0, ODP,
 		"Optimized Memory Access: ODP, no page is an access error")
 {
 	TEST_STATUS(use_page(RMEM_WR_RDMA_WRITE, 3), RMEM_WC_SUCCESS);
@@ -100,7 +100,7 @@ CONF_TEST(odp, pages_that_are_not_there_are_refused, 0, ODP,
 	return TEST_SUCCESS;
 }
 
-CONF_TEST(odp, protected_pages_are_not_written, 0, ODP,
+CONF_TEST(odp, write_to_protected_pages_is_refused, 0, ODP,
 		"Optimized Memory Access: ODP, the process's own rights hold")
 {
 	fx_fill(fx.b.buf, FX_PAGE, 1);
@@ -119,7 +119,7 @@ CONF_TEST(odp, protected_pages_are_not_written, 0, ODP,
 }
 
 /* Rights, range and PD hold as for any MR. */
-CONF_TEST(odp, keys_are_checked_as_ever, 0, ODP, "IBTA 10.6.3: rights, range and PD of the MR")
+CONF_TEST(odp, on_demand_keys_are_checked, 0, ODP, "IBTA 10.6.3: rights, range and PD of the MR")
 {
 	struct rmem_mr *readable =
 			fx_mr(fx.a.pd, mem, SIZE, RMEM_ACCESS_REMOTE_READ | RMEM_ACCESS_ON_DEMAND);

@@ -94,7 +94,7 @@ CONF_TEST(recv, short_messages_are_scattered, 0, 0, "ibv_post_recv(3): sg_list i
 }
 
 /* Many before the first poll: each keeps what it carried. */
-CONF_TEST(recv, messages_wait_in_their_completions, 0, 0,
+CONF_TEST(recv, inline_received_messages_wait_in_their_completions, 0, 0,
 		"mlx5dv_create_qp(3): a message is its own until it is polled")
 {
 	struct rmem_sge from[16], to[16];
@@ -163,7 +163,7 @@ CONF_TEST(recv, write_with_immediate_takes_a_receive, 0, 0,
 }
 
 /* Bytes written by its owner after the reset stay, whatever is polled then. */
-CONF_TEST(recv, reset_ends_messages_that_were_not_polled, 0, 0,
+CONF_TEST(recv, reset_drops_messages_that_were_not_polled, 0, 0,
 		"IBTA 10.3.1.1: after Reset the receive's memory is its owner's")
 {
 	const struct rmem_sge from = fx_sge(fx.b.mr, 0, 32), to = fx_sge(fx.a.mr, 0, 64);

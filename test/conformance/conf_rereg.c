@@ -59,7 +59,7 @@ can_not_read(const struct rmem_mr *mr, uint64_t addr)
 }
 
 /* The seven sums of flags, each on a fresh MR. */
-CONF_TEST(rereg, flags_name_what_changes, 0, 0, "ibv_rereg_mr(3): flags, in all sums")
+CONF_TEST(rereg, flags_select_what_changes, 0, 0, "ibv_rereg_mr(3): flags, in all sums")
 {
 	struct rmem_pd *pd = fx_pd(conf.dev);
 	uint64_t old = fx_addr(fx.a.buf), new = old + OFFSET;
@@ -96,7 +96,7 @@ CONF_TEST(rereg, flags_name_what_changes, 0, 0, "ibv_rereg_mr(3): flags, in all 
 	return TEST_SUCCESS;
 }
 
-CONF_TEST(rereg, new_pd_can_use_it, 0, 0, "ibv_rereg_mr(3): IBV_REREG_MR_CHANGE_PD")
+CONF_TEST(rereg, mr_moves_to_the_new_pd, 0, 0, "ibv_rereg_mr(3): IBV_REREG_MR_CHANGE_PD")
 {
 	struct rmem_pd *pd = fx_pd(conf.dev);
 	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, OLD_SIZE, ALL);
@@ -118,7 +118,7 @@ CONF_TEST(rereg, new_pd_can_use_it, 0, 0, "ibv_rereg_mr(3): IBV_REREG_MR_CHANGE_
 	return TEST_SUCCESS;
 }
 
-CONF_TEST(rereg, lkey_opens_the_new_memory, 0, 0,
+CONF_TEST(rereg, lkey_is_valid_for_the_new_memory, 0, 0,
 		"ibv_rereg_mr(3): IBV_REREG_MR_CHANGE_TRANSLATION")
 {
 	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, OLD_SIZE, ALL);
@@ -137,7 +137,7 @@ CONF_TEST(rereg, lkey_opens_the_new_memory, 0, 0,
 	return TEST_SUCCESS;
 }
 
-CONF_TEST(rereg, what_is_refused_changes_nothing, 0, 0,
+CONF_TEST(rereg, refused_rereg_changes_nothing, 0, 0,
 		"ibv_rereg_mr(3): IBV_REREG_MR_ERR_INPUT, the old MR is valid")
 {
 	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, OLD_SIZE, ALL);
@@ -162,7 +162,7 @@ CONF_TEST(rereg, what_is_refused_changes_nothing, 0, 0,
 }
 
 /* Old bytes, or none: what was in flight has ended. */
-CONF_TEST(rereg, nothing_arrives_at_the_old_memory, 0, 0,
+CONF_TEST(rereg, no_write_arrives_in_the_old_memory, 0, 0,
 		"IBTA 11.2.8.6: Reregister is deregistration, then registration")
 {
 	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, OLD_SIZE, ALL);
@@ -185,7 +185,7 @@ CONF_TEST(rereg, nothing_arrives_at_the_old_memory, 0, 0,
 	return TEST_SUCCESS;
 }
 
-CONF_TEST(rereg, bound_window_forbids_it, RMEM_DEV_CAPA_MW_TYPE_1, 0,
+CONF_TEST(rereg, rereg_of_an_mr_with_a_bound_window_is_ebusy, RMEM_DEV_CAPA_MW_TYPE_1, 0,
 		"ibv_rereg_mr(3): it fails while a window is bound")
 {
 	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, OLD_SIZE, conf_access());
@@ -212,7 +212,7 @@ CONF_TEST(rereg, bound_window_forbids_it, RMEM_DEV_CAPA_MW_TYPE_1, 0,
 	return TEST_SUCCESS;
 }
 
-CONF_TEST(rereg, translation_allocates, 0, 0,
+CONF_TEST(rereg, change_translation_allocates_memory, 0, 0,
 		"Optimized Memory Access: ALLOCATE_MR in a translation change")
 {
 	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, OLD_SIZE, ALL);
@@ -230,7 +230,7 @@ CONF_TEST(rereg, translation_allocates, 0, 0,
 	return TEST_SUCCESS;
 }
 
-CONF_TEST(rereg, shared_mr_has_rights_of_its_own, RMEM_DEV_CAPA_SHARED_MR, 0,
+CONF_TEST(rereg, shared_mr_has_its_own_rights, RMEM_DEV_CAPA_SHARED_MR, 0,
 		"IBTA 11.2.8: Register Shared Memory Region")
 {
 	struct rmem_mr *from = fx_mr(fx.a.pd, fx.a.buf, OLD_SIZE, ALL);
@@ -278,7 +278,7 @@ CONF_TEST(rereg, shared_mr_may_be_of_another_pd, RMEM_DEV_CAPA_SHARED_MR, 0,
 	return TEST_SUCCESS;
 }
 
-CONF_TEST(rereg, shared_mr_takes_an_iova, RMEM_DEV_CAPA_SHARED_MR, RMEM_ACCESS_ZERO_BASED,
+CONF_TEST(rereg, shared_mr_has_the_requested_iova, RMEM_DEV_CAPA_SHARED_MR, RMEM_ACCESS_ZERO_BASED,
 		"IBTA 11.2.8: Register Shared Memory Region, with an address of its own")
 {
 	struct rmem_mr *mr = NULL;
@@ -295,7 +295,7 @@ CONF_TEST(rereg, shared_mr_takes_an_iova, RMEM_DEV_CAPA_SHARED_MR, RMEM_ACCESS_Z
 }
 
 /* The owner of the memory is held while others share it; sharers of sharers too. */
-CONF_TEST(rereg, owner_of_allocated_memory_stays, RMEM_DEV_CAPA_SHARED_MR, 0,
+CONF_TEST(rereg, dereg_of_shared_allocated_memory_is_ebusy, RMEM_DEV_CAPA_SHARED_MR, 0,
 		"Optimized Memory Access: shared MRs of allocated memory")
 {
 	struct rmem_mr *from = NULL, *second = NULL, *third = NULL;
@@ -318,7 +318,7 @@ CONF_TEST(rereg, owner_of_allocated_memory_stays, RMEM_DEV_CAPA_SHARED_MR, 0,
 }
 
 /* IBTA 11.2.8.8; a change of memory ends the sharing, of rights or one that fails does not. */
-CONF_TEST(rereg, translation_ends_the_sharing, RMEM_DEV_CAPA_SHARED_MR, 0,
+CONF_TEST(rereg, change_translation_ends_the_sharing, RMEM_DEV_CAPA_SHARED_MR, 0,
 		"IBTA 11.2.8: Reregister of a shared MR")
 {
 	const uint32_t allocate = ALL | RMEM_ACCESS_ALLOCATE_MR;

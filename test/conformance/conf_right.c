@@ -63,7 +63,7 @@ try_remote(const uint8_t *opcodes, unsigned int nb, uint32_t right)
 	return TEST_SUCCESS;
 }
 
-CONF_TEST(right, remote_write_lets_peers_write, 0, 0,
+CONF_TEST(right, remote_write_permits_writes, 0, 0,
 		"IBTA 10.6.3: remote write by the MR's right, of 10 sums")
 {
 	static const uint8_t opcodes[] = {RMEM_WR_RDMA_WRITE, RMEM_WR_RDMA_WRITE_WITH_IMM};
@@ -71,7 +71,7 @@ CONF_TEST(right, remote_write_lets_peers_write, 0, 0,
 	return try_remote(opcodes, RTE_DIM(opcodes), RMEM_ACCESS_REMOTE_WRITE);
 }
 
-CONF_TEST(right, remote_read_lets_peers_read, 0, 0,
+CONF_TEST(right, remote_read_permits_reads, 0, 0,
 		"IBTA 10.6.3: remote read by the MR's right, of 10 sums")
 {
 	static const uint8_t opcodes[] = {RMEM_WR_RDMA_READ};
@@ -79,8 +79,7 @@ CONF_TEST(right, remote_read_lets_peers_read, 0, 0,
 	return try_remote(opcodes, RTE_DIM(opcodes), RMEM_ACCESS_REMOTE_READ);
 }
 
-CONF_TEST(right, remote_atomic_lets_peers_use_atomics, RMEM_DEV_CAPA_ATOMIC,
-		RMEM_ACCESS_REMOTE_ATOMIC,
+CONF_TEST(right, remote_atomic_permits_atomics, RMEM_DEV_CAPA_ATOMIC, RMEM_ACCESS_REMOTE_ATOMIC,
 		"IBTA 10.6.3: remote atomics by the MR's right, of 10 sums")
 {
 	static const uint8_t opcodes[] = {RMEM_WR_ATOMIC_CMP_AND_SWP, RMEM_WR_ATOMIC_FETCH_AND_ADD};
@@ -133,7 +132,7 @@ CONF_TEST(right, any_mr_can_be_read_locally, 0, 0, "IBTA 10.6.3: local read is a
 	return try_local(opcodes, RTE_DIM(opcodes), 0);
 }
 
-CONF_TEST(right, local_write_lets_results_in, 0, 0,
+CONF_TEST(right, local_write_permits_results, 0, 0,
 		"ibv_reg_mr(3): results of READ and atomics need LOCAL_WRITE")
 {
 	static const uint8_t opcodes[] = {RMEM_WR_RDMA_READ, RMEM_WR_ATOMIC_CMP_AND_SWP,
@@ -142,7 +141,7 @@ CONF_TEST(right, local_write_lets_results_in, 0, 0,
 	return try_local(opcodes, RTE_DIM(opcodes), RMEM_ACCESS_LOCAL_WRITE);
 }
 
-CONF_TEST(right, local_write_lets_messages_in, 0, 0, "ibv_reg_mr(3): receives need LOCAL_WRITE")
+CONF_TEST(right, local_write_permits_receives, 0, 0, "ibv_reg_mr(3): receives need LOCAL_WRITE")
 {
 	const struct rmem_sge from = fx_sge(fx.b.mr, 0, 8);
 	const struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &from, 1);
@@ -176,7 +175,7 @@ CONF_TEST(right, local_write_lets_messages_in, 0, 0, "ibv_reg_mr(3): receives ne
 }
 
 /* a's QP allows the rest; sends need no right. */
-CONF_TEST(right, qp_without_the_right_refuses, 0, 0,
+CONF_TEST(right, qp_without_the_right_refuses_the_opcode, 0, 0,
 		"ibv_modify_qp(3): qp_access_flags; IBTA 11.6.2")
 {
 	static const struct {
@@ -214,7 +213,8 @@ CONF_TEST(right, qp_without_the_right_refuses, 0, 0,
 	return TEST_SUCCESS;
 }
 
-CONF_TEST(right, qp_without_rights_takes_messages, 0, 0, "IBTA 9.4.1: a SEND needs no remote right")
+CONF_TEST(right, qp_without_rights_receives_messages, 0, 0,
+		"IBTA 9.4.1: a SEND needs no remote right")
 {
 	const struct rmem_sge from = fx_sge(fx.b.mr, 0, 8), to = fx_sge(fx.a.mr, 0, 8);
 	const struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &from, 1);

@@ -317,7 +317,7 @@ CONF_TEST(srq, messages_arrive_without_inline_receive, RMEM_DEV_CAPA_SRQ, 0,
 }
 
 /* Messages of both QPs before the first poll, in one CQ. */
-CONF_TEST(srq, messages_wait_in_their_completions, RMEM_DEV_CAPA_SRQ, 0,
+CONF_TEST(srq, inline_received_messages_wait_in_their_completions, RMEM_DEV_CAPA_SRQ, 0,
 		"mlx5dv_create_qp(3): a message is its own until it is polled")
 {
 	unsigned int i;
@@ -387,7 +387,7 @@ CONF_TEST(srq, send_with_invalidate_takes_a_receive,
 	return TEST_SUCCESS;
 }
 
-CONF_TEST(srq, keys_are_of_the_pd_of_the_srq, RMEM_DEV_CAPA_SRQ, 0,
+CONF_TEST(srq, keys_of_receives_are_checked_with_the_pd_of_the_srq, RMEM_DEV_CAPA_SRQ, 0,
 		"IBTA 10.2.9.1: the L_Keys of an SRQ are validated by its PD")
 {
 	const struct rmem_sge from = fx_sge(fx.b.mr, 0, 64);
@@ -423,7 +423,7 @@ CONF_TEST(srq, keys_are_of_the_pd_of_the_srq, RMEM_DEV_CAPA_SRQ, 0,
 }
 
 /* Pages are faulted in when the message arrives; an unmapped one fails the receive. */
-CONF_TEST(srq, receives_of_on_demand_memory, RMEM_DEV_CAPA_SRQ, RMEM_ACCESS_ON_DEMAND,
+CONF_TEST(srq, receives_use_on_demand_memory, RMEM_DEV_CAPA_SRQ, RMEM_ACCESS_ON_DEMAND,
 		"ibv_query_device_ex(3): IBV_ODP_SUPPORT_SRQ_RECV")
 {
 	const struct rmem_sge from = fx_sge(fx.b.mr, 0, 8192);
@@ -474,7 +474,7 @@ set_limit(uint32_t limit)
 	return rmem_srq_modify(cs.srq, &attr, RMEM_SRQ_LIMIT);
 }
 
-CONF_TEST(srq, limit_is_armed_for_one_event, RMEM_DEV_CAPA_SRQ, 0,
+CONF_TEST(srq, limit_generates_one_event, RMEM_DEV_CAPA_SRQ, 0,
 		"IBTA 10.2.9.3: fewer receives than the limit disarm it")
 {
 	unsigned int i;
@@ -578,7 +578,7 @@ CONF_TEST(srq, bad_modifications_are_refused, RMEM_DEV_CAPA_SRQ, 0, "ibv_modify_
 	return TEST_SUCCESS;
 }
 
-CONF_TEST(srq, qp_refuses_what_is_no_srq, RMEM_DEV_CAPA_SRQ, 0, "ibv_create_qp(3): srq")
+CONF_TEST(srq, qp_create_refuses_wrong_srq_handles, RMEM_DEV_CAPA_SRQ, 0, "ibv_create_qp(3): srq")
 {
 	struct rmem_qp_conf qp_conf = fx_qp_conf(fx.a.cq, 1);
 	struct rmem_qp *qp;

@@ -37,7 +37,7 @@ bind(uint32_t nb_entries, uint32_t repeat_count)
 	return fx_send(fx.a.qp, &wr);
 }
 
-CONF_TEST(umr, new_key_is_closed, CAPA, 0, "mlx5dv_create_mkey(3): bound by requests")
+CONF_TEST(umr, new_mkey_grants_no_access, CAPA, 0, "mlx5dv_create_mkey(3): bound by requests")
 {
 	struct rmem_pd *pd = fx_pd(conf.dev);
 	const struct rmem_mr_info info = fx_query(mkey);
@@ -79,7 +79,7 @@ CONF_TEST(umr, bound_key_is_valid_under_its_tag, CAPA, 0,
 }
 
 /* Unaligned pieces of two MRs, in another order than they lie in memory. */
-CONF_TEST(umr, list_is_one_range, CAPA, 0, "mlx5dv_wr_post(3): mlx5dv_wr_mr_list")
+CONF_TEST(umr, list_of_entries_is_one_range, CAPA, 0, "mlx5dv_wr_post(3): mlx5dv_wr_mr_list")
 {
 	struct rmem_mr *other =
 			fx_mr(fx.a.pd, fx.a.buf + 20000, 3000, FX_ACCESS & conf.info.access);
@@ -109,8 +109,7 @@ CONF_TEST(umr, list_is_one_range, CAPA, 0, "mlx5dv_wr_post(3): mlx5dv_wr_mr_list
 }
 
 /* Two columns of a matrix: 10 rounds of 16 bytes of each row of 100, then 4. */
-CONF_TEST(umr, blocks_repeat_at_their_distance, CAPA, 0,
-		"mlx5dv_wr_post(3): mlx5dv_wr_mr_interleaved")
+CONF_TEST(umr, strided_blocks_are_repeated, CAPA, 0, "mlx5dv_wr_post(3): mlx5dv_wr_mr_interleaved")
 {
 	unsigned int i;
 
@@ -132,7 +131,7 @@ CONF_TEST(umr, blocks_repeat_at_their_distance, CAPA, 0,
 }
 
 /* a's requests gather from it, and scatter into it. */
-CONF_TEST(umr, lkey_opens_it_for_local_requests, CAPA, 0,
+CONF_TEST(umr, lkey_is_valid_for_local_requests, CAPA, 0,
 		"mlx5dv_wr_post(3): the key is used as any other")
 {
 	struct rmem_sge sge = {.addr = IOVA, .length = 150};
@@ -156,7 +155,7 @@ CONF_TEST(umr, lkey_opens_it_for_local_requests, CAPA, 0,
 	return TEST_SUCCESS;
 }
 
-CONF_TEST(umr, messages_use_it, CAPA, 0, "mlx5dv_wr_post(3): the key is used as any other")
+CONF_TEST(umr, messages_use_the_mkey, CAPA, 0, "mlx5dv_wr_post(3): the key is used as any other")
 {
 	struct rmem_sge from = fx_sge(fx.b.mr, 0, 100), to = {.addr = IOVA, .length = 150};
 	const struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &from, 1);
@@ -175,7 +174,7 @@ CONF_TEST(umr, messages_use_it, CAPA, 0, "mlx5dv_wr_post(3): the key is used as 
 }
 
 /* The right must be the key's own; LOCAL_WRITE of what lies below is needed to modify. */
-CONF_TEST(umr, rights_are_the_keys, CAPA, 0, "mlx5dv_wr_post(3): access_flags")
+CONF_TEST(umr, rights_are_those_of_the_umr, CAPA, 0, "mlx5dv_wr_post(3): access_flags")
 {
 	struct rmem_mr *fixed = fx_mr(fx.a.pd, fx.a.buf, 4096, 0);
 	struct rmem_send_wr wr;
@@ -194,7 +193,7 @@ CONF_TEST(umr, rights_are_the_keys, CAPA, 0, "mlx5dv_wr_post(3): access_flags")
 	return TEST_SUCCESS;
 }
 
-CONF_TEST(umr, invalidated_key_is_closed, CAPA, 0,
+CONF_TEST(umr, invalidated_mkey_grants_no_access, CAPA, 0,
 		"Optimized Memory Access: UMR, invalidated by LOCAL_INV")
 {
 	struct rmem_send_wr wr;
@@ -222,7 +221,8 @@ CONF_TEST(umr, invalidated_key_is_closed, CAPA, 0,
 }
 
 /* An access through a released key fails, and copies nothing. */
-CONF_TEST(umr, key_below_may_go, CAPA, 0, "IBTA 10.6.3: each access needs keys that are valid then")
+CONF_TEST(umr, released_key_of_an_entry_refuses_its_range, CAPA, 0,
+		"IBTA 10.6.3: each access needs keys that are valid then")
 {
 	struct rmem_mr *below = fx_mr(fx.a.pd, fx.a.buf + 4096, 4096, FX_ACCESS & conf.info.access);
 
@@ -237,7 +237,7 @@ CONF_TEST(umr, key_below_may_go, CAPA, 0, "IBTA 10.6.3: each access needs keys t
 	return TEST_SUCCESS;
 }
 
-CONF_TEST(umr, keys_lie_over_keys, CAPA, 0, "Optimized Memory Access: UMR, keys over keys")
+CONF_TEST(umr, mkeys_are_nested, CAPA, 0, "Optimized Memory Access: UMR, keys over keys")
 {
 	struct rmem_mr *upper = fx_mkey(fx.a.pd, 2);
 	struct rmem_mkey_entry both[2];
@@ -361,7 +361,7 @@ CONF_TEST(umr, bad_requests_are_refused, CAPA, 0, "mlx5dv_wr_post(3): what a UMR
 	return conf_open(wr.umr.iova, 64, mkey->rkey, fx.a.buf);
 }
 
-CONF_TEST(umr, bad_keys_below_are_refused, CAPA, 0,
+CONF_TEST(umr, bad_keys_of_entries_are_refused, CAPA, 0,
 		"IBTA 10.6.3: the L_Key of each entry must open its range")
 {
 	struct rmem_pd *pd = fx_pd(conf.dev);
@@ -392,7 +392,7 @@ CONF_TEST(umr, bad_keys_below_are_refused, CAPA, 0,
 	return TEST_SUCCESS;
 }
 
-CONF_TEST(umr, other_kinds_of_mrs_are_refused, CAPA | RMEM_DEV_CAPA_FAST_REG, 0,
+CONF_TEST(umr, umr_of_another_kind_of_mr_is_refused, CAPA | RMEM_DEV_CAPA_FAST_REG, 0,
 		"mlx5dv_wr_post(3): of an indirect key, of the PD")
 {
 	struct rmem_mr *fast = fx_fast_mr(fx.a.pd, 1);
