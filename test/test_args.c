@@ -275,7 +275,7 @@ TEST(args, more_keys_than_memory_is_enomem)
 }
 
 /* Later changes of the caller's string do not matter, nor does its length. */
-TEST(args, long_arguments_are_read_to_their_end)
+TEST(args, long_arguments_are_parsed_completely)
 {
 	char args[512];
 	size_t used = 0;

@@ -130,7 +130,7 @@ TEST(comp_channel, calls_refuse_bad_arguments)
 	return TEST_SUCCESS;
 }
 
-TEST(comp_channel, device_waits_for_its_channels)
+TEST(comp_channel, device_with_a_channel_is_ebusy)
 {
 	struct rmem_dev *dev = fx_dev("soft1", NULL);
 	struct rmem_comp_channel *channel = fx_channel(dev);
@@ -164,7 +164,7 @@ TEST(comp_channel, events_of_a_cq_are_counted)
 }
 
 /* An engine notifies after it has written the completion: the test waits for the event. */
-TEST(comp_channel, each_arming_has_the_event_of_a_completion)
+TEST(comp_channel, each_request_for_notification_generates_one_event)
 {
 	struct rmem_comp_channel *channel = fx_channel(fx.a.dev);
 	struct rmem_cq *cq = cq_of(channel), *found;
@@ -188,7 +188,7 @@ TEST(comp_channel, each_arming_has_the_event_of_a_completion)
 }
 
 /* The call of drivers without channels of their own. */
-TEST(comp_channel, event_depends_on_arming_and_completion)
+TEST(comp_channel, event_depends_on_the_notification_and_the_completion)
 {
 	static const struct {
 		bool is_solicited_only;
@@ -457,7 +457,7 @@ produce(struct race *race)
 }
 
 /* The invariant of rmem_cq_notify.c. */
-TEST(comp_channel, completion_after_arming_is_polled_or_generates_an_event)
+TEST(comp_channel, completion_after_req_notify_is_polled_or_generates_an_event)
 {
 	struct race race = {.channel = fx_channel(fx.a.dev)};
 	pthread_t thread;

@@ -25,7 +25,7 @@ TEST(dev, created_device_is_found_by_name)
 	return TEST_SUCCESS;
 }
 
-TEST(dev, name_that_is_no_device_finds_nothing)
+TEST(dev, unknown_name_finds_no_device)
 {
 	TEST_ASSERT(rmem_dev_get_by_name("soft1") == NULL);
 	TEST_ASSERT(rmem_dev_get_by_name("soft") == NULL);
@@ -185,7 +185,7 @@ TEST(dev, close_while_an_object_exists_is_ebusy)
 	return TEST_SUCCESS;
 }
 
-TEST_WITH(dev, device_works_on_after_a_refused_close, fx_setup)
+TEST_WITH(dev, device_is_usable_after_a_refused_close, fx_setup)
 {
 	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 64);
 	const struct rmem_send_wr wr =
@@ -278,7 +278,7 @@ TEST(dev, null_and_wrong_arguments_of_queries_are_refused)
 	return TEST_SUCCESS;
 }
 
-TEST_WITH(dev, stats_count_what_succeeds, fx_setup)
+TEST_WITH(dev, stats_count_successful_requests, fx_setup)
 {
 	struct rmem_fast_reg_page_list *list = fx_page_list(fx.a.dev, 1);
 	struct rmem_mr *mr = fx_fast_mr(fx.a.pd, 1);
@@ -306,7 +306,7 @@ TEST_WITH(dev, stats_count_what_succeeds, fx_setup)
 	return TEST_SUCCESS;
 }
 
-TEST_WITH(dev, stats_count_what_fails, fx_setup)
+TEST_WITH(dev, stats_count_failed_requests, fx_setup)
 {
 	struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
 	struct rmem_dev_stats stats;
@@ -349,7 +349,7 @@ TEST_WITH(dev, stats_start_from_zero_after_a_reset, fx_setup)
 	static const struct rmem_dev_stats zero;
 	struct rmem_dev_stats stats;
 
-	TEST_RUN(device_works_on_after_a_refused_close());
+	TEST_RUN(device_is_usable_after_a_refused_close());
 	TEST_OK(rmem_dev_stats_get(fx.a.dev, &stats));
 	TEST_EQ(stats.send_wrs, 1);
 	TEST_OK(rmem_dev_stats_reset(fx.a.dev));

@@ -396,7 +396,7 @@ TEST(doc_driver, post_stops_at_what_is_refused)
 }
 
 /* doc/writing_a_driver.md: what an empty slot and a missing capability give. */
-TEST(doc_driver, what_it_lacks_is_refused_by_the_class)
+TEST(doc_driver, class_refuses_operations_without_an_op)
 {
 	struct rmem_fast_reg_page_list *list = NULL;
 	struct rmem_dev_stats stats;

@@ -192,7 +192,7 @@ revoke(struct rmem_qp *qp, struct rmem_cq *cq, const struct rmem_mr *mr)
 }
 /* end of example */
 
-TEST_WITH(doc_examples, peer_writes_between_grant_and_revoke_alone, fx_setup_fast)
+TEST_WITH(doc_examples, peer_writes_only_between_grant_and_revoke, fx_setup_fast)
 {
 	struct rmem_mr *mr = fx.fast.mr;
 	uint8_t *page = fx.fast.pages;
@@ -248,7 +248,7 @@ recover(struct rmem_qp *qp, struct rmem_cq *cq, const struct rmem_qp_conn *conn)
 }
 /* end of example */
 
-TEST_WITH(doc_examples, queue_pair_works_on_after_recover, fx_setup)
+TEST_WITH(doc_examples, queue_pair_is_usable_after_recover, fx_setup)
 {
 	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
 	struct rmem_send_wr wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), 0);

@@ -161,7 +161,7 @@ TEST(doc_lease, offered_buffer_is_written_and_reclaimed)
 	return TEST_SUCCESS;
 }
 
-TEST(doc_lease, leases_are_back_after_a_reconnect)
+TEST(doc_lease, leases_are_reclaimed_after_a_reconnect)
 {
 	struct rmem_qp_conn conn = fx_conn();
 	struct rmem_qp_attr attr;

@@ -407,7 +407,7 @@ TEST_WITH(doc_memory, grants_of_every_kind, fx_setup_mw)
 	return TEST_SUCCESS;
 }
 
-TEST(doc_memory, column_of_a_matrix)
+TEST(doc_memory, umr_grants_a_column_of_a_matrix)
 {
 	struct rmem_mr *column = fx_mkey(fx.a.pd, 1);
 	struct rmem_mkey_entry entry;

@@ -129,7 +129,7 @@ outer_call(struct rmem_dev *dev, int socket_id)
 	return rmem_pd_dealloc((struct rmem_pd *)dev);
 }
 
-TEST(driver, refusal_names_the_outermost_call)
+TEST(driver, log_names_the_outermost_call)
 {
 	struct rmem_dev *dev = fx_dev("stub0", NULL);
 	const char *log;
@@ -173,7 +173,7 @@ TEST(driver, class_keeps_the_limits_of_the_device)
 	return TEST_SUCCESS;
 }
 
-TEST(driver, device_that_its_driver_refuses_is_not_there)
+TEST(driver, device_refused_by_its_driver_does_not_exist)
 {
 	struct rmem_dev *dev = NULL;
 
@@ -352,7 +352,7 @@ TEST(driver, empty_slots_of_a_qp_are_eopnotsupp)
 }
 
 /* The class answers what it knows itself. */
-TEST(driver, empty_slots_that_only_add_are_no_error)
+TEST(driver, empty_optional_slots_are_no_error)
 {
 	struct rmem_dev *dev = fx_dev("stub0", NULL);
 	struct rmem_mr *mr = fx_mr(fx_pd(dev), &stub, sizeof(stub), 0);

@@ -302,7 +302,7 @@ TEST_WITH(engine, several_engines_have_their_own_service_lcores, setup_none)
 	return expect_many_qps_run(2, "engine=2");
 }
 
-TEST_WITH(engine, most_engines_are_eight, setup_none)
+TEST_WITH(engine, at_most_eight_engines_run, setup_none)
 {
 	return expect_many_qps_run(1, "engine=8");
 }

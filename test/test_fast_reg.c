@@ -145,7 +145,7 @@ TEST(fastreg, mr_and_list_of_a_waiting_reg_mr_are_ebusy)
 	return expect_free_to_go();
 }
 
-TEST(fastreg, reset_lets_mr_and_list_of_a_waiting_reg_mr_go)
+TEST(fastreg, reset_releases_mr_and_list_of_a_waiting_reg_mr)
 {
 	TEST_RUN(post_waiting_reg_mr());
 	TEST_OK(rmem_qp_reset(fx.a.qp));
@@ -153,14 +153,14 @@ TEST(fastreg, reset_lets_mr_and_list_of_a_waiting_reg_mr_go)
 	return expect_free_to_go();
 }
 
-TEST(fastreg, destroy_lets_mr_and_list_of_a_waiting_reg_mr_go)
+TEST(fastreg, destroy_releases_mr_and_list_of_a_waiting_reg_mr)
 {
 	TEST_RUN(post_waiting_reg_mr());
 	TEST_OK(fx_release(fx.a.qp));
 	return expect_free_to_go();
 }
 
-TEST(fastreg, flush_lets_mr_and_list_of_a_waiting_reg_mr_go)
+TEST(fastreg, flush_releases_mr_and_list_of_a_waiting_reg_mr)
 {
 	TEST_RUN(post_waiting_reg_mr());
 	TEST_OK(rmem_qp_set_error(fx.a.qp));

@@ -69,14 +69,14 @@ fast_sge(uint32_t first, uint32_t length)
 	return sge;
 }
 
-TEST(fastreg_ops, peer_writes_through_it)
+TEST(fastreg_ops, peer_writes_by_rkey)
 {
 	TEST_STATUS(fx_peer_write(IOVA, LENGTH, fx.fast.mr->rkey), RMEM_WC_SUCCESS);
 	TEST_RUN(expect_bytes(fx.b.buf, 0, LENGTH));
 	return TEST_SUCCESS;
 }
 
-TEST(fastreg_ops, peer_writes_with_immediate_through_it)
+TEST(fastreg_ops, peer_writes_with_immediate_by_rkey)
 {
 	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, LENGTH);
 	struct rmem_send_wr wr = fx_rdma(RMEM_WR_RDMA_WRITE_WITH_IMM, &sge, IOVA, fx.fast.mr->rkey);
@@ -90,7 +90,7 @@ TEST(fastreg_ops, peer_writes_with_immediate_through_it)
 	return TEST_SUCCESS;
 }
 
-TEST(fastreg_ops, peer_reads_through_it)
+TEST(fastreg_ops, peer_reads_by_rkey)
 {
 	const struct rmem_sge sge = fx_sge(fx.b.mr, LENGTH, LENGTH);
 	const struct rmem_send_wr wr = fx_rdma(RMEM_WR_RDMA_READ, &sge, IOVA, fx.fast.mr->rkey);
@@ -102,7 +102,7 @@ TEST(fastreg_ops, peer_reads_through_it)
 }
 
 /* On both sides of the border between the first and the second page. */
-TEST(fastreg_ops, peer_uses_atomics_through_it)
+TEST(fastreg_ops, peer_uses_atomics_by_rkey)
 {
 	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
 	const uint32_t border = FX_PAGE - (uint32_t)(IOVA % FX_PAGE);
@@ -128,7 +128,7 @@ TEST(fastreg_ops, peer_uses_atomics_through_it)
 	return TEST_SUCCESS;
 }
 
-TEST(fastreg_ops, write_gathers_from_it)
+TEST(fastreg_ops, write_gathers_by_lkey)
 {
 	const struct rmem_sge sge = fast_sge(1, LENGTH - 1);
 	const struct rmem_send_wr wr =
@@ -142,7 +142,7 @@ TEST(fastreg_ops, write_gathers_from_it)
 	return TEST_SUCCESS;
 }
 
-TEST(fastreg_ops, read_scatters_into_it)
+TEST(fastreg_ops, read_scatters_by_lkey)
 {
 	const struct rmem_sge sge = fast_sge(0, LENGTH);
 	const struct rmem_send_wr wr =
@@ -153,7 +153,7 @@ TEST(fastreg_ops, read_scatters_into_it)
 	return TEST_SUCCESS;
 }
 
-TEST(fastreg_ops, send_gathers_from_it)
+TEST(fastreg_ops, send_gathers_by_lkey)
 {
 	const struct rmem_sge sge = fast_sge(0, LENGTH);
 	const struct rmem_sge to = fx_sge(fx.b.mr, LENGTH, LENGTH);
@@ -168,7 +168,7 @@ TEST(fastreg_ops, send_gathers_from_it)
 	return TEST_SUCCESS;
 }
 
-TEST(fastreg_ops, receive_scatters_into_it)
+TEST(fastreg_ops, receive_scatters_by_lkey)
 {
 	const struct rmem_sge to = fast_sge(3, LENGTH - 3);
 	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, LENGTH - 3);
@@ -182,7 +182,7 @@ TEST(fastreg_ops, receive_scatters_into_it)
 }
 
 /* The value before lands across a page border. */
-TEST(fastreg_ops, atomic_result_lands_in_it)
+TEST(fastreg_ops, atomic_result_is_stored_by_lkey)
 {
 	const uint32_t border = FX_PAGE - (uint32_t)(IOVA % FX_PAGE);
 	const struct rmem_sge sge = fast_sge(border - 3, 8);
@@ -196,7 +196,7 @@ TEST(fastreg_ops, atomic_result_lands_in_it)
 	return TEST_SUCCESS;
 }
 
-TEST(fastreg_ops, both_ends_are_scattered)
+TEST(fastreg_ops, both_sides_use_page_lists)
 {
 	struct rmem_mr *mr = fx_fast_mr(fx.b.pd, 3);
 	struct rmem_fast_reg_page_list *list = fx_page_list(fx.b.dev, 3);
@@ -219,7 +219,7 @@ TEST(fastreg_ops, both_ends_are_scattered)
 	return TEST_SUCCESS;
 }
 
-TEST(fastreg_ops, scattered_and_plain_sges_mix)
+TEST(fastreg_ops, one_request_mixes_both_kinds_of_sges)
 {
 	const struct rmem_sge sges[] = {
 			fx_sge(fx.a.mr, 0, 100),

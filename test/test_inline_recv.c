@@ -86,7 +86,7 @@ TEST(inline_recv, longer_message_is_not_received_inline)
 	return expect_message(MAX_INLINE + 1);
 }
 
-TEST(inline_recv, immediate_data_and_flags_come_as_without)
+TEST(inline_recv, inline_receive_keeps_immediate_data_and_flags)
 {
 	const struct rmem_sge to = fx_sge(fx.b.mr, 0, 64);
 	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
@@ -262,7 +262,7 @@ TEST_WITH(inline_recv, message_to_scattered_pages_is_right, fx_setup_fast)
 }
 
 /* A CQ that overflows loses completions, not the messages of those it has. */
-TEST(inline_recv, overrun_keeps_the_messages_it_has)
+TEST(inline_recv, overrun_keeps_inline_messages)
 {
 	struct rmem_cq *cq = fx_cq(fx.b.dev, 4);
 	struct rmem_qp_conf conf = fx_qp_conf(fx.b.cq, FX_DEPTH);

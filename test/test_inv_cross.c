@@ -136,7 +136,7 @@ rounds(void)
 	return TEST_SUCCESS;
 }
 
-TEST(inv_cross, acknowledged_message_completes_a_receive)
+TEST(inv_cross, acknowledged_send_with_inv_completes_its_receive)
 {
 	unsigned int nb = RTE_MIN(fx_nb_workers(), MAX_WRITERS);
 	int result;

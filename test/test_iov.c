@@ -88,7 +88,7 @@ check_all(void)
 	return TEST_SUCCESS;
 }
 
-TEST(iov, ranges_follow_each_other_for_every_opcode)
+TEST(iov, every_opcode_crosses_range_borders)
 {
 	struct rmem_mr *mr = NULL;
 
@@ -121,7 +121,7 @@ TEST(iov, query_reports_the_ranges)
 	return TEST_SUCCESS;
 }
 
-TEST(iov, pages_that_are_apart_fit)
+TEST(iov, ranges_of_separate_pages_are_registered)
 {
 	struct rmem_mr_info info;
 	struct rmem_mr *mr = NULL;
@@ -138,7 +138,7 @@ TEST(iov, pages_that_are_apart_fit)
 	return TEST_SUCCESS;
 }
 
-TEST(iov, iova_is_the_first_range_s_or_chosen)
+TEST(iov, iova_is_that_of_the_first_range_or_the_requested_one)
 {
 	struct rmem_mr *mr = NULL;
 
@@ -155,7 +155,7 @@ TEST(iov, iova_is_the_first_range_s_or_chosen)
 	return check(RMEM_WR_RDMA_WRITE, LAYOUT_REMOTE);
 }
 
-TEST(iov, nothing_beyond_the_ranges_is_reached)
+TEST(iov, access_beyond_the_ranges_is_refused)
 {
 	struct rmem_mr *mr = NULL;
 
@@ -168,7 +168,7 @@ TEST(iov, nothing_beyond_the_ranges_is_reached)
 	return TEST_SUCCESS;
 }
 
-TEST(iov, one_range_is_as_good_as_an_address)
+TEST(iov, one_range_equals_an_address)
 {
 	struct rmem_mr *mr = NULL;
 
@@ -196,7 +196,7 @@ TEST(iov, ranges_may_overlap)
 	return TEST_SUCCESS;
 }
 
-TEST(iov, rights_hold_for_all_ranges)
+TEST(iov, rights_apply_to_all_ranges)
 {
 	struct rmem_mr *mr = NULL;
 
@@ -429,7 +429,7 @@ TEST(iov, counter_counts_each_request_once)
 }
 
 /* An indirect key over it sees its bytes in their order, and counts nothing below. */
-TEST(iov, indirect_keys_go_over_lists)
+TEST(iov, indirect_keys_cover_range_lists)
 {
 	struct rmem_counter *counter = fx_counter(fx.a.dev);
 	struct rmem_mr *list = fx_mkey(fx.a.pd, 4), *mr = NULL;

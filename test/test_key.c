@@ -55,7 +55,7 @@ TEST(key, lkey_and_rkey_differ)
 	return TEST_SUCCESS;
 }
 
-TEST(key, every_other_tag_of_an_index_is_refused)
+TEST(key, each_wrong_tag_of_an_index_is_refused)
 {
 	uint32_t rkey = fx.b.mr->rkey;
 	unsigned int tag;
@@ -88,7 +88,7 @@ TEST(key, remote_range_that_wraps_is_refused)
 }
 
 /* A new domain in the slot of a released one is another. */
-TEST(key, key_of_a_domain_that_took_the_place_of_another_is_its_own)
+TEST(key, pd_in_a_reused_slot_does_not_accept_former_keys)
 {
 	struct rmem_pd *pd = fx_pd(fx.a.dev);
 	struct fx_side c = {0};
@@ -213,7 +213,7 @@ bad_rkeys(void)
 }
 
 /* Requests of a guessing peer; not of one that has the key for other uses. */
-TEST(key, rkeys_that_are_not_valid_are_counted)
+TEST(key, invalid_rkeys_are_counted)
 {
 	struct rmem_pd *pd = fx_pd(fx.a.dev);
 	struct rmem_mr *other = fx_mr(pd, fx.b.buf, 64, FX_ACCESS);
@@ -249,7 +249,7 @@ TEST(key, rkeys_that_are_not_valid_are_counted)
 }
 
 /* The first, the second, the fourth, the eighth. */
-TEST(key, rkeys_that_are_not_valid_are_logged_ever_less_often)
+TEST(key, invalid_rkeys_are_logged_at_powers_of_two)
 {
 	const char *line;
 	unsigned int i, nb = 0;

@@ -259,7 +259,7 @@ TEST(key_ever, leases_by_indirect_keys)
  * A slot that has used all of its indexes is quarantined while others have indexes left. Windows
  * of four fifths of all indexes are allocated one after the other: no index is repeated.
  */
-TEST(key_ever, used_up_slots_wait_for_the_others)
+TEST(key_ever, exhausted_slots_are_quarantined_until_all_are)
 {
 	enum {
 		NB_MW = 64,

@@ -128,7 +128,7 @@ TEST(lease, lease_of_atomics_permits_only_atomics)
 	return lx_expect_closed(lx.lease[0]->remote_addr, 8, lx.lease[0]->rkey);
 }
 
-TEST(lease, leases_of_a_burst_have_keys_of_their_own)
+TEST(lease, each_lease_of_a_burst_has_its_own_key)
 {
 	uint16_t i, j;
 
@@ -192,7 +192,7 @@ TEST(lease, prepared_lease_is_posted_with_its_message)
 	return TEST_SUCCESS;
 }
 
-TEST(lease, prepared_lease_is_closed_until_posted)
+TEST(lease, prepared_lease_grants_no_access_until_posted)
 {
 	const struct rmem_lease_req req = lx_req(0, FX_PAGE, WRITE);
 
@@ -219,7 +219,7 @@ TEST(lease, prepared_lease_can_be_revoked)
 	return lx_expect_closed(lx.ended[0]->remote_addr, 8, lx.ended[0]->rkey);
 }
 
-TEST(lease, completions_of_others_are_left_in_order)
+TEST(lease, other_completions_are_returned_in_order)
 {
 	const struct rmem_sge from = fx_sge(fx.a.mr, 0, 8);
 	struct rmem_send_wr wr =
@@ -242,7 +242,7 @@ TEST(lease, completions_of_others_are_left_in_order)
 }
 
 /* Revoked twice, or after its end: no further effect. */
-TEST(lease, lease_ends_once)
+TEST(lease, second_revoke_has_no_effect)
 {
 	struct rmem_lease *twice[2];
 

@@ -289,7 +289,7 @@ TEST(lease_bad, rights_that_the_qp_lacks_are_refused)
 	return rmem_lease_ctx_destroy(ctx);
 }
 
-TEST(lease_bad, burst_stops_at_the_first_bad_one)
+TEST(lease_bad, burst_stops_at_the_first_bad_request)
 {
 	struct rmem_lease_req req[3];
 

@@ -40,7 +40,7 @@ is_same(const struct rmem_lease_desc *a, const struct rmem_lease_desc *b)
 			a->access == b->access;
 }
 
-TEST(lease_desc, bytes_are_the_same_everywhere)
+TEST(lease_desc, descriptor_has_a_fixed_layout)
 {
 	struct rmem_lease_desc desc;
 	uint8_t buf[SIZE + 1];
@@ -100,7 +100,7 @@ TEST(lease_desc, each_bad_part_is_reported)
 }
 
 /* Every bit counts: one that flips is always found. */
-TEST(lease_desc, each_flipped_bit_is_found)
+TEST(lease_desc, each_flipped_bit_is_detected)
 {
 	struct rmem_lease_desc desc;
 	uint8_t buf[SIZE];
@@ -119,7 +119,7 @@ TEST(lease_desc, each_flipped_bit_is_found)
 	return TEST_SUCCESS;
 }
 
-TEST(lease_desc, bad_numbers_are_not_packed)
+TEST(lease_desc, bad_values_are_not_packed)
 {
 	struct rmem_lease_desc desc = example;
 	uint8_t buf[SIZE];
@@ -168,7 +168,7 @@ TEST(lease_desc, lease_is_described)
 	return TEST_SUCCESS;
 }
 
-TEST(lease_desc, lease_that_ends_is_not_described)
+TEST(lease_desc, ended_lease_is_not_described)
 {
 	struct rmem_lease_req req = lx_req(0, 8, WRITE);
 	struct rmem_lease_desc desc;

@@ -108,7 +108,7 @@ TEST(lease_driver, failed_device_is_reported)
 	return TEST_SUCCESS;
 }
 
-TEST(lease_driver, key_that_cannot_be_released_ends_no_lease)
+TEST(lease_driver, unreleased_key_ends_no_lease)
 {
 	TEST_OK(leaser_make());
 	TEST_EQ(leaser_grant(3), 3);
@@ -130,7 +130,7 @@ TEST(lease_driver, key_that_cannot_be_released_ends_no_lease)
 	return TEST_SUCCESS;
 }
 
-TEST(lease_driver, key_that_cannot_be_replaced_is_one_less)
+TEST(lease_driver, failed_replacement_removes_the_key)
 {
 	uint32_t nb_keys;
 
@@ -148,7 +148,7 @@ TEST(lease_driver, key_that_cannot_be_replaced_is_one_less)
 }
 
 /* Granted again before the completion of the first grant was polled: that one has no effect. */
-TEST(lease_driver, completion_of_a_grant_is_of_that_lease)
+TEST(lease_driver, late_completion_of_a_grant_affects_no_later_lease)
 {
 	lx.conf.max_leases = 1;
 	TEST_OK(leaser_make());
@@ -164,7 +164,7 @@ TEST(lease_driver, completion_of_a_grant_is_of_that_lease)
 }
 
 /* The same where that completion is of a failure: the lease has ended, and the key is replaced. */
-TEST(lease_driver, failure_of_a_grant_is_of_that_lease)
+TEST(lease_driver, late_failure_of_a_grant_affects_no_later_lease)
 {
 	TEST_OK(leaser_make());
 	TEST_EQ(leaser_grant(1), 1);
@@ -184,7 +184,7 @@ TEST(lease_driver, failure_of_a_grant_is_of_that_lease)
 }
 
 /* A key that can't be replaced after that is in no list. */
-TEST(lease_driver, doubtful_key_may_be_one_less)
+TEST(lease_driver, failed_replacement_of_a_doubtful_key_removes_it)
 {
 	TEST_OK(leaser_make());
 	TEST_EQ(leaser_grant(1), 1);
@@ -225,7 +225,7 @@ TEST(lease_driver, context_is_usable_after_a_failed_destruction)
 }
 
 /* Its request has not completed: it is no failure of the device, and stays. */
-TEST(lease_driver, busy_key_stays)
+TEST(lease_driver, busy_key_is_kept)
 {
 	TEST_OK(leaser_make());
 	TEST_EQ(leaser_grant(1), 1);

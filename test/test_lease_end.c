@@ -261,7 +261,7 @@ expect_peer_inv(uint32_t rkey)
 	return TEST_SUCCESS;
 }
 
-TEST(lease_end, peers_invalidation_saves_ours)
+TEST(lease_end, invalidation_by_the_peer_replaces_the_local_inv)
 {
 	uint32_t rkey;
 
@@ -285,7 +285,7 @@ TEST(lease_end, peers_invalidation_saves_ours)
 	return TEST_SUCCESS;
 }
 
-TEST(lease_end, peers_invalidation_of_another_key_is_left_alone)
+TEST(lease_end, invalidation_of_another_key_is_ignored)
 {
 	TEST_RUN(lx_grant(1, WRITE));
 	fx.wc = (struct rmem_wc){.flags = RMEM_WC_WITH_INV, .opcode = RMEM_WC_RECV};
@@ -299,7 +299,7 @@ TEST(lease_end, peers_invalidation_of_another_key_is_left_alone)
 }
 
 /* Both sides at once: the queue fails, as verbs have it, and the lease ends once. */
-TEST(lease_end, invalidation_by_both_sides_ends_once)
+TEST(lease_end, lease_invalidated_by_both_sides_ends_once)
 {
 	if (!fx_has_capa(fx.a.dev, RMEM_DEV_CAPA_SEND_WITH_INV))
 		return test_skip("no SEND_WITH_INV");

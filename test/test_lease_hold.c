@@ -73,7 +73,7 @@ TEST(lease_hold, lost_lease_holds_its_mr)
 }
 
 /* Neither one that was refused, nor one that could not be posted. */
-TEST(lease_hold, what_was_not_granted_holds_nothing)
+TEST(lease_hold, failed_grant_holds_no_mr)
 {
 	struct rmem_lease_req req[2] = {lx_req(0, 8, WRITE), lx_req(0, 0, WRITE)};
 

@@ -58,7 +58,7 @@ TEST(lease_key, each_tag_is_used_once)
 }
 
 /* A repeated step would disclose the next key. */
-TEST(lease_key, tags_follow_no_step)
+TEST(lease_key, tags_have_no_constant_step)
 {
 	uint32_t rkey[TAGS], i, nb[TAGS] = {0}, most = 0;
 
@@ -95,7 +95,7 @@ is_odd(const uint32_t rkey[TAGS])
  * Of all orders half are odd, but none that a network of rounds over halves of a tag makes, such
  * as can be computed from some of its results: by chance all are even in one of 2^40 runs.
  */
-TEST(lease_key, tags_are_drawn_and_not_computed)
+TEST(lease_key, tag_order_is_random)
 {
 	uint32_t rkey[TAGS], i, nb_odd = 0;
 
@@ -109,7 +109,7 @@ TEST(lease_key, tags_are_drawn_and_not_computed)
 }
 
 /* The 128 tags that come first: each draw from those left, no half of them is preferred. */
-TEST(lease_key, tags_of_all_values_come_early)
+TEST(lease_key, every_tag_value_may_occur_early)
 {
 	uint32_t rkey[TAGS], nb[TAGS] = {0}, i, j;
 
@@ -176,7 +176,7 @@ TEST(lease_key, another_key_is_used_while_one_is_quarantined)
 	return TEST_SUCCESS;
 }
 
-TEST(lease_key, keys_are_made_as_needed_and_the_minimum_at_once)
+TEST(lease_key, minimum_of_keys_is_allocated_at_once_and_others_as_needed)
 {
 	struct rmem_dev_info before, after;
 
@@ -196,7 +196,7 @@ TEST(lease_key, keys_are_made_as_needed_and_the_minimum_at_once)
 	return TEST_SUCCESS;
 }
 
-TEST(lease_key, idle_keys_age_down_to_the_minimum)
+TEST(lease_key, idle_keys_are_released_down_to_the_minimum)
 {
 	lx.conf.min_leases = 3;
 	TEST_RUN(lx_remake());
@@ -330,7 +330,7 @@ TEST(lease_key, prepared_leases_end_with_a_reset)
 }
 
 /* The completion of one covers those before it, and itself. */
-TEST(lease_key, refused_grant_loses_its_lease_alone)
+TEST(lease_key, failed_grant_loses_only_its_lease)
 {
 	struct rmem_wc wc;
 
@@ -347,7 +347,7 @@ TEST(lease_key, refused_grant_loses_its_lease_alone)
 }
 
 /* Its MR stays until the request that refers to it was executed, and its lease has ended. */
-TEST(lease_key, grant_that_waits_in_the_queue_holds_its_mr)
+TEST(lease_key, queued_grant_holds_its_mr)
 {
 	const struct rmem_sge from = fx_sge(fx.a.mr, FX_BUF_SIZE - 8, 8),
 			      to = fx_sge(fx.b.mr, FX_BUF_SIZE - 8, 8);

@@ -231,7 +231,7 @@ launch_writer(void)
 	return fx_launch(run_writer, &race, sizeof(race), 1);
 }
 
-TEST_WITH(lease_race, no_write_comes_after_the_end_of_a_lease, lx_setup_fast_reg)
+TEST_WITH(lease_race, no_write_arrives_after_the_end_of_a_lease, lx_setup_fast_reg)
 {
 	TEST_RUN(launch_writer());
 	return stop_writer(run_rounds(nb_leases_wanted(NB_LEASES)));
@@ -249,7 +249,7 @@ expect_caught(void)
 	return TEST_SUCCESS;
 }
 
-TEST_WITH(lease_caught, who_does_not_wait_is_caught, lx_setup_fast_reg)
+TEST_WITH(lease_caught, reuse_before_the_end_of_a_lease_is_detected, lx_setup_fast_reg)
 {
 	TEST_RUN(launch_writer());
 	TEST_RUN(stop_writer(use_without_waiting()));
@@ -318,7 +318,7 @@ run_refused_round(void)
 	return TEST_SUCCESS;
 }
 
-TEST_WITH(lease_race, no_write_comes_after_the_end_of_a_window, lx_setup_mw)
+TEST_WITH(lease_race, no_write_arrives_after_the_end_of_a_leased_window, lx_setup_mw)
 {
 	const uint32_t nb_leases = nb_leases_wanted(NB_WINDOWS);
 	int result = TEST_SUCCESS;
@@ -335,7 +335,7 @@ TEST_WITH(lease_race, no_write_comes_after_the_end_of_a_window, lx_setup_mw)
 	return stop_writer(result);
 }
 
-TEST_WITH(lease_caught, who_does_not_wait_for_a_window_is_caught, lx_setup_mw)
+TEST_WITH(lease_caught, reuse_before_the_end_of_a_leased_window_is_detected, lx_setup_mw)
 {
 	TEST_RUN(open_race());
 	TEST_RUN(fx_launch(run_peer, &race, sizeof(race), 1));
@@ -343,11 +343,11 @@ TEST_WITH(lease_caught, who_does_not_wait_for_a_window_is_caught, lx_setup_mw)
 	return expect_caught();
 }
 
-TEST_WITH(lease_race, no_write_comes_after_the_end_of_a_lease, lx_setup_umr);
+TEST_WITH(lease_race, no_write_arrives_after_the_end_of_a_lease, lx_setup_umr);
 
 TEST_SUITE(lease_race, lx_setup_auto, lx_teardown);
 
 /* ThreadSanitizer would also report that race. */
-TEST_WITH(lease_caught, who_does_not_wait_is_caught, lx_setup_umr);
+TEST_WITH(lease_caught, reuse_before_the_end_of_a_lease_is_detected, lx_setup_umr);
 
 TEST_SUITE(lease_caught, lx_setup_auto, lx_teardown);

@@ -79,7 +79,7 @@ TEST(lease_seal, sealed_descriptor_is_unsealed_at_the_peer)
 	return TEST_SUCCESS;
 }
 
-TEST(lease_seal, rkey_is_not_to_be_read)
+TEST(lease_seal, sealed_descriptor_hides_the_rkey)
 {
 	uint8_t packed[RMEM_LEASE_DESC_SIZE], buf[SIZE];
 	uint32_t i;
@@ -162,7 +162,7 @@ TEST(lease_seal, another_key_is_refused)
 }
 
 /* As of another connection. */
-TEST(lease_seal, other_bytes_with_it_are_refused)
+TEST(lease_seal, other_associated_data_is_refused)
 {
 	struct rmem_lease_desc desc;
 	uint8_t buf[SIZE];
@@ -304,7 +304,7 @@ TEST(lease_seal, bad_arguments_are_refused)
 TEST_SUITE(lease_seal, setup_seal, teardown_seal);
 
 /* The calls of a library built without libcrypto. */
-TEST(lease_no_seal, seals_are_there_or_refused)
+TEST(lease_no_seal, seal_calls_without_libcrypto_are_eopnotsupp)
 {
 	struct rmem_lease_sealer *sealer = NULL;
 	struct rmem_lease_desc desc;

@@ -7,7 +7,7 @@
 #include "lease_stub.h"
 
 /* Of a burst cut short the last is unsignaled: it ends by what is posted later, and no sooner. */
-TEST(lease_short, short_post_is_made_up_for)
+TEST(lease_short, rest_of_a_short_post_is_posted_later)
 {
 	TEST_OK(leaser_make());
 	TEST_EQ(leaser_grant(4), 4);
@@ -50,7 +50,7 @@ TEST(lease_short, completions_of_another_qp_are_left_alone)
 }
 
 /* A LOCAL_INV that waits for room is not needed when the peer was faster. */
-TEST(lease_short, invalidation_of_the_peer_saves_one_that_waits)
+TEST(lease_short, invalidation_by_the_peer_replaces_a_waiting_local_inv)
 {
 	TEST_OK(leaser_make());
 	TEST_EQ(leaser_grant(2), 2);
@@ -68,7 +68,7 @@ TEST(lease_short, invalidation_of_the_peer_saves_one_that_waits)
 	return TEST_SUCCESS;
 }
 
-TEST(lease_short, unsignaled_requests_fill_no_queue)
+TEST(lease_short, unsignaled_requests_do_not_fill_the_queue)
 {
 	uint16_t i;
 

@@ -96,7 +96,7 @@ expect_written(const struct rte_mbuf *m)
 	return TEST_SUCCESS;
 }
 
-TEST(mbuf, pool_is_as_rte_pktmbuf_pool_create_makes_it)
+TEST(mbuf, pool_equals_one_of_rte_pktmbuf_pool_create)
 {
 	struct rte_mempool *plain;
 	struct rte_mbuf *m, *p;
@@ -389,7 +389,7 @@ TEST(mbuf, buffer_of_an_rmem_pool_is_found_as_external_buffer)
 	return TEST_SUCCESS;
 }
 
-TEST(mbuf, mrs_that_lookups_cannot_know_are_refused)
+TEST(mbuf, unsupported_kinds_of_mrs_are_refused)
 {
 	uint8_t *mem = fx_mem(4096, 8192);
 	struct rmem_mr *mr = fx_mr(fx.a.pd, mem, 4096, FX_ACCESS);

@@ -259,23 +259,23 @@ run_kinds(enum loss loss)
 	return TEST_SUCCESS;
 }
 
-TEST(mem_fault, memory_that_is_unmapped_is_an_access_error)
+TEST(mem_fault, unmapped_memory_is_an_access_error)
 {
 	return run_kinds(LOSS_UNMAP);
 }
 
-TEST(mem_fault, memory_that_is_protected_is_an_access_error)
+TEST(mem_fault, protected_memory_is_an_access_error)
 {
 	return run_kinds(LOSS_PROT_NONE);
 }
 
-TEST(mem_fault, memory_that_is_read_only_is_an_access_error_for_writes)
+TEST(mem_fault, write_to_read_only_memory_is_an_access_error)
 {
 	return run_kinds(LOSS_READ_ONLY);
 }
 
 /* Pages of a page list are trusted to be the program's own, not to be there. */
-TEST(mem_fault, page_list_may_name_addresses_that_no_memory_has)
+TEST(mem_fault, unmapped_page_of_a_page_list_is_an_access_error)
 {
 	static const uint64_t pages[] = {
 			FX_PAGE, UINT64_C(0xdead000000000000), UINT64_C(0xffff800000000000)};
@@ -328,13 +328,13 @@ expect_truncated(int fd)
 	return TEST_SUCCESS;
 }
 
-TEST(mem_fault, file_that_is_truncated_is_an_access_error)
+TEST(mem_fault, truncated_file_is_an_access_error)
 {
 	return fx_with_memfd(expect_truncated);
 }
 
 /* Its reserved entry of the CQ is released: the next completion is visible. */
-TEST(mem_fault, sender_that_loses_its_memory_leaves_the_receive)
+TEST(mem_fault, send_of_unmapped_memory_leaves_the_receive)
 {
 	const struct rmem_sge own = {fx_addr(fx_odp_page(LOST)), 64, base->lkey};
 	const struct rmem_sge peer = fx_sge(fx.b.mr, 0, 64);
@@ -359,7 +359,7 @@ TEST(mem_fault, sender_that_loses_its_memory_leaves_the_receive)
 }
 
 /* Requests before the loss of the page stay done, the rest is flushed. */
-TEST(mem_fault, burst_ends_at_the_page_that_is_lost)
+TEST(mem_fault, burst_ends_at_an_unmapped_page)
 {
 	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 64);
 	struct rmem_send_wr wr[4];

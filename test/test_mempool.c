@@ -121,7 +121,7 @@ expect_all_reachable(unsigned int nb)
 	return TEST_SUCCESS;
 }
 
-TEST(mempool, objects_are_reachable_and_the_mempool_is_as_before)
+TEST(mempool, registration_covers_all_objects_and_keeps_the_mempool)
 {
 	TEST_EQ(reg->nb_mrs, 1);
 	TEST_ASSERT(reg->mp == mp && reg->pd == fx.a.pd);
@@ -167,7 +167,7 @@ TEST_WITH(mempool, each_extent_is_an_mr, setup_none)
 	return rmem_mempool_audit(reg);
 }
 
-TEST_WITH(mempool, chunks_that_touch_are_one_mr, setup_none)
+TEST_WITH(mempool, adjacent_chunks_are_one_mr, setup_none)
 {
 	size_t size = 4 * rte_mempool_calc_obj_size(SIZE, RTE_MEMPOOL_F_NO_IOVA_CONTIG, NULL);
 	uint8_t *mem = fx_mem(4096, 3 * size);
@@ -219,7 +219,7 @@ TEST(mempool, mr_of_an_object_is_known)
 }
 
 /* Extents too large for an MR are cut between objects. */
-TEST_WITH(mempool, large_extent_is_cut_between_objects, setup_none)
+TEST_WITH(mempool, large_extent_is_split_between_objects, setup_none)
 {
 	struct rmem_dev *dev = fx_dev("soft1", "max_mr_size=10000,max_mr=64");
 	struct rmem_pd *pd = fx_pd(dev);
@@ -309,7 +309,7 @@ TEST_WITH(mempool, pinned_external_buffers_are_registered, setup_none)
 	return close_pinned(ext);
 }
 
-TEST_WITH(mempool, pinned_buffers_beyond_max_mr_size_are_cut, setup_none)
+TEST_WITH(mempool, pinned_buffers_beyond_max_mr_size_are_split, setup_none)
 {
 	struct rmem_pd *pd = fx_pd(fx_dev("soft1", "max_mr_size=40000,max_mr=64"));
 	uint8_t *ext;
@@ -326,7 +326,7 @@ TEST_WITH(mempool, pinned_buffers_beyond_max_mr_size_are_cut, setup_none)
 }
 
 /* Many registrations make the map grow, and come out of it in any order. */
-TEST(mempool, registrations_find_what_others_registered)
+TEST(mempool, lookup_finds_the_registrations_of_other_mempools)
 {
 	struct rmem_mempool *regs[40];
 	struct rte_mempool *mps[40];
@@ -392,7 +392,7 @@ TEST(mempool, unregistered_keys_are_refused)
 	return TEST_SUCCESS;
 }
 
-TEST_WITH(mempool, rights_are_those_asked_for, setup)
+TEST_WITH(mempool, registration_has_the_requested_rights, setup)
 {
 	void *obj;
 
@@ -405,7 +405,7 @@ TEST_WITH(mempool, rights_are_those_asked_for, setup)
 }
 
 /* Each test of a range, at its ends. */
-TEST(mempool, lookups_want_the_whole_range)
+TEST(mempool, lookup_requires_the_whole_range)
 {
 	uint8_t *base = (uint8_t *)reg->base;
 	size_t length = reg->length;

@@ -95,7 +95,7 @@ TEST(mkey, no_memory_is_enomem_and_nothing_stays)
 	return fx_expect_enomem(make_mkey);
 }
 
-TEST(mkey, query_counts_the_blocks_of_all_rounds)
+TEST(mkey, query_counts_the_extents_of_all_repetitions)
 {
 	struct rmem_send_wr wr = fx_umr(mkey, entries, 2, IOVA);
 	struct rmem_mr_info info;
@@ -109,7 +109,7 @@ TEST(mkey, query_counts_the_blocks_of_all_rounds)
 }
 
 /* The message uses the key, and then the key is released. */
-TEST(mkey, send_with_inv_takes_it_away)
+TEST(mkey, send_with_inv_invalidates_the_mkey)
 {
 	const struct rmem_sge from = fx_sge(fx.b.mr, 0, 46);
 	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND_WITH_INV, &from, 1);
@@ -133,7 +133,7 @@ TEST(mkey, send_with_inv_takes_it_away)
 	return TEST_SUCCESS;
 }
 
-TEST(mkey, read_with_inv_takes_it_away)
+TEST(mkey, read_with_inv_invalidates_the_mkey)
 {
 	struct rmem_send_wr wr;
 	struct rmem_sge to;
@@ -177,7 +177,7 @@ TEST(mkey, waiting_umr_holds_its_mr)
 	return TEST_SUCCESS;
 }
 
-TEST(mkey, reset_lets_the_mr_of_a_waiting_umr_go)
+TEST(mkey, reset_releases_the_mr_of_a_waiting_umr)
 {
 	TEST_RUN(post_waiting_umr());
 	TEST_OK(rmem_qp_reset(fx.a.qp));
@@ -186,7 +186,7 @@ TEST(mkey, reset_lets_the_mr_of_a_waiting_umr_go)
 	return TEST_SUCCESS;
 }
 
-TEST(mkey, flush_lets_the_mr_of_a_waiting_umr_go)
+TEST(mkey, flush_releases_the_mr_of_a_waiting_umr)
 {
 	TEST_RUN(post_waiting_umr());
 	TEST_OK(rmem_qp_set_error(fx.a.qp));

@@ -170,7 +170,7 @@ TEST(mr, query_refuses_null_and_wrong_handles)
 	return TEST_SUCCESS;
 }
 
-TEST_WITH(mr, enable_refuses_what_is_no_user_region, fx_setup_fast)
+TEST_WITH(mr, enable_requires_a_user_region, fx_setup_fast)
 {
 	static uint64_t zeros[64];
 

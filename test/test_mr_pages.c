@@ -75,7 +75,7 @@ TEST(mr_pages, iova_and_address_agree_modulo_the_page)
 	return expect(&pages, 0, 0, 0);
 }
 
-TEST(mr_pages, seams_are_at_page_borders)
+TEST(mr_pages, extents_begin_at_page_boundaries)
 {
 	struct rmem_mr_pages pages;
 
@@ -96,7 +96,7 @@ TEST(mr_pages, seams_are_at_page_borders)
 	return expect(&pages, 4 * KIB, 1025, 2);
 }
 
-TEST(mr_pages, unknown_addresses_join_nothing)
+TEST(mr_pages, unknown_addresses_extend_no_extent)
 {
 	struct rmem_mr_pages pages;
 
@@ -203,7 +203,7 @@ model_draw(struct model *model, struct rmem_mr_pages *pages)
 	}
 }
 
-TEST(mr_pages, best_page_is_that_of_a_plain_model)
+TEST(mr_pages, page_size_matches_the_model)
 {
 	uint64_t seed = rte_rdtsc();
 	struct rmem_mr_pages pages;
@@ -246,7 +246,7 @@ TEST(mr_pages, query_reports_pages_and_levels)
 }
 
 /* The pages of the memory, whose number depends on the address. */
-TEST(mr_pages, iova_of_another_place_in_the_page_fits_no_page)
+TEST(mr_pages, iova_with_another_page_offset_uses_base_pages)
 {
 	struct rmem_mr *mr = NULL;
 	struct rmem_mr_info info;
@@ -260,7 +260,7 @@ TEST(mr_pages, iova_of_another_place_in_the_page_fits_no_page)
 	return TEST_SUCCESS;
 }
 
-TEST_WITH(mr_pages, query_of_bound_pages_tells_them, fx_setup_fast)
+TEST_WITH(mr_pages, query_reports_bound_pages, fx_setup_fast)
 {
 	struct rmem_mr_info info;
 

@@ -86,7 +86,7 @@ TEST(mw, queued_binding_keeps_window_and_mr)
 	return TEST_SUCCESS;
 }
 
-TEST(mw, thousand_windows_over_the_same_bytes)
+TEST(mw, thousand_windows_cover_the_same_bytes)
 {
 	const uint32_t nb = 1000;
 	struct rmem_mw *mws[1000];
@@ -107,7 +107,7 @@ TEST(mw, thousand_windows_over_the_same_bytes)
 }
 
 /* It is of no use to others then, but stays, with its MR, until it is released. */
-TEST(mw, window_of_a_destroyed_qp_is_useless)
+TEST(mw, window_of_a_destroyed_qp_grants_no_access)
 {
 	struct rmem_qp *mine = fx_qp(fx.a.pd, fx.a.cq, 8);
 	struct rmem_qp *peer = fx_qp(fx.a.pd, fx.b.cq, 8);
@@ -127,7 +127,7 @@ TEST(mw, window_of_a_destroyed_qp_is_useless)
 }
 
 /* A window and a WRITE through it in bursts: the fast loop of WRITEs takes it too. */
-TEST(mw, bursts_through_a_window)
+TEST(mw, burst_of_writes_uses_a_window)
 {
 	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 64);
 	struct rmem_send_wr wrs[32];
@@ -195,7 +195,7 @@ TEST(mw, binding_that_finds_the_queue_full_keeps_the_key)
 }
 
 /* The only index of a device: first of a window that one QP binds, then of one for all QPs. */
-TEST(mw, window_in_the_slot_of_a_type_2_one_is_for_all_qps)
+TEST(mw, window_in_a_slot_reused_from_type_2_serves_all_qps)
 {
 	struct rmem_dev *dev = fx_dev("soft1", "max_mw=1");
 	struct rmem_pd *pd = fx_pd(dev);
@@ -278,7 +278,7 @@ expect_tied(struct rmem_pd *pd, struct rmem_qp *peer)
 	return TEST_SUCCESS;
 }
 
-TEST(mw, window_of_a_destroyed_qp_is_for_no_later_one)
+TEST(mw, later_qp_does_not_use_a_window_of_a_destroyed_qp)
 {
 	struct rmem_dev *dev = fx_dev("soft1", "max_qp=16384");
 	struct rmem_pd *pd = fx_pd(dev);

@@ -185,7 +185,7 @@ TEST(mw_class, bad_release_is_refused)
 }
 
 /* A binding reaches the driver as it is; one that the driver refuses keeps the key. */
-TEST(mw_class, binding_is_the_drivers)
+TEST(mw_class, bind_reaches_the_driver_unchanged)
 {
 	const struct rmem_mw_bind bind = good_bind();
 	uint32_t rkey = obj.mw->rkey;

@@ -59,7 +59,7 @@ TEST(odp, memory_need_not_be_mapped_at_registration)
 	return TEST_SUCCESS;
 }
 
-TEST(odp, write_brings_the_page_that_it_touches)
+TEST(odp, write_faults_only_the_pages_it_touches)
 {
 	uint32_t i;
 
@@ -214,7 +214,7 @@ TEST(odp, first_accesses_are_page_faults)
 }
 
 /* The device's counters are those of its MRs, and stay when an MR is released; its pages do not. */
-TEST(odp, device_counts_for_all_mrs)
+TEST(odp, device_statistics_sum_all_mrs)
 {
 	struct rmem_mr *mr = fx_mr(fx.a.pd, fx_odp.mem, FX_ODP_SIZE, fx_odp_access());
 	struct rmem_dev_stats stats;
@@ -241,7 +241,7 @@ TEST(odp, plain_mr_counts_nothing)
 	return TEST_SUCCESS;
 }
 
-TEST(odp, stats_without_mr_or_answer_are_refused)
+TEST(odp, stats_get_refuses_null_and_wrong_handles)
 {
 	struct rmem_mr *mkey = fx_mkey(fx.a.pd, 1);
 	struct rmem_mr_stats stats;
@@ -316,10 +316,10 @@ used_addresses(void)
 }
 
 /*
- * A table for a range that takes more addresses than a process may have. The limit leaves room for
+ * A table for a range that takes more addresses than a process may have. The limit allows for
  * what a sanitizer maps at any time.
  */
-TEST(odp, mr_without_room_for_its_table_is_refused)
+TEST(odp, mr_without_memory_for_its_table_is_refused)
 {
 	struct rlimit old, none;
 	struct rmem_mr *mr;

@@ -110,7 +110,7 @@ TEST(odp_bad, page_that_is_read_only_can_be_read_only)
 }
 
 /* All pages of a request are had before a byte of it moves. */
-TEST(odp_bad, request_over_a_hole_moves_no_byte)
+TEST(odp_bad, request_over_unmapped_memory_transfers_no_byte)
 {
 	TEST_OK(fx_odp_unmap(2));
 	fx_fill(fx.b.buf, 4 * FX_PAGE, 5);
@@ -120,7 +120,7 @@ TEST(odp_bad, request_over_a_hole_moves_no_byte)
 	return TEST_SUCCESS;
 }
 
-TEST(odp_bad, page_that_is_discarded_is_fresh_at_the_next_access)
+TEST(odp_bad, discarded_page_is_zero_at_the_next_access)
 {
 	fx_fill(fx.b.buf, FX_BUF_SIZE, 6);
 	TEST_STATUS(fx_odp_write(0, FX_ODP_SIZE), RMEM_WC_SUCCESS);
@@ -149,7 +149,7 @@ TEST(odp_bad, remapped_page_is_visible_to_the_next_access)
 	return TEST_SUCCESS;
 }
 
-TEST(odp_bad, page_that_is_moved_away_is_not_followed)
+TEST(odp_bad, page_moved_by_mremap_is_not_followed)
 {
 	void *to = fx_map(FX_PAGE);
 
@@ -193,7 +193,7 @@ TEST(odp_bad, page_beyond_the_end_of_a_file_gives_an_error)
 }
 
 /* The message was not taken from the queue: the receive waits for another one. */
-TEST(odp_bad, sender_that_loses_its_page_leaves_the_receive)
+TEST(odp_bad, send_of_an_unmapped_page_leaves_the_receive)
 {
 	const struct rmem_sge own = {fx_addr(fx_odp_page(0)), 64, fx_odp.mr->lkey};
 	const struct rmem_sge peer = fx_sge(fx.b.mr, 0, 64);
@@ -211,7 +211,7 @@ TEST(odp_bad, sender_that_loses_its_page_leaves_the_receive)
 }
 
 /* A burst ends where the page is lost; what was posted before is done, the rest is flushed. */
-TEST(odp_bad, burst_ends_at_the_page_that_is_lost)
+TEST(odp_bad, burst_ends_at_an_unmapped_page)
 {
 	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 64);
 	struct rmem_send_wr wr[4];
@@ -248,7 +248,7 @@ TEST(odp_bad, range_outside_of_the_mr_is_no_page_fault)
 }
 
 /* The table forgets it: the next access asks the kernel again, and counts a fault. */
-TEST(odp_bad, page_that_fails_a_copy_is_not_known_any_more)
+TEST(odp_bad, page_that_fails_a_copy_is_removed_from_the_table)
 {
 	TEST_STATUS(fx_odp_write(1, 2 * FX_PAGE), RMEM_WC_SUCCESS);
 	TEST_EQ(fx_stats(fx_odp.mr).pages, 2);
@@ -264,7 +264,7 @@ TEST(odp_bad, page_that_fails_a_copy_is_not_known_any_more)
 }
 
 /* More than a message may be, in two SGEs; of the second nothing is mapped. */
-TEST(odp_bad, request_that_is_too_long_brings_no_page)
+TEST(odp_bad, request_beyond_the_limit_faults_no_page)
 {
 	const uint32_t opcodes[] = {RMEM_WR_SEND, RMEM_WR_RDMA_WRITE, RMEM_WR_RDMA_READ};
 	struct rmem_mr *all = fx_mr(fx.a.pd, NULL, SIZE_MAX, fx_odp_access());
@@ -285,7 +285,7 @@ TEST(odp_bad, request_that_is_too_long_brings_no_page)
 	return TEST_SUCCESS;
 }
 
-TEST(odp_bad, message_that_is_too_long_for_its_receive_brings_no_page)
+TEST(odp_bad, message_longer_than_the_receive_faults_no_page)
 {
 	const struct rmem_sge own = {fx_addr(fx_odp.mem), FX_PAGE, fx_odp.mr->lkey};
 	const struct rmem_sge peer = fx_sge(fx.b.mr, 0, FX_PAGE + 1);

@@ -108,7 +108,7 @@ run_device(void)
 	return expect_installed(count_signal, false);
 }
 
-TEST(odp_guard, handler_is_there_from_the_first_mr_on)
+TEST(odp_guard, handler_is_installed_with_the_first_mr)
 {
 	struct sigaction segv, bus;
 	int result;
@@ -161,7 +161,7 @@ expect_own_faults(int sig, const volatile uint8_t *at)
 	return TEST_SUCCESS;
 }
 
-TEST(odp_guard, handler_from_before_gets_its_faults)
+TEST(odp_guard, earlier_sigsegv_handler_is_called_for_other_faults)
 {
 	struct sigaction old;
 	int result;
@@ -175,7 +175,7 @@ TEST(odp_guard, handler_from_before_gets_its_faults)
 	return result;
 }
 
-TEST(odp_guard, handler_from_before_gets_its_bus_errors)
+TEST(odp_guard, earlier_sigbus_handler_is_called_for_other_faults)
 {
 	int fd = memfd_create("rmem_test_guard", 0);
 	struct sigaction old;
@@ -195,7 +195,7 @@ TEST(odp_guard, handler_from_before_gets_its_bus_errors)
 }
 
 /* Signals of kill() are not handled, wherever they interrupt. */
-TEST(odp_guard, signals_that_are_sent_go_to_the_handler)
+TEST(odp_guard, sent_signals_call_the_earlier_handler)
 {
 	struct sigaction old;
 
@@ -208,7 +208,7 @@ TEST(odp_guard, signals_that_are_sent_go_to_the_handler)
 	return TEST_SUCCESS;
 }
 
-TEST(odp_guard, ignored_signals_that_are_sent_stay_ignored)
+TEST(odp_guard, ignored_sent_signals_stay_ignored)
 {
 	struct sigaction old;
 
@@ -222,7 +222,7 @@ TEST(odp_guard, ignored_signals_that_are_sent_stay_ignored)
 }
 
 /* A later handler that hands on what is not its own, as is the custom. */
-TEST(odp_guard, handler_from_after_that_chains_changes_nothing)
+TEST(odp_guard, later_handler_that_chains_is_supported)
 {
 	struct sigaction action;
 
@@ -240,7 +240,7 @@ TEST(odp_guard, handler_from_after_that_chains_changes_nothing)
 }
 
 /* With another handler on top there is no guard for new MRs: the kernel copies. */
-TEST(odp_guard, mr_with_another_handler_first_is_copied_by_the_kernel)
+TEST(odp_guard, later_handler_makes_new_mrs_use_kernel_copies)
 {
 	const uint32_t access = FX_ODP_ACCESS & ~RMEM_ACCESS_REMOTE_ATOMIC;
 	struct rmem_mr *first, *mr = NULL;
@@ -290,7 +290,7 @@ write_with_all_blocked(void *arg)
 }
 
 /* Also the second thread that has the same number. */
-TEST(odp_guard, thread_that_blocks_signals_gets_an_error)
+TEST(odp_guard, fault_in_a_thread_that_blocks_sigsegv_is_an_error)
 {
 	pthread_t thread;
 	uint32_t i;

@@ -96,7 +96,7 @@ TEST(odp_implicit, addresses_without_memory_give_an_error)
 	return TEST_SUCCESS;
 }
 
-TEST(odp_implicit, implicit_mr_keeps_to_its_rights)
+TEST(odp_implicit, implicit_mr_enforces_its_rights)
 {
 	struct rmem_mr *mr = fx_mr(
 			fx.a.pd, NULL, SIZE_MAX, RMEM_ACCESS_ON_DEMAND | RMEM_ACCESS_REMOTE_READ);
@@ -126,7 +126,7 @@ TEST(odp_implicit, implicit_mr_counts_its_pages)
 	return TEST_SUCCESS;
 }
 
-TEST(odp_implicit, window_over_all_memory_covers_its_part)
+TEST(odp_implicit, window_of_an_implicit_mr_covers_its_range)
 {
 	struct rmem_mw *mw = fx_mw(fx.a.pd, RMEM_MW_TYPE_1);
 	const struct rmem_mw_bind bind = {
@@ -145,7 +145,7 @@ TEST(odp_implicit, window_over_all_memory_covers_its_part)
 }
 
 /* Inside the MR, whose length is SIZE_MAX, but where no process has memory. */
-TEST(odp_implicit, window_beyond_all_memory_is_refused)
+TEST(odp_implicit, window_beyond_an_implicit_mr_is_refused)
 {
 	struct rmem_mw *mw = fx_mw(fx.a.pd, RMEM_MW_TYPE_1);
 	const struct rmem_mw_bind bind = {

@@ -37,7 +37,7 @@ expect_on_demand(uint64_t addr, uint32_t rkey)
 	return TEST_SUCCESS;
 }
 
-TEST(odp_mix, window_over_an_on_demand_mr)
+TEST(odp_mix, window_covers_an_on_demand_mr)
 {
 	struct rmem_mw *mw = fx_mw(fx.a.pd, RMEM_MW_TYPE_2);
 	struct rmem_send_wr wr = fx_wr(RMEM_WR_BIND_MW, NULL, 0);
@@ -69,7 +69,7 @@ bind_mkey(struct rmem_mr *mkey, const struct rmem_mkey_entry *entries, uint32_t 
 }
 
 /* One block, then blocks of a few bytes, and a key over that key. */
-TEST(odp_mix, indirect_key_over_an_on_demand_mr)
+TEST(odp_mix, indirect_key_covers_an_on_demand_mr)
 {
 	const struct rmem_mkey_entry one = fx_entry(fx_odp.mr, 0, FX_ODP_SIZE);
 	const struct rmem_mkey_entry three[] = {fx_entry(fx_odp.mr, 0, FX_PAGE - 8),
@@ -93,7 +93,7 @@ TEST(odp_mix, indirect_key_over_an_on_demand_mr)
 }
 
 /* All that is found below a key is found before a byte moves. */
-TEST(odp_mix, indirect_key_over_a_hole_moves_no_byte)
+TEST(odp_mix, indirect_key_over_unmapped_memory_transfers_no_byte)
 {
 	const struct rmem_mkey_entry entries[] = {
 			fx_entry(fx_odp.mr, 3 * FX_PAGE, 64), fx_entry(fx_odp.mr, 5 * FX_PAGE, 64)};
@@ -151,7 +151,7 @@ bind_fast(bool is_scattered, struct rmem_mr **mr)
 }
 
 /* It has the addresses of the pages, and no table of them. */
-TEST(odp_mix, fast_register_mr_over_an_on_demand_mr)
+TEST(odp_mix, fast_register_mr_covers_an_on_demand_mr)
 {
 	struct rmem_mr *mr, *mkey;
 	struct rmem_mkey_entry one = {.addr = IOVA, .length = FX_ODP_SIZE};
@@ -197,7 +197,7 @@ expect_atomics(uint64_t addr, uint32_t rkey)
 	return fx_reconnect();
 }
 
-TEST(odp_mix, atomics_by_every_key_succeed_or_are_refused)
+TEST(odp_mix, atomics_through_every_kind_of_key_follow_the_capability)
 {
 	const struct rmem_mkey_entry one = fx_entry(fx_odp.mr, 0, FX_ODP_SIZE);
 	struct rmem_mw *mw = fx_mw(fx.a.pd, RMEM_MW_TYPE_2);
@@ -244,7 +244,7 @@ TEST(odp_mix, rereg_sets_and_clears_on_demand)
 }
 
 /* An MR that is not mapped entirely stays on demand. */
-TEST(odp_mix, rereg_of_a_hole_stays_on_demand)
+TEST(odp_mix, rereg_of_unmapped_memory_stays_on_demand)
 {
 	uint32_t plain = fx_odp_access() & ~RMEM_ACCESS_ON_DEMAND;
 	enum rmem_rereg_result result;
@@ -308,7 +308,7 @@ TEST(odp_mix, shared_mrs_have_their_own_pages)
 	return TEST_SUCCESS;
 }
 
-TEST(odp_mix, counter_counts_on_demand)
+TEST(odp_mix, counter_counts_on_demand_writes)
 {
 	struct rmem_counter *counter = fx_counter(fx.a.dev);
 	uint64_t n;
@@ -405,7 +405,7 @@ TEST(odp_mix, inline_message_is_copied_to_pages_on_demand)
 }
 
 /* The message is in its completion when the receive's MR becomes an on-demand one. */
-TEST(odp_mix, inline_message_is_copied_to_what_is_on_demand_by_then)
+TEST(odp_mix, inline_message_is_copied_after_a_rereg_to_on_demand)
 {
 	const struct rmem_sge peer = fx_sge(fx.b.mr, 0, 32);
 	struct rmem_mr *mr = fx_mr(fx.a.pd, fx_odp.mem, FX_PAGE, FX_ACCESS);

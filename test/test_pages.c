@@ -79,7 +79,7 @@ TEST(pages, only_memory_of_eal_has_pages_of_eal)
 	return TEST_SUCCESS;
 }
 
-TEST(pages, lines_of_maps_begin_with_a_range)
+TEST(pages, maps_line_is_parsed)
 {
 	uintptr_t first, end;
 
@@ -100,7 +100,7 @@ TEST(pages, control_thread_runs_its_function)
 	return TEST_SUCCESS;
 }
 
-TEST(pages, mr_has_its_range)
+TEST(pages, ranges_of_an_mr_are_returned)
 {
 	const struct iovec *iov;
 	struct iovec one;

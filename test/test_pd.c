@@ -98,7 +98,7 @@ expect_busy(struct rmem_pd *pd, void *object)
 }
 
 /* IBTA C10-10 */
-TEST_WITH(pd, dealloc_while_something_belongs_to_it_is_ebusy, fx_setup)
+TEST_WITH(pd, dealloc_of_a_pd_in_use_is_ebusy, fx_setup)
 {
 	struct rmem_pd *pd = fx_pd(fx.a.dev);
 	uint8_t *buf = fx_mem(64, 64);
@@ -111,7 +111,7 @@ TEST_WITH(pd, dealloc_while_something_belongs_to_it_is_ebusy, fx_setup)
 	return TEST_SUCCESS;
 }
 
-TEST_WITH(pd, domain_works_on_after_a_refused_dealloc, fx_setup)
+TEST_WITH(pd, domain_is_usable_after_a_refused_dealloc, fx_setup)
 {
 	TEST_ERR(rmem_pd_dealloc(fx.a.pd), EBUSY);
 	TEST_ASSERT(fx_mr(fx.a.pd, fx.a.buf, 1, 0) != NULL);

@@ -122,7 +122,7 @@ TEST(pin_limit, auto_continues_at_the_limit)
 	return TEST_SUCCESS;
 }
 
-TEST(pin_limit, off_and_memory_that_is_locked_need_no_limit)
+TEST(pin_limit, pin_off_and_locked_memory_need_no_limit)
 {
 	struct rmem_mr *off, *again, *first = pin_reg(PIN_REQUIRE, 0, PIN_SIZE);
 
@@ -233,7 +233,7 @@ TEST(pin_limit, hugepages_count_as_pinned)
 }
 
 /* Stretches that lie apart: each costs mappings, of which the kernel gives a process so many. */
-TEST(pin_limit, pinned_ranges_leave_mappings_to_the_program)
+TEST(pin_limit, pinning_stops_before_the_mapping_limit)
 {
 	static struct rmem_mr *mrs[20000];
 	struct rmem_pd *pd = fx_pd(fx_dev("soft13", "pin=require,max_mr=20001"));

@@ -67,7 +67,7 @@ teardown(void)
 	return fx_teardown() == TEST_SUCCESS && is_ok ? TEST_SUCCESS : TEST_FAILED;
 }
 
-TEST(pool, pool_is_as_configured)
+TEST(pool, pool_has_its_configuration)
 {
 	struct rmem_dev_info info;
 
@@ -144,7 +144,7 @@ expect_every_buffer_once(unsigned int burst)
 	return TEST_SUCCESS;
 }
 
-TEST(pool, every_buffer_is_got_once_in_any_burst)
+TEST(pool, every_buffer_is_allocated_once_in_any_burst)
 {
 	static const unsigned int bursts[] = {1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65,
 			100, 512, 1000, NB_BUFS};
@@ -155,13 +155,13 @@ TEST(pool, every_buffer_is_got_once_in_any_burst)
 	return TEST_SUCCESS;
 }
 
-TEST_WITH(pool, without_a_cache_every_buffer_is_got_once, setup_none)
+TEST_WITH(pool, every_buffer_is_allocated_once_without_a_cache, setup_none)
 {
 	struct rmem_pool_conf conf = good_conf();
 
 	conf.cache_size = 0;
 	TEST_RUN(open_pool(&conf));
-	return every_buffer_is_got_once_in_any_burst();
+	return every_buffer_is_allocated_once_in_any_burst();
 }
 
 TEST_WITH(pool, other_mempool_ops_are_used, setup_none)
@@ -170,10 +170,10 @@ TEST_WITH(pool, other_mempool_ops_are_used, setup_none)
 
 	conf.ops_name = "stack";
 	TEST_RUN(open_pool(&conf));
-	return every_buffer_is_got_once_in_any_burst();
+	return every_buffer_is_allocated_once_in_any_burst();
 }
 
-TEST(pool, get_of_more_than_there_are_takes_none)
+TEST(pool, get_beyond_the_pool_takes_none)
 {
 	static struct rmem_sge sge[NB_BUFS + 1];
 
@@ -197,7 +197,7 @@ TEST(pool, get_and_put_of_none_do_nothing)
 }
 
 /* Only addr counts: an SGE may come back shortened for its last use. */
-TEST(pool, changed_lengths_and_keys_come_back_whole)
+TEST(pool, put_ignores_the_length_and_lkey_of_an_sge)
 {
 	struct rmem_sge sge[9];
 	unsigned int i;
@@ -217,7 +217,7 @@ TEST(pool, changed_lengths_and_keys_come_back_whole)
 	return TEST_SUCCESS;
 }
 
-TEST(pool, mempool_calls_work_on_it)
+TEST(pool, mempool_calls_work_on_the_pool)
 {
 	struct rmem_sge sge;
 	void *buf = NULL;
@@ -423,7 +423,7 @@ TEST(pool, cache_never_holds_more_than_its_size)
 }
 
 /* Memory outside of the pool, on either side, is in no MR of it. */
-TEST_WITH(pool, mr_of_what_is_no_buffer_is_null, setup_none)
+TEST_WITH(pool, mr_of_another_address_is_null, setup_none)
 {
 	struct rmem_pool_conf conf = good_conf();
 	struct rmem_pd *pd = fx_pd(fx_dev("soft1", "max_mr_size=131072,max_mr=64"));
@@ -486,7 +486,7 @@ create_and_close_devices(void *arg)
 }
 
 /* Calls of a pool access only its own device. TSan detects other accesses. */
-TEST(pool, pools_are_created_while_devices_come_and_go)
+TEST(pool, pool_check_races_with_devices_created_and_closed)
 {
 	struct rmem_pool_conf conf = good_conf();
 	struct rmem_pool_report report;

@@ -208,7 +208,7 @@ check_posts(const struct profile *profile)
 	return TEST_SUCCESS;
 }
 
-TEST(profile, requests_that_verbs_lacks_are_not_accepted)
+TEST(profile, requests_that_verbs_lacks_are_refused)
 {
 	return on_each(check_posts);
 }
@@ -338,7 +338,7 @@ check_leases(const struct profile *profile)
 	return TEST_SUCCESS;
 }
 
-TEST(profile, leases_over_auto_take_windows)
+TEST(profile, automatic_lease_backend_uses_windows)
 {
 	return on_each(check_leases);
 }
@@ -401,7 +401,7 @@ TEST(profile, arguments_lower_the_limits_of_a_profile_only)
 	return TEST_SUCCESS;
 }
 
-TEST(profile, arguments_of_the_wire_are_left)
+TEST(profile, wire_arguments_are_accepted)
 {
 	TEST_ASSERT(fx_dev("soft1", "profile=rxe,ip=127.0.9.9,port=shm:profile,mtu=1024,loop=1") !=
 			NULL);

@@ -137,7 +137,7 @@ TEST(qp, create_refuses_unknown_types_and_flags)
 	return TEST_SUCCESS;
 }
 
-TEST(qp, qp_of_the_largest_and_the_smallest_size_is_made)
+TEST(qp, smallest_and_largest_qp_are_created)
 {
 	struct rmem_qp_conf conf = fx_qp_conf(fx.a.cq, 1);
 	struct rmem_dev_info info;
@@ -214,7 +214,7 @@ TEST(qp, control_calls_refuse_null_and_wrong_handles)
 }
 
 /* Nothing refers to a QP yet, so the count is set here. */
-TEST(qp, destroy_of_what_is_referred_to_is_ebusy)
+TEST(qp, destroy_of_a_referenced_qp_is_ebusy)
 {
 	const struct rmem_send_wr wr = fx_wr(RMEM_WR_RDMA_WRITE, NULL, 0);
 
@@ -320,7 +320,7 @@ TEST(qp, connected_qp_reports_its_peer_and_a_reset_one_none)
 	return TEST_SUCCESS;
 }
 
-TEST(qp, query_counts_what_waits)
+TEST(qp, query_counts_queued_requests)
 {
 	const struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, NULL, 0);
 	struct rmem_qp_attr attr;

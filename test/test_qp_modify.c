@@ -163,7 +163,7 @@ remove_rights(struct rmem_qp *qp)
 	return TEST_SUCCESS;
 }
 
-TEST(qp_modify, removed_rights_do_not_come_back)
+TEST(qp_modify, removed_rights_stay_removed)
 {
 	const struct rmem_sge to = fx_sge(fx.b.mr, 0, 32);
 	struct rmem_cq *cq = fx_cq(fx.b.dev, 2 * NB_MSG);

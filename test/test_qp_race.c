@@ -178,7 +178,7 @@ run_lives(void)
 	return TEST_SUCCESS;
 }
 
-TEST(qp_race, set_error_flushes_no_receive_of_the_next_life)
+TEST(qp_race, set_error_flushes_no_receive_posted_after_a_reset)
 {
 	struct sigaction action = {.sa_sigaction = step, .sa_flags = SA_SIGINFO}, old;
 	pthread_t thread;

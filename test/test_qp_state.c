@@ -32,7 +32,7 @@ post_receives(struct rmem_qp *qp, uint64_t first, uint32_t n)
 	return TEST_SUCCESS;
 }
 
-TEST(qp_state, connect_is_for_reset_only)
+TEST(qp_state, connect_requires_reset)
 {
 	TEST_ERR(fx_connect(fx.a.qp, fx.b.qp), EBUSY);
 	TEST_EQ(fx_state(fx.a.qp), RMEM_QPS_RTS);
@@ -105,7 +105,7 @@ TEST(qp_state, reset_drops_requests_and_keeps_completions)
 	return TEST_SUCCESS;
 }
 
-TEST(qp_state, reset_qp_has_its_whole_queues_again)
+TEST(qp_state, reset_empties_the_queues)
 {
 	const struct rmem_send_wr wr = fx_wr(RMEM_WR_RDMA_WRITE, NULL, 0);
 	uint32_t round, i;
@@ -165,7 +165,7 @@ TEST(qp_state, qp_connected_to_itself_sends_and_writes_to_itself)
 	return TEST_SUCCESS;
 }
 
-TEST(qp_state, destroy_drops_what_waits_without_a_completion)
+TEST(qp_state, destroy_drops_queued_requests_without_completions)
 {
 	TEST_RUN(post_waiting_sends(fx.a.qp, 1, 3));
 	TEST_RUN(post_receives(fx.a.qp, 1, 3));

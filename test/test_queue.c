@@ -79,7 +79,7 @@ TEST(queue, sig_all_completes_every_request)
 }
 
 /* ibv_post_send(3): executed is not enough, the completion must have been polled. */
-TEST(queue, entry_is_free_when_its_completion_was_polled)
+TEST(queue, entry_is_freed_by_polling_its_completion)
 {
 	uint32_t i;
 
@@ -125,7 +125,7 @@ TEST(queue, earlier_signaled_completion_frees_none_after_it)
 	return TEST_SUCCESS;
 }
 
-TEST(queue, queue_of_an_odd_depth_holds_just_that)
+TEST(queue, queue_of_an_odd_depth_holds_that_many)
 {
 	static const uint32_t depths[] = {1, 3, 5};
 	unsigned int i;
@@ -165,7 +165,7 @@ TEST(queue, burst_is_accepted_up_to_the_full_queue)
 	return TEST_SUCCESS;
 }
 
-TEST(queue, entry_of_a_receive_is_free_when_its_completion_was_polled)
+TEST(queue, receive_entry_is_freed_by_polling_its_completion)
 {
 	const struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, NULL, 0);
 	uint32_t i;
@@ -226,7 +226,7 @@ TEST(queue, post_stops_at_the_malformed_request)
 	return TEST_SUCCESS;
 }
 
-TEST(queue, post_of_receives_stops_at_the_malformed_one)
+TEST(queue, post_recv_stops_at_the_malformed_request)
 {
 	struct rmem_recv_wr wrs[3] = {{.wr_id = 1}, {.wr_id = 2}, {.wr_id = 3}};
 	struct rmem_sge sges[5];
@@ -326,7 +326,7 @@ TEST(queue, atomics_without_one_sge_of_eight_bytes_are_einval)
 }
 
 /* The arrays belong to the caller when the post returns, also for requests that wait. */
-TEST(queue, waiting_requests_need_neither_array_nor_sges_any_more)
+TEST(queue, posted_requests_need_neither_array_nor_sges)
 {
 	struct rmem_sge sges[] = {fx_sge(fx.a.mr, 0, 10), fx_sge(fx.a.mr, 100, 10)};
 	struct rmem_sge to = fx_sge(fx.b.mr, 0, 64);

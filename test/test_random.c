@@ -188,7 +188,7 @@ judge(const struct random_run *one, uint64_t seed, bool is_different)
 	return TEST_SUCCESS;
 }
 
-TEST(random, device_does_as_the_model_does)
+TEST(random, device_matches_the_model)
 {
 	uint64_t seed = get_seed();
 
@@ -223,7 +223,7 @@ setup_lcores(void)
 }
 
 /* One device, its keys and its grace periods; lcore n replays with the seed that it printed. */
-TEST_WITH(random, lcores_do_as_their_models_do, setup_lcores)
+TEST_WITH(random, lcores_match_their_models, setup_lcores)
 {
 	uint64_t seed = get_seed();
 	struct job jobs[NB_RUNS];
@@ -364,7 +364,7 @@ give_tags_to_another(struct model_region *region)
 	return true;
 }
 
-TEST(random, checker_notices_a_key_that_was_another_owners)
+TEST(random, checker_notices_a_former_key_of_another_owner)
 {
 	static const enum model_kind kinds[] = {MODEL_FAST, MODEL_LIST, MODEL_MW1, MODEL_MW2};
 

@@ -74,7 +74,7 @@ TEST(rdma, write_with_immediate_marks_a_solicited_receive)
 	return TEST_SUCCESS;
 }
 
-TEST(rdma, as_many_sges_as_the_device_takes_are_used)
+TEST(rdma, max_send_sge_entries_are_gathered)
 {
 	struct rmem_qp_conf conf = fx_qp_conf(fx.a.cq, 4);
 	struct rmem_sge sges[64];

@@ -123,7 +123,7 @@ expect_own(struct rmem_mr **mrs, unsigned int nb)
 }
 
 /* Applications request 0, 1, 2 and so on; and the neighbours of their keys. */
-TEST(requested_key, any_number_can_be_had)
+TEST(requested_key, any_key_can_be_requested)
 {
 	static const uint32_t more[] = {
 			256, 257, 0x7fffffff, 0x80000000, UINT32_MAX - 1, UINT32_MAX};
@@ -219,7 +219,7 @@ TEST(requested_key, key_of_a_former_window_can_be_requested)
 }
 
 /* An ordinary registration never gets a number that a caller chose, now or before. */
-TEST(requested_key, keys_not_requested_are_others)
+TEST(requested_key, other_keys_never_equal_a_requested_one)
 {
 	struct rmem_pd *pd = small_dev("max_mr=1,max_mw=65535");
 	uint32_t first = 0, i, j;
@@ -316,7 +316,7 @@ use_keys_of_one_slot(void *arg)
 	return TEST_SUCCESS;
 }
 
-TEST(requested_key, requested_keys_come_and_go_on_every_lcore)
+TEST(requested_key, requested_keys_are_registered_and_released_on_every_lcore)
 {
 	unsigned int i, nb = RTE_MIN(fx_nb_workers(), MAX_WORKERS);
 

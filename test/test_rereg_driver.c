@@ -215,7 +215,7 @@ TEST(rereg_driver, driver_may_ask_to_register_again)
 	return expect_new();
 }
 
-TEST(rereg_driver, failure_to_deregister_leaves_the_old)
+TEST(rereg_driver, failed_deregistration_keeps_the_old_mr)
 {
 	enum rmem_rereg_result result;
 
@@ -229,7 +229,7 @@ TEST(rereg_driver, failure_to_deregister_leaves_the_old)
 }
 
 /* The driver gave the MR back already and is not asked again. */
-TEST(rereg_driver, failure_to_register_again_leaves_neither)
+TEST(rereg_driver, failed_registration_leaves_no_mr)
 {
 	enum rmem_rereg_result result;
 
@@ -306,26 +306,26 @@ fail_with(enum rmem_rereg_result want)
 	return TEST_SUCCESS;
 }
 
-TEST(rereg_driver, err_input_leaves_the_old)
+TEST(rereg_driver, err_input_keeps_the_old_mr)
 {
 	TEST_RUN(fail_with(RMEM_REREG_ERR_INPUT));
 	return expect_old();
 }
 
-TEST(rereg_driver, err_dont_fork_new_leaves_the_old)
+TEST(rereg_driver, err_dont_fork_new_keeps_the_old_mr)
 {
 	TEST_RUN(fail_with(RMEM_REREG_ERR_DONT_FORK_NEW));
 	return expect_old();
 }
 
-TEST(rereg_driver, err_do_fork_old_leaves_the_new)
+TEST(rereg_driver, err_do_fork_old_keeps_the_new_mr)
 {
 	TEST_RUN(fail_with(RMEM_REREG_ERR_DO_FORK_OLD));
 	return expect_new();
 }
 
 /* The driver still has something to release. */
-TEST(rereg_driver, err_cmd_leaves_neither)
+TEST(rereg_driver, err_cmd_leaves_no_mr)
 {
 	TEST_RUN(fail_with(RMEM_REREG_ERR_CMD));
 	TEST_RUN(expect_neither());
@@ -333,7 +333,7 @@ TEST(rereg_driver, err_cmd_leaves_neither)
 	return TEST_SUCCESS;
 }
 
-TEST(rereg_driver, err_cmd_and_do_fork_new_leaves_neither)
+TEST(rereg_driver, err_cmd_and_do_fork_new_leaves_no_mr)
 {
 	TEST_RUN(fail_with(RMEM_REREG_ERR_CMD_AND_DO_FORK_NEW));
 	TEST_RUN(expect_neither());

@@ -44,7 +44,7 @@ patient(void)
 	return conn;
 }
 
-TEST(retry, no_receive_is_rnr_retry_exc_err_after_the_tries)
+TEST(retry, send_without_receive_ends_with_rnr_retry_exc_err)
 {
 	static const uint8_t opcodes[] = {RMEM_WR_SEND, RMEM_WR_SEND_WITH_IMM,
 			RMEM_WR_SEND_WITH_INV, RMEM_WR_RDMA_WRITE_WITH_IMM};
@@ -65,7 +65,7 @@ TEST(retry, no_receive_is_rnr_retry_exc_err_after_the_tries)
 	return TEST_SUCCESS;
 }
 
-TEST(retry, no_try_is_left_with_rnr_retry_zero)
+TEST(retry, rnr_retry_0_fails_at_the_first_nak)
 {
 	const struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, NULL, 0);
 	struct rmem_qp_conn conn = impatient();
@@ -166,7 +166,7 @@ TEST(retry, peer_connected_to_another_is_retry_exc_err)
 }
 
 /* After messages: no state of the former peer is left. */
-TEST(retry, peer_that_left_for_another_is_retry_exc_err)
+TEST(retry, peer_reconnected_to_another_is_retry_exc_err)
 {
 	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
 	struct rmem_send_wr wr =
@@ -224,7 +224,7 @@ TEST(retry, peer_of_a_closed_device_is_retry_exc_err)
 }
 
 /* Posted before the peer has connected back, executed when it has. */
-TEST(retry, later_connect_of_the_peer_lets_requests_go_on)
+TEST(retry, requests_continue_when_the_peer_connects_later)
 {
 	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 64);
 	struct rmem_send_wr wr =
@@ -291,7 +291,7 @@ TEST(retry, local_requests_wait_after_one_that_waits)
 	return TEST_SUCCESS;
 }
 
-TEST(retry, waiting_request_of_one_qp_holds_up_no_other)
+TEST(retry, waiting_request_delays_no_other_qp)
 {
 	const struct rmem_send_wr send = fx_wr(RMEM_WR_SEND, NULL, 0);
 	const struct rmem_send_wr write = fx_wr(RMEM_WR_RDMA_WRITE, NULL, 0);

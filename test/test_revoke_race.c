@@ -234,7 +234,7 @@ TEST(revoke_race, no_write_arrives_after_local_inv_of_an_indirect_key)
 	return race_with(&way);
 }
 
-TEST(revoke_race, no_write_arrives_after_release_below_an_indirect_key)
+TEST(revoke_race, no_write_arrives_after_release_of_a_key_of_an_entry)
 {
 	const struct way way = {open_indirect, release_below, new_below};
 

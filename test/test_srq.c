@@ -104,7 +104,7 @@ TEST(srq, capabilities_and_limits_are_reported)
 	return TEST_SUCCESS;
 }
 
-TEST(srq, full_table_and_memory_are_refused)
+TEST(srq, srq_beyond_max_srq_or_memory_is_refused)
 {
 	struct rmem_dev *dev = fx_dev("soft77", "max_srq=1");
 	const struct rmem_srq_conf conf = {.max_wr = 16384, .max_sge = 16};

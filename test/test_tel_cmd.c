@@ -63,7 +63,7 @@ TEST(tel_cmd, too_many_commands_are_refused)
 	return TEST_SUCCESS;
 }
 
-TEST(tel_cmd, all_names_are_counted)
+TEST(tel_cmd, names_beyond_the_array_are_counted)
 {
 	struct rte_tel_data *d = rte_tel_data_alloc();
 	struct rmem_tel_names names;

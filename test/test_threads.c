@@ -130,7 +130,7 @@ use_own_regions(void *arg)
 	return TEST_SUCCESS;
 }
 
-TEST(threads, regions_come_and_go_on_every_lcore)
+TEST(threads, regions_are_registered_and_released_on_every_lcore)
 {
 	if (nb_workers < 2)
 		return test_skip("it takes two worker lcores");
@@ -170,7 +170,7 @@ use_own_objects(void *arg)
 	return TEST_SUCCESS;
 }
 
-TEST(threads, objects_come_and_go_on_every_lcore)
+TEST(threads, objects_are_created_and_destroyed_on_every_lcore)
 {
 	if (nb_workers < 2)
 		return test_skip("it takes two worker lcores");
@@ -199,7 +199,7 @@ use_own_device(void *arg)
 	return TEST_SUCCESS;
 }
 
-TEST(threads, devices_come_and_go_on_every_lcore)
+TEST(threads, devices_are_created_and_closed_on_every_lcore)
 {
 	if (nb_workers < 2)
 		return test_skip("it takes two worker lcores");

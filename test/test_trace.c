@@ -54,7 +54,7 @@ at(const void *ptr)
 	return (uintptr_t)ptr;
 }
 
-TEST_WITH(trace, points_are_on_when_asked_for, fx_setup_none)
+TEST_WITH(trace, trace_points_are_enabled_on_request, fx_setup_none)
 {
 	static const char *const names[] = {"lib.rmem.mr.reg", "lib.rmem.error.call",
 			"lib.rmem.error.wc", "lib.rmem.pool.create", "lib.rmem.lease.quarantine"};

@@ -108,7 +108,7 @@ TEST(umr, read_uses_a_list)
 	return check_all(RMEM_WR_RDMA_READ, LAYOUT_REMOTE);
 }
 
-TEST_WITH(umr, all_of_them_go_through_blocks, setup)
+TEST_WITH(umr, every_opcode_uses_strided_blocks, setup)
 {
 	unsigned int i;
 
@@ -152,7 +152,7 @@ TEST(umr, write_from_key_to_key)
 }
 
 /* Place 72 of the key is at 2083 of the buffer: 8-aligned in the key only. */
-TEST(umr, atomics_take_eight_aligned_bytes_of_one_piece)
+TEST(umr, atomic_needs_eight_aligned_bytes_of_one_entry)
 {
 	struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
 	uint64_t *word = (uint64_t *)(void *)(fx.a.buf + 1024);
@@ -219,7 +219,7 @@ bind_scattered(void)
 	return TEST_SUCCESS;
 }
 
-TEST_WITH(umr, random_keys_are_as_the_model_says, setup)
+TEST_WITH(umr, random_keys_match_the_model, setup)
 {
 	const struct layout *const below[] = {&plain, &whole, &scattered};
 	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf + 40000, LAYOUT_MAX, FX_ACCESS);

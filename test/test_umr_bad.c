@@ -113,7 +113,7 @@ expect_rest_opens(void)
 	return TEST_SUCCESS;
 }
 
-TEST(umr_bad, key_below_that_was_invalidated_refuses_its_part)
+TEST(umr_bad, invalidated_key_of_an_entry_refuses_its_range)
 {
 	TEST_STATUS(bind_good(), RMEM_WC_SUCCESS);
 	TEST_STATUS(fx_unbind(), RMEM_WC_SUCCESS);
@@ -125,7 +125,7 @@ TEST(umr_bad, key_below_that_was_invalidated_refuses_its_part)
 	return TEST_SUCCESS;
 }
 
-TEST(umr_bad, key_below_that_was_deregistered_refuses_its_part)
+TEST(umr_bad, deregistered_key_of_an_entry_refuses_its_range)
 {
 	TEST_STATUS(bind_good(), RMEM_WC_SUCCESS);
 	TEST_OK(fx_release(fx.fast.mr));
@@ -134,7 +134,7 @@ TEST(umr_bad, key_below_that_was_deregistered_refuses_its_part)
 }
 
 /* The same key again, but without LOCAL_WRITE, or shorter. */
-TEST(umr_bad, key_below_that_gives_less_than_before_refuses)
+TEST(umr_bad, reduced_key_of_an_entry_refuses_its_range)
 {
 	struct rmem_send_wr wr = fx_reg(fx.fast.mr, fx.fast.list, FX_FAST_PAGES,
 			fx_addr(fx.fast.pages), FX_FAST_PAGES * FX_PAGE);
@@ -158,7 +158,7 @@ TEST(umr_bad, key_below_that_gives_less_than_before_refuses)
 }
 
 /* Of a range over several rounds, the last byte counts as well. */
-TEST(umr_bad, key_below_without_the_last_byte_of_the_rounds_refuses)
+TEST(umr_bad, strided_entry_beyond_its_key_by_one_byte_is_refused)
 {
 	enum {
 		ROUNDS = 3,
@@ -185,7 +185,7 @@ TEST(umr_bad, key_below_without_the_last_byte_of_the_rounds_refuses)
 }
 
 /* The key's own word, PD, rights and range come first. */
-TEST(umr_bad, access_beyond_the_key_itself_is_refused)
+TEST(umr_bad, access_beyond_the_indirect_key_is_refused)
 {
 	struct rmem_send_wr wr = good_umr();
 
@@ -206,7 +206,7 @@ TEST(umr_bad, access_beyond_the_key_itself_is_refused)
 }
 
 /* A receive with such an SGE fails as with any bad one. */
-TEST(umr_bad, receive_over_a_released_key_fails)
+TEST(umr_bad, receive_through_a_released_key_fails)
 {
 	const struct rmem_sge from = fx_sge(fx.b.mr, 0, ALL);
 	const struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &from, 1);

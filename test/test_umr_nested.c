@@ -100,7 +100,7 @@ TEST(umr_nested, keys_nest_up_to_the_limit_of_the_device)
 }
 
 /* Bound when it was allowed, and below it something deeper since, under the same key. */
-TEST(umr_nested, what_became_too_deep_is_refused_at_the_access)
+TEST(umr_nested, key_that_became_too_deep_is_refused_at_access)
 {
 	struct rmem_mkey_entry entry;
 	struct rmem_send_wr wr;
@@ -186,7 +186,7 @@ bind_web(struct rmem_qp *qp, struct rmem_mr *mr, const struct rmem_sge below[2])
 }
 
 /* 16 ^ 14 paths lead through these 32 keys: binding checks each key once. */
-TEST(umr_nested, paths_through_many_levels_are_not_walked_one_by_one)
+TEST(umr_nested, binding_checks_each_nested_key_once)
 {
 	struct rmem_dev *dev = fx_dev("soft76", "max_mkey_depth=16,max_mkey_entries=16");
 	struct rmem_pd *pd = dev == NULL ? NULL : fx_pd(dev);
@@ -301,7 +301,7 @@ check_random_tower(uint64_t *random)
 	return TEST_SUCCESS;
 }
 
-TEST(umr_nested, random_towers_match_the_model)
+TEST(umr_nested, random_nested_keys_match_the_model)
 {
 	uint64_t random = layout_seed();
 	unsigned int i;

@@ -171,7 +171,7 @@ good_reg(void)
 			FX_FAST_PAGES * FX_PAGE);
 }
 
-TEST(vendor_err, too_long_a_message_has_its_cause)
+TEST(vendor_err, message_beyond_the_limit_has_its_cause)
 {
 	const struct rmem_sge sge = {fx_addr(fx.a.buf), (UINT32_C(1) << 31) + 1, fx.a.mr->lkey};
 	const struct rmem_send_wr wr =

@@ -121,7 +121,7 @@ TEST(wr_info, check_enforces_each_property)
 	return TEST_SUCCESS;
 }
 
-TEST(wr_info, inline_data_and_the_sge_of_an_atomic_have_a_length)
+TEST(wr_info, lengths_of_inline_data_and_atomics_are_checked)
 {
 	struct rmem_sge sge = fx_sge(fx.a.mr, 0, limits.max_inline_data);
 	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &sge, 1);
