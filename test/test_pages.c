@@ -16,12 +16,10 @@
 #include "fixture.h"
 #include "test.h"
 
-static bool has_run; /* atomic */
-
 static void
-run(void)
+run(void *arg)
 {
-	__atomic_store_n(&has_run, true, __ATOMIC_RELEASE);
+	__atomic_store_n((bool *)arg, true, __ATOMIC_RELEASE);
 }
 
 TEST(pages, header_and_library_are_of_one_version)
@@ -92,7 +90,8 @@ TEST(pages, maps_line_is_parsed)
 
 TEST(pages, control_thread_runs_its_function)
 {
-	struct rmem_thread thread = {.run = run};
+	bool has_run = false; /* atomic */
+	struct rmem_thread thread = {.run = run, .arg = &has_run};
 
 	TEST_OK(rmem_thread_start(&thread, "rmem-test"));
 	TEST_EQ(pthread_join(thread.id, NULL), 0);

@@ -20,6 +20,7 @@
 #include <rte_random.h>
 
 #include <rmem_cm.h>
+#include <rmem_thread.h>
 
 #include "kv.h"
 
@@ -48,7 +49,7 @@ struct kv_listener {
 	uint32_t nb_conns;
 	uint32_t number; /* of the next new client */
 	struct rmem_cm_listener *cm;
-	pthread_t thread;
+	struct rmem_thread thread;
 	int ret;
 };
 
@@ -251,7 +252,7 @@ watch(struct kv_conn *conn)
 	kv_cm_close(conn);
 }
 
-static void *
+static void
 accept_clients(void *arg)
 {
 	struct kv_listener *listener = arg;
@@ -277,7 +278,6 @@ accept_clients(void *arg)
 		kv_conn_set_closed(conn);
 		kv_cm_close(conn);
 	}
-	return NULL;
 }
 
 int
@@ -291,13 +291,14 @@ kv_listen(const struct kv_conf *conf, struct kv_conn *conns, uint32_t nb_conns,
 		new_listener->conf = conf;
 		new_listener->conns = conns;
 		new_listener->nb_conns = nb_conns;
+		new_listener->thread.run = accept_clients;
+		new_listener->thread.arg = new_listener;
 		new_listener->number = 1 + (uint32_t)rte_rand_max(KV_CHECK_KEYS);
 		ret = rmem_cm_listener_create(
 				(const struct sockaddr *)&conf->addr, &new_listener->cm);
 	}
 	if (ret == 0)
-		ret = rte_ctrl_thread_create(&new_listener->thread, "kv-listen", NULL,
-				accept_clients, new_listener);
+		ret = rmem_thread_start(&new_listener->thread, "kv-listen");
 	if (ret != 0) {
 		KV_ERR("cannot listen at %s port %d: %s", conf->listen, KV_PORT, why(ret));
 		if (new_listener != NULL)
@@ -316,7 +317,7 @@ kv_unlisten(struct kv_listener *listener)
 {
 	int ret;
 
-	pthread_join(listener->thread, NULL);
+	pthread_join(listener->thread.id, NULL);
 	ret = listener->ret;
 	rmem_cm_listener_destroy(listener->cm);
 	free(listener);

@@ -71,8 +71,9 @@ advise_step(void)
 }
 
 static void
-advise_run(void)
+advise_run(void *arg)
 {
+	RTE_SET_USED(arg);
 	pthread_mutex_lock(&advise.lock);
 	while (!TAILQ_EMPTY(&advise.jobs))
 		advise_step();

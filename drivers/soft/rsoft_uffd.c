@@ -81,11 +81,12 @@ uffd_next(void)
 }
 
 static void
-uffd_run(void)
+uffd_run(void *arg)
 {
 	struct pollfd fds[2] = {
 			{.fd = uffd.fd, .events = POLLIN}, {.fd = uffd.stop, .events = POLLIN}};
 
+	RTE_SET_USED(arg);
 	while (poll(fds, 2, -1) >= 0 || errno == EINTR) {
 		while (uffd_next())
 			;

@@ -156,12 +156,13 @@ finish(struct job *job)
 }
 
 static void
-run_jobs(void)
+run_jobs(void *arg)
 {
 	struct iovec piece;
 	struct job *job;
 	int error;
 
+	RTE_SET_USED(arg);
 	pthread_mutex_lock(&queue.lock);
 	for (;;) {
 		job = TAILQ_FIRST(&queue.jobs);

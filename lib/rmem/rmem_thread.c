@@ -22,7 +22,7 @@ thread_main(void *arg)
 {
 	const struct rmem_thread *thread = arg;
 
-	thread->run();
+	thread->run(thread->arg);
 	return 0;
 }
 
@@ -43,7 +43,7 @@ thread_main(void *arg)
 {
 	const struct rmem_thread *thread = arg;
 
-	thread->run();
+	thread->run(thread->arg);
 	return NULL;
 }
 

@@ -4,7 +4,7 @@
 
 /**
  * @file
- * For drivers: control threads, by the call that this version of DPDK has for them.
+ * Control threads, by the call that this version of DPDK has for them.
  */
 
 #ifndef RMEM_THREAD_H
@@ -19,9 +19,10 @@ extern "C" {
 
 /** A control thread. It must not move before it was joined. */
 struct rmem_thread {
-	void (*run)(void);    /**< Function of the thread. */
-	pthread_t id;         /**< For pthread_join(), once it was started. */
-	uint64_t reserved[2]; /**< Zero. */
+	void (*run)(void *arg); /**< Function of the thread. */
+	void *arg;              /**< Of the function. */
+	pthread_t id;           /**< For pthread_join(), once it was started. */
+	uint64_t reserved[1];   /**< Zero. */
 };
 
 /**
@@ -30,7 +31,7 @@ struct rmem_thread {
  * Control path. Safe to call from any thread.
  *
  * @param thread
- *   Thread, with its function set.
+ *   Thread, with its function and argument set.
  * @param name
  *   Name, at most 15 bytes.
  *

@@ -63,7 +63,7 @@ rte_flow_create(uint16_t port_id, const struct rte_flow_attr *attr,
 	} else {
 		const struct rte_flow_item_ipv6 *ip = pattern[1].spec;
 
-		memcpy(flow.ip, ip->hdr.dst_addr, 16);
+		memcpy(flow.ip, &ip->hdr.dst_addr, 16);
 	}
 	flow.udp_port = rte_be_to_cpu_16(udp->hdr.dst_port);
 	flow.queue = queue->index;

@@ -109,13 +109,13 @@ TEST(wire_neigh, solicitation_without_a_source_is_answered_to_all_nodes)
 
 	TEST_RUN(open_hosts("2001:db8::1", "2001:db8::2"));
 	TEST_ASSERT(!resolve(&len));
-	memset(from->src_addr, 0, sizeof(from->src_addr));
+	memset(&from->src_addr, 0, sizeof(from->src_addr));
 	from->payload_len = RTE_BE16(24);
 	frame[AT_ND + 2] = frame[AT_ND + 3] = 0;
 	memcpy(frame + AT_ND + 2, &(rte_be16_t){rte_ipv6_udptcp_cksum(from, frame + AT_ND)}, 2);
 	TEST_EQ(rwire_neigh_receive(&hosts[1], frame, AT_ND + 24, now, reply), RWIRE_NEIGH_FRAME);
 	TEST_MEM(reply, mac, sizeof(mac));
-	TEST_EQ(ip->dst_addr[0], 0xff);
+	TEST_EQ(*(const uint8_t *)&ip->dst_addr, 0xff);
 	TEST_EQ(reply[AT_ND], 136);
 	TEST_EQ(reply[AT_ND + 4], 0x20); /* not solicited */
 	TEST_EQ(rte_ipv6_udptcp_cksum(ip, reply + AT_ND), 0);

@@ -193,7 +193,7 @@ struct rwire {
 	int stop_fd;   /* eventfd: the thread must end */
 	int start_rc;  /* of the thread */
 	sem_t started; /* start_rc is valid */
-	pthread_t thread;
+	struct rmem_thread thread;
 };
 
 /* The clock of timers, TSC cycles; tests replace it. */

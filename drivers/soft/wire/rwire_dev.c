@@ -19,7 +19,6 @@
 #include <unistd.h>
 
 #include <rte_cycles.h>
-#include <rte_errno.h>
 #include <rte_lcore.h>
 
 #include "../rsoft_grace.h"
@@ -132,7 +131,7 @@ wire_serve(struct rwire *wire)
 	} while ((fds[0].revents & POLLIN) == 0);
 }
 
-static void *
+static void
 wire_thread(void *arg)
 {
 	struct rwire *wire = arg;
@@ -140,26 +139,25 @@ wire_thread(void *arg)
 	wire->start_rc = rte_thread_register();
 	sem_post(&wire->started);
 	if (wire->start_rc != 0)
-		return NULL;
+		return;
 	wire_serve(wire);
 	rte_thread_unregister();
-	return NULL;
 }
 
 static int
 wire_start_thread(struct rwire *wire)
 {
-	int rc = rte_ctrl_thread_create(&wire->thread, "rmem-wire", NULL, wire_thread, wire);
-
-	if (rc != 0) {
-		RSOFT_LOG(ERR, "ip=: control thread not created: %s", rte_strerror(-rc));
+	wire->thread.run = wire_thread;
+	wire->thread.arg = wire;
+	if (rmem_thread_start(&wire->thread, "rmem-wire") != 0) {
+		RSOFT_LOG(ERR, "ip=: control thread not created: the system has no thread left");
 		return -ENOMEM;
 	}
 	while (sem_wait(&wire->started) != 0)
 		; /* a signal */
 	if (wire->start_rc == 0)
 		return 0;
-	pthread_join(wire->thread, NULL);
+	pthread_join(wire->thread.id, NULL);
 	RSOFT_LOG(ERR, "ip=: control thread not registered with EAL: all RTE_MAX_LCORE lcore ids are in use, or there are secondary processes");
 	return -ENOSPC;
 }
@@ -326,7 +324,7 @@ rwire_close(struct rsoft_dev *dev)
 	if (dev->args.progress == RSOFT_PROGRESS_THREAD) {
 		/* An eventfd takes a first value. */
 		(void)!write(wire->stop_fd, &one, sizeof(one));
-		pthread_join(wire->thread, NULL);
+		pthread_join(wire->thread.id, NULL);
 		close(wire->stop_fd);
 	}
 	wire->port->ops->close(wire->port);

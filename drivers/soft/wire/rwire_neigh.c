@@ -163,8 +163,8 @@ nd_build(const struct rwire_neighs *neighs, const struct nd_packet *packet,
 	uint8_t *at = frame + sizeof(eth) + sizeof(ip);
 	rte_be16_t cksum;
 
-	memcpy(ip.src_addr, neighs->addr.gid, sizeof(ip.src_addr));
-	memcpy(ip.dst_addr, dst->gid, sizeof(ip.dst_addr));
+	memcpy(&ip.src_addr, neighs->addr.gid, sizeof(ip.src_addr));
+	memcpy(&ip.dst_addr, dst->gid, sizeof(ip.dst_addr));
 	memcpy(frame, &eth, sizeof(eth));
 	memcpy(frame + sizeof(eth), &ip, sizeof(ip));
 	memcpy(at, packet, sizeof(*packet));
@@ -288,7 +288,7 @@ nd_receive(struct rwire_neighs *neighs, const struct rte_ether_hdr *eth,
 					packet->type == ND_SOLICIT ? ND_SOURCE_MAC : ND_TARGET_MAC,
 					&mac, &has_mac))
 		return 0;
-	memcpy(from.gid, ip->src_addr, sizeof(from.gid));
+	memcpy(from.gid, &ip->src_addr, sizeof(from.gid));
 	if (packet->type == ND_SOLICIT && rwire_addr_is_equal(&packet->target, &neighs->addr) &&
 			!rwire_addr_is_equal(&from, &neighs->addr)) {
 		if (has_mac)

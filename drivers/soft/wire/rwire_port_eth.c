@@ -136,9 +136,9 @@ eth_check_ipv6(const struct eth_port *port, const void *header, struct rwire_flo
 
 	if ((ip->vtc_flow & RTE_BE32(UINT32_C(0xf) << 28)) != RTE_BE32(UINT32_C(6) << 28) ||
 			ip->proto != IPPROTO_UDP ||
-			memcmp(ip->dst_addr, port->port.addr.gid, sizeof(ip->dst_addr)) != 0)
+			memcmp(&ip->dst_addr, port->port.addr.gid, sizeof(ip->dst_addr)) != 0)
 		return 0;
-	memcpy(flow->src.gid, ip->src_addr, sizeof(ip->src_addr));
+	memcpy(flow->src.gid, &ip->src_addr, sizeof(ip->src_addr));
 	return rte_be_to_cpu_16(ip->payload_len) + (uint32_t)sizeof(*ip);
 }
 
@@ -228,8 +228,8 @@ eth_build_ipv6(const struct rwire_flow *flow, uint16_t udp_len, struct rte_ipv6_
 			.payload_len = rte_cpu_to_be_16(udp_len),
 			.proto = IPPROTO_UDP,
 			.hop_limits = ETH_TTL};
-	memcpy(ip->src_addr, flow->src.gid, sizeof(ip->src_addr));
-	memcpy(ip->dst_addr, flow->dst.gid, sizeof(ip->dst_addr));
+	memcpy(&ip->src_addr, flow->src.gid, sizeof(ip->src_addr));
+	memcpy(&ip->dst_addr, flow->dst.gid, sizeof(ip->dst_addr));
 }
 
 /* Store the headers that precede the BTH. */
@@ -351,8 +351,8 @@ eth_add_flow(struct eth_port *port)
 	struct rte_flow_error error = {0};
 
 	memcpy(&ipv4.hdr.dst_addr, port->port.addr.gid + 12, sizeof(ipv4.hdr.dst_addr));
-	memcpy(ipv6.hdr.dst_addr, port->port.addr.gid, sizeof(ipv6.hdr.dst_addr));
-	memset(ipv6_mask.hdr.dst_addr, 0xff, sizeof(ipv6_mask.hdr.dst_addr));
+	memcpy(&ipv6.hdr.dst_addr, port->port.addr.gid, sizeof(ipv6.hdr.dst_addr));
+	memset(&ipv6_mask.hdr.dst_addr, 0xff, sizeof(ipv6_mask.hdr.dst_addr));
 	if (!port->is_ipv4)
 		items[1] = (struct rte_flow_item){
 				.type = RTE_FLOW_ITEM_TYPE_IPV6, .spec = &ipv6, .mask = &ipv6_mask};
