@@ -160,7 +160,7 @@ null_qp_create(struct rmem_qp *base, const struct rmem_qp_conf *conf)
 
 	base->qp_num = null_number(&base->obj);
 	qp->conf = *conf;
-	qp->limits.max_send_sge = conf->max_send_sge;
+	rmem_wr_limits_set(&qp->limits, conf, 0);
 	return 0; /* zeroed: in RMEM_QPS_RESET */
 }
 

@@ -4,6 +4,7 @@
 
 /* The class's table of send requests is complete, and its check enforces each property. */
 
+#include <errno.h>
 #include <string.h>
 
 #include <rmem_driver.h>
@@ -13,8 +14,9 @@
 
 #define ALL_FLAGS (RMEM_SEND_FENCE | RMEM_SEND_SIGNALED | RMEM_SEND_SOLICITED | RMEM_SEND_INLINE)
 
-static const struct rmem_wr_limits limits = {
-		.capa = UINT64_MAX, .max_send_sge = 1, .max_inline_data = 16};
+static const struct rmem_qp_conf conf = {
+		.type = RMEM_QPT_RC, .max_send_sge = 1, .max_inline_data = 16};
+static struct rmem_wr_limits limits;
 
 /* A request of an opcode that passes. */
 static struct rmem_send_wr
@@ -38,6 +40,7 @@ static int
 setup(void)
 {
 	TEST_RUN(fx_setup_fast());
+	rmem_wr_limits_set(&limits, &conf, UINT64_MAX);
 	fx.mw.mr = fx.a.mr;
 	fx.mw.two = fx_mw(fx.a.pd, RMEM_MW_TYPE_2);
 	TEST_ASSERT(fx.mw.two != NULL);
@@ -78,12 +81,12 @@ checked(const struct rmem_qp *qp, const struct rmem_wr_limits *has, const struct
 TEST(wr_info, check_enforces_each_property)
 {
 	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, sizeof(uint64_t));
-	struct rmem_wr_limits none = limits;
+	struct rmem_wr_limits none;
 	struct rmem_send_wr wr;
 	unsigned int i;
 	uint8_t opcode;
 
-	none.capa = 0;
+	rmem_wr_limits_set(&none, &conf, 0);
 	for (opcode = 0; opcode < RMEM_WR_OPCODE_NB; opcode++) {
 		const struct rmem_wr_info *info = &rmem_wr_info[opcode];
 
@@ -118,6 +121,24 @@ TEST(wr_info, check_enforces_each_property)
 	}
 	wr.opcode = RMEM_WR_OPCODE_NB;
 	TEST_ERR(checked(fx.a.qp, &limits, &wr), EINVAL);
+	return TEST_SUCCESS;
+}
+
+TEST(wr_info, some_opcodes_need_the_service_rc)
+{
+	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, sizeof(uint64_t));
+	struct rmem_qp_conf uc_conf = conf;
+	struct rmem_wr_limits uc;
+	struct rmem_send_wr wr;
+	uint8_t opcode;
+
+	uc_conf.type = RMEM_QPT_UC;
+	rmem_wr_limits_set(&uc, &uc_conf, UINT64_MAX);
+	for (opcode = 0; opcode < RMEM_WR_OPCODE_NB; opcode++) {
+		wr = good_wr(opcode, &sge);
+		TEST_EQ(checked(fx.a.qp, &uc, &wr),
+				rmem_wr_info[opcode].props & RMEM_WR_RC_ONLY ? -EOPNOTSUPP : 0);
+	}
 	return TEST_SUCCESS;
 }
 

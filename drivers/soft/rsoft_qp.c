@@ -94,10 +94,7 @@ rsoft_qp_create(struct rmem_qp *base, const struct rmem_qp_conf *conf)
 	qp->access = qp->conf_access = conf->access;
 	qp->pd = base->pd->handle;
 	qp->sig_all = (conf->flags & RMEM_QP_SIG_ALL) != 0;
-	qp->limits.capa = rsoft_profile_of(dev)->capa;
-	qp->limits.max_send_sge = conf->max_send_sge;
-	qp->limits.service = conf->type == RMEM_QPT_RC ? 0 : (uint8_t)conf->type;
-	qp->limits.max_inline_data = conf->max_inline_data;
+	rmem_wr_limits_set(&qp->limits, conf, rsoft_profile_of(dev)->capa);
 	qp->max_recv_sge = conf->max_recv_sge;
 	qp->max_msg_size = rsoft_profile_of(dev)->max_msg_size;
 	qp->is_inline_recv = (rsoft_profile_of(dev)->capa & RMEM_DEV_CAPA_INLINE_RECV) != 0 &&

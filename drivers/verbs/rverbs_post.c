@@ -43,7 +43,7 @@ wr_bytes(const struct rmem_send_wr *wr)
 static __rte_always_inline int
 check_bind(const struct rverbs_qp *qp, const struct rmem_send_wr *wr)
 {
-	if (unlikely(rmem_wr_missing(&qp->limits, wr) != 0 || !rmem_wr_objs_fit(&qp->qp, wr)))
+	if (unlikely(!rmem_wr_is_among(qp->limits.opcodes, wr) || !rmem_wr_objs_fit(&qp->qp, wr)))
 		return rmem_wr_check_full(&qp->qp, &qp->limits, wr);
 	if (likely(rmem_mr_state(wr->bind_mw.mr) == RMEM_MR_STATE_VALID))
 		return 0;
@@ -223,7 +223,7 @@ static __rte_always_inline int
 ex_local_inv(struct rverbs_qp *qp, struct ibv_qp_ex *ex, const struct rmem_send_wr *wr,
 		struct burst *burst)
 {
-	if (unlikely(rmem_wr_missing(&qp->limits, wr) != 0))
+	if (unlikely(!rmem_wr_is_among(qp->limits.opcodes, wr)))
 		return rmem_wr_check_full(&qp->qp, &qp->limits, wr);
 	burst->windows += RVERBS_NOTE_INV;
 	ex->wr_id = note_wr(qp, wr, burst, 0);

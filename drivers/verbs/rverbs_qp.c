@@ -131,9 +131,7 @@ rverbs_qp_create(struct rmem_qp *base, const struct rmem_qp_conf *conf)
 	qp->dev = dev;
 	qp->conf = *conf;
 	qp->access = conf->access;
-	qp->limits.capa = dev->capa;
-	qp->limits.max_send_sge = conf->max_send_sge;
-	qp->limits.max_inline_data = conf->max_inline_data;
+	rmem_wr_limits_set(&qp->limits, conf, dev->capa);
 	qp->max_recv_sge = conf->max_recv_sge;
 	qp->has_mw_quirk = dev->has_mw_quirk;
 	qp->is_list_bad = dev->is_list_bad;

@@ -18,6 +18,7 @@
 /* A field of struct rmem_send_wr that points to an object. */
 #define HANDLE(field) offsetof(struct rmem_send_wr, field)
 
+static_assert(RMEM_WR_OPCODE_NB <= 32, "a bit of rmem_wr_limits::opcodes each");
 static_assert(sizeof(struct rmem_wr_info) == 64, "a request's properties are one cache line");
 
 const struct rmem_wr_info rmem_wr_info[RMEM_WR_OPCODE_NB] __rte_cache_aligned = {
@@ -134,6 +135,26 @@ const struct rmem_wr_info rmem_wr_info[RMEM_WR_OPCODE_NB] __rte_cache_aligned = 
 				},
 };
 
+void
+rmem_wr_limits_set(struct rmem_wr_limits *limits, const struct rmem_qp_conf *conf, uint64_t capa)
+{
+	unsigned int i;
+
+	*limits = (struct rmem_wr_limits){.max_inline_data = conf->max_inline_data,
+			.max_send_sge = conf->max_send_sge};
+	for (i = 0; i < RMEM_WR_OPCODE_NB; i++) {
+		const struct rmem_wr_info *info = &rmem_wr_info[i];
+
+		if ((info->capa & ~capa) != 0)
+			continue;
+		if (conf->type != RMEM_QPT_RC && (info->props & RMEM_WR_RC_ONLY) != 0)
+			continue;
+		limits->opcodes |= 1u << i;
+		if (!info->is_full_check)
+			limits->simple |= 1u << i;
+	}
+}
+
 /* The number of SGEs, and where that matters their lengths. */
 static __rte_noinline bool
 wr_check_sges(const struct rmem_wr_limits *limits, const struct rmem_send_wr *wr)
@@ -161,8 +182,7 @@ rmem_wr_check_full(const struct rmem_qp *qp, const struct rmem_wr_limits *limits
 	if (wr->opcode >= RMEM_WR_OPCODE_NB)
 		return -EINVAL;
 	info = &rmem_wr_info[wr->opcode];
-	if (unlikely((info->capa & ~limits->capa) != 0 ||
-			    (limits->service != 0 && (info->props & RMEM_WR_RC_ONLY) != 0)))
+	if (unlikely((limits->opcodes >> wr->opcode & 1) == 0))
 		return -EOPNOTSUPP;
 	if (unlikely((wr->flags & ~info->flags) != 0))
 		return -EINVAL;

@@ -61,37 +61,52 @@ struct rmem_wr_info {
 /** All requests, by opcode. One cache line each. */
 extern const struct rmem_wr_info rmem_wr_info[RMEM_WR_OPCODE_NB];
 
-/** Limits of a QP; the driver sets them when it creates the QP. */
+/** Limits of a QP; the driver sets them by rmem_wr_limits_set(). */
 struct rmem_wr_limits {
-	uint64_t capa;            /**< RMEM_DEV_CAPA_* of the device. */
+	uint32_t opcodes;         /**< Bitmask of the opcodes of the device and the service. */
+	uint32_t simple;          /**< Those of them that rmem_wr_is_simple() can accept. */
 	uint32_t max_inline_data; /**< As in struct rmem_qp_conf. */
 	uint16_t max_send_sge;    /**< As in struct rmem_qp_conf. */
-	uint8_t service;          /**< 0: RC; else the enum rmem_qp_type of the QP. */
-	uint8_t reserved;         /**< Zero. */
+	uint16_t reserved;        /**< Zero. */
 };
 
 /**
- * Get the needs of a request that are not met, apart from its SGEs and objects.
+ * Set the limits of a QP.
+ *
+ * Control path.
+ *
+ * @param[out] limits
+ *   Limits.
+ * @param conf
+ *   Configuration of the QP.
+ * @param capa
+ *   RMEM_DEV_CAPA_* of the device.
+ */
+void rmem_wr_limits_set(
+		struct rmem_wr_limits *limits, const struct rmem_qp_conf *conf, uint64_t capa);
+
+/**
+ * Whether a request is of one of some opcodes and has no special flag.
+ *
+ * Special are all flags but FENCE, SIGNALED and SOLICITED, which each opcode may have.
  *
  * Fast path.
  *
- * @param limits
- *   Limits of the QP.
+ * @param opcodes
+ *   Bitmask of opcodes, of struct rmem_wr_limits.
  * @param wr
  *   Request of a known opcode.
  *
  * @return
- *   Capabilities that the device lacks, flags other than FENCE, SIGNALED and SOLICITED, which
- *   each opcode may have, and another service than RC. 0: nothing.
+ *   Whether both hold.
  */
-static inline uint64_t
-rmem_wr_missing(const struct rmem_wr_limits *limits, const struct rmem_send_wr *wr)
+static inline bool
+rmem_wr_is_among(uint32_t opcodes, const struct rmem_send_wr *wr)
 {
 	const uint8_t other =
 			(uint8_t) ~(RMEM_SEND_FENCE | RMEM_SEND_SIGNALED | RMEM_SEND_SOLICITED);
 
-	return (rmem_wr_info[wr->opcode].capa & ~limits->capa) | (wr->flags & other) |
-			limits->service;
+	return (opcodes >> wr->opcode & 1) != 0 && (wr->flags & other) == 0;
 }
 
 /**
@@ -115,7 +130,7 @@ rmem_wr_is_simple(const struct rmem_wr_limits *limits, const struct rmem_send_wr
 {
 	if (unlikely(wr->opcode >= RMEM_WR_OPCODE_NB || wr->num_sge > limits->max_send_sge))
 		return false;
-	return (rmem_wr_missing(limits, wr) | rmem_wr_info[wr->opcode].is_full_check) == 0;
+	return rmem_wr_is_among(limits->simple, wr);
 }
 
 /**
@@ -218,11 +233,14 @@ static inline bool
 rmem_wr_is_bind(const struct rmem_qp *qp, const struct rmem_wr_limits *limits,
 		const struct rmem_send_wr *wr)
 {
-	if (unlikely(wr->opcode >= RMEM_WR_OPCODE_NB))
+	switch (wr->opcode) {
+	case RMEM_WR_REG_MR:
+	case RMEM_WR_BIND_MW:
+	case RMEM_WR_UMR:
+		return rmem_wr_is_among(limits->opcodes, wr) && rmem_wr_objs_fit(qp, wr);
+	default:
 		return false;
-	return rmem_wr_missing(limits, wr) == 0 &&
-			(rmem_wr_info[wr->opcode].props & RMEM_WR_BINDS) != 0 &&
-			rmem_wr_objs_fit(qp, wr);
+	}
 }
 
 /**

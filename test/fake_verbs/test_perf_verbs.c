@@ -108,7 +108,7 @@ record(const struct rmem_send_wr *wr, uint32_t at)
 	static uint32_t old_keys[2 * PERF_BURST];
 	const struct rverbs_qp *qp = rverbs_qp_of(vt.a);
 
-	if (rmem_wr_missing(&qp->limits, wr) != 0)
+	if (!rmem_wr_is_among(qp->limits.opcodes, wr))
 		return UINT64_MAX;
 	if (wr->opcode == RMEM_WR_BIND_MW) {
 		if (!rmem_wr_objs_fit(vt.a, wr) ||
