@@ -6,9 +6,9 @@
  * @file
  * Fixture of cases, and common steps.
  *
- * fx_setup() makes a device with two connected sides, a and b, each with a CQ, a QP and an
- * MR with all rights over its buffer. Objects made by fx_*() are known to fx_teardown(),
- * which releases what a case left and fails when the device still counts one.
+ * fx_setup() creates a device with two connected sides, a and b. Each has a CQ, a QP and an MR with
+ * all rights over its buffer. fx_teardown() releases all objects created by fx_*(), and fails if
+ * the device still counts one.
  */
 
 #ifndef FIXTURE_H
@@ -32,7 +32,7 @@
 #define FX_PAGE       4096u
 #define FX_FAST_PAGES 8u
 #define FX_ACCESS     (RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE)
-/* Seconds after which what has not come counts as lost. */
+/* Timeout of waits in seconds. */
 #ifndef FX_DEADLINE_S
 #define FX_DEADLINE_S 300u
 #endif
@@ -46,14 +46,14 @@ struct fx_side {
 	uint8_t *buf;       /* FX_BUF_SIZE bytes, page aligned */
 };
 
-/* A fast-register MR of a's, FREE, and what to bind it to. */
+/* A fast-register MR of side a in the state FREE, and a page list for it. */
 struct fx_fast {
 	struct rmem_mr *mr;
 	struct rmem_fast_reg_page_list *list; /* names the pages in order */
 	uint8_t *pages;                       /* FX_FAST_PAGES of FX_PAGE bytes */
 };
 
-/* Windows of a's, of both types, not bound; and an MR over a's buffer that takes them. */
+/* Unbound windows of side a, one of each type, and an MR over its buffer with MW_BIND. */
 struct fx_mws {
 	struct rmem_mr *mr;
 	struct rmem_mw *one;
@@ -70,7 +70,7 @@ struct fixture {
 
 extern struct fixture fx;
 
-/* Around each case. */
+/* Set-up and tear-down of a case. */
 int fx_setup(void);
 int fx_setup_fast(void);
 int fx_setup_mw(void);
@@ -78,7 +78,7 @@ int fx_setup_dev(void);
 int fx_setup_none(void);
 int fx_teardown(void);
 
-/* Make an object, or print why not and return NULL. */
+/* Create an object; NULL after printing the error. */
 struct rmem_dev *fx_dev(const char *name, const char *args);
 struct rmem_pd *fx_pd(struct rmem_dev *dev);
 struct rmem_mr *fx_mr(struct rmem_pd *pd, void *addr, size_t length, uint32_t access);
@@ -96,15 +96,15 @@ struct rmem_comp_channel *fx_channel(struct rmem_dev *dev);
 struct rmem_qp_conf fx_qp_conf(struct rmem_cq *cq, uint32_t depth);
 struct rmem_qp *fx_qp_by(struct rmem_pd *pd, const struct rmem_qp_conf *conf);
 struct rmem_qp *fx_qp(struct rmem_pd *pd, struct rmem_cq *cq, uint32_t depth);
-/* A device (opened or, if it is there, found) with PD, CQ, QP, MR and buffer. */
+/* Fill a side. Without a device or PD, create one. */
 int fx_side_open(struct fx_side *side, struct rmem_dev *dev, struct rmem_pd *pd);
 /* Zeroed memory, freed at the end of the case. */
 void *fx_mem(size_t align, size_t size);
-/* Zeroed, read-only memory that takes no space. */
+/* Read-only memory: a private mapping that is never written. */
 void *fx_map(size_t size);
-/* Release any of these objects; what the release call returns. */
+/* Release any of these objects; the result of the call that releases it. */
 int fx_release(void *object);
-/* Take an object that the case made itself into the list, or out of it. */
+/* Add an object that the case created itself to the list, or remove it. */
 void fx_track(void *object);
 void fx_untrack(const void *object);
 
@@ -133,28 +133,28 @@ struct rmem_send_wr fx_rdma(
 struct rmem_send_wr fx_atomic(uint8_t opcode, const struct rmem_sge *sge, uint64_t remote_addr,
 		uint32_t rkey, uint64_t compare_add);
 struct rmem_send_wr fx_inv(uint32_t rkey);
-/* Of 4 KiB pages: iova's place in its page is that of the first byte. */
+/* REG_MR of 4 KiB pages; the page offset of iova is that of the first byte. */
 struct rmem_send_wr fx_reg(struct rmem_mr *mr, struct rmem_fast_reg_page_list *list,
 		uint16_t nb_pages, uint64_t iova, uint32_t length);
-/* An entry over length bytes from offset on of an MR. */
+/* An entry of length bytes at offset of an MR. */
 struct rmem_mkey_entry fx_entry(const struct rmem_mr *mr, size_t offset, uint64_t length);
-/* Of one round, with FX_ACCESS. */
+/* UMR without repetition, with FX_ACCESS. */
 struct rmem_send_wr fx_umr(struct rmem_mr *mr, const struct rmem_mkey_entry *entries,
 		uint32_t nb_entries, uint64_t iova);
-/* Bind fx.fast to all its pages, the address being the iova, or take its key away; a status. */
+/* Bind fx.fast to all of its pages with the address as iova, or invalidate its key; a status. */
 int fx_bind(void);
 int fx_unbind(void);
 void fx_list_pages(struct rmem_fast_reg_page_list *list, const void *first, uint32_t nb_pages);
 
 /*
- * Windows: a request and a call that bind to [offset, offset + length) of fx.mw.mr, and both of
- * these done on fx.mw.two and fx.mw.one; a status.
+ * Binding to [offset, offset + length) of fx.mw.mr: the request, the argument of rmem_mw_bind(),
+ * and both executed, on fx.mw.two and fx.mw.one; a status.
  */
 struct rmem_send_wr fx_mw_wr(struct rmem_mw *mw, size_t offset, uint64_t length, uint32_t access);
 struct rmem_mw_bind fx_mw_bind(size_t offset, uint64_t length, uint32_t access);
 int fx_mw_bind_2(size_t offset, uint64_t length, uint32_t access);
 int fx_mw_bind_1(size_t offset, uint64_t length, uint32_t access);
-/* The peer b writes through a key: to a's buffer at and nowhere else; or not, and why. */
+/* Check that a WRITE by b changes only at in the buffer of a, or is refused with a vendor error. */
 int fx_mw_expect_write(uint64_t addr, uint32_t length, uint32_t rkey, const uint8_t *at);
 int fx_mw_expect_refusal(uint64_t addr, uint32_t length, uint32_t rkey, uint32_t why);
 
@@ -171,27 +171,27 @@ int fx_send(struct rmem_qp *qp, const struct rmem_send_wr *wr);
 int fx_invalidate(uint32_t rkey);
 /* Check that no completion arrives; an unexpected one is in fx.wc. */
 bool fx_is_idle(struct rmem_cq *cq);
-/* nb requests, from wr_id on and in this order, come flushed from the CQ. */
+/* Check that nb requests are flushed, in the order of wr_id. */
 int fx_expect_flush(struct rmem_cq *cq, uint64_t wr_id, uint32_t nb);
 /* The peer b writes length bytes of its buffer to addr; a status. */
 int fx_peer_write(uint64_t addr, uint32_t length, uint32_t rkey);
-/* The request ends with the status and leaves the QPs of both sides in these states. */
+/* Check the status of a request of a, and then the states of both QPs. */
 int fx_expect(const struct rmem_send_wr *wr, int status, int state_a, int state_b);
-/* The same, and then the sides are connected again. */
+/* The same; then connect the sides again. */
 int fx_expect_refusal(const struct rmem_send_wr *wr, int status, int state_b);
 
-/* Run func on nb worker lcores, each with its element of args, and wait for the worst result. */
+/* Run func on nb worker lcores, each with its element of args; fx_join() has the worst result. */
 unsigned int fx_nb_workers(void);
 int fx_launch(int (*func)(void *arg), void *args, size_t arg_size, unsigned int nb);
 int fx_join(unsigned int nb);
-/* Between two reads of another thread's state: there may be fewer CPUs than lcores. */
+/* Pause while polling the state of another thread; yields, since CPUs may be fewer than lcores. */
 void fx_relax(unsigned int *spins);
-/* Until another lcore has made *value at least want; checked. */
+/* Wait until another lcore has set *value to want or more. */
 int fx_wait_until(const uint32_t *value, uint32_t want);
 
 /*
- * A configuration is refused with the errno of each row when its field, alone, has that value; call
- * creates an object with it, and fails a check when one is there nevertheless.
+ * For each row, set one field of a valid configuration to a bad value: call, which creates an
+ * object, must return the errno of the row. It fails a check if it created one.
  */
 struct fx_bad_field {
 	const char *text;
@@ -214,7 +214,7 @@ int fx_expect_bad_fields(const void *good, size_t size, const struct fx_bad_fiel
 uint64_t fx_deadline(void);
 bool fx_is_late(uint64_t deadline);
 bool fx_has_capa(struct rmem_dev *dev, uint64_t capa);
-/* The device is the software device; or, by RMEM_TEST_DEV, rdma_rxe, which breaks some rules. */
+/* Whether the device is the software device, or rdma_rxe (by RMEM_TEST_DEV). */
 bool fx_is_soft(void);
 bool fx_is_rxe(void);
 uint64_t fx_addr(const void *addr);
@@ -224,16 +224,16 @@ bool fx_is_zero(const void *buf, size_t length);
 /* Run check on an empty file in memory. */
 int fx_with_memfd(int (*check)(int fd));
 
-/* The log lines of rmem between the two, whatever the log level. */
+/* Capture the log lines of rmem, at any log level. */
 void fx_log_begin(void);
 const char *fx_log_end(void);
 
-/* Take all memory that EAL has but for size bytes, and give it back. */
+/* Allocate all EAL memory except size bytes; free it. */
 void fx_leave_memory(size_t size);
 void fx_free_memory(void);
 /*
- * With less memory than it takes, the call fails with -ENOMEM and leaks nothing; with
- * enough it succeeds.
+ * Check that the call fails with -ENOMEM and leaks nothing while memory is too small, and then
+ * succeeds.
  */
 int fx_expect_enomem(int (*make)(void **object));
 

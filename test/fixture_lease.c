@@ -174,11 +174,11 @@ int
 lx_expect_open(const struct rmem_lease *lease)
 {
 	TEST_RUN(lx_wait_open(lease));
-	return lx_expect_told(lease);
+	return lx_expect_write(lease);
 }
 
 int
-lx_expect_told(const struct rmem_lease *lease)
+lx_expect_write(const struct rmem_lease *lease)
 {
 	fx_fill(fx.b.buf, lease->length, lease->rkey);
 	TEST_STATUS(lx_write(lease, 0, lease->length), RMEM_WC_SUCCESS);

@@ -16,7 +16,7 @@
 #define FX_ODP_PAGES  8u
 #define FX_ODP_SIZE   (FX_ODP_PAGES * FX_PAGE)
 #define FX_ODP_ACCESS (FX_ACCESS | RMEM_ACCESS_ON_DEMAND | RMEM_ACCESS_MW_BIND)
-/* vendor_err of a page that is not there; doc/errors.md. */
+/* vendor_err of a page fault that failed; doc/errors.md. */
 #define FX_ODP_WHY 9u
 
 struct fx_odp {
@@ -43,24 +43,24 @@ enum fx_odp_op {
 };
 
 int fx_setup_odp(void);
-/* All rights that the device has on demand: not all have atomics. */
+/* All rights that the device supports with ON_DEMAND; atomics only on some. */
 uint32_t fx_odp_access(void);
 bool fx_odp_has_atomics(void);
 
 uint8_t *fx_odp_page(uint32_t page);
 bool fx_odp_is_resident(uint32_t page);
-/* Change a page's mapping; 0, or not. Unmapped pages are mapped again before the case ends. */
+/* Change the mapping of a page; 0 on success. Unmapped pages are mapped again after the case. */
 int fx_odp_protect(uint32_t page, int prot);
 int fx_odp_unmap(uint32_t page);
 int fx_odp_map(uint32_t page);
 
 struct rmem_mr_stats fx_stats(struct rmem_mr *mr);
 
-/* The peer writes to a page; a status. */
+/* WRITE by the peer to a page; a status. */
 int fx_odp_write(uint32_t page, uint32_t length);
-/* Access length bytes of the MR, 8 for atomics, against b's buffer; the requester's status. */
+/* Transfer length bytes (8: atomics) between the MR and the buffer of b; the requester's status. */
 int fx_odp_do(enum fx_odp_op op, uint64_t addr, uint32_t length);
-/* Whether the MR is on the requester's side; is modified; can be used so; is refused how. */
+/* Whether the MR is local to the requester, is modified, is supported; the status of a refusal. */
 bool fx_odp_is_local(enum fx_odp_op op);
 bool fx_odp_modifies(enum fx_odp_op op);
 bool fx_odp_can(enum fx_odp_op op);

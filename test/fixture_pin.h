@@ -15,7 +15,7 @@
 #define PIN_NB_PAGES 8u
 #define PIN_SIZE     (PIN_NB_PAGES * FX_PAGE)
 
-/* Places in pin_pds. */
+/* Indexes of pin_pds. */
 enum {
 	PIN_AUTO,
 	PIN_REQUIRE,
@@ -25,15 +25,15 @@ enum {
 extern uint8_t *pin_pages;         /* writable, followed by an unmapped page */
 extern struct rmem_pd *pin_pds[3]; /* of devices with pin=auto, require and off */
 
-/* Around each case; skipped where mlock() does nothing. */
+/* Set-up and tear-down of a case; skips where mlock() has no effect. */
 int pin_setup(void);
 int pin_teardown(void);
 
-/* Only memory that is locked can't be invalidated. */
+/* Whether a page is locked: msync(MS_INVALIDATE) fails on it. */
 bool pin_is_locked(size_t page);
-/* The locked pages, as a number with one digit for each after a leading 1. */
+/* The locked pages as a decimal number: a leading 1, then 0 or 1 for each page. */
 uint64_t pin_locked(void);
-/* An MR of one of the devices over a part of the pages. */
+/* Register a part of the pages with one of the devices. */
 struct rmem_mr *pin_reg(unsigned int how, size_t first, size_t length);
 
 #endif /* FIXTURE_PIN_H */

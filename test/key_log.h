@@ -20,7 +20,7 @@ struct key_log {
 	uint32_t nb;
 };
 
-/* Note an rkey of an owner, which is not 0; false when another one had it before. */
+/* Record the rkey of an owner, which is not 0; false if another owner had it before. */
 bool key_log_add(struct key_log *log, uint32_t rkey, uint32_t owner);
 
 void key_log_free(struct key_log *log);

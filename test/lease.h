@@ -4,8 +4,8 @@
 
 /**
  * @file
- * Leases of the cases: a context of one backend on a's QP, over a's buffer. The cases are the
- * same for each backend.
+ * Fixture of lease cases: a context on the QP of a, with leases of its buffer. The cases run with
+ * each backend.
  */
 
 #ifndef LEASE_H
@@ -22,7 +22,7 @@
 
 struct lease_fixture {
 	struct rmem_lease_ctx *ctx;
-	struct rmem_mr *mr;               /* over a's buffer; windows may be bound to it */
+	struct rmem_mr *mr;               /* over the buffer of a, with MW_BIND */
 	struct rmem_lease_conf conf;      /* of ctx */
 	struct rmem_lease *lease[LX_MAX]; /* of the last lx_grant() */
 	struct rmem_lease *ended[LX_MAX]; /* of the last lx_take() */
@@ -31,8 +31,8 @@ struct lease_fixture {
 extern struct lease_fixture lx;
 
 /*
- * Around each case, by backend. Skipped where the device lacks it. The device is the fixture's:
- * RMEM_TEST_DEV may name another than soft0.
+ * Set-up of a case with each backend; skips on a device without it. RMEM_TEST_DEV selects the
+ * device, as in fixture.h.
  */
 int lx_setup_fast_reg(void);
 int lx_setup_mw(void);
@@ -40,44 +40,44 @@ int lx_setup_umr(void);
 int lx_setup_auto(void);
 int lx_teardown(void);
 
-/* The same cases for all backends. */
+/* A suite for each backend, with the same cases. */
 #define LEASE_SUITES(object)                                                                       \
 	struct test_case *test_cases_##object;                                                     \
 	TEST_SUITE_OF(object##_fast_reg, lx_setup_fast_reg, lx_teardown, object);                  \
 	TEST_SUITE_OF(object##_mw, lx_setup_mw, lx_teardown, object);                              \
 	TEST_SUITE_OF(object##_umr, lx_setup_umr, lx_teardown, object)
 
-/* The context again, with lx.conf as it is now. */
+/* Destroy the context, and create it with lx.conf. */
 int lx_remake(void);
-/* length bytes of a's buffer from offset on. */
+/* A lease request for length bytes at offset of the buffer of a. */
 struct rmem_lease_req lx_req(size_t offset, uint32_t length, uint32_t access);
-/* nb leases of 4 KiB each, from the first page on, to lx.lease; checked. */
+/* Grant nb leases of 4 KiB each, from the first page, into lx.lease. */
 int lx_grant(uint16_t nb, uint32_t access);
-/* Poll until nb leases have ended, and take them to lx.ended; checked. */
+/* Poll until nb leases have ended, and reclaim them into lx.ended. */
 int lx_take(uint16_t nb, uint8_t how);
 /* Poll until a lease is in a state. */
 int lx_wait_state(const struct rmem_lease *lease, uint8_t state);
 /*
- * Before the peer uses a lease without a notification on the QP: the peer's may arrive
- * before that one is executed, but for the software device without engines, which executes it when
- * it is posted.
+ * Wait for a grant before the peer uses the lease without a message on the QP: its request may
+ * arrive before the grant is executed. The software device without engines executes it at the post.
  */
 int lx_wait_open(const struct rmem_lease *lease);
-/* b writes to the lease: a status. */
+/* WRITE by b to the lease; a status. */
 int lx_write(const struct rmem_lease *lease, uint32_t offset, uint32_t length);
-/* The bytes arrive, or the request is refused and the QPs are connected again. */
+/* Check that b can write to the lease. */
 int lx_expect_open(const struct rmem_lease *lease);
-/* The first of these for a lease that is known to be open, whatever its state. */
-int lx_expect_told(const struct rmem_lease *lease);
+/* The same for a lease in any state. */
+int lx_expect_write(const struct rmem_lease *lease);
+/* Check that b can't write to the range; then connect the QPs again. */
 int lx_expect_closed(uint64_t remote_addr, uint32_t length, uint32_t rkey);
 /*
- * The same for bytes outside the lease. Skipped with windows on a device that does not check
- * their bounds: cases that need them are skipped, with the reason.
+ * The same for bytes outside the lease. A device may not check the bounds of windows: cases that
+ * depend on them are skipped there.
  */
 bool lx_has_bounds(void);
 int lx_skip_bounds(void);
 int lx_expect_outside(uint64_t remote_addr, uint32_t length, uint32_t rkey);
-/* Reset both QPs, recover, and connect them. */
+/* Reset both QPs, call rmem_lease_recover(), and connect them. */
 int lx_recover(void);
 struct rmem_lease_stats lx_stats(void);
 

@@ -13,15 +13,15 @@
 #include "lease.h"
 #include "stub_driver.h"
 
-/* Next results of the device, and recorded arguments. */
+/* Results that the device returns, and the requests it recorded. */
 struct leaser {
 	int alloc_ret;
 	int dealloc_ret;
-	int nb_deallocs; /* that succeed, before dealloc_ret is returned */
-	int list_ret;    /* of freeing a page list */
-	int post_ret;    /* when not 0 */
-	uint16_t room;   /* of the send queue */
-	uint32_t depth;  /* of it */
+	int nb_deallocs; /* successful calls before dealloc_ret is returned */
+	int list_ret;    /* of the free of a page list */
+	int post_ret;    /* returned unless 0 */
+	uint16_t room;   /* free entries of the send queue */
+	uint32_t depth;  /* of the send queue */
 	uint32_t state;  /* of the QP */
 	uint32_t nb_mw;
 	struct rmem_send_wr posted[64];
@@ -33,20 +33,20 @@ extern struct leaser leaser;
 int leaser_setup(void);
 int leaser_teardown(void);
 
-/* Have the device again, with these capabilities. */
+/* Create the device again, with these capabilities. */
 int leaser_open(uint64_t capa);
 
-/* Make the context lx.ctx by lx.conf; as rmem_lease_ctx_create(). */
+/* Create lx.ctx with lx.conf; as rmem_lease_ctx_create(). */
 int leaser_make(void);
 
 /* As rmem_lease_grant(), into lx.lease. */
 int leaser_grant(uint16_t nb);
 
-/* A completion of a request that was posted, taken by the context; how many are left. */
+/* Pass the completion of a posted request to the context; the number of WCs it left. */
 int leaser_complete_as(uint16_t at_wr, uint8_t status);
 int leaser_complete(uint16_t at_wr);
 
-/* The same of a receive that reports an invalidation by the peer. */
+/* The same for a receive with an invalidation by the peer. */
 int leaser_peer_inv(uint32_t rkey);
 
 #endif /* LEASE_STUB_H */

@@ -40,15 +40,15 @@ enum model_kind {
 	MODEL_MW2,  /* BIND_MW */
 };
 
-/* Something with a key, over bytes of the arena. */
+/* An object with a key for bytes of the arena. */
 struct model_region {
 	enum model_kind kind;
-	struct rmem_mr *mr; /* or */
+	struct rmem_mr *mr; /* NULL for a window */
 	struct rmem_mw *mw;
 	bool is_valid;
 	bool is_disabled; /* user MR */
 	bool is_zero_based;
-	uint32_t owner; /* its number among all that ever were */
+	uint32_t owner; /* unique number, never reused */
 	unsigned int pd;
 	uint32_t access;
 	uint32_t lkey; /* not of a window */
@@ -58,10 +58,10 @@ struct model_region {
 	uint32_t start;                 /* user MR and window: place in the arena */
 	uint32_t pages[MODEL_MR_PAGES]; /* fast MR: number of each page */
 	uint32_t offset;                /* fast MR: of the first byte in the first page */
-	const struct rmem_qp *qp;       /* type 2 window: that bound it */
+	const struct rmem_qp *qp;       /* type 2 window: QP of the BIND_MW */
 	struct model_region *below;     /* window: its MR */
-	unsigned int nb_windows;        /* user MR: bound to it */
-	int counter;                    /* user MR: number of the one that counts it, or -1 */
+	unsigned int nb_windows;        /* user MR: windows bound to it */
+	int counter;                    /* user MR: index of its counter, or -1 */
 	struct rmem_mkey_entry entries[MODEL_ENTRIES];
 	uint32_t nb_entries;
 	uint32_t repeat_count;
@@ -74,10 +74,10 @@ struct model {
 	uint8_t seen[MODEL_BYTES]; /* scratch */
 };
 
-/* A list of places in the arena: the bytes of a message, one by one. */
+/* The offsets in the arena of each byte of a message. */
 struct model_span {
 	uint32_t length;
-	uint32_t nb_pieces; /* of blocks and ranges that it is made of */
+	uint32_t nb_pieces; /* blocks and ranges that it consists of */
 	uint32_t places[MODEL_MAX_LEN];
 };
 
@@ -87,10 +87,10 @@ struct model_side {
 	const struct rmem_qp *qp;
 };
 
-/* The region that a key of either kind opens, or NULL. */
+/* The region of an lkey or rkey, or NULL. */
 struct model_region *model_find(struct model *model, uint32_t key, bool is_lkey);
 
-/* Append the bytes that a key opens for these rights; false when it does not open them. */
+/* Append the bytes of a remote access; false if the key does not permit it. */
 bool model_open_rkey(struct model *model, const struct model_side *side, uint32_t rkey,
 		uint64_t addr, uint32_t length, uint32_t need, struct model_span *span);
 
@@ -106,7 +106,7 @@ bool model_overlaps(
 void model_copy(struct model *model, const struct model_span *to, const struct model_span *from,
 		uint32_t length);
 
-/* Whether the request may bind the region; a BIND_MW and a binding of a type 1 window alike. */
+/* Whether a request may bind the region; model_may_bind() is for both types of windows. */
 bool model_may_reg(const struct model_region *region, const struct model_side *side,
 		const struct rmem_send_wr *wr);
 bool model_may_umr(struct model *model, const struct model_region *region,
@@ -114,13 +114,13 @@ bool model_may_umr(struct model *model, const struct model_region *region,
 bool model_may_bind(const struct model_region *window, const struct model_region *below,
 		const struct model_side *side, const struct rmem_mw_bind_info *info);
 
-/* Levels that a list with these entries has. */
+/* Number of levels of a list with these entries. */
 uint32_t model_levels(struct model *model, const struct rmem_mkey_entry *entries, uint32_t nb);
 
-/* Whether a request of that side may take the key away. */
+/* Whether a request of that side may invalidate the key. */
 bool model_may_invalidate(const struct model_region *region, const struct model_side *side);
 
-/* A window is not bound any more. */
+/* Mark a window as unbound. */
 void model_unbind(struct model_region *window);
 
 #endif /* MODEL_H */

@@ -6,8 +6,8 @@
  * @file
  * Shared by perf tests: a pair of connected QPs, a clock, and the report.
  *
- * Each test times its yardstick and its value in turn, several times, and takes the best of
- * both: other work on the machine only ever adds. Tests report; they do not judge.
+ * Each test measures its yardstick and its value alternately, several times, and reports the best
+ * of each, since other load on the machine only adds time. There are no limits.
  */
 
 #ifndef PERF_H
@@ -21,7 +21,7 @@
 #define PERF_ROUNDS 7
 #define PERF_ACCESS (RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE)
 
-/* A device with a pair of QPs: requests of a are for b, which may have a device of its own. */
+/* Two connected QPs. a posts requests to b, which is on the same device unless dev_b is set. */
 struct perf_pair {
 	struct rmem_dev *dev;
 	struct rmem_dev *dev_b;
@@ -44,7 +44,7 @@ struct perf_row {
 	double ratio;
 };
 
-/* One timing: does its work and returns what one operation took, in the row's unit. */
+/* One measurement: the time of one operation, in the unit of the row. */
 typedef double (*perf_func_t)(void *arg);
 
 int perf_dev_open(const char *args, struct rmem_dev **dev);
@@ -56,20 +56,20 @@ int perf_pair_open(struct perf_pair *pair, const char *args);
 int perf_pair_open_two(struct perf_pair *pair, const char *args, const char *args_b);
 int perf_pair_close(struct perf_pair *pair);
 
-/* Memory of the library, registered with all rights; NULL with a message on failure. */
+/* Allocated memory, registered with all rights; NULL after printing an error. */
 struct rmem_mr *perf_mr(struct rmem_pd *pd, size_t size);
 
-/* Post a burst whose last request is signaled, and wait for that one; a status. */
+/* Post a burst whose last request is signaled, and wait for its completion; a status. */
 int perf_burst(struct perf_pair *pair, const struct rmem_send_wr *wr, uint16_t nb_wr);
 
-/* Best of several rounds of both, in turn. A negative value is a failure. */
+/* Measure both alternately, and return the best of each; negative values are failures. */
 int perf_compare(perf_func_t yardstick, perf_func_t value, void *arg, double *baseline,
 		double *best);
 
 /* Print a result, and append it to the file that RMEM_PERF_JSON names. */
 int perf_report(const struct perf_row *row);
 
-/* Nanoseconds of a number of TSC cycles, for one of n. */
+/* TSC cycles of n operations as nanoseconds of one. */
 double perf_ns(uint64_t cycles, double n);
 
 #endif /* PERF_H */

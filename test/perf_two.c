@@ -110,13 +110,13 @@ perf_two_connect(struct perf_two *two, const struct rmem_mr *mr)
 }
 
 int
-perf_two_say(struct perf_two *two, char byte)
+perf_two_send(struct perf_two *two, char byte)
 {
 	return send(two->fd, &byte, 1, MSG_NOSIGNAL) == 1 ? 0 : -1;
 }
 
 int
-perf_two_hear(struct perf_two *two)
+perf_two_recv(struct perf_two *two)
 {
 	char byte;
 

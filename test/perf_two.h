@@ -47,9 +47,9 @@ int perf_two_join(struct perf_two *two, const char *args);
 /* In both: exchange addresses and keys, mr may be NULL, and connect. */
 int perf_two_connect(struct perf_two *two, const struct rmem_mr *mr);
 
-int perf_two_say(struct perf_two *two, char byte);
+int perf_two_send(struct perf_two *two, char byte);
 /* Wait for a byte; -1: the other process has ended. */
-int perf_two_hear(struct perf_two *two);
+int perf_two_recv(struct perf_two *two);
 /* Whether a byte, or the end of the other process, waits. */
 bool perf_two_is_called(const struct perf_two *two);
 

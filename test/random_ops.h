@@ -21,7 +21,7 @@
 #define NB_FORMER   64u
 #define NB_DOMAINS  2u
 #define NB_COUNTERS 2u
-#define NB_OTHERS   8u /* objects that other lcores may make or release at a time */
+#define NB_OTHERS   8u /* objects that other lcores may create or release concurrently */
 
 /* a is in domain 0; b in domain 0 or 1. */
 struct pair {
@@ -30,7 +30,7 @@ struct pair {
 	unsigned int pd_b;
 };
 
-/* Of all runs on a device: which keys were ever valid, and whose they were. */
+/* All keys that were ever valid on a device, and their owners; shared by its runs. */
 struct random_keys {
 	rte_ticketlock_t lock;
 	struct key_log log;
@@ -44,10 +44,10 @@ struct random_run {
 	struct pair pairs[NB_DOMAINS];
 	struct rmem_fast_reg_page_list *list;
 	struct rmem_counter *counters[NB_COUNTERS];
-	uint64_t counts[NB_COUNTERS]; /* what they should be */
+	uint64_t counts[NB_COUNTERS]; /* expected values */
 	uint8_t *arena;
 	uint32_t on_demand;         /* RMEM_ACCESS_ON_DEMAND, where the device has it, or 0 */
-	uint32_t former[NB_FORMER]; /* keys that were given out at some time */
+	uint32_t former[NB_FORMER]; /* former keys */
 	uint64_t random;
 	uint64_t nb_succeeded;
 	uint64_t nb_refused;
@@ -57,7 +57,7 @@ struct random_run {
 	char what[160]; /* the operation, for failure messages */
 };
 
-/* One operation; not 0 when the device does what the model does not allow. */
+/* Run one operation; not 0 if the device deviates from the model. */
 int random_op(struct random_run *run);
 
 /* Release the objects of the operations, and report failures. */
@@ -66,33 +66,33 @@ int random_end(struct random_run *run);
 /* Shared by random_ops.c, random_key.c and random_bind.c. */
 uint32_t random_below(struct random_run *run, uint32_t limit);
 bool random_one_in(struct random_run *run, uint32_t n);
-/* A released key. */
+/* Record a released key. */
 void random_remember(struct random_run *run, uint32_t key);
-/* Note that the rkey of a region is valid; not 0 when it was another's at any time. */
+/* Record a valid rkey; not 0 if another owner ever had it. */
 int random_note_key(struct random_run *run, const struct model_region *region);
 /* Whether all MRs, or all windows, of the device are in use. */
 bool random_is_full(struct random_run *run, bool is_window);
 struct model_region *random_region(struct random_run *run);
-/* Mostly one of these kinds (bits 1 << enum model_kind), open or not. */
+/* A region, mostly of one of these kinds (bits 1 << enum model_kind). */
 struct model_region *random_of_kind(struct random_run *run, uint32_t kinds, bool is_valid);
-/* A place that no region has, or NULL. */
+/* An unused entry of the model, or NULL. */
 struct model_region *random_place(struct random_run *run);
-/* Mostly one that opens something for these rights in this domain. */
+/* A region, mostly one that grants these rights in this PD. */
 struct model_region *random_fitting(
 		struct random_run *run, unsigned int pd, uint32_t need, bool is_local);
-/* Mostly the key of a region, else one of the past, one of the wrong kind, or noise. */
+/* Mostly the key of the region, else a former key, a key of the other kind, or a random number. */
 uint32_t random_key(struct random_run *run, const struct model_region *region, bool is_lkey);
-/* Address of so many bytes, which are mostly inside the region. */
+/* Address of length bytes that are mostly inside the region. */
 uint64_t random_addr(struct random_run *run, const struct model_region *region, uint32_t length);
-/* Rights that an MR may have. */
+/* Random valid access rights of an MR. */
 uint32_t random_access(struct random_run *run);
-/* A side of a pair, mostly of that domain, or the one with that QP. */
+/* A side of a pair, mostly of that PD, or the one with that QP. */
 struct fx_side *random_side(struct random_run *run, unsigned int pd, const struct rmem_qp *qp,
 		struct pair **pair, struct model_side *who);
 /* Post one request on a side; its status or -errno. A failed pair is connected again. */
 int random_send(struct random_run *run, struct pair *pair, struct fx_side *side,
 		const struct rmem_send_wr *wr);
-/* The same for a completion that is to come. */
+/* The same for the completion of a posted request. */
 int random_wait(struct random_run *run, struct pair *pair, struct fx_side *side);
 int random_reconnect(struct pair *pair);
 

@@ -14,11 +14,11 @@
 
 #include <rmem_driver.h>
 
-/* Results of the ops, and recorded arguments. A test zeroes it before each case. */
+/* Results of the ops, and counters. A test zeroes it before each case. */
 struct stub_driver {
 	uint64_t capa; /* of its devices: RMEM_DEV_CAPA_* */
 	uint32_t access;
-	int ret;      /* of the ops that make and release objects */
+	int ret;      /* of the ops that create and release objects */
 	int poll_ret; /* of polls */
 	unsigned int nb_calls;
 	unsigned int nb_posted;
@@ -27,10 +27,10 @@ struct stub_driver {
 
 extern struct stub_driver stub;
 
-/* The least that a driver can be. */
+/* A driver with only the required ops. */
 struct rmem_driver stub_driver_bare(const char *name);
 
-/* One whose devices have objects of each kind, but do nothing else with them. */
+/* A driver with objects of each kind, whose other ops do nothing. */
 struct rmem_driver stub_driver_full(const char *name);
 
 /* Capabilities of its devices; dev may be NULL. */

@@ -136,7 +136,7 @@ TEST(lease_end, grants_stop_at_a_full_queue)
 	while (fx_is_soft() && nb_opened() < before + 3)
 		TEST_ASSERT(!fx_is_late(deadline));
 	for (i = 0; i < 3; i++)
-		TEST_RUN(lx_expect_told(lx.lease[i]));
+		TEST_RUN(lx_expect_write(lx.lease[i]));
 	return TEST_SUCCESS;
 }
 
@@ -166,8 +166,8 @@ TEST(lease_end, prepared_leases_stay_at_a_full_queue)
 	TEST_EQ(rmem_lease_post(lx.ctx, &wr, 1), 1);
 	/* The message after them notifies the peer. */
 	TEST_RUN(unblock_queue());
-	TEST_RUN(lx_expect_told(lx.lease[0]));
-	TEST_RUN(lx_expect_told(lx.lease[1]));
+	TEST_RUN(lx_expect_write(lx.lease[0]));
+	TEST_RUN(lx_expect_write(lx.lease[1]));
 	return TEST_SUCCESS;
 }
 

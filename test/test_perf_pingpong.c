@@ -303,7 +303,7 @@ run_two(void *arg)
 	struct two_job *job = arg;
 	uint64_t start;
 	uint32_t i;
-	int ret = perf_two_say(&job->two, PERF_TWO_GO);
+	int ret = perf_two_send(&job->two, PERF_TWO_GO);
 
 	start = rte_rdtsc_precise();
 	for (i = 0; i < NB_TRIPS && ret == 0; i++) {
@@ -312,7 +312,7 @@ run_two(void *arg)
 			ret = end_receive(&job->ping);
 	}
 	start = rte_rdtsc_precise() - start;
-	return ret == 0 && perf_two_hear(&job->two) == PERF_TWO_DONE ? perf_ns(start, NB_TRIPS)
+	return ret == 0 && perf_two_recv(&job->two) == PERF_TWO_DONE ? perf_ns(start, NB_TRIPS)
 								     : -1.0;
 }
 
@@ -325,9 +325,9 @@ test_echo(void)
 	TEST_RUN(perf_two_join(&two, "ip=127.0.9.2,port=shm:two,progress=poll"));
 	TEST_RUN(perf_two_connect(&two, NULL));
 	TEST_RUN(end_open(&job.pong, two.pair.pd, two.pair.a, two.pair.cq_a));
-	while (perf_two_hear(&two) == PERF_TWO_GO) {
+	while (perf_two_recv(&two) == PERF_TWO_GO) {
 		TEST_EQ(run_echo(&job), 0);
-		TEST_EQ(perf_two_say(&two, PERF_TWO_DONE), 0);
+		TEST_EQ(perf_two_send(&two, PERF_TWO_DONE), 0);
 	}
 	TEST_OK(rmem_mr_dereg(job.pong.mr));
 	return perf_two_close(&two);

@@ -298,14 +298,14 @@ run_two(void *arg)
 {
 	struct two_job *job = arg;
 	uint64_t start;
-	int ret = perf_two_say(&job->two, PERF_TWO_GO);
+	int ret = perf_two_send(&job->two, PERF_TWO_GO);
 
 	start = rte_rdtsc_precise();
 	if (ret == 0)
 		ret = post_all(&job->wire);
 	start = rte_rdtsc_precise() - start;
-	if (ret != 0 || perf_two_say(&job->two, PERF_TWO_STOP) != 0 ||
-			perf_two_hear(&job->two) != PERF_TWO_DONE)
+	if (ret != 0 || perf_two_send(&job->two, PERF_TWO_STOP) != 0 ||
+			perf_two_recv(&job->two) != PERF_TWO_DONE)
 		return -1.0;
 	return perf_ns(start, (double)job->wire.nb_bursts * BURST);
 }
@@ -322,11 +322,11 @@ test_sink(void)
 	mr = perf_mr(two.pair.pd, (size_t)65536 * NB_BUFS);
 	TEST_ASSERT(mr != NULL);
 	TEST_RUN(perf_two_connect(&two, mr));
-	while (perf_two_hear(&two) == PERF_TWO_GO) {
+	while (perf_two_recv(&two) == PERF_TWO_GO) {
 		for (i = 0; i % 1024 != 0 || !perf_two_is_called(&two); i++)
 			TEST_EQ(rmem_poll_cq(two.pair.cq_a, &wc, 1), 0);
-		TEST_EQ(perf_two_hear(&two), PERF_TWO_STOP);
-		TEST_EQ(perf_two_say(&two, PERF_TWO_DONE), 0);
+		TEST_EQ(perf_two_recv(&two), PERF_TWO_STOP);
+		TEST_EQ(perf_two_send(&two, PERF_TWO_DONE), 0);
 	}
 	TEST_OK(rmem_mr_dereg(mr));
 	return perf_two_close(&two);

@@ -24,27 +24,27 @@ struct layout {
 	uint32_t place[LAYOUT_MAX]; /* in fx.a.buf */
 };
 
-/* How an operation reaches a's key: by a's request, or as the target of b's. */
+/* The key of a is used locally by a request of a, or remotely by one of b. */
 enum layout_side {
 	LAYOUT_LOCAL,
 	LAYOUT_REMOTE,
 };
 
-/* Model a range of an MR that is one stretch of a's buffer. */
+/* Model a contiguous range of an MR over the buffer of a. */
 void layout_plain(struct layout *layout, struct rmem_mr *mr, uint32_t first, uint32_t length);
 
-/* Bind an indirect MR of a's over entries of modelled keys, and model it; a status. */
+/* Bind an indirect MR of a to entries of modelled keys, and model it; a status. */
 int layout_bind(struct layout *layout, struct rmem_mr *mr, const struct layout *const *below,
 		unsigned int nb_below, const struct rmem_mkey_entry *entries, uint32_t nb_entries,
 		uint32_t repeat_count, uint64_t iova);
 
-/* The same with entries at random; the numbers follow from *random, which is advanced. */
+/* The same with random entries, which are determined by *random; advances it. */
 int layout_bind_random(struct layout *layout, struct rmem_mr *mr, const struct layout *const *below,
 		unsigned int nb_below, uint64_t *random);
 
 /*
- * Move length bytes from offset on of a key by an opcode that moves bytes, from or to b's
- * buffer, and compare all of both buffers with the model.
+ * Transfer length bytes at offset of a key from or to the buffer of b, and compare both whole
+ * buffers with the model.
  */
 int layout_check(const struct layout *layout, uint8_t opcode, enum layout_side side,
 		uint32_t offset, uint32_t length);
@@ -52,7 +52,7 @@ int layout_check(const struct layout *layout, uint8_t opcode, enum layout_side s
 /* Up to limit - 1; *random must not be 0. */
 uint32_t layout_random(uint64_t *random, uint32_t limit);
 
-/* From the environment, or of the time; printed. */
+/* RMEM_SEED, or derived from the time; printed. */
 uint64_t layout_seed(void);
 
 #endif /* UMR_LAYOUT_H */

@@ -18,30 +18,30 @@
 #include "../fixture.h"
 #include "../test.h"
 
-/* A case: what of a device it takes, and where its rule is written. */
+/* A case: the capabilities and rights it requires, and the source of its rule. */
 #define CONF_TEST(subject, function, capabilities, rights, where)                                  \
 	TEST_ADD(subject, function, conf, .capa = capabilities, .access = rights, .rule = where)
 
-/* The device that is tried. */
+/* The device under test. */
 struct conf_dev {
 	struct rmem_dev *dev;
 	struct rmem_dev_info info;
-	const char *profile; /* whose deviations are known, or NULL */
+	const char *profile; /* selects known deviations, or NULL */
 };
 
 extern struct conf_dev conf;
 
 /* Why a request is refused; conf_refusal.c has the statuses for each. */
 enum conf_refusal {
-	CONF_LOCAL_KEY,   /* an lkey does not open the range for this */
-	CONF_REMOTE_KEY,  /* an rkey does not open the range for this */
+	CONF_LOCAL_KEY,   /* an lkey does not permit the access */
+	CONF_REMOTE_KEY,  /* an rkey does not permit the access */
 	CONF_QP_RIGHT,    /* the peer's QP does not allow the opcode */
-	CONF_UNALIGNED,   /* an atomic at no multiple of 8 */
+	CONF_UNALIGNED,   /* an atomic at an address that is not a multiple of 8 */
 	CONF_TOO_LONG,    /* a message longer than the peer's receive */
-	CONF_RECV_LENGTH, /* that receive */
-	CONF_PEER_MEMORY, /* the peer's receive names memory that it may not */
-	CONF_RECV_KEY,    /* that receive */
-	CONF_BIND,        /* a REG_MR, BIND_MW or UMR that may not be */
+	CONF_RECV_LENGTH, /* the receive of CONF_TOO_LONG */
+	CONF_PEER_MEMORY, /* the memory of the peer's receive can't be accessed */
+	CONF_RECV_KEY,    /* the receive of CONF_PEER_MEMORY */
+	CONF_BIND,        /* a REG_MR, BIND_MW or UMR */
 	CONF_INVALIDATE,  /* a key that a local request may not invalidate */
 	CONF_RECV_INV,    /* a key that the peer may not invalidate: the receive */
 	CONF_NO_RECV,     /* the peer has no receive posted */
@@ -49,22 +49,22 @@ enum conf_refusal {
 	CONF_FLUSHED,     /* the QP is in ERR */
 };
 
-/* Sides a and b on conf.dev, connected; each MR has all rights that the device has. */
+/* Connected sides a and b on conf.dev; each MR has all rights that the device supports. */
 int conf_setup(void);
 /* The same with windows in fx.mw, or with a fast-register MR in fx.fast. */
 int conf_setup_mw(void);
 int conf_setup_fast(void);
 int conf_teardown(void);
 
-/* Rights of an MR that the device has; MW_BIND where it has windows. */
+/* All rights of an MR that the device supports. */
 uint32_t conf_access(void);
-/* A QP of this PD with the sizes of fx_qp_conf(), up to the limits of the device; or NULL. */
+/* A QP with the sizes of fx_qp_conf(), reduced to the limits of the device; or NULL. */
 struct rmem_qp *conf_qp(struct rmem_pd *pd, struct rmem_cq *cq, uint32_t access);
-/* The same of a type. */
+/* The same with a type. */
 struct rmem_qp *conf_qp_of(struct rmem_pd *pd, struct rmem_cq *cq, uint32_t access, uint16_t type);
-/* Patience is that of a loaded machine: what is lost ends the case, not what is late. */
+/* Timeouts are long enough for a loaded machine, so that only a lost message ends a case. */
 int conf_connect(struct rmem_qp *qp, struct rmem_qp *peer);
-/* A second pair of connected QPs of a's PD. */
+/* A second pair of connected QPs, of the PD of a. */
 int conf_pair(struct rmem_qp **mine, struct rmem_qp **peer);
 int conf_reconnect_pair(struct rmem_qp *qp, struct rmem_qp *peer);
 int conf_reconnect(void);
@@ -73,56 +73,56 @@ int conf_reconnect(void);
  */
 int conf_expect_err(struct rmem_qp *qp);
 
-/* Requests of b on memory of a's, by opcode; the SGE is in b's buffer. */
+/* Requests of b to memory of a, by opcode; the SGE is in the buffer of b. */
 struct rmem_send_wr conf_request(
 		uint8_t opcode, const struct rmem_sge *sge, uint64_t remote_addr, uint32_t rkey);
 int conf_do(uint8_t opcode, uint64_t remote_addr, uint32_t length, uint32_t rkey);
 
-/* Whether the status is one for this refusal; notes a deviation that is known. */
+/* Check that the status is one for this refusal, or a known deviation, which is recorded. */
 int conf_status(enum conf_refusal why, int status);
 /*
- * The request of that side is refused, at the post or by its completion, which leaves its QP in
- * ERR; then both are connected again.
+ * Check that a request is refused, at the post or by its completion, and its QP moves to ERR; then
+ * connect both sides again.
  */
 int conf_refused(enum conf_refusal why, struct rmem_qp *qp, const struct rmem_send_wr *wr);
-/* b's WRITE, READ or atomic is refused for the rkey, and a's buffer stays as it was. */
+/* Check that a WRITE, READ or atomic of b is refused for the rkey, and a's buffer is unchanged. */
 int conf_closed(uint64_t addr, uint32_t length, uint32_t rkey);
-/* So are 8 bytes there to each opcode that names an rkey. */
+/* The same of 8 bytes with each opcode that has an rkey. */
 int conf_closed_to_all(uint64_t addr, uint32_t rkey);
-/* 8 bytes there are no source of a's WRITE, and no target of its READ. */
+/* Check that 8 bytes can't be the source of a WRITE by a, nor the target of a READ. */
 int conf_closed_locally(uint64_t addr, uint32_t lkey);
-/* As conf_closed() for what lies outside a window, though inside its MR. */
+/* As conf_closed(), for a range outside of a window but inside its MR. */
 int conf_closed_beside(uint64_t addr, uint32_t length, uint32_t rkey);
-/* b writes through the key, at this place of a's buffer and nowhere else. */
+/* Check that a WRITE of b by the key changes only at in the buffer of a. */
 int conf_open(uint64_t addr, uint32_t length, uint32_t rkey, const uint8_t *at);
 
 /*
- * The device did what the rule forbids. Whether that is a known deviation of it: then the case
- * continues, and is counted and printed separately.
+ * Whether a violation of a rule is a known deviation of the device. Then the case continues, and is
+ * counted and printed separately.
  */
 bool conf_deviates(const char *name);
-/* Whether it is known to, so that there is no use in waiting for long. */
+/* Whether the deviation is known, so that a case need not wait long for conforming behaviour. */
 bool conf_knows(const char *name);
-/* A status that is no such refusal's; the same. */
+/* The same for a status that is not one of the refusal. */
 bool conf_deviates_status(enum conf_refusal why, int status);
-/* How many different ones were noted since the last call. */
+/* Number of different deviations recorded since the last call. */
 unsigned int conf_deviations_taken(void);
 bool conf_has_profile(const char *profile);
 void conf_print_deviations(void);
 
-/* Whether a device of the profile ends a request, or a receive, so where the first is due. */
+/* Whether other is a known deviation from status, of a request or a receive. */
 bool conf_deviates_from(int status, int other, bool is_recv);
 
 /*
- * The same random program on the reference and on conf.dev, which must do alike; a result as a
- * case's.
+ * Run the same random program on the reference and on conf.dev, and compare the results; returns as
+ * a case does.
  */
 int conf_diff(struct rmem_dev *reference, uint64_t seed, uint32_t nb_ops);
 
-/* The suite notices a device that is wrong: main() of --self-test. */
+/* Check that the suite detects wrong devices: main() of --self-test. */
 int conf_self_test(void);
 
-/* Runs what matches one of the patterns (or all); counts and prints. */
+/* Run the cases that match one of the patterns, or all. */
 struct conf_counts {
 	unsigned int passed;
 	unsigned int failed;

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Two devices on a network in memory, and a QP of each, connected to the other. */
+/* Two devices on a simulated network, with a connected QP each. */
 
 #ifndef SIDES_H
 #define SIDES_H
@@ -29,9 +29,9 @@ struct side {
 	struct rmem_cq *send_cq, *recv_cq;
 	struct rmem_qp *qp;
 	struct rmem_mr *mr;
-	uint8_t *local;  /* of requests, by slot; receives follow */
-	uint8_t *target; /* the peer's requests have it */
-	uint8_t *model;  /* of target */
+	uint8_t *local;  /* source of requests by slot, followed by receive buffers */
+	uint8_t *target; /* target of the requests of the peer */
+	uint8_t *model;  /* expected content of target */
 	struct rmem_send_wr wr[SLOTS];
 	struct rmem_sge sge[SLOTS];
 	uint64_t posted, done, nb_ops;
@@ -60,7 +60,7 @@ int close_side(struct side *side);
 int post_recv(struct side *side, uint64_t i);
 /* Post a WRITE of up to SLOT_SIZE bytes to the first slot of the peer. */
 int post_write(struct side *side, uint32_t length);
-/* Connect both, with PSNs that wrap soon, and forget what was in flight. */
+/* Connect both QPs with PSNs that wrap soon, and drop packets in flight. */
 int connect_sides(void);
 
 #endif /* SIDES_H */

@@ -2,23 +2,23 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* A network in memory between two devices, and its clock. */
+/* A simulated network between two devices, and its clock. */
 
 #ifndef SIM_H
 #define SIM_H
 
 #include "soft/wire/rwire.h"
 
-/* Shares are of 2^32. */
+/* Probabilities in units of 2^-32. */
 struct sim_faults {
 	uint32_t loss;
 	uint32_t dup;
 	uint32_t corrupt;
 	uint32_t trunc;
-	uint32_t delay_us; /* random, up to this: packets overtake each other */
+	uint32_t delay_us; /* maximum of a random delay, which reorders packets */
 };
 
-/* Packets that were lost, and so on, since the start. */
+/* Packets since sim_start(). */
 struct sim_counts {
 	uint64_t sent;
 	uint64_t lost;
@@ -36,11 +36,11 @@ void sim_clear(void);
 /* Deliver a packet to a device now; its ICRC is set with is_good. */
 void sim_inject(unsigned int to, const struct rwire_addr *src, struct rwire_pkt *pkt,
 		const void *payload, bool is_good);
-/* Take the next packet for a device off the network; its payload is not kept. */
+/* Remove the next packet for a device; its payload is dropped. */
 bool sim_take(unsigned int to, struct rwire_pkt *pkt);
-/* Advance the clock: by a step, or to the next event when nothing has happened for long. */
+/* Advance the clock by a step or, after many idle steps, to the next event. */
 void sim_step(bool is_idle);
-/* Set the clock forward, or back. */
+/* Set the clock forward (positive) or back. */
 void sim_jump(int64_t seconds);
 
 uint32_t sim_random(uint32_t below);
