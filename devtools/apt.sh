@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash
-# Packages by apt, with this machine's mirror and keys, in a root of its own: the machine's package
-# lists and packages stay as they are. Sourced, never run.
+# apt with the mirror and keys of this machine and a separate root: it leaves the installed packages
+# and the package lists of the machine unchanged. Sourced, never run.
 
-# apt_root DIR [ARCH]: makes an empty root in DIR. apt's options for it are in the array private.
+# apt_root DIR [ARCH]: create an empty root in DIR; sets the array private to the options of apt for it.
 apt_root() {
 	apt_dir=$(realpath -m -- "$1")
 	mkdir -p "$apt_dir"/{lists,archives}/partial

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The ABI of the libraries is that of devtools/abi/*.abi; abidiff prints the changes. With --update,
-# stores the present one. Before 1.0 a change is permitted if the same commit updates the dump.
+# Compare the ABI of the libraries with the dumps in devtools/abi/, by abidiff. With --update, store
+# the current ABI. Before 1.0 a change is permitted if the same commit updates the dump.
 
 . "$(dirname -- "$0")/common.sh"
 need abidw abidiff meson ninja pkg-config

@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# gcc for arm64, warnings as errors, all programs and tests, at -O1, where gcc guesses wrong about
-# values; the full fences of drivers/soft in the code for it; and, where qemu-user is installed, tests
-# of the data path. The packages that are linked are fetched once, unpacked and kept in
-# build-arm64-root/.
+# Build everything with gcc for arm64, warnings as errors; check the full fences in the code of
+# drivers/soft; and run tests of the data path if qemu-user is installed. The packages to link with
+# are downloaded once, and kept in build-arm64-root/.
 
 . "$(dirname -- "$0")/common.sh"
 . devtools/apt.sh
@@ -11,7 +10,7 @@ need meson ninja pkg-config
 
 cross=aarch64-linux-gnu
 packages='libc6-dev libdpdk-dev libibverbs-dev librdmacm-dev libssl-dev'
-# Of the emulator neither MADV_POPULATE_WRITE nor process_vm_readv() works, so none of paging.
+# No tests of paging: MADV_POPULATE_WRITE and process_vm_readv() do not work in the emulator.
 tests='atomic cq fake_verbs_data fastreg grace key lease_fast_reg lease_mw mbuf mw mw_class pool qp
 	queue rdma retry send umr wr_info'
 # Object, and how many full fences it has at least (doc/memory_order.md).

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # clang, warnings as errors, static libraries; AddressSanitizer (leaks included),
-# UndefinedBehaviorSanitizer and rmem's own debug checks; the fast tests. asan_dpdk.c lets it see the
-# memory of rte_malloc() too.
+# UndefinedBehaviorSanitizer and rmem's own debug checks; the fast tests. asan_dpdk.c makes it
+# check the memory of rte_malloc() too.
 
 . "$(dirname -- "$0")/common.sh"
 need clang meson ninja pkg-config
 
-# Reports need lines and frames, no types. Shared libraries resolve the sanitizer's functions in the
-# program.
+# Debug information has lines only, which is enough for reports. Shared libraries use the functions
+# of the sanitizer in the program.
 CC=$(compiler clang) setup_build build-clang-asan -Dwerror=true -Dbuildtype=debug -Doptimization=1 \
 	-Ddefault_library=static -Ddebug_checks=true -Db_sanitize=address,undefined -Db_lundef=false \
 	-Dc_args='-g1 -fno-omit-frame-pointer'

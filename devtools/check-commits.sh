@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The messages of the commits since the rule was made: form, length, words, Fixes: lines.
+# Check commit messages: form, length, words, Fixes: lines.
 # usage: check-commits.sh [RANGE]
 
 . "$(dirname -- "$0")/common.sh"
 need git python3
 
-# The last commit that is older than the rule.
+# The last commit before the rule was introduced.
 base=b8ccc9675070
 
 git() {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Doxygen over the public headers; whatever it warns of is an error. Pages: build-doc/html.
+# Run Doxygen on the public headers, warnings as errors. Pages: build-doc/html.
 
 . "$(dirname -- "$0")/common.sh"
 need doxygen

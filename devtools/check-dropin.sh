@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Verbs programs, unmodified, on soft0 by usertools/rmem-run: program | result | time. And each
-# function of the installed libibverbs that takes an object is one of librmem_ibv.so.
+# Run unmodified verbs programs on soft0 with usertools/rmem-run: program | result | time. Then check
+# that librmem_ibv.so defines each function of the installed libibverbs that takes an object.
 
 . "$(dirname -- "$0")/common.sh"
 need nm

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # libFuzzer on the wire of drivers/soft, with AddressSanitizer and UndefinedBehaviorSanitizer, for
-# RMEM_FUZZ_SECONDS (30). What it finds is in build-fuzz/: crash-*, and corpus/ of the inputs that
-# reached new code. A crash is repeated by
+# RMEM_FUZZ_SECONDS (30). Results are in build-fuzz/: crash-*, and corpus/ with the inputs that
+# reached new code. To repeat a crash:
 #   build-fuzz/test/wire/dpdk-test-wire-fuzz build-fuzz/crash-...
 
 . "$(dirname -- "$0")/common.sh"

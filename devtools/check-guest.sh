@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The conformance suite and the programs on real rdma_rxe devices, in emulated guests: those of
-# Debian 12's kernel and of the newest one. Skipped where there is no kernel to be had.
+# The conformance suite and the programs on real rdma_rxe devices, in emulated guests with
+# the kernel of Debian 12 and the newest one. Skipped if no kernel can be downloaded.
 
 . "$(dirname -- "$0")/common.sh"
 need meson qemu-system-x86_64 busybox rdma

@@ -6,7 +6,7 @@
 . "$(dirname -- "$0")/common.sh"
 need gcc g++ pkg-config
 
-# Another project's headers must not fail our flags.
+# Headers of other projects are system headers, so that our warnings do not apply to them.
 read -r -a dpdk <<<"$(pkg-config --cflags libdpdk | sed 's/-I */-isystem /g')"
 flags=(-Wall -Wextra -Werror -fsyntax-only)
 for dir in lib/*/; do flags+=(-I "$dir"); done

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The tests that want hugepages, where there are any. Reserves none itself.
+# Run the tests that require hugepages, if hugepages are reserved.
 
 . "$(dirname -- "$0")/common.sh"
 need meson

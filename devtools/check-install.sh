@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Installs to a temporary prefix and builds an outside program and an outside driver against that
-# alone, by pkg-config, shared and static, and runs them. The tree must be as it was.
+# Install to a temporary prefix; build an external application and an external driver with pkg-config
+# from it, shared and static, and run them. The tree must remain unchanged.
 
 . "$(dirname -- "$0")/common.sh"
 need cc git meson ninja nm pkg-config

@@ -5,8 +5,8 @@
 . "$(dirname -- "$0")/common.sh"
 need clang clang-tidy cppcheck meson python3
 
-# Configured only: what clang-tidy reads are the compile commands, with clang's own flags. It checks
-# a file once for each of its commands, so one is kept where several programs compile a file.
+# The build is only configured, for the compile commands of clang. clang-tidy checks a file once for
+# each command, so one command is kept for files of several programs.
 CC=clang setup_build build-lint
 mkdir -p build-lint/tidy
 mapfile -t files < <(python3 - build-lint <<'EOF'

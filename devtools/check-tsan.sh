@@ -5,8 +5,8 @@
 . "$(dirname -- "$0")/common.sh"
 need gcc meson ninja pkg-config
 
-# ThreadSanitizer does not see plain fences and gcc warns at every one in DPDK's headers;
-# and gcc guesses wrong about values here, which the other builds do not.
+# Two warnings are off: about fences, which ThreadSanitizer does not support and DPDK's headers use;
+# and about values, which are false positives in this build alone.
 guesses='-g1 -Wno-tsan -Wno-format-truncation -Wno-maybe-uninitialized'
 CC=$(compiler gcc) setup_build build-tsan -Dwerror=true -Dbuildtype=debugoptimized -Db_sanitize=thread \
 	-Dc_args="$guesses"

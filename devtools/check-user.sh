@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The tests of suite user again as an ordinary user, where check-gcc.sh ran them as root. They run in
-# a copy, since the tree may be below a directory that root alone can enter.
+# If check-gcc.sh ran as root, run the tests of suite user again as an unprivileged user. They run in a
+# copy, since that user may have no access to the tree.
 
 . "$(dirname -- "$0")/common.sh"
 need meson setpriv

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash
-# What the scripts here share. Sourced, never run; leaves the caller in the root of the tree.
+# Functions shared by the scripts here. Sourced, never run; changes to the root of the tree.
 
 set -euo pipefail
 root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd -P)

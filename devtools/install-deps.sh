@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Installs what is missing of the packages rmem needs (Debian and its kin, by apt-get).
-# With everything there it needs neither network nor rights.
+# Install missing packages that rmem needs, with apt-get (Debian, Ubuntu).
+# If none is missing it needs neither the network nor root.
 
 set -euo pipefail
 

@@ -1,18 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Breaks the drivers and libraries on purpose, one mutant of mutants.py at a time, and sees that a
-test notices: a build in a copy of the tree, the likely killers, then the rest of fast-tests.
+"""Apply the mutants of mutants.py one at a time, and check that a test fails with each: build a copy
+of the tree, run the likely killers, then the rest of fast-tests.
 
 usage: mutate.py [--list] [--check] [--only NAME[,NAME...]] [--quick] [--retry] [--seconds N]
                  [--state FILE]
 
-A mutant is killed when it does not compile, when a test fails, or when one takes longer than the
-seconds given, which should be some times what the slowest takes here. What became of each is kept
-in the state file, so that a run that was interrupted goes on where it stopped; it is forgotten when
-the text of the mutant changes. The tree must pass without a mutant first, but with --only and
---quick. With --quick the likely killers alone are run, and what they do not notice counts as not
-run. The last line has the score; the exit status is 1 when a mutant survives without a reason, or
-does not match its file.
+A mutant is killed if it does not compile, if a test fails, or if a test exceeds the given seconds,
+which should be several times the duration of the slowest test. The state file keeps the results, so
+that an interrupted run can be resumed; a result is dropped when the text of its mutant changes. The
+tree must first pass without a mutant, except with --only and --quick. --quick runs only the likely
+killers; a mutant that they do not kill counts as not run. The last line has the score. The exit
+status is 1 if a mutant survives without a reason, or does not match its file.
 """
 
 import argparse
