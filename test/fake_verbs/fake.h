@@ -189,6 +189,8 @@ int fake_run_bind(struct fake_qp *qp, const struct fake_wqe *wqe, struct ibv_wc 
 /* By a request on that QP. */
 bool fake_invalidate(const struct fake_qp *qp, uint32_t key);
 unsigned int fake_nb_bound_on(const struct fake_qp *qp);
+/* The wr and SGEs of a receive. */
+void fake_fill_recv(struct fake_wqe *wqe, const struct ibv_recv_wr *wr);
 /* A message needs a receive: one of the SRQ, if the QP has one. */
 void fake_srq_take(struct fake_qp *qp);
 void fake_srq_ops(struct ibv_context *context);

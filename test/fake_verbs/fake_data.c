@@ -349,6 +349,17 @@ fake_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **
 	return 0;
 }
 
+void
+fake_fill_recv(struct fake_wqe *wqe, const struct ibv_recv_wr *wr)
+{
+	memset(&wqe->wr, 0, sizeof(wqe->wr));
+	wqe->wr.wr_id = wr->wr_id;
+	wqe->wr.num_sge = wr->num_sge;
+	wqe->data_len = 0;
+	if (wr->num_sge != 0)
+		memcpy(wqe->sge, wr->sg_list, (size_t)wr->num_sge * sizeof(*wr->sg_list));
+}
+
 static int
 fake_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
@@ -356,19 +367,11 @@ fake_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **
 	unsigned int n;
 
 	for (n = 0; wr != NULL; wr = wr->next, n++) {
-		struct fake_wqe *wqe = &qp->recv[qp->recv_prod % FAKE_QUEUE];
-
 		if (fake.post_errno != 0 && n == fake.post_take) {
 			*bad = wr;
 			return fake.post_errno;
 		}
-		memset(&wqe->wr, 0, sizeof(wqe->wr));
-		wqe->wr.wr_id = wr->wr_id;
-		wqe->wr.num_sge = wr->num_sge;
-		wqe->data_len = 0;
-		if (wr->num_sge != 0)
-			memcpy(wqe->sge, wr->sg_list, (size_t)wr->num_sge * sizeof(*wr->sg_list));
-		qp->recv_prod++;
+		fake_fill_recv(&qp->recv[qp->recv_prod++ % FAKE_QUEUE], wr);
 	}
 	if (ibv->state == IBV_QPS_ERR)
 		fake_qp_error(qp);

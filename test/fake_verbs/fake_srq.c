@@ -66,18 +66,6 @@ ibv_query_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr)
 	return 0;
 }
 
-/* The wr and SGEs of a receive. */
-static void
-fill(struct fake_wqe *wqe, const struct ibv_recv_wr *wr)
-{
-	memset(&wqe->wr, 0, sizeof(wqe->wr));
-	wqe->wr.wr_id = wr->wr_id;
-	wqe->wr.num_sge = wr->num_sge;
-	wqe->data_len = 0;
-	if (wr->num_sge != 0)
-		memcpy(wqe->sge, wr->sg_list, (size_t)wr->num_sge * sizeof(*wr->sg_list));
-}
-
 static int
 fake_post_srq_recv(struct ibv_srq *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
@@ -87,7 +75,7 @@ fake_post_srq_recv(struct ibv_srq *ibv, struct ibv_recv_wr *wr, struct ibv_recv_
 		*bad = wr;
 		if (srq->prod - srq->cons >= srq->attr.max_wr)
 			return ENOMEM;
-		fill(&srq->recv[srq->prod++ % FAKE_QUEUE], wr);
+		fake_fill_recv(&srq->recv[srq->prod++ % FAKE_QUEUE], wr);
 	}
 	return 0;
 }

@@ -383,12 +383,27 @@ start_taker(const struct rwire_addr *addr)
 	_exit(rc == SHM_OK ? 0 : 1);
 }
 
+/* The device sends to addr, which this process serves. */
+static int
+serve_once(const struct rwire_addr *addr)
+{
+	struct rwire_ring *ring = NULL;
+	int listener = shm_listen(SHM_HOST, addr);
+	int fd = -1;
+
+	TEST_ASSERT(listener >= 0);
+	TEST_OK(send_to(addr, listener, &fd, &ring));
+	shm_unmap(ring);
+	close(fd);
+	close(listener);
+	return TEST_SUCCESS;
+}
+
 TEST(wire_host, address_stays_with_its_first_user)
 {
 	struct rwire *wire = ((const struct rsoft_dev *)rmem_dev_drv(dev)->priv)->wire;
-	struct rwire_ring *ring = NULL;
 	struct rwire_addr peer;
-	int fd = -1, listener, status = 0;
+	int status = 0;
 	pid_t pid;
 
 	if (geteuid() != 0) {
@@ -396,24 +411,14 @@ TEST(wire_host, address_stays_with_its_first_user)
 		return TEST_SKIPPED;
 	}
 	rwire_addr_of_lid(other_lid(1001), &peer);
-	listener = shm_listen(SHM_HOST, &peer);
-	TEST_ASSERT(listener >= 0);
-	TEST_OK(send_to(&peer, listener, &fd, &ring));
-	shm_unmap(ring);
-	close(fd);
-	close(listener);
+	TEST_RUN(serve_once(&peer));
 	pid = start_taker(&peer);
 	while (waitpid(pid, &status, WNOHANG) == 0)
 		TEST_ASSERT(wire->port->ops->tx_get(wire->port, &peer) != NULL);
 	TEST_EQ(WEXITSTATUS(status), 1);
 	TEST_EQ(serve(start_sender(&peer, true)), 1);
 	/* The first user may restart. */
-	listener = shm_listen(SHM_HOST, &peer);
-	TEST_ASSERT(listener >= 0);
-	TEST_OK(send_to(&peer, listener, &fd, &ring));
-	shm_unmap(ring);
-	close(fd);
-	close(listener);
+	TEST_RUN(serve_once(&peer));
 	/* One that sends first is the first user as well. */
 	rwire_addr_of_lid(other_lid(1002), &peer);
 	TEST_EQ(serve(start_sender(&peer, true)), 0);
