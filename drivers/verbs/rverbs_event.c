@@ -5,9 +5,13 @@
 /*
  * Asynchronous events. Reading them takes a system call, which neither a post nor a poll may make.
  * So a thread of each device reads them, and sets flags that posts and polls load.
+ *
+ * The kernel withdraws the events of an object that is destroyed, also between poll() and read().
+ * So reads do not block: the thread could not be stopped otherwise.
  */
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -83,8 +87,11 @@ event_loop(void *arg)
 	struct ibv_async_event event;
 
 	for (;;) {
-		if (poll(fds, RTE_DIM(fds), -1) < 0 && errno != EINTR)
+		if (poll(fds, RTE_DIM(fds), -1) < 0) {
+			if (errno == EINTR)
+				continue;
 			break;
+		}
 		if (fds[0].revents != 0)
 			break;
 		if (fds[1].revents == 0)
@@ -104,9 +111,12 @@ event_loop(void *arg)
 int
 rverbs_events_start(struct rverbs_dev *dev)
 {
+	const int flags = fcntl(dev->context->async_fd, F_GETFL);
 	sigset_t all, old;
 	int err;
 
+	if (flags < 0 || fcntl(dev->context->async_fd, F_SETFL, flags | O_NONBLOCK) != 0)
+		return rverbs_err_minus(-1, "fcntl");
 	dev->stop_fd = eventfd(0, EFD_CLOEXEC);
 	if (dev->stop_fd < 0)
 		return rverbs_err_minus(-1, "eventfd");

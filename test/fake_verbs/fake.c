@@ -537,11 +537,35 @@ fake_event(enum ibv_event_type type, struct ibv_cq *cq, struct ibv_qp *qp, int p
 		abort();
 }
 
+/* The object of the next event is destroyed, and the event withdrawn. */
+static bool
+fake_is_withdrawn(const struct ibv_context *context)
+{
+	uint64_t one;
+
+	if (__atomic_load_n(&fake.nb_withdrawn, __ATOMIC_RELAXED) == 0)
+		return false;
+	if (read(context->async_fd, &one, sizeof(one)) != sizeof(one))
+		abort();
+	pthread_mutex_lock(&fake_lock);
+	fake_nb_events--;
+	memmove(fake_events, fake_events + 1, fake_nb_events * sizeof(fake_events[0]));
+	pthread_mutex_unlock(&fake_lock);
+	if ((fcntl(context->async_fd, F_GETFL) & O_NONBLOCK) == 0)
+		fake_crash("a read of a withdrawn event blocks");
+	__atomic_sub_fetch(&fake.nb_withdrawn, 1, __ATOMIC_RELEASE);
+	return true;
+}
+
 int
 ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
 {
 	uint64_t one;
 
+	if (fake_is_withdrawn(context)) {
+		errno = EAGAIN;
+		return -1;
+	}
 	if (read(context->async_fd, &one, sizeof(one)) != sizeof(one))
 		return -1;
 	pthread_mutex_lock(&fake_lock);

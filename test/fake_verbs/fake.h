@@ -74,6 +74,7 @@ struct fake {
 	bool has_no_advice;
 	int advise_result; /* of ibv_advise_mr(), with fail_errno */
 	uint32_t max_inline;
+	unsigned int nb_withdrawn; /* events that the kernel withdraws between poll() and read() */
 	/* Failures. */
 	unsigned int fail_at;  /* the call, counted from 1; 0 for none */
 	const char *fail_name; /* every call of that function */

@@ -395,6 +395,24 @@ TEST(verbs_dev, other_events_are_only_logged)
 	return TEST_SUCCESS;
 }
 
+static int
+vt_nb_withdrawn(void)
+{
+	return (int)__atomic_load_n(&fake.nb_withdrawn, __ATOMIC_ACQUIRE);
+}
+
+TEST(verbs_dev, event_of_destroyed_object_blocks_no_thread)
+{
+	TEST_OK(vt_open());
+	__atomic_store_n(&fake.nb_withdrawn, 1, __ATOMIC_RELAXED);
+	fake_event(IBV_EVENT_SM_CHANGE, NULL, NULL, 1);
+	TEST_EQ(vt_until(vt_nb_withdrawn, 0), 0);
+	TEST_EQ(fake.nb_crashes, 0);
+	fake_event(IBV_EVENT_PORT_ERR, NULL, NULL, 1);
+	TEST_EQ(vt_until(vt_is_port_down, 1), 1);
+	return TEST_SUCCESS;
+}
+
 static void
 fail_at(unsigned int at)
 {
