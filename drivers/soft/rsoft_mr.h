@@ -47,7 +47,7 @@ int rsoft_reg_mr(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t *w
 /* Execute a UMR request of a QP; an enum rmem_wc_status. */
 int rsoft_umr(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t *why);
 
-/* Whether the requested rights exist and are consistent (IBTA C10-72), also with the iova. */
+/* Whether the requested rights exist and are consistent (ibv_reg_mr(3)), also with the iova. */
 bool rsoft_reg_mr_check_access(uint32_t access, uint64_t iova);
 
 #endif /* RSOFT_MR_H */

@@ -187,7 +187,7 @@ struct rmem_mr_info {
  *   use byte offsets.
  * @param access
  *   Bitwise OR of RMEM_ACCESS_*. REMOTE_WRITE and REMOTE_ATOMIC need LOCAL_WRITE
- *   (IBTA C10-72).
+ *   (ibv_reg_mr(3)).
  * @param[out] mr
  *   The new MR. Written only on success. Release it with rmem_mr_dereg().
  *

@@ -26,7 +26,7 @@ check_access(const struct rmem_dev *dev, uint32_t access)
 	if ((access & ~known) != 0)
 		return RMEM_FAIL(EINVAL, "%s: unknown access bits: 0x%x in 0x%x", dev->name,
 				access & ~known, access);
-	/* IBTA C10-72 */
+	/* ibv_reg_mr(3) */
 	if ((access & (RMEM_ACCESS_REMOTE_WRITE | RMEM_ACCESS_REMOTE_ATOMIC)) != 0 &&
 			(access & RMEM_ACCESS_LOCAL_WRITE) == 0)
 		return RMEM_FAIL(EINVAL,

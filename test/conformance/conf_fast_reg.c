@@ -312,7 +312,7 @@ CONF_TEST(fast_reg, bad_pages_are_refused, CAPA, 0, WHERE "the page list of a RE
 }
 
 CONF_TEST(fast_reg, bad_rights_are_refused, CAPA, 0,
-		"IBTA C10-72: rights to modify need LOCAL_WRITE")
+		"ibv_reg_mr(3): rights to modify need LOCAL_WRITE")
 {
 	static const uint32_t bad[] = {
 			RMEM_ACCESS_REMOTE_WRITE,
