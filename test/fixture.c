@@ -69,6 +69,8 @@ release(struct rmem_obj *object)
 		return rmem_qp_destroy((struct rmem_qp *)object);
 	case RMEM_OBJ_MW:
 		return rmem_mw_dealloc((struct rmem_mw *)object);
+	case RMEM_OBJ_AH:
+		return rmem_ah_destroy((struct rmem_ah *)object);
 	case RMEM_OBJ_SRQ:
 		return rmem_srq_destroy((struct rmem_srq *)object);
 	case RMEM_OBJ_COUNTER:

@@ -27,7 +27,7 @@ TEST(odp, device_reports_its_odp_support)
 	TEST_EQ(info.odp.general, RMEM_ODP_SUPPORT | RMEM_ODP_SUPPORT_IMPLICIT);
 	TEST_EQ(info.odp.rc & ~RMEM_ODP_ATOMIC, rc_caps);
 	TEST_EQ(info.odp.uc, RMEM_ODP_SEND | RMEM_ODP_RECV | RMEM_ODP_WRITE);
-	TEST_EQ(info.odp.ud, 0);
+	TEST_EQ(info.odp.ud, RMEM_ODP_SEND | RMEM_ODP_RECV);
 	TEST_ASSERT((info.access & RMEM_ACCESS_ON_DEMAND) != 0);
 	return TEST_SUCCESS;
 }

@@ -128,7 +128,7 @@ TEST(qp, create_refuses_unknown_types_and_flags)
 	struct rmem_qp_conf conf = fx_qp_conf(fx.a.cq, 1);
 
 	for (conf.type = 0; conf.type < 10; conf.type++) {
-		if (conf.type != RMEM_QPT_RC && conf.type != RMEM_QPT_UC)
+		if (conf.type < RMEM_QPT_RC || conf.type > RMEM_QPT_UD)
 			TEST_ERR(create(&conf), EINVAL);
 	}
 	conf.type = RMEM_QPT_RC;

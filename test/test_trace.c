@@ -153,6 +153,18 @@ TEST(trace, qps_are_traced)
 	return TEST_SUCCESS;
 }
 
+TEST(trace, ahs_are_traced)
+{
+	const struct rmem_ah_attr path = {.dlid = 1, .port_num = 1};
+	struct rmem_ah *ah;
+
+	TEST_OK(rmem_ah_create(fx.a.pd, &path, &ah));
+	expect("lib.rmem.ah.create pd=%" PRIu64 " ah=%" PRIu64 " dlid=1", at(fx.a.pd), at(ah));
+	expect("lib.rmem.ah.destroy ah=%" PRIu64, at(ah));
+	TEST_OK(rmem_ah_destroy(ah));
+	return TEST_SUCCESS;
+}
+
 TEST(trace, srqs_are_traced)
 {
 	const struct rmem_srq_conf conf = {.max_wr = 9, .max_sge = 2};

@@ -374,7 +374,7 @@ struct rsoft_qp {
 	uint8_t engine;
 	uint8_t is_queued; /* an engine or the wire executes its requests */
 	struct rmem_wr_limits limits;
-	uint64_t max_msg_size; /* of the device */
+	uint64_t max_msg_size; /* of the device; of UD: the path MTU */
 	struct rwire_qp *wire; /* NULL unless connected through the wire; atomic */
 	uint32_t psn;          /* initial PSN */
 	struct rmem_qp_conn conn;
@@ -387,6 +387,7 @@ struct rsoft_qp {
 	uint64_t bad_rkeys;      /* counter: requests of peers; atomic */
 	struct rmem_qp_attr set; /* attributes as set, for queries; under rsoft_domain::lock */
 	uint32_t conf_access;    /* access at creation */
+	uint32_t qkey;           /* of UD; atomic */
 };
 
 TAILQ_HEAD(rsoft_qp_list, rsoft_qp);

@@ -61,6 +61,19 @@ rsoft_addr_of_ah(const struct rsoft_dev *dev, const struct rmem_ah_attr *ah,
 				 : rwire_lid_gid(dev->wire, ah->dlid, addr->gid);
 }
 
+bool
+rsoft_addr_is_reachable(const struct rsoft_dev *dev, const struct rmem_qp_addr *addr)
+{
+	bool is_here;
+
+	if (rsoft_gid_is_local(addr->gid))
+		return true;
+	rsoft_lock(&rsoft_domain->lock);
+	is_here = rwire_gid_dev(addr->gid) != NULL;
+	rte_ticketlock_unlock(&rsoft_domain->lock);
+	return is_here || (dev->wire != NULL && rwire_can_reach(dev->wire, addr->gid));
+}
+
 struct rsoft_dev *
 rsoft_addr_dev(const struct rmem_qp_addr *addr)
 {

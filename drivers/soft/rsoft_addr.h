@@ -17,6 +17,9 @@ void rsoft_addr_guid(const struct rsoft_dev *dev, uint8_t guid[8]);
 bool rsoft_addr_of_ah(const struct rsoft_dev *dev, const struct rmem_ah_attr *ah,
 		struct rmem_qp_addr *addr);
 
+/* Whether the device can send to an address: of a device of this process, or by its wire. */
+bool rsoft_addr_is_reachable(const struct rsoft_dev *dev, const struct rmem_qp_addr *addr);
+
 /* The address of a QP. */
 void rsoft_addr_get(const struct rsoft_qp *qp, struct rmem_qp_addr *addr);
 

@@ -25,6 +25,7 @@
 #include "rsoft_post.h"
 #include "rsoft_srq.h"
 #include "rsoft_stats.h"
+#include "rsoft_ud.h"
 #include "wire/rwire.h"
 
 #define RSOFT_CAPA                                                                                 \
@@ -35,7 +36,7 @@
 			RMEM_DEV_CAPA_MW_TYPE_1 | RMEM_DEV_CAPA_MW_TYPE_2B | RMEM_DEV_CAPA_REREG | \
 			RMEM_DEV_CAPA_SHARED_MR | RMEM_DEV_CAPA_UMR | RMEM_DEV_CAPA_MR_IOV |       \
 			RMEM_DEV_CAPA_SRQ | RMEM_DEV_CAPA_SRQ_RESIZE |                             \
-			RMEM_DEV_CAPA_COMP_CHANNEL | RMEM_DEV_CAPA_UC)
+			RMEM_DEV_CAPA_COMP_CHANNEL | RMEM_DEV_CAPA_UC | RMEM_DEV_CAPA_UD)
 
 RTE_LOG_REGISTER(rsoft_logtype, pmd.rmem.soft, NOTICE)
 
@@ -138,6 +139,7 @@ dev_info_get(struct rmem_dev *base, struct rmem_dev_info *info)
 		info->capa |= RMEM_DEV_CAPA_ENGINE;
 	if (dev->wire != NULL) {
 		info->capa |= RMEM_DEV_CAPA_CM_TCP;
+		info->capa &= ~RMEM_DEV_CAPA_UD;
 		/* Nothing would receive packets while the application sleeps. */
 		if (dev->args.progress == RSOFT_PROGRESS_POLL)
 			info->capa &= ~RMEM_DEV_CAPA_COMP_CHANNEL;
@@ -227,6 +229,7 @@ const struct rmem_driver rsoft_driver = {
 		.cq_size = sizeof(struct rsoft_cq),
 		.qp_size = sizeof(struct rsoft_qp),
 		.srq_size = sizeof(struct rsoft_srq),
+		.ah_size = sizeof(struct rsoft_ah),
 		.ops =
 				{
 						.dev_attr_get = rsoft_dev_attr_get,
@@ -284,6 +287,9 @@ const struct rmem_driver rsoft_driver = {
 						.srq_destroy = rsoft_srq_destroy,
 						.srq_modify = rsoft_srq_modify,
 						.srq_query = rsoft_srq_query,
+
+						.ah_create = rsoft_ah_create,
+						.ah_destroy = rsoft_ah_destroy,
 				},
 		.fp =
 				{

@@ -73,6 +73,7 @@ rsoft_odp_caps(const struct rsoft_dev *dev, struct rmem_odp_caps *caps)
 	caps->rc = RMEM_ODP_SEND | RMEM_ODP_RECV | RMEM_ODP_WRITE | RMEM_ODP_READ |
 			RMEM_ODP_SRQ_RECV;
 	caps->uc = RMEM_ODP_SEND | RMEM_ODP_RECV | RMEM_ODP_WRITE;
+	caps->ud = RMEM_ODP_SEND | RMEM_ODP_RECV;
 	if (dev->args.odp_guard != 0 && rsoft_guard_has_fast())
 		caps->rc |= RMEM_ODP_ATOMIC;
 }

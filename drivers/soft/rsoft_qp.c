@@ -36,6 +36,7 @@
 #include "rsoft_rq.h"
 #include "rsoft_sq.h"
 #include "rsoft_stats.h"
+#include "rsoft_ud.h"
 #include "wire/rwire.h"
 
 static struct rsoft_qp *
@@ -96,7 +97,8 @@ rsoft_qp_create(struct rmem_qp *base, const struct rmem_qp_conf *conf)
 	qp->sig_all = (conf->flags & RMEM_QP_SIG_ALL) != 0;
 	rmem_wr_limits_set(&qp->limits, conf, rsoft_profile_of(dev)->capa);
 	qp->max_recv_sge = conf->max_recv_sge;
-	qp->max_msg_size = rsoft_profile_of(dev)->max_msg_size;
+	qp->max_msg_size = conf->type == RMEM_QPT_UD ? rsoft_ud_max_msg_size(dev)
+						     : rsoft_profile_of(dev)->max_msg_size;
 	qp->is_inline_recv = (rsoft_profile_of(dev)->capa & RMEM_DEV_CAPA_INLINE_RECV) != 0 &&
 			qp_wants_inline_recv(conf);
 	qp->is_queued = dev->nb_engines != 0;
@@ -134,6 +136,8 @@ qp_reach(struct rsoft_qp *qp, const struct rmem_qp_conn *conn)
 {
 	int ret = 0;
 
+	if (qp->qp.type == RMEM_QPT_UD)
+		return 0;
 	if (conn->remote.qp_num >> 24 != 0)
 		return -EINVAL;
 	if (rsoft_addr_dev(&conn->remote) == NULL ||
@@ -316,6 +320,8 @@ modify_do(struct rsoft_qp *qp, const struct rmem_qp_attr *attr, uint32_t mask)
 		qp_set_access(qp, attr->access);
 	if ((mask & RMEM_QP_SQ_PSN) != 0)
 		qp->psn = attr->sq_psn;
+	if ((mask & RMEM_QP_QKEY) != 0)
+		__atomic_store_n(&qp->qkey, attr->qkey, __ATOMIC_RELAXED);
 	if (attr->state == RMEM_QPS_RTS && state == RMEM_QPS_RTR)
 		rwire_qp_start(qp);
 	else if (attr->state == RMEM_QPS_RTS && state == RMEM_QPS_SQE)
@@ -435,6 +441,7 @@ rsoft_qp_query(struct rmem_qp *base, struct rmem_qp_attr *attr)
 	rsoft_lock(&rsoft_domain->lock);
 	*attr = qp->set;
 	attr->sq_psn = qp->psn;
+	attr->qkey = qp->qkey;
 	attr->state = attr->cur_state = __atomic_load_n(&qp->state, __ATOMIC_RELAXED);
 	attr->remote = qp->conn.remote;
 	rte_ticketlock_unlock(&rsoft_domain->lock);
@@ -491,6 +498,7 @@ qp_quiesce(struct rsoft_qp *qp, bool is_dying)
 	__atomic_store_n(&qp->peer, NULL, __ATOMIC_RELEASE);
 	memset(&qp->conn.remote, 0, sizeof(qp->conn.remote));
 	memset(&qp->set, 0, sizeof(qp->set));
+	__atomic_store_n(&qp->qkey, 0, __ATOMIC_RELAXED);
 	if (is_dying)
 		__atomic_store_n(&dev->qps[qp->qp.qp_num & dev->qp_mask], NULL, __ATOMIC_RELEASE);
 	rte_ticketlock_unlock(&rsoft_domain->lock);

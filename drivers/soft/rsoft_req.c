@@ -17,6 +17,7 @@
 #include "rsoft_resp.h"
 #include "rsoft_run.h"
 #include "rsoft_rq.h"
+#include "rsoft_ud.h"
 
 /* The peer is not ready: wait, or fail. */
 static int
@@ -125,6 +126,15 @@ req_write(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *length
 	return rsoft_resp_write(peer, wr, from, *length, &run->why);
 }
 
+/* A SEND of a QP without a peer: of UD, or not connected. */
+static __rte_noinline int
+req_no_connection(struct rsoft_run *run, const struct rmem_send_wr *wr,
+		const struct rsoft_span *from, uint64_t length)
+{
+	return run->qp->qp.type == RMEM_QPT_UD ? rsoft_ud_send(run, wr, from, length)
+					       : RSOFT_WAIT_PEER;
+}
+
 /* SEND of any kind, and WRITE_WITH_IMM: they consume a receive. */
 static int
 req_send(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *length)
@@ -140,7 +150,7 @@ req_send(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *length)
 		return status;
 	peer = rsoft_resp_peer(run->qp);
 	if (unlikely(peer == NULL))
-		return RSOFT_WAIT_PEER;
+		return req_no_connection(run, wr, from, *length);
 	/* While the request waits, test this before all checks are repeated. */
 	if (run->qp->sq.wait == RSOFT_WAIT_RNR && !rsoft_resp_has_recv(peer))
 		return RSOFT_WAIT_RNR;

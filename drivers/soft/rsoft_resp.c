@@ -45,7 +45,7 @@ rsoft_resp_resolve(struct rsoft_qp *qp)
 {
 	struct rsoft_qp *peer;
 
-	if (qp->wire != NULL)
+	if (qp->wire != NULL || qp->qp.type == RMEM_QPT_UD)
 		return NULL;
 	rsoft_lock(&rsoft_domain->lock);
 	peer = rsoft_addr_qp(&qp->conn.remote);

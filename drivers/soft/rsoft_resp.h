@@ -7,8 +7,8 @@
  *
  * The interface between the two sides. The requester passes the contents of a packet and the bytes
  * to transfer; it never dereferences the struct rsoft_qp of the peer. (Peers of other processes
- * have an engine of their own: wire/.) Invariant: rsoft_resp.c and this header alone dereference a
- * peer.
+ * have an engine of their own: wire/.) Invariant: rsoft_resp.c, rsoft_ud.c and this header alone
+ * dereference a peer.
  *
  * Between rsoft_grace_enter() and rsoft_grace_leave() only; a peer pointer is valid until the lcore
  * next passes a grace point.

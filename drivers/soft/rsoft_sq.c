@@ -13,6 +13,7 @@
 #include "rsoft_mr.h"
 #include "rsoft_mw.h"
 #include "rsoft_sq.h"
+#include "rsoft_ud.h"
 
 int
 rsoft_sq_init(struct rsoft_sq *sq, const struct rmem_qp_conf *conf, int socket_id)
@@ -155,6 +156,8 @@ sq_push_one(struct rsoft_qp *qp, struct rmem_send_wr *slot, const struct rmem_se
 
 	*slot = *wr;
 	slot->sg_list = sge;
+	if (unlikely(qp->qp.type == RMEM_QPT_UD))
+		rsoft_ud_keep(slot);
 	if (!rmem_wr_has_sges(wr)) {
 		slot->num_sge = 0;
 		return;

@@ -285,6 +285,9 @@ const struct rmem_driver rverbs_driver = {
 						.srq_modify = rverbs_srq_modify,
 						.srq_query = rverbs_srq_query,
 
+						.ah_create = NULL,
+						.ah_destroy = NULL,
+
 						/* The class refuses them. */
 						.dev_audit = NULL,
 						.fast_reg_mr_alloc = NULL,

@@ -30,6 +30,7 @@
 #ifndef RMEM_H
 #define RMEM_H
 
+#include <rmem_ah.h>
 #include <rmem_comp_channel.h>
 #include <rmem_counter.h>
 #include <rmem_cq.h>

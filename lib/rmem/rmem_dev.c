@@ -350,6 +350,7 @@ const struct rmem_dev_stat_name rmem_dev_stats_names[] = {
 		STAT(drop_length),
 		STAT(drop_access),
 		STAT(drop_no_peer),
+		STAT(drop_qkey),
 };
 const size_t rmem_nb_dev_stats = RTE_DIM(rmem_dev_stats_names);
 

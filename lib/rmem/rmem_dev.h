@@ -76,6 +76,8 @@ extern "C" {
 #define RMEM_DEV_CAPA_COMP_CHANNEL (UINT64_C(1) << 20)
 /** QPs of RMEM_QPT_UC. */
 #define RMEM_DEV_CAPA_UC (UINT64_C(1) << 21)
+/** QPs of RMEM_QPT_UD, and rmem_ah_create(). */
+#define RMEM_DEV_CAPA_UD (UINT64_C(1) << 22)
 
 /** Device. */
 struct rmem_dev {
@@ -194,11 +196,12 @@ struct rmem_dev_stats {
 	uint64_t wire_unknown_qps;   /**< Packets dropped: no such QP is connected. */
 	uint64_t wire_wrong_peers;   /**< Packets dropped: not from the QP's peer. */
 	uint64_t wire_busy_drops;    /**< Requests dropped while a reply waited. */
-	uint64_t drop_no_recv;       /**< Messages of UC dropped: no receive was posted. */
-	uint64_t drop_length;        /**< Messages of UC dropped: longer than the receive. */
-	uint64_t drop_access;        /**< Messages of UC dropped: rkey or right of the QP. */
-	uint64_t drop_no_peer;       /**< Messages of UC dropped: the peer is not connected. */
-	uint64_t reserved[6];        /**< Zero. */
+	uint64_t drop_no_recv;       /**< Messages of UC and UD dropped: no receive was posted. */
+	uint64_t drop_length;        /**< Messages of both dropped: longer than the receive. */
+	uint64_t drop_access;  /**< Messages of both dropped: rkey, right or receive refused. */
+	uint64_t drop_no_peer; /**< Messages of both dropped: no such peer is ready. */
+	uint64_t drop_qkey;    /**< Messages of UD dropped: another Q_Key. */
+	uint64_t reserved[5];  /**< Zero. */
 };
 
 /**

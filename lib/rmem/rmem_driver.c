@@ -62,6 +62,8 @@ check_sizes(const struct rmem_driver *driver)
 			{"SRQ", driver->srq_size,
 					driver->ops.srq_create == NULL ? 0
 								       : sizeof(struct rmem_srq)},
+			{"AH", driver->ah_size,
+					driver->ops.ah_create == NULL ? 0 : sizeof(struct rmem_ah)},
 	};
 	size_t i;
 

@@ -268,6 +268,11 @@ typedef int (*rmem_qp_reset_t)(struct rmem_qp *qp);
 /** Release the resources of qp_create. */
 typedef int (*rmem_qp_destroy_t)(struct rmem_qp *qp);
 
+/** Create the address handle; ah->pd is set. The class has checked port_num and is_global. */
+typedef int (*rmem_ah_create_t)(struct rmem_ah *ah, const struct rmem_ah_attr *attr);
+/** Release the resources of ah_create; requests posted with it are not affected. */
+typedef int (*rmem_ah_destroy_t)(struct rmem_ah *ah);
+
 /** Create the queue; srq->pd is set. */
 typedef int (*rmem_srq_create_t)(struct rmem_srq *srq, const struct rmem_srq_conf *conf);
 /**
@@ -382,7 +387,10 @@ struct rmem_dev_ops {
 	rmem_srq_modify_t srq_modify;   /**< SRQs. */
 	rmem_srq_query_t srq_query;     /**< SRQs. */
 
-	void (*reserved[9])(void); /**< NULL. */
+	rmem_ah_create_t ah_create;   /**< AHs: RMEM_DEV_CAPA_UD. */
+	rmem_ah_destroy_t ah_destroy; /**< AHs. */
+
+	void (*reserved[7])(void); /**< NULL. */
 };
 
 /** Version of this interface that a driver is compiled with: rmem_driver::version. */
@@ -392,7 +400,8 @@ struct rmem_dev_ops {
 struct rmem_driver {
 	uint32_t version;        /**< RMEM_DRIVER_VERSION. */
 	uint32_t srq_size;       /**< Bytes of its SRQ, struct rmem_srq first; 0 without SRQs. */
-	uint32_t reserved[2];    /**< Zero. */
+	uint32_t ah_size;        /**< Bytes of its AH, struct rmem_ah first; 0 without UD. */
+	uint32_t reserved[1];    /**< Zero. */
 	const char *name;        /**< Device names start with it: letters, at most 15. */
 	uint32_t pd_size;        /**< Bytes of its PD, struct rmem_pd first. */
 	uint32_t mr_size;        /**< Bytes of its MR, struct rmem_mr_drv first. */

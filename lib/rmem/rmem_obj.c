@@ -47,6 +47,7 @@ static const struct {
 		{"counter", 0, 0},
 		KIND("SRQ", srq),
 		{"completion channel", 0, 0},
+		{"AH", 0, 0},
 };
 
 static const char *

@@ -38,6 +38,7 @@ enum rmem_obj_type {
 	RMEM_OBJ_COUNTER = 0x726d000a,      /**< struct rmem_counter. */
 	RMEM_OBJ_SRQ = 0x726d000b,          /**< struct rmem_srq. */
 	RMEM_OBJ_COMP_CHANNEL = 0x726d000c, /**< struct rmem_comp_channel. */
+	RMEM_OBJ_AH = 0x726d000d,           /**< struct rmem_ah. */
 };
 
 /** Head of every object; private to the class and its drivers. */

@@ -295,6 +295,21 @@ none_qp_set_error(struct rmem_qp *qp)
 }
 
 static int
+none_ah_create(struct rmem_ah *ah, const struct rmem_ah_attr *attr)
+{
+	RTE_SET_USED(ah);
+	RTE_SET_USED(attr);
+	return -EOPNOTSUPP;
+}
+
+static int
+none_ah_destroy(struct rmem_ah *ah)
+{
+	RTE_SET_USED(ah);
+	return -EOPNOTSUPP;
+}
+
+static int
 none_srq_create(struct rmem_srq *srq, const struct rmem_srq_conf *conf)
 {
 	RTE_SET_USED(srq);
@@ -354,6 +369,8 @@ rmem_ops_none_fill(struct rmem_driver *driver)
 {
 	struct rmem_dev_ops *ops = &driver->ops;
 
+	FILL(ops, ah_create);
+	FILL(ops, ah_destroy);
 	FILL_OWN(ops, comp_channel_create);
 	FILL_OWN(ops, comp_channel_destroy);
 	FILL_OWN(ops, comp_channel_get_event);

@@ -34,7 +34,7 @@ extern int rmem_logtype;
 int rmem_traced(int ret);
 
 /** Kinds of objects: the low byte of enum rmem_obj_type. */
-#define RMEM_OBJ_NB_KINDS   13
+#define RMEM_OBJ_NB_KINDS   14
 #define RMEM_OBJ_KIND(type) ((type)&0xff)
 
 /** A device, with the private data of the class. */

@@ -50,8 +50,10 @@ check_type(const struct rmem_dev *dev, uint16_t type)
 {
 	uint64_t capa = rmem_obj_info(&dev->obj)->capa;
 
-	if (type != RMEM_QPT_RC && type != RMEM_QPT_UC)
+	if (type != RMEM_QPT_RC && type != RMEM_QPT_UC && type != RMEM_QPT_UD)
 		return RMEM_FAIL(EINVAL, "%s: unknown QP type: %u", dev->name, type);
+	if (type == RMEM_QPT_UD && (capa & RMEM_DEV_CAPA_UD) == 0)
+		return RMEM_FAIL(EOPNOTSUPP, "%s: no QPs of type UD", dev->name);
 	if (type == RMEM_QPT_UC && (capa & RMEM_DEV_CAPA_UC) == 0)
 		return RMEM_FAIL(EOPNOTSUPP, "%s: no QPs of type UC", dev->name);
 	return 0;
@@ -260,6 +262,10 @@ rmem_qp_connect(struct rmem_qp *qp, const struct rmem_qp_conn *conn)
 	ret = rmem_obj_check(qp, RMEM_OBJ_QP);
 	if (ret == 0)
 		ret = rmem_check_arg(conn, "connection");
+	if (ret == 0 && qp->type == RMEM_QPT_UD)
+		ret = RMEM_FAIL(EINVAL,
+				"%s: QP %u: of type UD, which has no peer: rmem_qp_modify()",
+				rmem_obj_dev(&qp->obj)->name, qp->qp_num);
 	if (ret == 0)
 		ret = check_conn(rmem_obj_dev(&qp->obj), conn);
 	if (ret == 0)

@@ -4,7 +4,7 @@
 
 /**
  * @file
- * Queue pairs (QPs) of the services RC and UC.
+ * Queue pairs (QPs) of the services RC, UC and UD.
  *
  * A QP is created in the RESET state. rmem_qp_modify() moves it between the states of verbs.
  * rmem_qp_connect() moves it from RESET to RTS in one call, its first error (of UC: to SQE) or
@@ -36,6 +36,15 @@ enum rmem_qp_type {
 	 * refuses or has no receive for, is dropped; the request succeeds.
 	 */
 	RMEM_QPT_UC = 3,
+	/**
+	 * Unreliable datagram; needs RMEM_DEV_CAPA_UD.
+	 *
+	 * SEND, with and without immediate data, of at most a path MTU, to any UD QP: rmem_ah.h. A
+	 * receive has RMEM_GRH_SIZE bytes of header before the data. A message that is lost, that
+	 * has another Q_Key, or has no receive is dropped; the request succeeds. There is no
+	 * connection: rmem_qp_modify() moves the QP to RTS.
+	 */
+	RMEM_QPT_UD = 4,
 };
 
 /** State of a QP, with the names and values of enum ibv_qp_state. */
@@ -64,6 +73,8 @@ enum rmem_qp_state {
 #define RMEM_QP_PKEY_INDEX (UINT32_C(1) << 4)
 /** rmem_qp_attr::port_num. */
 #define RMEM_QP_PORT (UINT32_C(1) << 5)
+/** rmem_qp_attr::qkey. */
+#define RMEM_QP_QKEY (UINT32_C(1) << 6)
 /** rmem_qp_attr::ah. */
 #define RMEM_QP_AV (UINT32_C(1) << 7)
 /** rmem_qp_attr::path_mtu. */
@@ -150,7 +161,7 @@ struct rmem_qp_conn {
 	uint8_t reserved[12];       /**< Zero. */
 };
 
-/** Path to a peer, as struct ibv_ah_attr. */
+/** Path to a peer, as struct ibv_ah_attr; of a QP, or of an AH (rmem_ah.h). */
 struct rmem_ah_attr {
 	uint8_t dgid[16];      /**< GID of the peer's port, if is_global. */
 	uint32_t flow_label;   /**< Of the GRH. */
@@ -197,7 +208,9 @@ struct rmem_qp_attr {
 	uint8_t sq_draining;         /**< Queried in SQD: 1 while begun requests are in progress. */
 	uint8_t en_sqd_async_notify; /**< Event at the end of draining: not supported, 0. */
 	uint8_t reserved_byte[5];    /**< Zero. */
-	uint64_t reserved[4];        /**< Zero. */
+	uint32_t qkey;               /**< Q_Key of a UD QP. */
+	uint32_t reserved_word;      /**< Zero. */
+	uint64_t reserved[3];        /**< Zero. */
 };
 
 /**
@@ -240,8 +253,8 @@ int rmem_qp_create(struct rmem_pd *pd, const struct rmem_qp_conf *conf, struct r
  *
  * @return
  *   0 on success, otherwise:
- *   - -EINVAL: NULL or not a QP, NULL conn, an address that the device does not support, a time
- *     or count out of range, or a reserved field that is not zero.
+ *   - -EINVAL: NULL or not a QP, a QP of UD, NULL conn, an address that the device does not
+ *     support, a time or count out of range, or a reserved field that is not zero.
  *   - -EBUSY: not in the RESET state.
  *   - -EIO: the device failed.
  */

@@ -16,8 +16,8 @@
 #define NB_STATES (RMEM_QPS_ERR + 1)
 
 /* Attributes that may change while the QP is connected. */
-#define LIVE (RMEM_QP_CUR_STATE | RMEM_QP_ACCESS_FLAGS | RMEM_QP_MIN_RNR_TIMER)
-#define INIT (RMEM_QP_PKEY_INDEX | RMEM_QP_PORT | RMEM_QP_ACCESS_FLAGS)
+#define LIVE (RMEM_QP_CUR_STATE | RMEM_QP_ACCESS_FLAGS | RMEM_QP_MIN_RNR_TIMER | RMEM_QP_QKEY)
+#define INIT (RMEM_QP_PKEY_INDEX | RMEM_QP_PORT | RMEM_QP_ACCESS_FLAGS | RMEM_QP_QKEY)
 #define RTR                                                                                        \
 	(RMEM_QP_AV | RMEM_QP_PATH_MTU | RMEM_QP_DEST_QPN | RMEM_QP_RQ_PSN |                       \
 			RMEM_QP_MAX_DEST_RD_ATOMIC | RMEM_QP_MIN_RNR_TIMER)
@@ -31,7 +31,11 @@
 static uint32_t
 lacking(uint16_t type)
 {
-	return type == RMEM_QPT_RC ? 0 : RMEM_QP_MAX_DEST_RD_ATOMIC | RMEM_QP_MIN_RNR_TIMER | RETRY;
+	const uint32_t of_rc = RMEM_QP_MAX_DEST_RD_ATOMIC | RMEM_QP_MIN_RNR_TIMER | RETRY;
+
+	if (type == RMEM_QPT_UD)
+		return of_rc | RTR | RMEM_QP_ACCESS_FLAGS;
+	return RMEM_QP_QKEY | (type == RMEM_QPT_RC ? 0 : of_rc);
 }
 
 /* From one state to another: the attributes needed, and those permitted besides. */
@@ -55,7 +59,8 @@ static const struct transition transitions[NB_STATES][NB_STATES] = {
 						[RMEM_QPS_RTR] = {true, RTR,
 								RMEM_QP_CUR_STATE |
 										RMEM_QP_ACCESS_FLAGS |
-										RMEM_QP_PKEY_INDEX},
+										RMEM_QP_PKEY_INDEX |
+										RMEM_QP_QKEY},
 						[RMEM_QPS_ERR] = {true, 0, RMEM_QP_CUR_STATE},
 				},
 		[RMEM_QPS_RTR] =
@@ -108,6 +113,8 @@ check_args(const struct rmem_qp *qp, const struct rmem_qp_attr *attr, uint32_t m
 	ret = rmem_check_reserved(attr->reserved, sizeof(attr->reserved));
 	if (ret == 0)
 		ret = rmem_check_reserved(attr->reserved_byte, sizeof(attr->reserved_byte));
+	if (ret == 0)
+		ret = rmem_check_reserved(&attr->reserved_word, sizeof(attr->reserved_word));
 	if (ret == 0 && (mask & RMEM_QP_AV) != 0)
 		ret = rmem_check_reserved(attr->ah.reserved, sizeof(attr->ah.reserved));
 	if (ret != 0)

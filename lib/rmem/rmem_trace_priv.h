@@ -193,6 +193,20 @@ RTE_TRACE_POINT(
 )
 
 RTE_TRACE_POINT(
+	rmem_trace_ah_create,
+	RTE_TRACE_POINT_ARGS(const void *pd, const void *ah, uint16_t dlid),
+	rte_trace_point_emit_ptr(pd);
+	rte_trace_point_emit_ptr(ah);
+	rte_trace_point_emit_u16(dlid);
+)
+
+RTE_TRACE_POINT(
+	rmem_trace_ah_destroy,
+	RTE_TRACE_POINT_ARGS(const void *ah),
+	rte_trace_point_emit_ptr(ah);
+)
+
+RTE_TRACE_POINT(
 	rmem_trace_qp_create,
 	RTE_TRACE_POINT_ARGS(const void *pd, const void *qp, uint32_t qp_num,
 		const void *send_cq, const void *recv_cq, uint32_t max_send_wr,

@@ -57,6 +57,8 @@ enum rmem_wc_opcode {
 	RMEM_WC_RECV_RDMA_WITH_IMM = 129, /**< Receive of an RDMA_WRITE_WITH_IMM. */
 };
 
+/** The first RMEM_GRH_SIZE bytes of the receive are the header of the packet; of UD QPs. */
+#define RMEM_WC_GRH (1u << 0)
 /** imm_data is valid. */
 #define RMEM_WC_WITH_IMM (1u << 1)
 /** invalidated_rkey is valid: the peer invalidated it, no LOCAL_INV is needed. */
@@ -75,13 +77,18 @@ struct rmem_wc {
 	uint8_t opcode;    /**< One of enum rmem_wc_opcode. */
 	uint16_t flags;    /**< Bitwise OR of RMEM_WC_WITH_*. */
 	uint32_t qp_num;   /**< QP of the request. */
-	uint32_t byte_len; /**< Bytes received or read. */
+	uint32_t byte_len; /**< Bytes received, with the GRH of a UD QP, or read. */
 	union {
 		uint32_t imm_data;         /**< Valid with RMEM_WC_WITH_IMM. */
 		uint32_t invalidated_rkey; /**< Valid with RMEM_WC_WITH_INV. */
 	};
-	uint32_t vendor_err; /**< Cause of an error; on soft, one of enum rmem_vendor_err. */
-	uint32_t reserved;   /**< Private to the driver. */
+	union {
+		/** Cause of an error; on soft, one of enum rmem_vendor_err. */
+		uint32_t vendor_err;
+		/** QP of the sender; valid with SUCCESS in receives of a UD QP. */
+		uint32_t src_qp;
+	};
+	uint32_t reserved; /**< Private to the driver. */
 };
 
 /**

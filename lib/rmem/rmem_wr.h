@@ -20,6 +20,7 @@
 extern "C" {
 #endif
 
+struct rmem_ah;
 struct rmem_mr;
 struct rmem_mw;
 struct rmem_fast_reg_page_list;
@@ -78,6 +79,13 @@ struct rmem_send_wr {
 			uint64_t remote_addr; /**< First byte, relative to the MR's iova. */
 			uint32_t rkey;        /**< rkey of the remote memory. */
 		} rdma;
+		/** SEND and SEND_WITH_IMM of a UD QP; as wr.ud of struct ibv_send_wr. */
+		struct {
+			struct rmem_ah *ah;  /**< Port of the peer; of the QP's PD. */
+			uint32_t remote_qpn; /**< Number of the peer's QP, 24 bits. */
+			/** Its Q_Key; with the high bit set, that of this QP is sent. */
+			uint32_t remote_qkey;
+		} ud;
 		/** ATOMIC_*. One SGE of 8 bytes receives the previous value. */
 		struct {
 			uint64_t remote_addr; /**< A multiple of 8. */

@@ -42,14 +42,14 @@ const struct rmem_wr_info rmem_wr_info[RMEM_WR_OPCODE_NB] __rte_cache_aligned = 
 				{
 						.wc_opcode = RMEM_WC_SEND,
 						.flags = INLINE_FLAGS,
-						.props = RMEM_WR_HAS_SGES,
+						.props = RMEM_WR_HAS_SGES | RMEM_WR_UD,
 						.recv_opcode = RMEM_WC_RECV,
 				},
 		[RMEM_WR_SEND_WITH_IMM] =
 				{
 						.wc_opcode = RMEM_WC_SEND,
 						.flags = INLINE_FLAGS,
-						.props = RMEM_WR_HAS_SGES,
+						.props = RMEM_WR_HAS_SGES | RMEM_WR_UD,
 						.recv_opcode = RMEM_WC_RECV,
 						.recv_flags = RMEM_WC_WITH_IMM,
 				},
@@ -135,6 +135,15 @@ const struct rmem_wr_info rmem_wr_info[RMEM_WR_OPCODE_NB] __rte_cache_aligned = 
 				},
 };
 
+/* Whether a service has the request. */
+static bool
+is_of_service(uint16_t type, const struct rmem_wr_info *info)
+{
+	if (type == RMEM_QPT_UD)
+		return (info->props & RMEM_WR_UD) != 0;
+	return type == RMEM_QPT_RC || (info->props & RMEM_WR_RC_ONLY) == 0;
+}
+
 void
 rmem_wr_limits_set(struct rmem_wr_limits *limits, const struct rmem_qp_conf *conf, uint64_t capa)
 {
@@ -147,10 +156,11 @@ rmem_wr_limits_set(struct rmem_wr_limits *limits, const struct rmem_qp_conf *con
 
 		if ((info->capa & ~capa) != 0)
 			continue;
-		if (conf->type != RMEM_QPT_RC && (info->props & RMEM_WR_RC_ONLY) != 0)
+		if (!is_of_service(conf->type, info))
 			continue;
 		limits->opcodes |= 1u << i;
-		if (!info->is_full_check)
+		/* The destination of a datagram is checked. */
+		if (!info->is_full_check && conf->type != RMEM_QPT_UD)
 			limits->simple |= 1u << i;
 	}
 }
@@ -173,6 +183,15 @@ wr_check_sges(const struct rmem_wr_limits *limits, const struct rmem_send_wr *wr
 	return length <= limits->max_inline_data;
 }
 
+/* The destination of a request of UD. */
+static int
+wr_check_ud(const struct rmem_qp *qp, const struct rmem_send_wr *wr)
+{
+	if (!rmem_obj_is_of(wr->ud.ah, RMEM_OBJ_AH, &qp->obj) || wr->ud.remote_qpn >> 24 != 0)
+		return -EINVAL;
+	return wr->ud.ah->pd == qp->pd ? 0 : -EPERM;
+}
+
 int
 rmem_wr_check_full(const struct rmem_qp *qp, const struct rmem_wr_limits *limits,
 		const struct rmem_send_wr *wr)
@@ -186,6 +205,8 @@ rmem_wr_check_full(const struct rmem_qp *qp, const struct rmem_wr_limits *limits
 		return -EOPNOTSUPP;
 	if (unlikely((wr->flags & ~info->flags) != 0))
 		return -EINVAL;
+	if (qp->type == RMEM_QPT_UD && wr_check_ud(qp, wr) != 0)
+		return wr_check_ud(qp, wr);
 	/* None has both. */
 	if (info->props & RMEM_WR_HAS_SGES)
 		return wr_check_sges(limits, wr) ? 0 : -EINVAL;

@@ -38,6 +38,8 @@ extern "C" {
 #define RMEM_WR_INVALIDATES_REMOTE (1u << 3)
 /** QPs of RC only. */
 #define RMEM_WR_RC_ONLY (1u << 4)
+/** QPs of UD too. */
+#define RMEM_WR_UD (1u << 5)
 
 /** Objects that a request can name. */
 #define RMEM_WR_MAX_HANDLES 2
@@ -257,7 +259,7 @@ rmem_wr_is_bind(const struct rmem_qp *qp, const struct rmem_wr_limits *limits,
  *
  * @return
  *   0 when it may be accepted, otherwise:
- *   - -EINVAL, -EOPNOTSUPP: as rmem_wr_check().
+ *   - -EINVAL, -EPERM, -EOPNOTSUPP: as rmem_wr_check().
  */
 int rmem_wr_check_full(const struct rmem_qp *qp, const struct rmem_wr_limits *limits,
 		const struct rmem_send_wr *wr);
@@ -282,7 +284,9 @@ int rmem_wr_check_full(const struct rmem_qp *qp, const struct rmem_wr_limits *li
  *   0 when it may be accepted, otherwise:
  *   - -EINVAL: unknown opcode, a flag that the opcode can't have, too many SGEs or inline bytes,
  *     an atomic without one SGE of 8 bytes, NULL entries, or an object that is NULL, of another
- *     type or device, or a window that is not of type 2.
+ *     type or device, or a window that is not of type 2; of UD, no AH or one of another device, or
+ *     a QP number over 24 bits.
+ *   - -EPERM: of UD, an AH of another PD.
  *   - -EOPNOTSUPP: the device lacks the capability for the opcode, or the service of the QP has no
  *     such request.
  */

@@ -287,6 +287,8 @@ uint8_t rwire_mtu_code(uint32_t mtu);
 void rwire_addr_get(const struct rwire *wire, struct rmem_qp_addr *addr);
 /* The device of this process with a wire that has the GID, or NULL. Under the domain's lock. */
 struct rsoft_dev *rwire_gid_dev(const uint8_t gid[16]);
+/* Whether the port can send to a GID. */
+bool rwire_can_reach(const struct rwire *wire, const uint8_t gid[16]);
 /* -EINVAL: the device has no wire, or its port can't reach the GID; -ENOMEM. */
 int rwire_qp_connect(struct rsoft_qp *qp, const struct rmem_qp_conn *conn);
 /* The QP moves to RTS: take over its initial PSN, timeout and retries. Not while it sends. */

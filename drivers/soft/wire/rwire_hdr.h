@@ -23,6 +23,7 @@
 #define RWIRE_PSN_MASK    UINT32_C(0xffffff)
 #define RWIRE_QPN_MASK    UINT32_C(0xffffff)
 #define RWIRE_BTH_LEN     12
+#define RWIRE_DETH_LEN    8
 #define RWIRE_ICRC_LEN    4
 #define RWIRE_MAX_EXT_LEN 28 /* AtomicETH */
 #define RWIRE_MAX_MTU     4096

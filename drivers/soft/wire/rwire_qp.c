@@ -90,6 +90,17 @@ rwire_gid_dev(const uint8_t gid[16])
 	return NULL;
 }
 
+bool
+rwire_can_reach(const struct rwire *wire, const uint8_t gid[16])
+{
+	struct rwire_addr addr;
+
+	memcpy(addr.gid, gid, sizeof(addr.gid));
+	/* A local GID is that of a device without a wire. */
+	return !rsoft_gid_is_local(gid) && rwire_addr_is_unicast(&addr) &&
+			rwire_addr_is_ipv4(&addr) == rwire_addr_is_ipv4(&wire->port->addr);
+}
+
 int
 rwire_qp_connect(struct rsoft_qp *qp, const struct rmem_qp_conn *conn)
 {
@@ -98,9 +109,7 @@ rwire_qp_connect(struct rsoft_qp *qp, const struct rmem_qp_conn *conn)
 	struct rwire_qp *q;
 
 	memcpy(addr.gid, conn->remote.gid, sizeof(addr.gid));
-	/* A local GID is that of a device without a wire. */
-	if (wire == NULL || rsoft_gid_is_local(addr.gid) || !rwire_addr_is_unicast(&addr) ||
-			rwire_addr_is_ipv4(&addr) != rwire_addr_is_ipv4(&wire->port->addr))
+	if (wire == NULL || !rwire_can_reach(wire, addr.gid))
 		return -EINVAL;
 	q = calloc(1, sizeof(*q));
 	if (q == NULL)

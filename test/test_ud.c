@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * QPs of UD on the software device: counters of dropped messages, memory that is refused, events,
+ * and paths that the device does not have.
+ */
+
+#include <errno.h>
+#include <string.h>
+
+#include "fixture_odp.h"
+#include "test.h"
+
+#define QKEY 7u
+#define DATA 64u
+
+static struct rmem_qp *mine, *peer;
+static struct rmem_ah *ah;
+
+static int
+ready(struct rmem_qp *qp)
+{
+	struct rmem_qp_attr attr = {.state = RMEM_QPS_INIT, .port_num = 1, .qkey = QKEY};
+
+	TEST_OK(rmem_qp_modify(qp, &attr,
+			RMEM_QP_STATE | RMEM_QP_PKEY_INDEX | RMEM_QP_PORT | RMEM_QP_QKEY));
+	attr.state = RMEM_QPS_RTR;
+	TEST_OK(rmem_qp_modify(qp, &attr, RMEM_QP_STATE));
+	attr.state = RMEM_QPS_RTS;
+	TEST_OK(rmem_qp_modify(qp, &attr, RMEM_QP_STATE | RMEM_QP_SQ_PSN));
+	return TEST_SUCCESS;
+}
+
+static struct rmem_qp *
+make_qp(const struct fx_side *side, struct rmem_cq *cq)
+{
+	struct rmem_qp_conf conf = fx_qp_conf(cq, 16);
+
+	conf.type = RMEM_QPT_UD;
+	return fx_qp_by(side->pd, &conf);
+}
+
+static struct rmem_ah_attr
+path_to(struct rmem_qp *qp)
+{
+	struct rmem_ah_attr path = {.is_global = 1, .hop_limit = 64, .port_num = 1};
+	struct rmem_qp_attr attr;
+
+	if (rmem_qp_query(qp, &attr) == 0)
+		memcpy(path.dgid, attr.addr.gid, sizeof(path.dgid));
+	return path;
+}
+
+static int
+setup(void)
+{
+	struct rmem_ah_attr path;
+
+	TEST_RUN(fx_setup_odp());
+	if (!fx_is_soft())
+		return test_skip("it is about the software device");
+	peer = make_qp(&fx.a, fx.a.cq);
+	mine = make_qp(&fx.b, fx.b.cq);
+	TEST_ASSERT(mine != NULL && peer != NULL);
+	TEST_RUN(ready(mine));
+	TEST_RUN(ready(peer));
+	path = path_to(peer);
+	TEST_OK(rmem_ah_create(fx.b.pd, &path, &ah));
+	fx_track(ah);
+	return TEST_SUCCESS;
+}
+
+static struct rmem_send_wr
+wr_to(const struct rmem_qp *qp, const struct rmem_sge *sge)
+{
+	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, sge, 1);
+
+	wr.ud.ah = ah;
+	wr.ud.remote_qpn = qp->qp_num;
+	wr.ud.remote_qkey = QKEY;
+	return wr;
+}
+
+/* Send DATA bytes; the status of the receive of the peer, which fx.wc has then. */
+static int
+send_to_peer(void)
+{
+	const struct rmem_sge from = fx_sge(fx.b.mr, 0, DATA);
+	const struct rmem_send_wr wr = wr_to(peer, &from);
+
+	TEST_STATUS(fx_send(mine, &wr), RMEM_WC_SUCCESS);
+	return fx_wait(peer->recv_cq);
+}
+
+TEST(ud, dropped_messages_are_counted)
+{
+	const struct rmem_sge from = fx_sge(fx.b.mr, 0, DATA), to = fx_sge(fx.a.mr, 0, DATA);
+	struct rmem_send_wr wr = wr_to(peer, &from);
+	struct rmem_dev_stats before, after;
+
+	TEST_OK(rmem_dev_stats_get(fx.b.dev, &before));
+	TEST_STATUS(fx_send(mine, &wr), RMEM_WC_SUCCESS);
+	TEST_EQ(fx_post_recv(peer, 1, &to, 1), 1);
+	TEST_STATUS(fx_send(mine, &wr), RMEM_WC_SUCCESS);
+	wr.ud.remote_qkey++;
+	TEST_STATUS(fx_send(mine, &wr), RMEM_WC_SUCCESS);
+	wr = wr_to(fx.a.qp, &from);
+	TEST_STATUS(fx_send(mine, &wr), RMEM_WC_SUCCESS);
+	TEST_OK(rmem_dev_stats_get(fx.b.dev, &after));
+	TEST_EQ(after.drop_no_recv, before.drop_no_recv + 1);
+	TEST_EQ(after.drop_length, before.drop_length + 1);
+	TEST_EQ(after.drop_qkey, before.drop_qkey + 1);
+	TEST_EQ(after.drop_no_peer, before.drop_no_peer + 1);
+	TEST_EQ(after.drop_access, before.drop_access);
+	TEST_EQ(rmem_poll_cq(fx.a.cq, &fx.wc, 1), 0);
+	return TEST_SUCCESS;
+}
+
+TEST(ud, receive_on_demand_is_faulted_in)
+{
+	const struct rmem_sge to = fx_sge(fx_odp.mr, FX_PAGE - RMEM_GRH_SIZE, 2 * DATA);
+
+	fx_fill(fx.b.buf, DATA, 6);
+	TEST_ASSERT(!fx_odp_is_resident(0) && !fx_odp_is_resident(1));
+	TEST_EQ(fx_post_recv(peer, 1, &to, 1), 1);
+	TEST_STATUS(send_to_peer(), RMEM_WC_SUCCESS);
+	TEST_ASSERT(fx_odp_is_resident(0) && fx_odp_is_resident(1));
+	TEST_MEM(fx_odp_page(1), fx.b.buf, DATA);
+	return TEST_SUCCESS;
+}
+
+TEST(ud, refused_receive_fails_and_the_request_succeeds)
+{
+	const struct rmem_sge to = fx_sge(fx_odp.mr, FX_PAGE, RMEM_GRH_SIZE + DATA);
+	struct rmem_sge bad = fx_sge(fx.a.mr, 0, RMEM_GRH_SIZE + DATA);
+
+	TEST_EQ(fx_odp_unmap(1), 0);
+	TEST_EQ(fx_post_recv(peer, 1, &to, 1), 1);
+	TEST_STATUS(send_to_peer(), RMEM_WC_LOC_PROT_ERR);
+	TEST_EQ(fx.wc.vendor_err, FX_ODP_WHY);
+	TEST_EQ(fx_state(peer), RMEM_QPS_ERR);
+	TEST_EQ(fx_state(mine), RMEM_QPS_RTS);
+	TEST_OK(rmem_qp_reset(peer));
+	TEST_RUN(ready(peer));
+	bad.lkey ^= 1;
+	TEST_EQ(fx_post_recv(peer, 2, &bad, 1), 1);
+	TEST_STATUS(send_to_peer(), RMEM_WC_LOC_PROT_ERR);
+	TEST_EQ(fx.wc.wr_id, 2);
+	return TEST_SUCCESS;
+}
+
+TEST(ud, unmapped_data_fails_the_request_and_no_receive)
+{
+	const struct rmem_sge from = fx_sge(fx_odp.mr, FX_PAGE, DATA);
+	const struct rmem_sge to = fx_sge(fx.b.mr, 0, RMEM_GRH_SIZE + DATA);
+	struct rmem_send_wr wr = wr_to(mine, &from);
+
+	TEST_OK(fx_odp_unmap(1));
+	TEST_EQ(fx_post_recv(mine, 1, &to, 1), 1);
+	TEST_STATUS(fx_send(peer, &wr), RMEM_WC_LOC_PROT_ERR);
+	TEST_EQ(fx_state(peer), RMEM_QPS_SQE);
+	TEST_EQ(rmem_poll_cq(fx.b.cq, &fx.wc, 1), 0);
+	return TEST_SUCCESS;
+}
+
+/* The QP has inline receive, as all have. */
+TEST(ud, solicited_message_generates_an_event)
+{
+	struct rmem_comp_channel *channel = fx_channel(fx.a.dev);
+	const struct rmem_cq_conf conf = {.nb_cqe = 64, .channel = channel};
+	const struct rmem_sge from = fx_sge(fx.b.mr, 0, 8), to = fx_sge(fx.a.mr, 0, DATA);
+	struct rmem_cq *cq, *of_event;
+	struct rmem_send_wr wr;
+
+	TEST_ASSERT(channel != NULL);
+	cq = fx_cq_by(fx.a.dev, &conf);
+	TEST_ASSERT(cq != NULL);
+	peer = make_qp(&fx.a, cq);
+	TEST_ASSERT(peer != NULL);
+	TEST_RUN(ready(peer));
+	TEST_EQ(fx_post_recv(peer, 1, &to, 1), 1);
+	TEST_OK(rmem_cq_req_notify(cq, true));
+	wr = wr_to(peer, &from);
+	wr.flags |= RMEM_SEND_SOLICITED;
+	TEST_STATUS(fx_send(mine, &wr), RMEM_WC_SUCCESS);
+	TEST_OK(rmem_comp_channel_get_event(channel, &of_event, NULL));
+	TEST_ASSERT(of_event == cq);
+	TEST_OK(rmem_cq_ack_events(cq, 1));
+	TEST_STATUS(fx_wait(cq), RMEM_WC_SUCCESS);
+	TEST_EQ(fx.wc.flags & RMEM_WC_SOLICITED, RMEM_WC_SOLICITED);
+	return TEST_SUCCESS;
+}
+
+TEST(ud, path_that_the_device_lacks_is_refused)
+{
+	struct rmem_ah_attr path = path_to(peer);
+	struct rmem_ah *made = NULL;
+
+	path.dgid[0] = 0xff; /* multicast */
+	TEST_ERR(rmem_ah_create(fx.b.pd, &path, &made), EINVAL);
+	path.dgid[0] = 0x20; /* of another host */
+	TEST_ERR(rmem_ah_create(fx.b.pd, &path, &made), EINVAL);
+	path = path_to(peer);
+	path.sgid_index = 1;
+	TEST_ERR(rmem_ah_create(fx.b.pd, &path, &made), EINVAL);
+	path.sgid_index = 0;
+	path.is_global = 0; /* by LID */
+	TEST_ERR(rmem_ah_create(fx.b.pd, &path, &made), EINVAL);
+	TEST_ASSERT(made == NULL);
+	path.dlid = 1;
+	TEST_OK(rmem_ah_create(fx.b.pd, &path, &made));
+	TEST_OK(rmem_ah_destroy(made));
+	return TEST_SUCCESS;
+}
+
+TEST(ud, messages_of_a_queue_are_sent_in_order)
+{
+	const struct rmem_sge from = fx_sge(fx.b.mr, 0, DATA);
+	struct rmem_send_wr wr[8];
+	unsigned int i;
+
+	for (i = 0; i < RTE_DIM(wr); i++) {
+		const struct rmem_sge to = fx_sge(fx.a.mr, i * 256, RMEM_GRH_SIZE + DATA);
+
+		TEST_EQ(fx_post_recv(peer, i, &to, 1), 1);
+		wr[i] = wr_to(peer, &from);
+		wr[i].opcode = RMEM_WR_SEND_WITH_IMM;
+		wr[i].imm_data = i;
+	}
+	TEST_EQ(rmem_post_send(mine, wr, RTE_DIM(wr)), (int)RTE_DIM(wr));
+	for (i = 0; i < RTE_DIM(wr); i++) {
+		TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+		TEST_EQ(fx.wc.wr_id, i);
+		TEST_EQ(fx.wc.imm_data, i);
+	}
+	return TEST_SUCCESS;
+}
+
+TEST_SUITE(ud, setup, fx_teardown);
