@@ -22,8 +22,7 @@
 
 #include "ribv_verbs.h"
 
-#define RIBV_PORT      1
-#define RIBV_RD_ATOMIC 16
+#define RIBV_PORT 1
 
 /* The definition of a function in libibverbs. */
 #define RIBV_NEXT(name) ((__typeof__(&name))ribv_next(#name))

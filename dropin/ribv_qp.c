@@ -204,10 +204,6 @@ ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
 		return EOPNOTSUPP;
 	if ((mask & LACKING) != 0)
 		return EINVAL;
-	if ((mask & IBV_QP_MAX_QP_RD_ATOMIC) != 0 && attr->max_rd_atomic > RIBV_RD_ATOMIC)
-		return EINVAL;
-	if ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) != 0 && attr->max_dest_rd_atomic > RIBV_RD_ATOMIC)
-		return EINVAL;
 	attr_of_ibv(attr, mask, &own);
 	/* Other threads of the program may post; those of the class may not. */
 	pthread_spin_lock(&qp->send_lock);

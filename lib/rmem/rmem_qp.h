@@ -203,8 +203,8 @@ struct rmem_qp_attr {
 	uint8_t retry_cnt;           /**< As rmem_qp_conn::retry_cnt. */
 	uint8_t rnr_retry;           /**< As rmem_qp_conn::rnr_retry. */
 	uint8_t min_rnr_timer;       /**< As rmem_qp_conn::min_rnr_timer. */
-	uint8_t max_rd_atomic;       /**< READs and atomics outstanding at the peer. */
-	uint8_t max_dest_rd_atomic;  /**< READs and atomics of the peer outstanding here. */
+	uint8_t max_rd_atomic;       /**< Outstanding READs, atomics; to rmem_dev_attr's max. */
+	uint8_t max_dest_rd_atomic;  /**< The same of the peer; to rmem_dev_attr's max. */
 	uint8_t sq_draining;         /**< Queried in SQD: 1 while begun requests are in progress. */
 	uint8_t en_sqd_async_notify; /**< Event at the end of draining: not supported, 0. */
 	uint8_t reserved_byte[5];    /**< Zero. */

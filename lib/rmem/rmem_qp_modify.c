@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <stdbool.h>
+#include <string.h>
 
 #include "rmem_priv.h"
 #include "rmem_trace_priv.h"
@@ -131,8 +132,24 @@ check_args(const struct rmem_qp *qp, const struct rmem_qp_attr *attr, uint32_t m
 	return 0;
 }
 
+/* The limits of the device that attributes of the mask have. */
 static int
-check_values(const struct rmem_qp *qp, const struct rmem_qp_attr *attr, uint32_t mask)
+get_limits(const struct rmem_qp *qp, uint32_t mask, struct rmem_dev_attr *limits)
+{
+	int ret;
+
+	memset(limits, 0, sizeof(*limits));
+	if ((mask & (RMEM_QP_MAX_QP_RD_ATOMIC | RMEM_QP_MAX_DEST_RD_ATOMIC)) == 0)
+		return 0;
+	/* A driver may have no attributes: then it checks itself. */
+	limits->max_rd_atomic = limits->max_dest_rd_atomic = UINT8_MAX;
+	ret = rmem_obj_driver(&qp->obj)->ops.dev_attr_get(rmem_obj_dev(&qp->obj), limits);
+	return ret == -EOPNOTSUPP ? 0 : rmem_traced(ret);
+}
+
+static int
+check_values(const struct rmem_qp *qp, const struct rmem_qp_attr *attr, uint32_t mask,
+		const struct rmem_dev_attr *limits)
 {
 	const struct {
 		uint32_t bit;
@@ -154,6 +171,10 @@ check_values(const struct rmem_qp *qp, const struct rmem_qp_attr *attr, uint32_t
 			{RMEM_QP_RQ_PSN, "rq_psn", attr->rq_psn, 0, 0xffffff},
 			{RMEM_QP_SQ_PSN, "sq_psn", attr->sq_psn, 0, 0xffffff},
 			{RMEM_QP_DEST_QPN, "dest_qp_num", attr->dest_qp_num, 0, 0xffffff},
+			{RMEM_QP_MAX_QP_RD_ATOMIC, "max_rd_atomic", attr->max_rd_atomic, 0,
+					limits->max_rd_atomic},
+			{RMEM_QP_MAX_DEST_RD_ATOMIC, "max_dest_rd_atomic", attr->max_dest_rd_atomic,
+					0, limits->max_dest_rd_atomic},
 	};
 	size_t i;
 
@@ -226,6 +247,7 @@ int
 rmem_qp_modify(struct rmem_qp *qp, const struct rmem_qp_attr *attr, uint32_t mask)
 {
 	RMEM_CALL(qp);
+	struct rmem_dev_attr limits;
 	struct rmem_qp_attr next;
 	int ret;
 
@@ -239,7 +261,9 @@ rmem_qp_modify(struct rmem_qp *qp, const struct rmem_qp_attr *attr, uint32_t mas
 	if (ret == 0)
 		ret = check_transition(qp, &next, mask);
 	if (ret == 0)
-		ret = check_values(qp, &next, mask);
+		ret = get_limits(qp, mask, &limits);
+	if (ret == 0)
+		ret = check_values(qp, &next, mask, &limits);
 	if (ret == 0)
 		ret = do_modify(qp, &next, mask);
 	if (ret == 0)

@@ -149,6 +149,27 @@ CONF_TEST(qp, missing_and_superfluous_attributes_are_refused, 0, 0,
 	return TEST_SUCCESS;
 }
 
+CONF_TEST(qp, reads_and_atomics_beyond_the_limits_are_refused, 0, 0,
+		"ibv_modify_qp(3): max_rd_atomic, max_dest_rd_atomic")
+{
+	struct rmem_qp_attr attr = of_a;
+	struct rmem_dev_attr limits;
+
+	TEST_OK(rmem_dev_attr_get(conf.dev, &limits));
+	if (limits.max_rd_atomic >= UINT8_MAX || limits.max_dest_rd_atomic >= UINT8_MAX)
+		return test_skip("the limits of the device are those of the field");
+	attr.max_dest_rd_atomic = (uint8_t)(limits.max_dest_rd_atomic + 1);
+	TEST_ERR(move_to_rtr(fx.a.qp, &attr), EINVAL);
+	TEST_EQ(fx_state(fx.a.qp), RMEM_QPS_INIT);
+	attr.max_dest_rd_atomic--;
+	TEST_OK(move(fx.a.qp, attr, RMEM_QPS_RTR, RTR_MASK));
+	attr.max_rd_atomic = (uint8_t)(limits.max_rd_atomic + 1);
+	TEST_ERR(move(fx.a.qp, attr, RMEM_QPS_RTS, RTS_MASK), EINVAL);
+	TEST_EQ(fx_state(fx.a.qp), RMEM_QPS_RTR);
+	attr.max_rd_atomic--;
+	return move(fx.a.qp, attr, RMEM_QPS_RTS, RTS_MASK) == 0 ? TEST_SUCCESS : TEST_FAILED;
+}
+
 CONF_TEST(qp, transitions_that_do_not_exist_are_refused, 0, 0, "IBTA 10.3.1: the state diagram")
 {
 	TEST_ERR(move(fx.a.qp, of_a, RMEM_QPS_RTR, RTR_MASK), EBUSY);
