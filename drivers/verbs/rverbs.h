@@ -338,20 +338,19 @@ rverbs_qp_has_failed(const struct rverbs_qp *qp)
 	return __atomic_load_n(&qp->has_failed, __ATOMIC_RELAXED) != 0;
 }
 
-/* Result of a closed gate. */
-static inline int
-rverbs_gate_errno(uint32_t gate)
-{
-	return gate == RVERBS_GATE_GONE ? -ENODEV : -EBUSY;
-}
+/*
+ * rverbs_err.c: the errno with which a QP whose gate is not open refuses a request; 0 if the device
+ * has moved it to ERR, where requests are flushed.
+ */
+int rverbs_err_gate(struct rverbs_qp *qp, uint32_t gate);
 
 /* 0, or the errno with which the QP refuses requests. */
 static inline int
-rverbs_qp_check_gate(const struct rverbs_qp *qp)
+rverbs_qp_check_gate(struct rverbs_qp *qp)
 {
 	uint32_t gate = __atomic_load_n(&qp->gate, __ATOMIC_RELAXED);
 
-	return gate == RVERBS_GATE_OPEN ? 0 : rverbs_gate_errno(gate);
+	return gate == RVERBS_GATE_OPEN ? 0 : rverbs_err_gate(qp, gate);
 }
 
 /* Free entries of a ring, up to the requested number; for posts. */

@@ -75,6 +75,24 @@ rverbs_err_post(int err)
 	}
 }
 
+int
+rverbs_err_gate(struct rverbs_qp *qp, uint32_t gate)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	if (gate == RVERBS_GATE_GONE)
+		return -ENODEV;
+	/* A request of the peer may have failed in RTR. */
+	if (gate != RVERBS_GATE_INIT || ibv_query_qp(qp->ibv, &attr, IBV_QP_STATE, &init) != 0 ||
+			attr.qp_state != IBV_QPS_ERR)
+		return -EBUSY;
+	__atomic_store_n(&qp->has_failed, 1, __ATOMIC_RELAXED);
+	__atomic_compare_exchange_n(&qp->gate, &gate, RVERBS_GATE_OPEN, false, __ATOMIC_RELEASE,
+			__ATOMIC_RELAXED);
+	return 0;
+}
+
 static int
 err_tell(int err, enum rverbs_err_kind kind, const char *what)
 {

@@ -461,8 +461,11 @@ rverbs_post_send(struct rmem_qp *base, const struct rmem_send_wr *wr, uint16_t n
 	bool is_refused;
 	int ret;
 
-	if (unlikely(gate != RVERBS_GATE_OPEN))
-		return rverbs_gate_errno(gate);
+	if (unlikely(gate != RVERBS_GATE_OPEN)) {
+		ret = rverbs_err_gate(qp, gate);
+		if (ret != 0)
+			return ret;
+	}
 	if (unlikely(nb_wr == 0))
 		return 0;
 	if (unlikely(qp->ex == NULL || (qp->is_list_bad && has_list(wr, nb_wr))))
@@ -517,7 +520,7 @@ rverbs_post_recv(struct rmem_qp *base, const struct rmem_recv_wr *wr, uint16_t n
 	int ret = 0;
 
 	if (unlikely(gate < RVERBS_GATE_INIT))
-		return rverbs_gate_errno(gate);
+		return rverbs_err_gate(qp, gate);
 	while (done < nb_wr && ret == 0) {
 		n = RTE_MIN(nb_wr - done, (uint32_t)RVERBS_CHAIN);
 		done += recv_chain(qp, wr + done, n, &ret);

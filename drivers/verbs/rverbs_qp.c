@@ -409,6 +409,9 @@ rverbs_qp_modify(struct rmem_qp *base, const struct rmem_qp_attr *attr, uint32_t
 	int ret;
 
 	attr_to_ibv(attr, &ibv);
+	/* The class has checked it; the kernel permits it in transitions to RTS alone. */
+	if (attr->state != RMEM_QPS_RTS)
+		mask &= ~RMEM_QP_CUR_STATE;
 	ret = rverbs_err_code(ibv_modify_qp(qp->ibv, &ibv, (int)mask), RVERBS_ERR_CHANGE,
 			"ibv_modify_qp");
 	if (ret != 0)

@@ -488,6 +488,9 @@ ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
 
 	if (fake_fails("modify_qp"))
 		return errno;
+	/* As ib_modify_qp_is_ok() of the kernel. */
+	if ((mask & IBV_QP_CUR_STATE) != 0 && attr->qp_state != IBV_QPS_RTS)
+		return EINVAL;
 	if ((mask & IBV_QP_DEST_QPN) != 0)
 		qp->dest = attr->dest_qp_num;
 	qp->mask = mask;

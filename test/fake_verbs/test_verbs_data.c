@@ -406,6 +406,46 @@ TEST(verbs_data, transitions_reach_the_device)
 	return TEST_SUCCESS;
 }
 
+/* The kernel refuses it in other transitions; the class checks it in all of them. */
+TEST(verbs_data, cur_state_reaches_the_device_only_with_rts)
+{
+	const uint32_t init = RMEM_QP_STATE | RMEM_QP_CUR_STATE | RMEM_QP_PKEY_INDEX |
+			RMEM_QP_PORT | RMEM_QP_ACCESS_FLAGS;
+	struct rmem_qp_attr attr = {
+			.state = RMEM_QPS_RTS, .cur_state = RMEM_QPS_RTS, .port_num = 1};
+
+	TEST_OK(rmem_qp_modify(vt.a, &attr, RMEM_QP_STATE | RMEM_QP_CUR_STATE));
+	TEST_ASSERT((fake_qp_find(vt.a->qp_num)->mask & IBV_QP_CUR_STATE) != 0);
+	attr.state = RMEM_QPS_SQD;
+	TEST_OK(rmem_qp_modify(vt.a, &attr, RMEM_QP_STATE | RMEM_QP_CUR_STATE));
+	TEST_OK(rmem_qp_reset(vt.a));
+	attr.state = RMEM_QPS_INIT;
+	attr.cur_state = RMEM_QPS_RESET;
+	TEST_OK(rmem_qp_modify(vt.a, &attr, init));
+	attr.cur_state = RMEM_QPS_INIT;
+	TEST_OK(rmem_qp_modify(vt.a, &attr, RMEM_QP_STATE | RMEM_QP_CUR_STATE));
+	TEST_EQ(fake_qp_find(vt.a->qp_num)->mask, IBV_QP_STATE);
+	return TEST_SUCCESS;
+}
+
+/* By a request of the peer that it refuses. */
+TEST(verbs_data, requests_posted_after_the_device_moved_rtr_to_err_are_flushed)
+{
+	struct fake_qp *qp = fake_qp_find(vt.a->qp_num);
+	struct rmem_sge sge = vt_sge(0, 8);
+	struct rmem_send_wr wr = vt_wr(RMEM_WR_RDMA_WRITE, &sge);
+	struct rmem_qp_attr attr = {.port_num = 1};
+
+	TEST_OK(rmem_qp_reset(vt.a));
+	attr.state = RMEM_QPS_INIT;
+	TEST_OK(rmem_qp_modify(vt.a, &attr,
+			RMEM_QP_STATE | RMEM_QP_PKEY_INDEX | RMEM_QP_PORT | RMEM_QP_ACCESS_FLAGS));
+	TEST_ERR(rmem_post_send(vt.a, &wr, 1), EBUSY);
+	fake_qp_error(qp);
+	TEST_STATUS(vt_run(&wr), RMEM_WC_WR_FLUSH_ERR);
+	return TEST_SUCCESS;
+}
+
 TEST(verbs_data, requests_posted_after_init_to_err_are_flushed)
 {
 	const uint32_t init =
