@@ -93,6 +93,7 @@ rsoft_dev_port_query(struct rmem_dev *base, uint32_t port_num, struct rmem_port_
 	attr->max_mtu = rwire_mtu_code(dev->wire->port->max_mtu);
 	attr->active_mtu = rwire_mtu_code(dev->wire->mtu);
 	attr->lid = attr->sm_lid = dev->wire->lid;
+	attr->bad_qkeys = (uint32_t)__atomic_load_n(&dev->wire->stats.drop_qkey, __ATOMIC_RELAXED);
 	if (attr->lid != 0)
 		return 0;
 	attr->link_layer = RMEM_LINK_LAYER_ETHERNET;

@@ -139,7 +139,6 @@ dev_info_get(struct rmem_dev *base, struct rmem_dev_info *info)
 		info->capa |= RMEM_DEV_CAPA_ENGINE;
 	if (dev->wire != NULL) {
 		info->capa |= RMEM_DEV_CAPA_CM_TCP;
-		info->capa &= ~RMEM_DEV_CAPA_UD;
 		/* Nothing would receive packets while the application sleeps. */
 		if (dev->args.progress == RSOFT_PROGRESS_POLL)
 			info->capa &= ~RMEM_DEV_CAPA_COMP_CHANNEL;

@@ -136,8 +136,11 @@ qp_reach(struct rsoft_qp *qp, const struct rmem_qp_conn *conn)
 {
 	int ret = 0;
 
-	if (qp->qp.type == RMEM_QPT_UD)
-		return 0;
+	if (qp->qp.type == RMEM_QPT_UD) {
+		ret = qp->dev->wire != NULL ? rwire_ud_start(qp) : 0;
+		qp->is_queued = qp->dev->nb_engines != 0 || qp->wire != NULL;
+		return ret;
+	}
 	if (conn->remote.qp_num >> 24 != 0)
 		return -EINVAL;
 	if (rsoft_addr_dev(&conn->remote) == NULL ||

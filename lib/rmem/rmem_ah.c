@@ -101,11 +101,14 @@ get_gids(const void *grh, uint8_t src[16], uint8_t dst[16], bool *is_roce_v2)
 	static const uint8_t ipv4_prefix[12] = {[10] = 0xff, [11] = 0xff};
 	struct rte_ipv6_hdr ip6;
 	struct rte_ipv4_hdr ip4;
+	rte_be16_t checksum;
 
 	memcpy(&ip6, grh, sizeof(ip6));
 	memcpy(&ip4, (const uint8_t *)grh + sizeof(ip6) - sizeof(ip4), sizeof(ip4));
 	/* Bytes that precede an IPv4 header have any value (IBTA A17.4.5.2). */
-	if (ip4.version_ihl == RTE_IPV4_VHL_DEF && rte_ipv4_cksum(&ip4) == ip4.hdr_checksum) {
+	checksum = ip4.hdr_checksum;
+	ip4.hdr_checksum = 0;
+	if (ip4.version_ihl == RTE_IPV4_VHL_DEF && rte_ipv4_cksum(&ip4) == checksum) {
 		memcpy(src, ipv4_prefix, sizeof(ipv4_prefix));
 		memcpy(src + sizeof(ipv4_prefix), &ip4.src_addr, sizeof(ip4.src_addr));
 		memcpy(dst, ipv4_prefix, sizeof(ipv4_prefix));

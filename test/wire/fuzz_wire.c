@@ -37,7 +37,8 @@ void fuzz_close(void);
 
 #define DEPTH   8u
 #define TARGET  (16u * 1024) /* bytes that the peer may access */
-#define GUARD   8192u        /* bytes on both sides of it, not registered */
+#define QKEY    0x1234567u
+#define GUARD   8192u /* bytes on both sides of it, not registered */
 #define SECRET  0xa5
 #define SECRETS 16u /* so many in a row are the guards' */
 #define MTU     1024u
@@ -73,8 +74,9 @@ static struct {
 	struct rmem_dev *dev;
 	struct rmem_pd *pd;
 	struct rmem_cq *cq;
-	struct rmem_qp *qps[2]; /* of RC and UC */
+	struct rmem_qp *qps[3]; /* of RC, UC and UD */
 	struct rmem_qp *qp;     /* that of the input */
+	struct rmem_ah *ah;     /* of the peer */
 	struct rmem_mr *mr;
 	uint8_t *memory; /* a guard, the target, a guard */
 	struct rwire_port port;
@@ -159,6 +161,7 @@ static void
 open_all(void)
 {
 	const struct rmem_cq_conf cq_conf = {.nb_cqe = 4 * DEPTH};
+	struct rmem_ah_attr path = {.is_global = 1, .port_num = 1};
 	struct rmem_qp_conf conf = {.type = RMEM_QPT_RC,
 			.max_send_wr = DEPTH,
 			.max_recv_wr = DEPTH,
@@ -177,6 +180,10 @@ open_all(void)
 	CHECK(rmem_qp_create(fz.pd, &conf, &fz.qps[0]) == 0);
 	conf.type = RMEM_QPT_UC;
 	CHECK(rmem_qp_create(fz.pd, &conf, &fz.qps[1]) == 0);
+	conf.type = RMEM_QPT_UD;
+	CHECK(rmem_qp_create(fz.pd, &conf, &fz.qps[2]) == 0);
+	memcpy(path.dgid, fz.peer.gid, sizeof(path.dgid));
+	CHECK(rmem_ah_create(fz.pd, &path, &fz.ah) == 0);
 	fz.memory = malloc(TARGET + 2 * GUARD);
 	CHECK(fz.memory != NULL);
 	memset(fz.memory, SECRET, TARGET + 2 * GUARD);
@@ -202,6 +209,20 @@ LLVMFuzzerInitialize(int *argc, char ***argv)
 	return 0;
 }
 
+static void
+start_ud(void)
+{
+	struct rmem_qp_attr attr = {.state = RMEM_QPS_INIT, .port_num = 1, .qkey = QKEY};
+
+	CHECK(rmem_qp_modify(fz.qp, &attr,
+			      RMEM_QP_STATE | RMEM_QP_PKEY_INDEX | RMEM_QP_PORT | RMEM_QP_QKEY) ==
+			0);
+	attr.state = RMEM_QPS_RTR;
+	CHECK(rmem_qp_modify(fz.qp, &attr, RMEM_QP_STATE) == 0);
+	attr.state = RMEM_QPS_RTS;
+	CHECK(rmem_qp_modify(fz.qp, &attr, RMEM_QP_STATE | RMEM_QP_SQ_PSN) == 0);
+}
+
 /* As a peer would be that chose PSN 100. */
 static void
 reconnect(void)
@@ -211,9 +232,17 @@ reconnect(void)
 	struct rmem_qp_attr attr;
 	struct rmem_wc wc[DEPTH];
 
-	CHECK(rmem_qp_reset(fz.qps[0]) == 0 && rmem_qp_reset(fz.qps[1]) == 0);
+	uint32_t i;
+
+	for (i = 0; i < RTE_DIM(fz.qps); i++)
+		CHECK(rmem_qp_reset(fz.qps[i]) == 0);
 	while (rmem_poll_cq(fz.cq, wc, DEPTH) > 0)
 		;
+	memset(fz.memory + GUARD, 0, TARGET);
+	if (fz.qp->type == RMEM_QPT_UD) {
+		start_ud();
+		return;
+	}
 	CHECK(rmem_qp_query(fz.qp, &attr) == 0);
 	conn.remote = attr.addr; /* the port's part of it */
 	conn.remote.qp_num = 0x123456;
@@ -221,7 +250,6 @@ reconnect(void)
 	memcpy(conn.remote.gid, attr.addr.gid, sizeof(attr.addr.gid));
 	conn.remote.gid[15] = 2; /* fz.peer */
 	CHECK(rmem_qp_connect(fz.qp, &conn) == 0);
-	memset(fz.memory + GUARD, 0, TARGET);
 }
 
 static void
@@ -239,7 +267,7 @@ check_all(void)
 	}
 	CHECK(rmem_qp_query(fz.qp, &attr) == 0);
 	CHECK(attr.state == RMEM_QPS_RTS || attr.state == RMEM_QPS_ERR ||
-			(attr.state == RMEM_QPS_SQE && fz.qp->type == RMEM_QPT_UC));
+			(attr.state == RMEM_QPS_SQE && fz.qp->type != RMEM_QPT_RC));
 }
 
 static void
@@ -296,11 +324,15 @@ send_packet(const struct step *step, const uint8_t *bytes, uint32_t n, bool is_r
 					(step->kind & STEP_BAD_KEY ? 1u << (step->sel & 31) : 0),
 			.dma_len = step->sel & 0x10 ? UINT32_MAX - step->len : step->len,
 			.imm = step->sel & 8 ? fz.mr->rkey : step->offset,
+			.qkey = QKEY ^ (step->kind & STEP_BAD_KEY ? 1u << (step->sel & 31) : 0),
+			.src_qp = step->offset & RWIRE_QPN_MASK,
 			.compare = step->offset,
 			.swap_add = step->len,
 			.is_ack_req = (step->kind & STEP_ACK_REQ) != 0,
 	};
 
+	if (q->service == RWIRE_UD && (step->opcode & 0x80) == 0)
+		pkt.opcode = opcode = RWIRE_SEND_ONLY + (opcode & 1);
 	n = RTE_MIN(n, (uint32_t)RWIRE_MAX_MTU);
 	if (step->sel & 4) /* a full packet, which a message of several has */
 		n = MTU;
@@ -309,8 +341,7 @@ send_packet(const struct step *step, const uint8_t *bytes, uint32_t n, bool is_r
 	pkt.payload_len = n;
 	memset(fz.rx.data, 0, sizeof(fz.rx.data));
 	if (n != 0 && (step->sel & 4) == 0)
-		memcpy(fz.rx.data + RWIRE_HEADROOM + rwire_hdr_len(rwire_opcode_info[opcode]),
-				bytes, n);
+		memcpy(fz.rx.data + RWIRE_HEADROOM + rwire_hdr_len(rwire_pkt_info(&pkt)), bytes, n);
 	n = rwire_pkt_build(fz.rx.data + RWIRE_HEADROOM, &pkt);
 	fz.rx.data[RWIRE_HEADROOM + 1] ^= (uint8_t)((step->sel & 3) << 4); /* the pad */
 	deliver(step, n);
@@ -367,6 +398,12 @@ post_send(const struct step *step)
 		sge.addr = (uintptr_t)fz.memory + GUARD;
 		sge.length = sizeof(uint64_t);
 		wr.atomic.remote_addr = 4096;
+	}
+	if (fz.qp->type == RMEM_QPT_UD) {
+		wr.opcode = step->opcode & 1 ? RMEM_WR_SEND : RMEM_WR_SEND_WITH_IMM;
+		wr.ud.ah = fz.ah;
+		wr.ud.remote_qpn = 2;
+		wr.ud.remote_qkey = step->offset;
 	}
 	(void)rmem_post_send(fz.qp, &wr, 1);
 }
@@ -434,7 +471,8 @@ fuzz_report(void)
 	static const uint8_t sent[] = {RWIRE_SEND_ONLY, RWIRE_WRITE_FIRST, RWIRE_READ_REQUEST,
 			RWIRE_FETCH_ADD, RWIRE_ACKNOWLEDGE, RWIRE_READ_RESPONSE_ONLY,
 			RWIRE_READ_RESPONSE_FIRST, RWIRE_ATOMIC_ACKNOWLEDGE,
-			RWIRE_UC | RWIRE_SEND_ONLY, RWIRE_UC | RWIRE_WRITE_FIRST};
+			RWIRE_UC | RWIRE_SEND_ONLY, RWIRE_UC | RWIRE_WRITE_FIRST,
+			RWIRE_UD | RWIRE_SEND_ONLY};
 	uint32_t i;
 	int rc = fz.nb_done[0] == 0 || fz.nb_done[1] == 0;
 
@@ -451,7 +489,11 @@ fuzz_report(void)
 void
 fuzz_close(void)
 {
-	CHECK(rmem_qp_destroy(fz.qps[0]) == 0 && rmem_qp_destroy(fz.qps[1]) == 0);
+	uint32_t i;
+
+	for (i = 0; i < RTE_DIM(fz.qps); i++)
+		CHECK(rmem_qp_destroy(fz.qps[i]) == 0);
+	CHECK(rmem_ah_destroy(fz.ah) == 0);
 	CHECK(rmem_cq_destroy(fz.cq) == 0);
 	CHECK(rmem_mr_dereg(fz.mr) == 0);
 	CHECK(rmem_pd_dealloc(fz.pd) == 0);

@@ -207,8 +207,7 @@ sim_inject(unsigned int to, const struct rwire_addr *src, struct rwire_pkt *pkt,
 			.flow = {.src = *src, .dst = ports[to].port.addr}};
 
 	if (pkt->payload_len != 0)
-		memcpy(frame.bth + rwire_hdr_len(rwire_opcode_info[pkt->opcode]), payload,
-				pkt->payload_len);
+		memcpy(frame.bth + rwire_hdr_len(rwire_pkt_info(pkt)), payload, pkt->payload_len);
 	frame.len = rwire_pkt_build(frame.bth, pkt);
 	rwire_icrc_set(frame.bth, frame.len, &frame.flow);
 	if (!is_good)

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <rte_byteorder.h>
+
 #include "soft/wire/rwire_hdr.h"
 
 #include "../test.h"
@@ -112,6 +114,45 @@ TEST(wire_hdr, headers_have_the_layout_of_the_specification)
 	bth[rwire_hdr_len(rwire_opcode_info[RWIRE_WRITE_ONLY])] = 0xee;
 	TEST_EQ(rwire_pkt_build(bth, &pkt), sizeof(want) + RWIRE_ICRC_LEN);
 	TEST_MEM(bth, want, sizeof(want));
+	return TEST_SUCCESS;
+}
+
+/* IBTA 9.3.2: the DETH; opcodes 0x64 and 0x65. */
+TEST(wire_hdr, datagrams_have_a_deth)
+{
+	static const uint8_t want[] = {0x65, 0xe0, 0xff, 0xff, 0x00, 0x00, 0x00, 0x11, 0x00, 0x12,
+			0x34, 0x56, 0x80, 0x01, 0x00, 0x02, 0x00, 0xab, 0xcd, 0xef, 0x01, 0x02,
+			0x03, 0x04, 0xee, 0xdd, 0x00, 0x00};
+	struct rwire_pkt got,
+			pkt = {.service = RWIRE_UD,
+					.opcode = RWIRE_SEND_ONLY_WITH_IMM,
+					.is_solicited = true,
+					.qpn = 0x11,
+					.psn = 0x123456,
+					.qkey = 0x80010002,
+					.src_qp = 0xabcdef,
+					.imm = rte_cpu_to_be_32(0x01020304),
+					.payload_len = 2};
+	uint32_t opcode, len = sizeof(want) + RWIRE_ICRC_LEN;
+	uint8_t bth[BUFFER];
+
+	bth[24] = 0xee;
+	bth[25] = 0xdd;
+	TEST_EQ(rwire_pkt_build(bth, &pkt), len);
+	TEST_MEM(bth, want, sizeof(want));
+	TEST_ASSERT(rwire_pkt_parse(bth, len, &got));
+	TEST_EQ(got.service, RWIRE_UD);
+	TEST_EQ(got.qkey, pkt.qkey);
+	TEST_EQ(got.src_qp, pkt.src_qp);
+	TEST_EQ(got.payload_len, 2);
+	TEST_ASSERT(got.payload == bth + 24);
+	TEST_RUN(check_fields(&got, &pkt));
+	/* A DETH that is cut short, and opcodes that UD lacks. */
+	TEST_ASSERT(!rwire_pkt_parse(bth, RWIRE_BTH_LEN + RWIRE_DETH_LEN + 3, &got));
+	for (opcode = RWIRE_UD; opcode < RWIRE_UD + 0x20; opcode++) {
+		bth[0] = (uint8_t)opcode;
+		TEST_EQ(rwire_pkt_parse(bth, len, &got), opcode == 0x64 || opcode == 0x65);
+	}
 	return TEST_SUCCESS;
 }
 

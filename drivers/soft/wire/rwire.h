@@ -3,8 +3,9 @@
  */
 
 /*
- * The engine of RC and UC: requester, completer and responder of QPs whose peer is reached with
+ * The engine of RC, UC and UD: requester, completer and responder of QPs whose peer is reached with
  * packets. A packet of UC needs no acknowledgement: once sent, its PSN counts as acknowledged.
+ * UD has a requester and a responder of its own, in rwire_ud.c.
  *
  * Ownership of the state:
  * - struct rwire_req (requester and completer) is protected by the QP's sq.lock.
@@ -26,7 +27,7 @@
  * All of it is memory of this process, not DPDK shared memory.
  *
  * Each source file calls only those after it: rwire_dev.c, (rsoft_post.c), rwire_rx.c, rwire_req.c,
- * rwire_comp.c; rwire_resp.c, rwire_reply.c; rwire_sge.c, rwire_tx.c.
+ * rwire_comp.c; rwire_resp.c, rwire_reply.c; rwire_ud.c; rwire_sge.c, rwire_tx.c.
  */
 
 #ifndef RWIRE_H
@@ -143,9 +144,9 @@ struct rwire_rsp {
 struct rwire_qp {
 	struct rsoft_qp *qp;
 	struct rwire *wire;
-	struct rwire_addr addr; /* of the peer */
-	uint32_t qpn;           /* of the peer */
-	uint8_t service;        /* RWIRE_RC or RWIRE_UC */
+	struct rwire_addr addr; /* of the peer; not of UD */
+	uint32_t qpn;           /* of the peer; not of UD */
+	uint8_t service;        /* RWIRE_RC, RWIRE_UC or RWIRE_UD */
 	uint32_t mtu;
 	uint32_t window; /* PSNs in flight */
 	struct rwire_req req;
@@ -175,6 +176,7 @@ struct rwire_stats {
 	uint64_t drop_no_recv; /* messages of an unreliable service */
 	uint64_t drop_length;
 	uint64_t drop_access;
+	uint64_t drop_qkey;
 };
 
 struct rwire {
@@ -250,6 +252,16 @@ int rwire_sge_copy(const struct rsoft_qp *qp, const struct rmem_send_wr *wr, uin
 /* rwire_tx.c; under tx_lock: a frame to fill, or NULL; and send it. */
 struct rwire_frame *rwire_tx_get(struct rwire_qp *q);
 void rwire_tx_put(struct rwire_qp *q, struct rwire_frame *frame, struct rwire_pkt *pkt);
+/* The same of a packet that has its service and destination. */
+void rwire_tx_send(struct rwire *wire, struct rwire_frame *frame, struct rwire_pkt *pkt);
+
+/* rwire_ud.c. */
+/* A QP of UD moves to RTR: allocate its struct rwire_qp, or -ENOMEM. */
+int rwire_ud_start(struct rsoft_qp *qp);
+/* Send what is queued. Under sq.lock. */
+void rwire_ud_run(struct rwire_qp *q, unsigned int lcore);
+/* Place a packet in a receive, or drop it. Under rx_lock. */
+void rwire_ud_pkt(struct rwire_qp *q, const struct rwire_frame *frame, const struct rwire_pkt *pkt);
 
 /* rwire_rx.c. */
 /*

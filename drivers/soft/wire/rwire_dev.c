@@ -60,6 +60,7 @@ rwire_stats_get(const struct rwire *wire, struct rmem_dev_stats *stats)
 	stats->drop_no_recv += __atomic_load_n(&own->drop_no_recv, __ATOMIC_RELAXED);
 	stats->drop_length += __atomic_load_n(&own->drop_length, __ATOMIC_RELAXED);
 	stats->drop_access += __atomic_load_n(&own->drop_access, __ATOMIC_RELAXED);
+	stats->drop_qkey += __atomic_load_n(&own->drop_qkey, __ATOMIC_RELAXED);
 }
 
 /* Before the thread sleeps: false: packets wait. */

@@ -62,6 +62,8 @@ rwire_hdr_len(uint16_t info)
 		len += 8;
 	if (info & (RWIRE_HAS_IMM | RWIRE_HAS_INV))
 		len += 4;
+	if (info & RWIRE_HAS_DETH)
+		len += RWIRE_DETH_LEN;
 	return len;
 }
 
@@ -111,6 +113,11 @@ parse_ext(const uint8_t *p, struct rwire_pkt *pkt)
 		pkt->swap_add = get64(p);
 		pkt->compare = get64(p + 8);
 	}
+	if (pkt->info & RWIRE_HAS_DETH) {
+		pkt->qkey = get32(p);
+		pkt->src_qp = get32(p + 4) & RWIRE_QPN_MASK;
+		p += RWIRE_DETH_LEN;
+	}
 	if (pkt->info & RWIRE_HAS_AETH) {
 		pkt->syndrome = p[0];
 		pkt->msn = get32(p) & RWIRE_PSN_MASK;
@@ -135,6 +142,10 @@ info_of(uint8_t opcode)
 		return of_rc < RWIRE_OPCODE_NB ? rwire_opcode_info[of_rc] : 0;
 	case RWIRE_UC:
 		return of_rc <= RWIRE_WRITE_ONLY_WITH_IMM ? rwire_opcode_info[of_rc] : 0;
+	case RWIRE_UD:
+		if (of_rc != RWIRE_SEND_ONLY && of_rc != RWIRE_SEND_ONLY_WITH_IMM)
+			return 0;
+		return rwire_opcode_info[of_rc] | RWIRE_HAS_DETH;
 	default:
 		return 0;
 	}
@@ -181,6 +192,8 @@ build_ext(uint8_t *p, const struct rwire_pkt *pkt)
 		p = put32(p, pkt->dma_len);
 	if (pkt->info & RWIRE_HAS_ATOMIC)
 		p = put64(put64(p, pkt->swap_add), pkt->compare);
+	if (pkt->info & RWIRE_HAS_DETH)
+		p = put32(put32(p, pkt->qkey), pkt->src_qp);
 	if (pkt->info & RWIRE_HAS_AETH)
 		p = put32(p, (uint32_t)pkt->syndrome << 24 | pkt->msn);
 	if (pkt->info & RWIRE_HAS_RESULT)
@@ -199,7 +212,7 @@ rwire_pkt_build(uint8_t *bth, struct rwire_pkt *pkt)
 {
 	uint8_t *p;
 
-	pkt->info = rwire_opcode_info[pkt->opcode];
+	pkt->info = rwire_pkt_info(pkt);
 	pkt->pad = (uint8_t)(-pkt->payload_len & 3);
 	bth[0] = pkt->service | pkt->opcode;
 	/* MigReq is set: the path migration state is Migrated. */

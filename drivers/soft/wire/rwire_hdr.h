@@ -3,7 +3,8 @@
  */
 
 /*
- * RC and UC packets of RoCEv2 (IBTA volume 1, chapter 9 and annex A17), from the BTH to the ICRC.
+ * RC, UC and UD packets of RoCEv2 (IBTA volume 1, chapter 9 and annex A17), from the BTH to the
+ * ICRC.
  *
  * A packet is decoded into a struct rwire_pkt and encoded from one. Invariant of a packet that
  * rwire_pkt_parse() accepted: its opcode is one of its service, its length agrees with the opcode,
@@ -33,8 +34,9 @@
 #define RWIRE_SERVICE_MASK 0xe0
 #define RWIRE_RC           0x00
 #define RWIRE_UC           0x20
+#define RWIRE_UD           0x60
 
-/* Opcodes of the RC service; UC has the same SENDs and WRITEs. */
+/* Opcodes of the RC service; UC has the same SENDs and WRITEs, UD the SENDs of one packet. */
 enum rwire_opcode {
 	RWIRE_SEND_FIRST = 0x00,
 	RWIRE_SEND_MIDDLE = 0x01,
@@ -78,6 +80,7 @@ enum rwire_opcode {
 #define RWIRE_HAS_RESULT  (1u << 12) /* AtomicAckETH */
 #define RWIRE_HAS_IMM     (1u << 13)
 #define RWIRE_HAS_INV     (1u << 14) /* IETH */
+#define RWIRE_HAS_DETH    (1u << 15)
 
 /* Indexed by opcode; 0: not an opcode of RC. */
 extern const uint16_t rwire_opcode_info[RWIRE_OPCODE_NB];
@@ -93,19 +96,21 @@ extern const uint16_t rwire_opcode_info[RWIRE_OPCODE_NB];
 #define RWIRE_AETH_KIND_NAK 0x60
 
 struct rwire_pkt {
-	uint8_t service;   /* RWIRE_RC or RWIRE_UC */
+	uint8_t service;   /* RWIRE_RC, RWIRE_UC or RWIRE_UD */
 	uint8_t opcode;    /* enum rwire_opcode, without the service */
 	uint8_t syndrome;  /* AETH */
 	uint8_t pad;       /* bytes after the payload, 0 to 3 */
 	bool is_solicited; /* SE of the BTH */
 	bool is_ack_req;
 	bool is_shared; /* the payload may be that of several PSNs; not encoded */
-	uint16_t info;  /* rwire_opcode_info of the opcode */
+	uint16_t info;  /* rwire_opcode_info of the opcode; of UD with RWIRE_HAS_DETH */
 	uint32_t qpn;
 	uint32_t psn;
 	uint32_t msn;         /* AETH, 24 bits */
 	uint32_t rkey;        /* RETH, AtomicETH */
 	uint32_t dma_len;     /* RETH */
+	uint32_t qkey;        /* DETH */
+	uint32_t src_qp;      /* DETH, 24 bits */
 	uint32_t imm;         /* ImmDt in network byte order, or the rkey of IETH in host order */
 	uint32_t payload_len; /* without pad */
 	uint64_t addr;        /* RETH, AtomicETH */
@@ -113,6 +118,13 @@ struct rwire_pkt {
 	uint64_t swap_add;    /* AtomicETH, or the value of AtomicAckETH */
 	uint8_t *payload;
 };
+
+/* The properties of a packet to encode, by its service and opcode. */
+static inline uint16_t
+rwire_pkt_info(const struct rwire_pkt *pkt)
+{
+	return rwire_opcode_info[pkt->opcode] | (pkt->service == RWIRE_UD ? RWIRE_HAS_DETH : 0);
+}
 
 /* Length of the headers, BTH included. */
 uint32_t rwire_hdr_len(uint16_t info);

@@ -358,6 +358,10 @@ rwire_req_run(struct rwire_qp *q, unsigned int lcore)
 	uint32_t why = 0, first = q->req.psn;
 	int status;
 
+	if (q->service == RWIRE_UD) {
+		rwire_ud_run(q, lcore);
+		return;
+	}
 	q->req.has_more = false;
 	while (rwire_state_is_requesting(__atomic_load_n(&qp->state, __ATOMIC_ACQUIRE))) {
 		if (qp->sq.wait == RSOFT_WAIT_GRACE) {

@@ -21,7 +21,7 @@ rx_qp_of(struct rwire *wire, const struct rwire_frame *frame, uint32_t qpn)
 		RWIRE_COUNT(wire->stats.no_qp);
 		return NULL;
 	}
-	if (!rwire_addr_is_equal(&q->addr, &frame->flow.src)) {
+	if (q->service != RWIRE_UD && !rwire_addr_is_equal(&q->addr, &frame->flow.src)) {
 		RWIRE_COUNT(wire->stats.wrong_peer);
 		return NULL;
 	}
@@ -89,6 +89,10 @@ rx_frame(struct rwire *wire, unsigned int lcore, struct rwire_frame *frame)
 		return;
 	if (pkt.service != q->service) {
 		RWIRE_COUNT(wire->stats.malformed);
+		return;
+	}
+	if (pkt.service == RWIRE_UD) {
+		rwire_ud_pkt(q, frame, &pkt);
 		return;
 	}
 	if (pkt.info & RWIRE_IS_REQUEST) {

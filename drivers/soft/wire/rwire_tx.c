@@ -25,10 +25,16 @@ rwire_tx_get(struct rwire_qp *q)
 void
 rwire_tx_put(struct rwire_qp *q, struct rwire_frame *frame, struct rwire_pkt *pkt)
 {
-	struct rwire_port *port = q->wire->port;
-
 	pkt->service = q->service;
 	pkt->qpn = q->qpn;
+	rwire_tx_send(q->wire, frame, pkt);
+}
+
+void
+rwire_tx_send(struct rwire *wire, struct rwire_frame *frame, struct rwire_pkt *pkt)
+{
+	struct rwire_port *port = wire->port;
+
 	frame->len = rwire_pkt_build(frame->bth, pkt);
 	if (port->has_icrc)
 		rwire_icrc_set(frame->bth, frame->len, &frame->flow);

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Datagrams as single packets: those that a QP must not accept are dropped and counted, and the
+ * fields of those that it sends are those of the request.
+ */
+
+#include <string.h>
+
+#include <rmem_ah.h>
+#include <rmem_dev_attr.h>
+#include <rmem_driver.h>
+
+#include "sides.h"
+
+#define QKEY 0x1234u
+#define DATA 8u
+
+static struct rmem_qp *qp; /* of UD, on side 1 */
+static struct rwire_addr peer;
+
+static int
+move(uint32_t state, uint32_t mask)
+{
+	const struct rmem_qp_attr attr = {
+			.state = state, .port_num = 1, .qkey = QKEY, .sq_psn = 0xffffff};
+
+	return rmem_qp_modify(qp, &attr, RMEM_QP_STATE | mask);
+}
+
+static int
+open_both(void)
+{
+	const struct sim_faults faults = {0};
+	struct rmem_qp_conf conf = {.type = RMEM_QPT_UD,
+			.max_send_wr = 4,
+			.max_recv_wr = 4,
+			.max_send_sge = 1,
+			.max_recv_sge = 1};
+	unsigned int i;
+
+	sim_start(1, &faults);
+	for (i = 0; i < 2; i++)
+		TEST_RUN(open_side(&sides[i], i, 1024));
+	TEST_RUN(connect_sides());
+	TEST_ASSERT(rwire_addr_parse("127.0.7.1", &peer));
+	conf.send_cq = sides[1].send_cq;
+	conf.recv_cq = sides[1].recv_cq;
+	TEST_OK(rmem_qp_create(sides[1].pd, &conf, &qp));
+	TEST_OK(move(RMEM_QPS_INIT, RMEM_QP_PKEY_INDEX | RMEM_QP_PORT | RMEM_QP_QKEY));
+	return TEST_SUCCESS;
+}
+
+static int
+close_both(void)
+{
+	TEST_OK(rmem_qp_destroy(qp));
+	TEST_RUN(close_side(&sides[0]));
+	return close_side(&sides[1]);
+}
+
+/* A receive for DATA bytes in the memory of side 1. */
+static int
+post_one(void)
+{
+	const struct rmem_sge sge = {.addr = (uintptr_t)sides[1].local,
+			.length = RMEM_GRH_SIZE + DATA,
+			.lkey = sides[1].mr->lkey};
+	const struct rmem_recv_wr wr = {.wr_id = 7, .sg_list = &sge, .num_sge = 1};
+
+	return rmem_post_recv(qp, &wr, 1) == 1 ? TEST_SUCCESS : TEST_FAILED;
+}
+
+static struct rwire_pkt
+datagram(void)
+{
+	return (struct rwire_pkt){.service = RWIRE_UD,
+			.opcode = RWIRE_SEND_ONLY_WITH_IMM,
+			.qpn = qp->qp_num,
+			.psn = 99,
+			.qkey = QKEY,
+			.src_qp = 0x654321,
+			.imm = 11,
+			.payload_len = DATA};
+}
+
+/* How many receives complete when that packet arrives; in *wc, one of them. */
+static int
+inject(struct rwire_pkt pkt, struct rmem_wc *wc)
+{
+	static const uint8_t payload[RWIRE_MAX_MTU] = {1, 2, 3, 4, 5, 6, 7, 8};
+
+	sim_inject(1, &peer, &pkt, payload, true);
+	return rmem_poll_cq(sides[1].recv_cq, wc, 1);
+}
+
+TEST(wire_sim, datagrams_not_for_the_qp_are_dropped_and_counted)
+{
+	struct rmem_dev_stats stats;
+	struct rmem_port_attr port;
+	struct rwire_pkt pkt;
+	struct rmem_wc wc;
+
+	TEST_RUN(open_both());
+	TEST_RUN(post_one());
+	pkt = datagram();
+	TEST_EQ(inject(pkt, &wc), 0); /* in INIT */
+	TEST_OK(move(RMEM_QPS_RTR, 0));
+	pkt.qkey ^= 0x80000000;
+	TEST_EQ(inject(pkt, &wc), 0);
+	pkt = datagram();
+	pkt.payload_len = DATA + 1;
+	TEST_EQ(inject(pkt, &wc), 0);
+	pkt.payload_len = 1025; /* above the path MTU */
+	TEST_EQ(inject(pkt, &wc), 0);
+	pkt = datagram();
+	pkt.service = RWIRE_RC;
+	pkt.opcode = RWIRE_SEND_ONLY;
+	TEST_EQ(inject(pkt, &wc), 0);
+	pkt = datagram();
+	pkt.qpn = sides[1].qp->qp_num; /* of RC */
+	TEST_EQ(inject(pkt, &wc), 0);
+	TEST_EQ(inject(datagram(), &wc), 1);
+	TEST_EQ(inject(datagram(), &wc), 0); /* no receive */
+	TEST_RUN(post_one());
+	TEST_OK(rmem_qp_set_error(qp));
+	TEST_EQ(inject(datagram(), &wc), 1);
+	TEST_EQ(wc.status, RMEM_WC_WR_FLUSH_ERR);
+	TEST_OK(rmem_dev_stats_get(sides[1].dev, &stats));
+	TEST_EQ(stats.drop_qkey, 1);
+	TEST_EQ(stats.drop_length, 2);
+	TEST_EQ(stats.drop_no_recv, 1);
+	TEST_EQ(stats.wire_malformed, 2);
+	TEST_EQ(stats.wire_unknown_qps, 2);
+	TEST_EQ(((struct rsoft_qp *)sides[1].qp)->state, RMEM_QPS_RTS);
+	TEST_OK(rmem_dev_port_query(sides[1].dev, 1, &port));
+	TEST_EQ(port.bad_qkeys, 1);
+	return close_both();
+}
+
+/* From any address: the header leads back to it. */
+TEST(wire_sim, datagram_completes_a_receive_with_its_source)
+{
+	struct rmem_ah_attr path;
+	struct rmem_wc wc;
+
+	TEST_RUN(open_both());
+	TEST_OK(move(RMEM_QPS_RTR, 0));
+	TEST_RUN(post_one());
+	TEST_ASSERT(rwire_addr_parse("127.0.6.3", &peer));
+	TEST_EQ(inject(datagram(), &wc), 1);
+	TEST_EQ(wc.status, RMEM_WC_SUCCESS);
+	TEST_EQ(wc.wr_id, 7);
+	TEST_EQ(wc.src_qp, 0x654321);
+	TEST_EQ(wc.byte_len, RMEM_GRH_SIZE + DATA);
+	TEST_EQ(wc.flags, RMEM_WC_GRH | RMEM_WC_WITH_IMM);
+	TEST_EQ(wc.imm_data, 11);
+	TEST_EQ(sides[1].local[RMEM_GRH_SIZE + 7], 8);
+	TEST_OK(rmem_ah_attr_from_wc(sides[1].dev, 1, &wc, sides[1].local, &path));
+	TEST_MEM(path.dgid, peer.gid, sizeof(path.dgid));
+	return close_both();
+}
+
+TEST(wire_sim, datagram_has_the_fields_of_its_request)
+{
+	struct rmem_ah_attr path = {.is_global = 1, .port_num = 1};
+	struct rmem_sge from = {.length = 3};
+	struct rmem_send_wr wr = {.opcode = RMEM_WR_SEND,
+			.flags = RMEM_SEND_SIGNALED | RMEM_SEND_SOLICITED,
+			.sg_list = &from,
+			.num_sge = 1};
+	struct rwire_pkt pkt;
+	struct rmem_wc wc;
+
+	TEST_RUN(open_both());
+	TEST_OK(move(RMEM_QPS_RTR, 0));
+	TEST_OK(move(RMEM_QPS_RTS, RMEM_QP_SQ_PSN));
+	memcpy(path.dgid, peer.gid, sizeof(path.dgid));
+	from.addr = (uintptr_t)sides[1].local;
+	from.lkey = sides[1].mr->lkey;
+	wr.ud.remote_qpn = 0x777777;
+	wr.ud.remote_qkey = 5;
+	TEST_OK(rmem_ah_create(sides[1].pd, &path, &wr.ud.ah));
+	TEST_EQ(rmem_post_send(qp, &wr, 1), 1);
+	wr.ud.remote_qkey = UINT32_C(1) << 31;
+	TEST_EQ(rmem_post_send(qp, &wr, 1), 1);
+	TEST_OK(rmem_ah_destroy(wr.ud.ah));
+	TEST_EQ(rmem_poll_cq(sides[1].send_cq, &wc, 1), 1);
+	TEST_EQ(wc.status, RMEM_WC_SUCCESS);
+	TEST_ASSERT(sim_take(0, &pkt));
+	TEST_EQ(pkt.service, RWIRE_UD);
+	TEST_EQ(pkt.opcode, RWIRE_SEND_ONLY);
+	TEST_EQ(pkt.qpn, 0x777777);
+	TEST_EQ(pkt.qkey, 5);
+	TEST_EQ(pkt.src_qp, qp->qp_num);
+	TEST_EQ(pkt.psn, 0xffffff);
+	TEST_EQ(pkt.payload_len, 3);
+	TEST_ASSERT(pkt.is_solicited && !pkt.is_ack_req);
+	TEST_ASSERT(sim_take(0, &pkt));
+	TEST_EQ(pkt.qkey, QKEY);
+	TEST_EQ(pkt.psn, 0);
+	return close_both();
+}
