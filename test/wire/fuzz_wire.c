@@ -153,6 +153,7 @@ static const struct rwire_port_ops port_ops = {
 		.tx_count = rwire_port_tx_count,
 		.tx_flush = stub_tx_flush,
 		.tx_get = port_tx_get,
+		.tx_idle = rwire_port_tx_idle,
 		.tx_put = port_tx_put,
 		.tx_share = NULL,
 };

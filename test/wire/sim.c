@@ -165,6 +165,7 @@ static const struct rwire_port_ops sim_ops = {
 		.tx_count = rwire_port_tx_count,
 		.tx_flush = stub_tx_flush,
 		.tx_get = sim_tx_get,
+		.tx_idle = rwire_port_tx_idle,
 		.tx_put = sim_tx_put,
 		.tx_share = NULL,
 };

@@ -185,6 +185,7 @@ struct rwire {
 	const struct rwire_port_stats *port_stats; /* of the innermost port */
 	uint32_t mtu;
 	uint16_t lid; /* with ip=host: of the InfiniBand subnet that the host is; else 0 */
+	struct rwire_owners owners; /* with ip=host */
 	rte_ticketlock_t tx_lock;
 	rte_ticketlock_t rx_lock;
 	struct rwire_qp_list owing; /* QPs whose responder has packets to send */
@@ -192,9 +193,11 @@ struct rwire {
 	struct rwire_stats stats;
 	/* A time at which all packets that had arrived were processed, TSC; atomic. */
 	uint64_t quiet_at;
-	int stop_fd;   /* eventfd: the thread must end */
-	int start_rc;  /* of the thread */
-	sem_t started; /* start_rc is valid */
+	uint64_t idle_at;     /* rwire_port_ops::tx_idle was called, TSC; rx_lock */
+	uint64_t idle_cycles; /* between two calls */
+	int stop_fd;          /* eventfd: the thread must end */
+	int start_rc;         /* of the thread */
+	sem_t started;        /* start_rc is valid */
 	struct rmem_thread thread;
 };
 

@@ -33,6 +33,8 @@
 #define WIRE_OFTEN 32
 /* The thread looks for packets for so long after the last ones, before it sleeps. */
 #define WIRE_SPIN_US 20
+/* Without packets the port releases what it no longer needs once in so long. */
+#define WIRE_IDLE_MS 100
 
 void
 rwire_stats_get(const struct rwire *wire, struct rmem_dev_stats *stats)
@@ -211,7 +213,7 @@ wire_open_inner(const struct rsoft_args *args, const struct rwire_addr *addr,
 
 /* ip=host: the port, the address and the link layer are those of all such devices. */
 static int
-wire_open_host(const struct rsoft_args *args, struct rwire_port **port)
+wire_open_host(const struct rsoft_args *args, struct rwire *wire)
 {
 	const char *extra = args->port[0] != '\0' ? "port"
 			: args->neigh[0] != '\0'  ? "neigh"
@@ -223,7 +225,8 @@ wire_open_host(const struct rsoft_args *args, struct rwire_port **port)
 				extra);
 		return -EINVAL;
 	}
-	return rwire_port_shm_open_host(args->fault[0] != '\0' || args->pcap[0] != '\0', port);
+	return rwire_port_shm_open_host(args->fault[0] != '\0' || args->pcap[0] != '\0',
+			&wire->owners, &wire->port);
 }
 
 static int
@@ -259,7 +262,7 @@ wire_open_port(struct rwire *wire, const struct rsoft_args *args)
 				args->mtu);
 		return -EINVAL;
 	}
-	rc = is_host ? wire_open_host(args, &wire->port) : wire_open_addr(args, &wire->port);
+	rc = is_host ? wire_open_host(args, wire) : wire_open_addr(args, &wire->port);
 	if (rc != 0)
 		return rc;
 	wire->lid = is_host ? rwire_addr_lid(&wire->port->addr) : 0;
@@ -294,6 +297,8 @@ rwire_open(struct rsoft_dev *dev)
 	wire->dev = dev;
 	rte_ticketlock_init(&wire->tx_lock);
 	rte_ticketlock_init(&wire->rx_lock);
+	rte_ticketlock_init(&wire->owners.lock);
+	wire->idle_cycles = rte_get_tsc_hz() / 1000 * WIRE_IDLE_MS;
 	TAILQ_INIT(&wire->owing);
 	rc = wire_open_port(wire, &dev->args);
 	if (rc != 0)

@@ -16,6 +16,7 @@
 #include <rte_common.h>
 
 #include "rwire_icrc.h"
+#include "rwire_owner.h"
 
 #define RWIRE_RX_BURST   32
 #define RWIRE_MAX_SHARED (64 * 1024)
@@ -45,6 +46,8 @@ struct rwire_port_ops {
 	bool (*rx_sleep)(struct rwire_port *port);
 	/* Send the frames of tx_put(). */
 	void (*tx_flush)(struct rwire_port *port);
+	/* Release what no packet needs. Periodically while none arrives. */
+	void (*tx_idle)(struct rwire_port *port);
 	/*
 	 * How many packets were sent to an address, and how many of these its device has received,
 	 * both modulo 2^32. False: the port does not know. The second is what the peer reports.
@@ -102,7 +105,7 @@ int rwire_port_shm_open(const struct rwire_addr *addr, const char *name, bool ha
  * Shared memory of all devices of this host with ip=host, at an address that is free. As
  * rwire_port_shm_open().
  */
-int rwire_port_shm_open_host(bool has_icrc, struct rwire_port **port);
+int rwire_port_shm_open_host(bool has_icrc, struct rwire_owners *owners, struct rwire_port **port);
 
 /*
  * An ethdev port, by its number as text, with static neighbours; see rwire_neighs_init(). 0, or:
@@ -118,6 +121,13 @@ rwire_port_rx_sleep(struct rwire_port *port)
 {
 	RTE_SET_USED(port);
 	return true;
+}
+
+/* A port that has nothing to release. */
+static inline void
+rwire_port_tx_idle(struct rwire_port *port)
+{
+	RTE_SET_USED(port);
 }
 
 /* A port whose receivers report nothing. */

@@ -412,6 +412,7 @@ static const struct rwire_port_ops eth_ops = {
 		.tx_count = rwire_port_tx_count,
 		.tx_flush = eth_tx_flush,
 		.tx_get = eth_tx_get,
+		.tx_idle = rwire_port_tx_idle,
 		.tx_put = eth_tx_put,
 		.tx_share = NULL,
 };

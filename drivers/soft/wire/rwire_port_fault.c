@@ -185,6 +185,14 @@ fault_tx_flush(struct rwire_port *base)
 	port->inner->ops->tx_flush(port->inner);
 }
 
+static void
+fault_tx_idle(struct rwire_port *base)
+{
+	struct rwire_port *inner = ((struct fault_port *)base)->inner;
+
+	inner->ops->tx_idle(inner);
+}
+
 static const struct rwire_port_ops fault_ops = {
 		.close = fault_close,
 		.rx_burst = fault_rx_burst,
@@ -192,6 +200,7 @@ static const struct rwire_port_ops fault_ops = {
 		.tx_count = fault_tx_count,
 		.tx_flush = fault_tx_flush,
 		.tx_get = fault_tx_get,
+		.tx_idle = fault_tx_idle,
 		.tx_put = fault_tx_put,
 		.tx_share = NULL,
 };

@@ -168,6 +168,14 @@ pcap_tx_put(struct rwire_port *base, struct rwire_frame *frame)
 	port->inner->ops->tx_put(port->inner, frame);
 }
 
+static void
+pcap_tx_idle(struct rwire_port *base)
+{
+	struct rwire_port *inner = ((struct pcap_port *)base)->inner;
+
+	inner->ops->tx_idle(inner);
+}
+
 static const struct rwire_port_ops pcap_ops = {
 		.close = pcap_close,
 		.rx_burst = pcap_rx_burst,
@@ -175,6 +183,7 @@ static const struct rwire_port_ops pcap_ops = {
 		.tx_count = pcap_tx_count,
 		.tx_flush = pcap_tx_flush,
 		.tx_get = pcap_tx_get,
+		.tx_idle = pcap_tx_idle,
 		.tx_put = pcap_tx_put,
 		.tx_share = NULL,
 };

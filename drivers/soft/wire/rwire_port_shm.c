@@ -16,12 +16,11 @@
  *
  * A peer that ended is detected by the end of its connection, within SHM_CHECK_MS. Packets for an
  * address without a device are dropped, as by a network; the engine's timers do the rest. A process
- * of another user that takes its address gets no packets, and its own are refused (rwire_shm.h).
+ * of another user that takes its address gets no packets, and its own are refused (rwire_owner.h).
  */
 
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -31,33 +30,16 @@
 #include "../rsoft.h"
 #include "rwire_port.h"
 #include "rwire_region.h"
+#include "rwire_shm_in.h"
 #include "rwire_shm_out.h"
 
-#define SHM_EVENTS   16
-#define SHM_BELLS    16 /* doorbells that one call consumes, at most */
 #define SHM_CHECK_MS 1
-#define SHM_AWAY     100 /* checks until the listener is tried again without descriptors */
-#define SHM_HELLO_MS 200 /* until the ring of a connection must be there */
 #define SHM_COPY     RWIRE_SHARED_AT /* the longest headers */
-#define SHM_LISTENER SHM_MAX_PEERS   /* the event of the listening socket */
-
-/* A channel from a peer. */
-struct shm_in {
-	int fd;                    /* -1: free */
-	struct rwire_ring_end end; /* without a ring until its message is there */
-	struct rwire_regions regions;
-	struct rwire_addr addr;
-	uint64_t opened_at; /* TSC */
-	bool is_closed;
-	uint32_t left; /* is_closed: packets that may still be received */
-};
 
 struct shm_port {
 	struct rwire_port port;
 	char name[SHM_MAX_NAME + 1];
-	bool is_sharing;
 
-	struct shm_owners owners;
 	struct shm_outs outs;
 	uint64_t dirty;     /* bit n: outs.out[n] has packets since the last flush */
 	struct shm_out *to; /* of the frame of tx_get(); NULL: it is dropped */
@@ -66,14 +48,8 @@ struct shm_port {
 	struct rwire_frame tx;
 	uint8_t tx_data[RWIRE_HEADROOM + RWIRE_MAX_PKT]; /* of a packet with an ICRC, or dropped */
 
-	int listener;
-	bool is_deaf;     /* the listener is not in the epoll instance, since */
-	uint64_t deaf_at; /* TSC */
-	struct shm_in in[SHM_MAX_PEERS];
-	uint32_t nb_in;       /* those from there on were never used */
-	uint32_t first_in;    /* to receive from first */
-	uint64_t serviced_at; /* TSC */
-	uint32_t told;        /* bit n: refusals with reason n are logged */
+	struct shm_ins ins;
+	uint32_t first_in; /* to receive from first */
 	struct rwire_frame rx[RWIRE_RX_BURST];
 	uint8_t rx_data[RWIRE_RX_BURST][RWIRE_HEADROOM + RWIRE_MAX_PKT];
 };
@@ -82,183 +58,6 @@ static_assert(SHM_MAX_PEERS <= 64, "a bit for each peer");
 static_assert(SHM_COPY <= RWIRE_MAX_PKT, "a slot has the bytes of the longest headers");
 
 /* The receive side. */
-
-static void
-shm_in_free(struct shm_in *in)
-{
-	close(in->fd);
-	in->fd = -1;
-	rwire_regions_unmap(&in->regions);
-	shm_unmap(in->end.ring);
-	in->end.ring = NULL;
-}
-
-/* Log the first refusal of each kind. */
-static void
-shm_tell_refusal(struct shm_port *port, int reason, uint32_t version)
-{
-	if ((port->told & 1u << reason) != 0)
-		return;
-	port->told |= 1u << reason;
-	if (reason == SHM_BAD_VERSION)
-		RSOFT_LOG(ERR, "port=shm:%s: peer refused: version %u (expected %u)", port->name,
-				version, SHM_VERSION);
-	else if (reason == SHM_NO_FILES)
-		RSOFT_LOG(ERR, "port=shm:%s: peer not accepted: no file descriptor left",
-				port->name);
-	else
-		RSOFT_LOG(ERR, "port=shm:%s: peer refused: %s", port->name,
-				shm_reason_text(reason));
-}
-
-/* Without a descriptor the listener remains readable: it must not keep the thread awake. */
-static void
-shm_ignore(struct shm_port *port)
-{
-	shm_tell_refusal(port, SHM_NO_FILES, 0);
-	port->is_deaf = epoll_ctl(port->port.fd, EPOLL_CTL_DEL, port->listener, NULL) == 0;
-	port->deaf_at = rte_rdtsc();
-}
-
-static void
-shm_listen_again(struct shm_port *port)
-{
-	struct epoll_event event = {.events = EPOLLIN, .data.u32 = SHM_LISTENER};
-
-	if (rte_rdtsc() - port->deaf_at >= SHM_AWAY * port->outs.check_cycles)
-		port->is_deaf = epoll_ctl(port->port.fd, EPOLL_CTL_ADD, port->listener, &event) !=
-				0;
-}
-
-static void
-shm_accept_all(struct shm_port *port, int epoll)
-{
-	unsigned int i, n;
-	int fd;
-
-	for (n = 0; n < SHM_MAX_PEERS; n++) {
-		struct epoll_event event = {.events = EPOLLIN};
-
-		fd = shm_accept(port->name, port->listener);
-		if (fd == -EPERM)
-			shm_tell_refusal(port, SHM_BAD_USER, 0);
-		if (fd == -ENFILE)
-			shm_ignore(port);
-		if (fd < 0)
-			return;
-		for (i = 0; i < SHM_MAX_PEERS && port->in[i].fd >= 0; i++)
-			;
-		event.data.u32 = i;
-		if (i == SHM_MAX_PEERS || epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) != 0) {
-			shm_tell_refusal(port, SHM_NO_SPACE, 0);
-			shm_refuse(fd, SHM_NO_SPACE, &port->port.addr);
-			close(fd);
-			continue;
-		}
-		memset(&port->in[i], 0, sizeof(port->in[i]));
-		port->in[i].fd = fd;
-		port->in[i].opened_at = rte_rdtsc();
-		port->nb_in = RTE_MAX(port->nb_in, i + 1);
-	}
-}
-
-/* Receive the ring of a new connection. */
-static void
-shm_in_open(struct shm_port *port, struct shm_in *in)
-{
-	uint32_t version = 0;
-	int rc = shm_receive(in->fd, &in->addr, &in->end.ring, &version);
-
-	if (rc == SHM_OK && !shm_may_claim(port->name, in->fd, &in->addr, &port->owners))
-		rc = SHM_BAD_USER;
-	if (rc == SHM_OK)
-		__atomic_store_n(&in->end.ring->accepts, port->is_sharing, __ATOMIC_RELAXED);
-	if (rc == SHM_OK || rc == -EAGAIN)
-		return;
-	if (rc > SHM_OK) {
-		shm_tell_refusal(port, rc, version);
-		shm_refuse(in->fd, rc, &port->port.addr);
-	}
-	shm_in_free(in);
-}
-
-/* A connection is readable: a ring, doorbells, regions, or its end. */
-static void
-shm_in_event(struct shm_port *port, struct shm_in *in, int epoll)
-{
-	struct shm_region region;
-	unsigned int i;
-	ssize_t n = 1;
-	int memory;
-
-	if (in->end.ring == NULL) {
-		shm_in_open(port, in);
-		return;
-	}
-	for (i = 0; i < SHM_BELLS && n > 0; i++) {
-		n = shm_next(in->fd, &region, &memory);
-		if (memory >= 0 && port->is_sharing)
-			rwire_regions_map(&in->regions, in->end.ring, &region, memory);
-		else if (memory >= 0)
-			close(memory);
-	}
-	if (n > 0 || n == -EAGAIN)
-		return;
-	/* Packets of a peer that has ended were sent earlier. */
-	(void)epoll_ctl(epoll, EPOLL_CTL_DEL, in->fd, NULL);
-	in->is_closed = true;
-	in->left = RWIRE_RING_SLOTS;
-}
-
-/* Close the connections whose peers remain silent. */
-static void
-shm_drop_silent(struct shm_port *port, uint64_t now)
-{
-	struct shm_in *in;
-
-	for (in = port->in; in < port->in + port->nb_in; in++) {
-		if (in->fd >= 0 && in->end.ring == NULL &&
-				now - in->opened_at >= SHM_HELLO_MS * port->outs.check_cycles)
-			shm_in_free(in);
-	}
-}
-
-/* Connections, doorbells and ends of peers. */
-static void
-shm_service(struct shm_port *port)
-{
-	struct epoll_event events[SHM_EVENTS];
-	int i, n;
-
-	if (port->is_deaf)
-		shm_listen_again(port);
-	n = epoll_wait(port->port.fd, events, SHM_EVENTS, 0);
-	for (i = 0; i < n; i++) {
-		if (events[i].data.u32 == SHM_LISTENER)
-			shm_accept_all(port, port->port.fd);
-		else
-			shm_in_event(port, &port->in[events[i].data.u32], port->port.fd);
-	}
-	port->serviced_at = rte_rdtsc();
-	shm_drop_silent(port, port->serviced_at);
-}
-
-/* Return the slots of the last burst; free the channels whose packets were all received. */
-static void
-shm_release(struct shm_port *port)
-{
-	unsigned int i;
-
-	for (i = 0; i < port->nb_in; i++) {
-		struct shm_in *in = &port->in[i];
-
-		if (in->end.ring == NULL)
-			continue;
-		rwire_ring_release(&in->end);
-		if (in->is_closed && (in->left == 0 || !rwire_ring_is_ready(&in->end)))
-			shm_in_free(in);
-	}
-}
 
 /* The payload of a packet is in the memory of its sender. */
 static void
@@ -326,13 +125,13 @@ shm_rx_burst(struct rwire_port *base, struct rwire_frame *frames[], uint32_t n)
 	struct shm_port *port = (struct shm_port *)base;
 	uint32_t i, nb = 0;
 
-	shm_release(port);
+	shm_ins_release(&port->ins);
 	/* The difference is also large if the clock was set back. */
-	if (rte_rdtsc() - port->serviced_at >= port->outs.check_cycles)
-		shm_service(port);
+	if (rte_rdtsc() - port->ins.serviced_at >= port->ins.check_cycles)
+		shm_ins_service(&port->ins, rte_rdtsc());
 	/* Each time from another one, so that no peer keeps the others waiting. */
-	for (i = 0; i < port->nb_in && nb < n; i++) {
-		struct shm_in *in = &port->in[(port->first_in + i) % port->nb_in];
+	for (i = 0; i < port->ins.nb && nb < n; i++) {
+		struct shm_in *in = &port->ins.in[(port->first_in + i) % port->ins.nb];
 
 		if (in->end.ring != NULL)
 			nb = shm_in_burst(port, in, frames, nb, n);
@@ -348,10 +147,10 @@ shm_rx_sleep(struct rwire_port *base)
 	bool is_empty = true;
 	unsigned int i;
 
-	shm_release(port);
-	shm_service(port);
-	for (i = 0; i < port->nb_in; i++) {
-		if (port->in[i].end.ring != NULL && !rwire_ring_sleep(&port->in[i].end))
+	shm_ins_release(&port->ins);
+	shm_ins_service(&port->ins, rte_rdtsc());
+	for (i = 0; i < port->ins.nb; i++) {
+		if (port->ins.in[i].end.ring != NULL && !rwire_ring_sleep(&port->ins.in[i].end))
 			is_empty = false;
 	}
 	return is_empty;
@@ -409,7 +208,7 @@ shm_tx_share(struct rwire_port *base, const uint8_t *data, uint32_t len)
 {
 	struct shm_port *port = (struct shm_port *)base;
 
-	return port->slot != NULL && port->is_sharing && !base->has_icrc &&
+	return port->slot != NULL && port->ins.is_sharing && !base->has_icrc &&
 			rwire_regions_share(&port->to->regions, port->to->fd, port->to->end.ring,
 					data, len, &port->shared);
 }
@@ -452,20 +251,20 @@ shm_tx_flush(struct rwire_port *base)
 }
 
 static void
+shm_tx_idle(struct rwire_port *base)
+{
+	shm_outs_sweep(&((struct shm_port *)base)->outs, rte_rdtsc());
+}
+
+static void
 shm_close(struct rwire_port *base)
 {
 	struct shm_port *port = (struct shm_port *)base;
-	unsigned int i;
 
 	shm_outs_close(&port->outs);
-	for (i = 0; i < port->nb_in; i++) {
-		if (port->in[i].fd >= 0)
-			shm_in_free(&port->in[i]);
-	}
-	if (port->is_sharing)
+	shm_ins_close(&port->ins);
+	if (port->ins.is_sharing)
 		rwire_regions_end();
-	close(port->listener);
-	close(base->fd);
 	free(port);
 }
 
@@ -476,6 +275,7 @@ static const struct rwire_port_ops shm_ops = {
 		.tx_count = shm_tx_count,
 		.tx_flush = shm_tx_flush,
 		.tx_get = shm_tx_get,
+		.tx_idle = shm_tx_idle,
 		.tx_put = shm_tx_put,
 		.tx_share = shm_tx_share,
 };
@@ -491,33 +291,15 @@ shm_init(struct shm_port *port, const struct rwire_addr *addr, bool has_icrc)
 	port->port.has_icrc = has_icrc;
 	port->outs.addr = *addr;
 	port->outs.name = port->name;
-	port->outs.owners = &port->owners;
-	port->outs.check_cycles = rte_get_tsc_hz() / 1000 * SHM_CHECK_MS;
+	port->outs.check_cycles = port->ins.check_cycles = rte_get_tsc_hz() / 1000 * SHM_CHECK_MS;
 	port->tx.flow.src = *addr;
 	port->tx.flow.src_port = RWIRE_UDP_PORT;
-	for (i = 0; i < SHM_MAX_PEERS; i++)
-		port->in[i].fd = -1;
 	for (i = 0; i < RWIRE_RX_BURST; i++) {
 		port->rx[i].bth = port->rx_data[i] + RWIRE_HEADROOM;
 		port->rx[i].is_id_known = true;
 		port->rx[i].flow.dst = *addr;
 		port->rx[i].flow.src_port = RWIRE_UDP_PORT;
 	}
-}
-
-/* The descriptor that is readable when the thread must wake up. */
-static int
-shm_epoll(int listener)
-{
-	struct epoll_event event = {.events = EPOLLIN, .data.u32 = SHM_LISTENER};
-	int fd = epoll_create1(EPOLL_CLOEXEC);
-
-	if (fd >= 0 && epoll_ctl(fd, EPOLL_CTL_ADD, listener, &event) == 0)
-		return fd;
-	RSOFT_LOG(ERR, "port=shm: epoll: %s", strerror(errno));
-	if (fd >= 0)
-		close(fd);
-	return -ENOMEM;
 }
 
 /* Takes over the listener. */
@@ -532,13 +314,14 @@ shm_open_port(int listener, const struct rwire_addr *addr, const char *name, boo
 		goto close;
 	shm_init(port, addr, has_icrc);
 	memcpy(port->name, name, strlen(name) + 1);
-	port->listener = listener;
-	rc = port->port.fd = shm_epoll(listener);
-	if (rc < 0)
-		goto free;
-	*out = &port->port;
-	return 0;
-free:
+	port->ins.name = port->name;
+	port->ins.addr = *addr;
+	rc = shm_ins_open(&port->ins, listener);
+	if (rc == 0) {
+		port->port.fd = port->ins.epoll;
+		*out = &port->port;
+		return 0;
+	}
 	free(port);
 close:
 	close(listener);
@@ -563,16 +346,23 @@ rwire_port_shm_open(const struct rwire_addr *addr, const char *name, bool has_ic
 		return listener;
 	rc = shm_open_port(listener, addr, name, has_icrc, out);
 	if (rc == 0)
-		((struct shm_port *)*out)->is_sharing =
+		((struct shm_port *)*out)->ins.is_sharing =
 				is_sharing && !has_icrc && rwire_regions_begin(name);
 	return rc;
 }
 
 int
-rwire_port_shm_open_host(bool has_icrc, struct rwire_port **out)
+rwire_port_shm_open_host(bool has_icrc, struct rwire_owners *owners, struct rwire_port **out)
 {
 	struct rwire_addr addr;
-	int listener = shm_listen_host(&addr);
+	int rc, listener = shm_listen_host(&addr);
 
-	return listener < 0 ? listener : shm_open_port(listener, &addr, SHM_HOST, has_icrc, out);
+	if (listener < 0)
+		return listener;
+	rc = shm_open_port(listener, &addr, SHM_HOST, has_icrc, out);
+	if (rc == 0) {
+		((struct shm_port *)*out)->outs.owners = owners;
+		((struct shm_port *)*out)->ins.owners = owners;
+	}
+	return rc;
 }

@@ -317,6 +317,7 @@ static const struct rwire_port_ops udp_ops = {
 		.tx_count = rwire_port_tx_count,
 		.tx_flush = udp_tx_flush,
 		.tx_get = udp_tx_get,
+		.tx_idle = rwire_port_tx_idle,
 		.tx_put = udp_tx_put,
 		.tx_share = NULL,
 };

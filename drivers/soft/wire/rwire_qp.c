@@ -115,7 +115,8 @@ rwire_qp_connect(struct rsoft_qp *qp, const struct rmem_qp_conn *conn)
 	if (q == NULL)
 		return -ENOMEM;
 	q->req.wqe = calloc(qp->sq.mask + 1, sizeof(*q->req.wqe));
-	if (q->req.wqe == NULL) {
+	if (q->req.wqe == NULL || rwire_owners_hold(&wire->owners, &addr) != 0) {
+		free(q->req.wqe);
 		free(q);
 		return -ENOMEM;
 	}
@@ -200,6 +201,7 @@ rwire_qp_free(struct rsoft_qp *qp)
 	if (q == NULL)
 		return;
 	__atomic_store_n(&qp->wire, NULL, __ATOMIC_RELAXED);
+	rwire_owners_put(&q->wire->owners, &q->addr);
 	if (q->rsp.is_inv_waiting)
 		rsoft_key_release(q->rsp.inv_key);
 	free(q->req.wqe);

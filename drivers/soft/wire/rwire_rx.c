@@ -125,6 +125,20 @@ rx_answer(struct rwire *wire, unsigned int lcore)
 	rte_ticketlock_unlock(&wire->tx_lock);
 }
 
+/* No packet has arrived. */
+static void
+rx_idle(struct rwire *wire, uint64_t now)
+{
+	__atomic_store_n(&wire->quiet_at, now, __ATOMIC_RELAXED);
+	/* The difference is also large if the clock was set back. */
+	if (now - wire->idle_at < wire->idle_cycles)
+		return;
+	wire->idle_at = now;
+	rsoft_lock(&wire->tx_lock);
+	wire->port->ops->tx_idle(wire->port);
+	rte_ticketlock_unlock(&wire->tx_lock);
+}
+
 bool
 rwire_progress(struct rwire *wire, unsigned int lcore)
 {
@@ -140,7 +154,7 @@ rwire_progress(struct rwire *wire, unsigned int lcore)
 	for (i = 0; i < n; i++)
 		rx_frame(wire, lcore, frames[i]);
 	if (n == 0)
-		__atomic_store_n(&wire->quiet_at, now, __ATOMIC_RELAXED);
+		rx_idle(wire, now);
 	if (n != 0 || !TAILQ_EMPTY(&wire->owing))
 		rx_answer(wire, lcore);
 	is_busy = n != 0 || !TAILQ_EMPTY(&wire->owing);

@@ -37,9 +37,10 @@ shm_reason_text(int reason)
 {
 	static const char *const texts[SHM_REASON_NB] = {
 			[SHM_BAD_VERSION] = "it has another version of port=shm",
-			[SHM_BAD_USER] = "it belongs to another user, or its address does",
+			[SHM_BAD_USER] = "an address is of another user",
 			[SHM_BAD_MEMORY] = "its memory is not a sealed ring",
-			[SHM_NO_SPACE] = "it has channels from 64 devices already",
+			[SHM_NO_SPACE] =
+					"channels from 64 devices are open, or from many of one user",
 			[SHM_NO_FILES] = "its process or host has no file descriptor left",
 	};
 
@@ -56,33 +57,6 @@ shm_name_is_valid(const char *name)
 			return false;
 	}
 	return len != 0 && len <= SHM_MAX_NAME;
-}
-
-bool
-shm_owners_admit(struct shm_owners *owners, const struct rwire_addr *addr, uint32_t uid)
-{
-	uint16_t lid = rwire_addr_lid(addr);
-	uint32_t user = 0;
-
-	if (owners == NULL)
-		return true;
-	if (uid == geteuid()) {
-		if (lid != 0)
-			__atomic_store_n(&owners->user[lid], uid + 1, __ATOMIC_RELAXED);
-		return true;
-	}
-	return lid != 0 &&
-			(__atomic_compare_exchange_n(&owners->user[lid], &user, uid + 1, false,
-					 __ATOMIC_RELAXED, __ATOMIC_RELAXED) ||
-					user == uid + 1);
-}
-
-uint32_t
-shm_owners_get(const struct shm_owners *owners, const struct rwire_addr *addr)
-{
-	uint32_t user = __atomic_load_n(&owners->user[rwire_addr_lid(addr)], __ATOMIC_RELAXED);
-
-	return user != 0 ? user - 1 : geteuid();
 }
 
 static socklen_t
@@ -172,6 +146,13 @@ shm_listen(const char *name, const struct rwire_addr *addr)
 	if (fd == -EEXIST)
 		shm_log_owner(name, addr);
 	return fd;
+}
+
+void
+shm_listen_as(int listener)
+{
+	/* The kernel reports the user of the last call. */
+	(void)listen(listener, SHM_BACKLOG);
 }
 
 int
@@ -276,7 +257,7 @@ shm_pass(int fd, const struct rwire_addr *from, struct rwire_ring **ring)
 
 int
 shm_connect(const char *name, const struct rwire_addr *from, const struct rwire_addr *to, int *fd,
-		struct rwire_ring **ring, uint32_t *uid, struct shm_owners *owners)
+		struct rwire_ring **ring, uint32_t *uid, struct rwire_owners *owners)
 {
 	struct ucred owner = {0};
 	int rc;
@@ -287,19 +268,23 @@ shm_connect(const char *name, const struct rwire_addr *from, const struct rwire_
 	rc = shm_reach(*fd, name, to, &owner);
 	if (rc == 0 &&
 			(!shm_is_permitted(name, &owner) ||
-					!shm_owners_admit(owners, to, owner.uid))) {
+					!rwire_owners_admit(owners, to, owner.uid))) {
 		*uid = owner.uid;
 		rc = -EPERM;
 	}
-	if (rc == 0)
-		rc = shm_pass(*fd, from, ring);
 	if (rc != 0)
-		close(*fd);
+		goto close;
+	rc = shm_pass(*fd, from, ring);
+	if (rc == 0)
+		return 0;
+	rwire_owners_put(owners, to);
+close:
+	close(*fd);
 	return rc;
 }
 
 int
-shm_accept(const char *name, int listener)
+shm_accept(const char *name, int listener, uint32_t *uid)
 {
 	struct sockaddr_un un;
 	socklen_t size = sizeof(struct ucred), len = sizeof(un);
@@ -309,14 +294,16 @@ shm_accept(const char *name, int listener)
 	if (fd < 0)
 		return errno == EMFILE || errno == ENFILE ? -ENFILE : -EAGAIN;
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &owner, &size) == 0 &&
-			shm_is_permitted(name, &owner))
+			shm_is_permitted(name, &owner)) {
+		*uid = owner.uid;
 		return fd;
+	}
 	close(fd);
 	return -EPERM;
 }
 
 bool
-shm_may_claim(const char *name, int fd, const struct rwire_addr *addr, struct shm_owners *owners)
+shm_may_claim(const char *name, int fd, const struct rwire_addr *addr, struct rwire_owners *owners)
 {
 	struct ucred peer = {0}, owner = {0};
 	socklen_t size = sizeof(peer);
@@ -326,7 +313,7 @@ shm_may_claim(const char *name, int fd, const struct rwire_addr *addr, struct sh
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0)
 		return false;
 	if (peer.uid == geteuid())
-		return shm_owners_admit(owners, addr, peer.uid);
+		return rwire_owners_admit(owners, addr, peer.uid);
 	probe = shm_socket();
 	if (probe < 0)
 		return false;
@@ -334,7 +321,7 @@ shm_may_claim(const char *name, int fd, const struct rwire_addr *addr, struct sh
 	if (shm_reach(probe, name, addr, &owner) == 0)
 		is_owner = owner.uid == peer.uid && owner.pid == peer.pid;
 	close(probe);
-	return is_owner && shm_owners_admit(owners, addr, peer.uid);
+	return is_owner && rwire_owners_admit(owners, addr, peer.uid);
 }
 
 /* The descriptor that a message passed, -1 unless it is one, or SHM_LOST. */

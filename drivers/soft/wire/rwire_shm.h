@@ -15,10 +15,6 @@
  * Invariant: a memfd that was mapped has the size of a ring and can't shrink, so no access to it
  * raises SIGBUS. Both processes belong to one user, as the kernel reports it, or, with ip=host (the
  * name SHM_HOST), the sender of packets has the name of the address that it claims.
- *
- * Invariant: at an address a device exchanges packets with one user only, the first that it met
- * there in either direction, until the device is closed (struct shm_owners). Its own user may take
- * over any address, which then is of no other user.
  */
 
 #ifndef RWIRE_SHM_H
@@ -29,11 +25,13 @@
 #include <sys/types.h>
 
 #include "rwire_addr.h"
+#include "rwire_owner.h"
 #include "rwire_ring.h"
 
 /* Of the ring and the messages. A change of either needs another number. */
-#define SHM_VERSION  2
-#define SHM_MAX_NAME 31
+#define SHM_VERSION   2
+#define SHM_MAX_NAME  31
+#define SHM_MAX_PEERS 64 /* of a device, in each direction */
 /* The name of ip=host, which port= can't give. */
 #define SHM_HOST "*"
 
@@ -63,17 +61,6 @@ struct shm_region {
 	uint64_t size;
 };
 
-/* Users of addresses, by LID. Zeroes at first. */
-struct shm_owners {
-	uint32_t user[RWIRE_MAX_LID + 1]; /* plus 1; 0: none yet; atomic */
-};
-
-/* Whether an address is one of that user. Without an owner it becomes one. Owners may be NULL. */
-bool shm_owners_admit(struct shm_owners *owners, const struct rwire_addr *addr, uint32_t uid);
-
-/* The user that is admitted at an address. */
-uint32_t shm_owners_get(const struct shm_owners *owners, const struct rwire_addr *addr);
-
 /* Of a reason from a peer; any value is allowed. */
 const char *shm_reason_text(int reason);
 
@@ -83,25 +70,32 @@ bool shm_name_is_valid(const char *name);
 /* Listen at the name and address: a descriptor, or an errno as of rwire_port_shm_open(); logged. */
 int shm_listen(const char *name, const struct rwire_addr *addr);
 
+/* The user of this process has changed: report the new one to those that connect. */
+void shm_listen_as(int listener);
+
 /* Listen as SHM_HOST at an address with a LID that is free on this host; addr. As shm_listen(). */
 int shm_listen_host(struct rwire_addr *addr);
 
 /*
- * Create a channel to the device at an address. 0 or an errno (not logged): -ECONNREFUSED: no
- * device has it; -EPERM: one of a user that is not admitted has it, uid; -EAGAIN, -ENOMEM.
+ * Create a channel to the device at an address. 0, and owners has a reference to it, or an errno
+ * (not logged): -ECONNREFUSED: no device has it; -EPERM: one of a user that is not admitted has it,
+ * uid; -EAGAIN, -ENOMEM.
  */
 int shm_connect(const char *name, const struct rwire_addr *from, const struct rwire_addr *to,
-		int *fd, struct rwire_ring **ring, uint32_t *uid, struct shm_owners *owners);
+		int *fd, struct rwire_ring **ring, uint32_t *uid, struct rwire_owners *owners);
 
 /*
- * Accept a connection: a descriptor, or -EAGAIN: none waits; -EPERM: of a user not permitted;
- * -ENFILE: no descriptor is left for the one that waits.
+ * Accept a connection of a user: a descriptor, or -EAGAIN: none waits; -EPERM: of a user not
+ * permitted; -ENFILE: no descriptor is left for the one that waits.
  */
-int shm_accept(const char *name, int listener);
+int shm_accept(const char *name, int listener, uint32_t *uid);
 
-/* Whether the peer of a connection may send as the address that it claims. */
-bool shm_may_claim(
-		const char *name, int fd, const struct rwire_addr *addr, struct shm_owners *owners);
+/*
+ * Whether the peer of a connection may send as the address that it claims; if so, owners has a
+ * reference to it.
+ */
+bool shm_may_claim(const char *name, int fd, const struct rwire_addr *addr,
+		struct rwire_owners *owners);
 
 /*
  * Receive the ring of an accepted connection: SHM_OK, or the reason of a refusal; -EAGAIN: later;

@@ -13,12 +13,14 @@
 #include "rwire_shm_out.h"
 
 #define SHM_REFUSED 1000 /* checks until a peer that refused is tried again */
+#define SHM_STRANGE (-1) /* reason: the peer is of a user that this device refuses */
 
 static void
-shm_out_close(struct shm_out *out)
+shm_out_close(struct shm_outs *outs, struct shm_out *out)
 {
 	if (out->fd < 0)
 		return;
+	rwire_owners_put(outs->owners, &out->addr);
 	close(out->fd);
 	out->fd = -1;
 	shm_unmap(out->end.ring);
@@ -38,9 +40,10 @@ shm_out_tell(struct shm_outs *outs, struct shm_out *out, int reason, uint32_t nu
 	if (reason == SHM_BAD_VERSION)
 		RSOFT_LOG(ERR, "port=shm:%s: peer %s not reachable: version %u (expected %u)",
 				outs->name, text, number, SHM_VERSION);
-	else if (reason == SHM_BAD_USER)
+	else if (reason == SHM_STRANGE)
 		RSOFT_LOG(ERR, "port=shm:%s: peer %s not reachable: process of user %u (expected %u)",
-				outs->name, text, number, shm_owners_get(outs->owners, &out->addr));
+				outs->name, text, number,
+				rwire_owners_get(outs->owners, &out->addr));
 	else
 		RSOFT_LOG(ERR, "port=shm:%s: peer %s refused: %s", outs->name, text,
 				shm_reason_text(reason));
@@ -60,7 +63,7 @@ shm_out_connect(struct shm_outs *outs, struct shm_out *out)
 	if (rc == 0)
 		out->fd = fd;
 	else if (rc == -EPERM)
-		shm_out_tell(outs, out, SHM_BAD_USER, uid);
+		shm_out_tell(outs, out, SHM_STRANGE, uid);
 	if (rc != -ENOMEM || outs->is_memory_told)
 		return;
 	outs->is_memory_told = true;
@@ -93,7 +96,7 @@ shm_out_check(struct shm_outs *outs, struct shm_out *out, uint64_t now)
 	out->checked_at = now;
 	out->pause = outs->check_cycles;
 	if (out->fd >= 0 && !shm_out_is_alive(outs, out)) {
-		shm_out_close(out);
+		shm_out_close(outs, out);
 		return;
 	}
 	if (out->fd < 0)
@@ -168,5 +171,5 @@ shm_outs_close(struct shm_outs *outs)
 	uint32_t i;
 
 	for (i = 0; i < outs->nb; i++)
-		shm_out_close(&outs->out[i]);
+		shm_out_close(outs, &outs->out[i]);
 }

@@ -5,7 +5,7 @@
 /*
  * Channels of a port=shm to its peers: connected when the first packet is sent, and again after
  * their peer has ended. Each check of the channel in use also checks another one, so that those of
- * ended peers are closed.
+ * ended peers are closed; without packets, rwire_port_ops::tx_idle does.
  *
  * Invariant: a channel has a ring while its fd is not negative. All of them are protected by
  * rwire::tx_lock.
@@ -17,8 +17,6 @@
 #include "rwire_region.h"
 #include "rwire_shm.h"
 
-#define SHM_MAX_PEERS 64
-
 /* A channel to a peer. */
 struct shm_out {
 	struct rwire_addr addr;
@@ -27,12 +25,12 @@ struct shm_out {
 	struct rwire_regions regions;
 	uint64_t checked_at; /* connection checked, or attempt to connect, TSC */
 	uint64_t pause;      /* from then to the next one; 0: now */
-	int told;            /* reason of the last refusal that was logged */
+	int told;            /* reason of the last refusal that was logged; 0: none */
 };
 
 struct shm_outs {
-	const char *name; /* of the port */
-	struct shm_owners *owners;
+	const char *name;            /* of the port */
+	struct rwire_owners *owners; /* NULL: of a port=shm:NAME */
 	struct rwire_addr addr;
 	uint64_t check_cycles; /* between two checks of a channel, TSC */
 	struct shm_out out[SHM_MAX_PEERS];

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Channels of a port=shm from its peers: accepted, and freed when their packets were received after
+ * the end of the peer. A user other than that of the device has no more of them than remain free,
+ * so that no user has all.
+ *
+ * Invariant: a channel has a ring once the peer was admitted at the address that it claims, which
+ * is referred to until it is freed (rwire_owner.h). All of them are protected by rwire::rx_lock.
+ */
+
+#ifndef RWIRE_SHM_IN_H
+#define RWIRE_SHM_IN_H
+
+#include "rwire_region.h"
+#include "rwire_shm.h"
+
+/* A channel from a peer. */
+struct shm_in {
+	int fd;                    /* -1: free */
+	struct rwire_ring_end end; /* without a ring until its message is there */
+	struct rwire_regions regions;
+	struct rwire_addr addr;
+	uint32_t uid;       /* of the peer */
+	uint64_t opened_at; /* TSC */
+	bool is_held;       /* addr is one of uid */
+	bool is_closed;
+	uint32_t left; /* is_closed: packets that may still be received */
+};
+
+struct shm_ins {
+	const char *name;            /* of the port */
+	struct rwire_owners *owners; /* NULL: of a port=shm:NAME */
+	struct rwire_addr addr;
+	bool is_sharing;
+	uint64_t check_cycles; /* between two services, TSC */
+	int epoll;             /* readable when the thread must wake up */
+	int listener;
+	uint32_t uid;     /* that listens */
+	bool is_deaf;     /* the listener is not in the epoll instance, since */
+	uint64_t deaf_at; /* TSC */
+	struct shm_in in[SHM_MAX_PEERS];
+	uint32_t nb;          /* those from there on were never used */
+	uint64_t serviced_at; /* TSC */
+	uint32_t told;        /* bit n: refusals with reason n are logged */
+};
+
+/* Takes over the listener, if it succeeds: 0, or -ENOMEM; logged. */
+int shm_ins_open(struct shm_ins *ins, int listener);
+void shm_ins_close(struct shm_ins *ins);
+
+/* Connections, doorbells and ends of peers; now is the TSC. Not while slots are read. */
+void shm_ins_service(struct shm_ins *ins, uint64_t now);
+
+/* Return the slots of the last burst; free the channels whose packets were all received. */
+void shm_ins_release(struct shm_ins *ins);
+
+#endif /* RWIRE_SHM_IN_H */

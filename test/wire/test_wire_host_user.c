@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Devices with ip=host exchange packets with processes of all users, each with its own address and
+ * a share of the channels.
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <rte_log.h>
+
+#include <rmem_cq.h>
+
+#include "soft/wire/rwire.h"
+#include "soft/wire/rwire_shm.h"
+
+#include "../test.h"
+#include "host.h"
+
+#define OTHER_USER 65534
+#define THIRD_USER 65533
+
+/* Wait for a reply, or until the device has read the ring. */
+static bool
+is_accepted(int fd, const struct rwire_ring *ring)
+{
+	struct shm_hello hello;
+	ssize_t n;
+
+	/* Not a socket that blocks. */
+	do
+		n = recv(fd, &hello, sizeof(hello), MSG_DONTWAIT);
+	while (n < 0 && errno == EAGAIN &&
+			__atomic_load_n(&ring->is_asleep, __ATOMIC_RELAXED) == 0);
+	return n < 0 && errno == EAGAIN;
+}
+
+/*
+ * A process of another user sends from an address, at which it listens or not. It exits with 0 if
+ * the device accepts that, with 1 if not, with another status if it can't be tried.
+ */
+static pid_t
+start_sender_of(uid_t user, const struct rwire_addr *from, bool is_owner)
+{
+	struct rwire_ring *ring;
+	pid_t pid = fork();
+	uint32_t uid;
+	int fd;
+
+	if (pid != 0)
+		return pid;
+	if (setresuid(user, user, user) != 0)
+		_exit(2);
+	if (is_owner && shm_listen(SHM_HOST, from) < 0)
+		_exit(3);
+	if (shm_connect(SHM_HOST, from, &host_address, &fd, &ring, &uid, NULL) != 0)
+		_exit(4);
+	_exit(is_accepted(fd, ring) ? 0 : 1);
+}
+
+static pid_t
+start_sender(const struct rwire_addr *from, bool is_owner)
+{
+	return start_sender_of(OTHER_USER, from, is_owner);
+}
+
+/* Receive until the sender has ended; sleep as the control thread does. */
+static int
+serve(pid_t pid)
+{
+	struct rwire *wire = ((const struct rsoft_dev *)rmem_dev_drv(host_dev)->priv)->wire;
+	int status;
+
+	while (waitpid(pid, &status, WNOHANG) == 0)
+		wire->port->ops->rx_sleep(wire->port);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST(wire_host, other_user_sends_only_from_its_own_address)
+{
+	struct rwire_addr from;
+
+	if (geteuid() != 0) {
+		printf("skipped: only root has processes of another user\n");
+		return TEST_SKIPPED;
+	}
+	rwire_addr_of_lid(host_other_lid(1000), &from);
+	TEST_EQ(serve(start_sender(&from, true)), 0);
+	TEST_EQ(serve(start_sender(&from, false)), 1);
+	TEST_EQ(serve(start_sender(&host_address, false)), 1);
+	return TEST_SUCCESS;
+}
+
+/* Send until a connection waits at a listener: 0 with its ring. */
+static int
+send_to(const struct rwire_addr *to, int listener, int *fd, struct rwire_ring **ring)
+{
+	struct rwire *wire = ((const struct rsoft_dev *)rmem_dev_drv(host_dev)->priv)->wire;
+	struct rwire_addr from;
+	uint32_t version, uid;
+
+	do {
+		if (wire->port->ops->tx_get(wire->port, to) == NULL)
+			return -ENOSPC;
+		*fd = shm_accept(SHM_HOST, listener, &uid);
+	} while (*fd == -EAGAIN);
+	return *fd < 0 ? *fd : shm_receive(*fd, &from, ring, &version);
+}
+
+/* A process of another user takes an address: it exits with 0 if it gets a ring, with 1 if not. */
+static pid_t
+start_taker(const struct rwire_addr *addr)
+{
+	struct rwire_ring *ring;
+	struct rwire_addr from;
+	uint32_t version, uid;
+	pid_t pid = fork();
+	int fd, listener, rc;
+
+	if (pid != 0)
+		return pid;
+	if (setresuid(OTHER_USER, OTHER_USER, OTHER_USER) != 0)
+		_exit(2);
+	listener = shm_listen(SHM_HOST, addr);
+	if (listener < 0)
+		_exit(3);
+	do
+		fd = shm_accept(SHM_HOST, listener, &uid);
+	while (fd == -EAGAIN);
+	do
+		rc = shm_receive(fd, &from, &ring, &version);
+	while (rc == -EAGAIN);
+	_exit(rc == SHM_OK ? 0 : 1);
+}
+
+/* The device sends to addr, which this process serves. */
+static int
+serve_once(const struct rwire_addr *addr)
+{
+	struct rwire_ring *ring = NULL;
+	int listener = shm_listen(SHM_HOST, addr);
+	int fd = -1;
+
+	TEST_ASSERT(listener >= 0);
+	TEST_OK(send_to(addr, listener, &fd, &ring));
+	shm_unmap(ring);
+	close(fd);
+	close(listener);
+	return TEST_SUCCESS;
+}
+
+TEST(wire_host, address_stays_with_its_first_user_while_a_qp_has_it)
+{
+	struct rwire *wire = ((const struct rsoft_dev *)rmem_dev_drv(host_dev)->priv)->wire;
+	struct rwire_addr peer;
+	struct host_path path;
+	int status = 0;
+	pid_t pid;
+
+	if (geteuid() != 0) {
+		printf("skipped: only root has processes of another user\n");
+		return TEST_SKIPPED;
+	}
+	rwire_addr_of_lid(host_other_lid(1001), &peer);
+	TEST_RUN(host_open_path(&path, &peer));
+	TEST_RUN(serve_once(&peer));
+	pid = start_taker(&peer);
+	while (waitpid(pid, &status, WNOHANG) == 0)
+		TEST_ASSERT(wire->port->ops->tx_get(wire->port, &peer) != NULL);
+	TEST_EQ(WEXITSTATUS(status), 1);
+	TEST_EQ(serve(start_sender(&peer, true)), 1);
+	/* The first user may restart. */
+	TEST_RUN(serve_once(&peer));
+	TEST_RUN(host_close_path(&path));
+	/* One that sends first is the first user as well. */
+	rwire_addr_of_lid(host_other_lid(1002), &peer);
+	TEST_RUN(host_open_path(&path, &peer));
+	TEST_EQ(serve(start_sender(&peer, true)), 0);
+	TEST_EQ(serve(start_sender(&peer, true)), 0);
+	TEST_EQ(serve(start_sender_of(THIRD_USER, &peer, true)), 1);
+	TEST_RUN(host_close_path(&path));
+	TEST_EQ(serve(start_sender_of(THIRD_USER, &peer, true)), 0);
+	return TEST_SUCCESS;
+}
+
+/* A process of another user opens as many channels as the device has; it waits for a signal. */
+static pid_t
+start_crowd(int ready)
+{
+	struct rwire_ring *ring;
+	struct rwire_addr from;
+	pid_t pid = fork();
+	uint16_t i;
+	uint32_t uid;
+	int fd;
+
+	if (pid != 0)
+		return pid;
+	if (setresuid(OTHER_USER, OTHER_USER, OTHER_USER) != 0)
+		_exit(2);
+	for (i = 0; i < SHM_MAX_PEERS; i++) {
+		rwire_addr_of_lid(host_other_lid((uint16_t)(2000 + i)), &from);
+		if (shm_listen(SHM_HOST, &from) < 0)
+			_exit(3);
+		while (shm_connect(SHM_HOST, &from, &host_address, &fd, &ring, &uid, NULL) ==
+				-EAGAIN)
+			;
+		(void)is_accepted(fd, ring);
+		shm_unmap(ring);
+	}
+	(void)!write(ready, "", 1);
+	pause();
+	_exit(0);
+}
+
+TEST(wire_host, other_user_gets_half_of_the_channels)
+{
+	struct rwire *wire = ((const struct rsoft_dev *)rmem_dev_drv(host_dev)->priv)->wire;
+	struct rwire_ring *ring;
+	struct rwire_addr peer;
+	int fd, fds[2], listener;
+	uint32_t uid, told = 0;
+	char byte;
+	pid_t pid;
+
+	if (geteuid() != 0) {
+		printf("skipped: only root has processes of another user\n");
+		return TEST_SKIPPED;
+	}
+	TEST_OK(pipe2(fds, O_CLOEXEC | O_NONBLOCK));
+	pid = start_crowd(fds[1]);
+	while (read(fds[0], &byte, 1) != 1)
+		wire->port->ops->rx_sleep(wire->port);
+	listener = shm_listen_host(&peer);
+	TEST_ASSERT(listener >= 0);
+	TEST_OK(shm_connect(SHM_HOST, &peer, &host_address, &fd, &ring, &uid, NULL));
+	while (recv(fd, &byte, 1, MSG_DONTWAIT) < 0 && errno != ECONNRESET &&
+			(told = __atomic_load_n(&ring->is_asleep, __ATOMIC_RELAXED)) == 0)
+		wire->port->ops->rx_sleep(wire->port);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	shm_unmap(ring);
+	close(fd);
+	close(listener);
+	close(fds[0]);
+	close(fds[1]);
+	TEST_EQ(told, 1);
+	return TEST_SUCCESS;
+}
+
+/* A connection to the device. */
+static int
+open_connection(void)
+{
+	int len, fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	struct sockaddr_un un = {.sun_family = AF_UNIX};
+	char text[RWIRE_ADDR_TEXT];
+
+	len = snprintf(un.sun_path + 1, sizeof(un.sun_path) - 1, "rmem-shm/%s/%s", SHM_HOST,
+			rwire_addr_text(&host_address, text));
+	len += (int)offsetof(struct sockaddr_un, sun_path) + 1;
+	if (connect(fd, (const struct sockaddr *)&un, (socklen_t)len) == 0)
+		return fd;
+	close(fd);
+	return -1;
+}
+
+TEST(wire_host, dropped_privileges_change_the_user_of_a_device)
+{
+	struct rwire *wire = ((const struct rsoft_dev *)rmem_dev_drv(host_dev)->priv)->wire;
+	socklen_t size = sizeof(struct ucred);
+	struct ucred owner = {0};
+	int fd, ret;
+
+	if (geteuid() != 0) {
+		printf("skipped: only root drops privileges\n");
+		return TEST_SKIPPED;
+	}
+	TEST_OK(seteuid(OTHER_USER));
+	wire->port->ops->rx_sleep(wire->port);
+	fd = open_connection();
+	ret = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &owner, &size);
+	TEST_OK(seteuid(0));
+	wire->port->ops->rx_sleep(wire->port);
+	TEST_OK(ret);
+	TEST_EQ(owner.uid, OTHER_USER);
+	return close(fd);
+}
+
+TEST(wire_host, refusal_by_a_peer_is_logged_with_its_reason)
+{
+	struct rwire *wire = ((const struct rsoft_dev *)rmem_dev_drv(host_dev)->priv)->wire;
+	int fd, listener, is_logged = 0, level = rte_log_get_level((uint32_t)rsoft_logtype);
+	struct rwire_ring *ring = NULL;
+	struct rwire_addr peer;
+	char *text = NULL;
+	size_t size;
+	FILE *log;
+
+	listener = shm_listen_host(&peer);
+	TEST_ASSERT(listener >= 0);
+	TEST_OK(send_to(&peer, listener, &fd, &ring));
+	shm_refuse(fd, SHM_BAD_USER, &peer);
+	close(fd);
+	log = open_memstream(&text, &size);
+	rte_openlog_stream(log);
+	TEST_OK(rte_log_set_level((uint32_t)rsoft_logtype, RTE_LOG_ERR));
+	while (!is_logged) {
+		TEST_ASSERT(wire->port->ops->tx_get(wire->port, &peer) != NULL);
+		fflush(log);
+		is_logged = strstr(text, "peer 127.76.") != NULL;
+	}
+	rte_openlog_stream(NULL);
+	TEST_OK(rte_log_set_level((uint32_t)rsoft_logtype, (uint32_t)level));
+	fclose(log);
+	is_logged = strstr(text, " refused: an address is of another user") != NULL;
+	free(text);
+	shm_unmap(ring);
+	close(listener);
+	TEST_ASSERT(is_logged);
+	return TEST_SUCCESS;
+}
+
+/* The lowest free descriptor. */
+static int
+free_fd(void)
+{
+	int fd = dup(STDIN_FILENO);
+
+	close(fd);
+	/* cppcheck-suppress deallocret */
+	return fd;
+}
+
+TEST(wire_host, channel_to_an_ended_peer_is_closed_while_idle)
+{
+	int expected, fd, listener;
+	struct rwire_ring *ring;
+	struct rwire_addr peer;
+	struct host_path path;
+	struct rmem_wc wc;
+
+	listener = shm_listen_host(&peer);
+	TEST_ASSERT(listener >= 0);
+	TEST_RUN(host_open_path(&path, &peer));
+	expected = free_fd();
+	TEST_OK(send_to(&peer, listener, &fd, &ring));
+	shm_unmap(ring);
+	close(fd);
+	/* The channel has the descriptor that was free. */
+	TEST_ASSERT(free_fd() > expected);
+	while (free_fd() != expected)
+		TEST_EQ(rmem_poll_cq(path.cq, &wc, 1), 0);
+	close(listener);
+	return host_close_path(&path);
+}
+
+TEST(wire_host, silent_connection_is_closed)
+{
+	struct rwire *wire = ((const struct rsoft_dev *)rmem_dev_drv(host_dev)->priv)->wire;
+	int fd = open_connection();
+	char byte;
+
+	TEST_ASSERT(fd >= 0);
+	while (recv(fd, &byte, 1, MSG_DONTWAIT) != 0)
+		wire->port->ops->rx_sleep(wire->port);
+	return close(fd);
+}
