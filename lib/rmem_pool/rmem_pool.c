@@ -30,7 +30,7 @@
 static_assert(offsetof(struct rmem_sge, lkey) + sizeof(uint32_t) == sizeof(struct rmem_sge) &&
 				offsetof(struct rmem_sge, length) == sizeof(uint64_t),
 		"length and lkey of an SGE are its second word");
-static_assert(offsetof(struct rmem_pool, cache_objs) < RTE_CACHE_LINE_MIN_SIZE,
+static_assert(offsetof(struct rmem_pool, cache_layout) < RTE_CACHE_LINE_MIN_SIZE,
 		"the fast path reads one line of the pool");
 
 /* All pools, except those being created or destroyed. */
@@ -274,7 +274,7 @@ do_create(struct rmem_pool *pool, struct plan *plan)
 	if (ret == 0)
 		ret = rmem_map_add(pool->mrs, pool->nb_mrs, &rmem_pool_priv(pool)->map);
 	if (ret == 0)
-		pool_cache_set(pool);
+		pool_cache_set(pool, &rmem_pool_priv(pool)->no_cache);
 	return ret;
 }
 

@@ -18,6 +18,7 @@
 #define RMEM_POOL_H
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -72,19 +73,16 @@ struct rmem_pool {
 	struct rmem_obj obj;               /**< Private head. */
 	uint32_t log2_slice;               /**< Private: bytes of a slice. */
 	struct rte_mempool *mp;            /**< The mempool; rte_mempool_* calls work on it. */
-	uint8_t *caches;                   /**< Private: by lcore, or NULL. */
+	uint8_t *caches;                   /**< Private: number of buffers in the first cache. */
 	uintptr_t base;                    /**< Private: first address of slice 0. */
 	const struct rmem_pool_keys *keys; /**< Private: by slice. */
-	uint64_t tail;        /**< Private: length and lkey of the SGEs of one slice. */
-	uint32_t cache_bytes; /**< Private: size of the cache of an lcore. */
-	uint16_t cache_max;   /**< Private: maximum number of buffers in a cache. */
-	uint8_t cache_len;    /**< Private: offset of their number in the cache. */
-	uint8_t cache_objs;   /**< Private: offset of the buffers in the cache. */
-	struct rmem_pd *pd;   /**< PD of the registration. */
-	uint32_t buf_size;    /**< Bytes of a buffer. */
-	uint32_t nb_bufs;     /**< Buffers. */
-	uint32_t nb_mrs;      /**< Number of MRs: 1 unless larger than max_mr_size. */
-	struct rmem_mr **mrs; /**< The nb_mrs MRs, sorted by address. */
+	uint64_t tail;         /**< Private: length and lkey of the SGEs of one slice. */
+	uint64_t cache_layout; /**< Private: see rmem_pool_cache(). */
+	struct rmem_pd *pd;    /**< PD of the registration. */
+	uint32_t buf_size;     /**< Bytes of a buffer. */
+	uint32_t nb_bufs;      /**< Buffers. */
+	uint32_t nb_mrs;       /**< Number of MRs: 1 unless larger than max_mr_size. */
+	struct rmem_mr **mrs;  /**< The nb_mrs MRs, sorted by address. */
 } __rte_cache_aligned;
 
 /**
@@ -194,29 +192,39 @@ void rmem_pool_put_sges_bulk(struct rmem_pool *pool, const struct rmem_sge *sge,
 /** Minimum number of buffers for which a call into the library is faster. */
 #define RMEM_POOL_BULK 8
 
-/** Cache of the calling lcore, in a layout known only to the library; or NULL. */
-static inline uint8_t *
-rmem_pool_cache(const struct rmem_pool *pool)
+/** Whether a call is needed: for many buffers, for none, and for a thread without a cache. */
+static inline bool
+rmem_pool_is_bulk(unsigned int n, uint32_t lcore_id)
 {
-	unsigned int lcore_id = rte_lcore_id();
-
-	if (pool->caches == NULL || lcore_id >= RTE_MAX_LCORE)
-		return NULL;
-	return pool->caches + (size_t)lcore_id * pool->cache_bytes;
+	return n - 1 >= RMEM_POOL_BULK - 1 || unlikely(lcore_id >= RTE_MAX_LCORE);
 }
 
-/** Number of buffers in a cache. */
+/**
+ * Number of buffers in the cache of an lcore.
+ *
+ * Only the library knows a cache. The low 32 bits of the layout are the distance of the caches of
+ * two lcores, the next 16 the maximum number of buffers, and the high 8 the offset of the buffers
+ * from their number. The layout is one word, since the number of loads limits the speed. It is 0
+ * without caches: then the number and the maximum are 0.
+ */
 static inline uint32_t *
-rmem_pool_cache_len(const struct rmem_pool *pool, uint8_t *cache)
+rmem_pool_cache(const struct rmem_pool *pool, uint64_t layout, uint32_t lcore_id)
 {
-	return (uint32_t *)(void *)(cache + pool->cache_len);
+	return (uint32_t *)(void *)(pool->caches + lcore_id * (uint32_t)layout);
+}
+
+/** Maximum number of buffers in a cache. */
+static inline uint32_t
+rmem_pool_cache_max(uint64_t layout)
+{
+	return (uint16_t)(layout >> 32);
 }
 
 /** The buffers in a cache. */
 static inline void **
-rmem_pool_cache_objs(const struct rmem_pool *pool, uint8_t *cache)
+rmem_pool_cache_objs(uint32_t *len, uint64_t layout)
 {
-	return (void **)(void *)(cache + pool->cache_objs);
+	return (void **)(void *)((uint8_t *)len + (layout >> 56)) + *len;
 }
 
 /** Keys of a buffer. */
@@ -310,20 +318,24 @@ rmem_pool_iova(const struct rmem_pool *pool, const void *obj)
 static inline int
 rmem_pool_get_sges(struct rmem_pool *pool, struct rmem_sge *sge, unsigned int n)
 {
+	uint32_t lcore_id = rte_lcore_id();
+	uint64_t tail, layout;
 	void *const *objs;
-	uint8_t *cache;
-	uint64_t tail;
+	uint32_t *len;
 	unsigned int i;
 
 #ifdef RMEM_DEBUG
 	if (pool == NULL || pool->obj.type != RMEM_OBJ_POOL || (sge == NULL && n != 0))
 		return -EINVAL;
 #endif
-	cache = n < RMEM_POOL_BULK ? rmem_pool_cache(pool) : NULL;
-	if (unlikely(cache == NULL || n > *rmem_pool_cache_len(pool, cache) ||
-			    pool->log2_slice != RMEM_POOL_ONE_SLICE))
+	if (rmem_pool_is_bulk(n, lcore_id))
 		return rmem_pool_get_sges_bulk(pool, sge, n);
-	objs = rmem_pool_cache_objs(pool, cache) + (*rmem_pool_cache_len(pool, cache) -= n);
+	layout = pool->cache_layout;
+	len = rmem_pool_cache(pool, layout, lcore_id);
+	if (unlikely(n > *len))
+		return rmem_pool_get_sges_bulk(pool, sge, n);
+	*len -= n;
+	objs = rmem_pool_cache_objs(len, layout);
 	tail = pool->tail;
 	for (i = 0; i < n; i++) {
 		sge[i].addr = (uintptr_t)objs[i];
@@ -349,17 +361,23 @@ rmem_pool_get_sges(struct rmem_pool *pool, struct rmem_sge *sge, unsigned int n)
 static inline void
 rmem_pool_put_sges(struct rmem_pool *pool, const struct rmem_sge *sge, unsigned int n)
 {
-	uint8_t *cache = n < RMEM_POOL_BULK ? rmem_pool_cache(pool) : NULL;
+	uint32_t lcore_id = rte_lcore_id();
+	uint64_t layout;
 	uint32_t *len;
 	void **objs;
 	unsigned int i;
 
-	if (unlikely(cache == NULL || *rmem_pool_cache_len(pool, cache) + n > pool->cache_max)) {
+	if (rmem_pool_is_bulk(n, lcore_id)) {
 		rmem_pool_put_sges_bulk(pool, sge, n);
 		return;
 	}
-	len = rmem_pool_cache_len(pool, cache);
-	objs = rmem_pool_cache_objs(pool, cache) + *len;
+	layout = pool->cache_layout;
+	len = rmem_pool_cache(pool, layout, lcore_id);
+	if (unlikely(*len + n > rmem_pool_cache_max(layout))) {
+		rmem_pool_put_sges_bulk(pool, sge, n);
+		return;
+	}
+	objs = rmem_pool_cache_objs(len, layout);
 	*len += n;
 	for (i = 0; i < n; i++)
 		objs[i] = (void *)(uintptr_t)sge[i].addr;

@@ -114,18 +114,21 @@ get_plain(struct rmem_pool *pool, struct rmem_sge *sge, unsigned int n)
 }
 
 /*
- * Put buffers that do not fit into the cache: after a flush of it, or with the functions of the
- * mempool.
+ * Put buffers of a pool of several slices, or that do not fit into the cache: after a flush of it,
+ * or with the functions of the mempool.
  */
 static __rte_noinline void
 put_slow(struct rmem_pool *pool, const struct rmem_sge *sge, unsigned int n)
 {
-	struct rte_mempool_cache *cache = pool_cache(pool);
+	struct rte_mempool_cache *cache = pool_cache_any(pool);
+	void **at = cache == NULL ? NULL : pool_cache_add(cache, n);
 	void *objs[PUT_BURST];
 	unsigned int nb;
 
-	if (cache != NULL && pool_cache_flush(pool->mp, cache, n)) {
-		collect(pool_cache_add(cache, n), sge, n);
+	if (at == NULL && cache != NULL && pool_cache_flush(pool->mp, cache, n))
+		at = pool_cache_add(cache, n);
+	if (at != NULL) {
+		collect(at, sge, n);
 		return;
 	}
 	for (; n > 0; n -= nb, sge += nb) {
@@ -141,7 +144,7 @@ rmem_pool_get_sges_bulk(struct rmem_pool *pool, struct rmem_sge *sge, unsigned i
 	struct rte_mempool_cache *cache = pool_cache(pool);
 	void *const *objs;
 
-	if (unlikely(cache == NULL || pool->log2_slice != RMEM_POOL_ONE_SLICE))
+	if (unlikely(cache == NULL))
 		return get_plain(pool, sge, n);
 	objs = pool_cache_take(cache, n);
 	if (unlikely(objs == NULL))

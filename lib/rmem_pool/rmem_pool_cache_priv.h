@@ -31,35 +31,53 @@
 #define POOL_CACHE_IS_DIRECT 1
 #endif
 
-static_assert(sizeof(((struct rte_mempool_cache *)0)->len) == sizeof(uint32_t) &&
-				offsetof(struct rte_mempool_cache, len) <= UINT8_MAX &&
-				offsetof(struct rte_mempool_cache, objs) <= UINT8_MAX &&
-				RTE_MEMPOOL_CACHE_MAX_SIZE <= UINT16_MAX,
-		"inline functions find these by the fields of a pool");
+/* Offset of the number of objects. */
+#define CACHE_LEN offsetof(struct rte_mempool_cache, len)
 
-/** Store the caches of a pool's mempool, if it has any, and their layout. */
+static_assert(sizeof(((struct rte_mempool_cache *)0)->len) == sizeof(uint32_t) &&
+				CACHE_LEN < offsetof(struct rte_mempool_cache, objs) &&
+				offsetof(struct rte_mempool_cache, objs) <= UINT8_MAX &&
+				RTE_MEMPOOL_CACHE_MAX_SIZE <= UINT16_MAX &&
+				RTE_MAX_LCORE * sizeof(struct rte_mempool_cache) <= UINT32_MAX,
+		"inline functions find these by rmem_pool::cache_layout");
+
+/**
+ * Store the caches of a pool's mempool and their layout, for inline functions. A pool of several
+ * slices, or whose mempool has no caches, gets one that is always empty: *none, which is 0.
+ */
 static inline void
-pool_cache_set(struct rmem_pool *pool)
+pool_cache_set(struct rmem_pool *pool, uint32_t *none)
 {
-	if (!POOL_CACHE_IS_DIRECT || pool->mp->cache_size == 0)
+	pool->caches = (uint8_t *)none;
+	if (!POOL_CACHE_IS_DIRECT || pool->mp->cache_size == 0 ||
+			pool->log2_slice != RMEM_POOL_ONE_SLICE)
 		return;
-	pool->cache_bytes = sizeof(struct rte_mempool_cache);
-	pool->cache_max = (uint16_t)pool->mp->cache_size;
-	pool->cache_len = offsetof(struct rte_mempool_cache, len);
-	pool->cache_objs = offsetof(struct rte_mempool_cache, objs);
-	pool->caches = (uint8_t *)pool->mp->local_cache;
+	pool->caches = (uint8_t *)pool->mp->local_cache + CACHE_LEN;
+	pool->cache_layout = sizeof(struct rte_mempool_cache) |
+			(uint64_t)pool->mp->cache_size << 32 |
+			(uint64_t)(offsetof(struct rte_mempool_cache, objs) - CACHE_LEN) << 56;
 }
 
-/** Cache of the calling lcore, or NULL. */
+/** Cache of the calling lcore in a pool of one slice, or NULL. */
 static inline struct rte_mempool_cache *
 pool_cache(const struct rmem_pool *pool)
 {
-	struct rte_mempool_cache *caches = (struct rte_mempool_cache *)(void *)pool->caches;
 	unsigned int lcore_id = rte_lcore_id();
+	void *first;
 
-	if (unlikely(caches == NULL || lcore_id >= RTE_MAX_LCORE))
+	if (unlikely(pool->cache_layout == 0 || lcore_id >= RTE_MAX_LCORE))
 		return NULL;
-	return &caches[lcore_id];
+	first = pool->caches - CACHE_LEN;
+	return (struct rte_mempool_cache *)first + lcore_id;
+}
+
+/** Cache of the calling lcore in any pool, or NULL. */
+static inline struct rte_mempool_cache *
+pool_cache_any(const struct rmem_pool *pool)
+{
+	if (!POOL_CACHE_IS_DIRECT)
+		return NULL;
+	return rte_mempool_default_cache(pool->mp, rte_lcore_id());
 }
 
 /** Take n objects out of a cache; NULL when it has fewer. */

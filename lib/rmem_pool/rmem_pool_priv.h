@@ -41,6 +41,7 @@ int rmem_pool_check_args(
 struct rmem_pool_priv {
 	struct rmem_pool pool;        /**< Public part. */
 	uint32_t nb_slices;           /**< Elements of its keys. */
+	uint32_t no_cache;            /**< Zero: see pool_cache_set(). */
 	const struct rte_memzone *mz; /**< Memory of several slices, else NULL. */
 	struct rmem_map *map;         /**< All memory registered with the PD. */
 	struct rmem_pool_priv *next;
