@@ -17,6 +17,8 @@ FAILED = ('FAIL', 'TIMEOUT', 'ERROR', 'INTERRUPT', 'UNEXPECTEDPASS')
 PASSED = re.compile(r'\s*$|PASS |ok[: ]|EAL: (Detected|Selected|Physical)')
 # The reason is at the start of a compiler's or sanitizer's report, not at its end.
 CAUSE = re.compile(r'\S+\.[ch]:\d+|FAIL|.*(ERROR: |WARNING: ThreadSan|runtime error:| error: )')
+# A guest ends with its console; what ran is in the lines above.
+GUEST_ENDED = re.compile(r'run\.sh: the guest')
 
 
 def digest(text, most):
@@ -25,6 +27,10 @@ def digest(text, most):
     causes = [i for i, line in enumerate(lines) if CAUSE.match(line)]
     last = 1 + most // 4
     begin = max(causes[0] - 1, 0) if causes else len(lines)
+    for i, line in enumerate(lines):
+        if GUEST_ENDED.match(line):
+            begin = min(begin, max(i - most // 2, 0))
+            break
     if begin >= len(lines) - most:
         return lines[-most:]
     return lines[begin:begin + most - last - 1] + ['...'] + lines[-last:]
