@@ -28,9 +28,16 @@ void
 rsoft_addr_guid(const struct rsoft_dev *dev, uint8_t guid[8])
 {
 	struct rsoft_gid local = rsoft_gid_local;
+	uint32_t words[4];
 
 	local.dev_id = (uint8_t)dev->dev_id;
 	local.cookie = rte_cpu_to_be_32(dev->cookie);
+	if (dev->wire != NULL) {
+		/* Devices of other processes have the same number: the address differs. */
+		rwire_gid_get(dev->wire, (uint8_t *)words);
+		local.dev_id = RSOFT_GUID_WIRE;
+		local.cookie = words[0] ^ words[1] ^ words[2] ^ words[3];
+	}
 	memcpy(guid, (const uint8_t *)&local + offsetof(struct rsoft_gid, tag), 8);
 }
 

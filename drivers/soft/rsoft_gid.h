@@ -22,7 +22,11 @@ struct rsoft_gid {
 	uint32_t cookie;
 };
 
-static_assert(sizeof(struct rsoft_gid) == 16 && RMEM_MAX_DEVS < 0xff, "a GID has 16 bytes");
+/* In the GUID of a device with a wire, in place of dev_id. */
+#define RSOFT_GUID_WIRE 0xfe
+
+static_assert(sizeof(struct rsoft_gid) == 16 && RMEM_MAX_DEVS < RSOFT_GUID_WIRE,
+		"a GID has 16 bytes");
 
 static const struct rsoft_gid rsoft_gid_local = {
 		.prefix = {0xfe, 0x80},

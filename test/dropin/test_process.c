@@ -120,6 +120,24 @@ child_leaves_objects(void)
 	write_once();
 }
 
+/* As the devices of two processes that rmem-run started. */
+static void
+child_has_another_guid(void)
+{
+	const __be64 guid = ibv_get_device_guid(context->device);
+	struct ibv_context *own;
+	pid_t pid = fork();
+	int status;
+
+	HOLDS(pid >= 0);
+	if (pid == 0) {
+		own = open_device("soft0");
+		_exit(ibv_get_device_guid(own->device) == guid);
+	}
+	HOLDS(waitpid(pid, &status, 0) == pid && status == 0);
+	HOLDS(ibv_get_device_guid(context->device) == guid);
+}
+
 /* Also true if the thread has ended. */
 static bool
 blocks_sigterm(const char *task)
@@ -246,6 +264,7 @@ main(void)
 	create();
 	connect_own();
 	child_leaves_objects();
+	child_has_another_guid();
 	threads_take_no_signal();
 	cancel_within_create();
 	resets_beside_posts();
