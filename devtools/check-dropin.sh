@@ -180,6 +180,8 @@ try 'CDPATH' env CDPATH="$tmp" "$installed" true
 for device in verbs99 foo0 soft0,foo=1; do
 	try "no $device" without "$device"
 done
+try 'ulimit -v 60000' refused 'no device soft0: no address space' \
+	sh -c 'ulimit -v 60000; exec "$@"' - "$run" build/test/dropin/test-process
 try 'no runtime directory' left_nothing
 try 'execute-only program' execute_only
 

@@ -78,6 +78,8 @@ dev_create(const char *env)
 
 	if (len >= sizeof(name))
 		return "the name is too long (63)";
+	if (ribv_objs == 0)
+		return "no address space for its objects: 68 MB (ulimit -v)";
 	memcpy(name, env, len);
 	name[len] = '\0';
 	ribv_env_log_keep();

@@ -153,7 +153,7 @@ wire_start_thread(struct rwire *wire)
 	wire->thread.run = wire_thread;
 	wire->thread.arg = wire;
 	if (rmem_thread_start(&wire->thread, "rmem-wire") != 0) {
-		RSOFT_LOG(ERR, "ip=: control thread not created: the system has no thread left");
+		RSOFT_LOG(ERR, "ip=: control thread not created: no thread or address space left (ulimit -u, -v)");
 		return -ENOMEM;
 	}
 	while (sem_wait(&wire->started) != 0)
