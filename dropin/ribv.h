@@ -81,7 +81,8 @@ struct ribv_cq {
 	};
 	struct rmem_cq *cq;
 	uint32_t refs;                  /* queues of QPs; atomic */
-	struct rmem_wc *kept;           /* nb_cqe, polled to remove those of a QP */
+	struct rmem_wc *kept;           /* polled to remove those of a QP */
+	uint32_t max_kept;              /* entries of kept, one for each of the CQ */
 	uint32_t first_kept, last_kept; /* those that the program polls first */
 	struct rmem_wc now;             /* that of ibv_next_poll() */
 	uint32_t nb_empty;              /* polls without a completion since the last yield */

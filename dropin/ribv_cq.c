@@ -8,7 +8,9 @@
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include <rte_bitops.h>
 #include <rte_branch_prediction.h>
 
 #include "ribv.h"
@@ -43,7 +45,8 @@ ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
 		ribv_leave(cq);
 		return ribv_fail(ribv_errno(ret));
 	}
-	cq->kept = calloc(cq->cq->nb_cqe, sizeof(*cq->kept));
+	cq->max_kept = cq->cq->nb_cqe;
+	cq->kept = calloc(cq->max_kept, sizeof(*cq->kept));
 	if (cq->kept == NULL) {
 		rmem_cq_destroy(cq->cq);
 		ribv_leave(cq);
@@ -89,6 +92,49 @@ ibv_destroy_cq(struct ibv_cq *cq)
 	free(((struct ribv_cq *)cq)->kept);
 	ribv_leave(cq);
 	return 0;
+}
+
+/* Under the lock. *kept has entries for that size; it becomes the array to free. */
+static int
+resize_locked(struct ribv_cq *cq, uint32_t nb_cqe, struct rmem_wc **kept)
+{
+	uint32_t nb = cq->last_kept - cq->first_kept;
+	int ret = nb > nb_cqe ? -EINVAL : rmem_cq_resize(cq->cq, nb_cqe);
+
+	if (ret != 0)
+		return ret;
+	memcpy(*kept, &cq->kept[cq->first_kept], nb * sizeof(**kept));
+	RTE_SWAP(*kept, cq->kept);
+	cq->first_kept = 0;
+	cq->last_kept = nb;
+	cq->max_kept = rte_align32pow2(nb_cqe);
+	cq->ibv.cqe = (int)cq->cq->nb_cqe;
+	return 0;
+}
+
+int
+ibv_resize_cq(struct ibv_cq *ibv, int cqe)
+{
+	struct ribv_cq *cq = (struct ribv_cq *)ibv;
+	struct rmem_dev_info info;
+	struct rmem_wc *kept;
+	int ret;
+
+	if (ribv_is_real(ibv))
+		return RIBV_NEXT(ibv_resize_cq)(ibv, cqe);
+	if (!ribv_is_cq(ibv))
+		return ENOENT;
+	ret = rmem_dev_info_get(ribv_dev, &info);
+	if (ret != 0 || cqe < 1 || (uint32_t)cqe > info.max_cqe)
+		return ret != 0 ? -ret : EINVAL;
+	kept = calloc(rte_align32pow2((uint32_t)cqe), sizeof(*kept));
+	if (kept == NULL)
+		return ENOMEM;
+	pthread_spin_lock(&cq->lock);
+	ret = resize_locked(cq, (uint32_t)cqe, &kept);
+	pthread_spin_unlock(&cq->lock);
+	free(kept);
+	return ribv_errno(ret);
 }
 
 /* Opcodes and statuses have the values of verbs, except that a WC of a window
@@ -173,7 +219,7 @@ ribv_cq_forget(struct ribv_cq *cq, uint32_t qp_num)
 			cq->kept[end++] = cq->kept[i];
 	}
 	do {
-		polled = rmem_poll_cq(cq->cq, wc, (uint16_t)RTE_MIN(cq->cq->nb_cqe - end, BURST));
+		polled = rmem_poll_cq(cq->cq, wc, (uint16_t)RTE_MIN(cq->max_kept - end, BURST));
 		for (n = 0; n < polled; n++) {
 			if (wc[n].qp_num != qp_num)
 				cq->kept[end++] = wc[n];

@@ -43,7 +43,6 @@ REFUSE_POINTER(struct ibv_mr, ibv_import_mr, pd, (struct ibv_pd * pd, uint32_t m
 		(pd, mr_handle))
 REFUSE_POINTER(struct ibv_dm, ibv_import_dm, context,
 		(struct ibv_context * context, uint32_t dm_handle), (context, dm_handle))
-REFUSE_INT(ibv_resize_cq, cq, (struct ibv_cq * cq, int cqe), (cq, cqe))
 REFUSE_INT(ibv_query_ece, qp, (struct ibv_qp * qp, struct ibv_ece *ece), (qp, ece))
 REFUSE_INT(ibv_set_ece, qp, (struct ibv_qp * qp, struct ibv_ece *ece), (qp, ece))
 REFUSE_INT(ibv_attach_mcast, qp, (struct ibv_qp * qp, const union ibv_gid *gid, uint16_t lid),

@@ -225,6 +225,7 @@ secondary_uses_nothing(struct handles *h)
 	TEST_ERR(rmem_qp_reset(h->qp), EOPNOTSUPP);
 	TEST_ERR(rmem_srq_query(h->srq, &srq_attr), EOPNOTSUPP);
 	TEST_ERR(rmem_srq_modify(h->srq, &srq_attr, RMEM_SRQ_LIMIT), EOPNOTSUPP);
+	TEST_ERR(rmem_cq_resize(h->cq, 8), EOPNOTSUPP);
 	TEST_ERR(rmem_eq_read(h->eq, &event, 1), EOPNOTSUPP);
 	TEST_ERR(rmem_mempool_stats_get(h->reg, &mp_stats), EOPNOTSUPP);
 	TEST_ERR(rmem_mempool_audit(h->reg), EOPNOTSUPP);

@@ -27,7 +27,8 @@
  * - A CQ has many producers and one consumer (rsoft_cq.h).
  * - rsoft_domain::lock orders connections and the tables of QPs; rsoft_dev::lock orders the
  *   key table's free list. No thread waits for a grace period while holding either. ctl_lock of a
- *   QP is the first of all locks, taken by control calls only, and held during their grace period.
+ *   QP is the first of all locks, that of a CQ the second: taken by control calls only, and held
+ *   during their grace period. The lock of a CQ is the last one, except for that of its channel.
  */
 
 #ifndef RSOFT_H
@@ -271,16 +272,21 @@ struct rsoft_inline {
 struct rsoft_cq {
 	struct rmem_cq cq;
 	uint32_t mask;
-	uint32_t nb_fast;      /* entries that rsoft_cq_write() may use; 0 with a channel */
+	uint32_t nb_fast;      /* entries that rsoft_cq_write() may use; 0 with a channel; atomic */
 	uint32_t overrun;      /* a completion was lost; atomic; in the line that each poll reads */
 	uint32_t nb_producers; /* queues that complete to it; atomic */
 	struct rsoft_cqe *ring;
-	struct rsoft_inline *messages; /* one for each entry; NULL until a QP needs them; atomic */
+	struct rsoft_inline *messages; /* NULL until a QP needs them; atomic */
+	uint32_t nb_messages;          /* a power of two; set before messages */
 
 	uint32_t prod __rte_cache_aligned; /* next entry to reserve; atomic */
 	uint32_t cons_seen;                /* cons as last loaded; atomic */
 
 	uint32_t cons __rte_cache_aligned; /* next entry to poll; atomic */
+
+	uint32_t is_resizing;      /* rsoft_cq_write() needs lock; atomic */
+	rte_ticketlock_t lock;     /* of ring and mask, while they change */
+	rte_ticketlock_t ctl_lock; /* of control calls */
 };
 
 /*

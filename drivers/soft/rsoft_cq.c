@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Completion queues: create, destroy, attach; see rsoft_cq.h. */
+/* Completion queues: create, resize, destroy, attach; see rsoft_cq.h. */
 
 #include <errno.h>
 
@@ -12,19 +12,28 @@
 #include "rsoft_cq.h"
 #include "rsoft_grace.h"
 
+static struct rsoft_cqe *
+new_ring(const struct rsoft_dev *dev, uint32_t size)
+{
+	struct rsoft_cqe *ring = rte_zmalloc_socket("rsoft_cq", size * sizeof(*ring),
+			RTE_CACHE_LINE_SIZE, (int)(int64_t)dev->args.socket);
+
+	if (ring == NULL)
+		RSOFT_LOG(ERR, "CQ: no memory: %u completions", size);
+	return ring;
+}
+
 int
 rsoft_cq_create(struct rmem_cq *base, const struct rmem_cq_conf *conf)
 {
-	struct rsoft_dev *dev = rsoft_dev_of(&base->obj);
 	struct rsoft_cq *cq = rsoft_cq_of(base);
 	uint32_t size = rte_align32pow2(conf->nb_cqe);
 
-	cq->ring = rte_zmalloc_socket("rsoft_cq", size * sizeof(*cq->ring), RTE_CACHE_LINE_SIZE,
-			(int)(int64_t)dev->args.socket);
-	if (cq->ring == NULL) {
-		RSOFT_LOG(ERR, "CQ: no memory: %u completions", size);
+	cq->ring = new_ring(rsoft_dev_of(&base->obj), size);
+	if (cq->ring == NULL)
 		return -ENOMEM;
-	}
+	rte_ticketlock_init(&cq->lock);
+	rte_ticketlock_init(&cq->ctl_lock);
 	cq->mask = size - 1;
 	cq->nb_fast = base->channel == NULL ? size : 0;
 	base->nb_cqe = size;
@@ -51,13 +60,13 @@ notify(struct rsoft_cq *cq, uint32_t at, bool is_void, bool is_solicited)
 		rmem_cq_notify(&cq->cq, is_solicited);
 }
 
-bool
-rsoft_cq_write_slow(struct rsoft_cq *cq, uint32_t at, const struct rsoft_cqe *cqe)
+static bool
+write_checked(struct rsoft_cq *cq, uint32_t at, const struct rsoft_cqe *cqe)
 {
 	uint16_t flags = (uint16_t)(cqe->what >> RSOFT_WC_SHIFT(flags));
 	uint8_t status = (uint8_t)(cqe->what >> RSOFT_WC_SHIFT(status));
 
-	if (!rsoft_cq_has_room(cq, at)) {
+	if (!rsoft_cq_has_room(cq, at, cq->mask + 1)) {
 		__atomic_store_n(&cq->overrun, 1, __ATOMIC_RELEASE);
 		if (cq->cq.channel != NULL)
 			rmem_cq_notify(&cq->cq, true);
@@ -68,6 +77,93 @@ rsoft_cq_write_slow(struct rsoft_cq *cq, uint32_t at, const struct rsoft_cqe *cq
 		notify(cq, at, flags & RSOFT_WC_VOID,
 				(flags & RMEM_WC_SOLICITED) || status != RMEM_WC_SUCCESS);
 	return true;
+}
+
+bool
+rsoft_cq_write_locked(struct rsoft_cq *cq, uint32_t at, const struct rsoft_cqe *cqe)
+{
+	bool is_ok;
+
+	rte_ticketlock_lock(&cq->lock);
+	is_ok = write_checked(cq, at, cqe);
+	rte_ticketlock_unlock(&cq->lock);
+	return is_ok;
+}
+
+bool
+rsoft_cq_write_slow(struct rsoft_cq *cq, uint32_t at, const struct rsoft_cqe *cqe)
+{
+	if (unlikely(__atomic_load_n(&cq->is_resizing, __ATOMIC_ACQUIRE)))
+		return rsoft_cq_write_locked(cq, at, cqe);
+	return write_checked(cq, at, cqe);
+}
+
+/*
+ * Copy nb completions from cons on, unless they are only reserved. Each other entry gets the number
+ * of the round before.
+ */
+static void
+copy_ring(const struct rsoft_cq *cq, struct rsoft_cqe *ring, uint32_t size, uint32_t nb)
+{
+	uint32_t i, at = cq->cons;
+
+	for (i = 0; i < size; i++, at++) {
+		const struct rsoft_cqe *from = &cq->ring[at & cq->mask];
+
+		if (i < nb && from->number == at + 1)
+			ring[at & (size - 1)] = *from;
+		else
+			ring[at & (size - 1)].number = at + 1 - size;
+	}
+}
+
+/* Exchange the ring of the CQ for *ring. Under the locks. */
+static int
+swap_ring(struct rsoft_cq *cq, struct rsoft_cqe **ring, uint32_t nb_cqe)
+{
+	uint32_t nb = __atomic_load_n(&cq->prod, __ATOMIC_RELAXED) - cq->cons;
+	uint32_t size = rte_align32pow2(nb_cqe);
+	struct rsoft_cqe *old = cq->ring;
+
+	if (cq->overrun) {
+		RSOFT_LOG(ERR, "CQ: it had an overrun");
+		return -EIO;
+	}
+	if (nb > nb_cqe) {
+		RSOFT_LOG(ERR, "CQ: nb_cqe out of range: %u (%u completions outstanding)", nb_cqe,
+				nb);
+		return -EINVAL;
+	}
+	copy_ring(cq, *ring, size, nb);
+	__atomic_store_n(&cq->cons_seen, cq->cons, __ATOMIC_RELEASE);
+	cq->ring = *ring;
+	cq->mask = size - 1;
+	cq->cq.nb_cqe = size;
+	*ring = old;
+	return 0;
+}
+
+int
+rsoft_cq_resize(struct rmem_cq *base, uint32_t nb_cqe)
+{
+	struct rsoft_cq *cq = rsoft_cq_of(base);
+	struct rsoft_cqe *ring = new_ring(rsoft_dev_of(&base->obj), rte_align32pow2(nb_cqe));
+	int ret;
+
+	if (ring == NULL)
+		return -ENOMEM;
+	rte_ticketlock_lock(&cq->ctl_lock);
+	__atomic_store_n(&cq->is_resizing, 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&cq->nb_fast, 0, __ATOMIC_RELEASE);
+	rsoft_grace_wait();
+	rte_ticketlock_lock(&cq->lock);
+	ret = swap_ring(cq, &ring, nb_cqe);
+	rte_ticketlock_unlock(&cq->lock);
+	__atomic_store_n(&cq->nb_fast, base->channel == NULL ? base->nb_cqe : 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&cq->is_resizing, 0, __ATOMIC_RELEASE);
+	rte_ticketlock_unlock(&cq->ctl_lock);
+	rte_free(ring);
+	return ret;
 }
 
 int
@@ -95,14 +191,15 @@ void
 rsoft_cq_add_messages(struct rsoft_cq *cq)
 {
 	struct rsoft_dev *dev = rsoft_dev_of(&cq->cq.obj);
-	struct rsoft_inline *messages, *none = NULL;
+	struct rsoft_inline *messages;
 
-	if (__atomic_load_n(&cq->messages, __ATOMIC_ACQUIRE) != NULL)
-		return;
-	messages = rte_zmalloc_socket("rsoft_messages", (cq->mask + 1) * sizeof(*messages),
-			sizeof(*messages), (int)(int64_t)dev->args.socket);
-	/* The thread of another QP may have allocated it concurrently. */
-	if (!__atomic_compare_exchange_n(&cq->messages, &none, messages, false, __ATOMIC_ACQ_REL,
-			    __ATOMIC_ACQUIRE))
-		rte_free(messages);
+	/* Another QP may be created, and the CQ be resized, concurrently. */
+	rte_ticketlock_lock(&cq->ctl_lock);
+	if (cq->messages == NULL) {
+		cq->nb_messages = cq->mask + 1;
+		messages = rte_zmalloc_socket("rsoft_messages", cq->nb_messages * sizeof(*messages),
+				sizeof(*messages), (int)(int64_t)dev->args.socket);
+		__atomic_store_n(&cq->messages, messages, __ATOMIC_RELEASE);
+	}
+	rte_ticketlock_unlock(&cq->ctl_lock);
 }

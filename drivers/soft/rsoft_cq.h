@@ -12,6 +12,16 @@
  * written before the number, read before cons advances. A producer reads cons only if the ring is
  * full according to its last value. If the ring is full then, the completion is lost (overrun).
  *
+ * A resize replaces the ring. Invariant: no thread uses the ring while it is replaced:
+ * - A producer inside (rsoft_grace.h) loads nb_fast, then is_resizing, before it uses the ring. The
+ *   resize stores both, then waits for a grace period: the producer has left, or it loads the new
+ *   values, and takes the lock under which the ring is replaced.
+ * - A thread that need not be inside flushes receives under that lock, or requests under ctl_lock.
+ * - The consumer does not poll then (rmem_cq_resize()).
+ * Positions do not change, so that reservations remain. The entries of the new ring get the numbers
+ * that a ring of that size would have. messages[] is not replaced: it has nb_messages slots, for
+ * the positions up to cons + nb_messages; the messages of others are not delivered inline.
+ *
  * Each completion of a CQ with a channel is written by rsoft_cq_write_slow(), which notifies the
  * CQ, also for later completions that were hidden; so a CQ without one pays nothing.
  *
@@ -36,6 +46,7 @@
 
 int rsoft_cq_create(struct rmem_cq *cq, const struct rmem_cq_conf *conf);
 int rsoft_cq_destroy(struct rmem_cq *cq);
+int rsoft_cq_resize(struct rmem_cq *cq, uint32_t nb_cqe);
 /*
  * Attach or detach a queue that completes to the CQ. Attach waits for a grace period, after which a
  * queue that was the only one uses atomic additions.
@@ -52,17 +63,17 @@ rsoft_cq_of(struct rmem_cq *cq)
 	return (struct rsoft_cq *)cq;
 }
 
-/* Whether the entries up to the given one are free. */
+/* Whether the entries up to the given one are free, if there are nb. */
 static inline bool
-rsoft_cq_has_room(struct rsoft_cq *cq, uint32_t pos)
+rsoft_cq_has_room(struct rsoft_cq *cq, uint32_t pos, uint32_t nb)
 {
 	uint32_t cons = __atomic_load_n(&cq->cons_seen, __ATOMIC_ACQUIRE);
 
-	if (likely(pos - cons <= cq->mask))
+	if (likely(pos - cons < nb))
 		return true;
 	cons = __atomic_load_n(&cq->cons, __ATOMIC_ACQUIRE);
 	__atomic_store_n(&cq->cons_seen, cons, __ATOMIC_RELEASE);
-	return pos - cons <= cq->mask;
+	return pos - cons < nb;
 }
 
 /* In rmem_wc::flags, internal to the ring. */
@@ -128,14 +139,17 @@ rsoft_cq_store(struct rsoft_cq *cq, uint32_t at, const struct rsoft_cqe *cqe)
 	__atomic_store_n(&e->number, at + 1, __ATOMIC_RELEASE);
 }
 
-/* The part of rsoft_cq_write() for a CQ that seems full, or has a channel. */
+/* rsoft_cq_write() of a thread that need not be inside. */
+bool rsoft_cq_write_locked(struct rsoft_cq *cq, uint32_t at, const struct rsoft_cqe *cqe);
+/* The part of rsoft_cq_write() for a CQ that seems full, has a channel, or is being resized. */
 bool rsoft_cq_write_slow(struct rsoft_cq *cq, uint32_t at, const struct rsoft_cqe *cqe);
 
 /* Write a completion to its entry. False: overrun, it is lost. */
 static inline bool
 rsoft_cq_write(struct rsoft_cq *cq, uint32_t at, const struct rsoft_cqe *cqe)
 {
-	if (unlikely(at - __atomic_load_n(&cq->cons_seen, __ATOMIC_ACQUIRE) >= cq->nb_fast))
+	if (unlikely(at - __atomic_load_n(&cq->cons_seen, __ATOMIC_ACQUIRE) >=
+			    __atomic_load_n(&cq->nb_fast, __ATOMIC_ACQUIRE)))
 		return rsoft_cq_write_slow(cq, at, cqe);
 	rsoft_cq_store(cq, at, cqe);
 	return true;
@@ -153,9 +167,9 @@ rsoft_cq_message(struct rsoft_cq *cq, uint32_t at)
 {
 	struct rsoft_inline *messages = __atomic_load_n(&cq->messages, __ATOMIC_ACQUIRE);
 
-	if (messages == NULL || !rsoft_cq_has_room(cq, at))
+	if (messages == NULL || !rsoft_cq_has_room(cq, at, cq->nb_messages))
 		return NULL;
-	return &messages[at & cq->mask];
+	return &messages[at & (cq->nb_messages - 1)];
 }
 
 /* Whether the completion of an entry was polled. */

@@ -36,7 +36,8 @@
 			RMEM_DEV_CAPA_MW_TYPE_1 | RMEM_DEV_CAPA_MW_TYPE_2B | RMEM_DEV_CAPA_REREG | \
 			RMEM_DEV_CAPA_SHARED_MR | RMEM_DEV_CAPA_UMR | RMEM_DEV_CAPA_MR_IOV |       \
 			RMEM_DEV_CAPA_SRQ | RMEM_DEV_CAPA_SRQ_RESIZE |                             \
-			RMEM_DEV_CAPA_COMP_CHANNEL | RMEM_DEV_CAPA_UC | RMEM_DEV_CAPA_UD)
+			RMEM_DEV_CAPA_COMP_CHANNEL | RMEM_DEV_CAPA_UC | RMEM_DEV_CAPA_UD |         \
+			RMEM_DEV_CAPA_CQ_RESIZE)
 
 RTE_LOG_REGISTER(rsoft_logtype, pmd.rmem.soft, NOTICE)
 
@@ -273,6 +274,7 @@ const struct rmem_driver rsoft_driver = {
 						.cq_create = rsoft_cq_create,
 						.cq_destroy = rsoft_cq_destroy,
 						.cq_req_notify = NULL,
+						.cq_resize = rsoft_cq_resize,
 
 						.qp_connect = rsoft_qp_connect,
 						.qp_create = rsoft_qp_create,

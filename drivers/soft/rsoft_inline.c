@@ -89,7 +89,7 @@ inline_next(const struct rsoft_qp *qp, uint32_t *pos)
 	struct rsoft_inline *message;
 
 	do {
-		message = &messages[(*pos)++ & cq->mask];
+		message = &messages[(*pos)++ & (cq->nb_messages - 1)];
 	} while (__atomic_load_n(&message->qp, __ATOMIC_RELAXED) != qp);
 	return message;
 }

@@ -235,7 +235,8 @@ rsoft_poll_cq(struct rmem_cq *base, struct rmem_wc *wc, uint16_t nb_wc)
 		if (wc[n].flags & RSOFT_WC_VOID)
 			n--;
 		else
-			rsoft_inline_take(&cq->messages[cons & cq->mask], &wc[n], base->obj.dev_id);
+			rsoft_inline_take(&cq->messages[cons & (cq->nb_messages - 1)], &wc[n],
+					base->obj.dev_id);
 	}
 	if (cons != cq->cons)
 		__atomic_store_n(&cq->cons, cons, __ATOMIC_RELEASE);

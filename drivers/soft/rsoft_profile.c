@@ -17,7 +17,7 @@ const char *const rsoft_profile_words[RSOFT_PROFILE_NB] = {"none", "rxe", "mlx5"
 #define RSOFT_PROFILE_CAPA                                                                         \
 	(RMEM_DEV_CAPA_LOCAL_INV | RMEM_DEV_CAPA_SEND_WITH_INV | RMEM_DEV_CAPA_ATOMIC |            \
 			RMEM_DEV_CAPA_ENGINE | RMEM_DEV_CAPA_MW_TYPE_2B | RMEM_DEV_CAPA_SRQ |      \
-			RMEM_DEV_CAPA_SRQ_RESIZE)
+			RMEM_DEV_CAPA_SRQ_RESIZE | RMEM_DEV_CAPA_CQ_RESIZE)
 
 /* The same: no ZERO_BASED, no HUGETLB. */
 #define RSOFT_PROFILE_ACCESS (RSOFT_ACCESS | RMEM_ACCESS_MW_BIND)

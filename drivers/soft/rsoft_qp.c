@@ -373,6 +373,7 @@ qp_lock_sq(struct rsoft_qp *qp)
 {
 	/* This thread, which need not be an lcore, completes to the CQ too; see rsoft_cq.h. */
 	rsoft_cq_attach(rsoft_cq_of(qp->qp.send_cq));
+	rte_ticketlock_lock(&rsoft_cq_of(qp->qp.send_cq)->ctl_lock);
 	rsoft_engine_lock_qp(qp);
 	rte_ticketlock_lock(&qp->sq.lock);
 	/* From SQE the QP can move only to ERR here, where no request is executed either. */
@@ -384,6 +385,7 @@ qp_unlock_sq(struct rsoft_qp *qp)
 {
 	rte_ticketlock_unlock(&qp->sq.lock);
 	rsoft_engine_unlock_qp(qp);
+	rte_ticketlock_unlock(&rsoft_cq_of(qp->qp.send_cq)->ctl_lock);
 	rsoft_cq_detach(rsoft_cq_of(qp->qp.send_cq));
 }
 

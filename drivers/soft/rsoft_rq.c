@@ -37,6 +37,7 @@ rsoft_rq_flush(struct rsoft_qp *qp)
 						qp->qp.qp_num)};
 	struct rsoft_cq *cq = rsoft_cq_of(qp->qp.recv_cq);
 	const struct rsoft_rqe *rqe;
+	uint32_t at;
 
 	rte_ticketlock_lock(&qp->rq.lock);
 	/* Stored the state, now load what was posted; see rsoft.h. */
@@ -45,7 +46,10 @@ rsoft_rq_flush(struct rsoft_qp *qp)
 		cqe.wr_id = rqe->wr_id;
 		rmem_wc_trace_error(qp->qp.obj.dev_id, qp->qp.qp_num, rqe->wr_id,
 				RMEM_WC_WR_FLUSH_ERR, 0);
-		rsoft_rq_complete(qp, rsoft_cq_reserve_shared(cq, 1), &cqe);
+		at = rsoft_cq_reserve_shared(cq, 1);
+		__atomic_store_n(&qp->rq.cons, qp->rq.cons + 1, __ATOMIC_RELEASE);
+		if (unlikely(!rsoft_cq_write_locked(cq, at, &cqe)))
+			rsoft_qp_to_err(qp);
 	}
 	rte_ticketlock_unlock(&qp->rq.lock);
 }

@@ -391,7 +391,7 @@ enum rverbs_err_kind {
 	RVERBS_ERR_CHANGE,  /* changes a state, or queries one */
 	RVERBS_ERR_RELEASE, /* releases an object */
 	RVERBS_ERR_ADVISE,
-	RVERBS_ERR_SRQ, /* resizes an SRQ */
+	RVERBS_ERR_RESIZE, /* resizes an SRQ or a CQ */
 	RVERBS_ERR_POST,
 };
 
@@ -444,6 +444,7 @@ int rverbs_mr_advise(struct rmem_pd *pd, int advice, uint32_t flags, const struc
 
 int rverbs_cq_create(struct rmem_cq *cq, const struct rmem_cq_conf *conf);
 int rverbs_cq_destroy(struct rmem_cq *cq);
+int rverbs_cq_resize(struct rmem_cq *cq, uint32_t nb_cqe);
 int rverbs_poll_cq(struct rmem_cq *cq, struct rmem_wc *wc, uint16_t nb_wc);
 /* Save the completions of the device before the requests of a QP are dropped. */
 void rverbs_cq_save(struct rverbs_cq *cq);

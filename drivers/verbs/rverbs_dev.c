@@ -271,6 +271,7 @@ const struct rmem_driver rverbs_driver = {
 						.cq_create = rverbs_cq_create,
 						.cq_destroy = rverbs_cq_destroy,
 						.cq_req_notify = NULL,
+						.cq_resize = rverbs_cq_resize,
 
 						.qp_connect = rverbs_qp_connect,
 						.qp_create = rverbs_qp_create,

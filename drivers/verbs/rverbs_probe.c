@@ -3,9 +3,9 @@
  */
 
 /*
- * Capabilities of the device, determined by a test of each: access rights of MRs, extended QPs,
- * inline data; and with a QP that is connected to itself the result of an atomic, the bytes
- * transferred by on-demand MRs, and windows. All objects of the probe are released.
+ * Capabilities of the device, determined by a test of each: access rights of MRs, resize of CQs,
+ * extended QPs, inline data; and with a QP that is connected to itself the result of an atomic, the
+ * bytes transferred by on-demand MRs, and windows. All objects of the probe are released.
  */
 
 #include <arpa/inet.h>
@@ -192,6 +192,8 @@ probe_run(struct rverbs_probe *probe)
 		rverbs_probe_connect(probe);
 	if (probe_atomic(probe))
 		dev->capa |= RMEM_DEV_CAPA_ATOMIC;
+	if (ibv_resize_cq(probe->cq, 16) == 0)
+		dev->capa |= RMEM_DEV_CAPA_CQ_RESIZE;
 	rverbs_srq_probe(dev, probe->pd);
 	rverbs_probe_rereg(probe);
 	rverbs_probe_on_demand(probe);

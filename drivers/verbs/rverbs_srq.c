@@ -137,7 +137,7 @@ rverbs_srq_modify(struct rmem_srq *base, const struct rmem_srq_attr *attr, uint3
 	if (ret != 0)
 		return ret;
 	/* The errnos of a registration: the device may lack memory. */
-	return rverbs_err_code(ibv_modify_srq(srq->ibv, &ibv, (int)mask), RVERBS_ERR_SRQ,
+	return rverbs_err_code(ibv_modify_srq(srq->ibv, &ibv, (int)mask), RVERBS_ERR_RESIZE,
 			"ibv_modify_srq");
 }
 

@@ -13,21 +13,28 @@
 #include "rmem_trace_priv.h"
 
 static int
-check_conf(const struct rmem_dev *dev, const struct rmem_cq_conf *conf)
+check_nb_cqe(const struct rmem_dev *dev, uint32_t nb_cqe)
 {
 	uint32_t max = rmem_obj_info(&dev->obj)->max_cqe;
 
+	if (nb_cqe == 0 || nb_cqe > max)
+		return RMEM_FAIL(EINVAL, "%s: nb_cqe out of range: %u (1 to %u)", dev->name, nb_cqe,
+				max);
+	return 0;
+}
+
+static int
+check_conf(const struct rmem_dev *dev, const struct rmem_cq_conf *conf)
+{
+	int ret;
+
 	if (conf->flags != 0)
 		return RMEM_FAIL(EINVAL, "%s: unknown CQ flags: 0x%x", dev->name, conf->flags);
-	if (conf->nb_cqe == 0 || conf->nb_cqe > max)
-		return RMEM_FAIL(EINVAL, "%s: nb_cqe out of range: %u (1 to %u)", dev->name,
-				conf->nb_cqe, max);
-	if (conf->channel != NULL) {
-		int ret = rmem_obj_check_of(conf->channel, RMEM_OBJ_COMP_CHANNEL, &dev->obj);
-
-		if (ret != 0)
-			return ret;
-	}
+	ret = check_nb_cqe(dev, conf->nb_cqe);
+	if (ret == 0 && conf->channel != NULL)
+		ret = rmem_obj_check_of(conf->channel, RMEM_OBJ_COMP_CHANNEL, &dev->obj);
+	if (ret != 0)
+		return ret;
 	return rmem_check_reserved(conf->reserved, sizeof(conf->reserved));
 }
 
@@ -82,6 +89,27 @@ drop_cq:
 put_channel:
 	if (conf->channel != NULL)
 		rmem_obj_unhold(&conf->channel->obj);
+	return ret;
+}
+
+int
+rmem_cq_resize(struct rmem_cq *cq, uint32_t nb_cqe)
+{
+	RMEM_CALL(cq);
+	const struct rmem_dev *dev;
+	int ret;
+
+	ret = rmem_obj_check(cq, RMEM_OBJ_CQ);
+	if (ret != 0)
+		return ret;
+	dev = rmem_obj_dev(&cq->obj);
+	ret = check_nb_cqe(dev, nb_cqe);
+	if (ret == 0 && (rmem_obj_info(&dev->obj)->capa & RMEM_DEV_CAPA_CQ_RESIZE) == 0)
+		ret = RMEM_FAIL(EOPNOTSUPP, "%s: CQ: nb_cqe can't change", dev->name);
+	if (ret == 0)
+		ret = RMEM_OP(cq, cq_resize, cq, nb_cqe);
+	if (ret == 0)
+		rmem_trace_cq_resize(cq, cq->nb_cqe);
 	return ret;
 }
 

@@ -70,6 +70,30 @@ struct rmem_cq_conf {
 int rmem_cq_create(struct rmem_dev *dev, const struct rmem_cq_conf *conf, struct rmem_cq **cq);
 
 /**
+ * Change the number of completions that a CQ holds.
+ *
+ * Completions not polled stay in it, in order. As when it is created, it must hold all completions
+ * that can be outstanding.
+ *
+ * Control path: allocates memory. Safe to call from any thread while others post to the queue
+ * pairs attached to it, but not while another thread polls, resizes or destroys it.
+ *
+ * @param cq
+ *   CQ. On success rmem_cq::nb_cqe is its new size.
+ * @param nb_cqe
+ *   Completions to hold, 1 to rmem_dev_info::max_cqe.
+ *
+ * @return
+ *   0 on success, otherwise:
+ *   - -EINVAL: NULL or not a CQ, nb_cqe 0, over the limit, or below the number of completions
+ *     outstanding.
+ *   - -EOPNOTSUPP: the device lacks RMEM_DEV_CAPA_CQ_RESIZE.
+ *   - -ENOMEM: no memory for the CQ.
+ *   - -EIO: the device failed, or the CQ had an overrun.
+ */
+int rmem_cq_resize(struct rmem_cq *cq, uint32_t nb_cqe);
+
+/**
  * Destroy a completion queue. Completions not polled are lost.
  *
  * Control path. Safe to call from any thread, once for each CQ and when no thread polls it.

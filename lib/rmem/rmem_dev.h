@@ -78,6 +78,8 @@ extern "C" {
 #define RMEM_DEV_CAPA_UC (UINT64_C(1) << 21)
 /** QPs of RMEM_QPT_UD, and rmem_ah_create(). */
 #define RMEM_DEV_CAPA_UD (UINT64_C(1) << 22)
+/** rmem_cq_resize(). */
+#define RMEM_DEV_CAPA_CQ_RESIZE (UINT64_C(1) << 23)
 
 /** Device. */
 struct rmem_dev {

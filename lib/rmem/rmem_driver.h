@@ -246,6 +246,13 @@ typedef int (*rmem_cq_req_notify_t)(struct rmem_cq *cq, bool is_solicited_only);
 typedef int (*rmem_cq_create_t)(struct rmem_cq *cq, const struct rmem_cq_conf *conf);
 /** Release the resources of cq_create. */
 typedef int (*rmem_cq_destroy_t)(struct rmem_cq *cq);
+/**
+ * Change the size, and set cq->nb_cqe to it: at least nb_cqe.
+ *
+ * The class has checked nb_cqe with the limit of the device; -EINVAL if more completions are
+ * outstanding.
+ */
+typedef int (*rmem_cq_resize_t)(struct rmem_cq *cq, uint32_t nb_cqe);
 
 /** Create the queues, in the RESET state; set qp_num. */
 typedef int (*rmem_qp_create_t)(struct rmem_qp *qp, const struct rmem_qp_conf *conf);
@@ -390,7 +397,9 @@ struct rmem_dev_ops {
 	rmem_ah_create_t ah_create;   /**< AHs: RMEM_DEV_CAPA_UD. */
 	rmem_ah_destroy_t ah_destroy; /**< AHs. */
 
-	void (*reserved[7])(void); /**< NULL. */
+	rmem_cq_resize_t cq_resize; /**< CQs: RMEM_DEV_CAPA_CQ_RESIZE. */
+
+	void (*reserved[6])(void); /**< NULL. */
 };
 
 /** Version of this interface that a driver is compiled with: rmem_driver::version. */

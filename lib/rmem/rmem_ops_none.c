@@ -29,6 +29,14 @@ none_cq_destroy(struct rmem_cq *cq)
 }
 
 static int
+none_cq_resize(struct rmem_cq *cq, uint32_t nb_cqe)
+{
+	RTE_SET_USED(cq);
+	RTE_SET_USED(nb_cqe);
+	return -EOPNOTSUPP;
+}
+
+static int
 none_dev_attr_get(struct rmem_dev *dev, struct rmem_dev_attr *attr)
 {
 	RTE_SET_USED(dev);
@@ -377,6 +385,7 @@ rmem_ops_none_fill(struct rmem_driver *driver)
 	FILL_OWN(ops, cq_req_notify);
 	FILL(ops, cq_create);
 	FILL(ops, cq_destroy);
+	FILL(ops, cq_resize);
 	FILL(ops, dev_attr_get);
 	FILL(ops, dev_audit);
 	FILL(ops, dev_dump);

@@ -163,6 +163,13 @@ RTE_TRACE_POINT(
 )
 
 RTE_TRACE_POINT(
+	rmem_trace_cq_resize,
+	RTE_TRACE_POINT_ARGS(const void *cq, uint32_t nb_cqe),
+	rte_trace_point_emit_ptr(cq);
+	rte_trace_point_emit_u32(nb_cqe);
+)
+
+RTE_TRACE_POINT(
 	rmem_trace_cq_destroy,
 	RTE_TRACE_POINT_ARGS(const void *cq),
 	rte_trace_point_emit_ptr(cq);

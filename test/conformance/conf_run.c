@@ -36,6 +36,7 @@ static const struct {
 		{RMEM_DEV_CAPA_MR_COUNTER, 0, "counters of MRs (RMEM_DEV_CAPA_MR_COUNTER)"},
 		{RMEM_DEV_CAPA_SRQ, 0, "shared receive queues (RMEM_DEV_CAPA_SRQ)"},
 		{RMEM_DEV_CAPA_SRQ_RESIZE, 0, "resize of SRQs (RMEM_DEV_CAPA_SRQ_RESIZE)"},
+		{RMEM_DEV_CAPA_CQ_RESIZE, 0, "resize of CQs (RMEM_DEV_CAPA_CQ_RESIZE)"},
 		{RMEM_DEV_CAPA_COMP_CHANNEL, 0, "completion channels (RMEM_DEV_CAPA_COMP_CHANNEL)"},
 		{0, RMEM_ACCESS_REMOTE_ATOMIC, "the right REMOTE_ATOMIC"},
 		{0, RMEM_ACCESS_MW_BIND, "the right MW_BIND"},

@@ -19,15 +19,16 @@
 	(RMEM_DEV_CAPA_MW_TYPE_1 | RMEM_DEV_CAPA_MW_TYPE_2B | RMEM_DEV_CAPA_LOCAL_INV |            \
 			RMEM_DEV_CAPA_SEND_WITH_INV)
 
+/* Of the fake, apart from atomics. */
+#define VT_CAPA (RMEM_DEV_CAPA_REREG | RMEM_DEV_CAPA_MR_FD | RMEM_DEV_CAPA_CQ_RESIZE | VT_WINDOWS)
+
 TEST(verbs_dev, capabilities_are_probed)
 {
 	struct rmem_dev_info info;
 
 	TEST_OK(vt_open());
 	TEST_OK(rmem_dev_info_get(vt.dev, &info));
-	TEST_EQ(info.capa,
-			RMEM_DEV_CAPA_ATOMIC | RMEM_DEV_CAPA_REREG | RMEM_DEV_CAPA_MR_FD |
-					VT_WINDOWS);
+	TEST_EQ(info.capa, RMEM_DEV_CAPA_ATOMIC | VT_CAPA);
 	TEST_EQ(info.access,
 			VT_ACCESS | RMEM_ACCESS_MW_BIND | RMEM_ACCESS_RELAXED_ORDERING |
 					RMEM_ACCESS_ON_DEMAND);
@@ -52,7 +53,7 @@ TEST(verbs_dev, wrong_atomics_are_not_reported)
 	fake.is_atomic_bad = true;
 	TEST_OK(vt_open());
 	TEST_OK(rmem_dev_info_get(vt.dev, &info));
-	TEST_EQ(info.capa, RMEM_DEV_CAPA_REREG | RMEM_DEV_CAPA_MR_FD | VT_WINDOWS);
+	TEST_EQ(info.capa, VT_CAPA);
 	sge = vt_sge(0, 8);
 	wr = vt_wr(RMEM_WR_ATOMIC_FETCH_AND_ADD, &sge);
 	TEST_ERR(rmem_post_send(vt.a, &wr, 1), EOPNOTSUPP);

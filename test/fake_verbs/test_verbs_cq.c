@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* CQs over the fakes are resized: order of completions, refusals of the device. */
+
+#include <errno.h>
+
+#include "../test.h"
+#include "setup.h"
+
+/* n WRITEs of a without data, numbered from first on. */
+static int
+post(uint64_t first, uint32_t n)
+{
+	struct rmem_send_wr wr = vt_wr(RMEM_WR_RDMA_WRITE, NULL);
+	uint32_t i;
+
+	wr.num_sge = 0;
+	for (i = 0; i < n; i++) {
+		wr.wr_id = first + i;
+		TEST_EQ(rmem_post_send(vt.a, &wr, 1), 1);
+	}
+	return TEST_SUCCESS;
+}
+
+static int
+expect(uint64_t first, uint32_t n)
+{
+	struct rmem_wc wc;
+	uint32_t i;
+
+	for (i = 0; i < n; i++) {
+		TEST_STATUS(vt_wait(vt.cq_a, &wc), RMEM_WC_SUCCESS);
+		TEST_EQ(wc.wr_id, first + i);
+	}
+	return TEST_SUCCESS;
+}
+
+TEST(verbs_cq, resize_is_a_capability)
+{
+	struct rmem_dev_info info;
+
+	TEST_OK(vt_open());
+	TEST_OK(rmem_dev_info_get(vt.dev, &info));
+	TEST_ASSERT((info.capa & RMEM_DEV_CAPA_CQ_RESIZE) != 0);
+	TEST_OK(vt_close());
+	fake.has_no_resize = true;
+	TEST_OK(vt_open());
+	TEST_OK(rmem_dev_info_get(vt.dev, &info));
+	TEST_ASSERT((info.capa & RMEM_DEV_CAPA_CQ_RESIZE) == 0);
+	TEST_ERR(rmem_cq_resize(vt.cq_a, 8), EOPNOTSUPP);
+	return TEST_SUCCESS;
+}
+
+/* Those of a destroyed QP are no longer in the CQ of the device. */
+TEST(verbs_cq, resize_keeps_all_completions_in_order)
+{
+	TEST_OK(vt_open());
+	TEST_RUN(post(0, 5));
+	TEST_OK(rmem_cq_resize(vt.cq_a, 5));
+	TEST_EQ(vt.cq_a->nb_cqe, 5);
+	TEST_RUN(expect(0, 2));
+	TEST_OK(rmem_qp_destroy(vt.a));
+	vt.a = NULL;
+	TEST_ERR(rmem_cq_resize(vt.cq_a, 2), EINVAL);
+	TEST_EQ(vt.cq_a->nb_cqe, 5);
+	TEST_OK(rmem_cq_resize(vt.cq_a, 3));
+	TEST_RUN(expect(2, 1));
+	TEST_OK(rmem_cq_resize(vt.cq_a, 64));
+	TEST_RUN(expect(3, 2));
+	return TEST_SUCCESS;
+}
+
+TEST(verbs_cq, resize_below_the_completions_of_the_device_is_refused)
+{
+	TEST_OK(vt_open());
+	TEST_RUN(post(0, 5));
+	TEST_ERR(rmem_cq_resize(vt.cq_a, 4), EINVAL);
+	TEST_RUN(expect(0, 5));
+	TEST_OK(rmem_cq_resize(vt.cq_a, 1));
+	return TEST_SUCCESS;
+}
+
+TEST(verbs_cq, errno_of_the_device_is_mapped)
+{
+	static const struct {
+		int kernel;
+		int want;
+	} rows[] = {{EINVAL, EINVAL}, {ENOMEM, ENOMEM}, {EAGAIN, ENOMEM}, {ENOSYS, EOPNOTSUPP},
+			{EBUSY, EIO}, {EFAULT, EIO}};
+	uint32_t nb_cqe;
+	unsigned int i;
+
+	TEST_OK(vt_open());
+	nb_cqe = vt.cq_a->nb_cqe;
+	TEST_RUN(post(0, 1));
+	fake.fail_name = "resize_cq";
+	for (i = 0; i < RTE_DIM(rows); i++) {
+		fake.fail_errno = rows[i].kernel;
+		TEST_ERR(rmem_cq_resize(vt.cq_a, 8), rows[i].want);
+		TEST_EQ(vt.cq_a->nb_cqe, nb_cqe);
+	}
+	TEST_RUN(expect(0, 1));
+	return TEST_SUCCESS;
+}
+
+TEST_SUITE(verbs_cq, vt_setup_fake, vt_teardown);
