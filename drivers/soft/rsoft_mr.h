@@ -37,8 +37,11 @@ rsoft_mr_of(struct rmem_mr *mr)
 static inline void
 rsoft_mr_set_tag(struct rmem_mr *mr, uint8_t tag)
 {
-	mr->rkey = rmem_rkey_of_tag(mr->rkey, tag);
-	mr->lkey = mr->rkey ^ RSOFT_LKEY_XOR;
+	uint32_t rkey = rmem_rkey_of_tag(mr->rkey, tag);
+
+	/* Atomic: the compiler would otherwise merge both into one store, which is slower. */
+	__atomic_store_n(&mr->rkey, rkey, __ATOMIC_RELAXED);
+	__atomic_store_n(&mr->lkey, rkey ^ RSOFT_LKEY_XOR, __ATOMIC_RELAXED);
 }
 
 /* Execute a REG_MR request of a QP; an enum rmem_wc_status. */

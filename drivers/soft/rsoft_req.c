@@ -394,7 +394,7 @@ req_outcome(struct rsoft_run *run, int status)
 }
 
 /* The request ended with status, or waits; returns how many have ended. */
-static uint32_t
+static __rte_always_inline uint32_t
 req_end(struct rsoft_run *run, const struct rmem_send_wr *wr, int status, uint64_t length)
 {
 	if (unlikely(status != RMEM_WC_SUCCESS))
@@ -408,6 +408,14 @@ req_end(struct rsoft_run *run, const struct rmem_send_wr *wr, int status, uint64
 		rsoft_run_fail(run, wr, status);
 	}
 	return 1;
+}
+
+/* The same for a WRITE whose memory could not be copied: out of line, for the fast path. */
+static __rte_noinline uint32_t
+req_end_write(struct rsoft_run *run, const struct rmem_send_wr *wr, unsigned int side)
+{
+	return req_end(run, wr, rsoft_copy_status(side, RSOFT_SIDE_FROM, &run->why),
+			wr->sg_list[0].length);
 }
 
 /* Copy the data of a WRITE; an enum rsoft_side. */
@@ -461,8 +469,7 @@ req_writes(struct rsoft_run *run, const uint8_t *wrs, size_t stride, uint32_t n)
 			break;
 		side = req_write_copy(&to, &from, sge->length);
 		if (unlikely(side != RSOFT_SIDE_NONE)) {
-			i += req_end(run, wr, rsoft_copy_status(side, RSOFT_SIDE_FROM, &run->why),
-					sge->length);
+			i += req_end_write(run, wr, side);
 			break;
 		}
 		bytes += sge->length;
