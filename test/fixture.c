@@ -75,6 +75,8 @@ release(struct rmem_obj *object)
 		return rmem_srq_destroy((struct rmem_srq *)object);
 	case RMEM_OBJ_COUNTER:
 		return rmem_counter_destroy((struct rmem_counter *)object);
+	case RMEM_OBJ_ASYNC_CHANNEL:
+		return rmem_async_channel_destroy((struct rmem_async_channel *)object);
 	case RMEM_OBJ_COMP_CHANNEL:
 		return rmem_comp_channel_destroy((struct rmem_comp_channel *)object);
 	case RMEM_OBJ_EQ:
@@ -332,6 +334,15 @@ fx_channel(struct rmem_dev *dev)
 	int ret = rmem_comp_channel_create(dev, &channel);
 
 	return made(ret, channel, "rmem_comp_channel_create");
+}
+
+struct rmem_async_channel *
+fx_async_channel(struct rmem_dev *dev)
+{
+	struct rmem_async_channel *channel = NULL;
+	int ret = rmem_async_channel_create(dev, &channel);
+
+	return made(ret, channel, "rmem_async_channel_create");
 }
 
 struct rmem_qp_conf

@@ -93,6 +93,7 @@ struct rmem_eq *fx_eq(struct rmem_dev *dev, uint32_t nb_events);
 struct rmem_cq *fx_cq(struct rmem_dev *dev, uint32_t nb_cqe);
 struct rmem_cq *fx_cq_by(struct rmem_dev *dev, const struct rmem_cq_conf *conf);
 struct rmem_comp_channel *fx_channel(struct rmem_dev *dev);
+struct rmem_async_channel *fx_async_channel(struct rmem_dev *dev);
 struct rmem_qp_conf fx_qp_conf(struct rmem_cq *cq, uint32_t depth);
 struct rmem_qp *fx_qp_by(struct rmem_pd *pd, const struct rmem_qp_conf *conf);
 struct rmem_qp *fx_qp(struct rmem_pd *pd, struct rmem_cq *cq, uint32_t depth);

@@ -327,6 +327,7 @@ struct rsoft_sq {
 	uint8_t is_pending; /* in rsoft_dev::pending; under pending_lock */
 
 	int8_t wait;               /* enum rsoft_wait */
+	bool has_to_report;        /* SQD: generate an event at the end of draining */
 	uint8_t rnr_left;          /* attempts left */
 	uint32_t nb_inv;           /* WAIT_GRACE: requests at the head that wait */
 	uint64_t token;            /* WAIT_GRACE */
@@ -361,6 +362,7 @@ struct rsoft_rq {
 	uint32_t nb_inline; /* inline messages not polled; written under lock, atomic */
 	uint32_t inline_first;
 	uint32_t inline_last;
+	bool is_established; /* a request of the peer arrived in RTR; by the responder */
 };
 
 struct rsoft_qp {

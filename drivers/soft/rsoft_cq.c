@@ -67,7 +67,8 @@ write_checked(struct rsoft_cq *cq, uint32_t at, const struct rsoft_cqe *cqe)
 	uint8_t status = (uint8_t)(cqe->what >> RSOFT_WC_SHIFT(status));
 
 	if (!rsoft_cq_has_room(cq, at, cq->mask + 1)) {
-		__atomic_store_n(&cq->overrun, 1, __ATOMIC_RELEASE);
+		if (__atomic_exchange_n(&cq->overrun, 1, __ATOMIC_RELEASE) == 0)
+			rmem_cq_async_event(&cq->cq, RMEM_ASYNC_CQ_ERR);
 		if (cq->cq.channel != NULL)
 			rmem_cq_notify(&cq->cq, true);
 		return false;

@@ -35,6 +35,8 @@ rsoft_post_drain(struct rsoft_qp *qp, unsigned int lcore)
 		rwire_req_run(wire, lcore);
 	else
 		rsoft_req_drain(qp, lcore);
+	if (unlikely(qp->sq.has_to_report))
+		rsoft_sq_report_drained(qp);
 }
 
 bool

@@ -285,6 +285,8 @@ modify_set(struct rmem_qp_attr *set, const struct rmem_qp_attr *attr, uint32_t m
 		set->max_rd_atomic = attr->max_rd_atomic;
 	if ((mask & RMEM_QP_MAX_DEST_RD_ATOMIC) != 0)
 		set->max_dest_rd_atomic = attr->max_dest_rd_atomic;
+	if ((mask & RMEM_QP_EN_SQD_ASYNC_NOTIFY) != 0)
+		set->en_sqd_async_notify = attr->en_sqd_async_notify;
 }
 
 /* Set the rights of the peer; returns the previous ones. Under ctl_lock. */
@@ -349,6 +351,18 @@ qp_set_retries(struct rsoft_qp *qp)
 	rsoft_engine_unlock_qp(qp);
 }
 
+/* Generate the event at the end of draining, now or when a begun request completes. */
+static void
+qp_report_drained(struct rsoft_qp *qp, bool has_to_report)
+{
+	rsoft_engine_lock_qp(qp);
+	rte_ticketlock_lock(&qp->sq.lock);
+	qp->sq.has_to_report = has_to_report;
+	rsoft_sq_report_drained(qp);
+	rte_ticketlock_unlock(&qp->sq.lock);
+	rsoft_engine_unlock_qp(qp);
+}
+
 /* The part under locks that are taken before the domain's. */
 static void
 modify_end(struct rsoft_qp *qp, const struct rmem_qp_attr *attr, uint32_t mask)
@@ -362,6 +376,10 @@ modify_end(struct rsoft_qp *qp, const struct rmem_qp_attr *attr, uint32_t mask)
 	/* Then no lcore begins a further request, or executes one of the peer by such a right. */
 	if (attr->state == RMEM_QPS_SQD || removed != 0)
 		rsoft_grace_wait();
+	if (attr->state == RMEM_QPS_SQD && attr->cur_state == RMEM_QPS_RTS)
+		qp_report_drained(qp,
+				(mask & RMEM_QP_EN_SQD_ASYNC_NOTIFY) != 0 &&
+						attr->en_sqd_async_notify != 0);
 }
 
 /*
@@ -431,7 +449,7 @@ qp_is_draining(struct rsoft_qp *qp)
 	rte_ticketlock_lock(&qp->ctl_lock);
 	rsoft_engine_lock_qp(qp);
 	rte_ticketlock_lock(&qp->sq.lock);
-	is_draining = qp->sq.wait == RSOFT_WAIT_GRACE || rwire_qp_has_begun(qp);
+	is_draining = rsoft_sq_is_draining(qp);
 	rte_ticketlock_unlock(&qp->sq.lock);
 	rsoft_engine_unlock_qp(qp);
 	rte_ticketlock_unlock(&qp->ctl_lock);
@@ -517,6 +535,7 @@ qp_quiesce(struct rsoft_qp *qp, bool is_dying)
 	qp->psn = rsoft_random() & 0xffffff;
 	rsoft_inline_drop(qp);
 	qp_set_access(qp, qp->conf_access);
+	qp->rq.is_established = false;
 	/* A poll may have found the QP by a message that is cancelled now. */
 	if (is_dying && qp->is_inline_recv)
 		rsoft_grace_wait();

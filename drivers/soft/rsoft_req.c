@@ -555,7 +555,7 @@ rsoft_req_exec(struct rsoft_qp *qp, unsigned int lcore, bool is_queued, const vo
 	uint32_t executed;
 
 	if (unlikely(rsoft_cq_is_overrun(qp->qp.send_cq) || rsoft_cq_is_overrun(qp->qp.recv_cq)))
-		rsoft_rq_fail(qp);
+		rsoft_rq_fail_event(qp, RMEM_ASYNC_QP_FATAL);
 	rsoft_run_begin(&run, qp, lcore, is_queued);
 	executed = req_run(&run, wrs, stride, n);
 	rsoft_run_end(&run);

@@ -91,10 +91,28 @@ rsoft_resp_prefetch(const struct rsoft_qp *qp, const struct rmem_send_wr *wr, ui
 	}
 }
 
+/*
+ * IBTA 11.6.3.2: the event of a request that was refused without a receive in error. A receive in
+ * error has moved the QP to ERR already.
+ */
 void
-rsoft_resp_fail(struct rsoft_qp *peer)
+rsoft_resp_fail(struct rsoft_qp *peer, int status)
 {
-	rsoft_rq_fail(peer);
+	rsoft_rq_fail_event(peer,
+			status == RMEM_WC_REM_ACCESS_ERR ? RMEM_ASYNC_QP_ACCESS_ERR
+					: status == RMEM_WC_REM_INV_REQ_ERR ? RMEM_ASYNC_QP_REQ_ERR
+									    : RMEM_ASYNC_QP_FATAL);
+}
+
+bool
+rsoft_resp_is_ready_slow(struct rsoft_qp *peer, uint32_t state)
+{
+	/* IBTA o11-5.1.1: not of UD. */
+	if (state == RMEM_QPS_RTR && peer->qp.type != RMEM_QPT_UD && !peer->rq.is_established) {
+		peer->rq.is_established = true;
+		rmem_qp_async_event(&peer->qp, RMEM_ASYNC_COMM_EST);
+	}
+	return rsoft_state_is_responding(state);
 }
 
 void

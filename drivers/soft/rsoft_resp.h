@@ -67,14 +67,26 @@ int rsoft_resp_send(struct rsoft_qp *peer, const struct rmem_send_wr *wr,
 int rsoft_resp_send_end(struct rsoft_qp *peer, const struct rmem_send_wr *wr, uint64_t length,
 		struct rsoft_key *inv_key, uint32_t rq_pos);
 
-/* The peer refused a request: it moves to ERR (IBTA 9.9.3, class B to D errors). */
-void rsoft_resp_fail(struct rsoft_qp *peer);
+/* The peer refused a request with that status, and moves to ERR (IBTA 9.9.3, class B to D). */
+void rsoft_resp_fail(struct rsoft_qp *peer, int status);
 
 /*
  * An rkey was refused for that reason: count it and log it if it may be a guess; the 1st, 2nd, 4th,
  * 8th and so on is logged.
  */
 void rsoft_resp_note_rkey(struct rsoft_qp *peer, uint32_t rkey, uint32_t why);
+
+/* The part of rsoft_resp_is_ready() for a QP that is not in RTS. */
+bool rsoft_resp_is_ready_slow(struct rsoft_qp *peer, uint32_t state);
+
+/* Whether a QP executes a request of its peer. In RTR the first one establishes communication. */
+static inline bool
+rsoft_resp_is_ready(struct rsoft_qp *peer)
+{
+	uint32_t state = __atomic_load_n(&peer->state, __ATOMIC_ACQUIRE);
+
+	return likely(state == RMEM_QPS_RTS) || rsoft_resp_is_ready_slow(peer, state);
+}
 
 /* The peer that answers, or NULL. */
 static inline struct rsoft_qp *
@@ -87,9 +99,7 @@ rsoft_resp_peer(struct rsoft_qp *qp)
 		if (peer == NULL)
 			return NULL;
 	}
-	if (unlikely(!rsoft_state_is_responding(__atomic_load_n(&peer->state, __ATOMIC_ACQUIRE))))
-		return NULL;
-	return peer;
+	return likely(rsoft_resp_is_ready(peer)) ? peer : NULL;
 }
 
 /* The part of rsoft_resp_open() for a QP without the right, or with pending messages. */

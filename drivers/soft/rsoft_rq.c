@@ -30,6 +30,14 @@ rsoft_rq_init(struct rsoft_rq *rq, const struct rmem_qp_conf *conf, int socket_i
 	return rq->ring == NULL ? -ENOMEM : 0;
 }
 
+/* A QP in ERR has no receive of its SRQ and takes none. */
+static void
+report_last(struct rsoft_qp *qp)
+{
+	if (qp->rq.srq != NULL)
+		rmem_qp_async_event(&qp->qp, RMEM_ASYNC_QP_LAST_WQE_REACHED);
+}
+
 void
 rsoft_rq_flush(struct rsoft_qp *qp)
 {
@@ -52,6 +60,7 @@ rsoft_rq_flush(struct rsoft_qp *qp)
 			rsoft_qp_to_err(qp);
 	}
 	rte_ticketlock_unlock(&qp->rq.lock);
+	report_last(qp);
 }
 
 void
@@ -59,6 +68,24 @@ rsoft_rq_fail(struct rsoft_qp *qp)
 {
 	if (rsoft_qp_to_err(qp))
 		rsoft_rq_flush(qp);
+}
+
+void
+rsoft_rq_fail_event(struct rsoft_qp *qp, uint32_t event)
+{
+	if (!rsoft_qp_to_err(qp))
+		return;
+	rmem_qp_async_event(&qp->qp, event);
+	rsoft_rq_flush(qp);
+}
+
+void
+rsoft_rq_overrun(struct rsoft_qp *qp)
+{
+	if (!rsoft_qp_to_err(qp))
+		return;
+	rmem_qp_async_event(&qp->qp, RMEM_ASYNC_QP_FATAL);
+	report_last(qp);
 }
 
 void

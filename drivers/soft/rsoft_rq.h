@@ -21,6 +21,12 @@ void rsoft_rq_drop(struct rsoft_qp *qp);
 /* Move a QP to ERR, but not from RESET, and flush its receives. The caller holds no rq.lock. */
 void rsoft_rq_fail(struct rsoft_qp *qp);
 
+/* The same with an asynchronous event, an enum rmem_async_event_type, if it was not in ERR. */
+void rsoft_rq_fail_event(struct rsoft_qp *qp, uint32_t event);
+
+/* A completion was lost: move the QP to ERR, where a flush generates none. Under rq.lock. */
+void rsoft_rq_overrun(struct rsoft_qp *qp);
+
 /* The receive at the head; NULL when there is none. Under rq.lock. */
 static inline struct rsoft_rqe *
 rsoft_rq_head(struct rsoft_rq *rq)
@@ -72,7 +78,7 @@ rsoft_rq_unreserve(struct rsoft_qp *qp, uint32_t cq_pos)
 	const struct rsoft_cqe cqe = {.what = rsoft_cqe_what(0, 0, RSOFT_WC_VOID, 0)};
 
 	if (unlikely(!rsoft_cq_write(rsoft_cq_of(qp->qp.recv_cq), cq_pos, &cqe)))
-		rsoft_qp_to_err(qp);
+		rsoft_rq_overrun(qp);
 }
 
 /* Complete the receive at the head, in the reserved entry. Under rq.lock. */
@@ -81,9 +87,8 @@ rsoft_rq_complete(struct rsoft_qp *qp, uint32_t cq_pos, const struct rsoft_cqe *
 {
 	/* First: the consumer of the completion may post another receive. */
 	__atomic_store_n(&qp->rq.cons, qp->rq.cons + 1, __ATOMIC_RELEASE);
-	/* After an overrun of the CQ a flush generates no completions; the state still changes. */
 	if (unlikely(!rsoft_cq_write(rsoft_cq_of(qp->qp.recv_cq), cq_pos, cqe)))
-		rsoft_qp_to_err(qp);
+		rsoft_rq_overrun(qp);
 }
 
 #endif /* RSOFT_RQ_H */

@@ -39,7 +39,7 @@ rsoft_run_flush(struct rsoft_run *run)
 		is_ok &= rsoft_cq_write(cq, pos + i, &run->cqe[i]);
 	run->nb_wc = 0;
 	if (unlikely(!is_ok))
-		rsoft_rq_fail(run->qp);
+		rsoft_rq_fail_event(run->qp, RMEM_ASYNC_QP_FATAL);
 }
 
 static void
@@ -91,7 +91,7 @@ rsoft_run_fail(struct rsoft_run *run, const struct rmem_send_wr *wr, int status)
 		struct rsoft_qp *peer = rsoft_resp_peer(qp);
 
 		if (peer != NULL)
-			rsoft_resp_fail(peer);
+			rsoft_resp_fail(peer, status);
 	}
 	if (run->why == RMEM_VENDOR_ERR_NONE && status < (int)RTE_DIM(rsoft_run_why))
 		run->why = rsoft_run_why[status];

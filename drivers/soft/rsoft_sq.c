@@ -13,6 +13,7 @@
 #include "rsoft_mr.h"
 #include "rsoft_mw.h"
 #include "rsoft_sq.h"
+#include "wire/rwire.h"
 #include "rsoft_ud.h"
 
 int
@@ -240,4 +241,22 @@ rsoft_sq_drop(struct rsoft_qp *qp)
 	}
 	sq->posted = sq->done = sq->retired = 0;
 	sq->sig_head = sq->sig_tail = 0;
+}
+
+bool
+rsoft_sq_is_draining(const struct rsoft_qp *qp)
+{
+	return qp->sq.wait == RSOFT_WAIT_GRACE || rwire_qp_has_begun(qp);
+}
+
+void
+rsoft_sq_report_drained(struct rsoft_qp *qp)
+{
+	bool is_sqd = __atomic_load_n(&qp->state, __ATOMIC_RELAXED) == RMEM_QPS_SQD;
+
+	if (!qp->sq.has_to_report || (is_sqd && rsoft_sq_is_draining(qp)))
+		return;
+	qp->sq.has_to_report = false;
+	if (is_sqd)
+		rmem_qp_async_event(&qp->qp, RMEM_ASYNC_SQ_DRAINED);
 }

@@ -43,6 +43,12 @@ void rsoft_sq_unpend(struct rsoft_qp *qp);
 /* Drop queued requests and the wait of the head. No other thread uses the queue. */
 void rsoft_sq_drop(struct rsoft_qp *qp);
 
+/* In SQD: whether begun requests are in progress. Under sq.lock and the lock of the engine. */
+bool rsoft_sq_is_draining(const struct rsoft_qp *qp);
+
+/* Generate the event at the end of draining, if it was requested. Under the same locks. */
+void rsoft_sq_report_drained(struct rsoft_qp *qp);
+
 /* Release the objects of a queued request that was executed, flushed or dropped. */
 static inline void
 rsoft_sq_unhold(const struct rmem_send_wr *wr)

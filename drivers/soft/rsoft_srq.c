@@ -65,12 +65,14 @@ rsoft_srq_destroy(struct rmem_srq *base)
 	return 0;
 }
 
-/* Fewer receives are posted than an armed limit: disarm it. Under the lock. */
+/* Fewer receives are posted than an armed limit: report it and disarm it. Under the lock. */
 static void
 check_limit(struct rsoft_srq *srq)
 {
-	if (unlikely(srq->prod - srq->cons < srq->limit))
-		srq->limit = 0;
+	if (likely(srq->prod - srq->cons >= srq->limit))
+		return;
+	srq->limit = 0;
+	rmem_srq_async_event(&srq->srq, RMEM_ASYNC_SRQ_LIMIT_REACHED);
 }
 
 /* Move the receives to another ring, if there is one; returns the unused ring. Under the lock. */

@@ -31,6 +31,7 @@
 #define RMEM_H
 
 #include <rmem_ah.h>
+#include <rmem_async_channel.h>
 #include <rmem_comp_channel.h>
 #include <rmem_counter.h>
 #include <rmem_cq.h>

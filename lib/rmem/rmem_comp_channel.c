@@ -10,19 +10,14 @@
  * channel. Then events are counted in the CQ (nb_unread), and a CQ with events is in the list of
  * its channel.
  *
- * Invariant: the value of the eventfd is 1 while the list has a CQ, else 0. Both change under
- * events::lock. So a write or read of the eventfd never waits, an event never needs memory, and no
- * event is lost.
+ * Invariant: the eventfd is readable while the list has a CQ. Both change under events::lock. So a
+ * write or read of the eventfd never waits, an event never needs memory, and no event is lost.
  *
  * An event that was returned holds a reference to its CQ until it is acknowledged.
  */
 
 #include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
 #include <pthread.h>
-#include <string.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "rmem_priv.h"
@@ -42,11 +37,7 @@ events_of(struct rmem_comp_channel *channel)
 int
 rmem_own_comp_channel_create(struct rmem_comp_channel *channel)
 {
-	channel->fd = eventfd(0, EFD_CLOEXEC);
-	if (channel->fd < 0)
-		return RMEM_FAIL(ENOMEM, "%s: eventfd(): %s", rmem_obj_dev(&channel->obj)->name,
-				strerror(errno));
-	return 0;
+	return rmem_eventfd_open(&channel->obj, &channel->fd);
 }
 
 int
@@ -85,31 +76,13 @@ rmem_comp_channel_create(struct rmem_dev *dev, struct rmem_comp_channel **channe
 	return 0;
 }
 
-/*
- * An eventfd of value 0 or 1 takes and returns a value without waiting. The callers hold locks, so
- * it is no cancellation point.
- */
-static void
-set_readable(struct events *events, bool is_readable)
-{
-	uint64_t value = 1;
-	int state;
-
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-	if (is_readable)
-		(void)!write(events->channel.fd, &value, sizeof(value));
-	else
-		(void)!read(events->channel.fd, &value, sizeof(value));
-	pthread_setcancelstate(state, NULL);
-}
-
 /* Under the lock. */
 static void
 unlist(struct events *events, struct rmem_cq_events *cq_events)
 {
 	TAILQ_REMOVE(&events->cqs, cq_events, entry);
 	if (TAILQ_EMPTY(&events->cqs))
-		set_readable(events, false);
+		rmem_eventfd_set(events->channel.fd, false);
 }
 
 void
@@ -123,7 +96,7 @@ rmem_comp_channel_put(struct rmem_comp_channel *channel, struct rmem_cq_events *
 
 		TAILQ_INSERT_TAIL(&events->cqs, cq_events, entry);
 		if (is_first)
-			set_readable(events, true);
+			rmem_eventfd_set(events->channel.fd, true);
 	}
 	pthread_mutex_unlock(&events->lock);
 }
@@ -168,15 +141,11 @@ next(struct events *events)
 int
 rmem_own_comp_channel_get_event(struct rmem_comp_channel *channel, struct rmem_cq **cq)
 {
-	struct pollfd fd = {.fd = channel->fd, .events = POLLIN};
+	int ret = 0;
 
-	while ((*cq = next(events_of(channel))) == NULL) {
-		if ((fcntl(fd.fd, F_GETFL) & O_NONBLOCK) != 0)
-			return -EAGAIN;
-		if (poll(&fd, 1, -1) < 0)
-			return errno == EINTR ? -EINTR : -EIO;
-	}
-	return 0;
+	while (ret == 0 && (*cq = next(events_of(channel))) == NULL)
+		ret = rmem_eventfd_wait(channel->fd);
+	return ret;
 }
 
 int

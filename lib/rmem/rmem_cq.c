@@ -33,6 +33,8 @@ check_conf(const struct rmem_dev *dev, const struct rmem_cq_conf *conf)
 	ret = check_nb_cqe(dev, conf->nb_cqe);
 	if (ret == 0 && conf->channel != NULL)
 		ret = rmem_obj_check_of(conf->channel, RMEM_OBJ_COMP_CHANNEL, &dev->obj);
+	if (ret == 0)
+		ret = rmem_async_channel_check(conf->async_channel, dev);
 	if (ret != 0)
 		return ret;
 	return rmem_check_reserved(conf->reserved, sizeof(conf->reserved));

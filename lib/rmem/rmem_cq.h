@@ -19,6 +19,7 @@
 extern "C" {
 #endif
 
+struct rmem_async_channel;
 struct rmem_comp_channel;
 struct rmem_cq_events;
 struct rmem_dev;
@@ -38,7 +39,8 @@ struct rmem_cq_conf {
 	uint32_t flags;                    /**< No flag is defined: 0. */
 	struct rmem_comp_channel *channel; /**< Channel of the device for its events, or NULL. */
 	void *context;                     /**< Any value, returned with its events. */
-	uint64_t reserved[4];              /**< Zero. */
+	struct rmem_async_channel *async_channel; /**< The same for asynchronous events. */
+	uint64_t reserved[3];                     /**< Zero. */
 };
 
 /**

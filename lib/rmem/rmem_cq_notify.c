@@ -30,7 +30,7 @@ int
 rmem_cq_events_create(struct rmem_cq *cq, const struct rmem_cq_conf *conf)
 {
 	cq->context = conf->context;
-	if (conf->channel == NULL)
+	if (conf->channel == NULL && conf->async_channel == NULL)
 		return 0;
 	cq->events = rte_zmalloc("rmem_cq_events", sizeof(*cq->events), RTE_CACHE_LINE_SIZE);
 	if (cq->events == NULL)
@@ -38,12 +38,16 @@ rmem_cq_events_create(struct rmem_cq *cq, const struct rmem_cq_conf *conf)
 				rmem_obj_dev(&cq->obj)->name);
 	cq->events->cq = cq;
 	cq->channel = conf->channel;
-	return 0;
+	return rmem_async_channel_bind(
+			conf->async_channel, &cq->obj, conf->context, &cq->events->async);
 }
 
 void
 rmem_cq_events_free(struct rmem_cq *cq)
 {
+	if (cq->events == NULL)
+		return;
+	rmem_async_channel_unbind(cq->events->async);
 	rte_free(cq->events);
 }
 

@@ -80,6 +80,8 @@ extern "C" {
 #define RMEM_DEV_CAPA_UD (UINT64_C(1) << 22)
 /** rmem_cq_resize(). */
 #define RMEM_DEV_CAPA_CQ_RESIZE (UINT64_C(1) << 23)
+/** Asynchronous events; see rmem_async_channel.h. */
+#define RMEM_DEV_CAPA_ASYNC_EVENT (UINT64_C(1) << 24)
 
 /** Device. */
 struct rmem_dev {

@@ -24,6 +24,7 @@
 
 #include <rmem.h>
 #include <rmem_args.h>
+#include <rmem_driver_event.h>
 #include <rmem_log.h>
 #include <rmem_pages.h>
 #include <rmem_thread.h>
@@ -62,8 +63,9 @@ struct rmem_mr_drv {
 
 /** Head of a driver's QP. */
 struct rmem_qp_drv {
-	struct rmem_qp qp;             /**< Public part. */
-	LIST_ENTRY(rmem_qp_drv) entry; /**< In the list of QPs; of the class. */
+	struct rmem_qp qp;               /**< Public part. */
+	LIST_ENTRY(rmem_qp_drv) entry;   /**< In the list of QPs; of the class. */
+	struct rmem_async_events *async; /**< Of its channel, or NULL; of the class. */
 };
 
 /**
@@ -548,22 +550,6 @@ int rmem_process_check(void);
  */
 int rmem_mw_check_bind(const struct rmem_qp *qp, const struct rmem_mw *mw,
 		const struct rmem_mw_bind_info *info);
-
-/**
- * Generate an event of a CQ for a completion, if the CQ is armed for it.
- *
- * A driver without channels of its own calls it after a completion of a CQ with a channel can be
- * polled.
- *
- * Fast path: one locked instruction; with an event, a lock and a system call. Safe to call from
- * any thread, while the CQ is not destroyed.
- *
- * @param cq
- *   CQ with a channel.
- * @param is_solicited
- *   Whether it is a receive with RMEM_WC_SOLICITED, or a failed request or receive.
- */
-void rmem_cq_notify(struct rmem_cq *cq, bool is_solicited);
 
 /**
  * Trace a failed request with the trace point lib.rmem.error.wc.

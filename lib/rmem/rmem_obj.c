@@ -48,6 +48,7 @@ static const struct {
 		KIND("SRQ", srq),
 		{"completion channel", 0, 0},
 		{"AH", 0, 0},
+		{"channel of asynchronous events", 0, 0},
 };
 
 static const char *

@@ -25,20 +25,21 @@ extern "C" {
 
 /** Types of objects. The values are unlikely in other memory, to detect stray handles. */
 enum rmem_obj_type {
-	RMEM_OBJ_NONE = 0,                  /**< Destroyed, or never an object. */
-	RMEM_OBJ_DEV = 0x726d0001,          /**< struct rmem_dev. */
-	RMEM_OBJ_PD = 0x726d0002,           /**< struct rmem_pd. */
-	RMEM_OBJ_MR = 0x726d0003,           /**< struct rmem_mr. */
-	RMEM_OBJ_CQ = 0x726d0004,           /**< struct rmem_cq. */
-	RMEM_OBJ_QP = 0x726d0005,           /**< struct rmem_qp. */
-	RMEM_OBJ_PAGE_LIST = 0x726d0006,    /**< struct rmem_fast_reg_page_list. */
-	RMEM_OBJ_POOL = 0x726d0007,         /**< struct rmem_pool. */
-	RMEM_OBJ_MW = 0x726d0008,           /**< struct rmem_mw. */
-	RMEM_OBJ_EQ = 0x726d0009,           /**< struct rmem_eq. */
-	RMEM_OBJ_COUNTER = 0x726d000a,      /**< struct rmem_counter. */
-	RMEM_OBJ_SRQ = 0x726d000b,          /**< struct rmem_srq. */
-	RMEM_OBJ_COMP_CHANNEL = 0x726d000c, /**< struct rmem_comp_channel. */
-	RMEM_OBJ_AH = 0x726d000d,           /**< struct rmem_ah. */
+	RMEM_OBJ_NONE = 0,                   /**< Destroyed, or never an object. */
+	RMEM_OBJ_DEV = 0x726d0001,           /**< struct rmem_dev. */
+	RMEM_OBJ_PD = 0x726d0002,            /**< struct rmem_pd. */
+	RMEM_OBJ_MR = 0x726d0003,            /**< struct rmem_mr. */
+	RMEM_OBJ_CQ = 0x726d0004,            /**< struct rmem_cq. */
+	RMEM_OBJ_QP = 0x726d0005,            /**< struct rmem_qp. */
+	RMEM_OBJ_PAGE_LIST = 0x726d0006,     /**< struct rmem_fast_reg_page_list. */
+	RMEM_OBJ_POOL = 0x726d0007,          /**< struct rmem_pool. */
+	RMEM_OBJ_MW = 0x726d0008,            /**< struct rmem_mw. */
+	RMEM_OBJ_EQ = 0x726d0009,            /**< struct rmem_eq. */
+	RMEM_OBJ_COUNTER = 0x726d000a,       /**< struct rmem_counter. */
+	RMEM_OBJ_SRQ = 0x726d000b,           /**< struct rmem_srq. */
+	RMEM_OBJ_COMP_CHANNEL = 0x726d000c,  /**< struct rmem_comp_channel. */
+	RMEM_OBJ_AH = 0x726d000d,            /**< struct rmem_ah. */
+	RMEM_OBJ_ASYNC_CHANNEL = 0x726d000e, /**< struct rmem_async_channel. */
 };
 
 /** Head of every object; private to the class and its drivers. */

@@ -34,7 +34,7 @@ extern int rmem_logtype;
 int rmem_traced(int ret);
 
 /** Kinds of objects: the low byte of enum rmem_obj_type. */
-#define RMEM_OBJ_NB_KINDS   14
+#define RMEM_OBJ_NB_KINDS   15
 #define RMEM_OBJ_KIND(type) ((type)&0xff)
 
 /** A device, with the private data of the class. */
@@ -42,6 +42,7 @@ struct rmem_dev_slot {
 	struct rmem_dev_drv drv;        /**< Part of applications and drivers. */
 	struct rmem_dev_info info;      /**< Capabilities and limits at creation; nb_* are 0. */
 	uint32_t nb[RMEM_OBJ_NB_KINDS]; /**< Objects in use, by kind; atomic. */
+	LIST_HEAD(rmem_async_channels, channel) async_channels; /**< rmem_async_channel.c. */
 };
 
 /** By rmem_obj::dev_id; of this process. */
@@ -175,13 +176,47 @@ int rmem_eq_reserve(struct rmem_eq *eq, struct rmem_mr *mr);
 /** Put an event into its reserved entry. Neither EQ nor MR may be accessed afterwards. */
 void rmem_eq_put(struct rmem_eq *eq, struct rmem_event *event);
 
-/** Events of a CQ with a completion channel. */
+/** Asynchronous events of an object; all but nb_unacked under the lock of the channel. */
+struct rmem_async_events {
+	struct rmem_async_channel *channel;   /**< Channel that the object is bound to. */
+	struct rmem_obj *obj;                 /**< The object. */
+	void *context;                        /**< Of the object's configuration. */
+	uint32_t pending;                     /**< A bit for each type that was not returned. */
+	uint32_t port_num;                    /**< Of the last event of a port. */
+	uint32_t nb_unacked;                  /**< Returned and not acknowledged; atomic. */
+	TAILQ_ENTRY(rmem_async_events) entry; /**< In the channel's list, if pending is not 0. */
+};
+
+/** 0 if channel is NULL or a channel of dev. */
+int rmem_async_channel_check(struct rmem_async_channel *channel, const struct rmem_dev *dev);
+
+/** Bind a new object to a channel; -ENOMEM. *events is NULL without a channel. */
+int rmem_async_channel_bind(struct rmem_async_channel *channel, struct rmem_obj *obj, void *context,
+		struct rmem_async_events **events);
+
+/** Drop the events of an object that generates no more, and free them; NULL has no effect. */
+void rmem_async_channel_unbind(struct rmem_async_events *events);
+
+/** Add an event; NULL has no effect. */
+void rmem_async_channel_put(struct rmem_async_events *events, uint32_t type, uint32_t port_num);
+
+/** Open the file descriptor of a channel; -ENOMEM. */
+int rmem_eventfd_open(const struct rmem_obj *obj, int *fd);
+
+/** Make it readable, or not; it must be the other before. No cancellation point. */
+void rmem_eventfd_set(int fd, bool is_readable);
+
+/** Wait until it is readable; -EAGAIN at once with O_NONBLOCK, -EINTR, -EIO. Nothing is logged. */
+int rmem_eventfd_wait(int fd);
+
+/** Events of a CQ with a channel. */
 struct rmem_cq_events {
 	uint32_t armed;                    /**< ARMED_* of rmem_cq_notify.c; atomic. */
 	uint32_t nb_unacked;               /**< Returned and not acknowledged; atomic. */
 	uint32_t nb_unread;                /**< Not returned yet; under the channel's lock. */
 	struct rmem_cq *cq;                /**< The CQ. */
 	TAILQ_ENTRY(rmem_cq_events) entry; /**< In the channel's list. */
+	struct rmem_async_events *async;   /**< Of its channel of asynchronous events, or NULL. */
 };
 
 /** Set channel, context and events of a new CQ; -ENOMEM. */

@@ -78,6 +78,8 @@ check_conf(const struct rmem_dev *dev, const struct rmem_qp_conf *conf)
 	if (ret == 0 && conf->srq != NULL)
 		ret = rmem_obj_check_of(conf->srq, RMEM_OBJ_SRQ, &dev->obj);
 	if (ret == 0)
+		ret = rmem_async_channel_check(conf->async_channel, dev);
+	if (ret == 0)
 		ret = rmem_check_reserved(conf->reserved, sizeof(conf->reserved));
 	if (ret != 0)
 		return ret;
@@ -135,6 +137,12 @@ get_conf(const struct rmem_dev *dev, const struct rmem_qp_conf *conf, struct rme
 		own->max_recv_wr = own->max_recv_sge = 0;
 	ret = check_conf(dev, own);
 	return ret != 0 ? ret : get_queues(own);
+}
+
+static struct rmem_async_events **
+async_of(struct rmem_qp *qp)
+{
+	return &((struct rmem_qp_drv *)qp)->async;
 }
 
 static void
@@ -202,15 +210,21 @@ rmem_qp_create(struct rmem_pd *pd, const struct rmem_qp_conf *conf, struct rmem_
 	new_qp->send_cq = own.send_cq;
 	new_qp->recv_cq = own.recv_cq;
 	new_qp->srq = own.srq;
-	ret = RMEM_OP(pd, qp_create, new_qp, &own);
+	ret = rmem_async_channel_bind(
+			own.async_channel, &new_qp->obj, own.context, async_of(new_qp));
 	if (ret != 0)
 		goto drop_qp;
+	ret = RMEM_OP(pd, qp_create, new_qp, &own);
+	if (ret != 0)
+		goto unbind;
 	list(new_qp);
 	*qp = new_qp;
 	rmem_trace_qp_create(pd, new_qp, new_qp->qp_num, own.send_cq, own.recv_cq, own.max_send_wr,
 			own.max_recv_wr, own.access);
 	return 0;
 
+unbind:
+	rmem_async_channel_unbind(*async_of(new_qp));
 drop_qp:
 	rmem_obj_drop(&new_qp->obj, &pd->obj);
 put_queues:
@@ -343,6 +357,7 @@ rmem_qp_destroy(struct rmem_qp *qp)
 	ret = RMEM_OP(qp, qp_destroy, qp);
 	if (ret == 0) {
 		rmem_trace_qp_destroy(qp, qp->qp_num);
+		rmem_async_channel_unbind(*async_of(qp));
 		put_queues(qp->send_cq, qp->recv_cq, qp->srq);
 	} else {
 		list(qp);

@@ -22,6 +22,7 @@
 extern "C" {
 #endif
 
+struct rmem_async_channel;
 struct rmem_cq;
 struct rmem_pd;
 struct rmem_srq;
@@ -65,7 +66,7 @@ enum rmem_qp_state {
 #define RMEM_QP_STATE (UINT32_C(1) << 0)
 /** rmem_qp_attr::cur_state. */
 #define RMEM_QP_CUR_STATE (UINT32_C(1) << 1)
-/** rmem_qp_attr::en_sqd_async_notify; only 0. */
+/** rmem_qp_attr::en_sqd_async_notify. */
 #define RMEM_QP_EN_SQD_ASYNC_NOTIFY (UINT32_C(1) << 2)
 /** rmem_qp_attr::access. */
 #define RMEM_QP_ACCESS_FLAGS (UINT32_C(1) << 3)
@@ -138,7 +139,9 @@ struct rmem_qp_conf {
 	 * With it, max_recv_wr and max_recv_sge are ignored, as by ibv_create_qp(3).
 	 */
 	struct rmem_srq *srq;
-	uint64_t reserved[1]; /**< Zero. */
+	struct rmem_async_channel *async_channel; /**< Channel for its events, or NULL. */
+	void *context;                            /**< Any value, returned with its events. */
+	uint64_t reserved[2];                     /**< Zero. */
 };
 
 /** Address of a QP; plain bytes that can be sent to the peer. */
@@ -206,7 +209,7 @@ struct rmem_qp_attr {
 	uint8_t max_rd_atomic;       /**< Outstanding READs, atomics; to rmem_dev_attr's max. */
 	uint8_t max_dest_rd_atomic;  /**< The same of the peer; to rmem_dev_attr's max. */
 	uint8_t sq_draining;         /**< Queried in SQD: 1 while begun requests are in progress. */
-	uint8_t en_sqd_async_notify; /**< Event at the end of draining: not supported, 0. */
+	uint8_t en_sqd_async_notify; /**< To SQD: 1 for RMEM_ASYNC_SQ_DRAINED. */
 	uint8_t reserved_byte[5];    /**< Zero. */
 	uint32_t qkey;               /**< Q_Key of a UD QP. */
 	uint32_t reserved_word;      /**< Zero. */
@@ -363,7 +366,7 @@ int rmem_qp_reset(struct rmem_qp *qp);
  * @return
  *   0 on success, otherwise:
  *   - -EINVAL: not a QP.
- *   - -EBUSY: it has references.
+ *   - -EBUSY: it has references, or its events are not acknowledged.
  *   - -EIO: the device failed.
  */
 int rmem_qp_destroy(struct rmem_qp *qp);

@@ -159,7 +159,7 @@ check_values(const struct rmem_qp *qp, const struct rmem_qp_attr *attr, uint32_t
 		uint32_t max;
 	} bounds[] = {
 			{RMEM_QP_EN_SQD_ASYNC_NOTIFY, "en_sqd_async_notify",
-					attr->en_sqd_async_notify, 0, 0},
+					attr->en_sqd_async_notify, 0, 1},
 			{RMEM_QP_PORT, "port_num", attr->port_num, 1, UINT8_MAX},
 			{RMEM_QP_AV, "ah.port_num", attr->ah.port_num, 1, UINT8_MAX},
 			{RMEM_QP_AV, "ah.is_global", attr->ah.is_global, 0, 1},

@@ -31,6 +31,8 @@ check_conf(const struct rmem_dev *dev, const struct rmem_srq_conf *conf)
 	int ret;
 
 	ret = rmem_check_reserved(conf->reserved, sizeof(conf->reserved));
+	if (ret == 0)
+		ret = rmem_async_channel_check(conf->async_channel, dev);
 	if (ret != 0)
 		return ret;
 	if ((info->capa & RMEM_DEV_CAPA_SRQ) == 0)
@@ -62,14 +64,22 @@ rmem_srq_create(struct rmem_pd *pd, const struct rmem_srq_conf *conf, struct rme
 	if (new_srq == NULL)
 		return ret;
 	new_srq->pd = pd;
+	ret = rmem_async_channel_bind(
+			conf->async_channel, &new_srq->obj, conf->context, &new_srq->async);
+	if (ret != 0)
+		goto drop_srq;
 	ret = RMEM_OP(pd, srq_create, new_srq, conf);
-	if (ret != 0) {
-		rmem_obj_drop(&new_srq->obj, &pd->obj);
-		return ret;
-	}
+	if (ret != 0)
+		goto unbind;
 	*srq = new_srq;
 	rmem_trace_srq_create(pd, new_srq, conf->max_wr, conf->max_sge);
 	return 0;
+
+unbind:
+	rmem_async_channel_unbind(new_srq->async);
+drop_srq:
+	rmem_obj_drop(&new_srq->obj, &pd->obj);
+	return ret;
 }
 
 static int
@@ -143,7 +153,9 @@ rmem_srq_destroy(struct rmem_srq *srq)
 	if (ret != 0)
 		return ret;
 	ret = RMEM_OP(srq, srq_destroy, srq);
-	if (ret == 0)
+	if (ret == 0) {
 		rmem_trace_srq_destroy(srq);
+		rmem_async_channel_unbind(srq->async);
+	}
 	return rmem_obj_end(&srq->obj, &srq->pd->obj, ret);
 }

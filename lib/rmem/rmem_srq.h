@@ -24,6 +24,8 @@
 extern "C" {
 #endif
 
+struct rmem_async_channel;
+struct rmem_async_events;
 struct rmem_pd;
 
 /*
@@ -36,15 +38,18 @@ struct rmem_pd;
 
 /** Shared receive queue (SRQ). Drivers append their own fields. */
 struct rmem_srq {
-	struct rmem_obj obj; /**< Private head. */
-	struct rmem_pd *pd;  /**< PD it belongs to. */
+	struct rmem_obj obj;             /**< Private head. */
+	struct rmem_pd *pd;              /**< PD it belongs to. */
+	struct rmem_async_events *async; /**< Private to the class. */
 };
 
 /** Configuration of an SRQ. The caller zeroes it first. */
 struct rmem_srq_conf {
-	uint32_t max_wr;      /**< Receives posted, 1 to rmem_dev_info::max_srq_wr. */
-	uint32_t max_sge;     /**< SGEs of a receive, 0 to rmem_dev_info::max_srq_sge. */
-	uint64_t reserved[3]; /**< Zero. */
+	uint32_t max_wr;  /**< Receives posted, 1 to rmem_dev_info::max_srq_wr. */
+	uint32_t max_sge; /**< SGEs of a receive, 0 to rmem_dev_info::max_srq_sge. */
+	struct rmem_async_channel *async_channel; /**< Channel for its events, or NULL. */
+	void *context;                            /**< Any value, returned with its events. */
+	uint64_t reserved[1];                     /**< Zero. */
 };
 
 /** Attributes of an SRQ: result of rmem_srq_query(), and input of rmem_srq_modify(). */
@@ -84,7 +89,8 @@ int rmem_srq_create(struct rmem_pd *pd, const struct rmem_srq_conf *conf, struct
  * Resize an SRQ, or arm its limit.
  *
  * A limit is disarmed (0 again) when fewer than rmem_srq_attr::srq_limit receives are posted
- * (IBTA 10.2.9.3). The event of it is not reported. 0 disarms it. A failed call changes nothing.
+ * (IBTA 10.2.9.3), which generates RMEM_ASYNC_SRQ_LIMIT_REACHED. 0 disarms it. A failed call
+ * changes nothing.
  *
  * Control path: a resize allocates memory. Safe to call from any thread, concurrently with posts
  * and messages.
@@ -135,7 +141,7 @@ int rmem_srq_query(const struct rmem_srq *srq, struct rmem_srq_attr *attr);
  * @return
  *   0 on success, otherwise:
  *   - -EINVAL: not an SRQ.
- *   - -EBUSY: queue pairs use it.
+ *   - -EBUSY: queue pairs use it, or its events are not acknowledged.
  *   - -EIO: the device failed.
  */
 int rmem_srq_destroy(struct rmem_srq *srq);

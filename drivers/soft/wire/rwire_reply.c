@@ -208,6 +208,6 @@ rwire_reply_run(struct rwire_qp *q)
 	if (!is_done)
 		rwire_reply_owe(q);
 	if (rsp->has_failed && !had_failed)
-		rsoft_rq_fail(q->qp);
+		rsoft_rq_fail_event(q->qp, RMEM_ASYNC_QP_ACCESS_ERR);
 	return is_done;
 }

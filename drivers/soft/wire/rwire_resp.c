@@ -565,7 +565,7 @@ rwire_resp_pkt(struct rwire_qp *q, unsigned int lcore, const struct rwire_pkt *p
 	default:
 		rsp->has_failed = true;
 		rwire_reply_ack(q, pkt->psn, resp_syndrome(status));
-		rsoft_rq_fail(q->qp);
+		rsoft_resp_fail(q->qp, status);
 		break;
 	}
 }

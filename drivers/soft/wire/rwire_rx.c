@@ -4,6 +4,8 @@
 
 /* Received packets: each is checked, and handed to the responder or the completer of its QP. */
 
+#include "../rsoft_sq.h"
+#include "../rsoft_resp.h"
 #include "rwire.h"
 
 /* The QP that a packet is for, in RTR to ERR; NULL: the packet is dropped. */
@@ -33,7 +35,7 @@ rx_request(struct rwire_qp *q, unsigned int lcore, const struct rwire_pkt *pkt)
 {
 	struct rwire_rsp *rsp = &q->rsp;
 
-	if (!rsoft_state_is_responding(__atomic_load_n(&q->qp->state, __ATOMIC_ACQUIRE))) {
+	if (unlikely(!rsoft_resp_is_ready(q->qp))) {
 		if (q->service != RWIRE_RC)
 			return;
 		/* The NAK, or the acknowledgement of an executed request, may have been lost. */
@@ -103,6 +105,7 @@ rx_frame(struct rwire *wire, unsigned int lcore, struct rwire_frame *frame)
 	if (rwire_state_is_requesting(__atomic_load_n(&q->qp->state, __ATOMIC_ACQUIRE))) {
 		rwire_comp_pkt(q, lcore, &pkt);
 		rwire_req_run(q, lcore);
+		rsoft_sq_report_drained(q->qp);
 	}
 	rte_ticketlock_unlock(&q->qp->sq.lock);
 }

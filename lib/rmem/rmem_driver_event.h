@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/**
+ * @file
+ * Events that drivers generate: completions of CQs with a channel, and asynchronous events.
+ */
+
+#ifndef RMEM_DRIVER_EVENT_H
+#define RMEM_DRIVER_EVENT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct rmem_cq;
+struct rmem_dev;
+struct rmem_qp;
+struct rmem_srq;
+
+/**
+ * Generate an event of a CQ for a completion, if the CQ is armed for it.
+ *
+ * A driver without channels of its own calls it after a completion of a CQ with a channel can be
+ * polled.
+ *
+ * Fast path: one locked instruction; with an event, a lock and a system call. Safe to call from
+ * any thread, while the CQ is not destroyed.
+ *
+ * @param cq
+ *   CQ with a channel.
+ * @param is_solicited
+ *   Whether it is a receive with RMEM_WC_SOLICITED, or a failed request or receive.
+ */
+void rmem_cq_notify(struct rmem_cq *cq, bool is_solicited);
+
+/**
+ * Generate an asynchronous event of a CQ.
+ *
+ * Without effect if the CQ is not bound to a channel, and while an event of this type was not
+ * returned.
+ *
+ * A lock and a system call. Safe to call from any thread, with locks of the driver, while the CQ is
+ * not destroyed.
+ *
+ * @param cq
+ *   CQ.
+ * @param type
+ *   RMEM_ASYNC_CQ_ERR.
+ */
+void rmem_cq_async_event(struct rmem_cq *cq, uint32_t type);
+
+/**
+ * Generate an asynchronous event of a QP; as rmem_cq_async_event().
+ *
+ * @param qp
+ *   QP.
+ * @param type
+ *   A type of events of QPs, of enum rmem_async_event_type.
+ */
+void rmem_qp_async_event(struct rmem_qp *qp, uint32_t type);
+
+/**
+ * Generate an asynchronous event of an SRQ; as rmem_cq_async_event().
+ *
+ * @param srq
+ *   SRQ.
+ * @param type
+ *   RMEM_ASYNC_SRQ_LIMIT_REACHED or RMEM_ASYNC_SRQ_ERR.
+ */
+void rmem_srq_async_event(struct rmem_srq *srq, uint32_t type);
+
+/**
+ * Generate an asynchronous event of the device, or of its port.
+ *
+ * Each channel of the device reports it.
+ *
+ * Safe to call from any thread, while the device is not closed.
+ *
+ * @param dev
+ *   Device.
+ * @param type
+ *   A type of events of devices or ports, of enum rmem_async_event_type.
+ * @param port_num
+ *   Port; 0 for RMEM_ASYNC_DEVICE_FATAL.
+ */
+void rmem_dev_async_event(struct rmem_dev *dev, uint32_t type, uint32_t port_num);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* RMEM_DRIVER_EVENT_H */

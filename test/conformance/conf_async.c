@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Asynchronous events: errors and changes of state of QPs, CQs and SRQs are reported by a file
+ * descriptor, and an event that is not acknowledged keeps its object.
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+
+#include "conf.h"
+
+#define CAPA RMEM_DEV_CAPA_ASYNC_EVENT
+
+#define INIT_MASK (RMEM_QP_PKEY_INDEX | RMEM_QP_PORT | RMEM_QP_ACCESS_FLAGS)
+#define RTR_MASK                                                                                   \
+	(RMEM_QP_AV | RMEM_QP_PATH_MTU | RMEM_QP_DEST_QPN | RMEM_QP_RQ_PSN |                       \
+			RMEM_QP_MAX_DEST_RD_ATOMIC | RMEM_QP_MIN_RNR_TIMER)
+
+/* The QP, its CQ and its SRQ are bound to the channel; the peer is b's. */
+static struct {
+	struct rmem_async_channel *channel;
+	struct rmem_cq *cq;
+	struct rmem_srq *srq; /* NULL: qp has a receive queue */
+	struct rmem_qp *qp;
+	struct rmem_qp *peer;
+} as;
+
+static int
+make_qp(void)
+{
+	struct rmem_qp_conf qp = fx_qp_conf(as.cq, RTE_MIN(16u, conf.info.max_send_wr));
+
+	qp.max_send_sge = (uint16_t)RTE_MIN(qp.max_send_sge, conf.info.max_send_sge);
+	qp.max_inline_data = 0;
+	qp.access &= conf.info.access;
+	qp.srq = as.srq;
+	qp.async_channel = as.channel;
+	qp.context = &as.qp;
+	as.qp = fx_qp_by(fx.a.pd, &qp);
+	TEST_ASSERT(as.qp != NULL);
+	return conf_connect(as.qp, as.peer);
+}
+
+static int
+setup(void)
+{
+	struct rmem_cq_conf cq = {.nb_cqe = 4, .context = &as.cq};
+
+	memset(&as, 0, sizeof(as));
+	TEST_RUN(conf_setup());
+	if ((conf.info.capa & CAPA) == 0)
+		return TEST_SUCCESS;
+	as.channel = fx_async_channel(fx.a.dev);
+	TEST_ASSERT(as.channel != NULL);
+	cq.async_channel = as.channel;
+	as.cq = fx_cq_by(fx.a.dev, &cq);
+	as.peer = conf_qp(fx.b.pd, fx.b.cq, RMEM_ACCESS_REMOTE);
+	TEST_ASSERT(as.cq != NULL && as.peer != NULL);
+	return make_qp();
+}
+
+/* Replace the QP by one that takes receives from an SRQ. */
+static int
+use_srq(void)
+{
+	const struct rmem_srq_conf srq = {
+			.max_wr = 16, .async_channel = as.channel, .context = &as.srq};
+
+	TEST_OK(rmem_srq_create(fx.a.pd, &srq, &as.srq));
+	fx_track(as.srq);
+	TEST_OK(fx_release(as.qp));
+	TEST_OK(rmem_qp_reset(as.peer));
+	return make_qp();
+}
+
+static bool
+is_readable(int timeout_ms)
+{
+	struct pollfd fd = {.fd = as.channel->fd, .events = POLLIN};
+
+	return poll(&fd, 1, timeout_ms) == 1;
+}
+
+/* The next event has that type, object and context. */
+static int
+get_event(uint32_t type, const void *obj, const void *context, struct rmem_async_event *event)
+{
+	TEST_ASSERT(is_readable(30000));
+	TEST_OK(rmem_async_channel_get_event(as.channel, event));
+	TEST_EQ(event->type, type);
+	TEST_ASSERT(event->qp == obj);
+	TEST_ASSERT(event->context == context);
+	TEST_EQ(event->port_num, 0);
+	return TEST_SUCCESS;
+}
+
+/* The same, acknowledged. */
+static int
+expect_event(uint32_t type, const void *obj, const void *context)
+{
+	struct rmem_async_event event;
+
+	TEST_RUN(get_event(type, obj, context, &event));
+	TEST_OK(rmem_async_event_ack(&event));
+	return TEST_SUCCESS;
+}
+
+/* Some NICs do not report them all, and nothing reports which ones. */
+static bool
+differs(void)
+{
+	return strcmp(conf.info.driver_name, "verbs") == 0;
+}
+
+static int
+post_srq(uint32_t nb)
+{
+	const struct rmem_recv_wr wr = {.wr_id = 1};
+
+	while (nb-- > 0)
+		TEST_EQ(rmem_srq_post_recv(as.srq, &wr, 1), 1);
+	return TEST_SUCCESS;
+}
+
+static int
+send_empty(void)
+{
+	const struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, NULL, 0);
+
+	return fx_send(as.peer, &wr);
+}
+
+static int
+set_limit(uint32_t limit)
+{
+	const struct rmem_srq_attr attr = {.srq_limit = limit};
+
+	return rmem_srq_modify(as.srq, &attr, RMEM_SRQ_LIMIT);
+}
+
+CONF_TEST(async, limit_of_an_srq_is_reported_once, CAPA | RMEM_DEV_CAPA_SRQ, 0,
+		"IBTA 10.2.9.3, 11.6.3.1; ibv_modify_srq(3)")
+{
+	unsigned int i;
+
+	TEST_RUN(use_srq());
+	TEST_RUN(post_srq(4));
+	TEST_OK(set_limit(3));
+	TEST_STATUS(send_empty(), RMEM_WC_SUCCESS);
+	TEST_STATUS(fx_wait(as.cq), RMEM_WC_SUCCESS);
+	TEST_ASSERT(!is_readable(0));
+	for (i = 0; i < 2; i++) {
+		TEST_STATUS(send_empty(), RMEM_WC_SUCCESS);
+		TEST_STATUS(fx_wait(as.cq), RMEM_WC_SUCCESS);
+	}
+	TEST_RUN(expect_event(RMEM_ASYNC_SRQ_LIMIT_REACHED, as.srq, &as.srq));
+	TEST_ASSERT(!is_readable(0));
+	TEST_RUN(post_srq(3));
+	TEST_OK(set_limit(4));
+	TEST_STATUS(send_empty(), RMEM_WC_SUCCESS);
+	TEST_STATUS(fx_wait(as.cq), RMEM_WC_SUCCESS);
+	TEST_RUN(expect_event(RMEM_ASYNC_SRQ_LIMIT_REACHED, as.srq, &as.srq));
+	return TEST_SUCCESS;
+}
+
+CONF_TEST(async, event_keeps_its_object_until_acknowledged, CAPA | RMEM_DEV_CAPA_SRQ, 0,
+		"ibv_ack_async_event(3)")
+{
+	struct rmem_async_event event;
+
+	TEST_RUN(use_srq());
+	TEST_RUN(post_srq(1));
+	TEST_OK(set_limit(1));
+	TEST_STATUS(send_empty(), RMEM_WC_SUCCESS);
+	TEST_STATUS(fx_wait(as.cq), RMEM_WC_SUCCESS);
+	TEST_RUN(get_event(RMEM_ASYNC_SRQ_LIMIT_REACHED, as.srq, &as.srq, &event));
+	TEST_OK(fx_release(as.qp));
+	TEST_EQ(rmem_srq_destroy(as.srq), -EBUSY);
+	TEST_EQ(rmem_async_channel_destroy(as.channel), -EBUSY);
+	TEST_OK(rmem_async_event_ack(&event));
+	TEST_ERR(rmem_async_event_ack(&event), EINVAL);
+	return fx_release(as.srq);
+}
+
+CONF_TEST(async, event_not_returned_is_dropped_with_its_object, CAPA | RMEM_DEV_CAPA_SRQ, 0,
+		"ibv_destroy_srq(3)")
+{
+	TEST_RUN(use_srq());
+	TEST_RUN(post_srq(1));
+	TEST_OK(set_limit(1));
+	TEST_STATUS(send_empty(), RMEM_WC_SUCCESS);
+	TEST_STATUS(fx_wait(as.cq), RMEM_WC_SUCCESS);
+	TEST_ASSERT(is_readable(30000));
+	TEST_OK(fx_release(as.qp));
+	TEST_OK(fx_release(as.srq));
+	TEST_ASSERT(!is_readable(0));
+	return TEST_SUCCESS;
+}
+
+CONF_TEST(async, channel_without_an_event_is_eagain, CAPA, 0, "ibv_get_async_event(3): O_NONBLOCK")
+{
+	struct rmem_async_event event;
+	int flags = fcntl(as.channel->fd, F_GETFL);
+
+	TEST_ASSERT(!is_readable(0));
+	TEST_OK(fcntl(as.channel->fd, F_SETFL, flags | O_NONBLOCK));
+	TEST_EQ(rmem_async_channel_get_event(as.channel, &event), -EAGAIN);
+	return TEST_SUCCESS;
+}
+
+CONF_TEST(async, last_receive_of_an_srq_is_reported_in_err, CAPA | RMEM_DEV_CAPA_SRQ, 0,
+		"IBTA 10.2.9.4, 11.6.3.1: Last WQE Reached")
+{
+	if (differs())
+		return test_skip("NICs differ in this event");
+	TEST_RUN(use_srq());
+	TEST_RUN(post_srq(2));
+	TEST_OK(rmem_qp_set_error(as.qp));
+	TEST_RUN(expect_event(RMEM_ASYNC_QP_LAST_WQE_REACHED, as.qp, &as.qp));
+	TEST_OK(rmem_qp_set_error(as.qp));
+	TEST_ASSERT(!is_readable(0));
+	return TEST_SUCCESS;
+}
+
+CONF_TEST(async, event_of_a_qp_remains_after_a_reset, CAPA | RMEM_DEV_CAPA_SRQ, 0,
+		"IBTA 10.3.1: RESET concerns the QP, not events that occurred")
+{
+	if (differs())
+		return test_skip("NICs differ in this event");
+	TEST_RUN(use_srq());
+	TEST_OK(rmem_qp_set_error(as.qp));
+	TEST_OK(rmem_qp_reset(as.qp));
+	return expect_event(RMEM_ASYNC_QP_LAST_WQE_REACHED, as.qp, &as.qp);
+}
+
+/* A request of the peer is refused with that status and event. */
+static int
+refuse(const struct rmem_send_wr *wr, uint32_t event)
+{
+	TEST_ASSERT(fx_send(as.peer, wr) != RMEM_WC_SUCCESS);
+	TEST_RUN(expect_event(event, as.qp, &as.qp));
+	TEST_EQ(fx_state(as.qp), RMEM_QPS_ERR);
+	TEST_ASSERT(!is_readable(0));
+	return TEST_SUCCESS;
+}
+
+CONF_TEST(async, access_violation_of_the_peer_is_reported, CAPA, RMEM_ACCESS_REMOTE_WRITE,
+		"IBTA 11.6.3.2: Local Access Violation Work Queue Error")
+{
+	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
+	const struct rmem_send_wr wr =
+			fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.a.buf), fx.a.mr->rkey ^ 1);
+
+	if (differs())
+		return test_skip("NICs differ in this event");
+	return refuse(&wr, RMEM_ASYNC_QP_ACCESS_ERR);
+}
+
+CONF_TEST(async, invalid_request_of_the_peer_is_reported, CAPA, RMEM_ACCESS_REMOTE_WRITE,
+		"IBTA 11.6.3.2: Invalid Request Local Work Queue Error")
+{
+	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
+	const struct rmem_send_wr wr =
+			fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.a.buf), fx.a.mr->rkey);
+	const struct rmem_qp_attr attr = {.access = 0};
+
+	if (differs())
+		return test_skip("NICs differ in this event");
+	TEST_OK(rmem_qp_modify(as.qp, &attr, RMEM_QP_ACCESS_FLAGS));
+	return refuse(&wr, RMEM_ASYNC_QP_REQ_ERR);
+}
+
+/* The receive reports it, with a completion. */
+CONF_TEST(async, error_of_a_receive_has_no_event, CAPA, 0, "IBTA 9.9.3: class E errors")
+{
+	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
+	const struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &sge, 1);
+
+	TEST_EQ(fx_post_recv(as.qp, 1, NULL, 0), 1);
+	TEST_ASSERT(fx_send(as.peer, &wr) != RMEM_WC_SUCCESS);
+	TEST_ASSERT(fx_wait(as.cq) != RMEM_WC_SUCCESS);
+	TEST_ASSERT(!is_readable(0));
+	return TEST_SUCCESS;
+}
+
+CONF_TEST(async, overrun_of_a_cq_is_reported, CAPA, 0,
+		"IBTA 11.6.3.2: CQ Error, Local Work Queue Catastrophic Error")
+{
+	uint32_t i;
+
+	if (differs())
+		return test_skip("NICs differ in this event");
+	for (i = 0; i <= as.cq->nb_cqe; i++) {
+		TEST_EQ(fx_post_recv(as.qp, i, NULL, 0), 1);
+		TEST_STATUS(send_empty(), RMEM_WC_SUCCESS);
+	}
+	TEST_RUN(expect_event(RMEM_ASYNC_CQ_ERR, as.cq, &as.cq));
+	return expect_event(RMEM_ASYNC_QP_FATAL, as.qp, &as.qp);
+}
+
+CONF_TEST(async, first_message_in_rtr_establishes_communication, CAPA, 0,
+		"IBTA 11.6.3.1: Communication Established")
+{
+	struct rmem_qp_attr attr;
+
+	if (differs())
+		return test_skip("NICs differ in this event");
+	TEST_OK(rmem_qp_query(as.qp, &attr));
+	TEST_OK(rmem_qp_reset(as.qp));
+	attr.state = RMEM_QPS_INIT;
+	TEST_OK(rmem_qp_modify(as.qp, &attr, RMEM_QP_STATE | INIT_MASK));
+	TEST_EQ(fx_post_recv(as.qp, 1, NULL, 0), 1);
+	TEST_EQ(fx_post_recv(as.qp, 2, NULL, 0), 1);
+	attr.state = RMEM_QPS_RTR;
+	TEST_OK(rmem_qp_modify(as.qp, &attr, RMEM_QP_STATE | RTR_MASK));
+	TEST_ASSERT(!is_readable(0));
+	TEST_STATUS(send_empty(), RMEM_WC_SUCCESS);
+	TEST_RUN(expect_event(RMEM_ASYNC_COMM_EST, as.qp, &as.qp));
+	TEST_STATUS(send_empty(), RMEM_WC_SUCCESS);
+	TEST_ASSERT(!is_readable(0));
+	return TEST_SUCCESS;
+}
+
+CONF_TEST(async, end_of_draining_is_reported_on_request, CAPA, 0,
+		"IBTA 11.6.3.1: Send Queue Drained; ibv_modify_qp(3): IBV_QP_EN_SQD_ASYNC_NOTIFY")
+{
+	struct rmem_qp_attr attr = {.state = RMEM_QPS_SQD};
+
+	if (differs())
+		return test_skip("NICs differ in this event");
+	TEST_OK(rmem_qp_modify(as.qp, &attr, RMEM_QP_STATE));
+	TEST_ASSERT(!is_readable(0));
+	attr.state = RMEM_QPS_RTS;
+	TEST_OK(rmem_qp_modify(as.qp, &attr, RMEM_QP_STATE));
+	attr.state = RMEM_QPS_SQD;
+	attr.en_sqd_async_notify = 1;
+	TEST_OK(rmem_qp_modify(as.qp, &attr, RMEM_QP_STATE | RMEM_QP_EN_SQD_ASYNC_NOTIFY));
+	return expect_event(RMEM_ASYNC_SQ_DRAINED, as.qp, &as.qp);
+}
+
+TEST_SUITE(async, setup, conf_teardown);
