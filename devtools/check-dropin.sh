@@ -13,7 +13,7 @@ core=build/dropin/librmem_ibv_core.so
 # Functions that take no object of a device of rmem: texts, files of sysfs, the parts for drivers,
 # and objects that the device does not have.
 passed='ibv_ack_async_event ibv_copy_ah_attr_from_kern ibv_copy_path_rec_from_kern
-ibv_copy_path_rec_to_kern ibv_copy_qp_attr_from_kern ibv_destroy_ah
+ibv_copy_path_rec_to_kern ibv_copy_qp_attr_from_kern
 ibv_dofork_range ibv_dontfork_range ibv_event_type_str ibv_fork_init
 ibv_get_device_name ibv_get_sysfs_path ibv_is_fork_initialized
 ibv_node_type_str ibv_port_state_str ibv_rate_to_mbps
@@ -50,6 +50,7 @@ trap 'rm -rf "$tmp"' EXIT
 run=usertools/rmem-run
 try test-verbs "$run" build/test/dropin/test-verbs
 try test-events "$run" build/test/dropin/test-events
+try test-ud "$run" build/test/dropin/test-ud
 try test-process "$run" build/test/dropin/test-process
 try test-handles "$run" build/test/dropin/test-handles
 try test-threads "$run" build/test/dropin/test-threads
@@ -192,6 +193,10 @@ if command -v ibv_rc_pingpong >/dev/null; then
 	try 'ibv_rc_pingpong -e' pair ibv_rc_pingpong -n 100 -e
 	try ibv_uc_pingpong pair ibv_uc_pingpong -n 100
 	try 'ibv_uc_pingpong -e' pair ibv_uc_pingpong -n 100 -e
+	try ibv_ud_pingpong pair ibv_ud_pingpong -n 100
+	try 'ibv_ud_pingpong -g 0' pair ibv_ud_pingpong -n 100 -g 0
+	try 'the same, --ip' by_address ibv_ud_pingpong -n 100 -g 0
+	try 'ibv_ud_pingpong -e' pair ibv_ud_pingpong -n 100 -e
 	try ibv_srq_pingpong pair ibv_srq_pingpong -n 100
 	try 'ibv_srq_pingpong -e' pair ibv_srq_pingpong -n 100 -e
 	try 'address in use' in_use
@@ -215,6 +220,8 @@ if command -v ib_write_bw >/dev/null; then
 	try 'ib_send_bw --use-srq' pair ib_send_bw --use-srq -n 100
 	try 'ib_write_bw -c UC' pair ib_write_bw -c UC -n 100
 	try 'ib_send_bw -c UC' pair ib_send_bw -c UC -n 100
+	try 'ib_send_bw -c UD' pair ib_send_bw -c UD -n 100
+	try 'ib_send_lat -c UD' pair ib_send_lat -c UD -n 10
 	try 'ib_atomic_bw -A' pair ib_atomic_bw -A FETCH_AND_ADD -n 100
 	try 'ib_write_bw --ip' by_address ib_write_bw -n 100
 	try 'recipe of doc/dropin.md' recipe

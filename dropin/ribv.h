@@ -44,6 +44,7 @@ enum ribv_type {
 	RIBV_SRQ,
 	RIBV_TD,
 	RIBV_CHANNEL,
+	RIBV_AH,
 };
 
 struct ribv_channel {
@@ -87,6 +88,11 @@ struct ribv_cq {
 	struct rmem_wc now;             /* that of ibv_next_poll() */
 	uint32_t nb_empty;              /* polls without a completion since the last yield */
 	pthread_spinlock_t lock;        /* of polls */
+};
+
+struct ribv_ah {
+	struct ibv_ah ibv;
+	struct rmem_ah *ah;
 };
 
 struct ribv_srq {
@@ -210,6 +216,14 @@ ribv_is_srq(const struct ibv_srq *srq)
 }
 
 static inline bool
+ribv_is_ah(const struct ibv_ah *ah)
+{
+	uint32_t slot = ribv_slot(ah, RIBV_AH);
+
+	return slot != 0 && ah->handle == slot;
+}
+
+static inline bool
 ribv_is_context(const struct ibv_context *context)
 {
 	return ribv_slot((const void *)((uintptr_t)context -
@@ -230,7 +244,21 @@ int ribv_query_port(struct ibv_context *context, uint8_t port_num, struct ibv_po
 /* ribv_channel.c: the channel of the class; NULL if it is not one of rmem. */
 struct rmem_comp_channel *ribv_channel_of(struct ibv_comp_channel *channel);
 
+/* ribv_ah.c */
+/* The path in the class's words. */
+void ribv_ah_attr(const struct ibv_ah_attr *ibv, struct rmem_ah_attr *attr);
+/* Fill the destination of a request of UD; 0 or an errno. */
+int ribv_ud_wr(struct ibv_ah *ah, uint32_t remote_qpn, uint32_t remote_qkey,
+		struct rmem_send_wr *wr);
+
 /* ribv_cq.c */
+/* Whether the completion is of a message of UD, and has its source. */
+static inline bool
+ribv_has_src_qp(const struct rmem_wc *wc)
+{
+	return wc->status == RMEM_WC_SUCCESS && (wc->flags & RMEM_WC_GRH) != 0;
+}
+
 /* Poll under the lock of the CQ. */
 int ribv_poll_locked(struct ribv_cq *cq, struct rmem_wc *wc, int n);
 /* Remove the completions of a QP, which is reset or destroyed. */

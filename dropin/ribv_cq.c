@@ -145,12 +145,12 @@ wc_to_ibv(const struct rmem_wc *wc, struct ibv_wc *ibv)
 	ibv->wr_id = wc->wr_id;
 	ibv->status = (enum ibv_wc_status)wc->status;
 	ibv->opcode = (enum ibv_wc_opcode)wc->opcode;
-	ibv->vendor_err = wc->vendor_err;
+	ibv->vendor_err = ribv_has_src_qp(wc) ? 0 : wc->vendor_err;
 	ibv->byte_len = wc->byte_len;
 	ibv->imm_data = wc->imm_data;
 	ibv->qp_num = wc->qp_num;
-	ibv->src_qp = 0;
-	ibv->wc_flags = wc->flags & (RMEM_WC_WITH_IMM | RMEM_WC_WITH_INV);
+	ibv->src_qp = ribv_has_src_qp(wc) ? wc->src_qp : 0;
+	ibv->wc_flags = wc->flags & (RMEM_WC_GRH | RMEM_WC_WITH_IMM | RMEM_WC_WITH_INV);
 	ibv->pkey_index = 0;
 	ibv->slid = 0;
 	ibv->sl = 0;

@@ -63,7 +63,7 @@ read_opcode(struct ibv_cq_ex *ex)
 static uint32_t
 read_vendor_err(struct ibv_cq_ex *ex)
 {
-	return now(ex)->vendor_err;
+	return ribv_has_src_qp(now(ex)) ? 0 : now(ex)->vendor_err;
 }
 
 static uint32_t
@@ -87,14 +87,20 @@ read_qp_num(struct ibv_cq_ex *ex)
 static unsigned int
 read_wc_flags(struct ibv_cq_ex *ex)
 {
-	return now(ex)->flags & (RMEM_WC_WITH_IMM | RMEM_WC_WITH_INV);
+	return now(ex)->flags & (RMEM_WC_GRH | RMEM_WC_WITH_IMM | RMEM_WC_WITH_INV);
+}
+
+static uint32_t
+read_src_qp(struct ibv_cq_ex *ex)
+{
+	return ribv_has_src_qp(now(ex)) ? now(ex)->src_qp : 0;
 }
 
 static uint32_t
 read_none(struct ibv_cq_ex *ex)
 {
 	RTE_SET_USED(ex);
-	return 0; /* of UD */
+	return 0; /* a message is found by its GRH */
 }
 
 static uint8_t
@@ -135,7 +141,7 @@ ribv_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *init)
 	ex->read_byte_len = read_byte_len;
 	ex->read_imm_data = read_imm_data;
 	ex->read_qp_num = read_qp_num;
-	ex->read_src_qp = read_none;
+	ex->read_src_qp = read_src_qp;
 	ex->read_wc_flags = read_wc_flags;
 	ex->read_slid = read_none;
 	ex->read_sl = read_none8;

@@ -230,6 +230,7 @@ PASS(struct ibv_ah *, ibv_create_ah_from_wc, LIST(struct ibv_pd *pd, struct ibv_
 PASS(int, ibv_init_ah_from_wc, LIST(struct ibv_context *context, uint8_t port_num,
 		struct ibv_wc *wc, struct ibv_grh *grh, struct ibv_ah_attr *attr),
 		LIST(context, port_num, wc, grh, attr))
+PASS(int, ibv_destroy_ah, LIST(struct ibv_ah *ah), LIST(ah))
 PASS(int, ibv_resolve_eth_l2_from_gid, LIST(struct ibv_context *context,
 		struct ibv_ah_attr *attr, uint8_t mac[ETHERNET_LL_SIZE], uint16_t *vid),
 		LIST(context, attr, mac, vid))

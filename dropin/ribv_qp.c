@@ -14,8 +14,7 @@
 #define BURST 16
 
 /* Attributes of verbs that the class does not have. */
-#define LACKING                                                                                    \
-	(IBV_QP_QKEY | IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE | IBV_QP_CAP | IBV_QP_RATE_LIMIT)
+#define LACKING (IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE | IBV_QP_CAP | IBV_QP_RATE_LIMIT)
 
 /* No QP takes the number of a destroyed one while its completions are in a CQ.
  */
@@ -41,7 +40,8 @@ qp_make(struct ribv_qp *qp, struct ibv_pd *pd, const struct ibv_qp_init_attr *in
 			.flags = init->sq_sig_all ? RMEM_QP_SIG_ALL : 0};
 	int ret;
 
-	if (init->qp_type != IBV_QPT_RC && init->qp_type != IBV_QPT_UC)
+	if (init->qp_type != IBV_QPT_RC && init->qp_type != IBV_QPT_UC &&
+			init->qp_type != IBV_QPT_UD)
 		return -EOPNOTSUPP;
 	if (init->send_cq == NULL || init->recv_cq == NULL)
 		return -EINVAL;
@@ -142,8 +142,6 @@ ribv_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *init)
 static void
 attr_of_ibv(const struct ibv_qp_attr *ibv, int mask, struct rmem_qp_attr *attr)
 {
-	const struct ibv_ah_attr *ah = &ibv->ah_attr;
-
 	memset(attr, 0, sizeof(*attr));
 	attr->state = ibv->qp_state;
 	attr->cur_state = ibv->cur_qp_state;
@@ -152,6 +150,7 @@ attr_of_ibv(const struct ibv_qp_attr *ibv, int mask, struct rmem_qp_attr *attr)
 	attr->dest_qp_num = ibv->dest_qp_num;
 	attr->rq_psn = ibv->rq_psn;
 	attr->sq_psn = ibv->sq_psn;
+	attr->qkey = ibv->qkey;
 	attr->pkey_index = ibv->pkey_index;
 	attr->port_num = ibv->port_num;
 	attr->timeout = ibv->timeout;
@@ -161,21 +160,8 @@ attr_of_ibv(const struct ibv_qp_attr *ibv, int mask, struct rmem_qp_attr *attr)
 	attr->max_rd_atomic = ibv->max_rd_atomic;
 	attr->max_dest_rd_atomic = ibv->max_dest_rd_atomic;
 	attr->en_sqd_async_notify = ibv->en_sqd_async_notify;
-	if ((mask & IBV_QP_AV) == 0)
-		return;
-	attr->ah.is_global = ah->is_global;
-	attr->ah.dlid = ah->dlid;
-	attr->ah.sl = ah->sl;
-	attr->ah.src_path_bits = ah->src_path_bits;
-	attr->ah.static_rate = ah->static_rate;
-	attr->ah.port_num = ah->port_num;
-	if (ah->is_global == 0)
-		return;
-	attr->ah.flow_label = ah->grh.flow_label;
-	attr->ah.sgid_index = ah->grh.sgid_index;
-	attr->ah.hop_limit = ah->grh.hop_limit;
-	attr->ah.traffic_class = ah->grh.traffic_class;
-	memcpy(attr->ah.dgid, ah->grh.dgid.raw, sizeof(attr->ah.dgid));
+	if ((mask & IBV_QP_AV) != 0)
+		ribv_ah_attr(&ibv->ah_attr, &attr->ah);
 }
 
 /* Remove the completions of a QP from its CQs. */
@@ -247,6 +233,7 @@ ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask, struct ibv_
 	attr->path_mig_state = IBV_MIG_MIGRATED;
 	attr->rq_psn = own.rq_psn;
 	attr->sq_psn = own.sq_psn;
+	attr->qkey = own.qkey;
 	attr->dest_qp_num = own.dest_qp_num;
 	attr->qp_access_flags = qp->access;
 	attr->cap = qp->init.cap;
@@ -308,7 +295,7 @@ ribv_bind_wr(struct ibv_mw *mw, uint32_t rkey, const struct ibv_mw_bind_info *in
 
 /* The request in the class's words; 0 or an errno. */
 static int
-wr_of_ibv(const struct ibv_send_wr *ibv, struct rmem_send_wr *wr)
+wr_of_ibv(const struct ibv_send_wr *ibv, bool is_ud, struct rmem_send_wr *wr)
 {
 	static const uint8_t opcodes[] = {
 			[IBV_WR_RDMA_WRITE] = RMEM_WR_RDMA_WRITE,
@@ -334,6 +321,8 @@ wr_of_ibv(const struct ibv_send_wr *ibv, struct rmem_send_wr *wr)
 	wr->opcode = opcodes[ibv->opcode];
 	wr->flags = (uint8_t)ibv->send_flags;
 	wr->imm_data = ibv->imm_data;
+	if (is_ud)
+		return ribv_ud_wr(ibv->wr.ud.ah, ibv->wr.ud.remote_qpn, ibv->wr.ud.remote_qkey, wr);
 	switch (ibv->opcode) {
 	case IBV_WR_ATOMIC_CMP_AND_SWP:
 	case IBV_WR_ATOMIC_FETCH_AND_ADD:
@@ -391,7 +380,7 @@ ribv_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **
 	pthread_spin_lock(&qp->send_lock);
 	while (wr != NULL && err == 0) {
 		for (n = 0; n < BURST && wr != NULL; n++, wr = wr->next) {
-			err = wr_of_ibv(wr, &own[n]);
+			err = wr_of_ibv(wr, ibv->qp_type == IBV_QPT_UD, &own[n]);
 			if (err != 0)
 				break;
 			of[n] = wr;

@@ -20,6 +20,8 @@
 			IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW |                        \
 			IBV_QP_EX_WITH_SEND_WITH_INV)
 
+#define UD_OPS (IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM)
+
 struct ribv_batch {
 	uint32_t nb;         /* requests begun */
 	uint32_t max;        /* requests of the send queue; a last one takes those too many */
@@ -165,6 +167,16 @@ wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey,
 }
 
 static void
+wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t remote_qpn, uint32_t remote_qkey)
+{
+	struct ribv_batch *batch = batch_of(ex);
+
+	if (batch != NULL && batch->nb != 0 &&
+			ribv_ud_wr(ah, remote_qpn, remote_qkey, &batch->wrs[last(batch)]) != 0)
+		refuse(batch, EINVAL);
+}
+
+static void
 wr_set_sge_list(struct ibv_qp_ex *ex, size_t num_sge, const struct ibv_sge *list)
 {
 	struct ribv_batch *batch = batch_of(ex);
@@ -264,8 +276,9 @@ ribv_batch_create(struct ribv_qp *qp, uint64_t send_ops)
 	struct ibv_qp_ex *ex = &qp->ex;
 	struct ribv_batch *batch;
 	size_t n = (size_t)cap->max_send_wr + 1;
+	uint64_t ops = qp->init.qp_type == IBV_QPT_UD ? UD_OPS : SEND_OPS;
 
-	if ((send_ops & ~(uint64_t)SEND_OPS) != 0)
+	if ((send_ops & ~ops) != 0)
 		return EOPNOTSUPP;
 	batch = calloc(1,
 			sizeof(*batch) + n * sizeof(*batch->wrs) +
@@ -294,6 +307,7 @@ ribv_batch_create(struct ribv_qp *qp, uint64_t send_ops)
 	ex->wr_set_inline_data_list = wr_set_inline_data_list;
 	ex->wr_set_sge = wr_set_sge;
 	ex->wr_set_sge_list = wr_set_sge_list;
+	ex->wr_set_ud_addr = wr_set_ud_addr;
 	ex->wr_start = wr_start;
 	ex->wr_complete = wr_complete;
 	ex->wr_abort = wr_abort;

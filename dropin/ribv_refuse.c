@@ -28,11 +28,6 @@
 		return errno;                                                                      \
 	}
 
-REFUSE_POINTER(struct ibv_ah, ibv_create_ah, pd, (struct ibv_pd * pd, struct ibv_ah_attr *attr),
-		(pd, attr))
-REFUSE_POINTER(struct ibv_ah, ibv_create_ah_from_wc, pd,
-		(struct ibv_pd * pd, struct ibv_wc *wc, struct ibv_grh *grh, uint8_t port_num),
-		(pd, wc, grh, port_num))
 REFUSE_POINTER(struct ibv_mr, ibv_reg_dmabuf_mr, pd,
 		(struct ibv_pd * pd, uint64_t offset, size_t length, uint64_t iova, int fd,
 				int access),
@@ -49,10 +44,6 @@ REFUSE_INT(ibv_attach_mcast, qp, (struct ibv_qp * qp, const union ibv_gid *gid, 
 		(qp, gid, lid))
 REFUSE_INT(ibv_detach_mcast, qp, (struct ibv_qp * qp, const union ibv_gid *gid, uint16_t lid),
 		(qp, gid, lid))
-REFUSE_INT(ibv_init_ah_from_wc, context,
-		(struct ibv_context * context, uint8_t port_num, struct ibv_wc *wc,
-				struct ibv_grh *grh, struct ibv_ah_attr *attr),
-		(context, port_num, wc, grh, attr))
 REFUSE_INT(ibv_resolve_eth_l2_from_gid, context,
 		(struct ibv_context * context, struct ibv_ah_attr *attr,
 				uint8_t mac[ETHERNET_LL_SIZE], uint16_t *vid),

@@ -65,6 +65,8 @@ rsoft_dev_attr_get(struct rmem_dev *base, struct rmem_dev_attr *attr)
 	attr->hw_ver = 1;
 	attr->nb_ports = 1;
 	attr->max_pkeys = 1;
+	if (capa & RMEM_DEV_CAPA_UD)
+		attr->max_ah = INT32_MAX; /* as memory permits */
 	attr->max_rd_atomic = attr->max_dest_rd_atomic = RSOFT_MAX_RD_ATOMIC;
 	attr->max_res_rd_atomic = RSOFT_MAX_RD_ATOMIC * (uint32_t)dev->args.max_qp;
 	attr->atomic_cap = (capa & RMEM_DEV_CAPA_ATOMIC) != 0;

@@ -29,6 +29,7 @@ static struct ibv_mr *mr;
 static struct ibv_mw *mw;
 static struct ibv_qp *qp;
 static struct ibv_srq *srq;
+static struct ibv_ah *ah;
 static struct ibv_context_ops ops;
 static uint8_t buf[4096];
 
@@ -46,6 +47,15 @@ create_qp(struct ibv_pd *of, struct ibv_cq *send_cq, struct ibv_cq *recv_cq)
 	return ibv_create_qp(of, &init);
 }
 
+static uint16_t
+port_lid(void)
+{
+	struct ibv_port_attr port;
+
+	HOLDS(ibv_query_port(context, 1, &port) == 0);
+	return port.lid;
+}
+
 static void
 create(void)
 {
@@ -58,6 +68,8 @@ create(void)
 	mw = ibv_alloc_mw(pd, IBV_MW_TYPE_1);
 	srq = ibv_create_srq(pd, &(struct ibv_srq_init_attr){.attr.max_wr = 4});
 	HOLDS(srq != NULL);
+	ah = ibv_create_ah(pd, &(struct ibv_ah_attr){.dlid = port_lid(), .port_num = 1});
+	HOLDS(ah != NULL);
 	qp = create_qp(pd, cq, cq);
 	HOLDS(pd != NULL && cq != NULL && mr != NULL && mw != NULL && qp != NULL);
 }
@@ -89,7 +101,7 @@ bad_context(void *bad)
 	HOLDS(ibv_query_pkey(bad, 1, 0, &pkey) == -1);
 	HOLDS(ibv_get_pkey_index(bad, 1, 0xffff) == -1);
 	HOLDS(ibv_get_async_event(bad, &event) == -1);
-	HOLDS(ibv_init_ah_from_wc(bad, 1, NULL, NULL, NULL) == ENOENT);
+	HOLDS(ibv_init_ah_from_wc(bad, 1, NULL, NULL, NULL) == -1 && errno == ENOENT);
 	HOLDS(ibv_resolve_eth_l2_from_gid(bad, NULL, NULL, NULL) == ENOENT);
 	IS_NULL(ibv_alloc_pd(bad), ENOENT);
 	IS_NULL(ibv_create_cq(bad, 8, NULL, NULL, 0), ENOENT);
@@ -178,6 +190,12 @@ bad_qp(void *bad)
 }
 
 static void
+bad_ah(void *bad)
+{
+	HOLDS(ibv_destroy_ah(bad) == ENOENT);
+}
+
+static void
 bad_srq(void *bad)
 {
 	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC,
@@ -208,6 +226,7 @@ bad_all(void *bad)
 	bad_cq(bad);
 	bad_qp(bad);
 	bad_srq(bad);
+	bad_ah(bad);
 }
 
 static void
@@ -247,6 +266,7 @@ changed_handles(void)
 	CHANGED(cq, bad_cq);
 	CHANGED(qp, bad_qp);
 	CHANGED(srq, bad_srq);
+	CHANGED(ah, bad_ah);
 	/* Those of another type. */
 	bad_pd(cq);
 	bad_mr(qp);
@@ -254,6 +274,7 @@ changed_handles(void)
 	bad_cq(pd);
 	bad_qp(mw);
 	bad_srq(qp);
+	bad_ah(srq);
 }
 
 static void
@@ -309,6 +330,8 @@ main(void)
 	mr = NULL;
 	HOLDS(ibv_destroy_srq(srq) == 0);
 	bad_srq(srq);
+	HOLDS(ibv_destroy_ah(ah) == 0);
+	bad_ah(ah);
 	HOLDS(ops.dealloc_mw(mw) == 0 && ibv_destroy_qp(qp) == 0 && ibv_destroy_cq(cq) == 0);
 	bad_cq(cq);
 	HOLDS(ibv_dealloc_pd(pd) == 0 && ibv_close_device(context) == 0);

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Address handles. */
+
+#include <errno.h>
+#include <string.h>
+
+#include "ribv.h"
+
+void
+ribv_ah_attr(const struct ibv_ah_attr *ibv, struct rmem_ah_attr *attr)
+{
+	memset(attr, 0, sizeof(*attr));
+	attr->is_global = ibv->is_global;
+	attr->dlid = ibv->dlid;
+	attr->sl = ibv->sl;
+	attr->src_path_bits = ibv->src_path_bits;
+	attr->static_rate = ibv->static_rate;
+	attr->port_num = ibv->port_num;
+	if (ibv->is_global == 0)
+		return;
+	attr->flow_label = ibv->grh.flow_label;
+	attr->sgid_index = ibv->grh.sgid_index;
+	attr->hop_limit = ibv->grh.hop_limit;
+	attr->traffic_class = ibv->grh.traffic_class;
+	memcpy(attr->dgid, ibv->grh.dgid.raw, sizeof(attr->dgid));
+}
+
+struct ibv_ah *
+ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
+{
+	struct rmem_ah_attr own;
+	struct ribv_ah *ah;
+	int ret;
+
+	if (ribv_is_real(pd))
+		return RIBV_NEXT(ibv_create_ah)(pd, attr);
+	if (!ribv_is_pd(pd))
+		return ribv_fail(ENOENT);
+	if (attr == NULL)
+		return ribv_fail(EINVAL);
+	ah = ribv_new();
+	if (ah == NULL)
+		return NULL;
+	ribv_ah_attr(attr, &own);
+	ret = rmem_ah_create(((struct ribv_pd *)pd)->pd, &own, &ah->ah);
+	if (ret != 0) {
+		ribv_leave(ah);
+		return ribv_fail(ribv_errno(ret));
+	}
+	ah->ibv.context = pd->context;
+	ah->ibv.pd = pd;
+	ah->ibv.handle = ribv_enter(ah, RIBV_AH);
+	return &ah->ibv;
+}
+
+int
+ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num, struct ibv_wc *wc,
+		struct ibv_grh *grh, struct ibv_ah_attr *attr)
+{
+	struct rmem_ah_attr own;
+	struct rmem_wc rmem_wc = {.flags = RMEM_WC_GRH};
+	int ret;
+
+	if (ribv_is_real(context))
+		return RIBV_NEXT(ibv_init_ah_from_wc)(context, port_num, wc, grh, attr);
+	if (!ribv_is_context(context))
+		return ribv_minus_one(ENOENT);
+	if (wc == NULL || attr == NULL)
+		return ribv_minus_one(EINVAL);
+	memset(attr, 0, sizeof(*attr));
+	attr->dlid = wc->slid;
+	attr->sl = wc->sl;
+	attr->src_path_bits = wc->dlid_path_bits;
+	attr->port_num = port_num;
+	if ((wc->wc_flags & IBV_WC_GRH) == 0)
+		return 0;
+	ret = rmem_ah_attr_from_wc(ribv_dev, port_num, &rmem_wc, grh, &own);
+	if (ret != 0)
+		return ribv_minus_one(ribv_errno(ret));
+	attr->is_global = 1;
+	attr->grh.hop_limit = own.hop_limit;
+	attr->grh.sgid_index = own.sgid_index;
+	memcpy(attr->grh.dgid.raw, own.dgid, sizeof(own.dgid));
+	return 0;
+}
+
+struct ibv_ah *
+ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc, struct ibv_grh *grh, uint8_t port_num)
+{
+	struct ibv_ah_attr attr;
+
+	if (ribv_is_real(pd))
+		return RIBV_NEXT(ibv_create_ah_from_wc)(pd, wc, grh, port_num);
+	if (!ribv_is_pd(pd))
+		return ribv_fail(ENOENT);
+	if (ibv_init_ah_from_wc(pd->context, port_num, wc, grh, &attr) != 0)
+		return NULL;
+	return ibv_create_ah(pd, &attr);
+}
+
+int
+ibv_destroy_ah(struct ibv_ah *ah)
+{
+	int ret;
+
+	if (ribv_is_real(ah))
+		return RIBV_NEXT(ibv_destroy_ah)(ah);
+	if (!ribv_is_ah(ah))
+		return ENOENT;
+	ret = rmem_ah_destroy(((struct ribv_ah *)ah)->ah);
+	if (ret == 0)
+		ribv_leave(ah);
+	return -ret;
+}
+
+int
+ribv_ud_wr(struct ibv_ah *ah, uint32_t remote_qpn, uint32_t remote_qkey, struct rmem_send_wr *wr)
+{
+	if (!ribv_is_ah(ah))
+		return EINVAL;
+	wr->ud.ah = ((struct ribv_ah *)ah)->ah;
+	wr->ud.remote_qpn = remote_qpn;
+	wr->ud.remote_qkey = remote_qkey;
+	return 0;
+}
