@@ -20,7 +20,8 @@ export HOME=$PWD
 
 eal=(--no-huge --no-shconf -m 128 --no-pci --no-telemetry --log-level='*rmem*:emergency')
 # By default tshark guesses at protocols in the payload, which is arbitrary here.
-options=(-o infiniband.identify_payload:FALSE --disable-protocol rpcordma --disable-protocol idp)
+options=(-o infiniband.identify_payload:FALSE --disable-protocol rpcordma --disable-protocol idp
+	--disable-protocol infiniband.eoib)
 
 # record FILE ARGUMENTS CASES [EAL options]
 record() {
