@@ -136,6 +136,56 @@ rsoft_mw_why_not_bound(const struct rsoft_qp *qp, const struct rmem_send_wr *wr)
 	return RMEM_VENDOR_ERR_KEY_STATE; /* of the MR: not enabled, or being released */
 }
 
+/* Bind a BUSY key to its MR, which is held; its rights. */
+static uint32_t
+mw_fill(const struct rsoft_qp *qp, struct rsoft_key *key, const struct rmem_send_wr *wr)
+{
+	struct rsoft_mr *mr = rsoft_mr_of(wr->bind_mw.mr);
+	const struct rsoft_key *from = mr->key;
+	uint64_t word = __atomic_load_n(&from->word, __ATOMIC_RELAXED);
+	uint64_t offset = wr->bind_mw.addr - mr->mr.iova;
+	bool is_two = wr->bind_mw.mw->type == RMEM_MW_TYPE_2;
+	uint32_t rights = RSOFT_VALID | (wr->bind_mw.access & RMEM_ACCESS_REMOTE) |
+			(rsoft_word_rights(word) & RSOFT_SLOW);
+	uint8_t kind = from->kind;
+
+	key->mr = mr;
+	key->iova = wr->bind_mw.access & RMEM_ACCESS_ZERO_BASED ? 0 : wr->bind_mw.addr;
+	key->length = wr->bind_mw.length;
+	key->kind = kind;
+	key->log2_page_size = from->log2_page_size;
+	key->pages = from->pages;
+	if (kind == RSOFT_KIND_BASE || kind == RSOFT_KIND_ODP)
+		key->base = (uint8_t *)((uintptr_t)from->base + offset);
+	else
+		key->map_offset = from->map_offset + offset;
+	key->qp_serial = is_two ? qp->serial : 0;
+	return is_two ? rights | RSOFT_SLOW | RSOFT_INV : rights;
+}
+
+/* Bind or unbind a BUSY key of this rkey. */
+static inline void
+mw_bind(struct rsoft_qp *qp, struct rsoft_key *key, uint32_t rkey, const struct rmem_send_wr *wr)
+{
+	uint32_t rights = 0;
+
+	rsoft_key_unbind(key);
+	if (likely(wr->bind_mw.mr != NULL))
+		rights = mw_fill(qp, key, wr);
+	__atomic_store_n(&key->word,
+			rsoft_key_word(rmem_rkey_of_tag(rkey, wr->bind_mw.key_tag), rights),
+			__ATOMIC_RELEASE);
+	RSOFT_COUNT(qp->stats.mw_binds, 1);
+}
+
+void
+rsoft_mw_bind_end(struct rsoft_qp *qp, const struct rmem_send_wr *wr)
+{
+	struct rsoft_key *key = rsoft_mw_of(wr->bind_mw.mw)->key;
+
+	mw_bind(qp, key, rsoft_word_rkey(__atomic_load_n(&key->word, __ATOMIC_RELAXED)), wr);
+}
+
 int
 rsoft_mw_bind_start(struct rsoft_qp *qp, const struct rmem_send_wr *wr)
 {
@@ -160,53 +210,8 @@ rsoft_mw_bind_start(struct rsoft_qp *qp, const struct rmem_send_wr *wr)
 	}
 	if (rights & RSOFT_VALID)
 		return RSOFT_WAIT_GRACE;
-	rsoft_mw_bind_end(qp, wr);
+	mw_bind(qp, key, rsoft_word_rkey(word), wr);
 	return RMEM_WC_SUCCESS;
-}
-
-/* Fill a key that is BUSY; its rights. */
-static uint32_t
-mw_fill(const struct rsoft_qp *qp, struct rsoft_key *key, const struct rmem_send_wr *wr)
-{
-	const struct rsoft_key *from = key->mr->key;
-	uint64_t word = __atomic_load_n(&from->word, __ATOMIC_RELAXED);
-	uint64_t offset = wr->bind_mw.addr - key->mr->mr.iova;
-	uint32_t rights = RSOFT_VALID | (wr->bind_mw.access & RMEM_ACCESS_REMOTE) |
-			(rsoft_word_rights(word) & RSOFT_SLOW);
-
-	key->iova = wr->bind_mw.access & RMEM_ACCESS_ZERO_BASED ? 0 : wr->bind_mw.addr;
-	key->length = wr->bind_mw.length;
-	key->kind = from->kind;
-	key->log2_page_size = from->log2_page_size;
-	key->pages = from->pages;
-	if (from->kind == RSOFT_KIND_BASE || from->kind == RSOFT_KIND_ODP)
-		key->base = (uint8_t *)((uintptr_t)from->base + offset);
-	else
-		key->map_offset = from->map_offset + offset;
-	key->qp_serial = 0;
-	if (wr->bind_mw.mw->type == RMEM_MW_TYPE_2) {
-		key->qp_serial = qp->serial;
-		rights |= RSOFT_SLOW | RSOFT_INV;
-	}
-	return rights;
-}
-
-void
-rsoft_mw_bind_end(struct rsoft_qp *qp, const struct rmem_send_wr *wr)
-{
-	struct rsoft_key *key = rsoft_mw_of(wr->bind_mw.mw)->key;
-	uint32_t rkey = rsoft_word_rkey(__atomic_load_n(&key->word, __ATOMIC_RELAXED));
-	uint32_t rights = 0;
-
-	rsoft_key_unbind(key);
-	if (likely(wr->bind_mw.mr != NULL)) {
-		key->mr = rsoft_mr_of(wr->bind_mw.mr);
-		rights = mw_fill(qp, key, wr);
-	}
-	__atomic_store_n(&key->word,
-			rsoft_key_word(rmem_rkey_of_tag(rkey, wr->bind_mw.key_tag), rights),
-			__ATOMIC_RELEASE);
-	RSOFT_COUNT(qp->stats.mw_binds, 1);
 }
 
 void
