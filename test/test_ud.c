@@ -4,17 +4,20 @@
 
 /*
  * QPs of UD on the software device: counters of dropped messages, memory that is refused, events,
- * and paths that the device does not have.
+ * paths that the device does not have, and QPs that end while messages are sent to them.
  */
 
 #include <errno.h>
+#include <sched.h>
 #include <string.h>
 
 #include "fixture_odp.h"
 #include "test.h"
 
-#define QKEY 7u
-#define DATA 64u
+#define QKEY        7u
+#define DATA        64u
+#define SLOT        256u
+#define MAX_WORKERS 4u
 
 static struct rmem_qp *mine, *peer;
 static struct rmem_ah *ah;
@@ -235,6 +238,123 @@ TEST(ud, messages_of_a_queue_are_sent_in_order)
 		TEST_EQ(fx.wc.wr_id, i);
 		TEST_EQ(fx.wc.imm_data, i);
 	}
+	return TEST_SUCCESS;
+}
+
+/* A worker sends to the peer, each message by an AH of its own. */
+struct worker {
+	struct rmem_qp *qp;
+	struct rmem_cq *cq;
+	uint32_t index;
+};
+
+static struct worker workers[MAX_WORKERS];
+static uint32_t target;  /* number of the peer; atomic */
+static uint32_t is_over; /* atomic */
+
+static int
+run_worker(void *arg)
+{
+	const struct worker *worker = arg;
+	const struct rmem_sge from = fx_sge(fx.b.mr, worker->index * FX_PAGE, DATA);
+	struct rmem_send_wr wr = wr_to(worker->qp, &from);
+	struct rmem_ah_attr path = path_to(worker->qp);
+	unsigned int spins = 0;
+	struct rmem_wc wc;
+	uint8_t seq;
+
+	wr.flags = RMEM_SEND_SIGNALED;
+	for (seq = 0; !__atomic_load_n(&is_over, __ATOMIC_ACQUIRE); seq++) {
+		memset(fx.b.buf + worker->index * FX_PAGE, seq, DATA);
+		wr.ud.remote_qpn = __atomic_load_n(&target, __ATOMIC_ACQUIRE);
+		TEST_OK(rmem_ah_create(fx.b.pd, &path, &wr.ud.ah));
+		TEST_EQ(rmem_post_send(worker->qp, &wr, 1), 1);
+		TEST_OK(rmem_ah_destroy(wr.ud.ah));
+		while (rmem_poll_cq(worker->cq, &wc, 1) == 0)
+			fx_relax(&spins);
+		TEST_STATUS(wc.status, RMEM_WC_SUCCESS);
+	}
+	return TEST_SUCCESS;
+}
+
+/* Each polled message is whole and of a worker. */
+static int
+check_messages(unsigned int nb, uint32_t *nb_messages)
+{
+	const uint8_t *got;
+	struct rmem_wc wc;
+	unsigned int i;
+
+	while (rmem_poll_cq(fx.a.cq, &wc, 1) == 1) {
+		TEST_STATUS(wc.status, RMEM_WC_SUCCESS);
+		TEST_EQ(wc.byte_len, RMEM_GRH_SIZE + DATA);
+		for (i = 0; i < nb && workers[i].qp->qp_num != wc.src_qp; i++)
+			;
+		TEST_ASSERT(i < nb);
+		got = fx.a.buf + wc.wr_id * SLOT + RMEM_GRH_SIZE;
+		for (i = 1; i < DATA; i++)
+			TEST_EQ(got[i], got[0]);
+		++*nb_messages;
+	}
+	return TEST_SUCCESS;
+}
+
+/* The peer gets receives, then is reset or another QP, while messages are sent to it. */
+static int
+replace_peer(uint32_t round)
+{
+	struct rmem_sge to;
+	uint32_t i;
+
+	if (round % 4 == 0) {
+		TEST_OK(fx_release(peer));
+		peer = make_qp(&fx.a, fx.a.cq);
+		TEST_ASSERT(peer != NULL);
+		__atomic_store_n(&target, peer->qp_num, __ATOMIC_RELEASE);
+	} else {
+		TEST_OK(rmem_qp_reset(peer));
+	}
+	TEST_RUN(ready(peer));
+	for (i = 0; i < 8; i++) {
+		to = fx_sge(fx.a.mr, (round % 4 * 8 + i) * SLOT, RMEM_GRH_SIZE + DATA);
+		TEST_EQ(fx_post_recv(peer, round % 4 * 8 + i, &to, 1), 1);
+	}
+	return TEST_SUCCESS;
+}
+
+TEST(ud, messages_to_a_qp_that_is_replaced_are_whole_or_lost)
+{
+	unsigned int i, nb = RTE_MIN(fx_nb_workers(), MAX_WORKERS);
+	uint64_t deadline = fx_deadline();
+	uint32_t round, nb_messages = 0;
+	int ret = TEST_SUCCESS;
+
+	if (nb < 1)
+		return test_skip("no worker lcore");
+	is_over = 0;
+	target = peer->qp_num;
+	for (i = 0; i < nb; i++) {
+		workers[i].index = i;
+		workers[i].cq = fx_cq(fx.b.dev, 16);
+		TEST_ASSERT(workers[i].cq != NULL);
+		workers[i].qp = make_qp(&fx.b, workers[i].cq);
+		TEST_ASSERT(workers[i].qp != NULL);
+		TEST_RUN(ready(workers[i].qp));
+	}
+	TEST_OK(fx_launch(run_worker, workers, sizeof(workers[0]), nb));
+	for (round = 0; ret == TEST_SUCCESS && !fx_is_late(deadline) &&
+			(round < 200 || nb_messages < 200);
+			round++) {
+		ret = replace_peer(round);
+		sched_yield();
+		if (ret == TEST_SUCCESS)
+			ret = check_messages(nb, &nb_messages);
+	}
+	__atomic_store_n(&is_over, 1, __ATOMIC_RELEASE);
+	TEST_EQ(fx_join(nb), TEST_SUCCESS);
+	TEST_EQ(ret, TEST_SUCCESS);
+	TEST_ASSERT(nb_messages >= 200);
+	TEST_OK(rmem_dev_audit(fx.a.dev));
 	return TEST_SUCCESS;
 }
 
