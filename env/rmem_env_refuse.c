@@ -62,10 +62,11 @@ rsoft_engine_unlock_qp(struct rsoft_qp *qp)
 
 int
 rwire_port_eth_open(const struct rwire_addr *addr, const char *text, const char *neighs,
-		struct rwire_port **port)
+		uint32_t path_mtu, struct rwire_port **port)
 {
 	RTE_SET_USED(addr);
 	RTE_SET_USED(neighs);
+	RTE_SET_USED(path_mtu);
 	RTE_SET_USED(port);
 	RSOFT_LOG(ERR, "port=eth:%s: not without EAL, which has the ports", text);
 	return -EOPNOTSUPP;

@@ -84,12 +84,25 @@ rte_flow_destroy(uint16_t port_id, struct rte_flow *rule, struct rte_flow_error 
 	return 0;
 }
 
+static struct {
+	uint16_t mtu;
+	int rc;
+} set_mtu;
+
+int
+rte_eth_dev_set_mtu(uint16_t port_id, uint16_t mtu)
+{
+	RTE_SET_USED(port_id);
+	set_mtu.mtu = mtu;
+	return set_mtu.rc;
+}
+
 static int
 open_port(const char *ip, const char *peer_ip, const char *text)
 {
 	TEST_ASSERT(rwire_addr_parse(ip, &own) && rwire_addr_parse(peer_ip, &peer));
 	TEST_OK(rwire_neighs_init(&neighs, &peer, &peer_mac, ""));
-	return rwire_port_eth_open(&own, number, text, &port);
+	return rwire_port_eth_open(&own, number, text, 0, &port);
 }
 
 /* The network delivers a frame; the packets that the engine gets. */
@@ -369,6 +382,32 @@ TEST(wire_eth, mtu_of_the_ethdev_port_is_kept)
 			port->ops->close(port);
 			port = NULL;
 		}
+	}
+	return TEST_SUCCESS;
+}
+
+TEST(wire_eth, mtu_of_the_ethdev_port_is_raised_on_request)
+{
+	const struct {
+		uint32_t path_mtu;
+		uint16_t mtu;
+		int rc;
+		uint32_t max_mtu;
+	} cases[] = {{4096, 4171, 0, 4096}, {2048, 2123, 0, 2048}, {2048, 2123, -EINVAL, 1024},
+			{1024, 0, 0, 1024}, {0, 0, 0, 1024}};
+	const struct rte_eth_conf conf = {.rxmode.mtu = 1500};
+	size_t i;
+
+	TEST_ASSERT(rwire_addr_parse("192.0.2.1", &own));
+	for (i = 0; i < RTE_DIM(cases); i++) {
+		TEST_EQ(rte_eth_dev_configure((uint16_t)strtoul(number, NULL, 10), 1, 1, &conf), 0);
+		set_mtu.mtu = 0;
+		set_mtu.rc = cases[i].rc;
+		TEST_OK(rwire_port_eth_open(&own, number, "", cases[i].path_mtu, &port));
+		TEST_EQ(set_mtu.mtu, cases[i].mtu);
+		TEST_EQ(port->max_mtu, cases[i].max_mtu);
+		port->ops->close(port);
+		port = NULL;
 	}
 	return TEST_SUCCESS;
 }

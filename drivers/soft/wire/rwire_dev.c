@@ -206,7 +206,8 @@ wire_open_inner(const struct rsoft_args *args, const struct rwire_addr *addr,
 		return rwire_port_shm_open(addr, args->port + sizeof(shm) - 1, has_icrc,
 				args->share != 0, port);
 	if (strncmp(args->port, eth, sizeof(eth) - 1) == 0)
-		return rwire_port_eth_open(addr, args->port + sizeof(eth) - 1, args->neigh, port);
+		return rwire_port_eth_open(addr, args->port + sizeof(eth) - 1, args->neigh,
+				(uint32_t)args->mtu, port);
 	RSOFT_LOG(ERR, "port=%s: not udp, shm:NAME or eth:NUMBER", args->port);
 	return -EINVAL;
 }

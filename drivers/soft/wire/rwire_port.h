@@ -108,12 +108,13 @@ int rwire_port_shm_open(const struct rwire_addr *addr, const char *name, bool ha
 int rwire_port_shm_open_host(bool has_icrc, struct rwire_owners *owners, struct rwire_port **port);
 
 /*
- * An ethdev port, by its number as text, with static neighbours; see rwire_neighs_init(). 0, or:
+ * An ethdev port, by its number as text, with static neighbours; see rwire_neighs_init(). Its MTU
+ * is raised to that of packets of path_mtu, if it can be; 0: it is not. 0, or:
  * -EINVAL (not a number, not neighbours), -ENODEV (no such port), -EEXIST (it is started), -EPERM,
  * -ENOMEM, -EIO; logged.
  */
 int rwire_port_eth_open(const struct rwire_addr *addr, const char *text, const char *neighs,
-		struct rwire_port **port);
+		uint32_t path_mtu, struct rwire_port **port);
 
 /* A port with a descriptor that is readable while packets wait. */
 static inline bool

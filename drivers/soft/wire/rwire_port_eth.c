@@ -489,8 +489,24 @@ eth_init(struct eth_port *port, const struct rwire_addr *addr)
 	}
 }
 
+/* Have the ethdev port carry packets of a path MTU, if its driver can; its MTU then. */
+static uint16_t
+eth_raise_mtu(const struct eth_port *port, uint32_t path_mtu, uint16_t mtu)
+{
+	uint16_t wanted = (uint16_t)(path_mtu + port->ip_len + ETH_EXTRA);
+	int rc;
+
+	if (wanted <= mtu)
+		return mtu;
+	rc = rte_eth_dev_set_mtu(port->id, wanted);
+	if (rc == 0)
+		return wanted;
+	RSOFT_LOG(INFO, "port=eth:%u: MTU %u not set: %s", port->id, wanted, strerror(-rc));
+	return mtu;
+}
+
 static int
-eth_open(struct eth_port *port, const char *neighs)
+eth_open(struct eth_port *port, const char *neighs, uint32_t path_mtu)
 {
 	struct rte_eth_conf conf = {0};
 	struct rte_ether_addr mac;
@@ -505,14 +521,15 @@ eth_open(struct eth_port *port, const char *neighs)
 	rc = rwire_neighs_init(&port->neighs, &port->port.addr, &mac, neighs);
 	if (rc != 0)
 		return rc;
-	port->port.max_mtu = RWIRE_MAX_MTU;
-	while (port->port.max_mtu > 256 && port->port.max_mtu + port->ip_len + ETH_EXTRA > mtu)
-		port->port.max_mtu /= 2;
 	/* 0 would be 1500. Mbufs hold no more, which drivers check. */
 	conf.rxmode.mtu = RTE_MIN(mtu, (uint16_t)ETH_MAX_MTU);
 	rc = rte_eth_dev_configure(port->id, 1, 1, &conf);
 	if (rc != 0)
 		return eth_fail(port, "rte_eth_dev_configure()", rc);
+	mtu = eth_raise_mtu(port, path_mtu, mtu);
+	port->port.max_mtu = RWIRE_MAX_MTU;
+	while (port->port.max_mtu > 256 && port->port.max_mtu + port->ip_len + ETH_EXTRA > mtu)
+		port->port.max_mtu /= 2;
 	rc = eth_open_pool(port);
 	if (rc == 0)
 		rc = eth_start(port);
@@ -546,7 +563,7 @@ eth_parse(const char *text, uint16_t *id)
 
 int
 rwire_port_eth_open(const struct rwire_addr *addr, const char *text, const char *neighs,
-		struct rwire_port **out)
+		uint32_t path_mtu, struct rwire_port **out)
 {
 	struct eth_port *port;
 	uint16_t id = 0;
@@ -560,7 +577,7 @@ rwire_port_eth_open(const struct rwire_addr *addr, const char *text, const char 
 		return -ENOMEM;
 	port->id = id;
 	eth_init(port, addr);
-	rc = eth_open(port, neighs);
+	rc = eth_open(port, neighs, path_mtu);
 	if (rc != 0) {
 		eth_free(port);
 		return rc;
