@@ -52,17 +52,29 @@ has_arg(const char *args, const char *key)
 	return false;
 }
 
-/* Peers of soft are all processes of the host, unless it has an address, or engines. */
+/* Arguments of soft, unless they are given. Peers are all processes of the host. */
+static const struct {
+	const char *key;
+	const char *arg;
+} defaults[] = {{"ip=", ",ip=host"}, {"max_cq=", ",max_cq=4096"}, {"max_qp=", ",max_qp=4096"}};
+
 static int
 rmem_create(const char *name, const char *args)
 {
 	char own[1024];
+	size_t i, len;
 
-	if (strncmp(name, "soft", 4) != 0 || has_arg(args, "ip=") || has_arg(args, "engine=") ||
-			(args != NULL && strlen(args) >= sizeof(own) - sizeof("ip=host,")))
+	/* No space for the defaults: without them. */
+	if (strncmp(name, "soft", 4) != 0 || strlen(args) >= sizeof(own) - 64)
 		return rmem_dev_create(name, args, &ribv_dev);
-	snprintf(own, sizeof(own), "ip=host%s%s", args != NULL && args[0] != '\0' ? "," : "",
-			args != NULL ? args : "");
+	len = (size_t)snprintf(own, sizeof(own), "%s", args);
+	for (i = 0; i < RTE_DIM(defaults); i++) {
+		/* A device with engines has no wire. */
+		if (has_arg(args, defaults[i].key) || (i == 0 && has_arg(args, "engine=")))
+			continue;
+		len += (size_t)snprintf(
+				own + len, sizeof(own) - len, "%s", defaults[i].arg + (len == 0));
+	}
 	return rmem_dev_create(name, own, &ribv_dev);
 }
 
@@ -83,7 +95,7 @@ dev_create(const char *env)
 	memcpy(name, env, len);
 	name[len] = '\0';
 	ribv_env_log_keep();
-	ret = rmem_create(name, args != NULL ? args + 1 : NULL);
+	ret = rmem_create(name, args != NULL ? args + 1 : "");
 	reason = ribv_env_log_kept();
 	if (ret != 0)
 		return reason[0] != '\0' ? reason : strerror(-ret);

@@ -29,7 +29,8 @@ query(void)
 	__be16 pkey;
 
 	HOLDS(ibv_query_device_ex(context, NULL, &attr) == 0);
-	HOLDS(attr.orig_attr.max_qp >= 2 && attr.orig_attr.phys_port_cnt == 1);
+	HOLDS(attr.orig_attr.max_qp == 4096 && attr.orig_attr.max_cq == 4096);
+	HOLDS(attr.orig_attr.phys_port_cnt == 1);
 	HOLDS(ibv_query_port(context, 1, &port) == 0 && port.state == IBV_PORT_ACTIVE);
 	HOLDS(ibv_query_port(context, 2, &port) == EINVAL);
 	HOLDS(ibv_query_gid(context, 1, 0, &gid) == 0);
