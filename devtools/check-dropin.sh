@@ -54,6 +54,7 @@ try test-ud "$run" build/test/dropin/test-ud
 try test-process "$run" build/test/dropin/test-process
 try test-handles "$run" build/test/dropin/test-handles
 try test-threads "$run" build/test/dropin/test-threads
+try test-groups test/dropin/groups.py test/dropin/groups.txt soft0 "$run" build/test/dropin/test-groups
 # A program of DPDK has its own EAL, and ASan and valgrind see the memory of the library.
 try 'dpdk-test-rmem' env DPDK_TEST=mr_autotest "$run" build/test/dpdk-test-rmem --no-huge -m 64 \
 	--no-pci --no-telemetry --no-shconf

@@ -48,6 +48,10 @@ done
 "$build/app/dpdk-rmem-kv" $eal --lcores 0,1 -- --dev $device --keys 20 --gets 200
 verdict dpdk-rmem-kv $?
 
+# The same program prints the same lines on soft0, or those that the list has for this device.
+"${0%/*}/../dropin/groups.py" "${0%/*}/../dropin/groups.txt" rxe0 "$build/test/dropin/test-groups"
+verdict 'verbs program test-groups' $?
+
 # Out of hugepages, of which the guest has some.
 "$build/app/dpdk-testrmem" --in-memory --socket-limit=64 --no-pci --no-telemetry -l 0 -- \
 	--dev $device --mode write --size 4096 --burst 8 --ops 800 --seconds 30 --stats-period 0
