@@ -124,6 +124,7 @@ struct rsoft_args {
 	char port[64];     /* of the wire; empty: udp */
 	char fault[128];   /* to inject into the wire; empty: none */
 	char pcap[256];    /* file to record its packets; empty: none */
+	char allow[512];   /* addresses from which its QPs receive; empty: all */
 	char neigh[512];   /* static neighbours of an ethdev port; empty: none */
 };
 

@@ -53,6 +53,7 @@ static const struct rmem_arg rows[] = {
 		NUMBER(odp_guard, 1, 0, 1),
 		NUMBER(odp_uffd, 1, 0, 1),
 		NUMBER(socket, UINT64_MAX, 0, RTE_MAX_NUMA_NODES - 1),
+		TEXT(allow),
 		TEXT(fault),
 		TEXT(ip),
 		TEXT(neigh),
@@ -85,7 +86,8 @@ restrict_row(struct rmem_arg *row, const struct rsoft_args *max, const char *not
 static int
 check_wire(const struct rsoft_args *args)
 {
-	const char *extra = args->fault[0] != '\0' ? "fault"
+	const char *extra = args->allow[0] != '\0' ? "allow"
+			: args->fault[0] != '\0'   ? "fault"
 			: args->neigh[0] != '\0'   ? "neigh"
 			: args->pcap[0] != '\0'    ? "pcap"
 			: args->port[0] != '\0'    ? "port"

@@ -174,3 +174,68 @@ TEST(wire_sim, acknowledgement_queued_in_the_port_is_not_late)
 		TEST_RUN(close_side(&sides[i]));
 	return TEST_SUCCESS;
 }
+
+static bool
+allows(const char *prefixes, const char *ip)
+{
+	struct rwire_allow allow = {0};
+	struct rwire_addr addr;
+
+	return rwire_allow_parse(&allow, prefixes) == 0 && rwire_addr_parse(ip, &addr) &&
+			rwire_allow_has(&allow, &addr);
+}
+
+TEST(wire_sim, allow_takes_addresses_and_prefixes)
+{
+	static const char *const bad[] = {"10.0.0.0/33", "10.0.0/8", "10.0.0.1/", "10.0.0.1/8a",
+			"::1/129", "host", ";", "10.0.0.1/-1", "10.0.0.1 ", "224.0.0.0/4"};
+	struct rwire_allow allow = {0};
+	size_t i;
+
+	TEST_ASSERT(allows("", "192.0.2.1"));
+	TEST_ASSERT(allows("192.0.2.1", "192.0.2.1"));
+	TEST_ASSERT(!allows("192.0.2.1", "192.0.2.2"));
+	TEST_ASSERT(!allows("192.0.2.1", "2001:db8::1"));
+	TEST_ASSERT(allows("10.0.0.0/8;192.0.2.128/25", "192.0.2.255"));
+	TEST_ASSERT(!allows("10.0.0.0/8;192.0.2.128/25", "192.0.2.127"));
+	TEST_ASSERT(allows("10.0.0.0/0", "192.0.2.127"));
+	TEST_ASSERT(!allows("10.0.0.0/0", "2001:db8::1"));
+	TEST_ASSERT(allows("2001:db8::/33", "2001:db8:7fff::1"));
+	TEST_ASSERT(!allows("2001:db8::/33", "2001:db8:8000::1"));
+	TEST_ASSERT(allows("2001:db8::1/128", "2001:db8::1"));
+	for (i = 0; i < RTE_DIM(bad); i++)
+		TEST_EQ(rwire_allow_parse(&(struct rwire_allow){0}, bad[i]), -EINVAL);
+	for (i = 0; i < RWIRE_MAX_ALLOW; i++)
+		TEST_OK(rwire_allow_parse(&allow, "10.0.0.0/8"));
+	TEST_EQ(rwire_allow_parse(&allow, "10.0.0.0/8"), -EINVAL);
+	return TEST_SUCCESS;
+}
+
+TEST(wire_sim, qp_is_connected_to_an_allowed_peer_only)
+{
+	struct rmem_qp_conf conf = {.type = RMEM_QPT_RC, .max_send_wr = 1};
+	struct rmem_cq_conf cq_conf = {.nb_cqe = 4};
+	struct rmem_qp_conn conn = {.remote.qp_num = 5};
+	struct rwire_addr addr;
+	struct rmem_dev *dev;
+	struct rmem_pd *pd;
+	struct rmem_qp *qp;
+
+	TEST_EQ(rmem_dev_create("soft0", "ip=127.0.7.9,allow=127.0.7.0/33", &dev), -EINVAL);
+	TEST_EQ(rmem_dev_create("soft0", "allow=127.0.7.8", &dev), -EINVAL);
+	TEST_OK(rmem_dev_create("soft0", "ip=127.0.7.9,allow=127.0.7.8/31", &dev));
+	TEST_OK(rmem_pd_alloc(dev, &pd));
+	TEST_OK(rmem_cq_create(dev, &cq_conf, &conf.send_cq));
+	conf.recv_cq = conf.send_cq;
+	TEST_OK(rmem_qp_create(pd, &conf, &qp));
+	TEST_ASSERT(rwire_addr_parse("127.0.7.10", &addr));
+	memcpy(conn.remote.gid, addr.gid, sizeof(addr.gid));
+	TEST_EQ(rmem_qp_connect(qp, &conn), -EINVAL);
+	TEST_ASSERT(rwire_addr_parse("127.0.7.8", &addr));
+	memcpy(conn.remote.gid, addr.gid, sizeof(addr.gid));
+	TEST_OK(rmem_qp_connect(qp, &conn));
+	TEST_OK(rmem_qp_destroy(qp));
+	TEST_OK(rmem_cq_destroy(conf.send_cq));
+	TEST_OK(rmem_pd_dealloc(pd));
+	return rmem_dev_close(dev);
+}

@@ -141,6 +141,25 @@ TEST(wire_sim, datagrams_not_for_the_qp_are_dropped_and_counted)
 }
 
 /* From any address: the header leads back to it. */
+TEST(wire_sim, datagrams_of_other_sources_than_allow_names_are_dropped)
+{
+	struct rwire_allow *allow;
+	struct rmem_dev_stats stats;
+	struct rmem_wc wc;
+
+	TEST_RUN(open_both());
+	allow = &((struct rsoft_dev *)rmem_dev_drv(sides[1].dev)->priv)->wire->allow;
+	TEST_RUN(post_one());
+	TEST_OK(move(RMEM_QPS_RTR, 0));
+	TEST_OK(rwire_allow_parse(allow, "127.0.7.2"));
+	TEST_EQ(inject(datagram(), &wc), 0);
+	TEST_OK(rmem_dev_stats_get(sides[1].dev, &stats));
+	TEST_EQ(stats.wire_wrong_peers, 1);
+	TEST_OK(rwire_allow_parse(allow, "127.0.7.0/31"));
+	TEST_EQ(inject(datagram(), &wc), 1);
+	return close_both();
+}
+
 TEST(wire_sim, datagram_completes_a_receive_with_its_source)
 {
 	struct rmem_ah_attr path;

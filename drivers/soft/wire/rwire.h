@@ -38,6 +38,7 @@
 
 #include "../rsoft_access.h"
 #include "../rsoft_run.h"
+#include "rwire_allow.h"
 #include "rwire_port.h"
 
 #define RWIRE_MAX_WINDOW    64           /* PSNs in flight */
@@ -186,6 +187,7 @@ struct rwire {
 	uint32_t mtu;
 	uint16_t lid; /* with ip=host: of the InfiniBand subnet that the host is; else 0 */
 	struct rwire_owners owners; /* with ip=host */
+	struct rwire_allow allow;   /* packets of other addresses are dropped */
 	rte_ticketlock_t tx_lock;
 	rte_ticketlock_t rx_lock;
 	struct rwire_qp_list owing; /* QPs whose responder has packets to send */

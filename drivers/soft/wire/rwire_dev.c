@@ -263,6 +263,9 @@ wire_open_port(struct rwire *wire, const struct rsoft_args *args)
 				args->mtu);
 		return -EINVAL;
 	}
+	rc = rwire_allow_parse(&wire->allow, args->allow);
+	if (rc != 0)
+		return rc;
 	rc = is_host ? wire_open_host(args, wire) : wire_open_addr(args, &wire->port);
 	if (rc != 0)
 		return rc;

@@ -105,12 +105,18 @@ int
 rwire_qp_connect(struct rsoft_qp *qp, const struct rmem_qp_conn *conn)
 {
 	struct rwire *wire = qp->dev->wire;
+	char text[RWIRE_ADDR_TEXT];
 	struct rwire_addr addr;
 	struct rwire_qp *q;
 
 	memcpy(addr.gid, conn->remote.gid, sizeof(addr.gid));
 	if (wire == NULL || !rwire_can_reach(wire, addr.gid))
 		return -EINVAL;
+	if (!rwire_allow_has(&wire->allow, &addr)) {
+		RSOFT_LOG(ERR, "QP 0x%06x: peer %s is not in allow=%s", qp->qp.qp_num,
+				rwire_addr_text(&addr, text), qp->dev->args.allow);
+		return -EINVAL;
+	}
 	q = calloc(1, sizeof(*q));
 	if (q == NULL)
 		return -ENOMEM;

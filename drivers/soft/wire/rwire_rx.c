@@ -23,7 +23,8 @@ rx_qp_of(struct rwire *wire, const struct rwire_frame *frame, uint32_t qpn)
 		RWIRE_COUNT(wire->stats.no_qp);
 		return NULL;
 	}
-	if (q->service != RWIRE_UD && !rwire_addr_is_equal(&q->addr, &frame->flow.src)) {
+	if (q->service != RWIRE_UD ? !rwire_addr_is_equal(&q->addr, &frame->flow.src)
+				   : !rwire_allow_has(&wire->allow, &frame->flow.src)) {
 		RWIRE_COUNT(wire->stats.wrong_peer);
 		return NULL;
 	}
