@@ -10,9 +10,13 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <rte_debug.h>
 #include <rte_lcore.h>
@@ -352,26 +356,33 @@ TEST(comp_channel, notification_is_no_cancellation_point)
 	return rmem_cq_ack_events(cancelled.cq, 1);
 }
 
+#define NB_TAKEN 2000u /* events of a waiter */
+
+static uint32_t nb_signals, nb_taken; /* atomic */
+
 static void
 on_signal(int sig)
 {
 	RTE_SET_USED(sig);
+	__atomic_fetch_add(&nb_signals, 1, __ATOMIC_RELEASE);
 }
 
 struct waiter {
 	struct rmem_comp_channel *channel;
 	uint32_t is_waiting;
 	int result;
+	struct rmem_cq *cq;
+	pid_t tid;
 };
 
 static void *
 wait_for_event(void *arg)
 {
 	struct waiter *waiter = arg;
-	struct rmem_cq *cq;
 
+	waiter->tid = (pid_t)syscall(SYS_gettid);
 	__atomic_store_n(&waiter->is_waiting, 1, __ATOMIC_RELEASE);
-	waiter->result = rmem_comp_channel_get_event(waiter->channel, &cq, NULL);
+	waiter->result = rmem_comp_channel_get_event(waiter->channel, &waiter->cq, NULL);
 	__atomic_store_n(&waiter->is_waiting, 2, __ATOMIC_RELEASE);
 	return NULL;
 }
@@ -394,6 +405,99 @@ TEST(comp_channel, signal_interrupts_the_wait)
 	TEST_OK(pthread_join(thread, NULL));
 	TEST_OK(sigaction(SIGUSR1, &old, NULL));
 	TEST_ERR(waiter.result, EINTR);
+	return TEST_SUCCESS;
+}
+
+/* Wait until the thread sleeps. */
+static int
+wait_asleep(pid_t tid)
+{
+	char path[64], state = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)tid);
+	while (state != 'S') {
+		sched_yield();
+		file = fopen(path, "r");
+		TEST_ASSERT(file != NULL);
+		if (fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
+			state = 'S';
+		fclose(file);
+	}
+	return TEST_SUCCESS;
+}
+
+/* As a read of libibverbs. */
+TEST(comp_channel, signal_with_sa_restart_continues_the_wait)
+{
+	struct waiter waiter = {.channel = fx_channel(fx.a.dev)};
+	struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART}, old;
+	struct rmem_cq *cq;
+	pthread_t thread;
+
+	TEST_ASSERT(waiter.channel != NULL);
+	cq = cq_of(waiter.channel);
+	TEST_ASSERT(cq != NULL);
+	TEST_OK(rmem_cq_req_notify(cq, false));
+	TEST_OK(sigaction(SIGUSR1, &action, &old));
+	__atomic_store_n(&nb_signals, 0, __ATOMIC_RELAXED);
+	TEST_OK(pthread_create(&thread, NULL, wait_for_event, &waiter));
+	while (__atomic_load_n(&waiter.is_waiting, __ATOMIC_ACQUIRE) == 0)
+		sched_yield();
+	TEST_RUN(wait_asleep(waiter.tid));
+	TEST_OK(pthread_kill(thread, SIGUSR1));
+	while (__atomic_load_n(&nb_signals, __ATOMIC_ACQUIRE) == 0)
+		sched_yield();
+	rmem_cq_notify(cq, false);
+	TEST_OK(pthread_join(thread, NULL));
+	TEST_OK(sigaction(SIGUSR1, &old, NULL));
+	TEST_EQ(waiter.result, 0);
+	TEST_ASSERT(waiter.cq == cq);
+	return rmem_cq_ack_events(cq, 1);
+}
+
+static void *
+take_events(void *arg)
+{
+	struct waiter *waiter = arg;
+	unsigned int i;
+
+	for (i = 0; i < NB_TAKEN; i++) {
+		waiter->result = rmem_comp_channel_get_event(waiter->channel, &waiter->cq, NULL);
+		if (waiter->result != 0 || rmem_cq_ack_events(waiter->cq, 1) != 0)
+			rte_panic("an event was lost\n");
+		__atomic_fetch_add(&nb_taken, 1, __ATOMIC_RELEASE);
+	}
+	return NULL;
+}
+
+/* One may read the value of an event that another one takes from the list. */
+TEST(comp_channel, waiters_share_the_events_of_a_channel)
+{
+	struct waiter waiters[3];
+	pthread_t threads[RTE_DIM(waiters)];
+	struct rmem_comp_channel *channel = fx_channel(fx.a.dev);
+	struct rmem_cq *cqs[2];
+	uint32_t i, nb;
+
+	TEST_ASSERT(channel != NULL);
+	cqs[0] = cq_of(channel);
+	cqs[1] = cq_of(channel);
+	TEST_ASSERT(cqs[0] != NULL && cqs[1] != NULL);
+	__atomic_store_n(&nb_taken, 0, __ATOMIC_RELAXED);
+	for (i = 0; i < RTE_DIM(waiters); i++) {
+		waiters[i] = (struct waiter){.channel = channel};
+		TEST_OK(pthread_create(&threads[i], NULL, take_events, &waiters[i]));
+	}
+	for (nb = 0; nb < NB_TAKEN * RTE_DIM(waiters); nb++) {
+		TEST_OK(rmem_cq_req_notify(cqs[nb % 2], false));
+		rmem_cq_notify(cqs[nb % 2], false);
+		/* Two at a time. */
+		while (__atomic_load_n(&nb_taken, __ATOMIC_ACQUIRE) + 1 < nb)
+			sched_yield();
+	}
+	for (i = 0; i < RTE_DIM(waiters); i++)
+		TEST_OK(pthread_join(threads[i], NULL));
 	return TEST_SUCCESS;
 }
 

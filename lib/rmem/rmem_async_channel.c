@@ -13,10 +13,11 @@
  * which the first bit was set.
  *
  * Invariants, under the lock of the channel:
- * - the eventfd is readable while the list is not empty, or the channel is being destroyed;
+ * - the eventfd is readable while the list is not empty, or the channel is being destroyed, and no
+ *   waiter is between its read and restore();
  * - an object is in the list while it has a bit set.
- * So an event needs no memory and is not lost, and a write or read of the eventfd never waits. The
- * lock is the innermost one: drivers generate events under locks of their queues.
+ * So an event needs no memory and is not lost. The lock is the innermost one: drivers generate
+ * events under locks of their queues.
  *
  * An event that was returned holds a reference to its object until it is acknowledged.
  */
@@ -272,6 +273,17 @@ next(struct channel *channel, struct rmem_async_event *event)
 	return is_found;
 }
 
+static void
+restore(void *arg)
+{
+	struct channel *channel = arg;
+
+	pthread_mutex_lock(&channel->lock);
+	if (!TAILQ_EMPTY(&channel->list) || channel->is_closing)
+		rmem_eventfd_set(channel->channel.fd, true);
+	pthread_mutex_unlock(&channel->lock);
+}
+
 static int
 wait_event(struct channel *channel, struct rmem_async_event *event)
 {
@@ -280,7 +292,7 @@ wait_event(struct channel *channel, struct rmem_async_event *event)
 	while (ret == 0 && !next(channel, event)) {
 		if (__atomic_load_n(&channel->is_closing, __ATOMIC_RELAXED))
 			return -ENODEV;
-		ret = rmem_eventfd_wait(channel->channel.fd);
+		ret = rmem_eventfd_wait(channel->channel.fd, restore, channel);
 	}
 	return ret;
 }

@@ -108,7 +108,7 @@ int rmem_async_channel_create(struct rmem_dev *dev, struct rmem_async_channel **
  *   0 on success, otherwise:
  *   - -EINVAL: NULL or not a channel, or NULL event.
  *   - -EAGAIN: there is no event, and the file descriptor has O_NONBLOCK.
- *   - -EINTR: a signal handler was called.
+ *   - -EINTR: a signal handler without SA_RESTART was called; before Linux 5.8, any handler.
  *   - -ENODEV: the channel was destroyed while the call waited.
  *   - -EIO: waiting failed.
  */

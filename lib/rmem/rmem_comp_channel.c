@@ -10,8 +10,8 @@
  * channel. Then events are counted in the CQ (nb_unread), and a CQ with events is in the list of
  * its channel.
  *
- * Invariant: the eventfd is readable while the list has a CQ. Both change under events::lock. So a
- * write or read of the eventfd never waits, an event never needs memory, and no event is lost.
+ * Invariant: the eventfd is readable while the list has a CQ and no waiter is between its read and
+ * restore(). Both change under events::lock. So an event never needs memory, and none is lost.
  *
  * An event that was returned holds a reference to its CQ until it is acknowledged.
  */
@@ -138,13 +138,24 @@ next(struct events *events)
 	return cq;
 }
 
+static void
+restore(void *arg)
+{
+	struct events *events = arg;
+
+	pthread_mutex_lock(&events->lock);
+	if (!TAILQ_EMPTY(&events->cqs))
+		rmem_eventfd_set(events->channel.fd, true);
+	pthread_mutex_unlock(&events->lock);
+}
+
 int
 rmem_own_comp_channel_get_event(struct rmem_comp_channel *channel, struct rmem_cq **cq)
 {
 	int ret = 0;
 
 	while (ret == 0 && (*cq = next(events_of(channel))) == NULL)
-		ret = rmem_eventfd_wait(channel->fd);
+		ret = rmem_eventfd_wait(channel->fd, restore, events_of(channel));
 	return ret;
 }
 

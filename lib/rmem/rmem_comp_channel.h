@@ -71,7 +71,7 @@ int rmem_comp_channel_create(struct rmem_dev *dev, struct rmem_comp_channel **ch
  *   0 on success, otherwise:
  *   - -EINVAL: NULL or not a channel, or NULL cq.
  *   - -EAGAIN: there is no event, and the file descriptor has O_NONBLOCK.
- *   - -EINTR: a signal handler was called.
+ *   - -EINTR: a signal handler without SA_RESTART was called; before Linux 5.8, any handler.
  *   - -EIO: the device failed.
  */
 int rmem_comp_channel_get_event(

@@ -203,11 +203,16 @@ void rmem_async_channel_put(struct rmem_async_events *events, uint32_t type, uin
 /** Open the file descriptor of a channel; -ENOMEM. */
 int rmem_eventfd_open(const struct rmem_obj *obj, int *fd);
 
-/** Make it readable, or not; it must be the other before. No cancellation point. */
+/** Make it readable, or not. No cancellation point. */
 void rmem_eventfd_set(int fd, bool is_readable);
 
-/** Wait until it is readable; -EAGAIN at once with O_NONBLOCK, -EINTR, -EIO. Nothing is logged. */
-int rmem_eventfd_wait(int fd);
+/**
+ * Wait until it is readable; -EAGAIN at once with O_NONBLOCK, -EINTR, -EIO. Nothing is logged.
+ *
+ * The wait removes the value. restore(arg), which is called also if the thread is cancelled, makes
+ * the descriptor readable under the lock if there are events.
+ */
+int rmem_eventfd_wait(int fd, void (*restore)(void *arg), void *arg);
 
 /** Events of a CQ with a channel. */
 struct rmem_cq_events {
