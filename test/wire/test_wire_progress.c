@@ -11,6 +11,8 @@
 #include <sched.h>
 
 #include <rte_cycles.h>
+#include <rte_debug.h>
+#include <rte_lcore.h>
 
 #include "../../drivers/soft/rsoft_grace.h"
 #include "../../drivers/soft/rsoft_req.h"
@@ -328,6 +330,49 @@ TEST(wire_progress, uc_post_sends_at_most_two_windows)
 	TEST_OK(rmem_mr_dereg(mr));
 	TEST_OK(perf_pair_close(&polled));
 	return result;
+}
+
+/* Its result is PTHREAD_CANCELED if a call did not return. */
+static void *
+write_cancelled(void *arg)
+{
+	struct rmem_mr *mr = arg;
+	const struct rmem_sge sge = {mr->iova, 64, mr->lkey};
+	const struct rmem_send_wr wr = {.sg_list = &sge,
+			.num_sge = 1,
+			.opcode = RMEM_WR_RDMA_WRITE,
+			.flags = RMEM_SEND_SIGNALED,
+			.rdma = {.remote_addr = mr->iova, .rkey = mr->rkey}};
+	int status, state;
+
+	if (rte_thread_register() != 0)
+		return NULL;
+	pthread_cancel(pthread_self());
+	status = perf_burst(&polled, &wr, 1);
+	/* It could be cancelled again; not done, since a sanitizer does not unwind the stack. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	rte_thread_unregister();
+	return status == RMEM_WC_SUCCESS && state == PTHREAD_CANCEL_ENABLE ? arg : NULL;
+}
+
+/* They hold locks while the port makes system calls. */
+TEST(wire_progress, post_and_poll_are_no_cancellation_points)
+{
+	struct rmem_mr *mr;
+	pthread_t thread;
+	void *result;
+
+	TEST_RUN(perf_pair_open(&polled, "ip=127.0.17.6,loop=1,progress=poll"));
+	mr = perf_mr(polled.pd, 4096);
+	TEST_ASSERT(mr != NULL);
+	TEST_OK(pthread_create(&thread, NULL, write_cancelled, mr));
+	TEST_OK(pthread_join(thread, &result));
+	if (result == PTHREAD_CANCELED)
+		rte_panic("cancelled with locks of the wire\n");
+	TEST_ASSERT(result == mr);
+	TEST_OK(rmem_mr_dereg(mr));
+	TEST_OK(perf_pair_close(&polled));
+	return TEST_SUCCESS;
 }
 
 static int

@@ -10,6 +10,8 @@
  * length, waits for the same, so that the first error is that of the oldest request.
  */
 
+#include <pthread.h>
+
 #include <rte_cycles.h>
 
 #include "../rsoft_req.h"
@@ -351,8 +353,8 @@ req_fail(struct rwire_qp *q, unsigned int lcore, int status, uint32_t why)
 	rsoft_sq_pop(sq, 1);
 }
 
-void
-rwire_req_run(struct rwire_qp *q, unsigned int lcore)
+static void
+req_run(struct rwire_qp *q, unsigned int lcore)
 {
 	struct rsoft_qp *qp = q->qp;
 	uint32_t why = 0, first = q->req.psn;
@@ -391,4 +393,15 @@ rwire_req_run(struct rwire_qp *q, unsigned int lcore)
 		req_fail(q, lcore, status, why);
 	}
 	rsoft_req_drain(qp, lcore);
+}
+
+void
+rwire_req_run(struct rwire_qp *q, unsigned int lcore)
+{
+	int state;
+
+	/* The port makes system calls, and the caller holds locks: see rwire_progress(). */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	req_run(q, lcore);
+	pthread_setcancelstate(state, NULL);
 }

@@ -4,6 +4,8 @@
 
 /* Received packets: each is checked, and handed to the responder or the completer of its QP. */
 
+#include <pthread.h>
+
 #include "../rsoft_sq.h"
 #include "../rsoft_resp.h"
 #include "rwire.h"
@@ -150,9 +152,12 @@ rwire_progress(struct rwire *wire, unsigned int lcore)
 	uint64_t now = rwire_clock();
 	uint32_t i, n;
 	bool is_busy;
+	int state;
 
 	if (!rte_ticketlock_trylock(&wire->rx_lock))
 		return false;
+	/* The port makes system calls: a thread that is cancelled in one would keep the locks. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	RSOFT_COUNT(wire->nb_polls, 1);
 	n = wire->port->ops->rx_burst(wire->port, frames, RWIRE_RX_BURST);
 	for (i = 0; i < n; i++)
@@ -163,5 +168,6 @@ rwire_progress(struct rwire *wire, unsigned int lcore)
 		rx_answer(wire, lcore);
 	is_busy = n != 0 || !TAILQ_EMPTY(&wire->owing);
 	rte_ticketlock_unlock(&wire->rx_lock);
+	pthread_setcancelstate(state, NULL);
 	return is_busy;
 }
