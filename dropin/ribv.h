@@ -281,6 +281,9 @@ int ribv_batch_create(struct ribv_qp *qp, uint64_t send_ops);
 /* ribv_td.c: free a parent domain. */
 void ribv_parent_domain_free(struct ribv_pd *pd);
 
+/* ribv_ops.c: set the operations of a context. */
+void ribv_ops_set(struct verbs_context *context);
+
 /* Operations that programs call through the context. */
 int ribv_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
 		struct ibv_sge *sg_list, uint32_t num_sge);

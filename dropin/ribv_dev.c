@@ -193,17 +193,6 @@ ibv_get_device_index(struct ibv_device *dev)
 	return dev != &device && ribv_is_real(dev) ? RIBV_NEXT(ibv_get_device_index)(dev) : -1;
 }
 
-static const struct ibv_context_ops ops = {
-		.alloc_mw = ribv_alloc_mw,
-		.bind_mw = ribv_bind_mw,
-		.dealloc_mw = ribv_dealloc_mw,
-		.poll_cq = ribv_poll_cq,
-		.req_notify_cq = ribv_req_notify_cq,
-		.post_send = ribv_post_send,
-		.post_recv = ribv_post_recv,
-		.post_srq_recv = ribv_post_srq_recv,
-};
-
 static struct ibv_context *
 open_real(struct ibv_device *dev)
 {
@@ -225,17 +214,8 @@ ibv_open_device(struct ibv_device *dev)
 	if (context == NULL)
 		return NULL;
 	context->sz = sizeof(*context);
-	context->query_device_ex = ribv_query_device_ex;
-	context->query_port = ribv_query_port;
-	context->advise_mr = ribv_advise_mr;
-	context->alloc_td = ribv_alloc_td;
-	context->dealloc_td = ribv_dealloc_td;
-	context->alloc_parent_domain = ribv_alloc_parent_domain;
-	context->create_cq_ex = ribv_create_cq_ex;
-	context->create_srq_ex = ribv_create_srq_ex;
-	context->create_qp_ex = ribv_create_qp_ex;
+	ribv_ops_set(context);
 	context->context.device = dev;
-	context->context.ops = ops;
 	context->context.num_comp_vectors = 1;
 	context->context.abi_compat = __VERBS_ABI_IS_EXTENDED;
 	context->context.async_fd = eventfd(0, EFD_CLOEXEC); /* no event is supported yet */

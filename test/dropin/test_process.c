@@ -19,10 +19,11 @@
 #include "connect_qp.h"
 #include "open_device.h"
 
-#define SIZE   4096
-#define DEPTH  8
-#define ROUNDS 40
-#define RESETS 100
+#define SIZE    4096
+#define DEPTH   8
+#define ROUNDS  40
+#define RESETS  100
+#define CREATES 200
 
 static struct ibv_context *context;
 static struct ibv_pd *pd;
@@ -231,17 +232,41 @@ resets_beside_posts(void)
 	}
 }
 
-/* Its cancellation waits until ibv_create_qp() has returned. */
-static void *
-cancelled_main(void *made)
+/* By exported functions, and through the context; some draw random numbers by system calls. */
+static void
+create_each(void)
 {
 	struct ibv_qp_init_attr init = {.send_cq = cq,
 			.recv_cq = cq,
 			.qp_type = IBV_QPT_RC,
 			.cap = {DEPTH, DEPTH, 1, 1, 0}};
+	struct ibv_qp_init_attr_ex init_ex = {.send_cq = cq,
+			.recv_cq = cq,
+			.qp_type = IBV_QPT_RC,
+			.cap = {DEPTH, DEPTH, 1, 1, 0},
+			.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+			.send_ops_flags = IBV_QP_EX_WITH_RDMA_WRITE,
+			.pd = pd};
+	struct ibv_cq_init_attr_ex cq_init = {.cqe = DEPTH};
+	struct ibv_qp *qps[] = {ibv_create_qp_ex(context, &init_ex), ibv_create_qp(pd, &init)};
+	struct ibv_cq_ex *cq_ex = ibv_create_cq_ex(context, &cq_init);
+	struct ibv_mw *mw = ibv_alloc_mw(pd, IBV_MW_TYPE_2);
 
+	HOLDS(qps[0] != NULL && ibv_destroy_qp(qps[0]) == 0);
+	HOLDS(qps[1] != NULL && ibv_destroy_qp(qps[1]) == 0);
+	HOLDS(cq_ex != NULL && ibv_destroy_cq(ibv_cq_ex_to_cq(cq_ex)) == 0);
+	HOLDS(mw != NULL && ibv_dealloc_mw(mw) == 0);
+}
+
+/* Its cancellation waits until the calls have returned. */
+static void *
+cancelled_main(void *nb)
+{
 	pthread_cancel(pthread_self());
-	*(struct ibv_qp **)made = ibv_create_qp(pd, &init);
+	while (*(int *)nb < CREATES) {
+		create_each();
+		++*(int *)nb;
+	}
 	pthread_testcancel();
 	return NULL;
 }
@@ -249,13 +274,13 @@ cancelled_main(void *made)
 static void
 cancel_within_create(void)
 {
-	struct ibv_qp *made = NULL;
 	pthread_t thread;
 	void *result;
+	int nb = 0;
 
-	HOLDS(pthread_create(&thread, NULL, cancelled_main, &made) == 0);
+	HOLDS(pthread_create(&thread, NULL, cancelled_main, &nb) == 0);
 	HOLDS(pthread_join(thread, &result) == 0 && result == PTHREAD_CANCELED);
-	HOLDS(made != NULL && ibv_destroy_qp(made) == 0);
+	HOLDS(nb == CREATES);
 }
 
 int
