@@ -178,6 +178,7 @@ struct rverbs_dev {
 	struct rverbs_done_stats gone;
 	uint64_t gone_bytes;
 	struct rmem_dev_stats base; /* values at the last reset */
+	struct rmem_dev *base_dev;
 	/* Asynchronous events, read by a thread of the driver. */
 	pthread_t event_thread;
 	int stop_fd;

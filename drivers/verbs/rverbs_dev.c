@@ -135,6 +135,7 @@ dev_create(struct rmem_dev *base, const char *args)
 		ret = -ENOMEM;
 		goto free;
 	}
+	dev->base_dev = base;
 	rte_ticketlock_init(&dev->lock);
 	TAILQ_INIT(&dev->mrs);
 	ret = rverbs_args_parse(args, &dev->args);
@@ -175,7 +176,7 @@ dev_info_get(struct rmem_dev *base, struct rmem_dev_info *info)
 	struct rverbs_dev *dev = rmem_dev_drv(base)->priv;
 	const struct ibv_device_attr *attr = &dev->attr.orig_attr;
 
-	info->capa = dev->capa;
+	info->capa = dev->capa | RMEM_DEV_CAPA_ASYNC_EVENT;
 	if (dev->args.cm == RVERBS_CM_TCP) {
 		info->capa |= RMEM_DEV_CAPA_CM_TCP;
 		memcpy(info->gid, dev->port.gid.raw, sizeof(info->gid));

@@ -4,7 +4,8 @@
 
 /*
  * Asynchronous events. Reading them takes a system call, which neither a post nor a poll may make.
- * So a thread of each device reads them, and sets flags that posts and polls load.
+ * So a thread of each device reads them, sets flags that posts and polls load, and reports them to
+ * the channels of the class. Objects are not destroyed before it has acknowledged their events.
  *
  * The kernel withdraws the events of an object that is destroyed, also between poll() and read().
  * So reads do not block: the thread could not be stopped otherwise.
@@ -34,6 +35,55 @@ event_gone(struct rverbs_dev *dev)
 					__ATOMIC_RELEASE);
 	}
 	rte_ticketlock_unlock(&dev->lock);
+}
+
+/* Report an event to the channels of the application. Probes have objects without a context. */
+static void
+event_report(struct rverbs_dev *dev, const struct ibv_async_event *event)
+{
+	const uint32_t type = (uint32_t)event->event_type;
+	struct rverbs_srq *srq;
+	struct rverbs_cq *cq;
+	struct rverbs_qp *qp;
+
+	switch (event->event_type) {
+	case IBV_EVENT_CQ_ERR:
+		cq = event->element.cq->cq_context;
+		if (cq != NULL)
+			rmem_cq_async_event(&cq->cq, type);
+		break;
+	case IBV_EVENT_QP_FATAL:
+	case IBV_EVENT_QP_REQ_ERR:
+	case IBV_EVENT_QP_ACCESS_ERR:
+	case IBV_EVENT_COMM_EST:
+	case IBV_EVENT_SQ_DRAINED:
+	case IBV_EVENT_QP_LAST_WQE_REACHED:
+		qp = event->element.qp->qp_context;
+		if (qp != NULL)
+			rmem_qp_async_event(&qp->qp, type);
+		break;
+	case IBV_EVENT_SRQ_ERR:
+	case IBV_EVENT_SRQ_LIMIT_REACHED:
+		srq = event->element.srq->srq_context;
+		if (srq != NULL)
+			rmem_srq_async_event(&srq->srq, type);
+		break;
+	case IBV_EVENT_DEVICE_FATAL:
+		rmem_dev_async_event(dev->base_dev, type, 0);
+		break;
+	case IBV_EVENT_PORT_ACTIVE:
+	case IBV_EVENT_PORT_ERR:
+	case IBV_EVENT_LID_CHANGE:
+	case IBV_EVENT_PKEY_CHANGE:
+	case IBV_EVENT_SM_CHANGE:
+	case IBV_EVENT_CLIENT_REREGISTER:
+	case IBV_EVENT_GID_CHANGE:
+		if (event->element.port_num == dev->port.num)
+			rmem_dev_async_event(dev->base_dev, type, dev->port.num);
+		break;
+	default:
+		break; /* of alternate paths and work queues, which the class does not have */
+	}
 }
 
 /* Logged events; each event once. */
@@ -103,6 +153,7 @@ event_loop(void *arg)
 			break;
 		}
 		event_take(dev, &event);
+		event_report(dev, &event);
 		ibv_ack_async_event(&event);
 	}
 	return NULL;

@@ -37,6 +37,27 @@ static_assert((int)RMEM_REREG_ERR_INPUT == (int)IBV_REREG_MR_ERR_INPUT &&
 						(int)IBV_REREG_MR_ERR_CMD_AND_DO_FORK_NEW,
 		"what is valid after such a change has verbs' values");
 static_assert((int)RMEM_QPT_RC == (int)IBV_QPT_RC, "the type of a QP passes through");
+static_assert((int)RMEM_ASYNC_CQ_ERR == (int)IBV_EVENT_CQ_ERR &&
+				(int)RMEM_ASYNC_QP_FATAL == (int)IBV_EVENT_QP_FATAL &&
+				(int)RMEM_ASYNC_QP_REQ_ERR == (int)IBV_EVENT_QP_REQ_ERR &&
+				(int)RMEM_ASYNC_QP_ACCESS_ERR == (int)IBV_EVENT_QP_ACCESS_ERR &&
+				(int)RMEM_ASYNC_COMM_EST == (int)IBV_EVENT_COMM_EST &&
+				(int)RMEM_ASYNC_SQ_DRAINED == (int)IBV_EVENT_SQ_DRAINED &&
+				(int)RMEM_ASYNC_DEVICE_FATAL == (int)IBV_EVENT_DEVICE_FATAL &&
+				(int)RMEM_ASYNC_PORT_ACTIVE == (int)IBV_EVENT_PORT_ACTIVE &&
+				(int)RMEM_ASYNC_PORT_ERR == (int)IBV_EVENT_PORT_ERR &&
+				(int)RMEM_ASYNC_LID_CHANGE == (int)IBV_EVENT_LID_CHANGE &&
+				(int)RMEM_ASYNC_PKEY_CHANGE == (int)IBV_EVENT_PKEY_CHANGE &&
+				(int)RMEM_ASYNC_SM_CHANGE == (int)IBV_EVENT_SM_CHANGE &&
+				(int)RMEM_ASYNC_SRQ_ERR == (int)IBV_EVENT_SRQ_ERR &&
+				(int)RMEM_ASYNC_SRQ_LIMIT_REACHED ==
+						(int)IBV_EVENT_SRQ_LIMIT_REACHED &&
+				(int)RMEM_ASYNC_QP_LAST_WQE_REACHED ==
+						(int)IBV_EVENT_QP_LAST_WQE_REACHED &&
+				(int)RMEM_ASYNC_CLIENT_REREGISTER ==
+						(int)IBV_EVENT_CLIENT_REREGISTER &&
+				(int)RMEM_ASYNC_GID_CHANGE == (int)IBV_EVENT_GID_CHANGE,
+		"types of events pass through");
 static_assert(RMEM_QP_STATE == IBV_QP_STATE && RMEM_QP_CUR_STATE == IBV_QP_CUR_STATE &&
 				RMEM_QP_EN_SQD_ASYNC_NOTIFY == IBV_QP_EN_SQD_ASYNC_NOTIFY &&
 				RMEM_QP_ACCESS_FLAGS == IBV_QP_ACCESS_FLAGS &&

@@ -340,6 +340,7 @@ attr_to_ibv(const struct rmem_qp_attr *attr, struct ibv_qp_attr *ibv)
 	ibv->pkey_index = attr->pkey_index;
 	ibv->max_rd_atomic = attr->max_rd_atomic;
 	ibv->max_dest_rd_atomic = attr->max_dest_rd_atomic;
+	ibv->en_sqd_async_notify = attr->en_sqd_async_notify;
 	ibv->min_rnr_timer = attr->min_rnr_timer;
 	ibv->port_num = attr->port_num;
 	ibv->timeout = attr->timeout;

@@ -88,6 +88,7 @@ rverbs_srq_create(struct rmem_srq *base, const struct rmem_srq_conf *conf)
 	if (ret != 0)
 		goto free;
 	memset(&attr, 0, sizeof(attr));
+	attr.srq_context = srq;
 	attr.attr.max_wr = conf->max_wr;
 	attr.attr.max_sge = conf->max_sge;
 	srq->ibv = ibv_create_srq(rverbs_pd_of(base->pd)->ibv, &attr);

@@ -104,10 +104,11 @@ extern struct fake fake;
 
 void fake_reset(void);
 
-/* Raise an event; cq and qp may be NULL. */
+/* Raise an event; cq and qp (or an SRQ) may be NULL. */
 void fake_event(enum ibv_event_type type, struct ibv_cq *cq, struct ibv_qp *qp, int port);
-/* The CQ made last. */
+/* The CQ made last, and the SRQ. */
 struct ibv_cq *fake_last_cq(void);
+struct ibv_srq *fake_last_srq(void);
 /* Execute requests that wait, at most so many. */
 void fake_run_held(uint32_t qp_num, unsigned int nb);
 

@@ -18,6 +18,14 @@ struct fake_srq {
 	uint32_t cons;
 };
 
+static struct fake_srq *fake_srq_last;
+
+struct ibv_srq *
+fake_last_srq(void)
+{
+	return &fake_srq_last->ibv;
+}
+
 struct ibv_srq *
 ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init)
 {
@@ -27,7 +35,9 @@ ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init)
 		return NULL;
 	srq->ibv.context = pd->context;
 	srq->ibv.pd = pd;
+	srq->ibv.srq_context = init->srq_context;
 	srq->attr = init->attr;
+	fake_srq_last = srq;
 	return &srq->ibv;
 }
 

@@ -20,7 +20,9 @@
 			RMEM_DEV_CAPA_SEND_WITH_INV)
 
 /* Of the fake, apart from atomics. */
-#define VT_CAPA (RMEM_DEV_CAPA_REREG | RMEM_DEV_CAPA_MR_FD | RMEM_DEV_CAPA_CQ_RESIZE | VT_WINDOWS)
+#define VT_CAPA                                                                                    \
+	(RMEM_DEV_CAPA_REREG | RMEM_DEV_CAPA_MR_FD | RMEM_DEV_CAPA_CQ_RESIZE |                     \
+			RMEM_DEV_CAPA_ASYNC_EVENT | VT_WINDOWS)
 
 TEST(verbs_dev, capabilities_are_probed)
 {
