@@ -12,7 +12,7 @@ core=build/dropin/librmem_ibv_core.so
 
 # Functions that take no object of a device of rmem: texts, files of sysfs, the parts for drivers,
 # and objects that the device does not have.
-passed='ibv_ack_async_event ibv_copy_ah_attr_from_kern ibv_copy_path_rec_from_kern
+passed='ibv_copy_ah_attr_from_kern ibv_copy_path_rec_from_kern
 ibv_copy_path_rec_to_kern ibv_copy_qp_attr_from_kern
 ibv_dofork_range ibv_dontfork_range ibv_event_type_str ibv_fork_init
 ibv_get_device_name ibv_get_sysfs_path ibv_is_fork_initialized
@@ -49,6 +49,7 @@ tmp=$(mktemp -d "${TMPDIR:-/tmp}/rmem-dropin.XXXXXX")
 trap 'rm -rf "$tmp"' EXIT
 run=usertools/rmem-run
 try test-verbs "$run" build/test/dropin/test-verbs
+try test-async "$run" build/test/dropin/test-async
 try test-events "$run" build/test/dropin/test-events
 try test-ud "$run" build/test/dropin/test-ud
 try test-process "$run" build/test/dropin/test-process

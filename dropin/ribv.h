@@ -47,6 +47,11 @@ enum ribv_type {
 	RIBV_AH,
 };
 
+struct ribv_context {
+	struct verbs_context verbs;
+	struct rmem_async_channel *async;
+};
+
 struct ribv_channel {
 	struct ibv_comp_channel ibv;
 	struct rmem_comp_channel *channel;
@@ -98,6 +103,7 @@ struct ribv_ah {
 struct ribv_srq {
 	struct ibv_srq ibv;
 	struct rmem_srq *srq;
+	uint32_t refs; /* QPs; atomic */
 };
 
 struct ribv_batch;
@@ -229,6 +235,15 @@ ribv_is_context(const struct ibv_context *context)
 	return ribv_slot((const void *)((uintptr_t)context -
 					 offsetof(struct verbs_context, context)),
 			       RIBV_CONTEXT) != 0;
+}
+
+/* The channel of a context's asynchronous events. */
+static inline struct rmem_async_channel *
+ribv_async_of(struct ibv_context *context)
+{
+	uintptr_t verbs = (uintptr_t)context - offsetof(struct verbs_context, context);
+
+	return ((struct ribv_context *)verbs)->async;
 }
 
 /* ribv_dev.c */

@@ -40,6 +40,7 @@ ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
 	if (cq == NULL)
 		return NULL;
 	conf.context = cq;
+	conf.async_channel = ribv_async_of(context);
 	ret = rmem_cq_create(ribv_dev, &conf, &cq->cq);
 	if (ret != 0) {
 		ribv_leave(cq);

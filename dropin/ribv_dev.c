@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -205,24 +204,28 @@ struct ibv_context *
 ibv_open_device(struct ibv_device *dev)
 {
 	struct verbs_context *context;
+	struct ribv_context *own;
+	int ret;
 
 	if (dev != &device)
 		return open_real(dev);
 	if (!has_dev())
 		return ribv_fail(ENODEV);
-	context = ribv_new();
-	if (context == NULL)
+	own = ribv_new();
+	if (own == NULL)
 		return NULL;
+	ret = rmem_async_channel_create(ribv_dev, &own->async);
+	if (ret != 0) {
+		ribv_leave(own);
+		return ribv_fail(ribv_errno(ret));
+	}
+	context = &own->verbs;
 	context->sz = sizeof(*context);
 	ribv_ops_set(context);
 	context->context.device = dev;
 	context->context.num_comp_vectors = 1;
 	context->context.abi_compat = __VERBS_ABI_IS_EXTENDED;
-	context->context.async_fd = eventfd(0, EFD_CLOEXEC); /* no event is supported yet */
-	if (context->context.async_fd < 0) {
-		ribv_leave(context);
-		return NULL;
-	}
+	context->context.async_fd = own->async->fd;
 	/* Open, so that a program can duplicate it; there are no commands. */
 	context->context.cmd_fd = context->context.async_fd;
 	pthread_mutex_init(&context->context.mutex, NULL);
@@ -250,23 +253,9 @@ ibv_close_device(struct ibv_context *context)
 		return RIBV_NEXT(ibv_close_device)(context);
 	if (!ribv_is_context(context))
 		return ENOENT;
-	close(context->async_fd);
+	/* Objects that the program has not destroyed keep the channel. */
+	(void)rmem_async_channel_destroy(ribv_async_of(context));
 	pthread_mutex_destroy(&context->mutex);
 	ribv_leave((char *)context - offsetof(struct verbs_context, context));
 	return 0;
-}
-
-int
-ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
-{
-	uint64_t n;
-
-	if (ribv_is_real(context))
-		return RIBV_NEXT(ibv_get_async_event)(context, event);
-	if (!ribv_is_context(context))
-		return ribv_minus_one(ENOENT);
-	/* Blocks, or fails with EAGAIN: no event is supported yet. */
-	if (read(context->async_fd, &n, sizeof(n)) >= 0)
-		errno = EIO;
-	return -1;
 }

@@ -21,7 +21,7 @@ static RMEM_ENV_KEPT uint32_t last; /* slot given out; slots are used in turn, s
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static_assert(sizeof(struct ribv_qp) <= RIBV_SLOT && sizeof(struct ribv_cq) <= RIBV_SLOT &&
-				sizeof(struct verbs_context) <= RIBV_SLOT,
+				sizeof(struct ribv_context) <= RIBV_SLOT,
 		"slots are too small");
 
 ribv_next_t ribv_next;

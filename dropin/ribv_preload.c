@@ -198,6 +198,7 @@ PASS(struct ibv_cq *, ibv_create_cq, LIST(struct ibv_context *context, int cqe, 
 		LIST(context, cqe, cq_context, channel, comp_vector))
 PASS(int, ibv_resize_cq, LIST(struct ibv_cq *cq, int cqe), LIST(cq, cqe))
 PASS(int, ibv_destroy_cq, LIST(struct ibv_cq *cq), LIST(cq))
+PASS_VOID(ibv_ack_async_event, LIST(struct ibv_async_event *event), LIST(event))
 PASS_VOID(ibv_ack_cq_events, LIST(struct ibv_cq *cq, unsigned int n), LIST(cq, n))
 PASS(struct ibv_srq *, ibv_create_srq, LIST(struct ibv_pd *pd, struct ibv_srq_init_attr *attr),
 		LIST(pd, attr))

@@ -20,12 +20,15 @@
  */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Count the queues of a QP, while it may refer to the CQs. */
+/* Count the QP in its CQs and its SRQ, while it may refer to them. */
 static void
-count_cqs(struct ribv_cq *send, struct ribv_cq *recv, int n)
+count_queues(const struct ibv_qp_init_attr *init, int n)
 {
-	__atomic_fetch_add(&send->refs, (uint32_t)n, __ATOMIC_ACQ_REL);
-	__atomic_fetch_add(&recv->refs, (uint32_t)n, __ATOMIC_ACQ_REL);
+	__atomic_fetch_add(&((struct ribv_cq *)init->send_cq)->refs, (uint32_t)n, __ATOMIC_ACQ_REL);
+	__atomic_fetch_add(&((struct ribv_cq *)init->recv_cq)->refs, (uint32_t)n, __ATOMIC_ACQ_REL);
+	if (init->srq != NULL)
+		__atomic_fetch_add(&((struct ribv_srq *)init->srq)->refs, (uint32_t)n,
+				__ATOMIC_ACQ_REL);
 }
 
 static int
@@ -53,12 +56,14 @@ qp_make(struct ribv_qp *qp, struct ibv_pd *pd, const struct ibv_qp_init_attr *in
 	conf.recv_cq = ((struct ribv_cq *)init->recv_cq)->cq;
 	if (init->srq != NULL)
 		conf.srq = ((struct ribv_srq *)init->srq)->srq;
-	count_cqs((struct ribv_cq *)init->send_cq, (struct ribv_cq *)init->recv_cq, 1);
+	conf.async_channel = ribv_async_of(pd->context);
+	conf.context = qp;
+	count_queues(init, 1);
 	pthread_mutex_lock(&lock);
 	ret = rmem_qp_create(((struct ribv_pd *)pd)->pd, &conf, &qp->qp);
 	pthread_mutex_unlock(&lock);
 	if (ret != 0)
-		count_cqs((struct ribv_cq *)init->send_cq, (struct ribv_cq *)init->recv_cq, -1);
+		count_queues(init, -1);
 	return ret;
 }
 
@@ -252,26 +257,50 @@ ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask, struct ibv_
 	return 0;
 }
 
+/* Destroy the QP of the class, and remove its completions. */
+static int
+destroy(struct ribv_qp *qp)
+{
+	uint32_t qp_num;
+	int ret;
+
+	pthread_mutex_lock(&lock);
+	qp_num = qp->qp->qp_num;
+	ret = rmem_qp_destroy(qp->qp);
+	if (ret == 0)
+		forget(qp->send_cq, qp->recv_cq, qp_num);
+	pthread_mutex_unlock(&lock);
+	return ret;
+}
+
+/* What refers to the QP are events that will be acknowledged; a window that is bound does not. */
+static int
+destroy_acked(struct ribv_qp *qp)
+{
+	int ret;
+
+	pthread_mutex_lock(&qp->ibv.mutex);
+	while ((ret = destroy(qp)) == -EBUSY &&
+			__atomic_load_n(&qp->qp->obj.refs, __ATOMIC_ACQUIRE) != 0)
+		pthread_cond_wait(&qp->ibv.cond, &qp->ibv.mutex);
+	pthread_mutex_unlock(&qp->ibv.mutex);
+	return ret;
+}
+
 int
 ibv_destroy_qp(struct ibv_qp *qp)
 {
 	struct ribv_qp *own = (struct ribv_qp *)qp;
-	uint32_t qp_num;
 	int ret;
 
 	if (ribv_is_real(qp))
 		return RIBV_NEXT(ibv_destroy_qp)(qp);
 	if (!ribv_is_qp(qp))
 		return ENOENT;
-	pthread_mutex_lock(&lock);
-	qp_num = own->qp->qp_num;
-	ret = rmem_qp_destroy(own->qp);
-	if (ret == 0)
-		forget(own->send_cq, own->recv_cq, qp_num);
-	pthread_mutex_unlock(&lock);
+	ret = destroy_acked(own);
 	if (ret != 0)
 		return -ret;
-	count_cqs(own->send_cq, own->recv_cq, -1);
+	count_queues(&own->init, -1);
 	ribv_leave(qp);
 	free(own->batch);
 	return 0;

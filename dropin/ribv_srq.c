@@ -11,12 +11,14 @@
 static struct ibv_srq *
 srq_create(struct ibv_pd *pd, const struct ibv_srq_attr *attr, void *srq_context)
 {
-	const struct rmem_srq_conf conf = {.max_wr = attr->max_wr, .max_sge = attr->max_sge};
+	struct rmem_srq_conf conf = {.max_wr = attr->max_wr, .max_sge = attr->max_sge};
 	struct ribv_srq *srq = ribv_new();
 	int ret;
 
 	if (srq == NULL)
 		return NULL;
+	conf.async_channel = ribv_async_of(pd->context);
+	conf.context = srq;
 	ret = rmem_srq_create(((struct ribv_pd *)pd)->pd, &conf, &srq->srq);
 	if (ret != 0) {
 		ribv_leave(srq);
@@ -98,6 +100,20 @@ ibv_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr)
 	return 0;
 }
 
+/* Without QPs, what refers to the SRQ are events that will be acknowledged. */
+static int
+destroy_acked(struct ribv_srq *srq)
+{
+	int ret;
+
+	pthread_mutex_lock(&srq->ibv.mutex);
+	while ((ret = rmem_srq_destroy(srq->srq)) == -EBUSY &&
+			__atomic_load_n(&srq->refs, __ATOMIC_ACQUIRE) == 0)
+		pthread_cond_wait(&srq->ibv.cond, &srq->ibv.mutex);
+	pthread_mutex_unlock(&srq->ibv.mutex);
+	return ret;
+}
+
 int
 ibv_destroy_srq(struct ibv_srq *srq)
 {
@@ -107,7 +123,7 @@ ibv_destroy_srq(struct ibv_srq *srq)
 		return RIBV_NEXT(ibv_destroy_srq)(srq);
 	if (!ribv_is_srq(srq))
 		return ENOENT;
-	ret = rmem_srq_destroy(((struct ribv_srq *)srq)->srq);
+	ret = destroy_acked((struct ribv_srq *)srq);
 	if (ret == 0)
 		ribv_leave(srq);
 	return -ret;

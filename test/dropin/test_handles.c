@@ -159,6 +159,10 @@ bad_cq(void *bad)
 	HOLDS(ops.req_notify_cq(bad, 0) == ENOENT);
 	HOLDS(ibv_resize_cq(bad, 16) == ENOENT);
 	ibv_ack_cq_events(bad, 1);
+	ibv_ack_async_event(&(struct ibv_async_event){
+			.element.cq = bad, .event_type = IBV_EVENT_CQ_ERR});
+	ibv_ack_async_event(&(struct ibv_async_event){
+			.element.cq = bad, .event_type = IBV_EVENT_QP_FATAL});
 	IS_NULL(create_qp(pd, bad, cq), bad == NULL ? EINVAL : ENOENT);
 	IS_NULL(create_qp(pd, cq, bad), bad == NULL ? EINVAL : ENOENT);
 	HOLDS(ibv_destroy_cq(bad) == ENOENT);

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Asynchronous events: each context has a channel, to which its CQs, QPs and SRQs are bound. */
+
+#include <errno.h>
+
+#include "ribv.h"
+
+/* What an event is of. */
+enum element {
+	ELEMENT_PORT, /* or the device */
+	ELEMENT_CQ,
+	ELEMENT_QP,
+	ELEMENT_SRQ,
+};
+
+static enum element
+element_of(enum ibv_event_type type)
+{
+	switch (type) {
+	case IBV_EVENT_CQ_ERR:
+		return ELEMENT_CQ;
+	case IBV_EVENT_QP_FATAL:
+	case IBV_EVENT_QP_REQ_ERR:
+	case IBV_EVENT_QP_ACCESS_ERR:
+	case IBV_EVENT_COMM_EST:
+	case IBV_EVENT_SQ_DRAINED:
+	case IBV_EVENT_PATH_MIG:
+	case IBV_EVENT_PATH_MIG_ERR:
+	case IBV_EVENT_QP_LAST_WQE_REACHED:
+		return ELEMENT_QP;
+	case IBV_EVENT_SRQ_ERR:
+	case IBV_EVENT_SRQ_LIMIT_REACHED:
+		return ELEMENT_SRQ;
+	default:
+		return ELEMENT_PORT;
+	}
+}
+
+int
+ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
+{
+	struct rmem_async_event own;
+	int ret;
+
+	if (ribv_is_real(context))
+		return RIBV_NEXT(ibv_get_async_event)(context, event);
+	if (!ribv_is_context(context))
+		return ribv_minus_one(ENOENT);
+	ret = rmem_async_channel_get_event(ribv_async_of(context), event != NULL ? &own : NULL);
+	if (ret != 0)
+		return ribv_minus_one(-ret);
+	event->event_type = (enum ibv_event_type)own.type;
+	switch (element_of(event->event_type)) {
+	case ELEMENT_CQ:
+		event->element.cq = own.context;
+		break;
+	case ELEMENT_QP:
+		event->element.qp = own.context;
+		break;
+	case ELEMENT_SRQ:
+		event->element.srq = own.context;
+		break;
+	default:
+		event->element.port_num = (int)own.port_num;
+		break;
+	}
+	return 0;
+}
+
+/* Count the acknowledgement and wake the destruction of the object, which waits for it. */
+static void
+ack(const struct rmem_async_event *own, uint32_t *nb_completed, pthread_mutex_t *mutex,
+		pthread_cond_t *cond)
+{
+	pthread_mutex_lock(mutex);
+	if (rmem_async_event_ack(own) == 0)
+		++*nb_completed;
+	pthread_cond_broadcast(cond);
+	pthread_mutex_unlock(mutex);
+}
+
+void
+ibv_ack_async_event(struct ibv_async_event *event)
+{
+	struct rmem_async_event own = {.type = (uint32_t)event->event_type};
+	enum element element = element_of(event->event_type);
+	struct ibv_srq *srq = event->element.srq;
+	struct ibv_cq *cq = event->element.cq;
+	struct ibv_qp *qp = event->element.qp;
+
+	if (element == ELEMENT_PORT)
+		return;
+	if (ribv_is_real(cq)) {
+		RIBV_NEXT(ibv_ack_async_event)(event);
+	} else if (element == ELEMENT_CQ && ribv_is_cq(cq)) {
+		own.cq = ((struct ribv_cq *)cq)->cq;
+		ack(&own, &cq->async_events_completed, &cq->mutex, &cq->cond);
+	} else if (element == ELEMENT_QP && ribv_is_qp(qp)) {
+		own.qp = ((struct ribv_qp *)qp)->qp;
+		ack(&own, &qp->events_completed, &qp->mutex, &qp->cond);
+	} else if (element == ELEMENT_SRQ && ribv_is_srq(srq)) {
+		own.srq = ((struct ribv_srq *)srq)->srq;
+		ack(&own, &srq->events_completed, &srq->mutex, &srq->cond);
+	}
+}
