@@ -21,6 +21,8 @@
 #include <rte_eal.h>
 #include <rte_errno.h>
 
+#include <rmem_dev.h>
+
 #include "test.h"
 
 /* Memory of the pool tests, sufficient for the largest of their pools. */
@@ -115,6 +117,8 @@ main(int argc, char **argv)
 		result = run_list(names);
 	else
 		result = test_prompt();
-	rte_eal_cleanup();
+	/* A failed test may leave a device, whose thread uses the memory and the ports of EAL. */
+	if (rmem_dev_next(NULL) == NULL)
+		rte_eal_cleanup();
 	return result;
 }

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* A test that fails midway, with a device whose thread runs: the program must report that. */
+
+#include "perf.h"
+#include "test.h"
+
+static int
+leave_device(void)
+{
+	struct perf_pair pair;
+
+	TEST_RUN(perf_pair_open(&pair, "ip=127.0.17.9,port=eth:0,loop=1"));
+	return TEST_FAILED;
+}
+
+REGISTER_RMEM_TEST(left_device, leave_device);
