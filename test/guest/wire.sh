@@ -160,6 +160,39 @@ both_kv() {
 	[ $status = 0 ] || cat "$out/listen" "$out/connect"
 }
 
+# on_side soft|rxe COMMAND...: a verbs program.
+on_side() {
+	side=$1
+	shift
+	if [ "$side" = soft ]; then
+		in_wire "$build/../usertools/rmem-run" --ip $soft_ip "$@" -d soft0 -g 0
+	else
+		"$@" -d rxe1 -g "$gid4"
+	fi
+}
+
+# is_listening [-]: a process, at TCP port 18515 of ibverbs-utils.
+is_listening() {
+	[ $# != 0 ] || set -- /proc/net/tcp /proc/net/tcp6
+	cat "$@" | grep -qi ':4853 [0-9a-f:]* 0a '
+}
+
+# ud_pingpong SERVER CLIENT ADDRESS: datagrams in both directions, of a program of ibverbs-utils.
+ud_pingpong() {
+	on_side "$1" ibv_ud_pingpong -n 20 >"$out/listen" 2>&1 &
+	listener=$!
+	until is_listening || in_wire cat /proc/net/tcp /proc/net/tcp6 | is_listening - ||
+		! kill -0 $listener 2>/dev/null; do sleep 0.1; done
+	on_side "$2" ibv_ud_pingpong -n 20 "$3" >"$out/connect" 2>&1
+	status=$?
+	[ $status = 0 ] || kill $listener 2>/dev/null
+	wait $listener
+	[ "$status $?" = '0 0' ]
+	status=$?
+	verdict "ibv_ud_pingpong of $2 to $1" $status
+	[ $status = 0 ] || cat "$out/listen" "$out/connect"
+}
+
 interop $soft_ip "$gid4"
 verdict 'interop over IPv4' $?
 # Little of it depends on the kernel.
@@ -179,6 +212,10 @@ case $(uname -r) in
 		by_perftest ib_atomic_lat 8 'sum 100'
 		to_perftest ib_write_bw write 4096 '^100 requests'
 		to_perftest ib_atomic_bw atomic 8 '^100 requests'
+	fi
+	if command -v ibv_ud_pingpong >/dev/null; then
+		ud_pingpong rxe soft $rxe_ip
+		ud_pingpong soft rxe $soft_ip
 	fi
 	both_kv rxe soft $rxe_ip
 	both_kv soft rxe $soft_ip
