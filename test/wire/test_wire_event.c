@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* SQD with packets in flight: the end of draining is reported when they are acknowledged. */
+
+#include <errno.h>
+#include <fcntl.h>
+
+#include "sides.h"
+
+static struct rmem_async_channel *channel;
+
+/* Two sides; the QP of side 0 is bound to a channel whose calls do not wait. */
+static int
+open_channel(void)
+{
+	static const struct sim_faults none;
+	struct rmem_qp_conf conf = {.type = RMEM_QPT_RC,
+			.max_send_wr = SLOTS,
+			.max_recv_wr = NB_RECV,
+			.max_send_sge = 1,
+			.max_recv_sge = 1};
+	unsigned int i;
+
+	sim_start(1, &none);
+	for (i = 0; i < 2; i++)
+		TEST_RUN(open_side(&sides[i], i, 1024));
+	TEST_OK(rmem_async_channel_create(sides[0].dev, &channel));
+	TEST_OK(fcntl(channel->fd, F_SETFL, O_NONBLOCK));
+	TEST_OK(rmem_qp_destroy(sides[0].qp));
+	conf.send_cq = sides[0].send_cq;
+	conf.recv_cq = sides[0].recv_cq;
+	conf.async_channel = channel;
+	TEST_OK(rmem_qp_create(sides[0].pd, &conf, &sides[0].qp));
+	return connect_sides();
+}
+
+static int
+close_channel(void)
+{
+	TEST_OK(rmem_qp_destroy(sides[0].qp));
+	sides[0].qp = NULL;
+	TEST_OK(rmem_async_channel_destroy(channel));
+	TEST_RUN(close_side(&sides[0]));
+	return close_side(&sides[1]);
+}
+
+static int
+to_state(uint32_t state, uint8_t notify)
+{
+	const struct rmem_qp_attr attr = {.state = state, .en_sqd_async_notify = notify};
+
+	return rmem_qp_modify(sides[0].qp, &attr,
+			RMEM_QP_STATE | (notify != 0 ? RMEM_QP_EN_SQD_ASYNC_NOTIFY : 0));
+}
+
+/* Both sides run until side 0 has a completion. */
+static int
+run(void)
+{
+	struct rmem_wc wc = {.status = RMEM_WC_GENERAL_ERR};
+	int n;
+
+	do {
+		sim_step(false);
+		n = rmem_poll_cq(sides[0].send_cq, &wc, 1);
+		TEST_EQ(rmem_poll_cq(sides[1].send_cq, &(struct rmem_wc){0}, 1), 0);
+	} while (n == 0);
+	TEST_EQ(n, 1);
+	TEST_STATUS(wc.status, RMEM_WC_SUCCESS);
+	return TEST_SUCCESS;
+}
+
+/* The first packet is lost: the request is in progress until its timer has expired. */
+TEST(wire_sim, draining_ends_with_the_last_acknowledgement)
+{
+	struct rmem_async_event event;
+	unsigned int notify;
+
+	TEST_RUN(open_channel());
+	for (notify = 0; notify < 2; notify++) {
+		TEST_RUN(post_write(&sides[0], 8));
+		sim_clear();
+		TEST_OK(to_state(RMEM_QPS_SQD, (uint8_t)notify));
+		TEST_EQ(rmem_async_channel_get_event(channel, &event), -EAGAIN);
+		TEST_RUN(run());
+		if (notify != 0) {
+			TEST_OK(rmem_async_channel_get_event(channel, &event));
+			TEST_EQ(event.type, RMEM_ASYNC_SQ_DRAINED);
+			TEST_ASSERT(event.qp == sides[0].qp);
+			TEST_OK(rmem_async_event_ack(&event));
+		}
+		TEST_EQ(rmem_async_channel_get_event(channel, &event), -EAGAIN);
+		TEST_OK(to_state(RMEM_QPS_RTS, 0));
+	}
+	return close_channel();
+}
+
+/* A QP that leaves SQD before the end has no event. */
+TEST(wire_sim, draining_that_is_ended_by_rts_has_no_event)
+{
+	struct rmem_async_event event;
+
+	TEST_RUN(open_channel());
+	TEST_RUN(post_write(&sides[0], 8));
+	sim_clear();
+	TEST_OK(to_state(RMEM_QPS_SQD, 1));
+	TEST_OK(to_state(RMEM_QPS_RTS, 0));
+	TEST_RUN(run());
+	TEST_EQ(rmem_async_channel_get_event(channel, &event), -EAGAIN);
+	return close_channel();
+}
