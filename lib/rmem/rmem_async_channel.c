@@ -157,7 +157,7 @@ unlist(struct channel *channel, struct rmem_async_events *events)
 {
 	TAILQ_REMOVE(&channel->list, events, entry);
 	if (TAILQ_EMPTY(&channel->list) && !channel->is_closing)
-		rmem_eventfd_set(channel->channel.fd, false);
+		rmem_eventfd_set(channel->channel.fd, false, channel->nb_waiters != 0);
 }
 
 void
@@ -192,7 +192,7 @@ rmem_async_channel_put(struct rmem_async_events *events, uint32_t type, uint32_t
 		is_first = TAILQ_EMPTY(&channel->list);
 		TAILQ_INSERT_TAIL(&channel->list, events, entry);
 		if (is_first)
-			rmem_eventfd_set(channel->channel.fd, true);
+			rmem_eventfd_set(channel->channel.fd, true, false);
 	}
 	events->pending |= UINT32_C(1) << type;
 	pthread_mutex_unlock(&channel->lock);
@@ -280,7 +280,7 @@ restore(void *arg)
 
 	pthread_mutex_lock(&channel->lock);
 	if (!TAILQ_EMPTY(&channel->list) || channel->is_closing)
-		rmem_eventfd_set(channel->channel.fd, true);
+		rmem_eventfd_set(channel->channel.fd, true, false);
 	pthread_mutex_unlock(&channel->lock);
 }
 
@@ -381,7 +381,7 @@ close_channel(struct channel *channel)
 {
 	pthread_mutex_lock(&channel->lock);
 	__atomic_store_n(&channel->is_closing, true, __ATOMIC_RELAXED);
-	rmem_eventfd_set(channel->channel.fd, true);
+	rmem_eventfd_set(channel->channel.fd, true, false);
 	while (channel->nb_waiters != 0)
 		pthread_cond_wait(&channel->has_left, &channel->lock);
 	pthread_mutex_unlock(&channel->lock);

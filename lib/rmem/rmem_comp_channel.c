@@ -25,6 +25,7 @@
 struct events {
 	struct rmem_comp_channel channel;
 	pthread_mutex_t lock; /* protects the list, nb_unread of its CQs, and the eventfd */
+	uint32_t nb_waiting;  /* threads that may read the eventfd; under the lock */
 	TAILQ_HEAD(cq_events_list, rmem_cq_events) cqs;
 };
 
@@ -82,7 +83,7 @@ unlist(struct events *events, struct rmem_cq_events *cq_events)
 {
 	TAILQ_REMOVE(&events->cqs, cq_events, entry);
 	if (TAILQ_EMPTY(&events->cqs))
-		rmem_eventfd_set(events->channel.fd, false);
+		rmem_eventfd_set(events->channel.fd, false, events->nb_waiting != 0);
 }
 
 void
@@ -96,7 +97,7 @@ rmem_comp_channel_put(struct rmem_comp_channel *channel, struct rmem_cq_events *
 
 		TAILQ_INSERT_TAIL(&events->cqs, cq_events, entry);
 		if (is_first)
-			rmem_eventfd_set(events->channel.fd, true);
+			rmem_eventfd_set(events->channel.fd, true, false);
 	}
 	pthread_mutex_unlock(&events->lock);
 }
@@ -113,7 +114,7 @@ rmem_comp_channel_remove(struct rmem_comp_channel *channel, struct rmem_cq_event
 	pthread_mutex_unlock(&events->lock);
 }
 
-/* Return the CQ of the oldest event, with a reference; NULL if there is none. */
+/* Return the CQ of the oldest event, with a reference; NULL: the caller waits, then restore(). */
 static struct rmem_cq *
 next(struct events *events)
 {
@@ -134,6 +135,7 @@ next(struct events *events)
 			TAILQ_INSERT_TAIL(&events->cqs, cq_events, entry);
 		}
 	}
+	events->nb_waiting += cq == NULL;
 	pthread_mutex_unlock(&events->lock);
 	return cq;
 }
@@ -144,8 +146,9 @@ restore(void *arg)
 	struct events *events = arg;
 
 	pthread_mutex_lock(&events->lock);
+	events->nb_waiting--;
 	if (!TAILQ_EMPTY(&events->cqs))
-		rmem_eventfd_set(events->channel.fd, true);
+		rmem_eventfd_set(events->channel.fd, true, false);
 	pthread_mutex_unlock(&events->lock);
 }
 

@@ -49,7 +49,7 @@ rmem_eventfd_open(const struct rmem_obj *obj, int *fd)
 
 /* The callers hold locks, so it is no cancellation point. */
 void
-rmem_eventfd_set(int fd, bool is_readable)
+rmem_eventfd_set(int fd, bool is_readable, bool has_waiters)
 {
 	uint64_t value = 1;
 	int state;
@@ -57,7 +57,7 @@ rmem_eventfd_set(int fd, bool is_readable)
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	if (is_readable)
 		(void)!write(fd, &value, sizeof(value));
-	else if (__atomic_load_n(&has_nowait, __ATOMIC_RELAXED))
+	else if (has_waiters && __atomic_load_n(&has_nowait, __ATOMIC_RELAXED))
 		(void)!try_read(fd);
 	else
 		(void)!read(fd, &value, sizeof(value));
@@ -83,10 +83,11 @@ rmem_eventfd_wait(int fd, void (*restore)(void *arg), void *arg)
 	uint64_t value;
 	int ret;
 
-	if (!__atomic_load_n(&has_nowait, __ATOMIC_RELAXED))
-		return wait_by_poll(fd);
 	pthread_cleanup_push(restore, arg);
-	ret = read(fd, &value, sizeof(value)) >= 0 ? 0 : -errno;
+	if (!__atomic_load_n(&has_nowait, __ATOMIC_RELAXED))
+		ret = wait_by_poll(fd);
+	else
+		ret = read(fd, &value, sizeof(value)) >= 0 ? 0 : -errno;
 	pthread_cleanup_pop(1);
 	return ret == 0 || ret == -EINTR || ret == -EAGAIN ? ret : -EIO;
 }

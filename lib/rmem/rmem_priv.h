@@ -203,8 +203,11 @@ void rmem_async_channel_put(struct rmem_async_events *events, uint32_t type, uin
 /** Open the file descriptor of a channel; -ENOMEM. */
 int rmem_eventfd_open(const struct rmem_obj *obj, int *fd);
 
-/** Make it readable, or not. No cancellation point. */
-void rmem_eventfd_set(int fd, bool is_readable);
+/**
+ * Make it readable, or not. No cancellation point. Without waiters the value is never missing when
+ * it is removed: then a plain read, which is faster, does not wait.
+ */
+void rmem_eventfd_set(int fd, bool is_readable, bool has_waiters);
 
 /**
  * Wait until it is readable; -EAGAIN at once with O_NONBLOCK, -EINTR, -EIO. Nothing is logged.
