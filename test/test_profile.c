@@ -26,9 +26,9 @@ static const struct profile {
 	uint32_t max_mr; /* highest value of the argument */
 	bool is_iova_aligned;
 } profiles[] = {
-		{"rxe", "profile=rxe", 0xc08d6, 0x1f, 32767, 524287, true},
-		{"mlx5", "profile=mlx5", 0xc0ad6, 0x5f, 65536, 15728638, false},
-		{"verbs", "profile=verbs", 0xc0896, 0x1f, 32767, 524287, true},
+		{"rxe", "profile=rxe", 0x1ac08d6, 0x1f, 32767, 524287, true},
+		{"mlx5", "profile=mlx5", 0x1ac0ad6, 0x5f, 65536, 15728638, false},
+		{"verbs", "profile=verbs", 0x1ac0896, 0x1f, 32767, 524287, true},
 };
 
 static const uint32_t all_access = FX_ACCESS | RMEM_ACCESS_MW_BIND;

@@ -12,13 +12,13 @@ const char *const rsoft_profile_words[RSOFT_PROFILE_NB] = {"none", "rxe", "mlx5"
 /*
  * Features of the verbs driver on a device that passes all probes (drivers/verbs); it has no
  * fast registration, indirect keys, requested keys, disabled MRs, counters, several ranges, shared
- * MRs, READ_WITH_INV, inline receive, completion channels or QPs of UC.
+ * MRs, READ_WITH_INV, inline receive, completion channels or QPs of UD.
  */
 #define RSOFT_PROFILE_CAPA                                                                         \
 	(RMEM_DEV_CAPA_LOCAL_INV | RMEM_DEV_CAPA_SEND_WITH_INV | RMEM_DEV_CAPA_ATOMIC |            \
 			RMEM_DEV_CAPA_ENGINE | RMEM_DEV_CAPA_MW_TYPE_2B | RMEM_DEV_CAPA_SRQ |      \
 			RMEM_DEV_CAPA_SRQ_RESIZE | RMEM_DEV_CAPA_CQ_RESIZE |                       \
-			RMEM_DEV_CAPA_ASYNC_EVENT)
+			RMEM_DEV_CAPA_ASYNC_EVENT | RMEM_DEV_CAPA_UC)
 
 /* The same: no ZERO_BASED, no HUGETLB. */
 #define RSOFT_PROFILE_ACCESS (RSOFT_ACCESS | RMEM_ACCESS_MW_BIND)

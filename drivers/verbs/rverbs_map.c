@@ -36,7 +36,8 @@ static_assert((int)RMEM_REREG_ERR_INPUT == (int)IBV_REREG_MR_ERR_INPUT &&
 				(int)RMEM_REREG_ERR_CMD_AND_DO_FORK_NEW ==
 						(int)IBV_REREG_MR_ERR_CMD_AND_DO_FORK_NEW,
 		"what is valid after such a change has verbs' values");
-static_assert((int)RMEM_QPT_RC == (int)IBV_QPT_RC, "the type of a QP passes through");
+static_assert((int)RMEM_QPT_RC == (int)IBV_QPT_RC && (int)RMEM_QPT_UC == (int)IBV_QPT_UC,
+		"the type of a QP passes through");
 static_assert((int)RMEM_ASYNC_CQ_ERR == (int)IBV_EVENT_CQ_ERR &&
 				(int)RMEM_ASYNC_QP_FATAL == (int)IBV_EVENT_QP_FATAL &&
 				(int)RMEM_ASYNC_QP_REQ_ERR == (int)IBV_EVENT_QP_REQ_ERR &&

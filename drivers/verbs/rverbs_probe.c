@@ -3,9 +3,10 @@
  */
 
 /*
- * Capabilities of the device, determined by a test of each: access rights of MRs, resize of CQs,
- * extended QPs, inline data; and with a QP that is connected to itself the result of an atomic, the
- * bytes transferred by on-demand MRs, and windows. All objects of the probe are released.
+ * Capabilities of the device, determined by a test of each: access rights of MRs, QPs of UC,
+ * resize of CQs, extended QPs, inline data; and with a QP that is connected to itself the result
+ * of an atomic, the bytes transferred by on-demand MRs, and windows. All objects of the probe are
+ * released.
  */
 
 #include <arpa/inet.h>
@@ -24,8 +25,11 @@
 #define RVERBS_WINDOW_OPS                                                                          \
 	(IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_SEND_WITH_INV)
 
-static const struct rmem_qp_conf rverbs_probe_conf = {
-		.max_send_wr = 4, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1};
+static const struct rmem_qp_conf rverbs_probe_conf = {.type = RMEM_QPT_RC,
+		.max_send_wr = 4,
+		.max_recv_wr = 1,
+		.max_send_sge = 1,
+		.max_recv_sge = 1};
 
 static bool
 probe_access(struct rverbs_probe *probe, uint32_t access)
@@ -62,6 +66,23 @@ probe_mr(struct rverbs_probe *probe)
 	ret = rverbs_mr_refused(errno, "probe: ibv_reg_mr", probe->mem, 4096, (uintptr_t)probe->mem,
 			access);
 	return ret == -ENOMEM || ret == -ENOSPC ? ret : -EIO;
+}
+
+/* QPs of UC: one is created. */
+static void
+probe_uc(struct rverbs_probe *probe)
+{
+	struct rmem_qp_conf conf = rverbs_probe_conf;
+	struct ibv_qp *qp;
+
+	conf.type = RMEM_QPT_UC;
+	qp = rverbs_ibv_qp(probe->dev, probe->pd, probe->cq, probe->cq, &conf);
+	if (qp == NULL)
+		return;
+	if (ibv_destroy_qp(qp) != 0)
+		probe->is_held = true;
+	else
+		probe->dev->capa |= RMEM_DEV_CAPA_UC;
 }
 
 static struct ibv_qp *
@@ -192,6 +213,7 @@ probe_run(struct rverbs_probe *probe)
 		rverbs_probe_connect(probe);
 	if (probe_atomic(probe))
 		dev->capa |= RMEM_DEV_CAPA_ATOMIC;
+	probe_uc(probe);
 	if (ibv_resize_cq(probe->cq, 16) == 0)
 		dev->capa |= RMEM_DEV_CAPA_CQ_RESIZE;
 	rverbs_srq_probe(dev, probe->pd);

@@ -23,7 +23,7 @@ struct rverbs_probe {
 	bool is_connected; /* if false, connect_err has the reason */
 	int connect_err;
 	bool is_stuck; /* an MR of the page can't be released */
-	bool is_held;  /* one of other memory can't */
+	bool is_held;  /* another object can't */
 };
 
 /* rverbs_probe_run.c: wait some seconds for the next completion; its status, or -1. */

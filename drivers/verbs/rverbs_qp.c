@@ -27,6 +27,11 @@
 			IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER | IBV_QP_SQ_PSN |           \
 			IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_DEST_QPN)
 
+/* Attributes that RC has and UC lacks. */
+#define RVERBS_RC_ONLY                                                                             \
+	(IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC |          \
+			IBV_QP_MIN_RNR_TIMER | IBV_QP_MAX_DEST_RD_ATOMIC)
+
 static int
 ring_init(struct rverbs_ring *ring, uint32_t depth)
 {
@@ -110,11 +115,11 @@ rverbs_ibv_qp(struct rverbs_dev *dev, struct ibv_pd *pd, struct ibv_cq *send_cq,
 	attr.cap.max_recv_sge = conf->max_recv_sge;
 	attr.cap.max_inline_data = conf->max_inline_data;
 	attr.srq = conf->srq != NULL ? rverbs_srq_of(conf->srq)->ibv : NULL;
-	attr.qp_type = IBV_QPT_RC;
+	attr.qp_type = (enum ibv_qp_type)conf->type;
 	attr.sq_sig_all = (conf->flags & RMEM_QP_SIG_ALL) != 0;
 	attr.comp_mask = IBV_QP_INIT_ATTR_PD;
 	attr.pd = pd;
-	if (dev->send_ops != 0) {
+	if (dev->send_ops != 0 && conf->type == RMEM_QPT_RC) {
 		attr.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
 		attr.send_ops_flags = dev->send_ops;
 	}
@@ -149,7 +154,8 @@ rverbs_qp_create(struct rmem_qp *base, const struct rmem_qp_conf *conf)
 	ret = rverbs_err_null(qp->ibv, "ibv_create_qp");
 	if (ret != 0)
 		goto free_rings;
-	qp->ex = dev->send_ops != 0 ? ibv_qp_to_qp_ex(qp->ibv) : NULL;
+	/* Only extended posts of RC were probed. */
+	qp->ex = dev->send_ops != 0 && conf->type == RMEM_QPT_RC ? ibv_qp_to_qp_ex(qp->ibv) : NULL;
 	qp->ibv->qp_context = qp;
 	base->qp_num = qp->ibv->qp_num;
 	ret = slot_take(dev, qp);
@@ -169,8 +175,11 @@ static int
 qp_modify(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask, const char *name,
 		const char **what)
 {
-	int ret = ibv_modify_qp(qp, attr, mask);
+	int ret;
 
+	if (qp->qp_type == IBV_QPT_UC)
+		mask &= ~RVERBS_RC_ONLY;
+	ret = ibv_modify_qp(qp, attr, mask);
 	*what = name;
 	return ret == -1 ? errno : abs(ret);
 }

@@ -42,6 +42,9 @@ static const struct deviation deviations[] = {
 		{"rxe", "inv_late", 0, 0,
 				"bytes of a packet whose key was checked may arrive after the "
 				"invalidation has completed"},
+		{"rxe", "uc_long", 0, 0,
+				"a message of UC that is longer than the receive ends it with LOC_QP_OP_ERR"},
+		{"rxe", "uc_sqe", 0, 0, "a QP of UC with a failed request is in ERR, not in SQE"},
 		{"rxe", "srq_pd", 0, 0,
 				"the keys of an SRQ's receives are of the PD of the QP, not of the SRQ"},
 };

@@ -413,6 +413,7 @@ fake_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
 									IBV_QP_EX_WITH_BIND_MW));
 	struct fake_qp *qp;
 
+	is_refused |= fake.has_no_uc && attr->qp_type == IBV_QPT_UC;
 	if (is_refused || attr->cap.max_inline_data > fake.max_inline) {
 		errno = is_refused ? EOPNOTSUPP : EINVAL;
 		return NULL;
@@ -425,6 +426,7 @@ fake_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
 	qp->ex.qp_base.send_cq = attr->send_cq;
 	qp->ex.qp_base.recv_cq = attr->recv_cq;
 	qp->ex.qp_base.qp_num = ++fake_next;
+	qp->ex.qp_base.qp_type = attr->qp_type;
 	qp->init = *attr;
 	if (is_ex)
 		fake_ex_ops(&qp->ex);

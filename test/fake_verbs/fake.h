@@ -43,6 +43,7 @@ struct fake {
 	unsigned int nb_other_gids; /* of a second port, listed first; 0: there is one port */
 	bool has_no_ex;             /* no extended QPs */
 	bool has_srq;               /* shared receive queues */
+	bool has_no_uc;             /* no QPs of UC */
 	bool has_no_resize;         /* ibv_resize_cq() is not supported */
 	bool has_no_atomic;         /* no rights for atomics */
 	bool is_atomic_bad;         /* the returned value is wrong */
