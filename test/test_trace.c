@@ -148,6 +148,8 @@ TEST(trace, qps_are_traced)
 	expect("lib.rmem.qp.state qp_num=%u state=%d", number, RMEM_QPS_RESET);
 	TEST_OK(fx_release(qp));
 	expect("lib.rmem.qp.destroy qp_num=%u", number);
+	TEST_OK(rmem_cq_resize(cq, 200));
+	expect("lib.rmem.cq.resize cq=%" PRIu64 " nb_cqe=%u", at(cq), cq->nb_cqe);
 	TEST_OK(fx_release(cq));
 	expect("lib.rmem.cq.destroy cq=%" PRIu64, at(cq));
 	return TEST_SUCCESS;
