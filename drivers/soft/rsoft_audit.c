@@ -211,6 +211,8 @@ qp_state_is_valid(const struct rsoft_qp *qp, uint64_t qp_num)
 	case RMEM_QPS_RTS:
 	case RMEM_QPS_SQD:
 		return true;
+	case RMEM_QPS_SQE:
+		return RSOFT_HOLDS(qp->qp.type != RMEM_QPT_RC, "QP in SQE", qp_num);
 	default:
 		return RSOFT_HOLDS(qp->state == RMEM_QPS_RTS, "QP", qp_num);
 	}
