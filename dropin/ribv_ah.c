@@ -90,7 +90,7 @@ ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num, struct ibv_wc
 struct ibv_ah *
 ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc, struct ibv_grh *grh, uint8_t port_num)
 {
-	struct ibv_ah_attr attr;
+	struct ibv_ah_attr attr = {.port_num = port_num};
 
 	if (ribv_is_real(pd))
 		return RIBV_NEXT(ibv_create_ah_from_wc)(pd, wc, grh, port_num);

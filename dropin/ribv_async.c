@@ -49,7 +49,9 @@ ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
 		return RIBV_NEXT(ibv_get_async_event)(context, event);
 	if (!ribv_is_context(context))
 		return ribv_minus_one(ENOENT);
-	ret = rmem_async_channel_get_event(ribv_async_of(context), event != NULL ? &own : NULL);
+	if (event == NULL)
+		return ribv_minus_one(EINVAL);
+	ret = rmem_async_channel_get_event(ribv_async_of(context), &own);
 	if (ret != 0)
 		return ribv_minus_one(-ret);
 	event->event_type = (enum ibv_event_type)own.type;

@@ -8,6 +8,7 @@
  */
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -304,15 +305,15 @@ TEST(odp, atomics_on_demand_are_refused_where_there_are_none)
 static rlim_t
 used_addresses(void)
 {
-	unsigned long pages = 0;
+	char line[128] = "";
 	FILE *f = fopen("/proc/self/statm", "r");
 
 	if (f == NULL)
 		return 0;
-	if (fscanf(f, "%lu", &pages) != 1)
-		pages = 0;
+	if (fgets(line, sizeof(line), f) == NULL)
+		line[0] = '\0';
 	fclose(f);
-	return (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE);
+	return (rlim_t)strtoul(line, NULL, 10) * (rlim_t)sysconf(_SC_PAGESIZE);
 }
 
 /*

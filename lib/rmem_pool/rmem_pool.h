@@ -210,7 +210,7 @@ rmem_pool_is_bulk(unsigned int n, uint32_t lcore_id)
 static inline uint32_t *
 rmem_pool_cache(const struct rmem_pool *pool, uint64_t layout, uint32_t lcore_id)
 {
-	return (uint32_t *)(void *)(pool->caches + lcore_id * (uint32_t)layout);
+	return (uint32_t *)(void *)(pool->caches + (size_t)lcore_id * (uint32_t)layout);
 }
 
 /** Maximum number of buffers in a cache. */

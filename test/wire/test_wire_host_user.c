@@ -345,8 +345,8 @@ free_fd(void)
 
 TEST(wire_host, channel_to_an_ended_peer_is_closed_while_idle)
 {
-	int expected, fd, listener;
-	struct rwire_ring *ring;
+	struct rwire_ring *ring = NULL;
+	int expected, listener, fd = -1;
 	struct rwire_addr peer;
 	struct host_path path;
 	struct rmem_wc wc;

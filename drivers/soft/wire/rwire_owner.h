@@ -33,7 +33,7 @@ struct rwire_owner {
 /* Those of addresses that are referred to. Zeroes at first. */
 struct rwire_owners {
 	rte_ticketlock_t lock;
-	LIST_HEAD(, rwire_owner) list;
+	LIST_HEAD(rwire_owner_list, rwire_owner) list;
 };
 
 /* Refer to an address: 0, or -ENOMEM. */
