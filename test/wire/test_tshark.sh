@@ -50,7 +50,7 @@ dissect udp.pcap 'packets over IPv4'
 record eth.pcap 'ip=2001:db8::9,port=eth:0,fault=loss:0.001;dup:0.1;reorder:4;seed:1' '*' \
 	--vdev net_ring0
 dissect eth.pcap 'packets over IPv6'
-record bad.pcap 'ip=127.0.16.2,fault=corrupt:0.1;seed:1' right
+record bad.pcap 'ip=127.0.16.2,fault=corrupt:0.01;seed:2' right
 ! "$here/check_icrc.py" bad.pcap >out 2>err
 verdict 'corrupted packets have another ICRC' $?
 echo "$passed passed, $failed failed"
