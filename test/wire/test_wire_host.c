@@ -6,6 +6,8 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <rmem_cq.h>
@@ -289,3 +291,47 @@ TEST(wire_host, names_with_other_characters_are_refused)
 }
 
 TEST_SUITE(wire_host, setup, teardown);
+
+/* A channel to the device, when the device has read its ring. */
+static int
+open_channel(const struct rwire_addr *from, int *fd, struct rwire_ring **ring)
+{
+	struct rwire *wire = ((const struct rsoft_dev *)rmem_dev_drv(host_dev)->priv)->wire;
+	uint32_t uid;
+
+	TEST_OK(shm_connect(SHM_HOST, from, &host_address, fd, ring, &uid, NULL));
+	while (__atomic_load_n(&(*ring)->is_asleep, __ATOMIC_RELAXED) == 0)
+		wire->port->ops->rx_sleep(wire->port);
+	return TEST_SUCCESS;
+}
+
+/* In a child: a thread that the child does not have may have had the lock of the users. */
+TEST(wire_host, port_is_closed_in_a_child_while_users_are_locked)
+{
+	struct rwire *wire = ((const struct rsoft_dev *)rmem_dev_drv(host_dev)->priv)->wire;
+	const struct rlimit limit = {.rlim_cur = 5, .rlim_max = 5}; /* s of its CPU */
+	uint32_t sent, taken;
+	struct rwire_ring *ring;
+	struct rwire_addr peer;
+	int fd = -1, status = 0, listener = shm_listen_host(&peer);
+	pid_t pid;
+
+	TEST_ASSERT(listener >= 0);
+	TEST_RUN(open_channel(&peer, &fd, &ring));
+	TEST_ASSERT(wire->port->ops->tx_get(wire->port, &peer) != NULL);
+	TEST_ASSERT(wire->port->ops->tx_count(wire->port, &peer, &sent, &taken));
+	rte_ticketlock_lock(&wire->owners.lock);
+	pid = fork();
+	if (pid == 0) {
+		setrlimit(RLIMIT_CPU, &limit);
+		wire->port->ops->close(wire->port);
+		_exit(0);
+	}
+	rte_ticketlock_unlock(&wire->owners.lock);
+	TEST_EQ(waitpid(pid, &status, 0), pid);
+	shm_unmap(ring);
+	close(fd);
+	close(listener);
+	TEST_EQ(status, 0);
+	return TEST_SUCCESS;
+}

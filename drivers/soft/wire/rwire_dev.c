@@ -338,6 +338,7 @@ rwire_close(struct rsoft_dev *dev)
 		close(wire->stop_fd);
 	}
 	wire->port->ops->close(wire->port);
+	rwire_owners_end(&wire->owners);
 	dev->wire = NULL;
 	__atomic_store_n(&dev->nb_pending, 0, __ATOMIC_RELAXED);
 	free(wire);

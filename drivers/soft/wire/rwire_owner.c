@@ -86,6 +86,17 @@ rwire_owners_put(struct rwire_owners *owners, const struct rwire_addr *addr)
 	free(owner);
 }
 
+void
+rwire_owners_end(struct rwire_owners *owners)
+{
+	struct rwire_owner *owner;
+
+	while ((owner = LIST_FIRST(&owners->list)) != NULL) {
+		LIST_REMOVE(owner, next);
+		free(owner);
+	}
+}
+
 uint32_t
 rwire_owners_get(struct rwire_owners *owners, const struct rwire_addr *addr)
 {

@@ -48,6 +48,9 @@ bool rwire_owners_admit(struct rwire_owners *owners, const struct rwire_addr *ad
 /* End a reference. */
 void rwire_owners_put(struct rwire_owners *owners, const struct rwire_addr *addr);
 
+/* End all references, when no thread uses them. */
+void rwire_owners_end(struct rwire_owners *owners);
+
 /* The user that is admitted at an address. */
 uint32_t rwire_owners_get(struct rwire_owners *owners, const struct rwire_addr *addr);
 

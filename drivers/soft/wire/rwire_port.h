@@ -40,6 +40,7 @@ struct rwire_frame {
 struct rwire_port;
 
 struct rwire_port_ops {
+	/* Also in a child of fork(): it takes no lock of another object. */
 	void (*close)(struct rwire_port *port);
 	uint32_t (*rx_burst)(struct rwire_port *port, struct rwire_frame *frames[], uint32_t n);
 	/* Before a thread sleeps until fd is readable. False: packets are there already. */

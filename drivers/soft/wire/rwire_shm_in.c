@@ -20,16 +20,29 @@
 #define SHM_HELLO_MS 200 /* until the ring of a connection must be there */
 #define SHM_LISTENER SHM_MAX_PEERS /* the event of the listening socket */
 
+/* Each is cleared first: a child of fork() must not end it again. */
+static void
+shm_in_close(struct shm_in *in)
+{
+	struct rwire_ring *ring = in->end.ring;
+	int fd = in->fd;
+
+	in->fd = -1;
+	close(fd);
+	rwire_regions_unmap(&in->regions);
+	in->end.ring = NULL;
+	shm_unmap(ring);
+}
+
 static void
 shm_in_free(struct shm_ins *ins, struct shm_in *in)
 {
-	if (in->is_held)
+	bool is_held = in->is_held;
+
+	in->is_held = false;
+	shm_in_close(in);
+	if (is_held)
 		rwire_owners_put(ins->owners, &in->addr);
-	close(in->fd);
-	in->fd = -1;
-	rwire_regions_unmap(&in->regions);
-	shm_unmap(in->end.ring);
-	in->end.ring = NULL;
 }
 
 /* Log the first refusal of each kind. */
@@ -264,7 +277,7 @@ shm_ins_close(struct shm_ins *ins)
 
 	for (i = 0; i < ins->nb; i++) {
 		if (ins->in[i].fd >= 0)
-			shm_in_free(ins, &ins->in[i]);
+			shm_in_close(&ins->in[i]);
 	}
 	close(ins->listener);
 	close(ins->epoll);

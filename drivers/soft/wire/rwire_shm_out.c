@@ -15,16 +15,24 @@
 #define SHM_REFUSED 1000 /* checks until a peer that refused is tried again */
 #define SHM_STRANGE (-1) /* reason: the peer is of a user that this device refuses */
 
+/* Each is cleared first: a child of fork() must not end it again. */
+static void
+shm_out_end(struct shm_out *out)
+{
+	struct rwire_ring *ring = out->end.ring;
+	int fd = out->fd;
+
+	out->fd = -1;
+	close(fd);
+	out->end.ring = NULL;
+	shm_unmap(ring);
+}
+
 static void
 shm_out_close(struct shm_outs *outs, struct shm_out *out)
 {
-	if (out->fd < 0)
-		return;
+	shm_out_end(out);
 	rwire_owners_put(outs->owners, &out->addr);
-	close(out->fd);
-	out->fd = -1;
-	shm_unmap(out->end.ring);
-	out->end.ring = NULL;
 }
 
 /* Log a refusal, once until another one. */
@@ -170,6 +178,8 @@ shm_outs_close(struct shm_outs *outs)
 {
 	uint32_t i;
 
-	for (i = 0; i < outs->nb; i++)
-		shm_out_close(outs, &outs->out[i]);
+	for (i = 0; i < outs->nb; i++) {
+		if (outs->out[i].fd >= 0)
+			shm_out_end(&outs->out[i]);
+	}
 }
