@@ -127,14 +127,19 @@ route(function_t *kept, const char *name)
 		((__typeof__(&name))route(&kept, #name))(args);                                    \
 	}
 
-/* Define one that loads the core first. */
+/* Define one that loads the core first. The loader of libraries holds locks, too. */
 #define PASS_LOAD(type, name, params, args)                                                        \
 	type name(params)                                                                          \
 	{                                                                                          \
 		static function_t kept;                                                            \
+		type ret;                                                                          \
+		int state;                                                                         \
                                                                                                    \
+		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);                            \
 		pthread_once(&once, load);                                                         \
-		return ((__typeof__(&name))route(&kept, #name))(args);                             \
+		ret = ((__typeof__(&name))route(&kept, #name))(args);                              \
+		pthread_setcancelstate(state, NULL);                                               \
+		return ret;                                                                        \
 	}
 
 /* clang-format off */

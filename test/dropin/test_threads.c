@@ -267,6 +267,30 @@ has_eal(void)
 	return is_there;
 }
 
+static void *
+list_cancelled(void *arg)
+{
+	struct ibv_device **list;
+
+	pthread_cancel(pthread_self());
+	list = ibv_get_device_list(NULL);
+	HOLDS(list != NULL);
+	ibv_free_device_list(list);
+	pthread_testcancel();
+	return arg;
+}
+
+/* The first call of the process loads the device, in a thread that is cancelled. */
+static void
+cancelled_thread_lists_first(void)
+{
+	pthread_t thread;
+	void *result;
+
+	HOLDS(pthread_create(&thread, NULL, list_cancelled, NULL) == 0);
+	HOLDS(pthread_join(thread, &result) == 0 && result == PTHREAD_CANCELED);
+}
+
 int
 main(void)
 {
@@ -274,6 +298,7 @@ main(void)
 	int nb_tasks;
 
 	sched_getaffinity(0, sizeof(before), &before);
+	cancelled_thread_lists_first();
 	context = open_device("soft0");
 	pd = ibv_alloc_pd(context);
 	HOLDS(pd != NULL);
