@@ -10,7 +10,7 @@
 
 /* What an event is of. */
 enum element {
-	ELEMENT_PORT, /* or the device */
+	ELEMENT_PORT, /* the device, or an object that devices of rmem don't have */
 	ELEMENT_CQ,
 	ELEMENT_QP,
 	ELEMENT_SRQ,
@@ -93,9 +93,7 @@ ibv_ack_async_event(struct ibv_async_event *event)
 	struct ibv_cq *cq = event->element.cq;
 	struct ibv_qp *qp = event->element.qp;
 
-	if (element == ELEMENT_PORT)
-		return;
-	if (ribv_is_real(cq)) {
+	if (element == ELEMENT_PORT || ribv_is_real(cq)) {
 		RIBV_NEXT(ibv_ack_async_event)(event);
 	} else if (element == ELEMENT_CQ && ribv_is_cq(cq)) {
 		own.cq = ((struct ribv_cq *)cq)->cq;
