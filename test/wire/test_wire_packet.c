@@ -188,7 +188,8 @@ allows(const char *prefixes, const char *ip)
 TEST(wire_sim, allow_takes_addresses_and_prefixes)
 {
 	static const char *const bad[] = {"10.0.0.0/33", "10.0.0/8", "10.0.0.1/", "10.0.0.1/8a",
-			"::1/129", "host", ";", "10.0.0.1/-1", "10.0.0.1 ", "224.0.0.0/4"};
+			"::1/129", "host", ";", "10.0.0.1/-1", "10.0.0.1 ", "224.0.0.0/4",
+			"0.0.0.0", "::", "0.0.0.0/33", "ff00::/8", "::ffff:10.0.0.1/129"};
 	struct rwire_allow allow = {0};
 	size_t i;
 
@@ -203,6 +204,14 @@ TEST(wire_sim, allow_takes_addresses_and_prefixes)
 	TEST_ASSERT(allows("2001:db8::/33", "2001:db8:7fff::1"));
 	TEST_ASSERT(!allows("2001:db8::/33", "2001:db8:8000::1"));
 	TEST_ASSERT(allows("2001:db8::1/128", "2001:db8::1"));
+	TEST_ASSERT(allows("0.0.0.0/0", "192.0.2.127"));
+	TEST_ASSERT(!allows("0.0.0.0/0", "2001:db8::1"));
+	TEST_ASSERT(!allows("0.0.0.0/1", "192.0.2.127"));
+	TEST_ASSERT(allows("::/0", "2001:db8::1") && allows("::/0", "192.0.2.127"));
+	TEST_ASSERT(allows("::ffff:0.0.0.0/96", "192.0.2.127"));
+	TEST_ASSERT(allows("::ffff:10.0.0.1/104", "10.1.2.3"));
+	TEST_ASSERT(!allows("::ffff:10.0.0.1/104", "11.1.2.3"));
+	TEST_ASSERT(allows("::ffff:10.0.0.1/8", "11.1.2.3"));
 	for (i = 0; i < RTE_DIM(bad); i++)
 		TEST_EQ(rwire_allow_parse(&(struct rwire_allow){0}, bad[i]), -EINVAL);
 	for (i = 0; i < RWIRE_MAX_ALLOW; i++)

@@ -28,12 +28,17 @@ rwire_addr_is_unicast(const struct rwire_addr *addr)
 }
 
 bool
-rwire_addr_parse(const char *text, struct rwire_addr *addr)
+rwire_addr_from_text(const char *text, struct rwire_addr *addr)
 {
 	memcpy(addr->gid, ipv4_prefix, sizeof(ipv4_prefix));
-	return (inet_pton(AF_INET, text, addr->gid + sizeof(ipv4_prefix)) == 1 ||
-			       inet_pton(AF_INET6, text, addr->gid) == 1) &&
-			rwire_addr_is_unicast(addr);
+	return inet_pton(AF_INET, text, addr->gid + sizeof(ipv4_prefix)) == 1 ||
+			inet_pton(AF_INET6, text, addr->gid) == 1;
+}
+
+bool
+rwire_addr_parse(const char *text, struct rwire_addr *addr)
+{
+	return rwire_addr_from_text(text, addr) && rwire_addr_is_unicast(addr);
 }
 
 const char *

@@ -22,7 +22,10 @@ struct rwire_addr {
 #define RWIRE_ADDR_TEXT INET6_ADDRSTRLEN
 #define RWIRE_MAX_LID   0xbfff /* of unicast LIDs (IBTA 4.1.3) */
 
-/* Parse an IPv4 or IPv6 address. False: it is neither, or not unicast. */
+/* Parse an IPv4 or IPv6 address. False: it is neither. */
+bool rwire_addr_from_text(const char *text, struct rwire_addr *addr);
+
+/* Parse one of unicast. False: it is none. */
 bool rwire_addr_parse(const char *text, struct rwire_addr *addr);
 const char *rwire_addr_text(const struct rwire_addr *addr, char text[RWIRE_ADDR_TEXT]);
 

@@ -16,6 +16,7 @@ static bool
 allow_parse_one(const char *text, size_t len, struct rwire_prefix *prefix)
 {
 	uint32_t max, first;
+	struct rwire_addr addr;
 	unsigned long bits;
 	char copy[64], *slash, *end;
 
@@ -26,9 +27,16 @@ allow_parse_one(const char *text, size_t len, struct rwire_prefix *prefix)
 	slash = strchr(copy, '/');
 	if (slash != NULL)
 		*slash = '\0';
-	if (!rwire_addr_parse(copy, &prefix->addr))
+	if (!rwire_addr_from_text(copy, &prefix->addr))
 		return false;
-	first = rwire_addr_is_ipv4(&prefix->addr) ? 96 : 0;
+	/* That of a prefix can be all zero. */
+	addr = prefix->addr;
+	if (slash != NULL)
+		addr.gid[15] |= 1;
+	if (!rwire_addr_is_unicast(&addr))
+		return false;
+	/* An IPv4 address that is written as one of IPv6 has 128 bits. */
+	first = strchr(copy, ':') == NULL ? 96 : 0;
 	max = 128 - first;
 	prefix->len = 128;
 	if (slash == NULL)
