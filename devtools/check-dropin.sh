@@ -175,6 +175,9 @@ done
 try 'not found' ends 127 'not found' "$run" "$tmp/bin/none"
 try "-d ''" ends 2 '-d needs a device' "$run" -d '' true
 try "--ip ''" ends 2 '--ip needs an address' "$run" --ip '' true
+try '-d --verbose' ends 2 '-d needs a device, not --verbose' "$run" -d --verbose true
+try '--ip --verbose' ends 2 '--ip needs an address, not --verbose' "$run" --ip --verbose true
+try '--ip and ip=' ends 2 'two addresses' "$run" --ip 127.0.16.8 -d soft0,ip=127.0.16.9 true
 try '--list foo' ends 2 'takes no argument: foo' "$run" --list foo
 try '--foo' ends 2 'unknown option: --foo' "$run" --foo true
 try 'program named -x' env PATH="$tmp/bin:$PATH" "$run" -- -x
