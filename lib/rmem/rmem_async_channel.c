@@ -10,12 +10,13 @@
  * Each object that is bound to a channel has a struct rmem_async_events, and each channel has one
  * for its device: a bit for each type of event that has occurred and was not returned. The driver
  * sets bits, a reader clears them. With a bit set it is in the list of its channel, in the order in
- * which the first bit was set.
+ * which the first bit was set. While the object is being destroyed a reader may remove it from the
+ * list, with its bits: if the destruction is refused, it is listed again.
  *
  * Invariants, under the lock of the channel:
  * - the eventfd is readable while the list is not empty, or the channel is being destroyed, and no
  *   waiter is between its read and restore();
- * - an object is in the list while it has a bit set.
+ * - an object is in the list while it has a bit set, unless it is being destroyed.
  * So an event needs no memory and is not lost. The lock is the innermost one: drivers generate
  * events under locks of their queues.
  *
@@ -153,11 +154,40 @@ rmem_async_channel_bind(struct rmem_async_channel *channel, struct rmem_obj *obj
 
 /* Under the lock. */
 static void
+list(struct channel *channel, struct rmem_async_events *events)
+{
+	if (TAILQ_EMPTY(&channel->list))
+		rmem_eventfd_set(channel->channel.fd, true, false);
+	TAILQ_INSERT_TAIL(&channel->list, events, entry);
+	events->is_listed = true;
+}
+
+/* Under the lock. */
+static void
 unlist(struct channel *channel, struct rmem_async_events *events)
 {
 	TAILQ_REMOVE(&channel->list, events, entry);
+	events->is_listed = false;
 	if (TAILQ_EMPTY(&channel->list) && !channel->is_closing)
 		rmem_eventfd_set(channel->channel.fd, false, channel->nb_waiters != 0);
+}
+
+/* Under the lock, so that no reader finds the object dead after it was listed. */
+void
+rmem_async_channel_revive(struct rmem_async_events *events, struct rmem_obj *obj)
+{
+	struct channel *channel;
+
+	if (events == NULL) {
+		rmem_obj_revive(obj);
+		return;
+	}
+	channel = channel_of(events->channel);
+	pthread_mutex_lock(&channel->lock);
+	rmem_obj_revive(obj);
+	if (events->pending != 0 && !events->is_listed)
+		list(channel, events);
+	pthread_mutex_unlock(&channel->lock);
 }
 
 void
@@ -169,7 +199,7 @@ rmem_async_channel_unbind(struct rmem_async_events *events)
 		return;
 	channel = channel_of(events->channel);
 	pthread_mutex_lock(&channel->lock);
-	if (events->pending != 0)
+	if (events->is_listed)
 		unlist(channel, events);
 	pthread_mutex_unlock(&channel->lock);
 	rte_free(events);
@@ -180,7 +210,6 @@ void
 rmem_async_channel_put(struct rmem_async_events *events, uint32_t type, uint32_t port_num)
 {
 	struct channel *channel;
-	bool is_first;
 
 	if (events == NULL)
 		return;
@@ -188,12 +217,8 @@ rmem_async_channel_put(struct rmem_async_events *events, uint32_t type, uint32_t
 	pthread_mutex_lock(&channel->lock);
 	if (port_num != 0)
 		events->port_num = port_num;
-	if (events->pending == 0) {
-		is_first = TAILQ_EMPTY(&channel->list);
-		TAILQ_INSERT_TAIL(&channel->list, events, entry);
-		if (is_first)
-			rmem_eventfd_set(channel->channel.fd, true, false);
-	}
+	if (!events->is_listed)
+		list(channel, events);
 	events->pending |= UINT32_C(1) << type;
 	pthread_mutex_unlock(&channel->lock);
 }
@@ -261,13 +286,10 @@ next(struct channel *channel, struct rmem_async_event *event)
 	while (!is_found && (events = TAILQ_FIRST(&channel->list)) != NULL) {
 		/* The channel refers to the device. */
 		is_found = events == &channel->own || rmem_obj_hold(events->obj);
-		if (is_found) {
+		if (is_found)
 			take(channel, events, event);
-		} else {
-			/* The events of an object that is being destroyed are dropped. */
-			events->pending = 0;
+		else
 			unlist(channel, events);
-		}
 	}
 	pthread_mutex_unlock(&channel->lock);
 	return is_found;

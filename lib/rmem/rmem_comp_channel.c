@@ -13,6 +13,9 @@
  * Invariant: the eventfd is readable while the list has a CQ and no waiter is between its read and
  * restore(). Both change under events::lock. So an event never needs memory, and none is lost.
  *
+ * While a CQ is being destroyed a reader may remove it from the list, with its events: if the
+ * destruction is refused, it is listed again.
+ *
  * An event that was returned holds a reference to its CQ until it is acknowledged.
  */
 
@@ -79,9 +82,20 @@ rmem_comp_channel_create(struct rmem_dev *dev, struct rmem_comp_channel **channe
 
 /* Under the lock. */
 static void
+list(struct events *events, struct rmem_cq_events *cq_events)
+{
+	if (TAILQ_EMPTY(&events->cqs))
+		rmem_eventfd_set(events->channel.fd, true, false);
+	TAILQ_INSERT_TAIL(&events->cqs, cq_events, entry);
+	cq_events->is_listed = true;
+}
+
+/* Under the lock. */
+static void
 unlist(struct events *events, struct rmem_cq_events *cq_events)
 {
 	TAILQ_REMOVE(&events->cqs, cq_events, entry);
+	cq_events->is_listed = false;
 	if (TAILQ_EMPTY(&events->cqs))
 		rmem_eventfd_set(events->channel.fd, false, events->nb_waiting != 0);
 }
@@ -92,13 +106,22 @@ rmem_comp_channel_put(struct rmem_comp_channel *channel, struct rmem_cq_events *
 	struct events *events = events_of(channel);
 
 	pthread_mutex_lock(&events->lock);
-	if (cq_events->nb_unread++ == 0) {
-		bool is_first = TAILQ_EMPTY(&events->cqs);
+	cq_events->nb_unread++;
+	if (!cq_events->is_listed)
+		list(events, cq_events);
+	pthread_mutex_unlock(&events->lock);
+}
 
-		TAILQ_INSERT_TAIL(&events->cqs, cq_events, entry);
-		if (is_first)
-			rmem_eventfd_set(events->channel.fd, true, false);
-	}
+/* Under the lock, so that no reader finds the CQ dead after it was listed. */
+void
+rmem_comp_channel_revive(struct rmem_comp_channel *channel, struct rmem_cq_events *cq_events)
+{
+	struct events *events = events_of(channel);
+
+	pthread_mutex_lock(&events->lock);
+	rmem_async_channel_revive(cq_events->async, &cq_events->cq->obj);
+	if (cq_events->nb_unread != 0 && !cq_events->is_listed)
+		list(events, cq_events);
 	pthread_mutex_unlock(&events->lock);
 }
 
@@ -108,9 +131,8 @@ rmem_comp_channel_remove(struct rmem_comp_channel *channel, struct rmem_cq_event
 	struct events *events = events_of(channel);
 
 	pthread_mutex_lock(&events->lock);
-	if (cq_events->nb_unread != 0)
+	if (cq_events->is_listed)
 		unlist(events, cq_events);
-	cq_events->nb_unread = 0;
 	pthread_mutex_unlock(&events->lock);
 }
 
@@ -122,13 +144,10 @@ next(struct events *events)
 	struct rmem_cq *cq = NULL;
 
 	pthread_mutex_lock(&events->lock);
-	/* The events of a CQ that is being destroyed are dropped. */
 	while (cq == NULL && (cq_events = TAILQ_FIRST(&events->cqs)) != NULL) {
 		if (rmem_obj_hold(&cq_events->cq->obj))
 			cq = cq_events->cq;
-		else
-			cq_events->nb_unread = 1;
-		if (--cq_events->nb_unread == 0) {
+		if (cq == NULL || --cq_events->nb_unread == 0) {
 			unlist(events, cq_events);
 		} else {
 			TAILQ_REMOVE(&events->cqs, cq_events, entry);

@@ -46,10 +46,21 @@ drop(struct rmem_cq *cq)
 {
 	struct rmem_comp_channel *channel = cq->channel;
 
+	if (channel != NULL)
+		rmem_comp_channel_remove(channel, cq->events);
 	rmem_cq_events_free(cq);
 	rmem_obj_drop(&cq->obj, &rmem_obj_dev(&cq->obj)->obj);
 	if (channel != NULL)
 		rmem_obj_unhold(&channel->obj);
+}
+
+static void
+revive(struct rmem_cq *cq)
+{
+	if (cq->channel != NULL)
+		rmem_comp_channel_revive(cq->channel, cq->events);
+	else
+		rmem_async_channel_revive(cq->events != NULL ? cq->events->async : NULL, &cq->obj);
 }
 
 int
@@ -128,11 +139,9 @@ rmem_cq_destroy(struct rmem_cq *cq)
 		ret = rmem_obj_kill(&cq->obj);
 	if (ret != 0)
 		return ret;
-	if (cq->channel != NULL)
-		rmem_comp_channel_remove(cq->channel, cq->events);
 	ret = RMEM_OP(cq, cq_destroy, cq);
 	if (ret != 0) {
-		rmem_obj_revive(&cq->obj);
+		revive(cq);
 		return ret;
 	}
 	rmem_trace_cq_destroy(cq);

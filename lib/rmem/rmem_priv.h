@@ -183,8 +183,9 @@ struct rmem_async_events {
 	void *context;                        /**< Of the object's configuration. */
 	uint32_t pending;                     /**< A bit for each type that was not returned. */
 	uint32_t port_num;                    /**< Of the last event of a port. */
+	bool is_listed;                       /**< In the channel's list. */
 	uint32_t nb_unacked;                  /**< Returned and not acknowledged; atomic. */
-	TAILQ_ENTRY(rmem_async_events) entry; /**< In the channel's list, if pending is not 0. */
+	TAILQ_ENTRY(rmem_async_events) entry; /**< In the channel's list, if is_listed. */
 };
 
 /** 0 if channel is NULL or a channel of dev. */
@@ -193,6 +194,9 @@ int rmem_async_channel_check(struct rmem_async_channel *channel, const struct rm
 /** Bind a new object to a channel; -ENOMEM. *events is NULL without a channel. */
 int rmem_async_channel_bind(struct rmem_async_channel *channel, struct rmem_obj *obj, void *context,
 		struct rmem_async_events **events);
+
+/** rmem_obj_revive() for such an object: its events are returned again. NULL without a channel. */
+void rmem_async_channel_revive(struct rmem_async_events *events, struct rmem_obj *obj);
 
 /** Drop the events of an object that generates no more, and free them; NULL has no effect. */
 void rmem_async_channel_unbind(struct rmem_async_events *events);
@@ -222,6 +226,7 @@ struct rmem_cq_events {
 	uint32_t armed;                    /**< ARMED_* of rmem_cq_notify.c; atomic. */
 	uint32_t nb_unacked;               /**< Returned and not acknowledged; atomic. */
 	uint32_t nb_unread;                /**< Not returned yet; under the channel's lock. */
+	bool is_listed;                    /**< In the channel's list; the same. */
 	struct rmem_cq *cq;                /**< The CQ. */
 	TAILQ_ENTRY(rmem_cq_events) entry; /**< In the channel's list. */
 	struct rmem_async_events *async;   /**< Of its channel of asynchronous events, or NULL. */
@@ -242,7 +247,10 @@ int rmem_own_cq_req_notify(struct rmem_cq *cq, bool is_solicited_only);
 /** Add an event of a CQ to a channel of the class. */
 void rmem_comp_channel_put(struct rmem_comp_channel *channel, struct rmem_cq_events *events);
 
-/** Remove the events of a CQ that is being destroyed. */
+/** rmem_obj_revive() for a CQ with a channel: its events are returned again. */
+void rmem_comp_channel_revive(struct rmem_comp_channel *channel, struct rmem_cq_events *events);
+
+/** Remove the events of a CQ that generates no more. */
 void rmem_comp_channel_remove(struct rmem_comp_channel *channel, struct rmem_cq_events *events);
 
 /** 0 when all n bytes at mem are zero, else -EINVAL. */

@@ -359,8 +359,10 @@ rmem_qp_destroy(struct rmem_qp *qp)
 		rmem_trace_qp_destroy(qp, qp->qp_num);
 		rmem_async_channel_unbind(*async_of(qp));
 		put_queues(qp->send_cq, qp->recv_cq, qp->srq);
+		rmem_obj_drop(&qp->obj, &qp->pd->obj);
 	} else {
 		list(qp);
+		rmem_async_channel_revive(*async_of(qp), &qp->obj);
 	}
-	return rmem_obj_end(&qp->obj, &qp->pd->obj, ret);
+	return ret;
 }

@@ -156,6 +156,9 @@ rmem_srq_destroy(struct rmem_srq *srq)
 	if (ret == 0) {
 		rmem_trace_srq_destroy(srq);
 		rmem_async_channel_unbind(srq->async);
+		rmem_obj_drop(&srq->obj, &srq->pd->obj);
+	} else {
+		rmem_async_channel_revive(srq->async, &srq->obj);
 	}
-	return rmem_obj_end(&srq->obj, &srq->pd->obj, ret);
+	return ret;
 }
