@@ -42,37 +42,6 @@ rverbs_cq_create(struct rmem_cq *base, const struct rmem_cq_conf *conf)
 }
 
 int
-rverbs_cq_resize(struct rmem_cq *base, uint32_t nb_cqe)
-{
-	struct rverbs_cq *cq = rverbs_cq_of(base);
-	struct rmem_wc *saved = rte_malloc("rverbs_saved", nb_cqe * sizeof(*saved), 0);
-	int ret = -EINVAL;
-	uint32_t i;
-
-	if (saved == NULL) {
-		RVERBS_LOG(ERR, "CQ: no memory: %u completions", nb_cqe);
-		return -ENOMEM;
-	}
-	rte_ticketlock_lock(&cq->lock);
-	if (cq->nb_saved > nb_cqe)
-		RVERBS_LOG(ERR, "CQ: nb_cqe out of range: %u (%u completions outstanding)", nb_cqe,
-				cq->nb_saved);
-	else
-		ret = rverbs_err_code(ibv_resize_cq(cq->ibv, (int)nb_cqe), RVERBS_ERR_RESIZE,
-				"ibv_resize_cq");
-	if (ret == 0) {
-		for (i = 0; i < cq->nb_saved; i++)
-			saved[i] = cq->saved[(cq->first_saved + i) % base->nb_cqe];
-		RTE_SWAP(saved, cq->saved);
-		cq->first_saved = 0;
-		base->nb_cqe = nb_cqe;
-	}
-	rte_ticketlock_unlock(&cq->lock);
-	rte_free(saved);
-	return ret;
-}
-
-int
 rverbs_cq_destroy(struct rmem_cq *base)
 {
 	struct rverbs_cq *cq = rverbs_cq_of(base);
@@ -275,12 +244,12 @@ rverbs_poll_cq(struct rmem_cq *base, struct rmem_wc *wc, uint16_t nb_wc)
 	return n;
 }
 
-void
-rverbs_cq_save(struct rverbs_cq *cq)
+/* Move the completions of the device to the saved ones. Under the lock of the CQ. */
+static void
+cq_save(struct rverbs_cq *cq)
 {
 	struct rmem_wc wc;
 
-	rte_ticketlock_lock(&cq->lock);
 	while (cq_poll(cq, &wc, 1) == 1) {
 		if (cq->nb_saved == cq->cq.nb_cqe) {
 			/* More completions than the CQ holds were not polled. */
@@ -289,5 +258,45 @@ rverbs_cq_save(struct rverbs_cq *cq)
 		}
 		cq->saved[(cq->first_saved + cq->nb_saved++) % cq->cq.nb_cqe] = wc;
 	}
+}
+
+void
+rverbs_cq_save(struct rverbs_cq *cq)
+{
+	rte_ticketlock_lock(&cq->lock);
+	cq_save(cq);
 	rte_ticketlock_unlock(&cq->lock);
+}
+
+/* The device counts only its completions, so all are saved before. */
+int
+rverbs_cq_resize(struct rmem_cq *base, uint32_t nb_cqe)
+{
+	struct rverbs_cq *cq = rverbs_cq_of(base);
+	struct rmem_wc *saved = rte_malloc("rverbs_saved", nb_cqe * sizeof(*saved), 0);
+	int ret = -EINVAL;
+	uint32_t i;
+
+	if (saved == NULL) {
+		RVERBS_LOG(ERR, "CQ: no memory: %u completions", nb_cqe);
+		return -ENOMEM;
+	}
+	rte_ticketlock_lock(&cq->lock);
+	cq_save(cq);
+	if (cq->nb_saved > nb_cqe)
+		RVERBS_LOG(ERR, "CQ: nb_cqe out of range: %u (%u completions outstanding)", nb_cqe,
+				cq->nb_saved);
+	else
+		ret = rverbs_err_code(ibv_resize_cq(cq->ibv, (int)nb_cqe), RVERBS_ERR_RESIZE,
+				"ibv_resize_cq");
+	if (ret == 0) {
+		for (i = 0; i < cq->nb_saved; i++)
+			saved[i] = cq->saved[(cq->first_saved + i) % base->nb_cqe];
+		RTE_SWAP(saved, cq->saved);
+		cq->first_saved = 0;
+		base->nb_cqe = nb_cqe;
+	}
+	rte_ticketlock_unlock(&cq->lock);
+	rte_free(saved);
+	return ret;
 }

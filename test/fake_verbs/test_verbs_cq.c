@@ -82,6 +82,23 @@ TEST(verbs_cq, resize_below_the_completions_of_the_device_is_refused)
 	return TEST_SUCCESS;
 }
 
+/* The device has three of them, and the driver those of before the reset. */
+TEST(verbs_cq, resize_below_the_sum_of_completions_is_refused)
+{
+	TEST_OK(vt_open());
+	TEST_RUN(post(0, 3));
+	TEST_OK(rmem_qp_reset(vt.a));
+	TEST_OK(rmem_qp_reset(vt.b));
+	TEST_OK(vt_connect());
+	TEST_RUN(post(3, 3));
+	TEST_ERR(rmem_cq_resize(vt.cq_a, 5), EINVAL);
+	TEST_OK(rmem_cq_resize(vt.cq_a, 6));
+	TEST_EQ(vt.cq_a->nb_cqe, 6);
+	TEST_OK(rmem_qp_reset(vt.a));
+	TEST_RUN(expect(0, 6));
+	return TEST_SUCCESS;
+}
+
 TEST(verbs_cq, errno_of_the_device_is_mapped)
 {
 	static const struct {
