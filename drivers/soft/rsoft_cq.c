@@ -99,22 +99,27 @@ rsoft_cq_write_slow(struct rsoft_cq *cq, uint32_t at, const struct rsoft_cqe *cq
 	return write_checked(cq, at, cqe);
 }
 
-/*
- * Copy nb completions from cons on, unless they are only reserved. Each other entry gets the number
- * of the round before.
- */
+/* Give each entry from cons on the number of the round before. cons does not change then. */
+static void
+number_ring(const struct rsoft_cq *cq, struct rsoft_cqe *ring, uint32_t size)
+{
+	uint32_t i, at = cq->cons;
+
+	for (i = 0; i < size; i++, at++)
+		ring[at & (size - 1)].number = at + 1 - size;
+}
+
+/* Copy nb completions from cons on to a numbered ring, unless they are only reserved. */
 static void
 copy_ring(const struct rsoft_cq *cq, struct rsoft_cqe *ring, uint32_t size, uint32_t nb)
 {
 	uint32_t i, at = cq->cons;
 
-	for (i = 0; i < size; i++, at++) {
+	for (i = 0; i < nb; i++, at++) {
 		const struct rsoft_cqe *from = &cq->ring[at & cq->mask];
 
-		if (i < nb && from->number == at + 1)
+		if (from->number == at + 1)
 			ring[at & (size - 1)] = *from;
-		else
-			ring[at & (size - 1)].number = at + 1 - size;
 	}
 }
 
@@ -154,6 +159,8 @@ rsoft_cq_resize(struct rmem_cq *base, uint32_t nb_cqe)
 	if (ring == NULL)
 		return -ENOMEM;
 	rte_ticketlock_lock(&cq->ctl_lock);
+	/* Producers wait for the rest, for a time that does not depend on the size. */
+	number_ring(cq, ring, rte_align32pow2(nb_cqe));
 	__atomic_store_n(&cq->is_resizing, 1, __ATOMIC_RELEASE);
 	__atomic_store_n(&cq->nb_fast, 0, __ATOMIC_RELEASE);
 	rsoft_grace_wait();

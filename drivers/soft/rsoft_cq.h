@@ -19,7 +19,9 @@
  * - A thread that need not be inside flushes receives under that lock, or requests under ctl_lock.
  * - The consumer does not poll then (rmem_cq_resize()).
  * Positions do not change, so that reservations remain. The entries of the new ring get the numbers
- * that a ring of that size would have. messages[] is not replaced: it has nb_messages slots, for
+ * that a ring of that size would have, before producers wait: cons, on which the numbers depend,
+ * does not change during a resize, as the consumer alone advances it. Then only the completions
+ * from cons to prod are copied. messages[] is not replaced: it has nb_messages slots, for
  * the positions up to cons + nb_messages; the messages of others are not delivered inline.
  *
  * Each completion of a CQ with a channel is written by rsoft_cq_write_slow(), which notifies the
