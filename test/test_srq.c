@@ -141,11 +141,10 @@ TEST(srq, limit_above_receives_posted_is_reached_at_once)
 	return TEST_SUCCESS;
 }
 
-/* b's message takes a receive, and its own memory is found unmapped then. */
+/* A message of b whose memory is found unmapped when it has taken a receive. */
 static int
-leave_taken(void)
+send_unmapped(void)
 {
-	const struct rmem_sge to = fx_sge(fx.a.mr, 0, 4096);
 	struct rmem_send_wr wr;
 	struct rmem_sge from;
 	struct rmem_mr *mr;
@@ -158,9 +157,18 @@ leave_taken(void)
 	TEST_OK(munmap(mem, FX_PAGE));
 	from = fx_sge(mr, 0, 4096);
 	wr = fx_wr(RMEM_WR_SEND, &from, 1);
+	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_LOC_PROT_ERR);
+	return TEST_SUCCESS;
+}
+
+static int
+leave_taken(void)
+{
+	const struct rmem_sge to = fx_sge(fx.a.mr, 0, 4096);
+
 	TEST_EQ(post(7, &to, 1), 1);
 	TEST_EQ(post(8, NULL, 0), 1);
-	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_LOC_PROT_ERR);
+	TEST_RUN(send_unmapped());
 	TEST_EQ(query().nb_wr, 1);
 	TEST_EQ(nb_taken(), 1);
 	TEST_OK(rmem_dev_audit(fx.a.dev));
@@ -181,36 +189,73 @@ TEST(srq, taken_receive_is_flushed_by_its_qp)
 	return TEST_SUCCESS;
 }
 
-TEST(srq, taken_receive_is_dropped_by_a_reset)
+TEST(srq, taken_receive_is_posted_again_by_a_reset)
 {
 	const struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, NULL, 0);
 
 	TEST_RUN(leave_taken());
 	TEST_OK(rmem_qp_reset(fx.a.qp));
 	TEST_ASSERT(fx_is_idle(fx.a.cq));
-	TEST_EQ(query().nb_wr, 1);
+	TEST_EQ(query().nb_wr, 2);
 	TEST_EQ(nb_taken(), 0);
 	TEST_OK(rmem_dev_audit(fx.a.dev));
 	TEST_RUN(fx_reconnect());
 	TEST_EQ(fx_post_recv(fx.a.qp, 1, NULL, 0), -EINVAL);
 	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
 	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
-	TEST_EQ(fx.wc.wr_id, 8);
+	TEST_EQ(fx.wc.wr_id, 7);
 	return TEST_SUCCESS;
 }
 
-/* Of the failed message nothing is left in the SRQ, so that a destroy succeeds. */
-TEST(srq, taken_receive_is_dropped_by_a_destroy)
+TEST(srq, taken_receive_is_posted_again_by_a_destroy)
 {
 	TEST_RUN(leave_taken());
 	TEST_OK(fx_release(fx.a.qp));
-	TEST_EQ(query().nb_wr, 1);
+	TEST_EQ(query().nb_wr, 2);
 	TEST_OK(rmem_dev_audit(fx.a.dev));
 	TEST_OK(fx_release(srq));
 	return TEST_SUCCESS;
 }
 
 /* A message without a receive is not counted; it is when it has taken one. */
+TEST(srq, message_that_uc_drops_leaves_its_receive_to_others)
+{
+	const struct rmem_sge to = fx_sge(fx.a.mr, 0, 63), large = fx_sge(fx.a.mr, 0, 4096);
+	struct rmem_sge from = fx_sge(fx.b.mr, 0, 64);
+	const struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &from, 1);
+	struct rmem_srq_attr attr = {.srq_limit = 1};
+	struct rmem_qp_conf conf = fx_qp_conf(fx.a.cq, 4);
+
+	conf.type = RMEM_QPT_UC;
+	conf.srq = srq;
+	TEST_OK(fx_release(fx.a.qp));
+	fx.a.qp = fx_qp_by(fx.a.pd, &conf);
+	conf = fx_qp_conf(fx.b.cq, 4);
+	conf.type = RMEM_QPT_UC;
+	TEST_OK(fx_release(fx.b.qp));
+	fx.b.qp = fx_qp_by(fx.b.pd, &conf);
+	TEST_RUN(fx_reconnect());
+	TEST_EQ(post(7, &to, 1), 1);
+	TEST_OK(rmem_srq_modify(srq, &attr, RMEM_SRQ_LIMIT));
+	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_EQ(query().nb_wr, 1);
+	TEST_EQ(query().srq_limit, 1);
+	TEST_EQ(nb_taken(), 0);
+	TEST_OK(rmem_qp_reset(fx.a.qp));
+	TEST_EQ(query().nb_wr, 1);
+	TEST_RUN(fx_reconnect());
+	from.length = 63;
+	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+	TEST_EQ(fx.wc.wr_id, 7);
+	TEST_EQ(post(8, &large, 1), 1);
+	TEST_RUN(send_unmapped());
+	TEST_EQ(query().nb_wr, 1);
+	TEST_EQ(nb_taken(), 0);
+	TEST_OK(rmem_dev_audit(fx.a.dev));
+	return TEST_SUCCESS;
+}
+
 TEST(srq, counters_count_completed_messages)
 {
 	const struct rmem_sge from = fx_sge(fx.b.mr, 0, 8);

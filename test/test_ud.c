@@ -121,6 +121,42 @@ TEST(ud, dropped_messages_are_counted)
 	return TEST_SUCCESS;
 }
 
+TEST(ud, dropped_message_leaves_its_receive_in_the_srq)
+{
+	const struct rmem_srq_conf srq_conf = {.max_wr = 2, .max_sge = 1};
+	const struct rmem_sge to = fx_sge(fx.b.mr, FX_PAGE, RMEM_GRH_SIZE + DATA - 1);
+	const struct rmem_recv_wr recv = {.wr_id = 1, .sg_list = &to, .num_sge = 1};
+	const struct rmem_sge unmapped = fx_sge(fx_odp.mr, FX_PAGE, DATA - 1);
+	const struct rmem_sge from = fx_sge(fx.b.mr, 0, DATA);
+	struct rmem_qp_conf conf = fx_qp_conf(fx.b.cq, 4);
+	struct rmem_srq_attr attr = {.srq_limit = 1};
+	struct rmem_send_wr wr;
+	struct rmem_qp *other;
+
+	TEST_OK(rmem_srq_create(fx.b.pd, &srq_conf, &conf.srq));
+	fx_track(conf.srq);
+	conf.type = RMEM_QPT_UD;
+	other = fx_qp_by(fx.b.pd, &conf);
+	TEST_ASSERT(other != NULL);
+	TEST_RUN(ready(other));
+	TEST_EQ(rmem_srq_post_recv(conf.srq, &recv, 1), 1);
+	TEST_OK(rmem_srq_modify(conf.srq, &attr, RMEM_SRQ_LIMIT));
+	wr = wr_to(other, &from);
+	TEST_STATUS(fx_send(mine, &wr), RMEM_WC_SUCCESS);
+	TEST_OK(rmem_srq_query(conf.srq, &attr));
+	TEST_EQ(attr.nb_wr, 1);
+	TEST_EQ(attr.srq_limit, 1);
+	TEST_OK(fx_odp_unmap(1));
+	wr = wr_to(other, &unmapped);
+	TEST_STATUS(fx_send(peer, &wr), RMEM_WC_LOC_PROT_ERR);
+	TEST_OK(rmem_srq_query(conf.srq, &attr));
+	TEST_EQ(attr.nb_wr, 1);
+	TEST_OK(rmem_qp_reset(other));
+	TEST_OK(rmem_srq_query(conf.srq, &attr));
+	TEST_EQ(attr.nb_wr, 1);
+	return TEST_SUCCESS;
+}
+
 TEST(ud, receive_on_demand_is_faulted_in)
 {
 	const struct rmem_sge to = fx_sge(fx_odp.mr, FX_PAGE - RMEM_GRH_SIZE, 2 * DATA);

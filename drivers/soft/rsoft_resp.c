@@ -223,7 +223,7 @@ resp_cqe(const struct rsoft_qp *peer, const struct rsoft_rqe *rqe, const struct 
 
 /* Lock the receive queue and find the receive for a message; else why there is none. */
 static int
-resp_take(struct rsoft_qp *peer, struct rsoft_rqe **rqe)
+resp_take(struct rsoft_qp *peer, uint64_t length, struct rsoft_rqe **rqe)
 {
 	rte_ticketlock_lock(&peer->rq.lock);
 	/* Under the lock: after a flush, nothing may be consumed. */
@@ -231,7 +231,7 @@ resp_take(struct rsoft_qp *peer, struct rsoft_rqe **rqe)
 		rte_ticketlock_unlock(&peer->rq.lock);
 		return RSOFT_WAIT_PEER;
 	}
-	*rqe = rsoft_rq_take(&peer->rq);
+	*rqe = rsoft_rq_take(peer, length);
 	if (unlikely(*rqe == NULL)) {
 		rte_ticketlock_unlock(&peer->rq.lock);
 		return RSOFT_WAIT_RNR;
@@ -262,12 +262,13 @@ rsoft_resp_write_imm(struct rsoft_qp *peer, const struct rmem_send_wr *wr,
 			wr->rdma.rkey, length, &to, why);
 	if (status != RMEM_WC_SUCCESS)
 		return status;
-	status = resp_take(peer, &rqe);
+	status = resp_take(peer, 0, &rqe);
 	if (status != 0)
 		return status;
 	if (length != 0)
 		status = rsoft_copy_status(rsoft_copy_all(&to, from, length), RSOFT_SIDE_FROM, why);
 	if (unlikely(status != RMEM_WC_SUCCESS)) {
+		rsoft_rq_keep(peer);
 		rte_ticketlock_unlock(&peer->rq.lock);
 		return status;
 	}
@@ -383,13 +384,14 @@ rsoft_resp_send(struct rsoft_qp *peer, const struct rmem_send_wr *wr, const stru
 	struct rsoft_rqe *rqe;
 	int status;
 
-	status = resp_take(peer, &rqe);
+	status = resp_take(peer, length, &rqe);
 	if (unlikely(status != 0))
 		return status;
 	status = resp_place(peer, rqe, from, length, &placed);
 	if (unlikely(status != RMEM_WC_SUCCESS && resp_keeps_recv(peer, status))) {
 		if (placed.is_early)
 			rsoft_rq_unreserve(peer, placed.cq_pos);
+		rsoft_rq_keep(peer);
 		rte_ticketlock_unlock(&peer->rq.lock);
 		goto out;
 	}
@@ -425,7 +427,7 @@ rsoft_resp_send_end(struct rsoft_qp *peer, const struct rmem_send_wr *wr, uint64
 	struct rsoft_cqe cqe = {0};
 
 	rsoft_key_release(inv_key);
-	if (peer == NULL || resp_take(peer, &rqe) != 0)
+	if (peer == NULL || resp_take(peer, 0, &rqe) != 0)
 		return RMEM_WC_RETRY_EXC_ERR;
 	if (peer->rq.cons != rq_pos) {
 		rte_ticketlock_unlock(&peer->rq.lock);

@@ -89,12 +89,22 @@ rsoft_rq_overrun(struct rsoft_qp *qp)
 }
 
 void
+rsoft_rq_abandon(struct rsoft_qp *qp)
+{
+	rte_ticketlock_lock(&qp->rq.lock);
+	rsoft_rq_keep(qp);
+	rte_ticketlock_unlock(&qp->rq.lock);
+}
+
+void
 rsoft_rq_drop(struct rsoft_qp *qp)
 {
 	struct rsoft_rq *rq = &qp->rq;
 
-	if (rq->srq != NULL)
+	if (rq->srq != NULL) {
+		rsoft_srq_give_back(rq);
 		rq->cons_seen = ++rq->prod; /* see rsoft_srq.h */
+	}
 	rq->prod_seen = rq->prod;
 	__atomic_store_n(&rq->cons, rq->prod, __ATOMIC_RELEASE);
 }

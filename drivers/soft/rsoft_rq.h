@@ -15,7 +15,7 @@ int rsoft_rq_init(struct rsoft_rq *rq, const struct rmem_qp_conf *conf, int sock
 /* Complete all receives with WR_FLUSH_ERR; after the QP's state became ERR. */
 void rsoft_rq_flush(struct rsoft_qp *qp);
 
-/* Drop all receives. Under rq.lock; none is being sent to the QP. */
+/* Drop all receives; return that of an SRQ to it. Under rq.lock; none is being sent to the QP. */
 void rsoft_rq_drop(struct rsoft_qp *qp);
 
 /* Move a QP to ERR, but not from RESET, and flush its receives. The caller holds no rq.lock. */
@@ -39,16 +39,27 @@ rsoft_rq_head(struct rsoft_rq *rq)
 	return (struct rsoft_rqe *)(rq->ring + (size_t)(rq->cons & rq->mask) * rq->stride);
 }
 
-/* The receive for a message: the one at the head, or one of the SRQ. Under rq.lock. */
+/* The receive for a message: the one at the head, or rsoft_srq_take(). Under rq.lock. */
 static inline struct rsoft_rqe *
-rsoft_rq_take(struct rsoft_rq *rq)
+rsoft_rq_take(struct rsoft_qp *qp, uint64_t length)
 {
-	struct rsoft_rqe *rqe = rsoft_rq_head(rq);
+	struct rsoft_rqe *rqe = rsoft_rq_head(&qp->rq);
 
-	if (unlikely(rqe == NULL) && rq->srq != NULL)
-		rqe = rsoft_srq_take(rq);
+	if (unlikely(rqe == NULL) && qp->rq.srq != NULL)
+		rqe = rsoft_srq_take(qp, length);
 	return rqe;
 }
+
+/* A message of an unreliable service was dropped: its receive remains posted. Under rq.lock. */
+static inline void
+rsoft_rq_keep(struct rsoft_qp *qp)
+{
+	if (qp->rq.srq != NULL && qp->qp.type != RMEM_QPT_RC)
+		rsoft_srq_give_back(&qp->rq);
+}
+
+/* The same for the message in progress. The caller holds no rq.lock. */
+void rsoft_rq_abandon(struct rsoft_qp *qp);
 
 /* Whose PD the keys of receives belong to: that of the SRQ, if there is one. */
 static inline const struct rsoft_qp *

@@ -10,6 +10,7 @@
 #include <rte_bitops.h>
 #include <rte_malloc.h>
 
+#include "rsoft_access.h"
 #include "rsoft_srq.h"
 
 static uint8_t *
@@ -167,8 +168,9 @@ rsoft_srq_post_recv(struct rmem_srq *base, const struct rmem_recv_wr *wr, uint16
 }
 
 struct rsoft_rqe *
-rsoft_srq_take(struct rsoft_rq *rq)
+rsoft_srq_take(struct rsoft_qp *qp, uint64_t length)
 {
+	struct rsoft_rq *rq = &qp->rq;
 	struct rsoft_rqe *rqe = (struct rsoft_rqe *)rq->ring, *from;
 	struct rsoft_srq *srq = rq->srq;
 
@@ -179,9 +181,34 @@ rsoft_srq_take(struct rsoft_rq *rq)
 	}
 	from = slot(srq->ring, srq->stride, srq->cons & srq->mask);
 	memcpy(rqe, from, rsoft_rqe_stride(from->num_sge));
+	if (qp->qp.type != RMEM_QPT_RC &&
+			rsoft_sges_length(rqe->sge, rqe->num_sge, length) < length) {
+		rte_ticketlock_unlock(&srq->lock);
+		return rqe;
+	}
 	__atomic_store_n(&srq->cons, srq->cons + 1, __ATOMIC_RELEASE);
 	check_limit(srq);
 	rte_ticketlock_unlock(&srq->lock);
 	__atomic_store_n(&rq->cons, rq->prod - 1, __ATOMIC_RELEASE);
 	return rqe;
+}
+
+void
+rsoft_srq_give_back(struct rsoft_rq *rq)
+{
+	const struct rsoft_rqe *rqe = (const struct rsoft_rqe *)rq->ring;
+	struct rsoft_srq *srq = rq->srq;
+	uint32_t at;
+
+	if (rq->cons == rq->prod)
+		return;
+	rsoft_lock(&srq->lock);
+	if (srq->prod - srq->cons < srq->depth) {
+		at = srq->cons - 1;
+		memcpy(slot(srq->ring, srq->stride, at & srq->mask), rqe,
+				rsoft_rqe_stride(rqe->num_sge));
+		__atomic_store_n(&srq->cons, at, __ATOMIC_RELEASE);
+		__atomic_store_n(&rq->cons, rq->prod, __ATOMIC_RELEASE);
+	}
+	rte_ticketlock_unlock(&srq->lock);
 }

@@ -6,7 +6,8 @@
  * Shared receive queues.
  *
  * A message takes a receive by moving it to the receive queue of its QP, which has one slot for
- * that. There it is placed, completed, flushed or dropped like any other. So the SRQ is locked only
+ * that. There it is placed, completed or flushed like any other. With a message that an unreliable
+ * service drops, and with a reset, it is returned to the SRQ. So the SRQ is locked only
  * while receives are copied into or out of its ring; what a QP does with a receive is under its own
  * rq.lock.
  *
@@ -14,7 +15,8 @@
  * - All fields of struct rsoft_srq but the constant ones change under its lock alone; prod and cons
  *   are also read without it. The lock is taken inside rq.lock, and no other lock inside it.
  * - A receive is either in the ring of the SRQ, between cons and prod, or in the slot of one QP, or
- *   it was completed or dropped. Messages take receives in the order of their posts.
+ *   it was completed. Messages take receives in the order of their posts. If the SRQ was filled
+ *   after one was taken, that cannot be returned: it stays in its slot, and a reset drops it.
  * - The receive queue of a QP with an SRQ holds no receive or one: rq.cons is rq.prod or
  *   rq.prod - 1. rq.prod and rq.cons_seen are equal, and the depth is 0, so that a post finds no
  *   free entry; they advance with each drop of a receive, so that the receive of a SEND_WITH_INV
@@ -49,8 +51,15 @@ int rsoft_srq_modify(struct rmem_srq *srq, const struct rmem_srq_attr *attr, uin
 int rsoft_srq_query(struct rmem_srq *srq, struct rmem_srq_attr *attr);
 int rsoft_srq_post_recv(struct rmem_srq *srq, const struct rmem_recv_wr *wr, uint16_t nb_wr);
 
-/* Move the oldest receive of the SRQ to an empty receive queue, or NULL. Under rq.lock. */
-struct rsoft_rqe *rsoft_srq_take(struct rsoft_rq *rq);
+/*
+ * Move the oldest receive of the SRQ to the empty receive queue of a QP, or NULL. One that is too
+ * short for a message of an unreliable service stays in the SRQ: the result is a copy of it, for
+ * the caller to find that out and drop the message. Under rq.lock.
+ */
+struct rsoft_rqe *rsoft_srq_take(struct rsoft_qp *qp, uint64_t length);
+
+/* Return a receive that was taken to the head of the SRQ, unless that is full. Under rq.lock. */
+void rsoft_srq_give_back(struct rsoft_rq *rq);
 
 static inline struct rsoft_srq *
 rsoft_srq_of(struct rmem_srq *srq)

@@ -128,7 +128,7 @@ rsoft_ud_deliver(struct rsoft_qp *qp, const struct rsoft_ud_msg *msg, const stru
 	/* Under the lock: after a flush, nothing may be consumed. */
 	if (!rsoft_state_is_responding(__atomic_load_n(&qp->state, __ATOMIC_ACQUIRE)))
 		goto unlock;
-	rqe = rsoft_rq_take(&qp->rq);
+	rqe = rsoft_rq_take(qp, total);
 	status = RSOFT_WAIT_RNR;
 	if (rqe == NULL)
 		goto unlock;
@@ -138,6 +138,7 @@ rsoft_ud_deliver(struct rsoft_qp *qp, const struct rsoft_ud_msg *msg, const stru
 		goto unlock;
 	status = ud_place(qp, rqe, msg, from, &why);
 	if (status == RSOFT_WAIT_RNR) {
+		rsoft_rq_keep(qp);
 		status = RMEM_WC_LOC_PROT_ERR;
 		goto unlock;
 	}

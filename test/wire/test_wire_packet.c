@@ -41,6 +41,73 @@ attack(const struct rwire_addr *src, struct rwire_pkt *pkt, bool is_good)
 	return TEST_SUCCESS;
 }
 
+/* A QP of UC with an SRQ on side 1, connected to the QP of side 0. */
+static int
+make_uc(struct rmem_srq **srq, struct rmem_qp **qp)
+{
+	const struct rmem_srq_conf srq_conf = {.max_wr = 2, .max_sge = 1};
+	struct rmem_qp_conf conf = {.type = RMEM_QPT_UC,
+			.max_send_wr = 1,
+			.max_send_sge = 1,
+			.send_cq = sides[1].send_cq,
+			.recv_cq = sides[1].recv_cq};
+	struct rmem_qp_conn conn = {0};
+	struct rmem_qp_attr attr;
+
+	TEST_OK(rmem_srq_create(sides[1].pd, &srq_conf, srq));
+	conf.srq = *srq;
+	TEST_OK(rmem_qp_create(sides[1].pd, &conf, qp));
+	TEST_OK(rmem_qp_query(sides[0].qp, &attr));
+	conn.remote = attr.addr;
+	return rmem_qp_connect(*qp, &conn);
+}
+
+/* A message that is too long, one that loses a packet, and one that is received. */
+TEST(wire_sim, message_that_uc_drops_leaves_its_receive_in_the_srq)
+{
+	const uint8_t opcodes[] = {RWIRE_SEND_FIRST, RWIRE_SEND_LAST, RWIRE_SEND_FIRST,
+			RWIRE_SEND_LAST, RWIRE_SEND_ONLY};
+	const uint32_t lengths[] = {1024, 2, 1024, 1, 8}, posted[] = {0, 1, 0, 1, 0};
+	const struct sim_faults faults = {0};
+	struct rmem_srq_attr attr;
+	struct rmem_recv_wr recv = {.wr_id = 5, .num_sge = 1};
+	struct rmem_sge to = {.length = 1025};
+	struct rwire_addr peer;
+	struct rmem_srq *srq;
+	struct rmem_qp *qp;
+	struct rmem_wc wc;
+	unsigned int i;
+
+	sim_start(1, &faults);
+	for (i = 0; i < 2; i++)
+		TEST_RUN(open_side(&sides[i], i, 1024));
+	TEST_RUN(connect_sides());
+	TEST_ASSERT(rwire_addr_parse("127.0.7.1", &peer));
+	TEST_RUN(make_uc(&srq, &qp));
+	to.addr = (uintptr_t)sides[1].local;
+	to.lkey = sides[1].mr->lkey;
+	recv.sg_list = &to;
+	TEST_EQ(rmem_srq_post_recv(srq, &recv, 1), 1);
+	for (i = 0; i < RTE_DIM(opcodes); i++) {
+		struct rwire_pkt pkt = {.service = RWIRE_UC,
+				.opcode = opcodes[i],
+				.qpn = qp->qp_num,
+				.psn = ((struct rsoft_qp *)qp)->wire->rsp.psn + (i == 3),
+				.payload_len = lengths[i]};
+
+		sim_inject(1, &peer, &pkt, sides[0].model, true);
+		TEST_EQ(rmem_poll_cq(sides[1].send_cq, &wc, 1), 0);
+		TEST_OK(rmem_srq_query(srq, &attr));
+		TEST_EQ(attr.nb_wr, posted[i]);
+	}
+	TEST_EQ(rmem_poll_cq(sides[1].recv_cq, &wc, 1), 1);
+	TEST_EQ(wc.wr_id, 5);
+	TEST_OK(rmem_qp_destroy(qp));
+	TEST_OK(rmem_srq_destroy(srq));
+	TEST_RUN(close_side(&sides[0]));
+	return close_side(&sides[1]);
+}
+
 TEST(wire_sim, foreign_packets_are_dropped_and_counted)
 {
 	const struct sim_faults faults = {0};

@@ -88,7 +88,7 @@ resp_succeed(struct rwire_qp *q, const struct rsoft_rqe *rqe, const struct rwire
 
 /* Lock the receive queue if it has a receive; an enum rmem_wc_status or rsoft_wait. */
 static int
-resp_take(struct rwire_qp *q, struct rsoft_rqe **rqe)
+resp_take(struct rwire_qp *q, uint64_t length, struct rsoft_rqe **rqe)
 {
 	struct rsoft_qp *qp = q->qp;
 
@@ -96,7 +96,7 @@ resp_take(struct rwire_qp *q, struct rsoft_rqe **rqe)
 	*rqe = NULL;
 	/* Checked under the lock: after a flush, no receive may be consumed. */
 	if (rsoft_state_is_responding(__atomic_load_n(&qp->state, __ATOMIC_ACQUIRE))) {
-		*rqe = rsoft_rq_take(&qp->rq);
+		*rqe = rsoft_rq_take(qp, length);
 		if (*rqe != NULL)
 			return RMEM_WC_SUCCESS;
 		rte_ticketlock_unlock(&qp->rq.lock);
@@ -153,7 +153,7 @@ resp_inv_end(struct rwire_qp *q)
 
 	rsoft_key_release(q->rsp.inv_key);
 	q->rsp.is_inv_waiting = false;
-	if (resp_take(q, &rqe) != RMEM_WC_SUCCESS)
+	if (resp_take(q, 0, &rqe) != RMEM_WC_SUCCESS)
 		return false; /* the peer gets no acknowledgement */
 	resp_complete(q, &q->rsp.inv_cqe, false);
 	return true;
@@ -192,13 +192,14 @@ resp_send(struct rwire_qp *q, unsigned int lcore, const struct rwire_pkt *pkt)
 	uint32_t why = 0;
 	int status;
 
-	status = resp_take(q, &rqe);
+	status = resp_take(q, pkt->payload_len, &rqe);
 	if (status != RMEM_WC_SUCCESS)
 		return status;
 	status = resp_place(q, rqe, pkt, &why);
 	/* An unreliable service drops a message that is longer (IBTA 9.8.3). */
 	if (status == RSOFT_WAIT_PEER ||
 			(status == RMEM_WC_LOC_LEN_ERR && q->service != RWIRE_RC)) {
+		rsoft_rq_keep(q->qp);
 		rte_ticketlock_unlock(&q->qp->rq.lock);
 		return status;
 	}
@@ -283,7 +284,7 @@ resp_write(struct rwire_qp *q, const struct rwire_pkt *pkt)
 		return status;
 	if ((pkt->info & RWIRE_HAS_IMM) == 0)
 		return resp_write_place(q, pkt);
-	status = resp_take(q, &rqe);
+	status = resp_take(q, 0, &rqe);
 	if (status != RMEM_WC_SUCCESS)
 		return status;
 	status = resp_write_place(q, pkt);
@@ -489,11 +490,14 @@ resp_unreliable(struct rwire_qp *q, unsigned int lcore, const struct rwire_pkt *
 	if (pkt->psn != rsp->psn) {
 		RWIRE_COUNT(q->wire->stats.gaps);
 		rsp->message = 0;
+		rsoft_rq_abandon(q->qp);
 		rsp->psn = pkt->psn;
 	}
-	if (pkt->info & RWIRE_IS_FIRST)
+	if (pkt->info & RWIRE_IS_FIRST) {
+		if (rsp->message != 0)
+			rsoft_rq_abandon(q->qp);
 		rsp->message = 0;
-	else if (rsp->message == 0) {
+	} else if (rsp->message == 0) {
 		rsp->psn = rwire_psn_add(pkt->psn, 1);
 		return;
 	}
@@ -502,6 +506,7 @@ resp_unreliable(struct rwire_qp *q, unsigned int lcore, const struct rwire_pkt *
 	if (status == RMEM_WC_SUCCESS)
 		return;
 	rsp->message = 0;
+	rsoft_rq_abandon(q->qp);
 	resp_count_drop(&q->wire->stats, status);
 }
 
