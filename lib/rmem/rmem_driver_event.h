@@ -77,7 +77,7 @@ void rmem_srq_async_event(struct rmem_srq *srq, uint32_t type);
 /**
  * Generate an asynchronous event of the device, or of its port.
  *
- * Each channel of the device reports it.
+ * Each channel of the device reports it. A device has events of one port.
  *
  * Safe to call from any thread, while the device is not closed.
  *
@@ -86,7 +86,7 @@ void rmem_srq_async_event(struct rmem_srq *srq, uint32_t type);
  * @param type
  *   A type of events of devices or ports, of enum rmem_async_event_type.
  * @param port_num
- *   Port; 0 for RMEM_ASYNC_DEVICE_FATAL.
+ *   Port, the same in all calls for the device; 0 for RMEM_ASYNC_DEVICE_FATAL.
  */
 void rmem_dev_async_event(struct rmem_dev *dev, uint32_t type, uint32_t port_num);
 
