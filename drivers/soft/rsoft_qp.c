@@ -363,6 +363,17 @@ qp_report_drained(struct rsoft_qp *qp, bool has_to_report)
 	rsoft_engine_unlock_qp(qp);
 }
 
+/* Before SQD: a request for the event that was made in an earlier SQD has ended. */
+static void
+qp_forget_drained(struct rsoft_qp *qp)
+{
+	rsoft_engine_lock_qp(qp);
+	rte_ticketlock_lock(&qp->sq.lock);
+	qp->sq.has_to_report = false;
+	rte_ticketlock_unlock(&qp->sq.lock);
+	rsoft_engine_unlock_qp(qp);
+}
+
 /* The part under locks that are taken before the domain's. */
 static void
 modify_end(struct rsoft_qp *qp, const struct rmem_qp_attr *attr, uint32_t mask)
@@ -422,6 +433,8 @@ rsoft_qp_modify(struct rmem_qp *base, const struct rmem_qp_attr *attr, uint32_t 
 			__atomic_load_n(&qp->state, __ATOMIC_ACQUIRE) == RMEM_QPS_SQE;
 	if (is_sqe)
 		qp_lock_sq(qp);
+	if (attr->state == RMEM_QPS_SQD && attr->cur_state == RMEM_QPS_RTS)
+		qp_forget_drained(qp);
 	rsoft_lock(&rsoft_domain->lock);
 	ret = -EBUSY;
 	if (__atomic_load_n(&qp->state, __ATOMIC_RELAXED) == attr->cur_state)

@@ -6,7 +6,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <string.h>
 
+#include "../../drivers/soft/rsoft_grace.h"
+#include "../../drivers/soft/rsoft_post.h"
 #include "sides.h"
 
 static struct rmem_async_channel *channel;
@@ -108,6 +113,63 @@ TEST(wire_sim, draining_that_is_ended_by_rts_has_no_event)
 	TEST_OK(to_state(RMEM_QPS_SQD, 1));
 	TEST_OK(to_state(RMEM_QPS_RTS, 0));
 	TEST_RUN(run());
+	TEST_EQ(rmem_async_channel_get_event(channel, &event), -EAGAIN);
+	return close_channel();
+}
+
+/* Progress of the QP by a thread that is inside before and after it enters SQD. */
+static struct {
+	uint32_t is_inside;
+	uint32_t has_failed;
+} mid;
+
+static void *
+drain_in_sqd(void *arg)
+{
+	struct rsoft_qp *qp = (struct rsoft_qp *)sides[0].qp;
+	unsigned int lcore;
+
+	if (rte_thread_register() != 0) {
+		mid.has_failed = 1;
+		__atomic_store_n(&mid.is_inside, 1, __ATOMIC_RELEASE);
+		return arg;
+	}
+	lcore = rsoft_grace_enter();
+	__atomic_store_n(&mid.is_inside, 1, __ATOMIC_RELEASE);
+	while (__atomic_load_n(&qp->state, __ATOMIC_ACQUIRE) != RMEM_QPS_SQD)
+		sched_yield();
+	rte_ticketlock_lock(&qp->sq.lock);
+	rsoft_post_drain(qp, lcore);
+	rte_ticketlock_unlock(&qp->sq.lock);
+	rsoft_grace_leave(lcore);
+	rte_thread_unregister();
+	return arg;
+}
+
+/* A request for the event ends with the connection. */
+TEST(wire_sim, draining_without_a_request_has_no_event_after_one_with)
+{
+	struct rmem_qp_conn conn = {
+			.timeout = 8, .retry_cnt = 7, .rnr_retry = 7, .min_rnr_timer = 1};
+	struct rmem_async_event event;
+	struct rmem_qp_attr attr;
+	pthread_t thread;
+
+	TEST_RUN(open_channel());
+	TEST_RUN(post_write(&sides[0], 8));
+	sim_clear();
+	TEST_OK(to_state(RMEM_QPS_SQD, 1));
+	TEST_OK(rmem_qp_reset(sides[0].qp));
+	TEST_OK(rmem_qp_query(sides[1].qp, &attr));
+	conn.remote = attr.addr;
+	TEST_OK(rmem_qp_connect(sides[0].qp, &conn));
+	memset(&mid, 0, sizeof(mid));
+	TEST_OK(pthread_create(&thread, NULL, drain_in_sqd, NULL));
+	while (__atomic_load_n(&mid.is_inside, __ATOMIC_ACQUIRE) == 0)
+		sched_yield();
+	TEST_OK(to_state(RMEM_QPS_SQD, 0));
+	TEST_OK(pthread_join(thread, NULL));
+	TEST_EQ(mid.has_failed, 0);
 	TEST_EQ(rmem_async_channel_get_event(channel, &event), -EAGAIN);
 	return close_channel();
 }
