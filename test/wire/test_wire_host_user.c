@@ -259,6 +259,72 @@ TEST(wire_host, other_user_gets_half_of_the_channels)
 	return TEST_SUCCESS;
 }
 
+/* A process of another user listens at as many addresses as the device has channels. */
+static pid_t
+start_listeners(int ready)
+{
+	struct rwire_addr addr;
+	pid_t pid = fork();
+	uint16_t i;
+
+	if (pid != 0)
+		return pid;
+	if (setresuid(OTHER_USER, OTHER_USER, OTHER_USER) != 0)
+		_exit(2);
+	for (i = 0; i < SHM_MAX_PEERS; i++) {
+		rwire_addr_of_lid(host_other_lid((uint16_t)(3000 + i)), &addr);
+		if (shm_listen(SHM_HOST, &addr) < 0)
+			_exit(3);
+	}
+	(void)!write(ready, "", 1);
+	pause();
+	_exit(0);
+}
+
+/* Whether the device has a channel to an address after it sent a packet there. */
+static bool
+is_reached(const struct rwire_addr *to)
+{
+	struct rwire_port *port =
+			((const struct rsoft_dev *)rmem_dev_drv(host_dev)->priv)->wire->port;
+	uint32_t sent, taken;
+
+	return port->ops->tx_get(port, to) != NULL && port->ops->tx_count(port, to, &sent, &taken);
+}
+
+TEST(wire_host, device_opens_half_of_its_channels_to_another_user)
+{
+	unsigned int i, nb_reached = 0;
+	struct rwire_addr peer;
+	int fds[2], listener;
+	bool is_own_reached;
+	char byte;
+	pid_t pid;
+
+	if (geteuid() != 0) {
+		printf("skipped: only root has processes of another user\n");
+		return TEST_SKIPPED;
+	}
+	TEST_OK(pipe2(fds, O_CLOEXEC));
+	pid = start_listeners(fds[1]);
+	close(fds[1]);
+	TEST_EQ(read(fds[0], &byte, 1), 1);
+	for (i = 0; i < SHM_MAX_PEERS; i++) {
+		rwire_addr_of_lid(host_other_lid((uint16_t)(3000 + i)), &peer);
+		nb_reached += is_reached(&peer);
+	}
+	listener = shm_listen_host(&peer);
+	is_own_reached = is_reached(&peer);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	close(listener);
+	close(fds[0]);
+	TEST_ASSERT(listener >= 0);
+	TEST_ASSERT(nb_reached >= 1 && nb_reached <= SHM_MAX_PEERS / 2);
+	TEST_ASSERT(is_own_reached);
+	return TEST_SUCCESS;
+}
+
 /* A connection to the device. */
 static int
 open_connection(void)

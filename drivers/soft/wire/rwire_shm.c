@@ -266,12 +266,11 @@ shm_connect(const char *name, const struct rwire_addr *from, const struct rwire_
 	if (*fd < 0)
 		return -ENOMEM;
 	rc = shm_reach(*fd, name, to, &owner);
+	*uid = owner.uid;
 	if (rc == 0 &&
 			(!shm_is_permitted(name, &owner) ||
-					!rwire_owners_admit(owners, to, owner.uid))) {
-		*uid = owner.uid;
+					!rwire_owners_admit(owners, to, owner.uid)))
 		rc = -EPERM;
-	}
 	if (rc != 0)
 		goto close;
 	rc = shm_pass(*fd, from, ring);

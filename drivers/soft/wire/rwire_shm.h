@@ -77,9 +77,9 @@ void shm_listen_as(int listener);
 int shm_listen_host(struct rwire_addr *addr);
 
 /*
- * Create a channel to the device at an address. 0, and owners has a reference to it, or an errno
- * (not logged): -ECONNREFUSED: no device has it; -EPERM: one of a user that is not admitted has it,
- * uid; -EAGAIN, -ENOMEM.
+ * Create a channel to the device at an address, of the user uid. 0, and owners has a reference to
+ * it, or an errno (not logged): -ECONNREFUSED: no device has it; -EPERM: one of a user that is not
+ * admitted has it; -EAGAIN, -ENOMEM.
  */
 int shm_connect(const char *name, const struct rwire_addr *from, const struct rwire_addr *to,
 		int *fd, struct rwire_ring **ring, uint32_t *uid, struct rwire_owners *owners);

@@ -57,10 +57,39 @@ shm_out_tell(struct shm_outs *outs, struct shm_out *out, int reason, uint32_t nu
 				shm_reason_text(reason));
 }
 
+/* As shm_has_share() of those from peers. */
+static bool
+shm_outs_has_share(const struct shm_outs *outs, uint32_t uid)
+{
+	uint32_t i, nb_free = SHM_MAX_PEERS, nb_used = 0;
+
+	for (i = 0; i < outs->nb; i++) {
+		nb_free -= outs->out[i].fd >= 0;
+		nb_used += outs->out[i].fd >= 0 && outs->out[i].uid == uid;
+	}
+	return nb_free > (uid == geteuid() ? 0 : nb_used);
+}
+
+/* Its user has as many channels as remain free. */
+static void
+shm_out_deny(struct shm_outs *outs, struct shm_out *out)
+{
+	char text[RWIRE_ADDR_TEXT];
+
+	shm_out_close(outs, out);
+	out->pause += SHM_REFUSED * outs->check_cycles;
+	if (outs->is_share_told)
+		return;
+	outs->is_share_told = true;
+	RSOFT_LOG(ERR, "port=shm:%s: peer %s not reachable: user %u has its share of the %u channels",
+			outs->name, rwire_addr_text(&out->addr, text), out->uid, SHM_MAX_PEERS);
+}
+
 static void
 shm_out_connect(struct shm_outs *outs, struct shm_out *out)
 {
 	char text[RWIRE_ADDR_TEXT];
+	bool has_share = true;
 	uint32_t uid = 0;
 	int rc, fd;
 
@@ -68,8 +97,13 @@ shm_out_connect(struct shm_outs *outs, struct shm_out *out)
 	memset(&out->regions, 0, sizeof(out->regions));
 	rc = shm_connect(outs->name, &outs->addr, &out->addr, &fd, &out->end.ring, &uid,
 			outs->owners);
-	if (rc == 0)
+	if (rc == 0) {
+		has_share = shm_outs_has_share(outs, uid);
 		out->fd = fd;
+		out->uid = uid;
+	}
+	if (!has_share)
+		shm_out_deny(outs, out);
 	else if (rc == -EPERM)
 		shm_out_tell(outs, out, SHM_STRANGE, uid);
 	if (rc != -ENOMEM || outs->is_memory_told)

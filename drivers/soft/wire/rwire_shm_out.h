@@ -5,7 +5,8 @@
 /*
  * Channels of a port=shm to its peers: connected when the first packet is sent, and again after
  * their peer has ended. Each check of the channel in use also checks another one, so that those of
- * ended peers are closed; without packets, rwire_port_ops::tx_idle does.
+ * ended peers are closed; without packets, rwire_port_ops::tx_idle does. Users share them as those
+ * from peers (rwire_shm_in.h).
  *
  * Invariant: a channel has a ring while its fd is not negative. All of them are protected by
  * rwire::tx_lock.
@@ -25,6 +26,7 @@ struct shm_out {
 	struct rwire_regions regions;
 	uint64_t checked_at; /* connection checked, or attempt to connect, TSC */
 	uint64_t pause;      /* from then to the next one; 0: now */
+	uint32_t uid;        /* of the peer */
 	int told;            /* reason of the last refusal that was logged; 0: none */
 };
 
@@ -37,6 +39,7 @@ struct shm_outs {
 	uint32_t nb;
 	uint32_t next;       /* the channel to sweep next */
 	uint64_t cleaned_at; /* all channels were checked for a free one, TSC */
+	bool is_share_told;  /* a user has its share of them: logged */
 	bool is_full_told;   /* all of them have peers: logged */
 	bool is_memory_told; /* no memory or descriptor for a channel: logged */
 };
