@@ -154,6 +154,7 @@ static const struct rwire_port_ops port_ops = {
 		.tx_flush = stub_tx_flush,
 		.tx_get = port_tx_get,
 		.tx_idle = rwire_port_tx_idle,
+		.tx_is_late = NULL,
 		.tx_put = port_tx_put,
 		.tx_share = NULL,
 };

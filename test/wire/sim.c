@@ -166,6 +166,7 @@ static const struct rwire_port_ops sim_ops = {
 		.tx_flush = stub_tx_flush,
 		.tx_get = sim_tx_get,
 		.tx_idle = rwire_port_tx_idle,
+		.tx_is_late = NULL,
 		.tx_put = sim_tx_put,
 		.tx_share = NULL,
 };

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <rmem_ah.h>
 #include <rmem_cq.h>
 #include <rmem_dev.h>
 #include <rmem_dev_attr.h>
@@ -334,4 +335,92 @@ TEST(wire_host, port_is_closed_in_a_child_while_users_are_locked)
 	close(listener);
 	TEST_EQ(status, 0);
 	return TEST_SUCCESS;
+}
+
+#define QKEY 0x1234u
+
+/* A QP of UD, in RTS. */
+static int
+open_ud(struct host_path *path)
+{
+	struct rmem_qp_conf conf = {.type = RMEM_QPT_UD, .max_send_wr = 4};
+	struct rmem_qp_attr attr = {.state = RMEM_QPS_INIT, .port_num = 1, .qkey = QKEY};
+	struct rmem_cq_conf cq_conf = {.nb_cqe = 8};
+
+	TEST_OK(rmem_pd_alloc(host_dev, &path->pd));
+	TEST_OK(rmem_cq_create(host_dev, &cq_conf, &path->cq));
+	conf.send_cq = conf.recv_cq = path->cq;
+	TEST_OK(rmem_qp_create(path->pd, &conf, &path->qp));
+	TEST_OK(rmem_qp_modify(path->qp, &attr,
+			RMEM_QP_STATE | RMEM_QP_PKEY_INDEX | RMEM_QP_PORT | RMEM_QP_QKEY));
+	attr.state = RMEM_QPS_RTR;
+	TEST_OK(rmem_qp_modify(path->qp, &attr, RMEM_QP_STATE));
+	attr.state = RMEM_QPS_RTS;
+	TEST_OK(rmem_qp_modify(path->qp, &attr, RMEM_QP_STATE | RMEM_QP_SQ_PSN));
+	return TEST_SUCCESS;
+}
+
+/* How many of datagrams complete, at the time of the virtual clock; nb of them are posted. */
+static int
+send_datagrams(const struct host_path *path, struct rmem_ah *to, int nb)
+{
+	const struct rmem_send_wr wr = {.opcode = RMEM_WR_SEND,
+			.flags = RMEM_SEND_SIGNALED,
+			.ud = {.ah = to, .remote_qpn = 7, .remote_qkey = QKEY}};
+	int i, nb_done = 0;
+	struct rmem_wc wc;
+
+	for (i = 0; i < nb; i++) {
+		if (rmem_post_send(path->qp, &wr, 1) != 1)
+			break;
+		nb_done += rmem_poll_cq(path->cq, &wc, 1);
+	}
+	for (i = 0; i < 10; i++)
+		nb_done += rmem_poll_cq(path->cq, &wc, 1);
+	return nb_done;
+}
+
+static int
+check_unread_peer(const struct host_path *path, struct rmem_ah *unread, struct rmem_ah *other)
+{
+	struct rmem_dev_stats stats;
+
+	TEST_EQ(send_datagrams(path, unread, RWIRE_RING_SLOTS), (int)RWIRE_RING_SLOTS);
+	TEST_EQ(send_datagrams(path, unread, 1), 0);
+	virtual_clock += rte_get_tsc_hz();
+	TEST_EQ(send_datagrams(path, unread, 0), 1);
+	TEST_EQ(send_datagrams(path, other, 1), 1);
+	TEST_EQ(send_datagrams(path, unread, 1), 1);
+	TEST_EQ(send_datagrams(path, other, 1), 1);
+	TEST_OK(rmem_dev_stats_get(host_dev, &stats));
+	TEST_EQ(stats.drop_no_peer, 2);
+	return TEST_SUCCESS;
+}
+
+TEST(wire_host, unread_datagrams_of_a_peer_delay_others_once)
+{
+	struct rmem_ah_attr attr = {.port_num = 1};
+	uint64_t (*tsc)(void) = rwire_clock;
+	struct host_path path;
+	struct rwire_addr addr;
+	struct rmem_ah *ah[2];
+	int i, ret, listener[2];
+
+	TEST_RUN(open_ud(&path));
+	for (i = 0; i < 2; i++) {
+		listener[i] = shm_listen_host(&addr);
+		TEST_ASSERT(listener[i] >= 0);
+		attr.dlid = rwire_addr_lid(&addr);
+		TEST_OK(rmem_ah_create(path.pd, &attr, &ah[i]));
+	}
+	virtual_clock = tsc();
+	rwire_clock = get_clock;
+	ret = check_unread_peer(&path, ah[0], ah[1]);
+	rwire_clock = tsc;
+	for (i = 0; i < 2; i++) {
+		TEST_OK(rmem_ah_destroy(ah[i]));
+		close(listener[i]);
+	}
+	TEST_RUN(ret);
+	return host_close_path(&path);
 }

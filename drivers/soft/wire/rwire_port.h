@@ -58,6 +58,12 @@ struct rwire_port_ops {
 	/* A frame to fill, for an address; NULL: the port is full. */
 	struct rwire_frame *(*tx_get)(struct rwire_port *port, const struct rwire_addr *dst);
 	/*
+	 * After tx_get() returned NULL: whether packets for that address, which may be lost, have
+	 * waited for that many cycles already, so that they need not wait again. NULL: all
+	 * addresses have one queue.
+	 */
+	bool (*tx_is_late)(struct rwire_port *port, uint64_t now, uint64_t wait);
+	/*
 	 * Send the frame of the last tx_get(), at the next flush at the latest. Its ICRC is set if
 	 * the port needs it.
 	 */

@@ -413,6 +413,7 @@ static const struct rwire_port_ops eth_ops = {
 		.tx_flush = eth_tx_flush,
 		.tx_get = eth_tx_get,
 		.tx_idle = rwire_port_tx_idle,
+		.tx_is_late = NULL,
 		.tx_put = eth_tx_put,
 		.tx_share = NULL,
 };

@@ -201,6 +201,7 @@ static const struct rwire_port_ops fault_ops = {
 		.tx_flush = fault_tx_flush,
 		.tx_get = fault_tx_get,
 		.tx_idle = fault_tx_idle,
+		.tx_is_late = NULL,
 		.tx_put = fault_tx_put,
 		.tx_share = NULL,
 };

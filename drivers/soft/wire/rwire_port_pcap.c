@@ -184,6 +184,7 @@ static const struct rwire_port_ops pcap_ops = {
 		.tx_flush = pcap_tx_flush,
 		.tx_get = pcap_tx_get,
 		.tx_idle = pcap_tx_idle,
+		.tx_is_late = NULL,
 		.tx_put = pcap_tx_put,
 		.tx_share = NULL,
 };

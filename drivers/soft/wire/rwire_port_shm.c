@@ -203,6 +203,22 @@ shm_tx_get(struct rwire_port *base, const struct rwire_addr *dst)
 	return &port->tx;
 }
 
+/*
+ * Datagrams wait again after half a ring was sent: the peer read at least that. The position that
+ * it writes is not trusted.
+ */
+static bool
+shm_tx_is_late(struct rwire_port *base, uint64_t now, uint64_t wait)
+{
+	struct shm_out *out = ((struct shm_port *)base)->to;
+
+	if (out->full_at == 0 || out->end.pos - out->full_pos >= RWIRE_RING_SLOTS / 2) {
+		out->full_at = now;
+		out->full_pos = out->end.pos;
+	}
+	return (int64_t)(now - out->full_at - wait) >= 0;
+}
+
 static bool
 shm_tx_share(struct rwire_port *base, const uint8_t *data, uint32_t len)
 {
@@ -276,6 +292,7 @@ static const struct rwire_port_ops shm_ops = {
 		.tx_flush = shm_tx_flush,
 		.tx_get = shm_tx_get,
 		.tx_idle = shm_tx_idle,
+		.tx_is_late = shm_tx_is_late,
 		.tx_put = shm_tx_put,
 		.tx_share = shm_tx_share,
 };

@@ -318,6 +318,7 @@ static const struct rwire_port_ops udp_ops = {
 		.tx_flush = udp_tx_flush,
 		.tx_get = udp_tx_get,
 		.tx_idle = rwire_port_tx_idle,
+		.tx_is_late = NULL,
 		.tx_put = udp_tx_put,
 		.tx_share = NULL,
 };

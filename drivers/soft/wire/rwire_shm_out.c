@@ -95,6 +95,7 @@ shm_out_connect(struct shm_outs *outs, struct shm_out *out)
 
 	memset(&out->end, 0, sizeof(out->end));
 	memset(&out->regions, 0, sizeof(out->regions));
+	out->full_at = 0;
 	rc = shm_connect(outs->name, &outs->addr, &out->addr, &fd, &out->end.ring, &uid,
 			outs->owners);
 	if (rc == 0) {

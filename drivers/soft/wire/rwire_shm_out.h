@@ -27,6 +27,8 @@ struct shm_out {
 	uint64_t checked_at; /* connection checked, or attempt to connect, TSC */
 	uint64_t pause;      /* from then to the next one; 0: now */
 	uint32_t uid;        /* of the peer */
+	uint64_t full_at;    /* a datagram began to wait for space, TSC; 0: none did */
+	uint32_t full_pos;   /* packets sent until then */
 	int told;            /* reason of the last refusal that was logged; 0: none */
 };
 

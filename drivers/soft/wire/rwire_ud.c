@@ -22,7 +22,7 @@
 #include "rwire.h"
 
 #define UD_BURST 64 /* messages that one call sends, at most */
-/* A port that is full for longer is that of a peer that does not read: its messages are dropped. */
+/* A peer, or a port, that takes no message for longer: further ones are dropped. */
 #define UD_WAIT_MS 500
 
 int
@@ -60,11 +60,16 @@ ud_is_here(const struct rwire_qp *q, const struct rsoft_ud_dest *dest)
 static int
 ud_wait(struct rwire_qp *q)
 {
+	struct rwire_port *port = q->wire->port;
+	uint64_t wait = rte_get_tsc_hz() / 1000 * UD_WAIT_MS;
 	uint64_t now = rwire_clock();
+	bool is_late;
 
 	if (q->req.deadline == 0)
-		q->req.deadline = now + rte_get_tsc_hz() / 1000 * UD_WAIT_MS;
-	if ((int64_t)(q->req.deadline - now) > 0)
+		q->req.deadline = now + wait;
+	is_late = port->ops->tx_is_late != NULL ? port->ops->tx_is_late(port, now, wait)
+						: (int64_t)(q->req.deadline - now) <= 0;
+	if (!is_late)
 		return RSOFT_WAIT_WIRE;
 	RSOFT_COUNT(q->qp->stats.drop_no_peer, 1);
 	return RMEM_WC_SUCCESS;
