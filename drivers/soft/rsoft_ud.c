@@ -28,7 +28,9 @@
 static void
 ud_grh(const struct rwire *wire, const struct rsoft_ud_msg *msg, uint8_t grh[RMEM_GRH_SIZE])
 {
-	uint16_t len = (uint16_t)(UD_BTH_LEN + RTE_ALIGN_CEIL(msg->length, 4));
+	uint16_t len = (uint16_t)(UD_BTH_LEN +
+			((msg->flags & RMEM_WC_WITH_IMM) ? sizeof(msg->imm_data) : 0) +
+			RTE_ALIGN_CEIL(msg->length, 4));
 	struct rte_ipv6_hdr ip6 = {.vtc_flow = RTE_BE32(UINT32_C(6) << 28),
 			.payload_len = rte_cpu_to_be_16(len),
 			.proto = UD_NEXT_HDR,
@@ -39,10 +41,12 @@ ud_grh(const struct rwire *wire, const struct rsoft_ud_msg *msg, uint8_t grh[RME
 			.fragment_offset = RTE_BE16(RTE_IPV4_HDR_DF_FLAG),
 			.time_to_live = UD_HOP_LIMIT,
 			.next_proto_id = IPPROTO_UDP};
-	struct rwire_addr dst;
+	struct rwire_addr src, dst;
 
+	memcpy(src.gid, msg->src_gid, sizeof(src.gid));
 	memcpy(dst.gid, msg->dst_gid, sizeof(dst.gid));
-	if (UD_IS_ROCE(wire) && rwire_addr_is_ipv4(&dst)) {
+	/* The source may be a device without a wire, whose GID is no IPv4 address. */
+	if (UD_IS_ROCE(wire) && rwire_addr_is_ipv4(&src) && rwire_addr_is_ipv4(&dst)) {
 		memcpy(&ip4.src_addr, msg->src_gid + 12, sizeof(ip4.src_addr));
 		memcpy(&ip4.dst_addr, msg->dst_gid + 12, sizeof(ip4.dst_addr));
 		ip4.hdr_checksum = rte_ipv4_cksum(&ip4);
@@ -124,6 +128,8 @@ rsoft_ud_deliver(struct rsoft_qp *qp, const struct rsoft_ud_msg *msg, const stru
 
 	if (msg->qkey != __atomic_load_n(&qp->qkey, __ATOMIC_RELAXED)) /* IBTA 9.6.1.3.3 */
 		return RMEM_WC_REM_ACCESS_ERR;
+	if (msg->length > qp->max_msg_size) /* that of its sender may be longer */
+		return RMEM_WC_REM_INV_REQ_ERR;
 	rte_ticketlock_lock(&qp->rq.lock);
 	/* Under the lock: after a flush, nothing may be consumed. */
 	if (!rsoft_state_is_responding(__atomic_load_n(&qp->state, __ATOMIC_ACQUIRE)))

@@ -176,9 +176,100 @@ TEST(wire_sim, datagram_completes_a_receive_with_its_source)
 	TEST_EQ(wc.byte_len, RMEM_GRH_SIZE + DATA);
 	TEST_EQ(wc.flags, RMEM_WC_GRH | RMEM_WC_WITH_IMM);
 	TEST_EQ(wc.imm_data, 11);
+	/* Total length of the IPv4 header: headers, immediate data and ICRC. */
+	TEST_EQ(sides[1].local[22] << 8 | sides[1].local[23], 20 + 8 + 12 + 8 + 4 + DATA + 4);
 	TEST_EQ(sides[1].local[RMEM_GRH_SIZE + 7], 8);
 	TEST_OK(rmem_ah_attr_from_wc(sides[1].dev, 1, &wc, sides[1].local, &path));
 	TEST_MEM(path.dgid, peer.gid, sizeof(path.dgid));
+	return close_both();
+}
+
+/* A device without packets: its path MTU is longer, and its GID is no IPv4 address. */
+static struct {
+	uint8_t data[2048];
+	struct rmem_dev *dev;
+	struct rmem_pd *pd;
+	struct rmem_cq *cq;
+	struct rmem_mr *mr;
+	struct rmem_qp *qp;
+	struct rmem_ah *ah;
+} plain;
+
+static int
+open_plain(void)
+{
+	const struct rmem_cq_conf cq_conf = {.nb_cqe = 4};
+	struct rmem_qp_conf conf = {.type = RMEM_QPT_UD, .max_send_wr = 4, .max_send_sge = 1};
+	struct rmem_qp_attr attr = {.state = RMEM_QPS_INIT, .port_num = 1, .qkey = QKEY};
+	struct rmem_ah_attr path = {.is_global = 1, .port_num = 1};
+
+	TEST_OK(rmem_dev_create("soft2", "", &plain.dev));
+	TEST_OK(rmem_pd_alloc(plain.dev, &plain.pd));
+	TEST_OK(rmem_cq_create(plain.dev, &cq_conf, &plain.cq));
+	TEST_OK(rmem_mr_reg(plain.pd, plain.data, sizeof(plain.data), 0, 0, &plain.mr));
+	conf.send_cq = conf.recv_cq = plain.cq;
+	TEST_OK(rmem_qp_create(plain.pd, &conf, &plain.qp));
+	TEST_OK(rmem_qp_modify(plain.qp, &attr,
+			RMEM_QP_STATE | RMEM_QP_PKEY_INDEX | RMEM_QP_PORT | RMEM_QP_QKEY));
+	attr.state = RMEM_QPS_RTR;
+	TEST_OK(rmem_qp_modify(plain.qp, &attr, RMEM_QP_STATE));
+	attr.state = RMEM_QPS_RTS;
+	TEST_OK(rmem_qp_modify(plain.qp, &attr, RMEM_QP_STATE | RMEM_QP_SQ_PSN));
+	TEST_OK(rmem_qp_query(qp, &attr));
+	memcpy(path.dgid, attr.addr.gid, sizeof(path.dgid));
+	TEST_OK(rmem_ah_create(plain.pd, &path, &plain.ah));
+	return TEST_SUCCESS;
+}
+
+static int
+close_plain(void)
+{
+	TEST_OK(rmem_ah_destroy(plain.ah));
+	TEST_OK(rmem_qp_destroy(plain.qp));
+	TEST_OK(rmem_mr_dereg(plain.mr));
+	TEST_OK(rmem_cq_destroy(plain.cq));
+	TEST_OK(rmem_pd_dealloc(plain.pd));
+	TEST_OK(rmem_dev_close(plain.dev));
+	return TEST_SUCCESS;
+}
+
+static int
+send_plain(uint32_t length)
+{
+	const struct rmem_sge from = {
+			.addr = (uintptr_t)plain.data, .length = length, .lkey = plain.mr->lkey};
+	const struct rmem_send_wr wr = {.opcode = RMEM_WR_SEND,
+			.sg_list = &from,
+			.num_sge = 1,
+			.ud = {.ah = plain.ah, .remote_qpn = qp->qp_num, .remote_qkey = QKEY}};
+
+	return rmem_post_send(plain.qp, &wr, 1) == 1 ? TEST_SUCCESS : TEST_FAILED;
+}
+
+TEST(wire_sim, datagram_of_a_device_without_packets_has_its_gid)
+{
+	struct rmem_sge to = {.length = RMEM_GRH_SIZE + sizeof(plain.data)};
+	const struct rmem_recv_wr recv = {.sg_list = &to, .num_sge = 1};
+	struct rmem_qp_attr attr;
+	struct rmem_ah_attr path;
+	struct rmem_wc wc;
+
+	TEST_RUN(open_both());
+	TEST_OK(move(RMEM_QPS_RTR, 0));
+	TEST_RUN(open_plain());
+	to.addr = (uintptr_t)sides[1].local;
+	to.lkey = sides[1].mr->lkey;
+	TEST_EQ(rmem_post_recv(qp, &recv, 1), 1);
+	TEST_RUN(send_plain(1025)); /* above the path MTU of the receiver */
+	TEST_EQ(rmem_poll_cq(sides[1].recv_cq, &wc, 1), 0);
+	TEST_RUN(send_plain(1024));
+	TEST_EQ(rmem_poll_cq(sides[1].recv_cq, &wc, 1), 1);
+	TEST_EQ(wc.status, RMEM_WC_SUCCESS);
+	TEST_EQ(wc.byte_len, RMEM_GRH_SIZE + 1024);
+	TEST_OK(rmem_ah_attr_from_wc(sides[1].dev, 1, &wc, sides[1].local, &path));
+	TEST_OK(rmem_qp_query(plain.qp, &attr));
+	TEST_MEM(path.dgid, attr.addr.gid, sizeof(path.dgid));
+	TEST_RUN(close_plain());
 	return close_both();
 }
 
