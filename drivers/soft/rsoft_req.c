@@ -446,7 +446,7 @@ req_writes(struct rsoft_run *run, const uint8_t *wrs, size_t stride, uint32_t n)
 	const uint8_t plain =
 			(uint8_t) ~(RMEM_SEND_SIGNALED | RMEM_SEND_FENCE | RMEM_SEND_SOLICITED);
 	const struct rsoft_qp *qp = run->qp;
-	const struct rsoft_qp *peer = rsoft_resp_peer(run->qp);
+	const struct rsoft_qp *peer = rsoft_resp_peek_peer(run->qp);
 	unsigned int side;
 	uint64_t bytes = 0;
 	uint32_t i;

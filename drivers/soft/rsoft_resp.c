@@ -105,10 +105,12 @@ rsoft_resp_fail(struct rsoft_qp *peer, int status)
 }
 
 bool
-rsoft_resp_is_ready_slow(struct rsoft_qp *peer, uint32_t state)
+rsoft_resp_is_ready_slow(struct rsoft_qp *peer, uint32_t state, bool is_peek)
 {
 	/* IBTA o11-5.1.1: not of UD. */
 	if (state == RMEM_QPS_RTR && peer->qp.type != RMEM_QPT_UD && !peer->rq.is_established) {
+		if (is_peek)
+			return false;
 		peer->rq.is_established = true;
 		rmem_qp_async_event(&peer->qp, RMEM_ASYNC_COMM_EST);
 	}

@@ -77,20 +77,23 @@ void rsoft_resp_fail(struct rsoft_qp *peer, int status);
 void rsoft_resp_note_rkey(struct rsoft_qp *peer, uint32_t rkey, uint32_t why);
 
 /* The part of rsoft_resp_is_ready() for a QP that is not in RTS. */
-bool rsoft_resp_is_ready_slow(struct rsoft_qp *peer, uint32_t state);
+bool rsoft_resp_is_ready_slow(struct rsoft_qp *peer, uint32_t state, bool is_peek);
 
-/* Whether a QP executes a request of its peer. In RTR the first one establishes communication. */
-static inline bool
-rsoft_resp_is_ready(struct rsoft_qp *peer)
+/*
+ * Whether a QP executes a request of its peer. In RTR the first one establishes communication, but
+ * not with is_peek: no request has arrived, and the result is false.
+ */
+static __rte_always_inline bool
+rsoft_resp_is_ready(struct rsoft_qp *peer, bool is_peek)
 {
 	uint32_t state = __atomic_load_n(&peer->state, __ATOMIC_ACQUIRE);
 
-	return likely(state == RMEM_QPS_RTS) || rsoft_resp_is_ready_slow(peer, state);
+	return likely(state == RMEM_QPS_RTS) || rsoft_resp_is_ready_slow(peer, state, is_peek);
 }
 
-/* The peer that answers, or NULL. */
-static inline struct rsoft_qp *
-rsoft_resp_peer(struct rsoft_qp *qp)
+/* The peer that answers, or NULL; is_peek as above. */
+static __rte_always_inline struct rsoft_qp *
+rsoft_resp_find_peer(struct rsoft_qp *qp, bool is_peek)
 {
 	struct rsoft_qp *peer = __atomic_load_n(&qp->peer, __ATOMIC_ACQUIRE);
 
@@ -99,7 +102,21 @@ rsoft_resp_peer(struct rsoft_qp *qp)
 		if (peer == NULL)
 			return NULL;
 	}
-	return likely(rsoft_resp_is_ready(peer)) ? peer : NULL;
+	return likely(rsoft_resp_is_ready(peer, is_peek)) ? peer : NULL;
+}
+
+/* The peer that answers a request, or NULL. */
+static inline struct rsoft_qp *
+rsoft_resp_peer(struct rsoft_qp *qp)
+{
+	return rsoft_resp_find_peer(qp, false);
+}
+
+/* The same before the checks of the local side, which may refuse the request. */
+static inline struct rsoft_qp *
+rsoft_resp_peek_peer(struct rsoft_qp *qp)
+{
+	return rsoft_resp_find_peer(qp, true);
 }
 
 /* The part of rsoft_resp_open() for a QP without the right, or with pending messages. */

@@ -326,6 +326,28 @@ CONF_TEST(async, first_message_in_rtr_establishes_communication, CAPA, 0,
 	return TEST_SUCCESS;
 }
 
+CONF_TEST(async, refused_request_establishes_no_communication, CAPA, 0,
+		"IBTA 11.6.3.1: Communication Established")
+{
+	struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
+	const struct rmem_send_wr wr =
+			fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.a.buf), fx.a.mr->rkey);
+	struct rmem_qp_attr attr;
+
+	if (differs())
+		return test_skip("NICs differ in this event");
+	TEST_OK(rmem_qp_query(as.qp, &attr));
+	TEST_OK(rmem_qp_reset(as.qp));
+	attr.state = RMEM_QPS_INIT;
+	TEST_OK(rmem_qp_modify(as.qp, &attr, RMEM_QP_STATE | INIT_MASK));
+	attr.state = RMEM_QPS_RTR;
+	TEST_OK(rmem_qp_modify(as.qp, &attr, RMEM_QP_STATE | RTR_MASK));
+	sge.lkey ^= 0x5500;
+	TEST_STATUS(fx_send(as.peer, &wr), RMEM_WC_LOC_PROT_ERR);
+	TEST_ASSERT(!is_readable(0));
+	return TEST_SUCCESS;
+}
+
 CONF_TEST(async, end_of_draining_is_reported_on_request, CAPA, 0,
 		"IBTA 11.6.3.1: Send Queue Drained; ibv_modify_qp(3): IBV_QP_EN_SQD_ASYNC_NOTIFY")
 {

@@ -38,7 +38,7 @@ rx_request(struct rwire_qp *q, unsigned int lcore, const struct rwire_pkt *pkt)
 {
 	struct rwire_rsp *rsp = &q->rsp;
 
-	if (unlikely(!rsoft_resp_is_ready(q->qp))) {
+	if (unlikely(!rsoft_resp_is_ready(q->qp, false))) {
 		if (q->service != RWIRE_RC)
 			return;
 		/* The NAK, or the acknowledgement of an executed request, may have been lost. */
