@@ -83,8 +83,10 @@ find_gid(const struct rmem_dev *dev, uint32_t port_num, const uint8_t gid[16], b
 	if (ret != 0)
 		return ret;
 	for (i = 0; i < port.gid_tbl_len && i <= UINT8_MAX; i++) {
-		if (rmem_dev_gid_query(dev, port_num, i, &entry) != 0 ||
-				memcmp(entry.gid, gid, sizeof(entry.gid)) != 0 ||
+		ret = rmem_dev_gid_query(dev, port_num, i, &entry);
+		if (ret != 0 && ret != -ENOENT)
+			return ret;
+		if (ret != 0 || memcmp(entry.gid, gid, sizeof(entry.gid)) != 0 ||
 				(entry.type == RMEM_GID_TYPE_ROCE_V2) != is_roce_v2)
 			continue;
 		*index = (uint8_t)i;

@@ -12,6 +12,8 @@
 
 #include <rte_cycles.h>
 
+#include <rmem_ah.h>
+
 #include "../test.h"
 #include "setup.h"
 
@@ -429,6 +431,9 @@ TEST(verbs_dev, attributes_are_those_of_verbs)
 	static const uint8_t guid[8] = {1, 2, 3, 4, 5, 6, 7, 8};
 	struct rmem_port_attr port;
 	struct rmem_gid_entry entry;
+	const uint8_t grh[RMEM_GRH_SIZE] = {0x60};
+	const struct rmem_wc wc = {.flags = RMEM_WC_GRH};
+	struct rmem_ah_attr path;
 	struct rmem_dev_attr attr;
 	uint16_t pkey;
 
@@ -453,6 +458,8 @@ TEST(verbs_dev, attributes_are_those_of_verbs)
 	TEST_ERR(rmem_dev_port_query(vt.dev, 1, &port), EIO);
 	fail_at(2);
 	TEST_ERR(rmem_dev_gid_query(vt.dev, 1, 1, &entry), EIO);
+	fail_at(3);
+	TEST_ERR(rmem_ah_attr_from_wc(vt.dev, 1, &wc, grh, &path), EIO);
 	fail_at(2);
 	TEST_ERR(rmem_dev_pkey_query(vt.dev, 1, 0, &pkey), EIO);
 	return TEST_SUCCESS;
