@@ -42,8 +42,8 @@ enum rmem_qp_type {
 	 *
 	 * SEND, with and without immediate data, of at most a path MTU, to any UD QP: rmem_ah.h. A
 	 * receive has RMEM_GRH_SIZE bytes of header before the data. A message that is lost, that
-	 * has another Q_Key, or has no receive is dropped; the request succeeds. There is no
-	 * connection: rmem_qp_modify() moves the QP to RTS.
+	 * has another Q_Key, has no receive, or is longer than the receive is dropped; the request
+	 * succeeds. There is no connection: rmem_qp_modify() moves the QP to RTS.
 	 */
 	RMEM_QPT_UD = 4,
 };
@@ -230,9 +230,9 @@ struct rmem_qp_attr {
  *
  * @return
  *   0 on success, otherwise:
- *   - -EINVAL: NULL or not a PD, NULL conf or qp, a missing CQ, a CQ or SRQ of another device, a
- *     number over its limit, an unknown type, flag or access bit, or a reserved field that
- *     is not zero.
+ *   - -EINVAL: NULL or not a PD, NULL conf or qp, a missing CQ, a CQ or SRQ of another device, an
+ *     async_channel that is none or of another device, a number over its limit, an unknown
+ *     type, flag or access bit, or a reserved field that is not zero.
  *   - -EOPNOTSUPP: the device lacks the capability for the type.
  *   - -ENOSPC: the device already has rmem_dev_info::max_qp queue pairs.
  *   - -ENOMEM: no memory for the QP.
