@@ -5,6 +5,7 @@
 /* A CQ is resized while completions are in it, are reserved, and are being written. */
 
 #include <pthread.h>
+#include <sys/mman.h>
 
 #include <rte_lcore.h>
 
@@ -121,6 +122,36 @@ TEST(cq_resize, less_than_outstanding_is_refused)
 	TEST_OK(rmem_cq_resize(rs.cq, 1));
 	TEST_RUN(post_writes(9, 1));
 	TEST_RUN(expect(9, 1));
+	return TEST_SUCCESS;
+}
+
+/* Their sends fail after an entry of the CQ was reserved for the receive. */
+TEST(cq_resize, messages_that_failed_are_not_outstanding)
+{
+	const struct rmem_sge to = fx_sge(fx.a.mr, 0, 8);
+	struct rmem_sge from;
+	struct rmem_send_wr wr;
+	struct rmem_mr *mr;
+	unsigned int i;
+	void *mem;
+
+	mem = mmap(NULL, FX_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	TEST_ASSERT(mem != MAP_FAILED);
+	mr = fx_mr(fx.b.pd, mem, FX_PAGE, 0);
+	TEST_ASSERT(mr != NULL);
+	TEST_OK(munmap(mem, FX_PAGE));
+	from = fx_sge(mr, 0, 8);
+	wr = fx_wr(RMEM_WR_SEND, &from, 1);
+	for (i = 0; i < 2; i++) {
+		TEST_OK(rmem_qp_reset(rs.qp));
+		TEST_OK(rmem_qp_reset(fx.b.qp));
+		TEST_OK(fx_connect_pair(rs.qp, fx.b.qp));
+		TEST_EQ(fx_post_recv(rs.qp, 1, &to, 1), 1);
+		TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_LOC_PROT_ERR);
+	}
+	TEST_OK(rmem_cq_resize(rs.cq, 1));
+	TEST_EQ(rmem_poll_cq(rs.cq, &fx.wc, 1), 0);
+	TEST_OK(rmem_dev_audit(fx.a.dev));
 	return TEST_SUCCESS;
 }
 

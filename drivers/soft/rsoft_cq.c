@@ -123,18 +123,32 @@ copy_ring(const struct rsoft_cq *cq, struct rsoft_cqe *ring, uint32_t size, uint
 	}
 }
 
+/* Consume the entries at the head that are no completions. Under the locks. */
+static void
+skip_voids(struct rsoft_cq *cq)
+{
+	const uint64_t is_void = (uint64_t)RSOFT_WC_VOID << RSOFT_WC_SHIFT(flags);
+	const struct rsoft_cqe *head = &cq->ring[cq->cons & cq->mask];
+
+	while (head->number == cq->cons + 1 && (head->what & is_void) != 0) {
+		__atomic_store_n(&cq->cons, cq->cons + 1, __ATOMIC_RELEASE);
+		head = &cq->ring[cq->cons & cq->mask];
+	}
+}
+
 /* Exchange the ring of the CQ for *ring. Under the locks. */
 static int
 swap_ring(struct rsoft_cq *cq, struct rsoft_cqe **ring, uint32_t nb_cqe)
 {
-	uint32_t nb = __atomic_load_n(&cq->prod, __ATOMIC_RELAXED) - cq->cons;
-	uint32_t size = rte_align32pow2(nb_cqe);
+	uint32_t nb, size = rte_align32pow2(nb_cqe);
 	struct rsoft_cqe *old = cq->ring;
 
 	if (cq->overrun) {
 		RSOFT_LOG(ERR, "CQ: it had an overrun");
 		return -EIO;
 	}
+	skip_voids(cq);
+	nb = __atomic_load_n(&cq->prod, __ATOMIC_RELAXED) - cq->cons;
 	if (nb > nb_cqe) {
 		RSOFT_LOG(ERR, "CQ: nb_cqe out of range: %u (%u completions outstanding)", nb_cqe,
 				nb);
