@@ -101,7 +101,7 @@ SOURCE = [
         ('quiesce.peer', '__atomic_store_n(&peer->peer, NULL, @)'),
         ('quiesce.wait', 'rsoft_grace_wait()'),
     ]),
-    ('drivers/soft/rsoft_resp.h', 'rsoft_resp_peer', [
+    ('drivers/soft/rsoft_resp.h', 'rsoft_resp_find_peer', [
         ('peer.load', '__atomic_load_n(&qp->peer, @)'),
     ]),
     ('drivers/soft/rsoft_post.c', 'rsoft_post_recv', [
