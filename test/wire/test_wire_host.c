@@ -10,6 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <rte_cycles.h>
+
 #include <rmem_ah.h>
 #include <rmem_cq.h>
 #include <rmem_dev.h>
