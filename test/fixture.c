@@ -4,6 +4,7 @@
 
 /* Objects of the cases: made, remembered and released. */
 
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -243,6 +244,15 @@ fx_mr(struct rmem_pd *pd, void *addr, size_t length, uint32_t access)
 	return made(ret, mr, "rmem_mr_reg");
 }
 
+struct rmem_mr *
+fx_mr_unmapped(struct rmem_pd *pd)
+{
+	void *mem = mmap(NULL, FX_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct rmem_mr *mr = mem != MAP_FAILED ? fx_mr(pd, mem, FX_PAGE, 0) : NULL;
+
+	return mr != NULL && munmap(mem, FX_PAGE) == 0 ? mr : NULL;
+}
+
 int
 fx_reg_attr(struct rmem_pd *pd, const struct rmem_mr_attr *attr, struct rmem_mr **mr)
 {
@@ -343,6 +353,26 @@ fx_async_channel(struct rmem_dev *dev)
 	int ret = rmem_async_channel_create(dev, &channel);
 
 	return made(ret, channel, "rmem_async_channel_create");
+}
+
+bool
+fx_is_async_readable(const struct rmem_async_channel *channel)
+{
+	struct pollfd fd = {.fd = channel->fd, .events = POLLIN};
+
+	return poll(&fd, 1, 0) == 1;
+}
+
+int
+fx_expect_async(struct rmem_async_channel *channel, uint32_t type, const void *obj)
+{
+	struct rmem_async_event event;
+
+	TEST_ASSERT(fx_is_async_readable(channel));
+	TEST_OK(rmem_async_channel_get_event(channel, &event));
+	TEST_EQ(event.type, type);
+	TEST_ASSERT(event.qp == obj);
+	return rmem_async_event_ack(&event);
 }
 
 struct rmem_qp_conf

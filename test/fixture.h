@@ -82,6 +82,8 @@ int fx_teardown(void);
 struct rmem_dev *fx_dev(const char *name, const char *args);
 struct rmem_pd *fx_pd(struct rmem_dev *dev);
 struct rmem_mr *fx_mr(struct rmem_pd *pd, void *addr, size_t length, uint32_t access);
+/* Over a page that is not mapped any more; or NULL. */
+struct rmem_mr *fx_mr_unmapped(struct rmem_pd *pd);
 /* As rmem_mr_reg_attr(). */
 int fx_reg_attr(struct rmem_pd *pd, const struct rmem_mr_attr *attr, struct rmem_mr **mr);
 struct rmem_mr *fx_fast_mr(struct rmem_pd *pd, uint32_t nb_pages);
@@ -94,6 +96,9 @@ struct rmem_cq *fx_cq(struct rmem_dev *dev, uint32_t nb_cqe);
 struct rmem_cq *fx_cq_by(struct rmem_dev *dev, const struct rmem_cq_conf *conf);
 struct rmem_comp_channel *fx_channel(struct rmem_dev *dev);
 struct rmem_async_channel *fx_async_channel(struct rmem_dev *dev);
+bool fx_is_async_readable(const struct rmem_async_channel *channel);
+/* The next event has that type and object; acknowledge it. */
+int fx_expect_async(struct rmem_async_channel *channel, uint32_t type, const void *obj);
 struct rmem_qp_conf fx_qp_conf(struct rmem_cq *cq, uint32_t depth);
 struct rmem_qp *fx_qp_by(struct rmem_pd *pd, const struct rmem_qp_conf *conf);
 struct rmem_qp *fx_qp(struct rmem_pd *pd, struct rmem_cq *cq, uint32_t depth);

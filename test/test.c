@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <rmem.h>
 
@@ -213,4 +214,14 @@ test_note(const char *format, ...)
 	vprintf(format, args);
 	printf("\n");
 	va_end(args);
+}
+
+int
+test_free_fd(void)
+{
+	int fd = dup(STDIN_FILENO);
+
+	close(fd);
+	/* cppcheck-suppress deallocret */
+	return fd;
 }

@@ -160,4 +160,7 @@ void test_note(const char *format, ...) __rte_format_printf(1, 2);
 			return test_result_;                                                       \
 	} while (0)
 
+/* The lowest free descriptor. */
+int test_free_fd(void);
+
 #endif /* TEST_H */

@@ -46,27 +46,6 @@ qp_of(struct rmem_async_channel *channel)
 	return fx_qp_by(fx.a.pd, &conf);
 }
 
-static bool
-is_readable(const struct rmem_async_channel *channel)
-{
-	struct pollfd fd = {.fd = channel->fd, .events = POLLIN};
-
-	return poll(&fd, 1, 0) == 1;
-}
-
-/* The next event has that type and object; acknowledge it. */
-static int
-expect(struct rmem_async_channel *channel, uint32_t type, const void *obj)
-{
-	struct rmem_async_event event;
-
-	TEST_ASSERT(is_readable(channel));
-	TEST_OK(rmem_async_channel_get_event(channel, &event));
-	TEST_EQ(event.type, type);
-	TEST_ASSERT(event.qp == obj);
-	return rmem_async_event_ack(&event);
-}
-
 TEST(async_channel, calls_refuse_bad_arguments)
 {
 	static uint64_t zeros[64];
@@ -203,13 +182,13 @@ TEST(async_channel, event_is_returned_once_until_it_occurs_again)
 	rmem_qp_async_event(qp, RMEM_ASYNC_QP_LAST_WQE_REACHED);
 	rmem_srq_async_event(srq, RMEM_ASYNC_SRQ_LIMIT_REACHED);
 	rmem_cq_async_event(cq, RMEM_ASYNC_CQ_ERR);
-	TEST_OK(expect(channel, RMEM_ASYNC_QP_FATAL, qp));
-	TEST_OK(expect(channel, RMEM_ASYNC_SRQ_LIMIT_REACHED, srq));
+	TEST_OK(fx_expect_async(channel, RMEM_ASYNC_QP_FATAL, qp));
+	TEST_OK(fx_expect_async(channel, RMEM_ASYNC_SRQ_LIMIT_REACHED, srq));
 	rmem_srq_async_event(srq, RMEM_ASYNC_SRQ_LIMIT_REACHED);
-	TEST_OK(expect(channel, RMEM_ASYNC_CQ_ERR, cq));
-	TEST_OK(expect(channel, RMEM_ASYNC_QP_LAST_WQE_REACHED, qp));
-	TEST_OK(expect(channel, RMEM_ASYNC_SRQ_LIMIT_REACHED, srq));
-	TEST_ASSERT(!is_readable(channel));
+	TEST_OK(fx_expect_async(channel, RMEM_ASYNC_CQ_ERR, cq));
+	TEST_OK(fx_expect_async(channel, RMEM_ASYNC_QP_LAST_WQE_REACHED, qp));
+	TEST_OK(fx_expect_async(channel, RMEM_ASYNC_SRQ_LIMIT_REACHED, srq));
+	TEST_ASSERT(!fx_is_async_readable(channel));
 	return TEST_SUCCESS;
 }
 
@@ -248,7 +227,7 @@ TEST(async_channel, events_of_the_device_reach_each_of_its_channels)
 	TEST_OK(rmem_async_channel_get_event(channels[0], &event));
 	TEST_EQ(event.type, RMEM_ASYNC_PORT_ERR);
 	TEST_EQ(event.port_num, 1);
-	TEST_ASSERT(!is_readable(channels[0]));
+	TEST_ASSERT(!fx_is_async_readable(channels[0]));
 	TEST_OK(fx_release(channels[1]));
 	return TEST_SUCCESS;
 }
@@ -264,12 +243,12 @@ TEST(async_channel, limit_above_receives_is_reported_after_each_arming)
 	for (i = 0; i < 3; i++) {
 		TEST_OK(rmem_srq_modify(
 				srq, &attr, RMEM_SRQ_LIMIT | (i == 1 ? RMEM_SRQ_MAX_WR : 0)));
-		TEST_OK(expect(channel, RMEM_ASYNC_SRQ_LIMIT_REACHED, srq));
-		TEST_ASSERT(!is_readable(channel));
+		TEST_OK(fx_expect_async(channel, RMEM_ASYNC_SRQ_LIMIT_REACHED, srq));
+		TEST_ASSERT(!fx_is_async_readable(channel));
 	}
 	/* A resize alone generates none. */
 	TEST_OK(rmem_srq_modify(srq, &attr, RMEM_SRQ_MAX_WR));
-	TEST_ASSERT(!is_readable(channel));
+	TEST_ASSERT(!fx_is_async_readable(channel));
 	return TEST_SUCCESS;
 }
 
@@ -461,7 +440,7 @@ TEST(async_channel, no_event_is_lost_between_threads)
 	TEST_EQ(race.has_failed, 0);
 	for (i = 0; i < NB_OBJS; i++)
 		TEST_EQ(race.seen[i], NB_ROUNDS);
-	TEST_ASSERT(!is_readable(race.channel));
+	TEST_ASSERT(!fx_is_async_readable(race.channel));
 	return TEST_SUCCESS;
 }
 
@@ -491,7 +470,7 @@ TEST(async_channel, destruction_of_an_object_races_with_its_events)
 	__atomic_store_n(&race.is_done, 1, __ATOMIC_RELEASE);
 	TEST_OK(pthread_join(reader, NULL));
 	TEST_EQ(race.has_failed, 0);
-	TEST_ASSERT(!is_readable(race.channel));
+	TEST_ASSERT(!fx_is_async_readable(race.channel));
 	return TEST_SUCCESS;
 }
 

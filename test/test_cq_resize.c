@@ -5,7 +5,6 @@
 /* A CQ is resized while completions are in it, are reserved, and are being written. */
 
 #include <pthread.h>
-#include <sys/mman.h>
 
 #include <rte_lcore.h>
 
@@ -133,13 +132,9 @@ TEST(cq_resize, messages_that_failed_are_not_outstanding)
 	struct rmem_send_wr wr;
 	struct rmem_mr *mr;
 	unsigned int i;
-	void *mem;
 
-	mem = mmap(NULL, FX_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	TEST_ASSERT(mem != MAP_FAILED);
-	mr = fx_mr(fx.b.pd, mem, FX_PAGE, 0);
+	mr = fx_mr_unmapped(fx.b.pd);
 	TEST_ASSERT(mr != NULL);
-	TEST_OK(munmap(mem, FX_PAGE));
 	from = fx_sge(mr, 0, 8);
 	wr = fx_wr(RMEM_WR_SEND, &from, 1);
 	for (i = 0; i < 2; i++) {

@@ -5,7 +5,6 @@
 /* No event is lost when it is read while its object is destroyed, and the driver refuses that. */
 
 #include <fcntl.h>
-#include <poll.h>
 #include <string.h>
 
 #include <rmem_driver.h>
@@ -13,27 +12,6 @@
 #include "fixture.h"
 #include "stub_driver.h"
 #include "test.h"
-
-static bool
-is_readable(const struct rmem_async_channel *channel)
-{
-	struct pollfd fd = {.fd = channel->fd, .events = POLLIN};
-
-	return poll(&fd, 1, 0) == 1;
-}
-
-/* The next event has that type and object; acknowledge it. */
-static int
-expect(struct rmem_async_channel *channel, uint32_t type, const void *obj)
-{
-	struct rmem_async_event event;
-
-	TEST_ASSERT(is_readable(channel));
-	TEST_OK(rmem_async_channel_get_event(channel, &event));
-	TEST_EQ(event.type, type);
-	TEST_ASSERT(event.qp == obj);
-	return rmem_async_event_ack(&event);
-}
 
 /* A driver that refuses to destroy; an event is read concurrently. */
 static struct {
@@ -116,11 +94,11 @@ TEST(event_refusal, destruction_of_a_cq_loses_no_event)
 		TEST_ASSERT(found == cq);
 	}
 	TEST_OK(rmem_cq_ack_events(cq, 2));
-	TEST_OK(expect(refusal.async, RMEM_ASYNC_CQ_ERR, cq));
-	TEST_ASSERT(!is_readable(refusal.async));
+	TEST_OK(fx_expect_async(refusal.async, RMEM_ASYNC_CQ_ERR, cq));
+	TEST_ASSERT(!fx_is_async_readable(refusal.async));
 	rmem_cq_async_event(cq, RMEM_ASYNC_CQ_ERR);
 	TEST_OK(fx_release(cq));
-	TEST_ASSERT(!is_readable(refusal.async));
+	TEST_ASSERT(!fx_is_async_readable(refusal.async));
 	return TEST_SUCCESS;
 }
 
@@ -139,9 +117,9 @@ TEST(event_refusal, destruction_of_a_qp_loses_no_event)
 	TEST_ERR(rmem_qp_destroy(qp), EBUSY);
 	rmem_qp_async_event(qp, RMEM_ASYNC_COMM_EST);
 	refusal.is_busy = false;
-	TEST_OK(expect(refusal.async, RMEM_ASYNC_QP_FATAL, qp));
-	TEST_OK(expect(refusal.async, RMEM_ASYNC_COMM_EST, qp));
-	TEST_ASSERT(!is_readable(refusal.async));
+	TEST_OK(fx_expect_async(refusal.async, RMEM_ASYNC_QP_FATAL, qp));
+	TEST_OK(fx_expect_async(refusal.async, RMEM_ASYNC_COMM_EST, qp));
+	TEST_ASSERT(!fx_is_async_readable(refusal.async));
 	return TEST_SUCCESS;
 }
 

@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <sched.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include <rte_lcore.h>
 
@@ -148,13 +147,9 @@ send_unmapped(void)
 	struct rmem_send_wr wr;
 	struct rmem_sge from;
 	struct rmem_mr *mr;
-	void *mem;
 
-	mem = mmap(NULL, FX_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	TEST_ASSERT(mem != MAP_FAILED);
-	mr = fx_mr(fx.b.pd, mem, FX_PAGE, 0);
+	mr = fx_mr_unmapped(fx.b.pd);
 	TEST_ASSERT(mr != NULL);
-	TEST_OK(munmap(mem, FX_PAGE));
 	from = fx_sge(mr, 0, 4096);
 	wr = fx_wr(RMEM_WR_SEND, &from, 1);
 	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_LOC_PROT_ERR);

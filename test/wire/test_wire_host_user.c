@@ -398,17 +398,6 @@ TEST(wire_host, refusal_by_a_peer_is_logged_with_its_reason)
 	return TEST_SUCCESS;
 }
 
-/* The lowest free descriptor. */
-static int
-free_fd(void)
-{
-	int fd = dup(STDIN_FILENO);
-
-	close(fd);
-	/* cppcheck-suppress deallocret */
-	return fd;
-}
-
 TEST(wire_host, channel_to_an_ended_peer_is_closed_while_idle)
 {
 	struct rwire_ring *ring = NULL;
@@ -420,13 +409,13 @@ TEST(wire_host, channel_to_an_ended_peer_is_closed_while_idle)
 	listener = shm_listen_host(&peer);
 	TEST_ASSERT(listener >= 0);
 	TEST_RUN(host_open_path(&path, &peer));
-	expected = free_fd();
+	expected = test_free_fd();
 	TEST_OK(send_to(&peer, listener, &fd, &ring));
 	shm_unmap(ring);
 	close(fd);
 	/* The channel has the descriptor that was free. */
-	TEST_ASSERT(free_fd() > expected);
-	while (free_fd() != expected)
+	TEST_ASSERT(test_free_fd() > expected);
+	while (test_free_fd() != expected)
 		TEST_EQ(rmem_poll_cq(path.cq, &wc, 1), 0);
 	close(listener);
 	return host_close_path(&path);

@@ -488,38 +488,27 @@ TEST(wire_shm, region_of_the_wrong_kind_or_size_is_not_mapped)
 	return TEST_SUCCESS;
 }
 
-/* The lowest free descriptor. */
-static int
-free_fd(void)
-{
-	int fd = dup(STDIN_FILENO);
-
-	close(fd);
-	/* cppcheck-suppress deallocret */
-	return fd;
-}
-
 TEST(wire_shm, message_with_two_descriptors_leaks_none)
 {
 	const struct shm_region region = {.id = 2, .size = 4096};
 	struct shm_hello hello = make_hello(SHM_VERSION);
-	int fd, memory_fd, expected = free_fd(), file = open("/dev/zero", O_RDWR | O_CLOEXEC);
+	int fd, memory_fd, expected = test_free_fd(), file = open("/dev/zero", O_RDWR | O_CLOEXEC);
 	struct rwire_ring *ring;
 	uint32_t uid;
 
 	TEST_RUN(expect_refusal_of(&hello, sizeof(hello), file, 2, SHM_BAD_MEMORY));
 	TEST_RUN(expect_refusal_of(&hello, 1, file, 2, SHM_BAD_VERSION));
 	close(file);
-	TEST_EQ(free_fd(), expected);
+	TEST_EQ(test_free_fd(), expected);
 	TEST_OK(shm_connect(name, &peer_address, &address, &fd, &ring, &uid, NULL));
 	memory_fd = pass_region(fd, 0, 4096, 4096);
 	wait_mapped(ring, 0);
-	expected = free_fd();
+	expected = test_free_fd();
 	TEST_ASSERT(send_message(fd, &region, sizeof(region), memory_fd, 2));
 	TEST_ASSERT(shm_pass_region(fd, &(struct shm_region){.id = 1, .size = 4096}, memory_fd));
 	wait_mapped(ring, 1);
 	TEST_EQ(ring->mapped, 1 << 0 | 1 << 1);
-	TEST_EQ(free_fd(), expected);
+	TEST_EQ(test_free_fd(), expected);
 	close(memory_fd);
 	close(fd);
 	shm_unmap(ring);
