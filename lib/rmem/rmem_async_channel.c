@@ -9,16 +9,7 @@
  *
  * Each object that is bound to a channel has a struct rmem_async_events, and each channel has one
  * for its device: a bit for each type of event that has occurred and was not returned. The driver
- * sets bits, a reader clears them. With a bit set it is in the list of its channel, in the order in
- * which the first bit was set. While the object is being destroyed a reader may remove it from the
- * list, with its bits: if the destruction is refused, it is listed again.
- *
- * Invariants, under the lock of the channel:
- * - the eventfd is readable while the list is not empty, or the channel is being destroyed, and no
- *   waiter is between its read and restore();
- * - an object is in the list while it has a bit set, unless it is being destroyed.
- * So an event needs no memory and is not lost. The lock is the innermost one: drivers generate
- * events under locks of their queues.
+ * sets bits, a reader clears them; rmem_eventfd.c lists the objects with a bit set.
  *
  * An event that was returned holds a reference to its object until it is acknowledged.
  */
@@ -26,7 +17,6 @@
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <rte_malloc.h>
 
@@ -36,13 +26,9 @@
 
 struct channel {
 	struct rmem_async_channel channel;
-	LIST_ENTRY(channel) entry;    /* in the list of its device; under channels_lock */
-	pthread_mutex_t lock;         /* protects all below, and what the list refers to */
-	pthread_cond_t has_left;      /* nb_waiters became 0 */
-	uint32_t nb_waiters;          /* threads in rmem_async_channel_get_event() */
-	bool is_closing;              /* they return */
-	struct rmem_async_events own; /* events of the device */
-	TAILQ_HEAD(async_list, rmem_async_events) list;
+	LIST_ENTRY(channel) entry; /* in the list of its device; under channels_lock */
+	struct rmem_eventfd efd;
+	struct rmem_async_events own; /* events of the device, which the channel refers to */
 };
 
 static const struct {
@@ -101,16 +87,14 @@ rmem_async_channel_create(struct rmem_dev *dev, struct rmem_async_channel **chan
 			&dev->obj, RMEM_OBJ_ASYNC_CHANNEL, sizeof(*new_channel), &ret);
 	if (new_channel == NULL)
 		return ret;
-	ret = rmem_eventfd_open(&dev->obj, &new_channel->channel.fd);
+	rmem_eventfd_init(&new_channel->efd);
+	ret = rmem_eventfd_open(&new_channel->efd, &dev->obj);
 	if (ret != 0) {
 		rmem_obj_drop(&new_channel->channel.obj, &dev->obj);
 		return ret;
 	}
-	pthread_mutex_init(&new_channel->lock, NULL);
-	pthread_cond_init(&new_channel->has_left, NULL);
-	TAILQ_INIT(&new_channel->list);
+	new_channel->channel.fd = new_channel->efd.fd;
 	new_channel->own.channel = &new_channel->channel;
-	new_channel->own.obj = &dev->obj;
 	pthread_mutex_lock(&channels_lock);
 	LIST_INSERT_HEAD(&rmem_devs[dev->obj.dev_id].async_channels, new_channel, entry);
 	pthread_mutex_unlock(&channels_lock);
@@ -146,81 +130,56 @@ rmem_async_channel_bind(struct rmem_async_channel *channel, struct rmem_obj *obj
 				rmem_obj_dev(&channel->obj)->name);
 	}
 	bound->channel = channel;
-	bound->obj = obj;
+	bound->base.obj = obj;
 	bound->context = context;
 	*events = bound;
 	return 0;
-}
-
-/* Under the lock. */
-static void
-list(struct channel *channel, struct rmem_async_events *events)
-{
-	if (TAILQ_EMPTY(&channel->list))
-		rmem_eventfd_set(channel->channel.fd, true, false);
-	TAILQ_INSERT_TAIL(&channel->list, events, entry);
-	events->is_listed = true;
-}
-
-/* Under the lock. */
-static void
-unlist(struct channel *channel, struct rmem_async_events *events)
-{
-	TAILQ_REMOVE(&channel->list, events, entry);
-	events->is_listed = false;
-	if (TAILQ_EMPTY(&channel->list) && !channel->is_closing)
-		rmem_eventfd_set(channel->channel.fd, false, channel->nb_waiters != 0);
 }
 
 /* Under the lock, so that no reader finds the object dead after it was listed. */
 void
 rmem_async_channel_revive(struct rmem_async_events *events, struct rmem_obj *obj)
 {
-	struct channel *channel;
+	struct rmem_eventfd *efd;
 
 	if (events == NULL) {
 		rmem_obj_revive(obj);
 		return;
 	}
-	channel = channel_of(events->channel);
-	pthread_mutex_lock(&channel->lock);
+	efd = &channel_of(events->channel)->efd;
+	pthread_mutex_lock(&efd->lock);
 	rmem_obj_revive(obj);
-	if (events->pending != 0 && !events->is_listed)
-		list(channel, events);
-	pthread_mutex_unlock(&channel->lock);
+	rmem_eventfd_list(efd, &events->base);
+	pthread_mutex_unlock(&efd->lock);
 }
 
 void
 rmem_async_channel_unbind(struct rmem_async_events *events)
 {
-	struct channel *channel;
+	struct rmem_async_channel *channel;
 
 	if (events == NULL)
 		return;
-	channel = channel_of(events->channel);
-	pthread_mutex_lock(&channel->lock);
-	if (events->is_listed)
-		unlist(channel, events);
-	pthread_mutex_unlock(&channel->lock);
+	channel = events->channel;
+	rmem_eventfd_remove(&channel_of(channel)->efd, &events->base);
 	rte_free(events);
-	rmem_obj_unhold(&channel->channel.obj);
+	rmem_obj_unhold(&channel->obj);
 }
 
 void
 rmem_async_channel_put(struct rmem_async_events *events, uint32_t type, uint32_t port_num)
 {
-	struct channel *channel;
+	struct rmem_eventfd *efd;
 
 	if (events == NULL)
 		return;
-	channel = channel_of(events->channel);
-	pthread_mutex_lock(&channel->lock);
+	efd = &channel_of(events->channel)->efd;
+	pthread_mutex_lock(&efd->lock);
 	if (port_num != 0)
 		events->port_num = port_num;
-	if (!events->is_listed)
-		list(channel, events);
-	events->pending |= UINT32_C(1) << type;
-	pthread_mutex_unlock(&channel->lock);
+	events->base.pending |= UINT32_C(1) << type;
+	rmem_eventfd_list(efd, &events->base);
+	pthread_mutex_unlock(&efd->lock);
 }
 
 void
@@ -253,89 +212,30 @@ rmem_dev_async_event(struct rmem_dev *dev, uint32_t type, uint32_t port_num)
 	pthread_mutex_unlock(&channels_lock);
 }
 
-/* Fill an event of the first object of the list. Under the lock. */
+/* Fill an event of the lowest type that is pending. */
 static void
-take(struct channel *channel, struct rmem_async_events *events, struct rmem_async_event *event)
+take(struct rmem_eventfd_obj *obj_events, void *arg)
 {
-	uint32_t type = (uint32_t)__builtin_ctz(events->pending);
+	struct rmem_async_events *events = (struct rmem_async_events *)obj_events;
+	struct rmem_async_event *event = arg;
 
 	memset(event, 0, sizeof(*event));
-	event->type = type;
+	event->type = (uint32_t)__builtin_ctz(events->base.pending);
 	event->context = events->context;
-	event->dev = (struct rmem_dev *)events->obj;
-	if (types[type].obj == RMEM_OBJ_DEV && type != RMEM_ASYNC_DEVICE_FATAL)
-		event->port_num = events->port_num;
+	event->dev = (struct rmem_dev *)events->base.obj;
+	if (types[event->type].obj == RMEM_OBJ_DEV) {
+		event->dev = rmem_obj_dev(&events->channel->obj);
+		if (event->type != RMEM_ASYNC_DEVICE_FATAL)
+			event->port_num = events->port_num;
+	}
 	__atomic_fetch_add(&events->nb_unacked, 1, __ATOMIC_RELAXED);
-	events->pending &= events->pending - 1;
-	if (events->pending == 0) {
-		unlist(channel, events);
-	} else {
-		TAILQ_REMOVE(&channel->list, events, entry);
-		TAILQ_INSERT_TAIL(&channel->list, events, entry);
-	}
-}
-
-/* Return the oldest event, with a reference to its object; false: there is none. */
-static bool
-next(struct channel *channel, struct rmem_async_event *event)
-{
-	struct rmem_async_events *events;
-	bool is_found = false;
-
-	pthread_mutex_lock(&channel->lock);
-	while (!is_found && (events = TAILQ_FIRST(&channel->list)) != NULL) {
-		/* The channel refers to the device. */
-		is_found = events == &channel->own || rmem_obj_hold(events->obj);
-		if (is_found)
-			take(channel, events, event);
-		else
-			unlist(channel, events);
-	}
-	pthread_mutex_unlock(&channel->lock);
-	return is_found;
-}
-
-static void
-restore(void *arg)
-{
-	struct channel *channel = arg;
-
-	pthread_mutex_lock(&channel->lock);
-	if (!TAILQ_EMPTY(&channel->list) || channel->is_closing)
-		rmem_eventfd_set(channel->channel.fd, true, false);
-	pthread_mutex_unlock(&channel->lock);
-}
-
-static int
-wait_event(struct channel *channel, struct rmem_async_event *event)
-{
-	int ret = 0;
-
-	while (ret == 0 && !next(channel, event)) {
-		if (__atomic_load_n(&channel->is_closing, __ATOMIC_RELAXED))
-			return -ENODEV;
-		ret = rmem_eventfd_wait(channel->channel.fd, restore, channel);
-	}
-	return ret;
-}
-
-/* The thread of a waiter returns, or is cancelled. */
-static void
-leave(void *arg)
-{
-	struct channel *channel = arg;
-
-	pthread_mutex_lock(&channel->lock);
-	if (--channel->nb_waiters == 0 && channel->is_closing)
-		pthread_cond_signal(&channel->has_left);
-	pthread_mutex_unlock(&channel->lock);
+	events->base.pending &= events->base.pending - 1;
 }
 
 int
 rmem_async_channel_get_event(struct rmem_async_channel *base, struct rmem_async_event *event)
 {
 	RMEM_CALL(base);
-	struct channel *channel = channel_of(base);
 	struct rmem_async_event found;
 	int ret;
 
@@ -344,13 +244,8 @@ rmem_async_channel_get_event(struct rmem_async_channel *base, struct rmem_async_
 		ret = rmem_check_arg(event, "event");
 	if (ret != 0)
 		return ret;
-	pthread_mutex_lock(&channel->lock);
-	channel->nb_waiters++;
-	pthread_mutex_unlock(&channel->lock);
-	pthread_cleanup_push(leave, channel);
 	/* No event is not an error: neither logged nor traced. */
-	ret = wait_event(channel, &found);
-	pthread_cleanup_pop(1);
+	ret = rmem_eventfd_get(&channel_of(base)->efd, take, &found);
 	if (ret == 0)
 		*event = found;
 	return ret;
@@ -393,23 +288,8 @@ rmem_async_event_ack(const struct rmem_async_event *event)
 					(const void *)event->dev);
 	} while (!__atomic_compare_exchange_n(&events->nb_unacked, &nb, nb - 1, false,
 			__ATOMIC_RELAXED, __ATOMIC_RELAXED));
-	rmem_obj_unhold(events->obj);
+	rmem_obj_unhold(events->base.obj);
 	return 0;
-}
-
-/* Wake the waiters and wait until they have left. */
-static void
-close_channel(struct channel *channel)
-{
-	pthread_mutex_lock(&channel->lock);
-	__atomic_store_n(&channel->is_closing, true, __ATOMIC_RELAXED);
-	rmem_eventfd_set(channel->channel.fd, true, false);
-	while (channel->nb_waiters != 0)
-		pthread_cond_wait(&channel->has_left, &channel->lock);
-	pthread_mutex_unlock(&channel->lock);
-	close(channel->channel.fd);
-	pthread_cond_destroy(&channel->has_left);
-	pthread_mutex_destroy(&channel->lock);
 }
 
 int
@@ -428,7 +308,7 @@ rmem_async_channel_destroy(struct rmem_async_channel *base)
 	pthread_mutex_lock(&channels_lock);
 	LIST_REMOVE(channel_of(base), entry);
 	pthread_mutex_unlock(&channels_lock);
-	close_channel(channel_of(base));
+	rmem_eventfd_close(&channel_of(base)->efd);
 	rmem_obj_drop(&base->obj, &rmem_obj_dev(&base->obj)->obj);
 	return 0;
 }

@@ -36,7 +36,7 @@ rmem_cq_events_create(struct rmem_cq *cq, const struct rmem_cq_conf *conf)
 	if (cq->events == NULL)
 		return RMEM_FAIL(ENOMEM, "%s: no memory for the events of a CQ",
 				rmem_obj_dev(&cq->obj)->name);
-	cq->events->cq = cq;
+	cq->events->base.obj = &cq->obj;
 	cq->channel = conf->channel;
 	return rmem_async_channel_bind(
 			conf->async_channel, &cq->obj, conf->context, &cq->events->async);

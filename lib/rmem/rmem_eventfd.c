@@ -4,12 +4,20 @@
 
 /**
  * @file
- * File descriptors of channels: an eventfd whose value is 0 while the channel has no event.
+ * Events of the objects that are bound to a channel: a list of the objects with events, in the
+ * order in which they got the first one, and an eventfd for threads that wait.
  *
- * A channel changes it under its lock. A waiter reads it without the lock, and then restores it. So
- * the value may be 0 already when a channel sets it to 0: that read must not wait, with or without
- * O_NONBLOCK, which the program sets. This needs RWF_NOWAIT (Linux 5.8); on older kernels waiters
- * poll.
+ * Invariants, under the lock:
+ * - the eventfd is readable while the list is not empty, or the channel is being destroyed, and no
+ *   waiter is between its read and end_wait();
+ * - an object is in the list while it has events, unless it is being destroyed: then a reader may
+ *   remove it. If the destruction is refused, it is listed again.
+ * So an event needs no memory and is not lost. The lock is the innermost one: drivers generate
+ * events under locks of their queues.
+ *
+ * A waiter reads the eventfd without the lock. So the value may be 0 already when it is set to 0:
+ * that read must not wait, with or without O_NONBLOCK, which the program sets. This needs
+ * RWF_NOWAIT (Linux 5.8); on older kernels waiters poll.
  */
 
 #define _GNU_SOURCE /* preadv2() */
@@ -36,32 +44,94 @@ try_read(int fd)
 	return preadv2(fd, &iov, 1, -1, RWF_NOWAIT);
 }
 
-int
-rmem_eventfd_open(const struct rmem_obj *obj, int *fd)
+void
+rmem_eventfd_init(struct rmem_eventfd *efd)
 {
-	*fd = eventfd(0, EFD_CLOEXEC);
-	if (*fd < 0)
+	efd->fd = -1;
+	pthread_mutex_init(&efd->lock, NULL);
+	pthread_cond_init(&efd->has_left, NULL);
+	TAILQ_INIT(&efd->list);
+}
+
+int
+rmem_eventfd_open(struct rmem_eventfd *efd, const struct rmem_obj *obj)
+{
+	efd->fd = eventfd(0, EFD_CLOEXEC);
+	if (efd->fd < 0)
 		return RMEM_FAIL(ENOMEM, "%s: eventfd(): %s", rmem_obj_dev(obj)->name,
 				strerror(errno));
-	__atomic_store_n(&has_nowait, try_read(*fd) < 0 && errno == EAGAIN, __ATOMIC_RELAXED);
+	__atomic_store_n(&has_nowait, try_read(efd->fd) < 0 && errno == EAGAIN, __ATOMIC_RELAXED);
 	return 0;
 }
 
-/* The callers hold locks, so it is no cancellation point. */
-void
-rmem_eventfd_set(int fd, bool is_readable, bool has_waiters)
+/*
+ * No cancellation point, as the callers hold locks. Without waiters the value is never missing when
+ * it is removed: then a plain read, which is faster, does not wait.
+ */
+static void
+set_readable(struct rmem_eventfd *efd, bool is_readable)
 {
 	uint64_t value = 1;
 	int state;
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	if (is_readable)
-		(void)!write(fd, &value, sizeof(value));
-	else if (has_waiters && __atomic_load_n(&has_nowait, __ATOMIC_RELAXED))
-		(void)!try_read(fd);
+		(void)!write(efd->fd, &value, sizeof(value));
+	else if (efd->nb_waiters != 0 && __atomic_load_n(&has_nowait, __ATOMIC_RELAXED))
+		(void)!try_read(efd->fd);
 	else
-		(void)!read(fd, &value, sizeof(value));
+		(void)!read(efd->fd, &value, sizeof(value));
 	pthread_setcancelstate(state, NULL);
+}
+
+void
+rmem_eventfd_list(struct rmem_eventfd *efd, struct rmem_eventfd_obj *events)
+{
+	if (events->pending == 0 || events->is_listed)
+		return;
+	if (TAILQ_EMPTY(&efd->list))
+		set_readable(efd, true);
+	TAILQ_INSERT_TAIL(&efd->list, events, entry);
+	events->is_listed = true;
+}
+
+static void
+unlist(struct rmem_eventfd *efd, struct rmem_eventfd_obj *events)
+{
+	TAILQ_REMOVE(&efd->list, events, entry);
+	events->is_listed = false;
+	if (TAILQ_EMPTY(&efd->list) && !efd->is_closing)
+		set_readable(efd, false);
+}
+
+void
+rmem_eventfd_remove(struct rmem_eventfd *efd, struct rmem_eventfd_obj *events)
+{
+	pthread_mutex_lock(&efd->lock);
+	if (events->is_listed)
+		unlist(efd, events);
+	pthread_mutex_unlock(&efd->lock);
+}
+
+/* Take the oldest event, with a reference to its object; false: there is none. */
+static bool
+next(struct rmem_eventfd *efd, rmem_eventfd_take_t take, void *arg)
+{
+	struct rmem_eventfd_obj *events;
+	bool is_found = false;
+
+	while (!is_found && (events = TAILQ_FIRST(&efd->list)) != NULL) {
+		is_found = events->obj == NULL || rmem_obj_hold(events->obj);
+		if (is_found)
+			take(events, arg);
+		if (!is_found || events->pending == 0) {
+			unlist(efd, events);
+		} else {
+			TAILQ_REMOVE(&efd->list, events, entry);
+			TAILQ_INSERT_TAIL(&efd->list, events, entry);
+		}
+	}
+	return is_found;
 }
 
 static int
@@ -76,18 +146,70 @@ wait_by_poll(int fd)
 	return 0;
 }
 
-/* As libibverbs does: the kernel restarts a read after a handler with SA_RESTART. */
-int
-rmem_eventfd_wait(int fd, void (*restore)(void *arg), void *arg)
+static void
+end_wait(void *arg)
+{
+	struct rmem_eventfd *efd = arg;
+
+	pthread_mutex_lock(&efd->lock);
+	if (--efd->nb_waiters == 0 && efd->is_closing)
+		pthread_cond_signal(&efd->has_left);
+	if (!TAILQ_EMPTY(&efd->list) || efd->is_closing)
+		set_readable(efd, true);
+}
+
+/*
+ * Release the lock, wait until the descriptor is readable, and take the lock again, also if the
+ * thread is cancelled. As libibverbs does: the kernel restarts a read after a handler with
+ * SA_RESTART.
+ */
+static int
+wait_readable(struct rmem_eventfd *efd)
 {
 	uint64_t value;
 	int ret;
 
-	pthread_cleanup_push(restore, arg);
+	efd->nb_waiters++;
+	pthread_mutex_unlock(&efd->lock);
+	pthread_cleanup_push(end_wait, efd);
 	if (!__atomic_load_n(&has_nowait, __ATOMIC_RELAXED))
-		ret = wait_by_poll(fd);
+		ret = wait_by_poll(efd->fd);
 	else
-		ret = read(fd, &value, sizeof(value)) >= 0 ? 0 : -errno;
+		ret = read(efd->fd, &value, sizeof(value)) >= 0 ? 0 : -errno;
 	pthread_cleanup_pop(1);
 	return ret == 0 || ret == -EINTR || ret == -EAGAIN ? ret : -EIO;
+}
+
+static void
+unlock(void *arg)
+{
+	pthread_mutex_unlock(arg);
+}
+
+int
+rmem_eventfd_get(struct rmem_eventfd *efd, rmem_eventfd_take_t take, void *arg)
+{
+	int ret;
+
+	pthread_mutex_lock(&efd->lock);
+	pthread_cleanup_push(unlock, &efd->lock);
+	ret = 0;
+	while (ret == 0 && !next(efd, take, arg))
+		ret = efd->is_closing ? -ENODEV : wait_readable(efd);
+	pthread_cleanup_pop(1);
+	return ret;
+}
+
+void
+rmem_eventfd_close(struct rmem_eventfd *efd)
+{
+	pthread_mutex_lock(&efd->lock);
+	efd->is_closing = true;
+	set_readable(efd, true);
+	while (efd->nb_waiters != 0)
+		pthread_cond_wait(&efd->has_left, &efd->lock);
+	pthread_mutex_unlock(&efd->lock);
+	close(efd->fd);
+	pthread_cond_destroy(&efd->has_left);
+	pthread_mutex_destroy(&efd->lock);
 }

@@ -10,6 +10,7 @@
 #ifndef RMEM_PRIV_H
 #define RMEM_PRIV_H
 
+#include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -176,16 +177,54 @@ int rmem_eq_reserve(struct rmem_eq *eq, struct rmem_mr *mr);
 /** Put an event into its reserved entry. Neither EQ nor MR may be accessed afterwards. */
 void rmem_eq_put(struct rmem_eq *eq, struct rmem_event *event);
 
-/** Asynchronous events of an object; all but nb_unacked under the lock of the channel. */
+/** Events of an object that is bound to a channel; under the lock of struct rmem_eventfd. */
+struct rmem_eventfd_obj {
+	struct rmem_obj *obj;                /**< Held by each event; NULL: needs no reference. */
+	uint32_t pending;                    /**< Events that were not returned; 0: none. */
+	bool is_listed;                      /**< In the list. */
+	TAILQ_ENTRY(rmem_eventfd_obj) entry; /**< In the list, if is_listed. */
+};
+
+/** Objects with events, and a file descriptor that is readable while there are any. */
+struct rmem_eventfd {
+	int fd;                                          /**< -1 until rmem_eventfd_open(). */
+	pthread_mutex_t lock;                            /**< Protects the events and all below. */
+	pthread_cond_t has_left;                         /**< nb_waiters became 0. */
+	uint32_t nb_waiters;                             /**< Threads that may read fd. */
+	bool is_closing;                                 /**< They return. */
+	TAILQ_HEAD(eventfd_list, rmem_eventfd_obj) list; /**< Objects with events. */
+};
+
+/** Remove an event from events->pending. */
+typedef void (*rmem_eventfd_take_t)(struct rmem_eventfd_obj *events, void *arg);
+
+void rmem_eventfd_init(struct rmem_eventfd *efd);
+
+/** Open the file descriptor for a channel, obj; -ENOMEM. */
+int rmem_eventfd_open(struct rmem_eventfd *efd, const struct rmem_obj *obj);
+
+/** List an object that has events and is not listed; under the lock. */
+void rmem_eventfd_list(struct rmem_eventfd *efd, struct rmem_eventfd_obj *events);
+
+/** Unlist an object that generates no more events. */
+void rmem_eventfd_remove(struct rmem_eventfd *efd, struct rmem_eventfd_obj *events);
+
+/**
+ * Wait for an event and take the oldest one, with a reference to its object. -EAGAIN at once with
+ * O_NONBLOCK, -EINTR, -EIO, or -ENODEV: it is being closed. Nothing is logged.
+ */
+int rmem_eventfd_get(struct rmem_eventfd *efd, rmem_eventfd_take_t take, void *arg);
+
+/** Close it, and wait until the waiters have returned. */
+void rmem_eventfd_close(struct rmem_eventfd *efd);
+
+/** Asynchronous events of an object. */
 struct rmem_async_events {
-	struct rmem_async_channel *channel;   /**< Channel that the object is bound to. */
-	struct rmem_obj *obj;                 /**< The object. */
-	void *context;                        /**< Of the object's configuration. */
-	uint32_t pending;                     /**< A bit for each type that was not returned. */
-	uint32_t port_num;                    /**< Of the last event of a port. */
-	bool is_listed;                       /**< In the channel's list. */
-	uint32_t nb_unacked;                  /**< Returned and not acknowledged; atomic. */
-	TAILQ_ENTRY(rmem_async_events) entry; /**< In the channel's list, if is_listed. */
+	struct rmem_eventfd_obj base;       /**< A bit for each type of event. */
+	struct rmem_async_channel *channel; /**< Channel that the object is bound to. */
+	void *context;                      /**< Of the object's configuration. */
+	uint32_t port_num;                  /**< Of the last event of a port; under the lock. */
+	uint32_t nb_unacked;                /**< Returned and not acknowledged; atomic. */
 };
 
 /** 0 if channel is NULL or a channel of dev. */
@@ -204,32 +243,12 @@ void rmem_async_channel_unbind(struct rmem_async_events *events);
 /** Add an event; NULL has no effect. */
 void rmem_async_channel_put(struct rmem_async_events *events, uint32_t type, uint32_t port_num);
 
-/** Open the file descriptor of a channel; -ENOMEM. */
-int rmem_eventfd_open(const struct rmem_obj *obj, int *fd);
-
-/**
- * Make it readable, or not. No cancellation point. Without waiters the value is never missing when
- * it is removed: then a plain read, which is faster, does not wait.
- */
-void rmem_eventfd_set(int fd, bool is_readable, bool has_waiters);
-
-/**
- * Wait until it is readable; -EAGAIN at once with O_NONBLOCK, -EINTR, -EIO. Nothing is logged.
- *
- * The wait removes the value. restore(arg), which is called also if the thread is cancelled, makes
- * the descriptor readable under the lock if there are events.
- */
-int rmem_eventfd_wait(int fd, void (*restore)(void *arg), void *arg);
-
 /** Events of a CQ with a channel. */
 struct rmem_cq_events {
-	uint32_t armed;                    /**< ARMED_* of rmem_cq_notify.c; atomic. */
-	uint32_t nb_unacked;               /**< Returned and not acknowledged; atomic. */
-	uint32_t nb_unread;                /**< Not returned yet; under the channel's lock. */
-	bool is_listed;                    /**< In the channel's list; the same. */
-	struct rmem_cq *cq;                /**< The CQ. */
-	TAILQ_ENTRY(rmem_cq_events) entry; /**< In the channel's list. */
-	struct rmem_async_events *async;   /**< Of its channel of asynchronous events, or NULL. */
+	struct rmem_eventfd_obj base;    /**< In the completion channel: the number of events. */
+	uint32_t armed;                  /**< ARMED_* of rmem_cq_notify.c; atomic. */
+	uint32_t nb_unacked;             /**< Returned and not acknowledged; atomic. */
+	struct rmem_async_events *async; /**< Of its channel of asynchronous events, or NULL. */
 };
 
 /** Set channel, context and events of a new CQ; -ENOMEM. */
