@@ -135,6 +135,15 @@ send_empty(void)
 	return fx_send(as.peer, &wr);
 }
 
+/* A message that the CQ reports. */
+static int
+receive_empty(void)
+{
+	TEST_STATUS(send_empty(), RMEM_WC_SUCCESS);
+	TEST_STATUS(fx_wait(as.cq), RMEM_WC_SUCCESS);
+	return TEST_SUCCESS;
+}
+
 static int
 set_limit(uint32_t limit)
 {
@@ -151,19 +160,15 @@ CONF_TEST(async, limit_of_an_srq_is_reported_once, CAPA | RMEM_DEV_CAPA_SRQ, 0,
 	TEST_RUN(use_srq());
 	TEST_RUN(post_srq(4));
 	TEST_OK(set_limit(3));
-	TEST_STATUS(send_empty(), RMEM_WC_SUCCESS);
-	TEST_STATUS(fx_wait(as.cq), RMEM_WC_SUCCESS);
+	TEST_RUN(receive_empty());
 	TEST_ASSERT(!is_readable(0));
-	for (i = 0; i < 2; i++) {
-		TEST_STATUS(send_empty(), RMEM_WC_SUCCESS);
-		TEST_STATUS(fx_wait(as.cq), RMEM_WC_SUCCESS);
-	}
+	for (i = 0; i < 2; i++)
+		TEST_RUN(receive_empty());
 	TEST_RUN(expect_event(RMEM_ASYNC_SRQ_LIMIT_REACHED, as.srq, &as.srq));
 	TEST_ASSERT(!is_readable(0));
 	TEST_RUN(post_srq(3));
 	TEST_OK(set_limit(4));
-	TEST_STATUS(send_empty(), RMEM_WC_SUCCESS);
-	TEST_STATUS(fx_wait(as.cq), RMEM_WC_SUCCESS);
+	TEST_RUN(receive_empty());
 	TEST_RUN(expect_event(RMEM_ASYNC_SRQ_LIMIT_REACHED, as.srq, &as.srq));
 	return TEST_SUCCESS;
 }
@@ -176,8 +181,7 @@ CONF_TEST(async, event_keeps_its_object_until_acknowledged, CAPA | RMEM_DEV_CAPA
 	TEST_RUN(use_srq());
 	TEST_RUN(post_srq(1));
 	TEST_OK(set_limit(1));
-	TEST_STATUS(send_empty(), RMEM_WC_SUCCESS);
-	TEST_STATUS(fx_wait(as.cq), RMEM_WC_SUCCESS);
+	TEST_RUN(receive_empty());
 	TEST_RUN(get_event(RMEM_ASYNC_SRQ_LIMIT_REACHED, as.srq, &as.srq, &event));
 	TEST_OK(fx_release(as.qp));
 	TEST_EQ(rmem_srq_destroy(as.srq), -EBUSY);
@@ -193,8 +197,7 @@ CONF_TEST(async, event_not_returned_is_dropped_with_its_object, CAPA | RMEM_DEV_
 	TEST_RUN(use_srq());
 	TEST_RUN(post_srq(1));
 	TEST_OK(set_limit(1));
-	TEST_STATUS(send_empty(), RMEM_WC_SUCCESS);
-	TEST_STATUS(fx_wait(as.cq), RMEM_WC_SUCCESS);
+	TEST_RUN(receive_empty());
 	TEST_ASSERT(is_readable(30000));
 	TEST_OK(fx_release(as.qp));
 	TEST_OK(fx_release(as.srq));

@@ -39,4 +39,17 @@ connect_qp(struct ibv_qp *qp, struct ibv_qp_attr attr)
 					      IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC) == 0);
 }
 
+/* Connect a QP with itself, for WRITEs. */
+static inline void
+connect_own(struct ibv_qp *qp)
+{
+	const struct ibv_qp_attr attr = {.qp_access_flags = IBV_ACCESS_REMOTE_WRITE,
+			.path_mtu = IBV_MTU_1024,
+			.dest_qp_num = qp->qp_num,
+			.max_rd_atomic = 1,
+			.max_dest_rd_atomic = 1};
+
+	connect_qp(qp, attr);
+}
+
 #endif

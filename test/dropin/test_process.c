@@ -47,19 +47,6 @@ create(void)
 	HOLDS(pd != NULL && cq != NULL && mr != NULL && qp != NULL);
 }
 
-/* Connect the QP with itself. */
-static void
-connect_own(void)
-{
-	const struct ibv_qp_attr attr = {.qp_access_flags = IBV_ACCESS_REMOTE_WRITE,
-			.path_mtu = IBV_MTU_1024,
-			.dest_qp_num = qp->qp_num,
-			.max_rd_atomic = 1,
-			.max_dest_rd_atomic = 1};
-
-	connect_qp(qp, attr);
-}
-
 static void
 reset(void)
 {
@@ -218,7 +205,7 @@ resets_beside_posts(void)
 			sched_yield();
 		for (i = 0; i < RESETS; i++) {
 			reset();
-			connect_own();
+			connect_own(qp);
 		}
 		__atomic_store_n(&is_stopped, true, __ATOMIC_RELAXED);
 		HOLDS(pthread_join(thread, NULL) == 0);
@@ -287,7 +274,7 @@ int
 main(void)
 {
 	create();
-	connect_own();
+	connect_own(qp);
 	child_leaves_objects();
 	child_has_another_guid();
 	threads_take_no_signal();

@@ -44,19 +44,6 @@ static pthread_key_t last_call; /* its destructor posts */
 static bool is_stopped;         /* atomic */
 static int nb_files;            /* that the process has open, with the device's */
 
-/* Connect the QP with itself. */
-static void
-connect_own(struct ibv_qp *qp)
-{
-	const struct ibv_qp_attr attr = {.qp_access_flags = IBV_ACCESS_REMOTE_WRITE,
-			.path_mtu = IBV_MTU_1024,
-			.dest_qp_num = qp->qp_num,
-			.max_rd_atomic = 1,
-			.max_dest_rd_atomic = 1};
-
-	connect_qp(qp, attr);
-}
-
 static void
 side_open(struct side *side)
 {

@@ -108,6 +108,25 @@ connect_sides(void)
 }
 
 int
+open_sides(uint32_t mtu)
+{
+	static const struct sim_faults none;
+	unsigned int i;
+
+	sim_start(1, &none);
+	for (i = 0; i < RTE_DIM(sides); i++)
+		TEST_RUN(open_side(&sides[i], i, mtu));
+	return connect_sides();
+}
+
+int
+close_sides(void)
+{
+	TEST_RUN(close_side(&sides[0]));
+	return close_side(&sides[1]);
+}
+
+int
 post_write(struct side *side, uint32_t length)
 {
 	const struct side *peer = peer_of(side);

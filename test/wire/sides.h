@@ -56,6 +56,9 @@ recv_buf(const struct side *side, uint64_t i)
 /* Create device i and its objects, with a path MTU. */
 int open_side(struct side *side, unsigned int i, uint32_t mtu);
 int close_side(struct side *side);
+/* Both sides, connected, on a network without faults. */
+int open_sides(uint32_t mtu);
+int close_sides(void);
 /* Post the receive of message i. */
 int post_recv(struct side *side, uint64_t i);
 /* Post a WRITE of up to SLOT_SIZE bytes to the first slot of the peer. */

@@ -14,26 +14,6 @@
 
 #define HOUR 3600
 
-static const struct sim_faults none;
-
-static int
-open_both(void)
-{
-	unsigned int i;
-
-	sim_start(1, &none);
-	for (i = 0; i < 2; i++)
-		TEST_RUN(open_side(&sides[i], i, 1024));
-	return connect_sides();
-}
-
-static int
-close_both(void)
-{
-	TEST_RUN(close_side(&sides[0]));
-	return close_side(&sides[1]);
-}
-
 /* Connect side 0 again. */
 static int
 connect_with(uint8_t timeout, uint8_t retry_cnt)
@@ -97,20 +77,20 @@ lose_peer(bool is_ended)
 
 TEST(wire_sim, ended_peer_is_reported_within_the_timeouts)
 {
-	TEST_RUN(open_both());
+	TEST_RUN(open_sides(1024));
 	TEST_RUN(lose_peer(true));
-	return close_both();
+	return close_sides();
 }
 
 TEST(wire_sim, destroyed_qp_is_reported_within_the_timeouts)
 {
 	struct rmem_dev_stats stats;
 
-	TEST_RUN(open_both());
+	TEST_RUN(open_sides(1024));
 	TEST_RUN(lose_peer(false));
 	TEST_OK(rmem_dev_stats_get(sides[1].dev, &stats));
 	TEST_ASSERT(stats.wire_unknown_qps != 0);
-	return close_both();
+	return close_sides();
 }
 
 /* As after the suspension of a virtual machine: one timeout has expired, not all of them. */
@@ -119,14 +99,14 @@ TEST(wire_sim, clock_set_forward_costs_one_retry)
 	struct rmem_dev_stats stats;
 	uint64_t us = 0;
 
-	TEST_RUN(open_both());
+	TEST_RUN(open_sides(1024));
 	TEST_RUN(post_write(&sides[0], SLOT_SIZE));
 	sim_clear();
 	sim_jump(24 * HOUR);
 	TEST_STATUS(wait_status(false, &us), RMEM_WC_SUCCESS);
 	TEST_OK(rmem_dev_stats_get(sides[0].dev, &stats));
 	TEST_EQ(stats.wire_timeouts, 1);
-	return close_both();
+	return close_sides();
 }
 
 /* The lost packet is sent again after a timeout, not when the clock is back where it was. */
@@ -134,13 +114,13 @@ TEST(wire_sim, clock_set_back_delays_no_retransmission)
 {
 	uint64_t us = 0;
 
-	TEST_RUN(open_both());
+	TEST_RUN(open_sides(1024));
 	TEST_RUN(post_write(&sides[0], SLOT_SIZE));
 	sim_clear();
 	sim_jump(-100);
 	TEST_STATUS(wait_status(false, &us), RMEM_WC_SUCCESS);
 	TEST_ASSERT(us < 4 * (UINT64_C(4096) << 8) / 1000);
-	return close_both();
+	return close_sides();
 }
 
 /* More SENDs than receives are posted: the last one waits for the time of an RNR NAK. */
@@ -155,7 +135,7 @@ TEST(wire_sim, clock_set_back_ends_an_rnr_wait)
 	uint64_t us = 0;
 	unsigned int i;
 
-	TEST_RUN(open_both());
+	TEST_RUN(open_sides(1024));
 	sge.addr = (uintptr_t)sides[0].local;
 	sge.lkey = sides[0].mr->lkey;
 	for (i = 0; i <= NB_RECV; i++)
@@ -173,7 +153,7 @@ TEST(wire_sim, clock_set_back_ends_an_rnr_wait)
 	sim_jump(-100);
 	TEST_STATUS(wait_status(false, &us), RMEM_WC_SUCCESS);
 	TEST_ASSERT(us < 1000000);
-	return close_both();
+	return close_sides();
 }
 
 static int
@@ -195,7 +175,7 @@ TEST(wire_sim, retries_set_in_sqd_apply)
 	uint64_t us = 0;
 	unsigned int i;
 
-	TEST_RUN(open_both());
+	TEST_RUN(open_sides(1024));
 	TEST_RUN(set_in_sqd(&attr, RMEM_QP_RETRY_CNT));
 	TEST_RUN(post_write(&sides[0], 8));
 	sim_clear();
@@ -208,7 +188,7 @@ TEST(wire_sim, retries_set_in_sqd_apply)
 	TEST_RUN(set_in_sqd(&attr, RMEM_QP_RNR_RETRY));
 	TEST_EQ(rmem_post_send(sides[0].qp, &wr, 1), 1);
 	TEST_STATUS(wait_status(false, &us), RMEM_WC_RNR_RETRY_EXC_ERR);
-	return close_both();
+	return close_sides();
 }
 
 /* 0 ends the timer of packets in flight, another value starts it. */
@@ -219,7 +199,7 @@ TEST(wire_sim, timeout_set_in_sqd_applies_to_packets_in_flight)
 	uint64_t us = 0;
 	unsigned int i;
 
-	TEST_RUN(open_both());
+	TEST_RUN(open_sides(1024));
 	TEST_RUN(post_write(&sides[0], 8));
 	sim_clear();
 	TEST_OK(rmem_qp_modify(sides[0].qp, &attr, RMEM_QP_STATE));
@@ -237,5 +217,5 @@ TEST(wire_sim, timeout_set_in_sqd_applies_to_packets_in_flight)
 	TEST_STATUS(wait_status(false, &us), RMEM_WC_SUCCESS);
 	TEST_OK(rmem_qp_query(sides[0].qp, &attr));
 	TEST_EQ(attr.sq_draining, 0);
-	return close_both();
+	return close_sides();
 }

@@ -47,8 +47,7 @@ close_channel(void)
 	TEST_OK(rmem_qp_destroy(sides[0].qp));
 	sides[0].qp = NULL;
 	TEST_OK(rmem_async_channel_destroy(channel));
-	TEST_RUN(close_side(&sides[0]));
-	return close_side(&sides[1]);
+	return close_sides();
 }
 
 static int

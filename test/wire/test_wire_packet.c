@@ -68,7 +68,6 @@ TEST(wire_sim, message_that_uc_drops_leaves_its_receive_in_the_srq)
 	const uint8_t opcodes[] = {RWIRE_SEND_FIRST, RWIRE_SEND_LAST, RWIRE_SEND_FIRST,
 			RWIRE_SEND_LAST, RWIRE_SEND_ONLY};
 	const uint32_t lengths[] = {1024, 2, 1024, 1, 8}, posted[] = {0, 1, 0, 1, 0};
-	const struct sim_faults faults = {0};
 	struct rmem_srq_attr attr;
 	struct rmem_recv_wr recv = {.wr_id = 5, .num_sge = 1};
 	struct rmem_sge to = {.length = 1025};
@@ -78,10 +77,7 @@ TEST(wire_sim, message_that_uc_drops_leaves_its_receive_in_the_srq)
 	struct rmem_wc wc;
 	unsigned int i;
 
-	sim_start(1, &faults);
-	for (i = 0; i < 2; i++)
-		TEST_RUN(open_side(&sides[i], i, 1024));
-	TEST_RUN(connect_sides());
+	TEST_RUN(open_sides(1024));
 	TEST_ASSERT(rwire_addr_parse("127.0.7.1", &peer));
 	TEST_RUN(make_uc(&srq, &qp));
 	to.addr = (uintptr_t)sides[1].local;
@@ -110,16 +106,11 @@ TEST(wire_sim, message_that_uc_drops_leaves_its_receive_in_the_srq)
 
 TEST(wire_sim, foreign_packets_are_dropped_and_counted)
 {
-	const struct sim_faults faults = {0};
 	struct rwire_addr peer, other;
 	struct rmem_dev_stats stats;
 	struct rwire_pkt pkt;
-	unsigned int i;
 
-	sim_start(1, &faults);
-	for (i = 0; i < 2; i++)
-		TEST_RUN(open_side(&sides[i], i, 1024));
-	TEST_RUN(connect_sides());
+	TEST_RUN(open_sides(1024));
 	TEST_ASSERT(rwire_addr_parse("127.0.7.1", &peer) && rwire_addr_parse("127.0.6.3", &other));
 	pkt = make_attack(RWIRE_WRITE_ONLY);
 	TEST_RUN(attack(&other, &pkt, true));
@@ -156,9 +147,7 @@ TEST(wire_sim, foreign_packets_are_dropped_and_counted)
 	TEST_EQ(stats.wire_gaps, 1);
 	TEST_EQ(stats.wire_duplicates, 2);
 	TEST_EQ(stats.bad_rkeys, 1);
-	for (i = 0; i < 2; i++)
-		TEST_RUN(close_side(&sides[i]));
-	return TEST_SUCCESS;
+	return close_sides();
 }
 
 /* Deliver a packet to side 1; the opcode and the PSN of its answer. */
@@ -183,14 +172,9 @@ answer(struct rwire_pkt *pkt, uint8_t opcode, uint32_t psn)
 /* Linux's rdma_rxe takes such an ACK for the response, and completes the READ without its data. */
 TEST(wire_sim, acknowledgement_never_has_the_psn_of_a_read_or_atomic)
 {
-	const struct sim_faults faults = {0};
 	struct rwire_pkt write, read, add;
-	unsigned int i;
 
-	sim_start(1, &faults);
-	for (i = 0; i < 2; i++)
-		TEST_RUN(open_side(&sides[i], i, 1024));
-	TEST_RUN(connect_sides());
+	TEST_RUN(open_sides(1024));
 	write = make_attack(RWIRE_WRITE_ONLY);
 	read = make_attack(RWIRE_READ_REQUEST);
 	read.psn = rwire_psn_add(write.psn, 1);
@@ -204,9 +188,7 @@ TEST(wire_sim, acknowledgement_never_has_the_psn_of_a_read_or_atomic)
 	TEST_RUN(answer(&add, RWIRE_ATOMIC_ACKNOWLEDGE, add.psn));
 	TEST_OK(rmem_qp_set_error(sides[1].qp));
 	TEST_RUN(answer(&write, RWIRE_ACKNOWLEDGE, write.psn));
-	for (i = 0; i < 2; i++)
-		TEST_RUN(close_side(&sides[i]));
-	return TEST_SUCCESS;
+	return close_sides();
 }
 
 /*
@@ -215,15 +197,11 @@ TEST(wire_sim, acknowledgement_never_has_the_psn_of_a_read_or_atomic)
  */
 TEST(wire_sim, acknowledgement_queued_in_the_port_is_not_late)
 {
-	const struct sim_faults faults = {0};
 	struct rmem_dev_stats stats;
 	struct rmem_wc wc;
 	unsigned int i;
 
-	sim_start(1, &faults);
-	for (i = 0; i < 2; i++)
-		TEST_RUN(open_side(&sides[i], i, 256));
-	TEST_RUN(connect_sides());
+	TEST_RUN(open_sides(256));
 	TEST_RUN(post_write(&sides[0], SLOT_SIZE));
 	TEST_RUN(post_write(&sides[0], SLOT_SIZE));
 	TEST_RUN(post_write(&sides[1], 8));
@@ -237,9 +215,7 @@ TEST(wire_sim, acknowledgement_queued_in_the_port_is_not_late)
 	TEST_ASSERT(i != 0);
 	TEST_OK(rmem_dev_stats_get(sides[1].dev, &stats));
 	TEST_EQ(stats.wire_timeouts, 0);
-	for (i = 0; i < 2; i++)
-		TEST_RUN(close_side(&sides[i]));
-	return TEST_SUCCESS;
+	return close_sides();
 }
 
 static bool

@@ -33,18 +33,13 @@ move(uint32_t state, uint32_t mask)
 static int
 open_both(void)
 {
-	const struct sim_faults faults = {0};
 	struct rmem_qp_conf conf = {.type = RMEM_QPT_UD,
 			.max_send_wr = 4,
 			.max_recv_wr = 4,
 			.max_send_sge = 1,
 			.max_recv_sge = 1};
-	unsigned int i;
 
-	sim_start(1, &faults);
-	for (i = 0; i < 2; i++)
-		TEST_RUN(open_side(&sides[i], i, 1024));
-	TEST_RUN(connect_sides());
+	TEST_RUN(open_sides(1024));
 	TEST_ASSERT(rwire_addr_parse("127.0.7.1", &peer));
 	conf.send_cq = sides[1].send_cq;
 	conf.recv_cq = sides[1].recv_cq;
@@ -57,8 +52,7 @@ static int
 close_both(void)
 {
 	TEST_OK(rmem_qp_destroy(qp));
-	TEST_RUN(close_side(&sides[0]));
-	return close_side(&sides[1]);
+	return close_sides();
 }
 
 /* A receive for DATA bytes in the memory of side 1. */
