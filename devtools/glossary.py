@@ -18,6 +18,8 @@ COVERED = (
     'devtools',
     'doc',
     'drivers',
+    'dropin',
+    'env',
     'lib',
     'meson.build',
     'test',

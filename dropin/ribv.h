@@ -128,9 +128,9 @@ struct ribv_qp {
 void ribv_env_init(void);
 /* Prepare the calling thread for posts and polls; false: no slot is left. */
 bool ribv_env_attach(void);
-/* Keep the first line that is logged from now on, unless the program's user wants to see lines. */
+/* Store the first line logged after this call, unless RMEM_IBV_LOG is set. */
 void ribv_env_log_keep(void);
-/* The line, "" if there is none; lines are as before. */
+/* The stored line, "" if there is none; stop storing. */
 const char *ribv_env_log_kept(void);
 
 /* ribv_obj.c */

@@ -8,7 +8,7 @@
 
 #include "ribv.h"
 
-/* What an event is of. */
+/* Kinds of objects that have events. */
 enum element {
 	ELEMENT_PORT, /* the device, or an object that devices of rmem don't have */
 	ELEMENT_CQ,

@@ -5,12 +5,12 @@
 /*
  * The environment of the class in a program without DPDK (env/rmem_env.h): threads, log, fork().
  *
- * A child of fork() begins anew. The other threads of its parent do not exist there: a lock that
- * one held is never released, and a call that one was in never ends. So in the child the data of
- * this library, and the thread-local data of its one thread, are set to what they were when the
- * library was loaded, except variables that are RMEM_ENV_KEPT. No object of the parent is one of
- * the child, and the first function that needs the device creates one. Blocks that the parent had
- * allocated remain, unused.
+ * fork(). The other threads of the parent do not exist in the child: a lock that one of them held
+ * is never released, and its calls never return. Therefore the child resets the data of this
+ * library, and the thread-local data of its only thread, to the values of the time when the
+ * library was loaded, except variables that are RMEM_ENV_KEPT. The child has no object of the
+ * parent; the first function that needs the device creates one. Blocks allocated by the parent
+ * remain, unused.
  */
 
 #include <errno.h>

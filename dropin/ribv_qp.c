@@ -273,7 +273,7 @@ destroy(struct ribv_qp *qp)
 	return ret;
 }
 
-/* What refers to the QP are events that will be acknowledged; a window that is bound does not. */
+/* References are events, which will be acknowledged: a bound window takes none. */
 static int
 destroy_acked(struct ribv_qp *qp)
 {

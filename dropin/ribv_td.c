@@ -53,7 +53,7 @@ ribv_alloc_parent_domain(struct ibv_context *context, struct ibv_parent_domain_i
 	own = (struct ribv_pd *)attr->pd;
 	if (own->parent != NULL || (attr->td != NULL && ribv_slot(attr->td, RIBV_TD) == 0))
 		return ribv_fail(EINVAL);
-	/* No memory of a device of rmem comes from the allocators of a program. */
+	/* A device of rmem does not use the allocators of the program. */
 	if ((attr->comp_mask &
 			    ~(uint32_t)(IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS |
 					    IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT)) != 0)

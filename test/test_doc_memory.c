@@ -18,7 +18,7 @@
 /* example: mem_user */
 /* Allocate and register memory at start, for requests of both sides. */
 static int
-open_memory(struct rmem_pd *pd, size_t length, struct rmem_mr **mr)
+reg_user(struct rmem_pd *pd, size_t length, struct rmem_mr **mr)
 {
 	const uint32_t access = RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE_READ |
 			RMEM_ACCESS_REMOTE_WRITE | RMEM_ACCESS_ALLOCATE_MR;
@@ -30,7 +30,7 @@ open_memory(struct rmem_pd *pd, size_t length, struct rmem_mr **mr)
 /* example: mem_zero_based */
 /* The peer addresses the memory by offset, and needs no virtual address. */
 static int
-open_by_offset(struct rmem_pd *pd, void *addr, size_t length, struct rmem_mr **mr)
+reg_zero_based(struct rmem_pd *pd, void *addr, size_t length, struct rmem_mr **mr)
 {
 	const struct rmem_mr_attr attr = {
 			.addr = addr,
@@ -47,7 +47,7 @@ open_by_offset(struct rmem_pd *pd, void *addr, size_t length, struct rmem_mr **m
 /* example: mem_iov */
 /* A separate header and body, as one range for the peer. */
 static int
-open_both(struct rmem_pd *pd, void *header, size_t header_length, void *body, size_t body_length,
+reg_iov(struct rmem_pd *pd, void *header, size_t header_length, void *body, size_t body_length,
 		struct rmem_mr **mr)
 {
 	const struct iovec iov[] = {{header, header_length}, {body, body_length}};
@@ -66,8 +66,7 @@ open_both(struct rmem_pd *pd, void *header, size_t header_length, void *body, si
 /* example: mem_async */
 /* Start a registration in the background. The keys are valid when its event has been read. */
 static int
-begin_to_open(struct rmem_pd *pd, void *addr, size_t length, struct rmem_eq *eq,
-		struct rmem_mr **mr)
+reg_async(struct rmem_pd *pd, void *addr, size_t length, struct rmem_eq *eq, struct rmem_mr **mr)
 {
 	const struct rmem_mr_attr attr = {
 			.addr = addr,
@@ -82,7 +81,7 @@ begin_to_open(struct rmem_pd *pd, void *addr, size_t length, struct rmem_eq *eq,
 
 /* Call periodically: returns the MR that is ready, or NULL. */
 static struct rmem_mr *
-next_opened(struct rmem_eq *eq)
+next_registered(struct rmem_eq *eq)
 {
 	struct rmem_event event;
 
@@ -96,9 +95,9 @@ next_opened(struct rmem_eq *eq)
 /* end of example */
 
 /* example: mem_counter */
-/* An MR that counts from the first WRITE on: it is enabled when the counter is bound. */
+/* The MR is enabled after the counter is bound, so that the first WRITE is counted. */
 static int
-open_counted(struct rmem_pd *pd, void *addr, size_t length, struct rmem_counter *counter,
+reg_counted(struct rmem_pd *pd, void *addr, size_t length, struct rmem_counter *counter,
 		struct rmem_mr **mr)
 {
 	const struct rmem_mr_attr attr = {
@@ -120,7 +119,7 @@ open_counted(struct rmem_pd *pd, void *addr, size_t length, struct rmem_counter 
 /* example: mem_fd */
 /* Memory shared with another process: a memfd, or any file that can be mapped. */
 static int
-open_fd(struct rmem_pd *pd, int fd, size_t length, struct rmem_mr **mr)
+reg_fd(struct rmem_pd *pd, int fd, size_t length, struct rmem_mr **mr)
 {
 	const struct rmem_mr_attr attr = {
 			.length = length,
@@ -137,7 +136,7 @@ open_fd(struct rmem_pd *pd, int fd, size_t length, struct rmem_mr **mr)
 /* example: mem_odp */
 /* A file of any size, whose pages are faulted in on access. */
 static int
-open_on_demand(struct rmem_pd *pd, void *map, size_t length, struct rmem_mr **mr)
+reg_on_demand(struct rmem_pd *pd, void *map, size_t length, struct rmem_mr **mr)
 {
 	const uint32_t access = RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE_READ |
 			RMEM_ACCESS_REMOTE_WRITE | RMEM_ACCESS_ON_DEMAND;
@@ -147,7 +146,7 @@ open_on_demand(struct rmem_pd *pd, void *map, size_t length, struct rmem_mr **mr
 
 /* Prefetch pages that the peer is about to write. */
 static int
-warm(struct rmem_pd *pd, const struct rmem_mr *mr, size_t offset, uint32_t length)
+prefetch(struct rmem_pd *pd, const struct rmem_mr *mr, size_t offset, uint32_t length)
 {
 	const struct rmem_sge part = {mr->iova + offset, length, mr->lkey};
 
@@ -156,9 +155,9 @@ warm(struct rmem_pd *pd, const struct rmem_mr *mr, size_t offset, uint32_t lengt
 /* end of example */
 
 /* example: mem_rereg */
-/* Revoke the peers' rights, and keep MR and lkey. When it returns, no peer writes any more. */
+/* Revoke the rights of peers. When it returns 0, no peer has access; the lkey stays valid. */
 static int
-close_to_peers(struct rmem_mr *mr)
+revoke_remote(struct rmem_mr *mr)
 {
 	enum rmem_rereg_result result;
 	int ret;
@@ -166,7 +165,7 @@ close_to_peers(struct rmem_mr *mr)
 	ret = rmem_mr_rereg(mr, RMEM_REREG_CHANGE_ACCESS, NULL, NULL, 0, RMEM_ACCESS_LOCAL_WRITE,
 			&result);
 	if (ret != 0 && result <= RMEM_REREG_ERR_CMD)
-		rmem_mr_dereg(mr); /* neither the old nor the new is valid */
+		rmem_mr_dereg(mr); /* neither the old registration nor the new one is valid */
 	return ret;
 }
 /* end of example */
@@ -174,7 +173,7 @@ close_to_peers(struct rmem_mr *mr)
 /* example: mem_shared */
 /* Grant other peers read access to the same bytes, with a key and a PD of their own. */
 static int
-open_to_readers(struct rmem_mr *mr, struct rmem_pd *readers, struct rmem_mr **view)
+reg_shared(struct rmem_mr *mr, struct rmem_pd *readers, struct rmem_mr **view)
 {
 	return rmem_mr_reg_shared(mr, readers, mr->iova, RMEM_ACCESS_REMOTE_READ, view);
 }
@@ -202,9 +201,9 @@ grant_pages(struct rmem_qp *qp, struct rmem_mr *mr, struct rmem_fast_reg_page_li
 	return rmem_post_send(qp, &wr, 1);
 }
 
-/* Revoke it. When this has completed, no access of the peer is possible any more. */
+/* Invalidate the rkey. After the completion, no request accesses memory through it. */
 static int
-take_back(struct rmem_qp *qp, uint32_t rkey)
+invalidate(struct rmem_qp *qp, uint32_t rkey)
 {
 	const struct rmem_send_wr wr = {
 			.opcode = RMEM_WR_LOCAL_INV,
@@ -219,7 +218,7 @@ take_back(struct rmem_qp *qp, uint32_t rkey)
 /* example: mem_window_1 */
 /* Grant all QPs of the PD access to part of an MR. The window may be bound again at any time. */
 static int
-open_window(struct rmem_qp *qp, struct rmem_mw *mw, struct rmem_mr *mr, uint64_t addr,
+bind_window(struct rmem_qp *qp, struct rmem_mw *mw, struct rmem_mr *mr, uint64_t addr,
 		uint64_t length)
 {
 	const struct rmem_mw_bind bind = {
@@ -238,7 +237,7 @@ open_window(struct rmem_qp *qp, struct rmem_mw *mw, struct rmem_mr *mr, uint64_t
 /* end of example */
 
 /* example: mem_window_2 */
-/* Grant the peer of this QP access to any bytes of an MR; take_back() revokes it. */
+/* Grant the peer of this QP access to any bytes of an MR; invalidate() revokes it. */
 static int
 grant_window(struct rmem_qp *qp, struct rmem_mw *mw, struct rmem_mr *mr, uint64_t addr,
 		uint64_t length)
@@ -257,8 +256,8 @@ grant_window(struct rmem_qp *qp, struct rmem_mw *mw, struct rmem_mr *mr, uint64_
 
 /* example: mem_umr */
 /*
- * A column of a matrix as one range: rows elements of size bytes, stride bytes apart. The entry
- * may be reused when the request has completed.
+ * Grant a column of a matrix as one range: rows elements of size bytes, stride bytes apart. The
+ * entry may be reused when the request has completed.
  */
 static int
 grant_column(struct rmem_qp *qp, struct rmem_mr *column, struct rmem_mkey_entry *entry,
@@ -283,7 +282,7 @@ grant_column(struct rmem_qp *qp, struct rmem_mr *column, struct rmem_mkey_entry 
 }
 /* end of example */
 
-/* b writes the first bytes of its buffer to a's; whether it may. */
+/* b writes the first bytes of its buffer to a's: true if the WRITE succeeded. */
 static int
 expect(uint64_t addr, uint32_t length, uint32_t rkey, uint8_t opcode, bool is_open)
 {
@@ -309,23 +308,23 @@ TEST(doc_memory, user_mrs)
 {
 	struct rmem_mr *mr, *zero, *view, *both;
 
-	TEST_OK(open_memory(fx.a.pd, FX_BUF_SIZE, &mr));
+	TEST_OK(reg_user(fx.a.pd, FX_BUF_SIZE, &mr));
 	fx_track(mr);
 	TEST_RUN(expect_write(mr->iova, mr->rkey, mr->addr));
-	TEST_OK(open_by_offset(fx.a.pd, fx.a.buf, FX_BUF_SIZE, &zero));
+	TEST_OK(reg_zero_based(fx.a.pd, fx.a.buf, FX_BUF_SIZE, &zero));
 	fx_track(zero);
 	TEST_RUN(expect_write(100, zero->rkey, fx.a.buf + 100));
-	TEST_OK(open_to_readers(zero, fx.a.pd, &view));
+	TEST_OK(reg_shared(zero, fx.a.pd, &view));
 	fx_track(view);
 	TEST_RUN(expect(view->iova, 8, view->rkey, RMEM_WR_RDMA_READ, true));
 	TEST_RUN(expect(view->iova, 8, view->rkey, RMEM_WR_RDMA_WRITE, false));
-	TEST_OK(open_both(fx.a.pd, fx.a.buf + 4096, 64, fx.a.buf, 4096, &both));
+	TEST_OK(reg_iov(fx.a.pd, fx.a.buf + 4096, 64, fx.a.buf, 4096, &both));
 	fx_track(both);
 	fx_fill(fx.b.buf, SIZE, 5);
 	TEST_RUN(expect(0, SIZE, both->rkey, RMEM_WR_RDMA_WRITE, true));
 	TEST_MEM(fx.a.buf + 4096, fx.b.buf, 64);
 	TEST_MEM(fx.a.buf, fx.b.buf + 64, SIZE - 64);
-	TEST_OK(close_to_peers(zero));
+	TEST_OK(revoke_remote(zero));
 	TEST_RUN(expect(100, 8, zero->rkey, RMEM_WR_RDMA_WRITE, false));
 	return TEST_SUCCESS;
 }
@@ -341,7 +340,7 @@ TEST(doc_memory, memory_of_a_file_and_on_demand)
 	TEST_ASSERT(fd >= 0);
 	ret = ftruncate(fd, FX_PAGE);
 	if (ret == 0)
-		ret = open_fd(fx.a.pd, fd, FX_PAGE, &mr);
+		ret = reg_fd(fx.a.pd, fd, FX_PAGE, &mr);
 	close(fd);
 	TEST_ASSERT(ret == 0 && mr != NULL);
 	fx_track(mr);
@@ -349,9 +348,9 @@ TEST(doc_memory, memory_of_a_file_and_on_demand)
 	TEST_OK(rmem_dev_info_get(fx.a.dev, &info));
 	if ((info.odp.general & RMEM_ODP_SUPPORT) == 0)
 		return TEST_SUCCESS;
-	TEST_OK(open_on_demand(fx.a.pd, map, 4 * FX_PAGE, &mr));
+	TEST_OK(reg_on_demand(fx.a.pd, map, 4 * FX_PAGE, &mr));
 	fx_track(mr);
-	TEST_OK(warm(fx.a.pd, mr, 0, FX_PAGE));
+	TEST_OK(prefetch(fx.a.pd, mr, 0, FX_PAGE));
 	TEST_RUN(expect_write(mr->iova, mr->rkey, map));
 	return TEST_SUCCESS;
 }
@@ -364,13 +363,13 @@ TEST(doc_memory, async_and_counted_mrs)
 	struct rmem_mr *mr, *ready = NULL;
 	unsigned int spins = 0;
 
-	TEST_OK(begin_to_open(fx.a.pd, fx.a.buf, FX_BUF_SIZE, eq, &mr));
-	while ((ready = next_opened(eq)) == NULL && !fx_is_late(deadline))
+	TEST_OK(reg_async(fx.a.pd, fx.a.buf, FX_BUF_SIZE, eq, &mr));
+	while ((ready = next_registered(eq)) == NULL && !fx_is_late(deadline))
 		fx_relax(&spins);
 	TEST_ASSERT(ready == mr);
 	fx_track(mr);
 	TEST_RUN(expect_write(mr->iova, mr->rkey, fx.a.buf));
-	TEST_OK(open_counted(fx.a.pd, fx.a.buf, FX_BUF_SIZE, counter, &mr));
+	TEST_OK(reg_counted(fx.a.pd, fx.a.buf, FX_BUF_SIZE, counter, &mr));
 	TEST_RUN(expect_write(mr->iova, mr->rkey, fx.a.buf));
 	TEST_EQ(rmem_counter_read(counter), 1);
 	TEST_OK(rmem_mr_bind_counter(mr, NULL, RMEM_COUNTER_REMOTE_WRITE));
@@ -385,7 +384,7 @@ expect_grant(int nb_posted, uint64_t addr, const uint32_t *rkey, const uint8_t *
 	TEST_EQ(nb_posted, 1);
 	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
 	TEST_RUN(expect_write(addr, *rkey, at));
-	TEST_EQ(take_back(fx.a.qp, *rkey), 1);
+	TEST_EQ(invalidate(fx.a.qp, *rkey), 1);
 	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
 	return expect(addr, SIZE, *rkey, RMEM_WR_RDMA_WRITE, false);
 }
@@ -400,7 +399,7 @@ TEST_WITH(doc_memory, grants_of_every_kind, fx_setup_mw)
 			&fast->rkey, fx.a.buf));
 	TEST_RUN(expect_grant(grant_window(fx.a.qp, fx.mw.two, fx.mw.mr, addr, SIZE), addr,
 			&fx.mw.two->rkey, fx.a.buf + 777));
-	TEST_OK(open_window(fx.a.qp, fx.mw.one, fx.mw.mr, addr, SIZE));
+	TEST_OK(bind_window(fx.a.qp, fx.mw.one, fx.mw.mr, addr, SIZE));
 	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
 	TEST_RUN(expect(addr, SIZE, fx.mw.one->rkey, RMEM_WR_RDMA_READ, true));
 	TEST_RUN(expect(addr, SIZE, fx.mw.one->rkey, RMEM_WR_RDMA_WRITE, false));
