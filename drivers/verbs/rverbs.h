@@ -443,6 +443,11 @@ void rverbs_odp_remove(struct rverbs_dev *dev, struct rverbs_mr *mr);
 int rverbs_mr_advise(struct rmem_pd *pd, int advice, uint32_t flags, const struct rmem_sge *sg_list,
 		uint32_t num_sge);
 
+int rverbs_channel_create(struct rmem_comp_channel *channel);
+int rverbs_channel_destroy(struct rmem_comp_channel *channel);
+int rverbs_channel_get_event(struct rmem_comp_channel *channel, struct rmem_cq **cq);
+int rverbs_cq_req_notify(struct rmem_cq *cq, bool is_solicited_only);
+
 int rverbs_cq_create(struct rmem_cq *cq, const struct rmem_cq_conf *conf);
 int rverbs_cq_destroy(struct rmem_cq *cq);
 int rverbs_cq_resize(struct rmem_cq *cq, uint32_t nb_cqe);

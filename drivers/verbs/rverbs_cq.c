@@ -23,11 +23,14 @@ rverbs_cq_create(struct rmem_cq *base, const struct rmem_cq_conf *conf)
 {
 	struct rverbs_dev *dev = rverbs_dev_of(&base->obj);
 	struct rverbs_cq *cq = rverbs_cq_of(base);
+	struct ibv_comp_channel *channel = NULL;
 	int ret;
 
 	rte_ticketlock_init(&cq->lock);
 	cq->dev = dev;
-	cq->ibv = ibv_create_cq(dev->context, (int)conf->nb_cqe, cq, NULL, 0);
+	if (conf->channel != NULL)
+		channel = ((struct rmem_comp_channel_drv *)conf->channel)->priv;
+	cq->ibv = ibv_create_cq(dev->context, (int)conf->nb_cqe, cq, channel, 0);
 	ret = rverbs_err_null(cq->ibv, "ibv_create_cq");
 	if (ret != 0)
 		return ret;

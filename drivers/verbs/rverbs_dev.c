@@ -265,13 +265,13 @@ const struct rmem_driver rverbs_driver = {
 						.mw_bind = rverbs_mw_bind,
 						.mw_dealloc = rverbs_mw_dealloc,
 
-						.comp_channel_create = NULL,
-						.comp_channel_destroy = NULL,
-						.comp_channel_get_event = NULL,
+						.comp_channel_create = rverbs_channel_create,
+						.comp_channel_destroy = rverbs_channel_destroy,
+						.comp_channel_get_event = rverbs_channel_get_event,
 
 						.cq_create = rverbs_cq_create,
 						.cq_destroy = rverbs_cq_destroy,
-						.cq_req_notify = NULL,
+						.cq_req_notify = rverbs_cq_req_notify,
 						.cq_resize = rverbs_cq_resize,
 
 						.qp_connect = rverbs_qp_connect,

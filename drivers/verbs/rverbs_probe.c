@@ -217,6 +217,7 @@ probe_run(struct rverbs_probe *probe)
 	if (ibv_resize_cq(probe->cq, 16) == 0)
 		dev->capa |= RMEM_DEV_CAPA_CQ_RESIZE;
 	rverbs_srq_probe(dev, probe->pd);
+	rverbs_probe_channel(probe);
 	rverbs_probe_rereg(probe);
 	rverbs_probe_on_demand(probe);
 	rverbs_probe_windows(probe);

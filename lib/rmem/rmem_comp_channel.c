@@ -18,7 +18,10 @@
 #include "rmem_priv.h"
 
 struct channel {
-	struct rmem_comp_channel channel;
+	union {
+		struct rmem_comp_channel channel;
+		struct rmem_comp_channel_drv drv;
+	};
 	struct rmem_eventfd efd; /* open if the driver has no operations */
 };
 

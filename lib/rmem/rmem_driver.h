@@ -68,6 +68,13 @@ struct rmem_qp_drv {
 	struct rmem_async_events *async; /**< Of its channel, or NULL; of the class. */
 };
 
+/** Completion channel. */
+struct rmem_comp_channel_drv {
+	struct rmem_comp_channel channel; /**< Public part. */
+	void *priv;                       /**< State of a driver with channels of its own. */
+	uint64_t reserved[2];             /**< Zero. */
+};
+
 /**
  * Get the part of a device that is shared with drivers.
  *
@@ -227,7 +234,7 @@ typedef int (*rmem_mw_bind_t)(
 typedef int (*rmem_mw_dealloc_t)(struct rmem_mw *mw);
 
 /**
- * Create a channel and set its fd.
+ * Create a channel, and set its fd and rmem_comp_channel_drv::priv.
  *
  * A driver has all four operations of channels, or none: then the class has channels, and the
  * driver calls rmem_cq_notify().

@@ -39,6 +39,8 @@ static const struct deviation deviations[] = {
 				"WRITE_WITH_IMM with a bad rkey ends the receive with REM_ACCESS_ERR, "
 				"not flushed"},
 		{"rxe", "recv_in_err", 0, 0, "a receive posted to a QP in ERR is not flushed"},
+		{"rxe", "flush_solicited", 0, 0,
+				"a flushed receive is not solicited, with newer kernels"},
 		{"rxe", "inv_late", 0, 0,
 				"bytes of a packet whose key was checked may arrive after the "
 				"invalidation has completed"},

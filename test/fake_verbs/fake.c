@@ -30,7 +30,6 @@ static struct ibv_device fake_devices[2] = {
 };
 static struct fake_qp *fake_qps;
 static struct fake_mr *fake_mrs;
-static struct fake_cq *fake_cq_last;
 static uint32_t fake_next;
 static struct ibv_async_event fake_events[8];
 static unsigned int fake_nb_events;
@@ -233,6 +232,7 @@ ibv_open_device(struct ibv_device *device)
 	ctx->create_qp_ex = fake_create_qp_ex;
 	fake_data_ops(&ctx->context);
 	fake_srq_ops(&ctx->context);
+	fake_channel_ops(&ctx->context);
 	fake_mw_ops(&ctx->context);
 	fake_odp_ops(ctx);
 	fake_context = &ctx->context;
@@ -364,42 +364,6 @@ fake_mr_find(uint32_t key)
 	while (mr != NULL && mr->ibv.lkey != key)
 		mr = mr->next;
 	return mr;
-}
-
-struct ibv_cq *
-ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
-		struct ibv_comp_channel *channel, int comp_vector)
-{
-	struct fake_cq *cq = fake_new("create_cq", sizeof(*cq));
-
-	RTE_SET_USED(channel);
-	RTE_SET_USED(comp_vector);
-	if (cq == NULL)
-		return NULL;
-	cq->ibv.context = context;
-	cq->ibv.cq_context = cq_context;
-	cq->ibv.cqe = cqe;
-	cq->ring = calloc((size_t)cqe, sizeof(*cq->ring));
-	fake_cq_last = cq;
-	return &cq->ibv;
-}
-
-int
-ibv_destroy_cq(struct ibv_cq *ibv)
-{
-	struct fake_cq *cq = (struct fake_cq *)ibv;
-	struct ibv_wc *ring = cq->ring;
-	int ret = fake_free("destroy_cq", cq);
-
-	if (ret == 0)
-		free(ring);
-	return ret;
-}
-
-struct ibv_cq *
-fake_last_cq(void)
-{
-	return &fake_cq_last->ibv;
 }
 
 static struct ibv_qp *

@@ -99,6 +99,8 @@ struct fake {
 	unsigned int nb_seen;
 	unsigned int nb_crashes; /* where rdma_rxe crashes, or its provider, or blocks */
 	int nb_unacked;          /* events read and not acknowledged */
+	void (*on_cq_event)(
+			void); /* called by ibv_get_cq_event() with an event, before it returns */
 };
 
 extern struct fake fake;
@@ -120,6 +122,9 @@ struct fake_cq {
 	uint32_t prod;
 	uint32_t cons;
 	bool is_overrun;
+	int armed;            /* 1: for solicited completions, 2: for all */
+	uint32_t nb_reported; /* events that ibv_get_cq_event() returned; atomic */
+	uint32_t nb_acked;    /* of them, atomic */
 };
 
 #define FAKE_QUEUE 256
@@ -197,6 +202,11 @@ unsigned int fake_nb_bound_on(const struct fake_qp *qp);
 void fake_fill_recv(struct fake_wqe *wqe, const struct ibv_recv_wr *wr);
 /* A message needs a receive: one of the SRQ, if the QP has one. */
 void fake_srq_take(struct fake_qp *qp);
+/* A completion of a CQ, which may be armed. */
+void fake_notify(struct ibv_cq *cq, bool is_solicited);
+/* The CQ is destroyed: withdraw its events, and wait until those read are acknowledged. */
+void fake_withdraw(struct fake_cq *cq);
+void fake_channel_ops(struct ibv_context *context);
 void fake_srq_ops(struct ibv_context *context);
 void fake_mw_ops(struct ibv_context *context);
 void fake_odp_ops(struct verbs_context *context);

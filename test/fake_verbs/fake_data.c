@@ -13,7 +13,7 @@ static int fake_run_local(struct fake_qp *qp, struct fake_wqe *wqe, struct ibv_w
 static void fake_execute(struct fake_qp *qp, struct fake_wqe *wqe);
 
 static void
-fake_complete(struct ibv_cq *ibv, const struct ibv_wc *wc)
+fake_complete(struct ibv_cq *ibv, const struct ibv_wc *wc, bool is_solicited)
 {
 	struct fake_cq *cq = (struct fake_cq *)ibv;
 
@@ -22,14 +22,15 @@ fake_complete(struct ibv_cq *ibv, const struct ibv_wc *wc)
 		return;
 	}
 	cq->ring[cq->prod++ % (uint32_t)ibv->cqe] = *wc;
+	fake_notify(ibv, is_solicited || wc->status != IBV_WC_SUCCESS);
 }
 
 static void
-fake_complete_recv(struct fake_qp *qp, struct ibv_wc wc)
+fake_complete_recv(struct fake_qp *qp, struct ibv_wc wc, bool is_solicited)
 {
 	wc.wr_id = qp->recv[qp->recv_cons++ % FAKE_QUEUE].wr.wr_id;
 	wc.qp_num = qp->ex.qp_base.qp_num;
-	fake_complete(qp->ex.qp_base.recv_cq, &wc);
+	fake_complete(qp->ex.qp_base.recv_cq, &wc, is_solicited);
 }
 
 void
@@ -40,7 +41,7 @@ fake_qp_error(struct fake_qp *qp)
 	if (qp->ex.qp_base.state != IBV_QPS_RESET)
 		qp->ex.qp_base.state = IBV_QPS_ERR;
 	while (qp->recv_cons != qp->recv_prod)
-		fake_complete_recv(qp, wc);
+		fake_complete_recv(qp, wc, true);
 	qp->is_run_flushed = fake.is_flush_run;
 	while (qp->held_cons != qp->held_prod)
 		fake_execute(qp, &qp->held[qp->held_cons++ % FAKE_QUEUE]);
@@ -213,7 +214,7 @@ fake_run_recv(struct fake_qp *peer, struct fake_wqe *wqe, struct ibv_wc *wc)
 		if (!fake_invalidate(peer, wqe->wr.invalidate_rkey))
 			recv.status = IBV_WC_REM_INV_REQ_ERR;
 	}
-	fake_complete_recv(peer, recv);
+	fake_complete_recv(peer, recv, (wqe->wr.send_flags & IBV_SEND_SOLICITED) != 0);
 	if (recv.status != IBV_WC_SUCCESS)
 		fake_qp_error(peer);
 	return IBV_WC_SUCCESS;
@@ -275,7 +276,7 @@ fake_execute(struct fake_qp *qp, struct fake_wqe *wqe)
 	if (wc.status != IBV_WC_SUCCESS && fake.failure_status != 0)
 		wc.status = (enum ibv_wc_status)fake.failure_status;
 	if (wc.status != IBV_WC_SUCCESS || is_signaled)
-		fake_complete(qp->ex.qp_base.send_cq, &wc);
+		fake_complete(qp->ex.qp_base.send_cq, &wc, false);
 	if (wc.status != IBV_WC_SUCCESS)
 		fake_qp_error(qp);
 }

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Completion channels: those of libibverbs, with their descriptor. So the kernel lists the events,
+ * and withdraws those of a CQ that is destroyed.
+ *
+ * Invariants:
+ * - An event of libibverbs is acknowledged by the call that gets it, after that has taken a
+ *   reference to the CQ, which the application releases by its acknowledgement. So the class
+ *   refuses the destruction of a CQ with events that are not acknowledged, and ibv_destroy_cq()
+ *   waits only for a call that is between both. That call finds the CQ being released and drops
+ *   the event; its CQ exists until then.
+ * - A completion that the driver saved (rverbs_cq_save()) was in the CQ of the device, and so has
+ *   generated the event of an armed CQ.
+ *
+ * An event that was dropped is lost if the device then refuses to destroy the CQ.
+ */
+
+#include <errno.h>
+
+#include "rverbs.h"
+#include "rverbs_probe.h"
+
+static struct ibv_comp_channel *
+ibv_of(struct rmem_comp_channel *base)
+{
+	return ((struct rmem_comp_channel_drv *)base)->priv;
+}
+
+int
+rverbs_channel_create(struct rmem_comp_channel *base)
+{
+	struct ibv_comp_channel *channel;
+
+	channel = ibv_create_comp_channel(rverbs_dev_of(&base->obj)->context);
+	if (channel == NULL) {
+		/* Descriptors count as memory, as for the channels of the class. */
+		if (errno == EMFILE || errno == ENFILE)
+			errno = ENOMEM;
+		return rverbs_err_code(-1, RVERBS_ERR_RESIZE, "ibv_create_comp_channel");
+	}
+	((struct rmem_comp_channel_drv *)base)->priv = channel;
+	base->fd = channel->fd;
+	return 0;
+}
+
+int
+rverbs_channel_destroy(struct rmem_comp_channel *base)
+{
+	return rverbs_err_code(ibv_destroy_comp_channel(ibv_of(base)), RVERBS_ERR_RELEASE,
+			"ibv_destroy_comp_channel");
+}
+
+int
+rverbs_channel_get_event(struct rmem_comp_channel *base, struct rmem_cq **found)
+{
+	struct ibv_cq *cq;
+	bool is_held;
+	void *context;
+
+	do {
+		if (ibv_get_cq_event(ibv_of(base), &cq, &context) != 0) {
+			if (errno == EAGAIN || errno == EINTR)
+				return -errno;
+			return rverbs_err_code(-1, RVERBS_ERR_CHANGE, "ibv_get_cq_event");
+		}
+		*found = &((struct rverbs_cq *)context)->cq;
+		is_held = rmem_obj_hold(&(*found)->obj);
+		ibv_ack_cq_events(cq, 1);
+	} while (!is_held);
+	return 0;
+}
+
+int
+rverbs_cq_req_notify(struct rmem_cq *base, bool is_solicited_only)
+{
+	return rverbs_err_code(ibv_req_notify_cq(rverbs_cq_of(base)->ibv, is_solicited_only),
+			RVERBS_ERR_CHANGE, "ibv_req_notify_cq");
+}
+
+void
+rverbs_probe_channel(struct rverbs_probe *probe)
+{
+	struct ibv_comp_channel *channel = ibv_create_comp_channel(probe->dev->context);
+	struct ibv_cq *cq;
+
+	if (channel == NULL)
+		return;
+	cq = ibv_create_cq(probe->dev->context, 1, NULL, channel, 0);
+	if (cq != NULL && ibv_req_notify_cq(cq, 0) == 0)
+		probe->dev->capa |= RMEM_DEV_CAPA_COMP_CHANNEL;
+	if ((cq != NULL && ibv_destroy_cq(cq) != 0) || ibv_destroy_comp_channel(channel) != 0)
+		probe->is_held = true;
+}

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Completion channels over the fakes: events and their CQs, and each call that fails. */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+
+#include <rmem_driver.h>
+
+#include "../test.h"
+#include "setup.h"
+
+static struct {
+	struct rmem_comp_channel *channel; /* O_NONBLOCK */
+	struct rmem_cq *cq;                /* of vt.a */
+} ch;
+
+static int
+make_qp(void)
+{
+	const struct rmem_qp_conf conf = {.send_cq = ch.cq,
+			.recv_cq = ch.cq,
+			.max_send_wr = VT_DEPTH,
+			.max_recv_wr = VT_DEPTH,
+			.max_send_sge = 1,
+			.max_recv_sge = 1,
+			.type = RMEM_QPT_RC,
+			.access = RMEM_ACCESS_REMOTE};
+
+	TEST_OK(rmem_qp_destroy(vt.a));
+	vt.a = NULL;
+	TEST_OK(rmem_qp_reset(vt.b));
+	TEST_OK(rmem_qp_create(vt.pd, &conf, &vt.a));
+	return vt_connect();
+}
+
+/* vt.a completes to a CQ with a channel. */
+static int
+open_channel(void)
+{
+	struct rmem_cq_conf conf = {.nb_cqe = 64, .context = &ch};
+
+	TEST_OK(vt_open());
+	TEST_OK(rmem_comp_channel_create(vt.dev, &ch.channel));
+	TEST_OK(fcntl(ch.channel->fd, F_SETFL, O_NONBLOCK));
+	conf.channel = ch.channel;
+	TEST_OK(rmem_cq_create(vt.dev, &conf, &ch.cq));
+	return make_qp();
+}
+
+static int
+setup(void)
+{
+	ch.channel = NULL;
+	ch.cq = NULL;
+	return vt_setup_fake();
+}
+
+static int
+teardown(void)
+{
+	fake.fail_name = NULL;
+	fake.on_cq_event = NULL;
+	if (ch.channel != NULL) {
+		TEST_OK(rmem_qp_destroy(vt.a));
+		vt.a = NULL;
+		TEST_OK(rmem_cq_destroy(ch.cq));
+		TEST_OK(rmem_comp_channel_destroy(ch.channel));
+	}
+	return vt_teardown();
+}
+
+static bool
+is_readable(void)
+{
+	struct pollfd fd = {.fd = ch.channel->fd, .events = POLLIN};
+
+	return poll(&fd, 1, 0) == 1;
+}
+
+static int
+write_one(void)
+{
+	struct rmem_send_wr wr = vt_wr(RMEM_WR_RDMA_WRITE, NULL);
+
+	wr.num_sge = 0;
+	TEST_EQ(rmem_post_send(vt.a, &wr, 1), 1);
+	return TEST_SUCCESS;
+}
+
+static int
+get_event(void)
+{
+	struct rmem_cq *cq = NULL;
+	void *context = NULL;
+	int ret = rmem_comp_channel_get_event(ch.channel, &cq, &context);
+
+	if (ret != 0)
+		return ret;
+	TEST_ASSERT(cq == ch.cq);
+	TEST_ASSERT(context == &ch);
+	return 0;
+}
+
+/* A message to vt.a, solicited or not. */
+static int
+message(uint8_t flags)
+{
+	struct rmem_send_wr wr = vt_wr(RMEM_WR_SEND, NULL);
+	const struct rmem_recv_wr recv = {.wr_id = 1};
+	struct rmem_wc wc;
+
+	wr.num_sge = 0;
+	wr.flags |= flags;
+	TEST_EQ(rmem_post_recv(vt.a, &recv, 1), 1);
+	TEST_EQ(rmem_post_send(vt.b, &wr, 1), 1);
+	TEST_STATUS(vt_wait(vt.cq_b, &wc), RMEM_WC_SUCCESS);
+	TEST_STATUS(vt_wait(ch.cq, &wc), RMEM_WC_SUCCESS);
+	return TEST_SUCCESS;
+}
+
+TEST(verbs_channel, armed_cq_generates_one_event)
+{
+	TEST_RUN(open_channel());
+	TEST_RUN(write_one());
+	TEST_ERR(get_event(), EAGAIN);
+	TEST_OK(rmem_cq_req_notify(ch.cq, false));
+	TEST_RUN(write_one());
+	TEST_RUN(write_one());
+	TEST_OK(get_event());
+	TEST_ERR(get_event(), EAGAIN);
+	return rmem_cq_ack_events(ch.cq, 1);
+}
+
+TEST(verbs_channel, solicited_only_is_passed_to_the_device)
+{
+	TEST_RUN(open_channel());
+	TEST_OK(rmem_cq_req_notify(ch.cq, true));
+	TEST_RUN(message(0));
+	TEST_ERR(get_event(), EAGAIN);
+	TEST_RUN(message(RMEM_SEND_SOLICITED));
+	TEST_OK(get_event());
+	return rmem_cq_ack_events(ch.cq, 1);
+}
+
+/* Else ibv_destroy_cq() would wait for the application. */
+TEST(verbs_channel, device_waits_for_no_acknowledgement_of_the_application)
+{
+	TEST_RUN(open_channel());
+	TEST_OK(rmem_cq_req_notify(ch.cq, false));
+	TEST_RUN(write_one());
+	TEST_OK(get_event());
+	TEST_EQ(((struct fake_cq *)fake_last_cq())->nb_reported, 1);
+	TEST_EQ(((struct fake_cq *)fake_last_cq())->nb_acked, 1);
+	TEST_OK(rmem_qp_destroy(vt.a));
+	vt.a = NULL;
+	TEST_ERR(rmem_cq_destroy(ch.cq), EBUSY);
+	TEST_ERR(rmem_comp_channel_destroy(ch.channel), EBUSY);
+	return rmem_cq_ack_events(ch.cq, 1);
+}
+
+TEST(verbs_channel, completions_saved_by_a_reset_keep_their_event)
+{
+	struct rmem_wc wc;
+
+	TEST_RUN(open_channel());
+	TEST_OK(rmem_cq_req_notify(ch.cq, false));
+	TEST_RUN(write_one());
+	TEST_OK(rmem_qp_reset(vt.a));
+	TEST_OK(get_event());
+	TEST_OK(rmem_cq_ack_events(ch.cq, 1));
+	TEST_STATUS(vt_wait(ch.cq, &wc), RMEM_WC_SUCCESS);
+	return TEST_SUCCESS;
+}
+
+static void *
+destroy(void *arg)
+{
+	*(int *)arg = rmem_cq_destroy(ch.cq);
+	return NULL;
+}
+
+static pthread_t destroyer;
+static int destroyed;
+
+/* A thread has the event when another one begins to destroy its CQ. */
+static void
+begin_destroy(void)
+{
+	const uint32_t *refs = &ch.cq->obj.refs;
+
+	fake.on_cq_event = NULL;
+	if (pthread_create(&destroyer, NULL, destroy, &destroyed) != 0)
+		return;
+	while ((__atomic_load_n(refs, __ATOMIC_ACQUIRE) & RMEM_OBJ_REFS_DEAD) == 0)
+		sched_yield();
+}
+
+TEST(verbs_channel, event_of_a_cq_being_destroyed_is_dropped)
+{
+	struct rmem_cq *cq;
+
+	TEST_RUN(open_channel());
+	TEST_OK(rmem_cq_req_notify(ch.cq, false));
+	TEST_RUN(write_one());
+	TEST_OK(rmem_qp_destroy(vt.a));
+	vt.a = NULL;
+	destroyed = 1;
+	fake.on_cq_event = begin_destroy;
+	TEST_ERR(rmem_comp_channel_get_event(ch.channel, &cq, NULL), EAGAIN);
+	TEST_OK(pthread_join(destroyer, NULL));
+	TEST_OK(destroyed);
+	ch.cq = NULL;
+	return TEST_SUCCESS;
+}
+
+TEST(verbs_channel, event_not_returned_is_withdrawn_with_its_cq)
+{
+	TEST_RUN(open_channel());
+	TEST_OK(rmem_cq_req_notify(ch.cq, false));
+	TEST_RUN(write_one());
+	TEST_ASSERT(is_readable());
+	TEST_OK(rmem_qp_destroy(vt.a));
+	vt.a = NULL;
+	TEST_OK(rmem_cq_destroy(ch.cq));
+	ch.cq = NULL;
+	TEST_ASSERT(!is_readable());
+	return TEST_SUCCESS;
+}
+
+TEST(verbs_channel, channels_are_a_capability)
+{
+	static const char *const names[] = {"create_comp_channel", "req_notify_cq"};
+	struct rmem_comp_channel *channel = NULL;
+	struct rmem_dev_info info;
+	unsigned int i;
+
+	for (i = 0; i < RTE_DIM(names); i++) {
+		fake.fail_name = names[i];
+		fake.fail_errno = EOPNOTSUPP;
+		TEST_OK(vt_open());
+		fake.fail_name = NULL;
+		TEST_OK(rmem_dev_info_get(vt.dev, &info));
+		TEST_EQ(info.capa & RMEM_DEV_CAPA_COMP_CHANNEL, 0);
+		TEST_ERR(rmem_comp_channel_create(vt.dev, &channel), EOPNOTSUPP);
+		TEST_OK(vt_close());
+	}
+	TEST_OK(vt_open());
+	TEST_OK(rmem_dev_info_get(vt.dev, &info));
+	TEST_ASSERT((info.capa & RMEM_DEV_CAPA_COMP_CHANNEL) != 0);
+	return TEST_SUCCESS;
+}
+
+TEST(verbs_channel, errnos_of_the_device_are_mapped)
+{
+	static const struct {
+		int kernel;
+		int create;
+		int get;
+		int arm;
+		int destroy;
+	} rows[] = {{EINVAL, EINVAL, EINVAL, EINVAL, EINVAL}, {ENOMEM, ENOMEM, EIO, EIO, EIO},
+			{EMFILE, ENOMEM, EIO, EIO, EIO}, {EAGAIN, ENOMEM, EAGAIN, EIO, EIO},
+			{EINTR, EIO, EINTR, EIO, EIO}, {EBUSY, EIO, EIO, EIO, EBUSY},
+			{EIO, EIO, EIO, EIO, EIO}};
+	struct rmem_comp_channel *other;
+	unsigned int i;
+
+	TEST_RUN(open_channel());
+	for (i = 0; i < RTE_DIM(rows); i++) {
+		fake.fail_errno = rows[i].kernel;
+		fake.fail_name = "create_comp_channel";
+		TEST_ERR(rmem_comp_channel_create(vt.dev, &other), rows[i].create);
+		fake.fail_name = "get_cq_event";
+		TEST_ERR(get_event(), rows[i].get);
+		fake.fail_name = "req_notify_cq";
+		TEST_ERR(rmem_cq_req_notify(ch.cq, false), rows[i].arm);
+		fake.fail_name = NULL;
+		TEST_OK(rmem_comp_channel_create(vt.dev, &other));
+		fake.fail_name = "destroy_comp_channel";
+		TEST_ERR(rmem_comp_channel_destroy(other), rows[i].destroy);
+		fake.fail_name = NULL;
+		TEST_OK(rmem_comp_channel_destroy(other));
+	}
+	return TEST_SUCCESS;
+}
+
+TEST(verbs_channel, failed_creation_of_a_cq_leaves_the_channel_free)
+{
+	struct rmem_cq_conf conf = {.nb_cqe = 4};
+	struct rmem_comp_channel *other;
+	struct rmem_cq *cq;
+
+	TEST_RUN(open_channel());
+	TEST_OK(rmem_comp_channel_create(vt.dev, &other));
+	conf.channel = other;
+	fake.fail_name = "create_cq";
+	fake.fail_errno = ENOMEM;
+	TEST_ERR(rmem_cq_create(vt.dev, &conf, &cq), ENOMEM);
+	fake.fail_name = NULL;
+	return rmem_comp_channel_destroy(other);
+}
+
+TEST_SUITE(verbs_channel, setup, teardown);
