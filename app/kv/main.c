@@ -105,7 +105,7 @@ open_and_run(const struct kv_conf *conf, struct rmem_dev *dev, uint32_t nb)
 	for (i = 0; clients != NULL && i < nb; i++)
 		ret |= kv_client_close(clients[i]);
 	if (ret != 0)
-		KV_ERR("something on '%s' is still in use", conf->dev);
+		KV_ERR("objects of '%s' are still in use", conf->dev);
 	free(conns);
 	free(clients);
 	return ret == 0 ? code : RTE_MAX(code, KV_EXIT_CHECK);

@@ -25,11 +25,11 @@ static const struct number {
 				64},
 		{"gets", "GETs of each client; 0 until Ctrl-C", offsetof(struct kv_conf, gets), 0,
 				INT64_MAX, 1000000},
-		{"lease-ms", "milliseconds that a lease lasts", offsetof(struct kv_conf, lease_ms),
-				1, 3600000, 1000},
-		{"clients", "clients connected to --listen at a time",
+		{"lease-ms", "duration of a lease in milliseconds",
+				offsetof(struct kv_conf, lease_ms), 1, 3600000, 1000},
+		{"clients", "with --listen: maximum number of clients connected",
 				offsetof(struct kv_conf, clients), 1, 64, 4},
-		{"wait-s", "seconds that a client waits for the server that it connects to",
+		{"wait-s", "with --connect: seconds that a client waits for a connection",
 				offsetof(struct kv_conf, wait_s), 0, 3600, 10},
 };
 
@@ -60,22 +60,22 @@ kv_option_usage(const char *program)
 
 	name = name != NULL ? name + 1 : program;
 	printf("\nUsage: %s [EAL options] -- [options]\n\n"
-	       "A server of values, on the main lcore, and a client of it on each worker lcore.\n"
-	       "Clients get leases of the values and READ them. With --listen it is the server\n"
-	       "alone, with --connect each lcore is a client.\n\n"
+	       "A key-value server on the main lcore, and a client on each worker lcore. Clients\n"
+	       "get leases of values and READ them. With --listen only the server runs, with\n"
+	       "--connect each lcore is a client.\n\n"
 	       "  --dev NAME[,KEY=VALUE...]  RDMA device (default soft0)\n"
-	       "  --backend NAME  what leases are made of: auto, fast_reg, mw, umr (default auto)\n"
-	       "  --seal FILE     seal descriptors by the %d bytes of this file\n"
-	       "  --listen ADDR   be the server, at this IPv4 or IPv6 address of the device\n"
-	       "  --connect ADDR  be clients of the server at this address\n"
-	       "  --help          print this\n",
+	       "  --backend NAME  backend of the leases: auto, fast_reg, mw, umr (default auto)\n"
+	       "  --seal FILE     seal descriptors with the %d bytes of this file\n"
+	       "  --listen ADDR   run only the server, at this IPv4 or IPv6 address\n"
+	       "  --connect ADDR  run only clients of the server at this address\n"
+	       "  --help          print the options\n",
 			name, RMEM_LEASE_SEAL_KEY_SIZE);
 	for (i = 0; i < RTE_DIM(numbers); i++)
 		printf("  --%s N  %s\n      %" PRIu64 " to %" PRIu64 " (default %" PRIu64 ")\n",
 				numbers[i].name, numbers[i].help, numbers[i].min, numbers[i].max,
 				numbers[i].def);
-	printf("\nExit status: 0 each check held and each value was right, 1 bad options or could\n"
-	       "not start, 2 otherwise.\n\n"
+	printf("\nExit status: 0 if each check passed and each value was correct, 1 for invalid\n"
+	       "options or a failed start, 2 otherwise.\n\n"
 	       "Example, without hugepages, root and RDMA:\n"
 	       "  %s --no-huge -m 256 --no-pci --lcores 0,1 -- --gets 1000000\n",
 			name);

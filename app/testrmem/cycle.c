@@ -244,7 +244,7 @@ compare_train(struct testrmem_pair *pair, const struct cycle_train *train)
 		testrmem_count(&pair->worker->cnt.errors, 1);
 		testrmem_fail(pair->worker->session,
 				"QP pair %" PRIu32 ": buffer at 0x%" PRIx64
-				" does not hold what its peer wrote",
+				" differs from the data that the peer wrote",
 				pair->id, train->dst[i].addr);
 		return -EIO;
 	}

@@ -70,7 +70,7 @@ testrmem_devs_close(struct testrmem_dev *devs, uint32_t nb_devs)
 
 	for (i = 0; i < nb_devs; i++) {
 		if (rmem_dev_close(devs[i].dev) != 0) {
-			testrmem_err("device '%s' does not close", devs[i].spec);
+			testrmem_err("cannot close device '%s'", devs[i].spec);
 			ret = -EBUSY;
 		}
 		devs[i].dev = NULL;
@@ -197,7 +197,7 @@ testrmem_dev_check(struct testrmem_dev *dev, const struct testrmem_session *sess
 
 	ret = rmem_dev_info_get(dev->dev, info);
 	if (ret != 0) {
-		testrmem_err("no limits of device '%s': %s", dev->spec, rte_strerror(-ret));
+		testrmem_err("cannot query device '%s': %s", dev->spec, rte_strerror(-ret));
 		return ret;
 	}
 	const struct need needs[] = {
@@ -406,7 +406,7 @@ testrmem_dev_teardown(struct testrmem_dev *dev)
 	if (dev->pd != NULL)
 		ret |= rmem_pd_dealloc(dev->pd);
 	if (ret != 0)
-		testrmem_err("something of '%s' is still in use", dev->spec);
+		testrmem_err("objects of '%s' are still in use", dev->spec);
 	dev->mrs = NULL;
 	dev->pool = NULL;
 	dev->mbufs = NULL;

@@ -143,7 +143,7 @@ copy_finish(struct testrmem_session *session)
 
 const struct testrmem_engine testrmem_engine_copy = {
 		.name = "copy",
-		.help = "copy a file by REG_MR, WRITE and LOCAL_INV for each block",
+		.help = "copy a file: REG_MR, WRITE and LOCAL_INV for each block",
 		.verified = "the SHA-256 sums are equal",
 		.default_size = 64 * 1024,
 		.max_size = UINT32_MAX,

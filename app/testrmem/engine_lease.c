@@ -148,7 +148,7 @@ close_ctx(struct testrmem_pair *pair, struct rmem_lease_ctx *ctx)
 	while (rmem_lease_reclaim(ctx, ended, POLL_BURST) > 0)
 		;
 	if (rmem_lease_ctx_destroy(ctx) != 0)
-		testrmem_err("leases on '%s' do not end", pair->dev->spec);
+		testrmem_err("leases on '%s' are still in use", pair->dev->spec);
 }
 
 static void
@@ -271,7 +271,8 @@ end_train(struct testrmem_pair *pair, struct lease_train *train)
 	if (ret != 0) {
 		testrmem_count(&cnt->errors, 1);
 		testrmem_fail(pair->worker->session,
-				"QP pair %" PRIu32 ": a buffer does not hold what its peer wrote",
+				"QP pair %" PRIu32
+				": a buffer differs from the data that the peer wrote",
 				pair->id);
 		return -EIO;
 	}
@@ -483,7 +484,7 @@ lease_finish(struct testrmem_session *session)
 
 const struct testrmem_engine testrmem_engine_lease = {
 		.name = "lease",
-		.help = "grant, WRITE by the peer and revoke for each buffer, by librmem_lease",
+		.help = "grant, WRITE by the peer and revocation of a lease for each buffer",
 		.verified = "a last burst of each QP pair arrived",
 		.default_size = 64,
 		.max_size = UINT32_MAX,

@@ -217,7 +217,7 @@ check_packet(struct testrmem_pair *pair, uint32_t f, const struct rte_mbuf *m)
 	testrmem_fail(pair->worker->session,
 			"QP pair %" PRIu32 ": packet %" PRIu64 " of %" PRIu32 " bytes %s", pair->id,
 			number + 1, length,
-			is_right ? "arrived with another length" : "differs from what was sent");
+			is_right ? "arrived with another length" : "differs from the data sent");
 	return -EIO;
 }
 

@@ -37,7 +37,7 @@ read_verify(struct testrmem_pair *pair)
 const struct testrmem_engine testrmem_engine_read = {
 		.name = "read",
 		.help = "RDMA READ from random targets",
-		.verified = "the last burst of each QP pair is what the targets hold",
+		.verified = "the last burst of each QP pair equals the targets",
 		.default_size = 64,
 		.max_size = UINT32_MAX,
 		.bufs_per_op = 1,

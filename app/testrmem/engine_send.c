@@ -161,7 +161,7 @@ send_verify(struct testrmem_pair *pair)
 		testrmem_count(&pair->worker->cnt.errors, 1);
 		testrmem_fail(pair->worker->session,
 				"QP pair %" PRIu32 ": message %" PRIu64
-				" differs from what was sent",
+				" differs from the data sent",
 				pair->id, pair->posted - i + 1);
 		return -EIO;
 	}
@@ -224,7 +224,7 @@ inline_finish(struct testrmem_session *session)
 
 const struct testrmem_engine testrmem_engine_inline = {
 		.name = "inline",
-		.help = "send, the bytes in the request and in the completion",
+		.help = "send with the data in the request and in the completion",
 		.verified = "the last burst of each QP pair was received",
 		.capa = RMEM_DEV_CAPA_INLINE_RECV,
 		.default_size = 32,

@@ -100,7 +100,7 @@ const struct testrmem_engine testrmem_listener_odp = {
 
 const struct testrmem_engine testrmem_engine_odp = {
 		.name = "odp",
-		.help = "write to targets on demand, whose pages come with the first WRITE",
+		.help = "write to on-demand targets; the first WRITE to a page faults it in",
 		.verified = "the last burst of each QP pair arrived",
 		.default_size = 64,
 		.max_size = UINT32_MAX,

@@ -208,7 +208,7 @@ option_usage(const char *program)
 	name = name != NULL ? name + 1 : program;
 	printf("\nUsage: %s [EAL options] -- [options]\n\n"
 	       "Transfers data over pairs of connected QPs of rmem devices, and prints the rates.\n"
-	       "Each worker lcore has QP pairs of its own; a single lcore does all itself.\n\n",
+	       "Each worker lcore has its own QP pairs; a single lcore is main and worker lcore.\n\n",
 			name);
 	printf("Options:\n");
 	for (param = params; param->name != NULL; param++)
@@ -216,8 +216,8 @@ option_usage(const char *program)
 	printf("\nModes:\n");
 	for (i = 0; testrmem_engines[i] != NULL; i++)
 		printf("  %-10s %s\n", testrmem_engines[i]->name, testrmem_engines[i]->help);
-	printf("\nNumbers take a suffix K, M or G (of 1024). Exit status: 0 done, 1 bad options\n"
-	       "or could not start, 2 something failed while it ran.\n\n"
+	printf("\nNumbers may have a suffix K, M or G, of 1024. Exit status: 0 done and verified,\n"
+	       "1 invalid options or the start failed, 2 the run failed.\n\n"
 	       "Examples:\n"
 	       "  %s --no-huge -m 256 --no-pci -l 0 -- --mode fastreg --seconds 3\n"
 	       "  %s -l 0-2 -- --dev soft0,max_mr=2000000 --mode write --mrs 1M\n"

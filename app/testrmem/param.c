@@ -43,7 +43,7 @@ const struct param params[] = {
 				.type = PARAM_MODE,
 				.offset = AT(engine),
 				.arg = "MODE",
-				.help = "what to run (default write)",
+				.help = "operation (default write); see Modes",
 		},
 		{
 				.name = "size",
@@ -62,7 +62,7 @@ const struct param params[] = {
 				.name = "depth",
 				NUMBER(1, 64 * KILO, TESTRMEM_AUTO),
 				.offset = AT(depth),
-				.automatic = "128, or what 16M of buffers allow",
+				.automatic = "128, or as many as 16M of buffers allow",
 				.help = "requests in flight on a QP pair, at least a burst",
 		},
 		{
@@ -75,7 +75,7 @@ const struct param params[] = {
 				.name = "mrs",
 				NUMBER(1, 16 * MEGA, 1),
 				.offset = AT(mrs),
-				.help = "MRs that the targets of write, read and atomic lie in",
+				.help = "MRs of the targets, in modes write, read, atomic and odp",
 		},
 		{
 				.name = "ops",
@@ -88,14 +88,14 @@ const struct param params[] = {
 				SECONDS,
 				.offset = AT(run_ms),
 				.automatic = "10; copy and the prompt 0",
-				.help = "how long to run; 0 until Ctrl-C or stop",
+				.help = "duration of a run; 0 until Ctrl-C or stop",
 		},
 		{
 				.name = "stats-period",
 				SECONDS,
 				.offset = AT(period_ms),
 				.automatic = "1; the prompt 0",
-				.help = "time between lines of rates; 0 for none",
+				.help = "interval between lines of rates; 0 for none",
 		},
 		{
 				.name = "input",
@@ -107,14 +107,14 @@ const struct param params[] = {
 				.name = "output",
 				FILENAME,
 				.offset = AT(output),
-				.help = "file to copy it to (mode copy)",
+				.help = "destination of the copy (mode copy)",
 		},
 		{
 				.name = "json",
 				FILENAME,
 				.offset = AT(json),
 				.is_fixed = true,
-				.help = "write the results there too, one JSON object a line",
+				.help = "also write the results to this file, one JSON object per line",
 		},
 		{
 				.name = "listen",
@@ -122,7 +122,7 @@ const struct param params[] = {
 				.arg = "ADDR",
 				.offset = AT(listen),
 				.is_fixed = true,
-				.help = "be the one of two hosts that has the targets, at this IP address",
+				.help = "run as the host with the targets, at this IP address",
 		},
 		{
 				.name = "connect",
@@ -130,7 +130,7 @@ const struct param params[] = {
 				.arg = "ADDR",
 				.offset = AT(connect),
 				.is_fixed = true,
-				.help = "be the one that uses them; all modes but mbuf, lease and copy",
+				.help = "run as the other host; all modes but mbuf, lease and copy",
 		},
 		{
 				.name = "interactive",

@@ -296,7 +296,7 @@ do_clear(void *result, struct cmdline *cl, void *data)
 	for (i = 0; i < app->conf.nb_devs; i++) {
 		ret = rmem_dev_stats_reset(app->devs[i].dev);
 		if (ret != 0 && ret != -EOPNOTSUPP)
-			testrmem_err("counters of '%s' are not cleared", app->devs[i].spec);
+			testrmem_err("cannot reset the counters of '%s'", app->devs[i].spec);
 	}
 }
 
@@ -334,11 +334,11 @@ static const struct command commands[NB_COMMANDS] = {
 				show_word},
 		{"set", "set <parameter> <value>: change a setting of the next run", do_set,
 				set_word},
-		{"start", "start: run with the present settings", do_start, NULL},
-		{"wait", "wait: execute the next command when the run has ended", do_wait, NULL},
+		{"start", "start: run in the background", do_start, NULL},
+		{"wait", "wait: wait until the run has ended", do_wait, NULL},
 		{"stop", "stop: end the run and print its results", do_stop, NULL},
-		{"clear", "clear: count from zero", do_clear, NULL},
-		{"quit", "quit: stop and leave", do_quit, NULL},
+		{"clear", "clear: reset the counters", do_clear, NULL},
+		{"quit", "quit: stop and exit", do_quit, NULL},
 		{"stats", "stats: use show stats", do_stats, NULL},
 };
 
@@ -361,7 +361,7 @@ do_help(void *result, struct cmdline *cl, void *data)
 		printf("  %-13s %s%s%s\n", param->name, param->help, range[0] != '\0' ? "; " : "",
 				range);
 	}
-	printf("TAB completes, the up arrow brings back, Ctrl-C stops a run, Ctrl-D quits.\n");
+	printf("TAB completes, arrow keys recall earlier lines, Ctrl-C stops a run, Ctrl-D quits.\n");
 	fflush(stdout);
 }
 

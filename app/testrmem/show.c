@@ -25,7 +25,7 @@ static bool
 has_session(const struct app *app)
 {
 	if (app->session == NULL)
-		printf("nothing yet: start makes it\n");
+		printf("no run yet: use start\n");
 	return app->session != NULL;
 }
 

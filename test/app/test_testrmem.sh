@@ -231,7 +231,7 @@ test_options() {
 	verdict '--help' $?
 	run none --ops 1
 	[ "$rc" = 1 ] && said err 'EAL does not start.*--no-huge.*runtime directory --no-shconf'
-	verdict 'the EAL options that help are told' $?
+	verdict 'EAL does not start: options that help are printed' $?
 	"$program" --help >out 2>err && said out '--no-huge' '^Usage: dpdk-testrmem' '--stats-period'
 	verdict "EAL's --help has ours" $?
 }
@@ -388,7 +388,7 @@ test_prompt() {
 	verdict 'prompt: mode mbuf, its pool and MRs' $?
 	prompt one 'help\nshow config\nshow device\nshow mr\nclear\nquit\n' --burst 7
 	[ "$rc" = 0 ] && is_quiet && said out '^set <parameter> <value>' '^burst +7' \
-		'^device soft0' '^nothing yet'
+		'^device soft0' '^no run yet: use start'
 	verdict 'prompt: help and show before a run' $?
 	for lcores in one three; do
 		ops=300000

@@ -33,7 +33,7 @@ until_said() {
 ends() {
 	wait "$2"
 	[ $? = "$3" ] && [ "$(grep -c '^testrmem: ' "$dir/$1")" = 1 ] &&
-		grep -q "^testrmem: .*$4" "$dir/$1" && ! grep -q 'still in use\|does not close' "$dir/$1"
+		grep -q "^testrmem: .*$4" "$dir/$1" && ! grep -q 'still in use\|cannot close device' "$dir/$1"
 	verdict "$1: $4" $?
 }
 
