@@ -396,7 +396,7 @@ VERBS_MUTANTS = [
     m('verbs-rnr-bound', VERBS + 'rverbs_mwq_wr.c',
       'else if (status == RMEM_WC_RNR_RETRY_EXC_ERR)', 'else if (false)',
       'a SEND_WITH_INV that met no receive', ['fake_verbs_mw', 'fake_verbs_mw_lost']),
-    m('verbs-straight-undo', VERBS + 'rverbs_mw.c', 'mw->ibv->rkey = qp->mw_ops.old_keys[end & qp->sq.mask];', ';',
+    m('verbs-straight-undo', VERBS + 'rverbs_mw.c', 'mw->ibv->rkey = RVERBS_NOTE_LOW(qp->sq.wqe[end & qp->sq.mask].note);', ';',
       'without the quirk, the key of a binding that was not posted',
       ['fake_verbs_mw_plain', 'fake_verbs_mw_plain_classic']),
     m('verbs-straight-in-force', VERBS + 'rverbs_mw.c',

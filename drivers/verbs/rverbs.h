@@ -219,10 +219,11 @@ struct rverbs_cq {
 /*
  * The note of a request: its bytes (32), and the numbers of invalidations (16) and bindings (16)
  * posted up to it. The difference of two notes is exact, even if one number carries into the next.
+ * A binding has no bytes, but, without the quirk, the previous key of its window.
  */
 #define RVERBS_NOTE_INV        (UINT64_C(1) << 32)
 #define RVERBS_NOTE_BIND       (UINT64_C(1) << 48)
-#define RVERBS_NOTE_BYTES(n)   ((uint32_t)(n))
+#define RVERBS_NOTE_LOW(n)     ((uint32_t)(n))
 #define RVERBS_NOTE_WINDOWS(n) ((n) & ~(uint64_t)UINT32_MAX)
 
 /* Record of a posted request. */
@@ -243,7 +244,6 @@ struct rverbs_ring {
 struct rverbs_mw_op;
 struct rverbs_mw_ops {
 	struct rverbs_mw_op *ops; /* NULL: no windows on this device */
-	uint32_t *old_keys;       /* by entry of the ring of requests; see rverbs_mw_new_key() */
 	uint32_t mask;
 	uint32_t prod;
 	uint32_t cons;

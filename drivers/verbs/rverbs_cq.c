@@ -129,6 +129,18 @@ cq_trace(const struct rverbs_cq *cq, const struct rmem_wc *wc)
 	rmem_wc_trace_error(cq->cq.obj.dev_id, wc->qp_num, wc->wr_id, wc->status, wc->vendor_err);
 }
 
+/* Bytes of the last of nb requests that are not freed yet. */
+static uint32_t
+cq_bytes(const struct rverbs_qp *qp, uint32_t nb)
+{
+	const struct rverbs_ring *sq = &qp->sq;
+	uint64_t note = sq->wqe[(sq->cons + nb - 1) & sq->mask].note, before = qp->windows_done;
+
+	if (nb > 1)
+		before = RVERBS_NOTE_WINDOWS(sq->wqe[(sq->cons + nb - 2) & sq->mask].note);
+	return note - before >= RVERBS_NOTE_BIND ? 0 : RVERBS_NOTE_LOW(note);
+}
+
 /* Handle the failure of a send request, and so of the QP. */
 static void
 cq_failed(struct rverbs_cq *cq, struct rverbs_qp *qp, const struct rmem_wc *wc, uint32_t bytes)
@@ -175,7 +187,7 @@ cq_translate(struct rverbs_cq *cq, const struct ibv_wc *ibv, struct rmem_wc *wc)
 	const struct rverbs_wqe *wqe;
 	struct rverbs_ring *ring;
 	struct rverbs_qp *qp;
-	uint32_t nb;
+	uint32_t nb, bytes = 0;
 
 	if (unlikely((ibv->wr_id & RVERBS_ID_SRQ) != 0))
 		return cq_translate_srq(cq, ibv, wc);
@@ -193,10 +205,12 @@ cq_translate(struct rverbs_cq *cq, const struct ibv_wc *ibv, struct rmem_wc *wc)
 		qp->recv_done.recv_wrs += ibv->status == IBV_WC_SUCCESS;
 	} else {
 		qp->send_done.send_wrs += nb;
+		if (unlikely(ibv->status != IBV_WC_SUCCESS))
+			bytes = cq_bytes(qp, nb);
 		if (unlikely(RVERBS_NOTE_WINDOWS(wqe->note) != qp->windows_done))
 			rverbs_mw_done(qp, ring->cons + nb, &wc->status);
 		if (unlikely(ibv->status != IBV_WC_SUCCESS))
-			cq_failed(cq, qp, wc, RVERBS_NOTE_BYTES(wqe->note));
+			cq_failed(cq, qp, wc, bytes);
 	}
 	__atomic_store_n(&ring->cons, ring->cons + nb, __ATOMIC_RELEASE);
 	return true;

@@ -186,9 +186,7 @@ rverbs_mw_ops_init(struct rverbs_mw_ops *ops, uint32_t depth)
 
 	ops->mask = size - 1;
 	ops->ops = rte_zmalloc("rverbs_mw_ops", size * sizeof(*ops->ops), RTE_CACHE_LINE_SIZE);
-	ops->old_keys = rte_zmalloc(
-			"rverbs_mw_keys", size * sizeof(*ops->old_keys), RTE_CACHE_LINE_SIZE);
-	if (ops->ops != NULL && ops->old_keys != NULL)
+	if (ops->ops != NULL)
 		return 0;
 	RVERBS_LOG(ERR, "queue: no memory: %u entries", depth);
 	return -ENOMEM;
@@ -225,7 +223,7 @@ rverbs_mw_undo(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t pos
 		if (wr[end - pos].opcode != RMEM_WR_BIND_MW)
 			continue;
 		mw = rverbs_mw_of(wr[end - pos].bind_mw.mw);
-		mw->ibv->rkey = qp->mw_ops.old_keys[end & qp->sq.mask];
+		mw->ibv->rkey = RVERBS_NOTE_LOW(qp->sq.wqe[end & qp->sq.mask].note);
 		rverbs_mw_set_handle(mw, mw->ibv->rkey);
 	}
 }
@@ -254,12 +252,11 @@ mw_end(struct rverbs_qp *qp, struct rverbs_mw_op *op, uint8_t status, int *locke
 		mw_end_1(op, status == RMEM_WC_SUCCESS);
 }
 
-/* Remove the notes of requests before end. Under the lock of the send CQ. */
-void
-rverbs_mw_done(struct rverbs_qp *qp, uint32_t end, uint8_t *status)
+/* Remove the notes of requests before end, up to the one at prod. */
+static void
+mw_end_all(struct rverbs_qp *qp, uint32_t prod, uint32_t end, uint8_t *status)
 {
 	struct rverbs_mw_ops *ops = &qp->mw_ops;
-	uint32_t prod = __atomic_load_n(&ops->prod, __ATOMIC_ACQUIRE);
 	struct rverbs_mw_op *op;
 	uint32_t cons;
 	bool is_last;
@@ -278,6 +275,16 @@ rverbs_mw_done(struct rverbs_qp *qp, uint32_t end, uint8_t *status)
 	}
 	rverbs_mwq_unlock_last(locked);
 	__atomic_store_n(&ops->cons, cons, __ATOMIC_RELEASE);
+}
+
+/* Under the lock of the send CQ. */
+void
+rverbs_mw_done(struct rverbs_qp *qp, uint32_t end, uint8_t *status)
+{
+	uint32_t prod = __atomic_load_n(&qp->mw_ops.prod, __ATOMIC_ACQUIRE);
+
+	if (prod != qp->mw_ops.cons)
+		mw_end_all(qp, prod, end, status);
 	mw_count_done(qp, end, *status == RMEM_WC_SUCCESS);
 }
 

@@ -7,8 +7,8 @@
  * windows, unless it has the quirk of rverbs_mwq.h.
  *
  * Bindings of type 1 windows, and with the quirk all requests that concern windows, are noted in a
- * second ring, in the order of the first. Without the quirk the key that a type 2 window had before
- * a request is kept until the device has accepted it.
+ * second ring, in the order of the first. Without the quirk the note of the binding of a type 2
+ * window has the previous key, which is in force again if the device refuses the request.
  *
  * Invariant: the posting thread writes the notes and prod; the holder of the send CQ's lock reads
  * them and writes cons. Without the quirk busy and key_in_force are of type 1 windows alone, and
@@ -33,14 +33,13 @@ rverbs_mw_bind_info(const struct rmem_send_wr *wr)
 	return info;
 }
 
-/* Assign the key of a BIND_MW to its window; without the quirk. */
+/* Assign the key of a BIND_MW, noted before, to its window; without the quirk. */
 static inline uint32_t
-rverbs_mw_new_key(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t at)
+rverbs_mw_new_key(const struct rmem_send_wr *wr)
 {
 	struct rverbs_mw *mw = rverbs_mw_of(wr->bind_mw.mw);
-	uint32_t old = mw->mw.rkey, key = rmem_rkey_of_tag(old, wr->bind_mw.key_tag);
+	uint32_t key = rmem_rkey_of_tag(mw->mw.rkey, wr->bind_mw.key_tag);
 
-	qp->mw_ops.old_keys[at & qp->sq.mask] = old;
 	rverbs_mw_set_handle(mw, key);
 	return key;
 }
@@ -53,8 +52,11 @@ rverbs_mw_write_bind(struct ibv_qp_ex *ex, const struct rmem_send_wr *wr, uint32
 	struct ibv_mw_bind_info info = rverbs_mw_bind_info(wr);
 
 	ibv_wr_bind_mw(ex, mw, key, &info);
-	/* Providers derive the key of the next binding from this one. */
-	mw->rkey = key;
+	/*
+	 * Providers derive the key of the next binding from this one. Both are read again: saving
+	 * them over the call costs more.
+	 */
+	rverbs_mw_of(wr->bind_mw.mw)->ibv->rkey = wr->bind_mw.mw->rkey;
 }
 
 /* Write a BIND_MW to an entry of a chain. */

@@ -23,10 +23,26 @@
  * device.
  */
 struct burst {
-	uint32_t at;      /* entry of the next request in the ring */
-	uint64_t windows; /* of its note */
-	uint64_t bytes;   /* of the preceding requests */
+	struct rverbs_wqe *wqe; /* of the next request */
+	uint64_t id;            /* its wr_id for the device */
+	uint64_t windows;       /* of its note */
+	uint64_t bytes;         /* of the preceding requests */
 };
+
+/* The next request is the one at a position in the ring. */
+static inline void
+burst_set(struct burst *burst, const struct rverbs_qp *qp, uint32_t pos)
+{
+	burst->wqe = &qp->sq.wqe[pos & qp->sq.mask];
+	burst->id = qp->id | (uint16_t)pos;
+}
+
+/* Position of the next request. */
+static inline uint32_t
+burst_pos(const struct burst *burst, const struct rverbs_qp *qp)
+{
+	return qp->sq.prod + (uint16_t)((uint16_t)burst->id - (uint16_t)qp->sq.prod);
+}
 
 static uint64_t
 wr_bytes(const struct rmem_send_wr *wr)
@@ -74,33 +90,31 @@ check(const struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint64_t *bytes
 
 /* Note a request of the burst in the ring; returns its wr_id for the device. */
 static __rte_always_inline uint64_t
-note_wr(struct rverbs_qp *qp, const struct rmem_send_wr *wr, struct burst *burst, uint64_t bytes)
+note_wr(const struct rmem_send_wr *wr, const struct burst *burst, uint64_t low)
 {
-	struct rverbs_wqe *wqe = &qp->sq.wqe[burst->at & qp->sq.mask];
-
-	wqe->wr_id = wr->wr_id;
-	/*
-	 * Atomic: the compiler would otherwise merge both into a store of 16 bytes, which is
-	 * slower.
-	 */
-	__atomic_store_n(&wqe->note, burst->windows | bytes, __ATOMIC_RELAXED);
-	return qp->id | (uint16_t)burst->at;
+	/* One store: the rate of stores limits that of posts. */
+	*burst->wqe = (struct rverbs_wqe){.wr_id = wr->wr_id, .note = burst->windows | low};
+	return burst->id;
 }
 
 /*
- * Count a request that refers to windows, and return its rkey. With the quirk *is_bind becomes
- * false if it must not be bound.
+ * Count a request that refers to windows, and return its rkey; *low becomes the low half of its
+ * note. With the quirk *is_bind becomes false if it must not be bound.
  */
 static __rte_always_inline uint32_t
-use_window(struct rverbs_qp *qp, const struct rmem_send_wr *wr, struct burst *burst, bool *is_bind,
-		int *locked)
+use_window(struct rverbs_qp *qp, const struct rmem_send_wr *wr, struct burst *burst, uint64_t *low,
+		bool *is_bind, int *locked)
 {
 	const struct rverbs_mw_op *op;
 
 	burst->windows += *is_bind ? RVERBS_NOTE_BIND : RVERBS_NOTE_INV;
-	if (likely(!qp->has_mw_quirk))
-		return *is_bind ? rverbs_mw_new_key(qp, wr, burst->at) : wr->invalidate_rkey;
-	op = rverbs_mwq_accept(qp, wr, burst->at, locked);
+	if (likely(!qp->has_mw_quirk)) {
+		if (!*is_bind)
+			return wr->invalidate_rkey;
+		*low = wr->bind_mw.mw->rkey;
+		return rverbs_mw_new_key(wr);
+	}
+	op = rverbs_mwq_accept(qp, wr, burst_pos(burst, qp), locked);
 	*is_bind = op->kind == RVERBS_MW_BIND;
 	return op->key;
 }
@@ -152,9 +166,9 @@ ex_window(struct rverbs_qp *qp, struct ibv_qp_ex *ex, const struct rmem_send_wr 
 		struct burst *burst, uint64_t bytes, int *locked)
 {
 	bool is_bind = wr->opcode == RMEM_WR_BIND_MW;
-	uint32_t key = use_window(qp, wr, burst, &is_bind, locked);
+	uint32_t key = use_window(qp, wr, burst, &bytes, &is_bind, locked);
 
-	ex->wr_id = note_wr(qp, wr, burst, bytes);
+	ex->wr_id = note_wr(wr, burst, bytes);
 	ex->wr_flags = wr->flags;
 	if (is_bind)
 		rverbs_mw_write_bind(ex, wr, key);
@@ -168,7 +182,7 @@ static __rte_always_inline void
 ex_write(struct rverbs_qp *qp, struct ibv_qp_ex *ex, const struct rmem_send_wr *wr,
 		struct burst *burst, uint64_t bytes, int *locked)
 {
-	ex->wr_id = note_wr(qp, wr, burst, bytes);
+	ex->wr_id = note_wr(wr, burst, bytes);
 	ex->wr_flags = wr->flags;
 	switch (wr->opcode) {
 	case RMEM_WR_RDMA_WRITE:
@@ -212,9 +226,9 @@ ex_bind(struct rverbs_qp *qp, struct ibv_qp_ex *ex, const struct rmem_send_wr *w
 	if (unlikely(ret != 0))
 		return ret;
 	burst->windows += RVERBS_NOTE_BIND;
-	ex->wr_id = note_wr(qp, wr, burst, 0);
+	ex->wr_id = note_wr(wr, burst, wr->bind_mw.mw->rkey);
 	ex->wr_flags = wr->flags;
-	rverbs_mw_write_bind(ex, wr, rverbs_mw_new_key(qp, wr, burst->at));
+	rverbs_mw_write_bind(ex, wr, rverbs_mw_new_key(wr));
 	return 0;
 }
 
@@ -226,7 +240,7 @@ ex_local_inv(struct rverbs_qp *qp, struct ibv_qp_ex *ex, const struct rmem_send_
 	if (unlikely(!rmem_wr_is_among(qp->limits.opcodes, wr)))
 		return rmem_wr_check_full(&qp->qp, &qp->limits, wr);
 	burst->windows += RVERBS_NOTE_INV;
-	ex->wr_id = note_wr(qp, wr, burst, 0);
+	ex->wr_id = note_wr(wr, burst, 0);
 	ex->wr_flags = wr->flags;
 	ibv_wr_local_inv(ex, wr->invalidate_rkey);
 	return 0;
@@ -235,14 +249,14 @@ ex_local_inv(struct rverbs_qp *qp, struct ibv_qp_ex *ex, const struct rmem_send_
 /* Check a request and write it: 0 or -errno. */
 static __rte_always_inline int
 ex_post(struct rverbs_qp *qp, struct ibv_qp_ex *ex, const struct rmem_send_wr *wr,
-		struct burst *burst, int *locked)
+		struct burst *burst, int *locked, bool has_mw_quirk)
 {
 	uint64_t bytes;
 	int ret;
 
-	if (wr->opcode == RMEM_WR_BIND_MW && likely(!qp->has_mw_quirk))
+	if (wr->opcode == RMEM_WR_BIND_MW && !has_mw_quirk)
 		return ex_bind(qp, ex, wr, burst);
-	if (wr->opcode == RMEM_WR_LOCAL_INV && likely(!qp->has_mw_quirk))
+	if (wr->opcode == RMEM_WR_LOCAL_INV && !has_mw_quirk)
 		return ex_local_inv(qp, ex, wr, burst);
 	ret = check(qp, wr, &bytes);
 	if (unlikely(ret != 0))
@@ -252,6 +266,41 @@ ex_post(struct rverbs_qp *qp, struct ibv_qp_ex *ex, const struct rmem_send_wr *w
 	return 0;
 }
 
+/* Write requests to consecutive entries of the ring; how many, and in *ret why not more. */
+static __rte_always_inline uint32_t
+ex_part(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_wr, struct burst *burst,
+		int *locked, bool has_mw_quirk, int *ret)
+{
+	const struct rmem_send_wr *first = wr, *end = wr + nb_wr;
+	struct ibv_qp_ex *ex = qp->ex;
+
+	for (; wr != end; wr++, burst->wqe++, burst->id++) {
+		*ret = ex_post(qp, ex, wr, burst, locked, has_mw_quirk);
+		if (unlikely(*ret != 0))
+			break;
+	}
+	return (uint32_t)(wr - first);
+}
+
+/* Write requests; how many, and in *ret why not more. */
+static __rte_always_inline uint32_t
+ex_all(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_wr, struct burst *burst,
+		int *ret)
+{
+	uint32_t n, done = 0, size = qp->sq.mask + 1, prod = qp->sq.prod;
+	int locked = -1;
+
+	do {
+		burst_set(burst, qp, prod + done);
+		n = RTE_MIN(nb_wr - done, size - ((prod + done) & qp->sq.mask));
+		done += likely(!qp->has_mw_quirk)
+				? ex_part(qp, wr + done, n, burst, &locked, false, ret)
+				: ex_part(qp, wr + done, n, burst, &locked, true, ret);
+	} while (*ret == 0 && done != nb_wr);
+	rverbs_mwq_unlock_last(locked);
+	return done;
+}
+
 /*
  * Post nb_wr requests: the number accepted, or -errno if the first was refused; *is_refused if the
  * device refused all.
@@ -259,37 +308,32 @@ ex_post(struct rverbs_qp *qp, struct ibv_qp_ex *ex, const struct rmem_send_wr *w
 static int
 post_ex(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_wr, bool *is_refused)
 {
-	uint32_t prod = qp->sq.prod, end = prod + rverbs_room(&qp->sq, nb_wr);
-	struct burst burst = {.at = prod, .windows = qp->windows};
+	uint32_t n, room = rverbs_room(&qp->sq, nb_wr), prod = qp->sq.prod;
+	struct burst burst = {.windows = qp->windows};
 	struct ibv_qp_ex *ex = qp->ex;
-	int ret = 0, locked = -1;
+	int ret = 0;
 
 	*is_refused = false;
-	if (unlikely(prod == end))
+	if (unlikely(room == 0))
 		return full(qp, wr);
 	ibv_wr_start(ex);
-	for (; burst.at != end; burst.at++, wr++) {
-		ret = ex_post(qp, ex, wr, &burst, &locked);
-		if (unlikely(ret != 0))
-			break;
-	}
-	rverbs_mwq_unlock_last(locked);
-	if (unlikely(burst.at == prod)) {
+	n = ex_all(qp, wr, room, &burst, &ret);
+	if (unlikely(n == 0)) {
 		ibv_wr_abort(ex);
 		return ret;
 	}
 	/* First: another thread may poll the completion before the call returns. */
-	__atomic_store_n(&qp->sq.prod, burst.at, __ATOMIC_RELEASE);
+	__atomic_store_n(&qp->sq.prod, prod + n, __ATOMIC_RELEASE);
 	ret = ibv_wr_complete(ex);
 	if (unlikely(ret != 0)) {
 		__atomic_store_n(&qp->sq.prod, prod, __ATOMIC_RELEASE);
-		rverbs_mw_undo(qp, wr - (burst.at - prod), prod, burst.at);
+		rverbs_mw_undo(qp, wr, prod, prod + n);
 		*is_refused = true;
 		return rverbs_err_post(ret);
 	}
 	qp->windows = burst.windows;
 	qp->posted.bytes_posted += burst.bytes;
-	return (int)(burst.at - prod);
+	return (int)n;
 }
 
 static int
@@ -346,13 +390,13 @@ chain_window(struct rverbs_qp *qp, struct ibv_send_wr *to, const struct rmem_sen
 {
 	bool is_bind = wr->opcode == RMEM_WR_BIND_MW;
 	int locked = -1;
-	uint32_t key = use_window(qp, wr, burst, &is_bind, &locked);
+	uint32_t key = use_window(qp, wr, burst, &bytes, &is_bind, &locked);
 	struct rverbs_mw *mw = is_bind ? rverbs_mw_of(wr->bind_mw.mw) : NULL;
 
 	if (is_bind && qp->has_mw_quirk)
 		mw->busy++;
 	rverbs_mwq_unlock_last(locked);
-	to->wr_id = note_wr(qp, wr, burst, bytes);
+	to->wr_id = note_wr(wr, burst, bytes);
 	to->sg_list = (struct ibv_sge *)(uintptr_t)wr->sg_list;
 	to->num_sge = wr->num_sge;
 	to->send_flags = wr->flags;
@@ -380,10 +424,11 @@ chain_send(struct rverbs_qp *qp, const struct rmem_send_wr *wr, struct ibv_send_
 		rverbs_mw_undo(qp, wr + i, prod + i, prod + nb_wr);
 		*ret = rverbs_err_post(err == -1 ? errno : err);
 	}
-	for (; prod != qp->sq.prod; prod++) {
+	for (; prod != qp->sq.prod; prod++, wr++) {
 		note = qp->sq.wqe[prod & qp->sq.mask].note;
 		qp->windows = RVERBS_NOTE_WINDOWS(note);
-		qp->posted.bytes_posted += RVERBS_NOTE_BYTES(note);
+		if (wr->opcode != RMEM_WR_BIND_MW)
+			qp->posted.bytes_posted += RVERBS_NOTE_LOW(note);
 	}
 	return i;
 }
@@ -393,14 +438,14 @@ static uint32_t
 post_chain(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_wr, int *ret)
 {
 	uint32_t i, room = rverbs_room(&qp->sq, nb_wr);
-	struct burst burst = {.at = qp->sq.prod, .windows = qp->windows};
+	struct burst burst = {.windows = qp->windows};
 	struct ibv_send_wr chain[RVERBS_CHAIN];
 	struct rverbs_mw *mw = NULL;
 	uint32_t n, key = 0;
 	uint64_t bytes;
 
 	*ret = 0;
-	for (i = 0; i < nb_wr && mw == NULL; i++, burst.at++) {
+	for (i = 0; i < nb_wr && mw == NULL; i++) {
 		if (i >= room) {
 			*ret = full(qp, &wr[i]);
 			break;
@@ -408,11 +453,12 @@ post_chain(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_wr, 
 		*ret = check(qp, &wr[i], &bytes);
 		if (*ret != 0)
 			break;
+		burst_set(&burst, qp, qp->sq.prod + i);
 		if (is_window(&wr[i])) {
 			mw = chain_window(qp, &chain[i], &wr[i], &burst, bytes);
 			key = chain[i].bind_mw.rkey;
 		} else {
-			chain_fill(&chain[i], &wr[i], note_wr(qp, &wr[i], &burst, bytes));
+			chain_fill(&chain[i], &wr[i], note_wr(&wr[i], &burst, bytes));
 		}
 		chain[i].next = i + 1 < RVERBS_CHAIN ? &chain[i + 1] : NULL;
 	}

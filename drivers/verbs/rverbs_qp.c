@@ -163,7 +163,6 @@ rverbs_qp_create(struct rmem_qp *base, const struct rmem_qp_conf *conf)
 		return 0;
 	ibv_destroy_qp(qp->ibv);
 free_rings:
-	rte_free(qp->mw_ops.old_keys);
 	rte_free(qp->mw_ops.ops);
 	rte_free(qp->rq.wqe);
 	rte_free(qp->sq.wqe);
@@ -576,7 +575,6 @@ rverbs_qp_destroy(struct rmem_qp *base)
 	qp_save(qp);
 	slot_give(dev, qp);
 	qp_wait_polls(qp);
-	rte_free(qp->mw_ops.old_keys);
 	rte_free(qp->mw_ops.ops);
 	rte_free(qp->rq.wqe);
 	rte_free(qp->sq.wqe);

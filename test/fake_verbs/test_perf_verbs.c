@@ -5,7 +5,8 @@
 /*
  * Cost of a post through the driver, compared with the same requests with ibv_wr_* directly, on a
  * fake that completes immediately without a transfer. Only the last of a burst is signaled; its
- * poll is in both times.
+ * poll is in both times. Requests and bindings are aligned: where they cross cache lines depends on
+ * the address of the stack otherwise, and so does the time by hand (6.2 to 7.3 ns).
  */
 
 #include <rte_cycles.h>
@@ -67,7 +68,7 @@ verbs_post32(void)
 			.unit = "ns",
 			.yardstick = "by hand",
 			.bar = "8 ns more"};
-	struct rmem_send_wr wr[PERF_BURST];
+	struct rmem_send_wr wr[PERF_BURST] __rte_cache_aligned;
 	struct rmem_sge sge;
 	unsigned int i;
 
@@ -88,7 +89,7 @@ static void
 bind_by_hand(struct ibv_qp_ex *ex, const struct rmem_send_wr *wr)
 {
 	struct ibv_mw *mw = rverbs_mw_of(wr->bind_mw.mw)->ibv;
-	struct ibv_mw_bind_info info = {
+	struct ibv_mw_bind_info info __rte_cache_aligned = {
 			.mr = rverbs_mr_of(wr->bind_mw.mr)->ibv,
 			.addr = wr->bind_mw.addr,
 			.length = wr->bind_mw.length,
@@ -117,8 +118,7 @@ record(const struct rmem_send_wr *wr, uint32_t at)
 		old_keys[at % RTE_DIM(old_keys)] = wr->bind_mw.mw->rkey;
 		wr->bind_mw.mw->rkey = rmem_rkey_of_tag(wr->bind_mw.mw->rkey, wr->bind_mw.key_tag);
 	}
-	ring[at % RTE_DIM(ring)].wr_id = wr->wr_id;
-	__atomic_store_n(&ring[at % RTE_DIM(ring)].note, at, __ATOMIC_RELAXED);
+	ring[at % RTE_DIM(ring)] = (struct rverbs_wqe){.wr_id = wr->wr_id, .note = at};
 	return qp->id | (uint16_t)at;
 }
 
@@ -166,7 +166,7 @@ windows_recorded(void *arg)
 static int
 run_windows(struct perf_row *row, perf_func_t value)
 {
-	struct rmem_send_wr wr[PERF_BURST];
+	struct rmem_send_wr wr[PERF_BURST] __rte_cache_aligned;
 	struct rmem_mw *mw[NB_MWS];
 	unsigned int i;
 

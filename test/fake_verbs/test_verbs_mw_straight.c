@@ -160,6 +160,7 @@ TEST(verbs_mw_straight, failed_requests_are_not_counted)
 	TEST_OK(rmem_dev_stats_get(vt.dev, &stats));
 	TEST_EQ(stats.mw_binds, 1);
 	TEST_EQ(stats.invalidates, 1);
+	TEST_EQ(stats.bytes, 0);
 	return TEST_SUCCESS;
 }
 
