@@ -156,10 +156,12 @@ start_readers() {
 }
 
 # start_guest HOST: the limit is kept by timeout(1), whatever becomes of this script. With "enhanced
-# REP MOVSB" (erms) Linux clears and copies pages byte by byte, which is slow in emulation.
+# REP MOVSB" (erms) Linux clears and copies pages byte by byte, which is slow in emulation. Under load
+# an emulated timer can miss Linux's check of timer interrupts, which panics (no_timer_check).
 start_guest() {
 	local host=$1 net=() cpus=2
 	local append="console=ttyS0 loglevel=5 panic=-1 oops=panic nowatchdog mitigations=off"
+	append+=" no_timer_check"
 	append+=" hugepages=$pages RMEM_HOST=$host RMEM_HOSTS=$hosts RMEM_PAGES=$pages RMEM_UID=$uid"
 	append+=" RMEM_TAP=$tap"
 	if [ "$hosts" = 2 ]; then
