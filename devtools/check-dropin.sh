@@ -55,12 +55,16 @@ try test-ud "$run" build/test/dropin/test-ud
 try test-process "$run" build/test/dropin/test-process
 try test-handles "$run" build/test/dropin/test-handles
 try test-threads "$run" build/test/dropin/test-threads
+try test-files "$run" build/test/dropin/test-files
 try test-groups test/dropin/groups.py test/dropin/groups.txt soft0 "$run" build/test/dropin/test-groups
 # A program of DPDK has its own EAL, and ASan and valgrind see the memory of the library.
 try 'dpdk-test-rmem' env DPDK_TEST=mr_autotest "$run" build/test/dpdk-test-rmem --no-huge -m 64 \
 	--no-pci --no-telemetry --no-shconf
-${CC:-cc} -g -fsanitize=address -static-libasan -o "$tmp/asan" test/dropin/test_verbs.c -libverbs
-try 'test-verbs, ASan' "$run" "$tmp/asan"
+for name in files verbs; do
+	${CC:-cc} -D_GNU_SOURCE -g -fsanitize=address -static-libasan -o "$tmp/asan" \
+		"test/dropin/test_$name.c" -libverbs -pthread
+	try "test-$name, ASan" "$run" "$tmp/asan"
+done
 if command -v valgrind >/dev/null; then
 	# A thread that runs at the end has memory that is possibly lost.
 	try 'test-verbs, valgrind' "$run" valgrind -q --error-exitcode=1 --leak-check=full \
@@ -153,6 +157,19 @@ left_nothing() {
 	[ -z "$(ls -A "$tmp/xdg")" ]
 }
 
+# view: programs find the files of the device; a static one reads one that is open.
+view() {
+	local class=/sys/class/infiniband
+	${CC:-cc} -static -o "$tmp/bin/first" -x c - <<-EOF
+	#include <stdio.h>
+	int main(void) { return putchar(getchar()) != '4'; }
+	EOF
+	"$run" ls -l $class ${class}_verbs /dev/infiniband | grep -E '^d.* soft0$|^c.* uverbs256$' &&
+		"$run" bash -ec "for dir in $class/*; do cat \$dir/fw_ver \$dir/ports/*/gids/0; done" &&
+		"$run" sh -ec "cd $class/soft0/ports/1 && pwd && $tmp/bin/first <state && ls counters" &&
+		"$run" find $class/soft0 -name lid | grep -x "$class/soft0/ports/1/lid"
+}
+
 mkdir -p "$tmp/bin" "$tmp/a b"
 echo 'int main(void) { return 0; }' | ${CC:-cc} -static -x c - -o "$tmp/bin/static"
 ln -s "$(type -P true)" "$tmp/bin/-x"
@@ -189,6 +206,7 @@ done
 try 'ulimit -v 60000' refused 'no device soft0: no address space' \
 	sh -c 'ulimit -v 60000; exec "$@"' - "$run" build/test/dropin/test-process
 try 'no runtime directory' left_nothing
+try 'files, by programs' view
 try 'execute-only program' execute_only
 
 if command -v ibv_rc_pingpong >/dev/null; then

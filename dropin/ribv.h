@@ -24,6 +24,9 @@
 
 #define RIBV_PORT 1
 
+/* The number of the verbs device, uverbs256: those of the kernel are less. */
+#define RIBV_VERBS_NUMBER 256
+
 /* The definition of a function in libibverbs. */
 #define RIBV_NEXT(name) ((__typeof__(&name))ribv_next(#name))
 
@@ -251,6 +254,9 @@ extern struct rmem_dev *ribv_dev;
 
 /* ribv_query.c */
 __be64 ribv_node_guid(void);
+
+/* The device, created if it was not yet; NULL: there is none. */
+const struct ibv_device *ribv_device(void);
 int ribv_query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
 		struct ibv_device_attr_ex *attr, size_t attr_size);
 int ribv_query_port(struct ibv_context *context, uint8_t port_num, struct ibv_port_attr *attr,

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "ribv.h"
+#include "ribv_file.h"
 #include "rmem_env.h"
 
 struct rmem_dev *ribv_dev;
@@ -99,7 +100,9 @@ dev_create(const char *env)
 	if (ret != 0)
 		return reason[0] != '\0' ? reason : strerror(-ret);
 	memcpy(device.name, name, len + 1);
-	memcpy(device.dev_name, name, len + 1);
+	snprintf(device.dev_name, sizeof(device.dev_name), "uverbs%u", RIBV_VERBS_NUMBER);
+	snprintf(device.dev_path, sizeof(device.dev_path), RIBV_SYSFS_VERBS "/%s", device.dev_name);
+	snprintf(device.ibdev_path, sizeof(device.ibdev_path), RIBV_SYSFS "/%s", name);
 	return NULL;
 }
 
@@ -130,6 +133,12 @@ has_dev(void)
 		return false;
 	pthread_once(&once, dev_start);
 	return ribv_dev != NULL;
+}
+
+const struct ibv_device *
+ribv_device(void)
+{
+	return has_dev() ? &device : NULL;
 }
 
 struct ibv_device **

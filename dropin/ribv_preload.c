@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ribv_file.h"
 #include "ribv_verbs.h"
 
 #define LIBIBVERBS "libibverbs.so.1"
@@ -73,6 +74,16 @@ load(void)
 	__atomic_store_n(&core, library, __ATOMIC_RELEASE);
 }
 
+ribv_function_t
+ribv_core_function(const char *name)
+{
+	void *library;
+
+	pthread_once(&once, load);
+	library = __atomic_load_n(&core, __ATOMIC_ACQUIRE);
+	return library != NULL ? symbol(library, name) : NULL;
+}
+
 /* Return the function to call. One of the core is kept in *kept. */
 static function_t
 route(function_t *kept, const char *name)
@@ -127,7 +138,10 @@ route(function_t *kept, const char *name)
 		((__typeof__(&name))route(&kept, #name))(args);                                    \
 	}
 
-/* Define one that loads the core first. The loader of libraries holds locks, too. */
+/*
+ * Define one that loads the core first. The loader of libraries holds locks, too. Libibverbs and
+ * the core find the files of the kernel.
+ */
 #define PASS_LOAD(type, name, params, args)                                                        \
 	type name(params)                                                                          \
 	{                                                                                          \
@@ -136,8 +150,10 @@ route(function_t *kept, const char *name)
 		int state;                                                                         \
                                                                                                    \
 		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);                            \
+		ribv_nb_inside++;                                                                  \
 		pthread_once(&once, load);                                                         \
 		ret = ((__typeof__(&name))route(&kept, #name))(args);                              \
+		ribv_nb_inside--;                                                                  \
 		pthread_setcancelstate(state, NULL);                                               \
 		return ret;                                                                        \
 	}

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Streams of directories. That of a directory of the view has its names, and those that the
+ * directory of the kernel with that path has. They are taken when it is opened.
+ *
+ * Invariant: a stream of the view is one of the array; any other pointer is one of libc.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ribv_file.h"
+
+#define MAX_STREAMS 64
+
+struct stream {
+	bool is_used; /* atomic */
+	int fd;       /* -1: not open yet */
+	size_t count, at;
+	struct dirent *entries;
+	struct ribv_node *node;
+};
+
+static struct stream streams[MAX_STREAMS];
+
+static struct stream *
+own(DIR *dir)
+{
+	uintptr_t at = (uintptr_t)dir - (uintptr_t)streams;
+
+	return at < sizeof(streams) ? (struct stream *)(void *)dir : NULL;
+}
+
+static bool
+has(const struct stream *stream, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < stream->count; i++) {
+		if (strcmp(stream->entries[i].d_name, name) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Add a name that is not there yet; return whether there was memory. */
+static bool
+add(struct stream *stream, const char *name, uint8_t type, ino_t ino)
+{
+	struct dirent *entries, *entry;
+
+	if (has(stream, name))
+		return true;
+	entries = realloc(stream->entries, (stream->count + 1) * sizeof(*entries));
+	if (entries == NULL)
+		return false;
+	stream->entries = entries;
+	entry = &entries[stream->count++];
+	memset(entry, 0, sizeof(*entry));
+	entry->d_ino = ino;
+	entry->d_off = (off_t)stream->count;
+	entry->d_reclen = sizeof(*entry);
+	entry->d_type = type;
+	snprintf(entry->d_name, sizeof(entry->d_name), "%s", name);
+	return true;
+}
+
+static bool
+fill(struct stream *stream)
+{
+	const struct ribv_node *node = stream->node;
+	const struct dirent *entry;
+	bool has_memory;
+	DIR *dir;
+	size_t i;
+
+	has_memory = add(stream, ".", DT_DIR, node->ino) && add(stream, "..", DT_DIR, node->ino);
+	for (i = 0; i < node->size && has_memory; i += strlen(node->text + i) + 1)
+		has_memory = add(stream, node->text + i, DT_UNKNOWN, node->ino + 1);
+	dir = REAL(opendir)(node->path);
+	while (has_memory && dir != NULL && (entry = REAL(readdir)(dir)) != NULL)
+		has_memory = add(stream, entry->d_name, entry->d_type, entry->d_ino);
+	if (dir != NULL)
+		REAL(closedir)(dir);
+	return has_memory;
+}
+
+static void
+release(struct stream *stream)
+{
+	free(stream->entries);
+	free(stream->node);
+	__atomic_store_n(&stream->is_used, false, __ATOMIC_RELEASE);
+}
+
+/* Open a stream of the node, which it owns. */
+static DIR *
+open_node(struct ribv_node *node, int fd)
+{
+	struct stream *stream = streams;
+	int err = errno;
+
+	while (stream < streams + MAX_STREAMS &&
+			__atomic_exchange_n(&stream->is_used, true, __ATOMIC_ACQUIRE))
+		stream++;
+	if (!S_ISDIR(node->mode) || stream == streams + MAX_STREAMS) {
+		err = S_ISDIR(node->mode) ? EMFILE : ENOTDIR;
+		if (stream != streams + MAX_STREAMS)
+			__atomic_store_n(&stream->is_used, false, __ATOMIC_RELEASE);
+		free(node);
+		errno = err;
+		return NULL;
+	}
+	stream->node = node;
+	stream->fd = fd;
+	stream->count = stream->at = 0;
+	stream->entries = NULL;
+	if (!fill(stream)) {
+		release(stream);
+		errno = ENOMEM;
+		return NULL;
+	}
+	errno = err;
+	return (DIR *)(void *)stream;
+}
+
+DIR *
+opendir(const char *path)
+{
+	struct ribv_node *node = ribv_find_before(AT_FDCWD, path);
+	DIR *dir;
+
+	if (node != NULL)
+		return open_node(node, -1);
+	dir = REAL(opendir)(path);
+	if (dir == NULL) {
+		node = ribv_find_after(AT_FDCWD, path);
+		return node != NULL ? open_node(node, -1) : NULL;
+	}
+	/* "." of a working directory of the view */
+	if (path[0] != '.' || (node = ribv_find_open(REAL(dirfd)(dir))) == NULL)
+		return dir;
+	REAL(closedir)(dir);
+	return open_node(node, -1);
+}
+
+DIR *
+fdopendir(int fd)
+{
+	struct ribv_node *node = ribv_find_open(fd);
+
+	return node != NULL ? open_node(node, fd) : REAL(fdopendir)(fd);
+}
+
+struct dirent *
+readdir(DIR *dir)
+{
+	struct stream *stream = own(dir);
+
+	if (stream == NULL)
+		return REAL(readdir)(dir);
+	return stream->at < stream->count ? &stream->entries[stream->at++] : NULL;
+}
+
+/* Deprecated, but a program that calls it must not pass a stream of the view to libc. */
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+
+int
+readdir_r(DIR *dir, struct dirent *entry, struct dirent **result)
+{
+	struct stream *stream = own(dir);
+	const struct dirent *next;
+
+	if (stream == NULL)
+		return REAL(readdir_r)(dir, entry, result);
+	next = readdir(dir);
+	*result = next != NULL ? memcpy(entry, next, sizeof(*entry)) : NULL;
+	return 0;
+}
+
+int
+closedir(DIR *dir)
+{
+	struct stream *stream = own(dir);
+
+	if (stream == NULL)
+		return REAL(closedir)(dir);
+	if (stream->fd >= 0)
+		close(stream->fd);
+	release(stream);
+	return 0;
+}
+
+int
+dirfd(DIR *dir)
+{
+	struct stream *stream = own(dir);
+
+	if (stream == NULL)
+		return REAL(dirfd)(dir);
+	if (stream->fd < 0)
+		stream->fd = ribv_dir_open(stream->node, O_CLOEXEC);
+	return stream->fd;
+}
+
+void
+rewinddir(DIR *dir)
+{
+	struct stream *stream = own(dir);
+
+	if (stream == NULL)
+		REAL(rewinddir)(dir);
+	else
+		stream->at = 0;
+}
+
+long
+telldir(DIR *dir)
+{
+	struct stream *stream = own(dir);
+
+	return stream == NULL ? REAL(telldir)(dir) : (long)stream->at;
+}
+
+void
+seekdir(DIR *dir, long at)
+{
+	struct stream *stream = own(dir);
+
+	if (stream == NULL)
+		REAL(seekdir)(dir, at);
+	else
+		stream->at = (size_t)at;
+}
+
+typedef int (*compare_t)(const struct dirent **, const struct dirent **);
+
+static int
+compare(const void *a, const void *b, void *arg)
+{
+	union {
+		const void *bytes;
+		const struct dirent **entry;
+	} left = {.bytes = a}, right = {.bytes = b};
+
+	return (*(compare_t *)arg)(left.entry, right.entry);
+}
+
+/* The entries of a stream of the view, which it closes. */
+static int
+scan(DIR *dir, struct dirent ***list, int (*filter)(const struct dirent *), compare_t order)
+{
+	struct dirent **found = calloc(own(dir)->count, sizeof(*found));
+	const struct dirent *entry;
+	int n = 0;
+
+	while (found != NULL && (entry = readdir(dir)) != NULL) {
+		if (filter != NULL && filter(entry) == 0)
+			continue;
+		found[n] = malloc(sizeof(*entry));
+		if (found[n] != NULL)
+			memcpy(found[n++], entry, sizeof(*entry));
+	}
+	closedir(dir);
+	if (found == NULL)
+		return -1;
+	if (order != NULL)
+		qsort_r(found, (size_t)n, sizeof(*found), compare, &order);
+	*list = found;
+	return n;
+}
+
+int
+scandir(const char *path, struct dirent ***list, int (*filter)(const struct dirent *),
+		compare_t order)
+{
+	DIR *dir = opendir(path);
+
+	if (dir != NULL && own(dir) != NULL)
+		return scan(dir, list, filter, order);
+	if (dir != NULL)
+		REAL(closedir)(dir);
+	return REAL(scandir)(path, list, filter, order);
+}
+
+RIBV_SAME(readdir64, readdir);
+RIBV_SAME(readdir64_r, readdir_r);
+RIBV_SAME(scandir64, scandir);
