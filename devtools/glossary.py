@@ -63,6 +63,7 @@ WORDS = (
 )
 
 _WORDS = [(re.compile(r'(?<![\w-])(?:%s)(?![\w-])' % word, re.I), instead) for word, instead in WORDS]
+_NO_COMMENT = r'^[^#\n]+|`[^`\n]+`'
 _WHAT = re.compile(r'(?:^|[.;:!] |\*\*)(What|Who)\b(?![^.]*\?)')
 
 
@@ -79,8 +80,13 @@ def prose(path, text):
         return re.sub(r'`[^`\n]+`', blank, text)
     if path.endswith(('.c', '.h')):
         return re.sub(r'`[^`\n]+`', blank, ctext.prose(text))
-    if path.endswith(('.py', '.sh', 'meson.build')) or text.startswith('#!'):
-        return re.sub(r'^[^#\n]+|`[^`\n]+`', blank, text, flags=re.M)
+    if path.endswith('.py'):  # comments and docstrings
+        parts = re.split(r'("{3}.*?"{3})', text, flags=re.S)
+        return ''.join(part if i % 2 else re.sub(_NO_COMMENT, blank, part, flags=re.M)
+                       for i, part in enumerate(parts))
+    if path.endswith(('.sh', 'meson.build')) or text.startswith('#!'):  # and names of tests
+        text = re.sub(r'^\s*verdict (?=["\'])', '#', text, flags=re.M)
+        return re.sub(_NO_COMMENT, blank, text, flags=re.M)
     return ''
 
 

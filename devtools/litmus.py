@@ -3,8 +3,8 @@
 """The ordering protocols of drivers/soft as litmus tests, checked under the C11 memory model.
 
 The memory order of each access is taken from the source, from the statement that litmus_source.py
-names: a test explores what the source states. A statement that is missing, or not where it was, ends
-the check; a missing fence is no fence. doc/memory_order.md describes the protocols.
+lists: a test explores the source. A statement that is missing or was moved ends the check; a
+missing fence is the order NONE. doc/memory_order.md describes the protocols.
 
 Each test must hold, and must fail with each of its faults. Each access must be needed as it is:
 with the next weaker order some test fails, or SPARE has the reason.
@@ -155,7 +155,7 @@ def local_inv(o):
 
 @test(('a wait that uses the tokens which another one has seen', {'acked': True}))
 def overlap(o):
-    """Two grace periods; the earlier one looks at A before A goes inside."""
+    """Two grace periods; the earlier one loads the token of A before A enters."""
     def first():
         yield from enter(o)
         yield from use(o)
@@ -187,8 +187,8 @@ def overlap(o):
 
 @test(('FREE before the grace period', {'early': True}))
 def key_again(o):
-    """A lease ends and its key is given again, by REG_MR of another lcore: word 1, BUSY 2, FREE 0,
-    word 3. The former buffer is the program's."""
+    """A lease ends and its key is bound again, by REG_MR of another lcore: word 1, BUSY 2, FREE 0,
+    word 3. The former buffer belongs to the program again."""
     def peer():
         yield from enter(o)
         word = yield R('word', o['access.word'])
@@ -316,7 +316,7 @@ def cq_ring(o):
 @test(('prod loaded with acquire by the flush', {'flush.prod': ACQ}),
       ('the state loaded with acquire by the post', {'post.state': ACQ}))
 def flush(o):
-    """A receive is posted while the QP goes to ERR: one of the two threads flushes it."""
+    """A receive is posted while the QP moves to ERR: one of the two threads flushes it."""
     def flush_all():
         yield U('lock', swap(0, 1), ACQ, want=lambda lock: lock == 0)
         cons = yield R('cons', RLX)
@@ -403,7 +403,7 @@ def shm_ring(o):
 @test(('no fence in rwire_ring_must_wake()', {'wake.fence': NONE}),
       ('no fence in rwire_ring_sleep()', {'sleep.fence': NONE}))
 def shm_sleep(o):
-    """A packet is put while the reader goes to sleep: it sees the packet, or gets a doorbell."""
+    """A packet is put while the reader prepares to sleep: it finds the packet, or gets a doorbell."""
     def writer():
         yield W('number', 1, o['put.number'])
         yield F(o['wake.fence'])
@@ -424,7 +424,7 @@ def shm_sleep(o):
 
 
 class Orders(dict):
-    """The order of each access, and which ones were asked for."""
+    """The order of each access; `asked` are the names that were read."""
 
     def __init__(self, orders, changes):
         super().__init__(orders)

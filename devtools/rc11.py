@@ -14,9 +14,9 @@ A thread is a generator function that yields its accesses and receives the value
 RC11 forbids cycles of program order and reads-from. So each of its executions is built by adding
 one event after the other, where a load reads from a store that is there already. explore() adds
 stores and fences at once, since they never restrict what may follow, and branches over which thread
-loads next, from which store, and at which place in the modification order of its location a store
-goes. Happens-before of an event is final when it is added. What depends on it alone (coherence,
-atomicity, races) is checked then; the axiom of SEQ_CST accesses for a counterexample only.
+loads next, from which store, and over the position of a store in the modification order of its
+location. Happens-before of an event is final when it is added. Coherence, atomicity and races depend
+on it alone and are checked then; the axiom of SEQ_CST accesses is checked for a counterexample only.
 """
 
 import collections
@@ -110,7 +110,7 @@ class Graph:
         return 0
 
     def _is_taken(self, store):
-        """Whether a read-modify-write reads the store: nothing comes between the two."""
+        """Whether a read-modify-write reads the store: no other store can be between the two."""
         return any(self.events[number].kind == 'U' and self.events[number].source == store
                    for number in _bits(self.readers.get(store, 0)))
 

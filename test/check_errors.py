@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Sees that the table of calls in doc/errors.md names the errnos that the headers name.
+"""Checks that the table of calls in doc/errors.md has the errnos of the headers.
 
-A row is | `rmem_call()` | EINVAL, ENOMEM | ... |. Where a header says "what rmem_other()
-returns", the errnos of that one are meant too.
+A row is | `rmem_call()` | EINVAL, ENOMEM | ... |. Where a header has "what rmem_other()
+returns", the errnos of that one are included.
 """
 
 import glob
@@ -23,7 +23,7 @@ def read(path):
 
 
 def documented():
-    """call -> (header, text behind @return) of each public function."""
+    """call -> (header, text after @return) of each public function."""
     found = {}
     for path in sorted(glob.glob(os.path.join(ROOT, 'lib/*/*.h'))):
         if path.endswith('_priv.h'):

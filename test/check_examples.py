@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Sees that the C blocks of README.md and doc/*.md are code that is compiled.
+"""Checks that the C blocks of README.md and doc/*.md are code that is compiled.
 
 usage: check_examples.py                check all blocks
        check_examples.py --print NAME   print the block of that name
 
-A block behind a line <!-- example: NAME --> is, line by line, what stands in one of
-test/test_doc_*.c between /* example: NAME */ and /* end of example */. Any other block is found,
-as it is, in some C file of the tree. Indentation does not count.
+A block after a line <!-- example: NAME --> equals, line by line, the text of one of
+test/test_doc_*.c between /* example: NAME */ and /* end of example */. Any other block is found in
+some C file of the tree. Indentation is ignored.
 """
 
 import glob

@@ -84,7 +84,7 @@ test_runs() {
 		[ "$rc" = 2 ] && said err 'leases expire before they are used: --lease-ms is too short' &&
 			! said err 'remote access'
 	fi
-	verdict 'too short leases are told as such' $?
+	verdict 'too short leases are reported' $?
 }
 
 # finds WHAT LINE [options]: with that fault, the program ends with this line.
@@ -94,21 +94,21 @@ finds() {
 	KV_BROKEN=$what "$broken" "${two[@]}" -- "${few[@]}" "$@" >out 2>err </dev/null
 	rc=$?
 	[ "$rc" = 2 ] && said out "$line"
-	verdict "found: broken $what" $?
+	verdict "detected: fault in $what" $?
 }
 
 test_broken() {
 	KV_BROKEN='' "$broken" "${two[@]}" -- "${few[@]}" >out 2>err </dev/null
 	rc=$?
 	held 1 4 200
-	verdict 'nothing broken, nothing found' $?
+	verdict 'without a fault all checks pass' $?
 	finds value '^client 1: value read through its lease: NO$'
 	finds change '^client 1: changed descriptor refused: NO$'
 	finds revoke '^client 1: revoked lease refused: NO$' --lease-ms 600000
 	finds expire '^client 1: expired lease refused: NO$' --lease-ms 600000
 	finds run '^client 1: 0 GETs '
 	said err '^rmem-kv: client 1: after 0 GETs: Bad message$'
-	verdict 'a wrong value of the run is told' $?
+	verdict 'a wrong value of the run is reported' $?
 }
 
 # refused ERROR [options]: exit status 1 and one clear line on stderr; nothing of a server that did
@@ -155,7 +155,7 @@ test_options() {
 	verdict '--help' $?
 	"$program" --help >out 2>err && said out '--no-huge' '^Usage: dpdk-rmem-kv' 'lease-ms'
 	rc=$?
-	verdict "EAL's --help has ours" $rc
+	verdict "EAL's --help has the options of the program" $rc
 }
 
 test_signals() {
@@ -180,7 +180,7 @@ test_signals() {
 	rc=$?
 	[ "$rc" = 2 ] && said err 'not checked, expired lease refused: Interrupted' &&
 		said out '^client 1: 0 GETs ' '^server: '
-	verdict 'a signal before the checks are done is told' $?
+	verdict 'a signal before the end of the checks is reported' $?
 }
 
 # Those of the checks and options are another test of meson.

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Asks a running dpdk-testrmem what its telemetry tells.
+"""Checks the replies of telemetry of a running dpdk-testrmem.
 
 usage: test_telemetry.py DPDK-TESTRMEM
 
-The answers come through the socket that dpdk-telemetry.py uses, and once by that script, where
-there is one.
+Commands are sent to the socket that dpdk-telemetry.py uses, and one with that script, if it is
+installed.
 """
 
 import glob
@@ -23,7 +23,7 @@ PREFIX = 'rmem_telemetry_%d' % os.getpid()
 
 
 def socket_path():
-    """Where EAL makes it; it depends on who runs the program."""
+    """The path of the socket, which depends on the user of the program."""
     tops = ('/var/run/dpdk', os.path.join(os.environ.get('XDG_RUNTIME_DIR', '/tmp'), 'dpdk'))
     for top in tops:
         for path in glob.glob(os.path.join(top, PREFIX, 'dpdk_telemetry.v2')):

@@ -40,7 +40,7 @@ wants() {
 grants() {
 	run one --mode "$2" --ops 1000 --size 777
 	[ "$rc" = 0 ] && said out '^revoked key refused: yes$' " $1 M/s +INV M/s" '^total +1000 +777000 '
-	verdict "mode $2 refuses a revoked key and tells $1 and INV rates" $?
+	verdict "mode $2 refuses a revoked key and prints $1 and INV rates" $?
 }
 
 # mode copy is apart
@@ -66,7 +66,7 @@ test_modes() {
 	run one --mode mbuf --ops 1000 --size 777
 	[ "$rc" = 0 ] && said out '^lcore +packets +bytes .* Mpackets/s +GB/s' '^total +1000 +777000 ' \
 		'^chains of mbufs: 0 of 1000 packets$' '^tr_soft0: ([0-9]+) of \1 mbufs are free again$'
-	verdict 'mode mbuf counts packets and gets every mbuf back' $?
+	verdict 'mode mbuf counts packets and frees every mbuf' $?
 	run one --mode mbuf --ops 1000 --size 5000 --burst 7
 	[ "$rc" = 0 ] && said out '^total +1000 +426[0-9]{4} ' '^chains of mbufs: 75[01] of 1000 packets$' \
 		'^tr_soft0: ([0-9]+) of \1 mbufs are free again$'
@@ -85,7 +85,7 @@ test_modes() {
 	verdict 'mode inline receives in the completion' $?
 	RMEM_SCATTER_TO_CQE=0 run one --mode inline --ops 1000
 	[ "$rc" = 0 ] && said out '^received in the completion: 0 of 1000 messages$' '^verified: yes'
-	verdict 'RMEM_SCATTER_TO_CQE=0 is seen in mode inline' $?
+	verdict 'RMEM_SCATTER_TO_CQE=0 applies to mode inline' $?
 }
 
 test_shapes() {
@@ -93,7 +93,7 @@ test_shapes() {
 	for mode in "${modes[@]}"; do
 		run one --mode "$mode" --burst 5 --depth 13 --ops 1001 --qps 3 --mrs 50
 		[ "$rc" = 0 ] && said out '^verified: yes' '^total +1001 '
-		verdict "mode $mode with odd numbers does just --ops" $?
+		verdict "mode $mode with odd numbers executes exactly --ops" $?
 	done
 	run one --mode write --dev soft0 --dev soft1,max_qp=8 --qps 2 --ops 1000
 	[ "$rc" = 0 ] && said out '^mode write on soft0 soft1,max_qp=8:' '^verified: yes'
@@ -149,13 +149,13 @@ test_service_and_workers() {
 	verdict 'mode write with service lcores between the workers' $?
 	run last --mode write --ops 2000
 	[ "$rc" = 0 ] && is_quiet && said out '^1 +2000 ' '^total +2000 '
-	verdict 'mode write beside an idle service lcore' $?
+	verdict 'mode write with an idle service lcore' $?
 }
 
 test_json() {
 	run three --mode fastreg --size 128 --burst 16 --qps 2 --ops 10000 --json rates.json
 	[ "$rc" = 0 ] && python3 -c "$check_json" rates.json 2>>err
-	verdict 'JSON is right' $?
+	verdict 'JSON is correct' $?
 	run one --ops 1 --json missing/rates.json
 	wants 'JSON in a missing directory' 1 "'missing/rates.json': No such file"
 	run one --ops 1 --json /dev/full
@@ -233,7 +233,7 @@ test_options() {
 	[ "$rc" = 1 ] && said err 'EAL does not start.*--no-huge.*runtime directory --no-shconf'
 	verdict 'EAL does not start: options that help are printed' $?
 	"$program" --help >out 2>err && said out '--no-huge' '^Usage: dpdk-testrmem' '--stats-period'
-	verdict "EAL's --help has ours" $?
+	verdict "EAL's --help has the options of the program" $?
 }
 
 # copied NAME INPUT OUTPUT [options]: it has to arrive.
@@ -268,11 +268,11 @@ test_copy() {
 	copied 'copy of a byte' byte output
 	copied 'copy of an empty file' empty output
 	said out '^input is empty$'
-	verdict 'an empty input is told' $?
+	verdict 'an empty input is reported' $?
 	ln -s output link
 	copied 'copy to a symbolic link' input link
 	[ -L link ] && cmp input output 2>>err
-	verdict 'the link stays one' $?
+	verdict 'a link as output remains a link' $?
 }
 
 test_copy_errors() {
@@ -301,7 +301,7 @@ test_copy_errors() {
 	not_copied 'output that forgets' 2 "'/dev/null' has 0 bytes" input /dev/null
 	not_copied 'copy cut short' 2 'ended at 655360 of 3000001 bytes' input old --ops 10
 	[ "$(cat old)" = old ]
-	verdict 'a failed copy leaves the old output' $?
+	verdict 'a failed copy keeps the previous output' $?
 }
 
 # copy_and COMMAND...: run the command during a copy. If the copy has succeeded, the command was
@@ -362,7 +362,7 @@ test_signals() {
 	copy_and eval 'kill -TERM $pid'
 	[ "$rc" = 1 ] || [ "$rc" = 2 ] && [ "$(cat old)" = old ] && said err '^testrmem: ' &&
 		! compgen -G 'old.part.*' >/dev/null
-	verdict 'an interrupted copy leaves nothing' $?
+	verdict 'an interrupted copy removes its output' $?
 }
 
 # prompt LCORES COMMANDS [options]: feed the prompt.
@@ -408,10 +408,10 @@ test_prompt() {
 	prompt one 'set size 0\nset colour 1\nset json x\nshow x\nstop\nquit\n'
 	[ "$rc" = 0 ] && said err "bad value '0' for size" "unknown parameter 'colour'" \
 		'json can be given on the command line only' "unknown thing to show 'x'" 'not running'
-	verdict 'prompt: errors are told' $?
+	verdict 'prompt: errors are reported' $?
 	prompt one 'stats\nquit\n'
 	[ "$rc" = 0 ] && said err "unknown command 'stats': use show stats"
-	verdict 'prompt: the command that prints statistics is told' $?
+	verdict 'prompt: stats refers to show stats' $?
 	prompt one 'start\nset size 8\nstart\nstop\nquit\n'
 	[ "$rc" = 0 ] && said err '^testrmem: running: stop first$' '^testrmem: running already$'
 	verdict 'prompt: no settings change while it runs' $?

@@ -57,7 +57,7 @@ else
 	cat "$out"
 fi
 [ $rc = 2 ]
-verdict "a cable is pulled, status $rc" $?
+verdict "a link is disconnected, status $rc" $?
 
 [ $failed = 0 ] && echo PASS || echo FAIL
 exit $failed

@@ -103,7 +103,7 @@ test_removed() {
 	rdma link delete rxe0
 	if grep -q '^verified: yes' "$dir/removed"; then
 		wait $removed
-		verdict 'removed, and not told' $?
+		verdict 'removed without a report' $?
 	else
 		ends removed $removed 2 ''
 	fi

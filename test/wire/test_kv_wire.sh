@@ -257,12 +257,12 @@ test_refusals() {
 		--connect 127.0.12.4 "${few[@]}" --seal key
 	run 127.0.12.3 '' 127.0.12.4 "${few[@]}" --gets 50
 	held 1 4 50
-	verdict 'a client that fits, after those that did not' $?
+	verdict 'a client that matches, after those that do not' $?
 	said server.err 'client and server differ: keys is 10 here, 11 on the peer'
 	verdict 'the server reports clients that do not fit' $?
 	ended "$server" INT
 	[ "$rc" = 0 ]
-	verdict 'clients that do not fit leave the server well' $?
+	verdict 'clients that do not match do not affect the server' $?
 
 	"$testrmem" "${eal[@]}" --lcores "0@($cpus)" -- --dev soft0,ip=127.0.12.4 --mode write \
 		--listen 127.0.12.4 >other.out 2>other.err </dev/null &
