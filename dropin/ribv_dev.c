@@ -31,11 +31,11 @@ static pthread_mutex_t lists_lock = PTHREAD_MUTEX_INITIALIZER;
 static RMEM_ENV_KEPT struct list *lists;
 
 /* A list of devices given to the program, with the real one that it begins
- * with. */
+ * with. As of those of libibverbs, programs may release the array by free(). */
 struct list {
 	struct list *next;
 	struct ibv_device **real;
-	struct ibv_device *devices[];
+	struct ibv_device **devices;
 };
 
 /* Whether a list of arguments has that one. */
@@ -141,19 +141,59 @@ ribv_device(void)
 	return has_dev() ? &device : NULL;
 }
 
+/* Remove a list from those given to the program; return it, or NULL if there is no such one. */
+static struct list *
+list_take(struct ibv_device **devices)
+{
+	struct list **at, *list;
+
+	for (at = &lists; *at != NULL && (*at)->devices != devices; at = &(*at)->next)
+		;
+	list = *at;
+	if (list != NULL)
+		*at = list->next;
+	return list;
+}
+
+static void
+list_release(struct list *list)
+{
+	if (list != NULL && list->real != NULL)
+		RIBV_NEXT(ibv_free_device_list)(list->real);
+	free(list);
+}
+
+/* Return a list with space for n devices. */
+static struct list *
+list_new(size_t n)
+{
+	struct list *list = calloc(1, sizeof(*list));
+
+	if (list == NULL)
+		return NULL;
+	list->devices = calloc(n, sizeof(*list->devices));
+	if (list->devices != NULL)
+		return list;
+	free(list);
+	return NULL;
+}
+
 struct ibv_device **
 ibv_get_device_list(int *num_devices)
 {
 	struct ibv_device **real;
-	struct list *list;
+	struct list *list, *freed;
 	int n = 0;
 
 	real = RIBV_NEXT(ibv_get_device_list)(&n);
 	if (real == NULL)
 		n = 0;
-	list = calloc(1, sizeof(*list) + ((size_t)n + 2) * sizeof(void *));
-	if (list == NULL)
+	list = list_new((size_t)n + 2);
+	if (list == NULL) {
+		if (real != NULL)
+			RIBV_NEXT(ibv_free_device_list)(real);
 		return ribv_fail(ENOMEM);
+	}
 	list->real = real;
 	if (real != NULL)
 		memcpy(list->devices, real, (size_t)n * sizeof(void *));
@@ -164,27 +204,26 @@ ibv_get_device_list(int *num_devices)
 	if (num_devices != NULL)
 		*num_devices = n;
 	pthread_mutex_lock(&lists_lock);
+	freed = list_take(list->devices);
 	list->next = lists;
 	lists = list;
 	pthread_mutex_unlock(&lists_lock);
+	list_release(freed);
 	return list->devices;
 }
 
 void
 ibv_free_device_list(struct ibv_device **devices)
 {
-	struct list **at, *list;
+	struct list *list;
 
 	pthread_mutex_lock(&lists_lock);
-	for (at = &lists; *at != NULL && (*at)->devices != devices; at = &(*at)->next)
-		;
-	list = *at;
-	if (list != NULL)
-		*at = list->next;
+	list = list_take(devices);
 	pthread_mutex_unlock(&lists_lock);
-	if (list != NULL && list->real != NULL)
-		RIBV_NEXT(ibv_free_device_list)(list->real);
-	free(list);
+	if (list == NULL)
+		return;
+	list_release(list);
+	free(devices);
 }
 
 __be64

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "open_device.h"
@@ -72,6 +73,22 @@ create(void)
 	HOLDS(ah != NULL);
 	qp = create_qp(pd, cq, cq);
 	HOLDS(pd != NULL && cq != NULL && mr != NULL && mw != NULL && qp != NULL);
+}
+
+/* As qperf does; a later list can have the same address. */
+static void
+list_is_freed_by_program(void)
+{
+	struct ibv_device **list;
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		list = ibv_get_device_list(NULL);
+		HOLDS(list != NULL && list[0] != NULL);
+		free(list);
+	}
+	list = ibv_get_device_list(NULL);
+	ibv_free_device_list(list);
 }
 
 static void
@@ -320,6 +337,7 @@ int
 main(void)
 {
 	create();
+	list_is_freed_by_program();
 	random_handles();
 	changed_handles();
 	null_arguments();
