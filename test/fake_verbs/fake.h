@@ -68,7 +68,7 @@ struct fake {
 	unsigned int nb_late_errors; /* resets that a late error undoes */
 	uint64_t odp_general;        /* enum ibv_odp_general_caps */
 	uint32_t odp_rc;             /* enum ibv_odp_transport_cap_bits */
-	bool is_odp_misplaced;    /* data is placed at the start of the page, as by rdma_rxe 7.2 */
+	bool is_odp_misplaced;    /* data is placed at the start of the page, as by rdma_rxe 7.3 */
 	bool is_odp_refused;      /* requests on on-demand MRs fail */
 	bool is_implicit_refused; /* so does the registration of implicit ones */
 	bool is_implicit_bad;     /* requests on those fail */
