@@ -382,6 +382,11 @@ LEASES = [
 ]
 
 VERBS_MUTANTS = [
+    m('verbs-ah-drop', VERBS + 'rverbs_qp.c',
+      'rverbs_ud_release(qp, qp->sq.cons, qp->sq.prod);', ';',
+      'the AHs of dropped requests are destroyed', ['fake_verbs_ud']),
+    m('verbs-event-hold', VERBS + 'rverbs_channel.c', '} while (!is_held);', '} while (false);',
+      'no event of a CQ that is being destroyed', ['fake_verbs_channel']),
     m('verbs-find-qp', VERBS + 'rverbs_mwq_wr.c', 'mw->qp->qp.qp_num != qp_num)', 'false)',
       'a window of another QP is not invalidated', ['fake_verbs_mwq', 'fake_verbs_mw_random']),
     m('verbs-elsewhere', VERBS + 'rverbs_mwq_wr.c',

@@ -110,6 +110,7 @@ struct rverbs_done_stats {
 
 struct rverbs_qp;
 struct rverbs_mr;
+struct rverbs_path;
 struct rverbs_srq;
 
 /*
@@ -225,6 +226,7 @@ struct rverbs_cq {
 #define RVERBS_NOTE_BIND       (UINT64_C(1) << 48)
 #define RVERBS_NOTE_LOW(n)     ((uint32_t)(n))
 #define RVERBS_NOTE_WINDOWS(n) ((n) & ~(uint64_t)UINT32_MAX)
+#define RVERBS_WINDOWS_NONE    UINT64_MAX /* not those of a note */
 
 /* Record of a posted request. */
 struct rverbs_wqe {
@@ -256,7 +258,8 @@ struct rverbs_srq {
 	struct rmem_srq srq;
 	struct ibv_srq *ibv;
 	struct rverbs_dev *dev;
-	uint32_t index; /* in rverbs_dev::srqs */
+	uint32_t wc_flags; /* as of a QP that takes its receives; atomic */
+	uint32_t index;    /* in rverbs_dev::srqs */
 	uint32_t max_sge;
 	rte_ticketlock_t lock; /* of all below */
 	uint64_t *wr_ids;      /* of the application, by entry */
@@ -276,7 +279,8 @@ struct rverbs_qp {
 	int peer_dev_id; /* with the quirk of windows: device of the peer in this process, or -1 */
 	struct rmem_wr_limits limits;
 	uint32_t max_recv_sge;
-	uint64_t id; /* the upper part of the wr_ids of the driver */
+	uint32_t wc_flags; /* of completions that need more than cq_fill() */
+	uint64_t id;       /* the upper part of the wr_ids of the driver */
 	struct ibv_qp *ibv;
 	struct ibv_qp_ex *ex; /* NULL: by ibv_post_send() */
 	bool has_mw_quirk;    /* as of the device */
@@ -291,8 +295,13 @@ struct rverbs_qp {
 	struct rverbs_send_stats posted;
 	struct rverbs_ring rq;
 	struct rverbs_mw_ops mw_ops;
-	uint64_t windows;      /* of the next note, with 0 bytes */
-	uint64_t windows_done; /* of the last completed request; under the lock of the send CQ */
+	struct rverbs_path **ahs; /* of UD, else NULL: by entry of sq; see rverbs_ud.c */
+	uint64_t windows;         /* of the next note, with 0 bytes */
+	/*
+	 * Of the last completed request; under the lock of the send CQ. Of UD it is that of no
+	 * request.
+	 */
+	uint64_t windows_done;
 	struct rverbs_done_stats send_done; /* under the lock of the send CQ */
 	struct rverbs_done_stats recv_done; /* under the lock of the receive CQ */
 };
@@ -474,8 +483,11 @@ int rverbs_srq_destroy(struct rmem_srq *srq);
 int rverbs_srq_modify(struct rmem_srq *srq, const struct rmem_srq_attr *attr, uint32_t mask);
 int rverbs_srq_query(struct rmem_srq *srq, struct rmem_srq_attr *attr);
 int rverbs_srq_post_recv(struct rmem_srq *srq, const struct rmem_recv_wr *wr, uint16_t nb_wr);
-/* Free the entry of a polled receive; the wr_id of the application. Under the lock of the CQ. */
-uint64_t rverbs_srq_take(struct rverbs_dev *dev, uint64_t id, bool is_ok);
+/*
+ * Free the entry of a polled receive; the wr_id of the application, and wc_flags of the SRQ. Under
+ * the lock of the CQ.
+ */
+uint64_t rverbs_srq_take(struct rverbs_dev *dev, uint64_t id, bool is_ok, uint32_t *wc_flags);
 /* Set the capabilities of SRQs that the device has. */
 void rverbs_srq_probe(struct rverbs_dev *dev, struct ibv_pd *pd);
 

@@ -15,6 +15,7 @@
 
 #include "rverbs_mw.h"
 #include "rverbs_mwq.h"
+#include "rverbs_ud.h"
 
 #define RVERBS_POLL_BURST 32
 
@@ -105,22 +106,37 @@ cq_qp_of_num(struct rverbs_dev *dev, uint32_t qp_num)
 	return qp;
 }
 
-/* The QP of a shared receive is NULL. */
+/* Some devices, rdma_rxe among them, report a GRH with each receive, also of RC. */
 static void
-cq_fill(struct rverbs_dev *dev, struct rverbs_qp *qp, struct rmem_wc *wc, const struct ibv_wc *ibv)
+cq_fill_recv(struct rverbs_dev *dev, struct rverbs_qp *qp, struct rmem_wc *wc,
+		const struct ibv_wc *ibv, uint32_t wc_flags)
+{
+	bool has_grh = (ibv->wc_flags & wc_flags & IBV_WC_GRH) != 0;
+
+	if (qp == NULL && (has_grh || dev->has_mw_quirk))
+		qp = cq_qp_of_num(dev, ibv->qp_num);
+	if (has_grh && qp != NULL && qp->ahs != NULL)
+		wc->flags |= RMEM_WC_GRH;
+	if ((ibv->wc_flags & dev->inv_flag) == 0)
+		return;
+	wc->flags |= RMEM_WC_WITH_INV;
+	wc->invalidated_rkey = ibv->invalidated_rkey;
+	if (dev->has_mw_quirk && qp != NULL)
+		rverbs_mwq_invalidated(qp, ibv->invalidated_rkey);
+}
+
+/* The QP of a shared receive is NULL; wc_flags are those of the SRQ then. */
+static void
+cq_fill(struct rverbs_dev *dev, struct rverbs_qp *qp, struct rmem_wc *wc, const struct ibv_wc *ibv,
+		uint32_t wc_flags)
 {
 	wc->opcode = rverbs_map_wc_opcode(ibv->opcode);
 	wc->flags = ibv->wc_flags & IBV_WC_WITH_IMM ? RMEM_WC_WITH_IMM : 0;
 	wc->byte_len = ibv->byte_len;
 	wc->imm_data = ibv->imm_data;
-	if (unlikely((ibv->wc_flags & dev->inv_flag) != 0)) {
-		wc->flags |= RMEM_WC_WITH_INV;
-		wc->invalidated_rkey = ibv->invalidated_rkey;
-		if (dev->has_mw_quirk && qp == NULL)
-			qp = cq_qp_of_num(dev, ibv->qp_num);
-		if (dev->has_mw_quirk && qp != NULL)
-			rverbs_mwq_invalidated(qp, ibv->invalidated_rkey);
-	}
+	wc->src_qp = ibv->src_qp;
+	if (unlikely((ibv->wc_flags & wc_flags) != 0))
+		cq_fill_recv(dev, qp, wc, ibv, wc_flags);
 }
 
 static void
@@ -171,13 +187,24 @@ static bool
 cq_translate_srq(struct rverbs_cq *cq, const struct ibv_wc *ibv, struct rmem_wc *wc)
 {
 	bool is_ok = ibv->status == IBV_WC_SUCCESS;
+	uint32_t wc_flags;
 
-	cq_begin(wc, ibv, rverbs_srq_take(cq->dev, ibv->wr_id, is_ok), ibv->qp_num);
+	cq_begin(wc, ibv, rverbs_srq_take(cq->dev, ibv->wr_id, is_ok, &wc_flags), ibv->qp_num);
 	if (is_ok)
-		cq_fill(cq->dev, NULL, wc, ibv);
+		cq_fill(cq->dev, NULL, wc, ibv, wc_flags);
 	else
 		cq_trace(cq, wc);
 	return true;
+}
+
+/* Requests that concern windows, or are of UD, were completed. */
+static void
+cq_requests_done(struct rverbs_qp *qp, uint32_t cons, uint32_t end, uint8_t *status)
+{
+	if (qp->ahs != NULL)
+		rverbs_ud_release(qp, cons, end);
+	else
+		rverbs_mw_done(qp, end, status);
 }
 
 /* Convert a completion of the device; false when its request was dropped. */
@@ -198,7 +225,7 @@ cq_translate(struct rverbs_cq *cq, const struct ibv_wc *ibv, struct rmem_wc *wc)
 	wqe = cq_retire(ring, ibv->wr_id, &nb);
 	cq_begin(wc, ibv, wqe->wr_id, qp->qp.qp_num);
 	if (likely(ibv->status == IBV_WC_SUCCESS))
-		cq_fill(cq->dev, qp, wc, ibv);
+		cq_fill(cq->dev, qp, wc, ibv, qp->wc_flags);
 	else if (ring == &qp->rq)
 		cq_trace(cq, wc);
 	if (ring == &qp->rq) {
@@ -208,7 +235,7 @@ cq_translate(struct rverbs_cq *cq, const struct ibv_wc *ibv, struct rmem_wc *wc)
 		if (unlikely(ibv->status != IBV_WC_SUCCESS))
 			bytes = cq_bytes(qp, nb);
 		if (unlikely(RVERBS_NOTE_WINDOWS(wqe->note) != qp->windows_done))
-			rverbs_mw_done(qp, ring->cons + nb, &wc->status);
+			cq_requests_done(qp, ring->cons, ring->cons + nb, &wc->status);
 		if (unlikely(ibv->status != IBV_WC_SUCCESS))
 			cq_failed(cq, qp, wc, bytes);
 	}

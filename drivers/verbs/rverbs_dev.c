@@ -13,6 +13,7 @@
 
 #include "rverbs_mw.h"
 #include "rverbs_mwq.h"
+#include "rverbs_ud.h"
 
 /* Names of the existing devices, for the log line of a missing one. */
 static void
@@ -239,6 +240,7 @@ const struct rmem_driver rverbs_driver = {
 		.cq_size = sizeof(struct rverbs_cq),
 		.qp_size = sizeof(struct rverbs_qp),
 		.srq_size = sizeof(struct rverbs_srq),
+		.ah_size = sizeof(struct rverbs_ah),
 		.ops =
 				{
 						.dev_attr_get = rverbs_dev_attr_get,
@@ -287,8 +289,8 @@ const struct rmem_driver rverbs_driver = {
 						.srq_modify = rverbs_srq_modify,
 						.srq_query = rverbs_srq_query,
 
-						.ah_create = NULL,
-						.ah_destroy = NULL,
+						.ah_create = rverbs_ah_create,
+						.ah_destroy = rverbs_ah_destroy,
 
 						/* The class refuses them. */
 						.dev_audit = NULL,

@@ -15,6 +15,7 @@
 
 #include "rverbs_mw.h"
 #include "rverbs_mwq.h"
+#include "rverbs_ud.h"
 
 #define RVERBS_CHAIN 32
 
@@ -421,7 +422,10 @@ chain_send(struct rverbs_qp *qp, const struct rmem_send_wr *wr, struct ibv_send_
 	if (err != 0) {
 		i = bad >= chain && bad < chain + nb_wr ? (uint32_t)(bad - chain) : 0;
 		__atomic_store_n(&qp->sq.prod, prod + i, __ATOMIC_RELEASE);
-		rverbs_mw_undo(qp, wr + i, prod + i, prod + nb_wr);
+		if (qp->ahs != NULL)
+			rverbs_ud_release(qp, prod + i, prod + nb_wr);
+		else
+			rverbs_mw_undo(qp, wr + i, prod + i, prod + nb_wr);
 		*ret = rverbs_err_post(err == -1 ? errno : err);
 	}
 	for (; prod != qp->sq.prod; prod++, wr++) {
@@ -459,6 +463,8 @@ post_chain(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_wr, 
 			key = chain[i].bind_mw.rkey;
 		} else {
 			chain_fill(&chain[i], &wr[i], note_wr(&wr[i], &burst, bytes));
+			if (qp->ahs != NULL)
+				rverbs_ud_fill(qp, &chain[i], &wr[i], qp->sq.prod + i);
 		}
 		chain[i].next = i + 1 < RVERBS_CHAIN ? &chain[i + 1] : NULL;
 	}

@@ -3,9 +3,9 @@
  */
 
 /*
- * Capabilities of the device, determined by a test of each: access rights of MRs, QPs of UC,
- * resize of CQs, extended QPs, inline data; and with a QP that is connected to itself the result
- * of an atomic, the bytes transferred by on-demand MRs, and windows. All objects of the probe are
+ * Capabilities of the device, determined by a test of each: access rights of MRs, QPs of UC and UD,
+ * resize of CQs, extended QPs, inline data; and with a QP that is connected to itself the result of
+ * an atomic, the bytes transferred by on-demand MRs, and windows. All objects of the probe are
  * released.
  */
 
@@ -83,6 +83,32 @@ probe_uc(struct rverbs_probe *probe)
 		probe->is_held = true;
 	else
 		probe->dev->capa |= RMEM_DEV_CAPA_UC;
+}
+
+/* QPs of UD: one is created, and an AH to the GID of the port. */
+static void
+probe_ud(struct rverbs_probe *probe)
+{
+	struct rverbs_dev *dev = probe->dev;
+	const struct rmem_qp_conf conf = {
+			.type = RMEM_QPT_UD, .max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1};
+	struct ibv_ah_attr attr = {.port_num = dev->port.num, .dlid = dev->port.lid};
+	struct ibv_ah *ah;
+	struct ibv_qp *qp;
+
+	if (dev->port.link_layer == IBV_LINK_LAYER_ETHERNET || dev->port.lid == 0) {
+		attr.is_global = 1;
+		attr.grh.dgid = dev->port.gid;
+		attr.grh.sgid_index = dev->port.gid_index;
+	}
+	qp = rverbs_ibv_qp(dev, probe->pd, probe->cq, probe->cq, &conf);
+	if (qp == NULL)
+		return;
+	ah = ibv_create_ah(probe->pd, &attr);
+	if (ah != NULL)
+		dev->capa |= RMEM_DEV_CAPA_UD;
+	if ((ah != NULL && ibv_destroy_ah(ah) != 0) || ibv_destroy_qp(qp) != 0)
+		probe->is_held = true;
 }
 
 static struct ibv_qp *
@@ -214,6 +240,7 @@ probe_run(struct rverbs_probe *probe)
 	if (probe_atomic(probe))
 		dev->capa |= RMEM_DEV_CAPA_ATOMIC;
 	probe_uc(probe);
+	probe_ud(probe);
 	if (ibv_resize_cq(probe->cq, 16) == 0)
 		dev->capa |= RMEM_DEV_CAPA_CQ_RESIZE;
 	rverbs_srq_probe(dev, probe->pd);

@@ -14,6 +14,7 @@
 
 #include "rverbs_mw.h"
 #include "rverbs_mwq.h"
+#include "rverbs_ud.h"
 
 #define RVERBS_PSN_MASK      0xffffffu
 #define RVERBS_HOP_LIMIT     64
@@ -25,7 +26,7 @@
 	(IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_AV | IBV_QP_PATH_MTU |            \
 			IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_RQ_PSN |     \
 			IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER | IBV_QP_SQ_PSN |           \
-			IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_DEST_QPN)
+			IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_DEST_QPN | IBV_QP_QKEY)
 
 /* Attributes that RC has and UC lacks. */
 #define RVERBS_RC_ONLY                                                                             \
@@ -44,6 +45,26 @@ ring_init(struct rverbs_ring *ring, uint32_t depth)
 		return 0;
 	RVERBS_LOG(ERR, "queue: no memory: %u entries", depth);
 	return -ENOMEM;
+}
+
+/* No request is outstanding. */
+static void
+free_rings(struct rverbs_qp *qp)
+{
+	rte_free(qp->ahs);
+	rte_free(qp->mw_ops.ops);
+	rte_free(qp->rq.wqe);
+	rte_free(qp->sq.wqe);
+}
+
+/* The requests in the queues are dropped by the device; no thread polls their completions. */
+static void
+drop_requests(struct rverbs_qp *qp)
+{
+	if (qp->ahs != NULL)
+		rverbs_ud_release(qp, qp->sq.cons, qp->sq.prod);
+	qp->sq.prod = qp->sq.cons = 0;
+	qp->rq.prod = qp->rq.cons = 0;
 }
 
 /* Allocate a slot of the table, which determines the wr_ids of the QP. */
@@ -138,6 +159,7 @@ rverbs_qp_create(struct rmem_qp *base, const struct rmem_qp_conf *conf)
 	qp->access = conf->access;
 	rmem_wr_limits_set(&qp->limits, conf, dev->capa);
 	qp->max_recv_sge = conf->max_recv_sge;
+	qp->wc_flags = dev->inv_flag;
 	qp->has_mw_quirk = dev->has_mw_quirk;
 	qp->is_list_bad = dev->is_list_bad;
 	qp->peer_dev_id = -1;
@@ -145,6 +167,8 @@ rverbs_qp_create(struct rmem_qp *base, const struct rmem_qp_conf *conf)
 	ret = ring_init(&qp->sq, conf->max_send_wr);
 	if (ret == 0)
 		ret = ring_init(&qp->rq, conf->max_recv_wr);
+	if (ret == 0 && conf->type == RMEM_QPT_UD)
+		ret = rverbs_ud_create(qp);
 	if (ret == 0 && rverbs_has_windows(dev->capa))
 		ret = rverbs_mw_ops_init(&qp->mw_ops, conf->max_send_wr);
 	if (ret != 0)
@@ -163,9 +187,7 @@ rverbs_qp_create(struct rmem_qp *base, const struct rmem_qp_conf *conf)
 		return 0;
 	ibv_destroy_qp(qp->ibv);
 free_rings:
-	rte_free(qp->mw_ops.ops);
-	rte_free(qp->rq.wqe);
-	rte_free(qp->sq.wqe);
+	free_rings(qp);
 	return ret;
 }
 
@@ -354,17 +376,8 @@ attr_to_ibv(const struct rmem_qp_attr *attr, struct ibv_qp_attr *ibv)
 	ibv->timeout = attr->timeout;
 	ibv->retry_cnt = attr->retry_cnt;
 	ibv->rnr_retry = attr->rnr_retry;
-	ibv->ah_attr.is_global = attr->ah.is_global;
-	ibv->ah_attr.dlid = attr->ah.dlid;
-	ibv->ah_attr.sl = attr->ah.sl;
-	ibv->ah_attr.src_path_bits = attr->ah.src_path_bits;
-	ibv->ah_attr.static_rate = attr->ah.static_rate;
-	ibv->ah_attr.port_num = attr->ah.port_num;
-	memcpy(ibv->ah_attr.grh.dgid.raw, attr->ah.dgid, sizeof(attr->ah.dgid));
-	ibv->ah_attr.grh.flow_label = attr->ah.flow_label;
-	ibv->ah_attr.grh.sgid_index = attr->ah.sgid_index;
-	ibv->ah_attr.grh.hop_limit = attr->ah.hop_limit;
-	ibv->ah_attr.grh.traffic_class = attr->ah.traffic_class;
+	ibv->qkey = attr->qkey;
+	rverbs_ah_attr(&attr->ah, &ibv->ah_attr);
 }
 
 static void
@@ -384,6 +397,7 @@ attr_of_ibv(const struct ibv_qp_attr *ibv, struct rmem_qp_attr *attr)
 	attr->retry_cnt = ibv->retry_cnt;
 	attr->rnr_retry = ibv->rnr_retry;
 	attr->sq_draining = ibv->sq_draining;
+	attr->qkey = ibv->qkey;
 	attr->ah.is_global = ibv->ah_attr.is_global;
 	attr->ah.dlid = ibv->ah_attr.dlid;
 	attr->ah.sl = ibv->ah_attr.sl;
@@ -429,7 +443,7 @@ rverbs_qp_modify(struct rmem_qp *base, const struct rmem_qp_attr *attr, uint32_t
 		qp->access = attr->access;
 	if ((mask & RMEM_QP_SQ_PSN) != 0)
 		qp->psn = attr->sq_psn;
-	if (attr->state == RMEM_QPS_RTR)
+	if (attr->state == RMEM_QPS_RTR && qp->ahs == NULL)
 		modify_remote(qp, attr);
 	if (attr->state != attr->cur_state && attr->state != RMEM_QPS_SQD)
 		qp_set_gate(qp, attr->state == RMEM_QPS_RTS ? RVERBS_GATE_OPEN : RVERBS_GATE_INIT);
@@ -532,9 +546,9 @@ rverbs_qp_reset(struct rmem_qp *base)
 	qp->has_failed = 0;
 	qp->access = qp->conf.access;
 	qp->id = (uint64_t)slot->gen << 32 | (uint64_t)qp->slot << 16;
-	qp->sq.prod = qp->sq.cons = 0;
-	qp->windows = qp->windows_done = 0;
-	qp->rq.prod = qp->rq.cons = 0;
+	drop_requests(qp);
+	qp->windows = 0;
+	qp->windows_done = qp->ahs != NULL ? RVERBS_WINDOWS_NONE : 0;
 	memset(&qp->remote, 0, sizeof(qp->remote));
 	qp->peer_dev_id = -1;
 	return qp->has_mw_quirk ? rverbs_mwq_settle_qp(qp) : 0;
@@ -575,8 +589,7 @@ rverbs_qp_destroy(struct rmem_qp *base)
 	qp_save(qp);
 	slot_give(dev, qp);
 	qp_wait_polls(qp);
-	rte_free(qp->mw_ops.ops);
-	rte_free(qp->rq.wqe);
-	rte_free(qp->sq.wqe);
+	drop_requests(qp);
+	free_rings(qp);
 	return 0;
 }

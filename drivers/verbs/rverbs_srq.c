@@ -82,6 +82,7 @@ rverbs_srq_create(struct rmem_srq *base, const struct rmem_srq_conf *conf)
 	int ret;
 
 	srq->dev = dev;
+	srq->wc_flags = dev->inv_flag;
 	srq->max_sge = conf->max_sge;
 	rte_ticketlock_init(&srq->lock);
 	ret = srq_grow(srq, srq_entries(conf->max_wr));
@@ -220,11 +221,12 @@ rverbs_srq_post_recv(struct rmem_srq *base, const struct rmem_recv_wr *wr, uint1
 }
 
 uint64_t
-rverbs_srq_take(struct rverbs_dev *dev, uint64_t id, bool is_ok)
+rverbs_srq_take(struct rverbs_dev *dev, uint64_t id, bool is_ok, uint32_t *wc_flags)
 {
 	struct rverbs_srq *srq = dev->srqs[id >> 16 & (RVERBS_MAX_SRQ - 1)];
 	uint64_t wr_id;
 
+	*wc_flags = __atomic_load_n(&srq->wc_flags, __ATOMIC_RELAXED);
 	rte_ticketlock_lock(&srq->lock);
 	wr_id = srq->wr_ids[(uint16_t)id];
 	srq->free[srq->nb_free++] = (uint16_t)id;

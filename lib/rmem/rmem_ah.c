@@ -104,13 +104,18 @@ get_gids(const void *grh, uint8_t src[16], uint8_t dst[16], bool *is_roce_v2)
 	struct rte_ipv6_hdr ip6;
 	struct rte_ipv4_hdr ip4;
 	rte_be16_t checksum;
+	bool is_ip6;
 
 	memcpy(&ip6, grh, sizeof(ip6));
 	memcpy(&ip4, (const uint8_t *)grh + sizeof(ip6) - sizeof(ip4), sizeof(ip4));
-	/* Bytes that precede an IPv4 header have any value (IBTA A17.4.5.2). */
+	is_ip6 = rte_be_to_cpu_32(ip6.vtc_flow) >> 28 == 6;
+	/*
+	 * Bytes that precede an IPv4 header have any value (IBTA A17.4.5.2). Then the checksum
+	 * decides. rdma_rxe sets none in messages of the host to itself.
+	 */
 	checksum = ip4.hdr_checksum;
 	ip4.hdr_checksum = 0;
-	if (ip4.version_ihl == RTE_IPV4_VHL_DEF && rte_ipv4_cksum(&ip4) == checksum) {
+	if (ip4.version_ihl == RTE_IPV4_VHL_DEF && (!is_ip6 || rte_ipv4_cksum(&ip4) == checksum)) {
 		memcpy(src, ipv4_prefix, sizeof(ipv4_prefix));
 		memcpy(src + sizeof(ipv4_prefix), &ip4.src_addr, sizeof(ip4.src_addr));
 		memcpy(dst, ipv4_prefix, sizeof(ipv4_prefix));
@@ -121,7 +126,7 @@ get_gids(const void *grh, uint8_t src[16], uint8_t dst[16], bool *is_roce_v2)
 	memcpy(src, &ip6.src_addr, 16);
 	memcpy(dst, &ip6.dst_addr, 16);
 	*is_roce_v2 = ip6.proto == IPPROTO_UDP;
-	return rte_be_to_cpu_32(ip6.vtc_flow) >> 28 == 6;
+	return is_ip6;
 }
 
 int

@@ -73,6 +73,9 @@ int conf_reconnect(void);
  */
 int conf_expect_err(struct rmem_qp *qp);
 
+/* The index of the GID of the QPs, on port 1. */
+uint8_t conf_gid_index(const uint8_t gid[16]);
+
 /* Requests of b to memory of a, by opcode; the SGE is in the buffer of b. */
 struct rmem_send_wr conf_request(
 		uint8_t opcode, const struct rmem_sge *sge, uint64_t remote_addr, uint32_t rkey);

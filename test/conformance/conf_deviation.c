@@ -45,8 +45,15 @@ static const struct deviation deviations[] = {
 				"bytes of a packet whose key was checked may arrive after the "
 				"invalidation has completed"},
 		{"rxe", "uc_long", 0, 0,
-				"a message of UC that is longer than the receive ends it with LOC_QP_OP_ERR"},
-		{"rxe", "uc_sqe", 0, 0, "a QP of UC with a failed request is in ERR, not in SQE"},
+				"a message of UC or UD that is longer than the receive ends it with "
+				"LOC_QP_OP_ERR"},
+		{"rxe", "uc_sqe", 0, 0,
+				"a QP of UC or UD with a failed request is in ERR, not in SQE"},
+		{"rxe", "ud_mtu", 0, 0,
+				"a message of UD that is longer than the path MTU is dropped, and its "
+				"request succeeds"},
+		{"rxe", "ud_qkey", 0, 0,
+				"the high bit of the Q_Key of a request does not select that of the QP"},
 		{"rxe", "srq_pd", 0, 0,
 				"the keys of an SRQ's receives are of the PD of the QP, not of the SRQ"},
 };

@@ -175,6 +175,21 @@ conf_teardown(void)
 	return TEST_SUCCESS;
 }
 
+uint8_t
+conf_gid_index(const uint8_t gid[16])
+{
+	struct rmem_gid_entry entry;
+	uint8_t i;
+
+	for (i = 0; i < UINT8_MAX; i++) {
+		if (rmem_dev_gid_query(conf.dev, 1, i, &entry) == 0 &&
+				memcmp(entry.gid, gid, sizeof(entry.gid)) == 0 &&
+				entry.type != RMEM_GID_TYPE_ROCE_V1)
+			return i;
+	}
+	return 0;
+}
+
 struct rmem_send_wr
 conf_request(uint8_t opcode, const struct rmem_sge *sge, uint64_t remote_addr, uint32_t rkey)
 {

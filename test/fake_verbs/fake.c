@@ -378,6 +378,7 @@ fake_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
 	struct fake_qp *qp;
 
 	is_refused |= fake.has_no_uc && attr->qp_type == IBV_QPT_UC;
+	is_refused |= fake.has_no_ud && attr->qp_type == IBV_QPT_UD;
 	if (is_refused || attr->cap.max_inline_data > fake.max_inline) {
 		errno = is_refused ? EOPNOTSUPP : EINVAL;
 		return NULL;
@@ -457,6 +458,8 @@ ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
 	/* As ib_modify_qp_is_ok() of the kernel. */
 	if ((mask & IBV_QP_CUR_STATE) != 0 && attr->qp_state != IBV_QPS_RTS)
 		return EINVAL;
+	if ((mask & IBV_QP_QKEY) != 0)
+		qp->qkey = attr->qkey;
 	if ((mask & IBV_QP_DEST_QPN) != 0)
 		qp->dest = attr->dest_qp_num;
 	qp->mask = mask;
@@ -484,6 +487,7 @@ ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask, struct ibv_
 		return errno;
 	*attr = qp->attr;
 	attr->qp_state = ibv->state;
+	attr->qkey = qp->qkey;
 	return 0;
 }
 

@@ -44,6 +44,7 @@ struct fake {
 	bool has_no_ex;             /* no extended QPs */
 	bool has_srq;               /* shared receive queues */
 	bool has_no_uc;             /* no QPs of UC */
+	bool has_no_ud;             /* no QPs of UD */
 	bool has_no_resize;         /* ibv_resize_cq() is not supported */
 	bool has_no_atomic;         /* no rights for atomics */
 	bool is_atomic_bad;         /* the returned value is wrong */
@@ -141,6 +142,7 @@ struct fake_qp {
 	struct ibv_qp_ex ex;
 	struct ibv_qp_init_attr_ex init;
 	uint32_t dest;
+	uint32_t qkey;
 	int mask; /* of the last ibv_modify_qp() */
 	struct ibv_qp_attr attr;
 	struct fake_wqe batch[FAKE_QUEUE];
@@ -207,6 +209,13 @@ void fake_notify(struct ibv_cq *cq, bool is_solicited);
 /* The CQ is destroyed: withdraw its events, and wait until those read are acknowledged. */
 void fake_withdraw(struct fake_cq *cq);
 void fake_channel_ops(struct ibv_context *context);
+/* A message of UD; its status. */
+int fake_run_ud(struct fake_qp *qp, struct fake_wqe *wqe, struct ibv_wc *wc);
+/* Between the SGEs and straight bytes, those that are there. */
+bool fake_copy(struct fake_wqe *wqe, uint8_t *bytes, uint64_t room, bool is_to_sges,
+		uint32_t *length);
+uint64_t fake_total(const struct fake_wqe *wqe);
+void fake_complete_recv(struct fake_qp *qp, struct ibv_wc wc, bool is_solicited);
 void fake_srq_ops(struct ibv_context *context);
 void fake_mw_ops(struct ibv_context *context);
 void fake_odp_ops(struct verbs_context *context);

@@ -25,7 +25,7 @@ fake_complete(struct ibv_cq *ibv, const struct ibv_wc *wc, bool is_solicited)
 	fake_notify(ibv, is_solicited || wc->status != IBV_WC_SUCCESS);
 }
 
-static void
+void
 fake_complete_recv(struct fake_qp *qp, struct ibv_wc wc, bool is_solicited)
 {
 	wc.wr_id = qp->recv[qp->recv_cons++ % FAKE_QUEUE].wr.wr_id;
@@ -100,8 +100,7 @@ fake_access(const struct fake_qp *qp, uint32_t key, uint64_t addr, uint64_t leng
 	return (mr->access & IBV_ACCESS_ON_DEMAND) != 0 ? fake_odp_place(mr, at, right) : at;
 }
 
-/* Between the SGEs and straight bytes, those that are there. */
-static bool
+bool
 fake_copy(struct fake_wqe *wqe, uint8_t *bytes, uint64_t room, bool is_to_sges, uint32_t *length)
 {
 	int i;
@@ -128,7 +127,7 @@ fake_copy(struct fake_wqe *wqe, uint8_t *bytes, uint64_t room, bool is_to_sges, 
 	return true;
 }
 
-static uint64_t
+uint64_t
 fake_total(const struct fake_wqe *wqe)
 {
 	uint64_t total = wqe->data_len;
@@ -240,6 +239,8 @@ fake_run(struct fake_qp *qp, struct fake_wqe *wqe, struct ibv_wc *wc)
 
 	if (status >= 0)
 		return status;
+	if (qp->ex.qp_base.qp_type == IBV_QPT_UD)
+		return fake_run_ud(qp, wqe, wc);
 	if (peer == NULL || peer->ex.qp_base.state != IBV_QPS_RTS)
 		return IBV_WC_RETRY_EXC_ERR;
 	switch (wqe->wr.opcode) {

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* QPs of UD and address handles over the fakes: messages, the life of AHs, failing calls. */
+
+#include <errno.h>
+#include <string.h>
+
+#include <rmem_ah.h>
+
+#include "../test.h"
+#include "setup.h"
+
+#define QKEY 0x1234u
+#define DATA 32u
+
+static struct rmem_ah *ah;
+static struct rmem_srq *srq;
+static const struct rmem_ah_attr path = {.is_global = 1, .port_num = 1, .dgid = {0xfe, 0x80}};
+
+static int
+make_qp(struct rmem_cq *cq, struct rmem_qp **qp)
+{
+	const struct rmem_qp_conf conf = {.send_cq = cq,
+			.recv_cq = cq,
+			.srq = srq,
+			.max_send_wr = VT_DEPTH,
+			.max_recv_wr = VT_DEPTH,
+			.max_send_sge = 1,
+			.max_recv_sge = 1,
+			.type = RMEM_QPT_UD};
+	struct rmem_qp_attr attr = {.state = RMEM_QPS_INIT, .port_num = 1, .qkey = QKEY};
+
+	TEST_OK(rmem_qp_destroy(*qp));
+	*qp = NULL;
+	TEST_OK(rmem_qp_create(vt.pd, &conf, qp));
+	TEST_OK(rmem_qp_modify(*qp, &attr,
+			RMEM_QP_STATE | RMEM_QP_PKEY_INDEX | RMEM_QP_PORT | RMEM_QP_QKEY));
+	attr.state = RMEM_QPS_RTR;
+	TEST_OK(rmem_qp_modify(*qp, &attr, RMEM_QP_STATE));
+	attr.state = RMEM_QPS_RTS;
+	return rmem_qp_modify(*qp, &attr, RMEM_QP_STATE | RMEM_QP_SQ_PSN);
+}
+
+/* vt.a sends to vt.b. */
+static int
+open_ud(void)
+{
+	TEST_OK(vt_open());
+	TEST_OK(make_qp(vt.cq_a, &vt.a));
+	TEST_OK(make_qp(vt.cq_b, &vt.b));
+	TEST_OK(rmem_ah_create(vt.pd, &path, &ah));
+	fake.nb_classic = fake.nb_ex = 0;
+	return TEST_SUCCESS;
+}
+
+static int
+setup(void)
+{
+	ah = NULL;
+	srq = NULL;
+	return vt_setup_fake();
+}
+
+static int
+teardown(void)
+{
+	fake.fail_name = NULL;
+	TEST_OK(rmem_ah_destroy(ah));
+	if (srq != NULL) {
+		TEST_OK(rmem_qp_destroy(vt.a));
+		TEST_OK(rmem_qp_destroy(vt.b));
+		vt.a = vt.b = NULL;
+		TEST_OK(rmem_srq_destroy(srq));
+	}
+	return vt_teardown();
+}
+
+static struct rmem_send_wr
+wr_to(const struct rmem_qp *qp, const struct rmem_sge *sge)
+{
+	struct rmem_send_wr wr = vt_wr(RMEM_WR_SEND, sge);
+
+	memset(&wr.ud, 0, sizeof(wr.ud));
+	wr.ud.ah = ah;
+	wr.ud.remote_qpn = qp->qp_num;
+	wr.ud.remote_qkey = QKEY;
+	return wr;
+}
+
+static int
+post_recv(void)
+{
+	const struct rmem_sge to = vt_sge(VT_BUF / 2, RMEM_GRH_SIZE + DATA);
+	const struct rmem_recv_wr recv = {.wr_id = 7, .sg_list = &to, .num_sge = 1};
+
+	return srq != NULL ? rmem_srq_post_recv(srq, &recv, 1) : rmem_post_recv(vt.b, &recv, 1);
+}
+
+static int
+expect_message(void)
+{
+	struct rmem_wc wc;
+
+	TEST_STATUS(vt_wait(vt.cq_b, &wc), RMEM_WC_SUCCESS);
+	TEST_EQ(wc.wr_id, 7);
+	TEST_EQ(wc.flags & RMEM_WC_GRH, RMEM_WC_GRH);
+	TEST_EQ(wc.byte_len, RMEM_GRH_SIZE + DATA);
+	TEST_EQ(wc.src_qp, vt.a->qp_num);
+	TEST_MEM(vt.buf + VT_BUF / 2 + RMEM_GRH_SIZE, vt.buf, DATA);
+	return TEST_SUCCESS;
+}
+
+TEST(verbs_ud, message_arrives_with_its_grh_and_sender)
+{
+	struct rmem_sge sge;
+	struct rmem_send_wr wr;
+
+	TEST_RUN(open_ud());
+	memset(vt.buf, 0x33, DATA);
+	sge = vt_sge(0, DATA);
+	wr = wr_to(vt.b, &sge);
+	TEST_EQ(post_recv(), 1);
+	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
+	TEST_EQ(fake.nb_classic, 1);
+	TEST_EQ(fake.nb_ex, 0);
+	TEST_RUN(expect_message());
+	TEST_EQ(post_recv(), 1);
+	wr.ud.remote_qkey = QKEY + 1;
+	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
+	TEST_EQ(rmem_poll_cq(vt.cq_b, &(struct rmem_wc){0}, 1), 0);
+	return TEST_SUCCESS;
+}
+
+TEST(verbs_ud, qkey_is_set_and_returned)
+{
+	struct rmem_qp_attr attr = {.qkey = 99};
+
+	TEST_RUN(open_ud());
+	TEST_EQ(fake_qp_find(vt.a->qp_num)->init.qp_type, IBV_QPT_UD);
+	TEST_OK(rmem_qp_modify(vt.a, &attr, RMEM_QP_QKEY));
+	TEST_EQ(fake_qp_find(vt.a->qp_num)->qkey, 99);
+	memset(&attr, 0, sizeof(attr));
+	TEST_OK(rmem_qp_query(vt.a, &attr));
+	TEST_EQ(attr.qkey, 99);
+	return TEST_SUCCESS;
+}
+
+/* The receives of QPs of RC on the same SRQ have none, even if the device reports one. */
+TEST(verbs_ud, receives_of_an_srq_have_a_grh)
+{
+	const struct rmem_srq_conf conf = {.max_wr = 8, .max_sge = 1};
+	struct rmem_sge sge;
+	struct rmem_send_wr wr;
+
+	fake.has_srq = true;
+	TEST_OK(vt_open());
+	TEST_OK(rmem_srq_create(vt.pd, &conf, &srq));
+	TEST_OK(make_qp(vt.cq_a, &vt.a));
+	TEST_OK(make_qp(vt.cq_b, &vt.b));
+	TEST_OK(rmem_ah_create(vt.pd, &path, &ah));
+	memset(vt.buf, 0x44, DATA);
+	sge = vt_sge(0, DATA);
+	wr = wr_to(vt.b, &sge);
+	TEST_EQ(post_recv(), 1);
+	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
+	return expect_message();
+}
+
+TEST(verbs_ud, ah_exists_until_its_requests_have_completed)
+{
+	struct rmem_send_wr wr;
+	struct rmem_wc wc;
+	int nb_live;
+
+	TEST_RUN(open_ud());
+	nb_live = fake.nb_live;
+	fake.is_held = true;
+	wr = wr_to(vt.b, NULL);
+	wr.num_sge = 0;
+	wr.flags = 0;
+	TEST_EQ(rmem_post_send(vt.a, &wr, 1), 1);
+	wr.flags = RMEM_SEND_SIGNALED;
+	TEST_EQ(rmem_post_send(vt.a, &wr, 1), 1);
+	TEST_OK(rmem_ah_destroy(ah));
+	ah = NULL;
+	TEST_EQ(fake.nb_live, nb_live);
+	fake_run_held(vt.a->qp_num, 2);
+	TEST_STATUS(vt_wait(vt.cq_a, &wc), RMEM_WC_SUCCESS);
+	TEST_EQ(fake.nb_live, nb_live - 1);
+	return TEST_SUCCESS;
+}
+
+TEST(verbs_ud, ah_of_dropped_requests_is_destroyed)
+{
+	struct rmem_send_wr wr;
+	unsigned int i;
+	int nb_live;
+
+	TEST_RUN(open_ud());
+	fake.is_held = true;
+	for (i = 0; i < 2; i++) {
+		nb_live = fake.nb_live;
+		wr = wr_to(vt.b, NULL);
+		wr.num_sge = 0;
+		TEST_EQ(rmem_post_send(vt.a, &wr, 1), 1);
+		TEST_OK(rmem_ah_destroy(ah));
+		ah = NULL;
+		TEST_EQ(fake.nb_live, nb_live);
+		if (i == 0) {
+			TEST_OK(rmem_qp_reset(vt.a));
+			TEST_EQ(fake.nb_live, nb_live - 1);
+			TEST_OK(make_qp(vt.cq_a, &vt.a));
+			TEST_OK(rmem_ah_create(vt.pd, &path, &ah));
+		}
+	}
+	TEST_OK(rmem_qp_destroy(vt.a));
+	vt.a = NULL;
+	TEST_EQ(fake.nb_live, nb_live - 2);
+	return TEST_SUCCESS;
+}
+
+/* The device accepts two of three. */
+TEST(verbs_ud, refused_requests_do_not_use_their_ah)
+{
+	struct rmem_send_wr wr[3];
+	struct rmem_wc wc[3];
+	unsigned int i;
+
+	TEST_RUN(open_ud());
+	for (i = 0; i < RTE_DIM(wr); i++) {
+		wr[i] = wr_to(vt.b, NULL);
+		wr[i].num_sge = 0;
+	}
+	fake.post_errno = ENOMEM;
+	fake.post_take = 2;
+	TEST_EQ(rmem_post_send(vt.a, wr, 3), 2);
+	fake.post_errno = 0;
+	TEST_EQ(rmem_poll_cq(vt.cq_a, wc, 3), 2);
+	TEST_OK(rmem_ah_destroy(ah)); /* the teardown finds one that is left */
+	ah = NULL;
+	return TEST_SUCCESS;
+}
+
+TEST(verbs_ud, ud_is_a_capability)
+{
+	struct rmem_dev_info info;
+	unsigned int i;
+
+	for (i = 0; i < 2; i++) {
+		fake.has_no_ud = i == 0;
+		fake.fail_name = i == 0 ? NULL : "create_ah";
+		fake.fail_errno = EOPNOTSUPP;
+		TEST_OK(vt_open());
+		fake.fail_name = NULL;
+		TEST_OK(rmem_dev_info_get(vt.dev, &info));
+		TEST_EQ(info.capa & RMEM_DEV_CAPA_UD, 0);
+		TEST_ERR(rmem_ah_create(vt.pd, &path, &ah), EOPNOTSUPP);
+		TEST_OK(vt_close());
+	}
+	TEST_OK(vt_open());
+	TEST_OK(rmem_dev_info_get(vt.dev, &info));
+	TEST_ASSERT((info.capa & RMEM_DEV_CAPA_UD) != 0);
+	return TEST_SUCCESS;
+}
+
+TEST(verbs_ud, paths_that_the_device_lacks_are_refused)
+{
+	struct rmem_ah_attr bad = path;
+	struct rmem_ah *other;
+
+	TEST_RUN(open_ud());
+	bad.port_num = 2;
+	TEST_ERR(rmem_ah_create(vt.pd, &bad, &other), EINVAL);
+	bad = path;
+	bad.dgid[0] = 0xff;
+	TEST_ERR(rmem_ah_create(vt.pd, &bad, &other), EINVAL);
+	return TEST_SUCCESS;
+}
+
+TEST(verbs_ud, errnos_of_the_device_are_mapped)
+{
+	static const struct {
+		int kernel;
+		int create;
+		int destroy;
+	} rows[] = {{EINVAL, EINVAL, EINVAL}, {ENOMEM, ENOMEM, EIO}, {EBUSY, EIO, EBUSY},
+			{EOPNOTSUPP, EOPNOTSUPP, EIO}, {ENOSPC, EIO, EIO}, {EIO, EIO, EIO}};
+	struct rmem_ah *other;
+	unsigned int i;
+
+	TEST_RUN(open_ud());
+	for (i = 0; i < RTE_DIM(rows); i++) {
+		fake.fail_errno = rows[i].kernel;
+		fake.fail_name = "create_ah";
+		TEST_ERR(rmem_ah_create(vt.pd, &path, &other), rows[i].create);
+		fake.fail_name = "destroy_ah";
+		TEST_ERR(rmem_ah_destroy(ah), rows[i].destroy);
+		fake.fail_name = NULL;
+	}
+	return TEST_SUCCESS;
+}
+
+TEST_SUITE(verbs_ud, setup, teardown);
