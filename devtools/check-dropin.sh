@@ -52,6 +52,7 @@ try test-verbs "$run" build/test/dropin/test-verbs
 try test-async "$run" build/test/dropin/test-async
 try test-events "$run" build/test/dropin/test-events
 try test-ud "$run" build/test/dropin/test-ud
+try 'test-ud --ip' "$run" --ip 127.0.16.8 build/test/dropin/test-ud
 try test-process "$run" build/test/dropin/test-process
 try test-handles "$run" build/test/dropin/test-handles
 try test-threads "$run" build/test/dropin/test-threads

@@ -254,6 +254,9 @@ extern struct rmem_dev *ribv_dev;
 
 /* ribv_query.c */
 __be64 ribv_node_guid(void);
+extern uint8_t ribv_roce_header; /* of ribv_sl() */
+/* Called once ribv_dev is set. */
+void ribv_roce_header_set(void);
 
 /* The device, created if it was not yet; NULL: there is none. */
 const struct ibv_device *ribv_device(void);
@@ -278,6 +281,16 @@ static inline bool
 ribv_has_src_qp(const struct rmem_wc *wc)
 {
 	return wc->status == RMEM_WC_SUCCESS && (wc->flags & RMEM_WC_GRH) != 0;
+}
+
+/*
+ * Of a message of UD by RoCE v2: the IP header in the GRH, as mlx5 reports it; 0 on InfiniBand.
+ * There is no field of verbs for it (IBTA A17.4.5.1), and UCX reads it here.
+ */
+static inline uint8_t
+ribv_sl(const struct rmem_wc *wc)
+{
+	return ribv_has_src_qp(wc) ? ribv_roce_header : 0;
 }
 
 /* Poll under the lock of the CQ. */

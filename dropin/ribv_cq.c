@@ -154,7 +154,7 @@ wc_to_ibv(const struct rmem_wc *wc, struct ibv_wc *ibv)
 	ibv->wc_flags = wc->flags & (RMEM_WC_GRH | RMEM_WC_WITH_IMM | RMEM_WC_WITH_INV);
 	ibv->pkey_index = 0;
 	ibv->slid = 0;
-	ibv->sl = 0;
+	ibv->sl = ribv_sl(wc);
 	ibv->dlid_path_bits = 0;
 }
 

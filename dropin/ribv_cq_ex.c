@@ -110,6 +110,12 @@ read_none8(struct ibv_cq_ex *ex)
 	return 0;
 }
 
+static uint8_t
+read_sl(struct ibv_cq_ex *ex)
+{
+	return ribv_sl(now(ex));
+}
+
 struct ibv_cq_ex *
 ribv_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *init)
 {
@@ -144,7 +150,7 @@ ribv_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *init)
 	ex->read_src_qp = read_src_qp;
 	ex->read_wc_flags = read_wc_flags;
 	ex->read_slid = read_none;
-	ex->read_sl = read_none8;
+	ex->read_sl = read_sl;
 	ex->read_dlid_path_bits = read_none8;
 	return ex;
 }

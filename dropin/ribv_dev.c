@@ -99,6 +99,7 @@ dev_create(const char *env)
 	reason = ribv_env_log_kept();
 	if (ret != 0)
 		return reason[0] != '\0' ? reason : strerror(-ret);
+	ribv_roce_header_set();
 	memcpy(device.name, name, len + 1);
 	snprintf(device.dev_name, sizeof(device.dev_name), "uverbs%u", RIBV_VERBS_NUMBER);
 	snprintf(device.dev_path, sizeof(device.dev_path), RIBV_SYSFS_VERBS "/%s", device.dev_name);

@@ -8,6 +8,7 @@
  */
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -152,6 +153,21 @@ answer(struct ibv_ah *ah, uint32_t qp_num)
 	HOLDS(ibv_wr_complete(ex) == EINVAL);
 }
 
+/* As mlx5: 8 for UDP, and 1 for IPv6 or 2 for IPv4. */
+static uint8_t
+roce_header(void)
+{
+	struct ibv_port_attr port;
+	struct in6_addr ip;
+	union ibv_gid gid;
+
+	HOLDS(ibv_query_port(context, 1, &port) == 0 && ibv_query_gid(context, 1, 0, &gid) == 0);
+	if (port.link_layer != IBV_LINK_LAYER_ETHERNET)
+		return 0;
+	memcpy(&ip, &gid, sizeof(ip));
+	return IN6_IS_ADDR_V4MAPPED(&ip) ? 10 : 9;
+}
+
 static void
 exchange(struct ibv_ah *ah)
 {
@@ -164,6 +180,7 @@ exchange(struct ibv_ah *ah)
 	HOLDS(wc.byte_len == GRH + 16 && wc.src_qp == qps[0]->qp_num);
 	HOLDS(wc.wc_flags == (IBV_WC_GRH | IBV_WC_WITH_IMM) && wc.imm_data == 5);
 	HOLDS(strcmp((char *)buf + 1024 + GRH, "datagram") == 0);
+	HOLDS(wc.sl == roce_header());
 	expect(1);
 	back = ibv_create_ah_from_wc(pd, &wc, (struct ibv_grh *)(void *)(buf + 1024), 1);
 	HOLDS(back != NULL);
@@ -175,7 +192,7 @@ exchange(struct ibv_ah *ah)
 	HOLDS(cq->wr_id == 4 && cq->status == IBV_WC_SUCCESS);
 	HOLDS(ibv_wc_read_src_qp(cq) == qps[1]->qp_num);
 	HOLDS(ibv_wc_read_wc_flags(cq) == IBV_WC_GRH && ibv_wc_read_vendor_err(cq) == 0);
-	HOLDS(ibv_wc_read_byte_len(cq) == GRH + 7);
+	HOLDS(ibv_wc_read_byte_len(cq) == GRH + 7 && ibv_wc_read_sl(cq) == roce_header());
 	ibv_end_poll(cq);
 	HOLDS(strcmp((char *)buf + 2048 + GRH, "answer") == 0);
 }
