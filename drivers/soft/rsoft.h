@@ -118,6 +118,7 @@ struct rsoft_args {
 	uint64_t socket;   /* UINT64_MAX: any */
 	uint64_t loop;     /* packets between QPs of this process too */
 	uint64_t share;    /* peers of port=shm map DPDK memory */
+	uint64_t direct;   /* peers of ip=host copy memory themselves */
 	uint64_t progress; /* RSOFT_PROGRESS_* */
 	uint64_t mtu;      /* of the wire; 0: the largest that the port supports */
 	char ip[64];       /* of the wire; empty: none */
@@ -397,6 +398,7 @@ struct rsoft_qp {
 	struct rmem_qp_attr set; /* attributes as set, for queries; under rsoft_domain::lock */
 	uint32_t conf_access;    /* access at creation */
 	uint32_t qkey;           /* of UD; atomic */
+	void (*revoke)(void);    /* ends direct access (rsoft_direct.h); NULL: none; atomic */
 };
 
 TAILQ_HEAD(rsoft_qp_list, rsoft_qp);
@@ -469,8 +471,10 @@ struct rsoft_grace_lcore {
 /* Grace periods; see rsoft_grace.h. */
 struct rsoft_grace {
 	struct rsoft_grace_lcore lcore[RSOFT_MAX_LCORES];
-	uint64_t token;                         /* of the last grace period, from 1 on; atomic */
-	uint32_t nb_lcores __rte_cache_aligned; /* number of registered lcores; atomic */
+	uint64_t token; /* of the last grace period, from 1 on; atomic */
+	/* Number of registered lcores, and of peers that count as such; atomic. */
+	uint32_t nb_lcores __rte_cache_aligned;
+	uint32_t nb_peers;                      /* of rsoft_direct.h; atomic */
 	uint32_t nb_words;                      /* of lcores[] that have a bit; atomic */
 	uint64_t lcores[RSOFT_MAX_LCORES / 64]; /* a bit for each of them; atomic */
 };
@@ -533,12 +537,16 @@ static inline bool
 rsoft_qp_to_err(struct rsoft_qp *qp)
 {
 	uint32_t state = __atomic_load_n(&qp->state, __ATOMIC_RELAXED);
+	void (*revoke)(void);
 
 	do {
 		if (state == RMEM_QPS_RESET || state == RMEM_QPS_ERR)
 			return false;
 	} while (!__atomic_compare_exchange_n(&qp->state, &state, RMEM_QPS_ERR, false,
 			__ATOMIC_SEQ_CST, __ATOMIC_RELAXED));
+	revoke = __atomic_load_n(&qp->revoke, __ATOMIC_SEQ_CST);
+	if (revoke != NULL)
+		revoke();
 	return true;
 }
 

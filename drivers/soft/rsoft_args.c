@@ -46,6 +46,7 @@ static const struct rmem_arg rows[] = {
 		NUMBER(max_mkey_entries, 512, 1, 65535),
 		NUMBER(max_mkey_depth, 4, 1, RSOFT_MAX_DEPTH),
 		NUMBER(max_iov, 512, 1, 65535),
+		NUMBER(direct, 1, 0, 1),
 		NUMBER(engine, 0, 0, RSOFT_MAX_ENGINES),
 		NUMBER(loop, 0, 0, 1),
 		NUMBER(mtu, 0, 256, RWIRE_MAX_MTU),

@@ -15,6 +15,7 @@
 #define RSOFT_DOMAIN_NAME "rmem_soft"
 
 struct rsoft_domain *rsoft_domain;
+bool (*rsoft_grace_peers_are_over)(uint64_t token);
 __thread unsigned int rsoft_grace_lcore = LCORE_ID_ANY;
 
 int
@@ -79,7 +80,8 @@ rsoft_grace_check(uint64_t token)
 				return false;
 		}
 	}
-	return true;
+	return __atomic_load_n(&grace->nb_peers, __ATOMIC_ACQUIRE) == 0 ||
+			rsoft_grace_peers_are_over(token);
 }
 
 void

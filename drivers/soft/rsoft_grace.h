@@ -21,6 +21,8 @@
  * holds for the store that registers the lcore. rsoft_grace_start() also loads the number of
  * registered lcores: with one there is no wait, and the token is not used.
  *
+ * Peers of other processes that access memory themselves count as lcores (rsoft_direct.h).
+ *
  * Tokens number the grace periods. An lcore inside has stored the token that it loaded when it held
  * nothing, so it delays only grace periods with later tokens. Each wait loads the tokens of all
  * lcores itself: the result of another wait does not apply to a later token.
@@ -51,6 +53,12 @@ int rsoft_domain_get(void);
 
 /* The lcore id that the calling thread registered with; LCORE_ID_ANY: not registered. */
 extern __thread unsigned int rsoft_grace_lcore;
+
+/*
+ * Whether no peer of another process is inside since before the grace period of a token, whose
+ * lcores have left. Set before rsoft_grace::nb_peers.
+ */
+extern bool (*rsoft_grace_peers_are_over)(uint64_t token);
 
 /* Register the calling thread; slow path of enter. */
 void rsoft_grace_register(unsigned int lcore);

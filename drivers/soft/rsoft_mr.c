@@ -234,11 +234,9 @@ rsoft_mr_bind_counter(struct rmem_mr *base, struct rmem_counter *counter)
 	if ((rsoft_profile_of(rsoft_dev_of(&base->obj))->capa & RMEM_DEV_CAPA_MR_COUNTER) == 0)
 		return -EOPNOTSUPP;
 	__atomic_store_n(&mr->counter, counter, __ATOMIC_SEQ_CST);
-	if (counter != NULL) {
+	if (counter != NULL)
 		__atomic_fetch_or(&mr->key->word, rsoft_key_word(0, RSOFT_SLOW), __ATOMIC_SEQ_CST);
-		return 0;
-	}
-	if (mr->key->kind == RSOFT_KIND_BASE)
+	else if (mr->key->kind == RSOFT_KIND_BASE)
 		__atomic_fetch_and(
 				&mr->key->word, ~rsoft_key_word(0, RSOFT_SLOW), __ATOMIC_SEQ_CST);
 	rsoft_grace_wait();

@@ -12,18 +12,15 @@
 #include "../holds.h"
 
 /*
- * Move a QP from RESET to RTS. Its peer is a QP of the same process: attr has dest_qp_num, and what
- * else should not be 0. By LID, no address handle needs a GID.
+ * Move a QP from RESET to RTS. Its peer is a QP of the process with that LID: attr has dest_qp_num,
+ * and what else should not be 0. By LID, no address handle needs a GID.
  */
 static inline void
-connect_qp(struct ibv_qp *qp, struct ibv_qp_attr attr)
+connect_qp_at(struct ibv_qp *qp, struct ibv_qp_attr attr, uint16_t dlid)
 {
-	struct ibv_port_attr port;
-
-	HOLDS(ibv_query_port(qp->context, 1, &port) == 0);
 	attr.port_num = 1;
 	attr.ah_attr.port_num = 1;
-	attr.ah_attr.dlid = port.lid;
+	attr.ah_attr.dlid = dlid;
 	attr.qp_state = IBV_QPS_INIT;
 	HOLDS(ibv_modify_qp(qp, &attr,
 			      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
@@ -37,6 +34,16 @@ connect_qp(struct ibv_qp *qp, struct ibv_qp_attr attr)
 	HOLDS(ibv_modify_qp(qp, &attr,
 			      IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
 					      IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC) == 0);
+}
+
+/* The same with a peer of this process. */
+static inline void
+connect_qp(struct ibv_qp *qp, struct ibv_qp_attr attr)
+{
+	struct ibv_port_attr port;
+
+	HOLDS(ibv_query_port(qp->context, 1, &port) == 0);
+	connect_qp_at(qp, attr, port.lid);
 }
 
 /* Connect a QP with itself, for WRITEs. */

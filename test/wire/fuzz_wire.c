@@ -149,8 +149,10 @@ port_close(struct rwire_port *port)
 static const struct rwire_port_ops port_ops = {
 		.close = port_close,
 		.rx_burst = port_rx_burst,
+		.rx_grant = NULL,
 		.rx_sleep = rwire_port_rx_sleep,
 		.tx_count = rwire_port_tx_count,
+		.tx_direct = NULL,
 		.tx_flush = stub_tx_flush,
 		.tx_get = port_tx_get,
 		.tx_idle = rwire_port_tx_idle,

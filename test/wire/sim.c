@@ -161,8 +161,10 @@ sim_close(struct rwire_port *base)
 static const struct rwire_port_ops sim_ops = {
 		.close = sim_close,
 		.rx_burst = sim_rx_burst,
+		.rx_grant = NULL,
 		.rx_sleep = rwire_port_rx_sleep,
 		.tx_count = rwire_port_tx_count,
+		.tx_direct = NULL,
 		.tx_flush = stub_tx_flush,
 		.tx_get = sim_tx_get,
 		.tx_idle = rwire_port_tx_idle,

@@ -27,7 +27,7 @@
  * All of it is memory of this process, not DPDK shared memory.
  *
  * Each source file calls only those after it: rwire_dev.c, (rsoft_post.c), rwire_rx.c, rwire_req.c,
- * rwire_comp.c; rwire_resp.c, rwire_reply.c; rwire_ud.c; rwire_sge.c, rwire_tx.c.
+ * rwire_comp.c, rwire_direct.c; rwire_resp.c, rwire_reply.c; rwire_ud.c; rwire_sge.c, rwire_tx.c.
  */
 
 #ifndef RWIRE_H
@@ -35,6 +35,7 @@
 
 #include <pthread.h>
 #include <semaphore.h>
+#include <sys/uio.h>
 
 #include "../rsoft_access.h"
 #include "../rsoft_run.h"
@@ -87,11 +88,13 @@ struct rwire_req {
 	uint32_t since_ack;    /* packets sent since the last AckReq */
 	uint8_t retry_left;
 	uint8_t rnr_left;
-	bool is_rewound;    /* since una last advanced */
-	bool has_more;      /* an unreliable service stopped sending, and can go on */
-	uint64_t deadline;  /* of the retransmission timer, TSC; 0: not running */
-	uint64_t rnr_until; /* nothing is sent earlier, TSC; 0: not waiting */
-	uint64_t timeout;   /* local ACK timeout, TSC cycles; 0: infinite */
+	bool is_rewound;      /* since una last advanced */
+	bool has_more;        /* an unreliable service stopped sending, and can go on */
+	bool is_grant_wanted; /* for the request at the head; rwire_direct.h */
+	uint8_t direct;       /* enum rwire_direct_state */
+	uint64_t deadline;    /* of the retransmission timer, TSC; 0: not running */
+	uint64_t rnr_until;   /* nothing is sent earlier, TSC; 0: not waiting */
+	uint64_t timeout;     /* local ACK timeout, TSC cycles; 0: infinite */
 	struct rwire_unread unread;
 };
 
@@ -218,6 +221,12 @@ bool rwire_comp_sent(struct rwire_qp *q, unsigned int lcore);
 /* Rewind when the timer has expired: RMEM_WC_SUCCESS, or RMEM_WC_RETRY_EXC_ERR. */
 int rwire_comp_timer(struct rwire_qp *q, uint64_t now);
 
+/* rwire_direct.c; under sq.lock. */
+/* Execute the requests at the head that need no packet. */
+void rwire_direct_run(struct rwire_qp *q, unsigned int lcore);
+/* Whether a request should wait until no packet is in flight, since it may need none then. */
+bool rwire_direct_is_near(const struct rwire_qp *q, const struct rmem_send_wr *wr);
+
 /* rwire_resp.c; under rx_lock. */
 void rwire_resp_pkt(struct rwire_qp *q, unsigned int lcore, const struct rwire_pkt *pkt);
 /* End a SEND_WITH_INV whose grace period is over, and send what is owed; true: all was sent. */
@@ -249,6 +258,13 @@ uint32_t rwire_sge_trim(const struct rmem_sge *sge, uint32_t num_sge, uint64_t o
  */
 int rwire_sge_span(const struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint64_t offset,
 		uint32_t n, struct rsoft_span *span, uint32_t *why);
+
+/*
+ * The memory of the bytes [offset, offset + n) of a request, for the kernel to copy. Returns its
+ * number of elements, up to RSOFT_MAX_SGE; 0: a key is not valid, or not of plain memory.
+ */
+uint32_t rwire_sge_iov(const struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint64_t offset,
+		uint32_t n, bool is_to_sges, struct iovec *iov);
 
 /* Copy n bytes between data and the SGEs of a request, from byte offset of these. */
 int rwire_sge_copy(const struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint64_t offset,

@@ -227,7 +227,7 @@ wire_open_host(const struct rsoft_args *args, struct rwire *wire)
 		return -EINVAL;
 	}
 	return rwire_port_shm_open_host(args->fault[0] != '\0' || args->pcap[0] != '\0',
-			&wire->owners, &wire->port);
+			args->direct != 0, &wire->owners, &wire->port);
 }
 
 static int
@@ -337,6 +337,7 @@ rwire_close(struct rsoft_dev *dev)
 		pthread_join(wire->thread.id, NULL);
 		close(wire->stop_fd);
 	}
+	rsoft_direct_close_all(dev);
 	wire->port->ops->close(wire->port);
 	rwire_owners_end(&wire->owners);
 	dev->wire = NULL;

@@ -15,6 +15,7 @@
 
 #include <rte_common.h>
 
+#include "rwire_direct.h"
 #include "rwire_icrc.h"
 #include "rwire_owner.h"
 
@@ -34,6 +35,7 @@ struct rwire_frame {
 	/* Received: shared_len bytes are the payload instead, which a peer may change or unmap. */
 	uint8_t *shared;
 	uint32_t shared_len;
+	bool is_grant_wanted; /* by the requester, for the rkey of the packet; rsoft_direct.h */
 	struct rwire_flow flow;
 };
 
@@ -55,6 +57,15 @@ struct rwire_port_ops {
 	 */
 	bool (*tx_count)(const struct rwire_port *port, const struct rwire_addr *dst,
 			uint32_t *sent, uint32_t *taken);
+	/*
+	 * The device of an address copies memory itself, or the calling process does that of the
+	 * device; NULL: never. tx_direct: begin that. rx_grant: permit it to the sender of a
+	 * received frame, from inside of rsoft_grace_enter().
+	 */
+	enum rwire_direct_result (*tx_direct)(struct rwire_port *port, const struct rwire_addr *dst,
+			struct rwire_direct *direct);
+	void (*rx_grant)(struct rwire_port *port, const struct rwire_frame *frame,
+			struct rsoft_qp *qp, uint32_t rkey);
 	/* A frame to fill, for an address; NULL: the port is full. */
 	struct rwire_frame *(*tx_get)(struct rwire_port *port, const struct rwire_addr *dst);
 	/*
@@ -109,10 +120,11 @@ int rwire_port_shm_open(const struct rwire_addr *addr, const char *name, bool ha
 		bool is_sharing, struct rwire_port **port);
 
 /*
- * Shared memory of all devices of this host with ip=host, at an address that is free. As
- * rwire_port_shm_open().
+ * Shared memory of all devices of this host with ip=host, at an address that is free. is_direct:
+ * peers copy memory themselves. As rwire_port_shm_open().
  */
-int rwire_port_shm_open_host(bool has_icrc, struct rwire_owners *owners, struct rwire_port **port);
+int rwire_port_shm_open_host(bool has_icrc, bool is_direct, struct rwire_owners *owners,
+		struct rwire_port **port);
 
 /*
  * An ethdev port, by its number as text, with static neighbours; see rwire_neighs_init(). Its MTU

@@ -408,8 +408,10 @@ eth_close(struct rwire_port *base)
 static const struct rwire_port_ops eth_ops = {
 		.close = eth_close,
 		.rx_burst = eth_rx_burst,
+		.rx_grant = NULL,
 		.rx_sleep = eth_rx_sleep,
 		.tx_count = rwire_port_tx_count,
+		.tx_direct = NULL,
 		.tx_flush = eth_tx_flush,
 		.tx_get = eth_tx_get,
 		.tx_idle = rwire_port_tx_idle,

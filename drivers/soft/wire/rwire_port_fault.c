@@ -196,8 +196,10 @@ fault_tx_idle(struct rwire_port *base)
 static const struct rwire_port_ops fault_ops = {
 		.close = fault_close,
 		.rx_burst = fault_rx_burst,
+		.rx_grant = NULL,
 		.rx_sleep = fault_rx_sleep,
 		.tx_count = fault_tx_count,
+		.tx_direct = NULL,
 		.tx_flush = fault_tx_flush,
 		.tx_get = fault_tx_get,
 		.tx_idle = fault_tx_idle,

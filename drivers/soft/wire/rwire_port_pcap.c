@@ -179,8 +179,10 @@ pcap_tx_idle(struct rwire_port *base)
 static const struct rwire_port_ops pcap_ops = {
 		.close = pcap_close,
 		.rx_burst = pcap_rx_burst,
+		.rx_grant = NULL,
 		.rx_sleep = pcap_rx_sleep,
 		.tx_count = pcap_tx_count,
+		.tx_direct = NULL,
 		.tx_flush = pcap_tx_flush,
 		.tx_get = pcap_tx_get,
 		.tx_idle = pcap_tx_idle,

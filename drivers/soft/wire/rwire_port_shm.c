@@ -39,10 +39,12 @@
 struct shm_port {
 	struct rwire_port port;
 	char name[SHM_MAX_NAME + 1];
+	bool is_direct; /* peers of this user may copy themselves; rwire_direct.h */
 
 	struct shm_outs outs;
-	uint64_t dirty;     /* bit n: outs.out[n] has packets since the last flush */
-	struct shm_out *to; /* of the frame of tx_get(); NULL: it is dropped */
+	uint64_t direct_cycles; /* from a check of a connection to the next, TSC */
+	uint64_t dirty;         /* bit n: outs.out[n] has packets since the last flush */
+	struct shm_out *to;     /* of the frame of tx_get(); NULL: it is dropped */
 	struct rwire_slot *slot;
 	struct rwire_shared shared; /* its payload, unless len is 0 */
 	struct rwire_frame tx;
@@ -51,6 +53,7 @@ struct shm_port {
 	struct shm_ins ins;
 	uint32_t first_in; /* to receive from first */
 	struct rwire_frame rx[RWIRE_RX_BURST];
+	struct shm_in *rx_in[RWIRE_RX_BURST]; /* the channels of these */
 	uint8_t rx_data[RWIRE_RX_BURST][RWIRE_HEADROOM + RWIRE_MAX_PKT];
 };
 
@@ -83,6 +86,8 @@ shm_fill(struct shm_port *port, const struct shm_in *in, struct rwire_slot *slot
 {
 	uint16_t kind = __atomic_load_n(&slot->kind, __ATOMIC_RELAXED);
 
+	frame->is_grant_wanted = (kind & RWIRE_SLOT_WANTS_GRANT) != 0 && port->is_direct;
+	kind &= (uint16_t)~RWIRE_SLOT_WANTS_GRANT;
 	frame->has_icrc = kind == RWIRE_SLOT_ICRC;
 	frame->shared = NULL;
 	frame->len = len;
@@ -113,6 +118,7 @@ shm_in_burst(struct shm_port *port, struct shm_in *in, struct rwire_frame *frame
 			break;
 		in->left -= in->is_closed;
 		shm_fill(port, in, slot, len, &port->rx[nb]);
+		port->rx_in[nb] = in;
 		frames[nb] = &port->rx[nb];
 		nb++;
 	}
@@ -156,6 +162,21 @@ shm_rx_sleep(struct rwire_port *base)
 	return is_empty;
 }
 
+static void
+shm_rx_grant(struct rwire_port *base, const struct rwire_frame *frame, struct rsoft_qp *qp,
+		uint32_t rkey)
+{
+	struct shm_port *port = (struct shm_port *)base;
+	struct shm_in *in = port->rx_in[frame - port->rx];
+
+	if (in->uid != geteuid() || in->is_closed)
+		return;
+	if (in->direct == NULL)
+		in->direct = rsoft_direct_open(qp->dev, &in->end.ring->direct, in->fd);
+	if (in->direct != NULL)
+		rsoft_direct_grant(in->direct, qp, rkey);
+}
+
 /* The send side. */
 
 static bool
@@ -193,6 +214,7 @@ shm_tx_get(struct rwire_port *base, const struct rwire_addr *dst)
 	port->shared.len = 0;
 	port->tx.bth = port->tx_data + RWIRE_HEADROOM;
 	port->tx.flow.dst = *dst;
+	port->tx.is_grant_wanted = false;
 	if (out != NULL && out->fd >= 0) {
 		port->slot = rwire_ring_get(&out->end);
 		if (port->slot == NULL)
@@ -233,7 +255,7 @@ static void
 shm_tx_put(struct rwire_port *base, struct rwire_frame *frame)
 {
 	struct shm_port *port = (struct shm_port *)base;
-	enum rwire_slot_kind kind = base->has_icrc ? RWIRE_SLOT_ICRC : RWIRE_SLOT_PLAIN;
+	unsigned int kind = base->has_icrc ? RWIRE_SLOT_ICRC : RWIRE_SLOT_PLAIN;
 
 	if (port->slot == NULL) {
 		RSOFT_COUNT(base->stats.tx_dropped, 1);
@@ -245,6 +267,8 @@ shm_tx_put(struct rwire_port *base, struct rwire_frame *frame)
 		memcpy(port->slot->data + RWIRE_SHARED_AT, &port->shared, sizeof(port->shared));
 		kind = RWIRE_SLOT_SHARED;
 	}
+	if (frame->is_grant_wanted)
+		kind |= RWIRE_SLOT_WANTS_GRANT;
 	rwire_ring_put(&port->to->end, frame->len, kind);
 	port->slot = NULL;
 	port->dirty |= UINT64_C(1) << (port->to - port->outs.out);
@@ -264,6 +288,27 @@ shm_tx_flush(struct rwire_port *base)
 		if (out->fd >= 0 && rwire_ring_must_wake(&out->end))
 			(void)!send(out->fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 	}
+}
+
+static enum rwire_direct_result
+shm_tx_direct(struct rwire_port *base, const struct rwire_addr *dst, struct rwire_direct *direct)
+{
+	struct shm_port *port = (struct shm_port *)base;
+	uint64_t now = rte_rdtsc();
+	struct shm_out *out;
+
+	if (!port->is_direct || base->has_icrc)
+		return RWIRE_DIRECT_NO;
+	out = port->to;
+	if (out == NULL || !rwire_addr_is_equal(&out->addr, dst))
+		out = shm_out_of(&port->outs, dst, now);
+	/* The process may have ended; the difference is also large if the clock was set back. */
+	if (out != NULL && out->fd >= 0 && now - out->checked_at >= port->direct_cycles)
+		shm_out_check(&port->outs, out, now);
+	/* The packet connects. */
+	if (out == NULL || out->fd < 0)
+		return RWIRE_DIRECT_ASK;
+	return rwire_direct_begin(&out->link, &out->end.ring->direct, direct);
 }
 
 static void
@@ -287,8 +332,10 @@ shm_close(struct rwire_port *base)
 static const struct rwire_port_ops shm_ops = {
 		.close = shm_close,
 		.rx_burst = shm_rx_burst,
+		.rx_grant = shm_rx_grant,
 		.rx_sleep = shm_rx_sleep,
 		.tx_count = shm_tx_count,
+		.tx_direct = shm_tx_direct,
 		.tx_flush = shm_tx_flush,
 		.tx_get = shm_tx_get,
 		.tx_idle = shm_tx_idle,
@@ -308,6 +355,7 @@ shm_init(struct shm_port *port, const struct rwire_addr *addr, bool has_icrc)
 	port->port.has_icrc = has_icrc;
 	port->outs.addr = *addr;
 	port->outs.name = port->name;
+	port->direct_cycles = rte_get_tsc_hz() / US_PER_S * RWIRE_DIRECT_CHECK_US;
 	port->outs.check_cycles = port->ins.check_cycles = rte_get_tsc_hz() / 1000 * SHM_CHECK_MS;
 	port->tx.flow.src = *addr;
 	port->tx.flow.src_port = RWIRE_UDP_PORT;
@@ -369,7 +417,8 @@ rwire_port_shm_open(const struct rwire_addr *addr, const char *name, bool has_ic
 }
 
 int
-rwire_port_shm_open_host(bool has_icrc, struct rwire_owners *owners, struct rwire_port **out)
+rwire_port_shm_open_host(
+		bool has_icrc, bool is_direct, struct rwire_owners *owners, struct rwire_port **out)
 {
 	struct rwire_addr addr;
 	int rc, listener = shm_listen_host(&addr);
@@ -378,6 +427,7 @@ rwire_port_shm_open_host(bool has_icrc, struct rwire_owners *owners, struct rwir
 		return listener;
 	rc = shm_open_port(listener, &addr, SHM_HOST, has_icrc, out);
 	if (rc == 0) {
+		((struct shm_port *)*out)->is_direct = is_direct && !has_icrc;
 		((struct shm_port *)*out)->outs.owners = owners;
 		((struct shm_port *)*out)->ins.owners = owners;
 	}

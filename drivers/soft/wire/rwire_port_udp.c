@@ -313,8 +313,10 @@ udp_rx_sleep(struct rwire_port *base)
 static const struct rwire_port_ops udp_ops = {
 		.close = udp_close,
 		.rx_burst = udp_rx_burst,
+		.rx_grant = NULL,
 		.rx_sleep = udp_rx_sleep,
 		.tx_count = rwire_port_tx_count,
+		.tx_direct = NULL,
 		.tx_flush = udp_tx_flush,
 		.tx_get = udp_tx_get,
 		.tx_idle = rwire_port_tx_idle,

@@ -256,6 +256,9 @@ req_send(struct rwire_qp *q, const struct rmem_send_wr *wr, uint32_t *why)
 	status = req_fill(q, wr, frame, &pkt, &nb_psn, why);
 	if (status != RMEM_WC_SUCCESS)
 		return status;
+	/* Only the first packet has the rkey. */
+	frame->is_grant_wanted = req->is_grant_wanted;
+	req->is_grant_wanted = false;
 	rwire_tx_put(q, frame, &pkt);
 	req->psn = rwire_psn_add(req->psn, nb_psn);
 	if (rwire_psn_diff(req->psn, req->end_psn) > 0)
@@ -285,6 +288,8 @@ req_step(struct rwire_qp *q, uint32_t *why)
 	if (req_is_local(wr))
 		return req->sq_pos == sq->cons ? RSOFT_WAIT_LOCAL : RSOFT_WAIT_WIRE;
 	if (req->sq_pos == req->begun) {
+		if (rwire_direct_is_near(q, wr))
+			return RSOFT_WAIT_WIRE;
 		status = req_begin(q, wr);
 		if (status != RMEM_WC_SUCCESS)
 			return status;
@@ -372,8 +377,10 @@ req_run(struct rwire_qp *q, unsigned int lcore)
 			continue;
 		}
 		status = rwire_comp_timer(q, rwire_clock());
-		if (status == RMEM_WC_SUCCESS)
+		if (status == RMEM_WC_SUCCESS) {
+			rwire_direct_run(q, lcore);
 			status = req_send_all(q, &why);
+		}
 		if (q->service != RWIRE_RC && rwire_comp_sent(q, lcore) && status <= 0) {
 			/* No acknowledgement bounds a call: leave the rest to the next. */
 			q->req.has_more = rwire_psn_diff(q->req.psn, first) >= (int32_t)q->window;

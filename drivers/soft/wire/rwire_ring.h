@@ -31,6 +31,7 @@
 #include <rte_atomic.h>
 #include <rte_common.h>
 
+#include "../rsoft_direct.h"
 #include "rwire_hdr.h"
 
 #define RWIRE_RING_SLOTS 128u
@@ -41,6 +42,9 @@ enum rwire_slot_kind {
 	RWIRE_SLOT_ICRC,   /* the ICRC is set */
 	RWIRE_SLOT_SHARED, /* a struct rwire_shared, at RWIRE_SHARED_AT, instead of the payload */
 };
+
+/* With the kind: the writer requests a grant for the rkey of the packet; rsoft_direct.h. */
+#define RWIRE_SLOT_WANTS_GRANT 0x100u
 
 /* The payload of a packet in a region of the writer that the reader has mapped; rwire_region.h. */
 struct rwire_shared {
@@ -54,7 +58,7 @@ struct rwire_shared {
 struct rwire_slot {
 	uint32_t number; /* position + 1 of the packet in it; atomic */
 	uint16_t len;    /* of the packet, from its BTH to its ICRC; atomic */
-	uint16_t kind;   /* enum rwire_slot_kind; atomic */
+	uint16_t kind;   /* enum rwire_slot_kind, and RWIRE_SLOT_WANTS_GRANT; atomic */
 	uint8_t data[RWIRE_MAX_PKT];
 } __rte_aligned(RWIRE_RING_LINE);
 
@@ -64,6 +68,7 @@ struct rwire_ring {
 	uint32_t is_asleep __rte_aligned(RWIRE_RING_LINE); /* the reader needs a doorbell; atomic */
 	uint64_t mapped __rte_aligned(RWIRE_RING_LINE);    /* bit n: region n is mapped; atomic */
 	uint32_t accepts;                                  /* the reader maps regions; atomic */
+	struct rsoft_direct direct; /* the reader owns the keys, the writer copies */
 	struct rwire_slot slot[RWIRE_RING_SLOTS];
 };
 
@@ -97,7 +102,7 @@ rwire_ring_get(struct rwire_ring_end *end)
 
 /* Publish the packet in the slot of the last rwire_ring_get(). */
 static inline void
-rwire_ring_put(struct rwire_ring_end *end, uint32_t len, enum rwire_slot_kind kind)
+rwire_ring_put(struct rwire_ring_end *end, uint32_t len, unsigned int kind)
 {
 	struct rwire_slot *slot = rwire_ring_slot(end);
 

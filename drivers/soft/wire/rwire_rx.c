@@ -102,6 +102,8 @@ rx_frame(struct rwire *wire, unsigned int lcore, struct rwire_frame *frame)
 	}
 	if (pkt.info & RWIRE_IS_REQUEST) {
 		rx_request(q, lcore, &pkt);
+		if (unlikely(frame->is_grant_wanted))
+			wire->port->ops->rx_grant(wire->port, frame, q->qp, pkt.rkey);
 		return;
 	}
 	rte_ticketlock_lock(&q->qp->sq.lock);

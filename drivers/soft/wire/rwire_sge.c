@@ -70,6 +70,29 @@ rwire_sge_span(const struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint64_
 	return status;
 }
 
+uint32_t
+rwire_sge_iov(const struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint64_t offset, uint32_t n,
+		bool is_to_sges, struct iovec *iov)
+{
+	struct rsoft_span spans[RSOFT_MAX_SGE];
+	struct rmem_sge sge[RSOFT_MAX_SGE];
+	uint32_t nb = rwire_sge_trim(wr->sg_list, wr->num_sge, offset, n, sge), i, why;
+
+	if (nb == 0 ||
+			sge_open(qp, wr, sge, nb, is_to_sges ? RSOFT_NEED_WRITE : RSOFT_NEED_READ,
+					n, spans, &why) != RMEM_WC_SUCCESS)
+		return 0;
+	/* SGEs without bytes have no span. */
+	for (i = 0; n != 0; i++) {
+		if (spans[i].kind != RSOFT_SPAN_FLAT)
+			return 0;
+		iov[i].iov_base = spans[i].ptr;
+		iov[i].iov_len = (size_t)spans[i].length;
+		n -= (uint32_t)spans[i].length;
+	}
+	return i;
+}
+
 int
 rwire_sge_copy(const struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint64_t offset,
 		uint8_t *data, uint32_t n, bool is_to_sges, uint32_t *why)

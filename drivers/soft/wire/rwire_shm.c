@@ -282,6 +282,15 @@ close:
 	return rc;
 }
 
+pid_t
+shm_pid(int fd)
+{
+	struct ucred owner = {0};
+	socklen_t size = sizeof(owner);
+
+	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &owner, &size) == 0 ? owner.pid : 0;
+}
+
 int
 shm_accept(const char *name, int listener, uint32_t *uid)
 {

@@ -29,7 +29,7 @@
 #include "rwire_ring.h"
 
 /* Of the ring and the messages. A change of either needs another number. */
-#define SHM_VERSION   2
+#define SHM_VERSION   3
 #define SHM_MAX_NAME  31
 #define SHM_MAX_PEERS 64 /* of a device, in each direction */
 /* The name of ip=host, which port= can't give. */
@@ -83,6 +83,9 @@ int shm_listen_host(struct rwire_addr *addr);
  */
 int shm_connect(const char *name, const struct rwire_addr *from, const struct rwire_addr *to,
 		int *fd, struct rwire_ring **ring, uint32_t *uid, struct rwire_owners *owners);
+
+/* The process at the other end of a connection; 0: it is of another namespace. */
+pid_t shm_pid(int fd);
 
 /*
  * Accept a connection of a user: a descriptor, or -EAGAIN: none waits; -EPERM: of a user not

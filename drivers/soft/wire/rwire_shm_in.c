@@ -40,6 +40,8 @@ shm_in_free(struct shm_ins *ins, struct shm_in *in)
 	bool is_held = in->is_held;
 
 	in->is_held = false;
+	if (in->direct != NULL)
+		rsoft_direct_close(in->direct);
 	shm_in_close(in);
 	if (is_held)
 		rwire_owners_put(ins->owners, &in->addr);

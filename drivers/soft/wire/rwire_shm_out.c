@@ -31,6 +31,7 @@ shm_out_end(struct shm_out *out)
 static void
 shm_out_close(struct shm_outs *outs, struct shm_out *out)
 {
+	rwire_direct_wait(&out->link);
 	shm_out_end(out);
 	rwire_owners_put(outs->owners, &out->addr);
 }
@@ -94,6 +95,7 @@ shm_out_connect(struct shm_outs *outs, struct shm_out *out)
 	int rc, fd;
 
 	memset(&out->end, 0, sizeof(out->end));
+	memset(&out->link, 0, sizeof(out->link));
 	memset(&out->regions, 0, sizeof(out->regions));
 	out->full_at = 0;
 	rc = shm_connect(outs->name, &outs->addr, &out->addr, &fd, &out->end.ring, &uid,
@@ -102,6 +104,7 @@ shm_out_connect(struct shm_outs *outs, struct shm_out *out)
 		has_share = shm_outs_has_share(outs, uid);
 		out->fd = fd;
 		out->uid = uid;
+		out->link.pid = shm_pid(fd);
 	}
 	if (!has_share)
 		shm_out_deny(outs, out);
