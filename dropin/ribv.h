@@ -166,12 +166,19 @@ ribv_slot(const void *obj, enum ribv_type type)
 	return __atomic_load_n(&ribv_types[i], __ATOMIC_ACQUIRE) == type ? i : 0;
 }
 
+/* Whether it is in the array of objects: a call for a real device refuses it. */
+static inline bool
+ribv_is_own(const void *obj)
+{
+	return obj != NULL && (uintptr_t)obj - ribv_objs < (uintptr_t)RIBV_MAX_OBJS * RIBV_SLOT;
+}
+
 /* Whether libibverbs gets the call: the object can be one of a real device. */
 static inline bool
 ribv_is_real(const void *obj)
 {
 	return obj != NULL && __atomic_load_n(&ribv_has_real, __ATOMIC_RELAXED) &&
-			(uintptr_t)obj - ribv_objs >= (uintptr_t)RIBV_MAX_OBJS * RIBV_SLOT;
+			!ribv_is_own(obj);
 }
 
 /* Whether the object is one of rmem, not freed, its handle not changed by the

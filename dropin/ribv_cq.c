@@ -28,7 +28,9 @@ ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
 	int ret;
 
 	if (ribv_is_real(context))
-		return RIBV_NEXT(ibv_create_cq)(context, cqe, cq_context, channel, comp_vector);
+		return ribv_is_own(channel) ? ribv_fail(EINVAL)
+					    : RIBV_NEXT(ibv_create_cq)(context, cqe, cq_context,
+							      channel, comp_vector);
 	if (!ribv_is_context(context))
 		return ribv_fail(ENOENT);
 	conf.channel = ribv_channel_of(channel);

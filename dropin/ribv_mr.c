@@ -138,7 +138,7 @@ ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t
 	struct ribv_mr *own = (struct ribv_mr *)mr;
 	int ret;
 
-	if (ribv_is_real(mr))
+	if (ribv_is_real(mr) && !ribv_is_own(pd))
 		return RIBV_NEXT(ibv_rereg_mr)(mr, flags, pd, addr, length, access);
 	if (!ribv_is_mr(mr) || ((flags & IBV_REREG_MR_CHANGE_PD) != 0 && !ribv_is_pd(pd))) {
 		errno = ENOENT;

@@ -107,11 +107,22 @@ qp_create(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 	return &qp->ibv;
 }
 
+/* A QP of a real device. Its kernel would take handles of ours for those of its objects. */
+static struct ibv_qp *
+create_real(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
+{
+	if (init != NULL &&
+			(ribv_is_own(init->send_cq) || ribv_is_own(init->recv_cq) ||
+					ribv_is_own(init->srq)))
+		return ribv_fail(EINVAL);
+	return RIBV_NEXT(ibv_create_qp)(pd, init);
+}
+
 struct ibv_qp *
 ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 {
 	if (ribv_is_real(pd))
-		return RIBV_NEXT(ibv_create_qp)(pd, init);
+		return create_real(pd, init);
 	return qp_create(pd, init);
 }
 
