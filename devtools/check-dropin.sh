@@ -50,6 +50,7 @@ trap 'rm -rf "$tmp"' EXIT
 run=usertools/rmem-run
 try test-verbs "$run" build/test/dropin/test-verbs
 try test-async "$run" build/test/dropin/test-async
+try test-dm "$run" build/test/dropin/test-dm
 try test-events "$run" build/test/dropin/test-events
 try test-ud "$run" build/test/dropin/test-ud
 try 'test-ud --ip' "$run" --ip 127.0.16.8 build/test/dropin/test-ud
@@ -263,7 +264,7 @@ if /usr/bin/python3 -c 'import pyverbs' 2>/dev/null && [ -d $suite ]; then
 	gunzip -qf "$tmp"/tests/*.gz || true
 	run=$root/$run
 	# Later ones run `rdma link`, which fails if the kernel has no RDMA.
-	printf '#!/bin/sh\n%s "$@" || echo "[]"\n' "$(type -P rdma || echo false)" >"$tmp/bin/rdma"
+	printf '#!/bin/sh\n%s "$@" 2>/dev/null || echo "[]"\n' "$(type -P rdma || echo false)" >"$tmp/bin/rdma"
 	chmod 755 "$tmp/bin/rdma"
 	# 44 of 1.14.44.0. Warnings of Python would be among the results.
 	version=$(pkg-config --modversion libibverbs | cut -d. -f3)

@@ -35,6 +35,9 @@
 #define RIBV_MAX_OBJS 65536
 #define RIBV_SLOT     1088
 
+/* Bytes of device memory of a process. */
+#define RIBV_DM_SIZE (1 << 20)
+
 enum ribv_type {
 	RIBV_FREE,
 	RIBV_NEW,
@@ -48,6 +51,7 @@ enum ribv_type {
 	RIBV_TD,
 	RIBV_CHANNEL,
 	RIBV_AH,
+	RIBV_DM,
 };
 
 struct ribv_context {
@@ -73,9 +77,18 @@ struct ribv_pd {
 	uint32_t refs;          /* parent domains made of it; atomic */
 };
 
+struct ribv_dm {
+	struct ibv_dm ibv;
+	uint8_t *memory;
+	size_t length;
+	uint32_t refs; /* MRs; atomic */
+	uint8_t none;  /* of an MR of length 0 */
+};
+
 struct ribv_mr {
 	struct ibv_mr ibv;
 	struct rmem_mr *mr;
+	struct ribv_dm *dm; /* that it is of, or NULL */
 };
 
 struct ribv_mw {
@@ -129,6 +142,8 @@ struct ribv_qp {
 /* ribv_env.c: the environment of the class. */
 /* The library is loaded: a child of fork() begins like that. */
 void ribv_env_init(void);
+/* Whether the process is a child of one that had loaded the library. */
+bool ribv_env_is_child(void);
 /* Prepare the calling thread for posts and polls; false: no slot is left. */
 bool ribv_env_attach(void);
 /* Store the first line logged after this call, unless RMEM_IBV_LOG is set. */
@@ -265,6 +280,12 @@ extern uint8_t ribv_roce_header; /* of ribv_sl() */
 /* Called once ribv_dev is set. */
 void ribv_roce_header_set(void);
 
+/*
+ * Whether the context is valid for calls that need the device alone: queries, device memory. In a
+ * child of fork() that is also one that it inherits, whose device is then that of the child.
+ */
+bool ribv_has_device(const struct ibv_context *context);
+
 /* The device, created if it was not yet; NULL: there is none. */
 const struct ibv_device *ribv_device(void);
 int ribv_query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
@@ -326,6 +347,13 @@ void ribv_parent_domain_free(struct ribv_pd *pd);
 void ribv_ops_set(struct verbs_context *context);
 
 /* Operations that programs call through the context. */
+/* ibv_reg_mr_iova2() of a PD of rmem. */
+struct ibv_mr *ribv_mr_reg(
+		struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access);
+struct ibv_dm *ribv_alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_attr *attr);
+int ribv_free_dm(struct ibv_dm *dm);
+struct ibv_mr *ribv_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t offset, size_t length,
+		unsigned int access);
 int ribv_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
 		struct ibv_sge *sg_list, uint32_t num_sge);
 struct ibv_mw *ribv_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);

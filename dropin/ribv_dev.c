@@ -142,6 +142,16 @@ ribv_device(void)
 	return has_dev() ? &device : NULL;
 }
 
+bool
+ribv_has_device(const struct ibv_context *context)
+{
+	uintptr_t at = (uintptr_t)context - offsetof(struct verbs_context, context) - ribv_objs;
+
+	return ribv_is_context(context) ||
+			(ribv_env_is_child() && ribv_is_own(context) && at % RIBV_SLOT == 0 &&
+					has_dev());
+}
+
 /* Remove a list from those given to the program; return it, or NULL if there is no such one. */
 static struct list *
 list_take(struct ibv_device **devices)

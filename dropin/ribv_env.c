@@ -40,6 +40,7 @@ static RMEM_ENV_KEPT struct part data;
 static RMEM_ENV_KEPT uint8_t *loaded; /* a copy of it when it was loaded; NULL: none */
 /* That of the parent, so that leak checkers find the blocks that it refers to. */
 static RMEM_ENV_KEPT uint8_t *inherited;
+static RMEM_ENV_KEPT bool is_child;
 static char log_line[256];
 
 /* The data that is written after the library was loaded: without what the loader protects. */
@@ -115,6 +116,13 @@ forked(void)
 	dl_iterate_phdr(reset_thread, NULL);
 	memcpy(data.at, loaded, before);
 	memcpy(data.at + until, loaded + until, data.size - until);
+	is_child = true;
+}
+
+bool
+ribv_env_is_child(void)
+{
+	return is_child;
 }
 
 void

@@ -66,19 +66,8 @@ access_of_ibv(unsigned int access)
 	return access;
 }
 
-/* The first on-demand MR starts a thread. */
-static int
-odp_reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access,
-		struct rmem_mr **mr)
-{
-	int ret;
-
-	ret = rmem_mr_reg(((struct ribv_pd *)pd)->pd, addr, length, iova, access, mr);
-	return ret;
-}
-
-static struct ibv_mr *
-mr_reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access)
+struct ibv_mr *
+ribv_mr_reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access)
 {
 	struct ribv_mr *mr;
 	int ret;
@@ -88,11 +77,8 @@ mr_reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int
 	mr = ribv_new();
 	if (mr == NULL)
 		return NULL;
-	access = access_of_ibv(access);
-	if ((access & IBV_ACCESS_ON_DEMAND) != 0)
-		ret = odp_reg(pd, addr, length, iova, access, &mr->mr);
-	else
-		ret = rmem_mr_reg(((struct ribv_pd *)pd)->pd, addr, length, iova, access, &mr->mr);
+	ret = rmem_mr_reg(((struct ribv_pd *)pd)->pd, addr, length, iova, access_of_ibv(access),
+			&mr->mr);
 	if (ret != 0) {
 		ribv_leave(mr);
 		return ribv_fail(ribv_errno(ret));
@@ -112,7 +98,7 @@ ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
 {
 	if (ribv_is_real(pd))
 		return RIBV_NEXT(ibv_reg_mr)(pd, addr, length, access);
-	return mr_reg(pd, addr, length, (uintptr_t)addr, (unsigned int)access);
+	return ribv_mr_reg(pd, addr, length, (uintptr_t)addr, (unsigned int)access);
 }
 
 struct ibv_mr *
@@ -120,7 +106,7 @@ ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, int
 {
 	if (ribv_is_real(pd))
 		return RIBV_NEXT(ibv_reg_mr_iova)(pd, addr, length, iova, access);
-	return mr_reg(pd, addr, length, iova, (unsigned int)access);
+	return ribv_mr_reg(pd, addr, length, iova, (unsigned int)access);
 }
 
 struct ibv_mr *
@@ -128,7 +114,7 @@ ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, un
 {
 	if (ribv_is_real(pd))
 		return RIBV_NEXT(ibv_reg_mr_iova2)(pd, addr, length, iova, access);
-	return mr_reg(pd, addr, length, iova, access);
+	return ribv_mr_reg(pd, addr, length, iova, access);
 }
 
 int
@@ -142,6 +128,10 @@ ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t
 		return RIBV_NEXT(ibv_rereg_mr)(mr, flags, pd, addr, length, access);
 	if (!ribv_is_mr(mr) || ((flags & IBV_REREG_MR_CHANGE_PD) != 0 && !ribv_is_pd(pd))) {
 		errno = ENOENT;
+		return IBV_REREG_MR_ERR_INPUT;
+	}
+	if (own->dm != NULL) {
+		errno = EOPNOTSUPP;
 		return IBV_REREG_MR_ERR_INPUT;
 	}
 	ret = rmem_mr_rereg(own->mr, (uint32_t)flags,
@@ -165,15 +155,18 @@ ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t
 int
 ibv_dereg_mr(struct ibv_mr *mr)
 {
+	struct ribv_mr *own = (struct ribv_mr *)mr;
 	int ret;
 
 	if (ribv_is_real(mr))
 		return RIBV_NEXT(ibv_dereg_mr)(mr);
 	if (!ribv_is_mr(mr))
 		return ENOENT;
-	ret = rmem_mr_dereg(((struct ribv_mr *)mr)->mr);
+	ret = rmem_mr_dereg(own->mr);
 	if (ret != 0)
 		return -ret;
+	if (own->dm != NULL)
+		__atomic_fetch_sub(&own->dm->refs, 1, __ATOMIC_RELEASE);
 	ribv_leave(mr);
 	return 0;
 }

@@ -39,6 +39,11 @@ OP(int, query_port, LIST(struct ibv_context *context, uint8_t port_num,
 OP(int, advise_mr, LIST(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
 		struct ibv_sge *sg_list, uint32_t num_sge),
 		LIST(pd, advice, flags, sg_list, num_sge))
+OP(struct ibv_dm *, alloc_dm, LIST(struct ibv_context *context, struct ibv_alloc_dm_attr *attr),
+		LIST(context, attr))
+OP(int, free_dm, LIST(struct ibv_dm *dm), LIST(dm))
+OP(struct ibv_mr *, reg_dm_mr, LIST(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t offset,
+		size_t length, unsigned int access), LIST(pd, dm, offset, length, access))
 OP(struct ibv_td *, alloc_td, LIST(struct ibv_context *context, struct ibv_td_init_attr *attr),
 		LIST(context, attr))
 OP(int, dealloc_td, LIST(struct ibv_td *td), LIST(td))
@@ -58,6 +63,9 @@ ribv_ops_set(struct verbs_context *context)
 	context->query_device_ex = op_query_device_ex;
 	context->query_port = op_query_port;
 	context->advise_mr = op_advise_mr;
+	context->alloc_dm = op_alloc_dm;
+	context->free_dm = op_free_dm;
+	context->reg_dm_mr = op_reg_dm_mr;
 	context->alloc_td = op_alloc_td;
 	context->dealloc_td = op_dealloc_td;
 	context->alloc_parent_domain = op_alloc_parent_domain;

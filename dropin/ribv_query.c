@@ -100,7 +100,7 @@ ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 {
 	if (ribv_is_real(context))
 		return RIBV_NEXT(ibv_query_device)(context, attr);
-	if (!ribv_is_context(context))
+	if (!ribv_has_device(context))
 		return ENOENT;
 	if (attr == NULL)
 		return EINVAL;
@@ -112,11 +112,11 @@ int
 ribv_query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
 		struct ibv_device_attr_ex *attr, size_t attr_size)
 {
-	const struct rmem_dev_attr own = dev_attr();
 	struct ibv_device_attr_ex full;
 	struct rmem_dev_info info;
+	struct rmem_dev_attr own;
 
-	if (!ribv_is_context(context))
+	if (!ribv_has_device(context))
 		return ENOENT;
 	if (attr == NULL || attr_size < sizeof(attr->orig_attr))
 		return EINVAL;
@@ -126,6 +126,7 @@ ribv_query_device_ex(struct ibv_context *context, const struct ibv_query_device_
 	fill_attr(&attr->orig_attr);
 	if (rmem_dev_info_get(ribv_dev, &info) != 0)
 		return EIO;
+	own = dev_attr();
 	memset(&full, 0, sizeof(full));
 	full.orig_attr = attr->orig_attr;
 	full.odp_caps.general_caps = info.odp.general;
@@ -136,6 +137,7 @@ ribv_query_device_ex(struct ibv_context *context, const struct ibv_query_device_
 	full.hca_core_clock = own.core_clock_khz;
 	full.device_cap_flags_ex = own.cap_flags;
 	full.phys_port_cnt_ex = own.nb_ports;
+	full.max_dm_size = RIBV_DM_SIZE;
 	/* A program of an older header has a shorter struct. */
 	memcpy(attr, &full, RTE_MIN(attr_size, sizeof(full)));
 	return 0;
