@@ -50,6 +50,8 @@ trap 'rm -rf "$tmp"' EXIT
 run=usertools/rmem-run
 try test-verbs "$run" build/test/dropin/test-verbs
 try test-async "$run" build/test/dropin/test-async
+try test-cm "$run" build/test/dropin/test-cm
+try test-cm_peer "$run" build/test/dropin/test-cm_peer
 try test-dm "$run" build/test/dropin/test-dm
 try test-events "$run" build/test/dropin/test-events
 try test-ud "$run" build/test/dropin/test-ud
@@ -99,6 +101,21 @@ by_users() {
 	local other="setpriv --reuid=65534 --regid=65534 --clear-groups"
 	test/dropin/pair.sh "$other $(find "$tmp/copy" -name rmem-run)" "$run" "$@" &&
 		test/dropin/pair.sh "$run" "$other $(find "$tmp/copy" -name rmem-run)" "$@"
+}
+
+# cm PROGRAM SERVER-ARGUMENTS CLIENT-ARGUMENTS [OPTION]: two processes that connect by rdma_cm. The
+# client's last argument is the server's address, preceded by an option, -a by default.
+cm() {
+	test/dropin/pair_cm.sh "$run $1 $2" "$run $1 $3 ${4--a} 127.0.0.1"
+}
+cm_by_address() {
+	test/dropin/pair_cm.sh "$run --ip 127.0.16.8 $1 $2" "$run --ip 127.0.16.9 $1 $3 ${4--a} 127.0.16.8"
+}
+cm_by_users() {
+	local other="setpriv --reuid=65534 --regid=65534 --clear-groups"
+	other="$other $(find "$tmp/copy" -name rmem-run)"
+	test/dropin/pair_cm.sh "$other $1 $2" "$run $1 $3 -a 127.0.0.1" &&
+		test/dropin/pair_cm.sh "$run $1 $2" "$other $1 $3 -a 127.0.0.1"
 }
 
 # recipe: the CI job of doc/dropin.md, in a directory with rmem built.
@@ -227,7 +244,35 @@ if command -v ibv_rc_pingpong >/dev/null; then
 	try 'address in use' in_use
 	[ "$(id -u)" != 0 ] || try 'two users' by_users ibv_rc_pingpong -n 100
 fi
+if command -v rping >/dev/null; then
+	rping=(rping '-s -p %p -C 20 -V' '-c -p %p -C 20 -V')
+	try rping cm "${rping[@]}"
+	try 'rping --ip' cm_by_address "${rping[@]}"
+	[ "$(id -u)" != 0 ] || try 'rping, two users' cm_by_users "${rping[@]}"
+	try 'rping, server killed' env PAIR_KILL=server test/dropin/pair_cm.sh \
+		"$run rping -s -p %p" "$run rping -c -p %p -a 127.0.0.1"
+	try 'rping, client killed' env PAIR_KILL=client test/dropin/pair_cm.sh \
+		"$run rping -s -p %p" "$run rping -c -p %p -a 127.0.0.1"
+	try ucmatose cm ucmatose '-p %p -c 4 -C 10' '-p %p -c 4 -C 10' -s
+	try 'udaddy' env PAIR_PORT=7174 test/dropin/pair_cm.sh \
+		"$run udaddy -c 2 -C 10" "$run udaddy -c 2 -C 10 -s 127.0.0.1"
+	try rdma_server test/dropin/pair_cm.sh "$run rdma_server -p %p" "$run rdma_client -p %p -s 127.0.0.1"
+	try cmtime env PAIR_ENDLESS=1 test/dropin/pair_cm.sh \
+		"$run cmtime -p %p -c 50" "$run cmtime -p %p -c 50 -s 127.0.0.1"
+	for program in rstream riostream; do
+		try $program cm $program '-p %p -S 4096 -C 100' '-p %p -S 4096 -C 100' -s
+	done
+else
+	say "rdmacm-utils is not installed: its programs not run"
+fi
 if command -v ib_write_bw >/dev/null; then
+	for program in ib_{write,read,send,atomic}_bw ib_{write,read,send}_lat; do
+		try "$program -R" cm "$program" '-R -n 20 -p %p' '-R -n 20 -p %p' ''
+	done
+	try 'ib_send_bw -R -c UD' cm ib_send_bw '-R -c UD -n 20 -p %p' '-R -c UD -n 20 -p %p' ''
+	try 'ib_write_bw -R --ip' cm_by_address ib_write_bw '-R -n 20 -p %p' '-R -n 20 -p %p' ''
+	try 'ib_write_bw -R, killed' env PAIR_KILL=server test/dropin/pair_cm.sh \
+		"$run ib_write_bw -R -D 30 -p %p" "$run ib_write_bw -R -D 30 -p %p 127.0.0.1"
 	for program in ib_{write,read,send,atomic}_bw; do
 		try "$program" pair "$program" -n 100
 	done

@@ -43,6 +43,7 @@ abigail-tools    command -v abidw
 libsystemd-dev   pkg-config --exists libsystemd
 dpdk-dev         command -v dpdk-telemetry.py
 ibverbs-utils    command -v ibv_devinfo
+rdmacm-utils     command -v rping
 python3-pyverbs  /usr/bin/python3 -c "import pyverbs"
 tshark           command -v tshark
 gcc-aarch64-linux-gnu command -v aarch64-linux-gnu-gcc

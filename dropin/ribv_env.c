@@ -24,6 +24,7 @@
 #include <rte_lcore.h>
 #include <rte_log.h>
 
+#include "rcm.h"
 #include "ribv.h"
 #include "rmem_env.h"
 
@@ -108,6 +109,7 @@ forked(void)
 	size_t until = (size_t)(__stop_rmem_kept - data.at);
 
 	rmem_env_forked();
+	rcm_forked();
 	free(inherited);
 	inherited = malloc(data.size);
 	if (inherited != NULL)
@@ -133,7 +135,7 @@ ribv_env_init(void)
 	if (loaded == NULL)
 		return;
 	memcpy(loaded, data.at, data.size);
-	pthread_atfork(NULL, NULL, forked);
+	pthread_atfork(rcm_lock, rcm_unlock, forked);
 }
 
 bool

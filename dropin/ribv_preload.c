@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "rcm_preload.h"
 #include "ribv_file.h"
 #include "ribv_verbs.h"
 
@@ -71,6 +72,7 @@ load(void)
 		return;
 	}
 	((__typeof__(&ribv_core_init))init)(next);
+	rcm_preload_init(dlsym(library, "rcm_core_ops"));
 	__atomic_store_n(&core, library, __ATOMIC_RELEASE);
 }
 

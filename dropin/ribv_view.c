@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/sysmacros.h>
 
+#include "rcm_ops.h"
 #include "ribv.h"
 #include "ribv_file.h"
 
@@ -241,6 +242,16 @@ verbs_files(struct search *search, const struct ibv_device *device)
 	}
 }
 
+/* The commands of rdma_cm, which the core answers. */
+static void
+cm_file(struct search *search)
+{
+	if (visit(search, S_IFCHR | 0666, RCM_DEVICE)) {
+		search->node->rdev = (uint32_t)makedev(RCM_MAJOR, RCM_MINOR);
+		search->node->open = rcm_core_ops.open;
+	}
+}
+
 bool
 ribv_view_find(struct ribv_node *node)
 {
@@ -258,5 +269,6 @@ ribv_view_find(struct ribv_node *node)
 		node->ino = (node->ino ^ (uint8_t)*at) * 16777619u;
 	device_files(&search, device);
 	verbs_files(&search, device);
+	cm_file(&search);
 	return search.is_found;
 }

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * The commands of the kernel's rdma_cm, answered in the process: what librdmacm writes to
+ * /dev/infiniband/rdma_cm.
+ *
+ * The descriptor of an event channel is one of epoll. In it are an eventfd, which is readable while
+ * events are queued, the sockets of the connections, and the hub, in which the process accepts
+ * connections. So programs can poll it, no thread is needed, and the death of a peer is the end of
+ * its socket. Sockets are read when the program gets an event.
+ *
+ * Invariant: all objects are read and changed under rcm_lock(). A thread that waits for events
+ * does not hold the lock, and looks the channel up again by its descriptor afterwards.
+ */
+
+#ifndef RCM_H
+#define RCM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#include <rdma/rdma_user_cm.h>
+
+#include "rcm_ops.h"
+
+#define RCM_MAX_IDS     65536 /* of librdmacm, too */
+#define RCM_MAX_BACKLOG 1024
+#define RCM_MAX_PRIVATE 196 /* of all messages: that of a reply (IBTA 12.6) */
+#define RCM_UDP_QKEY    0x01234567
+
+/* Reasons of a REJ (IBTA 12.6.7.2), statuses of a SIDR REP. */
+#define RCM_REJ_INVALID_SERVICE_ID 8
+#define RCM_REJ_CONSUMER           28
+#define RCM_REJ_VENDOR_OPTION      35
+#define RCM_SIDR_UNSUPPORTED       1
+#define RCM_SIDR_REJECT            2
+
+/* Entries of an epoll descriptor that are not handles. */
+#define RCM_WAKE UINT32_MAX
+#define RCM_HUB  (UINT32_MAX - 1)
+#define RCM_TIME (UINT32_MAX - 2)
+
+/* As librdmacm numbers them. */
+enum rcm_event_type {
+	RCM_ADDR_RESOLVED_EVENT,
+	RCM_ADDR_ERROR_EVENT,
+	RCM_ROUTE_RESOLVED_EVENT,
+	RCM_ROUTE_ERROR_EVENT,
+	RCM_CONNECT_REQUEST_EVENT,
+	RCM_CONNECT_RESPONSE_EVENT,
+	RCM_CONNECT_ERROR_EVENT,
+	RCM_UNREACHABLE_EVENT,
+	RCM_REJECTED_EVENT,
+	RCM_ESTABLISHED_EVENT,
+	RCM_DISCONNECTED_EVENT,
+};
+
+enum rcm_state {
+	RCM_IDLE,
+	RCM_BOUND,
+	RCM_ADDR_RESOLVED,
+	RCM_ROUTE_RESOLVED,
+	RCM_LISTEN,
+	RCM_CONNECT,      /* a request is sent, or will be when the socket is connected */
+	RCM_REQ_RECEIVED, /* the program must accept or reject */
+	RCM_REP_SENT,
+	RCM_REP_RECEIVED, /* the program must accept */
+	RCM_ESTABLISHED,
+	RCM_ENDED,
+};
+
+enum rcm_type {
+	RCM_REQ = 1,
+	RCM_REP,
+	RCM_RTU,
+	RCM_REJ,
+};
+
+/* An address: that of IPv4 is mapped into IPv6. */
+struct rcm_addr {
+	uint16_t family; /* AF_INET, AF_INET6, or 0: none */
+	uint16_t port;
+	uint32_t scope_id;
+	uint8_t ip[16];
+};
+
+/* An address in a message. */
+struct rcm_msg_addr {
+	uint8_t is_ipv4;
+	uint8_t reserved;
+	uint16_t port;
+	uint8_t ip[16];
+};
+
+/* A message, of one size for all types. Integers are big-endian. */
+struct rcm_msg {
+	uint32_t magic;
+	uint8_t type;
+	uint8_t reason; /* of a REJ */
+	uint16_t ps;
+	uint32_t qpn;
+	uint32_t psn;
+	uint32_t qkey;
+	uint32_t ece_vendor_id;
+	uint32_t ece_options;
+	uint16_t lid;
+	uint8_t mtu;
+	uint8_t srq;
+	uint8_t gid[16];
+	uint8_t responder_resources;
+	uint8_t initiator_depth;
+	uint8_t flow_control;
+	uint8_t retry_count;
+	uint8_t rnr_retry_count;
+	uint8_t private_len;
+	uint8_t reserved[2];
+	struct rcm_msg_addr src;
+	struct rcm_msg_addr dst;
+	uint8_t private_data[RCM_MAX_PRIVATE];
+};
+
+struct rcm_event {
+	struct rcm_event *next;
+	struct rcm_id *id;    /* whose it is: the listening one for a request */
+	struct rcm_id *child; /* of a request: the new one; else NULL */
+	struct rdma_ucm_event_resp resp;
+};
+
+struct rcm_channel {
+	int fd;       /* that of the program */
+	int event_fd; /* readable while events are queued */
+	int timer_fd; /* -1: none yet */
+	uint32_t nb_fds;
+	uint32_t nb_listen; /* the hub is watched while there are some */
+	struct rcm_event *first, **last;
+};
+
+struct rcm_id {
+	struct rcm_channel *channel;
+	uint64_t uid; /* of the program; 0 until it has accepted the request */
+	uint32_t handle;
+	uint16_t ps;
+	uint8_t qp_type;
+	uint8_t ack_timeout;
+	bool has_dev;       /* bound to the device */
+	bool is_child;      /* of a request */
+	bool is_queued;     /* the event of the request is: the program does not know the ID */
+	bool is_connecting; /* the socket is */
+	bool is_afonly;
+	enum rcm_state state;
+	struct rcm_addr src, dst;
+	int fd;               /* that owns the port, listens, or is connected; or -1 */
+	uint64_t wake_ns;     /* when to check a connection that is not made; 0: never */
+	uint64_t again_ns;    /* until when a refused one is tried again */
+	uint64_t limit_ns;    /* when it fails */
+	uint32_t backlog;     /* of a listening one */
+	uint32_t nb_requests; /* events queued of new connections */
+	uint32_t nb_reported; /* events that the program has got */
+	uint32_t qkey;
+	struct rcm_msg own, peer; /* last messages sent and received */
+	uint32_t rx_len;          /* of a message received in part, which begins in rx */
+	struct rcm_msg rx;
+};
+
+/* A command: its input, which is a copy, and the length of the response that fits. */
+struct rcm_cmd {
+	struct rcm_channel *channel;
+	size_t in_len;
+	uint16_t out_len;
+	int cancel_state; /* of the program's thread */
+	union {
+		struct rdma_ucm_create_id create_id;
+		struct rdma_ucm_destroy_id destroy_id;
+		struct rdma_ucm_bind_ip bind_ip;
+		struct rdma_ucm_bind bind;
+		struct rdma_ucm_resolve_ip resolve_ip;
+		struct rdma_ucm_resolve_addr resolve_addr;
+		struct rdma_ucm_resolve_route resolve_route;
+		struct rdma_ucm_query query;
+		struct rdma_ucm_connect connect;
+		struct rdma_ucm_listen listen;
+		struct rdma_ucm_accept accept;
+		struct rdma_ucm_reject reject;
+		struct rdma_ucm_disconnect disconnect;
+		struct rdma_ucm_init_qp_attr init_qp_attr;
+		struct rdma_ucm_notify notify;
+		struct rdma_ucm_get_event get_event;
+		struct rdma_ucm_set_option set_option;
+		struct rdma_ucm_migrate_id migrate_id;
+	} in;
+};
+
+/* Commands return 0 or a negative errno. */
+typedef int (*rcm_run_t)(const struct rcm_cmd *cmd);
+
+/* Of the C library: close() and write() are those of librmem_ibv.so. */
+int __close(int fd);
+ssize_t __write(int fd, const void *data, size_t size);
+#define rcm_close __close
+
+/* rcm.c */
+ssize_t rcm_write(int fd, const void *data, size_t size);
+void rcm_lock(void);
+/* False if another thread, or this one, has the lock. */
+bool rcm_trylock(void);
+void rcm_unlock(void);
+/* Store a response in the program's memory. */
+int rcm_respond(const struct rcm_cmd *cmd, uint64_t to, const void *resp, size_t size);
+
+/* rcm_channel.c */
+struct rcm_channel *rcm_channel_of(int fd);
+/* Takes the lock itself. */
+int rcm_is_channel(int fd);
+/* Add fd, or change what it is watched for; 0 or a negative errno. */
+int rcm_watch(const struct rcm_channel *channel, int fd, uint32_t handle, uint32_t events);
+/* Wake the channel when its IDs need it. */
+void rcm_timer_set(struct rcm_channel *channel);
+void rcm_unwatch(const struct rcm_channel *channel, int fd);
+/* The event to fill and queue; NULL: no memory. */
+struct rcm_event *rcm_event_new(struct rcm_id *id, enum rcm_event_type type, int status);
+void rcm_event_queue(struct rcm_channel *channel, struct rcm_event *event);
+/* Both, for an event without parameters. If there is no memory, the program never gets it. */
+void rcm_event_post(struct rcm_id *id, enum rcm_event_type type, int status);
+/* Free the queued events of an ID that is destroyed, and the IDs of requests to it. */
+void rcm_events_drop(struct rcm_id *id);
+int rcm_get_event(int fd, const struct rcm_cmd *cmd);
+int rcm_migrate_id(const struct rcm_cmd *cmd);
+
+/* rcm_id.c */
+struct rcm_id *rcm_id_get(uint32_t handle);
+/* That ID of the channel; NULL, with *ret set to a negative errno. */
+struct rcm_id *rcm_id_of(const struct rcm_cmd *cmd, uint32_t handle, int *ret);
+struct rcm_id *rcm_id_new(struct rcm_channel *channel, uint16_t ps, uint8_t qp_type);
+void rcm_id_free(struct rcm_id *id);
+/* The first ID from *handle on; NULL if there is none. */
+struct rcm_id *rcm_id_next(uint32_t *handle);
+int rcm_create_id(const struct rcm_cmd *cmd);
+int rcm_destroy_id(const struct rcm_cmd *cmd);
+int rcm_get_option(const struct rcm_cmd *cmd);
+int rcm_set_option(const struct rcm_cmd *cmd);
+
+/* rcm_addr.c */
+bool rcm_is_ud(const struct rcm_id *id);
+bool rcm_is_any(const struct rcm_addr *addr);
+bool rcm_is_same_ip(const struct rcm_addr *a, const struct rcm_addr *b);
+socklen_t rcm_sockaddr(const struct rcm_addr *addr, void *sockaddr);
+int rcm_bind_ip(const struct rcm_cmd *cmd);
+int rcm_bind(const struct rcm_cmd *cmd);
+int rcm_resolve_ip(const struct rcm_cmd *cmd);
+int rcm_resolve_addr(const struct rcm_cmd *cmd);
+int rcm_resolve_route(const struct rcm_cmd *cmd);
+/* Bind to the unspecified address and any port, unless bound. */
+int rcm_bind_any(struct rcm_id *id, uint16_t family);
+
+/* rcm_query.c */
+struct rcm_dev {
+	uint64_t node_guid; /* big-endian */
+	uint8_t gid[16];
+	uint16_t lid;
+	uint8_t mtu;
+	bool is_host; /* peers are the processes of this host */
+};
+
+/* The device; false if it can't be queried. */
+bool rcm_dev_get(struct rcm_dev *dev);
+int rcm_query(const struct rcm_cmd *cmd);
+int rcm_query_route(const struct rcm_cmd *cmd);
+int rcm_init_qp_attr(const struct rcm_cmd *cmd);
+/* The path to the peer, as in events of UD. */
+void rcm_ah_attr(const struct rcm_id *id, struct ib_uverbs_ah_attr *attr);
+
+/* rcm_sock.c: ports and connections. Names and limits are in doc/dropin.md. */
+int rcm_port_claim(struct rcm_id *id);
+int rcm_port_listen(struct rcm_id *id);
+/* Begin to connect: 0, -EINPROGRESS, or why not. */
+int rcm_port_connect(struct rcm_id *id);
+/* Connect again, by another socket. */
+int rcm_port_again(struct rcm_id *id);
+void rcm_port_close(struct rcm_id *id);
+/* Send id->own, of that type; 0 or a negative errno. */
+int rcm_send(struct rcm_id *id, enum rcm_type type);
+/* Read into *msg, of which *len bytes are there: 1 when it is complete and valid, 0 if more is to
+ * come, or a negative errno: the connection has ended. */
+int rcm_recv(int fd, struct rcm_msg *msg, uint32_t *len);
+/* Accept connections, and give their requests to the listening IDs. */
+void rcm_hub_run(void);
+int rcm_hub_fd(void);
+/* Close what a child of fork() has inherited. */
+void rcm_forked(void);
+
+/* rcm_conn.c */
+int rcm_listen(const struct rcm_cmd *cmd);
+int rcm_connect(const struct rcm_cmd *cmd);
+int rcm_accept(const struct rcm_cmd *cmd);
+int rcm_reject(const struct rcm_cmd *cmd);
+int rcm_disconnect(const struct rcm_cmd *cmd);
+int rcm_notify(const struct rcm_cmd *cmd);
+/* The socket of the ID is ready. */
+void rcm_conn_ready(struct rcm_id *id);
+/* Its wake_ns has come. */
+void rcm_conn_time(struct rcm_id *id, uint64_t now);
+uint64_t rcm_now(void);
+/* A request to a listening ID; the function has the socket from now on. */
+void rcm_conn_request(struct rcm_id *listener, const struct rcm_msg *msg, int fd);
+/* Watch the ID's socket in another channel, to which the ID belongs from now on. */
+void rcm_conn_move(struct rcm_id *id, struct rcm_channel *to);
+/* End the connection of an ID that is destroyed. */
+void rcm_conn_close(struct rcm_id *id);
+
+#endif /* RCM_H */

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Addresses. If peers are the processes of this host, the device has all addresses of the host, and
+ * so have its peers. Otherwise it has the one of its GID.
+ */
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "rcm.h"
+#include "ribv.h"
+
+static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+
+bool
+rcm_is_ud(const struct rcm_id *id)
+{
+	return id->qp_type == IBV_QPT_UD;
+}
+
+static bool
+is_zero(const uint8_t *bytes, size_t size)
+{
+	size_t i;
+
+	for (i = 0; i < size && bytes[i] == 0; i++)
+		;
+	return i == size;
+}
+
+bool
+rcm_is_any(const struct rcm_addr *addr)
+{
+	return addr->family == AF_INET ? is_zero(addr->ip + 12, 4) : is_zero(addr->ip, 16);
+}
+
+bool
+rcm_is_same_ip(const struct rcm_addr *a, const struct rcm_addr *b)
+{
+	return memcmp(a->ip, b->ip, sizeof(a->ip)) == 0;
+}
+
+socklen_t
+rcm_sockaddr(const struct rcm_addr *addr, void *sockaddr)
+{
+	struct sockaddr_in in = {.sin_family = AF_INET, .sin_port = htons(addr->port)};
+	struct sockaddr_in6 in6 = {.sin6_family = AF_INET6,
+			.sin6_port = htons(addr->port),
+			.sin6_scope_id = addr->scope_id};
+
+	if (addr->family == AF_INET) {
+		memcpy(&in.sin_addr, addr->ip + 12, sizeof(in.sin_addr));
+		memcpy(sockaddr, &in, sizeof(in));
+		return sizeof(in);
+	}
+	if (addr->family != AF_INET6)
+		return 0;
+	memcpy(&in6.sin6_addr, addr->ip, sizeof(in6.sin6_addr));
+	memcpy(sockaddr, &in6, sizeof(in6));
+	return sizeof(in6);
+}
+
+/* The address of a program; 0 or a negative errno. */
+static int
+addr_of(const void *sockaddr, size_t size, struct rcm_addr *addr)
+{
+	struct sockaddr_in6 in6;
+	struct sockaddr_in in;
+	sa_family_t family;
+
+	memset(addr, 0, sizeof(*addr));
+	if (size < sizeof(in))
+		return -EINVAL;
+	memcpy(&family, sockaddr, sizeof(family));
+	addr->family = family;
+	if (family == AF_INET) {
+		memcpy(&in, sockaddr, sizeof(in));
+		addr->port = ntohs(in.sin_port);
+		memcpy(addr->ip, mapped, sizeof(mapped));
+		memcpy(addr->ip + 12, &in.sin_addr, 4);
+		return 0;
+	}
+	if (family != AF_INET6)
+		return -EAFNOSUPPORT;
+	if (size < sizeof(in6))
+		return -EINVAL;
+	memcpy(&in6, sockaddr, sizeof(in6));
+	addr->port = ntohs(in6.sin6_port);
+	addr->scope_id = in6.sin6_scope_id;
+	memcpy(addr->ip, &in6.sin6_addr, sizeof(addr->ip));
+	return 0;
+}
+
+/* Bind a datagram socket to the address, and connect it if there is a destination: 0 or a negative
+ * errno, and in *from the address that it has. No packet is sent. */
+static int
+try_socket(const struct rcm_addr *from, const struct rcm_addr *to, struct rcm_addr *own)
+{
+	struct rcm_addr addr = *from;
+	struct sockaddr_storage storage = {0};
+	socklen_t len;
+	int fd, ret = 0;
+
+	addr.port = 0;
+	fd = socket(from->family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	len = rcm_sockaddr(&addr, &storage);
+	if (bind(fd, (struct sockaddr *)&storage, len) != 0)
+		ret = -errno;
+	if (ret == 0 && to != NULL) {
+		addr = *to;
+		addr.port = 9; /* any */
+		len = rcm_sockaddr(&addr, &storage);
+		if (connect(fd, (struct sockaddr *)&storage, len) != 0)
+			ret = -errno;
+	}
+	len = sizeof(storage);
+	if (ret == 0 && getsockname(fd, (struct sockaddr *)&storage, &len) != 0)
+		ret = -errno;
+	rcm_close(fd);
+	if (ret == 0)
+		ret = addr_of(&storage, len, own);
+	return ret;
+}
+
+/* Whether a device of rmem is bound to with that address of this host. */
+static int
+check_own(const struct rcm_addr *addr)
+{
+	struct rcm_addr own;
+	struct rcm_dev dev;
+	int ret = try_socket(addr, NULL, &own);
+
+	if (ret != 0)
+		return ret;
+	if (!rcm_dev_get(&dev) || (!dev.is_host && memcmp(addr->ip, dev.gid, 16) != 0))
+		return -ENODEV;
+	return 0;
+}
+
+static int
+bind_id(struct rcm_id *id, const struct rcm_addr *addr)
+{
+	struct rcm_addr before = id->src;
+	int ret;
+
+	if (id->state != RCM_IDLE)
+		return -EINVAL;
+	if (!rcm_is_any(addr)) {
+		ret = check_own(addr);
+		if (ret != 0)
+			return ret;
+	}
+	id->src = *addr;
+	ret = rcm_port_claim(id);
+	if (ret != 0) {
+		id->src = before;
+		return ret;
+	}
+	id->has_dev = !rcm_is_any(addr);
+	id->state = RCM_BOUND;
+	return 0;
+}
+
+int
+rcm_bind_any(struct rcm_id *id, uint16_t family)
+{
+	struct rcm_addr any = {.family = family};
+
+	if (family == AF_INET)
+		memcpy(any.ip, mapped, sizeof(mapped));
+	return id->state == RCM_IDLE ? bind_id(id, &any) : 0;
+}
+
+static int
+bind_addr(const struct rcm_cmd *cmd, uint32_t handle, const void *sockaddr, size_t size)
+{
+	struct rcm_addr addr;
+	struct rcm_id *id;
+	int ret;
+
+	id = rcm_id_of(cmd, handle, &ret);
+	if (id != NULL)
+		ret = addr_of(sockaddr, size, &addr);
+	return ret != 0 ? ret : bind_id(id, &addr);
+}
+
+int
+rcm_bind_ip(const struct rcm_cmd *cmd)
+{
+	const struct rdma_ucm_bind_ip *in = &cmd->in.bind_ip;
+
+	return bind_addr(cmd, in->id, &in->addr, sizeof(in->addr));
+}
+
+int
+rcm_bind(const struct rcm_cmd *cmd)
+{
+	const struct rdma_ucm_bind *in = &cmd->in.bind;
+
+	if (in->reserved != 0 || in->addr_size > sizeof(in->addr))
+		return -EINVAL;
+	return bind_addr(cmd, in->id, &in->addr, in->addr_size);
+}
+
+/* Choose the source address; 0, or the negative errno that the event has. */
+static int
+route(struct rcm_id *id)
+{
+	struct rcm_addr own, same;
+	struct rcm_dev dev;
+	int ret;
+
+	if (!rcm_dev_get(&dev))
+		return -ENODEV;
+	if (rcm_is_any(&id->dst)) {
+		/* This host, as for TCP. */
+		if (id->dst.family == AF_INET)
+			memcpy(id->dst.ip + 12, "\x7f\0\0\1", 4);
+		else
+			id->dst.ip[15] = 1;
+	}
+	/* From any other address nothing is sent. */
+	own = id->src;
+	if (!dev.is_host && rcm_is_any(&own))
+		memcpy(own.ip, dev.gid, sizeof(own.ip));
+	if (dev.is_host && try_socket(&id->dst, NULL, &same) != 0)
+		return -EHOSTUNREACH;
+	ret = try_socket(&own, &id->dst, &own);
+	if (ret != 0)
+		return ret;
+	memcpy(id->src.ip, own.ip, sizeof(own.ip));
+	id->src.scope_id = own.scope_id;
+	id->has_dev = true;
+	return 0;
+}
+
+static int
+resolve(const struct rcm_cmd *cmd, uint32_t handle, const struct rcm_addr *src,
+		const struct rcm_addr *dst)
+{
+	struct rcm_id *id;
+	int ret;
+
+	id = rcm_id_of(cmd, handle, &ret);
+	if (id == NULL)
+		return ret;
+	if (id->state == RCM_IDLE)
+		ret = src->family != 0 ? bind_id(id, src) : rcm_bind_any(id, dst->family);
+	if (ret != 0)
+		return ret;
+	if (id->state != RCM_BOUND || id->src.family != dst->family)
+		return -EINVAL;
+	id->dst = *dst;
+	ret = route(id);
+	if (ret == 0)
+		id->state = RCM_ADDR_RESOLVED;
+	rcm_event_post(id, ret == 0 ? RCM_ADDR_RESOLVED_EVENT : RCM_ADDR_ERROR_EVENT, ret);
+	return 0;
+}
+
+int
+rcm_resolve_ip(const struct rcm_cmd *cmd)
+{
+	const struct rdma_ucm_resolve_ip *in = &cmd->in.resolve_ip;
+	struct rcm_addr src = {0}, dst;
+	int ret = 0;
+
+	if (in->src_addr.sin6_family != 0)
+		ret = addr_of(&in->src_addr, sizeof(in->src_addr), &src);
+	if (ret == 0)
+		ret = addr_of(&in->dst_addr, sizeof(in->dst_addr), &dst);
+	return ret != 0 ? ret : resolve(cmd, in->id, &src, &dst);
+}
+
+int
+rcm_resolve_addr(const struct rcm_cmd *cmd)
+{
+	const struct rdma_ucm_resolve_addr *in = &cmd->in.resolve_addr;
+	struct rcm_addr src = {0}, dst;
+	int ret = 0;
+
+	if (in->reserved != 0 || in->src_size > sizeof(in->src_addr) ||
+			in->dst_size > sizeof(in->dst_addr))
+		return -EINVAL;
+	if (in->src_size != 0)
+		ret = addr_of(&in->src_addr, in->src_size, &src);
+	if (ret == 0)
+		ret = addr_of(&in->dst_addr, in->dst_size, &dst);
+	return ret != 0 ? ret : resolve(cmd, in->id, &src, &dst);
+}
+
+int
+rcm_resolve_route(const struct rcm_cmd *cmd)
+{
+	struct rcm_id *id;
+	int ret;
+
+	id = rcm_id_of(cmd, cmd->in.resolve_route.id, &ret);
+	if (id == NULL)
+		return ret;
+	if (id->state != RCM_ADDR_RESOLVED)
+		return -EINVAL;
+	id->state = RCM_ROUTE_RESOLVED;
+	rcm_event_post(id, RCM_ROUTE_RESOLVED_EVENT, 0);
+	return 0;
+}

@@ -1,0 +1,548 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Connections. RC: a request (REQ) is answered by REP or REJ, and REP by RTU; the end of the socket
+ * is the end of the connection. UD: a request is answered by REP, with the QP to send to, or REJ;
+ * then the socket is closed.
+ */
+
+#include <endian.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "rcm.h"
+#include "ribv.h"
+
+#define RETRY_NS 5000000               /* between attempts to connect */
+#define AGAIN_NS UINT64_C(2000000000)  /* so long */
+#define LIMIT_NS UINT64_C(60000000000) /* for an answer */
+
+/* Bytes of private data, of RC and UD (IBTA 12.6, 12.11, less the header of IP addressing). Events
+ * have them all. */
+static const uint8_t max_private[][2] = {
+		[RCM_REQ] = {56, 180},
+		[RCM_REP] = {196, 136},
+		[RCM_REJ] = {148, 136},
+};
+
+static int
+set_private(struct rcm_id *id, enum rcm_type type, const uint8_t *data, uint8_t len)
+{
+	if (len > max_private[type][rcm_is_ud(id)])
+		return -EINVAL;
+	memset(id->own.private_data, 0, sizeof(id->own.private_data));
+	memcpy(id->own.private_data, data, len);
+	id->own.private_len = len;
+	return 0;
+}
+
+static void
+set_param(struct rcm_id *id, const struct rdma_ucm_conn_param *param,
+		const struct rdma_ucm_ece *ece)
+{
+	struct rcm_msg *own = &id->own;
+
+	own->qpn = htobe32(param->qp_num & 0xffffff);
+	own->qkey = htobe32(param->qkey != 0 ? param->qkey : id->qkey);
+	own->srq = param->srq;
+	own->responder_resources = param->responder_resources;
+	own->initiator_depth = param->initiator_depth;
+	own->flow_control = param->flow_control;
+	own->retry_count = RTE_MIN(param->retry_count, 7);
+	own->rnr_retry_count = RTE_MIN(param->rnr_retry_count, 7);
+	own->ece_vendor_id = htobe32(ece->vendor_id);
+	own->ece_options = htobe32(ece->attr_mod);
+}
+
+static void
+set_psn(struct rcm_id *id)
+{
+	uint32_t psn;
+
+	if (getrandom(&psn, sizeof(psn), GRND_NONBLOCK) != sizeof(psn))
+		psn = (uint32_t)getpid() + id->handle;
+	id->own.psn = htobe32(psn & 0xffffff);
+}
+
+/* The parameters of the last message, as the program has them: what is one side's depth is the
+ * other's resources. */
+static void
+event_param(const struct rcm_id *id, struct rdma_ucm_event_resp *resp)
+{
+	const struct rcm_msg *msg = &id->peer;
+	uint8_t len = max_private[msg->type][rcm_is_ud(id)];
+
+	if (rcm_is_ud(id)) {
+		resp->param.ud.qp_num = be32toh(msg->qpn);
+		resp->param.ud.qkey = be32toh(msg->qkey);
+		rcm_ah_attr(id, &resp->param.ud.ah_attr);
+		resp->param.ud.private_data_len = len;
+		memcpy(resp->param.ud.private_data, msg->private_data,
+				RTE_MIN(len, msg->private_len));
+		return;
+	}
+	resp->param.conn.qp_num = be32toh(msg->qpn);
+	resp->param.conn.srq = msg->srq;
+	resp->param.conn.responder_resources = msg->initiator_depth;
+	resp->param.conn.initiator_depth = msg->responder_resources;
+	resp->param.conn.flow_control = msg->flow_control;
+	resp->param.conn.retry_count = msg->retry_count;
+	resp->param.conn.rnr_retry_count = msg->rnr_retry_count;
+	resp->param.conn.private_data_len = len;
+	memcpy(resp->param.conn.private_data, msg->private_data, RTE_MIN(len, msg->private_len));
+	resp->ece.vendor_id = be32toh(msg->ece_vendor_id);
+	resp->ece.attr_mod = be32toh(msg->ece_options);
+}
+
+static void
+post_with_param(struct rcm_id *id, enum rcm_event_type type, int status)
+{
+	struct rcm_event *event = rcm_event_new(id, type, status);
+
+	if (event == NULL)
+		return;
+	event_param(id, &event->resp);
+	rcm_event_queue(id->channel, event);
+}
+
+static void
+end(struct rcm_id *id)
+{
+	rcm_port_close(id);
+	id->state = RCM_ENDED;
+	id->wake_ns = 0;
+}
+
+/* The connection could not be made; as the kernel reports it. */
+static void
+fail(struct rcm_id *id, int err)
+{
+	bool is_absent = err == -ECONNREFUSED;
+
+	end(id);
+	if (!is_absent && err != -EAGAIN && err != -ECONNRESET && err != -EPROTO)
+		rcm_event_post(id, RCM_UNREACHABLE_EVENT, err);
+	else if (rcm_is_ud(id))
+		rcm_event_post(id, RCM_UNREACHABLE_EVENT,
+				is_absent ? RCM_SIDR_UNSUPPORTED : RCM_SIDR_REJECT);
+	else
+		rcm_event_post(id, RCM_REJECTED_EVENT,
+				is_absent ? RCM_REJ_INVALID_SERVICE_ID : RCM_REJ_CONSUMER);
+}
+
+static void connect_result(struct rcm_id *id, int ret);
+
+/* The socket has ended: the peer has, or has closed it. */
+static void
+ended(struct rcm_id *id, int err)
+{
+	switch (id->state) {
+	case RCM_CONNECT:
+		/* Without an answer: the listener has ended. */
+		rcm_port_close(id);
+		connect_result(id, err == -ECONNRESET ? -ECONNREFUSED : err);
+		break;
+	case RCM_REP_SENT:
+		fail(id, err);
+		break;
+	case RCM_REP_RECEIVED:
+		/* Reported when the program has accepted. */
+		rcm_port_close(id);
+		break;
+	case RCM_ESTABLISHED:
+		end(id);
+		rcm_event_post(id, RCM_DISCONNECTED_EVENT, 0);
+		break;
+	default:
+		end(id);
+		break;
+	}
+}
+
+int
+rcm_listen(const struct rcm_cmd *cmd)
+{
+	const struct rdma_ucm_listen *in = &cmd->in.listen;
+	struct rcm_id *id;
+	int ret;
+
+	id = rcm_id_of(cmd, in->id, &ret);
+	if (id == NULL)
+		return ret;
+	ret = rcm_bind_any(id, AF_INET);
+	if (ret != 0)
+		return ret;
+	if (id->state != RCM_BOUND)
+		return -EINVAL;
+	id->backlog = in->backlog == 0 || in->backlog > RCM_MAX_BACKLOG ? RCM_MAX_BACKLOG
+									: in->backlog;
+	ret = rcm_port_listen(id);
+	if (ret != 0)
+		return ret;
+	id->state = RCM_LISTEN;
+	if (id->channel->nb_listen++ == 0)
+		return rcm_watch(id->channel, rcm_hub_fd(), RCM_HUB, EPOLLIN);
+	return 0;
+}
+
+static void
+send_request(struct rcm_id *id)
+{
+	id->is_connecting = false;
+	if (rcm_send(id, RCM_REQ) != 0 || rcm_watch(id->channel, id->fd, id->handle, EPOLLIN) != 0)
+		fail(id, -ECONNRESET);
+}
+
+/* The socket is connected, will be, or is not. No listener, or one with a full queue, may be
+ * another a moment later: a program that listens again after each connection. */
+static void
+connect_result(struct rcm_id *id, int ret)
+{
+	uint64_t now = rcm_now();
+
+	id->is_connecting = false;
+	id->wake_ns = id->limit_ns;
+	if (ret == 0) {
+		send_request(id);
+	} else if (ret == -EINPROGRESS) {
+		id->is_connecting = true;
+		ret = rcm_watch(id->channel, id->fd, id->handle, EPOLLOUT);
+		if (ret != 0)
+			fail(id, ret);
+	} else if ((ret == -ECONNREFUSED || ret == -EAGAIN) && now < id->again_ns) {
+		id->wake_ns = now + RETRY_NS;
+	} else {
+		fail(id, ret);
+	}
+	rcm_timer_set(id->channel);
+}
+
+void
+rcm_conn_time(struct rcm_id *id, uint64_t now)
+{
+	id->wake_ns = id->limit_ns;
+	if (now >= id->limit_ns)
+		fail(id, -ETIMEDOUT);
+	else if (id->state == RCM_CONNECT && !id->is_connecting)
+		connect_result(id, rcm_port_again(id));
+}
+
+int
+rcm_connect(const struct rcm_cmd *cmd)
+{
+	const struct rdma_ucm_connect *in = &cmd->in.connect;
+	struct rcm_id *id;
+	uint64_t now;
+	int ret;
+
+	id = rcm_id_of(cmd, in->id, &ret);
+	if (id == NULL)
+		return ret;
+	if (id->state != RCM_ROUTE_RESOLVED || in->conn_param.valid == 0)
+		return -EINVAL;
+	ret = set_private(
+			id, RCM_REQ, in->conn_param.private_data, in->conn_param.private_data_len);
+	if (ret != 0)
+		return ret;
+	set_param(id, &in->conn_param, &in->ece);
+	set_psn(id);
+	id->state = RCM_CONNECT;
+	now = rcm_now();
+	id->again_ns = now + AGAIN_NS;
+	id->limit_ns = now + LIMIT_NS;
+	connect_result(id, rcm_port_connect(id));
+	return 0;
+}
+
+static void
+connected(struct rcm_id *id)
+{
+	socklen_t len = sizeof(int);
+	int err = 0;
+
+	if (getsockopt(id->fd, SOL_SOCKET, SO_ERROR, &err, &len) != 0)
+		err = errno;
+	rcm_unwatch(id->channel, id->fd);
+	connect_result(id, -err);
+}
+
+static void
+received_rep(struct rcm_id *id)
+{
+	id->wake_ns = 0;
+	id->own.responder_resources = id->peer.initiator_depth;
+	id->own.initiator_depth = id->peer.responder_resources;
+	if (rcm_is_ud(id)) {
+		post_with_param(id, RCM_ESTABLISHED_EVENT, 0);
+		rcm_port_close(id);
+		id->state = RCM_ESTABLISHED;
+		return;
+	}
+	id->state = RCM_REP_RECEIVED;
+	post_with_param(id, RCM_CONNECT_RESPONSE_EVENT, 0);
+}
+
+static void
+received_rej(struct rcm_id *id)
+{
+	uint8_t reason = id->peer.reason;
+
+	end(id);
+	if (rcm_is_ud(id))
+		post_with_param(id, RCM_UNREACHABLE_EVENT, reason);
+	else if (id->uid != 0)
+		post_with_param(id, RCM_REJECTED_EVENT, reason);
+}
+
+/* A message of the peer. One that it may not send now ends the connection. */
+static void
+received(struct rcm_id *id)
+{
+	enum rcm_type type = id->rx.type;
+
+	if (type == RCM_RTU && id->state == RCM_ESTABLISHED && id->is_child)
+		return; /* the program knew it by a completion */
+	if (type == RCM_RTU && id->state == RCM_REP_SENT) {
+		id->state = RCM_ESTABLISHED;
+		rcm_event_post(id, RCM_ESTABLISHED_EVENT, 0);
+	} else if (type == RCM_REP && id->state == RCM_CONNECT) {
+		id->peer = id->rx;
+		received_rep(id);
+	} else if (type == RCM_REJ && (id->state == RCM_CONNECT || id->state == RCM_REP_SENT)) {
+		id->peer = id->rx;
+		received_rej(id);
+	} else {
+		ended(id, -EPROTO);
+	}
+}
+
+void
+rcm_conn_ready(struct rcm_id *id)
+{
+	int ret;
+
+	if (id->fd < 0 || id->state < RCM_CONNECT)
+		return;
+	if (id->is_connecting) {
+		connected(id);
+		return;
+	}
+	ret = rcm_recv(id->fd, &id->rx, &id->rx_len);
+	if (ret < 0)
+		ended(id, ret);
+	else if (ret == 1)
+		received(id);
+}
+
+/* Refuse a request that gets no ID. */
+static void
+refuse(const struct rcm_msg *msg, int fd, uint8_t reason, uint8_t ud_reason)
+{
+	struct rcm_id id = {.ps = be16toh(msg->ps), .fd = fd};
+
+	id.own.reason = id.ps == RDMA_PS_UDP || id.ps == RDMA_PS_IPOIB ? ud_reason : reason;
+	(void)rcm_send(&id, RCM_REJ);
+	rcm_close(fd);
+}
+
+static void
+addr_of_msg(const struct rcm_msg_addr *msg, struct rcm_addr *addr)
+{
+	addr->family = msg->is_ipv4 != 0 ? AF_INET : AF_INET6;
+	addr->port = be16toh(msg->port);
+	memcpy(addr->ip, msg->ip, sizeof(addr->ip));
+}
+
+void
+rcm_conn_request(struct rcm_id *listener, const struct rcm_msg *msg, int fd)
+{
+	struct rcm_event *event;
+	struct rcm_id *id;
+
+	if (listener == NULL) {
+		refuse(msg, fd, RCM_REJ_INVALID_SERVICE_ID, RCM_SIDR_UNSUPPORTED);
+		return;
+	}
+	event = rcm_event_new(listener, RCM_CONNECT_REQUEST_EVENT, 0);
+	id = event != NULL && listener->nb_requests < listener->backlog
+			? rcm_id_new(listener->channel, listener->ps, listener->qp_type)
+			: NULL;
+	if (id == NULL || rcm_watch(id->channel, fd, id->handle, EPOLLIN) != 0) {
+		refuse(msg, fd, RCM_REJ_CONSUMER, RCM_SIDR_REJECT);
+		if (id != NULL)
+			rcm_id_free(id);
+		free(event);
+		return;
+	}
+	id->fd = fd;
+	id->is_child = true;
+	id->has_dev = true;
+	id->state = RCM_REQ_RECEIVED;
+	id->peer = *msg;
+	id->own.responder_resources = msg->initiator_depth;
+	id->own.initiator_depth = msg->responder_resources;
+	set_psn(id);
+	addr_of_msg(&msg->dst, &id->src);
+	addr_of_msg(&msg->src, &id->dst);
+	event->child = id;
+	event->resp.id = id->handle;
+	event_param(id, &event->resp);
+	id->is_queued = true;
+	listener->nb_requests++;
+	rcm_event_queue(listener->channel, event);
+}
+
+/* Answer a request: the program accepts. */
+static int
+accept_request(struct rcm_id *id, const struct rdma_ucm_accept *in)
+{
+	int ret;
+
+	if (id->state != RCM_REQ_RECEIVED)
+		return -EINVAL;
+	ret = set_private(
+			id, RCM_REP, in->conn_param.private_data, in->conn_param.private_data_len);
+	if (ret != 0)
+		return ret;
+	set_param(id, &in->conn_param, &in->ece);
+	ret = rcm_send(id, RCM_REP);
+	if (ret != 0) {
+		end(id);
+		return -ECONNRESET;
+	}
+	id->uid = in->uid;
+	id->state = RCM_REP_SENT;
+	if (rcm_is_ud(id)) {
+		rcm_port_close(id);
+		id->state = RCM_ESTABLISHED;
+	}
+	return 0;
+}
+
+int
+rcm_accept(const struct rcm_cmd *cmd)
+{
+	const struct rdma_ucm_accept *in = &cmd->in.accept;
+	struct rcm_id *id;
+	int ret;
+
+	id = rcm_id_of(cmd, in->id, &ret);
+	if (id == NULL)
+		return ret;
+	if (in->conn_param.valid != 0)
+		return accept_request(id, in);
+	if (id->state != RCM_REP_RECEIVED)
+		return -EINVAL;
+	id->state = RCM_ESTABLISHED;
+	id->own.private_len = 0;
+	/* If the peer has ended, its socket has. */
+	if (id->fd >= 0)
+		(void)rcm_send(id, RCM_RTU);
+	else
+		ended(id, -ECONNRESET);
+	return 0;
+}
+
+static int
+send_reject(struct rcm_id *id, uint8_t reason)
+{
+	int ret;
+
+	id->own.reason = rcm_is_ud(id) ? RCM_SIDR_REJECT : reason;
+	ret = id->fd >= 0 ? rcm_send(id, RCM_REJ) : 0;
+	end(id);
+	return ret;
+}
+
+int
+rcm_reject(const struct rcm_cmd *cmd)
+{
+	const struct rdma_ucm_reject *in = &cmd->in.reject;
+	uint8_t reason = in->reason != 0 ? in->reason : RCM_REJ_CONSUMER;
+	struct rcm_id *id;
+	int ret;
+
+	id = rcm_id_of(cmd, in->id, &ret);
+	if (id == NULL)
+		return ret;
+	if ((id->state != RCM_REQ_RECEIVED && id->state != RCM_REP_RECEIVED) ||
+			(reason != RCM_REJ_CONSUMER && reason != RCM_REJ_VENDOR_OPTION))
+		return -EINVAL;
+	ret = set_private(id, RCM_REJ, in->private_data, in->private_data_len);
+	if (ret == 0)
+		(void)send_reject(id, reason);
+	return ret;
+}
+
+int
+rcm_disconnect(const struct rcm_cmd *cmd)
+{
+	struct rcm_id *id;
+	int ret;
+
+	id = rcm_id_of(cmd, cmd->in.disconnect.id, &ret);
+	if (id == NULL)
+		return ret;
+	if (rcm_is_ud(id) || id->state < RCM_CONNECT || id->state == RCM_REQ_RECEIVED)
+		return -EINVAL;
+	if (id->state == RCM_CONNECT || id->state == RCM_ENDED)
+		return 0;
+	end(id);
+	rcm_event_post(id, RCM_DISCONNECTED_EVENT, 0);
+	return 0;
+}
+
+int
+rcm_notify(const struct rcm_cmd *cmd)
+{
+	struct rcm_id *id;
+	int ret;
+
+	id = rcm_id_of(cmd, cmd->in.notify.id, &ret);
+	if (id == NULL)
+		return ret;
+	if (cmd->in.notify.event != IBV_EVENT_COMM_EST)
+		return -EINVAL;
+	if (id->state == RCM_ESTABLISHED)
+		return 0;
+	if (id->state != RCM_REP_SENT)
+		return -EINVAL;
+	id->state = RCM_ESTABLISHED;
+	rcm_event_post(id, RCM_ESTABLISHED_EVENT, 0);
+	return 0;
+}
+
+void
+rcm_conn_move(struct rcm_id *id, struct rcm_channel *to)
+{
+	struct rcm_channel *from = id->channel;
+
+	id->channel = to;
+	if (id->state == RCM_LISTEN) {
+		if (--from->nb_listen == 0)
+			rcm_unwatch(from, rcm_hub_fd());
+		if (to->nb_listen++ == 0)
+			(void)rcm_watch(to, rcm_hub_fd(), RCM_HUB, EPOLLIN);
+	} else if (id->fd >= 0 && id->state >= RCM_CONNECT) {
+		rcm_unwatch(from, id->fd);
+		(void)rcm_watch(to, id->fd, id->handle, id->is_connecting ? EPOLLOUT : EPOLLIN);
+	}
+}
+
+void
+rcm_conn_close(struct rcm_id *id)
+{
+	if (id->state == RCM_LISTEN && --id->channel->nb_listen == 0)
+		rcm_unwatch(id->channel, rcm_hub_fd());
+	if (id->state == RCM_REQ_RECEIVED || id->state == RCM_REP_RECEIVED) {
+		id->own.private_len = 0;
+		(void)send_reject(id, RCM_REJ_CONSUMER);
+	}
+	rcm_port_close(id);
+}

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* IDs: the table of handles, options. */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rcm.h"
+#include "ribv.h"
+
+static struct rcm_id **ids; /* by handle */
+static uint32_t nb_used;    /* all handles are less */
+
+struct rcm_id *
+rcm_id_get(uint32_t handle)
+{
+	return ids != NULL && handle < RCM_MAX_IDS ? ids[handle] : NULL;
+}
+
+struct rcm_id *
+rcm_id_next(uint32_t *handle)
+{
+	for (; *handle < nb_used; ++*handle) {
+		if (ids[*handle] != NULL)
+			return ids[*handle];
+	}
+	return NULL;
+}
+
+struct rcm_id *
+rcm_id_of(const struct rcm_cmd *cmd, uint32_t handle, int *ret)
+{
+	struct rcm_id *id = rcm_id_get(handle);
+
+	*ret = id == NULL || id->is_queued ? -ENOENT : id->channel != cmd->channel ? -EINVAL : 0;
+	return *ret == 0 ? id : NULL;
+}
+
+struct rcm_id *
+rcm_id_new(struct rcm_channel *channel, uint16_t ps, uint8_t qp_type)
+{
+	struct rcm_id *id = calloc(1, sizeof(*id));
+	uint32_t handle = 0;
+
+	if (ids == NULL)
+		ids = calloc(RCM_MAX_IDS, sizeof(struct rcm_id *));
+	while (ids != NULL && handle < RCM_MAX_IDS && ids[handle] != NULL)
+		handle++;
+	if (id == NULL || ids == NULL || handle == RCM_MAX_IDS) {
+		free(id);
+		return NULL;
+	}
+	ids[handle] = id;
+	nb_used = RTE_MAX(nb_used, handle + 1);
+	id->handle = handle;
+	id->channel = channel;
+	id->ps = ps;
+	id->qp_type = qp_type;
+	id->qkey = RCM_UDP_QKEY;
+	id->fd = -1;
+	return id;
+}
+
+void
+rcm_id_free(struct rcm_id *id)
+{
+	rcm_conn_close(id);
+	rcm_events_drop(id);
+	ids[id->handle] = NULL;
+	while (nb_used > 0 && ids[nb_used - 1] == NULL)
+		nb_used--;
+	free(id);
+}
+
+int
+rcm_create_id(const struct rcm_cmd *cmd)
+{
+	const struct rdma_ucm_create_id *in = &cmd->in.create_id;
+	struct rdma_ucm_create_id_resp resp;
+	uint8_t qp_type = in->qp_type;
+	struct rcm_id *id;
+	int ret;
+
+	/* Those of the ABI before qp_type. */
+	if (in->ps == RDMA_PS_TCP)
+		qp_type = IBV_QPT_RC;
+	else if (in->ps == RDMA_PS_UDP || in->ps == RDMA_PS_IPOIB)
+		qp_type = IBV_QPT_UD;
+	else if (in->ps != RDMA_PS_IB)
+		return -EINVAL;
+	if (in->uid == 0)
+		return -EINVAL;
+	id = rcm_id_new(cmd->channel, in->ps, qp_type);
+	if (id == NULL)
+		return -ENOMEM;
+	id->uid = in->uid;
+	resp.id = id->handle;
+	ret = rcm_respond(cmd, in->response, &resp, sizeof(resp));
+	if (ret != 0)
+		rcm_id_free(id);
+	return ret;
+}
+
+int
+rcm_destroy_id(const struct rcm_cmd *cmd)
+{
+	const struct rdma_ucm_destroy_id *in = &cmd->in.destroy_id;
+	struct rdma_ucm_destroy_id_resp resp;
+	struct rcm_id *id;
+	int ret;
+
+	if (cmd->out_len < sizeof(resp))
+		return -ENOSPC;
+	id = rcm_id_of(cmd, in->id, &ret);
+	if (id == NULL)
+		return ret;
+	resp.events_reported = id->nb_reported;
+	rcm_id_free(id);
+	return rcm_respond(cmd, in->response, &resp, sizeof(resp));
+}
+
+/* The kernel has no command for it, either. */
+int
+rcm_get_option(const struct rcm_cmd *cmd)
+{
+	RTE_SET_USED(cmd);
+	return -ENOSYS;
+}
+
+static int
+set_id_option(struct rcm_id *id, uint32_t name, const void *value, uint32_t len)
+{
+	uint8_t byte;
+	int number;
+
+	switch (name) {
+	case RDMA_OPTION_ID_TOS:
+		return len == sizeof(byte) ? 0 : -EINVAL;
+	case RDMA_OPTION_ID_REUSEADDR:
+		return len == sizeof(number) ? 0 : -EINVAL;
+	case RDMA_OPTION_ID_AFONLY:
+		if (len != sizeof(number) || id->state != RCM_IDLE)
+			return -EINVAL;
+		memcpy(&number, value, sizeof(number));
+		id->is_afonly = number != 0;
+		return 0;
+	case RDMA_OPTION_ID_ACK_TIMEOUT:
+		memcpy(&byte, value, sizeof(byte));
+		if (len != sizeof(byte) || byte > 31)
+			return -EINVAL;
+		id->ack_timeout = byte;
+		return 0;
+	default:
+		return -ENOSYS;
+	}
+}
+
+int
+rcm_set_option(const struct rcm_cmd *cmd)
+{
+	const struct rdma_ucm_set_option *in = &cmd->in.set_option;
+	struct rcm_id *id;
+	int ret;
+
+	id = rcm_id_of(cmd, in->id, &ret);
+	if (id == NULL)
+		return ret;
+	if (in->optval == 0)
+		return -EFAULT;
+	/* A path of a subnet manager: there is none. */
+	if (in->level != RDMA_OPTION_ID || in->optlen == 0)
+		return in->level == RDMA_OPTION_IB ? -EOPNOTSUPP : -ENOSYS;
+	return set_id_option(id, in->optname, (const void *)(uintptr_t)in->optval, in->optlen);
+}

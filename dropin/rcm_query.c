@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Queries of IDs: addresses, paths, and the attributes of a QP that is connected. */
+
+#include <endian.h>
+#include <errno.h>
+#include <string.h>
+
+#include <infiniband/sa.h>
+
+#include "rcm.h"
+#include "ribv.h"
+
+#define PKEY          0xffff
+#define HOP_LIMIT     64
+#define ACK_TIMEOUT   16 /* 268 ms: a killed peer fails within 10 s with 7 retries */
+#define PATH_RATE     3  /* 10 Gb/s */
+#define EXACTLY       2  /* selector of MTU, rate and lifetime */
+#define MIN_RNR_TIMER 12 /* 640 us */
+
+/* As <infiniband/ib.h> of librdmacm has it. */
+struct sockaddr_ib {
+	uint16_t family;
+	uint16_t pkey;
+	uint32_t flow_info;
+	uint8_t gid[16];
+	uint64_t sid;
+	uint64_t sid_mask;
+	uint64_t scope_id;
+};
+
+bool
+rcm_dev_get(struct rcm_dev *dev)
+{
+	struct rmem_port_attr port;
+	struct rmem_gid_entry gid;
+
+	if (rmem_dev_port_query(ribv_dev, RIBV_PORT, &port) != 0 ||
+			rmem_dev_gid_query(ribv_dev, RIBV_PORT, 0, &gid) != 0)
+		return false;
+	dev->node_guid = ribv_node_guid();
+	memcpy(dev->gid, gid.gid, sizeof(dev->gid));
+	dev->lid = port.lid;
+	dev->mtu = (uint8_t)port.active_mtu;
+	dev->is_host = port.link_layer == RMEM_LINK_LAYER_INFINIBAND;
+	return true;
+}
+
+/* The GID of the peer: of its last message, or that of the address. */
+static const uint8_t *
+peer_gid(const struct rcm_id *id)
+{
+	return id->peer.magic != 0 ? id->peer.gid : id->dst.ip;
+}
+
+static uint8_t
+path_mtu(const struct rcm_id *id, const struct rcm_dev *dev)
+{
+	return id->peer.mtu != 0 ? RTE_MIN(id->peer.mtu, dev->mtu) : dev->mtu;
+}
+
+void
+rcm_ah_attr(const struct rcm_id *id, struct ib_uverbs_ah_attr *attr)
+{
+	memset(attr, 0, sizeof(*attr));
+	memcpy(attr->grh.dgid, peer_gid(id), sizeof(attr->grh.dgid));
+	attr->grh.hop_limit = HOP_LIMIT;
+	attr->dlid = be16toh(id->peer.lid);
+	attr->is_global = 1;
+	attr->port_num = RIBV_PORT;
+}
+
+static int
+query_addr(const struct rcm_cmd *cmd, const struct rcm_id *id, const struct rcm_dev *dev)
+{
+	struct rdma_ucm_query_addr_resp resp = {.ibdev_index = UINT32_MAX};
+
+	if (id->has_dev) {
+		resp.node_guid = dev->node_guid;
+		resp.port_num = RIBV_PORT;
+		resp.pkey = htobe16(PKEY);
+	}
+	resp.src_size = (uint16_t)rcm_sockaddr(&id->src, &resp.src_addr);
+	resp.dst_size = (uint16_t)rcm_sockaddr(&id->dst, &resp.dst_addr);
+	if (cmd->out_len < offsetof(struct rdma_ucm_query_addr_resp, ibdev_index))
+		return -ENOSPC;
+	return rcm_respond(cmd, cmd->in.query.response, &resp,
+			RTE_MIN(sizeof(resp), (size_t)cmd->out_len));
+}
+
+static void
+sockaddr_ib(const uint8_t *gid, const struct rcm_id *id, struct __kernel_sockaddr_storage *to)
+{
+	struct sockaddr_ib sib = {.family = AF_IB, .pkey = htobe16(PKEY)};
+
+	memcpy(sib.gid, gid, sizeof(sib.gid));
+	sib.sid = htobe64((uint64_t)id->ps << 16 | id->src.port);
+	sib.sid_mask = UINT64_MAX;
+	memcpy(to, &sib, sizeof(sib));
+}
+
+static int
+query_gid(const struct rcm_cmd *cmd, const struct rcm_id *id, const struct rcm_dev *dev)
+{
+	struct rdma_ucm_query_addr_resp resp = {.ibdev_index = UINT32_MAX};
+
+	resp.pkey = htobe16(PKEY);
+	resp.src_size = sizeof(struct sockaddr_ib);
+	resp.dst_size = sizeof(struct sockaddr_ib);
+	sockaddr_ib(id->has_dev ? dev->gid : id->src.ip, id, &resp.src_addr);
+	sockaddr_ib(peer_gid(id), id, &resp.dst_addr);
+	if (id->has_dev) {
+		resp.node_guid = dev->node_guid;
+		resp.port_num = RIBV_PORT;
+	}
+	if (cmd->out_len < offsetof(struct rdma_ucm_query_addr_resp, ibdev_index))
+		return -ENOSPC;
+	return rcm_respond(cmd, cmd->in.query.response, &resp,
+			RTE_MIN(sizeof(resp), (size_t)cmd->out_len));
+}
+
+static bool
+has_path(const struct rcm_id *id)
+{
+	return id->state >= RCM_ROUTE_RESOLVED && id->state != RCM_LISTEN;
+}
+
+static int
+query_path(const struct rcm_cmd *cmd, const struct rcm_id *id, const struct rcm_dev *dev)
+{
+	struct ibv_path_data path = {
+			.flags = IB_PATH_GMP | IB_PATH_PRIMARY | IB_PATH_BIDIRECTIONAL};
+	struct {
+		uint32_t num_paths; /* struct rdma_ucm_query_path_resp */
+		uint32_t reserved;
+		struct ibv_path_data path;
+	} resp = {.num_paths = has_path(id)};
+
+	memcpy(&path.path.dgid, peer_gid(id), sizeof(path.path.dgid));
+	memcpy(&path.path.sgid, dev->gid, sizeof(path.path.sgid));
+	path.path.dlid = id->peer.lid;
+	path.path.slid = htobe16(dev->lid);
+	path.path.flowlabel_hoplimit = htobe32(HOP_LIMIT);
+	path.path.reversible_numpath = IBV_PATH_RECORD_REVERSIBLE | 1;
+	path.path.pkey = htobe16(PKEY);
+	path.path.mtu = (uint8_t)(EXACTLY << 6 | path_mtu(id, dev));
+	path.path.rate = EXACTLY << 6 | PATH_RATE;
+	path.path.packetlifetime = EXACTLY << 6 | (ACK_TIMEOUT - 1);
+	resp.path = path;
+	/* As many as fit. */
+	return rcm_respond(cmd, cmd->in.query.response, &resp,
+			has_path(id) && cmd->out_len >= sizeof(resp)
+					? sizeof(resp)
+					: sizeof(struct rdma_ucm_query_path_resp));
+}
+
+int
+rcm_query(const struct rcm_cmd *cmd)
+{
+	struct rcm_dev dev;
+	struct rcm_id *id;
+	int ret;
+
+	id = rcm_id_of(cmd, cmd->in.query.id, &ret);
+	if (id == NULL)
+		return ret;
+	if (!rcm_dev_get(&dev))
+		return -ENODEV;
+	switch (cmd->in.query.option) {
+	case RDMA_USER_CM_QUERY_ADDR:
+		return query_addr(cmd, id, &dev);
+	case RDMA_USER_CM_QUERY_PATH:
+		return query_path(cmd, id, &dev);
+	case RDMA_USER_CM_QUERY_GID:
+		return query_gid(cmd, id, &dev);
+	default:
+		return -ENOSYS;
+	}
+}
+
+static void
+fill_path(const struct rcm_id *id, const struct rcm_dev *dev, struct ib_user_path_rec *path)
+{
+	memcpy(path->dgid, peer_gid(id), sizeof(path->dgid));
+	memcpy(path->sgid, dev->gid, sizeof(path->sgid));
+	path->pkey = htobe16(PKEY);
+	path->dlid = id->peer.lid;
+	path->slid = htobe16(dev->lid);
+	path->reversible = 1;
+	path->hop_limit = HOP_LIMIT;
+	path->numb_path = 1;
+	path->mtu_selector = EXACTLY;
+	path->mtu = path_mtu(id, dev);
+	path->rate_selector = EXACTLY;
+	path->rate = PATH_RATE;
+	path->packet_life_time_selector = EXACTLY;
+	path->packet_life_time = ACK_TIMEOUT - 1;
+}
+
+int
+rcm_query_route(const struct rcm_cmd *cmd)
+{
+	struct rdma_ucm_query_route_resp resp = {.ibdev_index = UINT32_MAX};
+	struct rcm_dev dev;
+	struct rcm_id *id;
+	int ret;
+
+	if (cmd->out_len < offsetof(struct rdma_ucm_query_route_resp, ibdev_index))
+		return -ENOSPC;
+	id = rcm_id_of(cmd, cmd->in.query.id, &ret);
+	if (id == NULL)
+		return ret;
+	if (!rcm_dev_get(&dev))
+		return -ENODEV;
+	rcm_sockaddr(&id->src, &resp.src_addr);
+	rcm_sockaddr(&id->dst, &resp.dst_addr);
+	if (id->has_dev) {
+		resp.node_guid = dev.node_guid;
+		resp.port_num = RIBV_PORT;
+		fill_path(id, &dev, &resp.ib_route[0]);
+		resp.num_paths = has_path(id);
+	}
+	return rcm_respond(cmd, cmd->in.query.response, &resp,
+			RTE_MIN(sizeof(resp), (size_t)cmd->out_len));
+}
+
+static void
+attr_init(const struct rcm_id *id, struct ib_uverbs_qp_attr *attr)
+{
+	attr->qp_attr_mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
+	attr->port_num = RIBV_PORT;
+	if (rcm_is_ud(id)) {
+		attr->qp_attr_mask |= IBV_QP_QKEY;
+		attr->qkey = id->qkey;
+		return;
+	}
+	attr->qp_attr_mask |= IBV_QP_ACCESS_FLAGS;
+	if (id->state < RCM_CONNECT)
+		return;
+	attr->qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
+	if (id->own.responder_resources != 0)
+		attr->qp_access_flags |= IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+}
+
+static int
+attr_rtr(const struct rcm_id *id, const struct rcm_dev *dev, struct ib_uverbs_qp_attr *attr)
+{
+	if (rcm_is_ud(id)) {
+		attr->qp_attr_mask = IBV_QP_STATE;
+		return 0;
+	}
+	if (id->peer.magic == 0)
+		return -EINVAL;
+	attr->qp_attr_mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+			IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+	rcm_ah_attr(id, &attr->ah_attr);
+	attr->path_mtu = path_mtu(id, dev);
+	attr->dest_qp_num = be32toh(id->peer.qpn);
+	attr->rq_psn = be32toh(id->peer.psn);
+	attr->max_dest_rd_atomic = id->own.responder_resources;
+	attr->min_rnr_timer = MIN_RNR_TIMER;
+	return 0;
+}
+
+static int
+attr_rts(const struct rcm_id *id, struct ib_uverbs_qp_attr *attr)
+{
+	attr->qp_attr_mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
+	attr->sq_psn = be32toh(id->own.psn);
+	if (rcm_is_ud(id))
+		return 0;
+	if (id->peer.magic == 0)
+		return -EINVAL;
+	attr->qp_attr_mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+			IBV_QP_MAX_QP_RD_ATOMIC;
+	attr->timeout = id->ack_timeout != 0 ? id->ack_timeout : ACK_TIMEOUT;
+	attr->retry_cnt = id->is_child ? id->peer.retry_count : id->own.retry_count;
+	attr->rnr_retry = id->peer.rnr_retry_count;
+	attr->max_rd_atomic = id->own.initiator_depth;
+	return 0;
+}
+
+int
+rcm_init_qp_attr(const struct rcm_cmd *cmd)
+{
+	const struct rdma_ucm_init_qp_attr *in = &cmd->in.init_qp_attr;
+	struct ib_uverbs_qp_attr attr = {.qp_state = in->qp_state};
+	struct rcm_dev dev;
+	struct rcm_id *id;
+	int ret;
+
+	id = rcm_id_of(cmd, in->id, &ret);
+	if (id == NULL)
+		return ret;
+	if (!id->has_dev || !rcm_dev_get(&dev))
+		return -EINVAL;
+	if (in->qp_state == IBV_QPS_INIT)
+		attr_init(id, &attr);
+	else if (in->qp_state == IBV_QPS_RTR)
+		ret = attr_rtr(id, &dev, &attr);
+	else if (in->qp_state == IBV_QPS_RTS)
+		ret = attr_rts(id, &attr);
+	else
+		ret = -EINVAL;
+	return ret != 0 ? ret : rcm_respond(cmd, in->response, &attr, sizeof(attr));
+}

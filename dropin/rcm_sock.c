@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Ports and connections of rdma_cm.
+ *
+ * Processes of one host: a port is the name of a socket of the abstract namespace. The kernel keeps
+ * names apart by network namespace, and removes them with their process. Other hosts: a process has
+ * one address, at which it listens at TCP port 4791, and a request has the port of rdma_cm.
+ *
+ * A connection carries messages of one size. A request is the first one. All that a peer sends is
+ * checked here and in rcm_conn.c; until a connection has sent a request, it is one of MAX_PENDING,
+ * of which the oldest is closed for a new one.
+ */
+
+#include <assert.h>
+#include <endian.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "rcm.h"
+#include "ribv.h"
+
+#define MAGIC       0x726d6331 /* "rmc1" */
+#define TCP_PORT    4791
+#define MAX_PENDING 64
+#define FIRST_PORT  32768
+#define NB_PORTS    28232
+
+/* Entries of the hub: handles of listening IDs, the TCP socket, connections. */
+#define HUB_TCP     RCM_MAX_IDS
+#define HUB_PENDING (RCM_MAX_IDS + 1)
+
+static_assert(sizeof(struct rcm_msg) == 292, "a message has no padding");
+
+/* A connection without a request. */
+struct pending {
+	bool is_used;
+	int fd;
+	uint32_t len;
+	uint32_t age;
+	struct rcm_msg msg;
+};
+
+static int hub = -1;     /* an epoll descriptor; -1: none */
+static int tcp = -1;     /* listens; -1: none */
+static int spare = -1;   /* closed to refuse a connection when no other descriptor is free */
+static uint32_t nb_tcp;  /* IDs that listen at it */
+static uint32_t now_age; /* of the last connection accepted */
+static struct pending pending[MAX_PENDING];
+
+static socklen_t
+name_of(uint16_t ps, uint16_t port, struct sockaddr_un *name)
+{
+	memset(name, 0, sizeof(*name));
+	name->sun_family = AF_UNIX;
+	/* The name begins with a zero, and ends where its length does. */
+	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1) +
+			(socklen_t)snprintf(name->sun_path + 1, sizeof(name->sun_path) - 1,
+					"rmem_rdma_cm/%04x/%u", ps, port);
+}
+
+static int
+claim_name(struct rcm_id *id, uint16_t port)
+{
+	struct sockaddr_un name;
+	socklen_t len = name_of(id->ps, port, &name);
+
+	if (id->fd < 0)
+		id->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (id->fd < 0 || bind(id->fd, (struct sockaddr *)&name, len) != 0)
+		return -errno;
+	return 0;
+}
+
+/* The process has the address of its device, so ports are unique if they are in it. */
+static int
+claim_entry(const struct rcm_id *id, uint16_t port)
+{
+	const struct rcm_id *other;
+	uint32_t handle = 0;
+
+	for (; (other = rcm_id_next(&handle)) != NULL; handle++) {
+		if (other != id && !other->is_child && other->state != RCM_IDLE &&
+				other->ps == id->ps && other->src.port == port)
+			return -EADDRINUSE;
+	}
+	return 0;
+}
+
+static int
+claim(struct rcm_id *id, uint16_t port, bool is_host)
+{
+	int ret = is_host ? claim_name(id, port) : claim_entry(id, port);
+
+	if (ret == 0)
+		id->src.port = port;
+	return ret;
+}
+
+int
+rcm_port_claim(struct rcm_id *id)
+{
+	int ret = -EADDRINUSE;
+	struct rcm_dev dev;
+	uint32_t i, first;
+
+	if (!rcm_dev_get(&dev))
+		return -ENODEV;
+	if (id->src.port != 0) {
+		ret = claim(id, id->src.port, dev.is_host);
+	} else {
+		if (getrandom(&first, sizeof(first), GRND_NONBLOCK) != sizeof(first))
+			first = (uint32_t)getpid();
+		for (i = 0; i < NB_PORTS && ret == -EADDRINUSE; i++)
+			ret = claim(id, (uint16_t)(FIRST_PORT + (first % NB_PORTS + i) % NB_PORTS),
+					dev.is_host);
+	}
+	if (ret != 0)
+		rcm_port_close(id);
+	return ret;
+}
+
+int
+rcm_hub_fd(void)
+{
+	if (spare < 0)
+		spare = eventfd(0, EFD_CLOEXEC);
+	if (hub < 0)
+		hub = epoll_create1(EPOLL_CLOEXEC);
+	return hub;
+}
+
+static int
+hub_watch(int fd, uint32_t entry)
+{
+	struct epoll_event event = {.events = EPOLLIN, .data.u32 = entry};
+
+	return epoll_ctl(hub, EPOLL_CTL_ADD, fd, &event) == 0 ? 0 : -errno;
+}
+
+static int
+listen_tcp(const struct rcm_dev *dev)
+{
+	struct rcm_addr addr = {.port = TCP_PORT};
+	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+	struct sockaddr_storage storage = {0};
+	int on = 1, ret = 0;
+	socklen_t len;
+
+	if (nb_tcp++ != 0)
+		return 0;
+	memcpy(addr.ip, dev->gid, sizeof(addr.ip));
+	addr.family = memcmp(addr.ip, mapped, sizeof(mapped)) == 0 ? AF_INET : AF_INET6;
+	len = rcm_sockaddr(&addr, &storage);
+	tcp = socket(addr.family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (tcp < 0)
+		ret = -errno;
+	else if (setsockopt(tcp, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) != 0 ||
+			bind(tcp, (struct sockaddr *)&storage, len) != 0 ||
+			listen(tcp, RCM_MAX_BACKLOG) != 0)
+		ret = -errno;
+	if (ret == 0)
+		ret = hub_watch(tcp, HUB_TCP);
+	if (ret != 0) {
+		nb_tcp = 0;
+		if (tcp >= 0)
+			rcm_close(tcp);
+		tcp = -1;
+	}
+	return ret;
+}
+
+int
+rcm_port_listen(struct rcm_id *id)
+{
+	struct rcm_dev dev;
+
+	if (!rcm_dev_get(&dev))
+		return -ENODEV;
+	if (rcm_hub_fd() < 0)
+		return -errno;
+	if (!dev.is_host)
+		return listen_tcp(&dev);
+	if (listen(id->fd, (int)id->backlog) != 0)
+		return -errno;
+	return hub_watch(id->fd, id->handle);
+}
+
+static int
+connect_tcp(struct rcm_id *id)
+{
+	struct sockaddr_storage storage = {0};
+	struct rcm_addr addr = id->src;
+	int retries = 3, on = 1;
+	socklen_t len;
+
+	id->fd = socket(addr.family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (id->fd < 0)
+		return -errno;
+	setsockopt(id->fd, IPPROTO_TCP, TCP_SYNCNT, &retries, sizeof(retries));
+	setsockopt(id->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	addr.port = 0;
+	len = rcm_sockaddr(&addr, &storage);
+	if (bind(id->fd, (struct sockaddr *)&storage, len) != 0)
+		return -errno;
+	addr = id->dst;
+	addr.port = TCP_PORT;
+	len = rcm_sockaddr(&addr, &storage);
+	return connect(id->fd, (struct sockaddr *)&storage, len) == 0 ? 0 : -errno;
+}
+
+int
+rcm_port_connect(struct rcm_id *id)
+{
+	struct sockaddr_un name;
+	struct rcm_dev dev;
+	socklen_t len;
+
+	if (!rcm_dev_get(&dev))
+		return -ENODEV;
+	if (!dev.is_host)
+		return connect_tcp(id);
+	len = name_of(id->ps, id->dst.port, &name);
+	return connect(id->fd, (struct sockaddr *)&name, len) == 0 ? 0 : -errno;
+}
+
+int
+rcm_port_again(struct rcm_id *id)
+{
+	struct rcm_dev dev;
+	int ret = 0;
+
+	rcm_port_close(id);
+	id->rx_len = 0;
+	if (rcm_dev_get(&dev) && dev.is_host)
+		ret = claim_name(id, id->src.port);
+	return ret == 0 ? rcm_port_connect(id) : ret;
+}
+
+void
+rcm_port_close(struct rcm_id *id)
+{
+	if (id->state == RCM_LISTEN && id->fd < 0 && --nb_tcp == 0) {
+		rcm_close(tcp);
+		tcp = -1;
+	}
+	if (id->fd >= 0)
+		rcm_close(id->fd);
+	id->fd = -1;
+}
+
+static void
+addr_to_msg(const struct rcm_addr *addr, struct rcm_msg_addr *msg)
+{
+	msg->is_ipv4 = addr->family == AF_INET;
+	msg->port = htobe16(addr->port);
+	memcpy(msg->ip, addr->ip, sizeof(msg->ip));
+}
+
+int
+rcm_send(struct rcm_id *id, enum rcm_type type)
+{
+	struct rcm_msg *msg = &id->own;
+	struct rcm_dev dev;
+	ssize_t n;
+
+	if (!rcm_dev_get(&dev))
+		return -ENODEV;
+	msg->magic = htobe32(MAGIC);
+	msg->type = (uint8_t)type;
+	msg->ps = htobe16(id->ps);
+	msg->lid = htobe16(dev.lid);
+	msg->mtu = dev.mtu;
+	memcpy(msg->gid, dev.gid, sizeof(msg->gid));
+	addr_to_msg(&id->src, &msg->src);
+	addr_to_msg(&id->dst, &msg->dst);
+	/* The buffer of the socket has space for the few messages of a connection. */
+	n = send(id->fd, msg, sizeof(*msg), MSG_NOSIGNAL | MSG_DONTWAIT);
+	return n == (ssize_t)sizeof(*msg) ? 0 : n < 0 ? -errno : -EAGAIN;
+}
+
+static bool
+is_valid(const struct rcm_msg *msg)
+{
+	return msg->magic == htobe32(MAGIC) && msg->type >= RCM_REQ && msg->type <= RCM_REJ &&
+			msg->private_len <= RCM_MAX_PRIVATE && msg->mtu >= 1 && msg->mtu <= 5 &&
+			be32toh(msg->qpn) <= 0xffffff && be32toh(msg->psn) <= 0xffffff &&
+			msg->retry_count <= 7 && msg->rnr_retry_count <= 7;
+}
+
+int
+rcm_recv(int fd, struct rcm_msg *msg, uint32_t *len)
+{
+	ssize_t n = recv(fd, (uint8_t *)msg + *len, sizeof(*msg) - *len, MSG_DONTWAIT);
+
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+	if (n == 0)
+		return -ECONNRESET;
+	*len += (uint32_t)n;
+	if (*len < sizeof(*msg))
+		return 0;
+	*len = 0;
+	return is_valid(msg) ? 1 : -EPROTO;
+}
+
+/* The listening ID that a request is for. */
+static struct rcm_id *
+listener_of(const struct rcm_msg *msg)
+{
+	struct rcm_addr dst = {.family = msg->dst.is_ipv4 != 0 ? AF_INET : AF_INET6};
+	struct rcm_id *id;
+	uint32_t handle = 0;
+
+	memcpy(dst.ip, msg->dst.ip, sizeof(dst.ip));
+	for (; (id = rcm_id_next(&handle)) != NULL; handle++) {
+		if (id->state != RCM_LISTEN || id->ps != be16toh(msg->ps) ||
+				id->src.port != be16toh(msg->dst.port))
+			continue;
+		if (rcm_is_any(&id->src) ? id->src.family == dst.family ||
+								(id->src.family == AF_INET6 &&
+										!id->is_afonly)
+					 : rcm_is_same_ip(&id->src, &dst))
+			return id;
+	}
+	return NULL;
+}
+
+static void
+pending_end(struct pending *one, bool is_closed)
+{
+	if (is_closed)
+		rcm_close(one->fd);
+	else
+		epoll_ctl(hub, EPOLL_CTL_DEL, one->fd, NULL);
+	one->is_used = false;
+}
+
+static void
+pending_ready(struct pending *one)
+{
+	int fd = one->fd, ret = rcm_recv(fd, &one->msg, &one->len);
+	struct rcm_id *listener;
+
+	if (ret == 0)
+		return;
+	if (ret < 0 || one->msg.type != RCM_REQ) {
+		pending_end(one, true);
+		return;
+	}
+	listener = listener_of(&one->msg);
+	pending_end(one, false);
+	rcm_conn_request(listener, &one->msg, fd);
+}
+
+/* Accept a connection. If there are too many without a request, the oldest one is closed. */
+static void
+accept_one(int listening)
+{
+	struct pending *one = &pending[0];
+	uint32_t i;
+	int fd;
+
+	for (i = 0; i < MAX_PENDING && one->is_used; i++) {
+		if (!pending[i].is_used || now_age - pending[i].age > now_age - one->age)
+			one = &pending[i];
+	}
+	fd = accept4(listening, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	if (fd < 0 && (errno == EMFILE || errno == ENFILE) && spare >= 0) {
+		rcm_close(spare);
+		fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC);
+		if (fd >= 0)
+			rcm_close(fd);
+		spare = eventfd(0, EFD_CLOEXEC);
+		return;
+	}
+	if (fd < 0)
+		return;
+	if (one->is_used)
+		pending_end(one, true);
+	*one = (struct pending){.is_used = true, .fd = fd, .age = ++now_age};
+	if (hub_watch(fd, (uint32_t)(HUB_PENDING + (one - pending))) != 0)
+		pending_end(one, true);
+	else
+		pending_ready(one);
+}
+
+void
+rcm_hub_run(void)
+{
+	struct epoll_event ready[16];
+	uint32_t entry;
+	struct rcm_id *id;
+	int i, n = epoll_wait(hub, ready, RTE_DIM(ready), 0);
+
+	for (i = 0; i < n; i++) {
+		entry = ready[i].data.u32;
+		id = rcm_id_get(entry);
+		if (entry == HUB_TCP && tcp >= 0)
+			accept_one(tcp);
+		else if (entry >= HUB_PENDING && pending[entry - HUB_PENDING].is_used)
+			pending_ready(&pending[entry - HUB_PENDING]);
+		else if (id != NULL && id->state == RCM_LISTEN)
+			accept_one(id->fd);
+	}
+}
+
+void
+rcm_forked(void)
+{
+	struct rcm_id *id;
+	uint32_t i = 0;
+
+	for (; (id = rcm_id_next(&i)) != NULL; i++) {
+		if (id->fd >= 0)
+			rcm_close(id->fd);
+	}
+	for (i = 0; i < MAX_PENDING; i++) {
+		if (pending[i].is_used)
+			rcm_close(pending[i].fd);
+	}
+	if (tcp >= 0)
+		rcm_close(tcp);
+	if (hub >= 0)
+		rcm_close(hub);
+	if (spare >= 0)
+		rcm_close(spare);
+}

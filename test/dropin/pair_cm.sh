@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# pair_cm.sh SERVER CLIENT: run two commands, the client when the server listens by rdma_cm. In both
+# %p is a free port. Succeeds if both do. PAIR_LIMIT: seconds, 50 by default. PAIR_PORT: the port, of a
+# program that has no option for it. PAIR_ENDLESS: the server does not end. PAIR_KILL=server, or client:
+# kill that one with SIGKILL when they are connected; then succeeds if the other one ends by itself.
+
+set -uo pipefail
+exec 2>/dev/null # lines of the shell: what was killed
+limit=${PAIR_LIMIT:-50}
+tmp=$(mktemp -d "${TMPDIR:-/tmp}/rmem-pair.XXXXXX")
+trap 'rm -rf "$tmp"' EXIT
+
+# has STATE: whether a socket of the port listens (00010000 0001 01), or is connected (0001 03). With
+# --ip: whether one listens at TCP port 4791.
+has() {
+	grep -q " $1 .*@rmem_rdma_cm/0[0-9a-f]*/$port\$" /proc/net/unix ||
+		{ [[ $server_run == *--ip* ]] && grep -qi ':12B7 0*:0* 0A ' /proc/net/tcp; }
+}
+
+port=${PAIR_PORT:-$((20000 + RANDOM % 12000))}
+while [ -z "${PAIR_PORT:-}" ] && grep -q "@rmem_rdma_cm/.*/$port\$" /proc/net/unix; do
+	port=$((port + 1))
+done
+server_run=${1//%p/$port} client_run=${2//%p/$port}
+# What is killed must be the program, not timeout(1).
+[ "${PAIR_KILL:-}" = server ] || server_run="timeout $limit $server_run"
+[ "${PAIR_KILL:-}" = client ] || client_run="timeout $limit $client_run"
+read -ra words <<<"$server_run"
+"${words[@]}" >"$tmp/server" 2>&1 &
+server=$!
+while ! has '00010000 0001 01' && kill -0 "$server"; do sleep 0.02; done
+read -ra words <<<"$client_run"
+"${words[@]}" >"$tmp/client" 2>&1 &
+client=$!
+if [ -n "${PAIR_KILL:-}" ]; then
+	while ! has '0001 03' && kill -0 "$server" && kill -0 "$client"; do sleep 0.02; done
+	sleep "0.$((RANDOM % 10))"
+	kill -9 "${!PAIR_KILL}"
+fi
+wait "$client"
+client=$?
+# A server whose client failed may wait forever.
+if [ -n "${PAIR_ENDLESS:-}" ] || { [ $client != 0 ] && [ -z "${PAIR_KILL:-}" ]; }; then kill "$server"; fi
+wait "$server"
+server=$?
+case ${PAIR_KILL:-} in
+server) [ $server = 137 ] && [ $client -lt 124 ] && exit 0 ;;
+client) [ $client = 137 ] && [ $server -lt 124 ] && exit 0 ;;
+*) [ $server = 0 ] || [ -n "${PAIR_ENDLESS:-}" ] && [ $client = 0 ] && cat "$tmp/client" && exit 0 ;;
+esac
+echo "server: status $server"
+cat "$tmp/server"
+echo "client: status $client"
+cat "$tmp/client"
+exit 1
