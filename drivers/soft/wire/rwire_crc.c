@@ -5,6 +5,7 @@
 /*
  * CRC-32; see rwire_crc.h. With carry-less multiplication 64 bytes are folded at once: V. Gopal et
  * al., "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction", Intel, 2009.
+ * Without it, words are moved by shifts: S. Russell, "Chorba: A novel CRC32 implementation", 2024.
  */
 
 #include <stdbool.h>
@@ -18,7 +19,9 @@
 
 #include "rwire_crc.h"
 
-#define NB_SLICES 8
+#define NB_SLICES   8
+#define MOVED_WORDS 5 /* a word is moved to some of the next ones */
+#define MIN_MOVED   128
 
 /* The CRC of each byte value, followed by i zero bytes in slice i. */
 static uint32_t crc_table[NB_SLICES][256]; /* constant after start */
@@ -44,10 +47,57 @@ crc_bytes(uint32_t crc, const uint8_t *data, uint32_t len)
 	return crc;
 }
 
+/*
+ * Move the words that precede the last ones to these, so that they are 0. The polynomial divides
+ * x^300 + x^155 + x^117 + x^89 + 1: the CRC remains the same if a bit is replaced by the bits 145,
+ * 183, 211 and 300 after it. The sums for the next words are in sum, first that for the word at
+ * data. Returns how many bytes were moved.
+ */
+static uint32_t
+crc_move(uint64_t sum[MOVED_WORDS], const uint8_t *data, uint32_t len)
+{
+	uint64_t s0 = sum[0], s1 = sum[1], s2 = sum[2], s3 = sum[3], s4 = sum[4], word;
+	uint32_t i;
+
+	for (i = 0; len - i >= (MOVED_WORDS + 1) * sizeof(word); i += sizeof(word)) {
+		memcpy(&word, data + i, sizeof(word));
+		word = rte_le_to_cpu_64(word) ^ s0;
+		s0 = s1;
+		s1 = s2 ^ word << 17 ^ word << 55;
+		s2 = s3 ^ word >> 47 ^ word >> 9 ^ word << 19;
+		s3 = s4 ^ word >> 45 ^ word << 44;
+		s4 = word >> 20;
+	}
+	sum[0] = s0;
+	sum[1] = s1;
+	sum[2] = s2;
+	sum[3] = s3;
+	sum[4] = s4;
+	return i;
+}
+
+/* Advance a CRC over len bytes, fast if these are many. */
+static uint32_t
+crc_scalar(uint32_t crc, const uint8_t *data, uint32_t len)
+{
+	uint64_t sum[MOVED_WORDS] = {crc}, words[MOVED_WORDS];
+	uint32_t i, done;
+
+	if (len < MIN_MOVED)
+		return crc_bytes(crc, data, len);
+	done = crc_move(sum, data, len);
+	memcpy(words, data + done, sizeof(words));
+	for (i = 0; i < MOVED_WORDS; i++)
+		words[i] ^= rte_cpu_to_le_64(sum[i]);
+	crc = crc_bytes(0, (const uint8_t *)words, sizeof(words));
+	done += (uint32_t)sizeof(words);
+	return crc_bytes(crc, data + done, len - done);
+}
+
 uint32_t
 rwire_crc_scalar(const uint8_t *data, uint32_t len)
 {
-	return ~crc_bytes(UINT32_MAX, data, len);
+	return ~crc_scalar(UINT32_MAX, data, len);
 }
 
 #ifdef RTE_ARCH_X86_64
@@ -112,7 +162,7 @@ crc_pclmul(uint32_t crc, const uint8_t *data, uint32_t len)
 	return crc_reduce(x[0]);
 }
 
-/* Whether it is faster than the tables. Emulators multiply bit by bit. */
+/* Whether it is faster than shifts. Emulators multiply bit by bit. */
 static bool
 crc_pclmul_is_fast(void)
 {
@@ -125,7 +175,7 @@ crc_pclmul_is_fast(void)
 	for (i = 0; i < 32; i++) {
 		start = rte_rdtsc();
 		crc = i % 2 != 0 ? crc_pclmul(crc, data, sizeof(data))
-				 : crc_bytes(crc, data, sizeof(data));
+				 : crc_scalar(crc, data, sizeof(data));
 		best[i % 2] = RTE_MIN(best[i % 2], rte_rdtsc() - start);
 	}
 	return best[1] <= best[0];
@@ -172,7 +222,7 @@ rwire_crc(const uint8_t *data, uint32_t len)
 	uint32_t crc = UINT32_MAX;
 	uint32_t nb = crc_wide(&crc, data, len);
 
-	return ~crc_bytes(crc, data + nb, len - nb);
+	return ~crc_scalar(crc, data + nb, len - nb);
 }
 
 RTE_INIT(rwire_crc_init)
