@@ -67,6 +67,8 @@ rsoft_post_progress(struct rsoft_dev *dev)
 		rte_ticketlock_unlock(&dev->pending_lock);
 	}
 	rsoft_grace_leave(lcore);
+	if (dev->wire != NULL && !is_busy)
+		rwire_yield(dev->wire);
 	return is_busy;
 }
 

@@ -50,12 +50,13 @@ by_testrmem() {
 	mops
 }
 
-# In a network namespace, where the UDP port of rdma_rxe is free. The thread of the listening side,
-# whose lcore sleeps, runs on the processor that no lcore of its process has.
+# In a network namespace, where the UDP port of rdma_rxe is free. All of it has processor 0, as that
+# of ib_write_bw: the thread of the listening side runs on the processor that no lcore of its process
+# has, and its lcore sleeps.
 by_wire() {
 	local wire=(nsenter --net=/run/netns/wire "$testrmem" "${eal[@]}" -m 64)
 	: >"$tmp/server"
-	"${wire[@]}" -l 0 -- --dev "soft0,ip=127.0.0.1,mtu=$mtu$port" "${write[@]}" --listen 127.0.0.1 \
+	"${wire[@]}" -l 1 -- --dev "soft0,ip=127.0.0.1,mtu=$mtu$port" "${write[@]}" --listen 127.0.0.1 \
 		>"$tmp/server" 2>&1 &
 	server=$!
 	until grep -q '^listening' "$tmp/server"; do

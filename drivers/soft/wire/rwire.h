@@ -195,6 +195,7 @@ struct rwire {
 	rte_ticketlock_t rx_lock;
 	struct rwire_qp_list owing; /* QPs whose responder has packets to send */
 	uint64_t nb_polls;          /* times that rx_lock was taken to receive; atomic */
+	uint32_t nb_idle;           /* calls of rwire_yield(); atomic */
 	struct rwire_stats stats;
 	/* A time at which all packets that had arrived were processed, TSC; atomic. */
 	uint64_t quiet_at;
@@ -290,6 +291,11 @@ void rwire_ud_pkt(struct rwire_qp *q, const struct rwire_frame *frame, const str
  * whether packets were received, or are left to send.
  */
 bool rwire_progress(struct rwire *wire, unsigned int lcore);
+/*
+ * After rwire_progress() that returned false: let another thread run, once in a number of calls.
+ * It may be that of the peer. Without locks, outside of rsoft_grace_enter().
+ */
+void rwire_yield(struct rwire *wire);
 
 /* rwire_dev.c. */
 int rwire_open(struct rsoft_dev *dev);

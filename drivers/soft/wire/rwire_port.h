@@ -101,6 +101,7 @@ struct rwire_port {
 	struct rwire_addr addr;
 	uint32_t max_mtu; /* payload of a packet: 256 to 4096 */
 	bool has_icrc;    /* packets may be lost or altered */
+	bool has_syscall; /* to receive is one */
 	int fd;           /* readable when packets wait, after rx_sleep(); -1: none */
 	struct rwire_port_stats stats;
 };

@@ -480,6 +480,7 @@ rwire_port_udp_open(const struct rwire_addr *addr, struct rwire_port **out)
 	port->port.addr = *addr;
 	port->port.fd = fd;
 	port->port.has_icrc = true;
+	port->port.has_syscall = true;
 	port->port.max_mtu = udp_max_mtu(fd, addr);
 	udp_init(port);
 	*out = &port->port;

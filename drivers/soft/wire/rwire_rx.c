@@ -5,10 +5,15 @@
 /* Received packets: each is checked, and handed to the responder or the completer of its QP. */
 
 #include <pthread.h>
+#include <sched.h>
 
 #include "../rsoft_sq.h"
 #include "../rsoft_resp.h"
 #include "rwire.h"
+
+/* Attempts to receive, without packets, from one sched_yield() to the next. */
+#define RX_CALLS_PER_YIELD 4 /* of system calls */
+#define RX_POLLS_PER_YIELD 64
 
 /* The QP that a packet is for, in RTR to ERR; NULL: the packet is dropped. */
 static struct rwire_qp *
@@ -172,4 +177,14 @@ rwire_progress(struct rwire *wire, unsigned int lcore)
 	rte_ticketlock_unlock(&wire->rx_lock);
 	pthread_setcancelstate(state, NULL);
 	return is_busy;
+}
+
+void
+rwire_yield(struct rwire *wire)
+{
+	uint32_t nb = __atomic_load_n(&wire->nb_idle, __ATOMIC_RELAXED) + 1;
+
+	__atomic_store_n(&wire->nb_idle, nb, __ATOMIC_RELAXED);
+	if (nb % (wire->port->has_syscall ? RX_CALLS_PER_YIELD : RX_POLLS_PER_YIELD) == 0)
+		sched_yield();
 }
