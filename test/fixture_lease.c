@@ -155,7 +155,7 @@ lx_wait_state(const struct rmem_lease *lease, uint8_t state)
 }
 
 int
-lx_wait_open(const struct rmem_lease *lease)
+lx_wait_granted(const struct rmem_lease *lease)
 {
 	bool is_at_post = fx_is_soft() && !fx_has_capa(fx.a.dev, RMEM_DEV_CAPA_ENGINE);
 
@@ -171,9 +171,9 @@ lx_write(const struct rmem_lease *lease, uint32_t offset, uint32_t length)
 }
 
 int
-lx_expect_open(const struct rmem_lease *lease)
+lx_expect_granted(const struct rmem_lease *lease)
 {
-	TEST_RUN(lx_wait_open(lease));
+	TEST_RUN(lx_wait_granted(lease));
 	return lx_expect_write(lease);
 }
 
@@ -187,7 +187,7 @@ lx_expect_write(const struct rmem_lease *lease)
 }
 
 int
-lx_expect_closed(uint64_t remote_addr, uint32_t length, uint32_t rkey)
+lx_expect_denied(uint64_t remote_addr, uint32_t length, uint32_t rkey)
 {
 	TEST_STATUS(fx_peer_write(remote_addr, length, rkey), RMEM_WC_REM_ACCESS_ERR);
 	return lx_recover();
@@ -208,7 +208,7 @@ lx_skip_bounds(void)
 int
 lx_expect_outside(uint64_t remote_addr, uint32_t length, uint32_t rkey)
 {
-	return lx_has_bounds() ? lx_expect_closed(remote_addr, length, rkey) : lx_recover();
+	return lx_has_bounds() ? lx_expect_denied(remote_addr, length, rkey) : lx_recover();
 }
 
 int

@@ -61,15 +61,15 @@ int lx_wait_state(const struct rmem_lease *lease, uint8_t state);
  * Wait for a grant before the peer uses the lease without a message on the QP: its request may
  * arrive before the grant is executed. The software device without engines executes it at the post.
  */
-int lx_wait_open(const struct rmem_lease *lease);
+int lx_wait_granted(const struct rmem_lease *lease);
 /* WRITE by b to the lease; a status. */
 int lx_write(const struct rmem_lease *lease, uint32_t offset, uint32_t length);
 /* Check that b can write to the lease. */
-int lx_expect_open(const struct rmem_lease *lease);
+int lx_expect_granted(const struct rmem_lease *lease);
 /* The same for a lease in any state. */
 int lx_expect_write(const struct rmem_lease *lease);
 /* Check that b can't write to the range; then connect the QPs again. */
-int lx_expect_closed(uint64_t remote_addr, uint32_t length, uint32_t rkey);
+int lx_expect_denied(uint64_t remote_addr, uint32_t length, uint32_t rkey);
 /*
  * The same for bytes outside the lease. A device may not check the bounds of windows: cases that
  * depend on them are skipped there.

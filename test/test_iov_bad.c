@@ -86,7 +86,7 @@ expect_bad_range(void *base, size_t length, const char *what)
 	return TEST_SUCCESS;
 }
 
-TEST(iov_bad, bad_ranges_are_refused)
+TEST(iov_bad, invalid_ranges_are_refused)
 {
 	TEST_RUN(expect_bad_range(fx.a.buf, 0, "range 2 is NULL, empty or wraps around: 0 bytes"));
 	TEST_RUN(expect_bad_range(NULL, 8, "range 2 is NULL, empty or wraps around: 8 bytes"));

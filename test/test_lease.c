@@ -19,7 +19,7 @@ TEST(lease, lease_grants_access_to_its_buffer)
 	TEST_EQ(lx.lease[0]->access, WRITE);
 	TEST_EQ(lx.lease[0]->end, RMEM_LEASE_END_NONE);
 	TEST_RUN(lx_wait_state(lx.lease[0], RMEM_LEASE_GRANTED));
-	TEST_RUN(lx_expect_open(lx.lease[0]));
+	TEST_RUN(lx_expect_granted(lx.lease[0]));
 	return TEST_SUCCESS;
 }
 
@@ -30,7 +30,7 @@ TEST(lease, reclaimed_lease_is_invalid)
 	TEST_RUN(lx_take(1, RMEM_LEASE_END_REVOKED));
 	TEST_ASSERT(lx.ended[0] == lx.lease[0]);
 	TEST_ASSERT(lx.ended[0]->user == fx.a.buf);
-	return lx_expect_closed(lx.ended[0]->remote_addr, 1, lx.ended[0]->rkey);
+	return lx_expect_denied(lx.ended[0]->remote_addr, 1, lx.ended[0]->rkey);
 }
 
 /* No page and no cache line is a border. */
@@ -41,8 +41,8 @@ TEST(lease, lease_grants_no_byte_before_its_buffer)
 	if (!lx_has_bounds())
 		return lx_skip_bounds();
 	TEST_EQ(rmem_lease_grant(lx.ctx, &req, 1, lx.lease), 1);
-	TEST_RUN(lx_expect_open(lx.lease[0]));
-	return lx_expect_closed(lx.lease[0]->remote_addr - 1, 777, lx.lease[0]->rkey);
+	TEST_RUN(lx_expect_granted(lx.lease[0]));
+	return lx_expect_denied(lx.lease[0]->remote_addr - 1, 777, lx.lease[0]->rkey);
 }
 
 TEST(lease, lease_covers_no_byte_after_its_buffer)
@@ -52,7 +52,7 @@ TEST(lease, lease_covers_no_byte_after_its_buffer)
 	if (!lx_has_bounds())
 		return lx_skip_bounds();
 	TEST_EQ(rmem_lease_grant(lx.ctx, &req, 1, lx.lease), 1);
-	return lx_expect_closed(lx.lease[0]->remote_addr + 776, 2, lx.lease[0]->rkey);
+	return lx_expect_denied(lx.lease[0]->remote_addr + 776, 2, lx.lease[0]->rkey);
 }
 
 TEST(lease, lease_of_any_length_is_exact)
@@ -65,7 +65,7 @@ TEST(lease, lease_of_any_length_is_exact)
 
 		memset(fx.a.buf, 0, FX_BUF_SIZE);
 		TEST_EQ(rmem_lease_grant(lx.ctx, &req, 1, lx.lease), 1);
-		TEST_RUN(lx_expect_open(lx.lease[0]));
+		TEST_RUN(lx_expect_granted(lx.lease[0]));
 		TEST_ASSERT(fx_is_zero(fx.a.buf, 13));
 		TEST_ASSERT(fx_is_zero(fx.a.buf + 13 + length[i], FX_BUF_SIZE - 13 - length[i]));
 		TEST_RUN(lx_expect_outside(
@@ -78,8 +78,8 @@ TEST(lease, lease_of_any_length_is_exact)
 TEST(lease, lease_to_read_refuses_a_write)
 {
 	TEST_RUN(lx_grant(1, READ));
-	TEST_RUN(lx_wait_open(lx.lease[0]));
-	return lx_expect_closed(lx.lease[0]->remote_addr, 8, lx.lease[0]->rkey);
+	TEST_RUN(lx_wait_granted(lx.lease[0]));
+	return lx_expect_denied(lx.lease[0]->remote_addr, 8, lx.lease[0]->rkey);
 }
 
 static int
@@ -95,7 +95,7 @@ TEST(lease, lease_to_read_permits_a_read)
 {
 	fx_fill(fx.a.buf, FX_PAGE, 5);
 	TEST_RUN(lx_grant(1, READ));
-	TEST_RUN(lx_wait_open(lx.lease[0]));
+	TEST_RUN(lx_wait_granted(lx.lease[0]));
 	TEST_STATUS(peer_read(lx.lease[0], FX_PAGE), RMEM_WC_SUCCESS);
 	TEST_MEM(fx.b.buf, fx.a.buf, FX_PAGE);
 	return TEST_SUCCESS;
@@ -104,7 +104,7 @@ TEST(lease, lease_to_read_permits_a_read)
 TEST(lease, lease_to_write_refuses_a_read)
 {
 	TEST_RUN(lx_grant(1, WRITE));
-	TEST_RUN(lx_wait_open(lx.lease[0]));
+	TEST_RUN(lx_wait_granted(lx.lease[0]));
 	TEST_STATUS(peer_read(lx.lease[0], 8), RMEM_WC_REM_ACCESS_ERR);
 	return TEST_SUCCESS;
 }
@@ -119,13 +119,13 @@ TEST(lease, lease_of_atomics_permits_only_atomics)
 		return test_skip("no atomics");
 	memcpy(fx.a.buf, &value, sizeof(value));
 	TEST_RUN(lx_grant(1, RMEM_ACCESS_REMOTE_ATOMIC));
-	TEST_RUN(lx_wait_open(lx.lease[0]));
+	TEST_RUN(lx_wait_granted(lx.lease[0]));
 	wr = fx_atomic(RMEM_WR_ATOMIC_FETCH_AND_ADD, &sge, lx.lease[0]->remote_addr,
 			lx.lease[0]->rkey, 2);
 	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
 	memcpy(&value, fx.a.buf, sizeof(value));
 	TEST_EQ(value, 42);
-	return lx_expect_closed(lx.lease[0]->remote_addr, 8, lx.lease[0]->rkey);
+	return lx_expect_denied(lx.lease[0]->remote_addr, 8, lx.lease[0]->rkey);
 }
 
 TEST(lease, each_lease_of_a_burst_has_its_own_key)
@@ -138,7 +138,7 @@ TEST(lease, each_lease_of_a_burst_has_its_own_key)
 			TEST_ASSERT(lx.lease[i]->rkey != lx.lease[j]->rkey);
 			TEST_ASSERT(lx.lease[i]->id != lx.lease[j]->id);
 		}
-		TEST_RUN(lx_expect_open(lx.lease[i]));
+		TEST_RUN(lx_expect_granted(lx.lease[i]));
 	}
 	/* One opens nothing of another's. */
 	return lx_expect_outside(lx.lease[1]->remote_addr, 8, lx.lease[0]->rkey);
@@ -198,7 +198,7 @@ TEST(lease, prepared_lease_grants_no_access_until_posted)
 
 	TEST_EQ(rmem_lease_prepare(lx.ctx, &req, 1, lx.lease), 1);
 	TEST_ERR(rmem_lease_grant(lx.ctx, &req, 1, &lx.lease[1]), EBUSY);
-	return lx_expect_closed(lx.lease[0]->remote_addr, 8, lx.lease[0]->rkey);
+	return lx_expect_denied(lx.lease[0]->remote_addr, 8, lx.lease[0]->rkey);
 }
 
 TEST(lease, prepared_lease_can_be_revoked)
@@ -213,10 +213,10 @@ TEST(lease, prepared_lease_can_be_revoked)
 	TEST_EQ(rmem_lease_reclaim(lx.ctx, lx.ended, LX_MAX), 1);
 	TEST_ASSERT(lx.ended[0] == lx.lease[1]);
 	TEST_EQ(rmem_lease_post(lx.ctx, NULL, 0), 0);
-	TEST_RUN(lx_expect_open(lx.lease[0]));
-	TEST_RUN(lx_expect_open(lx.lease[2]));
+	TEST_RUN(lx_expect_granted(lx.lease[0]));
+	TEST_RUN(lx_expect_granted(lx.lease[2]));
 	TEST_EQ(lx_stats().local_invs, 0);
-	return lx_expect_closed(lx.ended[0]->remote_addr, 8, lx.ended[0]->rkey);
+	return lx_expect_denied(lx.ended[0]->remote_addr, 8, lx.ended[0]->rkey);
 }
 
 TEST(lease, other_completions_are_returned_in_order)
@@ -255,7 +255,7 @@ TEST(lease, second_revoke_has_no_effect)
 	TEST_EQ(rmem_lease_reclaim(lx.ctx, lx.ended, LX_MAX), 0);
 	TEST_EQ(lx_stats().local_invs, 1);
 	TEST_EQ(lx_stats().nb_leases, 1);
-	TEST_RUN(lx_expect_open(lx.lease[1]));
+	TEST_RUN(lx_expect_granted(lx.lease[1]));
 	return TEST_SUCCESS;
 }
 

@@ -56,7 +56,7 @@ TEST(lease_bad, length_above_the_limit_is_refused)
 	return TEST_SUCCESS;
 }
 
-TEST(lease_bad, bad_rights_are_refused)
+TEST(lease_bad, invalid_rights_are_refused)
 {
 	struct rmem_lease_req req = lx_req(0, 8, 0);
 
@@ -171,7 +171,7 @@ TEST(lease_bad, memory_of_an_fd_is_leased_or_refused)
 	} else {
 		TEST_EQ(grant(&req), 1);
 	}
-	return lx_expect_open(lx.lease[0]);
+	return lx_expect_granted(lx.lease[0]);
 }
 
 /* With pages that large, the buffer is in the one at address 0, which no page list can name. */
@@ -199,7 +199,7 @@ TEST(lease_bad, buffer_below_the_first_page_is_leased_or_refused)
 	} else {
 		TEST_EQ(grant(&req), 1);
 	}
-	TEST_RUN(lx_expect_open(lx.lease[0]));
+	TEST_RUN(lx_expect_granted(lx.lease[0]));
 	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 1));
 	TEST_RUN(lx_take(1, RMEM_LEASE_END_REVOKED));
 	TEST_OK(fx_release((void *)(uintptr_t)req.mr));
@@ -331,7 +331,7 @@ TEST(lease_bad, revoke_of_another_object_is_refused)
 	lease[1] = (struct rmem_lease *)((uintptr_t)lx.lease[0] + 8);
 	TEST_ERR(rmem_lease_revoke(lx.ctx, lease, 2), EINVAL);
 	/* Nothing was revoked. */
-	TEST_RUN(lx_expect_open(lx.lease[0]));
+	TEST_RUN(lx_expect_granted(lx.lease[0]));
 	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 1));
 	TEST_RUN(lx_take(1, RMEM_LEASE_END_REVOKED));
 	TEST_ERR(rmem_lease_revoke(lx.ctx, lx.lease, 1), EINVAL);
@@ -385,7 +385,7 @@ TEST(lease_bad, post_returns_the_error)
 
 	TEST_EQ(rmem_lease_prepare(lx.ctx, &req, 1, lx.lease), 1);
 	TEST_ERR(rmem_lease_post(lx.ctx, &wr, 1), EINVAL);
-	TEST_RUN(lx_expect_open(lx.lease[0]));
+	TEST_RUN(lx_expect_granted(lx.lease[0]));
 	TEST_ERR(rmem_lease_post(lx.ctx, &wr, 1), EINVAL);
 	TEST_OK(rmem_qp_reset(fx.a.qp));
 	TEST_ERR(rmem_lease_post(lx.ctx, &wr, 1), EBUSY);

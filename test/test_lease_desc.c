@@ -159,7 +159,7 @@ TEST(lease_desc, lease_is_described)
 	/* An hour, less what passed since. */
 	TEST_ASSERT(desc.left_ns <= UINT64_C(3600000000000) + 1000);
 	TEST_ASSERT(desc.left_ns > UINT64_C(3600000000000) / 2);
-	TEST_RUN(lx_wait_open(lx.lease[0]));
+	TEST_RUN(lx_wait_granted(lx.lease[0]));
 	TEST_STATUS(fx_peer_write(desc.remote_addr, (uint32_t)desc.length, desc.rkey),
 			RMEM_WC_SUCCESS);
 	TEST_RUN(lx_grant(1, WRITE));

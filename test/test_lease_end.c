@@ -47,7 +47,7 @@ TEST(lease_end, buffer_is_kept_until_its_key_is_released)
 	TEST_EQ(rmem_lease_reclaim(lx.ctx, lx.ended, 1), 0);
 	TEST_EQ(lx.lease[0]->state, RMEM_LEASE_REVOKING);
 	/* A buffer reused now would contain this. */
-	TEST_RUN(lx_expect_open(lx.lease[0]));
+	TEST_RUN(lx_expect_granted(lx.lease[0]));
 	TEST_RUN(unblock_queue());
 	return lx_take(1, RMEM_LEASE_END_REVOKED);
 }
@@ -185,9 +185,9 @@ TEST(lease_end, overdue_lease_is_revoked_by_the_poll)
 	TEST_RUN(lx_take(1, RMEM_LEASE_END_EXPIRED));
 	TEST_ASSERT(lx.ended[0] == lx.lease[1]);
 	TEST_EQ(lx_stats().expired, 1);
-	TEST_RUN(lx_expect_open(lx.lease[0]));
-	TEST_RUN(lx_expect_open(lx.lease[2]));
-	return lx_expect_closed(lx.ended[0]->remote_addr, 8, lx.ended[0]->rkey);
+	TEST_RUN(lx_expect_granted(lx.lease[0]));
+	TEST_RUN(lx_expect_granted(lx.lease[2]));
+	return lx_expect_denied(lx.ended[0]->remote_addr, 8, lx.ended[0]->rkey);
 }
 
 /* Deadlines in no order, some leases revoked before theirs. */
@@ -269,7 +269,7 @@ TEST(lease_end, invalidation_by_the_peer_replaces_the_local_inv)
 		return test_skip("no SEND_WITH_INV");
 	TEST_RUN(lx_grant(2, WRITE));
 	rkey = lx.lease[0]->rkey;
-	TEST_RUN(lx_wait_open(lx.lease[0]));
+	TEST_RUN(lx_wait_granted(lx.lease[0]));
 	TEST_RUN(send_with_inv(rkey));
 	TEST_RUN(expect_peer_inv(rkey));
 	TEST_EQ(rmem_lease_reclaim(lx.ctx, lx.ended, LX_MAX), 1);
@@ -280,8 +280,8 @@ TEST(lease_end, invalidation_by_the_peer_replaces_the_local_inv)
 	/* The key can be granted again. */
 	TEST_RUN(lx_grant(1, WRITE));
 	TEST_ASSERT(lx.lease[0] == lx.ended[0] && lx.lease[0]->rkey != rkey);
-	TEST_RUN(lx_expect_open(lx.lease[0]));
-	TEST_RUN(lx_expect_open(lx.lease[1]));
+	TEST_RUN(lx_expect_granted(lx.lease[0]));
+	TEST_RUN(lx_expect_granted(lx.lease[1]));
 	return TEST_SUCCESS;
 }
 
@@ -294,7 +294,7 @@ TEST(lease_end, invalidation_of_another_key_is_ignored)
 	fx.wc.invalidated_rkey = fx.a.mr->rkey;
 	TEST_EQ(rmem_lease_process_wcs(lx.ctx, &fx.wc, 1), 1);
 	TEST_EQ(lx_stats().peer_invs, 0);
-	TEST_RUN(lx_expect_open(lx.lease[0]));
+	TEST_RUN(lx_expect_granted(lx.lease[0]));
 	return TEST_SUCCESS;
 }
 
@@ -313,7 +313,7 @@ TEST(lease_end, lease_invalidated_by_both_sides_ends_once)
 	TEST_RUN(lx_recover());
 	TEST_EQ(lx_stats().keys_replaced, 0);
 	TEST_RUN(lx_grant(1, WRITE));
-	return lx_expect_open(lx.lease[0]);
+	return lx_expect_granted(lx.lease[0]);
 }
 
 LEASE_SUITES(lease_end);

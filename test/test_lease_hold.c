@@ -35,7 +35,7 @@ TEST(lease_hold, leased_memory_cannot_be_exchanged)
 {
 	TEST_RUN(lx_grant(2, WRITE));
 	TEST_RUN(expect_held(lx.mr));
-	TEST_RUN(lx_expect_open(lx.lease[0]));
+	TEST_RUN(lx_expect_granted(lx.lease[0]));
 	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 1));
 	TEST_RUN(lx_take(1, RMEM_LEASE_END_REVOKED));
 	TEST_RUN(expect_held(lx.mr));
@@ -152,7 +152,7 @@ TEST(lease_hold, pool_of_a_leased_buffer_is_not_destroyed)
 	/* Put back too early: the peer may still write to it. */
 	rmem_pool_put_sges(pool, &sge, 1);
 	TEST_ERR(rmem_pool_destroy(pool), EBUSY);
-	TEST_RUN(lx_expect_open(lx.lease[0]));
+	TEST_RUN(lx_expect_granted(lx.lease[0]));
 	TEST_OK(rmem_lease_revoke(lx.ctx, lx.lease, 1));
 	TEST_RUN(lx_take(1, RMEM_LEASE_END_REVOKED));
 	return rmem_pool_destroy(pool);

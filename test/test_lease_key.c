@@ -160,7 +160,7 @@ TEST(lease_key, key_is_reused_after_its_quarantine)
 	TEST_ASSERT(took + rte_get_tsc_hz() / 1000 > rte_get_tsc_hz() / 500);
 	TEST_EQ(lx.lease[0]->rkey >> 8, rkey[0] >> 8);
 	TEST_ASSERT(lx.lease[0]->rkey != rkey[TAGS - 1]);
-	return lx_expect_open(lx.lease[0]);
+	return lx_expect_granted(lx.lease[0]);
 }
 
 TEST(lease_key, another_key_is_used_while_one_is_quarantined)
@@ -221,7 +221,7 @@ TEST(lease_key, idle_keys_are_released_down_to_the_minimum)
 	TEST_EQ(lx_stats().nb_free, 3);
 	TEST_ASSERT(lx_stats().peak_keys >= 8);
 	TEST_RUN(lx_grant(8, WRITE));
-	return lx_expect_open(lx.lease[7]);
+	return lx_expect_granted(lx.lease[7]);
 }
 
 /* Nothing that was granted before the reset opens after it, and the keys are as many as before. */
@@ -238,10 +238,10 @@ expect_recovered(uint16_t nb, uint32_t nb_keys)
 	TEST_EQ(lx_stats().nb_keys, nb_keys);
 	TEST_EQ(lx_stats().nb_leases, 0);
 	for (i = 0; i < nb; i++)
-		TEST_RUN(lx_expect_closed(old[i].remote_addr, 8, old[i].rkey));
+		TEST_RUN(lx_expect_denied(old[i].remote_addr, 8, old[i].rkey));
 	TEST_RUN(lx_grant(nb, WRITE));
 	for (i = 0; i < nb; i++)
-		TEST_RUN(lx_expect_open(lx.lease[i]));
+		TEST_RUN(lx_expect_granted(lx.lease[i]));
 	return TEST_SUCCESS;
 }
 
@@ -326,7 +326,7 @@ TEST(lease_key, prepared_leases_end_with_a_reset)
 	TEST_EQ(rmem_lease_reclaim(lx.ctx, lx.ended, LX_MAX), 1);
 	TEST_EQ(lx.ended[0]->end, RMEM_LEASE_END_FAILED);
 	TEST_RUN(lx_grant(1, WRITE));
-	return lx_expect_open(lx.lease[0]);
+	return lx_expect_granted(lx.lease[0]);
 }
 
 /* The completion of one covers those before it, and itself. */

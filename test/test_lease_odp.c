@@ -58,7 +58,7 @@ lease_all(struct rmem_lease **lease)
 			.access = RMEM_ACCESS_REMOTE_WRITE | RMEM_ACCESS_REMOTE_READ};
 
 	TEST_EQ(rmem_lease_grant(lx.ctx, &req, 1, lease), 1);
-	return lx_wait_open(*lease);
+	return lx_wait_granted(*lease);
 }
 
 /* Pages never touched, pages that were written, and pages evicted since. */

@@ -4,12 +4,11 @@
 
 /**
  * @file
- * The conformance suite: what a device must do whatever its driver, case by case.
+ * The conformance suite: the rules for a device with any driver, case by case.
  *
- * It uses what applications use, and nothing of a driver. Side a of the fixture owns the
- * memory that a case is about, b is the peer that reaches for it. A request that must fail
- * ends with a status that the standard names for it (conf_refusal.c); what a known device does
- * instead is in the table of conf_deviation.c and is printed, never passed over.
+ * It uses only the public API. Side a of the fixture owns the memory of a case, b is the peer that
+ * accesses it. A request that must fail completes with a status of the standard (conf_refusal.c).
+ * Other statuses of a known device are in the table of conf_deviation.c; each is printed.
  */
 
 #ifndef CONF_H
@@ -89,15 +88,15 @@ int conf_status(enum conf_refusal why, int status);
  */
 int conf_refused(enum conf_refusal why, struct rmem_qp *qp, const struct rmem_send_wr *wr);
 /* Check that a WRITE, READ or atomic of b is refused for the rkey, and a's buffer is unchanged. */
-int conf_closed(uint64_t addr, uint32_t length, uint32_t rkey);
+int conf_denied(uint64_t addr, uint32_t length, uint32_t rkey);
 /* The same of 8 bytes with each opcode that has an rkey. */
-int conf_closed_to_all(uint64_t addr, uint32_t rkey);
+int conf_denied_to_all(uint64_t addr, uint32_t rkey);
 /* Check that 8 bytes can't be the source of a WRITE by a, nor the target of a READ. */
-int conf_closed_locally(uint64_t addr, uint32_t lkey);
-/* As conf_closed(), for a range outside of a window but inside its MR. */
-int conf_closed_beside(uint64_t addr, uint32_t length, uint32_t rkey);
-/* Check that a WRITE of b by the key changes only at in the buffer of a. */
-int conf_open(uint64_t addr, uint32_t length, uint32_t rkey, const uint8_t *at);
+int conf_denied_locally(uint64_t addr, uint32_t lkey);
+/* As conf_denied(), for a range outside of a window but inside its MR. */
+int conf_denied_outside(uint64_t addr, uint32_t length, uint32_t rkey);
+/* Check that a WRITE of b with the key succeeds, and changes only `at` in the buffer of a. */
+int conf_granted(uint64_t addr, uint32_t length, uint32_t rkey, const uint8_t *at);
 
 /*
  * Whether a violation of a rule is a known deviation of the device. Then the case continues, and is
@@ -105,7 +104,7 @@ int conf_open(uint64_t addr, uint32_t length, uint32_t rkey, const uint8_t *at);
  */
 bool conf_deviates(const char *name);
 /* Whether the deviation is known, so that a case need not wait long for conforming behaviour. */
-bool conf_knows(const char *name);
+bool conf_is_known_deviation(const char *name);
 /* The same for a status that is not one of the refusal. */
 bool conf_deviates_status(enum conf_refusal why, int status);
 /* Number of different deviations recorded since the last call. */
@@ -122,7 +121,7 @@ bool conf_deviates_from(int status, int other, bool is_recv);
  */
 int conf_diff(struct rmem_dev *reference, uint64_t seed, uint32_t nb_ops);
 
-/* Check that the suite detects wrong devices: main() of --self-test. */
+/* Check that the suite detects devices with injected faults: main() of --self-test. */
 int conf_self_test(void);
 
 /* Run the cases that match one of the patterns, or all. */

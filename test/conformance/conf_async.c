@@ -64,7 +64,7 @@ setup(void)
 	return make_qp();
 }
 
-/* Replace the QP by one that takes receives from an SRQ. */
+/* Replace the QP by one with an SRQ. */
 static int
 use_srq(void)
 {
@@ -86,7 +86,7 @@ is_readable(int timeout_ms)
 	return poll(&fd, 1, timeout_ms) == 1;
 }
 
-/* The next event has that type, object and context. */
+/* Check type, object and context of the next event. */
 static int
 get_event(uint32_t type, const void *obj, const void *context, struct rmem_async_event *event)
 {
@@ -135,7 +135,7 @@ send_empty(void)
 	return fx_send(as.peer, &wr);
 }
 
-/* A message that the CQ reports. */
+/* Send a message; its completion is reported by the CQ. */
 static int
 receive_empty(void)
 {
@@ -241,7 +241,7 @@ CONF_TEST(async, event_of_a_qp_remains_after_a_reset, CAPA | RMEM_DEV_CAPA_SRQ, 
 	return expect_event(RMEM_ASYNC_QP_LAST_WQE_REACHED, as.qp, &as.qp);
 }
 
-/* A request of the peer is refused with that status and event. */
+/* Check that a request of the peer is refused with that status and event. */
 static int
 refuse(const struct rmem_send_wr *wr, uint32_t event)
 {

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* MRs of fi_mr(3) beyond verbs: disabled at first, with a counter, or registered later. */
+/* MRs with attributes of fi_mr(3): disabled, with a counter, registered in the background. */
 
 #include <string.h>
 #include <sys/mman.h>
@@ -11,7 +11,7 @@
 
 #define ALL (RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE_WRITE | RMEM_ACCESS_REMOTE_READ)
 
-/* A counter that a case left bound is not destroyed. */
+/* A counter that is still bound after a failed case is not destroyed. */
 static struct rmem_mr *counting;
 
 static int
@@ -69,15 +69,15 @@ CONF_TEST(attr, disabled_mr_grants_no_access_until_enabled, RMEM_DEV_CAPA_MR_ENA
 	sge = fx_sge(mr, 0, 64);
 	wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
 	TEST_EQ(fx_mr_state(mr), RMEM_MR_STATE_DISABLED);
-	TEST_RUN(conf_closed(mr->iova, 64, rkey));
+	TEST_RUN(conf_denied(mr->iova, 64, rkey));
 	TEST_RUN(conf_refused(CONF_LOCAL_KEY, fx.a.qp, &wr));
 	TEST_ASSERT(rkey != 0 && mr->lkey != 0);
 	TEST_OK(rmem_mr_enable(mr));
 	TEST_EQ(mr->rkey, rkey);
 	TEST_EQ(mr->lkey, sge.lkey);
 	TEST_EQ(fx_mr_state(mr), RMEM_MR_STATE_VALID);
-	TEST_RUN(conf_open(mr->iova, 4096, rkey, fx.a.buf));
-	TEST_RUN(conf_closed(mr->iova + 4096, 1, rkey));
+	TEST_RUN(conf_granted(mr->iova, 4096, rkey, fx.a.buf));
+	TEST_RUN(conf_denied(mr->iova + 4096, 1, rkey));
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
 	TEST_OK(rmem_mr_enable(mr));
 	TEST_OK(rmem_mr_enable(fx.a.mr));
@@ -88,7 +88,7 @@ CONF_TEST(attr, disabled_mr_grants_no_access_until_enabled, RMEM_DEV_CAPA_MR_ENA
 }
 
 CONF_TEST(attr, enabling_gives_the_requested_rights, RMEM_DEV_CAPA_MR_ENABLE, 0,
-		"fi_mr(3): what the access lacks, no fi_mr_enable gives")
+		"fi_mr(3): it adds no right to those of the registration")
 {
 	struct rmem_mr_attr attr = {.addr = fx.a.buf,
 			.length = 64,
@@ -99,7 +99,7 @@ CONF_TEST(attr, enabling_gives_the_requested_rights, RMEM_DEV_CAPA_MR_ENABLE, 0,
 	TEST_OK(fx_reg_attr(fx.a.pd, &attr, &mr));
 	TEST_OK(rmem_mr_enable(mr));
 	TEST_STATUS(conf_do(RMEM_WR_RDMA_READ, mr->iova, 64, mr->rkey), RMEM_WC_SUCCESS);
-	return conf_closed(mr->iova, 64, mr->rkey);
+	return conf_denied(mr->iova, 64, mr->rkey);
 }
 
 /* The counter is incremented after the bytes were written. */
@@ -113,9 +113,9 @@ CONF_TEST(attr, counter_counts_remote_writes_and_atomics, RMEM_DEV_CAPA_MR_COUNT
 	TEST_ASSERT(counter != NULL && mr != NULL);
 	TEST_OK(count(mr, counter));
 	TEST_EQ(rmem_counter_read(counter), want);
-	TEST_RUN(conf_open(mr->iova, 1, mr->rkey, fx.a.buf));
+	TEST_RUN(conf_granted(mr->iova, 1, mr->rkey, fx.a.buf));
 	TEST_EQ(rmem_counter_read(counter), ++want);
-	TEST_RUN(conf_open(mr->iova, 4096, mr->rkey, fx.a.buf));
+	TEST_RUN(conf_granted(mr->iova, 4096, mr->rkey, fx.a.buf));
 	TEST_EQ(rmem_counter_read(counter), ++want);
 	TEST_EQ(fx_post_recv(fx.a.qp, 1, NULL, 0), 1);
 	TEST_STATUS(conf_do(RMEM_WR_RDMA_WRITE_WITH_IMM, mr->iova, 64, mr->rkey), RMEM_WC_SUCCESS);
@@ -125,7 +125,7 @@ CONF_TEST(attr, counter_counts_remote_writes_and_atomics, RMEM_DEV_CAPA_MR_COUNT
 		TEST_STATUS(conf_do(RMEM_WR_ATOMIC_FETCH_AND_ADD, mr->iova, 8, mr->rkey),
 				RMEM_WC_SUCCESS);
 		TEST_EQ(rmem_counter_read(counter), ++want);
-		/* The first finds 1 and puts 0 there; the second swaps nothing. */
+		/* The first COMPARE_AND_SWAP swaps 1 for 0; the second does not match. */
 		TEST_STATUS(conf_do(RMEM_WR_ATOMIC_CMP_AND_SWP, mr->iova, 8, mr->rkey),
 				RMEM_WC_SUCCESS);
 		TEST_EQ(rmem_counter_read(counter), ++want);
@@ -135,15 +135,15 @@ CONF_TEST(attr, counter_counts_remote_writes_and_atomics, RMEM_DEV_CAPA_MR_COUNT
 	}
 	TEST_OK(count(mr, NULL));
 	TEST_OK(count(mr, NULL));
-	TEST_RUN(conf_open(mr->iova, 64, mr->rkey, fx.a.buf));
+	TEST_RUN(conf_granted(mr->iova, 64, mr->rkey, fx.a.buf));
 	TEST_EQ(rmem_counter_read(counter), want);
 	TEST_OK(count(mr, counter));
-	TEST_RUN(conf_open(mr->iova, 64, mr->rkey, fx.a.buf));
+	TEST_RUN(conf_granted(mr->iova, 64, mr->rkey, fx.a.buf));
 	TEST_EQ(rmem_counter_read(counter), ++want);
 	return TEST_SUCCESS;
 }
 
-/* Reads, empty writes, refused ones, and what its owner's requests write. */
+/* READs, empty and refused WRITEs, and local writes by requests of the owner. */
 CONF_TEST(attr, counter_counts_nothing_else, RMEM_DEV_CAPA_MR_COUNTER, 0,
 		"fi_mr(3): a counter bound with FI_REMOTE_WRITE")
 {
@@ -165,7 +165,7 @@ CONF_TEST(attr, counter_counts_nothing_else, RMEM_DEV_CAPA_MR_COUNTER, 0,
 	wr = fx_wr(RMEM_WR_SEND, &from, 1);
 	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
 	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
-	TEST_RUN(conf_closed(mr->iova + 4095, 2, mr->rkey));
+	TEST_RUN(conf_denied(mr->iova + 4095, 2, mr->rkey));
 	TEST_EQ(rmem_counter_read(counter), 0);
 	return TEST_SUCCESS;
 }
@@ -206,14 +206,14 @@ CONF_TEST(attr, background_registration_ends_with_an_event, 0, 0,
 	TEST_ASSERT(event.context == &context);
 	TEST_EQ(rmem_eq_read(eq, &event, 1), 0);
 	TEST_EQ(fx_mr_state(mr), RMEM_MR_STATE_VALID);
-	TEST_RUN(conf_open(mr->iova, 4096, mr->rkey, fx.a.buf));
-	TEST_RUN(conf_closed(mr->iova + 4096, 1, mr->rkey));
+	TEST_RUN(conf_granted(mr->iova, 4096, mr->rkey, fx.a.buf));
+	TEST_RUN(conf_denied(mr->iova + 4096, 1, mr->rkey));
 	return TEST_SUCCESS;
 }
 
 /* While the registration is pending, and when it has ended. */
 CONF_TEST(attr, unread_event_holds_mr_and_event_queue, 0, 0,
-		"fi_mr(3): an MR is not closed while its event is to come")
+		"fi_mr(3): an MR is not closed before its event was read")
 {
 	struct rmem_eq *eq = fx_eq(conf.dev, 4);
 	uint64_t deadline = fx_deadline();
@@ -236,7 +236,7 @@ CONF_TEST(attr, unread_event_holds_mr_and_event_queue, 0, 0,
 	return TEST_SUCCESS;
 }
 
-/* The MR is only good for its release. */
+/* The MR can only be released. */
 CONF_TEST(attr, failed_registration_reports_its_error, 0, 0, "fi_mr(3): the event has the error")
 {
 	struct rmem_eq *eq = fx_eq(conf.dev, 4);
@@ -280,7 +280,7 @@ CONF_TEST(attr, many_registrations_each_have_an_event, 0, 0, "fi_mr(3): the even
 	}
 	for (i = 0; i < nb; i++) {
 		TEST_EQ(seen[i], 1);
-		TEST_RUN(conf_open(mrs[i]->iova, 8, mrs[i]->rkey, fx.a.buf));
+		TEST_RUN(conf_granted(mrs[i]->iova, 8, mrs[i]->rkey, fx.a.buf));
 	}
 	return TEST_SUCCESS;
 }

@@ -24,7 +24,7 @@ struct deviation {
 
 static const struct deviation deviations[] = {
 		{"rxe", NULL, CONF_LOCAL_KEY, BIT(RMEM_WC_LOC_QP_OP_ERR),
-				"an lkey that it can't find is LOC_QP_OP_ERR, not LOC_PROT_ERR"},
+				"an unknown lkey is LOC_QP_OP_ERR, not LOC_PROT_ERR"},
 		{"rxe", NULL, CONF_LOCAL_KEY, BIT(RMEM_WC_WR_FLUSH_ERR),
 				"the request that fails on an lkey is reported as flushed by newer kernels"},
 		{"rxe", NULL, CONF_TOO_LONG, BIT(RMEM_WC_REM_OP_ERR),
@@ -32,11 +32,11 @@ static const struct deviation deviations[] = {
 		{"rxe", NULL, CONF_RECV_LENGTH, BIT(RMEM_WC_LOC_QP_OP_ERR),
 				"a receive too short is LOC_QP_OP_ERR, not LOC_LEN_ERR"},
 		{"rxe", NULL, CONF_RECV_KEY, BIT(RMEM_WC_LOC_QP_OP_ERR),
-				"a receive whose lkey does not open is LOC_QP_OP_ERR, not LOC_PROT_ERR"},
+				"a receive with an invalid lkey is LOC_QP_OP_ERR, not LOC_PROT_ERR"},
 		{"rxe", "window_bounds", 0, 0,
 				"the bounds of a window are not checked, only those of its MR"},
 		{"rxe", "imm_recv", 0, 0,
-				"WRITE_WITH_IMM with a bad rkey ends the receive with REM_ACCESS_ERR, "
+				"WRITE_WITH_IMM with an invalid rkey ends the receive with REM_ACCESS_ERR, "
 				"not flushed"},
 		{"rxe", "recv_in_err", 0, 0, "a receive posted to a QP in ERR is not flushed"},
 		{"rxe", "flush_solicited", 0, 0,
@@ -58,7 +58,7 @@ static const struct deviation deviations[] = {
 				"the keys of an SRQ's receives are of the PD of the QP, not of the SRQ"},
 };
 
-/* For each: how many cases met it, and whether the one that runs did. */
+/* For each: the number of cases that met it, and whether the current case did. */
 static unsigned int nb_cases[RTE_DIM(deviations)];
 static bool is_met[RTE_DIM(deviations)];
 
@@ -106,7 +106,7 @@ find_named(const char *name)
 }
 
 bool
-conf_knows(const char *name)
+conf_is_known_deviation(const char *name)
 {
 	return find_named(name) < RTE_DIM(deviations);
 }

@@ -3,10 +3,10 @@
  */
 
 /*
- * The same random program on two devices: MRs come and go, windows are bound and invalidated,
- * and a peer writes, reads, adds and sends through good keys and bad ones. Every return value,
- * status, state and byte must be the same; a known deviation is printed and counted.
- * The operations themselves are in conf_diff_ops.c.
+ * The same random program on two devices: MRs are registered and released, windows are bound and
+ * invalidated, and a peer writes, reads, adds and sends, with valid and invalid keys. Every return
+ * value, status, state and byte must be the same; a known deviation is printed and counted. The
+ * operations themselves are in conf_diff_ops.c.
  */
 
 #include <inttypes.h>
@@ -100,7 +100,7 @@ find_item(enum diff_kind kind)
 	return -1;
 }
 
-/* Mostly inside of what is so long. */
+/* A range that is mostly inside of length bytes. */
 static uint64_t
 random_offset(uint64_t room, uint32_t length)
 {
@@ -111,7 +111,7 @@ random_offset(uint64_t room, uint32_t length)
 		return room - diff_below(8);
 	case 2:
 		return (uint64_t)0 - room - 100000;
-	case 3: /* one byte too far */
+	case 3: /* one byte past the end */
 		return room - length + 1;
 	default:
 		return diff_below((uint32_t)(room > length ? room - length : 0) + 1);
@@ -156,7 +156,7 @@ random_window(struct diff_op *op, enum diff_kind kind)
 		op->access |= RMEM_ACCESS_ZERO_BASED;
 }
 
-/* A request of b's through some key of a's. */
+/* A request of b with a key of a. */
 static void
 random_access(struct diff_op *op)
 {
@@ -178,7 +178,7 @@ random_access(struct diff_op *op)
 		if (!item->is_zero_based)
 			op->offset += (8 - (item->start & 7)) & 7;
 		else if (item->start % 8 != 0)
-			op->item = -1; /* no address in it is good */
+			op->item = -1; /* no address is valid */
 	}
 }
 
@@ -234,7 +234,7 @@ is_same_status(int first, int second, bool is_recv)
 	return first == second || conf_deviates_from(first, second, is_recv);
 }
 
-/* Whether only the first refused it, for the bounds of a window. */
+/* Whether only the first device refused it, because of the bounds of a window. */
 static bool
 is_window_bounds(const struct diff_op *op, const struct diff_outcome *first,
 		const struct diff_outcome *second)

@@ -6,7 +6,7 @@
  * @file
  * A random program that runs on two devices, for conf_diff.c and conf_diff_ops.c.
  *
- * An operation names things by number; each device has its own under that number.
+ * An operation refers to objects by number; each device has its own object of that number.
  */
 
 #ifndef CONF_DIFF_H
@@ -73,7 +73,7 @@ struct diff_world {
 	struct rmem_dev *dev;
 	struct rmem_dev_info info;
 	struct rmem_pd *pds[2];
-	struct fx_side a; /* a's memory is what keys are about, b is the peer */
+	struct fx_side a; /* a owns the memory of the keys, b is the peer */
 	struct fx_side b;
 	struct rmem_mr *mrs[DIFF_ITEMS];
 	struct rmem_mw *mws[DIFF_ITEMS];
@@ -103,8 +103,8 @@ extern struct diff diff;
 uint32_t diff_below(uint32_t limit);
 
 /*
- * Do it on one device, after it ended so on the other (NULL for the first). Not TEST_SUCCESS when
- * what happened can't be compared.
+ * Execute the operation on one device, with the result of the other one (NULL for the first). Not
+ * TEST_SUCCESS if the results can't be compared.
  */
 int diff_do(struct diff_world *world, const struct diff_op *op, struct diff_outcome *outcome,
 		const struct diff_outcome *other);

@@ -15,7 +15,7 @@
 const char *const diff_names[DIFF_TYPES] = {"reg", "dereg", "alloc_mw", "dealloc_mw", "bind_1",
 		"bind_2", "local_inv", "send_inv", "write", "read", "atomic", "send"};
 
-/* A completion's status, or what there was instead. */
+/* The status of a completion, or the error instead of one. */
 static int
 wait_one(struct diff_world *world, struct rmem_cq *cq, struct rmem_wc *wc)
 {
@@ -43,7 +43,7 @@ post_and_wait(struct diff_world *world, struct rmem_qp *qp, const struct rmem_se
 static void
 do_reg(struct diff_world *world, const struct diff_op *op, struct diff_outcome *outcome)
 {
-	/* At the same place of its page: some devices want that. */
+	/* The same offset in its page: some devices require that. */
 	uint64_t iova = op->has_iova ? IOVA + op->start : 0;
 	uint8_t *addr = world->a.buf + op->start;
 
@@ -188,7 +188,7 @@ get_states(struct diff_world *world, struct diff_outcome *outcome)
 	outcome->states[1] = fx_state(world->b.qp);
 }
 
-/* A QP may fail after the completion of its peer: wait, if all else is equal. */
+/* A QP may fail after the completion of its peer: wait, if all other results are equal. */
 static void
 wait_states(struct diff_world *world, struct diff_outcome *outcome,
 		const struct diff_outcome *other)

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Errors: the first one stops the QP, the rest is flushed, a reset brings it back. */
+/* Errors: the first one moves the QP to ERR, later requests are flushed, a reset recovers it. */
 
 #include <string.h>
 
@@ -199,7 +199,7 @@ CONF_TEST(error, qp_in_err_flushes_posted_receives, 0, 0,
 {
 	TEST_OK(rmem_qp_set_error(fx.b.qp));
 	TEST_EQ(fx_post_recv(fx.b.qp, 30, NULL, 0), 1);
-	if (!conf_knows("recv_in_err"))
+	if (!conf_is_known_deviation("recv_in_err"))
 		return fx_expect_flush(fx.b.cq, 30, 1);
 	if (fx_is_idle(fx.b.cq)) {
 		TEST_ASSERT(conf_deviates("recv_in_err"));
@@ -218,8 +218,8 @@ CONF_TEST(error, qp_is_usable_after_a_reset, 0, 0,
 	unsigned int i;
 
 	for (i = 0; i < 20; i++) {
-		TEST_RUN(conf_closed(fx_addr(fx.a.buf), 8, fx.a.mr->rkey ^ 0x5500));
-		TEST_RUN(conf_open(fx_addr(fx.a.buf), 100, fx.a.mr->rkey, fx.a.buf));
+		TEST_RUN(conf_denied(fx_addr(fx.a.buf), 8, fx.a.mr->rkey ^ 0x5500));
+		TEST_RUN(conf_granted(fx_addr(fx.a.buf), 100, fx.a.mr->rkey, fx.a.buf));
 	}
 	TEST_OK(rmem_qp_set_error(fx.b.qp));
 	TEST_OK(rmem_qp_set_error(fx.b.qp));
@@ -252,7 +252,7 @@ CONF_TEST(error, reset_drops_posted_requests, 0, 0,
 	return TEST_SUCCESS;
 }
 
-/* A pair of its own, with the patience to try. */
+/* A separate pair, with retries. */
 static int
 connect_with(struct rmem_qp *qp, struct rmem_qp *peer, uint8_t timeout, uint8_t rnr_retry)
 {
@@ -281,8 +281,7 @@ CONF_TEST(error, message_without_receive_fails_after_its_retries, 0, 0,
 }
 
 /* rnr_retry 7: unlimited. */
-CONF_TEST(error, message_waits_for_its_receive, 0, 0,
-		"ibv_modify_qp(3): rnr_retry 7 is without end")
+CONF_TEST(error, message_waits_for_its_receive, 0, 0, "ibv_modify_qp(3): rnr_retry 7 is unlimited")
 {
 	static const uint8_t opcodes[] = {RMEM_WR_SEND, RMEM_WR_RDMA_WRITE_WITH_IMM};
 	const struct rmem_sge from = fx_sge(fx.b.mr, 0, 8), to = fx_sge(fx.a.mr, 0, 8);
@@ -318,7 +317,7 @@ CONF_TEST(error, request_to_missing_peer_fails, 0, 0, "ibv_modify_qp(3): timeout
 }
 
 CONF_TEST(error, post_to_a_full_queue_is_enospc, 0, 0,
-		"ibv_post_send(3): room until completions were polled")
+		"ibv_post_send(3): an entry is free when its completion was polled")
 {
 	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
 	struct rmem_send_wr wr = good_write(&sge);
@@ -343,7 +342,7 @@ CONF_TEST(error, post_to_a_full_queue_is_enospc, 0, 0,
 	return TEST_SUCCESS;
 }
 
-/* The post stops there; what was before is done. */
+/* The post stops there; preceding requests are executed. */
 CONF_TEST(error, malformed_request_ends_the_burst, 0, 0, "ibv_post_send(3): bad_wr")
 {
 	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Fast registration: REG_MR opens pages under a new key, an invalidation closes them. */
+/* Fast registration: REG_MR binds an MR to pages with a new key, which can be invalidated. */
 
 #include <string.h>
 
@@ -29,7 +29,7 @@ bind(uint16_t nb_pages, uint64_t iova, uint32_t length)
 }
 
 CONF_TEST(fast_reg, new_mr_grants_no_access, CAPA, 0,
-		WHERE "an MR is made without a key that opens")
+		WHERE "an MR is allocated without a valid key")
 {
 	const struct rmem_mr_info info = fx_query(fx.fast.mr);
 
@@ -38,8 +38,8 @@ CONF_TEST(fast_reg, new_mr_grants_no_access, CAPA, 0,
 	TEST_EQ(info.type, RMEM_MR_TYPE_FAST_REG);
 	TEST_EQ(info.state, RMEM_MR_STATE_FREE);
 	TEST_EQ(info.max_page_list_len, FX_FAST_PAGES);
-	TEST_RUN(conf_closed_locally(fx_addr(fx.a.buf), fx.fast.mr->lkey));
-	return conf_closed_to_all(fx_addr(fx.a.buf), fx.fast.mr->rkey);
+	TEST_RUN(conf_denied_locally(fx_addr(fx.a.buf), fx.fast.mr->lkey));
+	return conf_denied_to_all(fx_addr(fx.a.buf), fx.fast.mr->rkey);
 }
 
 CONF_TEST(fast_reg, bound_mr_grants_access_to_its_range, CAPA, 0, WHERE "REG_MR makes it valid")
@@ -58,11 +58,11 @@ CONF_TEST(fast_reg, bound_mr_grants_access_to_its_range, CAPA, 0, WHERE "REG_MR 
 	TEST_EQ(info.length, length);
 	TEST_EQ(info.rkey, rkey);
 	TEST_EQ(info.lkey, fx.fast.mr->lkey);
-	TEST_RUN(conf_open(at, length, rkey, fx.a.buf));
-	TEST_RUN(conf_closed(at - 1, 1, rkey));
-	TEST_RUN(conf_closed(at + length - 4, 8, rkey));
+	TEST_RUN(conf_granted(at, length, rkey, fx.a.buf));
+	TEST_RUN(conf_denied(at - 1, 1, rkey));
+	TEST_RUN(conf_denied(at + length - 4, 8, rkey));
 	TEST_OK(fx_release(fx.fast.mr));
-	return conf_closed(at, 8, rkey);
+	return conf_denied(at, 8, rkey);
 }
 
 /* The first byte is inside the first page, the last one inside the last; the iova is free. */
@@ -72,14 +72,15 @@ CONF_TEST(fast_reg, offset_and_length_limit_the_pages, CAPA, 0,
 	const uint64_t iova = (UINT64_C(0x77) << 44) + 100;
 
 	TEST_STATUS(bind(3, iova, 2 * FX_PAGE + 50), RMEM_WC_SUCCESS);
-	TEST_RUN(conf_open(iova, 2 * FX_PAGE + 50, fx.fast.mr->rkey, fx.a.buf + 100));
-	TEST_RUN(conf_open(iova + 2 * FX_PAGE, 50, fx.fast.mr->rkey, fx.a.buf + 100 + 2 * FX_PAGE));
-	TEST_RUN(conf_closed(iova - 1, 1, fx.fast.mr->rkey));
-	TEST_RUN(conf_closed(iova + 2 * FX_PAGE + 49, 2, fx.fast.mr->rkey));
+	TEST_RUN(conf_granted(iova, 2 * FX_PAGE + 50, fx.fast.mr->rkey, fx.a.buf + 100));
+	TEST_RUN(conf_granted(
+			iova + 2 * FX_PAGE, 50, fx.fast.mr->rkey, fx.a.buf + 100 + 2 * FX_PAGE));
+	TEST_RUN(conf_denied(iova - 1, 1, fx.fast.mr->rkey));
+	TEST_RUN(conf_denied(iova + 2 * FX_PAGE + 49, 2, fx.fast.mr->rkey));
 	TEST_STATUS(fx_unbind(), RMEM_WC_SUCCESS);
 	TEST_STATUS(bind(1, FX_PAGE - 1, 1), RMEM_WC_SUCCESS);
-	TEST_RUN(conf_open(FX_PAGE - 1, 1, fx.fast.mr->rkey, fx.a.buf + FX_PAGE - 1));
-	TEST_RUN(conf_closed(FX_PAGE, 1, fx.fast.mr->rkey));
+	TEST_RUN(conf_granted(FX_PAGE - 1, 1, fx.fast.mr->rkey, fx.a.buf + FX_PAGE - 1));
+	TEST_RUN(conf_denied(FX_PAGE, 1, fx.fast.mr->rkey));
 	return TEST_SUCCESS;
 }
 
@@ -104,7 +105,7 @@ CONF_TEST(fast_reg, pages_are_in_the_order_of_the_list, CAPA, 0, WHERE "the page
 		TEST_MEM(page, fx.b.buf + i * FX_PAGE, FX_PAGE);
 		TEST_ASSERT(fx_is_zero(page + FX_PAGE, FX_PAGE));
 	}
-	/* From the byte before the first border on. */
+	/* From the last byte of the first page on. */
 	for (i = 1; i <= FX_PAGE + 1; i += i < 8 ? 1 : FX_PAGE - 8) {
 		fx_fill(fx.b.buf, i, i);
 		TEST_STATUS(conf_do(RMEM_WR_RDMA_WRITE, iova + FX_PAGE - 1, i, fx.fast.mr->rkey),
@@ -131,15 +132,15 @@ CONF_TEST(fast_reg, reg_mr_sets_the_requested_tag, CAPA, 0,
 		wr.reg_mr.key_tag = tags[i];
 		TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
 		TEST_EQ(fx.fast.mr->rkey, rmem_rkey_of_tag(before, tags[i]));
-		TEST_RUN(conf_open(fx_addr(fx.a.buf), 8, fx.fast.mr->rkey, fx.a.buf));
+		TEST_RUN(conf_granted(fx_addr(fx.a.buf), 8, fx.fast.mr->rkey, fx.a.buf));
 		if (before != fx.fast.mr->rkey)
-			TEST_RUN(conf_closed(fx_addr(fx.a.buf), 8, before));
+			TEST_RUN(conf_denied(fx_addr(fx.a.buf), 8, before));
 		if (lkey != fx.fast.mr->lkey)
-			TEST_RUN(conf_closed_locally(fx_addr(fx.a.buf), lkey));
+			TEST_RUN(conf_denied_locally(fx_addr(fx.a.buf), lkey));
 		lkey = fx.fast.mr->lkey;
 		TEST_STATUS(fx_unbind(), RMEM_WC_SUCCESS);
-		TEST_RUN(conf_closed(fx_addr(fx.a.buf), 8, fx.fast.mr->rkey));
-		TEST_RUN(conf_closed_locally(fx_addr(fx.a.buf), lkey));
+		TEST_RUN(conf_denied(fx_addr(fx.a.buf), 8, fx.fast.mr->rkey));
+		TEST_RUN(conf_denied_locally(fx_addr(fx.a.buf), lkey));
 	}
 	return TEST_SUCCESS;
 }
@@ -155,8 +156,8 @@ CONF_TEST(fast_reg, reg_mr_of_a_bound_mr_fails, CAPA, 0,
 	wr = fx_reg(fx.fast.mr, fx.fast.list, 2, fx_addr(fx.a.buf), 2 * FX_PAGE);
 	TEST_RUN(conf_refused(CONF_BIND, fx.a.qp, &wr));
 	TEST_EQ(fx_mr_state(fx.fast.mr), RMEM_MR_STATE_VALID);
-	TEST_RUN(conf_open(fx_addr(fx.a.buf), FX_PAGE, rkey, fx.a.buf));
-	TEST_RUN(conf_closed(fx_addr(fx.a.buf) + FX_PAGE, 8, rkey));
+	TEST_RUN(conf_granted(fx_addr(fx.a.buf), FX_PAGE, rkey, fx.a.buf));
+	TEST_RUN(conf_denied(fx_addr(fx.a.buf) + FX_PAGE, 8, rkey));
 	return TEST_SUCCESS;
 }
 
@@ -187,9 +188,9 @@ CONF_TEST(fast_reg, rights_are_those_of_the_request, CAPA, 0, WHERE "access flag
 		wr.reg_mr.access = rows[i].access;
 		TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
 		if (rows[i].is_write)
-			TEST_RUN(conf_open(fx_addr(fx.a.buf), 8, fx.fast.mr->rkey, fx.a.buf));
+			TEST_RUN(conf_granted(fx_addr(fx.a.buf), 8, fx.fast.mr->rkey, fx.a.buf));
 		else
-			TEST_RUN(conf_closed(fx_addr(fx.a.buf), 8, fx.fast.mr->rkey));
+			TEST_RUN(conf_denied(fx_addr(fx.a.buf), 8, fx.fast.mr->rkey));
 		wr = fx_rdma(RMEM_WR_RDMA_READ, &sge, fx_addr(fx.a.buf), fx.fast.mr->rkey);
 		if (rows[i].is_read)
 			TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
@@ -200,7 +201,7 @@ CONF_TEST(fast_reg, rights_are_those_of_the_request, CAPA, 0, WHERE "access flag
 	return TEST_SUCCESS;
 }
 
-/* The iova need not have the place in its page that the first byte has. */
+/* The iova need not have the offset in its page that the first byte has. */
 CONF_TEST(fast_reg, reg_mr_sets_the_requested_iova, CAPA, 0,
 		"ib_map_mr_sg(9): ib_mr::iova may be chosen before it is registered")
 {
@@ -213,25 +214,26 @@ CONF_TEST(fast_reg, reg_mr_sets_the_requested_iova, CAPA, 0,
 		wr.reg_mr.first_byte_offset = 100;
 		wr.reg_mr.access |= iovas[i] == 0 ? RMEM_ACCESS_ZERO_BASED : 0;
 		TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
-		TEST_RUN(conf_open(iovas[i], 2 * FX_PAGE, fx.fast.mr->rkey, fx.a.buf + 100));
-		TEST_RUN(conf_open(iovas[i] + 5000, 3, fx.fast.mr->rkey, fx.a.buf + 5100));
-		TEST_RUN(conf_closed(iovas[i] - 1, 2, fx.fast.mr->rkey));
-		TEST_RUN(conf_closed(iovas[i] + 2 * FX_PAGE - 1, 2, fx.fast.mr->rkey));
+		TEST_RUN(conf_granted(iovas[i], 2 * FX_PAGE, fx.fast.mr->rkey, fx.a.buf + 100));
+		TEST_RUN(conf_granted(iovas[i] + 5000, 3, fx.fast.mr->rkey, fx.a.buf + 5100));
+		TEST_RUN(conf_denied(iovas[i] - 1, 2, fx.fast.mr->rkey));
+		TEST_RUN(conf_denied(iovas[i] + 2 * FX_PAGE - 1, 2, fx.fast.mr->rkey));
 		TEST_STATUS(fx_unbind(), RMEM_WC_SUCCESS);
 	}
 	return TEST_SUCCESS;
 }
 
-/* It is FREE as before, and closed. */
+/* It is still FREE, and its key is not valid. */
 static int
 refused(const struct rmem_send_wr *wr)
 {
 	TEST_RUN(conf_refused(CONF_BIND, fx.a.qp, wr));
 	TEST_EQ(fx_mr_state(fx.fast.mr), RMEM_MR_STATE_FREE);
-	return conf_closed(wr->reg_mr.iova, 1, fx.fast.mr->rkey);
+	return conf_denied(wr->reg_mr.iova, 1, fx.fast.mr->rkey);
 }
 
-CONF_TEST(fast_reg, bad_ranges_are_refused, CAPA, 0, WHERE "length, offset and address of a REG_MR")
+CONF_TEST(fast_reg, invalid_ranges_are_refused, CAPA, 0,
+		WHERE "length, offset and address of a REG_MR")
 {
 	const uint64_t at = fx_addr(fx.a.buf) + 100;
 	const struct {
@@ -261,7 +263,7 @@ CONF_TEST(fast_reg, bad_ranges_are_refused, CAPA, 0, WHERE "length, offset and a
 	return TEST_SUCCESS;
 }
 
-CONF_TEST(fast_reg, bad_pages_are_refused, CAPA, 0, WHERE "the page list of a REG_MR")
+CONF_TEST(fast_reg, invalid_pages_are_refused, CAPA, 0, WHERE "the page list of a REG_MR")
 {
 	static const uint8_t sizes[] = {0, 1, 11, 63, 64, 255};
 	struct rmem_fast_reg_page_list *longer = fx_page_list(conf.dev, FX_FAST_PAGES + 1);
@@ -311,7 +313,7 @@ CONF_TEST(fast_reg, bad_pages_are_refused, CAPA, 0, WHERE "the page list of a RE
 	return TEST_SUCCESS;
 }
 
-CONF_TEST(fast_reg, bad_rights_are_refused, CAPA, 0,
+CONF_TEST(fast_reg, invalid_rights_are_refused, CAPA, 0,
 		"ibv_reg_mr(3): rights to modify need LOCAL_WRITE")
 {
 	static const uint32_t bad[] = {
@@ -359,12 +361,12 @@ CONF_TEST(fast_reg, reg_mr_in_another_pd_fails, CAPA, 0, "IBTA 10.2.3: one PD")
 	TEST_EQ(fx_mr_state(mr), RMEM_MR_STATE_FREE);
 	wr.reg_mr.mr = fx.a.mr; /* no fast-register MR */
 	TEST_RUN(conf_refused(CONF_BIND, fx.a.qp, &wr));
-	return conf_open(fx_addr(fx.a.buf), 8, fx.a.mr->rkey, fx.a.buf);
+	return conf_granted(fx_addr(fx.a.buf), 8, fx.a.mr->rkey, fx.a.buf);
 }
 
 /* A request after the binding uses the key of the binding. */
 CONF_TEST(fast_reg, later_requests_use_the_bound_mr, CAPA, 0,
-		"IBTA 10.8.3: later requests of the queue see it bound")
+		"IBTA 10.8.3: later requests of the queue use the binding")
 {
 	struct rmem_sge sge = {.addr = fx_addr(fx.a.buf) + 10, .length = 100};
 	struct rmem_send_wr wrs[3];
@@ -383,7 +385,7 @@ CONF_TEST(fast_reg, later_requests_use_the_bound_mr, CAPA, 0,
 	return TEST_SUCCESS;
 }
 
-/* The rkey is known before: registered, written and revoked by one post. */
+/* The rkey can be computed: registered, written and invalidated by one post. */
 CONF_TEST(fast_reg, reg_mr_write_and_local_inv_are_posted_at_once, CAPA, 0,
 		"IBTA 10.8.3: requests take effect in order")
 {
@@ -426,7 +428,7 @@ CONF_TEST(fast_reg, local_inv_of_a_free_mr_fails, CAPA, 0,
 	if (fx.fast.mr->lkey != rkey)
 		TEST_RUN(conf_refused(CONF_INVALIDATE, fx.a.qp, &wr));
 	TEST_EQ(fx_mr_state(fx.fast.mr), RMEM_MR_STATE_VALID);
-	TEST_RUN(conf_open(fx_addr(fx.a.buf), 8, rkey, fx.a.buf));
+	TEST_RUN(conf_granted(fx_addr(fx.a.buf), 8, rkey, fx.a.buf));
 	TEST_STATUS(fx_unbind(), RMEM_WC_SUCCESS);
 	wr = fx_inv(rkey);
 	TEST_RUN(conf_refused(CONF_INVALIDATE, fx.a.qp, &wr));

@@ -10,7 +10,7 @@
 
 #define DEPTH 64u
 
-/* Objects in use before the case; those left by a failed one do not count for the next. */
+/* Objects in use before the case; those of a failed case are not counted for the next one. */
 static struct rmem_dev_info before;
 
 uint32_t
@@ -48,7 +48,7 @@ connect_one(struct rmem_qp *qp, struct rmem_qp *peer)
 {
 	struct rmem_qp_conn conn = fx_conn();
 
-	/* Each try waits a second: a busy machine is no lost packet. */
+	/* Each retry waits a second, so that load on the machine does not exhaust them. */
 	conn.timeout = 18;
 	return fx_connect_by(qp, peer, &conn);
 }

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Invalidation by requests: which keys it takes, in what order, and that nothing gets through. */
+/* Invalidation by requests: permitted keys, order, and no access afterwards. */
 
 #include <string.h>
 
@@ -24,7 +24,7 @@ setup(void)
 	return test_skip("the device has nothing that requests bind");
 }
 
-/* Open the first FX_FAST_PAGES pages of a's buffer; their key. */
+/* Bind a key to the first FX_FAST_PAGES pages of a's buffer. */
 static int
 bind(uint32_t *rkey)
 {
@@ -39,22 +39,24 @@ bind(uint32_t *rkey)
 }
 
 CONF_TEST(inv, key_is_valid_until_it_is_invalidated, CAPA, 0,
-		"IBTA 10.6.6: an invalidated key opens nothing")
+		"IBTA 10.6.6: an invalidated key grants no access")
 {
 	uint32_t rkey = 0;
 	unsigned int i;
 
 	for (i = 0; i < 10; i++) {
 		TEST_RUN(bind(&rkey));
-		TEST_RUN(conf_open(fx_addr(fx.a.buf), 64, rkey, fx.a.buf));
+		TEST_RUN(conf_granted(fx_addr(fx.a.buf), 64, rkey, fx.a.buf));
 		TEST_STATUS(fx_invalidate(rkey), RMEM_WC_SUCCESS);
 		TEST_EQ(fx.wc.opcode, RMEM_WC_LOCAL_INV);
-		TEST_RUN(conf_closed(fx_addr(fx.a.buf), 64, rkey));
+		TEST_RUN(conf_denied(fx_addr(fx.a.buf), 64, rkey));
 	}
 	return TEST_SUCCESS;
 }
 
-/* b writes all the time; what arrives after the invalidation has completed is seen. */
+/*
+ * b writes continuously; writes that arrive after the completion of the invalidation are detected.
+ */
 CONF_TEST(inv, no_write_arrives_after_local_inv_completed, CAPA, 0,
 		"IBTA 10.6.6: no access once the invalidation has completed")
 {
@@ -92,7 +94,7 @@ CONF_TEST(inv, local_inv_of_a_user_mr_fails, CAPA, 0,
 	TEST_RUN(conf_refused(CONF_INVALIDATE, fx.a.qp, &wr));
 	wr = fx_inv(fx.a.mr->lkey);
 	TEST_RUN(conf_refused(CONF_INVALIDATE, fx.a.qp, &wr));
-	TEST_RUN(conf_open(fx_addr(fx.a.buf), 64, fx.a.mr->rkey, fx.a.buf));
+	TEST_RUN(conf_granted(fx_addr(fx.a.buf), 64, fx.a.mr->rkey, fx.a.buf));
 	return TEST_SUCCESS;
 }
 
@@ -111,7 +113,7 @@ CONF_TEST(inv, local_inv_of_an_unknown_key_fails, CAPA, 0,
 	return TEST_SUCCESS;
 }
 
-/* The message arrives and ends well for its sender; the receive fails. */
+/* The message arrives and completes with SUCCESS at its sender; the receive fails. */
 static int
 refused_to_peer(uint32_t rkey)
 {
@@ -129,7 +131,7 @@ refused_to_peer(uint32_t rkey)
 }
 
 CONF_TEST(inv, send_with_inv_of_an_invalid_key_fails, CAPA_INV, 0,
-		"IBTA 9.4.1: what SEND with Invalidate may not take")
+		"IBTA 9.4.1: keys that SEND with Invalidate may not invalidate")
 {
 	uint32_t rkey = fx.fast.mr != NULL ? fx.fast.mr->rkey : fx.mw.two->rkey;
 
@@ -141,8 +143,8 @@ CONF_TEST(inv, send_with_inv_of_an_invalid_key_fails, CAPA_INV, 0,
 	TEST_RUN(refused_to_peer(fx.a.mr->rkey ^ 0x55500));
 	TEST_RUN(bind(&rkey));
 	TEST_RUN(refused_to_peer(rkey ^ 2));
-	TEST_RUN(conf_open(fx_addr(fx.a.buf), 64, rkey, fx.a.buf));
-	TEST_RUN(conf_open(fx_addr(fx.a.buf), 64, fx.a.mr->rkey, fx.a.buf));
+	TEST_RUN(conf_granted(fx_addr(fx.a.buf), 64, rkey, fx.a.buf));
+	TEST_RUN(conf_granted(fx_addr(fx.a.buf), 64, fx.a.mr->rkey, fx.a.buf));
 	TEST_STATUS(fx_invalidate(rkey), RMEM_WC_SUCCESS);
 	return refused_to_peer(rkey);
 }
@@ -166,12 +168,12 @@ CONF_TEST(inv, send_with_inv_invalidates_and_delivers, CAPA_INV, 0,
 	TEST_EQ(fx.wc.byte_len, 64);
 	TEST_EQ(fx.wc.opcode, RMEM_WC_RECV);
 	TEST_MEM(fx.a.buf + FX_FAST_PAGES * FX_PAGE, fx.b.buf, 64);
-	TEST_RUN(conf_closed(fx_addr(fx.a.buf), 64, rkey));
+	TEST_RUN(conf_denied(fx_addr(fx.a.buf), 64, rkey));
 	TEST_RUN(bind(&rkey));
 	return TEST_SUCCESS;
 }
 
-/* a reads through its fast-register MR, and closes it with the data. */
+/* a READs into its fast-register MR and invalidates it. */
 CONF_TEST(inv, read_with_inv_invalidates_after_its_data_arrived, CAPA | RMEM_DEV_CAPA_READ_WITH_INV,
 		0, "New Memory Extensions (2008): read with invalidate")
 {
@@ -190,7 +192,7 @@ CONF_TEST(inv, read_with_inv_invalidates_after_its_data_arrived, CAPA | RMEM_DEV
 	TEST_EQ(fx.wc.opcode, RMEM_WC_RDMA_READ);
 	TEST_MEM(fx.a.buf, fx.b.buf, sge.length);
 	TEST_EQ(fx_mr_state(fx.fast.mr), RMEM_MR_STATE_FREE);
-	TEST_RUN(conf_closed(fx_addr(fx.a.buf), 64, rkey));
+	TEST_RUN(conf_denied(fx_addr(fx.a.buf), 64, rkey));
 	return TEST_SUCCESS;
 }
 
@@ -224,9 +226,9 @@ CONF_TEST(inv, local_inv_is_ordered_in_the_send_queue, CAPA, 0,
 	return TEST_SUCCESS;
 }
 
-/* It is flushed with the rest, and the key stays open; so is a binding, which opens none. */
+/* The LOCAL_INV is flushed, and the key remains valid. A flushed binding has no effect. */
 CONF_TEST(inv, flushed_invalidations_have_no_effect, CAPA, 0,
-		"IBTA 10.3.1.5: what is flushed was not executed")
+		"IBTA 10.3.1.5: a flushed request was not executed")
 {
 	struct rmem_mr *mr = fx.fast.mr != NULL ? fx_fast_mr(fx.a.pd, 1) : NULL;
 	struct rmem_send_wr wr;
@@ -241,7 +243,7 @@ CONF_TEST(inv, flushed_invalidations_have_no_effect, CAPA, 0,
 	}
 	wr = fx_inv(rkey);
 	TEST_RUN(conf_refused(CONF_FLUSHED, fx.a.qp, &wr));
-	TEST_RUN(conf_open(fx_addr(fx.a.buf), 64, rkey, fx.a.buf));
+	TEST_RUN(conf_granted(fx_addr(fx.a.buf), 64, rkey, fx.a.buf));
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
 	return TEST_SUCCESS;
 }

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Keys: the right one opens, any other does not. */
+/* Keys: access is granted by the valid key and no other. */
 
 #include <string.h>
 
@@ -10,7 +10,7 @@
 
 #define ALL (RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE_WRITE | RMEM_ACCESS_REMOTE_READ)
 
-/* Whether some MR of the case has the key, so that it may open something. */
+/* Whether an MR of the case has the key, so that it may be valid. */
 static bool
 is_used(uint32_t key)
 {
@@ -25,11 +25,11 @@ CONF_TEST(key, wrong_rkey_is_refused, 0, 0, "IBTA 10.6.3: index and key of the R
 
 	for (bit = 0; bit < 32; bit++) {
 		if (!is_used(rkey ^ UINT32_C(1) << bit))
-			TEST_RUN(conf_closed(fx_addr(fx.a.buf), 8, rkey ^ UINT32_C(1) << bit));
+			TEST_RUN(conf_denied(fx_addr(fx.a.buf), 8, rkey ^ UINT32_C(1) << bit));
 	}
-	TEST_RUN(conf_closed_to_all(fx_addr(fx.a.buf), UINT32_MAX));
-	TEST_RUN(conf_closed_to_all(fx_addr(fx.a.buf), 0));
-	TEST_RUN(conf_open(fx_addr(fx.a.buf), 8, rkey, fx.a.buf));
+	TEST_RUN(conf_denied_to_all(fx_addr(fx.a.buf), UINT32_MAX));
+	TEST_RUN(conf_denied_to_all(fx_addr(fx.a.buf), 0));
+	TEST_RUN(conf_granted(fx_addr(fx.a.buf), 8, rkey, fx.a.buf));
 	return TEST_SUCCESS;
 }
 
@@ -48,8 +48,8 @@ CONF_TEST(key, wrong_lkey_fails, 0, 0, "IBTA 10.6.3: index and key of the L_Key 
 			TEST_RUN(conf_refused(CONF_LOCAL_KEY, fx.b.qp, &wr));
 	}
 	TEST_ASSERT(fx_is_zero(fx.a.buf, 8));
-	TEST_RUN(conf_closed_locally(fx_addr(fx.a.buf), UINT32_MAX));
-	TEST_RUN(conf_closed_locally(fx_addr(fx.a.buf), 0));
+	TEST_RUN(conf_denied_locally(fx_addr(fx.a.buf), UINT32_MAX));
+	TEST_RUN(conf_denied_locally(fx_addr(fx.a.buf), 0));
 	return TEST_SUCCESS;
 }
 
@@ -57,14 +57,14 @@ CONF_TEST(key, lkey_is_no_rkey, 0, 0, "ibv_reg_mr(3): lkey for local requests, r
 {
 	if (fx.a.mr->lkey == fx.a.mr->rkey)
 		return test_skip("lkey and rkey of an MR are the same number on this device");
-	TEST_RUN(conf_closed_to_all(fx_addr(fx.a.buf), fx.a.mr->lkey));
-	return conf_closed_locally(fx_addr(fx.a.buf), fx.a.mr->rkey);
+	TEST_RUN(conf_denied_to_all(fx_addr(fx.a.buf), fx.a.mr->lkey));
+	return conf_denied_locally(fx_addr(fx.a.buf), fx.a.mr->rkey);
 }
 
 CONF_TEST(key, each_opcode_checks_the_rkey, 0, 0,
 		"IBTA 9.7.4: the responder checks the R_Key of each request")
 {
-	return conf_closed_to_all(fx_addr(fx.a.buf), fx.a.mr->rkey ^ 0x5a);
+	return conf_denied_to_all(fx_addr(fx.a.buf), fx.a.mr->rkey ^ 0x5a);
 }
 
 CONF_TEST(key, empty_requests_check_no_key, 0, 0,
@@ -83,8 +83,9 @@ CONF_TEST(key, empty_requests_check_no_key, 0, 0,
 	return TEST_SUCCESS;
 }
 
-/* A key of a former registration of the memory is not valid. */
-CONF_TEST(key, former_keys_are_refused, 0, 0, "ibv_dereg_mr(3): a released key is not reused")
+/* A key of an earlier registration of the memory is not valid. */
+CONF_TEST(key, keys_of_released_mrs_are_refused, 0, 0,
+		"ibv_dereg_mr(3): a released key is not reused")
 {
 	uint32_t former[8];
 	struct rmem_mr *mr;
@@ -96,9 +97,9 @@ CONF_TEST(key, former_keys_are_refused, 0, 0, "ibv_dereg_mr(3): a released key i
 		former[i] = mr->rkey;
 		for (j = 0; j < i; j++) {
 			if (former[j] != mr->rkey)
-				TEST_RUN(conf_closed(fx_addr(fx.a.buf), 8, former[j]));
+				TEST_RUN(conf_denied(fx_addr(fx.a.buf), 8, former[j]));
 		}
-		TEST_RUN(conf_open(fx_addr(fx.a.buf), 8, mr->rkey, fx.a.buf));
+		TEST_RUN(conf_granted(fx_addr(fx.a.buf), 8, mr->rkey, fx.a.buf));
 		TEST_OK(fx_release(mr));
 	}
 	return TEST_SUCCESS;
@@ -115,8 +116,8 @@ reg_requested(uint32_t rkey, struct rmem_mr **mr)
 	return fx_reg_attr(fx.a.pd, &attr, mr);
 }
 
-/* A key that the device gives is one that it can give. */
-CONF_TEST(key, requested_key_is_given, RMEM_DEV_CAPA_REQUESTED_KEY, 0, "fi_mr(3): requested_key")
+/* A key that the device assigned can be requested. */
+CONF_TEST(key, requested_key_is_assigned, RMEM_DEV_CAPA_REQUESTED_KEY, 0, "fi_mr(3): requested_key")
 {
 	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, 4096, ALL);
 	uint32_t rkey;
@@ -126,13 +127,13 @@ CONF_TEST(key, requested_key_is_given, RMEM_DEV_CAPA_REQUESTED_KEY, 0, "fi_mr(3)
 	TEST_OK(fx_release(mr));
 	TEST_OK(reg_requested(rkey, &mr));
 	TEST_EQ(mr->rkey, rkey);
-	TEST_RUN(conf_open(fx_addr(fx.a.buf), 8, rkey, fx.a.buf));
+	TEST_RUN(conf_granted(fx_addr(fx.a.buf), 8, rkey, fx.a.buf));
 	TEST_OK(fx_release(mr));
-	TEST_RUN(conf_closed(fx_addr(fx.a.buf), 8, rkey));
+	TEST_RUN(conf_denied(fx_addr(fx.a.buf), 8, rkey));
 	return TEST_SUCCESS;
 }
 
-/* Of numbers that do not depend on the place of the MR in the device. */
+/* Keys that do not depend on the slot of the MR. */
 CONF_TEST(key, each_requested_key_has_its_own_rights, RMEM_DEV_CAPA_REQUESTED_KEY, 0,
 		"fi_mr(3): requested_key; IBTA 10.6.3: rights by the MR")
 {
@@ -143,12 +144,12 @@ CONF_TEST(key, each_requested_key_has_its_own_rights, RMEM_DEV_CAPA_REQUESTED_KE
 	for (attr.requested_key = 0x10; attr.requested_key < 0x1000; attr.requested_key <<= 1) {
 		attr.access = RMEM_ACCESS_REMOTE_READ;
 		TEST_OK(fx_reg_attr(fx.a.pd, &attr, &mr));
-		TEST_RUN(conf_closed(mr->iova, 8, mr->rkey));
+		TEST_RUN(conf_denied(mr->iova, 8, mr->rkey));
 		TEST_STATUS(conf_do(RMEM_WR_RDMA_READ, mr->iova, 8, mr->rkey), RMEM_WC_SUCCESS);
 		TEST_OK(fx_release(mr));
 		attr.access = ALL & ~RMEM_ACCESS_REMOTE_READ;
 		TEST_OK(fx_reg_attr(fx.a.pd, &attr, &mr));
-		TEST_RUN(conf_open(mr->iova, 8, mr->rkey, fx.a.buf));
+		TEST_RUN(conf_granted(mr->iova, 8, mr->rkey, fx.a.buf));
 		TEST_RUN(conf_status(CONF_REMOTE_KEY,
 				conf_do(RMEM_WR_RDMA_READ, mr->iova, 8, mr->rkey)));
 		TEST_RUN(conf_reconnect());
@@ -164,19 +165,18 @@ CONF_TEST(key, requested_key_in_use_is_refused, RMEM_DEV_CAPA_REQUESTED_KEY, 0,
 
 	TEST_ERR(reg_requested(fx.a.mr->rkey, &mr), EEXIST);
 	TEST_ASSERT(mr == NULL);
-	TEST_RUN(conf_open(fx_addr(fx.a.buf), 8, fx.a.mr->rkey, fx.a.buf));
+	TEST_RUN(conf_granted(fx_addr(fx.a.buf), 8, fx.a.mr->rkey, fx.a.buf));
 	return TEST_SUCCESS;
 }
 
-CONF_TEST(key, flags_that_are_unknown_are_refused, 0, 0,
-		"fi_mr(3): flags are 0 but for those defined")
+CONF_TEST(key, unknown_flags_are_refused, 0, 0, "fi_mr(3): undefined flags are 0")
 {
 	const uint32_t known = RMEM_MR_REQUESTED_KEY | RMEM_MR_DISABLED;
 	struct rmem_mr_attr attr = {.addr = fx.a.buf, .length = 64};
 	struct rmem_mr *mr = NULL;
 	uint32_t flag;
 
-	/* One for an fd, without iovecs and the rest it takes, is as bad as an unknown one. */
+	/* RMEM_MR_FD without its other arguments is refused like an unknown flag. */
 	for (flag = 1; flag != 0; flag <<= 1) {
 		attr.flags = flag;
 		if ((flag & known) == 0)

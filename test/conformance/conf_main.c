@@ -3,7 +3,7 @@
  */
 
 /*
- * dpdk-test-rmem-conformance: what any device must do, tried on one. See doc/conformance.md.
+ * dpdk-test-rmem-conformance: tests the rules for all devices on one. See doc/conformance.md.
  *
  * Exit status: 0 all passed, 1 a case failed, 2 wrong usage or no such device, 77 all skipped.
  */
@@ -41,7 +41,7 @@ print_usage(FILE *f)
 			"usage: dpdk-test-rmem-conformance [EAL options] -- [options] [PATTERN...]\n"
 			"  PATTERN: a subject (mr), or a pattern of cases (mw2.*right*); all without one\n"
 			"  --dev NAME[,ARGS]  device to try; soft0 without it\n"
-			"  --known PROFILE    expect what that device is known to do wrong (rxe), or none;\n"
+			"  --known PROFILE    accept the known deviations of that device (rxe), or none;\n"
 			"                     without it: rxe for a device whose ibdev is rxe*\n"
 			"  --list             print the cases and the rules that they prove\n"
 			"  --self-test        show that devices with injected faults fail\n"
@@ -102,7 +102,7 @@ parse(int argc, char **argv)
 	return optind;
 }
 
-/* Whose deviations to expect; false for a name that has none. */
+/* Set the profile of expected deviations; false for an unknown name. */
 static bool
 choose_profile(void)
 {
@@ -162,7 +162,7 @@ run(char *const *patterns, int nb_patterns)
 	return result;
 }
 
-/* The device against another: both must do the same. */
+/* Compare the device with another one. */
 static int
 run_against(void)
 {

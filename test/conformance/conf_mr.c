@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Memory regions: what is registered can be reached, all of it and nothing else. */
+/* Memory regions: exactly the registered range can be accessed. */
 
 #include <string.h>
 #include <sys/mman.h>
@@ -13,7 +13,7 @@
 
 #define ALL (RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE_WRITE | RMEM_ACCESS_REMOTE_READ)
 
-/* Unaligned places and lengths around those of pages and packets. */
+/* Unaligned offsets, and lengths around those of pages and packets. */
 static const uint32_t lengths[] = {1, 7, 64, 255, 1023, 1024, 1025, 4095, 4096, 4097, 16385, 60000};
 
 CONF_TEST(mr, write_changes_only_its_range, 0, 0,
@@ -22,9 +22,9 @@ CONF_TEST(mr, write_changes_only_its_range, 0, 0,
 	unsigned int i;
 
 	for (i = 0; i < RTE_DIM(lengths); i++) {
-		TEST_RUN(conf_open(fx_addr(fx.a.buf), lengths[i], fx.a.mr->rkey, fx.a.buf));
+		TEST_RUN(conf_granted(fx_addr(fx.a.buf), lengths[i], fx.a.mr->rkey, fx.a.buf));
 		TEST_EQ(fx.wc.opcode, RMEM_WC_RDMA_WRITE);
-		TEST_RUN(conf_open(fx_addr(fx.a.buf) + 4093, lengths[i], fx.a.mr->rkey,
+		TEST_RUN(conf_granted(fx_addr(fx.a.buf) + 4093, lengths[i], fx.a.mr->rkey,
 				fx.a.buf + 4093));
 	}
 	return TEST_SUCCESS;
@@ -42,7 +42,7 @@ CONF_TEST(mr, any_address_and_length_is_registered, 0, 0,
 			struct rmem_mr *mr = fx_mr(fx.a.pd, addr, lengths[j], ALL);
 
 			TEST_ASSERT(mr != NULL);
-			TEST_RUN(conf_open(fx_addr(addr), lengths[j], mr->rkey, addr));
+			TEST_RUN(conf_granted(fx_addr(addr), lengths[j], mr->rkey, addr));
 		}
 	}
 	return TEST_SUCCESS;
@@ -70,7 +70,8 @@ CONF_TEST(mr, stack_heap_and_eal_memory_is_registered, 0, 0,
 	return TEST_SUCCESS;
 }
 
-CONF_TEST(mr, read_returns_only_its_range, 0, 0, "IBTA 9.4.4: a READ gets what it names")
+CONF_TEST(mr, read_returns_only_its_range, 0, 0,
+		"IBTA 9.4.4: a READ returns the bytes at its address")
 {
 	unsigned int i;
 
@@ -116,7 +117,7 @@ CONF_TEST(mr, message_fills_its_receive, 0, 0,
 
 /* The result need not be aligned. */
 CONF_TEST(mr, atomics_return_and_change_the_value, RMEM_DEV_CAPA_ATOMIC, RMEM_ACCESS_REMOTE_ATOMIC,
-		"IBTA 9.4.5: the value before is returned, all 64 bits take part")
+		"IBTA 9.4.5: the previous value is returned; all 64 bits are used")
 {
 	static const struct {
 		uint8_t opcode;
@@ -155,7 +156,7 @@ CONF_TEST(mr, atomics_return_and_change_the_value, RMEM_DEV_CAPA_ATOMIC, RMEM_AC
 }
 
 CONF_TEST(mr, atomic_that_is_refused_changes_nothing, RMEM_DEV_CAPA_ATOMIC,
-		RMEM_ACCESS_REMOTE_ATOMIC, "IBTA 10.6.3: all eight bytes are of the MR")
+		RMEM_ACCESS_REMOTE_ATOMIC, "IBTA 10.6.3: all eight bytes must be in the MR")
 {
 	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, 12, FX_ACCESS);
 	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
@@ -199,7 +200,7 @@ CONF_TEST(mr, sges_are_used_in_order, 0, 0,
 	return TEST_SUCCESS;
 }
 
-/* An MR of 200 bytes inside the buffer, which lies inside another MR. */
+/* An MR of 200 bytes inside the buffer, which is inside another MR. */
 CONF_TEST(mr, remote_access_beyond_the_mr_is_refused, 0, 0,
 		"IBTA 10.6.3: an rkey is valid for the MR's range and no other byte")
 {
@@ -207,27 +208,27 @@ CONF_TEST(mr, remote_access_beyond_the_mr_is_refused, 0, 0,
 	uint64_t at = fx_addr(fx.a.buf) + 5000;
 
 	TEST_ASSERT(mr != NULL);
-	TEST_RUN(conf_open(at, 200, mr->rkey, fx.a.buf + 5000));
-	TEST_RUN(conf_open(at + 199, 1, mr->rkey, fx.a.buf + 5199));
-	TEST_RUN(conf_closed(at - 1, 1, mr->rkey));
-	TEST_RUN(conf_closed(at - 1, 201, mr->rkey));
-	TEST_RUN(conf_closed_to_all(at - 8, mr->rkey));
-	TEST_RUN(conf_closed_to_all(at + 193, mr->rkey));
-	TEST_RUN(conf_closed_to_all(at + 200, mr->rkey));
-	TEST_RUN(conf_closed_to_all(0, mr->rkey));
-	TEST_RUN(conf_closed(at, 201, mr->rkey));
-	TEST_RUN(conf_closed(at + 199, 2, mr->rkey));
-	TEST_RUN(conf_closed(at + 200, 1, mr->rkey));
+	TEST_RUN(conf_granted(at, 200, mr->rkey, fx.a.buf + 5000));
+	TEST_RUN(conf_granted(at + 199, 1, mr->rkey, fx.a.buf + 5199));
+	TEST_RUN(conf_denied(at - 1, 1, mr->rkey));
+	TEST_RUN(conf_denied(at - 1, 201, mr->rkey));
+	TEST_RUN(conf_denied_to_all(at - 8, mr->rkey));
+	TEST_RUN(conf_denied_to_all(at + 193, mr->rkey));
+	TEST_RUN(conf_denied_to_all(at + 200, mr->rkey));
+	TEST_RUN(conf_denied_to_all(0, mr->rkey));
+	TEST_RUN(conf_denied(at, 201, mr->rkey));
+	TEST_RUN(conf_denied(at + 199, 2, mr->rkey));
+	TEST_RUN(conf_denied(at + 200, 1, mr->rkey));
 	fx_fill(fx.a.buf, FX_BUF_SIZE, 1);
 	memset(fx.b.buf, 0, FX_BUF_SIZE);
 	TEST_RUN(conf_status(CONF_REMOTE_KEY, conf_do(RMEM_WR_RDMA_READ, at, 201, mr->rkey)));
 	TEST_ASSERT(fx_is_zero(fx.b.buf, FX_BUF_SIZE));
 	TEST_RUN(conf_reconnect());
-	TEST_RUN(conf_closed(at + 4096, 8, mr->rkey));
+	TEST_RUN(conf_denied(at + 4096, 8, mr->rkey));
 	return TEST_SUCCESS;
 }
 
-/* The sum of address and length must not be what is compared. */
+/* A device must not compare the sum of address and length. */
 CONF_TEST(mr, remote_range_that_wraps_is_refused, 0, 0,
 		"IBTA 10.6.3: address + length must not overflow the check")
 {
@@ -236,11 +237,11 @@ CONF_TEST(mr, remote_range_that_wraps_is_refused, 0, 0,
 	unsigned int i;
 
 	for (i = 0; i < RTE_DIM(far); i++) {
-		TEST_RUN(conf_closed(far[i], 8, fx.a.mr->rkey));
-		TEST_RUN(conf_closed(far[i], 40000, fx.a.mr->rkey));
+		TEST_RUN(conf_denied(far[i], 8, fx.a.mr->rkey));
+		TEST_RUN(conf_denied(far[i], 40000, fx.a.mr->rkey));
 	}
-	TEST_RUN(conf_closed(at + (UINT64_C(1) << 32), 8, fx.a.mr->rkey));
-	TEST_RUN(conf_closed(at ^ (UINT64_C(1) << 63), 8, fx.a.mr->rkey));
+	TEST_RUN(conf_denied(at + (UINT64_C(1) << 32), 8, fx.a.mr->rkey));
+	TEST_RUN(conf_denied(at ^ (UINT64_C(1) << 63), 8, fx.a.mr->rkey));
 	return TEST_SUCCESS;
 }
 
@@ -269,8 +270,8 @@ CONF_TEST(mr, local_access_beyond_the_mr_fails, 0, 0,
 	return TEST_SUCCESS;
 }
 
-/* A device may want the iova at the same place in its page (verbs: ibv_reg_mr_iova(3)). */
-CONF_TEST(mr, requests_use_the_iova, 0, 0, "ibv_reg_mr_iova(3): requests name bytes by the iova")
+/* A device may require the same offset of iova and address in a page (ibv_reg_mr_iova(3)). */
+CONF_TEST(mr, requests_use_the_iova, 0, 0, "ibv_reg_mr_iova(3): requests address bytes by the iova")
 {
 	const uint64_t iova = (UINT64_C(0x5a) << 40) + 100;
 	struct rmem_mr *mr = NULL;
@@ -280,11 +281,11 @@ CONF_TEST(mr, requests_use_the_iova, 0, 0, "ibv_reg_mr_iova(3): requests name by
 	TEST_OK(rmem_mr_reg(fx.a.pd, fx.a.buf + 4096 + 100, 1000, iova, ALL, &mr));
 	fx_track(mr);
 	TEST_EQ(mr->iova, iova);
-	TEST_RUN(conf_open(iova, 1000, mr->rkey, fx.a.buf + 4196));
-	TEST_RUN(conf_open(iova + 999, 1, mr->rkey, fx.a.buf + 5195));
-	TEST_RUN(conf_closed(iova - 1, 1, mr->rkey));
-	TEST_RUN(conf_closed(iova + 1000, 1, mr->rkey));
-	TEST_RUN(conf_closed(fx_addr(fx.a.buf) + 4196, 8, mr->rkey));
+	TEST_RUN(conf_granted(iova, 1000, mr->rkey, fx.a.buf + 4196));
+	TEST_RUN(conf_granted(iova + 999, 1, mr->rkey, fx.a.buf + 5195));
+	TEST_RUN(conf_denied(iova - 1, 1, mr->rkey));
+	TEST_RUN(conf_denied(iova + 1000, 1, mr->rkey));
+	TEST_RUN(conf_denied(fx_addr(fx.a.buf) + 4196, 8, mr->rkey));
 	sge = fx_sge(mr, 10, 100);
 	wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
 	fx_fill(fx.a.buf, FX_BUF_SIZE, 1);
@@ -296,7 +297,7 @@ CONF_TEST(mr, requests_use_the_iova, 0, 0, "ibv_reg_mr_iova(3): requests name by
 }
 
 CONF_TEST(mr, zero_based_mr_starts_at_0, 0, RMEM_ACCESS_ZERO_BASED,
-		"ibv_reg_mr(3): IBV_ACCESS_ZERO_BASED, offsets in place of addresses")
+		"ibv_reg_mr(3): IBV_ACCESS_ZERO_BASED, addresses are offsets")
 {
 	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf + 77, 1000, ALL | RMEM_ACCESS_ZERO_BASED);
 	struct rmem_send_wr wr;
@@ -312,29 +313,30 @@ CONF_TEST(mr, zero_based_mr_starts_at_0, 0, RMEM_ACCESS_ZERO_BASED,
 	wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
 	TEST_MEM(fx.b.buf, fx.a.buf + 97, 80);
-	TEST_RUN(conf_open(0, 1000, mr->rkey, fx.a.buf + 77));
-	TEST_RUN(conf_open(999, 1, mr->rkey, fx.a.buf + 1076));
-	TEST_RUN(conf_closed(999, 2, mr->rkey));
-	TEST_RUN(conf_closed(1, 1000, mr->rkey));
-	TEST_RUN(conf_closed(UINT64_MAX, 1, mr->rkey));
-	TEST_RUN(conf_closed(fx_addr(fx.a.buf) + 77, 8, mr->rkey));
+	TEST_RUN(conf_granted(0, 1000, mr->rkey, fx.a.buf + 77));
+	TEST_RUN(conf_granted(999, 1, mr->rkey, fx.a.buf + 1076));
+	TEST_RUN(conf_denied(999, 2, mr->rkey));
+	TEST_RUN(conf_denied(1, 1000, mr->rkey));
+	TEST_RUN(conf_denied(UINT64_MAX, 1, mr->rkey));
+	TEST_RUN(conf_denied(fx_addr(fx.a.buf) + 77, 8, mr->rkey));
 	return TEST_SUCCESS;
 }
 
-CONF_TEST(mr, mr_of_another_pd_is_refused, 0, 0, "IBTA 10.2.3: an MR serves QPs of its PD only")
+CONF_TEST(mr, mr_of_another_pd_is_refused, 0, 0,
+		"IBTA 10.2.3: an MR is valid for QPs of its PD only")
 {
 	struct rmem_pd *pd = fx_pd(conf.dev);
 	struct rmem_mr *mr = fx_mr(pd, fx.a.buf, FX_BUF_SIZE, FX_ACCESS & conf.info.access);
 
 	TEST_ASSERT(mr != NULL);
-	TEST_RUN(conf_closed_to_all(fx_addr(fx.a.buf), mr->rkey));
-	TEST_RUN(conf_closed_locally(fx_addr(fx.a.buf), mr->lkey));
+	TEST_RUN(conf_denied_to_all(fx_addr(fx.a.buf), mr->rkey));
+	TEST_RUN(conf_denied_locally(fx_addr(fx.a.buf), mr->lkey));
 	TEST_ERR(rmem_pd_dealloc(pd), EBUSY);
 	return TEST_SUCCESS;
 }
 
 CONF_TEST(mr, deregistered_mr_grants_no_access, 0, 0,
-		"ibv_dereg_mr(3): the keys open nothing any more")
+		"ibv_dereg_mr(3): the keys are no longer valid")
 {
 	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, 4096, FX_ACCESS & conf.info.access);
 	uint32_t lkey, rkey;
@@ -342,10 +344,10 @@ CONF_TEST(mr, deregistered_mr_grants_no_access, 0, 0,
 	TEST_ASSERT(mr != NULL);
 	lkey = mr->lkey;
 	rkey = mr->rkey;
-	TEST_RUN(conf_open(fx_addr(fx.a.buf), 8, rkey, fx.a.buf));
+	TEST_RUN(conf_granted(fx_addr(fx.a.buf), 8, rkey, fx.a.buf));
 	TEST_OK(fx_release(mr));
-	TEST_RUN(conf_closed_to_all(fx_addr(fx.a.buf), rkey));
-	TEST_RUN(conf_closed_locally(fx_addr(fx.a.buf), lkey));
+	TEST_RUN(conf_denied_to_all(fx_addr(fx.a.buf), rkey));
+	TEST_RUN(conf_denied_locally(fx_addr(fx.a.buf), lkey));
 	return TEST_SUCCESS;
 }
 
@@ -399,9 +401,9 @@ CONF_TEST(mr, receive_of_a_deregistered_mr_fails, 0, 0,
 	return TEST_SUCCESS;
 }
 
-/* A hole after the first page, and nothing after the third. */
+/* Unmapped: the second page, and the page after the third. */
 CONF_TEST(mr, registration_of_unmapped_memory_is_refused, 0, 0,
-		"ibv_reg_mr(3): what is not mapped can't be registered")
+		"ibv_reg_mr(3): unmapped memory can't be registered")
 {
 	struct rmem_mr *mr = NULL;
 	uint8_t *pages = fx_map(4 * FX_PAGE), *third = pages + 2 * FX_PAGE;
@@ -439,7 +441,7 @@ CONF_TEST(mr, read_only_memory_takes_no_write_right, 0, 0,
 	return TEST_SUCCESS;
 }
 
-/* Of the sixteen sums of rights, those that let peers modify need LOCAL_WRITE. */
+/* Of the 16 combinations of rights, those to modify by peers need LOCAL_WRITE. */
 CONF_TEST(mr, bad_registrations_are_refused, 0, 0,
 		"ibv_reg_mr(3): remote rights to modify need LOCAL_WRITE; bad ranges")
 {
@@ -483,15 +485,15 @@ CONF_TEST(mr, optional_rights_are_accepted, 0, 0,
 			continue;
 		mr = fx_mr(fx.a.pd, fx.a.buf, 4096, ALL | optional);
 		TEST_ASSERT(mr != NULL);
-		TEST_RUN(conf_open(fx_addr(fx.a.buf), 4096, mr->rkey, fx.a.buf));
-		TEST_RUN(conf_closed(fx_addr(fx.a.buf) + 4096, 1, mr->rkey));
+		TEST_RUN(conf_granted(fx_addr(fx.a.buf), 4096, mr->rkey, fx.a.buf));
+		TEST_RUN(conf_denied(fx_addr(fx.a.buf) + 4096, 1, mr->rkey));
 	}
 	return TEST_SUCCESS;
 }
 
 /* Each MR has rights and a range of its own over the same bytes. */
 CONF_TEST(mr, overlapping_mrs_are_independent, 0, 0,
-		"IBTA 10.6.2: several MRs over the same memory, each for itself")
+		"IBTA 10.6.2: several independent MRs over the same memory")
 {
 	struct rmem_mr *readable = fx_mr(fx.a.pd, fx.a.buf, 8192, RMEM_ACCESS_REMOTE_READ);
 	struct rmem_mr *writable = fx_mr(fx.a.pd, fx.a.buf + 4000, 1000,
@@ -499,9 +501,9 @@ CONF_TEST(mr, overlapping_mrs_are_independent, 0, 0,
 	uint64_t at = fx_addr(fx.a.buf) + 4000;
 
 	TEST_ASSERT(readable != NULL && writable != NULL);
-	TEST_RUN(conf_closed(at, 8, readable->rkey));
-	TEST_RUN(conf_open(at, 1000, writable->rkey, fx.a.buf + 4000));
-	TEST_RUN(conf_closed(at - 1, 8, writable->rkey));
+	TEST_RUN(conf_denied(at, 8, readable->rkey));
+	TEST_RUN(conf_granted(at, 1000, writable->rkey, fx.a.buf + 4000));
+	TEST_RUN(conf_denied(at - 1, 8, writable->rkey));
 	TEST_STATUS(conf_do(RMEM_WR_RDMA_READ, at, 8, readable->rkey), RMEM_WC_SUCCESS);
 	TEST_MEM(fx.b.buf, fx.a.buf + 4000, 8);
 	TEST_OK(fx_release(writable));
@@ -526,10 +528,10 @@ CONF_TEST(mr, each_of_many_mrs_grants_access_to_its_own_bytes, 0, 0,
 			TEST_ASSERT(mrs[j]->rkey != mrs[i]->rkey && mrs[j]->lkey != mrs[i]->lkey);
 	}
 	for (i = 0; i < nb; i++)
-		TEST_RUN(conf_open(fx_addr(fx.a.buf) + i * size, size, mrs[i]->rkey,
+		TEST_RUN(conf_granted(fx_addr(fx.a.buf) + i * size, size, mrs[i]->rkey,
 				fx.a.buf + i * size));
 	for (i = 0; i + 1 < nb; i += 51)
-		TEST_RUN(conf_closed(fx_addr(fx.a.buf) + (i + 1) * size, 8, mrs[i]->rkey));
+		TEST_RUN(conf_denied(fx_addr(fx.a.buf) + (i + 1) * size, 8, mrs[i]->rkey));
 	return TEST_SUCCESS;
 }
 
@@ -549,7 +551,7 @@ CONF_TEST(mr, allocated_memory_is_accessible, 0, 0,
 	TEST_STATUS(conf_do(RMEM_WR_RDMA_WRITE, mr->iova + mr->length - 40000, 40000, mr->rkey),
 			RMEM_WC_SUCCESS);
 	TEST_MEM((uint8_t *)mr->addr + mr->length - 40000, fx.b.buf, 40000);
-	TEST_RUN(conf_closed(mr->iova + mr->length, 1, mr->rkey));
+	TEST_RUN(conf_denied(mr->iova + mr->length, 1, mr->rkey));
 	return TEST_SUCCESS;
 }
 

@@ -3,8 +3,8 @@
  */
 
 /*
- * Memory windows. mw1 and mw2 are the rules of both types, on a window of each; mw1_bind is
- * rmem_mw_bind(), for all QPs of the PD, again and again.
+ * Memory windows. mw1 and mw2 are the rules of both types, on a window of each; mw1_bind has the
+ * rules of rmem_mw_bind().
  */
 
 #include <string.h>
@@ -15,7 +15,7 @@
 #define CAPA_2 (RMEM_DEV_CAPA_MW_TYPE_2B | RMEM_DEV_CAPA_LOCAL_INV)
 #define ALL    (RMEM_ACCESS_REMOTE & conf.info.access)
 
-/* The window that the rules of both types are tried on. */
+/* The window under test, for the rules of both types. */
 static struct rmem_mw *window;
 
 static int
@@ -49,39 +49,40 @@ bind_window(size_t offset, uint64_t length, uint32_t access)
 CONF_TEST(mw, unbound_window_grants_no_access, 0, 0,
 		"ibv_alloc_mw(3): the window is not bound to any MR")
 {
-	return conf_closed(fx_addr(fx.a.buf), 8, window->rkey);
+	return conf_denied(fx_addr(fx.a.buf), 8, window->rkey);
 }
 
 CONF_TEST(mw, bound_window_grants_access_to_its_range, 0, 0,
-		"ibv_bind_mw(3), IBTA 10.6.7.2: a binding opens it")
+		"ibv_bind_mw(3), IBTA 10.6.7.2: a binding grants access")
 {
 	uint64_t at = fx_addr(fx.a.buf) + 4000;
 
 	TEST_STATUS(bind_window(4000, 300, ALL), RMEM_WC_SUCCESS);
 	TEST_EQ(fx.wc.opcode, RMEM_WC_BIND_MW);
-	TEST_RUN(conf_open(at, 300, window->rkey, fx.a.buf + 4000));
-	TEST_RUN(conf_open(at + 299, 1, window->rkey, fx.a.buf + 4299));
+	TEST_RUN(conf_granted(at, 300, window->rkey, fx.a.buf + 4000));
+	TEST_RUN(conf_granted(at + 299, 1, window->rkey, fx.a.buf + 4299));
 	return TEST_SUCCESS;
 }
 
 CONF_TEST(mw, access_beyond_the_bound_range_is_refused, 0, 0,
-		"IBTA C10-75: the window's bounds count, not those of its MR")
+		"IBTA C10-75: the bounds are those of the window, not of its MR")
 {
 	uint64_t at = fx_addr(fx.a.buf) + 4000;
 
 	TEST_STATUS(bind_window(4000, 300, ALL), RMEM_WC_SUCCESS);
-	TEST_RUN(conf_closed_beside(at - 1, 1, window->rkey));
-	TEST_RUN(conf_closed_beside(at - 1, 2, window->rkey));
-	TEST_RUN(conf_closed_beside(at, 301, window->rkey));
-	TEST_RUN(conf_closed_beside(at + 299, 2, window->rkey));
-	TEST_RUN(conf_closed_beside(at + 300, 1, window->rkey));
-	TEST_RUN(conf_closed(fx_addr(fx.a.buf) + FX_BUF_SIZE, 8, window->rkey));
-	TEST_RUN(conf_closed(UINT64_MAX - 3, 8, window->rkey));
-	TEST_RUN(conf_closed(0, 1, window->rkey));
+	TEST_RUN(conf_denied_outside(at - 1, 1, window->rkey));
+	TEST_RUN(conf_denied_outside(at - 1, 2, window->rkey));
+	TEST_RUN(conf_denied_outside(at, 301, window->rkey));
+	TEST_RUN(conf_denied_outside(at + 299, 2, window->rkey));
+	TEST_RUN(conf_denied_outside(at + 300, 1, window->rkey));
+	TEST_RUN(conf_denied(fx_addr(fx.a.buf) + FX_BUF_SIZE, 8, window->rkey));
+	TEST_RUN(conf_denied(UINT64_MAX - 3, 8, window->rkey));
+	TEST_RUN(conf_denied(0, 1, window->rkey));
 	return TEST_SUCCESS;
 }
 
-CONF_TEST(mw, rights_are_those_of_the_binding, 0, 0, "ibv_bind_mw(3): mw_access_flags, in all sums")
+CONF_TEST(mw, rights_are_those_of_the_binding, 0, 0,
+		"ibv_bind_mw(3): mw_access_flags, all combinations")
 {
 	static const struct {
 		uint8_t opcode;
@@ -113,8 +114,8 @@ CONF_TEST(mw, rights_are_those_of_the_binding, 0, 0, "ibv_bind_mw(3): mw_access_
 	return TEST_SUCCESS;
 }
 
-/* However the key is written. */
-CONF_TEST(mw, rkey_of_a_window_is_no_lkey, 0, 0, "IBTA 10.6.7: a window has an R_Key alone")
+/* With any tag. */
+CONF_TEST(mw, rkey_of_a_window_is_no_lkey, 0, 0, "IBTA 10.6.7: a window has only an R_Key")
 {
 	struct rmem_sge sge = fx_sge(fx.mw.mr, 0, 8);
 	unsigned int i;
@@ -136,42 +137,42 @@ CONF_TEST(mw, dereg_of_an_mr_with_a_bound_window_is_ebusy, 0, 0,
 {
 	TEST_STATUS(bind_window(0, 64, ALL), RMEM_WC_SUCCESS);
 	TEST_ERR(rmem_mr_dereg(fx.mw.mr), EBUSY);
-	TEST_RUN(conf_open(fx_addr(fx.a.buf), 64, window->rkey, fx.a.buf));
+	TEST_RUN(conf_granted(fx_addr(fx.a.buf), 64, window->rkey, fx.a.buf));
 	TEST_OK(fx_release(window));
 	TEST_OK(fx_release(fx.mw.mr));
 	return TEST_SUCCESS;
 }
 
 CONF_TEST(mw, dealloc_invalidates_a_bound_window, 0, 0,
-		"ibv_dealloc_mw(3): the key opens nothing any more")
+		"ibv_dealloc_mw(3): the key is no longer valid")
 {
 	uint32_t rkey;
 
 	TEST_STATUS(bind_window(0, 64, ALL), RMEM_WC_SUCCESS);
 	rkey = window->rkey;
 	TEST_OK(fx_release(window));
-	TEST_RUN(conf_closed(fx_addr(fx.a.buf), 8, rkey));
+	TEST_RUN(conf_denied(fx_addr(fx.a.buf), 8, rkey));
 	return TEST_SUCCESS;
 }
 
-CONF_TEST(mw, window_stays_bound_after_a_reset_of_its_qp, 0, 0,
+CONF_TEST(mw, window_remains_bound_after_a_reset_of_its_qp, 0, 0,
 		"IBTA 10.6.7.2: a window is bound until it is invalidated or freed")
 {
 	TEST_STATUS(bind_window(0, 64, ALL), RMEM_WC_SUCCESS);
 	TEST_RUN(conf_reconnect());
-	TEST_RUN(conf_open(fx_addr(fx.a.buf), 64, window->rkey, fx.a.buf));
+	TEST_RUN(conf_granted(fx_addr(fx.a.buf), 64, window->rkey, fx.a.buf));
 	return TEST_SUCCESS;
 }
 
-/* A window's addresses are in terms of its MR's. */
+/* The addresses of a window are those of its MR. */
 CONF_TEST(mw, window_binds_to_a_zero_based_mr, 0, RMEM_ACCESS_ZERO_BASED,
 		"ibv_reg_mr(3): IBV_ACCESS_ZERO_BASED")
 {
 	fx.mw.mr = fx_mr(fx.a.pd, fx.a.buf + 4096, 4096, conf_access() | RMEM_ACCESS_ZERO_BASED);
 	TEST_ASSERT(fx.mw.mr != NULL && fx.mw.mr->iova == 0);
 	TEST_STATUS(bind_window(64, 64, ALL), RMEM_WC_SUCCESS);
-	TEST_RUN(conf_open(64, 64, window->rkey, fx.a.buf + 4096 + 64));
-	TEST_RUN(conf_closed_beside(63, 2, window->rkey));
+	TEST_RUN(conf_granted(64, 64, window->rkey, fx.a.buf + 4096 + 64));
+	TEST_RUN(conf_denied_outside(63, 2, window->rkey));
 	TEST_OK(fx_release(window));
 	return TEST_SUCCESS;
 }
@@ -205,7 +206,7 @@ TEST_SUITE_OF(mw1, setup_1, conf_teardown, mw);
 TEST_SUITE_OF(mw2, setup_2, conf_teardown, mw);
 
 CONF_TEST(mw1_bind, each_bind_replaces_the_previous_one, CAPA_1, 0,
-		"IBTA 10.6.7.2.2: a binding takes the former key away")
+		"IBTA 10.6.7.2.2: a binding invalidates the previous key")
 {
 	unsigned int i;
 
@@ -220,7 +221,7 @@ CONF_TEST(mw1_bind, each_bind_replaces_the_previous_one, CAPA_1, 0,
 					    fx.mw.one->rkey),
 				RMEM_WC_SUCCESS);
 		if (i % 50 == 0)
-			TEST_RUN(conf_closed(fx_addr(fx.a.buf) + (i - 1) * 64, 8, before));
+			TEST_RUN(conf_denied(fx_addr(fx.a.buf) + (i - 1) * 64, 8, before));
 	}
 	return TEST_SUCCESS;
 }
@@ -237,9 +238,9 @@ CONF_TEST(mw1_bind, bind_of_length_0_unbinds, CAPA_1, 0,
 	TEST_OK(rmem_mw_bind(fx.a.qp, fx.mw.one, &bind));
 	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
 	TEST_ASSERT(fx.mw.one->rkey != before);
-	TEST_RUN(conf_closed(fx_addr(fx.a.buf), 8, before));
-	TEST_RUN(conf_closed(fx_addr(fx.a.buf), 8, fx.mw.one->rkey));
-	/* Again, when nothing is bound. */
+	TEST_RUN(conf_denied(fx_addr(fx.a.buf), 8, before));
+	TEST_RUN(conf_denied(fx_addr(fx.a.buf), 8, fx.mw.one->rkey));
+	/* Again, without a binding. */
 	TEST_OK(rmem_mw_bind(fx.a.qp, fx.mw.one, &bind));
 	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
 	TEST_OK(fx_release(fx.mw.mr));
@@ -247,7 +248,7 @@ CONF_TEST(mw1_bind, bind_of_length_0_unbinds, CAPA_1, 0,
 }
 
 CONF_TEST(mw1_bind, bind_to_another_mr_releases_the_first, CAPA_1, 0,
-		"ibv_dereg_mr(3): it fails while a window is bound, and no longer")
+		"ibv_dereg_mr(3): it fails only while a window is bound")
 {
 	struct rmem_mr *first = fx.mw.mr;
 
@@ -257,7 +258,7 @@ CONF_TEST(mw1_bind, bind_to_another_mr_releases_the_first, CAPA_1, 0,
 	TEST_STATUS(fx_mw_bind_1(0, 64, ALL), RMEM_WC_SUCCESS);
 	TEST_OK(fx_release(first));
 	TEST_ERR(rmem_mr_dereg(fx.mw.mr), EBUSY);
-	TEST_RUN(conf_open(fx_addr(fx.a.buf) + 4096, 8, fx.mw.one->rkey, fx.a.buf + 4096));
+	TEST_RUN(conf_granted(fx_addr(fx.a.buf) + 4096, 8, fx.mw.one->rkey, fx.a.buf + 4096));
 	TEST_OK(fx_release(fx.mw.one));
 	return TEST_SUCCESS;
 }
@@ -271,7 +272,7 @@ CONF_TEST(mw1_bind, unsignaled_bind_generates_no_completion, CAPA_1 | CAPA_2, 0,
 	TEST_OK(rmem_mw_bind(fx.a.qp, fx.mw.one, &call));
 	TEST_STATUS(fx_mw_bind_2(0, 64, ALL), RMEM_WC_SUCCESS); /* after it */
 	TEST_EQ(fx.wc.wr_id, 0xa0a0);
-	TEST_RUN(conf_open(fx_addr(fx.a.buf), 8, fx.mw.one->rkey, fx.a.buf));
+	TEST_RUN(conf_granted(fx_addr(fx.a.buf), 8, fx.mw.one->rkey, fx.a.buf));
 	return TEST_SUCCESS;
 }
 
@@ -298,7 +299,7 @@ CONF_TEST(mw1_bind, local_inv_of_a_type_1_window_fails, CAPA_1 | RMEM_DEV_CAPA_L
 	TEST_STATUS(fx_mw_bind_1(0, 64, ALL), RMEM_WC_SUCCESS);
 	wr = fx_inv(fx.mw.one->rkey);
 	TEST_RUN(conf_refused(CONF_INVALIDATE, fx.a.qp, &wr));
-	TEST_RUN(conf_open(fx_addr(fx.a.buf), 64, fx.mw.one->rkey, fx.a.buf));
+	TEST_RUN(conf_granted(fx_addr(fx.a.buf), 64, fx.mw.one->rkey, fx.a.buf));
 	return TEST_SUCCESS;
 }
 
@@ -313,11 +314,11 @@ CONF_TEST(mw1_bind, send_with_inv_of_a_type_1_window_fails, CAPA_1 | RMEM_DEV_CA
 	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
 	TEST_RUN(conf_status(CONF_RECV_INV, fx_wait(fx.a.cq)));
 	TEST_RUN(conf_reconnect());
-	TEST_RUN(conf_open(fx_addr(fx.a.buf), 8, fx.mw.one->rkey, fx.a.buf));
+	TEST_RUN(conf_granted(fx_addr(fx.a.buf), 8, fx.mw.one->rkey, fx.a.buf));
 	return TEST_SUCCESS;
 }
 
-/* The call names the mistake; the key stays. */
+/* The call returns the error; the key remains valid. */
 CONF_TEST(mw1_bind, bad_bindings_are_refused, CAPA_1, 0,
 		"IBTA C10-72 to C10-75, o10-36.2.2: PD, MW_BIND, rights, range")
 {
@@ -353,9 +354,9 @@ CONF_TEST(mw1_bind, bad_bindings_are_refused, CAPA_1, 0,
 	return TEST_SUCCESS;
 }
 
-/* Bindings that are flushed leave the one before in force. */
+/* After flushed bindings the previous one is in force. */
 CONF_TEST(mw1_bind, flushed_bind_keeps_the_key, CAPA_1, 0,
-		"IBTA 10.6.7.2.2: what was not executed changes nothing")
+		"IBTA 10.6.7.2.2: a request that was not executed changes nothing")
 {
 	const struct rmem_mw_bind bind = fx_mw_bind(64, 64, ALL);
 	uint32_t rkey;
@@ -369,9 +370,9 @@ CONF_TEST(mw1_bind, flushed_bind_keeps_the_key, CAPA_1, 0,
 	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_WR_FLUSH_ERR);
 	TEST_EQ(fx.mw.one->rkey, rkey);
 	TEST_RUN(conf_reconnect());
-	TEST_RUN(conf_open(fx_addr(fx.a.buf), 64, rkey, fx.a.buf));
+	TEST_RUN(conf_granted(fx_addr(fx.a.buf), 64, rkey, fx.a.buf));
 	TEST_STATUS(fx_mw_bind_1(64, 64, ALL), RMEM_WC_SUCCESS);
-	TEST_RUN(conf_open(fx_addr(fx.a.buf) + 64, 64, fx.mw.one->rkey, fx.a.buf + 64));
+	TEST_RUN(conf_granted(fx_addr(fx.a.buf) + 64, 64, fx.mw.one->rkey, fx.a.buf + 64));
 	return TEST_SUCCESS;
 }
 

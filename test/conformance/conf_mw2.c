@@ -18,11 +18,11 @@ CONF_TEST(mw2_bind, zero_based_window_starts_at_0, CAPA, 0,
 	struct rmem_send_wr wr = fx_mw_wr(fx.mw.two, 4100, 300, ALL | RMEM_ACCESS_ZERO_BASED);
 
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
-	TEST_RUN(conf_open(0, 300, fx.mw.two->rkey, fx.a.buf + 4100));
-	TEST_RUN(conf_open(299, 1, fx.mw.two->rkey, fx.a.buf + 4399));
-	TEST_RUN(conf_closed_beside(299, 2, fx.mw.two->rkey));
-	TEST_RUN(conf_closed(fx_addr(fx.a.buf) + 4100, 8, fx.mw.two->rkey));
-	TEST_RUN(conf_closed_beside(UINT64_MAX - 3, 8, fx.mw.two->rkey));
+	TEST_RUN(conf_granted(0, 300, fx.mw.two->rkey, fx.a.buf + 4100));
+	TEST_RUN(conf_granted(299, 1, fx.mw.two->rkey, fx.a.buf + 4399));
+	TEST_RUN(conf_denied_outside(299, 2, fx.mw.two->rkey));
+	TEST_RUN(conf_denied(fx_addr(fx.a.buf) + 4100, 8, fx.mw.two->rkey));
+	TEST_RUN(conf_denied_outside(UINT64_MAX - 3, 8, fx.mw.two->rkey));
 	return TEST_SUCCESS;
 }
 
@@ -39,9 +39,9 @@ CONF_TEST(mw2_bind, bind_sets_the_requested_tag, CAPA, 0,
 		wr.bind_mw.key_tag = tags[i];
 		TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
 		TEST_EQ(fx.mw.two->rkey, rmem_rkey_of_tag(before, tags[i]));
-		TEST_RUN(conf_open(fx_addr(fx.a.buf), 64, fx.mw.two->rkey, fx.a.buf));
+		TEST_RUN(conf_granted(fx_addr(fx.a.buf), 64, fx.mw.two->rkey, fx.a.buf));
 		if (before != fx.mw.two->rkey)
-			TEST_RUN(conf_closed(fx_addr(fx.a.buf), 8, before));
+			TEST_RUN(conf_denied(fx_addr(fx.a.buf), 8, before));
 		TEST_STATUS(fx_invalidate(fx.mw.two->rkey), RMEM_WC_SUCCESS);
 	}
 	return TEST_SUCCESS;
@@ -57,10 +57,10 @@ CONF_TEST(mw2_bind, bind_of_a_bound_window_fails, CAPA, 0,
 	rkey = fx.mw.two->rkey;
 	wr = fx_mw_wr(fx.mw.two, 64, 64, ALL);
 	TEST_RUN(conf_refused(CONF_BIND, fx.a.qp, &wr));
-	TEST_RUN(conf_open(fx_addr(fx.a.buf), 64, rkey, fx.a.buf));
+	TEST_RUN(conf_granted(fx_addr(fx.a.buf), 64, rkey, fx.a.buf));
 	TEST_STATUS(fx_invalidate(rkey), RMEM_WC_SUCCESS);
 	TEST_STATUS(fx_mw_bind_2(64, 64, ALL), RMEM_WC_SUCCESS);
-	TEST_RUN(conf_open(fx_addr(fx.a.buf) + 64, 64, fx.mw.two->rkey, fx.a.buf + 64));
+	TEST_RUN(conf_granted(fx_addr(fx.a.buf) + 64, 64, fx.mw.two->rkey, fx.a.buf + 64));
 	return TEST_SUCCESS;
 }
 
@@ -73,7 +73,7 @@ CONF_TEST(mw2_bind, invalidated_window_grants_no_access, CAPA, 0,
 	rkey = fx.mw.two->rkey;
 	TEST_STATUS(fx_invalidate(rkey), RMEM_WC_SUCCESS);
 	TEST_EQ(fx.wc.opcode, RMEM_WC_LOCAL_INV);
-	TEST_RUN(conf_closed(fx_addr(fx.a.buf), 8, rkey));
+	TEST_RUN(conf_denied(fx_addr(fx.a.buf), 8, rkey));
 	TEST_OK(fx_release(fx.mw.mr));
 	return TEST_SUCCESS;
 }
@@ -100,12 +100,12 @@ CONF_TEST(mw2_bind, local_inv_with_another_tag_fails, CAPA, 0,
 	TEST_STATUS(fx_mw_bind_2(0, 64, ALL), RMEM_WC_SUCCESS);
 	wr = fx_inv(fx.mw.two->rkey ^ 1);
 	TEST_RUN(conf_refused(CONF_INVALIDATE, fx.a.qp, &wr));
-	TEST_RUN(conf_open(fx_addr(fx.a.buf), 64, fx.mw.two->rkey, fx.a.buf));
+	TEST_RUN(conf_granted(fx_addr(fx.a.buf), 64, fx.mw.two->rkey, fx.a.buf));
 	return TEST_SUCCESS;
 }
 
 CONF_TEST(mw2_bind, access_through_another_qp_is_refused, CAPA, 0,
-		"IBTA C10-77: a 2B window opens for the QP that bound it")
+		"IBTA C10-77: a 2B window is valid on the QP that bound it")
 {
 	struct rmem_qp *mine, *peer;
 	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
@@ -116,7 +116,7 @@ CONF_TEST(mw2_bind, access_through_another_qp_is_refused, CAPA, 0,
 	wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.a.buf), fx.mw.two->rkey);
 	TEST_RUN(conf_status(CONF_REMOTE_KEY, fx_send(peer, &wr)));
 	TEST_RUN(conf_reconnect_pair(mine, peer));
-	TEST_RUN(conf_open(fx_addr(fx.a.buf), 8, fx.mw.two->rkey, fx.a.buf));
+	TEST_RUN(conf_granted(fx_addr(fx.a.buf), 8, fx.mw.two->rkey, fx.a.buf));
 	return TEST_SUCCESS;
 }
 
@@ -130,7 +130,7 @@ CONF_TEST(mw2_bind, local_inv_by_another_qp_fails, CAPA, 0,
 	TEST_STATUS(fx_mw_bind_2(0, 64, ALL), RMEM_WC_SUCCESS);
 	wr = fx_inv(fx.mw.two->rkey);
 	TEST_RUN(conf_status(CONF_INVALIDATE, fx_send(mine, &wr)));
-	TEST_RUN(conf_open(fx_addr(fx.a.buf), 64, fx.mw.two->rkey, fx.a.buf));
+	TEST_RUN(conf_granted(fx_addr(fx.a.buf), 64, fx.mw.two->rkey, fx.a.buf));
 	return TEST_SUCCESS;
 }
 
@@ -152,13 +152,13 @@ CONF_TEST(mw2_bind, send_with_inv_invalidates_the_window, CAPA_INV, 0,
 	TEST_ASSERT((fx.wc.flags & RMEM_WC_WITH_INV) != 0);
 	TEST_EQ(fx.wc.invalidated_rkey, rkey);
 	TEST_MEM(fx.a.buf + 4096, fx.b.buf, 64);
-	TEST_RUN(conf_closed(fx_addr(fx.a.buf), 8, rkey));
+	TEST_RUN(conf_denied(fx_addr(fx.a.buf), 8, rkey));
 	/* It is free again: no LOCAL_INV is needed. */
 	TEST_STATUS(fx_mw_bind_2(0, 64, ALL), RMEM_WC_SUCCESS);
 	return TEST_SUCCESS;
 }
 
-/* The message arrives, the receive fails, the window stays. */
+/* The message arrives, the receive fails, the window remains bound. */
 CONF_TEST(mw2_bind, send_with_inv_to_another_qp_fails, CAPA_INV, 0,
 		"IBTA 10.6.6: a 2B window is invalidated by its QP")
 {
@@ -171,11 +171,11 @@ CONF_TEST(mw2_bind, send_with_inv_to_another_qp_fails, CAPA_INV, 0,
 	wr.invalidate_rkey = fx.mw.two->rkey;
 	TEST_STATUS(fx_send(peer, &wr), RMEM_WC_SUCCESS);
 	TEST_RUN(conf_status(CONF_RECV_INV, fx_wait(fx.a.cq)));
-	TEST_RUN(conf_open(fx_addr(fx.a.buf), 8, fx.mw.two->rkey, fx.a.buf));
+	TEST_RUN(conf_granted(fx_addr(fx.a.buf), 8, fx.mw.two->rkey, fx.a.buf));
 	return TEST_SUCCESS;
 }
 
-/* One field wrong at a time; afterwards the window can still be bound. */
+/* One invalid field at a time; afterwards the window can still be bound. */
 CONF_TEST(mw2_bind, bad_bindings_are_refused, CAPA, 0,
 		"IBTA C10-75, o10-37.2.40: range and length; rights of peers only")
 {
@@ -225,9 +225,9 @@ CONF_TEST(mw2_bind, bind_requires_the_rights_of_the_mr, CAPA, 0,
 	return TEST_SUCCESS;
 }
 
-/* Its keys open nothing yet, so that it lends nothing to a window. */
+/* Its keys are not valid yet, so that no window can be bound to it. */
 CONF_TEST(mw2_bind, bind_to_a_disabled_mr_fails, CAPA | RMEM_DEV_CAPA_MR_ENABLE, 0,
-		"fi_mr(3): a region is of use once it is enabled")
+		"fi_mr(3): a region is not valid before it is enabled")
 {
 	const struct rmem_mr_attr attr = {.addr = fx.a.buf,
 			.length = 64,

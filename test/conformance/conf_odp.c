@@ -3,8 +3,8 @@
  */
 
 /*
- * On-demand paging: pages come at the first access, may go, and are missed where there are none.
- * Requests are whole pages, which known devices place right.
+ * On-demand paging: pages are faulted in at the first access, may be evicted, and fail if unmapped.
+ * Requests are whole pages, which all known devices transfer correctly.
  */
 
 #include <string.h>
@@ -47,7 +47,7 @@ teardown(void)
 	return result;
 }
 
-/* b's request on a page of the MR; a status. */
+/* A request of b to a page of the MR; its status. */
 static int
 use_page(uint8_t opcode, unsigned int page)
 {
@@ -55,7 +55,7 @@ use_page(uint8_t opcode, unsigned int page)
 }
 
 CONF_TEST(odp, pages_are_faulted_in_at_the_first_access, 0, ODP,
-		"ibv_reg_mr(3): IBV_ACCESS_ON_DEMAND, pages come when they are used")
+		"ibv_reg_mr(3): IBV_ACCESS_ON_DEMAND, pages are faulted in on access")
 {
 	unsigned int i;
 
@@ -71,7 +71,7 @@ CONF_TEST(odp, pages_are_faulted_in_at_the_first_access, 0, ODP,
 }
 
 CONF_TEST(odp, access_after_a_discard_uses_new_pages, 0, ODP,
-		"Optimized Memory Access: ODP, pages that the system took are let go")
+		"Optimized Memory Access: ODP, evicted pages are no longer used")
 {
 	fx_fill(fx.b.buf, FX_PAGE, 1);
 	TEST_STATUS(use_page(RMEM_WR_RDMA_WRITE, 2), RMEM_WC_SUCCESS);
@@ -85,7 +85,7 @@ CONF_TEST(odp, access_after_a_discard_uses_new_pages, 0, ODP,
 }
 
 CONF_TEST(odp, access_to_unmapped_pages_is_refused, 0, ODP,
-		"Optimized Memory Access: ODP, no page is an access error")
+		"Optimized Memory Access: ODP, an unmapped page is an access error")
 {
 	TEST_STATUS(use_page(RMEM_WR_RDMA_WRITE, 3), RMEM_WC_SUCCESS);
 	TEST_OK(munmap(mem + 3 * FX_PAGE, FX_PAGE));
@@ -101,7 +101,7 @@ CONF_TEST(odp, access_to_unmapped_pages_is_refused, 0, ODP,
 }
 
 CONF_TEST(odp, write_to_protected_pages_is_refused, 0, ODP,
-		"Optimized Memory Access: ODP, the process's own rights hold")
+		"Optimized Memory Access: ODP, the protection of the mapping applies")
 {
 	fx_fill(fx.b.buf, FX_PAGE, 1);
 	TEST_STATUS(use_page(RMEM_WR_RDMA_WRITE, 1), RMEM_WC_SUCCESS);
@@ -118,7 +118,7 @@ CONF_TEST(odp, write_to_protected_pages_is_refused, 0, ODP,
 	return TEST_SUCCESS;
 }
 
-/* Rights, range and PD hold as for any MR. */
+/* Rights, range and PD are checked as for any MR. */
 CONF_TEST(odp, on_demand_keys_are_checked, 0, ODP, "IBTA 10.6.3: rights, range and PD of the MR")
 {
 	struct rmem_mr *readable =
@@ -127,10 +127,10 @@ CONF_TEST(odp, on_demand_keys_are_checked, 0, ODP, "IBTA 10.6.3: rights, range a
 	struct rmem_mr *foreign = fx_mr(pd, mem, SIZE, ALL);
 
 	TEST_ASSERT(readable != NULL && foreign != NULL);
-	TEST_RUN(conf_closed(readable->iova, FX_PAGE, readable->rkey));
-	TEST_RUN(conf_closed(foreign->iova, FX_PAGE, foreign->rkey));
-	TEST_RUN(conf_closed(mr->iova + SIZE, FX_PAGE, mr->rkey));
-	TEST_RUN(conf_closed(mr->iova, FX_PAGE, mr->rkey ^ 1));
+	TEST_RUN(conf_denied(readable->iova, FX_PAGE, readable->rkey));
+	TEST_RUN(conf_denied(foreign->iova, FX_PAGE, foreign->rkey));
+	TEST_RUN(conf_denied(mr->iova + SIZE, FX_PAGE, mr->rkey));
+	TEST_RUN(conf_denied(mr->iova, FX_PAGE, mr->rkey ^ 1));
 	TEST_ASSERT(fx_is_zero(mem, SIZE));
 	return TEST_SUCCESS;
 }
@@ -141,7 +141,7 @@ CONF_TEST(odp, advice_is_checked, 0, ODP, "ibv_advise_mr(3): EINVAL and EFAULT")
 	int ret = rmem_mr_advise(fx.a.pd, RMEM_ADVISE_PREFETCH_WRITE, RMEM_ADVISE_FLUSH, &sge, 1);
 
 	if (ret == -EOPNOTSUPP)
-		return test_skip("the device takes no advice");
+		return test_skip("the device does not support advice");
 	TEST_OK(ret);
 	TEST_ERR(rmem_mr_advise(fx.a.pd, 99, 0, &sge, 1), EINVAL);
 	TEST_ERR(rmem_mr_advise(fx.a.pd, RMEM_ADVISE_PREFETCH, UINT32_C(1) << 31, &sge, 1), EINVAL);

@@ -16,7 +16,7 @@
 	(RMEM_QP_STATE | RMEM_QP_TIMEOUT | RMEM_QP_RETRY_CNT | RMEM_QP_RNR_RETRY |                 \
 			RMEM_QP_SQ_PSN | RMEM_QP_MAX_QP_RD_ATOMIC)
 
-/* Attributes of a's and b's QP while rmem_qp_connect() had connected them. */
+/* Attributes of a's and b's QP as connected by rmem_qp_connect(). */
 static struct rmem_qp_attr of_a, of_b;
 
 /* Both in RESET again. */
@@ -81,7 +81,7 @@ CONF_TEST(qp, query_returns_the_attributes_that_were_set, 0, 0,
 	return TEST_SUCCESS;
 }
 
-/* IBTA 10.3.1: INIT takes receives, RTR answers, RTS requests. */
+/* IBTA 10.3.1: INIT accepts receives, RTR responds, RTS requests. */
 CONF_TEST(qp, each_state_permits_the_requests_of_verbs, 0, RMEM_ACCESS_REMOTE_WRITE,
 		"IBTA 10.3.1.2 to 10.3.1.4; ibv_post_send(3)")
 {

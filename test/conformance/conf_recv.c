@@ -3,15 +3,15 @@
  */
 
 /*
- * Receives: short messages, which may travel in their completions, arrive as long ones do, with
- * inline receive as without.
+ * Receives: short messages, which a device may deliver in completions, arrive like long ones, with
+ * and without inline receive.
  */
 
 #include <string.h>
 
 #include "conf.h"
 
-/* A QP of a's with these flags in place of its own. */
+/* Replace the QP of a by one with these flags. */
 static int
 use_flags(uint16_t flags)
 {
@@ -61,7 +61,7 @@ try_lengths(void)
 	return TEST_SUCCESS;
 }
 
-CONF_TEST(recv, short_messages_arrive, 0, 0, "mlx5dv_create_qp(3): scatter to CQE does not show")
+CONF_TEST(recv, short_messages_arrive, 0, 0, "mlx5dv_create_qp(3): scatter to CQE is transparent")
 {
 	return try_lengths();
 }
@@ -80,7 +80,7 @@ CONF_TEST(recv, short_messages_are_scattered, 0, 0, "ibv_post_recv(3): sg_list i
 	uint32_t length;
 
 	if (conf.info.max_recv_sge < RTE_DIM(to))
-		return test_skip("the device takes fewer than 3 SGEs");
+		return test_skip("the device supports fewer than 3 SGEs");
 	for (length = 1; length <= 70; length++) {
 		uint32_t first = RTE_MIN(length, 5u);
 
@@ -93,7 +93,7 @@ CONF_TEST(recv, short_messages_are_scattered, 0, 0, "ibv_post_recv(3): sg_list i
 	return TEST_SUCCESS;
 }
 
-/* Many before the first poll: each keeps what it carried. */
+/* Many messages before the first poll: each keeps its data. */
 CONF_TEST(recv, inline_received_messages_wait_in_their_completions, 0, 0,
 		"mlx5dv_create_qp(3): a message is its own until it is polled")
 {
@@ -137,9 +137,9 @@ CONF_TEST(recv, immediate_data_arrives, 0, 0, "ibv_poll_cq(3): imm_data")
 	return TEST_SUCCESS;
 }
 
-/* It takes a receive, whose memory stays as it is. */
-CONF_TEST(recv, write_with_immediate_takes_a_receive, 0, 0,
-		"IBTA 9.4.3: RDMA WRITE with Immediate takes a receive")
+/* It consumes a receive, whose memory is unchanged. */
+CONF_TEST(recv, write_with_immediate_consumes_a_receive, 0, 0,
+		"IBTA 9.4.3: RDMA WRITE with Immediate consumes a receive")
 {
 	const struct rmem_sge from = fx_sge(fx.b.mr, 0, 32), to = fx_sge(fx.a.mr, 4096, 64);
 	struct rmem_send_wr wr = fx_rdma(
@@ -162,9 +162,9 @@ CONF_TEST(recv, write_with_immediate_takes_a_receive, 0, 0,
 	return TEST_SUCCESS;
 }
 
-/* Bytes written by its owner after the reset stay, whatever is polled then. */
+/* Bytes written by the owner after the reset are not overwritten by later polls. */
 CONF_TEST(recv, reset_drops_messages_that_were_not_polled, 0, 0,
-		"IBTA 10.3.1.1: after Reset the receive's memory is its owner's")
+		"IBTA 10.3.1.1: after Reset the memory of receives belongs to the consumer")
 {
 	const struct rmem_sge from = fx_sge(fx.b.mr, 0, 32), to = fx_sge(fx.a.mr, 0, 64);
 	const struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &from, 1);
@@ -181,7 +181,7 @@ CONF_TEST(recv, reset_drops_messages_that_were_not_polled, 0, 0,
 	return TEST_SUCCESS;
 }
 
-/* The message fits neither the receive nor, where it has none, its SGEs; later receives stay. */
+/* The message is longer than the receive, or than one without SGEs; later receives remain. */
 CONF_TEST(recv, message_too_long_fails_both, 0, 0, "IBTA 11.6.2: length errors")
 {
 	static const uint32_t lengths[] = {1, 65, 600, 5000};
@@ -209,7 +209,7 @@ CONF_TEST(recv, message_too_long_fails_both, 0, 0, "IBTA 11.6.2: length errors")
 	return TEST_SUCCESS;
 }
 
-CONF_TEST(recv, receive_by_a_bad_key_fails_both, 0, 0,
+CONF_TEST(recv, receive_with_an_invalid_lkey_fails_both, 0, 0,
 		"IBTA 10.6.3: a receive's memory is checked when the message arrives")
 {
 	const struct rmem_sge from = fx_sge(fx.b.mr, 0, 64), good = fx_sge(fx.a.mr, 0, 64);
@@ -239,7 +239,7 @@ CONF_TEST(recv, receive_by_a_bad_key_fails_both, 0, 0,
 	return TEST_SUCCESS;
 }
 
-CONF_TEST(recv, receives_are_taken_in_order, 0, 0, "IBTA 10.8.3.3: receive queues are FIFOs")
+CONF_TEST(recv, receives_are_consumed_in_order, 0, 0, "IBTA 10.8.3.3: receive queues are FIFOs")
 {
 	const struct rmem_sge from = fx_sge(fx.b.mr, 0, 1), to = fx_sge(fx.a.mr, 0, 1);
 	const struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &from, 1);

@@ -21,14 +21,13 @@ static const struct {
 	bool is_post; /* rmem_post_send() may refuse it */
 } refusals[] = {
 		/* "Local Protection Error": the SGE's memory is not valid for the operation. */
-		[CONF_LOCAL_KEY] = {"an lkey that does not open", BIT(RMEM_WC_LOC_PROT_ERR), false},
+		[CONF_LOCAL_KEY] = {"an invalid lkey", BIT(RMEM_WC_LOC_PROT_ERR), false},
 		/* "Remote Access Error": a protection error at the peer. */
-		[CONF_REMOTE_KEY] = {"an rkey that does not open", BIT(RMEM_WC_REM_ACCESS_ERR),
-				false},
+		[CONF_REMOTE_KEY] = {"an invalid rkey", BIT(RMEM_WC_REM_ACCESS_ERR), false},
 		/* "Remote Invalid Request": not supported by that queue. */
 		[CONF_QP_RIGHT] = {"an opcode that the QP does not allow",
 				BIT(RMEM_WC_REM_INV_REQ_ERR), false},
-		/* The same; a driver that sees it may refuse it as malformed. */
+		/* The same; a driver may refuse it at the post. */
 		[CONF_UNALIGNED] = {"an atomic at no multiple of 8", BIT(RMEM_WC_REM_INV_REQ_ERR),
 				true},
 		/* "Remote Invalid Request", and "Local Length Error" at the receiver. */
@@ -38,13 +37,13 @@ static const struct {
 		/* "Remote Operation Error", and "Local Protection Error" at the receiver. */
 		[CONF_PEER_MEMORY] = {"a receive that names other memory", BIT(RMEM_WC_REM_OP_ERR),
 				false},
-		[CONF_RECV_KEY] = {"a receive whose lkey does not open", BIT(RMEM_WC_LOC_PROT_ERR),
+		[CONF_RECV_KEY] = {"a receive with an invalid lkey", BIT(RMEM_WC_LOC_PROT_ERR),
 				false},
 		/* "Memory Management Operation Error", verbs' MW_BIND_ERR. */
 		[CONF_BIND] = {"a binding that may not be", BIT(RMEM_WC_MW_BIND_ERR), false},
 		[CONF_INVALIDATE] = {"an invalidation that may not be", BIT(RMEM_WC_MW_BIND_ERR),
 				false},
-		/* The message arrived; the receive can't end well. */
+		/* The message arrived; the receive fails. */
 		[CONF_RECV_INV] = {"an invalidation by the peer that may not be",
 				BIT(RMEM_WC_REM_INV_REQ_ERR) | BIT(RMEM_WC_MW_BIND_ERR), false},
 		[CONF_NO_RECV] = {"a message without receive", BIT(RMEM_WC_RNR_RETRY_EXC_ERR),
@@ -109,7 +108,7 @@ conf_refused(enum conf_refusal why, struct rmem_qp *qp, const struct rmem_send_w
 }
 
 int
-conf_closed(uint64_t addr, uint32_t length, uint32_t rkey)
+conf_denied(uint64_t addr, uint32_t length, uint32_t rkey)
 {
 	static uint8_t before[FX_BUF_SIZE];
 
@@ -122,7 +121,7 @@ conf_closed(uint64_t addr, uint32_t length, uint32_t rkey)
 }
 
 int
-conf_closed_to_all(uint64_t addr, uint32_t rkey)
+conf_denied_to_all(uint64_t addr, uint32_t rkey)
 {
 	static const uint8_t opcodes[] = {RMEM_WR_RDMA_WRITE, RMEM_WR_RDMA_WRITE_WITH_IMM,
 			RMEM_WR_RDMA_READ, RMEM_WR_ATOMIC_CMP_AND_SWP,
@@ -145,7 +144,7 @@ conf_closed_to_all(uint64_t addr, uint32_t rkey)
 }
 
 int
-conf_closed_locally(uint64_t addr, uint32_t lkey)
+conf_denied_locally(uint64_t addr, uint32_t lkey)
 {
 	const struct rmem_sge sge = {.addr = addr, .length = 8, .lkey = lkey};
 	struct rmem_send_wr wr =
@@ -157,7 +156,7 @@ conf_closed_locally(uint64_t addr, uint32_t lkey)
 }
 
 int
-conf_open(uint64_t addr, uint32_t length, uint32_t rkey, const uint8_t *at)
+conf_granted(uint64_t addr, uint32_t length, uint32_t rkey, const uint8_t *at)
 {
 	const size_t offset = (size_t)(at - fx.a.buf);
 
@@ -171,7 +170,7 @@ conf_open(uint64_t addr, uint32_t length, uint32_t rkey, const uint8_t *at)
 }
 
 int
-conf_closed_beside(uint64_t addr, uint32_t length, uint32_t rkey)
+conf_denied_outside(uint64_t addr, uint32_t length, uint32_t rkey)
 {
 	int status = conf_do(RMEM_WR_RDMA_WRITE, addr, length, rkey);
 

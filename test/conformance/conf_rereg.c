@@ -3,8 +3,8 @@
  */
 
 /*
- * Re-registration: what the flags name changes, all else stays. A device that can't do it in
- * place gives new keys; the rest holds for it too.
+ * Re-registration: only the attributes of the flags change. A device without re-registration in
+ * place assigns new keys; the other rules are the same.
  */
 
 #include <string.h>
@@ -21,7 +21,7 @@
 #define OFFSET   8300u
 #define NEW_SIZE 5000u
 
-/* The arguments that the flags do not name are nonsense: they are ignored. */
+/* Arguments without a flag are ignored: here they are invalid. */
 static int
 rereg(struct rmem_mr *mr, uint32_t flags, struct rmem_pd *pd)
 {
@@ -39,7 +39,7 @@ rereg(struct rmem_mr *mr, uint32_t flags, struct rmem_pd *pd)
 	} else {
 		TEST_EQ(result, RMEM_REREG_NEW_KEYS);
 		if (rkey != mr->rkey)
-			TEST_RUN(conf_closed(fx_addr(fx.a.buf), 8, rkey));
+			TEST_RUN(conf_denied(fx_addr(fx.a.buf), 8, rkey));
 	}
 	return TEST_SUCCESS;
 }
@@ -58,8 +58,8 @@ can_not_read(const struct rmem_mr *mr, uint64_t addr)
 	return conf_reconnect();
 }
 
-/* The seven sums of flags, each on a fresh MR. */
-CONF_TEST(rereg, flags_select_what_changes, 0, 0, "ibv_rereg_mr(3): flags, in all sums")
+/* The seven combinations of flags, each on a new MR. */
+CONF_TEST(rereg, flags_select_what_changes, 0, 0, "ibv_rereg_mr(3): flags, all combinations")
 {
 	struct rmem_pd *pd = fx_pd(conf.dev);
 	uint64_t old = fx_addr(fx.a.buf), new = old + OFFSET;
@@ -87,9 +87,9 @@ CONF_TEST(rereg, flags_select_what_changes, 0, 0, "ibv_rereg_mr(3): flags, in al
 			TEST_RUN(can_read(mr, at));
 			TEST_RUN(can_not_read(mr, at + mr->length - 7));
 			if ((flags & ACCESS) != 0)
-				TEST_RUN(conf_closed(at, 8, mr->rkey));
+				TEST_RUN(conf_denied(at, 8, mr->rkey));
 			else
-				TEST_RUN(conf_open(at, (uint32_t)mr->length, mr->rkey, place));
+				TEST_RUN(conf_granted(at, (uint32_t)mr->length, mr->rkey, place));
 		}
 		TEST_OK(fx_release(mr));
 	}
@@ -113,7 +113,7 @@ CONF_TEST(rereg, mr_moves_to_the_new_pd, 0, 0, "ibv_rereg_mr(3): IBV_REREG_MR_CH
 	wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.a.buf), mr->rkey);
 	TEST_STATUS(fx_send(peer, &wr), RMEM_WC_SUCCESS);
 	TEST_ERR(rmem_pd_dealloc(pd), EBUSY);
-	TEST_RUN(conf_closed(fx_addr(fx.a.buf), 8, mr->rkey));
+	TEST_RUN(conf_denied(fx_addr(fx.a.buf), 8, mr->rkey));
 	TEST_OK(fx_release(mr));
 	return TEST_SUCCESS;
 }
@@ -156,12 +156,12 @@ CONF_TEST(rereg, refused_rereg_changes_nothing, 0, 0,
 			EINVAL);
 	TEST_EQ(result, RMEM_REREG_ERR_INPUT);
 	TEST_EQ(mr->rkey, rkey);
-	TEST_RUN(conf_open(fx_addr(fx.a.buf), OLD_SIZE, rkey, fx.a.buf));
-	TEST_RUN(conf_closed(fx_addr(fx.a.buf) + OLD_SIZE, 1, rkey));
+	TEST_RUN(conf_granted(fx_addr(fx.a.buf), OLD_SIZE, rkey, fx.a.buf));
+	TEST_RUN(conf_denied(fx_addr(fx.a.buf) + OLD_SIZE, 1, rkey));
 	return TEST_SUCCESS;
 }
 
-/* Old bytes, or none: what was in flight has ended. */
+/* Requests in flight have ended: later bytes do not change. */
 CONF_TEST(rereg, no_write_arrives_in_the_old_memory, 0, 0,
 		"IBTA 11.2.8.6: Reregister is deregistration, then registration")
 {
@@ -224,9 +224,9 @@ CONF_TEST(rereg, change_translation_allocates_memory, 0, 0,
 	fx_fill(fx.b.buf, 10000, 1);
 	TEST_STATUS(conf_do(RMEM_WR_RDMA_WRITE, mr->iova, 10000, mr->rkey), RMEM_WC_SUCCESS);
 	TEST_MEM(mr->addr, fx.b.buf, 10000);
-	TEST_RUN(conf_closed(fx_addr(fx.a.buf), 8, mr->rkey));
+	TEST_RUN(conf_denied(fx_addr(fx.a.buf), 8, mr->rkey));
 	TEST_RUN(rereg(mr, TRANSLATION, NULL));
-	TEST_RUN(conf_open(fx_addr(fx.a.buf) + OFFSET, NEW_SIZE, mr->rkey, fx.a.buf + OFFSET));
+	TEST_RUN(conf_granted(fx_addr(fx.a.buf) + OFFSET, NEW_SIZE, mr->rkey, fx.a.buf + OFFSET));
 	return TEST_SUCCESS;
 }
 
@@ -248,9 +248,9 @@ CONF_TEST(rereg, shared_mr_has_its_own_rights, RMEM_DEV_CAPA_SHARED_MR, 0,
 	TEST_EQ(info.state, RMEM_MR_STATE_VALID);
 	TEST_EQ(info.access, RMEM_ACCESS_REMOTE_READ);
 	TEST_EQ(fx_query(from).is_shared, 0);
-	TEST_RUN(conf_open(fx_addr(fx.a.buf), OLD_SIZE, from->rkey, fx.a.buf));
+	TEST_RUN(conf_granted(fx_addr(fx.a.buf), OLD_SIZE, from->rkey, fx.a.buf));
 	TEST_RUN(can_read(mr, fx_addr(fx.a.buf)));
-	TEST_RUN(conf_closed(fx_addr(fx.a.buf), 8, mr->rkey));
+	TEST_RUN(conf_denied(fx_addr(fx.a.buf), 8, mr->rkey));
 	TEST_OK(fx_release(from));
 	TEST_RUN(can_read(mr, fx_addr(fx.a.buf)));
 	TEST_RUN(can_not_read(mr, fx_addr(fx.a.buf) + OLD_SIZE - 4));
@@ -268,29 +268,29 @@ CONF_TEST(rereg, shared_mr_may_be_of_another_pd, RMEM_DEV_CAPA_SHARED_MR, 0,
 	TEST_OK(rmem_mr_reg_shared(from, pd, 0, ALL, &mr));
 	fx_track(mr);
 	TEST_ASSERT(mr->pd == pd);
-	TEST_RUN(conf_closed(fx_addr(fx.a.buf), 8, mr->rkey));
-	TEST_RUN(conf_open(fx_addr(fx.a.buf), 8, from->rkey, fx.a.buf));
+	TEST_RUN(conf_denied(fx_addr(fx.a.buf), 8, mr->rkey));
+	TEST_RUN(conf_granted(fx_addr(fx.a.buf), 8, from->rkey, fx.a.buf));
 	TEST_ERR(rmem_mr_reg_shared(from, pd, 0, RMEM_ACCESS_REMOTE_WRITE, &mr), EINVAL);
 	TEST_OK(fx_release(from));
 	TEST_OK(rmem_mr_reg_shared(mr, fx.a.pd, 0, ALL, &mr));
 	fx_track(mr);
-	TEST_RUN(conf_open(fx_addr(fx.a.buf), 8, mr->rkey, fx.a.buf));
+	TEST_RUN(conf_granted(fx_addr(fx.a.buf), 8, mr->rkey, fx.a.buf));
 	return TEST_SUCCESS;
 }
 
 CONF_TEST(rereg, shared_mr_has_the_requested_iova, RMEM_DEV_CAPA_SHARED_MR, RMEM_ACCESS_ZERO_BASED,
-		"IBTA 11.2.8: Register Shared Memory Region, with an address of its own")
+		"IBTA 11.2.8: Register Shared Memory Region, with another address")
 {
 	struct rmem_mr *mr = NULL;
 
 	TEST_OK(rmem_mr_reg_shared(fx.a.mr, fx.a.pd, 0x123, ALL, &mr));
 	fx_track(mr);
 	TEST_EQ(mr->iova, 0x123);
-	TEST_RUN(conf_open(0x123, 64, mr->rkey, fx.a.buf));
+	TEST_RUN(conf_granted(0x123, 64, mr->rkey, fx.a.buf));
 	TEST_OK(rmem_mr_reg_shared(fx.a.mr, fx.a.pd, 0, ALL | RMEM_ACCESS_ZERO_BASED, &mr));
 	fx_track(mr);
 	TEST_EQ(mr->iova, 0);
-	TEST_RUN(conf_open(0, 64, mr->rkey, fx.a.buf));
+	TEST_RUN(conf_granted(0, 64, mr->rkey, fx.a.buf));
 	return TEST_SUCCESS;
 }
 

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Every sum of rights that an MR can have against every opcode that needs one, and those of QPs. */
+/* Each combination of rights of an MR with each opcode that needs one, and the rights of QPs. */
 
 #include <string.h>
 
@@ -10,7 +10,7 @@
 
 #define NB_SUMS 16u
 
-/* All sums of LOCAL_WRITE and the remote rights that the device registers; false for the others. */
+/* All valid combinations of LOCAL_WRITE and the remote rights; false for others. */
 static bool
 is_sum(uint32_t access)
 {
@@ -26,7 +26,7 @@ is_atomic(uint8_t opcode)
 	return opcode == RMEM_WR_ATOMIC_CMP_AND_SWP || opcode == RMEM_WR_ATOMIC_FETCH_AND_ADD;
 }
 
-/* b's requests of the opcodes on MRs of a's with each sum succeed by that right alone. */
+/* Requests of b to MRs of a with each combination succeed if it has that right. */
 static int
 try_remote(const uint8_t *opcodes, unsigned int nb, uint32_t right)
 {
@@ -87,7 +87,7 @@ CONF_TEST(right, remote_atomic_permits_atomics, RMEM_DEV_CAPA_ATOMIC, RMEM_ACCES
 	return try_remote(opcodes, RTE_DIM(opcodes), RMEM_ACCESS_REMOTE_ATOMIC);
 }
 
-/* a's requests from, and into, MRs with each sum. */
+/* Requests of a from and into MRs with each combination. */
 static int
 try_local(const uint8_t *opcodes, unsigned int nb, uint32_t right)
 {
@@ -174,7 +174,7 @@ CONF_TEST(right, local_write_permits_receives, 0, 0, "ibv_reg_mr(3): receives ne
 	return TEST_SUCCESS;
 }
 
-/* a's QP allows the rest; sends need no right. */
+/* The QP of a has the other rights; SENDs need none. */
 CONF_TEST(right, qp_without_the_right_refuses_the_opcode, 0, 0,
 		"ibv_modify_qp(3): qp_access_flags; IBTA 11.6.2")
 {
@@ -231,7 +231,7 @@ CONF_TEST(right, qp_without_rights_receives_messages, 0, 0,
 	return TEST_SUCCESS;
 }
 
-/* A message may come from anywhere, rights or not. */
+/* Inline data may be in any memory. */
 CONF_TEST(right, inline_data_needs_no_key, 0, 0,
 		"ibv_post_send(3): IBV_SEND_INLINE, lkeys are not checked")
 {
@@ -241,7 +241,7 @@ CONF_TEST(right, inline_data_needs_no_key, 0, 0,
 			fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.a.buf), fx.a.mr->rkey);
 
 	if (conf.info.max_inline_data < sizeof(stack))
-		return test_skip("the device takes less inline data");
+		return test_skip("the device supports less inline data");
 	fx_fill(stack, sizeof(stack), 5);
 	sge.lkey = UINT32_MAX;
 	wr.flags = RMEM_SEND_INLINE;

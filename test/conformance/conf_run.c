@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Opens the device, picks the cases, runs them and counts. */
+/* Creates the device, selects, runs and counts the cases. */
 
 #include <fnmatch.h>
 #include <inttypes.h>
@@ -73,7 +73,7 @@ full_name(const struct test_suite *subject, const struct test_case *test, char *
 	snprintf(name, size, "%s.%s", subject->name, test->name);
 }
 
-/* A pattern as of a shell over "subject.case", or a subject. */
+/* A shell pattern over "subject.case", or a subject. */
 static bool
 is_wanted(const char *subject, const char *name, char *const *patterns, int nb_patterns)
 {
@@ -102,7 +102,7 @@ conf_list(char *const *patterns, int nb_patterns)
 	}
 }
 
-/* The first thing that the case needs and the device lacks, or NULL. */
+/* The first requirement of the case that the device lacks, or NULL. */
 static const char *
 lacking(const struct test_case *test)
 {
@@ -116,7 +116,7 @@ lacking(const struct test_case *test)
 	return NULL;
 }
 
-/* The tear-down runs after a failed case too: it releases what the case left. */
+/* The tear-down also runs after a failed case, to release its objects. */
 static int
 run_case(const struct test_suite *subject, const struct test_case *test)
 {

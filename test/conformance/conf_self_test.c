@@ -4,7 +4,7 @@
 
 /*
  * Devices with injected faults: the software device under other names, with one function
- * that skips a check, loses a byte or does too little. The suite must fail on each of them.
+ * that skips a check, loses a byte or omits an effect. The suite must fail on each of them.
  */
 
 #include <stdio.h>
@@ -70,7 +70,7 @@ reg_without_iova(struct rmem_mr *mr, const struct rmem_mr_attr *attr)
 	return ret;
 }
 
-/* Every binding of a window is of all its MR. */
+/* Each binding of a window covers its whole MR. */
 static int
 bind_all(struct rmem_qp *qp, struct rmem_mw *mw, const struct rmem_mw_bind *bind)
 {
@@ -172,7 +172,7 @@ post_sends_without_inv(struct rmem_qp *qp, const struct rmem_send_wr *wr, uint16
 	return post_changed(qp, wr, nb_wr, drop_flag);
 }
 
-/* Refused requests look as if they had been done. */
+/* Refused requests complete with SUCCESS. */
 static int
 poll_all_well(struct rmem_cq *cq, struct rmem_wc *wc, uint16_t nb_wc)
 {
@@ -185,7 +185,7 @@ poll_all_well(struct rmem_cq *cq, struct rmem_wc *wc, uint16_t nb_wc)
 	return nb;
 }
 
-/* The wrong status for an error is no detail. */
+/* Errors complete with another status. */
 static int
 poll_wrong_status(struct rmem_cq *cq, struct rmem_wc *wc, uint16_t nb_wc)
 {
@@ -267,7 +267,7 @@ post_short_umr(struct rmem_qp *qp, const struct rmem_send_wr *wr, uint16_t nb_wr
 	return post_changed(qp, wr, nb_wr, skip_round);
 }
 
-/* A QP lets the peer do all. */
+/* QPs have all rights. */
 static int
 create_open_qp(struct rmem_qp *qp, const struct rmem_qp_conf *conf_of_qp)
 {
@@ -296,7 +296,7 @@ static const struct wrong wrongs[] = {
 		{.what = "MRs start early", .subject = "mr", .mr_reg = reg_one_byte_before},
 		{.what = "MRs have no iova", .subject = "mr", .mr_reg = reg_without_iova},
 		{.what = "QPs allow everything", .subject = "right", .qp_create = create_open_qp},
-		{.what = "type 1 windows open their MR", .subject = "mw1", .mw_bind = bind_all},
+		{.what = "type 1 windows cover their MR", .subject = "mw1", .mw_bind = bind_all},
 		{.what = "type 1 windows can be read", .subject = "mw1", .mw_bind = bind_readable},
 		{.what = "type 2 windows are a byte too long",
 				.subject = "mw2",
@@ -418,7 +418,7 @@ register_driver(void)
 	return rmem_driver_register(&driver);
 }
 
-/* How many cases of the subject failed, or -1 when none could be tried. */
+/* Number of failed cases of the subject, or -1 if all were skipped. */
 static int
 try_wrong(struct rmem_dev *reference, unsigned int i)
 {
@@ -436,7 +436,7 @@ try_wrong(struct rmem_dev *reference, unsigned int i)
 		counts.failed = conf_diff(reference, i + 1, 5000) != TEST_SUCCESS;
 	else
 		conf_run(&pattern, 1, &counts);
-	/* Objects that a failed case could not release may be left. */
+	/* Objects of a failed case may remain. */
 	conf_close_dev();
 	return counts.passed + counts.deviated + counts.failed == 0 ? -1 : (int)counts.failed;
 }

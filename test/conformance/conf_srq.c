@@ -3,8 +3,8 @@
  */
 
 /*
- * Shared receive queues: messages of several QPs take receives in the order posted, a QP in error
- * leaves the others in the queue, and keys are of the PD of the queue.
+ * Shared receive queues: messages of several QPs consume receives in the order posted, a QP in
+ * error consumes none, and keys are of the PD of the queue.
  */
 
 #include <string.h>
@@ -14,7 +14,7 @@
 
 #define DEPTH 32u
 
-/* fx.a.qp and qp take receives of srq; their peers are fx.b.qp and peer. */
+/* fx.a.qp and qp use srq; their peers are fx.b.qp and peer. */
 static struct {
 	struct rmem_srq *srq;
 	struct rmem_qp *qp;
@@ -111,8 +111,8 @@ expect_recv(uint64_t wr_id, const struct rmem_qp *qp)
 	return TEST_SUCCESS;
 }
 
-CONF_TEST(srq, two_qps_take_receives_in_order, RMEM_DEV_CAPA_SRQ, 0,
-		"IBTA 10.2.9: receives are taken in the order posted, by any QP of the SRQ")
+CONF_TEST(srq, two_qps_consume_receives_in_order, RMEM_DEV_CAPA_SRQ, 0,
+		"IBTA 10.2.9: receives are consumed in the order posted, by any QP of the SRQ")
 {
 	const struct rmem_sge to = fx_sge(fx.a.mr, 0, 64), from = fx_sge(fx.b.mr, 0, 64);
 	const struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &from, 1);
@@ -200,8 +200,8 @@ CONF_TEST(srq, message_without_receive_is_retried, RMEM_DEV_CAPA_SRQ, 0,
 }
 
 /* All but those of the QPs that failed. */
-CONF_TEST(srq, receives_stay_when_a_qp_fails, RMEM_DEV_CAPA_SRQ, 0,
-		"IBTA 10.2.9.4: a QP in Error takes no receives, and the SRQ keeps them")
+CONF_TEST(srq, receives_remain_when_a_qp_fails, RMEM_DEV_CAPA_SRQ, 0,
+		"IBTA 10.2.9.4: a QP in Error consumes no receives; they remain in the SRQ")
 {
 	unsigned int i;
 
@@ -225,7 +225,7 @@ CONF_TEST(srq, receives_stay_when_a_qp_fails, RMEM_DEV_CAPA_SRQ, 0,
 	return TEST_SUCCESS;
 }
 
-CONF_TEST(srq, receive_by_a_bad_key_fails_one_qp, RMEM_DEV_CAPA_SRQ, 0,
+CONF_TEST(srq, receive_with_an_invalid_lkey_fails_one_qp, RMEM_DEV_CAPA_SRQ, 0,
 		"IBTA 10.6.3: a receive's memory is checked when the message arrives")
 {
 	const struct rmem_sge from = fx_sge(fx.b.mr, 0, 64), good = fx_sge(fx.a.mr, 0, 64);
@@ -294,7 +294,7 @@ try_lengths(void)
 	uint32_t length;
 
 	if (conf.info.max_srq_sge < 2)
-		return test_skip("the device takes fewer than 2 SGEs");
+		return test_skip("the device supports fewer than 2 SGEs");
 	fx_fill(fx.b.buf, FX_BUF_SIZE, 1);
 	for (length = 0; length <= 70; length++)
 		TEST_RUN(try_message(length));
@@ -339,8 +339,8 @@ CONF_TEST(srq, inline_received_messages_wait_in_their_completions, RMEM_DEV_CAPA
 	return TEST_SUCCESS;
 }
 
-CONF_TEST(srq, write_with_immediate_takes_a_receive, RMEM_DEV_CAPA_SRQ, 0,
-		"IBTA 9.4.3: RDMA WRITE with Immediate takes a receive")
+CONF_TEST(srq, write_with_immediate_consumes_a_receive, RMEM_DEV_CAPA_SRQ, 0,
+		"IBTA 9.4.3: RDMA WRITE with Immediate consumes a receive")
 {
 	const struct rmem_sge from = fx_sge(fx.b.mr, 0, 32), to = fx_sge(fx.a.mr, 4096, 64);
 	struct rmem_send_wr wr = fx_rdma(
@@ -361,7 +361,7 @@ CONF_TEST(srq, write_with_immediate_takes_a_receive, RMEM_DEV_CAPA_SRQ, 0,
 	return TEST_SUCCESS;
 }
 
-CONF_TEST(srq, send_with_invalidate_takes_a_receive,
+CONF_TEST(srq, send_with_invalidate_consumes_a_receive,
 		RMEM_DEV_CAPA_SRQ | RMEM_DEV_CAPA_SEND_WITH_INV | RMEM_DEV_CAPA_MW_TYPE_2B, 0,
 		"IBTA 9.4.1.1.3: SEND with Invalidate")
 {
@@ -380,7 +380,7 @@ CONF_TEST(srq, send_with_invalidate_takes_a_receive,
 	TEST_RUN(expect_recv(5, fx.a.qp));
 	TEST_ASSERT((fx.wc.flags & RMEM_WC_WITH_INV) != 0);
 	TEST_EQ(fx.wc.invalidated_rkey, wr.invalidate_rkey);
-	/* The key is not valid any more: only the receive fails, and the next one remains. */
+	/* The key is no longer valid: only the receive fails, and the next one remains. */
 	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
 	TEST_RUN(conf_status(CONF_RECV_INV, fx_wait(fx.a.cq)));
 	TEST_EQ(fx.wc.wr_id, 6);

@@ -167,7 +167,7 @@ CONF_TEST(ud, send_reaches_the_receive_after_the_grh, RMEM_DEV_CAPA_UD, 0,
 	return TEST_SUCCESS;
 }
 
-CONF_TEST(ud, grh_leads_back_to_the_sender, RMEM_DEV_CAPA_UD, 0,
+CONF_TEST(ud, grh_has_the_address_of_the_sender, RMEM_DEV_CAPA_UD, 0,
 		"ibv_create_ah_from_wc(3); IBTA 11.2.2.1")
 {
 	const struct rmem_sge from = fx_sge(fx.b.mr, 0, DATA), to = fx_sge(fx.b.mr, 4096, 4096);
@@ -265,7 +265,7 @@ CONF_TEST(ud, controlled_qkey_of_a_request_is_that_of_the_qp, RMEM_DEV_CAPA_UD, 
 
 	TEST_EQ(post_recv(peer, 1), 1);
 	wr.ud.remote_qkey = UINT32_C(0x80000000) | 5;
-	if (conf_knows("ud_qkey")) {
+	if (conf_is_known_deviation("ud_qkey")) {
 		TEST_STATUS(fx_send(mine, &wr), RMEM_WC_SUCCESS);
 		wr = wr_to(peer, RMEM_WR_SEND_WITH_IMM, &from);
 	}
@@ -438,7 +438,7 @@ CONF_TEST(ud, ah_can_be_destroyed_after_the_post, RMEM_DEV_CAPA_UD, 0,
 	return TEST_SUCCESS;
 }
 
-CONF_TEST(ud, receives_of_an_srq_are_taken, RMEM_DEV_CAPA_UD | RMEM_DEV_CAPA_SRQ, 0,
+CONF_TEST(ud, receives_of_an_srq_are_consumed, RMEM_DEV_CAPA_UD | RMEM_DEV_CAPA_SRQ, 0,
 		"IBTA 10.2.9: SRQ and UD")
 {
 	const struct rmem_sge from = fx_sge(fx.b.mr, 0, DATA);

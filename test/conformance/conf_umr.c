@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Indirect keys: one key over ranges of others, as a list or as blocks that repeat. */
+/* Indirect keys: one key over ranges of others, as a list or as repeated blocks. */
 
 #include <string.h>
 
@@ -50,7 +50,7 @@ CONF_TEST(umr, new_mkey_grants_no_access, CAPA, 0, "mlx5dv_create_mkey(3): bound
 	TEST_EQ(info.max_page_list_len, 0);
 	TEST_ASSERT(fx_mkey(pd, 1) != NULL);
 	TEST_ERR(rmem_pd_dealloc(pd), EBUSY);
-	return conf_closed(IOVA, 8, mkey->rkey);
+	return conf_denied(IOVA, 8, mkey->rkey);
 }
 
 CONF_TEST(umr, bound_key_is_valid_under_its_tag, CAPA, 0,
@@ -78,7 +78,7 @@ CONF_TEST(umr, bound_key_is_valid_under_its_tag, CAPA, 0,
 	return TEST_SUCCESS;
 }
 
-/* Unaligned pieces of two MRs, in another order than they lie in memory. */
+/* Unaligned pieces of two MRs, not in the order of their addresses. */
 CONF_TEST(umr, list_of_entries_is_one_range, CAPA, 0, "mlx5dv_wr_post(3): mlx5dv_wr_mr_list")
 {
 	struct rmem_mr *other =
@@ -102,9 +102,9 @@ CONF_TEST(umr, list_of_entries_is_one_range, CAPA, 0, "mlx5dv_wr_post(3): mlx5dv
 	TEST_STATUS(conf_do(RMEM_WR_RDMA_READ, IOVA + 99, 3, mkey->rkey), RMEM_WC_SUCCESS);
 	TEST_MEM(fx.b.buf, fx.a.buf + 5100, 1);
 	TEST_MEM(fx.b.buf + 1, fx.a.buf + 20007, 2);
-	TEST_RUN(conf_closed(IOVA - 1, 2, mkey->rkey));
-	TEST_RUN(conf_closed(IOVA + 2101, 2, mkey->rkey));
-	TEST_RUN(conf_closed(UINT64_MAX - 3, 8, mkey->rkey));
+	TEST_RUN(conf_denied(IOVA - 1, 2, mkey->rkey));
+	TEST_RUN(conf_denied(IOVA + 2101, 2, mkey->rkey));
+	TEST_RUN(conf_denied(UINT64_MAX - 3, 8, mkey->rkey));
 	return TEST_SUCCESS;
 }
 
@@ -126,11 +126,11 @@ CONF_TEST(umr, strided_blocks_are_repeated, CAPA, 0, "mlx5dv_wr_post(3): mlx5dv_
 		TEST_MEM(fx.a.buf + 1050 + 100 * i, fx.b.buf + 20 * i + 16, 4);
 		TEST_ASSERT(fx_is_zero(fx.a.buf + 1054 + 100 * i, 46));
 	}
-	TEST_RUN(conf_closed(IOVA + 199, 2, mkey->rkey));
+	TEST_RUN(conf_denied(IOVA + 199, 2, mkey->rkey));
 	return TEST_SUCCESS;
 }
 
-/* a's requests gather from it, and scatter into it. */
+/* Requests of a gather from it and scatter to it. */
 CONF_TEST(umr, lkey_is_valid_for_local_requests, CAPA, 0,
 		"mlx5dv_wr_post(3): the key is used as any other")
 {
@@ -173,7 +173,7 @@ CONF_TEST(umr, messages_use_the_mkey, CAPA, 0, "mlx5dv_wr_post(3): the key is us
 	return TEST_SUCCESS;
 }
 
-/* The right must be the key's own; LOCAL_WRITE of what lies below is needed to modify. */
+/* The indirect key must have the right; to modify, the keys below need LOCAL_WRITE. */
 CONF_TEST(umr, rights_are_those_of_the_umr, CAPA, 0, "mlx5dv_wr_post(3): access_flags")
 {
 	struct rmem_mr *fixed = fx_mr(fx.a.pd, fx.a.buf, 4096, 0);
@@ -189,7 +189,7 @@ CONF_TEST(umr, rights_are_those_of_the_umr, CAPA, 0, "mlx5dv_wr_post(3): access_
 	wr.umr.access = RMEM_ACCESS_REMOTE_READ;
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
 	TEST_STATUS(conf_do(RMEM_WR_RDMA_READ, IOVA, 64, mkey->rkey), RMEM_WC_SUCCESS);
-	TEST_RUN(conf_closed(IOVA, 64, mkey->rkey));
+	TEST_RUN(conf_denied(IOVA, 64, mkey->rkey));
 	return TEST_SUCCESS;
 }
 
@@ -205,24 +205,24 @@ CONF_TEST(umr, invalidated_mkey_grants_no_access, CAPA, 0,
 	entries[0] = fx_entry(fx.a.mr, 5000, 64);
 	wr = fx_umr(mkey, entries, 1, 0);
 	TEST_RUN(conf_refused(CONF_BIND, fx.a.qp, &wr));
-	TEST_RUN(conf_open(IOVA, 64, rkey, fx.a.buf));
+	TEST_RUN(conf_granted(IOVA, 64, rkey, fx.a.buf));
 	entries[0] = fx_entry(fx.a.mr, 0, 64);
 	wr = fx_inv(rkey);
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
-	TEST_RUN(conf_closed(IOVA, 8, rkey));
+	TEST_RUN(conf_denied(IOVA, 8, rkey));
 	TEST_RUN(conf_refused(CONF_INVALIDATE, fx.a.qp, &wr));
 	TEST_STATUS(bind(1, 1), RMEM_WC_SUCCESS);
 	TEST_ASSERT(mkey->rkey != rkey);
-	TEST_RUN(conf_closed(IOVA, 8, rkey));
-	TEST_RUN(conf_open(IOVA, 64, mkey->rkey, fx.a.buf));
+	TEST_RUN(conf_denied(IOVA, 8, rkey));
+	TEST_RUN(conf_granted(IOVA, 64, mkey->rkey, fx.a.buf));
 	rkey = mkey->rkey;
 	TEST_OK(fx_release(mkey));
-	return conf_closed(IOVA, 8, rkey);
+	return conf_denied(IOVA, 8, rkey);
 }
 
 /* An access through a released key fails, and copies nothing. */
 CONF_TEST(umr, released_key_of_an_entry_refuses_its_range, CAPA, 0,
-		"IBTA 10.6.3: each access needs keys that are valid then")
+		"IBTA 10.6.3: each access needs valid keys")
 {
 	struct rmem_mr *below = fx_mr(fx.a.pd, fx.a.buf + 4096, 4096, FX_ACCESS & conf.info.access);
 
@@ -231,9 +231,9 @@ CONF_TEST(umr, released_key_of_an_entry_refuses_its_range, CAPA, 0,
 	entries[1] = fx_entry(below, 0, 64);
 	TEST_STATUS(bind(2, 1), RMEM_WC_SUCCESS);
 	TEST_OK(fx_release(below));
-	TEST_RUN(conf_closed(IOVA, 128, mkey->rkey));
-	TEST_RUN(conf_closed(IOVA + 64, 1, mkey->rkey));
-	TEST_RUN(conf_open(IOVA, 64, mkey->rkey, fx.a.buf));
+	TEST_RUN(conf_denied(IOVA, 128, mkey->rkey));
+	TEST_RUN(conf_denied(IOVA + 64, 1, mkey->rkey));
+	TEST_RUN(conf_granted(IOVA, 64, mkey->rkey, fx.a.buf));
 	return TEST_SUCCESS;
 }
 
@@ -262,22 +262,22 @@ CONF_TEST(umr, mkeys_are_nested, CAPA, 0, "Optimized Memory Access: UMR, keys ov
 	TEST_MEM(fx.a.buf + 30000, fx.b.buf + 20, 7);
 	TEST_ASSERT(fx_is_zero(fx.a.buf + 210, 90));
 	TEST_STATUS(fx_invalidate(mkey->rkey), RMEM_WC_SUCCESS);
-	TEST_RUN(conf_closed(0, 20, upper->rkey));
+	TEST_RUN(conf_denied(0, 20, upper->rkey));
 	return TEST_SUCCESS;
 }
 
-/* It is FREE as before, and closed. */
+/* It is still FREE, and its key is not valid. */
 static int
 refused(const struct rmem_send_wr *wr)
 {
 	TEST_RUN(conf_refused(CONF_BIND, fx.a.qp, wr));
 	TEST_EQ(fx_mr_state(mkey), RMEM_MR_STATE_FREE);
-	return conf_closed(wr->umr.iova, 1, mkey->rkey);
+	return conf_denied(wr->umr.iova, 1, mkey->rkey);
 }
 
-/* Sums and products that wrap would look small. */
+/* Sums and products that overflow. */
 CONF_TEST(umr, bad_entries_are_refused, CAPA, 0,
-		"mlx5dv_wr_post(3): what the blocks of a UMR must be")
+		"mlx5dv_wr_post(3): requirements of the blocks of a UMR")
 {
 	const uint64_t at = fx_addr(fx.a.buf);
 	const struct {
@@ -317,7 +317,7 @@ CONF_TEST(umr, bad_entries_are_refused, CAPA, 0,
 	return TEST_SUCCESS;
 }
 
-CONF_TEST(umr, bad_requests_are_refused, CAPA, 0, "mlx5dv_wr_post(3): what a UMR must be")
+CONF_TEST(umr, bad_requests_are_refused, CAPA, 0, "mlx5dv_wr_post(3): requirements of a UMR")
 {
 	const uint32_t rights[] = {RMEM_ACCESS_REMOTE_WRITE, RMEM_ACCESS_REMOTE_ATOMIC,
 			FX_ACCESS | UINT32_C(1) << 15, FX_ACCESS | RMEM_ACCESS_ALLOCATE_MR};
@@ -358,11 +358,11 @@ CONF_TEST(umr, bad_requests_are_refused, CAPA, 0, "mlx5dv_wr_post(3): what a UMR
 	wr.flags = 0;
 	wr.umr.iova--;
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
-	return conf_open(wr.umr.iova, 64, mkey->rkey, fx.a.buf);
+	return conf_granted(wr.umr.iova, 64, mkey->rkey, fx.a.buf);
 }
 
 CONF_TEST(umr, bad_keys_of_entries_are_refused, CAPA, 0,
-		"IBTA 10.6.3: the L_Key of each entry must open its range")
+		"IBTA 10.6.3: the L_Key of each entry must be valid for its range")
 {
 	struct rmem_pd *pd = fx_pd(conf.dev);
 	struct rmem_mr *other = fx_mr(pd, fx.a.buf, 64, FX_ACCESS & conf.info.access);
@@ -377,9 +377,9 @@ CONF_TEST(umr, bad_keys_of_entries_are_refused, CAPA, 0,
 	bad[2] = fx.a.mr->lkey ^ 0x5500;
 	bad[3] = other->lkey;
 	bad[4] = unbound->lkey;
-	bad[5] = mkey->lkey; /* of itself, as it is, */
+	bad[5] = mkey->lkey; /* of itself, current, */
 	bad[6] = mkey->lkey ^ 0xff;
-	bad[7] = rmem_rkey_of_tag(mkey->rkey, (uint8_t)tag) ^ 0xff; /* and is about to be */
+	bad[7] = rmem_rkey_of_tag(mkey->rkey, (uint8_t)tag) ^ 0xff; /* and after the binding */
 	bad[8] = fx.a.mr->rkey;
 	entries[0] = fx_entry(fx.a.mr, 0, 64);
 	wr.umr.access &= conf.info.access;

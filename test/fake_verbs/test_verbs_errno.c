@@ -268,7 +268,7 @@ vt_limit_memlock(rlim_t bytes, struct rlimit *old)
 
 /* A call that fails with an errno of the kernel, with one log line that has the remedy. */
 static int
-vt_tells_memlock(int err, rlim_t bytes, int (*func)(void), const char *want)
+vt_logs_memlock(int err, rlim_t bytes, int (*func)(void), const char *want)
 {
 	struct rlimit old;
 	char limit[64];
@@ -302,9 +302,9 @@ do_dev_create(void)
 
 TEST(verbs_errno, low_memlock_is_reported_in_one_line)
 {
-	TEST_RUN(vt_tells_memlock(ENOMEM, 65536, do_mr_reg, "ibv_reg_mr: 64 bytes at "));
-	TEST_RUN(vt_tells_memlock(EPERM, 0, do_mr_reg, "Cannot allocate memory (RLIMIT"));
-	TEST_RUN(vt_tells_memlock(EPERM, 0, do_dev_create, "probe: ibv_reg_mr: 4096 bytes at "));
+	TEST_RUN(vt_logs_memlock(ENOMEM, 65536, do_mr_reg, "ibv_reg_mr: 64 bytes at "));
+	TEST_RUN(vt_logs_memlock(EPERM, 0, do_mr_reg, "Cannot allocate memory (RLIMIT"));
+	TEST_RUN(vt_logs_memlock(EPERM, 0, do_dev_create, "probe: ibv_reg_mr: 4096 bytes at "));
 	return TEST_SUCCESS;
 }
 

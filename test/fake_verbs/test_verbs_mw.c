@@ -25,7 +25,7 @@ vt_peer_write(uint32_t rkey)
 }
 
 static int
-vt_opens(uint32_t rkey)
+vt_is_granted(uint32_t rkey)
 {
 	uint64_t *source = (uint64_t *)vt.buf, *target = (uint64_t *)(vt.buf + HALF);
 
@@ -36,7 +36,7 @@ vt_opens(uint32_t rkey)
 }
 
 static int
-vt_is_closed(uint32_t rkey)
+vt_is_denied(uint32_t rkey)
 {
 	TEST_STATUS(vt_peer_write(rkey), RMEM_WC_REM_ACCESS_ERR);
 	return vt_reconnect();
@@ -61,12 +61,12 @@ TEST(verbs_mw, type_2_window_is_bound_and_invalidated_repeatedly)
 		TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
 		TEST_EQ(vt.two->rkey & 0xff, wr.bind_mw.key_tag);
 		if (i % 100 == 0)
-			TEST_RUN(vt_opens(vt.two->rkey));
+			TEST_RUN(vt_is_granted(vt.two->rkey));
 		TEST_ERR(rmem_mr_dereg(vt.mw_mr), EBUSY);
 		wr = vt_inv_wr(vt.two->rkey);
 		TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
 	}
-	TEST_RUN(vt_is_closed(vt.two->rkey));
+	TEST_RUN(vt_is_denied(vt.two->rkey));
 	TEST_OK(rmem_dev_stats_get(vt.dev, &stats));
 	TEST_EQ(stats.mw_binds, 600);
 	TEST_EQ(stats.invalidates, 600);
@@ -116,7 +116,7 @@ vt_only_bound_is_invalidated(void)
 	TEST_RUN(vt_is_refused(&wr, RMEM_WC_MW_BIND_ERR));
 	wr = vt_inv_wr(UINT32_MAX);
 	TEST_RUN(vt_is_refused(&wr, RMEM_WC_MW_BIND_ERR));
-	TEST_RUN(vt_opens(vt.two->rkey));
+	TEST_RUN(vt_is_granted(vt.two->rkey));
 	wr = vt_inv_wr(vt.two->rkey);
 	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
 	TEST_RUN(vt_is_refused(&wr, RMEM_WC_MW_BIND_ERR)); /* a second time */
@@ -140,7 +140,7 @@ TEST(verbs_mwq, another_qp_does_not_invalidate)
 	TEST_EQ(rmem_post_send(vt.b, &wr, 1), 1);
 	TEST_STATUS(vt_wait(vt.cq_b, &wc), RMEM_WC_MW_BIND_ERR);
 	TEST_RUN(vt_reconnect());
-	return vt_opens(vt.two->rkey);
+	return vt_is_granted(vt.two->rkey);
 }
 
 TEST(verbs_mwq, bad_bindings_are_refused)
@@ -197,10 +197,10 @@ TEST(verbs_mwq, failed_bind_keeps_the_window)
 	fake.is_bind_bad = false;
 	wr = vt_bind_wr(vt.two);
 	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
-	TEST_RUN(vt_opens(vt.two->rkey));
+	TEST_RUN(vt_is_granted(vt.two->rkey));
 	TEST_OK(rmem_mw_bind(vt.a, vt.one, &bind));
 	TEST_STATUS(vt_wait(vt.cq_a, &wc), RMEM_WC_SUCCESS);
-	return vt_opens(vt.one->rkey);
+	return vt_is_granted(vt.one->rkey);
 }
 
 /* Send from b with an invalidation; the statuses of b's send and a's receive. */
@@ -233,7 +233,7 @@ vt_peer_invalidates(void)
 	TEST_RUN(vt_send_inv(rkey, RMEM_WC_SUCCESS, &wc));
 	TEST_EQ(wc.flags, RMEM_WC_WITH_INV);
 	TEST_EQ(wc.invalidated_rkey, rkey);
-	TEST_RUN(vt_is_closed(rkey));
+	TEST_RUN(vt_is_denied(rkey));
 	/* Once more: neither side's kernel may see it. */
 	TEST_RUN(vt_send_inv(rkey, RMEM_WC_REM_INV_REQ_ERR, &wc));
 	TEST_RUN(vt_reconnect());
@@ -272,9 +272,9 @@ TEST(verbs_mwq, invalidated_window_is_bound_before_the_peer_polls)
 	TEST_EQ(wc.flags, RMEM_WC_WITH_INV);
 	wr = vt_bind_wr(vt.two);
 	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
-	TEST_RUN(vt_opens(vt.two->rkey));
+	TEST_RUN(vt_is_granted(vt.two->rkey));
 	TEST_STATUS(vt_wait(vt.cq_b, &wc), RMEM_WC_SUCCESS);
-	return vt_opens(vt.two->rkey);
+	return vt_is_granted(vt.two->rkey);
 }
 
 /* Its first receive is not there: nothing has changed. Then it is. */
@@ -289,7 +289,7 @@ TEST(verbs_mw, send_with_inv_without_a_receive_invalidates_nothing)
 	TEST_EQ(rmem_post_send(vt.b, &send, 1), 1);
 	TEST_STATUS(vt_wait(vt.cq_b, &wc), RMEM_WC_RNR_RETRY_EXC_ERR);
 	TEST_RUN(vt_reconnect());
-	TEST_RUN(vt_opens(vt.two->rkey));
+	TEST_RUN(vt_is_granted(vt.two->rkey));
 	TEST_RUN(vt_send_inv(vt.two->rkey, RMEM_WC_SUCCESS, &wc));
 	return TEST_SUCCESS;
 }
@@ -309,16 +309,16 @@ TEST(verbs_mw, type_1_window_is_bound_repeatedly)
 		TEST_EQ(wc.opcode, RMEM_WC_BIND_MW);
 		TEST_ASSERT(vt.one->rkey != before);
 	}
-	TEST_RUN(vt_opens(vt.one->rkey));
-	TEST_RUN(vt_is_closed(before));
+	TEST_RUN(vt_is_granted(vt.one->rkey));
+	TEST_RUN(vt_is_denied(before));
 	TEST_ERR(rmem_mr_dereg(vt.mw_mr), EBUSY);
 	before = vt.one->rkey;
 	bind = vt_bind(0);
 	for (i = 0; i < 2; i++) { /* also when nothing is bound */
 		TEST_OK(rmem_mw_bind(vt.a, vt.one, &bind));
 		TEST_STATUS(vt_wait(vt.cq_a, &wc), RMEM_WC_SUCCESS);
-		TEST_RUN(vt_is_closed(before));
-		TEST_RUN(vt_is_closed(vt.one->rkey));
+		TEST_RUN(vt_is_denied(before));
+		TEST_RUN(vt_is_denied(vt.one->rkey));
 	}
 	TEST_OK(rmem_mr_dereg(vt.mw_mr));
 	vt.mw_mr = NULL;
@@ -444,7 +444,7 @@ TEST(verbs_mw, refused_release_changes_nothing)
 	fake.fail_errno = EIO;
 	TEST_ERR(rmem_mw_dealloc(vt.two), EIO);
 	fake.fail_name = NULL;
-	TEST_RUN(vt_opens(vt.two->rkey));
+	TEST_RUN(vt_is_granted(vt.two->rkey));
 	TEST_ERR(rmem_mr_dereg(vt.mw_mr), EBUSY);
 	wr = vt_inv_wr(vt.two->rkey);
 	TEST_STATUS(vt_run(&wr), RMEM_WC_SUCCESS);
