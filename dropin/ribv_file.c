@@ -307,33 +307,32 @@ __readlink_chk(const char *path, char *buf, size_t size, size_t buf_size)
 }
 
 /* No node has extended attributes, which ls -l requests. */
-ssize_t
-getxattr(const char *path, const char *name, void *value, size_t size)
-{
-	struct ribv_node *node = ribv_find_before(AT_FDCWD, path);
-	ssize_t ret;
+#define NO_ATTRIBUTES(name, own, params, args)                                                     \
+	ssize_t name params                                                                        \
+	{                                                                                          \
+		struct ribv_node *node = ribv_find_before(AT_FDCWD, path);                         \
+		ssize_t ret;                                                                       \
+                                                                                                   \
+		if (node != NULL)                                                                  \
+			return own;                                                                \
+		ret = REAL(name) args;                                                             \
+		if (ret >= 0 || (node = ribv_find_after(AT_FDCWD, path)) == NULL)                  \
+			return ret;                                                                \
+		return own;                                                                        \
+	}
 
-	if (node != NULL)
-		return fail(node, EOPNOTSUPP);
-	ret = REAL(getxattr)(path, name, value, size);
-	if (ret >= 0 || (node = ribv_find_after(AT_FDCWD, path)) == NULL)
-		return ret;
-	return fail(node, EOPNOTSUPP);
-}
-
-ssize_t
-lgetxattr(const char *path, const char *name, void *value, size_t size)
-{
-	struct ribv_node *node = ribv_find_before(AT_FDCWD, path);
-	ssize_t ret;
-
-	if (node != NULL)
-		return fail(node, EOPNOTSUPP);
-	ret = REAL(lgetxattr)(path, name, value, size);
-	if (ret >= 0 || (node = ribv_find_after(AT_FDCWD, path)) == NULL)
-		return ret;
-	return fail(node, EOPNOTSUPP);
-}
+/* clang-format off */
+NO_ATTRIBUTES(getxattr, fail(node, EOPNOTSUPP),
+		(const char *path, const char *name, void *value, size_t size),
+		(path, name, value, size))
+NO_ATTRIBUTES(lgetxattr, fail(node, EOPNOTSUPP),
+		(const char *path, const char *name, void *value, size_t size),
+		(path, name, value, size))
+NO_ATTRIBUTES(listxattr, (free(node), 0), (const char *path, char *list, size_t size),
+		(path, list, size))
+NO_ATTRIBUTES(llistxattr, (free(node), 0), (const char *path, char *list, size_t size),
+		(path, list, size))
+/* clang-format on */
 
 static char *
 resolve_node(struct ribv_node *node, char *resolved)

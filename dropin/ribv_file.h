@@ -54,7 +54,8 @@ bool ribv_view_find(struct ribv_node *node);
 #define RIBV_FUNCTIONS(X) \
 	X(openat) X(fopen) X(opendir) X(fdopendir) X(readdir) X(readdir_r) X(closedir) \
 	X(dirfd) X(rewinddir) X(telldir) X(seekdir) X(scandir) X(fstatat) X(statx) \
-	X(faccessat) X(readlinkat) X(realpath) X(chdir) X(getcwd) X(getxattr) X(lgetxattr)
+	X(faccessat) X(readlinkat) X(realpath) X(chdir) X(getcwd) X(getxattr) X(lgetxattr) \
+	X(listxattr) X(llistxattr)
 /* clang-format on */
 
 #define RIBV_INDEX(name) RIBV_REAL_##name,

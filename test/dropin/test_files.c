@@ -179,6 +179,7 @@ missing_files_are_missing(void)
 	HOLDS(chdir(DEVICE "/fw_ver") == -1 && errno == ENOTDIR);
 	HOLDS(readlink(DEVICE, buf, sizeof(buf)) == -1 && errno == EINVAL);
 	HOLDS(getxattr(DEVICE, "user.x", buf, sizeof(buf)) == -1 && errno == EOPNOTSUPP);
+	HOLDS(llistxattr(DEVICE "/fw_ver", buf, sizeof(buf)) == 0);
 }
 
 static void
