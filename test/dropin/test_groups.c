@@ -9,33 +9,27 @@
  * usage: test-groups DEVICE. Its QPs are connected to each other by GID 0 of port 1.
  */
 
-#include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
-#include <stdbool.h>
 #include <time.h>
 
-#include "open_device.h"
-#include "step.h"
+#include "groups.h"
 
-#define SIZE 4096
 #define ACCESS                                                                                     \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |               \
 			IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND)
-#define WAIT_S 30
-#define QKEY   0x11223344
+#define QKEY 0x11223344
 
-static struct ibv_context *context;
-static struct ibv_pd *pd;
-static struct ibv_cq *cq;
-static struct ibv_mr *mr;
+struct ibv_context *context;
+struct ibv_pd *pd;
+struct ibv_cq *cq;
+struct ibv_mr *mr;
+struct ibv_qp *qps[2];
+_Alignas(SIZE) uint8_t buf[2 * SIZE];
 static struct ibv_comp_channel *channel;
 static union ibv_gid gid;
-static struct ibv_qp *qps[2];
-static _Alignas(SIZE) uint8_t buf[2 * SIZE]; /* of mr; the second half is the target */
 
-/* The next completion of a request, by its number. */
-static void
+void
 completion(const char *name)
 {
 	struct ibv_wc wc = {.wr_id = 0};
@@ -162,59 +156,82 @@ to_init(struct ibv_qp *qp)
 			mask | (qp->qp_type == IBV_QPT_UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS));
 }
 
-/* From INIT to RTS. */
+/* From INIT. */
 static int
-to_rts(struct ibv_qp *qp, const struct ibv_qp *peer)
+to_rtr(struct ibv_qp *qp, const struct ibv_qp *peer)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR,
 			.path_mtu = IBV_MTU_1024,
 			.dest_qp_num = peer->qp_num,
 			.max_dest_rd_atomic = 1,
 			.min_rnr_timer = 12,
-			.timeout = 14,
-			.retry_cnt = 7,
-			.rnr_retry = 7,
-			.max_rd_atomic = 1,
 			.ah_attr = {.is_global = 1,
 					.port_num = 1,
 					.grh = {.dgid = gid, .hop_limit = 64}}};
-	int ret, mask = IBV_QP_STATE;
+	int mask = IBV_QP_STATE;
 
 	if (qp->qp_type != IBV_QPT_UD)
 		mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
 	if (qp->qp_type == IBV_QPT_RC)
 		mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
-	ret = ibv_modify_qp(qp, &attr, mask);
-	if (ret != 0)
-		return ret;
-	mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
-	if (qp->qp_type == IBV_QPT_RC)
-		mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-				IBV_QP_MAX_QP_RD_ATOMIC;
-	attr.qp_state = IBV_QPS_RTS;
 	return ibv_modify_qp(qp, &attr, mask);
 }
 
-/* Both QPs, connected; false if the device does not have them. */
-static bool
-pair(enum ibv_qp_type type, struct ibv_srq *srq, const char *create, const char *connect)
+/* From RTR. */
+static int
+to_rts(struct ibv_qp *qp)
 {
-	int i, ret = 0;
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTS,
+			.timeout = 14,
+			.retry_cnt = 7,
+			.rnr_retry = 7,
+			.max_rd_atomic = 1};
+	int mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
+
+	if (qp->qp_type == IBV_QPT_RC)
+		mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+				IBV_QP_MAX_QP_RD_ATOMIC;
+	return ibv_modify_qp(qp, &attr, mask);
+}
+
+bool
+make_pair(enum ibv_qp_type type, struct ibv_srq *srq, const char *create)
+{
+	int i;
 
 	for (i = 0; i < 2; i++)
 		qps[i] = make_qp(type, i == 1 ? srq : NULL);
 	created(create, qps[0] != NULL ? qps[1] : NULL);
-	if (qps[0] == NULL || qps[1] == NULL)
-		return false;
+	return qps[0] != NULL && qps[1] != NULL;
+}
+
+int
+connect_first(void)
+{
+	int i, ret = 0;
+
 	for (i = 0; i < 2 && ret == 0; i++)
 		ret = to_init(qps[i]);
 	for (i = 0; i < 2 && ret == 0; i++)
-		ret = to_rts(qps[i], qps[!i]);
+		ret = to_rtr(qps[i], qps[!i]);
+	return ret == 0 ? to_rts(qps[0]) : ret;
+}
+
+bool
+pair(enum ibv_qp_type type, struct ibv_srq *srq, const char *create, const char *connect)
+{
+	int ret;
+
+	if (!make_pair(type, srq, create))
+		return false;
+	ret = connect_first();
+	if (ret == 0)
+		ret = to_rts(qps[1]);
 	result(connect, ret);
 	return ret == 0;
 }
 
-static void
+void
 unpair(const char *destroy)
 {
 	int i, ret = 0;
@@ -224,8 +241,7 @@ unpair(const char *destroy)
 	result(destroy, ret);
 }
 
-/* A receive of the second half of the buffer. */
-static int
+int
 receive(uint32_t length)
 {
 	struct ibv_sge sge = {(uintptr_t)buf + SIZE, length, mr->lkey};
@@ -234,8 +250,7 @@ receive(uint32_t length)
 	return ibv_post_recv(qps[1], &wr, &bad);
 }
 
-/* Post a request of 64 bytes of the first half, or 8 of an atomic, for the second half. */
-static int
+int
 post(enum ibv_wr_opcode opcode, uint32_t lkey, uint32_t rkey, unsigned int flags)
 {
 	bool is_atomic = opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
@@ -261,8 +276,7 @@ post(enum ibv_wr_opcode opcode, uint32_t lkey, uint32_t rkey, unsigned int flags
 	return ibv_post_send(qps[0], &wr, &bad);
 }
 
-/* The completions of a message may be in either order: that of the receive is printed last. */
-static void
+void
 message(const char *sent, const char *received)
 {
 	struct ibv_wc wc[2];
@@ -548,20 +562,6 @@ errors(void)
 	unpair("error destroy");
 }
 
-static void
-asynchronous(void)
-{
-	struct pollfd fd = {.fd = context->async_fd, .events = POLLIN};
-	struct ibv_async_event event;
-	int flags = fcntl(fd.fd, F_GETFL);
-
-	step("async fd", "%s", flags != -1 ? "ok" : "none");
-	HOLDS(fcntl(fd.fd, F_SETFL, flags | O_NONBLOCK) == 0);
-	while (ibv_get_async_event(context, &event) == 0)
-		ibv_ack_async_event(&event);
-	step("async without an event", "%s", strerrorname_np(errno));
-}
-
 int
 main(int argc, char **argv)
 {
@@ -575,6 +575,7 @@ main(int argc, char **argv)
 	datagrams();
 	shared_receives();
 	errors();
+	paging();
 	asynchronous();
 	result("cq destroy", ibv_destroy_cq(cq));
 	result("channel destroy", ibv_destroy_comp_channel(channel));
