@@ -110,11 +110,21 @@ expect_event(uint32_t type, const void *obj, const void *context)
 	return TEST_SUCCESS;
 }
 
-/* Some NICs do not report them all, and nothing reports which ones. */
+/* An event of the QP, unless its absence is a known deviation. */
+static int
+expect_known(const char *deviation, uint32_t type)
+{
+	if (is_readable(conf_is_known_deviation(deviation) ? 1000 : 30000))
+		return expect_event(type, as.qp, &as.qp);
+	TEST_ASSERT(conf_deviates(deviation));
+	return TEST_SUCCESS;
+}
+
+/* Some NICs do not report them all, and nothing reports which ones; rdma_rxe was seen. */
 static bool
 differs(void)
 {
-	return strcmp(conf.info.driver_name, "verbs") == 0;
+	return strcmp(conf.info.driver_name, "verbs") == 0 && conf.profile == NULL;
 }
 
 static int
@@ -224,7 +234,7 @@ CONF_TEST(async, last_receive_of_an_srq_is_reported_in_err, CAPA | RMEM_DEV_CAPA
 	TEST_RUN(use_srq());
 	TEST_RUN(post_srq(2));
 	TEST_OK(rmem_qp_set_error(as.qp));
-	TEST_RUN(expect_event(RMEM_ASYNC_QP_LAST_WQE_REACHED, as.qp, &as.qp));
+	TEST_RUN(expect_known("event_last_wqe", RMEM_ASYNC_QP_LAST_WQE_REACHED));
 	TEST_OK(rmem_qp_set_error(as.qp));
 	TEST_ASSERT(!is_readable(0));
 	return TEST_SUCCESS;
@@ -238,18 +248,17 @@ CONF_TEST(async, event_of_a_qp_remains_after_a_reset, CAPA | RMEM_DEV_CAPA_SRQ, 
 	TEST_RUN(use_srq());
 	TEST_OK(rmem_qp_set_error(as.qp));
 	TEST_OK(rmem_qp_reset(as.qp));
-	return expect_event(RMEM_ASYNC_QP_LAST_WQE_REACHED, as.qp, &as.qp);
+	return expect_known("event_last_wqe", RMEM_ASYNC_QP_LAST_WQE_REACHED);
 }
 
 /* Check that a request of the peer is refused with that status and event. */
 static int
-refuse(const struct rmem_send_wr *wr, uint32_t event)
+refuse(const struct rmem_send_wr *wr, uint32_t event, const char *deviation)
 {
 	TEST_ASSERT(fx_send(as.peer, wr) != RMEM_WC_SUCCESS);
-	TEST_RUN(expect_event(event, as.qp, &as.qp));
-	TEST_EQ(fx_state(as.qp), RMEM_QPS_ERR);
+	TEST_RUN(expect_known(deviation, event));
 	TEST_ASSERT(!is_readable(0));
-	return TEST_SUCCESS;
+	return conf_expect_err(as.qp);
 }
 
 CONF_TEST(async, access_violation_of_the_peer_is_reported, CAPA, RMEM_ACCESS_REMOTE_WRITE,
@@ -261,7 +270,7 @@ CONF_TEST(async, access_violation_of_the_peer_is_reported, CAPA, RMEM_ACCESS_REM
 
 	if (differs())
 		return test_skip("NICs differ in this event");
-	return refuse(&wr, RMEM_ASYNC_QP_ACCESS_ERR);
+	return refuse(&wr, RMEM_ASYNC_QP_ACCESS_ERR, "event_access");
 }
 
 CONF_TEST(async, invalid_request_of_the_peer_is_reported, CAPA, RMEM_ACCESS_REMOTE_WRITE,
@@ -275,7 +284,7 @@ CONF_TEST(async, invalid_request_of_the_peer_is_reported, CAPA, RMEM_ACCESS_REMO
 	if (differs())
 		return test_skip("NICs differ in this event");
 	TEST_OK(rmem_qp_modify(as.qp, &attr, RMEM_QP_ACCESS_FLAGS));
-	return refuse(&wr, RMEM_ASYNC_QP_REQ_ERR);
+	return refuse(&wr, RMEM_ASYNC_QP_REQ_ERR, "event_req");
 }
 
 /* The receive reports it, with a completion. */
@@ -294,16 +303,18 @@ CONF_TEST(async, error_of_a_receive_has_no_event, CAPA, 0, "IBTA 9.9.3: class E 
 CONF_TEST(async, overrun_of_a_cq_is_reported, CAPA, 0,
 		"IBTA 11.6.3.2: CQ Error, Local Work Queue Catastrophic Error")
 {
+	const struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, NULL, 0);
 	uint32_t i;
 
 	if (differs())
 		return test_skip("NICs differ in this event");
-	for (i = 0; i <= as.cq->nb_cqe; i++) {
+	for (i = 0; i <= as.cq->nb_cqe; i++)
 		TEST_EQ(fx_post_recv(as.qp, i, NULL, 0), 1);
+	for (i = 0; i < as.cq->nb_cqe; i++)
 		TEST_STATUS(send_empty(), RMEM_WC_SUCCESS);
-	}
+	TEST_EQ(fx_post(as.peer, &wr), 1); /* some devices do not acknowledge it */
 	TEST_RUN(expect_event(RMEM_ASYNC_CQ_ERR, as.cq, &as.cq));
-	return expect_event(RMEM_ASYNC_QP_FATAL, as.qp, &as.qp);
+	return expect_known("event_fatal", RMEM_ASYNC_QP_FATAL);
 }
 
 CONF_TEST(async, first_message_in_rtr_establishes_communication, CAPA, 0,
@@ -323,7 +334,7 @@ CONF_TEST(async, first_message_in_rtr_establishes_communication, CAPA, 0,
 	TEST_OK(rmem_qp_modify(as.qp, &attr, RMEM_QP_STATE | RTR_MASK));
 	TEST_ASSERT(!is_readable(0));
 	TEST_STATUS(send_empty(), RMEM_WC_SUCCESS);
-	TEST_RUN(expect_event(RMEM_ASYNC_COMM_EST, as.qp, &as.qp));
+	TEST_RUN(expect_known("event_comm_est", RMEM_ASYNC_COMM_EST));
 	TEST_STATUS(send_empty(), RMEM_WC_SUCCESS);
 	TEST_ASSERT(!is_readable(0));
 	return TEST_SUCCESS;
@@ -346,7 +357,7 @@ CONF_TEST(async, refused_request_establishes_no_communication, CAPA, 0,
 	attr.state = RMEM_QPS_RTR;
 	TEST_OK(rmem_qp_modify(as.qp, &attr, RMEM_QP_STATE | RTR_MASK));
 	sge.lkey ^= 0x5500;
-	TEST_STATUS(fx_send(as.peer, &wr), RMEM_WC_LOC_PROT_ERR);
+	TEST_RUN(conf_status(CONF_LOCAL_KEY, fx_send(as.peer, &wr)));
 	TEST_ASSERT(!is_readable(0));
 	return TEST_SUCCESS;
 }
@@ -359,7 +370,10 @@ CONF_TEST(async, end_of_draining_is_reported_on_request, CAPA, 0,
 	if (differs())
 		return test_skip("NICs differ in this event");
 	TEST_OK(rmem_qp_modify(as.qp, &attr, RMEM_QP_STATE));
-	TEST_ASSERT(!is_readable(0));
+	if (is_readable(conf_is_known_deviation("event_drained") ? 1000 : 0)) {
+		TEST_ASSERT(conf_deviates("event_drained"));
+		TEST_RUN(expect_event(RMEM_ASYNC_SQ_DRAINED, as.qp, &as.qp));
+	}
 	attr.state = RMEM_QPS_RTS;
 	TEST_OK(rmem_qp_modify(as.qp, &attr, RMEM_QP_STATE));
 	attr.state = RMEM_QPS_SQD;

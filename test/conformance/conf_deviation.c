@@ -39,6 +39,14 @@ static const struct deviation deviations[] = {
 				"WRITE_WITH_IMM with an invalid rkey ends the receive with REM_ACCESS_ERR, "
 				"not flushed"},
 		{"rxe", "recv_in_err", 0, 0, "a receive posted to a QP in ERR is not flushed"},
+		{"rxe", "event_access", 0, 0, "QP_ACCESS_ERR is not reported by older kernels"},
+		{"rxe", "event_comm_est", 0, 0, "COMM_EST is not reported"},
+		{"rxe", "event_drained", 0, 0, "SQ_DRAINED is reported also if not requested"},
+		{"rxe", "event_fatal", 0, 0, "the overrun of a CQ has no QP_FATAL"},
+		{"rxe", "event_last_wqe", 0, 0,
+				"QP_LAST_WQE_REACHED is not reported by older kernels, by others not if the "
+				"QP is reset soon"},
+		{"rxe", "event_req", 0, 0, "QP_REQ_ERR is not reported"},
 		{"rxe", "flush_solicited", 0, 0,
 				"a flushed receive is not solicited, with newer kernels"},
 		{"rxe", "inv_late", 0, 0,
