@@ -382,6 +382,11 @@ LEASES = [
 ]
 
 VERBS_MUTANTS = [
+    m('srq-resize-oldest', SOFT + 'rsoft_srq.c',
+      'for (at = srq->cons; at != srq->prod; at++)', 'for (at = srq->cons + 1; at < srq->prod; at++)',
+      'the resize of an SRQ keeps its oldest receive', ['random', 'srq']),
+    m('srq-pd', SOFT + 'rsoft_srq.c', 'srq->owner.pd = base->pd->handle;', ';',
+      'the keys of receives of an SRQ are of its PD', ['random', 'srq']),
     m('verbs-ah-drop', VERBS + 'rverbs_qp.c',
       'rverbs_ud_release(qp, qp->sq.cons, qp->sq.prod);', ';',
       'the AHs of dropped requests are destroyed', ['fake_verbs_ud']),

@@ -362,11 +362,14 @@ random_send_inv(struct random_run *run)
 	struct model_region *region = random_fitting(run, random_below(run, NB_DOMAINS), 0, false);
 	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND_WITH_INV, NULL, 0);
 	struct model_region *target;
+	const struct random_recv empty = {.wr_id = run->srq.next_id};
 	struct fx_side *side, *peer;
 	struct model_side who;
 	struct rmem_wc wc;
 	struct pair *pair;
 
+	if (run->srq.nb != 0)
+		return 0; /* its receive may have SGEs */
 	wr.invalidate_rkey = random_key(run, region, false);
 	target = model_find(&run->model, wr.invalidate_rkey, false);
 	snprintf(run->what, sizeof(run->what), "SEND_WITH_INV of 0x%x", wr.invalidate_rkey);
@@ -374,9 +377,9 @@ random_send_inv(struct random_run *run)
 			region->kind == MODEL_MW2 && region->is_valid ? region->qp : NULL, &pair,
 			&who);
 	peer = side == &pair->a ? &pair->b : &pair->a;
-	if (fx_post_recv(side->qp, 1, NULL, 0) != 1)
+	if (random_recv_post(run, side->qp, &empty) == NULL)
 		return -1;
-	if (random_send(run, pair, peer, &wr) != RMEM_WC_SUCCESS)
+	if (random_send(run, pair, peer, &wr) != RMEM_WC_SUCCESS || random_recv_taken(run) != 0)
 		return -1;
 	if (fx_poll(side->cq, &wc, 1) != 1)
 		return -1;

@@ -170,11 +170,11 @@ random_addr(struct random_run *run, const struct model_region *region, uint32_t 
 	}
 }
 
-/* At most three SGEs that fit these rights; together they are no longer than a span. */
-static uint16_t
+/* Together they are no longer than a span. */
+uint16_t
 random_sges(struct random_run *run, struct rmem_sge *sge, unsigned int pd, uint32_t need)
 {
-	uint16_t num_sge = (uint16_t)random_below(run, 4);
+	uint16_t num_sge = (uint16_t)random_below(run, RANDOM_MAX_SGE + 1);
 	uint16_t i;
 
 	for (i = 0; i < num_sge; i++) {
@@ -280,13 +280,17 @@ move(struct random_run *run, uint8_t opcode, uint32_t local_need, uint32_t remot
 /* Permitted statuses of a SEND with these SGEs into a receive with those. */
 static uint32_t
 allowed_of_send(struct random_run *run, const struct pair *pair, const struct rmem_sge *from,
-		uint16_t nb_from, const struct rmem_sge *to, uint16_t nb_to)
+		uint16_t nb_from, const struct random_recv *recv)
 {
-	const struct model_side a = side_a(pair), b = side_b(pair);
+	const struct rmem_sge *to = recv->sge;
+	struct model_side a = side_a(pair), b = side_b(pair);
 	struct model *model = &run->model;
 	uint32_t allowed = 0, room = 0, length;
-	struct rmem_sge used[4];
-	uint16_t i;
+	struct rmem_sge used[RANDOM_MAX_SGE];
+	uint16_t i, nb_to = recv->nb;
+
+	if (run->srq.srq != NULL)
+		b.pd = run->srq.pd;
 
 	if (!model_open_sges(model, &a, from, nb_from, 0, &run->local))
 		return MODEL_STATUS(RMEM_WC_LOC_PROT_ERR);
@@ -315,30 +319,44 @@ static int
 send_message(struct random_run *run)
 {
 	struct pair *pair = &run->pairs[random_below(run, NB_DOMAINS)];
-	struct rmem_sge from[4], to[4];
+	unsigned int pd = run->srq.srq != NULL ? run->srq.pd : pair->pd_b;
+	const struct random_recv *to = &run->srq.recv[0];
+	struct random_recv recv = {.wr_id = run->srq.next_id};
+	struct rmem_sge from[RANDOM_MAX_SGE];
 	uint16_t nb_from = random_sges(run, from, 0, 0);
-	uint16_t nb_to = random_sges(run, to, pair->pd_b, RMEM_ACCESS_LOCAL_WRITE);
 	const struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, from, nb_from);
 	struct rmem_wc wc;
 	uint32_t allowed;
+	uint64_t wr_id;
 	int status;
 
+	recv.nb = random_sges(run, recv.sge, pd, RMEM_ACCESS_LOCAL_WRITE);
+	if (run->srq.nb == 0)
+		to = &recv;
 	clear(&run->local);
 	clear(&run->remote);
-	allowed = allowed_of_send(run, pair, from, nb_from, to, nb_to);
+	allowed = allowed_of_send(run, pair, from, nb_from, to);
 	if ((allowed & MODEL_STATUS(RMEM_WC_SUCCESS)) != 0 &&
 			model_overlaps(&run->model, &run->local, &run->remote))
 		return 0;
-	snprintf(run->what, sizeof(run->what), "SEND of %u SGEs into %u", nb_from, nb_to);
-	if (fx_post_recv(pair->b.qp, 1, to, nb_to) != 1)
+	snprintf(run->what, sizeof(run->what), "SEND of %u SGEs into %u", nb_from, to->nb);
+	to = random_recv_post(run, pair->b.qp, &recv);
+	if (to == NULL)
 		return -1;
+	wr_id = to->wr_id;
 	status = random_send(run, pair, &pair->a, &wr);
 	if (status < 0 || (allowed & MODEL_STATUS(status)) == 0)
+		return -1;
+	/* A message whose data cannot be read is not sent. */
+	if (status != RMEM_WC_LOC_PROT_ERR && random_recv_taken(run) != 0)
 		return -1;
 	if (status != RMEM_WC_SUCCESS)
 		return 0;
 	model_copy(&run->model, &run->remote, &run->local, run->local.length);
-	return fx_poll(pair->b.cq, &wc, 1) == 1 && wc.byte_len == run->local.length ? 0 : -1;
+	return fx_poll(pair->b.cq, &wc, 1) == 1 && wc.byte_len == run->local.length &&
+					wc.wr_id == wr_id
+			? 0
+			: -1;
 }
 
 static uint64_t
@@ -447,7 +465,7 @@ random_op(struct random_run *run)
 			random_alloc, random_alloc, random_release, random_release, random_rereg,
 			random_enable, random_count, random_reg_mr, random_reg_mr, random_umr,
 			random_umr, random_bind, random_bind, random_unbind, random_local_inv,
-			random_send_inv};
+			random_send_inv, random_srq};
 
 	switch (random_below(run, 20)) {
 	case 0:

@@ -18,10 +18,12 @@
 #include "key_log.h"
 #include "model.h"
 
-#define NB_FORMER   64u
-#define NB_DOMAINS  2u
-#define NB_COUNTERS 2u
-#define NB_OTHERS   8u /* objects that other lcores may create or release concurrently */
+#define NB_FORMER       64u
+#define NB_DOMAINS      2u
+#define NB_COUNTERS     2u
+#define RANDOM_MAX_SGE  3u
+#define RANDOM_MAX_RECV 16u
+#define NB_OTHERS       8u /* objects that other lcores may create or release concurrently */
 
 /* a is in domain 0; b in domain 0 or 1. */
 struct pair {
@@ -37,8 +39,28 @@ struct random_keys {
 	uint32_t nb_owners;
 };
 
+/* A receive. */
+struct random_recv {
+	uint64_t wr_id;
+	struct rmem_sge sge[RANDOM_MAX_SGE];
+	uint16_t nb;
+};
+
+/* The SRQ of a run, of which all of its QPs take receives; srq is NULL without. */
+struct random_srq {
+	struct rmem_srq *srq;
+	struct rmem_async_channel *channel; /* of its limit */
+	unsigned int pd;
+	struct random_recv recv[RANDOM_MAX_RECV]; /* posted, the oldest first */
+	uint32_t nb;
+	uint32_t max_wr;
+	uint32_t limit;
+	uint64_t next_id;
+};
+
 struct random_run {
 	struct model model;
+	struct random_srq srq;
 	struct random_keys *keys;
 	struct rmem_pd *pds[NB_DOMAINS];
 	struct pair pairs[NB_DOMAINS];
@@ -96,6 +118,20 @@ int random_send(struct random_run *run, struct pair *pair, struct fx_side *side,
 int random_wait(struct random_run *run, struct pair *pair, struct fx_side *side);
 int random_reconnect(struct pair *pair);
 
+/* SGEs that mostly fit these rights; how many. */
+uint16_t random_sges(struct random_run *run, struct rmem_sge *sge, unsigned int pd, uint32_t need);
+
+/* Create the SRQ, and QPs that use it. */
+int random_srq_open(struct random_run *run);
+/*
+ * Ensure that a receive is posted. The one that the next message to that QP takes; NULL: the post
+ * failed.
+ */
+const struct random_recv *random_recv_post(
+		struct random_run *run, struct rmem_qp *qp, const struct random_recv *recv);
+/* A message took it; not 0 if the device deviates from the model. */
+int random_recv_taken(struct random_run *run);
+
 /* Operations. */
 int random_reg(struct random_run *run);
 int random_alloc(struct random_run *run);
@@ -109,5 +145,6 @@ int random_bind(struct random_run *run);
 int random_unbind(struct random_run *run);
 int random_local_inv(struct random_run *run);
 int random_send_inv(struct random_run *run);
+int random_srq(struct random_run *run);
 
 #endif /* RANDOM_OPS_H */

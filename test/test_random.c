@@ -47,7 +47,7 @@ get_nb_ops(void)
 
 /* State of a run, on the common device. */
 static int
-open_run(struct random_run *one)
+open_run(struct random_run *one, bool has_srq)
 {
 	struct rmem_dev_info info;
 	unsigned int i;
@@ -74,13 +74,17 @@ open_run(struct random_run *one)
 		pair->pd_b = i;
 		TEST_RUN(fx_side_open(&pair->a, fx.a.dev, one->pds[0]));
 		TEST_RUN(fx_side_open(&pair->b, fx.a.dev, one->pds[i]));
-		TEST_OK(fx_connect_pair(pair->a.qp, pair->b.qp));
 	}
+	if (has_srq)
+		TEST_RUN(random_srq_open(one));
+	for (i = 0; i < NB_DOMAINS; i++)
+		TEST_OK(fx_connect_pair(one->pairs[i].a.qp, one->pairs[i].b.qp));
 	return TEST_SUCCESS;
 }
 
+/* Every second run has an SRQ, from the first or the second on. */
 static int
-setup_runs(unsigned int nb)
+setup_runs(unsigned int nb, bool has_srq)
 {
 	char args[64];
 	const char *more = getenv("RMEM_TEST_ARGS");
@@ -94,8 +98,8 @@ setup_runs(unsigned int nb)
 	fx.a.dev = fx_dev("soft0", args);
 	TEST_ASSERT(fx.a.dev != NULL);
 	fx.b.dev = fx.a.dev;
-	for (nb_runs = 0; nb_runs < nb; nb_runs++)
-		TEST_RUN(open_run(&runs[nb_runs]));
+	for (nb_runs = 0; nb_runs < nb; nb_runs++, has_srq = !has_srq)
+		TEST_RUN(open_run(&runs[nb_runs], has_srq));
 	for (i = 0; i < nb_runs; i++)
 		runs[i].random = 1;
 	return TEST_SUCCESS;
@@ -104,7 +108,13 @@ setup_runs(unsigned int nb)
 static int
 setup(void)
 {
-	return setup_runs(1);
+	return setup_runs(1, false);
+}
+
+static int
+setup_srq(void)
+{
+	return setup_runs(1, true);
 }
 
 static int
@@ -196,6 +206,14 @@ TEST(random, device_matches_the_model)
 	return judge(run, seed, finds_difference(run, get_nb_ops()));
 }
 
+TEST_WITH(random, device_with_an_srq_matches_the_model, setup_srq)
+{
+	uint64_t seed = get_seed();
+
+	start(run, seed);
+	return judge(run, seed, finds_difference(run, get_nb_ops()));
+}
+
 struct job {
 	struct random_run *one;
 	bool is_different;
@@ -219,7 +237,7 @@ setup_lcores(void)
 	fx_setup_none();
 	if (nb < 2)
 		return test_skip("fewer than 2 worker lcores");
-	return setup_runs(nb);
+	return setup_runs(nb, false);
 }
 
 /* One device, its keys and its grace periods; lcore n replays with the seed that it printed. */
@@ -391,6 +409,21 @@ TEST(random, checker_notices_a_count_that_differs)
 	TEST_ASSERT(!finds_difference(run, 100));
 	run->counts[1]++;
 	TEST_ASSERT(finds_difference(run, 1));
+	return TEST_SUCCESS;
+}
+
+TEST_WITH(random, checker_notices_a_receive_posted_without_the_model, setup_srq)
+{
+	const struct rmem_recv_wr wr = {.wr_id = UINT64_MAX};
+
+	start(run, 1);
+	TEST_ASSERT(!finds_difference(run, 1000));
+	run->srq.max_wr = RANDOM_MAX_RECV;
+	TEST_OK(rmem_srq_modify(run->srq.srq,
+			&(const struct rmem_srq_attr){.max_wr = RANDOM_MAX_RECV}, RMEM_SRQ_MAX_WR));
+	if (run->srq.nb < RANDOM_MAX_RECV)
+		TEST_EQ(rmem_srq_post_recv(run->srq.srq, &wr, 1), 1);
+	TEST_ASSERT(finds_difference(run, 2000));
 	return TEST_SUCCESS;
 }
 
