@@ -285,6 +285,8 @@ if command -v ib_write_bw >/dev/null; then
 	try 'ib_send_bw -b' pair ib_send_bw -b -n 100
 	try 'ib_write_bw -q 16' pair ib_write_bw -q 16 -n 20
 	try 'ib_read_bw -q 16' pair ib_read_bw -q 16 -n 20
+	try 'ib_write_bw -D 1 -q 4' pair ib_write_bw -D 1 -q 4
+	try 'ib_send_bw -D 1 -q 4' pair ib_send_bw -D 1 -q 4
 	try 'ib_write_bw -s 64 -I 64' pair ib_write_bw -s 64 -I 64 -n 100
 	try 'ib_send_bw -e' pair ib_send_bw -e -n 100
 	try 'ib_send_bw --use-srq' pair ib_send_bw --use-srq -n 100
@@ -300,6 +302,8 @@ if command -v ib_write_bw >/dev/null; then
 else
 	say "perftest is not installed: its programs not run"
 fi
+
+. "$root/devtools/ecosystem.sh"
 
 # pyverbs' own tests, of the package: exactly those of the list pass, no other fails.
 suite=/usr/share/doc/rdma-core/tests

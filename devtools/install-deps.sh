@@ -45,6 +45,11 @@ dpdk-dev         command -v dpdk-telemetry.py
 ibverbs-utils    command -v ibv_devinfo
 rdmacm-utils     command -v rping
 python3-pyverbs  /usr/bin/python3 -c "import pyverbs"
+qperf            command -v qperf
+ucx-utils        command -v ucx_perftest
+libfabric-bin    command -v fi_pingpong
+openmpi-bin      command -v mpirun
+libopenmpi-dev   command -v mpicc
 tshark           command -v tshark
 gcc-aarch64-linux-gnu command -v aarch64-linux-gnu-gcc
 qemu-user-static command -v qemu-aarch64-static

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # pair.sh SERVER CLIENT PROGRAM [ARGUMENT...]: run PROGRAM as server and as client that connects to it
 # over TCP at 127.0.0.1, each by a command of its own ("usertools/rmem-run --ip 127.0.0.2"). Succeeds
-# if both do. PAIR_LIMIT: seconds, 100 by default. PAIR_KILL: kill the server that much later (as
-# sleep(1)), when the client runs; then succeeds if the client fails by itself.
+# if both do. PAIR_LIMIT: seconds, 100 by default. PAIR_OPTION: that of the port, -p by default, or
+# "SERVER/CLIENT". PAIR_CLIENT: more arguments of the client. PAIR_KILL: kill the server that much
+# later (as sleep(1)), when the client runs; then succeeds if the client fails by itself.
 
 set -uo pipefail
 exec 2>/dev/null # lines of the shell: what was killed
@@ -11,6 +12,8 @@ read -ra server_run <<<"$1"
 read -ra client_run <<<"$2"
 shift 2
 limit=${PAIR_LIMIT:-100}
+option=${PAIR_OPTION:--p}
+read -ra client_args <<<"127.0.0.1 ${PAIR_CLIENT:-}"
 tmp=$(mktemp -d "${TMPDIR:-/tmp}/rmem-pair.XXXXXX")
 trap 'rm -rf "$tmp"' EXIT
 listening() { grep -qi ":$(printf %04x "$port") [0-9a-f:]* 0a " /proc/net/tcp /proc/net/tcp6; }
@@ -18,11 +21,11 @@ listening() { grep -qi ":$(printf %04x "$port") [0-9a-f:]* 0a " /proc/net/tcp /p
 port=$((20000 + RANDOM % 12000))
 while listening; do port=$((port + 1)); done
 # Not by timeout(1): the process that is killed must be the server. If it fails the client does.
-"${server_run[@]}" "$@" -p "$port" >"$tmp/server" 2>&1 &
+"${server_run[@]}" "$@" "${option%/*}" "$port" >"$tmp/server" 2>&1 &
 server=$!
 while ! listening && kill -0 "$server"; do sleep 0.02; done
 [ -z "${PAIR_KILL:-}" ] || (sleep "$PAIR_KILL" && kill -9 "$server") >/dev/null &
-timeout "$limit" "${client_run[@]}" "$@" -p "$port" 127.0.0.1 >"$tmp/client" 2>&1
+timeout "$limit" "${client_run[@]}" "$@" "${option#*/}" "$port" "${client_args[@]}" >"$tmp/client" 2>&1
 client=$?
 # A server whose client failed waits forever.
 [ $client = 0 ] || kill -9 "$server"

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# shellcheck shell=bash disable=SC2154
+# Programs of Debian that use verbs on soft0, most by another library: qperf, UCX, libfabric, Open
+# MPI. Rows of devtools/check-dropin.sh, which sources it: it has try(), pair(), by_address(),
+# $run, $tmp, and a copy of the installed tree that all users can read.
+
+# has PROGRAM PACKAGE: whether it is installed.
+has() {
+	command -v "$1" >/dev/null || { say "$2 is not installed: $1 not run" && return 1; }
+}
+nobody="setpriv --reuid=65534 --regid=65534 --clear-groups"
+
+# qperf_tests TEST...: each takes a second (by a number of messages, most of them do not end).
+qperf_tests() {
+	PAIR_OPTION=-lp PAIR_CLIENT="-t 1 -to 60 $* quit" pair qperf
+}
+if has qperf qperf; then
+	for type in rc uc ud; do
+		try "qperf, $type" qperf_tests "$type"_{lat,bw,bi_bw}
+	done
+	try 'qperf, RDMA of rc' qperf_tests rc_rdma_{read_lat,read_bw,write_lat,write_poll_lat,write_bw}
+	try 'qperf, RDMA of uc' qperf_tests uc_rdma_{write_lat,write_poll_lat,write_bw}
+	try 'qperf, atomics' qperf_tests rc_{compare_swap,fetch_add}_mr ver_rc_{compare_swap,fetch_add}
+fi
+
+# ucx PAIR TRANSPORT TEST [ARGUMENT...]: a test of ucx_perftest by a function for two processes.
+# Endpoints of RC connect by UD.
+ucx() {
+	local by=$1 tls=$2 test=$3
+	shift 3
+	UCX_NET_DEVICES=soft0:1 UCX_TLS=${tls/rc_verbs/rc_verbs,ud_verbs:aux},self \
+		"$by" ucx_perftest -t "$test" -n 100 -w 1 "$@"
+}
+# uct TRANSPORT TEST [ARGUMENT...]: by the lower layer of UCX.
+uct() { pair ucx_perftest -d soft0:1 -x "$1" -t "$2" -n 100 -w 1 "${@:3}"; }
+by_nobody() {
+	local by
+	by="$nobody $(find "$tmp/copy" -name rmem-run)"
+	test/dropin/pair.sh "$by" "$by" "$@"
+}
+ucx_in_one_process() {
+	UCX_NET_DEVICES=soft0:1 UCX_TLS=rc_verbs,ud_verbs:aux timeout 50 "$run" \
+		ucx_perftest -l -t "$1" -n 100 -w 1
+}
+ucx_devices() {
+	timeout 50 "$run" ucx_info -d >"$tmp/out"
+	grep -A1 'Transport: rc_verbs' "$tmp/out" | grep 'Device: soft0:1' &&
+		grep -A1 'Transport: ud_verbs' "$tmp/out" | grep 'Device: soft0:1'
+}
+if has ucx_perftest ucx-utils; then
+	try 'ucx_info -d' ucx_devices
+	for test in tag_lat tag_bw ucp_am_lat ucp_put_{lat,bw} ucp_{get,add,fadd,swap,cswap} stream_{lat,bw}; do
+		try "ucx rc_verbs, $test" ucx pair rc_verbs "$test"
+	done
+	for test in tag_lat ucp_put_bw ucp_get stream_bw; do
+		try "the same, 1 MiB, $test" ucx pair rc_verbs "$test" -s 1048576 -n 5
+	done
+	for test in tag_lat ucp_am_lat ucp_get ucp_fadd stream_bw; do
+		try "ucx ud_verbs, $test" ucx pair ud_verbs "$test"
+	done
+	for test in am_lat put_{lat,bw} add_{lat,mr} fadd cswap; do
+		try "uct rc_verbs, $test" uct rc_verbs "$test"
+	done
+	try 'uct rc_verbs, get' uct rc_verbs get -D zcopy -s 8192
+	try 'uct ud_verbs, am_lat' uct ud_verbs am_lat
+	for test in tag_lat ucp_get; do
+		try "ucx in one process, $test" ucx_in_one_process "$test"
+		try "ucx --ip, $test" ucx by_address rc_verbs "$test"
+		[ "$(id -u)" != 0 ] || try "ucx of nobody, $test" ucx by_nobody rc_verbs "$test"
+	done
+fi
+
+# libfabric PROVIDER TYPE: fi_pingpong by messages of all sizes.
+libfabric() {
+	PAIR_OPTION=-B/-P pair fi_pingpong -p "$1" -e "$2" -d soft0-dgram -I 5 -S all
+}
+fabrics() { timeout 50 "$run" fi_info -p verbs | grep 'domain: soft0'; }
+if has fi_pingpong libfabric-bin; then
+	try 'fi_info -p verbs' fabrics
+	try 'fi_pingpong, dgram' libfabric verbs dgram
+	try 'fi_pingpong, ofi_rxd' libfabric 'verbs;ofi_rxd' rdm
+fi
+
+# mpi RANKS [COMMAND...]: test/dropin/mpi_exchange.c by UCX.
+mpi() {
+	local ranks=$1
+	shift
+	HOME=$tmp/copy UCX_NET_DEVICES=soft0:1 UCX_TLS=rc_verbs,ud_verbs:aux,self timeout 100 "$@" mpirun \
+		--oversubscribe --mca pml ucx --mca osc ucx --mca btl self -x UCX_NET_DEVICES -x UCX_TLS \
+		-np "$ranks" "$(find "$tmp/copy" -name rmem-run)" "$tmp/copy/mpi"
+}
+if has mpirun openmpi-bin && has mpicc libopenmpi-dev; then
+	mpicc -O1 -o "$tmp/copy/mpi" test/dropin/mpi_exchange.c
+	as_root=()
+	[ "$(id -u)" != 0 ] || as_root=(env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1)
+	for ranks in 2 4; do
+		try "Open MPI, $ranks ranks" mpi $ranks "${as_root[@]}"
+	done
+	# shellcheck disable=SC2086  # words
+	[ "$(id -u)" != 0 ] || try 'Open MPI of nobody' mpi 2 $nobody
+fi
