@@ -285,7 +285,7 @@ expect_many_qps_run(unsigned int nb_lcores, const char *args)
 		TEST_ASSERT(qps[i] != NULL);
 		TEST_OK(fx_connect(qps[i], qps[i]));
 	}
-	for (round = 0; round < 50; round++) {
+	for (round = 0; round < 10; round++) {
 		for (i = 0; i < NB; i++)
 			TEST_STATUS(fx_send(qps[i], &wr), RMEM_WC_SUCCESS);
 	}
