@@ -7,6 +7,8 @@
 build=$1
 eal='--no-huge -m 128 --no-shconf --no-pci --no-telemetry'
 device='verbs0,ibdev=rxe0'
+last_cpu=$(($(nproc) - 1))
+two_lcores="--lcores 0@0,1@$last_cpu"
 failed=0
 
 verdict() {
@@ -16,12 +18,12 @@ verdict() {
 }
 
 # shellcheck disable=SC2086  # several words
-"$build/test/conformance/dpdk-test-rmem-conformance" $eal '--log-level=*rmem*:emergency' -- \
+"$build/test/conformance/dpdk-test-rmem-conformance" $eal $two_lcores '--log-level=*rmem*:emergency' -- \
 	--dev $device
 verdict conformance $?
 
 # shellcheck disable=SC2086  # several words
-"$build/test/conformance/dpdk-test-rmem-conformance" $eal '--log-level=*rmem*:emergency' -- \
+"$build/test/conformance/dpdk-test-rmem-conformance" $eal $two_lcores '--log-level=*rmem*:emergency' -- \
 	--dev $device --against soft0 --ops 2000
 verdict 'as the software device' $?
 
@@ -33,7 +35,7 @@ for backend in fast_reg mw umr; do
 	done
 done
 # shellcheck disable=SC2086  # several words
-DPDK_TEST=$suites RMEM_TEST_DEV=$device "$build/test/dpdk-test-rmem" $eal \
+DPDK_TEST=$suites RMEM_TEST_DEV=$device "$build/test/dpdk-test-rmem" $eal $two_lcores \
 	'--log-level=*rmem*:emergency'
 verdict leases $?
 
@@ -45,7 +47,7 @@ for mode in write read send mbuf atomic mw lease; do
 done
 
 # shellcheck disable=SC2086  # several words
-"$build/app/dpdk-rmem-kv" $eal --lcores 0,1 -- --dev $device --keys 20 --gets 200
+"$build/app/dpdk-rmem-kv" $eal $two_lcores -- --dev $device --keys 20 --gets 200
 verdict dpdk-rmem-kv $?
 
 # The same program prints the same lines on soft0, or those that the list has for this device.
@@ -62,6 +64,10 @@ case $(uname -r) in
 6.1.*)
 	"${0%/*}/bad.sh" "$build"
 	verdict 'bad input' $?
+	if [ -d "$build/lib/rmem_cm" ]; then
+		"${0%/*}/kv.sh" "$build"
+		verdict 'dpdk-rmem-kv as two processes' $?
+	fi
 	;;
 esac
 

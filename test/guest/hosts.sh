@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Runs in both guests (run.sh --hosts 2): dpdk-testrmem of BUILD, where the first host listens and
-# the second connects; at last the second one's cable is pulled. A line for each case, and at the end
-# PASS or FAIL.
+# Runs in both guests (run.sh --hosts 2): the tests of rdma_cm of BUILD; then dpdk-testrmem, where the
+# first host listens and the second connects; at last the second one's cable is pulled. A line for each
+# case, and at the end PASS or FAIL.
 # usage: hosts.sh BUILD
 
 build=$1
@@ -31,6 +31,10 @@ connect() {
 	done
 	return $rc
 }
+
+DPDK_TEST=guest_cm_autotest RMEM_TEST_ARGS=ibdev=rxe0 "$build/test/verbs/dpdk-test-verbs" \
+	--no-huge -m 64 --no-shconf --no-pci --no-telemetry '--log-level=*rmem*:emergency'
+verdict 'rdma_cm' $?
 
 for mode in write read send mw atomic; do
 	size=4K

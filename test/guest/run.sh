@@ -13,6 +13,7 @@ usage() {
 
 	  --kernel NAME   6.1 (the default), new (the newest Debian has; on-demand paging), or a version
 	  --hosts 1|2     two: both run COMMAND, wired together; output is prefixed by 1: and 2:
+	  --cpus 1|2      CPUs of the guest; default 2, with two hosts 1
 	  --tap NAME      with one host: its network is this tap device of yours; see doc/guest.md
 	  --timeout SEC   limit of the guest, with its boot; default $limit
 	  --hugepages N   of 2 MiB; default $pages
@@ -33,6 +34,7 @@ uid=0
 user_uid=65534
 kernel=6.1
 hosts=1
+cpus=
 tap=
 
 say() {
@@ -71,7 +73,7 @@ while [ $# != 0 ]; do
 		shift
 		break
 		;;
-	--kernel | --hosts | --tap | --timeout | --hugepages | --mem)
+	--kernel | --hosts | --cpus | --tap | --timeout | --hugepages | --mem)
 		[ $# -gt 1 ] || wrong "$1 needs a value"
 		;;
 	-*) wrong "unknown option $1" ;;
@@ -83,6 +85,7 @@ while [ $# != 0 ]; do
 		kernel=$2
 		;;
 	--hosts) number "$1" "$2" 1 2 && hosts=$2 ;;
+	--cpus) number "$1" "$2" 1 2 && cpus=$2 ;;
 	--tap)
 		[[ $2 =~ ^[a-zA-Z0-9_-]{1,15}$ ]] || wrong "--tap takes a network device, not '$2'"
 		tap=$2
@@ -159,13 +162,12 @@ start_readers() {
 # REP MOVSB" (erms) Linux clears and copies pages byte by byte, which is slow in emulation. Under load
 # an emulated timer can miss Linux's check of timer interrupts, which panics (no_timer_check).
 start_guest() {
-	local host=$1 net=() cpus=2
+	local host=$1 net=()
 	local append="console=ttyS0 loglevel=5 panic=-1 oops=panic nowatchdog mitigations=off"
 	append+=" no_timer_check"
 	append+=" hugepages=$pages RMEM_HOST=$host RMEM_HOSTS=$hosts RMEM_PAGES=$pages RMEM_UID=$uid"
 	append+=" RMEM_TAP=$tap"
 	if [ "$hosts" = 2 ]; then
-		cpus=1
 		net=(-netdev "dgram,id=net,local.type=unix,local.path=net.$host,remote.type=unix,remote.path=net.$((3 - host))"
 			-device "virtio-net-pci,netdev=net,mac=52:54:00:00:02:0$host,romfile=")
 	elif [ -n "$tap" ]; then
@@ -173,7 +175,7 @@ start_guest() {
 			-device "virtio-net-pci,netdev=net,mac=52:54:00:00:02:0$host,romfile=")
 	fi
 	cd "$tmp"
-	timeout -k 2 "$limit" qemu-system-x86_64 -accel tcg,thread=multi -cpu max,-erms -smp $cpus -m "$mem" \
+	timeout -k 2 "$limit" qemu-system-x86_64 -accel tcg,thread=multi -cpu max,-erms -smp "${cpus:-$((3 - hosts))}" -m "$mem" \
 		-nodefaults -no-user-config -display none -no-reboot \
 		-kernel "$kernel_dir/vmlinuz" -initrd initrd -append "$append" \
 		-serial "file:console.$host" \

@@ -6,6 +6,7 @@
 
 build=$1
 device='verbs0,ibdev=rxe0'
+last_cpu=$(($(nproc) - 1))
 failed=0
 dir=$(mktemp -d)
 
@@ -16,12 +17,12 @@ verdict() {
 	failed=1
 }
 
-# testrmem NAME LCORE [options]: becomes it, its output in the file of that name. For a subshell.
+# testrmem NAME SIDE [options]: becomes it, its output in the file of that name. For a subshell.
 testrmem() {
-	name=$1 lcore=$2
+	name=$1 cpu=$(($2 * last_cpu))
 	shift 2
 	exec "$build/app/dpdk-testrmem" --no-huge -m 64 --no-shconf --no-pci --no-telemetry \
-		-l "$lcore" -- --dev $device --depth 16 --burst 8 "$@" >"$dir/$name" 2>&1
+		-l $cpu -- --dev $device --depth 16 --burst 8 "$@" >"$dir/$name" 2>&1
 }
 
 # until_said NAME PID WORDS: waits for them in its output, or for its end.
@@ -110,9 +111,14 @@ test_removed() {
 }
 
 if [ -d "$build/lib/rmem_cm" ]; then
-	test_no_peer
-	test_other_peer
-	test_peer_dies
+	# Nothing of these depends on the kernel, but on rdma_cm and the program.
+	case $(uname -r) in
+	6.1.*)
+		test_no_peer
+		test_other_peer
+		test_peer_dies
+		;;
+	esac
 	test_removed_between_hosts
 fi
 test_removed

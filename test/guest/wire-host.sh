@@ -67,7 +67,7 @@ ip tuntap add rmem0 mode tap && ip link set lo up && ip link set rmem0 mtu 9000 
 
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-"$here/run.sh" --kernel "$kernel" --timeout 300 --tap rmem0 -- "$here/wire-host.sh" "$kernel" \
+"$here/run.sh" --kernel "$kernel" --cpus 1 --timeout 300 --tap rmem0 -- "$here/wire-host.sh" "$kernel" \
 	"$build" guest >"$dir/guest" 2>&1 &
 guest=$!
 

@@ -61,7 +61,7 @@ testrmem() {
 	if [ "$side" = soft ]; then
 		in_wire "$build/app/dpdk-testrmem" $eal -l 0 -- --dev "soft0,ip=$soft_ip$args" "$@"
 	else
-		"$build/app/dpdk-testrmem" $eal -l 1 -- --dev "verbs0,ibdev=rxe1,cm=tcp" "$@"
+		"$build/app/dpdk-testrmem" $eal -l $(($(nproc) - 1)) -- --dev "verbs0,ibdev=rxe1,cm=tcp" "$@"
 	fi
 }
 
