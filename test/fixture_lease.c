@@ -50,7 +50,7 @@ lx_setup_auto(void)
 	return setup(RMEM_LEASE_AUTO, 0, "");
 }
 
-/* Whatever the case left: leases end when the QP is reset. */
+/* Leases that remain end when the QP is reset. */
 static int
 close_ctx(void)
 {

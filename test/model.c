@@ -229,7 +229,7 @@ model_levels(struct model *model, const struct rmem_mkey_entry *entries, uint32_
 	return levels + 1;
 }
 
-/* Whether the key index lies below, so many levels down, whatever its tag. */
+/* Whether the key index, with any tag, is below, at most that many levels down. */
 static bool
 is_below(struct model *model, const struct rmem_mkey_entry *entries, uint32_t nb, uint32_t index,
 		unsigned int depth)
@@ -249,7 +249,7 @@ is_below(struct model *model, const struct rmem_mkey_entry *entries, uint32_t nb
 	return false;
 }
 
-/* Whether the key of an entry opens all its blocks. */
+/* Whether the key of an entry is valid for all its blocks. */
 static bool
 is_entry(struct model *model, const struct rmem_mkey_entry *entry, uint32_t repeat_count,
 		unsigned int pd, uint32_t access)

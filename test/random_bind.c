@@ -10,7 +10,7 @@
 #include "random_ops.h"
 #include "test.h"
 
-/* A REG_MR that is right, or wrong in one of its fields. */
+/* A valid REG_MR, or one with an invalid field. */
 static void
 random_pages(struct random_run *run, struct rmem_send_wr *wr, uint32_t *pages)
 {
@@ -105,7 +105,7 @@ random_reg_mr(struct random_run *run)
 	return status == RMEM_WC_SUCCESS ? random_note_key(run, region) : -1;
 }
 
-/* A UMR that is right, or wrong in one of its fields. */
+/* A valid UMR, or one with an invalid field. */
 static void
 random_entries(struct random_run *run, unsigned int pd, struct rmem_send_wr *wr,
 		struct rmem_mkey_entry *entries)
@@ -298,7 +298,7 @@ random_bind(struct random_run *run)
 	return ret == 0 ? random_note_key(run, window) : ret;
 }
 
-/* A binding of length 0: a new key that opens nothing. */
+/* A binding of length 0: a new key that is not valid. */
 int
 random_unbind(struct random_run *run)
 {
@@ -324,7 +324,7 @@ random_unbind(struct random_run *run)
 	return 0;
 }
 
-/* Take a key away in the model; windows let go of their MR. */
+/* Invalidate a key in the model; windows release their MR. */
 static void
 invalidated(struct model_region *region)
 {

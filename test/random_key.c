@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Random operations that make, change and release what holds a key; see random_ops.h. */
+/* Random operations that create, modify and release objects with keys; see random_ops.h. */
 
 #include <stdio.h>
 #include <string.h>
@@ -88,7 +88,7 @@ choose_memory(struct random_run *run, struct rmem_mr_attr *attr, struct iovec io
 	attr->iov_count = 2;
 }
 
-/* Any key, a former one, or a neighbour of that of a region. */
+/* Any number, an earlier key, or one next to the key of a region. */
 static void
 request_key(struct random_run *run, struct rmem_mr_attr *attr)
 {
@@ -210,7 +210,7 @@ random_release(struct random_run *run)
 	return 0;
 }
 
-/* Some of memory, PD and rights; the keys stay. */
+/* Some of memory, PD and rights; the keys remain. */
 int
 random_rereg(struct random_run *run)
 {

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Random requests that move bytes, and what all random operations share; see random_ops.h. */
+/* Random requests that transfer bytes, and code shared by all operations; see random_ops.h. */
 
 #include <inttypes.h>
 #include <stdio.h>

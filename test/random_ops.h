@@ -69,7 +69,7 @@ struct random_run {
 	uint64_t counts[NB_COUNTERS]; /* expected values */
 	uint8_t *arena;
 	uint32_t on_demand;         /* RMEM_ACCESS_ON_DEMAND, where the device has it, or 0 */
-	uint32_t former[NB_FORMER]; /* former keys */
+	uint32_t former[NB_FORMER]; /* earlier keys */
 	uint64_t random;
 	uint64_t nb_succeeded;
 	uint64_t nb_refused;
@@ -102,7 +102,7 @@ struct model_region *random_place(struct random_run *run);
 /* A region, mostly one that grants these rights in this PD. */
 struct model_region *random_fitting(
 		struct random_run *run, unsigned int pd, uint32_t need, bool is_local);
-/* Mostly the key of the region, else a former key, a key of the other kind, or a random number. */
+/* Mostly the key of the region, else an earlier key, its other key, or a random number. */
 uint32_t random_key(struct random_run *run, const struct model_region *region, bool is_lkey);
 /* Address of length bytes that are mostly inside the region. */
 uint64_t random_addr(struct random_run *run, const struct model_region *region, uint32_t length);

@@ -61,7 +61,7 @@ test_commands(void)
 	return commands;
 }
 
-/* The tear-down runs after a failed case too: it releases what the case left. */
+/* The tear-down also runs after a failed case, to release its objects. */
 static int
 run_case(const struct test_suite *suite, const struct test_case *test)
 {

@@ -71,7 +71,7 @@ expect_limit(const struct row *row, const char *args, uint64_t want)
 	return TEST_SUCCESS;
 }
 
-/* Refused, with a line that has all the words, and no device is left. */
+/* Refused with a line that has all the words; no device remains. */
 static int
 expect_refused(const char *args, const char *word1, const char *word2, const char *word3)
 {
@@ -193,7 +193,7 @@ TEST(args, key_given_twice_is_refused_and_named)
 	TEST_RUN(expect_refused("socket=0,socket=0", "socket", "repeated key", NULL));
 	TEST_RUN(expect_refused("odp_guard=1,odp_guard=0", "odp_guard", "repeated key", NULL));
 	TEST_RUN(expect_refused("odp_uffd=1,odp_uffd=1", "odp_uffd", "repeated key", NULL));
-	/* A key that is wrong and twice: the first mistake counts. */
+	/* A key that is unknown and repeated: the first error is reported. */
 	TEST_RUN(expect_refused("colour=1,colour=1", "colour", "repeated key", NULL));
 	return TEST_SUCCESS;
 }

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Registrations in the background end with one event each, and open nothing before. */
+/* Registrations in the background end with one event each; their keys are not valid before. */
 
 #include <string.h>
 #include <sys/mman.h>
@@ -63,7 +63,7 @@ TEST(async, large_registration_populates_all_pages)
 	return TEST_SUCCESS;
 }
 
-/* One piece of several fails: the MR is only good for being released. */
+/* One piece of several fails: the MR can only be released. */
 TEST(async, hole_in_the_memory_is_an_event_with_efault)
 {
 	const size_t size = 300u * MIB, hole = 170u * MIB;
@@ -101,7 +101,7 @@ TEST(async, failure_of_the_driver_is_in_the_event)
 	return TEST_SUCCESS;
 }
 
-/* A call that failed has no event, and takes no place in the queue. */
+/* A call that failed has no event and uses no entry of the queue. */
 TEST(async, refused_call_yields_no_event)
 {
 	struct rmem_eq *eq = fx_eq(fx.a.dev, 1);
@@ -229,7 +229,7 @@ setup_gate(void)
 	return TEST_SUCCESS;
 }
 
-/* Until its event was read, an MR takes no call but rmem_mr_query(). */
+/* Before its event was read, an MR accepts no call but rmem_mr_query(). */
 TEST_WITH(async, pending_region_is_busy, setup_gate)
 {
 	struct rmem_eq *eq = fx_eq(fx.a.dev, 1);

@@ -25,7 +25,7 @@ setup(void)
 	return TEST_SUCCESS;
 }
 
-/* Objects that a case left bound are not released. */
+/* Objects that are still bound after a failed case are not released. */
 static int
 teardown(void)
 {
@@ -141,7 +141,7 @@ TEST(counter, create_and_destroy_refuse_wrong_arguments)
 
 static uint32_t nb_seen; /* writes that the watcher has checked; atomic */
 
-/* Write number n is n in every word: once it is counted, plain loads see all of them. */
+/* Write number n stores n in every word: after its count was loaded, plain loads return all. */
 static int
 watch(void *arg)
 {
@@ -188,7 +188,7 @@ TEST(counter, counted_data_is_visible)
 	return TEST_SUCCESS;
 }
 
-/* Whether what it opens is one piece or two. */
+/* With a range of one piece, and of two. */
 TEST(counter, indirect_key_counts_nothing)
 {
 	const struct rmem_mkey_entry entries[] = {

@@ -218,7 +218,7 @@ TEST(cq_resize, event_is_generated_after_it)
 	return TEST_SUCCESS;
 }
 
-/* Without memory the size in force stays. */
+/* Without memory the size is unchanged. */
 static int
 make_larger(void **object)
 {

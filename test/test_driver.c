@@ -28,7 +28,7 @@ driver_dev_create(struct rmem_dev *dev, const char *args)
 	return args != NULL && strcmp(args, "fail") == 0 ? -ENOSPC : 0;
 }
 
-/* A device that is being closed takes no new object. */
+/* A device that is being closed accepts no new object. */
 static void
 driver_dev_close(struct rmem_dev *dev)
 {
@@ -351,7 +351,7 @@ TEST(driver, empty_slots_of_a_qp_are_eopnotsupp)
 	return TEST_SUCCESS;
 }
 
-/* The class answers what it knows itself. */
+/* Values of the class need no driver. */
 TEST(driver, empty_optional_slots_are_no_error)
 {
 	struct rmem_dev *dev = fx_dev("stub0", NULL);

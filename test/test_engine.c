@@ -16,7 +16,7 @@
 #include "fixture.h"
 #include "test.h"
 
-/* The last worker lcores serve, the others stay what they are. */
+/* The last worker lcores become service lcores. */
 static uint32_t serving[2];
 static unsigned int nb_serving;
 

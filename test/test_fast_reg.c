@@ -81,7 +81,7 @@ TEST(fastreg, no_memory_is_enomem_and_nothing_stays)
 	return TEST_SUCCESS;
 }
 
-/* A page of each size the device knows, in a stretch that is never touched but at its start. */
+/* A page of each size of the device, in a mapping of which only the start is touched. */
 TEST(fastreg, every_page_size_of_the_device_is_bound)
 {
 	struct rmem_dev_info info;

@@ -271,7 +271,7 @@ TEST(grace, send_with_inv_dropped_by_a_reset_leaves_the_key_free)
 	return TEST_SUCCESS;
 }
 
-/* A type 1 window is bound again once its former range is not in use. */
+/* A type 1 window is bound again when its previous range is not in use. */
 TEST(grace, mw_bind_dropped_by_a_reset_leaves_the_window)
 {
 	struct rmem_mw_bind bind;

@@ -162,7 +162,7 @@ TEST(inline_order, long_message_after_a_message_is_not_overwritten)
 	return expect_polled(2, NEW);
 }
 
-/* The message arrived before the peer took the key away. */
+/* The message arrived before the invalidation of the key. */
 TEST_WITH(inline_order, send_with_inv_of_its_key_delivers_a_message, fx_setup_fast)
 {
 	struct rmem_sge to = {.addr = fx_addr(fx.fast.pages), .length = LENGTH};
@@ -218,7 +218,7 @@ TEST(inline_order, reset_flushes_what_was_not_polled)
 	return expect_polled(1, OLD);
 }
 
-/* Completions stay in the CQ (IBTA C10-97): no receive completes without preceding ones. */
+/* Completions remain in the CQ (IBTA C10-97): no receive completes without preceding ones. */
 TEST(inline_order, reset_leaves_no_gap_before_flushed_receives)
 {
 	const struct rmem_sge to = fx_sge(fx.b.mr, 4096, LENGTH);
@@ -313,7 +313,7 @@ TEST(inline_order, write_that_races_the_poll_is_not_overwritten)
 	return with_poller(write_rounds, false);
 }
 
-/* The poll and the end of the QP race; what is written after that stays. */
+/* The poll and the destruction of the QP race; later writes are not overwritten. */
 static int
 end_rounds(void)
 {

@@ -103,7 +103,7 @@ TEST(inline_recv, inline_receive_keeps_immediate_data_and_flags)
 	return TEST_SUCCESS;
 }
 
-/* A QP of b's made by conf takes the place of its own. */
+/* Replace the QP of b by one created with conf. */
 static int
 replace_qp(const struct rmem_qp_conf *conf)
 {

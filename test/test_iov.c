@@ -428,7 +428,7 @@ TEST(iov, counter_counts_each_request_once)
 	return TEST_SUCCESS;
 }
 
-/* An indirect key over it sees its bytes in their order, and counts nothing below. */
+/* An indirect key over it has its bytes in order; the MR counts as one piece. */
 TEST(iov, indirect_keys_cover_range_lists)
 {
 	struct rmem_counter *counter = fx_counter(fx.a.dev);

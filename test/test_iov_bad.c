@@ -23,7 +23,7 @@ reg(struct rmem_mr **mr)
 	return fx_reg_attr(fx.a.pd, &attr, mr);
 }
 
-/* Good ones, of which a case spoils something. */
+/* Valid ranges; a case invalidates one of them. */
 static int
 setup(void)
 {
@@ -70,7 +70,7 @@ TEST(iov_bad, bad_forms_are_refused)
 	return TEST_SUCCESS;
 }
 
-/* One range is bad; the line names it and what is wrong. */
+/* One range is invalid; the log line has the range and the reason. */
 static int
 expect_bad_range(void *base, size_t length, const char *what)
 {

@@ -3,7 +3,7 @@
  */
 
 /*
- * How the software device makes and checks keys; which of them open what is in conformance.
+ * Assignment and check of keys by the software device; access by keys is tested in conformance.
  */
 
 #include <stdlib.h>

@@ -65,7 +65,7 @@ note(uint32_t rkey, uint32_t owner)
 	return TEST_SUCCESS;
 }
 
-/* Keys of the past but for that of mr open nothing of it. */
+/* Earlier keys, except that of mr, grant no access to it. */
 static int
 expect_former_refused(const struct rmem_mr *mr)
 {
@@ -170,7 +170,7 @@ TEST(key_ever, windows_by_any_tags)
 	return TEST_SUCCESS;
 }
 
-/* Former keys, their neighbours and random ones are requested between ordinary MRs. */
+/* Earlier keys, adjacent and random numbers are requested between ordinary MRs. */
 TEST(key_ever, ordinary_mrs_after_requested_keys)
 {
 	struct rmem_mr_attr attr = {.addr = fx.a.buf,

@@ -140,7 +140,7 @@ TEST(lease, each_lease_of_a_burst_has_its_own_key)
 		}
 		TEST_RUN(lx_expect_granted(lx.lease[i]));
 	}
-	/* One opens nothing of another's. */
+	/* The rkey of one grants no access to the buffer of another. */
 	return lx_expect_outside(lx.lease[1]->remote_addr, 8, lx.lease[0]->rkey);
 }
 
@@ -180,7 +180,7 @@ TEST(lease, prepared_lease_is_posted_with_its_message)
 	TEST_EQ(rmem_lease_post(lx.ctx, &wr, 1), 1);
 	TEST_STATUS(fx_wait(fx.b.cq), RMEM_WC_SUCCESS);
 	TEST_MEM(fx.b.buf, &rkey, sizeof(rkey));
-	/* Open, though no completion was polled. */
+	/* Valid, although no completion was polled. */
 	fx_fill(fx.b.buf, 64, 1);
 	TEST_STATUS(lx_write(lx.lease[0], 0, 64), RMEM_WC_SUCCESS);
 	TEST_MEM(lx.lease[0]->addr, fx.b.buf, 64);

@@ -219,7 +219,7 @@ count_lines(const char *log, const char *what)
 	return nb;
 }
 
-/* Each is counted, the first for each reason is logged, with what was wrong. */
+/* Each is counted; the first of each reason is logged, with the value. */
 TEST(lease_bad, refused_buffers_are_counted_and_logged_once)
 {
 	struct rmem_lease_req req = lx_req(FX_BUF_SIZE, 8, WRITE);

@@ -224,7 +224,7 @@ TEST(lease_driver, context_is_usable_after_a_failed_destruction)
 	return TEST_SUCCESS;
 }
 
-/* Its request has not completed: it is no failure of the device, and stays. */
+/* Its request has not completed: not a failure of the device, and not released. */
 TEST(lease_driver, busy_key_is_kept)
 {
 	TEST_OK(leaser_make());

@@ -66,12 +66,12 @@ TEST(lease_end, revocations_wait_for_free_entries_of_the_queue)
 	TEST_EQ(lx_stats().queue_full, full + 1);
 	for (i = 0; i < FX_DEPTH - 2; i++)
 		TEST_RUN(unblock_queue());
-	/* Two of them are unsignaled: a completion of the application's makes room for the rest. */
+	/* Two of them are unsignaled: a completion of the application frees entries. */
 	TEST_EQ(lx_stats().local_invs, 2);
 	return TEST_SUCCESS;
 }
 
-/* The same, with room made by a signaled request of the application's. */
+/* The same, with entries freed by a signaled request of the application. */
 TEST(lease_end, revocations_continue_when_entries_are_free)
 {
 	const struct rmem_sge from = fx_sge(fx.a.mr, FX_BUF_SIZE - 8, 8);
@@ -132,7 +132,7 @@ TEST(lease_end, grants_stop_at_a_full_queue)
 	TEST_EQ(lx_stats().nb_leases, 3);
 	for (i = 0; i < FX_DEPTH - 3; i++)
 		TEST_RUN(unblock_queue());
-	/* No signaled request follows them: they stay GRANTING. */
+	/* No signaled request follows them: they remain GRANTING. */
 	while (fx_is_soft() && nb_opened() < before + 3)
 		TEST_ASSERT(!fx_is_late(deadline));
 	for (i = 0; i < 3; i++)

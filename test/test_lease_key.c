@@ -108,7 +108,7 @@ TEST(lease_key, tag_order_is_random)
 	return TEST_SUCCESS;
 }
 
-/* The 128 tags that come first: each draw from those left, no half of them is preferred. */
+/* The first 128 tags of an order: each draw is from the remaining ones, no half is preferred. */
 TEST(lease_key, every_tag_value_may_occur_early)
 {
 	uint32_t rkey[TAGS], nb[TAGS] = {0}, i, j;
@@ -224,7 +224,7 @@ TEST(lease_key, idle_keys_are_released_down_to_the_minimum)
 	return lx_expect_granted(lx.lease[7]);
 }
 
-/* Nothing that was granted before the reset opens after it, and the keys are as many as before. */
+/* No rkey granted before the reset is valid after it; the number of keys is unchanged. */
 static int
 expect_recovered(uint16_t nb, uint32_t nb_keys)
 {
@@ -346,7 +346,7 @@ TEST(lease_key, failed_grant_loses_only_its_lease)
 	return expect_recovered(3, lx_stats().nb_keys);
 }
 
-/* Its MR stays until the request that refers to it was executed, and its lease has ended. */
+/* Its MR is held until the request that refers to it was executed, and its lease has ended. */
 TEST(lease_key, queued_grant_holds_its_mr)
 {
 	const struct rmem_sge from = fx_sge(fx.a.mr, FX_BUF_SIZE - 8, 8),

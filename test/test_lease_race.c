@@ -46,7 +46,7 @@ buf_of(uint32_t i)
 	return fx.a.buf + i * FX_PAGE;
 }
 
-/* A write through the key that is known for a buffer, whatever became of it; a status. */
+/* A write through the last key of a buffer, which may be invalid; a status. */
 static int
 write_to(struct rmem_qp *qp, struct rmem_cq *cq, uint32_t i)
 {
@@ -256,7 +256,7 @@ TEST_WITH(lease_caught, reuse_before_the_end_of_a_lease_is_detected, lx_setup_fa
 	return expect_caught();
 }
 
-/* Windows open for the peer's QP alone, which a refusal ends, and the leases' with it. */
+/* Windows are valid on one QP only: a refusal moves it and that of the leases to ERR. */
 static int
 run_peer(void *arg)
 {

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Sealed descriptors open under the same key and with the same bytes, and are refused else. */
+/* Sealed descriptors are unsealed with the same key and associated data only. */
 
 #include <string.h>
 #include <sys/wait.h>

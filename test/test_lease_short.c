@@ -49,7 +49,7 @@ TEST(lease_short, completions_of_another_qp_are_left_alone)
 	return TEST_SUCCESS;
 }
 
-/* A LOCAL_INV that waits for room is not needed when the peer was faster. */
+/* A LOCAL_INV that waits for an entry is not needed after an invalidation of the peer. */
 TEST(lease_short, invalidation_by_the_peer_replaces_a_waiting_local_inv)
 {
 	TEST_OK(leaser_make());
@@ -90,7 +90,7 @@ TEST(lease_short, unsignaled_requests_do_not_fill_the_queue)
 	return TEST_SUCCESS;
 }
 
-/* Two LOCAL_INVs were posted unsignaled, and the peer took the last lease that waits. */
+/* Two LOCAL_INVs were posted unsignaled, and the peer invalidated the last lease that waits. */
 static int
 leave_unsignaled(void)
 {

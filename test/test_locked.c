@@ -146,7 +146,7 @@ poll_empty(void)
 	return TEST_SUCCESS;
 }
 
-/* The peer takes its last receives, and posts others. */
+/* The peer consumes its last receives, and posts others. */
 static int
 post_receives(void)
 {

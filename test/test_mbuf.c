@@ -339,7 +339,7 @@ TEST(mbuf, external_buffer_has_the_keys_of_its_mr)
 	return TEST_SUCCESS;
 }
 
-/* Lookups know its keys: they stay valid until it is removed. */
+/* Lookups return its keys, which remain valid until it is removed. */
 TEST(mbuf, added_mr_is_held)
 {
 	uint8_t *mem = fx_mem(4096, 8192);
@@ -356,7 +356,7 @@ TEST(mbuf, added_mr_is_held)
 	return fx_release(mr);
 }
 
-/* Its own MR was never added, so that its keys stay. */
+/* Its own MR was not added, so that its keys remain. */
 TEST(mbuf, mr_of_a_pool_is_not_removed)
 {
 	TEST_ERR(rmem_extbuf_mr_del(pool->mrs[0]), ENOENT);
@@ -415,7 +415,7 @@ TEST(mbuf, unsupported_kinds_of_mrs_are_refused)
 	return TEST_SUCCESS;
 }
 
-/* The other PD sees nothing of it, and then its own keys. */
+/* With the other PD a lookup finds no key, and after a registration its own keys. */
 TEST(mbuf, several_devices_have_keys_of_their_own)
 {
 	struct rmem_dev *dev = fx_dev("soft1", NULL);

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Mbuf pools and registrations that can't be made are refused, and nothing of them stays. */
+/* Invalid mbuf pools and registrations are refused, and leave no object. */
 
 #include <string.h>
 #include <sys/mman.h>
@@ -286,7 +286,7 @@ TEST(mbuf_bad, memory_that_cannot_be_written_is_efault)
 	return TEST_SUCCESS;
 }
 
-/* With less memory than it takes, whatever step that stops. */
+/* With too little memory for each step in turn. */
 TEST(mbuf_bad, no_memory_is_enomem_and_nothing_stays)
 {
 	const struct rmem_pktmbuf_pool_conf conf = good_conf();

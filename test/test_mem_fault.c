@@ -358,7 +358,7 @@ TEST(mem_fault, send_of_unmapped_memory_leaves_the_receive)
 	return TEST_SUCCESS;
 }
 
-/* Requests before the loss of the page stay done, the rest is flushed. */
+/* Requests that precede the loss of the page have completed, the others are flushed. */
 TEST(mem_fault, burst_ends_at_an_unmapped_page)
 {
 	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 64);

@@ -33,7 +33,7 @@ setup_none(void)
 	return fx_setup();
 }
 
-/* A mempool that knows nothing of rmem. */
+/* A mempool created without rmem. */
 static int
 setup(void)
 {
@@ -461,7 +461,7 @@ TEST(mempool, audit_detects_each_fault)
 	mp->local_cache[0].len = 2 * mp->local_cache[0].size;
 	TEST_ERR(rmem_mempool_audit(reg), EIO);
 	mp->local_cache[0].len = length;
-	/* The last object lies where lookups find nothing: its size is another. */
+	/* The last object is outside of the registration: its size is another. */
 	mp->elt_size += (uint32_t)reg_length;
 	TEST_ERR(rmem_mempool_audit(reg), EFAULT);
 	mp->elt_size -= (uint32_t)reg_length;
@@ -482,7 +482,7 @@ TEST(mempool, freed_mempool_is_noticed)
 	return TEST_SUCCESS;
 }
 
-/* Other registrations come and go while lcores look up. */
+/* Other registrations are added and removed while lcores look up keys. */
 static struct {
 	uint32_t stop;
 	const uint8_t *obj;

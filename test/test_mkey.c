@@ -42,7 +42,7 @@ bind(void)
 	return fx_send(fx.a.qp, &wr);
 }
 
-/* A key that the peer had opens nothing any more. */
+/* An earlier key of the peer is no longer valid. */
 static int
 expect_stale(uint32_t rkey)
 {

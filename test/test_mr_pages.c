@@ -275,7 +275,7 @@ TEST_WITH(mr_pages, query_reports_bound_pages, fx_setup_fast)
 	return TEST_SUCCESS;
 }
 
-/* Hugepages that EAL knows nothing of; NULL without any. */
+/* Hugepages outside of EAL; NULL if there are none. */
 static uint8_t *
 map_huge(size_t nb)
 {
@@ -357,7 +357,7 @@ TEST(mr_pages, hugetlb_of_allocated_memory_needs_hugepages_of_eal)
 	return TEST_SUCCESS;
 }
 
-/* The bit stays when the memory changes, and holds for the new memory. */
+/* The bit remains when the memory changes, and applies to the new memory. */
 TEST(mr_pages, rereg_checks_hugetlb)
 {
 	const uint32_t access = FX_ACCESS | RMEM_ACCESS_HUGETLB;

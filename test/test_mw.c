@@ -47,7 +47,7 @@ TEST(mw, one_window_too_many_is_enospc)
 	return TEST_SUCCESS;
 }
 
-/* Whatever its tag: a reused slot has another index. */
+/* With any tag: a reused slot has another index. */
 TEST(mw, key_of_a_freed_window_is_not_given_out_again)
 {
 	struct rmem_pd *pd = fx_pd(fx_dev("soft1", "max_mw=1"));
@@ -106,7 +106,7 @@ TEST(mw, thousand_windows_cover_the_same_bytes)
 	return TEST_SUCCESS;
 }
 
-/* It is of no use to others then, but stays, with its MR, until it is released. */
+/* No other QP can use it then; it exists, with its MR, until it is released. */
 TEST(mw, window_of_a_destroyed_qp_grants_no_access)
 {
 	struct rmem_qp *mine = fx_qp(fx.a.pd, fx.a.cq, 8);

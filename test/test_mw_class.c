@@ -308,7 +308,7 @@ TEST(mw_class, rights_that_the_mr_lacks_are_eperm)
 	TEST_ERR(rmem_mw_check_bind(obj.qp, obj.mw, &info), EPERM);
 	info.access = RMEM_ACCESS_REMOTE_ATOMIC;
 	TEST_ERR(rmem_mw_check_bind(obj.qp, obj.mw, &info), EPERM);
-	/* Reading takes no more than MW_BIND. */
+	/* A right to read needs only MW_BIND. */
 	info.access = RMEM_ACCESS_REMOTE_READ;
 	TEST_OK(rmem_mw_check_bind(obj.qp, obj.mw, &info));
 	return TEST_SUCCESS;

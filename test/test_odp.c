@@ -192,7 +192,7 @@ TEST(odp, copies_between_ranges_that_overlap_are_exact)
 	return TEST_SUCCESS;
 }
 
-/* Each page once for reading and once more when it is first written. */
+/* Each page once for reading, and again at the first write. */
 TEST(odp, first_accesses_are_page_faults)
 {
 	TEST_STATUS(fx_odp_do(FX_ODP_READ_FROM, fx_addr(fx_odp_page(0)), 3 * FX_PAGE),
@@ -214,7 +214,7 @@ TEST(odp, first_accesses_are_page_faults)
 	return TEST_SUCCESS;
 }
 
-/* The device's counters are those of its MRs, and stay when an MR is released; its pages do not. */
+/* The counters of the device include those of released MRs, the pages do not. */
 TEST(odp, device_statistics_sum_all_mrs)
 {
 	struct rmem_mr *mr = fx_mr(fx.a.pd, fx_odp.mem, FX_ODP_SIZE, fx_odp_access());

@@ -141,7 +141,7 @@ TEST(odp_advise, advice_in_the_background_passes_over_holes)
 	return TEST_SUCCESS;
 }
 
-/* Work is left when the MR is released, or gets other memory. */
+/* The MR is released, or changes its memory, while advice is in progress. */
 TEST(odp_advise, advice_ends_with_its_mr)
 {
 	uint8_t *large = fx_map(LARGE_SIZE);

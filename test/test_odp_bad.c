@@ -192,7 +192,7 @@ TEST(odp_bad, page_beyond_the_end_of_a_file_gives_an_error)
 	return fx_with_memfd(expect_truncated);
 }
 
-/* The message was not taken from the queue: the receive waits for another one. */
+/* The receive was not consumed: it waits for another message. */
 TEST(odp_bad, send_of_an_unmapped_page_leaves_the_receive)
 {
 	const struct rmem_sge own = {fx_addr(fx_odp_page(0)), 64, fx_odp.mr->lkey};
@@ -237,7 +237,7 @@ TEST(odp_bad, burst_ends_at_an_unmapped_page)
 	return TEST_SUCCESS;
 }
 
-/* The checks of keys and ranges come first and stay what they are. */
+/* The checks of keys and ranges come first and are unchanged. */
 TEST(odp_bad, range_outside_of_the_mr_is_no_page_fault)
 {
 	TEST_STATUS(fx_peer_write(fx_odp.mr->iova + FX_ODP_SIZE - 32, 64, fx_odp.mr->rkey),

@@ -220,7 +220,7 @@ TEST(odp_mix, atomics_through_every_kind_of_key_follow_the_capability)
 	return expect_atomics(IOVA, mr->rkey);
 }
 
-/* To pages on demand and back: the keys stay. */
+/* To on-demand paging and back: the keys remain. */
 TEST(odp_mix, rereg_sets_and_clears_on_demand)
 {
 	uint32_t plain = fx_odp_access() & ~RMEM_ACCESS_ON_DEMAND;
@@ -243,7 +243,7 @@ TEST(odp_mix, rereg_sets_and_clears_on_demand)
 	return TEST_SUCCESS;
 }
 
-/* An MR that is not mapped entirely stays on demand. */
+/* An MR that is not mapped entirely remains on demand. */
 TEST(odp_mix, rereg_of_unmapped_memory_stays_on_demand)
 {
 	uint32_t plain = fx_odp_access() & ~RMEM_ACCESS_ON_DEMAND;

@@ -155,7 +155,7 @@ TEST(odp_race, pages_are_unmapped_below_requests)
 	return race_with(CHANGE_UNMAP, false);
 }
 
-/* The rule that they stay mapped is broken: errors, no signals. */
+/* Memory of plain MRs is unmapped, against the rule: errors, no signals. */
 static int
 race_with_plain(enum change change)
 {

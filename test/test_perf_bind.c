@@ -56,7 +56,7 @@ run_cas(void *arg)
 	return perf_ns(rte_rdtsc_precise() - start, (double)NB_BURSTS * PERF_BURST);
 }
 
-/* Bind all, take all away, again and again; the time of the one half or of the other. */
+/* Bind all and invalidate all, repeatedly; the time of one of the two. */
 static double
 run_cycle(struct bind_job *job, bool is_bind)
 {

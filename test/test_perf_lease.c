@@ -41,7 +41,7 @@ struct lease_job {
 	bool is_written;
 };
 
-/* The peer writes to what the rkeys of the burst open. */
+/* The peer writes to the buffers of the burst. */
 static int
 write_burst(struct lease_job *job)
 {

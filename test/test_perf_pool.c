@@ -32,7 +32,7 @@ struct pool_job {
 	void *obj[PERF_BURST];
 };
 
-/* The compiler sees a constant burst, as it does in an application. */
+/* The burst is a constant for the compiler, as in an application. */
 static __rte_always_inline double
 run_mempool(struct pool_job *job, unsigned int burst)
 {

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Memory of MRs is locked as long as one of them covers it, and the program's own locks stay. */
+/* Memory is locked while an MR covers it; locks of the program remain. */
 
 #include <string.h>
 #include <sys/mman.h>
@@ -110,7 +110,7 @@ TEST(pin, random_regions_match_the_model)
 	return TEST_SUCCESS;
 }
 
-/* Memory locked by the application stays locked. */
+/* Memory locked by the application remains locked. */
 TEST(pin, locks_of_the_program_stay)
 {
 	struct rmem_mr *one, *all;
@@ -238,7 +238,7 @@ TEST(pin, background_registration_pins)
 	return TEST_SUCCESS;
 }
 
-/* Nothing stays pinned of a registration that failed. */
+/* A failed registration leaves no page pinned. */
 TEST(pin, failed_registration_unpins)
 {
 	struct rmem_mr_attr attr = {.addr = pin_pages,

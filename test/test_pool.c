@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Registered mempools hand out buffers with their keys, all of them, and take them back. */
+/* Registered mempools: get and put of all buffers, with their keys. */
 
 #include <stdlib.h>
 #include <string.h>

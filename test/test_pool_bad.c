@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Pools that can't be made are refused, and nothing of them stays. */
+/* Invalid pools are refused, and leave no object. */
 
 #include <string.h>
 
@@ -210,7 +210,7 @@ TEST(pool_bad, more_memory_than_there_is_is_enomem)
 	return TEST_SUCCESS;
 }
 
-/* With less memory than it takes, whatever step that stops. */
+/* With too little memory for each step in turn. */
 TEST(pool_bad, no_memory_is_enomem_and_nothing_stays)
 {
 	struct rmem_pool_conf conf = good_conf();

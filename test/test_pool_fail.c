@@ -3,7 +3,7 @@
  */
 
 /*
- * A device that does not take an MR back may still reach its memory: no pool frees that, and its
+ * A device that fails to release an MR may still access its memory: no pool frees it, and its
  * release can be tried again.
  */
 
@@ -148,7 +148,7 @@ TEST(pool_fail, failed_creation_keeps_registered_memory)
 	TEST_ASSERT(at.mp != NULL);
 	snprintf(name, sizeof(name), "rmem_mbuf_%p", (void *)at.mp);
 	TEST_ASSERT(rte_memzone_lookup(name) != NULL);
-	/* Nothing reaches it, as the test knows. */
+	/* No device accesses it in this test. */
 	keeper.dereg_ret = 0;
 	TEST_OK(rmem_mr_dereg(keeper.mr[1]));
 	TEST_OK(rmem_mr_dereg(keeper.mr[0]));

@@ -214,7 +214,7 @@ TEST(profile, requests_that_verbs_lacks_are_refused)
 }
 
 /* Bind a window of type 2 to a's buffer; the peer writes through it. */
-/* Before the peer hears of it, whatever its key. */
+/* Before a packet is sent, with any key. */
 static int
 check_msg_size(const struct profile *profile)
 {

@@ -234,7 +234,7 @@ expect_conn_refused(struct rmem_qp *qp, const struct rmem_qp_conn *conn)
 	return TEST_SUCCESS;
 }
 
-/* A good connection to b, and a QP in RESET. */
+/* A valid connection to b, and a QP in RESET. */
 static int
 prepare_conn(struct rmem_qp **qp, struct rmem_qp_conn *conn)
 {

@@ -267,7 +267,7 @@ TEST(random, checker_notices_a_byte_changed_without_the_model)
 	return TEST_SUCCESS;
 }
 
-/* Run until there is a region of that kind which is open; NULL with *is_noticed: a difference. */
+/* Run until a region of that kind has a valid key; NULL with *is_noticed: a difference. */
 static struct model_region *
 run_until_used(enum model_kind kind, bool *is_noticed)
 {

@@ -160,13 +160,13 @@ try_edges(void)
 	return TEST_SUCCESS;
 }
 
-/* Mostly one that lets the last byte be the last of all. */
+/* Mostly one with which the last byte is the last of the address space. */
 static uint64_t
 draw_iova(uint64_t length, uint64_t in_page)
 {
 	uint64_t iova = draw(3) == 0 ? draw(UINT64_MAX - 2 * MAX_LENGTH) : UINT64_MAX - length + 1;
 
-	/* In its place of a page; 0 stands for the address itself. */
+	/* An address with that offset in its page; 0 is the address itself. */
 	iova = (iova & ~(uint64_t)(FX_PAGE - 1)) + in_page;
 	return iova != 0 && iova <= UINT64_MAX - length + 1 ? iova : iova - FX_PAGE;
 }

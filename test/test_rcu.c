@@ -215,7 +215,7 @@ is_scribbled(const uint8_t *buf)
 	return buf[0] == SCRIBBLE && memcmp(buf, buf + 1, SIZE - 1) == 0;
 }
 
-/* After the invalidation: our bytes stay, however often the writers try. */
+/* After the invalidation: writes are refused, and the bytes are unchanged. */
 static int
 expect_no_late_write(uint8_t *buf)
 {
@@ -385,7 +385,7 @@ TEST(rcu, no_write_arrives_after_read_with_inv)
 	return stop_writers(read_with_inv_rounds());
 }
 
-/* The next binding, to other pages under the next tag, is not reached by the former key. */
+/* The next binding, to other pages with the next tag, is not accessible with the previous key. */
 static int
 rebind_rounds(uint8_t *others)
 {
@@ -437,7 +437,7 @@ bind_window(struct rmem_mr *mr, uint64_t length)
 	return ret == 0 ? fx_wait(fx.a.cq) : ret;
 }
 
-/* In turn: bound to other memory, unbound, released. The key before opens nothing then. */
+/* In turn: bound to other memory, unbound, released. Then the previous key is not valid. */
 static int
 window_rounds(uint8_t *others)
 {
@@ -540,7 +540,7 @@ TEST(rcu, no_write_arrives_after_rereg_of_translation)
 	return stop_writers(move_rounds(others));
 }
 
-/* Without an invalidation the writes do come: these checks can see one. */
+/* Without an invalidation writes arrive: the checks can detect one. */
 static int
 checker_rounds(void)
 {

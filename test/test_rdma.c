@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* WRITE and READ move exactly the bytes they name, whatever the sizes and the SGEs. */
+/* WRITE and READ transfer exactly the bytes of their range, for all sizes and SGEs. */
 
 #include <string.h>
 
@@ -210,7 +210,7 @@ TEST(rdma, two_devices_are_connected_to_each_other)
 	wr = fx_wr(RMEM_WR_SEND, &sge, 1);
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
 	TEST_STATUS(fx_wait(c.cq), RMEM_WC_SUCCESS);
-	/* b's key is one of soft0, whatever soft1 has at that number. */
+	/* The key of b is one of soft0, for any key of soft1 with that number. */
 	wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_REM_ACCESS_ERR);
 	return TEST_SUCCESS;

@@ -100,7 +100,7 @@ TEST(requested_key, keys_of_an_index_that_requests_bind_are_eexist)
 	return TEST_SUCCESS;
 }
 
-/* Each MR opens its own part of the buffer, by its rkey to the peer and by its lkey here. */
+/* The keys of each MR are valid for its own part of the buffer only. */
 static int
 expect_own(struct rmem_mr **mrs, unsigned int nb)
 {
@@ -147,7 +147,7 @@ TEST(requested_key, any_key_can_be_requested)
 		TEST_EQ(mrs[i]->rkey, attr.requested_key);
 	}
 	TEST_RUN(expect_own(mrs, nb));
-	/* Every second one: the others stay as they are. */
+	/* Every second one: the others are unchanged. */
 	for (i = 0; i < nb / 2; i++) {
 		rkey = mrs[i]->rkey;
 		TEST_OK(fx_release(mrs[i]));
@@ -187,7 +187,7 @@ TEST(requested_key, list_over_requested_keys_uses_them)
 	return TEST_SUCCESS;
 }
 
-/* Its number stays in the slot of a window, where an MR can't be. */
+/* Its index is in the slot of a window, which no MR can use. */
 TEST(requested_key, key_of_a_former_window_can_be_requested)
 {
 	struct rmem_mw *mw = fx_mw(fx.a.pd, RMEM_MW_TYPE_2);
@@ -257,7 +257,7 @@ TEST(requested_key, the_same_key_can_be_requested_forever)
 	return TEST_SUCCESS;
 }
 
-/* All MRs of a device by request, and then there is none left. */
+/* All MRs of a device have requested keys; then there is no free MR. */
 TEST(requested_key, every_mr_of_a_device_can_have_a_requested_key)
 {
 	struct rmem_pd *pd = small_dev("max_mr=64");

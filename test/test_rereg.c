@@ -29,7 +29,7 @@
 #define READ_ONLY  (RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE_READ)
 #define ALLOCATE   (FX_ACCESS | RMEM_ACCESS_ALLOCATE_MR)
 
-/* The arguments of a change, good ones first. */
+/* The arguments of a change, initially valid. */
 struct change {
 	uint32_t flags;
 	struct rmem_pd *pd;
@@ -246,7 +246,7 @@ TEST(rereg, mr_belongs_to_its_new_pd_alone)
 	return expect_remote(RMEM_WR_RDMA_WRITE, mr->iova, mr->rkey, true);
 }
 
-/* From the user's memory to the library's, twice, and back: none is left over. */
+/* From memory of the user to that of the library, twice, and back: all is freed. */
 TEST(rereg, translation_allocates_and_frees)
 {
 	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, OLD_SIZE, FX_ACCESS);
@@ -294,7 +294,7 @@ TEST(rereg, too_little_memory_is_enomem_and_the_old_stays)
 	return TEST_SUCCESS;
 }
 
-/* Zero-based stays so, whatever changes, and can begin with other memory. */
+/* A zero-based MR remains so, for each change; a change of memory can set it. */
 TEST(rereg, zero_based_mr_stays_zero_based)
 {
 	struct rmem_mr *mr = fx_mr(fx.a.pd, fx.a.buf, OLD_SIZE, FX_ACCESS | RMEM_ACCESS_ZERO_BASED);

@@ -168,7 +168,7 @@ expect_new(void)
 	return TEST_SUCCESS;
 }
 
-/* Nothing but the release of the MR is left to do. */
+/* Then the MR can only be released. */
 static int
 expect_neither(void)
 {

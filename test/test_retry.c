@@ -165,7 +165,7 @@ TEST(retry, peer_connected_to_another_is_retry_exc_err)
 	return expect_retry_exceeded(RMEM_QPS_RTS);
 }
 
-/* After messages: no state of the former peer is left. */
+/* After messages: no state of the previous peer remains. */
 TEST(retry, peer_reconnected_to_another_is_retry_exc_err)
 {
 	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);

@@ -159,7 +159,7 @@ same_again(void)
 	return TEST_SUCCESS;
 }
 
-/* A way to open the buffer, to end that, and to be ready to open it again. */
+/* Functions to grant access to the buffer, to revoke it, and to prepare the next grant. */
 struct way {
 	int (*open)(uint32_t *rkey);
 	int (*end)(void);

@@ -43,7 +43,7 @@ make_qp(const struct fx_side *side)
 	return fx_qp_by(side->pd, &conf);
 }
 
-/* a's QP takes its receives from the SRQ. */
+/* The QP of a uses the SRQ. */
 static int
 setup(void)
 {
@@ -140,7 +140,7 @@ TEST(srq, limit_above_receives_posted_is_reached_at_once)
 	return TEST_SUCCESS;
 }
 
-/* A message of b whose memory is found unmapped when it has taken a receive. */
+/* A message of b to unmapped memory, which is detected after a receive was consumed. */
 static int
 send_unmapped(void)
 {
@@ -212,7 +212,7 @@ TEST(srq, taken_receive_is_posted_again_by_a_destroy)
 	return TEST_SUCCESS;
 }
 
-/* A message without a receive is not counted; it is when it has taken one. */
+/* A message is counted when it has consumed a receive. */
 TEST(srq, message_that_uc_drops_leaves_its_receive_to_others)
 {
 	const struct rmem_sge to = fx_sge(fx.a.mr, 0, 63), large = fx_sge(fx.a.mr, 0, 4096);

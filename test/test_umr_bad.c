@@ -205,7 +205,7 @@ TEST(umr_bad, access_beyond_the_indirect_key_is_refused)
 	return TEST_SUCCESS;
 }
 
-/* A receive with such an SGE fails as with any bad one. */
+/* A receive with such an SGE fails like with any invalid one. */
 TEST(umr_bad, receive_through_a_released_key_fails)
 {
 	const struct rmem_sge from = fx_sge(fx.b.mr, 0, ALL);

@@ -185,7 +185,7 @@ bind_web(struct rmem_qp *qp, struct rmem_mr *mr, const struct rmem_sge below[2])
 	return fx_send(qp, &wr);
 }
 
-/* 16 ^ 14 paths lead through these 32 keys: binding checks each key once. */
+/* There are 16 ^ 14 paths over these 32 keys: a binding checks each key once. */
 TEST(umr_nested, binding_checks_each_nested_key_once)
 {
 	struct rmem_dev *dev = fx_dev("soft76", "max_mkey_depth=16,max_mkey_entries=16");
@@ -211,7 +211,7 @@ TEST(umr_nested, binding_checks_each_nested_key_once)
 		for (j = 0; j < 2; j++)
 			below[j] = (struct rmem_sge){.lkey = web[i][j]->lkey};
 	}
-	/* The lowest over the last but one, under its key: found, by whatever path. */
+	/* The lowest key over the last but one: the cycle is detected on any path. */
 	for (j = 0; j < 2; j++)
 		below[j].lkey = web[WEB_DEPTH - 2][j]->lkey;
 	inv = fx_inv(web[0][1]->rkey);

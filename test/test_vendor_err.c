@@ -72,7 +72,7 @@ TEST(vendor_err, each_fault_of_an_lkey_has_its_cause)
 	return TEST_SUCCESS;
 }
 
-/* Both sides of a SEND that the receive does not take. */
+/* Both sides of a SEND that is refused by its receive. */
 TEST(vendor_err, each_fault_of_a_receive_has_its_cause)
 {
 	const struct rmem_sge from = fx_sge(fx.a.mr, 0, 16);

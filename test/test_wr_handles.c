@@ -106,7 +106,7 @@ TEST(wr_handles, handles_of_another_driver_are_refused)
 	return expect_others_refused(&others);
 }
 
-/* None, one of a type that the opcode does not take, and a flag that it does not take. */
+/* No handle, one of a wrong type, and a flag that the opcode does not permit. */
 TEST(wr_handles, handles_of_another_type_are_refused)
 {
 	struct rmem_send_wr wr = fx_mw_wr(fx.mw.two, 0, 64, ALL);
@@ -128,7 +128,7 @@ TEST(wr_handles, handles_of_another_type_are_refused)
 	return TEST_SUCCESS;
 }
 
-/* Before the registration ended, a binding is refused; after it, it is good; never in between. */
+/* A binding is refused before the registration has ended, and succeeds afterwards. */
 TEST(wr_handles, mr_being_registered_is_refused_or_good)
 {
 	uint8_t *mem = fx_mem(FX_PAGE, 1 << 20);
@@ -158,7 +158,7 @@ TEST(wr_handles, mr_being_registered_is_refused_or_good)
 	return TEST_SUCCESS;
 }
 
-/* Requests left from before have an sg_list that is not there any more. */
+/* Earlier requests have an sg_list that no longer exists. */
 static void
 make_stale(struct rmem_send_wr *wr, uint16_t num_sge)
 {

@@ -49,7 +49,7 @@ is_broken(const char *what)
 	return broken != NULL && strcmp(broken, what) == 0;
 }
 
-/* "value", "run": the lease opens other bytes than it should; of bursts alone. */
+/* "value", "run": the lease covers other bytes; "run" only in bursts. */
 int
 __wrap_rmem_lease_prepare(struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req, uint16_t nb,
 		struct rmem_lease **lease)
@@ -66,7 +66,7 @@ __wrap_rmem_lease_prepare(struct rmem_lease_ctx *ctx, const struct rmem_lease_re
 	return __real_rmem_lease_prepare(ctx, other, nb, lease);
 }
 
-/* "revoke": a revoked lease is returned immediately, and stays valid for its buffer. */
+/* "revoke": a revoked lease is returned immediately, and its rkey remains valid. */
 static struct rmem_lease given[MAX_BURST];
 static uint16_t nb_given;
 
@@ -116,7 +116,7 @@ __wrap_rmem_lease_desc_get(const struct rmem_lease *lease, struct rmem_lease_des
 	return ret;
 }
 
-/* "change": what is no good descriptor is taken for the last one that was. */
+/* "change": an invalid descriptor is replaced by the last valid one. */
 int
 __wrap_rmem_lease_desc_unpack(
 		const void *buf, size_t size, struct rmem_lease_desc *desc, uint32_t *part)
@@ -132,7 +132,7 @@ __wrap_rmem_lease_desc_unpack(
 	return RMEM_LEASE_DESC_SIZE;
 }
 
-/* "unseal": a descriptor that is not sealed is taken too. */
+/* "unseal": a descriptor that is not sealed is accepted too. */
 int
 __wrap_rmem_lease_unseal(struct rmem_lease_sealer *sealer, const void *buf, size_t size,
 		const void *with, size_t with_size, struct rmem_lease_desc *desc,

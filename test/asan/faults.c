@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* usage: asan-faults EAL-options -- fault: one access to rte_malloc()ed memory that is wrong. */
+/* usage: asan-faults EAL-options -- fault: one invalid access to memory of rte_malloc(). */
 
 #include <stdint.h>
 #include <stdio.h>

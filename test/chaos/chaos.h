@@ -205,7 +205,7 @@ bool ch_slots_open(struct ch_thread *t);
 void ch_slots_close(struct ch_thread *t);
 /* A slot of the thread without a grant, or NULL. */
 struct ch_slot *ch_slot_find(struct ch_thread *t);
-/* Begin a grant, after a look whether all of the slot is quiet. */
+/* Begin a grant, after checking that no byte of the slot is modified. */
 bool ch_slot_begin(struct ch_thread *t, struct ch_slot *slot);
 /* Fill bytes that the grant will cover; multiples of CH_GRAIN. */
 void ch_slot_open(struct ch_slot *slot, size_t offset, size_t length);
@@ -231,7 +231,7 @@ bool ch_qp_close(struct ch_thread *t, struct ch_qp *q);
 /* Completions in the CQ of the thread. */
 bool ch_poll(struct ch_thread *t);
 int ch_state_of(const struct ch_qp *q);
-/* Whether it is connected, as far as is known: asking takes a lock of all QPs. */
+/* Whether it is connected according to the program: a query takes the lock of all QPs. */
 bool ch_is_connected(const struct ch_qp *q);
 struct ch_qp *ch_peer(const struct ch_qp *q);
 /* Post one request of the kind of p; false: it was not accepted. */
@@ -263,7 +263,7 @@ bool ch_leases_open(struct ch_thread *t);
 bool ch_leases_tick(struct ch_thread *t);
 bool ch_leases_close(struct ch_thread *t);
 bool ch_leases_recover(struct ch_thread *t, const struct ch_qp *q);
-/* Take the completions of leases out; how many are left, or negative. */
+/* Remove the completions of leases; the number of others, or negative. */
 int ch_leases_take(struct ch_thread *t, struct rmem_wc *wc, unsigned int nb);
 
 /* chaos_control.c, chaos_objects.c */

@@ -34,7 +34,7 @@ enum bind_state {
 	BINDING,
 	OPEN,
 	ENDING,
-	LOST, /* to be released, whatever state it is in */
+	LOST, /* for release, in any state */
 };
 
 struct bind {

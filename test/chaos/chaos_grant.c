@@ -118,7 +118,7 @@ ch_slot_find(struct ch_thread *t)
 	return NULL;
 }
 
-/* All bytes but those that are open. */
+/* All bytes except those that a key covers. */
 static bool
 is_quiet(struct ch_thread *t, const struct ch_slot *slot)
 {

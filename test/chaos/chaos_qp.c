@@ -138,7 +138,7 @@ ch_qp_reset(struct ch_thread *t, struct ch_qp *q)
 	q->is_connected = false;
 	if (ret != 0)
 		return CH_FAIL(t, "rmem_qp_reset: %s", strerror(-ret));
-	/* Completions of before the reset stay in the CQ. */
+	/* Earlier completions remain in the CQ. */
 	if (!ch_poll(t))
 		return false;
 	ch_bind_lost(t, q, false);
@@ -147,7 +147,7 @@ ch_qp_reset(struct ch_thread *t, struct ch_qp *q)
 	q->epoch++;
 	q->nb_messages = 0;
 	q->is_fresh = true;
-	/* The QP of the leases stays, as its context does. */
+	/* The QP of the leases is not replaced, since its context exists. */
 	if (q != t->qps[1] && ch_one_in(t, 8))
 		return recreate(t, q);
 	return true;
@@ -304,7 +304,7 @@ ch_qp_drain(struct ch_thread *t, struct ch_qp *q)
 		if (!is_ok || !ch_poll(t))
 			return false;
 		if (ch_is_late(deadline))
-			return CH_FAIL(t, "QP %u: its send queue stays full", q->index);
+			return CH_FAIL(t, "QP %u: its send queue remains full", q->index);
 	}
 	while (q->sends.head != q->sends.tail) {
 		if (!ch_poll(t))

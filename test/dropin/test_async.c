@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* A verbs program that knows nothing of rmem: asynchronous events, their acknowledgement, and what
+/* A verbs program, without any call of rmem: asynchronous events, their acknowledgement, and what
  * waits for it. */
 
 #include <errno.h>

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* A verbs program that knows nothing of rmem and sleeps until something happens: completion
+/* A verbs program, without any call of rmem, that sleeps until an event: completion
  * channels. */
 
 #include <errno.h>

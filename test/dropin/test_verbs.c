@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* A verbs program that knows nothing of rmem: two QPs of one process, each function group. */
+/* A verbs program, without any call of rmem: two QPs of one process, each function group. */
 
 #include <errno.h>
 #include <stdio.h>

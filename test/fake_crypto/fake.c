@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* The calls that rmem_lease_seal.c makes, each of which can be made to fail; see fake.h. */
+/* The calls of rmem_lease_seal.c, each of which can fail on demand; see fake.h. */
 
 #include <errno.h>
 #include <stdlib.h>

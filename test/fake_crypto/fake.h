@@ -24,7 +24,7 @@ struct fake {
 
 extern struct fake fake;
 
-/* Let call number n fail, counted from now. */
+/* Call number n fails, counted from this call. */
 void fake_fail_at(uint32_t n);
 
 /* libcrypto's own, which does not fail. */

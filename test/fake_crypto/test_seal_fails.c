@@ -118,7 +118,7 @@ TEST(seal_fails, seal_fails_with_each_call)
 		fake_fail_at(n);
 		TEST_ERR(seal_example(buf), EIO);
 		TEST_ASSERT(fake.failed != NULL && is_untouched(buf, sizeof(buf)));
-		/* The next one is good, and has no nonce of the one that failed. */
+		/* The next one succeeds, with another nonce than the failed one. */
 		fake_fail_at(0);
 		TEST_EQ(seal_example(buf), SIZE);
 		TEST_EQ(open_sealed(buf, &desc, &info, NULL), SIZE);

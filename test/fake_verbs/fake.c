@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* The fakes of what takes a system call; see fake.h. */
+/* The fakes of functions with a system call; see fake.h. */
 
 #include <errno.h>
 #include <pthread.h>
@@ -83,7 +83,7 @@ fake_new(const char *name, size_t size)
 	return object;
 }
 
-/* It is kept where a leak check can see it. */
+/* It remains reachable for the leak check. */
 bool
 fake_keeps(const char *name, void *object)
 {

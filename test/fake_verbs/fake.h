@@ -47,7 +47,7 @@ struct fake {
 	bool has_no_ud;             /* no QPs of UD */
 	bool has_no_resize;         /* ibv_resize_cq() is not supported */
 	bool has_no_atomic;         /* no rights for atomics */
-	bool is_atomic_bad;         /* the returned value is wrong */
+	bool is_atomic_bad;         /* the returned value is not the previous one */
 	bool has_no_relaxed;        /* no optional rights */
 	bool is_quick;              /* completes at once, and moves nothing */
 	bool is_poll_bad;           /* ibv_poll_cq() fails */
@@ -58,7 +58,7 @@ struct fake {
 	bool has_no_mw_ex;          /* no extended QPs that post windows */
 	bool is_list_bad;     /* extended QPs take each SGE of a list to be as long as the first */
 	bool is_bind_bad;     /* bindings fail */
-	bool is_inv_bad;      /* an invalidated window stays open */
+	bool is_inv_bad;      /* an invalidated window remains valid */
 	bool has_kernel_inv;  /* reports an invalidation by the kernel's flag, as rdma_rxe does */
 	bool has_rxe_windows; /* without bounds and states, as those of rdma_rxe */
 	uint32_t vendor_id;
@@ -84,8 +84,8 @@ struct fake {
 	int fail_errno;
 	bool is_failed;         /* one did */
 	bool is_release_failed; /* that one released something */
-	unsigned int post_take; /* requests that a post takes, then it fails */
-	int post_errno;         /* with this; 0: it takes all */
+	unsigned int post_take; /* requests that a post accepts before it fails */
+	int post_errno;         /* with this; 0: it accepts all */
 	/* Recorded calls. */
 	unsigned int nb_calls;
 	int nb_live;             /* objects */

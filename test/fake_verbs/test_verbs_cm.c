@@ -395,7 +395,7 @@ TEST(verbs_cm, cm_accept_refuses_wrong_data_and_continues)
 	return cm_wrong_data_is_refused(cm_accept);
 }
 
-/* The address leads to a device that has no GID of the QP's. */
+/* The address is that of a device without the GID of the QP. */
 TEST(verbs_cm, cm_of_another_device_is_refused)
 {
 	struct rmem_cm_conf conf = cm_conf();

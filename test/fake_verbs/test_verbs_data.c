@@ -143,7 +143,7 @@ TEST(verbs_data, sge_lengths_are_added_without_overflow)
 	return TEST_SUCCESS;
 }
 
-/* Fill wr with n good ones; wr_ids count from 0. */
+/* Fill wr with n valid requests; wr_ids count from 0. */
 static void
 vt_fill(struct rmem_send_wr *wr, const struct rmem_sge *sge, unsigned int n)
 {
@@ -182,7 +182,7 @@ TEST(verbs_data, burst_stops_at_the_first_bad_request)
 	return TEST_SUCCESS;
 }
 
-/* The device takes 5 of 20: bad_wr is in the middle, or the whole extended burst is refused. */
+/* The device accepts 5 of 20: bad_wr is in the middle, or the whole extended burst is refused. */
 TEST(verbs_data, partly_accepted_burst_is_counted)
 {
 	struct rmem_sge sge = vt_sge(0, 8), to = vt_sge(HALF, 8);

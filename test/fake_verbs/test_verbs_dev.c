@@ -269,7 +269,7 @@ TEST(verbs_dev, failure_of_each_call_is_reported)
 	return vt_each_call_fails(EIO);
 }
 
-/* Calls that make something fail: nothing at all is left. */
+/* Each call fails in turn: no object remains. */
 TEST(verbs_dev, failed_open_releases_everything)
 {
 	static const struct {
@@ -355,7 +355,7 @@ TEST(verbs_dev, removed_device_takes_no_requests)
 	TEST_ERR(vt_until(vt_post_write, -ENODEV), ENODEV);
 	TEST_ERR(rmem_post_recv(vt.a, &recv, 1), ENODEV);
 	TEST_ERR(vt_poll_b(), EIO);
-	/* It stays so after a reset, and all can be released. */
+	/* That remains after a reset, and all objects can be released. */
 	TEST_OK(rmem_qp_reset(vt.a));
 	TEST_ERR(rmem_post_recv(vt.a, &recv, 1), ENODEV);
 	return TEST_SUCCESS;

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Whatever errno the kernel has for a call, the call returns one that its header names. */
+/* For any errno of the kernel, a call returns one that its header documents. */
 
 #include <stdio.h>
 #include <string.h>
@@ -92,7 +92,7 @@ do_mr_rereg(void)
 	enum rmem_rereg_result result;
 	int ret;
 
-	fake.rereg_result = IBV_REREG_MR_ERR_DONT_FORK_NEW; /* the old MR stays */
+	fake.rereg_result = IBV_REREG_MR_ERR_DONT_FORK_NEW; /* the MR is unchanged */
 	ret = rmem_mr_rereg(vt.mr, RMEM_REREG_CHANGE_ACCESS, NULL, NULL, 0, 0, &result);
 	/* A change that the provider doesn't support is a new registration. */
 	return ret == 0 && result == RMEM_REREG_NEW_KEYS ? -EOPNOTSUPP : ret;

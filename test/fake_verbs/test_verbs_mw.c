@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Windows of a verbs device open and close, and nothing reaches the device that breaks it. */
+/* Windows of a verbs device: binding, invalidation, and no request that crashes the device. */
 
 #include <errno.h>
 #include <string.h>
@@ -234,7 +234,7 @@ vt_peer_invalidates(void)
 	TEST_EQ(wc.flags, RMEM_WC_WITH_INV);
 	TEST_EQ(wc.invalidated_rkey, rkey);
 	TEST_RUN(vt_is_denied(rkey));
-	/* Once more: neither side's kernel may see it. */
+	/* Again: the kernel of neither side may get it. */
 	TEST_RUN(vt_send_inv(rkey, RMEM_WC_REM_INV_REQ_ERR, &wc));
 	TEST_RUN(vt_reconnect());
 	wr = vt_inv_wr(rkey);
@@ -352,7 +352,7 @@ TEST(verbs_mw, refused_calls_keep_the_key)
 	return TEST_SUCCESS;
 }
 
-/* A QP on which a window is bound stays: rdma_rxe would block. */
+/* A QP with a bound window is not destroyed: rdma_rxe would block. */
 TEST(verbs_mw, destroy_of_a_qp_with_a_bound_window_is_ebusy)
 {
 	struct rmem_send_wr wr = vt_bind_wr(vt.two);
@@ -368,7 +368,7 @@ TEST(verbs_mw, destroy_of_a_qp_with_a_bound_window_is_ebusy)
 	return TEST_SUCCESS;
 }
 
-/* The device takes fewer of a burst than it is given: the others have done nothing. */
+/* The device accepts only part of a burst: the other requests change nothing. */
 TEST(verbs_mw, partly_accepted_burst_changes_only_its_windows)
 {
 	struct rmem_send_wr wr[6];
@@ -401,7 +401,7 @@ TEST(verbs_mw, partly_accepted_burst_changes_only_its_windows)
 	return TEST_SUCCESS;
 }
 
-/* A SEND_WITH_INV that was not taken leaves the window as it was. */
+/* A SEND_WITH_INV that was not accepted does not change the window. */
 TEST(verbs_mw, refused_send_with_inv_keeps_the_window_bound)
 {
 	struct rmem_send_wr wr = vt_bind_wr(vt.two), send = vt_wr(RMEM_WR_SEND_WITH_INV, NULL);
@@ -434,7 +434,7 @@ TEST(verbs_mw, windows_are_limited_and_counted)
 	return TEST_SUCCESS;
 }
 
-/* A window that the device does not release stays as it was. */
+/* A window that the device does not release is unchanged. */
 TEST(verbs_mw, refused_release_changes_nothing)
 {
 	struct rmem_send_wr wr = vt_bind_wr(vt.two);

@@ -25,7 +25,7 @@ vt_peer_write(uint32_t rkey)
 	return rmem_post_send(vt.b, &wr, 1) == 1 ? vt_wait(vt.cq_b, &wc) : -EBADMSG;
 }
 
-/* Post to a, and let it wait there. */
+/* Post to a; the request is not executed. */
 static int
 vt_hold(const struct rmem_send_wr *wr)
 {
@@ -45,7 +45,7 @@ vt_flush(void)
 	return TEST_SUCCESS;
 }
 
-/* Whatever became of it: not bound, can't be invalidated, can be bound. */
+/* In either case: not bound, can't be invalidated, can be bound. */
 static int
 vt_window_is_usable(void)
 {
@@ -267,7 +267,7 @@ TEST(verbs_mw_lost, lost_type_1_bind_keeps_the_previous_key)
 	return TEST_SUCCESS;
 }
 
-/* Bindings posted to a QP that has failed: the one before stays, exactly. */
+/* Bindings posted to a QP that has failed do not change the previous one. */
 TEST(verbs_mw_lost, type_1_window_of_a_failed_qp_keeps_its_key)
 {
 	struct rmem_mw_bind bind = vt_bind(HALF);

@@ -35,7 +35,7 @@ vt_rand(uint32_t n)
 	return (uint32_t)(rnd.state >> 33) % n;
 }
 
-/* A request that concerns a window, right or wrong. */
+/* A valid or invalid request with a window. */
 static struct rmem_send_wr
 vt_random_wr(void)
 {

@@ -24,7 +24,7 @@ vt_tickets(const rte_ticketlock_t *lock)
 	return __atomic_load_n(&lock->tickets, __ATOMIC_RELAXED);
 }
 
-/* How often the locks of the device, its table of windows and a window were taken, in all. */
+/* Number of times that the locks of the device, its window table and a window were taken. */
 static uint32_t
 vt_nb_locks(void)
 {
@@ -84,7 +84,7 @@ TEST(verbs_mw_straight, window_requests_take_no_lock)
 	TEST_EQ(stats.mw_binds, 9);
 	TEST_EQ(stats.invalidates, 9);
 	TEST_OK(vt_close());
-	/* That the quirk takes locks shows that they are seen here. */
+	/* The quirk takes locks: this count detects them. */
 	fake.has_rxe_windows = true;
 	TEST_OK(vt_open_mw());
 	before = vt_nb_locks();
@@ -101,7 +101,7 @@ vt_is_seen(unsigned int i, enum ibv_wr_opcode opcode, uint32_t key)
 	return TEST_SUCCESS;
 }
 
-/* Right and wrong ones: the device refuses what is wrong, and the driver changes nothing. */
+/* Valid and invalid requests: the device refuses the latter, the driver passes all unchanged. */
 TEST(verbs_mw_straight, window_requests_reach_the_provider_unchanged)
 {
 	struct rmem_send_wr wr[5] = {vt_bind_wr(vt.two)};
@@ -164,7 +164,7 @@ TEST(verbs_mw_straight, failed_requests_are_not_counted)
 	return TEST_SUCCESS;
 }
 
-/* SEND_WITH_INV is not checked either, whatever the state of its key. */
+/* SEND_WITH_INV is not checked either, in any state of its key. */
 TEST(verbs_mw_straight, send_with_inv_reaches_the_peer_unchecked)
 {
 	struct rmem_send_wr send = vt_wr(RMEM_WR_SEND_WITH_INV, NULL);

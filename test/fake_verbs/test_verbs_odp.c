@@ -312,7 +312,7 @@ TEST(verbs_odp, advice_checks_a_reregistered_mr)
 	TEST_EQ(result, RMEM_REREG_NEW_KEYS);
 	sge.lkey = mr->lkey;
 	TEST_OK(vt_advise(RMEM_ADVISE_PREFETCH, 0, &sge, 1));
-	/* One that the device does not let go of stays what it was. */
+	/* An MR that the device does not release is unchanged. */
 	fake.fail_name = "dereg_mr";
 	fake.fail_errno = EBUSY;
 	TEST_ERR(rmem_mr_dereg(mr), EBUSY);

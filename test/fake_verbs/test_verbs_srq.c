@@ -30,7 +30,7 @@ make_qp(struct rmem_cq *cq, struct rmem_qp **qp)
 	return TEST_SUCCESS;
 }
 
-/* Both QPs take receives of the SRQ. */
+/* Both QPs use the SRQ. */
 static int
 open_srq(void)
 {
@@ -139,7 +139,7 @@ TEST(verbs_srq, receives_complete_with_the_number_of_their_qp)
 	return TEST_SUCCESS;
 }
 
-/* Each completed receive frees its entry, in whatever order; unpolled ones do not run out. */
+/* Each polled receive frees its entry, in any order; unpolled ones do not use up the entries. */
 TEST(verbs_srq, entries_are_reused)
 {
 	struct rmem_send_wr wr;

@@ -36,9 +36,9 @@ extern struct guest guest;
 int guest_open(void);
 int guest_close(void);
 
-/* A window of the device that the driver does not know, or NULL. */
+/* A window allocated with libibverbs, not with the driver, or NULL. */
 struct ibv_mw *guest_ibv_mw(void);
-/* Bind it to a page by hand; the rkey that it then has. */
+/* Bind it to a page with ibv_wr_*; its new rkey. */
 uint32_t guest_bind(struct ibv_mw *mw, unsigned int page, unsigned int flags);
 /* Until nb requests posted directly have completed: the worst status, or -1 if none did. */
 int guest_wait(unsigned int nb);

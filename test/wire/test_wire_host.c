@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Devices with ip=host take an address that no other process has, and a LID is a path to it. */
+/* Devices with ip=host use an address that no other process has; a LID is a path to it. */
 
 #include <stdio.h>
 #include <string.h>

@@ -118,7 +118,7 @@ send_to(const struct rwire_addr *to, int listener, int *fd, struct rwire_ring **
 	return *fd < 0 ? *fd : shm_receive(*fd, &from, ring, &version);
 }
 
-/* A process of another user takes an address: it exits with 0 if it gets a ring, with 1 if not. */
+/* A process of another user uses an address: it exits with 0 if it gets a ring, with 1 if not. */
 static pid_t
 start_taker(const struct rwire_addr *addr)
 {

@@ -48,7 +48,7 @@ resolve(uint32_t *len)
 			memcmp(&mac, &macs[1], sizeof(mac)) == 0;
 }
 
-/* Each host knows the other one after a request and its reply. */
+/* Both hosts have an entry for the other after a request and its reply. */
 static int
 exchange(uint32_t size)
 {

@@ -133,7 +133,7 @@ TEST(wire_sim, foreign_packets_are_dropped_and_counted)
 	TEST_RUN(attack(&peer, &pkt, true));
 	pkt = make_attack(RWIRE_READ_RESPONSE_ONLY);
 	TEST_RUN(attack(&peer, &pkt, true));
-	/* A wrong rkey moves the QP to ERR, which then accepts nothing. */
+	/* An invalid rkey moves the QP to ERR, which then accepts no packet. */
 	pkt = make_attack(RWIRE_WRITE_ONLY);
 	pkt.rkey ^= 1;
 	TEST_RUN(attack(&peer, &pkt, true));
@@ -169,7 +169,7 @@ answer(struct rwire_pkt *pkt, uint8_t opcode, uint32_t psn)
 	return TEST_SUCCESS;
 }
 
-/* Linux's rdma_rxe takes such an ACK for the response, and completes the READ without its data. */
+/* rdma_rxe processes such an ACK as the response, and completes the READ without its data. */
 TEST(wire_sim, acknowledgement_never_has_the_psn_of_a_read_or_atomic)
 {
 	struct rwire_pkt write, read, add;

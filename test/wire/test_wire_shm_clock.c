@@ -220,7 +220,7 @@ TEST(wire_shm_clock, ring_without_a_free_descriptor_is_refused_with_its_cause)
 	TEST_ASSERT(from != NULL && to != NULL);
 	(void)from->ops->tx_get(from, &to->addr);
 	TEST_EQ(nb_connected(from), 1);
-	/* The descriptor that is left is that of the connection. */
+	/* The remaining descriptor is that of the connection. */
 	unused = dup(STDIN_FILENO);
 	close(unused);
 	before = set_nb_files((rlim_t)unused + 1);

@@ -134,7 +134,7 @@ TEST(wire_sim, datagrams_not_for_the_qp_are_dropped_and_counted)
 	return close_both();
 }
 
-/* From any address: the header leads back to it. */
+/* From any address: the header has it. */
 TEST(wire_sim, datagrams_of_other_sources_than_allow_names_are_dropped)
 {
 	struct rwire_allow *allow;
