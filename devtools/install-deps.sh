@@ -44,6 +44,8 @@ libsystemd-dev   pkg-config --exists libsystemd
 dpdk-dev         command -v dpdk-telemetry.py
 ibverbs-utils    command -v ibv_devinfo
 rdmacm-utils     command -v rping
+qperf            command -v qperf
+fio              command -v fio
 python3-pyverbs  /usr/bin/python3 -c "import pyverbs"
 qperf            command -v qperf
 ucx-utils        command -v ucx_perftest

@@ -187,8 +187,9 @@ bind_addr(const struct rcm_cmd *cmd, uint32_t handle, const void *sockaddr, size
 	int ret;
 
 	id = rcm_id_of(cmd, handle, &ret);
-	if (id != NULL)
-		ret = addr_of(sockaddr, size, &addr);
+	if (id == NULL)
+		return ret;
+	ret = addr_of(sockaddr, size, &addr);
 	return ret != 0 ? ret : bind_id(id, &addr);
 }
 

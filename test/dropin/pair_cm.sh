@@ -24,8 +24,8 @@ while [ -z "${PAIR_PORT:-}" ] && grep -q "@rmem_rdma_cm/.*/$port\$" /proc/net/un
 done
 server_run=${1//%p/$port} client_run=${2//%p/$port}
 # What is killed must be the program, not timeout(1).
-[ "${PAIR_KILL:-}" = server ] || server_run="timeout $limit $server_run"
-[ "${PAIR_KILL:-}" = client ] || client_run="timeout $limit $client_run"
+[ "${PAIR_KILL:-}" = server ] || server_run="timeout -k 5 $limit $server_run"
+[ "${PAIR_KILL:-}" = client ] || client_run="timeout -k 5 $limit $client_run"
 read -ra words <<<"$server_run"
 "${words[@]}" >"$tmp/server" 2>&1 &
 server=$!

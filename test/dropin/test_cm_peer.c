@@ -48,6 +48,7 @@ static void
 almost_message(uint8_t msg[MSG_SIZE], uint16_t port, unsigned int *seed)
 {
 	static const uint8_t head[] = {0x72, 0x6d, 0x63, 0x31};
+	static const uint8_t ip[16] = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1};
 	int i;
 
 	memset(msg, 0, MSG_SIZE);
@@ -60,7 +61,7 @@ almost_message(uint8_t msg[MSG_SIZE], uint16_t port, unsigned int *seed)
 	msg[76] = 1;
 	msg[78] = (uint8_t)(port >> 8);
 	msg[79] = (uint8_t)port;
-	memcpy(msg + 80, "\0\0\0\0\0\0\0\0\0\0\xff\xff\x7f\0\0\1", 16);
+	memcpy(msg + 80, ip, sizeof(ip));
 	for (i = rand_r(seed) % 4; i > 0; i--)
 		msg[(size_t)rand_r(seed) % MSG_SIZE] = (uint8_t)rand_r(seed);
 }
@@ -313,8 +314,10 @@ child_leaves_connections_alone(void)
 	/* Nor does a child keep a connection. */
 	pid = fork();
 	HOLDS(pid >= 0);
-	while (pid == 0)
-		pause();
+	if (pid == 0) {
+		for (;;)
+			pause();
+	}
 	HOLDS(cm_disconnect(client, active) == 0);
 	HOLDS(cm_expect(server, DISCONNECTED).id == passive);
 	kill_child(pid);
