@@ -325,6 +325,7 @@ if command -v ib_write_bw >/dev/null; then
 	try 'ib_send_lat -c UD' pair ib_send_lat -c UD -n 10
 	try 'ib_atomic_bw -A' pair ib_atomic_bw -A FETCH_AND_ADD -n 100
 	try 'ib_write_bw --ip' by_address ib_write_bw -n 100
+	try 'ib_read_bw, killed' killed ib_read_bw
 	try 'recipe of doc/dropin.md' recipe
 	try 'ib_write_bw, killed' killed ib_write_bw
 	try 'ib_send_bw, killed' killed ib_send_bw

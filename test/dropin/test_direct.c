@@ -28,6 +28,7 @@
 
 #define SIZE   (3u << 20)
 #define LONG   (SIZE / 2 + 3)
+#define PIECE  (1u << 20) /* bytes that one access of a peer copies */
 #define ROUNDS 20
 #define DEPTH  4
 #define ACCESS (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
@@ -36,7 +37,8 @@
 enum command {
 	CONNECT,   /* a new QP with the peer's, and a new MR */
 	CHECK,     /* whether all bytes have a value */
-	DEREG,     /* then fill the memory */
+	DEREG,     /* then write the last bytes of a piece that a peer copies, and of LONG */
+	CHECK_END, /* whether these have a value */
 	REREG,     /* without the right to write */
 	READ_ONLY, /* the memory, not the MR */
 	UNMAP,
@@ -208,7 +210,11 @@ execute(struct side *side, struct message *message)
 	case DEREG:
 		HOLDS(ibv_dereg_mr(side->mr) == 0);
 		side->mr = NULL;
-		memset(side->buf, message->value, SIZE);
+		side->buf[PIECE - 1] = side->buf[LONG - 1] = message->value;
+		break;
+	case CHECK_END:
+		message->value = side->buf[PIECE - 1] == message->value &&
+				side->buf[LONG - 1] == message->value;
 		break;
 	case REREG:
 		HOLDS(ibv_rereg_mr(side->mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
@@ -380,7 +386,7 @@ dereg_ends_access(struct side *side)
 		while (transfer(side, IBV_WR_RDMA_WRITE, 0, LONG) == IBV_WC_SUCCESS)
 			;
 		HOLDS(receive(side, &message));
-		HOLDS(ask(side, CHECK, 9).value);
+		HOLDS(ask(side, CHECK_END, 9).value);
 	}
 }
 
