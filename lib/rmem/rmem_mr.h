@@ -218,9 +218,9 @@ int rmem_mr_reg(struct rmem_pd *pd, void *addr, size_t length, uint64_t iova, ui
 /**
  * Register a memory region with a structure of attributes; see rmem_mr_reg().
  *
- * With RMEM_MR_REQUESTED_KEY the MR gets the requested rkey, which peers can know in advance
- * (fi_mr(3): requested_key). The keys supported are specific to the driver; see its page in doc/.
- * Peers that know an earlier MR of the same key can access the new one.
+ * With RMEM_MR_REQUESTED_KEY the rkey of the MR is rmem_mr_attr::requested_key, so that it need not
+ * be sent to peers (fi_mr(3): requested_key). The supported keys depend on the driver; see its page
+ * in doc/. Peers with the key of an earlier MR can access a new MR with the same key.
  *
  * With an EQ the call makes the initial checks and returns, and control threads continue: they
  * populate the memory in pieces, in parallel, then register it. The registration ends with one
@@ -242,8 +242,8 @@ int rmem_mr_reg(struct rmem_pd *pd, void *addr, size_t length, uint64_t iova, ui
  * rmem_mr::addr, and unmaps it with the MR; the descriptor may be closed when the call has
  * returned. It is for memory managed by others: rmem_mr_rereg() refuses CHANGE_TRANSLATION, and
  * windows cannot be bound to it. Sharing and deregistration are as with ALLOCATE_MR. A file
- * should not be truncated while it is mapped: a guarded device (driver_soft.md) fails the request,
- * otherwise the access kills the process. DMA_BUF_IOCTL_SYNC of a dmabuf is left to the caller.
+ * must not be truncated while it is mapped: a guarded device (driver_soft.md) fails the request,
+ * otherwise the access raises SIGBUS. The caller is responsible for DMA_BUF_IOCTL_SYNC of a dmabuf.
  *
  * With RMEM_MR_DISABLED the keys of the MR are not valid before rmem_mr_enable().
  *
@@ -263,7 +263,7 @@ int rmem_mr_reg(struct rmem_pd *pd, void *addr, size_t length, uint64_t iova, ui
  *   - -EINVAL: a requested_key without the flag, or one that the device does not support; the log
  *     has the supported ones.
  *   - -EINVAL: an eq that is not an EQ, or of another device.
- *   - -EINVAL: iov without iov_count or the reverse, more ranges than rmem_dev_info::max_iov, or a
+ *   - -EINVAL: iov without iov_count or conversely, more ranges than rmem_dev_info::max_iov, or a
  *     range that is NULL, empty or wraps around.
  *   - -EINVAL: iov together with addr or ALLOCATE_MR, or with a length that is not the sum.
  *   - -EINVAL: RMEM_MR_FD with an fd that is not open or cannot be mapped, an fd_offset that is not

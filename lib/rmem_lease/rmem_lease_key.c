@@ -380,7 +380,7 @@ put_aside(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
 	rmem_lease_trace_quarantine(ctx, slot->lease.rkey, ctx->stats.quarantines);
 }
 
-/* Calls others at the end alone: so the common case saves no registers. */
+/* Calls functions only at its end, so that the common case saves no registers. */
 void
 lease_put(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
 {

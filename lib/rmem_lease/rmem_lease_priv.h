@@ -62,28 +62,28 @@ extern int rmem_lease_logtype;
 #define LEASE_MODIFY (RMEM_ACCESS_REMOTE_WRITE | RMEM_ACCESS_REMOTE_ATOMIC)
 /** Tags of a key. */
 #define LEASE_TAGS 256
-/** Words of random numbers in a fill: whole groups of blocks. */
+/** Words of random numbers per fill: whole groups of blocks. */
 #define LEASE_RANDOM 1024u
 /** Words for the tags of a key. */
 #define LEASE_SHUFFLE ((LEASE_TAGS - 1) / 3)
-/** No place in the heap. */
+/** Not in the heap. */
 #define LEASE_NOWHERE UINT32_MAX
-/** Low bits of an id: the slot. The rest counts. */
+/** Low bits of an id: the slot. The others are a counter. */
 #define LEASE_ID_BITS 24
-/** Bits of that count in an op. */
+/** Bits of that counter in an op. */
 #define LEASE_OP_BITS 11
-/** Places in `recent`. */
+/** Entries of `recent`. */
 #define LEASE_RECENT 8
-/** Pages that a buffer spans at most where the device has larger pages. */
+/** Maximum number of pages of a buffer if the device has larger pages. */
 #define LEASE_PAGES 9
 
-/** Count: read by others, written by the owner of the context alone. */
+/** Count: read by any thread, written only by the owner of the context. */
 #define LEASE_COUNT(counter, n) __atomic_store_n(&(counter), (counter) + (n), __ATOMIC_RELAXED)
 #define LEASE_SET(gauge, value) __atomic_store_n(&(gauge), (value), __ATOMIC_RELAXED)
 
-/** A lease and the key that it is made of. */
+/** A lease and its key. */
 struct lease_slot {
-	struct rmem_lease lease; /* in FREE, of what it was last; rkey is that of the key */
+	struct rmem_lease lease; /* in FREE, the previous one; rkey is that of the key */
 	union {
 		struct rmem_mr *mr; /* fast-register or indirect */
 		struct rmem_mw *mw;
@@ -94,11 +94,11 @@ struct lease_slot {
 	};
 	uint64_t rests_from;     /* TSC, while quarantined */
 	struct lease_hold *hold; /* of lease.mr, unless FREE */
-	uint32_t heap_at;        /* place in the heap of deadlines, or LEASE_NOWHERE */
+	uint32_t heap_at;        /* index in the heap of deadlines, or LEASE_NOWHERE */
 	uint16_t nb_tags;        /* used since it was last quarantined */
 	bool has_key : 1;
 	bool is_peer_inv : 1; /* REVOKING: the peer has also invalidated the key */
-	bool is_doubtful : 1; /* a request that opens the key failed, after its lease had ended */
+	bool is_doubtful : 1; /* the binding of the key failed, after its lease had ended */
 	bool is_stuck : 1;    /* the key could not be released: the slot is in no list */
 } __rte_cache_aligned;
 
@@ -106,8 +106,8 @@ struct lease_slot {
 struct lease_fifo {
 	uint32_t *ring;
 	uint32_t mask;
-	uint32_t head; /* next to take */
-	uint32_t tail; /* next to put */
+	uint32_t head; /* next to remove */
+	uint32_t tail; /* next to add */
 };
 
 /** A deadline. */
@@ -128,18 +128,18 @@ struct lease_hold {
 struct lease_ops {
 	const char *name;
 	uint64_t capa;
-	/* Make the key of a slot; -errno of the class. */
+	/* Allocate the key of a slot; -errno of the class. */
 	int (*make)(struct rmem_lease_ctx *ctx, struct lease_slot *slot);
-	/* Release it, whatever it opens. */
+	/* Release the key, valid or not. */
 	int (*release)(struct lease_slot *slot);
-	/* The request that opens a lease by a tag; remote_addr is set. */
+	/* Fill the request that binds the key with a tag; remote_addr is set. */
 	void (*fill)(const struct rmem_lease_ctx *ctx, struct lease_slot *slot,
 			struct rmem_send_wr *wr, uint8_t tag);
 };
 
 struct rmem_lease_ctx {
 	struct rmem_obj obj;
-	uint32_t wr_tag; /* upper half of a wr_id; the lower one is the place in `ops` */
+	uint32_t wr_tag; /* upper half of a wr_id; the lower one is the index in `ops` */
 	struct rmem_qp *qp;
 	struct rmem_dev *dev;
 	const struct lease_ops *backend;
@@ -156,7 +156,7 @@ struct rmem_lease_ctx {
 
 	uint32_t nb_free;
 	uint32_t low_free; /* least since rmem_lease_trim() */
-	uint32_t *free;    /* stack: what was used last is granted first */
+	uint32_t *free;    /* stack: the key used last is granted first */
 	uint32_t *empty;   /* stack */
 	uint32_t nb_empty;
 	uint32_t nb_slots;
@@ -166,7 +166,7 @@ struct rmem_lease_ctx {
 
 	struct lease_due *heap; /* the next deadline first */
 	uint32_t nb_due;
-	uint32_t access;   /* what the QP gives its peer */
+	uint32_t access;   /* rights of the QP's peer */
 	uint32_t mr_needs; /* right that the backend needs of an MR */
 	uint32_t max_length;
 	uint32_t logged_refusals;   /* bit by reason */
@@ -174,7 +174,7 @@ struct rmem_lease_ctx {
 	uint32_t max_page_list_len; /* of a buffer */
 	uint64_t quarantine;        /* TSC cycles */
 	uintptr_t min_addr;         /* of a buffer: no page list has the page at 0 */
-	uint32_t mr_flags_bad;      /* of rmem_mr_drv::flags: the backend can't do such an MR */
+	uint32_t mr_flags_bad; /* of rmem_mr_drv::flags: MRs that the backend does not support */
 
 	uint32_t free_hold;            /* number of the first free one */
 	uint32_t recent[LEASE_RECENT]; /* by MR: a hold that may be of it */
@@ -291,7 +291,7 @@ lease_fifo_get(struct lease_fifo *fifo)
 
 /** All are free; holds has as many entries. */
 void lease_hold_init(struct rmem_lease_ctx *ctx, uint32_t nb);
-/** As lease_hold(), with a reference of its own; it becomes recent. */
+/** As lease_hold(), with another reference; the hold becomes recent. */
 struct lease_hold *lease_hold_new(struct rmem_lease_ctx *ctx, struct rmem_mr *mr, uint32_t *recent);
 /** The last lease of it was reclaimed. */
 void lease_hold_end(struct rmem_lease_ctx *ctx, struct lease_hold *hold);
@@ -328,13 +328,13 @@ void lease_heap_del(struct rmem_lease_ctx *ctx, struct lease_slot *slot);
 
 /* Keys (rmem_lease_key.c). */
 
-/** Backend of a configuration that the device can do; NULL when there is none. */
+/** Backend of a configuration, if the device supports it; else NULL. */
 const struct lease_ops *lease_ops_find(uint32_t backend, uint64_t capa);
 /** Backend of enum rmem_lease_backend, or NULL beyond the last. */
 const struct lease_ops *lease_ops_of(uint32_t backend);
 /** Number of a backend: enum rmem_lease_backend. */
 uint32_t lease_ops_number(const struct lease_ops *ops);
-/** Make keys for so many empty slots, which become free; -errno when not all could be made. */
+/** Allocate keys for nb empty slots, which become free; -errno if one failed. */
 int lease_make(struct rmem_lease_ctx *ctx, uint32_t nb);
 /** Ensure a key in `free`: end a quarantine, or allocate keys. -errno if there is none. */
 int lease_refill(struct rmem_lease_ctx *ctx);
@@ -345,7 +345,7 @@ int lease_refill(struct rmem_lease_ctx *ctx);
 int lease_release(struct rmem_lease_ctx *ctx, struct lease_slot *slot);
 /** Remove slots that have no key, or are stuck, from `free` and the quarantine. */
 void lease_sort_out(struct rmem_lease_ctx *ctx);
-/** Replace the key of a slot: by none when the device has none left. As lease_release(). */
+/** Replace the key of a slot, by none if the device has no free one. As lease_release(). */
 int lease_replace(struct rmem_lease_ctx *ctx, struct lease_slot *slot);
 /** Slot whose key has that rkey now, or NULL. */
 struct lease_slot *lease_map_find(const struct rmem_lease_ctx *ctx, uint32_t rkey);
@@ -359,7 +359,7 @@ void lease_random_fill(uint32_t random[LEASE_RANDOM]);
 /** Draw the order of the tags of a key, none of which is used. The given one is not the first. */
 void lease_draw_tags(struct rmem_lease_ctx *ctx, uint8_t tags[LEASE_TAGS], uint8_t tag);
 
-/* The next tag of a key. The ones seen so far reveal only which ones the next is not. */
+/* The next tag of a key. Previous tags reveal only that it is another one. */
 static inline uint8_t
 lease_take_tag(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
 {
@@ -370,7 +370,7 @@ lease_take_tag(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
 	return tags[slot->nb_tags++];
 }
 
-/* Return the tag that was taken last, which was given to no peer. */
+/* Return the last tag, which no peer has received. */
 static inline void
 lease_untake_tag(struct lease_slot *slot)
 {
@@ -379,16 +379,16 @@ lease_untake_tag(struct lease_slot *slot)
 
 /* Ends (rmem_lease_end.c). */
 
-/** The peer can't reach the buffer any more. */
+/** End a lease: the peer can no longer access the buffer. */
 void lease_end(struct rmem_lease_ctx *ctx, struct lease_slot *slot, uint8_t why);
 /** Undo a prepared lease. */
 void lease_unstage(struct rmem_lease_ctx *ctx, struct lease_slot *slot);
 
-/* The choice of a backend (rmem_lease_backend.c). */
+/* Selection of a backend (rmem_lease_backend.c). */
 
-/** Choose the backend by what the device can do; -EOPNOTSUPP and a line. */
+/** Select the backend by the capabilities of the device; -EOPNOTSUPP and a log line. */
 int lease_backend_choose(struct rmem_lease_ctx *ctx, uint32_t backend, uint64_t capa);
-/** Log what was chosen, and what the device lacks for the better ones. */
+/** Log the selected backend, and the missing capabilities of preferred ones. */
 void lease_backend_log(const struct rmem_lease_ctx *ctx, uint32_t backend, uint64_t capa);
 
 /* All contexts (rmem_lease_telemetry.c). */

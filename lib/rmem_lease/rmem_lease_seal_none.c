@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The rmem authors
  */
 
-/* Sealed descriptors where libcrypto is not there. */
+/* Sealed descriptors without libcrypto. */
 
 #include <rmem_lease_desc.h>
 

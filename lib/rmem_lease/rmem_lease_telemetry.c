@@ -53,7 +53,7 @@ audit(struct rmem_dev *dev)
 	return ret;
 }
 
-/* As /rmem/qp names the QP. */
+/* The name of the QP in /rmem/qp. */
 static void
 ctx_name(const struct rmem_lease_ctx *ctx, char *name, size_t size)
 {
