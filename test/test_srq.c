@@ -202,6 +202,23 @@ TEST(srq, taken_receive_is_posted_again_by_a_reset)
 	return TEST_SUCCESS;
 }
 
+/* IBTA 10.2.9.4: a QP is moved to Error before, so that no receive of its SRQ is lost. */
+TEST(srq, taken_receive_is_dropped_by_a_reset_if_the_srq_is_full)
+{
+	const uint32_t max_wr = query().max_wr;
+	uint32_t i;
+
+	TEST_RUN(leave_taken());
+	for (i = 1; i < max_wr; i++)
+		TEST_EQ(post(8 + i, NULL, 0), 1);
+	TEST_OK(rmem_qp_reset(fx.a.qp));
+	TEST_ASSERT(fx_is_idle(fx.a.cq));
+	TEST_EQ(query().nb_wr, max_wr);
+	TEST_EQ(nb_taken(), 0);
+	TEST_OK(rmem_dev_audit(fx.a.dev));
+	return TEST_SUCCESS;
+}
+
 TEST(srq, taken_receive_is_posted_again_by_a_destroy)
 {
 	TEST_RUN(leave_taken());
