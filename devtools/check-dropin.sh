@@ -118,16 +118,6 @@ cm_by_users() {
 		test/dropin/pair_cm.sh "$run $1 $2" "$other $1 $3 -a 127.0.0.1"
 }
 
-# qperf_pair TEST...: with rdma_cm, too.
-qperf_pair() {
-	local port=$((20000 + RANDOM % 12000)) server rc=0
-	"$run" qperf -lp $port &
-	server=$!
-	timeout 50 "$run" qperf -lp $port -ws 20 -t 1 127.0.0.1 "$@" -cm1 rc_bw || rc=$?
-	kill $server
-	return $rc
-}
-
 # fio_pair VERB
 fio_pair() {
 	local fio="fio --ioengine=rdma --port=%p --bs=64k --size=4m --name=job"
@@ -281,11 +271,6 @@ if command -v rping >/dev/null; then
 	done
 else
 	say "rdmacm-utils is not installed: its programs not run"
-fi
-if command -v qperf >/dev/null; then
-	try qperf qperf_pair rc_bw rc_lat rc_rdma_write_bw rc_rdma_read_lat uc_bw ud_lat
-else
-	say "qperf is not installed: not run"
 fi
 if command -v fio >/dev/null; then
 	for verb in write read send; do

@@ -20,6 +20,7 @@ if has qperf qperf; then
 	done
 	try 'qperf, RDMA of rc' qperf_tests rc_rdma_{read_lat,read_bw,write_lat,write_poll_lat,write_bw}
 	try 'qperf, RDMA of uc' qperf_tests uc_rdma_{write_lat,write_poll_lat,write_bw}
+	try 'qperf -cm1' qperf_tests -cm1 rc_{lat,bw}
 	try 'qperf, atomics' qperf_tests rc_{compare_swap,fetch_add}_mr ver_rc_{compare_swap,fetch_add}
 fi
 
@@ -49,7 +50,8 @@ ucx_devices() {
 }
 if has ucx_perftest ucx-utils; then
 	try 'ucx_info -d' ucx_devices
-	for test in tag_lat tag_bw ucp_am_lat ucp_put_{lat,bw} ucp_{get,add,fadd,swap,cswap} stream_{lat,bw}; do
+	for test in tag_{lat,bw} ucp_am_lat ucp_put_{lat,bw} ucp_{get,add,fadd,swap,cswap} \
+		stream_{lat,bw}; do
 		try "ucx rc_verbs, $test" ucx pair rc_verbs "$test"
 	done
 	for test in tag_lat ucp_put_bw ucp_get stream_bw; do
@@ -70,15 +72,29 @@ if has ucx_perftest ucx-utils; then
 	done
 fi
 
-# libfabric PROVIDER TYPE: fi_pingpong by messages of all sizes.
+# libfabric PROVIDER TYPE DOMAIN: fi_pingpong by messages of all sizes.
 libfabric() {
-	PAIR_OPTION=-B/-P pair fi_pingpong -p "$1" -e "$2" -d soft0-dgram -I 5 -S all
+	PAIR_OPTION=-B/-P pair fi_pingpong -p "$1" -e "$2" -d "$3" -I 5 -S all
+}
+# The first address of an interface that is not the loopback one.
+an_address() {
+	PATH=$PATH:/usr/sbin:/sbin ip -4 -o addr show up scope global |
+		awk 'NR == 1 { sub("/.*", "", $4); print $4 }'
 }
 fabrics() { timeout 50 "$run" fi_info -p verbs | grep 'domain: soft0'; }
 if has fi_pingpong libfabric-bin; then
 	try 'fi_info -p verbs' fabrics
-	try 'fi_pingpong, dgram' libfabric verbs dgram
-	try 'fi_pingpong, ofi_rxd' libfabric 'verbs;ofi_rxd' rdm
+	try 'fi_pingpong, dgram' libfabric verbs dgram soft0-dgram
+	try 'fi_pingpong, ofi_rxd' libfabric 'verbs;ofi_rxd' rdm soft0-dgram
+	address=$(an_address)
+	if [ -n "$address" ]; then
+		export PAIR_ADDRESS=$address
+		try 'fi_pingpong, msg' libfabric verbs msg soft0
+		try 'fi_pingpong, ofi_rxm' libfabric 'verbs;ofi_rxm' rdm soft0
+		unset PAIR_ADDRESS
+	else
+		say "no network interface besides the loopback one: libfabric's msg and ofi_rxm not run"
+	fi
 fi
 
 # mpi RANKS [COMMAND...]: test/dropin/mpi_exchange.c by UCX.

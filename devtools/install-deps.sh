@@ -47,7 +47,6 @@ rdmacm-utils     command -v rping
 qperf            command -v qperf
 fio              command -v fio
 python3-pyverbs  /usr/bin/python3 -c "import pyverbs"
-qperf            command -v qperf
 ucx-utils        command -v ucx_perftest
 libfabric-bin    command -v fi_pingpong
 openmpi-bin      command -v mpirun

@@ -56,7 +56,13 @@ has_arg(const char *args, const char *key)
 static const struct {
 	const char *key;
 	const char *arg;
-} defaults[] = {{"ip=", ",ip=host"}, {"max_cq=", ",max_cq=4096"}, {"max_qp=", ",max_qp=4096"}};
+	const char *unless; /* or this one is given */
+} defaults[] = {
+		{"ip=", ",ip=host", "engine="}, /* a device with engines has no wire */
+		{"max_cq=", ",max_cq=4096", NULL},
+		{"max_cqe=", ",max_cqe=262144", "profile="}, /* ofi_rxm of libfabric needs 131073 */
+		{"max_qp=", ",max_qp=4096", NULL},
+};
 
 static int
 rmem_create(const char *name, const char *args)
@@ -69,8 +75,8 @@ rmem_create(const char *name, const char *args)
 		return rmem_dev_create(name, args, &ribv_dev);
 	len = (size_t)snprintf(own, sizeof(own), "%s", args);
 	for (i = 0; i < RTE_DIM(defaults); i++) {
-		/* A device with engines has no wire. */
-		if (has_arg(args, defaults[i].key) || (i == 0 && has_arg(args, "engine=")))
+		if (has_arg(args, defaults[i].key) ||
+				(defaults[i].unless != NULL && has_arg(args, defaults[i].unless)))
 			continue;
 		len += (size_t)snprintf(
 				own + len, sizeof(own) - len, "%s", defaults[i].arg + (len == 0));

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # pair.sh SERVER CLIENT PROGRAM [ARGUMENT...]: run PROGRAM as server and as client that connects to it
-# over TCP at 127.0.0.1, each by a command of its own ("usertools/rmem-run --ip 127.0.0.2"). Succeeds
-# if both do. PAIR_LIMIT: seconds, 100 by default. PAIR_OPTION: that of the port, -p by default, or
-# "SERVER/CLIENT". PAIR_CLIENT: more arguments of the client. PAIR_KILL: kill the server that much
-# later (as sleep(1)), when the client runs; then succeeds if the client fails by itself.
+# over TCP at PAIR_ADDRESS, 127.0.0.1 by default, each by a command of its own ("usertools/rmem-run
+# --ip 127.0.0.2"). Succeeds if both do. PAIR_LIMIT: seconds, 100 by default. PAIR_OPTION: that of
+# the port, -p by default, or "SERVER/CLIENT". PAIR_CLIENT: more arguments of the client. PAIR_KILL:
+# kill the server that much later (as sleep(1)), when the client runs; then succeeds if the client
+# fails by itself.
 
 set -uo pipefail
 exec 2>/dev/null # lines of the shell: what was killed
@@ -13,7 +14,7 @@ read -ra client_run <<<"$2"
 shift 2
 limit=${PAIR_LIMIT:-100}
 option=${PAIR_OPTION:--p}
-read -ra client_args <<<"127.0.0.1 ${PAIR_CLIENT:-}"
+read -ra client_args <<<"${PAIR_ADDRESS:-127.0.0.1} ${PAIR_CLIENT:-}"
 tmp=$(mktemp -d "${TMPDIR:-/tmp}/rmem-pair.XXXXXX")
 trap 'rm -rf "$tmp"' EXIT
 listening() { grep -qi ":$(printf %04x "$port") [0-9a-f:]* 0a " /proc/net/tcp /proc/net/tcp6; }
