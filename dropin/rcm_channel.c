@@ -21,6 +21,7 @@
 static struct rcm_channel **channels; /* by descriptor */
 static uint64_t marked[RCM_MAX_FDS / 64];
 static int nb_marked;
+static pid_t owner; /* the process that has the channels, not its child of vfork() */
 
 static void
 mark(int fd, struct rcm_channel *channel)
@@ -150,6 +151,7 @@ open_locked(int flags)
 	}
 	if (channels[channel->fd] != NULL)
 		leave(channel->fd, true);
+	owner = getpid();
 	mark(channel->fd, channel);
 	return channel->fd;
 }
@@ -172,6 +174,8 @@ rcm_is_channel(int fd)
 {
 	int ret;
 
+	if (getpid() != owner)
+		return 0;
 	rcm_lock();
 	ret = rcm_channel_of(fd) != NULL;
 	rcm_unlock();
@@ -183,6 +187,8 @@ channel_close(int fd)
 {
 	int ret, state;
 
+	if (getpid() != owner)
+		return rcm_close(fd);
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	rcm_lock();
 	if (rcm_channel_of(fd) != NULL)
@@ -199,7 +205,7 @@ channel_adopt(int fd)
 {
 	int i, left, ret = 0;
 
-	if (fd < 0 || fd >= RCM_MAX_FDS || !rcm_trylock())
+	if (fd < 0 || fd >= RCM_MAX_FDS || getpid() != owner || !rcm_trylock())
 		return 0;
 	for (i = 0, left = nb_marked; left > 0 && ret == 0; i++) {
 		if (channels[i] == NULL)

@@ -5,6 +5,7 @@
 /* Peers of rdma_cm: hostile ones, killed ones, and children of fork(). */
 
 #include <dirent.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <sys/wait.h>
@@ -327,6 +328,29 @@ child_leaves_connections_alone(void)
 	cm_destroy(server, listener);
 }
 
+static int
+close_channels(void *fds)
+{
+	const int *fd = fds;
+
+	return close(fd[0]) != 0 || close(fd[1]) != 0;
+}
+
+/* As a program that is started by vfork() closes them before exec(). */
+static void
+child_that_shares_memory_closes_its_descriptors_alone(void)
+{
+	static uint8_t stack[1 << 16] __attribute__((aligned(16)));
+	int status, fds[2] = {server, client};
+	uint16_t port;
+	pid_t pid;
+
+	cm_listener(server, RDMA_PS_TCP, &port);
+	pid = clone(close_channels, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | SIGCHLD, fds);
+	HOLDS(pid > 0 && waitpid(pid, &status, 0) == pid && status == 0);
+	serves(port);
+}
+
 int
 main(void)
 {
@@ -342,5 +366,6 @@ main(void)
 	killed_server_disconnects();
 	child_leaves_connections_alone();
 	HOLDS(nb_descriptors() == n);
+	child_that_shares_memory_closes_its_descriptors_alone();
 	return 0;
 }
