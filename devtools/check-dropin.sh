@@ -332,7 +332,7 @@ if /usr/bin/python3 -c 'import pyverbs' 2>/dev/null && [ -d $suite ]; then
 	chmod 755 "$tmp/bin/rdma"
 	# 44 of 1.14.44.0. Warnings of Python would be among the results.
 	version=$(pkg-config --modversion libibverbs | cut -d. -f3)
-	(cd "$tmp" && PATH=$tmp/bin:$PATH PYTHONWARNINGS=ignore timeout 50 "$run" /usr/bin/python3 \
+	(cd "$tmp" && PATH=$tmp/bin:$PATH PYTHONWARNINGS=ignore timeout 150 "$run" /usr/bin/python3 \
 		tests/run_tests.py --dev soft0 --gid 0 -v) >"$tmp/log" 2>&1 || true
 	result=$(test/dropin/pyverbs.py "$tmp/log" test/dropin/pyverbs.txt "$version") || failed=1
 	printf '%-24s | %-6s | %5d ms\n' pyverbs "$result" \

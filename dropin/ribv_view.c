@@ -197,6 +197,21 @@ port_files(struct search *search, const char *dir)
 	counter_files(search, dir);
 }
 
+/* The network interfaces of the host: by their addresses rdma_cm connects. */
+static void
+net_files(struct search *search, const struct ibv_device *device)
+{
+	struct if_nameindex *all = if_nameindex(), *at;
+	char path[RIBV_PATH];
+
+	for (at = all; at != NULL && at->if_index != 0; at++) {
+		snprintf(path, sizeof(path), "%s/device/net/%s", device->ibdev_path, at->if_name);
+		visit(search, S_IFDIR | 0555, path);
+	}
+	if (all != NULL)
+		if_freenameindex(all);
+}
+
 static void
 device_files(struct search *search, const struct ibv_device *device)
 {
@@ -214,6 +229,7 @@ device_files(struct search *search, const struct ibv_device *device)
 	file(search, device->ibdev_path, "hw_rev", "0x%x", attr.hw_ver);
 	snprintf(dir, sizeof(dir), "%s/ports/%u", device->ibdev_path, RIBV_PORT);
 	port_files(search, dir);
+	net_files(search, device);
 }
 
 /* Its commands are those of the kernel. */

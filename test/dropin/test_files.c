@@ -201,6 +201,18 @@ attributes_agree(void)
 	free(resolved);
 }
 
+static void
+interfaces_are_those_of_the_host(void)
+{
+	struct stat st;
+	DIR *dir;
+
+	HOLDS(stat(DEVICE "/device/net/lo", &st) == 0 && S_ISDIR(st.st_mode));
+	dir = opendir(DEVICE "/device/net/lo");
+	HOLDS(dir != NULL && closedir(dir) == 0);
+	HOLDS(stat(DEVICE "/device/net/none", &st) == -1 && errno == ENOENT);
+}
+
 static int
 is_device(const struct dirent *entry)
 {
@@ -232,7 +244,7 @@ directories_are_listed(void)
 	free(list[0]);
 	free(list);
 	n = scandir(DEVICE, &list, NULL, alphasort);
-	HOLDS(n > 3 && list[0]->d_name[0] == '.' && strcmp(list[2]->d_name, "fw_ver") == 0);
+	HOLDS(n > 3 && list[0]->d_name[0] == '.' && strcmp(list[2]->d_name, "device") == 0);
 	while (n > 0)
 		free(list[--n]);
 	free(list);
@@ -398,6 +410,7 @@ main(int argc, char **argv)
 	files_are_read_only();
 	missing_files_are_missing();
 	attributes_agree();
+	interfaces_are_those_of_the_host();
 	directories_are_listed();
 	descriptors_of_directories_are_followed();
 	working_directory_is_followed();
