@@ -103,6 +103,25 @@ by_users() {
 		test/dropin/pair.sh "$run" "$other $(find "$tmp/copy" -name rmem-run)" "$@"
 }
 
+# little_memory PROGRAM...: both processes may lock 64 KiB of memory, and are not of root.
+little_memory() {
+	local user=(prlimit --memlock=65536:65536)
+	[ "$(id -u)" != 0 ] || user+=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+	user+=("$(find "$tmp/copy" -name rmem-run)")
+	test/dropin/pair.sh "${user[*]}" "${user[*]}" "$@"
+}
+
+# many PROGRAM...: 50 pairs at a time.
+many() {
+	local i rc=0 pids=()
+	for ((i = 0; i < 50; i++)); do
+		PAIR_PORT=$((21000 + 10 * i)) PAIR_LIMIT=300 pair "$@" &
+		pids+=($!)
+	done
+	for i in "${pids[@]}"; do wait "$i" || rc=1; done
+	return $rc
+}
+
 # cm PROGRAM SERVER-ARGUMENTS CLIENT-ARGUMENTS [OPTION]: two processes that connect by rdma_cm. The
 # client's last argument is the server's address, preceded by an option, -a by default.
 cm() {
@@ -298,6 +317,9 @@ if command -v ib_write_bw >/dev/null; then
 	try 'ib_write_bw -b' pair ib_write_bw -b -n 100
 	try 'ib_send_bw -b' pair ib_send_bw -b -n 100
 	try 'ib_write_bw -q 16' pair ib_write_bw -q 16 -n 20
+	try 'ib_write_bw -q 1000' pair ib_write_bw -q 1000 -s 4096 -t 5 -n 10
+	try 'ib_write_bw, 100 processes' many ib_write_bw -n 20 -u 20
+	try 'ib_write_bw, ulimit -l 64' little_memory ib_write_bw -s 1048576 -n 20
 	try 'ib_read_bw -q 16' pair ib_read_bw -q 16 -n 20
 	try 'ib_write_bw -D 1 -q 4' pair ib_write_bw -D 1 -q 4
 	try 'ib_send_bw -D 1 -q 4' pair ib_send_bw -D 1 -q 4
@@ -310,9 +332,9 @@ if command -v ib_write_bw >/dev/null; then
 	try 'ib_send_lat -c UD' pair ib_send_lat -c UD -n 10
 	try 'ib_atomic_bw -A' pair ib_atomic_bw -A FETCH_AND_ADD -n 100
 	try 'ib_write_bw --ip' by_address ib_write_bw -n 100
-	try 'ib_read_bw, killed' killed ib_read_bw
 	try 'recipe of doc/dropin.md' recipe
 	try 'ib_write_bw, killed' killed ib_write_bw
+	try 'ib_read_bw, killed' killed ib_read_bw
 	try 'ib_send_bw, killed' killed ib_send_bw
 else
 	say "perftest is not installed: its programs not run"

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # pair.sh SERVER CLIENT PROGRAM [ARGUMENT...]: run PROGRAM as server and as client that connects to it
 # over TCP at PAIR_ADDRESS, 127.0.0.1 by default, each by a command of its own ("usertools/rmem-run
-# --ip 127.0.0.2"). Succeeds if both do. PAIR_LIMIT: seconds, 100 by default. PAIR_OPTION: that of
+# --ip 127.0.0.2"). Succeeds if both do. PAIR_LIMIT: seconds, 100 by default. PAIR_PORT: the TCP port,
+# or the next one that is free; by default a random one. PAIR_OPTION: that of
 # the port, -p by default, or "SERVER/CLIENT". PAIR_CLIENT: more arguments of the client. PAIR_KILL:
 # kill the server that much later (as sleep(1)), when the client runs; then succeeds if the client
 # fails by itself.
@@ -19,7 +20,7 @@ tmp=$(mktemp -d "${TMPDIR:-/tmp}/rmem-pair.XXXXXX")
 trap 'rm -rf "$tmp"' EXIT
 listening() { grep -qi ":$(printf %04x "$port") [0-9a-f:]* 0a " /proc/net/tcp /proc/net/tcp6; }
 
-port=$((20000 + RANDOM % 12000))
+port=${PAIR_PORT:-$((20000 + RANDOM % 12000))}
 while listening; do port=$((port + 1)); done
 # Not by timeout(1): the process that is killed must be the server. If it fails the client does.
 "${server_run[@]}" "$@" "${option%/*}" "$port" >"$tmp/server" 2>&1 &
