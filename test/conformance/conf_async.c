@@ -236,7 +236,7 @@ CONF_TEST(async, last_receive_of_an_srq_is_reported_in_err, CAPA | RMEM_DEV_CAPA
 	TEST_OK(rmem_qp_set_error(as.qp));
 	TEST_RUN(expect_known("event_last_wqe", RMEM_ASYNC_QP_LAST_WQE_REACHED));
 	TEST_OK(rmem_qp_set_error(as.qp));
-	TEST_ASSERT(!is_readable(0));
+	TEST_ASSERT(!is_readable(0) || conf_deviates("event_last_wqe_again"));
 	return TEST_SUCCESS;
 }
 

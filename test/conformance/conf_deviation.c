@@ -43,6 +43,8 @@ static const struct deviation deviations[] = {
 		{"rxe", "event_comm_est", 0, 0, "COMM_EST is not reported"},
 		{"rxe", "event_drained", 0, 0, "SQ_DRAINED is reported also if not requested"},
 		{"rxe", "event_fatal", 0, 0, "the overrun of a CQ has no QP_FATAL"},
+		{"rxe", "event_last_wqe_again", 0, 0,
+				"QP_LAST_WQE_REACHED is reported again if a QP in ERR is set to ERR"},
 		{"rxe", "event_last_wqe", 0, 0,
 				"QP_LAST_WQE_REACHED is not reported by older kernels, by others not if the "
 				"QP is reset soon"},
