@@ -97,6 +97,13 @@ if has fi_pingpong libfabric-bin; then
 	fi
 fi
 
+if [ -e /usr/include/rdma/fabric.h ]; then
+	${CC:-cc} -o "$tmp/fi_mr" test/dropin/fi_mr.c -lfabric
+	try 'MRs of libfabric' "$run" "$tmp/fi_mr"
+else
+	say "libfabric-dev is not installed: test/dropin/fi_mr.c not run"
+fi
+
 # mpi RANKS [COMMAND...]: test/dropin/mpi_exchange.c by UCX.
 mpi() {
 	local ranks=$1

@@ -49,6 +49,7 @@ fio              command -v fio
 python3-pyverbs  /usr/bin/python3 -c "import pyverbs"
 ucx-utils        command -v ucx_perftest
 libfabric-bin    command -v fi_pingpong
+libfabric-dev    test -e /usr/include/rdma/fabric.h
 openmpi-bin      command -v mpirun
 libopenmpi-dev   command -v mpicc
 tshark           command -v tshark
