@@ -13,7 +13,7 @@
 
 /* Attempts to receive, without packets, from one sched_yield() to the next. */
 #define RX_CALLS_PER_YIELD 4 /* of system calls */
-#define RX_POLLS_PER_YIELD 64
+#define RX_POLLS_PER_YIELD 4096
 
 /* The QP that a packet is for, in RTR to ERR; NULL: the packet is dropped. */
 static struct rwire_qp *
