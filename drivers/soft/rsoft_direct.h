@@ -97,7 +97,7 @@ rsoft_grant_set(struct rsoft_direct *direct, uint32_t qp_num, uint32_t rkey)
 	/* The bits of an rkey that are the slot, and those of a number that differ in a process. */
 	uint32_t hash = (rkey >> 8) * UINT32_C(0x9e3779b1) + qp_num * UINT32_C(0x85ebca6b);
 
-	return &direct->grant[(hash >> 26) % RSOFT_GRANT_SETS * RSOFT_GRANT_WAYS];
+	return &direct->grant[(size_t)(hash >> 26) % RSOFT_GRANT_SETS * RSOFT_GRANT_WAYS];
 }
 
 #endif /* RSOFT_DIRECT_H */

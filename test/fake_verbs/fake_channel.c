@@ -8,7 +8,6 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -71,7 +70,8 @@ fake_unlist(struct fake_channel *channel, const struct fake_cq *cq)
 		return NULL;
 	found = events[i];
 	channel->nb_events--;
-	memmove(&events[i], &events[i + 1], (channel->nb_events - i) * sizeof(*events));
+	for (; i < channel->nb_events; i++)
+		events[i] = events[i + 1];
 	return found;
 }
 
