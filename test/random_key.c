@@ -201,13 +201,11 @@ random_release(struct random_run *run)
 		ret = rmem_mw_dealloc(region->mw);
 	else
 		ret = rmem_mr_dereg(region->mr);
-	if (is_kept)
-		return ret == -EBUSY ? 0 : -1;
-	if (ret != 0)
-		return -1;
-	model_unbind(region);
-	region->kind = MODEL_NONE;
-	return 0;
+	if (ret == 0) { /* the key has ended, whatever the model expects */
+		model_unbind(region);
+		region->kind = MODEL_NONE;
+	}
+	return ret == (is_kept ? -EBUSY : 0) ? 0 : -1;
 }
 
 /* Some of memory, PD and rights; the keys remain. */
