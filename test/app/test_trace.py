@@ -19,7 +19,7 @@ import tempfile
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PAGE = os.path.join(ROOT, 'doc', 'telemetry.md')
 POINT = re.compile(r'RTE_TRACE_POINT_REGISTER\(\s*\w+,\s*([\w.]+)\)')
-ERRORS = re.compile(r'`([^`]+)` enables the errors')
+ERRORS = re.compile(r'`([^`]+)` selects the errors')
 ROW = re.compile(r'^\| `(lib\.rmem\.[\w.]+)` \| ([^|]*) \|', re.M)
 EVENT = re.compile(r'event \{\s*id = (\d+);\s*name = "([\w.]+)";\s*fields := struct \{(.*?)\};\s*\};',
                    re.S)
