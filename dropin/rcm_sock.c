@@ -376,9 +376,11 @@ accept_one(int listening)
 		if (!pending[i].is_used || now_age - pending[i].age > now_age - one->age)
 			one = &pending[i];
 	}
+	/* cppcheck-suppress nullPointer */
 	fd = accept4(listening, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 	if (fd < 0 && (errno == EMFILE || errno == ENFILE) && spare >= 0) {
 		rcm_close(spare);
+		/* cppcheck-suppress nullPointer */
 		fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC);
 		if (fd >= 0)
 			rcm_close(fd);

@@ -22,10 +22,10 @@
 
 #include "ribv_verbs.h"
 
-#define RIBV_PORT 1
+#define RIBV_PORT 1u
 
 /* The number of the verbs device, uverbs256: those of the kernel are less. */
-#define RIBV_VERBS_NUMBER 256
+#define RIBV_VERBS_NUMBER 256u
 
 /* The definition of a function in libibverbs. */
 #define RIBV_NEXT(name) ((__typeof__(&name))ribv_next(#name))

@@ -188,7 +188,7 @@ list_new(size_t n)
 
 	if (list == NULL)
 		return NULL;
-	list->devices = calloc(n, sizeof(*list->devices));
+	list->devices = calloc(n, sizeof(struct ibv_device *));
 	if (list->devices != NULL)
 		return list;
 	free(list);

@@ -254,7 +254,7 @@ compare(const void *a, const void *b, void *arg)
 static int
 scan(DIR *dir, struct dirent ***list, int (*filter)(const struct dirent *), compare_t order)
 {
-	struct dirent **found = calloc(own(dir)->count, sizeof(*found));
+	struct dirent **found = calloc(own(dir)->count, sizeof(struct dirent *));
 	const struct dirent *entry;
 	int n = 0;
 
@@ -269,7 +269,7 @@ scan(DIR *dir, struct dirent ***list, int (*filter)(const struct dirent *), comp
 	if (found == NULL)
 		return -1;
 	if (order != NULL)
-		qsort_r(found, (size_t)n, sizeof(*found), compare, &order);
+		qsort_r(found, (size_t)n, sizeof(struct dirent *), compare, &order);
 	*list = found;
 	return n;
 }

@@ -337,10 +337,12 @@ NO_ATTRIBUTES(llistxattr, (free(node), 0), (const char *path, char *list, size_t
 static char *
 resolve_node(struct ribv_node *node, char *resolved)
 {
-	char *path = resolved != NULL ? strcpy(resolved, node->path) : strdup(node->path);
-
+	if (resolved == NULL)
+		resolved = strdup(node->path);
+	else
+		memcpy(resolved, node->path, strlen(node->path) + 1);
 	free(node);
-	return path;
+	return resolved;
 }
 
 char *
@@ -419,7 +421,9 @@ getcwd(char *buf, size_t size)
 		errno = ERANGE;
 		return NULL;
 	}
-	return strcpy(buf != NULL ? buf : malloc(size), path);
+	if (buf == NULL)
+		buf = malloc(size);
+	return buf != NULL ? memcpy(buf, path, strlen(path) + 1) : NULL;
 }
 
 char *

@@ -112,8 +112,10 @@ ribv_path_of(int dirfd, char path[RIBV_PATH])
 	if (at == NULL)
 		return false;
 	snprintf(path, RIBV_PATH, "%s", at);
-	for (at = path; *at != '\0'; at++)
-		*at = *at == ':' ? '/' : *at;
+	for (at = path; *at != '\0'; at++) {
+		if (*at == ':')
+			*at = '/';
+	}
 	return true;
 }
 
@@ -213,8 +215,10 @@ ribv_dir_open(const struct ribv_node *node, int flags)
 		len = snprintf(name, sizeof(name), "%s" MARK "%d.%u", parents[i], (int)getpid(),
 				__atomic_add_fetch(&last, 1, __ATOMIC_RELAXED));
 		snprintf(name + len, sizeof(name) - (size_t)len, "%s", node->path);
-		for (at = name + len; *at != '\0'; at++)
-			*at = *at == '/' ? ':' : *at;
+		for (at = name + len; *at != '\0'; at++) {
+			if (*at == '/')
+				*at = ':';
+		}
 		if (mkdir(name, S_IRWXU) == 0) {
 			fd = REAL(openat)(AT_FDCWD, name,
 					O_RDONLY | O_DIRECTORY | (flags & (O_CLOEXEC | O_PATH)));

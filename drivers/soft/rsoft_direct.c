@@ -36,7 +36,7 @@ struct rsoft_direct_peer {
 
 /* Of the list and of all grants; innermost. */
 static rte_ticketlock_t direct_lock;
-static LIST_HEAD(, rsoft_direct_peer) direct_peers;
+static LIST_HEAD(direct_list, rsoft_direct_peer) direct_peers;
 
 /* Replace a grant; one without rights is none. */
 static void

@@ -97,7 +97,7 @@ rverbs_ud_create(struct rverbs_qp *qp)
 {
 	uint32_t size = qp->sq.mask + 1;
 
-	qp->ahs = rte_zmalloc("rverbs_ahs", size * sizeof(*qp->ahs), 0);
+	qp->ahs = rte_zmalloc("rverbs_ahs", size * sizeof(struct rverbs_path *), 0);
 	if (qp->ahs == NULL) {
 		RVERBS_LOG(ERR, "queue: no memory: %u address handles", size);
 		return -ENOMEM;
