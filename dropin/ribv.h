@@ -14,8 +14,11 @@
 #define RIBV_H
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stddef.h>
+
+#include <rte_pause.h>
 
 #include <rmem.h>
 #include <rmem_fp.h>
@@ -168,6 +171,22 @@ void ribv_leave(void *obj);
 extern uintptr_t ribv_objs;
 extern uint8_t ribv_types[RIBV_MAX_OBJS]; /* by slot; atomic */
 extern bool ribv_has_real;                /* the program has seen a real device; atomic */
+
+/*
+ * Lock what threads of a program share. A thread that holds it can be without a CPU: a poll that
+ * finds no packets yields, so the others yield too.
+ */
+static inline void
+ribv_lock(pthread_spinlock_t *lock)
+{
+	unsigned int spins = 0;
+
+	while (pthread_spin_trylock(lock) != 0) {
+		if (++spins % 64 == 0)
+			sched_yield();
+		rte_pause();
+	}
+}
 
 /* The slot of an object of that type; 0 if it is not one. */
 static inline uint32_t

@@ -133,7 +133,7 @@ ibv_resize_cq(struct ibv_cq *ibv, int cqe)
 	kept = calloc(rte_align32pow2((uint32_t)cqe), sizeof(*kept));
 	if (kept == NULL)
 		return ENOMEM;
-	pthread_spin_lock(&cq->lock);
+	ribv_lock(&cq->lock);
 	ret = resize_locked(cq, (uint32_t)cqe, &kept);
 	pthread_spin_unlock(&cq->lock);
 	free(kept);
@@ -187,7 +187,7 @@ ribv_poll_cq(struct ibv_cq *ibv, int num_entries, struct ibv_wc *wc)
 		return 0;
 	if (!ribv_env_attach())
 		return -ENOMEM;
-	pthread_spin_lock(&cq->lock);
+	ribv_lock(&cq->lock);
 	do {
 		n = ribv_poll_locked(cq, own, RTE_MIN(num_entries - done, BURST));
 		for (i = 0; i < n; i++)
@@ -216,7 +216,7 @@ ribv_cq_forget(struct ribv_cq *cq, uint32_t qp_num)
 
 	if (!ribv_env_attach())
 		return;
-	pthread_spin_lock(&cq->lock);
+	ribv_lock(&cq->lock);
 	for (i = cq->first_kept; i < cq->last_kept; i++) {
 		if (cq->kept[i].qp_num != qp_num)
 			cq->kept[end++] = cq->kept[i];

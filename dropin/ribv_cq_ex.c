@@ -41,7 +41,7 @@ start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 		return EINVAL;
 	if (!ribv_env_attach())
 		return ENOMEM;
-	pthread_spin_lock(&cq->lock);
+	ribv_lock(&cq->lock);
 	ret = next_poll(ex);
 	if (ret != 0)
 		pthread_spin_unlock(&cq->lock);

@@ -208,8 +208,8 @@ ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
 		return EINVAL;
 	attr_of_ibv(attr, mask, &own);
 	/* Other threads of the program may post; those of the class may not. */
-	pthread_spin_lock(&qp->send_lock);
-	pthread_spin_lock(&qp->recv_lock);
+	ribv_lock(&qp->send_lock);
+	ribv_lock(&qp->recv_lock);
 	ret = rmem_qp_modify(qp->qp, &own, (uint32_t)mask);
 	pthread_spin_unlock(&qp->recv_lock);
 	pthread_spin_unlock(&qp->send_lock);
@@ -417,7 +417,7 @@ ribv_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **
 		return EINVAL;
 	if (!ribv_env_attach())
 		return ENOMEM;
-	pthread_spin_lock(&qp->send_lock);
+	ribv_lock(&qp->send_lock);
 	while (wr != NULL && err == 0) {
 		for (n = 0; n < BURST && wr != NULL; n++, wr = wr->next) {
 			err = wr_of_ibv(wr, ibv->qp_type == IBV_QPT_UD, &own[n]);
@@ -460,7 +460,7 @@ ribv_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **
 		return EINVAL;
 	if (!ribv_env_attach())
 		return ENOMEM;
-	pthread_spin_lock(&qp->recv_lock);
+	ribv_lock(&qp->recv_lock);
 	for (; wr != NULL && ret == 1; wr = ret == 1 ? wr->next : wr) {
 		*bad_wr = wr;
 		ret = ribv_recv_wr(wr, &own);

@@ -241,7 +241,7 @@ wr_start(struct ibv_qp_ex *ex)
 
 	if (batch == NULL)
 		return;
-	pthread_spin_lock(&((struct ribv_qp *)ex)->send_lock);
+	ribv_lock(&((struct ribv_qp *)ex)->send_lock);
 	batch->nb = 0;
 	batch->err = ribv_env_attach() ? 0 : ENOMEM;
 }

@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "connect_qp.h"
@@ -28,6 +29,8 @@
 #define WRITES   50
 #define ROUNDS   24 /* of THREADS threads: more than there are ids */
 #define CHILDREN 20
+#define POLLERS  4
+#define POLLS    400000
 #define SIZE     4096
 
 /* Objects of a thread. */
@@ -42,6 +45,7 @@ static struct ibv_pd *pd;
 static pthread_barrier_t all_have_posted;
 static pthread_key_t last_call; /* its destructor posts */
 static bool is_stopped;         /* atomic */
+static int nb_polls;            /* atomic */
 static int nb_files;            /* that the process has open, with the device's */
 
 static void
@@ -162,6 +166,57 @@ many_in_turn(void)
 		for (i = 0; i < THREADS; i++)
 			HOLDS(pthread_join(threads[i], NULL) == 0);
 	}
+	HOLDS(ibv_destroy_cq(cq) == 0);
+}
+
+static void *
+polling_main(void *cq)
+{
+	struct ibv_wc wc;
+
+	while (__atomic_fetch_add(&nb_polls, 1, __ATOMIC_RELAXED) < POLLS)
+		HOLDS(ibv_poll_cq(cq, 1, &wc) == 0);
+	return NULL;
+}
+
+/* CPU time of POLLS polls by that many threads, which have one CPU; in ns. */
+static int64_t
+polls_cost(struct ibv_cq *cq, int nb_threads)
+{
+	pthread_t threads[POLLERS];
+	struct timespec start, end;
+	pthread_attr_t attr;
+	cpu_set_t cpus;
+	int i;
+
+	CPU_ZERO(&cpus);
+	CPU_SET(sched_getcpu(), &cpus);
+	HOLDS(pthread_attr_init(&attr) == 0);
+	HOLDS(pthread_attr_setaffinity_np(&attr, sizeof(cpus), &cpus) == 0);
+	nb_polls = 0;
+	HOLDS(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &start) == 0);
+	for (i = 0; i < nb_threads; i++)
+		HOLDS(pthread_create(&threads[i], &attr, polling_main, cq) == 0);
+	for (i = 0; i < nb_threads; i++)
+		HOLDS(pthread_join(threads[i], NULL) == 0);
+	HOLDS(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end) == 0);
+	pthread_attr_destroy(&attr);
+	return (end.tv_sec - start.tv_sec) * 1000000000 + end.tv_nsec - start.tv_nsec;
+}
+
+/* A thread without a CPU, in a poll, makes the others wait for the CPU rather than use it. */
+static void
+many_poll_one_cq(void)
+{
+	struct ibv_cq *cq = ibv_create_cq(context, 8, NULL, NULL, 0);
+	int64_t one, many;
+
+	HOLDS(cq != NULL);
+	one = polls_cost(cq, 1);
+	many = polls_cost(cq, POLLERS);
+	printf("%d polls: %.0f ms by one thread, %.0f ms by %d\n", POLLS, (double)one / 1e6,
+			(double)many / 1e6, POLLERS);
+	HOLDS(many < 8 * one);
 	HOLDS(ibv_destroy_cq(cq) == 0);
 }
 
@@ -293,6 +348,7 @@ main(void)
 	nb_tasks = count("/proc/self/task");
 	many_at_a_time();
 	many_in_turn();
+	many_poll_one_cq();
 	children_have_devices();
 	sched_getaffinity(0, sizeof(after), &after);
 	HOLDS(CPU_EQUAL(&before, &after) && !has_eal());
