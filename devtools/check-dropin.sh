@@ -198,8 +198,8 @@ left_nothing() {
 	chmod -R a+rX "$tmp/copy"
 	[ "$(id -u)" != 0 ] || user=(setpriv --reuid=65534 --regid=65534 --clear-groups)
 	XDG_RUNTIME_DIR=$tmp/xdg timeout 50 "${user[@]}" "$(find "$tmp/copy" -name rmem-run)" \
-		"$tmp/copy/test-verbs"
-	[ -z "$(ls -A "$tmp/xdg")" ]
+		"$tmp/copy/test-verbs" &&
+		[ -z "$(ls -A "$tmp/xdg")" ]
 }
 
 # view: programs find the files of the device; a static one reads one that is open.

@@ -44,8 +44,8 @@ ucx_in_one_process() {
 		ucx_perftest -l -t "$1" -n 100 -w 1
 }
 ucx_devices() {
-	timeout 50 "$run" ucx_info -d >"$tmp/out"
-	grep -A1 'Transport: rc_verbs' "$tmp/out" | grep 'Device: soft0:1' &&
+	timeout 50 "$run" ucx_info -d >"$tmp/out" &&
+		grep -A1 'Transport: rc_verbs' "$tmp/out" | grep 'Device: soft0:1' &&
 		grep -A1 'Transport: ud_verbs' "$tmp/out" | grep 'Device: soft0:1'
 }
 if has ucx_perftest ucx-utils; then

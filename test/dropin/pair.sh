@@ -22,19 +22,29 @@ listening() { grep -qi ":$(printf %04x "$port") [0-9a-f:]* 0a " /proc/net/tcp /p
 
 port=${PAIR_PORT:-$((20000 + RANDOM % 12000))}
 while listening; do port=$((port + 1)); done
-# Not by timeout(1): the process that is killed must be the server. If it fails the client does.
+# What is killed must be the program, not timeout(1).
+[ -n "${PAIR_KILL:-}" ] || server_run=(timeout --foreground -k 5 $((limit + 20)) "${server_run[@]}")
 "${server_run[@]}" "$@" "${option%/*}" "$port" >"$tmp/server" 2>&1 &
 server=$!
 while ! listening && kill -0 "$server"; do sleep 0.02; done
-[ -z "${PAIR_KILL:-}" ] || (sleep "$PAIR_KILL" && kill -9 "$server") >/dev/null &
-timeout "$limit" "${client_run[@]}" "$@" "${option#*/}" "$port" "${client_args[@]}" >"$tmp/client" 2>&1
+timeout --foreground -k 5 "$limit" \
+	"${client_run[@]}" "$@" "${option#*/}" "$port" "${client_args[@]}" >"$tmp/client" 2>&1 &
+client=$!
+trap 'kill "$server" "$client"; rm -rf "$tmp"; exit 1' INT TERM
+runs=
+if [ -n "${PAIR_KILL:-}" ]; then
+	sleep "$PAIR_KILL"
+	kill -0 "$client" && runs=1
+	kill -9 "$server"
+fi
+wait "$client"
 client=$?
 # A server whose client failed waits forever.
-[ $client = 0 ] || kill -9 "$server"
+[ $client = 0 ] || kill "$server"
 wait "$server"
 server=$?
 if [ -n "${PAIR_KILL:-}" ]; then
-	if [ $server = 137 ] && [ $client != 0 ] && [ $client -lt 124 ]; then exit 0; fi
+	if [ -n "$runs" ] && [ $server = 137 ] && [ $client != 0 ] && [ $client -lt 124 ]; then exit 0; fi
 elif [ $server = 0 ] && [ $client = 0 ]; then
 	cat "$tmp/client"
 	exit 0

@@ -24,8 +24,8 @@ while [ -z "${PAIR_PORT:-}" ] && grep -q "@rmem_rdma_cm/.*/$port\$" /proc/net/un
 done
 server_run=${1//%p/$port} client_run=${2//%p/$port}
 # What is killed must be the program, not timeout(1).
-[ "${PAIR_KILL:-}" = server ] || server_run="timeout -k 5 $limit $server_run"
-[ "${PAIR_KILL:-}" = client ] || client_run="timeout -k 5 $limit $client_run"
+[ "${PAIR_KILL:-}" = server ] || server_run="timeout --foreground -k 5 $limit $server_run"
+[ "${PAIR_KILL:-}" = client ] || client_run="timeout --foreground -k 5 $limit $client_run"
 read -ra words <<<"$server_run"
 "${words[@]}" >"$tmp/server" 2>&1 &
 server=$!
@@ -33,9 +33,12 @@ while ! has '00010000 0001 01' && kill -0 "$server"; do sleep 0.02; done
 read -ra words <<<"$client_run"
 "${words[@]}" >"$tmp/client" 2>&1 &
 client=$!
+trap 'kill "$server" "$client"; rm -rf "$tmp"; exit 1' INT TERM
+runs=
 if [ -n "${PAIR_KILL:-}" ]; then
 	while ! has '0001 03' && kill -0 "$server" && kill -0 "$client"; do sleep 0.02; done
 	sleep "0.$((RANDOM % 10))"
+	kill -0 "$server" && kill -0 "$client" && runs=1
 	kill -9 "${!PAIR_KILL}"
 fi
 wait "$client"
@@ -45,8 +48,8 @@ if [ -n "${PAIR_ENDLESS:-}" ] || { [ $client != 0 ] && [ -z "${PAIR_KILL:-}" ]; 
 wait "$server"
 server=$?
 case ${PAIR_KILL:-} in
-server) [ $server = 137 ] && [ $client -lt 124 ] && exit 0 ;;
-client) [ $client = 137 ] && [ $server -lt 124 ] && exit 0 ;;
+server) [ -n "$runs" ] && [ $server = 137 ] && [ $client -lt 124 ] && exit 0 ;;
+client) [ -n "$runs" ] && [ $client = 137 ] && [ $server -lt 124 ] && exit 0 ;;
 *) [ $server = 0 ] || [ -n "${PAIR_ENDLESS:-}" ] && [ $client = 0 ] && cat "$tmp/client" && exit 0 ;;
 esac
 echo "server: status $server"
