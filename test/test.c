@@ -79,6 +79,16 @@ run_case(const struct test_suite *suite, const struct test_case *test)
 	return result;
 }
 
+static bool
+has_case(const struct test_suite *suite, const char *name)
+{
+	const struct test_case *test = *suite->cases;
+
+	while (test != NULL && strcmp(test->name, name) != 0)
+		test = test->next;
+	return test != NULL;
+}
+
 /* RMEM_CASE=name runs that case alone. */
 static int
 run_suite(const struct test_suite *suite)
@@ -89,6 +99,10 @@ run_suite(const struct test_suite *suite)
 	unsigned int failed = 0;
 	unsigned int skipped = 0;
 
+	if (only != NULL && !has_case(suite, only)) {
+		printf("%s: no case %s\n", suite->name, only);
+		return TEST_FAILED;
+	}
 	for (test = *suite->cases; test != NULL; test = test->next) {
 		if (only != NULL && strcmp(only, test->name) != 0)
 			continue;
