@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # clang, release, warnings as errors, static libraries: the tests of the data path, where the code that
 # the optimizer generates matters, and of the drop-in, which sanitizers exclude. Nothing else is left
-# out: check-gcc.sh runs every fast test in a release of gcc, and check-asan.sh in a build of clang.
+# out: check-gcc.sh runs every fast test in a release of gcc, and check-asan.sh most in a build of clang.
 
 . "$(dirname -- "$0")/common.sh"
 need clang meson ninja
