@@ -15,6 +15,8 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <rmem_driver.h>
@@ -338,6 +340,98 @@ TEST(async_channel, destruction_ends_the_waits)
 		TEST_OK(pthread_join(waiters[i].thread, NULL));
 		TEST_ERR(waiters[i].result, ENODEV);
 	}
+	return TEST_SUCCESS;
+}
+
+/* Threads held in a signal handler, in their read of the eventfd, until they are released. */
+static struct {
+	uint32_t nb_held;      /* atomic */
+	uint32_t released_tid; /* atomic */
+} hold;
+
+/* Whether the library waits in read(), which a handler with SA_RESTART does not end. */
+static bool
+waits_in_read(int fd)
+{
+	uint64_t value;
+	const struct iovec iov = {&value, sizeof(value)};
+
+	return preadv2(fd, &iov, 1, -1, RWF_NOWAIT) < 0 && errno == EAGAIN;
+}
+
+static void
+hold_thread(int sig)
+{
+	on_signal(sig);
+	__atomic_fetch_add(&hold.nb_held, 1, __ATOMIC_RELEASE);
+	while (__atomic_load_n(&hold.released_tid, __ATOMIC_ACQUIRE) != (uint32_t)gettid())
+		sched_yield();
+}
+
+static void *
+destroy_channel(void *arg)
+{
+	struct waiter *waiter = arg;
+
+	__atomic_store_n(&waiter->tid, (uint32_t)gettid(), __ATOMIC_RELEASE);
+	waiter->result = fx_release(waiter->channel);
+	return NULL;
+}
+
+/* Start waiters, and hold each when it waits. */
+static int
+hold_waiters(struct waiter *waiters, unsigned int nb)
+{
+	unsigned int i;
+
+	memset(&hold, 0, sizeof(hold));
+	for (i = 0; i < nb; i++) {
+		TEST_OK(pthread_create(&waiters[i].thread, NULL, wait_for_event, &waiters[i]));
+		while (!sleeps(&waiters[i]))
+			sched_yield();
+		TEST_OK(pthread_kill(waiters[i].thread, SIGUSR1));
+		while (__atomic_load_n(&hold.nb_held, __ATOMIC_ACQUIRE) != i + 1)
+			sched_yield();
+	}
+	return TEST_SUCCESS;
+}
+
+/* Let a waiter continue, to its end. */
+static int
+release_waiter(const struct waiter *waiter)
+{
+	__atomic_store_n(&hold.released_tid, waiter->tid, __ATOMIC_RELEASE);
+	return pthread_join(waiter->thread, NULL);
+}
+
+/* The first waiter returns the only event, which must not make the others wait again. */
+TEST(async_channel, destruction_ends_the_waits_after_an_event)
+{
+	struct rmem_async_channel *channel = fx_async_channel(fx.a.dev);
+	struct waiter waiters[2] = {{.channel = channel}, {.channel = channel}};
+	struct waiter destroyer = {.channel = channel};
+	struct sigaction action = {.sa_handler = hold_thread, .sa_flags = SA_RESTART}, old;
+	bool is_readable;
+
+	TEST_ASSERT(channel != NULL);
+	if (!waits_in_read(channel->fd))
+		return TEST_SKIPPED;
+	TEST_OK(sigaction(SIGUSR1, &action, &old));
+	TEST_OK(hold_waiters(waiters, 2));
+	rmem_dev_async_event(fx.a.dev, RMEM_ASYNC_PORT_ERR, 1);
+	TEST_OK(pthread_create(&destroyer.thread, NULL, destroy_channel, &destroyer));
+	while (!sleeps(&destroyer))
+		sched_yield();
+	TEST_OK(release_waiter(&waiters[0]));
+	is_readable = fx_is_async_readable(channel);
+	TEST_OK(eventfd_write(channel->fd, 1)); /* so that a failure ends */
+	TEST_OK(release_waiter(&waiters[1]));
+	TEST_OK(pthread_join(destroyer.thread, NULL));
+	TEST_OK(sigaction(SIGUSR1, &old, NULL));
+	TEST_OK(waiters[0].result);
+	TEST_ASSERT(is_readable);
+	TEST_ERR(waiters[1].result, ENODEV);
+	TEST_OK(destroyer.result);
 	return TEST_SUCCESS;
 }
 
