@@ -38,7 +38,7 @@ failed=0
 try() {
 	local name=$1 begin=${EPOCHREALTIME/./} rc=0
 	shift
-	[ "$(type -t "$1")" = function ] || set -- timeout 50 "$@"
+	[ "$(type -t "$1")" = function ] || set -- timeout 200 "$@"
 	"$@" >"$tmp/log" 2>&1 || rc=$?
 	if [ $rc = 0 ]; then rc=ok; else rc="FAILED, status $rc" failed=1; fi
 	printf '%-24s | %-6s | %5d ms\n' "$name" "$rc" $(((${EPOCHREALTIME/./} - begin) / 1000))
@@ -149,14 +149,14 @@ recipe() {
 	mkdir "$tmp/ci"
 	ln -s "$root" "$tmp/ci/rmem"
 	sed -n '/^<!-- ci: /,/^```$/p' doc/dropin.md | sed '1,/^meson/d; $d' >"$tmp/ci/job"
-	[ "$(wc -l <"$tmp/ci/job")" -ge 4 ] && (cd "$tmp/ci" && timeout 50 bash -eux job)
+	[ "$(wc -l <"$tmp/ci/job")" -ge 4 ] && (cd "$tmp/ci" && timeout 200 bash -eux job)
 }
 
 # ends STATUS TEXT COMMAND...: it exits with that status and text, and no line of another program.
 ends() {
 	local status=$1 text=$2 rc=0
 	shift 2
-	timeout 50 "$@" >"$tmp/out" 2>&1 || rc=$?
+	timeout 200 "$@" >"$tmp/out" 2>&1 || rc=$?
 	cat "$tmp/out"
 	[ $rc = "$status" ] && grep -qF -- "$text" "$tmp/out" && ! grep -qE '^(od|head|stat):' "$tmp/out"
 }
@@ -165,7 +165,7 @@ refused() { ends 125 "$@"; }
 # without DEVICE: a list of devices, with a line why that one is missing.
 without() {
 	local rc=0
-	timeout 50 "$run" -d "$1" build/test/dropin/test-process >"$tmp/out" 2>&1 || rc=$?
+	timeout 200 "$run" -d "$1" build/test/dropin/test-process >"$tmp/out" 2>&1 || rc=$?
 	cat "$tmp/out"
 	[ $rc = 125 ] && grep -qF "no device $1: " "$tmp/out"
 }
@@ -197,7 +197,7 @@ left_nothing() {
 	cp build/test/dropin/test-verbs "$tmp/copy"
 	chmod -R a+rX "$tmp/copy"
 	[ "$(id -u)" != 0 ] || user=(setpriv --reuid=65534 --regid=65534 --clear-groups)
-	XDG_RUNTIME_DIR=$tmp/xdg timeout 50 "${user[@]}" "$(find "$tmp/copy" -name rmem-run)" \
+	XDG_RUNTIME_DIR=$tmp/xdg timeout 200 "${user[@]}" "$(find "$tmp/copy" -name rmem-run)" \
 		"$tmp/copy/test-verbs" &&
 		[ -z "$(ls -A "$tmp/xdg")" ]
 }
@@ -354,7 +354,7 @@ if /usr/bin/python3 -c 'import pyverbs' 2>/dev/null && [ -d $suite ]; then
 	chmod 755 "$tmp/bin/rdma"
 	# 44 of 1.14.44.0. Warnings of Python would be among the results.
 	version=$(pkg-config --modversion libibverbs | cut -d. -f3)
-	(cd "$tmp" && PATH=$tmp/bin:$PATH PYTHONWARNINGS=ignore timeout 150 "$run" /usr/bin/python3 \
+	(cd "$tmp" && PATH=$tmp/bin:$PATH PYTHONWARNINGS=ignore timeout 600 "$run" /usr/bin/python3 \
 		tests/run_tests.py --dev soft0 --gid 0 -v) >"$tmp/log" 2>&1 || true
 	result=$(test/dropin/pyverbs.py "$tmp/log" test/dropin/pyverbs.txt "$version") || failed=1
 	printf '%-24s | %-6s | %5d ms\n' pyverbs "$result" \

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # pair_cm.sh SERVER CLIENT: run two commands, the client when the server listens by rdma_cm. In both
-# %p is a free port. Succeeds if both do. PAIR_LIMIT: seconds, 50 by default. PAIR_PORT: the port, of a
+# %p is a free port. Succeeds if both do. PAIR_LIMIT: seconds, 100 by default. PAIR_PORT: the port, of a
 # program that has no option for it. PAIR_ENDLESS: the server does not end. PAIR_KILL=server, or client:
 # kill that one with SIGKILL when they are connected; then succeeds if the other one ends by itself.
 
 set -uo pipefail
 exec 2>/dev/null # lines of the shell: what was killed
-limit=${PAIR_LIMIT:-50}
+limit=${PAIR_LIMIT:-100}
 tmp=$(mktemp -d "${TMPDIR:-/tmp}/rmem-pair.XXXXXX")
 trap 'rm -rf "$tmp"' EXIT
 
