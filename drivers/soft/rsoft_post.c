@@ -42,10 +42,14 @@ rsoft_post_drain(struct rsoft_qp *qp, unsigned int lcore)
 bool
 rsoft_post_progress(struct rsoft_dev *dev)
 {
-	unsigned int lcore = rsoft_grace_enter();
 	struct rsoft_qp *qp, *next;
 	bool is_busy = false;
+	unsigned int lcore;
 
+	/* Not last: packets that the peer sends concurrently are received by this call. */
+	if (dev->wire != NULL)
+		rwire_yield(dev->wire);
+	lcore = rsoft_grace_enter();
 	if (lcore == LCORE_ID_ANY)
 		return false;
 	if (dev->wire != NULL)
@@ -68,7 +72,7 @@ rsoft_post_progress(struct rsoft_dev *dev)
 	}
 	rsoft_grace_leave(lcore);
 	if (dev->wire != NULL && !is_busy)
-		rwire_yield(dev->wire);
+		rwire_idle(dev->wire);
 	return is_busy;
 }
 

@@ -292,10 +292,12 @@ void rwire_ud_pkt(struct rwire_qp *q, const struct rwire_frame *frame, const str
  */
 bool rwire_progress(struct rwire *wire, unsigned int lcore);
 /*
- * After rwire_progress() that returned false: let another thread run, once in a number of calls.
- * It may be that of the peer. Without locks, outside of rsoft_grace_enter().
+ * Before rwire_progress(): let another thread run, which may be that of the peer, once in a number
+ * of calls of rwire_idle(). Without locks, outside of rsoft_grace_enter().
  */
 void rwire_yield(struct rwire *wire);
+/* After rwire_progress() that returned false. */
+void rwire_idle(struct rwire *wire);
 
 /* rwire_dev.c. */
 int rwire_open(struct rsoft_dev *dev);

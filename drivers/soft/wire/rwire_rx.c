@@ -182,9 +182,18 @@ rwire_progress(struct rwire *wire, unsigned int lcore)
 void
 rwire_yield(struct rwire *wire)
 {
+	uint32_t nb = __atomic_load_n(&wire->nb_idle, __ATOMIC_RELAXED);
+
+	if (likely(nb < (wire->port->has_syscall ? RX_CALLS_PER_YIELD : RX_POLLS_PER_YIELD)))
+		return;
+	__atomic_store_n(&wire->nb_idle, 0, __ATOMIC_RELAXED);
+	sched_yield();
+}
+
+void
+rwire_idle(struct rwire *wire)
+{
 	uint32_t nb = __atomic_load_n(&wire->nb_idle, __ATOMIC_RELAXED) + 1;
 
 	__atomic_store_n(&wire->nb_idle, nb, __ATOMIC_RELAXED);
-	if (nb % (wire->port->has_syscall ? RX_CALLS_PER_YIELD : RX_POLLS_PER_YIELD) == 0)
-		sched_yield();
 }
