@@ -54,6 +54,7 @@ try test-cm "$run" build/test/dropin/test-cm
 try test-cm_peer "$run" build/test/dropin/test-cm_peer
 try test-dm "$run" build/test/dropin/test-dm
 try test-events "$run" build/test/dropin/test-events
+try test-yield "$run" build/test/dropin/test-yield
 try test-ud "$run" build/test/dropin/test-ud
 try 'test-ud --ip' "$run" --ip 127.0.16.8 build/test/dropin/test-ud
 try test-process "$run" build/test/dropin/test-process

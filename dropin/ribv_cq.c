@@ -173,13 +173,27 @@ ribv_poll_locked(struct ribv_cq *cq, struct rmem_wc *wc, int n)
 	return i;
 }
 
+/*
+ * Let the peer have this CPU, which it may need to answer. Before the poll: a program that finds no
+ * completion, and then that the peer disconnected, takes its requests for lost. Under the lock.
+ */
+static void
+yield_after_empty(struct ribv_cq *cq)
+{
+	if (likely(cq->nb_empty < POLLS_PER_YIELD))
+		return;
+	cq->nb_empty = 0;
+	pthread_spin_unlock(&cq->lock);
+	sched_yield();
+	ribv_lock(&cq->lock);
+}
+
 int
 ribv_poll_cq(struct ibv_cq *ibv, int num_entries, struct ibv_wc *wc)
 {
 	struct ribv_cq *cq = (struct ribv_cq *)ibv;
 	struct rmem_wc own[BURST];
 	int i, n, done = 0;
-	bool is_idle;
 
 	if (!ribv_is_cq(ibv) || num_entries < 0 || (wc == NULL && num_entries != 0))
 		return -EINVAL;
@@ -188,17 +202,15 @@ ribv_poll_cq(struct ibv_cq *ibv, int num_entries, struct ibv_wc *wc)
 	if (!ribv_env_attach())
 		return -ENOMEM;
 	ribv_lock(&cq->lock);
+	yield_after_empty(cq);
 	do {
 		n = ribv_poll_locked(cq, own, RTE_MIN(num_entries - done, BURST));
 		for (i = 0; i < n; i++)
 			wc_to_ibv(&own[i], &wc[done + i]);
 		done += RTE_MAX(n, 0);
 	} while (n == BURST && done < num_entries);
-	is_idle = done == 0 && ++cq->nb_empty % POLLS_PER_YIELD == 0;
+	cq->nb_empty += done == 0;
 	pthread_spin_unlock(&cq->lock);
-	/* The peer may need this CPU to answer. */
-	if (is_idle)
-		sched_yield();
 	return done != 0 ? done : n;
 }
 
