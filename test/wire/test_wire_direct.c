@@ -11,15 +11,19 @@
 #include <sched.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <rte_lcore.h>
 
 #include "../../drivers/soft/rsoft_direct.h"
 #include "../../drivers/soft/rsoft_grace.h"
+#include "../../drivers/soft/wire/rwire_direct.h"
 
 #include "../perf.h"
 #include "../test.h"
+
+#define COPY 64
 
 static struct perf_pair pair;
 static struct rmem_mr *target;
@@ -159,6 +163,50 @@ TEST(wire_direct, dereg_does_not_wait_for_a_peer_that_entered_later)
 	shared.inside[0].token = 0;
 	target = perf_mr(pair.pd_b, 4096);
 	TEST_ASSERT(target != NULL);
+	return TEST_SUCCESS;
+}
+
+/* The grant names memory of this process. */
+static int
+copy_from_user(uint32_t uid, struct rsoft_grant *grant, const uint8_t *from, uint8_t *to)
+{
+	const struct rwire_range range = {.qp_num = grant->qp_num,
+			.rkey = grant->rkey,
+			.addr = (uintptr_t)to,
+			.right = RMEM_ACCESS_REMOTE_WRITE};
+	const struct iovec iov = {(void *)(uintptr_t)from, COPY};
+	struct rwire_direct direct;
+	struct rwire_link link;
+	int result;
+
+	rwire_direct_connect(&link, getpid(), uid);
+	TEST_EQ(rwire_direct_begin(&link, &shared, &direct), RWIRE_DIRECT_DONE);
+	result = (int)rwire_direct_copy(&direct, &range, &iov, 1, COPY);
+	rwire_direct_end(&direct);
+	return result;
+}
+
+TEST(wire_direct, memory_of_other_users_is_not_accessed)
+{
+	static const uint8_t from[COPY] = {1, 2, 3};
+	static uint8_t to[COPY];
+	struct rsoft_grant *grant = rsoft_grant_set(&shared, 1, 0x100);
+	const struct iovec iov = {to, COPY};
+
+	if (process_vm_readv(getpid(), &iov, 1, &iov, 1, 0) != COPY)
+		return TEST_SKIPPED;
+	*grant = (struct rsoft_grant){.version = 2,
+			.rights = RMEM_ACCESS_REMOTE_WRITE,
+			.qp_num = 1,
+			.rkey = 0x100,
+			.iova = (uintptr_t)to,
+			.length = COPY,
+			.base = (uintptr_t)to};
+	memset(to, 0, COPY);
+	TEST_EQ(copy_from_user(geteuid() + 1, grant, from, to), RWIRE_DIRECT_NO);
+	TEST_EQ(to[0], 0);
+	TEST_EQ(copy_from_user(geteuid(), grant, from, to), RWIRE_DIRECT_DONE);
+	TEST_MEM(to, from, COPY);
 	return TEST_SUCCESS;
 }
 

@@ -9,6 +9,7 @@
 #endif
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "../rsoft_sq.h"
 #include "rwire.h"
@@ -24,6 +25,14 @@
 #define DIRECT_MIN_STREAM 4096u /* bytes of a request from which that does not apply */
 
 /* The channel. */
+
+void
+rwire_direct_connect(struct rwire_link *link, pid_t pid, uint32_t uid)
+{
+	memset(link, 0, sizeof(*link));
+	if (uid == geteuid())
+		link->pid = pid;
+}
 
 enum rwire_direct_result
 rwire_direct_begin(

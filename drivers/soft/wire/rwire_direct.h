@@ -14,7 +14,8 @@
  *
  * The process is that of the connection of the channel: it proves itself by a value at an address,
  * and the connection is found alive at most RWIRE_DIRECT_CHECK_US earlier. If the kernel permits
- * no access, all requests of the channel are packets.
+ * no access, all requests of the channel are packets. They are too if the process has another user,
+ * which could name any process and memory of this user for its own.
  */
 
 #ifndef RWIRE_DIRECT_H
@@ -31,7 +32,7 @@
 
 /* The process at the other end of a channel. */
 struct rwire_link {
-	pid_t pid;       /* 0: of another namespace */
+	pid_t pid;       /* 0: of another namespace or user */
 	uint32_t used;   /* bit n: inside[n] is in use; the channel is not closed then; atomic */
 	bool is_proven;  /* atomic */
 	bool is_refused; /* by the kernel, or the process is another one; atomic */
@@ -66,6 +67,9 @@ struct rwire_range {
 	uint64_t addr;
 	uint32_t right; /* RMEM_ACCESS_REMOTE_READ or _WRITE */
 };
+
+/* A channel to a process, of a user, that the kernel names. */
+void rwire_direct_connect(struct rwire_link *link, pid_t pid, uint32_t uid);
 
 /* Begin, on a channel that is connected; under tx_lock. DONE: end it by rwire_direct_end(). */
 enum rwire_direct_result rwire_direct_begin(

@@ -104,7 +104,7 @@ shm_out_connect(struct shm_outs *outs, struct shm_out *out)
 		has_share = shm_outs_has_share(outs, uid);
 		out->fd = fd;
 		out->uid = uid;
-		out->link.pid = shm_pid(fd);
+		rwire_direct_connect(&out->link, shm_pid(fd), uid);
 	}
 	if (!has_share)
 		shm_out_deny(outs, out);
