@@ -117,6 +117,7 @@ end(struct rcm_id *id)
 	rcm_port_close(id);
 	id->state = RCM_ENDED;
 	id->wake_ns = 0;
+	rcm_timer_set(id->channel);
 }
 
 /* The connection could not be made; as the kernel reports it. */
@@ -276,6 +277,7 @@ static void
 received_rep(struct rcm_id *id)
 {
 	id->wake_ns = 0;
+	rcm_timer_set(id->channel);
 	id->own.responder_resources = id->peer.initiator_depth;
 	id->own.initiator_depth = id->peer.responder_resources;
 	if (rcm_is_ud(id)) {

@@ -308,6 +308,55 @@ descriptor_is_polled_and_duplicated(void)
 	client = cm_open();
 }
 
+/* How many timers of the process run. */
+static int
+nb_timers(void)
+{
+	char name[64], line[128];
+	int fd, nb = 0;
+	FILE *f;
+
+	for (fd = 0; fd < 256; fd++) {
+		snprintf(name, sizeof(name), "/proc/self/fdinfo/%d", fd);
+		f = fopen(name, "r");
+		if (f == NULL)
+			continue;
+		while (fgets(line, sizeof(line), f) != NULL)
+			nb += strncmp(line, "it_value:", 9) == 0 && strstr(line, "(0, 0)") == NULL;
+		fclose(f);
+	}
+	return nb;
+}
+
+/* Else a program that polls the channel would later find it readable without an event. */
+static void
+timer_ends_with_the_connection(void)
+{
+	struct rdma_ucm_conn_param param = cm_param(1, 0);
+	uint32_t listener, active, passive;
+	uint16_t port;
+
+	listener = cm_listener(server, RDMA_PS_TCP, &port);
+	active = cm_create(client, RDMA_PS_TCP);
+	cm_resolve(client, active, port);
+	HOLDS(cm_connect(client, active, &param) == 0);
+	HOLDS(nb_timers() == 1);
+	passive = cm_expect(server, CONNECT_REQUEST).id;
+	HOLDS(cm_accept(server, passive, 1000, &param) == 0);
+	HOLDS(cm_expect(client, CONNECT_RESPONSE).id == active);
+	HOLDS(nb_timers() == 0);
+	cm_destroy(client, active);
+	cm_destroy(server, passive);
+	/* An ID that ends first. */
+	active = cm_create(client, RDMA_PS_TCP);
+	cm_resolve(client, active, port);
+	HOLDS(cm_connect(client, active, &param) == 0);
+	HOLDS(nb_timers() == 1);
+	cm_destroy(client, active);
+	HOLDS(nb_timers() == 0);
+	cm_destroy(server, listener);
+}
+
 static void
 id_and_its_events_migrate(void)
 {
@@ -405,6 +454,7 @@ main(void)
 	addresses_are_checked();
 	wrong_commands_are_refused();
 	descriptor_is_polled_and_duplicated();
+	timer_ends_with_the_connection();
 	id_and_its_events_migrate();
 	threads_share_a_channel();
 	HOLDS(close(server) == 0 && close(client) == 0);
