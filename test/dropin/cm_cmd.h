@@ -233,6 +233,21 @@ cm_listener(int fd, uint16_t ps, uint16_t *port)
 	return id;
 }
 
+/* An ID of the client's channel that connects to one of the server's, which listens. */
+static inline uint32_t
+cm_request(int server, int client, uint16_t ps, const struct rdma_ucm_conn_param *param,
+		uint32_t *listener)
+{
+	uint32_t active;
+	uint16_t port;
+
+	*listener = cm_listener(server, ps, &port);
+	active = cm_create(client, ps);
+	cm_resolve(client, active, port);
+	HOLDS(cm_connect(client, active, param) == 0);
+	return active;
+}
+
 /* Connect an ID of the client's channel to the port, where one of the server's listens. */
 static inline void
 cm_establish(int server, int client, uint16_t port, uint32_t *passive, uint32_t *active)

@@ -37,12 +37,8 @@ rc_connects_and_disconnects(void)
 	struct rdma_ucm_conn_param request = cm_param(7, 56), reply = cm_param(8, 196);
 	struct rdma_ucm_event_resp event;
 	uint32_t listener, active, passive;
-	uint16_t port;
 
-	listener = cm_listener(server, RDMA_PS_TCP, &port);
-	active = cm_create(client, RDMA_PS_TCP);
-	cm_resolve(client, active, port);
-	HOLDS(cm_connect(client, active, &request) == 0);
+	active = cm_request(server, client, RDMA_PS_TCP, &request, &listener);
 	event = cm_expect(server, CONNECT_REQUEST);
 	passive = event.id;
 	HOLDS(passive != listener && event.param.conn.qp_num == 7);
@@ -93,12 +89,8 @@ reject_has_private_data(void)
 	const struct rdma_ucm_conn_param param = cm_param(1, 0), data = cm_param(0, 148);
 	struct rdma_ucm_event_resp event;
 	uint32_t listener, active, passive;
-	uint16_t port;
 
-	listener = cm_listener(server, RDMA_PS_TCP, &port);
-	active = cm_create(client, RDMA_PS_TCP);
-	cm_resolve(client, active, port);
-	HOLDS(cm_connect(client, active, &param) == 0);
+	active = cm_request(server, client, RDMA_PS_TCP, &param, &listener);
 	passive = cm_expect(server, CONNECT_REQUEST).id;
 	HOLDS(cm_reject(server, passive, data.private_data, 149) == EINVAL);
 	HOLDS(cm_reject(server, passive, data.private_data, 148) == 0);
@@ -119,10 +111,8 @@ ud_resolves_a_qp(void)
 	uint32_t listener, active, passive;
 	uint16_t port;
 
-	listener = cm_listener(server, RDMA_PS_UDP, &port);
-	active = cm_create(client, RDMA_PS_UDP);
-	cm_resolve(client, active, port);
-	HOLDS(cm_connect(client, active, &request) == 0);
+	active = cm_request(server, client, RDMA_PS_UDP, &request, &listener);
+	port = cm_port(server, listener);
 	event = cm_expect(server, CONNECT_REQUEST);
 	HOLDS(event.param.ud.private_data_len == 180);
 	HOLDS(memcmp(event.param.ud.private_data, request.private_data, 180) == 0);
@@ -334,12 +324,8 @@ timer_ends_with_the_connection(void)
 {
 	struct rdma_ucm_conn_param param = cm_param(1, 0);
 	uint32_t listener, active, passive;
-	uint16_t port;
 
-	listener = cm_listener(server, RDMA_PS_TCP, &port);
-	active = cm_create(client, RDMA_PS_TCP);
-	cm_resolve(client, active, port);
-	HOLDS(cm_connect(client, active, &param) == 0);
+	active = cm_request(server, client, RDMA_PS_TCP, &param, &listener);
 	HOLDS(nb_timers() == 1);
 	passive = cm_expect(server, CONNECT_REQUEST).id;
 	HOLDS(cm_accept(server, passive, 1000, &param) == 0);
@@ -347,10 +333,9 @@ timer_ends_with_the_connection(void)
 	HOLDS(nb_timers() == 0);
 	cm_destroy(client, active);
 	cm_destroy(server, passive);
+	cm_destroy(server, listener);
 	/* An ID that ends first. */
-	active = cm_create(client, RDMA_PS_TCP);
-	cm_resolve(client, active, port);
-	HOLDS(cm_connect(client, active, &param) == 0);
+	active = cm_request(server, client, RDMA_PS_TCP, &param, &listener);
 	HOLDS(nb_timers() == 1);
 	cm_destroy(client, active);
 	HOLDS(nb_timers() == 0);

@@ -4,13 +4,13 @@
 
 /* Peers of rdma_cm: hostile ones, killed ones, and children of fork(). */
 
-#include <dirent.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <sys/wait.h>
 
 #include "cm_cmd.h"
+#include "count_entries.h"
 
 #define MSG_SIZE     292
 #define MAX_PENDING  64
@@ -18,19 +18,6 @@
 #define ROUNDS       2000
 
 static int server, client; /* channels */
-
-static int
-nb_descriptors(void)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	int n = 0;
-
-	HOLDS(dir != NULL);
-	while (readdir(dir) != NULL)
-		n++;
-	closedir(dir);
-	return n;
-}
 
 /* A connection to the port, by a program of its own. */
 static int
@@ -130,17 +117,17 @@ silent_connections_are_bounded(void)
 	uint16_t port;
 
 	listener = cm_listener(server, RDMA_PS_TCP, &port);
-	n = nb_descriptors();
+	n = count_entries("/proc/self/fd");
 	for (i = 0; i < 3 * MAX_PENDING; i++) {
 		fds[i] = attack(port);
 		HOLDS(send(fds[i], "rmc1", 4, MSG_NOSIGNAL) == 4);
 		drain();
 	}
-	HOLDS(nb_descriptors() <= n + 4 * MAX_PENDING);
+	HOLDS(count_entries("/proc/self/fd") <= n + 4 * MAX_PENDING);
 	serves(port);
 	for (i = 0; i < 3 * MAX_PENDING; i++)
 		close(fds[i]);
-	while (nb_descriptors() != n)
+	while (count_entries("/proc/self/fd") != n)
 		drain();
 	cm_destroy(server, listener);
 }
@@ -360,12 +347,12 @@ main(void)
 	client = cm_open();
 	garbage_is_dropped_by_a_listener();
 	silent_connections_are_bounded();
-	n = nb_descriptors();
+	n = count_entries("/proc/self/fd");
 	garbage_is_dropped_by_a_client();
 	killed_client_disconnects();
 	killed_server_disconnects();
 	child_leaves_connections_alone();
-	HOLDS(nb_descriptors() == n);
+	HOLDS(count_entries("/proc/self/fd") == n);
 	child_that_shares_memory_closes_its_descriptors_alone();
 	return 0;
 }

@@ -23,6 +23,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "count_entries.h"
 #include "open_device.h"
 
 #define CLASS   "/sys/class/infiniband"
@@ -382,19 +383,6 @@ no_directory_is_left(void)
 	}
 }
 
-static int
-nb_descriptors(void)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	int n = 0;
-
-	HOLDS(dir != NULL);
-	while (readdir(dir) != NULL)
-		n++;
-	closedir(dir);
-	return n;
-}
-
 int
 main(int argc, char **argv)
 {
@@ -405,7 +393,7 @@ main(int argc, char **argv)
 		return child((int)strtol(argv[1], NULL, 10));
 	HOLDS(realpath("/proc/self/exe", self) != NULL);
 	context = open_device("soft0");
-	n = nb_descriptors();
+	n = count_entries("/proc/self/fd");
 	contents_are_those_of_queries();
 	verbs_device_is_linked_with_the_device();
 	files_are_read_only();
@@ -417,7 +405,7 @@ main(int argc, char **argv)
 	working_directory_is_followed();
 	children_inherit_directories(self);
 	threads_read_concurrently();
-	HOLDS(nb_descriptors() == n);
+	HOLDS(count_entries("/proc/self/fd") == n);
 	no_directory_is_left();
 	HOLDS(ibv_close_device(context) == 0);
 	return 0;

@@ -8,7 +8,6 @@
  * Argument: the library. The program runs itself with and without it.
  */
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,25 +16,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "count_entries.h"
+
 #define RUNS  200
 #define MS_NS 1000000
 #define LINE  128
 
 static const char *self, *library;
-
-static int
-count(const char *path)
-{
-	DIR *dir = opendir(path);
-	int n = 0;
-
-	if (dir == NULL)
-		exit(1);
-	while (readdir(dir) != NULL)
-		n++;
-	closedir(dir);
-	return n;
-}
 
 /* Run this program as a child; its output into out, of LINE bytes. Return the ns it took. */
 static long
@@ -91,8 +78,8 @@ main(int argc, char **argv)
 	if (strcmp(argv[1], "nothing") == 0)
 		return 0;
 	if (strcmp(argv[1], "count") == 0) {
-		printf("threads %d, descriptors %d\n", count("/proc/self/task") - 2,
-				count("/proc/self/fd") - 3);
+		printf("threads %d, descriptors %d\n", count_entries("/proc/self/task") - 2,
+				count_entries("/proc/self/fd") - 3);
 		return 0;
 	}
 	self = argv[0];

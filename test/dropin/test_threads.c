@@ -9,7 +9,6 @@
  * own.
  */
 
-#include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -23,6 +22,7 @@
 #include <unistd.h>
 
 #include "connect_qp.h"
+#include "count_entries.h"
 #include "open_device.h"
 
 #define THREADS  200
@@ -233,19 +233,6 @@ busy_main(void *arg)
 	return NULL;
 }
 
-static int
-count(const char *path)
-{
-	DIR *dir = opendir(path);
-	int n = 0;
-
-	HOLDS(dir != NULL);
-	while (readdir(dir) != NULL)
-		n++;
-	closedir(dir);
-	return n;
-}
-
 static void
 child_main(void)
 {
@@ -254,7 +241,7 @@ child_main(void)
 	alarm(60); /* rather than wait for a lock of a thread that is not there */
 	HOLDS(ibv_alloc_pd(context) == NULL && errno == ENOENT);
 	/* Its sockets would hide the end of the parent from peers. */
-	HOLDS(count("/proc/self/fd") < nb_files);
+	HOLDS(count_entries("/proc/self/fd") < nb_files);
 	/* The device, its name too, is that from before fork(). */
 	context = ibv_open_device(context->device);
 	HOLDS(context != NULL && strcmp(ibv_get_device_name(context->device), "soft0") == 0);
@@ -344,15 +331,16 @@ main(void)
 	context = open_device("soft0");
 	pd = ibv_alloc_pd(context);
 	HOLDS(pd != NULL);
-	nb_files = count("/proc/self/fd");
-	nb_tasks = count("/proc/self/task");
+	nb_files = count_entries("/proc/self/fd");
+	nb_tasks = count_entries("/proc/self/task");
 	many_at_a_time();
 	many_in_turn();
 	many_poll_one_cq();
 	children_have_devices();
 	sched_getaffinity(0, sizeof(after), &after);
 	HOLDS(CPU_EQUAL(&before, &after) && !has_eal());
-	HOLDS(count("/proc/self/fd") == nb_files && count("/proc/self/task") == nb_tasks);
+	HOLDS(count_entries("/proc/self/fd") == nb_files &&
+			count_entries("/proc/self/task") == nb_tasks);
 	HOLDS(ibv_dealloc_pd(pd) == 0 && ibv_close_device(context) == 0);
 	printf("%d threads at a time, %d in turn, %d children\n", THREADS, THREADS * ROUNDS,
 			CHILDREN);
