@@ -84,8 +84,23 @@ both() {
 make_net
 verdict 'a cable with rdma_rxe at one end' $?
 
+nb_lost_mrs() { dmesg | grep -c 'RIP: .*rxe_mr_copy'; }
+
 # interop ADDRESS GID [CASE [VARIABLE=VALUE]]: the address of soft, the index of the GID of rdma_rxe.
+# rdma_rxe of 7.3 rarely has no MR for a packet that follows a duplicate: it warns, and its QP fails.
+# Then the cases run again, three times at most.
 interop() {
+	for attempt in 1 2 3; do
+		lost=$(nb_lost_mrs)
+		interop_once "$@"
+		status=$?
+		[ $status != 0 ] && [ "$(nb_lost_mrs)" != "$lost" ] || return $status
+		echo "known deviation, kernel rxe: a QP fails without an MR, run $attempt"
+	done
+	return "$status"
+}
+
+interop_once() {
 	# shellcheck disable=SC2086  # several words
 	in_wire env "PAIR_SOFT=ip=$1" PAIR_IBDEV=rxe1 "PAIR_GID=$2" ${3:+"RMEM_CASE=$3"} ${4:+"$4"} \
 		DPDK_TEST=interop_autotest "$build/test/interop/dpdk-test-interop" $eal \
