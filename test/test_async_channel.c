@@ -349,14 +349,19 @@ static struct {
 	uint32_t released_tid; /* atomic */
 } hold;
 
-/* Whether the library waits in read(), which a handler with SA_RESTART does not end. */
+/* Whether the library waits in read(), and a handler with SA_RESTART runs within it. */
 static bool
-waits_in_read(int fd)
+handler_runs_in_read(int fd)
 {
+#ifdef __SANITIZE_THREAD__
+	RTE_SET_USED(fd);
+	return false; /* the sanitizer runs it after the read */
+#else
 	uint64_t value;
 	const struct iovec iov = {&value, sizeof(value)};
 
 	return preadv2(fd, &iov, 1, -1, RWF_NOWAIT) < 0 && errno == EAGAIN;
+#endif
 }
 
 static void
@@ -414,8 +419,10 @@ TEST(async_channel, destruction_ends_the_waits_after_an_event)
 	bool is_readable;
 
 	TEST_ASSERT(channel != NULL);
-	if (!waits_in_read(channel->fd))
+	if (!handler_runs_in_read(channel->fd)) {
+		TEST_OK(fx_release(channel));
 		return TEST_SKIPPED;
+	}
 	TEST_OK(sigaction(SIGUSR1, &action, &old));
 	TEST_OK(hold_waiters(waiters, 2));
 	rmem_dev_async_event(fx.a.dev, RMEM_ASYNC_PORT_ERR, 1);
