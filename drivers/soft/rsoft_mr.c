@@ -16,7 +16,6 @@
 #include "rsoft_odp.h"
 #include "rsoft_pin.h"
 #include "rsoft_profile.h"
-#include "rsoft_uffd.h"
 
 /*
  * Populate every page of a range for the requested access, like pinning.
@@ -402,7 +401,7 @@ rsoft_mr_dereg(struct rmem_mr *base)
 int
 rsoft_mr_stats_get(struct rmem_mr *base, struct rmem_mr_stats *stats)
 {
-	rsoft_uffd_settle();
+	rmem_uffd_settle();
 	if (rsoft_mr_of(base)->odp != NULL)
 		rsoft_odp_stats_get(rsoft_mr_of(base)->odp, stats);
 	return 0;

@@ -9,6 +9,8 @@
 
 #include <stdbool.h>
 
+#include <rmem_uffd.h>
+
 #include "rsoft.h"
 
 /* Bits of a page. */
@@ -35,6 +37,7 @@ struct rsoft_odp {
 	size_t table_size;
 	size_t used_size;
 	struct rsoft_dev *dev;
+	struct rmem_uffd_watch watch; /* with is_watched */
 	TAILQ_ENTRY(rsoft_odp) next;  /* unless is_guarded */
 	struct rsoft_odp_stats stats; /* of this MR */
 };

@@ -15,10 +15,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <unistd.h>
-
-#include <linux/capability.h>
 
 #include <rte_common.h>
 #include <rte_log.h>
@@ -302,17 +299,6 @@ pin_bytes(const struct iovec *iov, uint32_t nb_iov)
 	return bytes;
 }
 
-/* Whether RLIMIT_MEMLOCK does not apply to this thread: CAP_IPC_LOCK. */
-static bool
-pin_is_unlimited(void)
-{
-	struct __user_cap_header_struct head = {_LINUX_CAPABILITY_VERSION_3, 0};
-	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
-
-	return syscall(SYS_capget, &head, data) == 0 &&
-			(data[0].effective & UINT32_C(1) << CAP_IPC_LOCK) != 0;
-}
-
 /*
  * Count an MR as the kernel does for a NIC: each MR in full, however many share its pages, and
  * hugepages too. 0 or ENOMEM.
@@ -320,12 +306,9 @@ pin_is_unlimited(void)
 static int
 pin_charge(const struct iovec *iov, uint32_t nb_iov)
 {
-	struct rlimit limit = {RLIM_INFINITY, RLIM_INFINITY};
 	uint64_t bytes = pin_bytes(iov, nb_iov);
 
-	getrlimit(RLIMIT_MEMLOCK, &limit);
-	if (limit.rlim_cur != RLIM_INFINITY && rsoft_pins.nb_charged + bytes > limit.rlim_cur &&
-			!pin_is_unlimited())
+	if (rsoft_pins.nb_charged + bytes > rmem_pages_lock_limit())
 		return ENOMEM;
 	rsoft_pins.nb_charged += bytes;
 	return 0;

@@ -5,7 +5,11 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+
+#include <linux/capability.h>
 
 #include <rte_common.h>
 #include <rte_memory.h>
@@ -45,6 +49,21 @@ rmem_pages_populate(uintptr_t first, uintptr_t end, bool is_write)
 	if (!rmem_pages_can_populate())
 		return 0;
 	return error == EINVAL ? -EINVAL : -EFAULT;
+}
+
+uint64_t
+rmem_pages_lock_limit(void)
+{
+	struct __user_cap_header_struct head = {_LINUX_CAPABILITY_VERSION_3, 0};
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+	struct rlimit limit = {RLIM_INFINITY, RLIM_INFINITY};
+
+	getrlimit(RLIMIT_MEMLOCK, &limit);
+	if (limit.rlim_cur == RLIM_INFINITY ||
+			(syscall(SYS_capget, &head, data) == 0 &&
+					(data[0].effective & UINT32_C(1) << CAP_IPC_LOCK) != 0))
+		return UINT64_MAX;
+	return limit.rlim_cur;
 }
 
 uint64_t

@@ -64,6 +64,16 @@ bool rmem_pages_can_populate(void);
 int rmem_pages_populate(uintptr_t first, uintptr_t end, bool is_write);
 
 /**
+ * Get the limit of the bytes that this process may lock or pin: RLIMIT_MEMLOCK.
+ *
+ * Control path. Safe to call from any thread.
+ *
+ * @return
+ *   Bytes; UINT64_MAX for none, or if it does not apply to the thread (CAP_IPC_LOCK).
+ */
+uint64_t rmem_pages_lock_limit(void);
+
+/**
  * Get the size of the pages of a range that is all memory of EAL.
  *
  * Control path. Safe to call from any thread.

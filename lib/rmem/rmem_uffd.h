@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/**
+ * @file
+ * For drivers and libraries above the class: memory that is unmapped, moved or discarded.
+ *
+ * One file descriptor of userfaultfd and one control thread serve the process, while there are
+ * watchers. Watched memory is registered for write protection, which is never enabled, so accesses
+ * are not affected. But munmap(), mremap(), madvise() and brk() of watched memory wait until the
+ * thread has read their event. So the thread takes no lock and allocates nothing: a thread that
+ * holds a lock may be waiting for it.
+ *
+ * The kernel generates the event of a discard (madvise()) before it changes the pages, and the
+ * others after it. It generates none for shmdt(), for a file that is truncated or has a hole
+ * punched, nor for MADV_GUARD_INSTALL.
+ */
+
+#ifndef RMEM_UFFD_H
+#define RMEM_UFFD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** A watcher of memory, in the memory of its owner. */
+struct rmem_uffd_watch {
+	/**
+	 * Process an event of the pages in [start, end).
+	 *
+	 * They were unmapped or moved (is_unmapped), or are about to be discarded.
+	 *
+	 * Called for events of all watchers, on the thread of events: it must take no lock,
+	 * allocate nothing and unmap nothing.
+	 */
+	void (*event)(struct rmem_uffd_watch *watch, uint64_t start, uint64_t end,
+			bool is_unmapped);
+	/** Whether it watches a byte of [start, end); on any thread, with a lock held. */
+	bool (*needs)(const struct rmem_uffd_watch *watch, uint64_t start, uint64_t end);
+	uint64_t reserved[2]; /**< Zero. */
+};
+
+/**
+ * Steps of the thread of events; atomic, read-only.
+ *
+ * Odd from before it reads an event, which releases the thread that caused the event, until all
+ * watchers have processed it.
+ */
+extern uint32_t rmem_uffd_pass;
+
+/**
+ * Add a watcher.
+ *
+ * Control path. Safe to call from any thread.
+ *
+ * @param watch
+ *   Watcher. It must not move before rmem_uffd_unwatch().
+ *
+ * @return
+ *   0 on success, otherwise, without a log line:
+ *   - -EOPNOTSUPP: the kernel does not permit userfaultfd, or has no events of it.
+ *   - -ENOSPC: there are 1024 watchers.
+ */
+int rmem_uffd_watch(struct rmem_uffd_watch *watch);
+
+/**
+ * Remove a watcher.
+ *
+ * When it returns, the functions of the watcher are not called any more. Its memory is no longer
+ * watched.
+ *
+ * Control path: waits for the thread of events. Safe to call from any thread.
+ *
+ * @param watch
+ *   Watcher.
+ * @param start
+ *   First byte of its memory, as rmem_uffd_del(); all other memory was removed.
+ * @param end
+ *   End of its memory; @p start if it has none.
+ */
+void rmem_uffd_unwatch(struct rmem_uffd_watch *watch, uint64_t start, uint64_t end);
+
+/**
+ * Watch memory that is mapped, except holes of the range.
+ *
+ * Control path. Safe to call from any thread, while there is a watcher.
+ *
+ * @param start
+ *   First byte, on a page.
+ * @param end
+ *   End, on a page. Hugepages must be whole.
+ *
+ * @return
+ *   0 on success, otherwise, without a log line:
+ *   - -EBUSY: another descriptor of userfaultfd watches it.
+ *   - -EINVAL: nothing is mapped, part of a hugepage, or memory of a kind that the kernel cannot
+ *     watch, such as files before Linux 6.7.
+ *   - -ENOMEM: the kernel has no memory, or the process too many mappings.
+ *   - -EPERM: a shared mapping of a file that was opened for reading.
+ */
+int rmem_uffd_add(uint64_t start, uint64_t end);
+
+/**
+ * Stop watching memory, unless a watcher needs part of it.
+ *
+ * Control path. Safe to call from any thread, while there is a watcher.
+ *
+ * @param start
+ *   First byte, on a page.
+ * @param end
+ *   End, on a page.
+ */
+void rmem_uffd_del(uint64_t start, uint64_t end);
+
+/** Wait for a step of the thread of events. */
+void rmem_uffd_wait(void);
+
+/**
+ * Wait until watchers have processed all events of system calls that returned.
+ *
+ * Fast path: one load, unless an event is being processed. Safe to call from any thread except
+ * that of events.
+ */
+static inline void
+rmem_uffd_settle(void)
+{
+	if (__builtin_expect(__atomic_load_n(&rmem_uffd_pass, __ATOMIC_SEQ_CST) & 1, 0))
+		rmem_uffd_wait();
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* RMEM_UFFD_H */
