@@ -36,6 +36,7 @@ FIXED = {
     'rmem_dev_drv': 'of the library', 'rmem_lease': 'of the library',
     'rmem_mr_drv': 'of the library', 'rmem_qp_drv': 'of the library',
     'rmem_obj': 'the head of objects',
+    'rmem_name_text': 'memory of a text in log lines',
     'rmem_pool_keys': 'returned by value, loaded as one word',
     'rmem_send_wr': '64 bytes, one cache line', 'rmem_sge': 'as struct ibv_sge',
 }
@@ -44,7 +45,8 @@ PLACES = (
     (r'#include <rte_kvargs\.h>', ('lib/rmem/rmem_args.c',), 'rmem_args_parse()'),
     (r'\brte_log\(', ('lib/rmem/rmem_log.c', 'lib/rmem/rmem_log.h'), 'RMEM_LOG_LINE()'),
     (r'\brte_socket_id_by_idx\(', ('lib/rmem/rmem_chunk.c',), 'rmem_socket_check()'),
-    (r'\brte_telemetry_register_cmd\(', ('lib/rmem/rmem_telemetry.c',), 'rmem_telemetry_add()'),
+    (r'\brte_telemetry_register_cmd\(', ('lib/rmem/rmem_telemetry.c', 'lib/rmem/rmem_telemetry_obj.c'),
+     'rmem_telemetry_add()'),
 )
 
 

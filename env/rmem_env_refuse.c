@@ -11,12 +11,18 @@
 #include "../drivers/soft/rsoft_engine.h"
 #include "../drivers/soft/wire/rwire_port.h"
 #include "../lib/rmem/rmem_priv.h"
+#include "../lib/rmem/rmem_report_priv.h"
 #include "rmem_env.h"
 
 static_assert(RMEM_ENV_MAX_THREADS <= RSOFT_MAX_LCORES, "each thread has an entry");
 
 void
 rmem_telemetry_init(void)
+{
+}
+
+void
+rmem_telemetry_obj_init(void)
 {
 }
 

@@ -234,6 +234,27 @@ TEST(async_channel, events_of_the_device_reach_each_of_its_channels)
 	return TEST_SUCCESS;
 }
 
+/* The last state is returned last, for any values of the types. */
+TEST(async_channel, states_of_the_port_are_returned_in_order)
+{
+	static const uint32_t types[] = {
+			RMEM_ASYNC_PORT_ERR, RMEM_ASYNC_PORT_ACTIVE, RMEM_ASYNC_PORT_ERR};
+	struct rmem_async_channel *channel = fx_async_channel(fx.a.dev);
+	struct rmem_async_event event;
+	unsigned int i, j;
+
+	TEST_ASSERT(channel != NULL);
+	for (i = 0; i < 2; i++) {
+		for (j = i; j < i + 2; j++)
+			rmem_dev_async_event(fx.a.dev, types[j], 1);
+		for (j = i; j < i + 2; j++) {
+			TEST_OK(rmem_async_channel_get_event(channel, &event));
+			TEST_EQ(event.type, types[j]);
+		}
+	}
+	return TEST_SUCCESS;
+}
+
 TEST(async_channel, limit_above_receives_is_reported_after_each_arming)
 {
 	struct rmem_srq_attr attr = {.max_wr = 64, .srq_limit = 2};

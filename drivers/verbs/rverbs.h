@@ -494,6 +494,7 @@ void rverbs_srq_probe(struct rverbs_dev *dev, struct ibv_pd *pd);
 int rverbs_post_send(struct rmem_qp *qp, const struct rmem_send_wr *wr, uint16_t nb_wr);
 int rverbs_post_recv(struct rmem_qp *qp, const struct rmem_recv_wr *wr, uint16_t nb_wr);
 
+int rverbs_qp_stats_get(struct rmem_qp *qp, struct rmem_dev_stats *stats);
 int rverbs_dev_stats_get(struct rmem_dev *dev, struct rmem_dev_stats *stats);
 int rverbs_dev_stats_reset(struct rmem_dev *dev);
 /* Add the counters of a QP to those of destroyed ones. Under dev->lock. */

@@ -145,6 +145,19 @@ cq_trace(const struct rverbs_cq *cq, const struct rmem_wc *wc)
 	rmem_wc_trace_error(cq->cq.obj.dev_id, wc->qp_num, wc->wr_id, wc->status, wc->vendor_err);
 }
 
+/* Store the last error of a QP; the device reports neither key nor address. */
+static void
+cq_note(struct rverbs_qp *qp, const struct rmem_wc *wc, enum rmem_qp_error_side side)
+{
+	const struct rmem_qp_error error = {.wr_id = wc->wr_id,
+			.status = wc->status,
+			.side = (uint8_t)side,
+			.vendor_err = wc->vendor_err};
+
+	if (wc->status != RMEM_WC_WR_FLUSH_ERR)
+		rmem_qp_note_error(&qp->qp, &error);
+}
+
 /* Bytes of the last of nb requests that are not freed yet. */
 static uint32_t
 cq_bytes(const struct rverbs_qp *qp, uint32_t nb)
@@ -162,9 +175,17 @@ static void
 cq_failed(struct rverbs_cq *cq, struct rverbs_qp *qp, const struct rmem_wc *wc, uint32_t bytes)
 {
 	cq_trace(cq, wc);
+	cq_note(qp, wc, RMEM_QP_ERROR_SEND);
 	cq_count(&qp->send_done, wc->status);
 	qp->send_done.bytes_failed += bytes;
 	__atomic_store_n(&qp->has_failed, 1, __ATOMIC_RELAXED);
+}
+
+static void
+cq_recv_failed(const struct rverbs_cq *cq, struct rverbs_qp *qp, const struct rmem_wc *wc)
+{
+	cq_trace(cq, wc);
+	cq_note(qp, wc, RMEM_QP_ERROR_RECV);
 }
 
 /* Set what does not depend on the request. */
@@ -227,7 +248,7 @@ cq_translate(struct rverbs_cq *cq, const struct ibv_wc *ibv, struct rmem_wc *wc)
 	if (likely(ibv->status == IBV_WC_SUCCESS))
 		cq_fill(cq->dev, qp, wc, ibv, qp->wc_flags);
 	else if (ring == &qp->rq)
-		cq_trace(cq, wc);
+		cq_recv_failed(cq, qp, wc);
 	if (ring == &qp->rq) {
 		qp->recv_done.recv_wrs += ibv->status == IBV_WC_SUCCESS;
 	} else {

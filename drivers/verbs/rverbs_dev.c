@@ -275,6 +275,7 @@ const struct rmem_driver rverbs_driver = {
 						.cq_destroy = rverbs_cq_destroy,
 						.cq_req_notify = rverbs_cq_req_notify,
 						.cq_resize = rverbs_cq_resize,
+						.cq_stats_get = NULL,
 
 						.qp_connect = rverbs_qp_connect,
 						.qp_create = rverbs_qp_create,
@@ -283,6 +284,7 @@ const struct rmem_driver rverbs_driver = {
 						.qp_query = rverbs_qp_query,
 						.qp_reset = rverbs_qp_reset,
 						.qp_set_error = rverbs_qp_set_error,
+						.qp_stats_get = rverbs_qp_stats_get,
 
 						.srq_create = rverbs_srq_create,
 						.srq_destroy = rverbs_srq_destroy,

@@ -30,6 +30,31 @@ rverbs_stats_keep(struct rverbs_dev *dev, const struct rverbs_qp *qp)
 	dev->gone_bytes += qp->posted.bytes_posted;
 }
 
+static void
+stats_fill(struct rmem_dev_stats *stats, const struct rverbs_done_stats *sum, uint64_t bytes)
+{
+	stats->send_wrs = sum->send_wrs;
+	stats->recv_wrs = sum->recv_wrs;
+	stats->bytes = bytes - sum->bytes_failed;
+	stats->errors = sum->errors;
+	stats->flushed = sum->flushed;
+	stats->invalidates = sum->invalidates;
+	stats->mw_binds = sum->mw_binds;
+	stats->local_prot_errors = sum->local_prot_errors;
+	stats->rem_access_errors = sum->rem_access_errors;
+}
+
+int
+rverbs_qp_stats_get(struct rmem_qp *base, struct rmem_dev_stats *stats)
+{
+	const struct rverbs_qp *qp = (const struct rverbs_qp *)base;
+	struct rverbs_done_stats sum = qp->send_done;
+
+	stats_add(&sum, &qp->recv_done);
+	stats_fill(stats, &sum, qp->posted.bytes_posted);
+	return 0;
+}
+
 /* Sum since the device was created. Under dev->lock. */
 static void
 stats_sum(const struct rverbs_dev *dev, struct rmem_dev_stats *stats)
@@ -52,15 +77,7 @@ stats_sum(const struct rverbs_dev *dev, struct rmem_dev_stats *stats)
 			sum.recv_wrs += dev->srqs[i]->recv_wrs;
 	}
 	memset(stats, 0, sizeof(*stats));
-	stats->send_wrs = sum.send_wrs;
-	stats->recv_wrs = sum.recv_wrs;
-	stats->bytes = bytes - sum.bytes_failed;
-	stats->errors = sum.errors;
-	stats->flushed = sum.flushed;
-	stats->invalidates = sum.invalidates;
-	stats->mw_binds = sum.mw_binds;
-	stats->local_prot_errors = sum.local_prot_errors;
-	stats->rem_access_errors = sum.rem_access_errors;
+	stats_fill(stats, &sum, bytes);
 }
 
 int

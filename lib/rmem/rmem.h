@@ -37,6 +37,7 @@
 #include <rmem_cq.h>
 #include <rmem_dev.h>
 #include <rmem_dev_attr.h>
+#include <rmem_dump.h>
 #include <rmem_eq.h>
 #include <rmem_fast_reg.h>
 #include <rmem_fp.h>

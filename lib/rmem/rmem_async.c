@@ -33,6 +33,7 @@
 #include <rmem_pages.h>
 #include <rmem_thread.h>
 
+#include "rmem_obj_priv.h"
 #include "rmem_priv.h"
 #include "rmem_trace_priv.h"
 
@@ -264,6 +265,7 @@ rmem_async_reg(struct rmem_mr *new_mr, const struct rmem_mr_attr *attr, struct r
 	}
 	rmem_mr_set_state(new_mr, RMEM_MR_STATE_PENDING);
 	rmem_trace_mr_start(new_mr->pd, new_mr, new_mr->length);
+	rmem_obj_list(&new_mr->obj);
 	/* Before the event can be read (fi_mr(3)). */
 	*mr = new_mr;
 	pthread_mutex_lock(&queue.lock);

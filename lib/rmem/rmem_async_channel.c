@@ -23,6 +23,7 @@
 #include "rmem_priv.h"
 
 #define RMEM_ASYNC_NB (RMEM_ASYNC_GID_CHANGE + 1)
+#define BIT(type)     (UINT32_C(1) << RMEM_ASYNC_##type)
 
 struct channel {
 	struct rmem_async_channel channel;
@@ -177,6 +178,8 @@ rmem_async_channel_put(struct rmem_async_events *events, uint32_t type, uint32_t
 	pthread_mutex_lock(&efd->lock);
 	if (port_num != 0)
 		events->port_num = port_num;
+	if (type == RMEM_ASYNC_PORT_ACTIVE || type == RMEM_ASYNC_PORT_ERR)
+		events->is_port_active = type == RMEM_ASYNC_PORT_ACTIVE;
 	events->base.pending |= UINT32_C(1) << type;
 	rmem_eventfd_list(efd, &events->base);
 	pthread_mutex_unlock(&efd->lock);
@@ -206,13 +209,30 @@ rmem_dev_async_event(struct rmem_dev *dev, uint32_t type, uint32_t port_num)
 {
 	struct channel *channel;
 
+	if (type == RMEM_ASYNC_DEVICE_FATAL)
+		rmem_dev_fail(dev);
 	pthread_mutex_lock(&channels_lock);
 	LIST_FOREACH(channel, &rmem_devs[dev->obj.dev_id].async_channels, entry)
 		rmem_async_channel_put(&channel->own, type, port_num);
 	pthread_mutex_unlock(&channels_lock);
 }
 
-/* Fill an event of the lowest type that is pending. */
+/*
+ * The event to return next: of the lowest type that is pending; of both states of the port, the
+ * last one is that of the port.
+ */
+static uint32_t
+next_type(const struct rmem_async_events *events)
+{
+	const uint32_t ports = BIT(PORT_ACTIVE) | BIT(PORT_ERR);
+	uint32_t type = (uint32_t)__builtin_ctz(events->base.pending);
+
+	if (type == RMEM_ASYNC_PORT_ACTIVE && events->is_port_active &&
+			(events->base.pending & ports) == ports)
+		return RMEM_ASYNC_PORT_ERR;
+	return type;
+}
+
 static void
 take(struct rmem_eventfd_obj *obj_events, void *arg)
 {
@@ -220,7 +240,7 @@ take(struct rmem_eventfd_obj *obj_events, void *arg)
 	struct rmem_async_event *event = arg;
 
 	memset(event, 0, sizeof(*event));
-	event->type = (uint32_t)__builtin_ctz(events->base.pending);
+	event->type = next_type(events);
 	event->context = events->context;
 	event->dev = (struct rmem_dev *)events->base.obj;
 	if (types[event->type].obj == RMEM_OBJ_DEV) {
@@ -229,7 +249,7 @@ take(struct rmem_eventfd_obj *obj_events, void *arg)
 			event->port_num = events->port_num;
 	}
 	__atomic_fetch_add(&events->nb_unacked, 1, __ATOMIC_RELAXED);
-	events->base.pending &= events->base.pending - 1;
+	events->base.pending &= ~(UINT32_C(1) << event->type);
 }
 
 int

@@ -10,6 +10,7 @@
 
 #include <errno.h>
 
+#include "rmem_obj_priv.h"
 #include "rmem_priv.h"
 
 #define AUDITS_MAX 4
@@ -34,8 +35,9 @@ rmem_audit_add(rmem_audit_t audit)
 
 /* Check that a QP refers to a PD and CQs of its device. */
 static int
-qp_is_valid(struct rmem_qp *qp, void *arg)
+qp_is_valid(struct rmem_obj *obj, void *arg)
 {
+	const struct rmem_qp *qp = (const struct rmem_qp *)obj;
 	const struct rmem_dev *dev = arg;
 
 	if (qp->obj.dev_id != dev->obj.dev_id)
@@ -60,7 +62,7 @@ rmem_dev_audit(struct rmem_dev *dev)
 
 	ret = rmem_obj_check(dev, RMEM_OBJ_DEV);
 	if (ret == 0)
-		ret = rmem_qp_visit(qp_is_valid, dev);
+		ret = rmem_obj_visit(RMEM_OBJ_QP, qp_is_valid, dev);
 	if (ret == 0)
 		ret = rmem_dev_counts_check(dev);
 	if (ret == 0)

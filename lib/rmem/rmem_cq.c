@@ -8,7 +8,9 @@
  */
 
 #include <errno.h>
+#include <string.h>
 
+#include "rmem_obj_priv.h"
 #include "rmem_priv.h"
 #include "rmem_trace_priv.h"
 
@@ -37,7 +39,8 @@ check_conf(const struct rmem_dev *dev, const struct rmem_cq_conf *conf)
 		ret = rmem_async_channel_check(conf->async_channel, dev);
 	if (ret != 0)
 		return ret;
-	return rmem_check_reserved(conf->reserved, sizeof(conf->reserved));
+	ret = rmem_check_reserved(conf->reserved, sizeof(conf->reserved));
+	return ret != 0 ? ret : rmem_name_check(conf->name);
 }
 
 /* Release what the class holds for a CQ, and the CQ. */
@@ -92,6 +95,8 @@ rmem_cq_create(struct rmem_dev *dev, const struct rmem_cq_conf *conf, struct rme
 		ret = RMEM_OP(dev, cq_create, new_cq, conf);
 	if (ret != 0)
 		goto drop_cq;
+	rmem_obj_set_name(&new_cq->obj, conf->name);
+	rmem_obj_list(&new_cq->obj);
 	*cq = new_cq;
 	rmem_trace_cq_create(dev->name, new_cq, new_cq->nb_cqe);
 	return 0;
@@ -120,6 +125,8 @@ rmem_cq_resize(struct rmem_cq *cq, uint32_t nb_cqe)
 	if (ret == 0 && (rmem_obj_info(&dev->obj)->capa & RMEM_DEV_CAPA_CQ_RESIZE) == 0)
 		ret = RMEM_FAIL(EOPNOTSUPP, "%s: CQ: nb_cqe can't change", dev->name);
 	if (ret == 0)
+		ret = rmem_check_live(&cq->obj);
+	if (ret == 0)
 		ret = RMEM_OP(cq, cq_resize, cq, nb_cqe);
 	if (ret == 0)
 		rmem_trace_cq_resize(cq, cq->nb_cqe);
@@ -147,4 +154,30 @@ rmem_cq_destroy(struct rmem_cq *cq)
 	rmem_trace_cq_destroy(cq);
 	drop(cq);
 	return 0;
+}
+
+int
+rmem_cq_stats_get(const struct rmem_cq *cq, struct rmem_cq_stats *stats)
+{
+	RMEM_CALL(cq);
+	struct rmem_cq_stats tmp;
+	int ret;
+
+	ret = rmem_obj_check(cq, RMEM_OBJ_CQ);
+	if (ret == 0)
+		ret = rmem_check_arg(stats, "answer");
+	if (ret != 0)
+		return ret;
+	memset(&tmp, 0, sizeof(tmp));
+	tmp.nb_cqe = cq->nb_cqe;
+	ret = RMEM_OP(cq, cq_stats_get, (struct rmem_cq *)(uintptr_t)cq, &tmp);
+	if (ret == 0)
+		*stats = tmp;
+	return ret;
+}
+
+const char *
+rmem_cq_name(const struct rmem_cq *cq)
+{
+	return cq != NULL ? rmem_obj_name(&cq->obj, RMEM_OBJ_CQ) : "";
 }

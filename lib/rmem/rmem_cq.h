@@ -40,7 +40,16 @@ struct rmem_cq_conf {
 	struct rmem_comp_channel *channel; /**< Channel of the device for its events, or NULL. */
 	void *context;                     /**< Any value, returned with its events. */
 	struct rmem_async_channel *async_channel; /**< The same for asynchronous events. */
-	uint64_t reserved[3];                     /**< Zero. */
+	const char *name;     /**< Name for logs and telemetry, to 31 bytes, or NULL; copied. */
+	uint64_t reserved[2]; /**< Zero. */
+};
+
+/** Counters of a CQ. */
+struct rmem_cq_stats {
+	uint64_t nb_cqe;      /**< Completions that it holds. */
+	uint64_t outstanding; /**< Completions reserved or written, and not polled. */
+	uint64_t overruns;    /**< Completions lost since it was full. */
+	uint64_t reserved[3]; /**< Zero. */
 };
 
 /**
@@ -148,6 +157,23 @@ int rmem_cq_req_notify(struct rmem_cq *cq, bool is_solicited_only);
  *   - -EINVAL: NULL or not a CQ, one without a channel, or more events than are not acknowledged.
  */
 int rmem_cq_ack_events(struct rmem_cq *cq, uint32_t nb_events);
+
+/**
+ * Get the counters of a CQ.
+ *
+ * Control path. Safe to call from any thread.
+ *
+ * @param cq
+ *   CQ to query.
+ * @param[out] stats
+ *   Filled on success.
+ *
+ * @return
+ *   0 on success, otherwise:
+ *   - -EINVAL: NULL or not a CQ, or NULL stats.
+ *   - -EOPNOTSUPP: the device does not report them.
+ */
+int rmem_cq_stats_get(const struct rmem_cq *cq, struct rmem_cq_stats *stats);
 
 #ifdef __cplusplus
 }

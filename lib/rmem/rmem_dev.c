@@ -123,6 +123,7 @@ do_create(const char *name, const struct rmem_driver *driver, const char *args,
 				RMEM_MAX_DEVS);
 	memset(&slot->info, 0, sizeof(slot->info));
 	memset(slot->nb, 0, sizeof(slot->nb));
+	slot->has_failed = false;
 	strlcpy(slot->drv.dev.name, name, sizeof(slot->drv.dev.name));
 	slot->drv.dev.socket_id = SOCKET_ID_ANY;
 	slot->drv.driver = driver;
@@ -208,6 +209,31 @@ rmem_dev_close(struct rmem_dev *dev)
 	ret = do_close(dev);
 	pthread_mutex_unlock(&devs_lock);
 	return ret;
+}
+
+/* Completions that are left are returned first. */
+static int
+failed_poll_cq(struct rmem_cq *cq, struct rmem_wc *wc, uint16_t nb_wc)
+{
+	int ret = rmem_obj_driver(&cq->obj)->fp.poll_cq(cq, wc, nb_wc);
+
+	return ret == 0 ? -EIO : ret;
+}
+
+/*
+ * Relaxed: the functions depend on nothing that this thread has stored. A thread that gets the
+ * event sees them replaced.
+ */
+void
+rmem_dev_fail(struct rmem_dev *dev)
+{
+	struct rmem_fp_ops *fp = &rmem_fp[dev->obj.dev_id];
+
+	__atomic_store_n(&rmem_devs[dev->obj.dev_id].has_failed, true, __ATOMIC_RELAXED);
+	__atomic_store_n(&fp->post_send, rmem_fp_none.post_send, __ATOMIC_RELAXED);
+	__atomic_store_n(&fp->post_recv, rmem_fp_none.post_recv, __ATOMIC_RELAXED);
+	__atomic_store_n(&fp->srq_post_recv, rmem_fp_none.srq_post_recv, __ATOMIC_RELAXED);
+	__atomic_store_n(&fp->poll_cq, failed_poll_cq, __ATOMIC_RELAXED);
 }
 
 struct rmem_dev *

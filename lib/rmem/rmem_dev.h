@@ -62,8 +62,9 @@ extern "C" {
  *
  * A message of at most rmem_dev_info::max_inline_recv bytes may be delivered in its completion,
  * and copied to the memory of the receive by the poll that returns it. The only visible
- * difference is the time at which the memory changes. Enabled unless the environment has
- * RMEM_SCATTER_TO_CQE=0 or the QP has RMEM_QP_NO_INLINE_RECV.
+ * difference is the time at which the memory changes. Disabled if the environment has
+ * RMEM_SCATTER_TO_CQE=0 or the QP has RMEM_QP_NO_INLINE_RECV; a device may deliver only some
+ * messages so.
  */
 #define RMEM_DEV_CAPA_INLINE_RECV (UINT64_C(1) << 16)
 /** rmem_cm connects its QPs over TCP, at the IP address rmem_dev_info::gid; else by rdma_cm(7). */

@@ -63,9 +63,10 @@ struct rmem_mr_drv {
 
 /** Head of a driver's QP. */
 struct rmem_qp_drv {
-	struct rmem_qp qp;               /**< Public part. */
-	LIST_ENTRY(rmem_qp_drv) entry;   /**< In the list of QPs; of the class. */
-	struct rmem_async_events *async; /**< Of its channel, or NULL; of the class. */
+	struct rmem_qp qp;                /**< Public part. */
+	struct rmem_qp_error *last_error; /**< Of rmem_qp_note_error(); of the class. */
+	void *reserved;                   /**< NULL. */
+	struct rmem_async_events *async;  /**< Of its channel, or NULL; of the class. */
 };
 
 /** Completion channel. */
@@ -263,6 +264,11 @@ typedef int (*rmem_cq_destroy_t)(struct rmem_cq *cq);
  */
 typedef int (*rmem_cq_resize_t)(struct rmem_cq *cq, uint32_t nb_cqe);
 
+/** Fill outstanding and overruns; the class has zeroed the others, and set nb_cqe. */
+typedef int (*rmem_cq_stats_get_t)(struct rmem_cq *cq, struct rmem_cq_stats *stats);
+
+/** Fill the counters of a QP since its creation, as those of the device; the class zeroed them. */
+typedef int (*rmem_qp_stats_get_t)(struct rmem_qp *qp, struct rmem_dev_stats *stats);
 /** Create the queues, in the RESET state; set qp_num. */
 typedef int (*rmem_qp_create_t)(struct rmem_qp *qp, const struct rmem_qp_conf *conf);
 /** Move the QP from RESET to RTS. */
@@ -408,7 +414,10 @@ struct rmem_dev_ops {
 
 	rmem_cq_resize_t cq_resize; /**< CQs: RMEM_DEV_CAPA_CQ_RESIZE. */
 
-	void (*reserved[6])(void); /**< NULL. */
+	rmem_cq_stats_get_t cq_stats_get; /**< CQs: counters. */
+	rmem_qp_stats_get_t qp_stats_get; /**< QPs: counters. */
+
+	void (*reserved[4])(void); /**< NULL. */
 };
 
 /** Version of this interface that a driver is compiled with: rmem_driver::version. */

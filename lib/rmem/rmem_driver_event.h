@@ -20,6 +20,7 @@ extern "C" {
 struct rmem_cq;
 struct rmem_dev;
 struct rmem_qp;
+struct rmem_qp_error;
 struct rmem_srq;
 
 /**
@@ -77,7 +78,10 @@ void rmem_srq_async_event(struct rmem_srq *srq, uint32_t type);
 /**
  * Generate an asynchronous event of the device, or of its port.
  *
- * Each channel of the device reports it. A device has events of one port.
+ * Each channel of the device reports it. A device has events of one port. After
+ * RMEM_ASYNC_DEVICE_FATAL the class refuses posts with -ENODEV, and the creation and changes of
+ * objects with -EIO; polls return the completions that the driver has left, then -EIO. The driver
+ * ends the requests in progress, before it reports the event.
  *
  * Safe to call from any thread, while the device is not closed.
  *
@@ -89,6 +93,21 @@ void rmem_srq_async_event(struct rmem_srq *srq, uint32_t type);
  *   Port, the same in all calls for the device; 0 for RMEM_ASYNC_DEVICE_FATAL.
  */
 void rmem_dev_async_event(struct rmem_dev *dev, uint32_t type, uint32_t port_num);
+
+/**
+ * Store the last error of a QP, for rmem_qp_stats_get() and telemetry.
+ *
+ * A driver calls it for each request, receive, or request of the peer that fails for another reason
+ * than a flush, before its completion can be polled.
+ *
+ * Takes a lock of the class. Safe to call from any thread.
+ *
+ * @param qp
+ *   QP.
+ * @param error
+ *   The error; time_ns is ignored.
+ */
+void rmem_qp_note_error(struct rmem_qp *qp, const struct rmem_qp_error *error);
 
 #ifdef __cplusplus
 }

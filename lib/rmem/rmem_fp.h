@@ -53,7 +53,12 @@ struct rmem_fp_ops {
 	void (*reserved[4])(void); /**< NULL. */
 } __rte_cache_aligned;
 
-/** Fast-path functions by device number; without a device they return -ENODEV. */
+/**
+ * Fast-path functions by device number.
+ *
+ * Without a device they return -ENODEV. Loaded atomically: those of a device that fails are
+ * replaced while other threads call them.
+ */
 extern struct rmem_fp_ops rmem_fp[RMEM_MAX_DEVS];
 
 /**
@@ -96,7 +101,7 @@ rmem_post_send(struct rmem_qp *qp, const struct rmem_send_wr *wr, uint16_t nb_wr
 	if (qp == NULL || qp->obj.type != RMEM_OBJ_QP || (wr == NULL && nb_wr != 0))
 		return -EINVAL;
 #endif
-	return rmem_fp[qp->obj.dev_id].post_send(qp, wr, nb_wr);
+	return __atomic_load_n(&rmem_fp[qp->obj.dev_id].post_send, __ATOMIC_RELAXED)(qp, wr, nb_wr);
 }
 
 /**
@@ -127,7 +132,7 @@ rmem_post_recv(struct rmem_qp *qp, const struct rmem_recv_wr *wr, uint16_t nb_wr
 	if (qp == NULL || qp->obj.type != RMEM_OBJ_QP || (wr == NULL && nb_wr != 0))
 		return -EINVAL;
 #endif
-	return rmem_fp[qp->obj.dev_id].post_recv(qp, wr, nb_wr);
+	return __atomic_load_n(&rmem_fp[qp->obj.dev_id].post_recv, __ATOMIC_RELAXED)(qp, wr, nb_wr);
 }
 
 /**
@@ -159,7 +164,8 @@ rmem_srq_post_recv(struct rmem_srq *srq, const struct rmem_recv_wr *wr, uint16_t
 	if (srq == NULL || srq->obj.type != RMEM_OBJ_SRQ || (wr == NULL && nb_wr != 0))
 		return -EINVAL;
 #endif
-	return rmem_fp[srq->obj.dev_id].srq_post_recv(srq, wr, nb_wr);
+	return __atomic_load_n(&rmem_fp[srq->obj.dev_id].srq_post_recv, __ATOMIC_RELAXED)(
+			srq, wr, nb_wr);
 }
 
 /**
@@ -192,7 +198,7 @@ rmem_poll_cq(struct rmem_cq *cq, struct rmem_wc *wc, uint16_t nb_wc)
 	if (cq == NULL || cq->obj.type != RMEM_OBJ_CQ || (wc == NULL && nb_wc != 0))
 		return -EINVAL;
 #endif
-	return rmem_fp[cq->obj.dev_id].poll_cq(cq, wc, nb_wc);
+	return __atomic_load_n(&rmem_fp[cq->obj.dev_id].poll_cq, __ATOMIC_RELAXED)(cq, wc, nb_wc);
 }
 
 #ifdef __cplusplus

@@ -17,6 +17,7 @@
 
 #include "rmem_mr_pages_priv.h"
 #include "rmem_mr_priv.h"
+#include "rmem_obj_priv.h"
 #include "rmem_priv.h"
 #include "rmem_trace_priv.h"
 
@@ -53,6 +54,7 @@ reg_now(struct rmem_mr *new_mr, const struct rmem_mr_attr *attr, struct rmem_mr 
 
 	if (ret != 0)
 		return ret;
+	rmem_obj_list(&new_mr->obj);
 	*mr = new_mr;
 	rmem_trace_mr_reg(new_mr->pd, new_mr, new_mr->addr, new_mr->length, new_mr->iova,
 			new_mr->access, new_mr->lkey, new_mr->rkey);
@@ -79,6 +81,7 @@ rmem_mr_reg_attr(struct rmem_pd *pd, const struct rmem_mr_attr *attr, struct rme
 	if (new_mr == NULL)
 		return ret;
 	new_mr->pd = pd;
+	rmem_obj_set_name(&new_mr->obj, attr->name);
 	ret = fill(new_mr, attr);
 	if (ret == 0)
 		ret = attr->eq != NULL ? rmem_async_reg(new_mr, attr, mr)
@@ -230,4 +233,10 @@ rmem_mr_query(const struct rmem_mr *mr, struct rmem_mr_info *info)
 	if (ret == 0)
 		*info = tmp;
 	return ret;
+}
+
+const char *
+rmem_mr_name(const struct rmem_mr *mr)
+{
+	return mr != NULL ? rmem_obj_name(&mr->obj, RMEM_OBJ_MR) : "";
 }

@@ -122,7 +122,8 @@ struct rmem_mr_attr {
 	uint32_t iov_count;      /**< Ranges in iov, 1 to rmem_dev_info::max_iov; else 0. */
 	int fd;                  /**< With RMEM_MR_FD: file descriptor to map; else 0. */
 	uint64_t fd_offset;      /**< With RMEM_MR_FD: offset of the first byte; else 0. */
-	uint64_t reserved[2];    /**< Zero. */
+	const char *name;        /**< Name for logs and telemetry, to 31 bytes, or NULL; copied. */
+	uint64_t reserved[1];    /**< Zero. */
 };
 
 /** Result of rmem_mr_query(). In the states PENDING and ERROR: type, state and access. */

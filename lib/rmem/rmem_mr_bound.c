@@ -10,6 +10,7 @@
 #include <errno.h>
 
 #include "rmem_mr_priv.h"
+#include "rmem_obj_priv.h"
 #include "rmem_trace_priv.h"
 
 int
@@ -54,6 +55,7 @@ rmem_mr_alloc_bound(struct rmem_pd *pd, const struct rmem_mr_bound *kind, uint32
 		rmem_obj_drop(&new_mr->obj, &pd->obj);
 		return ret;
 	}
+	rmem_obj_list(&new_mr->obj);
 	*mr = new_mr;
 	rmem_trace_mr_alloc(pd, new_mr, new_mr->type, size, new_mr->lkey, new_mr->rkey);
 	return 0;

@@ -141,6 +141,8 @@ rmem_mr_check_attr(const struct rmem_dev *dev, const struct rmem_mr_attr *attr)
 
 	ret = rmem_check_reserved(attr->reserved, sizeof(attr->reserved));
 	if (ret == 0)
+		ret = rmem_name_check(attr->name);
+	if (ret == 0)
 		ret = check_access(dev, attr->access);
 	if (ret == 0)
 		ret = check_odp(dev, attr);

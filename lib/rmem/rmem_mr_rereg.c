@@ -276,6 +276,8 @@ rmem_mr_rereg_attr(struct rmem_mr *mr, const struct rmem_mr_rereg_attr *attr,
 		ret = check_mr(mr, attr->flags, &tmp);
 	if (ret == 0 && (attr->flags & RMEM_REREG_CHANGE_PD) != 0)
 		ret = rmem_obj_check_of(attr->pd, RMEM_OBJ_PD, &mr->obj);
+	if (ret == 0)
+		ret = rmem_check_live(&mr->obj);
 	if (ret == 0) {
 		whole = whole_attr(mr, attr);
 		ret = rereg(mr, attr->flags,

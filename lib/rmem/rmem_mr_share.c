@@ -15,6 +15,7 @@
 #include <rte_memory.h>
 
 #include "rmem_mr_priv.h"
+#include "rmem_obj_priv.h"
 #include "rmem_priv.h"
 #include "rmem_trace_priv.h"
 
@@ -100,6 +101,8 @@ share(struct rmem_mr *from, struct rmem_pd *pd, uint64_t iova, uint32_t access, 
 	ret = do_share(new_mr, from, iova, access);
 	if (ret != 0)
 		goto put_owner;
+	rmem_obj_set_name(&new_mr->obj, rmem_mr_name(from));
+	rmem_obj_list(&new_mr->obj);
 	*mr = new_mr;
 	return 0;
 

@@ -11,6 +11,7 @@
 #include <inttypes.h>
 #include <stdbool.h>
 
+#include "rmem_obj_priv.h"
 #include "rmem_priv.h"
 #include "rmem_trace_priv.h"
 
@@ -88,6 +89,7 @@ rmem_mw_alloc(struct rmem_pd *pd, enum rmem_mw_type type, struct rmem_mw **mw)
 		rmem_obj_drop(&new_mw->obj, &pd->obj);
 		return ret;
 	}
+	rmem_obj_list(&new_mw->obj);
 	*mw = new_mw;
 	rmem_trace_mw_alloc(pd, new_mw, new_mw->type, new_mw->rkey);
 	return 0;
@@ -155,6 +157,8 @@ rmem_mw_bind(struct rmem_qp *qp, struct rmem_mw *mw, const struct rmem_mw_bind *
 				"MW: cannot be bound: %" PRIu64 " bytes at 0x%" PRIx64
 				", access 0x%x: %s",
 				info->length, info->addr, info->access, bind_error_str(ret));
+	if (rmem_check_live(&mw->obj) != 0)
+		return -ENODEV; /* as a post */
 	return RMEM_OP(mw, mw_bind, qp, mw, bind);
 }
 

@@ -20,6 +20,7 @@
 #include <rte_eal.h>
 #include <rte_malloc.h>
 
+#include "rmem_obj_priv.h"
 #include "rmem_priv.h"
 
 #define KIND(what, field)                                                                          \
@@ -50,6 +51,9 @@ static const struct {
 		{"AH", 0, 0},
 		{"channel of asynchronous events", 0, 0},
 };
+
+/* Objects created so far; atomic. */
+static uint32_t nb_created[RMEM_OBJ_NB_KINDS];
 
 static const char *
 name_of(uint32_t type)
@@ -114,6 +118,14 @@ rmem_obj_dev(const struct rmem_obj *obj)
 }
 
 int
+rmem_check_live(const struct rmem_obj *obj)
+{
+	if (!__atomic_load_n(&rmem_devs[obj->dev_id].has_failed, __ATOMIC_RELAXED))
+		return 0;
+	return RMEM_FAIL(EIO, "%s: the device has failed", rmem_obj_dev(obj)->name);
+}
+
+int
 rmem_obj_get(struct rmem_obj *obj)
 {
 	if (rmem_obj_hold(obj))
@@ -150,21 +162,27 @@ void *
 rmem_obj_create(struct rmem_obj *parent, uint32_t type, size_t size, int *ret)
 {
 	struct rmem_dev_slot *slot = &rmem_devs[parent->dev_id];
+	struct rmem_obj_head *head;
 	struct rmem_obj *obj;
 
-	*ret = rmem_obj_get(parent);
+	*ret = rmem_check_live(parent);
+	if (*ret == 0)
+		*ret = rmem_obj_get(parent);
 	if (*ret != 0)
 		return NULL;
 	*ret = count(slot, RMEM_OBJ_KIND(type));
 	if (*ret != 0)
 		goto put_parent;
-	size = RTE_CACHE_LINE_ROUNDUP(size);
-	obj = rte_zmalloc_socket("rmem_obj", size, RTE_CACHE_LINE_SIZE, slot->drv.dev.socket_id);
-	if (obj == NULL) {
+	size = RTE_CACHE_LINE_ROUNDUP(sizeof(*head) + size);
+	head = rte_zmalloc_socket("rmem_obj", size, RTE_CACHE_LINE_SIZE, slot->drv.dev.socket_id);
+	if (head == NULL) {
 		*ret = RMEM_FAIL(ENOMEM, "%s: no memory for a %s: %zu bytes on socket %d",
 				slot->drv.dev.name, name_of(type), size, slot->drv.dev.socket_id);
 		goto uncount;
 	}
+	head->created_ns = rmem_now_ns(CLOCK_MONOTONIC);
+	head->number = __atomic_add_fetch(&nb_created[RMEM_OBJ_KIND(type)], 1, __ATOMIC_RELAXED);
+	obj = (struct rmem_obj *)(head + 1);
 	obj->type = type;
 	obj->dev_id = parent->dev_id;
 	return obj;
@@ -181,8 +199,9 @@ rmem_obj_drop(struct rmem_obj *obj, struct rmem_obj *parent)
 {
 	uint32_t *nb = &rmem_devs[obj->dev_id].nb[RMEM_OBJ_KIND(obj->type)];
 
+	rmem_obj_unlist(obj);
 	__atomic_store_n(&obj->type, RMEM_OBJ_NONE, __ATOMIC_RELEASE);
-	rte_free(obj);
+	rte_free(rmem_obj_head(obj));
 	__atomic_fetch_sub(nb, 1, __ATOMIC_RELAXED);
 	rmem_obj_unhold(parent);
 }
@@ -201,19 +220,23 @@ int
 rmem_obj_kill(struct rmem_obj *obj)
 {
 	uint32_t refs = rmem_obj_kill_quietly(obj);
+	struct rmem_name_text text;
 
-	if (refs == 0)
+	if (refs == 0) {
+		rmem_obj_unlist(obj);
 		return 0;
+	}
 	if ((refs & RMEM_OBJ_REFS_DEAD) != 0)
-		return RMEM_FAIL(EBUSY, "%s %p: is already being released", name_of(obj->type),
-				(void *)obj);
-	return RMEM_FAIL(EBUSY, "%s %p: in use: %u references", name_of(obj->type), (void *)obj,
-			refs);
+		return RMEM_FAIL(EBUSY, "%s %p%s: is already being released", name_of(obj->type),
+				(void *)obj, rmem_name_text(rmem_obj_head(obj)->name, &text));
+	return RMEM_FAIL(EBUSY, "%s %p%s: in use: %u references", name_of(obj->type), (void *)obj,
+			rmem_name_text(rmem_obj_head(obj)->name, &text), refs);
 }
 
 void
 rmem_obj_revive(struct rmem_obj *obj)
 {
+	rmem_obj_relist(obj);
 	__atomic_fetch_and(&obj->refs, ~RMEM_OBJ_REFS_DEAD, __ATOMIC_RELEASE);
 }
 

@@ -50,6 +50,40 @@ struct rmem_obj {
 	uint32_t refs;   /**< References by objects and queued requests; atomic. */
 };
 
+/** A name for log lines; see rmem_name_text(). */
+struct rmem_name_text {
+	char text[RMEM_NAME_SIZE + 4]; /**< A space and the name in quotes, or nothing. */
+};
+
+/**
+ * Check a name of a configuration.
+ *
+ * For libraries above the class. Safe to call from any thread.
+ *
+ * @param name
+ *   Printable characters, up to RMEM_NAME_SIZE - 1 bytes; NULL is allowed: no name.
+ *
+ * @return
+ *   0 on success, otherwise:
+ *   - -EINVAL: too long, or a character that is not printable.
+ */
+int rmem_name_check(const char *name);
+
+/**
+ * Write a name as it follows the number of an object in log lines: ` "name"`.
+ *
+ * For drivers and libraries above the class. Safe to call from any thread.
+ *
+ * @param name
+ *   Name, or "".
+ * @param[out] text
+ *   Memory of the result.
+ *
+ * @return
+ *   The text; empty for "".
+ */
+const char *rmem_name_text(const char *name, struct rmem_name_text *text);
+
 #ifdef __cplusplus
 }
 #endif

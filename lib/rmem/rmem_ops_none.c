@@ -29,6 +29,14 @@ none_cq_destroy(struct rmem_cq *cq)
 }
 
 static int
+none_cq_stats_get(struct rmem_cq *cq, struct rmem_cq_stats *stats)
+{
+	RTE_SET_USED(cq);
+	RTE_SET_USED(stats);
+	return -EOPNOTSUPP;
+}
+
+static int
 none_cq_resize(struct rmem_cq *cq, uint32_t nb_cqe)
 {
 	RTE_SET_USED(cq);
@@ -281,6 +289,14 @@ none_qp_modify(struct rmem_qp *qp, const struct rmem_qp_attr *attr, uint32_t mas
 }
 
 static int
+none_qp_stats_get(struct rmem_qp *qp, struct rmem_dev_stats *stats)
+{
+	RTE_SET_USED(qp);
+	RTE_SET_USED(stats);
+	return -EOPNOTSUPP;
+}
+
+static int
 none_qp_query(struct rmem_qp *qp, struct rmem_qp_attr *attr)
 {
 	RTE_SET_USED(qp);
@@ -372,6 +388,19 @@ unsupported_srq_post_recv(struct rmem_srq *srq, const struct rmem_recv_wr *wr, u
 			(ops)->op = rmem_own_##op;                                                 \
 	} while (0)
 
+static void
+fill_qp(struct rmem_dev_ops *ops)
+{
+	FILL(ops, qp_connect);
+	FILL(ops, qp_create);
+	FILL(ops, qp_destroy);
+	FILL(ops, qp_modify);
+	FILL(ops, qp_query);
+	FILL(ops, qp_reset);
+	FILL(ops, qp_set_error);
+	FILL(ops, qp_stats_get);
+}
+
 void
 rmem_ops_none_fill(struct rmem_driver *driver)
 {
@@ -386,6 +415,7 @@ rmem_ops_none_fill(struct rmem_driver *driver)
 	FILL(ops, cq_create);
 	FILL(ops, cq_destroy);
 	FILL(ops, cq_resize);
+	FILL(ops, cq_stats_get);
 	FILL(ops, dev_attr_get);
 	FILL(ops, dev_audit);
 	FILL(ops, dev_dump);
@@ -412,13 +442,7 @@ rmem_ops_none_fill(struct rmem_driver *driver)
 	FILL(ops, page_list_free);
 	FILL(ops, pd_alloc);
 	FILL(ops, pd_dealloc);
-	FILL(ops, qp_connect);
-	FILL(ops, qp_create);
-	FILL(ops, qp_destroy);
-	FILL(ops, qp_modify);
-	FILL(ops, qp_query);
-	FILL(ops, qp_reset);
-	FILL(ops, qp_set_error);
+	fill_qp(ops);
 	FILL(ops, srq_create);
 	FILL(ops, srq_destroy);
 	FILL(ops, srq_modify);
@@ -427,7 +451,7 @@ rmem_ops_none_fill(struct rmem_driver *driver)
 		driver->fp.srq_post_recv = unsupported_srq_post_recv;
 }
 
-/* The device was closed, or belongs to the primary process. */
+/* The device was closed, has failed, or belongs to the primary process. */
 static int
 no_device(void)
 {

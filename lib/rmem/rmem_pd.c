@@ -7,11 +7,13 @@
  * Protection domains. A PD refers to its device; MRs and QPs refer to the PD.
  */
 
+#include "rmem_obj_priv.h"
 #include "rmem_priv.h"
+#include "rmem_report_priv.h"
 #include "rmem_trace_priv.h"
 
 int
-rmem_pd_alloc(struct rmem_dev *dev, struct rmem_pd **pd)
+rmem_pd_alloc_attr(struct rmem_dev *dev, const struct rmem_pd_attr *attr, struct rmem_pd **pd)
 {
 	RMEM_CALL(dev);
 	struct rmem_pd *new_pd;
@@ -19,7 +21,13 @@ rmem_pd_alloc(struct rmem_dev *dev, struct rmem_pd **pd)
 
 	ret = rmem_obj_check(dev, RMEM_OBJ_DEV);
 	if (ret == 0)
+		ret = rmem_check_arg(attr, "attributes");
+	if (ret == 0)
 		ret = rmem_check_arg(pd, "PD pointer");
+	if (ret == 0)
+		ret = rmem_check_reserved(attr->reserved, sizeof(attr->reserved));
+	if (ret == 0)
+		ret = rmem_name_check(attr->name);
 	if (ret != 0)
 		return ret;
 	new_pd = rmem_obj_create(&dev->obj, RMEM_OBJ_PD, rmem_obj_driver(&dev->obj)->pd_size, &ret);
@@ -30,9 +38,20 @@ rmem_pd_alloc(struct rmem_dev *dev, struct rmem_pd **pd)
 		rmem_obj_drop(&new_pd->obj, &dev->obj);
 		return ret;
 	}
+	rmem_obj_set_name(&new_pd->obj, attr->name);
+	rmem_obj_list(&new_pd->obj);
 	*pd = new_pd;
 	rmem_trace_pd_alloc(dev->name, new_pd);
 	return 0;
+}
+
+int
+rmem_pd_alloc(struct rmem_dev *dev, struct rmem_pd **pd)
+{
+	RMEM_CALL(dev);
+	const struct rmem_pd_attr attr = {.name = NULL};
+
+	return rmem_pd_alloc_attr(dev, &attr, pd);
 }
 
 int
@@ -58,4 +77,16 @@ struct rmem_dev *
 rmem_pd_dev(const struct rmem_pd *pd)
 {
 	return pd != NULL && pd->obj.type == RMEM_OBJ_PD ? rmem_obj_dev(&pd->obj) : NULL;
+}
+
+const char *
+rmem_pd_name(const struct rmem_pd *pd)
+{
+	return pd != NULL ? rmem_obj_name(&pd->obj, RMEM_OBJ_PD) : "";
+}
+
+/* Here, since each program with objects has PDs, so that a static library links the commands. */
+RTE_INIT_PRIO(rmem_pd_telemetry_init, LAST)
+{
+	rmem_telemetry_obj_init();
 }

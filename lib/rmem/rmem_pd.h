@@ -10,6 +10,8 @@
 #ifndef RMEM_PD_H
 #define RMEM_PD_H
 
+#include <stdint.h>
+
 #include <rmem_obj.h>
 
 #ifdef __cplusplus
@@ -22,6 +24,12 @@ struct rmem_dev;
 struct rmem_pd {
 	struct rmem_obj obj; /**< Private head. */
 	uint32_t handle;     /**< Number of the PD on its device. */
+};
+
+/** Attributes of a PD. The caller zeroes it first. */
+struct rmem_pd_attr {
+	const char *name;     /**< Name for logs and telemetry, to 31 bytes, or NULL; copied. */
+	uint64_t reserved[3]; /**< Zero. */
 };
 
 /**
@@ -46,6 +54,25 @@ struct rmem_pd {
  *   - -EIO: the device failed.
  */
 int rmem_pd_alloc(struct rmem_dev *dev, struct rmem_pd **pd);
+
+/**
+ * Allocate a protection domain with attributes; see rmem_pd_alloc().
+ *
+ * Control path: allocates memory. Safe to call from any thread.
+ *
+ * @param dev
+ *   Device that the PD belongs to.
+ * @param attr
+ *   Attributes; not needed after the call.
+ * @param[out] pd
+ *   The new PD. Written only on success. Release it with rmem_pd_dealloc().
+ *
+ * @return
+ *   0 on success, otherwise what rmem_pd_alloc() returns, or:
+ *   - -EINVAL: NULL attr, a name that is too long or not printable, or a reserved field that is
+ *     not zero.
+ */
+int rmem_pd_alloc_attr(struct rmem_dev *dev, const struct rmem_pd_attr *attr, struct rmem_pd **pd);
 
 /**
  * Deallocate a protection domain.

@@ -44,6 +44,7 @@ struct rmem_dev_slot {
 	struct rmem_dev_info info;      /**< Capabilities and limits at creation; nb_* are 0. */
 	uint32_t nb[RMEM_OBJ_NB_KINDS]; /**< Objects in use, by kind; atomic. */
 	LIST_HEAD(rmem_async_channels, channel) async_channels; /**< rmem_async_channel.c. */
+	bool has_failed; /**< DEVICE_FATAL was reported; atomic. */
 };
 
 /** By rmem_obj::dev_id; of this process. */
@@ -51,6 +52,12 @@ extern struct rmem_dev_slot rmem_devs[RMEM_MAX_DEVS];
 
 /** Fast-path functions of a number without a device. */
 extern const struct rmem_fp_ops rmem_fp_none;
+
+/** The device has failed: from now on posts, creation and changes of objects are refused. */
+void rmem_dev_fail(struct rmem_dev *dev);
+
+/** -EIO and a log line if the device of an object has failed, else 0. */
+int rmem_check_live(const struct rmem_obj *obj);
 
 /** Set each missing operation to a function that returns -EOPNOTSUPP. */
 void rmem_ops_none_fill(struct rmem_driver *driver);
@@ -69,9 +76,6 @@ int rmem_dev_visit(int (*func)(struct rmem_dev *dev, void *arg), void *arg);
 
 /** Name of a state of a QP: enum rmem_qp_state. */
 const char *rmem_qp_state_str(uint32_t state);
-
-/** Call func for each QP until it returns not 0; excludes creating and destroying QPs. */
-int rmem_qp_visit(int (*func)(struct rmem_qp *qp, void *arg), void *arg);
 
 /** A counter of struct rmem_dev_stats. */
 struct rmem_dev_stat_name {
@@ -225,6 +229,7 @@ struct rmem_async_events {
 	void *context;                      /**< Of the object's configuration. */
 	uint32_t port_num;                  /**< Of the last event of a port; under the lock. */
 	uint32_t nb_unacked;                /**< Returned and not acknowledged; atomic. */
+	bool is_port_active;                /**< By the last of those events; under the lock. */
 };
 
 /** 0 if channel is NULL or a channel of dev. */

@@ -8,20 +8,14 @@
  */
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdbool.h>
 #include <string.h>
 
+#include "rmem_obj_priv.h"
 #include "rmem_priv.h"
 #include "rmem_trace_priv.h"
 
 #define QP_FLAGS (RMEM_QP_SIG_ALL | RMEM_QP_NO_INLINE_RECV)
-
-LIST_HEAD(qp_list, rmem_qp_drv);
-
-/* All QPs that are neither being created nor destroyed. */
-static pthread_mutex_t qps_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct qp_list qps = LIST_HEAD_INITIALIZER(qps);
 
 /* A number of a configuration and its bounds. */
 struct bound {
@@ -81,6 +75,8 @@ check_conf(const struct rmem_dev *dev, const struct rmem_qp_conf *conf)
 		ret = rmem_async_channel_check(conf->async_channel, dev);
 	if (ret == 0)
 		ret = rmem_check_reserved(conf->reserved, sizeof(conf->reserved));
+	if (ret == 0)
+		ret = rmem_name_check(conf->name);
 	if (ret != 0)
 		return ret;
 	ret = check_type(dev, conf->type);
@@ -145,22 +141,6 @@ async_of(struct rmem_qp *qp)
 	return &((struct rmem_qp_drv *)qp)->async;
 }
 
-static void
-list(struct rmem_qp *qp)
-{
-	pthread_mutex_lock(&qps_lock);
-	LIST_INSERT_HEAD(&qps, (struct rmem_qp_drv *)qp, entry);
-	pthread_mutex_unlock(&qps_lock);
-}
-
-static void
-unlist(struct rmem_qp *qp)
-{
-	pthread_mutex_lock(&qps_lock);
-	LIST_REMOVE((struct rmem_qp_drv *)qp, entry);
-	pthread_mutex_unlock(&qps_lock);
-}
-
 const char *
 rmem_qp_state_str(uint32_t state)
 {
@@ -169,20 +149,19 @@ rmem_qp_state_str(uint32_t state)
 	return state < RTE_DIM(names) ? names[state] : "unknown";
 }
 
-int
-rmem_qp_visit(int (*func)(struct rmem_qp *qp, void *arg), void *arg)
+/* The driver's part is followed by the last error. */
+static struct rmem_qp *
+alloc(struct rmem_pd *pd, int *ret)
 {
-	struct rmem_qp_drv *qp;
-	int ret = 0;
+	size_t size = RTE_CACHE_LINE_ROUNDUP(rmem_obj_driver(&pd->obj)->qp_size);
+	struct rmem_qp *qp;
 
-	pthread_mutex_lock(&qps_lock);
-	LIST_FOREACH(qp, &qps, entry) {
-		ret = func(&qp->qp, arg);
-		if (ret != 0)
-			break;
-	}
-	pthread_mutex_unlock(&qps_lock);
-	return ret;
+	qp = rmem_obj_create(&pd->obj, RMEM_OBJ_QP, size + sizeof(struct rmem_qp_error), ret);
+	if (qp == NULL)
+		return NULL;
+	qp->pd = pd;
+	((struct rmem_qp_drv *)qp)->last_error = RTE_PTR_ADD(qp, size);
+	return qp;
 }
 
 int
@@ -202,10 +181,9 @@ rmem_qp_create(struct rmem_pd *pd, const struct rmem_qp_conf *conf, struct rmem_
 		ret = get_conf(rmem_obj_dev(&pd->obj), conf, &own);
 	if (ret != 0)
 		return ret;
-	new_qp = rmem_obj_create(&pd->obj, RMEM_OBJ_QP, rmem_obj_driver(&pd->obj)->qp_size, &ret);
+	new_qp = alloc(pd, &ret);
 	if (new_qp == NULL)
 		goto put_queues;
-	new_qp->pd = pd;
 	new_qp->type = conf->type;
 	new_qp->send_cq = own.send_cq;
 	new_qp->recv_cq = own.recv_cq;
@@ -217,7 +195,8 @@ rmem_qp_create(struct rmem_pd *pd, const struct rmem_qp_conf *conf, struct rmem_
 	ret = RMEM_OP(pd, qp_create, new_qp, &own);
 	if (ret != 0)
 		goto unbind;
-	list(new_qp);
+	rmem_obj_set_name(&new_qp->obj, own.name);
+	rmem_obj_list(&new_qp->obj);
 	*qp = new_qp;
 	rmem_trace_qp_create(pd, new_qp, new_qp->qp_num, own.send_cq, own.recv_cq, own.max_send_wr,
 			own.max_recv_wr, own.access);
@@ -255,6 +234,7 @@ check_conn(const struct rmem_dev *dev, const struct rmem_qp_conn *conn)
 static int
 check_state(struct rmem_qp *qp, bool is_reset)
 {
+	struct rmem_name_text text;
 	struct rmem_qp_attr attr;
 
 	memset(&attr, 0, sizeof(attr));
@@ -262,9 +242,10 @@ check_state(struct rmem_qp *qp, bool is_reset)
 		return 0;
 	if ((attr.state == RMEM_QPS_RESET) == is_reset)
 		return 0;
-	return RMEM_FAIL(EBUSY, "%s: QP %u: wrong state: %u (must %sbe RESET, %d)",
-			rmem_obj_dev(&qp->obj)->name, qp->qp_num, attr.state,
-			is_reset ? "" : "not ", RMEM_QPS_RESET);
+	return RMEM_FAIL(EBUSY, "%s: QP %u%s: wrong state: %u (must %sbe RESET, %d)",
+			rmem_obj_dev(&qp->obj)->name, qp->qp_num,
+			rmem_name_text(rmem_qp_name(qp), &text), attr.state, is_reset ? "" : "not ",
+			RMEM_QPS_RESET);
 }
 
 int
@@ -284,6 +265,8 @@ rmem_qp_connect(struct rmem_qp *qp, const struct rmem_qp_conn *conn)
 		ret = check_conn(rmem_obj_dev(&qp->obj), conn);
 	if (ret == 0)
 		ret = check_state(qp, true);
+	if (ret == 0)
+		ret = rmem_check_live(&qp->obj);
 	if (ret == 0)
 		ret = RMEM_OP(qp, qp_connect, qp, conn);
 	if (ret == 0)
@@ -353,7 +336,6 @@ rmem_qp_destroy(struct rmem_qp *qp)
 		ret = rmem_obj_kill(&qp->obj);
 	if (ret != 0)
 		return ret;
-	unlist(qp);
 	ret = RMEM_OP(qp, qp_destroy, qp);
 	if (ret == 0) {
 		rmem_trace_qp_destroy(qp, qp->qp_num);
@@ -361,8 +343,13 @@ rmem_qp_destroy(struct rmem_qp *qp)
 		put_queues(qp->send_cq, qp->recv_cq, qp->srq);
 		rmem_obj_drop(&qp->obj, &qp->pd->obj);
 	} else {
-		list(qp);
 		rmem_async_channel_revive(*async_of(qp), &qp->obj);
 	}
 	return ret;
+}
+
+const char *
+rmem_qp_name(const struct rmem_qp *qp)
+{
+	return qp != NULL ? rmem_obj_name(&qp->obj, RMEM_OBJ_QP) : "";
 }

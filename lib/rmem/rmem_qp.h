@@ -141,7 +141,8 @@ struct rmem_qp_conf {
 	struct rmem_srq *srq;
 	struct rmem_async_channel *async_channel; /**< Channel for its events, or NULL. */
 	void *context;                            /**< Any value, returned with its events. */
-	uint64_t reserved[2];                     /**< Zero. */
+	const char *name;     /**< Name for logs and telemetry, to 31 bytes, or NULL; copied. */
+	uint64_t reserved[1]; /**< Zero. */
 };
 
 /** Address of a QP; plain bytes that can be sent to the peer. */
@@ -214,6 +215,50 @@ struct rmem_qp_attr {
 	uint32_t qkey;               /**< Q_Key of a UD QP. */
 	uint32_t reserved_word;      /**< Zero. */
 	uint64_t reserved[3];        /**< Zero. */
+};
+
+/** Side of an error: rmem_qp_error::side. */
+enum rmem_qp_error_side {
+	RMEM_QP_ERROR_SEND = 0, /**< A request of the send queue. */
+	RMEM_QP_ERROR_RECV = 1, /**< A receive. */
+	RMEM_QP_ERROR_PEER = 2, /**< A request of the peer, which has the completion. */
+};
+
+/** The last error of a QP. */
+struct rmem_qp_error {
+	uint64_t time_ns;     /**< CLOCK_REALTIME; 0: there was none. */
+	uint64_t wr_id;       /**< Of the request or receive; of the peer's request 0. */
+	uint64_t addr;        /**< Address that it used with the key, or 0. */
+	uint32_t key;         /**< Key that was refused, as far as the device knows, or 0. */
+	uint32_t vendor_err;  /**< As rmem_wc::vendor_err. */
+	uint32_t peer_qp_num; /**< QP number of the peer. */
+	uint8_t status;       /**< One of enum rmem_wc_status. */
+	uint8_t side;         /**< One of enum rmem_qp_error_side. */
+	uint8_t opcode;       /**< enum rmem_wr_opcode; of a receive 0. */
+	uint8_t pad;          /**< Zero. */
+	uint8_t peer_gid[16]; /**< GID of the peer. */
+	uint64_t reserved[2]; /**< Zero. */
+};
+
+/** Counters of a QP since its creation, as in struct rmem_dev_stats, and its last error. */
+struct rmem_qp_stats {
+	uint64_t send_wrs;               /**< Send requests executed, also failed ones. */
+	uint64_t recv_wrs;               /**< Receives consumed by messages. */
+	uint64_t bytes;                  /**< Bytes of send requests that succeeded. */
+	uint64_t errors;                 /**< Send requests that failed and were not flushed. */
+	uint64_t flushed;                /**< Requests and receives flushed. */
+	uint64_t local_prot_errors;      /**< Requests with an invalid lkey. */
+	uint64_t rem_access_errors;      /**< Requests that the peer refused. */
+	uint64_t rnr_retries;            /**< Attempts without a receive of the peer. */
+	uint64_t reg_mrs;                /**< REG_MRs executed. */
+	uint64_t invalidates;            /**< Keys invalidated. */
+	uint64_t mw_binds;               /**< Windows bound. */
+	uint64_t umrs;                   /**< UMRs executed. */
+	uint64_t inline_recvs;           /**< Messages delivered in their completion. */
+	uint64_t bad_rkeys;              /**< Requests of peers with an rkey not valid for them. */
+	uint64_t mem_faults;             /**< Requests and receives whose memory is not mapped. */
+	struct rmem_qp_error last_error; /**< Of requests, receives and requests of the peer. */
+	uint64_t reserved[4];            /**< Zero. */
 };
 
 /**
@@ -370,6 +415,26 @@ int rmem_qp_reset(struct rmem_qp *qp);
  *   - -EIO: the device failed.
  */
 int rmem_qp_destroy(struct rmem_qp *qp);
+
+/**
+ * Get the counters of a QP and its last error.
+ *
+ * Counters are not an atomic snapshot. A device that does not count per QP returns the last error
+ * alone. Flushes are no errors.
+ *
+ * Control path. Safe to call from any thread.
+ *
+ * @param qp
+ *   QP to query.
+ * @param[out] stats
+ *   Filled on success.
+ *
+ * @return
+ *   0 on success, otherwise:
+ *   - -EINVAL: NULL or not a QP, or NULL stats.
+ *   - -EIO: the device failed.
+ */
+int rmem_qp_stats_get(const struct rmem_qp *qp, struct rmem_qp_stats *stats);
 
 #ifdef __cplusplus
 }

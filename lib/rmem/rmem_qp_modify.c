@@ -236,11 +236,14 @@ set_states(struct rmem_qp *qp, const struct rmem_qp_attr *attr, uint32_t mask,
 static int
 do_modify(struct rmem_qp *qp, const struct rmem_qp_attr *attr, uint32_t mask)
 {
+	int ret;
+
 	if (attr->state == RMEM_QPS_RESET)
 		return RMEM_OP(qp, qp_reset, qp);
 	if (attr->state == RMEM_QPS_ERR)
 		return RMEM_OP(qp, qp_set_error, qp);
-	return RMEM_OP(qp, qp_modify, qp, attr, mask | RMEM_QP_STATE);
+	ret = rmem_check_live(&qp->obj);
+	return ret != 0 ? ret : RMEM_OP(qp, qp_modify, qp, attr, mask | RMEM_QP_STATE);
 }
 
 int

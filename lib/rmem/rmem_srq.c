@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "rmem_obj_priv.h"
 #include "rmem_priv.h"
 #include "rmem_trace_priv.h"
 
@@ -31,6 +32,8 @@ check_conf(const struct rmem_dev *dev, const struct rmem_srq_conf *conf)
 	int ret;
 
 	ret = rmem_check_reserved(conf->reserved, sizeof(conf->reserved));
+	if (ret == 0)
+		ret = rmem_name_check(conf->name);
 	if (ret == 0)
 		ret = rmem_async_channel_check(conf->async_channel, dev);
 	if (ret != 0)
@@ -71,6 +74,8 @@ rmem_srq_create(struct rmem_pd *pd, const struct rmem_srq_conf *conf, struct rme
 	ret = RMEM_OP(pd, srq_create, new_srq, conf);
 	if (ret != 0)
 		goto unbind;
+	rmem_obj_set_name(&new_srq->obj, conf->name);
+	rmem_obj_list(&new_srq->obj);
 	*srq = new_srq;
 	rmem_trace_srq_create(pd, new_srq, conf->max_wr, conf->max_sge);
 	return 0;
@@ -113,6 +118,8 @@ rmem_srq_modify(struct rmem_srq *srq, const struct rmem_srq_attr *attr, uint32_t
 		ret = rmem_check_arg(attr, "attributes");
 	if (ret == 0)
 		ret = check_modify(srq, attr, mask);
+	if (ret == 0)
+		ret = rmem_check_live(&srq->obj);
 	if (ret == 0 && mask != 0)
 		ret = RMEM_OP(srq, srq_modify, srq, attr, mask);
 	if (ret == 0)
@@ -161,4 +168,10 @@ rmem_srq_destroy(struct rmem_srq *srq)
 		rmem_async_channel_revive(srq->async, &srq->obj);
 	}
 	return ret;
+}
+
+const char *
+rmem_srq_name(const struct rmem_srq *srq)
+{
+	return srq != NULL ? rmem_obj_name(&srq->obj, RMEM_OBJ_SRQ) : "";
 }

@@ -50,7 +50,8 @@ struct rmem_srq_conf {
 	uint32_t max_sge; /**< SGEs of a receive, 0 to rmem_dev_info::max_srq_sge. */
 	struct rmem_async_channel *async_channel; /**< Channel for its events, or NULL. */
 	void *context;                            /**< Any value, returned with its events. */
-	uint64_t reserved[1];                     /**< Zero. */
+	const char *name;     /**< Name for logs and telemetry, to 31 bytes, or NULL; copied. */
+	uint64_t reserved[1]; /**< Zero. */
 };
 
 /** Attributes of an SRQ: result of rmem_srq_query(), and input of rmem_srq_modify(). */

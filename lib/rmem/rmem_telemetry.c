@@ -4,7 +4,7 @@
 
 /**
  * @file
- * Telemetry: devices and QPs, listed and by name.
+ * Telemetry: the registry of commands, and devices.
  */
 
 #include <errno.h>
@@ -21,7 +21,6 @@
 struct query {
 	const char *name;
 	struct rte_tel_data *d;
-	struct rmem_tel_names names;
 	int ret;
 };
 
@@ -166,84 +165,6 @@ get_dev(const char *name, struct rte_tel_data *d)
 	return query.ret;
 }
 
-/* The name of a QP is "device,number". */
-static void
-qp_name(const struct rmem_qp *qp, char *name, size_t size)
-{
-	snprintf(name, size, "%s,%u", rmem_obj_dev(&qp->obj)->name, qp->qp_num);
-}
-
-static int
-list_qp(struct rmem_qp *qp, void *arg)
-{
-	char name[RMEM_NAME_SIZE + 16];
-	struct query *query = arg;
-
-	if (query->name != NULL && strcmp(rmem_obj_dev(&qp->obj)->name, query->name) != 0)
-		return 0;
-	qp_name(qp, name, sizeof(name));
-	rmem_tel_names_add(&query->names, name);
-	return 0;
-}
-
-static int
-tell_qp(struct rmem_qp *qp, void *arg)
-{
-	char name[RMEM_NAME_SIZE + 16];
-	struct query *query = arg;
-	struct rte_tel_data *d = query->d;
-	struct rmem_qp_attr attr;
-
-	qp_name(qp, name, sizeof(name));
-	if (strcmp(name, query->name) != 0)
-		return 0;
-	memset(&attr, 0, sizeof(attr));
-	query->ret = rmem_obj_driver(&qp->obj)->ops.qp_query(qp, &attr);
-	if (query->ret != 0)
-		return 1;
-	rte_tel_data_start_dict(d);
-	rte_tel_data_add_dict_string(d, "device", rmem_obj_dev(&qp->obj)->name);
-	rmem_tel_uint(d, "qp_num", qp->qp_num);
-	rte_tel_data_add_dict_string(d, "state", rmem_qp_state_str(attr.state));
-	rmem_tel_uint(d, "remote_qp_num", attr.remote.qp_num);
-	rmem_tel_bits(d, "access", attr.access);
-	add_limit(d, "send", attr.send_queued, attr.max_send_wr);
-	add_limit(d, "recv", attr.recv_queued, attr.max_recv_wr);
-	rmem_tel_uint(d, "max_send_sge", attr.max_send_sge);
-	rmem_tel_uint(d, "max_recv_sge", attr.max_recv_sge);
-	rmem_tel_uint(d, "max_inline_data", attr.max_inline_data);
-	rmem_tel_uint(d, "bad_rkeys", attr.bad_rkeys);
-	return 1;
-}
-
-static int
-list_qps_of(const char *dev_name, struct rte_tel_data *d)
-{
-	struct query query = {.name = dev_name};
-
-	if (rmem_tel_names_begin(&query.names) != 0)
-		return -ENOMEM;
-	rmem_qp_visit(list_qp, &query);
-	return rmem_tel_names_end(&query.names, "qps", d);
-}
-
-static int
-list_qps(struct rte_tel_data *d)
-{
-	return list_qps_of(NULL, d);
-}
-
-static int
-get_qp(const char *name, struct rte_tel_data *d)
-{
-	struct query query = {.name = name, .d = d, .ret = -ENOENT};
-
-	if (strchr(name, ',') == NULL)
-		return list_qps_of(name, d);
-	rmem_qp_visit(tell_qp, &query);
-	return query.ret;
-}
-
 void
 rmem_telemetry_init(void)
 {
@@ -253,13 +174,5 @@ rmem_telemetry_init(void)
 			.list = list_devs,
 			.get = get_dev,
 	};
-	static const struct rmem_tel_cmd qps = {
-			.cmd = "/rmem/qp",
-			.help = "QPs. Parameter: a device, for its QPs; device,number for one of them",
-			.list = list_qps,
-			.get = get_qp,
-	};
-
 	(void)rmem_telemetry_add(&devs);
-	(void)rmem_telemetry_add(&qps);
 }

@@ -24,6 +24,75 @@
 extern "C" {
 #endif
 
+/** Sink of the properties of an object: a reply of telemetry, or a file. */
+struct rmem_report {
+	struct rte_tel_data *d; /**< Dictionary, or NULL: f. */
+	FILE *f;                /**< File, with a property in each line. */
+	uint32_t depth;         /**< Of the file: groups begun, each indented by two spaces. */
+	uint32_t reserved;      /**< Zero. */
+};
+
+/**
+ * Report a number.
+ *
+ * @param report
+ *   Sink.
+ * @param name
+ *   Name of the property.
+ * @param value
+ *   Number.
+ */
+void rmem_report_uint(struct rmem_report *report, const char *name, uint64_t value);
+
+/**
+ * Report bits or a key, in hexadecimal.
+ *
+ * @param report
+ *   Sink.
+ * @param name
+ *   Name of the property.
+ * @param bits
+ *   Bits.
+ */
+void rmem_report_bits(struct rmem_report *report, const char *name, uint64_t bits);
+
+/**
+ * Report a text.
+ *
+ * @param report
+ *   Sink.
+ * @param name
+ *   Name of the property.
+ * @param text
+ *   Text.
+ */
+void rmem_report_text(struct rmem_report *report, const char *name, const char *text);
+
+/**
+ * Begin a group of properties.
+ *
+ * @param report
+ *   Sink of the group around it.
+ * @param group
+ *   Sink of the group; if there is no memory for it, what it gets is dropped. End it with
+ *   rmem_report_end().
+ * @param name
+ *   Name of the group.
+ */
+void rmem_report_begin(struct rmem_report *report, struct rmem_report *group, const char *name);
+
+/**
+ * End a group of properties.
+ *
+ * @param report
+ *   Sink of the group around it.
+ * @param group
+ *   Sink of the group; no longer valid.
+ * @param name
+ *   Name of the group.
+ */
+void rmem_report_end(struct rmem_report *report, struct rmem_report *group, const char *name);
+
 /** Command of telemetry: objects of one kind, listed or by name. */
 struct rmem_tel_cmd {
 	const char *cmd;  /**< Command, such as "/rmem/pool". */
