@@ -241,7 +241,10 @@ rmem_mempool_keys(const struct rmem_mempool *reg, const void *addr, size_t lengt
 {
 	uintptr_t offset = (uintptr_t)addr - reg->base;
 
-	if (likely(offset < reg->length && length <= reg->length - offset))
+	/* A constant 1, of the lookups by one address, needs no second comparison. */
+	if (likely(offset < reg->length &&
+			    ((__builtin_constant_p(length) && length == 1) ||
+					    length <= reg->length - offset)))
 		return reg->keys;
 	return rmem_mempool_keys_lookup(reg, addr, length);
 }

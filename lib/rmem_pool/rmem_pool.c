@@ -122,6 +122,7 @@ reg_one(struct rmem_pool *pool, const struct plan *plan)
 			.length = plan->length,
 			.access = plan->conf->access | RMEM_ACCESS_ALLOCATE_MR,
 			.socket_id = plan->conf->socket_id,
+			.name = plan->conf->name,
 	};
 	struct rmem_sge sge;
 	struct rmem_mr *mr;
@@ -344,6 +345,7 @@ rmem_pool_create(struct rmem_pd *pd, const struct rmem_pool_conf *conf, struct r
 	new_pool->pd = pd;
 	new_pool->buf_size = conf->buf_size;
 	new_pool->nb_bufs = conf->nb_bufs;
+	rmem_pool_priv(new_pool)->low_water = conf->nb_bufs;
 	ret = do_create(new_pool, &plan);
 	if (ret != 0) {
 		if (release_parts(new_pool) == 0)

@@ -21,6 +21,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <rte_atomic.h>
@@ -131,6 +132,24 @@ int rmem_pool_create(
  *     access it. The only valid use of the pool is another call of this function.
  */
 int rmem_pool_destroy(struct rmem_pool *pool);
+
+/**
+ * Print the counts and the registration of a pool.
+ *
+ * With the low-water mark and the failed gets, as telemetry reports them.
+ *
+ * Control path. Safe to call from any thread, not while another thread destroys the pool.
+ *
+ * @param pool
+ *   Pool to print.
+ * @param f
+ *   File to print to.
+ *
+ * @return
+ *   0 on success, otherwise:
+ *   - -EINVAL: NULL or not a pool, or NULL f.
+ */
+int rmem_pool_dump(const struct rmem_pool *pool, FILE *f);
 
 /**
  * Get the MR of a buffer, for leases, windows and indirect keys over it.

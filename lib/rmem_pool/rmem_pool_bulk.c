@@ -101,8 +101,14 @@ get_plain(struct rmem_pool *pool, struct rmem_sge *sge, unsigned int n)
 	void *obj;
 
 	/* The pointers are stored at the front of the SGEs and spread out from the last one. */
-	if (n != 0 && rte_mempool_get_bulk(pool->mp, (void **)sge, n) != 0)
+	if (n != 0 && rte_mempool_get_bulk(pool->mp, (void **)sge, n) != 0) {
+		__atomic_fetch_add(&rmem_pool_priv(pool)->failed_gets, 1, __ATOMIC_RELAXED);
+		rmem_pool_note_level(pool);
 		return -ENOENT;
+	}
+	/* Without caches each get is of this function, and not slowed down. */
+	if (pool->cache_layout != 0)
+		rmem_pool_note_level(pool);
 	for (i = n; i-- > 0;) {
 		memcpy(&obj, (uint8_t *)sge + i * sizeof(obj), sizeof(obj));
 		one.addr = (uintptr_t)obj;

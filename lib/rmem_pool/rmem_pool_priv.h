@@ -44,6 +44,8 @@ struct rmem_pool_priv {
 	uint32_t no_cache;            /**< Zero: see pool_cache_set(). */
 	const struct rte_memzone *mz; /**< Memory of several slices, else NULL. */
 	struct rmem_map *map;         /**< All memory registered with the PD. */
+	uint64_t failed_gets;         /**< Counter: gets that found too few; atomic. */
+	uint32_t low_water;           /**< Least number outside of caches; atomic. */
 	struct rmem_pool_priv *next;
 };
 
@@ -51,6 +53,20 @@ static inline struct rmem_pool_priv *
 rmem_pool_priv(const struct rmem_pool *pool)
 {
 	return (struct rmem_pool_priv *)(uintptr_t)pool;
+}
+
+/** Lower the low-water mark to the number of buffers outside of caches. */
+static inline void
+rmem_pool_note_level(const struct rmem_pool *pool)
+{
+	uint32_t *low = &rmem_pool_priv(pool)->low_water;
+	uint32_t level = rte_mempool_get_ops(pool->mp->ops_index)->get_count(pool->mp);
+	uint32_t seen = __atomic_load_n(low, __ATOMIC_RELAXED);
+
+	while (level < seen &&
+			!__atomic_compare_exchange_n(low, &seen, level, true, __ATOMIC_RELAXED,
+					__ATOMIC_RELAXED))
+		;
 }
 
 /** A registration, with the private data of the library; its MRs follow. */

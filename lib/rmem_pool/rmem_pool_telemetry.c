@@ -17,9 +17,9 @@
 /* A query for a mempool by name, and its registrations. */
 struct query {
 	const char *name;
-	struct rte_tel_data *d;
-	struct rte_tel_data *regs; /* NULL: not found yet */
-	uint32_t nb;               /* registrations seen */
+	struct rmem_report out;
+	struct rmem_report regs;
+	uint32_t nb; /* registrations seen; 0: the mempool was not found yet */
 };
 
 static int
@@ -60,49 +60,56 @@ list_pools(struct rte_tel_data *d)
 static void
 begin(struct query *query, struct rte_mempool *mp)
 {
-	struct rte_tel_data *d = query->d;
+	struct rmem_report *out = &query->out;
 	unsigned int nb_avail = rte_mempool_avail_count(mp);
 
-	query->regs = rte_tel_data_alloc();
-	if (query->regs == NULL)
-		return;
-	rte_tel_data_start_dict(query->regs);
-	rte_tel_data_start_dict(d);
-	rte_tel_data_add_dict_string(d, "name", mp->name);
-	rte_tel_data_add_dict_int(d, "socket", mp->socket_id);
-	rmem_tel_uint(d, "objects", mp->populated_size);
-	rmem_tel_uint(d, "available", nb_avail);
-	rmem_tel_uint(d, "in_use", mp->populated_size - RTE_MIN(nb_avail, mp->populated_size));
-	rmem_tel_uint(d, "cached", rmem_pool_count_cached(mp));
-	rmem_tel_uint(d, "object_size", mp->elt_size);
+	if (out->d != NULL)
+		rte_tel_data_start_dict(out->d);
+	rmem_report_text(out, "name", mp->name);
+	if (out->d != NULL)
+		rte_tel_data_add_dict_int(out->d, "socket", mp->socket_id);
+	rmem_report_uint(out, "objects", mp->populated_size);
+	rmem_report_uint(out, "available", nb_avail);
+	rmem_report_uint(out, "in_use", mp->populated_size - RTE_MIN(nb_avail, mp->populated_size));
+	rmem_report_uint(out, "cached", rmem_pool_count_cached(mp));
+	rmem_report_uint(out, "object_size", mp->elt_size);
 }
 
 static void
 add_reg(struct query *query, struct rte_mempool *mp, const struct rmem_pd *pd,
 		struct rmem_mr *const *mrs, uint32_t nb_mrs)
 {
-	struct rte_tel_data *dict;
+	struct rmem_report reg;
 	uint64_t length = 0;
 	char number[16];
 	uint32_t i;
 
-	if (query->regs == NULL)
+	if (query->nb == 0) {
 		begin(query, mp);
-	dict = rte_tel_data_alloc();
-	if (query->regs == NULL || dict == NULL) {
-		rte_tel_data_free(dict);
-		return;
+		rmem_report_begin(&query->out, &query->regs, "registrations");
 	}
 	for (i = 0; i < nb_mrs; i++)
 		length += mrs[i]->length;
-	rte_tel_data_start_dict(dict);
-	rte_tel_data_add_dict_string(dict, "device", rmem_pool_dev_name(pd));
-	rmem_tel_uint(dict, "mrs", nb_mrs);
-	rmem_tel_uint(dict, "bytes", length);
-	rmem_tel_bits(dict, "access", nb_mrs == 0 ? 0 : mrs[0]->access);
 	snprintf(number, sizeof(number), "%u", query->nb++);
-	if (rte_tel_data_add_dict_container(query->regs, number, dict, 0) != 0)
-		rte_tel_data_free(dict);
+	rmem_report_begin(&query->regs, &reg, number);
+	rmem_report_text(&reg, "device", rmem_pool_dev_name(pd));
+	rmem_report_uint(&reg, "mrs", nb_mrs);
+	rmem_report_uint(&reg, "bytes", length);
+	rmem_report_bits(&reg, "access", nb_mrs == 0 ? 0 : mrs[0]->access);
+	rmem_report_end(&query->regs, &reg, number);
+}
+
+/* Counters of a pool, which other registered mempools do not have. */
+static void
+add_pool(struct query *query, const struct rmem_pool *pool)
+{
+	struct rmem_pool_priv *priv = rmem_pool_priv(pool);
+
+	rmem_pool_note_level(pool);
+	rmem_report_uint(&query->out, "low_water",
+			__atomic_load_n(&priv->low_water, __ATOMIC_RELAXED));
+	rmem_report_uint(&query->out, "failed_gets",
+			__atomic_load_n(&priv->failed_gets, __ATOMIC_RELAXED));
 }
 
 static int
@@ -110,8 +117,19 @@ tell_pool(struct rmem_pool *pool, void *arg)
 {
 	struct query *query = arg;
 
+	if (strcmp(pool->mp->name, query->name) != 0)
+		return 0;
+	add_reg(query, pool->mp, pool->pd, pool->mrs, pool->nb_mrs);
+	return 0;
+}
+
+static int
+tell_level(struct rmem_pool *pool, void *arg)
+{
+	struct query *query = arg;
+
 	if (strcmp(pool->mp->name, query->name) == 0)
-		add_reg(query, pool->mp, pool->pd, pool->mrs, pool->nb_mrs);
+		add_pool(query, pool);
 	return 0;
 }
 
@@ -125,16 +143,45 @@ tell_mempool(struct rmem_mempool *reg, void *arg)
 	return 0;
 }
 
+/* Report the mempool of query->name; -ENOENT: there is none. */
+static int
+report(struct query *query)
+{
+	rmem_pool_visit(tell_pool, query);
+	rmem_mempool_visit(tell_mempool, query);
+	if (query->nb == 0)
+		return -ENOENT;
+	rmem_report_end(&query->out, &query->regs, "registrations");
+	rmem_pool_visit(tell_level, query);
+	return 0;
+}
+
 static int
 get_pool(const char *name, struct rte_tel_data *d)
 {
-	struct query query = {.name = name, .d = d};
+	struct query query = {.name = name, .out = {.d = d}};
 
-	rmem_pool_visit(tell_pool, &query);
-	rmem_mempool_visit(tell_mempool, &query);
-	if (query.regs == NULL)
-		return -ENOENT;
-	return rte_tel_data_add_dict_container(d, "registrations", query.regs, 0);
+	return report(&query);
+}
+
+int
+rmem_pool_dump(const struct rmem_pool *pool, FILE *f)
+{
+	RMEM_CALL(pool);
+	struct rmem_report top = {.f = f};
+	struct query query;
+
+	if (rmem_process_check() != 0)
+		return -EOPNOTSUPP;
+	if (pool == NULL || pool->obj.type != RMEM_OBJ_POOL || f == NULL)
+		return POOL_FAIL(EINVAL, "pool or file: NULL, or not a pool: %p",
+				(const void *)pool);
+	memset(&query, 0, sizeof(query));
+	query.name = pool->mp->name;
+	rmem_report_begin(&top, &query.out, "pool");
+	(void)report(&query);
+	rmem_report_end(&top, &query.out, "pool");
+	return 0;
 }
 
 void
