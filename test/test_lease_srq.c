@@ -4,7 +4,7 @@
 
 /*
  * Leases on a QP that takes its receives from an SRQ: the invalidations of the peer complete shared
- * receives, whatever becomes of other QPs and of the size of the SRQ.
+ * receives, also when other QPs are destroyed and the SRQ is resized.
  */
 
 #include <errno.h>

@@ -27,6 +27,7 @@ static int
 check_conf(const struct rmem_lease_conf *conf)
 {
 	const char *what = NULL;
+	int ret;
 
 	if (conf->backend > RMEM_LEASE_UMR)
 		what = "backend is unknown";
@@ -38,12 +39,12 @@ check_conf(const struct rmem_lease_conf *conf)
 		what = "max_length is 0";
 	else if (conf->quarantine_us > LEASE_MAX_QUARANTINE_US)
 		what = "quarantine_us is above one hour";
-	else if (conf->flags != 0 || conf->pad != 0 || conf->reserved[0] != 0 ||
-			conf->reserved[1] != 0)
+	else if (conf->flags != 0 || conf->pad != 0 || conf->reserved[0] != 0)
 		what = "flags or reserved is not 0";
 	if (what != NULL)
 		return LEASE_FAIL(EINVAL, "configuration: %s", what);
-	return rmem_socket_check(conf->socket_id);
+	ret = rmem_name_check(conf->name);
+	return ret != 0 ? ret : rmem_socket_check(conf->socket_id);
 }
 
 /*
@@ -250,6 +251,8 @@ rmem_lease_ctx_create(
 						  : RMEM_LEASE_DEFAULT_QUARANTINE_US) /
 			1000;
 	draft.stats.min_keys = conf->min_leases;
+	if (conf->name != NULL)
+		snprintf(draft.name, sizeof(draft.name), "%s", conf->name);
 	draft.signal_every = RTE_MIN(RTE_MAX(depth / 2, 1u), LEASE_BURST);
 	if (!rmem_obj_hold(&qp->obj))
 		return LEASE_FAIL(EINVAL, "QP 0x%06x: is being destroyed", qp->qp_num);
@@ -315,7 +318,7 @@ recover_slot(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
 	if (is_lease_out) {
 		if (slot->heap_at != LEASE_NOWHERE)
 			lease_heap_del(ctx, slot);
-		slot->lease.state = RMEM_LEASE_LOST;
+		LEASE_SET(slot->lease.state, RMEM_LEASE_LOST);
 	} else if (!slot->is_doubtful || !slot->has_key || slot->is_stuck) {
 		return 0;
 	}

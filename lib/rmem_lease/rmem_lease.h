@@ -24,6 +24,7 @@
 #define RMEM_LEASE_H
 
 #include <stdint.h>
+#include <stdio.h>
 
 #include <rte_memory.h>
 
@@ -127,7 +128,8 @@ struct rmem_lease_conf {
 	int socket_id;          /**< NUMA socket of its memory, SOCKET_ID_ANY for any. */
 	uint32_t flags;         /**< No flag is defined: 0. */
 	uint32_t pad;           /**< Zero. */
-	uint64_t reserved[2];   /**< Zero. */
+	const char *name;       /**< Name for logs and telemetry, to 31 bytes, or NULL; copied. */
+	uint64_t reserved[1];   /**< Zero. */
 };
 
 /** Statistics of a context since its creation. */
@@ -459,6 +461,38 @@ int rmem_lease_trim(struct rmem_lease_ctx *ctx);
  *   - -EINVAL: NULL or not a context, or NULL stats.
  */
 int rmem_lease_stats_get(const struct rmem_lease_ctx *ctx, struct rmem_lease_stats *stats);
+
+/**
+ * Print the properties and statistics of a context.
+ *
+ * With the oldest lease and the number of leases by MR, as telemetry reports them.
+ *
+ * Control path. Safe to call from any thread.
+ *
+ * @param ctx
+ *   Context to print.
+ * @param f
+ *   File to print to.
+ *
+ * @return
+ *   0 on success, otherwise:
+ *   - -EINVAL: NULL or not a context, or NULL f.
+ */
+int rmem_lease_ctx_dump(const struct rmem_lease_ctx *ctx, FILE *f);
+
+/**
+ * Get the name of a context.
+ *
+ * Control path. Safe to call from any thread.
+ *
+ * @param ctx
+ *   Context; NULL is allowed.
+ *
+ * @return
+ *   rmem_lease_conf::name, valid as long as the context; "" without one, and if ctx is not a
+ *   context.
+ */
+const char *rmem_lease_ctx_name(const struct rmem_lease_ctx *ctx);
 
 #ifdef __cplusplus
 }

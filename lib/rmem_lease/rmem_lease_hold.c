@@ -48,8 +48,9 @@ lease_hold_new(struct rmem_lease_ctx *ctx, struct rmem_mr *mr, uint32_t *recent)
 	*recent = ctx->free_hold;
 	ctx->free_hold = hold->next;
 	hold->mr = mr;
-	hold->nb = 1;
+	LEASE_SET(hold->nb, 1);
 	hold->access = access_of(ctx, mr);
+	LEASE_SET(hold->rkey, mr->rkey);
 	return hold;
 }
 

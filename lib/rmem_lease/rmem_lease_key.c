@@ -384,7 +384,7 @@ put_aside(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
 void
 lease_put(struct rmem_lease_ctx *ctx, struct lease_slot *slot)
 {
-	slot->lease.state = RMEM_LEASE_FREE;
+	LEASE_SET(slot->lease.state, RMEM_LEASE_FREE);
 	if (unlikely(!slot->has_key || slot->is_stuck || slot->nb_tags == LEASE_TAGS)) {
 		put_aside(ctx, slot);
 		return;

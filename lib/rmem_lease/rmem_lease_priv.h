@@ -74,6 +74,8 @@ extern int rmem_lease_logtype;
 #define LEASE_OP_BITS 11
 /** Entries of `recent`. */
 #define LEASE_RECENT 8
+/** Samples of a context: of its creation, and the latest. */
+#define LEASE_SAMPLES 16
 /** Maximum number of pages of a buffer if the device has larger pages. */
 #define LEASE_PAGES 9
 
@@ -94,6 +96,7 @@ struct lease_slot {
 	};
 	uint64_t rests_from;     /* TSC, while quarantined */
 	struct lease_hold *hold; /* of lease.mr, unless FREE */
+	uint64_t serial;         /* leases granted or staged before it */
 	uint32_t heap_at;        /* index in the heap of deadlines, or LEASE_NOWHERE */
 	uint16_t nb_tags;        /* used since it was last quarantined */
 	bool has_key : 1;
@@ -122,6 +125,13 @@ struct lease_hold {
 	uint32_t nb;        /* leases */
 	uint32_t next;      /* number of the next free one */
 	uint32_t access;    /* rights that leases of the MR may have; 0: see check_req() */
+	uint32_t rkey;      /* of the MR, for telemetry; atomic */
+};
+
+/** Number of leases granted at a time, from which the age of a lease is estimated. */
+struct lease_sample {
+	uint64_t time_ns; /* CLOCK_MONOTONIC */
+	uint64_t granted;
 };
 
 /** Operations of a backend. */
@@ -190,6 +200,11 @@ struct rmem_lease_ctx {
 	struct rmem_lease_stats stats;   /* gauges are those of the last burst */
 	uint32_t random[LEASE_RANDOM];
 	TAILQ_ENTRY(rmem_lease_ctx) next; /* of all contexts */
+	char name[RMEM_NAME_SIZE];
+	struct lease_sample samples[LEASE_SAMPLES]; /* under the lock of the list */
+	uint32_t nb_samples;
+	char refusal[128]; /* the last one, or empty; under the lock of rmem_lease_refuse.c */
+	uint64_t refused_ns;
 
 	struct rmem_send_wr wr[2 * LEASE_BURST]; /* of the staged ones, then of the application */
 	struct rmem_send_wr inv[LEASE_BURST];
@@ -305,7 +320,7 @@ lease_hold(struct rmem_lease_ctx *ctx, const struct rmem_mr *mr)
 
 	if (unlikely(hold->mr != mr))
 		return lease_hold_new(ctx, (struct rmem_mr *)(uintptr_t)mr, recent);
-	hold->nb++;
+	LEASE_COUNT(hold->nb, 1);
 	return hold;
 }
 
@@ -313,7 +328,8 @@ lease_hold(struct rmem_lease_ctx *ctx, const struct rmem_mr *mr)
 static inline void
 lease_unhold(struct rmem_lease_ctx *ctx, struct lease_hold *hold)
 {
-	if (unlikely(--hold->nb == 0))
+	LEASE_COUNT(hold->nb, -1);
+	if (unlikely(hold->nb == 0))
 		lease_hold_end(ctx, hold);
 }
 
@@ -321,6 +337,9 @@ lease_unhold(struct rmem_lease_ctx *ctx, struct lease_hold *hold)
 
 /** Count and trace a buffer that was refused by an -errno, and log the first for each reason. */
 void lease_refuse(struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req, int error);
+
+/** The last refusal, or an empty text; returns CLOCK_REALTIME of it in ns. */
+uint64_t lease_refusal(struct rmem_lease_ctx *ctx, char *text, size_t size);
 
 /* Deadlines (rmem_lease_heap.c). */
 void lease_heap_add(struct rmem_lease_ctx *ctx, struct lease_slot *slot);

@@ -7,7 +7,9 @@
  * reason, with the values, so that bursts do not fill the log.
  */
 
+#include <pthread.h>
 #include <stdio.h>
+#include <time.h>
 
 #include "rmem_lease_priv.h"
 #include "rmem_lease_trace_priv.h"
@@ -30,6 +32,9 @@ enum reason {
 	REASON_LOCAL_WRITE,
 	REASON_RELEASED,
 };
+
+/* Of the last refusals of all contexts; held for a copy. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 #define SAY(...) snprintf(text, size, __VA_ARGS__)
 
@@ -128,19 +133,48 @@ why(const struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req, char *te
 	return reason;
 }
 
+/* Keep the text for telemetry. */
+static void
+keep(struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req, const char *text)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	pthread_mutex_lock(&lock);
+	snprintf(ctx->refusal, sizeof(ctx->refusal), "%u bytes at %p: %s", req->length, req->addr,
+			text);
+	ctx->refused_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+	pthread_mutex_unlock(&lock);
+}
+
+uint64_t
+lease_refusal(struct rmem_lease_ctx *ctx, char *text, size_t size)
+{
+	uint64_t refused_ns;
+
+	pthread_mutex_lock(&lock);
+	snprintf(text, size, "%s", ctx->refusal);
+	refused_ns = ctx->refused_ns;
+	pthread_mutex_unlock(&lock);
+	return refused_ns;
+}
+
 void
 lease_refuse(struct rmem_lease_ctx *ctx, const struct rmem_lease_req *req, int error)
 {
 	enum reason reason;
+	struct rmem_name_text name;
 	char text[128];
 
 	LEASE_COUNT(ctx->stats.refused, 1);
 	rmem_lease_trace_refuse(ctx, req->mr, req->addr, req->length, req->access, -error);
 	reason = why(ctx, req, text, sizeof(text));
+	keep(ctx, req, text);
 	if ((ctx->logged_refusals & UINT32_C(1) << reason) != 0)
 		return;
 	ctx->logged_refusals |= UINT32_C(1) << reason;
 	LEASE_LOG(WARNING,
-			"QP 0x%06x: no lease of %u bytes at %p of MR %p: %s (later refusals for this reason are only counted)",
-			ctx->qp->qp_num, req->length, req->addr, (const void *)req->mr, text);
+			"QP 0x%06x%s: no lease of %u bytes at %p of MR %p: %s (later refusals for this reason are only counted)",
+			ctx->qp->qp_num, rmem_name_text(ctx->name, &name), req->length, req->addr,
+			(const void *)req->mr, text);
 }

@@ -17,15 +17,41 @@
 
 #include "rmem_lease_priv.h"
 
+/* MRs that a reply names. */
+#define MRS_MAX 64
+
 TAILQ_HEAD(ctx_list, rmem_lease_ctx);
 
 static rte_ticketlock_t lock = RTE_TICKETLOCK_INITIALIZER;
 static struct ctx_list ctxs = TAILQ_HEAD_INITIALIZER(ctxs);
 
+static uint64_t
+now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* Record the number of leases granted so far. Under the lock. */
+static void
+sample(struct rmem_lease_ctx *ctx)
+{
+	uint32_t at = ctx->nb_samples++;
+
+	/* The first one, of the creation, remains. */
+	if (at >= LEASE_SAMPLES)
+		at = 1 + (at - 1) % (LEASE_SAMPLES - 1);
+	ctx->samples[at].time_ns = now_ns();
+	ctx->samples[at].granted = __atomic_load_n(&ctx->stats.granted, __ATOMIC_RELAXED);
+}
+
 void
 lease_list_add(struct rmem_lease_ctx *ctx)
 {
 	rte_ticketlock_lock(&lock);
+	sample(ctx);
 	TAILQ_INSERT_TAIL(&ctxs, ctx, next);
 	rte_ticketlock_unlock(&lock);
 }
@@ -78,57 +104,189 @@ list_ctxs(struct rte_tel_data *d)
 	return rmem_tel_names_end(&names, "leases", d);
 }
 
+/* Bounds of the age of a lease: from samples before and after its grant. Under the lock. */
 static void
-tell_ctx(const struct rmem_lease_ctx *ctx, struct rte_tel_data *d)
+report_age(struct rmem_report *out, const struct rmem_lease_ctx *ctx, uint64_t serial)
+{
+	uint64_t now = now_ns(), before = ctx->samples[0].time_ns, after = now;
+	uint32_t i;
+
+	for (i = 1; i < RTE_MIN(ctx->nb_samples, (uint32_t)LEASE_SAMPLES); i++) {
+		const struct lease_sample *at = &ctx->samples[i];
+
+		if (at->granted <= serial)
+			before = RTE_MAX(before, at->time_ns);
+		else
+			after = RTE_MIN(after, at->time_ns);
+	}
+	rmem_report_uint(out, "min_age_ms", (now - after) / 1000000);
+	rmem_report_uint(out, "max_age_ms", (now - before) / 1000000);
+}
+
+/* The lease that was granted first of those whose keys may be valid. Under the lock. */
+static void
+report_oldest(struct rmem_report *out, const struct rmem_lease_ctx *ctx)
+{
+	uint64_t oldest = UINT64_MAX, serial;
+	uint32_t i, found = 0;
+	struct rmem_report group;
+	const struct rmem_lease *lease;
+
+	for (i = 0; i < ctx->nb_slots; i++) {
+		uint8_t state = __atomic_load_n(&ctx->slots[i].lease.state, __ATOMIC_RELAXED);
+
+		serial = __atomic_load_n(&ctx->slots[i].serial, __ATOMIC_RELAXED);
+		if (state < RMEM_LEASE_GRANTING || state > RMEM_LEASE_LOST || serial >= oldest)
+			continue;
+		oldest = serial;
+		found = i;
+	}
+	if (oldest == UINT64_MAX)
+		return;
+	lease = &ctx->slots[found].lease;
+	rmem_report_begin(out, &group, "oldest");
+	rmem_report_uint(&group, "id", __atomic_load_n(&lease->id, __ATOMIC_RELAXED));
+	rmem_report_bits(&group, "rkey", __atomic_load_n(&lease->rkey, __ATOMIC_RELAXED));
+	rmem_report_bits(
+			&group, "addr", (uintptr_t)__atomic_load_n(&lease->addr, __ATOMIC_RELAXED));
+	rmem_report_uint(&group, "length", __atomic_load_n(&lease->length, __ATOMIC_RELAXED));
+	rmem_report_uint(&group, "state", __atomic_load_n(&lease->state, __ATOMIC_RELAXED));
+	rmem_report_uint(&group, "granted_since",
+			__atomic_load_n(&ctx->stats.granted, __ATOMIC_RELAXED) - oldest - 1);
+	report_age(&group, ctx, oldest);
+	rmem_report_end(out, &group, "oldest");
+}
+
+/* Leases by the MR that they are of: by its rkey. */
+static void
+report_mrs(struct rmem_report *out, const struct rmem_lease_ctx *ctx)
+{
+	struct rmem_report group;
+	uint32_t i, leases, nb = 0;
+	char name[16];
+
+	rmem_report_begin(out, &group, "mrs");
+	for (i = 0; i <= ctx->nb_slots && nb < MRS_MAX; i++) {
+		leases = __atomic_load_n(&ctx->holds[i].nb, __ATOMIC_RELAXED);
+		if (leases == 0)
+			continue;
+		nb++;
+		snprintf(name, sizeof(name), "0x%x",
+				__atomic_load_n(&ctx->holds[i].rkey, __ATOMIC_RELAXED));
+		rmem_report_uint(&group, name, leases);
+	}
+	rmem_report_end(out, &group, "mrs");
+}
+
+static void
+report_refusal(struct rmem_report *out, struct rmem_lease_ctx *ctx)
+{
+	char text[sizeof(ctx->refusal)];
+	struct rmem_report group;
+	uint64_t refused_ns = lease_refusal(ctx, text, sizeof(text));
+
+	if (refused_ns == 0)
+		return;
+	rmem_report_begin(out, &group, "last_refusal");
+	rmem_report_text(&group, "reason", text);
+	rmem_report_uint(&group, "time_ns", refused_ns);
+	rmem_report_end(out, &group, "last_refusal");
+}
+
+/* Under the lock. */
+static void
+report_ctx(struct rmem_report *out, struct rmem_lease_ctx *ctx)
 {
 	struct rmem_lease_stats stats;
 
 	rmem_lease_stats_get(ctx, &stats);
-	rte_tel_data_start_dict(d);
-	rte_tel_data_add_dict_string(d, "device", ctx->dev->name);
-	rmem_tel_uint(d, "qp_num", ctx->qp->qp_num);
-	rte_tel_data_add_dict_string(d, "backend", ctx->backend->name);
-	rmem_tel_uint(d, "leases", stats.nb_leases);
-	rmem_tel_uint(d, "peak_leases", stats.peak_leases);
-	rmem_tel_uint(d, "max_leases", ctx->nb_slots);
-	rmem_tel_uint(d, "keys", stats.nb_keys);
-	rmem_tel_uint(d, "free_keys", stats.nb_free);
-	rmem_tel_uint(d, "quarantined_keys", stats.nb_quarantined);
-	rmem_tel_uint(d, "peak_keys", stats.peak_keys);
-	rmem_tel_uint(d, "min_keys", stats.min_keys);
-	rmem_tel_uint(d, "granted", stats.granted);
-	rmem_tel_uint(d, "revoked", stats.revoked);
-	rmem_tel_uint(d, "expired", stats.expired);
-	rmem_tel_uint(d, "peer_invs", stats.peer_invs);
-	rmem_tel_uint(d, "failed", stats.failed);
-	rmem_tel_uint(d, "local_invs", stats.local_invs);
-	rmem_tel_uint(d, "quarantines", stats.quarantines);
-	rmem_tel_uint(d, "quarantine_refused", stats.quarantine_refused);
-	rmem_tel_uint(d, "queue_full", stats.queue_full);
-	rmem_tel_uint(d, "keys_allocated", stats.keys_allocated);
-	rmem_tel_uint(d, "keys_trimmed", stats.keys_trimmed);
-	rmem_tel_uint(d, "keys_replaced", stats.keys_replaced);
-	rmem_tel_uint(d, "refused", stats.refused);
+	rmem_report_text(out, "device", ctx->dev->name);
+	rmem_report_uint(out, "qp_num", ctx->qp->qp_num);
+	rmem_report_text(out, "name", ctx->name);
+	rmem_report_text(out, "backend", ctx->backend->name);
+	rmem_report_uint(out, "leases", stats.nb_leases);
+	rmem_report_uint(out, "peak_leases", stats.peak_leases);
+	rmem_report_uint(out, "max_leases", ctx->nb_slots);
+	rmem_report_uint(out, "keys", stats.nb_keys);
+	rmem_report_uint(out, "free_keys", stats.nb_free);
+	rmem_report_uint(out, "quarantined_keys", stats.nb_quarantined);
+	rmem_report_uint(out, "peak_keys", stats.peak_keys);
+	rmem_report_uint(out, "min_keys", stats.min_keys);
+	rmem_report_uint(out, "granted", stats.granted);
+	rmem_report_uint(out, "revoked", stats.revoked);
+	rmem_report_uint(out, "expired", stats.expired);
+	rmem_report_uint(out, "peer_invs", stats.peer_invs);
+	rmem_report_uint(out, "failed", stats.failed);
+	rmem_report_uint(out, "local_invs", stats.local_invs);
+	rmem_report_uint(out, "quarantines", stats.quarantines);
+	rmem_report_uint(out, "quarantine_refused", stats.quarantine_refused);
+	rmem_report_uint(out, "queue_full", stats.queue_full);
+	rmem_report_uint(out, "keys_allocated", stats.keys_allocated);
+	rmem_report_uint(out, "keys_trimmed", stats.keys_trimmed);
+	rmem_report_uint(out, "keys_replaced", stats.keys_replaced);
+	rmem_report_uint(out, "refused", stats.refused);
+	report_oldest(out, ctx);
+	report_mrs(out, ctx);
+	report_refusal(out, ctx);
+	sample(ctx);
+}
+
+/* A context is found by the number of its QP, and by its name. */
+static bool
+is_wanted(const struct rmem_lease_ctx *ctx, const char *wanted)
+{
+	char name[2 * RMEM_NAME_SIZE];
+
+	ctx_name(ctx, name, sizeof(name));
+	if (strcmp(name, wanted) == 0)
+		return true;
+	snprintf(name, sizeof(name), "%s,%s", ctx->dev->name, ctx->name);
+	return ctx->name[0] != '\0' && strcmp(name, wanted) == 0;
 }
 
 static int
 get_lease(const char *params, struct rte_tel_data *d)
 {
-	const struct rmem_lease_ctx *ctx;
-	char name[RMEM_NAME_SIZE + 16];
+	struct rmem_report out = {.d = d};
+	struct rmem_lease_ctx *ctx;
 	int ret = -ENOENT;
 
 	rte_ticketlock_lock(&lock);
 	TAILQ_FOREACH(ctx, &ctxs, next) {
-		ctx_name(ctx, name, sizeof(name));
-		if (strcmp(name, params) == 0) {
-			tell_ctx(ctx, d);
+		if (is_wanted(ctx, params)) {
+			rte_tel_data_start_dict(d);
+			report_ctx(&out, ctx);
 			ret = 0;
 			break;
 		}
 	}
 	rte_ticketlock_unlock(&lock);
 	return ret;
+}
+
+int
+rmem_lease_ctx_dump(const struct rmem_lease_ctx *ctx, FILE *f)
+{
+	RMEM_CALL(ctx);
+	struct rmem_report top = {.f = f}, out;
+	int ret = lease_check_ctx(ctx);
+
+	if (ret != 0)
+		return ret;
+	if (f == NULL)
+		return LEASE_FAIL(EINVAL, "file: NULL");
+	rmem_report_begin(&top, &out, "lease context");
+	rte_ticketlock_lock(&lock);
+	report_ctx(&out, (struct rmem_lease_ctx *)(uintptr_t)ctx);
+	rte_ticketlock_unlock(&lock);
+	rmem_report_end(&top, &out, "lease context");
+	return 0;
+}
+
+const char *
+rmem_lease_ctx_name(const struct rmem_lease_ctx *ctx)
+{
+	return lease_is_ctx(ctx) ? ctx->name : "";
 }
 
 RTE_INIT(rmem_lease_telemetry_init)
