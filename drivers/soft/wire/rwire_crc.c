@@ -103,10 +103,12 @@ rwire_crc_scalar(const uint8_t *data, uint32_t len)
 #ifdef RTE_ARCH_X86_64
 #include <immintrin.h>
 
-static bool crc_has_pclmul;
+typedef uint32_t (*crc_wide_t)(uint32_t crc, const uint8_t *data, uint32_t len);
+
+static crc_wide_t crc_wide_fn; /* constant after start; NULL: shifts are faster */
 
 /* Fold x by the distance of the constants in k, and add the next 16 bytes. */
-__attribute__((target("sse4.1,pclmul"))) static inline __m128i
+__attribute__((target("sse4.1,pclmul"))) static __rte_always_inline __m128i
 crc_fold(__m128i x, __m128i k, __m128i next)
 {
 	__m128i low = _mm_clmulepi64_si128(x, k, 0x00);
@@ -115,14 +117,14 @@ crc_fold(__m128i x, __m128i k, __m128i next)
 	return _mm_xor_si128(_mm_xor_si128(low, high), next);
 }
 
-static inline __m128i
+static __rte_always_inline __m128i
 crc_load(const uint8_t *data)
 {
 	return _mm_loadu_si128((const __m128i *)(const void *)data);
 }
 
 /* Reduce 128 bits to the CRC: by 64 bits, by 32, then Barrett's reduction. */
-__attribute__((target("sse4.1,pclmul"))) static uint32_t
+__attribute__((target("sse4.1,pclmul"))) static __rte_always_inline uint32_t
 crc_reduce(__m128i x)
 {
 	const __m128i by_16 = _mm_set_epi64x(0x00ccaa009e, 0x01751997d0);
@@ -140,7 +142,7 @@ crc_reduce(__m128i x)
 }
 
 /* Advance a CRC over len bytes, a multiple of 16 and at least 64. */
-__attribute__((target("sse4.1,pclmul"))) static uint32_t
+__attribute__((target("sse4.1,pclmul"))) static __rte_always_inline uint32_t
 crc_pclmul(uint32_t crc, const uint8_t *data, uint32_t len)
 {
 	const __m128i by_64 = _mm_set_epi64x(0x01c6e41596, 0x0154442bd4);
@@ -151,7 +153,11 @@ crc_pclmul(uint32_t crc, const uint8_t *data, uint32_t len)
 	for (i = 0; i < RTE_DIM(x); i++)
 		x[i] = crc_load(data + 16 * i);
 	x[0] = _mm_xor_si128(x[0], _mm_cvtsi32_si128((int)crc));
-	for (data += 64, len -= 64; len >= 64; data += 64, len -= 64) {
+	for (data += 64, len -= 64; len >= 128; data += 128, len -= 128) {
+		for (i = 0; i < 2 * RTE_DIM(x); i++)
+			x[i % 4] = crc_fold(x[i % 4], by_64, crc_load(data + 16 * i));
+	}
+	for (; len >= 64; data += 64, len -= 64) {
 		for (i = 0; i < RTE_DIM(x); i++)
 			x[i] = crc_fold(x[i], by_64, crc_load(data + 16 * i));
 	}
@@ -162,9 +168,22 @@ crc_pclmul(uint32_t crc, const uint8_t *data, uint32_t len)
 	return crc_reduce(x[0]);
 }
 
+__attribute__((target("sse4.1,pclmul"))) static uint32_t
+crc_sse(uint32_t crc, const uint8_t *data, uint32_t len)
+{
+	return crc_pclmul(crc, data, len);
+}
+
+/* The same with operands that are kept or in memory: a third fewer instructions. */
+__attribute__((target("avx,pclmul"))) static uint32_t
+crc_avx(uint32_t crc, const uint8_t *data, uint32_t len)
+{
+	return crc_pclmul(crc, data, len);
+}
+
 /* Whether it is faster than shifts. Emulators multiply bit by bit. */
 static bool
-crc_pclmul_is_fast(void)
+crc_is_fast(crc_wide_t fn)
 {
 	static const uint8_t data[1024];
 	uint64_t start, best[2] = {UINT64_MAX, UINT64_MAX};
@@ -174,7 +193,7 @@ crc_pclmul_is_fast(void)
 	/* The best of several, since a thread may be interrupted. */
 	for (i = 0; i < 32; i++) {
 		start = rte_rdtsc();
-		crc = i % 2 != 0 ? crc_pclmul(crc, data, sizeof(data))
+		crc = i % 2 != 0 ? fn(crc, data, sizeof(data))
 				 : crc_scalar(crc, data, sizeof(data));
 		best[i % 2] = RTE_MIN(best[i % 2], rte_rdtsc() - start);
 	}
@@ -185,8 +204,11 @@ crc_pclmul_is_fast(void)
 static void
 crc_wide_init(void)
 {
-	crc_has_pclmul = rte_cpu_get_flag_enabled(RTE_CPUFLAG_PCLMULQDQ) > 0 &&
-			rte_cpu_get_flag_enabled(RTE_CPUFLAG_SSE4_1) > 0 && crc_pclmul_is_fast();
+	crc_wide_t fn = rte_cpu_get_flag_enabled(RTE_CPUFLAG_AVX) > 0 ? crc_avx : crc_sse;
+
+	if (rte_cpu_get_flag_enabled(RTE_CPUFLAG_PCLMULQDQ) > 0 &&
+			rte_cpu_get_flag_enabled(RTE_CPUFLAG_SSE4_1) > 0 && crc_is_fast(fn))
+		crc_wide_fn = fn;
 }
 
 /* Advance a CRC over the first bytes of len; returns how many. */
@@ -195,9 +217,9 @@ crc_wide(uint32_t *crc, const uint8_t *data, uint32_t len)
 {
 	uint32_t nb = RTE_ALIGN_FLOOR(len, 16);
 
-	if (!crc_has_pclmul || nb < 64)
+	if (crc_wide_fn == NULL || nb < 64)
 		return 0;
-	*crc = crc_pclmul(*crc, data, nb);
+	*crc = crc_wide_fn(*crc, data, nb);
 	return nb;
 }
 #else
