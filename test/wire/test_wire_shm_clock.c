@@ -170,6 +170,39 @@ TEST(wire_shm_clock, channel_of_an_ended_peer_is_reused_when_all_are_in_use)
 	return TEST_SUCCESS;
 }
 
+/* Connect a peer, and leave its ring to be received. */
+static bool
+connect_peer(struct rwire_port *peer, const struct rwire_port *to)
+{
+	return peer != NULL && peer->ops->tx_get(peer, &to->addr) != NULL &&
+			nb_connected(peer) == 1;
+}
+
+TEST(wire_shm_clock, rings_that_wait_while_the_device_has_no_cpu_are_received)
+{
+	struct rwire_port *peers[SHM_MAX_PEERS], *to = open_peer(SHM_MAX_PEERS);
+	const struct shm_ins *ins = &((struct shm_port *)to)->ins;
+	struct rwire_frame *frames[RWIRE_RX_BURST];
+	int i, nb = 0;
+
+	TEST_ASSERT(to != NULL);
+	for (i = 0; i < SHM_MAX_PEERS; i++) {
+		peers[i] = open_peer(i);
+		TEST_ASSERT(connect_peer(peers[i], to));
+	}
+	(void)to->ops->rx_burst(to, frames, RWIRE_RX_BURST);
+	TEST_EQ(ins->nb, SHM_MAX_PEERS);
+	virtual_tsc += HZ;
+	(void)to->ops->rx_burst(to, frames, RWIRE_RX_BURST);
+	for (i = 0; i < SHM_MAX_PEERS; i++) {
+		nb += ins->in[i].end.ring != NULL;
+		peers[i]->ops->close(peers[i]);
+	}
+	to->ops->close(to);
+	TEST_EQ(nb, SHM_MAX_PEERS);
+	return TEST_SUCCESS;
+}
+
 /* A limit of descriptors that leaves none free; the one of before. */
 static rlim_t
 set_nb_files(rlim_t nb)

@@ -191,16 +191,21 @@ shm_in_has_lost(const struct shm_ins *ins, const struct shm_in *in)
 			rwire_owners_get(ins->owners, &in->addr) != in->uid;
 }
 
-/* Close the connections whose peers remain silent, or have lost their address. */
+/*
+ * Close the connections whose peers remain silent, or have lost their address. A message may wait:
+ * one call handles few events, and the device may have had no CPU.
+ */
 static void
 shm_drop_invalid(struct shm_ins *ins, uint64_t now)
 {
 	struct shm_in *in;
+	bool is_late;
 
 	for (in = ins->in; in < ins->in + ins->nb; in++) {
-		if (in->fd >= 0 &&
-				(in->end.ring != NULL ? shm_in_has_lost(ins, in)
-						      : now - in->opened_at >= SHM_HELLO_MS * ins->check_cycles))
+		is_late = now - in->opened_at >= SHM_HELLO_MS * ins->check_cycles;
+		if (in->fd >= 0 && in->end.ring == NULL && is_late)
+			shm_in_open(ins, in);
+		if (in->fd >= 0 && (in->end.ring != NULL ? shm_in_has_lost(ins, in) : is_late))
 			shm_in_free(ins, in);
 	}
 }
