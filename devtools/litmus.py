@@ -44,10 +44,22 @@ def test(*faults):
     return add
 
 
-def enter(o, lcore='in.A'):
+def announce(o, call, lcore):
     token = yield R('token', o['enter.token'])
-    yield W(lcore, token, o['enter.inside'])
+    if o[call] != NONE:
+        yield W(lcore, token, o['enter.inside'])
+
+
+def enter(o, lcore='in.A'):
+    yield from announce(o, 'enter.announce', lcore)
     yield F(o['enter.fence'])
+
+
+def enter_lock(o, lcore='in.A'):
+    yield from announce(o, 'enter_lock.announce', lcore)
+    if o['enter_lock.lock'] != NONE:
+        yield U('lock', lambda ticket: ticket + 1, RLX)
+    yield F(o['start.fence'] if o['enter_lock.call'] != NONE else NONE)
 
 
 def leave(o, lcore='in.A'):
@@ -114,6 +126,24 @@ def dereg(o):
         yield from wait(o)
         yield W('memory', 1, NA)
     return Program({'token': 1, 'in.A': 0, 'word': 1, 'memory': 0},
+                   [('lcore', lcore), ('control', control)], fine)
+
+
+@test(('no fence in rsoft_grace_wait()', {'wait.fence': NONE, 'dereg.word': ACQ_REL}),
+      ('no fence where an lcore goes inside with a lock', {'enter_lock.call': NONE}),
+      ('an lcore that takes the lock alone', {'enter_lock.announce': NONE}))
+def dereg_lock(o):
+    """rmem_mr_dereg() against an lcore that enters with a lock, as a post does."""
+    def lcore():
+        yield from enter_lock(o)
+        yield from use(o)
+        yield from leave(o)
+
+    def control():
+        yield U('word', swap(1, 0), o['dereg.word'])
+        yield from wait(o)
+        yield W('memory', 1, NA)
+    return Program({'token': 1, 'in.A': 0, 'word': 1, 'memory': 0, 'lock': 0},
                    [('lcore', lcore), ('control', control)], fine)
 
 

@@ -16,10 +16,18 @@ ORDERS = {'SEQ_CST': SC, 'ACQ_REL': ACQ_REL, 'ACQUIRE': ACQ, 'RELEASE': REL, 'RE
 # is the order that is taken, and ~ another one. A statement without @ is a full fence, or a call.
 # Fences, and calls that wait, may be missing: then the tests have none.
 SOURCE = [
-    ('drivers/soft/rsoft_grace.h', 'rsoft_grace_enter_lcore', [
+    ('drivers/soft/rsoft_grace.h', 'rsoft_grace_announce', [
         ('enter.token', '__atomic_load_n(&grace->token, @)'),
         ('enter.inside', '__atomic_load_n(&grace->token, ~), @)'),
+    ]),
+    ('drivers/soft/rsoft_grace.h', 'rsoft_grace_enter_lcore', [
+        ('enter.announce', 'rsoft_grace_announce(lcore)'),
         ('enter.fence', 'rte_smp_mb()'),
+    ]),
+    ('drivers/soft/rsoft_grace.h', 'rsoft_grace_enter_lock', [
+        ('enter_lock.announce', 'rsoft_grace_announce(lcore)'),
+        ('enter_lock.lock', 'rte_ticketlock_lock(lock)'),
+        ('enter_lock.call', 'RSOFT_FENCE_AFTER_ATOMIC()'),
     ]),
     ('drivers/soft/rsoft_grace.h', 'rsoft_grace_leave', [
         ('leave.inside', '__atomic_store_n(&rsoft_domain->grace.lcore[lcore].token, 0, @)'),
@@ -48,7 +56,7 @@ SOURCE = [
         ('wait.fence', '__atomic_thread_fence(@)'),
         ('wait.token', '__atomic_add_fetch(&rsoft_domain->grace.token, 1, @)'),
     ]),
-    ('drivers/soft/rsoft_access.h', 'rsoft_access_key', [
+    ('drivers/soft/rsoft_access.h', 'rsoft_access_find', [
         ('access.word', 'word = __atomic_load_n(&key->word, @); if (unlikely('),
     ]),
     ('drivers/soft/rsoft_mr.c', 'rsoft_mr_dereg', [
@@ -124,19 +132,19 @@ SOURCE = [
     ('drivers/soft/rsoft_rq.h', 'rsoft_rq_head', [
         ('head.prod', '__atomic_load_n(&rq->prod, @)'),
     ]),
-    ('drivers/soft/rsoft_uffd.c', 'uffd_event', [
+    ('lib/rmem/rmem_uffd.c', 'uffd_event', [
         ('event.slot', '__atomic_load_n(&uffd.slot[i], @)'),
     ]),
-    ('drivers/soft/rsoft_uffd.c', 'uffd_next', [
-        ('event.begin', '__atomic_fetch_add(&uffd.pass, 1, @)'),
-        ('event.end', '__atomic_fetch_add(&uffd.pass, 1, @)'),
+    ('lib/rmem/rmem_uffd.c', 'uffd_next', [
+        ('event.begin', '__atomic_fetch_add(&rmem_uffd_pass, 1, @)'),
+        ('event.end', '__atomic_fetch_add(&rmem_uffd_pass, 1, @)'),
     ]),
-    ('drivers/soft/rsoft_uffd.c', 'rsoft_uffd_unwatch', [
+    ('lib/rmem/rmem_uffd.c', 'rmem_uffd_unwatch', [
         ('unwatch.slot', '__atomic_store_n(&uffd.slot[i], NULL, @)'),
     ]),
-    ('drivers/soft/rsoft_uffd.c', 'rsoft_uffd_settle', [
-        ('unwatch.pass', 'pass = __atomic_load_n(&uffd.pass, @)'),
-        ('unwatch.again', '__atomic_load_n(&uffd.pass, @) == pass'),
+    ('lib/rmem/rmem_uffd.c', 'rmem_uffd_wait', [
+        ('unwatch.pass', 'pass = __atomic_load_n(&rmem_uffd_pass, @)'),
+        ('unwatch.again', '__atomic_load_n(&rmem_uffd_pass, @) == pass'),
     ]),
     ('drivers/soft/wire/rwire_ring.h', 'rwire_ring_get', [
         ('get.head', '__atomic_load_n(&end->ring->head, @)'),
@@ -163,7 +171,8 @@ SOURCE = [
 
 # What the tests do without where the source does.
 FENCES = ('enter.fence', 'start.fence', 'wait.fence', 'wake.fence', 'sleep.fence')
-CALLS = ('start.call', 'attach.wait', 'quiesce.wait')
+CALLS = ('enter.announce', 'enter_lock.announce', 'enter_lock.lock', 'enter_lock.call',
+         'start.call', 'attach.wait', 'quiesce.wait')
 CALL = 'call'
 
 

@@ -21,7 +21,8 @@ rmem_env_forked(void)
 		if (dev == NULL || dev->wire == NULL)
 			continue;
 		dev->wire->port->ops->close(dev->wire->port);
+		rwire_netif_close(dev->wire);
 		if (dev->args.progress == RSOFT_PROGRESS_THREAD)
-			close(dev->wire->stop_fd);
+			close(dev->wire->wake_fd);
 	}
 }

@@ -475,6 +475,20 @@ fx_setup(void)
 }
 
 int
+fx_setup_inline(void)
+{
+	TEST_EQ(setenv("RMEM_SCATTER_TO_CQE", "1", 1), 0);
+	return fx_setup();
+}
+
+int
+fx_teardown_inline(void)
+{
+	TEST_EQ(unsetenv("RMEM_SCATTER_TO_CQE"), 0);
+	return fx_teardown();
+}
+
+int
 fx_setup_fast(void)
 {
 	TEST_RUN(fx_setup());

@@ -77,6 +77,9 @@ int fx_setup_mw(void);
 int fx_setup_dev(void);
 int fx_setup_none(void);
 int fx_teardown(void);
+/* The same; soft delivers short messages to all lcores inline. */
+int fx_setup_inline(void);
+int fx_teardown_inline(void);
 
 /* Create an object; NULL after printing the error. */
 struct rmem_dev *fx_dev(const char *name, const char *args);

@@ -253,6 +253,36 @@ TEST(fastreg, mr_is_bound_twice_by_one_post)
 	return TEST_SUCCESS;
 }
 
+/* Of three REG_MRs in one post the second is refused: the first is bound, the third is flushed. */
+TEST(fastreg, refused_one_of_a_burst_flushes_the_rest)
+{
+	struct rmem_fast_reg_page_list *list = fx_page_list(fx.a.dev, 1);
+	struct rmem_send_wr wrs[3];
+	struct rmem_mr *mrs[3];
+	uint32_t i;
+
+	TEST_ASSERT(list != NULL);
+	fx_list_pages(list, fx.a.buf, 1);
+	for (i = 0; i < RTE_DIM(wrs); i++) {
+		mrs[i] = fx_fast_mr(fx.a.pd, 1);
+		TEST_ASSERT(mrs[i] != NULL);
+		wrs[i] = fx_reg(mrs[i], list, 1, 0, 64);
+		wrs[i].flags = RMEM_SEND_SIGNALED;
+		wrs[i].wr_id = i;
+	}
+	wrs[1].reg_mr.length = 0;
+	TEST_EQ(rmem_post_send(fx.a.qp, wrs, RTE_DIM(wrs)), RTE_DIM(wrs));
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_MW_BIND_ERR);
+	TEST_EQ(fx.wc.wr_id, 1);
+	TEST_EQ(fx.wc.vendor_err, RMEM_VENDOR_ERR_LENGTH);
+	TEST_RUN(fx_expect_flush(fx.a.cq, 2, 1));
+	TEST_EQ(fx_mr_state(mrs[0]), RMEM_MR_STATE_VALID);
+	TEST_EQ(fx_mr_state(mrs[1]), RMEM_MR_STATE_FREE);
+	TEST_EQ(fx_mr_state(mrs[2]), RMEM_MR_STATE_FREE);
+	return TEST_SUCCESS;
+}
+
 TEST(fastreg, read_with_inv_of_a_bad_key_is_refused)
 {
 	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 64);

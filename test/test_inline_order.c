@@ -344,4 +344,4 @@ TEST(inline_order, no_poll_writes_after_the_end_of_the_qp)
 	return with_poller(end_rounds, true);
 }
 
-TEST_SUITE(inline_order, fx_setup, fx_teardown);
+TEST_SUITE(inline_order, fx_setup_inline, fx_teardown_inline);

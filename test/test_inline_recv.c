@@ -127,7 +127,38 @@ TEST(inline_recv, qp_flag_switches_it_off)
 	return expect_message(32);
 }
 
-/* As MLX5_SCATTER_TO_CQE, read when a QP is created; only 0 disables it. */
+static int
+poll_message(void *arg)
+{
+	RTE_SET_USED(arg);
+	return expect_message(32);
+}
+
+/* A second copy there would take longer than the first. */
+TEST(inline_recv, messages_to_another_lcore_are_not_inline_after_the_first)
+{
+	const struct rmem_sge to = fx_sge(fx.b.mr, 0, 1024);
+	const struct rmem_qp_conf conf = fx_qp_conf(fx.b.cq, FX_DEPTH);
+	uint64_t i;
+
+	if (fx_nb_workers() == 0)
+		return test_skip("it takes a worker lcore");
+	TEST_EQ(unsetenv("RMEM_SCATTER_TO_CQE"), 0);
+	TEST_RUN(replace_qp(&conf));
+	for (i = 0; i < 3; i++) {
+		TEST_RUN(send_unpolled(&to, 1, 32));
+		TEST_EQ(nb_inline(), 1);
+		TEST_RUN(fx_launch(poll_message, NULL, 0, 1));
+		TEST_RUN(fx_join(1));
+	}
+	TEST_EQ(setenv("RMEM_SCATTER_TO_CQE", "1", 1), 0);
+	TEST_RUN(replace_qp(&conf));
+	TEST_RUN(send_unpolled(&to, 1, 32));
+	TEST_EQ(nb_inline(), 2);
+	return expect_message(32);
+}
+
+/* As MLX5_SCATTER_TO_CQE, read when a QP is created. */
 TEST(inline_recv, environment_switches_it_off)
 {
 	const struct rmem_sge to = fx_sge(fx.b.mr, 0, 1024);
@@ -143,7 +174,6 @@ TEST(inline_recv, environment_switches_it_off)
 	TEST_RUN(replace_qp(&conf));
 	TEST_RUN(send_unpolled(&to, 1, 32));
 	TEST_EQ(nb_inline(), 1);
-	TEST_EQ(unsetenv("RMEM_SCATTER_TO_CQE"), 0);
 	return expect_message(32);
 }
 
@@ -294,4 +324,4 @@ TEST(inline_recv, overrun_keeps_inline_messages)
 	return TEST_SUCCESS;
 }
 
-TEST_SUITE(inline_recv, fx_setup, fx_teardown);
+TEST_SUITE(inline_recv, fx_setup_inline, fx_teardown_inline);

@@ -122,6 +122,62 @@ TEST(rdma, requests_of_a_burst_run_in_order)
 	return TEST_SUCCESS;
 }
 
+/* In a burst the second of three WRITEs has the right keys, the third has others: a status. */
+static int
+check_third(const struct rmem_sge *sge, uint64_t addr, uint32_t rkey, int status)
+{
+	const struct rmem_sge good = fx_sge(fx.a.mr, 0, 8);
+	struct rmem_send_wr wrs[3];
+	uint32_t i;
+
+	memset(fx.b.buf, 0, FX_BUF_SIZE);
+	fx_fill(fx.a.buf, 16, 3);
+	for (i = 0; i < RTE_DIM(wrs); i++)
+		wrs[i] = fx_rdma(RMEM_WR_RDMA_WRITE, &good, b_addr(8 * i), fx.b.mr->rkey);
+	wrs[2] = fx_rdma(RMEM_WR_RDMA_WRITE, sge, addr, rkey);
+	TEST_EQ(rmem_post_send(fx.a.qp, wrs, RTE_DIM(wrs)), RTE_DIM(wrs));
+	TEST_STATUS(fx_wait(fx.a.cq), status);
+	TEST_MEM(fx.b.buf, fx.a.buf, 8);
+	TEST_MEM(fx.b.buf + 8, fx.a.buf, 8);
+	TEST_ASSERT(fx_is_zero(fx.b.buf + 16, FX_BUF_SIZE - 16));
+	return fx_reconnect();
+}
+
+TEST(rdma, each_rkey_of_a_burst_is_checked)
+{
+	const struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
+	struct rmem_pd *pd = fx_pd(fx.b.dev);
+	const struct rmem_mr *foreign = fx_mr(pd, fx.b.buf, FX_BUF_SIZE, FX_ACCESS);
+	const struct rmem_mr *reads =
+			fx_mr(fx.b.pd, fx.b.buf, FX_BUF_SIZE, RMEM_ACCESS_REMOTE_READ);
+	const uint32_t rkey = fx.b.mr->rkey;
+
+	TEST_ASSERT(foreign != NULL && reads != NULL);
+	TEST_RUN(check_third(&sge, b_addr(16), rkey ^ 1, RMEM_WC_REM_ACCESS_ERR));
+	TEST_RUN(check_third(&sge, b_addr(16), fx.b.mr->lkey, RMEM_WC_REM_ACCESS_ERR));
+	TEST_RUN(check_third(&sge, b_addr(16), rkey ^ 0x100, RMEM_WC_REM_ACCESS_ERR));
+	TEST_RUN(check_third(&sge, b_addr(16), foreign->rkey, RMEM_WC_REM_ACCESS_ERR));
+	TEST_RUN(check_third(&sge, b_addr(16), reads->rkey, RMEM_WC_REM_ACCESS_ERR));
+	TEST_RUN(check_third(&sge, b_addr(FX_BUF_SIZE - 7), rkey, RMEM_WC_REM_ACCESS_ERR));
+	return check_third(&sge, b_addr(0) - 1, rkey, RMEM_WC_REM_ACCESS_ERR);
+}
+
+TEST(rdma, each_lkey_of_a_burst_is_checked)
+{
+	const struct rmem_mr *foreign = fx_mr(fx_pd(fx.a.dev), fx.a.buf, FX_BUF_SIZE, FX_ACCESS);
+	struct rmem_sge sge = fx_sge(fx.a.mr, 0, 8);
+
+	TEST_ASSERT(foreign != NULL);
+	sge.lkey = fx.a.mr->lkey ^ 1;
+	TEST_RUN(check_third(&sge, b_addr(16), fx.b.mr->rkey, RMEM_WC_LOC_PROT_ERR));
+	sge.lkey = fx.a.mr->rkey;
+	TEST_RUN(check_third(&sge, b_addr(16), fx.b.mr->rkey, RMEM_WC_LOC_PROT_ERR));
+	sge.lkey = foreign->lkey;
+	TEST_RUN(check_third(&sge, b_addr(16), fx.b.mr->rkey, RMEM_WC_LOC_PROT_ERR));
+	sge = fx_sge(fx.a.mr, FX_BUF_SIZE - 7, 8);
+	return check_third(&sge, b_addr(16), fx.b.mr->rkey, RMEM_WC_LOC_PROT_ERR);
+}
+
 /* A fenced request starts only when the READ before it completed. */
 TEST(rdma, fence_makes_a_write_see_what_was_read)
 {

@@ -151,6 +151,64 @@ TEST(umr, write_from_key_to_key)
 	return TEST_SUCCESS;
 }
 
+/* Lists of nb entries of 16 bytes, of two MRs in turn, on both sides of a burst of two WRITEs. */
+static int
+check_two_lists(uint32_t nb, struct rmem_mr *second, int status)
+{
+	struct rmem_mr *mkeys[] = {fx_mkey(fx.a.pd, nb), fx_mkey(fx.b.pd, nb)};
+	struct rmem_mkey_entry from[16], to[16];
+	struct rmem_send_wr wrs[2], wr;
+	struct rmem_sge sges[2];
+	uint32_t i;
+
+	TEST_ASSERT(mkeys[0] != NULL && mkeys[1] != NULL && nb <= RTE_DIM(to));
+	for (i = 0; i < nb; i++) {
+		from[i] = fx_entry(fx.a.mr, 1000 + 64 * i, 16);
+		to[i] = fx_entry(i % 2 == 0 ? fx.b.mr : second, 32 * i, 16);
+	}
+	wr = fx_umr(mkeys[0], from, nb, 0);
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	wr = fx_umr(mkeys[1], to, nb, 0);
+	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
+	if (status != RMEM_WC_SUCCESS)
+		TEST_OK(fx_release(second));
+	memset(fx.b.buf, 0, FX_BUF_SIZE);
+	fx_fill(fx.a.buf, LAYOUT_MAX, nb);
+	sges[0] = (struct rmem_sge){0, 16 * nb, mkeys[0]->lkey};
+	sges[1] = fx_sge(fx.a.mr, 0, 16 * nb);
+	wrs[0] = fx_rdma(RMEM_WR_RDMA_WRITE, &sges[0], 0, mkeys[1]->rkey);
+	wrs[1] = fx_rdma(RMEM_WR_RDMA_WRITE, &sges[1], 0, mkeys[1]->rkey);
+	wrs[0].flags = wrs[1].flags = RMEM_SEND_SIGNALED;
+	TEST_EQ(rmem_post_send(fx.a.qp, &wrs[0], 1), 1);
+	TEST_STATUS(fx_wait(fx.a.cq), status);
+	if (status != RMEM_WC_SUCCESS) {
+		TEST_ASSERT(fx_is_zero(fx.b.buf, FX_BUF_SIZE));
+		return fx_reconnect();
+	}
+	for (i = 0; i < nb; i++)
+		TEST_MEM(fx.b.buf + 32 * i, fx.a.buf + 1000 + 64 * i, 16);
+	TEST_EQ(rmem_post_send(fx.a.qp, wrs, 2), 2);
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+	TEST_STATUS(fx_wait(fx.a.cq), RMEM_WC_SUCCESS);
+	for (i = 0; i < nb; i++)
+		TEST_MEM(fx.b.buf + 32 * i, fx.a.buf + 16 * i, 16);
+	return TEST_SUCCESS;
+}
+
+TEST(umr, keys_below_a_list_are_checked_before_any_copy)
+{
+	struct rmem_mr *second = fx_mr(fx.b.pd, fx.b.buf, FX_BUF_SIZE, FX_ACCESS);
+	uint32_t nb;
+
+	TEST_ASSERT(second != NULL);
+	for (nb = 2; nb <= 12; nb += 2)
+		TEST_RUN(check_two_lists(nb, second, RMEM_WC_SUCCESS));
+	TEST_RUN(check_two_lists(8, second, RMEM_WC_REM_ACCESS_ERR));
+	second = fx_mr(fx.b.pd, fx.b.buf, FX_BUF_SIZE, FX_ACCESS);
+	TEST_ASSERT(second != NULL);
+	return check_two_lists(12, second, RMEM_WC_REM_ACCESS_ERR);
+}
+
 /* Place 72 of the key is at 2083 of the buffer: 8-aligned in the key only. */
 TEST(umr, atomic_needs_eight_aligned_bytes_of_one_entry)
 {

@@ -59,6 +59,9 @@ extern int rsoft_logtype;
 
 #define RSOFT_LOG(level, ...) RMEM_LOG_LINE(level, rsoft_logtype, "rmem_soft", __VA_ARGS__)
 
+/* The name of a QP, after its number in log lines. */
+#define RSOFT_QP_NAME(qp) rmem_name_text(rmem_qp_name(qp), &(struct rmem_name_text){.text = ""})
+
 /* Add to a counter that has one writer; n may be negative. */
 #define RSOFT_COUNT(counter, n) __atomic_store_n(&(counter), (counter) + (n), __ATOMIC_RELAXED)
 
@@ -260,6 +263,13 @@ static_assert(sizeof(struct rsoft_cqe) == sizeof(struct rmem_wc) &&
 						offsetof(struct rmem_wc, reserved),
 		"a completion in a ring has the layout of struct rmem_wc");
 
+/* Which messages are delivered inline; see rsoft_inline_put(). */
+enum rsoft_inline_recv {
+	RSOFT_INLINE_NONE,
+	RSOFT_INLINE_OWN, /* those sent by the lcore that polls */
+	RSOFT_INLINE_ALL,
+};
+
 /* A message in its completion, and where the poll copies it; see rsoft_inline.h. */
 struct rsoft_inline {
 	uint8_t data[RSOFT_MAX_INLINE_RECV];
@@ -280,13 +290,16 @@ struct rsoft_cq {
 	struct rsoft_cqe *ring;
 	struct rsoft_inline *messages; /* NULL until a QP needs them; atomic */
 	uint32_t nb_messages;          /* a power of two; set before messages */
+	uint32_t inline_lcore;         /* that took the last message; LCORE_ID_ANY: none; atomic */
 
 	uint32_t prod __rte_cache_aligned; /* next entry to reserve; atomic */
 	uint32_t cons_seen;                /* cons as last loaded; atomic */
 
 	uint32_t cons __rte_cache_aligned; /* next entry to poll; atomic */
+	uint32_t nb_found;                 /* polls since the last one that made progress */
 
 	uint32_t is_resizing;      /* rsoft_cq_write() needs lock; atomic */
+	uint64_t nb_lost;          /* counter: completions lost; atomic */
 	rte_ticketlock_t lock;     /* of ring and mask, while they change */
 	rte_ticketlock_t ctl_lock; /* of control calls */
 };
@@ -380,7 +393,7 @@ struct rsoft_qp {
 	uint64_t serial; /* its number, not cut to 24 bits: no other QP of the device ever has it */
 	uint16_t sig_all;
 	uint16_t max_recv_sge;
-	uint8_t is_inline_recv; /* messages may be delivered inline */
+	uint8_t inline_recv; /* enum rsoft_inline_recv */
 	uint8_t engine;
 	uint8_t is_queued; /* an engine or the wire executes its requests */
 	struct rmem_wr_limits limits;

@@ -59,13 +59,10 @@ rsoft_access_count(const struct rsoft_span *span)
 unsigned int rsoft_copy_spans(
 		const struct rsoft_span *to, const struct rsoft_span *from, uint64_t length);
 
-/*
- * The key that is valid for [addr, addr + length) as for rsoft_access(), according to its word, PD
- * and range, and the offset of the first byte; or NULL. *rights are those of its word.
- */
+/* The key with these rights of the PD of a QP, or NULL. *rights are those of its word. */
 static __rte_always_inline const struct rsoft_key *
-rsoft_access_key(const struct rsoft_qp *qp, uint32_t key_xor, uint32_t key_num, uint64_t addr,
-		uint64_t length, uint32_t need, uint64_t *offset, uint32_t *rights)
+rsoft_access_find(const struct rsoft_qp *qp, uint32_t key_xor, uint32_t key_num, uint32_t need,
+		uint32_t *rights)
 {
 	const struct rsoft_dev *dev = qp->dev;
 	const uint64_t mask = rsoft_key_word(UINT32_MAX, need & ~RSOFT_PEEK);
@@ -83,8 +80,23 @@ rsoft_access_key(const struct rsoft_qp *qp, uint32_t key_xor, uint32_t key_num, 
 			return NULL;
 	}
 	*rights = rsoft_word_rights(word);
+	return likely(key->pd == qp->pd) ? key : NULL;
+}
+
+/*
+ * The key that is valid for [addr, addr + length) as for rsoft_access(), according to its word, PD
+ * and range, and the offset of the first byte; or NULL. *rights are those of its word.
+ */
+static __rte_always_inline const struct rsoft_key *
+rsoft_access_key(const struct rsoft_qp *qp, uint32_t key_xor, uint32_t key_num, uint64_t addr,
+		uint64_t length, uint32_t need, uint64_t *offset, uint32_t *rights)
+{
+	const struct rsoft_key *key = rsoft_access_find(qp, key_xor, key_num, need, rights);
+
+	if (unlikely(key == NULL))
+		return NULL;
 	*offset = addr - key->iova;
-	if (unlikely(key->pd != qp->pd || *offset > key->length || length > key->length - *offset))
+	if (unlikely(*offset > key->length || length > key->length - *offset))
 		return NULL;
 	return key;
 }
@@ -120,13 +132,8 @@ rsoft_access(const struct rsoft_qp *qp, uint32_t key_xor, uint32_t key_num, uint
 		return false;
 	span->length = length;
 	span->kind = RSOFT_SPAN_FLAT;
-	if (unlikely(rights & RSOFT_SLOW)) {
-		/* Inline for copies of many pieces. */
-		if ((need & RSOFT_PEEK) && likely(key->kind == RSOFT_KIND_ODP) &&
-				key->qp_serial == 0)
-			return rsoft_access_odp(key, offset, length, need, span);
+	if (unlikely(rights & RSOFT_SLOW))
 		return rsoft_access_slow(qp, key, offset, length, need, span);
-	}
 	span->ptr = key->base + offset;
 	return true;
 }

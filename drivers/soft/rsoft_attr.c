@@ -8,6 +8,7 @@
  * of the device reach each other.
  */
 
+#include <errno.h>
 #include <stdio.h>
 
 #include "rsoft_addr.h"
@@ -23,10 +24,11 @@
 #define DEVICE_MEM_WINDOW_TYPE_2B (UINT64_C(1) << 24)
 #define PORT_IP_BASED_GIDS        (UINT32_C(1) << 26)
 
-#define NO_VENDOR    0xffffff
-#define WIDTH_4X     2
-#define SPEED_25G    32 /* of a lane; nominal */
-#define PHYS_LINK_UP 5
+#define NO_VENDOR     0xffffff
+#define WIDTH_4X      2
+#define SPEED_25G     32 /* of a lane; nominal */
+#define PHYS_LINK_UP  5
+#define PHYS_DISABLED 3
 
 static struct rsoft_dev *
 dev_of(const struct rmem_dev *base)
@@ -92,6 +94,10 @@ rsoft_dev_port_query(struct rmem_dev *base, uint32_t port_num, struct rmem_port_
 		attr->lid = attr->sm_lid = RSOFT_LID;
 		return 0;
 	}
+	if ((rwire_netif_get(dev->wire, NULL) & RWIRE_NETIF_UP) == 0) {
+		attr->state = RMEM_PORT_DOWN;
+		attr->phys_state = PHYS_DISABLED;
+	}
 	attr->max_mtu = rwire_mtu_code(dev->wire->port->max_mtu);
 	attr->active_mtu = rwire_mtu_code(dev->wire->mtu);
 	attr->lid = attr->sm_lid = dev->wire->lid;
@@ -108,6 +114,9 @@ rsoft_dev_gid_query(struct rmem_dev *base, struct rmem_gid_entry *entry)
 {
 	struct rsoft_dev *dev = dev_of(base);
 
+	if (dev->wire != NULL &&
+			(rwire_netif_get(dev->wire, &entry->ifindex) & RWIRE_NETIF_GID) == 0)
+		return -ENOENT;
 	rsoft_addr_gid(dev, entry->gid);
 	entry->type = dev->wire != NULL && dev->wire->lid == 0 ? RMEM_GID_TYPE_ROCE_V2
 							       : RMEM_GID_TYPE_IB;

@@ -67,6 +67,7 @@ write_checked(struct rsoft_cq *cq, uint32_t at, const struct rsoft_cqe *cqe)
 	uint8_t status = (uint8_t)(cqe->what >> RSOFT_WC_SHIFT(status));
 
 	if (!rsoft_cq_has_room(cq, at, cq->mask + 1)) {
+		__atomic_fetch_add(&cq->nb_lost, 1, __ATOMIC_RELAXED);
 		if (__atomic_exchange_n(&cq->overrun, 1, __ATOMIC_RELEASE) == 0)
 			rmem_cq_async_event(&cq->cq, RMEM_ASYNC_CQ_ERR);
 		if (cq->cq.channel != NULL)
@@ -189,6 +190,19 @@ rsoft_cq_resize(struct rmem_cq *base, uint32_t nb_cqe)
 }
 
 int
+rsoft_cq_stats_get(struct rmem_cq *base, struct rmem_cq_stats *stats)
+{
+	struct rsoft_cq *cq = rsoft_cq_of(base);
+	uint32_t nb, cons = __atomic_load_n(&cq->cons, __ATOMIC_RELAXED);
+
+	stats->overruns = __atomic_load_n(&cq->nb_lost, __ATOMIC_RELAXED);
+	/* Those that were lost also have positions. */
+	nb = __atomic_load_n(&cq->prod, __ATOMIC_RELAXED) - cons;
+	stats->outstanding = nb - RTE_MIN((uint64_t)nb, stats->overruns);
+	return 0;
+}
+
+int
 rsoft_cq_destroy(struct rmem_cq *base)
 {
 	rte_free(rsoft_cq_of(base)->messages);
@@ -219,6 +233,7 @@ rsoft_cq_add_messages(struct rsoft_cq *cq)
 	rte_ticketlock_lock(&cq->ctl_lock);
 	if (cq->messages == NULL) {
 		cq->nb_messages = cq->mask + 1;
+		cq->inline_lcore = LCORE_ID_ANY;
 		messages = rte_zmalloc_socket("rsoft_messages", cq->nb_messages * sizeof(*messages),
 				sizeof(*messages), (int)(int64_t)dev->args.socket);
 		__atomic_store_n(&cq->messages, messages, __ATOMIC_RELEASE);

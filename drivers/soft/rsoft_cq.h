@@ -49,6 +49,7 @@
 int rsoft_cq_create(struct rmem_cq *cq, const struct rmem_cq_conf *conf);
 int rsoft_cq_destroy(struct rmem_cq *cq);
 int rsoft_cq_resize(struct rmem_cq *cq, uint32_t nb_cqe);
+int rsoft_cq_stats_get(struct rmem_cq *cq, struct rmem_cq_stats *stats);
 /*
  * Attach or detach a queue that completes to the CQ. Attach waits for a grace period, after which a
  * queue that was the only one uses atomic additions.

@@ -95,7 +95,7 @@ dev_create(struct rmem_dev *base, const char *args_str)
 	if (ret == 0)
 		ret = dev_init_qps(dev, socket_id);
 	if (ret == 0 && args.ip[0] != '\0')
-		ret = rwire_open(dev);
+		ret = rwire_open(dev, base);
 	if (ret == 0)
 		ret = rsoft_engines_start(dev, base->name);
 	if (ret != 0) {
@@ -275,6 +275,7 @@ const struct rmem_driver rsoft_driver = {
 						.cq_destroy = rsoft_cq_destroy,
 						.cq_req_notify = NULL,
 						.cq_resize = rsoft_cq_resize,
+						.cq_stats_get = rsoft_cq_stats_get,
 
 						.qp_connect = rsoft_qp_connect,
 						.qp_create = rsoft_qp_create,
@@ -283,6 +284,7 @@ const struct rmem_driver rsoft_driver = {
 						.qp_query = rsoft_qp_query,
 						.qp_reset = rsoft_qp_reset,
 						.qp_set_error = rsoft_qp_set_error,
+						.qp_stats_get = rsoft_qp_stats_get,
 
 						.srq_create = rsoft_srq_create,
 						.srq_destroy = rsoft_srq_destroy,

@@ -16,7 +16,17 @@
  *   the requester: store the token that it loaded in inside[]; fence; load the grant
  *   the owner:     revoke the grant; store the token; fence; load inside[]
  *
+ * A copy first accesses the sentinel: a byte at a random address of the owner, which the kernel
+ * accesses in the same call, in the same address space, and before the rest.
+ *
  * Invariants:
+ * - A copy affects the address space of the owner alone. After exec(), and in another process that
+ *   has its pid, the address of the sentinel is not mapped, but by a chance of one in 2^33 for each
+ *   page between 2^45 and 2^46, where the kernel itself places none.
+ * - No copy begins while a peer has no sentinel. The owner unmaps that of a peer whose thread is
+ *   stopped (SIGSTOP, ptrace) inside. If the thread is stopped afterwards, it is not within a
+ *   call of the kernel, and no later one of it passes the sentinel: it is not waited for. The peer
+ *   gets another sentinel when none of its threads is inside.
  * - A grant that is valid has a key whose word has not changed since, and a QP that responds with
  *   its rights: each grace period revokes the others, after the last lcore left that may grant
  *   with the old word, and waits for the requesters inside with an earlier token.
@@ -55,14 +65,14 @@ struct rsoft_grant {
 
 struct rsoft_direct_inside {
 	uint64_t token; /* 0: outside; atomic */
+	uint32_t tid;   /* of the thread; set before token, atomic */
 } __rte_aligned(64);
 
 /* Shared memory, all zero at the start. */
 struct rsoft_direct {
 	/* Written by the owner; atomic. */
-	uint64_t token; /* of the last grace period; 0: nothing was granted */
-	uint64_t proof; /* what the owner has at proof_addr */
-	uint64_t proof_addr;
+	uint64_t token;    /* of the last grace period; 0: nothing was granted */
+	uint64_t sentinel; /* its address; 0: none. Loaded before grants */
 	struct rsoft_grant grant[RSOFT_GRANT_SETS * RSOFT_GRANT_WAYS];
 	/* Written by the requester. */
 	struct rsoft_direct_inside inside[RSOFT_DIRECT_THREADS];

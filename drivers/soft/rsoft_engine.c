@@ -18,17 +18,39 @@
 #include "rsoft_sq.h"
 #include "wire/rwire.h"
 
-/* Execute the queue of a QP. The receiver of the wire may work on it too. */
-static void
+/* Execute the queue of a QP; the bytes of it that were copied directly. */
+static uint64_t
 engine_drain(struct rsoft_qp *qp, unsigned int lcore)
 {
+	/* The receiver of the wire may work on it too. */
 	bool is_shared = __atomic_load_n(&qp->wire, __ATOMIC_ACQUIRE) != NULL;
+	uint64_t copied = 0;
 
 	if (is_shared)
 		rte_ticketlock_lock(&qp->sq.lock);
 	rsoft_post_drain(qp, lcore);
-	if (is_shared)
+	if (is_shared) {
+		copied = rwire_qp_copied(qp);
 		rte_ticketlock_unlock(&qp->sq.lock);
+	}
+	return copied;
+}
+
+/* Execute the queues of all QPs, or of the next ones until there is time to receive. */
+static void
+engine_drain_all(struct rsoft_engine *engine, unsigned int lcore)
+{
+	uint64_t copied = 0;
+	struct rsoft_qp *qp;
+
+	TAILQ_FOREACH(qp, &engine->qps, next) {
+		if (copied >= RWIRE_DIRECT_BUDGET) {
+			rsoft_sq_begin_with(&engine->qps, qp);
+			return;
+		}
+		if (!rsoft_sq_is_empty(&qp->sq))
+			copied += engine_drain(qp, lcore);
+	}
 }
 
 /* Callback of the service: execute the requests of all QPs of an engine once. */
@@ -36,7 +58,6 @@ static int32_t
 engine_run(void *arg)
 {
 	struct rsoft_engine *engine = arg;
-	struct rsoft_qp *qp;
 	unsigned int lcore;
 
 	if (!rte_ticketlock_trylock(&engine->lock))
@@ -45,10 +66,7 @@ engine_run(void *arg)
 	if (lcore != LCORE_ID_ANY) {
 		if (engine->wire != NULL)
 			rwire_progress(engine->wire, lcore);
-		TAILQ_FOREACH(qp, &engine->qps, next) {
-			if (!rsoft_sq_is_empty(&qp->sq))
-				engine_drain(qp, lcore);
-		}
+		engine_drain_all(engine, lcore);
 		rsoft_grace_leave(lcore);
 	}
 	rte_ticketlock_unlock(&engine->lock);

@@ -17,6 +17,7 @@
  *   the lcore:       store that it is inside; fence; load the key (or peer, counter, producers)
  *   the invalidator: store the key;           fence; load which lcores are inside
  *
+ * A lock that the lcore takes after that store is the fence where a locked instruction is one.
  * Either the lcore loads the new key, or the invalidator loads that the lcore is inside. The same
  * holds for the store that registers the lcore. rsoft_grace_start() also loads the number of
  * registered lcores: with one there is no wait, and the token is not used.
@@ -69,9 +70,9 @@ void rsoft_grace_wait(void);
 /* Whether the grace period of a token is over. */
 bool rsoft_grace_check(uint64_t token);
 
-/* Enter the section; called by the thread of that lcore. */
+/* Store that the thread of an lcore is inside; the caller has to execute a full fence. */
 static inline void
-rsoft_grace_enter_lcore(unsigned int lcore)
+rsoft_grace_announce(unsigned int lcore)
 {
 	struct rsoft_grace *grace = &rsoft_domain->grace;
 
@@ -80,7 +81,25 @@ rsoft_grace_enter_lcore(unsigned int lcore)
 	/* Release: a wait that loads it may have missed the end of the previous section. */
 	__atomic_store_n(&grace->lcore[lcore].token,
 			__atomic_load_n(&grace->token, __ATOMIC_RELAXED), __ATOMIC_RELEASE);
+}
+
+/* Enter the section; called by the thread of that lcore. */
+static inline void
+rsoft_grace_enter_lcore(unsigned int lcore)
+{
+	rsoft_grace_announce(lcore);
 	rte_smp_mb();
+}
+
+/* Enter the section and take a lock, which is an atomic read-modify-write. */
+static inline void
+rsoft_grace_enter_lock(unsigned int lcore, rte_ticketlock_t *lock)
+{
+	rsoft_grace_announce(lcore);
+	/* Else the compiler may store after a relaxed read-modify-write. */
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	rte_ticketlock_lock(lock);
+	RSOFT_FENCE_AFTER_ATOMIC();
 }
 
 /* Enter the section. Returns the lcore, or LCORE_ID_ANY for a thread not registered with EAL. */

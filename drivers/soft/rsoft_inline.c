@@ -5,8 +5,20 @@
 /* Inline receive; see rsoft_inline.h. */
 
 #include "rsoft_grace.h"
+#include "rsoft_error.h"
 #include "rsoft_inline.h"
 #include "rsoft_rq.h"
+
+/* Whether a message from this lcore takes less time if it is copied immediately. */
+static bool
+inline_is_slower(const struct rsoft_qp *qp)
+{
+	const struct rsoft_cq *cq = rsoft_cq_of(qp->qp.recv_cq);
+	unsigned int lcore = __atomic_load_n(&cq->inline_lcore, __ATOMIC_RELAXED);
+
+	return qp->inline_recv == RSOFT_INLINE_OWN && lcore != LCORE_ID_ANY &&
+			lcore != rte_lcore_id();
+}
 
 bool
 rsoft_inline_put(struct rsoft_qp *qp, const struct rsoft_rqe *rqe, const struct rsoft_span *to,
@@ -17,8 +29,8 @@ rsoft_inline_put(struct rsoft_qp *qp, const struct rsoft_rqe *rqe, const struct 
 	struct rsoft_inline *message;
 
 	/* Contiguous, and all of it in the first SGE. */
-	if (length == 0 || length > RSOFT_MAX_INLINE_RECV || to->kind != RSOFT_SPAN_FLAT ||
-			rqe->sge[0].length < length)
+	if (inline_is_slower(qp) || length == 0 || length > RSOFT_MAX_INLINE_RECV ||
+			to->kind != RSOFT_SPAN_FLAT || rqe->sge[0].length < length)
 		return false;
 	message = rsoft_cq_message(rsoft_cq_of(qp->qp.recv_cq), cq_pos);
 	if (unlikely(message == NULL))
@@ -74,8 +86,12 @@ inline_deliver_one(struct rsoft_qp *qp, struct rsoft_inline *message)
 		message->why = RMEM_VENDOR_ERR_PAGE_FAULT;
 		RSOFT_COUNT(qp->rq.faults, 1);
 	}
-	if (unlikely(message->why != RMEM_VENDOR_ERR_NONE))
+	if (unlikely(message->why != RMEM_VENDOR_ERR_NONE)) {
+		const struct rmem_sge sge = {message->addr, message->length, message->lkey};
+
+		rsoft_error_recv(qp, &sge, 1, 0, RMEM_WC_LOC_PROT_ERR, message->why, 0);
 		is_first = rsoft_qp_to_err(qp);
+	}
 	inline_end(qp, message);
 	return is_first;
 }
@@ -149,12 +165,14 @@ rsoft_inline_drop(struct rsoft_qp *qp)
 }
 
 void
-rsoft_inline_take(struct rsoft_inline *message, struct rmem_wc *wc, uint16_t dev_id)
+rsoft_inline_take(struct rsoft_cq *cq, uint32_t pos, struct rmem_wc *wc)
 {
+	struct rsoft_inline *message = &cq->messages[pos & (cq->nb_messages - 1)];
 	unsigned int lcore = rsoft_grace_enter();
 	struct rsoft_qp *qp = __atomic_load_n(&message->qp, __ATOMIC_ACQUIRE);
 	bool is_first = false;
 
+	__atomic_store_n(&cq->inline_lcore, rte_lcore_id(), __ATOMIC_RELAXED);
 	/* The QP is not freed before this lcore leaves. */
 	if (likely(qp != NULL)) {
 		rte_ticketlock_lock(&qp->rq.lock);
@@ -170,5 +188,5 @@ rsoft_inline_take(struct rsoft_inline *message, struct rmem_wc *wc, uint16_t dev
 		return;
 	wc->status = message->is_flushed ? RMEM_WC_WR_FLUSH_ERR : RMEM_WC_LOC_PROT_ERR;
 	wc->vendor_err = message->why;
-	rmem_wc_trace_error(dev_id, wc->qp_num, wc->wr_id, wc->status, wc->vendor_err);
+	rmem_wc_trace_error(cq->cq.obj.dev_id, wc->qp_num, wc->wr_id, wc->status, wc->vendor_err);
 }

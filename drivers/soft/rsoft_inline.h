@@ -36,6 +36,9 @@
 /*
  * Put a message in the completion at its reserved slot, for the poll to copy. False: it is copied
  * to memory immediately, unless *side reports a failed copy. Under rq.lock.
+ *
+ * If another lcore polls, the copy and rq.lock would take three more cache lines from one lcore to
+ * the other: with RSOFT_INLINE_OWN such messages are copied immediately.
  */
 bool rsoft_inline_put(struct rsoft_qp *qp, const struct rsoft_rqe *rqe, const struct rsoft_span *to,
 		const struct rsoft_span *from, uint64_t length, uint32_t cq_pos,
@@ -53,7 +56,7 @@ void rsoft_inline_flush(struct rsoft_qp *qp);
 /* Drop all receives, and flush those of pending messages; none is being sent to the QP. */
 void rsoft_inline_drop(struct rsoft_qp *qp);
 
-/* Deliver the message of a polled completion, or report the failure of its receive. */
-void rsoft_inline_take(struct rsoft_inline *message, struct rmem_wc *wc, uint16_t dev_id);
+/* Deliver the message of the completion at a position, or report the failure of its receive. */
+void rsoft_inline_take(struct rsoft_cq *cq, uint32_t pos, struct rmem_wc *wc);
 
 #endif /* RSOFT_INLINE_H */

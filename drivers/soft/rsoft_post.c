@@ -26,23 +26,54 @@
 /* The keys of more MRs exceed the cache of a core: prefetch over a burst. */
 #define RSOFT_PREFETCH_MRS 4096
 
+/* Polls in a row that find a completion without progress, at most. */
+#define POST_MAX_FOUND 16
+
 void
 rsoft_post_drain(struct rsoft_qp *qp, unsigned int lcore)
 {
 	struct rwire_qp *wire = __atomic_load_n(&qp->wire, __ATOMIC_ACQUIRE);
 
 	if (wire != NULL)
-		rwire_req_run(wire, lcore);
+		rwire_req_run(wire, lcore, true);
 	else
 		rsoft_req_drain(qp, lcore);
 	if (unlikely(qp->sq.has_to_report))
 		rsoft_sq_report_drained(qp);
 }
 
+/* Retry the QPs of the pending list. Returns whether some can go on. Under pending_lock. */
+static bool
+post_drain_pending(struct rsoft_dev *dev, unsigned int lcore)
+{
+	struct rsoft_qp *qp, *next;
+	bool is_busy = false;
+	uint64_t copied = 0;
+
+	for (qp = TAILQ_FIRST(&dev->pending); qp != NULL; qp = next) {
+		next = TAILQ_NEXT(qp, next);
+		/* Only try: a post takes sq.lock first, pending_lock second. */
+		if (!rte_ticketlock_trylock(&qp->sq.lock))
+			continue;
+		rsoft_post_drain(qp, lcore);
+		copied += rwire_qp_copied(qp);
+		if (rsoft_sq_is_empty(&qp->sq))
+			rsoft_sq_unpend(qp);
+		else
+			is_busy |= rwire_qp_has_more(qp);
+		rte_ticketlock_unlock(&qp->sq.lock);
+		/* First receive, then the next ones. */
+		if (copied >= RWIRE_DIRECT_BUDGET && next != NULL) {
+			rsoft_sq_begin_with(&dev->pending, next);
+			return true;
+		}
+	}
+	return is_busy;
+}
+
 bool
 rsoft_post_progress(struct rsoft_dev *dev)
 {
-	struct rsoft_qp *qp, *next;
 	bool is_busy = false;
 	unsigned int lcore;
 
@@ -56,18 +87,7 @@ rsoft_post_progress(struct rsoft_dev *dev)
 		is_busy = rwire_progress(dev->wire, lcore);
 	/* If another lcore has the lock, it does the same. */
 	if (rte_ticketlock_trylock(&dev->pending_lock)) {
-		for (qp = TAILQ_FIRST(&dev->pending); qp != NULL; qp = next) {
-			next = TAILQ_NEXT(qp, next);
-			/* Only try: a post takes sq.lock first, pending_lock second. */
-			if (!rte_ticketlock_trylock(&qp->sq.lock))
-				continue;
-			rsoft_post_drain(qp, lcore);
-			if (rsoft_sq_is_empty(&qp->sq))
-				rsoft_sq_unpend(qp);
-			else
-				is_busy |= rwire_qp_has_more(qp);
-			rte_ticketlock_unlock(&qp->sq.lock);
-		}
+		is_busy |= post_drain_pending(dev, lcore);
 		rte_ticketlock_unlock(&dev->pending_lock);
 	}
 	rsoft_grace_leave(lcore);
@@ -80,17 +100,24 @@ rsoft_post_progress(struct rsoft_dev *dev)
 static void
 post_queued(struct rsoft_qp *qp, unsigned int lcore, const struct rmem_send_wr *wr, uint32_t n)
 {
+	bool has_left = false;
+
 	if (qp->dev->nb_engines != 0) {
 		rsoft_sq_push(qp, wr, n);
 		return;
 	}
 	rsoft_grace_enter_lcore(lcore);
-	rte_ticketlock_lock(&qp->sq.lock);
+	rsoft_lock(&qp->sq.lock);
 	rsoft_sq_push(qp, wr, n);
 	rsoft_sq_pend(qp);
-	rsoft_post_drain(qp, lcore);
+	if (qp->wire == NULL || !rwire_direct_defer(qp->wire)) {
+		rsoft_post_drain(qp, lcore);
+		has_left = rwire_qp_has_more(qp) && rwire_qp_copied(qp) != 0;
+	}
 	rte_ticketlock_unlock(&qp->sq.lock);
 	rsoft_grace_leave(lcore);
+	if (unlikely(has_left))
+		rwire_wake(qp->dev->wire);
 }
 
 /* Queue accepted requests, or execute them and queue those that can't run. */
@@ -103,8 +130,7 @@ post_accepted(struct rsoft_qp *qp, unsigned int lcore, const struct rmem_send_wr
 		post_queued(qp, lcore, wr, n);
 		return;
 	}
-	rsoft_grace_enter_lcore(lcore);
-	rte_ticketlock_lock(&qp->sq.lock);
+	rsoft_grace_enter_lock(lcore, &qp->sq.lock);
 	if (unlikely(n > 1 &&
 			    __atomic_load_n(&qp->dev->nb_mr, __ATOMIC_RELAXED) >
 					    RSOFT_PREFETCH_MRS))
@@ -219,6 +245,26 @@ rsoft_post_recv(struct rmem_qp *base, const struct rmem_recv_wr *wr, uint16_t nb
 	return (int)i;
 }
 
+/*
+ * Make progress. Over shared memory, a poll that finds a completion leaves packets in the ring, but
+ * for no more than POST_MAX_FOUND polls in a row: a program that polls two CQs in turn then makes
+ * progress once for both.
+ */
+static void
+post_poll(struct rsoft_dev *dev, struct rsoft_cq *cq, uint16_t nb_wc)
+{
+	const struct rsoft_cqe *head = &cq->ring[cq->cons & cq->mask];
+
+	if (dev->wire != NULL && rwire_is_lossless(dev->wire) && nb_wc != 0 &&
+			cq->nb_found < POST_MAX_FOUND &&
+			__atomic_load_n(&head->number, __ATOMIC_ACQUIRE) == cq->cons + 1) {
+		cq->nb_found++;
+		return;
+	}
+	cq->nb_found = 0;
+	rsoft_post_progress(dev);
+}
+
 int
 rsoft_poll_cq(struct rmem_cq *base, struct rmem_wc *wc, uint16_t nb_wc)
 {
@@ -230,7 +276,7 @@ rsoft_poll_cq(struct rmem_cq *base, struct rmem_wc *wc, uint16_t nb_wc)
 	if (unlikely(rte_lcore_id() == LCORE_ID_ANY))
 		return -EINVAL;
 	if (unlikely(__atomic_load_n(&dev->nb_pending, __ATOMIC_RELAXED) != 0))
-		rsoft_post_progress(dev);
+		post_poll(dev, cq, nb_wc);
 	for (n = 0; n < nb_wc; n++, cons++) {
 		const struct rsoft_cqe *e = &cq->ring[cons & cq->mask];
 
@@ -243,8 +289,7 @@ rsoft_poll_cq(struct rmem_cq *base, struct rmem_wc *wc, uint16_t nb_wc)
 		if (wc[n].flags & RSOFT_WC_VOID)
 			n--;
 		else
-			rsoft_inline_take(&cq->messages[cons & (cq->nb_messages - 1)], &wc[n],
-					base->obj.dev_id);
+			rsoft_inline_take(cq, cons, &wc[n]);
 	}
 	if (cons != cq->cons)
 		__atomic_store_n(&cq->cons, cons, __ATOMIC_RELEASE);

@@ -70,16 +70,21 @@ qp_enter(struct rsoft_qp *qp)
 	return 0;
 }
 
-/* As mlx5's MLX5_SCATTER_TO_CQE: on, unless the variable is 0 or the QP disables it. */
-static bool
-qp_wants_inline_recv(const struct rmem_qp_conf *conf)
+/*
+ * As mlx5's MLX5_SCATTER_TO_CQE: on, unless the variable is 0 or the QP disables it; 1 is also for
+ * messages that are slower with it.
+ */
+static enum rsoft_inline_recv
+qp_inline_recv(const struct rsoft_dev *dev, const struct rmem_qp_conf *conf)
 {
 	const char *env = getenv("RMEM_SCATTER_TO_CQE");
 
-	if (env != NULL && strcmp(env, "0") == 0)
-		return false;
-	return (conf->max_recv_wr != 0 || conf->srq != NULL) &&
-			(conf->flags & RMEM_QP_NO_INLINE_RECV) == 0;
+	if (!(rsoft_profile_of(dev)->capa & RMEM_DEV_CAPA_INLINE_RECV) ||
+			(conf->max_recv_wr == 0 && conf->srq == NULL) ||
+			(conf->flags & RMEM_QP_NO_INLINE_RECV) ||
+			(env != NULL && strcmp(env, "0") == 0))
+		return RSOFT_INLINE_NONE;
+	return env != NULL && strcmp(env, "1") == 0 ? RSOFT_INLINE_ALL : RSOFT_INLINE_OWN;
 }
 
 int
@@ -99,8 +104,7 @@ rsoft_qp_create(struct rmem_qp *base, const struct rmem_qp_conf *conf)
 	qp->max_recv_sge = conf->max_recv_sge;
 	qp->max_msg_size = conf->type == RMEM_QPT_UD ? rsoft_ud_max_msg_size(dev)
 						     : rsoft_profile_of(dev)->max_msg_size;
-	qp->is_inline_recv = (rsoft_profile_of(dev)->capa & RMEM_DEV_CAPA_INLINE_RECV) != 0 &&
-			qp_wants_inline_recv(conf);
+	qp->inline_recv = qp_inline_recv(dev, conf);
 	qp->is_queued = dev->nb_engines != 0;
 	qp->psn = rsoft_random() & 0xffffff;
 	ret = rsoft_sq_init(&qp->sq, conf, (int)(int64_t)dev->args.socket);
@@ -114,7 +118,7 @@ rsoft_qp_create(struct rmem_qp *base, const struct rmem_qp_conf *conf)
 		goto free_rq;
 	rsoft_cq_attach(rsoft_cq_of(base->send_cq));
 	rsoft_cq_attach(rsoft_cq_of(base->recv_cq));
-	if (qp->is_inline_recv)
+	if (qp->inline_recv != RSOFT_INLINE_NONE)
 		rsoft_cq_add_messages(rsoft_cq_of(base->recv_cq));
 	rsoft_engine_add_qp(qp);
 	return 0;
@@ -178,8 +182,8 @@ static void
 tell_unreachable(const struct rmem_qp *base, const struct rmem_qp_conn *conn, int ret)
 {
 	if (ret == -EINVAL)
-		RSOFT_LOG(ERR, "QP 0x%06x: not connected: QP number 0x%x over 0xffffff, or GID not of a soft device of this process and not reachable with ip=",
-				base->qp_num, conn->remote.qp_num);
+		RSOFT_LOG(ERR, "QP 0x%06x%s: not connected: QP number 0x%x over 0xffffff, or GID not of a soft device of this process and not reachable with ip=",
+				base->qp_num, RSOFT_QP_NAME(base), conn->remote.qp_num);
 }
 
 int
@@ -199,7 +203,8 @@ rsoft_qp_connect(struct rmem_qp *base, const struct rmem_qp_conn *conn)
 	rte_ticketlock_unlock(&rsoft_domain->lock);
 	rte_ticketlock_unlock(&qp->ctl_lock);
 	if (ret == -EBUSY)
-		RSOFT_LOG(ERR, "QP 0x%06x: not connected: not in RESET", base->qp_num);
+		RSOFT_LOG(ERR, "QP 0x%06x%s: not connected: not in RESET", base->qp_num,
+				RSOFT_QP_NAME(base));
 	tell_unreachable(base, conn, ret);
 	return ret;
 }
@@ -213,16 +218,16 @@ modify_check(const struct rsoft_qp *qp, const struct rmem_qp_attr *attr, uint32_
 	if (((mask & RMEM_QP_PORT) != 0 && attr->port_num != 1) ||
 			((mask & RMEM_QP_AV) != 0 && attr->ah.port_num != 1) ||
 			((mask & RMEM_QP_PKEY_INDEX) != 0 && attr->pkey_index != 0)) {
-		RSOFT_LOG(ERR, "QP 0x%06x: the device has port 1 and P_Key index 0 only",
-				qp->qp.qp_num);
+		RSOFT_LOG(ERR, "QP 0x%06x%s: the device has port 1 and P_Key index 0 only",
+				qp->qp.qp_num, RSOFT_QP_NAME(&qp->qp));
 		return -EINVAL;
 	}
 	if ((mask & RMEM_QP_AV) != 0 &&
 			(attr->ah.sgid_index != 0 ||
 					!rsoft_addr_of_ah(qp->dev, &attr->ah, &addr))) {
-		RSOFT_LOG(ERR, "QP 0x%06x: no such path: is_global %u, sgid_index %u, dlid %u (a GID from index 0%s)",
-				qp->qp.qp_num, attr->ah.is_global, attr->ah.sgid_index,
-				attr->ah.dlid,
+		RSOFT_LOG(ERR, "QP 0x%06x%s: no such path: is_global %u, sgid_index %u, dlid %u (a GID from index 0%s)",
+				qp->qp.qp_num, RSOFT_QP_NAME(&qp->qp), attr->ah.is_global,
+				attr->ah.sgid_index, attr->ah.dlid,
 				qp->dev->wire == NULL ? ", or dlid 1"
 						: qp->dev->wire->lid != 0
 						? ", or the dlid of a process"
@@ -230,7 +235,8 @@ modify_check(const struct rsoft_qp *qp, const struct rmem_qp_attr *attr, uint32_
 		return -EINVAL;
 	}
 	if ((mask & RMEM_QP_AV) != 0 && attr->cur_state == RMEM_QPS_SQD) {
-		RSOFT_LOG(ERR, "QP 0x%06x: the path of a connected QP can't change", qp->qp.qp_num);
+		RSOFT_LOG(ERR, "QP 0x%06x%s: the path of a connected QP can't change",
+				qp->qp.qp_num, RSOFT_QP_NAME(&qp->qp));
 		return -EOPNOTSUPP;
 	}
 	return 0;
@@ -446,8 +452,8 @@ rsoft_qp_modify(struct rmem_qp *base, const struct rmem_qp_attr *attr, uint32_t 
 		modify_end(qp, attr, mask);
 	rte_ticketlock_unlock(&qp->ctl_lock);
 	if (ret == -EBUSY)
-		RSOFT_LOG(ERR, "QP 0x%06x: not modified: no longer in state %u", base->qp_num,
-				attr->cur_state);
+		RSOFT_LOG(ERR, "QP 0x%06x%s: not modified: no longer in state %u", base->qp_num,
+				RSOFT_QP_NAME(base), attr->cur_state);
 	if (attr->state == RMEM_QPS_RTR)
 		tell_unreachable(base, &qp->conn, ret);
 	return ret;
@@ -503,6 +509,10 @@ rsoft_qp_set_error(struct rmem_qp *base)
 	struct rsoft_qp *qp = qp_of(base);
 	bool is_reset;
 
+	/* Requests whose acknowledgement has arrived have succeeded. */
+	if (qp->dev->wire != NULL &&
+			rwire_state_is_requesting(__atomic_load_n(&qp->state, __ATOMIC_ACQUIRE)))
+		rwire_catch_up(qp->dev->wire);
 	rte_ticketlock_lock(&qp->ctl_lock);
 	is_reset = __atomic_load_n(&qp->state, __ATOMIC_ACQUIRE) == RMEM_QPS_RESET;
 	if (!is_reset) {
@@ -511,7 +521,8 @@ rsoft_qp_set_error(struct rmem_qp *base)
 	}
 	rte_ticketlock_unlock(&qp->ctl_lock);
 	if (is_reset)
-		RSOFT_LOG(ERR, "QP 0x%06x: wrong state: RESET", base->qp_num);
+		RSOFT_LOG(ERR, "QP 0x%06x%s: wrong state: RESET", base->qp_num,
+				RSOFT_QP_NAME(base));
 	return is_reset ? -EBUSY : 0;
 }
 
@@ -550,7 +561,7 @@ qp_quiesce(struct rsoft_qp *qp, bool is_dying)
 	qp_set_access(qp, qp->conf_access);
 	qp->rq.is_established = false;
 	/* A poll may have found the QP by a message that is cancelled now. */
-	if (is_dying && qp->is_inline_recv)
+	if (is_dying && qp->inline_recv != RSOFT_INLINE_NONE)
 		rsoft_grace_wait();
 	rte_ticketlock_unlock(&qp->ctl_lock);
 }
@@ -569,8 +580,8 @@ rsoft_qp_destroy(struct rmem_qp *base)
 	struct rsoft_dev *dev = qp->dev;
 
 	if (rsoft_has_profile(dev) && rsoft_mw_is_bound_by(qp)) {
-		RSOFT_LOG(ERR, "QP 0x%06x: in use: a type 2 window is bound on it (IBTA 11.2.5.4)",
-				base->qp_num);
+		RSOFT_LOG(ERR, "QP 0x%06x%s: in use: a type 2 window is bound on it (IBTA 11.2.5.4)",
+				base->qp_num, RSOFT_QP_NAME(base));
 		return -EBUSY;
 	}
 	rsoft_engine_remove_qp(qp);

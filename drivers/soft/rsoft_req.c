@@ -18,6 +18,7 @@
 #include "rsoft_run.h"
 #include "rsoft_rq.h"
 #include "rsoft_ud.h"
+#include "rsoft_writes.h"
 
 /* The peer is not ready: wait, or fail. */
 static int
@@ -302,13 +303,6 @@ req_grace(struct rsoft_run *run)
 }
 
 static int
-req_reg_mr(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *length)
-{
-	*length = 0;
-	return rsoft_reg_mr(run->qp, wr, &run->why);
-}
-
-static int
 req_umr(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *length)
 {
 	*length = 0;
@@ -350,7 +344,6 @@ static const rsoft_exec_t rsoft_exec[RMEM_WR_OPCODE_NB] = {
 		[RMEM_WR_ATOMIC_FETCH_AND_ADD] = req_atomic,
 		[RMEM_WR_LOCAL_INV] = req_no_inv,
 		[RMEM_WR_SEND_WITH_INV] = req_send,
-		[RMEM_WR_REG_MR] = req_reg_mr,
 		[RMEM_WR_RDMA_READ_WITH_INV] = req_read,
 		[RMEM_WR_BIND_MW] = req_bind_mw,
 		[RMEM_WR_UMR] = req_umr,
@@ -418,69 +411,6 @@ req_end_write(struct rsoft_run *run, const struct rmem_send_wr *wr, unsigned int
 			wr->sg_list[0].length);
 }
 
-/* Copy the data of a WRITE; an enum rsoft_side. */
-static __rte_always_inline unsigned int
-req_write_copy(const struct rsoft_span *to, const struct rsoft_span *from, uint32_t length)
-{
-	unsigned int side;
-
-	if (likely(to->kind == RSOFT_SPAN_FLAT && from->kind == RSOFT_SPAN_FLAT))
-		return rsoft_copy(to->ptr, from->ptr, length);
-	if (likely(rsoft_span_is_near(to, length) && rsoft_span_is_near(from, length)))
-		side = rsoft_copy_near(to, from, length);
-	else
-		side = rsoft_copy_spans(to, from, length);
-	if (likely(side == RSOFT_SIDE_NONE) && to->kind != RSOFT_SPAN_FLAT)
-		rsoft_access_count(to);
-	return side;
-}
-
-/*
- * The fast path: WRITEs from one SGE each, up to the first of n that is different or whose keys are
- * not valid, which is left to req_write(). The states are loaded once: a burst is short, and a
- * change of state waits for its end.
- */
-static uint32_t
-req_writes(struct rsoft_run *run, const uint8_t *wrs, size_t stride, uint32_t n)
-{
-	const uint8_t plain =
-			(uint8_t) ~(RMEM_SEND_SIGNALED | RMEM_SEND_FENCE | RMEM_SEND_SOLICITED);
-	const struct rsoft_qp *qp = run->qp;
-	const struct rsoft_qp *peer = rsoft_resp_peek_peer(run->qp);
-	unsigned int side;
-	uint64_t bytes = 0;
-	uint32_t i;
-
-	if (unlikely(peer == NULL || !rsoft_resp_takes_writes(peer)))
-		return 0;
-	for (i = 0; i < n; i++, wrs += stride) {
-		const struct rmem_send_wr *wr = (const void *)wrs;
-		const struct rmem_sge *sge = wr->sg_list;
-		struct rsoft_span from, to;
-
-		if (unlikely(wr->opcode != RMEM_WR_RDMA_WRITE || wr->num_sge != 1 ||
-				    (wr->flags & plain) != 0 || sge->length == 0))
-			break;
-		if (unlikely(!rsoft_access(qp, RSOFT_LKEY_XOR, sge->lkey, sge->addr, sge->length,
-					     RSOFT_NEED_READ | RSOFT_PEEK, &from) ||
-				    !rsoft_resp_peek_write(peer, wr, sge->length, &to)))
-			break;
-		if (unlikely(sge->length > qp->max_msg_size))
-			break;
-		side = req_write_copy(&to, &from, sge->length);
-		if (unlikely(side != RSOFT_SIDE_NONE)) {
-			i += req_end_write(run, wr, side);
-			break;
-		}
-		bytes += sge->length;
-		run->done++;
-		if ((wr->flags & RMEM_SEND_SIGNALED) || qp->sig_all)
-			rsoft_run_add_wc(run, wr, RMEM_WC_SUCCESS, sge->length);
-	}
-	run->bytes += bytes;
-	return i;
-}
-
 /*
  * The QP is not in RTS: flush a request in ERR and SQE. In RESET it will be dropped, in SQD it
  * waits.
@@ -494,23 +424,52 @@ req_flush(struct rsoft_run *run, const struct rmem_send_wr *wr, uint32_t state)
 	return true;
 }
 
+/*
+ * Execute consecutive REG_MRs; returns how many have ended. The state of the QP is loaded once: a
+ * thread that changes it waits for the end of the burst.
+ */
+static uint32_t
+req_reg_mrs(struct rsoft_run *run, const uint8_t *wrs, size_t stride, uint32_t n)
+{
+	uint32_t i;
+
+	run->qp->sq.wait = RSOFT_WAIT_NONE;
+	for (i = 0; i < n; i++, wrs += stride) {
+		const struct rmem_send_wr *wr = (const void *)wrs;
+		int status;
+
+		if (wr->opcode != RMEM_WR_REG_MR)
+			break;
+		status = rsoft_reg_mr(run->qp, wr, &run->why);
+		if (unlikely(status != RMEM_WC_SUCCESS))
+			return i + req_end(run, wr, status, 0);
+		rsoft_run_succeed(run, wr, 0);
+	}
+	return i;
+}
+
 /* Execute the first of n requests, with following ones of its kind; returns how many have ended. */
 static uint32_t
 req_next(struct rsoft_run *run, const uint8_t *wrs, size_t stride, uint32_t n)
 {
 	const struct rmem_send_wr *wr = (const void *)wrs;
 	struct rsoft_qp *qp = run->qp;
+	unsigned int side;
 	uint64_t length;
 	uint32_t done;
 	int status;
 
 	if (wr->opcode == RMEM_WR_RDMA_WRITE) {
-		done = req_writes(run, wrs, stride, n);
+		done = rsoft_writes(run, wrs, stride, n, &side);
+		if (unlikely(side != RSOFT_SIDE_NONE))
+			done += req_end_write(run, (const void *)(wrs + done * stride), side);
 		if (done != 0) {
 			qp->sq.wait = RSOFT_WAIT_NONE;
 			return done;
 		}
 	}
+	if (wr->opcode == RMEM_WR_REG_MR)
+		return req_reg_mrs(run, wrs, stride, n);
 	if (wr->opcode == RMEM_WR_LOCAL_INV && req_local_inv(qp, wrs, stride, n) != 0)
 		return 0;
 	status = rsoft_exec[wr->opcode](run, wr, &length);

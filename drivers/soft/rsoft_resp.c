@@ -7,6 +7,7 @@
 #include <rte_prefetch.h>
 
 #include "rsoft_addr.h"
+#include "rsoft_error.h"
 #include "rsoft_inline.h"
 #include "rsoft_odp.h"
 #include "rsoft_resp.h"
@@ -128,9 +129,9 @@ rsoft_resp_note_rkey(struct rsoft_qp *peer, uint32_t rkey, uint32_t why)
 	nb = __atomic_add_fetch(&peer->dev->nb_bad_rkeys, 1, __ATOMIC_RELAXED);
 	if ((nb & (nb - 1)) == 0)
 		RSOFT_LOG(WARNING,
-				"QP 0x%06x: rkey of the peer is not valid: 0x%08x (vendor_err %u, request %" PRIu64
+				"QP 0x%06x%s: rkey of the peer is not valid: 0x%08x (vendor_err %u, request %" PRIu64
 				" of this kind)",
-				peer->qp.qp_num, rkey, why, nb);
+				peer->qp.qp_num, RSOFT_QP_NAME(&peer->qp), rkey, why, nb);
 }
 
 bool
@@ -319,7 +320,7 @@ resp_place(struct rsoft_qp *peer, const struct rsoft_rqe *rqe, const struct rsof
 	if (is_early) {
 		placed->cq_pos = rsoft_rq_reserve(peer);
 		placed->is_early = true;
-		if (peer->is_inline_recv)
+		if (peer->inline_recv != RSOFT_INLINE_NONE)
 			placed->is_inline = rsoft_inline_put(
 					peer, rqe, to, from, length, placed->cq_pos, &side);
 	}
@@ -353,6 +354,10 @@ resp_complete(struct rsoft_qp *peer, const struct rsoft_rqe *rqe, const struct r
 	if (unlikely(placed->recv_status != RMEM_WC_SUCCESS)) {
 		rmem_wc_trace_error(peer->qp.obj.dev_id, peer->qp.qp_num, rqe->wr_id,
 				placed->recv_status, placed->why);
+		rsoft_error_recv(peer, rqe->sge, rqe->num_sge, rqe->wr_id, placed->recv_status,
+				placed->why,
+				placed->recv_status == RMEM_WC_REM_INV_REQ_ERR ? wr->invalidate_rkey
+									       : 0);
 		if (placed->why == RMEM_VENDOR_ERR_PAGE_FAULT)
 			RSOFT_COUNT(peer->rq.faults, 1);
 		is_first = rsoft_qp_to_err(peer); /* before the completion can be polled */

@@ -18,6 +18,7 @@
 #define RSOFT_RESP_H
 
 #include "rsoft_inline.h"
+#include "rsoft_recent.h"
 #include "rsoft_rq.h"
 
 /* Find the peer that a QP is connected to; NULL when it is not connected back. */
@@ -152,13 +153,13 @@ rsoft_resp_takes_writes(const struct rsoft_qp *peer)
 			RMEM_ACCESS_REMOTE_WRITE;
 }
 
-/* Translate the remote range of a WRITE to such a peer; false: rsoft_resp_write() reports why. */
+/* Check the remote range of a WRITE to such a peer; false: rsoft_resp_write() reports why. */
 static __rte_always_inline bool
 rsoft_resp_peek_write(const struct rsoft_qp *peer, const struct rmem_send_wr *wr, uint64_t length,
-		struct rsoft_span *to)
+		struct rsoft_recent *recent, uint64_t *offset)
 {
-	return rsoft_access(peer, 0, wr->rdma.rkey, wr->rdma.remote_addr, length,
-			RSOFT_VALID | RMEM_ACCESS_REMOTE_WRITE | RSOFT_PEEK, to);
+	return rsoft_recent_check(recent, peer, 0, wr->rdma.rkey, wr->rdma.remote_addr, length,
+			RSOFT_VALID | RMEM_ACCESS_REMOTE_WRITE, offset);
 }
 
 /* WRITE length bytes; an enum rmem_wc_status. */

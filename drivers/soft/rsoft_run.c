@@ -4,6 +4,7 @@
 
 /* The completions of a run of the requester, and failure; see rsoft_run.h. */
 
+#include "rsoft_error.h"
 #include "rsoft_mw.h"
 #include "rsoft_resp.h"
 #include "rsoft_run.h"
@@ -80,21 +81,32 @@ run_stop(struct rsoft_qp *qp)
 	return false;
 }
 
+/* The side that refused the request. A receive that it consumed has an error of its own. */
+static void
+run_fail_peer(const struct rsoft_run *run, const struct rmem_send_wr *wr, int status)
+{
+	struct rsoft_qp *peer = rsoft_resp_peer(run->qp);
+
+	if (peer == NULL)
+		return;
+	if (run->why != RMEM_VENDOR_ERR_RECV && run->why != RMEM_VENDOR_ERR_RECV_SIZE)
+		rsoft_error_peer(peer, wr, status, run->why);
+	rsoft_resp_fail(peer, status);
+}
+
 void
 rsoft_run_fail(struct rsoft_run *run, const struct rmem_send_wr *wr, int status)
 {
 	struct rsoft_qp *qp = run->qp;
 	bool is_first;
 
-	if (status == RMEM_WC_REM_ACCESS_ERR || status == RMEM_WC_REM_INV_REQ_ERR ||
-			status == RMEM_WC_REM_OP_ERR) {
-		struct rsoft_qp *peer = rsoft_resp_peer(qp);
-
-		if (peer != NULL)
-			rsoft_resp_fail(peer, status);
-	}
 	if (run->why == RMEM_VENDOR_ERR_NONE && status < (int)RTE_DIM(rsoft_run_why))
 		run->why = rsoft_run_why[status];
+	if (status == RMEM_WC_REM_ACCESS_ERR || status == RMEM_WC_REM_INV_REQ_ERR ||
+			status == RMEM_WC_REM_OP_ERR)
+		run_fail_peer(run, wr, status);
+	if (status != RMEM_WC_WR_FLUSH_ERR)
+		rsoft_error_send(qp, wr, status, run->why);
 	if (wr->opcode == RMEM_WR_BIND_MW)
 		rsoft_mw_bind_undo(wr);
 	if (run->is_queued)

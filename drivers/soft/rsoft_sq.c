@@ -208,6 +208,17 @@ rsoft_sq_unpend(struct rsoft_qp *qp)
 }
 
 void
+rsoft_sq_begin_with(struct rsoft_qp_list *list, struct rsoft_qp *first)
+{
+	struct rsoft_qp *qp;
+
+	while ((qp = TAILQ_FIRST(list)) != first) {
+		TAILQ_REMOVE(list, qp, next);
+		TAILQ_INSERT_TAIL(list, qp, next);
+	}
+}
+
+void
 rsoft_sq_drop(struct rsoft_qp *qp)
 {
 	struct rsoft_sq *sq = &qp->sq;

@@ -40,6 +40,9 @@ void rsoft_sq_pend(struct rsoft_qp *qp);
 /* Remove the QP from the pending list. Under pending_lock. */
 void rsoft_sq_unpend(struct rsoft_qp *qp);
 
+/* Move the QPs that precede one of a list to its end. Under the lock of the list. */
+void rsoft_sq_begin_with(struct rsoft_qp_list *list, struct rsoft_qp *first);
+
 /* Drop queued requests and the wait of the head. No other thread uses the queue. */
 void rsoft_sq_drop(struct rsoft_qp *qp);
 

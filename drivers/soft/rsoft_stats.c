@@ -75,3 +75,10 @@ rsoft_dev_stats_reset(struct rmem_dev *base)
 	rte_ticketlock_unlock(&rsoft_domain->lock);
 	return 0;
 }
+
+int
+rsoft_qp_stats_get(struct rmem_qp *qp, struct rmem_dev_stats *stats)
+{
+	rsoft_stats_add(stats, (const struct rsoft_qp *)qp);
+	return 0;
+}

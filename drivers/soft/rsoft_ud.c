@@ -9,6 +9,7 @@
 #include <rte_ip.h>
 
 #include "rsoft_addr.h"
+#include "rsoft_error.h"
 #include "rsoft_resp.h"
 #include "rsoft_rq.h"
 #include "rsoft_ud.h"
@@ -107,6 +108,7 @@ ud_complete(struct rsoft_qp *qp, const struct rsoft_rqe *rqe, const struct rsoft
 	if (status != RMEM_WC_SUCCESS) {
 		cqe.vendor_err = why;
 		rmem_wc_trace_error(qp->qp.obj.dev_id, qp->qp.qp_num, rqe->wr_id, status, why);
+		rsoft_error_recv(qp, rqe->sge, rqe->num_sge, rqe->wr_id, status, why, 0);
 		if (why == RMEM_VENDOR_ERR_PAGE_FAULT)
 			RSOFT_COUNT(qp->rq.faults, 1);
 		is_first = rsoft_qp_to_err(qp);

@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from unittest.mock import ANY
 
 PREFIX = 'rmem_telemetry_%d' % os.getpid()
 
@@ -89,8 +90,36 @@ def check_qps(client):
         assert qp['state'] == 'RTS' and qp['send']['max'] > 0, qp
         peers[qp['qp_num']] = qp['remote_qp_num']
     assert all(peers[peers[num]] == num for num in peers), peers
+    assert sum(client.ask('/rmem/qp,' + name)['stats']['send_wrs'] for name in qps['qps']) > 0
+    assert qps['oldest'] in qps['qps'] and qps['oldest_age_ms'] >= 0, qps
     assert client.ask('/rmem/qp,hard0') == {'count': 0, 'qps': []}
     assert client.ask('/rmem/qp,soft0,0') is None
+    # The name of the QPs is empty, and none is found by it.
+    assert client.ask('/rmem/qp,soft0,') is None
+
+
+def check_objects(client):
+    for command, name in (('pd', 'pds'), ('mr', 'mrs'), ('cq', 'cqs')):
+        objects = client.ask('/rmem/' + command)
+        assert objects['count'] == len(objects[name]) > 0, objects
+        for which in objects[name]:
+            one = client.ask('/rmem/%s,%s' % (command, which))
+            assert one['device'] == which.split(',')[0] and one['age_ms'] >= 0, one
+    # The MR of a pool has its name, by which it is found too.
+    mr = client.ask('/rmem/mr,soft0,tr_soft0')
+    assert (mr['name'], mr['state'], mr['type']) == ('tr_soft0', 'VALID', 'user'), mr
+    assert client.ask('/rmem/mr,soft0,' + mr['rkey']) == {**mr, 'age_ms': ANY}, mr
+    assert client.ask('/rmem/mw') == {'count': 0, 'mws': []}
+    assert client.ask('/rmem/mr,soft0,0x1') is None
+
+
+def check_traces(client):
+    assert client.ask('/rmem/trace')['enabled'] == 0
+    assert client.ask('/rmem/trace,lib.rmem.mr.*') == {'enabled': 0, 'points': 1}
+    assert client.ask('/rmem/trace')['enabled'] == 1
+    assert client.ask('/rmem/trace,-lib.rmem.mr.*')['points'] == 1
+    assert client.ask('/rmem/trace')['enabled'] == 0
+    assert client.ask('/rmem/trace,no.such.point')['points'] == 0
 
 
 def check_pools(client):
@@ -104,6 +133,7 @@ def check_pools(client):
     reg = pool['registrations']['0']
     assert (reg['device'], reg['mrs'], reg['access']) == ('soft0', 1, '0x40000001'), pool
     assert reg['bytes'] >= 256 * pool['objects'], pool
+    assert pool['failed_gets'] == 0 and pool['low_water'] <= pool['objects'], pool
     assert client.ask('/rmem/pool,no such') is None
 
 
@@ -117,6 +147,7 @@ def check_leases(client):
     assert lease['keys'] >= lease['min_keys'] == 16 and lease['peak_keys'] <= 64, lease
     assert lease['leases'] <= lease['peak_leases'] <= 16, lease
     assert lease['failed'] == lease['keys_replaced'] == lease['expired'] == 0, lease
+    assert sum(lease['mrs'].values()) <= 16 and 'last_refusal' not in lease, lease
     before = lease['revoked']
     client.wait_for(lambda: client.ask('/rmem/lease,' + name)['revoked'] > before)
     assert client.ask('/rmem/lease,soft0,0') is None
@@ -138,6 +169,8 @@ def check_write(client):
     check_devs(client)
     check_qps(client)
     check_pools(client)
+    check_objects(client)
+    check_traces(client)
     check_stock_script()
 
 

@@ -194,6 +194,34 @@ CONF_TEST(error, qp_in_err_flushes_posted_requests, 0, 0,
 	return TEST_SUCCESS;
 }
 
+CONF_TEST(error, completed_requests_precede_flushed_ones, 0, 0,
+		"IBTA 10.3.1.5: requests in progress complete or are flushed, in order")
+{
+	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
+	struct rmem_send_wr wr = good_write(&sge);
+	struct rmem_wc wcs[4];
+	bool has_flush = false;
+	unsigned int i;
+
+	fx_fill(fx.b.buf, 8, 1);
+	wr.flags = RMEM_SEND_SIGNALED;
+	for (i = 0; i < RTE_DIM(wcs); i++) {
+		wr.wr_id = i;
+		wr.rdma.remote_addr = fx_addr(fx.a.buf) + i * 64;
+		TEST_EQ(fx_post(fx.b.qp, &wr), 1);
+	}
+	TEST_OK(rmem_qp_set_error(fx.b.qp));
+	TEST_EQ(fx_poll(fx.b.cq, wcs, RTE_DIM(wcs)), RTE_DIM(wcs));
+	for (i = 0; i < RTE_DIM(wcs); i++) {
+		TEST_EQ(wcs[i].wr_id, i);
+		has_flush |= wcs[i].status != RMEM_WC_SUCCESS;
+		TEST_STATUS(wcs[i].status, has_flush ? RMEM_WC_WR_FLUSH_ERR : RMEM_WC_SUCCESS);
+		if (!has_flush)
+			TEST_MEM(fx.a.buf + i * 64, fx.b.buf, 8);
+	}
+	return TEST_SUCCESS;
+}
+
 CONF_TEST(error, qp_in_err_flushes_posted_receives, 0, 0,
 		"IBTA 10.3.1.5: receives posted in Error are flushed")
 {

@@ -148,6 +148,7 @@ port_close(struct rwire_port *port)
 
 static const struct rwire_port_ops port_ops = {
 		.close = port_close,
+		.link_is_up = NULL,
 		.rx_burst = port_rx_burst,
 		.rx_grant = NULL,
 		.rx_sleep = rwire_port_rx_sleep,
@@ -173,7 +174,7 @@ open_all(void)
 			.max_recv_sge = 1,
 			.access = RMEM_ACCESS_REMOTE};
 
-	CHECK(rmem_dev_create("soft0", "ip=127.0.13.1,loop=1,progress=poll,mtu=1024", &fz.dev) ==
+	CHECK(rmem_dev_create("soft0", "ip=" FUZZ_IP ",loop=1,progress=poll,mtu=1024", &fz.dev) ==
 			0);
 	fz.inner = stub_attach(rmem_dev_drv(fz.dev)->priv, &fz.port, &port_ops);
 	CHECK(rwire_addr_parse("127.0.13.2", &fz.peer) &&

@@ -19,7 +19,7 @@ open_side(struct side *side, unsigned int i, uint32_t mtu)
 {
 	struct rmem_cq_conf cq_conf = {.nb_cqe = 2 * SLOTS};
 	struct rmem_qp_conf conf = {.type = RMEM_QPT_RC,
-			.max_send_wr = SLOTS,
+			.max_send_wr = 2 * SLOTS,
 			.max_recv_wr = NB_RECV,
 			.max_send_sge = 1,
 			.max_recv_sge = 1,

@@ -34,6 +34,7 @@ struct sim_port {
 };
 
 struct sim_counts sim_counts;
+struct sim_direct sim_direct;
 static struct sim_port ports[2];
 static struct packet packets[MAX_PACKETS];
 static struct sim_faults faults;
@@ -158,13 +159,28 @@ sim_close(struct rwire_port *base)
 	port->inner->ops->close(port->inner);
 }
 
+static enum rwire_direct_result
+sim_tx_direct(struct rwire_port *base, const struct rwire_addr *dst, struct rwire_direct *direct)
+{
+	struct rwire *wire = rsoft_domain->dev[0]->wire;
+
+	RTE_SET_USED(dst);
+	if (!sim_direct.is_on || base != &ports[0].port)
+		return RWIRE_DIRECT_NO;
+	sim_direct.nb_received += rte_ticketlock_is_locked(&wire->rx_lock);
+	if (!sim_direct.has_grant)
+		return RWIRE_DIRECT_ASK;
+	return rwire_direct_begin(&sim_direct.link, &sim_direct.shared, direct);
+}
+
 static const struct rwire_port_ops sim_ops = {
 		.close = sim_close,
+		.link_is_up = NULL,
 		.rx_burst = sim_rx_burst,
 		.rx_grant = NULL,
 		.rx_sleep = rwire_port_rx_sleep,
 		.tx_count = rwire_port_tx_count,
-		.tx_direct = NULL,
+		.tx_direct = sim_tx_direct,
 		.tx_flush = stub_tx_flush,
 		.tx_get = sim_tx_get,
 		.tx_idle = rwire_port_tx_idle,

@@ -28,6 +28,17 @@ struct sim_counts {
 
 extern struct sim_counts sim_counts;
 
+/* Direct access of device 0 to device 1. */
+struct sim_direct {
+	bool is_on;
+	bool has_grant; /* there may be one; else none */
+	struct rwire_link link;
+	struct rsoft_direct shared;
+	uint32_t nb_received; /* attempts while device 0 received */
+};
+
+extern struct sim_direct sim_direct;
+
 /* Replace the port of a device, 0 or 1; its own is closed with the device. */
 void sim_attach(unsigned int i, struct rsoft_dev *dev);
 void sim_start(uint64_t seed, const struct sim_faults *faults);

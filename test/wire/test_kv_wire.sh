@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Server and clients of dpdk-rmem-kv in processes of their own, which exchange packets over UDP and
-# shared memory: all checks, with and without injected faults; a server that is killed and restarted,
-# a client that is killed, Ctrl-C at any time, and arguments that are refused.
+# Server and clients of dpdk-rmem-kv in separate processes, over UDP and shared memory: all checks,
+# with and without injected faults; a killed and restarted server, a killed client, Ctrl-C at any time,
+# and refused arguments.
 #
 # usage: test_kv_wire.sh PATH_TO_DPDK_RMEM_KV PATH_TO_DPDK_TESTRMEM
 
@@ -15,11 +15,11 @@ enter_scratch
 
 cpus=$(awk '/^Cpus_allowed_list:/ { print $2 }' /proc/self/status)
 eal=(--no-huge --no-shconf -m 64 --no-pci --no-telemetry --log-level=lib.eal:error
-	--log-level=pmd.rmem.soft:error) # the checks have rkeys refused, which soft logs
+	--log-level=pmd.rmem.soft:error) # the checks use refused rkeys, which soft logs
 # The server polls until a lease has expired: leases are short.
 few=(--keys 10 --lease-ms 500)
 
-# Each function that starts processes ends those that are left, also when a case has failed.
+# Each function that starts processes ends the remaining ones, also after a failed case.
 end_left() {
 	local left
 	left=$(jobs -p)
@@ -27,7 +27,7 @@ end_left() {
 	[ -z "$left" ] || kill -KILL $left 2>/dev/null
 }
 
-# serve ADDRESS ARGS [options]: a server in the background, its process id in server, its output in
+# serve ADDRESS ARGS [options]: start a server; its process id is in server, its output in
 # server.out and server.err.
 serve() {
 	local address=$1 args=$2
@@ -39,8 +39,8 @@ serve() {
 	until_seen "$server" said server.out '^server: listening at'
 }
 
-# connect ADDRESS ARGS PEER [options]: a client in the background, its process id in client, its
-# output in out and err.
+# connect ADDRESS ARGS PEER [options]: start a client; its process id is in client, its output in out
+# and err.
 connect() {
 	local address=$1 args=$2 peer=$3
 	shift 3
@@ -51,26 +51,26 @@ connect() {
 	client=$!
 }
 
-# run ADDRESS ARGS PEER [options]: the same to its end; its exit status in rc.
+# run ADDRESS ARGS PEER [options]: run a client to its end; its exit status is in rc.
 run() {
 	connect "$@"
 	ended "$client"
 }
 
-# ended PID [SIGNAL]: send the signal, and wait; the exit status in rc.
+# ended PID [SIGNAL]: send the signal, and wait; the exit status is in rc.
 ended() {
 	[ $# = 1 ] || kill "-$2" "$1"
 	wait "$1" 2>/dev/null
 	rc=$?
 }
 
-# held CLIENTS CHECKS GETS: each client reported its checks, and all held.
+# held CLIENTS CHECKS GETS: each client reported its checks, and all passed.
 held() {
 	[ "$rc" = 0 ] && ! said err '^rmem-kv: ' && [ "$(grep -c ': yes$' out)" = $(($1 * $2)) ] &&
 		! grep -q ': NO$' out && [ "$(grep -c "^client [0-9]*: $3 GETs " out)" = "$1" ]
 }
 
-# server_ends NAME: the server ends well after Ctrl-C; each lease it granted has ended.
+# server_ends NAME: after Ctrl-C the server ends with status 0, and each lease it granted has ended.
 server_ends() {
 	ended "$server" INT
 	cp server.out out
@@ -149,9 +149,9 @@ test_client_killed() {
 	server_ends 'the server has all leases back after a client was killed'
 }
 
-# The client that has the only connection waits for the end of a lease. The other one is refused
-# twice in a row: so the first refusal did not end that connection. It connects if a slow machine
-# ended it: then it leaves, and tries again.
+# The client with the only connection waits for the end of a lease. The other one is refused twice in
+# a row, so the first refusal did not end that connection. If it connects, since a slow machine ended
+# the connection, it disconnects and tries again.
 test_no_connection() {
 	local first tries refusals=0
 	trap end_left EXIT
@@ -232,7 +232,7 @@ test_signals() {
 	server_ends 'the server goes on after a stop'
 }
 
-# refused NAME REGEX DEV [options]: exit status 1 and an error that names the reason.
+# refused NAME REGEX DEV [options]: exit status 1, and an error with the reason.
 refused() {
 	local name=$1 regex=$2 dev=$3
 	shift 3
@@ -287,7 +287,7 @@ test_refusals() {
 	until_seen "$server" said other.out '^listening at'
 	refused 'another program' 'the peer is not this program' soft0,ip=127.0.12.3 \
 		--connect 127.0.12.4
-	kill "$server" 2>/dev/null # unless it has ended, because of this peer
+	kill "$server" 2>/dev/null # unless it ended because of this peer
 	wait "$server"
 }
 

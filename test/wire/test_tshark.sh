@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# tshark and a calculation of the ICRC by zlib accept the packets that pcap= recorded: those of the
-# conformance suite over a UDP socket with IPv4 and over an ethdev port with IPv6.
+# The packets of the conformance suite, recorded with pcap=, are valid for tshark, and their ICRC is the
+# one that zlib calculates: over a UDP socket with IPv4, and over an ethdev port with IPv6.
 #
 # usage: test_tshark.sh PATH_TO_CONFORMANCE
 
@@ -15,11 +15,11 @@ if ! command -v tshark >/dev/null; then
 	exit 77
 fi
 enter_scratch
-# Its configuration, and the warning for root.
+# Configuration of tshark; no warning for root.
 export HOME=$PWD
 
 eal=(--no-huge --no-shconf -m 128 --no-pci --no-telemetry --log-level='*rmem*:emergency')
-# By default tshark guesses at protocols in the payload, which is arbitrary here.
+# By default tshark applies heuristics to the payload, which is random here.
 options=(-o infiniband.identify_payload:FALSE --disable-protocol rpcordma --disable-protocol idp
 	--disable-protocol infiniband.eoib)
 
@@ -33,7 +33,7 @@ record() {
 	verdict "the conformance suite with $args" $rc
 }
 
-# dissect FILE NAME: each packet is one of RoCEv2, and none is malformed.
+# dissect FILE NAME: each packet is RoCEv2, and none is malformed.
 dissect() {
 	tshark -r "$1" "${options[@]}" -Y '!infiniband || _ws.malformed' >out 2>err
 	rc=$?

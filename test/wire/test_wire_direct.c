@@ -9,16 +9,21 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
+#include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <rte_lcore.h>
 
 #include "../../drivers/soft/rsoft_direct.h"
 #include "../../drivers/soft/rsoft_grace.h"
+#include "../../drivers/soft/wire/rwire.h"
 #include "../../drivers/soft/wire/rwire_direct.h"
+#include "../../drivers/soft/wire/rwire_port.h"
 
 #include "../perf.h"
 #include "../test.h"
@@ -155,6 +160,37 @@ TEST(wire_direct, dereg_does_not_wait_for_a_peer_that_ended)
 	return dereg_beside(end_peer);
 }
 
+static void *
+cancelled_main(void *ret)
+{
+	int state;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	pthread_cancel(pthread_self());
+	pthread_setcancelstate(state, NULL);
+	*(int *)ret = rmem_mr_dereg(target);
+	return NULL;
+}
+
+TEST(wire_direct, dereg_of_a_cancelled_thread_keeps_no_lock)
+{
+	int ret = -1, inside = RSOFT_DIRECT_THREADS - 1;
+	void *result = PTHREAD_CANCELED;
+	pthread_t thread;
+
+	TEST_ASSERT(grant(target) != 0);
+	shared.inside[inside].token = shared.token;
+	end_peer();
+	TEST_EQ(pthread_create(&thread, NULL, cancelled_main, &ret), 0);
+	TEST_EQ(pthread_join(thread, &result), 0);
+	shared.inside[inside].token = 0;
+	target = perf_mr(pair.pd_b, 4096);
+	TEST_ASSERT(target != NULL);
+	TEST_ASSERT(result != PTHREAD_CANCELED);
+	TEST_OK(ret);
+	return TEST_SUCCESS;
+}
+
 TEST(wire_direct, dereg_does_not_wait_for_a_peer_that_entered_later)
 {
 	TEST_ASSERT(grant(target) != 0);
@@ -166,47 +202,218 @@ TEST(wire_direct, dereg_does_not_wait_for_a_peer_that_entered_later)
 	return TEST_SUCCESS;
 }
 
-/* The grant names memory of this process. */
+/* Memory that this process and its children have at one address. */
+static uint8_t remote[COPY];
+static const uint8_t local[COPY] = {1, 2, 3};
+
+/* Copy to it in a process: a grant names it. */
 static int
-copy_from_user(uint32_t uid, struct rsoft_grant *grant, const uint8_t *from, uint8_t *to)
+copy_to(struct rwire_link *link)
 {
-	const struct rwire_range range = {.qp_num = grant->qp_num,
-			.rkey = grant->rkey,
-			.addr = (uintptr_t)to,
-			.right = RMEM_ACCESS_REMOTE_WRITE};
-	const struct iovec iov = {(void *)(uintptr_t)from, COPY};
+	struct rsoft_grant *grant = rsoft_grant_set(&shared, 1, 0x100);
+	struct rwire_copy copy = {.qp_num = 1,
+			.right = RMEM_ACCESS_REMOTE_WRITE,
+			.nb = 1,
+			.range[0] = {.rkey = 0x100, .addr = (uintptr_t)remote, .length = COPY},
+			.nb_local = 2,
+			.local[1] = {(void *)(uintptr_t)local, COPY}};
 	struct rwire_direct direct;
-	struct rwire_link link;
 	int result;
 
-	rwire_direct_connect(&link, getpid(), uid);
-	TEST_EQ(rwire_direct_begin(&link, &shared, &direct), RWIRE_DIRECT_DONE);
-	result = (int)rwire_direct_copy(&direct, &range, &iov, 1, COPY);
-	rwire_direct_end(&direct);
-	return result;
-}
-
-TEST(wire_direct, memory_of_other_users_is_not_accessed)
-{
-	static const uint8_t from[COPY] = {1, 2, 3};
-	static uint8_t to[COPY];
-	struct rsoft_grant *grant = rsoft_grant_set(&shared, 1, 0x100);
-	const struct iovec iov = {to, COPY};
-
-	if (process_vm_readv(getpid(), &iov, 1, &iov, 1, 0) != COPY)
-		return TEST_SKIPPED;
 	*grant = (struct rsoft_grant){.version = 2,
 			.rights = RMEM_ACCESS_REMOTE_WRITE,
 			.qp_num = 1,
 			.rkey = 0x100,
-			.iova = (uintptr_t)to,
+			.iova = (uintptr_t)remote,
 			.length = COPY,
-			.base = (uintptr_t)to};
-	memset(to, 0, COPY);
-	TEST_EQ(copy_from_user(geteuid() + 1, grant, from, to), RWIRE_DIRECT_NO);
-	TEST_EQ(to[0], 0);
-	TEST_EQ(copy_from_user(geteuid(), grant, from, to), RWIRE_DIRECT_DONE);
-	TEST_MEM(to, from, COPY);
+			.base = (uintptr_t)remote};
+	result = (int)rwire_direct_begin(link, &shared, &direct);
+	if (result != RWIRE_DIRECT_DONE)
+		return result;
+	result = (int)rwire_direct_copy(&direct, &copy);
+	rwire_direct_end(&direct);
+	return result;
+}
+
+static bool
+may_copy(pid_t pid)
+{
+	const struct iovec iov = {remote, COPY};
+
+	return process_vm_readv(pid, &iov, 1, &iov, 1, 0) == COPY;
+}
+
+TEST(wire_direct, memory_of_other_users_is_not_accessed)
+{
+	struct rwire_link link;
+
+	if (!may_copy(getpid()))
+		return TEST_SKIPPED;
+	memset(remote, 0, COPY);
+	rwire_direct_connect(&link, getpid(), geteuid() + 1);
+	TEST_EQ(copy_to(&link), RWIRE_DIRECT_NO);
+	TEST_EQ(remote[0], 0);
+	rwire_direct_connect(&link, getpid(), geteuid());
+	TEST_EQ(copy_to(&link), RWIRE_DIRECT_DONE);
+	TEST_MEM(remote, local, COPY);
+	return TEST_SUCCESS;
+}
+
+/* A child that sleeps, with the memory of this process as it is now; 0: none. */
+static pid_t
+start_child(void)
+{
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		for (;;)
+			pause();
+	}
+	return RTE_MAX(pid, 0);
+}
+
+static void
+end_child(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+/* After exec() the process of the connection has another address space. */
+TEST(wire_direct, another_address_space_is_not_accessed)
+{
+	struct rwire_link link;
+	int before, after;
+	pid_t pid;
+
+	memset(remote, 0, COPY);
+	rsoft_direct_close(peer);
+	pid = start_child(); /* without the sentinel */
+	peer = rsoft_direct_open(rsoft_dev_of(&pair.b->obj), &shared, connection[0]);
+	TEST_ASSERT(pid != 0 && peer != NULL);
+	if (!may_copy(pid)) {
+		end_child(pid);
+		return TEST_SKIPPED;
+	}
+	rwire_direct_connect(&link, getpid(), geteuid());
+	before = copy_to(&link);
+	memset(remote, 0, COPY);
+	link.pid = pid;
+	after = copy_to(&link);
+	TEST_ASSERT(may_copy(pid)); /* remote is that of the child now */
+	end_child(pid);
+	TEST_EQ(before, RWIRE_DIRECT_DONE);
+	TEST_EQ(after, RWIRE_DIRECT_NO);
+	TEST_EQ(remote[0], 0);
+	return TEST_SUCCESS;
+}
+
+/* The target waits for the thread that it finds inside. */
+TEST(wire_direct, child_of_fork_is_inside_as_itself)
+{
+	struct rwire_link link;
+	int status = -1;
+	pid_t pid;
+
+	if (!may_copy(getpid()))
+		return TEST_SKIPPED;
+	rwire_direct_connect(&link, getpid(), geteuid());
+	TEST_EQ(copy_to(&link), RWIRE_DIRECT_DONE);
+	TEST_EQ(shared.inside[0].tid, (uint32_t)gettid());
+	pid = fork();
+	if (pid == 0) {
+		(void)copy_to(&link);
+		_exit(shared.inside[0].tid == (uint32_t)getpid() ? 0 : 1);
+	}
+	TEST_ASSERT(pid > 0 && waitpid(pid, &status, 0) == pid);
+	TEST_EQ(status, 0);
+	return TEST_SUCCESS;
+}
+
+/* A connection of a child that stops; the descriptor, or -1. */
+static int
+connect_stopped_child(pid_t *pid)
+{
+	struct sockaddr_un name = {.sun_family = AF_UNIX};
+	socklen_t size = sizeof(name);
+	int status, end = -1, fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+
+	/* At a name that the kernel chooses. */
+	if (bind(fd, (struct sockaddr *)&name, sizeof(name.sun_family)) != 0 ||
+			getsockname(fd, (struct sockaddr *)&name, &size) != 0 || listen(fd, 1) != 0)
+		goto close;
+	*pid = fork();
+	if (*pid == 0) {
+		close(fd);
+		fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+		if (connect(fd, (struct sockaddr *)&name, size) == 0)
+			raise(SIGSTOP);
+		_exit(1);
+	}
+	if (waitpid(*pid, &status, WUNTRACED) == *pid && WIFSTOPPED(status))
+		end = accept(fd, NULL, NULL);
+close:
+	close(fd);
+	return end;
+}
+
+TEST(wire_direct, dereg_does_not_wait_for_a_peer_that_is_stopped)
+{
+	struct rsoft_direct_inside *inside = &shared.inside[2];
+	struct rwire_link link;
+	pid_t pid = 0;
+	int fd;
+
+	fd = connect_stopped_child(&pid);
+	TEST_ASSERT(fd >= 0);
+	rsoft_direct_close(peer);
+	peer = rsoft_direct_open(rsoft_dev_of(&pair.b->obj), &shared, fd);
+	TEST_ASSERT(peer != NULL && grant(target) != 0);
+	inside->tid = (uint32_t)pid;
+	inside->token = shared.token;
+	TEST_OK(rmem_mr_dereg(target));
+	/* It copies nothing when it continues, and gets no grant until it has left. */
+	TEST_EQ(shared.sentinel, 0);
+	rwire_direct_connect(&link, getpid(), geteuid());
+	TEST_EQ(copy_to(&link), RWIRE_DIRECT_ASK);
+	target = perf_mr(pair.pd_b, 4096);
+	TEST_ASSERT(target != NULL);
+	TEST_EQ(grant(target), 0);
+	inside->token = 0;
+	TEST_ASSERT(grant(target) != 0);
+	TEST_ASSERT(shared.sentinel != 0);
+	end_child(pid);
+	close(fd);
+	return TEST_SUCCESS;
+}
+
+static enum rwire_direct_result
+no_direct(struct rwire_port *port, const struct rwire_addr *dst, struct rwire_direct *direct)
+{
+	RTE_SET_USED(port);
+	RTE_SET_USED(dst);
+	RTE_SET_USED(direct);
+	return RWIRE_DIRECT_NO;
+}
+
+/* Requests after a SEND are executed directly as those before it were. */
+TEST(wire_direct, send_does_not_end_direct_access)
+{
+	const struct rwire_port_ops ops = {.tx_direct = no_direct};
+	static struct rmem_send_wr wr = {.opcode = RMEM_WR_SEND};
+	static struct rsoft_qp qp = {.state = RMEM_QPS_RTS};
+	struct rwire_port port = {.ops = &ops};
+	static struct rwire wire;
+	static struct rwire_qp q = {.service = RWIRE_RC};
+
+	wire.port = &port;
+	q.wire = &wire;
+	q.qp = &qp;
+	qp.sq.ring = (void *)&wr;
+	qp.sq.prod = 1;
+	q.req.direct = RWIRE_DIRECT_WORKS;
+	TEST_ASSERT(rwire_direct_run(&q, rte_lcore_id()));
+	TEST_EQ(q.req.direct, RWIRE_DIRECT_WORKS);
 	return TEST_SUCCESS;
 }
 

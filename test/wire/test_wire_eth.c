@@ -412,6 +412,20 @@ TEST(wire_eth, mtu_of_the_ethdev_port_is_raised_on_request)
 	return TEST_SUCCESS;
 }
 
+TEST(wire_eth, link_is_that_of_the_ethdev_port)
+{
+	const uint16_t id = (uint16_t)strtoul(number, NULL, 10);
+
+	TEST_ASSERT(rwire_addr_parse("192.0.2.1", &own));
+	TEST_OK(rwire_port_eth_open(&own, number, "", 0, &port));
+	TEST_ASSERT(port->ops->link_is_up(port));
+	TEST_OK(rte_eth_dev_set_link_down(id));
+	TEST_ASSERT(!port->ops->link_is_up(port));
+	TEST_OK(rte_eth_dev_set_link_up(id));
+	TEST_ASSERT(port->ops->link_is_up(port));
+	return TEST_SUCCESS;
+}
+
 static int
 create_network(void)
 {

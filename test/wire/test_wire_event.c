@@ -101,6 +101,24 @@ TEST(wire_sim, draining_ends_with_the_last_acknowledgement)
 	return close_channel();
 }
 
+/* The acknowledgement of the first of two requests has arrived, and no thread has received it. */
+TEST(wire_sim, acknowledged_request_succeeds_before_the_flush)
+{
+	struct rmem_wc wc[2];
+
+	TEST_RUN(open_sides(1024));
+	TEST_RUN(post_write(&sides[0], 8));
+	sim_step(false);
+	TEST_EQ(rmem_poll_cq(sides[1].send_cq, wc, 1), 0);
+	TEST_RUN(post_write(&sides[0], 8));
+	sim_step(false);
+	TEST_OK(rmem_qp_set_error(sides[0].qp));
+	TEST_EQ(rmem_poll_cq(sides[0].send_cq, wc, 2), 2);
+	TEST_STATUS(wc[0].status, RMEM_WC_SUCCESS);
+	TEST_STATUS(wc[1].status, RMEM_WC_WR_FLUSH_ERR);
+	return close_sides();
+}
+
 /* A QP that leaves SQD before the end has no event. */
 TEST(wire_sim, draining_that_is_ended_by_rts_has_no_event)
 {

@@ -26,8 +26,9 @@
  *
  * All of it is memory of this process, not DPDK shared memory.
  *
- * Each source file calls only those after it: rwire_dev.c, (rsoft_post.c), rwire_rx.c, rwire_req.c,
- * rwire_comp.c, rwire_direct.c; rwire_resp.c, rwire_reply.c; rwire_ud.c; rwire_sge.c, rwire_tx.c.
+ * Each source file calls only those after it: rwire_dev.c, rwire_port_fault.c, rwire_fail.c,
+ * (rsoft_post.c), rwire_rx.c, rwire_req.c, rwire_comp.c, rwire_direct.c; rwire_resp.c,
+ * rwire_reply.c; rwire_ud.c; rwire_sge.c, rwire_tx.c, rwire_netif.c.
  */
 
 #ifndef RWIRE_H
@@ -40,6 +41,7 @@
 #include "../rsoft_access.h"
 #include "../rsoft_run.h"
 #include "rwire_allow.h"
+#include "rwire_netif.h"
 #include "rwire_port.h"
 
 #define RWIRE_MAX_WINDOW    64           /* PSNs in flight */
@@ -89,9 +91,14 @@ struct rwire_req {
 	uint8_t retry_left;
 	uint8_t rnr_left;
 	bool is_rewound;      /* since una last advanced */
-	bool has_more;        /* an unreliable service stopped sending, and can go on */
+	bool has_more;        /* the last call stopped before the end, and the next can go on */
 	bool is_grant_wanted; /* for the request at the head; rwire_direct.h */
 	uint8_t direct;       /* enum rwire_direct_state */
+	uint64_t direct_done; /* bytes of the request at the head that are copied directly */
+	uint64_t copied;      /* bytes that the last call copied directly */
+	uint64_t deferred_at; /* the oldest request waits for later posts since then, TSC; 0: no */
+	uint32_t nb_hasty;    /* next posts that do not wait */
+	uint8_t nb_late;      /* waits in a row that were too long, up to DIRECT_MAX_LATE */
 	uint64_t deadline;    /* of the retransmission timer, TSC; 0: not running */
 	uint64_t rnr_until;   /* nothing is sent earlier, TSC; 0: not waiting */
 	uint64_t timeout;     /* local ACK timeout, TSC cycles; 0: infinite */
@@ -185,8 +192,10 @@ struct rwire_stats {
 
 struct rwire {
 	struct rsoft_dev *dev;
+	struct rmem_dev *base_dev;
 	struct rwire_port *port;
-	const struct rwire_port_stats *port_stats; /* of the innermost port */
+	struct rwire_port *inner; /* the innermost port */
+	struct rwire_netif netif;
 	uint32_t mtu;
 	uint16_t lid; /* with ip=host: of the InfiniBand subnet that the host is; else 0 */
 	struct rwire_owners owners; /* with ip=host */
@@ -196,12 +205,15 @@ struct rwire {
 	struct rwire_qp_list owing; /* QPs whose responder has packets to send */
 	uint64_t nb_polls;          /* times that rx_lock was taken to receive; atomic */
 	uint32_t nb_idle;           /* calls of rwire_yield(); atomic */
+	bool has_waiting;           /* a post left its requests to a later call; atomic */
 	struct rwire_stats stats;
+	uint64_t now; /* the last attempt to receive began, TSC; atomic */
 	/* A time at which all packets that had arrived were processed, TSC; atomic. */
 	uint64_t quiet_at;
 	uint64_t idle_at;     /* rwire_port_ops::tx_idle was called, TSC; rx_lock */
 	uint64_t idle_cycles; /* between two calls */
-	int stop_fd;          /* eventfd: the thread must end */
+	int wake_fd;          /* eventfd: the thread must make progress, or end */
+	bool is_stopping;     /* the thread must end; atomic */
 	int start_rc;         /* of the thread */
 	sem_t started;        /* start_rc is valid */
 	struct rmem_thread thread;
@@ -212,23 +224,36 @@ extern uint64_t (*rwire_clock)(void);
 
 #define RWIRE_COUNT(counter) __atomic_fetch_add(&(counter), 1, __ATOMIC_RELAXED)
 
-/* rwire_req.c; under sq.lock. */
-void rwire_req_run(struct rwire_qp *q, unsigned int lcore);
+/* rwire_req.c; under sq.lock. is_copying: requests may be, not under rx_lock. */
+void rwire_req_run(struct rwire_qp *q, unsigned int lcore, bool is_copying);
 
 /* rwire_comp.c; under sq.lock. */
 void rwire_comp_pkt(struct rwire_qp *q, unsigned int lcore, const struct rwire_pkt *pkt);
 /* Complete the requests of an unreliable service that were sent; false: no further packet was. */
 bool rwire_comp_sent(struct rwire_qp *q, unsigned int lcore);
 /* Rewind when the timer has expired: RMEM_WC_SUCCESS, or RMEM_WC_RETRY_EXC_ERR. */
-int rwire_comp_timer(struct rwire_qp *q, uint64_t now);
+int rwire_comp_timer(struct rwire_qp *q);
+/* Whether that would do nothing, as of rwire::now. */
+bool rwire_comp_is_early(const struct rwire_qp *q);
 
 /* rwire_direct.c; under sq.lock. */
-/* Execute the requests at the head that need no packet. */
-void rwire_direct_run(struct rwire_qp *q, unsigned int lcore);
+/* Execute the requests at the head that need no packet. False: more of them are left. */
+bool rwire_direct_run(struct rwire_qp *q, unsigned int lcore);
+/* Whether that would try to. */
+bool rwire_direct_is_wanted(const struct rwire_qp *q);
+/*
+ * Leave the queue to later posts, a poll, or a tick of the thread, so that one call copies more.
+ * False: the program does not leave completions in the CQ, or sleeps until the next one.
+ */
+bool rwire_direct_defer(struct rwire_qp *q);
 /* Whether a request should wait until no packet is in flight, since it may need none then. */
 bool rwire_direct_is_near(const struct rwire_qp *q, const struct rmem_send_wr *wr);
 
 /* rwire_resp.c; under rx_lock. */
+/* The rkey in the completion of a receive. */
+#define RWIRE_CQE_RKEY(cqe) ((uint32_t)((cqe)->data >> RSOFT_WC_SHIFT(invalidated_rkey)))
+/* Store the error of a request that was refused, and consumed no receive. */
+void rwire_error_note(const struct rwire_qp *q, const struct rwire_pkt *pkt, int status);
 void rwire_resp_pkt(struct rwire_qp *q, unsigned int lcore, const struct rwire_pkt *pkt);
 /* End a SEND_WITH_INV whose grace period is over, and send what is owed; true: all was sent. */
 bool rwire_resp_run(struct rwire_qp *q, unsigned int lcore);
@@ -277,6 +302,10 @@ void rwire_tx_put(struct rwire_qp *q, struct rwire_frame *frame, struct rwire_pk
 /* The same of a packet that has its service and destination. */
 void rwire_tx_send(struct rwire *wire, struct rwire_frame *frame, struct rwire_pkt *pkt);
 
+/* rwire_fail.c; under rx_lock, from inside of rsoft_grace_enter(). */
+/* The device fails: end its requests, and report DEVICE_FATAL. */
+void rwire_fail(struct rwire *wire, unsigned int lcore);
+
 /* rwire_ud.c. */
 /* A QP of UD moves to RTR: allocate its struct rwire_qp, or -ENOMEM. */
 int rwire_ud_start(struct rsoft_qp *qp);
@@ -292,15 +321,22 @@ void rwire_ud_pkt(struct rwire_qp *q, const struct rwire_frame *frame, const str
  */
 bool rwire_progress(struct rwire *wire, unsigned int lcore);
 /*
+ * Process the packets that have arrived, unless the caller is no lcore. Outside of
+ * rsoft_grace_enter(); may wait for the thread that receives.
+ */
+void rwire_catch_up(struct rwire *wire);
+/*
  * Before rwire_progress(): let another thread run, which may be that of the peer, once in a number
  * of calls of rwire_idle(). Without locks, outside of rsoft_grace_enter().
  */
 void rwire_yield(struct rwire *wire);
+/* Let the thread, if there is one, make progress now. */
+void rwire_wake(struct rwire *wire);
 /* After rwire_progress() that returned false. */
 void rwire_idle(struct rwire *wire);
 
 /* rwire_dev.c. */
-int rwire_open(struct rsoft_dev *dev);
+int rwire_open(struct rsoft_dev *dev, struct rmem_dev *base);
 void rwire_close(struct rsoft_dev *dev);
 void rwire_stats_get(const struct rwire *wire, struct rmem_dev_stats *stats);
 
@@ -309,6 +345,13 @@ static inline bool
 rwire_state_is_requesting(uint32_t state)
 {
 	return state == RMEM_QPS_RTS || state == RMEM_QPS_SQD;
+}
+
+/* Whether packets are in memory until they are received: none is lost, or held by the port. */
+static inline bool
+rwire_is_lossless(const struct rwire *wire)
+{
+	return !wire->port->has_icrc;
 }
 
 /* An open port counts as a pending QP: each poll makes progress, unless engines do. */
@@ -342,6 +385,8 @@ void rwire_qp_set_retries(struct rsoft_qp *qp);
 bool rwire_qp_has_begun(const struct rsoft_qp *qp);
 /* Whether it stopped sending, and can go on. Under sq.lock. */
 bool rwire_qp_has_more(const struct rsoft_qp *qp);
+/* Bytes that the last call copied directly. Under sq.lock. */
+uint64_t rwire_qp_copied(const struct rsoft_qp *qp);
 /* Detach the QP from the receiver, then free its struct rwire_qp; see Lifetime. */
 void rwire_qp_stop(struct rsoft_qp *qp);
 void rwire_qp_free(struct rsoft_qp *qp);

@@ -313,7 +313,7 @@ comp_is_unread(struct rwire_qp *q)
 	struct rwire_unread *unread = &q->req.unread, now = {.una = q->req.una};
 	bool is_known, is_first = unread->left == 0 || unread->una != q->req.una;
 
-	rte_ticketlock_lock(&q->wire->tx_lock);
+	rsoft_lock(&q->wire->tx_lock);
 	is_known = port->ops->tx_count(port, &q->addr, &now.sent, &now.taken);
 	rte_ticketlock_unlock(&q->wire->tx_lock);
 	if (is_known && is_first && now.sent != now.taken) {
@@ -330,15 +330,30 @@ comp_is_unread(struct rwire_qp *q)
 	return --unread->left != 0;
 }
 
+bool
+rwire_comp_is_early(const struct rwire_qp *q)
+{
+	const struct rwire_req *req = &q->req;
+	uint64_t left = req->deadline - __atomic_load_n(&q->wire->now, __ATOMIC_RELAXED);
+
+	/* The difference is larger if the clock was set back, or long before the timer started. */
+	return req->deadline == 0 || (left != 0 && left <= req->timeout);
+}
+
 int
-rwire_comp_timer(struct rwire_qp *q, uint64_t now)
+rwire_comp_timer(struct rwire_qp *q)
 {
 	struct rwire_req *req = &q->req;
+	uint64_t now;
 
+	/* A poll, or the thread, is soon; to read the clock costs as much as four fences. */
+	if (rwire_comp_is_early(q))
+		return RMEM_WC_SUCCESS;
+	now = rwire_clock();
 	/* No deadline is later than this, unless the clock was set back. */
 	if (req->deadline > now + req->timeout)
 		req->deadline = now + req->timeout;
-	if (req->deadline == 0 || now < req->deadline)
+	if (now < req->deadline)
 		return RMEM_WC_SUCCESS;
 	/* The answer may wait in the port, after other packets; a flood of these must not win. */
 	if (__atomic_load_n(&q->wire->quiet_at, __ATOMIC_RELAXED) < req->deadline &&

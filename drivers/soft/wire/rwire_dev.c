@@ -39,7 +39,7 @@
 void
 rwire_stats_get(const struct rwire *wire, struct rmem_dev_stats *stats)
 {
-	const struct rwire_port_stats *port = wire->port_stats;
+	const struct rwire_port_stats *port = &wire->inner->stats;
 	const struct rwire_stats *own = &wire->stats;
 
 	stats->wire_tx_packets = __atomic_load_n(&port->tx_packets, __ATOMIC_RELAXED);
@@ -115,23 +115,38 @@ wire_step(struct rwire *wire, struct wire_watch *watch)
 	return now - watch->busy_at < rte_get_tsc_hz() / US_PER_S * WIRE_SPIN_US;
 }
 
-/* Make progress until stop_fd is readable, except while lcores do. */
+static void
+wire_sleep(struct rwire *wire, struct pollfd *fds, nfds_t nb, int ms)
+{
+	uint64_t n;
+
+	poll(fds, nb, ms);
+	if (fds[0].revents & POLLIN)
+		(void)!read(wire->wake_fd, &n, sizeof(n));
+}
+
+/* How long the thread sleeps without packets, ms. */
+static int
+wire_tick(struct rwire *wire)
+{
+	return __atomic_exchange_n(&wire->has_waiting, false, __ATOMIC_RELAXED) ? WIRE_AWAY_MS
+										: WIRE_TICK_MS;
+}
+
+/* Make progress until is_stopping, except while lcores do. */
 static void
 wire_serve(struct rwire *wire)
 {
 	struct wire_watch watch = {0};
-	struct pollfd fds[2] = {{.fd = wire->stop_fd, .events = POLLIN},
+	struct pollfd fds[2] = {{.fd = wire->wake_fd, .events = POLLIN},
 			{.fd = wire->port->fd, .events = POLLIN}};
-	bool is_busy;
 
-	do {
-		if (wire_is_polled(wire, &watch)) {
-			poll(fds, 1, WIRE_AWAY_MS);
-			continue;
-		}
-		is_busy = wire_step(wire, &watch);
-		poll(fds, RTE_DIM(fds), is_busy || !wire_may_sleep(wire) ? 0 : WIRE_TICK_MS);
-	} while ((fds[0].revents & POLLIN) == 0);
+	while (!__atomic_load_n(&wire->is_stopping, __ATOMIC_ACQUIRE)) {
+		if (wire_is_polled(wire, &watch))
+			wire_sleep(wire, fds, 1, WIRE_AWAY_MS);
+		else if (!wire_step(wire, &watch) && wire_may_sleep(wire))
+			wire_sleep(wire, fds, RTE_DIM(fds), wire_tick(wire));
+	}
 }
 
 static void
@@ -170,8 +185,8 @@ wire_start(struct rwire *wire)
 {
 	int rc;
 
-	wire->stop_fd = eventfd(0, EFD_CLOEXEC);
-	if (wire->stop_fd < 0) {
+	wire->wake_fd = eventfd(0, EFD_CLOEXEC);
+	if (wire->wake_fd < 0) {
 		RSOFT_LOG(ERR, "ip=: eventfd(): %s", strerror(errno));
 		return -ENOMEM;
 	}
@@ -179,7 +194,7 @@ wire_start(struct rwire *wire)
 	rc = wire_start_thread(wire);
 	sem_destroy(&wire->started);
 	if (rc != 0)
-		close(wire->stop_fd);
+		close(wire->wake_fd);
 	return rc;
 }
 
@@ -270,12 +285,12 @@ wire_open_port(struct rwire *wire, const struct rsoft_args *args)
 	if (rc != 0)
 		return rc;
 	wire->lid = is_host ? rwire_addr_lid(&wire->port->addr) : 0;
-	wire->port_stats = &wire->port->stats;
+	wire->inner = wire->port;
 	/* Inside of the faults: the file has the packets that were sent. */
 	if (args->pcap[0] != '\0')
 		rc = rwire_port_pcap_open(args->pcap, &wire->port);
 	if (rc == 0 && args->fault[0] != '\0')
-		rc = rwire_port_fault_open(args->fault, &wire->port);
+		rc = rwire_port_fault_open(args->fault, wire, &wire->port);
 	if (rc != 0) {
 		wire->port->ops->close(wire->port);
 		return rc;
@@ -290,7 +305,7 @@ wire_open_port(struct rwire *wire, const struct rsoft_args *args)
 }
 
 int
-rwire_open(struct rsoft_dev *dev)
+rwire_open(struct rsoft_dev *dev, struct rmem_dev *base)
 {
 	struct rwire *wire;
 	int rc;
@@ -299,6 +314,7 @@ rwire_open(struct rsoft_dev *dev)
 	if (wire == NULL)
 		return -ENOMEM;
 	wire->dev = dev;
+	wire->base_dev = base;
 	rte_ticketlock_init(&wire->tx_lock);
 	rte_ticketlock_init(&wire->rx_lock);
 	rte_ticketlock_init(&wire->owners.lock);
@@ -307,6 +323,7 @@ rwire_open(struct rsoft_dev *dev)
 	rc = wire_open_port(wire, &dev->args);
 	if (rc != 0)
 		goto free;
+	rwire_netif_open(wire);
 	dev->wire = wire;
 	__atomic_store_n(&dev->nb_pending, rwire_nb_pending(dev), __ATOMIC_RELAXED);
 	if (dev->args.progress == RSOFT_PROGRESS_THREAD)
@@ -317,6 +334,7 @@ rwire_open(struct rsoft_dev *dev)
 close:
 	dev->wire = NULL;
 	__atomic_store_n(&dev->nb_pending, 0, __ATOMIC_RELAXED);
+	rwire_netif_close(wire);
 	wire->port->ops->close(wire->port);
 free:
 	free(wire);
@@ -327,17 +345,17 @@ void
 rwire_close(struct rsoft_dev *dev)
 {
 	struct rwire *wire = dev->wire;
-	uint64_t one = 1;
 
 	if (wire == NULL)
 		return;
 	if (dev->args.progress == RSOFT_PROGRESS_THREAD) {
-		/* An eventfd takes a first value. */
-		(void)!write(wire->stop_fd, &one, sizeof(one));
+		__atomic_store_n(&wire->is_stopping, true, __ATOMIC_RELEASE);
+		rwire_wake(wire);
 		pthread_join(wire->thread.id, NULL);
-		close(wire->stop_fd);
+		close(wire->wake_fd);
 	}
 	rsoft_direct_close_all(dev);
+	rwire_netif_close(wire);
 	wire->port->ops->close(wire->port);
 	rwire_owners_end(&wire->owners);
 	dev->wire = NULL;

@@ -8,21 +8,45 @@
 #define _GNU_SOURCE /* process_vm_readv() */
 #endif
 #include <errno.h>
+#include <pthread.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+
+#include <rte_cycles.h>
 
 #include "../rsoft_sq.h"
 #include "rwire.h"
 #include "rwire_direct.h"
 
-/* Bytes that one access copies: grace periods of the target wait for it. */
-#define DIRECT_MAX_COPY (UINT64_C(1) << 20)
 /*
  * A program that has left so many completions in the CQ, or requests without one, sends a stream of
  * requests. Packets of one message each are faster then, and need no system call each.
  */
 #define DIRECT_MAX_BEHIND 16u
 #define DIRECT_MIN_STREAM 4096u /* bytes of a request from which that does not apply */
+
+/*
+ * If no post or poll follows so soon, the program waits for what the requests have written. Then
+ * the next posts do not wait: so many, and twice as many after each further such wait.
+ */
+#define DIRECT_MAX_WAIT_US 200
+#define DIRECT_MIN_HASTY   64u
+#define DIRECT_MAX_LATE    8
+
+/* Of this thread; 0: not known. A target does not wait for a thread that does not exist. */
+static __thread uint32_t direct_tid;
+
+static void
+direct_forked(void)
+{
+	direct_tid = 0;
+}
+
+RTE_INIT(rwire_direct_init)
+{
+	pthread_atfork(NULL, NULL, direct_forked);
+}
 
 /* The channel. */
 
@@ -40,7 +64,7 @@ rwire_direct_begin(
 {
 	uint32_t used = __atomic_load_n(&link->used, __ATOMIC_RELAXED);
 
-	if (__atomic_load_n(&link->is_refused, __ATOMIC_RELAXED))
+	if (link->pid == 0 || __atomic_load_n(&link->is_refused, __ATOMIC_RELAXED))
 		return RWIRE_DIRECT_NO;
 	if (__atomic_load_n(&shared->token, __ATOMIC_ACQUIRE) == 0)
 		return RWIRE_DIRECT_ASK;
@@ -71,9 +95,10 @@ rwire_direct_wait(struct rwire_link *link)
 
 /* The target grants the range: where it is in the process of the target; 0: it does not. */
 static uint64_t
-direct_find(struct rsoft_direct *shared, const struct rwire_range *range, uint64_t length)
+direct_find(struct rsoft_direct *shared, const struct rwire_copy *copy,
+		const struct rwire_range *range)
 {
-	const struct rsoft_grant *grant = rsoft_grant_set(shared, range->qp_num, range->rkey);
+	const struct rsoft_grant *grant = rsoft_grant_set(shared, copy->qp_num, range->rkey);
 	const struct rsoft_grant *end = grant + RSOFT_GRANT_WAYS;
 
 	for (; grant < end; grant++) {
@@ -84,79 +109,90 @@ direct_find(struct rsoft_direct *shared, const struct rwire_range *range, uint64
 		uint64_t offset = range->addr - __atomic_load_n(&grant->iova, __ATOMIC_RELAXED);
 
 		if (__atomic_load_n(&grant->rkey, __ATOMIC_RELAXED) != range->rkey ||
-				__atomic_load_n(&grant->qp_num, __ATOMIC_RELAXED) != range->qp_num)
+				__atomic_load_n(&grant->qp_num, __ATOMIC_RELAXED) != copy->qp_num)
 			continue;
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
 		if (version % 2 != 0 ||
 				__atomic_load_n(&grant->version, __ATOMIC_RELAXED) != version)
 			return 0;
-		if ((rights & range->right) == 0 || offset > size || length > size - offset)
+		if ((rights & copy->right) == 0 || offset > size || range->length > size - offset)
 			return 0;
 		return base + offset;
 	}
 	return 0;
 }
 
-/* Copy by the kernel; an errno, or 0. */
-static int
-direct_move(pid_t pid, bool is_write, const struct iovec *iov, uint32_t nb_iov, uint64_t addr,
-		uint64_t length)
+/* Copy by the kernel, the sentinel first: the bytes copied with it, or a negative errno. */
+static ssize_t
+direct_move(pid_t pid, struct rwire_copy *copy, const struct iovec *remote, uint32_t nb)
 {
-	const struct iovec remote = {.iov_base = (void *)(uintptr_t)addr, .iov_len = length};
-	ssize_t n = is_write ? process_vm_writev(pid, iov, nb_iov, &remote, 1, 0)
-			     : process_vm_readv(pid, iov, nb_iov, &remote, 1, 0);
+	uint8_t byte = 0;
+	ssize_t n;
 
-	if (n < 0)
-		return errno;
-	return (uint64_t)n == length ? 0 : EFAULT;
+	copy->local[0].iov_base = &byte;
+	copy->local[0].iov_len = 1;
+	if (copy->right == RMEM_ACCESS_REMOTE_WRITE)
+		n = process_vm_writev(pid, copy->local, copy->nb_local, remote, nb, 0);
+	else
+		n = process_vm_readv(pid, copy->local, copy->nb_local, remote, nb, 0);
+	copy->local[0].iov_base = NULL;
+	return n < 0 ? -errno : n;
 }
 
-/* The process has the value that the target has shown. */
-static bool
-direct_prove(const struct rwire_direct *direct)
+static void
+direct_enter(struct rsoft_direct *shared, uint32_t i)
 {
-	uint64_t proof = 0, want = __atomic_load_n(&direct->shared->proof, __ATOMIC_RELAXED);
-	const struct iovec iov = {.iov_base = &proof, .iov_len = sizeof(proof)};
-	bool is_proven;
+	if (unlikely(direct_tid == 0))
+		direct_tid = (uint32_t)syscall(SYS_gettid);
+	__atomic_store_n(&shared->inside[i].tid, direct_tid, __ATOMIC_RELAXED);
+	/* As rsoft_grace_enter(), in the grace periods of the target. */
+	__atomic_store_n(&shared->inside[i].token,
+			__atomic_load_n(&shared->token, __ATOMIC_ACQUIRE), __ATOMIC_RELEASE);
+	rte_smp_mb();
+}
 
-	if (__atomic_load_n(&direct->link->is_proven, __ATOMIC_RELAXED))
-		return true;
-	is_proven = direct->link->pid != 0 &&
-			direct_move(direct->link->pid, false, &iov, 1,
-					__atomic_load_n(&direct->shared->proof_addr,
-							__ATOMIC_RELAXED),
-					sizeof(proof)) == 0 &&
-			proof == want;
-	__atomic_store_n(is_proven ? &direct->link->is_proven : &direct->link->is_refused, true,
-			__ATOMIC_RELAXED);
-	return is_proven;
+/* Where the ranges up to the first without a grant are; the length of these. */
+static uint64_t
+direct_resolve(struct rsoft_direct *shared, const struct rwire_copy *copy, struct iovec *remote,
+		uint32_t *nb)
+{
+	uint64_t length = 0, addr;
+
+	for (*nb = 0; *nb < copy->nb; ++*nb) {
+		addr = direct_find(shared, copy, &copy->range[*nb]);
+		if (addr == 0)
+			break;
+		remote[*nb].iov_base = (void *)(uintptr_t)addr;
+		remote[*nb].iov_len = copy->range[*nb].length;
+		length += copy->range[*nb].length;
+	}
+	return length;
 }
 
 enum rwire_direct_result
-rwire_direct_copy(const struct rwire_direct *direct, const struct rwire_range *range,
-		const struct iovec *iov, uint32_t nb_iov, uint64_t length)
+rwire_direct_copy(const struct rwire_direct *direct, struct rwire_copy *copy)
 {
-	uint64_t *inside = &direct->shared->inside[direct->i].token;
-	int err = 0;
-	uint64_t addr;
+	struct iovec remote[1 + RWIRE_COPY_WRS];
+	struct rsoft_direct *shared = direct->shared;
+	uint64_t length = 0, sentinel;
+	uint32_t nb = 0;
+	ssize_t n = 0;
 
-	if (!direct_prove(direct))
-		return RWIRE_DIRECT_NO;
-	/* As rsoft_grace_enter(), in the grace periods of the target. */
-	__atomic_store_n(inside, __atomic_load_n(&direct->shared->token, __ATOMIC_ACQUIRE),
-			__ATOMIC_RELEASE);
-	rte_smp_mb();
-	addr = direct_find(direct->shared, range, length);
-	if (addr != 0)
-		err = direct_move(direct->link->pid, range->right == RMEM_ACCESS_REMOTE_WRITE, iov,
-				nb_iov, addr, length);
-	__atomic_store_n(inside, 0, __ATOMIC_RELEASE);
-	if (addr == 0)
-		return RWIRE_DIRECT_ASK;
-	if (err == 0)
-		return RWIRE_DIRECT_DONE;
+	direct_enter(shared, direct->i);
+	sentinel = __atomic_load_n(&shared->sentinel, __ATOMIC_ACQUIRE);
+	remote[0].iov_base = (void *)(uintptr_t)sentinel;
+	remote[0].iov_len = 1;
+	if (sentinel != 0)
+		length = direct_resolve(shared, copy, remote + 1, &nb);
+	if (nb != 0)
+		n = direct_move(direct->link->pid, copy, remote, 1 + nb);
+	__atomic_store_n(&shared->inside[direct->i].token, 0, __ATOMIC_RELEASE);
+	copy->copied = n > 0 ? (uint64_t)n - 1 : 0;
+	if (copy->copied == length)
+		return nb == copy->nb ? RWIRE_DIRECT_DONE : RWIRE_DIRECT_ASK;
 	/* Memory that is not mapped is for the target, or the requester, to report. */
-	if (err != EFAULT && err != ENOMEM)
+	if (n < 0 && n != -ENOMEM &&
+			__atomic_load_n(&shared->sentinel, __ATOMIC_RELAXED) == sentinel)
 		__atomic_store_n(&direct->link->is_refused, true, __ATOMIC_RELAXED);
 	return RWIRE_DIRECT_NO;
 }
@@ -180,50 +216,27 @@ direct_begin(struct rwire_qp *q, struct rwire_direct *direct)
 	}
 }
 
-/* Copy all bytes of a request, in pieces that the target checks one by one. */
-static enum rwire_direct_result
-direct_copy_all(struct rwire_qp *q, const struct rmem_send_wr *wr, uint64_t length)
-{
-	bool is_read = wr->opcode == RMEM_WR_RDMA_READ;
-	struct rwire_range range = {.qp_num = q->qpn, .rkey = wr->rdma.rkey};
-	enum rwire_direct_result result = RWIRE_DIRECT_DONE;
-	struct iovec iov[RSOFT_MAX_SGE];
-	struct rwire_direct direct;
-	uint64_t done, n;
-	uint32_t nb;
-
-	range.right = is_read ? RMEM_ACCESS_REMOTE_READ : RMEM_ACCESS_REMOTE_WRITE;
-	for (done = 0; done < length && result == RWIRE_DIRECT_DONE; done += n) {
-		n = RTE_MIN(length - done, DIRECT_MAX_COPY);
-		nb = rwire_sge_iov(q->qp, wr, done, (uint32_t)n, is_read, iov);
-		if (nb == 0)
-			return RWIRE_DIRECT_NO;
-		result = direct_begin(q, &direct);
-		if (result != RWIRE_DIRECT_DONE)
-			return result;
-		range.addr = wr->rdma.remote_addr + done;
-		result = rwire_direct_copy(&direct, &range, iov, nb, n);
-		rwire_direct_end(&direct);
-	}
-	return result;
-}
-
-/* Whether the program leaves completions in the CQ. */
+/* Whether the program leaves completions in the CQ; done requests have been executed. */
 static bool
-direct_is_stream(const struct rsoft_run *run)
+direct_is_behind(const struct rsoft_qp *qp, uint32_t done)
 {
-	const struct rsoft_qp *qp = run->qp;
 	const struct rsoft_sq *sq = &qp->sq;
 	uint32_t behind = RTE_MIN(DIRECT_MAX_BEHIND, sq->sig_mask + 1), tail = sq->sig_tail;
 	uint32_t last = tail == 0 ? 0 : sq->sig[(tail - 1) & sq->sig_mask].sq_pos;
 
-	if (run->nb_wc != 0)
-		return run->nb_wc >= behind;
-	if (run->done - last >= behind)
+	if (done - last >= behind)
 		return true;
 	return tail >= behind &&
 			!rsoft_cq_is_polled(rsoft_cq_of(qp->qp.send_cq),
 					sq->sig[(tail - behind) & sq->sig_mask].cq_pos);
+}
+
+static bool
+direct_is_stream(const struct rsoft_run *run)
+{
+	if (run->nb_wc != 0)
+		return run->nb_wc >= RTE_MIN(DIRECT_MAX_BEHIND, run->qp->sq.sig_mask + 1);
+	return direct_is_behind(run->qp, run->done);
 }
 
 /* The length of a request that needs no packet if there is a grant; 0: it is another one. */
@@ -238,16 +251,99 @@ direct_length(const struct rwire_qp *q, const struct rmem_send_wr *wr)
 	return length <= q->qp->max_msg_size ? length : 0;
 }
 
-/* Execute the request at the head. */
-static enum rwire_direct_result
-direct_request(struct rwire_qp *q, const struct rsoft_run *run, const struct rmem_send_wr *wr,
-		uint64_t length)
+/* Add n bytes of a request, from offset on. False: they are for packets, or a later call. */
+static bool
+direct_add(struct rwire_qp *q, struct rwire_copy *copy, const struct rmem_send_wr *wr,
+		uint64_t offset, uint64_t n)
 {
-	enum rwire_direct_result result;
+	struct rwire_range *range = &copy->range[copy->nb];
+	uint32_t nb;
+
+	if (copy->nb == RWIRE_COPY_WRS || copy->nb_local + wr->num_sge > RTE_DIM(copy->local))
+		return false;
+	nb = rwire_sge_iov(q->qp, wr, offset, (uint32_t)n, copy->right == RMEM_ACCESS_REMOTE_READ,
+			copy->local + copy->nb_local);
+	if (nb == 0)
+		return false;
+	range->rkey = wr->rdma.rkey;
+	range->addr = wr->rdma.remote_addr + offset;
+	range->length = n;
+	copy->nb++;
+	copy->nb_local += nb;
+	return true;
+}
+
+/* Gather the oldest requests, up to n bytes; in SQD that in progress. */
+static void
+direct_gather(struct rwire_qp *q, struct rwire_copy *copy, uint64_t n)
+{
+	const struct rsoft_sq *sq = &q->qp->sq;
+	const struct rmem_send_wr *wr = rsoft_sq_slot(sq, sq->cons);
+	uint32_t pos = sq->cons, prod = __atomic_load_n(&sq->prod, __ATOMIC_ACQUIRE);
+	uint8_t opcode = wr->opcode;
+	uint64_t offset = q->req.direct_done, length;
+
+	copy->qp_num = q->qpn;
+	copy->right = opcode == RMEM_WR_RDMA_READ ? RMEM_ACCESS_REMOTE_READ
+						  : RMEM_ACCESS_REMOTE_WRITE;
+	copy->nb = 0;
+	copy->nb_local = 1;
+	if (__atomic_load_n(&q->qp->state, __ATOMIC_RELAXED) != RMEM_QPS_RTS)
+		prod = pos + 1;
+	for (; pos != prod && n != 0; pos++, offset = 0) {
+		wr = rsoft_sq_slot(sq, pos);
+		length = direct_length(q, wr);
+		if (wr->opcode != opcode || length == 0)
+			break;
+		length = RTE_MIN(length - offset, n);
+		if (!direct_add(q, copy, wr, offset, length))
+			break;
+		n -= length;
+	}
+}
+
+/* Complete the requests of which all bytes are copied. */
+static void
+direct_complete(struct rwire_qp *q, struct rsoft_run *run, uint64_t copied)
+{
+	struct rsoft_sq *sq = &q->qp->sq;
+
+	while (copied != 0) {
+		const struct rmem_send_wr *wr = rsoft_sq_slot(sq, sq->cons);
+		uint64_t length = direct_length(q, wr), left = length - q->req.direct_done;
+
+		if (copied < left) {
+			q->req.direct_done += copied;
+			return;
+		}
+		copied -= left;
+		q->req.direct_done = 0;
+		rsoft_run_succeed(run, wr, length);
+		rsoft_sq_pop(sq, 1);
+		q->req.begun = ++q->req.sq_pos;
+	}
+}
+
+/* Copy up to *n bytes of the oldest requests, and subtract what was. */
+static enum rwire_direct_result
+direct_requests(struct rwire_qp *q, struct rsoft_run *run, uint64_t *n)
+{
+	uint64_t length = direct_length(q, rsoft_sq_slot(&q->qp->sq, q->qp->sq.cons));
+	enum rwire_direct_result result = RWIRE_DIRECT_NO;
+	struct rwire_direct direct;
+	struct rwire_copy copy;
 
 	if (length == 0 || (length < DIRECT_MIN_STREAM && direct_is_stream(run)))
 		return RWIRE_DIRECT_NO;
-	result = direct_copy_all(q, wr, length);
+	direct_gather(q, &copy, *n);
+	if (copy.nb != 0)
+		result = direct_begin(q, &direct);
+	if (result == RWIRE_DIRECT_DONE) {
+		result = rwire_direct_copy(&direct, &copy);
+		rwire_direct_end(&direct);
+		direct_complete(q, run, copy.copied);
+		*n -= copy.copied;
+	}
 	if (result == RWIRE_DIRECT_DONE)
 		q->req.direct = RWIRE_DIRECT_WORKS;
 	else if (result == RWIRE_DIRECT_ASK &&
@@ -266,40 +362,103 @@ rwire_direct_is_near(const struct rwire_qp *q, const struct rmem_send_wr *wr)
 			q->req.begun != q->qp->sq.cons && direct_length(q, wr) >= DIRECT_MIN_STREAM;
 }
 
-/* Whether a request may begin, and all preceding ones have completed. */
+/* Whether a request may begin, or continue, and all preceding ones have completed. */
 static bool
 direct_is_next(const struct rwire_qp *q)
 {
 	const struct rsoft_sq *sq = &q->qp->sq;
+	uint32_t state = __atomic_load_n(&q->qp->state, __ATOMIC_RELAXED);
 
 	return !rsoft_sq_is_empty(sq) && q->req.begun == sq->cons && q->req.sq_pos == sq->cons &&
 			q->req.rnr_until == 0 &&
-			__atomic_load_n(&q->qp->state, __ATOMIC_RELAXED) == RMEM_QPS_RTS;
+			(state == RMEM_QPS_RTS ||
+					(state == RMEM_QPS_SQD && q->req.direct_done != 0));
 }
 
-void
+static bool
+direct_is_possible(const struct rwire_qp *q)
+{
+	return q->wire->port->ops->tx_direct != NULL && q->service == RWIRE_RC && direct_is_next(q);
+}
+
+bool
+rwire_direct_is_wanted(const struct rwire_qp *q)
+{
+	return q->req.direct != RWIRE_DIRECT_FAILED && direct_is_possible(q) &&
+			direct_length(q, rsoft_sq_slot(&q->qp->sq, q->qp->sq.cons)) != 0;
+}
+
+/* End the wait for later posts. */
+static void
+direct_resume(struct rwire_req *req)
+{
+	uint64_t waited = rwire_clock() - req->deferred_at;
+
+	req->deferred_at = 0;
+	if (waited < rte_get_tsc_hz() / US_PER_S * DIRECT_MAX_WAIT_US) {
+		req->nb_late = 0;
+		return;
+	}
+	req->nb_hasty = DIRECT_MIN_HASTY << req->nb_late;
+	req->nb_late += req->nb_late < DIRECT_MAX_LATE;
+}
+
+bool
 rwire_direct_run(struct rwire_qp *q, unsigned int lcore)
 {
-	const struct rmem_send_wr *wr;
+	enum rwire_direct_result result = RWIRE_DIRECT_DONE;
+	uint64_t left = RWIRE_DIRECT_BUDGET;
 	struct rsoft_run run;
-	uint64_t length;
 
-	if (q->wire->port->ops->tx_direct == NULL || q->service != RWIRE_RC || !direct_is_next(q))
-		return;
+	if (q->req.deferred_at != 0)
+		direct_resume(&q->req);
+	if (!direct_is_possible(q)) {
+		q->req.direct_done = 0;
+		return true;
+	}
+	if (direct_length(q, rsoft_sq_slot(&q->qp->sq, q->qp->sq.cons)) == 0) {
+		q->req.direct_done = 0;
+		q->req.is_grant_wanted = false;
+		return true;
+	}
 	rsoft_run_begin(&run, q->qp, lcore, true);
 	run.why = 0;
-	while (direct_is_next(q)) {
-		enum rwire_direct_result result;
-
-		wr = rsoft_sq_slot(&q->qp->sq, q->qp->sq.cons);
-		length = direct_length(q, wr);
-		result = direct_request(q, &run, wr, length);
-		q->req.is_grant_wanted = result == RWIRE_DIRECT_ASK;
-		if (result != RWIRE_DIRECT_DONE)
-			break;
-		rsoft_run_succeed(&run, wr, length);
-		rsoft_sq_pop(&q->qp->sq, 1);
-		q->req.begun = ++q->req.sq_pos;
-	}
+	while (result == RWIRE_DIRECT_DONE && left != 0 && direct_is_next(q))
+		result = direct_requests(q, &run, &left);
+	q->req.is_grant_wanted = result == RWIRE_DIRECT_ASK;
 	rsoft_run_end(&run);
+	q->req.copied = RWIRE_DIRECT_BUDGET - left;
+	if (result == RWIRE_DIRECT_DONE && direct_is_next(q))
+		return false;
+	/* The request at the head begins again, with packets. */
+	q->req.direct_done = 0;
+	return true;
+}
+
+bool
+rwire_direct_defer(struct rwire_qp *q)
+{
+	const struct rsoft_sq *sq = &q->qp->sq;
+	uint64_t length, total = 0;
+	uint32_t pos;
+
+	if (q->req.direct != RWIRE_DIRECT_WORKS || !direct_is_possible(q) ||
+			q->qp->qp.send_cq->channel != NULL ||
+			sq->prod - sq->cons >= RWIRE_COPY_WRS || !direct_is_behind(q->qp, sq->done))
+		return false;
+	for (pos = sq->cons; pos != sq->prod; pos++) {
+		length = direct_length(q, rsoft_sq_slot(sq, pos));
+		total += length;
+		if (length < DIRECT_MIN_STREAM || total >= RWIRE_DIRECT_BUDGET)
+			return false;
+	}
+	if (q->req.nb_hasty != 0) {
+		q->req.nb_hasty--;
+		return false;
+	}
+	if (q->req.deferred_at == 0)
+		q->req.deferred_at = rwire_clock();
+	if (!__atomic_load_n(&q->wire->has_waiting, __ATOMIC_RELAXED))
+		__atomic_store_n(&q->wire->has_waiting, true, __ATOMIC_RELAXED);
+	return true;
 }

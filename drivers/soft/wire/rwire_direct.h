@@ -6,16 +6,17 @@
  * The requester's half of direct access (rsoft_direct.h): a WRITE or READ of RC is executed with
  * process_vm_writev() or process_vm_readv(), without a packet and without the CPU of the target.
  *
- * - It is the oldest request, and no packet of the QP is in flight, so that requests are executed
- *   in the order posted. It has no PSN.
+ * - It is one of the oldest requests, and no packet of the QP is in flight, so that requests are
+ *   executed in the order posted. It has no PSN.
+ * - A call copies up to RWIRE_DIRECT_BUDGET bytes, of several requests and a part of the last one,
+ *   and never under rwire::rx_lock: then other QPs are served.
  * - All that the grants of the target do not permit, and each copy that fails, is a packet: the
  *   target alone decides whether a request fails.
  * - A packet whose request could have been executed directly, with a grant, requests that.
  *
- * The process is that of the connection of the channel: it proves itself by a value at an address,
- * and the connection is found alive at most RWIRE_DIRECT_CHECK_US earlier. If the kernel permits
- * no access, all requests of the channel are packets. They are too if the process has another user,
- * which could name any process and memory of this user for its own.
+ * The process is that of the connection of the channel: each copy accesses its sentinel first. If
+ * the kernel permits no access, all requests of the channel are packets. They are too if the
+ * process has another user, which could name any process and memory of this user for its own.
  */
 
 #ifndef RWIRE_DIRECT_H
@@ -28,13 +29,12 @@
 
 #include "../rsoft_direct.h"
 
-#define RWIRE_DIRECT_CHECK_US 20
+#define RWIRE_DIRECT_BUDGET (UINT64_C(1) << 20)
 
 /* The process at the other end of a channel. */
 struct rwire_link {
 	pid_t pid;       /* 0: of another namespace or user */
 	uint32_t used;   /* bit n: inside[n] is in use; the channel is not closed then; atomic */
-	bool is_proven;  /* atomic */
 	bool is_refused; /* by the kernel, or the process is another one; atomic */
 };
 
@@ -60,12 +60,26 @@ enum rwire_direct_state {
 	RWIRE_DIRECT_FAILED, /* the request for a grant had no effect */
 };
 
-/* The range that a request accesses. */
+/* Requests, and their SGEs, that one call of the kernel copies. */
+#define RWIRE_COPY_WRS  16
+#define RWIRE_COPY_SGES 32
+
+/* Bytes that a request accesses. */
 struct rwire_range {
-	uint32_t qp_num; /* of the target */
 	uint32_t rkey;
 	uint64_t addr;
-	uint32_t right; /* RMEM_ACCESS_REMOTE_READ or _WRITE */
+	uint64_t length;
+};
+
+/* A copy between ranges of a target, in their order, and local memory. */
+struct rwire_copy {
+	uint32_t qp_num; /* of the target */
+	uint32_t right;  /* RMEM_ACCESS_REMOTE_READ or _WRITE */
+	uint32_t nb;
+	uint32_t nb_local; /* with the first one, which is for the sentinel */
+	uint64_t copied;   /* bytes, as a result */
+	struct rwire_range range[RWIRE_COPY_WRS];
+	struct iovec local[1 + RWIRE_COPY_SGES];
 };
 
 /* A channel to a process, of a user, that the kernel names. */
@@ -76,10 +90,9 @@ enum rwire_direct_result rwire_direct_begin(
 		struct rwire_link *link, struct rsoft_direct *shared, struct rwire_direct *direct);
 void rwire_direct_end(const struct rwire_direct *direct);
 
-/* Copy length bytes between the range and iov. */
-enum rwire_direct_result rwire_direct_copy(const struct rwire_direct *direct,
-		const struct rwire_range *range, const struct iovec *iov, uint32_t nb_iov,
-		uint64_t length);
+/* Copy: DONE, or why the rest was not: ASK (no grant), NO. */
+enum rwire_direct_result rwire_direct_copy(
+		const struct rwire_direct *direct, struct rwire_copy *copy);
 
 /* Wait until no thread uses the channel, before it is closed. Under tx_lock. */
 void rwire_direct_wait(struct rwire_link *link);

@@ -44,6 +44,8 @@ struct rwire_port;
 struct rwire_port_ops {
 	/* Also in a child of fork(): it takes no lock of another object. */
 	void (*close)(struct rwire_port *port);
+	/* Whether it has a link; NULL: always, or see has_interface. */
+	bool (*link_is_up)(const struct rwire_port *port);
 	uint32_t (*rx_burst)(struct rwire_port *port, struct rwire_frame *frames[], uint32_t n);
 	/* Before a thread sleeps until fd is readable. False: packets are there already. */
 	bool (*rx_sleep)(struct rwire_port *port);
@@ -99,10 +101,12 @@ struct rwire_port_stats {
 struct rwire_port {
 	const struct rwire_port_ops *ops;
 	struct rwire_addr addr;
-	uint32_t max_mtu; /* payload of a packet: 256 to 4096 */
-	bool has_icrc;    /* packets may be lost or altered */
-	bool has_syscall; /* to receive is one */
-	int fd;           /* readable when packets wait, after rx_sleep(); -1: none */
+	uint32_t max_mtu;   /* payload of a packet: 256 to 4096 */
+	bool has_icrc;      /* packets may be lost or altered */
+	bool has_syscall;   /* to receive is one */
+	bool has_interface; /* of the host, which has the address */
+	int fd;             /* readable when packets wait, after rx_sleep(); -1: none */
+	uint64_t now;       /* rwire::now, of the innermost port; 0: not known; atomic */
 	struct rwire_port_stats stats;
 };
 
@@ -163,11 +167,14 @@ rwire_port_tx_count(const struct rwire_port *port, const struct rwire_addr *dst,
 	return false;
 }
 
+struct rwire;
+
 /*
  * Wrap a port, which is closed with the new one. 0, or an error that is logged: -EINVAL: faults are
- * not those of doc/wire.md; -ENOMEM; of pcap, also -EPERM, -ENODEV (no such directory), -EIO.
+ * not those of doc/wire.md; -ENOMEM; of pcap, also -EPERM, -ENODEV (no such directory), -EIO. Of
+ * the faults, one lets the device fail, with its wire (rwire_fail()).
  */
-int rwire_port_fault_open(const char *faults, struct rwire_port **io);
+int rwire_port_fault_open(const char *faults, struct rwire *wire, struct rwire_port **io);
 int rwire_port_pcap_open(const char *path, struct rwire_port **io);
 
 #endif /* RWIRE_PORT_H */

@@ -405,8 +405,18 @@ eth_close(struct rwire_port *base)
 	eth_free(port);
 }
 
+static bool
+eth_link_is_up(const struct rwire_port *base)
+{
+	const struct eth_port *port = (const struct eth_port *)base;
+	struct rte_eth_link link;
+
+	return rte_eth_link_get_nowait(port->id, &link) != 0 || link.link_status == RTE_ETH_LINK_UP;
+}
+
 static const struct rwire_port_ops eth_ops = {
 		.close = eth_close,
+		.link_is_up = eth_link_is_up,
 		.rx_burst = eth_rx_burst,
 		.rx_grant = NULL,
 		.rx_sleep = eth_rx_sleep,

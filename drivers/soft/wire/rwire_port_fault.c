@@ -4,7 +4,8 @@
 
 /*
  * A port that wraps another one and injects faults into the packets sent: it loses, duplicates,
- * reorders, truncates and corrupts them. The same seed and packets give the same faults.
+ * reorders, truncates and corrupts them, or lets the device fail. The same seed and packets give
+ * the same faults.
  */
 
 #include <errno.h>
@@ -13,7 +14,7 @@
 #include <rte_common.h>
 
 #include "../rsoft.h"
-#include "rwire_port.h"
+#include "rwire.h"
 
 #define FAULT_MAX_HELD 16
 
@@ -41,6 +42,10 @@ struct fault_port {
 	uint64_t random;
 	uint32_t share[FAULT_KIND_NB]; /* of 2^32 */
 	uint32_t reorder;              /* longest delay in packets; 0: none */
+	uint64_t fatal;                /* packets left until the device fails */
+	bool is_failing;               /* none is left; atomic */
+	bool has_failed;               /* by rwire_fail(); rx_lock */
+	struct rwire *wire;
 	struct fault_held held[FAULT_MAX_HELD];
 };
 
@@ -73,8 +78,15 @@ static uint32_t
 fault_rx_burst(struct rwire_port *base, struct rwire_frame *frames[], uint32_t n)
 {
 	struct rwire_port *inner = ((struct fault_port *)base)->inner;
+	struct fault_port *port = (struct fault_port *)base;
+	uint32_t nb = inner->ops->rx_burst(inner, frames, n);
 
-	return inner->ops->rx_burst(inner, frames, n);
+	if (likely(!__atomic_load_n(&port->is_failing, __ATOMIC_RELAXED)))
+		return nb;
+	if (!port->has_failed)
+		rwire_fail(port->wire, rte_lcore_id());
+	port->has_failed = true;
+	return 0;
 }
 
 static bool
@@ -158,6 +170,11 @@ fault_tx_put(struct rwire_port *base, struct rwire_frame *frame)
 	uint32_t len = frame->len;
 	bool is_twice;
 
+	if (port->fatal == 0) {
+		__atomic_store_n(&port->is_failing, true, __ATOMIC_RELAXED);
+		return;
+	}
+	port->fatal--;
 	if (fault_hits(port, FAULT_LOSS) || fault_hold(port, frame)) {
 		fault_release(port);
 		return;
@@ -195,6 +212,7 @@ fault_tx_idle(struct rwire_port *base)
 
 static const struct rwire_port_ops fault_ops = {
 		.close = fault_close,
+		.link_is_up = NULL,
 		.rx_burst = fault_rx_burst,
 		.rx_grant = NULL,
 		.rx_sleep = fault_rx_sleep,
@@ -227,6 +245,10 @@ fault_parse_part(struct fault_port *port, const char *part)
 		port->random = (uint64_t)number * 2 + 1;
 		return true;
 	}
+	if (strncmp(part, "fatal", len) == 0 && len == 5) {
+		port->fatal = (uint64_t)number;
+		return true;
+	}
 	if (strncmp(part, "reorder", len) == 0 && len == 7) {
 		port->reorder = (uint32_t)number;
 		return number <= FAULT_MAX_HELD;
@@ -253,7 +275,7 @@ fault_parse(struct fault_port *port, const char *faults)
 			continue;
 		RSOFT_LOG(ERR,
 				"fault=%s: '%s' is not loss:P, dup:P, corrupt:P or trunc:P with P 0 to "
-				"1, reorder:N with N 0 to %u, seed:N",
+				"1, reorder:N with N 0 to %u, fatal:N, seed:N",
 				faults, part, FAULT_MAX_HELD);
 		rc = -EINVAL;
 	}
@@ -262,7 +284,7 @@ fault_parse(struct fault_port *port, const char *faults)
 }
 
 int
-rwire_port_fault_open(const char *faults, struct rwire_port **io)
+rwire_port_fault_open(const char *faults, struct rwire *wire, struct rwire_port **io)
 {
 	struct fault_port *port = calloc(1, sizeof(*port));
 	int rc;
@@ -271,6 +293,8 @@ rwire_port_fault_open(const char *faults, struct rwire_port **io)
 		return -ENOMEM;
 	port->inner = *io;
 	port->random = 1;
+	port->fatal = UINT64_MAX;
+	port->wire = wire;
 	rc = fault_parse(port, faults);
 	if (rc != 0) {
 		free(port);

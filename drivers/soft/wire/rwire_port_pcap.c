@@ -178,6 +178,7 @@ pcap_tx_idle(struct rwire_port *base)
 
 static const struct rwire_port_ops pcap_ops = {
 		.close = pcap_close,
+		.link_is_up = NULL,
 		.rx_burst = pcap_rx_burst,
 		.rx_grant = NULL,
 		.rx_sleep = pcap_rx_sleep,

@@ -42,9 +42,8 @@ struct shm_port {
 	bool is_direct; /* peers of this user may copy themselves; rwire_direct.h */
 
 	struct shm_outs outs;
-	uint64_t direct_cycles; /* from a check of a connection to the next, TSC */
-	uint64_t dirty;         /* bit n: outs.out[n] has packets since the last flush */
-	struct shm_out *to;     /* of the frame of tx_get(); NULL: it is dropped */
+	uint64_t dirty;     /* bit n: outs.out[n] has packets since the last flush */
+	struct shm_out *to; /* of the frame of tx_get(); NULL: it is dropped */
 	struct rwire_slot *slot;
 	struct rwire_shared shared; /* its payload, unless len is 0 */
 	struct rwire_frame tx;
@@ -59,6 +58,15 @@ struct shm_port {
 
 static_assert(SHM_MAX_PEERS <= 64, "a bit for each peer");
 static_assert(SHM_COPY <= RWIRE_MAX_PKT, "a slot has the bytes of the longest headers");
+
+/* The time, TSC; late by the time since the last attempt to receive. */
+static uint64_t
+shm_now(const struct rwire_port *base)
+{
+	uint64_t now = __atomic_load_n(&base->now, __ATOMIC_RELAXED);
+
+	return now != 0 ? now : rte_rdtsc();
+}
 
 /* The receive side. */
 
@@ -129,20 +137,21 @@ static uint32_t
 shm_rx_burst(struct rwire_port *base, struct rwire_frame *frames[], uint32_t n)
 {
 	struct shm_port *port = (struct shm_port *)base;
-	uint32_t i, nb = 0;
+	uint64_t now = shm_now(base);
+	uint32_t i, at, nb = 0;
 
 	shm_ins_release(&port->ins);
 	/* The difference is also large if the clock was set back. */
-	if (rte_rdtsc() - port->ins.serviced_at >= port->ins.check_cycles)
-		shm_ins_service(&port->ins, rte_rdtsc());
+	if (now - port->ins.serviced_at >= port->ins.check_cycles)
+		shm_ins_service(&port->ins, now);
 	/* Each time from another one, so that no peer keeps the others waiting. */
+	at = port->first_in < port->ins.nb ? port->first_in : 0;
+	port->first_in = at + 1;
 	for (i = 0; i < port->ins.nb && nb < n; i++) {
-		struct shm_in *in = &port->ins.in[(port->first_in + i) % port->ins.nb];
-
-		if (in->end.ring != NULL)
-			nb = shm_in_burst(port, in, frames, nb, n);
+		if (port->ins.in[at].end.ring != NULL)
+			nb = shm_in_burst(port, &port->ins.in[at], frames, nb, n);
+		at = at + 1 < port->ins.nb ? at + 1 : 0;
 	}
-	port->first_in++;
 	return nb;
 }
 
@@ -154,7 +163,7 @@ shm_rx_sleep(struct rwire_port *base)
 	unsigned int i;
 
 	shm_ins_release(&port->ins);
-	shm_ins_service(&port->ins, rte_rdtsc());
+	shm_ins_service(&port->ins, shm_now(base));
 	for (i = 0; i < port->ins.nb; i++) {
 		if (port->ins.in[i].end.ring != NULL && !rwire_ring_sleep(&port->ins.in[i].end))
 			is_empty = false;
@@ -201,7 +210,7 @@ shm_tx_get(struct rwire_port *base, const struct rwire_addr *dst)
 {
 	struct shm_port *port = (struct shm_port *)base;
 	struct shm_out *out = port->to;
-	uint64_t now = rte_rdtsc();
+	uint64_t now = shm_now(base);
 
 	if (out == NULL || !rwire_addr_is_equal(&out->addr, dst))
 		out = shm_out_of(&port->outs, dst, now);
@@ -294,7 +303,7 @@ static enum rwire_direct_result
 shm_tx_direct(struct rwire_port *base, const struct rwire_addr *dst, struct rwire_direct *direct)
 {
 	struct shm_port *port = (struct shm_port *)base;
-	uint64_t now = rte_rdtsc();
+	uint64_t now = shm_now(base);
 	struct shm_out *out;
 
 	if (!port->is_direct || base->has_icrc)
@@ -302,8 +311,7 @@ shm_tx_direct(struct rwire_port *base, const struct rwire_addr *dst, struct rwir
 	out = port->to;
 	if (out == NULL || !rwire_addr_is_equal(&out->addr, dst))
 		out = shm_out_of(&port->outs, dst, now);
-	/* The process may have ended; the difference is also large if the clock was set back. */
-	if (out != NULL && out->fd >= 0 && now - out->checked_at >= port->direct_cycles)
+	if (out != NULL && out->fd >= 0 && now - out->checked_at >= out->pause)
 		shm_out_check(&port->outs, out, now);
 	/* The packet connects. */
 	if (out == NULL || out->fd < 0)
@@ -314,7 +322,7 @@ shm_tx_direct(struct rwire_port *base, const struct rwire_addr *dst, struct rwir
 static void
 shm_tx_idle(struct rwire_port *base)
 {
-	shm_outs_sweep(&((struct shm_port *)base)->outs, rte_rdtsc());
+	shm_outs_sweep(&((struct shm_port *)base)->outs, shm_now(base));
 }
 
 static void
@@ -331,6 +339,7 @@ shm_close(struct rwire_port *base)
 
 static const struct rwire_port_ops shm_ops = {
 		.close = shm_close,
+		.link_is_up = NULL,
 		.rx_burst = shm_rx_burst,
 		.rx_grant = shm_rx_grant,
 		.rx_sleep = shm_rx_sleep,
@@ -355,7 +364,6 @@ shm_init(struct shm_port *port, const struct rwire_addr *addr, bool has_icrc)
 	port->port.has_icrc = has_icrc;
 	port->outs.addr = *addr;
 	port->outs.name = port->name;
-	port->direct_cycles = rte_get_tsc_hz() / US_PER_S * RWIRE_DIRECT_CHECK_US;
 	port->outs.check_cycles = port->ins.check_cycles = rte_get_tsc_hz() / 1000 * SHM_CHECK_MS;
 	port->tx.flow.src = *addr;
 	port->tx.flow.src_port = RWIRE_UDP_PORT;

@@ -18,7 +18,6 @@
 #define _GNU_SOURCE /* sendmmsg() */
 #endif
 #include <errno.h>
-#include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/udp.h>
 #include <stdlib.h>
@@ -29,6 +28,7 @@
 #include <rte_common.h>
 
 #include "../rsoft.h"
+#include "rwire_netif.h"
 #include "rwire_port.h"
 
 #define UDP_FRAMES      64
@@ -230,9 +230,11 @@ static void
 udp_receive(struct udp_port *port)
 {
 	struct udp_rx *rx = &port->rx;
-	int i, n;
+	uint32_t i;
+	int n;
 
-	for (i = 0; i < RWIRE_RX_BURST; i++) {
+	/* Those that the last call has changed. */
+	for (i = 0; i < rx->nb; i++) {
 		rx->msg[i].msg_hdr.msg_namelen = sizeof(rx->addr[i]);
 		rx->msg[i].msg_hdr.msg_controllen = sizeof(rx->control[i]);
 	}
@@ -312,6 +314,7 @@ udp_rx_sleep(struct rwire_port *base)
 
 static const struct rwire_port_ops udp_ops = {
 		.close = udp_close,
+		.link_is_up = NULL,
 		.rx_burst = udp_rx_burst,
 		.rx_grant = NULL,
 		.rx_sleep = udp_rx_sleep,
@@ -329,35 +332,13 @@ static const struct rwire_port_ops udp_ops = {
 static uint32_t
 udp_interface_mtu(int fd, const struct rwire_addr *addr)
 {
-	struct ifaddrs *list, *ifa;
+	struct rwire_interface interface;
 	struct ifreq ifr = {0};
-	struct rwire_addr one;
-	uint32_t mtu = 0;
 
-	if (getifaddrs(&list) != 0)
+	if (rwire_netif_find(addr, &interface) != 0)
 		return 0;
-	for (ifa = list; ifa != NULL && mtu == 0; ifa = ifa->ifa_next) {
-		struct sockaddr_storage sa = {0};
-
-		if (ifa->ifa_addr == NULL ||
-				(ifa->ifa_addr->sa_family != AF_INET &&
-						ifa->ifa_addr->sa_family != AF_INET6))
-			continue;
-		memcpy(&sa, ifa->ifa_addr,
-				ifa->ifa_addr->sa_family == AF_INET ? sizeof(struct sockaddr_in)
-								    : sizeof(struct sockaddr_in6));
-		rwire_addr_from_sockaddr(&sa, &one);
-		/* All of 127.0.0.0/8 are addresses of the loopback interface, listed or not. */
-		if (!rwire_addr_is_equal(&one, addr) &&
-				!(rwire_addr_is_ipv4(addr) && rwire_addr_is_ipv4(&one) &&
-						addr->gid[12] == 127 && one.gid[12] == 127))
-			continue;
-		snprintf(ifr.ifr_name, sizeof(ifr.ifr_name), "%s", ifa->ifa_name);
-		if (ioctl(fd, SIOCGIFMTU, &ifr) == 0)
-			mtu = (uint32_t)ifr.ifr_mtu;
-	}
-	freeifaddrs(list);
-	return mtu;
+	memcpy(ifr.ifr_name, interface.name, sizeof(ifr.ifr_name));
+	return ioctl(fd, SIOCGIFMTU, &ifr) == 0 ? (uint32_t)ifr.ifr_mtu : 0;
 }
 
 /* The largest path MTU whose packets fit the interface. */
@@ -457,7 +438,9 @@ udp_init(struct udp_port *port)
 		rx->msg[i].msg_hdr.msg_iov = &rx->iov[i];
 		rx->msg[i].msg_hdr.msg_iovlen = 1;
 		rx->msg[i].msg_hdr.msg_name = &rx->addr[i];
+		rx->msg[i].msg_hdr.msg_namelen = sizeof(rx->addr[i]);
 		rx->msg[i].msg_hdr.msg_control = &rx->control[i];
+		rx->msg[i].msg_hdr.msg_controllen = sizeof(rx->control[i]);
 	}
 }
 
@@ -481,6 +464,7 @@ rwire_port_udp_open(const struct rwire_addr *addr, struct rwire_port **out)
 	port->port.fd = fd;
 	port->port.has_icrc = true;
 	port->port.has_syscall = true;
+	port->port.has_interface = true;
 	port->port.max_mtu = udp_max_mtu(fd, addr);
 	udp_init(port);
 	*out = &port->port;

@@ -113,8 +113,9 @@ rwire_qp_connect(struct rsoft_qp *qp, const struct rmem_qp_conn *conn)
 	if (wire == NULL || !rwire_can_reach(wire, addr.gid))
 		return -EINVAL;
 	if (!rwire_allow_has(&wire->allow, &addr)) {
-		RSOFT_LOG(ERR, "QP 0x%06x: peer %s is not in allow=%s", qp->qp.qp_num,
-				rwire_addr_text(&addr, text), qp->dev->args.allow);
+		RSOFT_LOG(ERR, "QP 0x%06x%s: peer %s is not in allow=%s", qp->qp.qp_num,
+				RSOFT_QP_NAME(&qp->qp), rwire_addr_text(&addr, text),
+				qp->dev->args.allow);
 		return -EINVAL;
 	}
 	q = calloc(1, sizeof(*q));
@@ -176,13 +177,20 @@ rwire_qp_set_retries(struct rsoft_qp *qp)
 bool
 rwire_qp_has_begun(const struct rsoft_qp *qp)
 {
-	return qp->wire != NULL && qp->wire->req.begun != qp->sq.cons;
+	return qp->wire != NULL &&
+			(qp->wire->req.begun != qp->sq.cons || qp->wire->req.direct_done != 0);
 }
 
 bool
 rwire_qp_has_more(const struct rsoft_qp *qp)
 {
 	return qp->wire != NULL && qp->wire->req.has_more;
+}
+
+uint64_t
+rwire_qp_copied(const struct rsoft_qp *qp)
+{
+	return qp->wire != NULL ? qp->wire->req.copied : 0;
 }
 
 void

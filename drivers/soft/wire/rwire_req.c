@@ -301,9 +301,12 @@ req_step(struct rwire_qp *q, uint32_t *why)
 static bool
 req_is_waiting(const struct rwire_req *req)
 {
-	uint64_t left = req->rnr_until - rwire_clock();
+	uint64_t left;
 
-	return req->rnr_until != 0 && left != 0 && left < rte_get_tsc_hz();
+	if (req->rnr_until == 0)
+		return false;
+	left = req->rnr_until - rwire_clock();
+	return left != 0 && left < rte_get_tsc_hz();
 }
 
 /* Send as many packets as possible; returns the result of the step that sent none. */
@@ -359,7 +362,7 @@ req_fail(struct rwire_qp *q, unsigned int lcore, int status, uint32_t why)
 }
 
 static void
-req_run(struct rwire_qp *q, unsigned int lcore)
+req_run(struct rwire_qp *q, unsigned int lcore, bool is_copying)
 {
 	struct rsoft_qp *qp = q->qp;
 	uint32_t why = 0, first = q->req.psn;
@@ -370,15 +373,19 @@ req_run(struct rwire_qp *q, unsigned int lcore)
 		return;
 	}
 	q->req.has_more = false;
+	q->req.copied = 0;
 	while (rwire_state_is_requesting(__atomic_load_n(&qp->state, __ATOMIC_ACQUIRE))) {
 		if (qp->sq.wait == RSOFT_WAIT_GRACE) {
 			if (!req_local(q, lcore))
 				return;
 			continue;
 		}
-		status = rwire_comp_timer(q, rwire_clock());
+		status = rwire_comp_timer(q);
 		if (status == RMEM_WC_SUCCESS) {
-			rwire_direct_run(q, lcore);
+			q->req.has_more = is_copying ? !rwire_direct_run(q, lcore)
+						     : rwire_direct_is_wanted(q);
+			if (q->req.has_more)
+				return;
 			status = req_send_all(q, &why);
 		}
 		if (q->service != RWIRE_RC && rwire_comp_sent(q, lcore) && status <= 0) {
@@ -402,13 +409,34 @@ req_run(struct rwire_qp *q, unsigned int lcore)
 	rsoft_req_drain(qp, lcore);
 }
 
+/*
+ * Whether all packets are sent, and no timer has expired: a poll that waits for the peer. Other
+ * ports may hold packets until the next flush.
+ */
+static bool
+req_is_idle(const struct rwire_qp *q)
+{
+	const struct rsoft_qp *qp = q->qp;
+
+	return q->service == RWIRE_RC && rwire_is_lossless(q->wire) &&
+			q->req.sq_pos == __atomic_load_n(&qp->sq.prod, __ATOMIC_ACQUIRE) &&
+			qp->sq.wait == RSOFT_WAIT_NONE && q->req.rnr_until == 0 &&
+			rwire_state_is_requesting(__atomic_load_n(&qp->state, __ATOMIC_ACQUIRE)) &&
+			rwire_comp_is_early(q);
+}
+
 void
-rwire_req_run(struct rwire_qp *q, unsigned int lcore)
+rwire_req_run(struct rwire_qp *q, unsigned int lcore, bool is_copying)
 {
 	int state;
 
+	if (req_is_idle(q)) {
+		q->req.has_more = false;
+		q->req.copied = 0;
+		return;
+	}
 	/* The port makes system calls, and the caller holds locks: see rwire_progress(). */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-	req_run(q, lcore);
+	req_run(q, lcore, is_copying);
 	pthread_setcancelstate(state, NULL);
 }

@@ -11,6 +11,7 @@
  */
 
 #include "../rsoft_access.h"
+#include "../rsoft_error.h"
 #include "../rsoft_grace.h"
 #include "../rsoft_key.h"
 #include "../rsoft_rq.h"
@@ -45,8 +46,13 @@ resp_complete(struct rwire_qp *q, const struct rsoft_cqe *cqe, bool is_failed)
 	bool is_first = false;
 
 	if (is_failed) {
-		rmem_wc_trace_error(qp->qp.obj.dev_id, qp->qp.qp_num, cqe->wr_id,
-				(uint8_t)(cqe->what >> RSOFT_WC_SHIFT(status)), cqe->vendor_err);
+		uint8_t status = (uint8_t)(cqe->what >> RSOFT_WC_SHIFT(status));
+		const struct rsoft_rqe *rqe = rsoft_rq_head(&qp->rq);
+
+		rmem_wc_trace_error(qp->qp.obj.dev_id, qp->qp.qp_num, cqe->wr_id, status,
+				cqe->vendor_err);
+		rsoft_error_recv(qp, rqe->sge, rqe->num_sge, cqe->wr_id, status, cqe->vendor_err,
+				status == RMEM_WC_REM_INV_REQ_ERR ? RWIRE_CQE_RKEY(cqe) : 0);
 		if (cqe->vendor_err == RMEM_VENDOR_ERR_PAGE_FAULT)
 			RSOFT_COUNT(qp->rq.faults, 1);
 		is_first = rsoft_qp_to_err(qp);
@@ -569,6 +575,7 @@ rwire_resp_pkt(struct rwire_qp *q, unsigned int lcore, const struct rwire_pkt *p
 		break;
 	default:
 		rsp->has_failed = true;
+		rwire_error_note(q, pkt, status);
 		rwire_reply_ack(q, pkt->psn, resp_syndrome(status));
 		rsoft_resp_fail(q->qp, status);
 		break;

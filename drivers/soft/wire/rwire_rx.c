@@ -6,14 +6,18 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <unistd.h>
 
+#include "../rsoft_grace.h"
 #include "../rsoft_sq.h"
 #include "../rsoft_resp.h"
 #include "rwire.h"
 
 /* Attempts to receive, without packets, from one sched_yield() to the next. */
-#define RX_CALLS_PER_YIELD 4 /* of system calls */
+#define RX_CALLS_PER_YIELD 2 /* of system calls */
 #define RX_POLLS_PER_YIELD 4096
+/* Bursts that rwire_catch_up() receives: more than a ring or a socket holds, but not a flood. */
+#define RX_MAX_BURSTS 64
 
 /* The QP that a packet is for, in RTR to ERR; NULL: the packet is dropped. */
 static struct rwire_qp *
@@ -111,10 +115,10 @@ rx_frame(struct rwire *wire, unsigned int lcore, struct rwire_frame *frame)
 			wire->port->ops->rx_grant(wire->port, frame, q->qp, pkt.rkey);
 		return;
 	}
-	rte_ticketlock_lock(&q->qp->sq.lock);
+	rsoft_lock(&q->qp->sq.lock);
 	if (rwire_state_is_requesting(__atomic_load_n(&q->qp->state, __ATOMIC_ACQUIRE))) {
 		rwire_comp_pkt(q, lcore, &pkt);
-		rwire_req_run(q, lcore);
+		rwire_req_run(q, lcore, false);
 		rsoft_sq_report_drained(q->qp);
 	}
 	rte_ticketlock_unlock(&q->qp->sq.lock);
@@ -150,14 +154,32 @@ rx_idle(struct rwire *wire, uint64_t now)
 	rsoft_lock(&wire->tx_lock);
 	wire->port->ops->tx_idle(wire->port);
 	rte_ticketlock_unlock(&wire->tx_lock);
+	rwire_netif_poll(wire);
+}
+
+/* Receive and answer once; the number of packets. Under rx_lock. */
+static uint32_t
+rx_burst(struct rwire *wire, unsigned int lcore)
+{
+	struct rwire_frame *frames[RWIRE_RX_BURST];
+	uint64_t now = rwire_clock();
+	uint32_t i, n;
+
+	__atomic_store_n(&wire->now, now, __ATOMIC_RELAXED);
+	__atomic_store_n(&wire->inner->now, now, __ATOMIC_RELAXED);
+	n = wire->port->ops->rx_burst(wire->port, frames, RWIRE_RX_BURST);
+	for (i = 0; i < n; i++)
+		rx_frame(wire, lcore, frames[i]);
+	if (n == 0)
+		rx_idle(wire, now);
+	if (n != 0 || !TAILQ_EMPTY(&wire->owing))
+		rx_answer(wire, lcore);
+	return n;
 }
 
 bool
 rwire_progress(struct rwire *wire, unsigned int lcore)
 {
-	struct rwire_frame *frames[RWIRE_RX_BURST];
-	uint64_t now = rwire_clock();
-	uint32_t i, n;
 	bool is_busy;
 	int state;
 
@@ -166,17 +188,27 @@ rwire_progress(struct rwire *wire, unsigned int lcore)
 	/* The port makes system calls: a thread that is cancelled in one would keep the locks. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	RSOFT_COUNT(wire->nb_polls, 1);
-	n = wire->port->ops->rx_burst(wire->port, frames, RWIRE_RX_BURST);
-	for (i = 0; i < n; i++)
-		rx_frame(wire, lcore, frames[i]);
-	if (n == 0)
-		rx_idle(wire, now);
-	if (n != 0 || !TAILQ_EMPTY(&wire->owing))
-		rx_answer(wire, lcore);
-	is_busy = n != 0 || !TAILQ_EMPTY(&wire->owing);
+	is_busy = rx_burst(wire, lcore) != 0 || !TAILQ_EMPTY(&wire->owing);
 	rte_ticketlock_unlock(&wire->rx_lock);
 	pthread_setcancelstate(state, NULL);
 	return is_busy;
+}
+
+void
+rwire_catch_up(struct rwire *wire)
+{
+	unsigned int lcore = rsoft_grace_enter(), i;
+	int state;
+
+	if (lcore == LCORE_ID_ANY)
+		return;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	rsoft_lock(&wire->rx_lock);
+	for (i = 0; i < RX_MAX_BURSTS && rx_burst(wire, lcore) != 0; i++)
+		;
+	rte_ticketlock_unlock(&wire->rx_lock);
+	pthread_setcancelstate(state, NULL);
+	rsoft_grace_leave(lcore);
 }
 
 void
@@ -188,6 +220,16 @@ rwire_yield(struct rwire *wire)
 		return;
 	__atomic_store_n(&wire->nb_idle, 0, __ATOMIC_RELAXED);
 	sched_yield();
+}
+
+void
+rwire_wake(struct rwire *wire)
+{
+	uint64_t one = 1;
+
+	/* It blocks after 2^64 - 2 values. */
+	if (wire->dev->args.progress == RSOFT_PROGRESS_THREAD)
+		(void)!write(wire->wake_fd, &one, sizeof(one));
 }
 
 void

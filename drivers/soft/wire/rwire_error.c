@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* The last error of a QP, of a request of the peer. */
+
+#include "../rsoft_access.h"
+#include "../rsoft_error.h"
+#include "rwire.h"
+
+void
+rwire_error_note(const struct rwire_qp *q, const struct rwire_pkt *pkt, int status)
+{
+	bool is_write = (pkt->info & RWIRE_IS_WRITE) != 0;
+	struct rmem_send_wr wr = {.opcode = RMEM_WR_RDMA_READ};
+	uint32_t right, why = RMEM_VENDOR_ERR_MSG_SIZE;
+
+	if (pkt->info & RWIRE_IS_SEND)
+		return;
+	if (is_write)
+		wr.opcode = RMEM_WR_RDMA_WRITE;
+	else if (pkt->opcode != RWIRE_READ_REQUEST)
+		wr.opcode = pkt->opcode == RWIRE_FETCH_ADD ? RMEM_WR_ATOMIC_FETCH_AND_ADD
+							   : RMEM_WR_ATOMIC_CMP_AND_SWP;
+	right = rmem_wr_info[wr.opcode].remote_access;
+	wr.rdma.remote_addr = is_write ? q->rsp.addr : pkt->addr;
+	wr.rdma.rkey = is_write ? q->rsp.rkey : pkt->rkey;
+	if (status == RMEM_WC_REM_ACCESS_ERR)
+		why = rsoft_access_why(q->qp, 0, wr.rdma.rkey, wr.rdma.remote_addr,
+				is_write ? q->rsp.left : pkt->dma_len, RSOFT_VALID | right);
+	else if ((q->qp->access & right) == 0)
+		why = RMEM_VENDOR_ERR_QP_RIGHT;
+	else if (right == RMEM_ACCESS_REMOTE_ATOMIC)
+		why = RMEM_VENDOR_ERR_ALIGNMENT;
+	if (right == RMEM_ACCESS_REMOTE_ATOMIC) {
+		wr.atomic.remote_addr = pkt->addr;
+		wr.atomic.rkey = pkt->rkey;
+	}
+	rsoft_error_peer(q->qp, &wr, status, why);
+}

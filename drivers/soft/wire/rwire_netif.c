@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Links; see rwire_netif.h. rtnetlink reports each change, also of a link that was down only
+ * between two reads.
+ */
+
+#include <errno.h>
+#include <ifaddrs.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+
+#include "rwire.h"
+
+#define PORT_NUM 1
+
+/* IFF_LOWER_UP of <linux/if.h>, which can't be included with <net/if.h>. */
+#define LOWER_UP (UINT32_C(1) << 16)
+
+/*
+ * As rdma_rxe: it is up and has a carrier. Its operational state (IFF_RUNNING) may follow the
+ * carrier a second later.
+ */
+static bool
+is_up(uint32_t flags)
+{
+	return (flags & IFF_UP) != 0 && (flags & LOWER_UP) != 0;
+}
+
+/* All of 127.0.0.0/8 are addresses of the loopback interface, listed or not. */
+static bool
+covers(const struct rwire_addr *one, const struct rwire_addr *addr)
+{
+	return rwire_addr_is_equal(one, addr) ||
+			(rwire_addr_is_ipv4(addr) && rwire_addr_is_ipv4(one) &&
+					addr->gid[12] == 127 && one->gid[12] == 127);
+}
+
+static bool
+is_of(const struct ifaddrs *ifa, const struct rwire_addr *addr)
+{
+	struct sockaddr_storage sa = {0};
+	struct rwire_addr one;
+
+	if (ifa->ifa_addr == NULL ||
+			(ifa->ifa_addr->sa_family != AF_INET &&
+					ifa->ifa_addr->sa_family != AF_INET6))
+		return false;
+	memcpy(&sa, ifa->ifa_addr,
+			ifa->ifa_addr->sa_family == AF_INET ? sizeof(struct sockaddr_in)
+							    : sizeof(struct sockaddr_in6));
+	rwire_addr_from_sockaddr(&sa, &one);
+	return covers(&one, addr);
+}
+
+int
+rwire_netif_find(const struct rwire_addr *addr, struct rwire_interface *interface)
+{
+	struct ifaddrs *list, *ifa;
+
+	if (getifaddrs(&list) != 0)
+		return -EIO;
+	for (ifa = list; ifa != NULL && !is_of(ifa, addr); ifa = ifa->ifa_next)
+		;
+	if (ifa != NULL) {
+		snprintf(interface->name, sizeof(interface->name), "%s", ifa->ifa_name);
+		interface->flags = ifa->ifa_flags;
+	}
+	freeifaddrs(list);
+	return ifa != NULL ? 0 : -ENOENT;
+}
+
+/* Report a state, if it differs from the last one. */
+static void
+set_state(struct rwire *wire, uint32_t state)
+{
+	struct rwire_netif *netif = &wire->netif;
+	const uint32_t changed = netif->state ^ state;
+	char text[RWIRE_ADDR_TEXT];
+
+	netif->state = state;
+	if (changed == 0)
+		return;
+	RSOFT_LOG(NOTICE, "ip=%s: port is %s, %s address", rwire_addr_text(&wire->port->addr, text),
+			state & RWIRE_NETIF_UP ? "active" : "down",
+			state & RWIRE_NETIF_GID ? "with its" : "without");
+	if (changed & RWIRE_NETIF_UP)
+		rmem_dev_async_event(wire->base_dev,
+				state & RWIRE_NETIF_UP ? RMEM_ASYNC_PORT_ACTIVE
+						       : RMEM_ASYNC_PORT_ERR,
+				PORT_NUM);
+	if (changed & RWIRE_NETIF_GID)
+		rmem_dev_async_event(wire->base_dev, RMEM_ASYNC_GID_CHANGE, PORT_NUM);
+}
+
+/* The network namespace of this thread; 0: unknown. */
+static uint64_t
+netns_of_thread(void)
+{
+	struct stat st;
+
+	return stat("/proc/thread-self/ns/net", &st) == 0 ? st.st_ino : 0;
+}
+
+/* The state now, if it can be read; an interface without the address keeps its other part. */
+static uint32_t
+scan(struct rwire *wire, uint32_t unknown)
+{
+	struct rwire_interface interface;
+	int rc = -EIO;
+	uint32_t ifindex;
+
+	/* A thread that has called setns() reads the interfaces of another namespace. */
+	if (netns_of_thread() == wire->netif.netns)
+		rc = rwire_netif_find(&wire->port->addr, &interface);
+
+	if (rc != 0)
+		return rc == -ENOENT ? wire->netif.state & ~RWIRE_NETIF_GID : unknown;
+	ifindex = if_nametoindex(interface.name);
+	if (ifindex != 0)
+		wire->netif.ifindex = ifindex;
+	return RWIRE_NETIF_GID | (is_up(interface.flags) ? RWIRE_NETIF_UP : 0);
+}
+
+/* Whether the message is of the address of the device. */
+static bool
+is_own_addr(const struct rwire *wire, struct nlmsghdr *msg)
+{
+	struct ifaddrmsg *ifa = NLMSG_DATA(msg);
+	size_t len = IFA_PAYLOAD(msg), size = ifa->ifa_family == AF_INET ? 4 : 16;
+	struct rwire_addr addr;
+	struct rtattr *attr;
+	bool has_local = false, is_own = false;
+
+	memset(&addr, 0, sizeof(addr));
+	if (size == 4)
+		addr.gid[10] = addr.gid[11] = 0xff;
+	for (attr = IFA_RTA(ifa); RTA_OK(attr, len) && !has_local; attr = RTA_NEXT(attr, len)) {
+		if ((attr->rta_type != IFA_LOCAL && attr->rta_type != IFA_ADDRESS) ||
+				RTA_PAYLOAD(attr) != size)
+			continue;
+		/* Of an interface with a peer, IFA_ADDRESS is that of the peer. */
+		has_local = attr->rta_type == IFA_LOCAL;
+		memcpy(addr.gid + sizeof(addr.gid) - size, RTA_DATA(attr), size);
+		is_own = covers(&addr, &wire->port->addr);
+	}
+	return is_own;
+}
+
+static void
+take_message(struct rwire *wire, struct nlmsghdr *msg)
+{
+	const struct ifinfomsg *ifi = NLMSG_DATA(msg);
+	struct rwire_netif *netif = &wire->netif;
+	/* Of another family: it became, or is no longer, a port of a bridge. */
+	bool is_link = (uint32_t)ifi->ifi_index == netif->ifindex && ifi->ifi_family == AF_UNSPEC;
+
+	switch (msg->nlmsg_type) {
+	case RTM_NEWLINK:
+		if (is_link && is_up(ifi->ifi_flags))
+			set_state(wire, netif->state | RWIRE_NETIF_UP);
+		else if (is_link)
+			set_state(wire, netif->state & ~RWIRE_NETIF_UP);
+		break;
+	case RTM_DELLINK:
+		if (is_link)
+			set_state(wire, netif->state & ~RWIRE_NETIF_UP);
+		break;
+	case RTM_DELADDR:
+		if (!is_own_addr(wire, msg))
+			break;
+		set_state(wire, netif->state & ~RWIRE_NETIF_GID);
+		/* Another one of 127.0.0.0/8 may be left. */
+		set_state(wire, scan(wire, netif->state));
+		break;
+	case RTM_NEWADDR:
+		if (is_own_addr(wire, msg))
+			set_state(wire, scan(wire, netif->state | RWIRE_NETIF_GID));
+		break;
+	default:
+		break;
+	}
+}
+
+static void
+read_messages(struct rwire *wire)
+{
+	union {
+		struct nlmsghdr msg;
+		uint8_t bytes[16384];
+	} buf;
+	bool is_lost = false;
+	struct nlmsghdr *msg;
+	ssize_t n;
+	int len;
+
+	for (;;) {
+		n = recv(wire->netif.fd, &buf, sizeof(buf), MSG_DONTWAIT);
+		if (n < 0 && errno == ENOBUFS) {
+			is_lost = true;
+			continue;
+		}
+		if (n <= 0)
+			break;
+		for (len = (int)n, msg = &buf.msg; NLMSG_OK(msg, (uint32_t)len);
+				msg = NLMSG_NEXT(msg, len))
+			take_message(wire, msg);
+	}
+	/* Last: those that are lost are later than those that were read. */
+	if (is_lost)
+		set_state(wire, scan(wire, wire->netif.state));
+}
+
+/* Under the lock. */
+static void
+read_link(struct rwire *wire)
+{
+	struct rwire_port *port = wire->inner;
+	int state;
+
+	/* System calls: a thread that is cancelled in one would keep the locks. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	if (wire->netif.fd >= 0)
+		read_messages(wire);
+	else if (port->ops->link_is_up != NULL)
+		set_state(wire,
+				RWIRE_NETIF_GID |
+						(port->ops->link_is_up(port) ? RWIRE_NETIF_UP : 0));
+	pthread_setcancelstate(state, NULL);
+}
+
+void
+rwire_netif_open(struct rwire *wire)
+{
+	const struct sockaddr_nl sa = {
+			.nl_family = AF_NETLINK,
+			.nl_groups = RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR,
+	};
+	struct rwire_netif *netif = &wire->netif;
+	struct rwire_port *port = wire->inner;
+	uint32_t state;
+
+	rte_ticketlock_init(&netif->lock);
+	netif->fd = -1;
+	netif->state = RWIRE_NETIF_UP | RWIRE_NETIF_GID;
+	if (port->ops->link_is_up != NULL && !port->ops->link_is_up(port))
+		netif->state = RWIRE_NETIF_GID;
+	if (!port->has_interface)
+		return;
+	/* It is bound before the state is read, so that no change is missed. */
+	netif->fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
+	if (netif->fd < 0 || bind(netif->fd, (const struct sockaddr *)&sa, sizeof(sa)) != 0) {
+		RSOFT_LOG(INFO, "ip=: no events of the interface: %s", strerror(errno));
+		rwire_netif_close(wire);
+		return;
+	}
+	netif->netns = netns_of_thread();
+	state = scan(wire, netif->state);
+	if ((state & RWIRE_NETIF_GID) && netif->ifindex != 0)
+		netif->state = state;
+	else
+		rwire_netif_close(wire);
+}
+
+void
+rwire_netif_close(struct rwire *wire)
+{
+	if (wire->netif.fd >= 0)
+		close(wire->netif.fd);
+	wire->netif.fd = -1;
+}
+
+void
+rwire_netif_poll(struct rwire *wire)
+{
+	if (!rte_ticketlock_trylock(&wire->netif.lock))
+		return;
+	read_link(wire);
+	rte_ticketlock_unlock(&wire->netif.lock);
+}
+
+uint32_t
+rwire_netif_get(struct rwire *wire, uint32_t *ifindex)
+{
+	uint32_t state;
+
+	rsoft_lock(&wire->netif.lock);
+	read_link(wire);
+	state = wire->netif.state;
+	if (ifindex != NULL)
+		*ifindex = wire->netif.ifindex;
+	rte_ticketlock_unlock(&wire->netif.lock);
+	return state;
+}

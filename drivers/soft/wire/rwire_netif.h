@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * The link of a port: whether its network interface is up and has the address of the device.
+ * Changes are events of the port.
+ *
+ * They are read when an attribute of the port is queried, and periodically while no packet arrives,
+ * by whichever thread makes progress; no post and no poll pays for them.
+ */
+
+#ifndef RWIRE_NETIF_H
+#define RWIRE_NETIF_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <net/if.h>
+
+#include <rte_ticketlock.h>
+
+#include "rwire_addr.h"
+
+struct rwire;
+
+#define RWIRE_NETIF_UP  UINT32_C(1) /* else PORT_ERR was reported */
+#define RWIRE_NETIF_GID UINT32_C(2) /* the interface has the address */
+
+/* Under its lock; no other lock but that of channels of events is taken while it is held. */
+struct rwire_netif {
+	rte_ticketlock_t lock;
+	int fd;           /* of rtnetlink; -1: the port has no interface of the host */
+	uint32_t ifindex; /* 0: unknown */
+	uint32_t state;   /* RWIRE_NETIF_*; that of the last event */
+	uint64_t netns;   /* inode of the network namespace; 0: unknown */
+};
+
+/* An interface of the host. */
+struct rwire_interface {
+	char name[IF_NAMESIZE];
+	uint32_t flags; /* IFF_* */
+};
+
+/* The interface that has the address: 0, -ENOENT (none) or -EIO (not known). */
+int rwire_netif_find(const struct rwire_addr *addr, struct rwire_interface *interface);
+
+/* Without an event. If the host reports no changes, the link stays up. */
+void rwire_netif_open(struct rwire *wire);
+void rwire_netif_close(struct rwire *wire);
+
+/* Report the changes since the last call, unless another thread does. */
+void rwire_netif_poll(struct rwire *wire);
+
+/* The same, and the state: RWIRE_NETIF_*. ifindex may be NULL. */
+uint32_t rwire_netif_get(struct rwire *wire, uint32_t *ifindex);
+
+#endif /* RWIRE_NETIF_H */

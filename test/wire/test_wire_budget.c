@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * A device that has many requests to copy directly receives packets in between. Counted, without a
+ * clock: bytes that a call copies, and attempts to copy while the device receives.
+ */
+
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <rmem_driver.h>
+
+#include "soft/rsoft_grace.h"
+
+#include "sides.h"
+
+#define LENGTH (120u << 10)
+#define BUDGET (1u << 20)
+
+static struct rsoft_direct_peer *peer;
+static int connection[2];
+
+static int
+open_direct(void)
+{
+	struct rsoft_qp *target;
+	unsigned int lcore;
+
+	TEST_RUN(open_sides(1024));
+	target = (struct rsoft_qp *)sides[1].qp;
+	memset(&sim_direct, 0, sizeof(sim_direct));
+	rwire_direct_connect(&sim_direct.link, getpid(), geteuid());
+	TEST_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, connection), 0);
+	peer = rsoft_direct_open(target->dev, &sim_direct.shared, connection[0]);
+	TEST_ASSERT(peer != NULL);
+	lcore = rsoft_grace_enter();
+	rsoft_direct_grant(peer, target, sides[1].mr->rkey);
+	rsoft_grace_leave(lcore);
+	memset(sides[0].local, 5, LENGTH);
+	sim_direct.is_on = true;
+	return TEST_SUCCESS;
+}
+
+static int
+close_direct(void)
+{
+	sim_direct.is_on = false;
+	rsoft_direct_close(peer);
+	close(connection[0]);
+	close(connection[1]);
+	return close_sides();
+}
+
+/* Post WRITEs to half of the entries of the send queue, by one call. */
+static int
+post_all(void)
+{
+	struct rmem_sge sge = {.addr = (uintptr_t)sides[0].local,
+			.length = LENGTH,
+			.lkey = sides[0].mr->lkey};
+	struct rmem_send_wr wr[SLOTS];
+	unsigned int i;
+
+	for (i = 0; i < SLOTS; i++)
+		wr[i] = (struct rmem_send_wr){.opcode = RMEM_WR_RDMA_WRITE,
+				.flags = RMEM_SEND_SIGNALED,
+				.sg_list = &sge,
+				.num_sge = 1,
+				.rdma = {.remote_addr = (uintptr_t)sides[1].target,
+						.rkey = sides[1].mr->rkey}};
+	TEST_EQ(rmem_post_send(sides[0].qp, wr, SLOTS), SLOTS);
+	return TEST_SUCCESS;
+}
+
+static uint32_t
+nb_queued(void)
+{
+	struct rmem_qp_attr attr = {0};
+
+	if (rmem_qp_query(sides[0].qp, &attr) != 0)
+		return UINT32_MAX;
+	return attr.send_queued;
+}
+
+TEST(wire_sim, call_copies_no_more_than_its_budget)
+{
+	uint32_t queued, nb_done = 0, i;
+	struct rmem_wc wc[SLOTS];
+	int n;
+
+	TEST_RUN(open_direct());
+	sim_direct.has_grant = true;
+	TEST_RUN(post_all());
+	queued = nb_queued();
+	if (sim_direct.link.is_refused) {
+		TEST_RUN(close_direct());
+		return TEST_SKIPPED;
+	}
+	TEST_EQ(queued, SLOTS - BUDGET / LENGTH);
+	while (nb_done < SLOTS) {
+		n = rmem_poll_cq(sides[0].send_cq, wc, SLOTS);
+		TEST_ASSERT(n >= 0 && queued - nb_queued() <= BUDGET / LENGTH + 1);
+		queued = nb_queued();
+		for (i = 0; i < (uint32_t)n; i++)
+			TEST_STATUS(wc[i].status, RMEM_WC_SUCCESS);
+		nb_done += (uint32_t)n;
+	}
+	TEST_MEM(sides[1].target, sides[0].local, LENGTH);
+	return close_direct();
+}
+
+/* Poll side 0 once for each of nb requests that have been executed, and for no more. */
+static int
+poll_done(uint32_t nb)
+{
+	struct rmem_wc wc;
+
+	for (; nb != 0; nb--) {
+		TEST_EQ(rmem_poll_cq(sides[0].send_cq, &wc, 1), 1);
+		TEST_STATUS(wc.status, RMEM_WC_SUCCESS);
+	}
+	TEST_EQ(rmem_poll_cq(sides[0].send_cq, &wc, 1), 0);
+	return TEST_SUCCESS;
+}
+
+static int
+to_state(uint32_t state, struct rmem_qp_attr *attr)
+{
+	*attr = (struct rmem_qp_attr){.state = state};
+	TEST_OK(rmem_qp_modify(sides[0].qp, attr, RMEM_QP_STATE));
+	TEST_OK(rmem_qp_query(sides[0].qp, attr));
+	return TEST_SUCCESS;
+}
+
+/* A part of one request is copied: it ends in SQD, and no other begins. */
+TEST(wire_sim, draining_ends_with_a_request_that_is_partly_copied)
+{
+	const uint32_t nb_begun = BUDGET / LENGTH + 1;
+	struct rmem_qp_attr attr;
+
+	TEST_RUN(open_direct());
+	sim_direct.has_grant = true;
+	TEST_RUN(post_all());
+	if (sim_direct.link.is_refused) {
+		TEST_RUN(close_direct());
+		return TEST_SKIPPED;
+	}
+	TEST_RUN(to_state(RMEM_QPS_SQD, &attr));
+	TEST_EQ(attr.sq_draining, 1);
+	TEST_RUN(poll_done(nb_begun));
+	TEST_OK(rmem_qp_query(sides[0].qp, &attr));
+	TEST_EQ(attr.sq_draining, 0);
+	TEST_EQ(attr.send_queued, SLOTS - nb_begun);
+	TEST_RUN(to_state(RMEM_QPS_RTS, &attr));
+	TEST_RUN(poll_done(SLOTS - nb_begun));
+	TEST_MEM(sides[1].target, sides[0].local, LENGTH);
+	return close_direct();
+}
+
+/* A program that has left 16 completions: one call copies the requests of 16 posts. */
+TEST(wire_sim, post_of_a_stream_waits_for_later_ones)
+{
+	uint32_t i;
+
+	TEST_RUN(open_direct());
+	sim_direct.has_grant = true;
+	for (i = 0; i < SLOTS; i++)
+		TEST_RUN(post_write(&sides[0], 4096));
+	if (sim_direct.link.is_refused) {
+		TEST_RUN(close_direct());
+		return TEST_SKIPPED;
+	}
+	TEST_EQ(nb_queued(), 0);
+	for (i = 0; i < SLOTS; i++) {
+		TEST_EQ(nb_queued(), i);
+		TEST_RUN(post_write(&sides[0], 4096));
+	}
+	TEST_EQ(nb_queued(), 0);
+	TEST_RUN(poll_done(2 * SLOTS));
+	return close_direct();
+}
+
+TEST(wire_sim, poll_executes_the_posts_of_a_stream)
+{
+	uint32_t i;
+
+	TEST_RUN(open_direct());
+	sim_direct.has_grant = true;
+	for (i = 0; i < SLOTS + 3; i++)
+		TEST_RUN(post_write(&sides[0], 4096));
+	if (sim_direct.link.is_refused) {
+		TEST_RUN(close_direct());
+		return TEST_SKIPPED;
+	}
+	TEST_EQ(nb_queued(), 3);
+	TEST_RUN(poll_done(SLOTS + 3));
+	TEST_MEM(sides[1].target, sides[0].local, 4096);
+	return close_direct();
+}
+
+/* A program that does not post or poll soon waits for its peer: it must not wait for the thread. */
+TEST(wire_sim, posts_after_one_that_waited_long_do_not_wait)
+{
+	uint32_t i;
+
+	TEST_RUN(open_direct());
+	sim_direct.has_grant = true;
+	for (i = 0; i < SLOTS + 1; i++)
+		TEST_RUN(post_write(&sides[0], 4096));
+	if (sim_direct.link.is_refused) {
+		TEST_RUN(close_direct());
+		return TEST_SKIPPED;
+	}
+	TEST_EQ(nb_queued(), 1);
+	sim_jump(1);
+	TEST_RUN(poll_done(SLOTS + 1));
+	for (i = 0; i < SLOTS + 1; i++)
+		TEST_RUN(post_write(&sides[0], 4096));
+	TEST_EQ(nb_queued(), 0);
+	TEST_RUN(poll_done(SLOTS + 1));
+	return close_direct();
+}
+
+/* The first request is a packet that requests the grant; its answer lets the others begin. */
+TEST(wire_sim, receiver_copies_nothing)
+{
+	uint32_t nb_done = 0;
+	struct rmem_wc wc;
+	int n;
+
+	TEST_RUN(open_direct());
+	TEST_RUN(post_all());
+	sim_direct.has_grant = true;
+	while (nb_done < SLOTS) {
+		TEST_EQ(rmem_poll_cq(sides[1].send_cq, &wc, 1), 0);
+		n = rmem_poll_cq(sides[0].send_cq, &wc, 1);
+		if (n == 1)
+			TEST_STATUS(wc.status, RMEM_WC_SUCCESS);
+		nb_done += (uint32_t)n;
+		sim_step(false);
+	}
+	TEST_EQ(sim_direct.nb_received, 0);
+	TEST_MEM(sides[1].target, sides[0].local, LENGTH);
+	return close_direct();
+}
