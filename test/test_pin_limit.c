@@ -14,6 +14,8 @@
 
 #include <linux/capability.h>
 
+#include <rmem_cache.h>
+
 #include "fixture_pin.h"
 #include "test.h"
 
@@ -263,6 +265,30 @@ TEST(pin_limit, pinning_stops_before_the_mapping_limit)
 		return test_skip("RLIMIT_MEMLOCK is less than so many pages");
 	TEST_ASSERT(strstr(log, "vm.max_map_count") != NULL);
 	TEST_OK(joined);
+	return TEST_SUCCESS;
+}
+
+/* Two pages at a time: the MR that is not held is evicted, and pages are unlocked. */
+TEST(pin_limit, cache_evicts_at_the_limit)
+{
+	const struct rmem_cache_conf conf = {.max_size = UINT64_MAX,
+			.monitor = RMEM_CACHE_MONITOR_CALLER,
+			.socket_id = SOCKET_ID_ANY};
+	struct rmem_cache *cache;
+	struct rmem_mr *mr, *held;
+
+	TEST_OK(rmem_cache_create(pin_pds[PIN_REQUIRE], &conf, &cache));
+	TEST_RUN(limit_begin(2));
+	TEST_OK(rmem_cache_get(cache, pin_pages, FX_PAGE, 0, &held));
+	TEST_OK(rmem_cache_get(cache, pin_pages + 2 * FX_PAGE, FX_PAGE, 0, &mr));
+	TEST_OK(rmem_cache_put(cache, mr));
+	TEST_OK(rmem_cache_get(cache, pin_pages + 4 * FX_PAGE, FX_PAGE, 0, &mr));
+	TEST_EQ(pin_locked(), 110001000);
+	TEST_ERR(rmem_cache_get(cache, pin_pages + 6 * FX_PAGE, FX_PAGE, 0, &held), ENOMEM);
+	TEST_RUN(limit_end());
+	TEST_OK(rmem_cache_put(cache, mr));
+	TEST_OK(rmem_cache_put(cache, held));
+	TEST_OK(rmem_cache_destroy(cache));
 	return TEST_SUCCESS;
 }
 

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* The calls of the fast path, and their slow parts. */
+
+#include <errno.h>
+
+#include "rmem_cache_priv.h"
+
+/* Name the call in log lines; RMEM_CALL() of a slow part. */
+#define CACHE_CALL(name, cache)                                                                    \
+	__attribute__((cleanup(rmem_call_end), unused)) const bool is_outer =                      \
+			rmem_call_begin(name, cache)
+
+static int
+check_buffer(const struct rmem_cache *cache, const void *addr, size_t length, uint32_t access)
+{
+	const uint32_t known = RMEM_CACHE_ACCESS | RMEM_ACCESS_OPTIONAL_RANGE;
+
+	if (length == 0 || (uintptr_t)addr + length < length)
+		return CACHE_FAIL(EINVAL, "%s: buffer empty or wraps around: %p, %zu bytes",
+				cache->name, addr, length);
+	if (access & ~known)
+		return CACHE_FAIL(EINVAL, "%s: access 0x%x: rights not for a cache: 0x%x (0x%x)",
+				cache->name, access, access & ~known, known);
+	return 0;
+}
+
+/* Not found without the lock. */
+static __rte_noinline int
+get_slow(struct rmem_cache *cache, void *addr, size_t length, uint32_t access, struct rmem_mr **mr)
+{
+	CACHE_CALL("rmem_cache_get", cache);
+	const struct cache_range range = {(uintptr_t)addr, (uintptr_t)addr + length, access};
+	struct cache_entry *entry;
+	int ret = cache_check(cache);
+
+	if (ret == 0 && mr == NULL)
+		ret = CACHE_FAIL(EINVAL, "%s: MR: NULL", cache->name);
+	if (ret == 0)
+		ret = check_buffer(cache, addr, length, access);
+	if (ret != 0)
+		return ret;
+	pthread_mutex_lock(&cache->lock);
+	cache_reap(cache);
+	entry = cache_search(cache, range.start);
+	if (entry != NULL && cache_hold(entry, range.start, length, access)) {
+		cache_use(cache, entry);
+		__atomic_fetch_add(&cache->hits[RTE_MAX_LCORE].nb, 1, __ATOMIC_RELAXED);
+	} else {
+		ret = cache_register(cache, &range, &entry);
+		cache->stats.failures += ret != 0;
+	}
+	if (ret == 0)
+		*mr = entry->mr;
+	pthread_mutex_unlock(&cache->lock);
+	return ret;
+}
+
+int
+rmem_cache_get(struct rmem_cache *cache, void *addr, size_t length, uint32_t access,
+		struct rmem_mr **mr)
+{
+	unsigned int lcore = rte_lcore_id();
+	struct cache_entry *entry;
+	uint64_t *hits;
+
+	if (unlikely(cache == NULL || cache->obj.type != cache_tag || mr == NULL))
+		return get_slow(cache, addr, length, access, mr);
+	rmem_uffd_settle();
+	entry = cache_search(cache, (uintptr_t)addr);
+	if (unlikely(entry == NULL || !cache_hold(entry, (uintptr_t)addr, length, access)))
+		return get_slow(cache, addr, length, access, mr);
+	cache_use(cache, entry);
+	if (likely(lcore < RTE_MAX_LCORE)) {
+		hits = &cache->hits[lcore].nb;
+		__atomic_store_n(hits, __atomic_load_n(hits, __ATOMIC_RELAXED) + 1,
+				__ATOMIC_RELAXED);
+	} else {
+		__atomic_fetch_add(&cache->hits[RTE_MAX_LCORE].nb, 1, __ATOMIC_RELAXED);
+	}
+	*mr = entry->mr;
+	return 0;
+}
+
+/* Release a holder; false: there is none. Whether the entry is now dead without holders. */
+static inline bool
+drop(struct cache_entry *entry, bool *is_left)
+{
+	uint32_t refs = __atomic_load_n(&entry->refs, __ATOMIC_RELAXED);
+
+	do {
+		if (unlikely((refs & CACHE_HOLDERS) == 0))
+			return false;
+	} while (!__atomic_compare_exchange_n(
+			&entry->refs, &refs, refs - 1, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
+	*is_left = ((refs - 1) & (CACHE_DEAD | CACHE_HOLDERS)) == CACHE_DEAD;
+	return true;
+}
+
+/* The MR is not of a live entry, or the last holder deregisters it. */
+static __rte_noinline int
+put_slow(struct rmem_cache *cache, const struct rmem_mr *mr, bool is_dropped)
+{
+	CACHE_CALL("rmem_cache_put", cache);
+	bool is_left;
+	uint32_t i;
+	int ret = cache_check(cache);
+
+	if (ret != 0)
+		return ret;
+	pthread_mutex_lock(&cache->lock);
+	for (i = 0; i < cache->nb_slots && !is_dropped && mr != NULL; i++) {
+		if (cache->entries[i].mr == mr)
+			is_dropped = drop(&cache->entries[i], &is_left);
+	}
+	cache_reap(cache);
+	pthread_mutex_unlock(&cache->lock);
+	return is_dropped ? 0
+			  : CACHE_FAIL(EINVAL, "%s: not an MR that is held: %p", cache->name,
+					    (const void *)mr);
+}
+
+int
+rmem_cache_put(struct rmem_cache *cache, struct rmem_mr *mr)
+{
+	struct cache_entry *entry;
+	bool is_left;
+
+	if (unlikely(cache == NULL || cache->obj.type != cache_tag || mr == NULL))
+		return put_slow(cache, mr, false);
+	entry = cache_search(cache, (uintptr_t)mr->addr);
+	if (unlikely(entry == NULL || __atomic_load_n(&entry->mr, __ATOMIC_RELAXED) != mr ||
+			    !drop(entry, &is_left)))
+		return put_slow(cache, mr, false);
+	return likely(!is_left) ? 0 : put_slow(cache, mr, true);
+}
+
+int
+rmem_cache_flush(struct rmem_cache *cache, void *addr, size_t length)
+{
+	RMEM_CALL(cache);
+	uint64_t start = (uintptr_t)addr, end = start + length;
+	struct cache_entry *entry;
+	int ret = cache_check(cache);
+	uint32_t i;
+
+	if (ret != 0)
+		return ret;
+	if (length == 0 || end < start)
+		return CACHE_FAIL(EINVAL, "%s: range empty or wraps around: %p, %zu bytes",
+				cache->name, addr, length);
+	rmem_uffd_settle();
+	pthread_mutex_lock(&cache->lock);
+	cache_reap(cache);
+	for (i = 0; i < cache->nb_slots; i++) {
+		entry = &cache->entries[i];
+		if (entry->state != CACHE_FREE && cache_overlaps(entry, start, end)) {
+			if (entry->state == CACHE_LIVE)
+				cache_leave(cache, entry);
+			ret += entry->state != CACHE_FREE;
+		}
+	}
+	pthread_mutex_unlock(&cache->lock);
+	return ret;
+}

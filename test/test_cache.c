@@ -1,0 +1,588 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* The registration cache returns MRs that cover a buffer, and none of memory that was replaced. */
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "test_cache.h"
+
+struct cache_fixture cx;
+
+int
+cx_create(uint32_t monitor, uint32_t max_mrs, uint64_t max_size)
+{
+	const struct rmem_cache_conf conf = {.name = "cx",
+			.max_mrs = max_mrs,
+			.max_size = max_size,
+			.monitor = monitor,
+			.socket_id = SOCKET_ID_ANY};
+
+	if (cx.cache != NULL)
+		TEST_OK(rmem_cache_destroy(cx.cache));
+	cx.cache = NULL;
+	TEST_OK(rmem_cache_create(fx.a.pd, &conf, &cx.cache));
+	return TEST_SUCCESS;
+}
+
+struct rmem_cache_stats
+cx_stats(void)
+{
+	struct rmem_cache_stats stats = {.nb_mrs = UINT32_MAX};
+
+	rmem_cache_stats_get(cx.cache, &stats);
+	return stats;
+}
+
+static void *
+cx_map(void *at, size_t size)
+{
+	void *mem = mmap(at, size, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | (at != NULL ? MAP_FIXED : 0), -1, 0);
+
+	return mem != MAP_FAILED ? mem : NULL;
+}
+
+static int
+setup_any(uint32_t monitor)
+{
+	memset(&cx, 0, sizeof(cx));
+	TEST_RUN(fx_setup());
+	cx.mem = cx_map(NULL, CX_SIZE);
+	TEST_ASSERT(cx.mem != NULL);
+	memset(cx.mem, 0, CX_SIZE);
+	return cx_create(monitor, 0, UINT64_MAX);
+}
+
+int
+cx_setup(void)
+{
+	return setup_any(RMEM_CACHE_MONITOR_CALLER);
+}
+
+/* With the events of the kernel. */
+int
+cx_setup_uffd(void)
+{
+	int ret = setup_any(RMEM_CACHE_MONITOR_AUTO);
+
+	if (ret == TEST_SUCCESS && cx_stats().monitor != RMEM_CACHE_MONITOR_UFFD)
+		return test_skip("the kernel gives this user no userfaultfd");
+	return ret;
+}
+
+int
+cx_teardown(void)
+{
+	int ret = rmem_cache_destroy(cx.cache);
+
+	if (cx.mem != NULL)
+		munmap(cx.mem, CX_SIZE);
+	TEST_RUN(fx_teardown());
+	TEST_OK(ret);
+	return TEST_SUCCESS;
+}
+
+TEST(cache, second_get_of_a_buffer_is_a_hit)
+{
+	struct rmem_mr *mr, *again, *part;
+
+	TEST_OK(rmem_cache_get(cx.cache, cx.mem + 5, 100, CX_WRITE, &mr));
+	TEST_ASSERT(mr->addr == cx.mem + 5 && mr->length == 100 && mr->access == CX_WRITE);
+	TEST_OK(rmem_cache_get(cx.cache, cx.mem + 5, 100, CX_WRITE, &again));
+	TEST_OK(rmem_cache_get(cx.cache, cx.mem + 104, 1, 0, &part));
+	TEST_ASSERT(again == mr && part == mr);
+	TEST_EQ(cx_stats().hits, 2);
+	TEST_EQ(cx_stats().misses, 1);
+	TEST_OK(rmem_cache_put(cx.cache, mr));
+	TEST_OK(rmem_cache_put(cx.cache, mr));
+	TEST_OK(rmem_cache_put(cx.cache, mr));
+	TEST_EQ(cx_stats().nb_mrs, 1);
+	TEST_EQ(cx_stats().size, 100);
+	return TEST_SUCCESS;
+}
+
+TEST(cache, byte_outside_of_an_mr_is_a_miss)
+{
+	struct rmem_mr *mr, *before, *after;
+
+	TEST_OK(rmem_cache_get(cx.cache, cx.mem + 100, 100, 0, &mr));
+	TEST_OK(rmem_cache_get(cx.cache, cx.mem + 99, 1, 0, &before));
+	TEST_OK(rmem_cache_get(cx.cache, cx.mem + 200, 1, 0, &after));
+	TEST_EQ(cx_stats().misses, 3);
+	TEST_EQ(cx_stats().merges, 0);
+	TEST_OK(rmem_cache_put(cx.cache, mr));
+	TEST_OK(rmem_cache_put(cx.cache, before));
+	TEST_OK(rmem_cache_put(cx.cache, after));
+	return TEST_SUCCESS;
+}
+
+/* An SGE of a buffer; after its completion: rmem_cache_put(cache, *mr). */
+static int
+get_sge(struct rmem_cache *cache, void *buf, uint32_t length, struct rmem_sge *sge,
+		struct rmem_mr **mr)
+{
+	if (rmem_cache_get(cache, buf, length, RMEM_ACCESS_LOCAL_WRITE, mr) != 0)
+		return -1; /* the log has the reason */
+	*sge = (struct rmem_sge){(uintptr_t)buf, length, (*mr)->lkey};
+	return 0;
+}
+
+TEST(cache, keys_of_a_cached_mr_are_valid)
+{
+	struct rmem_mr *mr, *hit;
+	struct rmem_sge sge = {0};
+
+	TEST_OK(rmem_cache_get(cx.cache, cx.mem + 64, 256, CX_WRITE, &mr));
+	TEST_STATUS(fx_peer_write(fx_addr(cx.mem + 64), 256, mr->rkey), RMEM_WC_SUCCESS);
+	TEST_STATUS(fx_peer_write(fx_addr(cx.mem + 65), 256, mr->rkey), RMEM_WC_REM_ACCESS_ERR);
+	TEST_OK(get_sge(cx.cache, cx.mem + 80, 8, &sge, &hit));
+	TEST_ASSERT(hit == mr && sge.lkey == mr->lkey && sge.addr == fx_addr(cx.mem + 80));
+	TEST_OK(rmem_cache_put(cx.cache, hit));
+	TEST_OK(rmem_cache_put(cx.cache, mr));
+	return TEST_SUCCESS;
+}
+
+TEST(cache, overlapping_buffers_are_merged)
+{
+	struct rmem_mr *first, *second, *both, *hit;
+
+	TEST_OK(rmem_cache_get(cx.cache, cx.mem, 100, CX_WRITE, &first));
+	TEST_OK(rmem_cache_get(cx.cache, cx.mem + 200, 100, 0, &second));
+	TEST_OK(rmem_cache_put(cx.cache, second));
+	TEST_OK(rmem_cache_get(cx.cache, cx.mem + 50, 200, 0, &both));
+	TEST_ASSERT(both->addr == cx.mem && both->length == 300 && both->access == CX_WRITE);
+	TEST_EQ(cx_stats().merges, 1);
+	/* The first is held: it is still registered, and not returned any more. */
+	TEST_EQ(cx_stats().nb_mrs, 2);
+	TEST_EQ(cx_stats().nb_stale, 1);
+	TEST_EQ(fx_mr_state(first), RMEM_MR_STATE_VALID);
+	TEST_OK(rmem_cache_get(cx.cache, cx.mem, 100, CX_WRITE, &hit));
+	TEST_ASSERT(hit == both);
+	TEST_OK(rmem_cache_put(cx.cache, first));
+	TEST_EQ(cx_stats().nb_mrs, 1);
+	TEST_OK(rmem_cache_put(cx.cache, hit));
+	TEST_OK(rmem_cache_put(cx.cache, both));
+	return TEST_SUCCESS;
+}
+
+TEST(cache, missing_right_is_added)
+{
+	struct rmem_mr *mr, *more;
+
+	TEST_OK(rmem_cache_get(cx.cache, cx.mem, 100, RMEM_ACCESS_REMOTE_READ, &mr));
+	TEST_OK(rmem_cache_put(cx.cache, mr));
+	TEST_OK(rmem_cache_get(cx.cache, cx.mem, 10, RMEM_ACCESS_LOCAL_WRITE, &more));
+	TEST_EQ(more->access, RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE_READ);
+	TEST_EQ(more->length, 100);
+	TEST_OK(rmem_cache_put(cx.cache, more));
+	TEST_EQ(cx_stats().nb_mrs, 1);
+	return TEST_SUCCESS;
+}
+
+/* Part of a cached buffer was protected: a merge would fail, the buffer itself does not. */
+TEST(cache, merge_that_fails_does_not_fail_the_get)
+{
+	struct rmem_mr *mr;
+
+	TEST_OK(rmem_cache_get(cx.cache, cx.mem, 2 * CX_PAGE, 0, &mr));
+	TEST_OK(rmem_cache_put(cx.cache, mr));
+	TEST_OK(mprotect(cx.mem, CX_PAGE, PROT_READ));
+	TEST_OK(rmem_cache_get(cx.cache, cx.mem + CX_PAGE, CX_PAGE, CX_WRITE, &mr));
+	TEST_ASSERT(mr->addr == cx.mem + CX_PAGE && mr->length == CX_PAGE);
+	TEST_OK(rmem_cache_put(cx.cache, mr));
+	TEST_EQ(cx_stats().merges, 0);
+	TEST_EQ(cx_stats().nb_mrs, 1);
+	return TEST_SUCCESS;
+}
+
+/* Get and put a page; whether it was a hit. */
+static bool
+touch(uint32_t page)
+{
+	uint64_t hits = cx_stats().hits;
+	struct rmem_mr *mr;
+
+	if (rmem_cache_get(cx.cache, cx.mem + page * CX_PAGE, CX_PAGE, 0, &mr) != 0 ||
+			rmem_cache_put(cx.cache, mr) != 0)
+		return false;
+	return cx_stats().hits == hits + 1;
+}
+
+TEST(cache, least_recently_used_mr_is_evicted)
+{
+	TEST_RUN(cx_create(RMEM_CACHE_MONITOR_CALLER, 3, UINT64_MAX));
+	TEST_ASSERT(!touch(0) && !touch(1) && !touch(2));
+	TEST_ASSERT(touch(0));
+	TEST_ASSERT(!touch(3));
+	TEST_EQ(cx_stats().evictions, 1);
+	TEST_EQ(cx_stats().nb_mrs, 3);
+	TEST_ASSERT(touch(0) && touch(2) && touch(3));
+	TEST_ASSERT(!touch(1));
+	return TEST_SUCCESS;
+}
+
+TEST(cache, bytes_of_all_mrs_are_bounded)
+{
+	struct rmem_mr *held, *mr;
+
+	TEST_RUN(cx_create(RMEM_CACHE_MONITOR_CALLER, 0, 3 * CX_PAGE));
+	TEST_OK(rmem_cache_get(cx.cache, cx.mem, CX_PAGE, 0, &held));
+	TEST_ASSERT(!touch(2) && !touch(4) && !touch(6));
+	TEST_EQ(cx_stats().size, 3 * CX_PAGE);
+	TEST_EQ(cx_stats().peak_size, 3 * CX_PAGE);
+	TEST_EQ(cx_stats().evictions, 1);
+	TEST_ERR(rmem_cache_get(cx.cache, cx.mem + 8 * CX_PAGE, 2 * CX_PAGE + 1, 0, &mr), ENOSPC);
+	TEST_ERR(rmem_cache_get(cx.cache, cx.mem, 3 * CX_PAGE + 1, 0, &mr), ENOSPC);
+	TEST_EQ(cx_stats().failures, 2);
+	TEST_ASSERT(touch(0));
+	TEST_OK(rmem_cache_put(cx.cache, held));
+	return TEST_SUCCESS;
+}
+
+TEST(cache, held_mrs_are_not_evicted)
+{
+	struct rmem_mr *one, *two, *mr;
+
+	TEST_RUN(cx_create(RMEM_CACHE_MONITOR_CALLER, 2, UINT64_MAX));
+	TEST_OK(rmem_cache_get(cx.cache, cx.mem, CX_PAGE, 0, &one));
+	TEST_OK(rmem_cache_get(cx.cache, cx.mem + CX_PAGE, CX_PAGE, 0, &two));
+	TEST_ERR(rmem_cache_get(cx.cache, cx.mem + 2 * CX_PAGE, CX_PAGE, 0, &mr), ENOSPC);
+	TEST_OK(rmem_cache_put(cx.cache, one));
+	TEST_ASSERT(!touch(2));
+	TEST_ASSERT(touch(2));
+	TEST_OK(rmem_cache_put(cx.cache, two));
+	return TEST_SUCCESS;
+}
+
+TEST(cache, flush_removes_the_mrs_of_a_range)
+{
+	struct rmem_mr *held;
+
+	TEST_ASSERT(!touch(0) && !touch(2));
+	TEST_OK(rmem_cache_get(cx.cache, cx.mem + 4 * CX_PAGE, CX_PAGE, 0, &held));
+	TEST_EQ(rmem_cache_flush(cx.cache, cx.mem + CX_PAGE - 1, 1), 0);
+	TEST_EQ(cx_stats().nb_mrs, 2);
+	TEST_EQ(rmem_cache_flush(cx.cache, NULL, SIZE_MAX), 1);
+	TEST_EQ(cx_stats().nb_mrs, 1);
+	TEST_EQ(cx_stats().nb_stale, 1);
+	TEST_OK(rmem_cache_put(cx.cache, held));
+	TEST_EQ(cx_stats().nb_mrs, 0);
+	TEST_EQ(rmem_cache_flush(cx.cache, NULL, SIZE_MAX), 0);
+	return TEST_SUCCESS;
+}
+
+TEST(cache, invalidated_mr_is_not_returned)
+{
+	struct rmem_mr *old, *mr;
+
+	TEST_OK(rmem_cache_get(cx.cache, cx.mem, 2 * CX_PAGE, CX_WRITE, &old));
+	rmem_cache_invalidate(cx.mem + 2 * CX_PAGE, CX_PAGE);
+	rmem_cache_invalidate(cx.mem, 0);
+	TEST_EQ(cx_stats().invalidations, 0);
+	rmem_cache_invalidate(cx.mem + CX_PAGE, SIZE_MAX);
+	TEST_EQ(cx_stats().invalidations, 1);
+	TEST_OK(rmem_cache_get(cx.cache, cx.mem, CX_PAGE, 0, &mr));
+	TEST_ASSERT(mr->lkey != old->lkey);
+	TEST_EQ(fx_mr_state(old), RMEM_MR_STATE_VALID);
+	TEST_OK(rmem_cache_put(cx.cache, old));
+	TEST_OK(rmem_cache_put(cx.cache, mr));
+	return TEST_SUCCESS;
+}
+
+/* The thread of the cache deregisters stale MRs without holders. */
+static int
+expect_no_mrs(void)
+{
+	uint64_t deadline = fx_deadline();
+	unsigned int spins = 0;
+
+	while (cx_stats().nb_mrs != 0) {
+		TEST_ASSERT(!fx_is_late(deadline));
+		fx_relax(&spins);
+	}
+	return TEST_SUCCESS;
+}
+
+TEST(cache, invalidated_mr_without_holder_is_deregistered)
+{
+	TEST_ASSERT(!touch(0));
+	rmem_cache_invalidate(cx.mem, 1);
+	return expect_no_mrs();
+}
+
+TEST(cache, without_a_monitor_each_put_deregisters)
+{
+	struct rmem_mr *one, *two;
+
+	TEST_RUN(cx_create(RMEM_CACHE_MONITOR_NONE, 2, UINT64_MAX));
+	TEST_OK(rmem_cache_get(cx.cache, cx.mem, CX_PAGE, 0, &one));
+	TEST_OK(rmem_cache_get(cx.cache, cx.mem, CX_PAGE, 0, &two));
+	TEST_ASSERT(one != two);
+	TEST_EQ(cx_stats().single_use, 2);
+	TEST_OK(rmem_cache_put(cx.cache, two));
+	TEST_EQ(cx_stats().nb_mrs, 1);
+	TEST_OK(rmem_cache_put(cx.cache, one));
+	TEST_EQ(cx_stats().nb_mrs, 0);
+	return TEST_SUCCESS;
+}
+
+TEST(cache, dump_shows_the_mrs)
+{
+	char text[1024] = "";
+	FILE *f = fmemopen(text, sizeof(text), "w");
+	struct rmem_mr *mr;
+
+	TEST_ASSERT(f != NULL);
+	TEST_OK(rmem_cache_get(cx.cache, cx.mem, CX_PAGE, 0, &mr));
+	TEST_OK(rmem_cache_dump(cx.cache, f));
+	fclose(f);
+	TEST_ASSERT(strstr(text, "cache cx on soft0: monitor caller, 1 of 1024 MRs") != NULL);
+	TEST_ASSERT(strstr(text, "cached, 1 holders") != NULL);
+	TEST_OK(rmem_cache_put(cx.cache, mr));
+	return TEST_SUCCESS;
+}
+
+TEST_SUITE(cache, cx_setup, cx_teardown);
+
+/* After change() has replaced the pages of a held MR, another one is returned. */
+static int
+expect_replaced(uint8_t *buf, size_t length, int (*change)(uint8_t *buf, size_t length))
+{
+	uint64_t before = cx_stats().invalidations;
+	struct rmem_mr *old, *mr;
+
+	TEST_OK(rmem_cache_get(cx.cache, buf, length, CX_WRITE, &old));
+	TEST_EQ(cx_stats().single_use, 0);
+	TEST_RUN(change(buf, length));
+	TEST_OK(rmem_cache_get(cx.cache, buf, length, CX_WRITE, &mr));
+	TEST_ASSERT(mr->lkey != old->lkey);
+	TEST_EQ(cx_stats().invalidations, before + 1);
+	TEST_EQ(cx_stats().nb_stale, 1);
+	TEST_STATUS(fx_peer_write(fx_addr(buf), 8, mr->rkey), RMEM_WC_SUCCESS);
+	/* Its keys stay valid, and belong to no other MR. */
+	TEST_EQ(fx_mr_state(old), RMEM_MR_STATE_VALID);
+	TEST_OK(rmem_cache_put(cx.cache, old));
+	TEST_EQ(cx_stats().nb_stale, 0);
+	TEST_OK(rmem_cache_put(cx.cache, mr));
+	return TEST_SUCCESS;
+}
+
+static int
+unmap(uint8_t *buf, size_t length)
+{
+	TEST_OK(munmap(buf, length));
+	TEST_ASSERT(cx_map(buf, length) == buf);
+	return TEST_SUCCESS;
+}
+
+static int
+unmap_last_page(uint8_t *buf, size_t length)
+{
+	return unmap(buf + length - CX_PAGE, CX_PAGE);
+}
+
+static int
+map_over(uint8_t *buf, size_t length)
+{
+	TEST_ASSERT(cx_map(buf, length) == buf);
+	return TEST_SUCCESS;
+}
+
+static int
+discard(uint8_t *buf, size_t length)
+{
+	/* Pages that the device has locked would refuse it. Sanitizers replace munlock(). */
+	TEST_OK((int)syscall(SYS_munlock, buf, length));
+	TEST_OK(madvise(buf, length, MADV_DONTNEED));
+	return TEST_SUCCESS;
+}
+
+static int
+move(uint8_t *buf, size_t length)
+{
+	uint8_t *to = cx_map(NULL, length);
+
+	TEST_ASSERT(to != NULL);
+	TEST_ASSERT(mremap(buf, length, length, MREMAP_MAYMOVE | MREMAP_FIXED, to) == to);
+	TEST_ASSERT(cx_map(buf, length) == buf);
+	TEST_OK(munmap(to, length));
+	return TEST_SUCCESS;
+}
+
+TEST(cache_uffd, unmapped_memory_is_registered_again)
+{
+	TEST_RUN(expect_replaced(cx.mem, 4 * CX_PAGE, unmap));
+	TEST_RUN(expect_replaced(cx.mem + CX_PAGE, 4 * CX_PAGE, unmap_last_page));
+	return TEST_SUCCESS;
+}
+
+TEST(cache_uffd, memory_mapped_over_is_registered_again)
+{
+	return expect_replaced(cx.mem, 4 * CX_PAGE, map_over);
+}
+
+TEST(cache_uffd, discarded_memory_is_registered_again)
+{
+	return expect_replaced(cx.mem, 4 * CX_PAGE, discard);
+}
+
+TEST(cache_uffd, moved_memory_is_registered_again)
+{
+	return expect_replaced(cx.mem, 4 * CX_PAGE, move);
+}
+
+static int
+shrink_and_grow(uint8_t *buf, size_t length)
+{
+	TEST_ASSERT(sbrk(-(intptr_t)length) == buf + length);
+	TEST_ASSERT(sbrk((intptr_t)length) == buf);
+	return TEST_SUCCESS;
+}
+
+TEST(cache_uffd, end_of_the_heap_is_registered_again)
+{
+	uintptr_t skip = -(uintptr_t)sbrk(0) % CX_PAGE;
+	uint8_t *buf;
+
+	TEST_ASSERT(sbrk((intptr_t)skip) != (void *)-1);
+	buf = sbrk(4 * CX_PAGE);
+	TEST_ASSERT(buf != (void *)-1);
+	TEST_RUN(expect_replaced(buf, 4 * CX_PAGE, shrink_and_grow));
+	TEST_ASSERT(sbrk(-(intptr_t)(4 * CX_PAGE + skip)) != (void *)-1);
+	return TEST_SUCCESS;
+}
+
+/* free() unmaps it inside of libc. */
+TEST(cache_uffd, freed_memory_is_deregistered)
+{
+	void *first, *buf = malloc(CX_SIZE);
+	unsigned char resident;
+	struct rmem_mr *mr;
+	int ret;
+
+	TEST_ASSERT(buf != NULL);
+	ret = rmem_cache_get(cx.cache, buf, CX_SIZE, CX_WRITE, &mr);
+	if (ret == 0)
+		ret = rmem_cache_put(cx.cache, mr);
+	first = (void *)RTE_ALIGN_CEIL((uintptr_t)buf, CX_PAGE);
+	free(buf);
+	TEST_OK(ret);
+	if (mincore(first, CX_PAGE, &resident) == 0)
+		return test_skip("this allocator keeps freed memory mapped");
+	TEST_RUN(expect_no_mrs());
+	TEST_EQ(cx_stats().invalidations, 1);
+	return TEST_SUCCESS;
+}
+
+static int
+check_file(int fd)
+{
+	struct rmem_mr *mr;
+	void *mem;
+
+	TEST_OK(ftruncate(fd, 2 * CX_PAGE));
+	mem = mmap(NULL, 2 * CX_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	TEST_ASSERT(mem != MAP_FAILED);
+	TEST_OK(rmem_cache_get(cx.cache, mem, 2 * CX_PAGE, CX_WRITE, &mr));
+	TEST_STATUS(fx_peer_write(fx_addr(mem), 8, mr->rkey), RMEM_WC_SUCCESS);
+	TEST_OK(munmap(mem, 2 * CX_PAGE));
+	TEST_OK(rmem_cache_put(cx.cache, mr));
+	/* Not watched by some kernels: then it was for a single use. */
+	TEST_RUN(expect_no_mrs());
+	TEST_EQ(cx_stats().invalidations + cx_stats().single_use, 1);
+	return TEST_SUCCESS;
+}
+
+TEST(cache_uffd, mapping_of_a_file_is_deregistered)
+{
+	char name[] = "/tmp/rmem-test-cache-XXXXXX";
+	int ret, fd = mkstemp(name);
+
+	TEST_ASSERT(fd >= 0);
+	unlink(name);
+	ret = check_file(fd);
+	close(fd);
+	return ret;
+}
+
+TEST(cache_uffd, mapping_of_a_memfd_is_deregistered)
+{
+	return fx_with_memfd(check_file);
+}
+
+/* 0 if the call in a child was refused, and the parent's MR is not affected. */
+static int
+in_child(struct rmem_mr *held)
+{
+	struct rmem_mr *mr;
+	struct rmem_cache_stats stats;
+
+	return rmem_cache_get(cx.cache, cx.mem, CX_PAGE, 0, &mr) != -EPERM ||
+			rmem_cache_put(cx.cache, held) != -EPERM ||
+			rmem_cache_flush(cx.cache, NULL, SIZE_MAX) != -EPERM ||
+			rmem_cache_stats_get(cx.cache, &stats) != -EPERM ||
+			rmem_cache_destroy(cx.cache) != -EPERM;
+}
+
+TEST(cache_uffd, child_of_fork_is_refused)
+{
+	struct rmem_mr *mr;
+	int status = -1;
+	pid_t pid;
+
+	TEST_OK(rmem_cache_get(cx.cache, cx.mem, CX_PAGE, CX_WRITE, &mr));
+	pid = fork();
+	if (pid == 0)
+		_exit(in_child(mr));
+	TEST_ASSERT(pid > 0 && waitpid(pid, &status, 0) == pid);
+	TEST_EQ(status, 0);
+	TEST_STATUS(fx_peer_write(fx_addr(cx.mem), 8, mr->rkey), RMEM_WC_SUCCESS);
+	TEST_RUN(unmap(cx.mem, CX_PAGE));
+	TEST_EQ(cx_stats().invalidations, 1);
+	TEST_OK(rmem_cache_put(cx.cache, mr));
+	return TEST_SUCCESS;
+}
+
+/*
+ * With a hole that the kernel cannot watch, the first page stays watched until the descriptor is
+ * closed: a child with a copy of it would make munmap() wait forever.
+ */
+TEST(cache_uffd, child_of_fork_does_not_keep_memory_watched)
+{
+	uint8_t *file;
+	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	pid_t pid;
+
+	TEST_ASSERT(fd >= 0 && !touch(0));
+	TEST_EQ(rmem_cache_flush(cx.cache, NULL, SIZE_MAX), 0);
+	TEST_RUN(expect_replaced(cx.mem, 2 * CX_PAGE, unmap));
+	file = mmap(cx.mem + CX_PAGE, CX_PAGE, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd, 0);
+	close(fd);
+	TEST_ASSERT(file == cx.mem + CX_PAGE);
+	pid = fork();
+	if (pid == 0) {
+		alarm(60);
+		pause();
+		_exit(0);
+	}
+	TEST_ASSERT(pid > 0);
+	TEST_OK(rmem_cache_destroy(cx.cache));
+	cx.cache = NULL;
+	alarm(60);
+	TEST_OK(munmap(cx.mem, CX_PAGE));
+	alarm(0);
+	TEST_OK(kill(pid, SIGKILL));
+	TEST_ASSERT(waitpid(pid, NULL, 0) == pid);
+	return TEST_SUCCESS;
+}
+
+TEST_SUITE(cache_uffd, cx_setup_uffd, cx_teardown);
