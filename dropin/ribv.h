@@ -111,7 +111,7 @@ struct ribv_cq {
 	uint32_t first_kept, last_kept; /* those that the program polls first */
 	struct rmem_wc now;             /* that of ibv_next_poll() */
 	uint32_t nb_empty;              /* polls without a completion since the last yield */
-	pthread_spinlock_t lock;        /* of polls */
+	uint32_t lock;                  /* of polls */
 };
 
 struct ribv_ah {
@@ -136,10 +136,10 @@ struct ribv_qp {
 	struct rmem_qp *qp;
 	struct ribv_cq *send_cq, *recv_cq;
 	struct ibv_qp_init_attr init;
-	struct ibv_ah_attr ah;        /* as the program set it */
-	unsigned int access;          /* the same */
-	pthread_spinlock_t send_lock; /* of posts of send requests */
-	pthread_spinlock_t recv_lock; /* of posts of receives */
+	struct ibv_ah_attr ah; /* as the program set it */
+	unsigned int access;   /* the same */
+	uint32_t send_lock;    /* of posts of send requests */
+	uint32_t recv_lock;    /* of posts of receives */
 };
 
 /* ribv_env.c: the environment of the class. */
@@ -172,16 +172,29 @@ extern uintptr_t ribv_objs;
 extern uint8_t ribv_types[RIBV_MAX_OBJS]; /* by slot; atomic */
 extern bool ribv_has_real;                /* the program has seen a real device; atomic */
 
+/* Locks of posts and polls: 0: free; atomic. Inline, since libc's are two calls for each. */
+static inline bool
+ribv_trylock(uint32_t *lock)
+{
+	return __atomic_exchange_n(lock, 1, __ATOMIC_ACQUIRE) == 0;
+}
+
+static inline void
+ribv_unlock(uint32_t *lock)
+{
+	__atomic_store_n(lock, 0, __ATOMIC_RELEASE);
+}
+
 /*
  * Lock what threads of a program share. A thread that holds it can be without a CPU: a poll that
  * finds no packets yields, so the others yield too.
  */
 static inline void
-ribv_lock(pthread_spinlock_t *lock)
+ribv_lock(uint32_t *lock)
 {
 	unsigned int spins = 0;
 
-	while (pthread_spin_trylock(lock) != 0) {
+	while (!ribv_trylock(lock)) {
 		if (++spins % 64 == 0)
 			sched_yield();
 		rte_pause();
@@ -342,6 +355,9 @@ ribv_sl(const struct rmem_wc *wc)
 
 /* Poll under the lock of the CQ. */
 int ribv_poll_locked(struct ribv_cq *cq, struct rmem_wc *wc, int n);
+/* Receive packets; whether there are completions that the program has not polled, or may be: it
+ * does not wait for the locks of program threads. */
+bool ribv_cq_has_wc(struct ribv_cq *cq);
 /* Remove the completions of a QP, which is reset or destroyed. */
 void ribv_cq_forget(struct ribv_cq *cq, uint32_t qp_num);
 
@@ -352,6 +368,8 @@ int ribv_post_burst(struct ribv_qp *qp, const struct rmem_send_wr *wr, int n, in
 int ribv_recv_wr(const struct ibv_recv_wr *ibv, struct rmem_recv_wr *wr);
 /* The errno of a post that accepted fewer requests than given. */
 int ribv_post_errno(int ret);
+/* ribv_cq_has_wc() of its CQs; false if the process has no such QP. */
+bool ribv_qp_has_wc(uint32_t qp_num);
 /* Fill the part of a request that binds a window; 0 or an errno. */
 int ribv_bind_wr(struct ibv_mw *mw, uint32_t rkey, const struct ibv_mw_bind_info *info,
 		struct rmem_send_wr *wr);

@@ -18,6 +18,7 @@
 #define BURST 32
 /* Polls of an empty CQ after which a thread yields its CPU: some microseconds. */
 #define POLLS_PER_YIELD 256
+#define MAX_SPINS       256 /* for a lock that a program may hold for long */
 
 struct ibv_cq *
 ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
@@ -55,7 +56,6 @@ ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
 		ribv_leave(cq);
 		return ribv_fail(ENOMEM);
 	}
-	pthread_spin_init(&cq->lock, PTHREAD_PROCESS_PRIVATE);
 	pthread_mutex_init(&cq->ibv.mutex, NULL);
 	pthread_cond_init(&cq->ibv.cond, NULL);
 	cq->ibv.context = context;
@@ -135,7 +135,7 @@ ibv_resize_cq(struct ibv_cq *ibv, int cqe)
 		return ENOMEM;
 	ribv_lock(&cq->lock);
 	ret = resize_locked(cq, (uint32_t)cqe, &kept);
-	pthread_spin_unlock(&cq->lock);
+	ribv_unlock(&cq->lock);
 	free(kept);
 	return ribv_errno(ret);
 }
@@ -183,7 +183,7 @@ yield_after_empty(struct ribv_cq *cq)
 	if (likely(cq->nb_empty < POLLS_PER_YIELD))
 		return;
 	cq->nb_empty = 0;
-	pthread_spin_unlock(&cq->lock);
+	ribv_unlock(&cq->lock);
 	sched_yield();
 	ribv_lock(&cq->lock);
 }
@@ -210,8 +210,31 @@ ribv_poll_cq(struct ibv_cq *ibv, int num_entries, struct ibv_wc *wc)
 		done += RTE_MAX(n, 0);
 	} while (n == BURST && done < num_entries);
 	cq->nb_empty += done == 0;
-	pthread_spin_unlock(&cq->lock);
+	ribv_unlock(&cq->lock);
 	return done != 0 ? done : n;
+}
+
+/* A thread has the lock from ibv_start_poll() to ibv_end_poll(), and may wait for the caller's. */
+bool
+ribv_cq_has_wc(struct ribv_cq *cq)
+{
+	unsigned int spins = 0;
+	bool has_wc;
+
+	while (!ribv_trylock(&cq->lock)) {
+		if (++spins == MAX_SPINS)
+			return true;
+		if (spins % 64 == 0)
+			sched_yield();
+		rte_pause();
+	}
+	if (cq->first_kept == cq->last_kept) {
+		cq->first_kept = 0;
+		cq->last_kept = rmem_poll_cq(cq->cq, cq->kept, 1) == 1;
+	}
+	has_wc = cq->first_kept != cq->last_kept;
+	ribv_unlock(&cq->lock);
+	return has_wc;
 }
 
 /*
@@ -242,5 +265,5 @@ ribv_cq_forget(struct ribv_cq *cq, uint32_t qp_num)
 	} while (polled > 0);
 	cq->first_kept = 0;
 	cq->last_kept = end;
-	pthread_spin_unlock(&cq->lock);
+	ribv_unlock(&cq->lock);
 }

@@ -44,14 +44,14 @@ start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 	ribv_lock(&cq->lock);
 	ret = next_poll(ex);
 	if (ret != 0)
-		pthread_spin_unlock(&cq->lock);
+		ribv_unlock(&cq->lock);
 	return ret;
 }
 
 static void
 end_poll(struct ibv_cq_ex *ex)
 {
-	pthread_spin_unlock(&((struct ribv_cq *)ex)->lock);
+	ribv_unlock(&((struct ribv_cq *)ex)->lock);
 }
 
 static enum ibv_wc_opcode

@@ -73,14 +73,21 @@ static bool
 fill(struct stream *stream)
 {
 	const struct ribv_node *node = stream->node;
+	const uint32_t below = ribv_ino(node->ino, "/");
+	char parent[RIBV_PATH + 4];
 	const struct dirent *entry;
+	struct stat st = {0};
 	bool has_memory;
 	DIR *dir;
 	size_t i;
 
-	has_memory = add(stream, ".", DT_DIR, node->ino) && add(stream, "..", DT_DIR, node->ino);
+	snprintf(parent, sizeof(parent), "%s/..", node->path);
+	has_memory = add(stream, ".", DT_DIR, node->ino);
+	has_memory = has_memory &&
+			add(stream, "..", DT_DIR, stat(parent, &st) == 0 ? st.st_ino : 1);
 	for (i = 0; i < node->size && has_memory; i += strlen(node->text + i) + 1)
-		has_memory = add(stream, node->text + i, DT_UNKNOWN, node->ino + 1);
+		has_memory = add(stream, node->text + i, DT_UNKNOWN,
+				ribv_ino(below, node->text + i));
 	dir = REAL(opendir)(node->path);
 	while (has_memory && dir != NULL && (entry = REAL(readdir)(dir)) != NULL)
 		has_memory = add(stream, entry->d_name, entry->d_type, entry->d_ino);
@@ -128,30 +135,44 @@ open_node(struct ribv_node *node, int fd)
 	return (DIR *)(void *)stream;
 }
 
+/* The node of an open directory, or of the working directory (AT_FDCWD). */
+static struct ribv_node *
+find_open(int fd)
+{
+	int err = errno;
+	struct stat st;
+	bool is_removed = REAL(fstatat)(fd, fd == AT_FDCWD ? "." : "", &st, AT_EMPTY_PATH) == 0 &&
+			st.st_nlink == 0;
+
+	errno = err;
+	return is_removed ? ribv_find_open(fd, ".", st.st_mode) : NULL;
+}
+
 DIR *
 opendir(const char *path)
 {
-	struct ribv_node *node = ribv_find_before(AT_FDCWD, path);
+	struct ribv_at at;
+	bool is_again;
 	DIR *dir;
 
-	if (node != NULL)
-		return open_node(node, -1);
-	dir = REAL(opendir)(path);
-	if (dir == NULL) {
-		node = ribv_find_after(AT_FDCWD, path);
-		return node != NULL ? open_node(node, -1) : NULL;
-	}
-	/* "." of a working directory of the view */
-	if (path[0] != '.' || (node = ribv_find_open(REAL(dirfd)(dir))) == NULL)
-		return dir;
-	REAL(closedir)(dir);
-	return open_node(node, -1);
+	ribv_at_set(&at, AT_FDCWD, path);
+	do {
+		dir = REAL(opendir)(at.path);
+		is_again = ribv_at_next(&at, dir == NULL ? errno : 0);
+		/* "." of a working directory of the view */
+		if (dir != NULL && !is_again && at.node == NULL && at.path[0] == '.' &&
+				ribv_may_be_in_view(AT_FDCWD))
+			at.node = find_open(REAL(dirfd)(dir));
+		if (dir != NULL && (is_again || at.node != NULL))
+			REAL(closedir)(dir);
+	} while (is_again);
+	return at.node != NULL ? open_node(at.node, -1) : dir;
 }
 
 DIR *
 fdopendir(int fd)
 {
-	struct ribv_node *node = ribv_find_open(fd);
+	struct ribv_node *node = find_open(fd);
 
 	return node != NULL ? open_node(node, fd) : REAL(fdopendir)(fd);
 }

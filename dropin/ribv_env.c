@@ -138,6 +138,12 @@ ribv_env_init(void)
 	pthread_atfork(rcm_lock, rcm_unlock, forked);
 }
 
+void
+ribv_core_main_ended(void)
+{
+	rmem_env_main_ended();
+}
+
 bool
 ribv_env_attach(void)
 {

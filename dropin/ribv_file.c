@@ -22,6 +22,18 @@ ssize_t __readlinkat_chk(int dirfd, const char *path, char *buf, size_t size, si
 char *__realpath_chk(const char *path, char *resolved, size_t size);
 char *__getcwd_chk(char *buf, size_t size, size_t buf_size);
 
+/* Those of programs linked before glibc 2.33. */
+int __xstat(int version, const char *path, struct stat *st);
+int __lxstat(int version, const char *path, struct stat *st);
+int __fxstatat(int version, int dirfd, const char *path, struct stat *st, int flags);
+int __close(int fd);
+
+/* Call a function for at.path, until it is that of the kernel's file or there is a node. */
+#define ASK(at, ret, is_failed, call)                                                              \
+	do                                                                                         \
+		(ret) = (call);                                                                    \
+	while (ribv_at_next(&(at), (is_failed) ? errno : 0))
+
 /* Free the node and fail. */
 static int
 fail(struct ribv_node *node, int err)
@@ -35,12 +47,15 @@ fail(struct ribv_node *node, int err)
 static int
 open_text(const struct ribv_node *node, int flags)
 {
-	int fd = memfd_create(strrchr(node->path, '/') + 1,
-			MFD_ALLOW_SEALING | ((flags & O_CLOEXEC) != 0 ? MFD_CLOEXEC : 0));
+	char name[RIBV_PATH + 64];
+	int fd;
 
+	ribv_name_of(node->path, name);
+	fd = memfd_create(name, MFD_ALLOW_SEALING | ((flags & O_CLOEXEC) != 0 ? MFD_CLOEXEC : 0));
 	if (fd < 0)
 		return -1;
 	if (pwrite(fd, node->text, node->size, 0) != (ssize_t)node->size ||
+			fchmod(fd, S_IRUSR | S_IRGRP | S_IROTH) != 0 ||
 			fcntl(fd, F_ADD_SEALS,
 					F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) !=
 					0) {
@@ -66,6 +81,9 @@ open_node(struct ribv_node *node, int flags)
 	} else if ((flags & O_DIRECTORY) != 0) {
 		return fail(node, ENOTDIR);
 	} else if (S_ISCHR(node->mode)) {
+		/* Its state would be that of the parent, and its descriptor not. */
+		if (!ribv_is_owner())
+			return fail(node, ENXIO);
 		fd = node->open(flags);
 	} else if ((flags & O_ACCMODE) != O_RDONLY) {
 		return fail(node, EACCES);
@@ -76,26 +94,39 @@ open_node(struct ribv_node *node, int flags)
 	return fd;
 }
 
+/* Whether the kernel may create a file. */
+static bool
+is_creating(int flags)
+{
+	return (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE;
+}
+
 static int
 open_at(int dirfd, const char *path, int flags, mode_t mode)
 {
-	struct ribv_node *node = ribv_find_before(dirfd, path);
+	struct ribv_at at;
+	bool is_again;
 	int fd;
 
-	if (node != NULL)
-		return open_node(node, flags);
-	fd = REAL(openat)(dirfd, path, flags, mode);
-	if (fd >= 0 || (node = ribv_find_after(dirfd, path)) == NULL)
-		return fd;
-	return open_node(node, flags);
+	ribv_at_set(&at, dirfd, path);
+	if (is_creating(flags))
+		ribv_at_before(&at);
+	if (at.node != NULL)
+		return open_node(at.node, flags);
+	do {
+		fd = REAL(openat)(at.dirfd, at.path, flags, mode);
+		is_again = ribv_at_next(&at, fd < 0 ? errno : 0);
+		if (fd >= 0 && (is_again || at.node != NULL))
+			__close(fd);
+	} while (is_again);
+	return at.node != NULL ? open_node(at.node, flags) : fd;
 }
 
 /* The mode follows the flags if a file may be created. */
 static mode_t
 mode_of(int flags, va_list args)
 {
-	return (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE ? va_arg(args, mode_t)
-									  : 0;
+	return is_creating(flags) ? va_arg(args, mode_t) : 0;
 }
 
 int
@@ -154,15 +185,22 @@ open_stream(struct ribv_node *node, const char *mode)
 FILE *
 fopen(const char *path, const char *mode)
 {
-	struct ribv_node *node = ribv_find_before(AT_FDCWD, path);
+	struct ribv_at at;
+	bool is_again;
 	FILE *file;
 
-	if (node != NULL)
-		return open_stream(node, mode);
-	file = REAL(fopen)(path, mode);
-	if (file != NULL || (node = ribv_find_after(AT_FDCWD, path)) == NULL)
-		return file;
-	return open_stream(node, mode);
+	ribv_at_set(&at, AT_FDCWD, path);
+	if (mode[0] != 'r')
+		ribv_at_before(&at);
+	if (at.node != NULL)
+		return open_stream(at.node, mode);
+	do {
+		file = REAL(fopen)(at.path, mode);
+		is_again = ribv_at_next(&at, file == NULL ? errno : 0);
+		if (file != NULL && (is_again || at.node != NULL))
+			fclose(file);
+	} while (is_again);
+	return at.node != NULL ? open_stream(at.node, mode) : file;
 }
 
 /* The attributes of a node, which is freed; the others are those of the root directory. */
@@ -173,7 +211,7 @@ stat_node(struct ribv_node *node, struct stat *st)
 		return fail(node, errno);
 	st->st_mode = node->mode;
 	st->st_ino = node->ino;
-	st->st_nlink = S_ISDIR(node->mode) ? 2 : 1;
+	st->st_nlink = 1; /* of a directory: not counted */
 	st->st_size = S_ISCHR(node->mode) ? 0 : RIBV_NODE_TEXT;
 	st->st_rdev = node->rdev;
 	free(node);
@@ -181,29 +219,77 @@ stat_node(struct ribv_node *node, struct stat *st)
 }
 
 int
-fstatat(int dirfd, const char *path, struct stat *st, int flags)
+ribv_stat_open(int fd, const char *path, struct stat *st)
 {
-	struct ribv_node *node = ribv_find_before(dirfd, path);
-	int ret;
+	struct ribv_node *node = st->st_nlink == 0 ? ribv_find_open(fd, path, st->st_mode) : NULL;
 
-	if (node != NULL)
-		return stat_node(node, st);
-	ret = REAL(fstatat)(dirfd, path, st, flags);
-	if (ret == 0 || (node = ribv_find_after(dirfd, path)) == NULL)
-		return ret;
-	return stat_node(node, st);
+	return node != NULL ? stat_node(node, st) : 0;
+}
+
+/* Those of the file that the kernel found, or of the node. */
+static int
+stat_end(struct ribv_at *at, struct stat *st, int ret)
+{
+	if (at->node != NULL)
+		return stat_node(at->node, st);
+	return ret == 0 ? ribv_stat_open(at->dirfd, at->path != NULL ? at->path : "", st) : ret;
 }
 
 int
+fstatat(int dirfd, const char *path, struct stat *st, int flags)
+{
+	struct ribv_at at;
+	int ret;
+
+	ribv_at_set(&at, dirfd, path);
+	ASK(at, ret, ret != 0, REAL(fstatat)(at.dirfd, at.path, st, flags));
+	return stat_end(&at, st, ret);
+}
+
+/* Libc has stat() and lstat() since 2.33. */
+int
 stat(const char *path, struct stat *st)
 {
-	return fstatat(AT_FDCWD, path, st, 0);
+	struct ribv_at at;
+	int ret;
+
+	if (REAL(stat) == NULL)
+		return fstatat(AT_FDCWD, path, st, 0);
+	ribv_at_set(&at, AT_FDCWD, path);
+	ASK(at, ret, ret != 0, REAL(stat)(at.path, st));
+	return stat_end(&at, st, ret);
 }
 
 int
 lstat(const char *path, struct stat *st)
 {
-	return fstatat(AT_FDCWD, path, st, AT_SYMLINK_NOFOLLOW);
+	struct ribv_at at;
+	int ret;
+
+	if (REAL(lstat) == NULL)
+		return fstatat(AT_FDCWD, path, st, AT_SYMLINK_NOFOLLOW);
+	ribv_at_set(&at, AT_FDCWD, path);
+	ASK(at, ret, ret != 0, REAL(lstat)(at.path, st));
+	return stat_end(&at, st, ret);
+}
+
+/* Versions of struct stat that are not negative are this one. */
+int
+__xstat(int version, const char *path, struct stat *st)
+{
+	return version >= 0 ? stat(path, st) : fail(NULL, EINVAL);
+}
+
+int
+__lxstat(int version, const char *path, struct stat *st)
+{
+	return version >= 0 ? lstat(path, st) : fail(NULL, EINVAL);
+}
+
+int
+__fxstatat(int version, int dirfd, const char *path, struct stat *st, int flags)
+{
+	return version >= 0 ? fstatat(dirfd, path, st, flags) : fail(NULL, EINVAL);
 }
 
 static int
@@ -213,7 +299,7 @@ statx_node(struct ribv_node *node, unsigned int mask, struct statx *st)
 		return fail(node, errno);
 	st->stx_mode = (uint16_t)node->mode;
 	st->stx_ino = node->ino;
-	st->stx_nlink = S_ISDIR(node->mode) ? 2 : 1;
+	st->stx_nlink = 1;
 	st->stx_size = S_ISCHR(node->mode) ? 0 : RIBV_NODE_TEXT;
 	st->stx_rdev_major = major(node->rdev);
 	st->stx_rdev_minor = minor(node->rdev);
@@ -224,15 +310,15 @@ statx_node(struct ribv_node *node, unsigned int mask, struct statx *st)
 int
 statx(int dirfd, const char *path, int flags, unsigned int mask, struct statx *st)
 {
-	struct ribv_node *node = ribv_find_before(dirfd, path);
+	struct ribv_at at;
 	int ret;
 
-	if (node != NULL)
-		return statx_node(node, mask, st);
-	ret = REAL(statx)(dirfd, path, flags, mask, st);
-	if (ret == 0 || (node = ribv_find_after(dirfd, path)) == NULL)
-		return ret;
-	return statx_node(node, mask, st);
+	ribv_at_set(&at, dirfd, path);
+	ASK(at, ret, ret != 0, REAL(statx)(at.dirfd, at.path, flags, mask, st));
+	if (ret == 0 && at.node == NULL && at.path != NULL && st->stx_nlink == 0 &&
+			(st->stx_mask & STATX_NLINK) != 0)
+		at.node = ribv_find_open(at.dirfd, at.path, st->stx_mode);
+	return at.node != NULL ? statx_node(at.node, mask, st) : ret;
 }
 
 static int
@@ -248,48 +334,57 @@ access_node(struct ribv_node *node, int mode)
 int
 faccessat(int dirfd, const char *path, int mode, int flags)
 {
-	struct ribv_node *node = ribv_find_before(dirfd, path);
+	struct ribv_at at;
 	int ret;
 
-	if (node != NULL)
-		return access_node(node, mode);
-	ret = REAL(faccessat)(dirfd, path, mode, flags);
-	if (ret == 0 || (node = ribv_find_after(dirfd, path)) == NULL)
-		return ret;
-	return access_node(node, mode);
+	ribv_at_set(&at, dirfd, path);
+	ASK(at, ret, ret != 0, REAL(faccessat)(at.dirfd, at.path, mode, flags));
+	return at.node != NULL ? access_node(at.node, mode) : ret;
 }
 
 int
 access(const char *path, int mode)
 {
-	return faccessat(AT_FDCWD, path, mode, 0);
+	struct ribv_at at;
+	int ret;
+
+	ribv_at_set(&at, AT_FDCWD, path);
+	ASK(at, ret, ret != 0, REAL(access)(at.path, mode));
+	return at.node != NULL ? access_node(at.node, mode) : ret;
 }
 
 int
 euidaccess(const char *path, int mode)
 {
-	return faccessat(AT_FDCWD, path, mode, AT_EACCESS);
+	struct ribv_at at;
+	int ret;
+
+	ribv_at_set(&at, AT_FDCWD, path);
+	ASK(at, ret, ret != 0, REAL(euidaccess)(at.path, mode));
+	return at.node != NULL ? access_node(at.node, mode) : ret;
 }
 
 /* No node is a link. */
 ssize_t
 readlinkat(int dirfd, const char *path, char *buf, size_t size)
 {
-	struct ribv_node *node = ribv_find_before(dirfd, path);
+	struct ribv_at at;
 	ssize_t ret;
 
-	if (node != NULL)
-		return fail(node, EINVAL);
-	ret = REAL(readlinkat)(dirfd, path, buf, size);
-	if (ret >= 0 || (node = ribv_find_after(dirfd, path)) == NULL)
-		return ret;
-	return fail(node, EINVAL);
+	ribv_at_set(&at, dirfd, path);
+	ASK(at, ret, ret < 0, REAL(readlinkat)(at.dirfd, at.path, buf, size));
+	return at.node != NULL ? fail(at.node, EINVAL) : ret;
 }
 
 ssize_t
 readlink(const char *path, char *buf, size_t size)
 {
-	return readlinkat(AT_FDCWD, path, buf, size);
+	struct ribv_at at;
+	ssize_t ret;
+
+	ribv_at_set(&at, AT_FDCWD, path);
+	ASK(at, ret, ret < 0, REAL(readlink)(at.path, buf, size));
+	return at.node != NULL ? fail(at.node, EINVAL) : ret;
 }
 
 ssize_t
@@ -303,35 +398,34 @@ __readlinkat_chk(int dirfd, const char *path, char *buf, size_t size, size_t buf
 ssize_t
 __readlink_chk(const char *path, char *buf, size_t size, size_t buf_size)
 {
-	return __readlinkat_chk(AT_FDCWD, path, buf, size, buf_size);
+	if (size > buf_size)
+		abort();
+	return readlink(path, buf, size);
 }
 
 /* No node has extended attributes, which ls -l requests. */
 #define NO_ATTRIBUTES(name, own, params, args)                                                     \
 	ssize_t name params                                                                        \
 	{                                                                                          \
-		struct ribv_node *node = ribv_find_before(AT_FDCWD, path);                         \
+		struct ribv_at at;                                                                 \
 		ssize_t ret;                                                                       \
                                                                                                    \
-		if (node != NULL)                                                                  \
-			return own;                                                                \
-		ret = REAL(name) args;                                                             \
-		if (ret >= 0 || (node = ribv_find_after(AT_FDCWD, path)) == NULL)                  \
-			return ret;                                                                \
-		return own;                                                                        \
+		ribv_at_set(&at, AT_FDCWD, path);                                                  \
+		ASK(at, ret, ret < 0, REAL(name) args);                                            \
+		return at.node != NULL ? own : ret;                                                \
 	}
 
 /* clang-format off */
-NO_ATTRIBUTES(getxattr, fail(node, EOPNOTSUPP),
+NO_ATTRIBUTES(getxattr, fail(at.node, EOPNOTSUPP),
 		(const char *path, const char *name, void *value, size_t size),
-		(path, name, value, size))
-NO_ATTRIBUTES(lgetxattr, fail(node, EOPNOTSUPP),
+		(at.path, name, value, size))
+NO_ATTRIBUTES(lgetxattr, fail(at.node, EOPNOTSUPP),
 		(const char *path, const char *name, void *value, size_t size),
-		(path, name, value, size))
-NO_ATTRIBUTES(listxattr, (free(node), 0), (const char *path, char *list, size_t size),
-		(path, list, size))
-NO_ATTRIBUTES(llistxattr, (free(node), 0), (const char *path, char *list, size_t size),
-		(path, list, size))
+		(at.path, name, value, size))
+NO_ATTRIBUTES(listxattr, (free(at.node), 0), (const char *path, char *list, size_t size),
+		(at.path, list, size))
+NO_ATTRIBUTES(llistxattr, (free(at.node), 0), (const char *path, char *list, size_t size),
+		(at.path, list, size))
 /* clang-format on */
 
 static char *
@@ -348,15 +442,16 @@ resolve_node(struct ribv_node *node, char *resolved)
 char *
 realpath(const char *path, char *resolved)
 {
-	struct ribv_node *node = ribv_find_before(AT_FDCWD, path);
+	struct ribv_at at;
 	char *ret;
 
-	if (node != NULL)
-		return resolve_node(node, resolved);
-	ret = REAL(realpath)(path, resolved);
-	if (ret != NULL || path == NULL || (node = ribv_find_after(AT_FDCWD, path)) == NULL)
+	ribv_at_set(&at, AT_FDCWD, path);
+	ASK(at, ret, ret == NULL, REAL(realpath)(at.path, resolved));
+	if (at.node == NULL)
 		return ret;
-	return resolve_node(node, resolved);
+	if (resolved == NULL)
+		free(ret);
+	return resolve_node(at.node, resolved);
 }
 
 char *
@@ -384,7 +479,8 @@ change_dir(struct ribv_node *node)
 	free(node);
 	if (fd < 0)
 		return -1;
-	ret = fchdir(fd);
+	ribv_cwd_set(fd);
+	ret = REAL(fchdir)(fd);
 	close(fd);
 	return ret;
 }
@@ -392,15 +488,24 @@ change_dir(struct ribv_node *node)
 int
 chdir(const char *path)
 {
-	struct ribv_node *node = ribv_find_before(AT_FDCWD, path);
-	int ret;
+	struct ribv_at at;
+	int ret = 0;
 
-	if (node != NULL)
-		return change_dir(node);
-	ret = REAL(chdir)(path);
-	if (ret == 0 || (node = ribv_find_after(AT_FDCWD, path)) == NULL)
-		return ret;
-	return change_dir(node);
+	ribv_at_set(&at, AT_FDCWD, path);
+	ribv_at_before(&at);
+	if (at.node == NULL) {
+		do
+			ret = REAL(chdir)(at.path);
+		while (ret != 0 && ribv_at_next(&at, errno));
+	}
+	return at.node != NULL ? change_dir(at.node) : ret;
+}
+
+int
+fchdir(int fd)
+{
+	ribv_cwd_set(fd);
+	return REAL(fchdir)(fd);
 }
 
 char *
@@ -442,4 +547,7 @@ RIBV_SAME(fopen64, fopen);
 RIBV_SAME(stat64, stat);
 RIBV_SAME(lstat64, lstat);
 RIBV_SAME(fstatat64, fstatat);
+RIBV_SAME(__xstat64, __xstat);
+RIBV_SAME(__lxstat64, __lxstat);
+RIBV_SAME(__fxstatat64, __fxstatat);
 RIBV_SAME(eaccess, euidaccess);

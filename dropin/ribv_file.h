@@ -9,7 +9,7 @@
  * ribv_dir.c, ribv_path.c).
  *
  * A regular file is opened as a sealed memfd. A directory is opened as a directory that has been
- * removed, and whose former name has the path: so the kernel returns the path for each copy of the
+ * removed. The name of either has the path: so the kernel returns the path for each copy of the
  * descriptor, and for a working directory, after dup(), fork() and exec(). No file remains.
  */
 
@@ -46,15 +46,19 @@ struct ribv_node {
 	char text[RIBV_NODE_TEXT]; /* content; of a directory: names, each with its zero */
 };
 
-/* Of the core: fill in the rest of the node with that path; return whether there is one. */
-bool ribv_view_find(struct ribv_node *node);
+/*
+ * Of the core: fill in the rest of the node with that path; return whether there is one. The device
+ * is created if it may be.
+ */
+bool ribv_view_find(struct ribv_node *node, bool is_starting);
 
 /* Functions of libc that the preloaded library defines as well. */
 /* clang-format off */
 #define RIBV_FUNCTIONS(X) \
+	X(access) X(euidaccess) X(fstat) X(lstat) X(readlink) X(stat) \
 	X(openat) X(fopen) X(opendir) X(fdopendir) X(readdir) X(readdir_r) X(closedir) \
 	X(dirfd) X(rewinddir) X(telldir) X(seekdir) X(scandir) X(fstatat) X(statx) \
-	X(faccessat) X(readlinkat) X(realpath) X(chdir) X(getcwd) X(getxattr) X(lgetxattr) \
+	X(faccessat) X(fchdir) X(readlinkat) X(realpath) X(chdir) X(getcwd) X(getxattr) X(lgetxattr) \
 	X(listxattr) X(llistxattr)
 /* clang-format on */
 
@@ -73,24 +77,72 @@ typedef void (*ribv_function_t)(void);
 
 RIBV_HIDDEN ribv_function_t ribv_real(enum ribv_real index);
 
-/* The function of the core, which it loads; NULL: there is none (ribv_preload.c). */
-RIBV_HIDDEN ribv_function_t ribv_core_function(const char *name);
+/* ribv_view_find() of the core, which it loads; NULL: there is none (ribv_preload.c). */
+typedef bool (*ribv_view_t)(struct ribv_node *node, bool is_starting);
+RIBV_HIDDEN ribv_view_t ribv_core_view(void);
+
+/* False in a child of vfork(): the memory is that of its parent. */
+RIBV_HIDDEN bool ribv_is_owner(void);
 
 /* Calls of this thread that see the files of the kernel alone. */
 RIBV_HIDDEN extern __thread int ribv_nb_inside;
 
 /*
- * Return the node of a path, to be freed, or NULL. Before the kernel was asked this finds absolute
- * paths; otherwise, if it returned ENOENT, relative ones. Preserves errno.
+ * A path that a program has passed. The kernel gets it first, by the function of libc: it checks
+ * the pointer, so that the path may be read afterwards.
  */
-RIBV_HIDDEN struct ribv_node *ribv_find_before(int dirfd, const char *path);
-RIBV_HIDDEN struct ribv_node *ribv_find_after(int dirfd, const char *path);
+struct ribv_at {
+	int dirfd;
+	const char *path;       /* to ask the kernel for */
+	struct ribv_node *node; /* the file instead of the kernel's, to be freed; or NULL */
+	char text[RIBV_PATH];   /* an absolute path */
+};
 
-/* Return the node of an open directory of the view, or of the working directory (AT_FDCWD). */
-RIBV_HIDDEN struct ribv_node *ribv_find_open(int dirfd);
+RIBV_HIDDEN void ribv_at_set(struct ribv_at *at, int dirfd, const char *path);
 
-/* Write the path of the directory of the view that is open; return whether it is one. */
-RIBV_HIDDEN bool ribv_path_of(int dirfd, char path[RIBV_PATH]);
+/*
+ * The kernel has answered, with 0 or an errno. Return whether it must be asked again: for the
+ * absolute path of a file out of the view. If not, the node is set if there is one.
+ * Preserves errno, except that ENOENT may become ENOTDIR.
+ */
+RIBV_HIDDEN bool ribv_at_next(struct ribv_at *at, int err);
+
+/*
+ * Do so before a call that creates a file or changes the working directory. The pointer is checked
+ * by a system call.
+ */
+RIBV_HIDDEN void ribv_at_before(struct ribv_at *at);
+
+/*
+ * Return the node of an open file of the view, or of the working directory (AT_FDCWD): those
+ * without a link. The path is "" or that of a directory.
+ */
+RIBV_HIDDEN struct ribv_node *ribv_find_open(int fd, const char *path, mode_t mode);
+
+/* Replace the attributes of an open file, if it is of the view; 0, or -1 and errno. */
+RIBV_HIDDEN int ribv_stat_open(int fd, const char *path, struct stat *st);
+
+/* The working directory is that one from now on. */
+RIBV_HIDDEN void ribv_cwd_set(int fd);
+
+/* Whether a relative path may be of the view: otherwise it costs no system call. */
+RIBV_HIDDEN bool ribv_may_be_in_view(int dirfd);
+
+/* The number of a file, by its path: begins with RIBV_INO. */
+#define RIBV_INO 2166136261u
+static inline uint32_t
+ribv_ino(uint32_t ino, const char *path)
+{
+	for (; *path != '\0'; path++)
+		ino = (ino ^ (uint8_t)*path) * 16777619u;
+	return ino;
+}
+
+/* Write the path of the file of the view that is open; return whether it is one. */
+RIBV_HIDDEN bool ribv_path_of(int fd, char path[RIBV_PATH]);
+
+/* Write the name of an open file with that path, which begins with a slash. */
+RIBV_HIDDEN void ribv_name_of(const char *path, char name[RIBV_PATH + 64]);
 
 /* Open a directory; return its descriptor, or -1 and errno. */
 RIBV_HIDDEN int ribv_dir_open(const struct ribv_node *node, int flags);

@@ -233,7 +233,7 @@ ribv_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
 	own.bind_info.mr = info->mr != NULL ? ((struct ribv_mr *)info->mr)->mr : NULL;
 	ribv_lock(&((struct ribv_qp *)qp)->send_lock);
 	ret = rmem_mw_bind(((struct ribv_qp *)qp)->qp, ((struct ribv_mw *)mw)->mw, &own);
-	pthread_spin_unlock(&((struct ribv_qp *)qp)->send_lock);
+	ribv_unlock(&((struct ribv_qp *)qp)->send_lock);
 	if (ret == 0)
 		mw->rkey = ((struct ribv_mw *)mw)->mw->rkey;
 	return ribv_errno(ret);

@@ -3,10 +3,11 @@
  */
 
 /*
- * Paths of the view. A path that is not below one of its directories costs the comparison of a few
- * bytes, and no system call. Functions of libc are looked up when the library is loaded, or by the
- * first call if another library's constructor runs before; later calls are async-signal-safe for
- * all paths but those of the view. Before libc is initialized there is no view.
+ * Paths of the view. The kernel gets a path first. For one that is not below a directory of it
+ * this costs the comparison of a few bytes, and no other system call. Functions of libc are looked
+ * up when the library is loaded, or by the first call if another library's constructor runs before;
+ * later calls are async-signal-safe for all paths but those of the view. Before libc is initialized
+ * there is no view.
  */
 
 #include <dlfcn.h>
@@ -14,10 +15,11 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 
 #include "ribv_file.h"
 
-#define MARK    "/.rmem:" /* begins the name of an open directory: .rmem:PID.N:sys:class:... */
+#define MARK    ".rmem:" /* begins the name of an open file: .rmem:PID.N:sys:class:... */
 #define REMOVED " (deleted)"
 
 __thread int ribv_nb_inside __attribute__((tls_model("initial-exec")));
@@ -26,6 +28,15 @@ __thread int ribv_nb_inside __attribute__((tls_model("initial-exec")));
 static const char *const names[] = {RIBV_FUNCTIONS(RIBV_NAME)};
 static ribv_function_t functions[RIBV_NB_REAL]; /* atomic */
 static bool is_started;                         /* libc is initialized */
+static bool is_cwd_removed;                     /* atomic; the working directory was, once */
+static pid_t owner;                             /* the process whose memory this is; 0: not known */
+
+/* Libc has it since 2.33. The struct of the kernel is that of libc. */
+static int
+fstatat_of_kernel(int dirfd, const char *path, struct stat *st, int flags)
+{
+	return (int)syscall(SYS_newfstatat, dirfd, path, st, flags);
+}
 
 ribv_function_t
 ribv_real(enum ribv_real index)
@@ -36,11 +47,26 @@ ribv_real(enum ribv_real index)
 	} found;
 
 	found.function = __atomic_load_n(&functions[index], __ATOMIC_RELAXED);
-	if (found.function == NULL) {
+	if (found.function == NULL && !is_started) {
 		found.object = dlsym(RTLD_NEXT, names[index]);
+		if (found.object == NULL && index == RIBV_REAL_fstatat)
+			found.function = (ribv_function_t)fstatat_of_kernel;
 		__atomic_store_n(&functions[index], found.function, __ATOMIC_RELAXED);
 	}
 	return found.function;
+}
+
+/* Also in a child of fork(), and not in one of vfork(). */
+static void
+owner_set(void)
+{
+	owner = getpid();
+}
+
+bool
+ribv_is_owner(void)
+{
+	return owner == 0 || owner == getpid();
 }
 
 __attribute__((constructor)) static void
@@ -48,9 +74,32 @@ resolve(void)
 {
 	int i;
 
+	owner_set();
+	pthread_atfork(NULL, NULL, owner_set);
 	for (i = 0; i < RIBV_NB_REAL; i++)
 		ribv_real((enum ribv_real)i);
+	ribv_cwd_set(AT_FDCWD);
 	is_started = true;
+}
+
+void
+ribv_cwd_set(int fd)
+{
+	int err = errno;
+	struct stat st;
+
+	/* One of the view has no link. */
+	if (REAL(fstatat)(fd, fd == AT_FDCWD ? "." : "", &st, AT_EMPTY_PATH) == 0 &&
+			st.st_nlink == 0)
+		__atomic_store_n(&is_cwd_removed, true, __ATOMIC_RELAXED);
+	errno = err;
+}
+
+bool
+ribv_may_be_in_view(int dirfd)
+{
+	return dirfd != AT_FDCWD || !is_started ||
+			__atomic_load_n(&is_cwd_removed, __ATOMIC_RELAXED);
 }
 
 /* Whether an absolute path begins with that of a directory of the view. */
@@ -61,45 +110,18 @@ may_be_own(const char *path)
 			strncmp(path, RIBV_DEV, sizeof(RIBV_DEV) - 1) == 0;
 }
 
-/* Append the components of a path to a path; return whether they fit. */
-static bool
-append(char path[RIBV_PATH], const char *add)
-{
-	size_t len = strlen(path), n;
-	char *slash;
-
-	for (; *add != '\0'; add += n) {
-		add += strspn(add, "/");
-		n = strcspn(add, "/");
-		if (n == 0 || (n == 1 && add[0] == '.'))
-			continue;
-		if (n == 2 && memcmp(add, "..", 2) == 0) {
-			slash = strrchr(path, '/');
-			len = slash != NULL ? (size_t)(slash - path) : 0;
-		} else {
-			if (len + 1 + n >= RIBV_PATH)
-				return false;
-			path[len] = '/';
-			memcpy(path + len + 1, add, n);
-			len += 1 + n;
-		}
-		path[len] = '\0';
-	}
-	return true;
-}
-
 bool
-ribv_path_of(int dirfd, char path[RIBV_PATH])
+ribv_path_of(int fd, char path[RIBV_PATH])
 {
 	char link[64], name[RIBV_PATH];
 	char *at, *end;
 	ssize_t n;
 
-	if (dirfd == AT_FDCWD)
+	if (fd == AT_FDCWD)
 		snprintf(link, sizeof(link), "/proc/self/cwd");
 	else
-		snprintf(link, sizeof(link), "/proc/self/fd/%d", dirfd);
-	n = REAL(readlinkat)(AT_FDCWD, link, name, sizeof(name) - 1);
+		snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = REAL(readlink)(link, name, sizeof(name) - 1);
 	if (n < 0)
 		return false;
 	name[n] = '\0';
@@ -119,39 +141,25 @@ ribv_path_of(int dirfd, char path[RIBV_PATH])
 	return true;
 }
 
-/* Whether the path may be of the view; written without ".", "..". */
-static bool
-resolve_path(int dirfd, const char *path, char out[RIBV_PATH])
-{
-	if (path[0] == '/') {
-		out[0] = '\0';
-		return append(out, path);
-	}
-	return path[0] != '\0' && ribv_path_of(dirfd, out) && append(out, path);
-}
-
-/* The node that the core has for a path. */
+/* The node that the core has for an absolute path, without "." and "..". */
 static struct ribv_node *
-find(int dirfd, const char *path)
+find(const char *path)
 {
 	struct ribv_node *node;
-	ribv_function_t view;
-	char own[RIBV_PATH];
+	ribv_view_t view;
 	int state;
 
 	/* Loading a library before libc is initialized loses the environment. */
-	if (!is_started && environ == NULL)
-		return NULL;
-	if (ribv_nb_inside != 0 || !resolve_path(dirfd, path, own) || !may_be_own(own))
+	if ((!is_started && environ == NULL) || ribv_nb_inside != 0 || !may_be_own(path))
 		return NULL;
 	node = malloc(sizeof(*node));
 	if (node == NULL)
 		return NULL;
-	memcpy(node->path, own, sizeof(own));
+	snprintf(node->path, sizeof(node->path), "%s", path);
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	ribv_nb_inside++;
-	view = ribv_core_function("ribv_view_find");
-	if (view == NULL || !((__typeof__(&ribv_view_find))view)(node)) {
+	view = ribv_core_view();
+	if (view == NULL || !view(node, ribv_is_owner())) {
 		free(node);
 		node = NULL;
 	}
@@ -160,69 +168,172 @@ find(int dirfd, const char *path)
 	return node;
 }
 
-struct ribv_node *
-ribv_find_before(int dirfd, const char *path)
+/* Whether the path may have components after it; *err is set if it is a file of the view. */
+static bool
+is_dir(const char *path, bool is_needed, int *err)
 {
-	struct ribv_node *node;
-	int err = errno;
+	struct ribv_node *node = may_be_own(path) ? find(path) : NULL;
+	bool is_file = node != NULL && !S_ISDIR(node->mode);
 
-	/* The kernel would follow ".." of a removed directory. */
-	if (path == NULL || !(path[0] == '/' ? may_be_own(path) : path[0] == '.' && path[1] == '.'))
-		return NULL;
-	node = find(dirfd, path);
+	if (node == NULL)
+		return !is_needed || !may_be_own(path);
+	free(node);
+	if (is_file)
+		*err = ENOTDIR;
+	return !is_file;
+}
+
+/* Append the components of a path to a path; return whether that may be one of the view. */
+static bool
+append(char path[RIBV_PATH], const char *add, int *err)
+{
+	size_t len = strlen(path), n;
+	bool is_up;
+	char *slash;
+
+	for (; *add != '\0'; add += n) {
+		add += strspn(add, "/");
+		n = strcspn(add, "/");
+		is_up = n == 2 && memcmp(add, "..", 2) == 0;
+		if (is_up || n == 0 || (n == 1 && add[0] == '.')) {
+			if (!is_dir(path, is_up, err))
+				return false;
+			slash = is_up ? strrchr(path, '/') : path + len;
+			len = slash != NULL ? (size_t)(slash - path) : 0;
+		} else {
+			if (len + 1 + n >= RIBV_PATH)
+				return false;
+			path[len] = '/';
+			memcpy(path + len + 1, add, n);
+			len += 1 + n;
+		}
+		path[len] = '\0';
+	}
+	return true;
+}
+
+void
+ribv_at_set(struct ribv_at *at, int dirfd, const char *path)
+{
+	at->dirfd = dirfd;
+	at->path = path;
+	at->node = NULL;
+}
+
+/* Whether the kernel has read the path: these it finds by it. */
+static bool
+is_read(int err)
+{
+	return err == 0 || err == ENOENT || err == EACCES || err == EPERM || err == ENOTDIR ||
+			err == EEXIST || err == EISDIR || err == EROFS || err == ENXIO ||
+			err == ENODEV || err == ENODATA || err == EOPNOTSUPP;
+}
+
+/*
+ * Find the node of an absolute path, or that of a path from a directory of the view. The errno is
+ * that of the kernel, or the one instead.
+ */
+static bool
+next(struct ribv_at *at, int *err)
+{
+	const char *path = at->path;
+	bool is_absolute = path[0] == '/';
+
+	if (is_absolute) {
+		at->text[0] = '\0';
+		if (!may_be_own(path))
+			return false;
+		/* The kernel has followed ".." of a removed directory. */
+	} else if (path[0] == '\0' || (*err != ENOENT && (path[0] != '.' || path[1] != '.')) ||
+			!ribv_may_be_in_view(at->dirfd) || ribv_nb_inside != 0 ||
+			!ribv_path_of(at->dirfd, at->text)) {
+		return false;
+	}
+	if (!append(at->text, path, err))
+		return false;
+	at->node = find(at->text);
+	/* The kernel has not found a directory of the view from which the path leads out. */
+	if (is_absolute && (*err != ENOENT || may_be_own(at->text)))
+		return false;
+	if (at->text[0] == '\0')
+		strcpy(at->text, "/");
+	at->dirfd = AT_FDCWD;
+	at->path = at->text;
+	return at->node == NULL;
+}
+
+bool
+ribv_at_next(struct ribv_at *at, int err)
+{
+	int kept = errno, instead = err;
+	bool is_again;
+
+	if (at->path == NULL || at->path == at->text || !is_read(err))
+		return false;
+	is_again = next(at, &instead);
+	errno = err == ENOENT ? instead : kept;
+	return is_again;
+}
+
+void
+ribv_at_before(struct ribv_at *at)
+{
+	int err = errno, fd;
+
+	/* No file can be opened so. */
+	fd = REAL(openat)(at->dirfd, at->path,
+			O_WRONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (fd >= 0)
+		close(fd);
+	else if (errno != EFAULT)
+		(void)ribv_at_next(at, 0);
 	errno = err;
-	return node;
 }
 
 struct ribv_node *
-ribv_find_after(int dirfd, const char *path)
-{
-	struct ribv_node *node;
-
-	if (errno != ENOENT || path[0] == '/')
-		return NULL;
-	node = find(dirfd, path);
-	errno = ENOENT;
-	return node;
-}
-
-struct ribv_node *
-ribv_find_open(int dirfd)
+ribv_find_open(int fd, const char *path, mode_t mode)
 {
 	struct ribv_node *node = NULL;
+	char text[RIBV_PATH];
 	int err = errno;
-	struct stat st;
 
-	/* A removed directory has no link. */
-	if (REAL(fstatat)(dirfd, dirfd == AT_FDCWD ? "." : "", &st, AT_EMPTY_PATH) == 0 &&
-			S_ISDIR(st.st_mode) && st.st_nlink == 0)
-		node = find(dirfd, ".");
+	if ((S_ISDIR(mode) || (mode == (S_IFREG | 0444) && path[0] == '\0')) &&
+			ribv_nb_inside == 0 && ribv_path_of(fd, text) && append(text, path, &err))
+		node = find(text);
 	errno = err;
 	return node;
+}
+
+void
+ribv_name_of(const char *path, char name[RIBV_PATH + 64])
+{
+	static uint32_t last;
+	char *at;
+	int len = snprintf(name, RIBV_PATH + 64, MARK "%d.%u", (int)getpid(),
+			__atomic_add_fetch(&last, 1, __ATOMIC_RELAXED));
+
+	snprintf(name + len, RIBV_PATH + 64 - (size_t)len, "%s", path);
+	for (at = name + len; *at != '\0'; at++) {
+		if (*at == '/')
+			*at = ':';
+	}
 }
 
 int
 ribv_dir_open(const struct ribv_node *node, int flags)
 {
 	static const char *const parents[] = {"/tmp", "/dev/shm", "/var/tmp"};
-	static uint32_t last;
-	char name[RIBV_PATH + 64];
-	int fd = -1, len;
+	char name[RIBV_PATH + 64], path[RIBV_PATH + 128];
+	int fd = -1;
 	size_t i;
-	char *at;
 
 	for (i = 0; i < sizeof(parents) / sizeof(parents[0]) && fd < 0;) {
-		len = snprintf(name, sizeof(name), "%s" MARK "%d.%u", parents[i], (int)getpid(),
-				__atomic_add_fetch(&last, 1, __ATOMIC_RELAXED));
-		snprintf(name + len, sizeof(name) - (size_t)len, "%s", node->path);
-		for (at = name + len; *at != '\0'; at++) {
-			if (*at == '/')
-				*at = ':';
-		}
-		if (mkdir(name, S_IRWXU) == 0) {
-			fd = REAL(openat)(AT_FDCWD, name,
+		ribv_name_of(node->path, name);
+		snprintf(path, sizeof(path), "%s/%s", parents[i], name);
+		if (mkdir(path, S_IRWXU) == 0) {
+			fd = REAL(openat)(AT_FDCWD, path,
 					O_RDONLY | O_DIRECTORY | (flags & (O_CLOEXEC | O_PATH)));
-			rmdir(name);
+			rmdir(path);
 			i++;
 		} else {
 			i += errno != EEXIST;

@@ -7,6 +7,10 @@
  * program without verbs pays nothing. librmem_ibv_core.so, which has class and driver, is loaded
  * when a program first lists or opens devices; before that no object can be of rmem, and libibverbs
  * gets the calls. Afterwards the core gets them.
+ *
+ * Invariant: a thread never waits for one that needs the lock of the dynamic loader. It may hold
+ * that lock itself: the constructor of a library may open a file of the view. So several threads
+ * may load the core at a time, which only that lock orders; after it is loaded, no call needs it.
  */
 
 #include <dlfcn.h>
@@ -21,10 +25,30 @@
 #define LIBIBVERBS "libibverbs.so.1"
 #define CORE       "librmem_ibv_core.so"
 
-typedef void (*function_t)(void);
+typedef ribv_function_t function_t;
+
+/* A function of libibverbs, and that of the core, or NULL until it is loaded; atomic. */
+struct pass {
+	const char *name;
+	function_t to;
+};
+
+/* All that PASS() defines. */
+extern struct pass __start_ribv_pass[] RIBV_HIDDEN;
+extern struct pass __stop_ribv_pass[] RIBV_HIDDEN;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static void *core; /* written once; atomic */
+static bool is_loaded; /* atomic; all below is set, and the core is started */
+static bool is_failed; /* atomic; it can't be loaded */
+
+static pthread_key_t main_key; /* set in the main thread */
+static bool is_main_ended;     /* atomic */
+
+/* Of the core; atomic, set before it is started. */
+static function_t core_init;
+static function_t core_view;
+static function_t core_main_ended;
+static const struct rcm_ops *core_cm;
 
 static function_t
 symbol(void *library, const char *name)
@@ -51,67 +75,121 @@ next(const char *name)
 }
 
 /* The core is in the directory of this library. */
-static void
-load(void)
+static void *
+open_core(void)
 {
 	char path[4096];
 	const char *slash;
-	function_t init;
-	void *library;
 	Dl_info info;
 
 	if (dladdr(&once, &info) == 0 || info.dli_fname == NULL)
-		return;
+		return NULL;
 	slash = strrchr(info.dli_fname, '/');
 	snprintf(path, sizeof(path), "%.*s" CORE,
 			slash != NULL ? (int)(slash + 1 - info.dli_fname) : 0, info.dli_fname);
-	library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-	init = library != NULL ? symbol(library, "ribv_core_init") : NULL;
-	if (init == NULL) {
-		fprintf(stderr, "rmem_ibv: no device of rmem: %s\n", dlerror());
-		return;
+	return dlopen(path, RTLD_NOW | RTLD_LOCAL);
+}
+
+/* The functions called here need no lock of the loader. */
+static void
+start(void)
+{
+	((__typeof__(&ribv_core_init))__atomic_load_n(&core_init, __ATOMIC_RELAXED))(next);
+	rcm_preload_init(__atomic_load_n(&core_cm, __ATOMIC_RELAXED));
+}
+
+/* Threads of the core do not keep the process. */
+static void
+main_ended_check(void)
+{
+	if (__atomic_load_n(&is_main_ended, __ATOMIC_SEQ_CST) &&
+			__atomic_load_n(&is_loaded, __ATOMIC_SEQ_CST))
+		((__typeof__(&ribv_core_main_ended))__atomic_load_n(
+				&core_main_ended, __ATOMIC_RELAXED))();
+}
+
+/* Return whether the core is there, which is loaded if needed. Threads that do so at a time store
+ * the same values. */
+static bool
+load(void)
+{
+	struct pass *pass;
+	void *library;
+
+	if (__atomic_load_n(&is_loaded, __ATOMIC_ACQUIRE))
+		return true;
+	if (!ribv_is_owner() || __atomic_load_n(&is_failed, __ATOMIC_RELAXED))
+		return false;
+	library = open_core();
+	if (library == NULL || symbol(library, "ribv_core_init") == NULL) {
+		if (!__atomic_exchange_n(&is_failed, true, __ATOMIC_RELAXED))
+			fprintf(stderr, "rmem_ibv: no device of rmem: %s\n", dlerror());
+		return false;
 	}
-	((__typeof__(&ribv_core_init))init)(next);
-	rcm_preload_init(dlsym(library, "rcm_core_ops"));
-	__atomic_store_n(&core, library, __ATOMIC_RELEASE);
+	__atomic_store_n(&core_view, symbol(library, "ribv_view_find"), __ATOMIC_RELAXED);
+	__atomic_store_n(&core_main_ended, symbol(library, "ribv_core_main_ended"),
+			__ATOMIC_RELAXED);
+	__atomic_store_n(&core_cm, dlsym(library, "rcm_core_ops"), __ATOMIC_RELAXED);
+	__atomic_store_n(&core_init, symbol(library, "ribv_core_init"), __ATOMIC_RELAXED);
+	pthread_once(&once, start);
+	for (pass = __start_ribv_pass; pass != __stop_ribv_pass; pass++)
+		__atomic_store_n(&pass->to, symbol(library, pass->name), __ATOMIC_RELAXED);
+	__atomic_store_n(&is_loaded, true, __ATOMIC_SEQ_CST);
+	main_ended_check();
+	return true;
 }
 
-ribv_function_t
-ribv_core_function(const char *name)
+/* It ends by pthread_exit(); the destructor of its data is called. */
+static void
+main_ends(void *key)
 {
-	void *library;
-
-	pthread_once(&once, load);
-	library = __atomic_load_n(&core, __ATOMIC_ACQUIRE);
-	return library != NULL ? symbol(library, name) : NULL;
+	__atomic_store_n(&is_main_ended, key == &main_key, __ATOMIC_SEQ_CST);
+	main_ended_check();
 }
 
-/* Return the function to call. One of the core is kept in *kept. */
+/* The thread of a child of fork() is its main thread. */
+static void
+main_set(void)
+{
+	is_main_ended = false;
+	pthread_setspecific(main_key, &main_key);
+}
+
+__attribute__((constructor)) static void
+main_find(void)
+{
+	if (pthread_key_create(&main_key, main_ends) != 0)
+		return;
+	main_set();
+	pthread_atfork(NULL, NULL, main_set);
+}
+
+ribv_view_t
+ribv_core_view(void)
+{
+	return load() ? (ribv_view_t)__atomic_load_n(&core_view, __ATOMIC_RELAXED) : NULL;
+}
+
+/* Return the function to call. */
 static function_t
-route(function_t *kept, const char *name)
+route(const struct pass *pass)
 {
-	function_t function = __atomic_load_n(kept, __ATOMIC_RELAXED);
-	void *library;
+	function_t function = __atomic_load_n(&pass->to, __ATOMIC_RELAXED);
 
-	if (function != NULL)
-		return function;
-	library = __atomic_load_n(&core, __ATOMIC_ACQUIRE);
-	if (library == NULL)
-		return next(name);
-	function = symbol(library, name);
-	__atomic_store_n(kept, function, __ATOMIC_RELAXED);
-	return function;
+	return function != NULL ? function : next(pass->name);
 }
 
 #define LIST(...) __VA_ARGS__
+#define PASS_ENTRY(name)                                                                           \
+	struct pass pass __attribute__((section("ribv_pass"), used)) = {#name, NULL}
 
 /* Define a function that waits: a thread in it can be cancelled. */
 #define PASS_WAIT(type, name, params, args)                                                        \
 	type name(params)                                                                          \
 	{                                                                                          \
-		static function_t kept;                                                            \
+		static PASS_ENTRY(name);                                                           \
                                                                                                    \
-		return ((__typeof__(&name))route(&kept, #name))(args);                             \
+		return ((__typeof__(&name))route(&pass))(args);                                    \
 	}
 
 /*
@@ -121,12 +199,12 @@ route(function_t *kept, const char *name)
 #define PASS(type, name, params, args)                                                             \
 	type name(params)                                                                          \
 	{                                                                                          \
-		static function_t kept;                                                            \
+		static PASS_ENTRY(name);                                                           \
 		type ret;                                                                          \
 		int state;                                                                         \
                                                                                                    \
 		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);                            \
-		ret = ((__typeof__(&name))route(&kept, #name))(args);                              \
+		ret = ((__typeof__(&name))route(&pass))(args);                                     \
 		pthread_setcancelstate(state, NULL);                                               \
 		return ret;                                                                        \
 	}
@@ -135,9 +213,9 @@ route(function_t *kept, const char *name)
 #define PASS_VOID(name, params, args)                                                              \
 	void name(params)                                                                          \
 	{                                                                                          \
-		static function_t kept;                                                            \
+		static PASS_ENTRY(name);                                                           \
                                                                                                    \
-		((__typeof__(&name))route(&kept, #name))(args);                                    \
+		((__typeof__(&name))route(&pass))(args);                                           \
 	}
 
 /*
@@ -147,14 +225,14 @@ route(function_t *kept, const char *name)
 #define PASS_LOAD(type, name, params, args)                                                        \
 	type name(params)                                                                          \
 	{                                                                                          \
-		static function_t kept;                                                            \
+		static PASS_ENTRY(name);                                                           \
 		type ret;                                                                          \
 		int state;                                                                         \
                                                                                                    \
 		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);                            \
 		ribv_nb_inside++;                                                                  \
-		pthread_once(&once, load);                                                         \
-		ret = ((__typeof__(&name))route(&kept, #name))(args);                              \
+		(void)load();                                                                      \
+		ret = ((__typeof__(&name))route(&pass))(args);                                     \
 		ribv_nb_inside--;                                                                  \
 		pthread_setcancelstate(state, NULL);                                               \
 		return ret;                                                                        \

@@ -16,8 +16,8 @@
 /* Attributes of verbs that the class does not have. */
 #define LACKING (IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE | IBV_QP_CAP | IBV_QP_RATE_LIMIT)
 
-/* No QP takes the number of a destroyed one while its completions are in a CQ.
- */
+/* No QP takes the number of a destroyed one while its completions are in a CQ, and no QP is removed
+ * from the array of objects while it is searched. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* Count the QP in its CQs and its SRQ, while it may refer to them. */
@@ -31,6 +31,22 @@ count_queues(const struct ibv_qp_init_attr *init, int n)
 				__ATOMIC_ACQ_REL);
 }
 
+/*
+ * Inline data for which a QP has space: that of the SGEs of a request at least, as on devices that
+ * place it there. Programs such as rdma_xclient rely on it.
+ */
+static uint32_t
+inline_of(const struct ibv_qp_cap *cap)
+{
+	struct rmem_dev_info info;
+
+	if (rmem_dev_info_get(ribv_dev, &info) != 0)
+		return cap->max_inline_data;
+	return RTE_MAX(cap->max_inline_data,
+			(uint32_t)RTE_MIN(cap->max_send_sge * sizeof(struct ibv_sge),
+					info.max_inline_data));
+}
+
 static int
 qp_make(struct ribv_qp *qp, struct ibv_pd *pd, const struct ibv_qp_init_attr *init)
 {
@@ -38,7 +54,7 @@ qp_make(struct ribv_qp *qp, struct ibv_pd *pd, const struct ibv_qp_init_attr *in
 			.max_recv_wr = init->cap.max_recv_wr,
 			.max_send_sge = (uint16_t)RTE_MIN(init->cap.max_send_sge, UINT16_MAX),
 			.max_recv_sge = (uint16_t)RTE_MIN(init->cap.max_recv_sge, UINT16_MAX),
-			.max_inline_data = init->cap.max_inline_data,
+			.max_inline_data = inline_of(&init->cap),
 			.type = (uint16_t)init->qp_type,
 			.flags = init->sq_sig_all ? RMEM_QP_SIG_ALL : 0};
 	int ret;
@@ -85,10 +101,9 @@ qp_create(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 		ribv_leave(qp);
 		return ribv_fail(ribv_errno(ret));
 	}
-	pthread_spin_init(&qp->send_lock, PTHREAD_PROCESS_PRIVATE);
-	pthread_spin_init(&qp->recv_lock, PTHREAD_PROCESS_PRIVATE);
 	pthread_mutex_init(&qp->ibv.mutex, NULL);
 	pthread_cond_init(&qp->ibv.cond, NULL);
+	init->cap.max_inline_data = inline_of(&init->cap);
 	qp->init = *init;
 	if (init->srq != NULL)
 		qp->init.cap.max_recv_wr = qp->init.cap.max_recv_sge = 0;
@@ -146,6 +161,8 @@ ribv_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *init)
 	/* The extended struct begins with the plain one. */
 	memcpy(&plain, init, sizeof(plain));
 	qp = qp_create(init->pd, &plain);
+	if (qp != NULL)
+		init->cap = plain.cap;
 	if (qp == NULL || (init->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) == 0)
 		return qp;
 	err = ribv_batch_create((struct ribv_qp *)qp, init->send_ops_flags);
@@ -211,8 +228,8 @@ ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
 	ribv_lock(&qp->send_lock);
 	ribv_lock(&qp->recv_lock);
 	ret = rmem_qp_modify(qp->qp, &own, (uint32_t)mask);
-	pthread_spin_unlock(&qp->recv_lock);
-	pthread_spin_unlock(&qp->send_lock);
+	ribv_unlock(&qp->recv_lock);
+	ribv_unlock(&qp->send_lock);
 	if (ret != 0)
 		return ribv_errno(ret);
 	if ((mask & IBV_QP_AV) != 0)
@@ -312,9 +329,35 @@ ibv_destroy_qp(struct ibv_qp *qp)
 	if (ret != 0)
 		return -ret;
 	count_queues(&own->init, -1);
-	ribv_leave(qp);
 	free(own->batch);
+	pthread_mutex_lock(&lock);
+	ribv_leave(qp);
+	pthread_mutex_unlock(&lock);
 	return 0;
+}
+
+bool
+ribv_qp_has_wc(uint32_t qp_num)
+{
+	bool has_wc = false;
+	uint32_t i;
+
+	if (!ribv_env_attach())
+		return false;
+	/* A thread that has it may wait for a CQ, whose thread waits for the caller's lock. */
+	if (pthread_mutex_trylock(&lock) != 0)
+		return true;
+	for (i = 1; i < RIBV_MAX_OBJS; i++) {
+		struct ribv_qp *qp = (void *)(ribv_objs + (uintptr_t)i * RIBV_SLOT);
+
+		if (__atomic_load_n(&ribv_types[i], __ATOMIC_ACQUIRE) != RIBV_QP ||
+				qp->ibv.qp_num != qp_num)
+			continue;
+		has_wc = ribv_cq_has_wc(qp->recv_cq) || ribv_cq_has_wc(qp->send_cq);
+		break;
+	}
+	pthread_mutex_unlock(&lock);
+	return has_wc;
 }
 
 int
@@ -430,7 +473,7 @@ ribv_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **
 		if (done < n)
 			*bad_wr = of[done];
 	}
-	pthread_spin_unlock(&qp->send_lock);
+	ribv_unlock(&qp->send_lock);
 	return err;
 }
 
@@ -467,6 +510,6 @@ ribv_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **
 		if (ret == 0)
 			ret = rmem_post_recv(qp->qp, &own, 1);
 	}
-	pthread_spin_unlock(&qp->recv_lock);
+	ribv_unlock(&qp->recv_lock);
 	return ret == 1 ? 0 : ribv_post_errno(ret);
 }

@@ -258,7 +258,7 @@ wr_complete(struct ibv_qp_ex *ex)
 	err = batch->err;
 	if (err == 0)
 		ribv_post_burst(qp, batch->wrs, (int)batch->nb, &err);
-	pthread_spin_unlock(&qp->send_lock);
+	ribv_unlock(&qp->send_lock);
 	return err;
 }
 
@@ -266,7 +266,7 @@ static void
 wr_abort(struct ibv_qp_ex *ex)
 {
 	if (batch_of(ex) != NULL)
-		pthread_spin_unlock(&((struct ribv_qp *)ex)->send_lock);
+		ribv_unlock(&((struct ribv_qp *)ex)->send_lock);
 }
 
 int

@@ -25,4 +25,7 @@ typedef void (*(*ribv_next_t)(const char *name))(void);
 /* Called once by librmem_ibv.so, when it has loaded librmem_ibv_core.so. */
 void ribv_core_init(ribv_next_t next);
 
+/* rmem_env_main_ended() */
+void ribv_core_main_ended(void);
+
 #endif /* RIBV_VERBS_H */

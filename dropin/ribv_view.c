@@ -269,20 +269,17 @@ cm_file(struct search *search)
 }
 
 bool
-ribv_view_find(struct ribv_node *node)
+ribv_view_find(struct ribv_node *node, bool is_starting)
 {
-	const struct ibv_device *device = ribv_device();
+	const struct ibv_device *device = is_starting || ribv_dev != NULL ? ribv_device() : NULL;
 	struct search search = {.node = node};
-	const char *at;
 
 	if (device == NULL)
 		return false;
 	node->size = 0;
 	node->rdev = 0;
 	node->open = NULL;
-	node->ino = 2166136261u;
-	for (at = node->path; *at != '\0'; at++)
-		node->ino = (node->ino ^ (uint8_t)*at) * 16777619u;
+	node->ino = ribv_ino(RIBV_INO, node->path);
 	device_files(&search, device);
 	verbs_files(&search, device);
 	cm_file(&search);

@@ -46,4 +46,10 @@
  */
 void rmem_env_forked(void);
 
+/*
+ * The main thread ends by pthread_exit(). When all other threads of the program have ended, end the
+ * process, as libc would do without control threads.
+ */
+void rmem_env_main_ended(void);
+
 #endif /* RMEM_ENV_H */

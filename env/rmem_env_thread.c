@@ -7,14 +7,20 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <time.h>
 
 #include <rte_common.h>
 #include <rte_errno.h>
 #include <rte_lcore.h>
 #include <rte_thread.h>
 #include <rte_version.h>
+
+#include <rmem_thread.h>
 
 #include "rmem_env.h"
 
@@ -25,6 +31,7 @@ static uint64_t ids[RMEM_ENV_MAX_THREADS / 64]; /* a bit for each one in use; at
 static RMEM_ENV_KEPT pthread_key_t key;         /* set in threads that have an id */
 static RMEM_ENV_KEPT int key_errno;
 static RMEM_ENV_KEPT pthread_once_t once = PTHREAD_ONCE_INIT;
+static uint64_t nb_begun, nb_ended; /* control threads; atomic */
 
 static void
 end_of_thread(void *arg)
@@ -90,20 +97,49 @@ rte_thread_unregister(void)
 	__atomic_fetch_and(&ids[id / 64], ~(UINT64_C(1) << id % 64), __ATOMIC_RELEASE);
 }
 
+#if RTE_VERSION < RTE_VERSION_NUM(23, 11, 0, 0)
+typedef void *(*thread_func_t)(void *arg);
+#else
+typedef rte_thread_func thread_func_t;
+#endif
+
+struct start {
+	thread_func_t func;
+	void *arg;
+};
+
+static void *
+thread_main(void *arg)
+{
+	struct start start = *(struct start *)arg;
+
+	free(arg);
+	__atomic_add_fetch(&nb_begun, 1, __ATOMIC_SEQ_CST);
+	(void)start.func(start.arg);
+	__atomic_add_fetch(&nb_ended, 1, __ATOMIC_SEQ_CST);
+	return NULL;
+}
+
 /* With all signals blocked: those of a program are for its own threads. */
 static int
-start_thread(pthread_t *id, const char *name, const pthread_attr_t *attr, void *(*start)(void *),
+start_thread(pthread_t *id, const char *name, const pthread_attr_t *attr, thread_func_t func,
 		void *arg)
 {
+	struct start *start = malloc(sizeof(*start));
 	sigset_t all, old;
 	int ret;
 
+	if (start == NULL)
+		return -ENOMEM;
+	*start = (struct start){func, arg};
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	ret = pthread_create(id, attr, start, arg);
+	ret = pthread_create(id, attr, thread_main, start);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (ret == 0)
 		pthread_setname_np(*id, name);
+	else
+		free(start);
 	return -ret;
 }
 
@@ -115,37 +151,66 @@ rte_ctrl_thread_create(pthread_t *thread, const char *name, const pthread_attr_t
 	return start_thread(thread, name, attr, start_routine, arg);
 }
 #else
-struct start {
-	rte_thread_func func;
-	void *arg;
-};
-
-static void *
-thread_main(void *arg)
-{
-	struct start start = *(struct start *)arg;
-
-	free(arg);
-	start.func(start.arg);
-	return NULL;
-}
-
 int
 rte_thread_create_control(
 		rte_thread_t *thread_id, const char *name, rte_thread_func func, void *arg)
 {
-	struct start *start = malloc(sizeof(*start));
 	pthread_t id;
-	int ret;
+	int ret = start_thread(&id, name, NULL, func, arg);
 
-	if (start == NULL)
-		return -ENOMEM;
-	*start = (struct start){func, arg};
-	ret = start_thread(&id, name, NULL, thread_main, start);
-	if (ret != 0)
-		free(start);
-	else
+	if (ret == 0)
 		thread_id->opaque_id = (uintptr_t)id;
 	return ret;
 }
 #endif
+
+/*
+ * Whether the main thread has ended, and all others but this one are control threads, which is one
+ * itself. A thread that is beginning or ending counts as one of the program.
+ */
+static bool
+is_alone(void)
+{
+	const uint64_t begun = __atomic_load_n(&nb_begun, __ATOMIC_SEQ_CST);
+	const uint64_t ended = __atomic_load_n(&nb_ended, __ATOMIC_SEQ_CST);
+	unsigned long nb_threads = 0;
+	char line[512] = "", *at, state = '\0';
+	FILE *file = fopen("/proc/self/stat", "re");
+	int i;
+
+	if (file == NULL)
+		return false;
+	at = fgets(line, sizeof(line), file) != NULL ? strrchr(line, ')') : NULL;
+	fclose(file);
+	if (at != NULL && at[1] != '\0')
+		state = at[2];
+	for (i = 2; i < 20 && at != NULL; i++) /* to field 20 of proc(5) */
+		at = strchr(at + 1, ' ');
+	if (at != NULL)
+		nb_threads = strtoul(at, NULL, 10);
+	return state == 'Z' && nb_threads == begun - ended + 1 &&
+			begun == __atomic_load_n(&nb_begun, __ATOMIC_SEQ_CST) &&
+			ended == __atomic_load_n(&nb_ended, __ATOMIC_SEQ_CST);
+}
+
+static void
+end_run(void *arg)
+{
+	const struct timespec pause = {.tv_nsec = 50000000};
+
+	RTE_SET_USED(arg);
+	while (!is_alone())
+		nanosleep(&pause, NULL);
+	exit(EXIT_SUCCESS);
+}
+
+void
+rmem_env_main_ended(void)
+{
+	static struct rmem_thread thread = {.run = end_run};
+	static bool is_started; /* atomic */
+
+	if (!__atomic_exchange_n(&is_started, true, __ATOMIC_RELAXED) &&
+			rmem_thread_start(&thread, "rmem-end") == 0)
+		pthread_detach(thread.id);
+}

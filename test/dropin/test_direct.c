@@ -110,7 +110,8 @@ create(struct side *side, struct message *own)
 			.cap = {DEPTH, DEPTH, 2, 1, 64}};
 	struct ibv_port_attr port;
 
-	map(side);
+	if (side->buf == NULL)
+		map(side);
 	side->mr = ibv_reg_mr(side->pd, side->buf, SIZE,
 			ACCESS | IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
 	side->qp = ibv_create_qp(side->pd, &init);
@@ -445,6 +446,8 @@ start(struct side *side)
 	side->fd = fds[0];
 }
 
+static int nb_rounds;
+
 /* Requests until it is killed. */
 static void
 flood(int fd)
@@ -456,6 +459,9 @@ flood(int fd)
 	HOLDS(receive(&side, &first));
 	connect_sides(&side, 0);
 	HOLDS(transfer(&side, IBV_WR_RDMA_WRITE, 0, 8) == IBV_WC_SUCCESS);
+	/* A child by a system call keeps all sockets open, until the target closes its own. */
+	if (first.value != 0 && syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0) == 0)
+		_exit(read(fd, &first, sizeof(first)) == 0 ? 0 : 1);
 	send_message(&side, &first);
 	for (;;)
 		transfer(&side, IBV_WR_RDMA_WRITE, 0, LONG);
@@ -466,14 +472,16 @@ static void
 killed_requester_is_not_waited_for(void)
 {
 	struct side side = {0};
-	struct message message = {.command = CHECK};
+	struct message message = {.command = CHECK, .value = nb_rounds % 2};
 	int fds[2], status;
 
 	HOLDS(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, fds) == 0);
 	side.pid = fork();
 	HOLDS(side.pid >= 0);
-	if (side.pid == 0)
+	if (side.pid == 0) {
+		close(fds[0]);
 		flood(fds[1]);
+	}
 	side.fd = fds[0];
 	open_side(&side);
 	send_message(&side, &message);
@@ -484,6 +492,68 @@ killed_requester_is_not_waited_for(void)
 	HOLDS(kill(side.pid, SIGKILL) == 0);
 	destroy(&side);
 	HOLDS(waitpid(side.pid, &status, 0) == side.pid && WIFSIGNALED(status));
+}
+
+/* It has an address of its own from the begin of exec() on: the program is not relocated. */
+static uint8_t fixed[SIZE];
+
+/* The program that exec() starts: no request reaches it. */
+static int
+exec_main(int fd)
+{
+	const struct side side = {.buf = fixed, .fd = fd};
+	struct message message = {0};
+	bool is_zero = has_value(&side, 0);
+
+	send_message(&side, &message);
+	return receive(&side, &message) && is_zero && has_value(&side, 0) ? 0 : 1;
+}
+
+static void
+target_exec(int fd)
+{
+	struct side side = {.buf = fixed, .fd = fd};
+	struct message own, peer;
+	char text[16];
+
+	open_side(&side);
+	HOLDS(receive(&side, &peer));
+	create(&side, &own);
+	join(&side, &peer, 0);
+	send_message(&side, &own);
+	HOLDS(receive(&side, &peer));
+	snprintf(text, sizeof(text), "%d", fd);
+	execl("/proc/self/exe", "test-direct", text, NULL);
+	_exit(2);
+}
+
+/* Requests until the program that exec() starts runs. */
+static void
+exec_of_target_ends_access(void)
+{
+	struct message message = {0};
+	struct side side = {0};
+	struct ibv_wc wc;
+	int fds[2], status;
+
+	HOLDS(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, fds) == 0);
+	side.pid = fork();
+	HOLDS(side.pid >= 0);
+	if (side.pid == 0)
+		target_exec(fds[1]);
+	side.fd = fds[0];
+	open_side(&side);
+	connect_sides(&side, 0);
+	memset(side.buf, 7, SIZE);
+	HOLDS(transfer(&side, IBV_WR_RDMA_WRITE, 0, 8) == IBV_WC_SUCCESS);
+	send_message(&side, &message);
+	post(&side, IBV_WR_RDMA_WRITE, 0, PIECE);
+	while (recv(side.fd, &message, sizeof(message), MSG_DONTWAIT) < 0) {
+		if (ibv_poll_cq(side.cq, 1, &wc) == 1)
+			post(&side, IBV_WR_RDMA_WRITE, 0, 4096);
+	}
+	send_message(&side, &message);
+	HOLDS(waitpid(side.pid, &status, 0) == side.pid && status == 0);
 }
 
 /* In a process of its own, so that all of its objects end with it. */
@@ -502,13 +572,16 @@ run_alone(void (*run)(void))
 }
 
 int
-main(void)
+main(int argc, char **argv)
 {
 	struct side side = {0};
-	int round;
 
-	for (round = 0; round < ROUNDS; round++)
+	if (argc == 2)
+		return exec_main((int)strtol(argv[1], NULL, 10));
+	for (; nb_rounds < ROUNDS; nb_rounds++) {
 		run_alone(killed_requester_is_not_waited_for);
+		run_alone(exec_of_target_ends_access);
+	}
 	start(&side);
 	open_side(&side);
 	target_does_nothing(&side);

@@ -29,6 +29,7 @@
 #define WRITES   50
 #define ROUNDS   24 /* of THREADS threads: more than there are ids */
 #define CHILDREN 20
+#define BUSY     4
 #define POLLERS  4
 #define POLLS    400000
 #define SIZE     4096
@@ -46,7 +47,9 @@ static pthread_barrier_t all_have_posted;
 static pthread_key_t last_call; /* its destructor posts */
 static bool is_stopped;         /* atomic */
 static int nb_polls;            /* atomic */
-static int nb_files;            /* that the process has open, with the device's */
+static int nb_sides;            /* that busy threads have opened and closed; atomic */
+static pthread_mutex_t pause_lock = PTHREAD_MUTEX_INITIALIZER; /* held: busy threads wait */
+static int nb_files; /* that the process has open, with the device's */
 
 static void
 side_open(struct side *side)
@@ -226,11 +229,29 @@ busy_main(void *arg)
 	struct side side;
 
 	while (!__atomic_load_n(&is_stopped, __ATOMIC_RELAXED)) {
+		pthread_mutex_lock(&pause_lock);
+		pthread_mutex_unlock(&pause_lock);
 		side_open(&side);
 		side_write(&side, (uint8_t)(uintptr_t)arg);
 		side_close(&side);
+		__atomic_add_fetch(&nb_sides, 1, __ATOMIC_RELAXED);
 	}
 	return NULL;
+}
+
+/* Fork while other threads are in calls. They do not take the CPU from the child. */
+static pid_t
+fork_between_calls(void)
+{
+	int nb = __atomic_load_n(&nb_sides, __ATOMIC_RELAXED);
+	pid_t pid;
+
+	while (__atomic_load_n(&nb_sides, __ATOMIC_RELAXED) < nb + BUSY)
+		sched_yield();
+	pid = fork();
+	if (pid > 0)
+		pthread_mutex_lock(&pause_lock);
+	return pid;
 }
 
 static void
@@ -257,24 +278,25 @@ child_main(void)
 static void
 children_have_devices(void)
 {
-	pthread_t threads[4];
+	pthread_t threads[BUSY];
 	struct side side;
 	int i, status;
 	pid_t pid;
 
 	side_open(&side);
-	for (i = 0; i < 4; i++)
+	for (i = 0; i < BUSY; i++)
 		HOLDS(pthread_create(&threads[i], NULL, busy_main, (void *)(uintptr_t)i) == 0);
 	for (i = 0; i < CHILDREN; i++) {
 		side_write(&side, (uint8_t)i);
-		pid = fork();
+		pid = fork_between_calls();
 		HOLDS(pid >= 0);
 		if (pid == 0)
 			child_main();
 		HOLDS(waitpid(pid, &status, 0) == pid && status == 0);
+		pthread_mutex_unlock(&pause_lock);
 	}
 	__atomic_store_n(&is_stopped, true, __ATOMIC_RELAXED);
-	for (i = 0; i < 4; i++)
+	for (i = 0; i < BUSY; i++)
 		HOLDS(pthread_join(threads[i], NULL) == 0);
 	side_write(&side, 1);
 	side_close(&side);

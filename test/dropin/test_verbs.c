@@ -59,6 +59,7 @@ create(void)
 	init.send_cq = init.recv_cq = cq;
 	for (i = 0; i < 2; i++) {
 		qps[i] = ibv_create_qp(pd, &init);
+		HOLDS(init.cap.max_inline_data >= sizeof(struct ibv_sge));
 		HOLDS(qps[i] != NULL && qps[i]->state == IBV_QPS_RESET);
 	}
 	HOLDS(ibv_dealloc_pd(pd) == EBUSY);
