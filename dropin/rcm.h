@@ -6,13 +6,16 @@
  * The commands of the kernel's rdma_cm, answered in the process: what librdmacm writes to
  * /dev/infiniband/rdma_cm.
  *
- * The descriptor of an event channel is one of epoll. In it are an eventfd, which is readable while
- * events are queued, the sockets of the connections, and the hub, in which the process accepts
- * connections. So programs can poll it, no thread is needed, and the death of a peer is the end of
- * its socket. Sockets are read when the program gets an event.
+ * The descriptor of an event channel is one of epoll, in which is an eventfd. A thread of the
+ * library, the agent, waits for the sockets and for the time of all channels; it and each thread
+ * that gets an event read the sockets. The death of a peer is the end of its socket.
  *
  * Invariant: all objects are read and changed under rcm_lock(). A thread that waits for events
  * does not hold the lock, and looks the channel up again by its descriptor afterwards.
+ * Invariant: the descriptor of a channel is readable if and only if an event is queued.
+ * Invariant: a descriptor that the program has closed, as by closefrom(), is not used: its number
+ * may be that of another file. Those of a channel are checked by each command (is_of()), those of
+ * the agent when a descriptor is added, and sockets, by their cookies, before they are closed.
  */
 
 #ifndef RCM_H
@@ -39,10 +42,10 @@
 #define RCM_SIDR_UNSUPPORTED       1
 #define RCM_SIDR_REJECT            2
 
-/* Entries of an epoll descriptor that are not handles. */
-#define RCM_WAKE UINT32_MAX
-#define RCM_HUB  (UINT32_MAX - 1)
-#define RCM_TIME (UINT32_MAX - 2)
+/* Entries of the agent that are not handles: the socket that listens for TCP, and the first of
+ * connections without a request. */
+#define RCM_TCP     RCM_MAX_IDS
+#define RCM_PENDING (RCM_MAX_IDS + 1)
 
 /* As librdmacm numbers them. */
 enum rcm_event_type {
@@ -133,9 +136,7 @@ struct rcm_event {
 struct rcm_channel {
 	int fd;       /* that of the program */
 	int event_fd; /* readable while events are queued */
-	int timer_fd; /* -1: none yet */
 	uint32_t nb_fds;
-	uint32_t nb_listen; /* the hub is watched while there are some */
 	struct rcm_event *first, **last;
 };
 
@@ -150,16 +151,19 @@ struct rcm_id {
 	bool is_child;      /* of a request */
 	bool is_queued;     /* the event of the request is: the program does not know the ID */
 	bool is_connecting; /* the socket is */
+	bool is_tcp;        /* listens at the socket of the process */
 	bool is_afonly;
 	enum rcm_state state;
 	struct rcm_addr src, dst;
 	int fd;               /* that owns the port, listens, or is connected; or -1 */
-	uint64_t wake_ns;     /* when to check a connection that is not made; 0: never */
+	uint64_t cookie;      /* of that socket */
+	uint64_t wake_ns;     /* when to check a connection that is not made, or held; 0: never */
 	uint64_t again_ns;    /* until when a refused one is tried again */
 	uint64_t limit_ns;    /* when it fails */
 	uint32_t backlog;     /* of a listening one */
 	uint32_t nb_requests; /* events queued of new connections */
 	uint32_t nb_reported; /* events that the program has got */
+	uint32_t nb_holds;    /* times that the end of the connection was held back */
 	uint32_t qkey;
 	struct rcm_msg own, peer; /* last messages sent and received */
 	uint32_t rx_len;          /* of a message received in part, which begins in rx */
@@ -215,11 +219,8 @@ int rcm_respond(const struct rcm_cmd *cmd, uint64_t to, const void *resp, size_t
 struct rcm_channel *rcm_channel_of(int fd);
 /* Takes the lock itself. */
 int rcm_is_channel(int fd);
-/* Add fd, or change what it is watched for; 0 or a negative errno. */
-int rcm_watch(const struct rcm_channel *channel, int fd, uint32_t handle, uint32_t events);
-/* Wake the channel when its IDs need it. */
-void rcm_timer_set(struct rcm_channel *channel);
-void rcm_unwatch(const struct rcm_channel *channel, int fd);
+/* Free channels whose descriptors the program has closed by others than close(). */
+void rcm_channels_check(void);
 /* The event to fill and queue; NULL: no memory. */
 struct rcm_event *rcm_event_new(struct rcm_id *id, enum rcm_event_type type, int status);
 void rcm_event_queue(struct rcm_channel *channel, struct rcm_event *event);
@@ -229,6 +230,24 @@ void rcm_event_post(struct rcm_id *id, enum rcm_event_type type, int status);
 void rcm_events_drop(struct rcm_id *id);
 int rcm_get_event(int fd, const struct rcm_cmd *cmd);
 int rcm_migrate_id(const struct rcm_cmd *cmd);
+
+/* rcm_agent.c */
+/* Start it, unless it is running; 0 or a negative errno. */
+int rcm_agent_start(void);
+/* Know a descriptor that is not watched; 0 or a negative errno. */
+int rcm_agent_know(int fd);
+/* Whether a descriptor that was known or watched is the same file. */
+bool rcm_agent_knows(int fd);
+/* Watch for events, or others than before; 0 or a negative errno. */
+int rcm_agent_watch(int fd, uint32_t entry, uint32_t events);
+void rcm_agent_unwatch(int fd);
+/* Wake the agent when an ID needs it. */
+void rcm_timer_set(void);
+/* Do what the descriptors that are ready need. */
+void rcm_agent_run(void);
+/* A ready descriptor can't be served now: the agent waits a little. */
+void rcm_agent_rest(void);
+void rcm_agent_forked(void);
 
 /* rcm_id.c */
 struct rcm_id *rcm_id_get(uint32_t handle);
@@ -281,14 +300,19 @@ int rcm_port_connect(struct rcm_id *id);
 /* Connect again, by another socket. */
 int rcm_port_again(struct rcm_id *id);
 void rcm_port_close(struct rcm_id *id);
+/* The ID has that socket from now on. */
+void rcm_port_take(struct rcm_id *id, int fd);
 /* Send id->own, of that type; 0 or a negative errno. */
 int rcm_send(struct rcm_id *id, enum rcm_type type);
 /* Read into *msg, of which *len bytes are there: 1 when it is complete and valid, 0 if more is to
  * come, or a negative errno: the connection has ended. */
 int rcm_recv(int fd, struct rcm_msg *msg, uint32_t *len);
-/* Accept connections, and give their requests to the listening IDs. */
-void rcm_hub_run(void);
-int rcm_hub_fd(void);
+/* The socket of an entry is ready: accept connections, and give their requests to listening IDs. */
+void rcm_port_ready(uint32_t entry);
+/* The program has closed descriptors: forget those that are other files now, watch the rest. */
+void rcm_port_check(void);
+/* Forget the socket of an ID if the program has closed it. */
+void rcm_port_check_id(struct rcm_id *id);
 /* Close what a child of fork() has inherited. */
 void rcm_forked(void);
 
@@ -306,8 +330,8 @@ void rcm_conn_time(struct rcm_id *id, uint64_t now);
 uint64_t rcm_now(void);
 /* A request to a listening ID; the function has the socket from now on. */
 void rcm_conn_request(struct rcm_id *listener, const struct rcm_msg *msg, int fd);
-/* Watch the ID's socket in another channel, to which the ID belongs from now on. */
-void rcm_conn_move(struct rcm_id *id, struct rcm_channel *to);
+/* Watch the ID's socket, as its state requires. */
+int rcm_conn_watch(struct rcm_id *id);
 /* End the connection of an ID that is destroyed. */
 void rcm_conn_close(struct rcm_id *id);
 

@@ -11,8 +11,6 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/timerfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "rcm.h"
@@ -36,39 +34,18 @@ mark(int fd, struct rcm_channel *channel)
 		__atomic_and_fetch(&marked[fd / 64], ~bit, __ATOMIC_RELEASE);
 }
 
-int
-rcm_watch(const struct rcm_channel *channel, int fd, uint32_t handle, uint32_t events)
-{
-	struct epoll_event event = {.events = events, .data.u32 = handle};
-
-	if (epoll_ctl(channel->fd, EPOLL_CTL_ADD, fd, &event) == 0)
-		return 0;
-	if (errno == EEXIST && epoll_ctl(channel->fd, EPOLL_CTL_MOD, fd, &event) == 0)
-		return 0;
-	return -errno;
-}
-
-void
-rcm_unwatch(const struct rcm_channel *channel, int fd)
-{
-	epoll_ctl(channel->fd, EPOLL_CTL_DEL, fd, NULL);
-}
-
 /* Whether the descriptor is that of the channel or a duplicate, and not another file. */
 static bool
 is_of(int fd, const struct rcm_channel *channel)
 {
-	struct epoll_event event = {.events = EPOLLIN, .data.u32 = RCM_WAKE};
+	struct epoll_event event = {.events = EPOLLIN};
 
 	return epoll_ctl(fd, EPOLL_CTL_MOD, channel->event_fd, &event) == 0;
 }
 
-/*
- * Free a channel, of which no descriptor is left. If they were not closed by close(), the others of
- * the channel may not be open either, and their numbers those of other files.
- */
+/* Free a channel, of which no descriptor is left. */
 static void
-channel_free(struct rcm_channel *channel, bool is_lost)
+channel_free(struct rcm_channel *channel)
 {
 	struct rcm_event *event;
 	uint32_t handle = 0;
@@ -76,33 +53,31 @@ channel_free(struct rcm_channel *channel, bool is_lost)
 
 	while ((id = rcm_id_next(&handle)) != NULL) {
 		/* Those of requests are freed with the listening ID. */
-		if (id->channel == channel && !id->is_queued) {
-			id->fd = is_lost ? -1 : id->fd;
+		if (id->channel == channel && !id->is_queued)
 			rcm_id_free(id);
-		}
 		handle++;
 	}
 	while ((event = channel->first) != NULL) {
 		channel->first = event->next;
 		free(event);
 	}
-	if (!is_lost) {
+	if (rcm_agent_knows(channel->event_fd)) {
+		rcm_agent_unwatch(channel->event_fd);
 		rcm_close(channel->event_fd);
-		if (channel->timer_fd >= 0)
-			rcm_close(channel->timer_fd);
 	}
 	free(channel);
+	rcm_timer_set();
 }
 
 static void
-leave(int fd, bool is_lost)
+leave(int fd)
 {
 	struct rcm_channel *channel = channels[fd];
 	int other;
 
 	mark(fd, NULL);
 	if (--channel->nb_fds == 0) {
-		channel_free(channel, is_lost);
+		channel_free(channel);
 		return;
 	}
 	for (other = 0; channels[other] != channel; other++)
@@ -118,39 +93,60 @@ rcm_channel_of(int fd)
 	if (is_of(fd, channels[fd]))
 		return channels[fd];
 	/* Closed without rcm_close(), as by dup2(). */
-	leave(fd, true);
+	leave(fd);
 	return NULL;
+}
+
+void
+rcm_channels_check(void)
+{
+	int fd, left;
+
+	for (fd = 0, left = nb_marked; left > 0 && fd < RCM_MAX_FDS; fd++) {
+		left -= channels[fd] != NULL;
+		(void)rcm_channel_of(fd);
+	}
+}
+
+/* The descriptors of a channel; 0 or a negative errno. */
+static int
+open_fds(struct rcm_channel *channel, int flags)
+{
+	struct epoll_event event = {.events = EPOLLIN};
+
+	channel->fd = epoll_create1((flags & O_CLOEXEC) != 0 ? EPOLL_CLOEXEC : 0);
+	channel->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (channel->fd >= 0 && channel->event_fd >= 0 && channel->fd < RCM_MAX_FDS &&
+			epoll_ctl(channel->fd, EPOLL_CTL_ADD, channel->event_fd, &event) == 0 &&
+			rcm_agent_know(channel->event_fd) == 0 &&
+			((flags & O_NONBLOCK) == 0 || fcntl(channel->fd, F_SETFL, O_NONBLOCK) == 0))
+		return 0;
+	if (channel->fd >= 0)
+		rcm_close(channel->fd);
+	if (channel->event_fd >= 0)
+		rcm_close(channel->event_fd);
+	return -EMFILE;
 }
 
 static int
 open_locked(int flags)
 {
-	struct rcm_channel *channel = calloc(1, sizeof(*channel));
+	struct rcm_channel *channel;
+	int ret;
 
+	rcm_channels_check();
 	if (channels == NULL)
 		channels = calloc(RCM_MAX_FDS, sizeof(struct rcm_channel *));
-	if (channel == NULL || channels == NULL) {
-		free(channel);
+	channel = channels != NULL ? calloc(1, sizeof(*channel)) : NULL;
+	if (channel == NULL)
 		return -ENOMEM;
-	}
 	channel->last = &channel->first;
 	channel->nb_fds = 1;
-	channel->timer_fd = -1;
-	channel->fd = epoll_create1((flags & O_CLOEXEC) != 0 ? EPOLL_CLOEXEC : 0);
-	channel->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (channel->fd < 0 || channel->event_fd < 0 || channel->fd >= RCM_MAX_FDS ||
-			rcm_watch(channel, channel->event_fd, RCM_WAKE, EPOLLIN) != 0 ||
-			((flags & O_NONBLOCK) != 0 &&
-					fcntl(channel->fd, F_SETFL, O_NONBLOCK) != 0)) {
-		if (channel->fd >= 0)
-			rcm_close(channel->fd);
-		if (channel->event_fd >= 0)
-			rcm_close(channel->event_fd);
+	ret = open_fds(channel, flags);
+	if (ret != 0) {
 		free(channel);
-		return -EMFILE;
+		return ret;
 	}
-	if (channels[channel->fd] != NULL)
-		leave(channel->fd, true);
 	owner = getpid();
 	mark(channel->fd, channel);
 	return channel->fd;
@@ -192,7 +188,7 @@ channel_close(int fd)
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	rcm_lock();
 	if (rcm_channel_of(fd) != NULL)
-		leave(fd, false);
+		leave(fd);
 	ret = rcm_close(fd);
 	rcm_unlock();
 	pthread_setcancelstate(state, NULL);
@@ -301,73 +297,6 @@ rcm_events_drop(struct rcm_id *id)
 	}
 }
 
-uint64_t
-rcm_now(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
-void
-rcm_timer_set(struct rcm_channel *channel)
-{
-	struct itimerspec when = {0};
-	const struct rcm_id *id;
-	uint64_t first = 0;
-	uint32_t handle = 0;
-
-	for (; (id = rcm_id_next(&handle)) != NULL; handle++) {
-		if (id->channel == channel && id->wake_ns != 0 &&
-				(first == 0 || id->wake_ns < first))
-			first = id->wake_ns;
-	}
-	if (first != 0 && channel->timer_fd < 0) {
-		channel->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-		if (channel->timer_fd >= 0)
-			(void)rcm_watch(channel, channel->timer_fd, RCM_TIME, EPOLLIN);
-	}
-	when.it_value.tv_sec = (time_t)(first / 1000000000);
-	when.it_value.tv_nsec = (long)(first % 1000000000);
-	if (channel->timer_fd >= 0)
-		timerfd_settime(channel->timer_fd, TFD_TIMER_ABSTIME, &when, NULL);
-}
-
-/* Check the connections whose time has come. */
-static void
-run_timer(struct rcm_channel *channel)
-{
-	uint64_t now = rcm_now();
-	uint32_t handle = 0;
-	struct rcm_id *id;
-
-	for (; (id = rcm_id_next(&handle)) != NULL; handle++) {
-		if (id->channel == channel && id->wake_ns != 0 && id->wake_ns <= now)
-			rcm_conn_time(id, now);
-	}
-	rcm_timer_set(channel);
-}
-
-/* Do what the ready descriptors of a channel need. */
-static void
-run_ready(struct rcm_channel *channel)
-{
-	struct epoll_event ready[16];
-	struct rcm_id *id;
-	int i, n = epoll_wait(channel->fd, ready, RTE_DIM(ready), 0);
-
-	for (i = 0; i < n; i++) {
-		if (ready[i].data.u32 == RCM_HUB)
-			rcm_hub_run();
-		else if (ready[i].data.u32 == RCM_TIME)
-			run_timer(channel);
-		else if (ready[i].data.u32 != RCM_WAKE &&
-				(id = rcm_id_get(ready[i].data.u32)) != NULL)
-			rcm_conn_ready(id);
-	}
-}
-
 /* The first event, to the program's memory. */
 static int
 pop(struct rcm_channel *channel, const struct rcm_cmd *cmd)
@@ -403,7 +332,7 @@ get_event(int fd, const struct rcm_cmd *cmd, bool *is_blocking)
 	if (channel == NULL)
 		return -EBADF;
 	if (channel->first == NULL)
-		run_ready(channel);
+		rcm_agent_run();
 	if (channel->first != NULL)
 		return pop(channel, cmd);
 	*is_blocking = (fcntl(fd, F_GETFL) & O_NONBLOCK) == 0;
@@ -454,11 +383,11 @@ rcm_migrate_id(const struct rcm_cmd *cmd)
 	if (ret != 0 || from == to)
 		return ret;
 	event = events_take(id);
-	rcm_conn_move(id, to);
+	id->channel = to;
 	for (; event != NULL; event = next) {
 		next = event->next;
 		if (event->child != NULL)
-			rcm_conn_move(event->child, to);
+			event->child->channel = to;
 		rcm_event_queue(to, event);
 	}
 	return 0;

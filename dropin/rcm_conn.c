@@ -23,6 +23,10 @@
 #define AGAIN_NS UINT64_C(2000000000)  /* so long */
 #define LIMIT_NS UINT64_C(60000000000) /* for an answer */
 
+/* The end of a connection waits until the program has polled its completions, a second at most. */
+#define MAX_HOLDS 66
+#define HOLD_NS   UINT64_C(1000000) /* from one check to the next, doubled up to 4 times */
+
 /* Bytes of private data, of RC and UD (IBTA 12.6, 12.11, less the header of IP addressing). Events
  * have them all. */
 static const uint8_t max_private[][2] = {
@@ -117,7 +121,7 @@ end(struct rcm_id *id)
 	rcm_port_close(id);
 	id->state = RCM_ENDED;
 	id->wake_ns = 0;
-	rcm_timer_set(id->channel);
+	rcm_timer_set();
 }
 
 /* The connection could not be made; as the kernel reports it. */
@@ -135,6 +139,23 @@ fail(struct rcm_id *id, int err)
 	else
 		rcm_event_post(id, RCM_REJECTED_EVENT,
 				is_absent ? RCM_REJ_INVALID_SERVICE_ID : RCM_REJ_CONSUMER);
+}
+
+/*
+ * Whether to hold back the event that the peer has disconnected. The peer does that once it has
+ * the last acknowledgement. A program with a thread for events may get the event before another of
+ * its threads gets a CPU to poll: libfabric then destroys the QP and reports the requests as lost.
+ */
+static bool
+is_held(struct rcm_id *id)
+{
+	if (id->nb_holds == MAX_HOLDS || !ribv_qp_has_wc(be32toh(id->own.qpn)))
+		return false;
+	rcm_agent_unwatch(id->fd);
+	id->wake_ns = rcm_now() + (HOLD_NS << RTE_MIN(id->nb_holds, 4u));
+	id->nb_holds++;
+	rcm_timer_set();
+	return true;
 }
 
 static void connect_result(struct rcm_id *id, int ret);
@@ -157,6 +178,8 @@ ended(struct rcm_id *id, int err)
 		rcm_port_close(id);
 		break;
 	case RCM_ESTABLISHED:
+		if (is_held(id))
+			break;
 		end(id);
 		rcm_event_post(id, RCM_DISCONNECTED_EVENT, 0);
 		break;
@@ -187,16 +210,20 @@ rcm_listen(const struct rcm_cmd *cmd)
 	if (ret != 0)
 		return ret;
 	id->state = RCM_LISTEN;
-	if (id->channel->nb_listen++ == 0)
-		return rcm_watch(id->channel, rcm_hub_fd(), RCM_HUB, EPOLLIN);
 	return 0;
+}
+
+int
+rcm_conn_watch(struct rcm_id *id)
+{
+	return rcm_agent_watch(id->fd, id->handle, id->is_connecting ? EPOLLOUT : EPOLLIN);
 }
 
 static void
 send_request(struct rcm_id *id)
 {
 	id->is_connecting = false;
-	if (rcm_send(id, RCM_REQ) != 0 || rcm_watch(id->channel, id->fd, id->handle, EPOLLIN) != 0)
+	if (rcm_send(id, RCM_REQ) != 0 || rcm_conn_watch(id) != 0)
 		fail(id, -ECONNRESET);
 }
 
@@ -213,7 +240,7 @@ connect_result(struct rcm_id *id, int ret)
 		send_request(id);
 	} else if (ret == -EINPROGRESS) {
 		id->is_connecting = true;
-		ret = rcm_watch(id->channel, id->fd, id->handle, EPOLLOUT);
+		ret = rcm_conn_watch(id);
 		if (ret != 0)
 			fail(id, ret);
 	} else if ((ret == -ECONNREFUSED || ret == -EAGAIN) && now < id->again_ns) {
@@ -221,12 +248,16 @@ connect_result(struct rcm_id *id, int ret)
 	} else {
 		fail(id, ret);
 	}
-	rcm_timer_set(id->channel);
+	rcm_timer_set();
 }
 
 void
 rcm_conn_time(struct rcm_id *id, uint64_t now)
 {
+	if (id->state == RCM_ESTABLISHED) {
+		ended(id, -ECONNRESET);
+		return;
+	}
 	id->wake_ns = id->limit_ns;
 	if (now >= id->limit_ns)
 		fail(id, -ETIMEDOUT);
@@ -251,6 +282,9 @@ rcm_connect(const struct rcm_cmd *cmd)
 			id, RCM_REQ, in->conn_param.private_data, in->conn_param.private_data_len);
 	if (ret != 0)
 		return ret;
+	ret = rcm_agent_start();
+	if (ret != 0)
+		return ret;
 	set_param(id, &in->conn_param, &in->ece);
 	set_psn(id);
 	id->state = RCM_CONNECT;
@@ -269,7 +303,7 @@ connected(struct rcm_id *id)
 
 	if (getsockopt(id->fd, SOL_SOCKET, SO_ERROR, &err, &len) != 0)
 		err = errno;
-	rcm_unwatch(id->channel, id->fd);
+	rcm_agent_unwatch(id->fd);
 	connect_result(id, -err);
 }
 
@@ -277,7 +311,7 @@ static void
 received_rep(struct rcm_id *id)
 {
 	id->wake_ns = 0;
-	rcm_timer_set(id->channel);
+	rcm_timer_set();
 	id->own.responder_resources = id->peer.initiator_depth;
 	id->own.initiator_depth = id->peer.responder_resources;
 	if (rcm_is_ud(id)) {
@@ -375,14 +409,14 @@ rcm_conn_request(struct rcm_id *listener, const struct rcm_msg *msg, int fd)
 	id = event != NULL && listener->nb_requests < listener->backlog
 			? rcm_id_new(listener->channel, listener->ps, listener->qp_type)
 			: NULL;
-	if (id == NULL || rcm_watch(id->channel, fd, id->handle, EPOLLIN) != 0) {
+	if (id == NULL || rcm_agent_watch(fd, id->handle, EPOLLIN) != 0) {
 		refuse(msg, fd, RCM_REJ_CONSUMER, RCM_SIDR_REJECT);
 		if (id != NULL)
 			rcm_id_free(id);
 		free(event);
 		return;
 	}
-	id->fd = fd;
+	rcm_port_take(id, fd);
 	id->is_child = true;
 	id->has_dev = true;
 	id->state = RCM_REQ_RECEIVED;
@@ -521,27 +555,9 @@ rcm_notify(const struct rcm_cmd *cmd)
 }
 
 void
-rcm_conn_move(struct rcm_id *id, struct rcm_channel *to)
-{
-	struct rcm_channel *from = id->channel;
-
-	id->channel = to;
-	if (id->state == RCM_LISTEN) {
-		if (--from->nb_listen == 0)
-			rcm_unwatch(from, rcm_hub_fd());
-		if (to->nb_listen++ == 0)
-			(void)rcm_watch(to, rcm_hub_fd(), RCM_HUB, EPOLLIN);
-	} else if (id->fd >= 0 && id->state >= RCM_CONNECT) {
-		rcm_unwatch(from, id->fd);
-		(void)rcm_watch(to, id->fd, id->handle, id->is_connecting ? EPOLLOUT : EPOLLIN);
-	}
-}
-
-void
 rcm_conn_close(struct rcm_id *id)
 {
-	if (id->state == RCM_LISTEN && --id->channel->nb_listen == 0)
-		rcm_unwatch(id->channel, rcm_hub_fd());
+	rcm_port_check_id(id);
 	if (id->state == RCM_REQ_RECEIVED || id->state == RCM_REP_RECEIVED) {
 		id->own.private_len = 0;
 		(void)send_reject(id, RCM_REJ_CONSUMER);

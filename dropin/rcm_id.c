@@ -119,7 +119,7 @@ rcm_destroy_id(const struct rcm_cmd *cmd)
 		return ret;
 	resp.events_reported = id->nb_reported;
 	rcm_id_free(id);
-	rcm_timer_set(cmd->channel);
+	rcm_timer_set();
 	return rcm_respond(cmd, in->response, &resp, sizeof(resp));
 }
 

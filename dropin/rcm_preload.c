@@ -90,6 +90,7 @@ int
 fstat(int fd, struct stat *st)
 {
 	const struct rcm_ops *core = ops_of(fd);
+	int ret;
 
 	if (core != NULL && core->is_channel(fd) != 0)
 		return stat_device(st);
@@ -97,14 +98,20 @@ fstat(int fd, struct stat *st)
 		errno = EBADF;
 		return -1;
 	}
-	return REAL(fstatat)(fd, "", st, AT_EMPTY_PATH);
+	/* Libc has it since 2.33. */
+	ret = REAL(fstat) != NULL ? REAL(fstat)(fd, st) : REAL(fstatat)(fd, "", st, AT_EMPTY_PATH);
+	return ret == 0 ? ribv_stat_open(fd, "", st) : ret;
 }
 
 /* That of programs linked before glibc 2.33. */
 int
 __fxstat(int version, int fd, struct stat *st)
 {
-	return version >= 0 ? fstat(fd, st) : -1;
+	if (version < 0) {
+		errno = EINVAL;
+		return -1;
+	}
+	return fstat(fd, st);
 }
 
 RIBV_SAME(fstat64, fstat);

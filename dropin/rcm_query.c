@@ -55,6 +55,19 @@ peer_gid(const struct rcm_id *id)
 	return id->peer.magic != 0 ? id->peer.gid : id->dst.ip;
 }
 
+/*
+ * The GID of a path, which has no LID until the connection is made: the addresses of this host are
+ * those of each of its processes. A GID of zeros is that of none, so that rsockets of SOCK_DGRAM,
+ * which create an address handle of the path, use their UDP sockets.
+ */
+static const uint8_t *
+path_gid(const struct rcm_id *id, const struct rcm_dev *dev)
+{
+	static const uint8_t none[16];
+
+	return dev->is_host && id->peer.magic == 0 ? none : peer_gid(id);
+}
+
 static uint8_t
 path_mtu(const struct rcm_id *id, const struct rcm_dev *dev)
 {
@@ -138,7 +151,7 @@ query_path(const struct rcm_cmd *cmd, const struct rcm_id *id, const struct rcm_
 		struct ibv_path_data path;
 	} resp = {.num_paths = has_path(id)};
 
-	memcpy(&path.path.dgid, peer_gid(id), sizeof(path.path.dgid));
+	memcpy(&path.path.dgid, path_gid(id, dev), sizeof(path.path.dgid));
 	memcpy(&path.path.sgid, dev->gid, sizeof(path.path.sgid));
 	path.path.dlid = id->peer.lid;
 	path.path.slid = htobe16(dev->lid);
@@ -183,7 +196,7 @@ rcm_query(const struct rcm_cmd *cmd)
 static void
 fill_path(const struct rcm_id *id, const struct rcm_dev *dev, struct ib_user_path_rec *path)
 {
-	memcpy(path->dgid, peer_gid(id), sizeof(path->dgid));
+	memcpy(path->dgid, path_gid(id, dev), sizeof(path->dgid));
 	memcpy(path->sgid, dev->gid, sizeof(path->sgid));
 	path->pkey = htobe16(PKEY);
 	path->dlid = id->peer.lid;

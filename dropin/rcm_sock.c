@@ -37,27 +37,66 @@
 #define FIRST_PORT  32768
 #define NB_PORTS    28232
 
-/* Entries of the hub: handles of listening IDs, the TCP socket, connections. */
-#define HUB_TCP     RCM_MAX_IDS
-#define HUB_PENDING (RCM_MAX_IDS + 1)
-
 static_assert(sizeof(struct rcm_msg) == 292, "a message has no padding");
 
 /* A connection without a request. */
 struct pending {
 	bool is_used;
 	int fd;
+	uint64_t cookie;
 	uint32_t len;
 	uint32_t age;
 	struct rcm_msg msg;
 };
 
-static int hub = -1;     /* an epoll descriptor; -1: none */
-static int tcp = -1;     /* listens; -1: none */
-static int spare = -1;   /* closed to refuse a connection when no other descriptor is free */
+static int tcp = -1; /* listens; -1: none */
+static uint64_t tcp_cookie;
 static uint32_t nb_tcp;  /* IDs that listen at it */
+static int spare = -1;   /* closed to refuse a connection when no other descriptor is free */
 static uint32_t now_age; /* of the last connection accepted */
 static struct pending pending[MAX_PENDING];
+
+/* The cookie distinguishes a socket from others with its number; 0: no socket, or none. */
+static uint64_t
+cookie_of(int fd)
+{
+	uint64_t cookie = 0;
+	socklen_t len = sizeof(cookie);
+
+	return getsockopt(fd, SOL_SOCKET, SO_COOKIE, &cookie, &len) == 0 ? cookie : 0;
+}
+
+/* Close a socket, unless the program has closed it. */
+static void
+close_sock(int fd, uint64_t cookie)
+{
+	if (fd < 0 || cookie_of(fd) != cookie)
+		return;
+	rcm_agent_unwatch(fd);
+	/* A child of clone() may have it open, too. */
+	shutdown(fd, SHUT_RDWR);
+	rcm_close(fd);
+}
+
+/* Have a descriptor to close when no other is free. */
+static void
+keep_spare(void)
+{
+	if (rcm_agent_knows(spare))
+		return;
+	spare = eventfd(0, EFD_CLOEXEC);
+	if (spare >= 0 && rcm_agent_know(spare) != 0) {
+		rcm_close(spare);
+		spare = -1;
+	}
+}
+
+void
+rcm_port_take(struct rcm_id *id, int fd)
+{
+	id->fd = fd;
+	id->cookie = cookie_of(fd);
+}
 
 static socklen_t
 name_of(uint16_t ps, uint16_t port, struct sockaddr_un *name)
@@ -77,7 +116,7 @@ claim_name(struct rcm_id *id, uint16_t port)
 	socklen_t len = name_of(id->ps, port, &name);
 
 	if (id->fd < 0)
-		id->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+		rcm_port_take(id, socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 	if (id->fd < 0 || bind(id->fd, (struct sockaddr *)&name, len) != 0)
 		return -errno;
 	return 0;
@@ -131,24 +170,6 @@ rcm_port_claim(struct rcm_id *id)
 	return ret;
 }
 
-int
-rcm_hub_fd(void)
-{
-	if (spare < 0)
-		spare = eventfd(0, EFD_CLOEXEC);
-	if (hub < 0)
-		hub = epoll_create1(EPOLL_CLOEXEC);
-	return hub;
-}
-
-static int
-hub_watch(int fd, uint32_t entry)
-{
-	struct epoll_event event = {.events = EPOLLIN, .data.u32 = entry};
-
-	return epoll_ctl(hub, EPOLL_CTL_ADD, fd, &event) == 0 ? 0 : -errno;
-}
-
 static int
 listen_tcp(const struct rcm_dev *dev)
 {
@@ -158,7 +179,7 @@ listen_tcp(const struct rcm_dev *dev)
 	int on = 1, ret = 0;
 	socklen_t len;
 
-	if (nb_tcp++ != 0)
+	if (tcp >= 0)
 		return 0;
 	memcpy(addr.ip, dev->gid, sizeof(addr.ip));
 	addr.family = memcmp(addr.ip, mapped, sizeof(mapped)) == 0 ? AF_INET : AF_INET6;
@@ -170,12 +191,11 @@ listen_tcp(const struct rcm_dev *dev)
 			bind(tcp, (struct sockaddr *)&storage, len) != 0 ||
 			listen(tcp, RCM_MAX_BACKLOG) != 0)
 		ret = -errno;
+	tcp_cookie = cookie_of(tcp);
 	if (ret == 0)
-		ret = hub_watch(tcp, HUB_TCP);
+		ret = rcm_agent_watch(tcp, RCM_TCP, EPOLLIN);
 	if (ret != 0) {
-		nb_tcp = 0;
-		if (tcp >= 0)
-			rcm_close(tcp);
+		close_sock(tcp, tcp_cookie);
 		tcp = -1;
 	}
 	return ret;
@@ -186,15 +206,20 @@ rcm_port_listen(struct rcm_id *id)
 {
 	struct rcm_dev dev;
 
+	int ret;
+
 	if (!rcm_dev_get(&dev))
 		return -ENODEV;
-	if (rcm_hub_fd() < 0)
-		return -errno;
-	if (!dev.is_host)
-		return listen_tcp(&dev);
+	keep_spare();
+	if (!dev.is_host) {
+		ret = listen_tcp(&dev);
+		id->is_tcp = ret == 0;
+		nb_tcp += id->is_tcp;
+		return ret;
+	}
 	if (listen(id->fd, (int)id->backlog) != 0)
 		return -errno;
-	return hub_watch(id->fd, id->handle);
+	return rcm_agent_watch(id->fd, id->handle, EPOLLIN);
 }
 
 static int
@@ -205,7 +230,7 @@ connect_tcp(struct rcm_id *id)
 	int retries = 3, on = 1;
 	socklen_t len;
 
-	id->fd = socket(addr.family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	rcm_port_take(id, socket(addr.family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 	if (id->fd < 0)
 		return -errno;
 	setsockopt(id->fd, IPPROTO_TCP, TCP_SYNCNT, &retries, sizeof(retries));
@@ -251,12 +276,12 @@ rcm_port_again(struct rcm_id *id)
 void
 rcm_port_close(struct rcm_id *id)
 {
-	if (id->state == RCM_LISTEN && id->fd < 0 && --nb_tcp == 0) {
-		rcm_close(tcp);
+	if (id->is_tcp && --nb_tcp == 0) {
+		close_sock(tcp, tcp_cookie);
 		tcp = -1;
 	}
-	if (id->fd >= 0)
-		rcm_close(id->fd);
+	id->is_tcp = false;
+	close_sock(id->fd, id->cookie);
 	id->fd = -1;
 }
 
@@ -341,9 +366,9 @@ static void
 pending_end(struct pending *one, bool is_closed)
 {
 	if (is_closed)
-		rcm_close(one->fd);
+		close_sock(one->fd, one->cookie);
 	else
-		epoll_ctl(hub, EPOLL_CTL_DEL, one->fd, NULL);
+		rcm_agent_unwatch(one->fd);
 	one->is_used = false;
 }
 
@@ -364,6 +389,26 @@ pending_ready(struct pending *one)
 	rcm_conn_request(listener, &one->msg, fd);
 }
 
+/* Close a connection for which no descriptor is free. */
+static void
+refuse_one(int listening)
+{
+	int fd;
+
+	if (rcm_agent_knows(spare)) {
+		rcm_agent_unwatch(spare);
+		rcm_close(spare);
+		spare = -1;
+		/* cppcheck-suppress nullPointer */
+		fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC);
+		if (fd >= 0)
+			rcm_close(fd);
+	}
+	keep_spare();
+	if (spare < 0)
+		rcm_agent_rest();
+}
+
 /* Accept a connection. If there are too many without a request, the oldest one is closed. */
 static void
 accept_one(int listening)
@@ -378,64 +423,88 @@ accept_one(int listening)
 	}
 	/* cppcheck-suppress nullPointer */
 	fd = accept4(listening, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-	if (fd < 0 && (errno == EMFILE || errno == ENFILE) && spare >= 0) {
-		rcm_close(spare);
-		/* cppcheck-suppress nullPointer */
-		fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC);
-		if (fd >= 0)
-			rcm_close(fd);
-		spare = eventfd(0, EFD_CLOEXEC);
+	if (fd < 0 && (errno == EMFILE || errno == ENFILE)) {
+		refuse_one(listening);
 		return;
 	}
 	if (fd < 0)
 		return;
 	if (one->is_used)
 		pending_end(one, true);
-	*one = (struct pending){.is_used = true, .fd = fd, .age = ++now_age};
-	if (hub_watch(fd, (uint32_t)(HUB_PENDING + (one - pending))) != 0)
+	*one = (struct pending){
+			.is_used = true, .fd = fd, .cookie = cookie_of(fd), .age = ++now_age};
+	if (rcm_agent_watch(fd, (uint32_t)(RCM_PENDING + (one - pending)), EPOLLIN) != 0)
 		pending_end(one, true);
 	else
 		pending_ready(one);
 }
 
 void
-rcm_hub_run(void)
+rcm_port_ready(uint32_t entry)
 {
-	struct epoll_event ready[16];
-	uint32_t entry;
-	struct rcm_id *id;
-	int i, n = epoll_wait(hub, ready, RTE_DIM(ready), 0);
+	const struct rcm_id *id = rcm_id_get(entry);
 
-	for (i = 0; i < n; i++) {
-		entry = ready[i].data.u32;
-		id = rcm_id_get(entry);
-		if (entry == HUB_TCP && tcp >= 0)
-			accept_one(tcp);
-		else if (entry >= HUB_PENDING && pending[entry - HUB_PENDING].is_used)
-			pending_ready(&pending[entry - HUB_PENDING]);
-		else if (id != NULL && id->state == RCM_LISTEN)
-			accept_one(id->fd);
+	if (entry == RCM_TCP && tcp >= 0)
+		accept_one(tcp);
+	else if (entry >= RCM_PENDING && entry - RCM_PENDING < MAX_PENDING &&
+			pending[entry - RCM_PENDING].is_used)
+		pending_ready(&pending[entry - RCM_PENDING]);
+	else if (id != NULL)
+		accept_one(id->fd);
+}
+
+void
+rcm_port_check_id(struct rcm_id *id)
+{
+	if (id->fd >= 0 && cookie_of(id->fd) != id->cookie)
+		id->fd = -1;
+}
+
+void
+rcm_port_check(void)
+{
+	struct rcm_id *id;
+	bool is_waiting; /* to connect again */
+	uint32_t i = 0;
+
+	for (; (id = rcm_id_next(&i)) != NULL; i++) {
+		rcm_port_check_id(id);
+		is_waiting = id->state == RCM_CONNECT && id->wake_ns != id->limit_ns;
+		if (id->fd >= 0 && id->state >= RCM_LISTEN && !is_waiting)
+			(void)rcm_conn_watch(id);
 	}
+	for (i = 0; i < MAX_PENDING; i++) {
+		if (pending[i].is_used)
+			pending_end(&pending[i], true);
+	}
+	if (tcp >= 0 && cookie_of(tcp) != tcp_cookie)
+		tcp = -1;
+	if (tcp >= 0)
+		(void)rcm_agent_watch(tcp, RCM_TCP, EPOLLIN);
+}
+
+/* The sockets are those of the parent, too: they are neither shut down nor unwatched. */
+static void
+leave(int fd, uint64_t cookie)
+{
+	if (fd >= 0 && cookie_of(fd) == cookie)
+		rcm_close(fd);
 }
 
 void
 rcm_forked(void)
 {
-	struct rcm_id *id;
+	const struct rcm_id *id;
 	uint32_t i = 0;
 
-	for (; (id = rcm_id_next(&i)) != NULL; i++) {
-		if (id->fd >= 0)
-			rcm_close(id->fd);
-	}
+	for (; (id = rcm_id_next(&i)) != NULL; i++)
+		leave(id->fd, id->cookie);
 	for (i = 0; i < MAX_PENDING; i++) {
 		if (pending[i].is_used)
-			rcm_close(pending[i].fd);
+			leave(pending[i].fd, pending[i].cookie);
 	}
-	if (tcp >= 0)
-		rcm_close(tcp);
-	if (hub >= 0)
-		rcm_close(hub);
-	if (spare >= 0)
+	leave(tcp, tcp_cookie);
+	if (rcm_agent_knows(spare))
 		rcm_close(spare);
+	rcm_agent_forked();
 }

@@ -248,11 +248,13 @@ cm_request(int server, int client, uint16_t ps, const struct rdma_ucm_conn_param
 	return active;
 }
 
-/* Connect an ID of the client's channel to the port, where one of the server's listens. */
+/* Connect an ID of the client's channel, with that QP, to the port, where one of the server's
+ * listens. */
 static inline void
-cm_establish(int server, int client, uint16_t port, uint32_t *passive, uint32_t *active)
+cm_establish_qp(int server, int client, uint16_t port, uint32_t qp_num, uint32_t *passive,
+		uint32_t *active)
 {
-	struct rdma_ucm_conn_param param = cm_param(1, 0);
+	struct rdma_ucm_conn_param param = cm_param(qp_num, 0);
 
 	*active = cm_create(client, RDMA_PS_TCP);
 	cm_resolve(client, *active, port);
@@ -262,6 +264,13 @@ cm_establish(int server, int client, uint16_t port, uint32_t *passive, uint32_t 
 	HOLDS(cm_expect(client, CONNECT_RESPONSE).id == *active);
 	HOLDS(cm_accept(client, *active, 0, NULL) == 0);
 	HOLDS(cm_expect(server, ESTABLISHED).id == *passive);
+}
+
+/* The same, without a QP of this process. */
+static inline void
+cm_establish(int server, int client, uint16_t port, uint32_t *passive, uint32_t *active)
+{
+	cm_establish_qp(server, client, port, 1, passive, active);
 }
 
 /* The name of the socket of a port, doc/dropin.md. */

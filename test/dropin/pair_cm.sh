@@ -1,18 +1,21 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# pair_cm.sh SERVER CLIENT: run two commands, the client when the server listens by rdma_cm. In both
-# %p is a free port. Succeeds if both do. PAIR_LIMIT: seconds, 100 by default. PAIR_PORT: the port, of a
-# program that has no option for it. PAIR_ENDLESS: the server does not end. PAIR_KILL=server, or client:
-# kill that one with SIGKILL when they are connected; then succeeds if the other one ends by itself.
+# pair_cm.sh SERVER CLIENT: run two commands, the client when the server listens with rdma_cm. %p in
+# them is a free port. Succeeds if both do.
+# PAIR_LIMIT: seconds, 300 by default.
+# PAIR_PORT: the port of a program that has no option for it.
+# PAIR_ENDLESS: the server does not end.
+# PAIR_KILL=server, or client: kill it with SIGKILL when both are connected; then succeeds if the other
+# one ends by itself.
 
 set -uo pipefail
-exec 2>/dev/null # lines of the shell: what was killed
-limit=${PAIR_LIMIT:-100}
+exec 2>/dev/null # messages of the shell on killed processes
+limit=${PAIR_LIMIT:-300}
 tmp=$(mktemp -d "${TMPDIR:-/tmp}/rmem-pair.XXXXXX")
 trap 'rm -rf "$tmp"' EXIT
 
-# has STATE: whether a socket of the port listens (00010000 0001 01), or is connected (0001 03). With
-# --ip: whether one listens at TCP port 4791.
+# has STATE: whether a socket of the port listens (00010000 0001 01) or is connected (0001 03). With
+# --ip: whether one listens on TCP port 4791.
 has() {
 	grep -q " $1 .*@rmem_rdma_cm/0[0-9a-f]*/$port\$" /proc/net/unix ||
 		{ [[ $server_run == *--ip* ]] && grep -qi ':12B7 0*:0* 0A ' /proc/net/tcp; }
@@ -23,7 +26,7 @@ while [ -z "${PAIR_PORT:-}" ] && grep -q "@rmem_rdma_cm/.*/$port\$" /proc/net/un
 	port=$((port + 1))
 done
 server_run=${1//%p/$port} client_run=${2//%p/$port}
-# What is killed must be the program, not timeout(1).
+# The signal must reach the program, not timeout(1).
 [ "${PAIR_KILL:-}" = server ] || server_run="timeout --foreground -k 5 $limit $server_run"
 [ "${PAIR_KILL:-}" = client ] || client_run="timeout --foreground -k 5 $limit $client_run"
 read -ra words <<<"$server_run"

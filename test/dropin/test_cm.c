@@ -8,8 +8,10 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "cm_cmd.h"
+#include "open_device.h"
 
 #define REJ_INVALID_SERVICE_ID 8
 #define REJ_CONSUMER           28
@@ -81,6 +83,100 @@ attributes_connect_a_qp(void)
 	HOLDS(cm_destroy(server, passive) == 1 && cm_destroy(server, listener) == 1);
 	HOLDS(cm_expect(client, DISCONNECTED).id == active);
 	HOLDS(cm_destroy(client, active) == 4);
+}
+
+/* A QP with a receive that is flushed: its completion is in the CQ. */
+static struct ibv_qp *
+qp_with_completion(struct ibv_pd *pd, struct ibv_cq *cq)
+{
+	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC,
+			.send_cq = cq,
+			.recv_cq = cq,
+			.cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_recv_sge = 1}};
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1};
+	struct ibv_recv_wr wr = {.wr_id = 5}, *bad;
+	struct ibv_qp *qp = ibv_create_qp(pd, &init);
+
+	HOLDS(qp != NULL);
+	HOLDS(ibv_modify_qp(qp, &attr,
+			      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+					      IBV_QP_ACCESS_FLAGS) == 0);
+	HOLDS(ibv_post_recv(qp, &wr, &bad) == 0);
+	attr.qp_state = IBV_QPS_ERR;
+	HOLDS(ibv_modify_qp(qp, &attr, IBV_QP_STATE) == 0);
+	return qp;
+}
+
+/* The peer disconnects: the event is held back until the CQ is empty, but not forever. */
+static void
+completions_precede_the_end_of_the_connection(void)
+{
+	struct ibv_context *context = open_device("soft0");
+	struct ibv_pd *pd = ibv_alloc_pd(context);
+	struct ibv_cq *cq = ibv_create_cq(context, 4, NULL, NULL, 0);
+	struct rdma_ucm_event_resp event;
+	uint32_t listener, active, passive;
+	struct ibv_qp *qp;
+	struct ibv_wc wc;
+	uint16_t port;
+	time_t begin;
+	int i, err, flags = fcntl(client, F_GETFL);
+
+	HOLDS(pd != NULL && cq != NULL);
+	listener = cm_listener(server, RDMA_PS_TCP, &port);
+	for (i = 0; i < 2; i++) {
+		qp = qp_with_completion(pd, cq);
+		cm_establish_qp(server, client, port, qp->qp_num, &passive, &active);
+		HOLDS(fcntl(client, F_SETFL, flags | O_NONBLOCK) == 0);
+		begin = time(NULL);
+		HOLDS(cm_destroy(server, passive) == 1);
+		err = cm_event(client, &event);
+		/* Without a CPU for a second it is not held any more. */
+		HOLDS(err == EAGAIN || time(NULL) != begin);
+		HOLDS(fcntl(client, F_SETFL, flags) == 0);
+		/* The second time they are not polled before. */
+		if (i == 0)
+			HOLDS(ibv_poll_cq(cq, 1, &wc) == 1 && wc.wr_id == 5);
+		HOLDS(err == 0 || cm_expect(client, DISCONNECTED).id == active);
+		HOLDS(ibv_poll_cq(cq, 1, &wc) == i);
+		HOLDS(cm_destroy(client, active) == 4 && ibv_destroy_qp(qp) == 0);
+	}
+	HOLDS(cm_destroy(server, listener) == 2);
+	HOLDS(ibv_destroy_cq(cq) == 0 && ibv_dealloc_pd(pd) == 0);
+	HOLDS(ibv_close_device(context) == 0);
+}
+
+/* A thread that has the CQ, from ibv_start_poll() on, can run commands while a peer disconnects. */
+static void
+commands_do_not_wait_for_the_end_of_a_poll(void)
+{
+	struct ibv_context *context = open_device("soft0");
+	struct ibv_cq_init_attr_ex init = {.cqe = 4, .wc_flags = IBV_WC_STANDARD_FLAGS};
+	struct ibv_cq_ex *cq = ibv_create_cq_ex(context, &init);
+	struct ibv_pd *pd = ibv_alloc_pd(context);
+	struct ibv_poll_cq_attr poll_attr = {0};
+	struct rdma_ucm_event_resp event;
+	uint32_t listener, active, passive;
+	int err, flags = fcntl(client, F_GETFL);
+	struct ibv_qp *qp;
+	uint16_t port;
+
+	HOLDS(pd != NULL && cq != NULL);
+	listener = cm_listener(server, RDMA_PS_TCP, &port);
+	qp = qp_with_completion(pd, ibv_cq_ex_to_cq(cq));
+	cm_establish_qp(server, client, port, qp->qp_num, &passive, &active);
+	HOLDS(ibv_start_poll(cq, &poll_attr) == 0 && cq->wr_id == 5);
+	HOLDS(fcntl(client, F_SETFL, flags | O_NONBLOCK) == 0);
+	HOLDS(cm_destroy(server, passive) == 1);
+	err = cm_event(client, &event);
+	HOLDS(err == 0 || err == EAGAIN);
+	HOLDS(fcntl(client, F_SETFL, flags) == 0);
+	ibv_end_poll(cq);
+	HOLDS(err == 0 || cm_expect(client, DISCONNECTED).id == active);
+	HOLDS(cm_destroy(client, active) == 4 && ibv_destroy_qp(qp) == 0);
+	HOLDS(cm_destroy(server, listener) == 1);
+	HOLDS(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)) == 0 && ibv_dealloc_pd(pd) == 0);
+	HOLDS(ibv_close_device(context) == 0);
 }
 
 static void
@@ -432,6 +528,8 @@ main(void)
 	client = cm_open();
 	rc_connects_and_disconnects();
 	attributes_connect_a_qp();
+	completions_precede_the_end_of_the_connection();
+	commands_do_not_wait_for_the_end_of_a_poll();
 	reject_has_private_data();
 	ud_resolves_a_qp();
 	connect_without_listener_is_rejected();

@@ -127,7 +127,7 @@ silent_connections_are_bounded(void)
 	serves(port);
 	for (i = 0; i < 3 * MAX_PENDING; i++)
 		close(fds[i]);
-	while (count_entries("/proc/self/fd") != n)
+	while (count_entries("/proc/self/fd") > n)
 		drain();
 	cm_destroy(server, listener);
 }
@@ -352,7 +352,8 @@ main(void)
 	killed_client_disconnects();
 	killed_server_disconnects();
 	child_leaves_connections_alone();
-	HOLDS(count_entries("/proc/self/fd") == n);
+	while (count_entries("/proc/self/fd") > n)
+		drain();
 	child_that_shares_memory_closes_its_descriptors_alone();
 	return 0;
 }

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * The agent: the thread that waits for sockets and for the time, of all channels. It is started
+ * when the first socket is watched, and then waits until the process ends.
+ *
+ * Invariant: what is watched is unwatched before it is closed: a child of clone() may have it open,
+ * too, so that it would remain.
+ * Invariant: each use of the descriptors checks first that they are those of the agent (is_own()):
+ * the program may have closed them, and have an epoll or a timer of its own with their numbers.
+ */
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <rmem_thread.h>
+
+#include "rcm.h"
+#include "ribv.h"
+
+#define TIMER   UINT32_MAX /* the entry of the timer */
+#define REST_MS 10
+
+/* The interval of the timer, by which it is known: it expires once, and is set again. */
+#define INTERVAL_S ((time_t)0x726d6372) /* 60 years */
+
+static int epoll_fd = -1; /* -1: none yet */
+static int timer_fd = -1;
+static bool is_running;     /* the thread waits */
+static bool is_resting;     /* it does so for REST_MS first */
+static uintptr_t nb_opened; /* a thread of the epoll_fd before ends, or waits for nothing */
+static struct rmem_thread thread;
+
+static bool
+has(int fd, uint32_t entry, uint32_t events)
+{
+	struct epoll_event event = {.events = events, .data.u32 = entry};
+
+	return epoll_ctl(epoll_fd, EPOLL_CTL_MOD, fd, &event) == 0;
+}
+
+static int
+add(int fd, uint32_t entry, uint32_t events)
+{
+	struct epoll_event event = {.events = events, .data.u32 = entry};
+
+	return epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0 ? 0 : -errno;
+}
+
+static bool
+is_timer_own(void)
+{
+	struct itimerspec set;
+
+	return timer_fd >= 0 && timerfd_gettime(timer_fd, &set) == 0 &&
+			set.it_interval.tv_sec == INTERVAL_S;
+}
+
+/* Whether the descriptors are those that open_fds() made: the epoll has the timer. */
+static bool
+is_own(void)
+{
+	return epoll_fd >= 0 && is_timer_own() && has(timer_fd, TIMER, EPOLLIN);
+}
+
+static int
+set_timer(uint64_t at_ns)
+{
+	struct itimerspec when = {.it_interval.tv_sec = INTERVAL_S};
+
+	when.it_value.tv_sec = (time_t)(at_ns / 1000000000);
+	when.it_value.tv_nsec = (long)(at_ns % 1000000000);
+	return timerfd_settime(timer_fd, TFD_TIMER_ABSTIME, &when, NULL) == 0 ? 0 : -errno;
+}
+
+/* Make the descriptors of the agent, unless it has them; 0 or a negative errno. */
+static int
+open_fds(void)
+{
+	bool is_lost = epoll_fd >= 0;
+	int ret;
+
+	if (is_own())
+		return 0;
+	is_running = false;
+	nb_opened++;
+	epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	ret = epoll_fd < 0 || timer_fd < 0 ? -EMFILE : set_timer(0);
+	if (ret == 0)
+		ret = add(timer_fd, TIMER, EPOLLIN);
+	if (ret != 0) {
+		if (epoll_fd >= 0)
+			rcm_close(epoll_fd);
+		if (timer_fd >= 0)
+			rcm_close(timer_fd);
+		epoll_fd = timer_fd = -1;
+		return ret;
+	}
+	if (is_lost) {
+		rcm_channels_check();
+		rcm_port_check();
+		rcm_timer_set();
+	}
+	return 0;
+}
+
+static void
+wait_and_run(void *arg)
+{
+	const uintptr_t opened = (uintptr_t)arg;
+	struct pollfd one = {.events = POLLIN};
+	int n, rest_ms;
+
+	rcm_lock();
+	while (opened == nb_opened && is_own()) {
+		one.fd = epoll_fd;
+		rest_ms = is_resting ? REST_MS : 0;
+		is_resting = false;
+		rcm_unlock();
+		if (rest_ms != 0)
+			poll(NULL, 0, rest_ms);
+		/* Takes no event, which may be of the program: the number is another file then. */
+		n = poll(&one, 1, -1);
+		rcm_lock();
+		if (n < 0 && errno != EINTR)
+			break;
+		if (opened == nb_opened)
+			rcm_agent_run();
+	}
+	if (opened == nb_opened)
+		is_running = false;
+	rcm_unlock();
+}
+
+int
+rcm_agent_start(void)
+{
+	int ret = open_fds();
+
+	if (ret != 0 || is_running)
+		return ret;
+	thread = (struct rmem_thread){.run = wait_and_run, .arg = (void *)nb_opened};
+	ret = rmem_thread_start(&thread, "rmem-cm");
+	if (ret == 0)
+		pthread_detach(thread.id);
+	is_running = ret == 0;
+	return ret;
+}
+
+int
+rcm_agent_know(int fd)
+{
+	int ret = open_fds();
+
+	return ret == 0 ? add(fd, TIMER, 0) : ret;
+}
+
+bool
+rcm_agent_knows(int fd)
+{
+	return fd >= 0 && is_own() && has(fd, TIMER, 0);
+}
+
+int
+rcm_agent_watch(int fd, uint32_t entry, uint32_t events)
+{
+	int ret = rcm_agent_start();
+
+	if (ret != 0)
+		return ret;
+	ret = add(fd, entry, events);
+	return ret == -EEXIST && has(fd, entry, events) ? 0 : ret;
+}
+
+void
+rcm_agent_unwatch(int fd)
+{
+	if (is_own())
+		epoll_ctl(epoll_fd, EPOLL_CTL_DEL, fd, NULL);
+}
+
+uint64_t
+rcm_now(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+void
+rcm_timer_set(void)
+{
+	const struct rcm_id *id;
+	uint64_t first = 0;
+	uint32_t handle = 0;
+
+	for (; (id = rcm_id_next(&handle)) != NULL; handle++) {
+		if (id->wake_ns != 0 && (first == 0 || id->wake_ns < first))
+			first = id->wake_ns;
+	}
+	if (is_timer_own())
+		(void)set_timer(first);
+}
+
+/* Check the connections whose time has come. */
+static void
+run_timer(void)
+{
+	uint64_t now = rcm_now();
+	uint32_t handle = 0;
+	struct rcm_id *id;
+
+	for (; (id = rcm_id_next(&handle)) != NULL; handle++) {
+		if (id->wake_ns != 0 && id->wake_ns <= now)
+			rcm_conn_time(id, now);
+	}
+	rcm_timer_set();
+}
+
+void
+rcm_agent_rest(void)
+{
+	is_resting = true;
+}
+
+void
+rcm_agent_run(void)
+{
+	struct epoll_event ready[16];
+	struct rcm_id *id;
+	uint32_t entry;
+	int i, n = is_own() ? epoll_wait(epoll_fd, ready, RTE_DIM(ready), 0) : 0;
+
+	for (i = 0; i < n; i++) {
+		entry = ready[i].data.u32;
+		id = rcm_id_get(entry);
+		if (entry == TIMER)
+			run_timer();
+		else if (id == NULL || id->state == RCM_LISTEN)
+			rcm_port_ready(entry);
+		else
+			rcm_conn_ready(id);
+	}
+}
+
+/* The files are those of the parent, too. */
+void
+rcm_agent_forked(void)
+{
+	if (!is_own())
+		return;
+	rcm_close(epoll_fd);
+	rcm_close(timer_fd);
+}
