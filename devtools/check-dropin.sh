@@ -38,7 +38,7 @@ failed=0
 try() {
 	local name=$1 begin=${EPOCHREALTIME/./} rc=0
 	shift
-	[ "$(type -t "$1")" = function ] || set -- timeout 200 "$@"
+	[ "$(type -t "$1")" = function ] || set -- timeout 600 "$@"
 	"$@" >"$tmp/log" 2>&1 || rc=$?
 	if [ $rc = 0 ]; then rc=ok; else rc="FAILED, status $rc" failed=1; fi
 	printf '%-24s | %-6s | %5d ms\n' "$name" "$rc" $(((${EPOCHREALTIME/./} - begin) / 1000))
@@ -52,6 +52,8 @@ try test-verbs "$run" build/test/dropin/test-verbs
 try test-async "$run" build/test/dropin/test-async
 try test-cm "$run" build/test/dropin/test-cm
 try test-cm_peer "$run" build/test/dropin/test-cm_peer
+try test-cm_poll "$run" build/test/dropin/test-cm_poll
+try 'test-cm_poll --ip' "$run" --ip 127.0.0.1 build/test/dropin/test-cm_poll
 try test-dm "$run" build/test/dropin/test-dm
 try test-events "$run" build/test/dropin/test-events
 try test-yield "$run" build/test/dropin/test-yield
@@ -59,8 +61,16 @@ try test-ud "$run" build/test/dropin/test-ud
 try 'test-ud --ip' "$run" --ip 127.0.16.8 build/test/dropin/test-ud
 try test-process "$run" build/test/dropin/test-process
 try test-handles "$run" build/test/dropin/test-handles
+try test-main_ends "$run" build/test/dropin/test-main_ends
 try test-threads "$run" build/test/dropin/test-threads
 try test-files "$run" build/test/dropin/test-files
+try test-paths "$run" build/test/dropin/test-paths
+# shellcheck disable=SC2016 # of the inner shell
+try 'cp -r, find, cd of /sys/class/infiniband' "$run" sh -c 'cp -r /sys/class/infiniband "$0/view" &&
+	[ "$(cat "$0/view/soft0/node_type")" = "1: CA" ] &&
+	[ "$(find /sys/class/infiniband -name lid)" = /sys/class/infiniband/soft0/ports/1/lid ] &&
+	cd /sys/class/infiniband/soft0 && cd -P ../.. && [ "$(pwd -P)" = /sys/class ]' "$tmp"
+try test-loader "$run" build/test/dropin/test-loader "$root/build/test/dropin/libearly.so"
 try test-groups test/dropin/groups.py test/dropin/groups.txt soft0 "$run" build/test/dropin/test-groups
 # A program of DPDK has its own EAL, and ASan and valgrind see the memory of the library.
 try 'dpdk-test-rmem' env DPDK_TEST=mr_autotest "$run" build/test/dpdk-test-rmem --no-huge -m 64 \
@@ -97,6 +107,11 @@ killed() {
 	PAIR_KILL=$(printf '%d.%03d' $((RANDOM % 2)) $((RANDOM % 1000))) pair "$@" -D 30 && pair "$@" -n 20
 }
 
+# The same over UDP: retries find that the server has ended.
+killed_by_address() {
+	PAIR_KILL=1.$((RANDOM % 10)) by_address "$@" -D 30 && by_address "$@" -n 20
+}
+
 # by_users PROGRAM...: one of the two belongs to another user, which can read a copy of rmem.
 by_users() {
 	local other="setpriv --reuid=65534 --regid=65534 --clear-groups"
@@ -116,7 +131,7 @@ little_memory() {
 many() {
 	local i rc=0 pids=()
 	for ((i = 0; i < 50; i++)); do
-		PAIR_PORT=$((21000 + 10 * i)) PAIR_LIMIT=300 pair "$@" &
+		PAIR_PORT=$((21000 + 10 * i)) pair "$@" &
 		pids+=($!)
 	done
 	for i in "${pids[@]}"; do wait "$i" || rc=1; done
@@ -136,6 +151,57 @@ cm_by_users() {
 	other="$other $(find "$tmp/copy" -name rmem-run)"
 	test/dropin/pair_cm.sh "$other $1 $2" "$run $1 $3 -a 127.0.0.1" &&
 		test/dropin/pair_cm.sh "$run $1 $2" "$other $1 $3 -a 127.0.0.1"
+}
+
+# udpong_pair: rsockets of SOCK_DGRAM; the server waits at its UDP port, and does not end.
+udpong_pair() {
+	local port=$((22000 + RANDOM % 5000)) server rc=0
+	timeout --foreground 120 "$run" udpong -b 127.0.0.1 -p $port &
+	server=$!
+	until grep -qi ":$(printf %04x $port) 00000000:0000" /proc/net/udp; do
+		kill -0 $server || return
+		sleep 0.05
+	done
+	timeout --foreground 100 "$run" udpong -s 127.0.0.1 -p $port -S 64 -C 100 -T e || rc=$?
+	kill $server
+	wait $server || true
+	return $rc
+}
+
+# in_namespaces FUNCTION...: between two network namespaces; the function is one of these.
+in_namespaces() {
+	export run
+	export -f "${1?}"
+	# shellcheck disable=SC2016  # of the other shell
+	test/dropin/netns.sh bash -c '"$@"' - "$@"
+}
+pair_in_namespaces() {
+	PAIR_ADDRESS=10.77.0.1 test/dropin/pair.sh "$NETNS_A $run --ip 10.77.0.1" \
+		"$NETNS_B $run --ip 10.77.0.2" "$@"
+}
+rping_in_namespaces() {
+	test/dropin/pair_cm.sh "$NETNS_A $run --ip 10.77.0.1 rping -s -p %p -C 20 -V" \
+		"$NETNS_B $run --ip 10.77.0.2 rping -c -p %p -C 20 -V -a 10.77.0.1"
+}
+kv_in_namespaces() {
+	local eal="build/app/dpdk-rmem-kv --no-huge --no-shconf -m 64 --no-pci --no-telemetry" rc=0 server
+	eal+=" --lcores 0@($(taskset -cp $$ | sed 's/.*: //'))"
+	eal+=" --log-level=pmd.rmem.soft:error --" # the checks have rkeys refused, which soft logs
+	local options="--keys 10 --lease-ms 500"
+	# shellcheck disable=SC2086  # words
+	# It gets one SIGINT: the second one would end it at once.
+	$NETNS_A timeout --foreground 100 $eal --dev soft0,ip=10.77.0.1 --listen 10.77.0.1 $options >"$tmp/kv" 2>&1 &
+	server=$!
+	until grep -q '^server: listening at' "$tmp/kv"; do
+		kill -0 $server || { cat "$tmp/kv" && return 1; }
+		sleep 0.05
+	done
+	# shellcheck disable=SC2086
+	timeout 60 $NETNS_B $eal --dev soft0,ip=10.77.0.2 --connect 10.77.0.1 $options --gets 100 || rc=1
+	kill -INT $server
+	wait $server || rc=1
+	[ $rc = 0 ] || cat "$tmp/kv"
+	return $rc
 }
 
 # fio_pair VERB
@@ -159,6 +225,21 @@ recipe() {
 	ln -s "$root" "$tmp/ci/rmem"
 	sed -n '/^<!-- ci: /,/^```$/p' doc/dropin.md | sed '1,/^meson/d; $d' >"$tmp/ci/job"
 	[ "$(wc -l <"$tmp/ci/job")" -ge 4 ] && (cd "$tmp/ci" && timeout 200 bash -eux job)
+}
+
+# recipe_fails: the same with a server that ends at once, and the job of each service; all end.
+recipe_fails() {
+	local file rc
+	mkdir -p "$tmp/fails"
+	ln -sfn "$root" "$tmp/fails/rmem"
+	for file in doc/dropin.md .github/workflows/ci.yml .gitlab-ci.yml; do
+		sed -n '/rmem-run ib_write_bw -n 100  *&/,/wait \$!/p' "$file" |
+			sed 's/-n 100  *&/--none \&/; s/-n 100/-p 18601/; s|usertools/rmem-run|rmem-run|' >"$tmp/fails/job"
+		grep -q 'none &' "$tmp/fails/job" && grep -q 'until rmem-run' "$tmp/fails/job" || return
+		rc=0
+		(cd "$tmp/fails" && PATH=$PWD/rmem/usertools:$PATH timeout 60 bash -ux job) || rc=$?
+		[ $rc = 1 ] || return
+	done
 }
 
 # ends STATUS TEXT COMMAND...: it exits with that status and text, and no line of another program.
@@ -262,12 +343,18 @@ try 'ulimit -v 60000' refused 'no device soft0: no address space' \
 try 'no runtime directory' left_nothing
 try 'files, by programs' view
 try 'execute-only program' execute_only
+# It reads the files of the device, without any of umad.
+PATH=$PATH:/usr/sbin:/sbin command -v ibstat >/dev/null &&
+	PATH=$PATH:/usr/sbin:/sbin try ibstat ends 0 'State: Active' "$run" ibstat soft0 1
 
 if command -v ibv_rc_pingpong >/dev/null; then
 	try ibv_rc_pingpong pair ibv_rc_pingpong -n 100
 	try 'ibv_rc_pingpong -g 0' pair ibv_rc_pingpong -n 100 -g 0
 	try 'the same, --ip' by_address ibv_rc_pingpong -n 100 -g 0
 	try 'ibv_rc_pingpong -e' pair ibv_rc_pingpong -n 100 -e
+	for program in ibv_uc_pingpong ibv_srq_pingpong; do
+		try "$program -g 0" pair $program -n 100 -g 0
+	done
 	try ibv_uc_pingpong pair ibv_uc_pingpong -n 100
 	try 'ibv_uc_pingpong -e' pair ibv_uc_pingpong -n 100 -e
 	try ibv_ud_pingpong pair ibv_ud_pingpong -n 100
@@ -277,6 +364,11 @@ if command -v ibv_rc_pingpong >/dev/null; then
 	try ibv_srq_pingpong pair ibv_srq_pingpong -n 100
 	try 'ibv_srq_pingpong -e' pair ibv_srq_pingpong -n 100 -e
 	try 'address in use' in_use
+	if unshare -rn true 2>/dev/null; then
+		try ibv_asyncwatch unshare -rn test/dropin/watch_link.sh "$run"
+	else
+		say "no network namespace: ibv_asyncwatch not run"
+	fi
 	[ "$(id -u)" != 0 ] || try 'two users' by_users ibv_rc_pingpong -n 100
 fi
 if command -v rping >/dev/null; then
@@ -292,11 +384,14 @@ if command -v rping >/dev/null; then
 	try 'udaddy' env PAIR_PORT=7174 test/dropin/pair_cm.sh \
 		"$run udaddy -c 2 -C 10" "$run udaddy -c 2 -C 10 -s 127.0.0.1"
 	try rdma_server test/dropin/pair_cm.sh "$run rdma_server -p %p" "$run rdma_client -p %p -s 127.0.0.1"
+	try 'rdma_xserver, RC' test/dropin/pair_cm.sh \
+		"$run rdma_xserver -p %p" "$run rdma_xclient -p %p -s 127.0.0.1"
 	try cmtime env PAIR_ENDLESS=1 test/dropin/pair_cm.sh \
 		"$run cmtime -p %p -c 50" "$run cmtime -p %p -c 50 -s 127.0.0.1"
 	for program in rstream riostream; do
 		try $program cm $program '-p %p -S 4096 -C 100' '-p %p -S 4096 -C 100' -s
 	done
+	try udpong udpong_pair
 else
 	say "rdmacm-utils is not installed: its programs not run"
 fi
@@ -309,7 +404,7 @@ else
 	say "fio is not installed: not run"
 fi
 if command -v ib_write_bw >/dev/null; then
-	for program in ib_{write,read,send,atomic}_bw ib_{write,read,send}_lat; do
+	for program in ib_{write,read,send,atomic}_{bw,lat}; do
 		try "$program -R" cm "$program" '-R -n 20 -p %p' '-R -n 20 -p %p' ''
 	done
 	try 'ib_send_bw -R -c UD' cm ib_send_bw '-R -c UD -n 20 -p %p' '-R -c UD -n 20 -p %p' ''
@@ -324,30 +419,78 @@ if command -v ib_write_bw >/dev/null; then
 	done
 	try 'ib_write_bw -a' pair ib_write_bw -a -n 5
 	try 'ib_send_bw -a' pair ib_send_bw -a -n 5
+	for program in ib_read_bw ib_{write,read,send}_lat; do
+		try "$program -a" pair "$program" -a -n 5
+	done
 	try 'ib_write_bw -b' pair ib_write_bw -b -n 100
 	try 'ib_send_bw -b' pair ib_send_bw -b -n 100
+	try 'ib_read_bw -b' pair ib_read_bw -b -n 100
+	try 'ib_atomic_bw -b' pair ib_atomic_bw -b -n 100
 	try 'ib_write_bw -q 16' pair ib_write_bw -q 16 -n 20
 	try 'ib_write_bw -q 1000' pair ib_write_bw -q 1000 -s 4096 -t 5 -n 10
 	try 'ib_write_bw, 100 processes' many ib_write_bw -n 20 -u 20
 	try 'ib_write_bw, ulimit -l 64' little_memory ib_write_bw -s 1048576 -n 20
 	try 'ib_read_bw -q 16' pair ib_read_bw -q 16 -n 20
-	try 'ib_write_bw -D 1 -q 4' pair ib_write_bw -D 1 -q 4
-	try 'ib_send_bw -D 1 -q 4' pair ib_send_bw -D 1 -q 4
-	try 'ib_write_bw -s 64 -I 64' pair ib_write_bw -s 64 -I 64 -n 100
-	try 'ib_send_bw -e' pair ib_send_bw -e -n 100
-	try 'ib_send_bw --use-srq' pair ib_send_bw --use-srq -n 100
+	for program in ib_{send,atomic}_bw; do
+		try "$program -q 16" pair "$program" -q 16 -n 20
+	done
+	for program in ib_{write,read,send,atomic}_bw; do
+		try "$program -D 1 -q 4" pair "$program" -D 1 -q 4
+	done
+	for program in ib_{write,read,send,atomic}_lat; do
+		try "$program -D 1" pair "$program" -D 1
+	done
+	for program in ib_{write,send}_{bw,lat}; do
+		try "$program -s 64 -I 64" pair "$program" -s 64 -I 64 -n 20
+	done
+	# Programs of WRITE have no -e.
+	for program in ib_{read,send,atomic}_{bw,lat}; do
+		try "$program -e" pair "$program" -e -n 20
+	done
+	for program in ib_send_{bw,lat}; do
+		try "$program --use-srq" pair "$program" --use-srq -n 20
+	done
+	for program in ib_{write,send}_lat; do
+		try "$program -c UC" pair "$program" -c UC -n 10
+	done
 	try 'ib_write_bw -c UC' pair ib_write_bw -c UC -n 100
 	try 'ib_send_bw -c UC' pair ib_send_bw -c UC -n 100
 	try 'ib_send_bw -c UD' pair ib_send_bw -c UD -n 100
 	try 'ib_send_lat -c UD' pair ib_send_lat -c UD -n 10
-	try 'ib_atomic_bw -A' pair ib_atomic_bw -A FETCH_AND_ADD -n 100
+	for program in ib_atomic_{bw,lat}; do
+		try "$program -A" pair "$program" -A FETCH_AND_ADD -n 20
+	done
 	try 'ib_write_bw --ip' by_address ib_write_bw -n 100
+	${CC:-cc} -D_GNU_SOURCE -o "$tmp/no_ptrace" test/dropin/no_ptrace.c
+	for program in ib_write_bw ib_read_lat ib_send_bw; do
+		try "$program, no ptrace" test/dropin/pair.sh "$tmp/no_ptrace $run" "$tmp/no_ptrace $run" \
+			"$program" -n 20
+	done
 	try 'recipe of doc/dropin.md' recipe
+	try 'recipe, server fails' recipe_fails
 	try 'ib_write_bw, killed' killed ib_write_bw
+	try 'ib_write_bw --ip, killed' killed_by_address ib_write_bw
 	try 'ib_read_bw, killed' killed ib_read_bw
 	try 'ib_send_bw, killed' killed ib_send_bw
 else
 	say "perftest is not installed: its programs not run"
+fi
+
+if test/dropin/netns.sh true >"$tmp/log"; then
+	! command -v ib_write_bw >/dev/null || try 'both killed' test/dropin/killed.sh "$run"
+	for program in ib_write_bw ib_send_lat; do
+		if command -v $program >/dev/null; then
+			try "$program, namespaces" in_namespaces pair_in_namespaces $program -n 20
+		fi
+	done
+	if command -v ibv_rc_pingpong >/dev/null; then
+		try 'ibv_rc_pingpong, the same' in_namespaces pair_in_namespaces ibv_rc_pingpong -n 20 -g 0
+	fi
+	! command -v rping >/dev/null || try 'rping, the same' in_namespaces rping_in_namespaces
+	export tmp
+	try 'dpdk-rmem-kv, the same' in_namespaces kv_in_namespaces
+else
+	say "$(cat "$tmp/log"): programs not run between namespaces"
 fi
 
 . "$root/devtools/ecosystem.sh"
@@ -362,6 +505,13 @@ if /usr/bin/python3 -c 'import pyverbs' 2>/dev/null && [ -d $suite ]; then
 	# Later ones run `rdma link`, which fails if the kernel has no RDMA.
 	printf '#!/bin/sh\n%s "$@" 2>/dev/null || echo "[]"\n' "$(type -P rdma || echo false)" >"$tmp/bin/rdma"
 	chmod 755 "$tmp/bin/rdma"
+	# Three tests need hugepages, which root may be able to reserve.
+	pages=/sys/kernel/mm/hugepages/hugepages-2048kB
+	if [ -w $pages/nr_hugepages ] && [ "$(<$pages/free_hugepages)" -lt 16 ]; then
+		had=$(<$pages/nr_hugepages)
+		trap 'echo "$had" >$pages/nr_hugepages; rm -rf "$tmp"' EXIT
+		echo $((had + 16)) >$pages/nr_hugepages || true
+	fi
 	# 44 of 1.14.44.0. Warnings of Python would be among the results.
 	version=$(pkg-config --modversion libibverbs | cut -d. -f3)
 	(cd "$tmp" && PATH=$tmp/bin:$PATH PYTHONWARNINGS=ignore timeout 600 "$run" /usr/bin/python3 \

@@ -20,9 +20,14 @@ if has qperf qperf; then
 	done
 	try 'qperf, RDMA of rc' qperf_tests rc_rdma_{read_lat,read_bw,write_lat,write_poll_lat,write_bw}
 	try 'qperf, RDMA of uc' qperf_tests uc_rdma_{write_lat,write_poll_lat,write_bw}
-	try 'qperf -cm1' qperf_tests -cm1 rc_{lat,bw}
+	try 'qperf -cm1' qperf_tests -cm1 rc_{lat,bw} rc_rdma_{read,write}_bw
 	try 'qperf, atomics' qperf_tests rc_{compare_swap,fetch_add}_mr ver_rc_{compare_swap,fetch_add}
 fi
+
+# That of Debian 13 is an MPI program if its input is no terminal, unless it has this option.
+no_mpi=()
+usage=$(ucx_perftest -h 2>/dev/null </dev/null || true)
+! grep -q '^ *-P <0|1>' <<<"$usage" || no_mpi=(-P 0)
 
 # ucx PAIR TRANSPORT TEST [ARGUMENT...]: a test of ucx_perftest by a function for two processes.
 # Endpoints of RC connect by UD.
@@ -30,10 +35,10 @@ ucx() {
 	local by=$1 tls=$2 test=$3
 	shift 3
 	UCX_NET_DEVICES=soft0:1 UCX_TLS=${tls/rc_verbs/rc_verbs,ud_verbs:aux},self \
-		"$by" ucx_perftest -t "$test" -n 100 -w 1 "$@"
+		"$by" ucx_perftest "${no_mpi[@]}" -t "$test" -n 100 -w 1 "$@"
 }
 # uct TRANSPORT TEST [ARGUMENT...]: by the lower layer of UCX.
-uct() { pair ucx_perftest -d soft0:1 -x "$1" -t "$2" -n 100 -w 1 "${@:3}"; }
+uct() { pair ucx_perftest "${no_mpi[@]}" -d soft0:1 -x "$1" -t "$2" -n 100 -w 1 "${@:3}"; }
 by_nobody() {
 	local by
 	by="$nobody $(find "$tmp/copy" -name rmem-run)"
@@ -41,7 +46,7 @@ by_nobody() {
 }
 ucx_in_one_process() {
 	UCX_NET_DEVICES=soft0:1 UCX_TLS=rc_verbs,ud_verbs:aux timeout 200 "$run" \
-		ucx_perftest -l -t "$1" -n 100 -w 1
+		ucx_perftest "${no_mpi[@]}" -l -t "$1" -n 100 -w 1
 }
 ucx_devices() {
 	timeout 200 "$run" ucx_info -d >"$tmp/out" &&
@@ -50,14 +55,14 @@ ucx_devices() {
 }
 if has ucx_perftest ucx-utils; then
 	try 'ucx_info -d' ucx_devices
-	for test in tag_{lat,bw} ucp_am_lat ucp_put_{lat,bw} ucp_{get,add,fadd,swap,cswap} \
+	for test in tag_{lat,bw} tag_sync_lat ucp_am_{lat,bw} ucp_put_{lat,bw} ucp_{get,add,fadd,swap,cswap} \
 		stream_{lat,bw}; do
 		try "ucx rc_verbs, $test" ucx pair rc_verbs "$test"
 	done
 	for test in tag_lat ucp_put_bw ucp_get stream_bw; do
 		try "the same, 1 MiB, $test" ucx pair rc_verbs "$test" -s 1048576 -n 5
 	done
-	for test in tag_lat ucp_am_lat ucp_get ucp_fadd stream_bw; do
+	for test in tag_{lat,bw} ucp_am_lat ucp_put_{lat,bw} ucp_{get,add,fadd,swap,cswap} stream_{lat,bw}; do
 		try "ucx ud_verbs, $test" ucx pair ud_verbs "$test"
 	done
 	for test in am_lat put_{lat,bw} add_{lat,mr} fadd cswap; do
@@ -76,6 +81,12 @@ fi
 libfabric() {
 	PAIR_OPTION=-B/-P pair fi_pingpong -p "$1" -e "$2" -d "$3" -I 5 -S all
 }
+# on_one_cpu FUNCTION...: the first one that this process may use.
+on_one_cpu() {
+	local cpu
+	cpu=$(taskset -cp $BASHPID | sed 's/.*: //; s/[-,].*//')
+	(taskset -cp "$cpu" $BASHPID >/dev/null && "$@")
+}
 # The first address of an interface that is not the loopback one.
 an_address() {
 	PATH=$PATH:/usr/sbin:/sbin ip -4 -o addr show up scope global |
@@ -90,17 +101,22 @@ if has fi_pingpong libfabric-bin; then
 	if [ -n "$address" ]; then
 		export PAIR_ADDRESS=$address
 		try 'fi_pingpong, msg' libfabric verbs msg soft0
+		try 'fi_pingpong, ofi_rxm' libfabric 'verbs;ofi_rxm' rdm soft0
+		try 'the same, one CPU' on_one_cpu libfabric 'verbs;ofi_rxm' rdm soft0
 		unset PAIR_ADDRESS
 	else
-		say "no network interface besides the loopback one: libfabric's msg not run"
+		say "no network interface besides the loopback one: libfabric's msg, ofi_rxm not run"
 	fi
 fi
 
 if [ -e /usr/include/rdma/fabric.h ]; then
 	${CC:-cc} -o "$tmp/fi_mr" test/dropin/fi_mr.c -lfabric
 	try 'MRs of libfabric' "$run" "$tmp/fi_mr"
+	${CC:-cc} -o "$tmp/fi_rma" test/dropin/fi_rma.c -lfabric
+	address=$(an_address) || address=
+	[ -z "$address" ] || try 'RMA of libfabric' "$run" "$tmp/fi_rma" "$address"
 else
-	say "libfabric-dev is not installed: test/dropin/fi_mr.c not run"
+	say "libfabric-dev is not installed: test/dropin/fi_{mr,rma}.c not run"
 fi
 
 # mpi RANKS [COMMAND...]: test/dropin/mpi_exchange.c by UCX.

@@ -1,19 +1,21 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # pair.sh SERVER CLIENT PROGRAM [ARGUMENT...]: run PROGRAM as server and as client that connects to it
-# over TCP at PAIR_ADDRESS, 127.0.0.1 by default, each by a command of its own ("usertools/rmem-run
-# --ip 127.0.0.2"). Succeeds if both do. PAIR_LIMIT: seconds, 100 by default. PAIR_PORT: the TCP port,
-# or the next one that is free; by default a random one. PAIR_OPTION: that of
-# the port, -p by default, or "SERVER/CLIENT". PAIR_CLIENT: more arguments of the client. PAIR_KILL:
-# kill the server that much later (as sleep(1)), when the client runs; then succeeds if the client
-# fails by itself.
+# over TCP at PAIR_ADDRESS, 127.0.0.1 by default, each with a command prefix of its own
+# ("usertools/rmem-run --ip 127.0.0.2"). Succeeds if both do.
+# PAIR_LIMIT: seconds, 300 by default.
+# PAIR_PORT: the first TCP port to try; by default a random one.
+# PAIR_OPTION: option for the port, -p by default, or "SERVER/CLIENT".
+# PAIR_CLIENT: additional arguments of the client.
+# PAIR_KILL: kill the server after this time (as sleep(1)), while the client runs; then succeeds if
+# the client fails by itself within 10 seconds.
 
 set -uo pipefail
-exec 2>/dev/null # lines of the shell: what was killed
+exec 2>/dev/null # messages of the shell on killed processes
 read -ra server_run <<<"$1"
 read -ra client_run <<<"$2"
 shift 2
-limit=${PAIR_LIMIT:-100}
+limit=${PAIR_LIMIT:-300}
 option=${PAIR_OPTION:--p}
 read -ra client_args <<<"${PAIR_ADDRESS:-127.0.0.1} ${PAIR_CLIENT:-}"
 tmp=$(mktemp -d "${TMPDIR:-/tmp}/rmem-pair.XXXXXX")
@@ -22,7 +24,7 @@ listening() { grep -qi ":$(printf %04x "$port") [0-9a-f:]* 0a " /proc/net/tcp /p
 
 port=${PAIR_PORT:-$((20000 + RANDOM % 12000))}
 while listening; do port=$((port + 1)); done
-# What is killed must be the program, not timeout(1).
+# The signal must reach the program, not timeout(1).
 [ -n "${PAIR_KILL:-}" ] || server_run=(timeout --foreground -k 5 $((limit + 20)) "${server_run[@]}")
 "${server_run[@]}" "$@" "${option%/*}" "$port" >"$tmp/server" 2>&1 &
 server=$!
@@ -36,6 +38,7 @@ if [ -n "${PAIR_KILL:-}" ]; then
 	sleep "$PAIR_KILL"
 	kill -0 "$client" && runs=1
 	kill -9 "$server"
+	killed=${EPOCHREALTIME/./}
 fi
 wait "$client"
 client=$?
@@ -44,7 +47,10 @@ client=$?
 wait "$server"
 server=$?
 if [ -n "${PAIR_KILL:-}" ]; then
-	if [ -n "$runs" ] && [ $server = 137 ] && [ $client != 0 ] && [ $client -lt 124 ]; then exit 0; fi
+	ms=$(((${EPOCHREALTIME/./} - killed) / 1000))
+	if [ -n "$runs" ] && [ $server = 137 ] && [ $client != 0 ] && [ $client -lt 124 ] &&
+		[ $ms -lt 10000 ]; then exit 0; fi
+	echo "the client ended after $ms ms"
 elif [ $server = 0 ] && [ $client = 0 ]; then
 	cat "$tmp/client"
 	exit 0
