@@ -18,7 +18,8 @@ struct app {
 	struct testrmem_session *session; /**< The run, or the last one; NULL before. */
 	struct stats stats;
 	struct prompt *prompt; /**< NULL without -i. */
-	FILE *json;            /**< NULL without --json. */
+	struct stats_file json;
+	struct stats_file csv;
 	bool is_running;
 	bool is_start_wanted;
 	bool is_wait_wanted; /**< Hold commands until the run has ended. */
@@ -37,6 +38,13 @@ void prompt_show(const struct prompt *prompt);
  * waits. The end of the input quits, after the run if that has a limit.
  */
 void prompt_serve(struct prompt *prompt, int wait_ms);
+
+/** Name of command number i, or NULL after the last one. */
+const char *prompt_command(int i);
+
+/* script.c */
+/** If there is a script, check its commands and read them in place of stdin; reports errors. */
+int script_open(struct testrmem_conf *conf);
 
 /* show.c */
 /** Topics of the command show: name number i, or NULL after the last one. */

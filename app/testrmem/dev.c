@@ -186,7 +186,8 @@ testrmem_dev_check(struct testrmem_dev *dev, const struct testrmem_session *sess
 	uint64_t nb_pairs = dev->nb_pairs + (engine->grant != NULL ? 1 : 0);
 	uint64_t nb_grants = engine->grant != NULL ? dev->nb_pairs * conf->depth + 1 : 0;
 	uint64_t nb_mws = nb_grants != 0 && engine->grant->is_window ? nb_grants : 0;
-	uint64_t nb_qps = ((flags & ENGINE_MBUF) ? 4 : 2) * nb_pairs;
+	uint64_t nb_cqs = ((flags & ENGINE_MBUF) ? 4 : 2) * nb_pairs;
+	uint64_t nb_qps = nb_cqs / testrmem_nb_directions(conf);
 	uint64_t nb_cqes = conf->depth + ((flags & ENGINE_MBUF) ? conf->depth : 1);
 	uint64_t nb_sges = flags & ENGINE_MBUF ? testrmem_nb_segs(conf->size) : 1;
 	uint64_t nb_mrs = 1 + (engine->target_access != 0 ? conf->mrs : 0) + nb_grants - nb_mws;
@@ -203,7 +204,7 @@ testrmem_dev_check(struct testrmem_dev *dev, const struct testrmem_session *sess
 	const struct need needs[] = {
 			{"protection domains (max_pd)", 1, info->max_pd - info->nb_pd},
 			{"QPs (max_qp)", nb_qps, info->max_qp - info->nb_qp},
-			{"CQs (max_cq)", nb_qps, info->max_cq - info->nb_cq},
+			{"CQs (max_cq)", nb_cqs, info->max_cq - info->nb_cq},
 			{"MRs (max_mr)", nb_mrs + (nb_more != 0 ? 2 * dev->nb_pairs : 0),
 					info->max_mr - info->nb_mr},
 			{"memory windows (max_mw)", nb_mws, info->max_mw - info->nb_mw},

@@ -113,6 +113,15 @@ print_sum(const char *what, const uint8_t *sum, const char *path)
 	printf("  %s\n", path);
 }
 
+static void
+copy_progress(const struct testrmem_session *session, uint64_t *done, uint64_t *all)
+{
+	const struct copy *copy = session->priv;
+
+	*done = __atomic_load_n(&copy->copied, __ATOMIC_RELAXED);
+	*all = copy->file.length;
+}
+
 static int
 copy_finish(struct testrmem_session *session)
 {
@@ -152,6 +161,7 @@ const struct testrmem_engine testrmem_engine_copy = {
 		.open = copy_open,
 		.setup = copy_setup,
 		.burst = cycle_burst,
+		.progress = copy_progress,
 		.finish = copy_finish,
 		.disconnect = cycle_disconnect,
 		.teardown = cycle_teardown,

@@ -16,6 +16,7 @@
 #include <rte_eal.h>
 
 #include "app.h"
+#include "sweep.h"
 
 /* Interval at which the idle prompt checks for a signal. */
 #define IDLE_MS 50
@@ -40,13 +41,18 @@ tick(void *arg, int wait_ms)
 	else if (wait_ms > 0)
 		poll(NULL, 0, wait_ms);
 	elapsed = (rte_rdtsc() - app->stats.start_tsc) / cycles_per_ms;
+	if (!app->session->is_warm && elapsed >= conf->warm_up_ms) {
+		stats_clear(&app->stats);
+		__atomic_store_n(&app->session->is_warm, 1, __ATOMIC_RELAXED);
+	}
 	if (conf->period_ms != 0 && elapsed >= ticker->next_period) {
 		stats_print_period(&app->stats);
 		ticker->next_period += conf->period_ms;
 	}
 	if (testrmem_is_interrupted())
 		app->is_quit_wanted = true;
-	if (app->is_quit_wanted || (conf->run_ms != 0 && elapsed >= conf->run_ms))
+	if (app->is_quit_wanted ||
+			(conf->run_ms != 0 && elapsed >= conf->warm_up_ms + conf->run_ms))
 		testrmem_session_stop(app->session);
 }
 
@@ -75,8 +81,8 @@ run(struct app *app)
 		printf("verified: yes (%s)\n", app->session->engine->verified);
 	else
 		printf("verified: NO\n");
-	if (app->json != NULL)
-		ret |= stats_write_json(&app->stats, app->json, app->conf.json);
+	ret |= stats_write(&app->stats, &app->json);
+	ret |= stats_write(&app->stats, &app->csv);
 	fflush(stdout);
 	return ret == 0 ? 0 : TESTRMEM_EXIT_RUN;
 }
@@ -105,24 +111,43 @@ interact(struct app *app)
 }
 
 static int
-open_json(struct app *app)
+open_file(const char *path, struct stats_file *out)
 {
-	if (app->conf.json[0] == '\0')
+	if (path[0] == '\0')
 		return 0;
-	app->json = fopen(app->conf.json, "we");
-	if (app->json != NULL)
+	out->path = path;
+	out->file = fopen(path, "we");
+	if (out->file != NULL)
 		return 0;
-	testrmem_err("cannot write '%s': %s", app->conf.json, strerror(errno));
+	testrmem_err("cannot write '%s': %s", path, strerror(errno));
 	return TESTRMEM_EXIT_USAGE;
 }
 
 static int
-close_json(struct app *app)
+close_file(struct stats_file *out)
 {
-	if (app->json == NULL || fclose(app->json) == 0)
+	if (out->file == NULL || fclose(out->file) == 0)
 		return 0;
-	testrmem_err("cannot write '%s': %s", app->conf.json, strerror(errno));
+	testrmem_err("cannot write '%s': %s", out->path, strerror(errno));
 	return TESTRMEM_EXIT_RUN;
+}
+
+/* A run for each value; then a table of all. */
+static int
+run_sweep(struct app *app)
+{
+	struct sweep sweep;
+	int code;
+
+	if (sweep_open(&app->conf, &sweep) != 0)
+		return TESTRMEM_EXIT_USAGE;
+	do {
+		code = run(app);
+		if (code == 0)
+			sweep_add(&sweep, stats_rates(&app->stats));
+	} while (code == 0 && !app->is_quit_wanted && sweep_next(&sweep, &app->conf));
+	sweep_print(&sweep, app->conf.is_latency);
+	return code;
 }
 
 static int
@@ -130,17 +155,23 @@ run_app(struct app *app)
 {
 	int code;
 
-	code = open_json(app);
-	if (code != 0)
-		return code;
-	code = TESTRMEM_EXIT_USAGE;
-	if (testrmem_devs_open(&app->conf, app->devs) == 0) {
-		code = app->conf.is_interactive ? interact(app) : run(app);
+	code = open_file(app->conf.json, &app->json);
+	if (code == 0)
+		code = open_file(app->conf.csv, &app->csv);
+	app->csv.is_csv = true;
+	if (code == 0 && testrmem_devs_open(&app->conf, app->devs) == 0) {
+		if (app->conf.is_interactive)
+			code = interact(app);
+		else
+			code = app->conf.sweep[0] != '\0' ? run_sweep(app) : run(app);
 		testrmem_session_close(app->session);
 		if (testrmem_devs_close(app->devs, app->conf.nb_devs) != 0)
 			code = RTE_MAX(code, TESTRMEM_EXIT_RUN);
+	} else {
+		code = TESTRMEM_EXIT_USAGE;
 	}
-	return RTE_MAX(code, close_json(app));
+	code = RTE_MAX(code, close_file(&app->json));
+	return RTE_MAX(code, close_file(&app->csv));
 }
 
 int
@@ -155,7 +186,7 @@ main(int argc, char **argv)
 	signal(SIGXFSZ, SIG_IGN);
 	param_defaults(&app.conf);
 	args = option_find(argc, argv, &nb_args);
-	if (option_parse(nb_args, args, &app.conf) != 0)
+	if (option_parse(nb_args, args, &app.conf) != 0 || script_open(&app.conf) != 0)
 		return TESTRMEM_EXIT_USAGE;
 	if (app.conf.is_help) {
 		option_usage(argv[0]);

@@ -120,6 +120,8 @@ check_remote(const struct testrmem_conf *conf)
 		testrmem_err("two hosts run with 1 target MR, not %" PRIu64, conf->mrs);
 	else if (conf->is_interactive)
 		testrmem_err("two hosts run without a prompt");
+	else if (conf->sweep[0] != '\0')
+		testrmem_err("two hosts run once, not for each value of a sweep");
 	else
 		return testrmem_addr_parse(is_listener ? conf->listen : conf->connect, &addr);
 	return -EINVAL;
@@ -133,6 +135,10 @@ check(const struct testrmem_conf *conf)
 
 	if ((conf->listen[0] != '\0' || conf->connect[0] != '\0') && check_remote(conf) != 0)
 		return -EINVAL;
+	if (conf->is_interactive && conf->sweep[0] != '\0') {
+		testrmem_err("a sweep is for runs without a prompt");
+		return -EINVAL;
+	}
 	/* The prompt can still change what is missing; its start checks. */
 	if (conf->is_interactive)
 		return 0;
@@ -171,6 +177,9 @@ option_parse(int argc, char **argv, struct testrmem_conf *conf)
 		if (ret != 0)
 			return ret;
 	}
+	/* A script is the input of the prompt. */
+	if (conf->script[0] != '\0')
+		conf->is_interactive = true;
 	return check(conf);
 }
 

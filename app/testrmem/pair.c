@@ -32,25 +32,33 @@ create_cq(struct testrmem_pair *pair, uint32_t nb_cqe, struct rmem_cq **cq)
 	return rmem_cq_create(pair->dev->dev, &conf, cq);
 }
 
+/* The configuration has CQs, numbers of requests and rights; the rest is set here. */
 static int
-create_qp(struct testrmem_pair *pair, struct rmem_cq *cq, uint32_t send_wr, uint32_t recv_wr,
-		uint32_t access, struct rmem_qp **qp)
+create_qp(struct testrmem_pair *pair, struct rmem_qp_conf conf, struct rmem_qp **qp)
 {
 	const struct testrmem_engine *engine = pair->worker->session->engine;
 	uint32_t nb_sges = engine->flags & ENGINE_MBUF ? testrmem_nb_segs(pair->size) : 1;
-	const struct rmem_qp_conf conf = {
-			.send_cq = cq,
-			.recv_cq = cq,
-			.max_send_wr = send_wr,
-			.max_recv_wr = recv_wr,
-			.max_send_sge = nb_sges,
-			.max_recv_sge = recv_wr != 0 ? nb_sges : 0,
-			.max_inline_data = engine->flags & ENGINE_INLINE ? pair->size : 0,
-			.type = RMEM_QPT_RC,
-			.access = access,
-	};
 
+	conf.max_send_sge = nb_sges;
+	conf.max_recv_sge = conf.max_recv_wr != 0 ? nb_sges : 0;
+	conf.max_inline_data = engine->flags & ENGINE_INLINE ? pair->size : 0;
+	conf.type = RMEM_QPT_RC;
 	return rmem_qp_create(pair->dev->pd, &conf, qp);
+}
+
+/* Create one end of a pair, with a CQ of its own. */
+static int
+create_end(struct testrmem_pair *pair, struct rmem_qp_conf conf, struct rmem_cq **cq,
+		struct rmem_qp **qp)
+{
+	int ret;
+
+	ret = create_cq(pair, conf.max_send_wr + conf.max_recv_wr, cq);
+	if (ret != 0)
+		return ret;
+	conf.send_cq = *cq;
+	conf.recv_cq = *cq;
+	return create_qp(pair, conf, qp);
 }
 
 static int
@@ -79,15 +87,13 @@ open_a(struct testrmem_pair *pair, const struct testrmem_session *session)
 	bool is_remote = testrmem_is_remote(session);
 	uint32_t send_wr = pair->depth + (is_remote ? 1 : 0);
 	uint32_t recv_wr = session->engine->flags & ENGINE_MBUF ? pair->depth : 0;
-	uint32_t access = is_remote ? RMEM_ACCESS_REMOTE_WRITE : 0;
-	int ret;
+	struct rmem_qp_conf conf = {.max_send_wr = send_wr, .max_recv_wr = recv_wr};
 
+	if (is_remote)
+		conf.access = RMEM_ACCESS_REMOTE_WRITE;
 	if (session->engine->flags & ENGINE_GRANTED)
-		recv_wr = pair->depth / pair->burst;
-	ret = create_cq(pair, send_wr + recv_wr, &pair->cq_a);
-	if (ret == 0)
-		ret = create_qp(pair, pair->cq_a, send_wr, recv_wr, access, &pair->qp_a);
-	return ret;
+		conf.max_recv_wr = pair->depth / pair->burst;
+	return create_end(pair, conf, &pair->cq_a, &pair->qp_a);
 }
 
 /*
@@ -99,36 +105,84 @@ open_b(struct testrmem_pair *pair, const struct testrmem_session *session)
 	const struct testrmem_engine *engine = session->engine;
 	uint32_t send_wr = engine->grant != NULL || (engine->flags & ENGINE_MBUF) ? pair->depth : 1;
 	uint32_t recv_wr = engine->flags & ENGINE_RECV ? pair->depth : 0;
-	uint32_t access = engine->target_access;
-	int ret;
+	struct rmem_qp_conf conf = {.access = engine->target_access};
 
 	if (engine->grant != NULL || testrmem_is_remote(session))
-		access |= RMEM_ACCESS_REMOTE_WRITE;
+		conf.access |= RMEM_ACCESS_REMOTE_WRITE;
 	if (testrmem_is_remote(session))
 		send_wr++;
 	if (testrmem_is_remote(session) && engine->grant != NULL) {
 		send_wr += pair->depth / pair->burst;
 		recv_wr += pair->depth / pair->burst;
 	}
-	ret = create_cq(pair, send_wr + recv_wr, &pair->cq_b);
+	conf.max_send_wr = send_wr;
+	conf.max_recv_wr = recv_wr;
+	return create_end(pair, conf, &pair->cq_b, &pair->qp_b);
+}
+
+/*
+ * Create the QPs of two directions. Each posts requests of one pair and receives those of its twin,
+ * and has a CQ for the completions of either.
+ */
+static int
+open_twins(struct testrmem_pair *pair, const struct testrmem_session *session)
+{
+	struct testrmem_pair *twin = pair->twin;
+	struct rmem_qp_conf conf = {
+			.max_send_wr = pair->depth,
+			.max_recv_wr = session->engine->flags & ENGINE_RECV ? pair->depth : 0,
+			.access = session->engine->target_access,
+	};
+	int ret;
+
+	ret = create_cq(pair, pair->depth, &pair->cq_a);
 	if (ret == 0)
-		ret = create_qp(pair, pair->cq_b, send_wr, recv_wr, access, &pair->qp_b);
+		ret = create_cq(pair, pair->depth, &pair->cq_b);
+	if (ret == 0)
+		ret = create_cq(pair, pair->depth, &twin->cq_a);
+	if (ret == 0)
+		ret = create_cq(pair, pair->depth, &twin->cq_b);
+	conf.send_cq = pair->cq_a;
+	conf.recv_cq = twin->cq_b;
+	if (ret == 0)
+		ret = create_qp(pair, conf, &pair->qp_a);
+	conf.send_cq = twin->cq_a;
+	conf.recv_cq = pair->cq_b;
+	if (ret == 0)
+		ret = create_qp(pair, conf, &pair->qp_b);
+	twin->qp_a = pair->qp_b;
+	twin->qp_b = pair->qp_a;
+	return ret;
+}
+
+/* Create the QPs of this host. */
+static int
+open_ends(struct testrmem_pair *pair, const struct testrmem_session *session)
+{
+	int ret = 0;
+
+	if (pair->twin != NULL)
+		return open_twins(pair, session);
+	/* Of two hosts each has one. */
+	if (session->conf.listen[0] == '\0')
+		ret = open_a(pair, session);
+	if (ret == 0 && session->conf.connect[0] == '\0')
+		ret = open_b(pair, session);
 	return ret;
 }
 
 int
 testrmem_pair_open(struct testrmem_pair *pair, const struct testrmem_session *session)
 {
-	int ret = 0;
+	int ret;
 
 	pair->depth = (uint32_t)session->conf.depth;
 	pair->burst = (uint32_t)session->conf.burst;
 	pair->size = (uint32_t)session->conf.size;
-	/* Of two hosts each has one. */
-	if (session->conf.listen[0] == '\0')
-		ret = open_a(pair, session);
-	if (ret == 0 && session->conf.connect[0] == '\0')
-		ret = open_b(pair, session);
+	/* The twin has opened and connected the QPs of both. */
+	if (pair->is_reverse)
+		return 0;
+	ret = open_ends(pair, session);
 	if (ret == 0 && !testrmem_is_remote(session)) {
 		ret = connect_qp(pair->qp_a, pair->qp_b);
 		if (ret == 0)
@@ -144,8 +198,14 @@ testrmem_pair_close(struct testrmem_pair *pair)
 {
 	int ret;
 
+	if (pair->is_reverse)
+		return;
 	ret = rmem_qp_destroy(pair->qp_a);
 	ret |= rmem_qp_destroy(pair->qp_b);
+	if (pair->twin != NULL) {
+		ret |= rmem_cq_destroy(pair->twin->cq_a);
+		ret |= rmem_cq_destroy(pair->twin->cq_b);
+	}
 	ret |= rmem_cq_destroy(pair->cq_a);
 	ret |= rmem_cq_destroy(pair->cq_b);
 	if (ret != 0)

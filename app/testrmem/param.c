@@ -13,21 +13,16 @@
 #define MEGA (KILO * KILO)
 #define GIGA (KILO * MEGA)
 
-/* Maximum of requests in flight and bytes of buffers for depth "auto". */
-#define AUTO_DEPTH       UINT64_C(128)
-#define AUTO_DEPTH_BYTES (16 * MEGA)
-#define AUTO_RUN_MS      UINT64_C(10000)
-#define AUTO_PERIOD_MS   UINT64_C(1000)
-
 #define MAX_TIME_MS (UINT64_C(365) * 24 * 3600 * 1000)
 
 #define AT(member) offsetof(struct testrmem_conf, member)
 
 #define NUMBER(low, high, initial)                                                                 \
 	.type = PARAM_NUM, .arg = "N", .min = (low), .max = (high), .def = (initial)
-#define SECONDS  .type = PARAM_TIME, .arg = "S", .max = MAX_TIME_MS, .def = TESTRMEM_AUTO
-#define FILENAME .type = PARAM_STRING, .arg = "FILE"
-#define FLAG     .type = PARAM_FLAG, .is_fixed = true
+#define SECONDS_FROM(initial) .type = PARAM_TIME, .arg = "S", .max = MAX_TIME_MS, .def = (initial)
+#define SECONDS               SECONDS_FROM(TESTRMEM_AUTO)
+#define FILENAME              .type = PARAM_STRING, .arg = "FILE"
+#define FLAG                  .type = PARAM_FLAG, .is_fixed = true
 
 const struct param params[] = {
 		{
@@ -54,15 +49,16 @@ const struct param params[] = {
 		},
 		{
 				.name = "burst",
-				NUMBER(1, KILO, 32),
+				NUMBER(1, KILO, TESTRMEM_AUTO),
 				.offset = AT(burst),
+				.automatic = "32; with latency 1",
 				.help = "requests posted in one call",
 		},
 		{
 				.name = "depth",
 				NUMBER(1, 64 * KILO, TESTRMEM_AUTO),
 				.offset = AT(depth),
-				.automatic = "128, or as many as 16M of buffers allow",
+				.automatic = "128, or as many as 16M of buffers allow; with latency a burst",
 				.help = "requests in flight on a QP pair, at least a burst",
 		},
 		{
@@ -91,6 +87,12 @@ const struct param params[] = {
 				.help = "duration of a run; 0 until Ctrl-C or stop",
 		},
 		{
+				.name = "warm-up",
+				SECONDS_FROM(0),
+				.offset = AT(warm_up_ms),
+				.help = "run this long before anything is counted or measured",
+		},
+		{
 				.name = "stats-period",
 				SECONDS,
 				.offset = AT(period_ms),
@@ -117,6 +119,39 @@ const struct param params[] = {
 				.help = "also write the results to this file, one JSON object per line",
 		},
 		{
+				.name = "csv",
+				FILENAME,
+				.offset = AT(csv),
+				.is_fixed = true,
+				.help = "also write the results to this file as comma-separated values",
+		},
+		{
+				.name = "latency",
+				FLAG,
+				.offset = AT(is_latency),
+				.help = "measure the duration of each burst, one in flight per QP pair",
+		},
+		{
+				.name = "histogram",
+				FLAG,
+				.offset = AT(is_histogram),
+				.help = "with latency: print the distribution of the durations",
+		},
+		{
+				.name = "bidirectional",
+				FLAG,
+				.offset = AT(is_bidirectional),
+				.help = "both QPs of a pair post requests; not in modes that grant, and mbuf",
+		},
+		{
+				.name = "sweep",
+				.type = PARAM_STRING,
+				.arg = "NAME=A..B",
+				.offset = AT(sweep),
+				.is_fixed = true,
+				.help = "run with size, burst, depth, qps or mrs of A, 2A, 4A ... B",
+		},
+		{
 				.name = "listen",
 				.type = PARAM_STRING,
 				.arg = "ADDR",
@@ -131,6 +166,13 @@ const struct param params[] = {
 				.offset = AT(connect),
 				.is_fixed = true,
 				.help = "run as the other host; all modes but mbuf, lease and copy",
+		},
+		{
+				.name = "script",
+				FILENAME,
+				.offset = AT(script),
+				.is_fixed = true,
+				.help = "execute the commands of this file, as at the prompt",
 		},
 		{
 				.name = "interactive",
@@ -452,52 +494,4 @@ param_print(const struct testrmem_conf *conf, const struct param *param, char *t
 		snprintf(text, size, "%s", *(const bool *)value ? "yes" : "no");
 		break;
 	}
-}
-
-static void
-resolve_auto(struct testrmem_conf *conf)
-{
-	bool is_copy = conf->engine == &testrmem_engine_copy;
-
-	if (conf->size == TESTRMEM_AUTO)
-		conf->size = conf->engine->default_size;
-	if (conf->depth == TESTRMEM_AUTO) {
-		conf->depth = RTE_MIN(AUTO_DEPTH, AUTO_DEPTH_BYTES / conf->size);
-		conf->depth = RTE_MAX(conf->depth, conf->burst);
-	}
-	if (conf->run_ms == TESTRMEM_AUTO)
-		conf->run_ms = conf->is_interactive || is_copy ? 0 : AUTO_RUN_MS;
-	if (conf->period_ms == TESTRMEM_AUTO)
-		conf->period_ms = conf->is_interactive ? 0 : AUTO_PERIOD_MS;
-}
-
-int
-param_resolve(const struct testrmem_conf *conf, struct testrmem_conf *resolved)
-{
-	const struct testrmem_engine *engine = conf->engine;
-	bool is_copy = engine == &testrmem_engine_copy;
-
-	*resolved = *conf;
-	resolve_auto(resolved);
-	if (resolved->size > engine->max_size) {
-		testrmem_err("size %" PRIu64 " is more than the %" PRIu32 " bytes of mode %s",
-				resolved->size, engine->max_size, engine->name);
-		return -EINVAL;
-	}
-	if (resolved->size != engine->default_size && engine->max_size == engine->default_size) {
-		testrmem_err("size %" PRIu64 " is not the %" PRIu32 " bytes of mode %s",
-				resolved->size, engine->max_size, engine->name);
-		return -EINVAL;
-	}
-	if (resolved->depth < resolved->burst) {
-		testrmem_err("depth %" PRIu64 " is less than burst %" PRIu64, resolved->depth,
-				resolved->burst);
-		return -EINVAL;
-	}
-	if (is_copy && (conf->input[0] == '\0' || conf->output[0] == '\0')) {
-		testrmem_err("mode copy needs %s",
-				conf->input[0] == '\0' ? "an input" : "an output");
-		return -EINVAL;
-	}
-	return 0;
 }

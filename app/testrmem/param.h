@@ -53,6 +53,7 @@ void param_print(const struct testrmem_conf *conf, const struct param *param, ch
 void param_automatic(const struct param *param, char *text, size_t size);
 /** Write the allowed values as text. */
 void param_range(const struct param *param, char *text, size_t size);
+/* resolve.c */
 /**
  * Replace TESTRMEM_AUTO by numbers and check the combination of values; -EINVAL with a message
  * if they are inconsistent.

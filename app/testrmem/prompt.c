@@ -342,6 +342,12 @@ static const struct command commands[NB_COMMANDS] = {
 		{"stats", "stats: use show stats", do_stats, NULL},
 };
 
+const char *
+prompt_command(int i)
+{
+	return i < (int)RTE_DIM(commands) ? commands[i].name : NULL;
+}
+
 static void
 do_help(void *result, struct cmdline *cl, void *data)
 {

@@ -13,6 +13,7 @@
 #include <rte_lcore.h>
 #include <rte_malloc.h>
 
+#include "latency.h"
 #include "remote.h"
 
 #define TICK_MS       10
@@ -23,6 +24,27 @@ struct work {
 	testrmem_tick_t tick; /* NULL when another lcore ticks. */
 	void *arg;
 };
+
+/*
+ * A burst, and its duration: from the call that posts one until no request is in flight.
+ * Depth is that of one burst.
+ */
+static int
+time_burst(struct testrmem_pair *pair, struct latency *latency)
+{
+	const struct testrmem_engine *engine = pair->worker->session->engine;
+	const uint64_t ops = pair->worker->cnt.ops;
+	int ret;
+
+	if (!pair->is_in_flight)
+		pair->burst_tsc = rte_rdtsc();
+	ret = engine->burst(pair, pair->is_done);
+	pair->is_in_flight = ret > 0;
+	if (ret == 0 && pair->worker->cnt.ops != ops &&
+			__atomic_load_n(&pair->worker->session->is_warm, __ATOMIC_RELAXED) != 0)
+		latency_add(latency, rte_rdtsc() - pair->burst_tsc);
+	return ret;
+}
 
 /* Run a burst on each pair; returns the number of pairs that continue, or -errno. */
 static int
@@ -38,7 +60,8 @@ work_once(struct testrmem_worker *worker)
 
 		ret = pair->remote != NULL ? testrmem_remote_watch(pair) : 0;
 		if (likely(ret == 0))
-			ret = engine->burst(pair, pair->is_done);
+			ret = worker->latency != NULL ? time_burst(pair, worker->latency)
+						      : engine->burst(pair, pair->is_done);
 		if (unlikely(ret < 0))
 			return ret;
 		nb_active += !pair->is_done || ret > 0;

@@ -14,6 +14,7 @@
 #include <rte_malloc.h>
 
 #include "param.h"
+#include "latency.h"
 #include "remote.h"
 
 static void
@@ -34,6 +35,7 @@ close_pairs(struct testrmem_session *session, struct testrmem_worker *worker)
 		rte_free(pair->targets);
 	}
 	rte_free(worker->pairs);
+	rte_free(worker->latency);
 }
 
 void
@@ -72,9 +74,18 @@ alloc_workers(struct testrmem_session *session)
 	session->workers[0].lcore_id = rte_get_main_lcore();
 	RTE_LCORE_FOREACH_WORKER(lcore_id)
 		session->workers[i++].lcore_id = lcore_id;
-	for (i = 0; i < session->nb_workers; i++)
-		session->workers[i].session = session;
+	for (i = 0; i < session->nb_workers; i++) {
+		struct testrmem_worker *worker = &session->workers[i];
+
+		worker->session = session;
+		if (!session->conf.is_latency)
+			continue;
+		worker->latency = testrmem_alloc(1, sizeof(*worker->latency));
+		if (worker->latency == NULL)
+			return -ENOMEM;
+	}
 	session->nb_pairs = session->nb_workers * (uint32_t)session->conf.qps;
+	session->is_warm = session->conf.warm_up_ms == 0;
 	if (session->nb_pairs >= session->nb_devs)
 		return 0;
 	testrmem_err("%" PRIu32 " devices but only %" PRIu32
@@ -86,31 +97,38 @@ alloc_workers(struct testrmem_session *session)
 static uint64_t
 ops_limit(const struct testrmem_conf *conf, uint32_t index)
 {
+	uint64_t nb = conf->qps * testrmem_nb_directions(conf);
+
 	if (conf->ops == 0)
 		return UINT64_MAX;
-	return conf->ops / conf->qps + (index < conf->ops % conf->qps ? 1 : 0);
+	return conf->ops / nb + (index < conf->ops % nb ? 1 : 0);
 }
 
 static int
 alloc_pairs(struct testrmem_session *session)
 {
+	const uint32_t nb_directions = testrmem_nb_directions(&session->conf);
+	const uint32_t nb_pairs = (uint32_t)session->conf.qps * nb_directions;
 	uint32_t id = 0;
 	uint32_t i, j;
 
 	for (i = 0; i < session->nb_workers; i++) {
 		struct testrmem_worker *worker = &session->workers[i];
 
-		worker->pairs = testrmem_alloc(session->conf.qps, sizeof(*worker->pairs));
+		worker->pairs = testrmem_alloc(nb_pairs, sizeof(*worker->pairs));
 		if (worker->pairs == NULL)
 			return -ENOMEM;
-		worker->nb_pairs = (uint32_t)session->conf.qps;
+		worker->nb_pairs = nb_pairs;
 		for (j = 0; j < worker->nb_pairs; j++, id++) {
 			struct testrmem_pair *pair = &worker->pairs[j];
 
 			pair->worker = worker;
 			pair->id = id;
 			pair->seed = UINT64_C(0x9e3779b97f4a7c15) * (id + 1);
-			pair->dev = &session->devs[id % session->nb_devs];
+			pair->dev = &session->devs[id / nb_directions % session->nb_devs];
+			pair->is_reverse = j % nb_directions != 0;
+			if (nb_directions != 1)
+				pair->twin = &worker->pairs[j ^ 1];
 			pair->dev_index = pair->dev->nb_pairs++;
 			pair->ops_limit = ops_limit(&session->conf, j);
 			pair->is_done = pair->ops_limit == 0;
@@ -153,7 +171,7 @@ setup(struct testrmem_session *session)
 	for (i = 0; i < session->nb_devs && ret == 0; i++)
 		ret = testrmem_dev_setup(&session->devs[i], session);
 	for (i = 0; i < session->nb_workers; i++) {
-		for (j = 0; j < session->conf.qps && ret == 0; j++)
+		for (j = 0; ret == 0 && j < session->workers[i].nb_pairs; j++)
 			ret = setup_pair(session, &session->workers[i].pairs[j]);
 	}
 	return ret;

@@ -19,6 +19,23 @@ struct stats {
 	uint64_t base_tsc; /**< 0: when the worker began. */
 	uint64_t last_tsc;
 	uint64_t start_tsc; /**< Of the run. */
+	uint64_t time;      /**< The same, in seconds since 1970. */
+};
+
+/** A file of results. */
+struct stats_file {
+	FILE *file; /**< NULL: none. */
+	const char *path;
+	bool is_csv; /**< Else JSON. */
+	bool has_header;
+};
+
+/** Of all lcores of a run that has ended. */
+struct stats_rates {
+	double mops;
+	double gbytes;
+	double p50_us; /**< 0 without --latency. */
+	double p99_us;
 };
 
 /** Begin to count for a session that is about to run. */
@@ -29,7 +46,8 @@ void stats_clear(struct stats *stats);
 void stats_print_period(struct stats *stats);
 /** Print a table: all since the beginning. */
 void stats_print_table(const struct stats *stats);
-/** Write a line for each lcore and a total; -errno with a message if that fails. */
-int stats_write_json(const struct stats *stats, FILE *file, const char *path);
+/** Write a line for each lcore and a total, if there is a file; -errno with a message. */
+int stats_write(const struct stats *stats, struct stats_file *out);
+struct stats_rates stats_rates(const struct stats *stats);
 
 #endif /* STATS_H */

@@ -35,6 +35,7 @@
 #define TESTRMEM_EXIT_USAGE 1 /**< Bad options, or the run could not start. */
 #define TESTRMEM_EXIT_RUN   2 /**< The run failed. */
 
+struct latency;
 struct rmem_cm_listener;
 struct rmem_mempool;
 struct rmem_pool;
@@ -57,12 +58,19 @@ struct testrmem_conf {
 	uint64_t mrs;                         /**< Target MRs of a device. */
 	uint64_t ops;                         /**< Operations of an lcore, 0 for no limit. */
 	uint64_t run_ms;                      /**< Milliseconds to run, 0 for no limit. */
+	uint64_t warm_up_ms;                  /**< Milliseconds before them, not counted. */
 	uint64_t period_ms;                   /**< Milliseconds between lines, 0 for none. */
 	char input[TESTRMEM_STR_SIZE];
 	char output[TESTRMEM_STR_SIZE];
 	char json[TESTRMEM_STR_SIZE];
+	char csv[TESTRMEM_STR_SIZE];
 	char listen[TESTRMEM_STR_SIZE];  /**< Address to listen at, or empty. */
 	char connect[TESTRMEM_STR_SIZE]; /**< Address of the listening host, or empty. */
+	char sweep[TESTRMEM_STR_SIZE];   /**< PARAMETER=FROM..TO, or empty. */
+	char script[TESTRMEM_STR_SIZE];  /**< File of commands, or empty. */
+	bool is_latency;                 /**< Measure the duration of each burst. */
+	bool is_histogram;               /**< Print the distribution of durations. */
+	bool is_bidirectional;           /**< Pairs have a twin. */
 	bool is_interactive;
 	bool is_help;
 };
@@ -115,15 +123,19 @@ struct testrmem_pair {
 	uint32_t depth;
 	uint32_t slot;      /**< Of the next request. */
 	bool is_done;       /**< No more requests to post. */
+	bool is_in_flight;  /**< After the last burst. */
 	uint64_t posted;    /**< Operations. */
 	uint64_t completed; /**< Of them. */
 	uint64_t ops_limit;
 	uint64_t seed;
+	uint64_t burst_tsc;      /**< Begin of the burst in flight, to measure its duration. */
 	struct rmem_send_wr *wr; /**< Ring of depth. */
 	struct rmem_sge *sge;    /**< Ring of depth: buffers of the pool. */
 	struct testrmem_target *targets;
 	uint32_t nb_targets;
 	struct testrmem_remote *remote; /**< Of two hosts: the other one. */
+	struct testrmem_pair *twin;     /**< The same QPs in the other direction, or NULL. */
+	bool is_reverse;                /**< The QPs belong to the twin. */
 	void *priv;                     /**< The engine's. */
 };
 
@@ -134,9 +146,10 @@ struct testrmem_worker {
 	uint32_t nb_pairs;
 	unsigned int lcore_id;
 	int result;
-	uint64_t peer_us;   /**< Time that the other host worked, where it alone counts. */
-	uint64_t start_tsc; /**< Written by the lcore; 0 before. */
-	uint64_t end_tsc;   /**< Written by the lcore; 0 before. */
+	struct latency *latency; /**< Durations of bursts, or NULL. */
+	uint64_t peer_us;        /**< Time that the other host worked, where it alone counts. */
+	uint64_t start_tsc;      /**< Written by the lcore; 0 before. */
+	uint64_t end_tsc;        /**< Written by the lcore; 0 before. */
 	struct testrmem_counters cnt __rte_cache_aligned;
 } __rte_cache_aligned;
 
@@ -179,6 +192,8 @@ struct testrmem_engine {
 	int (*burst)(struct testrmem_pair *pair, bool is_draining);
 	/** After a run without an error: prove that the data arrived; NULL for nothing. */
 	int (*verify)(struct testrmem_pair *pair);
+	/** Bytes that are done of all; NULL for a mode without an end. */
+	void (*progress)(const struct testrmem_session *session, uint64_t *done, uint64_t *all);
 	/** After all pairs: print results; NULL for none. */
 	int (*finish)(struct testrmem_session *session);
 	/** Release references to the QPs, after any setup; NULL for nothing. */
@@ -199,6 +214,7 @@ struct testrmem_session {
 	uint32_t nb_workers;
 	uint32_t nb_pairs;                 /**< Of all workers. */
 	int stop;                          /**< Atomic: end the run. */
+	int is_warm;                       /**< Atomic: the warm-up has ended. */
 	int has_failed;                    /**< Atomic: the first error was reported. */
 	void *priv;                        /**< The engine's. */
 	struct rmem_cm_listener *listener; /**< Of --listen. */
@@ -341,6 +357,13 @@ static inline bool
 testrmem_session_is_stopped(const struct testrmem_session *session)
 {
 	return __atomic_load_n(&session->stop, __ATOMIC_RELAXED) != 0;
+}
+
+/** Directions of a pair. */
+static inline uint32_t
+testrmem_nb_directions(const struct testrmem_conf *conf)
+{
+	return conf->is_bidirectional ? 2 : 1;
 }
 
 static inline void

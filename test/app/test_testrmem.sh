@@ -1,49 +1,22 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Runs dpdk-testrmem as a user does: every mode, bad options, files that go wrong, Ctrl-C, prompt.
+# dpdk-testrmem as a user runs it: every mode, invalid options, errors of files, Ctrl-C, the prompt.
 #
 # usage: test_testrmem.sh PATH_TO_DPDK_TESTRMEM [FUNCTION...]
 #
-# Needs no hugepages, no root and one processor. Prints a line for each case; exit status 0 or 1.
+# Needs no hugepages, no root, and one CPU. Prints a line for each case; exit status 0 or 1.
 
 set -u
-. "$(dirname -- "$0")/said.sh"
+. "$(dirname -- "$0")/testrmem.sh"
 
-program=$(realpath -- "${1:?path to dpdk-testrmem}")
-shift
-enter_scratch
-
-cpus=$(awk '/^Cpus_allowed_list:/ { print $2 }' /proc/self/status)
-# No shared configuration: other DPDK programs may run at the same time.
-eal=(--no-huge --no-shconf -m 128 --no-pci --no-telemetry --log-level=lib.eal:error)
-one=("${eal[@]}" --lcores "0@($cpus)")
-# shellcheck disable=SC2034  # run() names it
-none=("${eal[@]}" --lcores x)
-# shellcheck disable=SC2034  # run() names it
-three=("${eal[@]}" --lcores "(0-2)@($cpus)")
-
-# run LCORES [options]: run it, output in out and err, its exit status in rc.
-run() {
-	local -n lcores=$1
-	shift
-	"$program" "${lcores[@]}" -- "$@" >out 2>err </dev/null
-	rc=$?
-}
-
-# `wants NAME RC REGEX`: exit status and one clear line of testrmem's on stderr.
-wants() {
-	[ "$rc" = "$2" ] && said err "^testrmem: .*$3" && [ "$(grep -c '^testrmem: ' err)" = 1 ]
-	verdict "$1" $?
-}
-
-# grants REQUEST MODE: it opens buffers and closes them.
+# grants REQUEST MODE: the mode grants and revokes access to buffers.
 grants() {
 	run one --mode "$2" --ops 1000 --size 777
 	[ "$rc" = 0 ] && said out '^revoked key refused: yes$' " $1 M/s +INV M/s" '^total +1000 +777000 '
 	verdict "mode $2 refuses a revoked key and prints $1 and INV rates" $?
 }
 
-# mode copy is apart
+# mode copy has cases of its own
 modes=(write read send mbuf atomic fastreg mw umr lease odp inline)
 
 test_modes() {
@@ -108,7 +81,7 @@ import json, sys
 rows = [json.loads(line) for line in open(sys.argv[1])]
 assert [row["lcore"] for row in rows] == [1, 2, "total"], rows
 for row in rows:
-    assert (row["mode"], row["size"], row["burst"], row["qps"], row["mrs"]) == \
+    assert (row["mode"], row["size_bytes"], row["burst"], row["qps"], row["mrs"]) == \
         ("fastreg", 128, 16, 2, 1), row
     assert row["errors"] == 0 and row["seconds"] > 0, row
     assert row["bytes"] == 128 * row["ops"], row
@@ -119,7 +92,7 @@ assert rows[2]["ops"] == rows[0]["ops"] + rows[1]["ops"] == 20000, rows
 
 # Requests execute on a service lcore.
 test_engine() {
-	# shellcheck disable=SC2034  # run() names it
+	# shellcheck disable=SC2034  # used by run()
 	local -a service=("${eal[@]}" --lcores "(0-1)@($cpus)" -S 1)
 	local mode shape
 	for mode in "${modes[@]}"; do
@@ -134,7 +107,7 @@ test_engine() {
 
 # The main lcore, worker lcores and service lcores in one program.
 test_service_and_workers() {
-	# shellcheck disable=SC2034  # run() names it
+	# shellcheck disable=SC2034  # used by run()
 	local -a last=("${eal[@]}" --lcores "(0-2)@($cpus)" -S 2)
 	# shellcheck disable=SC2034
 	local -a middle=("${eal[@]}" --lcores "(0-4)@($cpus)" -S "1,3")
@@ -160,14 +133,6 @@ test_json() {
 	wants 'JSON in a missing directory' 1 "'missing/rates.json': No such file"
 	run one --ops 1 --json /dev/full
 	wants 'JSON on a full disk' 2 "'/dev/full': No space left"
-}
-
-# refused ERROR [options]
-refused() {
-	local error=$1
-	shift
-	run one "$@"
-	wants "refused: ${*:-nothing}" 1 "$error"
 }
 
 test_options() {
@@ -236,7 +201,7 @@ test_options() {
 	verdict "EAL's --help has the options of the program" $?
 }
 
-# copied NAME INPUT OUTPUT [options]: it has to arrive.
+# copied NAME INPUT OUTPUT [options]: both files are equal.
 copied() {
 	local name=$1 input=$2 output=$3
 	shift 3
@@ -247,7 +212,7 @@ copied() {
 	verdict "$name" $?
 }
 
-# not_copied NAME RC ERROR INPUT OUTPUT [options]: no new file may be left.
+# not_copied NAME RC ERROR INPUT OUTPUT [options]: no new file remains.
 not_copied() {
 	local name=$1 status=$2 error=$3 input=$4 output=$5 before
 	shift 5
@@ -273,6 +238,20 @@ test_copy() {
 	copied 'copy to a symbolic link' input link
 	[ -L link ] && cmp input output 2>>err
 	verdict 'a link as output remains a link' $?
+}
+
+# Of a copy that is long enough for a line; retry with twice the bytes, up to 1 GiB.
+test_copy_progress() {
+	local bytes line='^\[ *[0-9.]+ s\] +[0-9.]+ % of [0-9]+ bytes, [0-9]+ s left$'
+	for ((bytes = 1 << 20; bytes <= 1 << 30; bytes *= 2)); do
+		truncate -s $bytes long
+		run one --mode copy --size 16 --stats-period 0.01 --input long --output longer
+		[ "$rc" != 0 ] || said out "$line" && break
+	done
+	[ "$rc" = 0 ] && said out "$line" " % of $bytes bytes, " && is_quiet &&
+		awk '/ % of / { n = $4 + 0 < last; last = $4 + 0 } n || last > 100 { exit 1 }' out
+	verdict 'a copy prints its progress' $?
+	rm -f long longer
 }
 
 test_copy_errors() {
@@ -304,8 +283,8 @@ test_copy_errors() {
 	verdict 'a failed copy keeps the previous output' $?
 }
 
-# copy_and COMMAND...: run the command during a copy. If the copy has succeeded, the command was
-# too late: again with twice the bytes, up to 1 GiB.
+# copy_and COMMAND...: run the command during a copy. If the copy succeeded, the command ran too late:
+# retry with twice the bytes, up to 1 GiB.
 copy_and() {
 	local bytes
 	for ((bytes = 1 << 23; bytes <= 1 << 30; bytes *= 2)); do
@@ -365,16 +344,6 @@ test_signals() {
 	verdict 'an interrupted copy removes its output' $?
 }
 
-# prompt LCORES COMMANDS [options]: feed the prompt.
-prompt() {
-	local -n prompt_lcores=$1
-	local commands=$2
-	shift 2
-	printf '%b' "$commands" |
-		"$program" "${prompt_lcores[@]}" -- -i "$@" >out 2>err
-	rc=$?
-}
-
 test_prompt() {
 	local lcores ops
 	for lcores in one three; do
@@ -423,13 +392,14 @@ test_prompt() {
 	verdict 'prompt: nothing to read' $?
 }
 
-# They share files.
+# These cases share files.
 test_copies() {
 	test_copy
+	test_copy_progress
 	test_copy_errors
 	test_copy_changes
 }
 
-# Those with an engine are another test of meson.
+# Cases with an engine are a separate test of meson.
 [ $# != 0 ] || set -- test_modes test_shapes test_json test_options test_copies test_signals test_prompt
 in_parallel "$@"
