@@ -60,6 +60,7 @@ WORDS = (
     (r'ask(?:s|ed|ing)? for', 'request'),
     (r'sees? (?:that|to)', 'check, ensure'),
     (r'wants', 'needs, requires'),
+    (r'whatever', 'any; independent of, also if'),
 )
 
 _WORDS = [(re.compile(r'(?<![\w-])(?:%s)(?![\w-])' % word, re.I), instead) for word, instead in WORDS]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash
-# What the tests of programs share; to be sourced. A program's output is in the files out and err.
+# Functions of the tests of programs. Sourced, never run. The output of a program is in out and err.
 
-# enter_scratch: go to a new directory, removed at the end. EAL's runtime files go there too, since
-# their default directory may belong to another user.
+# enter_scratch: change to a new directory, which is removed at the end. EAL has its runtime files there
+# too, since their default directory may belong to another user.
 enter_scratch() {
 	scratch=$(mktemp -d) || exit 1
 	trap 'rm -rf -- "$scratch"' EXIT
@@ -12,7 +12,7 @@ enter_scratch() {
 	mkdir -- "$scratch/files" && cd -- "$scratch/files" || exit 1
 }
 
-# until_seen PID COMMAND...: wait until the command succeeds, or the process has ended without.
+# until_seen PID COMMAND...: wait until the command succeeds or the process has ended.
 until_seen() {
 	local pid=$1
 	shift
@@ -22,7 +22,7 @@ until_seen() {
 	done
 }
 
-# verdict NAME RC: count a case and print it, with the program's output when it failed.
+# verdict NAME RC: count and print a case; if it failed, print the output of the program.
 verdict() {
 	if [ "$2" = 0 ]; then
 		printf 'ok: %s\n' "$1"
@@ -34,9 +34,9 @@ $(sed 's/^/    /' out err 2>/dev/null)"
 	fi
 }
 
-# in_parallel FUNCTION...: run them at the same time, each in a folder of its own, and print how many
-# cases passed and failed; for most of their time programs start and wait. Fails when a case failed,
-# or a function had none.
+# in_parallel FUNCTION...: run them concurrently, each in a directory of its own, since programs mostly
+# start and wait; print how many cases passed and failed. Fails if a case failed, or a function had
+# none.
 in_parallel() {
 	local name
 	for name; do
@@ -65,8 +65,8 @@ said() {
 	done
 }
 
-# is_quiet: nothing on stderr, except that an ordinary user may not pin so much, and that the device
-# refused an rkey: the programs use revoked ones to test that.
+# is_quiet: stderr is empty, except for the limit of pinned memory of an ordinary user, and for refused
+# rkeys: the programs test revoked ones.
 is_quiet() {
 	! grep -Eqv "not pinned: [0-9]+ bytes \(RLIMIT_MEMLOCK|rkey of the peer is not valid: 0x" err
 }

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Runs dpdk-rmem-kv as a user does: each kind of lease, sealed or not, one and more clients, bad
-# options, Ctrl-C; and its checks over leases that do not keep what they promise.
+# dpdk-rmem-kv as a user runs it: each kind of lease, sealed or not, one and more clients, invalid
+# options, Ctrl-C; and its checks with injected faults in the leases.
 #
 # usage: test_kv.sh PATH_TO_DPDK_RMEM_KV PATH_TO_DPDK_RMEM_KV_BROKEN [FUNCTION...]
 #
-# Needs no hugepages, no root and one processor. Prints a line for each case; exit status 0 or 1.
+# Needs no hugepages, no root, and one CPU. Prints a line for each case; exit status 0 or 1.
 
 set -u
 . "$(dirname -- "$0")/said.sh"
@@ -18,8 +18,8 @@ enter_scratch
 cpus=$(awk '/^Cpus_allowed_list:/ { print $2 }' /proc/self/status)
 # No shared configuration: other DPDK programs may run at the same time.
 eal=(--no-huge --no-shconf -m 64 --no-pci --no-telemetry --log-level=lib.eal:error
-	--log-level=pmd.rmem.soft:error) # the checks have rkeys refused, which soft logs
-# shellcheck disable=SC2034  # run() names these
+	--log-level=pmd.rmem.soft:error) # the checks use refused rkeys, which soft logs
+# shellcheck disable=SC2034  # used by run()
 one=("${eal[@]}" --lcores "0@($cpus)")
 two=("${eal[@]}" --lcores "(0-1)@($cpus)")
 # shellcheck disable=SC2034
@@ -28,10 +28,10 @@ same=("${eal[@]}" --lcores "(0-1)@${cpus%%[-,]*}")
 four=("${eal[@]}" --lcores "(0-3)@($cpus)")
 # shellcheck disable=SC2034
 service=("${eal[@]}" --lcores "(0-2)@($cpus)" -S 2)
-# Few: lcores may share a processor. The server polls until a lease has expired: leases are short.
+# Few, since lcores may share a CPU. The server polls until a lease has expired: leases are short.
 few=(--keys 10 --gets 200 --lease-ms 200)
 
-# run LCORES [options]: run it, output in out and err, its exit status in rc.
+# run LCORES [options]: its output is in out and err, its exit status in rc.
 run() {
 	local -n lcores=$1
 	shift
@@ -39,7 +39,7 @@ run() {
 	rc=$?
 }
 
-# held CLIENTS CHECKS GETS: each client reported its number of checks, and all held.
+# held CLIENTS CHECKS GETS: each client reported its number of checks, and all passed.
 held() {
 	[ "$rc" = 0 ] && is_quiet && [ "$(grep -c ': yes$' out)" = $(($1 * $2)) ] &&
 		! grep -q ': NO$' out && [ "$(grep -c "^client [0-9]*: $3 GETs " out)" = "$1" ] &&
@@ -62,7 +62,7 @@ test_runs() {
 		verdict 'sealed descriptors' $?
 		finds unseal '^client 1: unsealed descriptor refused: NO$' --seal key
 	fi
-	# Some still PUT what others GET.
+	# Some clients still PUT values that others GET.
 	run four --keys 50 --gets 500 --lease-ms 50
 	held 3 4 500
 	verdict 'three clients' $?
@@ -78,7 +78,7 @@ test_runs() {
 	run two "${few[@]}" --lease-ms 50
 	held 1 4 200
 	verdict 'short leases' $?
-	# On one processor they end before the client runs again; a faster machine may hold them.
+	# On one CPU they end before the client runs again; on a faster machine they may be valid.
 	run same "${few[@]}" --lease-ms 1
 	if [ "$rc" = 0 ]; then held 1 4 200; else
 		[ "$rc" = 2 ] && said err 'leases expire before they are used: --lease-ms is too short' &&
@@ -87,7 +87,7 @@ test_runs() {
 	verdict 'too short leases are reported' $?
 }
 
-# finds WHAT LINE [options]: with that fault, the program ends with this line.
+# finds FAULT LINE [options]: with the fault, the program ends with this line.
 finds() {
 	local what=$1 line=$2
 	shift 2
@@ -111,8 +111,7 @@ test_broken() {
 	verdict 'a wrong value of the run is reported' $?
 }
 
-# refused ERROR [options]: exit status 1 and one clear line on stderr; nothing of a server that did
-# not run.
+# refused ERROR [options]: exit status 1 and one line on stderr; no output of a server.
 refused() {
 	local error=$1
 	shift
@@ -183,6 +182,6 @@ test_signals() {
 	verdict 'a signal before the end of the checks is reported' $?
 }
 
-# Those of the checks and options are another test of meson.
+# Cases of checks and options are a separate test of meson.
 [ $# != 0 ] || set -- test_runs test_signals
 in_parallel "$@"
