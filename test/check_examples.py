@@ -7,7 +7,7 @@ usage: check_examples.py                check all blocks
 
 A block after a line <!-- example: NAME --> equals, line by line, the text of one of
 test/test_doc_*.c between /* example: NAME */ and /* end of example */. Any other block is found in
-some C file of the tree. Indentation is ignored.
+some C file of the tree. Indentation is ignored. A block of a diff is that of examples/l2fwd.c.
 """
 
 import glob
@@ -33,6 +33,22 @@ def find(pattern):
 def lines_of(text):
     """Lines without indentation, and without empty lines at both ends."""
     return '\n'.join(line.strip() for line in text.split('\n')).strip('\n')
+
+
+def wrong_diffs():
+    """Yield each block of a diff whose lines are not those of l2fwd and of l2fwd-plain."""
+    def found(text, lines):
+        return lines_of('\n'.join(lines)) in lines_of(text)
+
+    before, after = read('examples/l2fwd-plain.c'), read('examples/l2fwd.c')
+    # Declarations precede statements, with an empty line between.
+    after = after.replace('\tstruct rte_mempool *mp;\n\n', '', 1)
+    for page in find('README.md') + find('doc/*.md'):
+        for match in re.finditer(r'^```diff\n(.*?)^```$', read(page), re.M | re.S):
+            lines = match[1].splitlines()
+            if not (found(before, [line[1:] for line in lines if line[0] != '+']) and
+                    found(after, [line[1:] for line in lines if line[0] != '-'])):
+                yield '%s: a diff that is not that of l2fwd:\n%s' % (page, match[1])
 
 
 def blocks():
@@ -70,7 +86,7 @@ def check():
                for path in find(top + '/**/*.[ch]')]
     known = regions()
     shown = set()
-    errors = []
+    errors = list(wrong_diffs())
     nb_blocks = 0
     for page, line, name, text in blocks():
         nb_blocks += 1
