@@ -34,13 +34,15 @@ perf_qp_connect(struct rmem_qp *qp, const struct rmem_qp_addr *remote)
 	return TEST_SUCCESS;
 }
 
-static int
-perf_connect(struct rmem_qp *qp, struct rmem_qp *peer)
+int
+perf_qp_connect_pair(struct rmem_qp *a, struct rmem_qp *b)
 {
 	struct rmem_qp_attr attr;
 
-	TEST_OK(rmem_qp_query(peer, &attr));
-	return perf_qp_connect(qp, &attr.addr);
+	TEST_OK(rmem_qp_query(b, &attr));
+	TEST_RUN(perf_qp_connect(a, &attr.addr));
+	TEST_OK(rmem_qp_query(a, &attr));
+	return perf_qp_connect(b, &attr.addr);
 }
 
 int
@@ -82,8 +84,7 @@ perf_pair_connect(struct perf_pair *pair)
 {
 	TEST_RUN(perf_qp_open(pair->dev, pair->pd, &pair->cq_a, &pair->a));
 	TEST_RUN(perf_qp_open(pair->dev_b, pair->pd_b, &pair->cq_b, &pair->b));
-	TEST_RUN(perf_connect(pair->a, pair->b));
-	return perf_connect(pair->b, pair->a);
+	return perf_qp_connect_pair(pair->a, pair->b);
 }
 
 int
@@ -189,11 +190,32 @@ perf_report(const struct perf_row *row)
 	}
 	fprintf(f,
 			"{\"name\": \"%s\", \"value\": %.4f, \"unit\": \"%s\", \"baseline\": %.4f, "
-			"\"ratio\": %.4f}\n",
-			row->name, row->value, row->unit, row->baseline, row->ratio);
+			"\"ratio\": %.4f, \"yardstick\": \"%s\", \"bar\": \"%s\"}\n",
+			row->name, row->value, row->unit, row->baseline, row->ratio, row->yardstick,
+			row->bar);
 	if (fclose(f) != 0) {
 		printf("RMEM_PERF_JSON=%s: %s\n", path, strerror(errno));
 		return TEST_FAILED;
 	}
 	return TEST_SUCCESS;
+}
+
+int
+perf_measure(struct perf_row *row, perf_func_t yardstick, perf_func_t value, void *arg)
+{
+	TEST_RUN(perf_compare(yardstick, value, arg, &row->baseline, &row->value));
+	row->ratio = row->value / row->baseline;
+	return perf_report(row);
+}
+
+int
+perf_floor(const struct perf_row *row, perf_func_t yardstick, perf_func_t floor, void *arg)
+{
+	struct perf_row of = *row;
+	char name[64];
+
+	snprintf(name, sizeof(name), "%s_floor", row->name);
+	of.name = name;
+	of.bar = "none";
+	return perf_measure(&of, yardstick, floor, arg);
 }

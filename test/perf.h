@@ -6,7 +6,7 @@
  * @file
  * Shared by perf tests: a pair of connected QPs, a clock, and the report.
  *
- * Each test measures its yardstick and its value alternately, several times, and reports the best
+ * Each test measures its baseline and its value alternately, several times, and reports the best
  * of each, since other load on the machine only adds time. There are no limits.
  */
 
@@ -51,6 +51,7 @@ int perf_dev_open(const char *args, struct rmem_dev **dev);
 int perf_qp_open(
 		struct rmem_dev *dev, struct rmem_pd *pd, struct rmem_cq **cq, struct rmem_qp **qp);
 int perf_qp_connect(struct rmem_qp *qp, const struct rmem_qp_addr *remote);
+int perf_qp_connect_pair(struct rmem_qp *a, struct rmem_qp *b);
 
 int perf_pair_open(struct perf_pair *pair, const char *args);
 int perf_pair_open_two(struct perf_pair *pair, const char *args, const char *args_b);
@@ -65,6 +66,12 @@ int perf_burst(struct perf_pair *pair, const struct rmem_send_wr *wr, uint16_t n
 /* Measure both alternately, and return the best of each; negative values are failures. */
 int perf_compare(perf_func_t yardstick, perf_func_t value, void *arg, double *baseline,
 		double *best);
+
+/* Measure both alternately, and report the ratio of the times. */
+int perf_measure(struct perf_row *row, perf_func_t yardstick, perf_func_t value, void *arg);
+
+/* The same for the floor of a row, whose name it has with _floor. */
+int perf_floor(const struct perf_row *row, perf_func_t yardstick, perf_func_t floor, void *arg);
 
 /* Print a result, and append it to the file that RMEM_PERF_JSON names. */
 int perf_report(const struct perf_row *row);

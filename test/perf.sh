@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Run one perf autotest: perf.sh PROGRAM NAME. On hugepages where enough are free, on the first
-# two processors it may use, one lcore each.
+# Run one perf autotest: perf.sh PROGRAM NAME. Uses hugepages if enough are free, and one lcore on each
+# of the first two permitted CPUs.
 
 set -euo pipefail
 
@@ -14,7 +14,7 @@ free_pages=$(awk '/^HugePages_Free:/ { pages = $2 } /^Hugepagesize:/ { kib = $2 
 lcores=$(python3 -c 'import os
 cpus = sorted(os.sched_getaffinity(0))[:2]
 print(",".join(f"{lcore}@{cpu}" for lcore, cpu in enumerate(cpus)))')
-# Control threads get the processors that no lcore has, or else those of the main lcore.
+# Control threads run on the CPUs without an lcore, or else on the CPU of the main lcore.
 [ "$name" != reg_parallel_1g ] || lcores="0@(${lcores//[0-9]@/})"
 
 args=(--no-pci --no-telemetry --lcores "$lcores")
@@ -29,7 +29,7 @@ export DPDK_TEST=${name}_perf_autotest
 args+=(--log-level=lib.eal:error)
 [[ "$name" = wire_eth_* ]] || exec "$program" "${args[@]}"
 
-# In a network namespace, with two virtual Ethernet cables.
+# In a network namespace with two veth pairs.
 add_cables() {
 	local end
 	ip link add perf0 type veth peer name perf1

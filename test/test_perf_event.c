@@ -65,7 +65,7 @@ test_channel_event(void)
 	struct perf_row row = {.name = "channel_event",
 			.unit = "ns",
 			.yardstick = "write and read of an eventfd",
-			.bar = "<= 1.5"};
+			.bar = "ratio <= 1.5"};
 	struct rmem_cq_conf conf = {.nb_cqe = 1};
 	struct event_job job;
 
@@ -75,10 +75,8 @@ test_channel_event(void)
 	TEST_OK(rmem_cq_create(job.pair.dev, &conf, &job.cq));
 	job.fd = eventfd(0, EFD_CLOEXEC);
 	TEST_ASSERT(job.fd >= 0);
-	TEST_RUN(perf_compare(run_eventfd, run_event, &job, &row.baseline, &row.value));
+	TEST_RUN(perf_measure(&row, run_eventfd, run_event, &job));
 	close(job.fd);
-	row.ratio = row.value / row.baseline;
-	TEST_RUN(perf_report(&row));
 	TEST_OK(rmem_cq_destroy(job.cq));
 	TEST_OK(rmem_comp_channel_destroy(job.channel));
 	return perf_pair_close(&job.pair);

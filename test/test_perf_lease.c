@@ -4,10 +4,11 @@
 
 /*
  * Cost of a lease on the software device, in bursts of 32 on one lcore: granted, revoked and
- * reclaimed, and with a WRITE of 64 bytes by the peer between the two. The yardstick is the same
- * by hand: REG_MR, BIND_MW or UMR and LOCAL_INV without any care for tags, ends or buffers.
+ * reclaimed, and with a WRITE of 64 bytes by the peer between the two. The baseline is
+ * REG_MR, BIND_MW or UMR and LOCAL_INV alone, without handling of tags, ends and buffers.
  */
 
+#include <stdio.h>
 #include <string.h>
 
 #include <rte_common.h>
@@ -19,8 +20,10 @@
 #include "perf.h"
 #include "test.h"
 
-#define NB_BURSTS 2000u
-#define BUF_SIZE  2048u
+#define NB_BURSTS  2000u
+#define BUF_SIZE   2048u
+#define FEW_LEASES 64u
+#define MAX_LEASES (1u << 18)
 
 struct lease_job {
 	struct perf_pair pair;
@@ -38,6 +41,10 @@ struct lease_job {
 	struct rmem_mkey_entry entry[PERF_BURST];
 	struct rmem_send_wr reg[PERF_BURST];
 	struct rmem_send_wr inv[PERF_BURST];
+	/* Of the floor: a stack of the free objects, and the state of each. */
+	uint32_t nb_free;
+	uint32_t free[PERF_BURST];
+	struct rmem_lease state[PERF_BURST];
 	bool is_written;
 };
 
@@ -89,6 +96,67 @@ run_by_hand(void *arg)
 			return -1.0;
 		if (perf_burst(&job->pair, job->inv, PERF_BURST) != RMEM_WC_SUCCESS)
 			return -1.0;
+	}
+	return perf_ns(rte_rdtsc_precise() - start, (double)NB_BURSTS * PERF_BURST);
+}
+
+/* A REG_MR for a request, by an MR that is free; its number, or -1. */
+static int
+floor_grant(struct lease_job *job, uint32_t i)
+{
+	const struct rmem_lease_req *req = &job->req[i];
+	uint64_t offset = (uintptr_t)req->addr - req->mr->iova;
+	struct rmem_send_wr *wr = &job->reg[i];
+	uint32_t number;
+
+	if (unlikely(job->nb_free == 0 || offset > req->mr->length ||
+			    req->length > req->mr->length - offset))
+		return -1;
+	number = job->free[--job->nb_free];
+	job->list[number]->page_list[0] = RTE_ALIGN_FLOOR((uintptr_t)req->addr, 4096);
+	wr->opcode = RMEM_WR_REG_MR;
+	wr->reg_mr.mr = job->mr[number];
+	wr->reg_mr.page_list = job->list[number];
+	wr->reg_mr.iova = (uintptr_t)req->addr;
+	wr->reg_mr.length = req->length;
+	wr->reg_mr.first_byte_offset = (uintptr_t)req->addr % 4096;
+	wr->reg_mr.access = req->access | RMEM_ACCESS_LOCAL_WRITE;
+	wr->reg_mr.page_list_len = 1;
+	wr->reg_mr.log2_page_size = 12;
+	wr->reg_mr.key_tag = rmem_rkey_next_tag(job->mr[number]->rkey);
+	job->state[number].remote_addr = (uintptr_t)req->addr;
+	return (int)number;
+}
+
+/* By hand, with the request built for each buffer, and the MR and state of each buffer tracked. */
+static double
+run_floor(void *arg)
+{
+	struct lease_job *job = arg;
+	uint64_t start = rte_rdtsc_precise();
+	uint32_t burst, i, of[PERF_BURST];
+
+	for (i = 0; i < PERF_BURST; i++)
+		job->free[i] = i;
+	job->nb_free = PERF_BURST;
+	for (burst = 0; burst < NB_BURSTS; burst++) {
+		for (i = 0; i < PERF_BURST; i++) {
+			int number = floor_grant(job, i);
+
+			if (unlikely(number < 0))
+				return -1.0;
+			of[i] = (uint32_t)number;
+		}
+		if (perf_burst(&job->pair, job->reg, PERF_BURST) != RMEM_WC_SUCCESS)
+			return -1.0;
+		for (i = 0; i < PERF_BURST; i++) {
+			job->state[of[i]].rkey = job->mr[of[i]]->rkey;
+			job->inv[i].invalidate_rkey = job->state[of[i]].rkey;
+		}
+		if (perf_burst(&job->pair, job->inv, PERF_BURST) != RMEM_WC_SUCCESS)
+			return -1.0;
+		for (i = 0; i < PERF_BURST; i++)
+			job->free[job->nb_free++] = of[i];
 	}
 	return perf_ns(rte_rdtsc_precise() - start, (double)NB_BURSTS * PERF_BURST);
 }
@@ -260,16 +328,16 @@ compare(const char *name, const char *bar, uint32_t backend, bool is_written)
 	static struct lease_job job;
 
 	TEST_RUN(job_open(&job, backend, is_written));
-	TEST_RUN(perf_compare(run_by_hand, run_lease, &job, &row.baseline, &row.value));
-	row.ratio = row.value / row.baseline;
-	TEST_RUN(perf_report(&row));
+	TEST_RUN(perf_measure(&row, run_by_hand, run_lease, &job));
+	if (strcmp(bar, "none") != 0)
+		TEST_RUN(perf_floor(&row, run_by_hand, run_floor, &job));
 	return job_close(&job);
 }
 
 static int
 test_lease_grant_revoke_burst32(void)
 {
-	return compare("lease_grant_revoke_burst32", "value <= 60 ns", RMEM_LEASE_FAST_REG, false);
+	return compare("lease_grant_revoke_burst32", "ratio <= 1.5", RMEM_LEASE_FAST_REG, false);
 }
 
 static int
@@ -290,6 +358,150 @@ test_lease_umr_burst32(void)
 	return compare("lease_umr_burst32", "none", RMEM_LEASE_UMR, false);
 }
 
+/* Leases that follow each other, while others are held. */
+struct held_job {
+	struct perf_pair pair;
+	struct rmem_mr *memory;
+	struct rmem_lease_ctx *ctx;
+	struct rmem_lease_req req[PERF_BURST];
+	struct rmem_lease *held[MAX_LEASES];
+	uint32_t nb_held; /* a power of two */
+	uint32_t at;      /* the oldest */
+};
+
+/* Revoke and reclaim a burst of leases. */
+static int
+end_burst(struct held_job *job, struct rmem_lease **oldest)
+{
+	struct rmem_wc wc[4];
+	uint32_t ended = 0;
+
+	if (rmem_lease_revoke(job->ctx, oldest, PERF_BURST) != 0)
+		return -1;
+	while (ended < PERF_BURST) {
+		if (rmem_lease_poll(job->ctx, wc, RTE_DIM(wc)) != 0)
+			return -1;
+		ended += (uint32_t)rmem_lease_reclaim(
+				job->ctx, &oldest[ended], (uint16_t)(PERF_BURST - ended));
+	}
+	return 0;
+}
+
+/* Renew the oldest leases. */
+static int
+renew_burst(struct held_job *job)
+{
+	struct rmem_lease **oldest = &job->held[job->at];
+
+	if (end_burst(job, oldest) != 0)
+		return -1;
+	job->at = (job->at + PERF_BURST) & (job->nb_held - 1);
+	return rmem_lease_grant(job->ctx, job->req, PERF_BURST, oldest) == (int)PERF_BURST ? 0 : -1;
+}
+
+static double
+run_renew(void *arg)
+{
+	struct held_job *job = arg;
+	uint64_t start = rte_rdtsc_precise();
+	uint32_t burst;
+
+	for (burst = 0; burst < NB_BURSTS; burst++) {
+		if (renew_burst(job) != 0)
+			return -1.0;
+	}
+	return perf_ns(rte_rdtsc_precise() - start, (double)NB_BURSTS * PERF_BURST);
+}
+
+static int
+held_open(struct held_job *job, uint32_t nb_leases)
+{
+	const struct rmem_lease_conf conf = {.backend = RMEM_LEASE_FAST_REG,
+			.min_leases = nb_leases + 1024,
+			.max_leases = 2 * MAX_LEASES,
+			.max_length = BUF_SIZE,
+			.socket_id = SOCKET_ID_ANY,
+			.quarantine_us = 1000};
+	struct rmem_wc wc;
+	uint32_t i;
+
+	memset(job, 0, sizeof(*job));
+	TEST_RUN(perf_pair_open(&job->pair, "max_mr=524288"));
+	TEST_OK(rmem_mr_reg(job->pair.pd, NULL, PERF_BURST * BUF_SIZE, 0,
+			PERF_ACCESS | RMEM_ACCESS_ALLOCATE_MR, &job->memory));
+	if (rmem_lease_ctx_create(job->pair.a, &conf, &job->ctx) == -ENOMEM)
+		return test_skip("less EAL memory than the leases take");
+	TEST_ASSERT(job->ctx != NULL);
+	for (i = 0; i < PERF_BURST; i++)
+		job->req[i] = (struct rmem_lease_req){.mr = job->memory,
+				.addr = (uint8_t *)job->memory->addr + i * BUF_SIZE,
+				.length = BUF_SIZE,
+				.access = RMEM_ACCESS_REMOTE_WRITE};
+	for (i = 0; i < nb_leases; i += PERF_BURST) {
+		TEST_EQ(rmem_lease_grant(job->ctx, job->req, PERF_BURST, &job->held[i]),
+				PERF_BURST);
+		TEST_OK(rmem_lease_poll(job->ctx, &wc, 1));
+	}
+	job->nb_held = nb_leases;
+	return TEST_SUCCESS;
+}
+
+static int
+held_close(struct held_job *job)
+{
+	uint32_t i;
+
+	for (i = 0; i < job->nb_held; i += PERF_BURST)
+		TEST_EQ(end_burst(job, &job->held[i]), 0);
+	if (job->ctx != NULL)
+		TEST_OK(rmem_lease_ctx_destroy(job->ctx));
+	TEST_OK(rmem_mr_dereg(job->memory));
+	return perf_pair_close(&job->pair);
+}
+
+struct held_pair {
+	struct held_job few;
+	struct held_job many;
+};
+
+static double
+run_few(void *arg)
+{
+	return run_renew(&((struct held_pair *)arg)->few);
+}
+
+static double
+run_many(void *arg)
+{
+	return run_renew(&((struct held_pair *)arg)->many);
+}
+
+static int
+test_lease_held(void)
+{
+	static struct held_pair job;
+	int ret = TEST_SUCCESS;
+	char name[32];
+	uint32_t nb;
+
+	TEST_RUN(held_open(&job.few, FEW_LEASES));
+	for (nb = FEW_LEASES; nb <= MAX_LEASES && ret == TEST_SUCCESS; nb *= 8) {
+		struct perf_row row = {.name = name,
+				.unit = "ns/op",
+				.yardstick = "with 64 leases held",
+				.bar = "none"};
+
+		snprintf(name, sizeof(name), "lease_held_%u", nb);
+		ret = held_open(&job.many, nb);
+		if (ret == TEST_SUCCESS)
+			ret = perf_measure(&row, run_few, run_many, &job);
+		TEST_RUN(held_close(&job.many));
+	}
+	TEST_RUN(held_close(&job.few));
+	return ret;
+}
+
+REGISTER_RMEM_TEST(lease_held_perf_autotest, test_lease_held);
 REGISTER_RMEM_TEST(lease_grant_revoke_burst32_perf_autotest, test_lease_grant_revoke_burst32);
 REGISTER_RMEM_TEST(lease_write_revoke64_perf_autotest, test_lease_write_revoke64);
 REGISTER_RMEM_TEST(lease_mw_burst32_perf_autotest, test_lease_mw_burst32);

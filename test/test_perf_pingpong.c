@@ -15,7 +15,7 @@
 #include <rte_lcore.h>
 #include <rte_pause.h>
 
-#include "perf.h"
+#include "perf_floor.h"
 #include "perf_two.h"
 #include "test.h"
 
@@ -39,11 +39,24 @@ struct end {
 	int status;
 };
 
+/* One end of the minimal program: receives, completions, and memory for the messages. */
+struct floor_end {
+	struct {
+		uint64_t phase; /* number of the message, from 1 */
+		struct rmem_wc wc;
+	} cqe[NB_RECVS] __rte_cache_aligned;
+	struct rmem_sge recv[NB_RECVS] __rte_cache_aligned;
+	uint64_t nb_posted __rte_cache_aligned;
+	uint8_t in[MESSAGE] __rte_cache_aligned;
+	uint8_t out[MESSAGE] __rte_cache_aligned;
+};
+
 struct pingpong_job {
 	struct perf_pair pair;
 	struct end ping;
 	struct end pong;
-	unsigned int lcore; /* of pong */
+	unsigned int lcore;  /* of pong */
+	uint32_t *trip_took; /* the cycles of each round trip, or NULL */
 	uint64_t line[2] __rte_cache_aligned;
 };
 
@@ -61,20 +74,34 @@ run_line_echo(void *arg)
 	return 0;
 }
 
+/* Store the time since the end of the last round trip, where the caller needs all of them. */
+static inline void
+trip_ended(const struct pingpong_job *job, uint64_t trip, uint64_t *last)
+{
+	uint64_t now;
+
+	if (job->trip_took == NULL)
+		return;
+	now = rte_rdtsc();
+	job->trip_took[trip] = (uint32_t)RTE_MIN(now - *last, (uint64_t)UINT32_MAX);
+	*last = now;
+}
+
 static double
 run_line(void *arg)
 {
 	struct pingpong_job *job = arg;
-	uint64_t i, start;
+	uint64_t i, start, last;
 
 	job->line[0] = 0;
 	if (rte_eal_remote_launch(run_line_echo, job, job->lcore) != 0)
 		return -1.0;
-	start = rte_rdtsc_precise();
+	start = last = rte_rdtsc_precise();
 	for (i = 1; i <= NB_TRIPS; i++) {
 		__atomic_store_n(&job->line[0], 2 * i - 1, __ATOMIC_RELEASE);
 		while (__atomic_load_n(&job->line[0], __ATOMIC_ACQUIRE) != 2 * i)
 			rte_compiler_barrier();
+		trip_ended(job, i - 1, &last);
 	}
 	start = rte_rdtsc_precise() - start;
 	rte_eal_wait_lcore(job->lcore);
@@ -141,17 +168,110 @@ static double
 run_send(void *arg)
 {
 	struct pingpong_job *job = arg;
-	uint64_t start;
+	uint64_t start, last;
 	uint32_t i;
 	int ret = 0;
 
 	if (rte_eal_remote_launch(run_echo, job, job->lcore) != 0)
 		return -1.0;
-	start = rte_rdtsc_precise();
+	start = last = rte_rdtsc_precise();
 	for (i = 0; i < NB_TRIPS && ret == 0; i++) {
 		ret = end_send(&job->ping);
 		if (ret == 0)
 			ret = end_receive(&job->ping);
+		trip_ended(job, i, &last);
+	}
+	start = rte_rdtsc_precise() - start;
+	rte_eal_wait_lcore(job->lcore);
+	return ret == 0 && job->pong.status == 0 ? perf_ns(start, NB_TRIPS) : -1.0;
+}
+
+static struct floor_end floor_ends[2];
+static struct perf_floor_key floor_keys[PERF_FLOOR_KEYS];
+
+static void
+floor_post_recvs(struct floor_end *end)
+{
+	uint64_t i;
+
+	for (i = 0; i < NB_RECVS / 2; i++)
+		end->recv[(end->nb_posted + i) % NB_RECVS] =
+				(struct rmem_sge){(uintptr_t)end->in, MESSAGE, 1 << 8};
+	__atomic_store_n(&end->nb_posted, end->nb_posted + NB_RECVS / 2, __ATOMIC_RELEASE);
+}
+
+/* Message n, from 0: the receive, both keys, the copy and the completion. */
+static int
+floor_send(struct floor_end *from, struct floor_end *to, uint64_t n)
+{
+	const struct rmem_sge *recv = &to->recv[n % NB_RECVS];
+	uint8_t *src, *dst;
+
+	if (unlikely(__atomic_load_n(&to->nb_posted, __ATOMIC_ACQUIRE) <= n))
+		return -1;
+	src = perf_floor_access(floor_keys, 1 << 8, (uintptr_t)from->out, MESSAGE, 1);
+	dst = perf_floor_access(floor_keys, recv->lkey, recv->addr, MESSAGE, 1);
+	if (unlikely(src == NULL || dst == NULL || recv->length < MESSAGE))
+		return -1;
+	perf_floor_copy(dst, src, MESSAGE);
+	to->cqe[n % NB_RECVS].wc = (struct rmem_wc){.wr_id = n,
+			.status = RMEM_WC_SUCCESS,
+			.opcode = RMEM_WC_RECV,
+			.byte_len = MESSAGE};
+	__atomic_store_n(&to->cqe[n % NB_RECVS].phase, n + 1, __ATOMIC_RELEASE);
+	return 0;
+}
+
+static int
+floor_receive(struct floor_end *end, uint64_t n)
+{
+	volatile struct rmem_wc wc;
+
+	while (__atomic_load_n(&end->cqe[n % NB_RECVS].phase, __ATOMIC_ACQUIRE) != n + 1)
+		rte_compiler_barrier();
+	wc = end->cqe[n % NB_RECVS].wc;
+	if ((n + 1) % (NB_RECVS / 2) == 0)
+		floor_post_recvs(end);
+	return wc.status == RMEM_WC_SUCCESS ? 0 : -1;
+}
+
+static int
+run_floor_echo(void *arg)
+{
+	struct pingpong_job *job = arg;
+	uint64_t i;
+	int ret = 0;
+
+	for (i = 0; i < NB_TRIPS && ret == 0; i++) {
+		ret = floor_receive(&floor_ends[1], i);
+		if (ret == 0)
+			ret = floor_send(&floor_ends[1], &floor_ends[0], i);
+	}
+	job->pong.status = ret;
+	return ret;
+}
+
+static double
+run_floor(void *arg)
+{
+	struct pingpong_job *job = arg;
+	const struct rmem_mr all = {.addr = floor_ends,
+			.iova = (uintptr_t)floor_ends,
+			.length = sizeof(floor_ends)};
+	uint64_t start, i;
+	int ret = 0;
+
+	memset(floor_ends, 0, sizeof(floor_ends));
+	perf_floor_key_set(floor_keys, &all, 1 << 8);
+	for (i = 0; i < 4; i++)
+		floor_post_recvs(&floor_ends[i % 2]);
+	if (rte_eal_remote_launch(run_floor_echo, job, job->lcore) != 0)
+		return -1.0;
+	start = rte_rdtsc_precise();
+	for (i = 0; i < NB_TRIPS && ret == 0; i++) {
+		ret = floor_send(&floor_ends[0], &floor_ends[1], i);
+		if (ret == 0)
+			ret = floor_receive(&floor_ends[0], i);
 	}
 	start = rte_rdtsc_precise() - start;
 	rte_eal_wait_lcore(job->lcore);
@@ -215,9 +335,52 @@ test_pingpong64(void)
 	if (rte_get_next_lcore(-1, 1, 0) >= RTE_MAX_LCORE)
 		return test_skip("a ping-pong needs two lcores");
 	TEST_RUN(job_open(&job));
-	TEST_RUN(perf_compare(run_line, run_send, &job, &row.baseline, &row.value));
-	row.ratio = row.value / row.baseline;
-	TEST_RUN(perf_report(&row));
+	TEST_RUN(perf_measure(&row, run_line, run_send, &job));
+	TEST_RUN(perf_floor(&row, run_line, run_floor, &job));
+	return job_close(&job);
+}
+
+static int
+compare_cycles(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Round trips at some percentiles, of one run each, with the time to read the clock in them. */
+static int
+test_pingpong64_times(void)
+{
+	static const struct {
+		const char *name;
+		double part;
+	} ranks[] = {{"pingpong64_p50", 0.5}, {"pingpong64_p99", 0.99}, {"pingpong64_p999", 0.999}};
+	static uint32_t sends[NB_TRIPS], lines[NB_TRIPS];
+	static struct pingpong_job job;
+	uint32_t i;
+
+	if (rte_get_next_lcore(-1, 1, 0) >= RTE_MAX_LCORE)
+		return test_skip("a ping-pong needs two lcores");
+	TEST_RUN(job_open(&job));
+	job.trip_took = lines;
+	TEST_ASSERT(run_line(&job) > 0.0);
+	job.trip_took = sends;
+	TEST_ASSERT(run_send(&job) > 0.0);
+	qsort(lines, NB_TRIPS, sizeof(lines[0]), compare_cycles);
+	qsort(sends, NB_TRIPS, sizeof(sends[0]), compare_cycles);
+	for (i = 0; i < RTE_DIM(ranks); i++) {
+		const uint32_t at = (uint32_t)(ranks[i].part * NB_TRIPS);
+		struct perf_row row = {.name = ranks[i].name,
+				.unit = "ns",
+				.yardstick = "a bare cache line",
+				.bar = "none"};
+
+		row.value = perf_ns(sends[at], 1.0);
+		row.baseline = perf_ns(lines[at], 1.0);
+		row.ratio = row.value / row.baseline;
+		TEST_RUN(perf_report(&row));
+	}
 	return job_close(&job);
 }
 
@@ -252,11 +415,10 @@ test_inline_recv64(void)
 		return test_skip("a ping-pong needs two lcores");
 	TEST_EQ(setenv("RMEM_SCATTER_TO_CQE", "0", 1), 0);
 	TEST_RUN(job_open(&jobs[0]));
-	TEST_EQ(unsetenv("RMEM_SCATTER_TO_CQE"), 0);
+	TEST_EQ(setenv("RMEM_SCATTER_TO_CQE", "1", 1), 0);
 	TEST_RUN(job_open(&jobs[1]));
-	TEST_RUN(perf_compare(run_first, run_second, jobs, &row.baseline, &row.value));
-	row.ratio = row.value / row.baseline;
-	TEST_RUN(perf_report(&row));
+	TEST_EQ(unsetenv("RMEM_SCATTER_TO_CQE"), 0);
+	TEST_RUN(perf_measure(&row, run_first, run_second, jobs));
 	TEST_RUN(job_close(&jobs[1]));
 	return job_close(&jobs[0]);
 }
@@ -277,9 +439,7 @@ test_wire_shm_pingpong64(void)
 	TEST_RUN(perf_pair_open_two(&jobs[1].pair, "ip=127.0.9.1,port=shm:perf,loop=1",
 			"ip=127.0.9.2,port=shm:perf,loop=1"));
 	TEST_RUN(job_open_ends(&jobs[1]));
-	TEST_RUN(perf_compare(run_first, run_second, jobs, &row.baseline, &row.value));
-	row.ratio = row.value / row.baseline;
-	TEST_RUN(perf_report(&row));
+	TEST_RUN(perf_measure(&row, run_first, run_second, jobs));
 	TEST_RUN(job_close(&jobs[1]));
 	return job_close(&jobs[0]);
 }
@@ -348,9 +508,7 @@ test_wire_shm_two_pingpong64(void)
 	TEST_RUN(perf_two_open(&job.two, ECHO, "ip=127.0.9.1,port=shm:two,progress=poll"));
 	TEST_RUN(perf_two_connect(&job.two, NULL));
 	TEST_RUN(end_open(&job.ping, job.two.pair.pd, job.two.pair.a, job.two.pair.cq_a));
-	TEST_RUN(perf_compare(run_one, run_two, &job, &row.baseline, &row.value));
-	row.ratio = row.value / row.baseline;
-	TEST_RUN(perf_report(&row));
+	TEST_RUN(perf_measure(&row, run_one, run_two, &job));
 	TEST_OK(rmem_mr_dereg(job.ping.mr));
 	TEST_RUN(perf_two_close(&job.two));
 	return job_close(&job.one);
@@ -358,6 +516,7 @@ test_wire_shm_two_pingpong64(void)
 
 REGISTER_RMEM_TEST(inline_recv64_perf_autotest, test_inline_recv64);
 REGISTER_RMEM_TEST(pingpong64_perf_autotest, test_pingpong64);
+REGISTER_RMEM_TEST(pingpong64_times_perf_autotest, test_pingpong64_times);
 REGISTER_RMEM_TEST(wire_shm_pingpong64_perf_autotest, test_wire_shm_pingpong64);
 REGISTER_RMEM_TEST(wire_shm_two_echo_perf_autotest, test_echo);
 REGISTER_RMEM_TEST(wire_shm_two_pingpong64_perf_autotest, test_wire_shm_two_pingpong64);

@@ -69,9 +69,7 @@ test_rereg_access(void)
 	job.memory = perf_mr(job.pair.pd, SIZE);
 	TEST_ASSERT(job.memory != NULL);
 	TEST_OK(rmem_mr_reg(job.pair.pd, job.memory->addr, SIZE, 0, PERF_ACCESS, &job.mr));
-	TEST_RUN(perf_compare(run_dereg_reg, run_rereg, &job, &row.baseline, &row.value));
-	row.ratio = row.value / row.baseline;
-	TEST_RUN(perf_report(&row));
+	TEST_RUN(perf_measure(&row, run_dereg_reg, run_rereg, &job));
 	TEST_OK(rmem_mr_dereg(job.mr));
 	TEST_OK(rmem_mr_dereg(job.memory));
 	return perf_pair_close(&job.pair);

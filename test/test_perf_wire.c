@@ -332,23 +332,20 @@ test_sink(void)
 	return perf_two_close(&two);
 }
 
+/* WRITEs of one size to a second process. */
 static int
-test_wire_shm_two_write64k(void)
+compare_two(const char *name, const char *bar, uint32_t size, uint32_t nb_bursts)
 {
-	static struct two_job job = {
-			.wire = {.size = 65536, .nb_bursts = 100, .opcode = RMEM_WR_RDMA_WRITE}};
-	struct perf_row row = {.name = "wire_shm_two_write64k",
-			.unit = "ns",
-			.yardstick = "memcpy",
-			.bar = "ratio >= 0.6"};
+	struct two_job job = {.wire = {.size = size,
+					      .nb_bursts = nb_bursts,
+					      .opcode = RMEM_WR_RDMA_WRITE}};
+	struct perf_row row = {.name = name, .unit = "ns", .yardstick = "memcpy", .bar = bar};
 	struct wire_job *wire = &job.wire;
 
-	if (rte_get_next_lcore(-1, 1, 0) >= RTE_MAX_LCORE)
-		return test_skip("two lcores are needed");
 	TEST_RUN(perf_two_open(&job.two, SINK, "ip=127.0.9.1,port=shm:two,progress=poll,share=1"));
 	wire->pair = job.two.pair;
-	wire->src = perf_mr(wire->pair.pd, (size_t)wire->size * NB_BUFS);
-	wire->dst = perf_mr(wire->pair.pd, (size_t)wire->size * NB_BUFS);
+	wire->src = perf_mr(wire->pair.pd, (size_t)size * NB_BUFS);
+	wire->dst = perf_mr(wire->pair.pd, (size_t)size * NB_BUFS);
 	TEST_ASSERT(wire->src != NULL && wire->dst != NULL);
 	TEST_RUN(perf_two_connect(&job.two, NULL));
 	fill_requests(wire, job.two.peer.iova, job.two.peer.rkey);
@@ -358,6 +355,29 @@ test_wire_shm_two_write64k(void)
 	TEST_OK(rmem_mr_dereg(wire->src));
 	TEST_OK(rmem_mr_dereg(wire->dst));
 	return perf_two_close(&job.two);
+}
+
+static int
+test_wire_shm_two_write64k(void)
+{
+	if (rte_get_next_lcore(-1, 1, 0) >= RTE_MAX_LCORE)
+		return test_skip("two lcores are needed");
+	return compare_two("wire_shm_two_write64k", "ratio >= 0.6", 65536, 100);
+}
+
+static int
+test_wire_shm_two_sizes(void)
+{
+	char name[32];
+	uint32_t size;
+
+	if (rte_get_next_lcore(-1, 1, 0) >= RTE_MAX_LCORE)
+		return test_skip("two lcores are needed");
+	for (size = 8; size <= 65536; size *= 2) {
+		snprintf(name, sizeof(name), "wire_shm_two_size_%u", size);
+		TEST_RUN(compare_two(name, "none", size, size <= 4096 ? 1000 : 200));
+	}
+	return TEST_SUCCESS;
 }
 
 static int
@@ -397,6 +417,7 @@ test_wire_udp_write4k(void)
 }
 
 REGISTER_RMEM_TEST(wire_shm_two_sink_perf_autotest, test_sink);
+REGISTER_RMEM_TEST(wire_shm_two_sizes_perf_autotest, test_wire_shm_two_sizes);
 REGISTER_RMEM_TEST(wire_shm_two_write64k_perf_autotest, test_wire_shm_two_write64k);
 REGISTER_RMEM_TEST(wire_shm_write64k_perf_autotest, test_wire_shm_write64k);
 REGISTER_RMEM_TEST(wire_udp_send64_pps_perf_autotest, test_wire_udp_send64_pps);

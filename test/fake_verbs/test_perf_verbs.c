@@ -79,9 +79,7 @@ verbs_post32(void)
 		wr[i] = vt_wr(RMEM_WR_RDMA_WRITE, &sge);
 		wr[i].flags = i == PERF_BURST - 1 ? RMEM_SEND_SIGNALED : 0;
 	}
-	TEST_OK(perf_compare(post_by_hand, post_by_driver, wr, &row.baseline, &row.value));
-	row.ratio = row.value / row.baseline;
-	TEST_RUN(perf_report(&row));
+	TEST_RUN(perf_measure(&row, post_by_hand, post_by_driver, wr));
 	return vt_teardown();
 }
 
@@ -180,10 +178,8 @@ run_windows(struct perf_row *row, perf_func_t value)
 		wr[i + 1].flags = i + 2 == PERF_BURST ? RMEM_SEND_SIGNALED : 0;
 	}
 	fake.is_quick = true;
-	TEST_OK(perf_compare(windows_by_hand, value, wr, &row->baseline, &row->value));
+	TEST_RUN(perf_measure(row, windows_by_hand, value, wr));
 	fake.is_quick = false;
-	row->ratio = row->value / row->baseline;
-	TEST_RUN(perf_report(row));
 	for (i = 0; i < NB_MWS; i++)
 		TEST_OK(rmem_mw_dealloc(mw[i]));
 	return vt_teardown();

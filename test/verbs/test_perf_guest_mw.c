@@ -104,9 +104,7 @@ guest_mw_pair(void)
 	gm.ibv_mw = guest_ibv_mw();
 	TEST_ASSERT(gm.ibv_mw != NULL);
 	gm_fill();
-	TEST_OK(perf_compare(pairs_by_hand, pairs_by_driver, NULL, &row.baseline, &row.value));
-	row.ratio = row.value / row.baseline;
-	TEST_RUN(perf_report(&row));
+	TEST_RUN(perf_measure(&row, pairs_by_hand, pairs_by_driver, NULL));
 	TEST_ASSERT(ibv_dealloc_mw(gm.ibv_mw) == 0);
 	TEST_OK(rmem_mw_dealloc(gm.mw));
 	return guest_close();
