@@ -1,17 +1,17 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Runs in a guest (run.sh): what users get wrong with a device, tried with dpdk-testrmem. Each is
-# refused with status 1, one line of the driver's, and this one. Takes the network interface down
-# and up again. A line for each unexpected result, and at the end the number of tests.
+# Runs in a guest (run.sh): invalid configurations of a device, with dpdk-testrmem. Each is refused with
+# status 1 and one log line of the driver, which is compared. Sets the network interface down and up
+# again. Prints a line for each unexpected result, and the number of tests.
 # usage: bad.sh BUILD
 
-# A copy in a directory of the guest: an ordinary user may not be able to enter the one of BUILD.
+# A copy in a directory of the guest, since an ordinary user may have no access to BUILD.
 dir=$(mktemp -d /tmp/bad.XXXXXX)
 (cd "$1" && find app/dpdk-testrmem lib/*/lib*.so* -maxdepth 0 ! -type d -print0 |
 	xargs -0 cp -d --parents -t "$dir")
 chmod -R a+rX "$dir"
 app=$dir/app/dpdk-testrmem
-eal='--no-huge -m 64 --no-shconf --no-pci --no-telemetry -l 0'
+eal='--no-huge -m 32 --no-shconf --no-pci --no-telemetry -l 0'
 run='--mode write --burst 8 --ops 100 --seconds 20 --stats-period 0 --size 4096'
 uverbs=/dev/infiniband/uverbs0
 netdev=$(rdma link show rxe0/1 | sed -n 's/.*netdev \([^ ]*\).*/\1/p')
@@ -43,7 +43,7 @@ refused() {
 	fi
 }
 
-# open ARGUMENTS [OPTION...]: on the device that these arguments name.
+# open ARGUMENTS [OPTION...]: with a device of these arguments.
 open() {
 	args=$1
 	shift
@@ -51,8 +51,7 @@ open() {
 	"$app" $eal -- --dev "verbs0$args" $run "$@"
 }
 
-# open_as_user KIB ARGUMENTS [OPTION...]: the same for an ordinary user
-# with that limit of locked memory.
+# open_as_user KIB ARGUMENTS [OPTION...]: as an ordinary user with this limit of locked memory.
 # shellcheck disable=SC2317  # refused calls it
 open_as_user() {
 	kib=$1 args=$2
@@ -70,7 +69,7 @@ refused 'port 1 has no usable GID 1\.2\.3\.4 among' open ,gid=1.2.3.4
 refused 'port 1 has no usable GID banana among' open ,gid=banana
 refused "mtu='1000': invalid value (active, 256, 512, 1024, 2048, 4096)\$" open ,mtu=1000
 
-# At the device's own trial, at the first MR, and at one after others.
+# The limit is reached when the device is probed, by the first MR, or by a later one.
 refused 'probe: ibv_reg_mr: .*RLIMIT_MEMLOCK allows 0 bytes.*raise it with ulimit' open_as_user 0 ''
 refused 'ibv_reg_mr: .*RLIMIT_MEMLOCK allows 65536 bytes.*raise it with ulimit' \
 	open_as_user 64 '' --depth 64
@@ -90,7 +89,7 @@ refused 'rxe0: no QP can be connected over port 1 by GID 0, fe80::.*: configure 
 ip link set "$netdev" down
 refused 'port 1 is not active: state [0-9]* (check the link)$' open ''
 
-# And none of it stays. The address becomes a GID after a while.
+# Afterwards the device works. The address becomes a GID with a delay.
 ip link set "$netdev" up
 ip addr add "$RMEM_ADDR/24" dev "$netdev"
 until open ",gid=$RMEM_ADDR" >"$out" 2>&1; do

@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Runs in a guest (run.sh): what is built in BUILD on the guest's RDMA device. A line for each
-# part that failed, and at the end PASS or FAIL.
+# Runs in a guest (run.sh): the programs of BUILD on the RDMA device of the guest. Prints a line for
+# each failed part, and PASS or FAIL at the end.
 # usage: device.sh BUILD
 
 build=$1
-eal='--no-huge -m 128 --no-shconf --no-pci --no-telemetry'
+eal='--no-huge -m 32 --no-shconf --no-pci --no-telemetry'
 device='verbs0,ibdev=rxe0'
 last_cpu=$(($(nproc) - 1))
 two_lcores="--lcores 0@0,1@$last_cpu"
@@ -23,11 +23,16 @@ verdict() {
 verdict conformance $?
 
 # shellcheck disable=SC2086  # several words
+RMEM_TEST_LINK=dummy0 "$build/test/conformance/dpdk-test-rmem-conformance" $eal $two_lcores \
+	'--log-level=*rmem*:emergency' -- --dev $device link
+verdict 'events of the port' $?
+
+# shellcheck disable=SC2086  # several words
 "$build/test/conformance/dpdk-test-rmem-conformance" $eal $two_lcores '--log-level=*rmem*:emergency' -- \
 	--dev $device --against soft0 --ops 2000
 verdict 'as the software device' $?
 
-# All backends: what the device lacks is skipped, with the reason.
+# All backends; those that the device lacks are skipped, with the reason.
 suites=lease_auto_autotest,lease_desc_autotest,lease_race_autotest
 for backend in fast_reg mw umr; do
 	for object in lease lease_bad lease_end lease_key lease_srq; do
@@ -54,12 +59,12 @@ verdict dpdk-rmem-kv $?
 "${0%/*}/../dropin/groups.py" "${0%/*}/../dropin/groups.txt" rxe0 "$build/test/dropin/test-groups"
 verdict 'verbs program test-groups' $?
 
-# Out of hugepages, of which the guest has some.
+# On hugepages, of which the guest has some.
 "$build/app/dpdk-testrmem" --in-memory --socket-limit=64 --no-pci --no-telemetry -l 0 -- \
 	--dev $device --mode write --size 4096 --burst 8 --ops 800 --seconds 30 --stats-period 0
 verdict 'testrmem over hugepages' $?
 
-# Little of it depends on the kernel.
+# Few of these tests depend on the kernel.
 case $(uname -r) in
 6.1.*)
 	"${0%/*}/bad.sh" "$build"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Runs in a guest (run.sh): verbs programs by rmem-run, where there is a device of the kernel, rxe0,
-# too. A line for each part, and at the end PASS or FAIL.
+# Runs in a guest (run.sh): verbs programs with rmem-run, on a host that also has the device rxe0 of
+# the kernel. Prints a line for each part, and PASS or FAIL at the end.
 # usage: dropin.sh BUILD
 
 build=$1
@@ -19,7 +19,7 @@ try() {
 	failed=1
 }
 
-# both COMMAND...: it names both devices.
+# both COMMAND...: its output has both devices.
 # shellcheck disable=SC2317  # try calls it
 both() {
 	local out
@@ -28,7 +28,7 @@ both() {
 	grep -q rxe0 <<<"$out" && grep -q soft0 <<<"$out"
 }
 
-# same FILE: of the device of the kernel, the file is that of sysfs.
+# same FILE: for the device of the kernel, the file of sysfs is read.
 # shellcheck disable=SC2317  # try calls it
 same() { [ "$("$run" cat "$class/rxe0/$1")" = "$(cat "$class/rxe0/$1")" ]; }
 

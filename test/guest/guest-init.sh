@@ -3,15 +3,15 @@
 # shellcheck shell=dash
 # Process 1 of the guest, started by the kernel from the initramfs that run.sh makes.
 #
-# Makes the host's root file system its own (read-only, changes go to memory), brings rxe0 up, runs
+# Mounts the root file system of the host (read-only, with an overlay in memory), creates rxe0, runs
 # /share/command, reports the result to run.sh in /share, and resets the machine, which ends QEMU.
-# The kernel hands what run.sh put on its command line on as environment: RMEM_HOST (1 or 2),
+# Variables on the kernel command line, set by run.sh, are in the environment: RMEM_HOST (1 or 2),
 # RMEM_HOSTS, RMEM_PAGES, RMEM_UID and RMEM_TAP (not empty: eth0 leads to the machine).
 
 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 export PATH
 
-root=/root # becomes the command's root file system
+root=/root # root file system of the command
 share=
 
 fail() {
@@ -20,14 +20,14 @@ fail() {
 	reboot -f
 }
 
-# must WHAT COMMAND...: no guest without it.
+# must MESSAGE COMMAND...: if the command fails, end the guest with the message.
 must() {
 	what=$1
 	shift
 	"$@" || fail "$what"
 }
 
-# await WHAT COMMAND...: tries until it succeeds. The limit is run.sh's.
+# await MESSAGE COMMAND...: retry until it succeeds. run.sh limits the time.
 await() {
 	echo "guest-init: waiting for $1"
 	shift
@@ -40,7 +40,7 @@ mount_9p() {
 	mount -t 9p -o "trans=virtio,version=9p2000.L,msize=262144,$2" "$1" "$3"
 }
 
-# port NAME: the device of the virtio port of that name.
+# port NAME: print the device of the virtio port.
 port() {
 	for name in /sys/class/virtio-ports/*/name; do
 		if [ "$(cat "$name")" = "$1" ]; then
@@ -68,9 +68,9 @@ make_root() {
 		mount -t hugetlbfs -o mode=1777 hugetlbfs "$root/dev/hugepages"
 }
 
-# EAL loads all drivers of DPDK, which in emulation takes longer than most tests do. It finds only
-# that of mempools, which no program can do without, those for wire.sh, and net_ring, with which
-# dpdk-test-rmem is linked.
+# EAL loads all drivers of DPDK, which takes longer in emulation than most tests. Only these are
+# visible: the driver of mempools, which every program needs, those of wire.sh, and net_ring, with
+# which dpdk-test-rmem is linked.
 hide_drivers() {
 	for dir in "$root"/usr/lib/*/dpdk/pmds-*; do
 		[ -e "$dir/librte_mempool_ring.so" ] || continue
@@ -97,13 +97,13 @@ make_net() {
 		chmod 666 "$root"/dev/infiniband/*
 }
 
-# The IPv4 GID appears a little after the device.
+# The IPv4 GID appears after the device, with a delay.
 rxe_is_up() {
 	grep -q ACTIVE /sys/class/infiniband/rxe0/ports/1/state &&
 		grep -q "ffff:c000:020$RMEM_HOST\$" /sys/class/infiniband/rxe0/ports/1/gids/*
 }
 
-# kill_rest: ends remaining processes of the command, but not those that carry its output.
+# kill_rest: end remaining processes of the command, except those that forward its output.
 kill_rest() {
 	for pid in /proc/[0-9]*; do
 		pid=${pid#/proc/}
@@ -137,14 +137,14 @@ await "the peer" ping -c 1 -W 1 "$RMEM_PEER"
 
 as_user=
 if [ "$RMEM_UID" != 0 ]; then
-	# (busybox would take its own setpriv, which knows no --reuid.)
+	# (busybox would use its own setpriv, which has no --reuid.)
 	as_user="/usr/bin/env setpriv --reuid=$RMEM_UID --regid=$RMEM_UID --clear-groups --"
 fi
 ulimit -l unlimited
 must "no command" cp /share/command "$root/run/rmem-command"
 chmod 644 "$root/run/rmem-command"
 
-# A port can be opened once only, so the command gets pipes.
+# A port can be opened only once, so the command writes to pipes.
 mkfifo /out /err
 cat /out >"$(port out)" &
 out_pid=$!
@@ -156,7 +156,7 @@ echo "guest-init: the command starts"
 chroot "$root" $as_user /bin/bash /run/rmem-command </dev/null >/out 2>/err
 echo "$?" >"/share/rc.$RMEM_HOST"
 
-# The peer may need this one's device to the end.
+# The peer may need the device of this guest until its end.
 [ "$RMEM_HOSTS" = 1 ] || await "the peer's end" [ -e "/share/rc.$((3 - RMEM_HOST))" ]
 kill_rest
 wait "$out_pid" "$err_pid"

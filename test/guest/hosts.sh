@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Runs in both guests (run.sh --hosts 2): the tests of rdma_cm of BUILD; then dpdk-testrmem, where the
-# first host listens and the second connects; at last the second one's cable is pulled. A line for each
-# case, and at the end PASS or FAIL.
+# Runs in both guests (run.sh --hosts 2): the tests of rdma_cm in BUILD; then dpdk-testrmem, where the
+# first host listens and the second connects; at the end the link of the second one is set down. Prints a
+# line for each case, and PASS or FAIL at the end.
 # usage: hosts.sh BUILD
 
 build=$1
@@ -15,13 +15,13 @@ verdict() {
 	failed=1
 }
 
-# testrmem [options]: becomes it. For a subshell.
+# testrmem [options]: exec it; for a subshell.
 testrmem() {
-	exec "$build/app/dpdk-testrmem" --no-huge -m 64 --no-shconf --no-pci --no-telemetry -l 0 \
+	exec "$build/app/dpdk-testrmem" --no-huge -m 32 --no-shconf --no-pci --no-telemetry -l 0 \
 		-- --dev verbs0,ibdev=rxe0 --size "$size" --depth 16 --burst 8 --qps 2 "$@"
 }
 
-# The other may not listen yet.
+# The other host may not listen yet.
 connect() {
 	tries=0 rc=1
 	while [ $rc = 1 ] && [ $tries != 20 ]; do
@@ -33,7 +33,7 @@ connect() {
 }
 
 DPDK_TEST=guest_cm_autotest RMEM_TEST_ARGS=ibdev=rxe0 "$build/test/verbs/dpdk-test-verbs" \
-	--no-huge -m 64 --no-shconf --no-pci --no-telemetry '--log-level=*rmem*:emergency'
+	--no-huge -m 32 --no-shconf --no-pci --no-telemetry '--log-level=*rmem*:emergency'
 verdict 'rdma_cm' $?
 
 for mode in write read send mw atomic; do

@@ -1,18 +1,21 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Gets a Debian kernel for the guest and keeps it: kernel.sh 6.1|new|VERSION DIR
+# Fetch a Debian kernel for the guest, once: kernel.sh 6.1|new|VERSION DIR
 #
-# Prints the folder under DIR that has vmlinuz, modules/ (plain .ko files, named in the order to
-# load them in) and version. Exit status 77 with the reason when there is no such kernel to be had.
-# All by apt in a root of its own (devtools/apt.sh). The kernel is unpacked, never installed.
+# Prints the directory below DIR with vmlinuz, modules/ (uncompressed .ko files, named in load order) and
+# version. Exit status 77, with the reason, if there is no such kernel. apt has a root of its own
+# (devtools/apt.sh). The kernel is unpacked, never installed.
 
 set -euo pipefail
 
-# Modules to load, each after those it needs. What a kernel has built in is left out.
+# Modules to load, each after its dependencies. Built-in ones are omitted.
 # rdma_rxe of 6.1 needs crc32_generic, an undeclared dependency.
 wanted="virtio_pci virtio_console virtio_net 9p 9pnet_virtio overlay dummy veth crc32_generic"
 wanted+=" rdma_rxe ib_uverbs rdma_ucm"
-# Where Debian has kernels that are newer than 12's, the preferred first.
+# Of one test; what a kernel does not have is left out.
+extra=${RMEM_GUEST_MODULES:-}
+wanted+=${extra:+ $extra}
+# Suites of Debian with newer kernels than Debian 12, the preferred one first.
 new_suites="trixie-backports forky"
 fetch_limit=600
 
@@ -27,7 +30,7 @@ case $name in
 new) pattern='[0-9][0-9.]*' ;;
 *) pattern=${name//./\\.}'(\.[0-9.]+)?' ;;
 esac
-dir=$cache/$name
+dir=$cache/$name${extra:+-${extra// /-}}
 
 is_cached() {
 	[ -f "$dir/version" ] && [ "$(<"$dir/wanted")" = "$wanted" ]
@@ -38,7 +41,7 @@ if is_cached; then
 	echo "$dir"
 	exit 0
 fi
-# One fetches, the others wait for it.
+# One process fetches, others wait for it.
 exec 9>"$cache/lock"
 flock 9
 if is_cached; then
@@ -61,7 +64,7 @@ mkdir "$tmp/tree"
 . "$(dirname -- "$0")/../../devtools/apt.sh"
 apt_root "$tmp"
 
-# newest_image: the newest plain kernel package of the wanted version in the private root.
+# newest_image: print the newest kernel package, of no flavour, of the requested version.
 newest_image() {
 	timeout $fetch_limit apt-get "${private[@]}" update >"$tmp/log" 2>&1 </dev/null || return 1
 	apt-cache "${private[@]}" pkgnames linux-image- |

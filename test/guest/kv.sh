@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Runs in the guest: server and client of dpdk-rmem-kv of BUILD as processes, connected by rdma_cm.
-# A line for each case; exit status 0 or 1.
+# Runs in the guest: server and client processes of dpdk-rmem-kv in BUILD, connected with rdma_cm.
+# Prints a line for each case; exit status 0 or 1.
 # usage: kv.sh BUILD
 
 build=$1
@@ -15,13 +15,13 @@ verdict() {
 	failed=1
 }
 
-# kv [options]: becomes it. For a subshell.
+# kv [options]: exec it; for a subshell.
 kv() {
-	exec "$build/app/dpdk-rmem-kv" --no-huge -m 64 --no-shconf --no-pci --no-telemetry \
+	exec "$build/app/dpdk-rmem-kv" --no-huge -m 32 --no-shconf --no-pci --no-telemetry \
 		--lcores 0 -- --dev verbs0,ibdev=rxe0 --keys 20 --lease-ms 3000 "$@"
 }
 
-# until_seen PID REGEX FILE: wait for a line of a process.
+# until_seen PID REGEX FILE: wait for a line in the output of the process.
 until_seen() {
 	until grep -q "$2" "$dir/$3" || ! kill -0 "$1" 2>/dev/null; do sleep 0.1; done
 }

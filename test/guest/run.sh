@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Runs a command where there is an RDMA device of a real kernel: in a guest under QEMU, emulated,
-# with rdma_rxe. See doc/guest.md.
+# Run a command in a guest emulated by QEMU, whose kernel has an RDMA device (rdma_rxe). See
+# doc/guest.md.
 
 set -euo pipefail
 
@@ -14,7 +14,9 @@ usage() {
 	  --kernel NAME   6.1 (the default), new (the newest Debian has; on-demand paging), or a version
 	  --hosts 1|2     two: both run COMMAND, wired together; output is prefixed by 1: and 2:
 	  --cpus 1|2      CPUs of the guest; default 2, with two hosts 1
+	  --count         one CPU, whose clock counts its instructions, 1 ns each; see doc/guest.md
 	  --tap NAME      with one host: its network is this tap device of yours; see doc/guest.md
+	  --again         run once more if the kernel of a guest crashes, also while it boots
 	  --timeout SEC   limit of the guest, with its boot; default $limit
 	  --hugepages N   of 2 MiB; default $pages
 	  --mem MIB       memory of each guest; default $mem
@@ -35,7 +37,10 @@ user_uid=65534
 kernel=6.1
 hosts=1
 cpus=
+count=
 tap=
+again=
+args=("$@")
 
 say() {
 	echo "${0##*/}: $*" >&2
@@ -63,6 +68,16 @@ while [ $# != 0 ]; do
 	--help | -h)
 		usage
 		exit 0
+		;;
+	--again)
+		again=1
+		shift
+		continue
+		;;
+	--count)
+		count=1
+		shift
+		continue
 		;;
 	--user)
 		uid=$user_uid
@@ -98,6 +113,7 @@ while [ $# != 0 ]; do
 done
 [ $# != 0 ] || wrong "no COMMAND"
 [ -z "$tap" ] || [ "$hosts" = 1 ] || wrong "--tap and --hosts 2 exclude each other"
+[ -z "$count" ] || [ "$hosts${cpus:-1}" = 11 ] || wrong "--count takes one host with one CPU"
 [ $((pages * 2 + 192)) -le "$mem" ] || wrong "$pages hugepages take --mem $((pages * 2 + 192)) or more"
 
 here=$(cd -- "$(dirname -- "$0")" && pwd)
@@ -120,7 +136,7 @@ trap 'exit 130' INT
 trap 'exit 143' TERM
 trap 'exit 129' HUP
 
-# make_command ARGUMENT...: the script that the guest's bash runs.
+# make_command ARGUMENT...: write the script that bash of the guest runs.
 make_command() {
 	(
 		unset OLDPWD XDG_RUNTIME_DIR RMEM_HOST RMEM_ADDR RMEM_PEER
@@ -141,7 +157,7 @@ cp "$here/guest-init.sh" "$tmp/tree/init"
 cp -r "$kernel_dir/modules" "$tmp/tree/modules"
 (cd "$tmp/tree" && find . | "$busybox" cpio -o -H newc 2>/dev/null) >"$tmp/initrd"
 
-# start_readers HOST: carry what the guest prints out; they end after it.
+# start_readers HOST: copy the output of the guest; they end after it.
 start_readers() {
 	local stream prefix=
 	[ "$hosts" = 1 ] || prefix="$1: "
@@ -158,7 +174,14 @@ start_readers() {
 	exec 5>&-
 }
 
-# start_guest HOST: the limit is kept by timeout(1), whatever becomes of this script. With "enhanced
+# An idle CPU that counts does not wait: its clock advances to the next timer.
+accel=(-accel "tcg,thread=multi")
+if [ -n "$count" ]; then
+	cpus=1
+	accel=(-accel "tcg,thread=single" -icount "shift=0,sleep=off")
+fi
+
+# start_guest HOST: timeout(1) limits its time, also if this script is killed. With "enhanced
 # REP MOVSB" (erms) Linux clears and copies pages byte by byte, which is slow in emulation. Under load
 # an emulated timer can miss Linux's check of timer interrupts, which panics (no_timer_check).
 start_guest() {
@@ -175,7 +198,7 @@ start_guest() {
 			-device "virtio-net-pci,netdev=net,mac=52:54:00:00:02:0$host,romfile=")
 	fi
 	cd "$tmp"
-	timeout -k 2 "$limit" qemu-system-x86_64 -accel tcg,thread=multi -cpu max,-erms -smp "${cpus:-$((3 - hosts))}" -m "$mem" \
+	timeout -k 2 "$limit" qemu-system-x86_64 "${accel[@]}" -cpu max,-erms -smp "${cpus:-$((3 - hosts))}" -m "$mem" \
 		-nodefaults -no-user-config -display none -no-reboot \
 		-kernel "$kernel_dir/vmlinuz" -initrd initrd -append "$append" \
 		-serial "file:console.$host" \
@@ -191,12 +214,12 @@ start_guest() {
 	cd "$OLDPWD"
 }
 
-# show_console HOST: the end of the output of the kernel and QEMU.
+# show_console HOST: print the end of the output of the kernel and QEMU.
 show_console() {
-	tail -n 60 "$tmp/qemu.$1" "$tmp/console.$1" 2>/dev/null | tr -d '\r' | sed 's/^/    /' >&2
+	tail -n 100 "$tmp/qemu.$1" "$tmp/console.$1" 2>/dev/null | tr -d '\r' | sed 's/^/    /' >&2
 }
 
-# judge HOST STATUS: evaluates the guest, with the STATUS of timeout(1); prints the exit status.
+# judge HOST STATUS: print the exit status for the guest, from the STATUS of timeout(1).
 judge() {
 	local share=$tmp/share guest=guest tainted
 	[ "$hosts" = 1 ] || guest="guest $1"
@@ -211,7 +234,7 @@ judge() {
 		fi
 	elif [ -n "${stopped[$1]:-}" ]; then
 		say "the $guest was ended too"
-		echo 0 # the other one reports the error
+		echo 0 # the other guest reports the error
 	elif [ -e "$share/failed.$1" ]; then
 		say "the $guest did not come up: $(<"$share/failed.$1")"
 		show_console "$1"
@@ -234,7 +257,7 @@ judge() {
 for ((host = 1; host <= hosts; host++)); do
 	start_readers $host
 done
-# Held open here too, so that the readers end even if QEMU never opens them.
+# Also open in this process, so that the readers end even if QEMU never opens them.
 for ((host = 1; host <= hosts; host++)); do
 	for stream in out err; do
 		exec {pipe}<>"$tmp/$stream.$host"
@@ -245,7 +268,7 @@ for ((host = 1; host <= hosts; host++)); do
 	start_guest $host
 done
 
-# The first to end without an answer takes the other one with it.
+# If a guest ends without a result, end the other one.
 statuses=() stopped=()
 for ((left = hosts; left > 0; left--)); do
 	status=0
@@ -275,4 +298,13 @@ for ((host = 1; host <= hosts; host++)); do
 	*) [[ $status != 12[345] ]] || result=$status ;;
 	esac
 done
+if [ -n "$again" ] && [[ $result = 12[45] ]] && grep -q 'Kernel panic' "$tmp"/console.*; then
+	say 'once more, since the kernel crashed'
+	rm -rf "$tmp"
+	for i in "${!args[@]}"; do
+		[ "${args[i]}" != --again ] || break
+	done
+	unset "args[i]"
+	exec "$0" "${args[@]}"
+fi
 exit "$result"

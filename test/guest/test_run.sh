@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Tests run.sh: test_run.sh [--quick] [KERNEL], as run.sh's --kernel has it. About three minutes,
-# most of them for the boots; --quick boots one guest. Exit status 77 where there is none to be had.
+# Test run.sh: test_run.sh [--quick] [KERNEL], with the KERNEL of run.sh --kernel. Takes about three
+# minutes, mostly for boots; --quick boots one guest. Exit status 77 if no guest can run.
 
 set -euo pipefail
 
@@ -24,8 +24,7 @@ fail() {
 	sed 's/^/    err: /' "$tmp/err"
 }
 
-# run STATUS ARGUMENT...: run.sh's exit status is this one. Ends the test where there is no guest to be
-# had.
+# run STATUS ARGUMENT...: the exit status of run.sh is STATUS. Ends the test if no guest can run.
 run() {
 	local want=$1 rc=0
 	shift
@@ -38,14 +37,14 @@ run() {
 	[ "$rc" = "$want" ] || fail "run.sh ${*@Q}: exit status $rc, wanted $want"
 }
 
-# guest STATUS ARGUMENT...: the same, with the kernel to test.
+# guest STATUS ARGUMENT...: as run, with the kernel of the test.
 guest() {
 	local want=$1
 	shift
 	run "$want" --kernel "$kernel" "$@"
 }
 
-# has out|err LINE: the stream has that line.
+# has out|err LINE: the stream has the line.
 has() {
 	cases=$((cases + 1))
 	grep -qxE -- "$2" "$tmp/$1" || fail "no line '$2' in std$1"
@@ -56,7 +55,8 @@ test_arguments() {
 	has out 'usage: run.sh \[options\] COMMAND .*'
 	local args
 	for args in '' '--nonsense true' '--kernel' '--kernel ../6.1 true' '--hosts 3 true' \
-		'--cpus 3 true' '--timeout 0 true' '--timeout 1m true' '--timeout 08 true' '--hugepages -1 true' \
+		'--cpus 3 true' '--count --cpus 2 true' '--count --hosts 2 true' '--timeout 0 true' \
+		'--timeout 1m true' '--timeout 08 true' '--hugepages -1 true' \
 		'--mem 64 true' '--mem 512 --hugepages 400 true' '--user'; do
 		# shellcheck disable=SC2086  # a list of words
 		run 2 $args
@@ -64,7 +64,7 @@ test_arguments() {
 	done
 }
 
-# A machine whose apt has no Debian archive, and a cache with nothing in it.
+# A machine whose apt has no Debian archive, and an empty cache.
 test_no_kernel() {
 	printf 'Dir::Etc::%s "/dev/null";\n' SourceList SourceParts >"$tmp/apt.conf"
 	APT_CONFIG=$tmp/apt.conf RMEM_GUEST_CACHE=$tmp/cache run 77 true
@@ -110,7 +110,7 @@ test_user() {
 		until ibv_rc_pingpong -d rxe0 -g 1 -n 10 "$RMEM_PEER"; do :; done
 		wait
 	EOS
-	# An ordinary user may not be able to enter this folder.
+	# An ordinary user may have no access to this directory.
 	cd /
 	guest 0 --user bash -c "$(<"$tmp/script")"
 	cd "$here"
@@ -143,9 +143,17 @@ test_trouble() {
 	guest 124 true
 	has err 'run.sh: the guest has no folder .*'
 	cd "$here"
-	guest 125 sh -c 'echo c >/proc/sysrq-trigger; sleep 1000'
+	guest 125 --again sh -c 'echo c >/proc/sysrq-trigger; sleep 1000'
 	has err 'run.sh: the guest died; .*'
+	has err 'run.sh: once more, since the kernel crashed'
 	guest 127 no-such-command
+	# Linux panics if init ends.
+	mkdir "$tmp/guest"
+	cp "$here"/*.sh "$tmp/guest"
+	printf '#!/busybox sh\nexit 1\n' >"$tmp/guest/guest-init.sh"
+	here=$tmp/guest guest 124 --again true
+	has err 'run.sh: the guest did not come up; .*'
+	has err 'run.sh: once more, since the kernel crashed'
 }
 
 test_time_limit() {
@@ -155,7 +163,7 @@ test_time_limit() {
 	[ $((SECONDS - begin)) -lt 115 ] || fail "took $((SECONDS - begin)) s of 15"
 }
 
-# in_folder FOLDER: some process is there.
+# in_folder FOLDER: whether the working directory of a process is below it.
 in_folder() {
 	local link
 	for link in /proc/[0-9]*/cwd; do

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Runs in a guest (run.sh): dpdk-testrmem of BUILD where two hosts, here both in one, do not get
-# together, and where its device is removed under it. A line for each case, at the end PASS or FAIL.
+# Runs in a guest (run.sh): dpdk-testrmem of BUILD as two hosts, both in this guest, that fail to
+# connect, and while its device is removed. Prints a line for each case, and PASS or FAIL at the end.
 # usage: trouble.sh BUILD
 
 build=$1
@@ -17,20 +17,20 @@ verdict() {
 	failed=1
 }
 
-# testrmem NAME SIDE [options]: becomes it, its output in the file of that name. For a subshell.
+# testrmem NAME SIDE [options]: exec it, with its output in the file NAME; for a subshell.
 testrmem() {
 	name=$1 cpu=$(($2 * last_cpu))
 	shift 2
-	exec "$build/app/dpdk-testrmem" --no-huge -m 64 --no-shconf --no-pci --no-telemetry \
+	exec "$build/app/dpdk-testrmem" --no-huge -m 32 --no-shconf --no-pci --no-telemetry \
 		-l $cpu -- --dev $device --depth 16 --burst 8 "$@" >"$dir/$name" 2>&1
 }
 
-# until_said NAME PID WORDS: waits for them in its output, or for its end.
+# until_said NAME PID WORDS: wait until its output has the words, or it ends.
 until_said() {
 	until grep -q "$3" "$dir/$1" 2>/dev/null || ! kill -0 "$2" 2>/dev/null; do sleep 0.1; done
 }
 
-# ends NAME PID STATUS WORDS: how it ended, with one error, and nothing left.
+# ends NAME PID STATUS WORDS: it ended with the status and one error, and released its objects.
 ends() {
 	wait "$2"
 	[ $? = "$3" ] && [ "$(grep -c '^testrmem: ' "$dir/$1")" = 1 ] &&
@@ -38,7 +38,7 @@ ends() {
 	verdict "$1: $4" $?
 }
 
-# refused NAME WORDS [options]: it does not start.
+# refused NAME WORDS [options]: it does not start, with this error.
 refused() {
 	name=$1 words=$2
 	shift 2
@@ -57,7 +57,7 @@ test_no_peer() {
 	refused not_ours 'cannot listen at 198.51.100.1 .* no such address' --listen 198.51.100.1
 }
 
-# listen [options]: until it listens; its process in $listener.
+# listen [options]: start it and wait until it listens; its process id is in $listener.
 listen() {
 	rm -f "$dir/listener"
 	testrmem listener 0 --listen "$RMEM_ADDR" "$@" &
@@ -65,7 +65,7 @@ listen() {
 	until_said listener $listener '^listening at'
 }
 
-# pair [options]: two hosts, at work; their processes in $listener and $connector.
+# pair [options]: start two hosts that transfer data; their process ids are in $listener and $connector.
 pair() {
 	listen --mode write --size 4K
 	testrmem connector 1 --connect "$RMEM_ADDR" --mode write --size 4K --stats-period 0.2 &
@@ -111,7 +111,7 @@ test_removed() {
 }
 
 if [ -d "$build/lib/rmem_cm" ]; then
-	# Nothing of these depends on the kernel, but on rdma_cm and the program.
+	# These depend on rdma_cm and the program, not on the kernel.
 	case $(uname -r) in
 	6.1.*)
 		test_no_peer

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Programs of BUILD on this machine, with soft, and in a guest, with rdma_rxe, exchange packets over a
-# tap device: dpdk-testrmem, and dpdk-rmem-kv with its server in the guest, killed and restarted under
-# the client, then with its client in the guest. All of it in a user and network namespace, so an
-# ordinary user may do it. Exit status 77 where that is not permitted.
+# Programs of BUILD on this machine, with soft, exchange packets over a tap device with those in a guest,
+# with rdma_rxe: dpdk-testrmem, and dpdk-rmem-kv with its server in the guest, which is killed and
+# restarted while the client runs, then with its client in the guest. Runs in a user and network
+# namespace, without root. Exit status 77 where that is not permitted.
 # usage: wire-host.sh KERNEL BUILD
 
 kernel=$1
@@ -12,11 +12,11 @@ here=$(cd -- "$(dirname -- "$0")" && pwd)
 PATH=$PATH:/usr/sbin:/sbin
 rxe_ip=192.0.2.1
 soft_ip=192.0.2.2
-eal='--no-huge -m 64 --no-shconf --no-pci --no-telemetry --log-level=lib.eal:error -l 0 --'
+eal='--no-huge -m 32 --no-shconf --no-pci --no-telemetry --log-level=lib.eal:error -l 0 --'
 write='--mode write --size 64K --depth 16 --burst 8'
 few='--keys 10 --lease-ms 2000'
 
-# testrmem|kv DEV [OPTION...]: becomes the program. For a subshell.
+# testrmem|kv DEV [OPTION...]: exec the program; for a subshell.
 testrmem() {
 	# shellcheck disable=SC2086  # several words
 	exec "$build/app/dpdk-testrmem" $eal $write --dev "$@"
@@ -27,13 +27,13 @@ kv() {
 	exec "$build/app/dpdk-rmem-kv" $eal $few --dev "$@"
 }
 
-# until_seen PID REGEX FILE: a line of the process, unless that ended.
+# until_seen PID REGEX FILE: wait for a line of the process, or for its end.
 until_seen() {
 	until grep -q "$2" "$3" || ! kill -0 "$1" 2>/dev/null; do sleep 0.1; done
 }
 
-# The guest: its output has a line when a server listens, and it waits for a connection to port 7000
-# before it ends one.
+# Commands of the guest: it prints a line when a server listens, and ends a server after a connection
+# to port 7000.
 guest() {
 	rxe=verbs0,ibdev=rxe0,cm=tcp
 	(testrmem $rxe --listen $rxe_ip) || exit
@@ -71,12 +71,12 @@ trap 'rm -rf "$dir"' EXIT
 	"$build" guest >"$dir/guest" 2>&1 &
 guest=$!
 
-# signal_guest: it ends the server that listens.
+# signal_guest: make it end the server.
 signal_guest() {
 	until bash -c "exec 3<>/dev/tcp/$rxe_ip/7000" 2>/dev/null || ! kill -0 $guest; do sleep 0.1; done
 }
 
-# verdict NAME STATUS: a failure ends the test.
+# verdict NAME STATUS: print the case; a failure ends the test.
 verdict() {
 	[ "$2" = 0 ] && echo "ok: $1" && return
 	kill $guest 2>/dev/null

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Runs in a guest (run.sh): soft exchanges packets with rdma_rxe, in what is built in BUILD. rdma_rxe
-# has an end of a virtual Ethernet cable; soft has the other one, in a network namespace, where its
-# UDP port is free. Over IPv4, and a part of it over IPv6, then through an ethdev port. On Linux 6.1
-# also with programs of perftest and dpdk-rmem-kv. A line for each part, and at the end PASS or FAIL.
+# Runs in a guest (run.sh): programs of BUILD on soft exchange packets with rdma_rxe. rdma_rxe has one
+# end of a veth pair; soft has the other end, in a network namespace, where its UDP port is free. Over
+# IPv4, partly over IPv6, then through an ethdev port; on Linux 6.1 also with programs of perftest and
+# dpdk-rmem-kv. Prints a line for each part, and PASS or FAIL at the end.
 # usage: wire.sh BUILD
 
 build=$1
@@ -33,26 +33,26 @@ make_net() {
 		ip -n wire -6 addr add $soft_ip6/64 dev cable1 nodad &&
 		ip -n wire link set cable1 up &&
 		rdma link add rxe1 type rxe netdev cable0 || return
-	# The GIDs appear a little after the device.
+	# The GIDs appear after the device, with a delay.
 	until gid4=$(gid_index ffff:c000:0241) && gid6=$(gid_index 2001:0db8:); do sleep 0.1; done
 }
 
-# gid_index TEXT: of the GID that has the text.
+# gid_index TEXT: print the index of the GID with the text.
 gid_index() {
 	grep -ls "$1" /sys/class/infiniband/rxe1/ports/1/gids/* | sed 's,.*/,,' | grep .
 }
 
-# in_wire COMMAND...: it sees all RDMA devices, and the end of the cable that soft has.
+# in_wire COMMAND...: run it with all RDMA devices, and with the end of the veth pair of soft.
 in_wire() {
 	nsenter --net=/run/netns/wire "$@"
 }
 
-# until_seen PID REGEX: a line of the listening process, unless that ended.
+# until_seen PID REGEX: wait for a line of the listening process, or for its end.
 until_seen() {
 	until grep -q "$2" "$out/listen" || ! kill -0 "$1" 2>/dev/null; do sleep 0.1; done
 }
 
-# testrmem soft|rxe ARGS [OPTION...]: with more arguments of soft.
+# testrmem soft|rxe ARGS [OPTION...]: ARGS are additional arguments of soft.
 testrmem() {
 	side=$1
 	args=$2
@@ -88,7 +88,7 @@ nb_lost_mrs() { dmesg | grep -c 'RIP: .*rxe_mr_copy'; }
 
 # interop ADDRESS GID [CASE [VARIABLE=VALUE]]: the address of soft, the index of the GID of rdma_rxe.
 # rdma_rxe of 7.3 rarely has no MR for a packet that follows a duplicate: it warns, and its QP fails.
-# Then the cases run again, three times at most.
+# The cases are then repeated, at most three times.
 interop() {
 	for attempt in 1 2 3; do
 		lost=$(nb_lost_mrs)
@@ -107,7 +107,7 @@ interop_once() {
 		'--log-level=*rmem*:emergency'
 }
 
-# peer ADDRESS [ARGUMENT...]: the peer of perftest, with soft.
+# peer ADDRESS [ARGUMENT...]: run the peer of perftest, on soft.
 peer() {
 	address=$1
 	shift
@@ -115,7 +115,7 @@ peer() {
 	in_wire "$build/test/interop/dpdk-test-perftest" $eal -l 0 -- "$address" "ip=$soft_ip" "$@"
 }
 
-# by_perftest PROGRAM SIZE REGEX: a client of perftest on rdma_rxe; what its peer counted.
+# by_perftest PROGRAM SIZE REGEX: run a client of perftest on rdma_rxe; its peer prints the REGEX.
 by_perftest() {
 	: >"$out/listen"
 	peer $soft_ip >"$out/listen" 2>&1 &
@@ -131,7 +131,7 @@ by_perftest() {
 	[ $status = 0 ] || cat "$out/listen" "$out/connect"
 }
 
-# to_perftest PROGRAM OPERATION SIZE REGEX: a server of perftest on rdma_rxe.
+# to_perftest PROGRAM OPERATION SIZE REGEX: run a server of perftest on rdma_rxe.
 to_perftest() {
 	"$1" -d rxe1 -x "$gid4" -s "$3" -n 100 -F >"$out/listen" 2>&1 &
 	listener=$!
@@ -145,7 +145,7 @@ to_perftest() {
 	[ $status = 0 ] || cat "$out/listen" "$out/connect"
 }
 
-# kv soft|rxe [OPTION...]: becomes it. For a subshell.
+# kv soft|rxe [OPTION...]: exec it; for a subshell.
 kv() {
 	side=$1
 	shift
@@ -159,7 +159,7 @@ kv() {
 	fi
 }
 
-# both_kv SERVER CLIENT ADDRESS: their client verifies values and that a revoked lease is refused.
+# both_kv SERVER CLIENT ADDRESS: the client verifies values, and that a revoked lease is refused.
 both_kv() {
 	: >"$out/listen"
 	(kv "$1" --listen "$3") >"$out/listen" 2>&1 &
@@ -175,7 +175,7 @@ both_kv() {
 	[ $status = 0 ] || cat "$out/listen" "$out/connect"
 }
 
-# on_side soft|rxe COMMAND...: a verbs program.
+# on_side soft|rxe COMMAND...: run a verbs program.
 on_side() {
 	side=$1
 	shift
@@ -186,13 +186,13 @@ on_side() {
 	fi
 }
 
-# is_listening [-]: a process, at TCP port 18515 of ibverbs-utils.
+# is_listening [-]: whether a process listens on TCP port 18515, of ibverbs-utils.
 is_listening() {
 	[ $# != 0 ] || set -- /proc/net/tcp /proc/net/tcp6
 	cat "$@" | grep -qi ':4853 [0-9a-f:]* 0a '
 }
 
-# ud_pingpong SERVER CLIENT ADDRESS: datagrams in both directions, of a program of ibverbs-utils.
+# ud_pingpong SERVER CLIENT ADDRESS: datagrams in both directions, with a program of ibverbs-utils.
 ud_pingpong() {
 	on_side "$1" ibv_ud_pingpong -n 20 >"$out/listen" 2>&1 &
 	listener=$!
@@ -210,7 +210,7 @@ ud_pingpong() {
 
 interop $soft_ip "$gid4"
 verdict 'interop over IPv4' $?
-# Little of it depends on the kernel.
+# Few of these tests depend on the kernel.
 case $(uname -r) in
 6.1.*)
 	interop $soft_ip6 "$gid6" both_sides_post_concurrently
@@ -237,7 +237,7 @@ case $(uname -r) in
 	;;
 esac
 
-# Through an ethdev port: the kernel has no address there any more, soft answers for its own.
+# Through an ethdev port: the kernel has no address there, and soft answers ARP for its own.
 ip -n wire addr flush dev cable1
 case $(uname -r) in
 6.1.*)
