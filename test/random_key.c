@@ -201,7 +201,7 @@ random_release(struct random_run *run)
 		ret = rmem_mw_dealloc(region->mw);
 	else
 		ret = rmem_mr_dereg(region->mr);
-	if (ret == 0) { /* the key has ended, whatever the model expects */
+	if (ret == 0) { /* the key has ended, also if the model expects an error */
 		model_unbind(region);
 		region->kind = MODEL_NONE;
 	}
