@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Install to a temporary prefix; build an external application and an external driver with pkg-config
-# from it, shared and static, and run them. The tree must remain unchanged.
+# from it, shared and static, and with CMake, and run them. The tree must remain unchanged.
 
 . "$(dirname -- "$0")/common.sh"
-need cc git meson ninja nm pkg-config
+need cc cmake git make meson ninja nm pkg-config
 
 tree_state() {
 	tree_files '*' | xargs -0 cksum
@@ -66,6 +66,14 @@ commands=$(sed -n '/^## Use from/,/^## /{/^libdir=/,/^```/{/^```/!p}}' README.md
 	tee "$tmp/hello/out"
 grep -qx 'SUCCESS: hello' "$tmp/hello/out" || die "README's program does not say SUCCESS"
 
+say "CMake:"
+# shellcheck disable=SC2016  # not to be expanded
+sed -n '/^```cmake/,/^```/{/^```/!p}' README.md >"$tmp/hello/CMakeLists.txt"
+cmake -S "$tmp/hello" -B "$tmp/hello/build" -DCMAKE_PREFIX_PATH="$tmp/rmem" >"$tmp/hello/out"
+cmake --build "$tmp/hello/build" >>"$tmp/hello/out" || { cat "$tmp/hello/out"; exit 1; }
+consumer hello/build/hello | tee "$tmp/hello/out"
+grep -qx 'SUCCESS: hello' "$tmp/hello/out" || die "README's program, built by CMake, does not say SUCCESS"
+
 # The example that others start from: as installed, and built from its own files alone.
 kv=(--no-huge -m 64 --no-pci --no-telemetry --no-shconf
 	--lcores "(0-1)@($(awk '/^Cpus_allowed_list:/ { print $2 }' /proc/self/status))"
@@ -80,6 +88,14 @@ for program in rmem/bin/dpdk-rmem-kv kv/kv; do
 	LD_LIBRARY_PATH=$libdir "$program" "${kv[@]}"
 done
 cd "$root"
+
+# The examples as a user builds them, from what is installed.
+cp -r "$tmp/rmem/share/rmem/examples" "$tmp"
+make -s -C "$tmp/examples"
+for program in lease pool l2fwd-plain l2fwd extbuf reconnect storage; do
+	say "example $program:"
+	LD_LIBRARY_PATH=$libdir consumer "examples/$program" --no-shconf --vdev net_null0 --vdev net_null1
+done
 
 # Without the shared libraries, only the archives are left to link with.
 rm "$libdir"/librmem*.so*
