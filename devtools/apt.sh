@@ -28,11 +28,24 @@ mirror() {
 		sed -nE "s#^'([^']+)/dists/($1)/(In)?Release'.*#\1#p" | head -n 1
 }
 
+# own_archive: sets suite to this machine's own, archive to its mirror. Ends a gate that has none.
+own_archive() {
+	suite=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
+	archive=$(mirror "${suite:-none}")
+	[ -n "$archive" ] || skip "this machine's apt has no Debian archive"
+}
+
+# keyring: the file of Debian's keys, or nothing.
+keyring() {
+	local file
+	for file in /usr/share/keyrings/debian-archive-keyring.{pgp,gpg}; do
+		[ ! -r "$file" ] || { echo "$file" && return; }
+	done
+}
+
 # use_suite URI SUITE: adds a suite to the root.
 use_suite() {
-	local keys=/usr/share/keyrings/debian-archive-keyring option=
-	for keys in "$keys.gpg" "$keys.pgp"; do
-		[ ! -r "$keys" ] || option="[signed-by=$keys]"
-	done
-	echo "deb $option $1 $2 main" >>"$apt_dir/sources.list"
+	local keys
+	keys=$(keyring)
+	echo "deb ${keys:+[signed-by=$keys]} $1 $2 main" >>"$apt_dir/sources.list"
 }

@@ -31,9 +31,7 @@ done
 # fetch_root DIR: the packages, of this machine's Debian, unpacked. Fails if they can't be had.
 fetch_root() {
 	local dir=$1 suite archive deb
-	suite=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
-	archive=$(mirror "${suite:-none}")
-	[ -n "$archive" ] || skip "this machine's apt has no Debian archive"
+	own_archive
 	rm -rf "$dir"
 	mkdir -p "$dir/tree"
 	apt_root "$dir" arm64
