@@ -7,10 +7,12 @@ set -euo pipefail
 
 usage() {
 	cat <<-EOF
-	usage: ${0##*/} [build|guest|all]
-	  build  what it takes to build and run rmem (the default)
-	  guest  that, and what test/guest needs
-	  all    that, and what else devtools/test.sh needs
+	usage: ${0##*/} [build|programs|bench|guest|all]
+	  build     what it takes to build and run rmem (the default)
+	  programs  that, and the programs of verbs that devtools/check-dropin.sh runs
+	  bench     the first, and what devtools/bench.sh needs
+	  guest     the first, and what test/guest needs
+	  all       the first, and what devtools/test.sh needs
 	EOF
 }
 
@@ -28,21 +30,9 @@ librdmacm-dev    pkg-config --exists librdmacm
 python3          command -v python3
 '
 # shellcheck disable=SC2016  # for the shell that runs the command
-check_set='
-git              command -v git
-g++              command -v g++
-clang            command -v clang
-libclang-rt-dev  test -e "$(clang -print-file-name="libclang_rt.fuzzer-$(uname -m).a")"
-clang-format     command -v clang-format
-clang-tidy       command -v clang-tidy
-cppcheck         command -v cppcheck
-codespell        command -v codespell
-doxygen          command -v doxygen
-shellcheck       command -v shellcheck
-abigail-tools    command -v abidw
-libsystemd-dev   pkg-config --exists libsystemd
-dpdk-dev         command -v dpdk-telemetry.py
+programs_set='
 ibverbs-utils    command -v ibv_devinfo
+infiniband-diags PATH=$PATH:/usr/sbin:/sbin command -v ibstat
 rdmacm-utils     command -v rping
 qperf            command -v qperf
 fio              command -v fio
@@ -52,7 +42,34 @@ libfabric-bin    command -v fi_pingpong
 libfabric-dev    test -e /usr/include/rdma/fabric.h
 openmpi-bin      command -v mpirun
 libopenmpi-dev   command -v mpicc
+perftest         command -v ib_write_bw
+iproute2         PATH=$PATH:/usr/sbin:/sbin command -v ip
+'
+# shellcheck disable=SC2016  # for the shell that runs the command
+check_set='
+git              command -v git
+g++              command -v g++
+clang            command -v clang
+libclang-rt-dev  test -e "$(clang -print-file-name="libclang_rt.fuzzer-$(uname -m).a")"
+clang-format     command -v clang-format
+clang-tidy       command -v clang-tidy
+cppcheck         command -v cppcheck
+cmake            command -v cmake
+codespell        command -v codespell
+debhelper        command -v dh
+debootstrap      PATH=$PATH:/usr/sbin:/sbin command -v debootstrap
+doxygen          command -v doxygen
+furo             /usr/bin/python3 -c "import furo"
+lintian          command -v lintian
+mandoc           command -v mandoc
+python3-myst-parser /usr/bin/python3 -c "import myst_parser"
+python3-sphinx   command -v sphinx-build
+shellcheck       command -v shellcheck
+abigail-tools    command -v abidw
+libsystemd-dev   pkg-config --exists libsystemd
+dpdk-dev         command -v dpdk-telemetry.py
 tshark           command -v tshark
+tmux             command -v tmux
 gcc-aarch64-linux-gnu command -v aarch64-linux-gnu-gcc
 qemu-user-static command -v qemu-aarch64-static
 '
@@ -69,6 +86,13 @@ ibverbs-utils     command -v ibv_rc_pingpong
 perftest          command -v ib_write_bw
 '
 
+bench_set='
+ucx-utils        command -v ucx_perftest
+libfabric-bin    command -v fi_pingpong
+gnuplot-nox      command -v gnuplot
+util-linux       command -v taskset
+'
+
 # missing SET: the packages of the set whose command fails.
 missing() {
 	local package probe
@@ -79,8 +103,10 @@ missing() {
 
 case ${1:-build} in
 build) wanted=$build_set ;;
+bench) wanted=$build_set$bench_set ;;
+programs) wanted=$build_set$programs_set ;;
 guest) wanted=$build_set$guest_set ;;
-all) wanted=$build_set$check_set$guest_set ;;
+all) wanted=$build_set$programs_set$check_set$guest_set ;;
 -h | --help) usage && exit 0 ;;
 *) usage >&2 && exit 2 ;;
 esac
