@@ -108,6 +108,13 @@ def comment_is_narrow(tree):
                     columns, MAX_COMMENT_COLUMNS)
 
 
+def file_name_is_plain(tree):
+    """A name of other characters is the output of a command, redirected by mistake."""
+    for path in tree.paths:
+        if not re.fullmatch(r'[\w.+/-]+', path):
+            yield path, 1, 'has a name with other characters than letters, digits and _.+-'
+
+
 def licence_is_on_top(tree):
     sources = tree.c_files() + tree.scripts() + tree.named(
         r'.*\.(py|sh)', r'(.*/)?meson\.build', r'meson[._]options(\.txt)?')
@@ -497,6 +504,7 @@ RULES = (
     errors_are_documented,
     every_export_is_tested,
     file_is_short,
+    file_name_is_plain,
     first_line_is_short,
     function_is_short,
     comment_is_narrow,
