@@ -30,6 +30,7 @@ wrapper="env LD_PRELOAD=$root/build-clang-asan-dpdk/asan_dpdk.so"
 # First: with a preload that sees nothing the rest proves less.
 run_suite build-clang-asan asan-tests --wrapper "$wrapper"
 # Left out is what adds no code to check: two processes that lose packets, whose paths wire_sim and
-# wire_conformance_*faults take; and random inputs, of which check-fuzz.sh finds better ones with the
-# same sanitizers.
+# wire_conformance_*faults take; random inputs, of which check-fuzz.sh finds better ones with the
+# same sanitizers; races without EAL, which run with it; tshark, for whose recordings
+# wire_conformance_mtu has pcap=; counted instructions; and the scripts of devtools/.
 run_suite build-clang-asan fast-tests --no-suite no-asan --timeout-multiplier 4 --wrapper "$wrapper"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # libFuzzer on the wire of drivers/soft, with AddressSanitizer and UndefinedBehaviorSanitizer, for
-# RMEM_FUZZ_SECONDS (30). Results are in build-fuzz/: crash-*, and corpus/ with the inputs that
+# RMEM_FUZZ_SECONDS (15). Results are in build-fuzz/: crash-*, and corpus/ with the inputs that
 # reached new code. To repeat a crash:
 #   build-fuzz/test/wire/dpdk-test-wire-fuzz build-fuzz/crash-...
 
@@ -18,4 +18,4 @@ export ASAN_OPTIONS=detect_leaks=0
 export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 build-fuzz/test/wire/dpdk-test-wire-fuzz -artifact_prefix=build-fuzz/ \
 	-max_len=8192 -use_value_profile=1 -print_final_stats=1 -verbosity=1 \
-	"-max_total_time=${RMEM_FUZZ_SECONDS:-30}" build-fuzz/corpus 2>&1 | tail -n 30
+	"-max_total_time=${RMEM_FUZZ_SECONDS:-15}" build-fuzz/corpus 2>&1 | tail -n 30

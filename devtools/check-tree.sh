@@ -34,7 +34,7 @@ check_shell() {
 }
 
 # Words codespell takes for mistakes and that are none here.
-words=fro,mis
+words=fo,fro,mis,nd
 
 step format devtools/check-format.sh
 step rules devtools/check-style.py

@@ -8,8 +8,8 @@ need gcc meson ninja pkg-config
 # Two warnings are off: about fences, which ThreadSanitizer does not support and DPDK's headers use;
 # and about values, which are false positives in this build alone.
 guesses='-g1 -Wno-tsan -Wno-format-truncation -Wno-maybe-uninitialized'
-CC=$(compiler gcc) setup_build build-tsan -Dwerror=true -Dbuildtype=debugoptimized -Db_sanitize=thread \
-	-Dc_args="$guesses"
+CC=$(compiler gcc) setup_build build-tsan -Dwerror=true -Dbuildtype=debug -Doptimization=1 \
+	-Db_sanitize=thread -Dc_args="$guesses"
 ninja --quiet -k 0 -C build-tsan test/dpdk-test-rmem \
 	test/conformance/dpdk-test-rmem-conformance \
 	test/plain/dpdk-test-rmem-plain test/plain/dpdk-test-rmem-plain-conformance

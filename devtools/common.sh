@@ -71,8 +71,9 @@ setup_main_build() {
 }
 
 # setup_install_build [meson options]: configures build-install, which the gates abi and install share.
+# Not optimized: types, exports and installed files do not depend on it.
 setup_install_build() {
-	setup_build build-install -Dbuildtype=debugoptimized -Ddefault_library=both -Dtests=false "$@"
+	setup_build build-install -Dbuildtype=debug -Ddefault_library=both -Dtests=false "$@"
 }
 
 # Compiler flags change by meson configure alone.

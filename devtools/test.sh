@@ -1,42 +1,63 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Everything CI runs: installs what is missing, runs every gate, continues after a failure, and
-# closes with a table, the output of what failed and one line of counts (each gate is one, each test a
-# gate ran is one).
+# Installs what is missing, runs the gates, continues after a failure, and closes with a table, the
+# output of what failed, the set of gates that ran, and one line of counts (each gate is one, each test
+# a gate ran is one).
 
 . "$(dirname -- "$0")/common.sh"
 
 # Gates, each a script under devtools/. A line is a lane: lanes run at the same time, the gates of
 # one lane in their order. Tests of the first lane use the same addresses, so they run one gate at a
-# time; user, huge, dropin and guest run what gcc built. The last lane computes in the time that is left, the
-# gates that use all CPUs at its end.
+# time; user, huge, dropin and the guests run what gcc built. The last lane computes in the time that is
+# left, the gates that use all CPUs at its end. Gates with a + repeat suites of others on another kernel
+# or machine, or make packages: they are not in the default set, but in the set `all`, which CI runs.
 lanes=(
-	'headers gcc user huge dropin fuzz tsan clang asan'
-	'guest'
-	'tree model doc abi install arm64 lint'
+	'headers gcc user huge dropin tsan clang asan'
+	'guest +guest-new'
+	'tree model doc abi install +package +arm64 lint fuzz'
 )
 
-if [ $# != 0 ]; then
-	case $1 in
-	-*)
-		printf 'usage: %s [gate...]\ngates, all of them by default:\n' "${0##*/}"
-		printf '%s\n' "${lanes[@]}"
-		exit 2
-		;;
-	esac
+case ${1-} in
+'') gate_set='default set' ;;
+all)
+	gate_set='set all'
+	export RMEM_FUZZ_SECONDS=${RMEM_FUZZ_SECONDS:-60}
+	;;
+-*)
+	printf 'usage: %s [all | gate...]\n' "${0##*/}"
+	printf 'gates, by default those without +, which check each rule once; CI runs all:\n'
+	printf '%s\n' "${lanes[@]}"
+	exit 2
+	;;
+*)
+	gate_set="gates $*"
 	for gate; do
 		[ -x "devtools/check-$gate.sh" ] || die "no gate $gate; --help lists them"
 	done
-	wanted=" $* "
-	for lane in "${!lanes[@]}"; do
-		line=
-		for gate in ${lanes[lane]}; do
-			[[ $wanted != *" $gate "* ]] || line+="$gate "
-			wanted=${wanted//" $gate "/ }
-		done
-		lanes[lane]=$line
+	;;
+esac
+
+# is_wanted GATE: of the lanes.
+is_wanted() {
+	case $gate_set in
+	'default set') [[ $1 != +* ]] ;;
+	'set all') ;;
+	*) [[ $wanted == *" ${1#+} "* ]] ;;
+	esac
+}
+
+wanted=" $* "
+for lane in "${!lanes[@]}"; do
+	line=
+	for gate in ${lanes[lane]}; do
+		if is_wanted "$gate"; then line+="${gate#+} "; fi
 	done
-	lanes[2]+=$wanted # gates that CI does not run
+	lanes[lane]=$line
+done
+if [[ $gate_set == gates* ]]; then
+	for gate; do # those of no lane
+		[[ " ${lanes[*]}" == *" $gate "* ]] || lanes[2]+="$gate "
+	done
 fi
 
 logs=build-logs
@@ -112,7 +133,7 @@ start_gate() {
 	local lane=$1 gate
 	gate=${lanes[lane]%% *}
 	[[ -n $gate && " ${lane_of[*]} " != *" $lane "* ]] || return 0
-	[[ $gate != guest || " ${lanes[0]} ${gate_of[*]} " != *' gcc '* ]] || return 0
+	[[ $gate != guest* || " ${lanes[0]} ${gate_of[*]} " != *' gcc '* ]] || return 0
 	lanes[lane]=${lanes[lane]#"$gate"}
 	lanes[lane]=${lanes[lane]# }
 	(
@@ -123,7 +144,7 @@ start_gate() {
 	gate_of[$!]=$gate lane_of[$!]=$lane
 }
 
-say "everything CI runs; what it prints is in $logs/"
+say "$gate_set; what the gates print is in $logs/"
 run_gate install-deps devtools/install-deps.sh all
 report_gate install-deps
 set -m
@@ -141,6 +162,6 @@ done
 seconds=$((SECONDS - started))
 printf '\n%s' "$table"
 [ "$failed" = 0 ] || devtools/failures.py "$logs" "${failed_gates[@]}" || true
-say "$((seconds / 60)) min $((seconds % 60)) s; $((cpu / 60)) min $((cpu % 60)) s of CPU time"
+say "$gate_set: $((seconds / 60)) min $((seconds % 60)) s; $((cpu / 60)) min $((cpu % 60)) s of CPU time"
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" = 0 ]

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Runs scripts of devtools/ and usertools/ in a copy, with meson, ninja and hugepages that are fakes.
+# Scripts of devtools/ and usertools/, in a copy of the tree, with fakes of meson, ninja and hugepages.
 #
 # usage: test_devtools.sh PATH_TO_DPDK_TESTRMEM
 #
@@ -25,13 +25,13 @@ verdict() {
 	fi
 }
 
-# fake NAME: a program of that name in bin/, from stdin.
+# fake NAME: write a program to bin/, from stdin.
 fake() {
 	{ echo '#!/bin/sh' && cat; } >"bin/$1"
 	chmod +x "bin/$1"
 }
 
-# A copy of the scripts, whose hugepages are files here.
+# A copy of the scripts, in which hugepages are files of the test.
 make_tree() {
 	mkdir -p bin tree "mm/hugepages/hugepages-2048kB"
 	cp -r "$source/devtools" "$source/usertools" tree
@@ -49,7 +49,7 @@ make_tree() {
 		mkdir -p build/app
 		cp "$PWD/bin/testrmem" build/app/dpdk-testrmem
 	EOF
-	# EAL with hugepages that are free and out of reach.
+	# EAL, for which free hugepages are not accessible.
 	fake testrmem <<-'EOF'
 		case "$*" in *--in-memory*) echo 'EAL: Cannot init memory' >&2 && exit 1 ;; esac
 		while [ $# != 0 ]; do
@@ -61,7 +61,7 @@ make_tree() {
 	fake gcc </dev/null
 }
 
-# options COMMAND: those that meson got with it.
+# options COMMAND: print the options that meson got.
 options() {
 	sed -n "s/^$1 build //p" meson.log | tr ' ' '\n' | grep '^-D' | sort
 }
@@ -78,27 +78,28 @@ test_quickstart() {
 	PATH=$PWD/bin:$PATH tree/devtools/check-gcc.sh >out.gcc 2>&1
 	[ -n "$wanted" ] && [ "$(options configure)" = "$wanted" ]
 	verdict 'quickstart.sh and check-gcc.sh configure alike' $?
-	# (Root has a directory of its own for it.)
+	# (Root has a separate directory.)
 	read -r -a command < <(grep 'dpdk-testrmem .* -i$' out)
 	XDG_RUNTIME_DIR=/proc "$program" "${command[@]:1}" >out 2>err </dev/null
 	verdict 'quickstart.sh: the last command works without a runtime directory' $?
 }
 
-# gate NAME: a gate of that name in tree/, from stdin.
+# gate NAME: write a gate to tree/, from stdin.
 gate() {
 	{ printf '#!/usr/bin/env bash\n' && cat; } >"tree/devtools/check-$1.sh"
 	chmod +x "tree/devtools/check-$1.sh"
 }
 
-# Gates that are fakes, each of which waits for one of another lane; clang fails.
+# Fake gates, some of which wait for one of another lane; clang fails.
 make_gates() {
 	local name
 	rm -rf tree
 	make_tree
-	nb_gates=0
+	nb_gates=0 long_gates=
 	for name in $(tree/devtools/test.sh --help | tail -n +3); do
 		nb_gates=$((nb_gates + 1))
-		gate "$name" <<<"echo $name >>ran"
+		[[ $name != +* ]] || long_gates+="${name#+} "
+		gate "${name#+}" <<<"echo ${name#+} >>ran"
 	done
 	gate headers <<<'until grep -qx lint ran; do sleep 0.02; done; echo headers >>ran'
 	gate gcc <<<'echo gcc >>ran; echo "Ok: 3"'
@@ -125,20 +126,34 @@ precedes() {
 test_gates() {
 	local pid
 	make_gates
-	tree/devtools/test.sh >out 2>err
+	tree/devtools/test.sh all >out 2>err
 	[ $? = 1 ] && [ "$(sort -u tree/ran | wc -l)" = $nb_gates ] && [ "$(wc -l <tree/ran)" = $nb_gates ] &&
 		precedes gcc guest && precedes gcc user && precedes lint headers &&
 		said out '^clang .* 3 tests  FAILED, status 3$' '^    Fail: 2$' '^gcc .* 3 tests  ok$' \
-			'^huge .*  no hugepages$' "^$((nb_gates - 2 + 5)) passed, 3 failed, 1 skipped\$" &&
+			'^huge .*  no hugepages$' "^$((nb_gates - 2 + 5)) passed, 3 failed, 1 skipped\$" '^test.sh: set all: ' &&
 		[ "$(grep -c '^clang ' out)" = 2 ] && [ -s tree/build-logs/clang.log ]
-	verdict 'test.sh: every gate once, in lanes' $?
+	verdict 'test.sh all: every gate once, in lanes' $?
 	[ "$(sed '1,/^gate clang/d' out | head -n 3 | xargs)" = \
 		'a.c:1: y gate clang, test late: TIMEOUT, status -15 after 3.5 s: stuck' ] &&
 		! said out 'PASS x' && ! said out 'no news'
 	verdict 'test.sh: the output of failed tests after the table' $?
+	sort tree/ran | grep -vxF -f <(tr ' ' '\n' <<<"${long_gates% }") >default
+	rm tree/ran
+	tree/devtools/test.sh >out 2>err
+	[ $? = 1 ] && [ "$(wc -w <<<"$long_gates")" -ge 2 ] && sort tree/ran | cmp - default &&
+		said out '^test.sh: default set: '
+	verdict 'test.sh: by default all but the long gates' $?
+	rm tree/ran
+	tree/devtools/test.sh arm64 doc >out 2>err && [ "$(sort tree/ran | xargs)" = 'arm64 doc' ] &&
+		said out '^test.sh: gates arm64 doc: '
+	verdict 'test.sh: a long gate by name' $?
 	rm tree/ran
 	tree/devtools/test.sh doc gcc >out 2>err && [ "$(sort tree/ran | xargs)" = 'doc gcc' ]
 	verdict 'test.sh: gates by name' $?
+	gate own <<<'echo own >>ran'
+	rm tree/ran
+	tree/devtools/test.sh own doc own >out 2>err && [ "$(sort tree/ran | xargs)" = 'doc own' ]
+	verdict 'test.sh: a gate of no lane, once' $?
 	gate asan <<<'trap "echo asan >>ended" EXIT; trap exit TERM; echo >>asan; sleep 1000 & wait'
 	gate lint <<<'trap "echo lint >>ended" EXIT; trap exit TERM; echo >>lint; sleep 1000 & wait'
 	tree/devtools/test.sh asan lint >out 2>err &
@@ -150,7 +165,147 @@ test_gates() {
 	verdict 'test.sh: a signal ends the gates' $?
 }
 
+# Values of nine rounds: 10 % slower in all of them, noise about the same value, 1 % slower, and a
+# bandwidth that is half; of these only the first differs again.
+test_bench() {
+	(cd tree/devtools && python3 -B - <<-'EOF') >out 2>err
+		import bench, bench_doc
+		before = {name: {"value": [100.0] * 9} for name in ("slower", "noise", "little", "half")}
+		after = {"slower": {"value": [110.0 + i for i in range(9)]},
+		         "noise": {"value": [80.0, 125.0] * 4 + [100.0]},
+		         "little": {"value": [101.0] * 9},
+		         "half": {"value": [50.0] * 9, "unit": "GB/s"}}
+		found = bench.differences(before, after)
+		print([(name, ratio, round(p, 4)) for name, (ratio, p) in found.items()])
+		print(list(bench.confirmed(found, {"slower": (1.1, 0.01), "half": (0.5, 0.01)})))
+		row = {"unit": "ns", "bar": "ratio <= 2.5", "value": [5.0, 9.0, 6.0],
+		       "baseline": [2.0, 2.0, 2.0], "ratio": [2.5, 4.5, 3.0], "name": "x"}
+		for bar in ("ratio <= 2.5", "ratio <= 3", "value >= 7", "none"):
+		    print(bench_doc.verdict(bench.summary(dict(row, bar=bar)), bar))
+	EOF
+	[ "$(xargs -d '\n' <out)" = "[('slower', 1.14, 0.0039), ('half', 2.0, 0.0039)] ['slower'] met at best met **missed** " ]
+	verdict 'bench.sh: noise is no difference; verdicts' $?
+	# A failure of one row keeps the others; at least one round runs.
+	(cd tree/devtools && python3 -B - <<-'EOF') >out 2>err
+		import bench
+		def fails(_build, _arg):
+		    raise bench.Failure("no such program")
+		def row(_build, arg):
+		    return [{"name": arg, "unit": "ns", "value": 1.0}]
+		work = [("bad", fails, None), ("good", row, "good")]
+		print(bench.measure(work, ["build"], 3, 0)[1:], bench.measure(work, ["a", "b"], 2)[0][1])
+	EOF
+	[ "$(<out)" = "(1, 1) {'good': {'name': 'good', 'unit': 'ns', 'value': [1.0, 1.0], 'job': 'good', 'baseline': [], 'ratio': []}}" ] &&
+		said err 'bad: no such program'
+	verdict 'bench.sh: a row that fails' $?
+	# The pages are those of the results in doc/bench.
+	mkdir -p tree/doc/bench
+	cp "$source/README.md" tree
+	cp "$source/doc/performance.md" tree/doc
+	cp "$source"/doc/bench/*.json tree/doc/bench
+	fake gnuplot <<<'sed -n "s/^set output \"\(.*\)\"/\1/p" | xargs touch'
+	(cd tree && PATH=$PWD/../bin:$PATH PYTHONPATH=devtools python3 -B - <<-'EOF') >out 2>err
+		import glob, json, bench_doc
+		for path in glob.glob("doc/bench/*.json"):
+		    with open(path, encoding="ascii") as lines:
+		        result = json.load(lines)
+		    if not result.get("by_hand"):
+		        bench_doc.write(result)
+	EOF
+	[ ! -s err ] && cmp "$source/doc/performance.md" tree/doc/performance.md >out 2>&1 &&
+		[ "$(grep -c 'bench/.*svg' tree/README.md)" = 1 ] &&
+		for file in "$source"/doc/bench/*; do
+			[ -e "tree/doc/bench/${file##*/}" ] || echo "${file##*/} is of no result" >>err
+		done && [ ! -s err ]
+	verdict 'bench.sh: the pages are those of the results' $?
+	! tree/devtools/bench.sh --rounds -1 >out 2>err && said err 'rounds -1: at least 1' &&
+		! tree/devtools/bench.sh --rounds 2 --against x --write >out 2>err &&
+		said err 'not allowed with argument' &&
+		! tree/devtools/bench.sh --rounds 5 --against x >out 2>err &&
+		said err 'rounds 5: at least 6'
+	verdict 'bench.sh: wrong arguments' $?
+}
+
+# released OPTION...: run release.sh with a clean tree of version 1.2.3.
+released() {
+	PATH=$PWD/bin:$PATH tree/devtools/release.sh --no-gates --seeds 0 --chaos 0 "$@" >out 2>err
+}
+
+test_release() {
+	rm -rf tree
+	make_tree
+	# shellcheck disable=SC2016  # for the program
+	fake git <<<'case "$1" in rev-parse) echo 0123456789ab ;; esac'
+	mkdir -p tree/lib/rmem tree/debian tree/build-fuzz/corpus
+	echo " version: '1.2.3'," >tree/meson.build
+	echo '#define RMEM_VERSION RMEM_VERSION_NUM(1, 2, 3)' >tree/lib/rmem/rmem_version.h
+	echo 'rmem (1.2.3) unstable' >tree/debian/changelog
+	echo '## 1.2.3' >tree/CHANGELOG.md
+	gate fuzz <<<'echo "check-fuzz.sh: skipped: no clang"; exit 77'
+	released --fuzz 1
+	[ $? = 1 ] && said out 'fuzz-of-1-s \| SKIPPED: check-fuzz.sh: skipped: no clang' 'versions \| [0-9]+ s, ' &&
+		said err '1 steps have not passed'
+	verdict 'release.sh: a step that is skipped has not passed' $?
+	gate fuzz <<<'exit 0'
+	released --fuzz 1 && said out 'fuzz-of-1-s \| [0-9]+ s, .* 1 s of fuzzing' && ! said out '^release.sh: versions$'
+	verdict 'release.sh: resumed at the step that was skipped' $?
+}
+
+# make_roots: fakes, by which the tree makes roots of Debian without root.
+make_roots() {
+	rm -rf tree
+	make_tree
+	fake id <<<'echo 0'
+	fake apt-config </dev/null
+	fake apt-get <<<"echo \"'http://deb.invalid/dists/\$(. /etc/os-release && echo \$VERSION_CODENAME)/InRelease'\""
+	fake debootstrap <<<"echo \$\$ >$PWD/started; exec sleep 1000"
+	fake mount </dev/null
+	fake umount </dev/null
+	fake pivot_root </dev/null
+	# As the real one: signals of the terminal do not end it, or the first process of its namespace.
+	fake unshare <<-'EOF'
+		trap '' INT TERM
+		while :; do
+			case $1 in
+			-*) shift ;;
+			*) exec "$@" ;;
+			esac
+		done
+	EOF
+}
+
+test_roots() {
+	local pid fd
+	make_roots
+	fake mount <<<'case "$*" in *sysfs*) echo "mount: sysfs: not permitted" >&2; exit 32 ;; esac'
+	PATH=$PWD/bin:$PATH tree/devtools/check-platforms.sh >out 2>err
+	[ $? = 77 ] && said out 'skipped: no root can be entered: mount: sysfs: not permitted$'
+	verdict 'check-platforms.sh: skipped where a root cannot be entered' $?
+	[ "$(id -u)" = 0 ] || return 0 # need_roots also runs the real unshare
+	fake mount </dev/null
+	mkdir tree/build-trixie
+	exec {fd}<tree/build-trixie
+	flock "$fd"
+	PATH=$PWD/bin:$PATH tree/devtools/check-platforms.sh {fd}<&- >out 2>err
+	[ $? = 1 ] && said err 'build-trixie/: another process uses it$' && [ ! -f started ]
+	verdict 'check-platforms.sh: refused while another one runs' $?
+	exec {fd}<&-
+	set -m
+	PATH=$PWD/bin:$PATH tree/devtools/check-platforms.sh >out 2>err &
+	pid=$!
+	set +m
+	until_seen $pid test -s started
+	kill -INT -- -$pid
+	wait $pid
+	# shellcheck disable=SC2016  # for eval
+	[ $? = 130 ] && until_seen $$ eval '! kill -0 "$(<started)" 2>/dev/null'
+	verdict 'check-platforms.sh: Ctrl-C ends it and what runs in a root' $?
+}
+
 test_quickstart
 test_gates
+test_bench
+test_release
+test_roots
 
 [ "$failed" = 0 ]
