@@ -87,10 +87,20 @@ reconfigure() {
 }
 
 # run_suite DIR SUITE [meson test options]: a suite without tests is a failure, not a pass.
+# RMEM_AGAIN=N: if at most N tests failed, they run once more, one at a time. Gates of sanitizers unset it.
 run_suite() {
-	local dir=$1 suite=$2
+	local dir=$1 suite=$2 rc=0 log=testlog again i
 	shift 2
 	[ -n "$(meson test -C "$dir" --no-rebuild --list --suite "$suite")" ] ||
 		die "no test in suite $suite"
-	meson test -C "$dir" --no-rebuild --print-errorlogs --suite "$suite" "$@"
+	set -- -C "$dir" --no-rebuild --print-errorlogs --suite "$suite" "$@"
+	meson test "$@" || rc=$?
+	for ((i = 1; i < $#; i++)); do
+		[ "${!i}" != --logbase ] || log=${*:i+1:1}
+	done
+	[ "$rc" != 0 ] && [ "${RMEM_AGAIN:-0}" != 0 ] || return "$rc"
+	mapfile -t again < <(devtools/failures.py --names "$dir/meson-logs/$log.json")
+	[[ ${#again[@]} -gt 0 && ${#again[@]} -le $RMEM_AGAIN ]] || return "$rc"
+	printf 'Run again: %d (%s)\n' "${#again[@]}" "${again[*]}"
+	meson test "$@" --num-processes 1 "${again[@]}"
 }

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Print the output of failed gates and of their failed tests in few lines, since of a CI run only
-the end is kept. usage: failures.py LOGS GATE..., where LOGS has a log of each gate."""
+the end is kept. usage: failures.py LOGS GATE..., where LOGS has a log of each gate;
+failures.py --names JSON prints the names of the failed tests in a log of meson."""
 
 import json
 import pathlib
@@ -43,22 +44,31 @@ def shown_in(log, name):
     return part[1] if part else log
 
 
+def failed_in(path):
+    """Yield the name and the record of each test that failed, of a log of meson."""
+    for line in path.read_text(errors='replace').splitlines() if path.exists() else ():
+        test = json.loads(line)
+        if test['result'] in FAILED:
+            yield test['name'].split(' / ')[-1], test
+
+
 def failed_tests(log):
     """Yield title and output of the tests that failed in the runs of meson that a gate logged."""
     names = re.findall(r'^Full log written to (.*)\.txt$', log, re.MULTILINE)
     for path in (pathlib.Path(name + '.json') for name in dict.fromkeys(names)):
-        for line in path.read_text(errors='replace').splitlines() if path.exists() else ():
-            test = json.loads(line)
-            if test['result'] in FAILED:
-                name = test['name'].split(' / ')[-1]
-                text = (test.get('stdout') or '') + (test.get('stderr') or '')
-                yield ('test %s: %s, status %s after %.1f s' % (
-                    name, test['result'], test['returncode'], test['duration']),
-                    text if text.strip() else shown_in(log, name))
+        for name, test in failed_in(path):
+            text = (test.get('stdout') or '') + (test.get('stderr') or '')
+            yield ('test %s: %s, status %s after %.1f s' % (
+                name, test['result'], test['returncode'], test['duration']),
+                text if text.strip() else shown_in(log, name))
 
 
 def main():
     """Share the lines among the failures."""
+    if sys.argv[1] == '--names':
+        for name, _ in failed_in(pathlib.Path(sys.argv[2])):
+            print(name)
+        return
     failed = []
     for gate in sys.argv[2:]:
         path = pathlib.Path(sys.argv[1]) / (gate + '.log')

@@ -165,6 +165,38 @@ test_gates() {
 	verdict 'test.sh: a signal ends the gates' $?
 }
 
+# A suite with a test that fails the first time, and with one that always fails.
+test_again() {
+	rm -rf tree
+	make_tree
+	mkdir tree/suite
+	cat >tree/suite/meson.build <<-'EOF'
+		project('suite')
+		test('good', find_program('true'), suite: 'once')
+		test('rare', find_program('sh'), args: ['-c', 'test -e ../../ran || ! touch ../../ran'], suite: 'once')
+		test('bad', find_program('false'), suite: 'bad')
+	EOF
+	(cd tree && meson setup build suite) >out 2>&1 || verdict 'a project of meson' 1
+	gate gcc <<<". devtools/common.sh; run_suite build once"
+	gate clang <<<". devtools/common.sh; run_suite build bad --logbase other"
+	gate asan <<<"$(grep '^unset' tree/devtools/check-asan.sh)
+		. devtools/common.sh; run_suite build once"
+	RMEM_AGAIN=0 tree/devtools/test.sh gcc >out 2>err
+	[ $? = 1 ] && said out '^gcc .* 2 tests  FAILED' '^2 passed, 2 failed'
+	verdict 'test.sh: a test that fails once fails' $?
+	rm ran
+	RMEM_AGAIN=1 tree/devtools/test.sh gcc >out 2>err &&
+		said out '^gcc .* 2 tests  ok, unstable: rare$' '^4 passed, 0 failed, 0 skipped$'
+	verdict 'test.sh: or is run again and named, if that is allowed' $?
+	RMEM_AGAIN=1 tree/devtools/test.sh clang >out 2>err
+	[ $? = 1 ] && said out '^clang .* 1 tests  FAILED' '^1 passed, 2 failed, 0 skipped$'
+	verdict 'test.sh: a test that fails twice fails' $?
+	rm ran
+	RMEM_AGAIN=1 tree/devtools/test.sh asan >out 2>err
+	[ $? = 1 ] && said out '^asan .* FAILED'
+	verdict 'test.sh: nothing is run again under a sanitizer' $?
+}
+
 # Values of nine rounds: 10 % slower in all of them, noise about the same value, 1 % slower, and a
 # bandwidth that is half; of these only the first differs again.
 test_bench() {
@@ -304,6 +336,7 @@ test_roots() {
 
 test_quickstart
 test_gates
+test_again
 test_bench
 test_release
 test_roots
