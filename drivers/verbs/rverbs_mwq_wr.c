@@ -18,10 +18,12 @@ mwq_release(struct rverbs_mw *mw)
 	mw->mr = NULL;
 }
 
+/* The state is not known any more. A binding in flight needs its MR until it ends. */
 static void
-mwq_lose(struct rverbs_mw *mw)
+mwq_lose(struct rverbs_mw *mw, bool is_binding)
 {
-	mwq_release(mw);
+	if (!is_binding)
+		mwq_release(mw);
 	mw->state = RVERBS_MWQ_UNKNOWN;
 }
 
@@ -310,7 +312,7 @@ mwq_end_send_inv(struct rverbs_mw *mw, uint8_t status)
 	else if (status == RMEM_WC_RNR_RETRY_EXC_ERR) /* the peer had no receive for it */
 		mw->state = RVERBS_MWQ_BOUND;
 	else
-		mwq_lose(mw);
+		mwq_lose(mw, !mw->is_made);
 }
 
 void
@@ -327,15 +329,15 @@ rverbs_mwq_end(struct rverbs_mw_op *op, uint8_t status, int *locked)
 	mw->busy--;
 	switch (op->kind) {
 	case RVERBS_MW_BIND:
-		if (is_same && is_well)
+		if (is_same && is_well && mw->state != RVERBS_MWQ_UNKNOWN)
 			mw->is_made = true;
 		else if (is_same)
-			mwq_lose(mw);
+			mwq_lose(mw, false);
 		break;
 	case RVERBS_MW_INV:
 		rmem_obj_unhold(&op->mr->obj);
 		if (is_same && !is_well)
-			mwq_lose(mw);
+			mwq_lose(mw, false);
 		break;
 	case RVERBS_MW_SEND_INV:
 		if (is_same)

@@ -411,6 +411,34 @@ TEST(verbs_mw_lost, send_with_inv_before_the_bind_completes_is_refused)
 	return TEST_SUCCESS;
 }
 
+/* b's SEND_WITH_INV is flushed while the binding that it invalidates is in flight. */
+TEST(verbs_mw_lost, bind_in_flight_holds_its_mr_after_a_lost_send_with_inv)
+{
+	struct rmem_send_wr wr = vt_bind_wr(vt.two), send = vt_wr(RMEM_WR_SEND_WITH_INV, NULL);
+	struct rmem_wc wc;
+
+	TEST_RUN(vt_hold(&wr));
+	send.num_sge = 0;
+	send.invalidate_rkey = vt.two->rkey;
+	fake.is_held = true;
+	TEST_EQ(rmem_post_send(vt.b, &send, 1), 1);
+	fake.is_held = false;
+	TEST_OK(rmem_qp_set_error(vt.b));
+	TEST_STATUS(vt_wait(vt.cq_b, &wc), RMEM_WC_WR_FLUSH_ERR);
+	TEST_ERR(rmem_mr_dereg(vt.mw_mr), EBUSY);
+	fake_run_held(vt.a->qp_num, 1);
+	TEST_STATUS(vt_wait(vt.cq_a, &wc), RMEM_WC_SUCCESS);
+	wr = vt_inv_wr(vt.two->rkey);
+	TEST_STATUS(vt_run(&wr), RMEM_WC_MW_BIND_ERR);
+	TEST_RUN(vt_reconnect());
+	TEST_RUN(vt_window_is_usable());
+	TEST_OK(rmem_mw_dealloc(vt.two));
+	vt.two = NULL;
+	TEST_OK(rmem_mr_dereg(vt.mw_mr)); /* nothing holds it */
+	vt.mw_mr = NULL;
+	return TEST_SUCCESS;
+}
+
 TEST_SUITE(verbs_mw_lost, vt_setup_mw, vt_teardown);
 /* The same with the classic calls of libibverbs. */
 TEST_SUITE_OF(verbs_mw_lost_classic, vt_setup_mw_classic, vt_teardown, verbs_mw_lost);
