@@ -52,7 +52,7 @@ TEST(cache_bad, bad_names_are_refused)
 TEST(cache_bad, bad_handles_are_refused)
 {
 	const struct rmem_cache_conf conf = {.socket_id = SOCKET_ID_ANY};
-	uint64_t stray[32] = {0};
+	uint64_t stray[32] __rte_cache_aligned = {0};
 	struct rmem_cache *bad = (struct rmem_cache *)stray, *cache;
 	struct rmem_pd *bad_pd = (struct rmem_pd *)stray;
 	struct rmem_cache_stats stats;

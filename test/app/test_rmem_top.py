@@ -154,6 +154,8 @@ def terminal(folder):
     """A terminal of tmux with rmem-top, and a function that returns what it shows."""
     tmux = ['tmux', '-f', '/dev/null', '-S', os.path.join(folder, 'tmux')]
     status = os.path.join(folder, 'status')
+    # Its default, the user's shell, may refuse to run anything.
+    os.environ['SHELL'] = '/bin/sh'
     subprocess.run(tmux + ['new-session', '-d', '-x', '160', '-y', '40',
                            "'%s' -f %s -d 0.1; echo $? >'%s'; exec cat" % (TOP, PREFIX, status)],
                    check=True)
@@ -168,7 +170,7 @@ def terminal(folder):
     try:
         yield screen, press, status
     finally:
-        subprocess.run(tmux + ['kill-server'], check=True)
+        subprocess.run(tmux + ['kill-server'], check=False)  # its failure would hide another
 
 
 def check_live(screen, press, program):
