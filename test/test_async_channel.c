@@ -50,7 +50,7 @@ qp_of(struct rmem_async_channel *channel)
 
 TEST(async_channel, calls_refuse_bad_arguments)
 {
-	static uint64_t zeros[64];
+	static uint64_t zeros[64] __rte_cache_aligned;
 	struct rmem_async_channel *channel = NULL;
 	struct rmem_async_event event = {.qp = fx.a.qp, .type = RMEM_ASYNC_QP_FATAL};
 

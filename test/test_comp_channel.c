@@ -45,7 +45,7 @@ cq_of(struct rmem_comp_channel *channel)
 
 TEST(comp_channel, create_refuses_bad_arguments)
 {
-	static uint64_t zeros[64];
+	static uint64_t zeros[64] __rte_cache_aligned;
 	struct rmem_comp_channel *channel = NULL;
 
 	TEST_ERR(rmem_comp_channel_create(NULL, &channel), EINVAL);

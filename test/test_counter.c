@@ -88,7 +88,7 @@ TEST(counter, bind_refuses_wrong_arguments)
 {
 	const uint32_t flags = RMEM_COUNTER_REMOTE_WRITE;
 	struct rmem_counter *other = fx_counter(fx_dev("soft1", NULL));
-	static uint64_t zeros[64];
+	static uint64_t zeros[64] __rte_cache_aligned;
 
 	TEST_ERR(rmem_mr_bind_counter(NULL, counter, flags), EINVAL);
 	TEST_ERR(rmem_mr_bind_counter((struct rmem_mr *)zeros, counter, flags), EINVAL);
@@ -125,7 +125,7 @@ TEST(counter, create_and_destroy_refuse_wrong_arguments)
 {
 	const struct rmem_counter_conf bad_flags = {.flags = 1};
 	const struct rmem_counter_conf bad_reserved = {.reserved = {0, 1}};
-	static uint64_t zeros[64];
+	static uint64_t zeros[64] __rte_cache_aligned;
 	struct rmem_counter *other = NULL;
 
 	TEST_ERR(rmem_counter_create(fx.a.dev, &bad_flags, &other), EINVAL);

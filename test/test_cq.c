@@ -13,7 +13,7 @@
 
 TEST(cq, create_refuses_bad_arguments)
 {
-	static uint64_t zeros[64];
+	static uint64_t zeros[64] __rte_cache_aligned;
 	const struct rmem_cq_conf conf = {.nb_cqe = 1};
 	struct rmem_cq *cq = NULL;
 
@@ -94,7 +94,7 @@ TEST(cq, no_memory_is_enomem_and_nothing_stays)
 
 TEST(cq, destroy_of_another_object_is_refused)
 {
-	static uint64_t zeros[64];
+	static uint64_t zeros[64] __rte_cache_aligned;
 
 	TEST_OK(rmem_cq_destroy(NULL));
 	TEST_ERR(rmem_cq_destroy((struct rmem_cq *)zeros), EINVAL);

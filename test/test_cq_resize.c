@@ -62,7 +62,7 @@ expect(uint64_t first, uint32_t n)
 
 TEST(cq_resize, arguments_are_checked)
 {
-	static uint64_t zeros[64];
+	static uint64_t zeros[64] __rte_cache_aligned;
 	struct rmem_dev_info info;
 
 	TEST_OK(rmem_dev_info_get(fx.a.dev, &info));

@@ -153,7 +153,7 @@ TEST(dev, close_of_null_does_nothing)
 
 TEST(dev, close_of_another_object_is_refused)
 {
-	static uint64_t zeros[64];
+	static uint64_t zeros[64] __rte_cache_aligned;
 	struct rmem_pd *pd = fx_pd(fx.a.dev);
 
 	TEST_ASSERT(pd != NULL);
@@ -263,7 +263,7 @@ TEST(dev, null_and_wrong_arguments_of_queries_are_refused)
 {
 	struct rmem_dev_stats stats;
 	struct rmem_dev_info info;
-	static uint64_t zeros[64];
+	static uint64_t zeros[64] __rte_cache_aligned;
 	struct rmem_dev *wrong = (struct rmem_dev *)zeros;
 
 	TEST_ERR(rmem_dev_info_get(NULL, &info), EINVAL);

@@ -39,7 +39,7 @@ create(struct rmem_dev *dev, uint32_t nb_events, struct rmem_eq **eq)
 
 TEST(eq, create_refuses_null_and_wrong_handles)
 {
-	static uint64_t zeros[64];
+	static uint64_t zeros[64] __rte_cache_aligned;
 	struct rmem_eq *eq = NULL;
 
 	TEST_ERR(create(NULL, 1, &eq), EINVAL);
@@ -81,7 +81,7 @@ TEST(eq, no_memory_is_enomem_and_nothing_stays)
 TEST(eq, read_refuses_null_and_wrong_handles)
 {
 	struct rmem_eq *eq = fx_eq(fx.a.dev, 1);
-	static uint64_t zeros[64];
+	static uint64_t zeros[64] __rte_cache_aligned;
 	struct rmem_event event;
 
 	TEST_ERR(rmem_eq_read(NULL, &event, 1), EINVAL);
@@ -145,7 +145,7 @@ TEST(eq, many_events_are_read_at_once)
 
 TEST(eq, destroy_of_another_object_is_refused)
 {
-	static uint64_t zeros[64];
+	static uint64_t zeros[64] __rte_cache_aligned;
 
 	TEST_OK(rmem_eq_destroy(NULL));
 	TEST_ERR(rmem_eq_destroy((struct rmem_eq *)zeros), EINVAL);

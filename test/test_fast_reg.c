@@ -15,7 +15,7 @@
 
 TEST(fastreg, mr_alloc_refuses_bad_arguments)
 {
-	static uint64_t zeros[64];
+	static uint64_t zeros[64] __rte_cache_aligned;
 	struct rmem_mr *mr = NULL;
 	struct rmem_dev_info info;
 
@@ -33,7 +33,7 @@ TEST(fastreg, mr_alloc_refuses_bad_arguments)
 
 TEST(fastreg, page_list_alloc_refuses_bad_arguments)
 {
-	static uint64_t zeros[64];
+	static uint64_t zeros[64] __rte_cache_aligned;
 	struct rmem_fast_reg_page_list *list = NULL;
 	struct rmem_dev *dev = fx.a.dev;
 	struct rmem_dev_info info;
@@ -54,7 +54,7 @@ TEST(fastreg, page_list_alloc_refuses_bad_arguments)
 
 TEST(fastreg, page_list_free_of_another_object_is_refused)
 {
-	static uint64_t zeros[64];
+	static uint64_t zeros[64] __rte_cache_aligned;
 
 	TEST_OK(rmem_fast_reg_page_list_free(NULL));
 	TEST_ERR(rmem_fast_reg_page_list_free((struct rmem_fast_reg_page_list *)zeros), EINVAL);

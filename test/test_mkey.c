@@ -53,7 +53,7 @@ expect_stale(uint32_t rkey)
 
 TEST(mkey, alloc_refuses_bad_arguments)
 {
-	static uint64_t zeros[64];
+	static uint64_t zeros[64] __rte_cache_aligned;
 	struct rmem_mr *mr = NULL;
 	struct rmem_dev_info info;
 

@@ -81,7 +81,7 @@ TEST(mr, memory_without_access_is_efault)
 
 TEST(mr, reg_refuses_null_and_wrong_handles)
 {
-	static uint64_t zeros[64];
+	static uint64_t zeros[64] __rte_cache_aligned;
 	struct rmem_mr *mr = NULL;
 	void *buf = fx.a.buf;
 
@@ -150,7 +150,7 @@ TEST(mr, no_memory_is_enomem_and_nothing_stays)
 
 TEST(mr, dereg_of_another_object_is_refused)
 {
-	static uint64_t zeros[64];
+	static uint64_t zeros[64] __rte_cache_aligned;
 
 	TEST_OK(rmem_mr_dereg(NULL));
 	TEST_ERR(rmem_mr_dereg((struct rmem_mr *)zeros), EINVAL);
@@ -160,7 +160,7 @@ TEST(mr, dereg_of_another_object_is_refused)
 
 TEST(mr, query_refuses_null_and_wrong_handles)
 {
-	static uint64_t zeros[64];
+	static uint64_t zeros[64] __rte_cache_aligned;
 	struct rmem_mr_info info;
 
 	TEST_ERR(rmem_mr_query(NULL, &info), EINVAL);
@@ -172,7 +172,7 @@ TEST(mr, query_refuses_null_and_wrong_handles)
 
 TEST_WITH(mr, enable_requires_a_user_region, fx_setup_fast)
 {
-	static uint64_t zeros[64];
+	static uint64_t zeros[64] __rte_cache_aligned;
 
 	TEST_ERR(rmem_mr_enable(NULL), EINVAL);
 	TEST_ERR(rmem_mr_enable((struct rmem_mr *)zeros), EINVAL);

@@ -20,7 +20,7 @@ TEST(pd, domains_of_a_device_have_different_handles)
 TEST(pd, device_of_a_domain_is_known)
 {
 	struct rmem_pd *own = fx_pd(fx.a.dev), *other = fx_pd(fx_dev("soft1", NULL));
-	static uint64_t zeros[64];
+	static uint64_t zeros[64] __rte_cache_aligned;
 
 	TEST_ASSERT(rmem_pd_dev(own) == fx.a.dev);
 	TEST_ASSERT(rmem_pd_dev(other) == rmem_dev_get_by_name("soft1"));
@@ -31,7 +31,7 @@ TEST(pd, device_of_a_domain_is_known)
 
 TEST(pd, alloc_refuses_null_and_wrong_handles)
 {
-	static uint64_t zeros[64];
+	static uint64_t zeros[64] __rte_cache_aligned;
 	struct rmem_pd *pd = NULL;
 	struct rmem_pd *other = fx_pd(fx.a.dev);
 
@@ -81,7 +81,7 @@ TEST(pd, dealloc_of_null_does_nothing)
 
 TEST(pd, dealloc_of_another_object_is_refused)
 {
-	static uint64_t zeros[64];
+	static uint64_t zeros[64] __rte_cache_aligned;
 
 	TEST_ERR(rmem_pd_dealloc((struct rmem_pd *)zeros), EINVAL);
 	TEST_ERR(rmem_pd_dealloc((struct rmem_pd *)fx.a.dev), EINVAL);

@@ -55,7 +55,7 @@ TEST(qp, qps_of_a_device_have_different_numbers)
 
 TEST(qp, create_refuses_null_and_wrong_handles)
 {
-	static uint64_t zeros[64];
+	static uint64_t zeros[64] __rte_cache_aligned;
 	struct rmem_qp_conf conf = fx_qp_conf(fx.a.cq, 1);
 	struct rmem_qp *qp = NULL;
 
@@ -196,7 +196,7 @@ TEST(qp, no_memory_is_enomem_and_nothing_stays)
 
 TEST(qp, control_calls_refuse_null_and_wrong_handles)
 {
-	static uint64_t zeros[64];
+	static uint64_t zeros[64] __rte_cache_aligned;
 	struct rmem_qp *const wrong[] = {NULL, (struct rmem_qp *)zeros, (struct rmem_qp *)fx.a.cq};
 	const struct rmem_qp_conn conn = fx_conn();
 	struct rmem_qp_attr attr;
