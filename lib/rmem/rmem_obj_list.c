@@ -11,7 +11,6 @@
  * of the lists, and an object is released after it has left the list, so visited objects exist.
  */
 
-#include <ctype.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -49,7 +48,8 @@ rmem_name_check(const char *name)
 	if (name == NULL)
 		return 0;
 	for (i = 0; i < RMEM_NAME_SIZE && name[i] != '\0'; i++) {
-		if (!isprint((unsigned char)name[i]))
+		/* Not isprint(): JSON is no text of the locale. */
+		if (name[i] < ' ' || name[i] > '~')
 			return RMEM_FAIL(EINVAL, "name: character %zu is not printable: 0x%02x", i,
 					(unsigned char)name[i]);
 	}

@@ -150,6 +150,76 @@ TEST(wire_sim, foreign_packets_are_dropped_and_counted)
 	return close_sides();
 }
 
+/* A packet after a good WRITE of another address, and what its QP keeps of its refusal. */
+struct refused {
+	uint8_t opcode;
+	uint8_t status;
+	uint8_t wr_opcode;
+	uint8_t tag; /* changes the rkey */
+	uint32_t dma_len;
+	uint32_t payload_len;
+	uint32_t offset;
+	uint32_t why;
+	bool has_no_key;
+};
+
+static int
+check_refused(const struct refused *row)
+{
+	static const uint8_t payload[RWIRE_MAX_MTU];
+	struct rmem_qp_stats stats;
+	struct rwire_addr peer;
+	struct rwire_pkt pkt;
+
+	TEST_RUN(open_sides(1024));
+	TEST_ASSERT(rwire_addr_parse("127.0.7.1", &peer));
+	pkt = make_attack(RWIRE_WRITE_ONLY);
+	sim_inject(1, &peer, &pkt, sides[1].target, true);
+	TEST_ASSERT(rmem_poll_cq(sides[1].send_cq, &(struct rmem_wc){0}, 1) == 0);
+	pkt = make_attack(row->opcode);
+	pkt.rkey ^= row->tag;
+	pkt.addr += 64 + row->offset;
+	pkt.dma_len = row->dma_len;
+	pkt.payload_len = row->payload_len;
+	sim_inject(1, &peer, &pkt, payload, true);
+	TEST_ASSERT(rmem_poll_cq(sides[1].send_cq, &(struct rmem_wc){0}, 1) == 0);
+	TEST_OK(rmem_qp_stats_get(sides[1].qp, &stats));
+	TEST_EQ(stats.last_error.side, RMEM_QP_ERROR_PEER);
+	TEST_STATUS(stats.last_error.status, row->status);
+	TEST_EQ(stats.last_error.vendor_err, row->why);
+	TEST_EQ(stats.last_error.opcode, row->wr_opcode);
+	TEST_EQ(stats.last_error.key, row->has_no_key ? 0 : pkt.rkey);
+	TEST_EQ(stats.last_error.addr, row->has_no_key ? 0 : pkt.addr);
+	TEST_EQ(stats.last_error.peer_qp_num, sides[0].qp->qp_num);
+	return close_sides();
+}
+
+TEST(wire_sim, refused_packet_is_the_last_error)
+{
+	const uint8_t inv = RMEM_WC_REM_INV_REQ_ERR, access = RMEM_WC_REM_ACCESS_ERR;
+	const uint32_t size = RMEM_VENDOR_ERR_MSG_SIZE;
+	const struct refused rows[] = {
+			{RWIRE_WRITE_ONLY, inv, RMEM_WR_RDMA_WRITE, 0, 16, 8, 0, size, false},
+			{RWIRE_WRITE_FIRST, inv, RMEM_WR_RDMA_WRITE, 0, 8, 1024, 0, size, false},
+			{RWIRE_WRITE_MIDDLE, inv, RMEM_WR_RDMA_WRITE, 0, 0, 1024, 0, size, true},
+			{RWIRE_READ_REQUEST, inv, RMEM_WR_RDMA_READ, 0, UINT32_MAX, 0, 0, size,
+					false},
+			{RWIRE_FETCH_ADD, inv, RMEM_WR_ATOMIC_FETCH_AND_ADD, 0, 0, 0, 4,
+					RMEM_VENDOR_ERR_ALIGNMENT, false},
+			{RWIRE_WRITE_ONLY, access, RMEM_WR_RDMA_WRITE, 1, 8, 8, 0,
+					RMEM_VENDOR_ERR_KEY_TAG, false},
+			{RWIRE_READ_REQUEST, access, RMEM_WR_RDMA_READ, 0, 1u << 30, 0, 0,
+					RMEM_VENDOR_ERR_KEY_RANGE, false},
+			{RWIRE_COMPARE_SWAP, access, RMEM_WR_ATOMIC_CMP_AND_SWP, 1, 0, 0, 0,
+					RMEM_VENDOR_ERR_KEY_TAG, false},
+	};
+	unsigned int i;
+
+	for (i = 0; i < RTE_DIM(rows); i++)
+		TEST_RUN(check_refused(&rows[i]));
+	return TEST_SUCCESS;
+}
+
 /* Deliver a packet to side 1; the opcode and the PSN of its answer. */
 static int
 answer(struct rwire_pkt *pkt, uint8_t opcode, uint32_t psn)

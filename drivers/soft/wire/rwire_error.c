@@ -14,6 +14,7 @@ rwire_error_note(const struct rwire_qp *q, const struct rwire_pkt *pkt, int stat
 	bool is_write = (pkt->info & RWIRE_IS_WRITE) != 0;
 	struct rmem_send_wr wr = {.opcode = RMEM_WR_RDMA_READ};
 	uint32_t right, why = RMEM_VENDOR_ERR_MSG_SIZE;
+	uint32_t length = pkt->dma_len;
 
 	if (pkt->info & RWIRE_IS_SEND)
 		return;
@@ -23,11 +24,17 @@ rwire_error_note(const struct rwire_qp *q, const struct rwire_pkt *pkt, int stat
 		wr.opcode = pkt->opcode == RWIRE_FETCH_ADD ? RMEM_WR_ATOMIC_FETCH_AND_ADD
 							   : RMEM_WR_ATOMIC_CMP_AND_SWP;
 	right = rmem_wr_info[wr.opcode].remote_access;
-	wr.rdma.remote_addr = is_write ? q->rsp.addr : pkt->addr;
-	wr.rdma.rkey = is_write ? q->rsp.rkey : pkt->rkey;
+	wr.rdma.remote_addr = pkt->addr;
+	wr.rdma.rkey = pkt->rkey;
+	/* Only the first packet of a WRITE has them; there may have been none. */
+	if (is_write && (pkt->info & RWIRE_IS_FIRST) == 0) {
+		length = q->rsp.left;
+		wr.rdma.remote_addr = q->rsp.message != 0 ? q->rsp.addr : 0;
+		wr.rdma.rkey = q->rsp.message != 0 ? q->rsp.rkey : 0;
+	}
 	if (status == RMEM_WC_REM_ACCESS_ERR)
-		why = rsoft_access_why(q->qp, 0, wr.rdma.rkey, wr.rdma.remote_addr,
-				is_write ? q->rsp.left : pkt->dma_len, RSOFT_VALID | right);
+		why = rsoft_access_why(q->qp, 0, wr.rdma.rkey, wr.rdma.remote_addr, length,
+				RSOFT_VALID | right);
 	else if ((q->qp->access & right) == 0)
 		why = RMEM_VENDOR_ERR_QP_RIGHT;
 	else if (right == RMEM_ACCESS_REMOTE_ATOMIC)
