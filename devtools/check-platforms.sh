@@ -10,12 +10,6 @@
 . devtools/apt.sh
 . devtools/root.sh
 
-# copy_tree ROOT: the tree, and a build of before.
-copy_tree() {
-	find "$1/rmem" -mindepth 1 -maxdepth 1 ! -name build -exec rm -rf {} +
-	tree_files '*' | xargs -0 cp -a --parents -t "$1/rmem"
-}
-
 # alone_in_root DIR COMMAND...: in the root, on a host without peers: the gates of one lane of
 # devtools/test.sh use the same addresses. libfabric needs an interface besides the loopback one.
 alone_in_root() {

@@ -17,7 +17,7 @@ usage() {
 	  --ops N           operations of each seed, 100000 or more ($ops)
 	  --fuzz SECONDS    time of the fuzzer in total, in runs of up to an hour ($fuzz)
 	  --chaos SECONDS   time of each test of chaos ($chaos)
-	  --no-gates        omit devtools/test.sh all and devtools/check-platforms.sh
+	  --no-gates        omit devtools/test.sh all, platforms and compilers
 	0 omits a step. Exit status: 0 if all steps passed, 1 if not. A step that is skipped has not passed.
 	EOF
 }
@@ -130,6 +130,8 @@ step abi same_abi
 if [ -n "$gates" ]; then
 	step gates devtools/test.sh all
 	step platforms devtools/check-platforms.sh
+	step platforms-sid devtools/check-platforms.sh sid
+	step compilers devtools/check-compilers.sh
 fi
 setup_main_build >"$dir/build.txt" 2>&1 && ninja -C build >>"$dir/build.txt" 2>&1
 [ "$ops" = 0 ] || for ((seed = 1; seed <= seeds; seed++)); do

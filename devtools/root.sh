@@ -82,3 +82,9 @@ in_root() {
 	HOME=/root LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive \
 		contained env -u TMPDIR -u XDG_RUNTIME_DIR bash -euc "$enter" - "$dir" "$dir" /rmem "${@:2}"
 }
+
+# copy_tree ROOT: the tree, and a build of before.
+copy_tree() {
+	find "$1/rmem" -mindepth 1 -maxdepth 1 ! -name build -exec rm -rf {} +
+	tree_files '*' | xargs -0 cp -a --parents -t "$1/rmem"
+}
