@@ -17,7 +17,7 @@ extern "C" {
 /** A version as a number, to compare with RMEM_VERSION. */
 #define RMEM_VERSION_NUM(major, minor, patch) ((major) << 16 | (minor) << 8 | (patch))
 /** Version of the headers. */
-#define RMEM_VERSION RMEM_VERSION_NUM(0, 1, 0)
+#define RMEM_VERSION RMEM_VERSION_NUM(0, 2, 0)
 
 /**
  * Get the version of the library that the program runs with.
