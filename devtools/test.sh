@@ -14,7 +14,7 @@
 lanes=(
 	'headers gcc user huge dropin tsan clang asan'
 	'guest +guest-new'
-	'tree model doc abi install +package +arm64 lint fuzz'
+	'tree model doc abi install +package +arm64 lint +lint-tests fuzz'
 )
 
 case ${1-} in
