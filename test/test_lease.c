@@ -166,7 +166,7 @@ TEST(lease, burst_takes_one_completion)
 TEST(lease, prepared_lease_is_posted_with_its_message)
 {
 	const struct rmem_lease_req req = lx_req(0, FX_PAGE, WRITE);
-	struct rmem_sge to = fx_sge(fx.b.mr, 0, 64), from;
+	struct rmem_sge to = fx_sge(fx.b.mr, 0, 64), from = {0};
 	struct rmem_send_wr wr = fx_wr(RMEM_WR_SEND, &from, 1);
 	uint64_t deadline = fx_deadline();
 	uint32_t rkey;

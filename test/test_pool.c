@@ -429,7 +429,7 @@ TEST_WITH(pool, mr_of_another_address_is_null, setup_none)
 	struct rmem_pd *pd = fx_pd(fx_dev("soft1", "max_mr_size=131072,max_mr=64"));
 	const uint8_t *first, *end;
 	uint8_t round;
-	int on_stack;
+	int on_stack = 0;
 
 	for (round = 0; round < 2; round++) { /* one MR, then several */
 		if (round == 1)
