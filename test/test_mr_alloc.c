@@ -18,22 +18,54 @@
 
 #define ALLOCATE (FX_ACCESS | RMEM_ACCESS_ALLOCATE_MR)
 
-TEST(mr_alloc, allocated_memory_is_whole_pages_and_writable)
+static int
+check_pages(size_t length, size_t page_size)
 {
-	struct rmem_mr *mr = fx_mr(fx.a.pd, NULL, 5000, ALLOCATE);
+	struct rmem_mr *mr = fx_mr(fx.a.pd, NULL, length, ALLOCATE);
 	struct rmem_mr_info info;
 
 	TEST_ASSERT(mr != NULL && mr->addr != NULL);
 	TEST_OK(rmem_mr_query(mr, &info));
 	TEST_ASSERT(info.page_size >= FX_PAGE);
-	TEST_ASSERT(mr->length >= 5000);
-	TEST_EQ(mr->length % info.page_size, 0);
-	TEST_EQ(fx_addr(mr->addr) % info.page_size, 0);
-	TEST_ASSERT(mr->length - info.page_size < 5000);
+	TEST_ASSERT(mr->length >= length);
+	TEST_EQ(mr->length % page_size, 0);
+	TEST_EQ(fx_addr(mr->addr) % page_size, 0);
+	TEST_ASSERT(mr->length - page_size < length);
 	TEST_EQ(mr->iova, fx_addr(mr->addr));
 	TEST_EQ(info.length, mr->length);
 	TEST_ASSERT(info.nb_extents >= 1);
 	memset(mr->addr, 0xa5, mr->length);
+	return TEST_SUCCESS;
+}
+
+TEST(mr_alloc, allocated_memory_is_whole_pages_and_writable)
+{
+	size_t page_size = rmem_chunk_page_size();
+
+	TEST_RUN(check_pages(5000, FX_PAGE));
+	TEST_RUN(check_pages(page_size / 2, FX_PAGE));
+	return check_pages(page_size / 2 + 1, page_size);
+}
+
+/* Many small MRs share hugepages: each takes its page, and what EAL and the class keep of it. */
+TEST(mr_alloc, small_mr_costs_little_more_than_its_page)
+{
+	size_t before = test_heap().heap_allocsz_bytes;
+	struct rmem_mr *mr[64];
+	unsigned int i;
+
+	for (i = 0; i < RTE_DIM(mr); i++) {
+		TEST_OK(rmem_mr_reg(fx.a.pd, NULL, 4096, 0, ALLOCATE, &mr[i]));
+		TEST_EQ(mr[i]->length, FX_PAGE);
+		memset(mr[i]->addr, (int)i, FX_PAGE);
+	}
+	TEST_ASSERT(test_heap().heap_allocsz_bytes - before < RTE_DIM(mr) * (FX_PAGE + 1024));
+	for (i = 0; i < RTE_DIM(mr); i++) {
+		TEST_EQ(((uint8_t *)mr[i]->addr)[0], i);
+		TEST_EQ(((uint8_t *)mr[i]->addr)[FX_PAGE - 1], i);
+		TEST_OK(rmem_mr_dereg(mr[i]));
+	}
+	TEST_EQ(test_heap().heap_allocsz_bytes, before);
 	return TEST_SUCCESS;
 }
 

@@ -200,6 +200,22 @@ rmem_chunk_alloc(const char *name, size_t length, int socket_id, const struct rt
 }
 
 int
+rmem_chunk_alloc_part(const char *name, size_t length, int socket_id, const struct rte_memzone **mz)
+{
+	size_t small = (size_t)sysconf(_SC_PAGESIZE), page_size = rmem_chunk_page_size();
+	size_t rounded = RTE_ALIGN_CEIL(length, small);
+	const struct rte_memzone *new_mz;
+
+	if (length == 0 || length > page_size / 2)
+		return rmem_chunk_alloc(name, length, socket_id, mz);
+	new_mz = reserve(name, rounded, small, socket_id);
+	if (new_mz == NULL)
+		return reserve_error(name, rounded, page_size, socket_id);
+	*mz = new_mz;
+	return 0;
+}
+
+int
 rmem_chunk_reserve(const char *name, size_t length, int socket_id, const struct rte_memzone **mz)
 {
 	RMEM_CALL(NULL);

@@ -165,8 +165,9 @@ struct rmem_mr_info {
  * With RMEM_ACCESS_ALLOCATE_MR and a NULL @p addr the library allocates the memory:
  * contiguous, from hugepages unless EAL runs without them or there is no EAL, on any NUMA
  * socket, aligned to and rounded up to whole pages, registered once, and freed by
- * rmem_mr_dereg(). The length of the MR is the rounded one, or max_mr_size if that is less.
- * rmem_mr_reg_attr() selects the socket.
+ * rmem_mr_dereg(). Up to half of a hugepage, without RMEM_ACCESS_HUGETLB, these are pages of the
+ * system, and the hugepage is shared with other memory of the application. The length of the MR is
+ * the rounded one, or max_mr_size if that is less. rmem_mr_reg_attr() selects the socket.
  *
  * With RMEM_ACCESS_ON_DEMAND the memory need not be mapped, now or later. A page is populated when
  * the device first accesses it. An access to memory that is not mapped, or not readable or

@@ -37,7 +37,9 @@ rmem_mr_alloc_chunk(struct rmem_mr *of, const struct rmem_mr *mr, int socket_id)
 	int ret;
 
 	chunk_name(of, mr, name);
-	ret = rmem_chunk_alloc(name, of->length, socket_id, &mz);
+	ret = (of->access & RMEM_ACCESS_HUGETLB) != 0
+			? rmem_chunk_alloc(name, of->length, socket_id, &mz)
+			: rmem_chunk_alloc_part(name, of->length, socket_id, &mz);
 	if (ret != 0)
 		return ret;
 	of->addr = mz->addr;

@@ -282,5 +282,8 @@ int rmem_check_reserved(const void *mem, size_t n);
 
 /** rmem_chunk_reserve() without the checks of its other arguments. */
 int rmem_chunk_alloc(const char *name, size_t length, int socket_id, const struct rte_memzone **mz);
+/** The same, but up to half of a hugepage is rounded to system pages, and shares its hugepage. */
+int rmem_chunk_alloc_part(
+		const char *name, size_t length, int socket_id, const struct rte_memzone **mz);
 
 #endif /* RMEM_PRIV_H */
