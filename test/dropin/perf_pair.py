@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Times perftest's programs in two processes.
 
-usage: perf_pair.py ROW RMEM_RUN TEST_PROGRAM
-ROW is dropin_write_lat (the baseline is pingpong64 of TEST_PROGRAM), dropin_write_bw64k (the
-baseline is process_vm_writev()), dropin_send_lat or dropin_ucx_tag_lat (the baseline is
-ucx_perftest over shared memory). With RMEM_PERF_JSON=FILE the row is appended to that file. Exits
+usage: perf_pair.py ROW RMEM_RUN TEST_PROGRAM VM_PINGPONG
+ROW is dropin_write_lat (the baseline is pingpong64 of TEST_PROGRAM, the floor VM_PINGPONG),
+dropin_write_bw64k (the baseline is process_vm_writev()), dropin_send_lat or dropin_ucx_tag_lat
+(the baseline is ucx_perftest over shared memory). With RMEM_PERF_JSON=FILE the row is appended to that file. Exits
 with 77 if perftest or, for the last two, ucx-utils is not installed.
 """
 
@@ -116,11 +116,14 @@ def need(program, package):
 
 
 def main():
-    name, run, program = sys.argv[1:]
+    name, run, program, vm_pingpong = sys.argv[1:]
     need("ib_write_bw", "perftest")
     if name == "dropin_write_lat":
         baseline = min(pingpong(program) for _ in range(ROUNDS))
         report(name, "ns", write_lat(run), "pingpong64", baseline, "bar <= 4")
+        floor = subprocess.run([vm_pingpong], stdout=subprocess.PIPE, text=True, check=False)
+        if floor.returncode == 0:
+            report(name + "_floor", "ns", float(floor.stdout), "pingpong64", baseline, "bar none")
     elif name in ("dropin_send_lat", "dropin_ucx_tag_lat"):
         need("ucx_perftest", "ucx-utils")
         latency(name, run)
