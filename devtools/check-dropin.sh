@@ -46,7 +46,8 @@ try() {
 }
 
 tmp=$(mktemp -d "${TMPDIR:-/tmp}/rmem-dropin.XXXXXX")
-trap 'rm -rf "$tmp"' EXIT
+clean() { chmod -R u+w "$tmp" && rm -rf "$tmp"; } # views of sysfs are read-only
+trap clean EXIT
 run=usertools/rmem-run
 try test-verbs "$run" build/test/dropin/test-verbs
 try test-async "$run" build/test/dropin/test-async
@@ -509,7 +510,7 @@ if /usr/bin/python3 -c 'import pyverbs' 2>/dev/null && [ -d $suite ]; then
 	pages=/sys/kernel/mm/hugepages/hugepages-2048kB
 	if [ -w $pages/nr_hugepages ] && [ "$(<$pages/free_hugepages)" -lt 16 ]; then
 		had=$(<$pages/nr_hugepages)
-		trap 'echo "$had" >$pages/nr_hugepages; rm -rf "$tmp"' EXIT
+		trap 'echo "$had" >$pages/nr_hugepages; clean' EXIT
 		echo $((had + 16)) >$pages/nr_hugepages || true
 	fi
 	# 44 of 1.14.44.0. Warnings of Python would be among the results.
