@@ -123,6 +123,7 @@ struct rsoft_args {
 	uint64_t share;    /* peers of port=shm map DPDK memory */
 	uint64_t direct;   /* peers of ip=host copy memory themselves */
 	uint64_t progress; /* RSOFT_PROGRESS_* */
+	uint64_t sanitize; /* keep what became of each key */
 	uint64_t mtu;      /* of the wire; 0: the largest that the port supports */
 	char ip[64];       /* of the wire; empty: none */
 	char port[64];     /* of the wire; empty: udp */
@@ -431,6 +432,7 @@ struct rsoft_dev {
 	uint32_t nb_keys;
 	uint32_t slot_mask;                /* bits of an index that are its slot */
 	struct rsoft_requested *requested; /* NULL before the first; atomic */
+	struct rsoft_past *past;           /* by slot; NULL without sanitize=1 */
 	uint32_t prefetch_keys;            /* the table exceeds the cache of a core */
 	uint16_t dev_id;
 	uint16_t nb_engines;

@@ -8,6 +8,7 @@
 
 #include "rsoft_access.h"
 #include "rsoft_error.h"
+#include "rsoft_past.h"
 #include "rsoft_rq.h"
 
 /* The SGE that was refused for a reason, or else the first. */
@@ -75,6 +76,13 @@ set_peer(struct rmem_qp_error *error, const struct rmem_qp_addr *addr)
 	memcpy(error->peer_gid, addr->gid, sizeof(error->peer_gid));
 }
 
+static void
+note(struct rsoft_qp *qp, const struct rmem_qp_error *error)
+{
+	rmem_qp_note_error(&qp->qp, error);
+	rsoft_past_report(&qp->qp, error);
+}
+
 void
 rsoft_error_send(struct rsoft_qp *qp, const struct rmem_send_wr *wr, int status, uint32_t why)
 {
@@ -94,7 +102,7 @@ rsoft_error_send(struct rsoft_qp *qp, const struct rmem_send_wr *wr, int status,
 	else
 		set_remote(&error, wr);
 	set_peer(&error, &qp->conn.remote);
-	rmem_qp_note_error(&qp->qp, &error);
+	note(qp, &error);
 }
 
 void
@@ -107,7 +115,7 @@ rsoft_error_peer(struct rsoft_qp *qp, const struct rmem_send_wr *wr, int status,
 
 	set_remote(&error, wr);
 	set_peer(&error, &qp->conn.remote);
-	rmem_qp_note_error(&qp->qp, &error);
+	note(qp, &error);
 }
 
 void
@@ -123,5 +131,5 @@ rsoft_error_recv(struct rsoft_qp *qp, const struct rmem_sge *sge, uint32_t nb, u
 	if (key == 0)
 		set_sge(&error, rsoft_rq_owner(qp), sge, nb, RSOFT_NEED_WRITE);
 	set_peer(&error, &qp->conn.remote);
-	rmem_qp_note_error(&qp->qp, &error);
+	note(qp, &error);
 }

@@ -12,6 +12,7 @@
 #include "rsoft_grace.h"
 #include "rsoft_ids.h"
 #include "rsoft_key.h"
+#include "rsoft_past.h"
 #include "rsoft_prf.h"
 
 /*
@@ -89,12 +90,16 @@ rsoft_keys_init(struct rsoft_dev *dev, int socket_id)
 	}
 	for (i = dev->mw_keys.first; i < dev->nb_keys; i++)
 		dev->keys[i].is_window = 1;
-	return 0;
+	ret = rsoft_past_init(dev, socket_id);
+	if (ret != 0)
+		rsoft_keys_fini(dev);
+	return ret;
 }
 
 void
 rsoft_keys_fini(struct rsoft_dev *dev)
 {
+	rsoft_past_fini(dev);
 	rsoft_requested_fini(dev);
 	key_pool_fini(&dev->mw_keys);
 	key_pool_fini(&dev->mr_keys);
@@ -285,6 +290,7 @@ rsoft_key_free(struct rsoft_dev *dev, struct rsoft_key *key)
 	uint32_t *nb = key->is_window ? &dev->nb_mw : &dev->nb_mr;
 	uint32_t slot = (uint32_t)(key - dev->keys), id = slot - pool->first + 1;
 
+	rsoft_past_add(dev, key, rsoft_word_rkey(key->word), RSOFT_PAST_DEREG, NULL);
 	if (key != rsoft_key_at(dev, rsoft_word_rkey(key->word))) {
 		rsoft_lock(&dev->lock);
 		rsoft_requested_del(dev, slot, rsoft_word_rkey(key->word));

@@ -24,6 +24,7 @@
 #include <stdbool.h>
 
 #include "rsoft.h"
+#include "rsoft_past.h"
 #include "rsoft_requested.h"
 
 int rsoft_keys_init(struct rsoft_dev *dev, int socket_id);
@@ -100,6 +101,7 @@ rsoft_key_invalidate(const struct rsoft_qp *qp, uint32_t rkey)
 	if (!__atomic_compare_exchange_n(&key->word, &word, rsoft_key_word(rkey, RSOFT_BUSY), false,
 			    __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
 		return NULL;
+	rsoft_past_add(qp->dev, key, rkey, RSOFT_PAST_INV, &qp->qp);
 	return key;
 }
 

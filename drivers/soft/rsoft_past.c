@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* The past of keys; see rsoft_past.h. */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <rte_cycles.h>
+#include <rte_lcore.h>
+#include <rte_malloc.h>
+
+#include "rsoft_past.h"
+
+static const char *const what_words[] = {
+		[RSOFT_PAST_REG] = "registered",
+		[RSOFT_PAST_WR] = "bound",
+		[RSOFT_PAST_INV] = "invalidated",
+		[RSOFT_PAST_DEREG] = "deregistered",
+};
+
+int
+rsoft_past_init(struct rsoft_dev *dev, int socket_id)
+{
+	size_t size = (size_t)dev->nb_keys * sizeof(*dev->past);
+
+	if (dev->args.sanitize == 0)
+		return 0;
+	dev->past = rte_zmalloc_socket("rsoft_past", size, RTE_CACHE_LINE_SIZE, socket_id);
+	if (dev->past == NULL) {
+		RSOFT_LOG(ERR, "sanitize=1: no memory: %zu bytes for %u keys", size, dev->nb_keys);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+void
+rsoft_past_fini(struct rsoft_dev *dev)
+{
+	rte_free(dev->past);
+	dev->past = NULL;
+}
+
+void
+rsoft_past_store(struct rsoft_dev *dev, const struct rsoft_key *key, uint32_t rkey,
+		enum rsoft_past_what what, const struct rmem_qp *qp)
+{
+	struct rsoft_past *past = &dev->past[key - dev->keys];
+	struct rsoft_past_note *note = what == RSOFT_PAST_REG || what == RSOFT_PAST_WR
+			? &past->made
+			: &past->ended;
+	uint64_t lcore = rte_lcore_id() & 0xffff;
+
+	__atomic_store_n(&note->tsc, rte_rdtsc(), __ATOMIC_RELAXED);
+	__atomic_store_n(&note->what, rkey | lcore << 32 | (uint64_t)what << 48, __ATOMIC_RELAXED);
+	__atomic_store_n(&note->qp_num, qp != NULL ? qp->qp_num : 0, __ATOMIC_RELAXED);
+}
+
+void
+rsoft_past_name(struct rsoft_dev *dev, const struct rmem_mr *mr, const struct rsoft_key *key)
+{
+	if (dev->past == NULL)
+		return;
+	rte_ticketlock_lock(&dev->lock);
+	snprintf(dev->past[key - dev->keys].name, RMEM_NAME_SIZE, "%s", rmem_mr_name(mr));
+	rte_ticketlock_unlock(&dev->lock);
+}
+
+/* Append "; invalidated 3.1 us ago by lcore 2, request of QP 0x000801" to a text. */
+static void
+add_note(char *text, size_t size, const struct rsoft_past_note *from, uint32_t key)
+{
+	const uint64_t what = __atomic_load_n(&from->what, __ATOMIC_RELAXED);
+	const uint64_t qp_num = __atomic_load_n(&from->qp_num, __ATOMIC_RELAXED);
+	const uint32_t rkey = (uint32_t)what, lcore = what >> 32 & 0xffff;
+	const double us = (double)(rte_rdtsc() - __atomic_load_n(&from->tsc, __ATOMIC_RELAXED)) *
+			1e6 / (double)rte_get_tsc_hz();
+	size_t n = strlen(text);
+
+	if (what >> 48 == RSOFT_PAST_NONE || rkey >> 8 != key >> 8)
+		return;
+	n += (size_t)snprintf(
+			text + n, size - n, "; %s %.1f us ago by ", what_words[what >> 48], us);
+	if (lcore == (LCORE_ID_ANY & 0xffff))
+		n += (size_t)snprintf(text + n, size - n, "a thread without an lcore id");
+	else
+		n += (size_t)snprintf(text + n, size - n, "lcore %u", lcore);
+	if (qp_num != 0)
+		n += (size_t)snprintf(text + n, size - n, ", request of QP 0x%06" PRIx64, qp_num);
+	if (rkey != key)
+		snprintf(text + n, size - n, ", as 0x%08x", rkey);
+}
+
+void
+rsoft_past_report(const struct rmem_qp *qp, const struct rmem_qp_error *error)
+{
+	static const char *const sides[] = {
+			[RMEM_QP_ERROR_SEND] = "request",
+			[RMEM_QP_ERROR_RECV] = "receive",
+			[RMEM_QP_ERROR_PEER] = "request of the peer",
+	};
+	struct rsoft_dev *dev = rsoft_dev_of(&qp->obj);
+	struct rsoft_past *past;
+	char text[320] = "";
+	uint32_t key = error->key, made;
+
+	if (dev->past == NULL || key == 0)
+		return;
+	if (error->side == RMEM_QP_ERROR_SEND && error->status != RMEM_WC_LOC_PROT_ERR &&
+			error->status != RMEM_WC_MW_BIND_ERR)
+		return; /* the key is of the peer, whose QP reports it */
+	if (error->status == RMEM_WC_LOC_PROT_ERR)
+		key ^= RSOFT_LKEY_XOR;
+	past = &dev->past[rsoft_key_at(dev, key) - dev->keys];
+	made = (uint32_t)__atomic_load_n(&past->made.what, __ATOMIC_RELAXED);
+	rte_ticketlock_lock(&dev->lock);
+	if (past->name[0] != '\0' && made >> 8 == key >> 8)
+		snprintf(text, sizeof(text), "; MR `%s`", past->name);
+	rte_ticketlock_unlock(&dev->lock);
+	add_note(text, sizeof(text), &past->ended, key);
+	add_note(text, sizeof(text), &past->made, key);
+	RSOFT_LOG(WARNING, "sanitize: QP 0x%06x%s: %s (%s) failed: key 0x%08x: %s%s", qp->qp_num,
+			RSOFT_QP_NAME(qp), sides[error->side], rmem_wc_status_str(error->status),
+			error->key, rmem_wc_vendor_err_str(error->vendor_err),
+			text[0] != '\0' ? text : "; no MR or window of this device had it");
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* sanitize=1: the log of a failure has the requests and calls that made and ended its key. */
+
+#include <stdio.h>
+#include <string.h>
+
+#include "fixture.h"
+#include "test.h"
+
+/* Two sides of a device with that argument. */
+static int
+open_sides(const char *args)
+{
+	fx.a.dev = fx_dev("soft0", args);
+	TEST_ASSERT(fx.a.dev != NULL);
+	TEST_RUN(fx_side_open(&fx.a, fx.a.dev, fx_pd(fx.a.dev)));
+	TEST_RUN(fx_side_open(&fx.b, fx.a.dev, fx.a.pd));
+	return fx_connect_pair(fx.a.qp, fx.b.qp);
+}
+
+/* The log of a WRITE of b with a key of a that is refused. */
+static const char *
+log_of_write(uint64_t addr, uint32_t rkey)
+{
+	const struct rmem_sge sge = fx_sge(fx.b.mr, 0, 8);
+	const struct rmem_send_wr wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, addr, rkey);
+	const char *log;
+	int status;
+
+	fx_log_begin();
+	status = fx_send(fx.b.qp, &wr);
+	log = fx_log_end();
+	return status == RMEM_WC_REM_ACCESS_ERR ? log : "";
+}
+
+static int
+reg_named(const char *name, struct rmem_mr **mr)
+{
+	const struct rmem_mr_attr attr = {.addr = fx.a.buf,
+			.length = FX_PAGE,
+			.access = FX_ACCESS,
+			.socket_id = SOCKET_ID_ANY,
+			.name = name};
+
+	return rmem_mr_reg_attr(fx.a.pd, &attr, mr);
+}
+
+TEST(sanitize, key_of_a_deregistered_mr)
+{
+	struct rmem_mr *mr;
+	const char *log;
+	char text[64];
+	uint32_t rkey;
+
+	TEST_RUN(open_sides("sanitize=1"));
+	TEST_OK(reg_named("bufs", &mr));
+	rkey = mr->rkey;
+	TEST_OK(rmem_mr_dereg(mr));
+	log = log_of_write(fx_addr(fx.a.buf), rkey);
+	snprintf(text, sizeof(text), "sanitize: QP 0x%06x", fx.a.qp->qp_num);
+	TEST_ASSERT(strstr(log, text) != NULL);
+	snprintf(text, sizeof(text), "failed: key 0x%08x: KEY_STATE; MR `bufs`; dereg", rkey);
+	TEST_ASSERT(strstr(log, text) != NULL);
+	TEST_ASSERT(strstr(log, " us ago by lcore ") != NULL);
+	TEST_ASSERT(strstr(log, "; registered ") != NULL);
+	TEST_ASSERT(strstr(log, "request of QP") == NULL);
+	return TEST_SUCCESS;
+}
+
+TEST(sanitize, key_that_a_request_invalidated)
+{
+	struct rmem_fast_reg_page_list *list;
+	const char *log, *ended, *made;
+	struct rmem_send_wr wr;
+	struct rmem_mr *mr;
+	char text[64];
+	uint32_t rkey;
+
+	TEST_RUN(open_sides("sanitize=1"));
+	mr = fx_fast_mr(fx.a.pd, 1);
+	list = fx_page_list(fx.a.dev, 1);
+	TEST_ASSERT(mr != NULL && list != NULL);
+	fx_list_pages(list, fx.a.buf, 1);
+	wr = fx_reg(mr, list, 1, fx_addr(fx.a.buf), FX_PAGE);
+	rkey = rmem_rkey_of_tag(mr->rkey, wr.reg_mr.key_tag);
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	wr = fx_inv(rkey);
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	log = log_of_write(fx_addr(fx.a.buf), rkey);
+	snprintf(text, sizeof(text), ", request of QP 0x%06x", fx.a.qp->qp_num);
+	ended = strstr(log, "; invalidated ");
+	made = strstr(log, "; bound ");
+	TEST_ASSERT(ended != NULL && made != NULL && ended < made);
+	TEST_ASSERT(strstr(ended, text) < made && strstr(made, text) != NULL);
+	return TEST_SUCCESS;
+}
+
+TEST(sanitize, key_that_nothing_had)
+{
+	TEST_RUN(open_sides("sanitize=1"));
+	TEST_ASSERT(strstr(log_of_write(fx_addr(fx.a.buf), UINT32_MAX),
+				    "no MR or window of this device had it") != NULL);
+	return TEST_SUCCESS;
+}
+
+/* The key of an SGE is an lkey. */
+TEST(sanitize, lkey_of_a_deregistered_mr)
+{
+	struct rmem_send_wr wr;
+	struct rmem_sge sge;
+	struct rmem_mr *mr;
+	const char *log;
+	int status;
+
+	TEST_RUN(open_sides("sanitize=1"));
+	TEST_OK(reg_named("own", &mr));
+	sge = fx_sge(mr, 0, 8);
+	TEST_OK(rmem_mr_dereg(mr));
+	wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, fx_addr(fx.b.buf), fx.b.mr->rkey);
+	fx_log_begin();
+	status = fx_send(fx.a.qp, &wr);
+	log = fx_log_end();
+	TEST_STATUS(status, RMEM_WC_LOC_PROT_ERR);
+	TEST_ASSERT(strstr(log, ": request (LOC_PROT_ERR) failed") != NULL);
+	TEST_ASSERT(strstr(log, "; MR `own`; deregistered ") != NULL);
+	return TEST_SUCCESS;
+}
+
+TEST(sanitize, is_off_by_default)
+{
+	TEST_RUN(open_sides(NULL));
+	TEST_ASSERT(strstr(log_of_write(fx_addr(fx.a.buf), UINT32_MAX), "sanitize") == NULL);
+	TEST_ASSERT(fx_dev("soft1", "sanitize=2") == NULL);
+	return TEST_SUCCESS;
+}
+
+TEST_SUITE(sanitize, fx_setup_none, fx_teardown);
