@@ -196,7 +196,7 @@ start_threads(void)
 
 	queue.is_stopping = false;
 	for (threads.nb = 0; threads.nb < wanted; threads.nb++) {
-		snprintf(name, sizeof(name), "rmem-reg-%u", threads.nb);
+		snprintf(name, sizeof(name), "rmem-reg-%u", threads.nb % MAX_THREADS);
 		threads.all[threads.nb].run = run_jobs;
 		if (rmem_thread_start(&threads.all[threads.nb], name) != 0)
 			break;
