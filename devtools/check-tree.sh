@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The gates that need no build: layout, rules of the tree, spelling, shell scripts, commit
+# The gates that need no build: layout, rules of the tree, spelling, shell scripts, mutants, commit
 # messages. Seconds.
 
 . "$(dirname -- "$0")/common.sh"
@@ -42,4 +42,5 @@ step circles devtools/check-circles.py
 step spelling check_spelling
 step shell check_shell
 step commits devtools/check-commits.sh
-[ "$failed" = 0 ] || die "$failed of 6 steps failed"
+step mutants devtools/mutate.py --check
+[ "$failed" = 0 ] || die "$failed of 7 steps failed"

@@ -347,8 +347,7 @@ POOLS = [
     m('mempool-idle', POOL + 'rmem_mempool.c', 'if (refs == 0)\n', 'if (reg != NULL)\n',
       'a registration whose MRs are in use', ['mempool', 'mbuf_bad']),
     m('mempool-fast', POOL + 'rmem_mempool.h',
-      'if (likely(offset < reg->length && length <= reg->length - offset))',
-      'if (likely(offset < reg->length))', 'bytes beyond the end of the largest extent',
+      'length <= reg->length - offset)))', 'true)))', 'bytes beyond the end of the largest extent',
       ['mbuf', 'mempool']),
 ]
 
@@ -373,8 +372,8 @@ LEASES = [
       'completions of another QP', ['lease_short']),
     m('lease-peer-inv', LEASE + 'rmem_lease_end.c', 'slot->is_peer_inv = true;', ';',
       'a lease that the peer ends while it is revoked', ['lease_end_fast_reg', 'lease_driver']),
-    m('lease-lost', LEASE + 'rmem_lease_end.c', 'slot->lease.state = RMEM_LEASE_LOST;',
-      'slot->lease.state = RMEM_LEASE_GRANTED;', 'a lease whose request failed',
+    m('lease-lost', LEASE + 'rmem_lease_end.c', 'LEASE_SET(slot->lease.state, RMEM_LEASE_LOST);',
+      'LEASE_SET(slot->lease.state, RMEM_LEASE_GRANTED);', 'a lease whose request failed',
       ['lease_key_fast_reg']),
     m('lease-rest', LEASE + 'rmem_lease_key.c',
       'if (rte_rdtsc() - slot->rests_from >= ctx->quarantine) {', 'if (true) {',
