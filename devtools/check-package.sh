@@ -153,6 +153,7 @@ use_cross() {
 		return
 	}
 	say "dpdk-testrmem by ${emulator##*/}:"
+	rm "$build/dependencies" # the packages of that architecture replace some of them
 	cp "$emulator" "$build/root/rmem"
 	# shellcheck disable=SC2016  # for the shell in the root
 	in_root "$build" bash -euc '

@@ -222,29 +222,29 @@ context_is_of_the_region(void)
 	HOLDS(fi_close(&mr->fid) == 0);
 }
 
-/* A domain with a region. Each registration is an event, with the context; not of libfabric 2. */
+#if FI_MAJOR_VERSION < 2
+/*
+ * Each registration is an event, with the context. libfabric 2 has no such events, and frees
+ * parts of a domain that it refuses to close.
+ */
 static void
 registration_is_reported(void)
 {
 	struct fid_domain *other;
 	struct fi_eq_entry entry;
-	struct fid_mr *mr;
-#if FI_MAJOR_VERSION < 2
 	uint32_t event = 0;
-#endif
+	struct fid_mr *mr;
 
 	HOLDS(fi_domain(fabric, info, &other, NULL) == 0);
-#if FI_MAJOR_VERSION < 2
 	HOLDS(fi_domain_bind(other, &eq->fid, FI_REG_MR) == 0);
-#endif
 	HOLDS(fi_mr_reg(other, own, SIZE, LOCAL, 0, 0, 0, &mr, &entry) == 0);
-#if FI_MAJOR_VERSION < 2
 	HOLDS(fi_eq_read(eq, &event, &entry, sizeof(entry), 0) == sizeof(entry));
 	HOLDS(event == FI_MR_COMPLETE && entry.fid == &mr->fid && entry.context == &entry);
-#endif
+	/* The domain has a region. */
 	HOLDS(fi_close(&other->fid) == -FI_EBUSY);
 	HOLDS(fi_close(&mr->fid) == 0 && fi_close(&other->fid) == 0);
 }
+#endif
 
 int
 main(int argc, char **argv)
@@ -269,7 +269,9 @@ main(int argc, char **argv)
 	rights_are_those_of_registration();
 	HOLDS(fi_close(&listener->fid) == 0);
 	HOLDS(fi_close(&domain->fid) == 0);
+#if FI_MAJOR_VERSION < 2
 	registration_is_reported();
+#endif
 	HOLDS(fi_close(&eq->fid) == 0 && fi_close(&fabric->fid) == 0);
 	fi_freeinfo(source);
 	fi_freeinfo(info);
