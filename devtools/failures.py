@@ -49,7 +49,8 @@ def failed_in(path):
     for line in path.read_text(errors='replace').splitlines() if path.exists() else ():
         test = json.loads(line)
         if test['result'] in FAILED:
-            yield test['name'].split(' / ')[-1], test
+            # "rmem:suite / name", of newer versions "suite - rmem:name"
+            yield re.split(r' / |:', test['name'])[-1], test
 
 
 def failed_tests(log):
