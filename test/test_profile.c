@@ -408,4 +408,18 @@ TEST(profile, wire_arguments_are_accepted)
 	return TEST_SUCCESS;
 }
 
+/* They are no limits of a device. */
+TEST(profile, sanitizing_and_direct_copies_are_accepted)
+{
+	char args[64];
+	unsigned int i;
+
+	for (i = 0; i < RTE_DIM(profiles); i++) {
+		snprintf(args, sizeof(args), "%s,sanitize=1,ip=host,direct=1", profiles[i].args);
+		TEST_ASSERT(fx_dev("soft1", args) != NULL);
+		TEST_RUN(fx_teardown());
+	}
+	return TEST_SUCCESS;
+}
+
 TEST_SUITE(profile, fx_setup_none, fx_teardown);

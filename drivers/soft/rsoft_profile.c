@@ -27,7 +27,8 @@ const char *const rsoft_profile_words[RSOFT_PROFILE_NB] = {"none", "rxe", "mlx5"
 #define RSOFT_PROFILE_MAX                                                                          \
 	.max_qp = 4096, .max_srq = UINT64_MAX, .max_wr = 32768, .max_sge = RSOFT_MAX_SGE,          \
 	.max_mr_size = UINT64_MAX, .engine = RSOFT_MAX_ENGINES, .loop = 1, .share = 1,             \
-	.mtu = UINT64_MAX, .odp_guard = 1, .odp_uffd = 1, .socket = UINT64_MAX
+	.direct = 1, .sanitize = 1, .mtu = UINT64_MAX, .odp_guard = 1, .odp_uffd = 1,              \
+	.socket = UINT64_MAX
 
 const struct rsoft_profile rsoft_profiles[RSOFT_PROFILE_NB] = {
 		[RSOFT_PROFILE_NONE] =
