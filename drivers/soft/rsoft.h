@@ -123,7 +123,7 @@ struct rsoft_args {
 	uint64_t share;    /* peers of port=shm map DPDK memory */
 	uint64_t direct;   /* peers of ip=host copy memory themselves */
 	uint64_t progress; /* RSOFT_PROGRESS_* */
-	uint64_t sanitize; /* keep what became of each key */
+	uint64_t sanitize; /* keep what became of each key, and check threads */
 	uint64_t mtu;      /* of the wire; 0: the largest that the port supports */
 	char ip[64];       /* of the wire; empty: none */
 	char port[64];     /* of the wire; empty: udp */
@@ -282,6 +282,13 @@ struct rsoft_inline {
 	uint32_t is_flushed; /* its QP was reset before the poll */
 } __rte_aligned(2 * RTE_CACHE_LINE_MIN_SIZE);
 
+/* The thread in a call of a queue, with sanitize=1; see rsoft_users.h. Atomic. */
+struct rsoft_users {
+	uint64_t entry;        /* the last one that entered; 0: it has left */
+	uint32_t nb_overlaps;  /* counter: two at the same time */
+	uint32_t nb_strangers; /* counter: calls of threads not registered with EAL */
+} __rte_cache_aligned;
+
 struct rsoft_cq {
 	struct rmem_cq cq;
 	uint32_t mask;
@@ -303,6 +310,8 @@ struct rsoft_cq {
 	uint64_t nb_lost;          /* counter: completions lost; atomic */
 	rte_ticketlock_t lock;     /* of ring and mask, while they change */
 	rte_ticketlock_t ctl_lock; /* of control calls */
+
+	struct rsoft_users pollers;
 };
 
 /*
@@ -413,6 +422,9 @@ struct rsoft_qp {
 	uint32_t conf_access;    /* access at creation */
 	uint32_t qkey;           /* of UD; atomic */
 	void (*revoke)(void);    /* ends direct access (rsoft_direct.h); NULL: none; atomic */
+
+	struct rsoft_users senders;
+	struct rsoft_users receivers;
 };
 
 TAILQ_HEAD(rsoft_qp_list, rsoft_qp);

@@ -128,11 +128,12 @@ do_create(const char *name, const struct rmem_driver *driver, const char *args,
 	slot->drv.dev.socket_id = SOCKET_ID_ANY;
 	slot->drv.driver = driver;
 	slot->drv.priv = NULL;
+	slot->drv.fp = NULL;
 	__atomic_fetch_and(&slot->drv.dev.obj.refs, ~RMEM_OBJ_REFS_DEAD, __ATOMIC_RELAXED);
 	ret = open_dev(slot, args);
 	if (ret != 0)
 		return ret;
-	rmem_fp[slot->drv.dev.obj.dev_id] = driver->fp;
+	rmem_fp[slot->drv.dev.obj.dev_id] = slot->drv.fp != NULL ? *slot->drv.fp : driver->fp;
 	__atomic_store_n(&slot->drv.dev.obj.type, RMEM_OBJ_DEV, __ATOMIC_RELEASE);
 	*dev = &slot->drv.dev;
 	return 0;

@@ -46,6 +46,8 @@ struct rmem_dev_drv {
 	struct rmem_dev dev;              /**< Public part. */
 	const struct rmem_driver *driver; /**< Driver of this process. */
 	void *priv;                       /**< State of the driver, in shared memory. */
+	/** Fast path of this device, if dev_create set it; NULL: that of the driver. */
+	const struct rmem_fp_ops *fp;
 };
 
 /** Head of a driver's MR. */
