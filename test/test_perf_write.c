@@ -202,18 +202,25 @@ run_many_mrs(void *arg)
 }
 
 static int
-job_open(struct write_job *job, uint32_t size, uint32_t nb_bufs, uint32_t nb_bursts, size_t dst)
+job_open_on(struct write_job *job, const char *args, uint32_t size, uint32_t nb_bufs,
+		uint32_t nb_bursts, size_t dst)
 {
 	memset(job, 0, sizeof(*job));
 	job->size = size;
 	job->nb_bufs = nb_bufs;
 	job->nb_bursts = nb_bursts;
-	TEST_RUN(perf_pair_open(&job->pair, "max_mr=2097152,max_qp=4096"));
+	TEST_RUN(perf_pair_open(&job->pair, args));
 	job->src = perf_mr(job->pair.pd, (size_t)size * nb_bufs);
 	job->dst = perf_mr(job->pair.pd, dst != 0 ? dst : (size_t)size * nb_bufs);
 	TEST_ASSERT(job->src != NULL && job->dst != NULL);
 	job_fill(job);
 	return TEST_SUCCESS;
+}
+
+static int
+job_open(struct write_job *job, uint32_t size, uint32_t nb_bufs, uint32_t nb_bursts, size_t dst)
+{
+	return job_open_on(job, "max_mr=2097152,max_qp=4096", size, nb_bufs, nb_bursts, dst);
 }
 
 static int
@@ -260,6 +267,35 @@ static int
 test_write64_burst32(void)
 {
 	return compare_write("write64_burst32", "ratio <= 3", 64, 1024, 20000);
+}
+
+/* A device without and one with sanitize=1. */
+static double
+run_plain(void *arg)
+{
+	return run_write(arg);
+}
+
+static double
+run_sanitized(void *arg)
+{
+	return run_write((struct write_job *)arg + 1);
+}
+
+static int
+test_write64_sanitize(void)
+{
+	struct perf_row row = {.name = "write64_sanitize",
+			.unit = "ns/op",
+			.yardstick = "without sanitize=1",
+			.bar = "ratio <= 2"};
+	static struct write_job jobs[2];
+
+	TEST_RUN(job_open_on(&jobs[0], NULL, 64, 1024, 20000, 0));
+	TEST_RUN(job_open_on(&jobs[1], "sanitize=1", 64, 1024, 20000, 0));
+	TEST_RUN(perf_measure(&row, run_plain, run_sanitized, jobs));
+	TEST_RUN(job_close(&jobs[0]));
+	return job_close(&jobs[1]);
 }
 
 static int
@@ -545,6 +581,7 @@ REGISTER_RMEM_TEST(write64_mrs_perf_autotest, test_write64_mrs);
 REGISTER_RMEM_TEST(write64_qps_perf_autotest, test_write64_qps);
 REGISTER_RMEM_TEST(write64_two_lcores_perf_autotest, test_write64_two_lcores);
 REGISTER_RMEM_TEST(write64_burst32_perf_autotest, test_write64_burst32);
+REGISTER_RMEM_TEST(write64_sanitize_perf_autotest, test_write64_sanitize);
 REGISTER_RMEM_TEST(write64_1m_mrs_perf_autotest, test_write64_1m_mrs);
 REGISTER_RMEM_TEST(write4k_perf_autotest, test_write4k);
 REGISTER_RMEM_TEST(write64k_perf_autotest, test_write64k);

@@ -301,7 +301,7 @@ TEST(sanitize_users, thread_of_the_parent_is_not_reported)
 	const struct sigaction action = {.sa_handler = park};
 	struct sigaction old;
 	pthread_t thread = 0;
-	int status;
+	int status = -1;
 	pid_t pid;
 
 	TEST_RUN(open_sides("sanitize=1"));
