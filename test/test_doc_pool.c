@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include <rmem_mbuf.h>
+#include <rmem_process.h>
+#include <rmem_tracked.h>
 
 #include "fixture.h"
 #include "test.h"
@@ -99,6 +101,20 @@ register_with_both(struct rte_mempool *mp, struct rmem_pd *pd[2], struct rmem_me
 }
 /* end of example */
 
+/* example: tracked_receive */
+/* Buffers that process from enqueued: use those that are returned, and no others. */
+static unsigned int
+receive_tracked(struct rmem_pool *pool, struct rte_ring *ring, uint16_t from, void **bufs,
+		unsigned int n)
+{
+	int nb;
+
+	n = rte_ring_dequeue_burst(ring, bufs, n, NULL);
+	nb = rmem_tracked_own(pool->mp, bufs, n, from);
+	return nb < 0 ? 0 : (unsigned int)nb;
+}
+/* end of example */
+
 TEST(doc_pool, mbufs_are_sent_and_received)
 {
 	struct rmem_mempool *pool;
@@ -138,6 +154,32 @@ TEST(doc_pool, mempool_serves_two_devices)
 	pd[1] = fx.a.pd;
 	TEST_ERR(register_with_both(mp, pd, reg), EEXIST);
 	rte_mempool_free(mp);
+	return TEST_SUCCESS;
+}
+
+TEST(doc_pool, buffers_of_a_dead_sender_are_not_received)
+{
+	const struct rmem_pool_conf conf = {.name = "doc_tracked",
+			.nb_bufs = 8,
+			.buf_size = 64,
+			.socket_id = SOCKET_ID_ANY,
+			.flags = RMEM_POOL_TRACKED};
+	struct rte_ring *ring = rte_ring_create("doc_tracked", 8, SOCKET_ID_ANY, 0);
+	struct rmem_pool *pool = NULL;
+	void *bufs[4];
+
+	TEST_ASSERT(ring != NULL);
+	TEST_OK(rmem_pool_create(fx.a.pd, &conf, &pool));
+	TEST_OK(rmem_process_number_set(2));
+	TEST_OK(rte_mempool_get_bulk(pool->mp, bufs, 4));
+	TEST_OK(rmem_process_number_set(0));
+	TEST_EQ(rte_ring_enqueue_bulk(ring, bufs, 4, NULL), 4);
+	TEST_EQ(receive_tracked(pool, ring, 2, bufs, 2), 2);
+	TEST_EQ(rmem_tracked_reap(2), 2);
+	TEST_EQ(receive_tracked(pool, ring, 2, &bufs[2], 2), 0);
+	rte_mempool_put_bulk(pool->mp, bufs, 2);
+	TEST_OK(rmem_pool_destroy(pool));
+	rte_ring_free(ring);
 	return TEST_SUCCESS;
 }
 

@@ -27,6 +27,7 @@
 #include <rmem_driver_event.h>
 #include <rmem_log.h>
 #include <rmem_pages.h>
+#include <rmem_process.h>
 #include <rmem_thread.h>
 #include <rmem_wr_info.h>
 

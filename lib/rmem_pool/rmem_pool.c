@@ -26,6 +26,7 @@
 #include "rmem_pool_cache_priv.h"
 #include "rmem_pool_priv.h"
 #include "rmem_pool_trace_priv.h"
+#include "rmem_tracked_priv.h"
 
 static_assert(offsetof(struct rmem_sge, lkey) + sizeof(uint32_t) == sizeof(struct rmem_sge) &&
 				offsetof(struct rmem_sge, length) == sizeof(uint64_t),
@@ -55,6 +56,24 @@ struct walk {
 	int ret;
 };
 
+/* Set the mempool ops of the configuration, and of tracked pools their own. */
+static int
+set_ops(struct rmem_pool *pool, const struct rmem_pool_conf *conf)
+{
+	const char *name = conf->ops_name == NULL ? "ring_mp_mc" : conf->ops_name;
+	int ret;
+
+	if ((conf->flags & RMEM_POOL_TRACKED) != 0) {
+		ret = rmem_tracked_ops_index();
+		if (ret < 0)
+			return ret;
+		name = TRACKED_OPS_NAME;
+	}
+	if (rte_mempool_set_ops_byname(pool->mp, name, NULL) != 0)
+		return rmem_pool_mempool_error(conf, EINVAL);
+	return 0;
+}
+
 /* Create the mempool without memory, and calculate its length. */
 static int
 create_mempool(struct rmem_pool *pool, struct plan *plan)
@@ -69,10 +88,9 @@ create_mempool(struct rmem_pool *pool, struct plan *plan)
 			conf->cache_size, 0, conf->socket_id, RTE_MEMPOOL_F_NO_IOVA_CONTIG);
 	if (pool->mp == NULL)
 		return rmem_pool_mempool_error(conf, rte_errno);
-	ret = rte_mempool_set_ops_byname(
-			pool->mp, conf->ops_name == NULL ? "ring_mp_mc" : conf->ops_name, NULL);
+	ret = set_ops(pool, conf);
 	if (ret != 0)
-		return rmem_pool_mempool_error(conf, EINVAL);
+		return ret;
 	length = rte_mempool_op_calc_mem_size_default(
 			pool->mp, conf->nb_bufs, 0, &min_chunk, &align);
 	if (length < 0)
@@ -274,9 +292,10 @@ do_create(struct rmem_pool *pool, struct plan *plan)
 		ret = reg_slices(pool, conf->access);
 	if (ret == 0)
 		ret = rmem_map_add(pool->mrs, pool->nb_mrs, &rmem_pool_priv(pool)->map);
-	if (ret == 0)
-		pool_cache_set(pool, &rmem_pool_priv(pool)->no_cache);
-	return ret;
+	if (ret != 0)
+		return ret;
+	pool_cache_set(pool, &rmem_pool_priv(pool)->no_cache);
+	return (conf->flags & RMEM_POOL_TRACKED) != 0 ? rmem_pool_dir_add(pool) : 0;
 }
 
 static void
@@ -374,6 +393,8 @@ check_idle(const struct rmem_pool *pool)
 		refs += __atomic_load_n(&pool->mrs[i]->obj.refs, __ATOMIC_RELAXED);
 	if (nb_out == 0 && nb_regs == 0 && refs == 0)
 		return 0;
+	if (nb_out != 0)
+		rmem_tracked_log_owners(pool->mp);
 	return POOL_FAIL(EBUSY,
 			"%s: in use: %u buffers not put back, %u registrations, %u references to its MRs",
 			pool->mp == NULL ? "pool" : pool->mp->name, nb_out, nb_regs, refs);
@@ -399,6 +420,7 @@ rmem_pool_destroy(struct rmem_pool *pool)
 	if (ret != 0)
 		return ret;
 	unlist(pool);
+	rmem_pool_dir_del(pool);
 	ret = release_parts(pool);
 	if (ret != 0)
 		return ret;

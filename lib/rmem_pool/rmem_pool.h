@@ -44,18 +44,29 @@ struct rmem_pd;
 /** Maximum size of a buffer, in bytes. */
 #define RMEM_POOL_MAX_BUF_SIZE (UINT32_C(1) << 30)
 
+/**
+ * Flag of a pool that is shared with secondary processes, without lcore caches.
+ *
+ * Each buffer has an owner, so that the buffers of a process that is killed can be freed: see
+ * rmem_tracked.h.
+ */
+#define RMEM_POOL_TRACKED (UINT32_C(1) << 0)
+
 /** Configuration of a pool. The caller zeroes it first. */
 struct rmem_pool_conf {
 	const char *name;     /**< Unique name, 1 to 25 bytes (RTE_MEMPOOL_NAMESIZE - 1). */
-	const char *ops_name; /**< Mempool ops such as "stack"; NULL for "ring_mp_mc". */
+	const char *ops_name; /**< Mempool ops such as "stack"; NULL for "ring_mp_mc", and with
+				*  RMEM_POOL_TRACKED, which has its own.
+				*/
 	uint32_t nb_bufs;     /**< Buffers, at least 1. */
 	uint32_t buf_size;    /**< Bytes of a buffer, 1 to RMEM_POOL_MAX_BUF_SIZE. */
 	uint32_t cache_size;  /**< Buffers cached by each lcore, 0 to
-				*  RTE_MEMPOOL_CACHE_MAX_SIZE and to nb_bufs / 1.5.
+				*  RTE_MEMPOOL_CACHE_MAX_SIZE and to nb_bufs / 1.5; 0 with
+				*  RMEM_POOL_TRACKED.
 				*/
 	uint32_t access; /**< Bitwise OR of RMEM_ACCESS_*, without ALLOCATE_MR and ZERO_BASED. */
 	int socket_id;   /**< NUMA socket, SOCKET_ID_ANY for any. */
-	uint32_t flags;  /**< No flag is defined: 0. */
+	uint32_t flags;  /**< 0 or RMEM_POOL_TRACKED. */
 	uint64_t reserved[2]; /**< Zero. */
 };
 
@@ -103,10 +114,12 @@ struct rmem_pool {
  *   - -EINVAL: NULL or not a PD, NULL conf, name or pool, a name that is empty or too long,
  *     a number out of range, a buffer larger than rmem_dev_info::max_mr_size, unknown
  *     mempool ops, an unknown access bit or flag, a remote right to modify without
- *     LOCAL_WRITE, a reserved field that is not zero, or no such NUMA socket.
+ *     LOCAL_WRITE, a reserved field that is not zero, or no such NUMA socket; RMEM_POOL_TRACKED
+ *     with a cache or with mempool ops.
  *   - -EEXIST: a mempool of that name exists.
  *   - -EOPNOTSUPP: the device lacks the capability for a requested access bit.
- *   - -ENOSPC: the device has too few of its rmem_dev_info::max_mr regions left.
+ *   - -ENOSPC: the device has too few of its rmem_dev_info::max_mr regions left; or, with
+ *     RMEM_POOL_TRACKED, DPDK has no free slot for mempool ops, or there are 128 such pools.
  *   - -ENOMEM: too little memory; the log has the amount missing.
  *   - -ENODEV: the device is being closed.
  *   - -EIO: the device failed.
@@ -132,6 +145,32 @@ int rmem_pool_create(
  *     access it. The only valid use of the pool is another call of this function.
  */
 int rmem_pool_destroy(struct rmem_pool *pool);
+
+/**
+ * Find a tracked pool by its name, in any process.
+ *
+ * In a secondary process the pool can be used by the fast path calls of this file and of
+ * rmem_mempool: get, put and keys. All other calls need the primary process. The first buffers can
+ * be got when the process has a number (rmem_process_number()).
+ *
+ * Control path: no lock that another process could hold, except that the first call in a process
+ * reads the list of EAL's memzones. Safe to call from any thread, not while the primary process
+ * destroys the pool.
+ *
+ * @param name
+ *   Name of the pool.
+ * @param[out] pool
+ *   The pool. Written only on success.
+ *
+ * @return
+ *   0 on success, otherwise:
+ *   - -EINVAL: NULL name or pool.
+ *   - -ENOENT: there is no tracked pool of that name.
+ *   - -EOPNOTSUPP: the mempool ops of tracked pools have another index here than in the primary
+ *     process, since the processes loaded different mempool drivers. The log has both.
+ *   - -ENOSPC: DPDK has no free slot for mempool ops in this process.
+ */
+int rmem_pool_lookup(const char *name, struct rmem_pool **pool);
 
 /**
  * Print the counts and the registration of a pool.
@@ -187,6 +226,7 @@ struct rmem_mr *rmem_pool_mr(const struct rmem_pool *pool, const void *obj);
  * @return
  *   0 on success, otherwise:
  *   - -ENOENT: fewer than n buffers are free; none was taken.
+ *   - -EOPNOTSUPP: the pool is tracked, and this process has no number.
  */
 int rmem_pool_get_sges_bulk(struct rmem_pool *pool, struct rmem_sge *sge, unsigned int n);
 
@@ -332,6 +372,7 @@ rmem_pool_iova(const struct rmem_pool *pool, const void *obj)
  *   0 on success, otherwise:
  *   - -ENOENT: fewer than n buffers are free, without those in the caches of other lcores; none
  *     was taken.
+ *   - -EOPNOTSUPP: the pool is tracked, and this process has no number.
  *   - -EINVAL: in debug builds, a NULL or wrong handle.
  */
 static inline int

@@ -12,11 +12,13 @@
 #include <rte_mempool.h>
 
 #include "rmem_pool_priv.h"
+#include "rmem_tracked_priv.h"
 
 /* Check that all slices have the keys of an MR of the pool, and the mempool has all buffers. */
 static const char *
 pool_flaw(const struct rmem_pool *pool)
 {
+	const struct rmem_tracked *td;
 	uint32_t i;
 
 	if (pool->obj.type != RMEM_OBJ_POOL || pool->pd->obj.type != RMEM_OBJ_PD)
@@ -27,6 +29,9 @@ pool_flaw(const struct rmem_pool *pool)
 		return "number of buffers";
 	if (rte_mempool_avail_count(pool->mp) > pool->nb_bufs)
 		return "number of free buffers";
+	td = rmem_tracked_of(pool->mp);
+	if (td != NULL && rmem_tracked_flaw(td) != NULL)
+		return rmem_tracked_flaw(td);
 	for (i = 0; i < pool->nb_mrs; i++) {
 		if (pool->mrs[i]->obj.type != RMEM_OBJ_MR || pool->mrs[i]->pd != pool->pd)
 			return "MR";

@@ -98,13 +98,16 @@ get_plain(struct rmem_pool *pool, struct rmem_sge *sge, unsigned int n)
 {
 	struct rmem_sge one;
 	unsigned int i;
+	int ret = 0;
 	void *obj;
 
 	/* The pointers are stored at the front of the SGEs and spread out from the last one. */
-	if (n != 0 && rte_mempool_get_bulk(pool->mp, (void **)sge, n) != 0) {
+	if (n != 0)
+		ret = rte_mempool_get_bulk(pool->mp, (void **)sge, n);
+	if (unlikely(ret != 0)) {
 		__atomic_fetch_add(&rmem_pool_priv(pool)->failed_gets, 1, __ATOMIC_RELAXED);
 		rmem_pool_note_level(pool);
-		return -ENOENT;
+		return ret == -EOPNOTSUPP ? ret : -ENOENT;
 	}
 	/* Without caches each get is of this function, and not slowed down. */
 	if (pool->cache_layout != 0)

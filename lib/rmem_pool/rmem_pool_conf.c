@@ -7,9 +7,12 @@
  * Common checks of pool configurations, and errors of the mempool library.
  */
 
+#include <string.h>
+
 #include <rte_errno.h>
 
 #include "rmem_pool_priv.h"
+#include "rmem_tracked_priv.h"
 
 RTE_LOG_REGISTER(rmem_pool_logtype, lib.rmem.pool, NOTICE)
 
@@ -45,6 +48,28 @@ check_numbers(const struct rmem_pool_conf *conf)
 }
 
 static int
+check_flags(const struct rmem_pool_conf *conf)
+{
+	if ((conf->flags & ~RMEM_POOL_TRACKED) != 0)
+		return POOL_FAIL(EINVAL, "%s: unknown flags: 0x%x", conf->name, conf->flags);
+	if (conf->flags == 0) {
+		if (conf->ops_name == NULL || strcmp(conf->ops_name, TRACKED_OPS_NAME) != 0)
+			return 0;
+		return POOL_FAIL(EINVAL, "%s: ops_name: %s (set the flag RMEM_POOL_TRACKED)",
+				conf->name, conf->ops_name);
+	}
+	if (conf->cache_size != 0)
+		return POOL_FAIL(EINVAL,
+				"%s: a tracked pool has no caches, whose buffers no process would own: "
+				"cache_size %u (0)",
+				conf->name, conf->cache_size);
+	if (conf->ops_name != NULL)
+		return POOL_FAIL(EINVAL, "%s: a tracked pool has mempool ops of its own: %s (NULL)",
+				conf->name, conf->ops_name);
+	return 0;
+}
+
+static int
 check_conf(const struct rmem_pool_conf *conf)
 {
 	int ret;
@@ -62,8 +87,9 @@ check_conf(const struct rmem_pool_conf *conf)
 	if ((conf->access & RMEM_ACCESS_ZERO_BASED) != 0)
 		return POOL_FAIL(EINVAL, "%s: ZERO_BASED not supported: access 0x%x", conf->name,
 				conf->access);
-	if (conf->flags != 0)
-		return POOL_FAIL(EINVAL, "%s: unknown flags: 0x%x", conf->name, conf->flags);
+	ret = check_flags(conf);
+	if (ret != 0)
+		return ret;
 	if (conf->reserved[0] != 0 || conf->reserved[1] != 0)
 		return POOL_FAIL(EINVAL, "%s: a reserved field is not zero", conf->name);
 	return 0;

@@ -106,6 +106,16 @@ int rmem_pool_visit(int (*func)(struct rmem_pool *pool, void *arg), void *arg);
 /** The same for registered mempools, those of mbuf pools too. */
 int rmem_mempool_visit(int (*func)(struct rmem_mempool *reg, void *arg), void *arg);
 
+/*
+ * Directory of tracked pools, which secondary processes read (rmem_pool_lookup.c).
+ */
+
+/** Add a pool that is complete: 0, -ENOMEM or -ENOSPC with a line. */
+int rmem_pool_dir_add(struct rmem_pool *pool);
+
+/** Remove a pool; no effect without an entry of it. */
+void rmem_pool_dir_del(const struct rmem_pool *pool);
+
 /** Convert and log the errno of a failed call of the mempool library. */
 int rmem_pool_mempool_error(const struct rmem_pool_conf *conf, int err);
 

@@ -13,6 +13,7 @@
 #include <rmem_telemetry.h>
 
 #include "rmem_pool_priv.h"
+#include "rmem_tracked_priv.h"
 
 /* A query for a mempool by name, and its registrations. */
 struct query {
@@ -99,10 +100,33 @@ add_reg(struct query *query, struct rte_mempool *mp, const struct rmem_pd *pd,
 	rmem_report_end(&query->regs, &reg, number);
 }
 
+/* Buffers in use by process, of a tracked pool. */
+static void
+add_owners(struct query *query, const struct rmem_tracked *td)
+{
+	uint32_t nb[TRACKED_MAX_OWNER + 1];
+	struct rmem_report owners;
+	char number[16];
+	uint32_t i;
+
+	rmem_report_uint(&query->out, "refused_puts",
+			__atomic_load_n(&td->bad_puts, __ATOMIC_RELAXED));
+	rmem_tracked_count(td, nb);
+	rmem_report_begin(&query->out, &owners, "in_use_by_process");
+	for (i = 1; i < RTE_DIM(nb); i++) {
+		if (nb[i] == 0)
+			continue;
+		snprintf(number, sizeof(number), "%u", i);
+		rmem_report_uint(&owners, number, nb[i]);
+	}
+	rmem_report_end(&query->out, &owners, "in_use_by_process");
+}
+
 /* Counters of a pool, which other registered mempools do not have. */
 static void
 add_pool(struct query *query, const struct rmem_pool *pool)
 {
+	const struct rmem_tracked *td = rmem_tracked_of(pool->mp);
 	struct rmem_pool_priv *priv = rmem_pool_priv(pool);
 
 	rmem_pool_note_level(pool);
@@ -110,6 +134,8 @@ add_pool(struct query *query, const struct rmem_pool *pool)
 			__atomic_load_n(&priv->low_water, __ATOMIC_RELAXED));
 	rmem_report_uint(&query->out, "failed_gets",
 			__atomic_load_n(&priv->failed_gets, __ATOMIC_RELAXED));
+	if (td != NULL)
+		add_owners(query, td);
 }
 
 static int

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/**
+ * @file
+ * Tracked mempools: the mempool ops, and calls on the owners of buffers.
+ *
+ * DPDK has 16 slots for mempool ops, most of which its drivers take. These ops take one when a
+ * process uses the first tracked pool: after all drivers, so that no index of theirs changes, and
+ * not in processes without such pools.
+ */
+
+#include <assert.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <rte_eal.h>
+#include <rte_lcore.h>
+#include <rte_malloc.h>
+#include <rte_mempool.h>
+
+#include <rmem_tracked.h>
+
+#include "rmem_pool_priv.h"
+#include "rmem_tracked_priv.h"
+
+static_assert(TRACKED_MAX_OWNER == RMEM_PROCESS_MAX, "an owner is a process");
+
+/* Size of a line with all owners. */
+#define OWNERS_SIZE 256
+
+/* Protects the list, and the registration of the ops. Private to the process. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct rmem_tracked *all;
+
+static int
+tracked_alloc(struct rte_mempool *mp)
+{
+	struct rmem_tracked *td;
+	int ret = rmem_process_check();
+
+	if (ret != 0)
+		return ret;
+	if (mp->cache_size != 0)
+		return POOL_FAIL(EINVAL, "%s: a tracked mempool has no caches: cache_size %u (0)",
+				mp->name, mp->cache_size);
+	td = rte_zmalloc_socket("rmem_tracked", rmem_tracked_mem_size(mp->size),
+			RTE_CACHE_LINE_SIZE, mp->socket_id);
+	if (td == NULL)
+		return POOL_FAIL(ENOMEM, "%s: no memory: owners of %u buffers, %zu bytes", mp->name,
+				mp->size, rmem_tracked_mem_size(mp->size));
+	rmem_tracked_init(td, mp->size);
+	mp->pool_data = td;
+	pthread_mutex_lock(&lock);
+	td->next = all;
+	all = td;
+	pthread_mutex_unlock(&lock);
+	return 0;
+}
+
+static void
+tracked_free(struct rte_mempool *mp)
+{
+	struct rmem_tracked *td = mp->pool_data, **at = &all;
+
+	pthread_mutex_lock(&lock);
+	while (*at != NULL && *at != td)
+		at = &(*at)->next;
+	if (*at != NULL)
+		*at = td->next;
+	pthread_mutex_unlock(&lock);
+	rte_free(td);
+}
+
+/* The first is logged, all are counted. */
+static __rte_noinline int
+refuse_put(const struct rte_mempool *mp, struct rmem_tracked *td, unsigned int nb)
+{
+	if (__atomic_fetch_add(&td->bad_puts, nb, __ATOMIC_RELAXED) == 0)
+		POOL_LOG(ERR,
+				"%s: put refused: %u buffers that are free, or are none of the mempool "
+				"(further ones are counted only)",
+				mp->name, nb);
+	return -EINVAL;
+}
+
+static int
+tracked_enqueue(struct rte_mempool *mp, void *const *objs, unsigned int n)
+{
+	struct rmem_tracked *td = mp->pool_data;
+	unsigned int nb_bad = 0;
+
+	if (unlikely(!rmem_tracked_is_full(td))) {
+		while (n-- > 0)
+			nb_bad += !rmem_tracked_add(td, *objs++);
+	} else {
+		nb_bad = rmem_tracked_put(
+				td, objs, n, (uint8_t)rmem_process_number(), rte_lcore_id());
+	}
+	return likely(nb_bad == 0) ? 0 : refuse_put(mp, td, nb_bad);
+}
+
+/* Once in a process: get is of the data path. */
+static __rte_noinline int
+refuse_get(const struct rte_mempool *mp)
+{
+	static bool is_logged;
+
+	if (!__atomic_exchange_n(&is_logged, true, __ATOMIC_RELAXED))
+		POOL_LOG(ERR, "%s: get refused: this secondary process has no number (attach it first)",
+				mp->name);
+	return -EOPNOTSUPP;
+}
+
+static int
+tracked_dequeue(struct rte_mempool *mp, void **objs, unsigned int n)
+{
+	struct rmem_tracked *td = mp->pool_data;
+	uint16_t process = rmem_process_number();
+
+	if (unlikely(process == 0))
+		return refuse_get(mp);
+	if (unlikely(!rmem_tracked_is_full(td)))
+		return -ENOBUFS;
+	return rmem_tracked_get(td, objs, n, (uint8_t)process, rte_lcore_id());
+}
+
+static unsigned int
+tracked_get_count(const struct rte_mempool *mp)
+{
+	const struct rmem_tracked *td = mp->pool_data;
+
+	return rmem_tracked_is_full(td) ? rmem_tracked_count_free(td) : td->nb_objs;
+}
+
+static const struct rte_mempool_ops tracked_ops = {
+		.name = TRACKED_OPS_NAME,
+		.alloc = tracked_alloc,
+		.dequeue = tracked_dequeue,
+		.enqueue = tracked_enqueue,
+		.free = tracked_free,
+		.get_count = tracked_get_count,
+};
+
+/* Index of the ops in the table of this process, or -ENOENT. */
+static int
+find_ops(void)
+{
+	uint32_t i;
+
+	for (i = 0; i < rte_mempool_ops_table.num_ops; i++) {
+		if (strcmp(rte_mempool_ops_table.ops[i].name, TRACKED_OPS_NAME) == 0)
+			return (int)i;
+	}
+	return -ENOENT;
+}
+
+int
+rmem_tracked_ops_index(void)
+{
+	int index;
+
+	pthread_mutex_lock(&lock);
+	index = find_ops();
+	if (index < 0)
+		index = rte_mempool_register_ops(&tracked_ops);
+	pthread_mutex_unlock(&lock);
+	if (index >= 0)
+		return index;
+	return POOL_FAIL(ENOSPC,
+			"mempool ops: no free slot for %s: all %d of DPDK are in use (load fewer "
+			"mempool drivers)",
+			TRACKED_OPS_NAME, RTE_MEMPOOL_MAX_OPS_IDX);
+}
+
+int
+rmem_tracked_check_ops(const struct rte_mempool *mp)
+{
+	int index = rmem_tracked_ops_index();
+
+	if (index < 0)
+		return index;
+	if (index == mp->ops_index)
+		return 0;
+	return POOL_FAIL(EOPNOTSUPP,
+			"%s: mempool ops %s have index %d in this process and %d in the primary one "
+			"(load the same mempool drivers in both)",
+			mp->name, TRACKED_OPS_NAME, index, mp->ops_index);
+}
+
+struct rmem_tracked *
+rmem_tracked_of(const struct rte_mempool *mp)
+{
+	if (rte_mempool_get_ops(mp->ops_index)->dequeue != tracked_dequeue)
+		return NULL;
+	return mp->pool_data;
+}
+
+/* The same for calls of applications, whose mempool may be any. */
+static struct rmem_tracked *
+full_of(const struct rte_mempool *mp)
+{
+	struct rmem_tracked *td = mp == NULL ? NULL : rmem_tracked_of(mp);
+
+	return td != NULL && rmem_tracked_is_full(td) ? td : NULL;
+}
+
+int
+rmem_tracked_own(struct rte_mempool *mp, void **objs, unsigned int n, uint16_t from)
+{
+	struct rmem_tracked *td = full_of(mp);
+	uint16_t process = rmem_process_number();
+	unsigned int i, nb = 0;
+
+	if (td == NULL)
+		return POOL_FAIL(EINVAL, "mempool %p: not tracked", (const void *)mp);
+	if (from > TRACKED_MAX_OWNER)
+		return POOL_FAIL(EINVAL, "%s: process out of range: %u (0 to %d)", mp->name, from,
+				TRACKED_MAX_OWNER);
+	if (process == 0)
+		return refuse_get(mp);
+	for (i = 0; i < n; i++) {
+		if (rmem_tracked_take(td, objs[i], (uint8_t)process, (uint8_t)from))
+			objs[nb++] = objs[i];
+	}
+	return (int)nb;
+}
+
+int
+rmem_tracked_owner(const struct rte_mempool *mp, const void *obj)
+{
+	const struct rmem_tracked *td = full_of(mp);
+	int owner;
+
+	if (td == NULL)
+		return POOL_FAIL(EINVAL, "mempool %p: not tracked", (const void *)mp);
+	owner = rmem_tracked_owner_of(td, obj);
+	if (owner < 0)
+		return POOL_FAIL(EINVAL, "%s: %p is not a buffer", mp->name, obj);
+	return owner;
+}
+
+int
+rmem_tracked_reap(uint16_t process)
+{
+	struct rmem_tracked *td;
+	int ret = rmem_process_check();
+	uint32_t nb = 0;
+
+	if (ret != 0)
+		return ret;
+	if (process < 2 || process > TRACKED_MAX_OWNER)
+		return POOL_FAIL(EINVAL, "process out of range: %u (2 to %d)", process,
+				TRACKED_MAX_OWNER);
+	pthread_mutex_lock(&lock);
+	for (td = all; td != NULL; td = td->next)
+		nb += rmem_tracked_reap_from(td, (uint8_t)process);
+	pthread_mutex_unlock(&lock);
+	return (int)nb;
+}
+
+void
+rmem_tracked_log_owners(const struct rte_mempool *mp)
+{
+	const struct rmem_tracked *td = full_of(mp);
+	uint32_t nb[TRACKED_MAX_OWNER + 1];
+	char text[OWNERS_SIZE] = "";
+	size_t used = 0;
+	uint32_t i;
+
+	if (td == NULL)
+		return;
+	rmem_tracked_count(td, nb);
+	for (i = 1; i < RTE_DIM(nb) && used < sizeof(text); i++) {
+		if (nb[i] != 0)
+			used += (size_t)snprintf(text + used, sizeof(text) - used,
+					"%s%u of process %u", used == 0 ? "" : ", ", nb[i], i);
+	}
+	POOL_LOG(ERR, "%s: buffers not put back: %s", mp->name, text);
+}

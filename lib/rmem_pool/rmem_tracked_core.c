@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/**
+ * @file
+ * Owners of the buffers of a tracked mempool: see the invariant in rmem_tracked_priv.h. No function
+ * allocates, waits or calls DPDK.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_branch_prediction.h>
+#include <rte_byteorder.h>
+
+#include "rmem_tracked_priv.h"
+
+/* The same byte in all 8 of a word. */
+#define BYTES(byte) (UINT64_C(0x0101010101010101) * (byte))
+
+/* log2 of the bytes of a page that all addresses are in. */
+#define MAX_LOG2_PAGE 63
+
+/* Spreads the first searches of lcores over the words. */
+#define GOLDEN UINT64_C(0x9e3779b1)
+
+__extension__ typedef unsigned __int128 wide_t;
+
+static inline uint8_t *
+byte_of(const struct rmem_tracked *td, uint32_t index)
+{
+	return (uint8_t *)td->words + index;
+}
+
+/* 0x80 in each byte of a word that is 0. */
+static inline uint64_t
+zero_bytes(uint64_t word)
+{
+	const uint64_t low = BYTES(0x7f);
+
+	return ~(((word & low) + low) | word | low);
+}
+
+/* Position in memory of the byte of the lowest bit of a mask. */
+static inline uint32_t
+first_byte(uint64_t mask)
+{
+	uint32_t pos = (uint32_t)__builtin_ctzll(mask) / 8;
+
+#if RTE_BYTE_ORDER == RTE_LITTLE_ENDIAN
+	return pos;
+#else
+	return TRACKED_PER_WORD - 1 - pos;
+#endif
+}
+
+static inline uint32_t
+next_word(const struct rmem_tracked *td, uint32_t w)
+{
+	return w + 1 == td->nb_words ? 0 : w + 1;
+}
+
+static inline struct rmem_tracked_hint *
+hint_of(struct rmem_tracked *td, unsigned int lcore_id)
+{
+	return &td->hints[RTE_MIN(lcore_id, (unsigned int)RTE_MAX_LCORE)];
+}
+
+static inline uint32_t
+load_hint(const struct rmem_tracked *td, const uint32_t *hint)
+{
+	uint32_t w = __atomic_load_n(hint, __ATOMIC_RELAXED);
+
+	return likely(w < td->nb_words) ? w : 0;
+}
+
+static inline void
+store_hint(uint32_t *hint, uint32_t w)
+{
+	__atomic_store_n(hint, w, __ATOMIC_RELAXED);
+}
+
+size_t
+rmem_tracked_mem_size(uint32_t size)
+{
+	size_t nb_words = ((size_t)size + TRACKED_PER_WORD - 1) / TRACKED_PER_WORD;
+
+	return sizeof(struct rmem_tracked) +
+			RTE_ALIGN_CEIL(nb_words * sizeof(uint64_t), (size_t)RTE_CACHE_LINE_SIZE) +
+			size * sizeof(void *);
+}
+
+void
+rmem_tracked_init(struct rmem_tracked *td, uint32_t size)
+{
+	uint32_t i;
+
+	td->size = size;
+	td->nb_words = (uint32_t)(((uint64_t)size + TRACKED_PER_WORD - 1) / TRACKED_PER_WORD);
+	td->words = (uint64_t *)(td + 1);
+	td->objs = (void **)((uint8_t *)td->words +
+			RTE_ALIGN_CEIL(td->nb_words * sizeof(uint64_t),
+					(size_t)RTE_CACHE_LINE_SIZE));
+	memset(td->words, TRACKED_NO_BUF, td->nb_words * sizeof(uint64_t));
+	for (i = 0; i < RTE_DIM(td->hints); i++) {
+		td->hints[i].next = (uint32_t)(i * GOLDEN % td->nb_words);
+		td->hints[i].recent = td->hints[i].next;
+	}
+}
+
+static int
+compare_objs(const void *a, const void *b)
+{
+	uintptr_t x = *(const uintptr_t *)a, y = *(const uintptr_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/*
+ * Find how an index follows from an address: buffers at one distance, in each page or in all of the
+ * memory. Where that does not hold, a binary search replaces it.
+ */
+static void
+find_layout(struct rmem_tracked *td)
+{
+	uint64_t stride = 1, page = 0;
+	uint32_t i = 1;
+
+	td->base = (uintptr_t)td->objs[0];
+	if (td->size > 1)
+		stride = (uintptr_t)td->objs[1] - td->base;
+	while (i < td->size && (uintptr_t)td->objs[i] - td->base == i * stride)
+		i++;
+	if (i < td->size)
+		page = (uintptr_t)td->objs[i] - td->base;
+	td->reciprocal = UINT64_MAX / stride + 1;
+	td->per_page = i;
+	td->log2_page = MAX_LOG2_PAGE;
+	if (page != 0 && (page & (page - 1)) == 0)
+		td->log2_page = (uint32_t)__builtin_ctzll(page);
+	td->page_mask = (UINT64_C(1) << td->log2_page) - 1;
+}
+
+bool
+rmem_tracked_add(struct rmem_tracked *td, void *obj)
+{
+	uint32_t i;
+
+	if (td->nb_objs == td->size)
+		return false;
+	td->objs[td->nb_objs++] = obj;
+	if (td->nb_objs != td->size)
+		return true;
+	qsort(td->objs, td->size, sizeof(td->objs[0]), compare_objs);
+	find_layout(td);
+	for (i = 0; i < td->size; i++)
+		__atomic_store_n(byte_of(td, i), 0, __ATOMIC_RELEASE);
+	return true;
+}
+
+static uint32_t
+search(const struct rmem_tracked *td, const void *obj)
+{
+	uint32_t low = 0, high = td->size;
+
+	while (low < high) {
+		uint32_t mid = low + (high - low) / 2;
+
+		if ((uintptr_t)td->objs[mid] < (uintptr_t)obj)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low < td->size && td->objs[low] == obj ? low : TRACKED_NO_INDEX;
+}
+
+static inline uint32_t
+index_of(const struct rmem_tracked *td, const void *obj)
+{
+	uint64_t offset = (uintptr_t)obj - td->base;
+	uint64_t index = (uint64_t)((wide_t)(offset & td->page_mask) * td->reciprocal >> 64) +
+			(offset >> td->log2_page) * td->per_page;
+
+	if (likely(index < td->size && td->objs[index] == obj))
+		return (uint32_t)index;
+	return search(td, obj);
+}
+
+/* The n lowest bits of a mask. */
+static inline uint64_t
+lowest(uint64_t mask, unsigned int n)
+{
+	uint64_t rest = mask;
+
+	while (n-- > 0)
+		rest &= rest - 1;
+	return mask ^ rest;
+}
+
+/* Get up to n buffers of a word. */
+static inline unsigned int
+get_from(struct rmem_tracked *td, uint32_t w, void **objs, unsigned int n, uint8_t process)
+{
+	uint64_t word = __atomic_load_n(&td->words[w], __ATOMIC_RELAXED), mask;
+	void *const *from = &td->objs[(size_t)w * TRACKED_PER_WORD];
+	unsigned int nb;
+
+	do {
+		mask = zero_bytes(word);
+		if (mask == 0)
+			return 0;
+		nb = (unsigned int)__builtin_popcountll(mask);
+		if (nb > n) {
+			mask = lowest(mask, n);
+			nb = n;
+		}
+	} while (!__atomic_compare_exchange_n(&td->words[w], &word, word | (mask >> 7) * process,
+			true, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED));
+	if (likely(nb == TRACKED_PER_WORD)) {
+		memcpy(objs, from, TRACKED_PER_WORD * sizeof(*from));
+		return nb;
+	}
+	for (; mask != 0; mask &= mask - 1)
+		*objs++ = from[first_byte(mask)];
+	return nb;
+}
+
+int
+rmem_tracked_get(struct rmem_tracked *td, void **objs, unsigned int n, uint8_t process,
+		unsigned int lcore_id)
+{
+	struct rmem_tracked_hint *hint = hint_of(td, lcore_id);
+	uint32_t i, last, w = load_hint(td, &hint->recent);
+	unsigned int nb, got = 0;
+
+	if (unlikely(n > td->size))
+		return -ENOBUFS;
+	/* Buffers put back last are those whose lines are most likely in the CPU's caches. */
+	for (last = w; got < n; w = next_word(td, w)) {
+		nb = get_from(td, w, &objs[got], n - got, process);
+		if (nb == 0)
+			break;
+		got += nb;
+		last = w;
+	}
+	store_hint(&hint->recent, last);
+	if (likely(got == n))
+		return 0;
+	w = load_hint(td, &hint->next);
+	for (i = 0; i < td->nb_words && got < n; i++) {
+		got += get_from(td, w, &objs[got], n - got, process);
+		last = w;
+		w = next_word(td, w);
+	}
+	store_hint(&hint->next, last);
+	if (likely(got == n))
+		return 0;
+	rmem_tracked_put(td, objs, got, process, lcore_id);
+	return -ENOBUFS;
+}
+
+/* Put back a buffer; false if it is free. */
+static inline bool
+put_one(struct rmem_tracked *td, uint32_t index, uint8_t process)
+{
+	uint8_t *byte = byte_of(td, index), owner = __atomic_load_n(byte, __ATOMIC_RELAXED);
+
+	if (likely(owner == process && owner != 0)) {
+		__atomic_store_n(byte, 0, __ATOMIC_RELEASE);
+		return true;
+	}
+	/* Of another process: should that die, the reaper frees the buffer, and others get it. */
+	return owner != 0 &&
+			__atomic_compare_exchange_n(
+					byte, &owner, 0, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+}
+
+/* Put back the 8 buffers of a word, if they are those, in order, and of this process. */
+static inline bool
+put_word(struct rmem_tracked *td, uint32_t index, void *const *objs, uint8_t process)
+{
+	uint64_t *word = &td->words[index / TRACKED_PER_WORD];
+	void *const *from = &td->objs[index];
+	uintptr_t differ = 0;
+	unsigned int i;
+
+	if (index % TRACKED_PER_WORD != 0 ||
+			__atomic_load_n(word, __ATOMIC_RELAXED) != BYTES(process))
+		return false;
+	for (i = 0; i < TRACKED_PER_WORD; i++)
+		differ |= (uintptr_t)objs[i] ^ (uintptr_t)from[i];
+	if (differ != 0)
+		return false;
+	__atomic_store_n(word, 0, __ATOMIC_RELEASE);
+	return true;
+}
+
+unsigned int
+rmem_tracked_put(struct rmem_tracked *td, void *const *objs, unsigned int n, uint8_t process,
+		unsigned int lcore_id)
+{
+	unsigned int i = 0, nb_bad = 0;
+	uint32_t index, first = TRACKED_NO_INDEX;
+
+	while (i < n) {
+		index = index_of(td, objs[i]);
+		if (unlikely(index == TRACKED_NO_INDEX)) {
+			nb_bad++;
+			i++;
+			continue;
+		}
+		if (first == TRACKED_NO_INDEX)
+			first = index;
+		if (n - i >= TRACKED_PER_WORD && process != 0 &&
+				put_word(td, index, &objs[i], process)) {
+			i += TRACKED_PER_WORD;
+			continue;
+		}
+		nb_bad += !put_one(td, index, process);
+		i++;
+	}
+	if (likely(first != TRACKED_NO_INDEX))
+		store_hint(&hint_of(td, lcore_id)->recent, first / TRACKED_PER_WORD);
+	return nb_bad;
+}
+
+bool
+rmem_tracked_take(struct rmem_tracked *td, const void *obj, uint8_t process, uint8_t from)
+{
+	uint32_t index = index_of(td, obj);
+	uint8_t *byte, owner;
+
+	if (index == TRACKED_NO_INDEX)
+		return false;
+	byte = byte_of(td, index);
+	owner = __atomic_load_n(byte, __ATOMIC_RELAXED);
+	do {
+		if (owner == 0 || (from != 0 && owner != from))
+			return false;
+	} while (!__atomic_compare_exchange_n(
+			byte, &owner, process, true, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
+	return true;
+}
+
+uint32_t
+rmem_tracked_reap_from(struct rmem_tracked *td, uint8_t process)
+{
+	uint64_t word, mask;
+	uint32_t w, nb = 0;
+
+	for (w = 0; w < td->nb_words; w++) {
+		word = __atomic_load_n(&td->words[w], __ATOMIC_RELAXED);
+		do {
+			mask = zero_bytes(word ^ BYTES(process));
+		} while (mask != 0 &&
+				!__atomic_compare_exchange_n(&td->words[w], &word,
+						word & ~((mask >> 7) * 0xff), true,
+						__ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
+		nb += (uint32_t)__builtin_popcountll(mask);
+	}
+	return nb;
+}
+
+int
+rmem_tracked_owner_of(const struct rmem_tracked *td, const void *obj)
+{
+	uint32_t index = index_of(td, obj);
+
+	return index == TRACKED_NO_INDEX ? -1
+					 : __atomic_load_n(byte_of(td, index), __ATOMIC_RELAXED);
+}
+
+uint32_t
+rmem_tracked_count_free(const struct rmem_tracked *td)
+{
+	uint32_t w, nb = 0;
+
+	for (w = 0; w < td->nb_words; w++)
+		nb += (uint32_t)__builtin_popcountll(
+				zero_bytes(__atomic_load_n(&td->words[w], __ATOMIC_RELAXED)));
+	return nb;
+}
+
+void
+rmem_tracked_count(const struct rmem_tracked *td, uint32_t *nb)
+{
+	uint8_t owner;
+	uint32_t i;
+
+	memset(nb, 0, (TRACKED_MAX_OWNER + 1) * sizeof(*nb));
+	for (i = 0; i < td->size; i++) {
+		owner = __atomic_load_n(byte_of(td, i), __ATOMIC_RELAXED);
+		if (owner <= TRACKED_MAX_OWNER)
+			nb[owner]++;
+	}
+}
+
+const char *
+rmem_tracked_flaw(const struct rmem_tracked *td)
+{
+	uint32_t i;
+
+	if (td->nb_objs != td->size)
+		return "number of buffers with an owner";
+	for (i = 0; i < td->nb_words * TRACKED_PER_WORD; i++) {
+		if ((__atomic_load_n(byte_of(td, i), __ATOMIC_RELAXED) == TRACKED_NO_BUF) !=
+				(i >= td->size))
+			return "owner";
+		if (i < td->size && index_of(td, td->objs[i]) != i)
+			return "index of a buffer";
+	}
+	return NULL;
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/**
+ * @file
+ * Owners of the buffers of a tracked mempool. Not installed.
+ *
+ * Each buffer has one byte: the number of the process that owns it, or 0 while it is free. The
+ * bytes are the list of free buffers; there is no other one, and no lock.
+ *
+ * Invariant: a buffer changes hands in one atomic access of its byte. A process that is killed at
+ * any instruction leaves each buffer free or owned, and leaves nothing that others wait for.
+ *
+ * | byte   | changed by                        | access                                    |
+ * | ------ | --------------------------------- | ----------------------------------------- |
+ * | 0 -> P | a get in process P                | compare-and-swap of the word, acquire     |
+ * | P -> 0 | a put in process P                | store of the byte, or of a word whose     |
+ * |        |                                   | bytes are all P, release                  |
+ * | P -> 0 | a put in process Q                | compare-and-swap of the byte, release     |
+ * | P -> 0 | the reaper, after the death of P  | compare-and-swap of the word, acquire and |
+ * |        |                                   | release                                   |
+ * | P -> Q | rmem_tracked_own() in process Q   | compare-and-swap of the byte, acquire and |
+ * |        |                                   | release                                   |
+ *
+ * A put in P stores without a compare-and-swap: no other process changes a byte of P while the
+ * application keeps the rule that one thread at a time uses a buffer. A compare-and-swap of a word
+ * fails if another byte of it changed, and is repeated.
+ *
+ * The acquire of a get synchronizes with the release of the put that made the buffer free: accesses
+ * of the former owner precede those of the new one. A dead process makes no accesses.
+ *
+ * The hints are indexes at which searches begin. Any value is valid; a stale one costs time only.
+ */
+
+#ifndef RMEM_TRACKED_PRIV_H
+#define RMEM_TRACKED_PRIV_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <rte_common.h>
+#include <rte_config.h>
+
+struct rte_mempool;
+
+/** Name of the mempool ops. */
+#define TRACKED_OPS_NAME "rmem_tracked"
+
+/** Highest number of a process. */
+#define TRACKED_MAX_OWNER 254 /* RMEM_PROCESS_MAX */
+
+/** Owner of the bytes that follow that of the last buffer. */
+#define TRACKED_NO_BUF 255
+
+/** Buffers of a word of owners. */
+#define TRACKED_PER_WORD 8
+
+/** Index of an address that is not a buffer. */
+#define TRACKED_NO_INDEX UINT32_MAX
+
+/** Where the searches of an lcore begin: indexes of words, atomic. */
+struct rmem_tracked_hint {
+	uint32_t recent; /**< Word of the buffer put back last. */
+	uint32_t next;   /**< Word at which the last search ended. */
+} __rte_cache_aligned;
+
+/** Buffers and owners of a mempool, in memory shared by all processes. */
+struct rmem_tracked {
+	uint32_t size;       /**< Buffers. */
+	uint32_t nb_words;   /**< Words of owners. */
+	uint32_t nb_objs;    /**< Buffers added; all functions but add() need size of them. */
+	uint32_t per_page;   /**< Buffers of a page. */
+	uintptr_t base;      /**< Address of the first buffer. */
+	uint64_t page_mask;  /**< Bytes of a page, minus 1. */
+	uint64_t reciprocal; /**< 2^64 / distance of two buffers, rounded up. */
+	uint32_t log2_page;  /**< Of the bytes of a page; 63 if buffers may cross pages. */
+	uint32_t pad;        /**< Zero. */
+	void **objs;         /**< Buffers, by index, sorted by address. */
+	uint64_t *words;     /**< Owners of 8 buffers each; atomic. */
+	uint64_t bad_puts __rte_cache_aligned; /**< Buffers whose put was refused; atomic. */
+	struct rmem_tracked *next;             /**< In the list of the primary. */
+	struct rmem_tracked_hint hints[RTE_MAX_LCORE + 1]; /**< The last: of other threads. */
+};
+
+/** Bytes of memory for size buffers. */
+size_t rmem_tracked_mem_size(uint32_t size);
+
+/** Initialize zeroed memory, aligned to a cache line, for size buffers. */
+void rmem_tracked_init(struct rmem_tracked *td, uint32_t size);
+
+/**
+ * Add a free buffer; not with other threads. The functions below need all size buffers. False if
+ * there are so many.
+ */
+bool rmem_tracked_add(struct rmem_tracked *td, void *obj);
+
+/** Whether all buffers were added. */
+static inline bool
+rmem_tracked_is_full(const struct rmem_tracked *td)
+{
+	return td->nb_objs == td->size;
+}
+
+/** Get n buffers for a process, or none: 0, or -ENOBUFS. */
+int rmem_tracked_get(struct rmem_tracked *td, void **objs, unsigned int n, uint8_t process,
+		unsigned int lcore_id);
+
+/** Put back n buffers; returns the number of those that were refused: free, or no buffer. */
+unsigned int rmem_tracked_put(struct rmem_tracked *td, void *const *objs, unsigned int n,
+		uint8_t process, unsigned int lcore_id);
+
+/** Make a buffer that belongs to from (0: to any process) that of a process. */
+bool rmem_tracked_take(struct rmem_tracked *td, const void *obj, uint8_t process, uint8_t from);
+
+/** Free all buffers of a dead process; returns their number. */
+uint32_t rmem_tracked_reap_from(struct rmem_tracked *td, uint8_t process);
+
+/** Owner of a buffer, 0 if it is free, or -1 if it is no buffer. */
+int rmem_tracked_owner_of(const struct rmem_tracked *td, const void *obj);
+
+/** Number of free buffers. */
+uint32_t rmem_tracked_count_free(const struct rmem_tracked *td);
+
+/** Number of buffers by owner: nb[TRACKED_MAX_OWNER + 1]. */
+void rmem_tracked_count(const struct rmem_tracked *td, uint32_t *nb);
+
+/** The part that is inconsistent, or NULL. */
+const char *rmem_tracked_flaw(const struct rmem_tracked *td);
+
+/* With the mempool library (rmem_tracked.c). */
+
+/** Index of the mempool ops in this process; -ENOSPC with a line if DPDK's table is full. */
+int rmem_tracked_ops_index(void);
+
+/** Check that a mempool of the primary process has these ops here: -EOPNOTSUPP or -ENOSPC. */
+int rmem_tracked_check_ops(const struct rte_mempool *mp);
+
+/** The buffers and owners of a mempool, or NULL if it is not tracked. */
+struct rmem_tracked *rmem_tracked_of(const struct rte_mempool *mp);
+
+/** Log the owners of the buffers of a mempool, if it is tracked. */
+void rmem_tracked_log_owners(const struct rte_mempool *mp);
+
+#endif /* RMEM_TRACKED_PRIV_H */
