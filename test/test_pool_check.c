@@ -216,4 +216,35 @@ TEST(pool_check, short_memlock_is_reported)
 	return TEST_SUCCESS;
 }
 
+/* The last case: the slots stay in use. */
+TEST(pool_check, checks_of_puts_without_a_slot_for_ops)
+{
+	const struct rmem_pool_conf conf = {.name = "unchecked",
+			.nb_bufs = 64,
+			.buf_size = 64,
+			.cache_size = 16,
+			.access = FX_ACCESS,
+			.socket_id = SOCKET_ID_ANY,
+			.flags = RMEM_POOL_CHECK_PUTS};
+	struct rte_mempool_ops ops = *rte_mempool_get_ops(0);
+	struct rmem_pool *pool;
+	struct rmem_sge sge;
+	const char *log;
+	int i = 0, ret;
+
+	/* Those of the checks are registered once: be the first. */
+	do {
+		snprintf(ops.name, sizeof(ops.name), "full_%d", i++);
+	} while (rte_mempool_register_ops(&ops) >= 0);
+	fx_log_begin();
+	ret = rmem_pool_create(fx.a.pd, &conf, &pool);
+	log = fx_log_end();
+	TEST_OK(ret);
+	TEST_ASSERT(strstr(log, "puts are not checked: no free slot") != NULL);
+	TEST_EQ(pool->mp->cache_size, 16);
+	TEST_OK(rmem_pool_get_sges(pool, &sge, 1));
+	rmem_pool_put_sges(pool, &sge, 1);
+	return rmem_pool_destroy(pool);
+}
+
 TEST_SUITE(pool_check, setup, fx_teardown);

@@ -174,9 +174,11 @@ TEST(pool_fail, registration_can_be_released_again)
 	return TEST_SUCCESS;
 }
 
-TEST(pool_fail, buffer_pool_can_be_destroyed_again)
+static int
+destroy_again(uint32_t flags)
 {
 	const struct rmem_pool_conf conf = {.name = "kept_bufs",
+			.flags = flags,
 			.nb_bufs = 64,
 			.buf_size = 64 * 1024,
 			.access = FX_ACCESS,
@@ -193,6 +195,16 @@ TEST(pool_fail, buffer_pool_can_be_destroyed_again)
 	at.pool = NULL;
 	TEST_EQ(keeper.nb, 0);
 	return TEST_SUCCESS;
+}
+
+TEST(pool_fail, buffer_pool_can_be_destroyed_again)
+{
+	return destroy_again(0);
+}
+
+TEST(pool_fail, buffer_pool_with_checks_can_be_destroyed_again)
+{
+	return destroy_again(RMEM_POOL_CHECK_PUTS);
 }
 
 TEST_SUITE(pool_fail, setup, teardown);

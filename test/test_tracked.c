@@ -289,7 +289,7 @@ TEST(tracked, caches_and_other_ops_are_refused)
 			FX_BAD(rmem_pool_conf, cache_size, 1, EINVAL),
 			FX_BAD(rmem_pool_conf, ops_name, "stack", EINVAL),
 			FX_BAD(rmem_pool_conf, ops_name, OPS_NAME, EINVAL),
-			FX_BAD(rmem_pool_conf, flags, RMEM_POOL_TRACKED << 1, EINVAL),
+			FX_BAD(rmem_pool_conf, flags, RMEM_POOL_TRACKED | 4, EINVAL),
 			FX_BAD(rmem_pool_conf, flags, UINT32_MAX, EINVAL),
 	};
 	struct rmem_pool_conf conf = good_conf();

@@ -141,6 +141,8 @@ dev_info_get(struct rmem_dev *base, struct rmem_dev_info *info)
 	info->capa = RSOFT_CAPA & profile->capa;
 	if (dev->nb_engines != 0)
 		info->capa |= RMEM_DEV_CAPA_ENGINE;
+	if (dev->args.sanitize != 0)
+		info->capa |= RMEM_DEV_CAPA_SANITIZE;
 	if (dev->wire != NULL) {
 		info->capa |= RMEM_DEV_CAPA_CM_TCP;
 		/* Nothing would receive packets while the application sleeps. */

@@ -83,6 +83,8 @@ extern "C" {
 #define RMEM_DEV_CAPA_CQ_RESIZE (UINT64_C(1) << 23)
 /** Asynchronous events; see rmem_async_channel.h. */
 #define RMEM_DEV_CAPA_ASYNC_EVENT (UINT64_C(1) << 24)
+/** Wrong uses are logged, at some cost: `soft` with sanitize=1. Pools of it check puts. */
+#define RMEM_DEV_CAPA_SANITIZE (UINT64_C(1) << 25)
 
 /** Device. */
 struct rmem_dev {

@@ -29,6 +29,8 @@ convert(const struct rmem_pktmbuf_pool_conf *conf, struct rmem_pool_conf *pool_c
 	if (conf->priv_size % RTE_MBUF_PRIV_ALIGN != 0)
 		return POOL_FAIL(EINVAL, "priv_size: not a multiple: %u (%u)", conf->priv_size,
 				(unsigned int)RTE_MBUF_PRIV_ALIGN);
+	if (conf->flags != 0)
+		return POOL_FAIL(EINVAL, "mbuf pool: unknown flags: 0x%x", conf->flags);
 	*pool_conf = (struct rmem_pool_conf){
 			.name = conf->name,
 			.ops_name = conf->ops_name,
@@ -38,7 +40,6 @@ convert(const struct rmem_pktmbuf_pool_conf *conf, struct rmem_pool_conf *pool_c
 			.cache_size = conf->cache_size,
 			.access = conf->access,
 			.socket_id = conf->socket_id,
-			.flags = conf->flags,
 			.reserved = {conf->reserved[0], conf->reserved[1]},
 	};
 	if (conf->ops_name == NULL)

@@ -42,8 +42,9 @@ static struct rmem_pool_priv *pools;
 struct plan {
 	const struct rmem_pool_conf *conf;
 	struct rmem_dev_info info;
-	size_t length; /* Bytes of all buffers with their headers. */
-	size_t stride; /* Bytes from one buffer to the next. */
+	size_t length;   /* Bytes of all buffers with their headers. */
+	size_t stride;   /* Bytes from one buffer to the next. */
+	bool has_checks; /* Puts are checked. */
 };
 
 /* State of a walk over the buffers that registers slice by slice. */
@@ -85,10 +86,14 @@ create_mempool(struct rmem_pool *pool, struct plan *plan)
 
 	/* The device uses the virtual addresses of its MR, not IO addresses. */
 	pool->mp = rte_mempool_create_empty(conf->name, conf->nb_bufs, conf->buf_size,
-			conf->cache_size, 0, conf->socket_id, RTE_MEMPOOL_F_NO_IOVA_CONTIG);
+			plan->has_checks ? 0 : conf->cache_size, 0, conf->socket_id,
+			RTE_MEMPOOL_F_NO_IOVA_CONTIG);
 	if (pool->mp == NULL)
 		return rmem_pool_mempool_error(conf, rte_errno);
 	ret = set_ops(pool, conf);
+	if (ret != 0)
+		return ret;
+	ret = plan->has_checks ? rmem_pool_puts_alloc(pool) : 0;
 	if (ret != 0)
 		return ret;
 	length = rte_mempool_op_calc_mem_size_default(
@@ -243,6 +248,7 @@ release_parts(struct rmem_pool *pool)
 	if (rmem_pool_priv(pool)->mz != NULL)
 		rte_memzone_free(rmem_pool_priv(pool)->mz);
 	rte_free((void *)(uintptr_t)pool->keys);
+	rmem_pool_puts_free(rmem_pool_priv(pool)->puts);
 	return 0;
 }
 
@@ -295,6 +301,7 @@ do_create(struct rmem_pool *pool, struct plan *plan)
 	if (ret != 0)
 		return ret;
 	pool_cache_set(pool, &rmem_pool_priv(pool)->no_cache);
+	rmem_pool_puts_start(pool);
 	return (conf->flags & RMEM_POOL_TRACKED) != 0 ? rmem_pool_dir_add(pool) : 0;
 }
 
@@ -336,6 +343,16 @@ rmem_pool_visit(int (*func)(struct rmem_pool *pool, void *arg), void *arg)
 	return ret;
 }
 
+/* Whether puts have to be checked; tracked pools do it themselves. */
+static bool
+checks_puts(const struct rmem_pool_conf *conf, const struct rmem_dev_info *info)
+{
+	if ((conf->flags & RMEM_POOL_TRACKED) != 0)
+		return false;
+	return (conf->flags & RMEM_POOL_CHECK_PUTS) != 0 ||
+			(info->capa & RMEM_DEV_CAPA_SANITIZE) != 0;
+}
+
 int
 rmem_pool_create(struct rmem_pd *pd, const struct rmem_pool_conf *conf, struct rmem_pool **pool)
 {
@@ -350,6 +367,7 @@ rmem_pool_create(struct rmem_pd *pd, const struct rmem_pool_conf *conf, struct r
 		ret = rmem_pool_dev_info(pd, &plan.info);
 	if (ret != 0)
 		return ret;
+	plan.has_checks = checks_puts(conf, &plan.info) && rmem_pool_puts_register(conf->name);
 	rmem_pool_need(conf, &plan.info, &need);
 	ret = rmem_pool_report_mrs(&need, &plan.info);
 	if (ret != 0)

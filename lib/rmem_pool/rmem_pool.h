@@ -51,6 +51,15 @@ struct rmem_pd;
  * rmem_tracked.h.
  */
 #define RMEM_POOL_TRACKED (UINT32_C(1) << 0)
+/**
+ * Flag of rmem_pool_conf: check puts.
+ *
+ * A put of a buffer that is free already, of an address within a buffer, or of memory that is not
+ * of the pool is logged and ignored, also one by rte_mempool_put(). The mempool then has no caches:
+ * gets and puts are slower. Implied on a device with RMEM_DEV_CAPA_SANITIZE. Tracked pools check
+ * puts in any case.
+ */
+#define RMEM_POOL_CHECK_PUTS (UINT32_C(1) << 1)
 
 /** Configuration of a pool. The caller zeroes it first. */
 struct rmem_pool_conf {
@@ -66,7 +75,7 @@ struct rmem_pool_conf {
 				*/
 	uint32_t access; /**< Bitwise OR of RMEM_ACCESS_*, without ALLOCATE_MR and ZERO_BASED. */
 	int socket_id;   /**< NUMA socket, SOCKET_ID_ANY for any. */
-	uint32_t flags;  /**< 0 or RMEM_POOL_TRACKED. */
+	uint32_t flags;  /**< Bitwise OR of RMEM_POOL_*. */
 	uint64_t reserved[2]; /**< Zero. */
 };
 

@@ -50,13 +50,18 @@ check_numbers(const struct rmem_pool_conf *conf)
 static int
 check_flags(const struct rmem_pool_conf *conf)
 {
-	if ((conf->flags & ~RMEM_POOL_TRACKED) != 0)
+	const char *ops = conf->ops_name == NULL ? "" : conf->ops_name;
+
+	if ((conf->flags & ~(RMEM_POOL_TRACKED | RMEM_POOL_CHECK_PUTS)) != 0)
 		return POOL_FAIL(EINVAL, "%s: unknown flags: 0x%x", conf->name, conf->flags);
-	if (conf->flags == 0) {
-		if (conf->ops_name == NULL || strcmp(conf->ops_name, TRACKED_OPS_NAME) != 0)
+	if (strcmp(ops, PUTS_OPS_NAME) == 0)
+		return POOL_FAIL(EINVAL, "%s: ops_name: %s (set the flag RMEM_POOL_CHECK_PUTS)",
+				conf->name, ops);
+	if ((conf->flags & RMEM_POOL_TRACKED) == 0) {
+		if (strcmp(ops, TRACKED_OPS_NAME) != 0)
 			return 0;
 		return POOL_FAIL(EINVAL, "%s: ops_name: %s (set the flag RMEM_POOL_TRACKED)",
-				conf->name, conf->ops_name);
+				conf->name, ops);
 	}
 	if (conf->cache_size != 0)
 		return POOL_FAIL(EINVAL,

@@ -30,6 +30,23 @@ int rmem_pool_fill_avx2(struct rmem_sge *sge, void *const *objs, unsigned int n,
 /** Collect the buffers of n SGEs with AVX2. */
 void rmem_pool_collect_avx2(void **objs, const struct rmem_sge *sge, unsigned int n);
 
+struct rmem_pool_puts;
+
+/** Name of the mempool ops of pools that check puts. */
+#define PUTS_OPS_NAME "rmem_puts"
+
+/** Register the ops of pools that check puts; false, with a line: there is no free slot. */
+bool rmem_pool_puts_register(const char *name);
+
+/** Let the mempool of a pool check puts. It has its ops, and no memory yet. 0 or -ENOMEM. */
+int rmem_pool_puts_alloc(struct rmem_pool *pool);
+
+/** Free the checks of a pool, whose mempool was freed; NULL is allowed. */
+void rmem_pool_puts_free(struct rmem_pool_puts *puts);
+
+/** Start the checks, once the mempool has all buffers. */
+void rmem_pool_puts_start(struct rmem_pool *pool);
+
 /** Check the handle of a PD: 0, or -EINVAL and a log line. */
 int rmem_pool_check_pd(const struct rmem_pd *pd);
 
@@ -46,6 +63,7 @@ struct rmem_pool_priv {
 	struct rmem_map *map;         /**< All memory registered with the PD. */
 	uint64_t failed_gets;         /**< Counter: gets that found too few; atomic. */
 	uint32_t low_water;           /**< Least number outside of caches; atomic. */
+	struct rmem_pool_puts *puts;  /**< Checks of puts, or NULL. */
 	struct rmem_pool_priv *next;
 };
 

@@ -39,6 +39,7 @@ static const struct {
 		{RMEM_DEV_CAPA_CQ_RESIZE, 0, "resize of CQs (RMEM_DEV_CAPA_CQ_RESIZE)"},
 		{RMEM_DEV_CAPA_COMP_CHANNEL, 0, "completion channels (RMEM_DEV_CAPA_COMP_CHANNEL)"},
 		{RMEM_DEV_CAPA_ASYNC_EVENT, 0, "asynchronous events (RMEM_DEV_CAPA_ASYNC_EVENT)"},
+		{RMEM_DEV_CAPA_SANITIZE, 0, "logs of wrong uses (RMEM_DEV_CAPA_SANITIZE)"},
 		{0, RMEM_ACCESS_REMOTE_ATOMIC, "the right REMOTE_ATOMIC"},
 		{0, RMEM_ACCESS_MW_BIND, "the right MW_BIND"},
 		{0, RMEM_ACCESS_ON_DEMAND, "the right ON_DEMAND"},
