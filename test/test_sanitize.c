@@ -70,6 +70,31 @@ TEST(sanitize, key_of_a_deregistered_mr)
 	return TEST_SUCCESS;
 }
 
+/* Its slot is not that of its index. */
+TEST(sanitize, requested_key_of_a_deregistered_mr)
+{
+	struct rmem_mr_attr attr = {.length = FX_PAGE,
+			.access = FX_ACCESS,
+			.socket_id = SOCKET_ID_ANY,
+			.flags = RMEM_MR_REQUESTED_KEY,
+			.requested_key = UINT32_C(0x12345678)};
+	struct rmem_mr *mr;
+	const char *log;
+	int i;
+
+	TEST_RUN(open_sides("sanitize=1"));
+	attr.addr = fx.a.buf;
+	for (i = 0; i < 2; i++) {
+		attr.name = i == 0 ? "former" : "asked";
+		TEST_OK(rmem_mr_reg_attr(fx.a.pd, &attr, &mr));
+		TEST_OK(rmem_mr_dereg(mr));
+	}
+	log = log_of_write(fx_addr(fx.a.buf), (uint32_t)attr.requested_key);
+	TEST_ASSERT(strstr(log, "; MR `asked`; deregistered ") != NULL);
+	TEST_ASSERT(strstr(log, "; registered ") != NULL);
+	return TEST_SUCCESS;
+}
+
 TEST(sanitize, key_that_a_request_invalidated)
 {
 	struct rmem_fast_reg_page_list *list;

@@ -448,9 +448,10 @@ struct rsoft_dev {
 	uint32_t prefetch_keys;            /* the table exceeds the cache of a core */
 	uint16_t dev_id;
 	uint16_t nb_engines;
-	uint32_t cookie;       /* part of the GID; differs between devices of the same name */
-	uint32_t has_told_pin; /* the failure to pin was logged; atomic */
-	uint64_t nb_bad_rkeys; /* of all QPs; decides what is logged; atomic */
+	uint32_t cookie;         /* part of the GID; differs between devices of the same name */
+	uint32_t has_told_pin;   /* the failure to pin was logged; atomic */
+	uint32_t has_told_guard; /* with sanitize=1, that there is no guard; atomic */
+	uint64_t nb_bad_rkeys;   /* of all QPs; decides what is logged; atomic */
 	struct rsoft_args args;
 
 	uint32_t nb_pending __rte_cache_aligned; /* QPs in pending, and the wire; atomic */

@@ -4,12 +4,27 @@
 
 /* The last error of a QP; see rsoft_error.h. Called for failures only. */
 
+#include <stdio.h>
 #include <string.h>
 
 #include "rsoft_access.h"
 #include "rsoft_error.h"
+#include "rsoft_missing.h"
 #include "rsoft_past.h"
 #include "rsoft_rq.h"
+
+/* Whether an SGE was refused for a reason. */
+static bool
+is_refused(const struct rsoft_qp *qp, const struct rmem_sge *sge, uint32_t need, uint32_t why)
+{
+	if (sge->length == 0)
+		return false;
+	if (why == RMEM_VENDOR_ERR_PAGE_FAULT &&
+			rsoft_missing_at(qp, RSOFT_LKEY_XOR, sge->lkey, sge->addr, sge->length) !=
+					0)
+		return true;
+	return rsoft_access_why(qp, RSOFT_LKEY_XOR, sge->lkey, sge->addr, sge->length, need) == why;
+}
 
 /* The SGE that was refused for a reason, or else the first. */
 static void
@@ -18,11 +33,7 @@ set_sge(struct rmem_qp_error *error, const struct rsoft_qp *qp, const struct rme
 {
 	uint32_t i = 0;
 
-	while (i < nb &&
-			(sge[i].length == 0 ||
-					rsoft_access_why(qp, RSOFT_LKEY_XOR, sge[i].lkey,
-							sge[i].addr, sge[i].length,
-							need) != error->vendor_err))
+	while (i < nb && !is_refused(qp, &sge[i], need, error->vendor_err))
 		i++;
 	if (nb == 0)
 		return;
@@ -76,11 +87,31 @@ set_peer(struct rmem_qp_error *error, const struct rmem_qp_addr *addr)
 	memcpy(error->peer_gid, addr->gid, sizeof(error->peer_gid));
 }
 
+/* With sanitize=1: the byte of a key that cannot be read, as the log has it. */
+static void
+missing_text(const struct rsoft_qp *qp, const struct rmem_qp_error *error, char *text, size_t size)
+{
+	uint32_t key_xor = error->status == RMEM_WC_LOC_PROT_ERR ? RSOFT_LKEY_XOR : 0;
+	uintptr_t at = 0;
+
+	if (error->side == RMEM_QP_ERROR_RECV)
+		qp = rsoft_rq_owner(qp);
+	text[0] = '\0';
+	if (qp->dev->past != NULL && error->vendor_err == RMEM_VENDOR_ERR_PAGE_FAULT)
+		at = rsoft_missing_at(qp, key_xor, error->key, error->addr, 0);
+	if (at != 0)
+		snprintf(text, size, "; its memory at 0x%" PRIxPTR " is %s", at,
+				rsoft_missing_why(at));
+}
+
 static void
 note(struct rsoft_qp *qp, const struct rmem_qp_error *error)
 {
+	char memory[96];
+
+	missing_text(qp, error, memory, sizeof(memory));
 	rmem_qp_note_error(&qp->qp, error);
-	rsoft_past_report(&qp->qp, error);
+	rsoft_past_report(&qp->qp, error, memory);
 }
 
 void

@@ -89,6 +89,24 @@ mr_unpin(struct rmem_mr *base, uint8_t pin)
 	return rsoft_unpin(pin, iov, nb_iov);
 }
 
+/* Accesses to memory that is not mapped raise a signal. */
+static void
+tell_unguarded(struct rsoft_dev *dev)
+{
+	const char *why = "no guard on this processor";
+
+	if (dev->args.sanitize == 0 ||
+			__atomic_exchange_n(&dev->has_told_guard, 1, __ATOMIC_RELAXED) != 0)
+		return;
+	if (dev->args.odp_guard == 0)
+		why = "odp_guard=0";
+	else if (rsoft_guard_has_fast())
+		why = "a handler of SIGSEGV or SIGBUS was installed after that of rmem";
+	RSOFT_LOG(WARNING,
+			"sanitize: memory that is unmapped before rmem_mr_dereg() raises a signal: %s",
+			why);
+}
+
 /*
  * Take a reference to the signal handler with the first MR of a device, until the device is closed.
  * If another handler was installed later, that one decides whether ours is called.
@@ -96,9 +114,12 @@ mr_unpin(struct rmem_mr *base, uint8_t pin)
 static void
 mr_guard(struct rsoft_dev *dev)
 {
-	if (dev->args.odp_guard == 0 || __atomic_load_n(&dev->has_guard, __ATOMIC_RELAXED) ||
-			!rsoft_guard_get())
+	if (__atomic_load_n(&dev->has_guard, __ATOMIC_RELAXED))
 		return;
+	if (dev->args.odp_guard == 0 || !rsoft_guard_get()) {
+		tell_unguarded(dev);
+		return;
+	}
 	if (__atomic_exchange_n(&dev->has_guard, 1, __ATOMIC_RELAXED))
 		rsoft_guard_put(); /* another thread did it concurrently */
 }

@@ -69,6 +69,35 @@ rsoft_past_name(struct rsoft_dev *dev, const struct rmem_mr *mr, const struct rs
 	rte_ticketlock_unlock(&dev->lock);
 }
 
+/* Whether the last key of a slot had the index of this one. */
+static bool
+is_of(const struct rsoft_past *past, uint32_t key)
+{
+	const uint64_t what = __atomic_load_n(&past->made.what, __ATOMIC_RELAXED);
+
+	return what >> 48 != RSOFT_PAST_NONE && (uint32_t)what >> 8 == key >> 8;
+}
+
+/* The past of a key. A requested one may be in any slot: take the one that was made last. */
+static struct rsoft_past *
+past_of(const struct rsoft_dev *dev, uint32_t key)
+{
+	struct rsoft_past *past = &dev->past[rsoft_key_at(dev, key) - dev->keys];
+	uint64_t tsc, last = 0;
+	uint32_t i;
+
+	if (__atomic_load_n(&dev->requested, __ATOMIC_ACQUIRE) == NULL)
+		return past;
+	for (i = 0; i < dev->nb_keys; i++) {
+		tsc = __atomic_load_n(&dev->past[i].made.tsc, __ATOMIC_RELAXED);
+		if (tsc > last && is_of(&dev->past[i], key)) {
+			past = &dev->past[i];
+			last = tsc;
+		}
+	}
+	return past;
+}
+
 /* Append "; invalidated 3.1 us ago by lcore 2, request of QP 0x000801" to a text. */
 static void
 add_note(char *text, size_t size, const struct rsoft_past_note *from, uint32_t key)
@@ -95,7 +124,7 @@ add_note(char *text, size_t size, const struct rsoft_past_note *from, uint32_t k
 }
 
 void
-rsoft_past_report(const struct rmem_qp *qp, const struct rmem_qp_error *error)
+rsoft_past_report(const struct rmem_qp *qp, const struct rmem_qp_error *error, const char *memory)
 {
 	static const char *const sides[] = {
 			[RMEM_QP_ERROR_SEND] = "request",
@@ -104,8 +133,8 @@ rsoft_past_report(const struct rmem_qp *qp, const struct rmem_qp_error *error)
 	};
 	struct rsoft_dev *dev = rsoft_dev_of(&qp->obj);
 	struct rsoft_past *past;
-	char text[320] = "";
-	uint32_t key = error->key, made;
+	char text[400] = "";
+	uint32_t key = error->key;
 
 	if (dev->past == NULL || key == 0)
 		return;
@@ -114,12 +143,12 @@ rsoft_past_report(const struct rmem_qp *qp, const struct rmem_qp_error *error)
 		return; /* the key is of the peer, whose QP reports it */
 	if (error->status == RMEM_WC_LOC_PROT_ERR)
 		key ^= RSOFT_LKEY_XOR;
-	past = &dev->past[rsoft_key_at(dev, key) - dev->keys];
-	made = (uint32_t)__atomic_load_n(&past->made.what, __ATOMIC_RELAXED);
+	past = past_of(dev, key);
 	rte_ticketlock_lock(&dev->lock);
-	if (past->name[0] != '\0' && made >> 8 == key >> 8)
+	if (past->name[0] != '\0' && is_of(past, key))
 		snprintf(text, sizeof(text), "; MR `%s`", past->name);
 	rte_ticketlock_unlock(&dev->lock);
+	snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s", memory);
 	add_note(text, sizeof(text), &past->ended, key);
 	add_note(text, sizeof(text), &past->made, key);
 	RSOFT_LOG(WARNING, "sanitize: QP 0x%06x%s: %s (%s) failed: key 0x%08x: %s%s", qp->qp_num,

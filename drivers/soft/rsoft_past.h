@@ -46,8 +46,9 @@ void rsoft_past_store(struct rsoft_dev *dev, const struct rsoft_key *key, uint32
 		enum rsoft_past_what what, const struct rmem_qp *qp);
 /* Note the name of an MR that was registered. */
 void rsoft_past_name(struct rsoft_dev *dev, const struct rmem_mr *mr, const struct rsoft_key *key);
-/* Log a failure of a QP with what is known of its key. */
-void rsoft_past_report(const struct rmem_qp *qp, const struct rmem_qp_error *error);
+/* Log a failure of a QP with what is known of its key, and of its memory: "" or "; ...". */
+void rsoft_past_report(
+		const struct rmem_qp *qp, const struct rmem_qp_error *error, const char *memory);
 
 static inline void
 rsoft_past_add(struct rsoft_dev *dev, const struct rsoft_key *key, uint32_t rkey,
