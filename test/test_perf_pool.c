@@ -75,6 +75,17 @@ run_pool_32(void *arg)
 	return run_pool(arg, PERF_BURST);
 }
 
+/* The pool's mempool. */
+static double
+run_tracked_32(void *arg)
+{
+	struct pool_job *job = arg;
+	struct pool_job tracked;
+
+	tracked.mp = job->pool->mp;
+	return run_mempool(&tracked, PERF_BURST);
+}
+
 static double
 run_mempool_1(void *arg)
 {
@@ -123,6 +134,49 @@ static int
 test_pool_sge_bulk1(void)
 {
 	return compare("pool_sge_bulk1", run_mempool_1, run_pool_1);
+}
+
+/* Without caches: a tracked pool, and the mempool ops given. */
+static int
+compare_tracked(const char *name, const char *ops_name)
+{
+	struct rmem_pool_conf conf = {.name = "perf",
+			.nb_bufs = NB_BUFS,
+			.buf_size = BUF_SIZE,
+			.access = PERF_ACCESS,
+			.socket_id = SOCKET_ID_ANY,
+			.flags = RMEM_POOL_TRACKED};
+	struct rmem_pool_conf plain_conf = conf;
+	struct perf_row row = {.name = name,
+			.unit = "ns/buffer",
+			.yardstick = ops_name,
+			.bar = "ratio <= 2"};
+	struct rmem_pool *plain = NULL;
+	struct pool_job job;
+
+	TEST_RUN(perf_pair_open(&job.pair, NULL));
+	plain_conf.name = "perf_plain";
+	plain_conf.ops_name = ops_name;
+	plain_conf.flags = 0;
+	TEST_OK(rmem_pool_create(job.pair.pd, &conf, &job.pool));
+	TEST_OK(rmem_pool_create(job.pair.pd, &plain_conf, &plain));
+	job.mp = plain->mp;
+	TEST_RUN(perf_measure(&row, run_mempool_32, run_tracked_32, &job));
+	TEST_OK(rmem_pool_destroy(plain));
+	TEST_OK(rmem_pool_destroy(job.pool));
+	return perf_pair_close(&job.pair);
+}
+
+static int
+test_tracked_ring_bulk32(void)
+{
+	return compare_tracked("tracked_ring_bulk32", "ring_mp_mc");
+}
+
+static int
+test_tracked_stack_bulk32(void)
+{
+	return compare_tracked("tracked_stack_bulk32", "stack");
 }
 
 static void
@@ -190,4 +244,6 @@ test_pool_create_256m(void)
 
 REGISTER_RMEM_TEST(pool_sge_bulk32_perf_autotest, test_pool_sge_bulk32);
 REGISTER_RMEM_TEST(pool_sge_bulk1_perf_autotest, test_pool_sge_bulk1);
+REGISTER_RMEM_TEST(tracked_ring_bulk32_perf_autotest, test_tracked_ring_bulk32);
+REGISTER_RMEM_TEST(tracked_stack_bulk32_perf_autotest, test_tracked_stack_bulk32);
 REGISTER_RMEM_TEST(pool_create_256m_perf_autotest, test_pool_create_256m);

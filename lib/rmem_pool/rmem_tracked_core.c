@@ -28,12 +28,6 @@
 
 __extension__ typedef unsigned __int128 wide_t;
 
-static inline uint8_t *
-byte_of(const struct rmem_tracked *td, uint32_t index)
-{
-	return (uint8_t *)td->words + index;
-}
-
 /* 0x80 in each byte of a word that is 0. */
 static inline uint64_t
 zero_bytes(uint64_t word)
@@ -54,6 +48,60 @@ first_byte(uint64_t mask)
 #else
 	return TRACKED_PER_WORD - 1 - pos;
 #endif
+}
+
+/* Shift of a byte in its word. */
+static inline unsigned int
+shift_of(uint32_t index)
+{
+	unsigned int pos = index % TRACKED_PER_WORD;
+
+#if RTE_BYTE_ORDER == RTE_LITTLE_ENDIAN
+	return 8 * pos;
+#else
+	return 8 * (TRACKED_PER_WORD - 1 - pos);
+#endif
+}
+
+static inline uint8_t
+owner_of(const struct rmem_tracked *td, uint32_t index)
+{
+	return __atomic_load_n((uint8_t *)td->words + index, __ATOMIC_RELAXED);
+}
+
+/*
+ * Store 0 in a byte of this process. Others change the word: CPUs order accesses of different sizes
+ * that overlap, as the queued spinlock of Linux needs it. The thread sanitizer does not.
+ */
+#ifdef __SANITIZE_THREAD__
+static inline void
+store_free(struct rmem_tracked *td, uint32_t index)
+{
+	__atomic_fetch_and(&td->words[index / TRACKED_PER_WORD],
+			~(UINT64_C(0xff) << shift_of(index)), __ATOMIC_RELEASE);
+}
+#else
+static inline void
+store_free(struct rmem_tracked *td, uint32_t index)
+{
+	__atomic_store_n((uint8_t *)td->words + index, 0, __ATOMIC_RELEASE);
+}
+#endif
+
+/* Replace the owner of a buffer, if it is the one expected. */
+static bool
+swap_owner(struct rmem_tracked *td, uint32_t index, uint8_t from, uint8_t to)
+{
+	uint64_t *at = &td->words[index / TRACKED_PER_WORD];
+	uint64_t word = __atomic_load_n(at, __ATOMIC_RELAXED);
+	unsigned int shift = shift_of(index);
+
+	do {
+		if ((uint8_t)(word >> shift) != from)
+			return false;
+	} while (!__atomic_compare_exchange_n(at, &word, word ^ (uint64_t)(from ^ to) << shift,
+			true, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
+	return true;
 }
 
 static inline uint32_t
@@ -156,7 +204,7 @@ rmem_tracked_add(struct rmem_tracked *td, void *obj)
 	qsort(td->objs, td->size, sizeof(td->objs[0]), compare_objs);
 	find_layout(td);
 	for (i = 0; i < td->size; i++)
-		__atomic_store_n(byte_of(td, i), 0, __ATOMIC_RELEASE);
+		store_free(td, i);
 	return true;
 }
 
@@ -265,16 +313,14 @@ rmem_tracked_get(struct rmem_tracked *td, void **objs, unsigned int n, uint8_t p
 static inline bool
 put_one(struct rmem_tracked *td, uint32_t index, uint8_t process)
 {
-	uint8_t *byte = byte_of(td, index), owner = __atomic_load_n(byte, __ATOMIC_RELAXED);
+	uint8_t owner = owner_of(td, index);
 
 	if (likely(owner == process && owner != 0)) {
-		__atomic_store_n(byte, 0, __ATOMIC_RELEASE);
+		store_free(td, index);
 		return true;
 	}
 	/* Of another process: should that die, the reaper frees the buffer, and others get it. */
-	return owner != 0 &&
-			__atomic_compare_exchange_n(
-					byte, &owner, 0, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+	return owner != 0 && swap_owner(td, index, owner, 0);
 }
 
 /* Put back the 8 buffers of a word, if they are those, in order, and of this process. */
@@ -330,17 +376,15 @@ bool
 rmem_tracked_take(struct rmem_tracked *td, const void *obj, uint8_t process, uint8_t from)
 {
 	uint32_t index = index_of(td, obj);
-	uint8_t *byte, owner;
+	uint8_t owner;
 
 	if (index == TRACKED_NO_INDEX)
 		return false;
-	byte = byte_of(td, index);
-	owner = __atomic_load_n(byte, __ATOMIC_RELAXED);
 	do {
+		owner = owner_of(td, index);
 		if (owner == 0 || (from != 0 && owner != from))
 			return false;
-	} while (!__atomic_compare_exchange_n(
-			byte, &owner, process, true, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
+	} while (!swap_owner(td, index, owner, process));
 	return true;
 }
 
@@ -368,8 +412,7 @@ rmem_tracked_owner_of(const struct rmem_tracked *td, const void *obj)
 {
 	uint32_t index = index_of(td, obj);
 
-	return index == TRACKED_NO_INDEX ? -1
-					 : __atomic_load_n(byte_of(td, index), __ATOMIC_RELAXED);
+	return index == TRACKED_NO_INDEX ? -1 : owner_of(td, index);
 }
 
 uint32_t
@@ -391,7 +434,7 @@ rmem_tracked_count(const struct rmem_tracked *td, uint32_t *nb)
 
 	memset(nb, 0, (TRACKED_MAX_OWNER + 1) * sizeof(*nb));
 	for (i = 0; i < td->size; i++) {
-		owner = __atomic_load_n(byte_of(td, i), __ATOMIC_RELAXED);
+		owner = owner_of(td, i);
 		if (owner <= TRACKED_MAX_OWNER)
 			nb[owner]++;
 	}
@@ -405,8 +448,7 @@ rmem_tracked_flaw(const struct rmem_tracked *td)
 	if (td->nb_objs != td->size)
 		return "number of buffers with an owner";
 	for (i = 0; i < td->nb_words * TRACKED_PER_WORD; i++) {
-		if ((__atomic_load_n(byte_of(td, i), __ATOMIC_RELAXED) == TRACKED_NO_BUF) !=
-				(i >= td->size))
+		if ((owner_of(td, i) == TRACKED_NO_BUF) != (i >= td->size))
 			return "owner";
 		if (i < td->size && index_of(td, td->objs[i]) != i)
 			return "index of a buffer";

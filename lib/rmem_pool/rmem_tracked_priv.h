@@ -17,11 +17,9 @@
  * | 0 -> P | a get in process P                | compare-and-swap of the word, acquire     |
  * | P -> 0 | a put in process P                | store of the byte, or of a word whose     |
  * |        |                                   | bytes are all P, release                  |
- * | P -> 0 | a put in process Q                | compare-and-swap of the byte, release     |
- * | P -> 0 | the reaper, after the death of P  | compare-and-swap of the word, acquire and |
- * |        |                                   | release                                   |
- * | P -> Q | rmem_tracked_own() in process Q   | compare-and-swap of the byte, acquire and |
- * |        |                                   | release                                   |
+ * | P -> 0 | a put in process Q                | compare-and-swap of the word, acquire and |
+ * | P -> 0 | the reaper, after the death of P  | release                                   |
+ * | P -> Q | rmem_tracked_own() in process Q   |                                           |
  *
  * A put in P stores without a compare-and-swap: no other process changes a byte of P while the
  * application keeps the rule that one thread at a time uses a buffer. A compare-and-swap of a word
