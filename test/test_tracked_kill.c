@@ -25,7 +25,7 @@
 #define MAX_HELD   24u
 #define MAX_BURST  13u
 #define KILLS      200u
-#define MAX_POINTS 150u /* instructions at which a process is killed */
+#define MAX_POINTS 120u /* instructions at which a process is killed */
 #define PARENT     1
 #define CHILD      2
 
@@ -193,13 +193,13 @@ TEST(tracked_kill, buffers_of_a_killed_process_are_not_lost)
 static void
 run_steps(void)
 {
-	void *objs[29], *taken = shared->bufs[NB_BUFS - 1];
+	void *objs[29], *all[NB_BUFS], *taken = shared->bufs[NB_BUFS - 1];
 
 	if (rmem_tracked_get(td, objs, 29, CHILD, CHILD) != 0)
 		_exit(1);
 	rmem_tracked_put(td, &objs[3], 1, CHILD, CHILD);
 	rmem_tracked_put(td, &objs[8], 8, CHILD, CHILD);
-	if (rmem_tracked_get(td, &objs[8], NB_BUFS, CHILD, CHILD) == 0 ||
+	if (rmem_tracked_get(td, all, NB_BUFS, CHILD, CHILD) == 0 ||
 			!rmem_tracked_take(td, taken, CHILD, PARENT))
 		_exit(1);
 	rmem_tracked_put(td, &objs[16], 11, CHILD, CHILD);
