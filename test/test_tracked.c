@@ -409,6 +409,43 @@ TEST(tracked, full_table_of_mempool_ops_is_enospc)
 	return result;
 }
 
+/* As in a secondary process that loaded fewer drivers, the ops not registered yet. */
+static int
+with_fewer_drivers(int index)
+{
+	struct rmem_pool *found = NULL;
+	struct rte_mempool *mp;
+	void *buf;
+
+	rte_mempool_get_ops(index)->name[0] = 'x';
+	rte_mempool_ops_table.num_ops = (uint32_t)index - 2;
+	TEST_OK(rmem_pool_lookup("tracked_test", &found));
+	TEST_EQ(rte_mempool_ops_table.num_ops, index + 1);
+	TEST_OK(rte_mempool_get(found->mp, &buf));
+	rte_mempool_put(found->mp, buf);
+	/* A mempool with the ops of such a driver is refused. */
+	mp = rte_mempool_create_empty("missing", 8, 64, 0, 0, SOCKET_ID_ANY, 0);
+	TEST_ASSERT(mp != NULL);
+	TEST_OK(rte_mempool_set_ops_byname(mp, "rmem_missing", NULL));
+	TEST_ASSERT(rte_mempool_populate_default(mp) < 0);
+	TEST_ERR(rte_mempool_ops_dequeue_bulk(mp, &buf, 1), EOPNOTSUPP);
+	TEST_ERR(rte_mempool_ops_enqueue_bulk(mp, &buf, 1), EOPNOTSUPP);
+	TEST_EQ(rte_mempool_avail_count(mp), 0);
+	rte_mempool_free(mp);
+	return TEST_SUCCESS;
+}
+
+TEST(tracked, slots_of_drivers_that_are_not_loaded_are_filled)
+{
+	struct rte_mempool_ops_table table = rte_mempool_ops_table;
+	int index = pool->mp->ops_index, result = TEST_SKIPPED;
+
+	if (index >= 2)
+		result = with_fewer_drivers(index);
+	rte_mempool_ops_table = table;
+	return result;
+}
+
 TEST(tracked, pool_of_several_regions_is_tracked)
 {
 	struct rmem_dev *dev = fx_dev("soft1", "max_mr_size=131072,max_mr=64");

@@ -175,8 +175,8 @@ int rmem_pool_destroy(struct rmem_pool *pool);
  *   0 on success, otherwise:
  *   - -EINVAL: NULL name or pool.
  *   - -ENOENT: there is no tracked pool of that name.
- *   - -EOPNOTSUPP: the mempool ops of tracked pools have another index here than in the primary
- *     process, since the processes loaded different mempool drivers. The log has both.
+ *   - -EOPNOTSUPP: the mempool ops of tracked pools cannot have the index here that they have in
+ *     the primary process, since this one loaded more mempool drivers. The log has both.
  *   - -ENOSPC: DPDK has no free slot for mempool ops in this process.
  */
 int rmem_pool_lookup(const char *name, struct rmem_pool **pool);

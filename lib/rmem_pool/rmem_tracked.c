@@ -158,15 +158,60 @@ find_ops(void)
 	return -ENOENT;
 }
 
-int
-rmem_tracked_ops_index(void)
+/* Ops that fill the slots of mempool drivers that only the primary process loaded. */
+static int
+missing_alloc(struct rte_mempool *mp)
+{
+	return POOL_FAIL(EOPNOTSUPP, "%s: mempool ops: not loaded in this process", mp->name);
+}
+
+static int
+missing_enqueue(struct rte_mempool *mp, void *const *objs, unsigned int n)
+{
+	RTE_SET_USED(mp);
+	RTE_SET_USED(objs);
+	RTE_SET_USED(n);
+	return -EOPNOTSUPP;
+}
+
+static int
+missing_dequeue(struct rte_mempool *mp, void **objs, unsigned int n)
+{
+	RTE_SET_USED(mp);
+	RTE_SET_USED(objs);
+	RTE_SET_USED(n);
+	return -EOPNOTSUPP;
+}
+
+static unsigned int
+missing_get_count(const struct rte_mempool *mp)
+{
+	RTE_SET_USED(mp);
+	return 0;
+}
+
+static const struct rte_mempool_ops missing_ops = {
+		.name = "rmem_missing",
+		.alloc = missing_alloc,
+		.dequeue = missing_dequeue,
+		.enqueue = missing_enqueue,
+		.get_count = missing_get_count,
+};
+
+/* Index of the ops in this process; they are registered at first, at the given index or above. */
+static int
+register_at(int at)
 {
 	int index;
 
 	pthread_mutex_lock(&lock);
 	index = find_ops();
-	if (index < 0)
+	if (index < 0) {
+		while ((int)rte_mempool_ops_table.num_ops < at &&
+				rte_mempool_register_ops(&missing_ops) >= 0)
+			;
 		index = rte_mempool_register_ops(&tracked_ops);
+	}
 	pthread_mutex_unlock(&lock);
 	if (index >= 0)
 		return index;
@@ -177,9 +222,15 @@ rmem_tracked_ops_index(void)
 }
 
 int
+rmem_tracked_ops_index(void)
+{
+	return register_at(0);
+}
+
+int
 rmem_tracked_check_ops(const struct rte_mempool *mp)
 {
-	int index = rmem_tracked_ops_index();
+	int index = register_at(mp->ops_index);
 
 	if (index < 0)
 		return index;
