@@ -229,6 +229,7 @@ TEST(sanitize_mem, window_over_unmapped_memory)
 	wr = fx_rdma(RMEM_WR_RDMA_WRITE, &sge, mr->iova + FX_PAGE, mw->rkey);
 	log = log_of(fx.b.qp, &wr, &status);
 	TEST_STATUS(status, RMEM_WC_REM_ACCESS_ERR);
+	TEST_RUN(expect(log, "; window of MR `bufs`; "));
 	TEST_RUN(expect(log, "; bound "));
 	return expect_missing(log, "request of the peer (REM_ACCESS_ERR)", mw->rkey, mem + FX_PAGE,
 			"not mapped");

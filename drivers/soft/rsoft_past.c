@@ -57,6 +57,8 @@ rsoft_past_store(struct rsoft_dev *dev, const struct rsoft_key *key, uint32_t rk
 	__atomic_store_n(&note->tsc, rte_rdtsc(), __ATOMIC_RELAXED);
 	__atomic_store_n(&note->what, rkey | lcore << 32 | (uint64_t)what << 48, __ATOMIC_RELAXED);
 	__atomic_store_n(&note->qp_num, qp != NULL ? qp->qp_num : 0, __ATOMIC_RELAXED);
+	if (what == RSOFT_PAST_WR && key->is_window)
+		__atomic_store_n(&past->below, key->mr->mr.rkey, __ATOMIC_RELAXED);
 }
 
 void
@@ -123,6 +125,26 @@ add_note(char *text, size_t size, const struct rsoft_past_note *from, uint32_t k
 		snprintf(text + n, size - n, ", as 0x%08x", rkey);
 }
 
+/* Append "; MR `name`", of a window that of its MR. */
+static void
+add_name(char *text, size_t size, struct rsoft_dev *dev, const struct rsoft_past *past,
+		uint32_t key)
+{
+	const uint32_t below = (uint32_t)__atomic_load_n(&past->below, __ATOMIC_RELAXED);
+
+	if (!is_of(past, key))
+		return;
+	if (below != 0) {
+		past = past_of(dev, below);
+		if (!is_of(past, below))
+			return;
+	}
+	rte_ticketlock_lock(&dev->lock);
+	if (past->name[0] != '\0')
+		snprintf(text, size, "; %sMR `%s`", below != 0 ? "window of " : "", past->name);
+	rte_ticketlock_unlock(&dev->lock);
+}
+
 void
 rsoft_past_report(const struct rmem_qp *qp, const struct rmem_qp_error *error, const char *memory)
 {
@@ -144,10 +166,7 @@ rsoft_past_report(const struct rmem_qp *qp, const struct rmem_qp_error *error, c
 	if (error->status == RMEM_WC_LOC_PROT_ERR)
 		key ^= RSOFT_LKEY_XOR;
 	past = past_of(dev, key);
-	rte_ticketlock_lock(&dev->lock);
-	if (past->name[0] != '\0' && is_of(past, key))
-		snprintf(text, sizeof(text), "; MR `%s`", past->name);
-	rte_ticketlock_unlock(&dev->lock);
+	add_name(text, sizeof(text), dev, past, key);
 	snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s", memory);
 	add_note(text, sizeof(text), &past->ended, key);
 	add_note(text, sizeof(text), &past->made, key);

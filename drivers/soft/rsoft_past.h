@@ -36,6 +36,7 @@ struct rsoft_past {
 	struct rsoft_past_note made;
 	struct rsoft_past_note ended;
 	char name[RMEM_NAME_SIZE]; /* of the MR that was made last; under rsoft_dev::lock */
+	uint64_t below;            /* of a window: the rkey of the MR it was bound to; atomic */
 };
 
 int rsoft_past_init(struct rsoft_dev *dev, int socket_id);
