@@ -151,8 +151,11 @@ bool ribv_env_is_child(void);
 bool ribv_env_attach(void);
 /* Store the first line logged after this call, unless RMEM_IBV_LOG is set. */
 void ribv_env_log_keep(void);
-/* The stored line, "" if there is none; stop storing. */
-const char *ribv_env_log_kept(void);
+/*
+ * The stored line, "" if there is none; stop storing. From now on warnings of the device are on
+ * stderr if it logs wrong uses (sanitize=1), unless RMEM_IBV_LOG is set.
+ */
+const char *ribv_env_log_kept(bool is_checked);
 
 /* ribv_obj.c */
 extern ribv_next_t ribv_next;

@@ -91,6 +91,7 @@ dev_create(const char *env)
 	const char *args = strchr(env, ',');
 	size_t len = args != NULL ? (size_t)(args - env) : strlen(env);
 	char name[sizeof(device.name)];
+	struct rmem_dev_info info = {.capa = 0};
 	const char *reason;
 	int ret;
 
@@ -102,7 +103,9 @@ dev_create(const char *env)
 	name[len] = '\0';
 	ribv_env_log_keep();
 	ret = rmem_create(name, args != NULL ? args + 1 : "");
-	reason = ribv_env_log_kept();
+	if (ret == 0)
+		(void)rmem_dev_info_get(ribv_dev, &info);
+	reason = ribv_env_log_kept((info.capa & RMEM_DEV_CAPA_SANITIZE) != 0);
 	if (ret != 0)
 		return reason[0] != '\0' ? reason : strerror(-ret);
 	ribv_roce_header_set();

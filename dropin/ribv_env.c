@@ -199,11 +199,13 @@ ribv_env_log_keep(void)
 }
 
 const char *
-ribv_env_log_kept(void)
+ribv_env_log_kept(bool is_checked)
 {
 	/* A program that provokes errors sees its errno, and no line. */
 	if (getenv("RMEM_IBV_LOG") == NULL) {
 		rte_log_set_level_pattern("*", RTE_LOG_EMERG);
+		if (is_checked)
+			rte_log_set_level_pattern("pmd.rmem.soft", RTE_LOG_WARNING);
 		rte_openlog_stream(NULL);
 	}
 	return log_line;
