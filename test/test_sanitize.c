@@ -4,6 +4,7 @@
 
 /* sanitize=1: the log of a failure has the requests and calls that made and ended its key. */
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -66,7 +67,7 @@ TEST(sanitize, key_of_a_deregistered_mr)
 	TEST_ASSERT(strstr(log, text) != NULL);
 	TEST_ASSERT(strstr(log, " us ago by lcore ") != NULL);
 	TEST_ASSERT(strstr(log, "; registered ") != NULL);
-	TEST_ASSERT(strstr(log, "request of QP") == NULL);
+	TEST_ASSERT(strstr(log, "request 0x") == NULL);
 	return TEST_SUCCESS;
 }
 
@@ -114,12 +115,43 @@ TEST(sanitize, key_that_a_request_invalidated)
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
 	wr = fx_inv(rkey);
 	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	snprintf(text, sizeof(text), ", request 0x%" PRIx64 " of QP 0x%06x; bound ", fx.wc.wr_id,
+			fx.a.qp->qp_num);
 	log = log_of_write(fx_addr(fx.a.buf), rkey);
-	snprintf(text, sizeof(text), ", request of QP 0x%06x", fx.a.qp->qp_num);
+	TEST_ASSERT(strstr(log, text) != NULL);
+	snprintf(text, sizeof(text), " of QP 0x%06x", fx.a.qp->qp_num);
 	ended = strstr(log, "; invalidated ");
 	made = strstr(log, "; bound ");
 	TEST_ASSERT(ended != NULL && made != NULL && ended < made);
 	TEST_ASSERT(strstr(ended, text) < made && strstr(made, text) != NULL);
+	return TEST_SUCCESS;
+}
+
+/* By a SEND_WITH_INV. */
+TEST(sanitize, key_that_the_peer_invalidated)
+{
+	struct rmem_fast_reg_page_list *list;
+	struct rmem_send_wr wr;
+	struct rmem_mr *mr;
+	const char *log;
+	char text[64];
+	uint32_t rkey;
+
+	TEST_RUN(open_sides("sanitize=1"));
+	mr = fx_fast_mr(fx.a.pd, 1);
+	list = fx_page_list(fx.a.dev, 1);
+	TEST_ASSERT(mr != NULL && list != NULL);
+	fx_list_pages(list, fx.a.buf, 1);
+	wr = fx_reg(mr, list, 1, fx_addr(fx.a.buf), FX_PAGE);
+	rkey = rmem_rkey_of_tag(mr->rkey, wr.reg_mr.key_tag);
+	TEST_STATUS(fx_send(fx.a.qp, &wr), RMEM_WC_SUCCESS);
+	TEST_EQ(fx_post_recv(fx.a.qp, 1, NULL, 0), 1);
+	wr = fx_wr(RMEM_WR_SEND_WITH_INV, NULL, 0);
+	wr.invalidate_rkey = rkey;
+	TEST_STATUS(fx_send(fx.b.qp, &wr), RMEM_WC_SUCCESS);
+	log = log_of_write(fx_addr(fx.a.buf), rkey);
+	snprintf(text, sizeof(text), ", request of the peer of QP 0x%06x; bound ", fx.a.qp->qp_num);
+	TEST_ASSERT(strstr(log, text) != NULL);
 	return TEST_SUCCESS;
 }
 

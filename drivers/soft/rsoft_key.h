@@ -86,7 +86,7 @@ rsoft_key_take(struct rsoft_key *key, uint32_t *rkey)
  * rkey may not be invalidated by that QP.
  */
 static inline struct rsoft_key *
-rsoft_key_invalidate(const struct rsoft_qp *qp, uint32_t rkey)
+rsoft_key_invalidate(const struct rsoft_qp *qp, uint32_t rkey, const struct rmem_send_wr *wr)
 {
 	const uint32_t can_inv = RSOFT_VALID | RSOFT_INV;
 	struct rsoft_key *key = rsoft_key_at(qp->dev, rkey);
@@ -101,7 +101,7 @@ rsoft_key_invalidate(const struct rsoft_qp *qp, uint32_t rkey)
 	if (!__atomic_compare_exchange_n(&key->word, &word, rsoft_key_word(rkey, RSOFT_BUSY), false,
 			    __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
 		return NULL;
-	rsoft_past_add(qp->dev, key, rkey, RSOFT_PAST_INV, &qp->qp);
+	rsoft_past_add(qp->dev, key, rkey, RSOFT_PAST_INV, &qp->qp, wr);
 	return key;
 }
 

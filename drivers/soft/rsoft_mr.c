@@ -236,7 +236,7 @@ rsoft_mr_reg(struct rmem_mr *base, const struct rmem_mr_attr *attr)
 	mr->key->iova = base->iova;
 	rsoft_past_add(rsoft_dev_of(&base->obj), mr->key,
 			rsoft_word_rkey(__atomic_load_n(&mr->key->word, __ATOMIC_RELAXED)),
-			RSOFT_PAST_REG, NULL);
+			RSOFT_PAST_REG, NULL, NULL);
 	if (mr->list != NULL)
 		mr_set_list(mr, base->length);
 	else

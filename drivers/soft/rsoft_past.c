@@ -46,7 +46,7 @@ rsoft_past_fini(struct rsoft_dev *dev)
 
 void
 rsoft_past_store(struct rsoft_dev *dev, const struct rsoft_key *key, uint32_t rkey,
-		enum rsoft_past_what what, const struct rmem_qp *qp)
+		enum rsoft_past_what what, const struct rmem_qp *qp, const struct rmem_send_wr *wr)
 {
 	struct rsoft_past *past = &dev->past[key - dev->keys];
 	struct rsoft_past_note *note = what == RSOFT_PAST_REG || what == RSOFT_PAST_WR
@@ -56,7 +56,10 @@ rsoft_past_store(struct rsoft_dev *dev, const struct rsoft_key *key, uint32_t rk
 
 	__atomic_store_n(&note->tsc, rte_rdtsc(), __ATOMIC_RELAXED);
 	__atomic_store_n(&note->what, rkey | lcore << 32 | (uint64_t)what << 48, __ATOMIC_RELAXED);
-	__atomic_store_n(&note->qp_num, qp != NULL ? qp->qp_num : 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&note->qp_num,
+			(qp != NULL ? qp->qp_num : 0) | (wr != NULL ? RSOFT_PAST_HAS_WR : 0),
+			__ATOMIC_RELAXED);
+	__atomic_store_n(&note->wr_id, wr != NULL ? wr->wr_id : 0, __ATOMIC_RELAXED);
 	if (what == RSOFT_PAST_WR && key->is_window)
 		__atomic_store_n(&past->below, key->mr->mr.rkey, __ATOMIC_RELAXED);
 }
@@ -100,12 +103,13 @@ past_of(const struct rsoft_dev *dev, uint32_t key)
 	return past;
 }
 
-/* Append "; invalidated 3.1 us ago by lcore 2, request of QP 0x000801" to a text. */
+/* Append "; invalidated 3.1 us ago by lcore 2, request 0x7 of QP 0x000801" to a text. */
 static void
 add_note(char *text, size_t size, const struct rsoft_past_note *from, uint32_t key)
 {
 	const uint64_t what = __atomic_load_n(&from->what, __ATOMIC_RELAXED);
 	const uint64_t qp_num = __atomic_load_n(&from->qp_num, __ATOMIC_RELAXED);
+	const uint64_t wr_id = __atomic_load_n(&from->wr_id, __ATOMIC_RELAXED);
 	const uint32_t rkey = (uint32_t)what, lcore = what >> 32 & 0xffff;
 	const double us = (double)(rte_rdtsc() - __atomic_load_n(&from->tsc, __ATOMIC_RELAXED)) *
 			1e6 / (double)rte_get_tsc_hz();
@@ -119,8 +123,13 @@ add_note(char *text, size_t size, const struct rsoft_past_note *from, uint32_t k
 		n += (size_t)snprintf(text + n, size - n, "a thread without an lcore id");
 	else
 		n += (size_t)snprintf(text + n, size - n, "lcore %u", lcore);
-	if (qp_num != 0)
-		n += (size_t)snprintf(text + n, size - n, ", request of QP 0x%06" PRIx64, qp_num);
+	if (qp_num & RSOFT_PAST_HAS_WR)
+		n += (size_t)snprintf(text + n, size - n,
+				", request 0x%" PRIx64 " of QP 0x%06" PRIx64, wr_id,
+				qp_num & ~RSOFT_PAST_HAS_WR);
+	else if (qp_num != 0)
+		n += (size_t)snprintf(text + n, size - n,
+				", request of the peer of QP 0x%06" PRIx64, qp_num);
 	if (rkey != key)
 		snprintf(text + n, size - n, ", as 0x%08x", rkey);
 }
@@ -155,7 +164,7 @@ rsoft_past_report(const struct rmem_qp *qp, const struct rmem_qp_error *error, c
 	};
 	struct rsoft_dev *dev = rsoft_dev_of(&qp->obj);
 	struct rsoft_past *past;
-	char text[400] = "";
+	char text[480] = "";
 	uint32_t key = error->key;
 
 	if (dev->past == NULL || key == 0)

@@ -27,9 +27,13 @@ enum rsoft_past_what {
 
 struct rsoft_past_note {
 	uint64_t tsc;
-	uint64_t what; /* rkey | lcore << 32 | enum rsoft_past_what << 48 */
-	uint64_t qp_num;
+	uint64_t what;   /* rkey | lcore << 32 | enum rsoft_past_what << 48 */
+	uint64_t qp_num; /* | RSOFT_PAST_HAS_WR; 0: a call */
+	uint64_t wr_id;
 };
+
+/* The request was of this QP, not of its peer. */
+#define RSOFT_PAST_HAS_WR (UINT64_C(1) << 32)
 
 /* Of a slot of the key table. */
 struct rsoft_past {
@@ -42,9 +46,9 @@ struct rsoft_past {
 int rsoft_past_init(struct rsoft_dev *dev, int socket_id);
 void rsoft_past_fini(struct rsoft_dev *dev);
 
-/* Note that a key was made or ended. */
+/* Note that a key was made or ended: by a call, a request of the peer of a QP, or one of the QP. */
 void rsoft_past_store(struct rsoft_dev *dev, const struct rsoft_key *key, uint32_t rkey,
-		enum rsoft_past_what what, const struct rmem_qp *qp);
+		enum rsoft_past_what what, const struct rmem_qp *qp, const struct rmem_send_wr *wr);
 /* Note the name of an MR that was registered. */
 void rsoft_past_name(struct rsoft_dev *dev, const struct rmem_mr *mr, const struct rsoft_key *key);
 /* Log a failure of a QP with what is known of its key, and of its memory: "" or "; ...". */
@@ -53,10 +57,10 @@ void rsoft_past_report(
 
 static inline void
 rsoft_past_add(struct rsoft_dev *dev, const struct rsoft_key *key, uint32_t rkey,
-		enum rsoft_past_what what, const struct rmem_qp *qp)
+		enum rsoft_past_what what, const struct rmem_qp *qp, const struct rmem_send_wr *wr)
 {
 	if (unlikely(dev->past != NULL))
-		rsoft_past_store(dev, key, rkey, what, qp);
+		rsoft_past_store(dev, key, rkey, what, qp, wr);
 }
 
 #endif /* RSOFT_PAST_H */

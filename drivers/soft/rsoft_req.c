@@ -194,7 +194,7 @@ req_read(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t *length)
 				rsoft_copy_all(to, &from, *length), RSOFT_SIDE_TO, &run->why);
 	if (status != RMEM_WC_SUCCESS || wr->opcode == RMEM_WR_RDMA_READ)
 		return status;
-	key = rsoft_key_invalidate(qp, wr->invalidate_rkey);
+	key = rsoft_key_invalidate(qp, wr->invalidate_rkey, wr);
 	if (key == NULL) {
 		run->why = rsoft_key_why_not_inv(qp, wr->invalidate_rkey);
 		return RMEM_WC_MW_BIND_ERR;
@@ -279,7 +279,7 @@ req_local_inv(struct rsoft_qp *qp, const uint8_t *wrs, size_t stride, uint32_t n
 		const struct rmem_send_wr *wr = (const void *)wrs;
 
 		if (wr->opcode != RMEM_WR_LOCAL_INV ||
-				rsoft_key_invalidate(qp, wr->invalidate_rkey) == NULL)
+				rsoft_key_invalidate(qp, wr->invalidate_rkey, wr) == NULL)
 			break;
 	}
 	qp->sq.wait = i == 0 ? RSOFT_WAIT_NONE : RSOFT_WAIT_GRACE;
@@ -538,7 +538,7 @@ rsoft_req_drain(struct rsoft_qp *qp, unsigned int lcore)
 bool
 rsoft_req_start_inv(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t *why)
 {
-	struct rsoft_key *key = rsoft_key_invalidate(qp, wr->invalidate_rkey);
+	struct rsoft_key *key = rsoft_key_invalidate(qp, wr->invalidate_rkey, wr);
 
 	if (key == NULL)
 		*why = rsoft_key_why_not_inv(qp, wr->invalidate_rkey);

@@ -403,7 +403,7 @@ rsoft_resp_send(struct rsoft_qp *peer, const struct rmem_send_wr *wr, const stru
 		goto out;
 	}
 	if (status == RMEM_WC_SUCCESS && wr->opcode == RMEM_WR_SEND_WITH_INV) {
-		*inv_key = rsoft_key_invalidate(peer, wr->invalidate_rkey);
+		*inv_key = rsoft_key_invalidate(peer, wr->invalidate_rkey, NULL);
 		if (*inv_key != NULL) {
 			/*
 			 * The receive stays at the head until the grace period of the key has

@@ -172,7 +172,7 @@ resp_send_inv(struct rwire_qp *q, unsigned int lcore, const struct rsoft_rqe *rq
 {
 	struct rwire_rsp *rsp = &q->rsp;
 
-	rsp->inv_key = rsoft_key_invalidate(q->qp, pkt->imm);
+	rsp->inv_key = rsoft_key_invalidate(q->qp, pkt->imm, NULL);
 	if (rsp->inv_key == NULL) {
 		rsoft_resp_note_rkey(q->qp, pkt->imm, RMEM_VENDOR_ERR_KEY_STATE);
 		/* IBTA class J: the data arrived, only the receive fails. */
