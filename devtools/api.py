@@ -22,6 +22,7 @@ ENDS = {
     'rmem_mkey_alloc': 'rmem_mr_dereg',
     'rmem_lease_prepare': 'rmem_lease_revoke',
     'rmem_tel_names_add': 'rmem_tel_names_end',
+    'rmem_mp_end_add': None,
     'rmem_telemetry_add': None,
 }
 # Words for which verbs or DPDK have another.

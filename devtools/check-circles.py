@@ -25,8 +25,9 @@ DIRECTORIES = ('app/kv', 'app/testrmem', 'drivers/soft', 'drivers/soft+drivers/s
 JUSTIFIED = (
     ('lib/rmem', 'rmem_async rmem_eq',
      'the threads that report to event queues exist while there are event queues'),
-    ('lib/rmem', 'rmem_dev rmem_driver rmem_obj rmem_priv rmem_telemetry',
-     'a device is an object, and the table of devices validates the handles of objects'),
+    ('lib/rmem', 'rmem_dev rmem_driver rmem_mp rmem_obj rmem_priv rmem_telemetry',
+     'a device is an object, and the table of devices validates the handles of objects; '
+     'secondary processes refer to both'),
     ('lib/rmem_pool', 'rmem_map rmem_mempool rmem_mempool_stats rmem_pool rmem_pool_audit '
      'rmem_pool_bulk rmem_pool_telemetry',
      'its one constructor calls those of the others, so that a static program links them'),

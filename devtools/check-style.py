@@ -416,12 +416,12 @@ def op_is_assigned(tree):
     drivers = [name for name in tree.named(r'drivers/.*\.c')
                if re.search(r'^const struct rmem_driver \w+ = \{', tree.text(name), re.M)]
     for op in ops:
-        # A driver without these three is not registered.
-        is_needed = op in ('dev_close', 'dev_create', 'dev_info_get')
+        # A driver without the first three is not registered; mp is a table, or NULL.
+        is_needed = op in ('dev_close', 'dev_create', 'dev_info_get', 'mp')
         if not is_needed and not re.search(r'FILL(_OWN)?\(ops, %s\)' % op, tree.text(none)):
             yield none, 1, 'has nothing for %s' % op
         for name in drivers:
-            if not re.search(r'^\s*\.%s = \w+,' % op, tree.text(name), re.M):
+            if not re.search(r'^\s*\.%s = &?\w+,' % op, tree.text(name), re.M):
                 yield name, 1, 'does not assign %s: a function or NULL' % op
 
 

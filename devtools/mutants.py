@@ -216,10 +216,11 @@ QUEUES = [
       ['qp_state', 'threads', 'rcu', 'conformance'],
       'the receives of a QP in ERR are flushed: a message that gets one between the two steps is '
       'the same as one that arrived earlier'),
-    m('rq-room', SOFT + 'rsoft_post.c', 'return room;', 'return room + 1;',
+    m('rq-room', SOFT + 'rsoft_rq.h', 'return room;', 'return room + 1;',
       'the depth of a receive queue', ['queue', 'conformance']),
     m('rq-flush-late', SOFT + 'rsoft_post.c',
-      'if (unlikely(__atomic_load_n(&qp->state, __ATOMIC_SEQ_CST) == RMEM_QPS_ERR))', 'if (false)',
+      'if (unlikely(n > 0 && __atomic_load_n(&qp->state, __ATOMIC_SEQ_CST) == RMEM_QPS_ERR))',
+      'if (false)',
       'a receive posted in ERR is flushed', ['qp_state', 'error', 'conformance']),
     m('sq-room', SOFT + 'rsoft_sq.c', 'n = RTE_MIN(nb_wr, sq_room(qp, nb_wr));',
       'n = RTE_MIN(nb_wr, sq_room(qp, nb_wr) + 1);',
@@ -253,7 +254,7 @@ QUEUES = [
       'an overrun is noticed', ['cq']),
     m('cq-resize-grace', SOFT + 'rsoft_cq.c', 'rsoft_grace_wait();\n\trte_ticketlock_lock(&cq->lock);',
       'rte_ticketlock_lock(&cq->lock);', 'a resize waits for producers', ['cq_resize']),
-    m('cq-overrun', SOFT + 'rsoft_post.c', 'return -EIO;', 'return 0;', 'an overrun is reported',
+    m('cq-overrun', SOFT + 'rsoft_post.h', 'return -EIO;', 'return 0;', 'an overrun is reported',
       ['cq']),
     m('post-reset', SOFT + 'rsoft_post.c',
       'uint32_t n;\n\tint ret;\n\n\tif (unlikely(__atomic_load_n(&qp->state, __ATOMIC_RELAXED) < '
@@ -263,6 +264,22 @@ QUEUES = [
       'a reset drops the receives', ['qp_state', 'queue', 'conformance']),
     m('qp-generation', SOFT + 'rsoft_qp.c', 'dev->qp_generation += dev->qp_mask + 1;', ';',
       'a new QP has another number than the one before', ['qp', 'qp_state', 'conformance']),
+    m('mp-hold', SOFT + 'rsoft_sq.c', 'if (likely(!qp->is_claimed))', 'if (true)',
+      'a request of a secondary process holds no reference', ['mp']),
+    m('mp-posted', SOFT + 'rsoft_mp.c', '== obj)\n\t\t\t\treturn true;', '== obj)\n\t\t\t\treturn false;',
+      'an object that such a request names is not released', ['mp']),
+    m('mp-revoke', SOFT + 'rsoft_mp.c', 'rsoft_key_release(key);', ';',
+      'a key is FREE after the process that bound it', ['mp']),
+    m('mp-revoke-all', 'lib/rmem/rmem_mp.c', 'claims->nb_keys += ', 'if (false) claims->nb_keys += ',
+      'a key ends with the process that bound it', ['mp']),
+    m('mp-flush', SOFT + 'rsoft_post.c', 'rsoft_rq_flush_late(qp);', ';',
+      'receives that such a process posts in ERR are flushed', ['mp', 'mp_engine']),
+    m('mp-claimed', SOFT + 'rsoft_mp.c', 'if (unlikely(base->obj.process != rmem_process_number()))\n\t\t'
+      'return -EPERM;\n\tif', 'if', 'a process posts only to what it has claimed', ['mp']),
+    m('mp-lcores', 'lib/rmem/rmem_mp.c', 'if (processes[i].lcores[lcore / 64] & bit)', 'if (false)',
+      'two processes have no lcore in common', ['mp']),
+    m('mp-shared', SOFT + 'rsoft_mp.c', 'rmem_mp_is_shared(wr->umr.entries)', 'true',
+      'the entries of a UMR are readable by the primary', ['mp']),
 ]
 
 # Memory.

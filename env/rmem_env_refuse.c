@@ -10,6 +10,7 @@
 #include "../drivers/soft/rsoft.h"
 #include "../drivers/soft/rsoft_engine.h"
 #include "../drivers/soft/wire/rwire_port.h"
+#include "../lib/rmem/rmem_mp_priv.h"
 #include "../lib/rmem/rmem_priv.h"
 #include "../lib/rmem/rmem_report_priv.h"
 #include "rmem_env.h"
@@ -24,6 +25,31 @@ rmem_telemetry_init(void)
 void
 rmem_telemetry_obj_init(void)
 {
+}
+
+void
+rmem_mp_start(void)
+{
+}
+
+void
+rmem_mp_forget(const struct rmem_dev *dev)
+{
+	RTE_SET_USED(dev);
+}
+
+bool
+rmem_mp_is_posted(const struct rmem_obj *obj)
+{
+	RTE_SET_USED(obj);
+	return false;
+}
+
+bool
+rmem_mp_is_shared(const void *addr)
+{
+	RTE_SET_USED(addr);
+	return false;
 }
 
 int

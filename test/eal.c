@@ -31,9 +31,8 @@ has_lcore_option(int argc, char **argv)
 	return false;
 }
 
-/* "--lcores=(0-3)@(0,1)" on a machine where this process may run on processors 0 and 1. */
-static void
-print_lcores(char *text, size_t size)
+void
+test_print_lcores(char *text, size_t size, unsigned int first, unsigned int last)
 {
 	const char *comma = "";
 	cpu_set_t allowed;
@@ -44,7 +43,7 @@ print_lcores(char *text, size_t size)
 		CPU_ZERO(&allowed);
 		CPU_SET(0, &allowed);
 	}
-	used = (size_t)snprintf(text, size, "--lcores=(0-3)@(");
+	used = (size_t)snprintf(text, size, "--lcores=(%u-%u)@(", first, last);
 	for (cpu = 0; cpu < CPU_SETSIZE && used < size - sizeof(",9999)"); cpu++) {
 		if (CPU_ISSET(cpu, &allowed)) {
 			used += (size_t)snprintf(text + used, size - used, "%s%d", comma, cpu);
@@ -68,7 +67,7 @@ test_start_eal(int argc, char **argv)
 	memcpy(args, argv, (size_t)argc * sizeof(*args));
 	if (is_added) {
 		/* First, for what follows "--" is not EAL's. */
-		print_lcores(lcores, sizeof(lcores));
+		test_print_lcores(lcores, sizeof(lcores), 0, 3);
 		memmove(&args[2], &args[1], (size_t)(argc - 1) * sizeof(*args));
 		args[1] = lcores;
 		argc++;

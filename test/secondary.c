@@ -9,9 +9,7 @@
  * usage: dpdk-test-secondary
  *
  * The primary creates objects of each kind and runs the same program once more as its secondary,
- * which gets the addresses of the objects. Without hugepages EAL of a secondary process ends
- * while it attaches the memory: then the secondary maps the memory of the primary by its
- * descriptor, at the same addresses. The type of the process is set by then.
+ * which gets the addresses of the objects.
  */
 
 #include <errno.h>
@@ -19,13 +17,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <rte_eal.h>
 #include <rte_malloc.h>
-#include <rte_memory.h>
 #include <rte_mempool.h>
 
 #include <rmem.h>
@@ -36,15 +32,11 @@
 #include <rmem_lease.h>
 #include <rmem_mbuf.h>
 
+#include "proc.h"
 #include "test.h"
 
-#define BUF_SIZE      4096u
-#define WANTED_HUGE   64ul
-#define PREFIX_SIZE   64
-#define DEV_ARGS      "max_mr=64,max_mw=64,max_qp=8,max_cq=8"
-#define WITH_HUGE     "huge"
-#define WITHOUT_HUGE  "no-huge"
-#define ARG_SECONDARY "secondary"
+#define BUF_SIZE 4096u
+#define DEV_ARGS "max_mr=64,max_mw=64,max_qp=8,max_cq=8"
 
 /* In shared memory: what the primary made. */
 struct handles {
@@ -66,61 +58,6 @@ struct handles {
 	struct rmem_lease_ctx *ctx;
 	uint8_t buf[BUF_SIZE];
 };
-
-/* The memory of a primary without hugepages: one mapping of one descriptor. */
-struct memory {
-	void *addr;
-	size_t length;
-	int fd;
-};
-
-static int
-find_memory(const struct rte_memseg_list *msl, const struct rte_memseg *ms, void *arg)
-{
-	struct memory *memory = arg;
-
-	memory->addr = msl->base_va;
-	memory->length = msl->len;
-	memory->fd = rte_memseg_get_fd(ms);
-	return 1;
-}
-
-static bool
-has_hugepages(void)
-{
-	FILE *f = fopen("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages", "r");
-	unsigned long nb = 0;
-	char line[256];
-
-	if (f != NULL && fgets(line, sizeof(line), f) != NULL)
-		nb = strtoul(line, NULL, 10);
-	if (f != NULL)
-		fclose(f);
-	f = nb >= WANTED_HUGE ? fopen("/proc/mounts", "r") : NULL;
-	nb = 0;
-	while (f != NULL && fgets(line, sizeof(line), f) != NULL)
-		nb += strstr(line, " hugetlbfs ") != NULL;
-	if (f != NULL)
-		fclose(f);
-	return nb != 0;
-}
-
-static int
-start_eal(const char *program, const char *prefix, bool is_huge, bool is_secondary)
-{
-	char prefix_arg[PREFIX_SIZE + 16];
-	char name[256], no_huge[] = "--no-huge", memory[] = "-m128", no_pci[] = "--no-pci";
-	char no_telemetry[] = "--no-telemetry", secondary[] = "--proc-type=secondary";
-	char *argv[8] = {name, prefix_arg, no_pci, no_telemetry};
-	int argc = 4;
-
-	snprintf(name, sizeof(name), "%s", program);
-	snprintf(prefix_arg, sizeof(prefix_arg), "--file-prefix=%s", prefix);
-	if (!is_huge)
-		argv[argc++] = no_huge;
-	argv[argc++] = is_secondary ? secondary : memory;
-	return test_start_eal(argc, argv);
-}
 
 /* Calls that create something, each on an object of the primary's. */
 static int
@@ -281,19 +218,11 @@ secondary_posts_nothing(struct handles *h)
 static int
 run_secondary(char **argv)
 {
-	bool is_huge = strcmp(argv[3], WITH_HUGE) == 0;
-	struct handles *h = (void *)(uintptr_t)strtoull(argv[4], NULL, 16);
-	void *addr = (void *)(uintptr_t)strtoull(argv[5], NULL, 16);
-	size_t length = strtoull(argv[6], NULL, 16);
-	int fd = (int)strtol(argv[7], NULL, 10);
-	int ret = start_eal(argv[0], argv[2], is_huge, true);
+	char **args = proc_start_secondary(argv, 8);
+	struct handles *h;
 
-	TEST_EQ(rte_eal_process_type(), RTE_PROC_SECONDARY);
-	if (is_huge)
-		TEST_ASSERT(ret >= 0);
-	else
-		TEST_ASSERT(mmap(addr, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
-					    0) == addr);
+	TEST_ASSERT(args != NULL && args[0] != NULL);
+	h = (void *)(uintptr_t)strtoull(args[0], NULL, 16);
 	TEST_EQ(h->pd->obj.type, RMEM_OBJ_PD);
 	TEST_RUN(secondary_creates_nothing(h));
 	TEST_RUN(secondary_connects_nothing(h));
@@ -422,28 +351,16 @@ primary_goes_on(struct handles *h, const struct rmem_dev_info *before)
 }
 
 static int
-spawn_secondary(char *program, char *prefix, bool is_huge, struct handles *h)
+run_one_secondary(const struct handles *h)
 {
-	char huge[] = WITH_HUGE, no_huge[] = WITHOUT_HUGE, secondary[] = ARG_SECONDARY;
-	struct memory memory = {.fd = -1};
-	char at[4][24];
-	char *argv[] = {program, secondary, prefix, is_huge ? huge : no_huge, at[0], at[1], at[2],
-			at[3], NULL};
+	char at[24];
+	const char *args[] = {at, NULL};
 	int status;
 	pid_t pid;
 
-	if (!is_huge)
-		TEST_EQ(rte_memseg_walk(find_memory, &memory), 1);
-	snprintf(at[0], sizeof(at[0]), "%" PRIxPTR, (uintptr_t)h);
-	snprintf(at[1], sizeof(at[1]), "%" PRIxPTR, (uintptr_t)memory.addr);
-	snprintf(at[2], sizeof(at[2]), "%zx", memory.length);
-	snprintf(at[3], sizeof(at[3]), "%d", memory.fd);
-	pid = fork();
-	TEST_ASSERT(pid >= 0);
-	if (pid == 0) {
-		execv("/proc/self/exe", argv);
-		_exit(127);
-	}
+	snprintf(at, sizeof(at), "%" PRIxPTR, (uintptr_t)h);
+	pid = proc_spawn(args);
+	TEST_ASSERT(pid > 0);
 	TEST_EQ(waitpid(pid, &status, 0), pid);
 	TEST_EQ(status, 0);
 	return TEST_SUCCESS;
@@ -452,22 +369,16 @@ spawn_secondary(char *program, char *prefix, bool is_huge, struct handles *h)
 static int
 run_primary(char *program)
 {
-	char prefix[PREFIX_SIZE], dir[] = "/tmp/rmem-secondary-XXXXXX";
-	bool is_huge = has_hugepages();
 	struct rmem_dev_info before;
 	struct handles *h;
 
-	/* An ordinary user may have no directory for the files that EAL shares. */
-	if (getuid() != 0)
-		TEST_ASSERT(mkdtemp(dir) != NULL && setenv("XDG_RUNTIME_DIR", dir, 1) == 0);
-	snprintf(prefix, sizeof(prefix), "rmem_secondary_%d", (int)getpid());
-	TEST_ASSERT(start_eal(program, prefix, is_huge, false) >= 0);
+	TEST_RUN(proc_start_primary(program, 0, 3));
 	h = rte_zmalloc("handles", sizeof(*h), 4096);
 	TEST_ASSERT(h != NULL);
 	TEST_RUN(make(h));
 	TEST_RUN(write_by(h, h->mr->rkey, 0x33333333));
 	TEST_OK(rmem_dev_info_get(h->dev, &before));
-	TEST_RUN(spawn_secondary(program, prefix, is_huge, h));
+	TEST_RUN(run_one_secondary(h));
 	TEST_RUN(primary_goes_on(h, &before));
 	rte_free(h);
 	rte_eal_cleanup();
@@ -477,7 +388,7 @@ run_primary(char *program)
 int
 main(int argc, char **argv)
 {
-	bool is_secondary = argc == 8 && strcmp(argv[1], ARG_SECONDARY) == 0;
+	bool is_secondary = proc_is_secondary(argc, argv);
 	int result;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);

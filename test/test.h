@@ -115,6 +115,8 @@ int test_prompt(void);
  * that share the processors this process may use. How many arguments were EAL's, or -1.
  */
 int test_start_eal(int argc, char **argv);
+/* The option for lcores first to last: "--lcores=(0-3)@(0,1)" on a machine with two processors. */
+void test_print_lcores(char *text, size_t size, unsigned int first, unsigned int last);
 /* Make a lcore serve where a device with these arguments (or NULL) needs one. */
 int test_serve_lcore(const char *args);
 /* Number of blocks and bytes allocated on the heaps of all sockets. */

@@ -265,6 +265,7 @@ TEST(tracked, bad_calls_are_refused)
 	TEST_EQ(rmem_tracked_own(pool->mp, &buf, 1, 2), 0);
 	TEST_EQ(rmem_tracked_own(pool->mp, &buf, 0, 2), 0);
 	TEST_ERR(rmem_tracked_owner(NULL, buf), EINVAL);
+	TEST_ERR(rmem_tracked_ops_set(NULL), EINVAL);
 	TEST_ERR(rmem_tracked_owner(pool->mp, buf), EINVAL);
 	plain = rte_mempool_create("plain", 8, 64, 0, 0, NULL, NULL, NULL, NULL, SOCKET_ID_ANY, 0);
 	TEST_ASSERT(plain != NULL);

@@ -405,7 +405,8 @@ struct rsoft_qp {
 	uint16_t max_recv_sge;
 	uint8_t inline_recv; /* enum rsoft_inline_recv */
 	uint8_t engine;
-	uint8_t is_queued; /* an engine or the wire executes its requests */
+	uint8_t is_queued;  /* an engine or the wire executes its requests */
+	uint8_t is_claimed; /* a secondary process posts to it (rsoft_mp.h); atomic */
 	struct rmem_wr_limits limits;
 	uint64_t max_msg_size; /* of the device; of UD: the path MTU */
 	struct rwire_qp *wire; /* NULL unless connected through the wire; atomic */

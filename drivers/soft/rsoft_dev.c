@@ -16,6 +16,7 @@
 #include "rsoft_engine.h"
 #include "rsoft_grace.h"
 #include "rsoft_ids.h"
+#include "rsoft_mp.h"
 #include "rsoft_mr.h"
 #include "rsoft_mw.h"
 #include "rsoft_odp.h"
@@ -298,6 +299,8 @@ const struct rmem_driver rsoft_driver = {
 
 						.ah_create = rsoft_ah_create,
 						.ah_destroy = rsoft_ah_destroy,
+
+						.mp = &rsoft_mp_ops,
 				},
 		.fp =
 				{

@@ -33,9 +33,10 @@ rsoft_mw_of(struct rmem_mw *mw)
 
 /* Set the key of a handle for a tag, when a binding is posted. */
 static inline void
-rsoft_mw_set_tag(struct rmem_mw *mw, uint8_t tag)
+rsoft_mw_set_tag(const struct rmem_qp *qp, struct rmem_mw *mw, uint8_t tag)
 {
 	__atomic_store_n(&mw->rkey, rmem_rkey_of_tag(mw->rkey, tag), __ATOMIC_RELAXED);
+	__atomic_store_n(&mw->obj.process, qp->obj.process, __ATOMIC_RELAXED);
 }
 
 /*

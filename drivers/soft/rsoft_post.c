@@ -12,7 +12,6 @@
  */
 
 #include <errno.h>
-#include <string.h>
 
 #include "rsoft_grace.h"
 #include "rsoft_inline.h"
@@ -40,6 +39,8 @@ rsoft_post_drain(struct rsoft_qp *qp, unsigned int lcore)
 		rsoft_req_drain(qp, lcore);
 	if (unlikely(qp->sq.has_to_report))
 		rsoft_sq_report_drained(qp);
+	if (unlikely(qp->is_claimed))
+		rsoft_rq_flush_late(qp);
 }
 
 /* Retry the QPs of the pending list. Returns whether some can go on. Under pending_lock. */
@@ -57,7 +58,7 @@ post_drain_pending(struct rsoft_dev *dev, unsigned int lcore)
 			continue;
 		rsoft_post_drain(qp, lcore);
 		copied += rwire_qp_copied(qp);
-		if (rsoft_sq_is_empty(&qp->sq))
+		if (rsoft_sq_is_empty(&qp->sq) && !qp->is_claimed)
 			rsoft_sq_unpend(qp);
 		else
 			is_busy |= rwire_qp_has_more(qp);
@@ -195,54 +196,15 @@ rsoft_post_bind_mw(struct rmem_qp *base, struct rmem_mw *mw, const struct rmem_m
 	return ret;
 }
 
-/* The number of free entries, exact if fewer than wanted. */
-static uint32_t
-rq_room(struct rsoft_rq *rq, uint32_t wanted)
-{
-	uint32_t room = rq->depth - (rq->prod - rq->cons_seen);
-
-	if (unlikely(room < wanted)) {
-		rq->cons_seen = __atomic_load_n(&rq->cons, __ATOMIC_ACQUIRE);
-		room = rq->depth - (rq->prod - rq->cons_seen);
-	}
-	return room;
-}
-
 int
 rsoft_post_recv(struct rmem_qp *base, const struct rmem_recv_wr *wr, uint16_t nb_wr)
 {
 	struct rsoft_qp *qp = (struct rsoft_qp *)base;
-	struct rsoft_rq *rq = &qp->rq;
-	uint32_t room, i, prod = rq->prod;
-	int ret = 0;
+	int n = rsoft_rq_post(qp, wr, nb_wr);
 
-	if (unlikely(__atomic_load_n(&qp->state, __ATOMIC_RELAXED) == RMEM_QPS_RESET))
-		return -EBUSY;
-	if (unlikely(rte_lcore_id() == LCORE_ID_ANY))
-		return -EINVAL;
-	room = rq_room(rq, nb_wr);
-	for (i = 0; i < nb_wr; i++) {
-		struct rsoft_rqe *rqe;
-
-		if (unlikely(wr[i].num_sge > qp->max_recv_sge || wr[i].reserved != 0)) {
-			ret = -EINVAL;
-			break;
-		}
-		if (unlikely(i == room)) {
-			ret = rq->srq != NULL ? -EINVAL : -ENOSPC;
-			break;
-		}
-		rqe = (struct rsoft_rqe *)(rq->ring + (size_t)(prod & rq->mask) * rq->stride);
-		rsoft_rqe_fill(rqe, &wr[i]);
-		prod++;
-	}
-	if (i == 0)
-		return ret;
-	/* Store what was posted, then load the state; see rsoft.h. */
-	__atomic_exchange_n(&rq->prod, prod, __ATOMIC_SEQ_CST);
-	if (unlikely(__atomic_load_n(&qp->state, __ATOMIC_SEQ_CST) == RMEM_QPS_ERR))
+	if (unlikely(n > 0 && __atomic_load_n(&qp->state, __ATOMIC_SEQ_CST) == RMEM_QPS_ERR))
 		rsoft_rq_flush(qp);
-	return (int)i;
+	return n;
 }
 
 /*
@@ -270,30 +232,10 @@ rsoft_poll_cq(struct rmem_cq *base, struct rmem_wc *wc, uint16_t nb_wc)
 {
 	struct rsoft_cq *cq = rsoft_cq_of(base);
 	struct rsoft_dev *dev = rsoft_dev_of(&base->obj);
-	uint32_t cons = cq->cons;
-	int n;
 
 	if (unlikely(rte_lcore_id() == LCORE_ID_ANY))
 		return -EINVAL;
 	if (unlikely(__atomic_load_n(&dev->nb_pending, __ATOMIC_RELAXED) != 0))
 		post_poll(dev, cq, nb_wc);
-	for (n = 0; n < nb_wc; n++, cons++) {
-		const struct rsoft_cqe *e = &cq->ring[cons & cq->mask];
-
-		if (__atomic_load_n(&e->number, __ATOMIC_ACQUIRE) != cons + 1)
-			break;
-		memcpy(&wc[n], e, sizeof(wc[n]));
-		wc[n].reserved = 0;
-		if (likely((wc[n].flags & (RSOFT_WC_INLINE | RSOFT_WC_VOID)) == 0))
-			continue;
-		if (wc[n].flags & RSOFT_WC_VOID)
-			n--;
-		else
-			rsoft_inline_take(cq, cons, &wc[n]);
-	}
-	if (cons != cq->cons)
-		__atomic_store_n(&cq->cons, cons, __ATOMIC_RELEASE);
-	if (unlikely(n == 0 && nb_wc != 0 && __atomic_load_n(&cq->overrun, __ATOMIC_ACQUIRE)))
-		return -EIO;
-	return n;
+	return rsoft_post_poll(cq, wc, nb_wc);
 }

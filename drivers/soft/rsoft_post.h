@@ -7,9 +7,11 @@
 #ifndef RSOFT_POST_H
 #define RSOFT_POST_H
 
+#include <errno.h>
 #include <stdbool.h>
+#include <string.h>
 
-#include "rsoft.h"
+#include "rsoft_inline.h"
 
 int rsoft_post_send(struct rmem_qp *qp, const struct rmem_send_wr *wr, uint16_t nb_wr);
 int rsoft_post_recv(struct rmem_qp *qp, const struct rmem_recv_wr *wr, uint16_t nb_wr);
@@ -26,5 +28,33 @@ bool rsoft_post_progress(struct rsoft_dev *dev);
 
 /* Execute queued requests, up to one that must wait. For the holder of sq.lock, or the engine. */
 void rsoft_post_drain(struct rsoft_qp *qp, unsigned int lcore);
+
+/* Poll up to nb_wc completions: the number, or -EIO after an overrun. For the consumer. */
+static __rte_always_inline int
+rsoft_post_poll(struct rsoft_cq *cq, struct rmem_wc *wc, uint16_t nb_wc)
+{
+	uint32_t cons = cq->cons;
+	int n;
+
+	for (n = 0; n < nb_wc; n++, cons++) {
+		const struct rsoft_cqe *e = &cq->ring[cons & cq->mask];
+
+		if (__atomic_load_n(&e->number, __ATOMIC_ACQUIRE) != cons + 1)
+			break;
+		memcpy(&wc[n], e, sizeof(wc[n]));
+		wc[n].reserved = 0;
+		if (likely((wc[n].flags & (RSOFT_WC_INLINE | RSOFT_WC_VOID)) == 0))
+			continue;
+		if (wc[n].flags & RSOFT_WC_VOID)
+			n--;
+		else
+			rsoft_inline_take(cq, cons, &wc[n]);
+	}
+	if (cons != cq->cons)
+		__atomic_store_n(&cq->cons, cons, __ATOMIC_RELEASE);
+	if (unlikely(n == 0 && nb_wc != 0 && __atomic_load_n(&cq->overrun, __ATOMIC_ACQUIRE)))
+		return -EIO;
+	return n;
+}
 
 #endif /* RSOFT_POST_H */

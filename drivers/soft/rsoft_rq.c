@@ -64,6 +64,15 @@ rsoft_rq_flush(struct rsoft_qp *qp)
 }
 
 void
+rsoft_rq_flush_late(struct rsoft_qp *qp)
+{
+	if (qp->rq.srq == NULL && __atomic_load_n(&qp->state, __ATOMIC_SEQ_CST) == RMEM_QPS_ERR &&
+			__atomic_load_n(&qp->rq.prod, __ATOMIC_SEQ_CST) !=
+					__atomic_load_n(&qp->rq.cons, __ATOMIC_RELAXED))
+		rsoft_rq_flush(qp);
+}
+
+void
 rsoft_rq_fail(struct rsoft_qp *qp)
 {
 	if (rsoft_qp_to_err(qp))

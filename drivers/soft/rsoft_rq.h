@@ -7,6 +7,8 @@
 #ifndef RSOFT_RQ_H
 #define RSOFT_RQ_H
 
+#include <errno.h>
+
 #include "rsoft_cq.h"
 #include "rsoft_srq.h"
 
@@ -14,6 +16,12 @@ int rsoft_rq_init(struct rsoft_rq *rq, const struct rmem_qp_conf *conf, int sock
 
 /* Complete all receives with WR_FLUSH_ERR; after the QP's state became ERR. */
 void rsoft_rq_flush(struct rsoft_qp *qp);
+
+/*
+ * Flush receives that another process posted in ERR, which can't do it itself (rsoft_mp.h). From
+ * inside of rsoft_grace_enter(), without rq.lock.
+ */
+void rsoft_rq_flush_late(struct rsoft_qp *qp);
 
 /* Drop all receives; return that of an SRQ to it. Under rq.lock; none is being sent to the QP. */
 void rsoft_rq_drop(struct rsoft_qp *qp);
@@ -100,6 +108,56 @@ rsoft_rq_complete(struct rsoft_qp *qp, uint32_t cq_pos, const struct rsoft_cqe *
 	__atomic_store_n(&qp->rq.cons, qp->rq.cons + 1, __ATOMIC_RELEASE);
 	if (unlikely(!rsoft_cq_write(rsoft_cq_of(qp->qp.recv_cq), cq_pos, cqe)))
 		rsoft_rq_overrun(qp);
+}
+
+/* The number of free entries, exact if fewer than wanted. For the thread that posts. */
+static inline uint32_t
+rsoft_rq_room(struct rsoft_rq *rq, uint32_t wanted)
+{
+	uint32_t room = rq->depth - (rq->prod - rq->cons_seen);
+
+	if (unlikely(room < wanted)) {
+		rq->cons_seen = __atomic_load_n(&rq->cons, __ATOMIC_ACQUIRE);
+		room = rq->depth - (rq->prod - rq->cons_seen);
+	}
+	return room;
+}
+
+/*
+ * Post receives: the number accepted, or -errno. The caller flushes those of a QP in ERR, whose
+ * state it loads afterwards with SEQ_CST; see rsoft.h.
+ */
+static __rte_always_inline int
+rsoft_rq_post(struct rsoft_qp *qp, const struct rmem_recv_wr *wr, uint16_t nb_wr)
+{
+	struct rsoft_rq *rq = &qp->rq;
+	uint32_t room, i, prod = rq->prod;
+	int ret = 0;
+
+	if (unlikely(__atomic_load_n(&qp->state, __ATOMIC_RELAXED) == RMEM_QPS_RESET))
+		return -EBUSY;
+	if (unlikely(rte_lcore_id() == LCORE_ID_ANY))
+		return -EINVAL;
+	room = rsoft_rq_room(rq, nb_wr);
+	for (i = 0; i < nb_wr; i++) {
+		struct rsoft_rqe *rqe;
+
+		if (unlikely(wr[i].num_sge > qp->max_recv_sge || wr[i].reserved != 0)) {
+			ret = -EINVAL;
+			break;
+		}
+		if (unlikely(i == room)) {
+			ret = rq->srq != NULL ? -EINVAL : -ENOSPC;
+			break;
+		}
+		rqe = (struct rsoft_rqe *)(rq->ring + (size_t)(prod & rq->mask) * rq->stride);
+		rsoft_rqe_fill(rqe, &wr[i]);
+		prod++;
+	}
+	if (i == 0)
+		return ret;
+	__atomic_exchange_n(&rq->prod, prod, __ATOMIC_SEQ_CST);
+	return (int)i;
 }
 
 #endif /* RSOFT_RQ_H */

@@ -110,7 +110,7 @@ rsoft_run_fail(struct rsoft_run *run, const struct rmem_send_wr *wr, int status)
 	if (wr->opcode == RMEM_WR_BIND_MW)
 		rsoft_mw_bind_undo(wr);
 	if (run->is_queued)
-		rsoft_sq_unhold(wr);
+		rsoft_sq_unhold(qp, wr);
 	is_first = run_stop(qp);
 	qp->sq.wait = RSOFT_WAIT_NONE;
 	run->done++;

@@ -84,7 +84,7 @@ rsoft_run_succeed(struct rsoft_run *run, const struct rmem_send_wr *wr, uint64_t
 {
 	/* Before the completion: the MR may be released once that is polled. */
 	if (unlikely(run->is_queued))
-		rsoft_sq_unhold(wr);
+		rsoft_sq_unhold(run->qp, wr);
 	run->done++;
 	run->bytes += length;
 	if ((wr->flags & RMEM_SEND_SIGNALED) || run->qp->sig_all)

@@ -67,21 +67,21 @@ sq_reclaim(struct rsoft_qp *qp)
 	}
 }
 
-/* The keys of a handle are those of the REG_MR, UMR or BIND_MW posted last. */
+/* The keys of a handle, and its process, are those of the REG_MR, UMR or BIND_MW posted last. */
 static inline void
-sq_set_tag(const struct rmem_send_wr *wr)
+sq_set_tag(const struct rmem_qp *qp, const struct rmem_send_wr *wr)
 {
 	switch (wr->opcode) {
 	case RMEM_WR_REG_MR:
 		if (likely(wr->reg_mr.mr->type == RMEM_MR_TYPE_FAST_REG))
-			rsoft_mr_set_tag(wr->reg_mr.mr, wr->reg_mr.key_tag);
+			rsoft_mr_set_tag(qp, wr->reg_mr.mr, wr->reg_mr.key_tag);
 		break;
 	case RMEM_WR_BIND_MW:
-		rsoft_mw_set_tag(wr->bind_mw.mw, wr->bind_mw.key_tag);
+		rsoft_mw_set_tag(qp, wr->bind_mw.mw, wr->bind_mw.key_tag);
 		break;
 	case RMEM_WR_UMR:
 		if (wr->umr.mr->type == RMEM_MR_TYPE_INDIRECT)
-			rsoft_mr_set_tag(wr->umr.mr, wr->umr.key_tag);
+			rsoft_mr_set_tag(qp, wr->umr.mr, wr->umr.key_tag);
 		break;
 	default:
 		break;
@@ -118,7 +118,7 @@ rsoft_sq_accept(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_
 			*ret = why;
 			break;
 		}
-		sq_set_tag(&wr[i]);
+		sq_set_tag(&qp->qp, &wr[i]);
 	}
 	qp->sq.posted += i;
 	return i;
@@ -129,7 +129,7 @@ rsoft_sq_accept_bind(struct rsoft_qp *qp, const struct rmem_send_wr *wr)
 {
 	if (unlikely(sq_room(qp, 1) == 0))
 		return -ENOSPC;
-	sq_set_tag(wr);
+	sq_set_tag(&qp->qp, wr);
 	qp->sq.posted++;
 	return 0;
 }
@@ -179,7 +179,8 @@ rsoft_sq_push(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_wr
 	uint32_t i;
 
 	for (i = 0; i < nb_wr; i++) {
-		sq_hold(&wr[i]);
+		if (likely(!qp->is_claimed))
+			sq_hold(&wr[i]);
 		sq_push_one(qp, rsoft_sq_slot(&qp->sq, qp->sq.prod + i), &wr[i]);
 	}
 	__atomic_store_n(&qp->sq.prod, qp->sq.prod + nb_wr, __ATOMIC_RELEASE);
@@ -248,10 +249,12 @@ rsoft_sq_drop(struct rsoft_qp *qp)
 
 		if (wr->opcode == RMEM_WR_BIND_MW)
 			rsoft_mw_bind_undo(wr);
-		rsoft_sq_unhold(wr);
+		rsoft_sq_unhold(qp, wr);
 	}
 	sq->posted = sq->done = sq->retired = 0;
 	sq->sig_head = sq->sig_tail = 0;
+	if (qp->is_claimed && qp->dev->nb_engines == 0)
+		rsoft_sq_pend(qp);
 }
 
 bool

@@ -30,7 +30,7 @@ int rsoft_sq_accept_bind(struct rsoft_qp *qp, const struct rmem_send_wr *wr);
 
 /*
  * Copy accepted requests to the queue, with their SGEs and inline data. Objects of a REG_MR, a UMR
- * or a BIND_MW get a reference until rsoft_sq_unhold().
+ * or a BIND_MW get a reference until rsoft_sq_unhold(), unless the QP is claimed (rsoft_mp.h).
  */
 void rsoft_sq_push(struct rsoft_qp *qp, const struct rmem_send_wr *wr, uint32_t nb_wr);
 
@@ -54,11 +54,13 @@ void rsoft_sq_report_drained(struct rsoft_qp *qp);
 
 /* Release the objects of a queued request that was executed, flushed or dropped. */
 static inline void
-rsoft_sq_unhold(const struct rmem_send_wr *wr)
+rsoft_sq_unhold(const struct rsoft_qp *qp, const struct rmem_send_wr *wr)
 {
 	struct rmem_obj *obj;
 	unsigned int i;
 
+	if (unlikely(qp->is_claimed))
+		return;
 	for (i = 0; i < RMEM_WR_MAX_HANDLES; i++) {
 		obj = rmem_wr_obj(wr, i);
 		if (obj != NULL)

@@ -294,6 +294,8 @@ const struct rmem_driver rverbs_driver = {
 						.ah_create = rverbs_ah_create,
 						.ah_destroy = rverbs_ah_destroy,
 
+						.mp = NULL,
+
 						/* The class refuses them. */
 						.dev_audit = NULL,
 						.fast_reg_mr_alloc = NULL,

@@ -23,8 +23,9 @@
  * and freed, as in the kernel. A device is created and closed, a mempool registered and
  * unregistered, as in DPDK. A handle of NULL is released without an error.
  *
- * Devices belong to the primary process. In a secondary process each call with a device or one of
- * its objects returns -EOPNOTSUPP, and control calls log one line.
+ * Devices belong to the primary process. A secondary process attaches to them, and posts and polls
+ * (rmem_mp.h); there, other calls with a device or one of its objects return -EOPNOTSUPP, and
+ * control calls log one line.
  */
 
 #ifndef RMEM_H
@@ -42,6 +43,7 @@
 #include <rmem_fast_reg.h>
 #include <rmem_fp.h>
 #include <rmem_mkey.h>
+#include <rmem_mp.h>
 #include <rmem_mr.h>
 #include <rmem_mw.h>
 #include <rmem_obj.h>

@@ -22,6 +22,7 @@
 #include <rte_memory.h>
 #include <rte_string_fns.h>
 
+#include "rmem_mp_priv.h"
 #include "rmem_priv.h"
 #include "rmem_trace_priv.h"
 
@@ -133,6 +134,7 @@ do_create(const char *name, const struct rmem_driver *driver, const char *args,
 	ret = open_dev(slot, args);
 	if (ret != 0)
 		return ret;
+	rmem_mp_start();
 	rmem_fp[slot->drv.dev.obj.dev_id] = slot->drv.fp != NULL ? *slot->drv.fp : driver->fp;
 	__atomic_store_n(&slot->drv.dev.obj.type, RMEM_OBJ_DEV, __ATOMIC_RELEASE);
 	*dev = &slot->drv.dev;
@@ -193,6 +195,7 @@ do_close(struct rmem_dev *dev)
 		return refuse_close(dev, refs);
 	rmem_trace_dev_close(dev->name);
 	rmem_fp[dev->obj.dev_id] = rmem_fp_none;
+	rmem_mp_forget(dev);
 	rmem_obj_driver(&dev->obj)->ops.dev_close(dev);
 	__atomic_store_n(&dev->obj.type, RMEM_OBJ_NONE, __ATOMIC_RELEASE);
 	return 0;
@@ -210,6 +213,98 @@ rmem_dev_close(struct rmem_dev *dev)
 	ret = do_close(dev);
 	pthread_mutex_unlock(&devs_lock);
 	return ret;
+}
+
+/* The functions of a device whose primary process has ended. */
+static int
+orphan_post_send(struct rmem_qp *qp, const struct rmem_send_wr *wr, uint16_t nb_wr)
+{
+	RTE_SET_USED(qp);
+	RTE_SET_USED(wr);
+	RTE_SET_USED(nb_wr);
+	return -ENODEV;
+}
+
+static int
+orphan_post_recv(struct rmem_qp *qp, const struct rmem_recv_wr *wr, uint16_t nb_wr)
+{
+	RTE_SET_USED(qp);
+	RTE_SET_USED(wr);
+	RTE_SET_USED(nb_wr);
+	return -ENODEV;
+}
+
+/* Completions that are left are returned first. */
+static int
+orphan_poll_cq(struct rmem_cq *cq, struct rmem_wc *wc, uint16_t nb_wc)
+{
+	int ret = rmem_obj_driver(&cq->obj)->ops.mp->fp.poll_cq(cq, wc, nb_wc);
+
+	return ret == 0 ? -ENODEV : ret;
+}
+
+void
+rmem_dev_orphan_all(void)
+{
+	unsigned int i;
+
+	pthread_mutex_lock(&devs_lock);
+	for (i = 0; i < RMEM_MAX_DEVS; i++) {
+		if (rmem_devs[i].drv.dev.obj.type != RMEM_OBJ_DEV)
+			continue;
+		__atomic_store_n(&rmem_fp[i].post_send, orphan_post_send, __ATOMIC_RELAXED);
+		__atomic_store_n(&rmem_fp[i].post_recv, orphan_post_recv, __ATOMIC_RELAXED);
+		__atomic_store_n(&rmem_fp[i].poll_cq, orphan_poll_cq, __ATOMIC_RELAXED);
+	}
+	pthread_mutex_unlock(&devs_lock);
+}
+
+int
+rmem_dev_adopt(const char *name, uint16_t dev_id, const struct mp_dev *shared,
+		const struct rmem_driver *driver, struct rmem_dev **dev)
+{
+	struct rmem_dev_slot *slot = &rmem_devs[dev_id];
+	int ret = 0;
+
+	pthread_mutex_lock(&devs_lock);
+	if (slot->drv.dev.obj.type != RMEM_OBJ_NONE) {
+		ret = RMEM_FAIL(EALREADY, "device \"%s\": this process is attached", name);
+	} else {
+		slot->info = shared->info;
+		slot->info.driver_name = driver->name;
+		slot->drv.driver = driver;
+		slot->drv.priv = shared->priv;
+		slot->drv.dev.socket_id = shared->socket_id;
+		strlcpy(slot->drv.dev.name, name, sizeof(slot->drv.dev.name));
+		rmem_fp[dev_id] = driver->ops.mp->fp;
+		__atomic_store_n(&slot->drv.dev.obj.type, RMEM_OBJ_DEV, __ATOMIC_RELEASE);
+		*dev = &slot->drv.dev;
+	}
+	pthread_mutex_unlock(&devs_lock);
+	return ret;
+}
+
+bool
+rmem_mp_is_attached(const struct rmem_dev *dev)
+{
+	return dev != NULL && rte_eal_process_type() == RTE_PROC_SECONDARY &&
+			dev >= &rmem_devs[0].drv.dev && dev < &rmem_devs[RMEM_MAX_DEVS].drv.dev &&
+			dev->obj.type == RMEM_OBJ_DEV;
+}
+
+bool
+rmem_dev_abandon(const struct rmem_dev *dev)
+{
+	bool is_attached;
+
+	pthread_mutex_lock(&devs_lock);
+	is_attached = rmem_mp_is_attached(dev);
+	if (is_attached) {
+		rmem_fp[dev->obj.dev_id] = rmem_fp_none;
+		rmem_devs[dev->obj.dev_id].drv.dev.obj.type = RMEM_OBJ_NONE;
+	}
+	pthread_mutex_unlock(&devs_lock);
+	return is_attached;
 }
 
 /* Completions that are left are returned first. */
@@ -295,7 +390,7 @@ int
 rmem_dev_info_get(const struct rmem_dev *dev, struct rmem_dev_info *info)
 {
 	RMEM_CALL(dev);
-	int ret = check_get(dev, info);
+	int ret = rmem_mp_is_attached(dev) ? rmem_check_arg(info, "answer") : check_get(dev, info);
 
 	if (ret == 0)
 		rmem_dev_info_fill(dev, info);

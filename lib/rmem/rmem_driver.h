@@ -25,6 +25,7 @@
 #include <rmem.h>
 #include <rmem_args.h>
 #include <rmem_driver_event.h>
+#include <rmem_driver_mp.h>
 #include <rmem_log.h>
 #include <rmem_pages.h>
 #include <rmem_process.h>
@@ -420,7 +421,8 @@ struct rmem_dev_ops {
 	rmem_cq_stats_get_t cq_stats_get; /**< CQs: counters. */
 	rmem_qp_stats_get_t qp_stats_get; /**< QPs: counters. */
 
-	void (*reserved[4])(void); /**< NULL. */
+	const struct rmem_mp_ops *mp; /**< Secondary processes: NULL without. */
+	void (*reserved[3])(void);    /**< NULL. */
 };
 
 /** Version of this interface that a driver is compiled with: rmem_driver::version. */
@@ -528,9 +530,7 @@ uint32_t rmem_mr_ranges(const struct rmem_mr *mr, struct iovec *one, const struc
 /**
  * Refuse a call in a secondary process of DPDK.
  *
- * Devices belong to the process that created them: the tables of devices and of functions are per
- * process, so a secondary process has no devices, and must not use the objects of another process
- * that it finds in shared memory.
+ * The tables of devices and of functions are per process, and locks do not survive their holder.
  *
  * The class calls it wherever it checks a handle. For libraries above the class.
  *

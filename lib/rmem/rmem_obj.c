@@ -21,6 +21,7 @@
 #include <rte_malloc.h>
 
 #include "rmem_obj_priv.h"
+#include "rmem_mp_priv.h"
 #include "rmem_priv.h"
 
 #define KIND(what, field)                                                                          \
@@ -222,6 +223,12 @@ rmem_obj_kill(struct rmem_obj *obj)
 	uint32_t refs = rmem_obj_kill_quietly(obj);
 	struct rmem_name_text text;
 
+	if (refs == 0 && rmem_mp_is_posted(obj)) {
+		__atomic_fetch_and(&obj->refs, ~RMEM_OBJ_REFS_DEAD, __ATOMIC_RELEASE);
+		return RMEM_FAIL(EBUSY, "%s %p%s: in use: by a request of a secondary process",
+				name_of(obj->type), (void *)obj,
+				rmem_name_text(rmem_obj_head(obj)->name, &text));
+	}
 	if (refs == 0) {
 		rmem_obj_unlist(obj);
 		return 0;

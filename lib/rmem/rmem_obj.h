@@ -44,10 +44,10 @@ enum rmem_obj_type {
 
 /** Head of every object; private to the class and its drivers. */
 struct rmem_obj {
-	uint32_t type;   /**< One of enum rmem_obj_type. */
-	uint16_t dev_id; /**< Index of the device, below RMEM_MAX_DEVS. */
-	uint16_t pad;    /**< Zero. */
-	uint32_t refs;   /**< References by objects and queued requests; atomic. */
+	uint32_t type;    /**< One of enum rmem_obj_type. */
+	uint16_t dev_id;  /**< Index of the device, below RMEM_MAX_DEVS. */
+	uint16_t process; /**< Of a claimed QP, or of the last REG_MR, UMR or BIND_MW. */
+	uint32_t refs;    /**< References by objects and queued requests; atomic. */
 };
 
 /** A name for log lines; see rmem_name_text(). */

@@ -23,6 +23,7 @@
 #include <rte_memzone.h>
 
 #include "rmem_pool_priv.h"
+#include <rmem_tracked.h>
 #include "rmem_tracked_priv.h"
 
 #define DIR_NAME  "rmem_pools"
@@ -184,7 +185,7 @@ rmem_pool_lookup(const char *name, struct rmem_pool **pool)
 		found = read_entry(&dir[i], words);
 	if (found == NULL)
 		return POOL_FAIL(ENOENT, "no tracked pool has the name: \"%s\"", name);
-	ret = rmem_tracked_check_ops(found->mp);
+	ret = rmem_tracked_ops_set(found->mp);
 	if (ret == 0)
 		*pool = found;
 	return ret;

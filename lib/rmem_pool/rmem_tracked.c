@@ -228,10 +228,13 @@ rmem_tracked_ops_index(void)
 }
 
 int
-rmem_tracked_check_ops(const struct rte_mempool *mp)
+rmem_tracked_ops_set(const struct rte_mempool *mp)
 {
-	int index = register_at(mp->ops_index);
+	int index;
 
+	if (mp == NULL)
+		return POOL_FAIL(EINVAL, "mempool: NULL");
+	index = register_at(mp->ops_index);
 	if (index < 0)
 		return index;
 	if (index == mp->ops_index)
@@ -311,6 +314,21 @@ rmem_tracked_reap(uint16_t process)
 		nb += rmem_tracked_reap_from(td, (uint8_t)process);
 	pthread_mutex_unlock(&lock);
 	return (int)nb;
+}
+
+/* A secondary process has ended. */
+static void
+reap_ended(uint16_t process)
+{
+	int nb = rmem_tracked_reap(process);
+
+	if (nb > 0)
+		POOL_LOG(INFO, "process %u: %d buffers of tracked pools freed", process, nb);
+}
+
+RTE_INIT(rmem_tracked_add_end)
+{
+	rmem_mp_end_add(reap_ended);
 }
 
 void

@@ -68,6 +68,24 @@ int rmem_tracked_own(struct rte_mempool *mp, void **objs, unsigned int n, uint16
 int rmem_tracked_owner(const struct rte_mempool *mp, const void *obj);
 
 /**
+ * Register the mempool ops of a tracked mempool in this process.
+ *
+ * rmem_pool_lookup() calls it. For a secondary process that was given the mempool by its address,
+ * before it gets or puts.
+ *
+ * Control path. Safe to call from any thread.
+ *
+ * @param mp
+ *   Mempool of a tracked pool.
+ *
+ * @return
+ *   0 on success, otherwise:
+ *   - -EINVAL: NULL mp.
+ *   - -EOPNOTSUPP, -ENOSPC: as rmem_pool_lookup().
+ */
+int rmem_tracked_ops_set(const struct rte_mempool *mp);
+
+/**
  * Free the buffers of a process that died, in all tracked mempools.
  *
  * A second call finds nothing to free. The process must be dead, not only silent; its number must

@@ -132,9 +132,6 @@ const char *rmem_tracked_flaw(const struct rmem_tracked *td);
 /** Index of the mempool ops in this process; -ENOSPC with a line if DPDK's table is full. */
 int rmem_tracked_ops_index(void);
 
-/** Check that a mempool of the primary process has these ops here: -EOPNOTSUPP or -ENOSPC. */
-int rmem_tracked_check_ops(const struct rte_mempool *mp);
-
 /** The buffers and owners of a mempool, or NULL if it is not tracked. */
 struct rmem_tracked *rmem_tracked_of(const struct rte_mempool *mp);
 

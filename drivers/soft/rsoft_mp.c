@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Claimed QPs; see rsoft_mp.h. */
+
+#include <errno.h>
+
+#include "rsoft_grace.h"
+#include "rsoft_key.h"
+#include "rsoft_mp.h"
+#include "rsoft_mr.h"
+#include "rsoft_mw.h"
+#include "rsoft_post.h"
+#include "rsoft_qp.h"
+#include "rsoft_rq.h"
+#include "rsoft_sq.h"
+
+/* The primary reads the entries of a UMR: they must be in memory that it has at this address. */
+static bool
+mp_is_readable(const struct rmem_send_wr *wr)
+{
+	return wr->opcode != RMEM_WR_UMR || rmem_mp_is_shared(wr->umr.entries);
+}
+
+static int
+mp_post_send(struct rmem_qp *base, const struct rmem_send_wr *wr, uint16_t nb_wr)
+{
+	struct rsoft_qp *qp = (struct rsoft_qp *)base;
+	uint16_t nb = 0;
+	uint32_t n;
+	int ret;
+
+	if (unlikely(base->obj.process != rmem_process_number()))
+		return -EPERM;
+	if (unlikely(__atomic_load_n(&qp->state, __ATOMIC_ACQUIRE) < RMEM_QPS_RTS))
+		return -EBUSY;
+	if (unlikely(rte_lcore_id() == LCORE_ID_ANY))
+		return -EINVAL;
+	while (nb < nb_wr && likely(mp_is_readable(&wr[nb])))
+		nb++;
+	if (unlikely(nb == 0 && nb_wr != 0))
+		return -EFAULT;
+	n = rsoft_sq_accept(qp, wr, nb, &ret);
+	if (unlikely(n == 0))
+		return ret;
+	rsoft_sq_push(qp, wr, n);
+	return (int)n;
+}
+
+static int
+mp_post_recv(struct rmem_qp *base, const struct rmem_recv_wr *wr, uint16_t nb_wr)
+{
+	if (unlikely(base->obj.process != rmem_process_number()))
+		return -EPERM;
+	return rsoft_rq_post((struct rsoft_qp *)base, wr, nb_wr);
+}
+
+static int
+mp_srq_post_recv(struct rmem_srq *srq, const struct rmem_recv_wr *wr, uint16_t nb_wr)
+{
+	RTE_SET_USED(srq);
+	RTE_SET_USED(wr);
+	RTE_SET_USED(nb_wr);
+	return -EOPNOTSUPP;
+}
+
+static int
+mp_poll_cq(struct rmem_cq *cq, struct rmem_wc *wc, uint16_t nb_wc)
+{
+	if (unlikely(rte_lcore_id() == LCORE_ID_ANY))
+		return -EINVAL;
+	return rsoft_post_poll(rsoft_cq_of(cq), wc, nb_wc);
+}
+
+/* Inline messages are copied by the poll, with keys and locks that are of the primary. */
+static int
+mp_disable_inline(struct rsoft_qp *qp)
+{
+	bool is_pending;
+
+	rsoft_lock(&qp->rq.lock);
+	is_pending = qp->rq.nb_inline != 0;
+	if (!is_pending)
+		qp->inline_recv = RSOFT_INLINE_NONE;
+	rte_ticketlock_unlock(&qp->rq.lock);
+	if (is_pending)
+		RSOFT_LOG(ERR, "QP 0x%06x%s: not claimed: messages were received and not polled",
+				qp->qp.qp_num, RSOFT_QP_NAME(&qp->qp));
+	return is_pending ? -EBUSY : 0;
+}
+
+static int
+mp_take(struct rsoft_qp *qp)
+{
+	int ret;
+
+	if (qp->dev->wire != NULL) {
+		RSOFT_LOG(ERR, "QP 0x%06x%s: not claimed: the device has ip=", qp->qp.qp_num,
+				RSOFT_QP_NAME(&qp->qp));
+		return -EOPNOTSUPP;
+	}
+	if (!rsoft_sq_is_empty(&qp->sq) || qp->sq.posted != qp->sq.done) {
+		RSOFT_LOG(ERR, "QP 0x%06x%s: not claimed: its send queue is not empty",
+				qp->qp.qp_num, RSOFT_QP_NAME(&qp->qp));
+		return -EBUSY;
+	}
+	ret = mp_disable_inline(qp);
+	if (ret != 0)
+		return ret;
+	__atomic_store_n(&qp->is_claimed, true, __ATOMIC_RELEASE);
+	if (qp->dev->nb_engines == 0)
+		rsoft_sq_pend(qp);
+	return 0;
+}
+
+static void
+mp_release(struct rsoft_qp *qp)
+{
+	struct rsoft_dev *dev = qp->dev;
+
+	rsoft_qp_reset(&qp->qp);
+	rsoft_lock(&dev->pending_lock);
+	__atomic_store_n(&qp->is_claimed, false, __ATOMIC_RELEASE);
+	if (qp->sq.is_pending)
+		rsoft_sq_unpend(qp);
+	rte_ticketlock_unlock(&dev->pending_lock);
+}
+
+static int
+mp_claim(struct rmem_qp *base, uint16_t process)
+{
+	struct rsoft_qp *qp = (struct rsoft_qp *)base;
+
+	if (process != 0)
+		return mp_take(qp);
+	mp_release(qp);
+	return 0;
+}
+
+static bool
+mp_has_posted(const struct rmem_qp *base, const struct rmem_obj *obj)
+{
+	const struct rsoft_sq *sq = &((const struct rsoft_qp *)base)->sq;
+	uint32_t prod = __atomic_load_n(&sq->prod, __ATOMIC_ACQUIRE);
+	uint32_t pos = __atomic_load_n(&sq->cons, __ATOMIC_ACQUIRE);
+	unsigned int i;
+
+	for (; pos != prod; pos++) {
+		for (i = 0; i < RMEM_WR_MAX_HANDLES; i++) {
+			if (rmem_wr_obj(rsoft_sq_slot(sq, pos), i) == obj)
+				return true;
+		}
+	}
+	return false;
+}
+
+static bool
+mp_revoke(struct rmem_obj *obj)
+{
+	struct rsoft_key *key = obj->type == RMEM_OBJ_MW ? rsoft_mw_of((struct rmem_mw *)obj)->key
+							 : rsoft_mr_of((struct rmem_mr *)obj)->key;
+	uint64_t word = __atomic_load_n(&key->word, __ATOMIC_ACQUIRE);
+
+	/* A BUSY key is being bound or invalidated by another QP. */
+	do {
+		if (!(rsoft_word_rights(word) & RSOFT_VALID))
+			return false;
+	} while (!__atomic_compare_exchange_n(&key->word, &word,
+			rsoft_key_word(rsoft_word_rkey(word), RSOFT_BUSY), false, __ATOMIC_SEQ_CST,
+			__ATOMIC_RELAXED));
+	rsoft_past_add(rsoft_dev_of(obj), key, rsoft_word_rkey(word), RSOFT_PAST_INV, NULL, NULL);
+	rsoft_grace_wait();
+	rsoft_key_release(key);
+	return true;
+}
+
+const struct rmem_mp_ops rsoft_mp_ops = {
+		.claim = mp_claim,
+		.has_posted = mp_has_posted,
+		.revoke = mp_revoke,
+		.fp =
+				{
+						.post_send = mp_post_send,
+						.post_recv = mp_post_recv,
+						.poll_cq = mp_poll_cq,
+						.srq_post_recv = mp_srq_post_recv,
+				},
+};

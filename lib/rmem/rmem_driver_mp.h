@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/**
+ * @file
+ * Secondary processes, for drivers and for libraries above the class; see rmem_mp.h.
+ */
+
+#ifndef RMEM_DRIVER_MP_H
+#define RMEM_DRIVER_MP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <rmem_fp.h>
+#include <rmem_obj.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Let a process post to a QP; with process 0 end that, and reset the QP. */
+typedef int (*rmem_mp_claim_t)(struct rmem_qp *qp, uint16_t process);
+/** Whether a request in the queue of a claimed QP names the object. */
+typedef bool (*rmem_mp_has_posted_t)(const struct rmem_qp *qp, const struct rmem_obj *obj);
+/** Invalidate the key of an MR or a window; whether it was valid. */
+typedef bool (*rmem_mp_revoke_t)(struct rmem_obj *obj);
+
+/**
+ * Operations for secondary processes.
+ *
+ * A request of a claimed QP holds no reference to its objects, which a process that is killed could
+ * not release. So the class calls has_posted before it releases an object.
+ */
+struct rmem_mp_ops {
+	rmem_mp_claim_t claim;           /**< QPs. */
+	rmem_mp_has_posted_t has_posted; /**< QPs. */
+	rmem_mp_revoke_t revoke;         /**< Of MRs and windows that requests bind. */
+	void (*reserved[3])(void);       /**< NULL. */
+	struct rmem_fp_ops fp;           /**< Fast path of secondary processes. */
+};
+
+/**
+ * Check whether an address is in memory of DPDK, which all of its processes have.
+ *
+ * Fast path. Safe to call from any thread.
+ *
+ * @param addr
+ *   Address.
+ *
+ * @return
+ *   Whether it is.
+ */
+bool rmem_mp_is_shared(const void *addr);
+
+/** Release what a process had. */
+typedef void (*rmem_mp_end_t)(uint16_t process);
+
+/**
+ * Add a function that the primary calls when a process has ended.
+ *
+ * For libraries above the class. It is called in a control thread of the primary, also when the
+ * process has detached from its last device, after its QPs were reset and its keys invalidated. It
+ * must not wait for another thread.
+ *
+ * For constructors (RTE_INIT). Not safe to call from several threads.
+ *
+ * @param end
+ *   Function.
+ *
+ * @return
+ *   0 on success, otherwise:
+ *   - -EINVAL: NULL end.
+ *   - -ENOSPC: too many functions.
+ */
+int rmem_mp_end_add(rmem_mp_end_t end);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* RMEM_DRIVER_MP_H */

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/**
+ * @file
+ * Devices in secondary processes of DPDK.
+ *
+ * The primary process creates devices and their objects, and connects QPs. A secondary process
+ * attaches to a device, claims QPs, and then posts to them and polls their CQs, in shared memory:
+ * rmem_post_send(), rmem_post_recv() and rmem_poll_cq(). The primary executes its requests, by
+ * engines or by its polls. The other calls are refused in a secondary process with -EOPNOTSUPP,
+ * unless their description permits it.
+ *
+ * Handles and keys are valid in all processes: an application passes them as it passes other
+ * pointers (rte_memzone, rte_mp_sendmsg()), or finds objects by name.
+ *
+ * The primary learns of the end of a process by a pidfd (Linux 5.3), which no other process can be
+ * mistaken for. It then resets the QPs that the process had claimed, invalidates the keys that its
+ * requests bound, and releases the buffers of tracked pools that it had. A process may be killed at
+ * any time. One that is stopped keeps what it has.
+ */
+
+#ifndef RMEM_MP_H
+#define RMEM_MP_H
+
+#include <rmem_dev.h>
+#include <rmem_mr.h>
+#include <rmem_qp.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/**
+ * Attach this secondary process to a device of the primary.
+ *
+ * Claims the lcore ids of this process for it: with an id that another process has, the caches of
+ * mempools would be used by both (DPDK's "Multi-process Support" demands distinct ids, and does not
+ * check).
+ *
+ * After the primary has ended, posts and polls return -ENODEV.
+ *
+ * Control path: asks the primary. Safe to call from any thread.
+ *
+ * @param name
+ *   Name of the device.
+ * @param[out] dev
+ *   The device. Written only on success. Release it with rmem_dev_detach(), or end.
+ *
+ * @return
+ *   0 on success, otherwise:
+ *   - -EINVAL: NULL name or dev, or this is the primary process.
+ *   - -EALREADY: this process is attached to it.
+ *   - -ENODEV: the primary has no such device, is closing it, or does not answer.
+ *   - -EEXIST: another process has an lcore id of this one; the log names both.
+ *   - -EPROTO: the primary uses another version of rmem.
+ *   - -EOPNOTSUPP: the driver has no part for secondary processes (verbs); or EAL has no channel
+ *     between processes (--in-memory, --no-shconf), or the kernel no pidfds.
+ *   - -ENOSPC: RMEM_PROCESS_MAX are attached.
+ *   - -ESRCH: the primary cannot see this process: it is in another PID namespace.
+ *   - -ENOMEM: no memory, or no descriptor.
+ */
+int rmem_dev_attach(const char *name, struct rmem_dev **dev);
+
+/**
+ * Detach this secondary process from a device.
+ *
+ * The primary resets the QPs of the device that this process has claimed, and invalidates the keys
+ * that its requests bound, as when it ends.
+ *
+ * Control path: asks the primary. Not while another thread of this process uses the device.
+ *
+ * @param dev
+ *   Device of rmem_dev_attach(); no longer valid on success. NULL is allowed and has no effect.
+ *
+ * @return
+ *   0 on success, otherwise:
+ *   - -EINVAL: not a device that this process is attached to.
+ *   - -ENODEV: the primary does not answer. If it has ended, the device is detached.
+ */
+int rmem_dev_detach(struct rmem_dev *dev);
+
+/**
+ * Claim a QP of the primary for this secondary process.
+ *
+ * From then on this process alone posts to it, and polls its CQs; control calls stay with the
+ * primary. Its requests are executed by the engine of the QP, or without engine= by each poll of
+ * the primary of any CQ of the device. It receives no messages inline.
+ *
+ * Control path: asks the primary. Safe to call from any thread.
+ *
+ * @param qp
+ *   QP of a device that this process is attached to, in any state.
+ *
+ * @return
+ *   0 on success, otherwise:
+ *   - -EINVAL: not a QP of a device that this process is attached to.
+ *   - -EBUSY: another process has claimed it, its send queue is not empty, or it has received
+ *     messages inline that were not polled.
+ *   - -EOPNOTSUPP: the device has ip=.
+ *   - -ENODEV: the primary does not answer, or has ended.
+ */
+int rmem_qp_claim(struct rmem_qp *qp);
+
+/**
+ * End the claim of a QP: the primary resets it.
+ *
+ * Control path: asks the primary. Not while another thread uses the QP.
+ *
+ * @param qp
+ *   QP that this process has claimed.
+ *
+ * @return
+ *   0 on success, otherwise:
+ *   - -EINVAL: this process has not claimed it.
+ *   - -ENODEV: the primary does not answer, or has ended.
+ */
+int rmem_qp_unclaim(struct rmem_qp *qp);
+
+/**
+ * Find a QP by its name.
+ *
+ * Control path: asks the primary. Safe to call from any thread of a secondary process.
+ *
+ * @param dev
+ *   Device of rmem_dev_attach().
+ * @param name
+ *   Name of the QP (rmem_qp_conf::name).
+ * @param[out] qp
+ *   The QP, the one created last of that name. Written only on success.
+ *
+ * @return
+ *   0 on success, otherwise:
+ *   - -EINVAL: not a device that this process is attached to; NULL, or a name that no object has.
+ *   - -ENOENT: the device has no QP of that name.
+ *   - -ENODEV: the primary does not answer, or has ended.
+ */
+int rmem_qp_lookup(const struct rmem_dev *dev, const char *name, struct rmem_qp **qp);
+
+/**
+ * Find an MR by its name.
+ *
+ * Control path: asks the primary. Safe to call from any thread of a secondary process.
+ *
+ * @param dev
+ *   Device of rmem_dev_attach().
+ * @param name
+ *   Name of the MR (rmem_mr_attr::name).
+ * @param[out] mr
+ *   The MR, the one created last of that name. Written only on success.
+ *
+ * @return
+ *   0 on success, otherwise:
+ *   - -EINVAL: not a device that this process is attached to; NULL, or a name that no object has.
+ *   - -ENOENT: the device has no MR of that name.
+ *   - -ENODEV: the primary does not answer, or has ended.
+ */
+int rmem_mr_lookup(const struct rmem_dev *dev, const char *name, struct rmem_mr **mr);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* RMEM_MP_H */

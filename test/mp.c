@@ -1,0 +1,453 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Secondary processes that use a device of the primary, and are killed.
+ *
+ * usage: dpdk-test-mp [DEVICE_ARGS]
+ *
+ * The primary creates the objects (mp.h), and runs this program again for each role of a secondary
+ * process (mp_role.c, mp_kill.c). It executes their requests, by its polls or with engine=.
+ * The end of the primary is tested by a primary that is a child of this process.
+ */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <rte_eal.h>
+#include <rte_malloc.h>
+
+#include "mp.h"
+#include "proc.h"
+#include "test.h"
+
+#define DEV_ARGS "max_mr=64,max_mw=64,max_qp=8,max_cq=8"
+
+static struct rmem_dev *dev;
+static struct rmem_pd *pd;
+static uint32_t nb_ends; /* of processes; atomic */
+static uint32_t nb_refs; /* of the device, without processes */
+
+static void
+count_end(uint16_t process)
+{
+	if (process > RMEM_PROCESS_PRIMARY && process <= RMEM_PROCESS_MAX)
+		__atomic_fetch_add(&nb_ends, 1, __ATOMIC_RELEASE);
+}
+
+RTE_INIT(mp_init)
+{
+	rmem_mp_end_add(count_end);
+}
+
+static int
+make_qp(const char *name, struct rmem_cq *cq, uint32_t flags, struct rmem_qp **qp)
+{
+	const struct rmem_qp_conf conf = {.send_cq = cq,
+			.recv_cq = cq,
+			.max_send_wr = MP_DEPTH,
+			.max_recv_wr = MP_DEPTH,
+			.max_send_sge = 1,
+			.max_recv_sge = 1,
+			.max_inline_data = 64,
+			.type = RMEM_QPT_RC,
+			.flags = flags,
+			.access = RMEM_ACCESS_REMOTE,
+			.name = name};
+
+	TEST_OK(rmem_qp_create(pd, &conf, qp));
+	return TEST_SUCCESS;
+}
+
+static int
+connect_two(struct rmem_qp *a, struct rmem_qp *b)
+{
+	struct rmem_qp_conn conn = {.timeout = 10, .retry_cnt = 1, .rnr_retry = 1};
+	struct rmem_qp_attr attr;
+
+	TEST_OK(rmem_qp_query(b, &attr));
+	conn.remote = attr.addr;
+	TEST_OK(rmem_qp_connect(a, &conn));
+	TEST_OK(rmem_qp_query(a, &attr));
+	conn.remote = attr.addr;
+	TEST_OK(rmem_qp_connect(b, &conn));
+	return TEST_SUCCESS;
+}
+
+int
+mp_connect(struct mp_shared *sh)
+{
+	struct rmem_wc wc;
+
+	TEST_OK(rmem_qp_reset(sh->qp));
+	TEST_OK(rmem_qp_reset(sh->peer));
+	while (rmem_poll_cq(sh->qp->send_cq, &wc, 1) > 0 || rmem_poll_cq(sh->peer_cq, &wc, 1) > 0)
+		;
+	TEST_RUN(connect_two(sh->qp, sh->peer));
+	TEST_OK(rmem_qp_reset(sh->other[0]));
+	TEST_OK(rmem_qp_reset(sh->other[1]));
+	TEST_RUN(connect_two(sh->other[0], sh->other[1]));
+	return TEST_SUCCESS;
+}
+
+static int
+make(struct mp_shared *sh, const char *args)
+{
+	const uint32_t access = RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE | RMEM_ACCESS_MW_BIND;
+	const struct rmem_mr_attr attr = {.addr = sh->buf,
+			.length = sizeof(sh->buf),
+			.access = access,
+			.name = MP_MR};
+	const struct rmem_cq_conf cq_conf = {.nb_cqe = 4 * MP_DEPTH};
+	const struct rmem_srq_conf srq_conf = {.max_wr = 4};
+	const struct rmem_pool_conf pool_conf = {.name = "mp-pool",
+			.nb_bufs = MP_BUFS,
+			.buf_size = 64,
+			.access = RMEM_ACCESS_LOCAL_WRITE,
+			.socket_id = SOCKET_ID_ANY,
+			.flags = RMEM_POOL_TRACKED};
+	struct rmem_cq *cq;
+	char text[256];
+
+	snprintf(text, sizeof(text), "%s,%s", DEV_ARGS, args);
+	TEST_OK(test_serve_lcore(text));
+	TEST_OK(rmem_dev_create(MP_DEV, text, &dev));
+	TEST_OK(rmem_pd_alloc(dev, &pd));
+	TEST_OK(rmem_mr_reg_attr(pd, &attr, &sh->mr));
+	TEST_OK(rmem_fast_reg_mr_alloc(pd, 4, &sh->fast));
+	TEST_OK(rmem_fast_reg_page_list_alloc(dev, 4, &sh->list));
+	TEST_OK(rmem_mkey_alloc(pd, 4, &sh->mkey));
+	TEST_OK(rmem_mw_alloc(pd, RMEM_MW_TYPE_2, &sh->mw));
+	TEST_OK(rmem_cq_create(dev, &cq_conf, &cq));
+	TEST_OK(rmem_cq_create(dev, &cq_conf, &sh->peer_cq));
+	TEST_OK(rmem_cq_create(dev, &cq_conf, &sh->other_cq));
+	TEST_OK(rmem_srq_create(pd, &srq_conf, &sh->srq));
+	TEST_OK(rmem_pool_create(pd, &pool_conf, &sh->pool));
+	TEST_RUN(make_qp(MP_QP, cq, 0, &sh->qp));
+	TEST_RUN(make_qp("mp-peer", sh->peer_cq, 0, &sh->peer));
+	TEST_RUN(make_qp("mp-other0", sh->other_cq, 0, &sh->other[0]));
+	TEST_RUN(make_qp("mp-other1", sh->other_cq, 0, &sh->other[1]));
+	nb_refs = dev->obj.refs;
+	return mp_connect(sh);
+}
+
+static int
+release(struct mp_shared *sh)
+{
+	struct rmem_cq *cq = sh->qp->send_cq;
+
+	TEST_OK(rmem_qp_destroy(sh->qp));
+	TEST_OK(rmem_qp_destroy(sh->peer));
+	TEST_OK(rmem_qp_destroy(sh->other[0]));
+	TEST_OK(rmem_qp_destroy(sh->other[1]));
+	TEST_OK(rmem_srq_destroy(sh->srq));
+	TEST_OK(rmem_pool_destroy(sh->pool));
+	TEST_OK(rmem_cq_destroy(cq));
+	TEST_OK(rmem_cq_destroy(sh->peer_cq));
+	TEST_OK(rmem_cq_destroy(sh->other_cq));
+	TEST_OK(rmem_mw_dealloc(sh->mw));
+	TEST_OK(rmem_mr_dereg(sh->mkey));
+	TEST_OK(rmem_fast_reg_page_list_free(sh->list));
+	TEST_OK(rmem_mr_dereg(sh->fast));
+	TEST_OK(rmem_mr_dereg(sh->mr));
+	TEST_OK(rmem_pd_dealloc(pd));
+	TEST_OK(rmem_dev_close(dev));
+	return TEST_SUCCESS;
+}
+
+static int
+send_one(struct mp_shared *sh)
+{
+	struct rmem_sge sge = {.addr = (uintptr_t)&sh->buf[MP_PEER * MP_PART],
+			.length = 16,
+			.lkey = sh->mr->lkey};
+	const struct rmem_recv_wr recv = {.wr_id = 5, .sg_list = &sge, .num_sge = 1};
+	const struct rmem_send_wr wr = {.wr_id = 6,
+			.opcode = RMEM_WR_SEND,
+			.flags = RMEM_SEND_SIGNALED,
+			.sg_list = &sge,
+			.num_sge = 1};
+
+	TEST_EQ(rmem_post_recv(sh->peer, &recv, 1), 1);
+	TEST_EQ(rmem_post_send(sh->peer, &wr, 1), 1);
+	return TEST_SUCCESS;
+}
+
+int
+mp_serve(struct mp_shared *sh)
+{
+	struct rmem_wc wc;
+
+	if (__atomic_exchange_n(&sh->nb_sends, 0, __ATOMIC_ACQ_REL) != 0)
+		TEST_RUN(send_one(sh));
+	while (rmem_poll_cq(sh->peer_cq, &wc, 1) > 0)
+		;
+	sched_yield();
+	return TEST_SUCCESS;
+}
+
+int
+mp_spawn(struct mp_shared *sh, const char *role, unsigned int number, int *pid)
+{
+	char text[16], at[24];
+	const char *args[] = {role, text, at, NULL};
+
+	__atomic_store_n(&sh->progress, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&sh->is_going, 0, __ATOMIC_RELEASE);
+	snprintf(text, sizeof(text), "%u", number);
+	snprintf(at, sizeof(at), "%" PRIxPTR, (uintptr_t)sh);
+	*pid = proc_spawn(args);
+	TEST_ASSERT(*pid > 0);
+	return TEST_SUCCESS;
+}
+
+static int
+run_to_end(struct mp_shared *sh, int pid)
+{
+	int status, ret;
+
+	while ((ret = waitpid(pid, &status, WNOHANG)) == 0)
+		TEST_RUN(mp_serve(sh));
+	TEST_EQ(ret, pid);
+	TEST_EQ(status, 0);
+	return TEST_SUCCESS;
+}
+
+int
+mp_run_role(struct mp_shared *sh, const char *role)
+{
+	int pid;
+
+	TEST_RUN(mp_spawn(sh, role, 0, &pid));
+	TEST_RUN(run_to_end(sh, pid));
+	return TEST_SUCCESS;
+}
+
+/* Until a process has got so far. */
+static int
+wait_for(struct mp_shared *sh, uint32_t progress)
+{
+	while (__atomic_load_n(&sh->progress, __ATOMIC_ACQUIRE) < progress)
+		TEST_RUN(mp_serve(sh));
+	return TEST_SUCCESS;
+}
+
+static int
+held_qp_is_refused(struct mp_shared *sh)
+{
+	int holder;
+
+	TEST_RUN(mp_spawn(sh, "hold", 0, &holder));
+	TEST_RUN(wait_for(sh, 1));
+	TEST_ERR(rmem_qp_destroy(sh->qp), EBUSY);
+	TEST_ERR(rmem_dev_close(dev), EBUSY);
+	TEST_RUN(mp_run_role(sh, "clash"));
+	TEST_RUN(mp_run_role(sh, "same_lcore"));
+	TEST_RUN(mp_run_role(sh, "late"));
+	__atomic_store_n(&sh->is_going, 1, __ATOMIC_RELEASE);
+	TEST_RUN(run_to_end(sh, holder));
+	TEST_RUN(mp_check_reaped(sh, true));
+	return TEST_SUCCESS;
+}
+
+/* Write by the keys that a process bound, from QPs of the primary. */
+static int
+write_by(struct mp_shared *sh, uint32_t rkey, int status)
+{
+	struct rmem_sge sge = {.addr = (uintptr_t)sh->buf, .length = 8, .lkey = sh->mr->lkey};
+	const struct rmem_send_wr wr = {.opcode = RMEM_WR_RDMA_WRITE,
+			.flags = RMEM_SEND_SIGNALED,
+			.sg_list = &sge,
+			.num_sge = 1,
+			.rdma.remote_addr = (uintptr_t)&sh->buf[MP_TO * MP_PART],
+			.rdma.rkey = rkey};
+	struct rmem_wc wc;
+	int n;
+
+	TEST_EQ(rmem_post_send(sh->other[0], &wr, 1), 1);
+	while ((n = rmem_poll_cq(sh->other_cq, &wc, 1)) == 0)
+		sched_yield();
+	TEST_EQ(n, 1);
+	TEST_STATUS(wc.status, status);
+	return TEST_SUCCESS;
+}
+
+/* Keys end with the process that bound them; its queued requests keep their objects until then. */
+static int
+keys_end(struct mp_shared *sh, bool is_engine)
+{
+	uint32_t mw_rkey;
+	int pid, status;
+
+	TEST_RUN(mp_spawn(sh, "binds", 0, &pid));
+	TEST_RUN(wait_for(sh, 1));
+	TEST_RUN(write_by(sh, sh->fast->rkey, RMEM_WC_SUCCESS));
+	mw_rkey = sh->mw->rkey;
+	TEST_ASSERT(mw_rkey != 0);
+	__atomic_store_n(&sh->is_going, 1, __ATOMIC_RELEASE);
+	/* Without engines nothing executes the request while the primary does not poll. */
+	while (__atomic_load_n(&sh->progress, __ATOMIC_ACQUIRE) < 2)
+		sched_yield();
+	if (!is_engine) {
+		TEST_ERR(rmem_mr_dereg(sh->fast), EBUSY);
+		TEST_ERR(rmem_fast_reg_page_list_free(sh->list), EBUSY);
+	}
+	TEST_OK(kill(pid, SIGKILL));
+	TEST_EQ(waitpid(pid, &status, 0), pid);
+	TEST_RUN(mp_check_reaped(sh, true));
+	TEST_RUN(write_by(sh, sh->fast->rkey, RMEM_WC_REM_ACCESS_ERR));
+	TEST_RUN(mp_connect(sh));
+	TEST_RUN(write_by(sh, mw_rkey, RMEM_WC_REM_ACCESS_ERR));
+	return mp_connect(sh);
+}
+
+int
+mp_check_reaped(struct mp_shared *sh, bool has_claimed)
+{
+	struct rmem_qp_attr attr;
+
+	/* Then its QPs and keys are released, and in a moment its buffers. */
+	while (__atomic_load_n(&dev->obj.refs, __ATOMIC_ACQUIRE) != nb_refs ||
+			rte_mempool_avail_count(sh->pool->mp) != MP_BUFS)
+		sched_yield();
+	TEST_EQ(sh->qp->obj.process, 0);
+	TEST_ASSERT(sh->fast->obj.process <= RMEM_PROCESS_PRIMARY);
+	TEST_ASSERT(sh->mw->obj.process <= RMEM_PROCESS_PRIMARY);
+	TEST_EQ(sh->fast->obj.refs, 0);
+	TEST_EQ(sh->list->obj.refs, 0);
+	TEST_EQ(sh->mw->obj.refs, 0);
+	TEST_OK(rmem_qp_query(sh->qp, &attr));
+	if (has_claimed)
+		TEST_EQ(attr.state, RMEM_QPS_RESET);
+	TEST_EQ(attr.send_queued, 0);
+	TEST_EQ(attr.recv_queued, 0);
+	TEST_OK(rmem_dev_audit(dev));
+	TEST_RUN(mp_connect(sh));
+	return TEST_SUCCESS;
+}
+
+static int
+run_all(struct mp_shared *sh, bool is_engine)
+{
+	test_set_running("traffic");
+	TEST_RUN(mp_run_role(sh, "traffic"));
+	TEST_EQ(__atomic_load_n(&nb_ends, __ATOMIC_ACQUIRE), 1);
+	TEST_ERR(rmem_mp_end_add(NULL), EINVAL);
+	TEST_RUN(mp_connect(sh));
+	test_set_running("refused");
+	TEST_RUN(mp_run_role(sh, "refused"));
+	TEST_RUN(mp_connect(sh));
+	test_set_running("held_qp_is_refused");
+	TEST_RUN(held_qp_is_refused(sh));
+	test_set_running("keys_end");
+	TEST_RUN(keys_end(sh, is_engine));
+	test_set_running("kill");
+	TEST_RUN(mp_kill_run(sh));
+	test_set_running("traffic_again");
+	TEST_RUN(mp_run_role(sh, "traffic"));
+	TEST_RUN(mp_check_reaped(sh, true));
+	return TEST_SUCCESS;
+}
+
+static int
+run_primary(char *program, const char *args)
+{
+	struct mp_shared *sh;
+
+	TEST_RUN(proc_start_primary(program, 0, 1));
+	sh = rte_zmalloc("mp", sizeof(*sh), 4096);
+	TEST_ASSERT(sh != NULL);
+	TEST_RUN(make(sh, args));
+	TEST_RUN(run_all(sh, strstr(args, "engine=") != NULL));
+	TEST_RUN(release(sh));
+	rte_free(sh);
+	rte_eal_cleanup();
+	return TEST_SUCCESS;
+}
+
+/* A primary whose secondary process outlives it. */
+static int
+run_mortal(char *program, const char *args)
+{
+	struct mp_shared *sh;
+	int pid;
+
+	TEST_RUN(proc_start_primary(program, 0, 1));
+	sh = rte_zmalloc("mp", sizeof(*sh), 4096);
+	TEST_ASSERT(sh != NULL);
+	TEST_RUN(make(sh, args));
+	TEST_RUN(mp_spawn(sh, "orphan", 0, &pid));
+	TEST_RUN(wait_for(sh, 1));
+	kill(getpid(), SIGKILL);
+	return TEST_FAILED;
+}
+
+static int
+primary_ends(char *program, const char *args)
+{
+	int fds[2], status;
+	char result = 0, fd[16];
+	pid_t pid;
+
+	TEST_OK(pipe(fds));
+	pid = fork();
+	TEST_ASSERT(pid >= 0);
+	if (pid == 0) {
+		close(fds[0]);
+		snprintf(fd, sizeof(fd), "%d", fds[1]);
+		setenv("MP_RESULT_FD", fd, 1);
+		run_mortal(program, args);
+		_exit(EXIT_FAILURE);
+	}
+	close(fds[1]);
+	TEST_EQ(waitpid(pid, &status, 0), pid);
+	TEST_ASSERT(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	/* Of the process that has outlived it; none if that failed. */
+	TEST_EQ(read(fds[0], &result, 1), 1);
+	TEST_EQ(result, 'y');
+	return TEST_SUCCESS;
+}
+
+static int
+run_secondary(int argc, char **argv)
+{
+	const char *role = argv[7];
+	const char *fd = getenv("MP_RESULT_FD");
+	unsigned int lcore = strcmp(role, "clash") == 0 ? 0
+			: strcmp(role, "late") == 0     ? MP_LCORE + 1
+							: MP_LCORE;
+	char **args = proc_start_secondary(argv, lcore);
+	int ret;
+
+	RTE_SET_USED(argc);
+	TEST_ASSERT(args != NULL);
+	ret = mp_role_run((void *)(uintptr_t)strtoull(args[2], NULL, 16), args);
+	if (ret == TEST_SUCCESS && fd != NULL && write((int)strtol(fd, NULL, 10), "y", 1) != 1)
+		ret = TEST_FAILED;
+	return ret;
+}
+
+int
+main(int argc, char **argv)
+{
+	const char *args = argc == 2 ? argv[1] : "";
+	int result;
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	if (proc_is_secondary(argc, argv))
+		return run_secondary(argc, argv) == TEST_SUCCESS ? EXIT_SUCCESS : EXIT_FAILURE;
+	test_set_running("primary_ends");
+	result = primary_ends(argv[0], args);
+	if (result == TEST_SUCCESS)
+		result = run_primary(argv[0], args);
+	printf("mp: %s\n", result == TEST_SUCCESS ? "passed" : "failed");
+	return result == TEST_SUCCESS ? EXIT_SUCCESS : EXIT_FAILURE;
+}

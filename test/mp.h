@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/* Memory that the primary and the secondary processes of dpdk-test-mp share. */
+
+#ifndef MP_H
+#define MP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <rmem.h>
+#include <rmem_driver.h>
+#include <rmem_pool.h>
+
+#define MP_DEV   "soft0"
+#define MP_QP    "mp-qp"
+#define MP_MR    "mp-mr"
+#define MP_DEPTH 16u
+#define MP_PART  256u /* bytes of each part of the buffer */
+#define MP_FROM  0u   /* parts: what the secondary process writes from, and to; the peer's */
+#define MP_TO    1u
+#define MP_PEER  2u
+#define MP_PARTS 16u
+#define MP_LCORE 8u
+#define MP_BUFS  61u
+#define MP_BURST 8u
+
+/* In memory of DPDK. */
+struct mp_shared {
+	struct rmem_qp *qp; /* claimed by secondary processes; CQs of its own */
+	struct rmem_qp *peer;
+	struct rmem_qp *other[2]; /* of the primary, connected to each other */
+	struct rmem_cq *peer_cq;
+	struct rmem_cq *other_cq;
+	struct rmem_srq *srq;
+	struct rmem_mr *mr;
+	struct rmem_mr *fast;
+	struct rmem_mr *mkey;
+	struct rmem_fast_reg_page_list *list;
+	struct rmem_mw *mw;
+	struct rmem_pool *pool;
+	uint32_t nb_sends; /* that the primary is to send to the QP; atomic */
+	uint32_t progress; /* of the secondary process; atomic */
+	uint32_t is_going; /* the primary lets it go on; atomic */
+	uint32_t nb_steps; /* instructions of the call that was stepped; atomic */
+	uint8_t buf[MP_PARTS * MP_PART];
+};
+
+/* In a secondary process: run a role, by name. */
+int mp_role_run(struct mp_shared *sh, char **args);
+
+/* In the primary. */
+
+/* Run a role to its end, while the primary executes its requests. */
+int mp_run_role(struct mp_shared *sh, const char *role);
+/* Execute requests, and send what the secondary process is to receive. */
+int mp_serve(struct mp_shared *sh);
+/* Connect QP and peer. */
+int mp_connect(struct mp_shared *sh);
+/* Start a role; its pid. */
+int mp_spawn(struct mp_shared *sh, const char *role, unsigned int number, int *pid);
+/* Wait until the primary has released what a process had, and check that. */
+int mp_check_reaped(struct mp_shared *sh, bool has_claimed);
+/* Kill processes at each instruction of each call, and at any time. */
+int mp_kill_run(struct mp_shared *sh);
+
+#endif /* MP_H */

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The rmem authors
+ */
+
+/*
+ * Secondary processes that are killed; see mp.h.
+ *
+ * At each instruction of a call where the processor can step (RMEM_KILL_STRIDE: at every n-th), and
+ * RMEM_KILLS times in the middle of traffic.
+ */
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "mp.h"
+#include "test.h"
+
+static unsigned int
+number_of(const char *name, unsigned int otherwise)
+{
+	const char *text = getenv(name);
+
+	return text != NULL ? (unsigned int)strtoul(text, NULL, 10) : otherwise;
+}
+
+/* Kill a process at one instruction of a call. *is_over: the call has fewer. */
+static int
+kill_at(struct mp_shared *sh, const char *what, unsigned int at, bool *is_over)
+{
+	int pid, status, ret;
+
+	TEST_RUN(mp_spawn(sh, what, at, &pid));
+	while ((ret = waitpid(pid, &status, WNOHANG)) == 0)
+		TEST_RUN(mp_serve(sh));
+	TEST_EQ(ret, pid);
+	*is_over = WIFEXITED(status);
+	if (*is_over)
+		TEST_EQ(WEXITSTATUS(status), EXIT_SUCCESS);
+	else
+		TEST_EQ(WTERMSIG(status), SIGKILL);
+	TEST_RUN(mp_check_reaped(sh, true));
+	return TEST_SUCCESS;
+}
+
+static int
+kill_at_each(struct mp_shared *sh, const char *what)
+{
+	unsigned int at = 1, stride = number_of("RMEM_KILL_STRIDE", 24);
+	bool is_over = false;
+
+	for (; !is_over; at += stride)
+		TEST_RUN(kill_at(sh, what, at, &is_over));
+	printf("%s: killed at every %u. of %u instructions\n", what, stride,
+			__atomic_load_n(&sh->nb_steps, __ATOMIC_ACQUIRE));
+	return TEST_SUCCESS;
+}
+
+static int
+kill_any_time(struct mp_shared *sh)
+{
+	unsigned int i, nb = number_of("RMEM_KILLS", 10);
+	int pid, status;
+
+	for (i = 0; i < nb; i++) {
+		TEST_RUN(mp_spawn(sh, "loop", 0, &pid));
+		while (__atomic_load_n(&sh->progress, __ATOMIC_ACQUIRE) < i % 8)
+			TEST_RUN(mp_serve(sh));
+		TEST_OK(kill(pid, SIGKILL));
+		TEST_EQ(waitpid(pid, &status, 0), pid);
+		/* The first may not have attached yet. */
+		TEST_RUN(mp_check_reaped(sh, i % 8 != 0));
+	}
+	printf("killed %u times in traffic\n", nb);
+	return TEST_SUCCESS;
+}
+
+int
+mp_kill_run(struct mp_shared *sh)
+{
+	TEST_RUN(kill_at_each(sh, "send"));
+	TEST_RUN(kill_at_each(sh, "reg"));
+	TEST_RUN(kill_at_each(sh, "recv"));
+	TEST_RUN(kill_at_each(sh, "poll"));
+	TEST_RUN(kill_at_each(sh, "get"));
+	TEST_RUN(kill_at_each(sh, "put"));
+	TEST_RUN(kill_any_time(sh));
+	return TEST_SUCCESS;
+}
