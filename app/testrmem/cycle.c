@@ -162,7 +162,7 @@ fill_write(struct cycle_train *train, uint32_t i)
 	wr->opcode = RMEM_WR_RDMA_WRITE;
 	wr->sg_list = &train->src[i];
 	wr->num_sge = 1;
-	wr->rdma.remote_addr = train->dst[i].addr;
+	wr->rdma.remote_addr = train->grant[i].remote_addr;
 	wr->rdma.rkey = testrmem_grant_rkey(&train->grant[i]);
 }
 

@@ -75,6 +75,13 @@ alloc_fast_reg(const struct testrmem_pair *pair, struct testrmem_grant *grant)
 	return ret != 0 ? tell_none(pair, "fast-register MR", ret) : 0;
 }
 
+/* The address of a buffer in the requests of the peer, with a key of a REG_MR or UMR. */
+static uint64_t
+remote_addr(const struct testrmem_pair *pair, const struct rmem_sge *buf)
+{
+	return (pair->dev->info.capa & RMEM_DEV_CAPA_REG_ZERO_BASED) != 0 ? 0 : buf->addr;
+}
+
 static void
 fill_fast_reg(const struct testrmem_pair *pair, struct testrmem_grant *grant,
 		const struct rmem_sge *buf, struct rmem_send_wr *wr)
@@ -83,7 +90,7 @@ fill_fast_reg(const struct testrmem_pair *pair, struct testrmem_grant *grant,
 	uint64_t page = buf->addr & ~(page_size - 1);
 	uint16_t nb_pages = 0;
 
-	RTE_SET_USED(pair);
+	grant->remote_addr = remote_addr(pair, buf);
 	for (; page < buf->addr + buf->length; page += page_size)
 		grant->pages->page_list[nb_pages++] = page;
 	wr->opcode = RMEM_WR_REG_MR;
@@ -91,7 +98,7 @@ fill_fast_reg(const struct testrmem_pair *pair, struct testrmem_grant *grant,
 	wr->reg_mr.page_list = grant->pages;
 	wr->reg_mr.page_list_len = nb_pages;
 	wr->reg_mr.log2_page_size = grant->log2_page_size;
-	wr->reg_mr.iova = buf->addr;
+	wr->reg_mr.iova = grant->remote_addr;
 	wr->reg_mr.first_byte_offset = (uint32_t)(buf->addr & (page_size - 1));
 	wr->reg_mr.length = buf->length;
 	wr->reg_mr.access = RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE_WRITE;
@@ -118,6 +125,7 @@ static void
 fill_window(const struct testrmem_pair *pair, struct testrmem_grant *grant,
 		const struct rmem_sge *buf, struct rmem_send_wr *wr)
 {
+	grant->remote_addr = buf->addr;
 	wr->opcode = RMEM_WR_BIND_MW;
 	wr->bind_mw.mw = grant->mw;
 	wr->bind_mw.mr = rmem_pool_mr(pair->dev->pool, testrmem_ptr(buf->addr));
@@ -169,12 +177,13 @@ fill_umr(const struct testrmem_pair *pair, struct testrmem_grant *grant, const s
 		grant->entries[i].length = i == nb - 1 ? buf->length - i * part : part;
 		grant->entries[i].lkey = buf->lkey;
 	}
+	grant->remote_addr = remote_addr(pair, buf);
 	wr->opcode = RMEM_WR_UMR;
 	wr->umr.mr = grant->mr;
 	wr->umr.entries = grant->entries;
 	wr->umr.nb_entries = nb;
 	wr->umr.repeat_count = 1;
-	wr->umr.iova = buf->addr;
+	wr->umr.iova = grant->remote_addr;
 	wr->umr.access = RMEM_ACCESS_LOCAL_WRITE | RMEM_ACCESS_REMOTE_WRITE;
 	wr->umr.key_tag = rmem_rkey_next_tag(grant->mr->rkey);
 }

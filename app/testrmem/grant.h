@@ -18,6 +18,7 @@ struct testrmem_grant {
 	struct rmem_mw *mw; /**< Window of type 2. */
 	struct rmem_fast_reg_page_list *pages;
 	struct rmem_mkey_entry *entries;
+	uint64_t remote_addr;   /**< First byte of the buffer, for the peer; set by fill. */
 	uint8_t log2_page_size; /**< Of the page list. */
 };
 

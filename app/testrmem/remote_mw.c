@@ -136,7 +136,7 @@ owner_announce(struct testrmem_pair *pair, struct cycle_train *train)
 	msg->index = rte_cpu_to_be_32(train->index);
 	msg->nb = rte_cpu_to_be_32(train->nb);
 	for (i = 0; i < train->nb; i++) {
-		msg->buf[i].addr = rte_cpu_to_be_64(train->dst[i].addr);
+		msg->buf[i].addr = rte_cpu_to_be_64(train->grant[i].remote_addr);
 		msg->buf[i].rkey = rte_cpu_to_be_32(testrmem_grant_rkey(&train->grant[i]));
 	}
 	ret = rmem_post_send(pair->qp_b, &wr, 1);

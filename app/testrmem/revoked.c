@@ -107,7 +107,7 @@ try(struct trial *trial)
 	ret = succeed(trial, pair->qp_b, &bind, "bind");
 	if (ret != 0)
 		return ret;
-	write.rdma.remote_addr = trial->sge[1].addr;
+	write.rdma.remote_addr = trial->grant.remote_addr;
 	write.rdma.rkey = testrmem_grant_rkey(&trial->grant);
 	inv.invalidate_rkey = testrmem_grant_rkey(&trial->grant);
 	memset(src, 0x5a, pair->size);

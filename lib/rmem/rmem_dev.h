@@ -85,6 +85,8 @@ extern "C" {
 #define RMEM_DEV_CAPA_ASYNC_EVENT (UINT64_C(1) << 24)
 /** Wrong uses are logged, at some cost: `soft` with sanitize=1. Pools of it check puts. */
 #define RMEM_DEV_CAPA_SANITIZE (UINT64_C(1) << 25)
+/** REG_MR and UMR make zero-based keys only: their iova must be 0. */
+#define RMEM_DEV_CAPA_REG_ZERO_BASED (UINT64_C(1) << 26)
 
 /** Device. */
 struct rmem_dev {

@@ -98,7 +98,10 @@ struct rmem_send_wr {
 			struct rmem_mr *mr; /**< Fast-register MR of the QP's PD, FREE. */
 			/** Pages, of equal size. */
 			struct rmem_fast_reg_page_list *page_list;
-			/** Address of the first byte, any; 0 with RMEM_ACCESS_ZERO_BASED. */
+			/**
+			 * Address of the first byte, any; 0 with RMEM_ACCESS_ZERO_BASED or
+			 * RMEM_DEV_CAPA_REG_ZERO_BASED.
+			 */
 			uint64_t iova;
 			uint32_t length; /**< Length in bytes, at least 1. */
 			/** Offset of the first byte in the first page, below the page size. */
@@ -122,7 +125,7 @@ struct rmem_send_wr {
 			struct rmem_mr *mr; /**< Indirect MR of the QP's PD, FREE. */
 			/** Entries; must not change until the request has completed. */
 			const struct rmem_mkey_entry *entries;
-			uint64_t iova;         /**< First byte; 0 with ZERO_BASED. */
+			uint64_t iova;         /**< First byte; 0 as for REG_MR. */
 			uint32_t nb_entries;   /**< 1 to the MR's limit. */
 			uint32_t repeat_count; /**< Rounds, at least 1; 1 for a list. */
 			uint32_t access;       /**< Bitwise OR of RMEM_ACCESS_*. */

@@ -83,6 +83,7 @@ set_backend(struct rmem_lease_ctx *ctx, const struct rmem_lease_conf *conf)
 		return ret;
 	ctx->stats.backend = lease_ops_number(ctx->backend);
 	ctx->max_length = conf->max_length;
+	ctx->is_zero_based = (info.capa & RMEM_DEV_CAPA_REG_ZERO_BASED) != 0;
 	if (ctx->stats.backend == RMEM_LEASE_MW) {
 		ctx->mr_needs = RMEM_ACCESS_MW_BIND;
 		ctx->mr_flags_bad = RMEM_MR_FD;

@@ -28,6 +28,8 @@ say_lacks(uint64_t capa, uint32_t first, const struct lease_ops *end, char *text
 	uint32_t i;
 
 	for (i = first; (ops = lease_ops_of(i)) != NULL && ops != end; i++) {
+		if ((ops->capa & ~capa) == 0)
+			continue;
 		used = strlen(text);
 		snprintf(text + used, size - used, "; no %s: the device lacks", ops->name);
 		for (j = 0; j < RTE_DIM(capas); j++) {

@@ -69,11 +69,11 @@ fill_fast_reg(const struct rmem_lease_ctx *ctx, struct lease_slot *slot, struct 
 	slot->list->page_list[0] = page;
 	for (i = 1; unlikely(i < nb); i++)
 		slot->list->page_list[i] = page + i * page_size;
-	slot->lease.remote_addr = addr;
+	slot->lease.remote_addr = ctx->is_zero_based ? 0 : addr;
 	*wr = (struct rmem_send_wr){.opcode = RMEM_WR_REG_MR,
 			.reg_mr = {.mr = slot->mr,
 					.page_list = slot->list,
-					.iova = addr,
+					.iova = slot->lease.remote_addr,
 					.length = slot->lease.length,
 					.first_byte_offset = (uint32_t)offset,
 					.access = with_local_write(slot->lease.access),
@@ -142,11 +142,10 @@ static void
 fill_umr(const struct rmem_lease_ctx *ctx, struct lease_slot *slot, struct rmem_send_wr *wr,
 		uint8_t tag)
 {
-	RTE_SET_USED(ctx);
 	slot->entry->addr = iova_of(&slot->lease);
 	slot->entry->length = slot->lease.length;
 	slot->entry->lkey = slot->lease.mr->lkey;
-	slot->lease.remote_addr = slot->entry->addr;
+	slot->lease.remote_addr = ctx->is_zero_based ? 0 : slot->entry->addr;
 	*wr = (struct rmem_send_wr){.opcode = RMEM_WR_UMR,
 			.umr = {.mr = slot->mr,
 					.entries = slot->entry,
@@ -167,10 +166,16 @@ static const struct lease_ops lease_backends[] = {
 				release_umr, fill_umr},
 };
 
+/* Zero-based keys come after windows, which are bound to their QP and keep the addresses. */
 const struct lease_ops *
 lease_ops_find(uint32_t backend, uint64_t capa)
 {
+	const struct lease_ops *mw = &lease_backends[RMEM_LEASE_MW - 1];
 	uint32_t i;
+
+	if (backend == RMEM_LEASE_AUTO && (capa & RMEM_DEV_CAPA_REG_ZERO_BASED) != 0 &&
+			(capa & mw->capa) == mw->capa)
+		return mw;
 
 	for (i = 0; i < RTE_DIM(lease_backends); i++) {
 		const struct lease_ops *ops = &lease_backends[i];

@@ -180,6 +180,7 @@ struct rmem_lease_ctx {
 	uint32_t mr_needs; /* right that the backend needs of an MR */
 	uint32_t max_length;
 	uint32_t logged_refusals;   /* bit by reason */
+	bool is_zero_based;         /* keys of REG_MR and UMR: RMEM_DEV_CAPA_REG_ZERO_BASED */
 	uint32_t log2_page_size;    /* of page lists */
 	uint32_t max_page_list_len; /* of a buffer */
 	uint64_t quarantine;        /* TSC cycles */

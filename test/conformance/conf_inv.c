@@ -17,6 +17,7 @@ static int
 setup(void)
 {
 	if ((conf.info.capa & RMEM_DEV_CAPA_FAST_REG) != 0 &&
+			(conf.info.capa & RMEM_DEV_CAPA_REG_ZERO_BASED) == 0 &&
 			(conf.info.page_size_cap & FX_PAGE) != 0)
 		return conf_setup_fast();
 	if ((conf.info.capa & RMEM_DEV_CAPA_MW_TYPE_2B) != 0)

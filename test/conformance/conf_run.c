@@ -107,8 +107,11 @@ conf_list(char *const *patterns, int nb_patterns)
 static const char *
 lacking(const struct test_case *test)
 {
+	const uint64_t keys = RMEM_DEV_CAPA_FAST_REG | RMEM_DEV_CAPA_UMR;
 	size_t i;
 
+	if ((test->capa & keys) != 0 && (conf.info.capa & RMEM_DEV_CAPA_REG_ZERO_BASED) != 0)
+		return "keys with an iova (it has RMEM_DEV_CAPA_REG_ZERO_BASED)";
 	for (i = 0; i < RTE_DIM(needs); i++) {
 		if ((test->capa & needs[i].capa & ~conf.info.capa) != 0 ||
 				(test->access & needs[i].access & ~conf.info.access) != 0)
