@@ -10,7 +10,8 @@
 const char *const rsoft_profile_words[RSOFT_PROFILE_NB] = {"none", "rxe", "mlx5", "verbs"};
 
 /*
- * Features of the verbs driver on a device that passes all probes (drivers/verbs); it has no
+ * Features of the verbs driver on a device that passes all probes but that of mlx5dv, which was
+ * never run (drivers/verbs); it has no
  * fast registration, indirect keys, requested keys, disabled MRs, counters, several ranges, shared
  * MRs, READ_WITH_INV, inline receive, completion channels or QPs of UD.
  */

@@ -28,6 +28,7 @@
 #include <rte_branch_prediction.h>
 #include <rte_common.h>
 #include <rte_log.h>
+#include <rte_rwlock.h>
 #include <rte_ticketlock.h>
 
 #include <rmem_driver.h>
@@ -43,6 +44,9 @@ extern int rverbs_logtype;
 #define RVERBS_MAX_SRQ    256u
 #define RVERBS_MAX_INLINE 1024u
 #define RVERBS_NAME_SIZE  64
+
+/* Page sizes of REG_MR: 4 KiB to 2 GiB. */
+#define RVERBS_PAGE_SIZE_CAP ((UINT64_C(1) << 32) - (UINT64_C(1) << 12))
 
 /* A wr_id of the driver: generation (32), receive (1), QP (15), entry of the ring (16). */
 #define RVERBS_ID_RECV (UINT64_C(1) << 31)
@@ -75,9 +79,24 @@ struct rverbs_args {
 	char ibdev[RVERBS_NAME_SIZE]; /* empty: the only device */
 	char gid[RVERBS_NAME_SIZE];   /* an index, an address, or empty: the best one */
 	uint8_t port;
-	uint8_t mtu;      /* enum ibv_mtu, or 0: what the port has */
-	uint8_t mw_quirk; /* enum rverbs_choice */
-	uint8_t cm;       /* enum rverbs_cm */
+	uint8_t mtu;          /* enum ibv_mtu, or 0: what the port has */
+	uint8_t mw_quirk;     /* enum rverbs_choice */
+	uint8_t cm;           /* enum rverbs_cm */
+	uint8_t mkey_entries; /* 0: no REG_MR and UMR */
+};
+
+/* Functions of libmlx5; see rverbs_mlx5.h. */
+struct mlx5dv_mkey;
+struct mlx5dv_mkey_init_attr;
+struct mlx5dv_qp_ex;
+struct mlx5dv_qp_init_attr;
+struct rverbs_mlx5 {
+	struct mlx5dv_mkey *(*create_mkey)(struct mlx5dv_mkey_init_attr *attr);
+	struct ibv_qp *(*create_qp)(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr,
+			struct mlx5dv_qp_init_attr *mlx5_attr);
+	int (*destroy_mkey)(struct mlx5dv_mkey *mkey);
+	bool (*is_supported)(struct ibv_device *device);
+	struct mlx5dv_qp_ex *(*qp_ex_from_ibv_qp_ex)(struct ibv_qp_ex *qp);
 };
 
 /* The port in use. */
@@ -102,10 +121,12 @@ struct rverbs_done_stats {
 	uint64_t invalidates;
 	uint64_t local_prot_errors;
 	uint64_t mw_binds;
+	uint64_t reg_mrs;
 	uint64_t rem_access_errors;
 	uint64_t recv_wrs;
 	uint64_t recv_bytes;
 	uint64_t send_wrs;
+	uint64_t umrs;
 };
 
 struct rverbs_qp;
@@ -161,18 +182,20 @@ struct rverbs_dev {
 	struct ibv_context *context;
 	struct ibv_device_attr_ex attr;
 	struct rverbs_port port;
-	uint64_t capa;            /* RMEM_DEV_CAPA_*, as probed */
-	uint32_t access;          /* RMEM_ACCESS_*, as probed */
-	uint32_t rereg;           /* RMEM_REREG_* supported by ibv_rereg_mr(), as probed */
-	struct rmem_odp_caps odp; /* as probed */
-	uint32_t max_inline;      /* as probed */
-	uint32_t max_wr;          /* as probed */
-	uint64_t send_ops;        /* IBV_QP_EX_WITH_* of an extended QP, or 0 */
-	bool is_list_bad;         /* ibv_wr_set_sge_list() writes wrong bytes */
-	bool has_mw_quirk;        /* see rverbs_mwq.h; false without windows */
-	const char *mw_sign;      /* the sign of the quirk that the probe found, or NULL */
-	uint32_t inv_flag;        /* flag of completions for an invalidated key */
-	rte_ticketlock_t lock;    /* protects the table and the sums */
+	uint64_t capa;             /* RMEM_DEV_CAPA_*, as probed */
+	uint32_t access;           /* RMEM_ACCESS_*, as probed */
+	uint32_t rereg;            /* RMEM_REREG_* supported by ibv_rereg_mr(), as probed */
+	struct rmem_odp_caps odp;  /* as probed */
+	uint32_t max_inline;       /* as probed */
+	uint32_t max_wr;           /* as probed */
+	uint64_t send_ops;         /* IBV_QP_EX_WITH_* of an extended QP, or 0 */
+	bool is_list_bad;          /* ibv_wr_set_sge_list() writes wrong bytes */
+	bool has_mw_quirk;         /* see rverbs_mwq.h; false without windows */
+	const char *mw_sign;       /* the sign of the quirk that the probe found, or NULL */
+	uint32_t max_mkey_entries; /* as probed; 0: no REG_MR, UMR */
+	struct rverbs_mlx5 mlx5;
+	uint32_t inv_flag;     /* flag of completions for an invalidated key */
+	rte_ticketlock_t lock; /* protects the table and the sums */
 	struct rverbs_slot *slots;
 	struct rverbs_srq *srqs[RVERBS_MAX_SRQ]; /* see rverbs_srq.c */
 	TAILQ_HEAD(rverbs_mrs, rverbs_mr) mrs;   /* see rverbs_odp.c */
@@ -188,10 +211,21 @@ struct rverbs_dev {
 	uint64_t nb_events; /* atomic */
 };
 
+/* The memory of a PD's MRs; see rverbs_range.h. */
+struct rverbs_range;
+struct rverbs_ranges {
+	rte_rwlock_t lock; /* of all below */
+	struct rverbs_range *array;
+	uint32_t nb;
+	uint32_t max;
+	uint64_t max_length; /* of any range ever in it */
+};
+
 struct rverbs_pd {
 	struct rmem_pd pd;
 	struct ibv_pd *ibv;
 	struct ibv_mr *park; /* a page for unbound type 1 windows; NULL until needed */
+	struct rverbs_ranges ranges;
 };
 
 struct rverbs_mr {
@@ -203,6 +237,11 @@ struct rverbs_mr {
 	uint32_t key; /* lkey, for the lookup */
 	bool is_on_demand;
 	TAILQ_ENTRY(rverbs_mr) next;
+	/* Of a fast-register or indirect MR alone; see rverbs_mlx5.h. */
+	struct mlx5dv_mkey *mkey;
+	uint32_t nb_bound;     /* requests posted that bind it */
+	uint32_t bound_access; /* of the last one */
+	uint64_t bound_length;
 };
 
 struct rverbs_cq {
@@ -220,7 +259,8 @@ struct rverbs_cq {
 /*
  * The note of a request: its bytes (32), and the numbers of invalidations (16) and bindings (16)
  * posted up to it. The difference of two notes is exact, even if one number carries into the next.
- * A binding has no bytes, but, without the quirk, the previous key of its window.
+ * A binding has no bytes, but, without the quirk, the previous key of its window. REG_MR and UMR
+ * are bindings too, with a second note in mw_ops.
  */
 #define RVERBS_NOTE_INV        (UINT64_C(1) << 32)
 #define RVERBS_NOTE_BIND       (UINT64_C(1) << 48)
@@ -242,10 +282,10 @@ struct rverbs_ring {
 	uint32_t cons; /* written by polls */
 } __rte_cache_aligned;
 
-/* Posted requests that concern windows; see rverbs_mw.h. */
+/* Posted requests that concern windows, or mkeys; see rverbs_mw.h. */
 struct rverbs_mw_op;
 struct rverbs_mw_ops {
-	struct rverbs_mw_op *ops; /* NULL: no windows on this device */
+	struct rverbs_mw_op *ops; /* NULL: neither on this device */
 	uint32_t mask;
 	uint32_t prod;
 	uint32_t cons;
@@ -304,12 +344,20 @@ struct rverbs_qp {
 	uint64_t windows_done;
 	struct rverbs_done_stats send_done; /* under the lock of the send CQ */
 	struct rverbs_done_stats recv_done; /* under the lock of the receive CQ */
+	struct mlx5dv_qp_ex *mlx5;          /* NULL: no REG_MR and UMR */
 };
 
 static inline bool
 rverbs_has_windows(uint64_t capa)
 {
 	return (capa & (RMEM_DEV_CAPA_MW_TYPE_1 | RMEM_DEV_CAPA_MW_TYPE_2B)) != 0;
+}
+
+/* Whether it has requests that are noted in mw_ops. */
+static inline bool
+rverbs_has_mw_ops(uint64_t capa)
+{
+	return rverbs_has_windows(capa) || (capa & RMEM_DEV_CAPA_UMR) != 0;
 }
 
 static inline struct rverbs_pd *

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "rverbs.h"
+#include "rverbs_mlx5.h"
 
 static const char *const choices[] = {
 		[RVERBS_AUTO] = "auto", [RVERBS_ON] = "on", [RVERBS_OFF] = "off"};
@@ -28,6 +28,8 @@ rverbs_args_parse(const char *str, struct rverbs_args *args)
 			RMEM_ARG_WORD_ROW(struct rverbs_args, mtu, 0, mtus, RTE_DIM(mtus)),
 			RMEM_ARG_WORD_ROW(struct rverbs_args, cm, RVERBS_CM_RDMA, transports,
 					RTE_DIM(transports)),
+			RMEM_ARG_NUMBER_ROW(struct rverbs_args, mkey_entries, 16, 0,
+					RVERBS_MLX5_MAX_ENTRIES),
 			RMEM_ARG_WORD_ROW(struct rverbs_args, mw_quirk, RVERBS_AUTO, choices,
 					RTE_DIM(choices)),
 	};

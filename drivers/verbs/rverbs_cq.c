@@ -220,12 +220,12 @@ cq_translate_srq(struct rverbs_cq *cq, const struct ibv_wc *ibv, struct rmem_wc 
 
 /* Requests that concern windows, or are of UD, were completed. */
 static void
-cq_requests_done(struct rverbs_qp *qp, uint32_t cons, uint32_t end, uint8_t *status)
+cq_requests_done(struct rverbs_qp *qp, uint32_t cons, uint32_t end, struct rmem_wc *wc)
 {
 	if (qp->ahs != NULL)
 		rverbs_ud_release(qp, cons, end);
 	else
-		rverbs_mw_done(qp, end, status);
+		rverbs_mw_done(qp, end, wc);
 }
 
 /* Convert a completion of the device; false when its request was dropped. */
@@ -256,7 +256,7 @@ cq_translate(struct rverbs_cq *cq, const struct ibv_wc *ibv, struct rmem_wc *wc)
 		if (unlikely(ibv->status != IBV_WC_SUCCESS))
 			bytes = cq_bytes(qp, nb);
 		if (unlikely(RVERBS_NOTE_WINDOWS(wqe->note) != qp->windows_done))
-			cq_requests_done(qp, ring->cons, ring->cons + nb, &wc->status);
+			cq_requests_done(qp, ring->cons, ring->cons + nb, wc);
 		if (unlikely(ibv->status != IBV_WC_SUCCESS))
 			cq_failed(cq, qp, wc, bytes);
 	}

@@ -11,6 +11,7 @@
 
 #include <rte_malloc.h>
 
+#include "rverbs_mlx5.h"
 #include "rverbs_mw.h"
 #include "rverbs_mwq.h"
 #include "rverbs_ud.h"
@@ -197,6 +198,12 @@ dev_info_get(struct rmem_dev *base, struct rmem_dev_info *info)
 		info->max_srq_wr = RTE_MIN((uint32_t)attr->max_srq_wr, RVERBS_MAX_DEPTH);
 		info->max_srq_sge = RTE_MIN((uint32_t)attr->max_srq_sge, RVERBS_MAX_SGE);
 	}
+	if (rverbs_mlx5_is_on(dev)) {
+		info->page_size_cap = RVERBS_PAGE_SIZE_CAP;
+		info->max_page_list_len = dev->max_mkey_entries;
+		info->max_mkey_entries = dev->max_mkey_entries;
+		info->max_mkey_depth = 1;
+	}
 	info->max_send_wr = dev->max_wr;
 	info->max_recv_wr = dev->max_wr;
 	info->max_send_sge = RTE_MIN((uint32_t)attr->max_sge, RVERBS_MAX_SGE);
@@ -222,6 +229,8 @@ dev_dump(struct rmem_dev *base, FILE *f)
 		fprintf(f, "  mw_quirk %s%s%s\n", dev->has_mw_quirk ? "on" : "off",
 				dev->mw_sign != NULL ? ": " : "",
 				dev->mw_sign != NULL ? dev->mw_sign : "");
+	if (rverbs_mlx5_is_on(dev))
+		fprintf(f, "  REG_MR and UMR by mlx5dv, %u entries\n", dev->max_mkey_entries);
 	fprintf(f, "  asynchronous events: %" PRIu64 "%s\n",
 			__atomic_load_n(&dev->nb_events, __ATOMIC_RELAXED),
 			__atomic_load_n(&dev->is_gone, __ATOMIC_RELAXED) ? ", removed" : "");
@@ -256,6 +265,11 @@ const struct rmem_driver rverbs_driver = {
 
 						.pd_alloc = rverbs_pd_alloc,
 						.pd_dealloc = rverbs_pd_dealloc,
+
+						.fast_reg_mr_alloc = rverbs_mlx5_mr_alloc,
+						.mkey_alloc = rverbs_mlx5_mr_alloc,
+						.page_list_alloc = rverbs_mlx5_page_list_alloc,
+						.page_list_free = rverbs_mlx5_page_list_free,
 
 						.mr_advise = rverbs_mr_advise,
 						.mr_dereg = rverbs_mr_dereg,
@@ -298,14 +312,10 @@ const struct rmem_driver rverbs_driver = {
 
 						/* The class refuses them. */
 						.dev_audit = NULL,
-						.fast_reg_mr_alloc = NULL,
-						.mkey_alloc = NULL,
 						.mr_bind_counter = NULL,
 						.mr_enable = NULL,
 						.mr_share = NULL,
 						.mr_stats_get = NULL,
-						.page_list_alloc = NULL,
-						.page_list_free = NULL,
 				},
 		.fp =
 				{

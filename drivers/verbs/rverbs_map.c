@@ -113,6 +113,8 @@ rverbs_map_wc_opcode(enum ibv_wc_opcode opcode)
 		return RMEM_WC_BIND_MW;
 	case IBV_WC_LOCAL_INV:
 		return RMEM_WC_LOCAL_INV;
+	case IBV_WC_DRIVER1: /* MLX5DV_WC_UMR */
+		return RMEM_WC_UMR;
 	case IBV_WC_RECV:
 		return RMEM_WC_RECV;
 	case IBV_WC_RECV_RDMA_WITH_IMM:

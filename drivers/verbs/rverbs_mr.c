@@ -12,7 +12,9 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "rverbs_mlx5.h"
 #include "rverbs_mwq.h"
+#include "rverbs_range.h"
 
 /*
  * Whether all of a range is mapped. libibverbs returns ENOMEM for unmapped memory after
@@ -73,10 +75,25 @@ rverbs_mr_reg(struct rmem_mr *base, const struct rmem_mr_attr *attr)
 	if (mr->ibv == NULL)
 		return rverbs_mr_refused(
 				errno, "ibv_reg_mr", base->addr, base->length, base->iova, access);
+	ret = rverbs_range_add(rverbs_pd_of(base->pd), mr, base->iova, access);
+	if (ret != 0) {
+		(void)ibv_dereg_mr(mr->ibv);
+		return ret;
+	}
 	base->lkey = mr->ibv->lkey;
 	base->rkey = mr->ibv->rkey;
 	rverbs_odp_add(dev, mr);
 	return 0;
+}
+
+/* A changed MR: REG_MR finds it with its new memory, PD and rights. */
+static void
+mr_move_range(const struct rmem_mr *base, struct rmem_pd *pd, uint64_t iova, uint32_t access)
+{
+	const struct rverbs_mr *mr = (const struct rverbs_mr *)base;
+
+	rverbs_range_remove(rverbs_pd_of(base->pd), mr);
+	(void)rverbs_range_add(rverbs_pd_of(pd), mr, iova, access);
 }
 
 /*
@@ -111,8 +128,10 @@ rverbs_mr_rereg(struct rmem_mr *base, uint32_t flags, struct rmem_pd *pd, void *
 		rverbs_odp_remove(dev, rverbs_mr_of(base));
 		rverbs_odp_add(dev, rverbs_mr_of(base));
 	}
-	if (ret == 0)
+	if (ret == 0) {
+		mr_move_range(base, pd, is_moved ? (uintptr_t)addr : base->iova, access);
 		return 0;
+	}
 	*result = ret < IBV_REREG_MR_ERR_CMD_AND_DO_FORK_NEW ? RMEM_REREG_ERR_CMD
 							     : (enum rmem_rereg_result)ret;
 	return rverbs_mr_refused(errno != 0 ? errno : EIO, "ibv_rereg_mr", addr, length,
@@ -126,6 +145,9 @@ rverbs_mr_dereg(struct rmem_mr *base)
 	struct ibv_mr *ibv = rverbs_mr_of(base)->ibv;
 	int ret = 0;
 
+	if (base->type != RMEM_MR_TYPE_USER)
+		return rverbs_mlx5_mr_release(base);
+	rverbs_range_remove(rverbs_pd_of(base->pd), rverbs_mr_of(base));
 	rverbs_odp_remove(dev, rverbs_mr_of(base));
 	/* A window may be bound to it without counting as bound: its binding was flushed. */
 	if (ibv_dereg_mr(ibv) != 0) {
@@ -135,8 +157,11 @@ rverbs_mr_dereg(struct rmem_mr *base)
 	}
 	if (ret == -EINVAL) /* errno of rdma_rxe; more requests of the window are in flight */
 		ret = -EBUSY;
-	if (ret != 0)
+	if (ret != 0) {
+		(void)rverbs_range_add(rverbs_pd_of(base->pd), rverbs_mr_of(base), base->iova,
+				base->access);
 		rverbs_odp_add(dev, rverbs_mr_of(base));
+	}
 	return ret;
 }
 
@@ -144,6 +169,10 @@ rverbs_mr_dereg(struct rmem_mr *base)
 int
 rverbs_mr_query(struct rmem_mr *base, struct rmem_mr_info *info)
 {
+	if (base->type != RMEM_MR_TYPE_USER) {
+		rverbs_mlx5_mr_query(base, info);
+		return 0;
+	}
 	info->is_pinned = (base->access & RMEM_ACCESS_ON_DEMAND) == 0;
 	return 0;
 }

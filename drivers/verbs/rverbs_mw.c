@@ -10,6 +10,7 @@
 #include <rte_bitops.h>
 #include <rte_malloc.h>
 
+#include "rverbs_mlx5.h"
 #include "rverbs_mw.h"
 #include "rverbs_mwq.h"
 
@@ -210,6 +211,16 @@ rverbs_mw_write_chain(
 		to->num_sge = 0;
 }
 
+/* Remove the last note: that of a REG_MR or UMR. */
+static void
+mw_undo_mkey(struct rverbs_qp *qp)
+{
+	struct rverbs_mw_ops *ops = &qp->mw_ops;
+
+	__atomic_store_n(&ops->prod, ops->prod - 1, __ATOMIC_RELEASE);
+	rverbs_mlx5_undo(&ops->ops[ops->prod & ops->mask]);
+}
+
 void
 rverbs_mw_undo(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t pos, uint32_t end)
 {
@@ -220,6 +231,8 @@ rverbs_mw_undo(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t pos
 		return;
 	}
 	while (end-- != pos) {
+		if (rverbs_is_mkey_wr(&wr[end - pos]))
+			mw_undo_mkey(qp);
 		if (wr[end - pos].opcode != RMEM_WR_BIND_MW)
 			continue;
 		mw = rverbs_mw_of(wr[end - pos].bind_mw.mw);
@@ -228,9 +241,9 @@ rverbs_mw_undo(struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t pos
 	}
 }
 
-/* Count the successful requests before end. */
+/* Count the successful requests before end; so many of the bindings were not of windows. */
 static void
-mw_count_done(struct rverbs_qp *qp, uint32_t end, bool is_last_well)
+mw_count_done(struct rverbs_qp *qp, uint32_t end, bool is_last_well, uint32_t nb_mkeys)
 {
 	const struct rverbs_ring *sq = &qp->sq;
 	uint64_t done = qp->windows_done, windows = sq->wqe[(end - 1) & sq->mask].note;
@@ -238,27 +251,40 @@ mw_count_done(struct rverbs_qp *qp, uint32_t end, bool is_last_well)
 	qp->windows_done = RVERBS_NOTE_WINDOWS(windows);
 	if (!is_last_well)
 		windows = end - 1 != sq->cons ? sq->wqe[(end - 2) & sq->mask].note : done;
-	qp->send_done.mw_binds += (windows - done) / RVERBS_NOTE_BIND;
+	qp->send_done.mw_binds += (windows - done) / RVERBS_NOTE_BIND - nb_mkeys;
 	qp->send_done.invalidates += (uint16_t)((windows - done) / RVERBS_NOTE_INV);
 }
 
-/* A noted request has completed. */
-static void
+/* A noted request has completed. Whether it was a REG_MR or UMR that succeeded. */
+static bool
 mw_end(struct rverbs_qp *qp, struct rverbs_mw_op *op, uint8_t status, int *locked)
 {
-	if (qp->has_mw_quirk)
+	bool is_well = status == RMEM_WC_SUCCESS;
+
+	if (qp->has_mw_quirk) {
 		rverbs_mwq_end(op, status, locked);
-	else
-		mw_end_1(op, status == RMEM_WC_SUCCESS);
+	} else if (op->kind == RVERBS_MW_REG_MR) {
+		qp->send_done.reg_mrs += is_well;
+		return is_well;
+	} else if (op->kind == RVERBS_MW_UMR) {
+		qp->send_done.umrs += is_well;
+		return is_well;
+	} else {
+		mw_end_1(op, is_well);
+	}
+	return false;
 }
 
-/* Remove the notes of requests before end, up to the one at prod. */
-static void
-mw_end_all(struct rverbs_qp *qp, uint32_t prod, uint32_t end, uint8_t *status)
+/*
+ * Remove the notes of requests before end, up to the one at prod; returns the number of successful
+ * REG_MRs and UMRs. The device reports both with one opcode.
+ */
+static uint32_t
+mw_end_all(struct rverbs_qp *qp, uint32_t prod, uint32_t end, struct rmem_wc *wc)
 {
 	struct rverbs_mw_ops *ops = &qp->mw_ops;
 	struct rverbs_mw_op *op;
-	uint32_t cons;
+	uint32_t cons, nb = 0;
 	bool is_last;
 	int locked = -1;
 
@@ -269,23 +295,26 @@ mw_end_all(struct rverbs_qp *qp, uint32_t prod, uint32_t end, uint8_t *status)
 		is_last = op->pos == end - 1;
 		/* The status depends on the kernel; on 7.2 it is flushed. */
 		if (is_last && op->kind == RVERBS_MW_BAD &&
-				(*status != RMEM_WC_WR_FLUSH_ERR || !rverbs_qp_has_failed(qp)))
-			*status = RMEM_WC_MW_BIND_ERR;
-		mw_end(qp, op, is_last ? *status : RMEM_WC_SUCCESS, &locked);
+				(wc->status != RMEM_WC_WR_FLUSH_ERR || !rverbs_qp_has_failed(qp)))
+			wc->status = RMEM_WC_MW_BIND_ERR;
+		if (is_last && op->kind == RVERBS_MW_REG_MR && wc->status == RMEM_WC_SUCCESS)
+			wc->opcode = RMEM_WC_REG_MR;
+		nb += mw_end(qp, op, is_last ? wc->status : RMEM_WC_SUCCESS, &locked);
 	}
 	rverbs_mwq_unlock_last(locked);
 	__atomic_store_n(&ops->cons, cons, __ATOMIC_RELEASE);
+	return nb;
 }
 
 /* Under the lock of the send CQ. */
 void
-rverbs_mw_done(struct rverbs_qp *qp, uint32_t end, uint8_t *status)
+rverbs_mw_done(struct rverbs_qp *qp, uint32_t end, struct rmem_wc *wc)
 {
-	uint32_t prod = __atomic_load_n(&qp->mw_ops.prod, __ATOMIC_ACQUIRE);
+	uint32_t prod = __atomic_load_n(&qp->mw_ops.prod, __ATOMIC_ACQUIRE), nb_mkeys = 0;
 
 	if (prod != qp->mw_ops.cons)
-		mw_end_all(qp, prod, end, status);
-	mw_count_done(qp, end, *status == RMEM_WC_SUCCESS);
+		nb_mkeys = mw_end_all(qp, prod, end, wc);
+	mw_count_done(qp, end, wc->status == RMEM_WC_SUCCESS, nb_mkeys);
 }
 
 void
@@ -297,7 +326,7 @@ rverbs_mw_forget(struct rverbs_qp *qp)
 
 	rte_ticketlock_lock(&cq->lock);
 	while (ops->cons != __atomic_load_n(&ops->prod, __ATOMIC_ACQUIRE)) {
-		mw_end(qp, &ops->ops[ops->cons & ops->mask], RMEM_WC_WR_FLUSH_ERR, &locked);
+		(void)mw_end(qp, &ops->ops[ops->cons & ops->mask], RMEM_WC_WR_FLUSH_ERR, &locked);
 		__atomic_store_n(&ops->cons, ops->cons + 1, __ATOMIC_RELEASE);
 	}
 	rverbs_mwq_unlock_last(locked);

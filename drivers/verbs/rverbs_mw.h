@@ -6,9 +6,10 @@
  * Memory windows. Requests are passed to the device as posted, and the device enforces the rules of
  * windows, unless it has the quirk of rverbs_mwq.h.
  *
- * Bindings of type 1 windows, and with the quirk all requests that concern windows, are noted in a
- * second ring, in the order of the first. Without the quirk the note of the binding of a type 2
- * window has the previous key, which is in force again if the device refuses the request.
+ * Bindings of type 1 windows, REG_MR and UMR, and with the quirk all requests that concern windows,
+ * are noted in a second ring, in the order of the first. Without the quirk the note of the binding
+ * of a type 2 window has the previous key, which is in force again if the device refuses the
+ * request.
  *
  * Invariant: the posting thread writes the notes and prod; the holder of the send CQ's lock reads
  * them and writes cons. Without the quirk busy and key_in_force are of type 1 windows alone, and
@@ -67,8 +68,11 @@ int rverbs_mw_ops_init(struct rverbs_mw_ops *ops, uint32_t depth);
 /* Undo the effects of requests from pos up to end, which the device did not accept. */
 void rverbs_mw_undo(
 		struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint32_t pos, uint32_t end);
-/* End the requests before end; all but the last succeeded. May correct the status of the last. */
-void rverbs_mw_done(struct rverbs_qp *qp, uint32_t end, uint8_t *status);
+/*
+ * End the requests before end; all but the last succeeded. May correct status and opcode of the
+ * last one's completion.
+ */
+void rverbs_mw_done(struct rverbs_qp *qp, uint32_t end, struct rmem_wc *wc);
 /* Drop the requests that were not completed. */
 void rverbs_mw_forget(struct rverbs_qp *qp);
 

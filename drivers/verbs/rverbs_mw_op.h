@@ -32,6 +32,9 @@ struct rverbs_mw {
 /* Effect of a noted request at the device, and its window. */
 enum rverbs_mw_kind {
 	RVERBS_MW_BIND_1, /* type 1 */
+	/* Without the quirk: REG_MR and UMR. */
+	RVERBS_MW_REG_MR,
+	RVERBS_MW_UMR,
 	/* With the quirk alone. */
 	RVERBS_MW_BIND,     /* type 2 */
 	RVERBS_MW_INV,      /* LOCAL_INV */
@@ -46,12 +49,13 @@ struct rverbs_mw_op {
 	uint32_t pos; /* in the ring of requests */
 	uint8_t kind;
 	uint32_t key;     /* passed to the device; type 1: that of the binding */
-	uint32_t old_key; /* of the window, before */
+	uint32_t old_key; /* of the window or MR, before */
 	struct rverbs_mw *mw;
 	/* With the quirk alone. */
 	uint32_t life;
 	uint32_t old_handle; /* key of the handle, before */
-	struct rmem_mr *mr;  /* held, or NULL */
+	/* With the quirk held, or NULL; else that of a REG_MR or UMR, until the post returns. */
+	struct rmem_mr *mr;
 };
 
 static inline struct rverbs_mw *

@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "rverbs.h"
+#include "rverbs_range.h"
 
 #define RVERBS_PARK_SIZE 4096
 
@@ -20,9 +20,11 @@ rverbs_pd_alloc(struct rmem_pd *base)
 
 	pd->ibv = ibv_alloc_pd(dev->context);
 	ret = rverbs_err_null(pd->ibv, "ibv_alloc_pd");
-	if (ret == 0)
-		base->handle = pd->ibv->handle;
-	return ret;
+	if (ret != 0)
+		return ret;
+	base->handle = pd->ibv->handle;
+	rverbs_range_init(pd);
+	return 0;
 }
 
 static int
@@ -75,5 +77,8 @@ rverbs_pd_dealloc(struct rmem_pd *base)
 	if (ret != 0)
 		return ret;
 	pd->park = NULL;
-	return rverbs_err_code(ibv_dealloc_pd(pd->ibv), RVERBS_ERR_RELEASE, "ibv_dealloc_pd");
+	ret = rverbs_err_code(ibv_dealloc_pd(pd->ibv), RVERBS_ERR_RELEASE, "ibv_dealloc_pd");
+	if (ret == 0)
+		rverbs_range_fini(pd);
+	return ret;
 }

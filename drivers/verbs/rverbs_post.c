@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "rverbs_mlx5.h"
 #include "rverbs_mw.h"
 #include "rverbs_mwq.h"
 #include "rverbs_ud.h"
@@ -67,7 +68,10 @@ check_bind(const struct rverbs_qp *qp, const struct rmem_send_wr *wr)
 	return qp->has_mw_quirk ? 0 : -EINVAL;
 }
 
-/* Providers such as rdma_rxe's sum the lengths of a list in 32 bits: 4 GiB would be 0. */
+/*
+ * 0, -errno, or 1 for a request that binds an mkey. Providers such as rdma_rxe's sum the lengths of
+ * a list in 32 bits: 4 GiB would be 0.
+ */
 static __rte_always_inline int
 check(const struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint64_t *bytes)
 {
@@ -78,7 +82,7 @@ check(const struct rverbs_qp *qp, const struct rmem_send_wr *wr, uint64_t *bytes
 		return check_bind(qp, wr);
 	ret = rmem_wr_check(&qp->qp, &qp->limits, wr);
 	if (unlikely(ret != 0 || !rmem_wr_has_sges(wr)))
-		return ret;
+		return ret != 0 ? ret : rverbs_is_mkey_wr(wr);
 	if (likely(wr->num_sge == 1)) {
 		*bytes = wr->sg_list[0].length;
 	} else {
@@ -127,7 +131,7 @@ full(const struct rverbs_qp *qp, const struct rmem_send_wr *wr)
 	uint64_t bytes;
 	int ret = check(qp, wr, &bytes);
 
-	return ret != 0 ? ret : -ENOSPC;
+	return ret < 0 ? ret : -ENOSPC;
 }
 
 /* In one piece: rdma_rxe's provider counts the bytes of a list as 0 (seen with rdma-core 44). */
@@ -177,6 +181,15 @@ ex_window(struct rverbs_qp *qp, struct ibv_qp_ex *ex, const struct rmem_send_wr 
 		ibv_wr_send_inv(ex, key);
 	else
 		ibv_wr_local_inv(ex, key);
+}
+
+/* Write a REG_MR or UMR: 0, or why not. By value, so that the burst remains in registers. */
+static __rte_noinline int
+ex_mkey(struct rverbs_qp *qp, const struct rmem_send_wr *wr, struct burst burst)
+{
+	burst.windows += RVERBS_NOTE_BIND;
+	qp->ex->wr_id = note_wr(wr, &burst, 0);
+	return rverbs_mlx5_write(qp, wr, burst_pos(&burst, qp));
 }
 
 static __rte_always_inline void
@@ -260,8 +273,11 @@ ex_post(struct rverbs_qp *qp, struct ibv_qp_ex *ex, const struct rmem_send_wr *w
 	if (wr->opcode == RMEM_WR_LOCAL_INV && !has_mw_quirk)
 		return ex_local_inv(qp, ex, wr, burst);
 	ret = check(qp, wr, &bytes);
-	if (unlikely(ret != 0))
+	if (unlikely(ret != 0)) {
+		ret = ret < 0 ? ret : ex_mkey(qp, wr, *burst);
+		burst->windows += ret == 0 ? RVERBS_NOTE_BIND : 0;
 		return ret;
+	}
 	ex_write(qp, ex, wr, burst, bytes, locked);
 	burst->bytes += bytes;
 	return 0;

@@ -248,6 +248,7 @@ probe_run(struct rverbs_probe *probe)
 	rverbs_probe_rereg(probe);
 	rverbs_probe_on_demand(probe);
 	rverbs_probe_windows(probe);
+	rverbs_probe_mlx5(probe);
 	return probe_check(probe);
 }
 

@@ -46,4 +46,18 @@ void rverbs_probe_on_demand(struct rverbs_probe *probe);
 /* rverbs_probe_mw.c: windows of both types. The QP is not usable afterwards. */
 void rverbs_probe_windows(struct rverbs_probe *probe);
 
+/* Whether the receive of a SEND_WITH_INV of that key reports its invalidation. */
+bool rverbs_probe_send_inv(const struct rverbs_probe *probe, uint32_t key);
+
+/* rverbs_probe_mlx5.c: fast registration and indirect keys, with a QP of its own. */
+#ifdef RMEM_HAS_MLX5DV
+void rverbs_probe_mlx5(struct rverbs_probe *probe);
+#else
+static inline void
+rverbs_probe_mlx5(struct rverbs_probe *probe)
+{
+	RTE_SET_USED(probe);
+}
+#endif
+
 #endif /* RVERBS_PROBE_H */

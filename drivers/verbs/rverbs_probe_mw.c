@@ -134,8 +134,8 @@ probe_inv_flag(struct rverbs_dev *dev, const struct ibv_wc *wc, uint32_t key)
 	return wc->invalidated_rkey == key;
 }
 
-static bool
-probe_send_inv(const struct rverbs_probe *probe, struct ibv_mw *mw)
+bool
+rverbs_probe_send_inv(const struct rverbs_probe *probe, uint32_t key)
 {
 	struct ibv_send_wr *bad_send, wr = {.opcode = IBV_WR_SEND_WITH_INV};
 	struct ibv_recv_wr *bad_recv, recv = {.wr_id = 1};
@@ -144,7 +144,7 @@ probe_send_inv(const struct rverbs_probe *probe, struct ibv_mw *mw)
 	int i;
 
 	wr.send_flags = IBV_SEND_SIGNALED;
-	wr.invalidate_rkey = mw->rkey;
+	wr.invalidate_rkey = key;
 	if (ibv_post_recv(probe->qp, &recv, &bad_recv) != 0 ||
 			ibv_post_send(probe->qp, &wr, &bad_send) != 0)
 		return false;
@@ -152,7 +152,7 @@ probe_send_inv(const struct rverbs_probe *probe, struct ibv_mw *mw)
 		if (rverbs_probe_wait(probe, &wc) != IBV_WC_SUCCESS)
 			return false;
 		if (wc.opcode == IBV_WC_RECV)
-			is_told = probe_inv_flag(probe->dev, &wc, mw->rkey);
+			is_told = probe_inv_flag(probe->dev, &wc, key);
 	}
 	return is_told;
 }
@@ -177,7 +177,7 @@ probe_type_2(struct rverbs_probe *probe, struct ibv_mw *mw)
 
 	if (!probe_local_inv(probe, mw) || !probe_bind_2(probe, mw))
 		return 0;
-	if (!probe_send_inv(probe, mw)) {
+	if (!rverbs_probe_send_inv(probe, mw->rkey)) {
 		/* The invalidation alone works: the window could be bound again. */
 		probe_sign(probe->dev, "SEND_WITH_INV does not work");
 		return capa;

@@ -12,6 +12,7 @@
 #include <rte_malloc.h>
 #include <rte_random.h>
 
+#include "rverbs_mlx5.h"
 #include "rverbs_mw.h"
 #include "rverbs_mwq.h"
 #include "rverbs_ud.h"
@@ -126,6 +127,7 @@ rverbs_ibv_qp(struct rverbs_dev *dev, struct ibv_pd *pd, struct ibv_cq *send_cq,
 		struct ibv_cq *recv_cq, const struct rmem_qp_conf *conf)
 {
 	struct ibv_qp_init_attr_ex attr;
+	struct ibv_qp *qp = NULL;
 
 	memset(&attr, 0, sizeof(attr));
 	attr.send_cq = send_cq;
@@ -144,7 +146,9 @@ rverbs_ibv_qp(struct rverbs_dev *dev, struct ibv_pd *pd, struct ibv_cq *send_cq,
 		attr.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
 		attr.send_ops_flags = dev->send_ops;
 	}
-	return ibv_create_qp_ex(dev->context, &attr);
+	if (rverbs_mlx5_is_on(dev) && conf->type == RMEM_QPT_RC)
+		qp = rverbs_mlx5_create_qp(dev, &attr);
+	return qp != NULL ? qp : ibv_create_qp_ex(dev->context, &attr);
 }
 
 int
@@ -157,7 +161,6 @@ rverbs_qp_create(struct rmem_qp *base, const struct rmem_qp_conf *conf)
 	qp->dev = dev;
 	qp->conf = *conf;
 	qp->access = conf->access;
-	rmem_wr_limits_set(&qp->limits, conf, dev->capa);
 	qp->max_recv_sge = conf->max_recv_sge;
 	qp->wc_flags = dev->inv_flag;
 	qp->has_mw_quirk = dev->has_mw_quirk;
@@ -169,7 +172,7 @@ rverbs_qp_create(struct rmem_qp *base, const struct rmem_qp_conf *conf)
 		ret = ring_init(&qp->rq, conf->max_recv_wr);
 	if (ret == 0 && conf->type == RMEM_QPT_UD)
 		ret = rverbs_ud_create(qp);
-	if (ret == 0 && rverbs_has_windows(dev->capa))
+	if (ret == 0 && rverbs_has_mw_ops(dev->capa))
 		ret = rverbs_mw_ops_init(&qp->mw_ops, conf->max_send_wr);
 	if (ret != 0)
 		goto free_rings;
@@ -180,6 +183,7 @@ rverbs_qp_create(struct rmem_qp *base, const struct rmem_qp_conf *conf)
 		goto free_rings;
 	/* Only extended posts of RC were probed. */
 	qp->ex = dev->send_ops != 0 && conf->type == RMEM_QPT_RC ? ibv_qp_to_qp_ex(qp->ibv) : NULL;
+	rverbs_mlx5_set_qp(qp);
 	qp->ibv->qp_context = qp;
 	base->qp_num = qp->ibv->qp_num;
 	ret = slot_take(dev, qp);

@@ -16,6 +16,8 @@ stats_add(struct rverbs_done_stats *sum, const struct rverbs_done_stats *stats)
 	sum->flushed += stats->flushed;
 	sum->invalidates += stats->invalidates;
 	sum->mw_binds += stats->mw_binds;
+	sum->reg_mrs += stats->reg_mrs;
+	sum->umrs += stats->umrs;
 	sum->local_prot_errors += stats->local_prot_errors;
 	sum->rem_access_errors += stats->rem_access_errors;
 	sum->recv_wrs += stats->recv_wrs;
@@ -40,6 +42,8 @@ stats_fill(struct rmem_dev_stats *stats, const struct rverbs_done_stats *sum, ui
 	stats->flushed = sum->flushed;
 	stats->invalidates = sum->invalidates;
 	stats->mw_binds = sum->mw_binds;
+	stats->reg_mrs = sum->reg_mrs;
+	stats->umrs = sum->umrs;
 	stats->local_prot_errors = sum->local_prot_errors;
 	stats->rem_access_errors = sum->rem_access_errors;
 }
@@ -94,6 +98,8 @@ rverbs_dev_stats_get(struct rmem_dev *base, struct rmem_dev_stats *stats)
 	stats->flushed -= dev->base.flushed;
 	stats->invalidates -= dev->base.invalidates;
 	stats->mw_binds -= dev->base.mw_binds;
+	stats->reg_mrs -= dev->base.reg_mrs;
+	stats->umrs -= dev->base.umrs;
 	stats->local_prot_errors -= dev->base.local_prot_errors;
 	stats->rem_access_errors -= dev->base.rem_access_errors;
 	rte_ticketlock_unlock(&dev->lock);

@@ -433,6 +433,7 @@ ibv_destroy_qp(struct ibv_qp *ibv)
 	while (*at != qp)
 		at = &(*at)->next;
 	*at = qp->next;
+	free(qp->mlx5);
 	free(qp);
 	fake.nb_live--;
 	return 0;

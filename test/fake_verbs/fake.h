@@ -31,6 +31,16 @@ struct fake_seen {
 	struct ibv_mw_bind_info info;
 };
 
+/* The mkeys of fake_mlx5.c: a status; -1: no such mkey, 0: refused, 1: done. */
+struct fake_umr;
+struct fake_mkeys {
+	int (*run)(const struct fake_umr *umr, struct ibv_wc *wc);
+	int (*invalidate)(uint32_t key, bool is_remote);
+	/* Between an mkey and straight bytes; a right of 0 reads. */
+	int (*copy)(uint32_t key, uint64_t addr, uint8_t *bytes, uint64_t length,
+			unsigned int right);
+};
+
 /* Configuration and state of the device. fake_reset() sets a correct one. */
 struct fake {
 	/* The device. */
@@ -77,6 +87,7 @@ struct fake {
 	bool has_no_advice;
 	int advise_result; /* of ibv_advise_mr(), with fail_errno */
 	uint32_t max_inline;
+	const struct fake_mkeys *mkeys; /* NULL: none */
 	unsigned int nb_withdrawn; /* events that the kernel withdraws between poll() and read() */
 	/* Failures. */
 	unsigned int fail_at;  /* the call, counted from 1; 0 for none */
@@ -136,6 +147,7 @@ struct fake_wqe {
 	uint8_t data[1024]; /* inline */
 	uint32_t data_len;
 	uint32_t mw_rkey; /* of a window when its binding was posted */
+	const struct fake_umr *umr;
 };
 
 struct fake_qp {
@@ -147,6 +159,8 @@ struct fake_qp {
 	struct ibv_qp_attr attr;
 	struct fake_wqe batch[FAKE_QUEUE];
 	uint32_t nb_batch;
+	int ex_err;                /* of ibv_wr_complete(), by a request of the batch */
+	struct fake_mlx5_qp *mlx5; /* NULL: not of mlx5dv */
 	struct fake_wqe recv[FAKE_QUEUE];
 	uint32_t recv_prod;
 	uint32_t recv_cons;
@@ -197,6 +211,13 @@ void fake_qp_drop(struct fake_qp *qp);
 void *fake_mw_access(const struct fake_qp *qp, uint32_t key, uint64_t addr, uint64_t length,
 		unsigned int right);
 int fake_run_bind(struct fake_qp *qp, const struct fake_wqe *wqe, struct ibv_wc *wc);
+/* Execute a request: its status; one that needs no peer: its status, or -1. */
+int fake_run(struct fake_qp *qp, struct fake_wqe *wqe, struct ibv_wc *wc);
+int fake_run_local(struct fake_qp *qp, struct fake_wqe *wqe, struct ibv_wc *wc);
+/* The memory of an lkey, or NULL. */
+void *fake_local(uint32_t lkey, uint64_t addr, uint64_t length, unsigned int right);
+/* Write a request that binds an mkey to an extended QP. */
+void fake_ex_umr(struct ibv_qp_ex *ex, const struct fake_umr *umr, uint32_t key);
 /* By a request on that QP. */
 bool fake_invalidate(const struct fake_qp *qp, uint32_t key);
 unsigned int fake_nb_bound_on(const struct fake_qp *qp);
