@@ -14,8 +14,11 @@
 #include <rte_mempool.h>
 
 #include <rmem_driver.h>
+#include <rmem_mbuf.h>
 #include <rmem_pool.h>
 #include <rmem_tracked.h>
+
+#include "../lib/rmem_pool/rmem_tracked_priv.h"
 
 #include "fixture.h"
 #include "test.h"
@@ -321,6 +324,7 @@ TEST(tracked, pool_is_found_by_name)
 	const char *long_name = "a_name_that_is_longer_than_a_mempool_can_have";
 	struct rmem_pool_conf conf = good_conf();
 	struct rmem_pool *found = NULL, *plain = NULL;
+	struct rmem_mempool *mbufs = NULL;
 
 	TEST_OK(rmem_pool_lookup("tracked_test", &found));
 	TEST_ASSERT(found == pool);
@@ -330,6 +334,7 @@ TEST(tracked, pool_is_found_by_name)
 	TEST_ERR(rmem_pool_lookup("tracked", &found), ENOENT);
 	TEST_ERR(rmem_pool_lookup("", &found), ENOENT);
 	TEST_ERR(rmem_pool_lookup(long_name, &found), ENOENT);
+	TEST_ERR(rmem_pktmbuf_pool_lookup("tracked_test", &mbufs), ENOENT);
 	conf.name = "plain";
 	conf.flags = 0;
 	TEST_OK(rmem_pool_create(fx.a.pd, &conf, &plain));
@@ -491,6 +496,23 @@ TEST(tracked, mempool_of_several_chunks_is_tracked)
 	rte_mempool_put_bulk(mp, bufs, 64);
 	TEST_EQ(rte_mempool_avail_count(mp), 64);
 	rte_mempool_free(mp);
+	return TEST_SUCCESS;
+}
+
+TEST(tracked, wrong_owner_is_found_by_the_audit)
+{
+	struct rmem_tracked *td = pool->mp->pool_data;
+	uint64_t word = td->words[3];
+	void *obj = td->objs[7];
+
+	TEST_OK(rmem_dev_audit(fx.a.dev));
+	td->words[3] = word | 0xff;
+	TEST_ERR(rmem_dev_audit(fx.a.dev), EIO);
+	td->words[3] = word;
+	td->objs[7] = td->objs[8];
+	TEST_ERR(rmem_dev_audit(fx.a.dev), EIO);
+	td->objs[7] = obj;
+	TEST_OK(rmem_dev_audit(fx.a.dev));
 	return TEST_SUCCESS;
 }
 

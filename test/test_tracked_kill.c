@@ -142,8 +142,8 @@ expect_whole(uint32_t nb_held)
 			shared->holder[i] = 0;
 		TEST_EQ(shared->holder[i], owner == PARENT ? PARENT : 0);
 	}
-	TEST_EQ(rmem_tracked_reap_from(td, CHILD), nb_child);
-	TEST_EQ(rmem_tracked_reap_from(td, CHILD), 0);
+	TEST_EQ(rmem_tracked_reap_from(td, CHILD, NULL), nb_child);
+	TEST_EQ(rmem_tracked_reap_from(td, CHILD, NULL), 0);
 	rmem_tracked_count(td, nb);
 	TEST_EQ(nb[PARENT], nb_held);
 	TEST_EQ(nb[0], NB_BUFS - nb_held);

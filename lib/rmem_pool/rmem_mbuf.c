@@ -19,6 +19,7 @@
 
 #include "rmem_pool_priv.h"
 #include "rmem_pool_trace_priv.h"
+#include "rmem_tracked_priv.h"
 
 /* The configuration as that of a pool whose buffers are whole mbufs, or -EINVAL. */
 static int
@@ -29,7 +30,7 @@ convert(const struct rmem_pktmbuf_pool_conf *conf, struct rmem_pool_conf *pool_c
 	if (conf->priv_size % RTE_MBUF_PRIV_ALIGN != 0)
 		return POOL_FAIL(EINVAL, "priv_size: not a multiple: %u (%u)", conf->priv_size,
 				(unsigned int)RTE_MBUF_PRIV_ALIGN);
-	if (conf->flags != 0)
+	if ((conf->flags & ~RMEM_POOL_TRACKED) != 0)
 		return POOL_FAIL(EINVAL, "mbuf pool: unknown flags: 0x%x", conf->flags);
 	*pool_conf = (struct rmem_pool_conf){
 			.name = conf->name,
@@ -40,9 +41,10 @@ convert(const struct rmem_pktmbuf_pool_conf *conf, struct rmem_pool_conf *pool_c
 			.cache_size = conf->cache_size,
 			.access = conf->access,
 			.socket_id = conf->socket_id,
+			.flags = conf->flags,
 			.reserved = {conf->reserved[0], conf->reserved[1]},
 	};
-	if (conf->ops_name == NULL)
+	if (conf->ops_name == NULL && conf->flags == 0)
 		pool_conf->ops_name = rte_mbuf_best_mempool_ops();
 	return 0;
 }
@@ -135,8 +137,8 @@ create_mempool(const struct rmem_pktmbuf_pool_conf *conf, const struct rmem_pool
 		*ret = rmem_pool_mempool_error(pool_conf, rte_errno);
 		return NULL;
 	}
-	if (rte_mempool_set_ops_byname(mp, pool_conf->ops_name, NULL) != 0) {
-		*ret = rmem_pool_mempool_error(pool_conf, EINVAL);
+	*ret = rmem_pool_set_ops(mp, pool_conf);
+	if (*ret != 0) {
 		rte_mempool_free(mp);
 		return NULL;
 	}
@@ -157,6 +159,8 @@ populate(struct rte_mempool *mp, const struct rmem_pool_conf *conf, const struct
 		return POOL_FAIL(ENOMEM, "%s: not all mbufs fit: %u of %u in %zu bytes", conf->name,
 				mp->populated_size, mp->size, mz->len);
 	rte_mempool_obj_iter(mp, rte_pktmbuf_init, NULL);
+	if ((conf->flags & RMEM_POOL_TRACKED) != 0)
+		rmem_tracked_set_mbufs(mp);
 	return 0;
 }
 
@@ -229,7 +233,12 @@ rmem_pktmbuf_pool_create(struct rmem_pd *pd, const struct rmem_pktmbuf_pool_conf
 		return ret;
 	ret = do_create(pd, conf, &pool_conf, &mp, &mz, &new_reg);
 	if (ret == 0) {
-		*reg = new_reg;
+		if ((conf->flags & RMEM_POOL_TRACKED) != 0)
+			ret = rmem_pool_dir_add(&new_reg->obj, conf->name);
+		if (ret == 0)
+			*reg = new_reg;
+		else
+			rmem_pktmbuf_pool_destroy(new_reg);
 	} else if (new_reg != NULL) {
 		POOL_LOG(ERR, "%s: cannot be deregistered: %u MRs (the memory is not freed)",
 				conf->name, new_reg->nb_mrs);
@@ -252,6 +261,8 @@ check_pool(const struct rmem_mempool *reg)
 	/* A mempool that the application freed has no mbufs in use. */
 	nb_out = rmem_mempool_exists(reg->mp) ? rte_mempool_in_use_count(reg->mp) : 0;
 	nb_regs = rmem_mempool_nb_regs(reg->mp) - 1;
+	if (nb_out != 0)
+		rmem_tracked_log_owners(reg->mp);
 	if (nb_out != 0 || nb_regs != 0)
 		return POOL_FAIL(EBUSY,
 				"mbuf pool %p: in use: %u mbufs not freed, %u other registrations",
@@ -274,6 +285,7 @@ rmem_pktmbuf_pool_destroy(struct rmem_mempool *reg)
 		return ret;
 	mz = rmem_mempool_priv(reg)->mz;
 	mp = rmem_mempool_exists(reg->mp) ? reg->mp : NULL;
+	rmem_pool_dir_del(&reg->obj);
 	ret = rmem_mempool_do_unregister(reg);
 	if (ret != 0)
 		return ret;

@@ -36,10 +36,13 @@ struct rmem_pd;
 /** Configuration of an mbuf pool. The caller zeroes it first. */
 struct rmem_pktmbuf_pool_conf {
 	const char *name;        /**< Unique name, 1 to 25 bytes (RTE_MEMPOOL_NAMESIZE - 1). */
-	const char *ops_name;    /**< Mempool ops; NULL for rte_mbuf_best_mempool_ops(). */
+	const char *ops_name;    /**< Mempool ops; NULL for rte_mbuf_best_mempool_ops(), and
+				   *  with RMEM_POOL_TRACKED, which has its own.
+				   */
 	uint32_t nb_mbufs;       /**< Mbufs, at least 1. */
 	uint32_t cache_size;     /**< Mbufs cached by each lcore, 0 to
-				   *  RTE_MEMPOOL_CACHE_MAX_SIZE and to nb_mbufs / 1.5.
+				   *  RTE_MEMPOOL_CACHE_MAX_SIZE and to nb_mbufs / 1.5;
+				   *  0 with RMEM_POOL_TRACKED.
 				   */
 	uint16_t priv_size;      /**< Private bytes of an mbuf, a multiple of
 				   *  RTE_MBUF_PRIV_ALIGN.
@@ -49,7 +52,7 @@ struct rmem_pktmbuf_pool_conf {
 				  *  ZERO_BASED.
 				  */
 	int socket_id;           /**< NUMA socket, SOCKET_ID_ANY for any. */
-	uint32_t flags;          /**< No flag is defined: 0. */
+	uint32_t flags;          /**< 0 or RMEM_POOL_TRACKED. */
 	uint64_t reserved[2];    /**< Zero. */
 };
 
@@ -76,10 +79,12 @@ struct rmem_pktmbuf_pool_conf {
  *   - -EINVAL: NULL or not a PD, NULL conf, name or reg, a name that is empty or too long,
  *     a number out of range, an object larger than rmem_dev_info::max_mr_size, unknown
  *     mempool ops, an unknown access bit or flag, a remote right to modify without
- *     LOCAL_WRITE, a reserved field that is not zero, or no such NUMA socket.
+ *     LOCAL_WRITE, a reserved field that is not zero, or no such NUMA socket; RMEM_POOL_TRACKED
+ *     with a cache or with mempool ops.
  *   - -EEXIST: a mempool of that name exists.
  *   - -EOPNOTSUPP: the device lacks the capability for a requested access bit.
- *   - -ENOSPC: the device has too few of its rmem_dev_info::max_mr regions left.
+ *   - -ENOSPC: the device has too few of its rmem_dev_info::max_mr regions left; or, with
+ *     RMEM_POOL_TRACKED, DPDK has no free slot for mempool ops, or there are 128 such pools.
  *   - -ENOMEM: too little memory; the log has the amount missing.
  *   - -ENODEV: the device is being closed.
  *   - -EIO: the device failed.
@@ -105,6 +110,31 @@ int rmem_pktmbuf_pool_create(struct rmem_pd *pd, const struct rmem_pktmbuf_pool_
  *     access it. The only valid use of the pool is another call of this function.
  */
 int rmem_pktmbuf_pool_destroy(struct rmem_mempool *reg);
+
+/**
+ * Find a tracked pool of mbufs by its name, in any process.
+ *
+ * As rmem_pool_lookup(): in a secondary process mbufs of the pool can be allocated and freed, and
+ * their keys be looked up.
+ *
+ * If a process dies, its mbufs are initialized again before they are freed. An mbuf of another
+ * process that one of these was attached to keeps its reference.
+ *
+ * Control path. Safe to call from any thread, not while the primary process destroys the pool.
+ *
+ * @param name
+ *   Name of the pool.
+ * @param[out] reg
+ *   The registration of the pool. Written only on success.
+ *
+ * @return
+ *   0 on success, otherwise:
+ *   - -EINVAL: NULL name or reg.
+ *   - -ENOENT: there is no tracked pool of mbufs of that name.
+ *   - -EOPNOTSUPP: as for rmem_pool_lookup().
+ *   - -ENOSPC: DPDK has no free slot for mempool ops in this process.
+ */
+int rmem_pktmbuf_pool_lookup(const char *name, struct rmem_mempool **reg);
 
 /**
  * Check the resources for rmem_pktmbuf_pool_create(), and report limits exceeded.

@@ -195,7 +195,8 @@ int rmem_mempool_stats_get(const struct rmem_mempool *reg, struct rmem_mempool_s
  *   - -EINVAL: NULL or not a registration.
  *   - -ENOENT: the mempool was freed while it was registered.
  *   - -EFAULT: an object is not in registered memory; the log has its address.
- *   - -EIO: an MR is no longer valid, has other keys, or a cache exceeds its capacity.
+ *   - -EIO: an MR is no longer valid, has other keys, a cache exceeds its capacity, or the owners
+ *     of a tracked pool are inconsistent.
  */
 int rmem_mempool_audit(const struct rmem_mempool *reg);
 

@@ -10,6 +10,7 @@
 
 #include "rmem_pool_cache_priv.h"
 #include "rmem_pool_priv.h"
+#include "rmem_tracked_priv.h"
 
 /* A visit of all objects. */
 struct visit {
@@ -86,6 +87,15 @@ audit_caches(const struct rte_mempool *mp)
 }
 
 static int
+audit_owners(const struct rte_mempool *mp)
+{
+	const struct rmem_tracked *td = rmem_tracked_of(mp);
+	const char *flaw = td == NULL ? NULL : rmem_tracked_flaw(td);
+
+	return flaw == NULL ? 0 : POOL_FAIL(EIO, "%s: wrong %s", mp->name, flaw);
+}
+
+static int
 audit_mrs(const struct rmem_mempool *reg)
 {
 	struct rmem_pool_keys keys;
@@ -119,6 +129,8 @@ rmem_mempool_audit(const struct rmem_mempool *reg)
 		ret = audit_mrs(reg);
 	if (ret == 0)
 		ret = audit_caches(reg->mp);
+	if (ret == 0)
+		ret = audit_owners(reg->mp);
 	if (ret != 0)
 		return ret;
 	visit.is_pinned = rmem_mempool_is_pinned(reg->mp);

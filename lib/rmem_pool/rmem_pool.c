@@ -57,24 +57,6 @@ struct walk {
 	int ret;
 };
 
-/* Set the mempool ops of the configuration, and of tracked pools their own. */
-static int
-set_ops(struct rmem_pool *pool, const struct rmem_pool_conf *conf)
-{
-	const char *name = conf->ops_name == NULL ? "ring_mp_mc" : conf->ops_name;
-	int ret;
-
-	if ((conf->flags & RMEM_POOL_TRACKED) != 0) {
-		ret = rmem_tracked_ops_index();
-		if (ret < 0)
-			return ret;
-		name = TRACKED_OPS_NAME;
-	}
-	if (rte_mempool_set_ops_byname(pool->mp, name, NULL) != 0)
-		return rmem_pool_mempool_error(conf, EINVAL);
-	return 0;
-}
-
 /* Create the mempool without memory, and calculate its length. */
 static int
 create_mempool(struct rmem_pool *pool, struct plan *plan)
@@ -90,7 +72,7 @@ create_mempool(struct rmem_pool *pool, struct plan *plan)
 			RTE_MEMPOOL_F_NO_IOVA_CONTIG);
 	if (pool->mp == NULL)
 		return rmem_pool_mempool_error(conf, rte_errno);
-	ret = set_ops(pool, conf);
+	ret = rmem_pool_set_ops(pool->mp, conf);
 	if (ret != 0)
 		return ret;
 	ret = plan->has_checks ? rmem_pool_puts_alloc(pool) : 0;
@@ -302,7 +284,8 @@ do_create(struct rmem_pool *pool, struct plan *plan)
 		return ret;
 	pool_cache_set(pool, &rmem_pool_priv(pool)->no_cache);
 	rmem_pool_puts_start(pool);
-	return (conf->flags & RMEM_POOL_TRACKED) != 0 ? rmem_pool_dir_add(pool) : 0;
+	return (conf->flags & RMEM_POOL_TRACKED) != 0 ? rmem_pool_dir_add(&pool->obj, conf->name)
+						      : 0;
 }
 
 static void
@@ -438,7 +421,7 @@ rmem_pool_destroy(struct rmem_pool *pool)
 	if (ret != 0)
 		return ret;
 	unlist(pool);
-	rmem_pool_dir_del(pool);
+	rmem_pool_dir_del(&pool->obj);
 	ret = release_parts(pool);
 	if (ret != 0)
 		return ret;

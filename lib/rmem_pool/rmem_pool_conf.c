@@ -140,6 +140,23 @@ rmem_pool_dev_info(const struct rmem_pd *pd, struct rmem_dev_info *info)
 }
 
 int
+rmem_pool_set_ops(struct rte_mempool *mp, const struct rmem_pool_conf *conf)
+{
+	const char *name = conf->ops_name == NULL ? "ring_mp_mc" : conf->ops_name;
+	int ret;
+
+	if ((conf->flags & RMEM_POOL_TRACKED) != 0) {
+		ret = rmem_tracked_ops_index();
+		if (ret < 0)
+			return ret;
+		name = TRACKED_OPS_NAME;
+	}
+	if (rte_mempool_set_ops_byname(mp, name, NULL) != 0)
+		return rmem_pool_mempool_error(conf, EINVAL);
+	return 0;
+}
+
+int
 rmem_pool_mempool_error(const struct rmem_pool_conf *conf, int err)
 {
 	switch (err) {

@@ -22,8 +22,10 @@
 
 #include <rte_memzone.h>
 
-#include "rmem_pool_priv.h"
+#include <rmem_mbuf.h>
 #include <rmem_tracked.h>
+
+#include "rmem_pool_priv.h"
 #include "rmem_tracked_priv.h"
 
 #define DIR_NAME  "rmem_pools"
@@ -33,7 +35,7 @@
 struct entry {
 	uint64_t version;         /* atomic, as all fields */
 	uint64_t name[NAME_SIZE]; /* padded with zeros */
-	struct rmem_pool *pool;   /* NULL: none */
+	struct rmem_obj *obj;     /* pool, or registration of a pool of mbufs; NULL: none */
 } __rte_cache_aligned;
 
 static_assert(NAME_SIZE * sizeof(uint64_t) >= RTE_MEMPOOL_NAMESIZE, "names of mempools fit");
@@ -87,28 +89,27 @@ pack_name(const char *name, uint64_t *words)
 
 /* Fill an entry, or with NULL empty it; with the lock held. */
 static void
-write_entry(struct entry *entry, struct rmem_pool *pool)
+write_entry(struct entry *entry, struct rmem_obj *obj, const char *text)
 {
 	uint64_t version = __atomic_load_n(&entry->version, __ATOMIC_RELAXED) | 1;
-	uint64_t name[NAME_SIZE] = {0};
+	uint64_t name[NAME_SIZE];
 	unsigned int i;
 
 	__atomic_store_n(&entry->version, version, __ATOMIC_RELEASE);
-	if (pool != NULL)
-		pack_name(pool->mp->name, name);
+	pack_name(text, name);
 	for (i = 0; i < NAME_SIZE; i++)
 		__atomic_store_n(&entry->name[i], name[i], __ATOMIC_RELEASE);
-	__atomic_store_n(&entry->pool, pool, __ATOMIC_RELEASE);
-	if (pool != NULL)
+	__atomic_store_n(&entry->obj, obj, __ATOMIC_RELEASE);
+	if (obj != NULL)
 		__atomic_store_n(&entry->version, version + 1, __ATOMIC_RELEASE);
 }
 
-/* Pool of an entry if it has that name, else NULL. */
-static struct rmem_pool *
+/* Object of an entry if it has that name, else NULL. */
+static struct rmem_obj *
 read_entry(const struct entry *entry, const uint64_t *name)
 {
 	uint64_t version = __atomic_load_n(&entry->version, __ATOMIC_ACQUIRE);
-	struct rmem_pool *pool;
+	struct rmem_obj *obj;
 	uint64_t differ = 0;
 	unsigned int i;
 
@@ -116,14 +117,14 @@ read_entry(const struct entry *entry, const uint64_t *name)
 		return NULL;
 	for (i = 0; i < NAME_SIZE; i++)
 		differ |= __atomic_load_n(&entry->name[i], __ATOMIC_ACQUIRE) ^ name[i];
-	pool = __atomic_load_n(&entry->pool, __ATOMIC_ACQUIRE);
+	obj = __atomic_load_n(&entry->obj, __ATOMIC_ACQUIRE);
 	if (differ != 0 || __atomic_load_n(&entry->version, __ATOMIC_RELAXED) != version)
 		return NULL;
-	return pool;
+	return obj;
 }
 
 int
-rmem_pool_dir_add(struct rmem_pool *pool)
+rmem_pool_dir_add(struct rmem_obj *obj, const char *name)
 {
 	struct entry *dir;
 	int ret = -ENOSPC;
@@ -134,23 +135,22 @@ rmem_pool_dir_add(struct rmem_pool *pool)
 	if (dir == NULL)
 		dir = make_dir();
 	for (i = 0; dir != NULL && i < DIR_SIZE && ret != 0; i++) {
-		if (__atomic_load_n(&dir[i].pool, __ATOMIC_RELAXED) == NULL) {
-			write_entry(&dir[i], pool);
+		if (__atomic_load_n(&dir[i].obj, __ATOMIC_RELAXED) == NULL) {
+			write_entry(&dir[i], obj, name);
 			ret = 0;
 		}
 	}
 	pthread_mutex_unlock(&lock);
 	if (dir == NULL)
-		return POOL_FAIL(ENOMEM, "%s: no memory: directory of pools, %zu bytes",
-				pool->mp->name, DIR_SIZE * sizeof(struct entry));
+		return POOL_FAIL(ENOMEM, "%s: no memory: directory of pools, %zu bytes", name,
+				DIR_SIZE * sizeof(struct entry));
 	if (ret != 0)
-		return POOL_FAIL(
-				ENOSPC, "%s: too many tracked pools: %d", pool->mp->name, DIR_SIZE);
+		return POOL_FAIL(ENOSPC, "%s: too many tracked pools: %d", name, DIR_SIZE);
 	return 0;
 }
 
 void
-rmem_pool_dir_del(const struct rmem_pool *pool)
+rmem_pool_dir_del(const struct rmem_obj *obj)
 {
 	struct entry *dir;
 	uint32_t i;
@@ -158,35 +158,62 @@ rmem_pool_dir_del(const struct rmem_pool *pool)
 	pthread_mutex_lock(&lock);
 	dir = __atomic_load_n(&entries, __ATOMIC_ACQUIRE);
 	for (i = 0; dir != NULL && i < DIR_SIZE; i++) {
-		if (__atomic_load_n(&dir[i].pool, __ATOMIC_RELAXED) == pool)
-			write_entry(&dir[i], NULL);
+		if (__atomic_load_n(&dir[i].obj, __ATOMIC_RELAXED) == obj)
+			write_entry(&dir[i], NULL, "");
 	}
 	pthread_mutex_unlock(&lock);
 }
 
-int
-rmem_pool_lookup(const char *name, struct rmem_pool **pool)
+/* Find an object of a type by its name; -errno with a line. */
+static int
+find_obj(const char *name, uint32_t type, void *out, struct rmem_obj **obj)
 {
-	RMEM_CALL(NULL);
-	struct rmem_pool *found = NULL;
 	uint64_t words[NAME_SIZE];
 	const struct entry *dir;
 	uint32_t i;
-	int ret;
 
-	if (name == NULL || pool == NULL)
+	if (name == NULL || out == NULL)
 		return POOL_FAIL(EINVAL, "%s: NULL", name == NULL ? "name" : "place of the result");
 	dir = find_dir();
 	if (strnlen(name, RTE_MEMPOOL_NAMESIZE) == RTE_MEMPOOL_NAMESIZE)
 		dir = NULL;
 	else
 		pack_name(name, words);
-	for (i = 0; dir != NULL && i < DIR_SIZE && found == NULL; i++)
-		found = read_entry(&dir[i], words);
-	if (found == NULL)
-		return POOL_FAIL(ENOENT, "no tracked pool has the name: \"%s\"", name);
-	ret = rmem_tracked_ops_set(found->mp);
+	for (i = 0; dir != NULL && i < DIR_SIZE; i++) {
+		*obj = read_entry(&dir[i], words);
+		if (*obj != NULL && (*obj)->type == type)
+			return 0;
+	}
+	return POOL_FAIL(ENOENT, "no tracked pool %shas the name: \"%s\"",
+			type == RMEM_OBJ_POOL ? "" : "of mbufs ", name);
+}
+
+int
+rmem_pool_lookup(const char *name, struct rmem_pool **pool)
+{
+	RMEM_CALL(NULL);
+	struct rmem_obj *obj;
+	int ret;
+
+	ret = find_obj(name, RMEM_OBJ_POOL, pool, &obj);
 	if (ret == 0)
-		*pool = found;
+		ret = rmem_tracked_ops_set(((struct rmem_pool *)obj)->mp);
+	if (ret == 0)
+		*pool = (struct rmem_pool *)obj;
+	return ret;
+}
+
+int
+rmem_pktmbuf_pool_lookup(const char *name, struct rmem_mempool **reg)
+{
+	RMEM_CALL(NULL);
+	struct rmem_obj *obj;
+	int ret;
+
+	ret = find_obj(name, RMEM_MEMPOOL_TAG, reg, &obj);
+	if (ret == 0)
+		ret = rmem_tracked_ops_set(((struct rmem_mempool *)obj)->mp);
+	if (ret == 0)
+		*reg = (struct rmem_mempool *)obj;
 	return ret;
 }

@@ -128,11 +128,14 @@ int rmem_mempool_visit(int (*func)(struct rmem_mempool *reg, void *arg), void *a
  * Directory of tracked pools, which secondary processes read (rmem_pool_lookup.c).
  */
 
-/** Add a pool that is complete: 0, -ENOMEM or -ENOSPC with a line. */
-int rmem_pool_dir_add(struct rmem_pool *pool);
+/** Add a pool, or a registration of a pool of mbufs, that is complete: 0, -ENOMEM or -ENOSPC. */
+int rmem_pool_dir_add(struct rmem_obj *obj, const char *name);
 
-/** Remove a pool; no effect without an entry of it. */
-void rmem_pool_dir_del(const struct rmem_pool *pool);
+/** Remove it; no effect without an entry of it. */
+void rmem_pool_dir_del(const struct rmem_obj *obj);
+
+/** Set the mempool ops of a configuration; tracked pools have their own. */
+int rmem_pool_set_ops(struct rte_mempool *mp, const struct rmem_pool_conf *conf);
 
 /** Convert and log the errno of a failed call of the mempool library. */
 int rmem_pool_mempool_error(const struct rmem_pool_conf *conf, int err);

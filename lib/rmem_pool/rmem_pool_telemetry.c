@@ -8,6 +8,7 @@
  */
 
 #include <errno.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include <rmem_telemetry.h>
@@ -21,6 +22,7 @@ struct query {
 	struct rmem_report out;
 	struct rmem_report regs;
 	uint32_t nb; /* registrations seen; 0: the mempool was not found yet */
+	bool has_owners;
 };
 
 static int
@@ -102,13 +104,17 @@ add_reg(struct query *query, struct rte_mempool *mp, const struct rmem_pd *pd,
 
 /* Buffers in use by process, of a tracked pool. */
 static void
-add_owners(struct query *query, const struct rmem_tracked *td)
+add_owners(struct query *query, const struct rte_mempool *mp)
 {
+	const struct rmem_tracked *td = rmem_tracked_of(mp);
 	uint32_t nb[TRACKED_MAX_OWNER + 1];
 	struct rmem_report owners;
 	char number[16];
 	uint32_t i;
 
+	if (td == NULL || query->has_owners)
+		return;
+	query->has_owners = true;
 	rmem_report_uint(&query->out, "refused_puts",
 			__atomic_load_n(&td->bad_puts, __ATOMIC_RELAXED));
 	rmem_tracked_count(td, nb);
@@ -126,7 +132,6 @@ add_owners(struct query *query, const struct rmem_tracked *td)
 static void
 add_pool(struct query *query, const struct rmem_pool *pool)
 {
-	const struct rmem_tracked *td = rmem_tracked_of(pool->mp);
 	struct rmem_pool_priv *priv = rmem_pool_priv(pool);
 
 	rmem_pool_note_level(pool);
@@ -134,8 +139,7 @@ add_pool(struct query *query, const struct rmem_pool *pool)
 			__atomic_load_n(&priv->low_water, __ATOMIC_RELAXED));
 	rmem_report_uint(&query->out, "failed_gets",
 			__atomic_load_n(&priv->failed_gets, __ATOMIC_RELAXED));
-	if (td != NULL)
-		add_owners(query, td);
+	add_owners(query, pool->mp);
 }
 
 static int
@@ -169,6 +173,16 @@ tell_mempool(struct rmem_mempool *reg, void *arg)
 	return 0;
 }
 
+static int
+tell_owners(struct rmem_mempool *reg, void *arg)
+{
+	struct query *query = arg;
+
+	if (strcmp(reg->mp->name, query->name) == 0)
+		add_owners(query, reg->mp);
+	return 0;
+}
+
 /* Report the mempool of query->name; -ENOENT: there is none. */
 static int
 report(struct query *query)
@@ -179,6 +193,7 @@ report(struct query *query)
 		return -ENOENT;
 	rmem_report_end(&query->out, &query->regs, "registrations");
 	rmem_pool_visit(tell_level, query);
+	rmem_mempool_visit(tell_owners, query);
 	return 0;
 }
 

@@ -20,6 +20,7 @@
 #include <rte_eal.h>
 #include <rte_lcore.h>
 #include <rte_malloc.h>
+#include <rte_mbuf.h>
 #include <rte_mempool.h>
 
 #include <rmem_tracked.h>
@@ -27,7 +28,8 @@
 #include "rmem_pool_priv.h"
 #include "rmem_tracked_priv.h"
 
-static_assert(TRACKED_MAX_OWNER == RMEM_PROCESS_MAX, "an owner is a process");
+static_assert(TRACKED_MAX_OWNER == RMEM_PROCESS_MAX && TRACKED_PRIMARY == RMEM_PROCESS_PRIMARY,
+		"an owner is a process");
 
 /* Size of a line with all owners. */
 #define OWNERS_SIZE 256
@@ -53,6 +55,7 @@ tracked_alloc(struct rte_mempool *mp)
 		return POOL_FAIL(ENOMEM, "%s: no memory: owners of %u buffers, %zu bytes", mp->name,
 				mp->size, rmem_tracked_mem_size(mp->size));
 	rmem_tracked_init(td, mp->size);
+	td->mp = mp;
 	mp->pool_data = td;
 	pthread_mutex_lock(&lock);
 	td->next = all;
@@ -297,6 +300,19 @@ rmem_tracked_owner(const struct rte_mempool *mp, const void *obj)
 	return owner;
 }
 
+/* The dead process may have had the mbuf in a chain, attached or with references. */
+static void
+reset_mbuf(struct rmem_tracked *td, void *obj)
+{
+	rte_pktmbuf_init(td->mp, NULL, obj, 0);
+}
+
+void
+rmem_tracked_set_mbufs(const struct rte_mempool *mp)
+{
+	rmem_tracked_of(mp)->is_mbufs = true;
+}
+
 int
 rmem_tracked_reap(uint16_t process)
 {
@@ -311,7 +327,8 @@ rmem_tracked_reap(uint16_t process)
 				TRACKED_MAX_OWNER);
 	pthread_mutex_lock(&lock);
 	for (td = all; td != NULL; td = td->next)
-		nb += rmem_tracked_reap_from(td, (uint8_t)process);
+		nb += rmem_tracked_reap_from(
+				td, (uint8_t)process, td->is_mbufs ? reset_mbuf : NULL);
 	pthread_mutex_unlock(&lock);
 	return (int)nb;
 }

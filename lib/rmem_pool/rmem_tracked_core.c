@@ -388,21 +388,37 @@ rmem_tracked_take(struct rmem_tracked *td, const void *obj, uint8_t process, uin
 	return true;
 }
 
-uint32_t
-rmem_tracked_reap_from(struct rmem_tracked *td, uint8_t process)
+/* Give the buffers of a word that belong to a process to another; returns 0x80 in their bytes. */
+static uint64_t
+move_word(struct rmem_tracked *td, uint32_t w, uint8_t from, uint8_t to)
 {
-	uint64_t word, mask;
-	uint32_t w, nb = 0;
+	uint64_t word = __atomic_load_n(&td->words[w], __ATOMIC_RELAXED), mask;
+
+	do {
+		mask = zero_bytes(word ^ BYTES(from));
+	} while (mask != 0 &&
+			!__atomic_compare_exchange_n(&td->words[w], &word,
+					word ^ (mask >> 7) * (uint64_t)(from ^ to), true,
+					__ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
+	return mask;
+}
+
+uint32_t
+rmem_tracked_reap_from(struct rmem_tracked *td, uint8_t process, rmem_tracked_reset_t reset)
+{
+	uint8_t to = reset == NULL ? 0 : TRACKED_PRIMARY;
+	uint32_t w, index, nb = 0;
+	uint64_t mask;
 
 	for (w = 0; w < td->nb_words; w++) {
-		word = __atomic_load_n(&td->words[w], __ATOMIC_RELAXED);
-		do {
-			mask = zero_bytes(word ^ BYTES(process));
-		} while (mask != 0 &&
-				!__atomic_compare_exchange_n(&td->words[w], &word,
-						word & ~((mask >> 7) * 0xff), true,
-						__ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
+		mask = move_word(td, w, process, to);
 		nb += (uint32_t)__builtin_popcountll(mask);
+		/* The primary owns a buffer until it is reset, so that no other process gets it. */
+		for (; reset != NULL && mask != 0; mask &= mask - 1) {
+			index = w * TRACKED_PER_WORD + first_byte(mask);
+			reset(td, td->objs[index]);
+			store_free(td, index);
+		}
 	}
 	return nb;
 }

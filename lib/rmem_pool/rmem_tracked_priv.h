@@ -18,7 +18,8 @@
  * | P -> 0 | a put in process P                | store of the byte, or of a word whose     |
  * |        |                                   | bytes are all P, release                  |
  * | P -> 0 | a put in process Q                | compare-and-swap of the word, acquire and |
- * | P -> 0 | the reaper, after the death of P  | release                                   |
+ * | P -> 0 | the reaper, after the death of P; | release                                   |
+ * | or 1   | 1 while it resets an mbuf         |                                           |
  * | P -> Q | rmem_tracked_own() in process Q   |                                           |
  *
  * A put in P stores without a compare-and-swap: no other process changes a byte of P while the
@@ -45,6 +46,9 @@ struct rte_mempool;
 
 /** Name of the mempool ops. */
 #define TRACKED_OPS_NAME "rmem_tracked"
+
+/** Number of the primary process. */
+#define TRACKED_PRIMARY 1 /* RMEM_PROCESS_PRIMARY */
 
 /** Highest number of a process. */
 #define TRACKED_MAX_OWNER 254 /* RMEM_PROCESS_MAX */
@@ -79,6 +83,8 @@ struct rmem_tracked {
 	uint64_t *words;     /**< Owners of 8 buffers each; atomic. */
 	uint64_t bad_puts __rte_cache_aligned; /**< Buffers whose put was refused; atomic. */
 	struct rmem_tracked *next;             /**< In the list of the primary. */
+	struct rte_mempool *mp;                /**< The mempool. */
+	bool is_mbufs;                         /**< The buffers are mbufs. */
 	struct rmem_tracked_hint hints[RTE_MAX_LCORE + 1]; /**< The last: of other threads. */
 };
 
@@ -112,8 +118,12 @@ unsigned int rmem_tracked_put(struct rmem_tracked *td, void *const *objs, unsign
 /** Make a buffer that belongs to from (0: to any process) that of a process. */
 bool rmem_tracked_take(struct rmem_tracked *td, const void *obj, uint8_t process, uint8_t from);
 
-/** Free all buffers of a dead process; returns their number. */
-uint32_t rmem_tracked_reap_from(struct rmem_tracked *td, uint8_t process);
+/** Bring a buffer that a dead process used into the state of a free one. */
+typedef void (*rmem_tracked_reset_t)(struct rmem_tracked *td, void *obj);
+
+/** Free all buffers of a dead process, each after its reset, if not NULL; returns their number. */
+uint32_t rmem_tracked_reap_from(
+		struct rmem_tracked *td, uint8_t process, rmem_tracked_reset_t reset);
 
 /** Owner of a buffer, 0 if it is free, or -1 if it is no buffer. */
 int rmem_tracked_owner_of(const struct rmem_tracked *td, const void *obj);
@@ -134,6 +144,9 @@ int rmem_tracked_ops_index(void);
 
 /** The buffers and owners of a mempool, or NULL if it is not tracked. */
 struct rmem_tracked *rmem_tracked_of(const struct rte_mempool *mp);
+
+/** The buffers of a tracked mempool are mbufs: a reap initializes them before it frees them. */
+void rmem_tracked_set_mbufs(const struct rte_mempool *mp);
 
 /** Log the owners of the buffers of a mempool, if it is tracked. */
 void rmem_tracked_log_owners(const struct rte_mempool *mp);
