@@ -245,6 +245,36 @@ TEST(sanitize_pool, buffers_of_another_lcore_are_not_reported)
 	return expect_whole(pool);
 }
 
+/* Gets and puts of few buffers; a ring with more lcores than processors takes seconds for many. */
+static int
+get_and_put(void *arg)
+{
+	struct rmem_sge sge[8];
+	unsigned int i, n;
+
+	RTE_SET_USED(arg);
+	for (i = 0; i < 2000; i++) {
+		n = 1 + i % RTE_DIM(sge);
+		if (rmem_pool_get_sges(pool, sge, n) == 0)
+			rmem_pool_put_sges(pool, sge, n);
+	}
+	return TEST_SUCCESS;
+}
+
+TEST(sanitize_pool, concurrent_gets_and_puts_are_not_reported)
+{
+	unsigned int nb = RTE_MIN(fx_nb_workers(), 1u);
+	const char *log;
+
+	fx_log_begin();
+	TEST_OK(fx_launch(get_and_put, NULL, 0, nb));
+	get_and_put(NULL);
+	TEST_OK(fx_join(nb));
+	log = fx_log_end();
+	TEST_RUN(expect_none(log));
+	return expect_whole(pool);
+}
+
 /* Ops of a configuration, and slices. */
 static int
 check_pool(struct rmem_pd *pd, const struct rmem_pool_conf *conf)

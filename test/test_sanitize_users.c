@@ -206,6 +206,46 @@ TEST(sanitize_users, two_threads_that_poll)
 			log_of_overlap(call_poll_cq, &((struct rsoft_cq *)fx.a.cq)->pollers));
 }
 
+static struct rmem_mw *window;
+
+static int
+call_bind_mw(void)
+{
+	struct rmem_mw_bind bind = {.bind_info = {.mr = fx.a.mr}};
+
+	return rmem_mw_bind(fx.a.qp, window, &bind);
+}
+
+/* The thread posts, and this one binds. */
+TEST(sanitize_users, post_and_bind_of_two_threads)
+{
+	const struct sigaction action = {.sa_handler = park};
+	struct sigaction old;
+	pthread_t thread = 0;
+	const char *log;
+	char text[128];
+
+	TEST_RUN(open_sides("sanitize=1"));
+	window = fx_mw(fx.a.pd, RMEM_MW_TYPE_1);
+	TEST_ASSERT(window != NULL);
+	while (call_post_send() == 1)
+		;
+	TEST_OK(sigaction(SIGUSR1, &action, &old));
+	TEST_RUN(start_inside(call_post_send, &soft_qp()->senders, &thread));
+	fx_log_begin();
+	TEST_ERR(call_bind_mw(), ENOSPC);
+	end_inside(thread);
+	log = fx_log_end();
+	TEST_OK(sigaction(SIGUSR1, &old, NULL));
+	snprintf(text, sizeof(text),
+			": rmem_mw_bind() by lcore %u during rmem_post_send() by lcore %u",
+			rte_lcore_id(), race.lcore);
+	if (strstr(log, text) == NULL)
+		printf("no \"%s\" in: %s", text, log);
+	TEST_ASSERT(strstr(log, text) != NULL);
+	return TEST_SUCCESS;
+}
+
 /* The name of the configuration is in the line. */
 TEST(sanitize_users, names_are_reported)
 {
@@ -377,6 +417,20 @@ TEST(sanitize_users, other_devices_have_the_ordinary_functions)
 	TEST_ASSERT(rmem_fp[fx.a.dev->obj.dev_id].post_send !=
 			rmem_fp[checked->obj.dev_id].post_send);
 	return TEST_SUCCESS;
+}
+
+/* A device of that number may have been another. */
+TEST(sanitize_users, functions_of_a_closed_device_are_not_kept)
+{
+	struct rmem_dev *dev;
+	rmem_post_send_t checked;
+
+	TEST_OK(rmem_dev_create("soft0", "sanitize=1", &dev));
+	checked = rmem_fp[dev->obj.dev_id].post_send;
+	TEST_OK(rmem_dev_close(dev));
+	TEST_OK(rmem_dev_create("soft0", NULL, &dev));
+	TEST_ASSERT(rmem_fp[dev->obj.dev_id].post_send != checked);
+	return rmem_dev_close(dev);
 }
 
 TEST_SUITE(sanitize_users, fx_setup_none, fx_teardown);
