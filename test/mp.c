@@ -444,6 +444,8 @@ main(int argc, char **argv)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (proc_is_secondary(argc, argv))
 		return run_secondary(argc, argv) == TEST_SUCCESS ? EXIT_SUCCESS : EXIT_FAILURE;
+	if (!proc_can_start())
+		return TEST_SKIPPED;
 	test_set_running("primary_ends");
 	result = primary_ends(argv[0], args);
 	if (result == TEST_SUCCESS)

@@ -48,7 +48,7 @@ kill_at(struct mp_shared *sh, const char *what, unsigned int at, bool *is_over)
 static int
 kill_at_each(struct mp_shared *sh, const char *what)
 {
-	unsigned int at = 1, stride = number_of("RMEM_KILL_STRIDE", 24);
+	unsigned int at = 1, stride = number_of("RMEM_KILL_STRIDE", 61);
 	bool is_over = false;
 
 	for (; !is_over; at += stride)

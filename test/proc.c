@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include <rte_eal.h>
+#include <rte_lcore.h>
 #include <rte_memory.h>
 #include <rte_per_lcore.h>
 
@@ -44,24 +45,38 @@ find_memory(const struct rte_memseg_list *msl, const struct rte_memseg *ms, void
 	return 1;
 }
 
+/* Enough hugepages are free, and this user may share files in a mount of hugetlbfs. */
 static bool
 has_hugepages(void)
 {
 	FILE *f = fopen("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages", "r");
-	unsigned long nb = 0;
-	char line[256];
+	unsigned long nb_free = 0;
+	char line[512], dir[256], type[32];
+	bool is_found = false;
 
 	if (f != NULL && fgets(line, sizeof(line), f) != NULL)
-		nb = strtoul(line, NULL, 10);
+		nb_free = strtoul(line, NULL, 10);
 	if (f != NULL)
 		fclose(f);
-	f = nb >= WANTED_HUGE ? fopen("/proc/mounts", "r") : NULL;
-	nb = 0;
+	f = nb_free >= WANTED_HUGE ? fopen("/proc/mounts", "r") : NULL;
 	while (f != NULL && fgets(line, sizeof(line), f) != NULL)
-		nb += strstr(line, " hugetlbfs ") != NULL;
+		is_found |= sscanf(line, "%*s %255s %31s", dir, type) == 2 &&
+				strcmp(type, "hugetlbfs") == 0 && access(dir, W_OK) == 0;
 	if (f != NULL)
 		fclose(f);
-	return nb != 0;
+	return is_found;
+}
+
+bool
+proc_can_start(void)
+{
+	is_huge = getenv("RMEM_TEST_HUGE") != NULL;
+	if (is_huge && !has_hugepages()) {
+		printf("skipped: requires %lu free hugepages of 2 MiB and a mount of hugetlbfs\n",
+				WANTED_HUGE);
+		return false;
+	}
+	return true;
 }
 
 static int
@@ -91,7 +106,6 @@ proc_start_primary(const char *program, unsigned int first, unsigned int last)
 	/* An ordinary user may have no directory for the files that EAL shares. */
 	if (getuid() != 0)
 		TEST_ASSERT(mkdtemp(dir) != NULL && setenv("XDG_RUNTIME_DIR", dir, 1) == 0);
-	is_huge = has_hugepages();
 	snprintf(prefix, sizeof(prefix), "rmem_proc_%d", (int)getpid());
 	TEST_ASSERT(start_eal(program, first, last, false) >= 0);
 	return TEST_SUCCESS;

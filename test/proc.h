@@ -18,6 +18,12 @@
 
 #define PROC_MAX_ARGS 8
 
+/*
+ * Whether the processes can share memory: not on hugepages (RMEM_TEST_HUGE) if there are none.
+ * To be called first, by the process that starts the primary.
+ */
+bool proc_can_start(void);
+
 /* Start EAL of the primary with these lcores. */
 int proc_start_primary(const char *program, unsigned int first, unsigned int last);
 

@@ -392,6 +392,8 @@ main(int argc, char **argv)
 	int result;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
+	if (!is_secondary && !proc_can_start())
+		return TEST_SKIPPED;
 	test_set_running(is_secondary ? "secondary_is_refused" : "primary_goes_on");
 	result = is_secondary ? run_secondary(argv) : run_primary(argv[0]);
 	printf("%s: %s\n", is_secondary ? "secondary" : "primary",
