@@ -101,7 +101,7 @@ SOURCE = [
     ('drivers/soft/rsoft_cq.h', 'rsoft_cq_store', [
         ('write.number', '__atomic_store_n(&e->number, at + 1, @)'),
     ]),
-    ('drivers/soft/rsoft_post.c', 'rsoft_poll_cq', [
+    ('drivers/soft/rsoft_post.h', 'rsoft_post_poll', [
         ('poll.number', '__atomic_load_n(&e->number, @)'),
         ('poll.cons', '__atomic_store_n(&cq->cons, cons, @)'),
     ]),
@@ -112,8 +112,11 @@ SOURCE = [
     ('drivers/soft/rsoft_resp.h', 'rsoft_resp_find_peer', [
         ('peer.load', '__atomic_load_n(&qp->peer, @)'),
     ]),
-    ('drivers/soft/rsoft_post.c', 'rsoft_post_recv', [
+    ('drivers/soft/rsoft_rq.h', 'rsoft_rq_post', [
         ('post.prod', '__atomic_exchange_n(&rq->prod, prod, @)'),
+    ]),
+    ('drivers/soft/rsoft_post.c', 'rsoft_post_recv', [
+        ('post.post', 'rsoft_rq_post(qp, wr, nb_wr)'),
         ('post.state', '__atomic_load_n(&qp->state, @) == RMEM_QPS_ERR'),
         ('post.flush', 'rsoft_rq_flush(qp)'),
     ]),
