@@ -75,8 +75,10 @@ pair_open(struct pair *pair)
 	check("rmem_cq_create", rmem_cq_create(pair->dev, &cq_conf, &pair->cq));
 	check("rmem_cq_create", rmem_cq_create(pair->dev, &cq_conf, &pair->peer_cq));
 	conf.send_cq = conf.recv_cq = pair->cq;
+	conf.name = "qp";
 	check("rmem_qp_create", rmem_qp_create(pair->pd, &conf, &pair->qp));
 	conf.send_cq = conf.recv_cq = pair->peer_cq;
+	conf.name = "peer";
 	check("rmem_qp_create", rmem_qp_create(pair->pd, &conf, &pair->peer));
 	pair_connect(pair);
 }

@@ -26,6 +26,7 @@
 
 #include <rmem_dev.h>
 #include <rmem_mr.h>
+#include <rmem_process.h>
 #include <rmem_qp.h>
 
 #ifdef __cplusplus
