@@ -288,7 +288,8 @@ bool
 rmem_mp_is_attached(const struct rmem_dev *dev)
 {
 	return dev != NULL && rte_eal_process_type() == RTE_PROC_SECONDARY &&
-			dev >= &rmem_devs[0].drv.dev && dev < &rmem_devs[RMEM_MAX_DEVS].drv.dev &&
+			dev >= &rmem_devs[0].drv.dev &&
+			dev <= &rmem_devs[RMEM_MAX_DEVS - 1].drv.dev &&
 			dev->obj.type == RMEM_OBJ_DEV;
 }
 

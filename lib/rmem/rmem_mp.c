@@ -51,7 +51,7 @@ static bool is_reaping; /* the reaper runs */
 static int wake_fd = -1;
 static struct rmem_thread reaper;
 static rmem_mp_end_t ends[MP_MAX_ENDS];
-static unsigned int nb_ends;
+static uint16_t nb_ends;
 
 int
 rmem_mp_end_add(rmem_mp_end_t end)

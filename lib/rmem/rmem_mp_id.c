@@ -8,8 +8,8 @@
  */
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -25,7 +25,6 @@ rmem_mp_start_time(pid_t pid)
 {
 	char path[32], text[1024];
 	const char *field;
-	uint64_t start = 0;
 	size_t length;
 	FILE *f;
 	int i;
@@ -41,9 +40,7 @@ rmem_mp_start_time(pid_t pid)
 	field = strrchr(text, ')');
 	for (i = 2; field != NULL && i < 22; i++)
 		field = strchr(field + 1, ' ');
-	if (field == NULL || sscanf(field, "%" SCNu64, &start) != 1)
-		return 0;
-	return start;
+	return field != NULL ? strtoull(field, NULL, 10) : 0;
 }
 
 int
