@@ -158,10 +158,14 @@ mp_has_posted(const struct rmem_qp *base, const struct rmem_obj *obj)
 static bool
 mp_revoke(struct rmem_obj *obj)
 {
-	struct rsoft_key *key = obj->type == RMEM_OBJ_MW ? rsoft_mw_of((struct rmem_mw *)obj)->key
-							 : rsoft_mr_of((struct rmem_mr *)obj)->key;
+	struct rmem_mr *mr = obj->type == RMEM_OBJ_MR ? (struct rmem_mr *)obj : NULL;
+	struct rsoft_key *key =
+			mr != NULL ? rsoft_mr_of(mr)->key : rsoft_mw_of((struct rmem_mw *)obj)->key;
 	uint64_t word = __atomic_load_n(&key->word, __ATOMIC_ACQUIRE);
 
+	/* The process may have been killed between the stores of both keys. */
+	if (mr != NULL)
+		__atomic_store_n(&mr->lkey, mr->rkey ^ RSOFT_LKEY_XOR, __ATOMIC_RELAXED);
 	/* A BUSY key is being bound or invalidated by another QP. */
 	do {
 		if (!(rsoft_word_rights(word) & RSOFT_VALID))

@@ -33,16 +33,20 @@ rsoft_mr_of(struct rmem_mr *mr)
 	return (struct rsoft_mr *)mr;
 }
 
-/* Set the keys of a handle for a tag, when a REG_MR or UMR is posted. */
+/*
+ * Set the keys of a handle for a tag, when a REG_MR or UMR is posted. First the process: if it is
+ * killed after that, mp_revoke() in rsoft_mp.c sets the lkey again.
+ */
 static inline void
 rsoft_mr_set_tag(const struct rmem_qp *qp, struct rmem_mr *mr, uint8_t tag)
 {
 	uint32_t rkey = rmem_rkey_of_tag(mr->rkey, tag);
 
+	__atomic_store_n(&mr->obj.process, qp->obj.process, __ATOMIC_RELAXED);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	/* Atomic: the compiler would otherwise merge both into one store, which is slower. */
 	__atomic_store_n(&mr->rkey, rkey, __ATOMIC_RELAXED);
 	__atomic_store_n(&mr->lkey, rkey ^ RSOFT_LKEY_XOR, __ATOMIC_RELAXED);
-	__atomic_store_n(&mr->obj.process, qp->obj.process, __ATOMIC_RELAXED);
 }
 
 /* Execute a REG_MR request of a QP; an enum rmem_wc_status. */
