@@ -28,6 +28,9 @@ clang -shared -fPIC -O1 -g -Wall -Wextra -Werror -o build-clang-asan-dpdk/asan_d
 	devtools/asan_dpdk.c "${dpdk[@]}"
 wrapper="env LD_PRELOAD=$root/build-clang-asan-dpdk/asan_dpdk.so"
 
+# Processes start slowly with the sanitizers: check-gcc.sh kills at more instructions.
+export RMEM_KILL_STRIDE=601 RMEM_KILLS=4
+
 # First: with a preload that sees nothing the rest proves less.
 run_suite build-clang-asan asan-tests --wrapper "$wrapper"
 # Left out is what adds no code to check: two processes that lose packets, whose paths wire_sim and

@@ -32,4 +32,6 @@ exec setpriv --reuid=65534 --regid=65534 --clear-groups --no-new-privs \\
 EOF
 chmod 755 "$copy/as-user"
 
+# check-gcc.sh kills at more instructions.
+export RMEM_KILL_STRIDE=601 RMEM_KILLS=4
 run_suite build user-tests --logbase user --wrapper "$copy/as-user"

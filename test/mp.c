@@ -231,12 +231,26 @@ mp_run_role(struct mp_shared *sh, const char *role)
 	return TEST_SUCCESS;
 }
 
-/* Until a process has got so far. */
-static int
-wait_for(struct mp_shared *sh, uint32_t progress)
+/* Whether a process has ended. It is left to waitpid(). */
+static bool
+has_ended(int pid)
 {
-	while (__atomic_load_n(&sh->progress, __ATOMIC_ACQUIRE) < progress)
-		TEST_RUN(mp_serve(sh));
+	siginfo_t info = {0};
+
+	return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+			info.si_pid != 0;
+}
+
+int
+mp_wait_for(struct mp_shared *sh, int pid, uint32_t progress, bool is_serving)
+{
+	while (__atomic_load_n(&sh->progress, __ATOMIC_ACQUIRE) < progress) {
+		TEST_ASSERT(!has_ended(pid));
+		if (is_serving)
+			TEST_RUN(mp_serve(sh));
+		else
+			sched_yield();
+	}
 	return TEST_SUCCESS;
 }
 
@@ -246,7 +260,7 @@ held_qp_is_refused(struct mp_shared *sh)
 	int holder;
 
 	TEST_RUN(mp_spawn(sh, "hold", 0, &holder));
-	TEST_RUN(wait_for(sh, 1));
+	TEST_RUN(mp_wait_for(sh, holder, 1, true));
 	TEST_ERR(rmem_qp_destroy(sh->qp), EBUSY);
 	TEST_ERR(rmem_dev_close(dev), EBUSY);
 	TEST_RUN(mp_run_role(sh, "clash"));
@@ -288,14 +302,13 @@ keys_end(struct mp_shared *sh, bool is_engine)
 	int pid, status;
 
 	TEST_RUN(mp_spawn(sh, "binds", 0, &pid));
-	TEST_RUN(wait_for(sh, 1));
+	TEST_RUN(mp_wait_for(sh, pid, 1, true));
 	TEST_RUN(write_by(sh, sh->fast->rkey, RMEM_WC_SUCCESS));
 	mw_rkey = sh->mw->rkey;
 	TEST_ASSERT(mw_rkey != 0);
 	__atomic_store_n(&sh->is_going, 1, __ATOMIC_RELEASE);
 	/* Without engines nothing executes the request while the primary does not poll. */
-	while (__atomic_load_n(&sh->progress, __ATOMIC_ACQUIRE) < 2)
-		sched_yield();
+	TEST_RUN(mp_wait_for(sh, pid, 2, false));
 	if (!is_engine) {
 		TEST_ERR(rmem_mr_dereg(sh->fast), EBUSY);
 		TEST_ERR(rmem_fast_reg_page_list_free(sh->list), EBUSY);
@@ -385,7 +398,7 @@ run_mortal(char *program, const char *args)
 	TEST_ASSERT(sh != NULL);
 	TEST_RUN(make(sh, args));
 	TEST_RUN(mp_spawn(sh, "orphan", 0, &pid));
-	TEST_RUN(wait_for(sh, 1));
+	TEST_RUN(mp_wait_for(sh, pid, 1, true));
 	kill(getpid(), SIGKILL);
 	return TEST_FAILED;
 }

@@ -61,6 +61,8 @@ int mp_serve(struct mp_shared *sh);
 int mp_connect(struct mp_shared *sh);
 /* Start a role; its pid. */
 int mp_spawn(struct mp_shared *sh, const char *role, unsigned int number, int *pid);
+/* Wait until a process has got so far; is_serving: with mp_serve(). Fails if it has ended. */
+int mp_wait_for(struct mp_shared *sh, int pid, uint32_t progress, bool is_serving);
 /* Wait until the primary has released what a process had, and check that. */
 int mp_check_reaped(struct mp_shared *sh, bool has_claimed);
 /* Kill processes at each instruction of each call, and at any time. */

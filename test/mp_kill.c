@@ -66,8 +66,7 @@ kill_any_time(struct mp_shared *sh)
 
 	for (i = 0; i < nb; i++) {
 		TEST_RUN(mp_spawn(sh, "loop", 0, &pid));
-		while (__atomic_load_n(&sh->progress, __ATOMIC_ACQUIRE) < i % 8)
-			TEST_RUN(mp_serve(sh));
+		TEST_RUN(mp_wait_for(sh, pid, i % 8, true));
 		TEST_OK(kill(pid, SIGKILL));
 		TEST_EQ(waitpid(pid, &status, 0), pid);
 		/* The first may not have attached yet. */
